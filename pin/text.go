@@ -1,0 +1,103 @@
+package pin
+
+import (
+	"crypto/rand"
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/holdfast-rtc/holdfast/ring"
+)
+
+// ErrCorrupt is wrapped by every error of Parse.
+var ErrCorrupt = errors.New("corrupt pin")
+
+// textVersion begins every encoded pin, so that a later form can be told apart.
+const textVersion = "1"
+
+const (
+	maxTextBytes  = 512
+	maxFieldBytes = 200
+	fieldCount    = 6
+)
+
+// Encode gives the canonical text: "1|epoch|nonce|node|boot|control", epoch in
+// decimal, nonce as 16 hex digits. Parse(Encode(p)) == p for every valid pin,
+// and two texts are equal exactly when the pins are, so a store can compare and
+// set pins as opaque values.
+func (p Pin) Encode() string {
+	return fmt.Sprintf("%s|%d|%016x|%s|%s|%s", textVersion, p.Fence.Epoch, p.Fence.Nonce, p.Node, p.Boot, p.Control)
+}
+
+// Parse reads what Encode wrote. Anything else, including a text that
+// would encode differently, is an error that wraps ErrCorrupt.
+func Parse(text string) (Pin, error) {
+	if len(text) > maxTextBytes {
+		return Pin{}, fmt.Errorf("%w: %d bytes, at most %d", ErrCorrupt, len(text), maxTextBytes)
+	}
+	fields := strings.Split(text, "|")
+	if len(fields) != fieldCount || fields[0] != textVersion {
+		return Pin{}, fmt.Errorf("%w: %q is not version %s with %d fields", ErrCorrupt, text, textVersion, fieldCount)
+	}
+	epoch, err := strconv.ParseUint(fields[1], 10, 64)
+	if err != nil {
+		return Pin{}, fmt.Errorf("%w: epoch: %w", ErrCorrupt, err)
+	}
+	nonce, err := strconv.ParseUint(fields[2], 16, 64)
+	if err != nil {
+		return Pin{}, fmt.Errorf("%w: nonce: %w", ErrCorrupt, err)
+	}
+	p := Pin{
+		Fence:   Fence{Epoch: epoch, Nonce: nonce},
+		Node:    ring.NodeID(fields[3]),
+		Boot:    BootID(fields[4]),
+		Control: fields[5],
+	}
+	if err := p.Validate(); err != nil {
+		return Pin{}, err
+	}
+	if p.Encode() != text {
+		return Pin{}, fmt.Errorf("%w: %q is not in canonical form", ErrCorrupt, text)
+	}
+	return p, nil
+}
+
+// Validate reports why p cannot be stored: an empty field, a field with
+// a separator or a control character, one that is too long, or epoch 0.
+func (p Pin) Validate() error {
+	if p.Fence.Epoch == 0 {
+		return fmt.Errorf("%w: epoch is 0", ErrCorrupt)
+	}
+	for _, f := range []struct{ name, value string }{
+		{"node", string(p.Node)}, {"boot", string(p.Boot)}, {"control address", p.Control},
+	} {
+		if f.value == "" || len(f.value) > maxFieldBytes {
+			return fmt.Errorf("%w: %s has %d bytes, want 1 to %d", ErrCorrupt, f.name, len(f.value), maxFieldBytes)
+		}
+		for i := range len(f.value) {
+			if c := f.value[i]; c <= ' ' || c > '~' || c == '|' {
+				return fmt.Errorf("%w: %s %q has a character that is not printable ASCII", ErrCorrupt, f.name, f.value)
+			}
+		}
+	}
+	return nil
+}
+
+// NewNonce returns a random claim nonce.
+func NewNonce() uint64 {
+	var b [8]byte
+	_, _ = rand.Read(b[:]) // crypto/rand.Read never returns an error (Go 1.24).
+	return binary.BigEndian.Uint64(b[:])
+}
+
+// NewBootID names a process that started now: 13 digits of Unix
+// milliseconds, a dash, and 8 random hex digits.
+func NewBootID(now time.Time) BootID {
+	return BootID(fmt.Sprintf("%013d-%08x", now.UnixMilli(), uint32(NewNonce())))
+}
+
+// Newer reports whether boot b of a node started after boot c of it.
+func (b BootID) Newer(c BootID) bool { return b > c }

@@ -1,0 +1,126 @@
+// Package ring is the arithmetic of placement: which node a room belongs to
+// when nothing else has a say. It promises that every process, and every other
+// language, computes the same answer from the same set of node names:
+//
+//   - a node has VirtualNodes points on the ring; point v is the first 4 bytes,
+//     big-endian, of SHA-1("<node>#<v>"), v in decimal from 0;
+//   - a room's hash is likewise the first 4 bytes of SHA-1 of its id;
+//   - the first point clockwise of the hash (at or after it, wrapping around)
+//     owns the room; points that collide are ordered by node id, the lower first.
+//
+// These values are an interface: a change of any moves every room. SHA-1 serves
+// as a well-mixed hash that every language has, not as a protection: somebody who
+// chooses room names can aim at a node, and the headroom check is what stops that.
+//
+// The package knows neither load nor liveness nor pins, and imports nothing but
+// the standard library.
+package ring
+
+import (
+	"cmp"
+	"crypto/sha1" //nolint:gosec // a placement hash, not a protection; the values are the interface
+	"encoding/binary"
+	"slices"
+	"strconv"
+	"unsafe"
+)
+
+// VirtualNodes is how many points each node has. More points even out the
+// shares by about 1/sqrt(points), at a linear cost in building and memory; docs/RING.md
+// has the measured spread.
+const VirtualNodes = 160
+
+// Ring is an immutable consistent-hash ring. All methods may be called from any
+// goroutine, and on a nil *Ring, which is a ring without nodes.
+type Ring struct {
+	nodes []NodeID // sorted, distinct
+	// The points by (hash, node id). They lie in two slices, because a look-up reads
+	// about log2(n) hashes and exactly one owner.
+	hashes []uint32
+	owners []uint32 // index into nodes
+}
+
+// point is one virtual node while the ring is being built.
+type point struct {
+	hash  uint32
+	owner uint32 // index into the sorted nodes, so comparing owners compares node ids
+}
+
+// New builds the ring of the given nodes. The order of nodes does not matter
+// and duplicates count once. No nodes give an empty ring, which owns nothing.
+func New(nodes []NodeID) *Ring { return build(nodes, virtualNode) }
+
+// build is New with the hash of point v of a node left to the caller, so that
+// tests can force collisions.
+func build(nodes []NodeID, hashOf func(node NodeID, v int) uint32) *Ring {
+	sorted := slices.Clone(nodes)
+	slices.Sort(sorted)
+	sorted = slices.Clip(slices.Compact(sorted))
+	points := make([]point, 0, len(sorted)*VirtualNodes)
+	for i, node := range sorted {
+		for v := range VirtualNodes {
+			points = append(points, point{hash: hashOf(node, v), owner: uint32(i)})
+		}
+	}
+	slices.SortFunc(points, func(a, b point) int {
+		return cmp.Or(cmp.Compare(a.hash, b.hash), cmp.Compare(a.owner, b.owner))
+	})
+	r := &Ring{nodes: sorted, hashes: make([]uint32, len(points)), owners: make([]uint32, len(points))}
+	for i, p := range points {
+		r.hashes[i], r.owners[i] = p.hash, p.owner
+	}
+	return r
+}
+
+// Owner returns the node that owns room, and false when the ring has no nodes. It
+// does not allocate.
+func (r *Ring) Owner(room RoomID) (NodeID, bool) {
+	if r.Len() == 0 {
+		return "", false
+	}
+	return r.nodes[r.owners[r.search(hash32(string(room)))]], true
+}
+
+// Nodes returns the nodes in ascending order. The slice is the caller's.
+func (r *Ring) Nodes() []NodeID {
+	if r == nil {
+		return nil
+	}
+	return slices.Clone(r.nodes)
+}
+
+// Len returns the number of nodes.
+func (r *Ring) Len() int {
+	if r == nil {
+		return 0
+	}
+	return len(r.nodes)
+}
+
+// search returns the index of the first point at or clockwise of hash. The ring
+// must not be empty.
+func (r *Ring) search(hash uint32) int {
+	i, _ := slices.BinarySearch(r.hashes, hash) // The first of equal hashes.
+	if i == len(r.hashes) {
+		return 0
+	}
+	return i
+}
+
+// virtualNode returns the hash of point v of a node: of "<node>#<v>".
+func virtualNode(node NodeID, v int) uint32 {
+	var space [64]byte // Holds usual names; longer ones allocate, at building time only.
+	text := append(space[:0], node...)
+	text = append(text, '#')
+	text = strconv.AppendInt(text, int64(v), 10)
+	sum := sha1.Sum(text) //nolint:gosec // see the import
+	return binary.BigEndian.Uint32(sum[:4])
+}
+
+// hash32 returns the first 4 bytes, big-endian, of SHA-1 of text.
+func hash32(text string) uint32 {
+	// The conversion []byte(text) would copy every name of more than 32 bytes to
+	// the heap. sha1.Sum only reads its argument and does not keep it.
+	sum := sha1.Sum(unsafe.Slice(unsafe.StringData(text), len(text))) //nolint:gosec // see the import and above
+	return binary.BigEndian.Uint32(sum[:4])
+}

@@ -1,0 +1,71 @@
+package control
+
+import (
+	"fmt"
+	"net"
+	"strconv"
+
+	"github.com/holdfast-rtc/holdfast/pin"
+	"github.com/holdfast-rtc/holdfast/ring"
+)
+
+// PinProto writes a pin as a message.
+func PinProto(p pin.Pin) *Pin {
+	return &Pin{Fence: FenceProto(p.Fence), Node: string(p.Node), Boot: string(p.Boot), Control: p.Control}
+}
+
+// Value reads a pin that another process sent. A pin that could not be stored is an
+// error that wraps pin.ErrCorrupt; so is none at all.
+func (x *Pin) Value() (pin.Pin, error) {
+	if x == nil {
+		return pin.Pin{}, fmt.Errorf("%w: no pin", pin.ErrCorrupt)
+	}
+	p := pin.Pin{
+		Fence:   pin.Fence{Epoch: x.GetFence().GetEpoch(), Nonce: x.GetFence().GetNonce()},
+		Node:    ring.NodeID(x.GetNode()),
+		Boot:    pin.BootID(x.GetBoot()),
+		Control: x.GetControl(),
+	}
+	if err := p.Validate(); err != nil {
+		return pin.Pin{}, err
+	}
+	return p, nil
+}
+
+// FenceProto writes a fence as a message.
+func FenceProto(f pin.Fence) *Fence { return &Fence{Epoch: f.Epoch, Nonce: f.Nonce} }
+
+// Value reads a fence that another process sent. A missing one, or one of epoch
+// 0, which no pin has, is an error that wraps pin.ErrCorrupt.
+func (x *Fence) Value() (pin.Fence, error) {
+	if x.GetEpoch() == 0 {
+		return pin.Fence{}, fmt.Errorf("%w: no fence", pin.ErrCorrupt)
+	}
+	return pin.Fence{Epoch: x.GetEpoch(), Nonce: x.GetNonce()}, nil
+}
+
+// Hello is what the first Beat of a Watch says about the process that sent it.
+type Hello struct {
+	Node  ring.NodeID
+	Boot  pin.BootID
+	Media string // host:port of its UDP media socket
+}
+
+// Value reads a beat that another process sent. A malformed one is an error that
+// wraps pin.ErrCorrupt.
+func (x *Beat) Value() (Hello, error) {
+	h := Hello{Node: ring.NodeID(x.GetNode()), Boot: pin.BootID(x.GetBoot()), Media: x.GetMedia()}
+	// A pin has the same rules for names; its other fields are filled with valid ones.
+	named := pin.Pin{Fence: pin.Fence{Epoch: 1}, Node: h.Node, Boot: h.Boot, Control: "-"}
+	if err := named.Validate(); err != nil {
+		return Hello{}, fmt.Errorf("beat: %w", err)
+	}
+	_, port, err := net.SplitHostPort(h.Media)
+	if err != nil {
+		return Hello{}, fmt.Errorf("%w: beat: media address %q: %w", pin.ErrCorrupt, h.Media, err)
+	}
+	if n, err := strconv.ParseUint(port, 10, 16); err != nil || n == 0 {
+		return Hello{}, fmt.Errorf("%w: beat: media address %q has no port", pin.ErrCorrupt, h.Media)
+	}
+	return h, nil
+}

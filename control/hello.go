@@ -1,0 +1,75 @@
+package control
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net"
+	"sync/atomic"
+	"syscall"
+
+	"google.golang.org/grpc"
+
+	"github.com/holdfast-rtc/holdfast/pin"
+)
+
+// ErrRefused says that the kernel at the address refused the connection: nothing
+// listens there. It is one of the three pieces of evidence for a dead process,
+// and proves nothing alone.
+var ErrRefused = errors.New("connection refused")
+
+// errDialedOnce ends gRPC's attempts to connect a second time in BootAt.
+var errDialedOnce = errors.New("the connection of a hello is dialed once")
+
+// BootAt asks the process behind addr for its boot, over a fresh TCP connection
+// rather than the pooled one, which may sit in back-off. It takes no longer than
+// Config.HelloTimeout. A refused dial wraps ErrRefused; everything else (a
+// time-out, no route, a wrong key) says nothing about who lives there.
+func (p *Pool) BootAt(ctx context.Context, addr string) (pin.BootID, error) {
+	hello, err := p.HelloAt(ctx, addr)
+	return hello.Boot, err
+}
+
+// HelloAt is BootAt with everything that the first beat says.
+func (p *Pool) HelloAt(ctx context.Context, addr string) (Hello, error) {
+	ctx, cancel := context.WithTimeout(ctx, p.config.HelloTimeout)
+	defer cancel()
+	socket, err := (&net.Dialer{}).DialContext(ctx, "tcp", addr)
+	if errors.Is(err, syscall.ECONNREFUSED) {
+		return Hello{}, fmt.Errorf("dial %s: %w", addr, ErrRefused)
+	}
+	if err != nil {
+		return Hello{}, fmt.Errorf("dial %s: %w", addr, err)
+	}
+	defer func() { _ = socket.Close() }() // gRPC may never have taken it.
+	hello, err := p.helloOver(ctx, socket, addr)
+	if err != nil {
+		return Hello{}, fmt.Errorf("ask %s for its boot: %w", addr, err)
+	}
+	return hello, nil
+}
+
+// helloOver speaks gRPC over a connected socket for as long as one beat takes.
+func (p *Pool) helloOver(ctx context.Context, socket net.Conn, addr string) (Hello, error) {
+	var taken atomic.Bool
+	once := func(context.Context, string) (net.Conn, error) {
+		if taken.Swap(true) {
+			return nil, errDialedOnce
+		}
+		return socket, nil
+	}
+	conn, err := grpc.NewClient(target(addr), append(p.options(), grpc.WithContextDialer(once))...)
+	if err != nil {
+		return Hello{}, err
+	}
+	defer func() { _ = conn.Close() }() // Nothing was sent that could be lost.
+	stream, err := NewMediaClient(conn).Watch(ctx, &WatchRequest{})
+	if err != nil {
+		return Hello{}, err
+	}
+	beat, err := stream.Recv()
+	if err != nil {
+		return Hello{}, err
+	}
+	return beat.Value()
+}

@@ -1,0 +1,139 @@
+package control
+
+import (
+	"crypto/ed25519"
+	"crypto/hkdf"
+	"crypto/sha256"
+	"crypto/tls"
+	"crypto/x509"
+	"crypto/x509/pkix"
+	"errors"
+	"fmt"
+	"log/slog"
+	"math/big"
+	"strings"
+	"time"
+	"unicode/utf8"
+)
+
+// ErrShortKey is returned by ParseClusterKey for a key with too few characters.
+var ErrShortKey = errors.New("cluster key is too short")
+
+// minKeyCharacters is the least length of a cluster key: 32 hexadecimal digits
+// are 128 bits, and nothing that people type by hand gets this long.
+const minKeyCharacters = 32
+
+// The labels keep what is derived for one purpose useless for every other. They
+// are part of the protocol: a changed label is another cluster.
+const (
+	labelSalt     = "holdfast cluster key v1"
+	labelGossip   = "holdfast gossip aes-256 v1"
+	labelResume   = "holdfast resume hmac v1"
+	labelIdentity = "holdfast control ed25519 v1"
+	derivedBytes  = 32
+)
+
+// ClusterKey is the one secret that every node of a cluster shares. It keeps
+// only what is derived from the operator's text, and in a closure: fmt follows
+// pointers where a verb does not fit, so this alone lets no way of printing or
+// logging a value that contains it show key material.
+//
+// The zero ClusterKey belongs to no cluster: its credentials refuse every
+// connection and its derived keys are nil.
+type ClusterKey struct {
+	derived func() *derivedKeys
+}
+
+// derivedKeys is everything the process needs of the operator's text.
+type derivedKeys struct {
+	gossip   []byte
+	resume   []byte
+	identity tls.Certificate
+	public   ed25519.PublicKey // the public key that both ends pin
+}
+
+// ParseClusterKey derives the cluster's keys from the operator's text. White
+// space around it is dropped, because a key that is read from a file ends in
+// a newline. An error never contains the text.
+func ParseClusterKey(text string) (ClusterKey, error) {
+	text = strings.TrimSpace(text)
+	if n := utf8.RuneCountInString(text); n < minKeyCharacters {
+		return ClusterKey{}, fmt.Errorf("%w: %d characters, want at least %d", ErrShortKey, n, minKeyCharacters)
+	}
+	root, err := hkdf.Extract(sha256.New, []byte(text), []byte(labelSalt))
+	if err != nil {
+		return ClusterKey{}, fmt.Errorf("extract the cluster key: %w", err)
+	}
+	var d derivedKeys
+	var seed []byte
+	for _, want := range []struct {
+		label string
+		to    *[]byte
+	}{{labelGossip, &d.gossip}, {labelResume, &d.resume}, {labelIdentity, &seed}} {
+		if *want.to, err = hkdf.Expand(sha256.New, root, want.label, derivedBytes); err != nil {
+			return ClusterKey{}, fmt.Errorf("derive %q: %w", want.label, err)
+		}
+	}
+	if d.identity, d.public, err = identityOf(seed); err != nil {
+		return ClusterKey{}, err
+	}
+	return ClusterKey{derived: func() *derivedKeys { return &d }}, nil
+}
+
+// identityOf makes the certificate that both ends of a control connection
+// show. Ed25519 signs deterministically and the template is fixed, so every
+// node of a cluster makes the same bytes without exchanging any.
+func identityOf(seed []byte) (tls.Certificate, ed25519.PublicKey, error) {
+	private := ed25519.NewKeyFromSeed(seed)
+	public, ok := private.Public().(ed25519.PublicKey)
+	if !ok {
+		return tls.Certificate{}, nil, errors.New("the control identity is not an ed25519 key")
+	}
+	// The times only have to be valid on a machine whose clock is wrong: the pinned key
+	// is what is verified, and a certificate that runs out would stop a cluster.
+	template := &x509.Certificate{
+		SerialNumber:          big.NewInt(1),
+		Subject:               pkix.Name{CommonName: "holdfast control"},
+		NotBefore:             time.Date(1970, 1, 1, 0, 0, 0, 0, time.UTC),
+		NotAfter:              time.Date(9999, 12, 31, 23, 59, 59, 0, time.UTC),
+		KeyUsage:              x509.KeyUsageDigitalSignature,
+		ExtKeyUsage:           []x509.ExtKeyUsage{x509.ExtKeyUsageServerAuth, x509.ExtKeyUsageClientAuth},
+		BasicConstraintsValid: true,
+	}
+	raw, err := x509.CreateCertificate(nil, template, template, public, private)
+	if err != nil {
+		return tls.Certificate{}, nil, fmt.Errorf("sign the control certificate: %w", err)
+	}
+	return tls.Certificate{Certificate: [][]byte{raw}, PrivateKey: private}, public, nil
+}
+
+// IsZero reports whether k is the key of no cluster.
+func (k ClusterKey) IsZero() bool { return k.derived == nil }
+
+// GossipKey is the AES-256 key of gossip: 32 bytes.
+func (k ClusterKey) GossipKey() []byte { return append([]byte(nil), k.keys().gossip...) }
+
+// ResumeKey is the HMAC-SHA256 key of resume tokens: 32 bytes.
+func (k ClusterKey) ResumeKey() []byte { return append([]byte(nil), k.keys().resume...) }
+
+// String hides the key.
+func (k ClusterKey) String() string {
+	if k.IsZero() {
+		return "cluster key (none)"
+	}
+	return "cluster key (hidden)"
+}
+
+// GoString hides the key from %#v.
+func (k ClusterKey) GoString() string { return k.String() }
+
+// LogValue hides the key from structured logs.
+func (k ClusterKey) LogValue() slog.Value { return slog.StringValue(k.String()) }
+
+// keys spares the methods a nil check.
+func (k ClusterKey) keys() *derivedKeys {
+	if k.derived == nil {
+		return &derivedKeys{}
+	}
+	return k.derived()
+}

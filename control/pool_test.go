@@ -1,0 +1,117 @@
+package control
+
+import (
+	"context"
+	"errors"
+	"net"
+	"testing"
+	"time"
+
+	"google.golang.org/grpc"
+)
+
+func TestBootAtTellsARefusalFromSilence(t *testing.T) {
+	key := mustKey(t, testKeyText)
+	config := DefaultConfig()
+	config.HelloTimeout = 100 * time.Millisecond
+	pool := startPool(t, key, config)
+
+	silent, err := net.Listen("tcp", "127.0.0.1:0") // Its kernel accepts, nobody answers: a frozen process.
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer silent.Close()
+	if _, err := pool.BootAt(testContext(t), silent.Addr().String()); err == nil || errors.Is(err, ErrRefused) {
+		t.Fatalf("a silent node: %v, want an error that is not ErrRefused", err)
+	}
+	gone := silent.Addr().String()
+	_ = silent.Close()
+	if _, err := pool.BootAt(testContext(t), gone); !errors.Is(err, ErrRefused) {
+		t.Fatalf("a closed port: %v, want ErrRefused", err)
+	}
+	if _, err := pool.BootAt(testContext(t), "no port here"); err == nil || errors.Is(err, ErrRefused) {
+		t.Fatalf("nonsense: %v", err)
+	}
+}
+
+// The pooled connection is deep in back-off when the node comes back: BootAt does
+// not care, and Hurry makes the pool not care either.
+func TestFreshDialAndHurryIgnoreBackOff(t *testing.T) {
+	key := mustKey(t, testKeyText)
+	config := DefaultConfig()
+	config.BackoffBase, config.BackoffMax = time.Hour, time.Hour
+	config.HelloTimeout = generous
+	pool := startPool(t, key, config)
+	first := startNode(t, key, "127.0.0.1:0", "1769000000000-00000001")
+	client, err := pool.Client(first.addr)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := client.Outrank(testContext(t), &OutrankRequest{}); err != nil {
+		t.Fatal(err)
+	}
+	if err := first.stop(); err != nil {
+		t.Fatal(err)
+	}
+	waitFor(t, "refused call", func() bool { _, err := client.Outrank(testContext(t), &OutrankRequest{}); return err != nil })
+
+	second := startNode(t, key, first.addr, "1769000000001-00000002")
+	boot, err := pool.BootAt(testContext(t), second.addr)
+	if err != nil || string(boot) != second.media.boot {
+		t.Fatalf("BootAt = %q, %v, want %q", boot, err, second.media.boot)
+	}
+	pool.Hurry(second.addr)
+	if _, err := client.Outrank(testContext(t), &OutrankRequest{}, grpc.WaitForReady(true)); err != nil {
+		t.Fatalf("after Hurry: %v", err)
+	}
+}
+
+func TestPoolSharesForgetsAndIsBounded(t *testing.T) {
+	key := mustKey(t, testKeyText)
+	node := startNode(t, key, "127.0.0.1:0", "1769000000000-00000001")
+	config := DefaultConfig()
+	config.MaxConnections = 1
+	pool := startPool(t, key, config)
+	client, err := pool.Client(node.addr)
+	if err != nil {
+		t.Fatal(err)
+	}
+	watch, err := client.Watch(testContext(t), &WatchRequest{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := watch.Recv(); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := pool.Client(node.addr); err != nil {
+		t.Fatalf("the same address again: %v", err)
+	}
+	if _, err := pool.Client("127.0.0.1:1"); !errors.Is(err, ErrPoolFull) {
+		t.Fatalf("one address too many: %v, want ErrPoolFull", err)
+	}
+	pool.Forget(node.addr)
+	if _, err := watch.Recv(); err == nil {
+		t.Fatal("a call outlived Forget")
+	}
+	if _, err := pool.Client("127.0.0.1:1"); err != nil {
+		t.Fatalf("after Forget: %v", err)
+	}
+	pool.Close()
+	pool.Close()
+	if _, err := pool.Client(node.addr); !errors.Is(err, ErrPoolClosed) {
+		t.Fatalf("after Close: %v, want ErrPoolClosed", err)
+	}
+}
+
+func TestZeroKeyReachesNobody(t *testing.T) {
+	node := startNode(t, mustKey(t, testKeyText), "127.0.0.1:0", "1769000000000-00000001")
+	if _, err := startPool(t, ClusterKey{}, DefaultConfig()).BootAt(testContext(t), node.addr); err == nil {
+		t.Fatal("the zero key was let in")
+	}
+	open := startNode(t, ClusterKey{}, "127.0.0.1:0", "1769000000000-00000001")
+	ctx, cancel := context.WithTimeout(t.Context(), generous)
+	defer cancel()
+	if _, err := startPool(t, ClusterKey{}, DefaultConfig()).BootAt(ctx, open.addr); err == nil {
+		t.Fatal("two zero keys trusted each other")
+	}
+}

@@ -1,0 +1,68 @@
+package wire
+
+import "net/http"
+
+// Code says what went wrong, to a client of the WebSocket and of the REST API
+// alike. docs/PROTOCOL.md has the table; a test compares it with Meanings.
+type Code string
+
+// The codes.
+const (
+	CodeBadToken         Code = "bad_token"
+	CodeTokenExpired     Code = "token_expired"
+	CodeNotAllowed       Code = "not_allowed"
+	CodeBadRoom          Code = "bad_room"
+	CodeBadMessage       Code = "bad_message"
+	CodeUnknownType      Code = "unknown_type"
+	CodeResumeExpired    Code = "resume_expired"
+	CodeSuperseded       Code = "superseded"
+	CodeRoomFull         Code = "room_full"
+	CodeNoCapacity       Code = "no_capacity"
+	CodeNoNodes          Code = "no_nodes"
+	CodeStoreUnavailable Code = "store_unavailable"
+	CodeNotReady         Code = "not_ready"
+	CodeTooManyMessages  Code = "too_many_messages"
+	CodeInternal         Code = "internal"
+)
+
+// Meaning is one row of the table of codes.
+type Meaning struct {
+	Code      Code
+	Status    int // of HTTP
+	Retryable bool
+	Sentence  string // what was wrong and what to do, when nobody knows better
+}
+
+// Meanings returns the table, in the order of docs/PROTOCOL.md.
+func Meanings() []Meaning {
+	const again, final = true, false
+	return []Meaning{
+		{CodeBadToken, http.StatusUnauthorized, final, "The access token is missing or not valid here. Ask the application for a new one."},
+		{CodeTokenExpired, http.StatusUnauthorized, final, "The access token has expired. Ask the application for a new one."},
+		{CodeNotAllowed, http.StatusForbidden, final, "The access token does not allow this. Ask the application for one that does."},
+		{CodeBadRoom, http.StatusBadRequest, final, "A room name is 1 to 128 printable characters. Choose another name."},
+		{CodeBadMessage, http.StatusBadRequest, final, "The message could not be understood. Check it against the protocol."},
+		{CodeUnknownType, http.StatusBadRequest, final, "This server does not know that type of message. It was ignored."},
+		{CodeResumeExpired, http.StatusGone, final, "This session can no longer be resumed. Join again."},
+		{CodeSuperseded, http.StatusConflict, final, "Another connection took over this session. Close this one."},
+		{CodeRoomFull, http.StatusForbidden, final, "The room is full. Try again when somebody has left."},
+		{CodeNoCapacity, http.StatusServiceUnavailable, again, "No media node has room for this call just now. Try again in a moment."},
+		{CodeNoNodes, http.StatusServiceUnavailable, again, "No media node is up. Try again in a moment."},
+		{CodeStoreUnavailable, http.StatusServiceUnavailable, again, "The room cannot be placed safely just now. Try again in a moment."},
+		{CodeNotReady, http.StatusServiceUnavailable, again, "This signaling node is starting. Try again in a moment."},
+		{CodeTooManyMessages, http.StatusTooManyRequests, again, "Too many messages. Slow down."},
+		{CodeInternal, http.StatusInternalServerError, again, "Something went wrong on the server. Try again."},
+	}
+}
+
+// MeaningOf returns the row of a code; that of CodeInternal for a code outside
+// the table.
+func MeaningOf(code Code) Meaning {
+	rows := Meanings()
+	for _, row := range rows {
+		if row.Code == code {
+			return row
+		}
+	}
+	return rows[len(rows)-1]
+}

@@ -1,0 +1,128 @@
+package wire
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"unicode/utf8"
+)
+
+// ErrUnknownType is wrapped by Decode's error when the message is well formed
+// but of a type that this version does not have.
+var ErrUnknownType = errors.New("unknown message type")
+
+// ErrMalformed is wrapped by every other error of Decode.
+var ErrMalformed = errors.New("malformed message")
+
+// Decode reads a message from a client.
+func Decode(frame []byte) (Message, error) { return decode(frame, blankFromClient) }
+
+// DecodeServer reads a message from a server, for clients written in Go.
+func DecodeServer(frame []byte) (Message, error) { return decode(frame, blankFromServer) }
+
+// Encode writes a message as one JSON object whose first member is its type.
+func Encode(m Message) ([]byte, error) {
+	body, err := json.Marshal(m)
+	if err != nil {
+		return nil, fmt.Errorf("encode %s: %w", m.Type(), err)
+	}
+	head, err := json.Marshal(m.Type())
+	if err != nil {
+		return nil, fmt.Errorf("encode type %s: %w", m.Type(), err)
+	}
+	frame := make([]byte, 0, len(body)+len(head)+len(`{"type":,`))
+	frame = append(frame, `{"type":`...)
+	frame = append(frame, head...)
+	if len(body) > len(`{}`) {
+		frame = append(frame, ',')
+	}
+	return append(frame, body[1:]...), nil
+}
+
+// validator is a message that can say why it is not acceptable.
+type validator interface{ validate() error }
+
+// decode reads a frame into the blank message of its type. The members are
+// looked at twice: once by name, for the type and for what is missing or null
+// (encoding/json takes both for the zero value), then into the struct.
+func decode(frame []byte, blank func(Type) (Message, []string)) (Message, error) {
+	if len(frame) > MaxMessageBytes {
+		return nil, fmt.Errorf("%w: %d bytes, at most %d", ErrMalformed, len(frame), MaxMessageBytes)
+	}
+	if !utf8.Valid(frame) {
+		return nil, fmt.Errorf("%w: it is not UTF-8", ErrMalformed)
+	}
+	var members map[string]json.RawMessage
+	if err := json.Unmarshal(frame, &members); err != nil || members == nil {
+		return nil, fmt.Errorf("%w: it is not a JSON object", ErrMalformed)
+	}
+	var kind Type
+	if err := json.Unmarshal(members["type"], &kind); err != nil || kind == "" {
+		return nil, fmt.Errorf("%w: it has no type", ErrMalformed)
+	}
+	m, required := blank(kind)
+	if m == nil {
+		return nil, fmt.Errorf("%w %.40q", ErrUnknownType, string(kind))
+	}
+	for _, name := range required {
+		if raw, ok := members[name]; !ok || string(raw) == "null" {
+			return nil, fmt.Errorf("%w: %s has no %s", ErrMalformed, kind, name)
+		}
+	}
+	if err := json.Unmarshal(frame, m); err != nil {
+		return nil, fmt.Errorf("%w: %s: %w", ErrMalformed, kind, err)
+	}
+	if v, ok := m.(validator); ok {
+		if err := v.validate(); err != nil {
+			return nil, fmt.Errorf("%w: %s: %w", ErrMalformed, kind, err)
+		}
+	}
+	return m, nil
+}
+
+// blankFromClient returns an empty message of the type and its required
+// members, or nil.
+func blankFromClient(t Type) (Message, []string) {
+	switch t {
+	case "join":
+		return new(Join), []string{"token"}
+	case "resume":
+		return new(Resume), []string{"resume", "attempt"}
+	case "offer":
+		return new(Offer), []string{"id", "sdp", "fresh", "senders"}
+	case "view":
+		return new(View), []string{"wants"}
+	case "mute":
+		return new(Mute), []string{"source", "muted"}
+	case "migrated":
+		return new(Migrated), []string{"epoch", "attempt", "how", "gapMs"}
+	case "ping":
+		return new(Ping), []string{"t"}
+	case "leave":
+		return new(Leave), nil
+	default:
+		return nil, nil
+	}
+}
+
+// blankFromServer is blankFromClient for the other direction. A client trusts
+// its server for what is there.
+func blankFromServer(t Type) (Message, []string) {
+	for _, m := range []Message{
+		new(Joined), new(Resumed), new(Answer), new(OfferRejected), new(Slots), new(PeerJoined), new(PeerUpdated),
+		new(PeerLeft), new(Roster), new(Speakers), new(Restart), new(Error), new(Pong), new(Bye),
+	} {
+		if m.Type() == t {
+			return m, nil
+		}
+	}
+	return nil, nil
+}
+
+// MarshalJSON writes a nil list as [].
+func (l List[T]) MarshalJSON() ([]byte, error) {
+	if l == nil {
+		return []byte("[]"), nil
+	}
+	return json.Marshal([]T(l))
+}

@@ -1,0 +1,128 @@
+package wire
+
+import (
+	"errors"
+	"fmt"
+	"math"
+)
+
+func (m *Join) validate() error {
+	return errors.Join(
+		text("token", m.Token, 1, MaxTokenBytes),
+		text("room", m.Room, 0, MaxNameBytes*2), // the exact rule is access.CheckRoom's, with a code of its own
+		text("name", m.Name, 0, MaxNameBytes),
+	)
+}
+
+func (m *Resume) validate() error {
+	return errors.Join(
+		text("resume", m.Resume, 1, MaxTokenBytes),
+		number("attempt", m.Attempt, 2, MaxAttempt),
+		number("epoch", m.Epoch, 0, MaxInteger),
+		number("seq", m.Seq, 0, MaxInteger),
+	)
+}
+
+func (m *Offer) validate() error {
+	err := errors.Join(
+		text("id", m.ID, 1, MaxOfferIDBytes),
+		text("sdp", m.SDP, 1, MaxSDPBytes),
+		count("senders", len(m.Senders), MaxSenders),
+		count("slots", len(m.Slots), MaxSlots),
+	)
+	if err != nil {
+		return err
+	}
+	for _, s := range m.Senders {
+		if err := s.validate(); err != nil {
+			return err
+		}
+	}
+	for _, s := range m.Slots {
+		if err := s.validate(); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (s Sender) validate() error {
+	return errors.Join(text("mid", s.Mid, 1, MaxMidBytes), text("rid", s.Rid, 0, MaxRidBytes), s.Source.validate())
+}
+
+func (s Slot) validate() error {
+	if s.Kind != KindAudio && s.Kind != KindVideo {
+		return fmt.Errorf("kind %.20q is not audio or video", string(s.Kind))
+	}
+	err := errors.Join(text("mid", s.Mid, 1, MaxMidBytes), text("peer", string(s.Peer), 0, MaxPeerIDBytes))
+	if s.Peer == "" && s.Source == "" {
+		return err
+	}
+	return errors.Join(err, s.Source.validate())
+}
+
+func (m *View) validate() error {
+	if err := count("wants", len(m.Wants), MaxWants); err != nil {
+		return err
+	}
+	for _, w := range m.Wants {
+		err := errors.Join(
+			text("peer", string(w.Peer), 1, MaxPeerIDBytes), w.Source.validate(),
+			number("width", uint64(w.Width), 0, MaxPixels), number("height", uint64(w.Height), 0, MaxPixels),
+		)
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (m *Mute) validate() error { return m.Source.validate() }
+
+func (m *Migrated) validate() error {
+	if m.How != HowRestart && m.How != HowNewConnection {
+		return fmt.Errorf("how %.20q is not %s or %s", m.How, HowRestart, HowNewConnection)
+	}
+	return errors.Join(
+		number("epoch", m.Epoch, 0, MaxInteger),
+		number("attempt", m.Attempt, 0, MaxAttempt),
+		number("gapMs", m.GapMs, 0, MaxGapMs),
+	)
+}
+
+func (m *Ping) validate() error {
+	if math.Abs(m.T) > MaxInteger {
+		return errors.New("t is out of range")
+	}
+	return nil
+}
+
+func (s Source) validate() error {
+	switch s {
+	case SourceMicrophone, SourceCamera, SourceScreen:
+		return nil
+	default:
+		return fmt.Errorf("source %.20q is not microphone, camera or screen", string(s))
+	}
+}
+
+func text(name, value string, atLeast, atMost int) error {
+	if len(value) < atLeast || len(value) > atMost {
+		return fmt.Errorf("%s has %d bytes, want %d to %d", name, len(value), atLeast, atMost)
+	}
+	return nil
+}
+
+func number(name string, value, atLeast, atMost uint64) error {
+	if value < atLeast || value > atMost {
+		return fmt.Errorf("%s is %d, want %d to %d", name, value, atLeast, atMost)
+	}
+	return nil
+}
+
+func count(name string, n, atMost int) error {
+	if n > atMost {
+		return fmt.Errorf("%s has %d entries, want at most %d", name, n, atMost)
+	}
+	return nil
+}

@@ -1,0 +1,136 @@
+// Package wire is the protocol between a client and its signaling node, version
+// 1, as docs/PROTOCOL.md states it: one struct per message, one JSON object per
+// text frame.
+//
+// It promises that what Decode returns is within the limits below and has every
+// required field, that unknown fields are ignored, and that an unknown type is
+// told apart from a malformed message. It knows neither sockets nor rooms.
+package wire
+
+import "github.com/holdfast-rtc/holdfast/ring"
+
+// Subprotocol is the WebSocket subprotocol of this version.
+const Subprotocol = "holdfast.v1"
+
+// Version is the number said in `joined`.
+const Version = 1
+
+// Limits on what a client may send. They are far above what a page needs: a
+// message past one is refused with CodeBadMessage, a frame past MaxMessageBytes
+// closes the socket (1009).
+const (
+	MaxMessageBytes = 256 << 10
+	MaxSDPBytes     = 192 << 10
+	MaxTokenBytes   = 8 << 10
+	MaxNameBytes    = 256
+	MaxPeerIDBytes  = 64
+	MaxOfferIDBytes = 64
+	MaxMidBytes     = 32
+	MaxRidBytes     = 32
+	MaxSenders      = 64
+	MaxSlots        = 512
+	MaxWants        = 512
+	MaxPixels       = 1 << 15 // of one side of a wanted picture
+	MaxGapMs        = 24 * 60 * 60 * 1000
+	// MaxInteger is the largest integer that a JavaScript number holds exactly.
+	MaxInteger = 1<<53 - 1
+	// MaxAttempt bounds resume attempts, so that the edge has room beside them
+	// in the 64-bit generation of the control protocol.
+	MaxAttempt = 1<<31 - 1
+)
+
+// Type is the `type` of a message.
+type Type string
+
+// PeerID names a peer: unique in its room, kept across edges and SFU nodes.
+type PeerID string
+
+// Message is any message of either direction.
+type Message interface {
+	// Type says which message this is.
+	Type() Type
+}
+
+// Source is what a track shows.
+type Source string
+
+// The sources.
+const (
+	SourceMicrophone Source = "microphone"
+	SourceCamera     Source = "camera"
+	SourceScreen     Source = "screen"
+)
+
+// Kind is the kind of a media line.
+type Kind string
+
+// The kinds.
+const (
+	KindAudio Kind = "audio"
+	KindVideo Kind = "video"
+)
+
+// List is a slice that is written as [] when it is nil, because clients loop
+// over it without asking.
+type List[T any] []T
+
+// Peer is one entry of the roster.
+type Peer struct {
+	Peer       PeerID `json:"peer"`
+	Identity   string `json:"identity"`
+	Name       string `json:"name"`
+	AudioMuted bool   `json:"audioMuted"`
+	VideoMuted bool   `json:"videoMuted"`
+}
+
+// Slot says what one receive m-line of the client shows. An empty peer is an
+// empty slot, which has no source either.
+type Slot struct {
+	Mid    string `json:"mid"`
+	Kind   Kind   `json:"kind"`
+	Peer   PeerID `json:"peer"`
+	Source Source `json:"source"`
+}
+
+// Sender says what one of the client's own m-lines carries, or one simulcast
+// layer of it once SSRCs are known (0 while they are not).
+type Sender struct {
+	Mid     string `json:"mid"`
+	Source  Source `json:"source"`
+	Rid     string `json:"rid,omitempty"`
+	SSRC    uint32 `json:"ssrc,omitempty"`
+	RTXSSRC uint32 `json:"rtxSsrc,omitempty"`
+}
+
+// Want is one picture that the page shows, in device pixels; 0 x 0 is hidden.
+type Want struct {
+	Peer   PeerID `json:"peer"`
+	Source Source `json:"source"`
+	Width  uint32 `json:"width"`
+	Height uint32 `json:"height"`
+}
+
+// Speaker is one person who speaks, at a level from 0 to 1.
+type Speaker struct {
+	Peer  PeerID  `json:"peer"`
+	Level float32 `json:"level"`
+}
+
+// Permissions is what the session's token allows.
+type Permissions struct {
+	Publish   bool `json:"publish"`
+	Subscribe bool `json:"subscribe"`
+}
+
+// ICEServer is one RTCIceServer of the browser's configuration.
+type ICEServer struct {
+	URLs       []string `json:"urls"`
+	Username   string   `json:"username,omitempty"`
+	Credential string   `json:"credential,omitempty"`
+}
+
+// Placement says under which pin a message from the server was said.
+type Placement struct {
+	Node  ring.NodeID `json:"node"`
+	Epoch uint64      `json:"epoch"`
+}

@@ -1,0 +1,175 @@
+package e2e
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"iter"
+	"net/url"
+	"os"
+	"os/exec"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/chromedp/chromedp"
+)
+
+// page is one browser process with one page in it. A process of its own keeps
+// the browser from throttling pages that are not in front.
+type page struct {
+	name string
+	ctx  context.Context //nolint:containedctx // chromedp's handle to a browser is a context.
+
+	mu      sync.Mutex
+	console []string // guarded by mu; the last lines only
+}
+
+const consoleLines = 200 // the oldest are dropped
+
+// chromiumFlags are what a headless Chromium needs to run as root, over
+// loopback, with fake devices and no services of its own.
+func chromiumFlags(dir string) []chromedp.ExecAllocatorOption {
+	return []chromedp.ExecAllocatorOption{
+		chromedp.ExecPath(chromiumPath()),
+		chromedp.UserDataDir(dir),
+		chromedp.Flag("headless", "new"),
+		chromedp.Flag("no-sandbox", true),
+		chromedp.Flag("allow-loopback-in-peer-connection", true),
+		chromedp.Flag("disable-gpu", true),
+		chromedp.Flag("disable-quic", true),
+		chromedp.Flag("no-first-run", true),
+		chromedp.Flag("disable-background-networking", true),
+		chromedp.Flag("disable-component-update", true),
+		chromedp.Flag("disable-sync", true),
+		chromedp.Flag("use-fake-device-for-media-stream", true),
+		chromedp.Flag("use-fake-ui-for-media-stream", true),
+		chromedp.Flag("autoplay-policy", "no-user-gesture-required"),
+		chromedp.Flag("disable-renderer-backgrounding", true),
+		chromedp.Flag("disable-background-timer-throttling", true),
+		chromedp.WindowSize(900, 700),
+	}
+}
+
+func chromiumPath() string {
+	for _, name := range []string{"chromium", "chromium-browser", "google-chrome"} {
+		if path, err := exec.LookPath(name); err == nil {
+			return path
+		}
+	}
+	return ""
+}
+
+// needChromium fails where the tests must be whole and says so where they
+// need not be.
+func needChromium(t *testing.T) {
+	t.Helper()
+	if chromiumPath() != "" {
+		return
+	}
+	if os.Getenv("CI") == "true" {
+		t.Fatal("no chromium on this machine: install it, a call is tested in a real browser")
+	}
+	t.Skip("no chromium on this machine: the call in a real browser is NOT tested; ./test.sh installs it where it may")
+}
+
+// openPage starts a browser on the address; the browser ends with the test.
+func openPage(t *testing.T, name, address string) *page {
+	t.Helper()
+	alloc, cancelAlloc := chromedp.NewExecAllocator(context.Background(), chromiumFlags(t.TempDir())...)
+	ctx, cancelTab := chromedp.NewContext(alloc)
+	p := &page{name: name, ctx: ctx}
+	t.Cleanup(func() {
+		if t.Failed() {
+			t.Logf("console of %s:\n%s", name, p.consoleText())
+		}
+		_ = chromedp.Cancel(ctx)
+		cancelTab()
+		cancelAlloc()
+	})
+	messages := chromedp.Console(ctx)
+	go p.listen(messages)
+	if err := chromedp.Do(ctx, chromedp.Navigate(address)); err != nil {
+		t.Fatalf("open %s in the browser of %s: %v", address, name, err)
+	}
+	return p
+}
+
+// listen keeps the last lines of the console; it ends with the browser.
+func (p *page) listen(messages iter.Seq2[chromedp.ConsoleMessage, error]) {
+	for m, err := range messages {
+		if err != nil {
+			return
+		}
+		p.mu.Lock()
+		p.console = append(p.console, string(m.Type)+": "+m.Text)
+		if len(p.console) > consoleLines {
+			p.console = p.console[1:]
+		}
+		p.mu.Unlock()
+	}
+}
+
+func (p *page) consoleText() string {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return strings.Join(p.console, "\n")
+}
+
+// eval runs an expression (a promise is awaited) and decodes its JSON value.
+func (p *page) eval(expression string, into any) error {
+	ctx, cancel := context.WithTimeout(p.ctx, 20*time.Second)
+	defer cancel()
+	script := "(async () => JSON.stringify(await (" + expression + ")) ?? 'null')()"
+	text, err := chromedp.Run(ctx, chromedp.Evaluate[string](script, chromedp.EvalAwaitPromise))
+	if err != nil {
+		return fmt.Errorf("evaluate %s in %s: %w", expression, p.name, err)
+	}
+	if into == nil {
+		return nil
+	}
+	if err := json.Unmarshal([]byte(text), into); err != nil {
+		return fmt.Errorf("decode what %s gave for %s: %w", p.name, expression, err)
+	}
+	return nil
+}
+
+func (p *page) mustEval(t *testing.T, expression string, into any) {
+	t.Helper()
+	if err := p.eval(expression, into); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// callAddress is the page's address with what a test wants of the call: a small
+// picture, so that two cores can encode for five people.
+func callAddress(base, room, name string, extra url.Values) string {
+	q := url.Values{
+		"room": {room}, "name": {name}, "autojoin": {"1"},
+		"width": {"320"}, "height": {"180"}, "fps": {"15"}, "simulcast": {"0"}, "audio": {"4"}, "video": {"4"},
+	}
+	for key, values := range extra {
+		q[key] = values
+	}
+	return strings.TrimSuffix(base, "/") + "/?" + q.Encode()
+}
+
+// eventually polls until the condition gives no error; its last error is what
+// the test fails with.
+func eventually(t *testing.T, limit time.Duration, what string, condition func() error) {
+	t.Helper()
+	deadline := time.Now().Add(limit)
+	tick := time.NewTicker(100 * time.Millisecond)
+	defer tick.Stop()
+	for {
+		err := condition()
+		if err == nil {
+			return
+		}
+		if time.Now().After(deadline) {
+			t.Fatalf("%s: not within %v: %v", what, limit, err)
+		}
+		<-tick.C
+	}
+}

@@ -1,0 +1,51 @@
+// Package access reads and makes the two tokens of a session: the access token
+// that an application hands to its user, and the resume token that lets any
+// signaling node take a session over.
+//
+// It promises that a token which Verify or Open accepts was signed with a key of
+// this deployment by the one algorithm that it allows, and is within its time;
+// and that no secret can be printed or logged through its types. It knows
+// neither sockets nor nodes.
+package access
+
+import (
+	"errors"
+	"fmt"
+	"unicode"
+	"unicode/utf8"
+
+	"github.com/holdfast-rtc/holdfast/ring"
+)
+
+// Why a token or a room name is refused.
+var (
+	ErrExpired    = errors.New("token has expired")
+	ErrForged     = errors.New("token is not genuine")         // bad signature, another algorithm, not a token
+	ErrUnknownKey = errors.New("token's API key is not known") // `iss` names no key of ours
+	ErrNotJoin    = errors.New("token does not allow joining")
+	ErrOtherRoom  = errors.New("token is for another room")
+	ErrNotAdmin   = errors.New("token has no roomAdmin grant")
+	ErrBadRoom    = errors.New("room name is not 1 to 128 printable characters")
+)
+
+const (
+	maxTokenBytes     = 8 << 10
+	maxRoomCharacters = 128
+	maxIdentityBytes  = 256
+	maxNameBytes      = 256
+	maxMetadataBytes  = 2 << 10
+)
+
+// CheckRoom returns the room's id, or ErrBadRoom. Every printable character is
+// good, braces and slashes too: what stands below escapes what it must.
+func CheckRoom(name string) (ring.RoomID, error) {
+	if !utf8.ValidString(name) || name == "" || utf8.RuneCountInString(name) > maxRoomCharacters {
+		return "", ErrBadRoom
+	}
+	for _, r := range name {
+		if !unicode.IsPrint(r) {
+			return "", fmt.Errorf("%w: it contains %U", ErrBadRoom, r)
+		}
+	}
+	return ring.RoomID(name), nil
+}

@@ -1,0 +1,255 @@
+package access
+
+import (
+	"bytes"
+	"encoding/base64"
+	"errors"
+	"fmt"
+	"log/slog"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/golang-jwt/jwt/v5"
+)
+
+const (
+	testKey    = "APIdev"
+	testSecret = "0123456789abcdef0123456789abcdef"
+)
+
+func keyring(t testing.TB) *Keyring {
+	t.Helper()
+	ring, err := ParseKeyring(" other:" + strings.Repeat("z", 32) + ", " + testKey + ":" + testSecret + ",")
+	if err != nil {
+		t.Fatal(err)
+	}
+	return ring
+}
+
+func TestVerifyReturnsWhatMintGranted(t *testing.T) {
+	want := Everything("ada", "lobby")
+	want.Name, want.Metadata, want.CanSubscribe = "Ada", `{"seat":7}`, false
+	token, err := Mint(testKey, testSecret, want, time.Minute)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if got, err := keyring(t).Verify(token); err != nil || got != want {
+		t.Fatalf("Verify = %+v, %v, want %+v", got, err, want)
+	}
+}
+
+// TestVerifyReadsTokensOfOthers builds a token the way LiveKit's servers do,
+// with claims that we do not know.
+func TestVerifyReadsTokensOfOthers(t *testing.T) {
+	token, err := jwt.NewWithClaims(jwt.SigningMethodHS256, jwt.MapClaims{
+		"iss": testKey, "sub": "ada", "name": "Ada", "nbf": time.Now().Unix(), "exp": time.Now().Add(time.Hour).Unix(),
+		"video":  map[string]any{"room": "lobby", "roomJoin": true, "canPublishSources": []string{"camera"}, "hidden": true},
+		"sip":    map[string]any{"admin": true},
+		"sha256": "", "kind": "standard",
+	}).SignedString([]byte(testSecret))
+	if err != nil {
+		t.Fatal(err)
+	}
+	want := Everything("ada", "lobby")
+	want.Name = "Ada"
+	if got, err := keyring(t).Verify(token); err != nil || got != want {
+		t.Fatalf("Verify = %+v, %v, want %+v", got, err, want)
+	}
+}
+
+func TestVerifyRefuses(t *testing.T) {
+	now := time.Now()
+	good := jwt.MapClaims{"iss": testKey, "sub": "ada", "exp": now.Add(time.Hour).Unix(), "video": map[string]any{"roomJoin": true}}
+	with := func(change jwt.MapClaims) jwt.MapClaims {
+		all := jwt.MapClaims{}
+		for _, m := range []jwt.MapClaims{good, change} {
+			for k, v := range m {
+				all[k] = v
+			}
+		}
+		return all
+	}
+	sign := func(method jwt.SigningMethod, key any, c jwt.MapClaims) string {
+		token, err := jwt.NewWithClaims(method, c).SignedString(key)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return token
+	}
+	secret := []byte(testSecret)
+	noExp := with(nil)
+	delete(noExp, "exp")
+	tampered := sign(jwt.SigningMethodHS256, secret, good)
+	parts := strings.Split(tampered, ".")
+	parts[1] = base64.RawURLEncoding.EncodeToString([]byte(fmt.Sprintf(`{"iss":%q,"sub":"root","exp":%d}`, testKey, now.Add(time.Hour).Unix())))
+	for name, tc := range map[string]struct {
+		token string
+		want  error
+	}{
+		"nothing":              {"", ErrForged},
+		"not a token":          {"hello", ErrForged},
+		"too long":             {strings.Repeat("x", maxTokenBytes+1), ErrForged},
+		"another secret":       {sign(jwt.SigningMethodHS256, []byte(strings.Repeat("y", 32)), good), ErrForged},
+		"another payload":      {strings.Join(parts, "."), ErrForged},
+		"no signature":         {strings.Join(parts[:2], ".") + ".", ErrForged},
+		"algorithm none":       {sign(jwt.SigningMethodNone, jwt.UnsafeAllowNoneSignatureType, good), ErrForged},
+		"algorithm HS512":      {sign(jwt.SigningMethodHS512, secret, good), ErrForged},
+		"unknown key":          {sign(jwt.SigningMethodHS256, secret, with(jwt.MapClaims{"iss": "stranger"})), ErrUnknownKey},
+		"no key":               {sign(jwt.SigningMethodHS256, secret, with(jwt.MapClaims{"iss": ""})), ErrUnknownKey},
+		"the other key's name": {sign(jwt.SigningMethodHS256, secret, with(jwt.MapClaims{"iss": "other"})), ErrForged},
+		"expired":              {sign(jwt.SigningMethodHS256, secret, with(jwt.MapClaims{"exp": now.Add(-leeway - time.Minute).Unix()})), ErrExpired},
+		"without expiry":       {sign(jwt.SigningMethodHS256, secret, noExp), ErrForged},
+		"not yet":              {sign(jwt.SigningMethodHS256, secret, with(jwt.MapClaims{"nbf": now.Add(leeway + time.Minute).Unix()})), ErrForged},
+		"huge metadata":        {sign(jwt.SigningMethodHS256, secret, with(jwt.MapClaims{"metadata": strings.Repeat("m", maxMetadataBytes+1)})), ErrForged},
+		"expired and forged":   {sign(jwt.SigningMethodHS256, []byte("wrong"), with(jwt.MapClaims{"exp": 1})), ErrForged},
+	} {
+		if g, err := keyring(t).Verify(tc.token); !errors.Is(err, tc.want) || g != (Grant{}) {
+			t.Errorf("%s: Verify = %+v, %v, want %v", name, g, err, tc.want)
+		}
+	}
+}
+
+func TestForRoom(t *testing.T) {
+	anywhere := Everything("ada", "")
+	watcher := Everything("ada", "lobby")
+	watcher.RoomJoin = false
+	for name, tc := range map[string]struct {
+		grant Grant
+		asked string
+		room  string
+		err   error
+	}{
+		"the token's room":    {Everything("ada", "lobby"), "", "lobby", nil},
+		"both agree":          {Everything("ada", "lobby"), "lobby", "lobby", nil},
+		"both differ":         {Everything("ada", "lobby"), "attic", "", ErrOtherRoom},
+		"any room":            {anywhere, "attic {1}/é", "attic {1}/é", nil},
+		"no room":             {anywhere, "", "", ErrBadRoom},
+		"a line break":        {anywhere, "a\nb", "", ErrBadRoom},
+		"an invisible letter": {anywhere, "a\u200bb", "", ErrBadRoom},
+		"not UTF-8":           {anywhere, "a\xff", "", ErrBadRoom},
+		"128 characters":      {anywhere, strings.Repeat("é", 128), strings.Repeat("é", 128), nil},
+		"129 characters":      {anywhere, strings.Repeat("é", 129), "", ErrBadRoom},
+		"no roomJoin":         {watcher, "lobby", "", ErrNotJoin},
+		"nobody":              {Everything("", "lobby"), "lobby", "", ErrNotJoin},
+	} {
+		if room, err := tc.grant.ForRoom(tc.asked); string(room) != tc.room || !errors.Is(err, tc.err) {
+			t.Errorf("%s: ForRoom = %q, %v, want %q, %v", name, room, err, tc.room, tc.err)
+		}
+	}
+	if err := anywhere.ForAdmin(); !errors.Is(err, ErrNotAdmin) {
+		t.Errorf("ForAdmin = %v", err)
+	}
+}
+
+func TestParseKeyringRefuses(t *testing.T) {
+	for _, text := range []string{
+		"", ",", "key", ":" + testSecret, "key:", "key:" + testSecret[1:], "key:" + testSecret + ",key:" + testSecret + "1",
+	} {
+		_, err := ParseKeyring(text)
+		if !errors.Is(err, ErrBadKeys) {
+			t.Errorf("ParseKeyring(%q) = %v, want ErrBadKeys", text, err)
+		} else if strings.Contains(err.Error(), testSecret[1:]) {
+			t.Errorf("ParseKeyring(%q) shows a secret: %v", text, err)
+		}
+	}
+}
+
+func TestNothingPrintsASecret(t *testing.T) {
+	const key = "fedcba9876543210fedcba9876543210"
+	var out bytes.Buffer
+	log := slog.New(slog.NewJSONHandler(&out, nil))
+	for _, v := range []any{keyring(t), *keyring(t), NewResumer([]byte(key)), *NewResumer([]byte(key))} {
+		for _, verb := range []string{"%v", "%+v", "%#v", "%s", "%q", "%x", "%d"} {
+			fmt.Fprintf(&out, verb, v)
+		}
+		log.Info("configured", "value", v)
+	}
+	for _, secret := range []string{testSecret, key, fmt.Sprintf("%x", testSecret), fmt.Sprintf("%x", key), fmt.Sprint([]byte(key))} {
+		if strings.Contains(out.String(), secret) {
+			t.Errorf("%q is in %s", secret, out.String())
+		}
+	}
+}
+
+func session() Session {
+	return Session{Room: "lobby {1}", Peer: "p-1", Identity: "ada", Name: "Ada", Metadata: "m", CanPublish: true}
+}
+
+func TestResumeTokensLiveForADay(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		token, err := NewResumer([]byte(testSecret)).Seal(session())
+		if err != nil {
+			t.Fatal(err)
+		}
+		other := NewResumer([]byte(testSecret)) // another node of the same cluster
+		time.Sleep(ResumeLife - time.Second)    // in the bubble's time
+		got, err := other.Open(token)
+		want := session()
+		want.Expires = got.Expires
+		if err != nil || got != want {
+			t.Fatalf("Open = %+v, %v, want %+v", got, err, want)
+		}
+		time.Sleep(3 * time.Second)
+		if _, err := other.Open(token); !errors.Is(err, ErrExpired) {
+			t.Fatalf("Open a day later = %v, want ErrExpired", err)
+		}
+	})
+}
+
+func TestOpenRefusesEveryChange(t *testing.T) {
+	r := NewResumer([]byte(testSecret))
+	token, err := r.Seal(session())
+	if err != nil {
+		t.Fatal(err)
+	}
+	for i := range token {
+		changed := []byte(token)
+		changed[i] ^= 1
+		if s, err := r.Open(string(changed)); !errors.Is(err, ErrForged) {
+			t.Fatalf("Open with byte %d changed = %+v, %v, want ErrForged", i, s, err)
+		}
+	}
+	if _, err := NewResumer([]byte("another cluster")).Open(token); !errors.Is(err, ErrForged) {
+		t.Fatalf("Open with another key = %v, want ErrForged", err)
+	}
+}
+
+func FuzzVerify(f *testing.F) {
+	ring := keyring(f)
+	token, err := Mint(testKey, testSecret, Everything("ada", "lobby"), time.Hour)
+	if err != nil {
+		f.Fatal(err)
+	}
+	f.Add(token)
+	f.Add("a.b.c")
+	f.Fuzz(func(t *testing.T, text string) {
+		_, err := ring.Verify(text)
+		if err == nil && text != token {
+			t.Fatalf("Verify(%q) accepted what nobody signed", text)
+		}
+		if err != nil && !errors.Is(err, ErrForged) && !errors.Is(err, ErrUnknownKey) && !errors.Is(err, ErrExpired) {
+			t.Fatalf("Verify(%q) = %v", text, err)
+		}
+	})
+}
+
+func FuzzOpen(f *testing.F) {
+	r := NewResumer([]byte(testSecret))
+	token, err := r.Seal(session())
+	if err != nil {
+		f.Fatal(err)
+	}
+	f.Add(token)
+	f.Add("hfr1.e30.e30")
+	f.Fuzz(func(t *testing.T, text string) {
+		_, err := r.Open(text)
+		if err == nil && text != token {
+			t.Fatalf("Open(%q) accepted what nobody sealed", text)
+		}
+		if err != nil && !errors.Is(err, ErrForged) {
+			t.Fatalf("Open(%q) = %v", text, err)
+		}
+	})
+}

@@ -1,0 +1,69 @@
+package access
+
+import (
+	"errors"
+	"fmt"
+	"log/slog"
+	"strings"
+	"unicode/utf8"
+)
+
+// ErrBadKeys is wrapped by the errors of ParseKeyring, which never contain a
+// secret.
+var ErrBadKeys = errors.New("bad API keys")
+
+// minSecretCharacters is 128 bits of hexadecimal digits.
+const minSecretCharacters = 32
+
+// Keyring is the API keys of a deployment. The secrets are in a closure, because
+// fmt follows pointers and reads unexported fields, and would print them.
+type Keyring struct {
+	secret func(key string) (secret []byte, ok bool)
+	keys   []string
+}
+
+// ParseKeyring reads "key:secret,key2:secret2". White space around an entry is
+// dropped. A secret has at least 32 characters, always, and no comma.
+func ParseKeyring(text string) (*Keyring, error) {
+	secrets := make(map[string][]byte)
+	ring := &Keyring{}
+	for i, entry := range strings.Split(text, ",") {
+		entry = strings.TrimSpace(entry)
+		if entry == "" {
+			continue
+		}
+		key, secret, ok := strings.Cut(entry, ":")
+		key, secret = strings.TrimSpace(key), strings.TrimSpace(secret)
+		if !ok || key == "" {
+			return nil, fmt.Errorf("%w: entry %d is not key:secret", ErrBadKeys, i+1)
+		}
+		if n := utf8.RuneCountInString(secret); n < minSecretCharacters {
+			return nil, fmt.Errorf("%w: the secret of key %q has %d characters, want at least %d", ErrBadKeys, key, n, minSecretCharacters)
+		}
+		if _, twice := secrets[key]; twice {
+			return nil, fmt.Errorf("%w: key %q is given twice", ErrBadKeys, key)
+		}
+		secrets[key] = []byte(secret)
+		ring.keys = append(ring.keys, key)
+	}
+	if len(secrets) == 0 {
+		return nil, fmt.Errorf("%w: there are none", ErrBadKeys)
+	}
+	ring.secret = func(key string) ([]byte, bool) {
+		secret, ok := secrets[key]
+		return secret, ok
+	}
+	return ring, nil
+}
+
+// Keys returns the API keys, without their secrets, in the order given.
+func (k *Keyring) Keys() []string { return append([]string(nil), k.keys...) }
+
+// String names the keys and hides the secrets.
+func (k *Keyring) String() string { return fmt.Sprintf("API keys %v (secrets hidden)", k.keys) }
+
+// GoString hides the secrets from %#v.
+func (k *Keyring) GoString() string { return k.String() }
+
+// LogValue hides the secrets from structured logs.
+func (k *Keyring) LogValue() slog.Value { return slog.StringValue(k.String()) }

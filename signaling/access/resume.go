@@ -1,0 +1,98 @@
+package access
+
+import (
+	"crypto/hmac"
+	"crypto/sha256"
+	"encoding/base64"
+	"encoding/json"
+	"fmt"
+	"log/slog"
+	"strings"
+	"time"
+
+	"github.com/holdfast-rtc/holdfast/ring"
+)
+
+// resumePrefix begins every resume token. It is signed with the rest, so that
+// a later form can never be read as this one.
+const resumePrefix = "hfr1."
+
+// ResumeLife is how long a resume token is good. It is renewed at every resume,
+// so it bounds how long a client may be away, which is far longer than any
+// node keeps its peer; what is left by then is a fresh join under the same peer id.
+const ResumeLife = 24 * time.Hour
+
+// Session is what a resume token is bound to.
+type Session struct {
+	Room         ring.RoomID `json:"room"`
+	Peer         string      `json:"peer"`
+	Identity     string      `json:"identity"`
+	Name         string      `json:"name,omitempty"`
+	Metadata     string      `json:"metadata,omitempty"`
+	CanPublish   bool        `json:"pub,omitempty"`
+	CanSubscribe bool        `json:"sub,omitempty"`
+	Expires      int64       `json:"exp"` // Unix seconds; Seal sets it
+}
+
+// Resumer seals and opens resume tokens. Every signaling node of a cluster
+// derives the same key, so each can open what another sealed.
+type Resumer struct {
+	sign func(text string) []byte // a closure, so that nothing prints the key
+}
+
+// NewResumer makes a Resumer of the cluster's resume key.
+func NewResumer(key []byte) *Resumer {
+	key = append([]byte(nil), key...)
+	return &Resumer{sign: func(text string) []byte {
+		mac := hmac.New(sha256.New, key)
+		mac.Write([]byte(text)) // hash.Hash.Write never returns an error
+		return mac.Sum(nil)
+	}}
+}
+
+// Seal makes the token of a session, good from now for ResumeLife.
+func (r *Resumer) Seal(s Session) (string, error) {
+	s.Expires = time.Now().Add(ResumeLife).Unix()
+	payload, err := json.Marshal(s)
+	if err != nil {
+		return "", fmt.Errorf("seal session of peer %s: %w", s.Peer, err)
+	}
+	text := resumePrefix + base64.RawURLEncoding.EncodeToString(payload)
+	return text + "." + base64.RawURLEncoding.EncodeToString(r.sign(text)), nil
+}
+
+// Open returns the session of a token. Its error is ErrForged or ErrExpired.
+func (r *Resumer) Open(token string) (Session, error) {
+	cut := strings.LastIndexByte(token, '.')
+	if len(token) > maxTokenBytes || cut < len(resumePrefix) || !strings.HasPrefix(token, resumePrefix) {
+		return Session{}, fmt.Errorf("%w: it is not a resume token", ErrForged)
+	}
+	mac, err := base64.RawURLEncoding.Strict().DecodeString(token[cut+1:])
+	if err != nil || !hmac.Equal(mac, r.sign(token[:cut])) {
+		return Session{}, fmt.Errorf("%w: its signature does not match", ErrForged)
+	}
+	payload, err := base64.RawURLEncoding.Strict().DecodeString(token[len(resumePrefix):cut])
+	if err != nil {
+		return Session{}, fmt.Errorf("%w: %w", ErrForged, err)
+	}
+	var s Session
+	if err := json.Unmarshal(payload, &s); err != nil {
+		return Session{}, fmt.Errorf("%w: %w", ErrForged, err)
+	}
+	if s.Room == "" || s.Peer == "" || s.Identity == "" {
+		return Session{}, fmt.Errorf("%w: it names no room, peer or identity", ErrForged)
+	}
+	if time.Now().After(time.Unix(s.Expires, 0)) {
+		return Session{}, ErrExpired
+	}
+	return s, nil
+}
+
+// String hides the key.
+func (r *Resumer) String() string { return "resume key (hidden)" }
+
+// GoString hides the key from %#v.
+func (r *Resumer) GoString() string { return r.String() }
+
+// LogValue hides the key from structured logs.
+func (r *Resumer) LogValue() slog.Value { return slog.StringValue(r.String()) }

@@ -1,0 +1,152 @@
+package access
+
+import (
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/golang-jwt/jwt/v5"
+
+	"github.com/holdfast-rtc/holdfast/ring"
+)
+
+// leeway is how far the clocks of a token server and of this node may differ.
+const leeway = 30 * time.Second
+
+// Grant is what a token allows, to whom. The zero value of CanPublish and
+// CanSubscribe forbids; see Everything.
+type Grant struct {
+	Identity     string // the token's subject: who it is, stable for the application
+	Name         string // shown to people
+	Metadata     string // opaque, handed to the others in the room by the application's wish
+	Room         ring.RoomID
+	RoomJoin     bool
+	RoomAdmin    bool
+	CanPublish   bool
+	CanSubscribe bool
+}
+
+// Everything is the usual grant: join the room, publish and subscribe.
+func Everything(identity string, room ring.RoomID) Grant {
+	return Grant{Identity: identity, Room: room, RoomJoin: true, CanPublish: true, CanSubscribe: true}
+}
+
+// video is the grant in LiveKit's form. Pointers tell what is absent from what
+// is false.
+type video struct {
+	Room         string `json:"room,omitempty"`
+	RoomJoin     bool   `json:"roomJoin,omitempty"`
+	RoomAdmin    bool   `json:"roomAdmin,omitempty"`
+	CanPublish   *bool  `json:"canPublish,omitempty"`
+	CanSubscribe *bool  `json:"canSubscribe,omitempty"`
+}
+
+// claims is the token's payload.
+type claims struct {
+	jwt.RegisteredClaims
+
+	Name     string `json:"name,omitempty"`
+	Metadata string `json:"metadata,omitempty"`
+	Video    *video `json:"video,omitempty"`
+}
+
+// Mint makes an access token that is good from now for ttl.
+func Mint(key, secret string, g Grant, ttl time.Duration) (string, error) {
+	now := time.Now()
+	token := jwt.NewWithClaims(jwt.SigningMethodHS256, claims{
+		RegisteredClaims: jwt.RegisteredClaims{
+			Issuer: key, Subject: g.Identity,
+			NotBefore: jwt.NewNumericDate(now), ExpiresAt: jwt.NewNumericDate(now.Add(ttl)),
+		},
+		Name: g.Name, Metadata: g.Metadata,
+		Video: &video{
+			Room: string(g.Room), RoomJoin: g.RoomJoin, RoomAdmin: g.RoomAdmin,
+			CanPublish: &g.CanPublish, CanSubscribe: &g.CanSubscribe,
+		},
+	})
+	signed, err := token.SignedString([]byte(secret))
+	if err != nil {
+		return "", fmt.Errorf("sign access token of %s: %w", g.Identity, err)
+	}
+	return signed, nil
+}
+
+// Mint makes a token with one of the ring's keys: the first, if key is empty.
+func (k *Keyring) Mint(key string, g Grant, ttl time.Duration) (string, error) {
+	if key == "" {
+		key = k.keys[0]
+	}
+	secret, ok := k.secret(key)
+	if !ok {
+		return "", fmt.Errorf("mint token with key %q: %w", key, ErrUnknownKey)
+	}
+	return Mint(key, string(secret), g, ttl)
+}
+
+// Verify returns what the token grants. Its error is one of ErrExpired,
+// ErrForged and ErrUnknownKey; the grant itself (roomJoin, room) is judged by
+// ForRoom and ForAdmin.
+func (k *Keyring) Verify(token string) (Grant, error) {
+	if len(token) > maxTokenBytes {
+		return Grant{}, fmt.Errorf("%w: %d bytes, at most %d", ErrForged, len(token), maxTokenBytes)
+	}
+	var c claims
+	_, err := jwt.ParseWithClaims(token, &c, func(t *jwt.Token) (any, error) {
+		secret, ok := k.secret(c.Issuer)
+		if !ok {
+			return nil, ErrUnknownKey
+		}
+		return secret, nil
+	},
+		jwt.WithValidMethods([]string{jwt.SigningMethodHS256.Alg()}), jwt.WithExpirationRequired(),
+		jwt.WithLeeway(leeway), jwt.WithStrictDecoding())
+	switch {
+	case errors.Is(err, ErrUnknownKey):
+		return Grant{}, fmt.Errorf("%w: %.60q", ErrUnknownKey, c.Issuer)
+	case errors.Is(err, jwt.ErrTokenSignatureInvalid):
+		return Grant{}, fmt.Errorf("%w: %w", ErrForged, err)
+	case errors.Is(err, jwt.ErrTokenExpired):
+		return Grant{}, ErrExpired
+	case err != nil:
+		return Grant{}, fmt.Errorf("%w: %w", ErrForged, err)
+	}
+	return c.grant()
+}
+
+// grant reads genuine claims. They may still be more than the cluster carries.
+func (c *claims) grant() (Grant, error) {
+	if len(c.Subject) > maxIdentityBytes || len(c.Name) > maxNameBytes || len(c.Metadata) > maxMetadataBytes {
+		return Grant{}, fmt.Errorf("%w: identity, name or metadata is longer than %d, %d or %d bytes", ErrForged,
+			maxIdentityBytes, maxNameBytes, maxMetadataBytes)
+	}
+	g := Grant{Identity: c.Subject, Name: c.Name, Metadata: c.Metadata}
+	if v := c.Video; v != nil {
+		g.Room, g.RoomJoin, g.RoomAdmin = ring.RoomID(v.Room), v.RoomJoin, v.RoomAdmin
+		g.CanPublish = v.CanPublish == nil || *v.CanPublish
+		g.CanSubscribe = v.CanSubscribe == nil || *v.CanSubscribe
+	}
+	return g, nil
+}
+
+// ForRoom judges whether g lets its holder into a room: the one it names, or
+// the one asked for when it names none. asked may be empty.
+func (g Grant) ForRoom(asked string) (ring.RoomID, error) {
+	if !g.RoomJoin || g.Identity == "" {
+		return "", ErrNotJoin
+	}
+	if g.Room != "" && asked != "" && string(g.Room) != asked {
+		return "", ErrOtherRoom
+	}
+	if g.Room != "" {
+		asked = string(g.Room)
+	}
+	return CheckRoom(asked)
+}
+
+// ForAdmin judges whether g opens the operator's API.
+func (g Grant) ForAdmin() error {
+	if !g.RoomAdmin {
+		return ErrNotAdmin
+	}
+	return nil
+}

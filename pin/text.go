@@ -24,6 +24,11 @@ const (
 	fieldCount    = 6
 )
 
+// MaxEpoch is the largest epoch a pin may have: the largest integer that JavaScript
+// holds exactly, since epochs travel in JSON. As Unix milliseconds it is the year 287396, so
+// an epoch above it is a damaged one, and must not drag every later epoch up with it.
+const MaxEpoch = 1<<53 - 1
+
 // Encode gives the canonical text: "1|epoch|nonce|node|boot|control", epoch in
 // decimal, nonce as 16 hex digits. Parse(Encode(p)) == p for every valid pin,
 // and two texts are equal exactly when the pins are, so a store can compare and
@@ -66,10 +71,13 @@ func Parse(text string) (Pin, error) {
 }
 
 // Validate reports why p cannot be stored: an empty field, a field with
-// a separator or a control character, one that is too long, or epoch 0.
+// a separator or a control character, one that is too long, epoch 0 or one above MaxEpoch.
 func (p Pin) Validate() error {
 	if p.Fence.Epoch == 0 {
 		return fmt.Errorf("%w: epoch is 0", ErrCorrupt)
+	}
+	if p.Fence.Epoch > MaxEpoch {
+		return fmt.Errorf("%w: epoch %d is above %d", ErrCorrupt, p.Fence.Epoch, uint64(MaxEpoch))
 	}
 	for _, f := range []struct{ name, value string }{
 		{"node", string(p.Node)}, {"boot", string(p.Boot)}, {"control address", p.Control},

@@ -66,6 +66,35 @@ func TestFreshDialAndHurryIgnoreBackOff(t *testing.T) {
 	}
 }
 
+func TestWatchHearsBeatsUntilTheNodeGoes(t *testing.T) {
+	key := mustKey(t, testKeyText)
+	node := startNode(t, key, "127.0.0.1:0", "1769000000000-00000001")
+	pool := startPool(t, key, DefaultConfig())
+	beats := 0
+	err := pool.Watch(testContext(t), node.addr, "edge", func(hello Hello) error {
+		if hello.Node != "sfu-1" || string(hello.Boot) != node.media.boot {
+			t.Errorf("beat of %+v", hello)
+		}
+		if beats++; beats == 2 {
+			go func() { _ = node.stop() }()
+			return nil
+		}
+		node.media.beat <- struct{}{}
+		return nil
+	})
+	if err == nil || beats != 2 {
+		t.Fatalf("Watch = %v after %d beats, want an error after 2", err, beats)
+	}
+	refused := errors.New("enough")
+	other := startNode(t, key, "127.0.0.1:0", "1769000000000-00000001")
+	if err := pool.Watch(testContext(t), other.addr, "edge", func(Hello) error { return refused }); !errors.Is(err, refused) {
+		t.Fatalf("Watch = %v, want what beat returned", err)
+	}
+	if held, err := pool.Outrank(testContext(t), other.addr, "r", testPin); err != nil || !held {
+		t.Fatalf("Outrank = %v, %v", held, err)
+	}
+}
+
 func TestPoolSharesForgetsAndIsBounded(t *testing.T) {
 	key := mustKey(t, testKeyText)
 	node := startNode(t, key, "127.0.0.1:0", "1769000000000-00000001")

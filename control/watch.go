@@ -1,0 +1,66 @@
+package control
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+
+	"google.golang.org/grpc"
+
+	"github.com/holdfast-rtc/holdfast/pin"
+	"github.com/holdfast-rtc/holdfast/ring"
+)
+
+// ErrStreamEnded says that a node ended a Watch of its own will.
+var ErrStreamEnded = errors.New("the node ended the stream")
+
+// Watch listens to the beats of the node at addr over the pooled connection, which
+// it makes dial now if it waits in back-off. It calls beat for each one, from the calling
+// goroutine, until the stream breaks, ctx ends or beat returns an error; it
+// returns that error. While the node cannot be reached it waits: the caller bounds
+// that with ctx.
+func (p *Pool) Watch(ctx context.Context, addr, edge string, beat func(Hello) error) error {
+	client, err := p.Client(addr)
+	if err != nil {
+		return err
+	}
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel() // ends the stream when beat refuses
+	p.Hurry(addr)
+	stream, err := client.Watch(ctx, &WatchRequest{Edge: edge}, grpc.WaitForReady(true))
+	if err != nil {
+		return fmt.Errorf("watch %s: %w", addr, err)
+	}
+	for {
+		message, err := stream.Recv()
+		if errors.Is(err, io.EOF) {
+			err = ErrStreamEnded
+		}
+		if err != nil {
+			return fmt.Errorf("watch %s: %w", addr, err)
+		}
+		hello, err := message.Value()
+		if err != nil {
+			return fmt.Errorf("watch %s: %w", addr, err)
+		}
+		if err := beat(hello); err != nil {
+			return err
+		}
+	}
+}
+
+// Outrank tells the node at addr that higher stands for room, and reports whether
+// it held the room under a lower pin.
+func (p *Pool) Outrank(ctx context.Context, addr string, room ring.RoomID, higher pin.Pin) (held bool, err error) {
+	client, err := p.Client(addr)
+	if err != nil {
+		return false, err
+	}
+	p.Hurry(addr)
+	reply, err := client.Outrank(ctx, &OutrankRequest{Room: string(room), Pin: PinProto(higher)}, grpc.WaitForReady(true))
+	if err != nil {
+		return false, fmt.Errorf("outrank room %s at %s: %w", room, addr, err)
+	}
+	return reply.GetHeld(), nil
+}

@@ -1,0 +1,55 @@
+package devcluster
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"net/url"
+	"strings"
+)
+
+// AdminNode is a node as a signaling node sees it (GET /api/v1/nodes).
+type AdminNode struct {
+	Node    string `json:"node"`
+	Boot    string `json:"boot"`
+	Role    string `json:"role"`
+	Control string `json:"control"`
+}
+
+// Admin fetches a path of the operator's API ("nodes", "rooms", "rooms/NAME")
+// through the front and decodes the answer into into.
+func (c *Cluster) Admin(ctx context.Context, path string, into any) error {
+	return c.AdminAt(ctx, c.page, path, into)
+}
+
+// AdminAt is Admin of one signaling node: base is "http://host:port/".
+func (c *Cluster) AdminAt(ctx context.Context, base, path string, into any) error {
+	token, err := c.Access().adminToken()
+	if err != nil {
+		return err
+	}
+	body, err := get(ctx, c.http, strings.TrimSuffix(base, "/")+"/api/v1/"+path, token)
+	if err != nil {
+		return err
+	}
+	if err := json.Unmarshal(body, into); err != nil {
+		return fmt.Errorf("decode %s: %w", path, err)
+	}
+	return nil
+}
+
+// AdminNodes lists the nodes that a signaling node sees.
+func (c *Cluster) AdminNodes(ctx context.Context) ([]AdminNode, error) {
+	var answer struct {
+		Nodes []AdminNode `json:"nodes"`
+	}
+	err := c.Admin(ctx, "nodes", &answer)
+	return answer.Nodes, err
+}
+
+// Explain says why a room lives where it lives, as the operator's API does.
+func (c *Cluster) Explain(ctx context.Context, room string) (json.RawMessage, error) {
+	var answer json.RawMessage
+	err := c.Admin(ctx, "rooms/"+url.PathEscape(room), &answer)
+	return answer, err
+}

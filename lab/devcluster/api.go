@@ -1,0 +1,138 @@
+package devcluster
+
+import (
+	"context"
+	"crypto/subtle"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"os"
+	"time"
+)
+
+// requestBytes bounds a request's body: a signal or a few variables.
+const requestBytes = 64 << 10
+
+// serveAPI serves the supervisor's requests on loopback and writes the state file
+// that leads to it. The returned function ends both.
+func (s *Supervisor) serveAPI(ctx context.Context) (closeAPI func(), err error) {
+	path, err := statePath(s.options.State)
+	if err != nil {
+		return nil, err
+	}
+	listener, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		return nil, fmt.Errorf("listen for requests: %w", err)
+	}
+	server := &http.Server{
+		Handler:           s.handler(),
+		BaseContext:       func(net.Listener) context.Context { return ctx },
+		ReadHeaderTimeout: 5 * time.Second,
+	}
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		_ = server.Serve(listener) // ends with server.Close
+	}()
+	closeAPI = func() {
+		os.Remove(path)
+		server.Close()
+		<-done
+	}
+	state := stateFile{
+		Pid: os.Getpid(), Control: listener.Addr().String(), Token: s.secrets.control, Access: s.secrets.access,
+	}
+	if err := state.write(path); err != nil {
+		closeAPI()
+		return nil, err
+	}
+	return closeAPI, nil
+}
+
+func (s *Supervisor) handler() http.Handler {
+	mux := http.NewServeMux()
+	mux.HandleFunc("GET /status", func(w http.ResponseWriter, _ *http.Request) { answer(w, s.Status(), nil) })
+	mux.HandleFunc("POST /stop", func(w http.ResponseWriter, _ *http.Request) {
+		answer(w, struct{}{}, nil)
+		s.Stop()
+	})
+	mux.HandleFunc("GET /nodes/{name}/log", s.handleLog)
+	mux.HandleFunc("POST /nodes/{name}/kill", func(w http.ResponseWriter, r *http.Request) {
+		var body killRequest
+		if decode(w, r, &body) {
+			answer(w, struct{}{}, s.kill(r.Context(), r.PathValue("name"), body.Signal))
+		}
+	})
+	mux.HandleFunc("POST /nodes/{name}/start", func(w http.ResponseWriter, r *http.Request) {
+		var body startRequest
+		if decode(w, r, &body) {
+			s.startAndWait(w, r, func() (Node, error) { return s.start(r.Context(), r.PathValue("name"), body.Env) })
+		}
+	})
+	mux.HandleFunc("POST /sfu", func(w http.ResponseWriter, r *http.Request) {
+		var body startRequest
+		if decode(w, r, &body) {
+			s.startAndWait(w, r, func() (Node, error) { return s.addSFU(r.Context(), body.Env) })
+		}
+	})
+	return s.authorize(mux)
+}
+
+// startAndWait starts a node and answers once the cluster sees it.
+func (s *Supervisor) startAndWait(w http.ResponseWriter, r *http.Request, start func() (Node, error)) {
+	node, err := start()
+	if err == nil {
+		s.out.printf("  %s\n", node.line())
+		err = s.waitReady(r.Context())
+	}
+	answer(w, node, err)
+}
+
+func (s *Supervisor) handleLog(w http.ResponseWriter, r *http.Request) {
+	s.mu.Lock()
+	m, err := s.find(r.PathValue("name"))
+	s.mu.Unlock()
+	if err != nil {
+		answer(w, nil, err)
+		return
+	}
+	_, _ = io.WriteString(w, m.log.text())
+}
+
+// authorize lets only those in who could read the state file. Any page in a
+// browser on this machine can reach a loopback port.
+func (s *Supervisor) authorize(next http.Handler) http.Handler {
+	want := []byte("Bearer " + s.secrets.control)
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if subtle.ConstantTimeCompare([]byte(r.Header.Get("Authorization")), want) != 1 {
+			http.Error(w, "wrong or missing token", http.StatusUnauthorized)
+			return
+		}
+		next.ServeHTTP(w, r)
+	})
+}
+
+func decode(w http.ResponseWriter, r *http.Request, into any) bool {
+	if err := json.NewDecoder(http.MaxBytesReader(w, r.Body, requestBytes)).Decode(into); err != nil {
+		http.Error(w, "the body is not the JSON expected: "+err.Error(), http.StatusBadRequest)
+		return false
+	}
+	return true
+}
+
+func answer(w http.ResponseWriter, body any, err error) {
+	switch {
+	case err == nil:
+		w.Header().Set("Content-Type", "application/json")
+		_ = json.NewEncoder(w).Encode(body)
+	case errors.Is(err, ErrNoSuchNode):
+		http.Error(w, err.Error(), http.StatusNotFound)
+	case errors.Is(err, ErrConflict):
+		http.Error(w, err.Error(), http.StatusConflict)
+	default:
+		http.Error(w, err.Error(), http.StatusInternalServerError)
+	}
+}

@@ -1,0 +1,35 @@
+package devcluster
+
+import (
+	"strings"
+	"time"
+)
+
+// banner tells people that the cluster is up and what they can do with it.
+func (s *Supervisor) banner(took time.Duration) {
+	status := s.Status()
+	var b strings.Builder
+	b.WriteString("\n  Holdfast is up (" + took.Round(10*time.Millisecond).String() + "). Open the page in two tabs:\n\n")
+	b.WriteString("    " + status.Page + "\n\n")
+	for _, n := range status.Nodes {
+		b.WriteString("  " + n.line() + "\n")
+	}
+	b.WriteString("\n  From another terminal: holdfast dev status | kill NAME | start NAME | add-sfu | stop\n")
+	b.WriteString("  Logs: " + status.LogDir + "/NAME.log\n")
+	b.WriteString("  Ctrl-C ends everything.\n\n")
+	s.out.print([]byte(b.String()))
+}
+
+// Table describes the cluster for `holdfast dev status`.
+func (s Status) Table() string {
+	var b strings.Builder
+	state := "not ready yet"
+	if s.Ready {
+		state = "ready"
+	}
+	b.WriteString(s.Page + "  (" + state + ")\n")
+	for _, n := range s.Nodes {
+		b.WriteString(n.line() + "\n")
+	}
+	return b.String()
+}

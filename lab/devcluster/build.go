@@ -1,0 +1,66 @@
+package devcluster
+
+import (
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"sync"
+	"time"
+)
+
+// mainPackage is what a test builds.
+const mainPackage = "github.com/holdfast-rtc/holdfast"
+
+// oldBinary is the age at which a test's binary is removed by a later build.
+const oldBinary = 24 * time.Hour
+
+// builtOnce is the one build of this test run.
+var builtOnce = sync.OnceValues(build) //nolint:gochecknoglobals // once per process is the point: linking takes seconds.
+
+// build compiles the binary into the user's cache and names it by its content,
+// so that test processes that build side by side never replace a file that
+// another one is running.
+func build() (string, error) {
+	cache, err := os.UserCacheDir()
+	if err != nil {
+		cache = os.TempDir()
+	}
+	dir := filepath.Join(cache, "holdfast-test")
+	if err := os.MkdirAll(dir, 0o700); err != nil {
+		return "", fmt.Errorf("make the directory of test binaries: %w", err)
+	}
+	fresh := filepath.Join(dir, fmt.Sprintf("new-%d", os.Getpid()))
+	// -buildvcs off: the content must not change with every commit.
+	cmd := exec.CommandContext(context.Background(), "go", "build", "-buildvcs=false", "-o", fresh, mainPackage)
+	if out, err := cmd.CombinedOutput(); err != nil {
+		return "", fmt.Errorf("build %s: %w\n%s", mainPackage, err, out)
+	}
+	content, err := os.ReadFile(fresh)
+	if err != nil {
+		return "", fmt.Errorf("read the test binary: %w", err)
+	}
+	sum := sha256.Sum256(content)
+	final := filepath.Join(dir, "holdfast-"+hex.EncodeToString(sum[:6]))
+	if err := os.Rename(fresh, final); err != nil {
+		return "", fmt.Errorf("name the test binary: %w", err)
+	}
+	removeOld(dir)
+	return final, nil
+}
+
+// removeOld keeps the cache from growing with every change of the code.
+func removeOld(dir string) {
+	entries, err := os.ReadDir(dir)
+	if err != nil {
+		return
+	}
+	for _, e := range entries {
+		if stat, err := e.Info(); err == nil && time.Since(stat.ModTime()) > oldBinary {
+			os.Remove(filepath.Join(dir, e.Name()))
+		}
+	}
+}

@@ -1,0 +1,152 @@
+package devcluster
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"os"
+	"path/filepath"
+	"strings"
+	"syscall"
+)
+
+// Client speaks to a running supervisor.
+type Client struct {
+	state stateFile
+	http  *http.Client
+}
+
+// Find returns a client of the cluster whose state file is given, or of the only
+// one this user runs.
+func Find(ctx context.Context, path string) (*Client, error) {
+	if path != "" {
+		return open(path)
+	}
+	dir, err := stateDir()
+	if err != nil {
+		return nil, err
+	}
+	paths, err := filepath.Glob(filepath.Join(dir, "*.json"))
+	if err != nil {
+		return nil, fmt.Errorf("list %s: %w", dir, err)
+	}
+	var found []*Client
+	var live []string
+	for _, path := range paths {
+		c, err := open(path)
+		if err != nil {
+			continue
+		}
+		if _, err := c.Status(ctx); err != nil {
+			if ctx.Err() == nil {
+				os.Remove(path) // its supervisor was killed
+			}
+			continue
+		}
+		found, live = append(found, c), append(live, path)
+	}
+	switch len(found) {
+	case 0:
+		return nil, ErrNoCluster
+	case 1:
+		return found[0], nil
+	default:
+		return nil, fmt.Errorf("several development clusters are running; choose one with --state: %s", strings.Join(live, ", "))
+	}
+}
+
+func open(path string) (*Client, error) {
+	state, err := readState(path)
+	if err != nil {
+		return nil, err
+	}
+	return &Client{state: state, http: &http.Client{Transport: &http.Transport{DisableKeepAlives: true}}}, nil
+}
+
+// Status describes the cluster.
+func (c *Client) Status(ctx context.Context) (Status, error) {
+	var status Status
+	err := c.call(ctx, http.MethodGet, "/status", nil, &status)
+	return status, err
+}
+
+// Access is the API key of this run.
+func (c *Client) Access() Access { return c.state.Access }
+
+// Kill sends a signal to a node. After SIGKILL it returns when the process is gone.
+func (c *Client) Kill(ctx context.Context, name string, sig syscall.Signal) error {
+	return c.call(ctx, http.MethodPost, "/nodes/"+name+"/kill", killRequest{Signal: sig}, nil)
+}
+
+// StartNode starts a dead node again and returns when the cluster sees it. The
+// variables (KEY=VALUE) are for this run only.
+func (c *Client) StartNode(ctx context.Context, name string, env ...string) (Node, error) {
+	var node Node
+	err := c.call(ctx, http.MethodPost, "/nodes/"+name+"/start", startRequest{Env: env}, &node)
+	return node, err
+}
+
+// AddSFU starts one more media node and returns when the cluster sees it.
+func (c *Client) AddSFU(ctx context.Context, env ...string) (Node, error) {
+	var node Node
+	err := c.call(ctx, http.MethodPost, "/sfu", startRequest{Env: env}, &node)
+	return node, err
+}
+
+// Stop asks the supervisor to end the cluster.
+func (c *Client) Stop(ctx context.Context) error {
+	return c.call(ctx, http.MethodPost, "/stop", nil, nil)
+}
+
+// Logs returns what is kept of a node's log, over all its runs.
+func (c *Client) Logs(ctx context.Context, name string) (string, error) {
+	body, err := c.send(ctx, http.MethodGet, "/nodes/"+name+"/log", nil)
+	return string(body), err
+}
+
+func (c *Client) call(ctx context.Context, method, path string, body, into any) error {
+	answer, err := c.send(ctx, method, path, body)
+	if err != nil || into == nil {
+		return err
+	}
+	if err := json.Unmarshal(answer, into); err != nil {
+		return fmt.Errorf("decode the supervisor's answer: %w", err)
+	}
+	return nil
+}
+
+func (c *Client) send(ctx context.Context, method, path string, body any) ([]byte, error) {
+	content, err := json.Marshal(body)
+	if err != nil {
+		return nil, fmt.Errorf("encode the request: %w", err)
+	}
+	request, err := http.NewRequestWithContext(ctx, method, "http://"+c.state.Control+path, bytes.NewReader(content))
+	if err != nil {
+		return nil, fmt.Errorf("ask the supervisor: %w", err)
+	}
+	request.Header.Set("Authorization", "Bearer "+c.state.Token)
+	response, err := c.http.Do(request)
+	if err != nil {
+		return nil, fmt.Errorf("ask the supervisor: %w", err)
+	}
+	defer response.Body.Close()
+	answer, err := io.ReadAll(response.Body)
+	if err != nil {
+		return nil, fmt.Errorf("read the supervisor's answer: %w", err)
+	}
+	if response.StatusCode != http.StatusOK {
+		text := strings.TrimSpace(string(answer))
+		switch response.StatusCode {
+		case http.StatusNotFound:
+			return nil, fmt.Errorf("%w (%s)", ErrNoSuchNode, text)
+		case http.StatusConflict:
+			return nil, fmt.Errorf("%w (%s)", ErrConflict, text)
+		}
+		return nil, errors.New(text)
+	}
+	return answer, nil
+}

@@ -1,0 +1,167 @@
+package devcluster
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"syscall"
+	"time"
+)
+
+// startLimit bounds the start of a whole cluster in a test.
+const startLimit = readyLimit + 2*reportLimit
+
+// Cluster is a running development cluster in the hands of a test: a `holdfast
+// dev` process, and a client of its supervisor. It ends with the test process,
+// also when that is killed.
+type Cluster struct {
+	*Client
+
+	supervisor *process
+	spawner    *spawner
+	endSpawner context.CancelFunc
+	log        *logbook
+	dir        string
+	page       string
+}
+
+// Start builds the binary, runs `holdfast dev` and returns when the cluster is
+// ready. Call Close.
+func Start(ctx context.Context, o Options) (*Cluster, error) {
+	if o.Binary == "" {
+		binary, err := builtOnce()
+		if err != nil {
+			return nil, err
+		}
+		o.Binary = binary
+	}
+	if o.SFU == 0 {
+		o.SFU = Defaults().SFU
+	}
+	if o.Signaling == 0 {
+		o.Signaling = Defaults().Signaling
+	}
+	if o.Listen == "" {
+		o.Listen = "127.0.0.1:0" // the usual port may belong to the developer's own cluster
+	}
+	dir, err := os.MkdirTemp("", "holdfast-cluster-")
+	if err != nil {
+		return nil, fmt.Errorf("make the cluster's directory: %w", err)
+	}
+	c := &Cluster{dir: dir, spawner: newSpawner()}
+	if err := c.start(ctx, o); err != nil {
+		c.Close()
+		return nil, err
+	}
+	return c, nil
+}
+
+func (c *Cluster) start(ctx context.Context, o Options) error {
+	show := func([]byte) {}
+	if o.Out != nil {
+		show = func(line []byte) { _, _ = fmt.Fprintf(o.Out, "%s\n", line) }
+	}
+	log, err := openLogbook(c.dir, "dev", show)
+	if err != nil {
+		return err
+	}
+	c.log = log
+	spawning, end := context.WithCancel(context.WithoutCancel(ctx))
+	c.endSpawner = end
+	go c.spawner.run(spawning)
+	state := filepath.Join(c.dir, "state.json")
+	c.supervisor, err = launch(ctx, c.spawner, command{binary: o.Binary, args: o.args(state), stderr: log}, startLimit)
+	if err != nil {
+		return fmt.Errorf("start the development cluster: %w\n%s", err, log.text())
+	}
+	c.page = "http://" + c.supervisor.report.Addresses[AddressHTTP] + "/"
+	c.Client, err = Find(ctx, state)
+	return err
+}
+
+// args is the command line of `holdfast dev` for these options.
+func (o Options) args(state string) []string {
+	args := []string{
+		"dev", "--sfu", strconv.Itoa(o.SFU), "--signaling", strconv.Itoa(o.Signaling),
+		"--listen", o.Listen, "--state", state,
+	}
+	if o.Redis != "" {
+		args = append(args, "--redis", o.Redis)
+	}
+	if o.Verbose {
+		args = append(args, "--verbose")
+	}
+	for name, env := range o.NodeEnv {
+		for _, pair := range env {
+			args = append(args, "--node-env", name+":"+pair)
+		}
+	}
+	return args
+}
+
+// Close ends the cluster and returns when all its processes are gone.
+func (c *Cluster) Close() {
+	if c.supervisor != nil {
+		c.supervisor.end(supervisorEndLimit)
+	}
+	if c.endSpawner != nil {
+		c.endSpawner()
+		<-c.spawner.done
+	}
+	if c.log != nil {
+		c.log.close()
+	}
+	os.RemoveAll(c.dir)
+}
+
+// supervisorEndLimit leaves the supervisor the time to end its children.
+const supervisorEndLimit = endLimit + 10*time.Second
+
+// URL is the address of the page, through the front; it ends with a slash.
+func (c *Cluster) URL() string { return c.page }
+
+// SupervisorPid is the process id of `holdfast dev`.
+func (c *Cluster) SupervisorPid() int { return c.supervisor.pid }
+
+// KillSupervisor kills `holdfast dev` itself and waits for its end.
+func (c *Cluster) KillSupervisor(sig syscall.Signal) error {
+	if err := c.supervisor.signal(sig); err != nil {
+		return err
+	}
+	<-c.supervisor.ended
+	return nil
+}
+
+// Output is what `holdfast dev` has shown so far.
+func (c *Cluster) Output() string { return c.log.text() }
+
+// Token lets a person into a room, to publish and subscribe.
+func (c *Cluster) Token(room, name string) (string, error) { return c.Access().JoinToken(room, name) }
+
+// Node describes one node.
+func (c *Cluster) Node(ctx context.Context, name string) (Node, error) {
+	status, err := c.Status(ctx)
+	if err != nil {
+		return Node{}, err
+	}
+	for _, n := range status.Nodes {
+		if n.Name == name {
+			return n, nil
+		}
+	}
+	return Node{}, fmt.Errorf("%w: %s", ErrNoSuchNode, strings.TrimSpace(name))
+}
+
+// Pid is the process id of a node's latest run.
+func (c *Cluster) Pid(ctx context.Context, name string) (int, error) {
+	n, err := c.Node(ctx, name)
+	return n.Pid, err
+}
+
+// Restart starts a dead node again; it is StartNode under the name tests look for.
+func (c *Cluster) Restart(ctx context.Context, name string, env ...string) (Node, error) {
+	return c.StartNode(ctx, name, env...)
+}

@@ -1,0 +1,203 @@
+package devcluster
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net"
+	"strings"
+	"syscall"
+	"time"
+
+	"golang.org/x/sync/errgroup"
+)
+
+// readyLimit bounds the wait for a whole cluster: gossip settles within seconds,
+// and a cold, busy machine may need several times that.
+const readyLimit = 60 * time.Second
+
+// bringUp starts the cluster: what others need first, the rest side by side.
+func (s *Supervisor) bringUp(ctx context.Context) error {
+	began := time.Now()
+	if s.options.Redis == "" {
+		if err := s.startNew(ctx, "store", RoleStore); err != nil {
+			return err
+		}
+	}
+	// One media node alone first: the others have somebody to join.
+	if err := s.startNew(ctx, "sfu-1", RoleSFU); err != nil {
+		return err
+	}
+	rest, restCtx := errgroup.WithContext(ctx)
+	for i := 2; i <= s.options.SFU; i++ {
+		rest.Go(func() error { return s.startNew(restCtx, fmt.Sprintf("sfu-%d", i), RoleSFU) })
+	}
+	for i := 1; i <= s.options.Signaling; i++ {
+		rest.Go(func() error { return s.startNew(restCtx, fmt.Sprintf("signaling-%d", i), RoleSignaling) })
+	}
+	if err := rest.Wait(); err != nil {
+		return err
+	}
+	if err := s.startFront(ctx); err != nil {
+		return err
+	}
+	if err := s.waitReady(ctx); err != nil {
+		return err
+	}
+	s.mu.Lock()
+	s.ready = true
+	s.mu.Unlock()
+	s.banner(time.Since(began))
+	return nil
+}
+
+// startFront starts the balancer on the wanted port, or on a free one when
+// nobody named a port and the usual one is taken.
+func (s *Supervisor) startFront(ctx context.Context) error {
+	if s.options.Listen == "" && portFree(DefaultListen) {
+		s.options.Listen = DefaultListen
+	}
+	if s.options.Listen == "" {
+		s.options.Listen = "127.0.0.1:0"
+	}
+	if err := s.startNew(ctx, "front", RoleFront); err != nil {
+		return err
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	front, err := s.find("front")
+	if err != nil {
+		return err
+	}
+	s.page = "http://" + front.seen[AddressHTTP] + "/"
+	return nil
+}
+
+func portFree(address string) bool {
+	l, err := net.Listen("tcp", address)
+	if err != nil {
+		return false
+	}
+	l.Close()
+	return true
+}
+
+func (s *Supervisor) startNew(ctx context.Context, name string, role Role) error {
+	if _, err := s.add(name, role); err != nil {
+		return err
+	}
+	_, err := s.start(ctx, name, s.options.NodeEnv[name])
+	return err
+}
+
+// start runs a member that is not running, and returns once it has reported.
+func (s *Supervisor) start(ctx context.Context, name string, env []string) (Node, error) {
+	m, c, err := s.reserve(name, env)
+	if err != nil {
+		return Node{}, err
+	}
+	defer s.watchers.Done() // reserve added us, so that the end waits for this start
+	p, err := launch(ctx, s.spawner, c, reportLimit)
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	m.pending = false
+	if p != nil {
+		m.run = p
+		m.starts++
+	}
+	if err != nil {
+		return m.node(), fmt.Errorf("start %s: %w\n%s", name, err, lastLines(m.log.text(), 5))
+	}
+	m.seen = p.report.Addresses
+	s.watchers.Go(func() { s.watch(m, p) })
+	if s.ending {
+		go p.end(endLimit)
+		return m.node(), ErrEnding
+	}
+	return m.node(), nil
+}
+
+// reserve marks a member as starting and says what to run.
+func (s *Supervisor) reserve(name string, env []string) (*member, command, error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	m, err := s.find(name)
+	switch {
+	case err != nil:
+		return nil, command{}, err
+	case s.ending:
+		return nil, command{}, ErrEnding
+	case m.pending || (m.run != nil && m.run.alive()):
+		return nil, command{}, fmt.Errorf("%w: %s is running", ErrConflict, name)
+	}
+	m.pending = true
+	s.watchers.Add(1)
+	var join, backends []string
+	for _, other := range s.members {
+		if other.run == nil || !other.run.alive() {
+			continue
+		}
+		if gossip := other.seen[AddressGossip]; gossip != "" {
+			join = append(join, gossip)
+		}
+	}
+	for _, other := range s.members {
+		if other.role == RoleSignaling {
+			backends = append(backends, other.seen[AddressHTTP])
+		}
+	}
+	return m, command{
+		binary: s.binary,
+		args:   m.args(join, backends, s.options.Listen),
+		env:    append(s.environment(), env...),
+		stderr: m.log,
+	}, nil
+}
+
+// environment is what every child is told: the secrets, and where the store is.
+// A secret in an argument would show in every process list.
+func (s *Supervisor) environment() []string {
+	store := s.options.Redis
+	for _, m := range s.members {
+		if m.role == RoleStore {
+			if address := m.seen[AddressStore]; address != "" {
+				store = "redis://" + address
+			}
+		}
+	}
+	return []string{
+		"HOLDFAST_CLUSTER_KEY=" + s.secrets.clusterKey,
+		"HOLDFAST_API_KEYS=" + s.secrets.access.Key + ":" + s.secrets.access.Secret,
+		"HOLDFAST_STORE=" + store,
+	}
+}
+
+// kill sends a signal to a running member and, when the signal is SIGKILL, waits
+// for the end.
+func (s *Supervisor) kill(ctx context.Context, name string, sig syscall.Signal) error {
+	s.mu.Lock()
+	m, err := s.find(name)
+	if err == nil && (m.run == nil || !m.run.alive()) {
+		err = fmt.Errorf("%w: %s is not running", ErrConflict, name)
+	}
+	if err != nil {
+		s.mu.Unlock()
+		return err
+	}
+	run := m.run
+	s.mu.Unlock()
+	if err := run.signal(sig); err != nil || sig != syscall.SIGKILL {
+		return err
+	}
+	select {
+	case <-run.ended:
+		return nil
+	case <-ctx.Done():
+		return errors.Join(ctx.Err(), fmt.Errorf("%s was killed but has not ended", name))
+	}
+}
+
+func lastLines(text string, n int) string {
+	lines := strings.Split(strings.TrimSpace(text), "\n")
+	return strings.Join(lines[max(0, len(lines)-n):], "\n")
+}

@@ -1,0 +1,86 @@
+package devcluster
+
+import (
+	"fmt"
+	"maps"
+	"net"
+	"slices"
+	"strings"
+)
+
+// member is one node of the cluster across its runs. The supervisor's mutex
+// guards it.
+type member struct {
+	name    string
+	role    Role
+	log     *logbook
+	run     *process          // the latest run; nil before the first
+	seen    map[string]string // addresses of the latest run that reported
+	starts  int
+	pending bool // a start is under way
+}
+
+// node describes the member for people and programs.
+func (m *member) node() Node {
+	n := Node{Name: m.name, Role: m.role, State: StateDead, Starts: m.starts, Addresses: maps.Clone(m.seen)}
+	switch {
+	case m.run == nil && m.pending, m.run != nil && m.pending && !m.run.alive():
+		n.State = StateStarting
+	case m.run == nil:
+	case m.run.alive():
+		n.State, n.Pid = StateRunning, m.run.pid
+	default:
+		n.Pid, n.Ended = m.run.pid, m.run.how
+	}
+	return n
+}
+
+// args is the command line of the member's next run, given the cluster around
+// it. The store and the signaling nodes come back where they were, because
+// others have their addresses; a media node takes new ports, as its boot changes too.
+func (m *member) args(join, backends []string, listen string) []string {
+	const free = "127.0.0.1:0"
+	gossip := []string{"--gossip-listen", free}
+	if len(join) > 0 {
+		gossip = append(gossip, "--join", strings.Join(join, ","))
+	} else {
+		gossip = append(gossip, "--solo")
+	}
+	common := []string{string(m.role), "--name", m.name, "--log-format", "json"}
+	switch m.role {
+	case RoleStore:
+		return append(common, "--listen", m.again(AddressStore, free))
+	case RoleSFU:
+		return slices.Concat(common, gossip, []string{"--control-listen", free, "--media-listen", free})
+	case RoleSignaling:
+		return slices.Concat(common, gossip, []string{"--listen", m.again(AddressHTTP, free), "--dev"})
+	case RoleFront:
+		return slices.Concat(common, []string{"--listen", m.again(AddressHTTP, listen), "--backend", strings.Join(backends, ",")})
+	default:
+		return common
+	}
+}
+
+// again returns the address the member had, or first when it had none.
+func (m *member) again(kind, first string) string {
+	if address := m.seen[kind]; address != "" {
+		return address
+	}
+	return first
+}
+
+// line describes the member on one line of the terminal.
+func (n Node) line() string {
+	var ports []string
+	for _, kind := range slices.Sorted(maps.Keys(n.Addresses)) {
+		_, port, err := net.SplitHostPort(n.Addresses[kind])
+		if err == nil {
+			ports = append(ports, kind+" "+port)
+		}
+	}
+	line := fmt.Sprintf("%-12s pid %-8d %-8s %s", n.Name, n.Pid, n.State, strings.Join(ports, "  "))
+	if n.State == StateDead && n.Ended != "" {
+		line += "  (" + n.Ended + ")"
+	}
+	return strings.TrimRight(line, " ")
+}

@@ -1,0 +1,83 @@
+package devcluster
+
+import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+	"time"
+)
+
+// isStep reports whether a log message is a step of a failover: what a person
+// who kills a node wants to watch.
+func isStep(message string) bool {
+	switch message {
+	case "node down", "room re-homing", "room re-homed", "clients told to restart", "client migrated":
+		return true
+	}
+	return false
+}
+
+// narrator turns one node's log lines into what the terminal shows: the steps of
+// a failover always, everything when verbose, and crashes always.
+type narrator struct {
+	name    string
+	verbose bool
+	out     *terminal
+}
+
+func (n *narrator) show(line []byte) {
+	entry, ok := parseEntry(line)
+	if !ok {
+		// Not a log line: a panic's trace or a runtime's complaint.
+		if len(line) > 0 {
+			n.out.printf("%-12s | %s\n", n.name, line)
+		}
+		return
+	}
+	if n.verbose || isStep(entry.message) || entry.level == "ERROR" {
+		n.out.printf("%s\n", entry.text(n.name))
+	}
+}
+
+// entry is one structured log line of a child.
+type entry struct {
+	at      time.Time
+	level   string
+	message string
+	fields  map[string]any
+}
+
+func parseEntry(line []byte) (entry, bool) {
+	var fields map[string]any
+	decoder := json.NewDecoder(bytes.NewReader(line))
+	decoder.UseNumber() // an epoch must not come out as 1.7e+12
+	if decoder.Decode(&fields) != nil {
+		return entry{}, false
+	}
+	e := entry{fields: fields}
+	e.message, _ = fields["msg"].(string)
+	e.level, _ = fields["level"].(string)
+	stamp, _ := fields["time"].(string)
+	e.at, _ = time.Parse(time.RFC3339Nano, stamp)
+	for _, key := range []string{"time", "level", "msg", "node_name"} {
+		delete(fields, key)
+	}
+	return e, e.message != ""
+}
+
+// text gives the entry as one line for people.
+func (e entry) text(name string) string {
+	var b strings.Builder
+	fmt.Fprintf(&b, "%s  %-12s ", e.at.Format("15:04:05.000"), name)
+	if e.level != "INFO" {
+		b.WriteString(e.level + " ")
+	}
+	b.WriteString(e.message)
+	for _, key := range slices.Sorted(maps.Keys(e.fields)) {
+		fmt.Fprintf(&b, "  %s=%v", key, e.fields[key])
+	}
+	return b.String()
+}

@@ -1,0 +1,63 @@
+package devcluster
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"strings"
+)
+
+// DefaultListen is where the page is served when the port is free: the port that
+// people who know this kind of server expect.
+const DefaultListen = "127.0.0.1:7880"
+
+// Options say what cluster to run.
+type Options struct {
+	SFU       int    // media nodes; 3 by default, the fewest that show a ring
+	Signaling int    // signaling nodes; 2 by default, so that one may die
+	Redis     string // a redis:// URL; empty runs the embedded store
+	Listen    string // host:port of the page; empty takes DefaultListen, or a free port when that is taken
+	State     string // path of the state file; empty chooses one in the user's runtime directory
+
+	// NodeEnv is extra environment (KEY=VALUE) of the first run of a node, by name,
+	// for example {"sfu-1": {"HOLDFAST_FAILPOINTS=..."}}.
+	NodeEnv map[string][]string
+
+	Verbose bool      // show every log line of every node
+	Binary  string    // the holdfast binary; the supervisor re-executes itself, a test builds one when empty
+	Out     io.Writer // what people read
+}
+
+// Defaults returns the options of `holdfast dev` without flags.
+func Defaults() Options { return Options{SFU: 3, Signaling: 2} }
+
+// maxNodes bounds each role: more processes than this tell nothing on one machine.
+const maxNodes = 32
+
+// Validate returns every fault of the options at once.
+func (o Options) Validate() error {
+	var faults []error
+	if o.SFU < 1 || o.SFU > maxNodes {
+		faults = append(faults, fmt.Errorf("--sfu %d: give 1 to %d media nodes", o.SFU, maxNodes))
+	}
+	if o.Signaling < 1 || o.Signaling > maxNodes {
+		faults = append(faults, fmt.Errorf("--signaling %d: give 1 to %d signaling nodes", o.Signaling, maxNodes))
+	}
+	if o.Redis != "" && !strings.Contains(o.Redis, "://") {
+		faults = append(faults, fmt.Errorf("--redis %q: give a URL such as redis://127.0.0.1:6379", o.Redis))
+	}
+	if o.Listen != "" {
+		if _, _, err := net.SplitHostPort(o.Listen); err != nil {
+			faults = append(faults, fmt.Errorf("--listen %q: give host:port, for example %s", o.Listen, DefaultListen))
+		}
+	}
+	for name, env := range o.NodeEnv {
+		for _, pair := range env {
+			if !strings.Contains(pair, "=") {
+				faults = append(faults, fmt.Errorf("--node-env %s:%s: give NAME:KEY=VALUE", name, pair))
+			}
+		}
+	}
+	return errors.Join(faults...)
+}

@@ -1,0 +1,153 @@
+package devcluster
+
+import (
+	"bufio"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"os/exec"
+	"slices"
+	"strings"
+	"syscall"
+	"time"
+)
+
+// reportLimit bounds the wait for a child's report. Starting takes a fraction of
+// a second; a busy machine may need many times that.
+const reportLimit = 30 * time.Second
+
+// endLimit is how long a child may take to end in order before it is killed.
+const endLimit = 3 * time.Second
+
+// errEndedEarly is returned when a child ends before it has reported.
+var errEndedEarly = errors.New("it ended before it was up")
+
+// process is one run of one child.
+type process struct {
+	pid    int
+	report Report
+	cmd    *exec.Cmd
+	pipe   io.Closer     // our end of the child's standard input: its end is the child's end
+	ended  chan struct{} // closed when the process is gone
+	how    string        // how it ended, in words; set before ended is closed
+}
+
+// command is what to run.
+type command struct {
+	binary string
+	args   []string
+	env    []string
+	stderr io.Writer // gets the child's log; must not block for long
+}
+
+// launch starts a child and waits for its report. On an error the process
+// returned, if any, has ended.
+func launch(ctx context.Context, sp *spawner, c command, limit time.Duration) (*process, error) {
+	cmd := exec.Command(c.binary, c.args...)
+	cmd.Env = append(append(foreignEnviron(), supervisedEnv+"=1"), c.env...)
+	cmd.Stderr = c.stderr
+	stdin, err := cmd.StdinPipe()
+	if err != nil {
+		return nil, fmt.Errorf("make the lifetime pipe: %w", err)
+	}
+	stdout, err := cmd.StdoutPipe()
+	if err != nil {
+		return nil, fmt.Errorf("make the report pipe: %w", err)
+	}
+	// Wait must not hang on a grandchild that still holds the log pipe.
+	cmd.WaitDelay = time.Second
+	if err := sp.start(cmd); err != nil {
+		return nil, fmt.Errorf("start %s: %w", c.binary, err)
+	}
+	p := &process{pid: cmd.Process.Pid, cmd: cmd, pipe: stdin, ended: make(chan struct{})}
+	reports := make(chan Report, 1)
+	go p.wait(stdout, reports)
+	return p, p.awaitReport(ctx, reports, limit)
+}
+
+// foreignEnviron is our environment without our own variables: what the user
+// exported for a node of his must not leak into ours.
+func foreignEnviron() []string {
+	return slices.DeleteFunc(os.Environ(), func(pair string) bool { return strings.HasPrefix(pair, "HOLDFAST_") })
+}
+
+// wait reads the report and then waits for the end of the process.
+func (p *process) wait(stdout io.Reader, reports chan<- Report) {
+	defer close(p.ended)
+	lines := bufio.NewReader(stdout)
+	if line, err := lines.ReadBytes('\n'); err == nil {
+		var r Report
+		if json.Unmarshal(line, &r) == nil {
+			reports <- r
+		}
+	}
+	_, _ = io.Copy(io.Discard, lines) // nothing else is expected there
+	err := p.cmd.Wait()
+	p.how = p.cmd.ProcessState.String()
+	if err != nil && p.how == "" {
+		p.how = err.Error()
+	}
+	p.pipe.Close()
+}
+
+func (p *process) awaitReport(ctx context.Context, reports <-chan Report, limit time.Duration) error {
+	timer := time.NewTimer(limit)
+	defer timer.Stop()
+	var err error
+	select {
+	case p.report = <-reports:
+		return nil
+	case <-p.ended:
+		select { // it may have reported and then ended
+		case p.report = <-reports:
+			return nil
+		default:
+			return fmt.Errorf("%w (%s)", errEndedEarly, p.how)
+		}
+	case <-timer.C:
+		err = fmt.Errorf("it did not report its addresses within %s", limit)
+	case <-ctx.Done():
+		err = context.Cause(ctx)
+	}
+	_ = p.signal(syscall.SIGKILL)
+	<-p.ended
+	return err
+}
+
+// alive reports whether the process is still there.
+func (p *process) alive() bool {
+	select {
+	case <-p.ended:
+		return false
+	default:
+		return true
+	}
+}
+
+// signal sends sig, unless the process is gone: a pid is never signalled after
+// its process was waited for, so it cannot be somebody else's.
+func (p *process) signal(sig syscall.Signal) error {
+	if err := p.cmd.Process.Signal(sig); err != nil && !errors.Is(err, os.ErrProcessDone) {
+		return fmt.Errorf("signal pid %d: %w", p.pid, err)
+	}
+	return nil
+}
+
+// end asks the process to end and, after limit, makes it.
+func (p *process) end(limit time.Duration) {
+	if p.signal(syscall.SIGTERM) != nil { // not every system has it
+		_ = p.signal(syscall.SIGKILL)
+	}
+	wake(p)
+	timer := time.NewTimer(limit)
+	defer timer.Stop()
+	select {
+	case <-p.ended:
+	case <-timer.C:
+		_ = p.signal(syscall.SIGKILL)
+		<-p.ended
+	}
+}

@@ -1,0 +1,55 @@
+package devcluster
+
+import (
+	"context"
+	"errors"
+	"os/exec"
+	"runtime"
+)
+
+// errSpawnerEnded is returned to whoever asks for a process during the end.
+var errSpawnerEnded = errors.New("the supervisor is ending")
+
+// spawner starts processes from one OS thread that lives as long as Run does.
+// Linux ties a child's parent-death signal to the thread that forked it, not to
+// the process, so a child forked from a pooled thread could be killed at any time.
+type spawner struct {
+	requests chan spawnRequest // unbuffered: a caller waits its turn
+	done     chan struct{}
+}
+
+type spawnRequest struct {
+	cmd    *exec.Cmd
+	result chan error
+}
+
+func newSpawner() *spawner {
+	return &spawner{requests: make(chan spawnRequest), done: make(chan struct{})}
+}
+
+// run serves until ctx ends. The thread is not unlocked, so it ends with this
+// goroutine, and with it any child that is still there.
+func (s *spawner) run(ctx context.Context) {
+	runtime.LockOSThread()
+	defer close(s.done)
+	for {
+		select {
+		case <-ctx.Done():
+			return
+		case r := <-s.requests:
+			r.result <- r.cmd.Start()
+		}
+	}
+}
+
+// start starts cmd so that it dies with this process.
+func (s *spawner) start(cmd *exec.Cmd) error {
+	tieToParent(cmd)
+	r := spawnRequest{cmd: cmd, result: make(chan error, 1)}
+	select {
+	case s.requests <- r:
+		return <-r.result
+	case <-s.done:
+		return errSpawnerEnded
+	}
+}

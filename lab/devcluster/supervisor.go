@@ -1,0 +1,200 @@
+package devcluster
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+)
+
+// The refusals of the supervisor.
+var (
+	ErrNoSuchNode = errors.New("no such node")
+	ErrConflict   = errors.New("the node is not in the state for that")
+	ErrEnding     = errors.New("the cluster is ending")
+)
+
+// Supervisor runs one cluster.
+type Supervisor struct {
+	options Options
+	secrets secrets
+	spawner *spawner
+	out     *terminal
+	binary  string
+	logDir  string
+	stop    chan struct{} // closed when somebody asks for the end
+
+	stopOnce sync.Once
+	watchers sync.WaitGroup // one for each run of a child
+
+	mu      sync.Mutex // guards the fields below
+	members []*member  // in the order of their first start
+	page    string
+	ready   bool
+	ending  bool
+}
+
+// New prepares a cluster; Run runs it.
+func New(o Options) *Supervisor {
+	return &Supervisor{options: o, secrets: newSecrets(), spawner: newSpawner(), stop: make(chan struct{})}
+}
+
+// Run brings the cluster up and keeps it until ctx ends or somebody asks for the
+// end; then it ends every child.
+func (s *Supervisor) Run(ctx context.Context) error {
+	if err := s.prepare(); err != nil {
+		return err
+	}
+	defer os.RemoveAll(s.logDir)
+	s.out = newTerminal(s.options.Out)
+	defer s.out.close()
+
+	spawning, endSpawning := context.WithCancel(context.WithoutCancel(ctx))
+	go s.spawner.run(spawning)
+	defer func() { endSpawning(); <-s.spawner.done }()
+	defer s.endAll()
+
+	ctx, cancel := context.WithCancelCause(ctx)
+	defer cancel(nil)
+	closeAPI, err := s.serveAPI(ctx)
+	if err != nil {
+		return err
+	}
+	defer closeAPI()
+	go func() {
+		select {
+		case <-s.stop:
+			cancel(ErrEnding)
+		case <-ctx.Done():
+		}
+	}()
+	if err := s.bringUp(ctx); err != nil {
+		if ctx.Err() != nil {
+			return nil // told to end meanwhile
+		}
+		return err
+	}
+	<-ctx.Done()
+	s.out.printf("\nending the cluster\n")
+	return nil
+}
+
+// prepare finds the binary and makes the directory of the logs.
+func (s *Supervisor) prepare() error {
+	if err := s.options.Validate(); err != nil {
+		return err
+	}
+	s.binary = s.options.Binary
+	if s.binary == "" {
+		self, err := os.Executable()
+		if err != nil {
+			return fmt.Errorf("find the holdfast binary: %w", err)
+		}
+		s.binary = self
+	}
+	dir, err := os.MkdirTemp("", "holdfast-dev-logs-")
+	if err != nil {
+		return fmt.Errorf("make the log directory: %w", err)
+	}
+	s.logDir = dir
+	return nil
+}
+
+// Stop asks Run to end.
+func (s *Supervisor) Stop() { s.stopOnce.Do(func() { close(s.stop) }) }
+
+// add makes a member that has not been started.
+func (s *Supervisor) add(name string, role Role) (*member, error) {
+	n := &narrator{name: name, verbose: s.options.Verbose, out: s.out}
+	log, err := openLogbook(s.logDir, name, n.show)
+	if err != nil {
+		return nil, err
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	m := &member{name: name, role: role, log: log}
+	s.members = append(s.members, m)
+	return m, nil
+}
+
+// addSFU makes the next media node and starts it.
+func (s *Supervisor) addSFU(ctx context.Context, env []string) (Node, error) {
+	s.mu.Lock()
+	count := 1
+	for _, m := range s.members {
+		if m.role == RoleSFU {
+			count++
+		}
+	}
+	s.mu.Unlock()
+	if count > maxNodes {
+		return Node{}, fmt.Errorf("there are %d media nodes already: that is the most one machine runs here", maxNodes)
+	}
+	m, err := s.add(fmt.Sprintf("sfu-%d", count), RoleSFU)
+	if err != nil {
+		return Node{}, err
+	}
+	return s.start(ctx, m.name, env)
+}
+
+// find returns a member; s.mu must be held.
+func (s *Supervisor) find(name string) (*member, error) {
+	i := slices.IndexFunc(s.members, func(m *member) bool { return m.name == name })
+	if i < 0 {
+		var names []string
+		for _, m := range s.members {
+			names = append(names, m.name)
+		}
+		return nil, fmt.Errorf("%w: %q; there are %s", ErrNoSuchNode, name, strings.Join(names, ", "))
+	}
+	return s.members[i], nil
+}
+
+// Status describes the cluster.
+func (s *Supervisor) Status() Status {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	status := Status{Page: s.page, Ready: s.ready, Pid: os.Getpid(), LogDir: s.logDir}
+	for _, m := range s.members {
+		status.Nodes = append(status.Nodes, m.node())
+	}
+	return status
+}
+
+// endAll ends every child and waits for the ends.
+func (s *Supervisor) endAll() {
+	s.mu.Lock()
+	s.ending = true
+	var runs []*process
+	for _, m := range s.members {
+		if m.run != nil {
+			runs = append(runs, m.run)
+		}
+	}
+	s.mu.Unlock()
+	var ends sync.WaitGroup
+	for _, run := range runs {
+		ends.Go(func() { run.end(endLimit) })
+	}
+	ends.Wait()
+	s.watchers.Wait()
+	for _, m := range s.members {
+		m.log.close()
+	}
+}
+
+// watch tells people when a run ends that nobody asked to end.
+func (s *Supervisor) watch(m *member, p *process) {
+	<-p.ended
+	s.mu.Lock()
+	ending := s.ending
+	s.mu.Unlock()
+	if !ending {
+		s.out.printf("%s  %-12s ended (%s); start it again with: holdfast dev start %s\n",
+			time.Now().Format("15:04:05.000"), m.name, p.how, m.name)
+	}
+}

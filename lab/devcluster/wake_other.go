@@ -1,0 +1,6 @@
+//go:build !unix
+
+package devcluster
+
+// wake does nothing here: no process can be stopped.
+func wake(*process) {}

@@ -1,0 +1,189 @@
+package cluster
+
+import (
+	"errors"
+	"fmt"
+	"log/slog"
+	"net"
+	"strconv"
+	"strings"
+
+	"github.com/hashicorp/memberlist"
+
+	"github.com/holdfast-rtc/holdfast/pin"
+	"github.com/holdfast-rtc/holdfast/ring"
+)
+
+// KeyBytes is the length of the gossip key: AES-256.
+const KeyBytes = 32
+
+const (
+	maxIDBytes      = 128
+	maxAddressBytes = 200 // as much as a pin can hold
+)
+
+// Config says who this process is and how it finds the others.
+type Config struct {
+	// Node is this process: ID, Boot, Role and the addresses others reach it
+	// at. Its Load is ignored.
+	Node Node
+
+	// Bind is the host:port of the gossip sockets, UDP and TCP. The host is an
+	// IP address, or empty for every IPv4 interface; port 0 takes a free one.
+	Bind string
+
+	// Advertise is the host or host:port that the others send gossip to, where it
+	// differs from Bind. The host may be a name; it is resolved when Run starts.
+	Advertise string
+
+	// Join lists host:port of members to find the cluster through. Our own address
+	// may be among them. The list is tried until an exchange has worked, and again every
+	// rejoinEvery after that, so that two halves of a healed network find each other.
+	Join []string
+
+	// Key encrypts and authenticates all gossip: KeyBytes bytes, required.
+	Key []byte
+
+	// Solo says that this process may be the first of its cluster: its view is
+	// settled without having heard from anybody.
+	Solo bool
+}
+
+// LogValue keeps the key out of logs.
+func (c Config) LogValue() slog.Value {
+	return slog.GroupValue(
+		slog.String("node", string(c.Node.ID)), slog.String("boot", string(c.Node.Boot)), slog.String("role", string(c.Node.Role)),
+		slog.String("bind", c.Bind), slog.String("advertise", c.Advertise),
+		slog.Any("join", c.Join), slog.Bool("solo", c.Solo),
+	)
+}
+
+// Validate lists every fault at once, joined.
+func (c Config) Validate() error {
+	var faults []error
+	fault := func(format string, args ...any) { faults = append(faults, fmt.Errorf(format, args...)) }
+	if err := validID(string(c.Node.ID)); err != nil {
+		fault("node name %q: %w", c.Node.ID, err)
+	}
+	if err := validID(string(c.Node.Boot)); err != nil {
+		fault("boot id %q: %w", c.Node.Boot, err)
+	}
+	if c.Node.Role != RoleSFU && c.Node.Role != RoleSignaling {
+		fault("role %q is neither %s nor %s", c.Node.Role, RoleSFU, RoleSignaling)
+	}
+	if c.Node.Role == RoleSFU && (c.Node.Control == "" || c.Node.Media == "") {
+		fault("an SFU node needs a control and a media address")
+	}
+	for _, a := range []struct{ name, address string }{
+		{"control", c.Node.Control}, {"media", c.Node.Media}, {"HTTP", c.Node.HTTP},
+	} {
+		if err := validAddress(a.address); err != nil {
+			fault("%s address %q: %w", a.name, a.address, err)
+		}
+	}
+	draining := c.Node
+	draining.Draining = true
+	if n := len(encodeMeta(draining)); n > memberlist.MetaMaxSize {
+		fault("addresses take %d bytes of gossip metadata, at most %d fit: use shorter host names", n, memberlist.MetaMaxSize)
+	}
+	if len(c.Key) != KeyBytes {
+		fault("gossip key has %d bytes, want %d", len(c.Key), KeyBytes)
+	}
+	if !c.Solo && len(c.Join) == 0 {
+		fault("no members to join: give at least one, or say that this node may be the first")
+	}
+	faults = append(faults, c.validateGossip()...)
+	return errors.Join(faults...)
+}
+
+// validateGossip lists the faults of the gossip addresses.
+func (c Config) validateGossip() []error {
+	var faults []error
+	host, _, err := splitHostPort(c.Bind)
+	switch ip := net.ParseIP(host); {
+	case err != nil:
+		faults = append(faults, fmt.Errorf("gossip bind address %q: %w", c.Bind, err))
+	case host != "" && ip == nil:
+		faults = append(faults, fmt.Errorf("gossip bind address %q: the host must be an IP address", c.Bind))
+	case ip != nil && ip.To4() == nil && ip.IsUnspecified() && c.Advertise == "":
+		faults = append(faults, fmt.Errorf("gossip bind address %q: name the address to advertise", c.Bind))
+	}
+	if c.Advertise != "" {
+		if _, _, err := splitHostPort(withPort(c.Advertise)); err != nil {
+			faults = append(faults, fmt.Errorf("gossip advertise address %q: %w", c.Advertise, err))
+		}
+	}
+	for _, seed := range c.Join {
+		if _, port, err := splitHostPort(seed); err != nil || port == 0 || strings.Contains(seed, "/") {
+			faults = append(faults, fmt.Errorf("join address %q is not host:port", seed))
+		}
+	}
+	return faults
+}
+
+// memberName is the name memberlist knows a process by. A restart has another
+// boot, so it is another member and never a conflict of names.
+func memberName(node Node) string { return string(node.ID) + "@" + string(node.Boot) }
+
+// parseMemberName splits a memberName.
+func parseMemberName(name string) (Node, error) {
+	id, boot, ok := strings.Cut(name, "@")
+	if !ok {
+		return Node{}, fmt.Errorf("%w: member name %q is not node@boot", errForeign, name)
+	}
+	if err := errors.Join(validID(id), validID(boot)); err != nil {
+		return Node{}, fmt.Errorf("%w: member name %q: %w", errForeign, name, err)
+	}
+	return Node{ID: ring.NodeID(id), Boot: pin.BootID(boot)}, nil
+}
+
+// validID accepts what fits a pin, a member name and a log line.
+func validID(id string) error {
+	if id == "" || len(id) > maxIDBytes {
+		return fmt.Errorf("%d bytes long, want 1 to %d", len(id), maxIDBytes)
+	}
+	if i := strings.IndexFunc(id, func(c rune) bool { return c <= ' ' || c > '~' || strings.ContainsRune(`|@/"\`, c) }); i >= 0 {
+		return fmt.Errorf("character %d is not printable ASCII or one of | @ / \" \\", i+1)
+	}
+	return nil
+}
+
+// validAddress accepts host:port with a port, and the empty address of a service
+// that the role does not have.
+func validAddress(address string) error {
+	if address == "" {
+		return nil
+	}
+	if len(address) > maxAddressBytes {
+		return fmt.Errorf("%d bytes long, at most %d", len(address), maxAddressBytes)
+	}
+	if i := strings.IndexFunc(address, func(c rune) bool { return c <= ' ' || c > '~' || strings.ContainsRune(`|"\<>&`, c) }); i >= 0 {
+		return fmt.Errorf("character %d does not belong in an address", i+1)
+	}
+	host, port, err := splitHostPort(address)
+	if err == nil && (host == "" || port == 0) {
+		err = errors.New("host and port are both needed")
+	}
+	return err
+}
+
+// withPort adds port 0 to a bare host.
+func withPort(address string) string {
+	if _, _, err := net.SplitHostPort(address); err == nil {
+		return address
+	}
+	return net.JoinHostPort(strings.Trim(address, "[]"), "0")
+}
+
+// splitHostPort is net.SplitHostPort with the port as a number.
+func splitHostPort(address string) (host string, port int, err error) {
+	host, text, err := net.SplitHostPort(address)
+	if err != nil {
+		return "", 0, err
+	}
+	n, err := strconv.ParseUint(text, 10, 16)
+	if err != nil {
+		return "", 0, fmt.Errorf("port %q is not a number from 0 to 65535", text)
+	}
+	return host, int(n), nil
+}

@@ -1,0 +1,90 @@
+package cluster
+
+import (
+	"slices"
+
+	"github.com/hashicorp/memberlist"
+)
+
+// delegate receives memberlist's callbacks. They come on memberlist's goroutines,
+// some with its locks held, so each only parses, posts to the loop, and returns.
+type delegate struct{ c *Cluster }
+
+// NodeMeta gives the metadata for our next alive message.
+func (d delegate) NodeMeta(int) []byte { return *d.c.meta.Load() }
+
+// NotifyMsg takes one gossiped message.
+func (d delegate) NotifyMsg(in []byte) {
+	m, err := parseMessage(in)
+	if err != nil {
+		d.c.log.Debug("gossiped message dropped", "err", err)
+		return
+	}
+	d.c.postOrDrop(func() { d.c.heard(m) })
+}
+
+// GetBroadcasts gives messages to put into a packet.
+func (d delegate) GetBroadcasts(overhead, limit int) [][]byte {
+	return d.c.broadcasts.GetBroadcasts(overhead, limit)
+}
+
+// LocalState says in a state exchange who we are, every load we know, and
+// which boots left by their own word.
+func (d delegate) LocalState(bool) []byte {
+	view := d.c.View()
+	messages := []message{{kind: kindHello, from: d.c.config.Node}}
+	for _, node := range view.Nodes {
+		if node.Load.Seq > 0 {
+			messages = append(messages, message{kind: kindLoad, from: node, load: node.Load})
+		}
+	}
+	return encodeState(append(messages, d.c.recentLeaves()...))
+}
+
+// MergeRemoteState takes the other side's LocalState. memberlist has merged the
+// membership by then and posted its joins, so once this task has run the view has
+// everything the other side knew.
+func (d delegate) MergeRemoteState(in []byte, _ bool) {
+	messages, err := parseState(in)
+	if err != nil {
+		d.c.log.Warn("state exchange dropped", "err", err)
+		return
+	}
+	d.c.post(func() {
+		for _, m := range messages {
+			d.c.heard(m)
+		}
+	})
+}
+
+// NotifyJoin takes a member that was unknown or dead and is alive.
+func (d delegate) NotifyJoin(n *memberlist.Node) {
+	d.member(n, (*members).join)
+}
+
+// NotifyUpdate takes a live member's new metadata.
+func (d delegate) NotifyUpdate(n *memberlist.Node) {
+	d.member(n, (*members).update)
+}
+
+func (d delegate) member(n *memberlist.Node, change func(*members, Node) []Event) {
+	name, text := n.Name, slices.Clone(n.Meta)
+	if name == d.c.name {
+		return
+	}
+	node, err := parseMember(name, text)
+	if err != nil {
+		d.c.log.Warn("member ignored", "err", err)
+		return
+	}
+	d.c.post(func() { d.c.publish(change(d.c.members, node)) })
+}
+
+// NotifyLeave takes a member that died or left: memberlist does not say which.
+func (d delegate) NotifyLeave(n *memberlist.Node) {
+	node, err := parseMemberName(n.Name)
+	if err != nil || n.Name == d.c.name {
+		return
+	}
+	d.c.post(func() { d.c.publish(d.c.members.die(node)) })
+}

@@ -1,0 +1,207 @@
+package cluster
+
+import (
+	"fmt"
+	"log/slog"
+	"maps"
+	"slices"
+	"testing"
+
+	"pgregory.net/rapid"
+
+	"github.com/holdfast-rtc/holdfast/pin"
+	"github.com/holdfast-rtc/holdfast/ring"
+)
+
+func quiet() *slog.Logger { return slog.New(slog.DiscardHandler) }
+
+// sfuNode is an SFU node with a boot id that sorts by n.
+func sfuNode(id string, n int) Node {
+	return Node{
+		ID: ring.NodeID(id), Boot: pin.BootID(fmt.Sprintf("%013d-00000000", n)), Role: RoleSFU,
+		Control: "127.0.0.1:1", Media: "127.0.0.1:2",
+	}
+}
+
+func observer() *members {
+	return newMembers(Node{ID: "edge", Boot: "0000000000001-eeeeeeee", Role: RoleSignaling}, quiet())
+}
+
+// told renders events for comparison: "kind node/boot number (why)".
+func told(events []Event) []string {
+	var out []string
+	for _, e := range events {
+		var n int
+		fmt.Sscanf(string(e.Node.Boot), "%d-", &n)
+		out = append(out, fmt.Sprintf("%s %s/%d (%s)", e.Kind, e.Node.ID, n, e.Why))
+	}
+	return out
+}
+
+// TestLives plays the ways a boot comes and goes and reads the events.
+func TestLives(t *testing.T) {
+	a1, a2 := sfuNode("a", 1), sfuNode("a", 2)
+	moved := a1
+	moved.Draining = true
+	type step struct {
+		do   func(m *members) []Event
+		want []string
+	}
+	join := func(n Node) func(*members) []Event { return func(m *members) []Event { return m.join(n) } }
+	update := func(n Node) func(*members) []Event { return func(m *members) []Event { return m.update(n) } }
+	die := func(n Node) func(*members) []Event { return func(m *members) []Event { return m.die(n) } }
+	proof := func(n Node) func(*members) []Event {
+		return func(m *members) []Event { return m.reportDead(Node{ID: n.ID, Boot: n.Boot}, "proof") }
+	}
+	leave := func(n Node) func(*members) []Event {
+		return func(m *members) []Event { e, _ := m.leave(n); return e }
+	}
+	for name, steps := range map[string][]step{
+		"death by gossip, once": {{join(a1), []string{"joined a/1 (gossip)"}}, {die(a1), []string{"dead a/1 (gossip)"}}, {die(a1), nil}, {proof(a1), nil}},
+		"proof, then gossip":    {{join(a1), []string{"joined a/1 (gossip)"}}, {proof(a1), []string{"dead a/1 (proof)"}}, {update(moved), nil}, {die(a1), nil}, {proof(a1), nil}},
+		"a frozen boot returns": {
+			{join(a1), []string{"joined a/1 (gossip)"}}, {die(a1), []string{"dead a/1 (gossip)"}}, {update(a1), nil},
+			{join(a1), []string{"joined a/1 (returned)"}},
+			{die(a1), []string{"dead a/1 (gossip)"}},
+		},
+		"leave, then memberlist's word for it": {{join(a1), []string{"joined a/1 (gossip)"}}, {leave(a1), []string{"left a/1 (leave message)"}}, {die(a1), nil}, {proof(a1), nil}, {join(a1), nil}},
+		"leave message too late":               {{join(a1), []string{"joined a/1 (gossip)"}}, {die(a1), []string{"dead a/1 (gossip)"}}, {leave(a1), nil}, {join(a1), nil}},
+		"quick restart": {
+			{join(a1), []string{"joined a/1 (gossip)"}}, {join(a2), []string{"dead a/1 (newer boot)", "joined a/2 (gossip)"}},
+			{die(a1), nil}, {proof(a1), nil},
+			{leave(a2), []string{"left a/2 (leave message)"}},
+		},
+		"two live boots, the newer first": {{join(a2), []string{"joined a/2 (gossip)"}}, {join(a1), nil}, {update(moved), nil}, {die(a1), nil}},
+		"the older one joins anew after the newer died": {
+			{join(a1), []string{"joined a/1 (gossip)"}}, {join(a2), []string{"dead a/1 (newer boot)", "joined a/2 (gossip)"}},
+			{die(a2), []string{"dead a/2 (gossip)"}},
+			{join(a1), []string{"joined a/1 (returned)"}},
+		},
+		"proof of a boot that gossip never told of": {{proof(a1), []string{"dead a/1 (proof)"}}, {proof(a1), nil}, {join(a2), []string{"joined a/2 (gossip)"}}},
+		"an update of a member first not understood": {{update(a1), []string{"joined a/1 (gossip)"}}, {update(a1), nil}, {update(moved), []string{"updated a/1 (gossip)"}}},
+	} {
+		m := observer()
+		for i, s := range steps {
+			if got := told(s.do(m)); !slices.Equal(got, s.want) {
+				t.Errorf("%s, step %d: %q, want %q", name, i+1, got, s.want)
+			}
+		}
+	}
+}
+
+func TestOwnNodeMakesNoEvents(t *testing.T) {
+	m := observer()
+	if events := slices.Concat(m.reportDead(m.self, "proof"), m.die(Node{ID: "other", Boot: m.self.Boot})); len(events) != 0 {
+		t.Fatalf("events of our own: %q", told(events))
+	}
+	if events, news := m.leave(m.self); len(events) != 0 || news {
+		t.Fatal("a leave message about ourselves was believed")
+	}
+	if view := m.view(); len(view.Nodes) != 1 || len(view.Gone) != 0 {
+		t.Fatalf("view is %+v", view)
+	}
+}
+
+func TestRingIsOfPlaceableNodes(t *testing.T) {
+	m := observer()
+	a, b := sfuNode("a", 1), sfuNode("b", 1)
+	m.join(a)
+	m.join(b)
+	first := m.view()
+	if got := first.Ring.Nodes(); !slices.Equal(got, []ring.NodeID{"a", "b"}) {
+		t.Fatalf("ring of %q, want a and b: signaling nodes take no rooms", got)
+	}
+	m.setLoad(a, Load{Seq: 3, Rooms: 1})
+	if m.setLoad(a, Load{Seq: 3, Rooms: 2}) || m.setLoad(a, Load{Seq: 2, Rooms: 2}) {
+		t.Fatal("an older load report was taken")
+	}
+	if view := m.view(); view.Ring != first.Ring || view.Nodes["a"].Load.Rooms != 1 {
+		t.Fatalf("after a load report the ring is another (%v), load is %+v", view.Ring != first.Ring, view.Nodes["a"].Load)
+	}
+	b.Draining = true
+	m.update(b)
+	if view := m.view(); !slices.Equal(view.Ring.Nodes(), []ring.NodeID{"a"}) || !view.Nodes["b"].Draining {
+		t.Fatalf("ring of %q while b drains", view.Ring.Nodes())
+	}
+	if !slices.Equal(first.Ring.Nodes(), []ring.NodeID{"a", "b"}) || first.Nodes["b"].Draining {
+		t.Fatal("a published view changed")
+	}
+}
+
+func TestGoneIsBounded(t *testing.T) {
+	m := observer()
+	for n := range maxGone + 10 {
+		m.reportDead(sfuNode("a", n+1), "proof")
+	}
+	view := m.view()
+	if len(view.Gone) != maxGone || view.Gone[sfuNode("a", 10).Boot] != "" || view.Gone[sfuNode("a", 11).Boot] != DepartureDead {
+		t.Fatalf("%d departures remembered, want %d, the oldest forgotten", len(view.Gone), maxGone)
+	}
+}
+
+// TestMembersInvariants plays random histories: no boot is both live and gone, events of
+// a boot alternate, a boot that left stays gone, and published views never change.
+func TestMembersInvariants(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		m := observer()
+		state := map[pin.BootID]EventKind{}
+		type snapshot struct {
+			view  *View
+			nodes map[ring.NodeID]Node
+			gone  map[pin.BootID]Departure
+		}
+		var published []snapshot
+		for range rapid.IntRange(1, 40).Draw(t, "steps") {
+			node := sfuNode(rapid.SampledFrom([]string{"a", "b"}).Draw(t, "node"), rapid.IntRange(1, 3).Draw(t, "boot"))
+			node.Boot = pin.BootID(string(node.Boot) + string(node.ID)) // Boots of two nodes are never equal.
+			node.Draining = rapid.Bool().Draw(t, "draining")
+			var events []Event
+			switch rapid.IntRange(0, 5).Draw(t, "what") {
+			case 0, 1:
+				events = m.join(node)
+			case 2:
+				events = m.update(node)
+			case 3:
+				events = m.die(node)
+			case 4:
+				events, _ = m.leave(node)
+			case 5:
+				events = m.reportDead(node, "proof")
+			}
+			for _, e := range events {
+				before := state[e.Node.Boot]
+				wasLive := before == EventJoined || before == EventUpdated
+				switch e.Kind {
+				case EventJoined:
+					if wasLive || before == EventLeft {
+						t.Fatalf("%s joined after %q", e.Node.Boot, before)
+					}
+				case EventUpdated:
+					if !wasLive {
+						t.Fatalf("%s updated after %q", e.Node.Boot, before)
+					}
+				case EventLeft, EventDead:
+					if !wasLive && before != "" {
+						t.Fatalf("%s %s after %q", e.Node.Boot, e.Kind, before)
+					}
+				}
+				state[e.Node.Boot] = e.Kind
+			}
+			view := m.view()
+			for id, live := range view.Nodes {
+				if live.ID != id || view.Gone[live.Boot] != "" {
+					t.Fatalf("%s/%s is live and gone", id, live.Boot)
+				}
+			}
+			if len(m.oldest) != len(view.Gone) {
+				t.Fatalf("%d departures in order, %d in the view", len(m.oldest), len(view.Gone))
+			}
+			published = append(published, snapshot{view, maps.Clone(view.Nodes), maps.Clone(view.Gone)})
+		}
+		for _, s := range published {
+			if !maps.Equal(s.view.Nodes, s.nodes) || !maps.Equal(s.view.Gone, s.gone) {
+				t.Fatalf("view %d changed after it was published", s.view.Version)
+			}
+		}
+	})
+}

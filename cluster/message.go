@@ -1,0 +1,132 @@
+package cluster
+
+import (
+	"encoding/binary"
+	"fmt"
+	"math"
+)
+
+// What members tell each other beside memberlist's own messages. A message is
+// one kind byte, the name of the member it speaks of (a length and its bytes), then the
+// kind's numbers; numbers are unsigned varints. Bytes after the last known field are
+// ignored, so that a later version may append fields.
+//
+// A state exchange (push/pull) carries a sequence of messages, each behind its
+// length, the first of them a hello.
+const (
+	kindLoad  byte = 1 // the member's load report
+	kindLeave byte = 2 // the member leaves of its own will
+	kindHello byte = 3 // who sends this state
+)
+
+// maxStateMessages bounds what one state exchange may carry: a load per live
+// member and a leave per remembered boot, for clusters far beyond any expected.
+const maxStateMessages = 8192
+
+// message is one message in parsed form.
+type message struct {
+	kind byte
+	from Node // ID and Boot only
+	load Load // kindLoad only
+}
+
+// encode gives the wire form.
+func (m message) encode() []byte {
+	name := memberName(m.from)
+	out := append(make([]byte, 0, len(name)+64), m.kind)
+	out = binary.AppendUvarint(out, uint64(len(name)))
+	out = append(out, name...)
+	if m.kind == kindLoad {
+		for _, n := range []uint64{
+			m.load.Seq, m.load.EgressBitsPerSecond, m.load.EgressPacketsPerSecond,
+			m.load.CeilingBitsPerSecond, m.load.CeilingPacketsPerSecond, uint64(m.load.Rooms), uint64(m.load.Peers),
+		} {
+			out = binary.AppendUvarint(out, n)
+		}
+	}
+	return out
+}
+
+// parseMessage reads what encode wrote. Every error wraps errForeign.
+func parseMessage(in []byte) (message, error) {
+	if len(in) == 0 || in[0] < kindLoad || in[0] > kindHello {
+		return message{}, fmt.Errorf("%w: message of an unknown kind", errForeign)
+	}
+	m := message{kind: in[0]}
+	name, rest, err := takeBytes(in[1:])
+	if err != nil {
+		return message{}, err
+	}
+	if m.from, err = parseMemberName(string(name)); err != nil {
+		return message{}, err
+	}
+	if m.kind != kindLoad {
+		return m, nil
+	}
+	var rooms, peers uint64
+	for _, n := range []*uint64{
+		&m.load.Seq, &m.load.EgressBitsPerSecond, &m.load.EgressPacketsPerSecond,
+		&m.load.CeilingBitsPerSecond, &m.load.CeilingPacketsPerSecond, &rooms, &peers,
+	} {
+		if *n, rest, err = takeNumber(rest); err != nil {
+			return message{}, err
+		}
+	}
+	if rooms > math.MaxUint32 || peers > math.MaxUint32 {
+		return message{}, fmt.Errorf("%w: %d rooms, %d peers", errForeign, rooms, peers)
+	}
+	m.load.Rooms, m.load.Peers = uint32(rooms), uint32(peers)
+	return m, nil
+}
+
+// encodeState joins messages for a state exchange.
+func encodeState(messages []message) []byte {
+	var out []byte
+	for _, m := range messages {
+		one := m.encode()
+		out = binary.AppendUvarint(out, uint64(len(one)))
+		out = append(out, one...)
+	}
+	return out
+}
+
+// parseState reads what encodeState wrote. A message of an unknown kind is passed
+// over; anything that cannot be cut into messages is an error that wraps errForeign.
+func parseState(in []byte) ([]message, error) {
+	var messages []message
+	for count := 0; len(in) > 0; count++ {
+		if count == maxStateMessages {
+			return nil, fmt.Errorf("%w: state of more than %d messages", errForeign, maxStateMessages)
+		}
+		one, rest, err := takeBytes(in)
+		if err != nil {
+			return nil, err
+		}
+		if m, err := parseMessage(one); err == nil {
+			messages = append(messages, m)
+		}
+		in = rest
+	}
+	return messages, nil
+}
+
+// takeNumber cuts one varint off in.
+func takeNumber(in []byte) (n uint64, rest []byte, err error) {
+	n, used := binary.Uvarint(in)
+	if used <= 0 {
+		return 0, nil, fmt.Errorf("%w: number cut short or too large", errForeign)
+	}
+	return n, in[used:], nil
+}
+
+// takeBytes cuts a length and that many bytes off in.
+func takeBytes(in []byte) (taken, rest []byte, err error) {
+	n, rest, err := takeNumber(in)
+	if err != nil {
+		return nil, nil, err
+	}
+	if n > uint64(len(rest)) {
+		return nil, nil, fmt.Errorf("%w: %d bytes announced, %d there", errForeign, n, len(rest))
+	}
+	return rest[:n], rest[n:], nil
+}

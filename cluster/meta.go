@@ -1,0 +1,65 @@
+package cluster
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+)
+
+// errForeign is wrapped by every error about bytes that came from another
+// process: they are logged and dropped, and nothing else happens.
+var errForeign = errors.New("not understood")
+
+// metaVersion begins the metadata, so that a later form can be told apart.
+const metaVersion = 1
+
+// meta is what a member says about itself in memberlist's node metadata, which
+// holds at most 512 bytes; hence the short keys. The name and the boot are in the
+// member's name, the load has messages of its own.
+type meta struct {
+	Version  int    `json:"v"`
+	Role     Role   `json:"r"`
+	Control  string `json:"c,omitempty"`
+	Media    string `json:"m,omitempty"`
+	HTTP     string `json:"h,omitempty"`
+	Draining bool   `json:"d,omitempty"`
+}
+
+// encodeMeta gives the metadata of a node.
+func encodeMeta(node Node) []byte {
+	text, err := json.Marshal(meta{
+		Version: metaVersion, Role: node.Role,
+		Control: node.Control, Media: node.Media, HTTP: node.HTTP, Draining: node.Draining,
+	})
+	if err != nil {
+		return nil // Cannot happen: strings, a number and a bool. An empty meta is refused by parseMeta.
+	}
+	return text
+}
+
+// parseMember reads a member's name and metadata. Unknown keys are ignored, an
+// unknown version or role is an error that wraps errForeign.
+func parseMember(name string, text []byte) (Node, error) {
+	node, err := parseMemberName(name)
+	if err != nil {
+		return Node{}, err
+	}
+	var m meta
+	if err := json.Unmarshal(text, &m); err != nil {
+		return Node{}, fmt.Errorf("%w: metadata of %s: %w", errForeign, name, err)
+	}
+	if m.Version != metaVersion {
+		return Node{}, fmt.Errorf("%w: metadata of %s has version %d, want %d", errForeign, name, m.Version, metaVersion)
+	}
+	if m.Role != RoleSFU && m.Role != RoleSignaling {
+		return Node{}, fmt.Errorf("%w: metadata of %s names the role %q", errForeign, name, m.Role)
+	}
+	if m.Role == RoleSFU && (m.Control == "" || m.Media == "") {
+		return Node{}, fmt.Errorf("%w: metadata of %s lacks an address", errForeign, name)
+	}
+	if err := errors.Join(validAddress(m.Control), validAddress(m.Media), validAddress(m.HTTP)); err != nil {
+		return Node{}, fmt.Errorf("%w: metadata of %s: %w", errForeign, name, err)
+	}
+	node.Role, node.Control, node.Media, node.HTTP, node.Draining = m.Role, m.Control, m.Media, m.HTTP, m.Draining
+	return node, nil
+}

@@ -1,0 +1,163 @@
+package cluster
+
+import (
+	"context"
+	"fmt"
+	"log/slog"
+	"math/rand/v2"
+	"net"
+	"sync"
+	"time"
+
+	"github.com/hashicorp/memberlist"
+)
+
+const (
+	// The back-off while no seed has answered: quick at first, because the processes of
+	// a cluster usually start together.
+	joinBackoffFirst = 100 * time.Millisecond
+	joinBackoffMost  = 2 * time.Second
+
+	// rejoinEvery is how often seeds are asked again once all is well. memberlist forgets dead
+	// members after GossipToTheDeadTime, so two halves of a network that was cut for longer would
+	// otherwise never meet again.
+	rejoinEvery = 30 * time.Second
+
+	// leaveTimeout bounds the goodbye; whoever has not heard it by then believes us dead.
+	leaveTimeout = time.Second
+
+	// announceTimeout bounds the wait for a change of metadata to be sent to anybody.
+	announceTimeout = time.Second
+)
+
+// gossip runs memberlist from opening to shutdown.
+func (c *Cluster) gossip(ctx context.Context) error {
+	config, err := c.memberlistConfig(ctx)
+	if err != nil {
+		return err
+	}
+	list, err := memberlist.Create(config)
+	if err != nil {
+		return fmt.Errorf("open gossip sockets on %s: %w", c.config.Bind, err)
+	}
+	bindHost, _, _ := splitHostPort(c.config.Bind)
+	local := net.JoinHostPort(bindHost, fmt.Sprint(config.BindPort))
+	c.local.Store(&local)
+	c.post(func() {
+		c.members.settled = c.members.settled || c.config.Solo
+		c.publish(nil)
+	})
+	close(c.running)
+	c.log.Info("gossip open", "node", c.config.Node.ID, "boot", c.config.Node.Boot, "address", local, "solo", c.config.Solo, "join", slog.AnyValue(c.config.Join))
+
+	work, stopWork := context.WithCancel(ctx)
+	var workers sync.WaitGroup
+	workers.Go(func() { c.joinSeeds(work, list) })
+	workers.Go(func() { c.announce(work, list) })
+	select {
+	case <-ctx.Done():
+		c.leave(list)
+	case <-c.crash:
+	}
+	stopWork()
+	err = list.Shutdown()
+	workers.Wait()
+	if err != nil {
+		return fmt.Errorf("close gossip sockets: %w", err)
+	}
+	return nil
+}
+
+// memberlistConfig fills in the addresses, the delegates and the key.
+func (c *Cluster) memberlistConfig(ctx context.Context) (*memberlist.Config, error) {
+	config := memberlistConfig(c.name, c.config.Key, newMemberlistLogger(c.log))
+	config.Delegate, config.Events = delegate{c}, delegate{c}
+	config.BindAddr, config.BindPort, _ = splitHostPort(c.config.Bind) // Validate has read it.
+	if config.BindAddr == "" {
+		config.BindAddr = "0.0.0.0"
+	}
+	config.AdvertisePort = config.BindPort
+	if c.config.Advertise == "" {
+		return config, nil
+	}
+	host, port, err := splitHostPort(withPort(c.config.Advertise))
+	if err != nil {
+		return nil, fmt.Errorf("gossip advertise address: %w", err)
+	}
+	addresses, err := net.DefaultResolver.LookupNetIP(ctx, "ip", host)
+	if err != nil || len(addresses) == 0 {
+		return nil, fmt.Errorf("resolve gossip advertise address %s: %w", host, err)
+	}
+	config.AdvertiseAddr = addresses[0].Unmap().String()
+	if port != 0 {
+		config.AdvertisePort = port
+	}
+	return config, nil
+}
+
+// joinSeeds exchanges states with the seeds: with back-off until the view has settled, every
+// rejoinEvery from then on. The exchange itself posts what it learns.
+func (c *Cluster) joinSeeds(ctx context.Context, list *memberlist.Memberlist) {
+	if len(c.config.Join) == 0 {
+		return
+	}
+	backoff := joinBackoffFirst
+	for ctx.Err() == nil {
+		joined := 0
+		for _, seed := range c.config.Join {
+			if ctx.Err() != nil {
+				return
+			}
+			n, err := list.Join([]string{seed})
+			if err != nil {
+				c.log.Debug("seed not reached", "seed", seed, "err", err)
+			}
+			joined += n
+		}
+		wait := rejoinEvery
+		// A seed may be our own address, so an answer alone does not count.
+		if joined == 0 || len(c.View().Nodes) < 2 {
+			wait = backoff/2 + rand.N(backoff) //nolint:gosec // jitter
+			backoff = min(2*backoff, joinBackoffMost)
+		} else {
+			backoff = joinBackoffFirst
+		}
+		select {
+		case <-time.After(wait):
+		case <-ctx.Done():
+		}
+	}
+}
+
+// announce sends our metadata to the cluster after each change.
+func (c *Cluster) announce(ctx context.Context, list *memberlist.Memberlist) {
+	for {
+		select {
+		case <-c.reannounce:
+			if err := list.UpdateNode(announceTimeout); err != nil {
+				c.log.Debug("announcement not sent yet", "err", err)
+			}
+		case <-ctx.Done():
+			return
+		}
+	}
+}
+
+// leave says our own goodbye before memberlist's, because to the others memberlist's looks
+// like a death. The goodbye goes to every member directly, and twice by gossip.
+func (c *Cluster) leave(list *memberlist.Memberlist) {
+	goodbye := message{kind: kindLeave, from: c.config.Node}
+	c.broadcasts.QueueBroadcast(newBroadcast(goodbye))
+	for _, member := range list.Members() {
+		if member.Name != c.name {
+			if err := list.SendBestEffort(member, goodbye.encode()); err != nil {
+				c.log.Debug("goodbye not sent", "to", member.Name, "err", err)
+			}
+		}
+	}
+	// Two rounds of gossip, so that the goodbye is ahead of memberlist's word even on a lossy network.
+	<-time.After(2 * gossipInterval)
+	if err := list.Leave(leaveTimeout); err != nil {
+		c.log.Debug("leave not confirmed", "err", err)
+	}
+}

@@ -1,0 +1,127 @@
+package web_test
+
+import (
+	"context"
+	"errors"
+	"io/fs"
+	"net/http"
+	"net/http/httptest"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"testing"
+	"time"
+
+	"github.com/chromedp/chromedp"
+	"github.com/holdfast-rtc/holdfast/web"
+)
+
+// result is what testdata/tests/harness.js reports of one case.
+type result struct {
+	Name  string `json:"name"`
+	Error string `json:"error"`
+}
+
+// tool finds a program that a test cannot do without. On a machine of
+// a person it may be missing; in CI that is a failure.
+func tool(t *testing.T, names ...string) string {
+	t.Helper()
+	for _, name := range names {
+		if path, err := exec.LookPath(name); err == nil {
+			return path
+		}
+	}
+	if os.Getenv("CI") == "true" {
+		t.Fatalf("none of %v is installed, and CI=true demands it", names)
+	}
+	t.Skipf("none of %v is installed; install one to run this test", names)
+	return ""
+}
+
+// site serves the library as it is embedded, the browser tests, and the
+// golden messages of the signaling package.
+func site(t *testing.T) *httptest.Server {
+	t.Helper()
+	mux := http.NewServeMux()
+	mux.Handle("/", http.FileServerFS(web.Static()))
+	mux.Handle("/tests/", http.StripPrefix("/tests/", http.FileServerFS(os.DirFS("testdata/tests"))))
+	mux.Handle("/golden/", http.StripPrefix("/golden/", http.FileServerFS(os.DirFS("../signaling/wire/testdata"))))
+	server := httptest.NewServer(mux)
+	t.Cleanup(server.Close)
+	return server
+}
+
+// browser starts one headless Chromium for the test, with fake devices.
+func browser(t *testing.T) context.Context {
+	t.Helper()
+	options := []chromedp.ExecAllocatorOption{
+		chromedp.ExecPath(tool(t, "chromium", "chromium-browser", "google-chrome")),
+		chromedp.UserDataDir(t.TempDir()),
+		chromedp.NoFirstRun,
+		chromedp.Flag("headless", "new"),
+		chromedp.Flag("no-sandbox", true),
+		chromedp.Flag("disable-gpu", true),
+		chromedp.Flag("disable-quic", true),
+		chromedp.Flag("disable-sync", true),
+		chromedp.Flag("disable-background-networking", true),
+		chromedp.Flag("disable-component-update", true),
+		chromedp.Flag("disable-features", "WebRtcHideLocalIpsWithMdns"),
+		chromedp.Flag("allow-loopback-in-peer-connection", true),
+		chromedp.Flag("use-fake-device-for-media-stream", true),
+		chromedp.Flag("use-fake-ui-for-media-stream", true),
+		chromedp.Flag("autoplay-policy", "no-user-gesture-required"),
+	}
+	allocator, stop := chromedp.NewExecAllocator(context.Background(), options...)
+	t.Cleanup(stop)
+	ctx, cancel := chromedp.NewContext(allocator)
+	t.Cleanup(func() {
+		if err := chromedp.Cancel(ctx); err != nil && !errors.Is(err, context.Canceled) {
+			t.Logf("close the browser: %v", err)
+		}
+		cancel()
+	})
+	if err := chromedp.Do(ctx); err != nil {
+		t.Fatalf("start the browser: %v", err)
+	}
+	return ctx
+}
+
+// TestInBrowser runs every testdata/tests/*.test.js in a tab of its own and
+// reports each of its cases as a subtest.
+func TestInBrowser(t *testing.T) {
+	files, err := fs.Glob(os.DirFS("testdata/tests"), "*.test.js")
+	if err != nil || len(files) == 0 {
+		t.Fatalf("find the browser tests: %v (%d files)", err, len(files))
+	}
+	server, ctx := site(t), browser(t)
+	for _, file := range files {
+		t.Run(filepath.Base(file), func(t *testing.T) {
+			for _, result := range runFile(t, ctx, server.URL+"/tests/run.html?file="+file) {
+				t.Run(result.Name, func(t *testing.T) {
+					if result.Error != "" {
+						t.Error(result.Error)
+					}
+				})
+			}
+		})
+	}
+}
+
+func runFile(t *testing.T, browser context.Context, address string) []result {
+	t.Helper()
+	tab, closeTab := chromedp.NewContext(browser)
+	defer closeTab()
+	tab, cancel := context.WithTimeout(tab, 2*time.Minute)
+	defer cancel()
+	if err := chromedp.Do(tab, chromedp.Navigate(address)); err != nil {
+		t.Fatalf("open %s: %v", address, err)
+	}
+	results, err := chromedp.Run(tab, chromedp.Evaluate[[]result]("window.results", chromedp.EvalAwaitPromise))
+	if err != nil {
+		t.Fatalf("run %s: %v", address, err)
+	}
+	if len(results) == 0 {
+		t.Fatalf("run %s: no case ran", address)
+	}
+	return results
+}

@@ -1,0 +1,397 @@
+// The call: what an application sees of Holdfast.
+
+import { canMoveLiveConnection } from './capability.js';
+import { emit } from './emit.js';
+import { CallError } from './errors.js';
+import { Media } from './media.js';
+import { Roster } from './roster.js';
+import { Session } from './session.js';
+
+/** @typedef {import('./protocol.js').Source} Source */
+/** @typedef {import('./protocol.js').Want} Want */
+/** @typedef {import('./protocol.js').ServerMessage} ServerMessage */
+/** @typedef {'idle' | 'joining' | 'connecting' | 'live' | 'moving' | 'reconnecting' | 'left'} CallState */
+
+/**
+ * @typedef {object} CallOptions
+ * @property {number} [audioSlots] how many people can be heard at once (6)
+ * @property {number} [videoSlots] how many pictures can be shown at once (12)
+ * @property {boolean} [simulcast] send the camera in up to three sizes (true)
+ * @property {boolean} [moveLive] carry the live connection to another node; by default where the browser is known to be able to
+ * @property {import('./media.js').Faults} [faults] for tests only
+ * @property {import('./socket.js').SocketMaker} [WebSocket] a stand-in, for tests only
+ */
+
+/**
+ * @typedef {object} JoinOptions
+ * @property {string | URL} url a signaling node or the balancer before them: http(s) or ws(s); the path is /ws unless given
+ * @property {import('./session.js').TokenSource} token an access token, or a function that fetches one (asked again when a session must be made anew)
+ * @property {string} [room] must be the token's
+ * @property {string} [name] shown to the others; the token's name unless given
+ * @property {MediaStream} [stream] the microphone and the camera; not stopped when the call ends
+ * @property {number} [joinLimitMs] how long to try (15000)
+ */
+
+/**
+ * Events, each a CustomEvent:
+ * - `state` {state}
+ * - `joined` the server's message: who I am, who is here
+ * - `roster` {roster}
+ * - `slot` {peer, source, kind, mid, stream, live}: somebody's source appears, moves or vanishes
+ * - `speakers` {speakers}: loudest first
+ * - `migration` {phase: 'started' | 'attempt' | 'done', node, epoch, how?, attempt?, gapMs?}
+ * - `error` CallError: told, and the call goes on
+ * - `left` {code, message}: the call is over
+ */
+export class Call extends EventTarget {
+  /** @type {CallState} */
+  #state = 'idle';
+  #options;
+  #roster = new Roster();
+  /** @type {Session | null} */
+  #session = null;
+  /** @type {Media | null} */
+  #media = null;
+  /** @type {import('./protocol.js').Joined | null} */
+  #me = null;
+  /** @type {Map<Source, MediaStreamTrack>} */
+  #tracks = new Map();
+  /** @type {Set<Source>} */
+  #muted = new Set();
+  /** @type {Want[]} */
+  #wants = [];
+  #wentUp = false;
+
+  /** @param {CallOptions} [options] */
+  constructor(options = {}) {
+    super();
+    this.#options = options;
+  }
+
+  get state() {
+    return this.#state;
+  }
+
+  /** This client's peer id; empty before `joined`. */
+  get peer() {
+    return this.#me?.peer ?? '';
+  }
+
+  get room() {
+    return this.#me?.room ?? '';
+  }
+
+  /** The node that serves the room, by the last word heard. */
+  get node() {
+    return this.#media?.node ?? '';
+  }
+
+  get epoch() {
+    return this.#session?.epoch ?? 0;
+  }
+
+  /** Everyone in the room, oneself included. */
+  get roster() {
+    return this.#roster.entries;
+  }
+
+  get slots() {
+    return this.#media?.slots ?? [];
+  }
+
+  /**
+   * Somebody's stream: the same object for as long as the person is here,
+   * through every restart. It may be set as an element's srcObject before anything is in it.
+   * @param {string} peer
+   * @param {Source} source
+   */
+  stream(peer, source) {
+    return this.#media?.stream(peer, source) ?? new MediaStream();
+  }
+
+  /**
+   * Joins. Resolves when the person is in the room; audio and video follow
+   * (`state` becomes `live`). Rejects with a CallError.
+   * @param {JoinOptions} options
+   * @returns {Promise<import('./protocol.js').Joined>}
+   */
+  async join({ url, token, room, name, stream, joinLimitMs }) {
+    if (this.#state !== 'idle') throw new CallError('bad_state');
+    if (typeof RTCPeerConnection === 'undefined') throw new CallError('no_webrtc');
+    const address = socketUrl(url);
+    for (const track of stream?.getTracks() ?? []) this.#tracks.set(sourceOf(track), track);
+    this.#open({ url: address, token, room, name, joinLimitMs, WebSocket: this.#options.WebSocket });
+    this.#setState('joining');
+    return new Promise((resolve, reject) => {
+      this.addEventListener('joined', (event) => resolve(/** @type {CustomEvent} */ (event).detail), { once: true });
+      this.addEventListener('left', (event) => reject(CallError.of(/** @type {CustomEvent} */ (event).detail)), { once: true });
+      this.#session?.start();
+    });
+  }
+
+  /** Leaves. The streams that were given stay the application's. */
+  leave() {
+    this.#session?.leave();
+    this.#finish({ code: 'left', message: 'You left the call.' });
+  }
+
+  /**
+   * Stops or resumes sending a source. The track is kept; nothing is sent of a muted one.
+   * @param {Source} source
+   * @param {boolean} muted
+   */
+  async setMuted(source, muted) {
+    if (muted) this.#muted.add(source);
+    else this.#muted.delete(source);
+    await this.#applyTrack(source);
+  }
+
+  /**
+   * Sends another track as this source, or none. No renegotiation.
+   * @param {Source} source
+   * @param {MediaStreamTrack | null} track
+   */
+  async replaceTrack(source, track) {
+    if (track && (track.kind === 'audio') !== (source === 'microphone')) {
+      throw new TypeError(`a track of kind ${track.kind} cannot be sent as ${source}`);
+    }
+    if (track) this.#tracks.set(source, track);
+    else this.#tracks.delete(source);
+    await this.#applyTrack(source);
+  }
+
+  /**
+   * Whether nothing is sent of a source: it is muted, or there is none.
+   * @param {Source} source
+   */
+  isMuted(source) {
+    return this.#muted.has(source) || !this.#tracks.has(source);
+  }
+
+  /**
+   * Says what is shown, most important first, in device pixels. The SFU fills
+   * the video slots and chooses the layers by it.
+   * @param {Want[]} wants
+   */
+  setView(wants) {
+    if (JSON.stringify(wants) === JSON.stringify(this.#wants)) return;
+    this.#wants = wants;
+    this.#session?.send({ type: 'view', wants });
+  }
+
+  /**
+   * For tests and for the curious: pcId (grows with every new RTCPeerConnection),
+   * epoch, node, offersSent, migrations, slots, perSlot (by mid), outbound.
+   */
+  async stats() {
+    return this.#media?.stats();
+  }
+
+  /** @param {import('./session.js').SessionOptions} options */
+  #open(options) {
+    const session = new Session(options, () => this.#roster.cursor);
+    const { audioSlots = 6, videoSlots = 12, simulcast = true, moveLive, faults = {} } = this.#options;
+    const media = new Media({
+      send: (message) => session.send(message),
+      socketOpen: (signal) => opened(session, signal),
+      canMove: moveLive ?? canMoveLiveConnection(/** @type {any} */ (navigator)),
+      audioSlots,
+      videoSlots,
+      simulcast,
+      faults,
+    });
+    this.#session = session;
+    this.#media = media;
+    on(session, 'joined', (message) => this.#onJoined(message));
+    on(session, 'resumed', (message) => this.#onResumed(message));
+    on(session, 'message', (message) => this.#onMessage(message));
+    on(session, 'lost', () => this.#refreshState());
+    on(session, 'error', (error) => emit(this, 'error', error));
+    on(session, 'ended', (error) => this.#finish({ code: error.code, message: error.message, retryable: error.retryable }));
+    on(media, 'slot', (change) => emit(this, 'slot', change));
+    on(media, 'alarm', (error) => emit(this, 'error', error));
+    on(media, 'moving', (detail) => this.#onMoving(detail));
+    on(media, 'attempt', (detail) => this.#onAttempt(detail));
+    on(media, 'up', () => this.#onUp());
+    on(media, 'migrated', (migration) => this.#onMigrated(migration));
+  }
+
+  /** @param {import('./protocol.js').Joined} message */
+  #onJoined(message) {
+    this.#me = message;
+    this.#wentUp = false;
+    this.#replaceRoster(message);
+    if (!message.permissions?.publish && this.#tracks.size > 0) emit(this, 'error', new CallError('not_published'));
+    for (const source of this.#sources()) this.#applyTrack(source);
+    emit(this, 'joined', message);
+    this.#media?.start(message);
+    this.#refreshState();
+  }
+
+  /** @param {import('./protocol.js').Resumed} message */
+  #onResumed(message) {
+    this.#replaceRoster(message);
+    this.#media?.resumed(message);
+    this.#sayAgain();
+    this.#refreshState();
+  }
+
+  /** @param {ServerMessage} message */
+  #onMessage(message) {
+    switch (message.type) {
+      case 'answer':
+        this.#media?.answered(message);
+        break;
+      case 'offer-rejected':
+        this.#media?.rejected(message);
+        break;
+      case 'slots':
+        this.#media?.heardSlots(message.slots);
+        break;
+      case 'restart':
+        this.#media?.restart(message);
+        break;
+      case 'speakers':
+        emit(this, 'speakers', { speakers: message.speakers });
+        break;
+      case 'roster':
+        this.#replaceRoster(message);
+        break;
+      case 'peer-joined':
+      case 'peer-updated':
+      case 'peer-left':
+        if (this.#roster.apply(message)) {
+          if (message.type === 'peer-left') this.#media?.forget(message.peer);
+          emit(this, 'roster', { roster: this.roster });
+        }
+        break;
+      default:
+    }
+  }
+
+  /** @param {{roster: import('./protocol.js').RosterEntry[], epoch: number, seq: number}} snapshot */
+  #replaceRoster(snapshot) {
+    for (const peer of this.#roster.replace(snapshot)) this.#media?.forget(peer);
+    emit(this, 'roster', { roster: this.roster });
+  }
+
+  /** @param {{reason: import('./media.js').Reason, node: string, epoch: number}} detail */
+  #onMoving({ reason, node, epoch }) {
+    if (reason === 'moved') emit(this, 'migration', { phase: 'started', node, epoch });
+    this.#refreshState();
+  }
+
+  /** @param {{reason: import('./media.js').Reason, step: import('./restart-policy.js').Step}} detail */
+  #onAttempt({ reason, step: { how, attempt } }) {
+    if (reason === 'moved') emit(this, 'migration', { phase: 'attempt', node: this.node, epoch: this.epoch, how, attempt });
+  }
+
+  #onUp() {
+    this.#wentUp = true;
+    this.#sayAgain();
+    this.#refreshState();
+  }
+
+  /** @param {import('./media.js').Migration} migration */
+  #onMigrated(migration) {
+    const { epoch, attempt, how, gapMs } = migration;
+    this.#session?.sendOrKeep({ type: 'migrated', epoch, attempt, how, gapMs });
+    emit(this, 'migration', { phase: 'done', ...migration });
+  }
+
+  /** What a new edge or a new node must know of this person. */
+  #sayAgain() {
+    if (this.#wants.length > 0) this.#session?.send({ type: 'view', wants: this.#wants });
+    for (const source of this.#sources()) this.#sayMuted(source);
+  }
+
+  /** @returns {Source[]} */
+  #sources() {
+    return this.#tracks.has('screen') ? ['microphone', 'camera', 'screen'] : ['microphone', 'camera'];
+  }
+
+  /** @param {Source} source */
+  async #applyTrack(source) {
+    const publish = this.#me?.permissions?.publish !== false;
+    const track = publish && !this.#muted.has(source) ? this.#tracks.get(source) ?? null : null;
+    this.#sayMuted(source);
+    await this.#media?.setTrack(source, track);
+  }
+
+  /** @param {Source} source */
+  #sayMuted(source) {
+    this.#session?.send({ type: 'mute', source, muted: this.isMuted(source) });
+  }
+
+  #refreshState() {
+    if (this.#state === 'left' || this.#me === null) return;
+    if (!this.#session?.isOpen) this.#setState('reconnecting');
+    else if (!this.#wentUp) this.#setState('connecting');
+    else this.#setState(this.#media?.moving ? 'moving' : 'live');
+  }
+
+  /** @param {{code: string, message: string, retryable?: boolean}} reason */
+  #finish(reason) {
+    if (this.#state === 'left' || this.#state === 'idle') return;
+    this.#media?.close();
+    this.#setState('left');
+    emit(this, 'left', reason);
+  }
+
+  /** @param {CallState} state */
+  #setState(state) {
+    if (state === this.#state) return;
+    this.#state = state;
+    emit(this, 'state', { state });
+  }
+}
+
+/**
+ * @param {MediaStreamTrack} track
+ * @returns {Source}
+ */
+function sourceOf(track) {
+  return track.kind === 'audio' ? 'microphone' : 'camera';
+}
+
+/**
+ * @param {EventTarget} target
+ * @param {string} type
+ * @param {(detail: any) => void} handler
+ */
+function on(target, type, handler) {
+  target.addEventListener(type, (event) => handler(/** @type {CustomEvent} */ (event).detail));
+}
+
+/**
+ * Resolves when the session is open: at once, or after its next join or resume.
+ * @param {Session} session
+ * @param {AbortSignal} signal
+ * @returns {Promise<void>}
+ */
+function opened(session, signal) {
+  if (session.isOpen) return Promise.resolve();
+  return new Promise((resolve, reject) => {
+    const done = () => resolve();
+    for (const type of ['joined', 'resumed']) session.addEventListener(type, done, { once: true, signal });
+    signal.addEventListener('abort', () => reject(signal.reason), { once: true });
+  });
+}
+
+/**
+ * @param {string | URL} url
+ * @returns {string}
+ */
+function socketUrl(url) {
+  let address;
+  try {
+    address = new URL(url, globalThis.location?.href);
+  } catch (cause) {
+    throw new CallError('bad_url', { cause });
+  }
+  if (!/^(http|ws)s?:$/.test(address.protocol)) throw new CallError('bad_url');
+  address.protocol = address.protocol.replace('http', 'ws');
+  if (address.pathname === '/') address.pathname = '/ws';
+  address.hash = '';
+  return address.href;
+}

@@ -1,0 +1,39 @@
+// What can go wrong, as a code for programs and a sentence for people.
+
+/**
+ * Codes that arise in the browser. The server's codes are those of docs/PROTOCOL.md.
+ * @type {Record<string, string>}
+ */
+const sentences = {
+  unreachable: 'The server cannot be reached. Check the network connection and try again.',
+  media_unreachable: 'The media server cannot be reached over UDP. A firewall or VPN may be blocking it. Trying again.',
+  no_webrtc: 'This browser cannot make video calls. Use a current version of Chrome, Edge, Firefox or Safari.',
+  bad_url: 'The address of the server is not valid.',
+  bad_state: 'This call has already been joined. Make a new Call to join again.',
+  not_published: 'This connection may not send audio or video: its token does not allow it.',
+  no_token: 'No access token could be fetched. Try again.',
+};
+
+/** An error with a code, a sentence that says what to do, and whether trying again may help. */
+export class CallError extends Error {
+  /**
+   * @param {string} code
+   * @param {{message?: string, retryable?: boolean, retryAfterMs?: number, cause?: unknown}} options
+   */
+  constructor(code, options = {}) {
+    const { message, retryable = false, retryAfterMs = 0, cause } = options;
+    super(message || sentences[code] || 'Something went wrong. Try again.', { cause });
+    this.name = 'CallError';
+    this.code = code;
+    this.retryable = retryable;
+    this.retryAfterMs = retryAfterMs;
+  }
+
+  /**
+   * The error that a server's `error` or `bye` message stands for.
+   * @param {{code: string, message: string, retryable?: boolean, retryAfterMs?: number}} message
+   */
+  static of(message) {
+    return new CallError(message.code, message);
+  }
+}

@@ -1,0 +1,363 @@
+// Everything between the session and the page's elements: one connection at a
+// time, the journeys that carry it from node to node, the slots, and what is
+// learned about it while it runs.
+
+import { emit } from './emit.js';
+import { CallError } from './errors.js';
+import { GapMeter } from './gap.js';
+import { Move } from './move.js';
+import { Offers } from './offers.js';
+import { RestartPolicy } from './restart-policy.js';
+import { SlotTable } from './slots.js';
+import { SsrcTable } from './ssrc-table.js';
+import { Transport } from './transport.js';
+import { Aborted, wait } from './wait.js';
+
+/** @typedef {import('./protocol.js').Source} Source */
+/** @typedef {import('./protocol.js').Slot} Slot */
+/** @typedef {import('./restart-policy.js').Step} Step */
+/**
+ * Corrupts the next n answers to restarts, so that the browser really rejects them: for tests of the fallback.
+ * @typedef {{rejectAnswers?: number}} Faults
+ */
+/** @typedef {{send: (message: import('./protocol.js').ClientMessage) => boolean, socketOpen: (signal: AbortSignal) => Promise<void>, canMove: boolean, audioSlots: number, videoSlots: number, simulcast: boolean, faults: Faults}} MediaOptions */
+/**
+ * `first`: the call begins. `moved`: the room has another node. `network`: our own path broke. `rejoined`: a new session.
+ * @typedef {'first' | 'moved' | 'network' | 'rejoined'} Reason
+ */
+/** @typedef {{node: string, epoch: number, how: import('./protocol.js').How, attempt: number, gapMs: number}} Migration */
+
+/** How often the SSRCs, and each source's last delivery, are noted while the call runs. */
+const NOTE_MS = 1000;
+/** How often deliveries are noted during a journey. */
+const CLOSE_LOOK_MS = 15;
+/** How long after its end a journey's gap may still grow before it is reported. */
+const REPORT_LIMIT_MS = 5000;
+/** Migrations remembered for `stats`; the oldest are forgotten. */
+const REMEMBERED = 100;
+
+/**
+ * Events: `slot` (SlotChange), `moving` ({reason, node, epoch}), `attempt` ({reason, step}),
+ * `up` ({reason}), `migrated` (Migration), `alarm` (CallError).
+ */
+export class Media extends EventTarget {
+  #options;
+  #offers;
+  #slots = new SlotTable();
+  #ssrcs = new SsrcTable();
+  #gap = new GapMeter();
+  /** @type {Transport | null} */
+  #transport = null;
+  /** @type {Move | null} */
+  #move = null;
+  /** @type {Map<Source, MediaStreamTrack | null>} */
+  #tracks = new Map();
+  /** @type {RTCIceServer[]} */
+  #iceServers = [];
+  /** @type {Migration[]} */
+  #migrations = [];
+  #made = 0;
+  #node = '';
+  #epoch = 0;
+  #rejectAnswers;
+  #closing = new AbortController();
+  #measuring = new AbortController();
+
+  /** @param {MediaOptions} options */
+  constructor(options) {
+    super();
+    this.#options = options;
+    this.#offers = new Offers((offer) => options.send(offer));
+    this.#rejectAnswers = options.faults.rejectAnswers ?? 0;
+  }
+
+  /** Where the media is (or goes), by the last word heard. */
+  get node() {
+    return this.#node;
+  }
+
+  /** Whether a journey is under way. */
+  get moving() {
+    return this.#move !== null;
+  }
+
+  /** @returns {Slot[]} */
+  get slots() {
+    return this.#slots.slots;
+  }
+
+  /**
+   * @param {string} peer
+   * @param {Source} source
+   */
+  stream(peer, source) {
+    return this.#slots.stream(peer, source);
+  }
+
+  /**
+   * Makes the first connection of a session.
+   * @param {{node: string, epoch: number, iceServers: RTCIceServer[]}} joined
+   */
+  start({ node, epoch, iceServers }) {
+    const reason = this.#transport ? 'rejoined' : 'first';
+    this.#iceServers = iceServers;
+    if (this.#closing.signal.aborted) return;
+    if (reason === 'first') this.#noteForever();
+    this.#go({ reason, node, epoch, canMove: false });
+  }
+
+  /**
+   * The room lives elsewhere now.
+   * @param {{node: string, epoch: number, attempts?: number, attemptMs?: number}} order
+   */
+  restart({ node, epoch, attempts, attemptMs }) {
+    const canMove = this.#options.canMove;
+    this.#go({ reason: 'moved', node, epoch, canMove, attempts, attemptMs });
+  }
+
+  /**
+   * The session is on another signaling node. The media has not noticed, unless
+   * the room moved meanwhile.
+   * @param {import('./protocol.js').Resumed} resumed
+   */
+  resumed({ node, epoch, slots, mediaAlive }) {
+    if (mediaAlive) {
+      this.#node = node;
+      this.heardSlots(slots);
+      this.#offers.resend();
+    } else if (this.#move && epoch === this.#epoch) {
+      this.#offers.resend(); // Already on the way to that very node.
+    } else if (node === this.#node && epoch === this.#epoch) {
+      // The node gave our connection up. A new one of the same node shows the same
+      // certificate, with which no browser redoes DTLS on a live connection.
+      this.#go({ reason: 'moved', node, epoch, canMove: false });
+    } else {
+      this.restart({ node, epoch });
+    }
+  }
+
+  /** @param {import('./protocol.js').Answer} answer */
+  answered(answer) {
+    this.#offers.answered(answer);
+  }
+
+  /** @param {import('./protocol.js').OfferRejected} message */
+  rejected(message) {
+    this.#offers.rejected(message);
+  }
+
+  /** @param {Slot[]} slots */
+  heardSlots(slots) {
+    for (const change of this.#slots.apply(slots)) emit(this, 'slot', change);
+    this.#gap.keep(this.#slots.occupied());
+  }
+
+  /** @param {string} peer */
+  forget(peer) {
+    this.#slots.forget(peer);
+  }
+
+  /**
+   * What is sent as this source from now on, on this connection and every later one.
+   * @param {Source} source
+   * @param {MediaStreamTrack | null} track
+   */
+  async setTrack(source, track) {
+    this.#tracks.set(source, track);
+    await this.#transport?.setTrack(source, track);
+  }
+
+  close() {
+    this.#closing.abort();
+    this.#measuring.abort();
+    this.#move?.supersede();
+    this.#transport?.close();
+  }
+
+  /** For `call.stats()`. */
+  async stats() {
+    const stats = await this.#transport?.stats();
+    const sources = this.#transport?.sources ?? new Map();
+    return {
+      pcId: this.#transport?.id ?? 0,
+      epoch: this.#epoch,
+      node: this.#node,
+      offersSent: this.#offers.count,
+      migrations: this.#migrations.map((migration) => ({ ...migration })),
+      slots: this.slots,
+      perSlot: Object.fromEntries(this.#slots.slots.map((slot) => [slot.mid, { ...slot, ...stats?.inbound.get(slot.mid) }])),
+      outbound: (stats?.outbound ?? []).map((entry) => ({ ...entry, source: sources.get(entry.mid) })),
+    };
+  }
+
+  /** @param {{reason: Reason, node: string, epoch: number, canMove: boolean, attempts?: number, attemptMs?: number}} order */
+  async #go({ reason, node, epoch, canMove, attempts, attemptMs }) {
+    this.#move?.supersede();
+    this.#measuring.abort();
+    this.#node = node;
+    this.#epoch = epoch;
+    const before = this.#transport;
+    const current = before?.broken ? null : before;
+    const policy = new RestartPolicy({ canMove: canMove && current !== null, attempts, attemptMs });
+    const move = new Move(policy, current, this.#surroundings(reason));
+    this.#move = move;
+    if (current) this.#carry(current);
+    if (reason === 'moved') this.#measure();
+    emit(this, 'moving', { reason, node, epoch });
+    try {
+      const { step, answer } = await move.run();
+      this.#node = answer.node;
+      this.#epoch = Math.max(this.#epoch, answer.epoch);
+      this.#move = null;
+      emit(this, 'up', { reason });
+      if (reason === 'moved') this.#report(step);
+    } catch (error) {
+      if (this.#move === move) this.#move = null;
+      if (!(error instanceof Aborted)) emit(this, 'alarm', new CallError('media_unreachable', { cause: error, retryable: true }));
+    }
+  }
+
+  /**
+   * @param {Reason} reason
+   * @returns {import('./move.js').Surroundings}
+   */
+  #surroundings(reason) {
+    return {
+      make: () => this.#make(),
+      socketOpen: this.#options.socketOpen,
+      ask: (transport, sdp, fresh, signal) => {
+        const senders = (fresh ? new SsrcTable() : this.#ssrcs).senders(transport.localSdp, transport.sources);
+        return this.#offers.ask({ sdp, fresh, senders, slots: this.slots }, signal);
+      },
+      mediaExpected: () => reason === 'moved' && this.#gap.witnesses > 0,
+      began: (step) => {
+        emit(this, 'attempt', { reason, step });
+        if (step.alarm) emit(this, 'alarm', new CallError('media_unreachable', { retryable: true }));
+      },
+      secured: (transport) => {
+        this.#note();
+        this.#gap.mark();
+        this.#adopt(transport);
+      },
+      discarded: () => {
+        if (this.#transport && !this.#transport.broken) this.#carry(this.#transport);
+      },
+      read: ({ sdp }, { how }) => {
+        if (how !== 'restart' || this.#rejectAnswers === 0) return sdp;
+        this.#rejectAnswers--;
+        return sdp.slice(0, sdp.lastIndexOf('\nm=') + 1); // One m-line is missing: no browser takes that.
+      },
+    };
+  }
+
+  /** A new connection that sends what there is to send; the old one falls silent, or both would be encoded for. */
+  #make() {
+    const { audioSlots, videoSlots, simulcast } = this.#options;
+    this.#made++;
+    const transport = new Transport({ id: this.#made, iceServers: this.#iceServers, audioSlots, videoSlots, simulcast });
+    transport.addEventListener('trouble', () => this.#onTrouble(transport));
+    for (const source of this.#tracks.keys()) this.#transport?.setTrack(source, null);
+    this.#carry(transport);
+    return transport;
+  }
+
+  /** @param {Transport} transport */
+  #carry(transport) {
+    for (const [source, track] of this.#tracks) transport.setTrack(source, track);
+  }
+
+  /**
+   * This connection is the call's now.
+   * @param {Transport} transport
+   */
+  #adopt(transport) {
+    if (transport === this.#transport) return;
+    const before = this.#transport;
+    this.#transport = transport;
+    this.#ssrcs.clear();
+    this.#carry(transport); // What the page changed while it was being made.
+    this.#slots.bind(transport.lanes);
+    before?.close();
+    this.#learnSoon(transport);
+  }
+
+  /** @param {Transport} transport */
+  #onTrouble(transport) {
+    if (transport !== this.#transport || this.#move || this.#closing.signal.aborted) return;
+    this.#go({ reason: 'network', node: this.#node, epoch: this.#epoch, canMove: true });
+  }
+
+  /** Looks closely until the journey's gap is known. */
+  async #measure() {
+    this.#measuring = new AbortController();
+    const { signal } = this.#measuring;
+    this.#note();
+    this.#gap.begin();
+    try {
+      for (;;) {
+        await wait(CLOSE_LOOK_MS, signal);
+        this.#note();
+      }
+    } catch {
+      // Measured, or superseded.
+    }
+  }
+
+  /**
+   * The journey is over: says so once every source that ran before runs again.
+   * @param {Step} step
+   */
+  async #report({ how, attempt }) {
+    const { signal } = this.#measuring;
+    const measuring = this.#measuring;
+    const [node, epoch] = [this.#node, this.#epoch];
+    const until = performance.now() + REPORT_LIMIT_MS;
+    try {
+      while (!this.#gap.complete && performance.now() < until) await wait(CLOSE_LOOK_MS, signal);
+    } catch {
+      return; // Superseded: the next journey's gap reaches back to the same deliveries.
+    }
+    measuring.abort();
+    const migration = { node, epoch, how, attempt, gapMs: Math.round(this.#gap.longestMs) };
+    this.#migrations.push(migration);
+    if (this.#migrations.length > REMEMBERED) this.#migrations.shift();
+    emit(this, 'migrated', migration);
+  }
+
+  /** Notes when each source in a slot delivered last. */
+  #note() {
+    for (const [key, { lane }] of this.#slots.occupied()) {
+      for (const { timestamp } of lane.receiver.getSynchronizationSources()) this.#gap.observe(key, timestamp);
+    }
+  }
+
+  async #noteForever() {
+    try {
+      for (;;) {
+        await wait(NOTE_MS, this.#closing.signal);
+        this.#note();
+        if (this.#transport && !this.#move) await this.#learn(this.#transport);
+      }
+    } catch {
+      // Closed.
+    }
+  }
+
+  /** @param {Transport} transport */
+  async #learnSoon(transport) {
+    try {
+      for (const ms of [100, 200, 300]) {
+        await wait(ms, this.#closing.signal);
+        await this.#learn(transport);
+      }
+    } catch {
+      // Closed.
+    }
+  }
+
+  /** @param {Transport} transport */
+  async #learn(transport) {
+    const { outbound } = await transport.stats();
+    if (transport === this.#transport) this.#ssrcs.learn(transport.localSdp, outbound);
+  }
+}

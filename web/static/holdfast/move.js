@@ -1,0 +1,179 @@
+// One journey of the media to the node where the room lives now: attempts after
+// the restart policy, until media arrives or a newer journey supersedes this one.
+
+import { OfferRejected } from './offers.js';
+import { watch } from './liveness.js';
+import { Aborted, wait } from './wait.js';
+
+/** @typedef {import('./transport.js').Transport} Transport */
+/** @typedef {import('./restart-policy.js').Step} Step */
+/** @typedef {import('./restart-policy.js').Failure} Failure */
+/** @typedef {import('./protocol.js').Answer} Answer */
+
+/**
+ * What a journey needs from its surroundings.
+ * @typedef {object} Surroundings
+ * @property {() => Transport} make a new connection, sending what the old one sent
+ * @property {(transport: Transport, sdp: string, fresh: boolean, signal: AbortSignal) => Promise<Answer>} ask
+ * @property {(signal: AbortSignal) => Promise<void>} socketOpen resolves at once when it is
+ * @property {() => boolean} mediaExpected whether somebody's media should arrive
+ * @property {(step: Step) => void} began an attempt begins
+ * @property {(transport: Transport) => void} secured the node is reached: its tracks can be shown
+ * @property {(transport: Transport) => void} discarded a new connection failed and was closed
+ * @property {(answer: Answer, step: Step) => string} read the answer's SDP (the place for the test fault)
+ */
+
+export class Move {
+  #abort = new AbortController();
+  #policy;
+  #current;
+  #around;
+  #secured = false;
+
+  /**
+   * @param {import('./restart-policy.js').RestartPolicy} policy
+   * @param {Transport | null} current the connection to move; null when there is none
+   * @param {Surroundings} around
+   */
+  constructor(policy, current, around) {
+    this.#policy = policy;
+    this.#current = current;
+    this.#around = around;
+  }
+
+  /** Calls it off: the run rejects with Aborted, and a connection made on the way is closed. */
+  supersede() {
+    this.#abort.abort();
+  }
+
+  /** @returns {Promise<{transport: Transport, step: Step, answer: Answer}>} */
+  async run() {
+    let step = this.#policy.first();
+    for (;;) {
+      if (step.waitMs > 0) await wait(step.waitMs, this.#abort.signal);
+      this.#around.began(step);
+      const outcome = await this.#attempt(step);
+      if (typeof outcome !== 'string') return { ...outcome, step };
+      step = this.#policy.next(outcome);
+    }
+  }
+
+  /**
+   * @param {Step} step
+   * @returns {Promise<{transport: Transport, answer: Answer} | Failure>}
+   */
+  async #attempt(step) {
+    const fresh = step.how === 'new-connection';
+    const transport = fresh || !this.#current ? this.#around.make() : this.#current;
+    try {
+      const outcome = await this.#negotiate(transport, step);
+      if (typeof outcome === 'string' && fresh) this.#discard(transport);
+      return outcome;
+    } catch (error) {
+      // Superseded. A connection that has reached its node is worth moving on from there.
+      if (fresh && !this.#secured) this.#discard(transport);
+      throw error;
+    }
+  }
+
+  /** @param {Transport} transport */
+  #discard(transport) {
+    transport.close();
+    this.#around.discarded(transport);
+  }
+
+  /**
+   * @param {Transport} transport
+   * @param {Step} step
+   * @returns {Promise<{transport: Transport, answer: Answer} | Failure>}
+   */
+  async #negotiate(transport, step) {
+    const { signal } = this.#abort;
+    const fresh = step.how === 'new-connection';
+    const before = transport.remoteFingerprint;
+    this.#secured = false;
+    let sdp;
+    try {
+      sdp = await transport.offer({ iceRestart: !fresh });
+    } catch (error) {
+      if (signal.aborted) throw new Aborted();
+      return 'rejected'; // This connection makes no offers any more.
+    }
+    this.#check();
+    let answer;
+    try {
+      answer = await this.#answerWithin(transport, sdp, fresh, step.limitMs);
+    } catch (error) {
+      if (error instanceof OfferRejected) return 'rejected';
+      throw error;
+    }
+    if (answer === null) return 'timeout';
+    try {
+      await transport.accept(this.#around.read(answer, step));
+    } catch {
+      this.#check();
+      return 'rejected';
+    }
+    this.#check();
+    const verdict = await watch({
+      look: () => transport.stats(),
+      iceState: () => transport.iceState,
+      answer: answer.sdp,
+      before,
+      mediaExpected: this.#around.mediaExpected,
+      onSecured: () => {
+        this.#secured = true;
+        this.#around.secured(transport);
+      },
+      limitMs: step.limitMs,
+      signal,
+    });
+    this.#check();
+    // Without any media to expect, or when only control packets come (the others are
+    // still on their way), the connection is as good as it can be.
+    const arrived = verdict === 'alive' || verdict === 'quiet' || (verdict === 'secured' && !this.#around.mediaExpected());
+    return arrived ? { transport, answer } : 'timeout';
+  }
+
+  /**
+   * Asks, and waits for the limit. While there is no socket the clock stands: the
+   * network's time is not held against the attempt.
+   * @param {Transport} transport
+   * @param {string} sdp
+   * @param {boolean} fresh
+   * @param {number} limitMs
+   * @returns {Promise<Answer | null>} null when no answer came in time
+   */
+  async #answerWithin(transport, sdp, fresh, limitMs) {
+    const { signal } = this.#abort;
+    const asking = new AbortController();
+    const onAbort = () => asking.abort();
+    signal.addEventListener('abort', onAbort, { once: true });
+    try {
+      await this.#around.socketOpen(signal);
+      const answer = this.#around.ask(transport, sdp, fresh, asking.signal);
+      return await Promise.race([answer, this.#limit(limitMs, asking.signal)]);
+    } catch (error) {
+      if (signal.aborted) throw new Aborted();
+      throw error;
+    } finally {
+      signal.removeEventListener('abort', onAbort);
+      asking.abort();
+    }
+  }
+
+  /**
+   * @param {number} limitMs
+   * @param {AbortSignal} signal
+   * @returns {Promise<null>}
+   */
+  async #limit(limitMs, signal) {
+    await wait(limitMs, signal);
+    await this.#around.socketOpen(signal);
+    return null;
+  }
+
+  #check() {
+    if (this.#abort.signal.aborted) throw new Aborted();
+  }
+}

@@ -1,0 +1,119 @@
+// The messages of the signaling protocol, version 1: one type per message, and
+// the reader that turns a text frame into one of them. The contract is
+// docs/PROTOCOL.md; the golden files of signaling/wire keep both sides to it.
+
+/** The WebSocket subprotocol. */
+export const SUBPROTOCOL = 'holdfast.v1';
+
+/** The protocol version this library speaks. */
+export const VERSION = 1;
+
+/** @typedef {'microphone' | 'camera' | 'screen'} Source */
+/** @typedef {'audio' | 'video'} Kind */
+
+/**
+ * Someone in the room.
+ * @typedef {{peer: string, identity: string, name: string, audioMuted: boolean, videoMuted: boolean}} RosterEntry
+ */
+/**
+ * What one receive m-line shows; an empty peer is an empty slot.
+ * @typedef {{mid: string, kind: Kind, peer: string, source: Source | ''}} Slot
+ */
+/**
+ * What one own m-line (or one simulcast layer) carries.
+ * @typedef {{mid: string, source: Source, rid?: string, ssrc?: number, rtxSsrc?: number}} Sender
+ */
+/**
+ * What the page shows of somebody, in device pixels; 0 x 0 is hidden.
+ * @typedef {{peer: string, source: Source, width: number, height: number}} Want
+ */
+/** @typedef {{peer: string, level: number}} Speaker */
+/** @typedef {{publish: boolean, subscribe: boolean}} Permissions */
+
+// Client to server.
+
+/** @typedef {{type: 'join', token: string, room?: string, name?: string}} Join */
+/** @typedef {{type: 'resume', resume: string, attempt: number, epoch?: number, seq?: number}} Resume */
+/** @typedef {{type: 'offer', id: string, sdp: string, fresh: boolean, senders: Sender[], slots?: Slot[]}} Offer */
+/** @typedef {{type: 'view', wants: Want[]}} View */
+/** @typedef {{type: 'mute', source: Source, muted: boolean}} Mute */
+/** @typedef {{type: 'migrated', epoch: number, attempt: number, how: How, gapMs: number}} Migrated */
+/** @typedef {{type: 'ping', t: number}} Ping */
+/** @typedef {{type: 'leave'}} Leave */
+/**
+ * How a restart ended: on the same RTCPeerConnection or on a new one.
+ * @typedef {'restart' | 'new-connection'} How
+ */
+/** @typedef {Join | Resume | Offer | View | Mute | Migrated | Ping | Leave} ClientMessage */
+
+// Server to client.
+
+/** @typedef {{type: 'joined', protocol: number, room: string, peer: string, identity: string, name: string, resume: string, node: string, epoch: number, seq: number, roster: RosterEntry[], iceServers: RTCIceServer[], permissions: Permissions}} Joined */
+/** @typedef {{type: 'resumed', node: string, epoch: number, seq: number, roster: RosterEntry[], slots: Slot[], resume: string, mediaAlive: boolean}} Resumed */
+/** @typedef {{type: 'answer', id: string, sdp: string, node: string, epoch: number}} Answer */
+/** @typedef {{type: 'offer-rejected', id: string, message: string, epoch: number}} OfferRejected */
+/** @typedef {{type: 'slots', slots: Slot[], epoch: number}} Slots */
+/** @typedef {{type: 'peer-joined' | 'peer-updated', peer: RosterEntry, epoch: number, seq: number}} PeerChanged */
+/** @typedef {{type: 'peer-left', peer: string, epoch: number, seq: number}} PeerLeft */
+/** @typedef {{type: 'roster', roster: RosterEntry[], epoch: number, seq: number}} Roster */
+/** @typedef {{type: 'speakers', speakers: Speaker[], epoch: number}} Speakers */
+/** @typedef {{type: 'restart', node: string, epoch: number, reason: string, attempts: number, attemptMs: number}} Restart */
+/** @typedef {{type: 'error', code: string, message: string, retryable: boolean, retryAfterMs?: number}} ServerError */
+/** @typedef {{type: 'pong', t: number}} Pong */
+/** @typedef {{type: 'bye', code: string, message: string}} Bye */
+/** @typedef {Joined | Resumed | Answer | OfferRejected | Slots | PeerChanged | PeerLeft | Roster | Speakers | Restart | ServerError | Pong | Bye} ServerMessage */
+
+// The fields without which a message means nothing, and their JSON types. Empty
+// lists may be null or left out by a server written in Go; see `listFields`.
+/** @type {Record<string, Record<string, 'string' | 'number' | 'boolean' | 'object'>>} */
+const required = {
+  'joined': { peer: 'string', resume: 'string', node: 'string', epoch: 'number' },
+  'resumed': { resume: 'string', node: 'string', epoch: 'number', mediaAlive: 'boolean' },
+  'answer': { id: 'string', sdp: 'string', node: 'string', epoch: 'number' },
+  'offer-rejected': { id: 'string', epoch: 'number' },
+  'slots': { epoch: 'number' },
+  'peer-joined': { peer: 'object', epoch: 'number', seq: 'number' },
+  'peer-updated': { peer: 'object', epoch: 'number', seq: 'number' },
+  'peer-left': { peer: 'string', epoch: 'number', seq: 'number' },
+  'roster': { epoch: 'number', seq: 'number' },
+  'speakers': { epoch: 'number' },
+  'restart': { node: 'string', epoch: 'number' },
+  'error': { code: 'string', message: 'string' },
+  'pong': { t: 'number' },
+  'bye': { code: 'string', message: 'string' },
+};
+
+/** @type {Record<string, string[]>} */
+const listFields = {
+  'joined': ['roster', 'iceServers'],
+  'resumed': ['roster', 'slots'],
+  'slots': ['slots'],
+  'roster': ['roster'],
+  'speakers': ['speakers'],
+};
+
+/**
+ * Reads one text frame. Returns null for what is not a message of this
+ * version: an unknown type or a missing field is ignored, never fatal, so that
+ * a newer server can say more than an older page understands.
+ * @param {unknown} text
+ * @returns {ServerMessage | null}
+ */
+export function readServerMessage(text) {
+  if (typeof text !== 'string') return null;
+  let message;
+  try {
+    message = JSON.parse(text);
+  } catch {
+    return null;
+  }
+  if (message === null || typeof message !== 'object' || !Object.hasOwn(required, message.type)) return null;
+  for (const [field, type] of Object.entries(required[message.type])) {
+    if (typeof message[field] !== type || message[field] === null) return null;
+  }
+  for (const field of listFields[message.type] ?? []) {
+    if (message[field] === undefined || message[field] === null) message[field] = [];
+    if (!Array.isArray(message[field])) return null;
+  }
+  return message;
+}

@@ -1,0 +1,71 @@
+// How a connection is carried to where its room lives now. Pure: what happened
+// in, what to do next out.
+
+/** @typedef {import('./protocol.js').How} How */
+/**
+ * How an attempt ended: nothing arrived in time, the answer was refused, or the server refused the offer.
+ * @typedef {'timeout' | 'rejected'} Failure
+ */
+/** @typedef {{how: How, attempt: number, waitMs: number, limitMs: number, alarm: boolean}} Step */
+
+/** The longest pause between two new connections; there is no last one, since the network may come back at any time. */
+const CEILING_MS = 10000;
+
+/** New connections that may fail before the person is told. */
+const QUIET_FAILURES = 2;
+
+/**
+ * Restarts of the live connection first, a bounded number of a bounded time
+ * each, then new connections, slower and slower. An answer that the browser
+ * rejects leaves the connection in have-local-offer, where another restart
+ * would meet the same refusal: that goes straight to a new connection.
+ */
+export class RestartPolicy {
+  #canMove;
+  #attempts;
+  #attemptMs;
+  #attempt = 0;
+  #fresh = 0;
+
+  /** @param {{canMove: boolean, attempts?: number, attemptMs?: number}} options */
+  constructor({ canMove, attempts = 3, attemptMs = 4000 }) {
+    this.#canMove = canMove;
+    // A server cannot make the client hang or hammer: both are bounded here.
+    this.#attempts = Math.min(Math.max(Math.floor(attempts), 0), 10);
+    this.#attemptMs = Math.min(Math.max(attemptMs, 500), 15000);
+  }
+
+  /** @returns {Step} */
+  first() {
+    return this.#canMove && this.#attempts > 0 ? this.#restart() : this.#newConnection();
+  }
+
+  /**
+   * @param {Failure} failure
+   * @returns {Step}
+   */
+  next(failure) {
+    if (this.#fresh === 0 && failure === 'timeout' && this.#attempt < this.#attempts) return this.#restart();
+    return this.#newConnection();
+  }
+
+  /** @returns {Step} */
+  #restart() {
+    this.#attempt++;
+    return { how: 'restart', attempt: this.#attempt, waitMs: 0, limitMs: this.#attemptMs, alarm: false };
+  }
+
+  /** @returns {Step} */
+  #newConnection() {
+    const waitMs = this.#fresh === 0 ? 0 : Math.min(CEILING_MS, 500 * 2 ** Math.min(this.#fresh - 1, 10));
+    this.#fresh++;
+    this.#attempt++;
+    return {
+      how: 'new-connection',
+      attempt: this.#attempt,
+      waitMs,
+      limitMs: this.#attemptMs,
+      alarm: this.#fresh > QUIET_FAILURES,
+    };
+  }
+}

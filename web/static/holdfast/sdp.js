@@ -1,0 +1,70 @@
+// The little that must be read out of an SDP text. Pure.
+
+/**
+ * One m-line: its mid, its kind, and the lines under it.
+ * @typedef {{mid: string, kind: string, lines: string[]}} Section
+ */
+
+/**
+ * @param {string} sdp
+ * @returns {Section[]}
+ */
+export function sections(sdp) {
+  return sdp.split(/^m=/m).slice(1).map((text) => {
+    const lines = text.split(/\r\n|\n/);
+    const mid = lines.find((line) => line.startsWith('a=mid:'))?.slice('a=mid:'.length) ?? '';
+    return { mid, kind: lines[0].split(' ')[0], lines };
+  });
+}
+
+/**
+ * The certificate fingerprint a description announces ("sha-256 AB:CD:..."),
+ * in the case-folded form in which two of them can be compared.
+ * @param {string} sdp
+ * @returns {string} empty when there is none
+ */
+export function fingerprint(sdp) {
+  const match = /^a=fingerprint:(\S+) (\S+)/m.exec(sdp);
+  return match ? `${match[1].toLowerCase()} ${match[2].toUpperCase()}` : '';
+}
+
+/**
+ * The session id of the origin line: the same for as long as one connection answers.
+ * @param {string} sdp
+ * @returns {string} empty when there is none
+ */
+export function sessionId(sdp) {
+  return /^o=\S+ (\S+)/m.exec(sdp)?.[1] ?? '';
+}
+
+/**
+ * The simulcast layers that a section sends, in its order.
+ * @param {Section} section
+ * @returns {string[]}
+ */
+export function sendRids(section) {
+  return section.lines.flatMap((line) => {
+    const match = /^a=rid:(\S+) send/.exec(line);
+    return match ? [match[1]] : [];
+  });
+}
+
+/**
+ * The SSRCs a section names, each with its retransmission SSRC (0 without).
+ * @param {Section} section
+ * @returns {{ssrc: number, rtxSsrc: number}[]}
+ */
+export function ssrcs(section) {
+  /** @type {Map<number, number>} */
+  const rtx = new Map();
+  /** @type {Set<number>} */
+  const named = new Set();
+  for (const line of section.lines) {
+    const group = /^a=ssrc-group:FID (\d+) (\d+)/.exec(line);
+    if (group) rtx.set(Number(group[1]), Number(group[2]));
+    const one = /^a=ssrc:(\d+) /.exec(line);
+    if (one) named.add(Number(one[1]));
+  }
+  const repairs = new Set(rtx.values());
+  return [...named].filter((ssrc) => !repairs.has(ssrc)).map((ssrc) => ({ ssrc, rtxSsrc: rtx.get(ssrc) ?? 0 }));
+}

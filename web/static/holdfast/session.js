@@ -1,0 +1,208 @@
+// One person's session with the cluster: joined once, resumed on any signaling
+// node whenever the socket is lost, joined anew only when it can no longer be resumed.
+
+import { emit } from './emit.js';
+import { CallError } from './errors.js';
+import { Socket } from './socket.js';
+
+/** @typedef {import('./protocol.js').ClientMessage} ClientMessage */
+/** @typedef {import('./protocol.js').ServerMessage} ServerMessage */
+/** @typedef {string | (() => string | Promise<string>)} TokenSource */
+/** @typedef {{url: string, token: TokenSource, room?: string, name?: string, joinLimitMs?: number, WebSocket?: import('./socket.js').SocketMaker}} SessionOptions */
+
+/** How long a first join is tried before it is given up. */
+const JOIN_LIMIT_MS = 15000;
+/** Messages kept for the next socket. Over that the oldest is dropped: they are reports, nobody waits for them. */
+const KEPT_LIMIT = 16;
+
+/**
+ * Events: `joined`, `resumed` (details: the messages), `message` (any other, of an epoch
+ * that is not past), `lost`, `error` (CallError: told, the session goes on), `ended` (CallError: it does not).
+ */
+export class Session extends EventTarget {
+  /** @type {'idle' | 'joining' | 'open' | 'lost' | 'ended'} */
+  #state = 'idle';
+  #options;
+  #socket;
+  #attempt = 0;
+  #resume = '';
+  #epoch = 0;
+  #rejoining = false;
+  /** @type {() => {epoch: number, seq: number}} */
+  #cursor;
+  /** @type {ClientMessage[]} */
+  #kept = [];
+  /** @type {ReturnType<typeof setTimeout> | undefined} */
+  #joinTimer;
+  /** @type {CallError | null} */
+  #lastError = null;
+
+  /**
+   * @param {SessionOptions} options
+   * @param {() => {epoch: number, seq: number}} cursor the last roster event seen
+   */
+  constructor(options, cursor) {
+    super();
+    this.#options = options;
+    this.#cursor = cursor;
+    this.#socket = new Socket(options.url, options.WebSocket);
+    this.#socket.addEventListener('open', () => this.#onOpen());
+    this.#socket.addEventListener('lost', () => this.#onLost());
+    this.#socket.addEventListener('message', (event) => this.#onMessage(/** @type {CustomEvent} */ (event).detail));
+  }
+
+  /** Whether messages can be sent now. */
+  get isOpen() {
+    return this.#state === 'open';
+  }
+
+  /** The highest epoch heard of. */
+  get epoch() {
+    return this.#epoch;
+  }
+
+  /** Begins. Ends in `joined` or `ended`. */
+  start() {
+    this.#state = 'joining';
+    this.#joinTimer = setTimeout(() => {
+      this.#end(this.#lastError ?? new CallError('unreachable', { retryable: true }));
+    }, this.#options.joinLimitMs ?? JOIN_LIMIT_MS);
+    this.#socket.open();
+  }
+
+  /**
+   * @param {ClientMessage} message
+   * @returns {boolean} false when the session is not open; then nothing was sent
+   */
+  send(message) {
+    return this.isOpen && this.#socket.send(message);
+  }
+
+  /**
+   * Sends now, or when the session is open again.
+   * @param {ClientMessage} message
+   */
+  sendOrKeep(message) {
+    if (this.send(message)) return;
+    this.#kept.push(message);
+    if (this.#kept.length > KEPT_LIMIT) this.#kept.shift();
+  }
+
+  /** The person leaves. */
+  leave() {
+    this.send({ type: 'leave' });
+    this.#close();
+  }
+
+  async #onOpen() {
+    if (this.#resume !== '') {
+      const { epoch, seq } = this.#cursor();
+      this.#attempt++;
+      this.#socket.send({ type: 'resume', resume: this.#resume, attempt: this.#attempt, epoch, seq });
+      return;
+    }
+    const { token, room, name } = this.#options;
+    let text;
+    try {
+      text = typeof token === 'function' ? await token() : token;
+    } catch (cause) {
+      this.#lastError = new CallError('no_token', { cause, retryable: true });
+      this.#socket.again();
+      return;
+    }
+    if (this.#state === 'ended') return;
+    this.#attempt = 1;
+    this.#socket.send({ type: 'join', token: text, ...(room ? { room } : {}), ...(name ? { name } : {}) });
+  }
+
+  #onLost() {
+    if (this.#state !== 'open') return;
+    this.#state = 'lost';
+    emit(this, 'lost');
+  }
+
+  /** @param {ServerMessage} message */
+  #onMessage(message) {
+    if ('epoch' in message && message.type !== 'joined') {
+      if (message.epoch < this.#epoch) return;
+      this.#epoch = message.epoch;
+    }
+    switch (message.type) {
+      case 'joined':
+        this.#epoch = message.epoch;
+        this.#settled(message.resume);
+        emit(this, 'joined', message);
+        this.#rejoining = false;
+        this.#flush();
+        break;
+      case 'resumed':
+        this.#settled(message.resume);
+        emit(this, 'resumed', message);
+        this.#flush();
+        break;
+      case 'error':
+        this.#onError(message);
+        break;
+      case 'bye':
+        if (message.code === 'resume_expired') this.#rejoin();
+        else this.#end(CallError.of(message));
+        break;
+      default:
+        emit(this, 'message', message);
+    }
+  }
+
+  /** @param {string} resume */
+  #settled(resume) {
+    clearTimeout(this.#joinTimer);
+    this.#resume = resume;
+    this.#state = 'open';
+    this.#lastError = null;
+    this.#socket.settle();
+  }
+
+  #flush() {
+    for (const message of this.#kept.splice(0)) this.send(message);
+  }
+
+  /** @param {import('./protocol.js').ServerError} message */
+  #onError(message) {
+    const error = CallError.of(message);
+    if (this.#state === 'open') {
+      // Of one message, not of the session: an offer or a mute the server would not take.
+      if (message.code === 'superseded') this.#end(error);
+      else emit(this, 'error', error);
+      return;
+    }
+    // It is the answer to a join or a resume.
+    this.#lastError = error;
+    if (message.code === 'resume_expired') this.#rejoin();
+    else if (message.retryable) {
+      emit(this, 'error', error);
+      this.#socket.again(message.retryAfterMs);
+    } else this.#end(error);
+  }
+
+  /** The session is gone on the server's side: a new one takes its place. */
+  #rejoin() {
+    if (this.#rejoining) return;
+    this.#rejoining = true;
+    this.#resume = '';
+    this.#kept = [];
+    if (this.#state === 'open') this.#onLost();
+    this.#socket.again();
+  }
+
+  /** @param {CallError} error */
+  #end(error) {
+    if (this.#state === 'ended') return;
+    this.#close();
+    emit(this, 'ended', error);
+  }
+
+  #close() {
+    this.#state = 'ended';
+    clearTimeout(this.#joinTimer);
+    this.#socket.close();
+  }
+}

@@ -1,0 +1,146 @@
+// Who is shown in which receive slot, as streams that a page can hold on to.
+//
+// The SFU fills the slots and says so; a page only ever sees one MediaStream for each
+// person and source. Its track follows the person from slot to slot, and from an
+// old RTCPeerConnection to a new one, inside the same MediaStream object.
+
+/** @typedef {import('./protocol.js').Slot} Slot */
+/** @typedef {import('./protocol.js').Source} Source */
+/** @typedef {import('./protocol.js').Kind} Kind */
+/**
+ * One receive m-line of a connection.
+ * @typedef {{mid: string, kind: Kind, track: MediaStreamTrack, receiver: RTCRtpReceiver}} Lane
+ */
+/**
+ * `live` says whether a slot carries the source now.
+ * @typedef {{peer: string, source: Source, kind: Kind, mid: string, stream: MediaStream, live: boolean}} SlotChange
+ */
+
+/**
+ * @param {string} peer
+ * @param {string} source
+ */
+export const slotKey = (peer, source) => `${peer}/${source}`;
+
+export class SlotTable {
+  /** @type {Slot[]} */
+  #slots = [];
+  /** @type {Map<string, Lane>} */
+  #lanes = new Map();
+  /**
+   * By slotKey. At most one for each person and source in the roster: `forget` drops a leaver's.
+   * @type {Map<string, MediaStream>}
+   */
+  #streams = new Map();
+
+  /** The table as the server last said it. */
+  get slots() {
+    return this.#slots.map((slot) => ({ ...slot }));
+  }
+
+  /**
+   * The stream of somebody's source. The same object for as long as the person
+   * stays in the room; without a track while no slot carries the source.
+   * @param {string} peer
+   * @param {Source} source
+   */
+  stream(peer, source) {
+    const key = slotKey(peer, source);
+    const stream = this.#streams.get(key) ?? new MediaStream();
+    this.#streams.set(key, stream);
+    return stream;
+  }
+
+  /**
+   * The receive lanes have been made anew, on another RTCPeerConnection: puts
+   * their tracks where the old ones were.
+   * @param {Lane[]} lanes
+   */
+  bind(lanes) {
+    this.#lanes = new Map(lanes.map((lane) => [lane.mid, lane]));
+    for (const slot of this.#slots) {
+      if (slot.peer !== '') this.#fill(slot);
+    }
+  }
+
+  /**
+   * Takes the server's whole table; tells what changed for a page.
+   * @param {Slot[]} slots
+   * @returns {SlotChange[]}
+   */
+  apply(slots) {
+    const before = this.#occupied();
+    this.#slots = slots.filter((slot) => slot.mid !== '').map((slot) => ({ ...slot }));
+    const after = this.#occupied();
+    /** @type {SlotChange[]} */
+    const changes = [];
+    for (const [key, slot] of before) {
+      if (after.has(key)) continue;
+      const stream = this.#streams.get(key);
+      if (!stream) continue;
+      for (const track of stream.getTracks()) stream.removeTrack(track);
+      changes.push(this.#change(slot, stream, false));
+    }
+    for (const [key, slot] of after) {
+      this.#fill(slot);
+      if (before.get(key)?.mid !== slot.mid) {
+        changes.push(this.#change(slot, this.stream(slot.peer, /** @type {Source} */ (slot.source)), true));
+      }
+    }
+    return changes;
+  }
+
+  /**
+   * Drops the streams of somebody who left the room.
+   * @param {string} peer
+   */
+  forget(peer) {
+    for (const [key, stream] of this.#streams) {
+      if (!key.startsWith(`${peer}/`)) continue;
+      for (const track of stream.getTracks()) stream.removeTrack(track);
+      this.#streams.delete(key);
+    }
+  }
+
+  /**
+   * The occupied slots that have a lane, by slotKey.
+   * @returns {Map<string, {slot: Slot, lane: Lane}>}
+   */
+  occupied() {
+    const result = new Map();
+    for (const [key, slot] of this.#occupied()) {
+      const lane = this.#lanes.get(slot.mid);
+      if (lane) result.set(key, { slot, lane });
+    }
+    return result;
+  }
+
+  /** @returns {Map<string, Slot>} */
+  #occupied() {
+    return new Map(this.#slots.filter((slot) => slot.peer !== '' && slot.source !== '')
+      .map((slot) => [slotKey(slot.peer, slot.source), slot]));
+  }
+
+  /**
+   * Puts the slot's track into its stream, and nothing else.
+   * @param {Slot} slot
+   */
+  #fill(slot) {
+    const lane = this.#lanes.get(slot.mid);
+    if (!lane || slot.source === '') return;
+    const stream = this.stream(slot.peer, slot.source);
+    if (stream.getTracks().some((track) => track === lane.track) && stream.getTracks().length === 1) return;
+    for (const track of stream.getTracks()) stream.removeTrack(track);
+    stream.addTrack(lane.track);
+  }
+
+  /**
+   * @param {Slot} slot
+   * @param {MediaStream} stream
+   * @param {boolean} live
+   * @returns {SlotChange}
+   */
+  #change({ peer, source, kind, mid }, stream, live) {
+    return { peer, source: /** @type {Source} */ (source), kind, mid, stream, live };
+  }
+}

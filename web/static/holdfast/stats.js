@@ -1,0 +1,105 @@
+// getStats, read once into the few figures this library decides by. Pure.
+
+/** @typedef {import('./protocol.js').Kind} Kind */
+/** @typedef {{mid: string, kind: Kind, packetsReceived: number, bytesReceived: number, packetsLost: number, framesDecoded: number, framesPerSecond: number, frameWidth: number, frameHeight: number, concealedSamples: number, totalSamplesReceived: number}} InboundStats */
+/** @typedef {{mid: string, rid: string, kind: Kind, ssrc: number, rtxSsrc: number, active: boolean, packetsSent: number, bytesSent: number, framesEncoded: number, frameWidth: number, frameHeight: number}} OutboundStats */
+/** @typedef {{dtlsState: string, remoteFingerprint: string, packetsReceived: number, pairChanges: number}} TransportStats */
+/** @typedef {{inbound: Map<string, InboundStats>, outbound: OutboundStats[], transport: TransportStats}} Stats */
+
+/** @param {any} value */
+const number = (value) => (typeof value === 'number' && Number.isFinite(value) ? value : 0);
+
+/** @param {any} value */
+const text = (value) => (typeof value === 'string' ? value : '');
+
+/**
+ * @param {any} entry
+ * @returns {InboundStats}
+ */
+function inboundOf(entry) {
+  return {
+    mid: text(entry.mid),
+    kind: entry.kind,
+    packetsReceived: number(entry.packetsReceived),
+    bytesReceived: number(entry.bytesReceived),
+    packetsLost: number(entry.packetsLost),
+    framesDecoded: number(entry.framesDecoded),
+    framesPerSecond: number(entry.framesPerSecond),
+    frameWidth: number(entry.frameWidth),
+    frameHeight: number(entry.frameHeight),
+    concealedSamples: number(entry.concealedSamples),
+    totalSamplesReceived: number(entry.totalSamplesReceived),
+  };
+}
+
+/**
+ * @param {any} entry
+ * @returns {OutboundStats}
+ */
+function outboundOf(entry) {
+  return {
+    mid: text(entry.mid),
+    rid: text(entry.rid),
+    kind: entry.kind,
+    ssrc: number(entry.ssrc),
+    rtxSsrc: number(entry.rtxSsrc),
+    active: entry.active !== false,
+    packetsSent: number(entry.packetsSent),
+    bytesSent: number(entry.bytesSent),
+    framesEncoded: number(entry.framesEncoded),
+    frameWidth: number(entry.frameWidth),
+    frameHeight: number(entry.frameHeight),
+  };
+}
+
+/**
+ * Reads a report. An m-line that received under several SSRCs (a moved
+ * connection keeps the old entry for a while) is one sum.
+ * @param {Iterable<[string, any]>} report an RTCStatsReport, or a list of pairs in tests
+ * @returns {Stats}
+ */
+export function readStats(report) {
+  const entries = new Map(report);
+  /** @type {Stats} */
+  const stats = {
+    inbound: new Map(),
+    outbound: [],
+    transport: { dtlsState: '', remoteFingerprint: '', packetsReceived: 0, pairChanges: 0 },
+  };
+  for (const entry of entries.values()) {
+    if (entry.type === 'inbound-rtp') addInbound(stats.inbound, inboundOf(entry));
+    if (entry.type === 'outbound-rtp') stats.outbound.push(outboundOf(entry));
+    if (entry.type === 'transport') {
+      const certificate = entries.get(entry.remoteCertificateId);
+      stats.transport = {
+        dtlsState: text(entry.dtlsState),
+        remoteFingerprint: certificate
+          ? `${text(certificate.fingerprintAlgorithm).toLowerCase()} ${text(certificate.fingerprint).toUpperCase()}`
+          : '',
+        packetsReceived: number(entry.packetsReceived),
+        pairChanges: number(entry.selectedCandidatePairChanges),
+      };
+    }
+  }
+  return stats;
+}
+
+/**
+ * @param {Map<string, InboundStats>} inbound
+ * @param {InboundStats} entry
+ */
+function addInbound(inbound, entry) {
+  const before = inbound.get(entry.mid);
+  if (before) {
+    entry.packetsReceived += before.packetsReceived;
+    entry.bytesReceived += before.bytesReceived;
+    entry.packetsLost += before.packetsLost;
+    entry.framesDecoded += before.framesDecoded;
+    entry.concealedSamples += before.concealedSamples;
+    entry.totalSamplesReceived += before.totalSamplesReceived;
+    entry.framesPerSecond ||= before.framesPerSecond;
+    entry.frameWidth ||= before.frameWidth;
+    entry.frameHeight ||= before.frameHeight;
+  }
+  inbound.set(entry.mid, entry);
+}

@@ -1,0 +1,199 @@
+// One RTCPeerConnection and its m-lines, in an order that never changes: microphone,
+// camera, screen, then the audio slots, then the video slots. Everything is bundled onto
+// one transport; candidates are not trickled (the node learns ours from the
+// first check, and its own stand in the answer). There are no data channels.
+
+import { fingerprint, sessionId } from './sdp.js';
+import { readStats } from './stats.js';
+
+/** @typedef {import('./protocol.js').Source} Source */
+/** @typedef {import('./slots.js').Lane} Lane */
+/** @typedef {{id: number, iceServers: RTCIceServer[], audioSlots: number, videoSlots: number, simulcast: boolean}} TransportOptions */
+
+/** How long `disconnected` may last before it is trouble: a moment of it is normal on a busy machine. */
+const DISCONNECTED_MS = 3000;
+
+/**
+ * The camera's simulcast layers, smallest first.
+ * @type {RTCRtpEncodingParameters[]}
+ */
+const layers = [
+  { rid: 'q', scaleResolutionDownBy: 4, maxBitrate: 150_000 },
+  { rid: 'h', scaleResolutionDownBy: 2, maxBitrate: 500_000 },
+  { rid: 'f', scaleResolutionDownBy: 1, maxBitrate: 1_700_000 },
+];
+
+/**
+ * The codecs every SFU node takes, preferred first. A short list keeps an offer with many slots small.
+ * @type {Record<string, string[]>}
+ */
+const codecs = {
+  audio: ['audio/opus'],
+  video: ['video/VP8', 'video/H264', 'video/rtx'],
+};
+
+/** Event: `trouble` (ICE failed, or stayed disconnected). */
+export class Transport extends EventTarget {
+  #pc;
+  #id;
+  /** @type {Map<Source, RTCRtpTransceiver>} */
+  #senders = new Map();
+  /** @type {RTCRtpTransceiver[]} */
+  #receivers = [];
+  /** @type {ReturnType<typeof setTimeout> | undefined} */
+  #disconnectedTimer;
+  #broken = false;
+  #answered = { fingerprint: '', sessionId: '' };
+
+  /** @param {TransportOptions} options */
+  constructor({ id, iceServers, audioSlots, videoSlots, simulcast }) {
+    super();
+    this.#id = id;
+    this.#pc = new RTCPeerConnection({ iceServers, bundlePolicy: 'max-bundle' });
+    this.#addSender('microphone', 'audio', [{ maxBitrate: 48_000 }]);
+    this.#addSender('camera', 'video', simulcast ? layers : [{ maxBitrate: 1_500_000 }]);
+    this.#addSender('screen', 'video', [{ maxBitrate: 2_500_000 }]);
+    for (let slot = 0; slot < audioSlots; slot++) this.#addReceiver('audio');
+    for (let slot = 0; slot < videoSlots; slot++) this.#addReceiver('video');
+    this.#pc.addEventListener('iceconnectionstatechange', () => this.#onIceState());
+  }
+
+  /** Grows with every RTCPeerConnection of a call. */
+  get id() {
+    return this.#id;
+  }
+
+  get iceState() {
+    return this.#pc.iceConnectionState;
+  }
+
+  /** Whether an answer was rejected: the connection stays in have-local-offer and cannot be moved. */
+  get broken() {
+    return this.#broken || this.#pc.signalingState === 'closed';
+  }
+
+  get localSdp() {
+    return this.#pc.localDescription?.sdp ?? '';
+  }
+
+  /**
+   * The own m-lines by mid; empty before the first offer.
+   * @returns {Map<string, Source>}
+   */
+  get sources() {
+    return new Map([...this.#senders].flatMap(([source, { mid }]) => (mid === null ? [] : [[mid, source]])));
+  }
+
+  /**
+   * The receive m-lines; empty before the first offer.
+   * @returns {Lane[]}
+   */
+  get lanes() {
+    return this.#receivers.flatMap(({ mid, receiver }) => (mid === null
+      ? []
+      : [{ mid, kind: /** @type {import('./protocol.js').Kind} */ (receiver.track.kind), track: receiver.track, receiver }]));
+  }
+
+  /**
+   * Makes and sets an offer. May be called again while an answer is due: the
+   * earlier offer is then void.
+   * @param {{iceRestart: boolean}} options
+   * @returns {Promise<string>} its SDP
+   */
+  async offer({ iceRestart }) {
+    const offer = await this.#pc.createOffer({ iceRestart });
+    await this.#pc.setLocalDescription(offer);
+    return this.localSdp;
+  }
+
+  /** The certificate of the last answer; empty before the first. */
+  get remoteFingerprint() {
+    return this.#answered.fingerprint;
+  }
+
+  /**
+   * Takes the answer to the last offer. Rejects when the browser does, and when
+   * it would be of no use: another connection that shows the same certificate would wait for
+   * a DTLS handshake that the browser does not begin.
+   * @param {string} sdp
+   */
+  async accept(sdp) {
+    const answered = { fingerprint: fingerprint(sdp), sessionId: sessionId(sdp) };
+    const { fingerprint: before, sessionId: beforeId } = this.#answered;
+    try {
+      if (before === answered.fingerprint && before !== '' && beforeId !== answered.sessionId) {
+        throw new Error('another connection with the same certificate');
+      }
+      await this.#pc.setRemoteDescription({ type: 'answer', sdp });
+      this.#answered = answered;
+    } catch (error) {
+      this.#broken = true;
+      throw error;
+    }
+  }
+
+  /**
+   * @param {Source} source
+   * @param {MediaStreamTrack | null} track
+   */
+  async setTrack(source, track) {
+    try {
+      await this.#senders.get(source)?.sender.replaceTrack(track);
+    } catch (error) {
+      if (this.#pc.signalingState !== 'closed') throw error; // A closed connection sends nothing anyway.
+    }
+  }
+
+  /** @returns {Promise<import('./stats.js').Stats>} */
+  async stats() {
+    return readStats(/** @type {any} */ (await this.#pc.getStats()));
+  }
+
+  close() {
+    clearTimeout(this.#disconnectedTimer);
+    this.#pc.close();
+  }
+
+  /**
+   * @param {Source} source
+   * @param {'audio' | 'video'} kind
+   * @param {RTCRtpEncodingParameters[]} sendEncodings
+   */
+  #addSender(source, kind, sendEncodings) {
+    const transceiver = this.#pc.addTransceiver(kind, { direction: 'sendonly', sendEncodings });
+    preferCodecs(transceiver, kind);
+    this.#senders.set(source, transceiver);
+  }
+
+  /** @param {'audio' | 'video'} kind */
+  #addReceiver(kind) {
+    const transceiver = this.#pc.addTransceiver(kind, { direction: 'recvonly' });
+    preferCodecs(transceiver, kind);
+    this.#receivers.push(transceiver);
+  }
+
+  #onIceState() {
+    clearTimeout(this.#disconnectedTimer);
+    const trouble = () => this.dispatchEvent(new Event('trouble'));
+    if (this.iceState === 'failed') trouble();
+    if (this.iceState === 'disconnected') this.#disconnectedTimer = setTimeout(trouble, DISCONNECTED_MS);
+  }
+}
+
+/**
+ * @param {RTCRtpTransceiver} transceiver
+ * @param {'audio' | 'video'} kind
+ */
+function preferCodecs(transceiver, kind) {
+  const wanted = codecs[kind];
+  const known = RTCRtpReceiver.getCapabilities?.(kind)?.codecs ?? [];
+  const chosen = wanted.flatMap((mime) => known.filter(({ mimeType, sdpFmtpLine = '' }) => mimeType.toLowerCase() === mime.toLowerCase()
+    // Of the many H264 variants only those that every SFU node names.
+    && (mime !== 'video/H264' || sdpFmtpLine.includes('packetization-mode=1'))));
+  if (chosen.length === 0 || !('setCodecPreferences' in transceiver)) return;
+  try {
+    transceiver.setCodecPreferences(chosen);
+  } catch {
+    // A longer offer is all that comes of it.
+  }
+}

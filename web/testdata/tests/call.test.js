@@ -1,0 +1,226 @@
+// The whole call against a cluster in the page: real connections, real media.
+
+import { Call } from '/holdfast/index.js';
+import { FakeCluster, someone } from './fake-cluster.js';
+import { equal, eventually, ok, once, same, test } from './harness.js';
+
+async function joined({ cleanup }, options = {}) {
+  const other = someone();
+  const cluster = new FakeCluster(other.stream);
+  const stream = await navigator.mediaDevices.getUserMedia({ audio: true, video: { width: 320, height: 180, frameRate: 15 } });
+  const call = new Call({ audioSlots: 1, videoSlots: 1, WebSocket: cluster.WebSocket, ...options });
+  call.events = [];
+  call.addEventListener('migration', ({ detail }) => call.events.push(detail));
+  const video = document.createElement('video');
+  [video.muted, video.autoplay, video.playsInline] = [true, true, true];
+  document.body.append(video);
+  cleanup(() => {
+    call.leave();
+    for (const track of stream.getTracks()) track.stop();
+    other.stop();
+    video.remove();
+  });
+  await call.join({ url: location.origin, token: 't', name: 'me', stream });
+  video.srcObject = call.stream('ada', 'camera');
+  await flowing(call, video);
+  return { cluster, call, video, stream };
+}
+
+async function flowing(call, video) {
+  const before = (await call.stats()).perSlot;
+  await eventually(async () => {
+    const { perSlot } = await call.stats();
+    return perSlot['3']?.packetsReceived > (before['3']?.packetsReceived ?? 0) + 5
+      && perSlot['4']?.framesDecoded > (before['4']?.framesDecoded ?? 0) + 3;
+  }, 'media flows');
+  const shown = video.getVideoPlaybackQuality().totalVideoFrames;
+  await eventually(() => video.getVideoPlaybackQuality().totalVideoFrames > shown + 2, 'the element shows new frames');
+}
+
+const done = (call) => once(call, 'migration', ({ phase }) => phase === 'done');
+
+test('a node dies: the live connection moves, with the same elements, streams and tracks', async (t) => {
+  const { cluster, call, video } = await joined(t);
+  await eventually(async () => (await call.stats()).outbound.some(({ ssrc }) => ssrc > 0), 'SSRCs known');
+  await new Promise((resolve) => setTimeout(resolve, 700)); // The table is learned within 600 ms of the connection.
+  const stream = call.stream('ada', 'camera');
+  const [track] = stream.getTracks();
+  const { pcId, offersSent } = await call.stats();
+  const migrated = done(call);
+  cluster.node.kill();
+  cluster.move('n2');
+  const { how, attempt, gapMs, node } = await migrated;
+  equal({ how, attempt, node }, { how: 'restart', attempt: 1, node: 'n2' });
+  ok(gapMs > 0 && gapMs < 5000, `gap ${gapMs} ms`);
+  const stats = await call.stats();
+  equal([stats.pcId, stats.offersSent, stats.node, stats.epoch], [pcId, offersSent + 1, 'n2', cluster.epoch]);
+  same(call.stream('ada', 'camera'), stream);
+  same(stream.getTracks()[0], track);
+  await flowing(call, video);
+  const [offer] = cluster.node.offers;
+  equal(offer.fresh, false);
+  ok(offer.senders.find(({ source, ssrc }) => source === 'camera' && ssrc > 0), 'the camera SSRC goes with the offer');
+  ok(offer.senders.find(({ source, ssrc }) => source === 'microphone' && ssrc > 0), 'the microphone SSRC goes with the offer');
+  const last = cluster.heard.filter(({ type }) => type === 'migrated');
+  equal(last, [{ type: 'migrated', epoch: cluster.epoch, attempt: 1, how: 'restart', gapMs }]);
+  console.log(`restart gap ${gapMs}`);
+});
+
+test('an answer that the browser rejects leads to a new connection in the same elements', async (t) => {
+  const { cluster, call, video } = await joined(t, { faults: { rejectAnswers: 1 } });
+  const stream = call.stream('ada', 'camera');
+  const { pcId } = await call.stats();
+  const migrated = done(call);
+  cluster.node.kill();
+  cluster.move('n2');
+  const { how, attempt } = await migrated;
+  equal({ how, attempt }, { how: 'new-connection', attempt: 2 });
+  ok((await call.stats()).pcId > pcId, 'a new connection');
+  same(call.stream('ada', 'camera'), stream);
+  same(video.srcObject, stream);
+  await flowing(call, video);
+  equal(cluster.node.offers.map(({ fresh }) => fresh), [false, true]);
+});
+
+test('a browser that cannot restart takes a new connection at once', async (t) => {
+  const { cluster, call, video } = await joined(t, { moveLive: false });
+  const migrated = done(call);
+  cluster.node.kill();
+  cluster.move('n2');
+  const { how, attempt } = await migrated;
+  equal({ how, attempt }, { how: 'new-connection', attempt: 1 });
+  await flowing(call, video);
+  equal(cluster.node.offers.map(({ fresh }) => fresh), [true]);
+});
+
+test('an answer that never comes costs one bounded attempt', async (t) => {
+  const { cluster, call, video } = await joined(t);
+  const migrated = done(call);
+  cluster.node.kill();
+  cluster.loseAnswers = 1;
+  cluster.move('n2', { attemptMs: 600 });
+  const { how, attempt } = await migrated;
+  equal({ how, attempt }, { how: 'restart', attempt: 2 });
+  await flowing(call, video);
+});
+
+test('a restart during a restart supersedes it', async (t) => {
+  const { cluster, call, video } = await joined(t);
+  const migrated = done(call);
+  cluster.node.kill();
+  cluster.loseAnswers = 1;
+  cluster.move('n2');
+  cluster.move('n3');
+  const { how, attempt, node } = await migrated;
+  equal({ how, attempt, node }, { how: 'restart', attempt: 1, node: 'n3' });
+  await flowing(call, video);
+  equal((await call.stats()).migrations.length, 1);
+});
+
+test('a message of a past epoch is ignored', async (t) => {
+  const { cluster, call, video } = await joined(t);
+  const { offersSent } = await call.stats();
+  cluster.say({ type: 'restart', node: 'old', epoch: cluster.epoch - 1, reason: 'late', attempts: 3, attemptMs: 4000 });
+  cluster.say({ type: 'slots', slots: [], epoch: cluster.epoch - 1 });
+  await flowing(call, video);
+  equal((await call.stats()).offersSent, offersSent);
+});
+
+test('a lost socket is resumed and the media never notices', async (t) => {
+  const { cluster, call, video } = await joined(t);
+  const states = [];
+  call.addEventListener('state', ({ detail }) => states.push(detail.state));
+  const { offersSent, pcId } = await call.stats();
+  cluster.refuseSockets = 2;
+  cluster.cut();
+  await eventually(() => call.state === 'live', 'resumed');
+  equal(states, ['reconnecting', 'live']);
+  const { resume, attempt, epoch, seq } = cluster.heard.find(({ type }) => type === 'resume');
+  equal({ resume, attempt, epoch, seq }, { resume: 'token-1', attempt: 2, epoch: cluster.epoch, seq: 1 });
+  await flowing(call, video);
+  const stats = await call.stats();
+  equal([stats.offersSent, stats.pcId], [offersSent, pcId]);
+  cluster.cut();
+  await eventually(() => cluster.heard.some((m) => m.type === 'resume' && m.attempt === 3 && m.resume === 'token-2'), 'resumed again');
+});
+
+test('the socket and the node die together: one resume, one restart', async (t) => {
+  const { cluster, call, video } = await joined(t);
+  const migrated = done(call);
+  cluster.node.kill();
+  cluster.move('n2', { silent: true });
+  cluster.resumeReply = { mediaAlive: false };
+  cluster.cut();
+  const { how, node } = await migrated;
+  equal({ how, node }, { how: 'restart', node: 'n2' });
+  await flowing(call, video);
+});
+
+test('an offer whose answer was lost with the socket keeps its id', async (t) => {
+  const { cluster, call, video } = await joined(t);
+  const migrated = done(call);
+  cluster.node.kill();
+  cluster.loseAnswers = 1;
+  cluster.move('n2');
+  await eventually(() => cluster.node.offers.length === 1, 'the offer came');
+  cluster.cut();
+  await migrated;
+  await flowing(call, video);
+  equal(new Set(cluster.node.offers.map(({ id }) => id)).size, 1);
+});
+
+test('a session that can no longer be resumed is joined anew, in the same streams', async (t) => {
+  const { cluster, call, video } = await joined(t);
+  const stream = call.stream('ada', 'camera');
+  cluster.resumeError = { code: 'resume_expired', message: 'Join again.', retryable: false };
+  cluster.cut();
+  await eventually(() => cluster.heard.filter(({ type }) => type === 'join').length === 2, 'joined again');
+  await eventually(() => call.state === 'live', 'live again');
+  same(call.stream('ada', 'camera'), stream);
+  await flowing(call, video);
+});
+
+test('our own path breaks: an ICE restart on the same node, and no migration', async (t) => {
+  const { cluster, call, video } = await joined(t);
+  const { node } = cluster;
+  const { pcId } = await call.stats();
+  // The node answers an offer whose candidates lead nowhere: ICE fails, the node is well.
+  const answer = node.answer.bind(node);
+  node.answer = async (offer) => {
+    node.answer = answer;
+    return answer(offer);
+  };
+  window.dispatchEvent(new Event('online'));
+  await flowing(call, video);
+  equal((await call.stats()).pcId, pcId);
+  equal(call.events, []);
+});
+
+test('muting stops the packets and says so', async (t) => {
+  const { cluster, call } = await joined(t);
+  await call.setMuted('camera', true);
+  ok(cluster.heard.some(({ type, source, muted }) => type === 'mute' && source === 'camera' && muted), 'mute said');
+  const sent = async () => (await call.stats()).outbound.filter(({ source }) => source === 'camera').reduce((sum, { packetsSent }) => sum + packetsSent, 0);
+  await eventually(async () => {
+    const before = await sent();
+    await new Promise((resolve) => setTimeout(resolve, 300));
+    return (await sent()) === before;
+  }, 'the camera is silent');
+  await call.setMuted('camera', false);
+  const before = await sent();
+  await eventually(async () => (await sent()) > before + 3, 'the camera sends again');
+});
+
+test('failures to join have a code and a sentence', async (t) => {
+  const cluster = new FakeCluster(new MediaStream());
+  cluster.joinError = { code: 'room_full', message: 'The room is full. Try again when somebody has left.', retryable: false };
+  const call = new Call({ WebSocket: cluster.WebSocket });
+  const error = await call.join({ url: location.origin, token: 't' }).then(() => null, (thrown) => thrown);
+  equal([error?.code, error?.message, call.state], ['room_full', cluster.joinError.message, 'left']);
+  cluster.refuseSockets = Infinity;
+  const lonely = new Call({ WebSocket: cluster.WebSocket });
+  const unreachable = await lonely.join({ url: location.origin, token: 't', joinLimitMs: 800 }).then(() => null, (thrown) => thrown);
+  equal([unreachable?.code, unreachable?.retryable], ['unreachable', true]);
+  const bad = await new Call().join({ url: 'ftp://x', token: 't' }).then(() => null, (thrown) => thrown);
+  equal(bad?.code, 'bad_url');
+});

@@ -1,0 +1,153 @@
+// A cluster in the page: signaling nodes that are stand-ins for WebSocket, and
+// SFU nodes that are RTCPeerConnections of this browser, each with a certificate of its own.
+
+import { SUBPROTOCOL } from '/holdfast/protocol.js';
+
+/** A moving picture and a tone, as somebody else in the room would send them. */
+export function someone() {
+  const canvas = document.createElement('canvas');
+  [canvas.width, canvas.height] = [160, 90];
+  const context = canvas.getContext('2d');
+  let n = 0;
+  const timer = setInterval(() => {
+    context.fillStyle = `hsl(${(n += 7) % 360} 80% 50%)`;
+    context.fillRect(0, 0, 160, 90);
+  }, 40);
+  const audio = new AudioContext();
+  const [tone, sink] = [audio.createOscillator(), audio.createMediaStreamDestination()];
+  tone.connect(sink);
+  tone.start();
+  const stream = new MediaStream([...canvas.captureStream(25).getTracks(), ...sink.stream.getTracks()]);
+  return { stream, stop: () => (clearInterval(timer), audio.close()) };
+}
+
+class FakeNode {
+  pc = null;
+  offers = [];
+
+  constructor(name, stream) {
+    this.name = name;
+    this.stream = stream;
+  }
+
+  async answer({ sdp, fresh }) {
+    if (!this.pc || fresh) {
+      this.pc?.close();
+      this.pc = new RTCPeerConnection();
+    }
+    const { pc } = this;
+    await pc.setRemoteDescription({ type: 'offer', sdp });
+    for (const transceiver of pc.getTransceivers()) {
+      if (Number(transceiver.mid) < 3) continue;
+      transceiver.direction = 'sendonly';
+      const [track] = transceiver.receiver.track.kind === 'audio' ? this.stream.getAudioTracks() : this.stream.getVideoTracks();
+      await transceiver.sender.replaceTrack(track);
+    }
+    await pc.setLocalDescription();
+    while (pc.iceGatheringState !== 'complete') {
+      await new Promise((resolve) => pc.addEventListener('icegatheringstatechange', resolve, { once: true }));
+    }
+    return pc.localDescription.sdp;
+  }
+
+  kill() {
+    this.pc?.close();
+    this.pc = null;
+    this.dead = true;
+  }
+}
+
+/** One room with one other person in it, `ada`, shown in the first audio and the first video slot. */
+export class FakeCluster {
+  sockets = [];
+  heard = [];
+  nodes = new Map();
+  epoch = 1000;
+  refuseSockets = 0;
+  joinError = null;
+  resumeReply = {};
+
+  constructor(stream) {
+    this.stream = stream;
+    this.move('n1', { silent: true });
+    const cluster = this;
+    this.WebSocket = class extends EventTarget {
+      constructor(url, protocol) {
+        super();
+        this.url = url;
+        if (protocol !== SUBPROTOCOL) throw new Error(`subprotocol ${protocol}`);
+        setTimeout(() => (cluster.refuseSockets-- > 0 ? this.onclose?.({ code: 1006 }) : cluster.accept(this)), 0);
+      }
+      send(text) {
+        cluster.hear(this, JSON.parse(text));
+      }
+      close() {
+        this.closed = true;
+      }
+    };
+  }
+
+  get node() {
+    return this.nodes.get(this.nodeName);
+  }
+
+  accept(socket) {
+    this.sockets.push(socket);
+    this.socket = socket;
+    socket.onopen?.();
+  }
+
+  say(message) {
+    if (!this.socket?.closed) this.socket?.onmessage?.({ data: JSON.stringify(message) });
+  }
+
+  /** The socket breaks, as when a signaling node dies. */
+  cut() {
+    const { socket } = this;
+    this.socket = null;
+    socket.onclose?.({ code: 1006 });
+  }
+
+  /** The room lives on another node from now on. */
+  move(name, { silent = false, ...order } = {}) {
+    this.nodeName = name;
+    this.epoch++;
+    this.nodes.set(name, new FakeNode(name, this.stream));
+    if (!silent) this.say({ type: 'restart', node: name, epoch: this.epoch, reason: 'node died', attempts: 3, attemptMs: 4000, ...order });
+  }
+
+  slots(audioMid = '3', videoMid = '4') {
+    return [
+      { mid: audioMid, kind: 'audio', peer: 'ada', source: 'microphone' },
+      { mid: videoMid, kind: 'video', peer: 'ada', source: 'camera' },
+    ];
+  }
+
+  async hear(socket, message) {
+    if (message.type === 'ping') return;
+    this.heard.push(message);
+    const roster = ['me', 'ada'].map((peer) => ({ peer, identity: peer, name: peer, audioMuted: false, videoMuted: false }));
+    const place = { node: this.nodeName, epoch: this.epoch };
+    if (message.type === 'join') {
+      if (this.joinError) return this.say({ type: 'error', ...this.joinError });
+      this.say({ type: 'joined', protocol: 1, room: 'r', peer: 'me', identity: 'me', name: 'me', resume: 'token-1', ...place, seq: 1, roster, iceServers: [], permissions: { publish: true, subscribe: true } });
+    }
+    if (message.type === 'resume') {
+      if (this.resumeError) return this.say({ type: 'error', ...this.resumeError });
+      this.say({ type: 'resumed', ...place, seq: 1, roster, slots: this.slots(), resume: 'token-2', mediaAlive: true, ...this.resumeReply });
+    }
+    if (message.type === 'offer') await this.answer(message, place);
+  }
+
+  async answer(offer, place) {
+    const { node } = this;
+    node.offers.push(offer);
+    if (this.loseAnswers > 0) {
+      this.loseAnswers--;
+      return;
+    }
+    const sdp = await node.answer(offer);
+    this.say({ type: 'answer', id: offer.id, sdp, ...place });
+    if (place.epoch === this.epoch) this.say({ type: 'slots', slots: this.slots(), epoch: place.epoch });
+  }
+}

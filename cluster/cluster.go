@@ -19,6 +19,7 @@ import (
 	"slices"
 	"sync"
 	"sync/atomic"
+	"time"
 
 	"github.com/hashicorp/memberlist"
 
@@ -34,6 +35,10 @@ var ErrAlreadyRun = errors.New("cluster has already been run")
 // never waits for memberlist), and gossiped messages are dropped: the next report
 // or state exchange makes up for them.
 const mailboxSize = 1024
+
+// remindEvery is how often two processes under one name are complained about. It is far
+// above the time in which memberlist notices the old process of a restart.
+const remindEvery = 15 * time.Second
 
 // maxRecentLeaves bounds the leave messages repeated in state exchanges, for
 // those who were cut off when they were gossiped.
@@ -94,8 +99,8 @@ func New(config Config, log *slog.Logger) (*Cluster, error) {
 // View returns the present picture. It is never nil and never changes.
 func (c *Cluster) View() *View { return c.view.Load() }
 
-// LocalAddr is the host:port that the gossip sockets are bound to: the configured
-// one until Run has opened them, which matters with port 0. Running tells when.
+// LocalAddr is the host:port at which the others reach our gossip. Until Run has opened
+// the sockets it is Bind as configured; Running tells when.
 func (c *Cluster) LocalAddr() string { return *c.local.Load() }
 
 // Running is closed once Run has opened the sockets.
@@ -107,7 +112,7 @@ func (c *Cluster) Running() <-chan struct{} { return c.running }
 //
 // A slow subscriber holds up nobody. What waits for it is merged per boot: of joins
 // and updates only the latest remains, and a death or leave replaces what waits of that boot and
-// is never dropped (see subscription.push). After 4096 unread events of distinct boots the
+// is never dropped (see subscription.push). After 1024 unread events of distinct boots the
 // channel is closed and an error logged; View().Gone then has the deaths.
 func (c *Cluster) Subscribe() (events <-chan Event, cancel func()) {
 	s := newSubscription()
@@ -199,8 +204,12 @@ func (c *Cluster) Run(ctx context.Context) error {
 // loop is the one goroutine that touches members.
 func (c *Cluster) loop(stop <-chan struct{}) {
 	defer close(c.done)
+	reminder := time.NewTicker(remindEvery)
+	defer reminder.Stop()
 	for {
 		select {
+		case <-reminder.C:
+			c.members.remind()
 		case task := <-c.mailbox:
 			task()
 		case <-stop:

@@ -37,6 +37,11 @@ type members struct {
 	oldest  []pin.BootID             // of gone, in order of departure
 	settled bool
 
+	// replaced are the boots that a newer one of their name has outranked and that memberlist still
+	// takes for alive, with how often remind has seen them. A quick restart leaves
+	// one here until memberlist has noticed, a second or two; two processes with one name, for good.
+	replaced map[pin.BootID]int
+
 	version   uint64
 	ring      *ring.Ring
 	placeable []ring.NodeID // what ring was built from
@@ -47,7 +52,7 @@ func newMembers(self Node, log *slog.Logger) *members {
 		log: log, self: self,
 		live: map[ring.NodeID]Node{self.ID: self},
 		gone: map[pin.BootID]Departure{},
-		ring: ring.New(nil),
+		ring: ring.New(nil), replaced: map[pin.BootID]int{},
 	}
 }
 
@@ -66,9 +71,9 @@ func (m *members) join(node Node) []Event {
 	case live && current.Boot == node.Boot:
 		return m.update(node)
 	case live && current.Boot.Newer(node.Boot):
-		m.log.Error("two processes with one node name: the older is ignored",
-			"node", node.ID, "boot", node.Boot, "newer_boot", current.Boot)
+		m.log.Warn("older boot of a node is ignored", "node", node.ID, "boot", node.Boot, "newer_boot", current.Boot)
 		m.depart(node.Boot, DepartureDead)
+		m.replaced[node.Boot] = 0
 		return nil
 	}
 	var events []Event
@@ -78,7 +83,9 @@ func (m *members) join(node Node) []Event {
 		m.log.Warn("newer boot of a node joined: the older one counts as dead",
 			"node", node.ID, "boot", current.Boot, "newer_boot", node.Boot)
 		events = m.remove(current, DepartureDead, EventDead, whyNewerBoot)
+		m.replaced[current.Boot] = 0
 	}
+	delete(m.replaced, node.Boot)
 	if m.gone[node.Boot] != "" {
 		m.gone = maps.Clone(m.gone)
 		delete(m.gone, node.Boot)
@@ -110,6 +117,7 @@ func (m *members) update(node Node) []Event {
 // die handles memberlist's word that a member is dead or has left; it does not
 // tell which. A leave message that came before it has already decided.
 func (m *members) die(node Node) []Event {
+	delete(m.replaced, node.Boot)
 	if current, live := m.live[node.ID]; live && current.Boot == node.Boot {
 		return m.remove(current, DepartureDead, EventDead, whyGossip)
 	}
@@ -122,6 +130,7 @@ func (m *members) leave(node Node) (events []Event, news bool) {
 	if node.Boot == m.self.Boot || m.gone[node.Boot] == DepartureLeft {
 		return nil, false
 	}
+	delete(m.replaced, node.Boot)
 	if current, live := m.live[node.ID]; live && current.Boot == node.Boot {
 		return m.remove(current, DepartureLeft, EventLeft, whyLeave), true
 	}
@@ -163,6 +172,18 @@ func (m *members) setDraining(draining bool) {
 	}
 }
 
+// remind says loudly, once per call, which boots live on under a name that a newer
+// one has taken. The first call only counts, to give memberlist the time to notice a restart.
+func (m *members) remind() {
+	for boot, calls := range m.replaced {
+		if calls > 0 {
+			m.log.Error("two processes run under one node name: the older one is not used; stop it or rename it", "boot", boot)
+		}
+		m.replaced[boot]++
+	}
+}
+
+// remove takes a live node out.
 func (m *members) remove(node Node, how Departure, kind EventKind, why string) []Event {
 	delete(m.live, node.ID)
 	m.depart(node.Boot, how)

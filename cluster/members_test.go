@@ -1,10 +1,12 @@
 package cluster
 
 import (
+	"bytes"
 	"fmt"
 	"log/slog"
 	"maps"
 	"slices"
+	"strings"
 	"testing"
 
 	"pgregory.net/rapid"
@@ -60,24 +62,29 @@ func TestLives(t *testing.T) {
 		"death by gossip, once": {{join(a1), []string{"joined a/1 (gossip)"}}, {die(a1), []string{"dead a/1 (gossip)"}}, {die(a1), nil}, {proof(a1), nil}},
 		"proof, then gossip":    {{join(a1), []string{"joined a/1 (gossip)"}}, {proof(a1), []string{"dead a/1 (proof)"}}, {update(moved), nil}, {die(a1), nil}, {proof(a1), nil}},
 		"a frozen boot returns": {
-			{join(a1), []string{"joined a/1 (gossip)"}}, {die(a1), []string{"dead a/1 (gossip)"}}, {update(a1), nil},
+			{join(a1), []string{"joined a/1 (gossip)"}},
+			{die(a1), []string{"dead a/1 (gossip)"}},
+			{update(a1), nil},
 			{join(a1), []string{"joined a/1 (returned)"}},
 			{die(a1), []string{"dead a/1 (gossip)"}},
 		},
 		"leave, then memberlist's word for it": {{join(a1), []string{"joined a/1 (gossip)"}}, {leave(a1), []string{"left a/1 (leave message)"}}, {die(a1), nil}, {proof(a1), nil}, {join(a1), nil}},
 		"leave message too late":               {{join(a1), []string{"joined a/1 (gossip)"}}, {die(a1), []string{"dead a/1 (gossip)"}}, {leave(a1), nil}, {join(a1), nil}},
 		"quick restart": {
-			{join(a1), []string{"joined a/1 (gossip)"}}, {join(a2), []string{"dead a/1 (newer boot)", "joined a/2 (gossip)"}},
-			{die(a1), nil}, {proof(a1), nil},
+			{join(a1), []string{"joined a/1 (gossip)"}},
+			{join(a2), []string{"dead a/1 (newer boot)", "joined a/2 (gossip)"}},
+			{die(a1), nil},
+			{proof(a1), nil},
 			{leave(a2), []string{"left a/2 (leave message)"}},
 		},
 		"two live boots, the newer first": {{join(a2), []string{"joined a/2 (gossip)"}}, {join(a1), nil}, {update(moved), nil}, {die(a1), nil}},
 		"the older one joins anew after the newer died": {
-			{join(a1), []string{"joined a/1 (gossip)"}}, {join(a2), []string{"dead a/1 (newer boot)", "joined a/2 (gossip)"}},
+			{join(a1), []string{"joined a/1 (gossip)"}},
+			{join(a2), []string{"dead a/1 (newer boot)", "joined a/2 (gossip)"}},
 			{die(a2), []string{"dead a/2 (gossip)"}},
 			{join(a1), []string{"joined a/1 (returned)"}},
 		},
-		"proof of a boot that gossip never told of": {{proof(a1), []string{"dead a/1 (proof)"}}, {proof(a1), nil}, {join(a2), []string{"joined a/2 (gossip)"}}},
+		"proof of a boot that gossip never told of":  {{proof(a1), []string{"dead a/1 (proof)"}}, {proof(a1), nil}, {join(a2), []string{"joined a/2 (gossip)"}}},
 		"an update of a member first not understood": {{update(a1), []string{"joined a/1 (gossip)"}}, {update(a1), nil}, {update(moved), []string{"updated a/1 (gossip)"}}},
 	} {
 		m := observer()
@@ -125,6 +132,23 @@ func TestRingIsOfPlaceableNodes(t *testing.T) {
 	}
 	if !slices.Equal(first.Ring.Nodes(), []ring.NodeID{"a", "b"}) || first.Nodes["b"].Draining {
 		t.Fatal("a published view changed")
+	}
+}
+
+// TestTwoProcessesOfOneNameAreComplainedAbout tells a quick restart, which memberlist
+// notices before the second reminder, from two processes that both live on.
+func TestTwoProcessesOfOneNameAreComplainedAbout(t *testing.T) {
+	var out bytes.Buffer
+	m := newMembers(observer().self, slog.New(slog.NewTextHandler(&out, &slog.HandlerOptions{Level: slog.LevelError})))
+	m.join(sfuNode("restarted", 1))
+	m.join(sfuNode("restarted", 2))
+	m.join(sfuNode("double", 4))
+	m.join(sfuNode("double", 3))
+	m.remind()
+	m.die(sfuNode("restarted", 1))
+	m.remind()
+	if got := out.String(); strings.Count(got, "level=ERROR") != 1 || !strings.Contains(got, string(sfuNode("", 3).Boot)) {
+		t.Fatalf("complaints:\n%s", got)
 	}
 }
 

@@ -3,7 +3,6 @@ package cluster
 import (
 	"context"
 	"fmt"
-	"log/slog"
 	"math/rand/v2"
 	"net"
 	"sync"
@@ -40,15 +39,14 @@ func (c *Cluster) gossip(ctx context.Context) error {
 	if err != nil {
 		return fmt.Errorf("open gossip sockets on %s: %w", c.config.Bind, err)
 	}
-	bindHost, _, _ := splitHostPort(c.config.Bind)
-	local := net.JoinHostPort(bindHost, fmt.Sprint(config.BindPort))
+	local := list.LocalNode().Address()
 	c.local.Store(&local)
 	c.post(func() {
 		c.members.settled = c.members.settled || c.config.Solo
 		c.publish(nil)
 	})
 	close(c.running)
-	c.log.Info("gossip open", "node", c.config.Node.ID, "boot", c.config.Node.Boot, "address", local, "solo", c.config.Solo, "join", slog.AnyValue(c.config.Join))
+	c.log.Info("gossip open", "node", c.config.Node.ID, "boot", c.config.Node.Boot, "address", local, "solo", c.config.Solo, "join", c.config.Join)
 
 	work, stopWork := context.WithCancel(ctx)
 	var workers sync.WaitGroup
@@ -117,7 +115,7 @@ func (c *Cluster) joinSeeds(ctx context.Context, list *memberlist.Memberlist) {
 		wait := rejoinEvery
 		// A seed may be our own address, so an answer alone does not count.
 		if joined == 0 || len(c.View().Nodes) < 2 {
-			wait = backoff/2 + rand.N(backoff) //nolint:gosec // jitter
+			wait = backoff/2 + rand.N(backoff) // Jitter.
 			backoff = min(2*backoff, joinBackoffMost)
 		} else {
 			backoff = joinBackoffFirst

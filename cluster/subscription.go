@@ -8,8 +8,8 @@ import (
 
 // maxPending bounds the events that wait for one subscriber. At most two wait
 // per boot (see push), so a subscriber overflows only when it has not read for
-// thousands of joins and deaths.
-const maxPending = 4096
+// a thousand joins and deaths.
+const maxPending = 1024
 
 // subscription is one subscriber's queue. push never blocks, so a slow
 // subscriber holds up neither gossip nor the others.

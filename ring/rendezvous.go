@@ -1,7 +1,7 @@
 package ring
 
 import (
-	"crypto/sha1" //nolint:gosec // an election hash, not a protection
+	"crypto/sha1" // An election hash, not a protection.
 	"encoding/binary"
 )
 
@@ -25,7 +25,7 @@ func Rendezvous(nodes []NodeID, key string) (NodeID, bool) {
 		text = append(text[:0], node...)
 		text = append(text, '#')
 		text = append(text, key...)
-		sum := sha1.Sum(text) //nolint:gosec // see the import
+		sum := sha1.Sum(text)
 		weight := binary.BigEndian.Uint64(sum[:8])
 		if !found || weight > bestWeight || weight == bestWeight && node < best {
 			best, bestWeight, found = node, weight, true

@@ -18,7 +18,7 @@ package ring
 
 import (
 	"cmp"
-	"crypto/sha1" //nolint:gosec // a placement hash, not a protection; the values are the interface
+	"crypto/sha1" // A placement hash, not a protection; the values are the interface.
 	"encoding/binary"
 	"slices"
 	"strconv"
@@ -113,7 +113,7 @@ func virtualNode(node NodeID, v int) uint32 {
 	text := append(space[:0], node...)
 	text = append(text, '#')
 	text = strconv.AppendInt(text, int64(v), 10)
-	sum := sha1.Sum(text) //nolint:gosec // see the import
+	sum := sha1.Sum(text)
 	return binary.BigEndian.Uint32(sum[:4])
 }
 
@@ -121,6 +121,6 @@ func virtualNode(node NodeID, v int) uint32 {
 func hash32(text string) uint32 {
 	// The conversion []byte(text) would copy every name of more than 32 bytes to
 	// the heap. sha1.Sum only reads its argument and does not keep it.
-	sum := sha1.Sum(unsafe.Slice(unsafe.StringData(text), len(text))) //nolint:gosec // see the import and above
+	sum := sha1.Sum(unsafe.Slice(unsafe.StringData(text), len(text)))
 	return binary.BigEndian.Uint32(sum[:4])
 }

@@ -3,6 +3,8 @@ package orchestrator
 import (
 	"context"
 	"log/slog"
+	"math/rand/v2"
+	"sync"
 	"time"
 
 	"github.com/holdfast-rtc/holdfast/pin"
@@ -13,7 +15,8 @@ import (
 type Holder interface {
 	// Held lists the rooms that are open here with the pins they were opened under.
 	Held() []pin.Holding
-	// Outrank hands the peers of room over and closes it: higher stands. It must not block.
+	// Outrank hands the peers of room over and closes it: higher stands. It must not block, and
+	// must be able to hear of a room that is not open here.
 	Outrank(room ring.RoomID, higher pin.Pin)
 }
 
@@ -28,6 +31,24 @@ type Keeps interface {
 	Repair(ctx context.Context, room ring.RoomID, raw string, next pin.Pin) (current pin.Pin, err error)
 }
 
+const (
+	// confirmedFor is how long a confirmation counts. An edge needs at least about a second
+	// of suspicion to re-home a room of a live process, but the store may be away for longer
+	// than that while both sides keep serving; 15 s is three refreshes.
+	confirmedFor = 15 * time.Second
+	// beatEvery and pauseGap: a process whose ticker was late by this much was stopped, or its
+	// machine was, and may have been declared dead meanwhile. A busy machine can cause a
+	// false alarm, which costs one refresh.
+	beatEvery = 250 * time.Millisecond
+	pauseGap  = time.Second
+	// majorityRestsFor: after a pause our picture of the gossip is as old as the pause, and
+	// it takes some probe rounds to be refuted.
+	majorityRestsFor = 10 * time.Second
+	// refreshTimeout bounds one refresh of all rooms, confirmTimeout the check of one.
+	refreshTimeout = 2 * time.Second
+	confirmTimeout = 300 * time.Millisecond
+)
+
 // KeeperConfig is how often pins are refreshed and what to do without a store.
 type KeeperConfig struct {
 	// RefreshEvery is the mean time between refreshes, spread by a tenth either way so
@@ -40,7 +61,7 @@ type KeeperConfig struct {
 
 // DefaultKeeperConfig is what the binary uses; Majority is left to the caller.
 func DefaultKeeperConfig() KeeperConfig {
-	// Three refreshes fit into the 15 s for which a confirmation counts, so one lost refresh changes nothing.
+	// Two refreshes may be lost before a confirmation lapses.
 	return KeeperConfig{RefreshEvery: 5 * time.Second}
 }
 
@@ -50,18 +71,96 @@ type Keeper struct {
 	rooms Holder
 	cfg   KeeperConfig
 	log   *slog.Logger
+	kick  chan struct{} // one refresh wanted now; more than one is the same
+
+	mu        sync.Mutex // guards the fields below
+	confirmed map[ring.RoomID]confirmation
+	beat      time.Time // the last sign that this process was running
+	paused    time.Time // when a pause was last noticed
+	pauses    uint64    // how many; an answer that spans one confirms nothing
+}
+
+// confirmation is when the store last said that a pin stands.
+type confirmation struct {
+	pin pin.Pin
+	at  time.Time // when the question was asked, not when it was answered
 }
 
 // NewKeeper returns a keeper; Run does its periodic work.
 func NewKeeper(pins Keeps, rooms Holder, cfg KeeperConfig, log *slog.Logger) *Keeper {
-	return &Keeper{pins: pins, rooms: rooms, cfg: cfg, log: log}
+	return &Keeper{
+		pins: pins, rooms: rooms, cfg: cfg, log: log,
+		kick: make(chan struct{}, 1), confirmed: make(map[ring.RoomID]confirmation),
+	}
 }
 
-// Run refreshes the pins until ctx ends, and at once after a pause of the process.
-func (k *Keeper) Run(_ context.Context) error { return errUnbuilt }
+// Run refreshes the pins until ctx ends, and at once after a pause of the process. It
+// returns nil.
+func (k *Keeper) Run(ctx context.Context) error {
+	var watch sync.WaitGroup
+	watch.Go(func() { k.watchPauses(ctx) })
+	defer watch.Wait()
+	failing := false
+	timer := time.NewTimer(0) // The first refresh is due now: rooms may have been opened before Run.
+	defer timer.Stop()
+	for {
+		select {
+		case <-ctx.Done():
+			return nil
+		case <-timer.C:
+		case <-k.kick:
+		}
+		err := k.refresh(ctx)
+		if ctx.Err() != nil {
+			return nil
+		}
+		if (err != nil) != failing { // One line per change, not one per failure.
+			failing = err != nil
+			k.log.Warn("refresh of pins", "failing", failing, "error", err)
+		}
+		timer.Reset(k.jittered())
+	}
+}
 
-// Confirm returns nil when p is known to stand for room: it was confirmed in the last
-// 15 s, or the store says so now, or the store is unreachable while this node sees a gossip
-// majority. Otherwise the error is a *pin.FencedError (the Holder has been told) or
-// wraps pin.ErrUnconfirmed. Call it before opening a room and before taking a new peer.
-func (k *Keeper) Confirm(_ context.Context, _ ring.RoomID, _ pin.Pin) error { return errUnbuilt }
+// jittered is RefreshEvery, give or take a tenth.
+func (k *Keeper) jittered() time.Duration {
+	return time.Duration(float64(k.cfg.RefreshEvery) * (0.9 + 0.2*rand.Float64()))
+}
+
+// watchPauses notices when this process was not running. It is apart from the refresh, which
+// may wait for the store for longer than a pause is.
+func (k *Keeper) watchPauses(ctx context.Context) {
+	ticker := time.NewTicker(beatEvery)
+	defer ticker.Stop()
+	for {
+		k.noticePause()
+		select {
+		case <-ctx.Done():
+			return
+		case <-ticker.C:
+		}
+	}
+}
+
+// noticePause takes all confirmations back when the time since the last beat shows a pause. It
+// looks at both clocks: the monotonic one stands still while a machine is suspended, and
+// the other may be set.
+func (k *Keeper) noticePause() {
+	now := time.Now()
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	gap := max(now.Sub(k.beat), now.Round(0).Sub(k.beat.Round(0)))
+	first := k.beat.IsZero()
+	k.beat = now
+	if first || gap <= pauseGap {
+		return
+	}
+	clear(k.confirmed)
+	k.paused = now
+	k.pauses++
+	k.log.Warn("this process was paused, every pin must be confirmed again", "gap", gap)
+	select {
+	case k.kick <- struct{}{}:
+	default:
+	}
+}

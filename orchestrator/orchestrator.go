@@ -13,8 +13,9 @@ package orchestrator
 
 import (
 	"context"
-	"errors"
 	"log/slog"
+
+	"golang.org/x/sync/singleflight"
 
 	"github.com/holdfast-rtc/holdfast/cluster"
 	"github.com/holdfast-rtc/holdfast/pin"
@@ -56,6 +57,9 @@ type Orchestrator struct {
 	prober Prober
 	cfg    Config
 	log    *slog.Logger
+	seen   seen
+	ledger ledger
+	probes singleflight.Group
 }
 
 // New returns an orchestrator. The configuration must be valid (Config.Validate).
@@ -63,60 +67,63 @@ func New(store Claims, views Views, prober Prober, cfg Config, log *slog.Logger)
 	return &Orchestrator{store: store, views: views, prober: prober, cfg: cfg, log: log}
 }
 
-var errUnbuilt = errors.New("not built yet")
-
 // Place returns the pin of room, claiming it for a node with headroom when it has none. One
 // store round trip; a stale or corrupt pin costs one or two more. expectedSize is
 // how many people the room is expected to hold, 0 for the default.
 //
-// Errors: ErrNotSettled, ErrNoNodes, *NoHeadroomError, ErrStoreUnavailable, ErrContended,
-// or the context's.
-func (o *Orchestrator) Place(_ context.Context, _ ring.RoomID, _ int) (pin.Pin, error) {
-	return pin.Pin{}, errUnbuilt
+// Errors: ErrNotSettled, ErrNoNodes, *NoHeadroomError, ErrStoreUnavailable (the claim may have
+// reached the store all the same; the next Place finds it), ErrContended, or the context's.
+func (o *Orchestrator) Place(ctx context.Context, room ring.RoomID, expectedSize int) (pin.Pin, error) {
+	return o.settle(ctx, o.errand(room, expectedSize), standing{})
 }
 
 // Rehome moves room away from the dead pin from, by compare-and-set to the next epoch, and
 // returns the pin that stands afterwards, whoever wrote it. The caller vouches that the
-// boot of from is dead. Errors as of Place.
-func (o *Orchestrator) Rehome(_ context.Context, _ ring.RoomID, _ pin.Pin, _ int) (pin.Pin, error) {
-	return pin.Pin{}, errUnbuilt
+// boot of from is dead. When the store has lost the pin, the room is claimed above
+// from. Errors as of Place.
+func (o *Orchestrator) Rehome(ctx context.Context, room ring.RoomID, from pin.Pin, expectedSize int) (pin.Pin, error) {
+	e := o.errand(room, expectedSize)
+	e.avoid.boot = from.Boot
+	o.seen.note(room, from)
+	return o.settle(ctx, e, standing{pin: from})
 }
 
 // PlaceAgain moves room after its node refused to OPEN it under the pin refused. It is
-// Rehome to another node, and that node is passed over for a moment.
-func (o *Orchestrator) PlaceAgain(_ context.Context, _ ring.RoomID, _ pin.Pin, _ int) (pin.Pin, error) {
-	return pin.Pin{}, errUnbuilt
+// Rehome to another node, and that node is passed over for a moment by other rooms too.
+func (o *Orchestrator) PlaceAgain(ctx context.Context, room ring.RoomID, refused pin.Pin, expectedSize int) (pin.Pin, error) {
+	e := o.errand(room, expectedSize)
+	e.avoid.node = refused.Node
+	e.refused = refused.Fence
+	o.seen.note(room, refused)
+	o.ledger.refuse(room, refused.Boot)
+	return o.settle(ctx, e, standing{pin: refused})
 }
 
-// Observe remembers a fence seen anywhere (a client's resume, a refusal): no pin made here
-// will be at or below it.
-func (o *Orchestrator) Observe(_ ring.RoomID, _ pin.Fence) {}
-
-// Opened says that node opened room and counts it in its load reports from
-// the given sequence number on, so that the edge's own reservation ends there.
-func (o *Orchestrator) Opened(_ ring.RoomID, _ ring.NodeID, _ uint64) {}
-
-// Explain says why room lives where it lives. It changes nothing.
-func (o *Orchestrator) Explain(_ context.Context, _ ring.RoomID) (Explanation, error) {
-	return Explanation{}, errUnbuilt
+// Observe remembers a fence of room that a node or the store told of: no pin of the room made
+// here will be at or below it, and no fresh claim of any room. A lower pin found in the store
+// is then moved, so it must never be given what a client merely said.
+func (o *Orchestrator) Observe(room ring.RoomID, f pin.Fence) {
+	if !f.IsZero() {
+		o.seen.note(room, pin.Pin{Fence: f})
+	}
 }
 
-// Explanation is the whole reasoning about one room. It encodes to JSON as it is.
-type Explanation struct {
-	Room  ring.RoomID `json:"room"`
-	Pin   pin.Pin     `json:"pin"` // zero when the room has none
-	State string      `json:"state"`
-	Owner ring.NodeID `json:"owner"` // what the ring alone says
-	Need  Egress      `json:"need"`  // what a room of the default size costs
-	Walk  []Step      `json:"walk"`  // the ring's successors, the owner first
+// Opened says that node opened room and counts it in its load reports from the given
+// sequence number on, so that the edge's own reservation ends there.
+func (o *Orchestrator) Opened(room ring.RoomID, node ring.NodeID, chargedInReport uint64) {
+	o.ledger.opened(room, node, chargedInReport)
 }
 
-// Step is one node of the walk.
-type Step struct {
-	Node     ring.NodeID `json:"node"`
-	Load     Egress      `json:"load"` // reported
-	Reserved Egress      `json:"reserved"`
-	Ceiling  Egress      `json:"ceiling"`
-	Chosen   bool        `json:"chosen"` // a new room would go here
-	Why      string      `json:"why"`
+// errand starts a call.
+func (o *Orchestrator) errand(room ring.RoomID, expectedSize int) *errand {
+	return &errand{room: room, need: o.cfg.Cost(expectedSize), left: o.cfg.StoreBudget}
+}
+
+// settledView returns the present view, or ErrNotSettled.
+func (o *Orchestrator) settledView() (*cluster.View, error) {
+	view := o.views.View()
+	if view == nil || !view.Settled {
+		return nil, ErrNotSettled
+	}
+	return view, nil
 }

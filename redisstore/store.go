@@ -10,12 +10,28 @@ package redisstore
 import (
 	"context"
 	"errors"
+	"fmt"
 	"log/slog"
+	"net/url"
+	"sync/atomic"
+	"time"
 
 	"github.com/redis/go-redis/v9"
+	"github.com/redis/go-redis/v9/logging"
+	"github.com/redis/go-redis/v9/maintnotifications"
+)
 
-	"github.com/holdfast-rtc/holdfast/pin"
-	"github.com/holdfast-rtc/holdfast/ring"
+// The client's own time-outs. A join has 300 ms for the store (orchestrator enforces it
+// by context), so one lost packet or dead connection must leave room for a second
+// attempt. go-redis would wait 5 s and try three times more.
+const (
+	dialTimeout     = 100 * time.Millisecond
+	exchangeTimeout = 140 * time.Millisecond // for the write and for the read
+	poolTimeout     = 100 * time.Millisecond // for a connection when all are busy
+	maxRetries      = 2                      // every command here may be repeated safely
+	minRetryBackoff = 5 * time.Millisecond
+	maxRetryBackoff = 20 * time.Millisecond
+	once            = 1 // dials per attempt: the retry above is the only one
 )
 
 // Store is a client of one Redis (later also Sentinel and Cluster). Its methods
@@ -23,56 +39,89 @@ import (
 type Store struct {
 	client redis.UniversalClient
 	log    *slog.Logger
+	trips  *tripCounter
+	notes  chan note // for the index; see index.go
 }
 
-var errUnbuilt = errors.New("not built yet")
+// Open returns a store for a redis:// or rediss:// URL. It does not connect. The
+// text of the URL never appears in an error, since it may hold a password.
+func Open(rawURL string, log *slog.Logger) (*Store, error) {
+	options, err := redis.ParseURL(rawURL)
+	if err != nil {
+		var withURL *url.Error
+		if errors.As(err, &withURL) {
+			err = withURL.Err
+		}
+		return nil, fmt.Errorf("redis URL: %w", err)
+	}
+	// go-redis has one logger per process, unstructured and on standard error. All that it says
+	// of ours also comes back as an error, and is logged by whoever decides on it.
+	logging.Disable()
+	options.Protocol = 2 // Nothing here needs RESP3's pushes.
+	options.DisableIdentity = true
+	options.MaintNotificationsConfig = &maintnotifications.Config{Mode: maintnotifications.ModeDisabled}
+	options.ContextTimeoutEnabled = true
+	options.DialTimeout = dialTimeout
+	options.DialerRetries = once
+	options.ReadTimeout = exchangeTimeout
+	options.WriteTimeout = exchangeTimeout
+	options.PoolTimeout = poolTimeout
+	options.MaxRetries = maxRetries
+	options.MinRetryBackoff = minRetryBackoff
+	options.MaxRetryBackoff = maxRetryBackoff
+	return newStore(redis.NewClient(options), log), nil
+}
 
-// Open returns a store for a redis:// or rediss:// URL. It does not connect.
-func Open(_ string, _ *slog.Logger) (*Store, error) { return nil, errUnbuilt }
+// newStore wraps a client of any of the three kinds.
+func newStore(client redis.UniversalClient, log *slog.Logger) *Store {
+	s := &Store{client: client, log: log, trips: &tripCounter{}, notes: make(chan note, maxNotes)}
+	client.AddHook(s.trips)
+	return s
+}
 
-// Close closes the connections.
+// Close closes the connections. Run must have ended.
 func (s *Store) Close() error { return s.client.Close() }
 
-// Run writes the index of rooms by node, which is a hint, until ctx ends.
-func (s *Store) Run(_ context.Context) error { return errUnbuilt }
-
 // Ping reports whether the store answers.
-func (s *Store) Ping(_ context.Context) error { return errUnbuilt }
-
-// RoundTrips is how many times the store was asked since Open (a pipeline counts once).
-func (s *Store) RoundTrips() uint64 { return 0 }
-
-// Claim is SET NX GET EX: it writes p unless the room has a pin, and returns the one that stands.
-func (s *Store) Claim(_ context.Context, _ ring.RoomID, _ pin.Pin) (pin.Pin, error) {
-	return pin.Pin{}, errUnbuilt
+func (s *Store) Ping(ctx context.Context) error {
+	if err := s.client.Ping(ctx).Err(); err != nil {
+		return fmt.Errorf("ping the store: %w", err)
+	}
+	return nil
 }
 
-// Swap replaces old by next; see orchestrator.Claims.
-func (s *Store) Swap(_ context.Context, _ ring.RoomID, _, _ pin.Pin) (pin.Pin, error) {
-	return pin.Pin{}, errUnbuilt
+// RoundTrips is how many times the store was asked since Open: a pipeline counts
+// once, and so does a command that the client had to repeat. The greeting on a new
+// connection is not counted.
+func (s *Store) RoundTrips() uint64 { return s.trips.count.Load() }
+
+// tripCounter is the go-redis hook behind RoundTrips.
+type tripCounter struct{ count atomic.Uint64 }
+
+// DialHook leaves dialing alone.
+func (t *tripCounter) DialHook(next redis.DialHook) redis.DialHook { return next }
+
+// ProcessHook counts a command.
+func (t *tripCounter) ProcessHook(next redis.ProcessHook) redis.ProcessHook {
+	return func(ctx context.Context, cmd redis.Cmder) error {
+		t.add(cmd)
+		return next(ctx, cmd)
+	}
 }
 
-// Repair replaces a value that is no pin by next; see orchestrator.Claims.
-func (s *Store) Repair(_ context.Context, _ ring.RoomID, _ string, _ pin.Pin) (pin.Pin, error) {
-	return pin.Pin{}, errUnbuilt
+// ProcessPipelineHook counts a pipeline.
+func (t *tripCounter) ProcessPipelineHook(next redis.ProcessPipelineHook) redis.ProcessPipelineHook {
+	return func(ctx context.Context, cmds []redis.Cmder) error {
+		if len(cmds) > 0 {
+			t.add(cmds[0])
+		}
+		return next(ctx, cmds)
+	}
 }
 
-// Get returns the pin that stands, and false when there is none.
-func (s *Store) Get(_ context.Context, _ ring.RoomID) (pin.Pin, bool, error) {
-	return pin.Pin{}, false, errUnbuilt
+// add counts a trip that begins with first.
+func (t *tripCounter) add(first redis.Cmder) {
+	if first.Name() != "hello" {
+		t.count.Add(1)
+	}
 }
-
-// Refresh prolongs the pins of the rooms held; see orchestrator.Keeps.
-func (s *Store) Refresh(_ context.Context, _ []pin.Holding) ([]pin.Found, error) {
-	return nil, errUnbuilt
-}
-
-// PinsOf returns the rooms pinned to node as far as the index knows: every one returned is
-// pinned to node now, but some may be missing (AllPins finds them).
-func (s *Store) PinsOf(_ context.Context, _ ring.NodeID) ([]pin.Holding, error) {
-	return nil, errUnbuilt
-}
-
-// AllPins calls visit for every pin in the store, by SCAN: a pin that stands all the while is
-// visited at least once, perhaps more than once. Corrupt values are logged and skipped.
-func (s *Store) AllPins(_ context.Context, _ func(pin.Holding) error) error { return errUnbuilt }

@@ -1,0 +1,76 @@
+package orchestrator
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/holdfast-rtc/holdfast/pin"
+	"github.com/holdfast-rtc/holdfast/ring"
+)
+
+// errand is one call of Place, Rehome or PlaceAgain on its way.
+type errand struct {
+	room    ring.RoomID
+	need    Egress
+	avoid   avoidance
+	refused pin.Fence     // the fence under which a node refused to open the room
+	left    time.Duration // of the store budget
+}
+
+// standing is what the store holds for a room, as far as we were told.
+type standing struct {
+	pin pin.Pin // zero when absent or corrupt
+	raw *pin.CorruptError
+}
+
+// absent reports whether the room has no pin at all.
+func (s standing) absent() bool { return s.raw == nil && s.pin.IsZero() }
+
+// ask makes one exchange with the store within what is left of the budget. A corrupt pin is an
+// answer, every other error means that the store could not say.
+func (e *errand) ask(ctx context.Context, exchange func(context.Context) (pin.Pin, error)) (standing, error) {
+	if e.left <= 0 {
+		return standing{}, fmt.Errorf("place room %s: %w: its budget is used up", e.room, ErrStoreUnavailable)
+	}
+	bounded, cancel := context.WithTimeout(ctx, e.left)
+	defer cancel()
+	began := time.Now()
+	p, err := exchange(bounded)
+	e.left -= time.Since(began)
+	var corrupt *pin.CorruptError
+	switch {
+	case err == nil:
+		return standing{pin: p}, nil
+	case errors.As(err, &corrupt):
+		return standing{raw: corrupt}, nil
+	case ctx.Err() != nil:
+		return standing{}, fmt.Errorf("place room %s: %w", e.room, ctx.Err())
+	default:
+		return standing{}, fmt.Errorf("%w: %w", ErrStoreUnavailable, err)
+	}
+}
+
+// read asks what stands.
+func (o *Orchestrator) read(ctx context.Context, e *errand) (standing, error) {
+	return e.ask(ctx, func(ctx context.Context) (pin.Pin, error) {
+		p, _, err := o.store.Get(ctx, e.room)
+		return p, err
+	})
+}
+
+// write puts next in the place of was, if was still stands, and returns what
+// stands afterwards.
+func (o *Orchestrator) write(ctx context.Context, e *errand, was standing, next pin.Pin) (standing, error) {
+	return e.ask(ctx, func(ctx context.Context) (pin.Pin, error) {
+		switch {
+		case was.absent():
+			return o.store.Claim(ctx, e.room, next)
+		case was.raw != nil:
+			return o.store.Repair(ctx, e.room, was.raw.Raw, next)
+		default:
+			return o.store.Swap(ctx, e.room, was.pin, next)
+		}
+	})
+}

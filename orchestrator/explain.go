@@ -1,0 +1,70 @@
+package orchestrator
+
+import (
+	"context"
+	"fmt"
+
+	"github.com/holdfast-rtc/holdfast/pin"
+	"github.com/holdfast-rtc/holdfast/ring"
+)
+
+// Explanation is the whole reasoning about one room. It encodes to JSON as it is.
+type Explanation struct {
+	Room  ring.RoomID `json:"room"`
+	Pin   pin.Pin     `json:"pin"`   // zero when the room has none
+	State string      `json:"state"` // of the pin, in words
+	Owner ring.NodeID `json:"owner"` // what the ring alone says; empty without nodes
+	Need  Egress      `json:"need"`  // what a room of the default size is expected to cost
+	Bound float64     `json:"bound"` // load/ceiling that no node should exceed, such a room included
+	Walk  []Step      `json:"walk"`  // the ring's successors, the owner first
+}
+
+// Step is one node of the walk.
+type Step struct {
+	Node     ring.NodeID `json:"node"`
+	Reported Egress      `json:"reported"`
+	Reserved Egress      `json:"reserved"` // claims of this edge that no report shows yet
+	Ceiling  Egress      `json:"ceiling"`
+	Share    float64     `json:"share"`  // load/ceiling with the room included
+	Chosen   bool        `json:"chosen"` // a new room would go here
+	Why      string      `json:"why"`
+}
+
+// Explain says why room lives where it lives, and where a new one would go. It
+// changes nothing.
+func (o *Orchestrator) Explain(ctx context.Context, room ring.RoomID) (Explanation, error) {
+	view, err := o.settledView()
+	if err != nil {
+		return Explanation{}, err
+	}
+	e := o.errand(room, 0)
+	out := Explanation{Room: room, Need: e.need}
+	out.Owner, _ = view.Ring.Owner(room)
+	found, err := o.read(ctx, e)
+	if err != nil {
+		return Explanation{}, err
+	}
+	out.Pin, out.State = found.pin, o.describe(ctx, e, found)
+	o.ledger.explain(view, &out, o.cfg)
+	return out, nil
+}
+
+// describe says in words in which state the pin is.
+func (o *Orchestrator) describe(ctx context.Context, e *errand, was standing) string {
+	switch {
+	case was.raw != nil:
+		return "corrupt: " + was.raw.Error()
+	case was.absent():
+		return "the room has no pin"
+	}
+	if why := o.whyStale(ctx, e, was.pin); why != "" {
+		return "stale: " + why
+	}
+	if known := o.seen.of(e.room); was.pin.Fence.Less(known.Fence) {
+		return fmt.Sprintf("outranked: fence %s was seen", known.Fence)
+	}
+	if why, known := whyGone(o.views.View(), was.pin); !known || why != "" {
+		return "kept: gossip does not know its process, and nothing says that it is dead"
+	}
+	return "its process is alive"
+}

@@ -1,0 +1,185 @@
+package orchestrator
+
+import (
+	"iter"
+	"sync"
+	"time"
+
+	"github.com/holdfast-rtc/holdfast/cluster"
+	"github.com/holdfast-rtc/holdfast/pin"
+	"github.com/holdfast-rtc/holdfast/ring"
+)
+
+const (
+	// reservationLasts is how long a claim is counted without the node's word: from the claim
+	// until the room is opened, and again from there until a load report includes it.
+	reservationLasts = 5 * time.Second
+	// refusalLasts is how long a node that refused to open a room is passed over: about two
+	// load reports, after which its figures speak for themselves.
+	refusalLasts = 2 * time.Second
+	// maxReservations bounds the ledger. When it is full further claims are not
+	// counted until others lapse: the SFU, which knows its real load, still refuses.
+	maxReservations = 4096
+)
+
+// reservation is one claim of ours that the node's load reports do not show yet.
+type reservation struct {
+	node    ring.NodeID
+	boot    pin.BootID
+	fence   pin.Fence
+	cost    Egress
+	kept    bool      // the claim was won; before that it has no lapse
+	lapses  time.Time // when kept
+	charged uint64    // reports from this one on include the room; 0 while it is not open
+}
+
+// lapse is an entry of the queue of reservations by age.
+type lapse struct {
+	room ring.RoomID
+	at   time.Time
+}
+
+// ledger adds our own recent claims to what nodes report, so that a burst of new rooms
+// does not land on one node between two reports. Choice and reservation are one step
+// under its lock, so concurrent placements see each other.
+type ledger struct {
+	mu      sync.Mutex // guards the fields below
+	view    *cluster.View
+	base    totals // of view, without reservations
+	held    map[ring.RoomID]reservation
+	sums    map[pin.BootID]Egress
+	total   Egress
+	order   []lapse // by time, since every reservation lasts equally long
+	refused map[pin.BootID]time.Time
+}
+
+// avoidance is what a walk must not choose.
+type avoidance struct {
+	node ring.NodeID // it refused this room
+	boot pin.BootID  // it is dead, though the view may not know yet
+}
+
+// reserve chooses a node for room and counts the room there. The reservation is tentative: it
+// must be ended by keep or release with the same fence.
+func (l *ledger) reserve(view *cluster.View, room ring.RoomID, fence pin.Fence, need Egress, avoid avoidance, cfg Config) (cluster.Node, choice) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.catchUp(view, cfg)
+	l.drop(room) // A concurrent placement of the same room counts once.
+	total := totals{load: l.base.load.plus(l.total), ceiling: l.base.ceiling}
+	made := choose(l.walk(view, room, avoid, cfg), total, need, cfg.Epsilon)
+	if made.node == "" {
+		return cluster.Node{}, made
+	}
+	node := view.Nodes[made.node]
+	l.put(room, reservation{node: node.ID, boot: node.Boot, fence: fence, cost: need})
+	return node, made
+}
+
+// walk yields the ring's successors of room with their loads.
+func (l *ledger) walk(view *cluster.View, room ring.RoomID, avoid avoidance, cfg Config) iter.Seq[candidate] {
+	return func(yield func(candidate) bool) {
+		now := time.Now()
+		for id := range view.Ring.Successors(room) {
+			node, known := view.Nodes[id]
+			c := candidate{node: id, load: reported(node).plus(l.sums[node.Boot]), ceiling: ceilingOf(node, cfg)}
+			switch {
+			case !known || node.Boot == "" || node.Control == "":
+				c.barred = barUnknown
+			case node.Draining:
+				c.barred = barDraining
+			case id == avoid.node:
+				c.barred = barRefusedThis
+			case node.Boot == avoid.boot:
+				c.barred = barDead
+			case now.Before(l.refused[node.Boot]):
+				c.barred = barRefusing
+			}
+			if !yield(c) {
+				return
+			}
+		}
+	}
+}
+
+// keep makes the tentative reservation of a won claim count until it lapses.
+func (l *ledger) keep(room ring.RoomID, p pin.Pin, need Egress) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.retain(room, reservation{node: p.Node, boot: p.Boot, fence: p.Fence, cost: need})
+}
+
+// retain stores r with a new lapse, if there is room for it.
+func (l *ledger) retain(room ring.RoomID, r reservation) {
+	l.drop(room)
+	if len(l.order) >= 2*maxReservations {
+		return
+	}
+	r.kept, r.lapses = true, time.Now().Add(reservationLasts)
+	if l.put(room, r) {
+		l.order = append(l.order, lapse{room: room, at: r.lapses})
+	}
+}
+
+// release ends the tentative reservation of a lost claim.
+func (l *ledger) release(room ring.RoomID, fence pin.Fence) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if r, ok := l.held[room]; ok && r.fence == fence && !r.kept {
+		l.drop(room)
+	}
+}
+
+// opened says that node's reports include room from number charged on.
+func (l *ledger) opened(room ring.RoomID, node ring.NodeID, charged uint64) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if r, ok := l.held[room]; ok && r.node == node && r.kept && r.charged == 0 {
+		r.charged = max(charged, 1)
+		l.retain(room, r)
+		l.settle(room, l.held[room])
+	}
+}
+
+// refuse passes the node of boot over for a moment, and drops the room's reservation there.
+func (l *ledger) refuse(room ring.RoomID, boot pin.BootID) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.refused == nil {
+		l.refused = make(map[pin.BootID]time.Time)
+	}
+	l.refused[boot] = time.Now().Add(refusalLasts)
+	if l.held[room].boot == boot {
+		l.drop(room)
+	}
+}
+
+// put counts r for room; it reports false when the ledger is full. The room must
+// not be held.
+func (l *ledger) put(room ring.RoomID, r reservation) bool {
+	if len(l.held) >= maxReservations {
+		return false
+	}
+	if l.held == nil {
+		l.held, l.sums = make(map[ring.RoomID]reservation), make(map[pin.BootID]Egress)
+	}
+	l.held[room] = r
+	l.sums[r.boot] = l.sums[r.boot].plus(r.cost)
+	l.total = l.total.plus(r.cost)
+	return true
+}
+
+// drop ends the reservation of room, if there is one.
+func (l *ledger) drop(room ring.RoomID) {
+	r, ok := l.held[room]
+	if !ok {
+		return
+	}
+	delete(l.held, room)
+	l.total = l.total.minus(r.cost)
+	if rest := l.sums[r.boot].minus(r.cost); rest == (Egress{}) {
+		delete(l.sums, r.boot)
+	} else {
+		l.sums[r.boot] = rest
+	}
+}

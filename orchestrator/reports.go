@@ -1,0 +1,102 @@
+package orchestrator
+
+import (
+	"time"
+
+	"github.com/holdfast-rtc/holdfast/cluster"
+	"github.com/holdfast-rtc/holdfast/ring"
+)
+
+// This file is the ledger's other half: how reservations end as time passes and
+// as load reports arrive.
+
+// catchUp drops what has lapsed and, when the view changed, what the reports now show. The
+// sweep over all reservations is paid once per view, not once per placement.
+func (l *ledger) catchUp(view *cluster.View, cfg Config) {
+	now := time.Now()
+	for len(l.order) > 0 && !now.Before(l.order[0].at) {
+		first := l.order[0]
+		l.order = l.order[1:]
+		if r := l.held[first.room]; r.kept && !now.Before(r.lapses) {
+			l.drop(first.room)
+		}
+	}
+	if view == l.view {
+		return
+	}
+	l.view, l.base = view, sum(view, cfg)
+	for room, r := range l.held {
+		l.settle(room, r)
+	}
+	for boot, until := range l.refused {
+		if !now.Before(until) {
+			delete(l.refused, boot)
+		}
+	}
+}
+
+// settle drops r when its process is gone or the latest report includes it.
+func (l *ledger) settle(room ring.RoomID, r reservation) {
+	if l.view == nil {
+		return
+	}
+	node, ok := l.view.Nodes[r.node]
+	if !ok || node.Boot != r.boot || r.charged > 0 && node.Load.Seq >= r.charged {
+		l.drop(room)
+	}
+}
+
+// sum adds up the nodes on the ring of view.
+func sum(view *cluster.View, cfg Config) totals {
+	var t totals
+	for _, id := range view.Ring.Nodes() {
+		if node, ok := view.Nodes[id]; ok {
+			t.load = t.load.plus(reported(node))
+			t.ceiling = t.ceiling.plus(ceilingOf(node, cfg))
+		}
+	}
+	return t
+}
+
+// reported is what node says it sends.
+func reported(node cluster.Node) Egress {
+	return Egress{BitsPerSecond: node.Load.EgressBitsPerSecond, PacketsPerSecond: node.Load.EgressPacketsPerSecond}
+}
+
+// ceilingOf is what node says it may send; what it does not say is assumed.
+func ceilingOf(node cluster.Node, cfg Config) Egress {
+	ceiling := Egress{BitsPerSecond: node.Load.CeilingBitsPerSecond, PacketsPerSecond: node.Load.CeilingPacketsPerSecond}
+	if ceiling.BitsPerSecond == 0 {
+		ceiling.BitsPerSecond = cfg.AssumedCeiling.BitsPerSecond
+	}
+	if ceiling.PacketsPerSecond == 0 {
+		ceiling.PacketsPerSecond = cfg.AssumedCeiling.PacketsPerSecond
+	}
+	return ceiling
+}
+
+// explain walks for a room of the expected cost as reserve would, and reserves nothing.
+func (l *ledger) explain(view *cluster.View, out *Explanation, cfg Config) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.catchUp(view, cfg)
+	total := totals{load: l.base.load.plus(l.total), ceiling: l.base.ceiling}
+	if total.ceiling == (Egress{}) {
+		return
+	}
+	walk := l.walk(view, out.Room, avoidance{}, cfg)
+	made := choose(walk, total, out.Need, cfg.Epsilon)
+	out.Bound = bound(total, out.Need, cfg.Epsilon)
+	for c := range walk {
+		node := view.Nodes[c.node]
+		step := Step{
+			Node: c.node, Reported: reported(node), Reserved: l.sums[node.Boot], Ceiling: c.ceiling,
+			Share: c.load.plus(out.Need).share(c.ceiling), Chosen: c.node == made.node,
+			Why: string(judge(c, out.Need, out.Bound)),
+		}
+		if c.barred != "" {
+			step.Why = string(c.barred)
+		}
+		out.Walk = append(out.Walk, step)
+	}
+}

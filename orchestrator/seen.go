@@ -1,0 +1,78 @@
+package orchestrator
+
+import (
+	"sync"
+	"time"
+
+	"github.com/holdfast-rtc/holdfast/pin"
+	"github.com/holdfast-rtc/holdfast/ring"
+)
+
+const (
+	// maxSeenRooms bounds the memory of pins: two generations of so many rooms, about
+	// 10 MB at most. A room that is forgotten can only be placed at too low an epoch if the store
+	// also lost it and it was last claimed by an edge whose clock runs ahead.
+	maxSeenRooms = 16_384
+	// maxClockLead is how far ahead of our clock an epoch may drag all our
+	// later epochs. One damaged pin must not push every room towards pin.MaxEpoch.
+	maxClockLead = 30 * 24 * time.Hour
+)
+
+// seen remembers the highest pin of each room, and the highest epoch of all.
+type seen struct {
+	mu      sync.Mutex // guards the fields below
+	highest uint64
+	recent  map[ring.RoomID]pin.Pin
+	older   map[ring.RoomID]pin.Pin
+}
+
+// note remembers p if it is the room's highest. A pin with only a fence is welcome.
+func (s *seen) note(room ring.RoomID, p pin.Pin) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if p.Fence.Epoch > s.highest && p.Fence.Epoch <= uint64(time.Now().Add(maxClockLead).UnixMilli()) {
+		s.highest = p.Fence.Epoch
+	}
+	known, ok := s.recent[room]
+	if !ok {
+		known = s.older[room]
+	}
+	order := known.Fence.Compare(p.Fence)
+	if ok && (order > 0 || order == 0 && known.Node != "") {
+		return
+	}
+	if order > 0 || order == 0 && p.Node == "" {
+		p = known // It moves to the younger generation.
+	}
+	if len(s.recent) >= maxSeenRooms {
+		s.older, s.recent = s.recent, nil
+	}
+	if s.recent == nil {
+		s.recent = make(map[ring.RoomID]pin.Pin)
+	}
+	s.recent[room] = p
+}
+
+// of returns the highest pin seen of room. Only its fence may be known.
+func (s *seen) of(room ring.RoomID) pin.Pin {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if p, ok := s.recent[room]; ok {
+		return p
+	}
+	return s.older[room]
+}
+
+// freshEpoch is the epoch of a first claim: Unix milliseconds, but above every epoch seen, so
+// that it grows also when the pin expired, the store lost it, or our clock is behind.
+func (s *seen) freshEpoch(room ring.RoomID) uint64 {
+	known := s.of(room)
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return max(uint64(time.Now().UnixMilli()), s.highest+1, known.Fence.Epoch+1)
+}
+
+// nextEpoch is the epoch that moves p: one more, or one more than what was seen of the room.
+func (s *seen) nextEpoch(room ring.RoomID, p pin.Pin) uint64 {
+	return max(p.Fence.Epoch, s.of(room).Fence.Epoch) + 1
+}

@@ -1,0 +1,193 @@
+package orchestrator
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"github.com/holdfast-rtc/holdfast/cluster"
+	"github.com/holdfast-rtc/holdfast/failpoint"
+	"github.com/holdfast-rtc/holdfast/pin"
+)
+
+// maxSteps bounds the writes of one call. Each lost one means that somebody else moved the
+// pin to a node that is gone as well; after four of those the cluster is in no state to
+// place anything.
+const maxSteps = 4
+
+// settle is all of placement: from what is believed to stand, write what should stand until
+// a pin stands that may be used. Place starts from nothing (so its first write is the claim, and
+// for a pinned room the answer to it is the pin), the others from the pin they want moved.
+func (o *Orchestrator) settle(ctx context.Context, e *errand, was standing) (pin.Pin, error) {
+	looked := false
+	for range maxSteps {
+		view, err := o.settledView()
+		if err != nil {
+			return pin.Pin{}, err
+		}
+		next, err := o.propose(ctx, view, e, was)
+		if err != nil {
+			// There is no node for a new room, but this one may have a pin, and
+			// people may join it there.
+			if !was.absent() || looked || ctx.Err() != nil {
+				return pin.Pin{}, err
+			}
+			looked = true
+			found, readErr := o.read(ctx, e)
+			if readErr != nil {
+				return pin.Pin{}, readErr
+			}
+			if found.absent() {
+				return pin.Pin{}, err
+			}
+			if was = found; !o.usable(ctx, e, was) {
+				continue
+			}
+			return was.pin, nil
+		}
+		now, err := o.replace(ctx, e, was, next)
+		if err != nil {
+			return pin.Pin{}, err
+		}
+		if now.pin == next {
+			return next, nil
+		}
+		if was = now; o.usable(ctx, e, was) {
+			return was.pin, nil
+		}
+	}
+	return pin.Pin{}, fmt.Errorf("place room %s: %w", e.room, ErrContended)
+}
+
+// replace writes next and settles its reservation by the outcome.
+func (o *Orchestrator) replace(ctx context.Context, e *errand, was standing, next pin.Pin) (standing, error) {
+	if !was.absent() {
+		failpoint.Hit("rehome.before-swap")
+	}
+	now, err := o.write(ctx, e, was, next)
+	if err != nil || now.pin != next {
+		o.ledger.release(e.room, next.Fence)
+		return now, err
+	}
+	if was.absent() {
+		failpoint.Hit("place.after-claim")
+	} else {
+		failpoint.Hit("rehome.after-swap")
+		o.log.Info("pin moved", "room", e.room, "from", was.pin.Node, "from_fence", was.pin.Fence, "to", next.Node, "to_fence", next.Fence)
+	}
+	o.ledger.keep(e.room, next, e.need)
+	o.seen.note(e.room, next)
+	return now, nil
+}
+
+// propose makes the pin that should stand instead of was, with its egress reserved.
+func (o *Orchestrator) propose(ctx context.Context, view *cluster.View, e *errand, was standing) (pin.Pin, error) {
+	known := o.seen.of(e.room)
+	if !was.absent() && was.pin.Fence.Less(known.Fence) && known.Node != "" && o.whyStale(ctx, e, known) == "" {
+		return known, nil // The store lost a write: the higher pin, whose owner lives, is put back.
+	}
+	fence := pin.Fence{Nonce: pin.NewNonce()}
+	if was.absent() || was.raw != nil {
+		fence.Epoch = o.seen.freshEpoch(e.room)
+	} else {
+		fence.Epoch = o.seen.nextEpoch(e.room, was.pin)
+	}
+	node, made := o.ledger.reserve(view, e.room, fence, e.need, e.avoid, o.cfg)
+	switch {
+	case made.node != "":
+		return pin.Pin{Fence: fence, Node: node.ID, Boot: node.Boot, Control: node.Control}, nil
+	case made.asked == 0 && made.refused == 0:
+		return pin.Pin{}, fmt.Errorf("place room %s: %w", e.room, ErrNoNodes)
+	default:
+		return pin.Pin{}, fmt.Errorf("place room %s: %w", e.room, &NoHeadroomError{Need: e.need, Best: made.best})
+	}
+}
+
+// usable reports whether what stands may be handed out, and says in the log why not.
+func (o *Orchestrator) usable(ctx context.Context, e *errand, was standing) bool {
+	if was.absent() {
+		return false
+	}
+	if was.raw != nil {
+		o.log.Warn("corrupt pin", "room", e.room, "error", was.raw)
+		return false
+	}
+	why := o.whyStale(ctx, e, was.pin)
+	if why == "" {
+		if known := o.seen.of(e.room); was.pin.Fence.Less(known.Fence) {
+			why = "a higher pin was seen"
+		}
+	}
+	if why != "" {
+		o.log.Info("stale pin", "room", e.room, "node", was.pin.Node, "boot", was.pin.Boot, "fence", was.pin.Fence, "why", why)
+		return false
+	}
+	o.seen.note(e.room, was.pin)
+	return true
+}
+
+// whyStale says why p must not be used, or nothing. Unknown is not dead: only what was
+// seen, or found out at the address itself, counts against a pin.
+func (o *Orchestrator) whyStale(ctx context.Context, e *errand, p pin.Pin) string {
+	switch {
+	case e.avoid.boot != "" && p.Boot == e.avoid.boot:
+		return "the caller knows that its process is dead"
+	case !e.refused.IsZero() && p.Fence == e.refused:
+		return "its node refused to open the room"
+	}
+	why, known := whyGone(o.views.View(), p)
+	if known {
+		return why
+	}
+	boot, err := o.probe(ctx, p)
+	switch {
+	case errors.Is(err, ErrNobodyThere):
+		return "nobody listens at its address"
+	case err != nil:
+		o.log.Warn("boot unknown to gossip, pin kept", "room", e.room, "node", p.Node, "boot", p.Boot, "error", err)
+		return ""
+	case boot != p.Boot:
+		return "another process lives at its address"
+	default:
+		return ""
+	}
+}
+
+// whyGone says what view knows of the boot of p: why it is gone, or nothing when it
+// lives, or known = false.
+func whyGone(view *cluster.View, p pin.Pin) (why string, known bool) {
+	if view == nil {
+		return "", false
+	}
+	if how, gone := view.Gone[p.Boot]; gone {
+		return "its process is gone: " + string(how), true
+	}
+	node, ok := view.Nodes[p.Node]
+	switch {
+	case !ok || node.Role != cluster.RoleSFU:
+		return "", false
+	case node.Boot == p.Boot:
+		return "", true
+	case node.Boot.Newer(p.Boot):
+		return "a newer process has its name", true
+	default:
+		return "", false // Our view is the older one.
+	}
+}
+
+// probe asks the pin's control address who lives there. Concurrent questions about one pin's
+// address are asked once, and the answer does not depend on who asked first giving up.
+func (o *Orchestrator) probe(ctx context.Context, p pin.Pin) (pin.BootID, error) {
+	answer := o.probes.DoChan(p.Control, func() (any, error) {
+		ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), o.cfg.ProbeTimeout)
+		defer cancel()
+		return o.prober.BootAt(ctx, p.Control)
+	})
+	select {
+	case <-ctx.Done():
+		return "", ctx.Err()
+	case got := <-answer:
+		boot, _ := got.Val.(pin.BootID)
+		return boot, got.Err
+	}
+}

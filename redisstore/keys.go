@@ -1,0 +1,98 @@
+package redisstore
+
+import (
+	"errors"
+	"fmt"
+	"strings"
+
+	"github.com/holdfast-rtc/holdfast/ring"
+)
+
+// The keys. What stands in braces is Redis Cluster's hash tag, so all keys of one
+// room lie in one slot; a node's index lies in another.
+//
+//	room:{<room>}:node    the room's pin, pin.Pin.Encode
+//	node:{<node>}:rooms   a set of room ids: the index, a hint
+const (
+	pinPrefix   = "room:{"
+	pinSuffix   = "}:node"
+	pinPattern  = "room:{*}:node"
+	indexPrefix = "node:{"
+	indexSuffix = "}:rooms"
+)
+
+var errNotAKey = errors.New("not a key of this store")
+
+// pinKey is where the pin of room stands.
+func pinKey(room ring.RoomID) string { return pinPrefix + escape(string(room)) + pinSuffix }
+
+// indexKey is where the rooms of node stand.
+func indexKey(node ring.NodeID) string { return indexPrefix + escape(string(node)) + indexSuffix }
+
+// roomOf reads the room id back out of a pin's key.
+func roomOf(key string) (ring.RoomID, error) {
+	tag, ok := strings.CutPrefix(key, pinPrefix)
+	if ok {
+		tag, ok = strings.CutSuffix(tag, pinSuffix)
+	}
+	if !ok {
+		return "", fmt.Errorf("%w: %q", errNotAKey, key)
+	}
+	id, err := unescape(tag)
+	return ring.RoomID(id), err
+}
+
+// escape makes an id safe inside a hash tag: a brace in it would end the tag early
+// and could spread one room over two slots, and an empty tag is none. "{", "}" and "%"
+// become %7B, %7D and %25; the empty id becomes "%". Everything else stays.
+func escape(id string) string {
+	if id == "" {
+		return "%"
+	}
+	if !strings.ContainsAny(id, "{}%") {
+		return id
+	}
+	var b strings.Builder
+	for i := range len(id) {
+		switch c := id[i]; c {
+		case '{':
+			b.WriteString("%7B")
+		case '}':
+			b.WriteString("%7D")
+		case '%':
+			b.WriteString("%25")
+		default:
+			b.WriteByte(c)
+		}
+	}
+	return b.String()
+}
+
+// unescape reverses escape, and refuses what escape does not write.
+func unescape(tag string) (string, error) {
+	if tag == "%" {
+		return "", nil
+	}
+	if tag == "" || strings.ContainsAny(tag, "{}") {
+		return "", fmt.Errorf("%w: tag %q", errNotAKey, tag)
+	}
+	var b strings.Builder
+	for i := 0; i < len(tag); i++ {
+		if tag[i] != '%' {
+			b.WriteByte(tag[i])
+			continue
+		}
+		switch rest := tag[i:]; {
+		case strings.HasPrefix(rest, "%7B"):
+			b.WriteByte('{')
+		case strings.HasPrefix(rest, "%7D"):
+			b.WriteByte('}')
+		case strings.HasPrefix(rest, "%25"):
+			b.WriteByte('%')
+		default:
+			return "", fmt.Errorf("%w: tag %q", errNotAKey, tag)
+		}
+		i += 2
+	}
+	return b.String(), nil
+}

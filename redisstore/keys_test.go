@@ -1,0 +1,60 @@
+package redisstore
+
+import (
+	"strings"
+	"testing"
+
+	"github.com/holdfast-rtc/holdfast/ring"
+)
+
+func TestKeysGolden(t *testing.T) {
+	for _, c := range []struct {
+		room ring.RoomID
+		key  string
+	}{
+		{"standup", "room:{standup}:node"},
+		{"a}b{c%d", "room:{a%7Db%7Bc%25d}:node"},
+		{"", "room:{%}:node"},
+		{"}:node", "room:{%7D:node}:node"},
+		{"Füße 会議", "room:{Füße 会議}:node"},
+	} {
+		if got := pinKey(c.room); got != c.key {
+			t.Errorf("pinKey(%q) = %q, want %q", c.room, got, c.key)
+		}
+	}
+	if got, want := indexKey("sfu-{1}"), "node:{sfu-%7B1%7D}:rooms"; got != want {
+		t.Errorf("indexKey = %q, want %q", got, want)
+	}
+}
+
+func TestRoomOfRefusesForeignKeys(t *testing.T) {
+	for _, key := range []string{
+		"", "room:{}:node", "room:{a}:nodes", "room:a:node", "room:{a%7b}:node", "room:{a%}:node", "room:{%41}:node", "room:{a}b}:node", "room:{:node",
+	} {
+		if room, err := roomOf(key); err == nil {
+			t.Errorf("roomOf(%q) = %q, want an error", key, room)
+		}
+	}
+}
+
+func FuzzKey(f *testing.F) {
+	for _, id := range []string{"", "a", "{", "}", "%", "%7B", "a}b{c", "}:node"} {
+		f.Add(id)
+	}
+	f.Fuzz(func(t *testing.T, id string) {
+		key := pinKey(ring.RoomID(id))
+		// Redis Cluster hashes what is between the first "{" and the first "}" after
+		// it, when that is not empty.
+		_, rest, _ := strings.Cut(key, "{")
+		if tag, _, ok := strings.Cut(rest, "}"); !ok || tag == "" || tag != escape(id) {
+			t.Fatalf("key %q of room %q has the hash tag %q", key, id, tag)
+		}
+		if back, err := roomOf(key); err != nil || string(back) != id {
+			t.Fatalf("room %q came back as %q, %v", id, back, err)
+		}
+		// The id as a foreign tag: either refused, or what would be written again.
+		if back, err := unescape(id); err == nil && escape(back) != id {
+			t.Fatalf("tag %q reads as %q, which is written %q", id, back, escape(back))
+		}
+	})
+}

@@ -1,0 +1,95 @@
+package redisstore
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+
+	"github.com/redis/go-redis/v9"
+
+	"github.com/holdfast-rtc/holdfast/pin"
+	"github.com/holdfast-rtc/holdfast/ring"
+)
+
+// batch is how many commands go into one pipeline: large enough that the round
+// trip no longer matters, small enough for the exchange time-out on a slow link.
+const batch = 256
+
+// Refresh prolongs the pins of the rooms held and says what stands for each. GETEX shows
+// a foreign pin without overwriting it. Missing pins are claimed with the owner's own text, so the
+// epoch is kept; if somebody claims in between, theirs is shown. One round trip a batch of
+// 256 rooms, and one more for a batch in which some were missing.
+//
+// It returns an error only when nothing could be learned about any room.
+func (s *Store) Refresh(ctx context.Context, held []pin.Holding) ([]pin.Found, error) {
+	found := make([]pin.Found, 0, len(held))
+	for part := range slices.Chunk(held, batch) {
+		found = append(found, s.refresh(ctx, part)...)
+	}
+	standing := make(map[ring.NodeID][]ring.RoomID)
+	learned := len(held) == 0
+	for i, f := range found {
+		var corrupt *pin.CorruptError
+		learned = learned || f.Err == nil || errors.As(f.Err, &corrupt)
+		if f.Stands == held[i].Pin {
+			standing[f.Stands.Node] = append(standing[f.Stands.Node], f.Room)
+		}
+	}
+	for node, rooms := range standing {
+		s.note(note{node: node, rooms: rooms})
+	}
+	if !learned {
+		return nil, fmt.Errorf("refresh %d pins: %w", len(held), found[0].Err)
+	}
+	return found, nil
+}
+
+// refresh does one batch.
+func (s *Store) refresh(ctx context.Context, held []pin.Holding) []pin.Found {
+	found := make([]pin.Found, len(held))
+	pipe := s.client.Pipeline()
+	seen := make([]*redis.StringCmd, len(held))
+	for i, h := range held {
+		found[i].Room = h.Room
+		seen[i] = pipe.GetEx(ctx, pinKey(h.Room), pinTTL)
+	}
+	_, _ = pipe.Exec(ctx) // Each command carries its own error.
+	var missing []int
+	for i, cmd := range seen {
+		text, err := cmd.Result()
+		switch {
+		case errors.Is(err, redis.Nil):
+			missing = append(missing, i)
+		case err != nil:
+			found[i].Err = err
+		default:
+			found[i].Stands, found[i].Err = parse(found[i].Room, text)
+		}
+	}
+	if len(missing) > 0 {
+		s.assert(ctx, held, found, missing)
+	}
+	return found
+}
+
+// assert writes the pins that were missing again, unless somebody claims first.
+func (s *Store) assert(ctx context.Context, held []pin.Holding, found []pin.Found, missing []int) {
+	pipe := s.client.Pipeline()
+	claims := make([]*redis.StatusCmd, len(missing))
+	for i, at := range missing {
+		claims[i] = pipe.SetArgs(ctx, pinKey(held[at].Room), held[at].Pin.Encode(), claimArgs())
+	}
+	_, _ = pipe.Exec(ctx)
+	for i, at := range missing {
+		text, err := claims[i].Result()
+		switch {
+		case errors.Is(err, redis.Nil):
+			found[at].Stands, found[at].Asserted = held[at].Pin, true
+		case err != nil:
+			found[at].Err = err
+		default:
+			found[at].Stands, found[at].Err = parse(found[at].Room, text)
+		}
+	}
+}

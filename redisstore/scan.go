@@ -1,0 +1,79 @@
+package redisstore
+
+import (
+	"context"
+	"fmt"
+	"sync"
+
+	"github.com/redis/go-redis/v9"
+
+	"github.com/holdfast-rtc/holdfast/pin"
+	"github.com/holdfast-rtc/holdfast/ring"
+)
+
+// scanCount is how many keys one SCAN step looks at. A step blocks the server for its
+// length, about 0.1 ms at this size.
+const scanCount = 512
+
+// AllPins calls visit for every pin in the store, by SCAN: a pin that stands all the while is
+// visited at least once, perhaps more than once, so visit must be idempotent. It is called from one
+// goroutine at a time; its error ends the scan and is returned. Corrupt values are logged
+// and skipped: the next join of that room repairs them.
+func (s *Store) AllPins(ctx context.Context, visit func(pin.Holding) error) error {
+	cluster, ok := s.client.(*redis.ClusterClient)
+	if !ok {
+		return s.scan(ctx, s.client, visit)
+	}
+	var mu sync.Mutex // ForEachMaster runs the masters side by side
+	return cluster.ForEachMaster(ctx, func(ctx context.Context, master *redis.Client) error {
+		return s.scan(ctx, master, func(h pin.Holding) error {
+			mu.Lock()
+			defer mu.Unlock()
+			return visit(h)
+		})
+	})
+}
+
+// scan goes through the keys of one server.
+func (s *Store) scan(ctx context.Context, server redis.Cmdable, visit func(pin.Holding) error) error {
+	var cursor uint64
+	for {
+		keys, next, err := server.Scan(ctx, cursor, pinPattern, scanCount).Result()
+		if err != nil {
+			return fmt.Errorf("scan pins: %w", err)
+		}
+		if err := s.visitKeys(ctx, keys, visit); err != nil {
+			return err
+		}
+		if next == 0 {
+			return nil
+		}
+		cursor = next
+	}
+}
+
+// visitKeys looks up the pins of one SCAN step and visits those that stand.
+func (s *Store) visitKeys(ctx context.Context, keys []string, visit func(pin.Holding) error) error {
+	rooms := make([]ring.RoomID, 0, len(keys))
+	for _, key := range keys {
+		room, err := roomOf(key)
+		if err != nil {
+			s.log.Warn("foreign key between the pins", "error", err)
+			continue
+		}
+		rooms = append(rooms, room)
+	}
+	if len(rooms) == 0 {
+		return nil
+	}
+	var failed error
+	err := s.pinsOf(ctx, rooms, func(room ring.RoomID, p pin.Pin, stands bool) {
+		if stands && failed == nil {
+			failed = visit(pin.Holding{Room: room, Pin: p})
+		}
+	})
+	if err != nil {
+		return fmt.Errorf("scan pins: %w", err)
+	}
+	return failed
+}

@@ -1,0 +1,237 @@
+package redisstore
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"net"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"go.uber.org/goleak"
+
+	"github.com/holdfast-rtc/holdfast/pin"
+	"github.com/holdfast-rtc/holdfast/redisstore/storetest"
+	"github.com/holdfast-rtc/holdfast/ring"
+)
+
+func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+
+// open returns a store on server.
+func open(t testing.TB, server storetest.Server) *Store {
+	t.Helper()
+	store, err := Open(server.URL, slog.New(slog.DiscardHandler))
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = store.Close() })
+	return store
+}
+
+// back is storetest.Back for a Redis.
+type back struct {
+	t      testing.TB
+	server storetest.Server
+}
+
+func (b back) check(err error) {
+	b.t.Helper()
+	if err != nil {
+		b.t.Fatal(err)
+	}
+}
+
+func (b back) Damage(room ring.RoomID, text string) {
+	b.check(b.server.Raw.Set(b.t.Context(), pinKey(room), text, 0).Err())
+}
+func (b back) Lose(room ring.RoomID) { b.check(b.server.Raw.Del(b.t.Context(), pinKey(room)).Err()) }
+func (b back) Shorten(room ring.RoomID, to time.Duration) {
+	b.check(b.server.Raw.Expire(b.t.Context(), pinKey(room), to).Err())
+}
+
+func (b back) TimeLeft(room ring.RoomID) time.Duration {
+	left, err := b.server.Raw.TTL(b.t.Context(), pinKey(room)).Result()
+	b.check(err)
+	return left
+}
+
+func TestContract(t *testing.T) {
+	storetest.OnEach(t, func(t *testing.T, server storetest.Server) {
+		storetest.Contract(t, open(t, server), back{t, server})
+	})
+}
+
+func TestEveryCallIsOneRoundTrip(t *testing.T) {
+	storetest.OnEach(t, func(t *testing.T, server storetest.Server) {
+		ctx, store, a, b := t.Context(), open(t, server), storetest.At("a", 1000, 1), storetest.At("b", 1001, 2)
+		held := []pin.Holding{{Room: "r", Pin: b}, {Room: "s", Pin: b}}
+		for _, call := range []struct {
+			name string
+			want uint64
+			do   func() error
+		}{
+			{"claim of a new room", 1, func() error { _, err := store.Claim(ctx, "r", a); return err }},
+			{"claim of a pinned room", 1, func() error { _, err := store.Claim(ctx, "r", b); return err }},
+			{"swap", 1, func() error { _, err := store.Swap(ctx, "r", a, b); return err }},
+			{"get", 1, func() error { _, _, err := store.Get(ctx, "r"); return err }},
+			{"refresh with a missing pin", 2, func() error { _, err := store.Refresh(ctx, held); return err }},
+			{"refresh", 1, func() error { _, err := store.Refresh(ctx, held); return err }},
+		} {
+			before := store.RoundTrips()
+			if err := call.do(); err != nil {
+				t.Fatalf("%s: %v", call.name, err)
+			}
+			if got := store.RoundTrips() - before; got != call.want {
+				t.Errorf("%s took %d round trips, want %d", call.name, got, call.want)
+			}
+		}
+	})
+}
+
+func TestScanFindsEveryPinWithoutTheIndex(t *testing.T) {
+	storetest.OnEach(t, func(t *testing.T, server storetest.Server) {
+		ctx, store := t.Context(), open(t, server)
+		want := make(map[ring.RoomID]pin.Pin)
+		for i := range 1500 { // more than one SCAN step
+			room := ring.RoomID(fmt.Sprintf("room {%d} %%7B*?[a]", i))
+			p := storetest.At("a", 1000, uint64(i))
+			if _, err := store.Claim(ctx, room, p); err != nil {
+				t.Fatal(err)
+			}
+			want[room] = p
+		}
+		back{t, server}.Damage("damaged", "garbage")
+		if err := server.Raw.Set(ctx, "room:{%zz}:node", "foreign", 0).Err(); err != nil {
+			t.Fatal(err)
+		}
+		got := make(map[ring.RoomID]pin.Pin)
+		err := store.AllPins(ctx, func(h pin.Holding) error { got[h.Room] = h.Pin; return nil })
+		if err != nil || len(got) != len(want) {
+			t.Fatalf("AllPins visited %d rooms, %v, want %d", len(got), err, len(want))
+		}
+		for room, p := range want {
+			if got[room] != p {
+				t.Fatalf("room %q: %v, want %v", room, got[room], p)
+			}
+		}
+		stop := errors.New("stop")
+		if err := store.AllPins(ctx, func(pin.Holding) error { return stop }); !errors.Is(err, stop) {
+			t.Errorf("AllPins = %v, want what visit returned", err)
+		}
+	})
+}
+
+func TestIndexFollowsThePins(t *testing.T) {
+	storetest.OnEach(t, func(t *testing.T, server storetest.Server) {
+		store := open(t, server)
+		ctx, cancel := context.WithCancel(t.Context())
+		ended := make(chan error, 1)
+		go func() { ended <- store.Run(ctx) }()
+		a, b := storetest.At("a", 1000, 1), storetest.At("b", 1001, 2)
+		must := func(_ pin.Pin, err error) {
+			t.Helper()
+			if err != nil {
+				t.Fatal(err)
+			}
+		}
+		must(store.Claim(ctx, "stays", a))
+		must(store.Claim(ctx, "moves", a))
+		waitForRooms(t, store, "a", "moves", "stays")
+		must(store.Swap(ctx, "moves", a, b))
+		waitForRooms(t, store, "a", "stays")
+		waitForRooms(t, store, "b", "moves")
+		// The index is lost and the owner's refresh brings it back.
+		if err := server.Raw.Del(ctx, indexKey("a"), indexKey("b")).Err(); err != nil {
+			t.Fatal(err)
+		}
+		if _, err := store.Refresh(ctx, []pin.Holding{{Room: "stays", Pin: a}}); err != nil {
+			t.Fatal(err)
+		}
+		waitForRooms(t, store, "a", "stays")
+		// An entry that is wrong is not believed, and goes.
+		if err := server.Raw.SAdd(ctx, indexKey("b"), "stays", "never-was").Err(); err != nil {
+			t.Fatal(err)
+		}
+		if held, err := store.PinsOf(ctx, "b"); len(held) != 0 || err != nil {
+			t.Errorf("PinsOf(b) = %v, %v, want none: the entries name pins elsewhere", held, err)
+		}
+		eventually(t, "wrong entries gone", func() bool { return server.Raw.SCard(ctx, indexKey("b")).Val() == 0 })
+		cancel()
+		if err := <-ended; err != nil {
+			t.Errorf("Run = %v, want nil at the end of its context", err)
+		}
+	})
+}
+
+// waitForRooms waits until the index gives exactly rooms for node.
+func waitForRooms(t *testing.T, store *Store, node ring.NodeID, rooms ...ring.RoomID) {
+	t.Helper()
+	eventually(t, fmt.Sprintf("index of %s to be %v", node, rooms), func() bool {
+		held, err := store.PinsOf(t.Context(), node)
+		if err != nil {
+			t.Fatal(err)
+		}
+		var got []ring.RoomID
+		for _, h := range held {
+			got = append(got, h.Room)
+		}
+		slices.Sort(got)
+		return slices.Equal(got, rooms)
+	})
+}
+
+// eventually waits for a condition, ten seconds at most.
+func eventually(t *testing.T, what string, ok func() bool) {
+	t.Helper()
+	limit, every := time.After(10*time.Second), time.NewTicker(5*time.Millisecond)
+	defer every.Stop()
+	for !ok() {
+		select {
+		case <-limit:
+			t.Fatalf("waited 10 s for the %s", what)
+		case <-every.C:
+		}
+	}
+}
+
+func TestFullQueueOfNotesDropsAndNeverBlocks(t *testing.T) {
+	store := open(t, storetest.Start(t, "miniredis"))
+	for range 2 * maxNotes { // Run is not running.
+		store.note(note{node: "a", rooms: []ring.RoomID{"r"}})
+	}
+	if len(store.notes) != maxNotes {
+		t.Errorf("%d notes queued, want %d", len(store.notes), maxNotes)
+	}
+}
+
+func TestSilentStoreIsGivenUpInTime(t *testing.T) {
+	listener, err := net.Listen("tcp", "127.0.0.1:0") // It accepts and never answers.
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer listener.Close()
+	store := open(t, storetest.Server{URL: "redis://" + listener.Addr().String()})
+	ctx, cancel := context.WithTimeout(t.Context(), 300*time.Millisecond)
+	defer cancel()
+	began := time.Now()
+	if _, err := store.Claim(ctx, "r", storetest.At("a", 1000, 1)); err == nil {
+		t.Error("a silent store answered")
+	}
+	if took := time.Since(began); took > 3*time.Second { // 300 ms; go-redis's defaults would take 20 s
+		t.Errorf("a silent store was waited for %v", took)
+	}
+}
+
+func TestOpenKeepsThePasswordToItself(t *testing.T) {
+	for _, url := range []string{"redis://user:s3cret@ho st:1/", "http://user:s3cret@host/", "redis://user:s3cret@host:port", "::s3cret"} {
+		_, err := Open(url, slog.New(slog.DiscardHandler))
+		if err == nil {
+			t.Errorf("Open(%q) succeeded", url)
+		} else if strings.Contains(err.Error(), "s3cret") {
+			t.Errorf("Open(%q) = %v, which holds the password", url, err)
+		}
+	}
+}

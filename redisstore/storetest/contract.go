@@ -1,0 +1,213 @@
+package storetest
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/holdfast-rtc/holdfast/pin"
+	"github.com/holdfast-rtc/holdfast/ring"
+)
+
+// Store is what orchestrator.Claims and orchestrator.Keeps ask for together.
+type Store interface {
+	Claim(ctx context.Context, room ring.RoomID, p pin.Pin) (pin.Pin, error)
+	Swap(ctx context.Context, room ring.RoomID, old, next pin.Pin) (pin.Pin, error)
+	Repair(ctx context.Context, room ring.RoomID, raw string, next pin.Pin) (pin.Pin, error)
+	Get(ctx context.Context, room ring.RoomID) (pin.Pin, bool, error)
+	Refresh(ctx context.Context, held []pin.Holding) ([]pin.Found, error)
+}
+
+// Back does to the store what no client of it would.
+type Back interface {
+	Damage(room ring.RoomID, text string)       // write something that is no pin
+	Lose(room ring.RoomID)                      // the key is gone: expired, or a store that forgot
+	TimeLeft(room ring.RoomID) time.Duration    // until the pin expires
+	Shorten(room ring.RoomID, to time.Duration) // as if time had passed since the last refresh
+}
+
+// At makes a valid pin on node with the given fence.
+func At(node string, epoch, nonce uint64) pin.Pin {
+	return pin.Pin{
+		Fence: pin.Fence{Epoch: epoch, Nonce: nonce}, Node: ring.NodeID(node),
+		Boot: pin.BootID(fmt.Sprintf("%013d-%s", epoch, node)), Control: node + ".test:7000",
+	}
+}
+
+// Contract checks everything that placement takes for granted of a store. The store must be
+// empty; every check uses a room of its own.
+func Contract(t *testing.T, store Store, back Back) {
+	t.Run("claim", func(t *testing.T) { contractClaim(t, store, back) })
+	t.Run("swap", func(t *testing.T) { contractSwap(t, store) })
+	t.Run("repair", func(t *testing.T) { contractRepair(t, store, back) })
+	t.Run("refresh", func(t *testing.T) { contractRefresh(t, store, back) })
+	t.Run("concurrent claims have one winner", func(t *testing.T) { contractOneWinner(t, store) })
+	t.Run("concurrent swaps have one winner", func(t *testing.T) { contractOneMover(t, store) })
+	t.Run("a cancelled context is an error", func(t *testing.T) { contractCancelled(t, store) })
+}
+
+func contractClaim(t *testing.T, store Store, back Back) {
+	ctx, a, b := t.Context(), At("a", 1000, 1), At("b", 1001, 2)
+	if _, ok, err := store.Get(ctx, "claim"); ok || err != nil {
+		t.Fatalf("Get of an absent pin = %v, %v, want none", ok, err)
+	}
+	expect(t, "first claim", a)(store.Claim(ctx, "claim", a))
+	expect(t, "second claim, higher fence or not", a)(store.Claim(ctx, "claim", b))
+	expect(t, "a claim repeated after a lost reply", a)(store.Claim(ctx, "claim", a))
+	if p, ok, err := store.Get(ctx, "claim"); p != a || !ok || err != nil {
+		t.Fatalf("Get = %v, %v, %v, want the first claim", p, ok, err)
+	}
+	if left := back.TimeLeft("claim"); left < 59*time.Minute || left > time.Hour {
+		t.Errorf("a claim expires in %v, want an hour", left)
+	}
+	back.Lose("claim")
+	expect(t, "claim after expiry", b)(store.Claim(ctx, "claim", b))
+	if _, err := store.Claim(ctx, "claim", pin.Pin{}); err == nil {
+		t.Error("a pin that is not valid was claimed")
+	}
+}
+
+func contractSwap(t *testing.T, store Store) {
+	ctx, a, b, c := t.Context(), At("a", 1000, 1), At("b", 1001, 2), At("c", 1001, 3)
+	expect(t, "swap of an absent pin writes nothing", pin.Pin{})(store.Swap(ctx, "swap", a, b))
+	if _, ok, _ := store.Get(ctx, "swap"); ok {
+		t.Fatal("a swap of an absent pin wrote one")
+	}
+	expect(t, "claim", a)(store.Claim(ctx, "swap", a))
+	expect(t, "swap", b)(store.Swap(ctx, "swap", a, b))
+	expect(t, "a swap that finds its own value has succeeded", b)(store.Swap(ctx, "swap", a, b))
+	expect(t, "a swap of what no longer stands", b)(store.Swap(ctx, "swap", a, c))
+	twin := a
+	twin.Fence.Nonce++
+	expect(t, "a swap whose old pin differs in the nonce only", b)(store.Swap(ctx, "swap", twin, c))
+	if _, err := store.Swap(ctx, "swap", b, pin.Pin{}); err == nil {
+		t.Error("a pin that is not valid was swapped in")
+	}
+}
+
+func contractRepair(t *testing.T, store Store, back Back) {
+	ctx, a, b := t.Context(), At("a", 1000, 1), At("b", 1001, 2)
+	for i, damage := range []string{"garbage", "", "1|5|0|n|b|c", "1|1000|0000000000000001|a|b", "\x00\xff"} {
+		room := ring.RoomID(fmt.Sprintf("repair-%d", i))
+		back.Damage(room, damage)
+		for name, err := range map[string]error{
+			"Claim": second(store.Claim(ctx, room, a)),
+			"Swap":  second(store.Swap(ctx, room, b, a)),
+			"Get":   third(store.Get(ctx, room)),
+		} {
+			var corrupt *pin.CorruptError
+			if !errors.As(err, &corrupt) || corrupt.Raw != damage || corrupt.Room != room || !errors.Is(err, pin.ErrCorrupt) {
+				t.Errorf("%s of %q: %v, want a *pin.CorruptError with the text", name, damage, err)
+			}
+		}
+		expect(t, "repair", a)(store.Repair(ctx, room, damage, a))
+		expect(t, "a repair that finds its own value", a)(store.Repair(ctx, room, damage, a))
+		expect(t, "a repair that comes too late", a)(store.Repair(ctx, room, damage, b))
+	}
+	expect(t, "repair of an absent pin", pin.Pin{})(store.Repair(ctx, "repair-absent", "garbage", a))
+}
+
+func contractRefresh(t *testing.T, store Store, back Back) {
+	ctx, a, b := t.Context(), At("a", 1000, 1), At("b", 1001, 2)
+	expect(t, "claim", a)(store.Claim(ctx, "mine", a))
+	expect(t, "claim", b)(store.Claim(ctx, "foreign", b))
+	for _, room := range []ring.RoomID{"mine", "foreign"} {
+		back.Shorten(room, time.Minute)
+	}
+	back.Damage("damaged", "garbage")
+	held := []pin.Holding{{Room: "mine", Pin: a}, {Room: "foreign", Pin: a}, {Room: "missing", Pin: a}, {Room: "damaged", Pin: a}}
+	found, err := store.Refresh(ctx, held)
+	if err != nil || len(found) != len(held) {
+		t.Fatalf("Refresh = %v, %v, want one answer a room", found, err)
+	}
+	for i, want := range []pin.Found{{Room: "mine", Stands: a}, {Room: "foreign", Stands: b}, {Room: "missing", Stands: a, Asserted: true}} {
+		if found[i] != want {
+			t.Errorf("found %+v, want %+v", found[i], want)
+		}
+	}
+	if f := found[3]; !errors.Is(f.Err, pin.ErrCorrupt) || f.Room != "damaged" || !f.Stands.IsZero() {
+		t.Errorf("found %+v, want a corrupt pin", f)
+	}
+	for _, room := range []ring.RoomID{"mine", "foreign", "missing"} {
+		if left := back.TimeLeft(room); left < 59*time.Minute {
+			t.Errorf("the pin of %q expires in %v after a refresh, want an hour", room, left)
+		}
+	}
+	if p, _, err := store.Get(ctx, "missing"); p != a || err != nil {
+		t.Errorf("the missing pin is %v, %v after a refresh, want the owner's", p, err)
+	}
+	if found, err := store.Refresh(ctx, nil); len(found) != 0 || err != nil {
+		t.Errorf("Refresh of nothing = %v, %v", found, err)
+	}
+}
+
+func contractOneWinner(t *testing.T, store Store) {
+	winners := race(func(i uint64) (pin.Pin, error) {
+		return store.Claim(t.Context(), "one-winner", At("n", 1000+i%3, i+1))
+	})
+	same(t, winners)
+}
+
+func contractOneMover(t *testing.T, store Store) {
+	old := At("old", 1000, 1)
+	expect(t, "claim", old)(store.Claim(t.Context(), "one-mover", old))
+	winners := race(func(i uint64) (pin.Pin, error) {
+		return store.Swap(t.Context(), "one-mover", old, At("n", 1001, i+1))
+	})
+	same(t, winners)
+}
+
+func contractCancelled(t *testing.T, store Store) {
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	_, err := store.Claim(ctx, "cancelled", At("a", 1000, 1))
+	if err == nil || errors.Is(err, pin.ErrCorrupt) {
+		t.Errorf("Claim with a cancelled context = %v, want an error that is no answer", err)
+	}
+	if _, err := store.Refresh(ctx, []pin.Holding{{Room: "cancelled", Pin: At("a", 1000, 1)}}); err == nil {
+		t.Error("Refresh with a cancelled context returned no error")
+	}
+}
+
+// result is one outcome of a race.
+type result struct {
+	pin pin.Pin
+	err error
+}
+
+// race does 50 of the same at once.
+func race(do func(i uint64) (pin.Pin, error)) []result {
+	results := make([]result, 50)
+	var all sync.WaitGroup
+	for i := range results {
+		all.Go(func() { results[i].pin, results[i].err = do(uint64(i)) })
+	}
+	all.Wait()
+	return results
+}
+
+// same fails unless all saw the same pin.
+func same(t *testing.T, results []result) {
+	t.Helper()
+	for _, r := range results {
+		if r.err != nil || r.pin != results[0].pin || r.pin.IsZero() {
+			t.Fatalf("%v, %v, want %v for everybody", r.pin, r.err, results[0].pin)
+		}
+	}
+}
+
+// expect returns a check of the two results of a write.
+func expect(t *testing.T, what string, want pin.Pin) func(pin.Pin, error) {
+	return func(got pin.Pin, err error) {
+		t.Helper()
+		if err != nil || got != want {
+			t.Fatalf("%s: %v, %v, want %v", what, got, err, want)
+		}
+	}
+}
+
+func second(_ pin.Pin, err error) error        { return err }
+func third(_ pin.Pin, _ bool, err error) error { return err }

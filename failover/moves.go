@@ -1,0 +1,155 @@
+package failover
+
+import (
+	"slices"
+	"sync"
+	"time"
+
+	"github.com/holdfast-rtc/holdfast/pin"
+	"github.com/holdfast-rtc/holdfast/ring"
+)
+
+const (
+	// What is remembered of moves, to tell a boot that comes back which rooms it lost. Past these
+	// bounds the oldest are forgotten: such a boot learns of its loss when it refreshes
+	// its pins, a few seconds later.
+	movesPerBoot  = 10_000
+	bootsOfMoves  = 64
+	movesLifetime = time.Hour // the longest that a pin outlives its owner
+)
+
+// moveKey names a re-homing: one room leaves one boot once.
+type moveKey struct {
+	room ring.RoomID
+	boot pin.BootID
+}
+
+// moves is a bounded memory of which room left which boot for which pin.
+type moves struct {
+	mu    sync.Mutex // guards the fields below
+	boots map[pin.BootID]*bootMoves
+	order []pin.BootID // of first move
+}
+
+// bootMoves are the rooms that left one boot.
+type bootMoves struct {
+	node    ring.NodeID
+	control string // where the boot lived
+	at      time.Time
+	rooms   map[ring.RoomID]moved
+	told    map[ring.RoomID]pin.Fence // of what the boot has been told itself
+	order   []ring.RoomID
+}
+
+// moved is where a room went and when.
+type moved struct {
+	to pin.Pin
+	at time.Time
+}
+
+func newMoves() *moves { return &moves{boots: map[pin.BootID]*bootMoves{}} }
+
+// add remembers that room left the boot of from for to. A room that is given a higher fence
+// by its own boot did not leave it.
+func (m *moves) add(room ring.RoomID, from, to pin.Pin) {
+	if to.Boot == from.Boot {
+		return
+	}
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	b := m.boots[from.Boot]
+	if b == nil {
+		b = &bootMoves{
+			node: from.Node, control: from.Control,
+			rooms: map[ring.RoomID]moved{}, told: map[ring.RoomID]pin.Fence{},
+		}
+		m.boots[from.Boot] = b
+		m.order = append(m.order, from.Boot)
+	}
+	b.at = time.Now()
+	if old, ok := b.rooms[room]; !ok {
+		b.order = append(b.order, room)
+	} else if !old.to.Fence.Less(to.Fence) {
+		return
+	}
+	b.rooms[room] = moved{to, b.at}
+	if len(b.order) > movesPerBoot {
+		delete(b.rooms, b.order[0])
+		delete(b.told, b.order[0])
+		b.order = b.order[1:]
+	}
+	if len(m.order) > bootsOfMoves {
+		delete(m.boots, m.order[0])
+		m.order = m.order[1:]
+	}
+}
+
+// to returns the pin for which a room left a boot, and how long ago.
+func (m *moves) to(key moveKey) (to pin.Pin, ago time.Duration, ok bool) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if b := m.boots[key.boot]; b != nil {
+		if to, ok := b.rooms[key.room]; ok {
+			return to.to, time.Since(to.at), true
+		}
+	}
+	return pin.Pin{}, 0, false
+}
+
+// untold returns what a boot has lost and was not told of, and the node as it was.
+func (m *moves) untold(boot pin.BootID) (node ring.NodeID, control string, lost []pin.Holding) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	b := m.boots[boot]
+	if b == nil {
+		return "", "", nil
+	}
+	for _, room := range b.order {
+		if to := b.rooms[room].to; b.told[room].Less(to.Fence) {
+			lost = append(lost, pin.Holding{Room: room, Pin: to})
+		}
+	}
+	return b.node, b.control, lost
+}
+
+// tell remembers that a boot was told of a room it lost. That is final: it never
+// serves the room again under a fence at or below the one it was told.
+func (m *moves) tell(key moveKey, fence pin.Fence) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if b := m.boots[key.boot]; b != nil {
+		if _, ok := b.rooms[key.room]; ok {
+			b.told[key.room] = fence
+		}
+	}
+}
+
+// forget drops a boot that will never come back.
+func (m *moves) forget(boot pin.BootID) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	delete(m.boots, boot)
+	m.order = slices.DeleteFunc(m.order, func(b pin.BootID) bool { return b == boot })
+}
+
+// pending lists the boots that are to be told of rooms, and forgets what is too old.
+func (m *moves) pending() []pin.BootID {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	var pending []pin.BootID
+	m.order = slices.DeleteFunc(m.order, func(boot pin.BootID) bool {
+		b := m.boots[boot]
+		if time.Since(b.at) > movesLifetime {
+			delete(m.boots, boot)
+			return true
+		}
+		for room, to := range b.rooms {
+			if b.told[room].Less(to.to.Fence) {
+				pending = append(pending, boot)
+				break
+			}
+		}
+		return false
+	})
+	return pending
+}

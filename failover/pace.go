@@ -1,0 +1,76 @@
+package failover
+
+import (
+	"context"
+	"sync"
+	"time"
+
+	"golang.org/x/time/rate"
+
+	"github.com/holdfast-rtc/holdfast/pin"
+)
+
+// maxBuckets bounds the buckets kept; past it those that are full, and so remember
+// nothing, are dropped.
+const maxBuckets = 256
+
+// pacer bounds how many clients are sent to one node per second. The rate is the cluster's:
+// every edge takes its share, 1/edges of it, because all of them see the same death and
+// none knows how many clients the others hold.
+//
+// A room is told as a whole, for people in one room come back together. So it waits until
+// the first burst's worth of its clients fits, and what it has beyond that is a debt, for which
+// the next room waits. A room of 300 people at 200/s and a burst of 50 goes at
+// once and keeps the next one back for (300-50)/200 = 1.25 s.
+type pacer struct {
+	perSecond float64
+	burst     int
+
+	mu      sync.Mutex // guards buckets
+	buckets map[pin.BootID]*rate.Limiter
+}
+
+func newPacer(perSecond float64, burst int) *pacer {
+	return &pacer{perSecond: perSecond, burst: burst, buckets: map[pin.BootID]*rate.Limiter{}}
+}
+
+// wait returns when clients may be sent to target, or with the error of ctx.
+func (p *pacer) wait(ctx context.Context, target pin.BootID, clients, edges int) error {
+	if !sleep(ctx, p.reserve(target, max(clients, 1), max(edges, 1))) {
+		return ctx.Err()
+	}
+	return nil
+}
+
+// reserve takes the tokens and returns how long to wait for the first burst of them.
+func (p *pacer) reserve(target pin.BootID, clients, edges int) time.Duration {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	now := time.Now()
+	share, burst := rate.Limit(p.perSecond/float64(edges)), max(p.burst/edges, 1)
+	bucket, ok := p.buckets[target]
+	if !ok {
+		p.prune(now)
+		bucket = rate.NewLimiter(share, burst)
+		p.buckets[target] = bucket
+	}
+	bucket.SetLimitAt(now, share)
+	bucket.SetBurstAt(now, burst)
+	wait := bucket.ReserveN(now, min(clients, burst)).DelayFrom(now)
+	for debt := clients - burst; debt > 0; debt -= burst {
+		bucket.ReserveN(now, min(debt, burst))
+	}
+	return wait
+}
+
+// prune makes room for one more bucket. The caller holds mu.
+func (p *pacer) prune(now time.Time) {
+	if len(p.buckets) < maxBuckets {
+		return
+	}
+	for target, bucket := range p.buckets {
+		if bucket.TokensAt(now) >= float64(bucket.Burst()) {
+			delete(p.buckets, target)
+		}
+	}
+}

@@ -1,0 +1,165 @@
+package failover
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/holdfast-rtc/holdfast/failpoint"
+	"github.com/holdfast-rtc/holdfast/pin"
+)
+
+const (
+	// firstRetry and latestRetry space the attempts of one room while the store is down. When it
+	// is back, the last rooms move two seconds later at most.
+	firstRetry  = 25 * time.Millisecond
+	latestRetry = 2 * time.Second
+	// decideTimeout bounds one attempt, which the orchestrator bounds more tightly: a place at
+	// the gate must come back whatever happens.
+	decideTimeout = 3 * time.Second
+	// lookUps is how often a fenced room's pin is looked up before it is replaced: the edge
+	// that moved the room may not be quite through yet.
+	lookUps = 5
+)
+
+// The reasons for which a move ends, or an attempt fails, without a new pin.
+var (
+	errBack  = errors.New("the node is back and keeps the room")
+	errLower = errors.New("the store holds no higher pin yet")
+)
+
+// move is one room on its way from one boot to wherever it lives next.
+type move struct {
+	room  LocalRoom
+	from  pin.Pin   // the pin that is being replaced
+	to    pin.Pin   // the pin that stands; zero while that is undecided
+	fence pin.Fence // a fence that outranks from, when the node itself said so
+	tries int
+}
+
+func (m *move) key() moveKey { return moveKey{m.room.Room, m.room.Pin.Boot} }
+
+// carryOut moves one room and tells its clients, however long the store takes. It gives up only
+// when ctx ends, when the room has no sockets here any more (the sweep moves it then), or
+// when the node came back before the room was moved.
+func (f *Failover) carryOut(ctx context.Context, m *move, turn *ticket) {
+	started := time.Now()
+	pause := backoff{first: firstRetry, most: latestRetry}
+	if m.to.IsZero() {
+		f.log.Info("room re-homing", "room", m.room.Room, "from", m.from.Node, "epoch", m.from.Fence.Epoch)
+	} else {
+		turn.abandon() // Nothing to ask the store.
+		f.log.Info("room moved elsewhere", "room", m.room.Room, "from", m.from.Node, "to", m.to.Node, "epoch", m.to.Fence.Epoch)
+	}
+	for {
+		err := f.advance(ctx, m, turn, started)
+		switch {
+		case err == nil:
+			return
+		case ctx.Err() != nil:
+			return
+		case errors.Is(err, errBack):
+			f.log.Info("room stays", "room", m.room.Room, "node", m.from.Node, "reason", err)
+			return
+		}
+		again := f.spread(pause.next())
+		f.complain(m, err, again)
+		if !sleep(ctx, again) || !f.stillWanted(m) {
+			return
+		}
+		turn = f.gate.queue(m.room.Peers)
+	}
+}
+
+// advance takes a move as far as it goes. An error says why it has to be tried again.
+func (f *Failover) advance(ctx context.Context, m *move, turn *ticket, started time.Time) error {
+	if m.to.IsZero() {
+		to, err := f.decide(ctx, m, turn)
+		if err != nil {
+			return err
+		}
+		m.to = to
+		f.log.Info("room re-homed", "room", m.room.Room, "to", to.Node, "epoch", to.Fence.Epoch, "took", time.Since(started))
+	}
+	if err := f.pacer.wait(ctx, m.to.Boot, m.room.Peers, len(f.edges())); err != nil {
+		return err
+	}
+	if f.gone(m.to.Boot) { // It died while its clients were being held back.
+		dead := m.to
+		m.from, m.to, m.fence = dead, pin.Pin{}, pin.Fence{}
+		f.log.Info("room re-homing", "room", m.room.Room, "from", dead.Node, "epoch", dead.Fence.Epoch)
+		return fmt.Errorf("node %s, where the room went, is gone too", dead.Node)
+	}
+	// Remembered before the clients are told, so that a look in between cannot begin anew.
+	f.moves.add(m.room.Room, m.room.Pin, m.to)
+	f.moves.add(m.room.Room, m.from, m.to) // another boot, when the first target died
+	failpoint.Hit("notify.before")
+	f.rooms.Moved(ctx, m.room.Room, m.to)
+	f.log.Info("clients told to restart", "room", m.room.Room, "peers", m.room.Peers)
+	return nil
+}
+
+// decide finds out where the room lives now, moving it if nobody has.
+func (f *Failover) decide(ctx context.Context, m *move, turn *ticket) (pin.Pin, error) {
+	if err := turn.enter(ctx); err != nil {
+		return pin.Pin{}, err
+	}
+	defer turn.leave()
+	ctx, cancel := context.WithTimeout(ctx, decideTimeout)
+	defer cancel()
+	if !m.fence.IsZero() {
+		return f.replaceFenced(ctx, m)
+	}
+	if !f.gone(m.from.Boot) {
+		return pin.Pin{}, errBack
+	}
+	return f.rehomeAbove(ctx, m, m.from.Fence)
+}
+
+// replaceFenced finds the pin that outranks a room which its own node refuses to serve. If the store
+// never shows one (a write that was lost), the pin it does show is replaced, though
+// its node lives.
+func (f *Failover) replaceFenced(ctx context.Context, m *move) (pin.Pin, error) {
+	found, err := f.rehomer.Place(ctx, m.room.Room, m.room.ExpectedSize)
+	if err != nil || !found.Fence.Less(m.fence) {
+		return found, err
+	}
+	if m.tries++; m.tries < lookUps {
+		return pin.Pin{}, fmt.Errorf("%w than %s", errLower, m.fence)
+	}
+	m.from = found
+	return f.rehomeAbove(ctx, m, m.fence)
+}
+
+// rehomeAbove moves a room to a pin that is not below least and above the one it had.
+func (f *Failover) rehomeAbove(ctx context.Context, m *move, least pin.Fence) (pin.Pin, error) {
+	to, err := f.rehomer.Rehome(ctx, m.room.Room, m.from, m.room.ExpectedSize)
+	if err == nil && (to.Fence.Less(least) || !m.from.Fence.Less(to.Fence)) {
+		return pin.Pin{}, fmt.Errorf("%w than %s", errLower, least)
+	}
+	return to, err
+}
+
+// stillWanted reports whether the room has local sockets mapped to the lost boot, as
+// of the last look. What was asked for by a notice is always wanted.
+func (f *Failover) stillWanted(m *move) bool {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	_, ok := f.wanted[m.key()]
+	return ok || !f.lost(m)
+}
+
+// lost reports whether the move began because its boot is gone, rather than by a notice.
+func (f *Failover) lost(m *move) bool { return f.gone(m.room.Pin.Boot) }
+
+// complain logs a failed attempt: one line a second for all rooms together, or a store that is
+// down would fill the log with every room of a node.
+func (f *Failover) complain(m *move, err error, again time.Duration) {
+	if f.complaints.Allow() {
+		f.mu.Lock()
+		waiting := len(f.active)
+		f.mu.Unlock()
+		f.log.Warn("room re-homing delayed", "room", m.room.Room, "error", err, "again", again, "rooms", waiting)
+	}
+}

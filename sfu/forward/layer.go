@@ -1,6 +1,9 @@
 package forward
 
-import "time"
+import (
+	"slices"
+	"time"
+)
 
 // Codec is one codec of a negotiated media section.
 type Codec struct {
@@ -17,8 +20,8 @@ type LayerConfig struct {
 	Source Source
 	Kind   Kind
 	RID    string // empty without simulcast
-	SSRC   uint32
-	Codec  Codec // what its packets carry; a packet with another payload type is ignored
+	SSRC   uint32 // for logs
+	Codec  Codec  // what its packets carry; a packet with another payload type is ignored
 
 	// AudioLevelExtensionID is the negotiated id of RFC 6464's extension, 0 when there is none.
 	AudioLevelExtensionID uint8
@@ -28,22 +31,140 @@ type LayerConfig struct {
 	SendPLI func()
 }
 
+func (c *LayerConfig) key() trackKey { return trackKey{peer: c.Peer, source: c.Source} }
+
+// layerSilence is how long a layer may send nothing before viewers are given
+// another one. A browser that runs out of bandwidth stops its highest layer
+// without a word.
+const layerSilence = 1500 * time.Millisecond
+
 // Layer is one encoding that a publisher sends. Its methods are safe for
 // concurrent use; packets of one layer must be pushed by one goroutine.
 type Layer struct {
 	room *Room
 	cfg  LayerConfig
+
+	// The fields below belong to the room's loop.
+	number    uint64 // never used twice in a room
+	closed    bool
+	tracker   sequenceTracker
+	cache     packetCache
+	clock     layerClock
+	requests  keyframeRequests
+	lastHeard time.Time // arrival of the newest packet, or the layer's beginning
+	height    int       // from keyframes, 0 when unknown
+	slots     []*Slot   // that show this layer or wait for its keyframe
+
+	keyframe   uint32 // extended sequence number at which the newest keyframe began, 0: none
+	keyframeAt time.Time
 }
 
 // Push hands a packet over to the room, which releases it; the caller must not
 // touch it again. When the room's queue is full the packet is dropped and
 // counted (Stats.Drops.QueueFull), so that a reader is never held up.
-func (l *Layer) Push(p *Packet) {}
+func (l *Layer) Push(p *Packet) {
+	r := l.room
+	r.stats.packetsIn.Add(1)
+	if err := p.parse(&l.cfg); err != nil {
+		r.stats.malformed.Add(1)
+		p.Release()
+		return
+	}
+	if p.header.payloadType != l.cfg.Codec.PayloadType {
+		p.Release()
+		return
+	}
+	p.layer, p.arrived = l, time.Now()
+	select {
+	case r.packets <- p:
+	default:
+		r.stats.queueFull.Add(1)
+		p.Release()
+	}
+}
 
 // SenderReport records how the publisher's clock and its RTP timestamps belong
 // together, from an RTCP sender report for this layer's SSRC.
-func (l *Layer) SenderReport(ntpTime uint64, rtpTime uint32, arrived time.Time) {}
+func (l *Layer) SenderReport(ntp uint64, rtp uint32, arrived time.Time) {
+	l.room.post(func() {
+		if l.closed {
+			return
+		}
+		clock := l.room.clock(l.cfg.Peer)
+		theirs := fromNTPTime(ntp)
+		clock.observe(theirs, arrived)
+		l.clock.report(theirs.Add(clock.offset), rtp)
+	})
+}
 
 // Close takes the layer away; slots that show it fall to another layer of its
 // source, or go quiet.
-func (l *Layer) Close() {}
+func (l *Layer) Close() { l.room.post(func() { l.room.dropLayer(l) }) }
+
+// receive places one packet in the layer's stream. It returns false for what is
+// not to be forwarded: a duplicate, or far too late.
+func (l *Layer) receive(p *Packet) bool {
+	sequence, ok := l.tracker.extend(p.header.sequence)
+	if !ok {
+		return false
+	}
+	p.sequence = sequence
+	if !l.cache.put(p) {
+		return false
+	}
+	l.lastHeard = p.arrived
+	l.clock.arrival(p.arrived, p.header.timestamp)
+	if l.cfg.Kind == KindVideo && p.picture.keyframe && !p.empty() {
+		l.requests.arrived()
+		if sequence > l.keyframe {
+			l.keyframe, l.keyframeAt = sequence, p.arrived
+		}
+		if p.picture.height > 0 && p.picture.height != l.height {
+			l.height = p.picture.height
+			l.room.layersChanged = true
+		}
+	}
+	return true
+}
+
+// requestKeyframe asks the publisher, now or when the interval is over.
+func (l *Layer) requestKeyframe(now time.Time) {
+	if l.cfg.Kind == KindVideo && l.requests.request(now) {
+		l.sendPLI()
+	}
+}
+
+func (l *Layer) sendPLI() {
+	if l.cfg.SendPLI == nil {
+		return
+	}
+	l.room.stats.keyframeRequests.Add(1)
+	l.cfg.SendPLI()
+}
+
+// tick makes requests that were kept, and repeats those that were not answered.
+func (l *Layer) tick(now time.Time) {
+	const retry = 500 * time.Millisecond
+	l.cache.expire(now.Add(-cacheAge))
+	if l.cfg.Kind != KindVideo {
+		return
+	}
+	waiting := slices.ContainsFunc(l.slots, func(s *Slot) bool { return s.ready && s.current != l })
+	if l.requests.due(now) || waiting && now.Sub(l.requests.last) >= retry && l.requests.request(now) {
+		l.sendPLI()
+	}
+}
+
+func (l *Layer) alive(now time.Time) bool { return now.Sub(l.lastHeard) < layerSilence }
+
+func (l *Layer) addSlot(s *Slot) {
+	if !slices.Contains(l.slots, s) {
+		l.slots = append(l.slots, s)
+	}
+}
+
+func (l *Layer) removeSlot(s *Slot) {
+	if i := slices.Index(l.slots, s); i >= 0 {
+		l.slots = slices.Delete(l.slots, i, i+1)
+	}
+}

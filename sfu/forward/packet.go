@@ -1,5 +1,10 @@
 package forward
 
+import (
+	"sync"
+	"time"
+)
+
 // packetCapacity is the room for one packet as it comes from SRTP: an Ethernet
 // frame's worth, and Pion's own receive buffers are no larger.
 const packetCapacity = 1500
@@ -9,6 +14,18 @@ const packetCapacity = 1500
 type Packet struct {
 	buffer [packetCapacity]byte
 	length int
+
+	pool *sync.Pool
+	// references counts the holders: the loop while it forwards the packet,
+	// and the retransmission cache. It needs no atomic: whoever fills the
+	// packet owns it until Push, the room's loop from then on.
+	references int32
+
+	layer    *Layer
+	arrived  time.Time
+	header   header
+	picture  picture
+	sequence uint32 // the layer's extended sequence number, set by the loop
 }
 
 // Buffer is the space to read a packet into.
@@ -17,5 +34,41 @@ func (p *Packet) Buffer() []byte { return p.buffer[:] }
 // SetLength says how many bytes of Buffer the packet takes.
 func (p *Packet) SetLength(n int) { p.length = min(max(n, 0), packetCapacity) }
 
-// Release returns a packet that was not pushed.
-func (p *Packet) Release() {}
+// Release gives up one reference; the last one returns the packet to the pool.
+// A caller uses it for a packet that was not pushed.
+func (p *Packet) Release() {
+	p.references--
+	if p.references == 0 && p.pool != nil {
+		p.layer = nil
+		p.pool.Put(p)
+	}
+}
+
+func (p *Packet) hold() { p.references++ }
+
+// payload is the packet's payload, without padding.
+func (p *Packet) payload() []byte {
+	return p.buffer[p.header.payloadStart:p.header.payloadEnd]
+}
+
+// parse reads what forwarding needs from the packet's bytes.
+func (p *Packet) parse(cfg *LayerConfig) error {
+	h, err := parseHeader(p.buffer[:p.length], cfg.AudioLevelExtensionID)
+	if err != nil {
+		return err
+	}
+	p.header = h
+	p.picture = picture{}
+	if cfg.Kind == KindVideo {
+		p.picture = parsePicture(codecOf(cfg.Codec.MimeType), p.payload())
+	}
+	return nil
+}
+
+// newPacketPool makes the pool of one room. What the garbage collector takes
+// from it is the only way in which it shrinks.
+func newPacketPool() *sync.Pool {
+	pool := &sync.Pool{}
+	pool.New = func() any { return &Packet{pool: pool} }
+	return pool
+}

@@ -1,8 +1,11 @@
 package forward
 
 import (
-	"context"
+	"cmp"
 	"log/slog"
+	"maps"
+	"slices"
+	"sync"
 	"time"
 )
 
@@ -15,63 +18,200 @@ type Batcher interface {
 
 // Config is what one room needs to know.
 type Config struct {
-	// OnSlots is told a subscriber's whole slot table at every change, sorted
-	// by mid as the slots were added. OnSpeakers is told who speaks, loudest
-	// first, at most SpeakersPerSecond times a second and only on a change. Both
-	// are called on the room's loop: they must not block and must not call the room.
+	// OnSlots is told a subscriber's whole slot table at every change, in the
+	// order in which the slots were added. OnSpeakers is told who speaks, loudest
+	// first, at most three times a second and only on a change. Both are called
+	// on the room's loop: they must not block and must not call the room.
 	OnSlots    func(PeerID, []Entry)
 	OnSpeakers func([]Speaker)
 
 	Batcher Batcher // nil: every packet is written by itself
 
-	QueuePackets   int           // packets waiting for the loop; default 1024
+	QueuePackets   int           // packets waiting for the loop; default 1024. See Layer.Push for when it is full
 	MinPLIInterval time.Duration // between keyframe requests to one layer; default 320 ms
 	HoldTable      time.Duration // how long a slot waits for a publisher named by SetTable; default 15 s
 }
 
-// Room is the media plane of one room.
+// The defaults of Config.
+const (
+	// At 1000 packets/s from 20 cameras it is 50 ms, and 1.6 MB.
+	defaultQueuePackets = 1024
+	// Chromium ignores requests that come within 300 ms of the last.
+	defaultMinPLIInterval = 320 * time.Millisecond
+	// Clients restart for at most three attempts of 4 s after a failover.
+	defaultHoldTable = 15 * time.Second
+
+	// holdGone is how long the slot of a publication that ended is kept for its
+	// return on another connection of the same peer.
+	holdGone = 3 * time.Second
+
+	// queueTasks bounds the control calls that wait for the loop; when it is full
+	// the caller waits.
+	queueTasks = 256
+)
+
+// Room is the media plane of one room. Its methods are safe for concurrent use.
 type Room struct {
-	cfg Config
-	log *slog.Logger
+	cfg     Config
+	log     *slog.Logger
+	pool    *sync.Pool
+	packets chan *Packet
+	tasks   chan func()
+	done    chan struct{} // closed when Run has ended
+
+	stats counters
+
+	mu     sync.Mutex         // guards tables
+	tables map[PeerID][]Entry // what was last told
+
+	// The fields below belong to the loop.
+	layers        map[uint64]*Layer // by number
+	lastNumber    uint64
+	publications  []*publication // in order of arrival
+	subscribers   map[PeerID]*subscriber
+	clocks        map[PeerID]*peerClock
+	speakers      speakerTracker
+	tablesChanged bool // who is shown where must be worked out again
+	layersChanged bool // which layer each slot shows must be worked out again
+	audioScarce   bool // somebody has fewer audio slots than there are microphones
+	layersLooked  time.Time
+	scratch       []byte // for the packet that is being retransmitted
 }
 
 // NewRoom makes a room; Run makes it work.
-func NewRoom(cfg Config, log *slog.Logger) *Room { return &Room{cfg: cfg, log: log} }
-
-// Run forwards until ctx ends, then releases everything it holds. It returns nil.
-func (r *Room) Run(ctx context.Context) error { <-ctx.Done(); return nil }
+func NewRoom(cfg Config, log *slog.Logger) *Room {
+	cfg.QueuePackets = cmp.Or(cfg.QueuePackets, defaultQueuePackets)
+	cfg.MinPLIInterval = cmp.Or(cfg.MinPLIInterval, defaultMinPLIInterval)
+	cfg.HoldTable = cmp.Or(cfg.HoldTable, defaultHoldTable)
+	return &Room{
+		cfg:         cfg,
+		log:         log,
+		pool:        newPacketPool(),
+		packets:     make(chan *Packet, cfg.QueuePackets),
+		tasks:       make(chan func(), queueTasks),
+		done:        make(chan struct{}),
+		tables:      make(map[PeerID][]Entry),
+		layers:      make(map[uint64]*Layer),
+		subscribers: make(map[PeerID]*subscriber),
+		clocks:      make(map[PeerID]*peerClock),
+		speakers:    newSpeakerTracker(),
+		scratch:     make([]byte, 0, packetCapacity+2),
+	}
+}
 
 // GetPacket takes an empty packet from the room's pool.
-func (r *Room) GetPacket() *Packet { return &Packet{} }
+func (r *Room) GetPacket() *Packet {
+	p, ok := r.pool.Get().(*Packet)
+	if !ok {
+		p = &Packet{pool: r.pool}
+	}
+	p.references = 1
+	p.length = 0
+	return p
+}
 
 // AddLayer adds one encoding of a publisher. A layer of the same peer, source
-// and RID replaces an older one, slots included.
-func (r *Room) AddLayer(cfg LayerConfig) *Layer { return &Layer{room: r, cfg: cfg} }
+// and RID replaces an older one.
+func (r *Room) AddLayer(cfg LayerConfig) *Layer {
+	if cfg.Codec.ClockRate == 0 {
+		cfg.Codec.ClockRate = map[Kind]uint32{KindAudio: 48000, KindVideo: 90000}[cfg.Kind]
+	}
+	l := &Layer{
+		room:     r,
+		cfg:      cfg,
+		clock:    layerClock{rate: max(cfg.Codec.ClockRate, 1)},
+		requests: keyframeRequests{interval: r.cfg.MinPLIInterval},
+		cache:    newPacketCache(cfg.Kind),
+	}
+	r.post(func() { r.takeLayer(l) })
+	return l
+}
 
 // AddSlot adds one receiving m-line of a subscriber. A slot of the same peer
 // and mid replaces an older one and shows what that one showed.
-func (r *Room) AddSlot(cfg SlotConfig) *Slot { return &Slot{room: r, cfg: cfg} }
+func (r *Room) AddSlot(cfg SlotConfig) *Slot {
+	cfg.Codecs = slices.Clone(cfg.Codecs)
+	s := &Slot{room: r, cfg: cfg}
+	r.post(func() { r.takeSlot(s) })
+	return s
+}
 
 // SetView says what a subscriber's page shows, most important first. Until the
 // first call the subscriber is shown everyone, first come, at the lowest layer.
-func (r *Room) SetView(peer PeerID, wants []Want) {}
+func (r *Room) SetView(peer PeerID, wants []Want) {
+	wants = slices.Clone(wants)
+	r.post(func() {
+		sub := r.subscriber(peer)
+		sub.wants, sub.hasView = wants, true
+		r.tablesChanged = true
+	})
+}
 
 // SetTable says what the subscriber's slots show at present: call it when the
 // client's connection was made elsewhere. The slots keep showing that, also
 // before those publishers have arrived (for Config.HoldTable, and while nobody
 // else needs the slot).
-func (r *Room) SetTable(peer PeerID, table []Entry) {}
+func (r *Room) SetTable(peer PeerID, table []Entry) {
+	table = slices.Clone(table)
+	r.post(func() {
+		r.subscriber(peer).setTable(table, time.Now().Add(r.cfg.HoldTable))
+		r.tablesChanged = true
+	})
+}
 
 // SetMuted says that a peer muted or unmuted one of its sources. A muted
 // microphone never speaks; a muted source yields its slot when others need it.
-func (r *Room) SetMuted(peer PeerID, source Source, muted bool) {}
+func (r *Room) SetMuted(peer PeerID, source Source, muted bool) {
+	r.post(func() {
+		r.publication(trackKey{peer: peer, source: source}).muted = muted
+		if source == SourceMicrophone {
+			r.speakers.setMuted(peer, muted)
+		}
+		r.tablesChanged = true
+	})
+}
 
 // RemovePeer forgets a peer that left: its layers, its slots, its view, and
 // every place that was held for it.
-func (r *Room) RemovePeer(peer PeerID) {}
+func (r *Room) RemovePeer(peer PeerID) {
+	r.post(func() {
+		for _, l := range slices.Collect(maps.Values(r.layers)) {
+			if l.cfg.Peer == peer {
+				r.dropLayer(l)
+			}
+		}
+		if sub := r.subscribers[peer]; sub != nil {
+			for _, s := range slices.Clone(sub.slots) {
+				r.dropSlot(s)
+			}
+		}
+		delete(r.subscribers, peer)
+		delete(r.clocks, peer)
+		r.speakers.remove(peer)
+		r.publications = slices.DeleteFunc(r.publications, func(p *publication) bool { return p.key.peer == peer })
+		for _, sub := range r.subscribers {
+			maps.DeleteFunc(sub.holds, func(key trackKey, _ time.Time) bool { return key.peer == peer })
+		}
+		r.mu.Lock()
+		delete(r.tables, peer)
+		r.mu.Unlock()
+		r.tablesChanged = true
+	})
+}
 
-// Table is what a subscriber's slots show now.
-func (r *Room) Table(peer PeerID) []Entry { return nil }
+// Table is what a subscriber's slots show, as OnSlots was last told. It may be
+// called at any time.
+func (r *Room) Table(peer PeerID) []Entry {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return slices.Clone(r.tables[peer])
+}
 
-// Stats reads the room's counters.
-func (r *Room) Stats() Stats { return Stats{} }
+// post hands a task to the loop; it waits while the queue is full, and does
+// nothing once the loop has ended.
+func (r *Room) post(task func()) {
+	select {
+	case r.tasks <- task:
+	case <-r.done:
+	}
+}

@@ -1,6 +1,9 @@
 package forward
 
 import (
+	"math/rand/v2"
+	"time"
+
 	"github.com/pion/rtcp"
 	"github.com/pion/rtp"
 )
@@ -25,24 +28,138 @@ type SlotConfig struct {
 	WriteRTCP func([]rtcp.Packet) error
 }
 
+// How many packets a slot can find again for a NACK: a power of two.
+const (
+	videoMemoryPackets = 1024
+	audioMemoryPackets = 64
+)
+
 // Slot is one receiving m-line of a subscriber. Its methods are safe for concurrent use.
 type Slot struct {
 	room *Room
 	cfg  SlotConfig
+
+	// The fields below belong to the room's loop.
+	closed  bool
+	ready   bool
+	entry   Entry
+	target  *Layer
+	current *Layer // what is being sent; differs from target while waiting for a keyframe
+	payload payloadTypes
+
+	rewriter      rewriter
+	newest        time.Time // when the newest packet of the stream was sampled, our clock; zero: none yet
+	newestArrived time.Time
+	header        rtp.Header
+	rtxSequence   uint16
+	budget        retransmitBudget
+	report        slotReport
 }
 
 // Ready says that this subscriber's DTLS transport is up (also: up again).
 // Nothing is written before it. The slot then begins with a keyframe.
-func (s *Slot) Ready() {}
+func (s *Slot) Ready() {
+	s.room.post(func() {
+		if s.closed {
+			return
+		}
+		s.ready = true
+		s.stop()
+		s.start(time.Now())
+	})
+}
 
 // NACK answers a receiver's list of missing sequence numbers (of this slot's
 // SSRC) from the source's retransmission cache.
-func (s *Slot) NACK(sequenceNumbers []uint16) {}
+func (s *Slot) NACK(sequenceNumbers []uint16) {
+	s.room.post(func() { s.retransmit(sequenceNumbers, time.Now()) })
+}
 
 // KeyframeRequested passes a receiver's PLI or FIR on to the source, at most
-// one in MinPLIInterval for each layer; the last request within it is kept.
-func (s *Slot) KeyframeRequested() {}
+// one in Config.MinPLIInterval for each layer; the last request within it is kept.
+func (s *Slot) KeyframeRequested() {
+	s.room.post(func() {
+		layer := s.current
+		if layer == nil {
+			layer = s.target
+		}
+		if layer != nil && !s.closed {
+			layer.requestKeyframe(time.Now())
+		}
+	})
+}
 
-// Close takes the slot away and writes nothing more to it once it has returned,
-// unless it is called from one of the room's own callbacks.
-func (s *Slot) Close() {}
+// Close takes the slot away. It does not wait: a packet that is being written
+// may still follow.
+func (s *Slot) Close() { s.room.post(func() { s.room.dropSlot(s) }) }
+
+// aim chooses the layer that the slot shows, nil for none. Another layer of the
+// same source takes over with its first keyframe, and until then the present one
+// flows on; another person's picture stops at once, because the page already
+// shows the new name.
+func (s *Slot) aim(target *Layer, now time.Time) {
+	if target == s.target {
+		return
+	}
+	if s.target != nil && s.target != s.current {
+		s.target.removeSlot(s)
+	}
+	s.target = target
+	if s.current != nil && (target == nil || target.cfg.key() != s.current.cfg.key()) {
+		s.stop()
+	}
+	if target != nil && target != s.current {
+		s.start(now)
+	}
+}
+
+// stop sends nothing more of the present layer.
+func (s *Slot) stop() {
+	if s.current != nil {
+		if s.current != s.target {
+			s.current.removeSlot(s)
+		}
+		s.current = nil
+	}
+}
+
+// start waits for the target's next keyframe and asks for it. A keyframe that
+// has just come, and all that followed it, is written at once: the publisher
+// would not make another so soon.
+func (s *Slot) start(now time.Time) {
+	l := s.target
+	if l == nil {
+		return
+	}
+	l.addSlot(s)
+	if !s.ready || l.cfg.Kind != KindVideo {
+		return
+	}
+	if s.current == nil && l.keyframe != 0 && now.Sub(l.keyframeAt) < s.room.cfg.MinPLIInterval && s.replay(l) {
+		return
+	}
+	l.requestKeyframe(now)
+}
+
+// replay writes the layer's packets from its newest keyframe on. It returns
+// false, having written nothing, when one of them is missing.
+func (s *Slot) replay(l *Layer) bool {
+	for sequence := l.keyframe; sequence <= l.tracker.highest; sequence++ {
+		if l.cache.get(sequence) == nil {
+			return false
+		}
+	}
+	s.forward(l.cache.get(l.keyframe))
+	return s.current == l
+}
+
+// newSlotStream begins the stream of a slot at random numbers, as RFC 3550
+// section 5.1 asks. The first sequence number stays in the lower half, so that a
+// receiver's roll-over counter can't be misled by early loss.
+func newSlotStream(kind Kind) rewriter {
+	memory := audioMemoryPackets
+	if kind == KindVideo {
+		memory = videoMemoryPackets
+	}
+	return newRewriter(uint16(rand.Uint32N(1<<15)), rand.Uint32(), memory)
+}

@@ -1,5 +1,7 @@
 package forward
 
+import "sync/atomic"
+
 // Stats are a room's counters since it began.
 type Stats struct {
 	PacketsIn        uint64 // packets pushed
@@ -22,3 +24,29 @@ type Drops struct {
 
 // Total is the sum over all reasons.
 func (d Drops) Total() uint64 { return d.QueueFull + d.Write + d.Malformed }
+
+// counters are Stats as they are written, by several goroutines.
+type counters struct {
+	packetsIn, forwarded, retransmitted, retransmitMisses, keyframeRequests atomic.Uint64
+	egressPackets, egressBytes                                              atomic.Uint64
+	queueFull, writeErrors, malformed                                       atomic.Uint64
+}
+
+// Stats reads the room's counters. It may be called at any time.
+func (r *Room) Stats() Stats {
+	c := &r.stats
+	return Stats{
+		PacketsIn:        c.packetsIn.Load(),
+		PacketsForwarded: c.forwarded.Load(),
+		Retransmitted:    c.retransmitted.Load(),
+		RetransmitMisses: c.retransmitMisses.Load(),
+		KeyframeRequests: c.keyframeRequests.Load(),
+		EgressPackets:    c.egressPackets.Load(),
+		EgressBytes:      c.egressBytes.Load(),
+		Drops: Drops{
+			QueueFull: c.queueFull.Load(),
+			Write:     c.writeErrors.Load(),
+			Malformed: c.malformed.Load(),
+		},
+	}
+}

@@ -1,0 +1,92 @@
+package forward
+
+import "time"
+
+const (
+	videoCachePackets = 1024                    // about 2 s at 5 Mbit/s
+	audioCachePackets = 64                      // about 1.3 s of 20 ms packets
+	cacheAge          = 1500 * time.Millisecond // a later retransmission would miss its playout anyway
+)
+
+// packetCache keeps the latest packets of one layer for retransmission, once
+// for all slots that show it. It is bounded twice: a new packet pushes out
+// the one that has its place in the ring, and packets older than cacheAge go.
+type packetCache struct {
+	ring    []*Packet // a power of two; by extended sequence number
+	oldest  uint32    // nothing below it is held
+	highest uint32
+}
+
+func newPacketCache(kind Kind) packetCache {
+	if kind == KindVideo {
+		return packetCache{ring: make([]*Packet, videoCachePackets)}
+	}
+	return packetCache{ring: make([]*Packet, audioCachePackets)}
+}
+
+// put holds a reference to p under p.sequence. It returns false when the
+// packet is there already or is older than everything the ring covers.
+func (c *packetCache) put(p *Packet) bool {
+	size := uint32(len(c.ring))
+	switch {
+	case c.highest == 0:
+		c.highest, c.oldest = p.sequence, p.sequence
+	case p.sequence > c.highest:
+		c.highest = p.sequence
+	case c.highest-p.sequence >= size:
+		return false
+	}
+	place := &c.ring[p.sequence&(size-1)]
+	if *place != nil {
+		if (*place).sequence == p.sequence {
+			return false
+		}
+		(*place).Release()
+	}
+	p.hold()
+	*place = p
+	c.oldest = min(c.oldest, p.sequence)
+	for ; c.highest-c.oldest >= size; c.oldest++ {
+		c.drop(c.oldest)
+	}
+	return true
+}
+
+func (c *packetCache) drop(sequence uint32) {
+	place := &c.ring[sequence&uint32(len(c.ring)-1)]
+	if *place != nil && (*place).sequence == sequence {
+		(*place).Release()
+		*place = nil
+	}
+}
+
+// get returns the packet, or nil when it never came or is too old. The caller
+// does not own a reference.
+func (c *packetCache) get(sequence uint32) *Packet {
+	p := c.ring[sequence&uint32(len(c.ring)-1)]
+	if p == nil || p.sequence != sequence {
+		return nil
+	}
+	return p
+}
+
+// expire releases what arrived before the limit.
+func (c *packetCache) expire(limit time.Time) {
+	for ; c.highest != 0 && c.oldest <= c.highest; c.oldest++ {
+		if p := c.get(c.oldest); p != nil && !p.arrived.Before(limit) {
+			return
+		}
+		c.drop(c.oldest)
+	}
+}
+
+// clear releases everything.
+func (c *packetCache) clear() {
+	for i, p := range c.ring {
+		if p != nil {
+			p.Release()
+			c.ring[i] = nil
+		}
+	}
+	c.oldest, c.highest = 0, 0
+}

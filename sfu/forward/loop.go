@@ -1,0 +1,132 @@
+package forward
+
+import (
+	"context"
+	"time"
+)
+
+const (
+	// tickInterval is how soon something that falls due is done: keyframe
+	// requests that were kept, sender reports, layers that went silent.
+	tickInterval = 20 * time.Millisecond
+
+	// lookInterval is how often the choice of layers is looked at without cause.
+	lookInterval = 250 * time.Millisecond
+
+	// burstPackets bounds what is gathered between Begin and End: at most this
+	// many incoming packets, and never a packet waited for.
+	burstPackets = 64
+)
+
+// Run forwards until ctx ends, then releases everything it holds. It returns nil.
+func (r *Room) Run(ctx context.Context) error {
+	ticker := time.NewTicker(tickInterval)
+	defer ticker.Stop()
+	defer r.release()
+	for {
+		select {
+		case <-ctx.Done():
+			return nil
+		case p := <-r.packets:
+			r.burst(p)
+		case task := <-r.tasks:
+			r.control(task)
+		case now := <-ticker.C:
+			r.tick(now)
+		}
+	}
+}
+
+// control does the tasks that wait, then works out once what they changed.
+func (r *Room) control(task func()) {
+	r.gather(func() {
+		task()
+		for range len(r.tasks) {
+			task = <-r.tasks
+			task()
+		}
+		r.arrange(time.Now())
+	})
+}
+
+// gather puts what f writes into one batch.
+func (r *Room) gather(f func()) {
+	if r.cfg.Batcher == nil {
+		f()
+		return
+	}
+	r.cfg.Batcher.Begin()
+	f()
+	r.cfg.Batcher.End()
+}
+
+// burst forwards a packet and those that wait behind it.
+func (r *Room) burst(p *Packet) {
+	if r.cfg.Batcher != nil {
+		r.cfg.Batcher.Begin()
+		defer r.cfg.Batcher.End()
+	}
+	r.handle(p)
+	for range min(len(r.packets), burstPackets-1) {
+		r.handle(<-r.packets)
+	}
+}
+
+// handle forwards one packet to every slot that shows its layer.
+func (r *Room) handle(p *Packet) {
+	l := p.layer
+	if l.number == 0 && !l.closed {
+		// The packet was faster than AddLayer's task, and may be the keyframe.
+		r.takeLayer(l)
+		r.arrange(p.arrived)
+	}
+	if !l.closed && l.receive(p) {
+		if p.header.audioLevel != noAudioLevel && l.cfg.Source == SourceMicrophone {
+			r.speakers.observe(l.cfg.Peer, p.header.audioLevel, p.arrived)
+		}
+		for _, s := range l.slots {
+			s.forward(p)
+		}
+	}
+	p.Release()
+}
+
+func (r *Room) tick(now time.Time) {
+	for _, l := range r.layers {
+		l.tick(now)
+	}
+	for _, sub := range r.subscribers {
+		for _, s := range sub.slots {
+			s.tick(now)
+		}
+	}
+	r.expireHolds(now)
+	if list, changed := r.speakers.update(now); changed {
+		r.tablesChanged = r.tablesChanged || r.audioScarce
+		if r.cfg.OnSpeakers != nil {
+			r.cfg.OnSpeakers(list)
+		}
+	}
+	if now.Sub(r.layersLooked) >= lookInterval {
+		r.layersLooked = now
+		r.layersChanged = true // a layer may have gone silent, or come back
+	}
+	r.gather(func() { r.arrange(now) })
+}
+
+// release empties everything when the loop ends.
+func (r *Room) release() {
+	close(r.done)
+	for {
+		select {
+		case p := <-r.packets:
+			p.Release()
+		default:
+			for _, l := range r.layers {
+				l.closed = true
+				l.cache.clear()
+			}
+			return
+		}
+	}
+}

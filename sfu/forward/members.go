@@ -1,0 +1,170 @@
+package forward
+
+import (
+	"slices"
+	"time"
+)
+
+// publication is one source of one peer: all its layers.
+type publication struct {
+	key    trackKey
+	kind   Kind
+	layers []*Layer // empty: muted before it began, or gone and perhaps coming back
+	muted  bool
+}
+
+// subscriber is one peer that is shown things.
+type subscriber struct {
+	peer    PeerID
+	slots   []*Slot // in the order in which they were added
+	wants   []Want
+	hasView bool
+
+	// remembered is what the slot of a mid showed, or shows at the client, while
+	// there is no such slot. One entry for each m-line that ever was.
+	remembered map[string]Entry
+	// holds says until when the slot of somebody who is not publishing is kept.
+	holds map[trackKey]time.Time
+}
+
+// maxRemembered bounds what a client's table can make us keep.
+const maxRemembered = 256
+
+func (r *Room) subscriber(peer PeerID) *subscriber {
+	sub := r.subscribers[peer]
+	if sub == nil {
+		sub = &subscriber{peer: peer, remembered: make(map[string]Entry), holds: make(map[trackKey]time.Time)}
+		r.subscribers[peer] = sub
+	}
+	return sub
+}
+
+func (r *Room) publication(key trackKey) *publication {
+	i := slices.IndexFunc(r.publications, func(p *publication) bool { return p.key == key })
+	if i >= 0 {
+		return r.publications[i]
+	}
+	p := &publication{key: key}
+	r.publications = append(r.publications, p)
+	return p
+}
+
+func (r *Room) clock(peer PeerID) *peerClock {
+	c := r.clocks[peer]
+	if c == nil {
+		c = &peerClock{}
+		r.clocks[peer] = c
+	}
+	return c
+}
+
+func (sub *subscriber) setTable(table []Entry, until time.Time) {
+	for _, e := range table[:min(len(table), maxRemembered)] {
+		sub.remembered[e.Mid] = e
+		if e.Peer != "" {
+			sub.holds[e.key()] = until
+		}
+		for _, s := range sub.slots {
+			if s.cfg.Mid == e.Mid && s.cfg.Kind == e.Kind {
+				s.entry = e
+			}
+		}
+	}
+}
+
+func (r *Room) takeLayer(l *Layer) {
+	if l.closed || l.number != 0 {
+		return
+	}
+	r.lastNumber++
+	l.number = r.lastNumber
+	l.lastHeard = time.Now()
+	pub := r.publication(l.cfg.key())
+	for _, old := range slices.Clone(pub.layers) {
+		if old.cfg.RID == l.cfg.RID {
+			r.dropLayer(old)
+		}
+	}
+	pub.kind = l.cfg.Kind
+	pub.layers = append(pub.layers, l)
+	r.layers[l.number] = l
+	r.tablesChanged = true
+}
+
+func (r *Room) dropLayer(l *Layer) {
+	if l.closed {
+		return
+	}
+	l.closed = true
+	delete(r.layers, l.number)
+	l.cache.clear()
+	for _, s := range l.slots {
+		if s.current == l {
+			s.current = nil
+		}
+		if s.target == l {
+			s.target = nil
+		}
+	}
+	l.slots = nil
+	r.tablesChanged = true
+	pub := r.publication(l.cfg.key())
+	pub.layers = slices.DeleteFunc(pub.layers, func(other *Layer) bool { return other == l })
+	if len(pub.layers) > 0 {
+		return
+	}
+	until := time.Now().Add(holdGone)
+	for _, sub := range r.subscribers {
+		if sub.shows(pub.key) {
+			sub.holds[pub.key] = until
+		}
+	}
+}
+
+func (sub *subscriber) shows(key trackKey) bool {
+	return slices.ContainsFunc(sub.slots, func(s *Slot) bool { return s.entry.Peer != "" && s.entry.key() == key })
+}
+
+func (r *Room) takeSlot(s *Slot) {
+	if s.closed {
+		return
+	}
+	sub := r.subscriber(s.cfg.Peer)
+	for _, old := range slices.Clone(sub.slots) {
+		if old.cfg.Mid == s.cfg.Mid {
+			r.dropSlot(old)
+		}
+	}
+	s.entry = Entry{Mid: s.cfg.Mid, Kind: s.cfg.Kind}
+	if e, ok := sub.remembered[s.cfg.Mid]; ok && e.Kind == s.cfg.Kind {
+		s.entry = e
+	}
+	delete(sub.remembered, s.cfg.Mid)
+	sub.slots = append(sub.slots, s)
+	r.tablesChanged = true
+}
+
+func (r *Room) dropSlot(s *Slot) {
+	if s.closed {
+		return
+	}
+	s.closed = true
+	s.ready = false
+	for _, l := range []*Layer{s.target, s.current} {
+		if l != nil {
+			l.removeSlot(s)
+		}
+	}
+	s.target, s.current = nil, nil
+	s.rewriter.sent = nil
+	sub := r.subscriber(s.cfg.Peer)
+	i := slices.Index(sub.slots, s)
+	if i < 0 {
+		return
+	}
+	sub.slots = slices.Delete(sub.slots, i, i+1)
+	if len(sub.remembered) < maxRemembered {
+		sub.remembered[s.cfg.Mid] = s.entry
+	}
+	r.tablesChanged = true
+}

@@ -1,0 +1,157 @@
+package forward
+
+import "strings"
+
+// codec is a video codec as far as forwarding looks into it.
+type codec uint8
+
+const (
+	codecOpaque codec = iota // audio, or video that may be cut anywhere
+	codecVP8
+	codecH264
+)
+
+func codecOf(mimeType string) codec {
+	switch {
+	case strings.EqualFold(mimeType, "video/VP8"):
+		return codecVP8
+	case strings.EqualFold(mimeType, "video/H264"):
+		return codecH264
+	default:
+		return codecOpaque
+	}
+}
+
+// picture is what forwarding needs of a video payload.
+type picture struct {
+	keyframe      bool // this packet begins a keyframe: a switch may happen here
+	width, height int  // of the keyframe, 0 when it does not say
+
+	// Where a VP8 payload descriptor holds its counters, as offsets into the
+	// payload; 0 means absent (the first byte is never a counter). The values are
+	// as the publisher sent them: the bytes in the buffer are overwritten for
+	// every slot, in turn.
+	pictureIDAt   int
+	pictureIDLong bool // 15 bits instead of 7
+	pictureID     uint16
+	tl0At         int
+	tl0           uint8
+}
+
+func parsePicture(c codec, payload []byte) picture {
+	switch c {
+	case codecVP8:
+		return parseVP8(payload)
+	case codecH264:
+		return picture{keyframe: h264Keyframe(payload)}
+	case codecOpaque:
+	}
+	return picture{keyframe: true}
+}
+
+// parseVP8 reads the payload descriptor (RFC 7741 section 4.2) and, at the
+// start of a keyframe, the picture's size (RFC 6386 section 9.1). What is cut
+// short is simply not known.
+func parseVP8(b []byte) picture {
+	var p picture
+	if len(b) < 1 {
+		return p
+	}
+	first := b[0]
+	at := 1
+	if first&0x80 != 0 { // X: extended control bits
+		if len(b) < 2 {
+			return p
+		}
+		bits := b[1]
+		at = 2
+		if bits&0x80 != 0 { // I: picture id
+			if len(b) <= at {
+				return picture{}
+			}
+			p.pictureIDAt = at
+			if b[at]&0x80 != 0 {
+				if len(b) <= at+1 {
+					return picture{}
+				}
+				p.pictureIDLong = true
+				p.pictureID = uint16(b[at]&0x7F)<<8 | uint16(b[at+1])
+				at++
+			} else {
+				p.pictureID = uint16(b[at])
+			}
+			at++
+		}
+		if bits&0x40 != 0 { // L: index of the last base-layer picture
+			if len(b) <= at {
+				return picture{}
+			}
+			p.tl0At, p.tl0 = at, b[at]
+			at++
+		}
+		if bits&0x30 != 0 { // T or K: one byte for both
+			at++
+		}
+	}
+	// S is set and the partition is 0 at the first packet of a frame; there the
+	// lowest bit of the payload header is clear in a keyframe.
+	if first&0x10 == 0 || first&0x07 != 0 || len(b) <= at || b[at]&0x01 != 0 {
+		return p
+	}
+	p.keyframe = true
+	frame := b[at:]
+	if len(frame) >= 10 && frame[3] == 0x9D && frame[4] == 0x01 && frame[5] == 0x2A {
+		p.width = int(frame[6]) | int(frame[7]&0x3F)<<8
+		p.height = int(frame[8]) | int(frame[9]&0x3F)<<8
+	}
+	return p
+}
+
+// patchVP8 writes the counters of one slot into a payload.
+func (p *picture) patchVP8(payload []byte, pictureID uint16, tl0 uint8) {
+	if p.pictureIDAt != 0 {
+		if p.pictureIDLong {
+			payload[p.pictureIDAt] = 0x80 | byte(pictureID>>8)&0x7F
+			payload[p.pictureIDAt+1] = byte(pictureID)
+		} else {
+			payload[p.pictureIDAt] = byte(pictureID) & 0x7F
+		}
+	}
+	if p.tl0At != 0 {
+		payload[p.tl0At] = tl0
+	}
+}
+
+const (
+	naluIDR   = 5
+	naluSPS   = 7
+	naluSTAPA = 24
+	naluFUA   = 28
+)
+
+// h264Keyframe reports whether a payload (RFC 6184) begins a parameter set or
+// an IDR picture. Browsers send the parameter set before each IDR picture.
+func h264Keyframe(b []byte) bool {
+	if len(b) < 1 {
+		return false
+	}
+	starts := func(kind byte) bool { return kind == naluSPS || kind == naluIDR }
+	switch kind := b[0] & 0x1F; kind {
+	case naluSTAPA:
+		for b = b[1:]; len(b) > 2; {
+			size := int(b[0])<<8 | int(b[1])
+			if starts(b[2] & 0x1F) {
+				return true
+			}
+			if size == 0 || len(b) < 2+size {
+				return false
+			}
+			b = b[2+size:]
+		}
+		return false
+	case naluFUA:
+		return len(b) > 1 && b[1]&0x80 != 0 && starts(b[1]&0x1F)
+	default:
+		return starts(kind)
+	}
+}

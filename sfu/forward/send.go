@@ -1,0 +1,214 @@
+package forward
+
+import (
+	"encoding/binary"
+	"errors"
+	"io"
+	"net"
+	"time"
+
+	"github.com/pion/rtp"
+)
+
+// forward writes one packet of a layer that the slot shows or waits for. It is
+// the hot path: it allocates nothing.
+func (s *Slot) forward(p *Packet) {
+	if !s.ready {
+		return
+	}
+	in := p.incoming()
+	if p.layer == s.current {
+		s.write(p, &in)
+		return
+	}
+	if p.layer != s.target || in.empty || !p.picture.keyframe || !s.change(p, &in) {
+		return
+	}
+	s.write(p, &in)
+	// The keyframe's first packet may come late, or be replayed: what came
+	// before it in time and belongs behind it follows at once.
+	for sequence := p.sequence + 1; sequence <= p.layer.tracker.highest; sequence++ {
+		if next := p.layer.cache.get(sequence); next != nil {
+			in = next.incoming()
+			s.write(next, &in)
+		}
+	}
+}
+
+// write rewrites one packet of the current layer and sends it.
+func (s *Slot) write(p *Packet, in *incoming) {
+	out, ok := s.rewriter.rewrite(in)
+	if !ok {
+		return
+	}
+	if sampled := p.layer.clock.sampled(in.timestamp); sampled.After(s.newest) {
+		s.newest, s.newestArrived = sampled, p.arrived
+	}
+	payload := p.payload()
+	p.picture.patchVP8(payload, out.pictureID, out.tl0)
+	s.setHeader(p, out, s.cfg.SSRC, s.payload.media)
+	n, err := s.cfg.Writer.WriteRTP(&s.header, payload)
+	if s.wrote(n, err) {
+		s.room.stats.forwarded.Add(1)
+		s.report.sent(len(payload))
+	}
+}
+
+// change makes the packet's layer the one that is sent, from this packet on.
+func (s *Slot) change(p *Packet, in *incoming) bool {
+	l := p.layer
+	payload, ok := match(s.cfg.Codecs, l.cfg.Codec)
+	if !ok {
+		return false
+	}
+	if s.rewriter.sent == nil {
+		s.rewriter = newSlotStream(s.cfg.Kind)
+	}
+	s.rewriter.begin(l.number, payload, in, s.elapsedTicks(l, in.timestamp, p.arrived))
+	s.payload = payload
+	if old := s.current; old != nil && old != l {
+		old.removeSlot(s)
+	}
+	s.current = l
+	return true
+}
+
+// elapsedTicks is the time from the newest packet of the stream to the first
+// one of another layer, as the two layers' clocks have it. Where that differs
+// much from the time between their arrivals a clock was wrong, and arrival
+// counts. In any case the time moves forward.
+func (s *Slot) elapsedTicks(l *Layer, timestamp uint32, arrived time.Time) uint32 {
+	const (
+		least = time.Millisecond
+		slack = 500 * time.Millisecond
+	)
+	if s.newest.IsZero() {
+		return 0
+	}
+	sampled := l.clock.sampled(timestamp)
+	elapsed, between := sampled.Sub(s.newest), arrived.Sub(s.newestArrived)
+	if (elapsed - between).Abs() > slack {
+		elapsed = between
+	}
+	elapsed = max(elapsed, least)
+	s.newest, s.newestArrived = sampled, arrived
+	return ticks(elapsed, l.clock.rate)
+}
+
+// setHeader fills the slot's header. The publisher's extensions and
+// contributing sources are not carried over: their ids mean nothing here.
+func (s *Slot) setHeader(p *Packet, out outgoing, ssrc uint32, payloadType uint8) {
+	extensions := s.header.Extensions[:0]
+	s.header = rtp.Header{
+		Version:        2,
+		Marker:         p.header.marker,
+		PayloadType:    payloadType,
+		SequenceNumber: out.sequence,
+		Timestamp:      out.timestamp,
+		SSRC:           ssrc,
+		Extensions:     extensions,
+	}
+}
+
+// wrote counts the outcome of one write.
+func (s *Slot) wrote(n int, err error) bool {
+	stats := &s.room.stats
+	switch {
+	case err == nil:
+		stats.egressPackets.Add(1)
+		stats.egressBytes.Add(uint64(max(n, 0)))
+		return true
+	case errors.Is(err, io.ErrClosedPipe) || errors.Is(err, net.ErrClosed):
+		return false // the subscriber is going; its slot is about to be closed
+	default:
+		stats.writeErrors.Add(1)
+		return false
+	}
+}
+
+// retransmitBudget bounds what one slot's NACKs can make us send.
+type retransmitBudget struct {
+	tokens float64
+	at     time.Time
+}
+
+// The rate of retransmissions of one slot, in packets. It is about half of a
+// 5 Mbit/s stream; a receiver that loses more is not helped by more packets.
+const (
+	retransmitsPerSecond = 250
+	retransmitBurst      = 120
+)
+
+func (b *retransmitBudget) take(now time.Time) bool {
+	if b.at.IsZero() {
+		b.tokens = retransmitBurst
+	} else {
+		b.tokens = min(b.tokens+now.Sub(b.at).Seconds()*retransmitsPerSecond, retransmitBurst)
+	}
+	b.at = now
+	if b.tokens < 1 {
+		return false
+	}
+	b.tokens--
+	return true
+}
+
+// retransmit answers a NACK.
+func (s *Slot) retransmit(sequenceNumbers []uint16, now time.Time) {
+	if s.closed || !s.ready || s.rewriter.sent == nil {
+		return
+	}
+	for _, sequence := range sequenceNumbers {
+		from, ok := s.rewriter.lookup(sequence)
+		if !ok {
+			s.room.stats.retransmitMisses.Add(1)
+			continue
+		}
+		layer := s.room.layers[from.segment.layer]
+		if layer == nil {
+			s.room.stats.retransmitMisses.Add(1)
+			continue
+		}
+		p := layer.cache.get(from.sequence)
+		if p == nil || !s.budget.take(now) {
+			s.room.stats.retransmitMisses.Add(1)
+			continue
+		}
+		s.resend(p, from.segment, sequence)
+	}
+}
+
+// resend writes a packet once more: as RFC 4588 has it (another SSRC and
+// payload type, the original sequence number before the payload) where that was
+// negotiated, else as it was.
+func (s *Slot) resend(p *Packet, from *segment, sequence uint16) {
+	in := p.incoming()
+	out := from.apply(&in, sequence)
+	payload := p.payload()
+	p.picture.patchVP8(payload, out.pictureID, out.tl0)
+	if s.cfg.RTXSSRC == 0 || from.payload.rtx == 0 {
+		s.setHeader(p, out, s.cfg.SSRC, from.payload.media)
+	} else {
+		buffer := binary.BigEndian.AppendUint16(s.room.scratch[:0], sequence)
+		payload = append(buffer, payload...)
+		s.room.scratch = payload
+		out.sequence = s.rtxSequence
+		s.rtxSequence++
+		s.setHeader(p, out, s.cfg.RTXSSRC, from.payload.rtx)
+	}
+	if n, err := s.cfg.Writer.WriteRTP(&s.header, payload); s.wrote(n, err) {
+		s.room.stats.retransmitted.Add(1)
+	}
+}
+
+func (p *Packet) empty() bool { return p.header.payloadStart == p.header.payloadEnd }
+
+func (p *Packet) incoming() incoming {
+	return incoming{
+		sequence:  p.sequence,
+		timestamp: p.header.timestamp,
+		pictureID: p.picture.pictureID,
+		tl0:       p.picture.tl0,
+		empty:     p.empty(),
+	}
+}

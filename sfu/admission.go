@@ -1,0 +1,176 @@
+package sfu
+
+import (
+	"context"
+	"errors"
+	"time"
+
+	"github.com/holdfast-rtc/holdfast/control"
+	"github.com/holdfast-rtc/holdfast/pin"
+	"github.com/holdfast-rtc/holdfast/ring"
+)
+
+const (
+	// maxNameBytes bounds the names in an Attach: rooms, peers, identities.
+	maxNameBytes = 512
+	// maxEntryBytes bounds what one roster entry makes everybody else receive.
+	maxEntryBytes = 8 << 10
+	// attachTries bounds how often an Attach starts again because its room
+	// closed, or its peer left, under its hands.
+	attachTries = 3
+)
+
+// attachment is an Attach that was read.
+type attachment struct {
+	pin       pin.Pin
+	room      ring.RoomID
+	request   *control.Attach
+	entry     *control.Peer
+	confirmed bool // the Owner said that the pin stands
+}
+
+// readAttach checks an Attach against this node. Nothing is changed.
+func (n *Node) readAttach(message *control.EdgeMessage) (attachment, *refusal) {
+	request := message.GetAttach()
+	if request == nil {
+		return attachment{}, refuse(control.Refusal_REFUSAL_BAD_REQUEST, "the first message of a stream must be an Attach")
+	}
+	p, err := request.GetPin().Value()
+	if err != nil {
+		return attachment{}, refuse(control.Refusal_REFUSAL_BAD_REQUEST, "the Attach has no usable pin: %v", err)
+	}
+	if fence, err := message.GetFence().Value(); err != nil || fence != p.Fence {
+		return attachment{}, refuse(control.Refusal_REFUSAL_BAD_REQUEST, "the Attach was not said under the fence of its pin")
+	}
+	room, peer := request.GetRoom(), request.GetPeer()
+	if room == "" || len(room) > maxNameBytes {
+		return attachment{}, refuse(control.Refusal_REFUSAL_BAD_REQUEST, "the room's name has %d bytes, want 1 to %d", len(room), maxNameBytes)
+	}
+	if peer.GetId() == "" || !entryFits(peer) {
+		return attachment{}, refuse(control.Refusal_REFUSAL_BAD_REQUEST, "the peer has no id, or its entry is too large")
+	}
+	if p.Node != n.cfg.Node || p.Boot != n.cfg.Boot {
+		return attachment{}, refuse(control.Refusal_REFUSAL_WRONG_BOOT,
+			"this is node %s, boot %s; the pin names node %s, boot %s", n.cfg.Node, n.cfg.Boot, p.Node, p.Boot)
+	}
+	return attachment{pin: p, room: ring.RoomID(room), request: request, entry: rosterCopy(peer)}, nil
+}
+
+func entryFits(p *control.Peer) bool {
+	return len(p.GetId()) <= maxNameBytes && len(p.GetIdentity()) <= maxNameBytes && len(p.GetName()) <= maxNameBytes &&
+		len(p.GetMetadata()) <= maxEntryBytes
+}
+
+// attach lets a peer into its room, which it opens if need be.
+func (n *Node) attach(ctx context.Context, message *control.EdgeMessage) (*session, *refusal) {
+	a, refused := n.readAttach(message)
+	if refused != nil {
+		return nil, refused
+	}
+	for range attachTries {
+		r, refused := n.find(a)
+		if refused != nil {
+			return nil, refused
+		}
+		if !a.confirmed && (r == nil || !r.knows(ctx, a.entry.GetId())) {
+			if err := n.owner.Confirm(ctx, a.room, a.pin); err != nil {
+				return nil, unconfirmed(err)
+			}
+			a.confirmed = true
+		}
+		if r == nil {
+			if r, refused = n.open(ctx, a); refused != nil {
+				return nil, refused
+			}
+		}
+		s, refused, err := r.attach(ctx, a)
+		switch {
+		case err == nil && refused != nil:
+			return nil, refused
+		case err == nil:
+			return s, nil
+		case !errors.Is(err, errRoomClosed) && !errors.Is(err, errStranger):
+			return nil, refuse(control.Refusal_REFUSAL_UNCONFIRMED, "the attach was interrupted: %v", err)
+		}
+	}
+	return nil, refuse(control.Refusal_REFUSAL_UNCONFIRMED, "the room is closing: attach again")
+}
+
+// find gives the room if it is open, nil if it may be opened.
+func (n *Node) find(a attachment) (*room, *refusal) {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	if r, ok := n.rooms[a.room]; ok {
+		if current := r.pin().Fence; a.pin.Fence.Less(current) {
+			return nil, fenced(current)
+		}
+		return r, nil
+	}
+	return nil, n.mayOpen(a, time.Now())
+}
+
+// mayOpen judges the opening of a room. A refusal for want of headroom or
+// because of a drain is final for the fence: a tombstone. Call it with mu held.
+func (n *Node) mayOpen(a attachment, now time.Time) *refusal {
+	if stone, ok := n.stones.forbids(a.room, a.pin.Fence, now); ok {
+		if stone.code == control.Refusal_REFUSAL_FENCED {
+			return fenced(stone.fence)
+		}
+		return refuse(stone.code, "the opening of this room under fence %v was refused already", a.pin.Fence)
+	}
+	if n.draining.Load() {
+		return n.refuseOpening(a, control.Refusal_REFUSAL_DRAINING, now)
+	}
+	ceiling := rate{n.cfg.CeilingBitsPerSecond, n.cfg.CeilingPacketsPerSecond}
+	if len(n.rooms) >= n.cfg.Limits.Rooms || !headroom(n.egressNow(now), expectedCost(a.request.GetExpectedSize()), ceiling) {
+		return n.refuseOpening(a, control.Refusal_REFUSAL_NO_HEADROOM, now)
+	}
+	return nil
+}
+
+// refuseOpening makes a refusal final. Call it with mu held.
+func (n *Node) refuseOpening(a attachment, code control.Refusal, now time.Time) *refusal {
+	n.stones.lay(a.room, a.pin.Fence, code, now)
+	n.log.Info("room not opened", "room", string(a.room), "fence", a.pin.Fence.String(), "reason", code.String())
+	if code == control.Refusal_REFUSAL_DRAINING {
+		return refuse(code, "node %s takes no more rooms", n.cfg.Node)
+	}
+	return refuse(code, "node %s has no headroom for a room of %d", n.cfg.Node, a.request.GetExpectedSize())
+}
+
+// open opens the room, or gives the one that was opened meanwhile.
+func (n *Node) open(ctx context.Context, a attachment) (*room, *refusal) {
+	n.mu.Lock()
+	if r, ok := n.rooms[a.room]; ok {
+		n.mu.Unlock()
+		return r, nil
+	}
+	now := time.Now()
+	if refused := n.mayOpen(a, now); refused != nil {
+		n.mu.Unlock()
+		return nil, refused
+	}
+	r := newRoom(n, a, now)
+	r.chargedIn = n.reportSeq + 1
+	n.rooms[a.room] = r
+	n.mu.Unlock()
+	select {
+	case n.starting <- r:
+		n.log.Info("room opened", "room", string(a.room), "fence", a.pin.Fence.String(), "expected_size", a.request.GetExpectedSize())
+		return r, nil
+	case <-n.stopped:
+	case <-ctx.Done():
+	}
+	n.forget(r)
+	close(r.done)
+	return nil, refuse(control.Refusal_REFUSAL_UNCONFIRMED, "node %s is not serving", n.cfg.Node)
+}
+
+// forget takes a room that has ended off the list.
+func (n *Node) forget(r *room) {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	if n.rooms[r.id] == r {
+		delete(n.rooms, r.id)
+	}
+}

@@ -1,0 +1,136 @@
+package sfu
+
+import (
+	"sync"
+
+	"github.com/pion/interceptor"
+	"github.com/pion/rtp"
+	"github.com/pion/sdp/v3"
+
+	"github.com/holdfast-rtc/holdfast/control"
+)
+
+// handoverPackets is how many packets of a named SSRC get the identifiers. Pion
+// looks at 10 packets before it gives up on an SSRC and RTX padding does not count,
+// so a few more are named; after that nobody looks.
+const handoverPackets = 64
+
+// maxHandoverSSRCs bounds the table: three layers of camera and of screen,
+// each with RTX, are 12. What does not fit is not named, and such a stream waits
+// for the browser to name it.
+const maxHandoverSSRCs = 64
+
+// identity is what the RTP header extensions would say of a stream.
+type identity struct {
+	mid, rid, rrid string
+}
+
+// handover gives the first packets of streams that another node knew the MID and
+// RID header extensions, which browsers stop sending once receiver reports have
+// acknowledged an SSRC. Without them Pion cannot tell which layer of
+// which m-line a packet is, and drops the stream. It is one connection's
+// interceptor and its own factory.
+type handover struct {
+	interceptor.NoOp
+
+	mu      sync.Mutex // guards streams
+	streams map[uint32]identity
+}
+
+func newHandover() *handover { return &handover{streams: map[uint32]identity{}} }
+
+// NewInterceptor is part of interceptor.Factory.
+func (h *handover) NewInterceptor(string) (interceptor.Interceptor, error) { return h, nil }
+
+// learn takes over what the client says its senders' SSRCs are. Senders without
+// a RID are announced with a=ssrc lines and need no help.
+func (h *handover) learn(senders []*control.Sender) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	for _, s := range senders {
+		if s.GetRid() == "" || s.GetMid() == "" || len(h.streams)+2 > maxHandoverSSRCs {
+			continue
+		}
+		if ssrc := s.GetSsrc(); ssrc != 0 {
+			h.streams[ssrc] = identity{mid: s.GetMid(), rid: s.GetRid()}
+		}
+		if ssrc := s.GetRtxSsrc(); ssrc != 0 {
+			h.streams[ssrc] = identity{mid: s.GetMid(), rrid: s.GetRid()}
+		}
+	}
+}
+
+// BindRemoteStream is part of interceptor.Interceptor.
+func (h *handover) BindRemoteStream(info *interceptor.StreamInfo, reader interceptor.RTPReader) interceptor.RTPReader {
+	h.mu.Lock()
+	who, ok := h.streams[info.SSRC]
+	h.mu.Unlock()
+	if !ok {
+		return reader
+	}
+	named := &namingReader{reader: reader, left: handoverPackets}
+	for _, extension := range info.RTPHeaderExtensions {
+		id := uint8(extension.ID) // 1 to 14, or up to 255 with two-byte headers
+		switch {
+		case extension.URI == sdp.SDESMidURI:
+			named.add(id, who.mid)
+		case extension.URI == sdp.SDESRTPStreamIDURI && who.rid != "":
+			named.add(id, who.rid)
+		case extension.URI == sdp.SDESRepairRTPStreamIDURI && who.rrid != "":
+			named.add(id, who.rrid)
+		}
+	}
+	return named
+}
+
+// namingReader adds extensions to the first packets that are read through it. It
+// is read by one goroutine at a time, as every RTP stream is.
+type namingReader struct {
+	reader     interceptor.RTPReader
+	extensions []rtpExtension
+	left       int
+}
+
+type rtpExtension struct {
+	id    uint8
+	value []byte
+}
+
+func (r *namingReader) add(id uint8, value string) {
+	r.extensions = append(r.extensions, rtpExtension{id: id, value: []byte(value)})
+}
+
+// Read is part of interceptor.RTPReader. A packet that does not parse, already has
+// the extension or does not fit the buffer with it is passed on as it is.
+func (r *namingReader) Read(b []byte, a interceptor.Attributes) (int, interceptor.Attributes, error) {
+	n, a, err := r.reader.Read(b, a)
+	if err != nil || r.left == 0 {
+		return n, a, err
+	}
+	r.left--
+	return r.name(b, n), a, nil
+}
+
+// name rewrites the packet in b[:n] in place and returns its new length.
+func (r *namingReader) name(b []byte, n int) int {
+	var packet rtp.Packet
+	if err := packet.Unmarshal(b[:n]); err != nil {
+		return n
+	}
+	for _, extension := range r.extensions {
+		if packet.GetExtension(extension.id) != nil {
+			continue
+		}
+		if err := packet.SetExtension(extension.id, extension.value); err != nil {
+			return n
+		}
+	}
+	if packet.MarshalSize() > len(b) {
+		return n
+	}
+	named, err := packet.Marshal() // The payload aliases b, so not in place.
+	if err != nil {
+		return n
+	}
+	return copy(b, named)
+}

@@ -1,0 +1,236 @@
+package sfu
+
+import (
+	"context"
+	"fmt"
+	"log/slog"
+	"net"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/pion/ice/v4"
+
+	"github.com/holdfast-rtc/holdfast/control"
+	"github.com/holdfast-rtc/holdfast/pin"
+	"github.com/holdfast-rtc/holdfast/ring"
+	"github.com/holdfast-rtc/holdfast/sfu/egress"
+)
+
+const (
+	// socketBuffer is asked of the kernel for the media socket, in each
+	// direction: half a second of 64 Mbit/s. The kernel may give less.
+	socketBuffer = 4 << 20
+	// loadEvery is how often load is measured; a window is loadWindow long.
+	loadEvery = loadWindow / 2
+)
+
+// Node is one SFU process: its rooms, its media socket and its control service.
+// Its methods may be called from any goroutine.
+type Node struct {
+	cfg    Config
+	owner  Owner
+	log    *slog.Logger
+	socket *egress.Conn
+
+	starting chan *room    // rooms that Run is to run
+	stopped  chan struct{} // closed when Run ends
+	draining atomic.Bool
+	closers  sync.WaitGroup // connections that are being closed
+
+	mu        sync.Mutex // guards the fields below
+	transport *transport // nil until Run
+	rooms     map[ring.RoomID]*room
+	stones    *tombstones
+	reportSeq uint64
+	measured  rate // of the socket
+	socketed  meter
+}
+
+// New binds the media socket and starts nothing.
+func New(cfg Config, owner Owner, log *slog.Logger) (*Node, error) {
+	if err := cfg.Validate(); err != nil {
+		return nil, fmt.Errorf("configure SFU: %w", err)
+	}
+	address, err := net.ResolveUDPAddr("udp", cfg.MediaAddress)
+	if err != nil {
+		return nil, fmt.Errorf("resolve media address %s: %w", cfg.MediaAddress, err)
+	}
+	socket, err := net.ListenUDP("udp", address)
+	if err != nil {
+		return nil, fmt.Errorf("bind media socket: %w", err)
+	}
+	for _, set := range []func(int) error{socket.SetReadBuffer, socket.SetWriteBuffer} {
+		if err := set(socketBuffer); err != nil {
+			log.Warn("media socket keeps its buffer size", "wanted_bytes", socketBuffer, "error", err)
+		}
+	}
+	return &Node{
+		cfg: cfg, owner: owner, log: log.With("node", string(cfg.Node)), socket: egress.New(socket),
+		starting: make(chan *room), stopped: make(chan struct{}),
+		rooms: map[ring.RoomID]*room{}, stones: newTombstones(),
+	}, nil
+}
+
+// MediaAddress is the address of the bound media socket.
+func (n *Node) MediaAddress() net.Addr { return n.socket.LocalAddr() }
+
+// Run serves media until ctx ends, then closes every room. The media socket is
+// closed first and without a word to the clients: a DTLS close_notify would end
+// connections that their browsers are about to bring to another node.
+func (n *Node) Run(ctx context.Context) error {
+	defer close(n.stopped)
+	mux := ice.NewUDPMuxDefault(ice.UDPMuxParams{UDPConn: n.socket, Logger: pionLogs{n.log}.NewLogger("mux")})
+	settings, err := newSettings(n.cfg, mux, n.log)
+	if err != nil {
+		_ = mux.Close() // The configuration's error says more.
+		return err
+	}
+	n.mu.Lock()
+	n.transport = &transport{settings: settings, limits: n.cfg.Limits}
+	n.mu.Unlock()
+
+	var rooms sync.WaitGroup
+	// Rooms end after the socket.
+	roomsCtx, endRooms := context.WithCancel(context.WithoutCancel(ctx))
+	defer endRooms()
+	tick := time.NewTicker(loadEvery)
+	defer tick.Stop()
+	for {
+		select {
+		case r := <-n.starting:
+			rooms.Go(func() { r.run(roomsCtx) })
+		case now := <-tick.C:
+			n.measure(now)
+		case <-ctx.Done():
+			if err := mux.Close(); err != nil {
+				n.log.Warn("close media socket", "error", err)
+			}
+			_ = n.socket.Close() // The mux closes it too.
+			endRooms()
+			rooms.Wait()
+			n.closers.Wait()
+			return nil
+		}
+	}
+}
+
+// SetDraining says whether rooms may be opened. Open ones are not concerned.
+func (n *Node) SetDraining(draining bool) { n.draining.Store(draining) }
+
+// Held lists the rooms that are open here and the pins they are held by.
+func (n *Node) Held() []pin.Holding {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	held := make([]pin.Holding, 0, len(n.rooms))
+	for id, r := range n.rooms {
+		held = append(held, pin.Holding{Room: id, Pin: r.pin()})
+	}
+	return held
+}
+
+// Outrank says that higher stands for room. If that is another node's, or another
+// boot's, the room's peers are handed over and it is closed, and it is never served again under
+// a fence at or below higher's. It does not wait for the hand-over.
+func (n *Node) Outrank(room ring.RoomID, higher pin.Pin) { n.outrank(room, higher) }
+
+// outrank reports whether the room was held here under a lower fence.
+func (n *Node) outrank(room ring.RoomID, higher pin.Pin) bool {
+	n.mu.Lock()
+	r, held := n.rooms[room]
+	ours := higher.Node == n.cfg.Node && higher.Boot == n.cfg.Boot
+	if held && !r.pin().Fence.Less(higher.Fence) {
+		n.mu.Unlock()
+		return false // What we hold is not outranked.
+	}
+	if ours {
+		n.mu.Unlock()
+		if held {
+			r.adopt(higher)
+		}
+		return false
+	}
+	n.stones.lay(room, higher.Fence, control.Refusal_REFUSAL_FENCED, time.Now())
+	if held {
+		delete(n.rooms, room)
+	}
+	n.mu.Unlock()
+	if held {
+		n.log.Info("room outranked", "room", string(room), "fence", r.pin().Fence.String(), "current", higher.Fence.String(), "owner", string(higher.Node))
+		r.handOver(higher.Fence)
+	}
+	return held
+}
+
+// Load is what the node sends and has reserved, as of the last report.
+func (n *Node) Load() Load {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	return n.loadNow(time.Now())
+}
+
+// NextReport is Load for publishing: each call is a report of its own.
+func (n *Node) NextReport() Load {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	n.reportSeq++
+	return n.loadNow(time.Now())
+}
+
+// loadNow sums up. Call it with mu held.
+func (n *Node) loadNow(now time.Time) Load {
+	egress, peers := n.egressNow(now), 0
+	for _, r := range n.rooms {
+		peers += int(r.peerCount.Load())
+	}
+	return Load{
+		Seq: n.reportSeq, EgressBitsPerSecond: egress.bits, EgressPacketsPerSecond: egress.packets,
+		CeilingBitsPerSecond: n.cfg.CeilingBitsPerSecond, CeilingPacketsPerSecond: n.cfg.CeilingPacketsPerSecond,
+		Rooms: uint32(len(n.rooms)), Peers: uint32(peers),
+	}
+}
+
+// egressNow is what headroom is judged by. Call it with mu held.
+func (n *Node) egressNow(now time.Time) rate {
+	var rooms rate
+	for _, r := range n.rooms {
+		rooms = rooms.plus(r.measuredRate.max(reserved(r.cost, now.Sub(r.opened))))
+	}
+	return rooms.max(n.measured)
+}
+
+// measure reads every counter.
+func (n *Node) measure(now time.Time) {
+	n.mu.Lock()
+	rooms := make([]*room, 0, len(n.rooms))
+	for _, r := range n.rooms {
+		rooms = append(rooms, r)
+	}
+	n.mu.Unlock()
+	rates := make([]rate, len(rooms))
+	for i, r := range rooms {
+		stats := r.media.Stats()
+		rates[i] = r.meter.observe(rate{stats.EgressBytes * 8, stats.EgressPackets}, now)
+	}
+	sent := n.socket.Stats()
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	n.measured = n.socketed.observe(rate{sent.Bytes * 8, sent.Packets}, now)
+	for i, r := range rooms {
+		r.measuredRate = rates[i]
+	}
+}
+
+// advertised is the address of the media socket as others reach it, for the
+// death probe.
+func (n *Node) advertised() string {
+	address := n.socket.LocalAddr().String()
+	if len(n.cfg.AdvertiseIPs) == 0 {
+		return address
+	}
+	_, port, err := net.SplitHostPort(address)
+	if err != nil {
+		return address
+	}
+	return net.JoinHostPort(n.cfg.AdvertiseIPs[0], port)
+}

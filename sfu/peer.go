@@ -1,0 +1,78 @@
+package sfu
+
+import (
+	"slices"
+	"sync"
+	"time"
+
+	"github.com/holdfast-rtc/holdfast/control"
+	"github.com/holdfast-rtc/holdfast/sfu/forward"
+)
+
+// rememberedAnswers is how many answers a peer keeps for offers that come twice:
+// a client has one offer in flight, and a reconnecting edge repeats that one.
+const rememberedAnswers = 4
+
+// peer is one participant. An absent one is expected or has lost its edge, and
+// is forgotten at its deadline.
+type peer struct {
+	id     forward.PeerID
+	joined uint64 // order of arrival in the room
+
+	// Owned by the room's loop.
+	entry        *control.Peer // replaced, never changed: it is being sent
+	generation   uint64
+	canPublish   bool
+	canSubscribe bool
+	outbox       *outbox // nil while no edge holds the peer
+	deadline     time.Time
+	expected     bool // only announced by others so far
+	connected    bool
+	offers       uint64
+	connection   *connection
+	gone         bool
+
+	negotiation sync.Mutex // held while an offer is answered; guards answers
+	answers     []answered // the newest last
+}
+
+// answered is an offer that was answered.
+type answered struct {
+	id, sdp string
+}
+
+// answerTo finds the answer that an offer got. Call it under negotiation.
+func (p *peer) answerTo(id string) (string, bool) {
+	for _, a := range p.answers {
+		if a.id == id {
+			return a.sdp, true
+		}
+	}
+	return "", false
+}
+
+// remember keeps an answer. Call it under negotiation.
+func (p *peer) remember(id, sdp string) {
+	p.answers = append(p.answers, answered{id: id, sdp: sdp})
+	if len(p.answers) > rememberedAnswers {
+		p.answers = slices.Delete(p.answers, 0, 1)
+	}
+}
+
+// mediaLives reports whether the client may still be talking over the connection
+// it had here.
+func (p *peer) mediaLives() bool { return p.connection != nil && p.connection.alive() }
+
+// rosterCopy is what the client may be told of an entry that an edge sent: the
+// fields that exist today and nothing that came with them.
+func rosterCopy(entry *control.Peer) *control.Peer {
+	return &control.Peer{
+		Id: entry.GetId(), Identity: entry.GetIdentity(), Name: entry.GetName(), Metadata: entry.GetMetadata(),
+		AudioMuted: entry.GetAudioMuted(), VideoMuted: entry.GetVideoMuted(),
+	}
+}
+
+func sameEntry(a, b *control.Peer) bool {
+	return a.GetId() == b.GetId() && a.GetIdentity() == b.GetIdentity() && a.GetName() == b.GetName() &&
+		a.GetMetadata() == b.GetMetadata() && a.GetAudioMuted() == b.GetAudioMuted() && a.GetVideoMuted() == b.GetVideoMuted()
+}

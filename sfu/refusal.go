@@ -1,0 +1,50 @@
+package sfu
+
+import (
+	"errors"
+	"fmt"
+
+	"github.com/holdfast-rtc/holdfast/control"
+	"github.com/holdfast-rtc/holdfast/pin"
+)
+
+// refusal is why a message was not served; it ends the stream.
+type refusal struct {
+	code    control.Refusal
+	message string
+	current pin.Fence // with REFUSAL_FENCED; zero when unknown
+}
+
+func refuse(code control.Refusal, format string, args ...any) *refusal {
+	return &refusal{code: code, message: fmt.Sprintf(format, args...)}
+}
+
+func fenced(current pin.Fence) *refusal {
+	return &refusal{
+		code: control.Refusal_REFUSAL_FENCED, current: current,
+		message: fmt.Sprintf("the room has the higher fence %v", current),
+	}
+}
+
+// unconfirmed maps what an Owner said of a pin.
+func unconfirmed(err error) *refusal {
+	if !errors.Is(err, pin.ErrFenced) {
+		return refuse(control.Refusal_REFUSAL_UNCONFIRMED, "the pin cannot be confirmed just now: %v", err)
+	}
+	var known *pin.FencedError
+	if errors.As(err, &known) {
+		return fenced(known.Current.Fence)
+	}
+	return refuse(control.Refusal_REFUSAL_FENCED, "the room has a higher fence")
+}
+
+// event is the refusal as the last event of a stream.
+func (r *refusal) event() *control.PeerEvent {
+	refused := &control.Refused{Code: r.code, Message: r.message}
+	event := &control.PeerEvent{Event: &control.PeerEvent_Refused{Refused: refused}}
+	if !r.current.IsZero() {
+		refused.Current = control.FenceProto(r.current)
+		event.Fence = refused.Current
+	}
+	return event
+}

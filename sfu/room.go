@@ -1,0 +1,257 @@
+package sfu
+
+import (
+	"context"
+	"errors"
+	"log/slog"
+	"sync/atomic"
+	"time"
+
+	"github.com/holdfast-rtc/holdfast/control"
+	"github.com/holdfast-rtc/holdfast/pin"
+	"github.com/holdfast-rtc/holdfast/ring"
+	"github.com/holdfast-rtc/holdfast/sfu/forward"
+)
+
+var (
+	errRoomClosed = errors.New("the room is closed")
+	errStranger   = errors.New("the peer is new to the room and its pin was not confirmed")
+)
+
+const (
+	// taskQueue is how many tasks wait for a room's loop before the callers wait
+	// too. The loop never waits for any of them.
+	taskQueue = 64
+	// handOverTime is how long an outranked room's connections live on, so that
+	// clients move while media still flows: three restart attempts of 3 to 5 s
+	// would be longer, but the first one nearly always succeeds.
+	handOverTime = 5 * time.Second
+)
+
+// room is one open room: one goroutine with a task loop, and beside it the
+// media plane, which has its own. See DESIGN.md for its states.
+type room struct {
+	id    ring.RoomID
+	node  *Node
+	log   *slog.Logger
+	media *forward.Room
+	news  *mediaNews
+	tasks chan func()
+	done  chan struct{} // closed when the loop has ended; nothing is served then
+
+	opened    time.Time
+	cost      rate   // what its expected size is expected to send
+	chargedIn uint64 // first load report that includes the room
+
+	current   atomic.Pointer[pin.Pin] // written by the loop only
+	peerCount atomic.Int64
+
+	meter        meter // used by Node.measure only
+	measuredRate rate  // guarded by Node.mu
+
+	// Owned by the loop.
+	seq        uint64 // of the last roster event
+	arrivals   uint64
+	peers      map[forward.PeerID]*peer
+	left       map[forward.PeerID]bool // who left in the first grace time: not expected back
+	emptySince time.Time               // zero while somebody is here
+	ending     *control.PeerEvent      // what the streams are told at the end
+	endNow     bool
+	linger     time.Duration // how long connections outlive the loop
+}
+
+func newRoom(n *Node, a attachment, now time.Time) *room {
+	r := &room{
+		id: a.room, node: n, log: n.log.With("room", string(a.room)), news: newMediaNews(),
+		tasks: make(chan func(), taskQueue), done: make(chan struct{}),
+		opened: now, cost: expectedCost(a.request.GetExpectedSize()),
+		peers: map[forward.PeerID]*peer{}, left: map[forward.PeerID]bool{}, emptySince: now,
+	}
+	r.media = forward.NewRoom(forward.Config{OnSlots: r.news.slots, OnSpeakers: r.news.speak, Batcher: n.socket}, r.log)
+	r.current.Store(&a.pin)
+	return r
+}
+
+// pin is the pin the room is held by.
+func (r *room) pin() pin.Pin { return *r.current.Load() }
+
+// do runs a task on the loop and returns when it has run. An error means that
+// it has not and will not.
+func (r *room) do(ctx context.Context, task func()) error {
+	ran := make(chan struct{})
+	select {
+	case r.tasks <- func() { task(); close(ran) }:
+	case <-r.done:
+		return errRoomClosed
+	case <-ctx.Done():
+		return ctx.Err()
+	}
+	// Once it is queued it is waited for: it may be running, on the caller's variables.
+	select {
+	case <-ran:
+		return nil
+	case <-r.done:
+		select {
+		case <-ran:
+			return nil
+		default:
+			return errRoomClosed
+		}
+	}
+}
+
+// post queues a task and does not wait for it to run.
+func (r *room) post(task func()) {
+	select {
+	case r.tasks <- task:
+	case <-r.done:
+	}
+}
+
+// after posts a task later.
+func (r *room) after(delay time.Duration, task func()) {
+	time.AfterFunc(delay, func() { r.post(task) })
+}
+
+// run is the room's life.
+func (r *room) run(ctx context.Context) {
+	mediaCtx, endMedia := context.WithCancel(ctx)
+	mediaDone := make(chan struct{})
+	go func() {
+		defer close(mediaDone)
+		_ = r.media.Run(mediaCtx) // It returns nil.
+	}()
+	r.after(r.node.cfg.Grace, r.expire)
+	r.loop(ctx)
+	r.node.forget(r)
+	close(r.done)
+	r.endStreams()
+	if r.linger > 0 {
+		linger := time.NewTimer(r.linger)
+		select {
+		case <-linger.C:
+		case <-ctx.Done():
+			linger.Stop()
+		}
+	}
+	for _, p := range r.peers {
+		if p.connection != nil {
+			r.node.closers.Go(p.connection.close)
+		}
+	}
+	endMedia()
+	<-mediaDone
+	r.log.Info("room closed", "fence", r.pin().Fence.String(), "packets_forwarded", r.media.Stats().PacketsForwarded)
+}
+
+func (r *room) loop(ctx context.Context) {
+	for !r.endNow {
+		select {
+		case task := <-r.tasks:
+			task()
+		case <-r.news.wake:
+			r.tellNews()
+		case <-ctx.Done():
+			r.end("the node is stopping")
+		}
+	}
+}
+
+// end closes the room after the present task.
+func (r *room) end(reason string) {
+	r.endNow = true
+	if r.ending == nil {
+		r.ending = r.event(&control.PeerEvent{Event: &control.PeerEvent_Closed{Closed: &control.Closed{Reason: reason}}})
+	}
+}
+
+// endStreams tells every edge; the loop has ended.
+func (r *room) endStreams() {
+	for _, p := range r.peers {
+		if p.outbox != nil {
+			p.outbox.end(r.ending)
+		}
+	}
+}
+
+// handOver ends the room because a higher pin placed it elsewhere.
+func (r *room) handOver(current pin.Fence) {
+	r.post(func() {
+		r.ending = &control.PeerEvent{
+			Fence: control.FenceProto(current),
+			Event: &control.PeerEvent_Fenced{Fenced: &control.Fenced{Current: control.FenceProto(current)}},
+		}
+		r.linger = handOverTime
+		r.end("outranked")
+	})
+}
+
+// adopt holds the room by a higher pin that names this very boot.
+func (r *room) adopt(higher pin.Pin) {
+	r.post(func() { r.adoptNow(higher) })
+}
+
+// adoptNow is adopt on the loop.
+func (r *room) adoptNow(higher pin.Pin) {
+	if r.pin().Fence.Less(higher.Fence) {
+		r.log.Info("room adopts a higher pin of this node", "fence", r.pin().Fence.String(), "current", higher.Fence.String())
+		r.current.Store(&higher)
+	}
+}
+
+// event stamps an event with the present fence.
+func (r *room) event(event *control.PeerEvent) *control.PeerEvent {
+	event.Fence = control.FenceProto(r.pin().Fence)
+	return event
+}
+
+// tellNews passes on what forward has said.
+func (r *room) tellNews() {
+	tables, speakers, spoken := r.news.take()
+	for id, table := range tables {
+		if p, ok := r.peers[id]; ok && !p.expected {
+			r.send(p, &control.PeerEvent{Event: &control.PeerEvent_Slots{Slots: &control.SlotTable{Slots: slotsProto(table)}}})
+		}
+	}
+	if !spoken {
+		return
+	}
+	message := &control.Speakers{}
+	for _, s := range speakers {
+		message.Speakers = append(message.Speakers, &control.Speaker{Peer: string(s.Peer), Level: float32(s.Level)})
+	}
+	for _, p := range r.peers {
+		r.send(p, &control.PeerEvent{Event: &control.PeerEvent_Speakers{Speakers: message}})
+	}
+}
+
+// send queues an event for a peer's edge, if one holds it.
+func (r *room) send(p *peer, event *control.PeerEvent) {
+	if p.outbox == nil || p.outbox.send(r.event(event)) {
+		return
+	}
+	r.log.Warn("edge does not read a peer's events: stream ended", "peer", string(p.id), "events", outboxEvents)
+	p.outbox.end(nil)
+	r.detach(p)
+}
+
+// detach begins the grace time of a peer whose edge is gone.
+func (r *room) detach(p *peer) {
+	p.outbox = nil
+	p.deadline = time.Now().Add(r.node.cfg.Grace)
+	r.after(r.node.cfg.Grace, r.expire)
+}
+
+// expire forgets who has been away for the grace time, and closes the room when
+// nobody has been here for as long.
+func (r *room) expire() {
+	now := time.Now()
+	for _, p := range r.peers {
+		if p.outbox == nil && !now.Before(p.deadline) {
+			r.remove(p, "did not come back")
+		}
+	}
+	if !r.emptySince.IsZero() && now.Sub(r.emptySince) >= r.node.cfg.Grace {
+		r.end("the room is empty")
+	}
+}

@@ -1,0 +1,222 @@
+package sfu
+
+import (
+	"errors"
+	"testing"
+	"time"
+
+	"github.com/holdfast-rtc/holdfast/control"
+	"github.com/holdfast-rtc/holdfast/pin"
+)
+
+func TestRosterFollowsWhoIsThere(t *testing.T) {
+	s := newStage(t, "one")
+	alice, first := s.attach("room", "alice", 1)
+	if got := rosterIDs(first.GetRoster()); got != "alice " {
+		t.Errorf("alice sees %q", got)
+	}
+	bob, second := s.attach("room", "bob", 1)
+	if got := rosterIDs(second.GetRoster()); got != "alice bob " {
+		t.Errorf("bob sees %q", got)
+	}
+	joined := alice.await("bob's join", func(e *control.PeerEvent) bool { return e.GetRosterChange().GetJoined().GetId() == "bob" })
+	bob.send(&control.EdgeMessage{Message: &control.EdgeMessage_Mute{Mute: &control.Mute{Source: control.Source_SOURCE_MICROPHONE, Muted: true}}})
+	muted := alice.await("bob's mute", func(e *control.PeerEvent) bool { return e.GetRosterChange().GetUpdated().GetAudioMuted() })
+	if muted.GetSeq() != joined.GetSeq()+1 {
+		t.Errorf("roster events are numbered %d, %d", joined.GetSeq(), muted.GetSeq())
+	}
+	bob.send(&control.EdgeMessage{Message: &control.EdgeMessage_Leave{Leave: &control.Leave{}}})
+	alice.await("bob's leave", func(e *control.PeerEvent) bool { return e.GetRosterChange().GetLeft() == "bob" })
+	bob.awaitEnd()
+}
+
+func TestExpectedPeersDoNotFlicker(t *testing.T) {
+	s := newStage(t, "one", func(c *Config) { c.Grace = time.Second })
+	expecting := func(a *control.Attach) {
+		a.Expected = []*control.Peer{{Id: "bob", Identity: "bob", Name: "bob"}, {Id: "carol", Identity: "carol", Name: "carol"}}
+	}
+	alice, first := s.attach("room", "alice", 3, expecting)
+	if got := rosterIDs(first.GetRoster()); got != "alice bob carol " {
+		t.Errorf("alice sees %q", got)
+	}
+	if held := s.heldPeer("room", "bob"); held != nil {
+		t.Error("an expected peer is said to be held")
+	}
+	s.attach("room", "bob", 5)
+	// Bob's arrival was no news; Carol's absence is, when the time has run out.
+	event := alice.await("a roster change", func(e *control.PeerEvent) bool { return e.GetRosterChange() != nil })
+	if event.GetRosterChange().GetLeft() != "carol" {
+		t.Errorf("alice was told %v", event)
+	}
+	// A room that is older than the grace time expects nobody.
+	_, dave := s.attach("room", "dave", 1, expecting)
+	if got := rosterIDs(dave.GetRoster()); got != "alice bob dave " {
+		t.Errorf("dave sees %q", got)
+	}
+}
+
+func TestGraceKeepsAPeerWithoutAnEdge(t *testing.T) {
+	s := newStage(t, "one", func(c *Config) { c.Grace = 500 * time.Millisecond })
+	alice, _ := s.attach("room", "alice", 1)
+	bob, _ := s.attach("room", "bob", 1)
+	bob.cancel()
+	eventually(t, "bob is detached", func() bool { p := s.heldPeer("room", "bob"); return p != nil && !p.GetAttached() })
+	again, attached := s.attach("room", "bob", 2)
+	if attached.GetResumed() {
+		t.Error("a peer without a connection was resumed")
+	}
+	again.cancel()
+	alice.await("bob's leave", func(e *control.PeerEvent) bool { return e.GetRosterChange().GetLeft() == "bob" })
+	alice.send(&control.EdgeMessage{Message: &control.EdgeMessage_Leave{Leave: &control.Leave{}}})
+	eventually(t, "the empty room closes", func() bool { return len(s.node.Held()) == 0 })
+}
+
+func TestANewerEdgeFencesTheOld(t *testing.T) {
+	s := newStage(t, "one")
+	old, _ := s.attach("room", "alice", 4)
+	s.attach("room", "alice", 5)
+	if last := old.awaitEnd(); last.GetClosed() == nil {
+		t.Errorf("the old edge's last event is %v, want Closed", last)
+	}
+	for _, generation := range []uint64{4, 5} {
+		if got := s.refusal(s.attachMessage(s.pin(s.epoch), "room", "alice", generation)); got.GetCode() != control.Refusal_REFUSAL_STALE_GENERATION {
+			t.Errorf("generation %d: %v", generation, got)
+		}
+	}
+}
+
+func TestFences(t *testing.T) {
+	s := newStage(t, "one")
+	alice, _ := s.attach("room", "alice", 1)
+	other := s.pin(s.epoch)
+	other.Node = "other"
+	boot := s.pin(s.epoch)
+	boot.Boot = "1769000000001-one"
+	for _, c := range []struct {
+		name string
+		pin  pin.Pin
+		want control.Refusal
+	}{
+		{"a lower epoch", s.pin(s.epoch - 1), control.Refusal_REFUSAL_FENCED},
+		{"another node", other, control.Refusal_REFUSAL_WRONG_BOOT},
+		{"another boot", boot, control.Refusal_REFUSAL_WRONG_BOOT},
+		{"no pin", pin.Pin{}, control.Refusal_REFUSAL_BAD_REQUEST},
+	} {
+		got := s.refusal(s.attachMessage(c.pin, "room", "bob", 1))
+		if got.GetCode() != c.want {
+			t.Errorf("%s: %v, want %v", c.name, got, c.want)
+		}
+		if c.want == control.Refusal_REFUSAL_FENCED && got.GetCurrent().GetEpoch() != s.epoch {
+			t.Errorf("%s: the current fence is said to be %v", c.name, got.GetCurrent())
+		}
+	}
+	higher := s.pin(s.epoch + 1)
+	bob := s.dial(s.attachMessage(higher, "room", "bob", 1))
+	if got := bob.next(); got.GetAttached() == nil || got.GetFence().GetEpoch() != s.epoch+1 {
+		t.Fatalf("a higher pin of this boot is not adopted: %v", got)
+	}
+	alice.send(&control.EdgeMessage{Message: &control.EdgeMessage_View{View: &control.View{}}})
+	if last := alice.awaitEnd(); last.GetRefused().GetCode() != control.Refusal_REFUSAL_FENCED || last.GetRefused().GetCurrent().GetEpoch() != s.epoch+1 {
+		t.Errorf("a message under the old fence got %v", last)
+	}
+	bob.send(&control.EdgeMessage{Fence: &control.Fence{Epoch: s.epoch + 9, Nonce: 1}, Message: &control.EdgeMessage_View{View: &control.View{}}})
+	if last := bob.awaitEnd(); last.GetRefused().GetCode() != control.Refusal_REFUSAL_UNCONFIRMED {
+		t.Errorf("a message under an unknown fence got %v", last)
+	}
+	if held := s.node.Held(); len(held) != 1 || held[0].Pin != higher {
+		t.Errorf("held: %v, want %v", held, higher)
+	}
+}
+
+func TestOutrankHandsTheRoomOver(t *testing.T) {
+	s := newStage(t, "one")
+	alice, _ := s.attach("room", "alice", 1)
+	higher := s.pin(s.epoch + 1)
+	higher.Node = "two"
+	reply, err := s.client.Outrank(t.Context(), &control.OutrankRequest{Room: "room", Pin: control.PinProto(higher)})
+	if err != nil || !reply.GetHeld() {
+		t.Fatalf("Outrank = %v, %v", reply, err)
+	}
+	if last := alice.awaitEnd(); last.GetFenced().GetCurrent().GetEpoch() != s.epoch+1 {
+		t.Errorf("alice's last event is %v, want Fenced", last)
+	}
+	if held := s.node.Held(); len(held) != 0 || len(s.rooms().GetRooms()) != 0 {
+		t.Errorf("still held: %v", held)
+	}
+	for _, epoch := range []uint64{s.epoch, s.epoch + 1} {
+		if got := s.refusal(s.attachMessage(s.pin(epoch), "room", "alice", 2)); got.GetCode() != control.Refusal_REFUSAL_FENCED || got.GetCurrent().GetEpoch() != s.epoch+1 {
+			t.Errorf("epoch %d: %v, want fenced", epoch, got)
+		}
+	}
+	s.epoch += 2
+	s.attach("room", "alice", 3)
+	if reply, err := s.client.Outrank(t.Context(), &control.OutrankRequest{Room: "room", Pin: control.PinProto(higher)}); err != nil || reply.GetHeld() {
+		t.Errorf("a lower pin outranked the room: %v, %v", reply, err)
+	}
+}
+
+func TestRefusals(t *testing.T) {
+	s := newStage(t, "one", func(c *Config) {
+		c.Limits.PeersPerRoom = 2
+		c.CeilingBitsPerSecond = 4 * expectedCost(2).bits
+		c.CeilingPacketsPerSecond = 1 << 40
+	})
+	sized := func(a *control.Attach) { a.ExpectedSize = 2 }
+	_, first := s.attach("room", "alice", 1, sized)
+	if next := s.node.NextReport(); first.GetChargedInReport() != next.Seq || next.EgressBitsPerSecond == 0 || next.Rooms != 1 || next.Peers != 1 {
+		t.Errorf("the room is charged from report %d, the next one is %+v", first.GetChargedInReport(), next)
+	}
+	s.attach("room", "bob", 1)
+	if got := s.refusal(s.attachMessage(s.pin(s.epoch), "room", "carol", 1)); got.GetCode() != control.Refusal_REFUSAL_ROOM_FULL {
+		t.Errorf("a third of two: %v", got)
+	}
+	big := s.attachMessage(s.pin(s.epoch), "big", "carol", 1)
+	big.GetAttach().ExpectedSize = 30
+	if got := s.refusal(big); got.GetCode() != control.Refusal_REFUSAL_NO_HEADROOM {
+		t.Errorf("a room over the ceiling: %v", got)
+	}
+	small := s.attachMessage(s.pin(s.epoch), "big", "carol", 1)
+	small.GetAttach().ExpectedSize = 2
+	if got := s.refusal(small); got.GetCode() != control.Refusal_REFUSAL_NO_HEADROOM {
+		t.Errorf("a refusal is not final for its epoch: %v", got)
+	}
+	s.node.SetDraining(true)
+	if got := s.refusal(s.attachMessage(s.pin(s.epoch), "third", "carol", 1)); got.GetCode() != control.Refusal_REFUSAL_DRAINING {
+		t.Errorf("a room on a draining node: %v", got)
+	}
+	s.node.SetDraining(false)
+	fourth := s.attachMessage(s.pin(s.epoch), "fourth", "carol", 1)
+	fourth.GetAttach().ExpectedSize = 2
+	s.owner.say(pin.ErrUnconfirmed)
+	if got := s.refusal(fourth); got.GetCode() != control.Refusal_REFUSAL_UNCONFIRMED {
+		t.Errorf("an unconfirmed pin: %v", got)
+	}
+	s.owner.say(&pin.FencedError{Room: "fourth", Current: s.pin(s.epoch + 5)})
+	if got := s.refusal(fourth); got.GetCode() != control.Refusal_REFUSAL_FENCED || got.GetCurrent().GetEpoch() != s.epoch+5 {
+		t.Errorf("a fenced pin: %v", got)
+	}
+	// Who is in the room needs no confirmation to come back.
+	s.owner.say(errors.New("the store is away"))
+	s.attach("room", "alice", 2)
+}
+
+func TestStoppingANodeEndsItsStreams(t *testing.T) {
+	s := newStage(t, "one")
+	alice, _ := s.attach("room", "alice", 1)
+	watch, err := s.client.Watch(t.Context(), &control.WatchRequest{Edge: "edge"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	beat, err := watch.Recv()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if hello, err := beat.Value(); err != nil || hello.Node != "one" || hello.Media != s.node.MediaAddress().String() {
+		t.Errorf("the first beat is %v, %v", beat, err)
+	}
+	s.stop()
+	alice.awaitEnd()
+	if _, err := watch.Recv(); err == nil {
+		t.Error("the node still beats")
+	}
+}

@@ -1,0 +1,206 @@
+package sfu
+
+import (
+	"cmp"
+	"context"
+	"slices"
+	"time"
+
+	"github.com/holdfast-rtc/holdfast/control"
+	"github.com/holdfast-rtc/holdfast/sfu/forward"
+)
+
+// knows reports whether a peer is in the room in person.
+func (r *room) knows(ctx context.Context, id string) bool {
+	known := false
+	err := r.do(ctx, func() {
+		p, ok := r.peers[forward.PeerID(id)]
+		known = ok && !p.expected
+	})
+	return err == nil && known
+}
+
+// attach gives a peer to the stream that asks for it. An error means that the room
+// closed or that the pin must be confirmed first.
+func (r *room) attach(ctx context.Context, a attachment) (s *session, refused *refusal, err error) {
+	// The results are read after do only if the task has run.
+	done := r.do(ctx, func() { s, refused, err = r.attachNow(a) })
+	if done != nil {
+		return nil, nil, done
+	}
+	return s, refused, err
+}
+
+// attachNow is attach on the loop.
+func (r *room) attachNow(a attachment) (*session, *refusal, error) {
+	if current := r.pin().Fence; a.pin.Fence.Less(current) {
+		return nil, fenced(current), nil
+	}
+	p, known := r.peers[forward.PeerID(a.entry.GetId())]
+	known = known && !p.expected
+	switch {
+	case known && a.request.GetGeneration() <= p.generation:
+		return nil, refuse(control.Refusal_REFUSAL_STALE_GENERATION,
+			"generation %d of this peer is attached, this is %d", p.generation, a.request.GetGeneration()), nil
+	case !known && !a.confirmed:
+		return nil, nil, errStranger
+	case !known && r.present() >= r.node.cfg.Limits.PeersPerRoom:
+		return nil, refuse(control.Refusal_REFUSAL_ROOM_FULL, "the room has %d people, no more fit", r.present()), nil
+	}
+	r.adoptNow(a.pin)
+	resumed := known && p.mediaLives()
+	if known {
+		r.supersede(p)
+	} else {
+		p = r.welcome(a)
+	}
+	p.generation = a.request.GetGeneration()
+	p.canPublish, p.canSubscribe = a.request.GetCanPublish(), a.request.GetCanSubscribe()
+	r.expect(a.request.GetExpected())
+	p.outbox, p.deadline = newOutbox(), time.Time{} // Not earlier: Attached comes first.
+	attached := &control.Attached{Peer: string(p.id), Resumed: resumed, ChargedInReport: r.chargedIn, Roster: r.roster()}
+	if resumed {
+		attached.Slots = slotsProto(r.media.Table(p.id))
+	}
+	r.send(p, &control.PeerEvent{Seq: r.seq, Event: &control.PeerEvent_Attached{Attached: attached}})
+	r.log.Debug("peer attached", "peer", string(p.id), "generation", p.generation, "resumed", resumed)
+	return &session{room: r, peer: p, outbox: p.outbox}, nil, nil
+}
+
+// supersede ends the stream that held a peer.
+func (r *room) supersede(p *peer) {
+	if p.outbox != nil {
+		p.outbox.end(r.event(&control.PeerEvent{Event: &control.PeerEvent_Closed{Closed: &control.Closed{Reason: "superseded: a newer edge has the peer"}}}))
+	}
+	p.outbox = nil
+}
+
+// welcome puts a new peer on the roster; one that was expected is known to
+// everybody already and is announced only if its entry has changed.
+func (r *room) welcome(a attachment) *peer {
+	id := forward.PeerID(a.entry.GetId())
+	p, expected := r.peers[id]
+	before := a.entry
+	if expected {
+		before = p.entry
+	} else {
+		r.arrivals++
+		p = &peer{id: id, joined: r.arrivals}
+	}
+	p.entry, p.expected = a.entry, false
+	r.peers[id] = p
+	delete(r.left, id)
+	switch {
+	case !expected:
+		r.announce(&control.RosterChange{Change: &control.RosterChange_Joined{Joined: p.entry}})
+	case !sameEntry(before, p.entry):
+		r.announce(&control.RosterChange{Change: &control.RosterChange_Updated{Updated: p.entry}})
+	}
+	r.media.SetMuted(id, forward.SourceMicrophone, p.entry.GetAudioMuted())
+	r.media.SetMuted(id, forward.SourceCamera, p.entry.GetVideoMuted())
+	r.emptySince = time.Time{}
+	r.peerCount.Store(int64(r.present()))
+	return p
+}
+
+// expect keeps places in the roster for people who are on their way here. Only
+// a room that has just been opened believes in them: later, somebody who
+// is not here has left.
+func (r *room) expect(entries []*control.Peer) {
+	now := time.Now()
+	if now.Sub(r.opened) >= r.node.cfg.Grace {
+		return
+	}
+	waiting := false
+	for _, entry := range entries {
+		id := forward.PeerID(entry.GetId())
+		if _, known := r.peers[id]; known || r.left[id] || id == "" || !entryFits(entry) || len(r.peers) >= r.node.cfg.Limits.PeersPerRoom {
+			continue
+		}
+		r.arrivals++
+		p := &peer{id: id, joined: r.arrivals, entry: rosterCopy(entry), expected: true, deadline: now.Add(r.node.cfg.Grace)}
+		r.peers[id] = p
+		r.announce(&control.RosterChange{Change: &control.RosterChange_Joined{Joined: p.entry}})
+		waiting = true
+	}
+	if waiting {
+		r.after(r.node.cfg.Grace, r.expire)
+	}
+}
+
+// remove takes a peer out of the room for good.
+func (r *room) remove(p *peer, why string) {
+	delete(r.peers, p.id)
+	p.gone = true
+	if p.outbox != nil {
+		p.outbox.end(nil)
+		p.outbox = nil
+	}
+	if p.connection != nil {
+		r.node.closers.Go(p.connection.close)
+	}
+	r.media.RemovePeer(p.id)
+	if time.Since(r.opened) < r.node.cfg.Grace && len(r.left) < r.node.cfg.Limits.PeersPerRoom {
+		r.left[p.id] = true
+	}
+	r.announce(&control.RosterChange{Change: &control.RosterChange_Left{Left: string(p.id)}})
+	r.log.Debug("peer removed", "peer", string(p.id), "why", why)
+	r.peerCount.Store(int64(r.present()))
+	if r.present() == 0 && r.emptySince.IsZero() {
+		r.emptySince = time.Now()
+		r.after(r.node.cfg.Grace, r.expire)
+	}
+}
+
+// present counts who is here in person.
+func (r *room) present() int {
+	count := 0
+	for _, p := range r.peers {
+		if !p.expected {
+			count++
+		}
+	}
+	return count
+}
+
+// announce tells everybody of a change of the roster.
+func (r *room) announce(change *control.RosterChange) {
+	r.seq++
+	for _, p := range r.peers {
+		r.send(p, &control.PeerEvent{Seq: r.seq, Event: &control.PeerEvent_RosterChange{RosterChange: change}})
+	}
+}
+
+// roster lists everybody, expected people included, in the order they came.
+func (r *room) roster() []*control.Peer {
+	peers := make([]*peer, 0, len(r.peers))
+	for _, p := range r.peers {
+		peers = append(peers, p)
+	}
+	slices.SortFunc(peers, func(a, b *peer) int { return cmp.Compare(a.joined, b.joined) })
+	entries := make([]*control.Peer, 0, len(peers))
+	for _, p := range peers {
+		entries = append(entries, p.entry)
+	}
+	return entries
+}
+
+// held is what the node says of the room when it is asked.
+func (r *room) held(ctx context.Context) (*control.HeldRoom, error) {
+	stats := r.media.Stats()
+	answer := &control.HeldRoom{
+		Room: string(r.id), PacketsForwarded: stats.PacketsForwarded, PacketsDropped: stats.Drops.Total(),
+	}
+	err := r.do(ctx, func() {
+		answer.Pin = control.PinProto(r.pin())
+		for _, p := range r.peers {
+			if p.expected {
+				continue
+			}
+			answer.Peers = append(answer.Peers, &control.HeldPeer{
+				Id: string(p.id), Identity: p.entry.GetIdentity(), Attached: p.outbox != nil, Connected: p.connected, Offers: p.offers,
+			})
+		}
+	})
+	return answer, err
+}

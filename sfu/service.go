@@ -1,0 +1,138 @@
+package sfu
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"google.golang.org/grpc"
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/status"
+
+	"github.com/holdfast-rtc/holdfast/control"
+	"github.com/holdfast-rtc/holdfast/ring"
+)
+
+const (
+	// beatEvery is how often a Watch stream beats. It is there for edges that want
+	// to see silence; a death is seen by the stream's end.
+	beatEvery = time.Second
+	// lastWords is how long the end of a stream waits for an edge to read what
+	// was queued before it.
+	lastWords = 2 * time.Second
+)
+
+// Register adds the control service to a gRPC server. It serves once Run runs.
+func (n *Node) Register(server *grpc.Server) {
+	control.RegisterMediaServer(server, &service{node: n})
+}
+
+// service is control.Media.
+type service struct {
+	control.UnimplementedMediaServer
+
+	node *Node
+}
+
+// Attach is one peer's session.
+func (s *service) Attach(stream control.Media_AttachServer) error {
+	first, err := stream.Recv()
+	if err != nil {
+		return err
+	}
+	session, refused := s.node.attach(stream.Context(), first)
+	if refused != nil {
+		return stream.Send(refused.event())
+	}
+	written := make(chan error, 1)
+	go func() { written <- session.outbox.drain(stream.Send) }()
+	go session.read(stream)
+	defer session.end()
+	select {
+	case err := <-written:
+		return err
+	case <-stream.Context().Done():
+		return status.FromContextError(stream.Context().Err()).Err()
+	case <-session.outbox.ended:
+	}
+	late := time.NewTimer(lastWords)
+	defer late.Stop()
+	select {
+	case err := <-written:
+		return err
+	case <-stream.Context().Done():
+		return status.FromContextError(stream.Context().Err()).Err()
+	case <-late.C:
+		return status.Error(codes.ResourceExhausted, "the edge does not read this stream")
+	}
+}
+
+// read acts on the edge's messages until the stream or the session ends.
+func (s *session) read(stream control.Media_AttachServer) {
+	defer s.end()
+	for {
+		message, err := stream.Recv()
+		if err != nil || !s.handle(stream.Context(), message) {
+			return
+		}
+	}
+}
+
+// Watch says who this is, then beats until the edge or the node ends.
+func (s *service) Watch(request *control.WatchRequest, stream control.Media_WatchServer) error {
+	n := s.node
+	n.log.Debug("edge watches", "edge", request.GetEdge())
+	tick := time.NewTicker(beatEvery)
+	defer tick.Stop()
+	var seq uint64
+	for {
+		seq++
+		beat := &control.Beat{Node: string(n.cfg.Node), Boot: string(n.cfg.Boot), Media: n.advertised(), Seq: seq}
+		if err := stream.Send(beat); err != nil {
+			return err
+		}
+		select {
+		case <-tick.C:
+		case <-n.stopped:
+			return nil
+		case <-stream.Context().Done():
+			return status.FromContextError(stream.Context().Err()).Err()
+		}
+	}
+}
+
+// Rooms tells what this node serves.
+func (s *service) Rooms(ctx context.Context, _ *control.RoomsRequest) (*control.RoomsReply, error) {
+	n := s.node
+	reply := &control.RoomsReply{Node: string(n.cfg.Node), Boot: string(n.cfg.Boot)}
+	n.mu.Lock()
+	rooms := make(map[*room]rate, len(n.rooms))
+	for _, r := range n.rooms {
+		rooms[r] = r.measuredRate
+	}
+	n.mu.Unlock()
+	for r, sent := range rooms {
+		held, err := r.held(ctx)
+		if err != nil {
+			if ctx.Err() != nil {
+				return nil, status.FromContextError(ctx.Err()).Err()
+			}
+			continue // It has closed since.
+		}
+		held.EgressBitsPerSecond = sent.bits
+		reply.Rooms = append(reply.Rooms, held)
+	}
+	return reply, nil
+}
+
+// Outrank hands a room over to a higher pin.
+func (s *service) Outrank(_ context.Context, request *control.OutrankRequest) (*control.OutrankReply, error) {
+	higher, err := request.GetPin().Value()
+	if err != nil {
+		return nil, status.Error(codes.InvalidArgument, fmt.Sprintf("the pin is not usable: %v", err))
+	}
+	if request.GetRoom() == "" || len(request.GetRoom()) > maxNameBytes {
+		return nil, status.Error(codes.InvalidArgument, "the request names no room")
+	}
+	return &control.OutrankReply{Held: s.node.outrank(ring.RoomID(request.GetRoom()), higher)}, nil
+}

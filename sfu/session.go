@@ -1,0 +1,263 @@
+package sfu
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/holdfast-rtc/holdfast/control"
+	"github.com/holdfast-rtc/holdfast/sfu/forward"
+)
+
+// answerTimeout bounds one negotiation. It takes milliseconds: the only candidate
+// is the node's own socket, and nobody is asked for anything.
+const answerTimeout = 5 * time.Second
+
+// maxIDBytes bounds an offer's id.
+const maxIDBytes = 128
+
+// session is one Attach stream that holds a peer.
+type session struct {
+	room   *room
+	peer   *peer
+	outbox *outbox
+}
+
+// handle acts on one message of the edge and reports whether the stream goes on.
+func (s *session) handle(ctx context.Context, message *control.EdgeMessage) bool {
+	if offer := message.GetOffer(); offer != nil {
+		return s.offer(ctx, message, offer)
+	}
+	goesOn := false
+	err := s.room.do(ctx, func() {
+		if goesOn = s.check(message); goesOn {
+			goesOn = s.handleNow(message)
+		}
+	})
+	return err == nil && goesOn
+}
+
+// check decides on the loop whether a message may be acted on: this stream must
+// still hold the peer, and the message must be said under the room's fence. If
+// not the stream ends.
+func (s *session) check(message *control.EdgeMessage) bool {
+	if s.peer.outbox != s.outbox {
+		return false // Superseded, or the peer is gone; the edge was told.
+	}
+	refused := s.judge(message)
+	if refused == nil {
+		return true
+	}
+	s.outbox.end(refused.event())
+	s.room.detach(s.peer)
+	return false
+}
+
+func (s *session) judge(message *control.EdgeMessage) *refusal {
+	fence, err := message.GetFence().Value()
+	current := s.room.pin().Fence
+	switch {
+	case err != nil:
+		return refuse(control.Refusal_REFUSAL_BAD_REQUEST, "the message has no usable fence: %v", err)
+	case fence.Less(current):
+		return fenced(current)
+	case current.Less(fence):
+		// The pin of that fence is not in the message, so it is not known where it points.
+		return refuse(control.Refusal_REFUSAL_UNCONFIRMED, "the room is held under %v, not yet under %v: attach with its pin", current, fence)
+	}
+	return nil
+}
+
+// handleNow acts on what needs no negotiation, on the loop.
+func (s *session) handleNow(message *control.EdgeMessage) bool {
+	r, p := s.room, s.peer
+	switch m := message.GetMessage().(type) {
+	case *control.EdgeMessage_View:
+		// Everybody else's camera and screen at most.
+		r.media.SetView(p.id, wantsOf(m.View, 2*r.node.cfg.Limits.PeersPerRoom))
+	case *control.EdgeMessage_Mute:
+		r.mute(p, m.Mute)
+	case *control.EdgeMessage_Leave:
+		r.remove(p, "left")
+		return false
+	case *control.EdgeMessage_Attach, nil:
+		s.outbox.end(refuse(control.Refusal_REFUSAL_BAD_REQUEST, "the message is a second Attach, or empty").event())
+		r.detach(p)
+		return false
+	}
+	return true
+}
+
+// mute notes that a person muted a source, and tells the others if it shows.
+func (r *room) mute(p *peer, message *control.Mute) {
+	source, ok := sourceOf(message.GetSource())
+	if !ok {
+		return
+	}
+	r.media.SetMuted(p.id, source, message.GetMuted())
+	entry := rosterCopy(p.entry)
+	switch source {
+	case forward.SourceMicrophone:
+		entry.AudioMuted = message.GetMuted()
+	case forward.SourceCamera:
+		entry.VideoMuted = message.GetMuted()
+	case forward.SourceScreen:
+	}
+	if sameEntry(entry, p.entry) {
+		return
+	}
+	p.entry = entry
+	r.announce(&control.RosterChange{Change: &control.RosterChange_Updated{Updated: entry}})
+}
+
+// end is called when the stream has ended from the edge's side.
+func (s *session) end() {
+	s.outbox.end(nil)
+	s.room.post(func() {
+		if s.peer.outbox == s.outbox {
+			s.room.detach(s.peer)
+		}
+	})
+}
+
+// offer answers an SDP offer. The work is done outside the room's loop, one offer
+// of a peer at a time.
+func (s *session) offer(ctx context.Context, message *control.EdgeMessage, offer *control.Offer) bool {
+	s.peer.negotiation.Lock()
+	defer s.peer.negotiation.Unlock()
+	var n negotiation
+	goesOn := false
+	err := s.room.do(ctx, func() {
+		if goesOn = s.check(message); goesOn {
+			n = negotiation{
+				session: s, offer: offer, present: s.peer.connection,
+				canPublish: s.peer.canPublish, canSubscribe: s.peer.canSubscribe,
+			}
+		}
+	})
+	if err != nil || !goesOn {
+		return false
+	}
+	if sdp, ok := s.peer.answerTo(offer.GetId()); ok {
+		return s.room.do(ctx, func() { s.sendAnswer(offer.GetId(), sdp) }) == nil
+	}
+	sdp, err := n.run(ctx)
+	if err != nil {
+		s.room.log.Info("offer rejected", "peer", string(s.peer.id), "offer", offer.GetId(), "error", err)
+		return s.room.do(ctx, func() {
+			s.room.send(s.peer, &control.PeerEvent{Event: &control.PeerEvent_OfferRejected{
+				OfferRejected: &control.OfferRejected{OfferId: offer.GetId(), Message: rejection(err)},
+			}})
+		}) == nil
+	}
+	s.peer.remember(offer.GetId(), sdp)
+	return s.room.do(ctx, func() {
+		s.peer.offers++
+		s.sendAnswer(offer.GetId(), sdp)
+	}) == nil
+}
+
+// sendAnswer sends an answer to the edge that holds the peer now, which may be
+// a newer one than the one that asked.
+func (s *session) sendAnswer(id, sdp string) {
+	s.room.send(s.peer, &control.PeerEvent{Event: &control.PeerEvent_Answer{Answer: &control.Answer{OfferId: id, Sdp: sdp}}})
+}
+
+// rejection is the sentence the client gets: ours for its faults, a general one
+// for ours.
+func rejection(err error) string {
+	if errors.Is(err, ErrBadOffer) {
+		return err.Error()
+	}
+	return "the node could not answer; try again with a new connection"
+}
+
+// negotiation is the answering of one offer.
+type negotiation struct {
+	session      *session
+	offer        *control.Offer
+	present      *connection // the peer's connection when it began; nil for none
+	canPublish   bool
+	canSubscribe bool
+}
+
+// run answers with the peer's present connection if the offer is of the
+// RTCPeerConnection at its other end, else with a fresh one that replaces it.
+func (n *negotiation) run(ctx context.Context) (string, error) {
+	ctx, cancel := context.WithTimeout(ctx, answerTimeout)
+	defer cancel()
+	limits := n.session.room.node.cfg.Limits
+	if id := n.offer.GetId(); id == "" || len(id) > maxIDBytes {
+		return "", fmt.Errorf("%w: its id has %d bytes, want 1 to %d", ErrBadOffer, len(id), maxIDBytes)
+	}
+	shape, err := readOffer(n.offer.GetSdp(), limits)
+	if err != nil {
+		return "", err
+	}
+	if n.present != nil && !n.offer.GetFresh() && n.present.accepts(shape) {
+		return n.present.answer(ctx, n.offer, shape)
+	}
+	return n.replace(ctx, shape)
+}
+
+// replace answers with a fresh connection.
+func (n *negotiation) replace(ctx context.Context, shape offerShape) (string, error) {
+	r, p := n.session.room, n.session.peer
+	fresh, err := n.connect()
+	if err != nil {
+		return "", err
+	}
+	if n.present == nil {
+		// The connection was made elsewhere: its slots go on showing what they show.
+		if table := tableOf(n.offer.GetSlots(), r.node.cfg.Limits.SlotsPerPeer); len(table) > 0 {
+			r.media.SetTable(p.id, table)
+		}
+	}
+	sdp, err := fresh.answer(ctx, n.offer, shape)
+	if err != nil {
+		fresh.close()
+		return "", err
+	}
+	installed := false
+	err = r.do(ctx, func() {
+		if p.gone {
+			return
+		}
+		if p.connection != nil {
+			r.node.closers.Go(p.connection.close)
+		}
+		p.connection, p.connected, installed = fresh, false, true
+	})
+	if err == nil && installed {
+		return sdp, nil
+	}
+	fresh.close()
+	return "", errConnectionClosed
+}
+
+// connect makes a connection for the peer.
+func (n *negotiation) connect() (*connection, error) {
+	r, p := n.session.room, n.session.peer
+	r.node.mu.Lock()
+	transport := r.node.transport
+	r.node.mu.Unlock()
+	return transport.connect(connectionConfig{
+		room: r.media, peer: p.id, canPublish: n.canPublish, canSubscribe: n.canSubscribe,
+		log: r.log.With("peer", string(p.id)),
+		onState: func(c *connection, state control.TransportState) {
+			r.post(func() { r.transportChanged(p, c, state) })
+		},
+	})
+}
+
+// transportChanged tells the peer's edge about its connection; news of a connection
+// that was replaced is no news.
+func (r *room) transportChanged(p *peer, c *connection, state control.TransportState) {
+	if p.gone || p.connection != c {
+		return
+	}
+	p.connected = state == control.TransportState_TRANSPORT_STATE_CONNECTED
+	r.log.Debug("peer transport changed", "peer", string(p.id), "state", state.String())
+	r.send(p, &control.PeerEvent{Event: &control.PeerEvent_Transport{Transport: &control.Transport{State: state}}})
+}

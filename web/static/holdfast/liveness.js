@@ -14,19 +14,28 @@ import { wait } from './wait.js';
 const LOOK_MS = 30;
 
 /**
- * Whether DTLS stands with the holder of the announced certificate. Where it
- * stood with the same one before (an ICE restart on the same node), the certificate
- * proves nothing new and ICE must have found its way too.
- * @param {Stats} stats
- * @param {{announced: string, before: string, iceState: string}} known fingerprints as sdp.fingerprint returns them
+ * What is known of the secure transport: `certificate` is the other side's and
+ * `answered` that of the last answer taken, both as sdp.fingerprint writes them, empty when unknown.
+ * @typedef {{dtlsState: string, iceState: string, certificate: string, answered: string}} Security
  */
-export function secured(stats, { announced, before, iceState }) {
-  const { dtlsState, remoteFingerprint } = stats.transport;
-  if (dtlsState !== '' && dtlsState !== 'connected') return false;
-  const iceUp = iceState === 'connected' || iceState === 'completed';
-  // A browser that does not tell the certificate: a new connection can be judged by its states.
-  if (remoteFingerprint === '') return iceUp && before === '';
-  return remoteFingerprint === announced && (iceUp || announced !== before);
+
+/**
+ * Whether DTLS stands with the node that gave an answer.
+ *
+ * On the node from before (an ICE restart) DTLS is not redone, and ICE must have
+ * found its way. On another node the certificate is the proof; but Chromium reads it
+ * once for every description, and shows none for good when it was read during the
+ * handshake. So a certificate that was there and is gone, under a transport that is connected,
+ * proves a new handshake just as well.
+ * @param {Security} now
+ * @param {Security} before as it was when the offer was made
+ * @param {string} announced the answer's fingerprint
+ */
+export function secured(now, before, announced) {
+  if (now.dtlsState !== 'connected') return false;
+  if (announced === before.answered) return now.iceState === 'connected' || now.iceState === 'completed';
+  if (now.certificate !== '') return now.certificate === announced;
+  return before.certificate !== '' || before.dtlsState !== 'connected';
 }
 
 /**
@@ -47,10 +56,10 @@ export function judge(base, now) {
  * Watches a connection until media arrives from the node that gave this
  * answer. Resolves with what is known when the limit is over: `alive` (media came), `quiet`
  * (only control packets came: nobody sends to us just now), `secured` (DTLS stands, nothing came) or `dark`.
- * @param {{look: () => Promise<Stats>, iceState: () => string, answer: string, before: string, mediaExpected: () => boolean, onSecured: () => void, limitMs: number, signal: AbortSignal}} options
+ * @param {{look: () => Promise<Stats>, security: () => Security, before: Security, answer: string, mediaExpected: () => boolean, onSecured: () => void, limitMs: number, signal: AbortSignal}} options
  * @returns {Promise<Verdict>}
  */
-export async function watch({ look, iceState, answer, before, mediaExpected, onSecured, limitMs, signal }) {
+export async function watch({ look, security, before, answer, mediaExpected, onSecured, limitMs, signal }) {
   const announced = fingerprint(answer);
   const until = performance.now() + limitMs;
   /** @type {Stats | null} */
@@ -59,9 +68,8 @@ export async function watch({ look, iceState, answer, before, mediaExpected, onS
   let verdict = 'dark';
   while (performance.now() < until) {
     const stats = await look();
-    if (base === null && secured(stats, { announced, before, iceState: iceState() })) {
+    if (base === null && secured(security(), before, announced)) {
       base = stats;
-      verdict = 'secured';
       onSecured();
     }
     if (base !== null) {

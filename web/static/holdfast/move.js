@@ -90,7 +90,7 @@ export class Move {
   async #negotiate(transport, step) {
     const { signal } = this.#abort;
     const fresh = step.how === 'new-connection';
-    const before = transport.remoteFingerprint;
+    const before = transport.security;
     this.#secured = false;
     let sdp;
     try {
@@ -117,7 +117,7 @@ export class Move {
     this.#check();
     const verdict = await watch({
       look: () => transport.stats(),
-      iceState: () => transport.iceState,
+      security: () => transport.security,
       answer: answer.sdp,
       before,
       mediaExpected: this.#around.mediaExpected,

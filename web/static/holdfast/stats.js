@@ -3,7 +3,7 @@
 /** @typedef {import('./protocol.js').Kind} Kind */
 /** @typedef {{mid: string, kind: Kind, packetsReceived: number, bytesReceived: number, packetsLost: number, framesDecoded: number, framesPerSecond: number, frameWidth: number, frameHeight: number, concealedSamples: number, totalSamplesReceived: number}} InboundStats */
 /** @typedef {{mid: string, rid: string, kind: Kind, ssrc: number, rtxSsrc: number, active: boolean, packetsSent: number, bytesSent: number, framesEncoded: number, frameWidth: number, frameHeight: number}} OutboundStats */
-/** @typedef {{dtlsState: string, remoteFingerprint: string, packetsReceived: number, pairChanges: number}} TransportStats */
+/** @typedef {{dtlsState: string, certificate: string, packetsReceived: number, pairChanges: number}} TransportStats */
 /** @typedef {{inbound: Map<string, InboundStats>, outbound: OutboundStats[], transport: TransportStats}} Stats */
 
 /** @param {any} value */
@@ -64,7 +64,7 @@ export function readStats(report) {
   const stats = {
     inbound: new Map(),
     outbound: [],
-    transport: { dtlsState: '', remoteFingerprint: '', packetsReceived: 0, pairChanges: 0 },
+    transport: { dtlsState: '', certificate: '', packetsReceived: 0, pairChanges: 0 },
   };
   for (const entry of entries.values()) {
     if (entry.type === 'inbound-rtp') addInbound(stats.inbound, inboundOf(entry));
@@ -73,7 +73,8 @@ export function readStats(report) {
       const certificate = entries.get(entry.remoteCertificateId);
       stats.transport = {
         dtlsState: text(entry.dtlsState),
-        remoteFingerprint: certificate
+        // In the form of sdp.fingerprint.
+        certificate: certificate
           ? `${text(certificate.fingerprintAlgorithm).toLowerCase()} ${text(certificate.fingerprint).toUpperCase()}`
           : '',
         packetsReceived: number(entry.packetsReceived),

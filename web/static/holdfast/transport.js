@@ -43,6 +43,7 @@ export class Transport extends EventTarget {
   /** @type {ReturnType<typeof setTimeout> | undefined} */
   #disconnectedTimer;
   #broken = false;
+  #seen = { dtlsState: '', certificate: '' };
   #answered = { fingerprint: '', sessionId: '' };
 
   /** @param {TransportOptions} options */
@@ -106,11 +107,6 @@ export class Transport extends EventTarget {
     return this.localSdp;
   }
 
-  /** The certificate of the last answer; empty before the first. */
-  get remoteFingerprint() {
-    return this.#answered.fingerprint;
-  }
-
   /**
    * Takes the answer to the last offer. Rejects when the browser does, and when
    * it would be of no use: another connection that shows the same certificate would wait for
@@ -146,7 +142,24 @@ export class Transport extends EventTarget {
 
   /** @returns {Promise<import('./stats.js').Stats>} */
   async stats() {
-    return readStats(/** @type {any} */ (await this.#pc.getStats()));
+    const stats = readStats(/** @type {any} */ (await this.#pc.getStats()));
+    this.#seen = stats.transport;
+    return stats;
+  }
+
+  /**
+   * With whom DTLS stands, as of the last look at the statistics.
+   * @returns {import('./liveness.js').Security}
+   */
+  get security() {
+    const { dtlsState, certificate } = this.#seen;
+    return {
+      // Not every browser has statistics of the transport.
+      dtlsState: dtlsState || this.#pc.connectionState,
+      iceState: this.iceState,
+      certificate,
+      answered: this.#answered.fingerprint,
+    };
   }
 
   close() {

@@ -110,6 +110,7 @@ test('a restart during a restart supersedes it', async (t) => {
   cluster.node.kill();
   cluster.loseAnswers = 1;
   cluster.move('n2');
+  await eventually(() => cluster.node.offers.length === 1, 'the offer came');
   cluster.move('n3');
   const { how, attempt, node } = await migrated;
   equal({ how, attempt, node }, { how: 'restart', attempt: 1, node: 'n3' });

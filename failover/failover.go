@@ -118,8 +118,8 @@ func DefaultConfig() Config {
 		// of one core, which the last of them waits.
 		HandshakesPerSecond: 200,
 		Burst:               50,
-		// Several beats in a row must be missing. It raises suspicion only.
-		SilentAfter: 1500 * time.Millisecond,
+		// Nodes beat every second: two in a row must be missing. It raises suspicion only.
+		SilentAfter: 2500 * time.Millisecond,
 		// A scan of 100,000 pins is 200 steps of 0.1 ms of the server's time, and only catches what
 		// the index and the edges missed.
 		SweepEvery: 30 * time.Second,

@@ -20,6 +20,7 @@ const (
 	CodeNoCapacity       Code = "no_capacity"
 	CodeNoNodes          Code = "no_nodes"
 	CodeStoreUnavailable Code = "store_unavailable"
+	CodeNodeUnreachable  Code = "node_unreachable"
 	CodeNotReady         Code = "not_ready"
 	CodeTooManyMessages  Code = "too_many_messages"
 	CodeInternal         Code = "internal"
@@ -49,6 +50,7 @@ func Meanings() []Meaning {
 		{CodeNoCapacity, http.StatusServiceUnavailable, again, "No media node has room for this call just now. Try again in a moment."},
 		{CodeNoNodes, http.StatusServiceUnavailable, again, "No media node is up. Try again in a moment."},
 		{CodeStoreUnavailable, http.StatusServiceUnavailable, again, "The room cannot be placed safely just now. Try again in a moment."},
+		{CodeNodeUnreachable, http.StatusServiceUnavailable, again, "The media node of this room does not answer just now. Try again in a moment."},
 		{CodeNotReady, http.StatusServiceUnavailable, again, "This signaling node is starting. Try again in a moment."},
 		{CodeTooManyMessages, http.StatusTooManyRequests, again, "Too many messages. Slow down."},
 		{CodeInternal, http.StatusInternalServerError, again, "Something went wrong on the server. Try again."},

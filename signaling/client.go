@@ -1,0 +1,35 @@
+package signaling
+
+import (
+	"github.com/coder/websocket"
+
+	"github.com/holdfast-rtc/holdfast/signaling/wire"
+)
+
+// handle does what the client said.
+func (s *session) handle(next inbound) (ending, bool) {
+	if next.err != nil {
+		s.socket.send(faultOf(next.err))
+		return ending{}, false
+	}
+	switch m := next.message.(type) {
+	case *wire.Offer:
+		s.known.unanswered, s.known.offered = m, true
+		s.say(offerMessage(m, s.known.slots))
+	case *wire.View:
+		s.known.view = m
+		s.say(viewMessage(m))
+	case *wire.Mute:
+		s.known.mute(m)
+		s.say(muteMessage(m.Source, m.Muted))
+	case *wire.Migrated:
+		s.log.Info("client migrated", "how", m.How, "attempt", m.Attempt, "gap_ms", m.GapMs, "epoch", m.Epoch, "node", s.pin.Node)
+	case *wire.Ping:
+		s.socket.send(&wire.Pong{T: m.T})
+	case *wire.Leave:
+		return ending{code: websocket.StatusNormalClosure, reason: "left", leave: true}, true
+	default:
+		s.socket.send(faultOf(errOrder))
+	}
+	return ending{}, false
+}

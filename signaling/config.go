@@ -1,0 +1,97 @@
+package signaling
+
+import (
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/holdfast-rtc/holdfast/ring"
+	"github.com/holdfast-rtc/holdfast/signaling/wire"
+)
+
+// Config is one signaling node's own choices. Begin with DefaultConfig.
+type Config struct {
+	Node ring.NodeID // stable name, for logs and for the SFU nodes' logs
+
+	// Dev opens the token endpoint and allows pages from loopback addresses. It is
+	// never to be set where strangers can reach the port.
+	Dev bool
+
+	// Origins are hosts (patterns as of path.Match, such as "*.example.org"), besides this
+	// node's own, whose pages may open the WebSocket and load the client library.
+	Origins []string
+
+	// ICEServers is what clients are given; most deployments need none, because
+	// the SFU's address is public.
+	ICEServers []wire.ICEServer
+
+	// ExpectedSize is how many people a new room is expected to hold; 0 leaves it to
+	// the orchestrator's default.
+	ExpectedSize int
+
+	MaxSockets        int           // held at once; one more is refused with 503
+	FirstMessageLimit time.Duration // from the upgrade to `join` or `resume`
+	JoinBudget        time.Duration // of everything a join or a resume waits for
+	AttachPatience    time.Duration // of one attempt to attach to a node
+	PingInterval      time.Duration // between WebSocket pings
+	PongLimit         time.Duration // for the answer to one
+	WriteLimit        time.Duration // of one message to a client
+	ShutdownLimit     time.Duration // of telling clients to go elsewhere
+	RetryBase         time.Duration // first pause before attaching again
+	RetryMax          time.Duration // longest such pause
+	MessagesPerSecond float64       // of one client, on average
+	MessageBurst      int           // of one client, at once
+}
+
+// DefaultConfig is what the binary uses.
+func DefaultConfig(node ring.NodeID) Config {
+	return Config{
+		Node: node,
+		// Some 50 KiB each with their goroutines and stream: about 1 GiB.
+		MaxSockets:        20_000,
+		FirstMessageLimit: 10 * time.Second,
+		// The client gives a first join 15 s; this leaves it time for a second try elsewhere.
+		JoinBudget: 7 * time.Second,
+		// A live node answers in a few milliseconds. A frozen one accepts and stays
+		// silent: waiting longer would only delay finding out where the room went.
+		AttachPatience: 2 * time.Second,
+		// Home routers forget an idle connection after 30 s or more.
+		PingInterval: 15 * time.Second,
+		PongLimit:    10 * time.Second,
+		WriteLimit:   10 * time.Second,
+		// The close handshake of coder/websocket itself waits 5 s for the other side.
+		ShutdownLimit: 6 * time.Second,
+		// A killed node's room is usually elsewhere within 200 ms and the hub is told;
+		// these retries only serve a stream that broke for another reason.
+		RetryBase: 100 * time.Millisecond,
+		RetryMax:  2 * time.Second,
+		// A page says a few messages per second when somebody resizes its window; a
+		// failover says five.
+		MessagesPerSecond: 40,
+		MessageBurst:      120,
+	}
+}
+
+// Validate lists every fault at once.
+func (c Config) Validate() error {
+	var faults []error
+	if c.Node == "" {
+		faults = append(faults, errors.New("the signaling node has no name"))
+	}
+	for name, d := range map[string]time.Duration{
+		"first message limit": c.FirstMessageLimit, "join budget": c.JoinBudget, "attach patience": c.AttachPatience,
+		"ping interval": c.PingInterval, "pong limit": c.PongLimit, "write limit": c.WriteLimit,
+		"shutdown limit": c.ShutdownLimit, "retry base": c.RetryBase, "retry maximum": c.RetryMax,
+	} {
+		if d <= 0 {
+			faults = append(faults, fmt.Errorf("%s is %v, want a positive duration", name, d))
+		}
+	}
+	if c.MaxSockets <= 0 || c.MessagesPerSecond <= 0 || c.MessageBurst <= 0 {
+		faults = append(faults, errors.New("the limits of sockets and messages must be positive"))
+	}
+	if c.ExpectedSize < 0 {
+		faults = append(faults, fmt.Errorf("expected size is %d, want 0 or more", c.ExpectedSize))
+	}
+	return errors.Join(faults...)
+}

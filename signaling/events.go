@@ -1,0 +1,78 @@
+package signaling
+
+import (
+	"context"
+
+	"github.com/holdfast-rtc/holdfast/control"
+	"github.com/holdfast-rtc/holdfast/signaling/wire"
+)
+
+// noEvents is what a session without a link waits for.
+var noEvents <-chan *control.PeerEvent //nolint:gochecknoglobals // a nil channel that is never set
+
+// tell passes on to the client what the node says.
+func (s *session) tell(ctx context.Context, event *control.PeerEvent) (ending, bool) {
+	epoch := s.pin.Fence.Epoch
+	switch e := event.GetEvent().(type) {
+	case *control.PeerEvent_Answer:
+		s.answered(e.Answer.GetOfferId())
+		s.socket.send(&wire.Answer{ID: e.Answer.GetOfferId(), SDP: e.Answer.GetSdp(), Placement: s.placement()})
+	case *control.PeerEvent_OfferRejected:
+		s.answered(e.OfferRejected.GetOfferId())
+		s.socket.send(&wire.OfferRejected{ID: e.OfferRejected.GetOfferId(), Message: e.OfferRejected.GetMessage(), Epoch: epoch})
+	case *control.PeerEvent_Slots:
+		s.known.slots = e.Slots.GetSlots()
+		s.socket.send(&wire.Slots{Slots: wireSlots(s.known.slots), Epoch: epoch})
+	case *control.PeerEvent_Roster:
+		s.setRoster(e.Roster.GetPeers())
+		s.socket.send(&wire.Roster{Roster: wireRoster(s.known.roster), Epoch: epoch, Seq: event.GetSeq()})
+	case *control.PeerEvent_RosterChange:
+		s.known.change(e.RosterChange)
+		s.setRoster(s.known.roster)
+		s.socket.send(rosterChange(e.RosterChange, epoch, event.GetSeq()))
+	case *control.PeerEvent_Speakers:
+		s.socket.send(&wire.Speakers{Speakers: wireSpeakers(e.Speakers.GetSpeakers()), Epoch: epoch})
+	case *control.PeerEvent_Transport:
+		s.log.Debug("media transport", "state", e.Transport.GetState(), "node", s.pin.Node)
+	case *control.PeerEvent_Fenced:
+		s.fenced(ctx, e.Fenced.GetCurrent())
+	case *control.PeerEvent_Refused:
+		return s.refusedLater(ctx, e.Refused)
+	case *control.PeerEvent_Closed:
+		s.log.Info("node closed the session", "reason", e.Closed.GetReason(), "node", s.pin.Node)
+	default:
+		s.log.Debug("node said something unknown", "node", s.pin.Node)
+	}
+	return ending{}, false
+}
+
+// refusedLater follows a refusal on a link that was accepted.
+func (s *session) refusedLater(ctx context.Context, r *control.Refused) (ending, bool) {
+	switch r.GetCode() {
+	case control.Refusal_REFUSAL_STALE_GENERATION:
+		return s.bye(wire.CodeSuperseded)
+	case control.Refusal_REFUSAL_FENCED:
+		s.fenced(ctx, r.GetCurrent())
+	default:
+		s.log.Info("node refused", "code", r.GetCode(), "message", r.GetMessage(), "node", s.pin.Node)
+	}
+	return ending{}, false
+}
+
+// answered forgets the offer that waits for its answer.
+func (s *session) answered(id string) {
+	if s.known.unanswered != nil && s.known.unanswered.ID == id {
+		s.known.unanswered = nil
+	}
+}
+
+func rosterChange(c *control.RosterChange, epoch, seq uint64) wire.Message {
+	switch {
+	case c.GetJoined() != nil:
+		return &wire.PeerJoined{Peer: wirePeer(c.GetJoined()), Epoch: epoch, Seq: seq}
+	case c.GetUpdated() != nil:
+		return &wire.PeerUpdated{Peer: wirePeer(c.GetUpdated()), Epoch: epoch, Seq: seq}
+	default:
+		return &wire.PeerLeft{Peer: wire.PeerID(c.GetLeft()), Epoch: epoch, Seq: seq}
+	}
+}

@@ -1,0 +1,118 @@
+package signaling
+
+import (
+	"errors"
+	"time"
+
+	"github.com/holdfast-rtc/holdfast/control"
+	"github.com/holdfast-rtc/holdfast/orchestrator"
+	"github.com/holdfast-rtc/holdfast/signaling/access"
+	"github.com/holdfast-rtc/holdfast/signaling/sfulink"
+	"github.com/holdfast-rtc/holdfast/signaling/wire"
+)
+
+// Errors of sessions that have a code of their own.
+var (
+	errOrder         = errors.New("the first message must be join or resume, and only the first")
+	errNoFirst       = errors.New("neither join nor resume came in time")
+	errFlood         = errors.New("too many messages")
+	errResumeExpired = errors.New("the resume token has expired")
+)
+
+// retryAfter is what a client is told to wait before it tries a retryable thing again.
+const retryAfter = time.Second
+
+// faultOf is the one place where errors become what a client sees: a code of
+// docs/PROTOCOL.md and a sentence. What a client may not know (addresses, the store's
+// words) stays in the log.
+func faultOf(err error) *wire.Error {
+	code, message := codeOf(err), ""
+	switch code {
+	case wire.CodeBadMessage, wire.CodeBadRoom:
+		message = sentenceOf(err)
+	case wire.CodeNotAllowed:
+		message = sentenceOf(err) + " Ask the application for another token."
+	default:
+	}
+	meaning := wire.MeaningOf(code)
+	if message == "" {
+		message = meaning.Sentence
+	}
+	fault := &wire.Error{Code: code, Message: message, Retryable: meaning.Retryable}
+	if fault.Retryable {
+		fault.RetryAfterMs = retryAfter.Milliseconds()
+	}
+	return fault
+}
+
+// codeOf maps an error to its code; what nobody foresaw is internal.
+func codeOf(err error) wire.Code {
+	var headroom *orchestrator.NoHeadroomError
+	var refused *sfulink.RefusedError
+	if errors.As(err, &refused) {
+		return codeOfRefusal(refused.Code)
+	}
+	if errors.As(err, &headroom) {
+		return wire.CodeNoCapacity
+	}
+	for _, row := range []struct {
+		err  error
+		code wire.Code
+	}{
+		{errResumeExpired, wire.CodeResumeExpired},
+		{access.ErrExpired, wire.CodeTokenExpired},
+		{access.ErrForged, wire.CodeBadToken},
+		{access.ErrUnknownKey, wire.CodeBadToken},
+		{access.ErrNotJoin, wire.CodeNotAllowed},
+		{access.ErrOtherRoom, wire.CodeNotAllowed},
+		{access.ErrNotAdmin, wire.CodeNotAllowed},
+		{access.ErrBadRoom, wire.CodeBadRoom},
+		{wire.ErrUnknownType, wire.CodeUnknownType},
+		{wire.ErrMalformed, wire.CodeBadMessage},
+		{errOrder, wire.CodeBadMessage},
+		{errNoFirst, wire.CodeBadMessage},
+		{errFlood, wire.CodeTooManyMessages},
+		{orchestrator.ErrNotSettled, wire.CodeNotReady},
+		{errStopping, wire.CodeNotReady},
+		{orchestrator.ErrNoNodes, wire.CodeNoNodes},
+		{orchestrator.ErrStoreUnavailable, wire.CodeStoreUnavailable},
+		{orchestrator.ErrContended, wire.CodeStoreUnavailable},
+		{sfulink.ErrUnreachable, wire.CodeNodeUnreachable},
+		{sfulink.ErrStuck, wire.CodeNodeUnreachable},
+	} {
+		if errors.Is(err, row.err) {
+			return row.code
+		}
+	}
+	return wire.CodeInternal
+}
+
+// codeOfRefusal maps what is left of a node's refusal once the edge has tried
+// everything that it can try.
+func codeOfRefusal(code control.Refusal) wire.Code {
+	switch code {
+	case control.Refusal_REFUSAL_ROOM_FULL:
+		return wire.CodeRoomFull
+	case control.Refusal_REFUSAL_STALE_GENERATION:
+		return wire.CodeSuperseded
+	case control.Refusal_REFUSAL_NO_HEADROOM, control.Refusal_REFUSAL_DRAINING:
+		return wire.CodeNoCapacity
+	case control.Refusal_REFUSAL_FENCED, control.Refusal_REFUSAL_WRONG_BOOT, control.Refusal_REFUSAL_UNCONFIRMED:
+		return wire.CodeStoreUnavailable
+	default:
+		return wire.CodeInternal
+	}
+}
+
+// sentenceOf makes a sentence of an error's text. It is only used for errors about what
+// the client itself said.
+func sentenceOf(err error) string {
+	text := []byte(err.Error())
+	if len(text) == 0 {
+		return ""
+	}
+	if text[0] >= 'a' && text[0] <= 'z' {
+		text[0] -= 'a' - 'A'
+	}
+	return string(text) + "."
+}

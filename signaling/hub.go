@@ -1,0 +1,159 @@
+package signaling
+
+import (
+	"context"
+	"log/slog"
+	"sync"
+	"time"
+
+	"golang.org/x/sync/singleflight"
+
+	"github.com/holdfast-rtc/holdfast/failover"
+	"github.com/holdfast-rtc/holdfast/pin"
+	"github.com/holdfast-rtc/holdfast/ring"
+)
+
+// Hub is the rooms that have a socket on this node: their sessions, and the
+// highest pin that anybody here has heard of. Sessions come and go; a room
+// is forgotten with its last one, so the hub is bounded by the sockets.
+type Hub struct {
+	placer Placer
+	log    *slog.Logger
+	asks   singleflight.Group // so that the people of one room ask the store once
+
+	mu    sync.Mutex // guards rooms and what hangs from it
+	rooms map[ring.RoomID]*localRoom
+}
+
+// localRoom is one room with sockets here.
+type localRoom struct {
+	pin      pin.Pin
+	sessions map[*session]struct{}
+}
+
+// Failover is told of local rooms, and tells of moved ones, through the hub.
+var _ failover.Rooms = (*Hub)(nil)
+
+func newHub(placer Placer, log *slog.Logger) *Hub {
+	return &Hub{placer: placer, log: log, rooms: make(map[ring.RoomID]*localRoom)}
+}
+
+// PinnedTo lists the rooms with sockets here whose pin names the boot.
+func (h *Hub) PinnedTo(boot pin.BootID) []failover.LocalRoom {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	var list []failover.LocalRoom
+	for id, r := range h.rooms {
+		if r.pin.Boot != boot {
+			continue
+		}
+		local := failover.LocalRoom{Room: id, Pin: r.pin, Peers: len(r.sessions)}
+		for s := range r.sessions {
+			local.ExpectedSize = max(local.ExpectedSize, int(s.roomSize.Load()))
+		}
+		list = append(list, local)
+	}
+	return list
+}
+
+// Moved tells the room's sessions that it has a new pin: each attaches there and
+// tells its client to restart. It only posts, so it never blocks, and for
+// a fence that is known already it does nothing.
+func (h *Hub) Moved(_ context.Context, room ring.RoomID, to pin.Pin) {
+	h.mu.Lock()
+	told, from := h.move(room, to)
+	h.mu.Unlock()
+	if told > 0 {
+		h.log.Debug("sessions sent to the room's new node", "room", room, "peers", told, "from", from.Node, "to", to.Node, "epoch", to.Fence.Epoch)
+	}
+}
+
+// move is Moved under h.mu. It returns how many sessions it told.
+func (h *Hub) move(room ring.RoomID, to pin.Pin) (told int, from pin.Pin) {
+	r := h.rooms[room]
+	if r == nil || !r.pin.Fence.Less(to.Fence) {
+		return 0, pin.Pin{}
+	}
+	from, r.pin = r.pin, to
+	for s := range r.sessions {
+		post(s.moves, to)
+	}
+	return len(r.sessions), from
+}
+
+// post replaces what waits in moves, which holds one: only the latest pin counts.
+// Its callers hold h.mu, so nobody else puts something in.
+func post(moves chan pin.Pin, p pin.Pin) {
+	select {
+	case <-moves:
+	default:
+	}
+	moves <- p
+}
+
+// enter adds a session that is attached under p. Where the room's highest known pin
+// is another, whoever is behind hears of it: the newcomer or the others.
+func (h *Hub) enter(s *session, p pin.Pin) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	r := h.rooms[s.who.Room]
+	if r == nil {
+		r = &localRoom{pin: p, sessions: make(map[*session]struct{})}
+		h.rooms[s.who.Room] = r
+	}
+	h.move(s.who.Room, p)
+	r.sessions[s] = struct{}{}
+	if p.Fence.Less(r.pin.Fence) {
+		post(s.moves, r.pin)
+	}
+}
+
+// leave takes a session out.
+func (h *Hub) leave(s *session) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	r := h.rooms[s.who.Room]
+	if r == nil {
+		return
+	}
+	delete(r.sessions, s)
+	if len(r.sessions) == 0 {
+		delete(h.rooms, s.who.Room)
+	}
+}
+
+// askLimit bounds one question to the placer, whose own budget is about a second
+// with a probe.
+const askLimit = 3 * time.Second
+
+// place asks where the room lives now. Callers of one room share an answer.
+func (h *Hub) place(ctx context.Context, room ring.RoomID, size int) (pin.Pin, error) {
+	return h.ask(ctx, "place\x00"+string(room), func(ctx context.Context) (pin.Pin, error) {
+		return h.placer.Place(ctx, room, size)
+	})
+}
+
+// placeAgain moves a room that its node refused to open. Callers that were refused
+// under the same pin share an answer.
+func (h *Hub) placeAgain(ctx context.Context, room ring.RoomID, refused pin.Pin, size int) (pin.Pin, error) {
+	return h.ask(ctx, "again\x00"+refused.Encode()+"\x00"+string(room), func(ctx context.Context) (pin.Pin, error) {
+		return h.placer.PlaceAgain(ctx, room, refused, size)
+	})
+}
+
+// ask shares one call among those who ask the same at the same time. It does not
+// end with the first caller's context, for the others wait for it too.
+func (h *Hub) ask(ctx context.Context, key string, call func(context.Context) (pin.Pin, error)) (pin.Pin, error) {
+	answer := h.asks.DoChan(key, func() (any, error) {
+		ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), askLimit)
+		defer cancel()
+		return call(ctx)
+	})
+	select {
+	case a := <-answer:
+		p, _ := a.Val.(pin.Pin) // It is one, or the zero pin beside an error.
+		return p, a.Err
+	case <-ctx.Done():
+		return pin.Pin{}, ctx.Err()
+	}
+}

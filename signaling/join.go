@@ -1,0 +1,177 @@
+package signaling
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/holdfast-rtc/holdfast/failpoint"
+	"github.com/holdfast-rtc/holdfast/pin"
+	"github.com/holdfast-rtc/holdfast/signaling/access"
+	"github.com/holdfast-rtc/holdfast/signaling/sfulink"
+	"github.com/holdfast-rtc/holdfast/signaling/wire"
+)
+
+// joinTries bounds the attempts of one join; with their pauses they fill most
+// of the budget, which a node's death and its room's re-homing fit into.
+const joinTries = 10
+
+// maxClockSkew is how far in the future an epoch that a client names may lie and
+// still be believed: epochs are Unix milliseconds, and one made up would
+// drag the room's next epochs up with it.
+const maxClockSkew = time.Minute
+
+// begin makes the session of its first message.
+func (s *session) begin(ctx context.Context, first wire.Message) error {
+	var err error
+	attempt, resumed := uint64(1), false
+	switch m := first.(type) {
+	case *wire.Join:
+		s.who, err = s.server.admit(m)
+	case *wire.Resume:
+		attempt, resumed = m.Attempt, true
+		s.who, err = s.server.readmit(m)
+	default:
+		err = errOrder
+	}
+	if err != nil {
+		return err
+	}
+	s.generation.begin(attempt)
+	s.log = s.log.With("room", s.who.Room, "peer", s.who.Peer)
+	link, err := s.arrive(ctx)
+	if err != nil {
+		return err
+	}
+	failpoint.Hit("open.after")
+	s.link, s.pin = link, link.Pin
+	s.setRoster(link.Attached.GetRoster())
+	s.known.slots = link.Attached.GetSlots()
+	s.known.offered = link.Attached.GetResumed()
+	// A higher pin that is known here already is posted to the loop, so that the client
+	// hears of the session first and of the restart then.
+	s.server.hub.enter(s, link.Pin)
+	if err := s.greet(resumed); err != nil {
+		return err
+	}
+	s.log.Info("session begins", "identity", s.who.Identity, "node", s.pin.Node, "epoch", s.pin.Fence.Epoch,
+		"attempt", attempt, "media_alive", link.Attached.GetResumed())
+	return nil
+}
+
+// greet sends `joined` or `resumed`.
+func (s *session) greet(resumed bool) error {
+	token, err := s.server.parts.Resumer.Seal(s.who)
+	if err != nil {
+		return err
+	}
+	if resumed {
+		s.socket.send(&wire.Resumed{
+			Placement: s.placement(), Seq: s.link.Seq, Roster: wireRoster(s.known.roster),
+			Slots: wireSlots(s.known.slots), Resume: token, MediaAlive: s.link.Attached.GetResumed(),
+		})
+		return nil
+	}
+	s.socket.send(&wire.Joined{
+		Protocol: wire.Version, Room: s.who.Room, Peer: wire.PeerID(s.who.Peer), Identity: s.who.Identity, Name: s.who.Name,
+		Resume: token, Placement: s.placement(), Seq: s.link.Seq, Roster: wireRoster(s.known.roster),
+		ICEServers:  s.server.config.ICEServers,
+		Permissions: wire.Permissions{Publish: s.who.CanPublish, Subscribe: s.who.CanSubscribe},
+	})
+	return nil
+}
+
+func (s *session) placement() wire.Placement {
+	return wire.Placement{Node: s.pin.Node, Epoch: s.pin.Fence.Epoch}
+}
+
+// admit judges an access token.
+func (s *Server) admit(m *wire.Join) (access.Session, error) {
+	grant, err := s.parts.Keys.Verify(m.Token)
+	if err != nil {
+		return access.Session{}, err
+	}
+	room, err := grant.ForRoom(m.Room)
+	if err != nil {
+		return access.Session{}, err
+	}
+	name := grant.Name
+	if name == "" {
+		name = m.Name
+	}
+	if name == "" {
+		name = grant.Identity
+	}
+	return access.Session{
+		Room: room, Peer: newPeerID(), Identity: grant.Identity, Name: name, Metadata: grant.Metadata,
+		CanPublish: grant.CanPublish, CanSubscribe: grant.CanSubscribe,
+	}, nil
+}
+
+// readmit judges a resume token.
+func (s *Server) readmit(m *wire.Resume) (access.Session, error) {
+	who, err := s.parts.Resumer.Open(m.Resume)
+	if errors.Is(err, access.ErrExpired) {
+		return access.Session{}, errResumeExpired
+	}
+	if err != nil {
+		return access.Session{}, err
+	}
+	//nolint:gosec // the clock is past 1970
+	if m.Epoch > 0 && m.Epoch <= uint64(time.Now().Add(maxClockSkew).UnixMilli()) {
+		s.parts.Placer.Observe(who.Room, pin.Fence{Epoch: m.Epoch})
+	}
+	return who, nil
+}
+
+// arrive places the room and attaches, within the budget. What it may try for long
+// ends in an error that tells the client to try again.
+func (s *session) arrive(ctx context.Context) (*sfulink.Link, error) {
+	life, drop := context.WithCancel(ctx)
+	s.drop = drop
+	budget := time.AfterFunc(s.server.config.JoinBudget, drop)
+	link, err := s.arriveWithin(life)
+	if expired := !budget.Stop(); expired && err == nil {
+		link.Close()
+		err = life.Err()
+	}
+	if err != nil && errors.Is(err, context.Canceled) && ctx.Err() == nil {
+		err = fmt.Errorf("not attached within %v: %w", s.server.config.JoinBudget, sfulink.ErrUnreachable)
+	}
+	if err != nil {
+		drop()
+		return nil, err
+	}
+	return link, nil
+}
+
+func (s *session) arriveWithin(ctx context.Context) (*sfulink.Link, error) {
+	p, err := s.server.hub.place(ctx, s.who.Room, s.server.config.ExpectedSize)
+	if err != nil {
+		return nil, err
+	}
+	for tries := 0; ; tries++ {
+		link, failure := s.attach(ctx, s.opening(p))
+		if failure == nil {
+			return link, nil
+		}
+		s.log.Debug("not attached", "node", p.Node, "tries", tries+1, "error", failure)
+		if final(failure) || tries+1 >= joinTries {
+			return nil, failure
+		}
+		next, err := s.placeAfter(ctx, p, failure)
+		if err != nil {
+			return nil, err
+		}
+		// A higher pin is tried at once, and the others of the room hear of it.
+		if p.Fence.Less(next.Fence) {
+			p = next
+			s.server.hub.Moved(ctx, s.who.Room, p)
+			continue
+		}
+		if !s.pause(ctx, tries) {
+			return nil, failure
+		}
+	}
+}

@@ -1,0 +1,133 @@
+package signaling
+
+import (
+	"context"
+	"time"
+
+	"github.com/holdfast-rtc/holdfast/control"
+	"github.com/holdfast-rtc/holdfast/pin"
+	"github.com/holdfast-rtc/holdfast/signaling/sfulink"
+	"github.com/holdfast-rtc/holdfast/signaling/wire"
+)
+
+// What a client is told about a restart. Three tries of four seconds cover a slow
+// network; after that a new connection is the better bet.
+const (
+	restartAttempts = 3
+	restartAttempt  = 4 * time.Second
+)
+
+// moveTo follows the room to its new node: the old link is dropped, a new one is
+// being opened, and the client is told to restart meanwhile. Once per fence.
+func (s *session) moveTo(ctx context.Context, to pin.Pin) {
+	if !s.pin.Fence.Less(to.Fence) {
+		return
+	}
+	s.dropLink()
+	if to.Boot != s.pin.Boot { // else its own node holds the room by a new pin, and media flows
+		s.known.unanswered, s.known.offered = nil, false
+		defer s.restart("moved")
+	}
+	s.pin = to
+	s.reach(ctx)
+}
+
+// restart tells the client to offer.
+func (s *session) restart(reason string) {
+	s.socket.send(&wire.Restart{
+		Placement: s.placement(), Reason: reason,
+		Attempts: restartAttempts, AttemptMs: int(restartAttempt.Milliseconds()),
+	})
+}
+
+func (s *session) dropLink() {
+	s.drop()
+	if s.link != nil {
+		s.link.Close()
+		s.link = nil
+	}
+}
+
+// settle takes over what reach reached.
+func (s *session) settle(ctx context.Context, r reached) (ending, bool) {
+	if r.number != s.expected {
+		if r.link != nil {
+			r.link.Close()
+		}
+		return ending{}, false
+	}
+	switch {
+	case r.err != nil && !final(r.err):
+		return ending{}, false // the hub's word is on its way, or this session ends
+	case r.err != nil:
+		s.log.Info("session ended by its node", "error", r.err)
+		return s.bye(codeOf(r.err))
+	}
+	alive := r.link.Attached.GetResumed()
+	s.link = r.link
+	s.setRoster(r.link.Attached.GetRoster())
+	s.socket.send(&wire.Roster{Roster: wireRoster(s.known.roster), Epoch: s.pin.Fence.Epoch, Seq: r.link.Seq})
+	if alive {
+		s.known.slots = r.link.Attached.GetSlots()
+		s.socket.send(&wire.Slots{Slots: wireSlots(s.known.slots), Epoch: s.pin.Fence.Epoch})
+	}
+	s.repeat()
+	if !alive && s.known.offered && s.known.unanswered == nil {
+		// The same node, but it no longer had this peer's connection. That is no restart:
+		// the client must make a new connection, because the node's certificate is the old one.
+		s.known.offered = false
+		if err := s.greet(true); err != nil {
+			s.log.Error("client not told that its media ended", "error", err)
+		}
+	}
+	s.log.Debug("attached again", "node", s.pin.Node, "epoch", s.pin.Fence.Epoch, "media_alive", alive)
+	return ending{}, false
+}
+
+// repeat says to the node what the client said and it may not have heard.
+func (s *session) repeat() {
+	for source, muted := range s.known.muted {
+		s.say(muteMessage(source, muted))
+	}
+	if s.known.view != nil {
+		s.say(viewMessage(s.known.view))
+	}
+	if s.known.unanswered != nil {
+		s.say(offerMessage(s.known.unanswered, s.known.slots))
+	}
+}
+
+// say sends to the node, if there is a link. What is lost is repeated when there
+// is one again; a link that cannot take it ends, and events tell.
+func (s *session) say(m *control.EdgeMessage) {
+	if s.link == nil {
+		return
+	}
+	if err := s.link.Send(m); err != nil {
+		s.log.Debug("not said", "node", s.pin.Node, "error", err)
+	}
+}
+
+// linkEnded follows the end of the link without proof that anything is wrong with
+// the node: the same pin is tried until the hub says that the room has moved.
+func (s *session) linkEnded(ctx context.Context) (ending, bool) {
+	err := s.link.Err()
+	s.link.Close()
+	s.link = nil
+	s.log.Debug("link ended", "error", err)
+	s.reach(ctx)
+	return ending{}, false
+}
+
+// fenced follows a higher fence that the node named: the room is elsewhere.
+func (s *session) fenced(ctx context.Context, current *control.Fence) {
+	refused := &sfulink.RefusedError{Code: control.Refusal_REFUSAL_FENCED, Message: "fenced"}
+	if f, err := current.Value(); err == nil {
+		refused.Current = f
+	}
+	at := s.pin
+	s.workers.Go(func() {
+		// When this finds nothing the link's end does: attaching again is refused.
+		_ = s.lookAgain(ctx, at, refused, 0)
+	})
+}

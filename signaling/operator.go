@@ -1,0 +1,169 @@
+package signaling
+
+import (
+	"cmp"
+	"context"
+	"net/http"
+	"net/url"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+
+	"golang.org/x/sync/errgroup"
+
+	"github.com/holdfast-rtc/holdfast/cluster"
+	"github.com/holdfast-rtc/holdfast/control"
+	"github.com/holdfast-rtc/holdfast/orchestrator"
+	"github.com/holdfast-rtc/holdfast/ring"
+	"github.com/holdfast-rtc/holdfast/signaling/access"
+)
+
+const (
+	roomsPatience = 2 * time.Second // of one SFU's answer
+	roomsAtOnce   = 32              // SFU nodes asked at the same time
+)
+
+// nodeRow is one live member, for operators.
+type nodeRow struct {
+	Node                 ring.NodeID  `json:"node"`
+	Boot                 string       `json:"boot"`
+	Role                 cluster.Role `json:"role"`
+	Control              string       `json:"control,omitempty"`
+	Media                string       `json:"media,omitempty"`
+	HTTP                 string       `json:"http,omitempty"`
+	Draining             bool         `json:"draining"`
+	Rooms                uint32       `json:"rooms"`
+	Peers                uint32       `json:"peers"`
+	EgressBitsPerSecond  uint64       `json:"egressBitsPerSecond"`
+	CeilingBitsPerSecond uint64       `json:"ceilingBitsPerSecond"`
+}
+
+type nodesAnswer struct {
+	Nodes   []nodeRow `json:"nodes"`
+	Settled bool      `json:"settled"`
+}
+
+// heldPeer and heldRoom are what an SFU says it serves.
+type heldPeer struct {
+	Peer      string `json:"peer"`
+	Identity  string `json:"identity"`
+	Attached  bool   `json:"attached"`
+	Connected bool   `json:"connected"`
+	Offers    uint64 `json:"offers"`
+}
+
+type heldRoom struct {
+	Room                string     `json:"room"`
+	Node                string     `json:"node"`
+	Boot                string     `json:"boot"`
+	Epoch               uint64     `json:"epoch"`
+	Peers               []heldPeer `json:"peers"`
+	PacketsForwarded    uint64     `json:"packetsForwarded"`
+	PacketsDropped      uint64     `json:"packetsDropped"`
+	EgressBitsPerSecond uint64     `json:"egressBitsPerSecond"`
+}
+
+type roomsAnswer struct {
+	Rooms       []heldRoom    `json:"rooms"`
+	Unreachable []ring.NodeID `json:"unreachable"`
+}
+
+type roomAnswer struct {
+	Explanation orchestrator.Explanation `json:"explanation"`
+	HeldBy      []heldRoom               `json:"heldBy"`
+	Unreachable []ring.NodeID            `json:"unreachable"`
+}
+
+func (s *Server) serveNodes(w http.ResponseWriter, _ *http.Request) {
+	view := s.parts.Views.View()
+	answer := nodesAnswer{Nodes: []nodeRow{}, Settled: view.Settled}
+	for _, n := range view.Nodes {
+		answer.Nodes = append(answer.Nodes, nodeRow{
+			Node: n.ID, Boot: string(n.Boot), Role: n.Role, Control: n.Control, Media: n.Media, HTTP: n.HTTP,
+			Draining: n.Draining, Rooms: n.Load.Rooms, Peers: n.Load.Peers,
+			EgressBitsPerSecond: n.Load.EgressBitsPerSecond, CeilingBitsPerSecond: n.Load.CeilingBitsPerSecond,
+		})
+	}
+	slices.SortFunc(answer.Nodes, func(a, b nodeRow) int { return cmp.Or(cmp.Compare(a.Role, b.Role), cmp.Compare(a.Node, b.Node)) })
+	writeJSON(w, http.StatusOK, answer)
+}
+
+func (s *Server) serveRooms(w http.ResponseWriter, r *http.Request) {
+	writeJSON(w, http.StatusOK, s.askAll(r.Context()))
+}
+
+// serveRoom answers for one room. Its name is the rest of the path, which may
+// contain slashes, escaped or not.
+func (s *Server) serveRoom(w http.ResponseWriter, r *http.Request) {
+	name, err := url.PathUnescape(strings.TrimPrefix(r.URL.EscapedPath(), "/api/v1/rooms/"))
+	if err != nil {
+		writeFault(w, access.ErrBadRoom)
+		return
+	}
+	room, err := access.CheckRoom(name)
+	if err != nil {
+		writeFault(w, err)
+		return
+	}
+	explanation, err := s.parts.Placer.Explain(r.Context(), room)
+	if err != nil {
+		writeFault(w, err)
+		return
+	}
+	all := s.askAll(r.Context())
+	held := slices.DeleteFunc(all.Rooms, func(h heldRoom) bool { return h.Room != string(room) })
+	writeJSON(w, http.StatusOK, roomAnswer{Explanation: explanation, HeldBy: held, Unreachable: all.Unreachable})
+}
+
+// askAll asks every live SFU node what it serves: the truth, where the store only
+// has intentions.
+func (s *Server) askAll(ctx context.Context) roomsAnswer {
+	answer := roomsAnswer{Rooms: []heldRoom{}, Unreachable: []ring.NodeID{}}
+	var mu sync.Mutex // guards answer
+	var asks errgroup.Group
+	asks.SetLimit(roomsAtOnce)
+	for _, n := range s.parts.Views.View().Nodes {
+		if n.Role != cluster.RoleSFU {
+			continue
+		}
+		asks.Go(func() error {
+			rooms, err := s.ask(ctx, n)
+			mu.Lock()
+			defer mu.Unlock()
+			if err != nil {
+				s.log.Debug("node not asked for its rooms", "node", n.ID, "error", err)
+				answer.Unreachable = append(answer.Unreachable, n.ID)
+			}
+			answer.Rooms = append(answer.Rooms, rooms...)
+			return nil
+		})
+	}
+	_ = asks.Wait() // Every ask returns nil: an unreachable node is part of the answer.
+	slices.Sort(answer.Unreachable)
+	slices.SortFunc(answer.Rooms, func(a, b heldRoom) int { return cmp.Or(cmp.Compare(a.Room, b.Room), cmp.Compare(a.Node, b.Node)) })
+	return answer
+}
+
+// ask asks one node.
+func (s *Server) ask(ctx context.Context, n cluster.Node) ([]heldRoom, error) {
+	ctx, cancel := context.WithTimeout(ctx, roomsPatience)
+	defer cancel()
+	client, err := s.parts.Links.Client(n.Control)
+	if err != nil {
+		return nil, err
+	}
+	reply, err := client.Rooms(ctx, &control.RoomsRequest{})
+	if err != nil {
+		return nil, err
+	}
+	return each(reply.GetRooms(), func(h *control.HeldRoom) heldRoom {
+		return heldRoom{
+			Room: h.GetRoom(), Node: reply.GetNode(), Boot: reply.GetBoot(), Epoch: h.GetPin().GetFence().GetEpoch(),
+			PacketsForwarded: h.GetPacketsForwarded(), PacketsDropped: h.GetPacketsDropped(), EgressBitsPerSecond: h.GetEgressBitsPerSecond(),
+			Peers: each(h.GetPeers(), func(p *control.HeldPeer) heldPeer {
+				return heldPeer{Peer: p.GetId(), Identity: p.GetIdentity(), Attached: p.GetAttached(), Connected: p.GetConnected(), Offers: p.GetOffers()}
+			}),
+		}
+	}), nil
+}

@@ -1,0 +1,156 @@
+package signaling
+
+import (
+	"context"
+	"errors"
+	"math/rand/v2"
+	"time"
+
+	"github.com/holdfast-rtc/holdfast/control"
+	"github.com/holdfast-rtc/holdfast/pin"
+	"github.com/holdfast-rtc/holdfast/signaling/sfulink"
+	"github.com/holdfast-rtc/holdfast/signaling/wire"
+)
+
+// patientTries are how often a session that has been attached before tries its node
+// again before it asks where the room is: when the node died the hub hears of it
+// sooner than that, and the store need not be asked by everybody at once.
+const patientTries = 3
+
+// reached is how an attempt to reach the room's node ended.
+type reached struct {
+	number *sfulink.Opening // which attempt; an older one no longer counts
+	link   *sfulink.Link    // nil with err
+	err    error            // final: trying on would not help
+}
+
+// errElsewhere ends an attempt because the hub has been told of a higher pin, and
+// tells this session like the others.
+var errElsewhere = errors.New("the room is elsewhere")
+
+// opening is what this session attaches with.
+func (s *session) opening(p pin.Pin) *sfulink.Opening {
+	size := max(len(s.known.roster), s.server.config.ExpectedSize)
+	return &sfulink.Opening{
+		Pin: p, Room: s.who.Room,
+		Peer: &control.Peer{
+			Id: s.who.Peer, Identity: s.who.Identity, Name: s.who.Name, Metadata: s.who.Metadata,
+			AudioMuted: s.known.muted[wire.SourceMicrophone], VideoMuted: s.known.muted[wire.SourceCamera],
+		},
+		CanPublish: s.who.CanPublish, CanSubscribe: s.who.CanSubscribe,
+		Expected: s.known.expected(), ExpectedSize: uint32(size), //nolint:gosec // a roster and a configured size are far below 2^32
+	}
+}
+
+// attach makes one attempt under the opening's pin.
+func (s *session) attach(ctx context.Context, o *sfulink.Opening) (*sfulink.Link, error) {
+	client, err := s.server.parts.Links.Client(o.Pin.Control)
+	if err != nil {
+		return nil, errors.Join(sfulink.ErrUnreachable, err)
+	}
+	o.Generation = s.generation.next()
+	link, err := sfulink.Open(ctx, client, *o, s.server.config.AttachPatience)
+	if err != nil {
+		return nil, err
+	}
+	if charged := link.Attached.GetChargedInReport(); charged > 0 {
+		s.server.parts.Placer.Opened(o.Room, o.Pin.Node, charged)
+	}
+	return link, nil
+}
+
+// reach attaches under the session's pin in the background, again and again, until it
+// is attached, refused for good, or dropped because the room moved. A node that
+// does not answer is only retried: whether it is dead is failover's to say.
+func (s *session) reach(ctx context.Context) {
+	s.drop()
+	ctx, s.drop = context.WithCancel(ctx)
+	opening := s.opening(s.pin)
+	s.workers.Go(func() {
+		r := reached{number: opening}
+		for tries := 0; ; tries++ {
+			r.link, r.err = s.attach(ctx, opening)
+			if r.err == nil {
+				break
+			}
+			s.log.Debug("not attached", "node", opening.Pin.Node, "tries", tries+1, "error", r.err)
+			if final(r.err) || errors.Is(s.lookAgain(ctx, opening.Pin, r.err, tries), errElsewhere) || !s.pause(ctx, tries) {
+				break
+			}
+		}
+		select {
+		case s.reached <- r:
+		case <-ctx.Done():
+			if r.link != nil {
+				r.link.Close()
+			}
+		}
+	})
+	s.expected = opening
+}
+
+// lookAgain asks where the room is, when the failure says that it may have moved,
+// and tells the hub. It returns errElsewhere if there is a higher pin.
+func (s *session) lookAgain(ctx context.Context, at pin.Pin, failure error, tries int) error {
+	if errors.Is(failure, sfulink.ErrUnreachable) && tries < patientTries {
+		return nil
+	}
+	next, err := s.placeAfter(ctx, at, failure)
+	if err != nil {
+		s.log.Debug("room not placed again", "error", err)
+		return err
+	}
+	if at.Fence.Less(next.Fence) {
+		s.log.Info("room found elsewhere", "to", next.Node, "epoch", next.Fence.Epoch, "reason", failure)
+		s.server.hub.Moved(ctx, s.who.Room, next)
+		return errElsewhere
+	}
+	return nil
+}
+
+// placeAfter returns where the room is after an attempt under p failed.
+func (s *session) placeAfter(ctx context.Context, p pin.Pin, failure error) (pin.Pin, error) {
+	var refused *sfulink.RefusedError
+	if errors.As(failure, &refused) {
+		switch refused.Code {
+		case control.Refusal_REFUSAL_NO_HEADROOM, control.Refusal_REFUSAL_DRAINING:
+			return s.server.hub.placeAgain(ctx, s.who.Room, p, s.server.config.ExpectedSize)
+		case control.Refusal_REFUSAL_UNCONFIRMED:
+			return p, nil
+		default:
+		}
+		if !refused.Current.IsZero() {
+			s.server.parts.Placer.Observe(s.who.Room, refused.Current)
+		}
+	}
+	return s.server.hub.place(ctx, s.who.Room, s.server.config.ExpectedSize)
+}
+
+// final reports whether a refusal stays one, however often the edge tries.
+func final(err error) bool {
+	var refused *sfulink.RefusedError
+	if !errors.As(err, &refused) {
+		return false
+	}
+	switch refused.Code {
+	case control.Refusal_REFUSAL_ROOM_FULL, control.Refusal_REFUSAL_STALE_GENERATION, control.Refusal_REFUSAL_BAD_REQUEST:
+		return true
+	default:
+		return false
+	}
+}
+
+// pause waits before the next try: doubling, with jitter so that the people of one
+// node do not come in step. It returns false when ctx ended first.
+func (s *session) pause(ctx context.Context, tries int) bool {
+	pause := min(s.server.config.RetryBase<<min(tries, 16), s.server.config.RetryMax)
+	pause = pause/2 + rand.N(pause/2+1) //nolint:gosec // no secret depends on it
+	timer := time.NewTimer(pause)
+	defer timer.Stop()
+	select {
+	case <-timer.C:
+		return true
+	case <-ctx.Done():
+		return false
+	}
+}

@@ -1,0 +1,138 @@
+package signaling
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"net/http"
+	"strings"
+	"time"
+
+	"github.com/holdfast-rtc/holdfast/signaling/access"
+	"github.com/holdfast-rtc/holdfast/signaling/wire"
+)
+
+const (
+	// devTokenLife is long enough for a day's work on a page.
+	devTokenLife = 12 * time.Hour
+	// readyLimit bounds what a balancer's check waits for the store.
+	readyLimit = time.Second
+)
+
+// errWarming says that readiness is not reached yet.
+var errWarming = errors.New("the cluster has not been seen yet")
+
+// serveReady answers a balancer: not before the first full gossip exchange, and
+// not before the store has been reached once. A store that goes away later
+// does not take the node out: running calls do not need it.
+func (s *Server) serveReady(w http.ResponseWriter, r *http.Request) {
+	if err := s.checkReady(r.Context()); err != nil {
+		writeText(w, http.StatusServiceUnavailable, err.Error())
+		return
+	}
+	writeText(w, http.StatusOK, "ready")
+}
+
+func (s *Server) checkReady(ctx context.Context) error {
+	if view := s.parts.Views.View(); view == nil || !view.Settled {
+		return errWarming
+	}
+	if s.ready.Load() {
+		return nil
+	}
+	ctx, cancel := context.WithTimeout(ctx, readyLimit)
+	defer cancel()
+	if err := s.parts.Store.Ping(ctx); err != nil {
+		s.log.Debug("store not reached", "error", err)
+		return errors.New("the store has not been reached yet")
+	}
+	s.ready.Store(true)
+	return nil
+}
+
+// clientConfig is what the page needs before it joins.
+type clientConfig struct {
+	Dev      bool `json:"dev"`
+	Protocol int  `json:"protocol"`
+}
+
+func (s *Server) serveConfig(w http.ResponseWriter, _ *http.Request) {
+	writeJSON(w, http.StatusOK, clientConfig{Dev: s.config.Dev, Protocol: wire.Version})
+}
+
+// serveDevToken hands a token to whoever asks: only in dev.
+func (s *Server) serveDevToken(w http.ResponseWriter, r *http.Request) {
+	room, err := access.CheckRoom(r.URL.Query().Get("room"))
+	if err != nil {
+		writeFault(w, err)
+		return
+	}
+	// Two tabs of one name are two people.
+	grant := access.Everything("dev-"+newPeerID(), room)
+	grant.Name = r.URL.Query().Get("name")
+	if len(grant.Name) > wire.MaxNameBytes {
+		grant.Name = strings.ToValidUTF8(grant.Name[:wire.MaxNameBytes], "")
+	}
+	token, err := s.parts.Keys.Mint("", grant, devTokenLife)
+	if err != nil {
+		writeFault(w, err)
+		return
+	}
+	w.Header().Set("Cache-Control", "no-store")
+	writeJSON(w, http.StatusOK, map[string]string{"token": token})
+}
+
+// adminOnly lets holders of a roomAdmin token through.
+func (s *Server) adminOnly(next http.Handler) http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		token, ok := strings.CutPrefix(r.Header.Get("Authorization"), "Bearer ")
+		if !ok {
+			writeFault(w, access.ErrForged)
+			return
+		}
+		grant, err := s.parts.Keys.Verify(strings.TrimSpace(token))
+		if err == nil {
+			err = grant.ForAdmin()
+		}
+		if err != nil {
+			writeFault(w, err)
+			return
+		}
+		w.Header().Set("Cache-Control", "no-store")
+		next.ServeHTTP(w, r)
+	})
+}
+
+// restFault is an error of the REST API.
+type restFault struct {
+	Code      wire.Code `json:"code"`
+	Message   string    `json:"message"`
+	Retryable bool      `json:"retryable"`
+}
+
+// writeFault answers with an error's code, sentence and status.
+func writeFault(w http.ResponseWriter, err error) {
+	fault := faultOf(err)
+	status := wire.MeaningOf(fault.Code).Status
+	if status == http.StatusUnauthorized {
+		w.Header().Set("WWW-Authenticate", "Bearer")
+	}
+	writeJSON(w, status, restFault{Code: fault.Code, Message: fault.Message, Retryable: fault.Retryable})
+}
+
+func writeJSON(w http.ResponseWriter, status int, body any) {
+	text, err := json.Marshal(body)
+	if err != nil {
+		writeText(w, http.StatusInternalServerError, "the answer could not be encoded")
+		return
+	}
+	w.Header().Set("Content-Type", "application/json")
+	w.WriteHeader(status)
+	_, _ = w.Write(append(text, '\n')) // A client that is gone needs no answer.
+}
+
+func writeText(w http.ResponseWriter, status int, text string) {
+	w.Header().Set("Content-Type", "text/plain; charset=utf-8")
+	w.WriteHeader(status)
+	_, _ = w.Write([]byte(text + "\n")) // A client that is gone needs no answer.
+}

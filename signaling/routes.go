@@ -1,0 +1,73 @@
+package signaling
+
+import (
+	"net/http"
+	"net/url"
+	"path"
+	"strings"
+
+	"github.com/go-chi/chi/v5"
+)
+
+// contentPolicy lets the page run our own scripts, play what it captured or made
+// itself, and talk to this node; nothing else.
+const contentPolicy = "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data: blob:; font-src 'self'; " +
+	"connect-src 'self'; media-src 'self' blob: mediastream:; worker-src 'self' blob:; manifest-src 'self'; " +
+	"base-uri 'none'; form-action 'self'; frame-ancestors 'none'"
+
+// routes is everything that this node answers.
+func (s *Server) routes() http.Handler {
+	r := chi.NewRouter()
+	r.Use(s.headers)
+	r.Get("/ws", s.serveSocket)
+	r.Get("/healthz", func(w http.ResponseWriter, _ *http.Request) { writeText(w, http.StatusOK, "alive") })
+	r.Get("/readyz", s.serveReady)
+	r.Route("/api/v1", func(r chi.Router) {
+		r.Get("/config", s.serveConfig)
+		if s.config.Dev {
+			r.Get("/dev/token", s.serveDevToken)
+		}
+		r.Group(func(r chi.Router) {
+			r.Use(s.adminOnly)
+			r.Get("/nodes", s.serveNodes)
+			r.Get("/rooms", s.serveRooms)
+			r.Get("/rooms/*", s.serveRoom)
+		})
+	})
+	files := http.FileServerFS(s.parts.Static)
+	r.Get("/*", files.ServeHTTP)
+	r.Head("/*", files.ServeHTTP)
+	return r
+}
+
+// headers sets what every answer has.
+func (s *Server) headers(next http.Handler) http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		h := w.Header()
+		h.Set("Content-Security-Policy", contentPolicy)
+		h.Set("X-Content-Type-Options", "nosniff")
+		h.Set("Referrer-Policy", "no-referrer")
+		h.Set("Permissions-Policy", "camera=(self), microphone=(self), display-capture=(self)")
+		// Files have no date of their own inside the binary, so caches must ask.
+		h.Set("Cache-Control", "no-cache")
+		h.Add("Vary", "Origin")
+		if origin := r.Header.Get("Origin"); s.embeds(origin) {
+			h.Set("Access-Control-Allow-Origin", origin) // for pages elsewhere that load the library
+		}
+		next.ServeHTTP(w, r)
+	})
+}
+
+// embeds reports whether a page of the origin may load the client library.
+func (s *Server) embeds(origin string) bool {
+	u, err := url.Parse(origin)
+	if err != nil || u.Host == "" {
+		return false
+	}
+	for _, pattern := range s.config.Origins {
+		if ok, err := path.Match(strings.ToLower(pattern), strings.ToLower(u.Host)); ok && err == nil {
+			return true
+		}
+	}
+	return false
+}

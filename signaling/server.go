@@ -1,0 +1,139 @@
+// Package signaling is the edge: it serves the page, the REST API and the
+// WebSocket, and holds each client's socket for its whole life while the room
+// behind it may move from node to node.
+//
+// It promises that a client is told to restart once per fence; that a socket
+// which dies without a leave costs no media, here or on any other signaling node
+// that the client resumes on; that a room's node which merely does not answer is
+// never moved away from here; and that a slow, flooding or lying client harms only
+// itself. Every queue is bounded.
+//
+// It does not know where rooms belong (it asks a Placer), which nodes are dead
+// (failover tells it through Moved), or anything about media: offers, answers
+// and slots pass through. It is the only package that knows WebSocket.
+package signaling
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"log/slog"
+	"net"
+	"net/http"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/holdfast-rtc/holdfast/cluster"
+	"github.com/holdfast-rtc/holdfast/control"
+	"github.com/holdfast-rtc/holdfast/orchestrator"
+	"github.com/holdfast-rtc/holdfast/pin"
+	"github.com/holdfast-rtc/holdfast/ring"
+	"github.com/holdfast-rtc/holdfast/signaling/access"
+)
+
+// Placer says where rooms live. orchestrator.Orchestrator is one.
+type Placer interface {
+	// Place returns the room's pin, and makes one if there is none.
+	Place(ctx context.Context, room ring.RoomID, expectedSize int) (pin.Pin, error)
+	// PlaceAgain moves the room after its node refused to open it under the pin refused.
+	PlaceAgain(ctx context.Context, room ring.RoomID, refused pin.Pin, expectedSize int) (pin.Pin, error)
+	// Observe remembers a fence that was seen anywhere.
+	Observe(room ring.RoomID, fence pin.Fence)
+	// Opened says that a node counts the room in its reports from this number on.
+	Opened(room ring.RoomID, node ring.NodeID, chargedInReport uint64)
+	// Explain says why a room lives where it lives.
+	Explain(ctx context.Context, room ring.RoomID) (orchestrator.Explanation, error)
+}
+
+// Links gives the control client of an address. control.Pool is one.
+type Links interface {
+	Client(addr string) (control.MediaClient, error)
+}
+
+// Views gives the present picture of the cluster.
+type Views interface {
+	View() *cluster.View
+}
+
+// Store is asked only whether it can be reached.
+type Store interface {
+	Ping(ctx context.Context) error
+}
+
+// Parts is what a Server stands on.
+type Parts struct {
+	Placer  Placer
+	Links   Links
+	Views   Views
+	Store   Store
+	Keys    *access.Keyring
+	Resumer *access.Resumer
+	Static  fs.FS // the site; index.html at its root
+}
+
+// Server is one signaling node.
+type Server struct {
+	config Config
+	parts  Parts
+	hub    *Hub
+	log    *slog.Logger
+
+	ready    atomic.Bool  // the store has been reached once
+	sockets  atomic.Int64 // held now
+	sessions sync.WaitGroup
+}
+
+// errStopping ends every session when the node stops.
+var errStopping = errors.New("this signaling node stops")
+
+// New makes a signaling node. Run starts it.
+func New(config Config, parts Parts, log *slog.Logger) (*Server, error) {
+	if err := config.Validate(); err != nil {
+		return nil, fmt.Errorf("signaling configuration: %w", err)
+	}
+	if parts.Placer == nil || parts.Links == nil || parts.Views == nil || parts.Store == nil ||
+		parts.Keys == nil || parts.Resumer == nil || parts.Static == nil {
+		return nil, errors.New("signaling needs all of its parts")
+	}
+	return &Server{config: config, parts: parts, hub: newHub(parts.Placer, log), log: log}, nil
+}
+
+// Hub is the rooms with sockets here, for failover.
+func (s *Server) Hub() *Hub { return s.hub }
+
+// Run serves on lis until ctx ends. Then clients are told to go to another
+// signaling node (close code 1012), and it returns when all sessions have ended.
+func (s *Server) Run(ctx context.Context, lis net.Listener) error {
+	life, stop := context.WithCancelCause(context.WithoutCancel(ctx))
+	server := &http.Server{
+		Handler:     s.routes(),
+		BaseContext: func(net.Listener) context.Context { return life },
+		// None of these concerns a WebSocket: they are lifted when it takes the connection over.
+		ReadHeaderTimeout: 5 * time.Second,
+		ReadTimeout:       10 * time.Second,
+		WriteTimeout:      30 * time.Second,
+		IdleTimeout:       60 * time.Second,
+		MaxHeaderBytes:    16 << 10,
+		ErrorLog:          slog.NewLogLogger(s.log.Handler(), slog.LevelDebug),
+	}
+	ended := make(chan error, 1)
+	go func() { ended <- server.Serve(lis) }()
+	var err error
+	select {
+	case <-ctx.Done():
+	case err = <-ended:
+	}
+	stop(errStopping)
+	limited, cancel := context.WithTimeout(context.WithoutCancel(ctx), s.config.ShutdownLimit)
+	defer cancel()
+	if server.Shutdown(limited) != nil {
+		_ = server.Close() // It is being given up.
+	}
+	s.sessions.Wait()
+	if err != nil && !errors.Is(err, http.ErrServerClosed) {
+		return fmt.Errorf("serve signaling on %s: %w", lis.Addr(), err)
+	}
+	return nil
+}

@@ -1,0 +1,205 @@
+package signaling
+
+import (
+	"context"
+	"crypto/rand"
+	"encoding/hex"
+	"errors"
+	"log/slog"
+	"net/http"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/coder/websocket"
+
+	"github.com/holdfast-rtc/holdfast/pin"
+	"github.com/holdfast-rtc/holdfast/signaling/access"
+	"github.com/holdfast-rtc/holdfast/signaling/sfulink"
+	"github.com/holdfast-rtc/holdfast/signaling/wire"
+)
+
+// session is one client on one socket: a task loop (run) that owns all fields
+// but those of the other goroutines, which only post to its channels.
+type session struct {
+	server *Server
+	socket *socket
+	log    *slog.Logger
+
+	who        access.Session
+	generation generation
+
+	// The hub posts the room's new pin here, the reaching goroutine what it reached.
+	moves   chan pin.Pin // holds one; the latest counts
+	reached chan reached
+	workers sync.WaitGroup
+
+	expected *sfulink.Opening // the attempt whose outcome counts
+
+	pin   pin.Pin            // where the room is, as far as this session knows
+	link  *sfulink.Link      // nil while there is none
+	drop  context.CancelFunc // ends the link or the attempt to make one
+	known memory
+
+	roomSize atomic.Int32 // of the roster; the hub reads it
+}
+
+// ending is how a session ends.
+type ending struct {
+	code     websocket.StatusCode
+	reason   string
+	leave    bool // the peer goes too; else the node keeps it for its grace time
+	hopeless bool // nothing more can be written
+}
+
+// serveSocket is GET /ws. It returns when the session has ended.
+func (s *Server) serveSocket(w http.ResponseWriter, r *http.Request) {
+	s.sessions.Add(1)
+	defer s.sessions.Done()
+	if s.sockets.Add(1) > int64(s.config.MaxSockets) {
+		s.sockets.Add(-1)
+		writeFault(w, errStopping) // another node may have room
+		return
+	}
+	defer s.sockets.Add(-1)
+	socket, err := upgrade(w, r, &s.config, s.log)
+	if err != nil {
+		s.log.Debug("socket refused", "remote", r.RemoteAddr, "error", err)
+		return
+	}
+	ctx, end := context.WithCancelCause(r.Context())
+	defer end(nil)
+	socket.start(ctx, end)
+	one := &session{
+		server: s, socket: socket, log: s.log,
+		moves: make(chan pin.Pin, 1), reached: make(chan reached), drop: func() {},
+	}
+	how := one.run(ctx)
+	one.log.Debug("session ends", "code", int(how.code), "reason", how.reason)
+	one.part(how)
+	socket.close(how.code, how.reason, how.hopeless)
+}
+
+// run is the session's life on this socket.
+func (s *session) run(ctx context.Context) ending {
+	first, err := s.first(ctx)
+	if err == nil {
+		err = s.begin(ctx, first)
+	}
+	if errors.Is(err, errLost) {
+		return endingOf(errLost)
+	}
+	if ctx.Err() != nil {
+		return endingOf(context.Cause(ctx))
+	}
+	if err != nil {
+		return s.refuse(err)
+	}
+	for {
+		if how, done := s.turn(ctx); done {
+			return how
+		}
+	}
+}
+
+// turn does the next thing there is to do.
+func (s *session) turn(ctx context.Context) (ending, bool) {
+	events := noEvents
+	if s.link != nil {
+		events = s.link.Events()
+	}
+	select {
+	case <-ctx.Done():
+		return endingOf(context.Cause(ctx)), true
+	case next, ok := <-s.socket.in:
+		if !ok {
+			return endingOf(errLost), true
+		}
+		return s.handle(next)
+	case event, ok := <-events:
+		if !ok {
+			return s.linkEnded(ctx)
+		}
+		return s.tell(ctx, event)
+	case to := <-s.moves:
+		s.moveTo(ctx, to)
+	case r := <-s.reached:
+		return s.settle(ctx, r)
+	}
+	return ending{}, false
+}
+
+// first waits for the client's first message.
+func (s *session) first(ctx context.Context) (wire.Message, error) {
+	limit := time.NewTimer(s.server.config.FirstMessageLimit)
+	defer limit.Stop()
+	for {
+		select {
+		case <-ctx.Done():
+			return nil, context.Cause(ctx)
+		case <-limit.C:
+			return nil, errNoFirst
+		case next, ok := <-s.socket.in:
+			if !ok {
+				return nil, errLost
+			}
+			if ping, ok := next.message.(*wire.Ping); ok {
+				s.socket.send(&wire.Pong{T: ping.T})
+				continue
+			}
+			return next.message, next.err
+		}
+	}
+}
+
+// refuse answers a join or a resume that failed. The client shall try again on a
+// new socket, which may be another node's.
+func (s *session) refuse(err error) ending {
+	fault := faultOf(err)
+	s.log.Info("session refused", "room", s.who.Room, "identity", s.who.Identity, "code", fault.Code, "error", err)
+	s.socket.send(fault)
+	if fault.Retryable {
+		return ending{code: websocket.StatusTryAgainLater, reason: string(fault.Code)}
+	}
+	return ending{code: websocket.StatusPolicyViolation, reason: string(fault.Code)}
+}
+
+// bye ends the session for good.
+func (s *session) bye(code wire.Code) (ending, bool) {
+	s.socket.send(&wire.Bye{Code: code, Message: wire.MeaningOf(code).Sentence})
+	return ending{code: websocket.StatusNormalClosure, reason: string(code)}, true
+}
+
+// part gives back what the session holds.
+func (s *session) part(how ending) {
+	s.server.hub.leave(s)
+	if s.link != nil && how.leave {
+		s.link.Leave("left")
+	}
+	s.drop()
+	if s.link != nil {
+		s.link.Close()
+	}
+	s.workers.Wait()
+}
+
+// endingOf says how a session ends whose context did.
+func endingOf(cause error) ending {
+	switch {
+	case errors.Is(cause, errStopping):
+		return ending{code: websocket.StatusServiceRestart, reason: "service restart"}
+	case errors.Is(cause, errSlow):
+		return ending{code: websocket.StatusPolicyViolation, reason: errSlow.Error(), hopeless: true}
+	case errors.Is(cause, errFlood), errors.Is(cause, errNonsense):
+		return ending{code: websocket.StatusPolicyViolation, reason: cause.Error()}
+	default:
+		return ending{code: noCode, reason: "gone", hopeless: true}
+	}
+}
+
+// newPeerID makes a peer id that nobody can guess or has had before.
+func newPeerID() string {
+	var b [8]byte
+	_, _ = rand.Read(b[:]) // crypto/rand.Read never returns an error (Go 1.24).
+	return "p-" + hex.EncodeToString(b[:])
+}

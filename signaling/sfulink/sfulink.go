@@ -1,0 +1,271 @@
+// Package sfulink is one peer's conversation with the SFU node that holds its
+// room: one Attach stream of the control protocol, for as long as the room stays
+// on that node and this edge holds the client's socket.
+//
+// It promises that every message carries the fence of the pin it was opened
+// under, that what a node says under a lower fence is not passed on, that
+// sending never blocks, and that a link which is closed without Leave leaves
+// the peer and its media with the node. It does not know what to do when a link
+// breaks: its user decides where to open the next one.
+package sfulink
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync"
+	"time"
+
+	"google.golang.org/grpc"
+
+	"github.com/holdfast-rtc/holdfast/control"
+	"github.com/holdfast-rtc/holdfast/pin"
+	"github.com/holdfast-rtc/holdfast/ring"
+)
+
+// Errors of Open and of a link.
+var (
+	// ErrUnreachable says that the node did not answer, which proves nothing about it.
+	ErrUnreachable = errors.New("the room's node does not answer")
+	// ErrStuck says that messages for the node piled up.
+	ErrStuck = errors.New("the room's node takes no messages")
+	// ErrClosed is what Send returns on a link that has ended.
+	ErrClosed = errors.New("link is closed")
+)
+
+// RefusedError is a node's refusal.
+type RefusedError struct {
+	Code    control.Refusal
+	Message string
+	Current pin.Fence // with REFUSAL_FENCED: the higher fence, if the node named it
+}
+
+// Error says which refusal it is.
+func (e *RefusedError) Error() string { return fmt.Sprintf("refused with %v: %s", e.Code, e.Message) }
+
+const (
+	// outboundMessages wait for the node at most; a client says a few per second,
+	// so a queue this long means that the node is frozen and the link is given up.
+	outboundMessages = 64
+	// inboundEvents wait for the session at most; past that the stream's flow control
+	// holds the node's sender back, which has a bound of its own.
+	inboundEvents = 64
+	// leavePatience bounds how long Leave waits for the node to have heard it.
+	leavePatience = time.Second
+)
+
+// Opening is what a link is opened with.
+type Opening struct {
+	Pin          pin.Pin
+	Room         ring.RoomID
+	Peer         *control.Peer
+	Generation   uint64
+	CanPublish   bool
+	CanSubscribe bool
+	Expected     []*control.Peer
+	ExpectedSize uint32
+}
+
+func (o Opening) message() *control.EdgeMessage {
+	return &control.EdgeMessage{Fence: control.FenceProto(o.Pin.Fence), Message: &control.EdgeMessage_Attach{Attach: &control.Attach{
+		Pin: control.PinProto(o.Pin), Room: string(o.Room), Peer: o.Peer, Generation: o.Generation,
+		CanPublish: o.CanPublish, CanSubscribe: o.CanSubscribe, Expected: o.Expected, ExpectedSize: o.ExpectedSize,
+	}}}
+}
+
+// Link is an accepted Attach stream. Its methods may be called from any
+// goroutine; Events has one reader.
+type Link struct {
+	// Pin is what the link was opened under, Attached the node's first word, Seq the
+	// room's sequence number at that moment. They never change.
+	Pin      pin.Pin
+	Attached *control.Attached
+	Seq      uint64
+
+	stream grpc.BidiStreamingClient[control.EdgeMessage, control.PeerEvent]
+	cancel context.CancelCauseFunc
+	done   <-chan struct{}
+	out    chan *control.EdgeMessage
+	in     chan *control.PeerEvent
+	ends   sync.WaitGroup
+
+	mu      sync.Mutex // guards the fields below
+	leaving bool
+	err     error
+}
+
+// Open attaches a peer. The link lives until ctx ends or Close; patience bounds the
+// wait for the node's first word. Errors: *RefusedError, or one that wraps
+// ErrUnreachable, or the context's.
+func Open(ctx context.Context, client control.MediaClient, o Opening, patience time.Duration) (*Link, error) {
+	life, cancel := context.WithCancelCause(ctx)
+	impatient := time.AfterFunc(patience, func() { cancel(fmt.Errorf("%w within %v", ErrUnreachable, patience)) })
+	link, err := open(life, client, o, cancel)
+	if !impatient.Stop() && err == nil {
+		link.Close()
+		err = context.Cause(life)
+	}
+	if err == nil {
+		return link, nil
+	}
+	if cause := context.Cause(life); cause != nil {
+		err = cause // it says why, where gRPC only says that it was cancelled
+	}
+	cancel(ErrClosed)
+	var refused *RefusedError
+	if ctx.Err() == nil && !errors.As(err, &refused) && !errors.Is(err, ErrUnreachable) {
+		err = fmt.Errorf("%w: %w", ErrUnreachable, err)
+	}
+	return nil, fmt.Errorf("attach to %s (boot %s) at %s: %w", o.Pin.Node, o.Pin.Boot, o.Pin.Control, err)
+}
+
+// open does the exchange of first words.
+func open(ctx context.Context, client control.MediaClient, o Opening, cancel context.CancelCauseFunc) (*Link, error) {
+	stream, err := client.Attach(ctx)
+	if err != nil {
+		return nil, err
+	}
+	// An error of Send is io.EOF; Recv then has the reason.
+	_ = stream.Send(o.message())
+	first, err := stream.Recv()
+	if err != nil {
+		return nil, err
+	}
+	if refused := first.GetRefused(); refused != nil {
+		return nil, refusal(refused)
+	}
+	attached := first.GetAttached()
+	if attached == nil {
+		return nil, fmt.Errorf("the node began with %T", first.GetEvent())
+	}
+	l := &Link{
+		Pin: o.Pin, Attached: attached, Seq: first.GetSeq(),
+		stream: stream, cancel: cancel, done: ctx.Done(),
+		out: make(chan *control.EdgeMessage, outboundMessages), in: make(chan *control.PeerEvent, inboundEvents),
+	}
+	l.ends.Go(l.send)
+	l.ends.Go(l.receive)
+	return l, nil
+}
+
+func refusal(r *control.Refused) *RefusedError {
+	e := &RefusedError{Code: r.GetCode(), Message: r.GetMessage()}
+	if f, err := r.GetCurrent().Value(); err == nil {
+		e.Current = f
+	}
+	return e
+}
+
+// Events yields what the node says, in order, and is closed when the link has
+// ended; Err then says why.
+func (l *Link) Events() <-chan *control.PeerEvent { return l.in }
+
+// Err says why the link ended, once Events is closed.
+func (l *Link) Err() error {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.err
+}
+
+// Send says something to the node. It does not block: when too much waits, the
+// link is given up with ErrStuck. The fence is set here.
+func (l *Link) Send(m *control.EdgeMessage) error {
+	m.Fence = control.FenceProto(l.Pin.Fence)
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.leaving {
+		return ErrClosed
+	}
+	select {
+	case <-l.done:
+		return ErrClosed
+	default:
+	}
+	select {
+	case l.out <- m:
+		return nil
+	default:
+		l.cancel(ErrStuck)
+		return ErrStuck
+	}
+}
+
+// Leave takes the peer out of the room for good, waits a moment for the node to
+// have heard it, and closes the link.
+func (l *Link) Leave(reason string) {
+	err := l.Send(&control.EdgeMessage{Message: &control.EdgeMessage_Leave{Leave: &control.Leave{Reason: reason}}})
+	l.mu.Lock()
+	if !l.leaving {
+		l.leaving = true
+		close(l.out)
+	}
+	l.mu.Unlock()
+	if err == nil {
+		patience := time.AfterFunc(leavePatience, func() { l.cancel(ErrClosed) })
+		defer patience.Stop()
+		for range l.in { //nolint:revive // what the node still says is of no interest; its end is
+		}
+	}
+	l.Close()
+}
+
+// Close ends the stream without a Leave, so the node keeps the peer for its grace
+// time. It returns when the link's goroutines have ended.
+func (l *Link) Close() {
+	l.cancel(ErrClosed)
+	l.ends.Wait()
+}
+
+// send is the only caller of stream.Send after Open. After a Leave it half-closes
+// the stream, which tells the node that nothing follows.
+func (l *Link) send() {
+	for {
+		select {
+		case m, ok := <-l.out:
+			if !ok {
+				_ = l.stream.CloseSend() // It never fails; the stream's end is seen by receive.
+				return
+			}
+			if l.stream.Send(m) != nil {
+				return // receive sees the reason
+			}
+		case <-l.done:
+			return
+		}
+	}
+}
+
+// receive is the only caller of stream.Recv after Open.
+func (l *Link) receive() {
+	defer close(l.in)
+	for {
+		event, err := l.stream.Recv()
+		if err != nil {
+			l.end(err)
+			return
+		}
+		if l.stale(event) {
+			continue
+		}
+		select {
+		case l.in <- event:
+		case <-l.done:
+			l.end(ErrClosed)
+			return
+		}
+	}
+}
+
+// stale reports whether the node said this under a lower fence than the link's:
+// something it had under way when the room moved.
+func (l *Link) stale(event *control.PeerEvent) bool {
+	fence, err := event.GetFence().Value()
+	return err == nil && fence.Less(l.Pin.Fence)
+}
+
+func (l *Link) end(err error) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.err = fmt.Errorf("link to %s: %w", l.Pin.Node, err)
+	l.cancel(ErrClosed)
+}

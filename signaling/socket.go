@@ -1,0 +1,207 @@
+package signaling
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"net/http"
+	"sync"
+	"time"
+
+	"github.com/coder/websocket"
+	"golang.org/x/time/rate"
+
+	"github.com/holdfast-rtc/holdfast/signaling/wire"
+)
+
+const (
+	// outgoingMessages wait for a client at most. A room's chatter is a few per second;
+	// a client this far behind is cut off (1008) and resumes with a snapshot.
+	outgoingMessages = 256
+	// incomingMessages wait for the session at most; past that TCP holds the client back.
+	incomingMessages = 16
+	// droppedInARow messages above the rate close the socket.
+	droppedInARow = 100
+	// nonsenseMessages that cannot be understood close the socket.
+	nonsenseMessages = 20
+)
+
+// noCode closes without a close frame: there is nobody to read it.
+const noCode websocket.StatusCode = 0
+
+// Why a session's context ends.
+var (
+	errLost     = errors.New("the connection to the client was lost")
+	errSlow     = errors.New("the client reads too slowly")
+	errNonsense = errors.New("too many messages that could not be understood")
+)
+
+// inbound is a message of the client, or why it is none.
+type inbound struct {
+	message wire.Message
+	err     error
+}
+
+// socket is one client's WebSocket with its two bounded queues. send, and only
+// send, may be called from any goroutine.
+type socket struct {
+	conn   *websocket.Conn
+	config *Config
+	log    *slog.Logger
+	end    context.CancelCauseFunc // ends the session
+	in     chan inbound            // closed when nothing more comes
+	out    chan []byte
+
+	ends, writing sync.WaitGroup // all goroutines but the writer; the writer
+
+	mu     sync.Mutex // guards closed
+	closed bool       // out is
+}
+
+// upgrade takes an HTTP request over. An error has been answered already.
+func upgrade(w http.ResponseWriter, r *http.Request, config *Config, log *slog.Logger) (*socket, error) {
+	origins := config.Origins
+	if config.Dev {
+		origins = append([]string{"localhost", "localhost:*", "127.0.0.1", "127.0.0.1:*", `\[::1\]:*`}, origins...)
+	}
+	conn, err := websocket.Accept(w, r, &websocket.AcceptOptions{
+		Subprotocols: []string{wire.Subprotocol}, OriginPatterns: origins,
+	})
+	if err != nil {
+		return nil, fmt.Errorf("accept WebSocket: %w", err)
+	}
+	conn.SetReadLimit(wire.MaxMessageBytes)
+	return &socket{
+		conn: conn, config: config, log: log,
+		in: make(chan inbound, incomingMessages), out: make(chan []byte, outgoingMessages),
+	}, nil
+}
+
+// start runs the socket's goroutines. They end with the connection, not with ctx,
+// because a session says a last word after its context has ended.
+func (k *socket) start(ctx context.Context, end context.CancelCauseFunc) {
+	k.end = end
+	detached := context.WithoutCancel(ctx)
+	k.ends.Go(func() { k.read(detached, ctx.Done()) })
+	k.writing.Go(func() { k.write(detached) })
+	k.ends.Go(func() { k.keepAlive(detached, ctx.Done()) })
+}
+
+// send queues a message. When the queue is full the client is cut off.
+func (k *socket) send(m wire.Message) {
+	frame, err := wire.Encode(m)
+	if err != nil {
+		k.log.Error("message not encoded", "type", m.Type(), "error", err)
+		return
+	}
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	if k.closed {
+		return
+	}
+	select {
+	case k.out <- frame:
+	default:
+		k.end(errSlow)
+	}
+}
+
+// close sends what is queued unless that is hopeless, then the close frame, and
+// returns when the socket's goroutines have ended.
+func (k *socket) close(code websocket.StatusCode, reason string, hopeless bool) {
+	k.mu.Lock()
+	if !k.closed {
+		k.closed = true
+		close(k.out)
+	}
+	k.mu.Unlock()
+	if hopeless {
+		for range k.out { //nolint:revive // the writer shall find nothing more to write
+		}
+	}
+	limit := time.AfterFunc(k.config.WriteLimit, func() { _ = k.conn.CloseNow() })
+	k.writing.Wait()
+	limit.Stop()
+	// The connection is gone whatever these say: at once, or within 10 s.
+	if code == noCode {
+		_ = k.conn.CloseNow()
+	} else {
+		_ = k.conn.Close(code, reason)
+	}
+	k.ends.Wait()
+}
+
+// read is the only reader of the connection.
+func (k *socket) read(ctx context.Context, ended <-chan struct{}) {
+	defer close(k.in)
+	limit := rate.NewLimiter(rate.Limit(k.config.MessagesPerSecond), k.config.MessageBurst)
+	dropped, nonsense := 0, 0
+	for {
+		kind, frame, err := k.conn.Read(ctx)
+		if err != nil {
+			return
+		}
+		var next inbound
+		switch allowed := limit.Allow(); {
+		case !allowed && dropped > 0: // told already
+			if dropped++; dropped > droppedInARow {
+				k.end(errFlood)
+				return
+			}
+			continue
+		case !allowed:
+			dropped++
+			next.err = errFlood
+		case kind != websocket.MessageText:
+			next.err = fmt.Errorf("%w: it is not a text frame", wire.ErrMalformed)
+		default:
+			dropped = 0
+			next.message, next.err = wire.Decode(frame)
+		}
+		if errors.Is(next.err, wire.ErrMalformed) {
+			if nonsense++; nonsense > nonsenseMessages {
+				k.end(errNonsense)
+				return
+			}
+		}
+		select {
+		case k.in <- next:
+		case <-ended:
+			return
+		}
+	}
+}
+
+// write is the only writer of messages.
+func (k *socket) write(ctx context.Context) {
+	for frame := range k.out {
+		limited, cancel := context.WithTimeout(ctx, k.config.WriteLimit)
+		err := k.conn.Write(limited, websocket.MessageText, frame)
+		cancel()
+		if err != nil {
+			k.end(errLost)
+			return
+		}
+	}
+}
+
+// keepAlive finds clients that are gone without a word.
+func (k *socket) keepAlive(ctx context.Context, ended <-chan struct{}) {
+	tick := time.NewTicker(k.config.PingInterval)
+	defer tick.Stop()
+	for {
+		select {
+		case <-ended:
+			return
+		case <-tick.C:
+		}
+		limited, cancel := context.WithTimeout(ctx, k.config.PongLimit)
+		err := k.conn.Ping(limited)
+		cancel()
+		if err != nil {
+			k.end(errLost)
+			return
+		}
+	}
+}

@@ -1,0 +1,109 @@
+package signaling
+
+import (
+	"github.com/holdfast-rtc/holdfast/control"
+	"github.com/holdfast-rtc/holdfast/signaling/wire"
+)
+
+// What the control protocol and the client's protocol call the same.
+
+func wirePeer(p *control.Peer) wire.Peer {
+	return wire.Peer{
+		Peer: wire.PeerID(p.GetId()), Identity: p.GetIdentity(), Name: p.GetName(),
+		AudioMuted: p.GetAudioMuted(), VideoMuted: p.GetVideoMuted(),
+	}
+}
+
+func wireRoster(peers []*control.Peer) wire.List[wire.Peer] { return each(peers, wirePeer) }
+
+func wireSlots(slots []*control.Slot) wire.List[wire.Slot] {
+	return each(slots, func(s *control.Slot) wire.Slot {
+		return wire.Slot{
+			Mid: s.GetMid(), Kind: wireKind(s.GetKind()), Peer: wire.PeerID(s.GetPeer()), Source: wireSource(s.GetSource()),
+		}
+	})
+}
+
+func wireSpeakers(speakers []*control.Speaker) wire.List[wire.Speaker] {
+	return each(speakers, func(s *control.Speaker) wire.Speaker {
+		return wire.Speaker{Peer: wire.PeerID(s.GetPeer()), Level: s.GetLevel()}
+	})
+}
+
+func wireKind(k control.Kind) wire.Kind {
+	if k == control.Kind_KIND_AUDIO {
+		return wire.KindAudio
+	}
+	return wire.KindVideo
+}
+
+func wireSource(s control.Source) wire.Source {
+	switch s {
+	case control.Source_SOURCE_MICROPHONE:
+		return wire.SourceMicrophone
+	case control.Source_SOURCE_CAMERA:
+		return wire.SourceCamera
+	case control.Source_SOURCE_SCREEN:
+		return wire.SourceScreen
+	default:
+		return ""
+	}
+}
+
+func controlSource(s wire.Source) control.Source {
+	switch s {
+	case wire.SourceMicrophone:
+		return control.Source_SOURCE_MICROPHONE
+	case wire.SourceCamera:
+		return control.Source_SOURCE_CAMERA
+	case wire.SourceScreen:
+		return control.Source_SOURCE_SCREEN
+	default:
+		return control.Source_SOURCE_UNSPECIFIED
+	}
+}
+
+func controlKind(k wire.Kind) control.Kind {
+	if k == wire.KindAudio {
+		return control.Kind_KIND_AUDIO
+	}
+	return control.Kind_KIND_VIDEO
+}
+
+// offerMessage carries an offer to the node; known is the slot table to use when
+// the client did not send its own and still has the connection it was made for.
+func offerMessage(o *wire.Offer, known []*control.Slot) *control.EdgeMessage {
+	offer := &control.Offer{Id: o.ID, Sdp: o.SDP, Fresh: o.Fresh}
+	offer.Senders = each(o.Senders, func(s wire.Sender) *control.Sender {
+		return &control.Sender{Mid: s.Mid, Source: controlSource(s.Source), Rid: s.Rid, Ssrc: s.SSRC, RtxSsrc: s.RTXSSRC}
+	})
+	if !o.Fresh {
+		offer.Slots = known
+	}
+	if o.Slots != nil {
+		offer.Slots = each(o.Slots, func(s wire.Slot) *control.Slot {
+			return &control.Slot{Mid: s.Mid, Kind: controlKind(s.Kind), Peer: string(s.Peer), Source: controlSource(s.Source)}
+		})
+	}
+	return &control.EdgeMessage{Message: &control.EdgeMessage_Offer{Offer: offer}}
+}
+
+func viewMessage(v *wire.View) *control.EdgeMessage {
+	wants := each(v.Wants, func(w wire.Want) *control.Want {
+		return &control.Want{Peer: string(w.Peer), Source: controlSource(w.Source), Width: w.Width, Height: w.Height}
+	})
+	return &control.EdgeMessage{Message: &control.EdgeMessage_View{View: &control.View{Wants: wants}}}
+}
+
+func muteMessage(source wire.Source, muted bool) *control.EdgeMessage {
+	return &control.EdgeMessage{Message: &control.EdgeMessage_Mute{Mute: &control.Mute{Source: controlSource(source), Muted: muted}}}
+}
+
+// each maps a list.
+func each[A, B any, L ~[]A](list L, f func(A) B) []B {
+	out := make([]B, 0, len(list))
+	for _, a := range list {
+		out = append(out, f(a))
+	}
+	return out
+}

@@ -46,9 +46,10 @@ func (s *Supervisor) bringUp(ctx context.Context) error {
 	}
 	s.mu.Lock()
 	s.ready = true
+	page := s.page
 	s.mu.Unlock()
 	s.banner(time.Since(began))
-	return nil
+	return s.onReady(strings.TrimSuffix(strings.TrimPrefix(page, "http://"), "/"))
 }
 
 // startFront starts the balancer on the wanted port, or on a free one when

@@ -1,6 +1,7 @@
 package devcluster
 
 import (
+	"cmp"
 	"fmt"
 	"maps"
 	"net"
@@ -83,4 +84,15 @@ func (n Node) line() string {
 		line += "  (" + n.Ended + ")"
 	}
 	return strings.TrimRight(line, " ")
+}
+
+// byRoleAndAge orders nodes as people read them: the store, media nodes, signaling
+// nodes, the front; the lower number first.
+func byRoleAndAge(a, b Node) int {
+	roles := []Role{RoleStore, RoleSFU, RoleSignaling, RoleFront}
+	return cmp.Or(
+		cmp.Compare(slices.Index(roles, a.Role), slices.Index(roles, b.Role)),
+		cmp.Compare(len(a.Name), len(b.Name)), // sfu-10 after sfu-9
+		cmp.Compare(a.Name, b.Name),
+	)
 }

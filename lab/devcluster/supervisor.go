@@ -27,6 +27,7 @@ type Supervisor struct {
 	binary  string
 	logDir  string
 	stop    chan struct{} // closed when somebody asks for the end
+	onReady func(page string) error
 
 	stopOnce sync.Once
 	watchers sync.WaitGroup // one for each run of a child
@@ -40,8 +41,15 @@ type Supervisor struct {
 
 // New prepares a cluster; Run runs it.
 func New(o Options) *Supervisor {
-	return &Supervisor{options: o, secrets: newSecrets(), spawner: newSpawner(), stop: make(chan struct{})}
+	return &Supervisor{
+		options: o, secrets: newSecrets(), spawner: newSpawner(), stop: make(chan struct{}),
+		onReady: func(string) error { return nil },
+	}
 }
+
+// OnReady has f called with the page's host:port once the cluster is ready. Call
+// it before Run.
+func (s *Supervisor) OnReady(f func(page string) error) { s.onReady = f }
 
 // Run brings the cluster up and keeps it until ctx ends or somebody asks for the
 // end; then it ends every child.
@@ -162,6 +170,7 @@ func (s *Supervisor) Status() Status {
 	for _, m := range s.members {
 		status.Nodes = append(status.Nodes, m.node())
 	}
+	slices.SortStableFunc(status.Nodes, byRoleAndAge)
 	return status
 }
 

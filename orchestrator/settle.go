@@ -19,44 +19,42 @@ const maxSteps = 4
 // a pin stands that may be used. Place starts from nothing (so its first write is the claim, and
 // for a pinned room the answer to it is the pin), the others from the pin they want moved.
 func (o *Orchestrator) settle(ctx context.Context, e *errand, was standing) (pin.Pin, error) {
-	looked := false
+	told := false // whether was is the store's word
 	for range maxSteps {
 		view, err := o.settledView()
 		if err != nil {
 			return pin.Pin{}, err
 		}
 		next, err := o.propose(ctx, view, e, was)
-		if err != nil {
-			// There is no node for a new room, but this one may have a pin, and
-			// people may join it there.
-			if !was.absent() || looked || ctx.Err() != nil {
-				return pin.Pin{}, err
-			}
-			looked = true
-			found, readErr := o.read(ctx, e)
-			if readErr != nil {
-				return pin.Pin{}, readErr
-			}
-			if found.absent() {
-				return pin.Pin{}, err
-			}
-			if was = found; !o.usable(ctx, e, was) {
-				continue
-			}
-			return was.pin, nil
+		if err != nil && (told || ctx.Err() != nil) {
+			return pin.Pin{}, err
 		}
-		now, err := o.replace(ctx, e, was, next)
+		now := standing{}
+		if err == nil {
+			now, err = o.replace(ctx, e, was, next)
+		} else {
+			// There is no node for the room as far as we see, but it may have a pin
+			// all the same: people may join it there, or somebody else has moved it.
+			now, err = o.readInstead(ctx, e, err)
+		}
 		if err != nil {
 			return pin.Pin{}, err
 		}
-		if now.pin == next {
-			return next, nil
+		if !next.IsZero() && now.pin == next || o.usable(ctx, e, now) {
+			return now.pin, nil
 		}
-		if was = now; o.usable(ctx, e, was) {
-			return was.pin, nil
-		}
+		was, told = now, true
 	}
 	return pin.Pin{}, fmt.Errorf("place room %s: %w", e.room, ErrContended)
+}
+
+// readInstead returns what stands, or why nothing could be written when nothing stands.
+func (o *Orchestrator) readInstead(ctx context.Context, e *errand, why error) (standing, error) {
+	found, err := o.read(ctx, e)
+	if err == nil && found.absent() {
+		err = why
+	}
+	return found, err
 }
 
 // replace writes next and settles its reservation by the outcome.

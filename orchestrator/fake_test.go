@@ -1,0 +1,100 @@
+package orchestrator
+
+import (
+	"context"
+	"fmt"
+	"log/slog"
+	"sync"
+	"sync/atomic"
+	"testing"
+
+	"go.uber.org/goleak"
+
+	"github.com/holdfast-rtc/holdfast/cluster"
+	"github.com/holdfast-rtc/holdfast/pin"
+	"github.com/holdfast-rtc/holdfast/redisstore"
+	"github.com/holdfast-rtc/holdfast/redisstore/storetest"
+	"github.com/holdfast-rtc/holdfast/ring"
+)
+
+func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+
+// quiet is the logger of tests that do not look at the log.
+var quiet = slog.New(slog.DiscardHandler)
+
+// bootOf is the boot number n of node: higher is newer.
+func bootOf(node string, n int) pin.BootID { return pin.BootID(fmt.Sprintf("%013d-%s", n, node)) }
+
+// sfu is a live SFU node whose boot is its number n.
+func sfu(id string, n int) cluster.Node {
+	return cluster.Node{
+		ID: ring.NodeID(id), Boot: bootOf(id, n), Role: cluster.RoleSFU, Control: id + ".test:7000",
+		Load: cluster.Load{Seq: 1, CeilingBitsPerSecond: 1_000_000_000, CeilingPacketsPerSecond: 100_000},
+	}
+}
+
+// viewOf is a settled view of nodes, the draining ones not on the ring.
+func viewOf(nodes ...cluster.Node) *cluster.View {
+	v := &cluster.View{Settled: true, Nodes: make(map[ring.NodeID]cluster.Node), Gone: make(map[pin.BootID]cluster.Departure)}
+	var placeable []ring.NodeID
+	for _, n := range nodes {
+		v.Nodes[n.ID] = n
+		if n.Role == cluster.RoleSFU && !n.Draining {
+			placeable = append(placeable, n.ID)
+		}
+	}
+	v.Ring = ring.New(placeable)
+	return v
+}
+
+// views is a Views that tests change.
+type views struct{ atomic.Pointer[cluster.View] }
+
+func (v *views) View() *cluster.View { return v.Load() }
+
+func fixed(view *cluster.View) *views {
+	v := new(views)
+	v.Store(view)
+	return v
+}
+
+// addresses is a Prober: who lives where. An address that is not listed times out.
+type addresses struct {
+	mu    sync.Mutex
+	boots map[string]pin.BootID // empty: refused
+	asked int
+}
+
+func (a *addresses) BootAt(_ context.Context, control string) (pin.BootID, error) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	a.asked++
+	boot, ok := a.boots[control]
+	switch {
+	case !ok:
+		return "", context.DeadlineExceeded
+	case boot == "":
+		return "", fmt.Errorf("dial %s: %w", control, ErrNobodyThere)
+	default:
+		return boot, nil
+	}
+}
+
+// onRedis returns a client of server.
+func onRedis(t testing.TB, server storetest.Server) *redisstore.Store {
+	t.Helper()
+	store, err := redisstore.Open(server.URL, quiet)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = store.Close() })
+	return store
+}
+
+// keyOf is where redisstore keeps the pin of a room without braces in its name.
+func keyOf(room ring.RoomID) string { return "room:{" + string(room) + "}:node" }
+
+// pinAt is a pin on boot n of node.
+func pinAt(node string, n int, epoch, nonce uint64) pin.Pin {
+	return pin.Pin{Fence: pin.Fence{Epoch: epoch, Nonce: nonce}, Node: ring.NodeID(node), Boot: bootOf(node, n), Control: node + ".test:7000"}
+}

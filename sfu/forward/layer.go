@@ -41,8 +41,9 @@ const layerSilence = 1500 * time.Millisecond
 // Layer is one encoding that a publisher sends. Its methods are safe for
 // concurrent use; packets of one layer must be pushed by one goroutine.
 type Layer struct {
-	room *Room
-	cfg  LayerConfig
+	room  *Room
+	cfg   LayerConfig
+	codec codec
 
 	// The fields below belong to the room's loop.
 	number    uint64 // never used twice in a room
@@ -65,7 +66,7 @@ type Layer struct {
 func (l *Layer) Push(p *Packet) {
 	r := l.room
 	r.stats.packetsIn.Add(1)
-	if err := p.parse(&l.cfg); err != nil {
+	if err := p.parse(l.codec, l.cfg.AudioLevelExtensionID); err != nil {
 		r.stats.malformed.Add(1)
 		p.Release()
 		return

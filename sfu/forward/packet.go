@@ -52,16 +52,13 @@ func (p *Packet) payload() []byte {
 }
 
 // parse reads what forwarding needs from the packet's bytes.
-func (p *Packet) parse(cfg *LayerConfig) error {
-	h, err := parseHeader(p.buffer[:p.length], cfg.AudioLevelExtensionID)
+func (p *Packet) parse(c codec, levelID uint8) error {
+	h, err := parseHeader(p.buffer[:p.length], levelID)
 	if err != nil {
 		return err
 	}
 	p.header = h
-	p.picture = picture{}
-	if cfg.Kind == KindVideo {
-		p.picture = parsePicture(codecOf(cfg.Codec.MimeType), p.payload())
-	}
+	p.picture = parsePicture(c, p.payload())
 	return nil
 }
 

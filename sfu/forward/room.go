@@ -119,6 +119,7 @@ func (r *Room) AddLayer(cfg LayerConfig) *Layer {
 	l := &Layer{
 		room:     r,
 		cfg:      cfg,
+		codec:    codecOf(cfg.Codec.MimeType),
 		clock:    layerClock{rate: max(cfg.Codec.ClockRate, 1)},
 		requests: keyframeRequests{interval: r.cfg.MinPLIInterval},
 		cache:    newPacketCache(cfg.Kind),

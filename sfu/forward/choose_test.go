@@ -1,0 +1,286 @@
+package forward
+
+import (
+	"fmt"
+	"math"
+	"slices"
+	"testing"
+	"time"
+
+	"pgregory.net/rapid"
+)
+
+var epoch = time.Unix(1_800_000_000, 0)
+
+func TestChooseLayer(t *testing.T) {
+	all := []layerChoice{{"f", 720, true}, {"q", 180, true}, {"h", 360, true}}
+	unknown := []layerChoice{{"h", 0, true}, {"f", 0, true}, {"q", 0, true}}
+	for _, c := range []struct {
+		layers []layerChoice
+		wanted int
+		want   string
+	}{
+		{all, 0, "q"}, {all, 180, "q"}, {all, 181, "h"}, {all, 720, "f"}, {all, 4000, "f"},
+		{unknown, 0, "q"}, {unknown, 300, "h"}, {unknown, 1080, "f"},
+		{[]layerChoice{{"f", 720, false}, {"q", 180, true}, {"h", 360, true}}, 720, "h"},
+		{[]layerChoice{{"f", 720, false}, {"q", 180, false}}, 720, "f"},
+	} {
+		if got := c.layers[chooseLayer(c.layers, c.wanted)].rid; got != c.want {
+			t.Errorf("%v at %d: %s, want %s", c.layers, c.wanted, got, c.want)
+		}
+	}
+	if chooseLayer(nil, 1) != -1 {
+		t.Error("chose among nothing")
+	}
+}
+
+func TestMatch(t *testing.T) {
+	h264 := func(fmtp string, pt uint8) Codec { return Codec{MimeType: "video/H264", Fmtp: fmtp, PayloadType: pt} }
+	negotiated := []Codec{
+		vp8,
+		h264("level-asymmetry-allowed=1;packetization-mode=0;profile-level-id=42e01f", 102),
+		h264("level-asymmetry-allowed=1; packetization-mode=1; profile-level-id=42E01F", 104),
+	}
+	for _, c := range []struct {
+		codec Codec
+		want  uint8
+		ok    bool
+	}{
+		{Codec{MimeType: "video/vp8", PayloadType: 120}, 96, true},
+		{h264("packetization-mode=1;profile-level-id=42001f", 1), 104, true},
+		{h264("profile-level-id=42001f", 1), 102, true},
+		{h264("packetization-mode=1;profile-level-id=640032", 1), 0, false},
+		{h264("packetization-mode=1;profile-level-id=", 1), 104, true},
+		{Codec{MimeType: "video/AV1"}, 0, false},
+	} {
+		if got, ok := match(negotiated, c.codec); ok != c.ok || got.media != c.want {
+			t.Errorf("%v: %v %v", c.codec, got, ok)
+		}
+	}
+}
+
+// drawViewer draws a subscriber "p0" whose slots show anything at all, even
+// nonsense: a client's table is not to be trusted.
+func drawViewer(t *rapid.T, kind Kind, sources []Source) (viewer, []candidate) {
+	key := func(name string) trackKey {
+		return trackKey{
+			peer:   PeerID(fmt.Sprint("p", rapid.IntRange(0, 8).Draw(t, name))),
+			source: rapid.SampledFrom(sources).Draw(t, name+" source"),
+		}
+	}
+	var candidates []candidate
+	for range rapid.IntRange(0, 12).Draw(t, "candidates") {
+		k := key("candidate")
+		if k.peer == "p0" || slices.ContainsFunc(candidates, func(c candidate) bool { return c.key == k }) {
+			continue
+		}
+		candidates = append(candidates, candidate{
+			key: k, muted: rapid.Bool().Draw(t, "muted"), speaking: rapid.IntRange(0, 3).Draw(t, "speaking") == 0,
+			lastSpoke: epoch.Add(time.Duration(rapid.IntRange(0, 5).Draw(t, "spoke"))),
+		})
+	}
+	held := make(map[trackKey]bool)
+	v := viewer{hasView: rapid.Bool().Draw(t, "view"), held: func(k trackKey) bool { return held[k] && k.peer != "p0" }}
+	for i := range rapid.IntRange(0, 6).Draw(t, "slots") {
+		e := Entry{Mid: fmt.Sprint(i), Kind: kind}
+		if rapid.Bool().Draw(t, "shows") {
+			k := key("shown")
+			e.Peer, e.Source = k.peer, k.source
+			held[k] = rapid.Bool().Draw(t, "held")
+		}
+		v.slots = append(v.slots, e)
+	}
+	for range rapid.IntRange(0, 8).Draw(t, "wants") {
+		k := key("want")
+		size := rapid.IntRange(0, 2).Draw(t, "size") * 180
+		v.wants = append(v.wants, Want{Peer: k.peer, Source: k.source, Width: size, Height: size})
+	}
+	return v, candidates
+}
+
+// checkTable says what holds for every table.
+func checkTable(t *rapid.T, v viewer, candidates []candidate, table []Entry, again []Entry) {
+	if len(table) != len(v.slots) {
+		t.Fatal("not as many entries as slots")
+	}
+	seen := make(map[trackKey]bool)
+	for i, e := range table {
+		if e.Mid != v.slots[i].Mid || e.Kind != v.slots[i].Kind {
+			t.Fatal("a slot changed its nature")
+		}
+		if e.Peer == "" {
+			continue
+		}
+		if e.Peer == "p0" {
+			t.Fatal("shown oneself")
+		}
+		if seen[e.key()] {
+			t.Fatal("shown twice:", e)
+		}
+		seen[e.key()] = true
+		published := slices.ContainsFunc(candidates, func(c candidate) bool { return c.key == e.key() })
+		if !published && !v.held(e.key()) {
+			t.Fatal("shown who is not there:", e)
+		}
+		// Whoever stays stays in place.
+		first := slices.IndexFunc(v.slots, func(s Entry) bool { return s.Peer != "" && s.key() == e.key() })
+		if first >= 0 && first != i {
+			t.Fatalf("%v moved from %d to %d", e, first, i)
+		}
+	}
+	if !slices.Equal(table, again) {
+		t.Fatal("the table does not rest:", table, again)
+	}
+}
+
+func TestAssignVideoProperties(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		v, candidates := drawViewer(t, KindVideo, []Source{SourceCamera, SourceScreen})
+		table := assignVideo(v, candidates)
+		rested := v
+		rested.slots = table
+		checkTable(t, v, candidates, table, assignVideo(rested, candidates))
+		shown := func(k trackKey) bool {
+			return slices.ContainsFunc(table, func(e Entry) bool { return e.Peer != "" && e.key() == k })
+		}
+		available := func(k trackKey) bool {
+			return slices.ContainsFunc(candidates, func(c candidate) bool { return c.key == k && !c.muted })
+		}
+		// The first wants that there are, up to the number of slots, are shown.
+		left := len(v.slots)
+		counted := make(map[trackKey]bool)
+		for _, w := range v.wants {
+			k := trackKey{peer: w.Peer, source: w.Source}
+			if !v.hasView || counted[k] {
+				continue
+			}
+			counted[k] = true // the first line about a source counts
+			if w.hidden() || !available(k) {
+				continue
+			}
+			if left--; left < 0 {
+				break
+			}
+			if !shown(k) {
+				t.Fatalf("%v is wanted, there is room, and it is not shown: %v", k, table)
+			}
+		}
+		// Without a view no camera is shown while a screen is not.
+		if !v.hasView {
+			missing := slices.ContainsFunc(candidates, func(c candidate) bool { return c.key.source == SourceScreen && !c.muted && !shown(c.key) })
+			camera := slices.ContainsFunc(table, func(e Entry) bool { return e.Peer != "" && e.Source == SourceCamera })
+			if missing && camera {
+				t.Fatal("a camera before a screen:", table)
+			}
+		}
+	})
+}
+
+func TestAssignAudioProperties(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		v, candidates := drawViewer(t, KindAudio, []Source{SourceMicrophone})
+		table := assignAudio(v, candidates)
+		rested := v
+		rested.slots = table
+		checkTable(t, v, candidates, table, assignAudio(rested, candidates))
+		heard := func(c candidate) bool {
+			return slices.ContainsFunc(table, func(e Entry) bool { return e.Peer != "" && e.key() == c.key })
+		}
+		for _, c := range candidates {
+			if len(candidates) <= len(v.slots) && !heard(c) {
+				t.Fatal("everybody fits, and somebody is not heard")
+			}
+			was := slices.ContainsFunc(v.slots, func(e Entry) bool { return e.Peer != "" && e.key() == c.key })
+			if was && c.speaking && !heard(c) {
+				t.Fatal("interrupted:", c)
+			}
+			for _, other := range candidates {
+				if c.speaking && !heard(c) && heard(other) && !other.speaking {
+					t.Fatalf("%v speaks and is not heard, %v is silent and is", c.key, other.key)
+				}
+			}
+		}
+	})
+}
+
+func TestSpeakersProperties(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		tracker := newSpeakerTracker()
+		now := epoch
+		updates := 0
+		levels := make([]uint8, 4)
+		const steps = 500 // of 20 ms
+		for range steps {
+			now = now.Add(20 * time.Millisecond)
+			for i := range levels {
+				if rapid.IntRange(0, 49).Draw(t, "change") == 0 {
+					levels[i] = uint8(rapid.IntRange(0, 200).Draw(t, "level"))
+				}
+				tracker.observe(PeerID(fmt.Sprint(i)), levels[i], now)
+			}
+			list, changed := tracker.update(now)
+			if !changed {
+				continue
+			}
+			updates++
+			for i, s := range list {
+				if s.Level < 0 || s.Level > 1 || math.IsNaN(s.Level) {
+					t.Fatal(s)
+				}
+				if i > 0 && s.Level*127 > list[i-1].Level*127+swapMargin+0.001 {
+					t.Fatal("not loudest first:", list)
+				}
+			}
+		}
+		if limit := int(steps*20*time.Millisecond/speakersInterval) + 1; updates > limit {
+			t.Fatalf("%d updates", updates)
+		}
+	})
+}
+
+func TestSpeakers(t *testing.T) {
+	tracker := newSpeakerTracker()
+	now := epoch
+	var list []Speaker
+	talk := func(d time.Duration, levels map[PeerID]uint8) {
+		for end := now.Add(d); now.Before(end); now = now.Add(20 * time.Millisecond) {
+			for peer, level := range levels {
+				tracker.observe(peer, level, now)
+			}
+			if l, changed := tracker.update(now); changed {
+				list = l
+			}
+		}
+	}
+	names := func() (out []PeerID) {
+		for _, s := range list {
+			out = append(out, s.Peer)
+		}
+		return out
+	}
+	expect := func(want ...PeerID) {
+		t.Helper()
+		if !slices.Equal(names(), want) {
+			t.Fatalf("%v speak, want %v", names(), want)
+		}
+	}
+	talk(time.Second, map[PeerID]uint8{"a": 30, "b": 70})
+	expect("a")
+	talk(400*time.Millisecond, map[PeerID]uint8{"a": 127, "b": 70}) // a pause between words
+	expect("a")
+	talk(time.Second, map[PeerID]uint8{"a": 30, "b": 28}) // a little louder: no swap
+	expect("a", "b")
+	talk(time.Second, map[PeerID]uint8{"a": 40, "b": 20})
+	expect("b", "a")
+	talk(2*time.Second, map[PeerID]uint8{"a": 30}) // b sends nothing at all
+	expect("a")
+	tracker.setMuted("a", true)
+	talk(time.Second, map[PeerID]uint8{"a": 10})
+	expect()
+	tracker.setMuted("a", false)
+	talk(time.Second, map[PeerID]uint8{"a": 10})
+	expect("a")
+	tracker.remove("a")
+	talk(time.Second, nil)
+	expect()
+}

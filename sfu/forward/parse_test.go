@@ -1,0 +1,213 @@
+package forward
+
+import (
+	"bytes"
+	"testing"
+
+	"github.com/pion/rtp"
+	"github.com/pion/rtp/codecs"
+	"pgregory.net/rapid"
+)
+
+func marshal(t testing.TB, h rtp.Header, payload []byte) []byte {
+	t.Helper()
+	raw, err := (&rtp.Packet{Header: h, Payload: payload}).Marshal()
+	if err != nil {
+		t.Fatal(err)
+	}
+	return raw
+}
+
+func withLevel(t testing.TB, id uint8, level uint8, profile uint16) []byte {
+	h := rtp.Header{Version: 2, PayloadType: 111, SequenceNumber: 7, Timestamp: 8, SSRC: 9, Extension: true, ExtensionProfile: profile}
+	for _, e := range []struct {
+		id      uint8
+		payload []byte
+	}{{3, []byte{1, 2, 3}}, {id, []byte{0x80 | level}}, {9, []byte{4}}} {
+		if err := h.SetExtension(e.id, e.payload); err != nil {
+			t.Fatal(err)
+		}
+	}
+	return marshal(t, h, []byte("sound"))
+}
+
+func TestHeader(t *testing.T) {
+	for _, profile := range []uint16{profileOneByte, profileTwoByte} {
+		raw := withLevel(t, 5, 42, profile)
+		h, err := parseHeader(raw, 5)
+		if err != nil || h.audioLevel != 42 || string(raw[h.payloadStart:h.payloadEnd]) != "sound" {
+			t.Fatal(h, err)
+		}
+		if h, _ := parseHeader(raw, 6); h.audioLevel != noAudioLevel {
+			t.Fatal("found an extension that is not there")
+		}
+	}
+}
+
+// FuzzHeader holds our header parser against Pion's: they agree on everything
+// that Pion can read.
+func FuzzHeader(f *testing.F) {
+	f.Add(withLevel(f, 5, 42, profileOneByte), uint8(5))
+	f.Add(withLevel(f, 5, 42, profileTwoByte), uint8(5))
+	f.Add(marshal(f, rtp.Header{Version: 2, CSRC: []uint32{1, 2}, Padding: true, PaddingSize: 3}, []byte{1}), uint8(0))
+	f.Fuzz(func(t *testing.T, raw []byte, id uint8) {
+		h, err := parseHeader(raw, id)
+		var p rtp.Packet
+		pionErr := p.Unmarshal(raw)
+		if err != nil {
+			return
+		}
+		if h.payloadStart < 12 || h.payloadEnd < h.payloadStart || h.payloadEnd > len(raw) {
+			t.Fatal(h)
+		}
+		if pionErr != nil {
+			return
+		}
+		if h.sequence != p.SequenceNumber || h.timestamp != p.Timestamp || h.marker != p.Marker || h.payloadType != p.PayloadType ||
+			!bytes.Equal(raw[h.payloadStart:h.payloadEnd], p.Payload) {
+			t.Fatal(h, p)
+		}
+	})
+}
+
+func TestPictures(t *testing.T) {
+	key := vp8Payload(true, true, 0x1234, 9, 720, 0, 40)
+	want := picture{keyframe: true, width: 1280, height: 720, pictureIDAt: 2, pictureIDLong: true, pictureID: 0x1234, tl0At: 4, tl0: 9}
+	if p := parseVP8(key); p != want {
+		t.Fatal(p)
+	}
+	if p := parseVP8(vp8Payload(true, false, 1, 1, 720, 0, 40)); p.keyframe {
+		t.Fatal("the second packet of a keyframe begins none")
+	}
+	if p := parseVP8([]byte{0x90, 0xA0, 0x05, 0x20, 0x00}); !p.keyframe || p.pictureID != 5 || p.pictureIDLong || p.tl0At != 0 {
+		t.Fatal("7-bit picture id with a temporal layer:", p)
+	}
+	for name, c := range map[string]struct {
+		payload  []byte
+		keyframe bool
+	}{
+		"SPS":                      {[]byte{0x67, 1}, true},
+		"IDR":                      {[]byte{0x65, 1}, true},
+		"PPS":                      {[]byte{0x68, 1}, false},
+		"slice":                    {[]byte{0x41, 1}, false},
+		"STAP-A of SEI, SPS":       {[]byte{0x78, 0, 2, 0x06, 1, 0, 2, 0x67, 1}, true},
+		"STAP-A of slices":         {[]byte{0x78, 0, 2, 0x41, 1, 0, 2, 0x41, 1}, false},
+		"FU-A begin of IDR":        {[]byte{0x7C, 0x85, 1}, true},
+		"FU-A middle of IDR":       {[]byte{0x7C, 0x05, 1}, false},
+		"FU-A begin of slice":      {[]byte{0x7C, 0x81, 1}, false},
+		"STAP-A that is cut short": {[]byte{0x78, 0xFF, 0xFF, 0x41}, false},
+		"nothing":                  {nil, false},
+	} {
+		if h264Keyframe(c.payload) != c.keyframe {
+			t.Error(name)
+		}
+	}
+}
+
+// FuzzPicture: no bytes make the parsers read or write out of bounds, and a
+// patched payload says what was patched into it, to Pion as well.
+func FuzzPicture(f *testing.F) {
+	f.Add(vp8Payload(true, true, 500, 3, 180, 0, 30), uint16(77), uint8(4))
+	f.Add([]byte{0x90, 0xA0, 0x05, 0x20, 0x00}, uint16(77), uint8(4))
+	f.Add([]byte{0x78, 0, 2, 0x06, 1, 0, 2, 0x67, 1}, uint16(1), uint8(1))
+	f.Fuzz(func(t *testing.T, payload []byte, id uint16, tl0 uint8) {
+		h264Keyframe(payload)
+		p := parseVP8(payload)
+		before := bytes.Clone(payload)
+		var pion codecs.VP8Packet
+		_, err := pion.Unmarshal(before)
+		p.patchVP8(payload, id, tl0)
+		again := parseVP8(payload)
+		if again.keyframe != p.keyframe || again.height != p.height || again.pictureIDAt != p.pictureIDAt || again.tl0At != p.tl0At {
+			t.Fatal("patching changed more than the counters")
+		}
+		if p.tl0At != 0 && again.tl0 != tl0 {
+			t.Fatal(again.tl0)
+		}
+		mask := uint16(0x7F)
+		if p.pictureIDLong {
+			mask = 0x7FFF
+		}
+		if p.pictureIDAt != 0 && again.pictureID != id&mask {
+			t.Fatal(again.pictureID)
+		}
+		if err != nil {
+			return
+		}
+		if p.pictureIDAt != 0 && pion.PictureID != p.pictureID || p.tl0At != 0 && pion.TL0PICIDX != p.tl0 {
+			t.Fatalf("Pion reads %+v, we %+v", pion, p)
+		}
+	})
+}
+
+func TestSequenceTracker(t *testing.T) {
+	var tr sequenceTracker
+	type step struct {
+		in   uint16
+		want int // relative to the first, -1: refused
+	}
+	for i, s := range []step{
+		{65534, 0}, {65535, 1}, {1, 3}, {0, 2}, {2, 4}, // turns over, out of order
+		{30000, 5}, {30001, 6}, // far ahead: a new beginning, no gap
+		{100, -1}, {30002, 7}, // a stray one
+		{200, -1}, {201, 8}, {202, 9}, // two in a row: a new beginning
+	} {
+		got, ok := tr.extend(s.in)
+		if ok != (s.want >= 0) || ok && got != 1<<16+uint32(s.want) {
+			t.Fatalf("step %d: %d %v", i, int(got)-1<<16, ok)
+		}
+	}
+}
+
+// TestCacheHoldsWhatItSays: whatever is put in and however time goes, a packet
+// in the cache is held exactly once, and no buffer is reused meanwhile.
+func TestCacheHoldsWhatItSays(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		pool := newPacketPool()
+		cache := packetCache{ring: make([]*Packet, 16)}
+		live := make(map[*Packet]bool)
+		sequence := uint32(1 << 16)
+		now := epoch
+		for range rapid.IntRange(1, 200).Draw(t, "steps") {
+			now = now.Add(1)
+			sequence = uint32(int(sequence) + rapid.IntRange(-20, 25).Draw(t, "step"))
+			p, ok := pool.Get().(*Packet)
+			if !ok || live[p] && p.references > 0 {
+				t.Fatal("the pool gave out a packet that is held")
+			}
+			p.references, p.sequence, p.arrived = 1, sequence, now
+			live[p] = true
+			if cache.put(p) && cache.get(sequence) != p {
+				t.Fatal("put and not there")
+			}
+			p.Release()
+			if rapid.IntRange(0, 9).Draw(t, "expire") == 0 {
+				cache.expire(now.Add(-10))
+			}
+			held := 0
+			for _, q := range cache.ring {
+				if q == nil {
+					continue
+				}
+				held++
+				if q.references != 1 || q.sequence > cache.highest || q.sequence < cache.oldest {
+					t.Fatal("held wrongly:", q.references, q.sequence, cache.oldest, cache.highest)
+				}
+			}
+			for q := range live {
+				if q.references > 0 {
+					held--
+				}
+			}
+			if held != 0 {
+				t.Fatal("a packet leaked")
+			}
+		}
+		cache.clear()
+		for q := range live {
+			if q.references != 0 {
+				t.Fatal("a packet leaked")
+			}
+		}
+	})
+}

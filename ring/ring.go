@@ -20,6 +20,7 @@ import (
 	"cmp"
 	"crypto/sha1" // A placement hash, not a protection; the values are the interface.
 	"encoding/binary"
+	"iter"
 	"slices"
 	"strconv"
 	"unsafe"
@@ -96,6 +97,24 @@ func (r *Ring) Len() int {
 	}
 	return len(r.nodes)
 }
+
+// Points yields every point of the ring in ascending order with the node that it
+// belongs to: an arc ends at its owner's point.
+func (r *Ring) Points() iter.Seq2[uint32, NodeID] {
+	return func(yield func(uint32, NodeID) bool) {
+		if r == nil {
+			return
+		}
+		for i, hash := range r.hashes {
+			if !yield(hash, r.nodes[r.owners[i]]) {
+				return
+			}
+		}
+	}
+}
+
+// Position returns where on the circle of 2^32 a room lies.
+func Position(room RoomID) uint32 { return hash32(string(room)) }
 
 // search returns the index of the first point at or clockwise of hash. The ring
 // must not be empty.

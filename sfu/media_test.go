@@ -1,0 +1,269 @@
+package sfu
+
+import (
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/pion/webrtc/v4"
+
+	"github.com/holdfast-rtc/holdfast/control"
+)
+
+func TestTwoPeersSeeEachOtherWithoutRenegotiation(t *testing.T) {
+	s := newStage(t, "one")
+	aliceEdge, _ := s.attach("room", "alice", 1)
+	alice := newMediaClient(t, 'a', true, 2)
+	alice.negotiate(aliceEdge, nil)
+	alice.goSend()
+	aliceEdge.awaitConnected()
+	bobEdge, _ := s.attach("room", "bob", 1)
+	bob := newMediaClient(t, 'b', true, 2)
+	bob.negotiate(bobEdge, nil)
+	bob.goSend()
+	aliceEdge.await("bob in alice's slots", func(e *control.PeerEvent) bool {
+		for _, slot := range e.GetSlots().GetSlots() {
+			if slot.GetPeer() == "bob" && slot.GetSource() == control.Source_SOURCE_CAMERA {
+				return true
+			}
+		}
+		return false
+	})
+	eventually(t, "alice sees bob", func() bool { return alice.sees('b', 20) })
+	eventually(t, "bob sees alice", func() bool { return bob.sees('a', 20) })
+	if alice.offers != 1 || bob.offers != 1 {
+		t.Errorf("%d and %d offers, want one each", alice.offers, bob.offers)
+	}
+	held := s.rooms().GetRooms()[0]
+	for _, p := range held.GetPeers() {
+		if !p.GetAttached() || !p.GetConnected() || p.GetOffers() != 1 {
+			t.Errorf("the node says of a peer: %v", p)
+		}
+	}
+	if held.GetPacketsForwarded() == 0 || held.GetPacketsDropped() != 0 {
+		t.Errorf("forwarded %d, dropped %d", held.GetPacketsForwarded(), held.GetPacketsDropped())
+	}
+}
+
+func TestSimulcastLayersArePublished(t *testing.T) {
+	s := newStage(t, "one")
+	aliceEdge, _ := s.attach("room", "alice", 1)
+	alice := newMediaClient(t, 'p', true, 0, "q", "h", "f")
+	alice.negotiate(aliceEdge, nil)
+	alice.goSend()
+	bobEdge, _ := s.attach("room", "bob", 1)
+	bob := newMediaClient(t, 'b', false, 1)
+	bob.negotiate(bobEdge, nil)
+	eventually(t, "bob sees a layer of alice", func() bool { return bob.sees('p', 1) || bob.sees('q', 1) || bob.sees('r', 1) })
+}
+
+func TestAnswersNameEverySlot(t *testing.T) {
+	s := newStage(t, "one")
+	e, _ := s.attach("room", "alice", 1)
+	alice := newMediaClient(t, 'a', true, 3)
+	offer := alice.offerMessage(nil)
+	e.send(&control.EdgeMessage{Message: &control.EdgeMessage_Offer{Offer: offer}})
+	sdp := e.awaitAnswer(offer.GetId())
+	sections := strings.Split(sdp, "m=")[1:]
+	if len(sections) != 8 {
+		t.Fatalf("%d m-lines, want 8", len(sections))
+	}
+	for _, section := range sections[2:] {
+		if !strings.Contains(section, "a=sendonly") || !strings.Contains(section, "a=ssrc:") {
+			t.Errorf("a slot is answered without a stream:\n%s", section)
+		}
+	}
+	for _, section := range sections[:2] {
+		if !strings.Contains(section, "a=recvonly") || !strings.Contains(section, "a=setup:active") {
+			t.Errorf("an m-line of the client is answered with\n%s", section)
+		}
+	}
+	if !strings.Contains(sdp, "127.0.0.1") {
+		t.Errorf("no candidate in the answer:\n%s", sdp)
+	}
+	// The same offer again, as an edge that reconnected would send it.
+	again, attached := s.attach("room", "alice", 2)
+	if !attached.GetResumed() || len(attached.GetSlots()) != 6 {
+		t.Errorf("attached = %v", attached)
+	}
+	again.send(&control.EdgeMessage{Message: &control.EdgeMessage_Offer{Offer: offer}})
+	if again.awaitAnswer(offer.GetId()) != sdp {
+		t.Error("an offer sent twice got two answers")
+	}
+	if p := s.heldPeer("room", "alice"); p.GetOffers() != 1 {
+		t.Errorf("%d offers answered, want 1", p.GetOffers())
+	}
+}
+
+func TestRestartOnTheSameNodeKeepsTheConnection(t *testing.T) {
+	s := newStage(t, "one")
+	e, _ := s.attach("room", "alice", 1)
+	alice := newMediaClient(t, 'a', true, 1)
+	alice.negotiate(e, nil)
+	alice.goSend()
+	e.awaitConnected()
+	before := s.connectionOf("room", "alice")
+	alice.negotiate(e, &webrtc.OfferOptions{ICERestart: true})
+	if s.connectionOf("room", "alice") != before {
+		t.Error("an ICE restart got a new connection")
+	}
+	// More slots on the live connection.
+	alice.addSlot(webrtc.RTPCodecTypeVideo)
+	alice.addSlot(webrtc.RTPCodecTypeAudio)
+	alice.negotiate(e, nil)
+	if s.connectionOf("room", "alice") != before {
+		t.Error("a renegotiation got a new connection")
+	}
+	bobEdge, _ := s.attach("room", "bob", 1)
+	bob := newMediaClient(t, 'b', true, 1)
+	bob.negotiate(bobEdge, nil)
+	bob.goSend()
+	eventually(t, "bob sees alice", func() bool { return bob.sees('a', 10) })
+	eventually(t, "alice sees bob", func() bool { return alice.sees('b', 10) })
+	// Another RTCPeerConnection of the same person replaces the first.
+	fresh := newMediaClient(t, 'f', true, 1)
+	offer := fresh.offerMessage(nil)
+	offer.Fresh = true
+	e.send(&control.EdgeMessage{Message: &control.EdgeMessage_Offer{Offer: offer}})
+	fresh.accept(e.awaitAnswer(offer.GetId()))
+	fresh.goSend()
+	eventually(t, "bob sees alice's new connection", func() bool { return bob.sees('f', 10) })
+	eventually(t, "the new connection sees bob", func() bool { return fresh.sees('b', 10) })
+}
+
+func TestAFreshNodeAnswersARestart(t *testing.T) {
+	first, second := newStage(t, "one"), newStage(t, "two")
+	e, _ := first.attach("room", "alice", 1)
+	alice := newMediaClient(t, 'a', true, 2)
+	alice.negotiate(e, nil)
+	alice.goSend()
+	e.awaitConnected()
+	before := alice.pc.RemoteDescription().SDP
+	second.epoch++
+	moved, attached := second.attach("room", "alice", 2)
+	if attached.GetResumed() {
+		t.Error("a node that has never seen the peer resumed it")
+	}
+	offer := alice.offerMessage(&webrtc.OfferOptions{ICERestart: true})
+	offer.Slots = []*control.Slot{{Mid: "3", Kind: control.Kind_KIND_VIDEO, Peer: "bob", Source: control.Source_SOURCE_CAMERA}}
+	moved.send(&control.EdgeMessage{Message: &control.EdgeMessage_Offer{Offer: offer}})
+	after := moved.awaitAnswer(offer.GetId())
+	if a, b := shapeOf(before), shapeOf(after); a != b {
+		t.Errorf("the nodes answer differently:\n%s\n%s", a, b)
+	}
+	if line(before, "a=fingerprint:") == line(after, "a=fingerprint:") {
+		t.Error("two connections share a certificate: browsers would keep their old DTLS session")
+	}
+}
+
+func TestWhoMayNotPublishOrSubscribe(t *testing.T) {
+	s := newStage(t, "one")
+	muteEdge, _ := s.attach("room", "mute", 1, func(a *control.Attach) { a.CanPublish = false })
+	mute := newMediaClient(t, 'm', true, 1)
+	mute.negotiate(muteEdge, nil)
+	mute.goSend()
+	deafEdge, _ := s.attach("room", "deaf", 1, func(a *control.Attach) { a.CanSubscribe = false })
+	deaf := newMediaClient(t, 'd', true, 1)
+	deaf.negotiate(deafEdge, nil)
+	deaf.goSend()
+	eventually(t, "the one who may not publish sees the other", func() bool { return mute.sees('d', 20) })
+	if deaf.sees('m', 1) {
+		t.Error("what may not be published was forwarded")
+	}
+}
+
+func TestBadOffersHarmNobody(t *testing.T) {
+	s := newStage(t, "one", func(c *Config) { c.Limits.SlotsPerPeer = 4 })
+	e, _ := s.attach("room", "alice", 1)
+	alice := newMediaClient(t, 'a', true, 1)
+	alice.negotiate(e, nil)
+	alice.goSend()
+	e.awaitConnected()
+	before := s.connectionOf("room", "alice")
+	greedy := newMediaClient(t, 'g', false, 3).offerMessage(nil).GetSdp()
+	fine := alice.pc.LocalDescription().SDP
+	for name, sdp := range map[string]string{
+		"empty": "", "garbage": "\x00garbage", "greedy": greedy,
+		"without ICE":        strings.ReplaceAll(fine, "a=ice-ufrag", "a=x-ufrag"),
+		"of unknown codecs":  strings.NewReplacer("VP8", "XX8", "opus", "xpus", "H264", "X264").Replace(fine),
+		"with a mid twice":   strings.Replace(fine, "a=mid:1", "a=mid:0", 1),
+		"a truncated one":    fine[:len(fine)/3],
+		"of another m-line":  strings.Replace(fine, "m=audio", "m=application", 1),
+		"with a broken hash": strings.Replace(fine, "a=fingerprint:sha-256 ", "a=fingerprint:sha-256", 1),
+	} {
+		offer := &control.Offer{Id: "bad " + name, Sdp: sdp}
+		e.send(&control.EdgeMessage{Message: &control.EdgeMessage_Offer{Offer: offer}})
+		event := e.await("a reply to the offer "+name, func(e *control.PeerEvent) bool { return e.GetOfferRejected() != nil || e.GetAnswer() != nil })
+		if event.GetOfferRejected().GetMessage() == "" {
+			t.Logf("an offer %s was answered", name)
+		}
+	}
+	if s.connectionOf("room", "alice") != before {
+		t.Error("a bad offer cost the peer its connection")
+	}
+	bobEdge, _ := s.attach("room", "bob", 1)
+	bob := newMediaClient(t, 'b', true, 1)
+	bob.negotiate(bobEdge, nil)
+	bob.goSend()
+	eventually(t, "bob sees alice", func() bool { return bob.sees('a', 10) })
+	alice.negotiate(e, nil)
+	eventually(t, "alice sees bob", func() bool { return alice.sees('b', 10) })
+}
+
+// connectionOf is the connection of a peer.
+func (s *stage) connectionOf(roomID, peerID string) *connection {
+	s.t.Helper()
+	var c *connection
+	for _, h := range s.node.Held() {
+		if string(h.Room) != roomID {
+			continue
+		}
+		s.node.mu.Lock()
+		r := s.node.rooms[h.Room]
+		s.node.mu.Unlock()
+		if err := r.do(s.t.Context(), func() {
+			for id, p := range r.peers {
+				if string(id) == peerID {
+					c = p.connection
+				}
+			}
+		}); err != nil {
+			s.t.Fatal(err)
+		}
+	}
+	return c
+}
+
+// shapeOf is what must not change between two answers to one connection: the
+// m-lines with their payload types, mids, directions, extensions and codecs. The
+// order of payload types and extensions within an m-line is Pion's whim.
+func shapeOf(sdp string) string {
+	var shape []string
+	for section := range strings.SplitSeq(sdp, "\r\nm=") {
+		var kept []string
+		for i, l := range strings.Split(section, "\r\n") {
+			if i == 0 {
+				words := strings.Fields(l)
+				slices.Sort(words)
+				kept = append(kept, strings.Join(words, " "))
+			}
+			for _, keep := range []string{"a=mid:", "a=extmap", "a=rtpmap", "a=fmtp", "a=rtcp-fb", "a=setup", "a=sendonly", "a=recvonly", "a=group"} {
+				if strings.HasPrefix(l, keep) {
+					kept = append(kept, l)
+				}
+			}
+		}
+		slices.Sort(kept)
+		shape = append(shape, strings.Join(kept, "\n"))
+	}
+	return strings.Join(shape, "\n\n")
+}
+
+func line(sdp, prefix string) string {
+	for l := range strings.SplitSeq(sdp, "\r\n") {
+		if strings.HasPrefix(l, prefix) {
+			return l
+		}
+	}
+	return ""
+}

@@ -1,0 +1,33 @@
+// What the address says: who joins which room, and what a test wants of the call.
+
+/**
+ * @param {string} search
+ * @returns {{room: string, name: string, token: string, autojoin: boolean, width: number, height: number, fps: number, simulcast: boolean, audioSlots: number, videoSlots: number, moveLive: boolean | undefined, rejectAnswers: number}}
+ */
+export function readParameters(search) {
+  const query = new URLSearchParams(search);
+  /**
+   * @param {string} name
+   * @param {number} otherwise
+   * @param {number} least
+   * @param {number} most
+   */
+  const number = (name, otherwise, least, most) => {
+    const value = Number.parseInt(query.get(name) ?? '', 10);
+    return Number.isNaN(value) ? otherwise : Math.min(Math.max(value, least), most);
+  };
+  return {
+    room: query.get('room') ?? '',
+    name: query.get('name') ?? '',
+    token: query.get('token') ?? '',
+    autojoin: query.get('autojoin') === '1',
+    width: number('width', 960, 16, 3840),
+    height: number('height', 540, 16, 2160),
+    fps: number('fps', 30, 1, 60),
+    simulcast: query.get('simulcast') !== '0',
+    audioSlots: number('audio', 6, 0, 32),
+    videoSlots: number('video', 12, 0, 32),
+    moveLive: query.has('restart') ? query.get('restart') === '1' : undefined,
+    rejectAnswers: number('rejectAnswers', 0, 0, 10),
+  };
+}

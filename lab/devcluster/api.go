@@ -69,21 +69,23 @@ func (s *Supervisor) handler() http.Handler {
 	mux.HandleFunc("POST /nodes/{name}/start", func(w http.ResponseWriter, r *http.Request) {
 		var body startRequest
 		if decode(w, r, &body) {
-			s.startAndWait(w, r, func() (Node, error) { return s.start(r.Context(), r.PathValue("name"), body.Env) })
+			s.startAndWait(w, r, func(ctx context.Context) (Node, error) {
+				return s.start(ctx, r.PathValue("name"), body.Env)
+			})
 		}
 	})
 	mux.HandleFunc("POST /sfu", func(w http.ResponseWriter, r *http.Request) {
 		var body startRequest
 		if decode(w, r, &body) {
-			s.startAndWait(w, r, func() (Node, error) { return s.addSFU(r.Context(), body.Env) })
+			s.startAndWait(w, r, func(ctx context.Context) (Node, error) { return s.addSFU(ctx, body.Env) })
 		}
 	})
 	return s.authorize(mux)
 }
 
 // startAndWait starts a node and answers once the cluster sees it.
-func (s *Supervisor) startAndWait(w http.ResponseWriter, r *http.Request, start func() (Node, error)) {
-	node, err := start()
+func (s *Supervisor) startAndWait(w http.ResponseWriter, r *http.Request, start func(context.Context) (Node, error)) {
+	node, err := start(r.Context())
 	if err == nil {
 		s.out.printf("  %s\n", node.line())
 		err = s.waitReady(r.Context())

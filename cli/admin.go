@@ -1,0 +1,158 @@
+package cli
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"net/url"
+	"strings"
+	"time"
+
+	"github.com/holdfast-rtc/holdfast/lab/devcluster"
+	"github.com/holdfast-rtc/holdfast/signaling/access"
+)
+
+// answerBytes bounds an answer of the operator's API.
+const answerBytes = 64 << 20
+
+// serverFlags lead to the operator's API of a signaling node. Without any the
+// development cluster of this user is asked.
+type serverFlags struct {
+	keyFlags
+	Server string `placeholder:"URL" help:"A signaling node, for example http://127.0.0.1:7880; this user's development cluster by default."`
+	Token  string `help:"A token with the roomAdmin grant; made from --api-keys when empty."`
+	JSON   bool   `name:"json" help:"Print the answer as it is."`
+}
+
+// adminTokenLife is just long enough for the question.
+const adminTokenLife = time.Minute
+
+// resolve fills in what was not given.
+func (f *serverFlags) resolve(ctx context.Context) error {
+	if f.Server == "" {
+		dev, err := devcluster.Find(ctx, "")
+		if err != nil {
+			return faults(errors.New("--server: none given, and " + err.Error()))
+		}
+		status, err := dev.Status(ctx)
+		if err != nil {
+			return err
+		}
+		f.Server = status.Page
+		if f.APIKeys == "" {
+			f.APIKeys = dev.Access().Key + ":" + dev.Access().Secret
+		}
+	}
+	if f.Token != "" {
+		return nil
+	}
+	keys, err := f.keyring()
+	if err != nil {
+		return faults(err)
+	}
+	f.Token, err = keys.Mint("", access.Grant{Identity: "operator", RoomAdmin: true}, adminTokenLife)
+	return err
+}
+
+// ask fetches a path of the operator's API.
+func (f *serverFlags) ask(ctx context.Context, path string) ([]byte, error) {
+	if err := f.resolve(ctx); err != nil {
+		return nil, err
+	}
+	ctx, cancel := context.WithTimeout(ctx, 15*time.Second) // one slow media node holds the list of rooms up for seconds
+	defer cancel()
+	address := strings.TrimSuffix(f.Server, "/") + "/api/v1/" + path
+	request, err := http.NewRequestWithContext(ctx, http.MethodGet, address, nil)
+	if err != nil {
+		return nil, faults(fmt.Errorf("--server %q is not a URL: %w", f.Server, err))
+	}
+	request.Header.Set("Authorization", "Bearer "+f.Token)
+	response, err := http.DefaultClient.Do(request)
+	if err != nil {
+		return nil, err
+	}
+	defer response.Body.Close()
+	body, err := io.ReadAll(io.LimitReader(response.Body, answerBytes))
+	if err != nil {
+		return nil, fmt.Errorf("read the answer of %s: %w", address, err)
+	}
+	if response.StatusCode != http.StatusOK {
+		return nil, fmt.Errorf("%s answered %s: %s", address, response.Status, refusal(body))
+	}
+	return body, nil
+}
+
+// refusal is what an error's body says, or its beginning if it is in another form.
+func refusal(body []byte) string {
+	var said struct {
+		Code    string `json:"code"`
+		Message string `json:"message"`
+	}
+	if json.Unmarshal(body, &said) == nil && said.Message != "" {
+		return said.Message
+	}
+	return fmt.Sprintf("%.200s", body)
+}
+
+// explainCommand asks why a room lives where it lives.
+type explainCommand struct {
+	serverFlags
+	Room string `arg:"" help:"The room's name."`
+}
+
+// Run prints the reasoning as the node gives it.
+func (c *explainCommand) Run(ctx context.Context, s streams) error {
+	body, err := c.ask(ctx, "rooms/"+url.PathEscape(c.Room))
+	if err != nil {
+		return err
+	}
+	return printJSON(s.out, body)
+}
+
+// nodesCommand lists the nodes.
+type nodesCommand struct{ serverFlags }
+
+// Run prints the list as the node gives it.
+func (c *nodesCommand) Run(ctx context.Context, s streams) error {
+	body, err := c.ask(ctx, "nodes")
+	if err != nil {
+		return err
+	}
+	return printJSON(s.out, body)
+}
+
+// roomsCommand lists the open rooms.
+type roomsCommand struct{ serverFlags }
+
+// Run prints the list as the node gives it.
+func (c *roomsCommand) Run(ctx context.Context, s streams) error {
+	body, err := c.ask(ctx, "rooms")
+	if err != nil {
+		return err
+	}
+	return printJSON(s.out, body)
+}
+
+// printJSON indents an answer for people; programs can read it as well.
+func printJSON(w io.Writer, body []byte) error {
+	var value any
+	decoder := json.NewDecoder(strings.NewReader(string(body)))
+	decoder.UseNumber()
+	if err := decoder.Decode(&value); err != nil {
+		return fmt.Errorf("decode the answer: %w", err)
+	}
+	encoder := json.NewEncoder(w)
+	encoder.SetIndent("", "  ")
+	encoder.SetEscapeHTML(false)
+	return encoder.Encode(value)
+}
+
+// encodeJSON prints a value of ours.
+func encodeJSON(w io.Writer, value any) error {
+	encoder := json.NewEncoder(w)
+	encoder.SetIndent("", "  ")
+	return encoder.Encode(value)
+}

@@ -1,0 +1,155 @@
+// Package cli is the command line: one verb for each role and each operator's
+// question. It is the only place that wires implementations to interfaces.
+//
+// It promises that a flag and its environment variable share one name
+// (--cluster-key is HOLDFAST_CLUSTER_KEY), that a configuration is refused with
+// every fault at once, and that each error ends in a sentence and an exit code: 0
+// done, 1 failed, 2 wrong usage or configuration, 3 an address is in use.
+package cli
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"os/signal"
+	"strings"
+	"syscall"
+
+	"github.com/alecthomas/kong"
+)
+
+// The exit codes.
+const (
+	exitDone   = 0
+	exitFailed = 1
+	exitUsage  = 2
+	exitInUse  = 3
+)
+
+// commands is the whole command line.
+type commands struct {
+	Dev       devCommand       `cmd:"" help:"Run a whole cluster on this machine: media nodes, signaling nodes, a store and a front."`
+	Signaling signalingCommand `cmd:"" help:"Run a signaling node: the page, the REST API and the clients' WebSockets."`
+	SFU       sfuCommand       `cmd:"" name:"sfu" help:"Run a media node."`
+	Front     frontCommand     `cmd:"" help:"Run the small TCP balancer of development and compose clusters."`
+	Nodes     nodesCommand     `cmd:"" help:"List the nodes that a signaling node sees."`
+	Rooms     roomsCommand     `cmd:"" help:"List the open rooms, asked of every media node."`
+	Explain   explainCommand   `cmd:"" help:"Say why a room lives where it lives."`
+	Token     tokenCommand     `cmd:"" help:"Make an access token."`
+	Health    healthCommand    `cmd:"" help:"Exit 0 when an address answers 200, else 1. For containers without a shell."`
+	Store     storeCommand     `cmd:"" hidden:"" help:"Run the embedded store of a development cluster."`
+}
+
+// streams is where a command speaks. Results go to out, everything else to err.
+type streams struct {
+	in       io.Reader
+	out, err io.Writer
+}
+
+// Main runs the command line of this process and exits.
+func Main() {
+	os.Exit(run(context.Background(), os.Args[1:], streams{in: os.Stdin, out: os.Stdout, err: os.Stderr}))
+}
+
+// run runs one command line and returns the exit code.
+func run(ctx context.Context, args []string, s streams) int {
+	// The second Ctrl-C is the default one: it ends a process that hangs while it ends.
+	ctx, stop := signal.NotifyContext(ctx, os.Interrupt, syscall.SIGTERM)
+	defer stop()
+	context.AfterFunc(ctx, stop)
+
+	var root commands
+	parser, err := kong.New(&root,
+		kong.Name("holdfast"),
+		kong.Description("Browser video calls on a cluster of media nodes; a call survives the death of its node."),
+		kong.Writers(s.out, s.err),
+		kong.UsageOnError(),
+		kong.DefaultEnvars("HOLDFAST"),
+		kong.BindTo(ctx, (*context.Context)(nil)),
+		kong.Bind(s),
+	)
+	if err != nil {
+		fmt.Fprintf(s.err, "holdfast: %v\n", err)
+		return exitFailed
+	}
+	parsed, err := parser.Parse(args)
+	if err != nil {
+		fmt.Fprintf(s.err, "holdfast: %v\nRun holdfast --help, or holdfast VERB --help.\n", err)
+		return exitUsage
+	}
+	if err := parsed.Run(); err != nil {
+		fmt.Fprintf(s.err, "holdfast %s: %s\n", parsed.Command(), sentence(err))
+		return exitCode(err)
+	}
+	return exitDone
+}
+
+// faultsError is a configuration that cannot work: every fault of it.
+type faultsError struct{ faults []error }
+
+// Error lists the faults, one a line.
+func (e *faultsError) Error() string {
+	var text strings.Builder
+	text.WriteString("the configuration has faults:")
+	for _, fault := range e.faults {
+		text.WriteString("\n  - " + fault.Error())
+	}
+	return text.String()
+}
+
+// faults makes one error of all faults, or nil. Joined errors are taken apart, so
+// that each fault gets a line.
+func faults(errs ...error) error {
+	var flat []error
+	for _, err := range errs {
+		flat = append(flat, flatten(err)...)
+	}
+	if len(flat) == 0 {
+		return nil
+	}
+	return &faultsError{faults: flat}
+}
+
+func flatten(err error) []error {
+	if err == nil {
+		return nil
+	}
+	joined, ok := err.(interface{ Unwrap() []error })
+	if !ok {
+		return []error{err}
+	}
+	var flat []error
+	for _, one := range joined.Unwrap() {
+		flat = append(flat, flatten(one)...)
+	}
+	return flat
+}
+
+// exitCode maps an error to the code of the process.
+func exitCode(err error) int {
+	var wrong *faultsError
+	switch {
+	case errors.As(err, &wrong):
+		return exitUsage
+	case errors.Is(err, syscall.EADDRINUSE):
+		return exitInUse
+	default:
+		return exitFailed
+	}
+}
+
+// sentence says an error with what to do about it, where that is known.
+func sentence(err error) string {
+	switch {
+	case errors.Is(err, syscall.EADDRINUSE):
+		return err.Error() + "\nAnother process uses this address: end it, or choose another with the flag."
+	case errors.Is(err, syscall.EACCES):
+		return err.Error() + "\nThis user may not do that; ports below 1024 need a privilege."
+	case errors.Is(err, syscall.EADDRNOTAVAIL):
+		return err.Error() + "\nThis machine does not have that address."
+	default:
+		return err.Error()
+	}
+}

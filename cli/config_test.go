@@ -1,0 +1,109 @@
+package cli
+
+import (
+	"bytes"
+	"context"
+	"strings"
+	"testing"
+)
+
+// exec runs a command line with nothing but the given environment of ours.
+func exec(t *testing.T, env map[string]string, args ...string) (code int, out, err string) {
+	t.Helper()
+	for key, value := range env {
+		t.Setenv(key, value)
+	}
+	var stdout, stderr bytes.Buffer
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel() // what would run must end at once
+	code = run(ctx, args, streams{in: strings.NewReader(""), out: &stdout, err: &stderr})
+	return code, stdout.String(), stderr.String()
+}
+
+var (
+	goodKey  = strings.Repeat("k", 32)
+	goodKeys = "app:" + strings.Repeat("s", 32)
+)
+
+// TestAConfigurationIsRefusedWithEveryFault: one run tells all there is to mend.
+func TestAConfigurationIsRefusedWithEveryFault(t *testing.T) {
+	tests := []struct {
+		name string
+		env  map[string]string
+		args string
+		want []string // each must be in the answer
+	}{
+		{"sfu without anything", nil, "sfu", []string{"HOLDFAST_CLUSTER_KEY", "--join", "--solo"}},
+		{
+			"sfu with bad addresses", map[string]string{"HOLDFAST_CLUSTER_KEY": "zyxw"},
+			"sfu --control-listen nowhere --media-listen nowhere --gossip-listen nowhere --egress-bits 0 --media-advertise example",
+			[]string{"--cluster-key", "--join", "--control-listen", "--media-listen", "--gossip-listen", "bits per second is 0", `"example" is not an IP`},
+		},
+		{"signaling without anything", nil, "signaling", []string{"HOLDFAST_CLUSTER_KEY", "HOLDFAST_API_KEYS", "--join"}},
+		{
+			"signaling with a short secret", map[string]string{"HOLDFAST_CLUSTER_KEY": goodKey, "HOLDFAST_API_KEYS": "app:zyxw"},
+			"signaling --join x:1 --expected-size=-1", []string{"--api-keys", "at least 32", "expected size is -1"},
+		},
+		{"front without anything", nil, "front --max-connections 0 --listen here", []string{"no backends", "limit of connections", "--listen"}},
+		{"dev with impossible numbers", nil, "dev --sfu 0 --signaling 99 --listen here --redis there", []string{"--sfu 0", "--signaling 99", "--listen", "--redis"}},
+		{"store at no address", nil, "store --listen here", []string{"--listen"}},
+		{"token that never lasts", map[string]string{"HOLDFAST_API_KEYS": goodKeys}, "token --identity ada --ttl=-1s", []string{"--ttl"}},
+		{"store URL that is none", map[string]string{"HOLDFAST_CLUSTER_KEY": goodKey, "HOLDFAST_STORE": "mysql://secret@here"}, "sfu --solo --control-listen 127.0.0.1:0 --media-listen 127.0.0.1:0", []string{"--store"}},
+	}
+	for _, test := range tests {
+		t.Run(test.name, func(t *testing.T) {
+			code, _, said := exec(t, test.env, strings.Fields(test.args)...)
+			if code != exitUsage {
+				t.Errorf("exit code %d, want %d", code, exitUsage)
+			}
+			for _, want := range test.want {
+				if !strings.Contains(said, want) {
+					t.Errorf("the answer does not mention %q:\n%s", want, said)
+				}
+			}
+			for _, secret := range test.env {
+				if strings.Contains(said, secret) {
+					t.Errorf("the answer shows a secret:\n%s", said)
+				}
+			}
+		})
+	}
+}
+
+// TestAFlagAndItsVariableAreOne: what the environment says is heard, and a flag
+// overrides it.
+func TestAFlagAndItsVariableAreOne(t *testing.T) {
+	_, _, said := exec(t, map[string]string{"HOLDFAST_LISTEN": "from-env"}, "store")
+	if !strings.Contains(said, "from-env") {
+		t.Errorf("HOLDFAST_LISTEN was not heard: %s", said)
+	}
+	_, _, said = exec(t, map[string]string{"HOLDFAST_LISTEN": "from-env"}, "store", "--listen", "from-flag")
+	if !strings.Contains(said, "from-flag") {
+		t.Errorf("--listen did not override: %s", said)
+	}
+}
+
+func TestGoodConfigurationsAreAccepted(t *testing.T) {
+	t.Setenv("HOLDFAST_CLUSTER_KEY", goodKey)
+	t.Setenv("HOLDFAST_API_KEYS", goodKeys)
+	for _, line := range []string{
+		"sfu --solo --name s --control-listen 127.0.0.1:0 --media-listen 127.0.0.1:0 --gossip-listen 127.0.0.1:0",
+		"signaling --solo --name e --listen 127.0.0.1:0 --gossip-listen 127.0.0.1:0",
+		"front --listen 127.0.0.1:0 --backend 127.0.0.1:1",
+		"store --listen 127.0.0.1:0",
+		"token --identity ada --room r --admin",
+	} {
+		if code, _, said := exec(t, nil, strings.Fields(line)...); code != exitDone {
+			t.Errorf("%s: exit code %d\n%s", line, code, said)
+		}
+	}
+}
+
+// TestUnknownWordsAreUsage and nothing else.
+func TestUnknownWordsAreUsage(t *testing.T) {
+	for _, args := range [][]string{{"nonsense"}, {"sfu", "--nonsense"}, {"sfu", "--egress-bits", "many"}, {}} {
+		if code, _, said := exec(t, nil, args...); code != exitUsage || said == "" {
+			t.Errorf("%v: exit code %d, said %q", args, code, said)
+		}
+	}
+}

@@ -1,0 +1,169 @@
+package cli
+
+import (
+	"context"
+	"fmt"
+	"strings"
+	"syscall"
+
+	"github.com/holdfast-rtc/holdfast/lab/devcluster"
+)
+
+// devCommand runs a development cluster, or speaks to the one that runs.
+type devCommand struct {
+	Up     devUpCommand     `cmd:"" default:"withargs" help:"Run a cluster until Ctrl-C (what dev does without a verb)."`
+	Status devStatusCommand `cmd:"" help:"Show the nodes of the running cluster."`
+	Start  devStartCommand  `cmd:"" help:"Start a dead node again."`
+	Kill   devKillCommand   `cmd:"" help:"Send a node a signal, SIGKILL by default."`
+	AddSFU devAddSFUCommand `cmd:"" name:"add-sfu" help:"Start one more media node."`
+	Stop   devStopCommand   `cmd:"" help:"End the cluster."`
+}
+
+// devUpCommand runs the cluster.
+type devUpCommand struct {
+	SFU       int      `name:"sfu" default:"3" help:"How many media nodes."`
+	Signaling int      `default:"2" help:"How many signaling nodes."`
+	Redis     string   `placeholder:"URL" help:"A Redis server; without one the embedded store runs as a process."`
+	Listen    string   `placeholder:"HOST:PORT" help:"Where the page is served; 127.0.0.1:7880 when that is free, else a free port."`
+	Verbose   bool     `help:"Show every line that a node logs."`
+	State     string   `placeholder:"PATH" help:"The file that leads the other dev verbs to this cluster; chosen when empty."`
+	NodeEnv   []string `hidden:"" sep:"none" placeholder:"NAME:KEY=VALUE" help:"An environment variable of one node's first run."`
+}
+
+// options are the supervisor's.
+func (c *devUpCommand) options() (devcluster.Options, error) {
+	o := devcluster.Options{
+		SFU: c.SFU, Signaling: c.Signaling, Redis: c.Redis, Listen: c.Listen, Verbose: c.Verbose, State: c.State,
+		NodeEnv: map[string][]string{},
+	}
+	for _, given := range c.NodeEnv {
+		name, pair, _ := strings.Cut(given, ":")
+		o.NodeEnv[name] = append(o.NodeEnv[name], pair)
+	}
+	return o, faults(o.Validate())
+}
+
+// Run runs the cluster until ctx ends.
+func (c *devUpCommand) Run(ctx context.Context, s streams) error {
+	o, err := c.options()
+	if err != nil {
+		return err
+	}
+	o.Out = s.out
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	if devcluster.Supervised() { // by a test: standard output is the report's
+		o.Out = s.err
+		devcluster.EndWithParent(s.in, cancel)
+	} else {
+		devcluster.EndWithGoRun(ctx, cancel)
+	}
+	supervisor := devcluster.New(o)
+	if devcluster.Supervised() {
+		supervisor.OnReady(func(page string) error {
+			return devcluster.Announce(s.out, map[string]string{devcluster.AddressHTTP: page})
+		})
+	}
+	return supervisor.Run(ctx)
+}
+
+// devStateFlag chooses among several running clusters.
+type devStateFlag struct {
+	State string `placeholder:"PATH" help:"The state file of the cluster that is meant, when several run."`
+}
+
+// devStatusCommand shows the nodes.
+type devStatusCommand struct {
+	devStateFlag
+	JSON bool `name:"json" help:"Print the status as JSON."`
+}
+
+// Run prints the status.
+func (c *devStatusCommand) Run(ctx context.Context, s streams) error {
+	dev, err := devcluster.Find(ctx, c.State)
+	if err != nil {
+		return err
+	}
+	status, err := dev.Status(ctx)
+	if err != nil {
+		return err
+	}
+	if c.JSON {
+		return encodeJSON(s.out, status)
+	}
+	fmt.Fprint(s.out, status.Table())
+	return nil
+}
+
+// devStartCommand starts a dead node.
+type devStartCommand struct {
+	devStateFlag
+	Name string   `arg:"" help:"The node, for example sfu-2."`
+	Env  []string `sep:"none" placeholder:"KEY=VALUE" help:"An environment variable of this run."`
+}
+
+// Run starts the node and waits until the cluster sees it.
+func (c *devStartCommand) Run(ctx context.Context, s streams) error {
+	dev, err := devcluster.Find(ctx, c.State)
+	if err != nil {
+		return err
+	}
+	node, err := dev.StartNode(ctx, c.Name, c.Env...)
+	if err != nil {
+		return err
+	}
+	fmt.Fprintf(s.out, "%s runs as pid %d\n", node.Name, node.Pid)
+	return nil
+}
+
+// devKillCommand signals a node.
+type devKillCommand struct {
+	devStateFlag
+	Name   string `arg:"" help:"The node, for example sfu-2."`
+	Signal int    `default:"9" help:"The signal's number: 9 kills, 15 asks to end, 19 freezes, 18 thaws (on Linux)."`
+}
+
+// Run sends the signal.
+func (c *devKillCommand) Run(ctx context.Context, s streams) error {
+	dev, err := devcluster.Find(ctx, c.State)
+	if err != nil {
+		return err
+	}
+	if err := dev.Kill(ctx, c.Name, syscall.Signal(c.Signal)); err != nil {
+		return err
+	}
+	fmt.Fprintf(s.out, "sent signal %d to %s\n", c.Signal, c.Name)
+	return nil
+}
+
+// devAddSFUCommand adds a media node.
+type devAddSFUCommand struct {
+	devStateFlag
+	Env []string `sep:"none" placeholder:"KEY=VALUE" help:"An environment variable of this run."`
+}
+
+// Run starts the node and waits until the cluster sees it.
+func (c *devAddSFUCommand) Run(ctx context.Context, s streams) error {
+	dev, err := devcluster.Find(ctx, c.State)
+	if err != nil {
+		return err
+	}
+	node, err := dev.AddSFU(ctx, c.Env...)
+	if err != nil {
+		return err
+	}
+	fmt.Fprintf(s.out, "%s runs as pid %d\n", node.Name, node.Pid)
+	return nil
+}
+
+// devStopCommand ends the cluster.
+type devStopCommand struct{ devStateFlag }
+
+// Run asks the supervisor to end.
+func (c *devStopCommand) Run(ctx context.Context) error {
+	dev, err := devcluster.Find(ctx, c.State)
+	if err != nil {
+		return err
+	}
+	return dev.Stop(ctx)
+}

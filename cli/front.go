@@ -1,0 +1,45 @@
+package cli
+
+import (
+	"context"
+	"fmt"
+	"net"
+
+	"github.com/holdfast-rtc/holdfast/front"
+	"github.com/holdfast-rtc/holdfast/lab/devcluster"
+)
+
+// frontCommand runs the balancer.
+type frontCommand struct {
+	logFlags
+	Name           string   `default:"front" help:"The name in the log."`
+	Listen         string   `default:":7880" help:"host:port that clients connect to."`
+	Backend        []string `placeholder:"HOST:PORT" help:"Signaling nodes; repeat, or separate with commas."`
+	MaxConnections int      `default:"4096" help:"Past it a new connection is closed at once."`
+}
+
+func (c *frontCommand) config() (front.Config, error) {
+	cfg := front.DefaultConfig()
+	cfg.Backends, cfg.MaxConnections = c.Backend, c.MaxConnections
+	return cfg, faults(checkHostPort("listen", c.Listen), cfg.Validate())
+}
+
+// Run runs the balancer until ctx ends.
+func (c *frontCommand) Run(ctx context.Context, s streams) error {
+	cfg, err := c.config()
+	if err != nil {
+		return err
+	}
+	announce := lifeline(s)
+	var listening net.ListenConfig
+	listener, err := listening.Listen(ctx, "tcp", c.Listen)
+	if err != nil {
+		return fmt.Errorf("listen for clients: %w", err)
+	}
+	log := c.logger(s.err, c.Name)
+	log.Info("front is up", "listen", listener.Addr().String(), "backends", cfg.Backends)
+	if err := announce(map[string]string{devcluster.AddressHTTP: listener.Addr().String()}); err != nil {
+		return err
+	}
+	return ended(ctx, front.New(cfg, log).Serve(ctx, listener))
+}

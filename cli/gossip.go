@@ -1,0 +1,51 @@
+package cli
+
+import (
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/holdfast-rtc/holdfast/cluster"
+	"github.com/holdfast-rtc/holdfast/control"
+	"github.com/holdfast-rtc/holdfast/pin"
+)
+
+// gossipFlags are what every gossiping node needs.
+type gossipFlags struct {
+	ClusterKey      string   `placeholder:"TEXT" help:"The secret that all nodes of a cluster share, at least 32 characters; better given as HOLDFAST_CLUSTER_KEY, since arguments show in process lists."`
+	GossipListen    string   `default:":7946" help:"host:port of gossip, TCP and UDP."`
+	GossipAdvertise string   `placeholder:"HOST[:PORT]" help:"Where the others send gossip, if not to the listening address."`
+	Join            []string `placeholder:"HOST:PORT" help:"Members to find the cluster through; one's own address may be among them. Repeat, or separate with commas."`
+	Solo            bool     `help:"This node may be the first of its cluster: it does not wait for others."`
+}
+
+// key parses the cluster key. No error shows it.
+func (f gossipFlags) key() (control.ClusterKey, error) {
+	if f.ClusterKey == "" {
+		return control.ClusterKey{}, errors.New("--cluster-key: none given; set HOLDFAST_CLUSTER_KEY to the same secret on every node, at least 32 characters (openssl rand -hex 32)")
+	}
+	key, err := control.ParseClusterKey(f.ClusterKey)
+	if err != nil {
+		return control.ClusterKey{}, fmt.Errorf("--cluster-key: %w", err)
+	}
+	return key, nil
+}
+
+// check lists the faults that need no other flag.
+func (f gossipFlags) check() error {
+	var lonely error
+	if len(f.Join) == 0 && !f.Solo {
+		lonely = errors.New("--join: name at least one member of the cluster, or give --solo to the first node")
+	}
+	return errors.Join(checkHostPort("gossip-listen", f.GossipListen), lonely)
+}
+
+// config is the cluster's configuration of one process.
+func (f gossipFlags) config(node cluster.Node, key control.ClusterKey) cluster.Config {
+	return cluster.Config{
+		Node: node, Bind: f.GossipListen, Advertise: f.GossipAdvertise, Join: f.Join, Solo: f.Solo, Key: key.GossipKey(),
+	}
+}
+
+// newBoot names this run of the process.
+func newBoot() pin.BootID { return pin.NewBootID(time.Now()) }

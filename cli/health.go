@@ -1,0 +1,35 @@
+package cli
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"net/http"
+	"time"
+)
+
+// healthCommand is the health check of a container that has no shell.
+type healthCommand struct {
+	URL   string        `arg:"" help:"What to ask, for example http://127.0.0.1:7880/readyz."`
+	Limit time.Duration `default:"2s" help:"How long to wait for the answer."`
+}
+
+// Run asks once.
+func (c *healthCommand) Run(ctx context.Context) error {
+	ctx, cancel := context.WithTimeout(ctx, c.Limit)
+	defer cancel()
+	request, err := http.NewRequestWithContext(ctx, http.MethodGet, c.URL, nil)
+	if err != nil {
+		return faults(fmt.Errorf("%q is not a URL: %w", c.URL, err))
+	}
+	response, err := http.DefaultClient.Do(request)
+	if err != nil {
+		return err
+	}
+	defer response.Body.Close()
+	if response.StatusCode != http.StatusOK {
+		said, _ := io.ReadAll(io.LimitReader(response.Body, 512))
+		return fmt.Errorf("%s answered %s: %s", c.URL, response.Status, said)
+	}
+	return nil
+}

@@ -1,0 +1,134 @@
+package cli
+
+import (
+	"context"
+	"net"
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"testing"
+	"time"
+
+	"go.uber.org/goleak"
+
+	"github.com/holdfast-rtc/holdfast/cluster"
+	"github.com/holdfast-rtc/holdfast/ring"
+	"github.com/holdfast-rtc/holdfast/signaling/access"
+)
+
+func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+
+func TestAPortThatIsTakenIsSaid(t *testing.T) {
+	taken, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer taken.Close()
+	address := taken.Addr().String()
+	t.Setenv("HOLDFAST_CLUSTER_KEY", goodKey)
+	t.Setenv("HOLDFAST_API_KEYS", goodKeys)
+	for _, line := range []string{
+		"front --backend 127.0.0.1:1 --listen " + address,
+		"store --listen " + address,
+		"sfu --solo --media-listen 127.0.0.1:0 --control-listen " + address,
+		"signaling --solo --gossip-listen 127.0.0.1:0 --listen " + address,
+	} {
+		var said strings.Builder
+		code := run(t.Context(), strings.Fields(line), streams{in: strings.NewReader(""), out: &said, err: &said})
+		if code != exitInUse || !strings.Contains(said.String(), "Another process") || !strings.Contains(said.String(), address) {
+			t.Errorf("%s: exit code %d\n%s", line, code, said.String())
+		}
+	}
+}
+
+func TestHealth(t *testing.T) {
+	answer := http.StatusOK
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(answer) }))
+	defer http.DefaultClient.CloseIdleConnections()
+	defer server.Close()
+	ask := func(url string) (code int, said string) {
+		var text strings.Builder
+		code = run(context.Background(), []string{"health", url}, streams{in: strings.NewReader(""), out: &text, err: &text})
+		return code, text.String()
+	}
+	if code, said := ask(server.URL); code != exitDone {
+		t.Errorf("a healthy server: %d, %s", code, said)
+	}
+	answer = http.StatusServiceUnavailable
+	if code, said := ask(server.URL); code != exitFailed || !strings.Contains(said, "503") {
+		t.Errorf("an unready server: %d, %s", code, said)
+	}
+	if code, _ := ask("http://127.0.0.1:1/"); code != exitFailed {
+		t.Errorf("no server: %d", code)
+	}
+}
+
+func TestATokenIsWhatItWasAskedToBe(t *testing.T) {
+	_, out, _ := exec(t, map[string]string{"HOLDFAST_API_KEYS": goodKeys}, "token", "--identity", "ada", "--room", "blue", "--subscribe-only")
+	keys, err := access.ParseKeyring(goodKeys)
+	if err != nil {
+		t.Fatal(err)
+	}
+	grant, err := keys.Verify(strings.TrimSpace(out))
+	want := access.Grant{Identity: "ada", Name: "ada", Room: "blue", RoomJoin: true, CanSubscribe: true}
+	if err != nil || grant != want {
+		t.Errorf("token %q grants %+v, %v; want %+v", out, grant, err, want)
+	}
+}
+
+func TestAnnouncedAddresses(t *testing.T) {
+	everywhere, here := &net.TCPAddr{IP: net.IPv6zero, Port: 7}, &net.TCPAddr{IP: net.IPv4(127, 0, 0, 1), Port: 7}
+	host := func() (string, error) { return "box", nil }
+	for _, test := range []struct {
+		wanted string
+		bound  net.Addr
+		want   string
+	}{
+		{"", here, "127.0.0.1:7"},
+		{"", everywhere, "box:7"},
+		{"sfu-1", everywhere, "sfu-1:7"},
+		{"sfu-1:99", here, "sfu-1:99"},
+		{"[fe80::1]", everywhere, "[fe80::1]:7"},
+	} {
+		if got, err := reachable(test.wanted, test.bound, host); err != nil || got != test.want {
+			t.Errorf("reachable(%q, %s) = %q, %v; want %q", test.wanted, test.bound, got, err, test.want)
+		}
+	}
+	if got, err := beside("sfu-1:7981", &net.UDPAddr{IP: net.IPv6zero, Port: 9}); err != nil || got != "sfu-1:9" {
+		t.Errorf("media of a node that listens everywhere is told as %q, %v", got, err)
+	}
+}
+
+func TestQuorum(t *testing.T) {
+	now := time.Unix(1_000_000, 0)
+	live := map[ring.NodeID]cluster.Node{"a": {}, "b": {}, "c": {}}
+	die := func(ids ...ring.NodeID) []cluster.Event {
+		var events []cluster.Event
+		for _, id := range ids {
+			events = append(events, cluster.Event{Kind: cluster.EventDead, Node: cluster.Node{ID: id}})
+		}
+		return events
+	}
+	for _, test := range []struct {
+		name   string
+		events []cluster.Event
+		after  time.Duration
+		want   bool
+	}{
+		{"nobody missing", nil, 0, true},
+		{"two of five missing", die("d", "e"), 0, true},
+		{"half missing is no majority", die("d", "e", "f"), 0, false},
+		{"one of them came back", append(die("d", "e", "f"), cluster.Event{Kind: cluster.EventJoined, Node: cluster.Node{ID: "d"}}), 0, true},
+		{"one of them had said goodbye", append(die("d", "e", "f"), cluster.Event{Kind: cluster.EventLeft, Node: cluster.Node{ID: "d"}}), 0, true},
+		{"a restart is not missing", die("a", "b", "c", "d"), 0, true},
+		{"the long gone are forgotten", die("d", "e", "f"), forgetDead + time.Second, true},
+	} {
+		q := newQuorum(nil)
+		for _, event := range test.events {
+			q.note(event, now)
+		}
+		if got := outnumbers(len(live), q.absent(live, now.Add(test.after))); got != test.want {
+			t.Errorf("%s: majority %t, want %t", test.name, got, test.want)
+		}
+	}
+}

@@ -1,0 +1,92 @@
+package cli
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net"
+
+	"github.com/holdfast-rtc/holdfast/control"
+	"github.com/holdfast-rtc/holdfast/ring"
+	"github.com/holdfast-rtc/holdfast/sfu"
+)
+
+// sfuCommand runs a media node.
+type sfuCommand struct {
+	logFlags
+	nameFlag
+	gossipFlags
+	storeFlag
+	ControlListen    string   `default:":7981" help:"host:port of the control service, for signaling nodes."`
+	ControlAdvertise string   `placeholder:"HOST[:PORT]" help:"Where signaling nodes reach this node; the host's name when it listens on every interface."`
+	MediaListen      string   `default:":7982" help:"host:port of the one UDP socket of all media."`
+	MediaAdvertise   []string `placeholder:"IP" help:"Addresses that browsers reach the media socket at, where they differ from its own (NAT, containers)."`
+	EgressBits       uint64   `default:"800000000" help:"Ceiling of egress in bits per second, past which no room is opened: by default 1 Gbit/s less a fifth for retransmissions and growth."`
+	EgressPackets    uint64   `default:"100000" help:"Ceiling of egress in packets per second: what a small shared machine forwards safely."`
+}
+
+// storeFlag leads to Redis.
+type storeFlag struct {
+	Store string `default:"redis://127.0.0.1:6379" placeholder:"URL" help:"Redis 7 or later: redis:// or rediss://, a password in the usual place."`
+}
+
+// sfuPlan is a command line that was found good.
+type sfuPlan struct {
+	name   string
+	key    control.ClusterKey
+	config sfu.Config
+}
+
+// plan checks everything at once.
+func (c *sfuCommand) plan() (sfuPlan, error) {
+	name, nameFault := c.name()
+	key, keyFault := c.key()
+	cfg := sfu.DefaultConfig()
+	cfg.Node, cfg.Boot = ring.NodeID(name), newBoot()
+	cfg.MediaAddress, cfg.AdvertiseIPs = c.MediaListen, c.MediaAdvertise
+	cfg.Loopback = isLoopback(c.MediaListen)
+	cfg.CeilingBitsPerSecond, cfg.CeilingPacketsPerSecond = c.EgressBits, c.EgressPackets
+	if nameFault != nil {
+		cfg.Node = "unnamed" // it is a fault already
+	}
+	return sfuPlan{name: name, key: key, config: cfg}, faults(
+		nameFault, keyFault, c.check(), checkHostPort("control-listen", c.ControlListen),
+		checkHostPort("media-listen", c.MediaListen), cfg.Validate())
+}
+
+// isLoopback reports whether an address is reached from this machine alone.
+func isLoopback(address string) bool {
+	host, _, err := net.SplitHostPort(address)
+	ip := net.ParseIP(host)
+	return err == nil && (host == "localhost" || (ip != nil && ip.IsLoopback()))
+}
+
+// Run runs the node until ctx ends.
+func (c *sfuCommand) Run(ctx context.Context, s streams) error {
+	plan, err := c.plan()
+	if err != nil {
+		return err
+	}
+	node, err := c.wire(ctx, plan, c.logger(s.err, plan.name))
+	if err != nil {
+		return err
+	}
+	return node.run(ctx, lifeline(s))
+}
+
+// reachable makes the address that others are told from what was bound. Without
+// a wanted host, one that listens on every interface is told as the host's name.
+func reachable(wanted string, bound net.Addr, name func() (string, error)) (string, error) {
+	if wanted == "" && unspecified(bound.String()) {
+		host, err := name()
+		if err != nil {
+			return "", errors.New("name the address that others reach this node at (--control-advertise)")
+		}
+		wanted = host
+	}
+	address, err := advertised(wanted, bound)
+	if err != nil {
+		return "", fmt.Errorf("advertise %s: %w", bound, err)
+	}
+	return address, nil
+}

@@ -1,0 +1,65 @@
+package cli
+
+import (
+	"context"
+	"fmt"
+
+	"github.com/holdfast-rtc/holdfast/control"
+	"github.com/holdfast-rtc/holdfast/ring"
+	"github.com/holdfast-rtc/holdfast/signaling"
+	"github.com/holdfast-rtc/holdfast/signaling/access"
+	"github.com/holdfast-rtc/holdfast/signaling/wire"
+)
+
+// signalingCommand runs a signaling node.
+type signalingCommand struct {
+	logFlags
+	nameFlag
+	gossipFlags
+	storeFlag
+	keyFlags
+	Listen       string   `default:":7880" help:"host:port of the page, the REST API and the WebSocket."`
+	Advertise    string   `placeholder:"HOST[:PORT]" help:"Where other signaling nodes reach this one; the host's name when it listens on every interface."`
+	Origin       []string `placeholder:"HOST" help:"Hosts (patterns such as *.example.org) whose pages may use this node, besides its own."`
+	ICEServer    []string `name:"ice-server" placeholder:"URL" help:"STUN or TURN servers that clients are given; few deployments need one."`
+	ExpectedSize int      `default:"0" help:"How many people a new room is expected to hold; 0 takes the default of placement."`
+	Dev          bool     `help:"Hand out tokens to anybody who asks. Never where strangers can reach the port."`
+}
+
+// signalingPlan is a command line that was found good.
+type signalingPlan struct {
+	name   string
+	key    control.ClusterKey
+	keys   *access.Keyring
+	config signaling.Config
+}
+
+// plan checks everything at once.
+func (c *signalingCommand) plan() (signalingPlan, error) {
+	name, nameFault := c.name()
+	key, keyFault := c.key()
+	keys, keysFault := c.keyring()
+	if nameFault != nil {
+		name = "unnamed" // it is a fault already
+	}
+	cfg := signaling.DefaultConfig(ring.NodeID(name))
+	cfg.Dev, cfg.Origins, cfg.ExpectedSize = c.Dev, c.Origin, c.ExpectedSize
+	if len(c.ICEServer) > 0 {
+		cfg.ICEServers = []wire.ICEServer{{URLs: c.ICEServer}}
+	}
+	return signalingPlan{name: name, key: key, keys: keys, config: cfg}, faults(
+		nameFault, keyFault, keysFault, c.check(), checkHostPort("listen", c.Listen), cfg.Validate())
+}
+
+// Run runs the node until ctx ends.
+func (c *signalingCommand) Run(ctx context.Context, s streams) error {
+	plan, err := c.plan()
+	if err != nil {
+		return err
+	}
+	node, err := c.wire(ctx, plan, c.logger(s.err, plan.name))
+	if err != nil {
+		return fmt.Errorf("start the signaling node: %w", err)
+	}
+	return node.run(ctx, lifeline(s))
+}

@@ -1,0 +1,31 @@
+package cli
+
+import (
+	"context"
+
+	"github.com/holdfast-rtc/holdfast/lab/devcluster"
+)
+
+// storeCommand runs the embedded store.
+type storeCommand struct {
+	logFlags
+	Name   string `default:"store" help:"The name in the log."`
+	Listen string `default:"127.0.0.1:6379" help:"host:port of the store."`
+}
+
+// Run runs the store until ctx ends.
+func (c *storeCommand) Run(ctx context.Context, s streams) error {
+	if err := faults(checkHostPort("listen", c.Listen)); err != nil {
+		return err
+	}
+	announce := lifeline(s)
+	store, err := devcluster.OpenStore(c.Listen)
+	if err != nil {
+		return err
+	}
+	c.logger(s.err, c.Name).Info("store is up", "listen", store.Address())
+	if err := announce(map[string]string{devcluster.AddressStore: store.Address()}); err != nil {
+		return err
+	}
+	return store.Run(ctx)
+}

@@ -1,0 +1,79 @@
+package cli
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/holdfast-rtc/holdfast/lab/devcluster"
+	"github.com/holdfast-rtc/holdfast/ring"
+	"github.com/holdfast-rtc/holdfast/signaling/access"
+)
+
+// keyFlags are the API keys that tokens are signed with.
+type keyFlags struct {
+	APIKeys string `name:"api-keys" placeholder:"KEY:SECRET,..." help:"API keys and their secrets of at least 32 characters; better given as HOLDFAST_API_KEYS, since arguments show in process lists."`
+}
+
+func (f keyFlags) keyring() (*access.Keyring, error) {
+	if f.APIKeys == "" {
+		return nil, errors.New("--api-keys: none given; set HOLDFAST_API_KEYS=KEY:SECRET, the secret with at least 32 characters (openssl rand -hex 32)")
+	}
+	ring, err := access.ParseKeyring(f.APIKeys)
+	if err != nil {
+		return nil, fmt.Errorf("--api-keys: %w", err)
+	}
+	return ring, nil
+}
+
+// orDev is keyring, or without any key that of this user's development cluster.
+func (f keyFlags) orDev(ctx context.Context) (*access.Keyring, error) {
+	if f.APIKeys != "" {
+		return f.keyring()
+	}
+	dev, err := devcluster.Find(ctx, "")
+	if err != nil {
+		return nil, errors.New("--api-keys: none given, and " + err.Error())
+	}
+	return access.ParseKeyring(dev.Access().Key + ":" + dev.Access().Secret)
+}
+
+// tokenCommand makes an access token.
+type tokenCommand struct {
+	keyFlags
+	Identity      string        `required:"" help:"Who it is, stable for the application."`
+	Room          string        `help:"The room it opens; any room when empty."`
+	DisplayName   string        `help:"What people see; the identity by default."`
+	Admin         bool          `help:"Grant the operator's API."`
+	SubscribeOnly bool          `help:"Do not let it publish."`
+	TTL           time.Duration `name:"ttl" default:"6h" help:"How long it is good."`
+}
+
+// Run prints the token.
+func (c *tokenCommand) Run(ctx context.Context, s streams) error {
+	keys, err := c.orDev(ctx)
+	if err != nil {
+		return faults(err)
+	}
+	if c.TTL <= 0 {
+		return faults(fmt.Errorf("--ttl %s: give a positive duration", c.TTL))
+	}
+	if c.Room != "" {
+		if _, err := access.CheckRoom(c.Room); err != nil {
+			return faults(fmt.Errorf("--room: %w", err))
+		}
+	}
+	grant := access.Everything(c.Identity, ring.RoomID(c.Room))
+	grant.Name = c.DisplayName
+	if grant.Name == "" {
+		grant.Name = c.Identity
+	}
+	grant.RoomAdmin, grant.CanPublish = c.Admin, !c.SubscribeOnly
+	token, err := keys.Mint("", grant, c.TTL)
+	if err != nil {
+		return err
+	}
+	fmt.Fprintln(s.out, token)
+	return nil
+}

@@ -1,0 +1,160 @@
+package cli
+
+import (
+	"context"
+	"fmt"
+	"log/slog"
+	"net"
+	"os"
+	"time"
+
+	"golang.org/x/sync/errgroup"
+	"google.golang.org/grpc"
+
+	"github.com/holdfast-rtc/holdfast/cluster"
+	"github.com/holdfast-rtc/holdfast/control"
+	"github.com/holdfast-rtc/holdfast/lab/devcluster"
+	"github.com/holdfast-rtc/holdfast/orchestrator"
+	"github.com/holdfast-rtc/holdfast/pin"
+	"github.com/holdfast-rtc/holdfast/redisstore"
+	"github.com/holdfast-rtc/holdfast/ring"
+	"github.com/holdfast-rtc/holdfast/sfu"
+)
+
+// reportEvery is how often a node's load goes into gossip: often enough that a
+// burst of new rooms is seen before it is over, seldom enough to cost nothing.
+const reportEvery = 500 * time.Millisecond
+
+// sfuNode is a media node with everything it stands on.
+type sfuNode struct {
+	log     *slog.Logger
+	control net.Listener
+	server  *control.Server
+	media   *sfu.Node
+	keeper  *orchestrator.Keeper
+	store   *redisstore.Store
+	cluster *cluster.Cluster
+	quorum  *quorum
+}
+
+// confirmer is the media node's Owner. The keeper needs the node and the node
+// needs its owner, so one of them comes later.
+type confirmer struct{ keeper *orchestrator.Keeper }
+
+// Confirm asks the keeper.
+func (c *confirmer) Confirm(ctx context.Context, room ring.RoomID, p pin.Pin) error {
+	return c.keeper.Confirm(ctx, room, p)
+}
+
+// wire binds the sockets and joins the parts; it starts nothing.
+func (c *sfuCommand) wire(ctx context.Context, plan sfuPlan, log *slog.Logger) (*sfuNode, error) {
+	var listening net.ListenConfig
+	listener, err := listening.Listen(ctx, "tcp", c.ControlListen)
+	if err != nil {
+		return nil, fmt.Errorf("listen for signaling nodes: %w", err)
+	}
+	n := &sfuNode{log: log, control: listener}
+	if err := n.join(c, plan); err != nil {
+		listener.Close()
+		return nil, err
+	}
+	return n, nil
+}
+
+// join makes the parts and joins them.
+func (n *sfuNode) join(c *sfuCommand, plan sfuPlan) (err error) {
+	owner := &confirmer{}
+	if n.media, err = sfu.New(plan.config, owner, n.log); err != nil {
+		return err
+	}
+	if n.store, err = redisstore.Open(c.Store, n.log); err != nil {
+		return faults(fmt.Errorf("--store: %w", err))
+	}
+	self := cluster.Node{ID: plan.config.Node, Boot: plan.config.Boot, Role: cluster.RoleSFU}
+	if self.Control, err = reachable(c.ControlAdvertise, n.control.Addr(), os.Hostname); err != nil {
+		return err
+	}
+	if self.Media, err = beside(self.Control, n.media.MediaAddress()); err != nil {
+		return err
+	}
+	if n.cluster, err = cluster.New(c.config(self, plan.key), n.log); err != nil {
+		return faults(err)
+	}
+	n.quorum = newQuorum(n.cluster)
+	keeping := orchestrator.DefaultKeeperConfig()
+	keeping.Majority = n.quorum.majority
+	n.keeper = orchestrator.NewKeeper(n.store, n.media, keeping, n.log)
+	owner.keeper = n.keeper
+	n.server = control.NewServer(plan.key, n.log)
+	return nil
+}
+
+// beside is the media address as signaling nodes are told it, to prove a death: the
+// control address's host, unless the media socket has an address of its own.
+func beside(controlAddress string, media net.Addr) (string, error) {
+	if !unspecified(media.String()) {
+		return media.String(), nil
+	}
+	host, _, err := net.SplitHostPort(controlAddress)
+	if err != nil {
+		return "", fmt.Errorf("read the control address %s: %w", controlAddress, err)
+	}
+	return advertised(host, media)
+}
+
+// run runs everything until ctx ends. The goodbye comes first, while media and
+// control still work: a closed port would be taken for a dead process.
+func (n *sfuNode) run(ctx context.Context, announce func(map[string]string) error) error {
+	defer n.store.Close()
+	work, stopWork := context.WithCancel(context.WithoutCancel(ctx))
+	defer stopWork()
+	group, work := errgroup.WithContext(work)
+	gossip, stopGossip := context.WithCancel(ctx)
+	defer stopGossip()
+	context.AfterFunc(work, stopGossip)
+	group.Go(func() error {
+		defer stopWork()
+		return n.cluster.Run(gossip)
+	})
+	group.Go(func() error { return n.media.Run(work) })
+	group.Go(func() error { return n.keeper.Run(work) })
+	group.Go(func() error { return n.store.Run(work) })
+	group.Go(func() error { return n.quorum.run(work) })
+	group.Go(func() error { return n.publishLoad(work) })
+	group.Go(func() error {
+		return n.server.Serve(work, n.control, func(s *grpc.Server) { n.media.Register(s) })
+	})
+	group.Go(func() error { return n.tell(work, announce) })
+	return ended(work, group.Wait())
+}
+
+// tell reports our addresses once gossip is open.
+func (n *sfuNode) tell(ctx context.Context, announce func(map[string]string) error) error {
+	select {
+	case <-n.cluster.Running():
+	case <-ctx.Done():
+		return nil
+	}
+	addresses := map[string]string{
+		devcluster.AddressControl: n.control.Addr().String(),
+		devcluster.AddressMedia:   n.media.MediaAddress().String(),
+		devcluster.AddressGossip:  n.cluster.LocalAddr(),
+	}
+	n.log.Info("media node is up", "control", addresses[devcluster.AddressControl],
+		"media", addresses[devcluster.AddressMedia], "gossip", addresses[devcluster.AddressGossip])
+	return announce(addresses)
+}
+
+// publishLoad puts what the node measures into gossip.
+func (n *sfuNode) publishLoad(ctx context.Context) error {
+	tick := time.NewTicker(reportEvery)
+	defer tick.Stop()
+	for {
+		n.cluster.SetLoad(cluster.Load(n.media.NextReport()))
+		select {
+		case <-ctx.Done():
+			return nil
+		case <-tick.C:
+		}
+	}
+}

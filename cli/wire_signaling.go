@@ -1,0 +1,126 @@
+package cli
+
+import (
+	"context"
+	"fmt"
+	"log/slog"
+	"net"
+	"os"
+
+	"golang.org/x/sync/errgroup"
+
+	"github.com/holdfast-rtc/holdfast/cluster"
+	"github.com/holdfast-rtc/holdfast/control"
+	"github.com/holdfast-rtc/holdfast/failover"
+	"github.com/holdfast-rtc/holdfast/lab/devcluster"
+	"github.com/holdfast-rtc/holdfast/orchestrator"
+	"github.com/holdfast-rtc/holdfast/pin"
+	"github.com/holdfast-rtc/holdfast/redisstore"
+	"github.com/holdfast-rtc/holdfast/ring"
+	"github.com/holdfast-rtc/holdfast/signaling"
+	"github.com/holdfast-rtc/holdfast/signaling/access"
+	"github.com/holdfast-rtc/holdfast/web"
+)
+
+// signalingNode is a signaling node with everything it stands on.
+type signalingNode struct {
+	log      *slog.Logger
+	listener net.Listener
+	store    *redisstore.Store
+	pool     *control.Pool
+	cluster  *cluster.Cluster
+	server   *signaling.Server
+	failover *failover.Failover
+}
+
+// localRooms shows the hub of the edge to failover, which stands below it and
+// has a noun of its own for a room with sockets.
+type localRooms struct{ hub *signaling.Hub }
+
+// PinnedTo lists the rooms whose pin names the boot.
+func (l localRooms) PinnedTo(boot pin.BootID) []failover.LocalRoom {
+	var rooms []failover.LocalRoom
+	for _, r := range l.hub.PinnedTo(boot) {
+		rooms = append(rooms, failover.LocalRoom{Room: r.Room, Pin: r.Pin, Peers: r.Peers})
+	}
+	return rooms
+}
+
+// Moved tells the room's clients.
+func (l localRooms) Moved(ctx context.Context, room ring.RoomID, to pin.Pin) {
+	l.hub.Moved(ctx, room, to)
+}
+
+// wire binds the socket and joins the parts; it starts nothing.
+func (c *signalingCommand) wire(ctx context.Context, plan signalingPlan, log *slog.Logger) (*signalingNode, error) {
+	var listening net.ListenConfig
+	listener, err := listening.Listen(ctx, "tcp", c.Listen)
+	if err != nil {
+		return nil, fmt.Errorf("listen for clients: %w", err)
+	}
+	n := &signalingNode{log: log, listener: listener}
+	if err := n.join(c, plan); err != nil {
+		listener.Close()
+		return nil, err
+	}
+	return n, nil
+}
+
+// join makes the parts and joins them.
+func (n *signalingNode) join(c *signalingCommand, plan signalingPlan) (err error) {
+	if n.store, err = redisstore.Open(c.Store, n.log); err != nil {
+		return faults(fmt.Errorf("--store: %w", err))
+	}
+	self := cluster.Node{ID: plan.config.Node, Boot: newBoot(), Role: cluster.RoleSignaling}
+	if self.HTTP, err = reachable(c.Advertise, n.listener.Addr(), os.Hostname); err != nil {
+		return err
+	}
+	if n.cluster, err = cluster.New(c.config(self, plan.key), n.log); err != nil {
+		return faults(err)
+	}
+	n.pool = control.NewPool(plan.key, control.DefaultConfig())
+	placer := orchestrator.New(n.store, n.cluster, prober{n.pool}, orchestrator.DefaultConfig(), n.log)
+	n.server, err = signaling.New(plan.config, signaling.Parts{
+		Placer: placer, Links: n.pool, Views: n.cluster, Store: n.store,
+		Keys: plan.keys, Resumer: access.NewResumer(plan.key.ResumeKey()), Static: web.Static(),
+	}, n.log)
+	if err != nil {
+		return err
+	}
+	moving := failover.DefaultConfig()
+	moving.Self = plan.config.Node
+	n.failover = failover.New(moving, n.cluster, localRooms{n.server.Hub()}, placer, n.store, n.pool, n.log)
+	return nil
+}
+
+// run runs everything until ctx ends.
+func (n *signalingNode) run(ctx context.Context, announce func(map[string]string) error) error {
+	defer n.store.Close()
+	defer n.pool.Close()
+	group, work := errgroup.WithContext(ctx)
+	group.Go(func() error { return n.cluster.Run(work) })
+	group.Go(func() error { return n.store.Run(work) })
+	group.Go(func() error { return n.failover.Run(work) })
+	group.Go(func() error { return n.server.Run(work, n.listener) })
+	group.Go(func() error { return n.tell(work, announce) })
+	return ended(work, group.Wait())
+}
+
+// tell reports our addresses once gossip is open, and looks at the store once, so
+// that a wrong address is said at the start and not by the first join.
+func (n *signalingNode) tell(ctx context.Context, announce func(map[string]string) error) error {
+	select {
+	case <-n.cluster.Running():
+	case <-ctx.Done():
+		return nil
+	}
+	addresses := map[string]string{
+		devcluster.AddressHTTP:   n.listener.Addr().String(),
+		devcluster.AddressGossip: n.cluster.LocalAddr(),
+	}
+	n.log.Info("signaling node is up", "listen", addresses[devcluster.AddressHTTP], "gossip", addresses[devcluster.AddressGossip])
+	if err := n.store.Ping(ctx); err != nil && ctx.Err() == nil {
+		n.log.Error("the store does not answer: nobody can join until it does (is --store right, is Redis running?)", "error", err)
+	}
+	return announce(addresses)
+}

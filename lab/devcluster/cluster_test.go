@@ -1,0 +1,261 @@
+package devcluster
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+)
+
+// start starts a cluster for the test and ends it afterwards.
+func start(t *testing.T, o Options) *Cluster {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(t.Context(), 5*time.Minute) // the first one compiles
+	defer cancel()
+	c, err := Start(ctx, o)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(c.Close)
+	return c
+}
+
+func status(t *testing.T, c *Cluster) Status {
+	t.Helper()
+	s, err := c.Status(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	return s
+}
+
+func node(t *testing.T, c *Cluster, name string) Node {
+	t.Helper()
+	n, err := c.Node(t.Context(), name)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return n
+}
+
+func names(nodes []Node) []string {
+	var list []string
+	for _, n := range nodes {
+		list = append(list, n.Name)
+	}
+	return list
+}
+
+// gone reports whether a process has ended: it is not there, or waits only to be
+// reaped by whoever adopted it.
+func gone(pid int) bool {
+	stat, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", pid))
+	if err != nil {
+		return syscall.Kill(pid, 0) != nil
+	}
+	_, fields, _ := strings.Cut(string(stat), ") ")
+	return strings.HasPrefix(fields, "Z") || strings.HasPrefix(fields, "X")
+}
+
+func pids(t *testing.T, c *Cluster) []int {
+	t.Helper()
+	var list []int
+	for _, n := range status(t, c).Nodes {
+		if n.State == StateRunning {
+			list = append(list, n.Pid)
+		}
+	}
+	return list
+}
+
+// TestTheLifeOfACluster walks through everything that can be asked of one.
+func TestTheLifeOfACluster(t *testing.T) {
+	c := start(t, Options{})
+	ctx := t.Context()
+
+	up := status(t, c)
+	want := []string{"store", "sfu-1", "sfu-2", "sfu-3", "signaling-1", "signaling-2", "front"}
+	if got := names(up.Nodes); !up.Ready || !slices.Equal(got, want) {
+		t.Fatalf("ready %t with %v, want %v", up.Ready, got, want)
+	}
+	for _, n := range up.Nodes {
+		if n.State != StateRunning || gone(n.Pid) || len(n.Addresses) == 0 {
+			t.Errorf("%s does not run: %+v", n.Name, n)
+		}
+	}
+	if up.Page != c.URL() {
+		t.Errorf("the page is at %s for the supervisor and at %s for us", up.Page, c.URL())
+	}
+	if _, err := get(ctx, c.http, c.URL(), ""); err != nil {
+		t.Errorf("the page does not answer: %v", err)
+	}
+	if token, err := c.Token("room", "Ada"); err != nil || token == "" {
+		t.Errorf("no token: %v", err)
+	}
+
+	before := node(t, c, "sfu-2")
+	if err := c.Kill(ctx, "sfu-2", syscall.SIGKILL); err != nil {
+		t.Fatal(err)
+	}
+	if n := node(t, c, "sfu-2"); n.State != StateDead || !gone(before.Pid) || !strings.Contains(n.Ended, "killed") {
+		t.Errorf("after SIGKILL: %+v", n)
+	}
+	await(t, "the signaling nodes to miss it", func() bool { return !seen(t, c, "sfu-2") })
+	if n := node(t, c, "sfu-2"); n.State != StateDead {
+		t.Errorf("a killed node came back unasked: %+v", n)
+	}
+	if err := c.Kill(ctx, "sfu-2", syscall.SIGKILL); !errors.Is(err, ErrConflict) {
+		t.Errorf("killing a dead node: %v", err)
+	}
+
+	again, err := c.Restart(ctx, "sfu-2")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if again.Pid == before.Pid || again.Starts != 2 || !seen(t, c, "sfu-2") {
+		t.Errorf("restarted as %+v, seen %t", again, seen(t, c, "sfu-2"))
+	}
+	if _, err := c.Restart(ctx, "sfu-2"); !errors.Is(err, ErrConflict) {
+		t.Errorf("starting a running node: %v", err)
+	}
+
+	added, err := c.AddSFU(ctx)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if added.Name != "sfu-4" || !seen(t, c, "sfu-4") {
+		t.Errorf("added %+v", added)
+	}
+	if log, err := c.Logs(ctx, "sfu-4"); err != nil || !strings.Contains(log, "media node is up") {
+		t.Errorf("the log of sfu-4: %q, %v", log, err)
+	}
+	if err := c.Kill(ctx, "sfu-9", syscall.SIGKILL); !errors.Is(err, ErrNoSuchNode) {
+		t.Errorf("killing a node that never was: %v", err)
+	}
+	signalingComesBack(t, c)
+	if out := c.Output(); !strings.Contains(out, c.URL()) || !strings.Contains(out, "sfu-2") {
+		t.Errorf("people were shown:\n%s", out)
+	}
+}
+
+// signalingComesBack kills a signaling node: the page stays, through the other
+// one, and the node comes back at its old address, which the front knows.
+func signalingComesBack(t *testing.T, c *Cluster) {
+	t.Helper()
+	ctx, before := t.Context(), node(t, c, "signaling-1")
+	if err := c.Kill(ctx, "signaling-1", syscall.SIGKILL); err != nil {
+		t.Fatal(err)
+	}
+	for range 6 {
+		if _, err := get(ctx, c.http, c.URL(), ""); err != nil {
+			t.Errorf("with one signaling node left, the page does not answer: %v", err)
+		}
+	}
+	after, err := c.Restart(ctx, "signaling-1")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if after.Addresses[AddressHTTP] != before.Addresses[AddressHTTP] {
+		t.Errorf("it moved from %s to %s", before.Addresses[AddressHTTP], after.Addresses[AddressHTTP])
+	}
+}
+
+// seen reports whether the operator's API lists the node.
+func seen(t *testing.T, c *Cluster, name string) bool {
+	t.Helper()
+	nodes, err := c.AdminNodes(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	return slices.ContainsFunc(nodes, func(n AdminNode) bool { return n.Node == name })
+}
+
+// TestNoChildOutlivesItsSupervisor ends the supervisor in every way there is, with
+// one child frozen, and looks for survivors.
+func TestNoChildOutlivesItsSupervisor(t *testing.T) {
+	for _, sig := range []syscall.Signal{syscall.SIGKILL, syscall.SIGTERM, syscall.SIGINT} {
+		t.Run(sig.String(), func(t *testing.T) {
+			c := start(t, Options{SFU: 2, Signaling: 1})
+			children := pids(t, c)
+			if len(children) != 5 {
+				t.Fatalf("%d children, want 5", len(children))
+			}
+			if err := c.Kill(t.Context(), "sfu-2", syscall.SIGSTOP); err != nil {
+				t.Fatal(err)
+			}
+			if err := c.KillSupervisor(sig); err != nil {
+				t.Fatal(err)
+			}
+			for _, pid := range children {
+				await(t, fmt.Sprintf("child %d to end", pid), func() bool { return gone(pid) })
+			}
+		})
+	}
+}
+
+// TestAStopEndsEverything asks by the API, as `holdfast dev stop` does.
+func TestAStopEndsEverything(t *testing.T) {
+	c := start(t, Options{SFU: 1, Signaling: 1})
+	children := pids(t, c)
+	if err := c.Stop(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	for _, pid := range append(children, c.SupervisorPid()) {
+		await(t, fmt.Sprintf("process %d to end", pid), func() bool { return gone(pid) })
+	}
+	if _, err := os.Stat(filepath.Join(c.dir, "state.json")); !errors.Is(err, os.ErrNotExist) {
+		t.Errorf("the state file is still there: %v", err)
+	}
+}
+
+// TestAStrangerIsRefused: any page of a browser on this machine can reach the port.
+func TestAStrangerIsRefused(t *testing.T) {
+	c := start(t, Options{SFU: 1, Signaling: 1})
+	stranger := &Client{state: c.state, http: c.http}
+	stranger.state.Token = "guess"
+	if err := stranger.Stop(t.Context()); err == nil {
+		t.Error("a wrong token was accepted")
+	}
+	if !status(t, c).Ready {
+		t.Error("the cluster is not ready any more")
+	}
+}
+
+// TestEnvironmentOfOneNode gives one node a variable at its first run and another
+// at a restart.
+func TestEnvironmentOfOneNode(t *testing.T) {
+	c := start(t, Options{SFU: 2, Signaling: 1, NodeEnv: map[string][]string{"sfu-2": {"HOLDFAST_TEST_MARK=first"}}})
+	mark := func(name string) string { return environment(t, node(t, c, name).Pid, "HOLDFAST_TEST_MARK") }
+	if mark("sfu-1") != "" || mark("sfu-2") != "first" {
+		t.Errorf("marks are %q and %q", mark("sfu-1"), mark("sfu-2"))
+	}
+	if err := c.Kill(t.Context(), "sfu-2", syscall.SIGKILL); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := c.Restart(t.Context(), "sfu-2", "HOLDFAST_TEST_MARK=second"); err != nil {
+		t.Fatal(err)
+	}
+	if mark("sfu-2") != "second" {
+		t.Errorf("after the restart the mark is %q", mark("sfu-2"))
+	}
+}
+
+func environment(t *testing.T, pid int, key string) string {
+	t.Helper()
+	content, err := os.ReadFile(fmt.Sprintf("/proc/%d/environ", pid))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for pair := range strings.SplitSeq(string(content), "\x00") {
+		if value, ok := strings.CutPrefix(pair, key+"="); ok {
+			return value
+		}
+	}
+	return ""
+}

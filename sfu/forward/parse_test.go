@@ -150,6 +150,7 @@ func TestSequenceTracker(t *testing.T) {
 		{65534, 0}, {65535, 1}, {1, 3}, {0, 2}, {2, 4}, // turns over, out of order
 		{30000, 5}, {30001, 6}, // far ahead: a new beginning, no gap
 		{100, -1}, {30002, 7}, // a stray one
+		{100, -1}, {5000, -1}, // and two that have nothing to do with each other
 		{200, -1}, {201, 8}, {202, 9}, // two in a row: a new beginning
 	} {
 		got, ok := tr.extend(s.in)

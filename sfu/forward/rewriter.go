@@ -39,10 +39,10 @@ type segment struct {
 	pictureAdd   uint16
 	tl0Add       uint8
 
-	first   uint32 // incoming sequence number that began it
 	highest uint32 // incoming sequence number
 	// shifts say what to add to an incoming sequence number from a certain one
-	// on, oldest first; each swallowed packet makes the sum one less.
+	// on, oldest first; each swallowed packet makes the sum one less. What is
+	// before the first of them is from before the switch, or forgotten.
 	shifts     [keptShifts]shift
 	shiftCount int
 }
@@ -119,7 +119,6 @@ func (r *rewriter) begin(layer uint64, payload payloadTypes, p *incoming, elapse
 		timestampAdd: r.timestamp + elapsedTicks - p.timestamp,
 		pictureAdd:   r.pictureID + 1 - p.pictureID,
 		tl0Add:       r.tl0 + 1 - p.tl0,
-		first:        p.sequence,
 		highest:      p.sequence - 1,
 	}
 	s.shifts[0] = shift{from: p.sequence, add: r.highest + 1 - p.sequence}
@@ -135,9 +134,6 @@ func (r *rewriter) rewrite(p *incoming) (outgoing, bool) {
 		return outgoing{}, false
 	}
 	s := &r.segments[(r.count-1)%keptSegments]
-	if int32(p.sequence-s.first) < 0 {
-		return outgoing{}, false
-	}
 	if p.empty {
 		if int32(p.sequence-s.highest) > 0 {
 			s.swallow(p.sequence)

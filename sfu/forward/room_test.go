@@ -161,6 +161,46 @@ func TestLayerSwitchKeepsTime(t *testing.T) {
 	})
 }
 
+// The page shows another name at once, so the old picture must not go on under it.
+func TestNoPictureUnderAnotherName(t *testing.T) {
+	onStage(t, Config{}, func(st *stage) {
+		bob := st.slot("bob", "1", KindVideo)
+		bob.slot.Ready()
+		alice, carl := st.camera("alice", "", 180), st.camera("carl", "", 180)
+		alice.frame(true, 1)
+		carl.frame(true, 1)
+		st.pass(time.Second)
+		before := bob.take()
+		st.room.SetView("bob", []Want{{Peer: "carl", Source: SourceCamera, Width: 320, Height: 180}})
+		st.shows("bob", "carl")
+		alice.frame(false, 2)
+		carl.frame(false, 2)
+		if got := bob.take(); len(got) != 0 {
+			t.Fatalf("%d packets before the new picture", len(got))
+		}
+		carl.frame(true, 2)
+		st.stream(append(before, bob.take()...))
+	})
+}
+
+func TestPeerClock(t *testing.T) {
+	var c peerClock
+	theirs, ours := time.Unix(0, 0), time.Unix(1_800_000_000, 0)
+	c.observe(theirs, ours)
+	first := c.offset
+	c.observe(theirs, ours.Add(160*time.Millisecond)) // a report that was held up
+	if c.offset != first+10*time.Millisecond {
+		t.Fatal(c.offset - first)
+	}
+	c.observe(theirs.Add(time.Hour), ours) // somebody set the clock
+	if c.offset != first-time.Hour {
+		t.Fatal(c.offset - first)
+	}
+	if got := fromNTPTime(ntpTime(ours.Add(123456789))); got.Sub(ours.Add(123456789)).Abs() > time.Microsecond {
+		t.Fatal(got)
+	}
+}
+
 func TestSilentLayerIsReplaced(t *testing.T) {
 	onStage(t, Config{}, func(st *stage) {
 		bob := st.slot("bob", "1", KindVideo)
@@ -202,12 +242,17 @@ func TestRetransmission(t *testing.T) {
 				bob.slot.Ready()
 				alice := st.camera("alice", "", 180)
 				alice.frame(true, 3)
-				dave.slot.Ready()
+				st.pass(time.Second)
+				alice.frame(true, 1)
+				dave.slot.Ready() // begins later: its picture ids differ from bob's
 				for range 15 {
 					alice.frame(false, 2) // reuses buffers, if anybody gave one back too early
 				}
 				sent := bob.take()
-				asked := sent[1:20]
+				if id := parseVP8(dave.take()[0].Payload).pictureID; id == parseVP8(sent[3].Payload).pictureID {
+					t.Fatal("the two streams have the same picture ids and prove nothing")
+				}
+				asked := sent[4:24]
 				var numbers []uint16
 				for _, p := range asked {
 					numbers = append(numbers, p.SequenceNumber)

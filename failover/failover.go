@@ -184,7 +184,7 @@ type watching struct {
 func New(config Config, membership Membership, rooms Rooms, rehomer Rehomer, pins Pins, nodes Nodes, log *slog.Logger) *Failover {
 	return &Failover{
 		config: config, membership: membership, rooms: rooms, rehomer: rehomer, pins: pins, nodes: nodes, log: log,
-		askMedia: probeMedia, spread: jitter, complaints: rate.NewLimiter(1, 1),
+		askMedia: probeMedia, spread: jitter, complaints: rate.NewLimiter(complaintsPerSecond, 2),
 		gate: newGate(config.Concurrent), pacer: newPacer(config.HandshakesPerSecond, config.Burst),
 		moves: newMoves(), inbox: newInbox(), sweep: make(chan cluster.Node, sweepQueue),
 		active: map[moveKey]struct{}{}, wanted: map[moveKey]struct{}{}, watched: map[pin.BootID]*watching{},
@@ -193,16 +193,23 @@ func New(config Config, membership Membership, rooms Rooms, rehomer Rehomer, pin
 }
 
 // Seen says that a higher pin of a local room was learned of: by an answer of the store, or
-// from another edge. Its clients are told the same way as after a death. It does not block.
+// from another edge. Its clients are told the same way as after a death. It does not block. A
+// pin that is not above the room's is ignored.
 func (f *Failover) Seen(room LocalRoom, to pin.Pin) {
+	if !room.Pin.Fence.Less(to.Fence) {
+		return
+	}
 	f.rehomer.Observe(room.Room, to.Fence)
 	f.inbox.put(notice{room: room, to: to})
 }
 
 // Fenced says that the node of a local room refused it because of a higher fence, of which only
 // the fence is known. The pin that stands is looked up, and the clients are told
-// the same way as after a death. It does not block.
+// the same way as after a death. It does not block. A fence that is not above the room's is ignored.
 func (f *Failover) Fenced(room LocalRoom, current pin.Fence) {
+	if !room.Pin.Fence.Less(current) {
+		return
+	}
 	f.rehomer.Observe(room.Room, current)
 	f.inbox.put(notice{room: room, fence: current})
 }

@@ -1,7 +1,6 @@
 package failover
 
 import (
-	"context"
 	"sync"
 	"time"
 
@@ -34,16 +33,9 @@ func newPacer(perSecond float64, burst int) *pacer {
 	return &pacer{perSecond: perSecond, burst: burst, buckets: map[pin.BootID]*rate.Limiter{}}
 }
 
-// wait returns when clients may be sent to target, or with the error of ctx.
-func (p *pacer) wait(ctx context.Context, target pin.BootID, clients, edges int) error {
-	if !sleep(ctx, p.reserve(target, max(clients, 1), max(edges, 1))) {
-		return ctx.Err()
-	}
-	return nil
-}
-
 // reserve takes the tokens and returns how long to wait for the first burst of them.
 func (p *pacer) reserve(target pin.BootID, clients, edges int) time.Duration {
+	clients, edges = max(clients, 1), max(edges, 1)
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	now := time.Now()

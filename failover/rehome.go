@@ -21,6 +21,10 @@ const (
 	// lookUps is how often a fenced room's pin is looked up before it is replaced: the edge
 	// that moved the room may not be quite through yet.
 	lookUps = 5
+	// pacingLook is how often a room that is held back looks whether its target still lives.
+	pacingLook = 50 * time.Millisecond
+	// complaintsPerSecond bounds the log lines about attempts that failed.
+	complaintsPerSecond = 0.1
 )
 
 // The reasons for which a move ends, or an attempt fails, without a new pin.
@@ -35,6 +39,7 @@ type move struct {
 	from  pin.Pin   // the pin that is being replaced
 	to    pin.Pin   // the pin that stands; zero while that is undecided
 	fence pin.Fence // a fence that outranks from, when the node itself said so
+	again bool      // moved before, but the edge did not map it
 	tries int
 }
 
@@ -46,12 +51,10 @@ func (m *move) key() moveKey { return moveKey{m.room.Room, m.room.Pin.Boot} }
 func (f *Failover) carryOut(ctx context.Context, m *move, turn *ticket) {
 	started := time.Now()
 	pause := backoff{first: firstRetry, most: latestRetry}
-	if m.to.IsZero() {
-		f.log.Info("room re-homing", "room", m.room.Room, "from", m.from.Node, "epoch", m.from.Fence.Epoch)
-	} else {
+	if !m.to.IsZero() {
 		turn.abandon() // Nothing to ask the store.
-		f.log.Info("room moved elsewhere", "room", m.room.Room, "from", m.from.Node, "to", m.to.Node, "epoch", m.to.Fence.Epoch)
 	}
+	f.announce(m)
 	for {
 		err := f.advance(ctx, m, turn, started)
 		switch {
@@ -72,6 +75,20 @@ func (f *Failover) carryOut(ctx context.Context, m *move, turn *ticket) {
 	}
 }
 
+// announce logs the beginning of a move.
+func (f *Failover) announce(m *move) {
+	switch {
+	case m.again:
+		f.log.Warn("room not mapped yet: telling the edge again", "room", m.room.Room, "to", m.to.Node, "epoch", m.to.Fence.Epoch)
+	case !m.fence.IsZero():
+		f.log.Info("room fenced", "room", m.room.Room, "from", m.from.Node, "epoch", m.fence.Epoch)
+	case m.to.IsZero():
+		f.log.Info("room re-homing", "room", m.room.Room, "from", m.from.Node, "epoch", m.from.Fence.Epoch)
+	default:
+		f.log.Info("room moved elsewhere", "room", m.room.Room, "from", m.from.Node, "to", m.to.Node, "epoch", m.to.Fence.Epoch)
+	}
+}
+
 // advance takes a move as far as it goes. An error says why it has to be tried again.
 func (f *Failover) advance(ctx context.Context, m *move, turn *ticket, started time.Time) error {
 	if m.to.IsZero() {
@@ -80,24 +97,45 @@ func (f *Failover) advance(ctx context.Context, m *move, turn *ticket, started t
 			return err
 		}
 		m.to = to
-		f.log.Info("room re-homed", "room", m.room.Room, "to", to.Node, "epoch", to.Fence.Epoch, "took", time.Since(started))
+		if m.fence.IsZero() {
+			f.log.Info("room re-homed", "room", m.room.Room, "to", to.Node, "epoch", to.Fence.Epoch, "took", time.Since(started))
+		} else {
+			f.log.Info("room moved elsewhere", "room", m.room.Room, "from", m.from.Node, "to", to.Node, "epoch", to.Fence.Epoch)
+		}
 	}
-	if err := f.pacer.wait(ctx, m.to.Boot, m.room.Peers, len(f.edges())); err != nil {
+	if err := f.holdBack(ctx, m); err != nil {
 		return err
-	}
-	if f.gone(m.to.Boot) { // It died while its clients were being held back.
-		dead := m.to
-		m.from, m.to, m.fence = dead, pin.Pin{}, pin.Fence{}
-		f.log.Info("room re-homing", "room", m.room.Room, "from", dead.Node, "epoch", dead.Fence.Epoch)
-		return fmt.Errorf("node %s, where the room went, is gone too", dead.Node)
 	}
 	// Remembered before the clients are told, so that a look in between cannot begin anew.
 	f.moves.add(m.room.Room, m.room.Pin, m.to)
 	f.moves.add(m.room.Room, m.from, m.to) // another boot, when the first target died
 	failpoint.Hit("notify.before")
 	f.rooms.Moved(ctx, m.room.Room, m.to)
-	f.log.Info("clients told to restart", "room", m.room.Room, "peers", m.room.Peers)
+	if !m.again {
+		f.log.Info("clients told to restart", "room", m.room.Room, "peers", m.room.Peers)
+	}
 	return nil
+}
+
+// holdBack waits until the target can take the room's clients. A target that dies meanwhile ends the
+// wait: the room moves on from there, and its clients hear of one move only.
+func (f *Failover) holdBack(ctx context.Context, m *move) error {
+	wait := f.pacer.reserve(m.to.Boot, m.room.Peers, len(f.edges()))
+	for {
+		if f.gone(m.to.Boot) {
+			dead := m.to
+			m.from, m.to, m.fence, m.again = dead, pin.Pin{}, pin.Fence{}, false
+			f.announce(m)
+			return fmt.Errorf("node %s, where the room went, is gone too", dead.Node)
+		}
+		if wait <= 0 {
+			return nil
+		}
+		if !sleep(ctx, min(wait, pacingLook)) {
+			return ctx.Err()
+		}
+		wait -= pacingLook
+	}
 }
 
 // decide finds out where the room lives now, moving it if nobody has.
@@ -153,8 +191,8 @@ func (f *Failover) stillWanted(m *move) bool {
 // lost reports whether the move began because its boot is gone, rather than by a notice.
 func (f *Failover) lost(m *move) bool { return f.gone(m.room.Pin.Boot) }
 
-// complain logs a failed attempt: one line a second for all rooms together, or a store that is
-// down would fill the log with every room of a node.
+// complain logs a failed attempt: few lines for all rooms together, or a store that is down
+// would fill the log with every room of a node.
 func (f *Failover) complain(m *move, err error, again time.Duration) {
 	if f.complaints.Allow() {
 		f.mu.Lock()

@@ -9,10 +9,10 @@ import (
 )
 
 const (
-	// A process that was frozen answers within this time of its return. A refused dial every two
-	// seconds for each boot that lost rooms, for an hour at most, costs nothing.
+	// A process that was frozen answers within this time of its return. A refused dial every
+	// second for each boot that lost rooms, for an hour at most, costs nothing.
 	firstCall  = 250 * time.Millisecond
-	latestCall = 2 * time.Second
+	latestCall = time.Second
 	// outrankTimeout bounds one message to a process that may freeze again.
 	outrankTimeout = time.Second
 )

@@ -155,7 +155,7 @@ func (f *Failover) moveLost(ctx context.Context, owned *sync.WaitGroup, view *cl
 			if ago < lookEvery {
 				continue // The edge is about to map it.
 			}
-			m.to = to // Moved before, and not mapped: say so again.
+			m.to, m.again = to, true
 		}
 		f.begin(ctx, owned, m)
 	}

@@ -18,8 +18,8 @@ const (
 	sweptPerSecond = 500
 	// scanKey elects the edge that scans.
 	scanKey = "scan of all pins"
-	// refusalsToJudge is in how many scans in a row an unknown boot must be refused before it
-	// counts as gone: gossip may be slow, and so may a process at opening its port.
+	// refusalsToJudge is in how many scans in a row an unknown boot must be missing from its
+	// address before it counts as gone: gossip may be slow, and so may a process at opening its port.
 	refusalsToJudge = 2
 	// maxDoubts bounds the unknown boots remembered between two scans; what is beyond it
 	// is judged later.
@@ -118,13 +118,14 @@ func (s *sweeper) judge(p pin.Pin) (dead, known bool) {
 }
 
 // ask dials the address in the pin of an unknown boot, for unknown is not dead. A
-// newer boot of its node proves its death; a refusal does in the second scan in a row.
+// newer boot of its node proves its death; a refusal, or another node at its address, does
+// in the second scan in a row.
 func (s *sweeper) ask(ctx context.Context, p pin.Pin, refused map[pin.BootID]int) (dead bool) {
 	hello, err := s.nodes.HelloAt(ctx, p.Control)
-	if err == nil {
-		return hello.Node == p.Node && hello.Boot.Newer(p.Boot)
+	if err == nil && hello.Node == p.Node {
+		return hello.Boot.Newer(p.Boot)
 	}
-	if !errors.Is(err, control.ErrRefused) || len(refused) >= maxDoubts {
+	if (err != nil && !errors.Is(err, control.ErrRefused)) || len(refused) >= maxDoubts {
 		return false
 	}
 	refused[p.Boot] = s.refused[p.Boot] + 1

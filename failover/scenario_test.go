@@ -1,0 +1,239 @@
+package failover
+
+import (
+	"flag"
+	"fmt"
+	"maps"
+	"os"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/holdfast-rtc/holdfast/cluster"
+	"github.com/holdfast-rtc/holdfast/pin"
+	"github.com/holdfast-rtc/holdfast/ring"
+)
+
+var update = flag.Bool("update", false, "write what the scenarios really do into testdata")
+
+// TestScenarios runs every file of testdata: commands, a line of dashes, and what
+// happened. Time is that of the bubble, so a scenario of two minutes takes none.
+func TestScenarios(t *testing.T) {
+	files, err := filepath.Glob("testdata/*.txt")
+	if err != nil || len(files) == 0 {
+		t.Fatalf("no scenarios: %v", err)
+	}
+	for _, file := range files {
+		t.Run(strings.TrimSuffix(filepath.Base(file), ".txt"), func(t *testing.T) {
+			raw, err := os.ReadFile(file)
+			if err != nil {
+				t.Fatal(err)
+			}
+			var got string
+			synctest.Test(t, func(t *testing.T) { got = play(t, string(raw)) })
+			switch {
+			case got == string(raw):
+			case *update:
+				if err := os.WriteFile(file, []byte(got), 0o600); err != nil {
+					t.Fatal(err)
+				}
+			default:
+				t.Errorf("%s happens differently:\n%s", file, firstDifference(string(raw), got))
+			}
+		})
+	}
+}
+
+// play runs one scenario and returns its text with what really happened.
+func play(t *testing.T, text string) string {
+	w := newWorld(t)
+	defer w.stop()
+	var out strings.Builder
+	skipping := false // what the file expects to happen
+	for line := range strings.Lines(text) {
+		command := strings.TrimSpace(line)
+		switch {
+		case command == "----":
+			skipping = true
+			synctest.Wait()
+			out.WriteString(line + w.takeEntries())
+		case command == "":
+			skipping = false
+			out.WriteString(line)
+		case skipping:
+		default:
+			out.WriteString(line)
+			if !strings.HasPrefix(command, "#") {
+				w.run(strings.Fields(command))
+				synctest.Wait()
+			}
+		}
+	}
+	return out.String()
+}
+
+// run carries out one command; DESIGN.md says how a scenario is written.
+func (w *world) run(words []string) {
+	verb, args := words[0], words[1:]
+	switch verb {
+	case "wait":
+		pause, err := time.ParseDuration(args[0])
+		if err != nil {
+			w.t.Fatal(err)
+		}
+		time.Sleep(pause) //nolint:forbidigo // the bubble's clock: no time passes
+	case "sfu":
+		for _, name := range args {
+			w.startSFU(name)
+		}
+	case "edge":
+		for _, name := range args {
+			w.startEdge(name)
+		}
+	case "room":
+		w.room(ring.RoomID(args[0]), args[2], args[3:])
+	case "strange-pin":
+		w.change(func() {
+			w.store.pins[ring.RoomID(args[0])] = pin.Pin{
+				Fence: pin.Fence{Epoch: 100}, Node: ring.NodeID(args[1]), Boot: pin.BootID("0000000000000-" + args[0]), Control: args[2] + ":1",
+			}
+		})
+	case "crash":
+		w.edges[args[0]].stop()
+		w.change(func() { delete(w.edges, args[0]) })
+		w.gossipAll(func(e *edge) {
+			e.remove(cluster.Node{ID: ring.NodeID(args[0]), Boot: pin.BootID("boot of " + args[0])}, cluster.DepartureDead, "gossip")
+		})
+	case "deaf", "hears":
+		w.change(func() { w.edges[args[0]].deaf = verb == "deaf" })
+	case "store":
+		w.change(func() { w.store.down, w.store.noIndex = args[0] == "down", args[0] == "without-index" })
+	case "fenced":
+		e := w.edges[args[2]]
+		e.failover.Fenced(w.local(e, args[0]), w.store.pins[ring.RoomID(args[0])].Fence)
+	case "seen":
+		e := w.edges[args[2]]
+		e.failover.Seen(w.local(e, args[0]), w.store.pins[ring.RoomID(args[0])])
+	case "move-in-store":
+		w.change(func() { w.moveInStore(ring.RoomID(args[0]), args[2]) })
+	case "pins":
+		w.showPins()
+	default:
+		w.process(verb, args)
+	}
+}
+
+// process does something to an SFU process.
+func (w *world) process(verb string, args []string) {
+	p := w.sfus[args[0]]
+	switch verb {
+	case "kill":
+		w.change(func() { w.kill(args[0]) })
+	case "restart":
+		w.change(func() { w.kill(args[0]) })
+		w.startSFU(args[0])
+	case "declare":
+		w.gossipAll(func(e *edge) { e.remove(p.node, cluster.DepartureDead, "gossip") })
+	case "leave":
+		w.gossipAll(func(e *edge) { e.remove(p.node, cluster.DepartureLeft, "leave message") })
+		w.change(func() { w.kill(args[0]) })
+	case "return":
+		w.gossipAll(func(e *edge) { e.join(p.node) })
+	case "freeze", "thaw":
+		w.change(func() { p.frozen = verb == "freeze" })
+	case "break":
+		w.change(func() { close(p.broken); p.broken = make(chan struct{}) })
+	case "firewall":
+		w.change(func() {
+			p.noControl, p.noMedia = args[1] == "control", args[1] == "media"
+			close(p.broken)
+			p.broken = make(chan struct{})
+		})
+	default:
+		w.t.Fatalf("unknown command %q", verb)
+	}
+}
+
+// change does something under the world's lock.
+func (w *world) change(what func()) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	what()
+}
+
+// kill ends a process. The caller holds mu.
+func (w *world) kill(name string) {
+	if p := w.sfus[name]; p.running {
+		p.running = false
+		close(p.broken)
+	}
+}
+
+// room opens a room on a node, with people at some edges ("edge-1=30").
+func (w *world) room(room ring.RoomID, on string, people []string) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	p := w.sfus[on]
+	placed := pin.Pin{Fence: pin.Fence{Epoch: 100}, Node: p.node.ID, Boot: p.node.Boot, Control: p.node.Control}
+	w.store.pins[room] = placed
+	p.holds[room] = placed.Fence
+	for _, some := range people {
+		name, count, _ := strings.Cut(some, "=")
+		peers, err := strconv.Atoi(count)
+		if err != nil {
+			w.t.Fatal(err)
+		}
+		w.edges[name].rooms[room] = LocalRoom{Room: room, Pin: placed, Peers: peers}
+	}
+}
+
+// moveInStore is another edge's doing: the pin moves and nobody here is told.
+func (w *world) moveInStore(room ring.RoomID, to string) {
+	p, old := w.sfus[to], w.store.pins[room]
+	w.store.pins[room] = pin.Pin{Fence: pin.Fence{Epoch: old.Fence.Epoch + 1}, Node: p.node.ID, Boot: p.node.Boot, Control: p.node.Control}
+}
+
+func (w *world) local(e *edge, room string) LocalRoom {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return e.rooms[ring.RoomID(room)]
+}
+
+// showPins logs where each room is, for the store, the edges and the processes.
+func (w *world) showPins() {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	show := func(who string, room ring.RoomID, text string) {
+		w.entries = append(w.entries, entry{time.Since(w.started), who, string(room), text})
+	}
+	for room, p := range w.store.pins {
+		show("(store)", room, fmt.Sprintf("%s is on %s, epoch %d", room, p.Node, p.Fence.Epoch))
+	}
+	for name, e := range w.edges {
+		for room, local := range e.rooms {
+			show(name, room, fmt.Sprintf("%s is on %s, epoch %d", room, local.Pin.Node, local.Pin.Fence.Epoch))
+		}
+	}
+	for name, p := range w.sfus {
+		if p.running && len(p.holds) > 0 {
+			show(name, "", fmt.Sprintf("holds %v", slices.Sorted(maps.Keys(p.holds))))
+		}
+	}
+}
+
+// firstDifference shows the lines around the first one that differs.
+func firstDifference(want, got string) string {
+	a, b := strings.Split(want, "\n"), strings.Split(got, "\n")
+	i := 0
+	for i < len(a) && i < len(b) && a[i] == b[i] {
+		i++
+	}
+	around := func(lines []string) string {
+		return strings.Join(lines[max(0, min(i-3, len(lines))):min(i+6, len(lines))], "\n")
+	}
+	return fmt.Sprintf("--- line %d, written:\n%s\n--- happened:\n%s", i+1, around(a), around(b))
+}

@@ -1,0 +1,439 @@
+package failover
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"maps"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/holdfast-rtc/holdfast/cluster"
+	"github.com/holdfast-rtc/holdfast/control"
+	"github.com/holdfast-rtc/holdfast/pin"
+	"github.com/holdfast-rtc/holdfast/ring"
+)
+
+// world is a cluster on paper: SFU processes, a store, and edges with a Failover each. Its time
+// is that of a synctest bubble.
+type world struct {
+	t       *testing.T
+	started time.Time
+
+	mu      sync.Mutex // guards the fields below
+	sfus    map[string]*sfuProcess
+	edges   map[string]*edge
+	store   *paperStore
+	entries []entry
+	boots   uint64
+}
+
+// entry is one line of a log.
+type entry struct {
+	at         time.Duration
+	edge, room string
+	text       string
+}
+
+// sfuProcess is one SFU node by its stable name.
+type sfuProcess struct {
+	node      cluster.Node
+	running   bool
+	frozen    bool
+	noControl bool          // new connections are refused, as by a firewall
+	noMedia   bool          // datagrams are refused
+	broken    chan struct{} // closed to break every stream
+	holds     map[ring.RoomID]pin.Fence
+}
+
+// edge is one signaling node: its gossip, its sockets, its Failover.
+type edge struct {
+	w        *world
+	name     string
+	failover *Failover
+	stop     func()
+	events   chan cluster.Event
+	view     *cluster.View
+	rooms    map[ring.RoomID]LocalRoom
+	deaf     bool // Moved is lost, as when the process hangs just before
+}
+
+func newWorld(t *testing.T) *world {
+	t.Helper()
+	w := &world{t: t, started: time.Now(), sfus: map[string]*sfuProcess{}, edges: map[string]*edge{}}
+	w.store = &paperStore{w: w, pins: map[ring.RoomID]pin.Pin{}}
+	return w
+}
+
+// startSFU starts a process, which gossip announces to every edge.
+func (w *world) startSFU(name string) {
+	w.mu.Lock()
+	w.boots++
+	boot := pin.BootID(fmt.Sprintf("%013d-%08x", time.Now().UnixMilli(), w.boots))
+	p := &sfuProcess{running: true, broken: make(chan struct{}), holds: map[ring.RoomID]pin.Fence{}, node: cluster.Node{
+		ID: ring.NodeID(name), Boot: boot, Role: cluster.RoleSFU, Control: name + ":1", Media: name + ":2",
+	}}
+	w.sfus[name] = p
+	w.mu.Unlock()
+	w.gossipAll(func(e *edge) { e.join(p.node) })
+}
+
+// startEdge starts a signaling node with a Failover whose log is part of the output.
+func (w *world) startEdge(name string) {
+	e := &edge{w: w, name: name, events: make(chan cluster.Event, 1000), rooms: map[ring.RoomID]LocalRoom{}}
+	w.mu.Lock()
+	e.view = &cluster.View{Nodes: map[ring.NodeID]cluster.Node{}, Gone: map[pin.BootID]cluster.Departure{}, Settled: true}
+	for _, p := range w.sfus {
+		e.view.Nodes[p.node.ID] = p.node
+	}
+	for _, other := range w.edges {
+		e.view.Nodes[ring.NodeID(other.name)] = other.member()
+	}
+	w.edges[name] = e
+	w.mu.Unlock()
+	w.gossipAll(func(other *edge) { other.join(e.member()) })
+
+	config := DefaultConfig()
+	config.Self = ring.NodeID(name)
+	config.Concurrent = 1 // so that the order is visible
+	f := New(config, e, e, w.store, w.store, &paperNodes{w}, slog.New(&recorder{e: e}))
+	f.spread = func(pause time.Duration) time.Duration { return pause }
+	f.askMedia = func(_ context.Context, addr string) Media { return w.media(addr) }
+	e.failover = f
+	ctx, cancel := context.WithCancel(context.Background())
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		if err := f.Run(ctx); err != nil {
+			w.t.Errorf("%s: Run = %v", name, err)
+		}
+	}()
+	e.stop = sync.OnceFunc(func() { cancel(); <-done })
+}
+
+func (w *world) stop() {
+	for _, e := range w.edges {
+		e.stop()
+	}
+}
+
+// gossipAll tells every edge something.
+func (w *world) gossipAll(tell func(*edge)) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	for _, name := range slices.Sorted(maps.Keys(w.edges)) {
+		tell(w.edges[name])
+	}
+}
+
+func (w *world) media(addr string) Media {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if p := w.sfus[strings.TrimSuffix(addr, ":2")]; p == nil || !p.running || p.noMedia {
+		return MediaRefused
+	}
+	return MediaSilent
+}
+
+// The edge is its Failover's Membership. Its methods that begin with a lower case letter
+// need the world's mu.
+var _ Membership = (*edge)(nil)
+
+func (e *edge) member() cluster.Node {
+	return cluster.Node{ID: ring.NodeID(e.name), Boot: pin.BootID("boot of " + e.name), Role: cluster.RoleSignaling}
+}
+
+func (e *edge) change(change func(*cluster.View), event cluster.Event) {
+	next := &cluster.View{Version: e.view.Version + 1, Nodes: maps.Clone(e.view.Nodes), Gone: maps.Clone(e.view.Gone), Settled: true}
+	change(next)
+	e.view = next
+	e.events <- event
+}
+
+func (e *edge) join(node cluster.Node) {
+	if e.view.Nodes[node.ID].Boot == node.Boot || string(node.ID) == e.name {
+		return
+	}
+	if old, live := e.view.Nodes[node.ID]; live {
+		e.remove(old, cluster.DepartureDead, "newer boot")
+	}
+	e.change(func(v *cluster.View) {
+		v.Nodes[node.ID] = node
+		delete(v.Gone, node.Boot)
+	}, cluster.Event{Kind: cluster.EventJoined, Node: node})
+}
+
+func (e *edge) remove(node cluster.Node, how cluster.Departure, why string) {
+	if e.view.Nodes[node.ID].Boot != node.Boot {
+		return
+	}
+	kind := cluster.EventDead
+	if how == cluster.DepartureLeft {
+		kind = cluster.EventLeft
+	}
+	e.change(func(v *cluster.View) {
+		delete(v.Nodes, node.ID)
+		v.Gone[node.Boot] = how
+	}, cluster.Event{Kind: kind, Node: node, Why: why})
+}
+
+func (e *edge) Subscribe() (<-chan cluster.Event, func()) { return e.events, func() {} }
+
+func (e *edge) View() *cluster.View {
+	e.w.mu.Lock()
+	defer e.w.mu.Unlock()
+	return e.view
+}
+
+func (e *edge) ReportDead(id ring.NodeID, boot pin.BootID, why string) {
+	e.w.mu.Lock()
+	defer e.w.mu.Unlock()
+	e.remove(cluster.Node{ID: id, Boot: boot}, cluster.DepartureDead, why)
+}
+
+// The edge is also its Failover's Rooms.
+var _ Rooms = (*edge)(nil)
+
+func (e *edge) PinnedTo(boot pin.BootID) []LocalRoom {
+	e.w.mu.Lock()
+	defer e.w.mu.Unlock()
+	var pinned []LocalRoom
+	for _, room := range e.rooms {
+		if room.Pin.Boot == boot {
+			pinned = append(pinned, room)
+		}
+	}
+	return pinned
+}
+
+func (e *edge) Moved(_ context.Context, room ring.RoomID, to pin.Pin) {
+	e.w.mu.Lock()
+	defer e.w.mu.Unlock()
+	local, ok := e.rooms[room]
+	if e.deaf || !ok || !local.Pin.Fence.Less(to.Fence) {
+		return
+	}
+	local.Pin = to
+	e.rooms[room] = local
+	if p := e.w.sfus[string(to.Node)]; p != nil && p.running && p.node.Boot == to.Boot {
+		p.holds[room] = to.Fence // The clients come and open it.
+	}
+}
+
+// recorder is a slog.Handler that writes what a scenario shows.
+type recorder struct {
+	e *edge
+}
+
+func (r *recorder) Enabled(context.Context, slog.Level) bool { return true }
+func (r *recorder) WithAttrs([]slog.Attr) slog.Handler       { return r }
+func (r *recorder) WithGroup(string) slog.Handler            { return r }
+
+func (r *recorder) Handle(_ context.Context, record slog.Record) error {
+	text, room := record.Message, ""
+	record.Attrs(func(a slog.Attr) bool {
+		switch value := a.Value.String(); a.Key {
+		case "boot": // Every run has others.
+		case "room":
+			room = value
+			fallthrough
+		default:
+			text += " " + a.Key + "=" + value
+		}
+		return true
+	})
+	r.e.w.mu.Lock()
+	defer r.e.w.mu.Unlock()
+	r.e.w.entries = append(r.e.w.entries, entry{time.Since(r.e.w.started), r.e.name, room, text})
+	return nil
+}
+
+// takeEntries returns what was logged since the last call. Lines of one instant come from goroutines
+// in no order, so they are sorted by edge and room; the lines of one room keep theirs.
+func (w *world) takeEntries() string {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	slices.SortStableFunc(w.entries, func(a, b entry) int {
+		return cmp.Or(cmp.Compare(a.at, b.at), cmp.Compare(a.edge, b.edge), cmp.Compare(a.room, b.room))
+	})
+	var out strings.Builder
+	for _, e := range w.entries {
+		fmt.Fprintf(&out, "%6dms %s: %s\n", e.at.Milliseconds(), e.edge, e.text)
+	}
+	w.entries = nil
+	return out.String()
+}
+
+// paperNodes is every edge's way to call SFU nodes.
+type paperNodes struct{ w *world }
+
+var errUnreachable = errors.New("no answer")
+
+func (n *paperNodes) at(addr string) *sfuProcess { return n.w.sfus[strings.TrimSuffix(addr, ":1")] }
+
+func (n *paperNodes) Watch(ctx context.Context, addr, _ string, beat func(control.Hello) error) error {
+	tick := time.NewTicker(time.Second)
+	defer tick.Stop()
+	for {
+		n.w.mu.Lock()
+		p := n.at(addr)
+		var hello control.Hello
+		var broken chan struct{}
+		speaks := p != nil && p.running && !p.frozen
+		if p != nil {
+			hello, broken = control.Hello{Node: p.node.ID, Boot: p.node.Boot}, p.broken
+			if !p.running || p.noControl {
+				n.w.mu.Unlock()
+				return errUnreachable
+			}
+		}
+		n.w.mu.Unlock()
+		if speaks {
+			if err := beat(hello); err != nil {
+				return err
+			}
+		}
+		select {
+		case <-broken:
+			return errors.New("stream reset")
+		case <-ctx.Done():
+			return ctx.Err()
+		case <-tick.C:
+		}
+	}
+}
+
+func (n *paperNodes) HelloAt(ctx context.Context, addr string) (control.Hello, error) {
+	n.w.mu.Lock()
+	p := n.at(addr)
+	frozen := p != nil && p.running && p.frozen
+	refused := p == nil || !p.running || p.noControl
+	n.w.mu.Unlock()
+	switch {
+	case refused:
+		return control.Hello{}, fmt.Errorf("dial %s: %w", addr, control.ErrRefused)
+	case frozen:
+		sleep(ctx, time.Second)
+		return control.Hello{}, context.DeadlineExceeded
+	default:
+		return control.Hello{Node: p.node.ID, Boot: p.node.Boot}, nil
+	}
+}
+
+func (n *paperNodes) Outrank(_ context.Context, addr string, room ring.RoomID, higher pin.Pin) (bool, error) {
+	n.w.mu.Lock()
+	defer n.w.mu.Unlock()
+	p := n.at(addr)
+	if p == nil || !p.running || p.frozen {
+		return false, errUnreachable
+	}
+	fence, held := p.holds[room]
+	held = held && fence.Less(higher.Fence)
+	if held {
+		delete(p.holds, room)
+	}
+	return held, nil
+}
+
+func (n *paperNodes) Forget(string) {}
+
+// paperStore is the store and the decision where rooms go: the live node with the lowest name.
+type paperStore struct {
+	w       *world
+	pins    map[ring.RoomID]pin.Pin
+	down    bool
+	noIndex bool
+	swaps   int
+}
+
+var errDown = errors.New("store is down")
+
+// trip is one round trip: 1 ms, or 300 ms of waiting for a store that is down.
+func (s *paperStore) trip(ctx context.Context) error {
+	s.w.mu.Lock()
+	down := s.down
+	s.w.mu.Unlock()
+	if down {
+		sleep(ctx, 300*time.Millisecond)
+		return errDown
+	}
+	sleep(ctx, time.Millisecond)
+	return ctx.Err()
+}
+
+// choose picks a target. The caller holds mu.
+func (s *paperStore) choose(not pin.BootID) (cluster.Node, bool) {
+	for _, name := range slices.Sorted(maps.Keys(s.w.sfus)) {
+		if p := s.w.sfus[name]; p.node.Boot != not && p.running && !p.frozen {
+			return p.node, true
+		}
+	}
+	return cluster.Node{}, false
+}
+
+func (s *paperStore) Rehome(ctx context.Context, room ring.RoomID, from pin.Pin, _ int) (pin.Pin, error) {
+	if err := s.trip(ctx); err != nil {
+		return pin.Pin{}, err
+	}
+	s.w.mu.Lock()
+	defer s.w.mu.Unlock()
+	if current, ok := s.pins[room]; ok && current != from {
+		return current, nil
+	}
+	target, ok := s.choose(from.Boot)
+	if !ok {
+		return pin.Pin{}, errors.New("no SFU node takes rooms")
+	}
+	s.swaps++
+	s.pins[room] = pin.Pin{Fence: pin.Fence{Epoch: from.Fence.Epoch + 1, Nonce: uint64(s.swaps)}, Node: target.ID, Boot: target.Boot, Control: target.Control}
+	return s.pins[room], nil
+}
+
+func (s *paperStore) Place(ctx context.Context, room ring.RoomID, _ int) (pin.Pin, error) {
+	if err := s.trip(ctx); err != nil {
+		return pin.Pin{}, err
+	}
+	s.w.mu.Lock()
+	defer s.w.mu.Unlock()
+	if p, ok := s.pins[room]; ok {
+		return p, nil
+	}
+	return pin.Pin{}, errors.New("no pin")
+}
+
+func (s *paperStore) Observe(ring.RoomID, pin.Fence) {}
+
+func (s *paperStore) PinsOf(ctx context.Context, node ring.NodeID) ([]pin.Holding, error) {
+	if err := s.trip(ctx); err != nil {
+		return nil, err
+	}
+	s.w.mu.Lock()
+	defer s.w.mu.Unlock()
+	var held []pin.Holding
+	for _, room := range slices.Sorted(maps.Keys(s.pins)) {
+		if s.pins[room].Node == node && !s.noIndex {
+			held = append(held, pin.Holding{Room: room, Pin: s.pins[room]})
+		}
+	}
+	return held, nil
+}
+
+func (s *paperStore) AllPins(ctx context.Context, visit func(pin.Holding) error) error {
+	if err := s.trip(ctx); err != nil {
+		return err
+	}
+	s.w.mu.Lock()
+	pins := maps.Clone(s.pins)
+	s.w.mu.Unlock()
+	for _, room := range slices.Sorted(maps.Keys(pins)) {
+		if err := visit(pin.Holding{Room: room, Pin: pins[room]}); err != nil {
+			return err
+		}
+	}
+	return nil
+}

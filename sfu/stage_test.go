@@ -108,6 +108,16 @@ type edge struct {
 	cancel context.CancelFunc
 	fence  *control.Fence
 	events chan *control.PeerEvent // closed when the stream has ended
+
+	mu    sync.Mutex // guards slots
+	slots []*control.Slot
+}
+
+// lastSlots is the newest slot table the node has sent.
+func (e *edge) lastSlots() []*control.Slot {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	return e.slots
 }
 
 // attachMessage is the Attach of a peer that may do everything.
@@ -135,6 +145,11 @@ func (s *stage) dial(first *control.EdgeMessage) *edge {
 			event, err := stream.Recv()
 			if err != nil {
 				return
+			}
+			if table := event.GetSlots(); table != nil {
+				e.mu.Lock()
+				e.slots = table.GetSlots()
+				e.mu.Unlock()
 			}
 			e.events <- event
 		}

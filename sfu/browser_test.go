@@ -1,0 +1,188 @@
+package sfu
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"io"
+	"net/http"
+	"net/http/httptest"
+	"os"
+	"os/exec"
+	"testing"
+	"time"
+
+	"github.com/chromedp/chromedp"
+
+	"github.com/holdfast-rtc/holdfast/control"
+)
+
+// chromium starts a headless browser on an address. In CI it must be there; on
+// a person's machine its absence is said loudly.
+func chromium(t *testing.T, address string) context.Context {
+	t.Helper()
+	path := ""
+	for _, name := range []string{"chromium", "chromium-browser", "google-chrome"} {
+		if found, err := exec.LookPath(name); err == nil {
+			path = found
+			break
+		}
+	}
+	if path == "" && os.Getenv("CI") == "true" {
+		t.Fatal("no chromium on this machine: moving a connection is tested in a real browser")
+	}
+	if path == "" {
+		t.Skip("no chromium on this machine: moving a connection is NOT tested in a real browser")
+	}
+	allocator, endAllocator := chromedp.NewExecAllocator(t.Context(),
+		chromedp.ExecPath(path), chromedp.UserDataDir(t.TempDir()),
+		chromedp.Flag("headless", "new"), chromedp.Flag("no-sandbox", true), chromedp.Flag("disable-gpu", true),
+		chromedp.Flag("allow-loopback-in-peer-connection", true), chromedp.Flag("no-first-run", true),
+		chromedp.Flag("disable-background-networking", true), chromedp.Flag("disable-component-update", true), chromedp.Flag("disable-sync", true),
+		chromedp.Flag("autoplay-policy", "no-user-gesture-required"),
+		chromedp.Flag("disable-renderer-backgrounding", true), chromedp.Flag("disable-background-timer-throttling", true),
+	)
+	ctx, endTab := chromedp.NewContext(allocator)
+	t.Cleanup(func() {
+		_ = chromedp.Cancel(ctx) // The test has judged already.
+		endTab()
+		endAllocator()
+	})
+	if err := chromedp.Do(ctx, chromedp.Navigate(address)); err != nil {
+		t.Fatalf("open %s: %v", address, err)
+	}
+	return ctx
+}
+
+// evaluate runs an expression in the page (a promise is awaited) and reads its value.
+func evaluate[T any](t *testing.T, page context.Context, expression string) T {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(page, patience)
+	defer cancel()
+	var value T
+	text, err := chromedp.Run(ctx, chromedp.Evaluate[string]("(async () => JSON.stringify(await ("+expression+")))()", chromedp.EvalAwaitPromise))
+	if err != nil {
+		t.Fatalf("evaluate %s: %v", expression, err)
+	}
+	if err := json.Unmarshal([]byte(text), &value); err != nil {
+		t.Fatalf("%s gave %s: %v", expression, text, err)
+	}
+	return value
+}
+
+// pageOffer is what the page posts.
+type pageOffer struct {
+	ID      string `json:"id"`
+	SDP     string `json:"sdp"`
+	Senders []struct {
+		Mid     string `json:"mid"`
+		RID     string `json:"rid"`
+		SSRC    uint32 `json:"ssrc"`
+		RTXSSRC uint32 `json:"rtxSsrc"`
+	} `json:"senders"`
+}
+
+// pageReport is what the page says of one person.
+type pageReport struct {
+	Frames int    `json:"frames"`
+	Tracks int    `json:"tracks"`
+	Heard  int    `json:"heard"`
+	Same   bool   `json:"same"`
+	State  string `json:"state"`
+	Layers int    `json:"layers"`
+}
+
+// bridge serves the page and carries its offers to the edges, by "node/person".
+func bridge(t *testing.T, edges map[string]*edge, slots func(person string) []*control.Slot) string {
+	mux := http.NewServeMux()
+	mux.HandleFunc("GET /{$}", func(w http.ResponseWriter, r *http.Request) { http.ServeFile(w, r, "testdata/move.html") })
+	mux.HandleFunc("POST /offer/{node}/{person}", func(w http.ResponseWriter, r *http.Request) {
+		body, err := io.ReadAll(r.Body)
+		var offer pageOffer
+		if err == nil {
+			err = json.Unmarshal(body, &offer)
+		}
+		e := edges[r.PathValue("node")+"/"+r.PathValue("person")]
+		if err != nil || e == nil {
+			http.Error(w, fmt.Sprint("bad offer: ", err), http.StatusBadRequest)
+			return
+		}
+		message := &control.Offer{Id: offer.ID, Sdp: offer.SDP, Slots: slots(r.PathValue("person"))}
+		for _, s := range offer.Senders {
+			source := control.Source_SOURCE_CAMERA
+			if s.Mid == "0" {
+				source = control.Source_SOURCE_MICROPHONE
+			}
+			message.Senders = append(message.Senders, &control.Sender{Mid: s.Mid, Source: source, Rid: s.RID, Ssrc: s.SSRC, RtxSsrc: s.RTXSSRC})
+		}
+		e.send(&control.EdgeMessage{Message: &control.EdgeMessage_Offer{Offer: message}})
+		_, _ = io.WriteString(w, e.awaitAnswer(offer.ID)) // The page would say.
+	})
+	server := httptest.NewServer(mux)
+	t.Cleanup(server.Close)
+	return server.URL
+}
+
+func TestChromiumKeepsItsConnectionAcrossNodes(t *testing.T) {
+	for _, simulcast := range []bool{false, true} {
+		t.Run(fmt.Sprintf("simulcast=%v", simulcast), func(t *testing.T) { moveChromium(t, simulcast) })
+	}
+}
+
+// moveChromium lets two people meet on a node, ends it without a word, and
+// moves both to another one and back to a third that never knew them.
+func moveChromium(t *testing.T, simulcast bool) {
+	edges := map[string]*edge{}
+	tables := map[string][]*control.Slot{}
+	var page context.Context
+	for i, name := range []string{"one", "two", "three"} {
+		s := newStage(t, name)
+		s.epoch += uint64(i)
+		edges[name+"/alice"], _ = s.attach("room", "alice", uint64(i+1))
+		edges[name+"/bob"], _ = s.attach("room", "bob", uint64(i+1))
+		if i == 0 {
+			page = chromium(t, bridge(t, edges, func(person string) []*control.Slot { return tables[person] }))
+			evaluate[bool](t, page, fmt.Sprintf("start(%v)", simulcast))
+		} else {
+			t.Logf("moving to %s took %v ms", name, evaluate[[]map[string]float64](t, page, fmt.Sprintf("move(%q)", name)))
+		}
+		evaluate[[]int](t, page, "gaps()")
+		awaitPictures(t, page, 20, simulcast)
+		for _, person := range []string{"alice", "bob"} {
+			tables[person] = edges[name+"/"+person].lastSlots()
+			if p := s.heldPeer("room", person); p == nil || p.GetOffers() != 1 || !p.GetConnected() {
+				t.Errorf("node %s says of %s: %v", name, person, p)
+			}
+		}
+		if held := s.rooms().GetRooms()[0]; held.GetPacketsDropped() != 0 {
+			t.Errorf("node %s dropped %d packets", name, held.GetPacketsDropped())
+		}
+		s.stop()
+	}
+}
+
+// awaitPictures waits until both people have decoded more frames and heard more packets.
+func awaitPictures(t *testing.T, page context.Context, more int, simulcast bool) {
+	t.Helper()
+	before := evaluate[[]pageReport](t, page, "report()")
+	began := time.Now()
+	var after []pageReport
+	eventually(t, "both people see and hear the other", func() bool {
+		after = evaluate[[]pageReport](t, page, "report()")
+		for i := range after {
+			if after[i].Frames < before[i].Frames+more || after[i].Heard < before[i].Heard+more {
+				return false
+			}
+		}
+		return true
+	})
+	t.Logf("%d frames and packets more after %v; longest gaps %v ms; %+v", more, time.Since(began).Round(time.Millisecond), evaluate[[]int](t, page, "gaps()"), after)
+	for _, person := range after {
+		if !person.Same || person.Tracks != 4 {
+			t.Errorf("the connection or its tracks changed: %+v", person)
+		}
+		if simulcast && person.Layers < 2 {
+			t.Errorf("the browser does not send simulcast: %+v", person)
+		}
+	}
+}

@@ -8,6 +8,9 @@ import (
 
 // handle does what the client said.
 func (s *session) handle(next inbound) (ending, bool) {
+	if next.last {
+		return endingOf(next.err), true
+	}
 	if next.err != nil {
 		s.socket.send(faultOf(next.err))
 		return ending{}, false

@@ -71,6 +71,7 @@ func codeOf(err error) wire.Code {
 		{wire.ErrMalformed, wire.CodeBadMessage},
 		{errOrder, wire.CodeBadMessage},
 		{errNoFirst, wire.CodeBadMessage},
+		{errTongue, wire.CodeBadMessage},
 		{errFlood, wire.CodeTooManyMessages},
 		{orchestrator.ErrNotSettled, wire.CodeNotReady},
 		{errStopping, wire.CodeNotReady},

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"log/slog"
 	"net/http"
+	"strings"
 	"sync"
 	"time"
 
@@ -34,6 +35,7 @@ const noCode websocket.StatusCode = 0
 var (
 	errLost     = errors.New("the connection to the client was lost")
 	errSlow     = errors.New("the client reads too slowly")
+	errTongue   = errors.New("the WebSocket must ask for the subprotocol " + wire.Subprotocol)
 	errNonsense = errors.New("too many messages that could not be understood")
 )
 
@@ -41,6 +43,7 @@ var (
 type inbound struct {
 	message wire.Message
 	err     error
+	last    bool // the client has gone too far: the session ends with err
 }
 
 // socket is one client's WebSocket with its two bounded queues. send, and only
@@ -61,6 +64,10 @@ type socket struct {
 
 // upgrade takes an HTTP request over. An error has been answered already.
 func upgrade(w http.ResponseWriter, r *http.Request, config *Config, log *slog.Logger) (*socket, error) {
+	if !speaks(r) {
+		writeFault(w, errTongue)
+		return nil, errTongue
+	}
 	origins := config.Origins
 	if config.Dev {
 		origins = append([]string{"localhost", "localhost:*", "127.0.0.1", "127.0.0.1:*", `\[::1\]:*`}, origins...)
@@ -76,6 +83,17 @@ func upgrade(w http.ResponseWriter, r *http.Request, config *Config, log *slog.L
 		conn: conn, config: config, log: log,
 		in: make(chan inbound, incomingMessages), out: make(chan []byte, outgoingMessages),
 	}, nil
+}
+
+// speaks reports whether the client offers our subprotocol. Without this check the upgrade
+// would succeed without any.
+func speaks(r *http.Request) bool {
+	for _, offered := range strings.Split(strings.Join(r.Header.Values("Sec-WebSocket-Protocol"), ","), ",") {
+		if strings.EqualFold(strings.TrimSpace(offered), wire.Subprotocol) {
+			return true
+		}
+	}
+	return false
 }
 
 // start runs the socket's goroutines. They end with the connection, not with ctx,
@@ -145,11 +163,10 @@ func (k *socket) read(ctx context.Context, ended <-chan struct{}) {
 		var next inbound
 		switch allowed := limit.Allow(); {
 		case !allowed && dropped > 0: // told already
-			if dropped++; dropped > droppedInARow {
-				k.end(errFlood)
-				return
+			if dropped++; dropped <= droppedInARow {
+				continue
 			}
-			continue
+			next.err, next.last = errFlood, true
 		case !allowed:
 			dropped++
 			next.err = errFlood
@@ -161,12 +178,14 @@ func (k *socket) read(ctx context.Context, ended <-chan struct{}) {
 		}
 		if errors.Is(next.err, wire.ErrMalformed) {
 			if nonsense++; nonsense > nonsenseMessages {
-				k.end(errNonsense)
-				return
+				next.err, next.last = errNonsense, true
 			}
 		}
 		select {
 		case k.in <- next:
+			if next.last {
+				return
+			}
 		case <-ended:
 			return
 		}

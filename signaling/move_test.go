@@ -1,0 +1,228 @@
+package signaling
+
+import (
+	"context"
+	"testing"
+
+	"github.com/coder/websocket"
+
+	"github.com/holdfast-rtc/holdfast/control"
+	"github.com/holdfast-rtc/holdfast/pin"
+	"github.com/holdfast-rtc/holdfast/ring"
+	"github.com/holdfast-rtc/holdfast/signaling/wire"
+)
+
+func pinRoom(name string) ring.RoomID { return ring.RoomID(name) }
+
+// TestMovedRoomsAreReached kills a node under two sessions and has the hub told.
+func TestMovedRoomsAreReached(t *testing.T) {
+	r := newRig(t)
+	one, two := r.node("sfu-1"), r.node("sfu-2")
+	r.placer.set("lobby", one.pin(firstEpoch))
+	e := r.edge(nil)
+	ada, joined := e.join("lobby", "Ada")
+	ada.offer("o-1", true)
+	hear[*wire.Answer](ada)
+	ada.say(&wire.Mute{Source: wire.SourceCamera, Muted: true})
+	ada.say(&wire.View{Wants: wire.List[wire.Want]{}})
+	grace, _ := e.join("lobby", "Grace")
+	hear[*wire.PeerJoined](ada)
+	rooms := e.Hub().PinnedTo(one.boot)
+	if len(rooms) != 1 || rooms[0].Room != "lobby" || rooms[0].Peers != 2 || rooms[0].ExpectedSize != 2 || rooms[0].Pin != one.pin(firstEpoch) {
+		t.Fatalf("pinned to sfu-1: %+v", rooms)
+	}
+
+	one.stop()
+	to := two.pin(firstEpoch + 1)
+	r.placer.set("lobby", to)
+	for range 3 { // told by several, the clients hear it once
+		e.Hub().Moved(context.Background(), "lobby", to)
+	}
+	e.Hub().Moved(context.Background(), "lobby", one.pin(firstEpoch))
+
+	for _, c := range []*client{ada, grace} {
+		restart := hear[*wire.Restart](c)
+		if restart.Node != "sfu-2" || restart.Epoch != firstEpoch+1 || restart.Attempts != 3 || restart.AttemptMs != 4000 {
+			t.Fatalf("restart %+v", restart)
+		}
+	}
+	ada.offer("o-2", false)
+	answered := false
+	for range 2 { // in either order: the answer, and the roster that kept both
+		switch m := nextBut[*wire.PeerJoined](ada).(type) {
+		case *wire.Roster:
+			if len(m.Roster) != 2 || m.Epoch != firstEpoch+1 {
+				t.Fatalf("roster %+v", m)
+			}
+		case *wire.Answer:
+			answered = m.ID == "o-2" && m.SDP == "answer of sfu-2 to offer o-2" && m.Epoch == firstEpoch+1
+		default:
+			t.Fatalf("heard %+v", m)
+		}
+	}
+	if !answered {
+		t.Fatal("the offer was not answered by the new node")
+	}
+	waitFor(t, "word at the new node", func() bool {
+		said := two.said()
+		return said == "Ada mutes SOURCE_CAMERA true\nAda views 0\nAda offers o-2 fresh=false slots=0" ||
+			said == "Ada mutes SOURCE_CAMERA true\nAda views 0\nAda offers o-2 fresh=false slots=0\n"
+	})
+	for _, a := range two.attached() {
+		if a.GetPeer().GetName() == "Ada" && (a.GetPeer().GetId() != string(joined.Peer) || !a.GetPeer().GetVideoMuted() || len(a.GetExpected()) != 2 || a.GetExpectedSize() != 2) {
+			t.Errorf("Ada attached with %v", a)
+		}
+	}
+	if rooms := e.Hub().PinnedTo(two.boot); len(rooms) != 1 {
+		t.Errorf("pinned to sfu-2: %+v", rooms)
+	}
+}
+
+// nextBut reads one message, passing over those of a kind.
+func nextBut[M wire.Message](c *client) wire.Message {
+	c.t.Helper()
+	for {
+		m := c.next()
+		if _, ok := m.(M); !ok {
+			return m
+		}
+	}
+}
+
+// TestABrokenLinkIsNoDeath breaks the stream, not the node: the same peer is there again,
+// and the client notices nothing but a snapshot.
+func TestABrokenLinkIsNoDeath(t *testing.T) {
+	r := newRig(t)
+	n := r.node("sfu-1")
+	r.placer.set("lobby", n.pin(firstEpoch))
+	e := r.edge(nil)
+	ada, _ := e.join("lobby", "Ada")
+	ada.offer("o-1", true)
+	hear[*wire.Answer](ada)
+	n.breakLinks()
+	hear[*wire.Roster](ada)
+	hear[*wire.Slots](ada)
+	attaches := n.attached()
+	if len(attaches) != 2 || attaches[1].GetGeneration() <= attaches[0].GetGeneration() {
+		t.Fatalf("attached %v", attaches)
+	}
+	// An offer that was under way is said again, and answered once.
+	n.set(func() { n.silent = true })
+	ada.offer("o-2", false)
+	waitFor(t, "second offer", func() bool {
+		return n.said() == "Ada offers o-1 fresh=true slots=0\nAda offers o-2 fresh=false slots=0"
+	})
+	n.set(func() { n.silent = false })
+	n.breakLinks()
+	hear[*wire.Roster](ada)
+	hear[*wire.Slots](ada)
+	if a := hear[*wire.Answer](ada); a.ID != "o-2" {
+		t.Fatalf("answer %+v", a)
+	}
+	// A node that lost the connection meanwhile: the client is told to make a new one.
+	n.set(func() { n.gone[attaches[0].GetPeer().GetId()] = true })
+	n.breakLinks()
+	hear[*wire.Roster](ada)
+	if m := hear[*wire.Resumed](ada); m.MediaAlive || m.Epoch != firstEpoch || m.Resume == "" {
+		t.Fatalf("heard %+v", m)
+	}
+}
+
+// TestFencedSessionsFollowTheRoom has the old node tell of a higher fence.
+func TestFencedSessionsFollowTheRoom(t *testing.T) {
+	r := newRig(t)
+	one, two := r.node("sfu-1"), r.node("sfu-2")
+	r.placer.set("lobby", one.pin(firstEpoch))
+	e := r.edge(nil)
+	ada, _ := e.join("lobby", "Ada")
+	to := two.pin(firstEpoch + 5)
+	r.placer.set("lobby", to)
+	one.say("Ada", to.Fence, &control.PeerEvent{Event: &control.PeerEvent_Fenced{Fenced: &control.Fenced{Current: control.FenceProto(to.Fence)}}})
+	if restart := hear[*wire.Restart](ada); restart.Node != "sfu-2" || restart.Epoch != firstEpoch+5 {
+		t.Fatalf("restart %+v", restart)
+	}
+	hear[*wire.Roster](ada)
+	r.placer.mu.Lock()
+	defer r.placer.mu.Unlock()
+	if len(r.placer.seen) == 0 || r.placer.seen[0] != to.Fence {
+		t.Errorf("observed %v, want %v", r.placer.seen, to.Fence)
+	}
+}
+
+// TestEventsOfALowerFenceAreDropped has a node say something it had under way when
+// the room got a new pin.
+func TestEventsOfALowerFenceAreDropped(t *testing.T) {
+	r := newRig(t)
+	n := r.node("sfu-1")
+	r.placer.set("lobby", n.pin(firstEpoch))
+	ada, _ := r.edge(nil).join("lobby", "Ada")
+	speakers := func(level float32) *control.PeerEvent {
+		return &control.PeerEvent{Event: &control.PeerEvent_Speakers{Speakers: &control.Speakers{Speakers: []*control.Speaker{{Peer: "p", Level: level}}}}}
+	}
+	n.say("Ada", pin.Fence{Epoch: firstEpoch - 1, Nonce: 9}, speakers(0.25))
+	n.say("Ada", n.pin(firstEpoch).Fence, speakers(0.5))
+	if m := hear[*wire.Speakers](ada); m.Speakers[0].Level != 0.5 {
+		t.Fatalf("heard %+v", m)
+	}
+}
+
+// TestResumeOnAnotherEdge takes a session from one signaling node to another.
+func TestResumeOnAnotherEdge(t *testing.T) {
+	r := newRig(t)
+	n, two := r.node("sfu-1"), r.node("sfu-2")
+	r.placer.set("lobby", n.pin(firstEpoch))
+	first, second := r.edge(nil), r.edge(nil)
+	old, joined := first.join("lobby", "Ada")
+	old.offer("o-1", true)
+	hear[*wire.Answer](old)
+
+	ada := second.dial()
+	ada.say(&wire.Resume{Resume: joined.Resume, Attempt: 2, Epoch: joined.Epoch, Seq: joined.Seq})
+	resumed := hear[*wire.Resumed](ada)
+	if !resumed.MediaAlive || resumed.Node != "sfu-1" || resumed.Epoch != firstEpoch || len(resumed.Roster) != 1 || resumed.Roster[0].Peer != joined.Peer {
+		t.Fatalf("resumed %+v", resumed)
+	}
+	code, heard := old.closed()
+	if bye, ok := heard[len(heard)-1].(*wire.Bye); !ok || bye.Code != wire.CodeSuperseded || code != websocket.StatusNormalClosure {
+		t.Fatalf("the old socket heard %+v and closed with %v", heard[len(heard)-1], code)
+	}
+	// An attempt that came late is no attempt.
+	late := first.dial()
+	late.say(&wire.Resume{Resume: joined.Resume, Attempt: 2})
+	if fault := hear[*wire.Error](late); fault.Code != wire.CodeSuperseded || fault.Retryable {
+		t.Fatalf("heard %+v", fault)
+	}
+	// While nobody holds the socket the room moves: the media is not alive, and the peer is the same.
+	_ = ada.conn.CloseNow()
+	r.placer.set("lobby", two.pin(firstEpoch+1))
+	ada = first.dial()
+	ada.say(&wire.Resume{Resume: resumed.Resume, Attempt: 3})
+	if m := hear[*wire.Resumed](ada); m.MediaAlive || m.Node != "sfu-2" || m.Roster[0].Peer != joined.Peer {
+		t.Fatalf("resumed %+v", m)
+	}
+}
+
+// TestAStoppingEdgeSendsItsClientsOn stops one edge; the client resumes on another.
+func TestAStoppingEdgeSendsItsClientsOn(t *testing.T) {
+	r := newRig(t)
+	n := r.node("sfu-1")
+	r.placer.set("lobby", n.pin(firstEpoch))
+	first, second := r.edge(nil), r.edge(nil)
+	old, joined := first.join("lobby", "Ada")
+	old.offer("o-1", true)
+	hear[*wire.Answer](old)
+	stopped := make(chan struct{})
+	go func() {
+		defer close(stopped)
+		first.stop()
+	}()
+	if code, _ := old.closed(); code != websocket.StatusServiceRestart {
+		t.Fatalf("closed with %v", code)
+	}
+	<-stopped
+	ada := second.dial()
+	ada.say(&wire.Resume{Resume: joined.Resume, Attempt: 2})
+	if m := hear[*wire.Resumed](ada); !m.MediaAlive {
+		t.Fatalf("resumed %+v", m)
+	}
+}

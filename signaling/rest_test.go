@@ -1,0 +1,134 @@
+package signaling
+
+import (
+	"encoding/json"
+	"errors"
+	"io"
+	"net/http"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/holdfast-rtc/holdfast/signaling/access"
+)
+
+// get fetches a path of the edge, with a bearer token if there is one.
+func (e *edge) get(path, token string) (status int, body string, header http.Header) {
+	e.rig.t.Helper()
+	request, err := http.NewRequest(http.MethodGet, "http://"+e.addr+path, http.NoBody)
+	if err != nil {
+		e.rig.t.Fatal(err)
+	}
+	if token != "" {
+		request.Header.Set("Authorization", "Bearer "+token)
+	}
+	transport := &http.Transport{DisableKeepAlives: true}
+	defer transport.CloseIdleConnections()
+	response, err := (&http.Client{Transport: transport, Timeout: generous}).Do(request)
+	if err != nil {
+		e.rig.t.Fatal(err)
+	}
+	defer response.Body.Close()
+	text, err := io.ReadAll(response.Body)
+	if err != nil {
+		e.rig.t.Fatal(err)
+	}
+	return response.StatusCode, string(text), response.Header
+}
+
+func TestReadinessComesOnceAndStays(t *testing.T) {
+	r := newRig(t)
+	e := r.edge(nil)
+	r.views.settle(false)
+	if status, _, _ := e.get("/healthz", ""); status != http.StatusOK {
+		t.Errorf("healthz says %d", status)
+	}
+	if status, body, _ := e.get("/readyz", ""); status != http.StatusServiceUnavailable || !strings.Contains(body, "cluster") {
+		t.Errorf("readyz says %d %s", status, body)
+	}
+	r.views.settle(true)
+	r.placer.mu.Lock()
+	r.placer.fail = errors.New("down")
+	r.placer.mu.Unlock()
+	if status, body, _ := e.get("/readyz", ""); status != http.StatusServiceUnavailable || !strings.Contains(body, "store") {
+		t.Errorf("readyz says %d %s", status, body)
+	}
+	for _, fail := range []error{nil, errors.New("down again")} {
+		r.placer.mu.Lock()
+		r.placer.fail = fail
+		r.placer.mu.Unlock()
+		if status, _, _ := e.get("/readyz", ""); status != http.StatusOK {
+			t.Errorf("readyz says %d with a store that says %v", status, fail)
+		}
+	}
+}
+
+func TestThePageHasItsHeaders(t *testing.T) {
+	r := newRig(t)
+	e := r.edge(nil)
+	status, body, header := e.get("/", "")
+	if status != http.StatusOK || !strings.Contains(body, "hello") {
+		t.Fatalf("the page is %d %s", status, body)
+	}
+	for name, want := range map[string]string{
+		"Content-Security-Policy": "script-src 'self'", "X-Content-Type-Options": "nosniff", "Permissions-Policy": "camera=(self)",
+	} {
+		if !strings.Contains(header.Get(name), want) {
+			t.Errorf("%s is %q, want %q in it", name, header.Get(name), want)
+		}
+	}
+	if status, _, _ := e.get("/api/v1/dev/token?room=lobby", ""); status != http.StatusNotFound {
+		t.Errorf("outside dev the token endpoint says %d", status)
+	}
+}
+
+func TestDevHandsOutTokens(t *testing.T) {
+	r := newRig(t)
+	n := r.node("sfu-1")
+	r.placer.set("lobby", n.pin(firstEpoch))
+	e := r.edge(func(c *Config) { c.Dev = true })
+	if _, body, _ := e.get("/api/v1/config", ""); body != `{"dev":true,"protocol":1}`+"\n" {
+		t.Errorf("config is %s", body)
+	}
+	_, body, header := e.get("/api/v1/dev/token?room=lobby&name=Ada", "")
+	var answer struct{ Token string }
+	if err := json.Unmarshal([]byte(body), &answer); err != nil || header.Get("Cache-Control") != "no-store" {
+		t.Fatalf("%s: %v, %v", body, err, header)
+	}
+	grant, err := r.keys.Verify(answer.Token)
+	if err != nil || grant.Name != "Ada" || grant.Room != "lobby" || !grant.RoomJoin || grant.RoomAdmin {
+		t.Fatalf("token grants %+v, %v", grant, err)
+	}
+	if status, body, _ := e.get("/api/v1/dev/token", ""); status != http.StatusBadRequest || !strings.Contains(body, "bad_room") {
+		t.Errorf("without a room: %d %s", status, body)
+	}
+}
+
+func TestOperatorsNeedTheirGrant(t *testing.T) {
+	r := newRig(t)
+	one, two := r.node("sfu-1"), r.node("sfu-2")
+	two.stop()
+	e := r.edge(nil)
+	admin, err := r.keys.Mint("", access.Grant{Identity: "root", RoomAdmin: true}, time.Hour)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, path := range []string{"/api/v1/nodes", "/api/v1/rooms", "/api/v1/rooms/lobby"} {
+		for token, want := range map[string]int{"": 401, "nonsense": 401, r.token("lobby", "Ada"): 403, admin: 200} {
+			if status, body, _ := e.get(path, token); status != want {
+				t.Errorf("%s says %d %s, want %d", path, status, body, want)
+			}
+		}
+	}
+	_, body, _ := e.get("/api/v1/rooms", admin)
+	if want := `{"rooms":[{"room":"lobby","node":"sfu-1","boot":"` + string(one.boot) + `","epoch":1769000000000,"peers":[{"peer":"p-1","identity":"ada",` +
+		`"attached":false,"connected":false,"offers":0}],"packetsForwarded":0,"packetsDropped":0,"egressBitsPerSecond":0}],"unreachable":["sfu-2"]}` + "\n"; body != want {
+		t.Errorf("rooms are\n%s want\n%s", body, want)
+	}
+	if _, body, _ := e.get("/api/v1/rooms/a%2Fb%20%7B", admin); !strings.Contains(body, `"room":"a/b {"`) || !strings.Contains(body, `"heldBy":[]`) {
+		t.Errorf("room is %s", body)
+	}
+	if _, body, _ := e.get("/api/v1/nodes", admin); !strings.Contains(body, `{"node":"sfu-1","boot":"`+string(one.boot)+`","role":"sfu","control":"`+one.control+`"`) {
+		t.Errorf("nodes are %s", body)
+	}
+}

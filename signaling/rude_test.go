@@ -1,0 +1,148 @@
+package signaling
+
+import (
+	"context"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/coder/websocket"
+
+	"github.com/holdfast-rtc/holdfast/control"
+	"github.com/holdfast-rtc/holdfast/signaling/wire"
+)
+
+func TestGarbageIsAnsweredAndTooMuchOfItEnds(t *testing.T) {
+	r := newRig(t)
+	n := r.node("sfu-1")
+	r.placer.set("lobby", n.pin(firstEpoch))
+	ada, _ := r.edge(nil).join("lobby", "Ada")
+	for frame, want := range map[string]wire.Code{
+		`{`:                           wire.CodeBadMessage,
+		`{"type":"dance"}`:            wire.CodeUnknownType,
+		`{"type":"mute"}`:             wire.CodeBadMessage,
+		`{"type":"join","token":"x"}`: wire.CodeBadMessage,
+	} {
+		ada.write(frame)
+		if fault := hear[*wire.Error](ada); fault.Code != want || !strings.HasSuffix(fault.Message, ".") {
+			t.Errorf("%s is answered with %+v, want %s", frame, fault, want)
+		}
+	}
+	if err := ada.conn.Write(context.Background(), websocket.MessageBinary, []byte{1}); err != nil {
+		t.Fatal(err)
+	}
+	hear[*wire.Error](ada)
+	for range nonsenseMessages {
+		if ada.conn.Write(context.Background(), websocket.MessageText, []byte(`[]`)) != nil {
+			break // cut off before we were through
+		}
+	}
+	if code, _ := ada.closed(); code != websocket.StatusPolicyViolation {
+		t.Fatalf("closed with %v", code)
+	}
+}
+
+func TestAFloodIsDroppedAndThenEnded(t *testing.T) {
+	r := newRig(t)
+	n := r.node("sfu-1")
+	r.placer.set("lobby", n.pin(firstEpoch))
+	e := r.edge(func(c *Config) { c.MessagesPerSecond, c.MessageBurst = 0.001, 5 })
+	ada, _ := e.join("lobby", "Ada")
+	for range 4 + 1 + droppedInARow + 10 {
+		if ada.conn.Write(context.Background(), websocket.MessageText, []byte(`{"type":"ping","t":1}`)) != nil {
+			break
+		}
+	}
+	code, heard := ada.closed()
+	pongs, faults := 0, 0
+	for _, m := range heard {
+		switch m := m.(type) {
+		case *wire.Pong:
+			pongs++
+		case *wire.Error:
+			faults++
+			if m.Code != wire.CodeTooManyMessages {
+				t.Errorf("heard %+v", m)
+			}
+		}
+	}
+	if code != websocket.StatusPolicyViolation || pongs != 4 || faults != 1 {
+		t.Fatalf("closed with %v after %d pongs and %d errors", code, pongs, faults)
+	}
+}
+
+func TestAHugeMessageCloses(t *testing.T) {
+	r := newRig(t)
+	c := r.edge(nil).dial()
+	_ = c.conn.Write(context.Background(), websocket.MessageText, make([]byte, wire.MaxMessageBytes+1))
+	if code, _ := c.closed(); code != websocket.StatusMessageTooBig {
+		t.Fatalf("closed with %v", code)
+	}
+}
+
+func TestASilentClientIsSentAway(t *testing.T) {
+	r := newRig(t)
+	c := r.edge(func(c *Config) { c.FirstMessageLimit = 10 * time.Millisecond }).dial()
+	if fault := hear[*wire.Error](c); fault.Code != wire.CodeBadMessage {
+		t.Fatalf("heard %+v", fault)
+	}
+	if code, _ := c.closed(); code != websocket.StatusPolicyViolation {
+		t.Fatalf("closed with %v", code)
+	}
+}
+
+// TestASlowReaderIsCutOff has a client that reads nothing while its room talks.
+func TestASlowReaderIsCutOff(t *testing.T) {
+	r := newRig(t)
+	n := r.node("sfu-1")
+	r.placer.set("lobby", n.pin(firstEpoch))
+	e := r.edge(func(c *Config) { c.WriteLimit = time.Second })
+	_, _ = e.join("lobby", "Ada")
+	ada, _ := e.join("lobby", "Grace")
+	_ = ada
+	noise := &control.Roster{}
+	for range 2000 {
+		noise.Peers = append(noise.Peers, &control.Peer{Id: "p", Name: strings.Repeat("x", 200)})
+	}
+	waitFor(t, "end of both sessions", func() bool {
+		for _, name := range []string{"Ada", "Grace"} {
+			n.say(name, n.pin(firstEpoch).Fence, &control.PeerEvent{Event: &control.PeerEvent_Roster{Roster: noise}})
+		}
+		return len(e.Hub().PinnedTo(n.boot)) == 0
+	})
+	if n.mu.Lock(); len(n.peers) != 2 {
+		t.Errorf("the node has %d peers, want 2: being slow is no leave", len(n.peers))
+	}
+	n.mu.Unlock()
+}
+
+func TestStrangeOriginsAndProtocolsAreRefused(t *testing.T) {
+	r := newRig(t)
+	e := r.edge(func(c *Config) { c.Origins = []string{"*.example.org"} })
+	for name, tc := range map[string]struct {
+		origin, protocol string
+		ok               bool
+	}{
+		"own page":       {"http://" + e.addr, wire.Subprotocol, true},
+		"allowed page":   {"https://app.example.org", wire.Subprotocol, true},
+		"no page":        {"", wire.Subprotocol, true},
+		"a stranger":     {"https://example.com", wire.Subprotocol, false},
+		"another tongue": {"", "holdfast.v0", false},
+		"no tongue":      {"", "", false},
+	} {
+		options := &websocket.DialOptions{HTTPHeader: map[string][]string{}}
+		if tc.origin != "" {
+			options.HTTPHeader.Set("Origin", tc.origin)
+		}
+		if tc.protocol != "" {
+			options.Subprotocols = []string{tc.protocol}
+		}
+		conn, _, err := websocket.Dial(context.Background(), "ws://"+e.addr+"/ws", options)
+		if (err == nil) != tc.ok {
+			t.Errorf("%s: %v", name, err)
+		}
+		if conn != nil {
+			_ = conn.CloseNow()
+		}
+	}
+}

@@ -1,0 +1,279 @@
+package orchestrator
+
+import (
+	"context"
+	"errors"
+	"slices"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/holdfast-rtc/holdfast/pin"
+	"github.com/holdfast-rtc/holdfast/ring"
+)
+
+// rooms is a Holder.
+type rooms struct {
+	mu       sync.Mutex // guards the fields below
+	held     []pin.Holding
+	outranks []pin.Holding
+}
+
+func (r *rooms) Held() []pin.Holding {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return slices.Clone(r.held)
+}
+
+func (r *rooms) Outrank(room ring.RoomID, higher pin.Pin) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.outranks = append(r.outranks, pin.Holding{Room: room, Pin: higher})
+	r.held = slices.DeleteFunc(r.held, func(h pin.Holding) bool { return h.Room == room })
+}
+
+func (r *rooms) told() []pin.Holding {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return slices.Clone(r.outranks)
+}
+
+// keeping runs test with a keeper of one room, in a bubble of its own time.
+func keeping(t *testing.T, cfg KeeperConfig, test func(t *testing.T, k *Keeper, s *shelf, r *rooms, ours pin.Pin)) {
+	synctest.Test(t, func(t *testing.T) {
+		ours, s := pinAt("a", 1, 5000, 5), newShelf()
+		r := &rooms{held: []pin.Holding{{Room: "r", Pin: ours}}}
+		s.put("r", ours.Encode())
+		k := NewKeeper(s, r, cfg, quiet)
+		ctx, cancel := context.WithCancel(t.Context())
+		ended := make(chan error, 1)
+		go func() { ended <- k.Run(ctx) }()
+		synctest.Wait()
+		test(t, k, s, r, ours)
+		cancel()
+		if err := <-ended; err != nil {
+			t.Errorf("Run = %v", err)
+		}
+	})
+}
+
+// after lets d pass, and everything that is due in it happen.
+func after(d time.Duration) {
+	<-time.After(d)
+	synctest.Wait()
+}
+
+func TestKeeperPutsOursBackAndYieldsToHigher(t *testing.T) {
+	higher, equalEpoch := pinAt("b", 1, 5001, 1), pinAt("b", 1, 5000, 6)
+	lower, lowerNonce := pinAt("b", 1, 4999, 9), pinAt("b", 1, 5000, 4)
+	for name, c := range map[string]refreshCase{
+		"nothing changed":           {found: pinAt("a", 1, 5000, 5).Encode()},
+		"missing":                   {found: ""},
+		"lower epoch":               {found: lower.Encode()},
+		"equal epoch, lower nonce":  {found: lowerNonce.Encode()},
+		"damaged":                   {found: "garbage"},
+		"higher epoch":              {found: higher.Encode(), by: higher},
+		"equal epoch, higher nonce": {found: equalEpoch.Encode(), by: equalEpoch},
+	} {
+		t.Run("refresh/"+name, func(t *testing.T) {
+			keeping(t, DefaultKeeperConfig(), func(t *testing.T, _ *Keeper, s *shelf, r *rooms, ours pin.Pin) {
+				s.put("r", c.found)
+				after(6 * time.Second) // one refresh
+				c.check(t, s, r, ours)
+			})
+		})
+		t.Run("confirm/"+name, func(t *testing.T) {
+			keeping(t, DefaultKeeperConfig(), func(t *testing.T, k *Keeper, s *shelf, r *rooms, _ pin.Pin) {
+				ours := pinAt("a", 1, 5000, 5)
+				r.Outrank("r", pin.Pin{}) // It is not open here, so no refresh touches it.
+				r.outranks = nil
+				after(confirmedFor)
+				s.put("r", c.found)
+				err := k.Confirm(t.Context(), "r", ours)
+				c.check(t, s, r, ours)
+				var fenced *pin.FencedError
+				if c.by.IsZero() != (err == nil) || err != nil && (!errors.As(err, &fenced) || fenced.Current != c.by || !errors.Is(err, pin.ErrFenced)) {
+					t.Errorf("Confirm = %v", err)
+				}
+			})
+		})
+	}
+}
+
+// refreshCase is what the store holds when an owner looks, and how it must end.
+type refreshCase struct {
+	found string  // empty: nothing
+	by    pin.Pin // who must outrank us; zero: ours must stand
+}
+
+// check compares what stands and what the holder was told.
+func (c refreshCase) check(t *testing.T, s *shelf, r *rooms, ours pin.Pin) {
+	t.Helper()
+	want, told := ours, r.told()
+	if !c.by.IsZero() {
+		want = c.by
+	}
+	if got := s.stands("r"); got != want.Encode() {
+		t.Errorf("%q stands, want %q", got, want.Encode())
+	}
+	if outranked := len(told) == 1 && told[0] == (pin.Holding{Room: "r", Pin: c.by}); outranked == c.by.IsZero() || len(told) > 1 {
+		t.Errorf("the holder was told %v", told)
+	}
+}
+
+func TestConfirmAsksTheStoreOnlyWhenItMust(t *testing.T) {
+	keeping(t, DefaultKeeperConfig(), func(t *testing.T, k *Keeper, s *shelf, _ *rooms, ours pin.Pin) {
+		before := s.calls
+		for range 10 {
+			if err := k.Confirm(t.Context(), "r", ours); err != nil {
+				t.Fatal(err)
+			}
+		}
+		if s.calls != before {
+			t.Errorf("%d calls to the store for a pin just refreshed", s.calls-before)
+		}
+		other := ours
+		other.Fence.Epoch++
+		s.put("r2", other.Encode())
+		if err := k.Confirm(t.Context(), "r2", other); err != nil || s.calls != before+1 {
+			t.Errorf("a room never seen: Confirm = %v with %d calls, want one", err, s.calls-before)
+		}
+	})
+}
+
+func TestOwnerWithoutAStore(t *testing.T) {
+	majority := true
+	cfg := DefaultKeeperConfig()
+	cfg.Majority = func() bool { return majority }
+	keeping(t, cfg, func(t *testing.T, k *Keeper, s *shelf, r *rooms, ours pin.Pin) {
+		s.mu.Lock()
+		s.err = errors.New("the store is away")
+		s.mu.Unlock()
+		majority = false
+		after(9 * time.Second)
+		if err := k.Confirm(t.Context(), "r", ours); err != nil {
+			t.Errorf("9 s after the store went away: %v, want the last confirmation to count", err)
+		}
+		after(9 * time.Second)
+		if err := k.Confirm(t.Context(), "r", ours); !errors.Is(err, pin.ErrUnconfirmed) {
+			t.Errorf("18 s after, in a minority: %v, want ErrUnconfirmed", err)
+		}
+		majority = true
+		if err := k.Confirm(t.Context(), "r", ours); err != nil {
+			t.Errorf("18 s after, in a majority: %v, want nil", err)
+		}
+		k.cfg.Majority = nil
+		if err := k.Confirm(t.Context(), "r", ours); !errors.Is(err, pin.ErrUnconfirmed) {
+			t.Errorf("18 s after, knowing nothing of gossip: %v, want ErrUnconfirmed", err)
+		}
+		if len(r.told()) != 0 {
+			t.Errorf("rooms were closed because the store is away: %v", r.told())
+		}
+		s.mu.Lock()
+		s.err = nil
+		s.mu.Unlock()
+		after(6 * time.Second)
+		before := s.calls
+		if err := k.Confirm(t.Context(), "r", ours); err != nil || s.calls != before {
+			t.Errorf("after the store came back: %v, %d calls, want the refresh to have confirmed", err, s.calls-before)
+		}
+	})
+}
+
+// A store that answers too late must not look like a pause, nor block what is bounded.
+func TestHangingStoreIsNoPause(t *testing.T) {
+	keeping(t, DefaultKeeperConfig(), func(t *testing.T, k *Keeper, s *shelf, _ *rooms, ours pin.Pin) {
+		s.mu.Lock()
+		s.slow = time.Hour
+		s.mu.Unlock()
+		after(14 * time.Second)
+		if k.pauses != 0 {
+			t.Error("waiting for the store was taken for a pause of the process")
+		}
+		after(2 * time.Second)
+		began := time.Now()
+		if err := k.Confirm(t.Context(), "r", ours); !errors.Is(err, pin.ErrUnconfirmed) || time.Since(began) > time.Second {
+			t.Errorf("Confirm = %v after %v, want ErrUnconfirmed after 0.3 s", err, time.Since(began))
+		}
+	})
+}
+
+// After SIGSTOP and SIGCONT the first thing asked may be a new peer: nothing that was
+// confirmed before the pause counts.
+func TestPauseTakesConfirmationsBack(t *testing.T) {
+	cfg := DefaultKeeperConfig()
+	cfg.Majority = func() bool { return true }
+	synctest.Test(t, func(t *testing.T) {
+		ours, higher, s := pinAt("a", 1, 5000, 5), pinAt("b", 1, 5001, 1), newShelf()
+		r := &rooms{held: []pin.Holding{{Room: "r", Pin: ours}}}
+		k := NewKeeper(s, r, cfg, quiet)
+		s.put("r", ours.Encode())
+		if err := k.Confirm(t.Context(), "r", ours); err != nil {
+			t.Fatal(err)
+		}
+		// Run is not running, so nothing beats: exactly what a stopped process sees.
+		<-time.After(4 * time.Second)
+		s.put("r", higher.Encode())
+		if err := k.Confirm(t.Context(), "r", ours); !errors.Is(err, pin.ErrFenced) {
+			t.Errorf("after a pause of 4 s Confirm = %v, want ErrFenced", err)
+		}
+		if len(k.kick) != 1 {
+			t.Error("a pause did not ask for a refresh at once")
+		}
+		// The store is away as well: our picture of the majority is as old as the pause.
+		s.err = errors.New("the store is away")
+		if err := k.Confirm(t.Context(), "r", ours); !errors.Is(err, pin.ErrUnconfirmed) {
+			t.Errorf("right after a pause, without a store, Confirm = %v, want ErrUnconfirmed", err)
+		}
+		for range 30 { // The process runs again for longer than the majority rests.
+			<-time.After(500 * time.Millisecond)
+			k.noticePause()
+		}
+		if err := k.Confirm(t.Context(), "r", ours); err != nil {
+			t.Errorf("long after a pause, in a majority, Confirm = %v", err)
+		}
+	})
+}
+
+// An answer that was asked for before a pause and came after it confirms nothing.
+func TestAnswerFromBeforeAPauseConfirmsNothing(t *testing.T) {
+	k := NewKeeper(newShelf(), &rooms{}, DefaultKeeperConfig(), quiet)
+	ours := pin.Holding{Room: "r", Pin: pinAt("a", 1, 5000, 5)}
+	k.noticePause()
+	began, pauses := k.start()
+	k.beat = k.beat.Add(-2 * pauseGap)
+	k.noticePause()
+	k.confirm(ours, began, pauses)
+	if k.isConfirmed(ours.Room, ours.Pin) {
+		t.Error("it did")
+	}
+}
+
+func TestKeeperRefreshesAfterAPauseAtOnce(t *testing.T) {
+	keeping(t, DefaultKeeperConfig(), func(t *testing.T, k *Keeper, s *shelf, r *rooms, _ pin.Pin) {
+		higher := pinAt("b", 1, 5001, 1)
+		s.put("r", higher.Encode())
+		k.mu.Lock()
+		k.beat = k.beat.Add(-20 * time.Second)
+		k.mu.Unlock()
+		after(beatEvery)
+		if told := r.told(); len(told) != 1 || told[0].Pin != higher {
+			t.Errorf("%v after a pause the holder was told %v, want the higher pin", beatEvery, told)
+		}
+	})
+}
+
+func TestConfirmationsAreBoundedByWhatIsHeld(t *testing.T) {
+	keeping(t, DefaultKeeperConfig(), func(t *testing.T, k *Keeper, _ *shelf, _ *rooms, ours pin.Pin) {
+		for i := range 500 {
+			_ = k.Confirm(t.Context(), ring.RoomID(rune(0x4e00+i)), ours)
+		}
+		after(confirmedFor + 6*time.Second)
+		k.mu.Lock()
+		defer k.mu.Unlock()
+		if len(k.confirmed) != 1 {
+			t.Errorf("%d confirmations are kept for one room", len(k.confirmed))
+		}
+	})
+}

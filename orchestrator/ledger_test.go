@@ -1,0 +1,171 @@
+package orchestrator
+
+import (
+	"fmt"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/holdfast-rtc/holdfast/cluster"
+	"github.com/holdfast-rtc/holdfast/pin"
+	"github.com/holdfast-rtc/holdfast/ring"
+)
+
+// claimed reserves and keeps a room of four on whatever node is chosen.
+func claimed(t *testing.T, l *ledger, view *cluster.View, room ring.RoomID) cluster.Node {
+	t.Helper()
+	cfg := DefaultConfig()
+	fence := pin.Fence{Epoch: 1, Nonce: pin.NewNonce()}
+	node, made := l.reserve(view, room, fence, cfg.Cost(4), avoidance{}, cfg)
+	if made.node == "" {
+		t.Fatalf("no node for %s", room)
+	}
+	l.keep(room, pin.Pin{Fence: fence, Node: node.ID, Boot: node.Boot, Control: node.Control}, cfg.Cost(4))
+	return node
+}
+
+func (l *ledger) sumsAreRight(t *testing.T) {
+	t.Helper()
+	var total Egress
+	sums := make(map[pin.BootID]Egress)
+	for _, r := range l.held {
+		total = total.plus(r.cost)
+		sums[r.boot] = sums[r.boot].plus(r.cost)
+	}
+	if total != l.total || len(sums) != len(l.sums) {
+		t.Fatalf("the ledger sums to %v on %d boots, its entries to %v on %d", l.total, len(l.sums), total, len(sums))
+	}
+	for boot, sum := range sums {
+		if l.sums[boot] != sum {
+			t.Fatalf("boot %s: the ledger says %v, its entries %v", boot, l.sums[boot], sum)
+		}
+	}
+}
+
+// A burst between two load reports must not land on one node: after all rooms that
+// one node would own by the ring, the claims of this edge alone have spread them.
+func TestBurstSpreadsBeforeAnyReport(t *testing.T) {
+	view, l, on := viewOf(sfu("a", 1), sfu("b", 1), sfu("c", 1)), &ledger{}, make(map[ring.NodeID]int)
+	placed := 0
+	for i := 0; placed < 60; i++ {
+		room := ring.RoomID(fmt.Sprintf("room-%d", i))
+		if owner, _ := view.Ring.Owner(room); owner == "a" {
+			on[claimed(t, l, view, room).ID]++
+			placed++
+		}
+	}
+	l.sumsAreRight(t)
+	// 60 rooms of 18.4 Mbit/s are a mean of 368 Mbit/s; 1.25 times that are 25 rooms.
+	if on["a"] > 26 || on["b"] == 0 || on["c"] == 0 {
+		t.Errorf("60 rooms of one owner lie %v, want at most 26 on any", on)
+	}
+}
+
+func TestReservationLapsesUnlessOpened(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		view, l, cfg := viewOf(sfu("a", 1)), &ledger{}, DefaultConfig()
+		sum := func() Egress {
+			l.mu.Lock()
+			defer l.mu.Unlock()
+			l.catchUp(view, cfg)
+			l.sumsAreRight(t)
+			return l.total
+		}
+		claimed(t, l, view, "never-opened")
+		<-time.After(3 * time.Second)
+		claimed(t, l, view, "opened")
+		l.opened("opened", "a", 7)
+		if got, want := sum(), cfg.Cost(4).times(2); got != want {
+			t.Errorf("both count %v, want %v", got, want)
+		}
+		<-time.After(2 * time.Second) // 5 s after the first claim
+		if got, want := sum(), cfg.Cost(4); got != want {
+			t.Errorf("after 5 s %v is reserved, want the opened room only: %v", got, want)
+		}
+		// Report 6 does not include the room yet, report 7 does.
+		for seq, want := range map[uint64]Egress{6: cfg.Cost(4)} {
+			view = withReport(view, "a", seq)
+			if got := sum(); got != want {
+				t.Errorf("with report %d %v is reserved, want %v", seq, got, want)
+			}
+		}
+		view = withReport(view, "a", 7)
+		if got := sum(); got != (Egress{}) {
+			t.Errorf("with report 7 %v is reserved, want nothing", got)
+		}
+		claimed(t, l, view, "late")
+		l.opened("late", "a", 5) // A report that includes it has been seen already.
+		if got := sum(); got != (Egress{}) {
+			t.Errorf("%v is reserved for a room that the reports include", got)
+		}
+		claimed(t, l, view, "lost")
+		view = viewOf(sfu("a", 2)) // The process is gone and its rooms with it.
+		if got := sum(); got != (Egress{}) {
+			t.Errorf("%v is reserved on a process that is gone", got)
+		}
+	})
+}
+
+// withReport is view with another load report of node.
+func withReport(view *cluster.View, id ring.NodeID, seq uint64) *cluster.View {
+	node := view.Nodes[id]
+	node.Load.Seq = seq
+	return viewOf(node)
+}
+
+func TestRefusingNodeIsPassedOverForAMoment(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		view, l := viewOf(sfu("a", 1), sfu("b", 1)), &ledger{}
+		owner := claimed(t, l, view, "r")
+		l.refuse("r", owner.Boot)
+		if len(l.held) != 0 {
+			t.Error("a refused room still counts")
+		}
+		if next := claimed(t, l, view, "r"); next.ID == owner.ID {
+			t.Errorf("%s was chosen right after it refused", owner.ID)
+		}
+		<-time.After(refusalLasts)
+		view = viewOf(sfu("a", 1), sfu("b", 1))
+		if next := claimed(t, l, view, "r"); next.ID != owner.ID {
+			t.Errorf("%s is still passed over %v after it refused", owner.ID, refusalLasts)
+		}
+		if len(l.refused) != 0 {
+			t.Error("lapsed refusals are kept")
+		}
+	})
+}
+
+func TestLostClaimReservesNothing(t *testing.T) {
+	view, l, cfg := viewOf(sfu("a", 1)), &ledger{}, DefaultConfig()
+	first, second := pin.Fence{Epoch: 1, Nonce: 1}, pin.Fence{Epoch: 1, Nonce: 2}
+	for _, fence := range []pin.Fence{first, second} { // two joins of one room at once
+		l.reserve(view, "r", fence, cfg.Cost(4), avoidance{}, cfg)
+	}
+	l.keep("r", pin.Pin{Fence: first, Node: "a", Boot: bootOf("a", 1)}, cfg.Cost(4))
+	l.release("r", second)
+	if want := cfg.Cost(4); l.total != want {
+		t.Errorf("one room won and one claim lost reserve %v, want %v", l.total, want)
+	}
+	l.sumsAreRight(t)
+}
+
+func TestLedgerIsBounded(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		node := sfu("a", 1)
+		node.Load.CeilingBitsPerSecond, node.Load.CeilingPacketsPerSecond = 1<<60, 1<<60
+		view, l := viewOf(node), &ledger{}
+		for i := range 3 * maxReservations {
+			claimed(t, l, view, ring.RoomID(fmt.Sprint(i)))
+			claimed(t, l, view, "again-and-again")
+		}
+		if len(l.held) > maxReservations || len(l.order) > 2*maxReservations {
+			t.Errorf("%d reservations and %d lapses are kept, want at most %d and twice that", len(l.held), len(l.order), maxReservations)
+		}
+		l.sumsAreRight(t)
+		<-time.After(reservationLasts)
+		claimed(t, l, view, "one-more")
+		if len(l.held) != 1 || len(l.order) != 1 {
+			t.Errorf("%d reservations and %d lapses after everything lapsed, want 1", len(l.held), len(l.order))
+		}
+	})
+}

@@ -1,0 +1,259 @@
+package orchestrator
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"maps"
+	"net"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"pgregory.net/rapid"
+
+	"github.com/holdfast-rtc/holdfast/cluster"
+	"github.com/holdfast-rtc/holdfast/pin"
+	"github.com/holdfast-rtc/holdfast/redisstore/storetest"
+	"github.com/holdfast-rtc/holdfast/ring"
+)
+
+// A hundred people join one new room through three edges that see the cluster
+// differently; all end on one pin.
+func TestConcurrentPlacesThroughDifferentViewsEndOnOnePin(t *testing.T) {
+	storetest.OnEach(t, func(t *testing.T, server storetest.Server) {
+		var edges []*Orchestrator
+		for _, view := range []*cluster.View{
+			viewOf(sfu("a", 1), sfu("b", 1), sfu("c", 1)),
+			viewOf(sfu("b", 1), sfu("c", 1), sfu("d", 1)),
+			viewOf(sfu("a", 1), sfu("d", 1)),
+		} {
+			everybody := &addresses{boots: make(map[string]pin.BootID)}
+			for _, id := range []string{"a", "b", "c", "d"} {
+				everybody.boots[id+".test:7000"] = bootOf(id, 1)
+			}
+			edges = append(edges, New(onRedis(t, server), fixed(view), everybody, DefaultConfig(), quiet))
+		}
+		pins, errs := make([]pin.Pin, 100), make([]error, 100)
+		var all sync.WaitGroup
+		for i := range pins {
+			all.Go(func() { pins[i], errs[i] = edges[i%3].Place(t.Context(), "crowd", 0) })
+		}
+		all.Wait()
+		for i, p := range pins {
+			if errs[i] != nil || p != pins[0] || p.IsZero() {
+				t.Fatalf("join %d got %v, %v; join 0 got %v", i, p, errs[i], pins[0])
+			}
+		}
+		for i, edge := range edges {
+			if edge.seen.of("crowd") != pins[0] {
+				t.Errorf("edge %d remembers %v", i, edge.seen.of("crowd"))
+			}
+			if held := len(edge.ledger.held); held > 1 {
+				t.Errorf("edge %d reserves %d rooms, want its claim at most", i, held)
+			}
+		}
+	})
+}
+
+// Three edges re-home a dead node's rooms at once, each room through all of them.
+func TestConcurrentRehomesConverge(t *testing.T) {
+	storetest.OnEach(t, func(t *testing.T, server storetest.Server) {
+		old := pinAt("dead", 1, 5000, 1)
+		var edges []*Orchestrator
+		for range 3 {
+			edges = append(edges, New(onRedis(t, server), fixed(viewOf(sfu("a", 1), sfu("b", 1), sfu("c", 1))), &addresses{}, DefaultConfig(), quiet))
+		}
+		const rooms = 30
+		got := make([][3]pin.Pin, rooms)
+		var all sync.WaitGroup
+		for i := range rooms {
+			room := ring.RoomID(fmt.Sprintf("room-%d", i))
+			if _, err := onRedis(t, server).Claim(t.Context(), room, old); err != nil {
+				t.Fatal(err)
+			}
+			for j, edge := range edges {
+				all.Go(func() {
+					var err error
+					if got[i][j], err = edge.Rehome(t.Context(), room, old, 0); err != nil {
+						t.Errorf("rehome %s: %v", room, err)
+					}
+				})
+			}
+		}
+		all.Wait()
+		for i, pins := range got {
+			if pins[0] != pins[1] || pins[1] != pins[2] || pins[0].Fence.Epoch != 5001 || pins[0].Node == "dead" {
+				t.Errorf("room %d ended on %v", i, pins)
+			}
+		}
+	})
+}
+
+func TestStoreThatIsAwayIsGivenUpWithinTheBudget(t *testing.T) {
+	silent, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer silent.Close()
+	closed, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	_ = closed.Close()
+	for name, address := range map[string]string{"silent": silent.Addr().String(), "refused": closed.Addr().String()} {
+		edge := New(onRedis(t, storetest.Server{URL: "redis://" + address}), fixed(viewOf(sfu("a", 1))), &addresses{}, DefaultConfig(), quiet)
+		began := time.Now()
+		_, err := edge.Place(t.Context(), "r", 0)
+		if took := time.Since(began); !errors.Is(err, ErrStoreUnavailable) || took > 3*time.Second {
+			t.Errorf("%s: Place = %v after %v, want ErrStoreUnavailable after about 0.3 s", name, err, took)
+		}
+		if len(edge.ledger.held) != 0 {
+			t.Errorf("%s: a claim that failed stays reserved", name)
+		}
+	}
+}
+
+func TestCallerWhoGivesUpGetsHisOwnError(t *testing.T) {
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	edge := New(onRedis(t, storetest.Start(t, "miniredis")), fixed(viewOf(sfu("a", 1))), &addresses{}, DefaultConfig(), quiet)
+	if _, err := edge.Place(ctx, "r", 0); !errors.Is(err, context.Canceled) || errors.Is(err, ErrStoreUnavailable) {
+		t.Errorf("Place = %v, want the context's error", err)
+	}
+}
+
+// Many joins of rooms on one unknown boot dial its address once at a time.
+func TestConcurrentProbesOfOneAddressAreOne(t *testing.T) {
+	release, dials := make(chan struct{}), make(chan struct{}, 100)
+	edge := New(newShelf(), fixed(viewOf(sfu("a", 1))), proberFunc(func(context.Context, string) (pin.BootID, error) {
+		dials <- struct{}{}
+		<-release
+		return bootOf("x", 1), nil
+	}), DefaultConfig(), quiet)
+	p := pinAt("x", 1, 5000, 1)
+	if _, err := edge.store.Claim(t.Context(), "r", p); err != nil {
+		t.Fatal(err)
+	}
+	var all sync.WaitGroup
+	for range 20 {
+		all.Go(func() {
+			if got, err := edge.Place(t.Context(), "r", 0); got != p || err != nil {
+				t.Errorf("Place = %v, %v, want the pin of the boot that answered", got, err)
+			}
+		})
+	}
+	<-dials
+	close(release)
+	all.Wait()
+	if n := len(dials); n > 18 {
+		t.Errorf("the address was dialed %d more times for 20 joins", n)
+	}
+}
+
+type proberFunc func(context.Context, string) (pin.BootID, error)
+
+func (f proberFunc) BootAt(ctx context.Context, control string) (pin.BootID, error) {
+	return f(ctx, control)
+}
+
+func TestExplainSaysWhyEveryNodeWasPassedOver(t *testing.T) {
+	full, draining, busy := sfu("a", 1), sfu("b", 1), sfu("c", 1)
+	full.Load.EgressBitsPerSecond = 1_000_000_000
+	busy.Load.EgressBitsPerSecond = 900_000_000
+	draining.Draining = true
+	view := viewOf(full, draining, busy, sfu("d", 1))
+	edge := New(onRedis(t, storetest.Start(t, "miniredis")), fixed(view), &addresses{}, DefaultConfig(), quiet)
+	room := ring.RoomID("tea") // a, then c, then d clockwise
+	e, err := edge.Explain(t.Context(), room)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if e.State != "the room has no pin" || len(e.Walk) != 3 || e.Walk[0].Node != e.Owner {
+		t.Fatalf("Explain = %+v", e)
+	}
+	why, chosen := make(map[ring.NodeID]string), make(map[ring.NodeID]bool)
+	for _, step := range e.Walk {
+		why[step.Node], chosen[step.Node] = step.Why, step.Chosen
+	}
+	want := map[ring.NodeID]string{"a": "no headroom", "c": "above the bound", "d": "within the bound"}
+	if !maps.Equal(why, want) || !maps.Equal(chosen, map[ring.NodeID]bool{"a": false, "c": false, "d": true}) {
+		t.Errorf("the walk says %v, chosen %v, want %v", why, chosen, want)
+	}
+	p, err := edge.Place(t.Context(), room, 0)
+	if err != nil || p.Node != "d" {
+		t.Fatalf("Place = %v, %v, want what Explain said", p, err)
+	}
+	if e, err = edge.Explain(t.Context(), room); err != nil || e.Pin != p || !strings.Contains(e.State, "alive") {
+		t.Errorf("Explain = %+v, %v", e, err)
+	}
+}
+
+// Nodes die and restart, edges learn of it late or never, and everybody places and moves rooms: what
+// is written for a room always outranks everything written before, and what an
+// edge hands out is never a pin that it knows to be gone.
+func TestFencesOnlyGrowWhateverTheEdgesSee(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		shelf, truth := newShelf(), map[string]int{"a": 1, "b": 1, "c": 1}
+		gone := make(map[pin.BootID]cluster.Departure)
+		where := &addresses{boots: make(map[string]pin.BootID)}
+		current := func() *cluster.View {
+			var nodes []cluster.Node
+			for id, n := range truth {
+				where.boots[id+".test:7000"] = bootOf(id, n)
+				nodes = append(nodes, sfu(id, n))
+			}
+			view := viewOf(nodes...)
+			maps.Copy(view.Gone, gone)
+			return view
+		}
+		var edges []*Orchestrator
+		var sees []*views
+		for range 3 {
+			v := fixed(current())
+			sees, edges = append(sees, v), append(edges, New(shelf, v, where, DefaultConfig(), quiet))
+		}
+		room := rapid.SampledFrom([]ring.RoomID{"r", "s"})
+		edge := rapid.IntRange(0, 2)
+		node := rapid.SampledFrom([]string{"a", "b", "c"})
+		judge := func(what string, i int, p pin.Pin, err error) {
+			if err != nil && !errors.Is(err, ErrContended) {
+				t.Fatalf("%s: %v", what, err)
+			}
+			if _, dead := sees[i].View().Gone[p.Boot]; dead {
+				t.Fatalf("%s handed out %v, whose process this edge saw die", what, p)
+			}
+		}
+		t.Repeat(map[string]func(*rapid.T){
+			"restart": func(t *rapid.T) {
+				id := node.Draw(t, "node")
+				gone[bootOf(id, truth[id])] = cluster.DepartureDead
+				truth[id]++
+				_ = current()
+			},
+			"learn": func(t *rapid.T) { sees[edge.Draw(t, "edge")].Store(current()) },
+			"place": func(t *rapid.T) {
+				i := edge.Draw(t, "edge")
+				p, err := edges[i].Place(context.Background(), room.Draw(t, "room"), 0)
+				judge("place", i, p, err)
+			},
+			"rehome the dead": func(t *rapid.T) {
+				i, r := edge.Draw(t, "edge"), room.Draw(t, "room")
+				p, ok, _ := shelf.Get(context.Background(), r)
+				if _, dead := gone[p.Boot]; ok && dead {
+					p, err := edges[i].Rehome(context.Background(), r, p, 0)
+					if errors.Is(err, ErrNoNodes) { // All that this edge sees alive is dead.
+						err = nil
+					}
+					judge("rehome", i, p, err)
+				}
+			},
+			"": func(t *rapid.T) {
+				if shelf.fault != "" {
+					t.Fatal(shelf.fault)
+				}
+			},
+		})
+	})
+}

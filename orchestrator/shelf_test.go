@@ -1,0 +1,141 @@
+package orchestrator
+
+import (
+	"context"
+	"fmt"
+	"sync"
+	"time"
+
+	"github.com/holdfast-rtc/holdfast/pin"
+	"github.com/holdfast-rtc/holdfast/ring"
+)
+
+// shelf is a store in memory, for tests of many steps and of time. The real ones are held to the same
+// contract by redisstore's tests.
+type shelf struct {
+	mu    sync.Mutex // guards the fields below
+	texts map[ring.RoomID]string
+	last  map[ring.RoomID]pin.Fence
+	fault string        // the first write that did not outrank what was written before
+	err   error         // what every call returns while it is set
+	slow  time.Duration // how long every call takes
+	calls int
+}
+
+func newShelf() *shelf {
+	return &shelf{texts: make(map[ring.RoomID]string), last: make(map[ring.RoomID]pin.Fence)}
+}
+
+// enter waits and fails as the test wants it.
+func (s *shelf) enter(ctx context.Context) error {
+	s.mu.Lock()
+	slow, err := s.slow, s.err
+	s.calls++
+	s.mu.Unlock()
+	if slow > 0 {
+		select {
+		case <-ctx.Done():
+			return ctx.Err()
+		case <-time.After(slow):
+		}
+	}
+	return err
+}
+
+func (s *shelf) set(room ring.RoomID, p pin.Pin) {
+	if s.fault == "" && !s.last[room].Less(p.Fence) {
+		s.fault = fmt.Sprintf("room %s: %v was written after %v", room, p.Fence, s.last[room])
+	}
+	s.texts[room], s.last[room] = p.Encode(), p.Fence
+}
+
+// put is what the tests write past every rule.
+func (s *shelf) put(room ring.RoomID, text string) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.texts[room] = text
+	if text == "" {
+		delete(s.texts, room)
+	}
+}
+
+func (s *shelf) stands(room ring.RoomID) string {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.texts[room]
+}
+
+func read(room ring.RoomID, text string) (pin.Pin, error) {
+	p, err := pin.Parse(text)
+	if err != nil {
+		return pin.Pin{}, &pin.CorruptError{Room: room, Raw: text, Why: err}
+	}
+	return p, nil
+}
+
+func (s *shelf) Claim(ctx context.Context, room ring.RoomID, p pin.Pin) (pin.Pin, error) {
+	if err := s.enter(ctx); err != nil {
+		return pin.Pin{}, err
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if text, ok := s.texts[room]; ok {
+		return read(room, text)
+	}
+	s.set(room, p)
+	return p, nil
+}
+
+func (s *shelf) Swap(ctx context.Context, room ring.RoomID, old, next pin.Pin) (pin.Pin, error) {
+	return s.Repair(ctx, room, old.Encode(), next)
+}
+
+func (s *shelf) Repair(ctx context.Context, room ring.RoomID, raw string, next pin.Pin) (pin.Pin, error) {
+	if err := s.enter(ctx); err != nil {
+		return pin.Pin{}, err
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	text, ok := s.texts[room]
+	if !ok {
+		return pin.Pin{}, nil
+	}
+	if text != raw {
+		return read(room, text)
+	}
+	s.set(room, next)
+	return next, nil
+}
+
+func (s *shelf) Get(ctx context.Context, room ring.RoomID) (pin.Pin, bool, error) {
+	if err := s.enter(ctx); err != nil {
+		return pin.Pin{}, false, err
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	text, ok := s.texts[room]
+	if !ok {
+		return pin.Pin{}, false, nil
+	}
+	p, err := read(room, text)
+	return p, err == nil, err
+}
+
+func (s *shelf) Refresh(ctx context.Context, held []pin.Holding) ([]pin.Found, error) {
+	if err := s.enter(ctx); err != nil {
+		return nil, err
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	found := make([]pin.Found, len(held))
+	for i, h := range held {
+		found[i].Room = h.Room
+		text, ok := s.texts[h.Room]
+		if !ok {
+			s.texts[h.Room], found[i].Asserted = h.Pin.Encode(), true
+			text = s.texts[h.Room]
+		}
+		found[i].Stands, found[i].Err = read(h.Room, text)
+	}
+	return found, nil
+}

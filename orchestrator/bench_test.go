@@ -1,0 +1,66 @@
+package orchestrator
+
+import (
+	"fmt"
+	"strconv"
+	"testing"
+
+	"github.com/holdfast-rtc/holdfast/cluster"
+	"github.com/holdfast-rtc/holdfast/redisstore/storetest"
+	"github.com/holdfast-rtc/holdfast/ring"
+)
+
+// benchView is a cluster of ten nodes that never fill.
+func benchView() *cluster.View {
+	var nodes []cluster.Node
+	for i := range 10 {
+		node := sfu(fmt.Sprintf("sfu-%d", i), 1)
+		node.Load.CeilingBitsPerSecond, node.Load.CeilingPacketsPerSecond = 1<<50, 1<<50
+		nodes = append(nodes, node)
+	}
+	return viewOf(nodes...)
+}
+
+// BenchmarkPlace is one join's placement: on the embedded store, a real one over loopback, and
+// without a store ("memory"), which is the cost of deciding alone.
+func BenchmarkPlace(b *testing.B) {
+	for _, kind := range append([]string{"memory"}, storetest.Kinds()...) {
+		for _, room := range []string{"new", "pinned"} {
+			b.Run(kind+"/"+room, func(b *testing.B) {
+				var store Claims = newShelf()
+				if kind != "memory" {
+					store = onRedis(b, storetest.Start(b, kind))
+				}
+				edge := New(store, fixed(benchView()), &addresses{}, DefaultConfig(), quiet)
+				if _, err := edge.Place(b.Context(), "pinned", 0); err != nil {
+					b.Fatal(err)
+				}
+				b.ReportAllocs()
+				for i := 0; b.Loop(); i++ {
+					which := ring.RoomID("pinned")
+					if room == "new" {
+						which = ring.RoomID("room-" + strconv.Itoa(i))
+					}
+					if _, err := edge.Place(b.Context(), which, 0); err != nil {
+						b.Fatal(err)
+					}
+				}
+			})
+		}
+	}
+}
+
+// BenchmarkPlaceParallel is 64 joins at a time of pinned rooms on a real store.
+func BenchmarkPlaceParallel(b *testing.B) {
+	edge := New(onRedis(b, storetest.Start(b, "redis")), fixed(benchView()), &addresses{}, DefaultConfig(), quiet)
+	b.ReportAllocs()
+	b.SetParallelism(32)
+	b.RunParallel(func(pb *testing.PB) {
+		for i := 0; pb.Next(); i++ {
+			if _, err := edge.Place(b.Context(), ring.RoomID(fmt.Sprintf("room-%d", i%1000)), 0); err != nil {
+				b.Error(err)
+				return
+			}
+		}
+	})
+}

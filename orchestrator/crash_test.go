@@ -1,0 +1,106 @@
+package orchestrator
+
+import (
+	"context"
+	"errors"
+	"os"
+	"os/exec"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/holdfast-rtc/holdfast/failpoint"
+	"github.com/holdfast-rtc/holdfast/pin"
+	"github.com/holdfast-rtc/holdfast/redisstore"
+	"github.com/holdfast-rtc/holdfast/redisstore/storetest"
+	"github.com/holdfast-rtc/holdfast/ring"
+)
+
+// crashURL makes the test binary an edge that does one thing on that store and is
+// killed on the way.
+const crashURL = "HOLDFAST_TEST_CRASH_URL"
+
+// crashRoom and crashOld are what that edge works on.
+const crashRoom ring.RoomID = "crash"
+
+func crashOld() pin.Pin { return pinAt("dead", 1, 5000, 1) }
+
+// TestCrashingEdge is not a test by itself: TestKilledEdgeLeavesNoOrphan runs it
+// as a process of its own.
+func TestCrashingEdge(t *testing.T) {
+	url := os.Getenv(crashURL)
+	if url == "" {
+		return
+	}
+	store, err := redisstore.Open(url, quiet)
+	if err != nil {
+		t.Fatal(err)
+	}
+	edge := New(store, fixed(viewOf(sfu("a", 1), sfu("b", 1))), &addresses{}, DefaultConfig(), quiet)
+	if _, ok, _ := store.Get(t.Context(), crashRoom); ok {
+		_, err = edge.Rehome(t.Context(), crashRoom, crashOld(), 0)
+	} else {
+		_, err = edge.Place(t.Context(), crashRoom, 0)
+	}
+	t.Fatalf("the edge survived its failpoint: %v", err)
+}
+
+// An edge is killed at each step of its own. Whatever it left, the next edge ends on
+// exactly one live pin, and a third agrees.
+func TestKilledEdgeLeavesNoOrphan(t *testing.T) {
+	for _, c := range []struct {
+		failpoint string
+		pinned    bool // a pin of a dead node stands at first
+		left      func(pin.Pin) bool
+		epoch     uint64 // of the pin that stands in the end; 0 for a fresh one
+	}{
+		{"place.after-claim", false, func(p pin.Pin) bool { return p.Node != "" && p.Node != "dead" }, 0},
+		{"rehome.before-swap", true, func(p pin.Pin) bool { return p == crashOld() }, 5001},
+		{"rehome.after-swap", true, func(p pin.Pin) bool { return p.Fence.Epoch == 5001 && p.Node != "dead" }, 5001},
+	} {
+		t.Run(c.failpoint, func(t *testing.T) {
+			storetest.OnEach(t, func(t *testing.T, server storetest.Server) {
+				store := onRedis(t, server)
+				if c.pinned {
+					if _, err := store.Claim(t.Context(), crashRoom, crashOld()); err != nil {
+						t.Fatal(err)
+					}
+				}
+				crash(t, server.URL, c.failpoint)
+				left, _, err := store.Get(t.Context(), crashRoom)
+				if err != nil || !c.left(left) {
+					t.Fatalf("the killed edge left %v, %v", left, err)
+				}
+				var ends [2]pin.Pin
+				for i := range ends {
+					edge := New(onRedis(t, server), fixed(viewOf(sfu("a", 1), sfu("b", 1))), &addresses{}, DefaultConfig(), quiet)
+					if c.pinned {
+						ends[i], err = edge.Rehome(t.Context(), crashRoom, crashOld(), 0)
+					} else {
+						ends[i], err = edge.Place(t.Context(), crashRoom, 0)
+					}
+					if err != nil {
+						t.Fatal(err)
+					}
+				}
+				if ends[0] != ends[1] || ends[0].Node == "dead" || c.epoch != 0 && ends[0].Fence.Epoch != c.epoch || c.epoch == 0 && ends[0] != left {
+					t.Errorf("the next edges ended on %v and %v, the killed one left %v", ends[0], ends[1], left)
+				}
+			})
+		})
+	}
+}
+
+// crash runs TestCrashingEdge and sees it die of SIGKILL at the failpoint.
+func crash(t *testing.T, url, at string) {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+	defer cancel()
+	cmd := exec.CommandContext(ctx, os.Args[0], "-test.run=^TestCrashingEdge$")
+	cmd.Env = append(os.Environ(), crashURL+"="+url, failpoint.Variable+"="+at+"=exit")
+	output, err := cmd.CombinedOutput()
+	var ended *exec.ExitError
+	if !errors.As(err, &ended) || ended.Sys().(syscall.WaitStatus).Signal() != syscall.SIGKILL || ctx.Err() != nil {
+		t.Fatalf("the edge ended with %v, want SIGKILL at %s\n%s", err, at, output)
+	}
+}

@@ -7,9 +7,6 @@ import (
 	"github.com/holdfast-rtc/holdfast/signaling/wire"
 )
 
-// noEvents is what a session without a link waits for.
-var noEvents <-chan *control.PeerEvent //nolint:gochecknoglobals // a nil channel that is never set
-
 // tell passes on to the client what the node says.
 func (s *session) tell(ctx context.Context, event *control.PeerEvent) (ending, bool) {
 	epoch := s.pin.Fence.Epoch

@@ -47,12 +47,10 @@ func faultOf(err error) *wire.Error {
 
 // codeOf maps an error to its code; what nobody foresaw is internal.
 func codeOf(err error) wire.Code {
-	var headroom *orchestrator.NoHeadroomError
-	var refused *sfulink.RefusedError
-	if errors.As(err, &refused) {
+	if refused, ok := errors.AsType[*sfulink.RefusedError](err); ok {
 		return codeOfRefusal(refused.Code)
 	}
-	if errors.As(err, &headroom) {
+	if _, ok := errors.AsType[*orchestrator.NoHeadroomError](err); ok {
 		return wire.CodeNoCapacity
 	}
 	for _, row := range []struct {

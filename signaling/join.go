@@ -17,11 +17,6 @@ import (
 // of the budget, which a node's death and its room's re-homing fit into.
 const joinTries = 10
 
-// maxClockSkew is how far in the future an epoch that a client names may lie and
-// still be believed: epochs are Unix milliseconds, and one made up would
-// drag the room's next epochs up with it.
-const maxClockSkew = time.Minute
-
 // begin makes the session of its first message.
 func (s *session) begin(ctx context.Context, first wire.Message) error {
 	var err error
@@ -62,6 +57,7 @@ func (s *session) begin(ctx context.Context, first wire.Message) error {
 
 // greet sends `joined` or `resumed`.
 func (s *session) greet(resumed bool) error {
+	s.who.Epoch = s.pin.Fence.Epoch
 	token, err := s.server.parts.Resumer.Seal(s.who)
 	if err != nil {
 		return err
@@ -118,9 +114,10 @@ func (s *Server) readmit(m *wire.Resume) (access.Session, error) {
 	if err != nil {
 		return access.Session{}, err
 	}
-	//nolint:gosec // the clock is past 1970
-	if m.Epoch > 0 && m.Epoch <= uint64(time.Now().Add(maxClockSkew).UnixMilli()) {
-		s.parts.Placer.Observe(who.Room, pin.Fence{Epoch: m.Epoch})
+	// Not m.Epoch: a fence above the pin makes placement replace it, so a client could move
+	// its room at will with a number of its own.
+	if who.Epoch > 0 {
+		s.parts.Placer.Observe(who.Room, pin.Fence{Epoch: who.Epoch})
 	}
 	return who, nil
 }

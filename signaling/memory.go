@@ -25,7 +25,7 @@ type memory struct {
 // setRoster replaces what is known of the room's people.
 func (s *session) setRoster(peers []*control.Peer) {
 	s.known.roster = peers
-	s.roomSize.Store(int32(min(len(peers), 1<<20))) //nolint:gosec // bounded in the same line
+	s.roomSize.Store(int32(min(len(peers), 1<<20))) // bounded in the same line
 }
 
 // change keeps the roster current.

@@ -49,7 +49,7 @@ func (s *session) dropLink() {
 }
 
 // settle takes over what reach reached.
-func (s *session) settle(ctx context.Context, r reached) (ending, bool) {
+func (s *session) settle(r reached) (ending, bool) {
 	if r.number != s.expected {
 		if r.link != nil {
 			r.link.Close()

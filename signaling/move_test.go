@@ -177,8 +177,13 @@ func TestResumeOnAnotherEdge(t *testing.T) {
 	hear[*wire.Answer](old)
 
 	ada := second.dial()
-	ada.say(&wire.Resume{Resume: joined.Resume, Attempt: 2, Epoch: joined.Epoch, Seq: joined.Seq})
+	ada.say(&wire.Resume{Resume: joined.Resume, Attempt: 2, Epoch: joined.Epoch + 1000, Seq: joined.Seq})
 	resumed := hear[*wire.Resumed](ada)
+	// The fence that placement is told of is the one in the token, not the one that the client says.
+	if r.placer.mu.Lock(); len(r.placer.seen) != 1 || r.placer.seen[0] != (pin.Fence{Epoch: firstEpoch}) {
+		t.Errorf("observed %v", r.placer.seen)
+	}
+	r.placer.mu.Unlock()
 	if !resumed.MediaAlive || resumed.Node != "sfu-1" || resumed.Epoch != firstEpoch || len(resumed.Roster) != 1 || resumed.Roster[0].Peer != joined.Peer {
 		t.Fatalf("resumed %+v", resumed)
 	}

@@ -38,7 +38,7 @@ func (s *session) opening(p pin.Pin) *sfulink.Opening {
 			AudioMuted: s.known.muted[wire.SourceMicrophone], VideoMuted: s.known.muted[wire.SourceCamera],
 		},
 		CanPublish: s.who.CanPublish, CanSubscribe: s.who.CanSubscribe,
-		Expected: s.known.expected(), ExpectedSize: uint32(size), //nolint:gosec // a roster and a configured size are far below 2^32
+		Expected: s.known.expected(), ExpectedSize: uint32(size), // a roster and a configured size are far below 2^32
 	}
 }
 
@@ -110,8 +110,7 @@ func (s *session) lookAgain(ctx context.Context, at pin.Pin, failure error, trie
 
 // placeAfter returns where the room is after an attempt under p failed.
 func (s *session) placeAfter(ctx context.Context, p pin.Pin, failure error) (pin.Pin, error) {
-	var refused *sfulink.RefusedError
-	if errors.As(failure, &refused) {
+	if refused, ok := errors.AsType[*sfulink.RefusedError](failure); ok {
 		switch refused.Code {
 		case control.Refusal_REFUSAL_NO_HEADROOM, control.Refusal_REFUSAL_DRAINING:
 			return s.server.hub.placeAgain(ctx, s.who.Room, p, s.server.config.ExpectedSize)
@@ -128,8 +127,8 @@ func (s *session) placeAfter(ctx context.Context, p pin.Pin, failure error) (pin
 
 // final reports whether a refusal stays one, however often the edge tries.
 func final(err error) bool {
-	var refused *sfulink.RefusedError
-	if !errors.As(err, &refused) {
+	refused, ok := errors.AsType[*sfulink.RefusedError](err)
+	if !ok {
 		return false
 	}
 	switch refused.Code {
@@ -144,7 +143,7 @@ func final(err error) bool {
 // node do not come in step. It returns false when ctx ended first.
 func (s *session) pause(ctx context.Context, tries int) bool {
 	pause := min(s.server.config.RetryBase<<min(tries, 16), s.server.config.RetryMax)
-	pause = pause/2 + rand.N(pause/2+1) //nolint:gosec // no secret depends on it
+	pause = pause/2 + rand.N(pause/2+1) // no secret depends on it
 	timer := time.NewTimer(pause)
 	defer timer.Stop()
 	select {

@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"log/slog"
+	"maps"
 	"net"
 	"strings"
 	"sync"
@@ -408,9 +409,7 @@ func (v *fakeViews) add(n cluster.Node) {
 	v.mu.Lock()
 	defer v.mu.Unlock()
 	nodes := map[ring.NodeID]cluster.Node{n.ID: n}
-	for id, old := range v.view.Nodes {
-		nodes[id] = old
-	}
+	maps.Copy(nodes, v.view.Nodes)
 	v.view = &cluster.View{Nodes: nodes, Settled: true}
 }
 

@@ -13,6 +13,7 @@ import (
 
 	"github.com/coder/websocket"
 
+	"github.com/holdfast-rtc/holdfast/control"
 	"github.com/holdfast-rtc/holdfast/pin"
 	"github.com/holdfast-rtc/holdfast/signaling/access"
 	"github.com/holdfast-rtc/holdfast/signaling/sfulink"
@@ -104,7 +105,7 @@ func (s *session) run(ctx context.Context) ending {
 
 // turn does the next thing there is to do.
 func (s *session) turn(ctx context.Context) (ending, bool) {
-	events := noEvents
+	var events <-chan *control.PeerEvent // nil, which never yields, without a link
 	if s.link != nil {
 		events = s.link.Events()
 	}
@@ -124,7 +125,7 @@ func (s *session) turn(ctx context.Context) (ending, bool) {
 	case to := <-s.moves:
 		s.moveTo(ctx, to)
 	case r := <-s.reached:
-		return s.settle(ctx, r)
+		return s.settle(r)
 	}
 	return ending{}, false
 }

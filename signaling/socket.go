@@ -88,7 +88,7 @@ func upgrade(w http.ResponseWriter, r *http.Request, config *Config, log *slog.L
 // speaks reports whether the client offers our subprotocol. Without this check the upgrade
 // would succeed without any.
 func speaks(r *http.Request) bool {
-	for _, offered := range strings.Split(strings.Join(r.Header.Values("Sec-WebSocket-Protocol"), ","), ",") {
+	for offered := range strings.SplitSeq(strings.Join(r.Header.Values("Sec-WebSocket-Protocol"), ","), ",") {
 		if strings.EqualFold(strings.TrimSpace(offered), wire.Subprotocol) {
 			return true
 		}
@@ -135,7 +135,7 @@ func (k *socket) close(code websocket.StatusCode, reason string, hopeless bool) 
 	}
 	k.mu.Unlock()
 	if hopeless {
-		for range k.out { //nolint:revive // the writer shall find nothing more to write
+		for range k.out { // the writer shall find nothing more to write
 		}
 	}
 	limit := time.AfterFunc(k.config.WriteLimit, func() { _ = k.conn.CloseNow() })

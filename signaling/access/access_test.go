@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"maps"
 	"strings"
 	"testing"
 	"testing/synctest"
@@ -65,9 +66,7 @@ func TestVerifyRefuses(t *testing.T) {
 	with := func(change jwt.MapClaims) jwt.MapClaims {
 		all := jwt.MapClaims{}
 		for _, m := range []jwt.MapClaims{good, change} {
-			for k, v := range m {
-				all[k] = v
-			}
+			maps.Copy(all, m)
 		}
 		return all
 	}
@@ -166,7 +165,7 @@ func TestNothingPrintsASecret(t *testing.T) {
 		}
 		log.Info("configured", "value", v)
 	}
-	for _, secret := range []string{testSecret, key, fmt.Sprintf("%x", testSecret), fmt.Sprintf("%x", key), fmt.Sprint([]byte(key))} {
+	for _, secret := range []string{testSecret, key, fmt.Sprintf("%x", testSecret), fmt.Sprintf("%x", key), fmt.Sprintf("%d", []byte(key))} {
 		if strings.Contains(out.String(), secret) {
 			t.Errorf("%q is in %s", secret, out.String())
 		}
@@ -184,14 +183,14 @@ func TestResumeTokensLiveForADay(t *testing.T) {
 			t.Fatal(err)
 		}
 		other := NewResumer([]byte(testSecret)) // another node of the same cluster
-		time.Sleep(ResumeLife - time.Second)    // in the bubble's time
+		<-time.After(ResumeLife - time.Second)  // in the bubble's time
 		got, err := other.Open(token)
 		want := session()
 		want.Expires = got.Expires
 		if err != nil || got != want {
 			t.Fatalf("Open = %+v, %v, want %+v", got, err, want)
 		}
-		time.Sleep(3 * time.Second)
+		<-time.After(3 * time.Second)
 		if _, err := other.Open(token); !errors.Is(err, ErrExpired) {
 			t.Fatalf("Open a day later = %v, want ErrExpired", err)
 		}

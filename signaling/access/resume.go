@@ -31,7 +31,10 @@ type Session struct {
 	Metadata     string      `json:"metadata,omitempty"`
 	CanPublish   bool        `json:"pub,omitempty"`
 	CanSubscribe bool        `json:"sub,omitempty"`
-	Expires      int64       `json:"exp"` // Unix seconds; Seal sets it
+	// Epoch is the room's epoch when the token was made: a fence that a new edge may
+	// believe, as it may not believe what a client says.
+	Epoch   uint64 `json:"epoch,omitempty"`
+	Expires int64  `json:"exp"` // Unix seconds; Seal sets it
 }
 
 // Resumer seals and opens resume tokens. Every signaling node of a cluster

@@ -91,7 +91,7 @@ func (k *Keyring) Verify(token string) (Grant, error) {
 		return Grant{}, fmt.Errorf("%w: %d bytes, at most %d", ErrForged, len(token), maxTokenBytes)
 	}
 	var c claims
-	_, err := jwt.ParseWithClaims(token, &c, func(t *jwt.Token) (any, error) {
+	_, err := jwt.ParseWithClaims(token, &c, func(*jwt.Token) (any, error) {
 		secret, ok := k.secret(c.Issuer)
 		if !ok {
 			return nil, ErrUnknownKey

@@ -203,7 +203,7 @@ func (l *Link) Leave(reason string) {
 	if err == nil {
 		patience := time.AfterFunc(leavePatience, func() { l.cancel(ErrClosed) })
 		defer patience.Stop()
-		for range l.in { //nolint:revive // what the node still says is of no interest; its end is
+		for range l.in { // what the node still says is of no interest; its end is
 		}
 	}
 	l.Close()

@@ -9,7 +9,6 @@ import (
 	"time"
 
 	"golang.org/x/sync/errgroup"
-	"google.golang.org/grpc"
 
 	"github.com/holdfast-rtc/holdfast/cluster"
 	"github.com/holdfast-rtc/holdfast/control"
@@ -122,7 +121,7 @@ func (n *sfuNode) run(ctx context.Context, announce func(map[string]string) erro
 	group.Go(func() error { return n.quorum.run(work) })
 	group.Go(func() error { return n.publishLoad(work) })
 	group.Go(func() error {
-		return n.server.Serve(work, n.control, func(s *grpc.Server) { n.media.Register(s) })
+		return n.server.Serve(work, n.control, n.media.Register)
 	})
 	group.Go(func() error { return n.tell(work, announce) })
 	return ended(work, group.Wait())

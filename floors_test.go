@@ -1,0 +1,337 @@
+package main
+
+import (
+	"fmt"
+	"go/parser"
+	"go/token"
+	"io/fs"
+	"path"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+	"testing"
+)
+
+// module is our own import path.
+const module = "github.com/holdfast-rtc/holdfast"
+
+// floors are the packages of the house from the roof to the ground, as in
+// docs/ARCHITECTURE.md. A package imports packages of lower floors only, in its
+// tests too; packages of one floor do not know each other.
+var floors = [][]string{
+	{"."},
+	{"cli"},
+	{"lab/e2e", "lab/chaos", "lab/load"},
+	{"lab/devcluster", "lab/peer"},
+	{"front", "signaling"},
+	{"signaling/sfulink", "web"},
+	{"signaling/access", "signaling/wire"},
+	{"failover"},
+	{"orchestrator"},
+	{"redisstore"},
+	{"redisstore/storetest"},
+	{"cluster"},
+	{"sfu"},
+	{"sfu/forward"},
+	{"sfu/egress"},
+	{"control"},
+	{"pin"},
+	{"ring/paper"},
+	{"ring", "failpoint"},
+}
+
+// technology is an import that few may know. The rest of the house speaks its
+// own nouns, so that it can be read, tested and replaced without it.
+type technology struct {
+	prefix string   // of the import path
+	users  []string // who may import it
+	tests  []string // who may, besides, in test files
+	reason string
+}
+
+var technologies = []technology{
+	{
+		"github.com/hashicorp/memberlist", []string{"cluster"}, nil,
+		"only cluster knows gossip: the others read an immutable view, which no callback can change under them",
+	},
+	{
+		"github.com/redis/go-redis", []string{"redisstore", "redisstore/storetest"}, nil,
+		"every key and script is in redisstore, so that what is atomic can be judged in one place",
+	},
+	{
+		"github.com/alicebob/miniredis", []string{"lab/devcluster", "redisstore/storetest"}, []string{"redisstore", "orchestrator"},
+		"the embedded store is for development and tests; production code sees a Redis over TCP and nothing else",
+	},
+	{
+		"github.com/pion", []string{"sfu", "sfu/egress", "sfu/forward", "lab/peer"}, []string{"lab/e2e"},
+		"only the media node knows Pion; lab/peer is a client that knows it as a browser would",
+	},
+	{
+		"github.com/coder/websocket", []string{"signaling", "lab/peer"}, []string{"lab/e2e"},
+		"only the edge knows sockets: a room's messages are the structs of signaling/wire",
+	},
+	{
+		"google.golang.org/grpc", []string{"control", "sfu", "signaling/sfulink"}, []string{"failover", "signaling", "lab/e2e"},
+		"gRPC ends at control and the two ends that speak it; everything above calls their methods",
+	},
+	{
+		"google.golang.org/protobuf", []string{"control", "sfu", "signaling/sfulink"}, []string{"failover", "signaling"},
+		"protobuf messages are the control protocol's, not a data model",
+	},
+	{
+		"github.com/go-chi/chi", []string{"signaling"}, nil,
+		"only the edge routes HTTP",
+	},
+	{
+		"github.com/golang-jwt/jwt", []string{"signaling/access"}, nil,
+		"tokens are judged in one place: an algorithm that is checked twice is checked once wrongly",
+	},
+	{
+		"github.com/alecthomas/kong", []string{"cli"}, nil,
+		"configuration reaches packages as their own structs, not as flags",
+	},
+	{
+		"github.com/chromedp", nil, []string{"lab/e2e", "sfu", "web"},
+		"a browser drives tests, never the product",
+	},
+	{
+		"os/signal", []string{"cli"}, []string{"cluster"},
+		"only the command line owns the process; packages end with their context",
+	},
+	{
+		"testing", []string{"redisstore/storetest"}, []string{"*"},
+		"test machinery does not belong into the binary; storetest is imported by tests alone",
+	},
+}
+
+// ban is one import that the floors would allow and the house does not.
+type ban struct {
+	whom   string   // package of ours
+	except []string // who may import it all the same
+	tests  bool     // whether tests may
+	reason string
+}
+
+var bans = []ban{
+	{
+		"redisstore", []string{"cli"}, true,
+		"users of a store declare the few methods they need; cli hands them the Redis one",
+	},
+	{
+		"redisstore/storetest", nil, true,
+		"a store for tests is for tests",
+	},
+	{
+		"sfu", []string{"cli"}, true,
+		"a media node is a process of its own: everybody else speaks to it through control",
+	},
+	{
+		"signaling", []string{"cli"}, true,
+		"an edge is reached by its protocol; what stands above uses signaling/wire and signaling/access",
+	},
+	{
+		"cli", []string{"."}, false,
+		"the command line is the roof",
+	},
+	{
+		"lab/devcluster", []string{"cli", "lab/e2e", "lab/chaos", "lab/load"}, true,
+		"production code never supervises processes",
+	},
+	{
+		"lab/peer", []string{"cli", "lab/chaos", "lab/load"}, true,
+		"synthetic peers are for load and tests",
+	},
+}
+
+// standardOnly are the packages that import nothing but the standard library and
+// what stands below them here.
+var standardOnly = map[string]string{
+	"ring":      "placement is pure arithmetic: any language must be able to compute it from the page that describes it",
+	"failpoint": "any package may use it, so it may drag nothing in",
+	"pin":       "the order of placements is pure arithmetic",
+	"front":     "the balancer is replaced in production; it may cost nothing",
+}
+
+// imports is one import declaration.
+type imports struct {
+	from string // package of ours: its directory, "." for the root
+	test bool   // in a _test.go file
+	what string // import path
+}
+
+// violations checks every import against the plan.
+func violations(all []imports) []string {
+	var found []string
+	for _, i := range all {
+		for _, check := range []func(imports) string{checkFloor, checkTechnology, checkBan, checkStandard} {
+			if fault := check(i); fault != "" {
+				found = append(found, fmt.Sprintf("%s imports %s: %s", i.from, i.what, fault))
+			}
+		}
+	}
+	slices.Sort(found)
+	return slices.Compact(found)
+}
+
+// floorOf counts from the roof; ok is false for a package that stands nowhere.
+func floorOf(pkg string) (floor int, ok bool) {
+	floor = slices.IndexFunc(floors, func(f []string) bool { return slices.Contains(f, pkg) })
+	return floor, floor >= 0
+}
+
+// ours is the import as a package of this module.
+func ours(what string) (pkg string, ok bool) {
+	if what == module {
+		return ".", true
+	}
+	return strings.CutPrefix(what, module+"/")
+}
+
+func checkFloor(i imports) string {
+	from, ok := floorOf(i.from)
+	if !ok {
+		return fmt.Sprintf("%s stands on no floor; give it one here and in docs/ARCHITECTURE.md", i.from)
+	}
+	pkg, isOurs := ours(i.what)
+	if !isOurs || pkg == i.from { // a package's external test imports the package itself
+		return ""
+	}
+	to, ok := floorOf(pkg)
+	switch {
+	case !ok:
+		return fmt.Sprintf("%s stands on no floor; give it one here and in docs/ARCHITECTURE.md", pkg)
+	case to <= from:
+		return "imports go down only, so that what is below can be understood without what is above"
+	}
+	return ""
+}
+
+// under reports whether an import path is prefix or below it.
+func under(what, prefix string) bool { return what == prefix || strings.HasPrefix(what, prefix+"/") }
+
+func checkTechnology(i imports) string {
+	for _, t := range technologies {
+		if !under(i.what, t.prefix) || slices.Contains(t.users, i.from) {
+			continue
+		}
+		if i.test && (slices.Contains(t.tests, i.from) || slices.Contains(t.tests, "*")) {
+			continue
+		}
+		return t.reason
+	}
+	return ""
+}
+
+func checkBan(i imports) string {
+	pkg, ok := ours(i.what)
+	if !ok || pkg == i.from {
+		return ""
+	}
+	for _, b := range bans {
+		if b.whom == pkg && !slices.Contains(b.except, i.from) && (!i.test || !b.tests) {
+			return b.reason
+		}
+	}
+	return ""
+}
+
+func checkStandard(i imports) string {
+	reason, ok := standardOnly[i.from]
+	if !ok || i.test {
+		return ""
+	}
+	_, isOurs := ours(i.what)
+	if first, _, _ := strings.Cut(i.what, "/"); !isOurs && strings.Contains(first, ".") {
+		return reason
+	}
+	return ""
+}
+
+// importsOf reads the import declarations below root.
+func importsOf(t *testing.T, root string) []imports {
+	t.Helper()
+	var all []imports
+	err := filepath.WalkDir(root, func(file string, entry fs.DirEntry, err error) error {
+		if err != nil {
+			return err
+		}
+		if name := entry.Name(); entry.IsDir() && name != "." && (name == "testdata" || name == "node_modules" || strings.HasPrefix(name, ".")) {
+			return filepath.SkipDir
+		}
+		if entry.IsDir() || filepath.Ext(file) != ".go" {
+			return nil
+		}
+		parsed, err := parser.ParseFile(token.NewFileSet(), file, nil, parser.ImportsOnly)
+		if err != nil {
+			return err
+		}
+		for _, spec := range parsed.Imports {
+			what, err := strconv.Unquote(spec.Path.Value)
+			if err != nil {
+				return err
+			}
+			all = append(all, imports{from: path.Dir(filepath.ToSlash(file)), test: strings.HasSuffix(file, "_test.go"), what: what})
+		}
+		return nil
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return all
+}
+
+func TestImportsGoDownOnly(t *testing.T) {
+	all := importsOf(t, ".")
+	if len(all) < 100 {
+		t.Fatalf("only %d imports were found: the walk is broken", len(all))
+	}
+	for _, fault := range violations(all) {
+		t.Error(fault)
+	}
+}
+
+// TestTheCheckerSeesViolations: a check that cannot fail is worse than none.
+func TestTheCheckerSeesViolations(t *testing.T) {
+	tests := []struct {
+		i    imports
+		want string // a part of the reason; empty when it is allowed
+	}{
+		{imports{"signaling", false, module + "/failover"}, ""},
+		{imports{"failover", false, module + "/signaling"}, "down only"},
+		{imports{"failover", true, module + "/signaling"}, "down only"},
+		{imports{"sfu/egress", false, module + "/sfu/forward"}, "down only"},
+		{imports{"ring", false, module + "/pin"}, "down only"},
+		{imports{".", false, module + "/cli"}, ""},
+		{imports{"newcomer", false, "fmt"}, "no floor"},
+		{imports{"cli", false, module + "/newcomer"}, "no floor"},
+		{imports{"cluster", false, "github.com/hashicorp/memberlist"}, ""},
+		{imports{"failover", false, "github.com/hashicorp/memberlist"}, "only cluster knows gossip"},
+		{imports{"orchestrator", false, "github.com/redis/go-redis/v9"}, "every key and script"},
+		{imports{"redisstore", true, "github.com/alicebob/miniredis/v2"}, ""},
+		{imports{"redisstore", false, "github.com/alicebob/miniredis/v2"}, "for development and tests"},
+		{imports{"signaling", false, "github.com/pion/webrtc/v4"}, "only the media node"},
+		{imports{"cli", false, "google.golang.org/grpc/codes"}, "gRPC ends"},
+		{imports{"cli", false, "google.golang.org/grpcish"}, ""},
+		{imports{"lab/devcluster", false, "os/signal"}, "owns the process"},
+		{imports{"lab/e2e", true, "github.com/chromedp/chromedp"}, ""},
+		{imports{"lab/peer", false, "github.com/chromedp/chromedp"}, "never the product"},
+		{imports{"orchestrator", false, module + "/redisstore"}, "declare the few methods"},
+		{imports{"orchestrator", true, module + "/redisstore"}, ""},
+		{imports{"signaling", false, module + "/sfu"}, "process of its own"},
+		{imports{"sfu", false, "testing"}, "test machinery"},
+		{imports{"sfu", true, "testing"}, ""},
+		{imports{"ring", false, "golang.org/x/exp/slices"}, "pure arithmetic"},
+		{imports{"ring", false, "crypto/sha1"}, ""},
+		{imports{"ring", true, "pgregory.net/rapid"}, ""},
+	}
+	for _, test := range tests {
+		got := strings.Join(violations([]imports{test.i}), "\n")
+		if test.want == "" && got != "" {
+			t.Errorf("%+v is refused: %s", test.i, got)
+		}
+		if test.want != "" && !strings.Contains(got, test.want) {
+			t.Errorf("%+v: said %q, want %q", test.i, got, test.want)
+		}
+	}
+}

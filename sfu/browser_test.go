@@ -161,6 +161,36 @@ func moveChromium(t *testing.T, simulcast bool) {
 	}
 }
 
+// TestChromiumReturnsToANode moves a call to another node while both live, restarts
+// ICE there as after a change of network, and moves it back to the first, which
+// must not be known by its certificate.
+func TestChromiumReturnsToANode(t *testing.T) {
+	edges := map[string]*edge{}
+	attachBoth := func(s *stage, generation uint64) {
+		for _, person := range []string{"alice", "bob"} {
+			edges[string(s.node.cfg.Node)+"/"+person], _ = s.attach("room", person, generation)
+		}
+	}
+	one, two := newStage(t, "one"), newStage(t, "two")
+	attachBoth(one, 1)
+	page := chromium(t, bridge(t, edges, func(person string) []*control.Slot { return nil }))
+	evaluate[bool](t, page, "start(true)")
+	awaitPictures(t, page, 15, true)
+	for i, leg := range []struct{ from, to *stage }{{one, two}, {two, one}} {
+		leg.to.epoch = leg.from.epoch + 1
+		leg.from.node.Outrank("room", leg.to.pin(leg.to.epoch))
+		attachBoth(leg.to, uint64(i+2))
+		evaluate[any](t, page, fmt.Sprintf("move(%q)", leg.to.node.cfg.Node))
+		awaitPictures(t, page, 15, true)
+		before := leg.to.connectionOf("room", "alice")
+		evaluate[any](t, page, fmt.Sprintf("move(%q)", leg.to.node.cfg.Node))
+		awaitPictures(t, page, 15, true)
+		if leg.to.connectionOf("room", "alice") != before {
+			t.Error("an ICE restart on the same node got a new connection")
+		}
+	}
+}
+
 // awaitPictures waits until both people have decoded more frames and heard more packets.
 func awaitPictures(t *testing.T, page context.Context, more int, simulcast bool) {
 	t.Helper()

@@ -185,6 +185,13 @@ func (c *mediaClient) sees(tag byte, atLeast int) bool {
 	return len(kinds) == 2
 }
 
+// forget starts the counting anew.
+func (c *mediaClient) forget() {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.shown = map[string]map[byte]int{}
+}
+
 // send sends audio and keyframes until ctx ends. What a layer of number i sends
 // is tagged tag+i.
 func (c *mediaClient) send(ctx context.Context) {

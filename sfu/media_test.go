@@ -131,6 +131,49 @@ func TestRestartOnTheSameNodeKeepsTheConnection(t *testing.T) {
 	eventually(t, "the new connection sees bob", func() bool { return fresh.sees('b', 10) })
 }
 
+func TestMediaOutlivesTheEdge(t *testing.T) {
+	s := newStage(t, "one")
+	aliceEdge, _ := s.attach("room", "alice", 1)
+	alice := newMediaClient(t, 'a', true, 1)
+	alice.negotiate(aliceEdge, nil)
+	alice.goSend()
+	bobEdge, _ := s.attach("room", "bob", 1)
+	bob := newMediaClient(t, 'b', true, 1)
+	bob.negotiate(bobEdge, nil)
+	bob.goSend()
+	eventually(t, "they see each other", func() bool { return alice.sees('b', 10) && bob.sees('a', 10) })
+	bobEdge.cancel()
+	eventually(t, "bob has no edge", func() bool { return !s.heldPeer("room", "bob").GetAttached() })
+	alice.forget()
+	bob.forget()
+	eventually(t, "they go on seeing each other", func() bool { return alice.sees('b', 20) && bob.sees('a', 20) })
+	if p := s.heldPeer("room", "bob"); !p.GetConnected() {
+		t.Errorf("the node says of bob: %v", p)
+	}
+	again, attached := s.attach("room", "bob", 2)
+	if !attached.GetResumed() {
+		t.Error("bob was not resumed")
+	}
+	shown := 0
+	for _, slot := range attached.GetSlots() {
+		if slot.GetPeer() == "alice" {
+			shown++
+		}
+	}
+	if shown != 2 {
+		t.Errorf("bob's slots are said to be %v", attached.GetSlots())
+	}
+	again.send(&control.EdgeMessage{Message: &control.EdgeMessage_Leave{Leave: &control.Leave{}}})
+	aliceEdge.await("alice's slots are empty", func(e *control.PeerEvent) bool {
+		for _, slot := range e.GetSlots().GetSlots() {
+			if slot.GetPeer() != "" {
+				return false
+			}
+		}
+		return e.GetSlots() != nil
+	})
+}
+
 func TestAFreshNodeAnswersARestart(t *testing.T) {
 	first, second := newStage(t, "one"), newStage(t, "two")
 	e, _ := first.attach("room", "alice", 1)

@@ -1,0 +1,83 @@
+package sfu
+
+import (
+	"errors"
+	"strings"
+	"testing"
+)
+
+// plainOffer is the shortest offer that is answered.
+const plainOffer = "v=0\r\no=- 42 2 IN IP4 127.0.0.1\r\ns=-\r\nt=0 0\r\na=group:BUNDLE 0 1\r\n" +
+	"m=audio 9 UDP/TLS/RTP/SAVPF 111\r\nc=IN IP4 0.0.0.0\r\na=ice-ufrag:abcd\r\na=ice-pwd:abcdefghijklmnopqrstuvwx\r\n" +
+	"a=fingerprint:sha-256 00:11\r\na=setup:actpass\r\na=mid:0\r\na=sendonly\r\na=rtcp-mux\r\na=rtpmap:111 opus/48000/2\r\n" +
+	"m=video 9 UDP/TLS/RTP/SAVPF 96\r\nc=IN IP4 0.0.0.0\r\na=mid:1\r\na=recvonly\r\na=rtcp-mux\r\na=rtpmap:96 VP8/90000\r\n"
+
+func TestReadOffer(t *testing.T) {
+	limits := DefaultConfig().Limits
+	shape, err := readOffer(plainOffer, limits)
+	if err != nil {
+		t.Fatal(err)
+	}
+	want := []section{{mid: "0", audio: true, publishes: true}, {mid: "1", receives: true}}
+	if len(shape.sections) != 2 || shape.sections[0] != want[0] || shape.sections[1] != want[1] || shape.slots() != 1 {
+		t.Errorf("sections are %+v, want %+v", shape.sections, want)
+	}
+	for name, other := range map[string]string{
+		"another session":     strings.Replace(plainOffer, "o=- 42 ", "o=- 43 ", 1),
+		"another certificate": strings.Replace(plainOffer, "00:11", "00:12", 1),
+	} {
+		if got, err := readOffer(other, limits); err != nil || got.origin == shape.origin {
+			t.Errorf("an offer of %s has the origin %q, %v", name, got.origin, err)
+		}
+	}
+	restarted := strings.NewReplacer("o=- 42 2 ", "o=- 42 3 ", "abcd\r\n", "efgh\r\n").Replace(plainOffer)
+	if got, err := readOffer(restarted, limits); err != nil || got.origin != shape.origin {
+		t.Errorf("an ICE restart has the origin %q, want %q (%v)", got.origin, shape.origin, err)
+	}
+}
+
+func TestReadOfferRefuses(t *testing.T) {
+	limits := Limits{SDPBytes: 2000, SlotsPerPeer: 1}
+	for name, text := range map[string]string{
+		"nothing":         "",
+		"too much":        plainOffer + strings.Repeat("a=x\r\n", 400),
+		"no m-lines":      strings.Split(plainOffer, "m=")[0],
+		"no mid":          strings.Replace(plainOffer, "a=mid:1\r\n", "", 1),
+		"a mid twice":     strings.Replace(plainOffer, "a=mid:1", "a=mid:0", 1),
+		"a long mid":      strings.Replace(plainOffer, "a=mid:1", "a=mid:"+strings.Repeat("1", maxMidBytes+1), 1),
+		"two directions":  strings.Replace(plainOffer, "a=recvonly", "a=recvonly\r\na=sendrecv", 1),
+		"data":            strings.Replace(plainOffer, "m=video", "m=application", 1),
+		"no fingerprint":  strings.Replace(plainOffer, "a=fingerprint:sha-256 00:11\r\n", "", 1),
+		"no ICE":          strings.Replace(plainOffer, "a=ice-pwd", "a=x-pwd", 1),
+		"too many slots":  strings.Replace(plainOffer, "a=sendonly", "a=recvonly", 1),
+		"not SDP, though": "hello",
+	} {
+		if _, err := readOffer(text, limits); !errors.Is(err, ErrBadOffer) {
+			t.Errorf("an offer with %s: %v, want ErrBadOffer", name, err)
+		}
+	}
+}
+
+func FuzzOffer(f *testing.F) {
+	f.Add(plainOffer)
+	f.Add(strings.ReplaceAll(plainOffer, "\r\n", "\n"))
+	f.Add("v=0\r\no=- 1 1 IN IP4 0.0.0.0\r\ns=-\r\nt=0 0\r\nm=audio 9 X 0\r\na=mid:\r\n")
+	limits := Limits{SDPBytes: 4096, SlotsPerPeer: 4}
+	f.Fuzz(func(t *testing.T, text string) {
+		shape, err := readOffer(text, limits)
+		if err != nil {
+			if !errors.Is(err, ErrBadOffer) {
+				t.Fatalf("%v does not wrap ErrBadOffer", err)
+			}
+			return
+		}
+		if len(text) > limits.SDPBytes || shape.slots() > limits.SlotsPerPeer || len(shape.sections) == 0 {
+			t.Fatalf("an offer past the limits was accepted: %+v", shape)
+		}
+		for _, s := range shape.sections {
+			if s.mid == "" || len(s.mid) > maxMidBytes || s.publishes && s.receives {
+				t.Fatalf("a section is %+v", s)
+			}
+		}
+	})
+}

@@ -57,8 +57,9 @@ func (s *session) begin(ctx context.Context, first wire.Message) error {
 
 // greet sends `joined` or `resumed`.
 func (s *session) greet(resumed bool) error {
-	s.who.Epoch = s.pin.Fence.Epoch
-	token, err := s.server.parts.Resumer.Seal(s.who)
+	sealed := s.who
+	sealed.Epoch = s.pin.Fence.Epoch
+	token, err := s.server.parts.Resumer.Seal(sealed)
 	if err != nil {
 		return err
 	}

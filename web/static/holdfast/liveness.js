@@ -15,27 +15,42 @@ const LOOK_MS = 30;
 
 /**
  * What is known of the secure transport: `certificate` is the other side's and
- * `answered` that of the last answer taken, both as sdp.fingerprint writes them, empty when unknown.
- * @typedef {{dtlsState: string, iceState: string, certificate: string, answered: string}} Security
+ * `answered` that of the last answer taken, both as sdp.fingerprint writes them, empty
+ * when unknown; `ssrcs` are those that media has come under.
+ * @typedef {{dtlsState: string, iceState: string, certificate: string, answered: string, ssrcs: ReadonlySet<number>}} Security
  */
 
 /**
  * Whether DTLS stands with the node that gave an answer.
  *
  * On the node from before (an ICE restart) DTLS is not redone, and ICE must have
- * found its way. On another node the certificate is the proof; but Chromium reads it
- * once for every description, and shows none for good when it was read during the
- * handshake. So a certificate that was there and is gone, under a transport that is connected,
- * proves a new handshake just as well.
+ * found its way. On another node the certificate is the proof. But Chromium reads it once for
+ * every description: read too early it is the old one, read during the handshake it is
+ * none, and it stays so. Then it is as good a proof that the transport was seen
+ * unconnected since the answer (`renewed`), or that a certificate which was there is gone.
  * @param {Security} now
  * @param {Security} before as it was when the offer was made
- * @param {string} announced the answer's fingerprint
+ * @param {{announced: string, renewed: boolean}} since the answer's fingerprint, and what was seen since
  */
-export function secured(now, before, announced) {
+export function secured(now, before, { announced, renewed }) {
   if (now.dtlsState !== 'connected') return false;
   if (announced === before.answered) return now.iceState === 'connected' || now.iceState === 'completed';
-  if (now.certificate !== '') return now.certificate === announced;
-  return before.certificate !== '' || before.dtlsState !== 'connected';
+  if (renewed || now.certificate === announced) return true;
+  return now.certificate === '' && (before.certificate !== '' || before.dtlsState !== 'connected');
+}
+
+/**
+ * Whether media comes under an SSRC that was not there before the offer: it can
+ * only be another node's, whatever the transport says of itself.
+ * @param {Stats} base
+ * @param {Stats} now
+ * @param {ReadonlySet<number>} before
+ */
+export function newborn(base, now, before) {
+  for (const [ssrc, packets] of now.received) {
+    if (!before.has(ssrc) && packets > (base.received.get(ssrc) ?? 0)) return true;
+  }
+  return false;
 }
 
 /**
@@ -45,9 +60,8 @@ export function secured(now, before, announced) {
  * @returns {Verdict}
  */
 export function judge(base, now) {
-  for (const [mid, { packetsReceived, framesDecoded }] of now.inbound) {
-    const before = base.inbound.get(mid);
-    if (packetsReceived > (before?.packetsReceived ?? 0) || framesDecoded > (before?.framesDecoded ?? 0)) return 'alive';
+  for (const [ssrc, packets] of now.received) {
+    if (packets > (base.received.get(ssrc) ?? 0)) return 'alive';
   }
   return now.transport.packetsReceived > base.transport.packetsReceived ? 'quiet' : 'secured';
 }
@@ -62,21 +76,24 @@ export function judge(base, now) {
 export async function watch({ look, security, before, answer, mediaExpected, onSecured, limitMs, signal }) {
   const announced = fingerprint(answer);
   const until = performance.now() + limitMs;
+  const first = await look();
   /** @type {Stats | null} */
   let base = null;
   /** @type {Verdict} */
   let verdict = 'dark';
-  while (performance.now() < until) {
-    const stats = await look();
-    if (base === null && secured(security(), before, announced)) {
+  let renewed = false;
+  for (let stats = first; ; stats = await look()) {
+    const now = security();
+    renewed ||= now.dtlsState !== 'connected';
+    if (base === null && (secured(now, before, { announced, renewed }) || newborn(first, stats, before.ssrcs))) {
       base = stats;
       onSecured();
     }
     if (base !== null) {
-      verdict = judge(base, stats);
+      verdict = newborn(first, stats, before.ssrcs) ? 'alive' : judge(base, stats);
       if (verdict === 'alive' || !mediaExpected()) return verdict;
     }
+    if (performance.now() >= until) return verdict;
     await wait(LOOK_MS, signal);
   }
-  return verdict;
 }

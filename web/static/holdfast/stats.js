@@ -4,7 +4,10 @@
 /** @typedef {{mid: string, kind: Kind, packetsReceived: number, bytesReceived: number, packetsLost: number, framesDecoded: number, framesPerSecond: number, frameWidth: number, frameHeight: number, concealedSamples: number, totalSamplesReceived: number}} InboundStats */
 /** @typedef {{mid: string, rid: string, kind: Kind, ssrc: number, rtxSsrc: number, active: boolean, packetsSent: number, bytesSent: number, framesEncoded: number, frameWidth: number, frameHeight: number}} OutboundStats */
 /** @typedef {{dtlsState: string, certificate: string, packetsReceived: number, pairChanges: number}} TransportStats */
-/** @typedef {{inbound: Map<string, InboundStats>, outbound: OutboundStats[], transport: TransportStats}} Stats */
+/**
+ * `received` counts packets by SSRC.
+ * @typedef {{inbound: Map<string, InboundStats>, received: Map<number, number>, outbound: OutboundStats[], transport: TransportStats}} Stats
+ */
 
 /** @param {any} value */
 const number = (value) => (typeof value === 'number' && Number.isFinite(value) ? value : 0);
@@ -63,11 +66,15 @@ export function readStats(report) {
   /** @type {Stats} */
   const stats = {
     inbound: new Map(),
+    received: new Map(),
     outbound: [],
     transport: { dtlsState: '', certificate: '', packetsReceived: 0, pairChanges: 0 },
   };
   for (const entry of entries.values()) {
-    if (entry.type === 'inbound-rtp') addInbound(stats.inbound, inboundOf(entry));
+    if (entry.type === 'inbound-rtp') {
+      addInbound(stats.inbound, inboundOf(entry));
+      stats.received.set(number(entry.ssrc), number(entry.packetsReceived));
+    }
     if (entry.type === 'outbound-rtp') stats.outbound.push(outboundOf(entry));
     if (entry.type === 'transport') {
       const certificate = entries.get(entry.remoteCertificateId);

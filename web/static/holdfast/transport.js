@@ -44,6 +44,11 @@ export class Transport extends EventTarget {
   #disconnectedTimer;
   #broken = false;
   #seen = { dtlsState: '', certificate: '' };
+  /**
+   * The SSRCs of the last look.
+   * @type {ReadonlySet<number>}
+   */
+  #ssrcs = new Set();
   #answered = { fingerprint: '', sessionId: '' };
 
   /** @param {TransportOptions} options */
@@ -144,6 +149,7 @@ export class Transport extends EventTarget {
   async stats() {
     const stats = readStats(/** @type {any} */ (await this.#pc.getStats()));
     this.#seen = stats.transport;
+    this.#ssrcs = new Set(stats.received.keys());
     return stats;
   }
 
@@ -159,6 +165,7 @@ export class Transport extends EventTarget {
       iceState: this.iceState,
       certificate,
       answered: this.#answered.fingerprint,
+      ssrcs: this.#ssrcs,
     };
   }
 

@@ -21,6 +21,6 @@ export function showToggle(source, on) {
   for (const button of document.querySelectorAll(`[data-toggle="${source}"]`)) {
     button.setAttribute('aria-pressed', String(on));
     const icon = source === 'microphone' ? 'mic' : 'camera';
-    button.querySelector('use')?.setAttribute('href', `#${icon}${on ? '' : '-off'}`);
+    button.querySelector('use')?.setAttribute('href', `#icon-${icon}${on ? '' : '-off'}`);
   }
 }

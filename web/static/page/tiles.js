@@ -103,7 +103,7 @@ export class Tiles {
     face.className = 'face';
     const plate = document.createElement('div');
     plate.className = 'plate';
-    plate.innerHTML = '<svg class="icon"><use href="#mic-off"/></svg><span class="who"></span>';
+    plate.innerHTML = '<svg class="icon"><use href="#icon-mic-off"/></svg><span class="who"></span>';
     root.append(video, face, plate);
     const audio = self ? null : this.#sound(root, peer);
     this.#grid.append(root);

@@ -55,7 +55,7 @@ func chromium(t *testing.T, address string) context.Context {
 }
 
 // evaluate runs an expression in the page (a promise is awaited) and reads its value.
-func evaluate[T any](t *testing.T, page context.Context, expression string) T {
+func evaluate[T any](page context.Context, t *testing.T, expression string) T {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(page, patience)
 	defer cancel()
@@ -142,12 +142,12 @@ func moveChromium(t *testing.T, simulcast bool) {
 		edges[name+"/bob"], _ = s.attach("room", "bob", uint64(i+1))
 		if i == 0 {
 			page = chromium(t, bridge(t, edges, func(person string) []*control.Slot { return tables[person] }))
-			evaluate[bool](t, page, fmt.Sprintf("start(%v)", simulcast))
+			evaluate[bool](page, t, fmt.Sprintf("start(%v)", simulcast))
 		} else {
-			t.Logf("moving to %s took %v ms", name, evaluate[[]map[string]float64](t, page, fmt.Sprintf("move(%q)", name)))
+			t.Logf("moving to %s took %v ms", name, evaluate[[]map[string]float64](page, t, fmt.Sprintf("move(%q)", name)))
 		}
-		evaluate[[]int](t, page, "gaps()")
-		awaitPictures(t, page, 20, simulcast)
+		evaluate[[]int](page, t, "gaps()")
+		awaitPictures(page, t, 20, simulcast)
 		for _, person := range []string{"alice", "bob"} {
 			tables[person] = edges[name+"/"+person].lastSlots()
 			if p := s.heldPeer("room", person); p == nil || p.GetOffers() != 1 || !p.GetConnected() {
@@ -174,17 +174,17 @@ func TestChromiumReturnsToANode(t *testing.T) {
 	one, two := newStage(t, "one"), newStage(t, "two")
 	attachBoth(one, 1)
 	page := chromium(t, bridge(t, edges, func(person string) []*control.Slot { return nil }))
-	evaluate[bool](t, page, "start(true)")
-	awaitPictures(t, page, 15, true)
+	evaluate[bool](page, t, "start(true)")
+	awaitPictures(page, t, 15, true)
 	for i, leg := range []struct{ from, to *stage }{{one, two}, {two, one}} {
 		leg.to.epoch = leg.from.epoch + 1
 		leg.from.node.Outrank("room", leg.to.pin(leg.to.epoch))
 		attachBoth(leg.to, uint64(i+2))
-		evaluate[any](t, page, fmt.Sprintf("move(%q)", leg.to.node.cfg.Node))
-		awaitPictures(t, page, 15, true)
+		evaluate[any](page, t, fmt.Sprintf("move(%q)", leg.to.node.cfg.Node))
+		awaitPictures(page, t, 15, true)
 		before := leg.to.connectionOf("room", "alice")
-		evaluate[any](t, page, fmt.Sprintf("move(%q)", leg.to.node.cfg.Node))
-		awaitPictures(t, page, 15, true)
+		evaluate[any](page, t, fmt.Sprintf("move(%q)", leg.to.node.cfg.Node))
+		awaitPictures(page, t, 15, true)
 		if leg.to.connectionOf("room", "alice") != before {
 			t.Error("an ICE restart on the same node got a new connection")
 		}
@@ -192,13 +192,13 @@ func TestChromiumReturnsToANode(t *testing.T) {
 }
 
 // awaitPictures waits until both people have decoded more frames and heard more packets.
-func awaitPictures(t *testing.T, page context.Context, more int, simulcast bool) {
+func awaitPictures(page context.Context, t *testing.T, more int, simulcast bool) {
 	t.Helper()
-	before := evaluate[[]pageReport](t, page, "report()")
+	before := evaluate[[]pageReport](page, t, "report()")
 	began := time.Now()
 	var after []pageReport
 	eventually(t, "both people see and hear the other", func() bool {
-		after = evaluate[[]pageReport](t, page, "report()")
+		after = evaluate[[]pageReport](page, t, "report()")
 		for i := range after {
 			if after[i].Frames < before[i].Frames+more || after[i].Heard < before[i].Heard+more {
 				return false
@@ -206,7 +206,7 @@ func awaitPictures(t *testing.T, page context.Context, more int, simulcast bool)
 		}
 		return true
 	})
-	t.Logf("%d frames and packets more after %v; longest gaps %v ms; %+v", more, time.Since(began).Round(time.Millisecond), evaluate[[]int](t, page, "gaps()"), after)
+	t.Logf("%d frames and packets more after %v; longest gaps %v ms; %+v", more, time.Since(began).Round(time.Millisecond), evaluate[[]int](page, t, "gaps()"), after)
 	for _, person := range after {
 		if !person.Same || person.Tracks != 4 {
 			t.Errorf("the connection or its tracks changed: %+v", person)

@@ -31,8 +31,7 @@ func unconfirmed(err error) *refusal {
 	if !errors.Is(err, pin.ErrFenced) {
 		return refuse(control.Refusal_REFUSAL_UNCONFIRMED, "the pin cannot be confirmed just now: %v", err)
 	}
-	var known *pin.FencedError
-	if errors.As(err, &known) {
+	if known, ok := errors.AsType[*pin.FencedError](err); ok {
 		return fenced(known.Current.Fence)
 	}
 	return refuse(control.Refusal_REFUSAL_FENCED, "the room has a higher fence")

@@ -31,7 +31,7 @@ func BenchmarkPlace(b *testing.B) {
 				if kind != "memory" {
 					store = onRedis(b, storetest.Start(b, kind))
 				}
-				edge := New(store, fixed(benchView()), &addresses{}, DefaultConfig(), quiet)
+				edge := New(store, fixed(benchView()), &addresses{}, patient(), quiet)
 				if _, err := edge.Place(b.Context(), "pinned", 0); err != nil {
 					b.Fatal(err)
 				}
@@ -52,7 +52,7 @@ func BenchmarkPlace(b *testing.B) {
 
 // BenchmarkPlaceParallel is 64 joins at a time of pinned rooms on a real store.
 func BenchmarkPlaceParallel(b *testing.B) {
-	edge := New(onRedis(b, storetest.Start(b, "redis")), fixed(benchView()), &addresses{}, DefaultConfig(), quiet)
+	edge := New(onRedis(b, storetest.Start(b, "redis")), fixed(benchView()), &addresses{}, patient(), quiet)
 	b.ReportAllocs()
 	b.SetParallelism(32)
 	b.RunParallel(func(pb *testing.PB) {

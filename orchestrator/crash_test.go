@@ -36,7 +36,7 @@ func TestCrashingEdge(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	edge := New(store, fixed(viewOf(sfu("a", 1), sfu("b", 1))), &addresses{}, DefaultConfig(), quiet)
+	edge := New(store, fixed(viewOf(sfu("a", 1), sfu("b", 1))), &addresses{}, patient(), quiet)
 	if _, ok, _ := store.Get(t.Context(), crashRoom); ok {
 		_, err = edge.Rehome(t.Context(), crashRoom, crashOld(), 0)
 	} else {
@@ -73,7 +73,7 @@ func TestKilledEdgeLeavesNoOrphan(t *testing.T) {
 				}
 				var ends [2]pin.Pin
 				for i := range ends {
-					edge := New(onRedis(t, server), fixed(viewOf(sfu("a", 1), sfu("b", 1))), &addresses{}, DefaultConfig(), quiet)
+					edge := New(onRedis(t, server), fixed(viewOf(sfu("a", 1), sfu("b", 1))), &addresses{}, patient(), quiet)
 					if c.pinned {
 						ends[i], err = edge.Rehome(t.Context(), crashRoom, crashOld(), 0)
 					} else {

@@ -7,6 +7,7 @@ import (
 	"sync"
 	"sync/atomic"
 	"testing"
+	"time"
 
 	"go.uber.org/goleak"
 
@@ -21,6 +22,13 @@ func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
 // quiet is the logger of tests that do not look at the log.
 var quiet = slog.New(slog.DiscardHandler)
+
+// patient is the default configuration with time for a machine that is busy with other tests.
+func patient() Config {
+	cfg := DefaultConfig()
+	cfg.StoreBudget, cfg.ProbeTimeout = 30*time.Second, 30*time.Second
+	return cfg
+}
 
 // bootOf is the boot number n of node: higher is newer.
 func bootOf(node string, n int) pin.BootID { return pin.BootID(fmt.Sprintf("%013d-%s", n, node)) }

@@ -33,7 +33,7 @@ func TestConcurrentPlacesThroughDifferentViewsEndOnOnePin(t *testing.T) {
 			for _, id := range []string{"a", "b", "c", "d"} {
 				everybody.boots[id+".test:7000"] = bootOf(id, 1)
 			}
-			edges = append(edges, New(onRedis(t, server), fixed(view), everybody, DefaultConfig(), quiet))
+			edges = append(edges, New(onRedis(t, server), fixed(view), everybody, patient(), quiet))
 		}
 		pins, errs := make([]pin.Pin, 100), make([]error, 100)
 		var all sync.WaitGroup
@@ -63,7 +63,7 @@ func TestConcurrentRehomesConverge(t *testing.T) {
 		old := pinAt("dead", 1, 5000, 1)
 		var edges []*Orchestrator
 		for range 3 {
-			edges = append(edges, New(onRedis(t, server), fixed(viewOf(sfu("a", 1), sfu("b", 1), sfu("c", 1))), &addresses{}, DefaultConfig(), quiet))
+			edges = append(edges, New(onRedis(t, server), fixed(viewOf(sfu("a", 1), sfu("b", 1), sfu("c", 1))), &addresses{}, patient(), quiet))
 		}
 		const rooms = 30
 		got := make([][3]pin.Pin, rooms)
@@ -118,7 +118,7 @@ func TestStoreThatIsAwayIsGivenUpWithinTheBudget(t *testing.T) {
 func TestCallerWhoGivesUpGetsHisOwnError(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
-	edge := New(onRedis(t, storetest.Start(t, "miniredis")), fixed(viewOf(sfu("a", 1))), &addresses{}, DefaultConfig(), quiet)
+	edge := New(onRedis(t, storetest.Start(t, "miniredis")), fixed(viewOf(sfu("a", 1))), &addresses{}, patient(), quiet)
 	if _, err := edge.Place(ctx, "r", 0); !errors.Is(err, context.Canceled) || errors.Is(err, ErrStoreUnavailable) {
 		t.Errorf("Place = %v, want the context's error", err)
 	}
@@ -131,7 +131,7 @@ func TestConcurrentProbesOfOneAddressAreOne(t *testing.T) {
 		dials <- struct{}{}
 		<-release
 		return bootOf("x", 1), nil
-	}), DefaultConfig(), quiet)
+	}), patient(), quiet)
 	p := pinAt("x", 1, 5000, 1)
 	if _, err := edge.store.Claim(t.Context(), "r", p); err != nil {
 		t.Fatal(err)
@@ -164,7 +164,7 @@ func TestExplainSaysWhyEveryNodeWasPassedOver(t *testing.T) {
 	busy.Load.EgressBitsPerSecond = 900_000_000
 	draining.Draining = true
 	view := viewOf(full, draining, busy, sfu("d", 1))
-	edge := New(onRedis(t, storetest.Start(t, "miniredis")), fixed(view), &addresses{}, DefaultConfig(), quiet)
+	edge := New(onRedis(t, storetest.Start(t, "miniredis")), fixed(view), &addresses{}, patient(), quiet)
 	room := ring.RoomID("tea") // a, then c, then d clockwise
 	e, err := edge.Explain(t.Context(), room)
 	if err != nil {
@@ -212,7 +212,7 @@ func TestFencesOnlyGrowWhateverTheEdgesSee(t *testing.T) {
 		var sees []*views
 		for range 3 {
 			v := fixed(current())
-			sees, edges = append(sees, v), append(edges, New(shelf, v, where, DefaultConfig(), quiet))
+			sees, edges = append(sees, v), append(edges, New(shelf, v, where, patient(), quiet))
 		}
 		room := rapid.SampledFrom([]ring.RoomID{"r", "s"})
 		edge := rapid.IntRange(0, 2)

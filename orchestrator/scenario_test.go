@@ -86,7 +86,7 @@ func newScene(t *testing.T, server storetest.Server) *scene {
 		t: t, server: server, store: onRedis(t, server), views: fixed(nil),
 		addresses: &addresses{boots: make(map[string]pin.BootID)}, known: make(map[pin.Pin]bool),
 	}
-	s.edge = New(s.store, s.views, s.addresses, DefaultConfig(), quiet)
+	s.edge = New(s.store, s.views, s.addresses, patient(), quiet)
 	return s
 }
 
@@ -119,7 +119,7 @@ func (s *scene) run(words []string) (string, error) {
 	case "lose":
 		return "", s.server.Raw.Del(ctx, keyOf(room())).Err()
 	case "new-edge": // an edge that has seen nothing
-		s.edge = New(s.store, s.views, s.addresses, DefaultConfig(), quiet)
+		s.edge = New(s.store, s.views, s.addresses, patient(), quiet)
 		return "", nil
 	case "observe":
 		s.edge.Observe(room(), parseFence(args[1]))

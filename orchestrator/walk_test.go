@@ -119,7 +119,9 @@ func TestCost(t *testing.T) {
 		{2, Egress{2*1_500_000 + 2*40_000, 2*160 + 2*50}},
 		{4, Egress{3 * (4*1_500_000 + 3*40_000), 3 * (4*160 + 3*50)}},
 		{100, Egress{99 * (9*1_500_000 + 3*40_000), 99 * (9*160 + 3*50)}}, // the slots bound what is sent
-		{0, cfg.Cost(4)}, {-7, cfg.Cost(4)}, {1, cfg.Cost(2)},
+		{0, cfg.Cost(4)},
+		{-7, cfg.Cost(4)},
+		{1, cfg.Cost(2)},
 		{1 << 40, cfg.Cost(maxExpectedSize)},
 	} {
 		if got := cfg.Cost(c.size); got != c.want {

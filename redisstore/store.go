@@ -8,6 +8,7 @@
 package redisstore
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -43,13 +44,13 @@ type Store struct {
 	notes  chan note // for the index; see index.go
 }
 
-// Open returns a store for a redis:// or rediss:// URL. It does not connect. The
+// Open returns a store for a redis:// or rediss:// URL. It does not connect. A distant store may need
+// more patience: time-outs that the URL names (?read_timeout=250ms) replace the ones above. The
 // text of the URL never appears in an error, since it may hold a password.
 func Open(rawURL string, log *slog.Logger) (*Store, error) {
 	options, err := redis.ParseURL(rawURL)
 	if err != nil {
-		var withURL *url.Error
-		if errors.As(err, &withURL) {
+		if withURL, ok := errors.AsType[*url.Error](err); ok {
 			err = withURL.Err
 		}
 		return nil, fmt.Errorf("redis URL: %w", err)
@@ -61,12 +62,12 @@ func Open(rawURL string, log *slog.Logger) (*Store, error) {
 	options.DisableIdentity = true
 	options.MaintNotificationsConfig = &maintnotifications.Config{Mode: maintnotifications.ModeDisabled}
 	options.ContextTimeoutEnabled = true
-	options.DialTimeout = dialTimeout
+	options.DialTimeout = cmp.Or(options.DialTimeout, dialTimeout)
 	options.DialerRetries = once
-	options.ReadTimeout = exchangeTimeout
-	options.WriteTimeout = exchangeTimeout
-	options.PoolTimeout = poolTimeout
-	options.MaxRetries = maxRetries
+	options.ReadTimeout = cmp.Or(options.ReadTimeout, exchangeTimeout)
+	options.WriteTimeout = cmp.Or(options.WriteTimeout, exchangeTimeout)
+	options.PoolTimeout = cmp.Or(options.PoolTimeout, poolTimeout)
+	options.MaxRetries = cmp.Or(options.MaxRetries, maxRetries)
 	options.MinRetryBackoff = minRetryBackoff
 	options.MaxRetryBackoff = maxRetryBackoff
 	return newStore(redis.NewClient(options), log), nil

@@ -47,7 +47,9 @@ func (b back) check(err error) {
 func (b back) Damage(room ring.RoomID, text string) {
 	b.check(b.server.Raw.Set(b.t.Context(), pinKey(room), text, 0).Err())
 }
+
 func (b back) Lose(room ring.RoomID) { b.check(b.server.Raw.Del(b.t.Context(), pinKey(room)).Err()) }
+
 func (b back) Shorten(room ring.RoomID, to time.Duration) {
 	b.check(b.server.Raw.Expire(b.t.Context(), pinKey(room), to).Err())
 }

@@ -221,6 +221,29 @@ func TestMembersMeetAndShareLoads(t *testing.T) {
 	}
 }
 
+// TestLoadReachesManyMembers needs the members to pass reports on: the sender itself sends
+// each only to a few. A state exchange would spread it, too, but those are 10 s apart.
+func TestLoadReachesManyMembers(t *testing.T) {
+	n := newNetwork(t)
+	var all []*process
+	for i := range 12 {
+		all = append(all, n.start(fmt.Sprintf("sfu-%d", i+1)))
+	}
+	n.together(all...)
+	began := time.Now()
+	for seq := range uint64(5) {
+		all[3].SetLoad(Load{Seq: seq + 1})
+		for _, p := range all {
+			p.await("the load", func(v *View) bool { return v.Nodes["sfu-4"].Load.Seq == seq+1 })
+		}
+	}
+	if took := time.Since(began); took > pushPullInterval {
+		t.Errorf("5 reports took %v to reach 12 members", took)
+	} else {
+		t.Logf("5 reports reached 12 members in %v", took)
+	}
+}
+
 func TestLeaveAndDeathAreToldApart(t *testing.T) {
 	n := newNetwork(t)
 	edge, leaver, victim, other := n.start("edge-1"), n.start("sfu-1"), n.start("sfu-2"), n.start("sfu-3")

@@ -4,6 +4,7 @@ import (
 	"bufio"
 	"context"
 	"encoding/hex"
+	"fmt"
 	"os"
 	"os/exec"
 	"os/signal"
@@ -12,8 +13,6 @@ import (
 	"syscall"
 	"testing"
 	"time"
-
-	"github.com/holdfast-rtc/holdfast/ring"
 )
 
 // A child is a member in a process of its own, this test binary again, so that it
@@ -71,11 +70,14 @@ func startChild(t *testing.T, n *network, name string) *exec.Cmd {
 func TestFrozenProcessDiesAndReturns(t *testing.T) {
 	n := newNetwork(t)
 	edge := n.start("edge-1")
-	all := []*process{edge, n.start("sfu-1"), n.start("sfu-2"), n.start("edge-2")}
+	all := []*process{edge}
+	for i := range number("HOLDFAST_FREEZE_OTHERS", 4) - 1 {
+		all = append(all, n.start(fmt.Sprintf("sfu-%d", i+1)))
+	}
 	child := startChild(t, n, "sfu-frozen")
 	boot := sfuNode("", child.Process.Pid).Boot
 	for _, p := range all {
-		p.await("the child", func(v *View) bool { return v.Nodes["sfu-frozen"].Boot == boot && len(v.Nodes) == 5 })
+		p.await("the child", func(v *View) bool { return v.Nodes["sfu-frozen"].Boot == boot && len(v.Nodes) == len(all)+1 })
 	}
 	var took []time.Duration
 	for range rounds() {
@@ -85,7 +87,7 @@ func TestFrozenProcessDiesAndReturns(t *testing.T) {
 		frozen := time.Now()
 		edge.await("the frozen child dead", func(v *View) bool { return v.Gone[boot] == DepartureDead })
 		took = append(took, time.Since(frozen).Round(time.Millisecond))
-		if edge.View().Ring.Len() != 2 {
+		if edge.View().Ring.Len() != len(all)-1 {
 			t.Fatalf("ring of %q with one frozen", edge.View().Ring.Nodes())
 		}
 		for _, p := range all {
@@ -96,7 +98,7 @@ func TestFrozenProcessDiesAndReturns(t *testing.T) {
 		}
 		for _, p := range all {
 			p.await("the child again, and everybody", func(v *View) bool {
-				return v.Gone[boot] == "" && v.Nodes["sfu-frozen"].Boot == boot && v.Ring.Len() == 3 && len(v.Nodes) == 5
+				return v.Gone[boot] == "" && v.Nodes["sfu-frozen"].Boot == boot && v.Ring.Len() == len(all)
 			})
 		}
 	}
@@ -109,9 +111,9 @@ func TestFrozenProcessDiesAndReturns(t *testing.T) {
 			t.Errorf("edge heard %q, want %q", got, want)
 		}
 	}
-	for _, id := range []ring.NodeID{"sfu-1", "sfu-2", "edge-2"} {
-		if got := edge.events(id); len(got) != 1 {
-			t.Errorf("false news of %s: %q", id, got)
+	for _, p := range all[1:] {
+		if got := edge.events(p.config.Node.ID); len(got) != 1 {
+			t.Errorf("false news of %s: %q", p.config.Node.ID, got)
 		}
 	}
 }
@@ -119,7 +121,7 @@ func TestFrozenProcessDiesAndReturns(t *testing.T) {
 // TestShortStallIsNoDeath stops a process for a third of a second, as a busy machine
 // does, and lets it leave by SIGTERM: nobody may have believed it dead.
 func TestShortStallIsNoDeath(t *testing.T) {
-	const stall = 300 * time.Millisecond
+	stall := time.Duration(number("HOLDFAST_STALL_MS", 300)) * time.Millisecond
 	n := newNetwork(t)
 	all := []*process{n.start("edge-1"), n.start("sfu-1"), n.start("sfu-2")}
 	child := startChild(t, n, "sfu-late")
@@ -149,10 +151,12 @@ func TestShortStallIsNoDeath(t *testing.T) {
 
 // rounds is how often the tests of this file freeze their child: once, or more to
 // measure (see docs/CLUSTER.md).
-func rounds() int {
-	n, err := strconv.Atoi(os.Getenv("HOLDFAST_FREEZE_ROUNDS"))
-	if err != nil {
-		return 1
+func rounds() int { return number("HOLDFAST_FREEZE_ROUNDS", 1) }
+
+// number reads a number from the environment.
+func number(name string, otherwise int) int {
+	if n, err := strconv.Atoi(os.Getenv(name)); err == nil {
+		return n
 	}
-	return n
+	return otherwise
 }

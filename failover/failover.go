@@ -165,12 +165,13 @@ type Failover struct {
 
 	mu       sync.Mutex // guards the fields below
 	active   map[moveKey]struct{}
-	wanted   map[moveKey]struct{}        // the rooms found at the last look, for those who retry
-	watched  map[pin.BootID]*watching    // by live boot
-	known    map[pin.BootID]cluster.Node // SFU nodes seen live, until they are seen to be gone
-	tracked  map[pin.BootID]struct{}     // returned boots that are being told
-	evidence map[pin.BootID]string       // of the deaths proven here, for the log
-	departed []departure                 // the last minute's, whose connections are still to be forgotten
+	wanted   map[moveKey]struct{}         // the rooms found at the last look, for those who retry
+	watched  map[pin.BootID]*watching     // by live boot
+	deaths   map[pin.BootID]chan struct{} // closed when a boot that rooms were sent to goes
+	known    map[pin.BootID]cluster.Node  // SFU nodes seen live, until they are seen to be gone
+	tracked  map[pin.BootID]struct{}      // returned boots that are being told
+	evidence map[pin.BootID]string        // of the deaths proven here, for the log
+	departed []departure                  // the last minute's, whose connections are still to be forgotten
 }
 
 // watching is the watch of one live boot.
@@ -188,7 +189,7 @@ func New(config Config, membership Membership, rooms Rooms, rehomer Rehomer, pin
 		gate: newGate(config.Concurrent), pacer: newPacer(config.HandshakesPerSecond, config.Burst),
 		moves: newMoves(), inbox: newInbox(), sweep: make(chan cluster.Node, sweepQueue),
 		active: map[moveKey]struct{}{}, wanted: map[moveKey]struct{}{}, watched: map[pin.BootID]*watching{},
-		known: map[pin.BootID]cluster.Node{}, tracked: map[pin.BootID]struct{}{}, evidence: map[pin.BootID]string{},
+		deaths: map[pin.BootID]chan struct{}{}, known: map[pin.BootID]cluster.Node{}, tracked: map[pin.BootID]struct{}{}, evidence: map[pin.BootID]string{},
 	}
 }
 

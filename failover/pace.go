@@ -34,11 +34,10 @@ func newPacer(perSecond float64, burst int) *pacer {
 }
 
 // reserve takes the tokens and returns how long to wait for the first burst of them.
-func (p *pacer) reserve(target pin.BootID, clients, edges int) time.Duration {
+func (p *pacer) reserve(now time.Time, target pin.BootID, clients, edges int) time.Duration {
 	clients, edges = max(clients, 1), max(edges, 1)
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	now := time.Now()
 	share, burst := rate.Limit(p.perSecond/float64(edges)), max(p.burst/edges, 1)
 	bucket, ok := p.buckets[target]
 	if !ok {

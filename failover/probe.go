@@ -12,12 +12,14 @@ import (
 	"github.com/holdfast-rtc/holdfast/control"
 )
 
+// mediaProbes is how many single bytes are sent to a media port, each waiting twice as long for
+// its refusal as the one before: 2, 4, ... 64 ms, 126 ms together. The first often comes while the
+// kernel is still closing the sockets of a killed process; the later ones make up for a loss.
 const (
-	// A dead port answers a datagram at once on the same host and within a round
-	// trip elsewhere; three datagrams make up for one that is lost, and for the limit that
-	// kernels put on ICMP (one per millisecond to one destination).
-	mediaProbes    = 3
-	mediaProbeWait = 33 * time.Millisecond
+	mediaProbes    = 6
+	mediaProbeWait = 2 * time.Millisecond
+	// resolveTimeout bounds the look-up of an address that is a name.
+	resolveTimeout = time.Second
 )
 
 // gather makes both observations of a node at once, so that they speak of one moment.
@@ -46,12 +48,12 @@ func (f *Failover) askControl(ctx context.Context, node cluster.Node) Control {
 // probeMedia sends single bytes, which no media node takes for media, from a
 // connected socket: only a connected one is told of the ICMP refusal.
 func probeMedia(ctx context.Context, addr string) Media {
-	socket, err := (&net.Dialer{Timeout: mediaProbes * mediaProbeWait}).DialContext(ctx, "udp", addr)
+	socket, err := (&net.Dialer{Timeout: resolveTimeout}).DialContext(ctx, "udp", addr)
 	if err != nil {
 		return MediaSilent // No route, or a name that does not resolve: no evidence.
 	}
 	defer func() { _ = socket.Close() }() // Nothing was written that could be lost.
-	for range mediaProbes {
+	for i := range mediaProbes {
 		if ctx.Err() != nil {
 			return MediaSilent
 		}
@@ -59,7 +61,7 @@ func probeMedia(ctx context.Context, addr string) Media {
 		if _, err := socket.Write([]byte{0}); errors.Is(err, syscall.ECONNREFUSED) {
 			return MediaRefused
 		}
-		if err := socket.SetReadDeadline(time.Now().Add(mediaProbeWait)); err != nil {
+		if err := socket.SetReadDeadline(time.Now().Add(mediaProbeWait << i)); err != nil {
 			return MediaSilent
 		}
 		if _, err := socket.Read(make([]byte, 1)); errors.Is(err, syscall.ECONNREFUSED) {

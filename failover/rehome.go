@@ -21,8 +21,6 @@ const (
 	// lookUps is how often a fenced room's pin is looked up before it is replaced: the edge
 	// that moved the room may not be quite through yet.
 	lookUps = 5
-	// pacingLook is how often a room that is held back looks whether its target still lives.
-	pacingLook = 50 * time.Millisecond
 	// complaintsPerSecond bounds the log lines about attempts that failed.
 	complaintsPerSecond = 0.1
 )
@@ -120,22 +118,23 @@ func (f *Failover) advance(ctx context.Context, m *move, turn *ticket, started t
 // holdBack waits until the target can take the room's clients. A target that dies meanwhile ends the
 // wait: the room moves on from there, and its clients hear of one move only.
 func (f *Failover) holdBack(ctx context.Context, m *move) error {
-	wait := f.pacer.reserve(m.to.Boot, m.room.Peers, len(f.edges()))
-	for {
-		if f.gone(m.to.Boot) {
-			dead := m.to
-			m.from, m.to, m.fence, m.again = dead, pin.Pin{}, pin.Fence{}, false
-			f.announce(m)
-			return fmt.Errorf("node %s, where the room went, is gone too", dead.Node)
-		}
-		if wait <= 0 {
-			return nil
-		}
-		if !sleep(ctx, min(wait, pacingLook)) {
-			return ctx.Err()
-		}
-		wait -= pacingLook
+	wait := f.pacer.reserve(time.Now(), m.to.Boot, m.room.Peers, len(f.edges()))
+	died := f.deathOf(m.to.Boot)
+	timer := time.NewTimer(wait)
+	defer timer.Stop()
+	select {
+	case <-timer.C:
+	case <-died:
+	case <-ctx.Done():
+		return ctx.Err()
 	}
+	if !f.gone(m.to.Boot) {
+		return nil
+	}
+	dead := m.to
+	m.from, m.to, m.fence, m.again = dead, pin.Pin{}, pin.Fence{}, false
+	f.announce(m)
+	return fmt.Errorf("node %s, where the room went, is gone too", dead.Node)
 }
 
 // decide finds out where the room lives now, moving it if nobody has.

@@ -104,6 +104,7 @@ func (f *Failover) depart(boot pin.BootID, how cluster.Departure, why string) {
 func (f *Failover) look(ctx context.Context, owned *sync.WaitGroup) {
 	view := f.membership.View()
 	f.noticeGone(view)
+	f.tellDeaths(view)
 	f.moveLost(ctx, owned, view)
 	f.takeNotices(ctx, owned)
 	f.watchLive(ctx, owned, view)
@@ -123,6 +124,29 @@ func (f *Failover) noticeGone(view *cluster.View) {
 	f.mu.Unlock()
 	for boot, how := range missed {
 		f.depart(boot, how, "seen in the view")
+	}
+}
+
+// deathOf returns a channel that is closed when a look finds boot gone. There is one for each
+// boot that rooms were sent to, until it goes.
+func (f *Failover) deathOf(boot pin.BootID) <-chan struct{} {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if f.deaths[boot] == nil {
+		f.deaths[boot] = make(chan struct{})
+	}
+	return f.deaths[boot]
+}
+
+// tellDeaths wakes the rooms that are held back from a target that is gone.
+func (f *Failover) tellDeaths(view *cluster.View) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	for boot, died := range f.deaths {
+		if view.Gone[boot] != "" {
+			close(died)
+			delete(f.deaths, boot)
+		}
 	}
 }
 

@@ -44,7 +44,7 @@ func (n *realNode) Watch(_ *control.WatchRequest, stream control.Media_WatchServ
 	}
 }
 
-func testKey(t *testing.T) control.ClusterKey {
+func testKey(t testing.TB) control.ClusterKey {
 	t.Helper()
 	key, err := control.ParseClusterKey("a cluster key for tests of failover")
 	if err != nil {
@@ -127,7 +127,7 @@ func (g *gossip) dead() []string {
 
 // watchReal runs the watch of one node with a real pool and real probes. The channel closes when
 // the watch has ended, which without a cancel is the proof of a death.
-func watchReal(t *testing.T, node cluster.Node) (g *gossip, evidence func(Stream) Evidence, ended <-chan struct{}) {
+func watchReal(t testing.TB, node cluster.Node) (g *gossip, evidence func(Stream) Evidence, ended <-chan struct{}) {
 	t.Helper()
 	pool := control.NewPool(testKey(t), control.DefaultConfig())
 	t.Cleanup(pool.Close)

@@ -1,0 +1,262 @@
+package failover
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"pgregory.net/rapid"
+
+	"github.com/holdfast-rtc/holdfast/pin"
+	"github.com/holdfast-rtc/holdfast/ring"
+)
+
+// However many rooms of whatever size move at once, what one edge sends to one node stays within
+// its share: burst + rate * time, and one room beyond it, since a room is told as a whole.
+func TestPacerKeepsToItsShare(t *testing.T) {
+	rapid.Check(t, keepsToItsShare)
+}
+
+func keepsToItsShare(t *rapid.T) {
+	now := time.UnixMilli(1769000000000)
+	p := newPacer(200, 50)
+	edges := rapid.IntRange(1, 60).Draw(t, "edges")
+	rooms := rapid.SliceOfN(rapid.IntRange(0, 300), 1, 40).Draw(t, "rooms")
+	rate, burst := 200/float64(edges), float64(max(50/edges, 1))
+	sent, largest := 0, 0
+	for i, clients := range rooms {
+		wait := p.reserve(now, "target", clients, edges)
+		clients = max(clients, 1)
+		sent, largest = sent+clients, max(largest, clients)
+		if limit := burst + rate*wait.Seconds() + float64(largest); float64(sent) > limit+1e-3 {
+			t.Fatalf("room %d: %d clients sent by %s, limit %.0f", i, sent, wait, limit)
+		}
+		if i == 0 && wait != 0 {
+			t.Fatalf("the first room waits %s", wait)
+		}
+	}
+	if wait := p.reserve(now, "another target", 1, edges); wait != 0 {
+		t.Fatalf("another node waits %s", wait)
+	}
+}
+
+func TestPacerForgetsFullBuckets(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		p := newPacer(200, 50)
+		for i := range 3 * maxBuckets {
+			p.reserve(time.Now(), pin.BootID(fmt.Sprint(i)), 1, 1)
+			time.Sleep(10 * time.Millisecond) //nolint:forbidigo // the bubble's clock
+		}
+		if len(p.buckets) > maxBuckets {
+			t.Fatalf("%d buckets, at most %d", len(p.buckets), maxBuckets)
+		}
+	})
+}
+
+// The gate never lets in more than its places, serves the largest first, and loses no place when
+// tickets are given up.
+func TestGate(t *testing.T) {
+	g := newGate(2)
+	first, second := g.queue(1), g.queue(1)
+	small, large, gone := g.queue(5), g.queue(50), g.queue(500)
+	entered := func(ticket *ticket) bool {
+		select {
+		case <-ticket.open:
+			return true
+		default:
+			return false
+		}
+	}
+	if !entered(first) || !entered(second) || entered(small) || entered(large) || entered(gone) {
+		t.Fatal("not the first two are in")
+	}
+	cancelled, cancel := context.WithCancel(t.Context())
+	cancel()
+	if err := gone.enter(cancelled); !errors.Is(err, context.Canceled) {
+		t.Fatalf("enter = %v", err)
+	}
+	first.leave()
+	if !entered(large) || entered(small) {
+		t.Fatal("the larger one is not the next")
+	}
+	second.abandon() // Its turn had come: the place must not be lost.
+	if !entered(small) {
+		t.Fatal("an abandoned place is lost")
+	}
+	large.leave()
+	small.leave()
+	if g.free != 2 || g.waiting.Len() != 0 {
+		t.Fatalf("%d places free, %d waiting", g.free, g.waiting.Len())
+	}
+}
+
+func TestMovesAreBoundedAndKeepTheHighestPin(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		m := newMoves()
+		from := pin.Pin{Fence: pin.Fence{Epoch: 1}, Node: "n", Boot: "old", Control: "n:1"}
+		to := func(epoch uint64) pin.Pin { return pin.Pin{Fence: pin.Fence{Epoch: epoch}, Node: "m", Boot: "new"} }
+		for i := range movesPerBoot + 5 {
+			m.add(ring.RoomID(fmt.Sprint(i)), from, to(2))
+		}
+		m.add("10", from, to(9))
+		m.add("10", from, to(3))
+		if _, _, lost := m.untold("old"); len(lost) != movesPerBoot {
+			t.Fatalf("%d moves remembered, want %d", len(lost), movesPerBoot)
+		}
+		if _, _, ok := m.to(moveKey{"0", "old"}); ok {
+			t.Fatal("the oldest move is still there")
+		}
+		if p, _, ok := m.to(moveKey{"10", "old"}); !ok || p.Fence.Epoch != 9 {
+			t.Fatalf("room 10 went to %v, want epoch 9", p)
+		}
+		m.tell(moveKey{"10", "old"}, to(9).Fence)
+		if _, _, lost := m.untold("old"); len(lost) != movesPerBoot-1 {
+			t.Fatalf("%d untold, want one less", len(lost))
+		}
+		m.add("10", from, to(10))
+		if _, _, lost := m.untold("old"); len(lost) != movesPerBoot {
+			t.Fatal("a move to a higher pin is not told again")
+		}
+		own := from
+		own.Fence.Epoch = 5
+		m.add("own", from, own)
+		if _, _, ok := m.to(moveKey{"own", "old"}); ok {
+			t.Fatal("a boot would be told that it outranks itself")
+		}
+		for i := range bootsOfMoves {
+			other := from
+			other.Boot = pin.BootID(fmt.Sprint("boot ", i))
+			m.add("r", other, to(2))
+		}
+		if got := len(m.pending()); got != bootsOfMoves || len(m.boots) != bootsOfMoves {
+			t.Fatalf("%d boots remembered, at most %d", got, bootsOfMoves)
+		}
+		time.Sleep(movesLifetime + time.Second) //nolint:forbidigo // the bubble's clock
+		if got := len(m.pending()); got != 0 || len(m.boots) != 0 {
+			t.Fatalf("%d boots remembered after an hour", got)
+		}
+	})
+}
+
+// A node refuses a room because of a fence that the store lost. The pin that the store has is replaced
+// by one above that fence, though its node lives.
+func TestFencedRoomWithALostPinIsReplaced(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t)
+		defer w.stop()
+		w.startSFU("sfu-1")
+		w.startSFU("sfu-2")
+		w.startEdge("edge-1")
+		w.room("r", "sfu-2", []string{"edge-1=1"})
+		e := w.edges["edge-1"]
+		e.failover.Fenced(w.local(e, "r"), pin.Fence{Epoch: 101})
+		time.Sleep(10 * time.Second) //nolint:forbidigo // the bubble's clock
+		synctest.Wait()
+		if got := w.local(e, "r").Pin; got.Node != "sfu-1" || got.Fence.Less(pin.Fence{Epoch: 101}) {
+			t.Fatalf("the room is at %+v", got)
+		}
+	})
+}
+
+// Run ends while rooms wait for the store, for their pace and for an answer, and leaves nothing
+// running (goleak looks at that).
+func TestRunEndsInTheMiddle(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t)
+		w.startSFU("sfu-1")
+		w.startSFU("sfu-2")
+		w.startEdge("edge-1")
+		for i := range 100 {
+			w.room(ring.RoomID(fmt.Sprint(i)), "sfu-2", []string{"edge-1=20"})
+		}
+		time.Sleep(time.Second) //nolint:forbidigo // the bubble's clock
+		w.change(func() { w.kill("sfu-2") })
+		time.Sleep(2 * time.Second) //nolint:forbidigo // the bubble's clock
+		w.change(func() { w.store.down = true })
+		w.change(func() { w.sfus["sfu-1"].frozen = true })
+		time.Sleep(time.Second) //nolint:forbidigo // the bubble's clock
+		w.stop()
+	})
+}
+
+// 500 rooms move while the edge calls Seen and Fenced about all of them and the store fails
+// at times: each ends on the store's pin, and none is swapped twice.
+func TestManyRoomsMoveOnce(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t)
+		defer w.stop()
+		w.startSFU("sfu-1")
+		w.startSFU("sfu-2")
+		w.startEdge("edge-1")
+		w.startEdge("edge-2")
+		const rooms = 500
+		for i := range rooms {
+			w.room(ring.RoomID(fmt.Sprint(i)), "sfu-2", []string{"edge-1=1", "edge-2=1"})
+		}
+		time.Sleep(time.Second) //nolint:forbidigo // the bubble's clock
+		w.change(func() { w.kill("sfu-2") })
+		for range 5 {
+			time.Sleep(100 * time.Millisecond) //nolint:forbidigo // the bubble's clock
+			w.change(func() { w.store.down = !w.store.down })
+			for i := range rooms {
+				e := w.edges["edge-1"]
+				room := w.local(e, fmt.Sprint(i))
+				w.mu.Lock()
+				now := w.store.pins[room.Room]
+				w.mu.Unlock()
+				e.failover.Seen(room, now)
+				e.failover.Fenced(room, now.Fence)
+			}
+		}
+		w.change(func() { w.store.down = false })
+		time.Sleep(time.Minute) //nolint:forbidigo // the bubble's clock
+		synctest.Wait()
+		w.mu.Lock()
+		defer w.mu.Unlock()
+		if w.store.swaps != rooms {
+			t.Errorf("%d swaps of %d rooms", w.store.swaps, rooms)
+		}
+		for room, stands := range w.store.pins {
+			for name, e := range w.edges {
+				if local := e.rooms[room].Pin; local != stands || stands.Fence.Epoch != 101 {
+					t.Fatalf("%s serves room %s under %v, the store has %v", name, room, local, stands)
+				}
+			}
+		}
+	})
+}
+
+func TestConfigListsEveryFault(t *testing.T) {
+	config := DefaultConfig()
+	config.Self = "edge-1"
+	if err := config.Validate(); err != nil {
+		t.Fatal(err)
+	}
+	var faults interface{ Unwrap() []error }
+	if err := (Config{}).Validate(); !errors.As(err, &faults) || len(faults.Unwrap()) != 4 {
+		t.Fatalf("Validate = %v, want four faults", err)
+	}
+}
+
+// What the edge says to a Failover does not block, also when nobody runs it.
+func TestNoticesDoNotBlock(t *testing.T) {
+	w := newWorld(t)
+	f := New(DefaultConfig(), nil, nil, w.store, w.store, nil, slog.New(slog.DiscardHandler))
+	var callers sync.WaitGroup
+	for i := range 100 {
+		callers.Go(func() {
+			for range 100 {
+				f.Fenced(LocalRoom{Room: ring.RoomID(fmt.Sprint(i))}, pin.Fence{Epoch: 7})
+			}
+		})
+	}
+	callers.Wait()
+	if got := len(f.inbox.take()); got != 100 {
+		t.Fatalf("%d notices, want one for each room", got)
+	}
+}

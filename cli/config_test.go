@@ -86,6 +86,7 @@ func TestAFlagAndItsVariableAreOne(t *testing.T) {
 func TestGoodConfigurationsAreAccepted(t *testing.T) {
 	t.Setenv("HOLDFAST_CLUSTER_KEY", goodKey)
 	t.Setenv("HOLDFAST_API_KEYS", goodKeys)
+	t.Setenv("HOLDFAST_MEDIA_ADVERTISE", "") // as docker-compose.yml passes it on
 	for _, line := range []string{
 		"sfu --solo --name s --control-listen 127.0.0.1:0 --media-listen 127.0.0.1:0 --gossip-listen 127.0.0.1:0",
 		"signaling --solo --name e --listen 127.0.0.1:0 --gossip-listen 127.0.0.1:0",

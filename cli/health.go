@@ -4,13 +4,15 @@ import (
 	"context"
 	"fmt"
 	"io"
+	"net"
 	"net/http"
+	"strings"
 	"time"
 )
 
 // healthCommand is the health check of a container that has no shell.
 type healthCommand struct {
-	URL   string        `arg:"" help:"What to ask, for example http://127.0.0.1:7880/readyz."`
+	URL   string        `arg:"" help:"What to ask, for example http://127.0.0.1:7880/readyz; tcp://HOST:PORT only connects."`
 	Limit time.Duration `default:"2s" help:"How long to wait for the answer."`
 }
 
@@ -18,6 +20,9 @@ type healthCommand struct {
 func (c *healthCommand) Run(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(ctx, c.Limit)
 	defer cancel()
+	if address, ok := strings.CutPrefix(c.URL, "tcp://"); ok {
+		return connects(ctx, address)
+	}
 	request, err := http.NewRequestWithContext(ctx, http.MethodGet, c.URL, nil)
 	if err != nil {
 		return faults(fmt.Errorf("%q is not a URL: %w", c.URL, err))
@@ -32,4 +37,14 @@ func (c *healthCommand) Run(ctx context.Context) error {
 		return fmt.Errorf("%s answered %s: %s", c.URL, response.Status, said)
 	}
 	return nil
+}
+
+// connects reports whether somebody listens: all that can be asked of a media node
+// without the cluster's key.
+func connects(ctx context.Context, address string) error {
+	conn, err := (&net.Dialer{}).DialContext(ctx, "tcp", address)
+	if err != nil {
+		return err
+	}
+	return conn.Close()
 }

@@ -54,6 +54,12 @@ func TestHealth(t *testing.T) {
 	if code, said := ask(server.URL); code != exitDone {
 		t.Errorf("a healthy server: %d, %s", code, said)
 	}
+	if code, said := ask("tcp://" + server.Listener.Addr().String()); code != exitDone {
+		t.Errorf("a port that listens: %d, %s", code, said)
+	}
+	if code, _ := ask("tcp://127.0.0.1:1"); code != exitFailed {
+		t.Errorf("a port where nobody listens: %d", code)
+	}
 	answer = http.StatusServiceUnavailable
 	if code, said := ask(server.URL); code != exitFailed || !strings.Contains(said, "503") {
 		t.Errorf("an unready server: %d, %s", code, said)

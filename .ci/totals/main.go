@@ -1,0 +1,124 @@
+// Command totals reads `go test -json`, shows what people need to see of it, and
+// writes "passed failed skipped packages" to the file named by its argument. It
+// exits 1 when something failed.
+//
+// A test and each of its subtests count; a package that fails without a failing test
+// (it did not build, it leaked, it timed out) counts as one failure.
+package main
+
+import (
+	"bufio"
+	"encoding/json"
+	"fmt"
+	"os"
+	"strings"
+	"time"
+)
+
+// event is one line of test2json.
+type event struct {
+	Action     string
+	Package    string
+	ImportPath string // of build output
+	Test       string
+	Output     string
+	Elapsed    float64
+}
+
+// totals counts, and keeps the output of what has not ended yet.
+type totals struct {
+	passed, failed, skipped, packages int
+
+	output    map[string][]string // by package and test
+	failures  map[string]int      // by package
+	sawTests  map[string]bool
+	buildText []string
+}
+
+func main() {
+	if len(os.Args) != 2 {
+		fmt.Fprintln(os.Stderr, "usage: totals FILE < go-test-json")
+		os.Exit(2)
+	}
+	t := &totals{output: map[string][]string{}, failures: map[string]int{}, sawTests: map[string]bool{}}
+	lines := bufio.NewScanner(os.Stdin)
+	lines.Buffer(make([]byte, 1<<20), 64<<20)
+	for lines.Scan() {
+		var e event
+		if json.Unmarshal(lines.Bytes(), &e) != nil {
+			fmt.Println(lines.Text()) // not JSON: something that go itself says
+			continue
+		}
+		t.take(e)
+	}
+	counts := fmt.Sprintf("%d %d %d %d\n", t.passed, t.failed, t.skipped, t.packages)
+	if err := os.WriteFile(os.Args[1], []byte(counts), 0o600); err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		os.Exit(2)
+	}
+	if lines.Err() != nil || t.failed > 0 {
+		os.Exit(1)
+	}
+}
+
+func (t *totals) take(e event) {
+	key := e.Package + " " + e.Test
+	switch e.Action {
+	case "build-output":
+		t.buildText = append(t.buildText, e.Output)
+	case "output":
+		t.output[key] = append(t.output[key], e.Output)
+	case "pass", "fail", "skip":
+		if e.Test == "" {
+			t.endPackage(e)
+		} else {
+			t.endTest(e)
+		}
+		delete(t.output, key)
+	}
+}
+
+func (t *totals) endTest(e event) {
+	t.sawTests[e.Package] = true
+	switch e.Action {
+	case "pass":
+		t.passed++
+		t.showMarked(e)
+	case "skip":
+		t.skipped++
+		fmt.Printf("--- SKIP %s %s\n%s", e.Package, e.Test, t.text(e))
+	case "fail":
+		t.failed++
+		t.failures[e.Package]++
+		fmt.Printf("--- FAIL %s %s\n%s", e.Package, e.Test, t.text(e))
+	}
+}
+
+// showMarked prints what a passing test has measured: its lines that begin with
+// "measured:".
+func (t *totals) showMarked(e event) {
+	for _, line := range t.output[e.Package+" "+e.Test] {
+		if _, measured, ok := strings.Cut(line, "measured: "); ok {
+			fmt.Printf("    %s: %s", e.Test, measured)
+		}
+	}
+}
+
+func (t *totals) endPackage(e event) {
+	took := time.Duration(e.Elapsed * float64(time.Second)).Round(10 * time.Millisecond)
+	if t.sawTests[e.Package] {
+		t.packages++
+	}
+	switch {
+	case e.Action == "fail" && t.failures[e.Package] == 0:
+		t.failed++
+		fmt.Printf("FAIL %s (%s)\n%s%s", e.Package, took, strings.Join(t.buildText, ""), t.text(e))
+		t.buildText = nil
+	case e.Action == "fail":
+		fmt.Printf("FAIL %s (%s)\n", e.Package, took)
+	case e.Action == "pass" && t.sawTests[e.Package]:
+		fmt.Printf("ok   %s (%s)\n", e.Package, took)
+	}
+}
+
+func (t *totals) text(e event) string { return strings.Join(t.output[e.Package+" "+e.Test], "") }

@@ -1,0 +1,179 @@
+#!/usr/bin/env bash
+# Everything that must hold before a change is merged, with one command on a
+# machine that has Go and bash. As root on Debian or Ubuntu it installs the other
+# tools; elsewhere it says what it skips. With CI=true a missing tool is a failure.
+# The last line is "N passed, N failed, N skipped".
+set -uo pipefail
+cd "$(dirname "$0")"
+
+readonly lint_version=2.15.0
+readonly tools="${XDG_CACHE_HOME:-$HOME/.cache}/holdfast-tools"
+readonly fuzz_time=2s
+work=$(mktemp -d)
+trap 'rm -rf "$work"' EXIT
+
+passed=0 failed=0 skipped=0 packages=0
+started=$SECONDS
+
+say() { printf '\n== %s (%ss)\n' "$*" "$((SECONDS - started))"; }
+
+# check NAME COMMAND...: one step that passes or fails as a whole.
+check() {
+  local name=$1
+  shift
+  say "$name"
+  if "$@"; then
+    passed=$((passed + 1))
+  else
+    failed=$((failed + 1))
+    echo "FAILED: $name"
+  fi
+}
+
+# missing NAME TOOL: a step that cannot be done here.
+missing() {
+  say "$1"
+  if [[ ${CI:-} == true ]]; then
+    failed=$((failed + 1))
+    echo "FAILED: $1: there is no $2, and with CI=true everything must be tested"
+  else
+    skipped=$((skipped + 1))
+    echo "SKIPPED: $1: there is no $2 on this machine"
+  fi
+}
+
+have() { command -v "$1" >/dev/null 2>&1; }
+
+# install_tools installs what is missing where that is possible.
+install_tools() {
+  local wanted=()
+  have redis-server || wanted+=(redis-server)
+  have chromium || have chromium-browser || have google-chrome || wanted+=(chromium)
+  have tsc || wanted+=(node-typescript)
+  have docker-compose || docker compose version >/dev/null 2>&1 || wanted+=(docker-compose)
+  [[ ${#wanted[@]} -gt 0 ]] || return 0
+  if [[ $(id -u) != 0 ]] || ! have apt-get; then
+    echo "missing here: ${wanted[*]} (they are installed only as root with apt-get)"
+    return 0
+  fi
+  say "install ${wanted[*]}"
+  export DEBIAN_FRONTEND=noninteractive
+  apt-get update -qq || true
+  # One by one, so that one that cannot be had does not cost the others.
+  local tool
+  for tool in "${wanted[@]}"; do
+    apt-get install -y -qq --no-install-recommends "$tool" >"$work/apt" 2>&1 || { echo "could not install $tool:"; tail -3 "$work/apt"; }
+  done
+}
+
+formatted() {
+  local bad
+  bad=$(git ls-files -z '*.go' | xargs -0 gofmt -s -l) || return 1
+  [[ -z $bad ]] || { echo "not formatted (run gofmt -s -w):"; echo "$bad"; return 1; }
+}
+
+# linter prints the path of the pinned golangci-lint, and builds it when it is not there.
+linter() {
+  local candidate
+  for candidate in "$(command -v golangci-lint)" "$(go env GOPATH)/bin/golangci-lint" "$tools/golangci-lint-$lint_version"; do
+    if [[ -x $candidate ]] && [[ $("$candidate" version 2>/dev/null) == *"version $lint_version "* ]]; then
+      echo "$candidate"
+      return 0
+    fi
+  done
+  mkdir -p "$tools"
+  GOBIN="$tools" go install "github.com/golangci/golangci-lint/v2/cmd/golangci-lint@v$lint_version" >&2 || return 1
+  mv "$tools/golangci-lint" "$tools/golangci-lint-$lint_version"
+  echo "$tools/golangci-lint-$lint_version"
+}
+
+lint() {
+  local binary
+  binary=$(linter) || return 1
+  "$binary" run --allow-parallel-runners ./...
+}
+
+# tests NAME FLAGS... : go test, its results counted one by one.
+tests() {
+  local name=$1
+  shift
+  say "$name"
+  go test -json "$@" 2>"$work/stderr" | "$work/totals" "$work/counts"
+  local status=$?
+  cat "$work/stderr" >&2
+  local p=0 f=0 s=0 n=0
+  read -r p f s n <"$work/counts"
+  passed=$((passed + p)) failed=$((failed + f)) skipped=$((skipped + s)) packages=$((packages + n))
+  echo "$name: $n packages, $p passed, $f failed, $s skipped"
+  if [[ $status != 0 && $f == 0 ]]; then
+    failed=$((failed + 1))
+    echo "FAILED: $name: go test itself did not work"
+  fi
+}
+
+# fuzz_targets prints "directory target" for every fuzz test there is.
+fuzz_targets() {
+  git ls-files '*_test.go' | xargs grep -sHoE '^func Fuzz[A-Za-z0-9_]*' | sed -E 's#^(.*)/[^/]*:func #\1 #' | sort -u
+}
+
+fuzz() {
+  local dir target ok=0
+  while read -r dir target; do
+    if ! go test -run '^$' -fuzz "^$target\$" -fuzztime "$fuzz_time" "./$dir" >"$work/fuzz" 2>&1; then
+      echo "$dir $target:"
+      tail -30 "$work/fuzz"
+      ok=1
+    fi
+  done < <(fuzz_targets)
+  echo "$(fuzz_targets | wc -l) fuzz targets, $fuzz_time each"
+  return $ok
+}
+
+# compose_valid checks the compose file with every version that is here. The
+# variables have no defaults, because a default secret is none.
+compose_valid() {
+  export HOLDFAST_CLUSTER_KEY=only-for-the-check HOLDFAST_API_KEYS=only:for-the-check
+  local ok=0
+  if have docker-compose; then docker-compose -f docker-compose.yml config -q || ok=1; fi
+  if docker compose version >/dev/null 2>&1; then docker compose -f docker-compose.yml config -q || ok=1; fi
+  return $ok
+}
+
+# secrets_required: without the variables the file must be refused.
+secrets_required() {
+  local tool=(docker-compose)
+  have docker-compose || tool=(docker compose)
+  ! env -u HOLDFAST_CLUSTER_KEY -u HOLDFAST_API_KEYS "${tool[@]}" -f docker-compose.yml config -q 2>/dev/null
+}
+
+install_tools
+have go || { echo "there is no Go on this machine: https://go.dev/dl/"; echo "0 passed, 1 failed, 0 skipped"; exit 1; }
+go build -o "$work/totals" ./.ci/totals/main.go || { echo "0 passed, 1 failed, 0 skipped"; exit 1; }
+
+check "gofmt" formatted
+check "go vet" go vet ./...
+check "golangci-lint $lint_version" lint
+
+# Tests that drive browsers or whole clusters run one package at a time: two of
+# them at once would measure the machine. They are never taken from the cache, which does not see
+# the binary that they build and run.
+heavy=$(go list -f '{{.ImportPath}} {{join .Imports " "}} {{join .TestImports " "}} {{join .XTestImports " "}}' ./... |
+  grep -E 'chromedp|lab/devcluster' | cut -d' ' -f1 | grep -v '/cli$')
+light=$(go list ./... | grep -vxF -e "$heavy")
+# shellcheck disable=SC2086 # the lists are to be split
+tests "unit tests, race detector" -race -p 2 -timeout 10m $light
+# shellcheck disable=SC2086
+[[ -z $heavy ]] || tests "cluster and browser tests, race detector" -race -p 1 -count=1 -timeout 12m $heavy
+
+check "fuzzing" fuzz
+if have tsc; then check "tsc (the JSDoc types of web/)" tsc -p web/tsconfig.json; else missing "tsc" "tsc"; fi
+if have docker-compose || docker compose version >/dev/null 2>&1; then
+  check "docker-compose.yml is valid" compose_valid
+  check "docker-compose.yml has no default secrets" secrets_required
+else
+  missing "docker-compose.yml is valid" "docker-compose"
+fi
+
+say "totals: $packages packages with tests"
+echo "$passed passed, $failed failed, $skipped skipped"
+[[ $failed == 0 ]]

@@ -116,8 +116,9 @@ async function joinAs(name, room) {
     },
   });
   const address = new URL(location.href);
+  if (address.searchParams.get('room') === room) return;
   address.searchParams.set('room', room);
-  history.replaceState(null, '', address);
+  history.replaceState(null, '', address); // A reload leads back into the room.
 }
 
 /** @param {Call} joining */

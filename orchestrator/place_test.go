@@ -8,7 +8,9 @@ import (
 	"net"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"pgregory.net/rapid"
@@ -124,32 +126,32 @@ func TestCallerWhoGivesUpGetsHisOwnError(t *testing.T) {
 	}
 }
 
-// Many joins of rooms on one unknown boot dial its address once at a time.
+// Joins of rooms on one unknown boot that come while its address is being dialed wait for that answer.
 func TestConcurrentProbesOfOneAddressAreOne(t *testing.T) {
-	release, dials := make(chan struct{}), make(chan struct{}, 100)
-	edge := New(newShelf(), fixed(viewOf(sfu("a", 1))), proberFunc(func(context.Context, string) (pin.BootID, error) {
-		dials <- struct{}{}
-		<-release
-		return bootOf("x", 1), nil
-	}), patient(), quiet)
-	p := pinAt("x", 1, 5000, 1)
-	if _, err := edge.store.Claim(t.Context(), "r", p); err != nil {
-		t.Fatal(err)
-	}
-	var all sync.WaitGroup
-	for range 20 {
-		all.Go(func() {
-			if got, err := edge.Place(t.Context(), "r", 0); got != p || err != nil {
-				t.Errorf("Place = %v, %v, want the pin of the boot that answered", got, err)
-			}
-		})
-	}
-	<-dials
-	close(release)
-	all.Wait()
-	if n := len(dials); n > 18 {
-		t.Errorf("the address was dialed %d more times for 20 joins", n)
-	}
+	synctest.Test(t, func(t *testing.T) {
+		var dials atomic.Int32
+		edge := New(newShelf(), fixed(viewOf(sfu("a", 1))), proberFunc(func(context.Context, string) (pin.BootID, error) {
+			dials.Add(1)
+			<-time.After(100 * time.Millisecond)
+			return bootOf("x", 1), nil
+		}), DefaultConfig(), quiet)
+		p := pinAt("x", 1, 5000, 1)
+		if _, err := edge.store.Claim(t.Context(), "r", p); err != nil {
+			t.Fatal(err)
+		}
+		var all sync.WaitGroup
+		for range 20 {
+			all.Go(func() {
+				if got, err := edge.Place(t.Context(), "r", 0); got != p || err != nil {
+					t.Errorf("Place = %v, %v, want the pin of the boot that answered", got, err)
+				}
+			})
+		}
+		all.Wait()
+		if n := dials.Load(); n != 1 {
+			t.Errorf("the address was dialed %d times for 20 joins at once", n)
+		}
+	})
 }
 
 type proberFunc func(context.Context, string) (pin.BootID, error)

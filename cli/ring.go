@@ -26,7 +26,7 @@ type RingCmd struct {
 func (c *RingCmd) Run() error {
 	report, err := paper.Compute(paper.Plan{Nodes: c.Nodes, Rooms: c.Rooms, Add: c.Add, Prefix: c.Prefix})
 	if err != nil {
-		return err
+		return faults(err)
 	}
 	var out bytes.Buffer
 	switch c.Format {

@@ -40,8 +40,18 @@ for (const button of document.querySelectorAll('[data-toggle="microphone"]')) bu
 for (const button of document.querySelectorAll('[data-toggle="camera"]')) button.addEventListener('click', toggleCamera);
 addEventListener('pagehide', () => call?.leave());
 
-const devices = openDevices();
-if (parameters.autojoin) join();
+// A media element whose stream is still empty holds the page's load event back, so the
+// first of them waits for it.
+const devices = loaded().then(openDevices);
+if (parameters.autojoin) devices.then(join);
+
+/** @returns {Promise<void>} */
+function loaded() {
+  if (document.readyState === 'complete') return Promise.resolve();
+  return new Promise((resolve) => {
+    addEventListener('load', () => resolve(), { once: true });
+  });
+}
 
 async function openDevices() {
   preview.srcObject = own;

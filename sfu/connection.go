@@ -108,7 +108,7 @@ func (c *connection) alive() bool {
 // offer that cannot be answered. One call at a time.
 func (c *connection) answer(ctx context.Context, offer *control.Offer, shape offerShape) (string, error) {
 	c.learn(offer, shape)
-	if err := c.pc.SetRemoteDescription(webrtc.SessionDescription{Type: webrtc.SDPTypeOffer, SDP: offer.GetSdp()}); err != nil {
+	if err := c.pc.SetRemoteDescription(webrtc.SessionDescription{Type: webrtc.SDPTypeOffer, SDP: shape.sdp}); err != nil {
 		c.rollBack()
 		return "", fmt.Errorf("%w: %w", ErrBadOffer, err)
 	}

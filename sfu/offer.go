@@ -32,6 +32,7 @@ type section struct {
 type offerShape struct {
 	origin   string // the RTCPeerConnection: o= session id and DTLS fingerprint
 	sections []section
+	sdp      string // the offer without what is not forwarded (trim)
 }
 
 // slots counts the receive m-lines.
@@ -82,6 +83,12 @@ func readOffer(text string, limits Limits) (offerShape, error) {
 			return offerShape{}, fmt.Errorf("%w: it has no a=%s", ErrBadOffer, want)
 		}
 	}
+	trim(&parsed)
+	trimmed, err := parsed.Marshal()
+	if err != nil {
+		return offerShape{}, fmt.Errorf("%w: %w", ErrBadOffer, err)
+	}
+	shape.sdp = string(trimmed)
 	return shape, nil
 }
 

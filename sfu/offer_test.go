@@ -58,6 +58,32 @@ func TestReadOfferRefuses(t *testing.T) {
 	}
 }
 
+func TestTrimKeepsWhatIsForwarded(t *testing.T) {
+	video := "m=video 9 UDP/TLS/RTP/SAVPF 96 97 98 99 100 101 102 103 104\r\nc=IN IP4 0.0.0.0\r\na=mid:1\r\na=recvonly\r\n" +
+		"a=rtpmap:96 VP8/90000\r\na=rtcp-fb:96 nack pli\r\na=rtpmap:97 rtx/90000\r\na=fmtp:97 apt=96\r\n" +
+		"a=rtpmap:98 VP9/90000\r\na=fmtp:98 profile-id=0\r\na=rtcp-fb:98 nack\r\na=rtpmap:99 rtx/90000\r\na=fmtp:99 apt=98\r\n" +
+		"a=rtpmap:100 H264/90000\r\na=fmtp:100 level-asymmetry-allowed=1;packetization-mode=1;profile-level-id=42E01F\r\n" +
+		"a=rtpmap:101 rtx/90000\r\na=fmtp:101 apt=100\r\n" +
+		"a=rtpmap:102 H264/90000\r\na=fmtp:102 packetization-mode=0;profile-level-id=42e01f\r\n" +
+		"a=rtpmap:103 red/90000\r\na=rtpmap:104 ulpfec/90000\r\n"
+	shape, err := readOffer(plainOffer[:strings.Index(plainOffer, "m=video")]+video, DefaultConfig().Limits)
+	if err != nil {
+		t.Fatal(err)
+	}
+	got := shape.sdp[strings.Index(shape.sdp, "m=video"):]
+	want := "m=video 9 UDP/TLS/RTP/SAVPF 96 97 100 101\r\nc=IN IP4 0.0.0.0\r\na=mid:1\r\na=recvonly\r\n" +
+		"a=rtpmap:96 VP8/90000\r\na=rtcp-fb:96 nack pli\r\na=rtpmap:97 rtx/90000\r\na=fmtp:97 apt=96\r\n" +
+		"a=rtpmap:100 H264/90000\r\na=fmtp:100 level-asymmetry-allowed=1;packetization-mode=1;profile-level-id=42E01F\r\n" +
+		"a=rtpmap:101 rtx/90000\r\na=fmtp:101 apt=100\r\n"
+	if got != want {
+		t.Errorf("trimmed to\n%s\nwant\n%s", got, want)
+	}
+	unknown := strings.Replace(plainOffer, "VP8/90000", "XX8/90000", 1)
+	if shape, err := readOffer(unknown, DefaultConfig().Limits); err != nil || shape.sdp != unknown {
+		t.Errorf("an m-line of unknown codecs became\n%s (%v)", shape.sdp, err)
+	}
+}
+
 func FuzzOffer(f *testing.F) {
 	f.Add(plainOffer)
 	f.Add(strings.ReplaceAll(plainOffer, "\r\n", "\n"))

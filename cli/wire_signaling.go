@@ -41,7 +41,7 @@ type localRooms struct{ hub *signaling.Hub }
 func (l localRooms) PinnedTo(boot pin.BootID) []failover.LocalRoom {
 	var rooms []failover.LocalRoom
 	for _, r := range l.hub.PinnedTo(boot) {
-		rooms = append(rooms, failover.LocalRoom{Room: r.Room, Pin: r.Pin, Peers: r.Peers})
+		rooms = append(rooms, failover.LocalRoom{Room: r.Room, Pin: r.Pin, Peers: r.Peers, ExpectedSize: r.ExpectedSize})
 	}
 	return rooms
 }

@@ -1,7 +1,12 @@
 // Package egress is the seam under the UDP mux through which every byte leaves
-// the node: it counts, and it is the place where packets are gathered into few
-// system calls. It implements net.PacketConn and ice.AddrPortReaderWriter without
-// importing the latter. It knows neither RTP nor rooms.
+// the node: it counts, and it gathers what is written between Begin and End into
+// few system calls. It implements net.PacketConn and ice.AddrPortReaderWriter
+// without importing the latter.
+//
+// It promises that the packets of one destination leave in the order in which
+// one goroutine wrote them, that no packet waits longer than the End that is
+// next, and that a kernel without these system calls gets the packets one by
+// one. It knows neither RTP nor rooms.
 package egress
 
 import (
@@ -10,59 +15,101 @@ import (
 	"sync/atomic"
 )
 
-// Conn is a UDP socket that counts what it sends and receives. Everything is
-// safe for concurrent use.
+// Conn is a UDP socket that counts and gathers what it sends. Everything is safe
+// for concurrent use.
 type Conn struct {
 	*net.UDPConn // Close, LocalAddr, deadlines, ReadFrom
 
-	packetsOut, bytesOut, errorsOut atomic.Uint64
+	counters
+	gather *gather // nil: every packet is sent by itself
 }
 
-// New wraps a bound, unconnected UDP socket.
-func New(conn *net.UDPConn) *Conn { return &Conn{UDPConn: conn} }
+// counters are Stats as they are written.
+type counters struct {
+	packets, bytes, calls, errors atomic.Uint64
+}
+
+// Options switch what Conn does between Begin and End.
+type Options struct {
+	// Gather sends what was written between Begin and End together (sendmmsg,
+	// on Linux). Without it Begin and End do nothing.
+	Gather bool
+	// Segment lets the kernel cut several packets of one size for one
+	// destination out of one (UDP_SEGMENT, Linux 4.18), where there are several.
+	// They leave the network card back to back, which not every path likes.
+	Segment bool
+}
+
+// New wraps a bound, unconnected UDP socket and sends each packet by itself.
+func New(conn *net.UDPConn) *Conn { return NewWith(conn, Options{}) }
+
+// NewWith wraps a bound, unconnected UDP socket.
+func NewWith(conn *net.UDPConn, options Options) *Conn {
+	c := &Conn{UDPConn: conn}
+	if options.Gather {
+		c.gather = newGather(newBatchSender(conn, &c.counters, options.Segment))
+	}
+	return c
+}
 
 // ReadFromAddrPort reads one packet without allocating for its address.
 func (c *Conn) ReadFromAddrPort(b []byte) (int, netip.AddrPort, error) {
 	return c.ReadFromUDPAddrPort(b)
 }
 
-// WriteToAddrPort sends one packet without allocating for its address.
+// WriteToAddrPort sends one packet without allocating for its address. While
+// anybody gathers it may keep a copy for the next End, and an error of the
+// kernel is then only counted.
 func (c *Conn) WriteToAddrPort(b []byte, to netip.AddrPort) (int, error) {
+	if c.gather != nil && c.gather.write(b, to) {
+		return len(b), nil
+	}
 	n, err := c.WriteToUDPAddrPort(b, to)
 	c.count(n, err)
 	return n, err
 }
 
-// WriteTo sends one packet.
+// WriteTo sends one packet at once.
 func (c *Conn) WriteTo(b []byte, to net.Addr) (int, error) {
 	n, err := c.UDPConn.WriteTo(b, to)
 	c.count(n, err)
 	return n, err
 }
 
-func (c *Conn) count(n int, err error) {
-	if err != nil {
-		c.errorsOut.Add(1)
-		return
+// Begin opens a gather. Rooms may have theirs open at the same time: what they
+// write goes into one, and each End sends all there is.
+func (c *Conn) Begin() {
+	if c.gather != nil {
+		c.gather.begin()
 	}
-	c.packetsOut.Add(1)
-	c.bytesOut.Add(uint64(n))
 }
 
-// Begin opens a gather: see End.
-func (c *Conn) Begin() {}
+// End sends what was written since Begin. Every Begin needs its End.
+func (c *Conn) End() {
+	if c.gather != nil {
+		c.gather.end()
+	}
+}
 
-// End sends what was written since Begin. Rooms may call both concurrently.
-func (c *Conn) End() {}
+func (c *counters) count(n int, err error) {
+	c.calls.Add(1)
+	if err != nil {
+		c.errors.Add(1)
+		return
+	}
+	c.packets.Add(1)
+	c.bytes.Add(uint64(n))
+}
 
 // Stats are the counters of a Conn since it was made.
 type Stats struct {
 	Packets uint64 // UDP payloads sent
 	Bytes   uint64 // their bytes, without IP and UDP headers
+	Calls   uint64 // system calls that it took
 	Errors  uint64 // packets that the kernel refused
 }
 
 // Stats reads the counters.
 func (c *Conn) Stats() Stats {
-	return Stats{Packets: c.packetsOut.Load(), Bytes: c.bytesOut.Load(), Errors: c.errorsOut.Load()}
+	return Stats{Packets: c.packets.Load(), Bytes: c.bytes.Load(), Calls: c.calls.Load(), Errors: c.errors.Load()}
 }

@@ -45,7 +45,11 @@ func BenchmarkForward(b *testing.B) {
 		}{
 			{"static-default-interceptors", func(b *testing.B) fanOut { return newStatic(b, true) }},
 			{"static-no-interceptors", func(b *testing.B) fanOut { return newStatic(b, false) }},
-			{"forward", func(b *testing.B) fanOut { return newForwarding(b) }},
+			{"forward", func(b *testing.B) fanOut { return newForwarding(b, egress.Options{}) }},
+			{"forward-gather", func(b *testing.B) fanOut { return newForwarding(b, egress.Options{Gather: true}) }},
+			{"forward-gather-segment", func(b *testing.B) fanOut {
+				return newForwarding(b, egress.Options{Gather: true, Segment: true})
+			}},
 		} {
 			b.Run(fmt.Sprintf("%s/subscribers=%d", way.name, subscribers), func(b *testing.B) {
 				measure(b, way.make(b), subscribers)
@@ -82,7 +86,7 @@ func measure(b *testing.B, way fanOut, subscribers int) {
 	}
 	pace(benchWarmUp/benchBurst, 4*benchFrames)
 	memory := heapInUse() - heap
-	received := r.settled(b)
+	received := r.settled(b, int64(benchWarmUp*subscribers))
 	var before, after runtime.MemStats
 	runtime.ReadMemStats(&before)
 	cpu := cpuTime(b)
@@ -93,7 +97,7 @@ func measure(b *testing.B, way fanOut, subscribers int) {
 	cpu = cpuTime(b) - cpu
 	runtime.ReadMemStats(&after)
 	forwarded := float64(frames * benchBurst * subscribers)
-	received = r.settled(b) - received
+	received = r.settled(b, received+int64(forwarded)) - received
 	b.ReportMetric(0, "ns/op")
 	b.ReportMetric(float64(cpu.Nanoseconds())/forwarded, "cpu-ns/packet")
 	b.ReportMetric(float64(after.Mallocs-before.Mallocs)/forwarded, "allocs/packet")
@@ -169,6 +173,7 @@ func (c connections) close(b *testing.B) {
 // forwarding is this package, over one muxed socket as an SFU node has it.
 type forwarding struct {
 	api    *webrtc.API
+	conn   *egress.Conn
 	mux    *ice.UDPMuxDefault
 	room   *Room
 	layer  *Layer
@@ -177,11 +182,11 @@ type forwarding struct {
 	ended  chan error
 }
 
-func newForwarding(b *testing.B) *forwarding {
+func newForwarding(b *testing.B, options egress.Options) *forwarding {
 	socket, err := net.ListenUDP("udp4", &net.UDPAddr{IP: net.IPv4(127, 0, 0, 1)})
 	must(b, err)
-	conn := egress.New(socket)
-	f := &forwarding{mux: ice.NewUDPMuxDefault(ice.UDPMuxParams{UDPConn: conn}), ended: make(chan error, 1)}
+	conn := egress.NewWith(socket, options)
+	f := &forwarding{conn: conn, mux: ice.NewUDPMuxDefault(ice.UDPMuxParams{UDPConn: conn}), ended: make(chan error, 1)}
 	var settings webrtc.SettingEngine
 	settings.SetIncludeLoopbackCandidate(true)
 	settings.SetNetworkTypes([]webrtc.NetworkType{webrtc.NetworkTypeUDP4})
@@ -213,6 +218,9 @@ func (f *forwarding) push(b *testing.B, p *rtp.Packet) {
 
 func (f *forwarding) close(b *testing.B) {
 	if s := f.room.Stats(); s.Drops.Total() != 0 {
+		b.Error(s)
+	}
+	if s := f.conn.Stats(); s.Errors != 0 {
 		b.Error(s)
 	}
 	f.cancel()

@@ -20,8 +20,14 @@ func TestChooseLayer(t *testing.T) {
 		wanted int
 		want   string
 	}{
-		{all, 0, "q"}, {all, 180, "q"}, {all, 181, "h"}, {all, 720, "f"}, {all, 4000, "f"},
-		{unknown, 0, "q"}, {unknown, 300, "h"}, {unknown, 1080, "f"},
+		{all, 0, "q"},
+		{all, 180, "q"},
+		{all, 181, "h"},
+		{all, 720, "f"},
+		{all, 4000, "f"},
+		{unknown, 0, "q"},
+		{unknown, 300, "h"},
+		{unknown, 1080, "f"},
 		{[]layerChoice{{"f", 720, false}, {"q", 180, true}, {"h", 360, true}}, 720, "h"},
 		{[]layerChoice{{"f", 720, false}, {"q", 180, false}}, 720, "f"},
 	} {

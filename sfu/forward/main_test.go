@@ -1,6 +1,7 @@
 package forward
 
 import (
+	"fmt"
 	"os"
 	"testing"
 
@@ -11,7 +12,8 @@ func TestMain(m *testing.M) {
 	if os.Getenv(receiverEnv) != "" {
 		// This is the process that the benchmark starts for its subscribers.
 		if err := runReceiver(os.Stdin, os.Stdout); err != nil {
-			panic(err)
+			fmt.Fprintln(os.Stderr, err)
+			os.Exit(1)
 		}
 		return
 	}

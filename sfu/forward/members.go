@@ -19,6 +19,7 @@ type subscriber struct {
 	slots   []*Slot // in the order in which they were added
 	wants   []Want
 	hasView bool
+	changed bool // its table must be worked out again
 
 	// remembered is what the slot of a mid showed, or shows at the client, while
 	// there is no such slot. One entry for each m-line that ever was.
@@ -141,7 +142,7 @@ func (r *Room) takeSlot(s *Slot) {
 	}
 	delete(sub.remembered, s.cfg.Mid)
 	sub.slots = append(sub.slots, s)
-	r.tablesChanged = true
+	sub.changed = true
 }
 
 func (r *Room) dropSlot(s *Slot) {
@@ -166,5 +167,5 @@ func (r *Room) dropSlot(s *Slot) {
 	if len(sub.remembered) < maxRemembered {
 		sub.remembered[s.cfg.Mid] = s.entry
 	}
-	r.tablesChanged = true
+	sub.changed = true
 }

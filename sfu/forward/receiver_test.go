@@ -122,17 +122,23 @@ func (r *receiver) count(tb testing.TB) int64 {
 	return n
 }
 
-// settled counts once nothing more comes.
-func (r *receiver) settled(tb testing.TB) int64 {
+// settled counts when the number expected is there, or nothing more comes.
+func (r *receiver) settled(tb testing.TB, expected int64) int64 {
 	tb.Helper()
-	for last := int64(-1); ; {
+	const patience = 40 // looks without a change
+	last := int64(-1)
+	for still := 0; still < patience; still++ {
 		n := r.count(tb)
-		if n == last {
+		if n >= expected {
 			return n
+		}
+		if n != last {
+			still = 0
 		}
 		last = n
 		<-time.After(50 * time.Millisecond)
 	}
+	return last
 }
 
 func (r *receiver) stop(tb testing.TB) {

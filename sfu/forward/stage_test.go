@@ -57,7 +57,7 @@ func onStage(t *testing.T, cfg Config, scenario func(*stage)) {
 
 // pass lets time go by and everything settle.
 func (st *stage) pass(d time.Duration) {
-	time.Sleep(d) // synthetic: the bubble's clock jumps
+	<-time.After(d) // synthetic: the bubble's clock jumps
 	synctest.Wait()
 }
 

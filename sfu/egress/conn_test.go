@@ -1,0 +1,278 @@
+package egress
+
+import (
+	"bytes"
+	"encoding/binary"
+	"fmt"
+	"net"
+	"net/netip"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/pion/ice/v4"
+	"go.uber.org/goleak"
+)
+
+func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+
+// Conn is what the UDP mux takes, and what spares it an allocation for each packet.
+var (
+	_ net.PacketConn           = (*Conn)(nil)
+	_ ice.AddrPortReaderWriter = (*Conn)(nil)
+)
+
+func listen(tb testing.TB, network string) *net.UDPConn {
+	tb.Helper()
+	conn, err := net.ListenUDP(network, &net.UDPAddr{IP: net.IPv4(127, 0, 0, 1)})
+	if err != nil {
+		tb.Fatal(err)
+	}
+	tb.Cleanup(func() { conn.Close() })
+	return conn
+}
+
+func to(conn *net.UDPConn) netip.AddrPort {
+	address, ok := conn.LocalAddr().(*net.UDPAddr)
+	if !ok {
+		return netip.AddrPort{}
+	}
+	return netip.AddrPortFrom(address.AddrPort().Addr().Unmap(), uint16(address.Port))
+}
+
+// read gives the next packet, or nil when none comes for the time given.
+func read(tb testing.TB, conn *net.UDPConn, limit time.Duration) []byte {
+	tb.Helper()
+	if err := conn.SetReadDeadline(time.Now().Add(limit)); err != nil {
+		tb.Fatal(err)
+	}
+	b := make([]byte, 1<<16)
+	n, err := conn.Read(b)
+	if err != nil {
+		return nil
+	}
+	return b[:n]
+}
+
+func options() map[string]Options {
+	return map[string]Options{
+		"plain":     {},
+		"gathered":  {Gather: true},
+		"segmented": {Gather: true, Segment: true},
+	}
+}
+
+// TestEveryPacketArrivesInOrder writes a mix of sizes to several destinations.
+func TestEveryPacketArrivesInOrder(t *testing.T) {
+	for name, o := range options() {
+		t.Run(name, func(t *testing.T) {
+			c := NewWith(listen(t, "udp4"), o)
+			receivers := []*net.UDPConn{listen(t, "udp4"), listen(t, "udp4"), listen(t, "udp4")}
+			sizes := []int{1200, 1200, 1200, 900, 1200, 1, 1300, 1300, 1199, 1200, 40, 40}
+			var bytesWritten, packets uint64
+			for round := range 5 {
+				c.Begin()
+				for i, size := range sizes {
+					for _, r := range receivers {
+						n, err := c.WriteToAddrPort(bytes.Repeat([]byte{byte(round*len(sizes) + i)}, size), to(r))
+						if n != size || err != nil {
+							t.Fatal(n, err)
+						}
+						bytesWritten += uint64(size)
+						packets++
+					}
+				}
+				if o.Gather && c.Stats().Packets != packets-uint64(len(sizes)*len(receivers)) {
+					t.Fatal("sent before End")
+				}
+				c.End()
+				for _, r := range receivers {
+					for i, size := range sizes {
+						want := bytes.Repeat([]byte{byte(round*len(sizes) + i)}, size)
+						if got := read(t, r, 10*time.Second); !bytes.Equal(got, want) {
+							t.Fatalf("round %d packet %d: %d bytes, want %d", round, i, len(got), size)
+						}
+					}
+				}
+			}
+			s := c.Stats()
+			if s.Packets != packets || s.Bytes != bytesWritten || s.Errors != 0 {
+				t.Fatal(s)
+			}
+			if o.Gather && s.Calls >= packets {
+				t.Fatalf("%d calls for %d packets", s.Calls, packets)
+			}
+		})
+	}
+}
+
+// TestOutsideOfAGatherNothingWaits: also after a gather, and with another open
+// gather's packets in it.
+func TestOutsideOfAGatherNothingWaits(t *testing.T) {
+	c := NewWith(listen(t, "udp4"), Options{Gather: true, Segment: true})
+	r := listen(t, "udp4")
+	write := func(text string) {
+		if _, err := c.WriteToAddrPort([]byte(text), to(r)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	expect := func(texts ...string) {
+		t.Helper()
+		for _, text := range texts {
+			if got := read(t, r, 10*time.Second); string(got) != text {
+				t.Fatalf("%q, want %q", got, text)
+			}
+		}
+	}
+	write("alone")
+	expect("alone")
+	c.Begin()
+	c.Begin()
+	write("one")
+	c.End()
+	expect("one") // whoever ends sends everybody's
+	write("two")
+	c.End()
+	expect("two")
+	write("three")
+	expect("three")
+	if _, err := c.WriteTo([]byte("four"), r.LocalAddr()); err != nil {
+		t.Fatal(err)
+	}
+	expect("four")
+}
+
+// TestAFullGatherIsSent: more is written in one gather than it holds.
+func TestAFullGatherIsSent(t *testing.T) {
+	c := NewWith(listen(t, "udp4"), Options{Gather: true})
+	r := listen(t, "udp4")
+	c.Begin()
+	defer c.End()
+	for i := range batchPackets + 1 {
+		if _, err := c.WriteToAddrPort([]byte{byte(i)}, to(r)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if n := c.Stats().Packets; n != batchPackets {
+		t.Fatalf("%d packets sent, want %d", n, batchPackets)
+	}
+}
+
+// TestOneRefusalCostsOneDestination: the kernel refuses one message in the
+// middle of a batch.
+func TestOneRefusalCostsOneDestination(t *testing.T) {
+	for name, o := range options() {
+		t.Run(name, func(t *testing.T) {
+			c := NewWith(listen(t, "udp4"), o)
+			a, z := listen(t, "udp4"), listen(t, "udp4")
+			nobody := netip.MustParseAddrPort("[2001:db8::1]:9") // not in this socket's family
+			c.Begin()
+			for i := range 3 {
+				for _, to := range []netip.AddrPort{to(a), nobody, to(z)} {
+					_, _ = c.WriteToAddrPort([]byte{byte(i)}, to) // gathered or not, an error is counted
+				}
+			}
+			c.End()
+			for _, r := range []*net.UDPConn{a, z} {
+				for i := range 3 {
+					if got := read(t, r, 10*time.Second); !bytes.Equal(got, []byte{byte(i)}) {
+						t.Fatal(got)
+					}
+				}
+			}
+			if s := c.Stats(); s.Errors != 3 || s.Packets != 6 {
+				t.Fatal(s)
+			}
+		})
+	}
+}
+
+// TestRoomsGatherAtTheSameTime: every writer's packets arrive, in its order.
+func TestRoomsGatherAtTheSameTime(t *testing.T) {
+	const rooms, rounds, burst = 4, 50, 3
+	for name, o := range options() {
+		t.Run(name, func(t *testing.T) {
+			c := NewWith(listen(t, "udp4"), o)
+			var receivers [rooms]*net.UDPConn
+			for i := range receivers {
+				receivers[i] = listen(t, "udp4")
+				if err := receivers[i].SetReadBuffer(1 << 20); err != nil {
+					t.Fatal(err)
+				}
+			}
+			var group sync.WaitGroup
+			failures := make(chan error, rooms)
+			for _, r := range receivers {
+				group.Go(func() {
+					b := make([]byte, 100)
+					for round := range uint32(rounds) {
+						c.Begin()
+						for i := range uint32(burst) {
+							binary.BigEndian.PutUint32(b, round*burst+i)
+							if _, err := c.WriteToAddrPort(b, to(r)); err != nil {
+								failures <- fmt.Errorf("write: %w", err)
+							}
+						}
+						c.End()
+					}
+				})
+			}
+			group.Wait()
+			close(failures)
+			for err := range failures {
+				t.Fatal(err)
+			}
+			for _, r := range receivers {
+				for i := range uint32(rounds * burst) {
+					got := read(t, r, 10*time.Second)
+					if len(got) != 100 || binary.BigEndian.Uint32(got) != i {
+						t.Fatalf("packet %d missing or out of order", i)
+					}
+				}
+			}
+		})
+	}
+}
+
+// TestDualStackSocket: an IPv6 socket that also serves IPv4, as a node's is.
+func TestDualStackSocket(t *testing.T) {
+	socket, err := net.ListenUDP("udp", &net.UDPAddr{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer socket.Close()
+	c := NewWith(socket, Options{Gather: true, Segment: true})
+	r := listen(t, "udp4")
+	mapped := netip.AddrPortFrom(netip.AddrFrom16(to(r).Addr().As16()), to(r).Port())
+	c.Begin()
+	for _, address := range []netip.AddrPort{to(r), mapped, mapped} {
+		if _, err := c.WriteToAddrPort([]byte("x"), address); err != nil {
+			t.Fatal(err)
+		}
+	}
+	c.End()
+	for range 3 {
+		if got := read(t, r, 10*time.Second); string(got) != "x" {
+			t.Fatal(got, c.Stats())
+		}
+	}
+}
+
+func TestGatherAllocatesNothing(t *testing.T) {
+	c := NewWith(listen(t, "udp4"), Options{Gather: true, Segment: true})
+	destinations := []netip.AddrPort{to(listen(t, "udp4")), to(listen(t, "udp4"))}
+	b := make([]byte, 1200)
+	once := func() {
+		c.Begin()
+		for range 3 {
+			for _, d := range destinations {
+				_, _ = c.WriteToAddrPort(b, d)
+			}
+		}
+		c.End()
+	}
+	once()
+	if n := testing.AllocsPerRun(100, once); n > 1 {
+		t.Fatalf("%v allocations a gather", n)
+	}
+}

@@ -62,7 +62,7 @@ func parseEntry(line []byte) (entry, bool) {
 	e.level, _ = fields["level"].(string)
 	stamp, _ := fields["time"].(string)
 	e.at, _ = time.Parse(time.RFC3339Nano, stamp)
-	for _, key := range []string{"time", "level", "msg", "node_name"} {
+	for _, key := range []string{"time", "level", "msg", "process"} {
 		delete(fields, key)
 	}
 	return e, e.message != ""

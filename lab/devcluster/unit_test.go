@@ -1,0 +1,95 @@
+package devcluster
+
+import (
+	"bytes"
+	"context"
+	"fmt"
+	"strings"
+	"testing"
+
+	"github.com/alicebob/miniredis/v2"
+)
+
+func TestWhatTheTerminalShows(t *testing.T) {
+	const moment = `"time":"2026-01-02T03:04:05.006Z",`
+	tests := []struct {
+		name, line, quiet, verbose string
+	}{
+		{
+			"a step of a failover", `{` + moment + `"level":"INFO","msg":"room re-homed","process":"signaling-1","room":"blue","epoch":1795254712102}`,
+			"03:04:05.006  sfu-1        room re-homed  epoch=1795254712102  room=blue\n", "same",
+		},
+		{"an ordinary line", `{` + moment + `"level":"INFO","msg":"member joined"}`, "", "03:04:05.006  sfu-1        member joined\n"},
+		{"an error", `{` + moment + `"level":"ERROR","msg":"no store"}`, "03:04:05.006  sfu-1        ERROR no store\n", "same"},
+		{"a crash", `goroutine 1 [running]:`, "sfu-1        | goroutine 1 [running]:\n", "same"},
+		{"JSON that is no log", `{"a":1}`, "sfu-1        | {\"a\":1}\n", "same"},
+		{"nothing", "", "", ""},
+	}
+	for _, test := range tests {
+		if test.verbose == "same" {
+			test.verbose = test.quiet
+		}
+		for verbose, want := range map[bool]string{false: test.quiet, true: test.verbose} {
+			var shown bytes.Buffer
+			out := newTerminal(&shown)
+			(&narrator{name: "sfu-1", verbose: verbose, out: out}).show([]byte(test.line))
+			out.close()
+			if shown.String() != want {
+				t.Errorf("%s, verbose %t: shown %q, want %q", test.name, verbose, shown.String(), want)
+			}
+		}
+	}
+}
+
+// TestALogbookForgetsTheOldest and keeps whole what is newest, however it arrives.
+func TestALogbookForgetsTheOldest(t *testing.T) {
+	lines := 0
+	log, err := openLogbook(t.TempDir(), "n", func([]byte) { lines++ })
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer log.close()
+	const count = 40_000
+	for i := range count {
+		text := fmt.Sprintf("line %d %s\n", i, strings.Repeat("x", 40))
+		log.Write([]byte(text[:7]))
+		log.Write([]byte(text[7:]))
+	}
+	text := log.text()
+	if lines != count || len(text) > logKeepBytes {
+		t.Errorf("%d lines shown, %d bytes kept", lines, len(text))
+	}
+	if strings.Contains(text, "line 1 ") || !strings.HasSuffix(text, strings.Repeat("x", 40)+"\n") || !strings.Contains(text, fmt.Sprintf("line %d ", count-1)) {
+		t.Errorf("kept the wrong part: ...%s", text[len(text)-100:])
+	}
+}
+
+func TestValidateListsEveryFault(t *testing.T) {
+	err := Options{SFU: 0, Signaling: 33, Redis: "x", Listen: "y", NodeEnv: map[string][]string{"n": {"z"}}}.Validate()
+	for _, want := range []string{"--sfu", "--signaling", "--redis", "--listen", "--node-env"} {
+		if err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("the faults do not mention %s: %v", want, err)
+		}
+	}
+	if err := Defaults().Validate(); err != nil {
+		t.Errorf("the defaults are refused: %v", err)
+	}
+}
+
+// TestTheStoreForgetsWithTime: the embedded one expires keys only when told to.
+func TestTheStoreForgetsWithTime(t *testing.T) {
+	redis := miniredis.RunT(t)
+	if err := redis.Set("k", "v"); err != nil {
+		t.Fatal(err)
+	}
+	store := &Store{redis: redis}
+	redis.SetTTL("k", 3*storeTick)
+	ctx, cancel := context.WithCancel(t.Context())
+	ended := make(chan error, 1)
+	go func() { ended <- store.Run(ctx) }()
+	await(t, "the key to expire", func() bool { return !redis.Exists("k") })
+	cancel()
+	if err := <-ended; err != nil {
+		t.Error(err)
+	}
+}

@@ -10,21 +10,20 @@ import (
 // layer of it.
 func (r *Room) arrange(now time.Time) {
 	if r.tablesChanged {
-		r.tablesChanged = false
-		r.layersChanged = true
 		r.audioScarce = false
-		for _, sub := range r.subscribers {
+	}
+	for _, sub := range r.subscribers {
+		if r.tablesChanged || sub.changed {
 			r.arrangeTable(sub, now)
 		}
-	}
-	if r.layersChanged {
-		r.layersChanged = false
-		for _, sub := range r.subscribers {
+		if r.tablesChanged || sub.changed || r.layersChanged {
 			for _, s := range sub.slots {
 				r.chooseTarget(sub, s, now)
 			}
 		}
+		sub.changed = false
 	}
+	r.tablesChanged, r.layersChanged = false, false
 }
 
 func (r *Room) arrangeTable(sub *subscriber, now time.Time) {
@@ -138,7 +137,7 @@ func (r *Room) expireHolds(now time.Time) {
 		before := len(sub.holds)
 		maps.DeleteFunc(sub.holds, func(_ trackKey, until time.Time) bool { return !until.After(now) })
 		if len(sub.holds) != before {
-			r.tablesChanged = true
+			sub.changed = true
 		}
 	}
 }

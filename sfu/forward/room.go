@@ -71,7 +71,7 @@ type Room struct {
 	subscribers   map[PeerID]*subscriber
 	clocks        map[PeerID]*peerClock
 	speakers      speakerTracker
-	tablesChanged bool // who is shown where must be worked out again
+	tablesChanged bool // who is shown where must be worked out again, for everybody
 	layersChanged bool // which layer each slot shows must be worked out again
 	audioScarce   bool // somebody has fewer audio slots than there are microphones
 	layersLooked  time.Time
@@ -143,8 +143,7 @@ func (r *Room) SetView(peer PeerID, wants []Want) {
 	wants = slices.Clone(wants)
 	r.post(func() {
 		sub := r.subscriber(peer)
-		sub.wants, sub.hasView = wants, true
-		r.tablesChanged = true
+		sub.wants, sub.hasView, sub.changed = wants, true, true
 	})
 }
 
@@ -155,8 +154,9 @@ func (r *Room) SetView(peer PeerID, wants []Want) {
 func (r *Room) SetTable(peer PeerID, table []Entry) {
 	table = slices.Clone(table)
 	r.post(func() {
-		r.subscriber(peer).setTable(table, time.Now().Add(r.cfg.HoldTable))
-		r.tablesChanged = true
+		sub := r.subscriber(peer)
+		sub.setTable(table, time.Now().Add(r.cfg.HoldTable))
+		sub.changed = true
 	})
 }
 

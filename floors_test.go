@@ -52,55 +52,80 @@ type technology struct {
 
 var technologies = []technology{
 	{
-		"github.com/hashicorp/memberlist", []string{"cluster"}, nil,
+		"github.com/hashicorp/memberlist",
+		[]string{"cluster"},
+		nil,
 		"only cluster knows gossip: the others read an immutable view, which no callback can change under them",
 	},
 	{
-		"github.com/redis/go-redis", []string{"redisstore", "redisstore/storetest"}, nil,
+		"github.com/redis/go-redis",
+		[]string{"redisstore", "redisstore/storetest"},
+		nil,
 		"every key and script is in redisstore, so that what is atomic can be judged in one place",
 	},
 	{
-		"github.com/alicebob/miniredis", []string{"lab/devcluster", "redisstore/storetest"}, []string{"redisstore", "orchestrator"},
+		"github.com/alicebob/miniredis",
+		[]string{"lab/devcluster", "redisstore/storetest"},
+		[]string{"redisstore", "orchestrator"},
 		"the embedded store is for development and tests; production code sees a Redis over TCP and nothing else",
 	},
 	{
-		"github.com/pion", []string{"sfu", "sfu/egress", "sfu/forward", "lab/peer"}, []string{"lab/e2e"},
+		"github.com/pion",
+		[]string{"sfu", "sfu/egress", "sfu/forward", "lab/peer"},
+		[]string{"lab/e2e"},
 		"only the media node knows Pion; lab/peer is a client that knows it as a browser would",
 	},
 	{
-		"github.com/coder/websocket", []string{"signaling", "lab/peer"}, []string{"lab/e2e"},
+		"github.com/coder/websocket",
+		[]string{"signaling", "lab/peer"},
+		[]string{"lab/e2e"},
 		"only the edge knows sockets: a room's messages are the structs of signaling/wire",
 	},
 	{
-		"google.golang.org/grpc", []string{"control", "sfu", "signaling/sfulink"}, []string{"failover", "signaling", "lab/e2e"},
+		"google.golang.org/grpc",
+		[]string{"control", "sfu", "signaling/sfulink"},
+		[]string{"failover", "signaling", "lab/e2e"},
 		"gRPC ends at control and the two ends that speak it; everything above calls their methods",
 	},
 	{
-		"google.golang.org/protobuf", []string{"control", "sfu", "signaling/sfulink"}, []string{"failover", "signaling"},
+		"google.golang.org/protobuf",
+		[]string{"control", "sfu", "signaling/sfulink"},
+		[]string{"failover", "signaling"},
 		"protobuf messages are the control protocol's, not a data model",
 	},
 	{
-		"github.com/go-chi/chi", []string{"signaling"}, nil,
+		"github.com/go-chi/chi",
+		[]string{"signaling"},
+		nil,
 		"only the edge routes HTTP",
 	},
 	{
-		"github.com/golang-jwt/jwt", []string{"signaling/access"}, nil,
+		"github.com/golang-jwt/jwt",
+		[]string{"signaling/access"},
+		nil,
 		"tokens are judged in one place: an algorithm that is checked twice is checked once wrongly",
 	},
 	{
-		"github.com/alecthomas/kong", []string{"cli"}, nil,
+		"github.com/alecthomas/kong",
+		[]string{"cli"},
+		nil,
 		"configuration reaches packages as their own structs, not as flags",
 	},
 	{
-		"github.com/chromedp", nil, []string{"lab/e2e", "sfu", "web"},
+		"github.com/chromedp", nil,
+		[]string{"lab/e2e", "sfu", "web"},
 		"a browser drives tests, never the product",
 	},
 	{
-		"os/signal", []string{"cli"}, []string{"cluster"},
+		"os/signal",
+		[]string{"cli"},
+		[]string{"cluster"},
 		"only the command line owns the process; packages end with their context",
 	},
 	{
-		"testing", []string{"redisstore/storetest"}, []string{"*"},
+		"testing",
+		[]string{"redisstore/storetest"},
+		[]string{"*"},
 		"test machinery does not belong into the binary; storetest is imported by tests alone",
 	},
 }
@@ -115,7 +140,9 @@ type ban struct {
 
 var bans = []ban{
 	{
-		"redisstore", []string{"cli"}, true,
+		"redisstore",
+		[]string{"cli"},
+		true,
 		"users of a store declare the few methods they need; cli hands them the Redis one",
 	},
 	{
@@ -123,23 +150,33 @@ var bans = []ban{
 		"a store for tests is for tests",
 	},
 	{
-		"sfu", []string{"cli"}, true,
+		"sfu",
+		[]string{"cli"},
+		true,
 		"a media node is a process of its own: everybody else speaks to it through control",
 	},
 	{
-		"signaling", []string{"cli"}, true,
+		"signaling",
+		[]string{"cli"},
+		true,
 		"an edge is reached by its protocol; what stands above uses signaling/wire and signaling/access",
 	},
 	{
-		"cli", []string{"."}, false,
+		"cli",
+		[]string{"."},
+		false,
 		"the command line is the roof",
 	},
 	{
-		"lab/devcluster", []string{"cli", "lab/e2e", "lab/chaos", "lab/load"}, true,
+		"lab/devcluster",
+		[]string{"cli", "lab/e2e", "lab/chaos", "lab/load"},
+		true,
 		"production code never supervises processes",
 	},
 	{
-		"lab/peer", []string{"cli", "lab/chaos", "lab/load"}, true,
+		"lab/peer",
+		[]string{"cli", "lab/chaos", "lab/load"},
+		true,
 		"synthetic peers are for load and tests",
 	},
 }

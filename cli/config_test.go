@@ -35,14 +35,17 @@ func TestAConfigurationIsRefusedWithEveryFault(t *testing.T) {
 	}{
 		{"sfu without anything", nil, "sfu", []string{"HOLDFAST_CLUSTER_KEY", "--join", "--solo"}},
 		{
-			"sfu with bad addresses", map[string]string{"HOLDFAST_CLUSTER_KEY": "zyxw"},
+			"sfu with bad addresses",
+			map[string]string{"HOLDFAST_CLUSTER_KEY": "zyxw"},
 			"sfu --control-listen nowhere --media-listen nowhere --gossip-listen nowhere --egress-bits 0 --media-advertise example",
 			[]string{"--cluster-key", "--join", "--control-listen", "--media-listen", "--gossip-listen", "bits per second is 0", `"example" is not an IP`},
 		},
 		{"signaling without anything", nil, "signaling", []string{"HOLDFAST_CLUSTER_KEY", "HOLDFAST_API_KEYS", "--join"}},
 		{
-			"signaling with a short secret", map[string]string{"HOLDFAST_CLUSTER_KEY": goodKey, "HOLDFAST_API_KEYS": "app:zyxw"},
-			"signaling --join x:1 --expected-size=-1", []string{"--api-keys", "at least 32", "expected size is -1"},
+			"signaling with a short secret",
+			map[string]string{"HOLDFAST_CLUSTER_KEY": goodKey, "HOLDFAST_API_KEYS": "app:zyxw"},
+			"signaling --join x:1 --expected-size=-1",
+			[]string{"--api-keys", "at least 32", "expected size is -1"},
 		},
 		{"front without anything", nil, "front --max-connections 0 --listen here", []string{"no backends", "limit of connections", "--listen"}},
 		{"dev with impossible numbers", nil, "dev --sfu 0 --signaling 99 --listen here --redis there", []string{"--sfu 0", "--signaling 99", "--listen", "--redis"}},

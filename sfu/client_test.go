@@ -3,6 +3,7 @@ package sfu
 import (
 	"context"
 	"fmt"
+	"strings"
 	"sync"
 	"testing"
 	"time"
@@ -22,6 +23,7 @@ type mediaClient struct {
 	senders []*control.Sender
 	tracks  []*webrtc.TrackLocalStaticRTP
 	offers  int
+	unnamed bool // send layers without MID and RID extensions
 	tag     byte // marks the payload of what this client sends
 
 	mu    sync.Mutex              // guards shown
@@ -185,6 +187,20 @@ func (c *mediaClient) sees(tag byte, atLeast int) bool {
 	return len(kinds) == 2
 }
 
+// seesOneOf reports whether video with one of the tags was shown.
+func (c *mediaClient) seesOneOf(tags string) bool {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	for _, transceiver := range c.pc.GetTransceivers() {
+		for tag := range c.shown[transceiver.Mid()] {
+			if transceiver.Kind() == webrtc.RTPCodecTypeVideo && strings.ContainsRune(tags, rune(tag)) {
+				return true
+			}
+		}
+	}
+	return false
+}
+
 // forget starts the counting anew.
 func (c *mediaClient) forget() {
 	c.mu.Lock()
@@ -225,7 +241,7 @@ func (c *mediaClient) packet(track *webrtc.TrackLocalStaticRTP, i int, sequence 
 		// A VP8 keyframe: descriptor with the start bit, frame tag, start code, 320 x 180.
 		Payload: []byte{0x10, 0x10, 0x02, 0x00, 0x9d, 0x01, 0x2a, 0x40, 0x01, 0xb4, 0x00, 0, 0, tag},
 	}
-	if rid := track.RID(); rid != "" {
+	if rid := track.RID(); rid != "" && !c.unnamed {
 		c.name(packet, rid)
 	}
 	return packet

@@ -54,7 +54,27 @@ func TestSimulcastLayersArePublished(t *testing.T) {
 	bobEdge, _ := s.attach("room", "bob", 1)
 	bob := newMediaClient(t, 'b', false, 1)
 	bob.negotiate(bobEdge, nil)
-	eventually(t, "bob sees a layer of alice", func() bool { return bob.sees('p', 1) || bob.sees('q', 1) || bob.sees('r', 1) })
+	eventually(t, "bob sees a layer of alice", func() bool { return bob.seesOneOf("pqr") })
+}
+
+// What a browser sends after a move: layers without MID and RID extensions, of which
+// only the client knows what they are.
+func TestLayersThatTheClientNamedNeedNoExtensions(t *testing.T) {
+	s := newStage(t, "one")
+	aliceEdge, _ := s.attach("room", "alice", 1)
+	alice := newMediaClient(t, 'p', true, 0, "q", "h", "f")
+	alice.unnamed = true
+	for _, encoding := range alice.pc.GetSenders()[1].GetParameters().Encodings {
+		alice.senders = append(alice.senders, &control.Sender{
+			Mid: "1", Source: control.Source_SOURCE_CAMERA, Rid: encoding.RID, Ssrc: uint32(encoding.SSRC), RtxSsrc: uint32(encoding.RTX.SSRC),
+		})
+	}
+	alice.negotiate(aliceEdge, nil)
+	alice.goSend()
+	bobEdge, _ := s.attach("room", "bob", 1)
+	bob := newMediaClient(t, 'b', false, 1)
+	bob.negotiate(bobEdge, nil)
+	eventually(t, "bob sees a layer of alice", func() bool { return bob.seesOneOf("pqr") })
 }
 
 func TestAnswersNameEverySlot(t *testing.T) {

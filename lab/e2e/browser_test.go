@@ -13,6 +13,7 @@ import (
 	"testing"
 	"time"
 
+	cdppage "github.com/chromedp/cdproto/page"
 	"github.com/chromedp/chromedp"
 )
 
@@ -88,9 +89,15 @@ func openPage(t *testing.T, name, address string) *page {
 		cancelTab()
 		cancelAlloc()
 	})
-	messages := chromedp.Console(ctx)
-	go p.listen(messages)
-	if err := chromedp.Do(ctx, chromedp.Navigate(address)); err != nil {
+	// The first command starts the browser, which lives as long as its context.
+	_, err := chromedp.Call(ctx, cdppage.AddScriptToEvaluateOnNewDocument, cdppage.AddScriptToEvaluateOnNewDocumentParams{Source: watchConnections})
+	if err != nil {
+		t.Fatalf("start the browser of %s: %v", name, err)
+	}
+	go p.listen(chromedp.Console(ctx))
+	// Not chromedp.Navigate, which waits for a load event that it can miss: the
+	// test waits for what the page shows.
+	if _, err := chromedp.Call(ctx, cdppage.Navigate, cdppage.NavigateParams{URL: address}); err != nil {
 		t.Fatalf("open %s in the browser of %s: %v", address, name, err)
 	}
 	return p
@@ -141,6 +148,14 @@ func (p *page) mustEval(t *testing.T, expression string, into any) {
 		t.Fatal(err)
 	}
 }
+
+// watchConnections lets a test see every RTCPeerConnection that a page makes,
+// without a word from the page or the library.
+const watchConnections = `
+  globalThis.__connections = [];
+  globalThis.RTCPeerConnection = class extends globalThis.RTCPeerConnection {
+    constructor(...args) { super(...args); globalThis.__connections.push(this); }
+  };`
 
 // callAddress is the page's address with what a test wants of the call: a small
 // picture, so that two cores can encode for five people.

@@ -1,0 +1,113 @@
+package e2e
+
+import (
+	"fmt"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/holdfast-rtc/holdfast/lab/devcluster"
+)
+
+// TestCallSurvivesTheKillOfItsNode is the idea of the project: three people in a
+// room and two in another, on different SFU nodes; the first room's node is
+// killed, and its call goes on in the same connections while the other room
+// notices nothing.
+func TestCallSurvivesTheKillOfItsNode(t *testing.T) {
+	needChromium(t)
+	c := startCluster(t, devcluster.Options{})
+	roomA, roomB := roomOn(t, "sfu-1", "alpha"), roomOn(t, "sfu-2", "beta")
+	inA := []*participant{
+		join(t, c.URL(), roomA, "Ada", nil), join(t, c.URL(), roomA, "Alan", nil), join(t, c.URL(), roomA, "Annie", nil),
+	}
+	inB := []*participant{join(t, c.URL(), roomB, "Barbara", nil), join(t, c.URL(), roomB, "Blaise", nil)}
+	for _, p := range append(inA[:len(inA):len(inA)], inB...) {
+		p.knowsItself(t)
+	}
+	allDecodeAll(t, time.Minute, inA)
+	allDecodeAll(t, time.Minute, inB)
+
+	beforeA, beforeB := heldOnce(t, c, roomA), heldOnce(t, c, roomB)
+	if beforeA.Node != "sfu-1" || beforeB.Node != "sfu-2" {
+		t.Fatalf("the rooms are on %s and %s, want sfu-1 and sfu-2", beforeA.Node, beforeB.Node)
+	}
+	statsA := make([]callStats, len(inA))
+	for i, p := range inA {
+		p.mark(t)
+		statsA[i] = p.mustStats(t)
+	}
+	for _, p := range inB {
+		p.mark(t)
+	}
+
+	if err := c.Kill(t.Context(), "sfu-1", syscall.SIGKILL); err != nil {
+		t.Fatal(err)
+	}
+	for i, p := range inA {
+		eventually(t, 30*time.Second, p.name+" is moved", func() error { return movedOnce(p, statsA[i]) })
+	}
+	allDecodeAll(t, 30*time.Second, inA)
+	for i, p := range inA {
+		p.unchanged(t)
+		after := p.mustStats(t)
+		if after.PcID != statsA[i].PcID {
+			t.Errorf("%s: connection %d became %d", p.name, statsA[i].PcID, after.PcID)
+		}
+		t.Logf("gap of %s: %.0f ms (%s, attempt %d)", p.name, after.Migrations[0].GapMs, after.Migrations[0].How, after.Migrations[0].Attempt)
+	}
+
+	afterA := heldOnce(t, c, roomA)
+	if afterA.Epoch != beforeA.Epoch+1 {
+		t.Errorf("room %s went from epoch %d to %d, want exactly one re-homing", roomA, beforeA.Epoch, afterA.Epoch)
+	}
+	undisturbed(t, c, beforeB, inB)
+	pinsNameOnlyLiveNodes(t, c)
+}
+
+// movedOnce says whether a page has reported exactly one migration, by restart.
+func movedOnce(p *participant, before callStats) error {
+	s, err := p.stats()
+	if err != nil {
+		return err
+	}
+	switch {
+	case s.Epoch <= before.Epoch:
+		return fmt.Errorf("still at epoch %d", s.Epoch)
+	case len(s.Migrations) == 0:
+		return fmt.Errorf("no migration reported at epoch %d", s.Epoch)
+	case len(s.Migrations) > 1:
+		return fmt.Errorf("%d migrations: %+v", len(s.Migrations), s.Migrations)
+	case s.Migrations[0].How != "restart":
+		return fmt.Errorf("migrated by %s, want restart", s.Migrations[0].How)
+	}
+	return nil
+}
+
+// undisturbed checks that a room on a healthy node noticed nothing: same node and
+// epoch, no new offer, no packet dropped, same connections, media flowing.
+func undisturbed(t *testing.T, c *devcluster.Cluster, before heldRoom, people []*participant) {
+	t.Helper()
+	after := heldOnce(t, c, before.Room)
+	if after.Node != before.Node || after.Epoch != before.Epoch {
+		t.Errorf("room %s went from %s epoch %d to %s epoch %d", before.Room, before.Node, before.Epoch, after.Node, after.Epoch)
+	}
+	if after.PacketsDropped != before.PacketsDropped {
+		t.Errorf("room %s: %d packets dropped while another node died", before.Room, after.PacketsDropped-before.PacketsDropped)
+	}
+	offers := make(map[string]uint64)
+	for _, p := range before.Peers {
+		offers[p.Peer] = p.Offers
+	}
+	for _, p := range after.Peers {
+		if p.Offers != offers[p.Peer] {
+			t.Errorf("room %s: peer %s offered %d times, before %d", before.Room, p.Peer, p.Offers, offers[p.Peer])
+		}
+	}
+	for _, p := range people {
+		p.unchanged(t)
+		if s := p.mustStats(t); len(s.Migrations) != 0 {
+			t.Errorf("%s: migrated, %+v", p.name, s.Migrations)
+		}
+	}
+	allDecodeAll(t, 30*time.Second, people)
+}

@@ -1,0 +1,15 @@
+// Package e2e tests the whole system as its users have it: `holdfast dev` with
+// real processes, real signals, and real browsers with fake cameras.
+package e2e
+
+import (
+	"log/slog"
+	"testing"
+
+	"go.uber.org/goleak"
+)
+
+func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+
+// quiet is the log of parts whose log nobody reads here.
+func quiet() *slog.Logger { return slog.New(slog.DiscardHandler) }

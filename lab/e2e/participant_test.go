@@ -1,0 +1,194 @@
+package e2e
+
+import (
+	"fmt"
+	"net/url"
+	"testing"
+	"time"
+)
+
+// participant is a page with a call in it.
+type participant struct {
+	*page
+	id string // the peer id, once live
+}
+
+// slotStats is what one receive m-line has received, by the browser's own count.
+type slotStats struct {
+	Kind                 string
+	Peer                 string
+	Source               string
+	PacketsReceived      float64
+	FramesDecoded        float64
+	ConcealedSamples     float64
+	TotalSamplesReceived float64
+}
+
+type migration struct {
+	How     string
+	Attempt int
+	GapMs   float64
+}
+
+// callStats is call.stats() of the client library.
+type callStats struct {
+	PcID       int
+	Epoch      uint64
+	Node       string
+	OffersSent int
+	Migrations []migration
+	PerSlot    map[string]slotStats
+}
+
+func join(t *testing.T, base, room, name string, extra url.Values) *participant {
+	t.Helper()
+	return &participant{page: openPage(t, name, callAddress(base, room, name, extra))}
+}
+
+func (p *participant) stats() (callStats, error) {
+	var s callStats
+	err := p.eval("window.call ? window.call.stats() : null", &s)
+	return s, err
+}
+
+func (p *participant) mustStats(t *testing.T) callStats {
+	t.Helper()
+	s, err := p.stats()
+	if err != nil {
+		t.Fatal(err)
+	}
+	return s
+}
+
+// knowsItself waits until the page has joined.
+func (p *participant) knowsItself(t *testing.T) {
+	t.Helper()
+	eventually(t, time.Minute, p.name+" joins", func() error {
+		if err := p.eval("window.call?.peer ?? ''", &p.id); err != nil {
+			return err
+		}
+		if p.id == "" {
+			var text string
+			_ = p.eval("document.body.innerText", &text)
+			return fmt.Errorf("not joined; the page says %q", text)
+		}
+		return nil
+	})
+}
+
+// flow is what a page has of one other person at one moment.
+type flow struct {
+	frames           float64 // video frames decoded
+	packets          float64 // audio packets received
+	concealed, total float64 // audio samples
+}
+
+func (s callStats) flowFrom(peer string) flow {
+	var f flow
+	for _, slot := range s.PerSlot {
+		if slot.Peer != peer {
+			continue
+		}
+		switch slot.Source {
+		case "camera":
+			f.frames += slot.FramesDecoded
+		case "microphone":
+			f.packets += slot.PacketsReceived
+			f.concealed += slot.ConcealedSamples
+			f.total += slot.TotalSamplesReceived
+		}
+	}
+	return f
+}
+
+// The amounts that count as flowing: a third of a second of video at 15 frames
+// a second, and of audio at 50 packets a second.
+const (
+	someFrames  = 5
+	somePackets = 16
+)
+
+// flowsSince reports whether, between two looks, frames were decoded and real
+// audio (not concealment) was played.
+func (f flow) flowsSince(before flow) error {
+	if got := f.frames - before.frames; got < someFrames {
+		return fmt.Errorf("%g frames decoded, want %d", got, someFrames)
+	}
+	if got := f.packets - before.packets; got < somePackets {
+		return fmt.Errorf("%g audio packets received, want %d", got, somePackets)
+	}
+	concealed, total := f.concealed-before.concealed, f.total-before.total
+	if total <= 0 || concealed > total/2 {
+		return fmt.Errorf("%g of %g audio samples are concealment", concealed, total)
+	}
+	return nil
+}
+
+// allDecodeAll waits until every page of a room decodes video and audio of
+// every other, counted from looks taken now.
+func allDecodeAll(t *testing.T, limit time.Duration, people []*participant) {
+	t.Helper()
+	for _, receiver := range people {
+		first := make(map[string]flow)
+		eventually(t, limit, receiver.name+" decodes everybody", func() error {
+			s, err := receiver.stats()
+			if err != nil {
+				return err
+			}
+			for _, sender := range people {
+				if sender == receiver {
+					continue
+				}
+				now := s.flowFrom(sender.id)
+				before, seen := first[sender.id]
+				if !seen || now.frames < before.frames || now.packets < before.packets {
+					first[sender.id] = now // a new SSRC counts from zero
+					before = now
+				}
+				if err := now.flowsSince(before); err != nil {
+					return fmt.Errorf("%s at %s (epoch %d): %w", sender.name, receiver.name, s.Epoch, err)
+				}
+			}
+			return nil
+		})
+	}
+}
+
+// mark stamps the page's connections, tracks and video elements; unchanged
+// says what has been replaced since.
+func (p *participant) mark(t *testing.T) {
+	t.Helper()
+	p.mustEval(t, `(() => {
+	  const elements = [...document.querySelectorAll('video, audio')].filter((e) => e.srcObject);
+	  globalThis.__marked = {
+	    connections: [...globalThis.__connections],
+	    tracks: globalThis.__connections.flatMap((c) => c.getReceivers().map((r) => r.track)),
+	    elements: elements.map((e) => ({ e, stream: e.srcObject, tracks: e.srcObject.getTracks() })),
+	  };
+	  return elements.length;
+	})()`, nil)
+}
+
+func (p *participant) unchanged(t *testing.T) {
+	t.Helper()
+	var changed []string
+	p.mustEval(t, `(() => {
+	  const m = globalThis.__marked, changed = [];
+	  const now = globalThis.__connections;
+	  if (now.length !== m.connections.length) changed.push('connections: ' + m.connections.length + ' -> ' + now.length);
+	  if (m.connections.some((c) => c.signalingState === 'closed')) changed.push('a connection was closed');
+	  const tracks = now.flatMap((c) => c.getReceivers().map((r) => r.track));
+	  if (m.tracks.some((track, i) => tracks[i] !== track)) changed.push('a receiver has another track');
+	  if (m.tracks.some((track) => track.readyState !== 'live')) changed.push('a track has ended');
+	  for (const { e, stream, tracks } of m.elements) {
+	    if (!e.isConnected) changed.push('an element has left the page');
+	    if (e.srcObject !== stream) changed.push('an element has another stream');
+	    else if (tracks.some((track) => !stream.getTracks().includes(track))) changed.push('a stream has lost a track');
+	  }
+	  if (m.elements.length === 0) changed.push('no element was marked');
+	  return changed;
+	})()`, &changed)
+	for _, what := range changed {
+		t.Errorf("%s: after the migration %s", p.name, what)
+	}
+}

@@ -11,7 +11,13 @@ import (
 )
 
 func TestTwoPeersSeeEachOtherWithoutRenegotiation(t *testing.T) {
-	s := newStage(t, "one")
+	for _, address := range []string{"127.0.0.1:0", ":0"} {
+		t.Run("bound to "+address, func(t *testing.T) { meet(t, address) })
+	}
+}
+
+func meet(t *testing.T, address string) {
+	s := newStage(t, "one", func(c *Config) { c.MediaAddress = address })
 	aliceEdge, _ := s.attach("room", "alice", 1)
 	alice := newMediaClient(t, 'a', true, 2)
 	alice.negotiate(aliceEdge, nil)

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/pion/ice/v4"
+	"github.com/pion/webrtc/v4"
 
 	"github.com/holdfast-rtc/holdfast/control"
 	"github.com/holdfast-rtc/holdfast/pin"
@@ -81,7 +82,7 @@ func (n *Node) MediaAddress() net.Addr { return n.socket.LocalAddr() }
 func (n *Node) Run(ctx context.Context) error {
 	defer close(n.stopped)
 	mux := ice.NewUDPMuxDefault(ice.UDPMuxParams{UDPConn: n.socket, Logger: pionLogs{n.log}.NewLogger("mux")})
-	settings, err := newSettings(n.cfg, mux, n.log)
+	settings, err := n.settings(mux)
 	if err != nil {
 		_ = mux.Close() // The configuration's error says more.
 		return err
@@ -113,6 +114,16 @@ func (n *Node) Run(ctx context.Context) error {
 			return nil
 		}
 	}
+}
+
+// settings are those of every connection of this node.
+func (n *Node) settings(mux *ice.UDPMuxDefault) (webrtc.SettingEngine, error) {
+	media := newMediaMux(mux, n.cfg)
+	if len(media.addresses) == 0 {
+		return webrtc.SettingEngine{}, fmt.Errorf("media socket %s has no address that a client may be told (loopback: %v, advertised: %v)",
+			mux.LocalAddr(), n.cfg.Loopback, n.cfg.AdvertiseIPs)
+	}
+	return newSettings(n.cfg, media, n.log)
 }
 
 // SetDraining says whether rooms may be opened. Open ones are not concerned.

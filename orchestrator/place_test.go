@@ -117,6 +117,23 @@ func TestStoreThatIsAwayIsGivenUpWithinTheBudget(t *testing.T) {
 	}
 }
 
+// The budget is one for the whole call: a stale pin costs two trips, not two budgets.
+func TestStoreBudgetCoversAllTripsOfACall(t *testing.T) {
+	for slow, want := range map[time.Duration]error{time.Hour: ErrStoreUnavailable, 200 * time.Millisecond: ErrStoreUnavailable, 100 * time.Millisecond: nil} {
+		synctest.Test(t, func(t *testing.T) {
+			store, view := newShelf(), viewOf(sfu("a", 2))
+			store.put("r", pinAt("a", 1, 5000, 1).Encode())
+			store.slow = slow
+			edge := New(store, fixed(view), &addresses{}, DefaultConfig(), quiet)
+			began := time.Now()
+			_, err := edge.Place(t.Context(), "r", 0)
+			if took := time.Since(began); !errors.Is(err, want) || took > 300*time.Millisecond {
+				t.Errorf("two trips of %v each: %v after %v, want %v within 300 ms", slow, err, took, want)
+			}
+		})
+	}
+}
+
 func TestCallerWhoGivesUpGetsHisOwnError(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()

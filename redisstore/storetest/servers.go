@@ -97,7 +97,9 @@ func tryRedis(t testing.TB, binary string) (address, output string, err error) {
 	go func() { ended <- server.Wait() }()
 	stop := func() {
 		_ = server.Process.Kill()
-		_ = <-ended // killed: what it says of its end does not matter
+		if err := <-ended; t.Failed() {
+			t.Logf("redis-server ended: %v\n%s", err, log.String())
+		}
 	}
 	address = net.JoinHostPort("127.0.0.1", strconv.Itoa(port))
 	if err := answers(address, ended); err != nil {

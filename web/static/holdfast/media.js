@@ -5,6 +5,7 @@
 import { emit } from './emit.js';
 import { CallError } from './errors.js';
 import { GapMeter } from './gap.js';
+import { judge } from './liveness.js';
 import { Move } from './move.js';
 import { Offers } from './offers.js';
 import { RestartPolicy } from './restart-policy.js';
@@ -31,6 +32,8 @@ import { Aborted, wait } from './wait.js';
 const NOTE_MS = 1000;
 /** How often deliveries are noted during a journey. */
 const CLOSE_LOOK_MS = 15;
+/** After the network came back: how long the connection may stay silent before it is mended. */
+const SILENT_MS = 800;
 /** How long after its end a journey's gap may still grow before it is reported. */
 const REPORT_LIMIT_MS = 5000;
 /** Migrations remembered for `stats`; the oldest are forgotten. */
@@ -69,6 +72,7 @@ export class Media extends EventTarget {
     this.#options = options;
     this.#offers = new Offers((offer) => options.send(offer));
     this.#rejectAnswers = options.faults.rejectAnswers ?? 0;
+    globalThis.addEventListener?.('online', () => this.#onOnline(), { signal: this.#closing.signal });
   }
 
   /** Where the media is (or goes), by the last word heard. */
@@ -285,6 +289,19 @@ export class Media extends EventTarget {
   #onTrouble(transport) {
     if (transport !== this.#transport || this.#move || this.#closing.signal.aborted) return;
     this.#go({ reason: 'network', node: this.#node, epoch: this.#epoch, canMove: true });
+  }
+
+  /** Our own network changed: ICE may need half a minute to notice what a second of silence tells. */
+  async #onOnline() {
+    const transport = this.#transport;
+    if (!transport || this.#move) return;
+    try {
+      const before = await transport.stats();
+      await wait(SILENT_MS, this.#closing.signal);
+      if (judge(before, await transport.stats()) === 'secured') this.#onTrouble(transport);
+    } catch {
+      // Closed meanwhile.
+    }
   }
 
   /** Looks closely until the journey's gap is known. */

@@ -3,6 +3,7 @@
 // one transport; candidates are not trickled (the node learns ours from the
 // first check, and its own stand in the answer). There are no data channels.
 
+import { layersFor } from './layers.js';
 import { fingerprint, sessionId } from './sdp.js';
 import { readStats } from './stats.js';
 
@@ -12,16 +13,6 @@ import { readStats } from './stats.js';
 
 /** How long `disconnected` may last before it is trouble: a moment of it is normal on a busy machine. */
 const DISCONNECTED_MS = 3000;
-
-/**
- * The camera's simulcast layers, smallest first.
- * @type {RTCRtpEncodingParameters[]}
- */
-const layers = [
-  { rid: 'q', scaleResolutionDownBy: 4, maxBitrate: 150_000 },
-  { rid: 'h', scaleResolutionDownBy: 2, maxBitrate: 500_000 },
-  { rid: 'f', scaleResolutionDownBy: 1, maxBitrate: 1_700_000 },
-];
 
 /**
  * The codecs every SFU node takes, preferred first. A short list keeps an offer with many slots small.
@@ -57,7 +48,7 @@ export class Transport extends EventTarget {
     this.#id = id;
     this.#pc = new RTCPeerConnection({ iceServers, bundlePolicy: 'max-bundle' });
     this.#addSender('microphone', 'audio', [{ maxBitrate: 48_000 }]);
-    this.#addSender('camera', 'video', simulcast ? layers : [{ maxBitrate: 1_500_000 }]);
+    this.#addSender('camera', 'video', simulcast ? layersFor(0, 0) : [{ maxBitrate: 1_500_000 }]);
     this.#addSender('screen', 'video', [{ maxBitrate: 2_500_000 }]);
     for (let slot = 0; slot < audioSlots; slot++) this.#addReceiver('audio');
     for (let slot = 0; slot < videoSlots; slot++) this.#addReceiver('video');
@@ -138,8 +129,11 @@ export class Transport extends EventTarget {
    * @param {MediaStreamTrack | null} track
    */
   async setTrack(source, track) {
+    const sender = this.#senders.get(source)?.sender;
+    if (!sender) return;
     try {
-      await this.#senders.get(source)?.sender.replaceTrack(track);
+      if (source === 'camera' && track) await fitLayers(sender, track);
+      await sender.replaceTrack(track);
     } catch (error) {
       if (this.#pc.signalingState !== 'closed') throw error; // A closed connection sends nothing anyway.
     }
@@ -198,6 +192,20 @@ export class Transport extends EventTarget {
     if (this.iceState === 'failed') trouble();
     if (this.iceState === 'disconnected') this.#disconnectedTimer = setTimeout(trouble, DISCONNECTED_MS);
   }
+}
+
+/**
+ * Fits a simulcast sender's layers to the picture that it is about to send.
+ * @param {RTCRtpSender} sender
+ * @param {MediaStreamTrack} track
+ */
+async function fitLayers(sender, track) {
+  const parameters = sender.getParameters();
+  if (!(parameters.encodings?.length > 1)) return;
+  const { width = 0, height = 0 } = track.getSettings();
+  const wanted = new Map(layersFor(width, height).map((layer) => [layer.rid, layer]));
+  for (const encoding of parameters.encodings) Object.assign(encoding, wanted.get(encoding.rid ?? ''));
+  await sender.setParameters(parameters);
 }
 
 /**

@@ -1,7 +1,8 @@
 // How large tiles can be. Pure.
 
-/** The shapes a tile may take: from 16:9 to a square, so that a phone's upright screen is used. */
-const ratios = [16 / 9, 4 / 3, 1];
+/** The shapes a tile may take. Cameras are wide; on an upright screen a square shows more of a face. */
+const wide = [16 / 9, 4 / 3];
+const upright = [...wide, 1];
 
 /**
  * The number of columns and the shape that show the most picture.
@@ -14,7 +15,7 @@ export function bestGrid({ count, width, height, gap }) {
     const rows = Math.ceil(Math.max(count, 1) / columns);
     const cellWidth = (width - gap * (columns - 1)) / columns;
     const cellHeight = (height - gap * (rows - 1)) / rows;
-    for (const ratio of ratios) {
+    for (const ratio of height > width ? upright : wide) {
       const tileWidth = Math.floor(Math.min(cellWidth, cellHeight * ratio));
       const tileHeight = Math.floor(tileWidth / ratio);
       // A squarer tile must show clearly more, or wide pictures are cropped for nothing.

@@ -1,0 +1,39 @@
+// Which simulcast layers a camera is sent in. Pure.
+//
+// Browsers send fewer layers of a small picture, and keep the smallest of them: a
+// 320-pixel camera would be sent at 80. So the scales follow the size of the picture.
+
+/** @typedef {{rid: string, scaleResolutionDownBy: number, maxBitrate: number, active: boolean}} Layer */
+
+/** From this longer side on a browser sends three layers, or two. */
+const THREE_FROM = 900;
+const TWO_FROM = 600;
+
+/**
+ * The layers, smallest first. There are always three, because an m-line's layers are
+ * negotiated once; the ones that make no sense are inactive.
+ * @param {number} width of the camera's picture; 0 when unknown
+ * @param {number} height
+ * @returns {Layer[]}
+ */
+export function layersFor(width, height) {
+  const longer = Math.max(width, height) || THREE_FROM;
+  if (longer >= THREE_FROM) {
+    return [layer('q', 4, 150_000), layer('h', 2, 500_000), layer('f', 1, 1_700_000)];
+  }
+  if (longer >= TWO_FROM) {
+    return [layer('q', 2, 200_000), layer('h', 1, 700_000), layer('f', 1, 700_000, false)];
+  }
+  return [layer('q', 1, 350_000), layer('h', 1, 350_000, false), layer('f', 1, 350_000, false)];
+}
+
+/**
+ * @param {string} rid
+ * @param {number} scaleResolutionDownBy
+ * @param {number} maxBitrate
+ * @param {boolean} [active]
+ * @returns {Layer}
+ */
+function layer(rid, scaleResolutionDownBy, maxBitrate, active = true) {
+  return { rid, scaleResolutionDownBy, maxBitrate, active };
+}

@@ -1,0 +1,180 @@
+// The policies and the little parsers: pure, so they are told in tables.
+
+import { canMoveLiveConnection } from '/holdfast/capability.js';
+import { GapMeter } from '/holdfast/gap.js';
+import { layersFor } from '/holdfast/layers.js';
+import { judge, newborn, secured } from '/holdfast/liveness.js';
+import { reconnectDelayMs } from '/holdfast/reconnect-policy.js';
+import { RestartPolicy } from '/holdfast/restart-policy.js';
+import { Roster } from '/holdfast/roster.js';
+import { readStats } from '/holdfast/stats.js';
+import { bestGrid } from '/page/layout.js';
+import { readParameters } from '/page/parameters.js';
+import { equal, ok, test } from './harness.js';
+
+const told = (policy, failures) => [policy.first(), ...failures.map((failure) => policy.next(failure))]
+  .map(({ how, attempt }) => `${how} ${attempt}`);
+
+test('a restart is tried three times, then a new connection, for ever', () => {
+  equal(told(new RestartPolicy({ canMove: true }), ['timeout', 'timeout', 'timeout', 'timeout']), [
+    'restart 1', 'restart 2', 'restart 3', 'new-connection 4', 'new-connection 5',
+  ]);
+});
+
+test('a rejected answer goes straight to a new connection', () => {
+  equal(told(new RestartPolicy({ canMove: true }), ['rejected', 'timeout']), ['restart 1', 'new-connection 2', 'new-connection 3']);
+});
+
+test('a browser that cannot move takes a new connection at once', () => {
+  equal(told(new RestartPolicy({ canMove: false }), ['timeout']), ['new-connection 1', 'new-connection 2']);
+});
+
+test('every attempt is bounded, new connections slow down, and the person is told at the third', () => {
+  const policy = new RestartPolicy({ canMove: false, attempts: 1e9, attemptMs: 1e9 });
+  const steps = [policy.first()];
+  for (let n = 0; n < 12; n++) steps.push(policy.next('timeout'));
+  ok(steps.every(({ limitMs }) => limitMs === 15000), 'the limit is bounded');
+  equal(steps.slice(0, 7).map(({ waitMs }) => waitMs), [0, 500, 1000, 2000, 4000, 8000, 10000]);
+  equal(steps.slice(0, 4).map(({ alarm }) => alarm), [false, false, true, true]);
+  equal(new RestartPolicy({ canMove: true, attemptMs: 0 }).first().limitMs, 500);
+});
+
+test('the socket is tried again quickly first, then slower, never slower than five seconds', () => {
+  ok(reconnectDelayMs(0, () => 1) <= 120, 'the first try is quick');
+  let last = 0;
+  for (let tries = 1; tries < 40; tries++) {
+    const [least, most] = [reconnectDelayMs(tries, () => 0), reconnectDelayMs(tries, () => 1)];
+    ok(least >= last / 2 && most <= 5000 && least * 2 === most, `${tries}: ${least} to ${most}`);
+    last = most;
+  }
+  equal(last, 5000);
+});
+
+test('only a Chromium that is known to be able moves a live connection', () => {
+  const brands = (version) => ({ userAgent: '', userAgentData: { brands: [{ brand: 'Not.A/Brand', version: '99' }, { brand: 'Chromium', version }] } });
+  const agent = (userAgent) => ({ userAgent });
+  ok(canMoveLiveConnection(brands('156')));
+  ok(!canMoveLiveConnection(brands('80')));
+  ok(canMoveLiveConnection(agent('Mozilla/5.0 (X11; Linux x86_64) AppleWebKit/537.36 (KHTML, like Gecko) Chrome/156.0.0.0 Safari/537.36')));
+  ok(!canMoveLiveConnection(agent('Mozilla/5.0 (X11; Linux x86_64; rv:153.0) Gecko/20100101 Firefox/153.0')));
+  ok(!canMoveLiveConnection(agent('Mozilla/5.0 (Macintosh; Intel Mac OS X 10_15_7) AppleWebKit/605.1.15 (KHTML, like Gecko) Version/19.0 Safari/605.1.15')));
+  ok(!canMoveLiveConnection(agent('Mozilla/5.0 (iPhone; CPU iPhone OS 18_0 like Mac OS X) AppleWebKit/605.1.15 (KHTML, like Gecko) CriOS/156.0 Mobile/15E148 Safari/604.1')));
+  ok(canMoveLiveConnection(navigator), 'the browser of this test');
+});
+
+test('the gap is the longest time without a delivery of a source that was running', () => {
+  const gap = new GapMeter();
+  for (const [key, at] of [['a/camera', 1000], ['a/microphone', 1020], ['b/camera', -5000], ['a/camera', 1067]]) gap.observe(key, at);
+  gap.begin();
+  equal(gap.witnesses, 2, 'b was not running');
+  gap.observe('a/microphone', 1040); // a straggler of the old node
+  gap.mark();
+  ok(!gap.complete);
+  gap.observe('a/microphone', 1300);
+  ok(!gap.complete, 'the camera is still missing');
+  gap.observe('a/camera', 1290);
+  ok(gap.complete);
+  gap.observe('a/camera', 1357);
+  equal(gap.longestMs, 260);
+});
+
+test('a source that was lost twice in a row is missed from its last delivery on', () => {
+  const gap = new GapMeter();
+  gap.observe('a/camera', 1000);
+  gap.observe('a/microphone', 1000);
+  gap.begin();
+  gap.mark();
+  gap.observe('a/microphone', 3000);
+  gap.begin(); // the next journey, before the camera came back
+  gap.mark();
+  gap.observe('a/camera', 3500);
+  gap.observe('a/microphone', 3500);
+  ok(gap.complete);
+  equal(gap.longestMs, 2500);
+});
+
+test('who leaves a slot is no longer waited for', () => {
+  const gap = new GapMeter();
+  gap.observe('a/camera', 10);
+  gap.begin();
+  gap.mark();
+  ok(!gap.complete);
+  gap.keep(new Map());
+  ok(gap.complete);
+  equal(gap.longestMs, 0);
+});
+
+test('DTLS is proven by the certificate, or by the handshake that was seen, never by a state alone', () => {
+  const before = { dtlsState: 'connected', iceState: 'connected', certificate: 'sha-256 OLD', answered: 'sha-256 OLD', ssrcs: new Set() };
+  const is = (now, since = {}) => secured({ ...before, ...now }, before, { announced: 'sha-256 NEW', renewed: false, ...since });
+  ok(!is({}), 'Firefox says connected and has the old session');
+  ok(is({ certificate: 'sha-256 NEW' }));
+  ok(is({ certificate: 'sha-256 NEW', iceState: 'disconnected' }), 'ICE states may lag');
+  ok(!is({ certificate: 'sha-256 NEW', dtlsState: 'connecting' }));
+  ok(is({ certificate: '' }), 'a certificate that was there and is gone');
+  ok(is({}, { renewed: true }));
+  ok(!is({ iceState: 'failed' }, { announced: 'sha-256 OLD' }), 'the same node, ICE has no path');
+  ok(is({}, { announced: 'sha-256 OLD' }), 'the same node, ICE has one');
+  const none = { dtlsState: 'new', iceState: 'new', certificate: '', answered: '', ssrcs: new Set() };
+  ok(secured({ ...before, certificate: '' }, none, { announced: 'sha-256 NEW', renewed: false }), 'a new connection');
+});
+
+const inbound = (ssrc, packetsReceived, mid = '3') => [`in${ssrc}`, { type: 'inbound-rtp', kind: 'video', mid, ssrc, packetsReceived, framesDecoded: 0 }];
+const transport = (packetsReceived) => ['t', { type: 'transport', dtlsState: 'connected', remoteCertificateId: 'c', packetsReceived }];
+
+test('media is alive when packets come, quiet when only control packets do', () => {
+  const base = readStats([inbound(1, 10), transport(20)]);
+  equal(judge(base, readStats([inbound(1, 11), transport(21)])), 'alive');
+  equal(judge(base, readStats([inbound(1, 10), transport(21)])), 'quiet');
+  equal(judge(base, readStats([inbound(1, 10), transport(20)])), 'secured');
+});
+
+test('an SSRC that was not there before tells a new node', () => {
+  const base = readStats([inbound(1, 10)]);
+  ok(newborn(base, readStats([inbound(1, 10), inbound(2, 1)]), new Set([1])));
+  ok(!newborn(base, readStats([inbound(1, 30)]), new Set([1])));
+});
+
+test('statistics of one m-line under several SSRCs are one sum', () => {
+  const stats = readStats([inbound(1, 10), inbound(2, 5), transport(9), ['c', { fingerprintAlgorithm: 'SHA-256', fingerprint: 'ab:cd' }]]);
+  equal([stats.inbound.get('3').packetsReceived, stats.transport.certificate], [15, 'sha-256 AB:CD']);
+});
+
+test('a camera is never sent smaller than it need be', () => {
+  const sent = (...size) => layersFor(...size).filter(({ active }) => active).map(({ rid, scaleResolutionDownBy }) => rid + scaleResolutionDownBy);
+  equal(sent(1280, 720), ['q4', 'h2', 'f1']);
+  equal(sent(540, 960), ['q4', 'h2', 'f1'], 'a phone held upright');
+  equal(sent(640, 360), ['q2', 'h1']);
+  equal(sent(320, 180), ['q1']);
+  equal(sent(0, 0), ['q4', 'h2', 'f1'], 'unknown');
+});
+
+test('a roster takes each change once and in order', () => {
+  const roster = new Roster();
+  const person = (peer, name = peer) => ({ peer, identity: peer, name, audioMuted: false, videoMuted: false });
+  equal(roster.replace({ roster: [person('a'), person('b')], epoch: 5, seq: 10 }), []);
+  ok(roster.apply({ type: 'peer-joined', peer: person('c'), epoch: 5, seq: 11 }));
+  ok(!roster.apply({ type: 'peer-left', peer: 'c', epoch: 5, seq: 11 }), 'seen before');
+  ok(!roster.apply({ type: 'peer-left', peer: 'c', epoch: 4, seq: 99 }), 'of a past epoch');
+  ok(roster.apply({ type: 'peer-left', peer: 'a', epoch: 6, seq: 1 }), 'a new epoch counts anew');
+  equal([roster.entries.map(({ peer }) => peer), roster.cursor], [['b', 'c'], { epoch: 6, seq: 1 }]);
+  equal(roster.replace({ roster: [person('c')], epoch: 6, seq: 2 }), ['b']);
+});
+
+test('the grid uses the room there is', () => {
+  for (let count = 1; count <= 25; count++) {
+    for (const [width, height] of [[1280, 600], [390, 640], [800, 800]]) {
+      const tile = bestGrid({ count, width, height, gap: 10 });
+      const columns = Math.floor((width + 10) / (tile.width + 10));
+      const rows = Math.ceil(count / columns);
+      ok(tile.width > 0 && rows * tile.height + (rows - 1) * 10 <= height, `${count} tiles of ${tile.width}x${tile.height} in ${width}x${height}`);
+    }
+  }
+  equal(bestGrid({ count: 1, width: 1600, height: 900, gap: 10 }), { width: 1600, height: 900 });
+  equal(bestGrid({ count: 0, width: 0, height: 0, gap: 10 }), { width: 0, height: 0 });
+});
+
+test('page parameters are bounded', () => {
+  const { width, fps, audioSlots, videoSlots, simulcast, autojoin, moveLive } = readParameters('?width=99999&fps=x&audio=-3&video=99&simulcast=0&autojoin=1&restart=0');
+  equal([width, fps, audioSlots, videoSlots, simulcast, autojoin, moveLive], [3840, 30, 0, 32, false, true, false]);
+});

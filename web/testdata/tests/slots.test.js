@@ -1,0 +1,166 @@
+// Slots, the SSRC table and the messages.
+
+import { readServerMessage } from '/holdfast/protocol.js';
+import { fingerprint, sections, sendRids, sessionId, ssrcs } from '/holdfast/sdp.js';
+import { SlotTable } from '/holdfast/slots.js';
+import { SsrcTable } from '/holdfast/ssrc-table.js';
+import { Transport } from '/holdfast/transport.js';
+import { equal, ok, same, test } from './harness.js';
+
+const options = { id: 1, iceServers: [], audioSlots: 6, videoSlots: 12, simulcast: true };
+
+// Tracks that need no connection: those of idle receivers.
+function lanes(cleanup) {
+  const pc = new RTCPeerConnection();
+  cleanup(() => pc.close());
+  return ['3', '4', '5'].map((mid) => {
+    const { receiver } = pc.addTransceiver(mid === '3' ? 'audio' : 'video', { direction: 'recvonly' });
+    return { mid, kind: receiver.track.kind, track: receiver.track, receiver };
+  });
+}
+
+const slot = (mid, peer, source = 'camera') => ({ mid, kind: source === 'microphone' ? 'audio' : 'video', peer, source: peer ? source : '' });
+
+test('a stream is the same from before its first frame to after its last move', ({ cleanup }) => {
+  const table = new SlotTable();
+  const stream = table.stream('ada', 'camera');
+  equal(stream.getTracks().length, 0);
+  const [, four, five] = lanes(cleanup);
+  table.bind([four, five]);
+  equal(table.apply([slot('4', 'ada'), slot('5', '')]).map(({ peer, mid, live }) => [peer, mid, live]), [['ada', '4', true]]);
+  same(stream.getTracks()[0], four.track);
+  equal(table.apply([slot('4', 'ada'), slot('5', '')]), [], 'nothing changed');
+  // The SFU moves her to another slot.
+  equal(table.apply([slot('4', 'bob'), slot('5', 'ada')]).map(({ peer, mid, live }) => [peer, mid, live]), [['bob', '4', true], ['ada', '5', true]]);
+  equal(stream.getTracks().map(({ id }) => id), [five.track.id]);
+  // A new connection takes the old one's place.
+  const [, newFour, newFive] = lanes(cleanup);
+  table.bind([newFour, newFive]);
+  same(table.stream('ada', 'camera'), stream);
+  equal(stream.getTracks().map(({ id }) => id), [newFive.track.id]);
+  equal(table.stream('bob', 'camera').getTracks().map(({ id }) => id), [newFour.track.id]);
+  // She is not shown any more.
+  equal(table.apply([slot('4', 'bob'), slot('5', '')]).map(({ peer, live }) => [peer, live]), [['ada', false]]);
+  equal(stream.getTracks().length, 0);
+  same(table.stream('ada', 'camera'), stream);
+  table.forget('ada');
+  ok(table.stream('ada', 'camera') !== stream, 'who left and came back is somebody new');
+});
+
+test('a restart that changes nothing touches no stream', ({ cleanup }) => {
+  const table = new SlotTable();
+  const own = lanes(cleanup);
+  table.bind(own);
+  table.apply([slot('3', 'ada', 'microphone'), slot('4', 'ada')]);
+  const stream = table.stream('ada', 'camera');
+  let touched = 0;
+  for (const type of ['addTrack', 'removeTrack']) {
+    const method = stream[type];
+    stream[type] = (...args) => (touched++, method.apply(stream, args));
+  }
+  table.bind(own);
+  table.apply([slot('3', 'ada', 'microphone'), slot('4', 'ada')]);
+  equal(touched, 0);
+});
+
+test('slots of m-lines that are not there yet are filled when they are', ({ cleanup }) => {
+  const table = new SlotTable();
+  equal(table.apply([slot('4', 'ada')]).length, 1);
+  equal(table.stream('ada', 'camera').getTracks().length, 0);
+  const [, four] = lanes(cleanup);
+  table.bind([four]);
+  same(table.stream('ada', 'camera').getTracks()[0], four.track);
+});
+
+const chromium = [
+  'v=0', 'o=- 4611731400430051336 2 IN IP4 127.0.0.1', 'a=fingerprint:sha-256 ab:CD:01',
+  'm=audio 9 UDP/TLS/RTP/SAVPF 111', 'a=mid:0', 'a=sendonly', 'a=ssrc:11 cname:x',
+  'm=video 9 UDP/TLS/RTP/SAVPF 96 97', 'a=mid:1', 'a=sendonly', 'a=rid:q send', 'a=rid:h send', 'a=simulcast:send q;h',
+  'm=video 9 UDP/TLS/RTP/SAVPF 96 97', 'a=mid:2', 'a=sendonly', 'a=ssrc-group:FID 31 32', 'a=ssrc:31 cname:x', 'a=ssrc:32 cname:x',
+  'm=video 9 UDP/TLS/RTP/SAVPF 96 97', 'a=mid:3', 'a=recvonly', '',
+].join('\r\n');
+const sources = new Map([['0', 'microphone'], ['1', 'camera'], ['2', 'screen']]);
+
+test('SDP is read for what is needed of it', () => {
+  equal(sections(chromium).map(({ mid, kind }) => [mid, kind]), [['0', 'audio'], ['1', 'video'], ['2', 'video'], ['3', 'video']]);
+  equal(sendRids(sections(chromium)[1]), ['q', 'h']);
+  equal(ssrcs(sections(chromium)[2]), [{ ssrc: 31, rtxSsrc: 32 }]);
+  equal([fingerprint(chromium), sessionId(chromium)], ['sha-256 AB:CD:01', '4611731400430051336']);
+  equal([fingerprint('nonsense'), sessionId('')], ['', '']);
+});
+
+test('senders are named by mid and layer before their SSRCs are known, and by SSRC after', () => {
+  const table = new SsrcTable();
+  equal(table.senders(chromium, sources), [
+    { mid: '0', source: 'microphone' }, { mid: '1', source: 'camera', rid: 'q' }, { mid: '1', source: 'camera', rid: 'h' }, { mid: '2', source: 'screen' },
+  ]);
+  table.learn(chromium, [{ mid: '1', rid: 'q', ssrc: 21, rtxSsrc: 22 }, { mid: '1', rid: 'h', ssrc: 23, rtxSsrc: 0 }]);
+  const known = [
+    { mid: '0', source: 'microphone', ssrc: 11 }, { mid: '1', source: 'camera', rid: 'q', ssrc: 21, rtxSsrc: 22 },
+    { mid: '1', source: 'camera', rid: 'h', ssrc: 23 }, { mid: '2', source: 'screen', ssrc: 31, rtxSsrc: 32 },
+  ];
+  equal(table.senders(chromium, sources), known);
+  table.learn(chromium, []); // A paused layer has no statistics; what is known stays known.
+  equal(table.senders(chromium, sources), known);
+  table.clear();
+  equal(table.senders(chromium, sources)[0], { mid: '0', source: 'microphone' });
+});
+
+test('Firefox names every layer in its SDP', () => {
+  const firefox = ['v=0', 'm=video 9 UDP/TLS/RTP/SAVPF 120 124', 'a=mid:1', 'a=rid:q send', 'a=rid:h send',
+    'a=ssrc:21 cname:x', 'a=ssrc:22 cname:x', 'a=ssrc:23 cname:x', 'a=ssrc:24 cname:x', 'a=ssrc-group:FID 21 22', 'a=ssrc-group:FID 23 24', ''].join('\r\n');
+  const table = new SsrcTable();
+  table.learn(firefox, []);
+  equal(table.senders(firefox, sources), [
+    { mid: '1', source: 'camera', rid: 'q', ssrc: 21, rtxSsrc: 22 }, { mid: '1', source: 'camera', rid: 'h', ssrc: 23, rtxSsrc: 24 },
+  ]);
+});
+
+test('an offer has its m-lines in the promised order and fits a message', async ({ cleanup }) => {
+  const transport = new Transport(options);
+  cleanup(() => transport.close());
+  const sdp = await transport.offer({ iceRestart: false });
+  const lines = sections(sdp);
+  equal(lines.map(({ kind }) => kind), ['audio', 'video', 'video', ...Array(6).fill('audio'), ...Array(12).fill('video')]);
+  equal([...transport.sources], [['0', 'microphone'], ['1', 'camera'], ['2', 'screen']]);
+  equal(transport.lanes.map(({ mid }) => mid), lines.slice(3).map(({ mid }) => mid));
+  equal(sendRids(lines[1]), ['q', 'h', 'f']);
+  ok(!sdp.includes('m=application'), 'no data channels');
+  ok(/a=rtpmap:\d+ VP8/.test(sdp) && /a=rtpmap:\d+ H264/.test(sdp) && !/VP9|AV1/.test(sdp), 'codecs of the cluster only');
+  ok(sdp.length < 96 << 10, `an offer of ${sdp.length} characters`);
+});
+
+test('a useless answer is refused: another connection behind the same certificate', async ({ cleanup }) => {
+  const transport = new Transport({ ...options, audioSlots: 1, videoSlots: 1 });
+  const certificate = await RTCPeerConnection.generateCertificate({ name: 'ECDSA', namedCurve: 'P-256' });
+  const answer = async (sdp) => {
+    const pc = new RTCPeerConnection({ certificates: [certificate] });
+    cleanup(() => pc.close());
+    await pc.setRemoteDescription({ type: 'offer', sdp });
+    await pc.setLocalDescription();
+    return pc.localDescription.sdp;
+  };
+  cleanup(() => transport.close());
+  await transport.accept(await answer(await transport.offer({ iceRestart: false })));
+  const again = await answer(await transport.offer({ iceRestart: true }));
+  const error = await transport.accept(again).then(() => null, (thrown) => thrown);
+  ok(error !== null && transport.broken, 'refused, and known to be broken');
+});
+
+const golden = ['answer', 'bye', 'error', 'joined', 'offer-rejected', 'peer-joined', 'peer-left', 'peer-updated', 'pong', 'restart', 'resumed', 'roster', 'slots', 'speakers'];
+
+test('every golden message of the server is understood, whole', async () => {
+  for (const type of golden) {
+    const response = await fetch(`/golden/${type}.json`);
+    ok(response.ok, `golden ${type}`);
+    const text = await response.text();
+    equal(readServerMessage(text), JSON.parse(text), type);
+  }
+});
+
+test('what is no message is ignored', () => {
+  for (const text of ['', '{', 'null', '7', '[]', '{}', '{"type":"constructor"}', '{"type":"answer","id":"o1"}', '{"type":"slots","epoch":1,"slots":7}', '{"type":"peer-joined","peer":null,"epoch":1,"seq":1}', new Blob([]), undefined]) {
+    equal(readServerMessage(text), null, String(text));
+  }
+  equal(readServerMessage('{"type":"slots","epoch":1,"slots":null}'), { type: 'slots', epoch: 1, slots: [] });
+});

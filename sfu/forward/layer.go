@@ -79,7 +79,11 @@ func (l *Layer) Push(p *Packet) {
 	select {
 	case r.packets <- p:
 	default:
-		r.stats.queueFull.Add(1)
+		select {
+		case <-r.done: // there is nobody left to forward it to
+		default:
+			r.stats.queueFull.Add(1)
+		}
 		p.Release()
 	}
 }

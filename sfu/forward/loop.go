@@ -7,8 +7,10 @@ import (
 
 const (
 	// tickInterval is how soon something that falls due is done: keyframe
-	// requests that were kept, sender reports, layers that went silent.
+	// requests that were kept, sender reports, layers that went silent. A room
+	// in which nobody publishes has nothing of the kind, and ticks slowly.
 	tickInterval = 20 * time.Millisecond
+	idleInterval = 500 * time.Millisecond
 
 	// lookInterval is how often the choice of layers is looked at without cause.
 	lookInterval = 250 * time.Millisecond
@@ -20,10 +22,15 @@ const (
 
 // Run forwards until ctx ends, then releases everything it holds. It returns nil.
 func (r *Room) Run(ctx context.Context) error {
-	ticker := time.NewTicker(tickInterval)
+	interval := idleInterval
+	ticker := time.NewTicker(interval)
 	defer ticker.Stop()
 	defer r.release()
 	for {
+		if wanted := r.tickEvery(); wanted != interval {
+			interval = wanted
+			ticker.Reset(interval)
+		}
 		select {
 		case <-ctx.Done():
 			return nil
@@ -35,6 +42,13 @@ func (r *Room) Run(ctx context.Context) error {
 			r.tick(now)
 		}
 	}
+}
+
+func (r *Room) tickEvery() time.Duration {
+	if len(r.layers) == 0 {
+		return idleInterval
+	}
+	return tickInterval
 }
 
 // control does the tasks that wait, then works out once what they changed.

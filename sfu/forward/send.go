@@ -114,9 +114,11 @@ func (s *Slot) setHeader(p *Packet, out outgoing, ssrc uint32, payloadType uint8
 func (s *Slot) wrote(n int, err error) bool {
 	stats := &s.room.stats
 	switch {
+	case err == nil && n == 0:
+		return false // Pion says this when ICE has no path to the subscriber just now
 	case err == nil:
 		stats.egressPackets.Add(1)
-		stats.egressBytes.Add(uint64(max(n, 0)))
+		stats.egressBytes.Add(uint64(n))
 		return true
 	case errors.Is(err, io.ErrClosedPipe) || errors.Is(err, net.ErrClosed):
 		return false // the subscriber is going; its slot is about to be closed

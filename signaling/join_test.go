@@ -34,6 +34,14 @@ func TestJoinOfferMuteViewAndLeave(t *testing.T) {
 	if a := hear[*wire.Answer](ada); a.ID != "o-1" || a.SDP != "answer of sfu-1 to offer o-1" || a.Epoch != firstEpoch || a.Node != "sfu-1" {
 		t.Fatalf("answer %+v", a)
 	}
+	n.say("Ada", n.pin(firstEpoch).Fence, &control.PeerEvent{Event: &control.PeerEvent_Slots{Slots: &control.SlotTable{
+		Slots: []*control.Slot{{Mid: "2", Kind: control.Kind_KIND_VIDEO, Peer: "p-9", Source: control.Source_SOURCE_CAMERA}},
+	}}})
+	if m := hear[*wire.Slots](ada); len(m.Slots) != 1 || m.Slots[0] != (wire.Slot{Mid: "2", Kind: wire.KindVideo, Peer: "p-9", Source: wire.SourceCamera}) {
+		t.Fatalf("slots %+v", m)
+	}
+	ada.offer("o-2", false)
+	hear[*wire.Answer](ada)
 	ada.say(&wire.Mute{Source: wire.SourceScreen, Muted: true})
 	ada.say(&wire.View{Wants: wire.List[wire.Want]{{Peer: "p", Source: wire.SourceCamera, Width: 1, Height: 1}}})
 	ada.say(&wire.Ping{T: 1.5})
@@ -45,7 +53,7 @@ func TestJoinOfferMuteViewAndLeave(t *testing.T) {
 		t.Fatalf("closed with %v", code)
 	}
 	waitFor(t, "word of all that", func() bool {
-		return n.said() == "Ada offers o-1 fresh=true slots=0\nAda mutes SOURCE_SCREEN true\nAda views 1\nAda leaves"
+		return n.said() == "Ada offers o-1 fresh=true slots=0\nAda offers o-2 fresh=false slots=1\nAda mutes SOURCE_SCREEN true\nAda views 1\nAda leaves"
 	})
 	// A socket that dies without a leave is no leave.
 	_ = grace.conn.CloseNow()

@@ -231,3 +231,159 @@ func TestAStoppingEdgeSendsItsClientsOn(t *testing.T) {
 		t.Fatalf("resumed %+v", m)
 	}
 }
+
+// TestANewNodeThatRefusesIsReplaced has the room moved to a node without headroom: the
+// edge places it again, and each client hears of each fence once.
+func TestANewNodeThatRefusesIsReplaced(t *testing.T) {
+	r := newRig(t)
+	one, two, three := r.node("sfu-1"), r.node("sfu-2"), r.node("sfu-3")
+	r.placer.set("lobby", one.pin(firstEpoch))
+	r.placer.again = func(pin.Pin) (pin.Pin, error) { return three.pin(firstEpoch + 2), nil }
+	two.set(func() {
+		two.refuse = func(*control.Attach) *control.Refused {
+			return &control.Refused{Code: control.Refusal_REFUSAL_NO_HEADROOM}
+		}
+	})
+	e := r.edge(nil)
+	ada, _ := e.join("lobby", "Ada")
+	grace, _ := e.join("lobby", "Grace")
+	hear[*wire.PeerJoined](ada)
+	r.placer.set("lobby", two.pin(firstEpoch+1))
+	e.Hub().Moved(context.Background(), "lobby", two.pin(firstEpoch+1))
+	for _, c := range []*client{ada, grace} {
+		told := map[ring.NodeID]int{}
+		for told["sfu-3"] == 0 { // a session that was slow may have missed the stay at sfu-2
+			told[hear[*wire.Restart](c).Node]++
+		}
+		if told["sfu-2"] > 1 || told["sfu-1"] > 0 {
+			t.Fatalf("told of %v", told)
+		}
+		c.offer("o-2", false)
+		for {
+			m := c.next()
+			if restart, ok := m.(*wire.Restart); ok {
+				t.Fatalf("restart %+v", restart)
+			}
+			if a, ok := m.(*wire.Answer); ok {
+				if a.Node != "sfu-3" || a.ID != "o-2" {
+					t.Fatalf("answer %+v", a)
+				}
+				break
+			}
+		}
+	}
+	waitFor(t, "both at sfu-3", func() bool { return len(three.attached()) == 2 })
+}
+
+// TestANewPinOfTheSameNodeIsNoRestart: the node holds the room by a higher pin, and media flows.
+func TestANewPinOfTheSameNodeIsNoRestart(t *testing.T) {
+	r := newRig(t)
+	n := r.node("sfu-1")
+	r.placer.set("lobby", n.pin(firstEpoch))
+	e := r.edge(nil)
+	ada, _ := e.join("lobby", "Ada")
+	ada.offer("o-1", true)
+	hear[*wire.Answer](ada)
+	e.Hub().Moved(context.Background(), "lobby", n.pin(firstEpoch+1))
+	if m := hear[*wire.Roster](ada); m.Epoch != firstEpoch+1 {
+		t.Fatalf("roster %+v", m)
+	}
+	hear[*wire.Slots](ada)
+	ada.say(&wire.Ping{T: 3})
+	hear[*wire.Pong](ada)
+}
+
+// TestALateJoinerBringsNewsOfTheRoom joins through an edge that has not heard of the move.
+func TestALateJoinerBringsNewsOfTheRoom(t *testing.T) {
+	r := newRig(t)
+	one, two := r.node("sfu-1"), r.node("sfu-2")
+	r.placer.set("lobby", one.pin(firstEpoch))
+	e := r.edge(nil)
+	ada, _ := e.join("lobby", "Ada")
+	r.placer.set("lobby", two.pin(firstEpoch+1)) // another edge moved it
+	if _, joined := e.join("lobby", "Grace"); joined.Node != "sfu-2" {
+		t.Fatalf("joined %+v", joined)
+	}
+	if restart := hear[*wire.Restart](ada); restart.Node != "sfu-2" {
+		t.Fatalf("restart %+v", restart)
+	}
+}
+
+// TestASilentNodeIsNeverLeft freezes a node: the edge keeps trying it, asks where the room
+// is, and moves nothing by itself.
+func TestASilentNodeIsNeverLeft(t *testing.T) {
+	r := newRig(t)
+	n := r.node("sfu-1")
+	r.placer.set("lobby", n.pin(firstEpoch))
+	e := r.edge(nil)
+	ada, _ := e.join("lobby", "Ada")
+	ada.offer("o-1", true)
+	hear[*wire.Answer](ada)
+	n.set(func() {
+		n.refuse = func(*control.Attach) *control.Refused {
+			return &control.Refused{Code: control.Refusal_REFUSAL_UNCONFIRMED}
+		}
+	})
+	n.breakLinks()
+	waitFor(t, "many tries", func() bool { return len(n.attached()) > 6 })
+	ada.offer("o-2", false) // is kept until the node answers again
+	n.set(func() { n.refuse = nil })
+	hear[*wire.Roster](ada)
+	hear[*wire.Slots](ada)
+	if a := hear[*wire.Answer](ada); a.ID != "o-2" || a.Node != "sfu-1" || a.Epoch != firstEpoch {
+		t.Fatalf("answer %+v", a)
+	}
+}
+
+// TestABrokenEdgeReachesADeadNodesRoomByItself: the node dies and nobody tells the hub; the pin
+// heals in the store, and the session finds it by asking.
+func TestABrokenEdgeReachesADeadNodesRoomByItself(t *testing.T) {
+	r := newRig(t)
+	one, two := r.node("sfu-1"), r.node("sfu-2")
+	r.placer.set("lobby", one.pin(firstEpoch))
+	ada, _ := r.edge(nil).join("lobby", "Ada")
+	r.placer.set("lobby", two.pin(firstEpoch+1))
+	one.stop()
+	if restart := hear[*wire.Restart](ada); restart.Node != "sfu-2" {
+		t.Fatalf("restart %+v", restart)
+	}
+}
+
+// TestAJoinerBehindTheRoomIsSentOn joins under a pin that this edge knows to be outranked.
+func TestAJoinerBehindTheRoomIsSentOn(t *testing.T) {
+	r := newRig(t)
+	one, two := r.node("sfu-1"), r.node("sfu-2")
+	r.placer.set("lobby", two.pin(firstEpoch+1))
+	e := r.edge(nil)
+	e.join("lobby", "Ada")
+	r.placer.set("lobby", one.pin(firstEpoch)) // a store that lost its latest write
+	grace, joined := e.join("lobby", "Grace")
+	if joined.Node != "sfu-1" {
+		t.Fatalf("joined %+v", joined)
+	}
+	if restart := hear[*wire.Restart](grace); restart.Node != "sfu-2" {
+		t.Fatalf("restart %+v", restart)
+	}
+}
+
+// TestAnOfferOfTheOldNodeStaysThere: an offer that the dead node never answered is not said to
+// the new one, because the client makes another.
+func TestAnOfferOfTheOldNodeStaysThere(t *testing.T) {
+	r := newRig(t)
+	one, two := r.node("sfu-1"), r.node("sfu-2")
+	r.placer.set("lobby", one.pin(firstEpoch))
+	one.set(func() { one.silent = true })
+	e := r.edge(nil)
+	ada, _ := e.join("lobby", "Ada")
+	ada.offer("o-1", true)
+	waitFor(t, "offer", func() bool { return one.said() != "" })
+	r.placer.set("lobby", two.pin(firstEpoch+1))
+	e.Hub().Moved(context.Background(), "lobby", two.pin(firstEpoch+1))
+	hear[*wire.Restart](ada)
+	hear[*wire.Roster](ada)
+	ada.offer("o-2", true)
+	hear[*wire.Answer](ada)
+	if said := two.said(); said != "Ada offers o-2 fresh=true slots=0" {
+		t.Fatalf("the new node heard %q", said)
+	}
+}

@@ -76,7 +76,9 @@ func (s *Server) serveSocket(w http.ResponseWriter, r *http.Request) {
 		moves: make(chan pin.Pin, 1), reached: make(chan reached), drop: func() {},
 	}
 	how := one.run(ctx)
-	one.log.Debug("session ends", "code", int(how.code), "reason", how.reason)
+	if one.who.Peer != "" {
+		one.log.Info("session ends", "identity", one.who.Identity, "code", int(how.code), "reason", how.reason)
+	}
 	one.part(how)
 	socket.close(how.code, how.reason, how.hopeless)
 }

@@ -28,6 +28,9 @@ const (
 	nonsenseMessages = 20
 )
 
+// lastWord is how long a close frame may take when the client does not read.
+const lastWord = time.Second
+
 // noCode closes without a close frame: there is nobody to read it.
 const noCode websocket.StatusCode = 0
 
@@ -138,7 +141,11 @@ func (k *socket) close(code websocket.StatusCode, reason string, hopeless bool) 
 		for range k.out { // the writer shall find nothing more to write
 		}
 	}
-	limit := time.AfterFunc(k.config.WriteLimit, func() { _ = k.conn.CloseNow() })
+	patience := k.config.WriteLimit
+	if hopeless {
+		patience = min(patience, lastWord)
+	}
+	limit := time.AfterFunc(patience, func() { _ = k.conn.CloseNow() })
 	k.writing.Wait()
 	limit.Stop()
 	// The connection is gone whatever these say: at once, or within 10 s.

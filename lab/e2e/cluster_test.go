@@ -83,10 +83,14 @@ func holdings(t *testing.T, c *devcluster.Cluster) map[string][]heldRoom {
 
 func askHoldings(ctx context.Context, c *devcluster.Cluster) (map[string][]heldRoom, error) {
 	var answer struct {
-		Rooms []heldRoom `json:"rooms"`
+		Rooms       []heldRoom `json:"rooms"`
+		Unreachable []string   `json:"unreachable"`
 	}
 	if err := c.Admin(ctx, "rooms", &answer); err != nil {
 		return nil, err
+	}
+	if len(answer.Unreachable) > 0 {
+		return nil, fmt.Errorf("%w: %v", errUnreachable, answer.Unreachable)
 	}
 	byRoom := make(map[string][]heldRoom)
 	for _, r := range answer.Rooms {

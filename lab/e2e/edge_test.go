@@ -94,6 +94,7 @@ func allAttached(held []heldRoom, want int) error {
 // of any picture of somebody else.
 func (p *participant) watchFrames(t *testing.T) {
 	t.Helper()
+	var watched int
 	p.mustEval(t, `(() => {
 	  globalThis.__gap = 0;
 	  const others = [...document.querySelectorAll('video')].filter((v) => v.srcObject && !v.dataset.own && v.videoWidth > 0);
@@ -103,7 +104,10 @@ func (p *participant) watchFrames(t *testing.T) {
 	    video.requestVideoFrameCallback(each);
 	  }
 	  return others.length;
-	})()`, nil)
+	})()`, &watched)
+	if watched != 1 {
+		t.Fatalf("%s: %d pictures of others to watch, want 1", p.name, watched)
+	}
 }
 
 func (p *participant) longestFrameGap(t *testing.T) time.Duration {

@@ -25,6 +25,7 @@ import (
 // Options say whom to be and where.
 type Options struct {
 	URL        string // of the page or any signaling node: http://host:port
+	FirstURL   string // where the first socket goes; empty = URL
 	Token      string
 	Room       string
 	AudioSlots int // receive slots; 0 = 4
@@ -120,7 +121,11 @@ func (p *Peer) Run(ctx context.Context) error {
 
 // session holds one socket from its opening to its end.
 func (p *Peer) session(ctx context.Context) error {
-	address, err := socketURL(p.opts.URL)
+	base := p.opts.URL
+	if p.opts.FirstURL != "" {
+		base, p.opts.FirstURL = p.opts.FirstURL, ""
+	}
+	address, err := socketURL(base)
 	if err != nil {
 		return err
 	}

@@ -11,6 +11,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/alicebob/miniredis/v2"
 	"go.uber.org/goleak"
 
 	"github.com/holdfast-rtc/holdfast/pin"
@@ -225,6 +226,30 @@ func TestSilentStoreIsGivenUpInTime(t *testing.T) {
 	if took := time.Since(began); took > 3*time.Second { // 300 ms; go-redis's defaults would take 20 s
 		t.Errorf("a silent store was waited for %v", took)
 	}
+}
+
+// A store that is restarted is used again soon, however often it was asked in vain: go-redis stops
+// dialing after as many failures as it has connections.
+func TestStoreThatComesBackIsUsedAgain(t *testing.T) {
+	embedded := miniredis.RunT(t)
+	store := open(t, storetest.Server{URL: "redis://" + embedded.Addr()})
+	p := storetest.At("a", 1000, 1)
+	if _, err := store.Claim(t.Context(), "r", p); err != nil {
+		t.Fatal(err)
+	}
+	embedded.Close()
+	for range 100 {
+		if _, _, err := store.Get(t.Context(), "r"); err == nil {
+			t.Fatal("a store that is down answered")
+		}
+	}
+	if err := embedded.Restart(); err != nil {
+		t.Fatal(err)
+	}
+	eventually(t, "store to be used again", func() bool {
+		got, _, err := store.Get(t.Context(), "r")
+		return err == nil && got == p
+	})
 }
 
 func TestOpenKeepsThePasswordToItself(t *testing.T) {

@@ -1,5 +1,6 @@
 // The call: what an application sees of Holdfast.
 
+import { socketUrl } from './address.js';
 import { canMoveLiveConnection } from './capability.js';
 import { emit } from './emit.js';
 import { CallError } from './errors.js';
@@ -262,6 +263,7 @@ export class Call extends EventTarget {
       case 'peer-left':
         if (this.#roster.apply(message)) {
           if (message.type === 'peer-left') this.#media?.forget(message.peer);
+          else this.#noteMuted(message.peer);
           emit(this, 'roster', { roster: this.roster });
         }
         break;
@@ -273,6 +275,12 @@ export class Call extends EventTarget {
   #replaceRoster(snapshot) {
     for (const peer of this.#roster.replace(snapshot)) this.#media?.forget(peer);
     emit(this, 'roster', { roster: this.roster });
+  }
+
+  /** @param {import('./protocol.js').RosterEntry} entry */
+  #noteMuted({ peer, audioMuted, videoMuted }) {
+    if (audioMuted) this.#media?.silenced(peer, 'microphone');
+    if (videoMuted) this.#media?.silenced(peer, 'camera');
   }
 
   /** @param {{reason: import('./media.js').Reason, node: string, epoch: number}} detail */
@@ -376,22 +384,4 @@ function opened(session, signal) {
     for (const type of ['joined', 'resumed']) session.addEventListener(type, done, { once: true, signal });
     signal.addEventListener('abort', () => reject(signal.reason), { once: true });
   });
-}
-
-/**
- * @param {string | URL} url
- * @returns {string}
- */
-function socketUrl(url) {
-  let address;
-  try {
-    address = new URL(url, globalThis.location?.href);
-  } catch (cause) {
-    throw new CallError('bad_url', { cause });
-  }
-  if (!/^(http|ws)s?:$/.test(address.protocol)) throw new CallError('bad_url');
-  address.protocol = address.protocol.replace('http', 'ws');
-  if (address.pathname === '/') address.pathname = '/ws';
-  address.hash = '';
-  return address.href;
 }

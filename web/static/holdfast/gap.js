@@ -43,6 +43,15 @@ export class GapMeter {
     }
   }
 
+  /**
+   * A source fell silent on purpose: nobody waits for it.
+   * @param {string} key
+   */
+  forget(key) {
+    this.#latest.delete(key);
+    this.#witnesses.delete(key);
+  }
+
   /** A migration begins: the sources that are running now are its witnesses. */
   begin() {
     // Sources that have not come back from the journey before are still missed.

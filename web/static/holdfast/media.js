@@ -9,7 +9,7 @@ import { judge } from './liveness.js';
 import { Move } from './move.js';
 import { Offers } from './offers.js';
 import { RestartPolicy } from './restart-policy.js';
-import { SlotTable } from './slots.js';
+import { slotKey, SlotTable } from './slots.js';
 import { SsrcTable } from './ssrc-table.js';
 import { Transport } from './transport.js';
 import { Aborted, wait } from './wait.js';
@@ -159,6 +159,15 @@ export class Media extends EventTarget {
   /** @param {string} peer */
   forget(peer) {
     this.#slots.forget(peer);
+  }
+
+  /**
+   * Somebody muted a source: that it delivers nothing is no gap.
+   * @param {string} peer
+   * @param {Source} source
+   */
+  silenced(peer, source) {
+    this.#gap.forget(slotKey(peer, source));
   }
 
   /**

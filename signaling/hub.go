@@ -68,6 +68,21 @@ func (h *Hub) Moved(_ context.Context, room ring.RoomID, to pin.Pin) {
 	}
 }
 
+// found is Moved for a pin that a session came across, not failover, which
+// would have logged the step.
+func (h *Hub) found(room ring.RoomID, to pin.Pin) {
+	h.mu.Lock()
+	told, from := h.move(room, to)
+	h.mu.Unlock()
+	h.logFound(room, told, from, to)
+}
+
+func (h *Hub) logFound(room ring.RoomID, told int, from, to pin.Pin) {
+	if told > 0 {
+		h.log.Info("clients told to restart", "room", room, "peers", told, "from", from.Node, "to", to.Node, "epoch", to.Fence.Epoch, "why", "found by a session")
+	}
+}
+
 // move is Moved under h.mu. It returns how many sessions it told.
 func (h *Hub) move(room ring.RoomID, to pin.Pin) (told int, from pin.Pin) {
 	r := h.rooms[room]
@@ -101,7 +116,8 @@ func (h *Hub) enter(s *session, p pin.Pin) {
 		r = &localRoom{pin: p, sessions: make(map[*session]struct{})}
 		h.rooms[s.who.Room] = r
 	}
-	h.move(s.who.Room, p)
+	told, from := h.move(s.who.Room, p)
+	h.logFound(s.who.Room, told, from, p)
 	r.sessions[s] = struct{}{}
 	if p.Fence.Less(r.pin.Fence) {
 		post(s.moves, r.pin)

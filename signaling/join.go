@@ -165,7 +165,7 @@ func (s *session) arriveWithin(ctx context.Context) (*sfulink.Link, error) {
 		// A higher pin is tried at once, and the others of the room hear of it.
 		if p.Fence.Less(next.Fence) {
 			p = next
-			s.server.hub.Moved(ctx, s.who.Room, p)
+			s.server.hub.found(s.who.Room, p)
 			continue
 		}
 		if !s.pause(ctx, tries) {

@@ -101,8 +101,8 @@ func (s *session) lookAgain(ctx context.Context, at pin.Pin, failure error, trie
 		return err
 	}
 	if at.Fence.Less(next.Fence) {
-		s.log.Info("room found elsewhere", "to", next.Node, "epoch", next.Fence.Epoch, "reason", failure)
-		s.server.hub.Moved(ctx, s.who.Room, next)
+		s.log.Debug("room found elsewhere", "to", next.Node, "epoch", next.Fence.Epoch, "reason", failure)
+		s.server.hub.found(s.who.Room, next)
 		return errElsewhere
 	}
 	return nil

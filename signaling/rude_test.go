@@ -2,7 +2,8 @@ package signaling
 
 import (
 	"context"
-	"slices"
+	"net"
+	"net/http"
 	"strings"
 	"testing"
 	"time"
@@ -92,26 +93,40 @@ func TestASilentClientIsSentAway(t *testing.T) {
 	}
 }
 
-// TestASlowReaderIsCutOff has a client that reads nothing while its room talks.
+// TestASlowReaderIsCutOff has a client that reads nothing while its room talks. Its
+// receive buffer is small, so that little talk fills it.
 func TestASlowReaderIsCutOff(t *testing.T) {
 	r := newRig(t)
 	n := r.node("sfu-1")
 	r.placer.set("lobby", n.pin(firstEpoch))
 	e := r.edge(func(c *Config) { c.WriteLimit = time.Hour }) // so the queue alone ends it
-	_, _ = e.join("lobby", "Ada")
-	_, _ = e.join("lobby", "Grace")
-	noise := &control.Roster{}
-	for range 150 {
-		noise.Peers = append(noise.Peers, &control.Peer{Id: "p", Name: strings.Repeat("x", 200)})
+	transport := &http.Transport{DialContext: func(ctx context.Context, network, addr string) (net.Conn, error) {
+		conn, err := (&net.Dialer{}).DialContext(ctx, network, addr)
+		if tcp, ok := conn.(*net.TCPConn); ok {
+			err = tcp.SetReadBuffer(4 << 10)
+		}
+		return conn, err
+	}}
+	defer transport.CloseIdleConnections()
+	conn, _, err := websocket.Dial(context.Background(), "ws://"+e.addr+"/ws", &websocket.DialOptions{
+		Subprotocols: []string{wire.Subprotocol}, HTTPClient: &http.Client{Transport: transport},
+	})
+	if err != nil {
+		t.Fatal(err)
 	}
-	waitFor(t, "end of both sessions", func() bool {
-		for _, name := range slices.Repeat([]string{"Ada", "Grace"}, 20) {
-			n.say(name, n.pin(firstEpoch).Fence, &control.PeerEvent{Event: &control.PeerEvent_Roster{Roster: noise}})
+	ada := &client{t: t, conn: conn}
+	t.Cleanup(func() { _ = conn.CloseNow() })
+	ada.say(&wire.Join{Token: r.token("lobby", "Ada")})
+	hear[*wire.Joined](ada)
+	noise := &control.Roster{Peers: []*control.Peer{{Id: "p", Name: strings.Repeat("x", 20_000)}}}
+	waitFor(t, "end of the session", func() bool {
+		for range 50 {
+			n.say("Ada", n.pin(firstEpoch).Fence, &control.PeerEvent{Event: &control.PeerEvent_Roster{Roster: noise}})
 		}
 		return len(e.Hub().PinnedTo(n.boot)) == 0
 	})
-	if n.mu.Lock(); len(n.peers) != 2 {
-		t.Errorf("the node has %d peers, want 2: being slow is no leave", len(n.peers))
+	if n.mu.Lock(); len(n.peers) != 1 {
+		t.Errorf("the node has %d peers, want 1: being slow is no leave", len(n.peers))
 	}
 	n.mu.Unlock()
 }

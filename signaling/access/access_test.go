@@ -13,6 +13,8 @@ import (
 	"time"
 
 	"github.com/golang-jwt/jwt/v5"
+
+	"github.com/holdfast-rtc/holdfast/ring"
 )
 
 const (
@@ -195,6 +197,23 @@ func TestResumeTokensLiveForADay(t *testing.T) {
 			t.Fatalf("Open a day later = %v, want ErrExpired", err)
 		}
 	})
+}
+
+func TestTheLongestSessionFitsItsToken(t *testing.T) {
+	r := NewResumer([]byte(testSecret))
+	want := Session{
+		Room: ring.RoomID(strings.Repeat("😀", maxRoomCharacters)), Peer: "p-1", Identity: strings.Repeat("<", maxIdentityBytes),
+		Name: strings.Repeat("&", maxNameBytes), Metadata: strings.Repeat("\x01", maxMetadataBytes), CanPublish: true, CanSubscribe: true, Epoch: 1 << 52,
+	}
+	token, err := r.Seal(want)
+	if err != nil {
+		t.Fatal(err)
+	}
+	got, err := r.Open(token)
+	got.Expires = 0
+	if err != nil || got != want {
+		t.Fatalf("a token of %d bytes: %v", len(token), err)
+	}
 }
 
 func TestOpenRefusesEveryChange(t *testing.T) {

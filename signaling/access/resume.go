@@ -17,6 +17,10 @@ import (
 // a later form can never be read as this one.
 const resumePrefix = "hfr1."
 
+// maxResumeBytes fits the longest room, identity, name and metadata that an access
+// token may bring, if JSON needs six bytes for each of theirs.
+const maxResumeBytes = 32 << 10
+
 // ResumeLife is how long a resume token is good. It is renewed at every resume,
 // so it bounds how long a client may be away, which is far longer than any
 // node keeps its peer; what is left by then is a fresh join under the same peer id.
@@ -67,7 +71,7 @@ func (r *Resumer) Seal(s Session) (string, error) {
 // Open returns the session of a token. Its error is ErrForged or ErrExpired.
 func (r *Resumer) Open(token string) (Session, error) {
 	cut := strings.LastIndexByte(token, '.')
-	if len(token) > maxTokenBytes || cut < len(resumePrefix) || !strings.HasPrefix(token, resumePrefix) {
+	if len(token) > maxResumeBytes || cut < len(resumePrefix) || !strings.HasPrefix(token, resumePrefix) {
 		return Session{}, fmt.Errorf("%w: it is not a resume token", ErrForged)
 	}
 	mac, err := base64.RawURLEncoding.Strict().DecodeString(token[cut+1:])

@@ -16,7 +16,7 @@ func (m *Join) validate() error {
 
 func (m *Resume) validate() error {
 	return errors.Join(
-		text("resume", m.Resume, 1, MaxTokenBytes),
+		text("resume", m.Resume, 1, MaxResumeBytes),
 		number("attempt", m.Attempt, 2, MaxAttempt),
 		number("epoch", m.Epoch, 0, MaxInteger),
 		number("seq", m.Seq, 0, MaxInteger),

@@ -22,6 +22,7 @@ const (
 	MaxMessageBytes = 256 << 10
 	MaxSDPBytes     = 192 << 10
 	MaxTokenBytes   = 8 << 10
+	MaxResumeBytes  = 32 << 10
 	MaxNameBytes    = 256
 	MaxPeerIDBytes  = 64
 	MaxOfferIDBytes = 64

@@ -1,0 +1,224 @@
+package signaling
+
+import (
+	"context"
+	"fmt"
+	"strings"
+	"sync"
+
+	"google.golang.org/grpc"
+
+	"github.com/holdfast-rtc/holdfast/cluster"
+	"github.com/holdfast-rtc/holdfast/control"
+	"github.com/holdfast-rtc/holdfast/pin"
+	"github.com/holdfast-rtc/holdfast/ring"
+)
+
+// node is one media node: it keeps rosters and generations as the real one does,
+// and answers offers with a word.
+type node struct {
+	control.UnimplementedMediaServer
+
+	id      ring.NodeID
+	boot    pin.BootID
+	control string
+	stop    func()
+
+	mu       sync.Mutex // guards the fields below
+	refuse   func(*control.Attach) *control.Refused
+	attaches []*control.Attach
+	heard    []string // what the edges said, by peer name
+	peers    map[string]*fakePeer
+	gone     map[string]bool // peers whose media was lost
+	silent   bool            // offers are not answered
+}
+
+type fakePeer struct {
+	entry      *control.Peer
+	generation uint64
+	stream     grpc.BidiStreamingServer[control.EdgeMessage, control.PeerEvent]
+	end        context.CancelFunc
+	offered    bool
+}
+
+func (r *rig) node(id ring.NodeID) *node {
+	r.t.Helper()
+	lis := listen(r.t)
+	n := &node{
+		id: id, boot: pin.BootID(fmt.Sprintf("%013d-%s", firstEpoch, id)), control: lis.Addr().String(),
+		peers: map[string]*fakePeer{}, gone: map[string]bool{},
+	}
+	n.stop = r.serve(func(ctx context.Context) error {
+		return control.NewServer(r.key, r.log).Serve(ctx, lis, func(s *grpc.Server) { control.RegisterMediaServer(s, n) })
+	})
+	r.views.add(cluster.Node{ID: id, Boot: n.boot, Role: cluster.RoleSFU, Control: n.control})
+	return n
+}
+
+// pin is a pin of the node.
+func (n *node) pin(epoch uint64) pin.Pin {
+	return pin.Pin{Fence: pin.Fence{Epoch: epoch, Nonce: 7}, Node: n.id, Boot: n.boot, Control: n.control}
+}
+
+func (n *node) Attach(stream grpc.BidiStreamingServer[control.EdgeMessage, control.PeerEvent]) error {
+	first, err := stream.Recv()
+	if err != nil {
+		return err
+	}
+	a := first.GetAttach()
+	ctx, end := context.WithCancel(stream.Context())
+	defer end()
+	p, refused := n.accept(a, stream, end)
+	if refused != nil {
+		return stream.Send(&control.PeerEvent{Fence: first.GetFence(), Event: &control.PeerEvent_Refused{Refused: refused}})
+	}
+	said := make(chan *control.EdgeMessage)
+	go func() {
+		defer close(said)
+		for {
+			m, err := stream.Recv()
+			if err != nil {
+				return
+			}
+			select {
+			case said <- m:
+			case <-ctx.Done():
+				return
+			}
+		}
+	}()
+	for {
+		select {
+		case m, ok := <-said:
+			if !ok || n.hear(p, m) {
+				return nil
+			}
+		case <-ctx.Done():
+			return nil
+		}
+	}
+}
+
+// accept attaches a peer. The first word is sent under the lock, so it is the first.
+func (n *node) accept(a *control.Attach, stream grpc.BidiStreamingServer[control.EdgeMessage, control.PeerEvent], end context.CancelFunc) (*fakePeer, *control.Refused) {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	n.attaches = append(n.attaches, a)
+	if n.refuse != nil {
+		if refused := n.refuse(a); refused != nil {
+			return nil, refused
+		}
+	}
+	if a.GetPin().GetBoot() != string(n.boot) {
+		return nil, &control.Refused{Code: control.Refusal_REFUSAL_WRONG_BOOT}
+	}
+	id := a.GetPeer().GetId()
+	p := n.peers[id]
+	resumed := p != nil && p.offered && !n.gone[id]
+	switch {
+	case p != nil && a.GetGeneration() <= p.generation:
+		return nil, &control.Refused{Code: control.Refusal_REFUSAL_STALE_GENERATION}
+	case p != nil:
+		n.send(p, a.GetPin().GetFence(), &control.PeerEvent{Event: &control.PeerEvent_Closed{Closed: &control.Closed{Reason: "superseded"}}})
+		p.end()
+	default:
+		p = &fakePeer{entry: a.GetPeer()}
+		n.peers[id] = p
+		for _, other := range n.peers {
+			if other != p {
+				n.send(other, a.GetPin().GetFence(), &control.PeerEvent{Seq: 2, Event: &control.PeerEvent_RosterChange{
+					RosterChange: &control.RosterChange{Change: &control.RosterChange_Joined{Joined: p.entry}},
+				}})
+			}
+		}
+	}
+	p.generation, p.stream, p.end = a.GetGeneration(), stream, end
+	attached := &control.Attached{Peer: id, Resumed: resumed, ChargedInReport: 3}
+	for _, other := range n.peers {
+		attached.Roster = append(attached.Roster, other.entry)
+	}
+	for _, expected := range a.GetExpected() {
+		if n.peers[expected.GetId()] == nil {
+			attached.Roster = append(attached.Roster, expected)
+		}
+	}
+	n.send(p, a.GetPin().GetFence(), &control.PeerEvent{Seq: 1, Event: &control.PeerEvent_Attached{Attached: attached}})
+	return p, nil
+}
+
+// send says something to a peer's edge. The caller holds n.mu.
+func (n *node) send(p *fakePeer, fence *control.Fence, event *control.PeerEvent) {
+	event.Fence = fence
+	_ = p.stream.Send(event) // A stream that is gone is what many tests are about.
+}
+
+// say sends an event to the peer of that name, under a fence.
+func (n *node) say(name string, fence pin.Fence, event *control.PeerEvent) {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	for _, p := range n.peers {
+		if p.entry.GetName() == name {
+			n.send(p, control.FenceProto(fence), event)
+		}
+	}
+}
+
+// breakLinks ends every stream without a word.
+func (n *node) breakLinks() {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	for _, p := range n.peers {
+		p.end()
+	}
+}
+
+// hear reports whether the peer left.
+func (n *node) hear(p *fakePeer, m *control.EdgeMessage) bool {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	name := p.entry.GetName()
+	switch e := m.GetMessage().(type) {
+	case *control.EdgeMessage_Offer:
+		n.heard = append(n.heard, fmt.Sprintf("%s offers %s fresh=%t slots=%d", name, e.Offer.GetId(), e.Offer.GetFresh(), len(e.Offer.GetSlots())))
+		p.offered, n.gone[p.entry.GetId()] = true, false
+		if n.silent {
+			return false
+		}
+		n.send(p, m.GetFence(), &control.PeerEvent{Event: &control.PeerEvent_Answer{Answer: &control.Answer{
+			OfferId: e.Offer.GetId(), Sdp: "answer of " + string(n.id) + " to " + e.Offer.GetSdp(),
+		}}})
+	case *control.EdgeMessage_View:
+		n.heard = append(n.heard, fmt.Sprintf("%s views %d", name, len(e.View.GetWants())))
+	case *control.EdgeMessage_Mute:
+		n.heard = append(n.heard, fmt.Sprintf("%s mutes %v %t", name, e.Mute.GetSource(), e.Mute.GetMuted()))
+	case *control.EdgeMessage_Leave:
+		n.heard = append(n.heard, name+" leaves")
+		delete(n.peers, p.entry.GetId())
+		return true
+	}
+	return false
+}
+
+func (n *node) Rooms(context.Context, *control.RoomsRequest) (*control.RoomsReply, error) {
+	return &control.RoomsReply{Node: string(n.id), Boot: string(n.boot), Rooms: []*control.HeldRoom{{
+		Room: "lobby", Pin: control.PinProto(n.pin(firstEpoch)), Peers: []*control.HeldPeer{{Id: "p-1", Identity: "ada"}},
+	}}}, nil
+}
+
+func (n *node) said() string {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	return strings.Join(n.heard, "\n")
+}
+
+func (n *node) attached() []*control.Attach {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	return append([]*control.Attach(nil), n.attaches...)
+}
+
+func (n *node) set(change func()) {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	change()
+}

@@ -158,7 +158,7 @@ func (k *Keeper) noticePause() {
 	clear(k.confirmed)
 	k.paused = now
 	k.pauses++
-	k.log.Warn("this process was paused, every pin must be confirmed again", "gap", gap)
+	k.log.Warn("this process was paused, every pin must be confirmed again", "gap_ms", gap.Milliseconds())
 	select {
 	case k.kick <- struct{}{}:
 	default:

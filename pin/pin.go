@@ -8,6 +8,7 @@ package pin
 import (
 	"cmp"
 	"fmt"
+	"log/slog"
 
 	"github.com/holdfast-rtc/holdfast/ring"
 )
@@ -37,6 +38,9 @@ func (f Fence) IsZero() bool { return f == Fence{} }
 
 // String gives the form used in logs: "epoch/nonce", the nonce in hex.
 func (f Fence) String() string { return fmt.Sprintf("%d/%016x", f.Epoch, f.Nonce) }
+
+// LogValue makes structured logs show the same form as String.
+func (f Fence) LogValue() slog.Value { return slog.StringValue(f.String()) }
 
 // Pin is one room's placement. It is a comparable value.
 type Pin struct {

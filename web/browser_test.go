@@ -96,7 +96,7 @@ func TestInBrowser(t *testing.T) {
 	server, ctx := site(t), browser(t)
 	for _, file := range files {
 		t.Run(filepath.Base(file), func(t *testing.T) {
-			for _, result := range runFile(t, ctx, server.URL+"/tests/run.html?file="+file) {
+			for _, result := range runFile(ctx, t, server.URL+"/tests/run.html?file="+file) {
 				t.Run(result.Name, func(t *testing.T) {
 					if result.Error != "" {
 						t.Error(result.Error)
@@ -107,11 +107,11 @@ func TestInBrowser(t *testing.T) {
 	}
 }
 
-func runFile(t *testing.T, browser context.Context, address string) []result {
+func runFile(browser context.Context, t *testing.T, address string) []result {
 	t.Helper()
 	tab, closeTab := chromedp.NewContext(browser)
 	defer closeTab()
-	tab, cancel := context.WithTimeout(tab, 2*time.Minute)
+	tab, cancel := context.WithTimeout(tab, 4*time.Minute)
 	defer cancel()
 	if err := chromedp.Do(tab, chromedp.Navigate(address)); err != nil {
 		t.Fatalf("open %s: %v", address, err)

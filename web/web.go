@@ -12,7 +12,7 @@ import (
 )
 
 //go:embed static
-var static embed.FS //nolint:gochecknoglobals // go:embed can fill nothing but a package variable; it is never written.
+var static embed.FS
 
 // Static is the root of the site: index.html, page/ and holdfast/ (the library).
 func Static() fs.FS {

@@ -6,6 +6,8 @@ import (
 	"fmt"
 	"net"
 	"net/netip"
+	"runtime"
+	"slices"
 	"sync"
 	"testing"
 	"time"
@@ -68,7 +70,13 @@ func TestEveryPacketArrivesInOrder(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			c := NewWith(listen(t, "udp4"), o)
 			receivers := []*net.UDPConn{listen(t, "udp4"), listen(t, "udp4"), listen(t, "udp4")}
-			sizes := []int{1200, 1200, 1200, 900, 1200, 1, 1300, 1300, 1199, 1200, 40, 40}
+			sizes := []int{1200, 1200, 1200, 900, 1200, 1, 500, 1300, 1300, 1199, 1200}
+			sizes = append(sizes, slices.Repeat([]int{40}, 150)...) // more than the kernel cuts in one go
+			for _, r := range receivers {
+				if err := r.SetReadBuffer(1 << 20); err != nil {
+					t.Fatal(err)
+				}
+			}
 			var bytesWritten, packets uint64
 			for round := range 5 {
 				c.Begin()
@@ -99,7 +107,8 @@ func TestEveryPacketArrivesInOrder(t *testing.T) {
 			if s.Packets != packets || s.Bytes != bytesWritten || s.Errors != 0 {
 				t.Fatal(s)
 			}
-			if o.Gather && s.Calls >= packets {
+			// One call a gather. A message that the kernel refuses costs several.
+			if o.Gather && runtime.GOOS == "linux" && s.Calls > 2*5 {
 				t.Fatalf("%d calls for %d packets", s.Calls, packets)
 			}
 		})

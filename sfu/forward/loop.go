@@ -89,11 +89,8 @@ func (r *Room) burst(p *Packet) {
 // handle forwards one packet to every slot that shows its layer.
 func (r *Room) handle(p *Packet) {
 	l := p.layer
-	if l.number == 0 && !l.closed {
-		// The packet was faster than AddLayer's task, and may be the keyframe.
-		r.takeLayer(l)
-		r.arrange(p.arrived)
-	}
+	// A packet may be faster than AddLayer's task. It goes into the cache, and
+	// from there to the slots when the layer is known.
 	if !l.closed && l.receive(p) {
 		if p.header.audioLevel != noAudioLevel && l.cfg.Source == SourceMicrophone {
 			r.speakers.observe(l.cfg.Peer, p.header.audioLevel, p.arrived)

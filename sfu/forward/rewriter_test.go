@@ -205,3 +205,22 @@ func FuzzRewriter(f *testing.F) {
 		}
 	})
 }
+
+// TestSegmentsAreForgotten: what went out before the last switches that are
+// remembered is not found, rather than found in the wrong one.
+func TestSegmentsAreForgotten(t *testing.T) {
+	r := newRewriter(0, 0, 64)
+	for layer := range uint64(keptSegments + 3) {
+		p := incoming{sequence: 1<<16 + uint32(layer)*100}
+		r.begin(layer, payloadTypes{}, &p, 1)
+		if _, ok := r.rewrite(&p); !ok {
+			t.Fatal("not written")
+		}
+	}
+	for layer := range uint64(keptSegments + 3) {
+		from, ok := r.lookup(uint16(layer + 1))
+		if ok != (layer >= 3) || ok && from.segment.layer != layer {
+			t.Fatalf("layer %d: %v %+v", layer, ok, from)
+		}
+	}
+}

@@ -495,3 +495,50 @@ func TestCallsAfterTheEndDoNotBlock(t *testing.T) {
 		layer.Close()
 	})
 }
+
+// TestPacketFasterThanItsLayer: the loop may see a layer's first packet, the
+// keyframe, before the task that adds the layer.
+func TestPacketFasterThanItsLayer(t *testing.T) {
+	room := NewRoom(Config{}, slog.New(slog.DiscardHandler))
+	w := &sink{}
+	room.AddSlot(SlotConfig{Peer: "bob", Mid: "1", Kind: KindVideo, Writer: w, Codecs: []Codec{vp8}}).Ready()
+	room.control(<-room.tasks)
+	layer := room.AddLayer(LayerConfig{Peer: "alice", Source: SourceCamera, Kind: KindVideo, Codec: vp8})
+	for _, payloadType := range []uint8{vp8.PayloadType, vp8.PayloadType + 1} { // the second is not what was negotiated
+		p := room.GetPacket()
+		p.SetLength(copy(p.Buffer(), marshal(t, rtp.Header{Version: 2, PayloadType: payloadType, SequenceNumber: uint16(payloadType)},
+			vp8Payload(payloadType == vp8.PayloadType, true, 1, 1, 180, 0, 50))))
+		layer.Push(p)
+	}
+	room.burst(<-room.packets)
+	room.control(<-room.tasks)
+	if w.packets != 1 || len(room.packets) != 0 || len(room.layers) != 1 {
+		t.Fatal(w.packets, len(room.packets), len(room.layers))
+	}
+}
+
+// TestLayerReplacesItsPredecessor: a publisher that comes back on another
+// connection is one publisher, not two layers.
+func TestLayerReplacesItsPredecessor(t *testing.T) {
+	onStage(t, Config{}, func(st *stage) {
+		bob := st.slot("bob", "1", KindVideo)
+		bob.slot.Ready()
+		old := st.camera("alice", "", 180)
+		old.frame(true, 1)
+		before := bob.take()
+		again := st.camera("alice", "", 180)
+		old.frame(true, 1)
+		if got := bob.take(); len(got) != 0 {
+			t.Fatal("the old connection's picture goes on")
+		}
+		again.frame(true, 1)
+		old.layer.Close() // late, and no matter
+		again.frame(false, 1)
+		st.shows("bob", "alice")
+		got := bob.take()
+		if len(got) != 2 {
+			t.Fatal(len(got))
+		}
+		st.stream(append(before, got...))
+	})
+}

@@ -1,0 +1,135 @@
+package forward
+
+import (
+	"bytes"
+	"encoding/binary"
+	"fmt"
+	"testing"
+	"testing/synctest"
+	"time"
+)
+
+// A viewer that comes shortly after a keyframe gets that one, because the
+// publisher would ignore a request so soon.
+func TestFreshKeyframeIsReplayed(t *testing.T) {
+	onStage(t, Config{}, func(st *stage) {
+		bob := st.slot("bob", "1", KindVideo)
+		alice := st.camera("alice", "", 180)
+		alice.frame(true, 2)
+		alice.frame(false, 1)
+		before := alice.asked()
+		bob.slot.Ready()
+		synctest.Wait()
+		if got := bob.take(); len(got) != 3 || alice.asked() != before {
+			t.Fatalf("%d packets, %d requests", len(got), alice.asked()-before)
+		}
+		alice.frame(false, 1)
+		if got := bob.take(); len(got) != 1 {
+			t.Fatal(len(got))
+		}
+	})
+}
+
+func TestRetransmission(t *testing.T) {
+	for _, rtx := range []bool{true, false} {
+		t.Run(fmt.Sprintf("rtx=%v", rtx), func(t *testing.T) {
+			onStage(t, Config{}, func(st *stage) {
+				bob, dave := st.slot("bob", "1", KindVideo), st.slot("dave", "1", KindVideo)
+				if !rtx {
+					bob.slot.cfg.RTXSSRC = 0
+				}
+				bob.slot.Ready()
+				alice := st.camera("alice", "", 180)
+				alice.frame(true, 3)
+				st.pass(time.Second)
+				alice.frame(true, 1)
+				dave.slot.Ready() // begins later: its picture ids differ from bob's
+				for range 15 {
+					alice.frame(false, 2) // reuses buffers, if anybody gave one back too early
+				}
+				sent := bob.take()
+				if id := parseVP8(dave.take()[0].Payload).pictureID; id == parseVP8(sent[3].Payload).pictureID {
+					t.Fatal("the two streams have the same picture ids and prove nothing")
+				}
+				asked := sent[4:24]
+				var numbers []uint16
+				for _, p := range asked {
+					numbers = append(numbers, p.SequenceNumber)
+				}
+				bob.slot.NACK(append(numbers, sent[0].SequenceNumber-9))
+				synctest.Wait()
+				again := bob.take()
+				if len(again) != len(asked) {
+					t.Fatalf("%d packets, want %d", len(again), len(asked))
+				}
+				for i, p := range again {
+					payload := p.Payload
+					number, ssrc, payloadType := p.SequenceNumber, uint32(4711), uint8(96)
+					if rtx {
+						number, payload = binary.BigEndian.Uint16(payload), payload[2:]
+						ssrc, payloadType = 4712, 97
+						if p.SequenceNumber != again[0].SequenceNumber+uint16(i) {
+							t.Fatal("RTX has numbers of its own, without gaps")
+						}
+					}
+					if number != numbers[i] || p.SSRC != ssrc || p.PayloadType != payloadType || p.Timestamp != asked[i].Timestamp ||
+						p.Marker != asked[i].Marker || !bytes.Equal(payload, asked[i].Payload) {
+						t.Fatalf("packet %d differs", i)
+					}
+				}
+				if s := st.room.Stats(); s.RetransmitMisses != 1 || s.Retransmitted != uint64(len(asked)) {
+					t.Fatal(s)
+				}
+				st.pass(2 * cacheAge)
+				bob.slot.NACK(numbers)
+				synctest.Wait()
+				if got := bob.take(); len(got) != 0 {
+					t.Fatal("retransmitted what is too old")
+				}
+			})
+		})
+	}
+}
+
+func TestRetransmissionIsBounded(t *testing.T) {
+	onStage(t, Config{}, func(st *stage) {
+		bob := st.slot("bob", "1", KindVideo)
+		bob.slot.Ready()
+		alice := st.camera("alice", "", 180)
+		alice.frame(true, 1)
+		number := bob.take()[0].SequenceNumber
+		for range 1000 {
+			bob.slot.NACK([]uint16{number})
+		}
+		synctest.Wait()
+		if n := len(bob.take()); n != retransmitBurst {
+			t.Fatal(n)
+		}
+	})
+}
+
+func TestKeyframeRequestsAreCoalesced(t *testing.T) {
+	onStage(t, Config{}, func(st *stage) {
+		alice := st.camera("alice", "", 180)
+		var viewers []*screenful
+		for i := range 20 {
+			v := st.slot(PeerID(fmt.Sprint("viewer", i)), "1", KindVideo)
+			v.slot.Ready()
+			viewers = append(viewers, v)
+		}
+		alice.frame(true, 1)
+		st.pass(time.Second)
+		before := alice.asked()
+		for _, v := range viewers {
+			v.slot.KeyframeRequested()
+		}
+		synctest.Wait()
+		if n := alice.asked() - before; n != 1 {
+			t.Fatalf("%d requests", n)
+		}
+		st.pass(time.Second)
+		if n := alice.asked() - before; n != 2 {
+			t.Fatalf("%d requests: the ones within the interval are made once, later", n)
+		}
+	})
+}

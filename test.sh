@@ -47,6 +47,7 @@ have() { command -v "$1" >/dev/null 2>&1; }
 # install_tools installs what is missing where that is possible.
 install_tools() {
   local wanted=()
+  have gcc || have cc || wanted+=(gcc libc6-dev)
   have redis-server || wanted+=(redis-server)
   have chromium || have chromium-browser || have google-chrome || wanted+=(chromium)
   have tsc || wanted+=(node-typescript)
@@ -154,6 +155,10 @@ check "gofmt" formatted
 check "go vet" go vet ./...
 check "golangci-lint $lint_version" lint
 
+# The race detector is linked with a C compiler.
+race=-race
+have gcc || have cc || { race=; missing "race detector" "C compiler"; }
+
 # Tests that drive browsers or whole clusters run one package at a time: two of
 # them at once would measure the machine. They are never taken from the cache, which does not see
 # the binary that they build and run.
@@ -161,9 +166,9 @@ heavy=$(go list -f '{{.ImportPath}} {{join .Imports " "}} {{join .TestImports " 
   grep -E 'chromedp|lab/devcluster' | cut -d' ' -f1 | grep -v '/cli$')
 light=$(go list ./... | grep -vxF -e "$heavy")
 # shellcheck disable=SC2086 # the lists are to be split
-tests "unit tests, race detector" -race -p 2 -timeout 10m $light
+tests "unit tests${race:+, race detector}" $race -p 2 -timeout 10m $light
 # shellcheck disable=SC2086
-[[ -z $heavy ]] || tests "cluster and browser tests, race detector" -race -p 1 -count=1 -timeout 12m $heavy
+[[ -z $heavy ]] || tests "cluster and browser tests${race:+, race detector}" $race -p 1 -count=1 -timeout 12m $heavy
 
 check "fuzzing" fuzz
 if have tsc; then check "tsc (the JSDoc types of web/)" tsc -p web/tsconfig.json; else missing "tsc" "tsc"; fi

@@ -81,7 +81,7 @@ func run(ctx context.Context, args []string, s streams) int {
 		return exitUsage
 	}
 	if err := parsed.Run(); err != nil {
-		fmt.Fprintf(s.err, "holdfast %s: %s\n", parsed.Command(), sentence(err))
+		fmt.Fprintf(s.err, "holdfast %s: %s\n", strings.TrimSuffix(parsed.Command(), " up"), sentence(err))
 		return exitCode(err)
 	}
 	return exitDone

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"net"
+	"net/url"
 	"strings"
 	"syscall"
 	"time"
@@ -16,13 +17,14 @@ import (
 // and a cold, busy machine may need several times that.
 const readyLimit = 60 * time.Second
 
+// redisLimit bounds the look at a Redis server that the user named.
+const redisLimit = 3 * time.Second
+
 // bringUp starts the cluster: what others need first, the rest side by side.
 func (s *Supervisor) bringUp(ctx context.Context) error {
 	began := time.Now()
-	if s.options.Redis == "" {
-		if err := s.startNew(ctx, "store", RoleStore); err != nil {
-			return err
-		}
+	if err := s.startStore(ctx); err != nil {
+		return err
 	}
 	// One media node alone first: the others have somebody to join.
 	if err := s.startNew(ctx, "sfu-1", RoleSFU); err != nil {
@@ -50,6 +52,28 @@ func (s *Supervisor) bringUp(ctx context.Context) error {
 	s.mu.Unlock()
 	s.banner(time.Since(began))
 	return s.onReady(strings.TrimSuffix(strings.TrimPrefix(page, "http://"), "/"))
+}
+
+// startStore starts the embedded store, or looks whether somebody listens where
+// --redis points: without it the signaling nodes would wait for it in silence.
+func (s *Supervisor) startStore(ctx context.Context) error {
+	if s.options.Redis == "" {
+		return s.startNew(ctx, "store", RoleStore)
+	}
+	where, err := url.Parse(s.options.Redis)
+	if err != nil {
+		return errors.New("--redis is not a URL such as redis://127.0.0.1:6379")
+	}
+	address := where.Host
+	if where.Port() == "" {
+		address = net.JoinHostPort(where.Hostname(), "6379")
+	}
+	conn, err := (&net.Dialer{Timeout: redisLimit}).DialContext(ctx, "tcp", address)
+	if err != nil {
+		return fmt.Errorf("--redis %s: no server answers there: %w", where.Redacted(), err)
+	}
+	conn.Close()
+	return nil
 }
 
 // startFront starts the balancer on the wanted port, or on a free one when

@@ -11,6 +11,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"os"
+	"regexp"
 	"strings"
 	"time"
 )
@@ -83,7 +84,7 @@ func (t *totals) endTest(e event) {
 	switch e.Action {
 	case "pass":
 		t.passed++
-		t.showMarked(e)
+		t.showLogged(e)
 	case "skip":
 		t.skipped++
 		fmt.Printf("--- SKIP %s %s\n%s", e.Package, e.Test, t.text(e))
@@ -94,12 +95,19 @@ func (t *totals) endTest(e event) {
 	}
 }
 
-// showMarked prints what a passing test has measured: its lines that begin with
-// "measured:".
-func (t *totals) showMarked(e event) {
+// loggedLines is how much a passing test may say.
+const loggedLines = 20
+
+// logged matches what a test logs: an indent, its file and line.
+var logged = regexp.MustCompile(`^\s+(\w+_test\.go:\d+: .*)`)
+
+// showLogged prints what a passing test has logged, such as what it measured.
+func (t *totals) showLogged(e event) {
+	left := loggedLines
 	for _, line := range t.output[e.Package+" "+e.Test] {
-		if _, measured, ok := strings.Cut(line, "measured: "); ok {
-			fmt.Printf("    %s: %s", e.Test, measured)
+		if said := logged.FindStringSubmatch(line); said != nil && left > 0 {
+			left--
+			fmt.Printf("     %s: %s\n", e.Test, said[1])
 		}
 	}
 }

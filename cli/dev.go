@@ -25,6 +25,7 @@ type devUpCommand struct {
 	Signaling int      `default:"2" help:"How many signaling nodes."`
 	Redis     string   `placeholder:"URL" help:"A Redis server; without one the embedded store runs as a process."`
 	Listen    string   `placeholder:"HOST:PORT" help:"Where the page is served; 127.0.0.1:7880 when that is free, else a free port."`
+	MediaHost string   `placeholder:"IP" help:"An address of this machine that media is bound to, for browsers in another network; 127.0.0.1 when empty."`
 	Verbose   bool     `help:"Show every line that a node logs."`
 	State     string   `placeholder:"PATH" help:"The file that leads the other dev verbs to this cluster; chosen when empty."`
 	NodeEnv   []string `hidden:"" sep:"none" placeholder:"NAME:KEY=VALUE" help:"An environment variable of one node's first run."`
@@ -33,7 +34,7 @@ type devUpCommand struct {
 // options are the supervisor's.
 func (c *devUpCommand) options() (devcluster.Options, error) {
 	o := devcluster.Options{
-		SFU: c.SFU, Signaling: c.Signaling, Redis: c.Redis, Listen: c.Listen, Verbose: c.Verbose, State: c.State,
+		SFU: c.SFU, Signaling: c.Signaling, Redis: c.Redis, Listen: c.Listen, MediaHost: c.MediaHost, Verbose: c.Verbose, State: c.State,
 		NodeEnv: map[string][]string{},
 	}
 	for _, given := range c.NodeEnv {

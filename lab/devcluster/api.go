@@ -88,7 +88,7 @@ func (s *Supervisor) startAndWait(w http.ResponseWriter, r *http.Request, start 
 	node, err := start(r.Context())
 	if err == nil {
 		s.out.printf("  %s\n", node.line())
-		err = s.waitReady(r.Context())
+		err = s.waitFor(r.Context(), node)
 	}
 	answer(w, node, err)
 }

@@ -91,6 +91,9 @@ func (o Options) args(state string) []string {
 	if o.Redis != "" {
 		args = append(args, "--redis", o.Redis)
 	}
+	if o.MediaHost != "" {
+		args = append(args, "--media-host", o.MediaHost)
+	}
 	if o.Verbose {
 		args = append(args, "--verbose")
 	}

@@ -125,8 +125,15 @@ func TestTheLifeOfACluster(t *testing.T) {
 		t.Errorf("starting a running node: %v", err)
 	}
 
+	// One frozen node does not hold the others up.
+	if err := c.Kill(ctx, "sfu-3", syscall.SIGSTOP); err != nil {
+		t.Fatal(err)
+	}
 	added, err := c.AddSFU(ctx)
 	if err != nil {
+		t.Fatal(err)
+	}
+	if err := c.Kill(ctx, "sfu-3", syscall.SIGCONT); err != nil {
 		t.Fatal(err)
 	}
 	if added.Name != "sfu-4" || !seen(t, c, "sfu-4") {

@@ -79,12 +79,15 @@ func (s *Supervisor) startStore(ctx context.Context) error {
 // startFront starts the balancer on the wanted port, or on a free one when
 // nobody named a port and the usual one is taken.
 func (s *Supervisor) startFront(ctx context.Context) error {
-	if s.options.Listen == "" && portFree(DefaultListen) {
+	s.mu.Lock()
+	switch {
+	case s.options.Listen != "":
+	case portFree(DefaultListen):
 		s.options.Listen = DefaultListen
-	}
-	if s.options.Listen == "" {
+	default:
 		s.options.Listen = "127.0.0.1:0"
 	}
+	s.mu.Unlock()
 	if err := s.startNew(ctx, "front", RoleFront); err != nil {
 		return err
 	}
@@ -108,7 +111,7 @@ func portFree(address string) bool {
 }
 
 func (s *Supervisor) startNew(ctx context.Context, name string, role Role) error {
-	if _, err := s.add(name, role); err != nil {
+	if _, err := s.add(role, func(int) string { return name }); err != nil {
 		return err
 	}
 	_, err := s.start(ctx, name, s.options.NodeEnv[name])
@@ -173,7 +176,7 @@ func (s *Supervisor) reserve(name string, env []string) (*member, command, error
 	}
 	return m, command{
 		binary: s.binary,
-		args:   m.args(join, backends, s.options.Listen),
+		args:   m.args(join, backends, s.options),
 		env:    append(s.environment(), env...),
 		stderr: m.log,
 	}, nil

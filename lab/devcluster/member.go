@@ -39,7 +39,7 @@ func (m *member) node() Node {
 // args is the command line of the member's next run, given the cluster around
 // it. The store and the signaling nodes come back where they were, because
 // others have their addresses; a media node takes new ports, as its boot changes too.
-func (m *member) args(join, backends []string, listen string) []string {
+func (m *member) args(join, backends []string, o Options) []string {
 	const free = "127.0.0.1:0"
 	gossip := []string{"--gossip-listen", free}
 	if len(join) > 0 {
@@ -52,11 +52,11 @@ func (m *member) args(join, backends []string, listen string) []string {
 	case RoleStore:
 		return append(common, "--listen", m.again(AddressStore, free))
 	case RoleSFU:
-		return slices.Concat(common, gossip, []string{"--control-listen", free, "--media-listen", free})
+		return slices.Concat(common, gossip, []string{"--control-listen", free, "--media-listen", o.mediaListen()})
 	case RoleSignaling:
 		return slices.Concat(common, gossip, []string{"--listen", m.again(AddressHTTP, free), "--dev"})
 	case RoleFront:
-		return slices.Concat(common, []string{"--listen", m.again(AddressHTTP, listen), "--backend", strings.Join(backends, ",")})
+		return slices.Concat(common, []string{"--listen", m.again(AddressHTTP, o.Listen), "--backend", strings.Join(backends, ",")})
 	default:
 		return common
 	}

@@ -1,6 +1,7 @@
 package devcluster
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"io"
@@ -18,6 +19,7 @@ type Options struct {
 	Signaling int    // signaling nodes; 2 by default, so that one may die
 	Redis     string // a redis:// URL; empty runs the embedded store
 	Listen    string // host:port of the page; empty takes DefaultListen, or a free port when that is taken
+	MediaHost string // the IP address of this machine that media is bound to; loopback when empty
 	State     string // path of the state file; empty chooses one in the user's runtime directory
 
 	// NodeEnv is extra environment (KEY=VALUE) of the first run of a node, by name,
@@ -52,6 +54,9 @@ func (o Options) Validate() error {
 			faults = append(faults, fmt.Errorf("--listen %q: give host:port, for example %s", o.Listen, DefaultListen))
 		}
 	}
+	if o.MediaHost != "" && net.ParseIP(o.MediaHost) == nil {
+		faults = append(faults, fmt.Errorf("--media-host %q: give an IP address of this machine", o.MediaHost))
+	}
 	for name, env := range o.NodeEnv {
 		for _, pair := range env {
 			if !strings.Contains(pair, "=") {
@@ -60,4 +65,10 @@ func (o Options) Validate() error {
 		}
 	}
 	return errors.Join(faults...)
+}
+
+// mediaListen is where a media node binds its media socket: a free port of an
+// address that browsers reach.
+func (o Options) mediaListen() string {
+	return net.JoinHostPort(cmp.Or(o.MediaHost, "127.0.0.1"), "0")
 }

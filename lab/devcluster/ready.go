@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"io"
 	"net/http"
+	"slices"
 	"time"
 )
 
@@ -22,20 +23,41 @@ var errNotYet = errors.New("not ready")
 // waitReady returns when the page answers, every running signaling node says it
 // is ready, and each of them sees every running media node.
 func (s *Supervisor) waitReady(ctx context.Context) error {
+	return poll(ctx, "the cluster", s.checkReady)
+}
+
+// waitFor returns when a node that was started does its work: its own readiness, or
+// for a media node that it is seen. What else is broken in the cluster does not matter; a
+// test may have broken it.
+func (s *Supervisor) waitFor(ctx context.Context, n Node) error {
+	switch n.Role {
+	case RoleSFU:
+		return poll(ctx, n.Name, func(ctx context.Context, c *http.Client) error { return s.checkSeen(ctx, c, n) })
+	case RoleSignaling:
+		return poll(ctx, n.Name, func(ctx context.Context, c *http.Client) error { return ask(ctx, c, n, "/readyz") })
+	case RoleFront:
+		return poll(ctx, n.Name, func(ctx context.Context, c *http.Client) error { return ask(ctx, c, n, "/") })
+	case RoleStore:
+	}
+	return nil
+}
+
+// poll looks until the check is content or readyLimit has passed.
+func poll(ctx context.Context, what string, check func(context.Context, *http.Client) error) error {
 	client := &http.Client{Timeout: 2 * time.Second, Transport: &http.Transport{DisableKeepAlives: true}}
 	ctx, cancel := context.WithTimeout(ctx, readyLimit)
 	defer cancel()
 	tick := time.NewTicker(readyPoll)
 	defer tick.Stop()
 	for {
-		err := s.checkReady(ctx, client)
+		err := check(ctx, client)
 		if err == nil {
 			return nil
 		}
 		select {
 		case <-tick.C:
 		case <-ctx.Done():
-			return fmt.Errorf("wait %s for the cluster: %w", readyLimit, err)
+			return fmt.Errorf("wait %s for %s: %w", readyLimit, what, err)
 		}
 	}
 }
@@ -45,31 +67,64 @@ func (s *Supervisor) checkReady(ctx context.Context, client *http.Client) error 
 	if _, err := get(ctx, client, status.Page, ""); err != nil {
 		return fmt.Errorf("the page does not answer: %w", err)
 	}
+	media := running(status, RoleSFU)
+	for _, n := range running(status, RoleSignaling) {
+		if err := ask(ctx, client, n, "/readyz"); err != nil {
+			return err
+		}
+		if err := s.sees(ctx, client, n, media); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// checkSeen is content when every running signaling node that answers, and at
+// least one, sees the node.
+func (s *Supervisor) checkSeen(ctx context.Context, client *http.Client, node Node) error {
+	witnesses := 0
+	for _, n := range running(s.Status(), RoleSignaling) {
+		err := s.sees(ctx, client, n, []Node{node})
+		if errors.Is(err, errNotYet) {
+			return err
+		}
+		if err == nil {
+			witnesses++
+		}
+	}
+	if witnesses == 0 {
+		return fmt.Errorf("%w: no signaling node answers", errNotYet)
+	}
+	return nil
+}
+
+// running lists the nodes of a role whose process runs.
+func running(status Status, role Role) []Node {
+	return slices.DeleteFunc(slices.Clone(status.Nodes), func(n Node) bool {
+		return n.Role != role || n.State != StateRunning
+	})
+}
+
+// ask wants 200 of a path of a node.
+func ask(ctx context.Context, client *http.Client, n Node, path string) error {
+	if _, err := get(ctx, client, "http://"+n.Addresses[AddressHTTP]+path, ""); err != nil {
+		return fmt.Errorf("%s: %w", n.Name, err)
+	}
+	return nil
+}
+
+// sees asks a signaling node whether it sees the media nodes.
+func (s *Supervisor) sees(ctx context.Context, client *http.Client, n Node, media []Node) error {
 	token, err := s.secrets.access.adminToken()
 	if err != nil {
 		return err
 	}
-	var media []Node
-	for _, n := range status.Nodes {
-		if n.Role == RoleSFU && n.State == StateRunning {
-			media = append(media, n)
-		}
+	body, err := get(ctx, client, "http://"+n.Addresses[AddressHTTP]+"/api/v1/nodes", token)
+	if err == nil {
+		err = seesAll(body, media)
 	}
-	for _, n := range status.Nodes {
-		if n.Role != RoleSignaling || n.State != StateRunning {
-			continue
-		}
-		base := "http://" + n.Addresses[AddressHTTP]
-		if _, err := get(ctx, client, base+"/readyz", ""); err != nil {
-			return fmt.Errorf("%s: %w", n.Name, err)
-		}
-		body, err := get(ctx, client, base+"/api/v1/nodes", token)
-		if err != nil {
-			return fmt.Errorf("%s: %w", n.Name, err)
-		}
-		if err := seesAll(body, media); err != nil {
-			return fmt.Errorf("%s: %w", n.Name, err)
-		}
+	if err != nil {
+		return fmt.Errorf("%s: %w", n.Name, err)
 	}
 	return nil
 }

@@ -115,34 +115,34 @@ func (s *Supervisor) prepare() error {
 // Stop asks Run to end.
 func (s *Supervisor) Stop() { s.stopOnce.Do(func() { close(s.stop) }) }
 
-// add makes a member that has not been started.
-func (s *Supervisor) add(name string, role Role) (*member, error) {
-	n := &narrator{name: name, verbose: s.options.Verbose, out: s.out}
-	log, err := openLogbook(s.logDir, name, n.show)
+// add makes a member that has not been started. The name is made under the lock
+// from how many of its role there are, so that two adds at once differ.
+func (s *Supervisor) add(role Role, name func(count int) string) (*member, error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	count := 0
+	for _, m := range s.members {
+		if m.role == role {
+			count++
+		}
+	}
+	if count >= maxNodes {
+		return nil, fmt.Errorf("there are %d nodes of role %s already: that is the most one machine runs here", count, role)
+	}
+	m := &member{name: name(count), role: role}
+	n := &narrator{name: m.name, verbose: s.options.Verbose, out: s.out}
+	log, err := openLogbook(s.logDir, m.name, n.show)
 	if err != nil {
 		return nil, err
 	}
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	m := &member{name: name, role: role, log: log}
+	m.log = log
 	s.members = append(s.members, m)
 	return m, nil
 }
 
 // addSFU makes the next media node and starts it.
 func (s *Supervisor) addSFU(ctx context.Context, env []string) (Node, error) {
-	s.mu.Lock()
-	count := 1
-	for _, m := range s.members {
-		if m.role == RoleSFU {
-			count++
-		}
-	}
-	s.mu.Unlock()
-	if count > maxNodes {
-		return Node{}, fmt.Errorf("there are %d media nodes already: that is the most one machine runs here", maxNodes)
-	}
-	m, err := s.add(fmt.Sprintf("sfu-%d", count), RoleSFU)
+	m, err := s.add(RoleSFU, func(count int) string { return fmt.Sprintf("sfu-%d", count+1) })
 	if err != nil {
 		return Node{}, err
 	}

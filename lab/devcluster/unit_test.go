@@ -65,8 +65,8 @@ func TestALogbookForgetsTheOldest(t *testing.T) {
 }
 
 func TestValidateListsEveryFault(t *testing.T) {
-	err := Options{SFU: 0, Signaling: 33, Redis: "x", Listen: "y", NodeEnv: map[string][]string{"n": {"z"}}}.Validate()
-	for _, want := range []string{"--sfu", "--signaling", "--redis", "--listen", "--node-env"} {
+	err := Options{SFU: 0, Signaling: 33, Redis: "x", Listen: "y", MediaHost: "example", NodeEnv: map[string][]string{"n": {"z"}}}.Validate()
+	for _, want := range []string{"--sfu", "--signaling", "--redis", "--listen", "--media-host", "--node-env"} {
 		if err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("the faults do not mention %s: %v", want, err)
 		}

@@ -105,7 +105,7 @@ var logged = regexp.MustCompile(`^\s+(\w+_test\.go:\d+: .*)`)
 func (t *totals) showLogged(e event) {
 	left := loggedLines
 	for _, line := range t.output[e.Package+" "+e.Test] {
-		if said := logged.FindStringSubmatch(line); said != nil && left > 0 {
+		if said := logged.FindStringSubmatch(line); said != nil && left > 0 && !strings.Contains(line, "[rapid] OK") {
 			left--
 			fmt.Printf("     %s: %s\n", e.Test, said[1])
 		}
@@ -120,13 +120,29 @@ func (t *totals) endPackage(e event) {
 	switch {
 	case e.Action == "fail" && t.failures[e.Package] == 0:
 		t.failed++
-		fmt.Printf("FAIL %s (%s)\n%s%s", e.Package, took, strings.Join(t.buildText, ""), t.text(e))
+		fmt.Printf("FAIL %s (%s)\n%s%s%s", e.Package, took, strings.Join(t.buildText, ""), t.unended(e.Package), t.text(e))
 		t.buildText = nil
 	case e.Action == "fail":
 		fmt.Printf("FAIL %s (%s)\n", e.Package, took)
 	case e.Action == "pass" && t.sawTests[e.Package]:
 		fmt.Printf("ok   %s (%s)\n", e.Package, took)
 	}
+}
+
+// unendedLines is how much is shown of what a test said before its process died.
+const unendedLines = 80
+
+// unended is what the tests said that the package's process did not live to end: a
+// panic, or what hung.
+func (t *totals) unended(pkg string) string {
+	var said strings.Builder
+	for key, lines := range t.output {
+		if test, ok := strings.CutPrefix(key, pkg+" "); ok && test != "" {
+			said.WriteString("--- DID NOT END " + test + "\n" + strings.Join(lines[max(0, len(lines)-unendedLines):], ""))
+			delete(t.output, key)
+		}
+	}
+	return said.String()
 }
 
 func (t *totals) text(e event) string { return strings.Join(t.output[e.Package+" "+e.Test], "") }

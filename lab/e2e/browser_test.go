@@ -21,13 +21,17 @@ import (
 // the browser from throttling pages that are not in front.
 type page struct {
 	name string
-	ctx  context.Context //nolint:containedctx // chromedp's handle to a browser is a context.
+	// run evaluates a script whose value is a promise of a string.
+	run func(ctx context.Context, script string) (string, error)
 
 	mu      sync.Mutex
 	console []string // guarded by mu; the last lines only
 }
 
-const consoleLines = 200 // the oldest are dropped
+const (
+	consoleLines = 200 // the oldest are dropped
+	evalLimit    = 20 * time.Second
+)
 
 // chromiumFlags are what a headless Chromium needs to run as root, over
 // loopback, with fake devices and no services of its own.
@@ -80,7 +84,13 @@ func openPage(t *testing.T, name, address string) *page {
 	t.Helper()
 	alloc, cancelAlloc := chromedp.NewExecAllocator(context.Background(), chromiumFlags(t.TempDir())...)
 	ctx, cancelTab := chromedp.NewContext(alloc)
-	p := &page{name: name, ctx: ctx}
+	p := &page{name: name}
+	p.run = func(limit context.Context, script string) (string, error) {
+		within, cancel := context.WithCancel(ctx)
+		defer context.AfterFunc(limit, cancel)()
+		defer cancel()
+		return chromedp.Run(within, chromedp.Evaluate[string](script, chromedp.EvalAwaitPromise))
+	}
 	t.Cleanup(func() {
 		if t.Failed() {
 			t.Logf("console of %s:\n%s", name, p.consoleText())
@@ -109,12 +119,17 @@ func (p *page) listen(messages iter.Seq2[chromedp.ConsoleMessage, error]) {
 		if err != nil {
 			return
 		}
-		p.mu.Lock()
-		p.console = append(p.console, string(m.Type)+": "+m.Text)
-		if len(p.console) > consoleLines {
-			p.console = p.console[1:]
-		}
-		p.mu.Unlock()
+		p.note(string(m.Type) + ": " + m.Text)
+	}
+}
+
+// note keeps a line of the console.
+func (p *page) note(line string) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.console = append(p.console, line)
+	if len(p.console) > consoleLines {
+		p.console = p.console[1:]
 	}
 }
 
@@ -126,10 +141,10 @@ func (p *page) consoleText() string {
 
 // eval runs an expression (a promise is awaited) and decodes its JSON value.
 func (p *page) eval(expression string, into any) error {
-	ctx, cancel := context.WithTimeout(p.ctx, 20*time.Second)
+	ctx, cancel := context.WithTimeout(context.Background(), evalLimit)
 	defer cancel()
 	script := "(async () => JSON.stringify(await (" + expression + ")) ?? 'null')()"
-	text, err := chromedp.Run(ctx, chromedp.Evaluate[string](script, chromedp.EvalAwaitPromise))
+	text, err := p.run(ctx, script)
 	if err != nil {
 		return fmt.Errorf("evaluate %s in %s: %w", expression, p.name, err)
 	}

@@ -44,7 +44,7 @@ func TestCallSurvivesTheKillOfItsNode(t *testing.T) {
 		t.Fatal(err)
 	}
 	for i, p := range inA {
-		eventually(t, 30*time.Second, p.name+" is moved", func() error { return movedOnce(p, statsA[i]) })
+		eventually(t, 30*time.Second, p.name+" is moved", func() error { return moved(p, statsA[i], "restart") })
 	}
 	allDecodeAll(t, 30*time.Second, inA)
 	for i, p := range inA {
@@ -64,8 +64,8 @@ func TestCallSurvivesTheKillOfItsNode(t *testing.T) {
 	pinsNameOnlyLiveNodes(t, c)
 }
 
-// movedOnce says whether a page has reported exactly one migration, by restart.
-func movedOnce(p *participant, before callStats) error {
+// moved says whether a page has reported exactly one migration, in that way.
+func moved(p *participant, before callStats, how string) error {
 	s, err := p.stats()
 	if err != nil {
 		return err
@@ -77,8 +77,8 @@ func movedOnce(p *participant, before callStats) error {
 		return fmt.Errorf("no migration reported at epoch %d", s.Epoch)
 	case len(s.Migrations) > 1:
 		return fmt.Errorf("%d migrations: %+v", len(s.Migrations), s.Migrations)
-	case s.Migrations[0].How != "restart":
-		return fmt.Errorf("migrated by %s, want restart", s.Migrations[0].How)
+	case s.Migrations[0].How != how:
+		return fmt.Errorf("migrated by %s, want %s", s.Migrations[0].How, how)
 	}
 	return nil
 }

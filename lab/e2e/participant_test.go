@@ -20,6 +20,7 @@ type slotStats struct {
 	Source               string
 	PacketsReceived      float64
 	FramesDecoded        float64
+	FrameWidth           float64
 	ConcealedSamples     float64
 	TotalSamplesReceived float64
 }
@@ -38,6 +39,15 @@ type callStats struct {
 	OffersSent int
 	Migrations []migration
 	PerSlot    map[string]slotStats
+	Outbound   []outboundStats
+}
+
+// outboundStats is what one own encoding has sent.
+type outboundStats struct {
+	Source        string
+	RID           string
+	FramesEncoded float64
+	FrameWidth    float64
 }
 
 func join(t *testing.T, base, room, name string, extra url.Values) *participant {
@@ -169,25 +179,44 @@ func (p *participant) mark(t *testing.T) {
 	})()`, nil)
 }
 
+// unchanged fails if anything that was marked is not the same any more.
 func (p *participant) unchanged(t *testing.T) {
 	t.Helper()
-	var changed []string
-	p.mustEval(t, `(() => {
-	  const m = globalThis.__marked, changed = [];
+	p.sameConnections(t)
+	p.sameElements(t)
+}
+
+func (p *participant) sameConnections(t *testing.T) {
+	t.Helper()
+	p.compare(t, `
 	  const now = globalThis.__connections;
 	  if (now.length !== m.connections.length) changed.push('connections: ' + m.connections.length + ' -> ' + now.length);
 	  if (m.connections.some((c) => c.signalingState === 'closed')) changed.push('a connection was closed');
 	  const tracks = now.flatMap((c) => c.getReceivers().map((r) => r.track));
 	  if (m.tracks.some((track, i) => tracks[i] !== track)) changed.push('a receiver has another track');
 	  if (m.tracks.some((track) => track.readyState !== 'live')) changed.push('a track has ended');
-	  for (const { e, stream, tracks } of m.elements) {
+	  for (const { e, tracks } of m.elements) {
+	    if (tracks.some((track) => !e.srcObject?.getTracks().includes(track))) changed.push('a stream has lost a track');
+	  }`)
+}
+
+// sameElements is all that a page is promised where the connection must be a new one.
+func (p *participant) sameElements(t *testing.T) {
+	t.Helper()
+	p.compare(t, `
+	  for (const { e, stream } of m.elements) {
 	    if (!e.isConnected) changed.push('an element has left the page');
 	    if (e.srcObject !== stream) changed.push('an element has another stream');
-	    else if (tracks.some((track) => !stream.getTracks().includes(track))) changed.push('a stream has lost a track');
+	    else if (!stream.getTracks().some((track) => track.readyState === 'live')) changed.push('a stream has no live track');
 	  }
-	  if (m.elements.length === 0) changed.push('no element was marked');
-	  return changed;
-	})()`, &changed)
+	  if (m.elements.length === 0) changed.push('no element was marked');`)
+}
+
+// compare runs statements that put what differs from the mark m into changed.
+func (p *participant) compare(t *testing.T, statements string) {
+	t.Helper()
+	var changed []string
+	p.mustEval(t, "(() => { const m = globalThis.__marked, changed = []; "+statements+" return changed; })()", &changed)
 	for _, what := range changed {
 		t.Errorf("%s: after the migration %s", p.name, what)
 	}

@@ -1,0 +1,250 @@
+//go:build linux
+
+package e2e
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"net/url"
+	"os"
+	"os/exec"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/holdfast-rtc/holdfast/lab/devcluster"
+)
+
+// needFirefox fails where the tests must be whole and says what is not tested
+// where they need not be.
+func needFirefox(t *testing.T) {
+	t.Helper()
+	needChromium(t)
+	var missing []string
+	for _, tool := range []string{"firefox-esr", "ip"} {
+		if _, err := exec.LookPath(tool); err != nil {
+			missing = append(missing, tool)
+		}
+	}
+	if os.Geteuid() != 0 {
+		missing = append(missing, "the right to make a network namespace (root)")
+	}
+	switch {
+	case len(missing) == 0:
+	case os.Getenv("CI") == "true":
+		t.Fatalf("missing on this machine: %s: a call between Firefox and Chromium is tested in real browsers", strings.Join(missing, ", "))
+	default:
+		t.Skipf("missing on this machine: %s: a call between Firefox and Chromium is NOT tested; ./test.sh, run as root, installs what it may", strings.Join(missing, ", "))
+	}
+}
+
+// openFirefox starts Firefox in the namespace on an address; it ends with the test.
+func openFirefox(t *testing.T, inside *netns, name, address string) *page {
+	t.Helper()
+	at := startFirefox(t, inside)
+	ctx, cancel := context.WithTimeout(context.Background(), firefoxStart)
+	defer cancel()
+	b, err := dialBidi(ctx, inside, at)
+	if err != nil {
+		t.Fatal(err)
+	}
+	p := &page{name: name}
+	listening, stop := context.WithCancel(context.Background())
+	ended := make(chan struct{})
+	go func() {
+		defer close(ended)
+		b.listen(listening, p.onEvent)
+	}()
+	t.Cleanup(func() {
+		if t.Failed() {
+			t.Logf("console of %s:\n%s", name, p.consoleText())
+		}
+		stop()
+		<-ended
+		_ = b.conn.CloseNow()
+	})
+	var tree struct {
+		Contexts []struct {
+			Context string `json:"context"`
+		} `json:"contexts"`
+	}
+	type params map[string]any
+	for _, command := range []struct {
+		method string
+		params func() params
+		into   any
+	}{
+		{"session.new", func() params { return params{"capabilities": params{}} }, nil},
+		{"session.subscribe", func() params { return params{"events": []string{"log.entryAdded"}} }, nil},
+		{"script.addPreloadScript", func() params { return params{"functionDeclaration": "() => {" + watchConnections + "}"} }, nil},
+		{"browsingContext.getTree", func() params { return params{} }, &tree},
+		{"browsingContext.navigate", func() params {
+			return params{"context": tree.Contexts[0].Context, "url": address, "wait": "none"}
+		}, nil},
+	} {
+		if err := b.call(ctx, command.method, command.params(), command.into); err != nil {
+			t.Fatalf("open %s in the Firefox of %s: %v", address, name, err)
+		}
+		if command.into == &tree && len(tree.Contexts) == 0 {
+			t.Fatal("Firefox has no tab")
+		}
+	}
+	p.run = func(ctx context.Context, script string) (string, error) {
+		return b.evaluate(ctx, tree.Contexts[0].Context, script)
+	}
+	return p
+}
+
+// onEvent notes lines of the console.
+func (p *page) onEvent(_ string, params json.RawMessage) {
+	var entry struct {
+		Level string `json:"level"`
+		Text  string `json:"text"`
+	}
+	if err := json.Unmarshal(params, &entry); err == nil {
+		p.note(entry.Level + ": " + entry.Text)
+	}
+}
+
+// bothBrowsers starts a cluster that Firefox can reach, and a room on sfu-1 with
+// Felix in Firefox and Clara in Chromium.
+func bothBrowsers(t *testing.T, extra url.Values) (c *devcluster.Cluster, room string, fox, chrome *participant) {
+	t.Helper()
+	inside := newNetns(t)
+	c = startCluster(t, devcluster.Options{MediaHost: inside.host})
+	room = roomOn(t, "sfu-1", "browsers")
+	front := strings.TrimSuffix(strings.TrimPrefix(c.URL(), "http://"), "/")
+	from := "http://" + inside.forward(t, front)
+	fox = &participant{page: openFirefox(t, inside, "Felix", callAddress(from, room, "Felix", extra))}
+	chrome = join(t, c.URL(), room, "Clara", extra)
+	for _, p := range []*participant{fox, chrome} {
+		p.knowsItself(t)
+	}
+	allDecodeAll(t, time.Minute, []*participant{fox, chrome})
+	if held := heldOnce(t, c, room); held.Node != "sfu-1" {
+		t.Fatalf("the room is on %s, want sfu-1", held.Node)
+	}
+	return c, room, fox, chrome
+}
+
+// killUnder kills the room's node and waits until both have moved, each in the
+// way its browser can; it prints the gaps.
+func killUnder(t *testing.T, c *devcluster.Cluster, fox, chrome *participant) {
+	t.Helper()
+	before := map[*participant]callStats{fox: fox.mustStats(t), chrome: chrome.mustStats(t)}
+	if err := c.Kill(t.Context(), "sfu-1", syscall.SIGKILL); err != nil {
+		t.Fatal(err)
+	}
+	for p, how := range map[*participant]string{fox: "new-connection", chrome: "restart"} {
+		eventually(t, 30*time.Second, p.name+" is moved", func() error { return moved(p, before[p], how) })
+		after := p.mustStats(t)
+		if same := after.PcID == before[p].PcID; same != (how == "restart") {
+			t.Errorf("%s: connection %d became %d by %s", p.name, before[p].PcID, after.PcID, how)
+		}
+		m := after.Migrations[0]
+		if m.Attempt != 1 {
+			t.Errorf("%s: attempt %d, want the first", p.name, m.Attempt)
+		}
+		t.Logf("gap of %s: %.0f ms (%s, attempt %d)", p.name, m.GapMs, m.How, m.Attempt)
+	}
+	allDecodeAll(t, 30*time.Second, []*participant{fox, chrome})
+}
+
+// TestFirefoxAndChromiumThroughAKill: each hears and sees the other before and
+// after their node is killed. Chromium keeps its connection; Firefox, which cannot redo
+// DTLS on a live one, takes a new one at once, under the same elements and streams.
+func TestFirefoxAndChromiumThroughAKill(t *testing.T) {
+	needFirefox(t)
+	c, room, fox, chrome := bothBrowsers(t, nil)
+	fox.mark(t)
+	chrome.mark(t)
+	epoch := heldOnce(t, c, room).Epoch
+
+	killUnder(t, c, fox, chrome)
+
+	chrome.unchanged(t)
+	fox.sameElements(t)
+	if after := heldOnce(t, c, room); after.Epoch != epoch+1 {
+		t.Errorf("room %s went from epoch %d to %d, want exactly one re-homing", room, epoch, after.Epoch)
+	}
+}
+
+// TestSimulcastFromBothBrowsers: every layer that either browser sends can be
+// chosen by the other, also at the node that takes over. Chromium goes on with SSRCs of which
+// it tells the layer no more; Firefox begins with new ones.
+func TestSimulcastFromBothBrowsers(t *testing.T) {
+	needFirefox(t)
+	c, _, fox, chrome := bothBrowsers(t, url.Values{"width": {"960"}, "height": {"540"}, "simulcast": {"1"}})
+	layersChosen := func() {
+		t.Helper()
+		for _, way := range []struct{ from, to *participant }{{chrome, fox}, {fox, chrome}} {
+			sendsLayers(t, way.from, "q", "h", "f")
+			for _, width := range []int{240, 960} {
+				showsAt(t, way.to, way.from, width)
+			}
+		}
+	}
+	layersChosen()
+	killUnder(t, c, fox, chrome)
+	layersChosen()
+}
+
+// sendsLayers waits until each layer of the camera is being encoded.
+func sendsLayers(t *testing.T, p *participant, rids ...string) {
+	t.Helper()
+	first := map[string]float64{}
+	eventually(t, 30*time.Second, p.name+" sends its layers", func() error {
+		s, err := p.stats()
+		if err != nil {
+			return err
+		}
+		frames := map[string]float64{}
+		for _, out := range s.Outbound {
+			if out.Source == "camera" {
+				frames[out.RID] = out.FramesEncoded
+			}
+		}
+		for _, rid := range rids {
+			if _, seen := first[rid]; !seen {
+				first[rid] = frames[rid]
+			}
+			if frames[rid]-first[rid] < someFrames {
+				return fmt.Errorf("frames encoded so far: %v, first %v", frames, first)
+			}
+		}
+		return nil
+	})
+}
+
+// showsAt asks for somebody's picture in a width and waits until frames of that
+// width are decoded.
+func showsAt(t *testing.T, viewer, sender *participant, width int) {
+	t.Helper()
+	viewer.mustEval(t, fmt.Sprintf("window.call.setView([{peer: %q, source: 'camera', width: %d, height: %d}])", sender.id, width, width*9/16), nil)
+	var frames float64
+	eventually(t, 30*time.Second, fmt.Sprintf("%s sees %s at %d pixels", viewer.name, sender.name, width), func() error {
+		s, err := viewer.stats()
+		if err != nil {
+			return err
+		}
+		for _, slot := range s.PerSlot {
+			if slot.Peer != sender.id || slot.Source != "camera" {
+				continue
+			}
+			if slot.FrameWidth != float64(width) {
+				frames = 0
+				return fmt.Errorf("frames are %g pixels wide", slot.FrameWidth)
+			}
+			if frames == 0 {
+				frames = slot.FramesDecoded
+			}
+			if slot.FramesDecoded-frames >= someFrames {
+				return nil
+			}
+			return fmt.Errorf("%g frames decoded at that width", slot.FramesDecoded-frames)
+		}
+		return fmt.Errorf("no slot shows %s", sender.name)
+	})
+}

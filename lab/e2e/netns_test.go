@@ -1,0 +1,202 @@
+//go:build linux
+
+package e2e
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"math/rand/v2"
+	"net"
+	"os"
+	"os/exec"
+	"runtime"
+	"sync"
+	"testing"
+
+	"golang.org/x/sys/unix"
+)
+
+// netns is a network namespace of the test's own and a pair of virtual interfaces
+// that joins it to this machine: a browser in it has an address that is not loopback.
+// It has no name and lives in one thread: when the test process ends, however it ends,
+// the kernel takes the namespace and both interfaces away.
+type netns struct {
+	host, inside string // the addresses of the two ends
+	tasks        chan func()
+	ended        chan struct{}
+}
+
+// newNetns makes the namespace; it ends with the test. It needs root.
+func newNetns(t *testing.T) *netns {
+	t.Helper()
+	n := &netns{tasks: make(chan func()), ended: make(chan struct{})}
+	entered := make(chan error, 1)
+	go n.live(entered)
+	if err := <-entered; err != nil {
+		t.Fatalf("make a network namespace: %v", err)
+	}
+	t.Cleanup(func() {
+		close(n.tasks)
+		<-n.ended
+	})
+	if err := n.join(); err != nil {
+		t.Fatalf("join the network namespace to this machine: %v", err)
+	}
+	return n
+}
+
+// live is the namespace's thread. It is never unlocked, so that it ends with the
+// goroutine and never serves another.
+func (n *netns) live(entered chan<- error) {
+	defer close(n.ended)
+	runtime.LockOSThread()
+	err := unix.Unshare(unix.CLONE_NEWNET)
+	entered <- err
+	if err != nil {
+		return
+	}
+	for task := range n.tasks {
+		task()
+	}
+}
+
+// do runs f on the namespace's thread: sockets that it makes and processes that
+// it starts are inside. Such a process can be tied to the thread's life.
+func (n *netns) do(f func() error) error {
+	result := make(chan error, 1)
+	n.tasks <- func() { result <- f() }
+	return <-result
+}
+
+// join makes the pair of interfaces, on a network of two addresses that this
+// machine does not have.
+func (n *netns) join() error {
+	network := fmt.Sprintf("10.%d.%d.", 200+rand.IntN(50), rand.IntN(256))
+	n.host, n.inside = network+"1", network+"2"
+	if taken, err := overlaps(network + "0/30"); err != nil || taken {
+		return errors.Join(err, fmt.Errorf("%s0/30 is in use: %t", network, taken))
+	}
+	// The name of an interface has at most 15 characters.
+	name := fmt.Sprintf("hf%d", os.Getpid())
+	var thread int
+	inside := func(args ...string) error { return n.do(func() error { return ip(args...) }) }
+	return inOrder(
+		func() error { return n.do(func() error { thread = unix.Gettid(); return nil }) },
+		func() error {
+			space := fmt.Sprintf("/proc/%d/task/%d/ns/net", os.Getpid(), thread)
+			return ip("link", "add", name, "type", "veth", "peer", "name", "outside", "netns", space)
+		},
+		func() error { return ip("addr", "add", n.host+"/30", "dev", name) },
+		func() error { return ip("link", "set", name, "up") },
+		func() error { return inside("addr", "add", n.inside+"/30", "dev", "outside") },
+		func() error { return inside("link", "set", "lo", "up") },
+		func() error { return inside("link", "set", "outside", "up") },
+		// Browsers take the address of the default route for their own.
+		func() error { return inside("route", "add", "default", "via", n.host) },
+	)
+}
+
+// inOrder runs the steps until one fails.
+func inOrder(steps ...func() error) error {
+	for _, step := range steps {
+		if err := step(); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func ip(args ...string) error {
+	if out, err := exec.CommandContext(context.Background(), "ip", args...).CombinedOutput(); err != nil {
+		return fmt.Errorf("ip %v: %w: %s", args, err, out)
+	}
+	return nil
+}
+
+// overlaps reports whether this machine has an address in a network.
+func overlaps(network string) (bool, error) {
+	_, wanted, err := net.ParseCIDR(network)
+	if err != nil {
+		return false, err
+	}
+	addresses, err := net.InterfaceAddrs()
+	if err != nil {
+		return false, err
+	}
+	for _, address := range addresses {
+		if own, ok := address.(*net.IPNet); ok && (wanted.Contains(own.IP) || own.Contains(wanted.IP)) {
+			return true, nil
+		}
+	}
+	return false, nil
+}
+
+// dial connects from inside.
+func (n *netns) dial(ctx context.Context, network, address string) (net.Conn, error) {
+	var conn net.Conn
+	err := n.do(func() (err error) {
+		// With an address, not a name, the dialer works on this very thread.
+		conn, err = (&net.Dialer{}).DialContext(ctx, network, address)
+		return err
+	})
+	return conn, err
+}
+
+// forward listens on a loopback port inside and passes every connection on to
+// an address of this machine, and returns the port's address. A page from there is a
+// secure one, which may use the camera.
+func (n *netns) forward(t *testing.T, to string) string {
+	t.Helper()
+	var listener net.Listener
+	err := n.do(func() (err error) {
+		listener, err = (&net.ListenConfig{}).Listen(t.Context(), "tcp", "127.0.0.1:0")
+		return err
+	})
+	if err != nil {
+		t.Fatalf("listen in the network namespace: %v", err)
+	}
+	var passing sync.WaitGroup
+	ctx, cancel := context.WithCancel(context.Background())
+	t.Cleanup(func() {
+		cancel()
+		listener.Close()
+		passing.Wait()
+	})
+	passing.Go(func() {
+		for {
+			conn, err := listener.Accept()
+			if err != nil {
+				return
+			}
+			passing.Go(func() { pass(ctx, conn, to) })
+		}
+	})
+	return listener.Addr().String()
+}
+
+// pass copies both ways until either side ends, or ctx does.
+func pass(ctx context.Context, inside net.Conn, to string) {
+	defer inside.Close()
+	outside, err := (&net.Dialer{}).DialContext(ctx, "tcp", to)
+	if err != nil {
+		return
+	}
+	defer outside.Close()
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	stop := context.AfterFunc(ctx, func() {
+		inside.Close()
+		outside.Close()
+	})
+	defer stop()
+	var back sync.WaitGroup
+	defer back.Wait()
+	back.Go(func() {
+		defer cancel()
+		_, _ = io.Copy(inside, outside)
+	})
+	_, _ = io.Copy(outside, inside)
+	cancel()
+}

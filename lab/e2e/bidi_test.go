@@ -168,7 +168,7 @@ func startFirefox(t *testing.T, inside *netns) string {
 	if err := os.WriteFile(filepath.Join(profile, "user.js"), []byte(firefoxPreferences()), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	cmd := exec.CommandContext(context.Background(), "firefox-esr",
+	cmd := exec.CommandContext(context.Background(), firefoxPath(),
 		"--headless", "--no-remote", "--profile", profile, "--remote-debugging-port", "0", "about:blank")
 	cmd.Env = append(os.Environ(), "HOME="+profile, "MOZ_CRASHREPORTER_DISABLE=1")
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true, Pdeathsig: syscall.SIGKILL}
@@ -220,7 +220,6 @@ func firefoxPreferences() string {
 		`"media.navigator.streams.fake", true`,
 		`"media.navigator.permission.disabled", true`,
 		`"media.autoplay.default", 0`,
-		`"media.peerconnection.ice.obfuscate_host_addresses", false`,
 		`"media.gmp-manager.updateEnabled", false`,
 		`"network.manage-offline-status", false`,
 		`"network.captive-portal-service.enabled", false`,

@@ -97,7 +97,8 @@ func (p *participant) watchFrames(t *testing.T) {
 	var watched int
 	p.mustEval(t, `(() => {
 	  globalThis.__gap = 0;
-	  const others = [...document.querySelectorAll('video')].filter((v) => v.srcObject && !v.dataset.own && v.videoWidth > 0);
+	  const cameras = call.roster.filter(({ peer }) => peer !== call.peer).map(({ peer }) => call.stream(peer, 'camera'));
+	  const others = [...document.querySelectorAll('video')].filter((v) => cameras.includes(v.srcObject) && v.videoWidth > 0);
 	  for (const video of others) {
 	    let last = performance.now();
 	    const each = () => { const now = performance.now(); globalThis.__gap = Math.max(globalThis.__gap, now - last); last = now; video.requestVideoFrameCallback(each); };

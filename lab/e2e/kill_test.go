@@ -64,21 +64,22 @@ func TestCallSurvivesTheKillOfItsNode(t *testing.T) {
 	pinsNameOnlyLiveNodes(t, c)
 }
 
-// moved says whether a page has reported exactly one migration, in that way.
+// moved says whether a page has reported exactly one more migration, in that way.
 func moved(p *participant, before callStats, how string) error {
 	s, err := p.stats()
 	if err != nil {
 		return err
 	}
+	migrations := s.Migrations[len(before.Migrations):]
 	switch {
 	case s.Epoch <= before.Epoch:
 		return fmt.Errorf("still at epoch %d", s.Epoch)
-	case len(s.Migrations) == 0:
+	case len(migrations) == 0:
 		return fmt.Errorf("no migration reported at epoch %d", s.Epoch)
-	case len(s.Migrations) > 1:
-		return fmt.Errorf("%d migrations: %+v", len(s.Migrations), s.Migrations)
-	case s.Migrations[0].How != how:
-		return fmt.Errorf("migrated by %s, want %s", s.Migrations[0].How, how)
+	case len(migrations) > 1:
+		return fmt.Errorf("%d migrations: %+v", len(migrations), migrations)
+	case migrations[0].How != how:
+		return fmt.Errorf("migrated by %s, want %s", migrations[0].How, how)
 	}
 	return nil
 }

@@ -28,6 +28,16 @@ type netns struct {
 	ended        chan struct{}
 }
 
+// mayMakeNetns tries it.
+func mayMakeNetns() error {
+	result := make(chan error, 1)
+	go func() {
+		runtime.LockOSThread() // and never unlocked: the thread ends with its namespace
+		result <- unix.Unshare(unix.CLONE_NEWNET)
+	}()
+	return <-result
+}
+
 // newNetns makes the namespace; it ends with the test. It needs root.
 func newNetns(t *testing.T) *netns {
 	t.Helper()

@@ -51,6 +51,7 @@ type connection struct {
 
 	mu      sync.Mutex // guards the fields below
 	origin  string     // the client's RTCPeerConnection, as of offerShape
+	lines   []section  // of the last offer that was answered
 	sources map[string]forward.Source
 	slots   map[string]*slotTrack // by mid
 	named   []uint32              // video SSRCs the client said it had been sending
@@ -107,7 +108,9 @@ func (c *connection) alive() bool {
 // answer negotiates. The connection may be fresh or live; a live one survives an
 // offer that cannot be answered. One call at a time.
 func (c *connection) answer(ctx context.Context, offer *control.Offer, shape offerShape) (string, error) {
-	c.learn(offer, shape)
+	if err := c.learn(offer, shape); err != nil {
+		return "", err
+	}
 	if err := c.pc.SetRemoteDescription(webrtc.SessionDescription{Type: webrtc.SDPTypeOffer, SDP: shape.sdp}); err != nil {
 		c.rollBack()
 		return "", fmt.Errorf("%w: %w", ErrBadOffer, err)
@@ -136,14 +139,20 @@ func (c *connection) answer(ctx context.Context, offer *control.Offer, shape off
 	if local == nil {
 		return "", errConnectionClosed
 	}
+	c.mu.Lock()
+	c.lines = shape.sections
+	c.mu.Unlock()
 	return local.SDP, nil
 }
 
 // learn takes over what the offer says beside its SDP.
-func (c *connection) learn(offer *control.Offer, shape offerShape) {
-	c.names.learn(offer.GetSenders())
+func (c *connection) learn(offer *control.Offer, shape offerShape) error {
 	c.mu.Lock()
 	defer c.mu.Unlock()
+	if err := shape.extends(c.lines); err != nil {
+		return err
+	}
+	c.names.learn(offer.GetSenders())
 	c.origin = shape.origin
 	c.named = namedVideo(offer.GetSenders())
 	for _, s := range offer.GetSenders() {
@@ -151,6 +160,7 @@ func (c *connection) learn(offer *control.Offer, shape offerShape) {
 			c.sources[s.GetMid()] = source
 		}
 	}
+	return nil
 }
 
 // arrange gives every receive m-line a track to send, and stops the m-lines that

@@ -254,9 +254,8 @@ func TestBadOffersHarmNobody(t *testing.T) {
 	for name, sdp := range map[string]string{
 		"empty": "", "garbage": "\x00garbage", "greedy": greedy,
 		"without ICE":        strings.ReplaceAll(fine, "a=ice-ufrag", "a=x-ufrag"),
-		"of unknown codecs":  strings.NewReplacer("VP8", "XX8", "opus", "xpus", "H264", "X264").Replace(fine),
 		"with a mid twice":   strings.Replace(fine, "a=mid:1", "a=mid:0", 1),
-		"a truncated one":    fine[:len(fine)/3],
+		"a truncated one":    fine[:strings.LastIndex(fine, "m=")],
 		"of another m-line":  strings.Replace(fine, "m=audio", "m=application", 1),
 		"with a broken hash": strings.Replace(fine, "a=fingerprint:sha-256 ", "a=fingerprint:sha-256", 1),
 	} {
@@ -264,7 +263,7 @@ func TestBadOffersHarmNobody(t *testing.T) {
 		e.send(&control.EdgeMessage{Message: &control.EdgeMessage_Offer{Offer: offer}})
 		event := e.await("a reply to the offer "+name, func(e *control.PeerEvent) bool { return e.GetOfferRejected() != nil || e.GetAnswer() != nil })
 		if event.GetOfferRejected().GetMessage() == "" {
-			t.Logf("an offer %s was answered", name)
+			t.Errorf("an offer %s was answered", name)
 		}
 	}
 	if s.connectionOf("room", "alice") != before {

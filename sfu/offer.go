@@ -46,6 +46,20 @@ func (o offerShape) slots() int {
 	return count
 }
 
+// extends checks that an offer keeps the m-lines of the one before it on the same
+// connection, as every later offer must; only one that was stopped may be put to another use.
+// Pion would take what is missing for stopped, and the client's media with it.
+func (o offerShape) extends(before []section) error {
+	for i, old := range before {
+		stopped := !old.publishes && !old.receives
+		if i < len(o.sections) && (stopped || o.sections[i].mid == old.mid && o.sections[i].audio == old.audio) {
+			continue
+		}
+		return fmt.Errorf("%w: it does not keep the m-line with mid %q where the offer before it had it", ErrBadOffer, old.mid)
+	}
+	return nil
+}
+
 // readOffer checks that an SDP text is an offer of the kind this node answers,
 // within its limits. Every error wraps ErrBadOffer.
 func readOffer(text string, limits Limits) (offerShape, error) {

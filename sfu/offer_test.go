@@ -2,6 +2,7 @@ package sfu
 
 import (
 	"errors"
+	"slices"
 	"strings"
 	"testing"
 )
@@ -33,6 +34,27 @@ func TestReadOffer(t *testing.T) {
 	restarted := strings.NewReplacer("o=- 42 2 ", "o=- 42 3 ", "abcd\r\n", "efgh\r\n").Replace(plainOffer)
 	if got, err := readOffer(restarted, limits); err != nil || got.origin != shape.origin {
 		t.Errorf("an ICE restart has the origin %q, want %q (%v)", got.origin, shape.origin, err)
+	}
+}
+
+func TestOffersExtendTheOneBefore(t *testing.T) {
+	before := []section{{mid: "0", audio: true, publishes: true}, {mid: "1"}, {mid: "2", receives: true}}
+	for _, c := range []struct {
+		name  string
+		lines []section
+		want  bool
+	}{
+		{"the same", before, true},
+		{"more", append(slices.Clone(before), section{mid: "3"}), true},
+		{"another direction", []section{{mid: "0", audio: true}, {mid: "1"}, {mid: "2", publishes: true}}, true},
+		{"a stopped line used again", []section{before[0], {mid: "7", receives: true}, before[2]}, true},
+		{"fewer", before[:2], false},
+		{"swapped", []section{before[2], before[1], before[0]}, false},
+		{"another kind", []section{{mid: "0", publishes: true}, before[1], before[2]}, false},
+	} {
+		if err := (offerShape{sections: c.lines}).extends(before); (err == nil) != c.want || err != nil && !errors.Is(err, ErrBadOffer) {
+			t.Errorf("%s: %v", c.name, err)
+		}
 	}
 }
 

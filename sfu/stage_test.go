@@ -93,7 +93,35 @@ func newStage(t testing.TB, name string, edits ...func(*Config)) *stage {
 
 // testLog writes what the node says into the test's log.
 func testLog(t testing.TB) *slog.Logger {
-	return slog.New(slog.NewTextHandler(t.Output(), &slog.HandlerOptions{Level: slog.LevelDebug}))
+	if _, fuzzing := t.(*testing.F); fuzzing {
+		return slog.New(slog.DiscardHandler) // An F takes no log while its function runs.
+	}
+	w := &testWriter{t: t}
+	t.Cleanup(w.close)
+	return slog.New(slog.NewTextHandler(w, &slog.HandlerOptions{Level: slog.LevelDebug}))
+}
+
+// testWriter writes to a test's log as long as the test runs: a goroutine of Pion's
+// may still say that its stream was closed.
+type testWriter struct {
+	mu sync.Mutex // guards t, nil when the test has ended
+	t  testing.TB
+}
+
+// Write is part of io.Writer.
+func (w *testWriter) Write(text []byte) (int, error) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if w.t == nil {
+		return len(text), nil
+	}
+	return w.t.Output().Write(text)
+}
+
+func (w *testWriter) close() {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.t = nil
 }
 
 // pin is a pin of this node.

@@ -1,6 +1,7 @@
 package sfu
 
 import (
+	"cmp"
 	"net"
 	"net/netip"
 	"slices"
@@ -8,10 +9,13 @@ import (
 	"github.com/pion/ice/v4"
 )
 
-// mediaMux is Pion's mux over the media socket, with a list of addresses that is
-// made once: Pion would ask the kernel for every interface at every connection,
-// and offer addresses of a family that the socket is not bound to. Addresses that
-// the machine gets later are known after a restart.
+// mediaMux is Pion's mux over the media socket, with a list of addresses of its own,
+// made once. Pion would ask the kernel for every interface at every connection,
+// offer IPv6 addresses of a socket bound to 0.0.0.0, and offer several addresses
+// behind one socket, of which it then cannot tell which one a packet was sent to: it may
+// answer over another path than the one the client chose. So a socket that is bound
+// to all interfaces is offered by one address of each family; a machine with
+// several networks names the one it serves.
 type mediaMux struct {
 	*ice.UDPMuxDefault
 
@@ -19,11 +23,24 @@ type mediaMux struct {
 }
 
 func newMediaMux(mux *ice.UDPMuxDefault, cfg Config) *mediaMux {
-	bound, _ := mux.LocalAddr().(*net.UDPAddr)
 	m := &mediaMux{UDPMuxDefault: mux}
+	bound, ok := mux.LocalAddr().(*net.UDPAddr)
+	if !ok {
+		return m
+	}
+	var usable []*net.UDPAddr
 	for _, address := range mux.GetListenAddresses() {
-		if udp, ok := address.(*net.UDPAddr); ok && bound != nil && usable(udp.IP, bound.IP, cfg) {
-			m.addresses = append(m.addresses, address)
+		if udp, ok := address.(*net.UDPAddr); ok && offered(udp.IP, bound.IP, cfg) {
+			usable = append(usable, udp)
+		}
+	}
+	// Loopback addresses last: they reach nobody else.
+	slices.SortStableFunc(usable, func(a, b *net.UDPAddr) int { return cmp.Compare(last(a.IP), last(b.IP)) })
+	families := map[bool]bool{}
+	for _, udp := range usable {
+		if four := udp.IP.To4() != nil; !families[four] {
+			families[four] = true
+			m.addresses = append(m.addresses, udp)
 		}
 	}
 	return m
@@ -32,10 +49,17 @@ func newMediaMux(mux *ice.UDPMuxDefault, cfg Config) *mediaMux {
 // GetListenAddresses is part of ice.UDPMux.
 func (m *mediaMux) GetListenAddresses() []net.Addr { return m.addresses }
 
-// usable reports whether a client may be told of an address of this machine, or
+func last(ip net.IP) int {
+	if ip.IsLoopback() {
+		return 1
+	}
+	return 0
+}
+
+// offered reports whether a client may be told of an address of this machine, or
 // of the advertised ones of its family in its place.
-func usable(ip, bound net.IP, cfg Config) bool {
-	if ip.IsLoopback() && !cfg.Loopback {
+func offered(ip, bound net.IP, cfg Config) bool {
+	if ip.IsLoopback() && !cfg.Loopback || ip.IsLinkLocalUnicast() {
 		return false
 	}
 	four := ip.To4() != nil

@@ -184,6 +184,26 @@ func TestFirefoxAndChromiumThroughAKill(t *testing.T) {
 	fox.sameElements(t)
 }
 
+// TestFirefoxIsNotBelieved makes the library restart Firefox's connection, as it
+// would in a browser that it takes for able and that is not: Firefox reports `connected` of a
+// connection that decrypts nothing. Three attempts end on what did not arrive, and the
+// new connection brings the call back.
+func TestFirefoxIsNotBelieved(t *testing.T) {
+	needFirefox(t)
+	c, room, fox, chrome := bothBrowsers(t, url.Values{"restart": {"1"}})
+	before := fox.mustStats(t)
+	if err := c.Kill(t.Context(), heldOnce(t, c, room).Node, syscall.SIGKILL); err != nil {
+		t.Fatal(err)
+	}
+	eventually(t, time.Minute, fox.name+" is moved", func() error { return moved(fox, before, "new-connection") })
+	m := fox.mustStats(t).Migrations[0]
+	t.Logf("gap of %s: %.0f ms (%s, attempt %d)", fox.name, m.GapMs, m.How, m.Attempt)
+	if m.Attempt != 4 {
+		t.Errorf("attempt %d brought the call back, want the fourth, after three restarts", m.Attempt)
+	}
+	allDecodeAll(t, 30*time.Second, []*participant{fox, chrome})
+}
+
 // TestSimulcastFromBothBrowsers: every layer that either browser sends can be
 // chosen by the other, also at the node that takes over. Chromium goes on with SSRCs of which
 // it tells the layer no more; Firefox begins with new ones.

@@ -381,6 +381,7 @@ type EdgeMessage struct {
 	//	*EdgeMessage_View
 	//	*EdgeMessage_Mute
 	//	*EdgeMessage_Leave
+	//	*EdgeMessage_Say
 	Message       isEdgeMessage_Message `protobuf_oneof:"message"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
@@ -475,6 +476,15 @@ func (x *EdgeMessage) GetLeave() *Leave {
 	return nil
 }
 
+func (x *EdgeMessage) GetSay() *Say {
+	if x != nil {
+		if x, ok := x.Message.(*EdgeMessage_Say); ok {
+			return x.Say
+		}
+	}
+	return nil
+}
+
 type isEdgeMessage_Message interface {
 	isEdgeMessage_Message()
 }
@@ -499,6 +509,10 @@ type EdgeMessage_Leave struct {
 	Leave *Leave `protobuf:"bytes,6,opt,name=leave,proto3,oneof"`
 }
 
+type EdgeMessage_Say struct {
+	Say *Say `protobuf:"bytes,7,opt,name=say,proto3,oneof"`
+}
+
 func (*EdgeMessage_Attach) isEdgeMessage_Message() {}
 
 func (*EdgeMessage_Offer) isEdgeMessage_Message() {}
@@ -508,6 +522,8 @@ func (*EdgeMessage_View) isEdgeMessage_Message() {}
 func (*EdgeMessage_Mute) isEdgeMessage_Message() {}
 
 func (*EdgeMessage_Leave) isEdgeMessage_Message() {}
+
+func (*EdgeMessage_Say) isEdgeMessage_Message() {}
 
 type Attach struct {
 	state        protoimpl.MessageState `protogen:"open.v1"`
@@ -1065,6 +1081,59 @@ func (x *Leave) GetReason() string {
 	return ""
 }
 
+// Say is a line for the room's chat.
+type Say struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Text          string                 `protobuf:"bytes,1,opt,name=text,proto3" json:"text,omitempty"`
+	Id            string                 `protobuf:"bytes,2,opt,name=id,proto3" json:"id,omitempty"` // the client's, so that everybody knows a repeated line
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *Say) Reset() {
+	*x = Say{}
+	mi := &file_control_proto_msgTypes[11]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *Say) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*Say) ProtoMessage() {}
+
+func (x *Say) ProtoReflect() protoreflect.Message {
+	mi := &file_control_proto_msgTypes[11]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use Say.ProtoReflect.Descriptor instead.
+func (*Say) Descriptor() ([]byte, []int) {
+	return file_control_proto_rawDescGZIP(), []int{11}
+}
+
+func (x *Say) GetText() string {
+	if x != nil {
+		return x.Text
+	}
+	return ""
+}
+
+func (x *Say) GetId() string {
+	if x != nil {
+		return x.Id
+	}
+	return ""
+}
+
 // PeerEvent is everything an SFU says to the edge that holds a peer. seq grows
 // by one for each event of the room that a client may need to replay (roster);
 // 0 where replay has no meaning.
@@ -1085,6 +1154,7 @@ type PeerEvent struct {
 	//	*PeerEvent_Transport
 	//	*PeerEvent_Fenced
 	//	*PeerEvent_Closed
+	//	*PeerEvent_Chat
 	Event         isPeerEvent_Event `protobuf_oneof:"event"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
@@ -1092,7 +1162,7 @@ type PeerEvent struct {
 
 func (x *PeerEvent) Reset() {
 	*x = PeerEvent{}
-	mi := &file_control_proto_msgTypes[11]
+	mi := &file_control_proto_msgTypes[12]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1104,7 +1174,7 @@ func (x *PeerEvent) String() string {
 func (*PeerEvent) ProtoMessage() {}
 
 func (x *PeerEvent) ProtoReflect() protoreflect.Message {
-	mi := &file_control_proto_msgTypes[11]
+	mi := &file_control_proto_msgTypes[12]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1117,7 +1187,7 @@ func (x *PeerEvent) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use PeerEvent.ProtoReflect.Descriptor instead.
 func (*PeerEvent) Descriptor() ([]byte, []int) {
-	return file_control_proto_rawDescGZIP(), []int{11}
+	return file_control_proto_rawDescGZIP(), []int{12}
 }
 
 func (x *PeerEvent) GetFence() *Fence {
@@ -1240,6 +1310,15 @@ func (x *PeerEvent) GetClosed() *Closed {
 	return nil
 }
 
+func (x *PeerEvent) GetChat() *Chat {
+	if x != nil {
+		if x, ok := x.Event.(*PeerEvent_Chat); ok {
+			return x.Chat
+		}
+	}
+	return nil
+}
+
 type isPeerEvent_Event interface {
 	isPeerEvent_Event()
 }
@@ -1288,6 +1367,10 @@ type PeerEvent_Closed struct {
 	Closed *Closed `protobuf:"bytes,13,opt,name=closed,proto3,oneof"`
 }
 
+type PeerEvent_Chat struct {
+	Chat *Chat `protobuf:"bytes,14,opt,name=chat,proto3,oneof"`
+}
+
 func (*PeerEvent_Attached) isPeerEvent_Event() {}
 
 func (*PeerEvent_Refused) isPeerEvent_Event() {}
@@ -1310,6 +1393,8 @@ func (*PeerEvent_Fenced) isPeerEvent_Event() {}
 
 func (*PeerEvent_Closed) isPeerEvent_Event() {}
 
+func (*PeerEvent_Chat) isPeerEvent_Event() {}
+
 type Attached struct {
 	state           protoimpl.MessageState `protogen:"open.v1"`
 	Peer            string                 `protobuf:"bytes,1,opt,name=peer,proto3" json:"peer,omitempty"`
@@ -1323,7 +1408,7 @@ type Attached struct {
 
 func (x *Attached) Reset() {
 	*x = Attached{}
-	mi := &file_control_proto_msgTypes[12]
+	mi := &file_control_proto_msgTypes[13]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1335,7 +1420,7 @@ func (x *Attached) String() string {
 func (*Attached) ProtoMessage() {}
 
 func (x *Attached) ProtoReflect() protoreflect.Message {
-	mi := &file_control_proto_msgTypes[12]
+	mi := &file_control_proto_msgTypes[13]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1348,7 +1433,7 @@ func (x *Attached) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Attached.ProtoReflect.Descriptor instead.
 func (*Attached) Descriptor() ([]byte, []int) {
-	return file_control_proto_rawDescGZIP(), []int{12}
+	return file_control_proto_rawDescGZIP(), []int{13}
 }
 
 func (x *Attached) GetPeer() string {
@@ -1397,7 +1482,7 @@ type Refused struct {
 
 func (x *Refused) Reset() {
 	*x = Refused{}
-	mi := &file_control_proto_msgTypes[13]
+	mi := &file_control_proto_msgTypes[14]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1409,7 +1494,7 @@ func (x *Refused) String() string {
 func (*Refused) ProtoMessage() {}
 
 func (x *Refused) ProtoReflect() protoreflect.Message {
-	mi := &file_control_proto_msgTypes[13]
+	mi := &file_control_proto_msgTypes[14]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1422,7 +1507,7 @@ func (x *Refused) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Refused.ProtoReflect.Descriptor instead.
 func (*Refused) Descriptor() ([]byte, []int) {
-	return file_control_proto_rawDescGZIP(), []int{13}
+	return file_control_proto_rawDescGZIP(), []int{14}
 }
 
 func (x *Refused) GetCode() Refusal {
@@ -1456,7 +1541,7 @@ type Answer struct {
 
 func (x *Answer) Reset() {
 	*x = Answer{}
-	mi := &file_control_proto_msgTypes[14]
+	mi := &file_control_proto_msgTypes[15]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1468,7 +1553,7 @@ func (x *Answer) String() string {
 func (*Answer) ProtoMessage() {}
 
 func (x *Answer) ProtoReflect() protoreflect.Message {
-	mi := &file_control_proto_msgTypes[14]
+	mi := &file_control_proto_msgTypes[15]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1481,7 +1566,7 @@ func (x *Answer) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Answer.ProtoReflect.Descriptor instead.
 func (*Answer) Descriptor() ([]byte, []int) {
-	return file_control_proto_rawDescGZIP(), []int{14}
+	return file_control_proto_rawDescGZIP(), []int{15}
 }
 
 func (x *Answer) GetOfferId() string {
@@ -1508,7 +1593,7 @@ type OfferRejected struct {
 
 func (x *OfferRejected) Reset() {
 	*x = OfferRejected{}
-	mi := &file_control_proto_msgTypes[15]
+	mi := &file_control_proto_msgTypes[16]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1520,7 +1605,7 @@ func (x *OfferRejected) String() string {
 func (*OfferRejected) ProtoMessage() {}
 
 func (x *OfferRejected) ProtoReflect() protoreflect.Message {
-	mi := &file_control_proto_msgTypes[15]
+	mi := &file_control_proto_msgTypes[16]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1533,7 +1618,7 @@ func (x *OfferRejected) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use OfferRejected.ProtoReflect.Descriptor instead.
 func (*OfferRejected) Descriptor() ([]byte, []int) {
-	return file_control_proto_rawDescGZIP(), []int{15}
+	return file_control_proto_rawDescGZIP(), []int{16}
 }
 
 func (x *OfferRejected) GetOfferId() string {
@@ -1564,7 +1649,7 @@ type Slot struct {
 
 func (x *Slot) Reset() {
 	*x = Slot{}
-	mi := &file_control_proto_msgTypes[16]
+	mi := &file_control_proto_msgTypes[17]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1576,7 +1661,7 @@ func (x *Slot) String() string {
 func (*Slot) ProtoMessage() {}
 
 func (x *Slot) ProtoReflect() protoreflect.Message {
-	mi := &file_control_proto_msgTypes[16]
+	mi := &file_control_proto_msgTypes[17]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1589,7 +1674,7 @@ func (x *Slot) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Slot.ProtoReflect.Descriptor instead.
 func (*Slot) Descriptor() ([]byte, []int) {
-	return file_control_proto_rawDescGZIP(), []int{16}
+	return file_control_proto_rawDescGZIP(), []int{17}
 }
 
 func (x *Slot) GetMid() string {
@@ -1629,7 +1714,7 @@ type SlotTable struct {
 
 func (x *SlotTable) Reset() {
 	*x = SlotTable{}
-	mi := &file_control_proto_msgTypes[17]
+	mi := &file_control_proto_msgTypes[18]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1641,7 +1726,7 @@ func (x *SlotTable) String() string {
 func (*SlotTable) ProtoMessage() {}
 
 func (x *SlotTable) ProtoReflect() protoreflect.Message {
-	mi := &file_control_proto_msgTypes[17]
+	mi := &file_control_proto_msgTypes[18]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1654,7 +1739,7 @@ func (x *SlotTable) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use SlotTable.ProtoReflect.Descriptor instead.
 func (*SlotTable) Descriptor() ([]byte, []int) {
-	return file_control_proto_rawDescGZIP(), []int{17}
+	return file_control_proto_rawDescGZIP(), []int{18}
 }
 
 func (x *SlotTable) GetSlots() []*Slot {
@@ -1673,7 +1758,7 @@ type Roster struct {
 
 func (x *Roster) Reset() {
 	*x = Roster{}
-	mi := &file_control_proto_msgTypes[18]
+	mi := &file_control_proto_msgTypes[19]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1685,7 +1770,7 @@ func (x *Roster) String() string {
 func (*Roster) ProtoMessage() {}
 
 func (x *Roster) ProtoReflect() protoreflect.Message {
-	mi := &file_control_proto_msgTypes[18]
+	mi := &file_control_proto_msgTypes[19]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1698,7 +1783,7 @@ func (x *Roster) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Roster.ProtoReflect.Descriptor instead.
 func (*Roster) Descriptor() ([]byte, []int) {
-	return file_control_proto_rawDescGZIP(), []int{18}
+	return file_control_proto_rawDescGZIP(), []int{19}
 }
 
 func (x *Roster) GetPeers() []*Peer {
@@ -1722,7 +1807,7 @@ type RosterChange struct {
 
 func (x *RosterChange) Reset() {
 	*x = RosterChange{}
-	mi := &file_control_proto_msgTypes[19]
+	mi := &file_control_proto_msgTypes[20]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1734,7 +1819,7 @@ func (x *RosterChange) String() string {
 func (*RosterChange) ProtoMessage() {}
 
 func (x *RosterChange) ProtoReflect() protoreflect.Message {
-	mi := &file_control_proto_msgTypes[19]
+	mi := &file_control_proto_msgTypes[20]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1747,7 +1832,7 @@ func (x *RosterChange) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RosterChange.ProtoReflect.Descriptor instead.
 func (*RosterChange) Descriptor() ([]byte, []int) {
-	return file_control_proto_rawDescGZIP(), []int{19}
+	return file_control_proto_rawDescGZIP(), []int{20}
 }
 
 func (x *RosterChange) GetChange() isRosterChange_Change {
@@ -1815,7 +1900,7 @@ type Speakers struct {
 
 func (x *Speakers) Reset() {
 	*x = Speakers{}
-	mi := &file_control_proto_msgTypes[20]
+	mi := &file_control_proto_msgTypes[21]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1827,7 +1912,7 @@ func (x *Speakers) String() string {
 func (*Speakers) ProtoMessage() {}
 
 func (x *Speakers) ProtoReflect() protoreflect.Message {
-	mi := &file_control_proto_msgTypes[20]
+	mi := &file_control_proto_msgTypes[21]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1840,7 +1925,7 @@ func (x *Speakers) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Speakers.ProtoReflect.Descriptor instead.
 func (*Speakers) Descriptor() ([]byte, []int) {
-	return file_control_proto_rawDescGZIP(), []int{20}
+	return file_control_proto_rawDescGZIP(), []int{21}
 }
 
 func (x *Speakers) GetSpeakers() []*Speaker {
@@ -1860,7 +1945,7 @@ type Speaker struct {
 
 func (x *Speaker) Reset() {
 	*x = Speaker{}
-	mi := &file_control_proto_msgTypes[21]
+	mi := &file_control_proto_msgTypes[22]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1872,7 +1957,7 @@ func (x *Speaker) String() string {
 func (*Speaker) ProtoMessage() {}
 
 func (x *Speaker) ProtoReflect() protoreflect.Message {
-	mi := &file_control_proto_msgTypes[21]
+	mi := &file_control_proto_msgTypes[22]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1885,7 +1970,7 @@ func (x *Speaker) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Speaker.ProtoReflect.Descriptor instead.
 func (*Speaker) Descriptor() ([]byte, []int) {
-	return file_control_proto_rawDescGZIP(), []int{21}
+	return file_control_proto_rawDescGZIP(), []int{22}
 }
 
 func (x *Speaker) GetPeer() string {
@@ -1911,7 +1996,7 @@ type Transport struct {
 
 func (x *Transport) Reset() {
 	*x = Transport{}
-	mi := &file_control_proto_msgTypes[22]
+	mi := &file_control_proto_msgTypes[23]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1923,7 +2008,7 @@ func (x *Transport) String() string {
 func (*Transport) ProtoMessage() {}
 
 func (x *Transport) ProtoReflect() protoreflect.Message {
-	mi := &file_control_proto_msgTypes[22]
+	mi := &file_control_proto_msgTypes[23]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1936,7 +2021,7 @@ func (x *Transport) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Transport.ProtoReflect.Descriptor instead.
 func (*Transport) Descriptor() ([]byte, []int) {
-	return file_control_proto_rawDescGZIP(), []int{22}
+	return file_control_proto_rawDescGZIP(), []int{23}
 }
 
 func (x *Transport) GetState() TransportState {
@@ -1944,6 +2029,92 @@ func (x *Transport) GetState() TransportState {
 		return x.State
 	}
 	return TransportState_TRANSPORT_STATE_UNSPECIFIED
+}
+
+// Chat is a line of the room's chat, told to everybody who is attached, the
+// speaker included. Nothing is kept of it.
+type Chat struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Peer          string                 `protobuf:"bytes,1,opt,name=peer,proto3" json:"peer,omitempty"`
+	Name          string                 `protobuf:"bytes,2,opt,name=name,proto3" json:"name,omitempty"`
+	Text          string                 `protobuf:"bytes,3,opt,name=text,proto3" json:"text,omitempty"`
+	AtUnixMs      int64                  `protobuf:"varint,4,opt,name=at_unix_ms,json=atUnixMs,proto3" json:"at_unix_ms,omitempty"` // by the owner's clock
+	Seq           uint64                 `protobuf:"varint,5,opt,name=seq,proto3" json:"seq,omitempty"`                             // grows by one with each line, as long as the owner is the same
+	Id            string                 `protobuf:"bytes,6,opt,name=id,proto3" json:"id,omitempty"`                                // of Say
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *Chat) Reset() {
+	*x = Chat{}
+	mi := &file_control_proto_msgTypes[24]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *Chat) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*Chat) ProtoMessage() {}
+
+func (x *Chat) ProtoReflect() protoreflect.Message {
+	mi := &file_control_proto_msgTypes[24]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use Chat.ProtoReflect.Descriptor instead.
+func (*Chat) Descriptor() ([]byte, []int) {
+	return file_control_proto_rawDescGZIP(), []int{24}
+}
+
+func (x *Chat) GetPeer() string {
+	if x != nil {
+		return x.Peer
+	}
+	return ""
+}
+
+func (x *Chat) GetName() string {
+	if x != nil {
+		return x.Name
+	}
+	return ""
+}
+
+func (x *Chat) GetText() string {
+	if x != nil {
+		return x.Text
+	}
+	return ""
+}
+
+func (x *Chat) GetAtUnixMs() int64 {
+	if x != nil {
+		return x.AtUnixMs
+	}
+	return 0
+}
+
+func (x *Chat) GetSeq() uint64 {
+	if x != nil {
+		return x.Seq
+	}
+	return 0
+}
+
+func (x *Chat) GetId() string {
+	if x != nil {
+		return x.Id
+	}
+	return ""
 }
 
 type Fenced struct {
@@ -1955,7 +2126,7 @@ type Fenced struct {
 
 func (x *Fenced) Reset() {
 	*x = Fenced{}
-	mi := &file_control_proto_msgTypes[23]
+	mi := &file_control_proto_msgTypes[25]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1967,7 +2138,7 @@ func (x *Fenced) String() string {
 func (*Fenced) ProtoMessage() {}
 
 func (x *Fenced) ProtoReflect() protoreflect.Message {
-	mi := &file_control_proto_msgTypes[23]
+	mi := &file_control_proto_msgTypes[25]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1980,7 +2151,7 @@ func (x *Fenced) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Fenced.ProtoReflect.Descriptor instead.
 func (*Fenced) Descriptor() ([]byte, []int) {
-	return file_control_proto_rawDescGZIP(), []int{23}
+	return file_control_proto_rawDescGZIP(), []int{25}
 }
 
 func (x *Fenced) GetCurrent() *Fence {
@@ -1999,7 +2170,7 @@ type Closed struct {
 
 func (x *Closed) Reset() {
 	*x = Closed{}
-	mi := &file_control_proto_msgTypes[24]
+	mi := &file_control_proto_msgTypes[26]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2011,7 +2182,7 @@ func (x *Closed) String() string {
 func (*Closed) ProtoMessage() {}
 
 func (x *Closed) ProtoReflect() protoreflect.Message {
-	mi := &file_control_proto_msgTypes[24]
+	mi := &file_control_proto_msgTypes[26]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2024,7 +2195,7 @@ func (x *Closed) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Closed.ProtoReflect.Descriptor instead.
 func (*Closed) Descriptor() ([]byte, []int) {
-	return file_control_proto_rawDescGZIP(), []int{24}
+	return file_control_proto_rawDescGZIP(), []int{26}
 }
 
 func (x *Closed) GetReason() string {
@@ -2043,7 +2214,7 @@ type WatchRequest struct {
 
 func (x *WatchRequest) Reset() {
 	*x = WatchRequest{}
-	mi := &file_control_proto_msgTypes[25]
+	mi := &file_control_proto_msgTypes[27]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2055,7 +2226,7 @@ func (x *WatchRequest) String() string {
 func (*WatchRequest) ProtoMessage() {}
 
 func (x *WatchRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_control_proto_msgTypes[25]
+	mi := &file_control_proto_msgTypes[27]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2068,7 +2239,7 @@ func (x *WatchRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use WatchRequest.ProtoReflect.Descriptor instead.
 func (*WatchRequest) Descriptor() ([]byte, []int) {
-	return file_control_proto_rawDescGZIP(), []int{25}
+	return file_control_proto_rawDescGZIP(), []int{27}
 }
 
 func (x *WatchRequest) GetEdge() string {
@@ -2090,7 +2261,7 @@ type Beat struct {
 
 func (x *Beat) Reset() {
 	*x = Beat{}
-	mi := &file_control_proto_msgTypes[26]
+	mi := &file_control_proto_msgTypes[28]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2102,7 +2273,7 @@ func (x *Beat) String() string {
 func (*Beat) ProtoMessage() {}
 
 func (x *Beat) ProtoReflect() protoreflect.Message {
-	mi := &file_control_proto_msgTypes[26]
+	mi := &file_control_proto_msgTypes[28]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2115,7 +2286,7 @@ func (x *Beat) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Beat.ProtoReflect.Descriptor instead.
 func (*Beat) Descriptor() ([]byte, []int) {
-	return file_control_proto_rawDescGZIP(), []int{26}
+	return file_control_proto_rawDescGZIP(), []int{28}
 }
 
 func (x *Beat) GetNode() string {
@@ -2154,7 +2325,7 @@ type RoomsRequest struct {
 
 func (x *RoomsRequest) Reset() {
 	*x = RoomsRequest{}
-	mi := &file_control_proto_msgTypes[27]
+	mi := &file_control_proto_msgTypes[29]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2166,7 +2337,7 @@ func (x *RoomsRequest) String() string {
 func (*RoomsRequest) ProtoMessage() {}
 
 func (x *RoomsRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_control_proto_msgTypes[27]
+	mi := &file_control_proto_msgTypes[29]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2179,7 +2350,7 @@ func (x *RoomsRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RoomsRequest.ProtoReflect.Descriptor instead.
 func (*RoomsRequest) Descriptor() ([]byte, []int) {
-	return file_control_proto_rawDescGZIP(), []int{27}
+	return file_control_proto_rawDescGZIP(), []int{29}
 }
 
 type RoomsReply struct {
@@ -2193,7 +2364,7 @@ type RoomsReply struct {
 
 func (x *RoomsReply) Reset() {
 	*x = RoomsReply{}
-	mi := &file_control_proto_msgTypes[28]
+	mi := &file_control_proto_msgTypes[30]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2205,7 +2376,7 @@ func (x *RoomsReply) String() string {
 func (*RoomsReply) ProtoMessage() {}
 
 func (x *RoomsReply) ProtoReflect() protoreflect.Message {
-	mi := &file_control_proto_msgTypes[28]
+	mi := &file_control_proto_msgTypes[30]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2218,7 +2389,7 @@ func (x *RoomsReply) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RoomsReply.ProtoReflect.Descriptor instead.
 func (*RoomsReply) Descriptor() ([]byte, []int) {
-	return file_control_proto_rawDescGZIP(), []int{28}
+	return file_control_proto_rawDescGZIP(), []int{30}
 }
 
 func (x *RoomsReply) GetNode() string {
@@ -2256,7 +2427,7 @@ type HeldRoom struct {
 
 func (x *HeldRoom) Reset() {
 	*x = HeldRoom{}
-	mi := &file_control_proto_msgTypes[29]
+	mi := &file_control_proto_msgTypes[31]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2268,7 +2439,7 @@ func (x *HeldRoom) String() string {
 func (*HeldRoom) ProtoMessage() {}
 
 func (x *HeldRoom) ProtoReflect() protoreflect.Message {
-	mi := &file_control_proto_msgTypes[29]
+	mi := &file_control_proto_msgTypes[31]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2281,7 +2452,7 @@ func (x *HeldRoom) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use HeldRoom.ProtoReflect.Descriptor instead.
 func (*HeldRoom) Descriptor() ([]byte, []int) {
-	return file_control_proto_rawDescGZIP(), []int{29}
+	return file_control_proto_rawDescGZIP(), []int{31}
 }
 
 func (x *HeldRoom) GetRoom() string {
@@ -2339,7 +2510,7 @@ type HeldPeer struct {
 
 func (x *HeldPeer) Reset() {
 	*x = HeldPeer{}
-	mi := &file_control_proto_msgTypes[30]
+	mi := &file_control_proto_msgTypes[32]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2351,7 +2522,7 @@ func (x *HeldPeer) String() string {
 func (*HeldPeer) ProtoMessage() {}
 
 func (x *HeldPeer) ProtoReflect() protoreflect.Message {
-	mi := &file_control_proto_msgTypes[30]
+	mi := &file_control_proto_msgTypes[32]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2364,7 +2535,7 @@ func (x *HeldPeer) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use HeldPeer.ProtoReflect.Descriptor instead.
 func (*HeldPeer) Descriptor() ([]byte, []int) {
-	return file_control_proto_rawDescGZIP(), []int{30}
+	return file_control_proto_rawDescGZIP(), []int{32}
 }
 
 func (x *HeldPeer) GetId() string {
@@ -2412,7 +2583,7 @@ type OutrankRequest struct {
 
 func (x *OutrankRequest) Reset() {
 	*x = OutrankRequest{}
-	mi := &file_control_proto_msgTypes[31]
+	mi := &file_control_proto_msgTypes[33]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2424,7 +2595,7 @@ func (x *OutrankRequest) String() string {
 func (*OutrankRequest) ProtoMessage() {}
 
 func (x *OutrankRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_control_proto_msgTypes[31]
+	mi := &file_control_proto_msgTypes[33]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2437,7 +2608,7 @@ func (x *OutrankRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use OutrankRequest.ProtoReflect.Descriptor instead.
 func (*OutrankRequest) Descriptor() ([]byte, []int) {
-	return file_control_proto_rawDescGZIP(), []int{31}
+	return file_control_proto_rawDescGZIP(), []int{33}
 }
 
 func (x *OutrankRequest) GetRoom() string {
@@ -2463,7 +2634,7 @@ type OutrankReply struct {
 
 func (x *OutrankReply) Reset() {
 	*x = OutrankReply{}
-	mi := &file_control_proto_msgTypes[32]
+	mi := &file_control_proto_msgTypes[34]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2475,7 +2646,7 @@ func (x *OutrankReply) String() string {
 func (*OutrankReply) ProtoMessage() {}
 
 func (x *OutrankReply) ProtoReflect() protoreflect.Message {
-	mi := &file_control_proto_msgTypes[32]
+	mi := &file_control_proto_msgTypes[34]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2488,7 +2659,7 @@ func (x *OutrankReply) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use OutrankReply.ProtoReflect.Descriptor instead.
 func (*OutrankReply) Descriptor() ([]byte, []int) {
-	return file_control_proto_rawDescGZIP(), []int{32}
+	return file_control_proto_rawDescGZIP(), []int{34}
 }
 
 func (x *OutrankReply) GetHeld() bool {
@@ -2510,14 +2681,15 @@ const file_control_proto_rawDesc = "" +
 	"\x05fence\x18\x01 \x01(\v2\x1a.holdfast.control.v1.FenceR\x05fence\x12\x12\n" +
 	"\x04node\x18\x02 \x01(\tR\x04node\x12\x12\n" +
 	"\x04boot\x18\x03 \x01(\tR\x04boot\x12\x18\n" +
-	"\acontrol\x18\x04 \x01(\tR\acontrol\"\xcb\x02\n" +
+	"\acontrol\x18\x04 \x01(\tR\acontrol\"\xf9\x02\n" +
 	"\vEdgeMessage\x120\n" +
 	"\x05fence\x18\x01 \x01(\v2\x1a.holdfast.control.v1.FenceR\x05fence\x125\n" +
 	"\x06attach\x18\x02 \x01(\v2\x1b.holdfast.control.v1.AttachH\x00R\x06attach\x122\n" +
 	"\x05offer\x18\x03 \x01(\v2\x1a.holdfast.control.v1.OfferH\x00R\x05offer\x12/\n" +
 	"\x04view\x18\x04 \x01(\v2\x19.holdfast.control.v1.ViewH\x00R\x04view\x12/\n" +
 	"\x04mute\x18\x05 \x01(\v2\x19.holdfast.control.v1.MuteH\x00R\x04mute\x122\n" +
-	"\x05leave\x18\x06 \x01(\v2\x1a.holdfast.control.v1.LeaveH\x00R\x05leaveB\t\n" +
+	"\x05leave\x18\x06 \x01(\v2\x1a.holdfast.control.v1.LeaveH\x00R\x05leave\x12,\n" +
+	"\x03say\x18\a \x01(\v2\x18.holdfast.control.v1.SayH\x00R\x03sayB\t\n" +
 	"\amessage\"\xb9\x02\n" +
 	"\x06Attach\x12*\n" +
 	"\x03pin\x18\x01 \x01(\v2\x18.holdfast.control.v1.PinR\x03pin\x12\x12\n" +
@@ -2563,7 +2735,10 @@ const file_control_proto_rawDesc = "" +
 	"\x06source\x18\x01 \x01(\x0e2\x1b.holdfast.control.v1.SourceR\x06source\x12\x14\n" +
 	"\x05muted\x18\x02 \x01(\bR\x05muted\"\x1f\n" +
 	"\x05Leave\x12\x16\n" +
-	"\x06reason\x18\x01 \x01(\tR\x06reason\"\xf7\x05\n" +
+	"\x06reason\x18\x01 \x01(\tR\x06reason\")\n" +
+	"\x03Say\x12\x12\n" +
+	"\x04text\x18\x01 \x01(\tR\x04text\x12\x0e\n" +
+	"\x02id\x18\x02 \x01(\tR\x02id\"\xa8\x06\n" +
 	"\tPeerEvent\x120\n" +
 	"\x05fence\x18\x01 \x01(\v2\x1a.holdfast.control.v1.FenceR\x05fence\x12\x10\n" +
 	"\x03seq\x18\x02 \x01(\x04R\x03seq\x12;\n" +
@@ -2578,7 +2753,8 @@ const file_control_proto_rawDesc = "" +
 	" \x01(\v2\x1d.holdfast.control.v1.SpeakersH\x00R\bspeakers\x12>\n" +
 	"\ttransport\x18\v \x01(\v2\x1e.holdfast.control.v1.TransportH\x00R\ttransport\x125\n" +
 	"\x06fenced\x18\f \x01(\v2\x1b.holdfast.control.v1.FencedH\x00R\x06fenced\x125\n" +
-	"\x06closed\x18\r \x01(\v2\x1b.holdfast.control.v1.ClosedH\x00R\x06closedB\a\n" +
+	"\x06closed\x18\r \x01(\v2\x1b.holdfast.control.v1.ClosedH\x00R\x06closed\x12/\n" +
+	"\x04chat\x18\x0e \x01(\v2\x19.holdfast.control.v1.ChatH\x00R\x04chatB\a\n" +
 	"\x05event\"\xc8\x01\n" +
 	"\bAttached\x12\x12\n" +
 	"\x04peer\x18\x01 \x01(\tR\x04peer\x12\x18\n" +
@@ -2616,7 +2792,15 @@ const file_control_proto_rawDesc = "" +
 	"\x04peer\x18\x01 \x01(\tR\x04peer\x12\x14\n" +
 	"\x05level\x18\x02 \x01(\x02R\x05level\"F\n" +
 	"\tTransport\x129\n" +
-	"\x05state\x18\x01 \x01(\x0e2#.holdfast.control.v1.TransportStateR\x05state\">\n" +
+	"\x05state\x18\x01 \x01(\x0e2#.holdfast.control.v1.TransportStateR\x05state\"\x82\x01\n" +
+	"\x04Chat\x12\x12\n" +
+	"\x04peer\x18\x01 \x01(\tR\x04peer\x12\x12\n" +
+	"\x04name\x18\x02 \x01(\tR\x04name\x12\x12\n" +
+	"\x04text\x18\x03 \x01(\tR\x04text\x12\x1c\n" +
+	"\n" +
+	"at_unix_ms\x18\x04 \x01(\x03R\batUnixMs\x12\x10\n" +
+	"\x03seq\x18\x05 \x01(\x04R\x03seq\x12\x0e\n" +
+	"\x02id\x18\x06 \x01(\tR\x02id\">\n" +
 	"\x06Fenced\x124\n" +
 	"\acurrent\x18\x01 \x01(\v2\x1a.holdfast.control.v1.FenceR\acurrent\" \n" +
 	"\x06Closed\x12\x16\n" +
@@ -2697,7 +2881,7 @@ func file_control_proto_rawDescGZIP() []byte {
 }
 
 var file_control_proto_enumTypes = make([]protoimpl.EnumInfo, 4)
-var file_control_proto_msgTypes = make([]protoimpl.MessageInfo, 33)
+var file_control_proto_msgTypes = make([]protoimpl.MessageInfo, 35)
 var file_control_proto_goTypes = []any{
 	(Kind)(0),              // 0: holdfast.control.v1.Kind
 	(Source)(0),            // 1: holdfast.control.v1.Source
@@ -2714,28 +2898,30 @@ var file_control_proto_goTypes = []any{
 	(*Want)(nil),           // 12: holdfast.control.v1.Want
 	(*Mute)(nil),           // 13: holdfast.control.v1.Mute
 	(*Leave)(nil),          // 14: holdfast.control.v1.Leave
-	(*PeerEvent)(nil),      // 15: holdfast.control.v1.PeerEvent
-	(*Attached)(nil),       // 16: holdfast.control.v1.Attached
-	(*Refused)(nil),        // 17: holdfast.control.v1.Refused
-	(*Answer)(nil),         // 18: holdfast.control.v1.Answer
-	(*OfferRejected)(nil),  // 19: holdfast.control.v1.OfferRejected
-	(*Slot)(nil),           // 20: holdfast.control.v1.Slot
-	(*SlotTable)(nil),      // 21: holdfast.control.v1.SlotTable
-	(*Roster)(nil),         // 22: holdfast.control.v1.Roster
-	(*RosterChange)(nil),   // 23: holdfast.control.v1.RosterChange
-	(*Speakers)(nil),       // 24: holdfast.control.v1.Speakers
-	(*Speaker)(nil),        // 25: holdfast.control.v1.Speaker
-	(*Transport)(nil),      // 26: holdfast.control.v1.Transport
-	(*Fenced)(nil),         // 27: holdfast.control.v1.Fenced
-	(*Closed)(nil),         // 28: holdfast.control.v1.Closed
-	(*WatchRequest)(nil),   // 29: holdfast.control.v1.WatchRequest
-	(*Beat)(nil),           // 30: holdfast.control.v1.Beat
-	(*RoomsRequest)(nil),   // 31: holdfast.control.v1.RoomsRequest
-	(*RoomsReply)(nil),     // 32: holdfast.control.v1.RoomsReply
-	(*HeldRoom)(nil),       // 33: holdfast.control.v1.HeldRoom
-	(*HeldPeer)(nil),       // 34: holdfast.control.v1.HeldPeer
-	(*OutrankRequest)(nil), // 35: holdfast.control.v1.OutrankRequest
-	(*OutrankReply)(nil),   // 36: holdfast.control.v1.OutrankReply
+	(*Say)(nil),            // 15: holdfast.control.v1.Say
+	(*PeerEvent)(nil),      // 16: holdfast.control.v1.PeerEvent
+	(*Attached)(nil),       // 17: holdfast.control.v1.Attached
+	(*Refused)(nil),        // 18: holdfast.control.v1.Refused
+	(*Answer)(nil),         // 19: holdfast.control.v1.Answer
+	(*OfferRejected)(nil),  // 20: holdfast.control.v1.OfferRejected
+	(*Slot)(nil),           // 21: holdfast.control.v1.Slot
+	(*SlotTable)(nil),      // 22: holdfast.control.v1.SlotTable
+	(*Roster)(nil),         // 23: holdfast.control.v1.Roster
+	(*RosterChange)(nil),   // 24: holdfast.control.v1.RosterChange
+	(*Speakers)(nil),       // 25: holdfast.control.v1.Speakers
+	(*Speaker)(nil),        // 26: holdfast.control.v1.Speaker
+	(*Transport)(nil),      // 27: holdfast.control.v1.Transport
+	(*Chat)(nil),           // 28: holdfast.control.v1.Chat
+	(*Fenced)(nil),         // 29: holdfast.control.v1.Fenced
+	(*Closed)(nil),         // 30: holdfast.control.v1.Closed
+	(*WatchRequest)(nil),   // 31: holdfast.control.v1.WatchRequest
+	(*Beat)(nil),           // 32: holdfast.control.v1.Beat
+	(*RoomsRequest)(nil),   // 33: holdfast.control.v1.RoomsRequest
+	(*RoomsReply)(nil),     // 34: holdfast.control.v1.RoomsReply
+	(*HeldRoom)(nil),       // 35: holdfast.control.v1.HeldRoom
+	(*HeldPeer)(nil),       // 36: holdfast.control.v1.HeldPeer
+	(*OutrankRequest)(nil), // 37: holdfast.control.v1.OutrankRequest
+	(*OutrankReply)(nil),   // 38: holdfast.control.v1.OutrankReply
 }
 var file_control_proto_depIdxs = []int32{
 	4,  // 0: holdfast.control.v1.Pin.fence:type_name -> holdfast.control.v1.Fence
@@ -2745,57 +2931,59 @@ var file_control_proto_depIdxs = []int32{
 	11, // 4: holdfast.control.v1.EdgeMessage.view:type_name -> holdfast.control.v1.View
 	13, // 5: holdfast.control.v1.EdgeMessage.mute:type_name -> holdfast.control.v1.Mute
 	14, // 6: holdfast.control.v1.EdgeMessage.leave:type_name -> holdfast.control.v1.Leave
-	5,  // 7: holdfast.control.v1.Attach.pin:type_name -> holdfast.control.v1.Pin
-	8,  // 8: holdfast.control.v1.Attach.peer:type_name -> holdfast.control.v1.Peer
-	8,  // 9: holdfast.control.v1.Attach.expected:type_name -> holdfast.control.v1.Peer
-	10, // 10: holdfast.control.v1.Offer.senders:type_name -> holdfast.control.v1.Sender
-	20, // 11: holdfast.control.v1.Offer.slots:type_name -> holdfast.control.v1.Slot
-	1,  // 12: holdfast.control.v1.Sender.source:type_name -> holdfast.control.v1.Source
-	12, // 13: holdfast.control.v1.View.wants:type_name -> holdfast.control.v1.Want
-	1,  // 14: holdfast.control.v1.Want.source:type_name -> holdfast.control.v1.Source
-	1,  // 15: holdfast.control.v1.Mute.source:type_name -> holdfast.control.v1.Source
-	4,  // 16: holdfast.control.v1.PeerEvent.fence:type_name -> holdfast.control.v1.Fence
-	16, // 17: holdfast.control.v1.PeerEvent.attached:type_name -> holdfast.control.v1.Attached
-	17, // 18: holdfast.control.v1.PeerEvent.refused:type_name -> holdfast.control.v1.Refused
-	18, // 19: holdfast.control.v1.PeerEvent.answer:type_name -> holdfast.control.v1.Answer
-	19, // 20: holdfast.control.v1.PeerEvent.offer_rejected:type_name -> holdfast.control.v1.OfferRejected
-	21, // 21: holdfast.control.v1.PeerEvent.slots:type_name -> holdfast.control.v1.SlotTable
-	22, // 22: holdfast.control.v1.PeerEvent.roster:type_name -> holdfast.control.v1.Roster
-	23, // 23: holdfast.control.v1.PeerEvent.roster_change:type_name -> holdfast.control.v1.RosterChange
-	24, // 24: holdfast.control.v1.PeerEvent.speakers:type_name -> holdfast.control.v1.Speakers
-	26, // 25: holdfast.control.v1.PeerEvent.transport:type_name -> holdfast.control.v1.Transport
-	27, // 26: holdfast.control.v1.PeerEvent.fenced:type_name -> holdfast.control.v1.Fenced
-	28, // 27: holdfast.control.v1.PeerEvent.closed:type_name -> holdfast.control.v1.Closed
-	8,  // 28: holdfast.control.v1.Attached.roster:type_name -> holdfast.control.v1.Peer
-	20, // 29: holdfast.control.v1.Attached.slots:type_name -> holdfast.control.v1.Slot
-	2,  // 30: holdfast.control.v1.Refused.code:type_name -> holdfast.control.v1.Refusal
-	4,  // 31: holdfast.control.v1.Refused.current:type_name -> holdfast.control.v1.Fence
-	0,  // 32: holdfast.control.v1.Slot.kind:type_name -> holdfast.control.v1.Kind
-	1,  // 33: holdfast.control.v1.Slot.source:type_name -> holdfast.control.v1.Source
-	20, // 34: holdfast.control.v1.SlotTable.slots:type_name -> holdfast.control.v1.Slot
-	8,  // 35: holdfast.control.v1.Roster.peers:type_name -> holdfast.control.v1.Peer
-	8,  // 36: holdfast.control.v1.RosterChange.joined:type_name -> holdfast.control.v1.Peer
-	8,  // 37: holdfast.control.v1.RosterChange.updated:type_name -> holdfast.control.v1.Peer
-	25, // 38: holdfast.control.v1.Speakers.speakers:type_name -> holdfast.control.v1.Speaker
-	3,  // 39: holdfast.control.v1.Transport.state:type_name -> holdfast.control.v1.TransportState
-	4,  // 40: holdfast.control.v1.Fenced.current:type_name -> holdfast.control.v1.Fence
-	33, // 41: holdfast.control.v1.RoomsReply.rooms:type_name -> holdfast.control.v1.HeldRoom
-	5,  // 42: holdfast.control.v1.HeldRoom.pin:type_name -> holdfast.control.v1.Pin
-	34, // 43: holdfast.control.v1.HeldRoom.peers:type_name -> holdfast.control.v1.HeldPeer
-	5,  // 44: holdfast.control.v1.OutrankRequest.pin:type_name -> holdfast.control.v1.Pin
-	6,  // 45: holdfast.control.v1.Media.Attach:input_type -> holdfast.control.v1.EdgeMessage
-	29, // 46: holdfast.control.v1.Media.Watch:input_type -> holdfast.control.v1.WatchRequest
-	31, // 47: holdfast.control.v1.Media.Rooms:input_type -> holdfast.control.v1.RoomsRequest
-	35, // 48: holdfast.control.v1.Media.Outrank:input_type -> holdfast.control.v1.OutrankRequest
-	15, // 49: holdfast.control.v1.Media.Attach:output_type -> holdfast.control.v1.PeerEvent
-	30, // 50: holdfast.control.v1.Media.Watch:output_type -> holdfast.control.v1.Beat
-	32, // 51: holdfast.control.v1.Media.Rooms:output_type -> holdfast.control.v1.RoomsReply
-	36, // 52: holdfast.control.v1.Media.Outrank:output_type -> holdfast.control.v1.OutrankReply
-	49, // [49:53] is the sub-list for method output_type
-	45, // [45:49] is the sub-list for method input_type
-	45, // [45:45] is the sub-list for extension type_name
-	45, // [45:45] is the sub-list for extension extendee
-	0,  // [0:45] is the sub-list for field type_name
+	15, // 7: holdfast.control.v1.EdgeMessage.say:type_name -> holdfast.control.v1.Say
+	5,  // 8: holdfast.control.v1.Attach.pin:type_name -> holdfast.control.v1.Pin
+	8,  // 9: holdfast.control.v1.Attach.peer:type_name -> holdfast.control.v1.Peer
+	8,  // 10: holdfast.control.v1.Attach.expected:type_name -> holdfast.control.v1.Peer
+	10, // 11: holdfast.control.v1.Offer.senders:type_name -> holdfast.control.v1.Sender
+	21, // 12: holdfast.control.v1.Offer.slots:type_name -> holdfast.control.v1.Slot
+	1,  // 13: holdfast.control.v1.Sender.source:type_name -> holdfast.control.v1.Source
+	12, // 14: holdfast.control.v1.View.wants:type_name -> holdfast.control.v1.Want
+	1,  // 15: holdfast.control.v1.Want.source:type_name -> holdfast.control.v1.Source
+	1,  // 16: holdfast.control.v1.Mute.source:type_name -> holdfast.control.v1.Source
+	4,  // 17: holdfast.control.v1.PeerEvent.fence:type_name -> holdfast.control.v1.Fence
+	17, // 18: holdfast.control.v1.PeerEvent.attached:type_name -> holdfast.control.v1.Attached
+	18, // 19: holdfast.control.v1.PeerEvent.refused:type_name -> holdfast.control.v1.Refused
+	19, // 20: holdfast.control.v1.PeerEvent.answer:type_name -> holdfast.control.v1.Answer
+	20, // 21: holdfast.control.v1.PeerEvent.offer_rejected:type_name -> holdfast.control.v1.OfferRejected
+	22, // 22: holdfast.control.v1.PeerEvent.slots:type_name -> holdfast.control.v1.SlotTable
+	23, // 23: holdfast.control.v1.PeerEvent.roster:type_name -> holdfast.control.v1.Roster
+	24, // 24: holdfast.control.v1.PeerEvent.roster_change:type_name -> holdfast.control.v1.RosterChange
+	25, // 25: holdfast.control.v1.PeerEvent.speakers:type_name -> holdfast.control.v1.Speakers
+	27, // 26: holdfast.control.v1.PeerEvent.transport:type_name -> holdfast.control.v1.Transport
+	29, // 27: holdfast.control.v1.PeerEvent.fenced:type_name -> holdfast.control.v1.Fenced
+	30, // 28: holdfast.control.v1.PeerEvent.closed:type_name -> holdfast.control.v1.Closed
+	28, // 29: holdfast.control.v1.PeerEvent.chat:type_name -> holdfast.control.v1.Chat
+	8,  // 30: holdfast.control.v1.Attached.roster:type_name -> holdfast.control.v1.Peer
+	21, // 31: holdfast.control.v1.Attached.slots:type_name -> holdfast.control.v1.Slot
+	2,  // 32: holdfast.control.v1.Refused.code:type_name -> holdfast.control.v1.Refusal
+	4,  // 33: holdfast.control.v1.Refused.current:type_name -> holdfast.control.v1.Fence
+	0,  // 34: holdfast.control.v1.Slot.kind:type_name -> holdfast.control.v1.Kind
+	1,  // 35: holdfast.control.v1.Slot.source:type_name -> holdfast.control.v1.Source
+	21, // 36: holdfast.control.v1.SlotTable.slots:type_name -> holdfast.control.v1.Slot
+	8,  // 37: holdfast.control.v1.Roster.peers:type_name -> holdfast.control.v1.Peer
+	8,  // 38: holdfast.control.v1.RosterChange.joined:type_name -> holdfast.control.v1.Peer
+	8,  // 39: holdfast.control.v1.RosterChange.updated:type_name -> holdfast.control.v1.Peer
+	26, // 40: holdfast.control.v1.Speakers.speakers:type_name -> holdfast.control.v1.Speaker
+	3,  // 41: holdfast.control.v1.Transport.state:type_name -> holdfast.control.v1.TransportState
+	4,  // 42: holdfast.control.v1.Fenced.current:type_name -> holdfast.control.v1.Fence
+	35, // 43: holdfast.control.v1.RoomsReply.rooms:type_name -> holdfast.control.v1.HeldRoom
+	5,  // 44: holdfast.control.v1.HeldRoom.pin:type_name -> holdfast.control.v1.Pin
+	36, // 45: holdfast.control.v1.HeldRoom.peers:type_name -> holdfast.control.v1.HeldPeer
+	5,  // 46: holdfast.control.v1.OutrankRequest.pin:type_name -> holdfast.control.v1.Pin
+	6,  // 47: holdfast.control.v1.Media.Attach:input_type -> holdfast.control.v1.EdgeMessage
+	31, // 48: holdfast.control.v1.Media.Watch:input_type -> holdfast.control.v1.WatchRequest
+	33, // 49: holdfast.control.v1.Media.Rooms:input_type -> holdfast.control.v1.RoomsRequest
+	37, // 50: holdfast.control.v1.Media.Outrank:input_type -> holdfast.control.v1.OutrankRequest
+	16, // 51: holdfast.control.v1.Media.Attach:output_type -> holdfast.control.v1.PeerEvent
+	32, // 52: holdfast.control.v1.Media.Watch:output_type -> holdfast.control.v1.Beat
+	34, // 53: holdfast.control.v1.Media.Rooms:output_type -> holdfast.control.v1.RoomsReply
+	38, // 54: holdfast.control.v1.Media.Outrank:output_type -> holdfast.control.v1.OutrankReply
+	51, // [51:55] is the sub-list for method output_type
+	47, // [47:51] is the sub-list for method input_type
+	47, // [47:47] is the sub-list for extension type_name
+	47, // [47:47] is the sub-list for extension extendee
+	0,  // [0:47] is the sub-list for field type_name
 }
 
 func init() { file_control_proto_init() }
@@ -2809,8 +2997,9 @@ func file_control_proto_init() {
 		(*EdgeMessage_View)(nil),
 		(*EdgeMessage_Mute)(nil),
 		(*EdgeMessage_Leave)(nil),
+		(*EdgeMessage_Say)(nil),
 	}
-	file_control_proto_msgTypes[11].OneofWrappers = []any{
+	file_control_proto_msgTypes[12].OneofWrappers = []any{
 		(*PeerEvent_Attached)(nil),
 		(*PeerEvent_Refused)(nil),
 		(*PeerEvent_Answer)(nil),
@@ -2822,8 +3011,9 @@ func file_control_proto_init() {
 		(*PeerEvent_Transport)(nil),
 		(*PeerEvent_Fenced)(nil),
 		(*PeerEvent_Closed)(nil),
+		(*PeerEvent_Chat)(nil),
 	}
-	file_control_proto_msgTypes[19].OneofWrappers = []any{
+	file_control_proto_msgTypes[20].OneofWrappers = []any{
 		(*RosterChange_Joined)(nil),
 		(*RosterChange_Updated)(nil),
 		(*RosterChange_Left)(nil),
@@ -2834,7 +3024,7 @@ func file_control_proto_init() {
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_control_proto_rawDesc), len(file_control_proto_rawDesc)),
 			NumEnums:      4,
-			NumMessages:   33,
+			NumMessages:   35,
 			NumExtensions: 0,
 			NumServices:   1,
 		},

@@ -51,6 +51,7 @@ type room struct {
 
 	// Owned by the loop.
 	seq        uint64 // of the last roster event
+	chatSeq    uint64 // of the last line of chat
 	arrivals   uint64
 	peers      map[forward.PeerID]*peer
 	left       map[forward.PeerID]bool // who left in the first grace time: not expected back

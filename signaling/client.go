@@ -25,6 +25,8 @@ func (s *session) handle(next inbound) (ending, bool) {
 	case *wire.Mute:
 		s.known.mute(m)
 		s.say(muteMessage(m.Source, m.Muted))
+	case *wire.Say:
+		s.chat(m)
 	case *wire.Migrated:
 		s.log.Info("client migrated", "how", m.How, "attempt", m.Attempt, "gap_ms", m.GapMs, "epoch", m.Epoch, "node", s.pin.Node)
 	case *wire.Ping:

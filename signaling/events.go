@@ -29,6 +29,8 @@ func (s *session) tell(ctx context.Context, event *control.PeerEvent) (ending, b
 		s.socket.send(rosterChange(e.RosterChange, epoch, event.GetSeq()))
 	case *control.PeerEvent_Speakers:
 		s.socket.send(&wire.Speakers{Speakers: wireSpeakers(e.Speakers.GetSpeakers()), Epoch: epoch})
+	case *control.PeerEvent_Chat:
+		s.socket.send(wireChat(e.Chat, epoch))
 	case *control.PeerEvent_Transport:
 		s.log.Debug("media transport", "state", e.Transport.GetState(), "node", s.pin.Node)
 	case *control.PeerEvent_Fenced:

@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/coder/websocket"
+	"golang.org/x/time/rate"
 
 	"github.com/holdfast-rtc/holdfast/control"
 	"github.com/holdfast-rtc/holdfast/pin"
@@ -29,6 +30,7 @@ type session struct {
 
 	who        access.Session
 	generation generation
+	chats      *rate.Limiter
 
 	// The hub posts the room's new pin here, the reaching goroutine what it reached.
 	moves   chan pin.Pin // holds one; the latest counts
@@ -72,7 +74,7 @@ func (s *Server) serveSocket(w http.ResponseWriter, r *http.Request) {
 	defer end(nil)
 	socket.start(ctx, end)
 	one := &session{
-		server: s, socket: socket, log: s.log,
+		server: s, socket: socket, log: s.log, chats: newChatLimit(),
 		moves: make(chan pin.Pin, 1), reached: make(chan reached), drop: func() {},
 	}
 	how := one.run(ctx)

@@ -54,6 +54,12 @@ type Ping struct {
 	T float64 `json:"t"`
 }
 
+// Say is a line for the room's chat.
+type Say struct {
+	Text string `json:"text"`
+	ID   string `json:"id,omitempty"` // said again with the line, so that everybody knows a repeated one
+}
+
 // Leave ends the session.
 type Leave struct{}
 
@@ -77,6 +83,9 @@ func (*Migrated) Type() Type { return "migrated" }
 
 // Type implements Message.
 func (*Ping) Type() Type { return "ping" }
+
+// Type implements Message.
+func (*Say) Type() Type { return "chat" }
 
 // Type implements Message.
 func (*Leave) Type() Type { return "leave" }

@@ -4,6 +4,8 @@ import (
 	"errors"
 	"fmt"
 	"math"
+	"strings"
+	"unicode/utf8"
 )
 
 func (m *Join) validate() error {
@@ -88,6 +90,16 @@ func (m *Migrated) validate() error {
 		number("attempt", m.Attempt, 0, MaxAttempt),
 		number("gapMs", m.GapMs, 0, MaxGapMs),
 	)
+}
+
+func (m *Say) validate() error {
+	if strings.TrimSpace(m.Text) == "" {
+		return errors.New("text is empty")
+	}
+	if n := utf8.RuneCountInString(m.Text); n > MaxChatRunes {
+		return fmt.Errorf("text has %d characters, want at most %d", n, MaxChatRunes)
+	}
+	return text("id", m.ID, 0, MaxChatIDBytes)
 }
 
 func (m *Ping) validate() error {

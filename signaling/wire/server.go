@@ -81,6 +81,17 @@ type Speakers struct {
 	Epoch    uint64        `json:"epoch"`
 }
 
+// Chat is a line of the room's chat.
+type Chat struct {
+	Peer  PeerID `json:"peer"`
+	Name  string `json:"name"`
+	Text  string `json:"text"`
+	ID    string `json:"id,omitempty"` // of the speaker's message
+	At    int64  `json:"at"`           // Unix milliseconds, by the node's clock
+	Seq   uint64 `json:"seq"`          // grows by one with each line under one node
+	Epoch uint64 `json:"epoch"`
+}
+
 // Restart says that the room moved and asks for an offer now.
 type Restart struct {
 	Placement
@@ -137,6 +148,9 @@ func (*Roster) Type() Type { return "roster" }
 
 // Type implements Message.
 func (*Speakers) Type() Type { return "speakers" }
+
+// Type implements Message.
+func (*Chat) Type() Type { return "chat" }
 
 // Type implements Message.
 func (*Restart) Type() Type { return "restart" }

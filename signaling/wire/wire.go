@@ -32,6 +32,8 @@ const (
 	MaxSlots        = 512
 	MaxWants        = 512
 	MaxPixels       = 1 << 15 // of one side of a wanted picture
+	MaxChatRunes    = 2000    // a long paragraph; a page of text belongs elsewhere
+	MaxChatIDBytes  = 64
 	MaxGapMs        = 24 * 60 * 60 * 1000
 	// MaxInteger is the largest integer that a JavaScript number holds exactly.
 	MaxInteger = 1<<53 - 1

@@ -1,0 +1,35 @@
+package sfu
+
+import (
+	"strings"
+	"testing"
+
+	"github.com/holdfast-rtc/holdfast/control"
+)
+
+func TestChatReachesEverybodyOfTheRoomOnce(t *testing.T) {
+	s := newStage(t, "one")
+	alice, _ := s.attach("room", "alice", 1)
+	bob, _ := s.attach("room", "bob", 1)
+	carol, _ := s.attach("another", "carol", 1)
+	say := func(text, id string) {
+		alice.send(&control.EdgeMessage{Message: &control.EdgeMessage_Say{Say: &control.Say{Text: text, Id: id}}})
+	}
+	say(" ", "blank")
+	say(strings.Repeat("x", chatBytes+1), "long")
+	say("hello", "c-1")
+	say("again", "c-2")
+	isChat := func(e *control.PeerEvent) bool { return e.GetChat() != nil }
+	for _, listener := range []*edge{alice, bob} {
+		for i, want := range []string{"hello", "again"} {
+			line := listener.await("a line", isChat).GetChat()
+			if line.GetText() != want || line.GetPeer() != "alice" || line.GetName() != "alice" || line.GetSeq() != uint64(i+1) || line.GetAtUnixMs() == 0 {
+				t.Errorf("line %d is %v", i, line)
+			}
+		}
+	}
+	carol.send(&control.EdgeMessage{Message: &control.EdgeMessage_Say{Say: &control.Say{Text: "only me"}}})
+	if line := carol.await("her own line", isChat).GetChat(); line.GetText() != "only me" {
+		t.Errorf("another room hears %v", line)
+	}
+}

@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"iter"
+	"maps"
 	"net/url"
 	"os"
 	"os/exec"
@@ -141,7 +142,11 @@ func (p *page) consoleText() string {
 
 // eval runs an expression (a promise is awaited) and decodes its JSON value.
 func (p *page) eval(expression string, into any) error {
-	ctx, cancel := context.WithTimeout(context.Background(), evalLimit)
+	return p.evalWithin(evalLimit, expression, into)
+}
+
+func (p *page) evalWithin(limit time.Duration, expression string, into any) error {
+	ctx, cancel := context.WithTimeout(context.Background(), limit)
 	defer cancel()
 	script := "(async () => JSON.stringify(await (" + expression + ")) ?? 'null')()"
 	text, err := p.run(ctx, script)
@@ -179,9 +184,7 @@ func callAddress(base, room, name string, extra url.Values) string {
 		"room": {room}, "name": {name}, "autojoin": {"1"},
 		"width": {"320"}, "height": {"180"}, "fps": {"15"}, "simulcast": {"0"}, "audio": {"4"}, "video": {"4"},
 	}
-	for key, values := range extra {
-		q[key] = values
-	}
+	maps.Copy(q, extra)
 	return strings.TrimSuffix(base, "/") + "/?" + q.Encode()
 }
 

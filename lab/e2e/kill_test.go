@@ -2,6 +2,7 @@ package e2e
 
 import (
 	"fmt"
+	"slices"
 	"syscall"
 	"testing"
 	"time"
@@ -21,7 +22,7 @@ func TestCallSurvivesTheKillOfItsNode(t *testing.T) {
 		join(t, c.URL(), roomA, "Ada", nil), join(t, c.URL(), roomA, "Alan", nil), join(t, c.URL(), roomA, "Annie", nil),
 	}
 	inB := []*participant{join(t, c.URL(), roomB, "Barbara", nil), join(t, c.URL(), roomB, "Blaise", nil)}
-	for _, p := range append(inA[:len(inA):len(inA)], inB...) {
+	for _, p := range slices.Concat(inA, inB) {
 		p.knowsItself(t)
 	}
 	allDecodeAll(t, time.Minute, inA)

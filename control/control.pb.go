@@ -1586,7 +1586,8 @@ func (x *Answer) GetSdp() string {
 type OfferRejected struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
 	OfferId       string                 `protobuf:"bytes,1,opt,name=offer_id,json=offerId,proto3" json:"offer_id,omitempty"`
-	Message       string                 `protobuf:"bytes,2,opt,name=message,proto3" json:"message,omitempty"`
+	Message       string                 `protobuf:"bytes,2,opt,name=message,proto3" json:"message,omitempty"`                       // a sentence for the person who wrote the client
+	NodeFault     bool                   `protobuf:"varint,3,opt,name=node_fault,json=nodeFault,proto3" json:"node_fault,omitempty"` // the node's fault, not the offer's
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -1633,6 +1634,13 @@ func (x *OfferRejected) GetMessage() string {
 		return x.Message
 	}
 	return ""
+}
+
+func (x *OfferRejected) GetNodeFault() bool {
+	if x != nil {
+		return x.NodeFault
+	}
+	return false
 }
 
 // Slot says what one receive m-line of the client shows. An empty peer is an
@@ -2768,10 +2776,12 @@ const file_control_proto_rawDesc = "" +
 	"\acurrent\x18\x03 \x01(\v2\x1a.holdfast.control.v1.FenceR\acurrent\"5\n" +
 	"\x06Answer\x12\x19\n" +
 	"\boffer_id\x18\x01 \x01(\tR\aofferId\x12\x10\n" +
-	"\x03sdp\x18\x02 \x01(\tR\x03sdp\"D\n" +
+	"\x03sdp\x18\x02 \x01(\tR\x03sdp\"c\n" +
 	"\rOfferRejected\x12\x19\n" +
 	"\boffer_id\x18\x01 \x01(\tR\aofferId\x12\x18\n" +
-	"\amessage\x18\x02 \x01(\tR\amessage\"\x90\x01\n" +
+	"\amessage\x18\x02 \x01(\tR\amessage\x12\x1d\n" +
+	"\n" +
+	"node_fault\x18\x03 \x01(\bR\tnodeFault\"\x90\x01\n" +
 	"\x04Slot\x12\x10\n" +
 	"\x03mid\x18\x01 \x01(\tR\x03mid\x12-\n" +
 	"\x04kind\x18\x02 \x01(\x0e2\x19.holdfast.control.v1.KindR\x04kind\x12\x12\n" +

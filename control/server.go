@@ -8,13 +8,13 @@ import (
 	"io"
 	"log/slog"
 	"net"
-	"sync"
 	"time"
 
-	"golang.org/x/time/rate"
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/credentials"
 	"google.golang.org/grpc/keepalive"
+
+	"github.com/holdfast-rtc/holdfast/lobby"
 )
 
 const (
@@ -28,6 +28,11 @@ const (
 	// refusalsPerSecond and refusalBurst bound the log lines about refused connections.
 	refusalsPerSecond = 0.2
 	refusalBurst      = 3
+	// unproven and unprovenPerAddress bound the connections that have not proven the key; the
+	// one that has tried longest goes for one more. An edge proves itself within two round
+	// trips, and opens one connection beside its probes.
+	unproven           = 1024
+	unprovenPerAddress = 128
 )
 
 // Server is the control port of one SFU node.
@@ -48,7 +53,7 @@ func NewServer(key ClusterKey, log *slog.Logger) *Server { return &Server{key: k
 // said in gossip that it leaves.
 func (s *Server) Serve(ctx context.Context, lis net.Listener, register func(*grpc.Server)) error {
 	guard := &guardedCredentials{
-		TransportCredentials: s.key.ServerCredentials(), log: s.log, refusals: newRefusalLog(),
+		TransportCredentials: s.key.ServerCredentials(), log: s.log, refusals: lobby.NewComplaints(refusalsPerSecond, refusalBurst),
 	}
 	server := grpc.NewServer(
 		grpc.Creds(guard),
@@ -71,7 +76,7 @@ func (s *Server) Serve(ctx context.Context, lis net.Listener, register func(*grp
 		}
 		server.Stop()
 	}()
-	err := server.Serve(lis)
+	err := server.Serve(lobby.Listen(lis, lobby.New(lobby.Limits{Total: unproven, PerAddress: unprovenPerAddress})))
 	close(ended)
 	<-stopped
 	if err != nil && ctx.Err() == nil {
@@ -85,13 +90,16 @@ type guardedCredentials struct {
 	credentials.TransportCredentials
 
 	log      *slog.Logger
-	refusals *refusalLog
+	refusals *lobby.Complaints
 }
 
 // ServerHandshake is where a connection proves itself; one that cannot is closed by gRPC.
 func (g *guardedCredentials) ServerHandshake(conn net.Conn) (net.Conn, credentials.AuthInfo, error) {
 	secured, info, err := g.TransportCredentials.ServerHandshake(conn)
 	if err == nil {
+		if guest, ok := conn.(*lobby.Conn); ok {
+			guest.Leave()
+		}
 		return secured, info, nil
 	}
 	reason, harmless := refusalReason(err)
@@ -99,7 +107,7 @@ func (g *guardedCredentials) ServerHandshake(conn net.Conn) (net.Conn, credentia
 		g.log.Debug("control connection ended before its handshake", "remote", conn.RemoteAddr().String())
 		return nil, nil, err
 	}
-	if unlogged, ok := g.refusals.next(); ok {
+	if unlogged, ok := g.refusals.Next(); ok {
 		g.log.Warn("control connection refused", "remote", conn.RemoteAddr().String(), "reason", reason, "error", err, "unlogged", unlogged)
 	}
 	return nil, nil, err
@@ -130,28 +138,4 @@ func refusalReason(err error) (reason string, harmless bool) {
 	default:
 		return "its handshake is not ours", false
 	}
-}
-
-// refusalLog bounds how often refusals are logged and counts the others.
-type refusalLog struct {
-	limit *rate.Limiter
-
-	mu       sync.Mutex // guards unlogged
-	unlogged int
-}
-
-func newRefusalLog() *refusalLog {
-	return &refusalLog{limit: rate.NewLimiter(refusalsPerSecond, refusalBurst)}
-}
-
-// next reports whether this refusal is logged and, if so, how many before it were not.
-func (r *refusalLog) next() (unlogged int, ok bool) {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	if !r.limit.Allow() {
-		r.unlogged++
-		return 0, false
-	}
-	unlogged, r.unlogged = r.unlogged, 0
-	return unlogged, true
 }

@@ -48,6 +48,19 @@ func TestStrangersAreRefusedAndDisturbNobody(t *testing.T) {
 	for range 50 {
 		garbage(t, node.addr)
 	}
+	// Connections that say nothing push each other out, not the one that has proven the key.
+	idle := []net.Conn{}
+	for range unprovenPerAddress + 20 {
+		conn, err := net.Dial("tcp", node.addr)
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer conn.Close()
+		idle = append(idle, conn)
+	}
+	if _, err := idle[0].Read(make([]byte, 1)); err == nil {
+		t.Fatal("the node spoke to a connection that said nothing")
+	}
 
 	node.media.beat <- struct{}{}
 	if beat, err := watch.Recv(); err != nil || beat.GetSeq() != 2 {

@@ -17,6 +17,11 @@ func (s *session) handle(next inbound) (ending, bool) {
 	}
 	switch m := next.message.(type) {
 	case *wire.Offer:
+		if !s.offers.Allow() {
+			fault := faultOf(errManyOffers)
+			s.socket.send(&wire.OfferRejected{ID: m.ID, Code: fault.Code, Message: fault.Message, Epoch: s.pin.Fence.Epoch})
+			break
+		}
 		s.known.unanswered, s.known.offered = m, true
 		s.say(offerMessage(m, s.known.slots))
 	case *wire.View:

@@ -41,6 +41,15 @@ type Config struct {
 	RetryMax          time.Duration // longest such pause
 	MessagesPerSecond float64       // of one client, on average
 	MessageBurst      int           // of one client, at once
+
+	MaxWaiting           int     // connections without a session; whoever has waited longest goes for one more
+	MaxWaitingPerAddress int     // the same of one address
+	BytesPerSecond       float64 // read of one connection, on average
+	ByteBurst            int     // read of one connection, at once
+	OffersPerSecond      float64 // of one session, on average
+	OfferBurst           int     // of one session, at once
+	EntriesPerSecond     float64 // joins and resumes of one identity in one room, on average
+	EntryBurst           int     // joins and resumes of one identity in one room, at once
 }
 
 // DefaultConfig is what the binary uses.
@@ -69,6 +78,23 @@ func DefaultConfig(node ring.NodeID) Config {
 		// failover says five.
 		MessagesPerSecond: 40,
 		MessageBurst:      120,
+		// An honest client says its first message within a round trip, so 4096 of them join at
+		// 10,000 a second through a crowd that only waits. Each costs some 30 KiB.
+		MaxWaiting: 4096,
+		// A large office behind one address, or a balancer whose node has just died.
+		MaxWaitingPerAddress: 512,
+		// An offer of 64 slots has some 150 KiB and comes once; the rest is a few hundred bytes
+		// a second. A megabyte at once is five such offers.
+		BytesPerSecond: 128 << 10,
+		ByteBurst:      1 << 20,
+		// An answer costs the media node 2 to 4 ms and a connection. A failover takes four offers at most.
+		OffersPerSecond: 2,
+		OfferBurst:      10,
+		// Somebody who joins and drops the socket leaves a place behind for the grace time of 30 s:
+		// at most 80 of the 300 of a room. A person reloads a page once a second at most; an
+		// application that gives all its guests one identity still lets 20 in at once.
+		EntriesPerSecond: 2,
+		EntryBurst:       20,
 	}
 }
 
@@ -87,8 +113,16 @@ func (c Config) Validate() error {
 			faults = append(faults, fmt.Errorf("%s is %v, want a positive duration", name, d))
 		}
 	}
-	if c.MaxSockets <= 0 || c.MessagesPerSecond <= 0 || c.MessageBurst <= 0 {
-		faults = append(faults, errors.New("the limits of sockets and messages must be positive"))
+	for name, limit := range map[string]float64{
+		"sockets": float64(c.MaxSockets), "messages per second": c.MessagesPerSecond, "messages at once": float64(c.MessageBurst),
+		"waiting connections": float64(c.MaxWaiting), "waiting connections of one address": float64(c.MaxWaitingPerAddress),
+		"bytes per second": c.BytesPerSecond, "bytes at once": float64(c.ByteBurst),
+		"offers per second": c.OffersPerSecond, "offers at once": float64(c.OfferBurst),
+		"entries per second": c.EntriesPerSecond, "entries at once": float64(c.EntryBurst),
+	} {
+		if limit <= 0 {
+			faults = append(faults, fmt.Errorf("limit of %s is %v, want a positive number", name, limit))
+		}
 	}
 	if c.ExpectedSize < 0 {
 		faults = append(faults, fmt.Errorf("expected size is %d, want 0 or more", c.ExpectedSize))

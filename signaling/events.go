@@ -16,7 +16,11 @@ func (s *session) tell(ctx context.Context, event *control.PeerEvent) (ending, b
 		s.socket.send(&wire.Answer{ID: e.Answer.GetOfferId(), SDP: e.Answer.GetSdp(), Placement: s.placement()})
 	case *control.PeerEvent_OfferRejected:
 		s.answered(e.OfferRejected.GetOfferId())
-		s.socket.send(&wire.OfferRejected{ID: e.OfferRejected.GetOfferId(), Message: e.OfferRejected.GetMessage(), Epoch: epoch})
+		code := wire.CodeBadOffer
+		if e.OfferRejected.GetNodeFault() {
+			code = wire.CodeInternal
+		}
+		s.socket.send(&wire.OfferRejected{ID: e.OfferRejected.GetOfferId(), Code: code, Message: e.OfferRejected.GetMessage(), Epoch: epoch})
 	case *control.PeerEvent_Slots:
 		s.known.slots = e.Slots.GetSlots()
 		s.socket.send(&wire.Slots{Slots: wireSlots(s.known.slots), Epoch: epoch})

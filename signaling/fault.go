@@ -17,6 +17,9 @@ var (
 	errNoFirst       = errors.New("neither join nor resume came in time")
 	errFlood         = errors.New("too many messages")
 	errResumeExpired = errors.New("the resume token has expired")
+	errForgedResume  = errors.New("the resume token is not genuine")
+	errManyOffers    = errors.New("too many offers")
+	errRestless      = errors.New("this identity joins too often")
 )
 
 // retryAfter is what a client is told to wait before it tries a retryable thing again.
@@ -26,23 +29,35 @@ const retryAfter = time.Second
 // docs/PROTOCOL.md and a sentence. What a client may not know (addresses, the store's
 // words) stays in the log.
 func faultOf(err error) *wire.Error {
-	code, message := codeOf(err), ""
-	switch code {
-	case wire.CodeBadMessage, wire.CodeBadRoom:
-		message = sentenceOf(err)
-	case wire.CodeNotAllowed:
-		message = sentenceOf(err) + " Ask the application for another token."
-	default:
-	}
-	meaning := wire.MeaningOf(code)
-	if message == "" {
-		message = meaning.Sentence
-	}
-	fault := &wire.Error{Code: code, Message: message, Retryable: meaning.Retryable}
+	meaning := wire.MeaningOf(codeOf(err))
+	fault := &wire.Error{Code: meaning.Code, Message: messageOf(err, meaning), Retryable: meaning.Retryable}
 	if fault.Retryable {
 		fault.RetryAfterMs = retryAfter.Milliseconds()
 	}
 	return fault
+}
+
+// messageOf is the sentence that says what was wrong and what to do: what the client
+// itself said is described, everything else has the sentence of its code.
+func messageOf(err error, meaning wire.Meaning) string {
+	switch {
+	case errors.Is(err, errForgedResume):
+		return sentenceOf(errForgedResume) + " Join again."
+	case errors.Is(err, errManyOffers):
+		return sentenceOf(errManyOffers) + " Slow down."
+	case errors.Is(err, errRestless):
+		return sentenceOf(errRestless) + " Wait a moment, then try again."
+	}
+	switch meaning.Code {
+	case wire.CodeBadMessage:
+		return sentenceOf(err) + " Check it against the protocol."
+	case wire.CodeBadRoom:
+		return sentenceOf(err) + " Choose another name."
+	case wire.CodeNotAllowed:
+		return sentenceOf(err) + " Ask the application for another token."
+	default:
+		return meaning.Sentence
+	}
 }
 
 // codeOf maps an error to its code; what nobody foresaw is internal.
@@ -71,6 +86,10 @@ func codeOf(err error) wire.Code {
 		{errNoFirst, wire.CodeBadMessage},
 		{errTongue, wire.CodeBadMessage},
 		{errFlood, wire.CodeTooManyMessages},
+		{errManyOffers, wire.CodeTooManyMessages},
+		{errRestless, wire.CodeTooManySockets},
+		{errCrowded, wire.CodeTooManySockets},
+		{errFull, wire.CodeTooManySockets},
 		{orchestrator.ErrNotSettled, wire.CodeNotReady},
 		{errStopping, wire.CodeNotReady},
 		{orchestrator.ErrNoNodes, wire.CodeNoNodes},

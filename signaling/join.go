@@ -13,6 +13,9 @@ import (
 	"github.com/holdfast-rtc/holdfast/signaling/wire"
 )
 
+// nameless is shown for somebody whose names have nothing that can be seen.
+const nameless = "Somebody"
+
 // joinTries bounds the attempts of one join; with their pauses they fill most
 // of the budget, which a node's death and its room's re-homing fit into.
 const joinTries = 10
@@ -32,6 +35,12 @@ func (s *session) begin(ctx context.Context, first wire.Message) error {
 	}
 	if err != nil {
 		return err
+	}
+	s.admitted = true
+	s.server.sockets.Add(1)
+	s.socket.admit()
+	if !s.server.entries.Pass(string(s.who.Room) + "\x00" + s.who.Identity) {
+		return errRestless
 	}
 	s.generation.begin(attempt)
 	s.log = s.log.With("room", s.who.Room, "peer", s.who.Peer)
@@ -93,12 +102,13 @@ func (s *Server) admit(m *wire.Join) (access.Session, error) {
 	if err != nil {
 		return access.Session{}, err
 	}
-	name := grant.Name
-	if name == "" {
-		name = m.Name
-	}
-	if name == "" {
-		name = grant.Identity
+	// What is left may be nothing, as of a name of invisible characters.
+	name := nameless
+	for _, given := range []string{grant.Name, m.Name, grant.Identity} {
+		if shown := access.ShownName(given); shown != "" {
+			name = shown
+			break
+		}
 	}
 	return access.Session{
 		Room: room, Peer: newPeerID(), Identity: grant.Identity, Name: name, Metadata: grant.Metadata,
@@ -113,7 +123,7 @@ func (s *Server) readmit(m *wire.Resume) (access.Session, error) {
 		return access.Session{}, errResumeExpired
 	}
 	if err != nil {
-		return access.Session{}, err
+		return access.Session{}, errors.Join(errForgedResume, err)
 	}
 	// Not m.Epoch: a fence above the pin makes placement replace it, so a client could move
 	// its room at will with a number of its own.

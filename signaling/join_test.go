@@ -2,7 +2,9 @@ package signaling
 
 import (
 	"errors"
+	"fmt"
 	"slices"
+	"strings"
 	"testing"
 	"time"
 
@@ -103,6 +105,11 @@ func TestRefusedJoins(t *testing.T) {
 		"other room":   {&wire.Join{Token: mint(nothing, time.Hour), Room: "attic"}, wire.CodeNotAllowed, websocket.StatusPolicyViolation},
 		"no roomJoin":  {&wire.Join{Token: mint(func(g *access.Grant) { g.RoomJoin = false }, time.Hour)}, wire.CodeNotAllowed, websocket.StatusPolicyViolation},
 		"no room":      {&wire.Join{Token: mint(func(g *access.Grant) { g.Room = "" }, time.Hour)}, wire.CodeBadRoom, websocket.StatusPolicyViolation},
+		"no token":     {&wire.Join{Room: "lobby"}, wire.CodeBadToken, websocket.StatusPolicyViolation},
+		"huge token":   {&wire.Join{Token: strings.Repeat("x", 20_000)}, wire.CodeBadToken, websocket.StatusPolicyViolation},
+		"long room":    {&wire.Join{Token: mint(func(g *access.Grant) { g.Room = "" }, time.Hour), Room: strings.Repeat("x", 129)}, wire.CodeBadRoom, websocket.StatusPolicyViolation},
+		"endless room": {&wire.Join{Token: mint(func(g *access.Grant) { g.Room = "" }, time.Hour), Room: strings.Repeat("x", 20_000)}, wire.CodeBadRoom, websocket.StatusPolicyViolation},
+		"unprintable":  {&wire.Join{Token: mint(func(g *access.Grant) { g.Room = "" }, time.Hour), Room: "a\u202eb"}, wire.CodeBadRoom, websocket.StatusPolicyViolation},
 		"full":         {&wire.Join{Token: mint(func(g *access.Grant) { g.Room = "full" }, time.Hour)}, wire.CodeRoomFull, websocket.StatusPolicyViolation},
 		"offer first":  {&wire.Offer{ID: "1", SDP: "v=0"}, wire.CodeBadMessage, websocket.StatusPolicyViolation},
 		"forged again": {&wire.Resume{Resume: "hfr1.e30.e30", Attempt: 2}, wire.CodeBadToken, websocket.StatusPolicyViolation},
@@ -118,6 +125,33 @@ func TestRefusedJoins(t *testing.T) {
 				t.Fatalf("heard %+v, want %s", heard[0], tc.want)
 			}
 		})
+	}
+}
+
+// TestNamesAreShownSafely: what the others are shown of a name cannot disturb their pages.
+func TestNamesAreShownSafely(t *testing.T) {
+	r := newRig(t)
+	n := r.node("sfu-1")
+	r.placer.set("lobby", n.pin(firstEpoch))
+	e := r.edge(nil)
+	grace, _ := e.join("lobby", "Grace")
+	for i, tc := range []struct{ token, said, want string }{
+		{"A\u202ed\u200ba", "Eve", "Ada"},
+		{"", " E\x07ve\u2066 ", "Eve"},
+		{"\u202e", "", "somebody-2"},
+	} {
+		grant := access.Everything(fmt.Sprintf("somebody-%d", i), "lobby")
+		grant.Name = tc.token
+		token, err := r.keys.Mint(apiKey, grant, time.Hour)
+		if err != nil {
+			t.Fatal(err)
+		}
+		c := e.dial()
+		c.say(&wire.Join{Token: token, Name: tc.said})
+		joined := hear[*wire.Joined](c)
+		if told := hear[*wire.PeerJoined](grace); joined.Name != tc.want || told.Peer.Name != tc.want {
+			t.Errorf("%+q and %+q are shown as %+q and %+q, want %q", tc.token, tc.said, joined.Name, told.Peer.Name, tc.want)
+		}
 	}
 }
 

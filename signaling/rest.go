@@ -20,7 +20,7 @@ const (
 )
 
 // errWarming says that readiness is not reached yet.
-var errWarming = errors.New("the cluster has not been seen yet")
+var errWarming = errors.New("the cluster has not been seen yet: no member of --join has answered")
 
 // serveReady answers a balancer: not before the first full gossip exchange, and
 // not before the store has been reached once. A store that goes away later
@@ -44,7 +44,7 @@ func (s *Server) checkReady(ctx context.Context) error {
 	defer cancel()
 	if err := s.parts.Store.Ping(ctx); err != nil {
 		s.log.Debug("store not reached", "error", err)
-		return errors.New("the store has not been reached yet")
+		return errors.New("the store has not been reached yet (is --store right, is Redis running?): nobody can join until it is")
 	}
 	s.ready.Store(true)
 	return nil

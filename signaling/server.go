@@ -27,6 +27,7 @@ import (
 
 	"github.com/holdfast-rtc/holdfast/cluster"
 	"github.com/holdfast-rtc/holdfast/control"
+	"github.com/holdfast-rtc/holdfast/lobby"
 	"github.com/holdfast-rtc/holdfast/orchestrator"
 	"github.com/holdfast-rtc/holdfast/pin"
 	"github.com/holdfast-rtc/holdfast/ring"
@@ -80,10 +81,23 @@ type Server struct {
 	hub    *Hub
 	log    *slog.Logger
 
+	lobby      *lobby.Lobby // connections without a session
+	entries    *lobby.Turnstile
+	complaints *lobby.Complaints // of strangers, in the log
+
 	ready    atomic.Bool  // the store has been reached once
-	sockets  atomic.Int64 // held now
+	sockets  atomic.Int64 // with a session, now
 	sessions sync.WaitGroup
 }
+
+const (
+	// rememberedEntries is how many who came in are remembered, for their pace: as many as
+	// there may be sockets. Each costs some 200 bytes.
+	rememberedEntries = 20_000
+	// complaintsPerSecond and complaintBurst bound the log lines about people without a good token.
+	complaintsPerSecond = 1
+	complaintBurst      = 20
+)
 
 // errStopping ends every session when the node stops.
 var errStopping = errors.New("this signaling node stops")
@@ -97,7 +111,12 @@ func New(config Config, parts Parts, log *slog.Logger) (*Server, error) {
 		parts.Keys == nil || parts.Resumer == nil || parts.Static == nil {
 		return nil, errors.New("signaling needs all of its parts")
 	}
-	return &Server{config: config, parts: parts, hub: newHub(parts.Placer, log), log: log}, nil
+	return &Server{
+		config: config, parts: parts, hub: newHub(parts.Placer, log), log: log,
+		lobby:      lobby.New(lobby.Limits{Total: config.MaxWaiting, PerAddress: config.MaxWaitingPerAddress}),
+		entries:    lobby.NewTurnstile(config.EntriesPerSecond, config.EntryBurst, rememberedEntries),
+		complaints: lobby.NewComplaints(complaintsPerSecond, complaintBurst),
+	}, nil
 }
 
 // Hub is the rooms with sockets here, for failover.
@@ -110,6 +129,7 @@ func (s *Server) Run(ctx context.Context, lis net.Listener) error {
 	server := &http.Server{
 		Handler:     s.routes(),
 		BaseContext: func(net.Listener) context.Context { return life },
+		ConnContext: withConn,
 		// None of these concerns a WebSocket: they are lifted when it takes the connection over.
 		ReadHeaderTimeout: 5 * time.Second,
 		ReadTimeout:       10 * time.Second,
@@ -119,7 +139,8 @@ func (s *Server) Run(ctx context.Context, lis net.Listener) error {
 		ErrorLog:          slog.NewLogLogger(s.log.Handler(), slog.LevelDebug),
 	}
 	ended := make(chan error, 1)
-	go func() { ended <- server.Serve(lis) }()
+	doors := &clientListener{Listener: lobby.Listen(lis, s.lobby), config: &s.config}
+	go func() { ended <- server.Serve(doors) }()
 	var err error
 	select {
 	case <-ctx.Done():

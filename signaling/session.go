@@ -29,8 +29,10 @@ type session struct {
 	log    *slog.Logger
 
 	who        access.Session
+	admitted   bool // it has shown a good token
 	generation generation
 	chats      *rate.Limiter
+	offers     *rate.Limiter
 
 	// The hub posts the room's new pin here, the reaching goroutine what it reached.
 	moves   chan pin.Pin // holds one; the latest counts
@@ -53,36 +55,42 @@ type ending struct {
 	reason   string
 	leave    bool // the peer goes too; else the node keeps it for its grace time
 	hopeless bool // nothing more can be written
+	brief    bool // there is no session that it would take patience for
 }
 
 // serveSocket is GET /ws. It returns when the session has ended.
 func (s *Server) serveSocket(w http.ResponseWriter, r *http.Request) {
 	s.sessions.Add(1)
 	defer s.sessions.Done()
-	if s.sockets.Add(1) > int64(s.config.MaxSockets) {
-		s.sockets.Add(-1)
-		writeFault(w, errStopping) // another node may have room
+	conn := connOf(r.Context())
+	if conn == nil || s.sockets.Load() >= int64(s.config.MaxSockets) {
+		writeFault(w, errFull) // another node may have room
 		return
 	}
-	defer s.sockets.Add(-1)
-	socket, err := upgrade(w, r, &s.config, s.log)
+	socket, err := upgrade(w, r, conn, &s.config, s.log)
 	if err != nil {
 		s.log.Debug("socket refused", "remote", r.RemoteAddr, "error", err)
 		return
 	}
 	ctx, end := context.WithCancelCause(r.Context())
 	defer end(nil)
+	conn.SendAwayBy(func() { end(errCrowded) })
 	socket.start(ctx, end)
 	one := &session{
 		server: s, socket: socket, log: s.log, chats: newChatLimit(),
-		moves: make(chan pin.Pin, 1), reached: make(chan reached), drop: func() {},
+		offers: rate.NewLimiter(rate.Limit(s.config.OffersPerSecond), s.config.OfferBurst),
+		moves:  make(chan pin.Pin, 1), reached: make(chan reached), drop: func() {},
 	}
 	how := one.run(ctx)
 	if one.who.Peer != "" {
 		one.log.Info("session ends", "identity", one.who.Identity, "code", int(how.code), "reason", how.reason)
 	}
 	one.part(how)
-	socket.close(how.code, how.reason, how.hopeless)
+	end(nil) // The socket's goroutines have nobody to tell any more.
+	socket.close(how)
+	if one.admitted {
+		s.sockets.Add(-1)
+	}
 }
 
 // run is the session's life on this socket.
@@ -93,6 +101,11 @@ func (s *session) run(ctx context.Context) ending {
 	}
 	if errors.Is(err, errLost) {
 		return endingOf(errLost)
+	}
+	if errors.Is(context.Cause(ctx), errCrowded) && !s.admitted {
+		how := s.refuse(errCrowded)
+		how.code = noCode // Others need the place now: no time for a farewell.
+		return how
 	}
 	if ctx.Err() != nil {
 		return endingOf(context.Cause(ctx))
@@ -161,12 +174,23 @@ func (s *session) first(ctx context.Context) (wire.Message, error) {
 // new socket, which may be another node's.
 func (s *session) refuse(err error) ending {
 	fault := faultOf(err)
-	s.log.Info("session refused", "room", s.who.Room, "identity", s.who.Identity, "code", fault.Code, "error", err)
+	if unlogged, ok := s.mayComplain(); ok {
+		s.log.Info("session refused", "room", s.who.Room, "identity", s.who.Identity, "code", fault.Code, "error", err, "unlogged", unlogged)
+	}
 	s.socket.send(fault)
 	if fault.Retryable {
-		return ending{code: websocket.StatusTryAgainLater, reason: string(fault.Code)}
+		return ending{code: websocket.StatusTryAgainLater, reason: string(fault.Code), brief: true}
 	}
-	return ending{code: websocket.StatusPolicyViolation, reason: string(fault.Code)}
+	return ending{code: websocket.StatusPolicyViolation, reason: string(fault.Code), brief: true}
+}
+
+// mayComplain reports whether a refusal is logged: always when the one who is
+// refused has shown a good token.
+func (s *session) mayComplain() (unlogged int, ok bool) {
+	if s.admitted {
+		return 0, true
+	}
+	return s.server.complaints.Next()
 }
 
 // bye ends the session for good.

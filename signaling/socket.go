@@ -8,6 +8,7 @@ import (
 	"net/http"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/coder/websocket"
@@ -26,10 +27,20 @@ const (
 	droppedInARow = 100
 	// nonsenseMessages that cannot be understood close the socket.
 	nonsenseMessages = 20
+	// outgoingBytes wait for a client at most, whatever the number of messages: a roster
+	// of a full room and an answer of 64 slots have some 200 KiB together.
+	outgoingBytes = 4 << 20
+	// strangerBytes bounds a message of a client without a session: a join, or a resume of
+	// the longest token.
+	strangerBytes = 64 << 10
 )
 
-// lastWord is how long a close frame may take when the client does not read.
-const lastWord = time.Second
+const (
+	// lastWord is how long the end may take when the client does not read.
+	lastWord = time.Second
+	// farewell is how long it may take when a client without a session is refused.
+	farewell = 3 * time.Second
+)
 
 // noCode closes without a close frame: there is nobody to read it.
 const noCode websocket.StatusCode = 0
@@ -38,6 +49,8 @@ const noCode websocket.StatusCode = 0
 var (
 	errLost     = errors.New("the connection to the client was lost")
 	errSlow     = errors.New("the client reads too slowly")
+	errFull     = errors.New("this signaling node holds as many connections as it may")
+	errCrowded  = errors.New("too many connections wait to join")
 	errTongue   = errors.New("the WebSocket must ask for the subprotocol " + wire.Subprotocol)
 	errNonsense = errors.New("too many messages that could not be understood")
 )
@@ -53,6 +66,7 @@ type inbound struct {
 // send, may be called from any goroutine.
 type socket struct {
 	conn   *websocket.Conn
+	tcp    *clientConn
 	config *Config
 	log    *slog.Logger
 	end    context.CancelCauseFunc // ends the session
@@ -63,10 +77,12 @@ type socket struct {
 
 	mu     sync.Mutex // guards closed
 	closed bool       // out is
+
+	queued atomic.Int64 // bytes in out
 }
 
 // upgrade takes an HTTP request over. An error has been answered already.
-func upgrade(w http.ResponseWriter, r *http.Request, config *Config, log *slog.Logger) (*socket, error) {
+func upgrade(w http.ResponseWriter, r *http.Request, tcp *clientConn, config *Config, log *slog.Logger) (*socket, error) {
 	if !speaks(r) {
 		writeFault(w, errTongue)
 		return nil, errTongue
@@ -81,9 +97,9 @@ func upgrade(w http.ResponseWriter, r *http.Request, config *Config, log *slog.L
 	if err != nil {
 		return nil, fmt.Errorf("accept WebSocket: %w", err)
 	}
-	conn.SetReadLimit(wire.MaxMessageBytes)
+	conn.SetReadLimit(strangerBytes)
 	return &socket{
-		conn: conn, config: config, log: log,
+		conn: conn, tcp: tcp, config: config, log: log,
 		in: make(chan inbound, incomingMessages), out: make(chan []byte, outgoingMessages),
 	}, nil
 }
@@ -109,6 +125,12 @@ func (k *socket) start(ctx context.Context, end context.CancelCauseFunc) {
 	k.ends.Go(func() { k.keepAlive(detached, ctx.Done()) })
 }
 
+// admit lifts what holds for strangers: the client has shown a good token.
+func (k *socket) admit() {
+	k.tcp.Leave()
+	k.conn.SetReadLimit(wire.MaxMessageBytes)
+}
+
 // send queues a message. When the queue is full the client is cut off.
 func (k *socket) send(m wire.Message) {
 	frame, err := wire.Encode(m)
@@ -121,38 +143,51 @@ func (k *socket) send(m wire.Message) {
 	if k.closed {
 		return
 	}
+	if k.queued.Load()+int64(len(frame)) > outgoingBytes {
+		k.end(errSlow)
+		return
+	}
 	select {
 	case k.out <- frame:
+		k.queued.Add(int64(len(frame)))
 	default:
 		k.end(errSlow)
 	}
 }
 
 // close sends what is queued unless that is hopeless, then the close frame, and
-// returns when the socket's goroutines have ended.
-func (k *socket) close(code websocket.StatusCode, reason string, hopeless bool) {
+// returns when the socket's goroutines have ended. The connection itself is closed
+// when the patience ends: coder/websocket would wait for ever for the rest of a frame
+// that the client began.
+func (k *socket) close(how ending) {
 	k.mu.Lock()
 	if !k.closed {
 		k.closed = true
 		close(k.out)
 	}
 	k.mu.Unlock()
-	if hopeless {
+	if how.hopeless {
 		for range k.out { // the writer shall find nothing more to write
 		}
 	}
 	patience := k.config.WriteLimit
-	if hopeless {
+	switch {
+	case how.hopeless:
 		patience = min(patience, lastWord)
+	case how.brief:
+		patience = min(patience, farewell)
 	}
-	limit := time.AfterFunc(patience, func() { _ = k.conn.CloseNow() })
+	// From here on whoever waits too long is cut off without a word.
+	cut := func() { _ = k.tcp.Close() }
+	k.tcp.SendAwayBy(cut)
+	limit := time.AfterFunc(patience, cut)
+	defer limit.Stop()
 	k.writing.Wait()
-	limit.Stop()
-	// The connection is gone whatever these say: at once, or within 10 s.
-	if code == noCode {
+	// The connection is gone whatever these say, at the end of the patience at the latest.
+	if how.code == noCode {
 		_ = k.conn.CloseNow()
 	} else {
-		_ = k.conn.Close(code, reason)
+		_ = k.conn.Close(how.code, how.reason)
 	}
 	k.ends.Wait()
 }
@@ -202,6 +237,7 @@ func (k *socket) read(ctx context.Context, ended <-chan struct{}) {
 // write is the only writer of messages.
 func (k *socket) write(ctx context.Context) {
 	for frame := range k.out {
+		k.queued.Add(-int64(len(frame)))
 		limited, cancel := context.WithTimeout(ctx, k.config.WriteLimit)
 		err := k.conn.Write(limited, websocket.MessageText, frame)
 		cancel()

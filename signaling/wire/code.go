@@ -14,6 +14,7 @@ const (
 	CodeBadRoom          Code = "bad_room"
 	CodeBadMessage       Code = "bad_message"
 	CodeUnknownType      Code = "unknown_type"
+	CodeBadOffer         Code = "bad_offer"
 	CodeResumeExpired    Code = "resume_expired"
 	CodeSuperseded       Code = "superseded"
 	CodeRoomFull         Code = "room_full"
@@ -23,6 +24,7 @@ const (
 	CodeNodeUnreachable  Code = "node_unreachable"
 	CodeNotReady         Code = "not_ready"
 	CodeTooManyMessages  Code = "too_many_messages"
+	CodeTooManySockets   Code = "too_many_sockets"
 	CodeInternal         Code = "internal"
 )
 
@@ -44,6 +46,7 @@ func Meanings() []Meaning {
 		{CodeBadRoom, http.StatusBadRequest, final, "A room name is 1 to 128 printable characters. Choose another name."},
 		{CodeBadMessage, http.StatusBadRequest, final, "The message could not be understood. Check it against the protocol."},
 		{CodeUnknownType, http.StatusBadRequest, final, "This server does not know that type of message. It was ignored."},
+		{CodeBadOffer, http.StatusBadRequest, final, "The offer cannot be answered. Make a new connection, or check the offer against the protocol."},
 		{CodeResumeExpired, http.StatusGone, final, "This session can no longer be resumed. Join again."},
 		{CodeSuperseded, http.StatusConflict, final, "Another connection took over this session. Close this one."},
 		{CodeRoomFull, http.StatusForbidden, final, "The room is full. Try again when somebody has left."},
@@ -53,6 +56,7 @@ func Meanings() []Meaning {
 		{CodeNodeUnreachable, http.StatusServiceUnavailable, again, "The media node of this room does not answer just now. Try again in a moment."},
 		{CodeNotReady, http.StatusServiceUnavailable, again, "This signaling node is starting. Try again in a moment."},
 		{CodeTooManyMessages, http.StatusTooManyRequests, again, "Too many messages. Slow down."},
+		{CodeTooManySockets, http.StatusServiceUnavailable, again, "Too many connections from here. Wait a moment, then try again."},
 		{CodeInternal, http.StatusInternalServerError, again, "Something went wrong on the server. Try again."},
 	}
 }

@@ -85,7 +85,7 @@ func decode(frame []byte, blank func(Type) (Message, []string)) (Message, error)
 func blankFromClient(t Type) (Message, []string) {
 	switch t {
 	case "join":
-		return new(Join), []string{"token"}
+		return new(Join), nil
 	case "resume":
 		return new(Resume), []string{"resume", "attempt"}
 	case "offer":

@@ -37,6 +37,7 @@ type Answer struct {
 // OfferRejected says that the node could not answer this offer.
 type OfferRejected struct {
 	ID      string `json:"id"`
+	Code    Code   `json:"code"` // CodeBadOffer, CodeTooManyMessages or CodeInternal
 	Message string `json:"message"`
 	Epoch   uint64 `json:"epoch"`
 }

@@ -21,7 +21,6 @@ const Version = 1
 const (
 	MaxMessageBytes = 256 << 10
 	MaxSDPBytes     = 192 << 10
-	MaxTokenBytes   = 8 << 10
 	MaxResumeBytes  = 32 << 10
 	MaxNameBytes    = 256
 	MaxPeerIDBytes  = 64

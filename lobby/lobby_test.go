@@ -1,0 +1,168 @@
+package lobby
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"slices"
+	"strconv"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"go.uber.org/goleak"
+)
+
+func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+
+func from(t *testing.T, address string) net.Addr {
+	t.Helper()
+	resolved, err := net.ResolveTCPAddr("tcp", address)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return resolved
+}
+
+func TestWhoHasWaitedLongestGoes(t *testing.T) {
+	l := New(Limits{Total: 4, PerAddress: 2})
+	var gone []string
+	enter := func(name, address string) *Guest {
+		return l.Enter(from(t, address), func() { gone = append(gone, name) })
+	}
+	enter("a1", "192.0.2.1:1")
+	a2 := enter("a2", "192.0.2.1:2")
+	enter("b1", "192.0.2.2:1")
+	enter("a3", "[::ffff:192.0.2.1]:3") // the same address in other clothes
+	if !slices.Equal(gone, []string{"a1"}) {
+		t.Fatalf("%v were sent away, want the oldest of the crowded address", gone)
+	}
+	a2.Leave()
+	a2.Leave()
+	enter("c1", "[2001:db8::1]:1")
+	enter("c2", "[2001:db8::2]:1")
+	if len(gone) != 1 {
+		t.Fatalf("%v were sent away although there was room", gone)
+	}
+	enter("c3", "[2001:db8::ffff:ffff:ffff:ffff]:1")
+	if !slices.Equal(gone, []string{"a1", "c1"}) {
+		t.Fatalf("%v: one network of 64 bits is one address", gone)
+	}
+	enter("d1", "192.0.2.4:1")
+	if now, sentAway := l.Waiting(); !slices.Equal(gone, []string{"a1", "c1", "b1"}) || now != 4 || sentAway != 3 {
+		t.Fatalf("%d wait, %d were sent away: %v", now, sentAway, gone)
+	}
+}
+
+func TestAGuestIsSentAwayAsItWishes(t *testing.T) {
+	l := New(Limits{Total: 1, PerAddress: 1})
+	var how []string
+	g := l.Enter(from(t, "192.0.2.1:1"), func() { how = append(how, "hard") })
+	g.SendAwayBy(func() { how = append(how, "soft") })
+	l.Enter(from(t, "192.0.2.2:1"), func() {})
+	g.Leave()
+	if !slices.Equal(how, []string{"soft"}) {
+		t.Fatalf("sent away %v", how)
+	}
+	if len(l.addresses) != 1 {
+		t.Fatalf("%d addresses are remembered, want that of the one guest", len(l.addresses))
+	}
+}
+
+func TestConnectionsWaitUntilTheyLeaveOrClose(t *testing.T) {
+	inner, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	l := New(Limits{Total: 2, PerAddress: 2})
+	listener := Listen(inner, l)
+	defer listener.Close()
+	var clients []net.Conn
+	accept := func() *Conn {
+		client, err := net.Dial("tcp", inner.Addr().String())
+		if err != nil {
+			t.Fatal(err)
+		}
+		t.Cleanup(func() { client.Close() })
+		clients = append(clients, client)
+		conn, err := listener.Accept()
+		if err != nil {
+			t.Fatal(err)
+		}
+		t.Cleanup(func() { conn.Close() })
+		return conn.(*Conn)
+	}
+	admitted, closed := accept(), accept()
+	admitted.Leave()
+	if err := closed.Close(); err != nil {
+		t.Fatal(err)
+	}
+	if now, _ := l.Waiting(); now != 0 {
+		t.Fatalf("%d wait, want none", now)
+	}
+	for range 3 {
+		accept()
+	}
+	if _, err := clients[2].Read(make([]byte, 1)); !errors.Is(err, io.EOF) {
+		t.Fatalf("the one that waited longest reads %v, want the end", err)
+	}
+	if _, err := admitted.Write([]byte("x")); err != nil {
+		t.Fatalf("the one that was admitted: %v", err)
+	}
+	if now, sentAway := l.Waiting(); now != 2 || sentAway != 1 {
+		t.Fatalf("%d wait, %d were sent away", now, sentAway)
+	}
+}
+
+func TestTurnstile(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := NewTurnstile(2, 3, 10)
+		passed := func(key string, tries int) (n int) {
+			for range tries {
+				if s.Pass(key) {
+					n++
+				}
+			}
+			return n
+		}
+		if a, b := passed("ada", 100), passed("bob", 2); a != 3 || b != 2 {
+			t.Fatalf("%d and %d passed at once, want 3 and 2", a, b)
+		}
+		<-time.After(time.Second)
+		if n := passed("ada", 100); n != 2 {
+			t.Fatalf("%d passed a second later, want 2", n)
+		}
+		for i := range 100 {
+			passed(strconv.Itoa(i), 1)
+		}
+		if len(s.keys) != 10 {
+			t.Fatalf("%d keys are remembered, want 10", len(s.keys))
+		}
+		<-time.After(time.Minute)
+		passed("carol", 1)
+		if len(s.keys) != 1 {
+			t.Fatalf("%d keys are remembered after a rest, want one", len(s.keys))
+		}
+	})
+}
+
+func TestComplaintsAreCounted(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		c := NewComplaints(1, 2)
+		var said []string
+		complain := func() {
+			if unlogged, ok := c.Next(); ok {
+				said = append(said, fmt.Sprint(unlogged))
+			}
+		}
+		for range 7 {
+			complain()
+		}
+		<-time.After(time.Second)
+		complain()
+		if !slices.Equal(said, []string{"0", "0", "5"}) {
+			t.Fatalf("said %v", said)
+		}
+	})
+}

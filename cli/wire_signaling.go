@@ -80,10 +80,14 @@ func (n *signalingNode) join(c *signalingCommand, plan signalingPlan) (err error
 	}
 	n.pool = control.NewPool(plan.key, control.DefaultConfig())
 	placer := orchestrator.New(n.store, n.cluster, prober{n.pool}, orchestrator.DefaultConfig(), n.log)
-	n.server, err = signaling.New(plan.config, signaling.Parts{
+	parts := signaling.Parts{
 		Placer: placer, Links: n.pool, Views: n.cluster, Store: n.store,
 		Keys: plan.keys, Resumer: access.NewResumer(plan.key.ResumeKey()), Static: web.Static(),
-	}, n.log)
+	}
+	if killer := devcluster.NewKiller(); killer != nil {
+		parts.Killer = killer
+	}
+	n.server, err = signaling.New(plan.config, parts, n.log)
 	if err != nil {
 		return err
 	}

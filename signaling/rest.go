@@ -54,10 +54,11 @@ func (s *Server) checkReady(ctx context.Context) error {
 type clientConfig struct {
 	Dev      bool `json:"dev"`
 	Protocol int  `json:"protocol"`
+	Kill     bool `json:"kill,omitempty"` // the page may kill the room's node
 }
 
 func (s *Server) serveConfig(w http.ResponseWriter, _ *http.Request) {
-	writeJSON(w, http.StatusOK, clientConfig{Dev: s.config.Dev, Protocol: wire.Version})
+	writeJSON(w, http.StatusOK, clientConfig{Dev: s.config.Dev, Protocol: wire.Version, Kill: s.mayKill()})
 }
 
 // serveDevToken hands a token to whoever asks: only in dev.

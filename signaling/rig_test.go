@@ -90,7 +90,9 @@ type edge struct {
 	stop func()
 }
 
-func (r *rig) edge(change func(*Config)) *edge {
+func (r *rig) edge(change func(*Config)) *edge { return r.edgeWith(nil, change) }
+
+func (r *rig) edgeWith(killer *fakeKiller, change func(*Config)) *edge {
 	r.t.Helper()
 	config := DefaultConfig("edge")
 	config.RetryBase, config.RetryMax = 2*time.Millisecond, 20*time.Millisecond
@@ -99,11 +101,15 @@ func (r *rig) edge(change func(*Config)) *edge {
 	}
 	pool := control.NewPool(r.key, control.DefaultConfig())
 	r.t.Cleanup(pool.Close)
-	server, err := New(config, Parts{
+	parts := Parts{
 		Placer: r.placer, Links: pool, Views: r.views, Store: r.placer, Keys: r.keys,
 		Resumer: access.NewResumer(r.key.ResumeKey()),
 		Static:  fstest.MapFS{"index.html": {Data: []byte("<!doctype html>hello")}},
-	}, r.log)
+	}
+	if killer != nil {
+		parts.Killer = killer
+	}
+	server, err := New(config, parts, r.log)
 	if err != nil {
 		r.t.Fatal(err)
 	}

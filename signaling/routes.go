@@ -27,6 +27,9 @@ func (s *Server) routes() http.Handler {
 		if s.config.Dev {
 			r.Get("/dev/token", s.serveDevToken)
 		}
+		if s.mayKill() {
+			r.Post("/dev/kill", s.serveDevKill)
+		}
 		r.Group(func(r chi.Router) {
 			r.Use(s.adminOnly)
 			r.Get("/nodes", s.serveNodes)

@@ -71,7 +71,8 @@ type Parts struct {
 	Store   Store
 	Keys    *access.Keyring
 	Resumer *access.Resumer
-	Static  fs.FS // the site; index.html at its root
+	Static  fs.FS  // the site; index.html at its root
+	Killer  Killer // nil anywhere but in a development cluster
 }
 
 // Server is one signaling node.

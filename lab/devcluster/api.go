@@ -27,6 +27,9 @@ func (s *Supervisor) serveAPI(ctx context.Context) (closeAPI func(), err error) 
 	if err != nil {
 		return nil, fmt.Errorf("listen for requests: %w", err)
 	}
+	s.mu.Lock()
+	s.control = listener.Addr().String()
+	s.mu.Unlock()
 	server := &http.Server{
 		Handler:           s.handler(),
 		BaseContext:       func(net.Listener) context.Context { return ctx },

@@ -177,14 +177,14 @@ func (s *Supervisor) reserve(name string, env []string) (*member, command, error
 	return m, command{
 		binary: s.binary,
 		args:   m.args(join, backends, s.options),
-		env:    append(s.environment(), env...),
+		env:    append(s.environment(m.role), env...),
 		stderr: m.log,
 	}, nil
 }
 
 // environment is what every child is told: the secrets, and where the store is.
 // A secret in an argument would show in every process list.
-func (s *Supervisor) environment() []string {
+func (s *Supervisor) environment(role Role) []string {
 	store := s.options.Redis
 	for _, m := range s.members {
 		if m.role == RoleStore {
@@ -193,11 +193,15 @@ func (s *Supervisor) environment() []string {
 			}
 		}
 	}
-	return []string{
+	env := []string{
 		"HOLDFAST_CLUSTER_KEY=" + s.secrets.clusterKey,
 		"HOLDFAST_API_KEYS=" + s.secrets.access.Key + ":" + s.secrets.access.Secret,
 		"HOLDFAST_STORE=" + store,
 	}
+	if role == RoleSignaling && loopbackPage(s.options.Listen) {
+		env = append(env, superviseEnv+"="+s.control, superviseTokenEnv+"="+s.secrets.control)
+	}
+	return env
 }
 
 // kill sends a signal to a running member and, when the signal is SIGKILL, waits

@@ -35,6 +35,7 @@ type Supervisor struct {
 	mu      sync.Mutex // guards the fields below
 	members []*member  // in the order of their first start
 	page    string
+	control string // host:port of our API
 	ready   bool
 	ending  bool
 }

@@ -1,0 +1,72 @@
+package signaling
+
+import (
+	"context"
+	"errors"
+	"net"
+	"net/http"
+
+	"github.com/holdfast-rtc/holdfast/cluster"
+	"github.com/holdfast-rtc/holdfast/ring"
+)
+
+// Killer kills a media node's process. Only a development cluster has one.
+type Killer interface {
+	Kill(ctx context.Context, node string) error
+}
+
+// devHeader must come with a request that changes something in dev: a page of
+// another origin cannot send it without asking first, and is not answered then.
+const devHeader = "X-Holdfast-Dev"
+
+// mayKill reports whether this node offers to kill media nodes.
+func (s *Server) mayKill() bool { return s.config.Dev && s.parts.Killer != nil }
+
+// serveDevKill kills a media node, so that whoever tries the page sees its call
+// survive. It is only there in dev, for this machine, and spares the last node.
+func (s *Server) serveDevKill(w http.ResponseWriter, r *http.Request) {
+	if !fromHere(r) || r.Header.Get(devHeader) == "" {
+		writeText(w, http.StatusForbidden, "only a page of this machine may do that")
+		return
+	}
+	w.Header().Set("Cache-Control", "no-store")
+	node, others := ring.NodeID(r.URL.Query().Get("node")), 0
+	known := false
+	for _, n := range s.parts.Views.View().Nodes {
+		switch {
+		case n.Role != cluster.RoleSFU:
+		case n.ID == node:
+			known = true
+		case !n.Draining:
+			others++
+		}
+	}
+	switch {
+	case !known:
+		writeText(w, http.StatusNotFound, "no media node of that name is up")
+		return
+	case others == 0:
+		writeText(w, http.StatusConflict, "It is the last media node. Start another one first: holdfast dev start")
+		return
+	}
+	s.log.Info("killing a media node for a page", "node", node, "remote", r.RemoteAddr)
+	if err := s.parts.Killer.Kill(r.Context(), string(node)); err != nil && !errors.Is(err, context.Canceled) {
+		s.log.Error("media node not killed", "node", node, "error", err)
+		writeText(w, http.StatusInternalServerError, "the node could not be killed")
+		return
+	}
+	writeJSON(w, http.StatusOK, struct{}{})
+}
+
+// fromHere reports whether a request comes from this machine and was addressed to it.
+func fromHere(r *http.Request) bool {
+	return loopback(r.RemoteAddr) && loopback(r.Host)
+}
+
+func loopback(address string) bool {
+	host, _, err := net.SplitHostPort(address)
+	if err != nil {
+		host = address
+	}
+	return host == "localhost" || net.ParseIP(host).IsLoopback()
+}

@@ -162,10 +162,10 @@ func (b *bidi) evaluate(ctx context.Context, tab, script string) (string, error)
 // startFirefox runs a headless Firefox in the namespace and returns the address
 // at which it takes commands. It and its profile end with the test, and with the
 // namespace's thread if the test cannot end it.
-func startFirefox(t *testing.T, inside *netns) string {
+func startFirefox(t *testing.T, inside *netns, preferences []string) string {
 	t.Helper()
 	profile := t.TempDir()
-	if err := os.WriteFile(filepath.Join(profile, "user.js"), []byte(firefoxPreferences()), 0o600); err != nil {
+	if err := os.WriteFile(filepath.Join(profile, "user.js"), []byte(firefoxPreferences(preferences)), 0o600); err != nil {
 		t.Fatal(err)
 	}
 	cmd := exec.CommandContext(context.Background(), firefoxPath(),
@@ -214,9 +214,9 @@ func awaitAddress(said io.Reader, ready chan<- string) {
 
 // firefoxPreferences are what a headless Firefox needs for fake devices, without
 // questions and without services of its own.
-func firefoxPreferences() string {
+func firefoxPreferences(more []string) string {
 	var text strings.Builder
-	for _, preference := range []string{
+	for _, preference := range append([]string{
 		`"media.navigator.streams.fake", true`,
 		`"media.navigator.permission.disabled", true`,
 		`"media.autoplay.default", 0`,
@@ -239,7 +239,7 @@ func firefoxPreferences() string {
 		`"extensions.update.enabled", false`,
 		`"services.settings.server", "data:,"`,
 		`"toolkit.telemetry.server", "data:,"`,
-	} {
+	}, more...) {
 		fmt.Fprintf(&text, "user_pref(%s);\n", preference)
 	}
 	return text.String()

@@ -50,10 +50,11 @@ func firefoxPath() string {
 	return ""
 }
 
-// openFirefox starts Firefox in the namespace on an address; it ends with the test.
-func openFirefox(t *testing.T, inside *netns, name, address string) *page {
+// openFirefox starts Firefox in the namespace on an address; it ends with the
+// test. The preferences are beside those that every test needs.
+func openFirefox(t *testing.T, inside *netns, name, address string, preferences ...string) *page {
 	t.Helper()
-	at := startFirefox(t, inside)
+	at := startFirefox(t, inside, preferences)
 	ctx, cancel := context.WithTimeout(context.Background(), firefoxStart)
 	defer cancel()
 	b, err := dialBidi(ctx, inside, at)

@@ -16,7 +16,7 @@ export async function run() {
     try {
       await Promise.race([body({ cleanup: (f) => cleanups.push(f) }), late(name)]);
     } catch (thrown) {
-      error = String(thrown?.stack ?? thrown);
+      error = `${thrown}\n${thrown?.stack ?? ''}`; // Firefox's stack leaves the message out.
     }
     for (const cleanup of cleanups.reverse()) cleanup();
     results.push({ name, error });

@@ -126,7 +126,8 @@ test('an offer has its m-lines in the promised order and fits a message', async 
   equal(transport.lanes.map(({ mid }) => mid), lines.slice(3).map(({ mid }) => mid));
   equal(sendRids(lines[1]), ['q', 'h', 'f']);
   ok(!sdp.includes('m=application'), 'no data channels');
-  ok(/a=rtpmap:\d+ VP8/.test(sdp) && /a=rtpmap:\d+ H264/.test(sdp) && !/VP9|AV1/.test(sdp), 'codecs of the cluster only');
+  // Firefox has H264 once its plugin is loaded, Chromium when it was built with it.
+  ok(/a=rtpmap:\d+ VP8/.test(sdp) && !/VP9|AV1/.test(sdp), 'codecs of the cluster only');
   ok(sdp.length < 96 << 10, `an offer of ${sdp.length} characters`);
 });
 

@@ -1,0 +1,56 @@
+//go:build linux
+
+package e2e
+
+import (
+	"net/http"
+	"net/http/httptest"
+	"os"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/holdfast-rtc/holdfast/web"
+)
+
+// libraryLimit bounds one file of the library's tests.
+const libraryLimit = 4 * time.Minute
+
+// TestLibraryInFirefox runs the library's own tests, which the web package runs in
+// Chromium, in Firefox: they hold whole calls against nodes that are connections of the same
+// page.
+func TestLibraryInFirefox(t *testing.T) {
+	needFirefox(t)
+	mux := http.NewServeMux()
+	mux.Handle("/", http.FileServerFS(web.Static()))
+	mux.Handle("/tests/", http.StripPrefix("/tests/", http.FileServerFS(os.DirFS("../../web/testdata/tests"))))
+	mux.Handle("/golden/", http.StripPrefix("/golden/", http.FileServerFS(os.DirFS("../../signaling/wire/testdata"))))
+	server := httptest.NewServer(mux)
+	t.Cleanup(server.Close)
+	inside := newNetns(t)
+	from := "http://" + inside.forward(t, strings.TrimPrefix(server.URL, "http://"))
+	for _, file := range []string{"policy.test.js", "slots.test.js", "call.test.js"} {
+		t.Run(file, func(t *testing.T) {
+			p := openFirefox(t, inside, file, from+"/tests/run.html?file="+file,
+				// Two connections of one page reach each other by addresses: nobody answers multicast DNS here.
+				`"media.peerconnection.ice.obfuscate_host_addresses", false`)
+			eventually(t, time.Minute, "the tests are loaded", func() error {
+				return p.eval("(() => { if (!window.results) throw new Error('no results yet'); })()", nil)
+			})
+			var results []struct{ Name, Error string }
+			if err := p.evalWithin(libraryLimit, "window.results", &results); err != nil {
+				t.Fatal(err)
+			}
+			if len(results) == 0 {
+				t.Fatal("no case ran")
+			}
+			for _, result := range results {
+				t.Run(result.Name, func(t *testing.T) {
+					if result.Error != "" {
+						t.Error(result.Error)
+					}
+				})
+			}
+		})
+	}
+}

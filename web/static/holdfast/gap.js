@@ -82,8 +82,15 @@ export class GapMeter {
     return [...this.#witnesses].every(([key, { mark }]) => (this.#latest.get(key) ?? mark) > mark);
   }
 
-  /** The longest gap so far; 0 when there was nothing to see or hear. */
+  /**
+   * The longest gap so far; 0 when there was nothing to see or hear. A source that
+   * has not come back counts with the time for which it has been missed while others were delivering.
+   */
   get longestMs() {
-    return Math.max(0, ...[...this.#witnesses.values()].map(({ longestMs }) => longestMs));
+    const newest = Math.max(...this.#latest.values());
+    return Math.max(0, ...[...this.#witnesses].map(([key, { longestMs, mark }]) => {
+      const latest = this.#latest.get(key) ?? mark;
+      return latest > mark ? longestMs : Math.max(longestMs, newest - latest);
+    }));
   }
 }

@@ -93,6 +93,19 @@ test('a source that was lost twice in a row is missed from its last delivery on'
   equal(gap.longestMs, 2500);
 });
 
+test('a source that does not come back is missed for as long as others are delivered', () => {
+  const gap = new GapMeter();
+  gap.observe('a/camera', 1000);
+  gap.observe('a/microphone', 1010);
+  gap.begin();
+  gap.mark();
+  gap.observe('a/microphone', 1200);
+  equal(gap.longestMs, 200);
+  gap.observe('a/microphone', 4000);
+  ok(!gap.complete);
+  equal(gap.longestMs, 3000);
+});
+
 test('who leaves a slot is no longer waited for', () => {
   const gap = new GapMeter();
   gap.observe('a/camera', 10);

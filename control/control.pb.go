@@ -635,7 +635,8 @@ type Peer struct {
 	Name          string                 `protobuf:"bytes,3,opt,name=name,proto3" json:"name,omitempty"`         // shown to people
 	AudioMuted    bool                   `protobuf:"varint,4,opt,name=audio_muted,json=audioMuted,proto3" json:"audio_muted,omitempty"`
 	VideoMuted    bool                   `protobuf:"varint,5,opt,name=video_muted,json=videoMuted,proto3" json:"video_muted,omitempty"`
-	Metadata      string                 `protobuf:"bytes,6,opt,name=metadata,proto3" json:"metadata,omitempty"` // the token's metadata, opaque
+	Metadata      string                 `protobuf:"bytes,6,opt,name=metadata,proto3" json:"metadata,omitempty"`                              // the token's metadata, opaque
+	ScreenShared  bool                   `protobuf:"varint,7,opt,name=screen_shared,json=screenShared,proto3" json:"screen_shared,omitempty"` // shows a screen now
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -710,6 +711,13 @@ func (x *Peer) GetMetadata() string {
 		return x.Metadata
 	}
 	return ""
+}
+
+func (x *Peer) GetScreenShared() bool {
+	if x != nil {
+		return x.ScreenShared
+	}
+	return false
 }
 
 // Offer is an SDP offer of the client. A fresh peer connection answers an offer
@@ -2710,7 +2718,7 @@ const file_control_proto_rawDesc = "" +
 	"canPublish\x12#\n" +
 	"\rcan_subscribe\x18\x06 \x01(\bR\fcanSubscribe\x125\n" +
 	"\bexpected\x18\a \x03(\v2\x19.holdfast.control.v1.PeerR\bexpected\x12#\n" +
-	"\rexpected_size\x18\b \x01(\rR\fexpectedSize\"\xa4\x01\n" +
+	"\rexpected_size\x18\b \x01(\rR\fexpectedSize\"\xc9\x01\n" +
 	"\x04Peer\x12\x0e\n" +
 	"\x02id\x18\x01 \x01(\tR\x02id\x12\x1a\n" +
 	"\bidentity\x18\x02 \x01(\tR\bidentity\x12\x12\n" +
@@ -2719,7 +2727,8 @@ const file_control_proto_rawDesc = "" +
 	"audioMuted\x12\x1f\n" +
 	"\vvideo_muted\x18\x05 \x01(\bR\n" +
 	"videoMuted\x12\x1a\n" +
-	"\bmetadata\x18\x06 \x01(\tR\bmetadata\"\xa7\x01\n" +
+	"\bmetadata\x18\x06 \x01(\tR\bmetadata\x12#\n" +
+	"\rscreen_shared\x18\a \x01(\bR\fscreenShared\"\xa7\x01\n" +
 	"\x05Offer\x12\x0e\n" +
 	"\x02id\x18\x01 \x01(\tR\x02id\x12\x10\n" +
 	"\x03sdp\x18\x02 \x01(\tR\x03sdp\x12\x14\n" +

@@ -68,11 +68,12 @@ func (p *peer) mediaLives() bool { return p.connection != nil && p.connection.al
 func rosterCopy(entry *control.Peer) *control.Peer {
 	return &control.Peer{
 		Id: entry.GetId(), Identity: entry.GetIdentity(), Name: entry.GetName(), Metadata: entry.GetMetadata(),
-		AudioMuted: entry.GetAudioMuted(), VideoMuted: entry.GetVideoMuted(),
+		AudioMuted: entry.GetAudioMuted(), VideoMuted: entry.GetVideoMuted(), ScreenShared: entry.GetScreenShared(),
 	}
 }
 
 func sameEntry(a, b *control.Peer) bool {
 	return a.GetId() == b.GetId() && a.GetIdentity() == b.GetIdentity() && a.GetName() == b.GetName() &&
-		a.GetMetadata() == b.GetMetadata() && a.GetAudioMuted() == b.GetAudioMuted() && a.GetVideoMuted() == b.GetVideoMuted()
+		a.GetMetadata() == b.GetMetadata() && a.GetAudioMuted() == b.GetAudioMuted() && a.GetVideoMuted() == b.GetVideoMuted() &&
+		a.GetScreenShared() == b.GetScreenShared()
 }

@@ -25,6 +25,8 @@ func TestRosterFollowsWhoIsThere(t *testing.T) {
 	if muted.GetSeq() != joined.GetSeq()+1 {
 		t.Errorf("roster events are numbered %d, %d", joined.GetSeq(), muted.GetSeq())
 	}
+	bob.send(&control.EdgeMessage{Message: &control.EdgeMessage_Mute{Mute: &control.Mute{Source: control.Source_SOURCE_SCREEN, Muted: false}}})
+	alice.await("bob's screen", func(e *control.PeerEvent) bool { return e.GetRosterChange().GetUpdated().GetScreenShared() })
 	bob.send(&control.EdgeMessage{Message: &control.EdgeMessage_Leave{Leave: &control.Leave{}}})
 	alice.await("bob's leave", func(e *control.PeerEvent) bool { return e.GetRosterChange().GetLeft() == "bob" })
 	bob.awaitEnd()

@@ -105,6 +105,7 @@ func (r *room) mute(p *peer, message *control.Mute) {
 	case forward.SourceCamera:
 		entry.VideoMuted = message.GetMuted()
 	case forward.SourceScreen:
+		entry.ScreenShared = !message.GetMuted()
 	}
 	if sameEntry(entry, p.entry) {
 		return

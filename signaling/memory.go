@@ -56,10 +56,16 @@ func (m *memory) expected() []*control.Peer {
 	for _, p := range m.roster[:min(len(m.roster), maxExpected)] {
 		list = append(list, &control.Peer{
 			Id: p.GetId(), Identity: p.GetIdentity(), Name: p.GetName(),
-			AudioMuted: p.GetAudioMuted(), VideoMuted: p.GetVideoMuted(),
+			AudioMuted: p.GetAudioMuted(), VideoMuted: p.GetVideoMuted(), ScreenShared: p.GetScreenShared(),
 		})
 	}
 	return list
+}
+
+// shares reports whether the client said that it sends a source that is off until it says so.
+func (m *memory) shares(source wire.Source) bool {
+	muted, said := m.muted[source]
+	return said && !muted
 }
 
 // mute remembers what the client said of a source.

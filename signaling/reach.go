@@ -36,6 +36,7 @@ func (s *session) opening(p pin.Pin) *sfulink.Opening {
 		Peer: &control.Peer{
 			Id: s.who.Peer, Identity: s.who.Identity, Name: s.who.Name, Metadata: s.who.Metadata,
 			AudioMuted: s.known.muted[wire.SourceMicrophone], VideoMuted: s.known.muted[wire.SourceCamera],
+			ScreenShared: s.known.shares(wire.SourceScreen),
 		},
 		CanPublish: s.who.CanPublish, CanSubscribe: s.who.CanSubscribe,
 		Expected: s.known.expected(), ExpectedSize: uint32(size), // a roster and a configured size are far below 2^32

@@ -10,7 +10,7 @@ import (
 func wirePeer(p *control.Peer) wire.Peer {
 	return wire.Peer{
 		Peer: wire.PeerID(p.GetId()), Identity: p.GetIdentity(), Name: p.GetName(),
-		AudioMuted: p.GetAudioMuted(), VideoMuted: p.GetVideoMuted(),
+		AudioMuted: p.GetAudioMuted(), VideoMuted: p.GetVideoMuted(), ScreenShared: p.GetScreenShared(),
 	}
 }
 

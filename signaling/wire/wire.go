@@ -78,11 +78,12 @@ type List[T any] []T
 
 // Peer is one entry of the roster.
 type Peer struct {
-	Peer       PeerID `json:"peer"`
-	Identity   string `json:"identity"`
-	Name       string `json:"name"`
-	AudioMuted bool   `json:"audioMuted"`
-	VideoMuted bool   `json:"videoMuted"`
+	Peer         PeerID `json:"peer"`
+	Identity     string `json:"identity"`
+	Name         string `json:"name"`
+	AudioMuted   bool   `json:"audioMuted"`
+	VideoMuted   bool   `json:"videoMuted"`
+	ScreenShared bool   `json:"screenShared,omitempty"`
 }
 
 // Slot says what one receive m-line of the client shows. An empty peer is an

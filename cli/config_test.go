@@ -51,6 +51,14 @@ func TestAConfigurationIsRefusedWithEveryFault(t *testing.T) {
 		{"dev with impossible numbers", nil, "dev --sfu 0 --signaling 99 --listen here --redis there", []string{"--sfu 0", "--signaling 99", "--listen", "--redis"}},
 		{"store at no address", nil, "store --listen here", []string{"--listen"}},
 		{"token that never lasts", map[string]string{"HOLDFAST_API_KEYS": goodKeys}, "token --identity ada --ttl=-1s", []string{"--ttl"}},
+		{
+			"load of absurd numbers", nil, "load --rooms 0 --peers 9999 --publishers 10000 --join-rate 0 --duration 1000h",
+			[]string{"--rooms 0", "--peers 9999", "--publishers 10000", "--join-rate 0", "--duration 1000h"},
+		},
+		{"load of a country", nil, "load --rooms 1000 --peers 300 --dev", []string{"300000 people", "at most 2000", "--join-rate 20"}},
+		{"load that would take a day to begin", nil, "load --rooms 100 --peers 10 --join-rate 0.1 --dev", []string{"2h46m40s to join"}},
+		{"load of two clusters", nil, "load --url http://127.0.0.1:1 --dev", []string{"--dev", "--url"}},
+		{"load of no URL", map[string]string{"HOLDFAST_API_KEYS": goodKeys}, "load --url here", []string{`--url "here"`}},
 		{"store URL that is none", map[string]string{"HOLDFAST_CLUSTER_KEY": goodKey, "HOLDFAST_STORE": "mysql://secret@here"}, "sfu --solo --control-listen 127.0.0.1:0 --media-listen 127.0.0.1:0", []string{"--store"}},
 	}
 	for _, test := range tests {

@@ -3,79 +3,46 @@ package peer
 import (
 	"fmt"
 
-	"github.com/pion/interceptor"
 	"github.com/pion/rtcp"
 	"github.com/pion/webrtc/v4"
 
 	"github.com/holdfast-rtc/holdfast/signaling/wire"
 )
 
-// maxPacketBytes is the largest packet read: a path's usual MTU.
-const maxPacketBytes = 1500
-
 // connection is one Pion peer connection and the offer that it made.
 type connection struct {
 	pc      *webrtc.PeerConnection
 	offerID string
-	mic     *webrtc.RTPTransceiver
+	mic     *webrtc.RTPTransceiver // nil for who does not publish, as the camera
 	camera  *webrtc.RTPTransceiver
 }
 
 // newConnection builds the m-lines of every client (docs/PROTOCOL.md): own
 // microphone, own camera, then the receive slots.
-func newConnection(offerID string, send *sender, opts Options, received func(mid string, n int)) (*connection, error) {
-	pc, err := newPeerConnection()
+func newConnection(offerID string, send *sender, opts Options, read func(track *webrtc.TrackRemote, mid string)) (*connection, error) {
+	pc, err := opts.Stack.connect()
 	if err != nil {
 		return nil, err
 	}
 	c := &connection{pc: pc, offerID: offerID}
+	pc.OnTrack(func(track *webrtc.TrackRemote, receiver *webrtc.RTPReceiver) {
+		if transceiver := receiver.RTPTransceiver(); transceiver != nil {
+			read(track, transceiver.Mid())
+		}
+	})
 	if err := c.addLines(send, opts); err != nil {
 		_ = pc.Close()
 		return nil, err
 	}
-	pc.OnTrack(func(track *webrtc.TrackRemote, receiver *webrtc.RTPReceiver) {
-		mid := midOf(pc, receiver)
-		buffer := make([]byte, maxPacketBytes)
-		for {
-			n, _, err := track.Read(buffer)
-			if err != nil {
-				return // the connection has closed
-			}
-			received(mid, n)
-		}
-	})
 	return c, nil
 }
 
-func newPeerConnection() (*webrtc.PeerConnection, error) {
-	engine := &webrtc.MediaEngine{}
-	if err := engine.RegisterDefaultCodecs(); err != nil {
-		return nil, fmt.Errorf("register codecs: %w", err)
-	}
-	registry := &interceptor.Registry{}
-	if err := webrtc.RegisterDefaultInterceptors(engine, registry); err != nil {
-		return nil, fmt.Errorf("register interceptors: %w", err)
-	}
-	setting := webrtc.SettingEngine{}
-	setting.SetIncludeLoopbackCandidate(true)
-	api := webrtc.NewAPI(webrtc.WithMediaEngine(engine), webrtc.WithInterceptorRegistry(registry), webrtc.WithSettingEngine(setting))
-	pc, err := api.NewPeerConnection(webrtc.Configuration{})
-	if err != nil {
-		return nil, fmt.Errorf("make a peer connection: %w", err)
-	}
-	return pc, nil
-}
-
 func (c *connection) addLines(send *sender, opts Options) error {
-	var err error
-	own := webrtc.RTPTransceiverInit{Direction: webrtc.RTPTransceiverDirectionSendonly}
-	if c.mic, err = c.pc.AddTransceiverFromTrack(send.audio, own); err != nil {
-		return fmt.Errorf("add the microphone: %w", err)
+	if send != nil {
+		if err := c.addOwn(send); err != nil {
+			return err
+		}
 	}
-	if c.camera, err = c.pc.AddTransceiverFromTrack(send.video, own); err != nil {
-		return fmt.Errorf("add the camera: %w", err)
-	}
-	go c.watchKeyframes(send) // ends when the connection closes
 	slot := webrtc.RTPTransceiverInit{Direction: webrtc.RTPTransceiverDirectionRecvonly}
 	for range opts.AudioSlots {
 		if _, err := c.pc.AddTransceiverFromKind(webrtc.RTPCodecTypeAudio, slot); err != nil {
@@ -90,17 +57,45 @@ func (c *connection) addLines(send *sender, opts Options) error {
 	return nil
 }
 
-// watchKeyframes turns the SFU's PLIs into keyframes.
-func (c *connection) watchKeyframes(send *sender) {
+// addOwn adds what the peer sends.
+func (c *connection) addOwn(send *sender) error {
+	var err error
+	own := webrtc.RTPTransceiverInit{Direction: webrtc.RTPTransceiverDirectionSendonly}
+	if c.mic, err = c.pc.AddTransceiverFromTrack(send.audio, own); err != nil {
+		return fmt.Errorf("add the microphone: %w", err)
+	}
+	for i, layer := range send.layers {
+		if i == 0 {
+			c.camera, err = c.pc.AddTransceiverFromTrack(layer.track, own)
+		} else {
+			err = c.camera.Sender().AddEncoding(layer.track)
+		}
+		if err != nil {
+			return fmt.Errorf("add the camera: %w", err)
+		}
+		go watchKeyframes(c.camera.Sender(), layer.track) // ends when the connection closes
+	}
+	return nil
+}
+
+// watchKeyframes turns the SFU's PLIs for one layer into keyframes. Reading is also
+// what shows its NACKs to the responder.
+func watchKeyframes(sender *webrtc.RTPSender, layer *track) {
 	for {
-		packets, _, err := c.camera.Sender().ReadRTCP()
+		var packets []rtcp.Packet
+		var err error
+		if layer.rid == "" {
+			packets, _, err = sender.ReadRTCP()
+		} else {
+			packets, _, err = sender.ReadSimulcastRTCP(layer.rid)
+		}
 		if err != nil {
 			return
 		}
 		for _, packet := range packets {
 			switch packet.(type) {
 			case *rtcp.PictureLossIndication, *rtcp.FullIntraRequest:
-				send.wantKeyframe.Store(true)
+				layer.wantKeyframe.Store(true)
 			default:
 			}
 		}
@@ -109,7 +104,7 @@ func (c *connection) watchKeyframes(send *sender) {
 
 // offer is this connection's only offer. It names no candidates: the SFU's
 // candidates are in its answer and the client's become known as peer-reflexive.
-func (c *connection) offer() (*wire.Offer, error) {
+func (c *connection) offer(send *sender) (*wire.Offer, error) {
 	sdp, err := c.pc.CreateOffer(nil)
 	if err != nil {
 		return nil, fmt.Errorf("create: %w", err)
@@ -117,13 +112,18 @@ func (c *connection) offer() (*wire.Offer, error) {
 	if err := c.pc.SetLocalDescription(sdp); err != nil {
 		return nil, fmt.Errorf("set: %w", err)
 	}
-	return &wire.Offer{
-		ID: c.offerID, SDP: sdp.SDP, Fresh: true,
-		Senders: wire.List[wire.Sender]{
-			{Mid: c.mic.Mid(), Source: wire.SourceMicrophone},
-			{Mid: c.camera.Mid(), Source: wire.SourceCamera},
-		},
-	}, nil
+	offer := &wire.Offer{ID: c.offerID, SDP: sdp.SDP, Fresh: true, Senders: wire.List[wire.Sender]{}}
+	if c.mic != nil {
+		offer.Senders = append(offer.Senders, wire.Sender{Mid: c.mic.Mid(), Source: wire.SourceMicrophone})
+	}
+	if c.camera != nil {
+		mid := c.camera.Mid()
+		for _, layer := range send.layers {
+			layer.mid.Store(&mid)
+		}
+		offer.Senders = append(offer.Senders, wire.Sender{Mid: mid, Source: wire.SourceCamera})
+	}
+	return offer, nil
 }
 
 func (c *connection) answer(sdp string) error {
@@ -133,13 +133,15 @@ func (c *connection) answer(sdp string) error {
 	return nil
 }
 
-func (c *connection) close() { _ = c.pc.Close() }
-
-func midOf(pc *webrtc.PeerConnection, receiver *webrtc.RTPReceiver) string {
-	for _, transceiver := range pc.GetTransceivers() {
-		if transceiver.Receiver() == receiver {
-			return transceiver.Mid()
-		}
+// stuck reports whether the connection will not come up by itself. One that is
+// merely disconnected may, and its room may be about to move.
+func (c *connection) stuck() bool {
+	switch c.pc.ConnectionState() {
+	case webrtc.PeerConnectionStateConnected, webrtc.PeerConnectionStateDisconnected:
+		return false
+	default:
+		return true
 	}
-	return ""
 }
+
+func (c *connection) close() { _ = c.pc.Close() }

@@ -4,8 +4,10 @@ import (
 	"context"
 	"fmt"
 	"strconv"
+	"time"
 
 	"github.com/coder/websocket"
+	"github.com/pion/webrtc/v4"
 
 	"github.com/holdfast-rtc/holdfast/signaling/wire"
 )
@@ -14,9 +16,9 @@ import (
 func (p *Peer) handle(ctx context.Context, socket *websocket.Conn, message wire.Message) error {
 	switch m := message.(type) {
 	case *wire.Joined:
-		p.resume = m.Resume
+		p.resume, p.self = m.Resume, m.Peer
 		p.placed(m.Placement)
-		p.note(func(s *Stats) { s.Peer, s.Joined = m.Peer, true })
+		p.note(func(s *Stats) { s.joined(m) })
 		return p.offer(ctx, socket, "joined")
 	case *wire.Resumed:
 		p.resume = m.Resume
@@ -27,22 +29,17 @@ func (p *Peer) handle(ctx context.Context, socket *websocket.Conn, message wire.
 			return p.offer(ctx, socket, "resumed without media")
 		}
 	case *wire.Restart:
-		if m.Epoch <= p.epoch {
-			return nil // said by a stale edge
-		}
-		p.placed(m.Placement)
-		p.note(func(s *Stats) { s.Restarts = append(s.Restarts, m.Placement) })
-		return p.offer(ctx, socket, m.Reason)
+		return p.restart(ctx, socket, m)
 	case *wire.Answer:
 		if p.conn == nil || p.conn.offerID != m.ID || m.Epoch < p.epoch {
 			return nil // of an offer that a later one has replaced
 		}
-		if err := p.conn.answer(m.SDP); err != nil {
-			return err
-		}
+		return p.conn.answer(m.SDP)
+	case *wire.OfferRejected:
+		p.note(func(s *Stats) { s.OffersRejected++ }) // the next one follows when this one has led nowhere
 	case *wire.Slots:
 		if m.Epoch >= p.epoch {
-			p.table.set(m.Slots)
+			p.show(m.Slots)
 		}
 	case *wire.Error:
 		return p.refused(m)
@@ -51,6 +48,35 @@ func (p *Peer) handle(ctx context.Context, socket *websocket.Conn, message wire.
 	default: // roster, speakers: a synthetic peer has no page to show them on
 	}
 	return nil
+}
+
+// joined notes the session's beginning; a second one has lost its first.
+func (s *Stats) joined(m *wire.Joined) {
+	s.Peer = m.Peer
+	if s.Joined {
+		return
+	}
+	s.Joined, s.JoinedAt = true, time.Now()
+	s.FoundThere = len(m.Roster)
+	for _, there := range m.Roster {
+		if there.Peer == m.Peer {
+			s.FoundThere--
+		}
+	}
+}
+
+// restart follows the room to its new node.
+func (p *Peer) restart(ctx context.Context, socket *websocket.Conn, m *wire.Restart) error {
+	if m.Epoch <= p.epoch {
+		return nil // said by a stale edge
+	}
+	p.placed(m.Placement)
+	p.note(func(s *Stats) { s.Restarts = append(s.Restarts, m.Placement) })
+	p.mu.Lock()
+	p.moving = true
+	p.mu.Unlock()
+	p.tries = 0
+	return p.offer(ctx, socket, m.Reason)
 }
 
 // refused ends the socket, for a retry where the server says that one can help,
@@ -77,18 +103,19 @@ func (p *Peer) offer(ctx context.Context, socket *websocket.Conn, why string) er
 	if p.conn != nil {
 		p.conn.close()
 	}
-	p.offers++
-	p.log.Debug("offer", "why", why, "count", p.offers)
-	conn, err := newConnection(strconv.Itoa(p.offers), p.send, p.opts, p.received)
+	number := p.nextConnection()
+	p.tries++
+	p.log.Debug("offer", "why", why, "count", number)
+	read := func(track *webrtc.TrackRemote, mid string) { p.readSlot(track, mid, number) }
+	conn, err := newConnection(strconv.Itoa(number), p.send, p.opts, read)
 	if err != nil {
 		return fmt.Errorf("make a connection: %w", err)
 	}
 	p.conn = conn
-	p.note(func(s *Stats) { s.Connections++ })
-	message, err := conn.offer()
+	message, err := conn.offer(p.send)
 	if err != nil {
 		return fmt.Errorf("make an offer: %w", err)
 	}
-	message.Slots = p.table.get()
+	message.Slots = p.table()
 	return p.write(ctx, socket, message)
 }

@@ -1,6 +1,6 @@
 // Package peer is a synthetic participant: a client of the signaling protocol
-// with a Pion peer connection that sends audio and a light video and counts what
-// it receives from whom. Tests and load generators are made of it.
+// with a Pion peer connection that sends audio and video with the timing of a real
+// one, and counts what it receives from whom. Tests and load generators are made of it.
 //
 // It does what a browser without a provable restart does (docs/PROTOCOL.md): on
 // `restart` it makes a new connection at once, for Pion cannot redo DTLS on a
@@ -12,12 +12,9 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
-	"net/url"
-	"strings"
+	"math/rand/v2"
 	"sync"
 	"time"
-
-	"github.com/coder/websocket"
 
 	"github.com/holdfast-rtc/holdfast/signaling/wire"
 )
@@ -28,8 +25,14 @@ type Options struct {
 	FirstURL   string // where the first socket goes; empty = URL
 	Token      string
 	Room       string
-	AudioSlots int // receive slots; 0 = 4
-	VideoSlots int // receive slots; 0 = 4
+	AudioSlots int    // receive slots; 0 = 4
+	VideoSlots int    // receive slots; 0 = 4
+	ListenOnly bool   // send nothing
+	Seed       uint64 // of what it sends; 0 = any
+
+	// Stack is shared by the peers of a process and says what video they send; nil =
+	// one of its own with VideoLight.
+	Stack *Stack
 }
 
 // RefusedError is the server's final word: an error that retrying cannot mend.
@@ -50,20 +53,25 @@ const (
 
 // Peer is one participant. Run gives it life; Stats may be called at any time.
 type Peer struct {
-	opts Options
-	log  *slog.Logger
-	send *sender
+	opts  Options
+	log   *slog.Logger
+	send  *sender            // nil for who only listens
+	moved chan time.Duration // gaps to report to the server; one waits, more are dropped
 
-	mu    sync.Mutex
-	stats Stats // guarded by mu
+	mu     sync.Mutex // guards the fields below
+	stats  Stats
+	slots  []wire.Slot          // the latest table; replaced, never changed
+	meters map[string]*sequence // by mid, of the present connection
+	moving bool                 // told to restart, and no packet has come since
 
 	// What follows belongs to Run's goroutine.
 	resume  string
 	attempt uint64
 	epoch   uint64
 	conn    *connection
-	offers  int
-	table   slotTable
+	self    wire.PeerID
+	others  audience
+	tries   uint64 // connections since the last `restart`
 }
 
 // New makes a peer that has not joined yet.
@@ -74,11 +82,21 @@ func New(opts Options, log *slog.Logger) (*Peer, error) {
 	if opts.VideoSlots == 0 {
 		opts.VideoSlots = 4
 	}
-	send, err := newSender("peer")
-	if err != nil {
-		return nil, err
+	if opts.Seed == 0 {
+		opts.Seed = rand.Uint64()
 	}
-	return &Peer{opts: opts, log: log, send: send, stats: newStats()}, nil
+	if opts.Stack == nil {
+		stack, err := NewStack(VideoLight, false)
+		if err != nil {
+			return nil, err
+		}
+		opts.Stack = stack
+	}
+	p := &Peer{opts: opts, log: log, moved: make(chan time.Duration, 1), stats: newStats(), meters: make(map[string]*sequence)}
+	if !opts.ListenOnly {
+		p.send = newSender(opts.Stack.video, opts.Seed)
+	}
+	return p, nil
 }
 
 // Run joins and stays until ctx ends, through the death of signaling and SFU
@@ -87,7 +105,9 @@ func New(opts Options, log *slog.Logger) (*Peer, error) {
 func (p *Peer) Run(ctx context.Context) error {
 	media, stopMedia := context.WithCancel(ctx)
 	var wg sync.WaitGroup
-	wg.Go(func() { p.send.run(media) })
+	if p.send != nil {
+		wg.Go(func() { p.send.run(media) })
+	}
 	defer wg.Wait()
 	defer stopMedia()
 	defer func() {
@@ -95,6 +115,7 @@ func (p *Peer) Run(ctx context.Context) error {
 			p.conn.close()
 		}
 	}()
+	p.note(func(s *Stats) { s.Began = time.Now() })
 	retry := firstRetry
 	for {
 		began := time.Now()
@@ -117,85 +138,4 @@ func (p *Peer) Run(ctx context.Context) error {
 		}
 		retry = min(2*retry, lastRetry)
 	}
-}
-
-// session holds one socket from its opening to its end.
-func (p *Peer) session(ctx context.Context) error {
-	base := p.opts.URL
-	if p.opts.FirstURL != "" {
-		base, p.opts.FirstURL = p.opts.FirstURL, ""
-	}
-	address, err := socketURL(base)
-	if err != nil {
-		return err
-	}
-	dial, cancel := context.WithTimeout(ctx, 5*time.Second)
-	defer cancel()
-	socket, response, err := websocket.Dial(dial, address, &websocket.DialOptions{Subprotocols: []string{wire.Subprotocol}})
-	if response != nil && response.Body != nil {
-		_ = response.Body.Close()
-	}
-	if err != nil {
-		return fmt.Errorf("dial %s: %w", address, err)
-	}
-	defer func() { _ = socket.CloseNow() }()
-	socket.SetReadLimit(4 << 20)
-	defer p.leaveWith(ctx, socket)
-	if err := p.hello(ctx, socket); err != nil {
-		return err
-	}
-	for {
-		_, frame, err := socket.Read(ctx)
-		if err != nil {
-			return fmt.Errorf("read: %w", err)
-		}
-		message, err := wire.DecodeServer(frame)
-		if err != nil {
-			return fmt.Errorf("decode: %w", err)
-		}
-		if err := p.handle(ctx, socket, message); err != nil {
-			return err
-		}
-	}
-}
-
-// hello opens a new session, or the old one on this socket.
-func (p *Peer) hello(ctx context.Context, socket *websocket.Conn) error {
-	if p.resume == "" {
-		p.attempt = 1
-		return p.write(ctx, socket, &wire.Join{Token: p.opts.Token, Room: p.opts.Room})
-	}
-	p.attempt++
-	return p.write(ctx, socket, &wire.Resume{Resume: p.resume, Attempt: p.attempt, Epoch: p.epoch})
-}
-
-// leaveWith says goodbye when Run was told to stop.
-func (p *Peer) leaveWith(ctx context.Context, socket *websocket.Conn) {
-	if ctx.Err() == nil {
-		return
-	}
-	last, cancel := context.WithTimeout(context.WithoutCancel(ctx), time.Second)
-	defer cancel()
-	_ = p.write(last, socket, &wire.Leave{}) // the server's grace time does the same, later
-}
-
-func (p *Peer) write(ctx context.Context, socket *websocket.Conn, message wire.Message) error {
-	frame, err := wire.Encode(message)
-	if err != nil {
-		return err
-	}
-	if err := socket.Write(ctx, websocket.MessageText, frame); err != nil {
-		return fmt.Errorf("write %s: %w", message.Type(), err)
-	}
-	return nil
-}
-
-func socketURL(base string) (string, error) {
-	u, err := url.Parse(base)
-	if err != nil {
-		return "", fmt.Errorf("parse the server's address: %w", err)
-	}
-	u.Scheme = strings.Replace(u.Scheme, "http", "ws", 1)
-	u.Path = strings.TrimSuffix(u.Path, "/") + "/ws"
-	return u.String(), nil
 }

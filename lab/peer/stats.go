@@ -2,8 +2,6 @@ package peer
 
 import (
 	"maps"
-	"slices"
-	"sync"
 	"time"
 
 	"github.com/holdfast-rtc/holdfast/ring"
@@ -19,23 +17,61 @@ type StreamID struct {
 // Stream counts what arrived of one source.
 type Stream struct {
 	Packets    uint64
-	Bytes      uint64
-	Last       time.Time     // of the last packet
-	LongestGap time.Duration // between two packets
+	Bytes      uint64          // of RTP, headers included
+	Since      time.Time       // when the slot table first named it
+	Last       time.Time       // of the last packet
+	LongestGap time.Duration   // between two packets, while a slot showed it
+	Moves      []time.Duration // from the last packet of an old connection to the first of a new one
+	Connection int             // the last packet's, counted from 1
+	Shown      bool            // a slot shows it now
+
+	fresh bool // it was hidden for a while: the next packet ends no gap
 }
+
+// GapUntil is the longest time without a packet, an unfinished one included that
+// would end at end.
+func (s Stream) GapUntil(end time.Time) time.Duration {
+	if !s.Shown {
+		return s.LongestGap
+	}
+	from := s.Last
+	if s.Packets == 0 {
+		from = s.Since
+	}
+	return max(s.LongestGap, end.Sub(from))
+}
+
+// The bounds of a peer's memory. What is past them is counted in the totals only.
+const (
+	maxStreams = 1024
+	maxMoves   = 64 // of one stream
+)
+
+// Traffic counts RTP packets and their bytes, headers included.
+type Traffic struct{ Packets, Bytes uint64 }
 
 // Stats are what a peer has lived through.
 type Stats struct {
-	Joined      bool
-	Peer        wire.PeerID
-	Node        ring.NodeID
-	Epoch       uint64
-	Connections int              // peer connections made
-	Restarts    []wire.Placement // one for each `restart` obeyed
-	Resumes     int
-	SocketsLost int
-	Codes       map[wire.Code]int // errors the server sent
-	Streams     map[StreamID]Stream
+	Began      time.Time // when its first socket was opened
+	JoinedAt   time.Time // when the first `joined` came
+	FirstMedia time.Time // when the first packet of somebody else came
+	FoundThere int       // how many others were in the room's roster when it joined
+
+	Joined         bool
+	Peer           wire.PeerID
+	Node           ring.NodeID
+	Epoch          uint64
+	Connections    int              // peer connections made
+	Restarts       []wire.Placement // one for each `restart` obeyed
+	Resumes        int
+	SocketsLost    int
+	OffersRejected int
+	Codes          map[wire.Code]int // errors the server sent
+	Streams        map[StreamID]Stream
+
+	Sent, Received Traffic
+	Loss           Loss          // of all slots, over all connections
+	SendLag        time.Duration // how late the sender was, the most: its own machine's fault
 }
 
 func newStats() Stats {
@@ -47,10 +83,53 @@ func (p *Peer) Stats() Stats {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	s := p.stats
-	s.Restarts = slices.Clone(s.Restarts)
+	s.Restarts = append([]wire.Placement(nil), s.Restarts...)
 	s.Codes = maps.Clone(s.Codes)
-	s.Streams = maps.Clone(s.Streams)
+	s.Streams = make(map[StreamID]Stream, len(p.stats.Streams))
+	for id, stream := range p.stats.Streams {
+		stream.Moves = append([]time.Duration(nil), stream.Moves...)
+		s.Streams[id] = stream
+	}
+	s.Loss = p.loss()
+	if p.send != nil {
+		s.Sent, s.SendLag = p.send.sent(), time.Duration(p.send.lag.Load())
+	}
 	return s
+}
+
+// Totals are the sums of a peer, for who asks often.
+type Totals struct {
+	Joined         bool
+	Node           ring.NodeID
+	Restarts       int
+	Refusals       int // errors the server sent
+	Sent, Received Traffic
+	Loss           Loss
+}
+
+// Totals copies little.
+func (p *Peer) Totals() Totals {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	t := Totals{
+		Joined: p.stats.Joined, Node: p.stats.Node, Restarts: len(p.stats.Restarts), Received: p.stats.Received, Loss: p.loss(),
+	}
+	for _, n := range p.stats.Codes {
+		t.Refusals += n
+	}
+	if p.send != nil {
+		t.Sent = p.send.sent()
+	}
+	return t
+}
+
+// loss sums over all connections; p.mu must be held.
+func (p *Peer) loss() Loss {
+	sum := p.stats.Loss
+	for _, meter := range p.meters {
+		sum.Add(meter.total())
+	}
+	return sum
 }
 
 func (p *Peer) note(change func(*Stats)) {
@@ -59,47 +138,12 @@ func (p *Peer) note(change func(*Stats)) {
 	change(&p.stats)
 }
 
-// received counts one packet for whoever the slot shows; what arrives before
-// the slot table is not anybody's yet.
-func (p *Peer) received(mid string, n int) {
-	id, ok := p.table.shows(mid)
-	if !ok {
-		return
+// sent sums the tracks.
+func (s *sender) sent() Traffic {
+	sum := Traffic{Packets: s.audio.packets.Load(), Bytes: s.audio.bytes.Load()}
+	for _, v := range s.layers {
+		sum.Packets += v.packets.Load()
+		sum.Bytes += v.bytes.Load()
 	}
-	now := time.Now()
-	p.note(func(s *Stats) {
-		stream := s.Streams[id]
-		if !stream.Last.IsZero() {
-			stream.LongestGap = max(stream.LongestGap, now.Sub(stream.Last))
-		}
-		stream.Packets, stream.Bytes, stream.Last = stream.Packets+1, stream.Bytes+uint64(n), now
-		s.Streams[id] = stream
-	})
-}
-
-// slotTable is the latest table the server sent.
-type slotTable struct {
-	mu    sync.Mutex
-	slots []wire.Slot // guarded by mu; replaced, never changed
-}
-
-func (t *slotTable) set(slots []wire.Slot) {
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	t.slots = slots
-}
-
-func (t *slotTable) get() []wire.Slot {
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	return t.slots
-}
-
-func (t *slotTable) shows(mid string) (StreamID, bool) {
-	for _, slot := range t.get() {
-		if slot.Mid == mid && slot.Peer != "" {
-			return StreamID{Peer: slot.Peer, Source: slot.Source}, true
-		}
-	}
-	return StreamID{}, false
+	return sum
 }

@@ -1,0 +1,154 @@
+package cli
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"os"
+	"time"
+
+	"github.com/holdfast-rtc/holdfast/lab/devcluster"
+	"github.com/holdfast-rtc/holdfast/lab/load"
+	"github.com/holdfast-rtc/holdfast/lab/peer"
+	"github.com/holdfast-rtc/holdfast/signaling/access"
+)
+
+// loadCommand puts synthetic people into rooms and measures what they live through.
+type loadCommand struct {
+	keyFlags
+	URL        string        `name:"url" placeholder:"URL" help:"A signaling node, for example http://127.0.0.1:7880; this user's development cluster by default."`
+	Dev        bool          `help:"Start a development cluster for this run and end it afterwards."`
+	State      string        `placeholder:"PATH" help:"The state file of the development cluster that is meant, when several run."`
+	Rooms      int           `default:"5" help:"How many rooms."`
+	Peers      int           `default:"4" help:"How many people in each room."`
+	Publishers int           `default:"0" help:"How many of a room's people publish; the others only receive; 0 is everybody."`
+	JoinRate   float64       `default:"20" help:"How many people join in a second."`
+	Duration   time.Duration `default:"30s" help:"How long they stay once everybody is in; 1s to 1h."`
+	Video      string        `default:"light" enum:"light,simulcast,off" help:"What the cameras send: light (one layer of 10 packets/s), simulcast (three layers up to 1280x720) or off."`
+	Seed       uint64        `help:"Makes a run repeatable: the rooms' names, and what is sent. Chosen and shown when 0."`
+	JSON       string        `name:"json" placeholder:"FILE" help:"Write the report as JSON to this file; - is the standard output."`
+}
+
+// Run makes the load and prints the report.
+func (c *loadCommand) Run(ctx context.Context, s streams) error {
+	if c.Dev && c.URL != "" {
+		return faults(errors.New("--dev starts a cluster of its own: give it or --url, not both"))
+	}
+	// Wrong numbers are said before a cluster is started for them.
+	options := c.options(s)
+	options.URL, options.Keys = "http://localhost", &access.Keyring{}
+	if err := options.Validate(); err != nil {
+		return faults(err)
+	}
+	options = c.options(s)
+	end, err := c.find(ctx, &options, s)
+	if err != nil {
+		return err
+	}
+	defer end()
+	if err := options.Validate(); err != nil {
+		return faults(err)
+	}
+	run, err := load.New(options)
+	if err != nil {
+		return err
+	}
+	report, err := run.Run(ctx)
+	if err != nil {
+		return err
+	}
+	if err := c.print(report, s); err != nil {
+		return err
+	}
+	if report.People.Joined == 0 && !report.Interrupted {
+		return fmt.Errorf("nobody of %d could join %s", report.People.Wanted, options.URL)
+	}
+	return nil
+}
+
+func (c *loadCommand) options(s streams) load.Options {
+	seed := c.Seed
+	for seed == 0 {
+		seed = uint64(rand.Uint32()) //nolint:gosec // a name, not a secret; short, for it is typed again
+	}
+	return load.Options{
+		URL: c.URL, Rooms: c.Rooms, Peers: c.Peers, Publishers: c.Publishers, JoinsPerSecond: c.JoinRate,
+		Duration: c.Duration, Video: peer.Video(c.Video), Seed: seed, Progress: s.err, Terminal: isTerminal(s.err),
+	}
+}
+
+// find leads to the cluster: the one of --url, one that is started for the run, or
+// the one that runs here. The end ends what was started.
+func (c *loadCommand) find(ctx context.Context, o *load.Options, s streams) (end func(), err error) {
+	end = func() {}
+	switch {
+	case c.URL != "":
+		o.Keys, err = c.orDev(ctx)
+		return end, faults(err)
+	case c.Dev:
+		cluster, err := startForLoad(ctx, s)
+		if err != nil {
+			return end, err
+		}
+		o.URL, o.Cluster = cluster.URL(), cluster
+		o.Keys, err = keysOf(cluster.Access())
+		return cluster.Close, err
+	default:
+		dev, err := devcluster.Find(ctx, c.State)
+		if errors.Is(err, devcluster.ErrNoCluster) {
+			return end, faults(errors.New("--url: none given, and " + err.Error() + ", or let load start one for the run with --dev"))
+		}
+		if err != nil {
+			return end, faults(err)
+		}
+		status, err := dev.Status(ctx)
+		if err != nil {
+			return end, err
+		}
+		o.URL, o.Cluster = status.Page, dev
+		o.Keys, err = keysOf(dev.Access())
+		return end, err
+	}
+}
+
+func keysOf(of devcluster.Access) (*access.Keyring, error) {
+	return access.ParseKeyring(of.Key + ":" + of.Secret)
+}
+
+// startForLoad runs this binary as a development cluster.
+func startForLoad(ctx context.Context, s streams) (*devcluster.Cluster, error) {
+	self, err := os.Executable()
+	if err != nil {
+		return nil, fmt.Errorf("find the holdfast binary: %w", err)
+	}
+	fmt.Fprintln(s.err, "starting a development cluster for this run")
+	return devcluster.Start(ctx, devcluster.Options{Binary: self})
+}
+
+// print writes the report for people, and for machines where they want it. A
+// standard output that machines read has nothing else on it.
+func (c *loadCommand) print(report *load.Report, s streams) error {
+	switch c.JSON {
+	case "":
+		return report.WriteTable(s.out)
+	case "-":
+		if err := report.WriteTable(s.err); err != nil {
+			return err
+		}
+		return encodeJSON(s.out, report)
+	default:
+		if err := report.WriteTable(s.out); err != nil {
+			return err
+		}
+		return writeJSONFile(c.JSON, report)
+	}
+}
+
+func writeJSONFile(path string, value any) error {
+	file, err := os.Create(path)
+	if err != nil {
+		return faults(fmt.Errorf("--json: %w", err))
+	}
+	return errors.Join(encodeJSON(file, value), file.Close())
+}

@@ -1,0 +1,231 @@
+package load
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/holdfast-rtc/holdfast/lab/devcluster"
+	"github.com/holdfast-rtc/holdfast/lab/peer"
+	"github.com/holdfast-rtc/holdfast/ring"
+	"github.com/holdfast-rtc/holdfast/signaling/access"
+)
+
+const sfus = 3
+
+func startCluster(t *testing.T) *devcluster.Cluster {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(t.Context(), 3*time.Minute)
+	defer cancel()
+	c, err := devcluster.Start(ctx, devcluster.Options{SFU: sfus})
+	if err != nil {
+		t.Fatalf("start the cluster: %v", err)
+	}
+	t.Cleanup(c.Close)
+	return c
+}
+
+func optionsFor(t *testing.T, c *devcluster.Cluster) Options {
+	t.Helper()
+	keys, err := access.ParseKeyring(c.Access().Key + ":" + c.Access().Secret)
+	if err != nil {
+		t.Fatal(err)
+	}
+	o := Defaults()
+	o.URL, o.Keys, o.Cluster = c.URL(), keys, c
+	o.Rooms, o.Peers, o.Duration, o.Seed = 3, 3, 5*time.Second, 1
+	return o
+}
+
+func run(ctx context.Context, t *testing.T, o Options) *Report {
+	t.Helper()
+	l, err := New(o)
+	if err != nil {
+		t.Fatal(err)
+	}
+	r, err := l.Run(ctx)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var text strings.Builder
+	if err := r.WriteTable(&text); err != nil {
+		t.Fatal(err)
+	}
+	t.Log(text.String())
+	return r
+}
+
+// tinyLossPercent is what a busy machine may lose on loopback.
+const tinyLossPercent = 0.5
+
+func TestAShortRun(t *testing.T) {
+	c := startCluster(t)
+	for _, test := range []struct {
+		video      peer.Video
+		publishers int
+		streams    int
+	}{
+		{peer.VideoLight, 0, 3 * 3 * 2 * 2},
+		{peer.VideoSimulcast, 1, 3 * 2 * 2},
+	} {
+		t.Run(string(test.video), func(t *testing.T) {
+			var progress strings.Builder
+			o := optionsFor(t, c)
+			o.Video, o.Publishers, o.Progress = test.video, test.publishers, &progress
+			r := run(t.Context(), t, o)
+			if r.People != (People{Wanted: 9, Joined: 9}) || len(r.Refusals) != 0 || r.OffersRejected != 0 || r.SocketsLost != 0 {
+				t.Errorf("%+v, refusals %v, %d offers rejected, %d sockets lost", r.People, r.Refusals, r.OffersRejected, r.SocketsLost)
+			}
+			if r.Gaps.StreamsExpected != test.streams || r.Gaps.StreamsReceived != test.streams || r.Gaps.Silent != 0 {
+				t.Errorf("streams: %+v, want %d", r.Gaps, test.streams)
+			}
+			if r.Loss.Expected == 0 || r.Loss.Percent > tinyLossPercent {
+				t.Errorf("loss: %+v", r.Loss)
+			}
+			if r.Restarts.Told != 0 || len(r.Restarts.Rooms) != 0 {
+				t.Errorf("restarts: %+v", r.Restarts)
+			}
+			if r.JoinMs.Count != 9 || r.JoinMs.P50 <= 0 || r.FirstMediaMs.Count < 3 || r.Bitrate.ReceivedBitsPerSecond <= 0 {
+				t.Errorf("join %+v, first media %+v, bitrate %+v", r.JoinMs, r.FirstMediaMs, r.Bitrate)
+			}
+			if len(r.CPU) != sfus+4 { // two signaling nodes, the store and the front
+				t.Errorf("CPU of %d processes: %+v", len(r.CPU), r.CPU)
+			}
+			if !strings.Contains(progress.String(), "joined 9/9") {
+				t.Errorf("the progress was %q", progress.String())
+			}
+		})
+	}
+}
+
+// TestRestartsAreOfTheKilledNodesRoomsOnly kills the node of some of the rooms
+// and ends the run when they live elsewhere: an interrupted run reports too.
+func TestRestartsAreOfTheKilledNodesRoomsOnly(t *testing.T) {
+	c := startCluster(t)
+	o := optionsFor(t, c)
+	o.Duration = 2 * patience
+	victim := ring.NodeID("sfu-1")
+	var hit []string
+	o.Seed, hit = seedThatSplits(t, o.Rooms, victim)
+
+	ctx, cancel := context.WithCancel(t.Context())
+	defer cancel()
+	l, err := New(o)
+	if err != nil {
+		t.Fatal(err)
+	}
+	type outcome struct {
+		report *Report
+		err    error
+	}
+	ended := make(chan outcome, 1)
+	go func() {
+		r, err := l.Run(ctx)
+		ended <- outcome{r, err}
+	}()
+	eventually(t, "everybody is connected", func() error { return allFlow(t, c, o, nil) })
+	if err := c.Kill(t.Context(), string(victim), syscall.SIGKILL); err != nil {
+		t.Fatal(err)
+	}
+	eventually(t, "everybody is connected elsewhere", func() error { return allFlow(t, c, o, &victim) })
+	cancel()
+	got := <-ended
+	if got.err != nil {
+		t.Fatal(got.err)
+	}
+	r := got.report
+	var text strings.Builder
+	_ = r.WriteTable(&text)
+	t.Log(text.String())
+	if !r.Interrupted || r.People.Joined != 9 {
+		t.Errorf("interrupted %t, %+v", r.Interrupted, r.People)
+	}
+	if !slices.Equal(r.Restarts.Rooms, hit) || r.Restarts.Told != len(hit)*o.Peers {
+		t.Errorf("%d people of %v were told to restart, want all of %v once", r.Restarts.Told, r.Restarts.Rooms, hit)
+	}
+	streams := len(hit) * o.Peers * (o.Peers - 1)
+	if r.Restarts.AudioGapMs.Count != streams || r.Restarts.VideoGapMs.Count != streams || r.Restarts.NotBack != 0 {
+		t.Errorf("gaps over the restart %+v, want %d of each kind", r.Restarts, streams)
+	}
+	if r.Loss.Percent > tinyLossPercent {
+		t.Errorf("loss: %+v", r.Loss)
+	}
+	for _, room := range r.Rooms {
+		wasHit := slices.Contains(hit, room.Room)
+		if (room.FirstNode == victim) != wasHit || room.LastNode == victim || (room.Restarts == 1) != wasHit {
+			t.Errorf("%+v, want restarts in %v only", room, hit)
+		}
+	}
+}
+
+// seedThatSplits finds a seed with which some rooms, but not all, are the node's.
+func seedThatSplits(t *testing.T, rooms int, node ring.NodeID) (seed uint64, hers []string) {
+	t.Helper()
+	var nodes []ring.NodeID
+	for i := range sfus {
+		nodes = append(nodes, ring.NodeID(fmt.Sprintf("sfu-%d", i+1)))
+	}
+	r := ring.New(nodes)
+	for seed = 1; seed < 1000; seed++ {
+		hers = nil
+		for i := range rooms {
+			if owner, _ := r.Owner(ring.RoomID(roomName(seed, i))); owner == node {
+				hers = append(hers, roomName(seed, i))
+			}
+		}
+		if len(hers) > 0 && len(hers) < rooms {
+			return seed, hers
+		}
+	}
+	t.Fatal("no seed splits the rooms")
+	return 0, nil
+}
+
+// enoughPackets of a room show that media flows: some seconds of it.
+const enoughPackets = 1000
+
+// allFlow says whether all rooms are held, on other nodes than one, by one node
+// each with everybody connected and media flowing.
+func allFlow(t *testing.T, c *devcluster.Cluster, o Options, except *ring.NodeID) error {
+	t.Helper()
+	var answer struct {
+		Rooms []struct {
+			Room             string      `json:"room"`
+			Node             ring.NodeID `json:"node"`
+			PacketsForwarded int         `json:"packetsForwarded"`
+			Peers            []struct {
+				Connected bool `json:"connected"`
+			} `json:"peers"`
+		} `json:"rooms"`
+	}
+	if err := c.Admin(t.Context(), "rooms", &answer); err != nil {
+		return err
+	}
+	flowing := 0
+	for _, room := range answer.Rooms {
+		if !strings.HasPrefix(room.Room, fmt.Sprintf("load-%x-", o.Seed)) {
+			continue
+		}
+		if except != nil && room.Node == *except {
+			return errors.New("a dead node is said to hold " + room.Room)
+		}
+		connected := 0
+		for _, p := range room.Peers {
+			if p.Connected {
+				connected++
+			}
+		}
+		if connected == o.Peers && room.PacketsForwarded >= enoughPackets {
+			flowing++
+		}
+	}
+	if flowing != o.Rooms {
+		return fmt.Errorf("%d of %d rooms flow: %+v", flowing, o.Rooms, answer.Rooms)
+	}
+	return nil
+}

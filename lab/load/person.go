@@ -1,0 +1,100 @@
+package load
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync/atomic"
+	"time"
+
+	"github.com/holdfast-rtc/holdfast/lab/peer"
+	"github.com/holdfast-rtc/holdfast/ring"
+	"github.com/holdfast-rtc/holdfast/signaling/access"
+	"github.com/holdfast-rtc/holdfast/signaling/wire"
+)
+
+// tokenMargin is how much longer than the run a token is good.
+const tokenMargin = 30 * time.Minute
+
+// person is one synthetic participant of the run.
+type person struct {
+	room      string
+	publishes bool
+	peer      *peer.Peer
+	firstNode ring.NodeID // where the room was when the window began
+
+	refused atomic.Pointer[wire.Code] // for good; nil while he is in, or trying
+}
+
+// newPerson makes the index-th person of a room. Who publishes comes first.
+func newPerson(o Options, stack *peer.Stack, room, index int) (*person, error) {
+	p := &person{room: roomName(o.Seed, room), publishes: index < o.publishers()}
+	identity := fmt.Sprintf("%s-person-%d", p.room, index+1)
+	grant := access.Everything(identity, ring.RoomID(p.room))
+	grant.Name, grant.CanPublish = identity, p.publishes
+	token, err := o.Keys.Mint("", grant, o.Duration+maxJoinPhase+tokenMargin)
+	if err != nil {
+		return nil, err
+	}
+	audio, video := o.slots()
+	p.peer, err = peer.New(peer.Options{
+		URL: o.URL, Token: token, Room: p.room, AudioSlots: audio, VideoSlots: video, ListenOnly: !p.publishes,
+		Seed: o.Seed<<20 + uint64(room)<<10 + uint64(index) + 1, Stack: stack,
+	}, quiet())
+	return p, err
+}
+
+// roomName is the same for the same seed, and so is the ring's choice of a node.
+func roomName(seed uint64, room int) string { return fmt.Sprintf("load-%x-%d", seed, room+1) }
+
+// run is the person's life.
+func (p *person) run(ctx context.Context) {
+	err := p.peer.Run(ctx)
+	if refused := new(peer.RefusedError); errors.As(err, &refused) {
+		p.refused.Store(&refused.Code)
+	}
+}
+
+// life is a person and what was lived through, at one moment.
+type life struct {
+	*person
+
+	stats peer.Stats
+	gone  *wire.Code
+}
+
+func (l *Load) lives() []life {
+	lives := make([]life, 0, len(l.people))
+	for _, p := range l.people {
+		lives = append(lives, life{person: p, stats: p.peer.Stats(), gone: p.refused.Load()})
+	}
+	return lives
+}
+
+// totals are sums over everybody.
+type totals struct {
+	joined, gone, restarts, refusals int
+	sent, received                   peer.Traffic
+	loss                             peer.Loss
+}
+
+func (l *Load) totals() totals {
+	var sum totals
+	for _, p := range l.people {
+		t := p.peer.Totals()
+		if t.Joined {
+			sum.joined++
+		} else if p.refused.Load() != nil {
+			sum.gone++
+		}
+		sum.restarts += t.Restarts
+		sum.refusals += t.Refusals
+		sum.sent.Packets += t.Sent.Packets
+		sum.sent.Bytes += t.Sent.Bytes
+		sum.received.Packets += t.Received.Packets
+		sum.received.Bytes += t.Received.Bytes
+		sum.loss.Expected += t.Loss.Expected
+		sum.loss.Received += t.Loss.Received
+	}
+	return sum
+}

@@ -1,0 +1,54 @@
+package load
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"time"
+)
+
+// How often the progress is shown: a line that is rewritten, or one after the other.
+const (
+	rewriteInterval = time.Second
+	lineInterval    = 5 * time.Second
+)
+
+// show tells how the run goes, until ctx ends.
+func (l *Load) show(ctx context.Context) error {
+	if l.options.Progress == nil {
+		return nil
+	}
+	interval, before, after := lineInterval, "", "\n"
+	if l.options.Terminal {
+		interval, before, after = rewriteInterval, "\r\x1b[K", ""
+		defer func() { _, _ = io.WriteString(l.options.Progress, "\n") }()
+	}
+	tick := time.NewTicker(interval)
+	defer tick.Stop()
+	last, at := l.totals(), time.Now()
+	for {
+		select {
+		case <-ctx.Done():
+			return nil
+		case now := <-tick.C:
+			present := l.totals()
+			l.mu.Lock()
+			since := now.Sub(l.began)
+			l.mu.Unlock()
+			line := progressLine(since, len(l.people), present, bitrate(last, present, now.Sub(at)))
+			if _, err := io.WriteString(l.options.Progress, before+line+after); err != nil {
+				return fmt.Errorf("show the progress: %w", err)
+			}
+			last, at = present, now
+		}
+	}
+}
+
+func progressLine(since time.Duration, people int, t totals, b Bitrate) string {
+	lost := 0.0
+	if t.loss.Expected > 0 {
+		lost = 100 * float64(t.loss.Lost()) / float64(t.loss.Expected)
+	}
+	return fmt.Sprintf("%4.0fs  joined %d/%d  sent %.1f Mbit/s  received %.1f Mbit/s  lost %.3f %%  restarts %d  refusals %d",
+		since.Seconds(), t.joined, people, b.SentBitsPerSecond/1e6, b.ReceivedBitsPerSecond/1e6, lost, t.restarts, t.refusals)
+}

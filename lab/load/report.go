@@ -1,0 +1,223 @@
+package load
+
+import (
+	"maps"
+	"slices"
+	"time"
+
+	"github.com/holdfast-rtc/holdfast/lab/peer"
+	"github.com/holdfast-rtc/holdfast/ring"
+	"github.com/holdfast-rtc/holdfast/signaling/wire"
+)
+
+// ReportVersion grows when a field of the report changes its name or meaning.
+// Fields may be added under the same version.
+const ReportVersion = 1
+
+// Report is what a run measured. Bytes are those of RTP packets with their headers,
+// without SRTP, UDP and IP.
+type Report struct {
+	Version        int        `json:"version"`
+	Parameters     Parameters `json:"parameters"`
+	Began          time.Time  `json:"began"`
+	ElapsedSeconds float64    `json:"elapsedSeconds"`
+	Interrupted    bool       `json:"interrupted"`
+	People         People     `json:"people"`
+
+	JoinMs       Distribution `json:"joinMs"`       // from opening the first socket to `joined`
+	FirstMediaMs Distribution `json:"firstMediaMs"` // to the first packet of somebody else, for those who found somebody there
+	Gaps         Gaps         `json:"gaps"`
+	Loss         Loss         `json:"loss"`
+	Bitrate      Bitrate      `json:"bitrate"`
+	Restarts     Restarts     `json:"restarts"`
+
+	Refusals       map[wire.Code]int `json:"refusals"` // every error the server sent, by code
+	OffersRejected int               `json:"offersRejected"`
+	SocketsLost    int               `json:"socketsLost"`
+	Resumes        int               `json:"resumes"`
+
+	CPU       []ProcessCPU `json:"cpu"` // of the cluster's processes, when they are on this machine
+	Generator Generator    `json:"generator"`
+	Rooms     []Room       `json:"rooms"`
+}
+
+// Parameters are the options of the run.
+type Parameters struct {
+	URL             string     `json:"url"`
+	Rooms           int        `json:"rooms"`
+	PeersPerRoom    int        `json:"peersPerRoom"`
+	Publishers      int        `json:"publishersPerRoom"`
+	Video           peer.Video `json:"video"`
+	JoinsPerSecond  float64    `json:"joinsPerSecond"`
+	DurationSeconds float64    `json:"durationSeconds"`
+	Seed            uint64     `json:"seed"`
+}
+
+// People counts who was wanted, who came and who was turned away for good.
+type People struct {
+	Wanted  int `json:"wanted"`
+	Joined  int `json:"joined"`
+	Refused int `json:"refused"`
+}
+
+// Gaps are the longest times without a packet, one for each stream and receiver.
+type Gaps struct {
+	AudioMs Distribution `json:"audioMs"`
+	VideoMs Distribution `json:"videoMs"`
+	// StreamsExpected is how many streams everybody together should receive,
+	// StreamsReceived how many brought a packet, Silent how many brought none for
+	// the last 2 s although a slot shows them.
+	StreamsExpected int `json:"streamsExpected"`
+	StreamsReceived int `json:"streamsReceived"`
+	Silent          int `json:"silentAtEnd"`
+}
+
+// Loss is what the sequence numbers of all slots say.
+type Loss struct {
+	Expected   uint64  `json:"expected"`
+	Lost       uint64  `json:"lost"`
+	Percent    float64 `json:"percent"`
+	Recovered  uint64  `json:"recovered"` // by retransmission; not lost
+	Late       uint64  `json:"late"`      // out of order; not lost
+	Duplicates uint64  `json:"duplicates"`
+}
+
+// Bitrate is over the window: from when everybody was in to the end.
+type Bitrate struct {
+	WindowSeconds            float64 `json:"windowSeconds"`
+	SentBitsPerSecond        float64 `json:"sentBitsPerSecond"`
+	ReceivedBitsPerSecond    float64 `json:"receivedBitsPerSecond"`
+	SentPacketsPerSecond     float64 `json:"sentPacketsPerSecond"`
+	ReceivedPacketsPerSecond float64 `json:"receivedPacketsPerSecond"`
+}
+
+// Restarts are the moves of rooms. A gap is from the last packet of the old
+// connection to the first of the new one, for each stream and receiver.
+type Restarts struct {
+	Told       int          `json:"peopleTold"` // a person told twice counts twice
+	Rooms      []string     `json:"rooms"`
+	AudioGapMs Distribution `json:"audioGapMs"`
+	VideoGapMs Distribution `json:"videoGapMs"`
+	NotBack    int          `json:"streamsNotBack"`
+}
+
+// ProcessCPU is the CPU time of one process of the cluster.
+type ProcessCPU struct {
+	Process    string  `json:"process"`
+	CPUSeconds float64 `json:"cpuSeconds"`
+	Cores      float64 `json:"cores"` // on average over the run
+}
+
+// Generator is what the run itself cost and how well it kept its time.
+type Generator struct {
+	CPUSeconds     float64 `json:"cpuSeconds"`
+	Cores          float64 `json:"cores"`
+	ResidentBytes  int64   `json:"residentBytes"` // at the end
+	Goroutines     int     `json:"goroutines"`    // at the end
+	LongestDelayMs float64 `json:"longestDelayMs"`
+}
+
+// Room is where one room was.
+type Room struct {
+	Room      string      `json:"room"`
+	FirstNode ring.NodeID `json:"firstNode"`
+	LastNode  ring.NodeID `json:"lastNode"`
+	Joined    int         `json:"joined"`
+	Restarts  int         `json:"restarts"` // the most that one person was told
+}
+
+// silence is how long a stream may bring nothing before it is called silent.
+const silence = 2 * time.Second
+
+// report makes the report of what everybody has lived through until end.
+func (l *Load) report(lives []life, end time.Time, interrupted bool) *Report {
+	o := l.options
+	l.mu.Lock()
+	began, window, atWindow := l.began, l.window, l.atWindow
+	l.mu.Unlock()
+	r := &Report{
+		Version: ReportVersion, Began: began.UTC().Truncate(time.Millisecond), Interrupted: interrupted,
+		ElapsedSeconds: round1(end.Sub(began).Seconds()),
+		Parameters: Parameters{
+			URL: o.URL, Rooms: o.Rooms, PeersPerRoom: o.Peers, Publishers: o.publishers(), Video: o.Video,
+			JoinsPerSecond: o.JoinsPerSecond, DurationSeconds: o.Duration.Seconds(), Seed: o.Seed,
+		},
+		People:   People{Wanted: len(lives)},
+		Refusals: map[wire.Code]int{},
+		Restarts: Restarts{Rooms: []string{}},
+		CPU:      []ProcessCPU{},
+	}
+	var sum tally
+	for _, one := range lives {
+		sum.add(r, one, end)
+	}
+	sum.finish(r, o, lives)
+	r.Bitrate = bitrate(atWindow, totalsOf(lives), end.Sub(window))
+	return r
+}
+
+// totalsOf sums the traffic of snapshots, so that it ends when they were taken.
+func totalsOf(lives []life) totals {
+	var sum totals
+	for _, one := range lives {
+		sum.sent.Packets += one.stats.Sent.Packets
+		sum.sent.Bytes += one.stats.Sent.Bytes
+		sum.received.Packets += one.stats.Received.Packets
+		sum.received.Bytes += one.stats.Received.Bytes
+	}
+	return sum
+}
+
+func bitrate(from, to totals, window time.Duration) Bitrate {
+	seconds := window.Seconds()
+	if seconds <= 0 {
+		return Bitrate{}
+	}
+	rate := func(from, to uint64, each float64) float64 { return round1(float64(to-from) * each / seconds) }
+	return Bitrate{
+		WindowSeconds:            round1(seconds),
+		SentBitsPerSecond:        rate(from.sent.Bytes, to.sent.Bytes, 8),
+		ReceivedBitsPerSecond:    rate(from.received.Bytes, to.received.Bytes, 8),
+		SentPacketsPerSecond:     rate(from.sent.Packets, to.sent.Packets, 1),
+		ReceivedPacketsPerSecond: rate(from.received.Packets, to.received.Packets, 1),
+	}
+}
+
+// roomsOf describes the rooms, in their order.
+func roomsOf(o Options, lives []life) []Room {
+	byName := map[string]*Room{}
+	for _, one := range lives {
+		room := byName[one.room]
+		if room == nil {
+			room = &Room{Room: one.room}
+			byName[one.room] = room
+		}
+		if !one.stats.Joined {
+			continue
+		}
+		room.Joined++
+		room.Restarts = max(room.Restarts, len(one.stats.Restarts))
+		if room.FirstNode == "" {
+			room.FirstNode = one.firstNode
+		}
+		room.LastNode = one.stats.Node
+	}
+	rooms := make([]Room, 0, len(byName))
+	for i := range o.Rooms {
+		if room := byName[roomName(o.Seed, i)]; room != nil {
+			rooms = append(rooms, *room)
+		}
+	}
+	return rooms
+}
+
+// moved lists the rooms that were told to restart.
+func moved(rooms []Room) []string {
+	names := map[string]bool{}
+	for _, room := range rooms {
+		if room.Restarts > 0 {
+			names[room.Room] = true
+		}
+	}
+	return append([]string{}, slices.Sorted(maps.Keys(names))...)
+}

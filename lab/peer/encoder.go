@@ -1,0 +1,100 @@
+package peer
+
+import (
+	"math/rand/v2"
+	"time"
+)
+
+// Video is what kind of video a peer sends.
+type Video string
+
+// The kinds of video.
+const (
+	VideoLight     Video = "light"     // one layer of 10 packets/s: load on the cluster with little on its maker
+	VideoSimulcast Video = "simulcast" // three layers as a camera of 1280x720 gives them
+	VideoOff       Video = "off"       // audio alone
+)
+
+// Valid reports whether the kind of video is known.
+func (v Video) Valid() bool { return v == VideoLight || v == VideoSimulcast || v == VideoOff }
+
+// BitsPerSecond is what all layers together send.
+func (v Video) BitsPerSecond() int {
+	sum := 0
+	for _, l := range layersOf(v) {
+		sum += l.bitsPerSecond
+	}
+	return sum
+}
+
+// TopLayerBitsPerSecond is what a receiver gets at most of one camera.
+func (v Video) TopLayerBitsPerSecond() int {
+	top := 0
+	for _, l := range layersOf(v) {
+		top = max(top, l.bitsPerSecond)
+	}
+	return top
+}
+
+// layer is one encoding of the camera.
+type layer struct {
+	rid             string
+	width, height   int
+	framesPerSecond int
+	bitsPerSecond   int
+	steady          bool // every frame has the mean size, keyframes too
+}
+
+// layersOf gives the layers of a kind of video. The simulcast ones have the
+// sizes and bitrates that browsers choose for a camera of 1280x720.
+func layersOf(v Video) []layer {
+	switch v {
+	case VideoSimulcast:
+		return []layer{
+			{rid: "q", width: 320, height: 180, framesPerSecond: 30, bitsPerSecond: 150_000},
+			{rid: "h", width: 640, height: 360, framesPerSecond: 30, bitsPerSecond: 500_000},
+			{rid: "f", width: 1280, height: 720, framesPerSecond: 30, bitsPerSecond: 1_500_000},
+		}
+	case VideoLight:
+		return []layer{{width: 320, height: 180, framesPerSecond: 10, bitsPerSecond: 72_000, steady: true}} // 900 bytes a frame
+	default:
+		return nil
+	}
+}
+
+// interval is the time from frame to frame.
+func (l layer) interval() time.Duration { return time.Second / time.Duration(l.framesPerSecond) }
+
+// The shape of an encoded stream, in mean frames: a keyframe is keyframeSize of
+// them, other frames vary by +-variation, and what is above the mean is paid back by
+// smaller frames after it. The debt is never above debtLimit, so the bitrate
+// holds over each second or two, however often a keyframe is asked for.
+const (
+	keyframeSize = 6.0
+	variation    = 0.4
+	payBack      = 0.3
+	debtLimit    = 8.0
+	smallest     = 0.1
+)
+
+// encoder decides how large each frame of a layer is.
+type encoder struct {
+	layer layer
+	rng   *rand.Rand
+	debt  float64 // in mean frames
+}
+
+// frameBytes is the size of the next frame.
+func (e *encoder) frameBytes(key bool) int {
+	mean := float64(e.layer.bitsPerSecond) / 8 / float64(e.layer.framesPerSecond)
+	if e.layer.steady {
+		return int(mean)
+	}
+	size := 1 + variation*(2*e.rng.Float64()-1) - min(e.debt, payBack)
+	if key {
+		size = keyframeSize
+	}
+	size = max(smallest, min(size, 1+debtLimit-e.debt))
+	e.debt = max(0, e.debt+size-1)
+	return int(size * mean)
+}

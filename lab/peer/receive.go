@@ -1,0 +1,167 @@
+package peer
+
+import (
+	"time"
+
+	"github.com/pion/rtp"
+	"github.com/pion/webrtc/v4"
+
+	"github.com/holdfast-rtc/holdfast/signaling/wire"
+)
+
+// arrival is one RTP packet that came in a slot.
+type arrival struct {
+	at            time.Time
+	mid           string
+	connection    int // which one of the peer's, counted from 1
+	number        uint16
+	bytes         int
+	media         bool // more than padding
+	retransmitted bool // by RTX
+}
+
+// readSlot reads a slot until its connection closes.
+func (p *Peer) readSlot(track *webrtc.TrackRemote, mid string, connection int) {
+	buffer := make([]byte, maxPacketBytes)
+	var header rtp.Header
+	for {
+		n, attributes, err := track.Read(buffer)
+		if err != nil {
+			return
+		}
+		size, err := header.Unmarshal(buffer[:n])
+		if err != nil {
+			continue
+		}
+		padding := 0
+		if header.Padding {
+			padding = int(buffer[n-1])
+		}
+		p.arrived(arrival{
+			at: time.Now(), mid: mid, connection: connection, number: header.SequenceNumber, bytes: n,
+			media: size+padding < n, retransmitted: attributes.Get(webrtc.AttributeRtxSequenceNumber) != nil,
+		})
+	}
+}
+
+// arrived counts one packet, for whoever the slot shows. What arrives before the
+// slot table says so is nobody's yet.
+func (p *Peer) arrived(a arrival) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.stats.Received.Packets++
+	p.stats.Received.Bytes += uint64(a.bytes)
+	if a.connection == p.stats.Connections {
+		meter := p.meters[a.mid]
+		if meter == nil {
+			meter = &sequence{}
+			p.meters[a.mid] = meter
+		}
+		meter.add(a.number, a.retransmitted)
+	}
+	if !a.media {
+		return
+	}
+	if p.stats.FirstMedia.IsZero() {
+		p.stats.FirstMedia = a.at
+	}
+	id, shown := p.showing(a.mid)
+	if !shown {
+		return
+	}
+	stream, known := p.stats.Streams[id]
+	if !known {
+		return // past maxStreams
+	}
+	if moved := stream.arrived(a); moved > 0 {
+		p.movedWith(moved)
+	}
+	p.stats.Streams[id] = stream
+}
+
+// arrived counts one packet. The answer is the pause since the last packet of an
+// older connection, when this is the first of a newer one.
+func (s *Stream) arrived(a arrival) (moved time.Duration) {
+	if s.Packets > 0 && !s.fresh {
+		gap := a.at.Sub(s.Last)
+		s.LongestGap = max(s.LongestGap, gap)
+		if a.connection > s.Connection {
+			moved = gap
+			if len(s.Moves) < maxMoves {
+				s.Moves = append(s.Moves, gap)
+			}
+		}
+	}
+	s.fresh = false
+	s.Packets, s.Bytes, s.Last = s.Packets+1, s.Bytes+uint64(a.bytes), a.at
+	s.Connection = max(s.Connection, a.connection)
+	return moved
+}
+
+// show takes a new slot table over. A stream that no slot shows has no gap; one that
+// is away while the connection changes has one, for it was to come back.
+func (p *Peer) show(slots []wire.Slot) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.slots = slots
+	shown := make(map[StreamID]bool, len(slots))
+	for _, slot := range slots {
+		if slot.Peer != "" {
+			shown[StreamID{Peer: slot.Peer, Source: slot.Source}] = true
+		}
+	}
+	for id, stream := range p.stats.Streams {
+		if shown[id] && !stream.Shown {
+			stream.fresh = stream.Connection == p.stats.Connections
+		}
+		stream.Shown = shown[id]
+		p.stats.Streams[id] = stream
+	}
+	for id := range shown {
+		if _, known := p.stats.Streams[id]; !known && len(p.stats.Streams) < maxStreams {
+			p.stats.Streams[id] = Stream{Since: time.Now(), Shown: true}
+		}
+	}
+}
+
+// showing says whom a slot shows; p.mu must be held.
+func (p *Peer) showing(mid string) (StreamID, bool) {
+	for _, slot := range p.slots {
+		if slot.Mid == mid && slot.Peer != "" {
+			return StreamID{Peer: slot.Peer, Source: slot.Source}, true
+		}
+	}
+	return StreamID{}, false
+}
+
+// table is the latest slot table, for an offer.
+func (p *Peer) table() []wire.Slot {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return p.slots
+}
+
+// movedWith tells the session, once a restart, that media flows again; p.mu must
+// be held.
+func (p *Peer) movedWith(gap time.Duration) {
+	if !p.moving {
+		return
+	}
+	p.moving = false
+	select {
+	case p.moved <- gap:
+	default: // the session has not reported the last one yet
+	}
+}
+
+// nextConnection begins the counting of a new connection and gives its number.
+func (p *Peer) nextConnection() int {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	for _, meter := range p.meters {
+		p.stats.Loss.Add(meter.total())
+	}
+	clear(p.meters)
+	p.stats.Connections++
+	return p.stats.Connections
+}

@@ -1,0 +1,218 @@
+package peer
+
+import (
+	"context"
+	"math/rand/v2"
+	"sync/atomic"
+	"time"
+
+	"github.com/pion/webrtc/v4"
+)
+
+// What a microphone sends, and how a frame of video is cut into packets.
+const (
+	audioClock      = 48000
+	audioFrame      = 20 * time.Millisecond // Opus's usual frame
+	audioFrameBytes = 80                    // 32 kbit/s
+	audioFrameTicks = 960
+
+	videoClock       = 90000
+	packetBytes      = 1100 // of a frame in one packet, as browsers cut it
+	burstPackets     = 8    // sent back to back
+	burstInterval    = 5 * time.Millisecond
+	keyframeInterval = 10 * time.Second
+	keyframePause    = 300 * time.Millisecond // browsers ignore requests that come sooner
+)
+
+// lateLimit is how far the sender may fall behind its clock and catch up; past
+// it the frames in between are left out. A peer that floods after a stall would
+// measure itself.
+const lateLimit = 200 * time.Millisecond
+
+// People speak and fall silent; these are the means of an exponential time.
+const (
+	speaking = 3 * time.Second
+	silent   = 6 * time.Second
+)
+
+// Audio levels as RFC 6464 has them, in -dBov.
+const (
+	levelSpeaking = 30
+	levelSilent   = 127
+)
+
+// sender writes synthetic audio and video into its tracks until ctx ends.
+type sender struct {
+	audio  *track
+	layers []*videoTrack
+	rng    *rand.Rand
+
+	speaks bool
+	turnAt time.Time // when it begins or ends to speak
+
+	lag atomic.Int64 // nanoseconds by which a frame was late, the most
+}
+
+// videoTrack is one layer being sent.
+type videoTrack struct {
+	*track
+
+	encoder   encoder
+	clock     clock
+	left      int  // bytes of the present frame that are not sent yet
+	key       bool // the present frame is one
+	started   bool // the first packet of the present frame is sent
+	burstAt   time.Time
+	lastKey   time.Time
+	pictureID uint16
+	payload   [payloadBytes]byte
+}
+
+// clock is when the next frame is due, and its RTP timestamp.
+type clock struct {
+	next      time.Time
+	interval  time.Duration
+	ticks     uint32 // an interval's
+	timestamp uint32
+}
+
+// due reports whether a frame is due, and moves on to the one after it.
+func (c *clock) due(now time.Time) (late time.Duration, ok bool) {
+	late = now.Sub(c.next)
+	if late < 0 {
+		return 0, false
+	}
+	frames := time.Duration(1)
+	if late > lateLimit {
+		frames += late / c.interval
+	}
+	c.next = c.next.Add(frames * c.interval)
+	c.timestamp += uint32(frames) * c.ticks
+	return late, true
+}
+
+// newSender makes a sender whose every choice comes from seed.
+func newSender(video Video, seed uint64) *sender {
+	s := &sender{
+		audio: &track{mime: webrtc.MimeTypeOpus, kind: webrtc.RTPCodecTypeAudio},
+		rng:   rand.New(rand.NewPCG(seed, 0)), //nolint:gosec // repeatable, not secret
+	}
+	for _, l := range layersOf(video) {
+		v := &videoTrack{
+			track:   &track{mime: webrtc.MimeTypeVP8, kind: webrtc.RTPCodecTypeVideo, rid: l.rid},
+			encoder: encoder{layer: l, rng: s.rng},
+		}
+		v.clock = clock{interval: l.interval(), ticks: uint32(videoClock / l.framesPerSecond), timestamp: s.rng.Uint32()}
+		s.layers = append(s.layers, v)
+	}
+	return s
+}
+
+// run sends until ctx ends.
+func (s *sender) run(ctx context.Context) {
+	// Everybody begins at a moment of his own, or a crowd would send in step.
+	now := time.Now()
+	sound := clock{interval: audioFrame, ticks: audioFrameTicks, timestamp: s.rng.Uint32()}
+	sound.next = now.Add(rand.N(audioFrame))
+	for _, v := range s.layers {
+		v.clock.next = now.Add(rand.N(v.clock.interval))
+	}
+	timer := time.NewTimer(0)
+	defer timer.Stop()
+	for {
+		select {
+		case <-ctx.Done():
+			return
+		case now = <-timer.C:
+		}
+		now = time.Now()
+		if late, ok := sound.due(now); ok {
+			s.behind(late)
+			s.speak(now, sound.timestamp)
+		}
+		next := sound.next
+		for _, v := range s.layers {
+			if late, ok := v.clock.due(now); ok {
+				s.behind(late)
+				v.frame(now)
+			}
+			v.burst(now)
+			next = v.sooner(next)
+		}
+		timer.Reset(time.Until(next))
+	}
+}
+
+func (s *sender) behind(late time.Duration) {
+	if int64(late) > s.lag.Load() { // one writer
+		s.lag.Store(int64(late))
+	}
+}
+
+// speak sends one frame of sound.
+func (s *sender) speak(now time.Time, timestamp uint32) {
+	if now.After(s.turnAt) {
+		s.speaks = !s.speaks
+		mean := silent
+		if s.speaks {
+			mean = speaking
+		}
+		s.turnAt = now.Add(time.Duration(s.rng.ExpFloat64() * float64(mean)))
+	}
+	var sound [2 * audioFrameBytes]byte
+	sound[0] = opusTOC
+	size, level := audioFrameBytes*3/4+s.rng.IntN(audioFrameBytes/2), uint8(levelSilent)
+	if s.speaks {
+		level = levelSpeaking
+	}
+	s.audio.write(timestamp, false, level, sound[:size])
+}
+
+// sooner is the time at which this layer needs attention, or next.
+func (v *videoTrack) sooner(next time.Time) time.Time {
+	if v.clock.next.Before(next) {
+		next = v.clock.next
+	}
+	if v.left > 0 && v.burstAt.Before(next) {
+		next = v.burstAt
+	}
+	return next
+}
+
+// frame encodes the next frame. When the one before it is not sent yet, nothing is
+// encoded, as a camera that is too fast for its line loses frames.
+func (v *videoTrack) frame(now time.Time) {
+	if v.left > 0 {
+		return
+	}
+	since := now.Sub(v.lastKey)
+	v.key = since >= keyframeInterval || (since >= keyframePause && v.wantKeyframe.Load())
+	if v.key {
+		v.wantKeyframe.Store(false)
+		v.lastKey = now
+	}
+	v.left, v.started, v.burstAt = max(v.encoder.frameBytes(v.key), vp8HeaderBytes), false, now
+	v.pictureID++
+}
+
+// burst sends as much of the frame as goes out at once.
+func (v *videoTrack) burst(now time.Time) {
+	if v.left == 0 || now.Before(v.burstAt) {
+		return
+	}
+	for range burstPackets {
+		size := min(v.left, packetBytes)
+		v.left -= size
+		if !v.write(v.clock.timestamp, v.left == 0, 0, v.packet(size)) {
+			// Nobody got it, so the next frame has to be a keyframe, as a new
+			// connection's first one is.
+			v.left, v.lastKey = 0, time.Time{}
+			return
+		}
+		v.started = true
+		if v.left == 0 {
+			return
+		}
+	}
+	v.burstAt = now.Add(burstInterval)
+}

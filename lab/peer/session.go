@@ -1,0 +1,170 @@
+package peer
+
+import (
+	"context"
+	"fmt"
+	"net/url"
+	"strings"
+	"time"
+
+	"github.com/coder/websocket"
+
+	"github.com/holdfast-rtc/holdfast/signaling/wire"
+)
+
+const (
+	dialLimit    = 5 * time.Second
+	messageBytes = 4 << 20 // of one message of the server
+	// offerLimit is how long an offer may take to become a connection before the
+	// next one is made: the protocol's attemptMs.
+	offerLimit = 4 * time.Second
+	leaveLimit = time.Second
+)
+
+// session holds one socket from its opening to its end.
+func (p *Peer) session(ctx context.Context) error {
+	socket, err := p.dial(ctx)
+	if err != nil {
+		return err
+	}
+	defer func() { _ = socket.CloseNow() }()
+	if err := p.hello(ctx, socket); err != nil {
+		return err
+	}
+	frames, ended := make(chan []byte), make(chan error, 1)
+	// Not ctx: its end would close the socket before the goodbye.
+	reading, stop := context.WithCancel(context.WithoutCancel(ctx))
+	defer stop()
+	go func() { ended <- readFrames(reading, socket, frames) }()
+	watch := time.NewTicker(offerLimit)
+	defer watch.Stop()
+	var view <-chan time.Time // nil while there is nothing new to say
+	for {
+		select {
+		case <-ctx.Done():
+			p.leave(reading, socket, frames, ended)
+			return ctx.Err()
+		case err := <-ended:
+			return err
+		case frame := <-frames:
+			message, err := wire.DecodeServer(frame)
+			if err != nil {
+				return fmt.Errorf("decode: %w", err)
+			}
+			before := p.conn
+			if err := p.handle(ctx, socket, message); err != nil {
+				return err
+			}
+			if p.conn != before {
+				watch.Reset(offerLimit)
+			}
+			if p.others.heard(message, p.self) && view == nil && p.opts.Stack.video == VideoSimulcast {
+				view = time.After(viewPause)
+			}
+		case <-view:
+			view = nil
+			if err := p.write(ctx, socket, p.others.view(p.opts.VideoSlots)); err != nil {
+				return err
+			}
+		case gap := <-p.moved:
+			migrated := &wire.Migrated{Epoch: p.epoch, Attempt: max(p.tries, 1), How: wire.HowNewConnection, GapMs: uint64(gap.Milliseconds())}
+			if err := p.write(ctx, socket, migrated); err != nil {
+				return err
+			}
+		case <-watch.C:
+			if p.conn != nil && p.conn.stuck() {
+				if err := p.offer(ctx, socket, "the last offer led nowhere"); err != nil {
+					return err
+				}
+			}
+		}
+	}
+}
+
+func (p *Peer) dial(ctx context.Context) (*websocket.Conn, error) {
+	base := p.opts.URL
+	if p.opts.FirstURL != "" {
+		base, p.opts.FirstURL = p.opts.FirstURL, ""
+	}
+	address, err := socketURL(base)
+	if err != nil {
+		return nil, err
+	}
+	dial, cancel := context.WithTimeout(ctx, dialLimit)
+	defer cancel()
+	socket, response, err := websocket.Dial(dial, address, &websocket.DialOptions{Subprotocols: []string{wire.Subprotocol}})
+	if response != nil && response.Body != nil {
+		_ = response.Body.Close()
+	}
+	if err != nil {
+		return nil, fmt.Errorf("dial %s: %w", address, err)
+	}
+	socket.SetReadLimit(messageBytes)
+	return socket, nil
+}
+
+// readFrames reads until the socket or ctx ends. Its error is what the session
+// ended with; it is the only reader.
+func readFrames(ctx context.Context, socket *websocket.Conn, frames chan<- []byte) error {
+	for {
+		_, frame, err := socket.Read(ctx)
+		if err != nil {
+			return fmt.Errorf("read: %w", err)
+		}
+		select {
+		case frames <- frame:
+		case <-ctx.Done():
+			return ctx.Err()
+		}
+	}
+}
+
+// hello opens a new session, or the old one on this socket.
+func (p *Peer) hello(ctx context.Context, socket *websocket.Conn) error {
+	if p.resume == "" {
+		p.attempt = 1
+		return p.write(ctx, socket, &wire.Join{Token: p.opts.Token, Room: p.opts.Room})
+	}
+	p.attempt++
+	return p.write(ctx, socket, &wire.Resume{Resume: p.resume, Attempt: p.attempt, Epoch: p.epoch})
+}
+
+// leave says goodbye and waits until the server has closed the socket, for a
+// while: its grace time does the same, later.
+func (p *Peer) leave(ctx context.Context, socket *websocket.Conn, frames <-chan []byte, ended <-chan error) {
+	ctx, cancel := context.WithTimeout(ctx, leaveLimit)
+	defer cancel()
+	if p.write(ctx, socket, &wire.Leave{}) != nil {
+		return
+	}
+	for {
+		select {
+		case <-frames:
+		case <-ended:
+			return
+		case <-ctx.Done():
+			return
+		}
+	}
+}
+
+func (p *Peer) write(ctx context.Context, socket *websocket.Conn, message wire.Message) error {
+	frame, err := wire.Encode(message)
+	if err != nil {
+		return err
+	}
+	if err := socket.Write(ctx, websocket.MessageText, frame); err != nil {
+		return fmt.Errorf("write %s: %w", message.Type(), err)
+	}
+	return nil
+}
+
+func socketURL(base string) (string, error) {
+	u, err := url.Parse(base)
+	if err != nil {
+		return "", fmt.Errorf("parse the server's address: %w", err)
+	}
+	u.Scheme = strings.Replace(u.Scheme, "http", "ws", 1)
+	u.Path = strings.TrimSuffix(u.Path, "/") + "/ws"
+	return u.String(), nil
+}

@@ -1,0 +1,63 @@
+package peer
+
+import (
+	"slices"
+	"time"
+
+	"github.com/holdfast-rtc/holdfast/signaling/wire"
+)
+
+// viewPause gathers the changes of the roster: the page too lays itself out once.
+const viewPause = 200 * time.Millisecond
+
+// audience is who else is in the room, in the order of their coming. It makes
+// the view of a page that shows them all in a grid. A peer with one light layer
+// needs none.
+type audience []wire.PeerID
+
+// heard takes a message over; changed says that the view is another one now.
+func (a *audience) heard(message wire.Message, self wire.PeerID) (changed bool) {
+	before := slices.Clone(*a)
+	switch m := message.(type) {
+	case *wire.Joined:
+		a.set(m.Roster, m.Peer)
+		return true // a new session knows no view
+	case *wire.Resumed:
+		a.set(m.Roster, self)
+		return true // the edge may be a new one
+	case *wire.Roster:
+		a.set(m.Roster, self)
+	case *wire.PeerJoined:
+		if m.Peer.Peer != self && !slices.Contains(*a, m.Peer.Peer) {
+			*a = append(*a, m.Peer.Peer)
+		}
+	case *wire.PeerLeft:
+		*a = slices.DeleteFunc(*a, func(id wire.PeerID) bool { return id == m.Peer })
+	default:
+	}
+	return !slices.Equal(before, *a)
+}
+
+func (a *audience) set(roster []wire.Peer, self wire.PeerID) {
+	*a = nil
+	for _, there := range roster {
+		if there.Peer != self {
+			*a = append(*a, there.Peer)
+		}
+	}
+}
+
+// view shows the first of them, as many as there are slots, as large as a
+// window of 1280x720 pixels allows.
+func (a audience) view(slots int) *wire.View {
+	shown := a[:min(len(a), slots, wire.MaxWants)]
+	width, height := uint32(1280), uint32(720)
+	for columns := uint32(1); columns*columns < uint32(len(shown)); columns++ {
+		width, height = 1280/(columns+1), 720/(columns+1)
+	}
+	view := &wire.View{Wants: wire.List[wire.Want]{}}
+	for _, id := range shown {
+		view.Wants = append(view.Wants, wire.Want{Peer: id, Source: wire.SourceCamera, Width: width, Height: height})
+	}
+	return view
+}

@@ -149,11 +149,21 @@ func (n *sfuNode) publishLoad(ctx context.Context) error {
 	tick := time.NewTicker(reportEvery)
 	defer tick.Stop()
 	for {
-		n.cluster.SetLoad(cluster.Load(n.media.NextReport()))
+		n.cluster.SetLoad(n.report())
 		select {
 		case <-ctx.Done():
 			return nil
 		case <-tick.C:
 		}
+	}
+}
+
+// report is the node's next load report.
+func (n *sfuNode) report() cluster.Load {
+	load := n.media.NextReport()
+	return cluster.Load{
+		Seq: load.Seq, EgressBitsPerSecond: load.EgressBitsPerSecond, EgressPacketsPerSecond: load.EgressPacketsPerSecond,
+		CeilingBitsPerSecond: load.CeilingBitsPerSecond, CeilingPacketsPerSecond: load.CeilingPacketsPerSecond,
+		Rooms: load.Rooms, Peers: load.Peers,
 	}
 }

@@ -4,6 +4,8 @@ import (
 	"encoding/binary"
 	"fmt"
 	"math"
+
+	"github.com/holdfast-rtc/holdfast/pin"
 )
 
 // What members tell each other beside memberlist's own messages. A message is
@@ -43,6 +45,11 @@ func (m message) encode() []byte {
 		} {
 			out = binary.AppendUvarint(out, n)
 		}
+		generations := m.load.Asserted.All()
+		out = binary.AppendUvarint(out, uint64(len(generations)))
+		for _, g := range generations {
+			out = binary.AppendUvarint(out, uint64(g))
+		}
 	}
 	return out
 }
@@ -76,7 +83,30 @@ func parseMessage(in []byte) (message, error) {
 		return message{}, fmt.Errorf("%w: %d rooms, %d peers", errForeign, rooms, peers)
 	}
 	m.load.Rooms, m.load.Peers = uint32(rooms), uint32(peers)
-	return m, nil
+	if len(rest) > 0 { // else from a version that has no generations
+		m.load.Asserted, err = takeGenerations(rest)
+	}
+	return m, err
+}
+
+// takeGenerations reads a count and that many generations.
+func takeGenerations(in []byte) (pin.Generations, error) {
+	count, rest, err := takeNumber(in)
+	if err != nil {
+		return "", err
+	}
+	if count > pin.MaxGenerations {
+		return "", fmt.Errorf("%w: %d generations", errForeign, count)
+	}
+	generations := make([]pin.Generation, count)
+	for i := range generations {
+		var g uint64
+		if g, rest, err = takeNumber(rest); err != nil {
+			return "", err
+		}
+		generations[i] = pin.Generation(g)
+	}
+	return pin.GenerationsOf(generations), nil
 }
 
 // encodeState joins messages for a state exchange.

@@ -35,6 +35,9 @@ type Load struct {
 	CeilingPacketsPerSecond uint64
 	Rooms                   uint32
 	Peers                   uint32
+	// Asserted are the generations of the store under which the node has seen all pins of
+	// its rooms standing, or has written them again.
+	Asserted pin.Generations
 }
 
 // View is one immutable picture of the cluster. A new one replaces it at every

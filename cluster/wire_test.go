@@ -113,7 +113,7 @@ func FuzzParseMember(f *testing.F) {
 
 func FuzzParseMessage(f *testing.F) {
 	from := Node{ID: "sfu-1", Boot: pin.BootID("0000000000001-00000000")}
-	f.Add(message{kind: kindLoad, from: from, load: Load{Seq: 1, CeilingBitsPerSecond: math.MaxUint64, Rooms: math.MaxUint32}}.encode())
+	f.Add(message{kind: kindLoad, from: from, load: Load{Seq: 1, CeilingBitsPerSecond: math.MaxUint64, Rooms: math.MaxUint32, Asserted: pin.GenerationsOf([]pin.Generation{1, math.MaxUint64})}}.encode())
 	f.Add(message{kind: kindLeave, from: from}.encode())
 	f.Add(message{kind: kindHello, from: from}.encode())
 	f.Add([]byte{1, 255, 255, 255, 255, 255, 255, 255, 255, 255, 1})

@@ -2589,6 +2589,110 @@ func (x *HeldPeer) GetOffers() uint64 {
 	return 0
 }
 
+type HoldsRequest struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Room          string                 `protobuf:"bytes,1,opt,name=room,proto3" json:"room,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *HoldsRequest) Reset() {
+	*x = HoldsRequest{}
+	mi := &file_control_proto_msgTypes[33]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *HoldsRequest) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*HoldsRequest) ProtoMessage() {}
+
+func (x *HoldsRequest) ProtoReflect() protoreflect.Message {
+	mi := &file_control_proto_msgTypes[33]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use HoldsRequest.ProtoReflect.Descriptor instead.
+func (*HoldsRequest) Descriptor() ([]byte, []int) {
+	return file_control_proto_rawDescGZIP(), []int{33}
+}
+
+func (x *HoldsRequest) GetRoom() string {
+	if x != nil {
+		return x.Room
+	}
+	return ""
+}
+
+type HoldsReply struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Node          string                 `protobuf:"bytes,1,opt,name=node,proto3" json:"node,omitempty"`
+	Boot          string                 `protobuf:"bytes,2,opt,name=boot,proto3" json:"boot,omitempty"`
+	Pin           *Pin                   `protobuf:"bytes,3,opt,name=pin,proto3" json:"pin,omitempty"` // absent when the room is not open here
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *HoldsReply) Reset() {
+	*x = HoldsReply{}
+	mi := &file_control_proto_msgTypes[34]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *HoldsReply) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*HoldsReply) ProtoMessage() {}
+
+func (x *HoldsReply) ProtoReflect() protoreflect.Message {
+	mi := &file_control_proto_msgTypes[34]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use HoldsReply.ProtoReflect.Descriptor instead.
+func (*HoldsReply) Descriptor() ([]byte, []int) {
+	return file_control_proto_rawDescGZIP(), []int{34}
+}
+
+func (x *HoldsReply) GetNode() string {
+	if x != nil {
+		return x.Node
+	}
+	return ""
+}
+
+func (x *HoldsReply) GetBoot() string {
+	if x != nil {
+		return x.Boot
+	}
+	return ""
+}
+
+func (x *HoldsReply) GetPin() *Pin {
+	if x != nil {
+		return x.Pin
+	}
+	return nil
+}
+
 type OutrankRequest struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
 	Room          string                 `protobuf:"bytes,1,opt,name=room,proto3" json:"room,omitempty"`
@@ -2599,7 +2703,7 @@ type OutrankRequest struct {
 
 func (x *OutrankRequest) Reset() {
 	*x = OutrankRequest{}
-	mi := &file_control_proto_msgTypes[33]
+	mi := &file_control_proto_msgTypes[35]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2611,7 +2715,7 @@ func (x *OutrankRequest) String() string {
 func (*OutrankRequest) ProtoMessage() {}
 
 func (x *OutrankRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_control_proto_msgTypes[33]
+	mi := &file_control_proto_msgTypes[35]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2624,7 +2728,7 @@ func (x *OutrankRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use OutrankRequest.ProtoReflect.Descriptor instead.
 func (*OutrankRequest) Descriptor() ([]byte, []int) {
-	return file_control_proto_rawDescGZIP(), []int{33}
+	return file_control_proto_rawDescGZIP(), []int{35}
 }
 
 func (x *OutrankRequest) GetRoom() string {
@@ -2650,7 +2754,7 @@ type OutrankReply struct {
 
 func (x *OutrankReply) Reset() {
 	*x = OutrankReply{}
-	mi := &file_control_proto_msgTypes[34]
+	mi := &file_control_proto_msgTypes[36]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2662,7 +2766,7 @@ func (x *OutrankReply) String() string {
 func (*OutrankReply) ProtoMessage() {}
 
 func (x *OutrankReply) ProtoReflect() protoreflect.Message {
-	mi := &file_control_proto_msgTypes[34]
+	mi := &file_control_proto_msgTypes[36]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2675,7 +2779,7 @@ func (x *OutrankReply) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use OutrankReply.ProtoReflect.Descriptor instead.
 func (*OutrankReply) Descriptor() ([]byte, []int) {
-	return file_control_proto_rawDescGZIP(), []int{34}
+	return file_control_proto_rawDescGZIP(), []int{36}
 }
 
 func (x *OutrankReply) GetHeld() bool {
@@ -2849,7 +2953,14 @@ const file_control_proto_rawDesc = "" +
 	"\bidentity\x18\x02 \x01(\tR\bidentity\x12\x1a\n" +
 	"\battached\x18\x03 \x01(\bR\battached\x12\x1c\n" +
 	"\tconnected\x18\x04 \x01(\bR\tconnected\x12\x16\n" +
-	"\x06offers\x18\x05 \x01(\x04R\x06offers\"P\n" +
+	"\x06offers\x18\x05 \x01(\x04R\x06offers\"\"\n" +
+	"\fHoldsRequest\x12\x12\n" +
+	"\x04room\x18\x01 \x01(\tR\x04room\"`\n" +
+	"\n" +
+	"HoldsReply\x12\x12\n" +
+	"\x04node\x18\x01 \x01(\tR\x04node\x12\x12\n" +
+	"\x04boot\x18\x02 \x01(\tR\x04boot\x12*\n" +
+	"\x03pin\x18\x03 \x01(\v2\x18.holdfast.control.v1.PinR\x03pin\"P\n" +
 	"\x0eOutrankRequest\x12\x12\n" +
 	"\x04room\x18\x01 \x01(\tR\x04room\x12*\n" +
 	"\x03pin\x18\x02 \x01(\v2\x18.holdfast.control.v1.PinR\x03pin\"\"\n" +
@@ -2880,11 +2991,12 @@ const file_control_proto_rawDesc = "" +
 	"\x1bTRANSPORT_STATE_UNSPECIFIED\x10\x00\x12\x1d\n" +
 	"\x19TRANSPORT_STATE_CONNECTED\x10\x01\x12 \n" +
 	"\x1cTRANSPORT_STATE_DISCONNECTED\x10\x02\x12\x1a\n" +
-	"\x16TRANSPORT_STATE_FAILED\x10\x032\xc0\x02\n" +
+	"\x16TRANSPORT_STATE_FAILED\x10\x032\x8d\x03\n" +
 	"\x05Media\x12N\n" +
 	"\x06Attach\x12 .holdfast.control.v1.EdgeMessage\x1a\x1e.holdfast.control.v1.PeerEvent(\x010\x01\x12G\n" +
 	"\x05Watch\x12!.holdfast.control.v1.WatchRequest\x1a\x19.holdfast.control.v1.Beat0\x01\x12K\n" +
-	"\x05Rooms\x12!.holdfast.control.v1.RoomsRequest\x1a\x1f.holdfast.control.v1.RoomsReply\x12Q\n" +
+	"\x05Rooms\x12!.holdfast.control.v1.RoomsRequest\x1a\x1f.holdfast.control.v1.RoomsReply\x12K\n" +
+	"\x05Holds\x12!.holdfast.control.v1.HoldsRequest\x1a\x1f.holdfast.control.v1.HoldsReply\x12Q\n" +
 	"\aOutrank\x12#.holdfast.control.v1.OutrankRequest\x1a!.holdfast.control.v1.OutrankReplyB*Z(github.com/holdfast-rtc/holdfast/controlb\x06proto3"
 
 var (
@@ -2900,7 +3012,7 @@ func file_control_proto_rawDescGZIP() []byte {
 }
 
 var file_control_proto_enumTypes = make([]protoimpl.EnumInfo, 4)
-var file_control_proto_msgTypes = make([]protoimpl.MessageInfo, 35)
+var file_control_proto_msgTypes = make([]protoimpl.MessageInfo, 37)
 var file_control_proto_goTypes = []any{
 	(Kind)(0),              // 0: holdfast.control.v1.Kind
 	(Source)(0),            // 1: holdfast.control.v1.Source
@@ -2939,8 +3051,10 @@ var file_control_proto_goTypes = []any{
 	(*RoomsReply)(nil),     // 34: holdfast.control.v1.RoomsReply
 	(*HeldRoom)(nil),       // 35: holdfast.control.v1.HeldRoom
 	(*HeldPeer)(nil),       // 36: holdfast.control.v1.HeldPeer
-	(*OutrankRequest)(nil), // 37: holdfast.control.v1.OutrankRequest
-	(*OutrankReply)(nil),   // 38: holdfast.control.v1.OutrankReply
+	(*HoldsRequest)(nil),   // 37: holdfast.control.v1.HoldsRequest
+	(*HoldsReply)(nil),     // 38: holdfast.control.v1.HoldsReply
+	(*OutrankRequest)(nil), // 39: holdfast.control.v1.OutrankRequest
+	(*OutrankReply)(nil),   // 40: holdfast.control.v1.OutrankReply
 }
 var file_control_proto_depIdxs = []int32{
 	4,  // 0: holdfast.control.v1.Pin.fence:type_name -> holdfast.control.v1.Fence
@@ -2989,20 +3103,23 @@ var file_control_proto_depIdxs = []int32{
 	35, // 43: holdfast.control.v1.RoomsReply.rooms:type_name -> holdfast.control.v1.HeldRoom
 	5,  // 44: holdfast.control.v1.HeldRoom.pin:type_name -> holdfast.control.v1.Pin
 	36, // 45: holdfast.control.v1.HeldRoom.peers:type_name -> holdfast.control.v1.HeldPeer
-	5,  // 46: holdfast.control.v1.OutrankRequest.pin:type_name -> holdfast.control.v1.Pin
-	6,  // 47: holdfast.control.v1.Media.Attach:input_type -> holdfast.control.v1.EdgeMessage
-	31, // 48: holdfast.control.v1.Media.Watch:input_type -> holdfast.control.v1.WatchRequest
-	33, // 49: holdfast.control.v1.Media.Rooms:input_type -> holdfast.control.v1.RoomsRequest
-	37, // 50: holdfast.control.v1.Media.Outrank:input_type -> holdfast.control.v1.OutrankRequest
-	16, // 51: holdfast.control.v1.Media.Attach:output_type -> holdfast.control.v1.PeerEvent
-	32, // 52: holdfast.control.v1.Media.Watch:output_type -> holdfast.control.v1.Beat
-	34, // 53: holdfast.control.v1.Media.Rooms:output_type -> holdfast.control.v1.RoomsReply
-	38, // 54: holdfast.control.v1.Media.Outrank:output_type -> holdfast.control.v1.OutrankReply
-	51, // [51:55] is the sub-list for method output_type
-	47, // [47:51] is the sub-list for method input_type
-	47, // [47:47] is the sub-list for extension type_name
-	47, // [47:47] is the sub-list for extension extendee
-	0,  // [0:47] is the sub-list for field type_name
+	5,  // 46: holdfast.control.v1.HoldsReply.pin:type_name -> holdfast.control.v1.Pin
+	5,  // 47: holdfast.control.v1.OutrankRequest.pin:type_name -> holdfast.control.v1.Pin
+	6,  // 48: holdfast.control.v1.Media.Attach:input_type -> holdfast.control.v1.EdgeMessage
+	31, // 49: holdfast.control.v1.Media.Watch:input_type -> holdfast.control.v1.WatchRequest
+	33, // 50: holdfast.control.v1.Media.Rooms:input_type -> holdfast.control.v1.RoomsRequest
+	37, // 51: holdfast.control.v1.Media.Holds:input_type -> holdfast.control.v1.HoldsRequest
+	39, // 52: holdfast.control.v1.Media.Outrank:input_type -> holdfast.control.v1.OutrankRequest
+	16, // 53: holdfast.control.v1.Media.Attach:output_type -> holdfast.control.v1.PeerEvent
+	32, // 54: holdfast.control.v1.Media.Watch:output_type -> holdfast.control.v1.Beat
+	34, // 55: holdfast.control.v1.Media.Rooms:output_type -> holdfast.control.v1.RoomsReply
+	38, // 56: holdfast.control.v1.Media.Holds:output_type -> holdfast.control.v1.HoldsReply
+	40, // 57: holdfast.control.v1.Media.Outrank:output_type -> holdfast.control.v1.OutrankReply
+	53, // [53:58] is the sub-list for method output_type
+	48, // [48:53] is the sub-list for method input_type
+	48, // [48:48] is the sub-list for extension type_name
+	48, // [48:48] is the sub-list for extension extendee
+	0,  // [0:48] is the sub-list for field type_name
 }
 
 func init() { file_control_proto_init() }
@@ -3043,7 +3160,7 @@ func file_control_proto_init() {
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_control_proto_rawDesc), len(file_control_proto_rawDesc)),
 			NumEnums:      4,
-			NumMessages:   35,
+			NumMessages:   37,
 			NumExtensions: 0,
 			NumServices:   1,
 		},

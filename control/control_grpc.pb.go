@@ -27,6 +27,7 @@ const (
 	Media_Attach_FullMethodName  = "/holdfast.control.v1.Media/Attach"
 	Media_Watch_FullMethodName   = "/holdfast.control.v1.Media/Watch"
 	Media_Rooms_FullMethodName   = "/holdfast.control.v1.Media/Rooms"
+	Media_Holds_FullMethodName   = "/holdfast.control.v1.Media/Holds"
 	Media_Outrank_FullMethodName = "/holdfast.control.v1.Media/Outrank"
 )
 
@@ -45,6 +46,10 @@ type MediaClient interface {
 	// Rooms lists what this node serves right now: the truth about who holds
 	// a room, asked of the node and not of the store.
 	Rooms(ctx context.Context, in *RoomsRequest, opts ...grpc.CallOption) (*RoomsReply, error)
+	// Holds asks whether this node has one room open, and under which pin: Rooms
+	// for one room, cheap enough to be asked on the way of a join while the
+	// store's memory is in doubt.
+	Holds(ctx context.Context, in *HoldsRequest, opts ...grpc.CallOption) (*HoldsReply, error)
 	// Outrank tells a node that a room has a higher pin than the one it holds. It
 	// hands its peers over (they are told Fenced) and closes the room; it never
 	// serves that room again under a fence at or below the one given.
@@ -101,6 +106,16 @@ func (c *mediaClient) Rooms(ctx context.Context, in *RoomsRequest, opts ...grpc.
 	return out, nil
 }
 
+func (c *mediaClient) Holds(ctx context.Context, in *HoldsRequest, opts ...grpc.CallOption) (*HoldsReply, error) {
+	cOpts := append([]grpc.CallOption{grpc.StaticMethod()}, opts...)
+	out := new(HoldsReply)
+	err := c.cc.Invoke(ctx, Media_Holds_FullMethodName, in, out, cOpts...)
+	if err != nil {
+		return nil, err
+	}
+	return out, nil
+}
+
 func (c *mediaClient) Outrank(ctx context.Context, in *OutrankRequest, opts ...grpc.CallOption) (*OutrankReply, error) {
 	cOpts := append([]grpc.CallOption{grpc.StaticMethod()}, opts...)
 	out := new(OutrankReply)
@@ -126,6 +141,10 @@ type MediaServer interface {
 	// Rooms lists what this node serves right now: the truth about who holds
 	// a room, asked of the node and not of the store.
 	Rooms(context.Context, *RoomsRequest) (*RoomsReply, error)
+	// Holds asks whether this node has one room open, and under which pin: Rooms
+	// for one room, cheap enough to be asked on the way of a join while the
+	// store's memory is in doubt.
+	Holds(context.Context, *HoldsRequest) (*HoldsReply, error)
 	// Outrank tells a node that a room has a higher pin than the one it holds. It
 	// hands its peers over (they are told Fenced) and closes the room; it never
 	// serves that room again under a fence at or below the one given.
@@ -148,6 +167,9 @@ func (UnimplementedMediaServer) Watch(*WatchRequest, grpc.ServerStreamingServer[
 }
 func (UnimplementedMediaServer) Rooms(context.Context, *RoomsRequest) (*RoomsReply, error) {
 	return nil, status.Error(codes.Unimplemented, "method Rooms not implemented")
+}
+func (UnimplementedMediaServer) Holds(context.Context, *HoldsRequest) (*HoldsReply, error) {
+	return nil, status.Error(codes.Unimplemented, "method Holds not implemented")
 }
 func (UnimplementedMediaServer) Outrank(context.Context, *OutrankRequest) (*OutrankReply, error) {
 	return nil, status.Error(codes.Unimplemented, "method Outrank not implemented")
@@ -209,6 +231,24 @@ func _Media_Rooms_Handler(srv interface{}, ctx context.Context, dec func(interfa
 	return interceptor(ctx, in, info, handler)
 }
 
+func _Media_Holds_Handler(srv interface{}, ctx context.Context, dec func(interface{}) error, interceptor grpc.UnaryServerInterceptor) (interface{}, error) {
+	in := new(HoldsRequest)
+	if err := dec(in); err != nil {
+		return nil, err
+	}
+	if interceptor == nil {
+		return srv.(MediaServer).Holds(ctx, in)
+	}
+	info := &grpc.UnaryServerInfo{
+		Server:     srv,
+		FullMethod: Media_Holds_FullMethodName,
+	}
+	handler := func(ctx context.Context, req interface{}) (interface{}, error) {
+		return srv.(MediaServer).Holds(ctx, req.(*HoldsRequest))
+	}
+	return interceptor(ctx, in, info, handler)
+}
+
 func _Media_Outrank_Handler(srv interface{}, ctx context.Context, dec func(interface{}) error, interceptor grpc.UnaryServerInterceptor) (interface{}, error) {
 	in := new(OutrankRequest)
 	if err := dec(in); err != nil {
@@ -237,6 +277,10 @@ var Media_ServiceDesc = grpc.ServiceDesc{
 		{
 			MethodName: "Rooms",
 			Handler:    _Media_Rooms_Handler,
+		},
+		{
+			MethodName: "Holds",
+			Handler:    _Media_Holds_Handler,
 		},
 		{
 			MethodName: "Outrank",

@@ -22,8 +22,16 @@ type BootID string
 // a lost write gave the same epoch are still not equal.
 type Fence struct {
 	Epoch uint64 // Unix milliseconds of the first claim, +1 per re-homing
-	Nonce uint64 // random per claim
+	Nonce uint64 // random per claim but for its highest bit: see Fresh
 }
+
+// freshBit is set in the nonce of a pin that was claimed on an absent key.
+const freshBit = 1 << 63
+
+// Fresh reports whether the pin was claimed where the store had none, by somebody
+// who therefore did not know whether the room is open somewhere. All other pins were put in the
+// place of one that was known. An owner whose pin the store forgot need not yield to a fresh one.
+func (f Fence) Fresh() bool { return f.Nonce&freshBit != 0 }
 
 // Compare returns -1, 0 or +1 as f is lower than, equal to or higher than g.
 func (f Fence) Compare(g Fence) int {

@@ -94,12 +94,15 @@ func (p Pin) Validate() error {
 	return nil
 }
 
-// NewNonce returns a random claim nonce.
+// NewNonce returns a random nonce for a pin that takes the place of a known one.
 func NewNonce() uint64 {
 	var b [8]byte
 	_, _ = rand.Read(b[:]) // crypto/rand.Read never returns an error (Go 1.24).
-	return binary.BigEndian.Uint64(b[:])
+	return binary.BigEndian.Uint64(b[:]) &^ freshBit
 }
+
+// NewFreshNonce returns a random nonce for a claim on an absent key; see Fence.Fresh.
+func NewFreshNonce() uint64 { return NewNonce() | freshBit }
 
 // NewBootID names a process that started now: 13 digits of Unix
 // milliseconds, a dash, and 8 random hex digits.

@@ -125,6 +125,18 @@ func (s *service) Rooms(ctx context.Context, _ *control.RoomsRequest) (*control.
 	return reply, nil
 }
 
+// Holds says whether one room is open here.
+func (s *service) Holds(_ context.Context, request *control.HoldsRequest) (*control.HoldsReply, error) {
+	n := s.node
+	reply := &control.HoldsReply{Node: string(n.cfg.Node), Boot: string(n.cfg.Boot)}
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	if r, open := n.rooms[ring.RoomID(request.GetRoom())]; open {
+		reply.Pin = control.PinProto(r.pin())
+	}
+	return reply, nil
+}
+
 // Outrank hands a room over to a higher pin.
 func (s *service) Outrank(_ context.Context, request *control.OutrankRequest) (*control.OutrankReply, error) {
 	higher, err := request.GetPin().Value()

@@ -129,6 +129,7 @@ func newSettings(cfg Config, mux ice.UDPMux, log *slog.Logger) (webrtc.SettingEn
 	settings := webrtc.SettingEngine{LoggerFactory: pionLogs{log}}
 	settings.SetICEUDPMux(mux)
 	settings.SetNetworkTypes([]webrtc.NetworkType{webrtc.NetworkTypeUDP4, webrtc.NetworkTypeUDP6})
+	settings.DisableActiveTCP(true) // Or a client could have us connect to whatever it names.
 	settings.SetIncludeLoopbackCandidate(cfg.Loopback)
 	settings.SetICEMulticastDNSMode(ice.MulticastDNSModeDisabled)
 	settings.SetICETimeouts(iceDisconnected, iceFailed, iceKeepalive)

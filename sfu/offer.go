@@ -18,6 +18,11 @@ const (
 	maxSections = 32
 	// maxMidBytes bounds a mid; browsers use one or two digits.
 	maxMidBytes = 16
+	// maxFormats bounds the payload types of an m-line, which have 7 bits.
+	maxFormats = 128
+	// maxAttributes bounds the a-lines of an m-line or of the session: Chromium's longest
+	// m-line has some 200. Pion compares many of them with each other.
+	maxAttributes = 512
 )
 
 // section is one m-line of an offer.
@@ -73,6 +78,9 @@ func readOffer(text string, limits Limits) (offerShape, error) {
 	if len(parsed.MediaDescriptions) == 0 {
 		return offerShape{}, fmt.Errorf("%w: it has no m-lines", ErrBadOffer)
 	}
+	if n := len(parsed.Attributes); n > maxAttributes {
+		return offerShape{}, fmt.Errorf("%w: it has %d a-lines before the m-lines, at most %d", ErrBadOffer, n, maxAttributes)
+	}
 	shape := offerShape{origin: fmt.Sprintf("%d %s", parsed.Origin.SessionID, fingerprint(&parsed))}
 	seen := map[string]bool{}
 	for _, media := range parsed.MediaDescriptions {
@@ -98,6 +106,7 @@ func readOffer(text string, limits Limits) (offerShape, error) {
 		}
 	}
 	trim(&parsed)
+	trimCandidates(&parsed)
 	trimmed, err := parsed.Marshal()
 	if err != nil {
 		return offerShape{}, fmt.Errorf("%w: %w", ErrBadOffer, err)
@@ -114,6 +123,9 @@ func readSection(media *sdp.MediaDescription) (section, error) {
 	mid, _ := media.Attribute(sdp.AttrKeyMID)
 	if mid == "" || len(mid) > maxMidBytes || strings.ContainsAny(mid, " \t") {
 		return section{}, fmt.Errorf("%w: an m-line has the mid %q, want 1 to %d characters", ErrBadOffer, mid, maxMidBytes)
+	}
+	if a, f := len(media.Attributes), len(media.MediaName.Formats); a > maxAttributes || f > maxFormats {
+		return section{}, fmt.Errorf("%w: the m-line with mid %q has %d a-lines and %d payload types, at most %d and %d", ErrBadOffer, mid, a, f, maxAttributes, maxFormats)
 	}
 	line := section{mid: mid, audio: kind == "audio"}
 	for _, attribute := range media.Attributes {

@@ -31,6 +31,9 @@ type peer struct {
 	offers       uint64
 	connection   *connection
 	gone         bool
+	told         *control.Peer // the entry that the others were told last, since they were told of a change
+	toldAt       time.Time
+	telling      bool // a change waits to be told
 
 	negotiation sync.Mutex // held while an offer is answered; guards answers
 	answers     []answered // the newest last

@@ -4,10 +4,10 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"strings"
 	"time"
 
 	"github.com/holdfast-rtc/holdfast/control"
-	"github.com/holdfast-rtc/holdfast/sfu/forward"
 )
 
 // answerTimeout bounds one negotiation. It takes milliseconds: the only candidate
@@ -91,29 +91,6 @@ func (s *session) handleNow(message *control.EdgeMessage) bool {
 	return true
 }
 
-// mute notes that a person muted a source, and tells the others if it shows.
-func (r *room) mute(p *peer, message *control.Mute) {
-	source, ok := sourceOf(message.GetSource())
-	if !ok {
-		return
-	}
-	r.media.SetMuted(p.id, source, message.GetMuted())
-	entry := rosterCopy(p.entry)
-	switch source {
-	case forward.SourceMicrophone:
-		entry.AudioMuted = message.GetMuted()
-	case forward.SourceCamera:
-		entry.VideoMuted = message.GetMuted()
-	case forward.SourceScreen:
-		entry.ScreenShared = !message.GetMuted()
-	}
-	if sameEntry(entry, p.entry) {
-		return
-	}
-	p.entry = entry
-	r.announce(&control.RosterChange{Change: &control.RosterChange_Updated{Updated: entry}})
-}
-
 // end is called when the stream has ended from the edge's side.
 func (s *session) end() {
 	s.outbox.end(nil)
@@ -150,7 +127,7 @@ func (s *session) offer(ctx context.Context, message *control.EdgeMessage, offer
 		s.room.log.Info("offer rejected", "peer", string(s.peer.id), "offer", offer.GetId(), "error", err)
 		return s.room.do(ctx, func() {
 			s.room.send(s.peer, &control.PeerEvent{Event: &control.PeerEvent_OfferRejected{
-				OfferRejected: &control.OfferRejected{OfferId: offer.GetId(), Message: rejection(err)},
+				OfferRejected: rejection(offer.GetId(), err),
 			}})
 		}) == nil
 	}
@@ -167,13 +144,19 @@ func (s *session) sendAnswer(id, sdp string) {
 	s.room.send(s.peer, &control.PeerEvent{Event: &control.PeerEvent_Answer{Answer: &control.Answer{OfferId: id, Sdp: sdp}}})
 }
 
-// rejection is the sentence the client gets: ours for its faults, a general one
-// for ours.
-func rejection(err error) string {
-	if errors.Is(err, ErrBadOffer) {
-		return err.Error()
+// rejection is what the client is told: its own fault in our words, ours in general ones.
+func rejection(id string, err error) *control.OfferRejected {
+	if !errors.Is(err, ErrBadOffer) {
+		return &control.OfferRejected{
+			OfferId: id, NodeFault: true,
+			Message: "The media node could not answer the offer. Try again with a new connection.",
+		}
 	}
-	return "the node could not answer; try again with a new connection"
+	wrong := err.Error()
+	return &control.OfferRejected{
+		OfferId: id,
+		Message: strings.ToUpper(wrong[:1]) + wrong[1:] + ". Make a new connection, or check the offer against the protocol.",
+	}
 }
 
 // negotiation is the answering of one offer.

@@ -7,6 +7,32 @@ import (
 	"github.com/pion/sdp/v3"
 )
 
+// maxCandidates is how many of an offer's candidates are believed: a browser names
+// one or two for each network that it is on. Each is an address that this node sends
+// checks to, and the client can name whose it likes.
+const maxCandidates = 16
+
+// trimCandidates takes out the candidates past the limit, and those of TCP, which this
+// node does not speak: connecting to them would let a client make it
+// knock on any port anywhere. A client without candidates is found by its own checks.
+func trimCandidates(parsed *sdp.SessionDescription) {
+	kept := 0
+	tooMuch := func(attribute sdp.Attribute) bool {
+		if attribute.Key != sdp.AttrKeyCandidate {
+			return false
+		}
+		if words := strings.Fields(attribute.Value); len(words) < 3 || !strings.EqualFold(words[2], "udp") || kept == maxCandidates {
+			return true
+		}
+		kept++
+		return false
+	}
+	parsed.Attributes = slices.DeleteFunc(parsed.Attributes, tooMuch)
+	for _, media := range parsed.MediaDescriptions {
+		media.Attributes = slices.DeleteFunc(media.Attributes, tooMuch)
+	}
+}
+
 // trim takes the payload types out of an offer that no node forwards. A browser
 // offers some twenty codecs and forms of codecs on every m-line, Pion compares each
 // with each of ours, and with a dozen slots that is most of the cost of an answer

@@ -1,0 +1,62 @@
+package sfu
+
+import (
+	"time"
+
+	"github.com/holdfast-rtc/holdfast/control"
+	"github.com/holdfast-rtc/holdfast/sfu/forward"
+)
+
+// muteEvery is how often the others are told that one person muted or unmuted.
+// A hand on a button is slower; a client gone wild would otherwise cost everybody
+// in the room a message for each of its own.
+const muteEvery = 200 * time.Millisecond
+
+// mute notes that a person muted a source, and tells the others if it shows.
+func (r *room) mute(p *peer, message *control.Mute) {
+	source, ok := sourceOf(message.GetSource())
+	if !ok {
+		return
+	}
+	r.media.SetMuted(p.id, source, message.GetMuted())
+	entry := rosterCopy(p.entry)
+	switch source {
+	case forward.SourceMicrophone:
+		entry.AudioMuted = message.GetMuted()
+	case forward.SourceCamera:
+		entry.VideoMuted = message.GetMuted()
+	case forward.SourceScreen:
+		entry.ScreenShared = !message.GetMuted()
+	}
+	if sameEntry(entry, p.entry) {
+		return
+	}
+	p.entry = entry
+	r.tellSoon(p)
+}
+
+// tellSoon tells the others of a peer's entry: now, or, when they were told of another a
+// moment ago, at the end of that moment what it is then.
+func (r *room) tellSoon(p *peer) {
+	if p.telling {
+		return
+	}
+	wait := muteEvery - time.Since(p.toldAt)
+	if wait <= 0 {
+		r.tell(p)
+		return
+	}
+	p.telling = true
+	r.after(wait, func() {
+		p.telling = false
+		if !p.gone && (p.told == nil || !sameEntry(p.told, p.entry)) {
+			r.tell(p)
+		}
+	})
+}
+
+// tell announces a peer's entry as it is.
+func (r *room) tell(p *peer) {
+	p.told, p.toldAt = p.entry, time.Now()
+	r.announce(&control.RosterChange{Change: &control.RosterChange_Updated{Updated: p.entry}})
+}

@@ -1,0 +1,165 @@
+package sfu
+
+import (
+	"context"
+	"fmt"
+	"strings"
+	"testing"
+
+	"github.com/pion/rtcp"
+	"google.golang.org/protobuf/proto"
+
+	"github.com/holdfast-rtc/holdfast/control"
+	"github.com/holdfast-rtc/holdfast/sfu/forward"
+)
+
+// TestOffersMadeToCostAreRefused: what is cheap to write and dear to read.
+func TestOffersMadeToCostAreRefused(t *testing.T) {
+	lines := func(n int, format string) string {
+		var text strings.Builder
+		for i := range n {
+			fmt.Fprintf(&text, format, i)
+		}
+		return text.String()
+	}
+	video := plainOffer[strings.Index(plainOffer, "m=video"):]
+	for name, tc := range map[string]struct{ offer, word string }{
+		"200 m-lines":       {plainOffer + lines(200, strings.Replace(video, "a=mid:1", "a=mid:x%d", 1)), "slots"},
+		"200 own m-lines":   {plainOffer + lines(200, strings.NewReplacer("a=mid:1", "a=mid:x%d", "a=recvonly", "a=sendonly").Replace(video)), "m-lines beside the slots"},
+		"data only":         {strings.Split(plainOffer, "m=")[0] + "m=application 9 UDP/DTLS/SCTP webrtc-datachannel\r\nc=IN IP4 0.0.0.0\r\na=mid:0\r\na=sctp-port:5000\r\n", "application"},
+		"2000 codecs":       {plainOffer + lines(2000, "a=rtpmap:%d VP8/90000\r\n"), "a-lines"},
+		"2000 SSRCs":        {plainOffer + lines(2000, "a=ssrc:%d cname:x\r\n"), "a-lines"},
+		"200 payload types": {strings.Replace(plainOffer, "m=video 9 UDP/TLS/RTP/SAVPF 96", "m=video 9 UDP/TLS/RTP/SAVPF 96"+lines(200, " %d"), 1), "payload types"},
+		"1 MB":              {plainOffer + strings.Repeat("a=x\r\n", 200_000), "bytes"},
+		"not SDP":           {"hello", "not SDP"},
+	} {
+		_, err := readOffer(tc.offer, DefaultConfig().Limits)
+		if err == nil {
+			t.Errorf("an offer with %s was read", name)
+			continue
+		}
+		told := rejection("1", err)
+		if told.GetNodeFault() || !strings.Contains(told.GetMessage(), tc.word) || strings.Count(told.GetMessage()+" ", ". ") < 2 || !strings.HasPrefix(told.GetMessage(), "The ") {
+			t.Errorf("an offer with %s is refused with %q, want %q in it, and what to do", name, told.GetMessage(), tc.word)
+		}
+	}
+}
+
+// TestNoAddressBookIsCalled: the node checks few of the addresses that a client names, and
+// connects to none.
+func TestNoAddressBookIsCalled(t *testing.T) {
+	var candidates strings.Builder
+	candidates.WriteString("a=candidate:1 1 tcp 2122260223 192.0.2.1 22 typ host tcptype passive\r\na=candidate:junk\r\n")
+	for i := range 200 {
+		fmt.Fprintf(&candidates, "a=candidate:%d 1 udp 2122260223 192.0.2.1 %d typ host\r\n", i, 1000+i)
+	}
+	shape, err := readOffer(plainOffer+candidates.String(), DefaultConfig().Limits)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if n := strings.Count(shape.sdp, "a=candidate:"); n != maxCandidates || strings.Contains(shape.sdp, " tcp ") {
+		t.Errorf("%d candidates are believed, want %d and none of TCP:\n%s", n, maxCandidates, shape.sdp)
+	}
+}
+
+// TestAMuteFloodIsToldInPieces: the others hear few of a thousand changes, and the last one.
+func TestAMuteFloodIsToldInPieces(t *testing.T) {
+	s := newStage(t, "one")
+	wild, _ := s.attach("room", "wild", 1)
+	other, _ := s.attach("room", "other", 1)
+	const changes = 1001
+	for i := range changes {
+		wild.send(&control.EdgeMessage{Message: &control.EdgeMessage_Mute{Mute: &control.Mute{Source: control.Source_SOURCE_MICROPHONE, Muted: i%2 == 0}}})
+	}
+	wild.send(&control.EdgeMessage{Message: &control.EdgeMessage_Mute{Mute: &control.Mute{Source: control.Source_SOURCE_CAMERA, Muted: true}}})
+	told := 0
+	other.await("the last word of the flood", func(e *control.PeerEvent) bool {
+		entry := e.GetRosterChange().GetUpdated()
+		if entry != nil {
+			told++
+		}
+		return entry.GetAudioMuted() && entry.GetVideoMuted()
+	})
+	if told > changes/10 {
+		t.Errorf("the others were told %d times of %d changes", told, changes)
+	}
+}
+
+// FuzzEdgeMessage lets two messages of an edge come as they may: the first that opens the
+// stream, under a good pin so that it gets past the door, and one after it.
+func FuzzEdgeMessage(f *testing.F) {
+	s := newStage(f, "one", func(c *Config) { c.Limits.Rooms, c.Limits.PeersPerRoom = 50, 20 })
+	s.attach("room", "alice", 1) // The node is running when somebody could attach.
+	seed := func(messages ...*control.EdgeMessage) {
+		var texts [2][]byte
+		for i, m := range messages {
+			text, err := proto.Marshal(m)
+			if err != nil {
+				f.Fatal(err)
+			}
+			texts[i] = text
+		}
+		f.Add(texts[0], texts[1])
+	}
+	p := s.pin(s.epoch)
+	first := s.attachMessage(p, "room", "bob", 2)
+	first.GetAttach().Expected = []*control.Peer{{Id: "carol"}, nil, {}}
+	seed(first, &control.EdgeMessage{Message: &control.EdgeMessage_Offer{Offer: &control.Offer{Id: "1", Sdp: plainOffer}}})
+	seed(first, &control.EdgeMessage{Message: &control.EdgeMessage_View{View: &control.View{Wants: []*control.Want{{Peer: "alice", Source: 2, Width: 1 << 31}, nil}}}})
+	seed(first, &control.EdgeMessage{Message: &control.EdgeMessage_Mute{Mute: &control.Mute{Source: 99, Muted: true}}})
+	seed(first, &control.EdgeMessage{Message: &control.EdgeMessage_Leave{}})
+	seed(first, first)
+	seed(&control.EdgeMessage{}, &control.EdgeMessage{})
+	f.Fuzz(func(t *testing.T, one, two []byte) {
+		var message, next control.EdgeMessage
+		if proto.Unmarshal(one, &message) != nil || proto.Unmarshal(two, &next) != nil {
+			return
+		}
+		message.Fence, next.Fence = control.FenceProto(p.Fence), control.FenceProto(p.Fence)
+		if a := message.GetAttach(); a != nil {
+			a.Pin = control.PinProto(p)
+		}
+		session, refused := s.node.attach(t.Context(), &message)
+		if (session == nil) == (refused == nil) {
+			t.Fatalf("attach gives %v and %v", session, refused)
+		}
+		if refused != nil {
+			_ = refused.event()
+			return
+		}
+		written := make(chan error, 1)
+		go func() { written <- session.outbox.drain(func(*control.PeerEvent) error { return nil }) }()
+		session.handle(t.Context(), &next)
+		// Leave, so that the room does not fill with what the fuzzer calls people.
+		session.handle(t.Context(), &control.EdgeMessage{Fence: next.Fence, Message: &control.EdgeMessage_Leave{Leave: &control.Leave{}}})
+		session.end()
+		<-written
+	})
+}
+
+// FuzzFeedback lets a client's RTCP come as it may.
+func FuzzFeedback(f *testing.F) {
+	const ssrc = 7
+	for _, packets := range [][]rtcp.Packet{
+		{&rtcp.TransportLayerNack{MediaSSRC: ssrc, Nacks: []rtcp.NackPair{{PacketID: 65535, LostPackets: 0xffff}}}},
+		{&rtcp.PictureLossIndication{MediaSSRC: ssrc}, &rtcp.FullIntraRequest{MediaSSRC: ssrc, FIR: []rtcp.FIREntry{{SSRC: ssrc}}}},
+		{&rtcp.ReceiverReport{SSRC: 1, Reports: []rtcp.ReceptionReport{{SSRC: ssrc}}}},
+	} {
+		text, err := rtcp.Marshal(packets)
+		if err != nil {
+			f.Fatal(err)
+		}
+		f.Add(text)
+	}
+	room := forward.NewRoom(forward.Config{}, testLog(f))
+	ctx, cancel := context.WithCancel(f.Context())
+	ended := make(chan error, 1)
+	go func() { ended <- room.Run(ctx) }()
+	f.Cleanup(func() { cancel(); <-ended })
+	slot := room.AddSlot(forward.SlotConfig{Peer: "bob", Mid: "0", Kind: forward.KindVideo, SSRC: ssrc})
+	f.Fuzz(func(_ *testing.T, text []byte) {
+		if packets, err := rtcp.Unmarshal(text); err == nil {
+			passFeedback(slot, ssrc, packets)
+		}
+	})
+}

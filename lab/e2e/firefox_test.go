@@ -188,10 +188,11 @@ func TestFirefoxAndChromiumThroughAKill(t *testing.T) {
 // TestFirefoxIsNotBelieved makes the library restart Firefox's connection, as it
 // would in a browser that it takes for able and that is not: Firefox reports `connected` of a
 // connection that decrypts nothing. Three attempts end on what did not arrive, and the
-// new connection brings the call back.
+// new connection brings the call back. The camera is small here: one layer, at its full size.
 func TestFirefoxIsNotBelieved(t *testing.T) {
 	needFirefox(t)
-	c, room, fox, chrome := bothBrowsers(t, url.Values{"restart": {"1"}})
+	c, room, fox, chrome := bothBrowsers(t, url.Values{"restart": {"1"}, "simulcast": {"1"}})
+	showsAt(t, chrome, fox, 320)
 	before := fox.mustStats(t)
 	if err := c.Kill(t.Context(), heldOnce(t, c, room).Node, syscall.SIGKILL); err != nil {
 		t.Fatal(err)
@@ -203,6 +204,7 @@ func TestFirefoxIsNotBelieved(t *testing.T) {
 		t.Errorf("attempt %d brought the call back, want the fourth, after three restarts", m.Attempt)
 	}
 	allDecodeAll(t, 30*time.Second, []*participant{fox, chrome})
+	showsAt(t, chrome, fox, 320)
 }
 
 // TestSimulcastFromBothBrowsers: every layer that either browser sends can be

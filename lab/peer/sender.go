@@ -123,9 +123,9 @@ func (s *sender) run(ctx context.Context) {
 		select {
 		case <-ctx.Done():
 			return
-		case now = <-timer.C:
+		case <-timer.C:
 		}
-		now = time.Now()
+		now = time.Now() // the timer's own time is older
 		if late, ok := sound.due(now); ok {
 			s.behind(late)
 			s.speak(now, sound.timestamp)

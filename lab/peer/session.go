@@ -140,7 +140,7 @@ func (p *Peer) leave(ctx context.Context, socket *websocket.Conn, frames <-chan 
 	for {
 		select {
 		case <-frames:
-		case <-ended:
+		case <-ended: //nolint:errcheck // however it closed, it is closed
 			return
 		case <-ctx.Done():
 			return

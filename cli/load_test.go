@@ -1,0 +1,44 @@
+package cli
+
+import (
+	"encoding/json"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/holdfast-rtc/holdfast/lab/load"
+)
+
+// TestAnInterruptedLoadReports, to machines on a standard output that has nothing
+// else on it, or into a file.
+func TestAnInterruptedLoadReports(t *testing.T) {
+	keys := map[string]string{"HOLDFAST_API_KEYS": goodKeys}
+	const line = "load --url http://127.0.0.1:1 --rooms 2 --peers 2 --duration 1s --seed 7 --json "
+	check := func(content string) {
+		t.Helper()
+		var r load.Report
+		if err := json.Unmarshal([]byte(content), &r); err != nil {
+			t.Fatalf("%v in %s", err, content)
+		}
+		if !r.Interrupted || r.Version != load.ReportVersion || r.People.Wanted != 4 || r.Parameters.Seed != 7 {
+			t.Errorf("%+v", r)
+		}
+	}
+	code, out, said := exec(t, keys, strings.Fields(line+"-")...)
+	if code != exitDone || !strings.Contains(said, "joined     0 of 4") {
+		t.Errorf("exit code %d, said %s", code, said)
+	}
+	check(out)
+
+	file := filepath.Join(t.TempDir(), "report.json")
+	code, out, said = exec(t, keys, strings.Fields(line+file)...)
+	if code != exitDone || !strings.Contains(out, "joined     0 of 4") {
+		t.Errorf("exit code %d, said %s", code, said)
+	}
+	content, err := os.ReadFile(file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	check(string(content))
+}

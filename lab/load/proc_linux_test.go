@@ -1,0 +1,45 @@
+package load
+
+import (
+	"os"
+	"testing"
+	"time"
+)
+
+func TestOwnCPUTimeGrows(t *testing.T) {
+	before, err := cpuTime(os.Getpid())
+	if err != nil {
+		t.Fatal(err)
+	}
+	limit := time.Now().Add(patience)
+	for n := 0; ; n++ {
+		if now, err := cpuTime(os.Getpid()); err != nil || now > before {
+			if err != nil {
+				t.Error(err)
+			}
+			return
+		}
+		if time.Now().After(limit) {
+			t.Fatalf("no CPU time passed in %d rounds", n)
+		}
+	}
+}
+
+func FuzzStat(f *testing.F) {
+	f.Add([]byte("1 (a) b) S 1 1 1 0 -1 4194560 1 1 1 1 150 50 0 0 20 0 1 0 1 1 1"))
+	f.Add([]byte("1 (x) S"))
+	f.Add([]byte(")"))
+	f.Fuzz(func(t *testing.T, content []byte) {
+		used, err := parseStat(content)
+		if used < 0 || (err != nil && used != 0) {
+			t.Errorf("%q: %s, %v", content, used, err)
+		}
+	})
+}
+
+func TestANameMayLookLikeFields(t *testing.T) {
+	used, err := parseStat([]byte("1 (a) S 9 9) S 1 1 1 0 -1 4194560 1 1 1 1 150 50 0 0 20 0 1 0 1 1 1"))
+	if err != nil || used != 2*time.Second {
+		t.Errorf("%s, %v; want 2s", used, err)
+	}
+}

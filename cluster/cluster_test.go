@@ -357,6 +357,7 @@ func TestGarbageOnTheGossipPort(t *testing.T) {
 			}
 		}
 	}
+	crowd(t, edge.LocalAddr())
 	stranger := newNetwork(t)
 	stranger.seed, stranger.boot = edge.LocalAddr(), 100
 	intruder := stranger.start("sfu-6")
@@ -368,6 +369,36 @@ func TestGarbageOnTheGossipPort(t *testing.T) {
 	}
 	if v := intruder.View(); v.Settled || len(v.Nodes) != 1 {
 		t.Fatalf("another key got in: %+v", v)
+	}
+}
+
+// crowd sends a state that is too long, and opens more streams that say nothing than may
+// wait: each ends as soon as it can.
+func crowd(t *testing.T, address string) {
+	t.Helper()
+	dial := func() net.Conn {
+		conn, err := net.Dial("tcp", address)
+		if err != nil {
+			t.Fatal(err)
+		}
+		t.Cleanup(func() { conn.Close() })
+		return conn
+	}
+	long := dial()
+	_, err := long.Write([]byte{10, 0x01, 0x30, 0, 0}) // 10: memberlist's type of an encrypted message, here of 19 MB.
+	for sent := 0; err == nil; sent += 64 << 10 {
+		if sent > 16<<20 {
+			t.Fatal("16 MB of an exchange that nobody proved were read")
+		}
+		_, err = long.Write(make([]byte, 64<<10))
+	}
+	first := dial()
+	for range streamsPerAddress {
+		dial()
+	}
+	began := time.Now()
+	if _, err := first.Read(make([]byte, 1)); err == nil || time.Since(began) > streamTimeout {
+		t.Errorf("the stream that waited longest ended with %v after %v", err, time.Since(began))
 	}
 }
 

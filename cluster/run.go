@@ -35,9 +35,15 @@ func (c *Cluster) gossip(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	list, err := memberlist.Create(config)
+	sockets, err := newTransport(config)
 	if err != nil {
 		return fmt.Errorf("open gossip sockets on %s: %w", c.config.Bind, err)
+	}
+	config.Transport = sockets
+	list, err := memberlist.Create(config)
+	if err != nil {
+		_ = sockets.Shutdown() // The first error says more.
+		return fmt.Errorf("start gossip on %s: %w", c.config.Bind, err)
 	}
 	local := list.LocalNode().Address()
 	c.local.Store(&local)

@@ -141,6 +141,9 @@ func (n *sfuNode) tell(ctx context.Context, announce func(map[string]string) err
 	}
 	n.log.Info("media node is up", "control", addresses[devcluster.AddressControl],
 		"media", addresses[devcluster.AddressMedia], "gossip", addresses[devcluster.AddressGossip])
+	if err := n.store.Ping(ctx); err != nil && ctx.Err() == nil {
+		n.log.Error("the store does not answer: no room can be opened here until it does (is --store right, is Redis running?)", "error", err)
+	}
 	return announce(addresses)
 }
 

@@ -63,6 +63,32 @@ func TestReadinessComesOnceAndStays(t *testing.T) {
 	}
 }
 
+func TestTheProcessTellsWhatItHolds(t *testing.T) {
+	r := newRig(t)
+	n := r.node("sfu-1")
+	r.placer.set("lobby", n.pin(firstEpoch))
+	e := r.edge(nil)
+	e.join("lobby", "Ada")
+	e.dial()
+	grant := access.Grant{RoomAdmin: true}
+	admin, err := r.keys.Mint("", grant, time.Hour)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if status, _, _ := e.get("/api/v1/process", r.token("lobby", "Ada")); status != http.StatusForbidden {
+		t.Errorf("somebody is answered %d", status)
+	}
+	status, body, _ := e.get("/api/v1/process", admin)
+	var answer processAnswer
+	if err := json.Unmarshal([]byte(body), &answer); err != nil || status != http.StatusOK {
+		t.Fatalf("%d %s (%v)", status, body, err)
+	}
+	// The one who waits, and the connection that asks.
+	if answer.Node != "edge" || answer.Sockets != 1 || answer.Waiting != 2 || answer.Goroutines == 0 || answer.HeapBytes == 0 {
+		t.Errorf("answer %+v", answer)
+	}
+}
+
 func TestThePageHasItsHeaders(t *testing.T) {
 	r := newRig(t)
 	e := r.edge(nil)

@@ -33,6 +33,7 @@ func (s *Server) routes() http.Handler {
 		r.Group(func(r chi.Router) {
 			r.Use(s.adminOnly)
 			r.Get("/nodes", s.serveNodes)
+			r.Get("/process", s.serveProcess)
 			r.Get("/rooms", s.serveRooms)
 			r.Get("/rooms/*", s.serveRoom)
 		})

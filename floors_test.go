@@ -34,7 +34,7 @@ var floors = [][]string{
 	{"cluster"},
 	{"sfu"},
 	{"sfu/forward"},
-	{"sfu/egress"},
+	{"sfu/egress", "sfu/bandwidth"},
 	{"control"},
 	{"pin"},
 	{"ring/paper"},

@@ -10,6 +10,7 @@ import (
 	"github.com/pion/webrtc/v4"
 
 	"github.com/holdfast-rtc/holdfast/control"
+	"github.com/holdfast-rtc/holdfast/sfu/bandwidth"
 	"github.com/holdfast-rtc/holdfast/sfu/forward"
 )
 
@@ -43,8 +44,12 @@ type connection struct {
 	api   *webrtc.API
 	pc    *webrtc.PeerConnection
 	names *handover
+	path  *bandwidth.Path
 
 	goroutines sync.WaitGroup
+
+	budgets  sync.Mutex // held while a budget is told, so that none is told after retire
+	replaced bool       // guarded by budgets
 
 	states    sync.Mutex // held while a change of state is told, for their order
 	lastState webrtc.PeerConnectionState
@@ -74,6 +79,7 @@ func (t *transport) connect(cfg connectionConfig) (*connection, error) {
 		return nil, fmt.Errorf("make peer connection: %w", err)
 	}
 	c.api, c.pc = api, pc
+	c.path = bandwidth.NewPath(c.budget)
 	pc.OnTrack(c.publish)
 	pc.OnConnectionStateChange(func(webrtc.PeerConnectionState) { c.stateChanged() })
 	return c, nil
@@ -295,6 +301,26 @@ func (c *connection) connected() {
 			slot.Ready()
 		}
 	}
+}
+
+// budget tells forward what the client's path carries. It is never called on a loop.
+func (c *connection) budget(bitsPerSecond uint64) {
+	c.budgets.Lock()
+	defer c.budgets.Unlock()
+	if c.replaced {
+		return
+	}
+	c.log.Debug("bandwidth estimate", "bits_per_second", bitsPerSecond)
+	c.room.SetBudget(c.peer, bitsPerSecond)
+}
+
+// retire says that another connection of the peer is served now: its path has
+// not been measured yet and is not limited.
+func (c *connection) retire() {
+	c.budgets.Lock()
+	defer c.budgets.Unlock()
+	c.replaced = true
+	c.room.SetBudget(c.peer, 0)
 }
 
 // close ends the connection and returns when its goroutines have ended. It must

@@ -210,8 +210,11 @@ func (n *negotiation) replace(ctx context.Context, shape offerShape) (string, er
 		if p.gone {
 			return
 		}
-		if p.connection != nil {
-			r.node.closers.Go(p.connection.close)
+		if old := p.connection; old != nil {
+			r.node.closers.Go(func() {
+				old.retire()
+				old.close()
+			})
 		}
 		p.connection, p.connected, installed = fresh, false, true
 	})

@@ -25,6 +25,8 @@ type slotTrack struct {
 	mu   sync.Mutex // guards the fields below
 	slot *forward.Slot
 	ssrc uint32
+	// repairs reads what is addressed to the retransmissions; nil for none.
+	repairs *webrtc.RTPSender
 }
 
 // Bind is part of webrtc.TrackLocal.
@@ -38,9 +40,18 @@ func (t *slotTrack) Bind(bound webrtc.TrackLocalContext) (webrtc.RTPCodecParamet
 		Peer: t.connection.peer, Mid: t.mid, Kind: forwardKind(t.kind),
 		Writer: bound.WriteStream(), SSRC: uint32(bound.SSRC()), RTXSSRC: uint32(bound.SSRCRetransmission()),
 		Codecs: codecs, WriteRTCP: t.connection.pc.WriteRTCP,
+		Path: t.connection.path, TransportSequenceID: transportSequenceID(bound.HeaderExtensions()),
 	})
+	var repairs *webrtc.RTPSender
+	if ssrc := bound.SSRCRetransmission(); ssrc != 0 {
+		var err error
+		if repairs, err = t.readRepairs(ssrc); err != nil {
+			slot.Close()
+			return webrtc.RTPCodecParameters{}, err
+		}
+	}
 	t.mu.Lock()
-	t.slot, t.ssrc = slot, uint32(bound.SSRC())
+	t.slot, t.ssrc, t.repairs = slot, uint32(bound.SSRC()), repairs
 	t.mu.Unlock()
 	t.connection.slotBound(slot)
 	for _, codec := range negotiated {
@@ -54,11 +65,14 @@ func (t *slotTrack) Bind(bound webrtc.TrackLocalContext) (webrtc.RTPCodecParamet
 // Unbind is part of webrtc.TrackLocal.
 func (t *slotTrack) Unbind(webrtc.TrackLocalContext) error {
 	t.mu.Lock()
-	slot := t.slot
-	t.slot = nil
+	slot, repairs := t.slot, t.repairs
+	t.slot, t.repairs = nil, nil
 	t.mu.Unlock()
 	if slot != nil {
 		slot.Close()
+	}
+	if repairs != nil {
+		return repairs.Stop()
 	}
 	return nil
 }
@@ -96,6 +110,11 @@ func (t *slotTrack) readFeedback(sender *webrtc.RTPSender) {
 		packets, err := rtcp.Unmarshal(buffer[:n])
 		if err != nil {
 			continue // What a client sends is its own affair.
+		}
+		for _, packet := range packets {
+			if feedback, ok := packet.(*rtcp.TransportLayerCC); ok {
+				t.connection.path.Feedback(reportOf(feedback))
+			}
 		}
 		if slot, ssrc := t.bound(); slot != nil {
 			passFeedback(slot, ssrc, packets)

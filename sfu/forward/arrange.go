@@ -17,9 +17,8 @@ func (r *Room) arrange(now time.Time) {
 			r.arrangeTable(sub, now)
 		}
 		if r.tablesChanged || sub.changed || r.layersChanged {
-			for _, s := range sub.slots {
-				r.chooseTarget(sub, s, now)
-			}
+			r.chooseTargets(sub, now)
+			r.tell(sub)
 		}
 		sub.changed = false
 	}
@@ -27,7 +26,6 @@ func (r *Room) arrange(now time.Time) {
 }
 
 func (r *Room) arrangeTable(sub *subscriber, now time.Time) {
-	table := make([]Entry, len(sub.slots))
 	for _, kind := range []Kind{KindAudio, KindVideo} {
 		var slots []*Slot
 		v := viewer{hasView: sub.hasView, wants: sub.wants, held: func(key trackKey) bool {
@@ -54,10 +52,6 @@ func (r *Room) arrangeTable(sub *subscriber, now time.Time) {
 			s.entry = assigned[i]
 		}
 	}
-	for i, s := range sub.slots {
-		table[i] = s.entry
-	}
-	r.tell(sub.peer, table)
 }
 
 // candidates lists what a subscriber could be shown in slots of one kind.
@@ -79,56 +73,104 @@ func (r *Room) candidates(sub *subscriber, slot *Slot) []candidate {
 	return list
 }
 
-// tell reports a table that changed.
-func (r *Room) tell(peer PeerID, table []Entry) {
+// tell reports the subscriber's table if it has changed.
+func (r *Room) tell(sub *subscriber) {
 	r.mu.Lock()
-	same := slices.Equal(r.tables[peer], table)
-	if !same {
-		r.tables[peer] = table
+	same := slices.EqualFunc(r.tables[sub.peer], sub.slots, func(e Entry, s *Slot) bool { return e == s.told() })
+	if same {
+		r.mu.Unlock()
+		return
 	}
+	table := make([]Entry, len(sub.slots))
+	for i, s := range sub.slots {
+		table[i] = s.told()
+	}
+	r.tables[sub.peer] = table
 	r.mu.Unlock()
-	if !same && r.cfg.OnSlots != nil {
-		r.cfg.OnSlots(peer, slices.Clone(table))
+	if r.cfg.OnSlots != nil {
+		r.cfg.OnSlots(sub.peer, slices.Clone(table))
 	}
 }
 
-// chooseTarget decides which layer of what it shows a slot aims at.
-func (r *Room) chooseTarget(sub *subscriber, s *Slot, now time.Time) {
-	wanted, hidden := sub.wantedHeight(s.entry)
-	if s.entry.Peer == "" || hidden {
-		s.aim(nil, now)
-		return
-	}
-	i := slices.IndexFunc(r.publications, func(p *publication) bool { return p.key == s.entry.key() })
-	if i < 0 {
-		s.aim(nil, now)
-		return
-	}
-	layers := r.publications[i].layers
-	choices := make([]layerChoice, len(layers))
-	for i, l := range layers {
-		choices[i] = layerChoice{rid: l.cfg.RID, height: l.height, alive: l.alive(now)}
-	}
-	chosen := chooseLayer(choices, wanted)
-	if chosen < 0 {
-		s.aim(nil, now)
-		return
-	}
-	s.aim(layers[chosen], now)
+// told is the slot's entry in the table.
+func (s *Slot) told() Entry {
+	e := s.entry
+	e.Paused = s.paused && e.Peer != ""
+	return e
 }
 
-// wantedHeight is what the page wants of an entry. Without a view that is the
-// lowest layer. Sound is never hidden: a view speaks of pictures.
-func (sub *subscriber) wantedHeight(e Entry) (height int, hidden bool) {
-	if !sub.hasView || e.Kind != KindVideo {
-		return 0, false
+// chooseTargets decides which layer of what it shows each slot aims at.
+func (r *Room) chooseTargets(sub *subscriber, now time.Time) {
+	r.demands = r.demands[:0]
+	audio := uint64(0)
+	for _, s := range sub.slots {
+		d, ok := r.demand(sub, s, now)
+		if !ok {
+			s.paused = false
+			s.aim(nil, now)
+			continue
+		}
+		if s.cfg.Kind == KindAudio {
+			audio += d.layers[d.top].bits
+			s.aim(d.layers[d.top].layer, now)
+			continue
+		}
+		r.demands = append(r.demands, d)
 	}
-	for _, w := range sub.wants {
-		if w.Peer == e.Peer && w.Source == e.Source {
-			return w.Height, w.hidden()
+	sub.short = 0
+	if sub.budget > 0 {
+		sub.short = apportion(r.demands, sub.budget, audio, now)
+	}
+	for i := range r.demands {
+		d := &r.demands[i]
+		d.slot.paused = d.chosen < 0
+		if d.slot.paused {
+			d.slot.aim(nil, now)
+		} else {
+			d.slot.aim(d.layers[d.chosen].layer, now)
 		}
 	}
-	return 0, false
+}
+
+// demand says what a slot could show of its entry, false for nothing.
+func (r *Room) demand(sub *subscriber, s *Slot, now time.Time) (demand, bool) {
+	if s.entry.Peer == "" {
+		return demand{}, false
+	}
+	rank, wanted, hidden := sub.wanted(s.entry)
+	i := slices.IndexFunc(r.publications, func(p *publication) bool { return p.key == s.entry.key() })
+	if hidden || i < 0 || len(r.publications[i].layers) == 0 {
+		return demand{}, false
+	}
+	choices := make([]layerChoice, len(r.publications[i].layers))
+	for i, l := range r.publications[i].layers {
+		choices[i] = layerChoice{layer: l, rid: l.cfg.RID, height: l.height, alive: l.alive(now), bits: l.bits()}
+	}
+	d := demand{slot: s, rank: rank, screen: s.entry.Source == SourceScreen, held: -1}
+	d.layers, d.top = ladder(choices, wanted)
+	d.chosen = d.top
+	if s.target != nil && s.target.cfg.key() == s.entry.key() {
+		d.held = slices.IndexFunc(d.layers, func(c layerChoice) bool { return c.layer == s.target })
+		if d.held < 0 {
+			d.held = d.top // It shows more than is wanted now, or a layer that fell silent.
+		}
+	}
+	return d, true
+}
+
+// wanted is what the page wants of an entry: its place in the page's order, and
+// its height. Without a view that is the lowest layer. Sound is never hidden: a
+// view speaks of pictures.
+func (sub *subscriber) wanted(e Entry) (rank, height int, hidden bool) {
+	if !sub.hasView || e.Kind != KindVideo {
+		return 0, 0, false
+	}
+	for i, w := range sub.wants {
+		if w.Peer == e.Peer && w.Source == e.Source {
+			return i, w.Height, w.hidden()
+		}
+	}
+	return len(sub.wants), 0, false
 }
 
 // expireHolds gives up places that were kept long enough.

@@ -11,6 +11,8 @@ type layerChoice struct {
 	rid    string
 	height int // as last seen in a keyframe, 0 when unknown
 	alive  bool
+	bits   uint64 // a second, as measured or assumed
+	layer  *Layer
 }
 
 // ridRank orders simulcast layers that do not say their size: the customary
@@ -54,6 +56,17 @@ func chooseLayer(layers []layerChoice, wanted int) int {
 		}
 	}
 	return best
+}
+
+// ladder orders what may be shown of a source, lowest first, and says which of it
+// is shown when nothing limits: what is alive and not higher than that.
+func ladder(layers []layerChoice, wanted int) (rungs []layerChoice, top int) {
+	best := layers[chooseLayer(layers, wanted)]
+	rungs = slices.DeleteFunc(layers, func(c layerChoice) bool {
+		return c != best && (!c.alive || c.effectiveHeight() >= best.effectiveHeight())
+	})
+	slices.SortStableFunc(rungs, func(a, b layerChoice) int { return cmp.Compare(a.effectiveHeight(), b.effectiveHeight()) })
+	return rungs, len(rungs) - 1
 }
 
 func (c layerChoice) effectiveHeight() int {

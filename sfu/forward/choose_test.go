@@ -13,8 +13,8 @@ import (
 var epoch = time.Unix(1_800_000_000, 0)
 
 func TestChooseLayer(t *testing.T) {
-	all := []layerChoice{{"f", 720, true}, {"q", 180, true}, {"h", 360, true}}
-	unknown := []layerChoice{{"h", 0, true}, {"f", 0, true}, {"q", 0, true}}
+	all := []layerChoice{{rid: "f", height: 720, alive: true}, {rid: "q", height: 180, alive: true}, {rid: "h", height: 360, alive: true}}
+	unknown := []layerChoice{{rid: "h", height: 0, alive: true}, {rid: "f", height: 0, alive: true}, {rid: "q", height: 0, alive: true}}
 	for _, c := range []struct {
 		layers []layerChoice
 		wanted int
@@ -28,8 +28,8 @@ func TestChooseLayer(t *testing.T) {
 		{unknown, 0, "q"},
 		{unknown, 300, "h"},
 		{unknown, 1080, "f"},
-		{[]layerChoice{{"f", 720, false}, {"q", 180, true}, {"h", 360, true}}, 720, "h"},
-		{[]layerChoice{{"f", 720, false}, {"q", 180, false}}, 720, "f"},
+		{[]layerChoice{{rid: "f", height: 720, alive: false}, {rid: "q", height: 180, alive: true}, {rid: "h", height: 360, alive: true}}, 720, "h"},
+		{[]layerChoice{{rid: "f", height: 720, alive: false}, {rid: "q", height: 180, alive: false}}, 720, "f"},
 	} {
 		if got := c.layers[chooseLayer(c.layers, c.wanted)].rid; got != c.want {
 			t.Errorf("%v at %d: %s, want %s", c.layers, c.wanted, got, c.want)

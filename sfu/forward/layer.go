@@ -55,6 +55,7 @@ type Layer struct {
 	lastHeard time.Time // arrival of the newest packet, or the layer's beginning
 	height    int       // from keyframes, 0 when unknown
 	slots     []*Slot   // that show this layer or wait for its keyframe
+	rate      rateMeter
 
 	keyframe   uint32 // extended sequence number at which the newest keyframe began, 0: none
 	keyframeAt time.Time
@@ -118,6 +119,7 @@ func (l *Layer) receive(p *Packet) bool {
 		return false
 	}
 	l.lastHeard = p.arrived
+	l.rate.add(p.length)
 	l.clock.arrival(p.arrived, p.header.timestamp)
 	if l.cfg.Kind == KindVideo && p.picture.keyframe && !p.empty() {
 		l.requests.arrived()

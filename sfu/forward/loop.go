@@ -119,10 +119,18 @@ func (r *Room) tick(now time.Time) {
 		}
 	}
 	if now.Sub(r.layersLooked) >= lookInterval {
+		for _, l := range r.layers {
+			l.rate.measure(now.Sub(r.layersLooked))
+		}
 		r.layersLooked = now
 		r.layersChanged = true // a layer may have gone silent, or come back
 	}
-	r.gather(func() { r.arrange(now) })
+	r.gather(func() {
+		r.arrange(now)
+		for _, sub := range r.subscribers {
+			sub.probe()
+		}
+	})
 }
 
 // release empties everything when the loop ends.

@@ -21,6 +21,9 @@ type subscriber struct {
 	hasView bool
 	changed bool // its table must be worked out again
 
+	budget uint64 // bits per second in all, 0: unlimited
+	short  uint64 // what it would be sent in all if the budget allowed; 0: the budget is enough
+
 	// remembered is what the slot of a mid showed, or shows at the client, while
 	// there is no such slot. One entry for each m-line that ever was.
 	remembered map[string]Entry
@@ -68,6 +71,7 @@ func (sub *subscriber) setTable(table []Entry, until time.Time) {
 		for _, s := range sub.slots {
 			if s.cfg.Mid == e.Mid && s.cfg.Kind == e.Kind {
 				s.entry = e
+				s.entry.Paused = false
 			}
 		}
 	}
@@ -139,6 +143,7 @@ func (r *Room) takeSlot(s *Slot) {
 	s.entry = Entry{Mid: s.cfg.Mid, Kind: s.cfg.Kind}
 	if e, ok := sub.remembered[s.cfg.Mid]; ok && e.Kind == s.cfg.Kind {
 		s.entry = e
+		s.entry.Paused = false
 	}
 	delete(sub.remembered, s.cfg.Mid)
 	sub.slots = append(sub.slots, s)

@@ -75,7 +75,8 @@ type Room struct {
 	layersChanged bool // which layer each slot shows must be worked out again
 	audioScarce   bool // somebody has fewer audio slots than there are microphones
 	layersLooked  time.Time
-	scratch       []byte // for the packet that is being retransmitted
+	scratch       []byte   // for the packet that is being retransmitted
+	demands       []demand // of the subscriber that is being arranged
 }
 
 // NewRoom makes a room; Run makes it work.
@@ -169,6 +170,17 @@ func (r *Room) SetMuted(peer PeerID, source Source, muted bool) {
 			r.speakers.setMuted(peer, muted)
 		}
 		r.tablesChanged = true
+	})
+}
+
+// SetBudget says how many bits per second a subscriber's transport carries, 0
+// for no limit. Sound is always sent; the budget's rest is for its pictures.
+func (r *Room) SetBudget(peer PeerID, bitsPerSecond uint64) {
+	r.post(func() {
+		if sub := r.subscribers[peer]; sub != nil {
+			sub.budget = bitsPerSecond
+			r.layersChanged = true
+		}
 	})
 }
 

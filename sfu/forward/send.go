@@ -47,6 +47,7 @@ func (s *Slot) write(p *Packet, in *incoming) {
 	payload := p.payload()
 	p.picture.patchVP8(payload, out.pictureID, out.tl0)
 	s.setHeader(p, out, s.cfg.SSRC, s.payload.media)
+	s.number(len(payload))
 	n, err := s.cfg.Writer.WriteRTP(&s.header, payload)
 	if s.wrote(n, err) {
 		s.room.stats.forwarded.Add(1)
@@ -108,6 +109,20 @@ func (s *Slot) setHeader(p *Packet, out outgoing, ssrc uint32, payloadType uint8
 		SSRC:           ssrc,
 		Extensions:     extensions,
 	}
+}
+
+// wireOverhead is what a packet takes beside its payload: RTP header and
+// transport-wide number 20, SRTP's tag 16, UDP and IPv4 28.
+const wireOverhead = 64
+
+// number puts the packet's place on its transport into the header.
+func (s *Slot) number(payloadBytes int) {
+	if s.cfg.Path == nil || s.cfg.TransportSequenceID == 0 {
+		return
+	}
+	binary.BigEndian.PutUint16(s.transport[:], s.cfg.Path.Next(payloadBytes+wireOverhead))
+	// An id of 1 to 14 with two bytes is never refused.
+	_ = s.header.SetExtension(s.cfg.TransportSequenceID, s.transport[:])
 }
 
 // wrote counts the outcome of one write.
@@ -198,6 +213,7 @@ func (s *Slot) resend(p *Packet, from *segment, sequence uint16) {
 		s.rtxSequence++
 		s.setHeader(p, out, s.cfg.RTXSSRC, from.payload.rtx)
 	}
+	s.number(len(payload))
 	if n, err := s.cfg.Writer.WriteRTP(&s.header, payload); s.wrote(n, err) {
 		s.room.stats.retransmitted.Add(1)
 	}

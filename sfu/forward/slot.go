@@ -14,6 +14,16 @@ type PacketWriter interface {
 	WriteRTP(header *rtp.Header, payload []byte) (int, error)
 }
 
+// Path is the transport that a slot is written to, as far as it is measured.
+// Both methods are called on the room's loop. bandwidth.Path is one.
+type Path interface {
+	// Next numbers the next packet, of so many bytes on the wire.
+	Next(bytes int) uint16
+	// Probe is called at every tick while the subscriber would be sent so much in
+	// all if its budget allowed, and gives how many bytes of padding to send now.
+	Probe(wantedBitsPerSecond uint64) int
+}
+
 // SlotConfig describes one receiving m-line of a subscriber.
 type SlotConfig struct {
 	Peer    PeerID // the subscriber
@@ -23,6 +33,11 @@ type SlotConfig struct {
 	SSRC    uint32
 	RTXSSRC uint32  // 0: retransmissions go out on SSRC
 	Codecs  []Codec // what this subscriber negotiated for the m-line; a source it cannot decode is not shown
+
+	// Path numbers what is written, with the negotiated id of the transport-wide
+	// sequence number (1 to 14). All slots of one transport share one Path. Nil: nothing is numbered.
+	Path                Path
+	TransportSequenceID uint8
 
 	// WriteRTCP sends sender reports. It is called on the room's loop and must not block.
 	WriteRTCP func([]rtcp.Packet) error
@@ -43,6 +58,8 @@ type Slot struct {
 	closed  bool
 	ready   bool
 	entry   Entry
+	paused  bool      // the budget does not reach for its lowest layer
+	raised  time.Time // since when the budget has reached for more than is shown; zero: it does not
 	target  *Layer
 	current *Layer // what is being sent; differs from target while waiting for a keyframe
 	payload payloadTypes
@@ -51,6 +68,7 @@ type Slot struct {
 	newest        time.Time // when the newest packet of the stream was sampled, our clock; zero: none yet
 	newestArrived time.Time
 	header        rtp.Header
+	transport     [2]byte // the packet's number on its transport, for the header
 	rtxSequence   uint16
 	budget        retransmitBudget
 	report        slotReport

@@ -9,6 +9,7 @@ type Stats struct {
 	Retransmitted    uint64
 	RetransmitMisses uint64 // asked for by NACK and too old, or over the slot's retransmission rate
 	KeyframeRequests uint64 // PLIs sent to publishers
+	ProbePackets     uint64 // padding written to find out what a path carries
 	EgressPackets    uint64 // all RTP packets written
 	EgressBytes      uint64 // their bytes as the writers reported them
 	Drops            Drops
@@ -27,9 +28,9 @@ func (d Drops) Total() uint64 { return d.QueueFull + d.Write + d.Malformed }
 
 // counters are Stats as they are written, by several goroutines.
 type counters struct {
-	packetsIn, forwarded, retransmitted, retransmitMisses, keyframeRequests atomic.Uint64
-	egressPackets, egressBytes                                              atomic.Uint64
-	queueFull, writeErrors, malformed                                       atomic.Uint64
+	packetsIn, forwarded, retransmitted, retransmitMisses, keyframeRequests, probes atomic.Uint64
+	egressPackets, egressBytes                                                      atomic.Uint64
+	queueFull, writeErrors, malformed                                               atomic.Uint64
 }
 
 // Stats reads the room's counters. It may be called at any time.
@@ -41,6 +42,7 @@ func (r *Room) Stats() Stats {
 		Retransmitted:    c.retransmitted.Load(),
 		RetransmitMisses: c.retransmitMisses.Load(),
 		KeyframeRequests: c.keyframeRequests.Load(),
+		ProbePackets:     c.probes.Load(),
 		EgressPackets:    c.egressPackets.Load(),
 		EgressBytes:      c.egressBytes.Load(),
 		Drops: Drops{

@@ -28,6 +28,7 @@ type Entry struct {
 	Kind   Kind
 	Peer   PeerID
 	Source Source
+	Paused bool // nothing is sent just now: the subscriber's budget does not reach for it
 }
 
 // Want is one line of what a page shows. 0 x 0 means that it is hidden now: it

@@ -1,0 +1,235 @@
+package bandwidth
+
+import (
+	"math"
+	"time"
+)
+
+// The estimator follows draft-ietf-rmcat-gcc-02 in what it is fed and in how it
+// answers: feedback of arrival times for a whole transport, a decrease to 0.85 of the
+// measured rate when a queue builds up, a decrease at heavy loss. It differs in how
+// a queue is seen. The draft filters the gradient of the delay; here the SMALLEST queueing
+// delay of an interval decides, as in CoDel (RFC 8289): one packet that passed at
+// once shows that no queue stands. A busy machine makes single packets late by
+// tens of milliseconds, which a gradient takes for congestion and a minimum does not.
+const (
+	// interval is the time over which is judged; CoDel's is 100 ms for paths whose
+	// packets come in the hundreds, ours must hold a few packets of audio.
+	interval      = 250 * time.Millisecond
+	leastPackets  = 5
+	staleInterval = 2 * time.Second // an interval that takes longer says nothing
+
+	// standingQueue is the delay above the path's own that no good path keeps up.
+	standingQueue = 50 * time.Millisecond
+	// draining is by how much the smallest delay falls from the first half of an
+	// interval to the second when the queue is on its way out: then enough has been done.
+	draining = 10 * time.Millisecond
+	// baseLife is how long the smallest delay ever seen counts as the path's own,
+	// at most twice: clocks drift, and paths change.
+	baseLife = 10 * time.Second
+
+	// The draft has 0.10; at 5 % of random loss a second of few packets reaches that now
+	// and then.
+	lossIntervals = 6 // over which loss is judged
+	lossPackets   = 60
+	heavyLoss     = 0.12
+
+	// afterQueue leaves room for the queue to empty; after loss there is no queue.
+	afterQueue = 0.85
+	afterLoss  = 0.95
+	// recovered is how much of the rate that was measured in the queue is used once the
+	// queue is gone: it was what the path carries.
+	recovered = 0.95
+	// holdTime is how long after a decrease it is given time to show: a keyframe of the
+	// lower layer must come, and the queue must empty.
+	holdTime = time.Second
+	// growth is the increase a second while nearly all of the target is used.
+	growth    = 0.08
+	nearlyAll = 0.9
+
+	leastTarget = 30_000 // a voice
+)
+
+// sample is one packet that arrived. The two times are of different clocks.
+type sample struct {
+	sequence      uint16
+	sent, arrived time.Duration
+	bytes         uint32
+}
+
+// delay is the one-way delay plus the unknown difference of the clocks.
+func (s sample) delay() time.Duration { return s.arrived - s.sent }
+
+// burst is the time within which packets count as sent at once.
+const burst = 5 * time.Millisecond
+
+// never is later than any delay.
+const never = time.Duration(math.MaxInt64 / 2)
+
+// window is what arrived in one interval.
+type window struct {
+	first, last     sample
+	smallest        time.Duration // delay
+	early, later    time.Duration // smallest delay of the first half, and of the rest
+	bytes           uint64        // that arrived since the first packet did
+	sentBytes       uint64        // that were sent since its burst was
+	packets, losses int
+}
+
+// rate is what passed, in bits per second: the slower of what was sent and of
+// what arrived, for a burst that waited somewhere arrives faster than the path is.
+func (w *window) rate() float64 {
+	arrived, sent := w.last.arrived-w.first.arrived, w.last.sent-w.first.sent
+	if arrived <= 0 || sent <= 0 {
+		return 0
+	}
+	return min(float64(w.bytes*8)/arrived.Seconds(), float64(w.sentBytes*8)/sent.Seconds())
+}
+
+func (w *window) add(s sample) {
+	if w.packets == 0 {
+		w.first, w.last = s, s
+		w.smallest, w.early, w.later = s.delay(), s.delay(), never
+	} else {
+		w.bytes += uint64(s.bytes)
+		if s.sent-w.first.sent > burst {
+			w.sentBytes += uint64(s.bytes)
+		}
+		w.smallest = min(w.smallest, s.delay())
+		if s.arrived-w.first.arrived < interval/2 {
+			w.early = min(w.early, s.delay())
+		} else {
+			w.later = min(w.later, s.delay())
+		}
+		if s.arrived > w.last.arrived {
+			w.last = s
+		}
+	}
+	w.packets++
+}
+
+// tally is the packets of one interval, for the loss over several.
+type tally struct{ packets, losses int }
+
+// estimator turns samples into a target. It is a value without clock or lock.
+type estimator struct {
+	target float64 // bits per second; 0: never congested, unlimited
+
+	now         window
+	past        [lossIntervals]tally
+	pastAt      int
+	base, older time.Duration // smallest delay of this and of the previous life
+	baseFrom    time.Duration
+	baseKnown   bool
+
+	decreasedAt time.Duration // by the samples' sending time
+	carried     float64       // what passed while the queue stood; 0: taken back up already
+	probing     prober
+}
+
+func newEstimator() estimator { return estimator{probing: newProber()} }
+
+func (e *estimator) received(s sample) {
+	e.follow(s)
+	e.probing.received(s)
+	if e.now.packets > 0 && s.arrived-e.now.first.arrived > staleInterval {
+		e.now = window{}
+	}
+	e.now.add(s)
+	if e.now.packets >= leastPackets && e.now.last.arrived-e.now.first.arrived >= interval {
+		e.judge()
+		e.now = window{}
+		e.now.add(s) // The next one begins where this one ended.
+	}
+}
+
+func (e *estimator) lost(sequence uint16) {
+	e.now.losses++
+	e.probing.lost(sequence)
+}
+
+// follow keeps the smallest delay of the path.
+func (e *estimator) follow(s sample) {
+	switch {
+	case !e.baseKnown:
+		e.baseKnown = true
+		e.base, e.older, e.baseFrom = s.delay(), s.delay(), s.arrived
+	case s.arrived-e.baseFrom > baseLife:
+		e.older, e.base, e.baseFrom = e.base, s.delay(), s.arrived
+	default:
+		e.base = min(e.base, s.delay())
+	}
+}
+
+// judge acts on an interval that is full.
+func (e *estimator) judge() {
+	w := &e.now
+	e.past[e.pastAt] = tally{packets: w.packets, losses: w.losses}
+	e.pastAt = (e.pastAt + 1) % lossIntervals
+	rate := w.rate()
+	queue := w.smallest - min(e.base, e.older)
+	stands := queue > standingQueue && w.early-w.later < draining
+	loss := e.loss()
+	held := e.target != 0 && w.first.sent < max(e.decreasedAt, e.probing.ended)+holdTime
+	switch {
+	case stands && !held:
+		e.decrease(afterQueue*rate, w)
+		e.carried = rate
+	case loss > heavyLoss && !held:
+		e.decrease(afterLoss*rate, w)
+		e.carried = 0
+	case e.target != 0 && queue <= standingQueue && loss <= heavyLoss/2:
+		if !held {
+			e.target = max(e.target, recovered*e.carried)
+			e.carried = 0
+		}
+		e.grow(rate, (w.last.arrived - w.first.arrived).Seconds())
+	}
+}
+
+func (e *estimator) loss() float64 {
+	var sum tally
+	for _, t := range e.past {
+		sum.packets += t.packets
+		sum.losses += t.losses
+	}
+	if sum.packets+sum.losses < lossPackets {
+		return 0
+	}
+	return float64(sum.losses) / float64(sum.packets+sum.losses)
+}
+
+func (e *estimator) decrease(to float64, w *window) {
+	if e.target != 0 {
+		to = min(to, e.target)
+	}
+	e.target = max(to, leastTarget)
+	e.decreasedAt = w.last.sent
+	e.past = [lossIntervals]tally{}
+	e.probing.putOff(w.last.sent)
+}
+
+// grow takes what passed without a queue for possible, and a little more while
+// the target is used.
+func (e *estimator) grow(rate, seconds float64) {
+	if rate >= nearlyAll*e.target {
+		e.target *= 1 + growth*seconds
+	}
+	e.target = max(e.target, rate)
+}
+
+// settle ends a probe that is complete.
+func (e *estimator) settle(now time.Duration) {
+	if rate, ended := e.probing.result(now, e.target); ended && e.target != 0 {
+		e.target = max(e.target, rate)
+	}
+}
+
+// probe says how much padding to send now.
+func (e *estimator) probe(now time.Duration, wanted float64, sentBytes uint64, sequence uint16) int {
+	e.settle(now)
+	if e.target == 0 || wanted <= e.target {
+		return 0
+	}
+	return e.probing.padding(now, wanted, e.target, sentBytes, sequence)
+}

@@ -1,0 +1,103 @@
+package bandwidth
+
+import (
+	"fmt"
+	"math/rand/v2"
+	"testing"
+	"time"
+)
+
+// TestNarrowLink: the path shrinks under a picture of 1.5 Mbit/s, and is given back.
+func TestNarrowLink(t *testing.T) {
+	for _, narrow := range []float64{250_000, 300_000, 400_000, 700_000, 1_000_000} {
+		for _, queue := range []time.Duration{100 * time.Millisecond, 300 * time.Millisecond, time.Second} {
+			t.Run(fmt.Sprintf("%gk/%v", narrow/1000, queue), func(t *testing.T) {
+				c := newCall(t, wide())
+				c.run(10 * time.Second)
+				if c.estimator.target != 0 {
+					t.Fatal("limited without a cause:", c.estimator.target)
+				}
+				c.link.bitsPerSecond, c.link.queue = narrow, queue
+				c.run(1500 * time.Millisecond)
+				if got := c.estimator.target; got == 0 || got > narrow {
+					t.Fatalf("target %.0f after 1.5 s, the path carries %.0f", got, narrow)
+				}
+				c.run(4 * time.Second)
+				c.longest, c.paused, c.padding = 0, 0, 0
+				c.run(25 * time.Second)
+				t.Logf("target %.0f, level %d, paused %v, longest delay %v, padding %.0f bit/s",
+					c.estimator.target, c.level, c.paused, c.longest, float64(c.padding*8)/25)
+				if c.estimator.target < 0.6*narrow || c.estimator.target > 1.1*narrow {
+					t.Errorf("target %.0f, the path carries %.0f", c.estimator.target, narrow)
+				}
+				// 250k hardly carries the lowest layer with its keyframes.
+				if limit := 2500 * time.Millisecond; c.paused > limit && (narrow > 250_000 || c.paused > 5*limit) {
+					t.Errorf("no picture for %v of 25 s", c.paused)
+				}
+				c.link.bitsPerSecond = 20e6
+				c.run(20 * time.Second)
+				if c.level != len(layers)-1 {
+					t.Errorf("layer %d 20 s after the path was given back, target %.0f", c.level, c.estimator.target)
+				}
+			})
+		}
+	}
+}
+
+// TestGoodPathsAreNotLimited: late packets of a busy machine, loss of a radio,
+// and clocks that drift are no congestion.
+func TestGoodPathsAreNotLimited(t *testing.T) {
+	stall := time.Duration(0)
+	for name, l := range map[string]link{
+		"busy": {bitsPerSecond: 20e6, queue: time.Second, late: func() time.Duration {
+			switch {
+			case stall > 0:
+				stall -= 10 * time.Millisecond // the backlog is read one by one
+			case rand.IntN(200) == 0:
+				stall = time.Duration(rand.IntN(200)) * time.Millisecond
+			}
+			return stall + time.Duration(rand.IntN(30))*time.Millisecond
+		}},
+		"lossy": {bitsPerSecond: 20e6, queue: time.Second, loss: 0.05},
+	} {
+		t.Run(name, func(t *testing.T) {
+			c := newCall(t, l)
+			for range 60 {
+				c.run(time.Second)
+				if c.estimator.target != 0 {
+					t.Fatalf("limited to %.0f after %v", c.estimator.target, c.now)
+				}
+			}
+		})
+	}
+}
+
+// TestPolicer: a path without a queue says it by loss alone.
+func TestPolicer(t *testing.T) {
+	c := newCall(t, wide())
+	c.run(5 * time.Second)
+	c.link.bitsPerSecond, c.link.queue = 600_000, 30*time.Millisecond
+	c.run(5 * time.Second)
+	if got := c.estimator.target; got == 0 || got > 700_000 {
+		t.Fatalf("target %.0f, the path carries 600k", got)
+	}
+}
+
+// TestWhatWasNotSentIsNotKnown: a target does not grow while little is sent.
+func TestWhatWasNotSentIsNotKnown(t *testing.T) {
+	c := newCall(t, wide())
+	c.run(5 * time.Second)
+	c.link.bitsPerSecond = 400_000
+	c.run(3 * time.Second)
+	c.link.bitsPerSecond = 20e6
+	before := c.estimator.target
+	c.level = -1
+	for range 1000 {
+		c.now += tick
+		c.send(165)
+		c.feedback()
+	}
+	if c.estimator.target != before {
+		t.Fatalf("target %.0f, was %.0f", c.estimator.target, before)
+	}
+}

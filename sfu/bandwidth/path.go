@@ -1,0 +1,171 @@
+// Package bandwidth estimates what one transport towards a subscriber carries,
+// from the receiver's transport-wide feedback
+// (draft-holmer-rmcat-transport-wide-cc-extensions-01).
+//
+// It promises to ask for less within about half a second of a queue that stands
+// or of heavy loss, never to take what was sent for what could be sent (an
+// application that sends little learns nothing of the path), and to look for more
+// by short bounded probes only. Until a path has been congested once nothing is
+// estimated and nothing is limited. Numbering a packet allocates nothing.
+//
+// It knows neither RTP nor RTCP nor rooms, and has no clock but time.Now.
+package bandwidth
+
+import (
+	"sync"
+	"time"
+)
+
+// historyPackets is how many sent packets are remembered for the feedback on
+// them, a power of two: at 1000 packets a second it is one second, and feedback
+// comes every 50 to 250 ms. What is overwritten before its feedback is not counted.
+const historyPackets = 1024
+
+// Path is one transport. Its methods are safe for concurrent use.
+type Path struct {
+	onTarget func(bitsPerSecond uint64)
+	begun    time.Time
+
+	mu        sync.Mutex // guards the fields below
+	sequence  uint16     // of the next packet
+	sentBytes uint64
+	history   [historyPackets]sentPacket
+	clock     remoteClock
+	estimator estimator
+	told      uint64 // the target of the last onTarget
+}
+
+// sentPacket is one packet that awaits its feedback.
+type sentPacket struct {
+	at       time.Duration // since the path began
+	bytes    uint32
+	sequence uint16
+	pending  bool
+}
+
+// Arrival is what a report says of one packet.
+type Arrival struct {
+	Received bool
+	Delta    time.Duration // since the packet before it that was received
+}
+
+// Report is one feedback message: consecutive packets from Base on.
+type Report struct {
+	Base uint16
+	// Reference is the receiver's time from which the first delta counts, in
+	// units of 64 ms, 24 bits.
+	Reference uint32
+	Packets   []Arrival
+}
+
+// NewPath makes a path. onTarget is told the bits per second that may be sent,
+// when that changes by more than a twentieth; it is called on the goroutine
+// of Feedback, outside of any lock.
+func NewPath(onTarget func(bitsPerSecond uint64)) *Path {
+	return &Path{onTarget: onTarget, begun: time.Now(), estimator: newEstimator()}
+}
+
+// Next numbers the next packet of the transport, of so many bytes on the wire.
+func (p *Path) Next(bytes int) uint16 {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	sequence := p.sequence
+	p.sequence++
+	p.sentBytes += uint64(bytes)
+	p.history[sequence%historyPackets] = sentPacket{
+		at: time.Since(p.begun), bytes: uint32(bytes), sequence: sequence, pending: true,
+	}
+	return sequence
+}
+
+// Feedback takes in a report of the receiver, in the order in which they come.
+func (p *Path) Feedback(r Report) {
+	p.mu.Lock()
+	if p.foreign(r) {
+		p.mu.Unlock()
+		return
+	}
+	arrived := p.clock.extend(r.Reference)
+	for i, packet := range r.Packets {
+		if packet.Received {
+			arrived += packet.Delta
+		}
+		sequence := r.Base + uint16(i)
+		sent := &p.history[sequence%historyPackets]
+		if !sent.pending || sent.sequence != sequence {
+			continue // Another turn's, or reported before.
+		}
+		sent.pending = false
+		if packet.Received {
+			p.estimator.received(sample{sequence: sequence, sent: sent.at, arrived: arrived, bytes: sent.bytes})
+		} else {
+			p.estimator.lost(sequence)
+		}
+	}
+	p.estimator.settle(time.Since(p.begun))
+	tell, target := p.news()
+	p.mu.Unlock()
+	if tell {
+		p.onTarget(target)
+	}
+}
+
+// foreign deals with a report on packets that were never sent here. A browser that
+// kept its connection when it moved from another node goes on with that node's numbers,
+// and while ours are lower it reports both as one row: what is on its way as lost, and
+// what that node sent as ours. So the numbers go on from the end of its row, and
+// nothing of the report is believed. Call it with mu held.
+func (p *Path) foreign(r Report) bool {
+	end := r.Base + uint16(len(r.Packets))
+	if int16(end-p.sequence) <= 0 {
+		return false
+	}
+	p.sequence = end
+	clear(p.history[:])
+	p.clock, p.estimator = remoteClock{}, newEstimator()
+	return true
+}
+
+// Probe is called every few tens of milliseconds while the application would
+// send wantedBitsPerSecond in all if it might. It returns how many bytes of padding to send now.
+func (p *Path) Probe(wantedBitsPerSecond uint64) int {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return p.estimator.probe(time.Since(p.begun), float64(wantedBitsPerSecond), p.sentBytes, p.sequence)
+}
+
+// news reports whether the target is worth telling. Call it with mu held.
+func (p *Path) news() (bool, uint64) {
+	target := uint64(p.estimator.target)
+	difference := max(target, p.told) - min(target, p.told)
+	if target == 0 || difference*20 <= p.told {
+		return false, target
+	}
+	p.told = target
+	return true, target
+}
+
+// remoteClock extends the 24 bits of a report's reference time.
+type remoteClock struct {
+	known bool
+	last  int64 // in units of 64 ms, extended
+}
+
+func (c *remoteClock) extend(reference uint32) time.Duration {
+	const (
+		bits = 24
+		half = 1 << (bits - 1)
+		unit = 64 * time.Millisecond
+	)
+	value := int64(reference & (1<<bits - 1))
+	if !c.known {
+		c.known, c.last = true, value
+		return time.Duration(c.last) * unit
+	}
+	step := (value - c.last) & (1<<bits - 1)
+	if step >= half {
+		step -= 1 << bits
+	}
+	c.last += step
+	return time.Duration(c.last) * unit
+}

@@ -1,0 +1,98 @@
+package bandwidth
+
+import (
+	"testing"
+	"testing/synctest"
+	"time"
+)
+
+// report makes a report of a receiver.
+func report(base uint16, at time.Duration, packets ...Arrival) Report {
+	return Report{Base: base, Reference: uint32(at / (64 * time.Millisecond)), Packets: packets}
+}
+
+// TestPathTellsItsTarget: a queue that stands is told of, once.
+func TestPathTellsItsTarget(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var told []uint64
+		p := NewPath(func(bits uint64) { told = append(told, bits) })
+		for i := range 300 {
+			sequence := p.Next(1200)
+			if int(sequence) != i {
+				t.Fatalf("packet %d has the number %d", i, sequence)
+			}
+			// From the hundredth on each packet comes 4 ms later than the one before it.
+			at := time.Duration(i)*10*time.Millisecond + time.Duration(max(i-100, 0))*4*time.Millisecond
+			within := at % (64 * time.Millisecond)
+			p.Feedback(report(sequence, at, Arrival{Received: true, Delta: within}))
+			<-time.After(10 * time.Millisecond) // synthetic: the bubble's clock jumps
+		}
+		// 1200 bytes in 14 ms are 686 kbit/s.
+		if len(told) == 0 || told[0] < 500_000 || told[0] > 600_000 {
+			t.Fatal("told", told)
+		}
+	})
+}
+
+// TestABrowserGoesOnWithAnotherNodesNumbers: its reports count nothing as lost,
+// and ours are believed once our numbers are beyond its own.
+func TestABrowserGoesOnWithAnotherNodesNumbers(t *testing.T) {
+	p := NewPath(func(bits uint64) { t.Error("told", bits) })
+	for range 100 {
+		p.Next(1200)
+	}
+	lost := make([]Arrival, 500)
+	p.Feedback(report(0, 0, lost...))
+	if got := p.Next(1200); got != 500 {
+		t.Fatalf("the next number is %d, want 500", got)
+	}
+	p.Feedback(report(0, 0, lost...)) // another one that was on its way
+	for range 10 {
+		p.Feedback(report(0, 0, lost...))
+	}
+}
+
+func TestRemoteClockTurnsOver(t *testing.T) {
+	var c remoteClock
+	first := c.extend(1<<24 - 1)
+	if got := c.extend(1) - first; got != 2*64*time.Millisecond {
+		t.Fatal("over the end:", got)
+	}
+	if got := c.extend(1<<24-1) - first; got != 0 {
+		t.Fatal("and back:", got)
+	}
+}
+
+func TestNextAllocatesNothing(t *testing.T) {
+	p := NewPath(nil)
+	if n := testing.AllocsPerRun(1000, func() { p.Next(1200) }); n != 0 {
+		t.Fatalf("%v allocations", n)
+	}
+}
+
+func BenchmarkNext(b *testing.B) {
+	p := NewPath(nil)
+	b.ReportAllocs()
+	for b.Loop() {
+		p.Next(1200)
+	}
+}
+
+func FuzzFeedback(f *testing.F) {
+	f.Add(uint16(0), uint32(0), []byte{1, 0, 5, 255})
+	f.Add(uint16(65530), uint32(1<<24-1), []byte{200, 0, 0, 3})
+	f.Fuzz(func(_ *testing.T, base uint16, reference uint32, packets []byte) {
+		p := NewPath(func(uint64) {})
+		for range 50 {
+			p.Next(1000)
+		}
+		r := Report{Base: base, Reference: reference}
+		for _, b := range packets {
+			r.Packets = append(r.Packets, Arrival{Received: b != 0, Delta: (time.Duration(b) - 100) * 250 * time.Microsecond})
+		}
+		for range 3 {
+			p.Feedback(r)
+			p.Probe(1_000_000)
+		}
+	})
+}

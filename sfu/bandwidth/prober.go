@@ -1,0 +1,134 @@
+package bandwidth
+
+import "time"
+
+// A probe sends at a higher rate for a moment, padding on top of the media, and
+// measures at what rate the packets pass: a narrow path spreads them. It fills a
+// queue by no more than probeTime at the path's own rate, because it sends at most
+// twice the target.
+const (
+	probeTime   = 150 * time.Millisecond
+	probeFactor = 2.0
+	probeMargin = 1.2  // above what is wanted, so that a step up has room
+	probeTrust  = 0.95 // of what was measured
+	probeGain   = 1.05 // below it a probe has found nothing
+	probeWait   = time.Second
+	probeAhead  = 20 * time.Millisecond // one tick, so that the first packets go out at once
+
+	// The time to the next probe: soon after one that found more, and twice as long
+	// after each that did not, for every probe on a narrow path makes sound late.
+	probeAgain = time.Second
+	probeFirst = 3 * time.Second
+	probeLast  = 8 * time.Second
+
+	// leastProbePackets and mostProbeLoss: below and above, a probe says nothing good.
+	leastProbePackets = 8
+	mostProbeLoss     = 0.1
+
+	// probeBurst bounds what is sent at once after a tick that came late.
+	probeBurst = 16 << 10
+)
+
+type probeState uint8
+
+const (
+	probeIdle probeState = iota
+	probeActive
+	probeWaiting // for feedback
+)
+
+// prober looks for more than the target.
+type prober struct {
+	state   probeState
+	next    time.Duration // not before
+	backoff time.Duration
+
+	began, ended time.Duration
+	rate         float64
+	before       uint64 // bytes sent before the probe
+	first, last  uint16 // sequence numbers, last is valid when waiting
+	seen         window
+	complete     bool
+}
+
+func newProber() prober { return prober{backoff: probeFirst} }
+
+// putOff is called at a decrease.
+func (p *prober) putOff(now time.Duration) {
+	if p.state != probeIdle {
+		p.state = probeIdle
+		p.fail(now)
+		return
+	}
+	p.next = max(p.next, now+p.backoff)
+}
+
+func (p *prober) fail(now time.Duration) {
+	p.next = now + p.backoff
+	p.backoff = min(2*p.backoff, probeLast)
+}
+
+// padding gives the bytes to send now; it begins and ends probes.
+func (p *prober) padding(now time.Duration, wanted, target float64, sentBytes uint64, sequence uint16) int {
+	switch p.state {
+	case probeIdle:
+		if now < p.next {
+			return 0
+		}
+		*p = prober{
+			state: probeActive, backoff: p.backoff, began: now, ended: now + probeTime, before: sentBytes, first: sequence,
+			rate: min(wanted*probeMargin, target*probeFactor),
+		}
+	case probeActive:
+		if now-p.began >= probeTime {
+			p.state, p.ended, p.last = probeWaiting, now, sequence-1
+			return 0
+		}
+	case probeWaiting:
+		return 0
+	}
+	due := p.rate / 8 * (now - p.began + probeAhead).Seconds()
+	return min(max(int(due)-int(sentBytes-p.before), 0), probeBurst)
+}
+
+func (p *prober) concerns(sequence uint16) bool {
+	return p.state != probeIdle && int16(sequence-p.first) >= 0 && (p.state == probeActive || int16(p.last-sequence) >= 0)
+}
+
+func (p *prober) received(s sample) {
+	if p.concerns(s.sequence) {
+		p.seen.add(s)
+	} else if p.state == probeWaiting && int16(s.sequence-p.last) > 0 {
+		p.complete = true
+	}
+	if p.state == probeWaiting && s.sequence == p.last {
+		p.complete = true
+	}
+}
+
+func (p *prober) lost(sequence uint16) {
+	if p.concerns(sequence) {
+		p.seen.losses++
+	}
+}
+
+// result gives what a probe has found when it has ended, 0 for nothing.
+func (p *prober) result(now time.Duration, target float64) (float64, bool) {
+	if p.state != probeWaiting || !p.complete && now-p.ended < probeWait {
+		return 0, false
+	}
+	p.state = probeIdle
+	w := &p.seen
+	found := w.rate() * probeTrust
+	lossy := float64(w.losses) > mostProbeLoss*float64(w.packets+w.losses)
+	if w.packets < leastProbePackets || lossy {
+		p.fail(now)
+		return 0, true
+	}
+	if found < probeGain*target {
+		p.fail(now) // The path is known by now.
+		return found, true
+	}
+	p.next, p.backoff = now+probeAgain, probeFirst
+	return found, true
+}

@@ -1,0 +1,57 @@
+package forward
+
+import (
+	"slices"
+
+	"github.com/pion/rtp"
+)
+
+// probePadding is the largest padding that RTP can count (RFC 3550 section 5.1).
+const probePadding = 255
+
+// probe sends padding to a subscriber that is short of budget, as far as its path
+// asks for it.
+func (sub *subscriber) probe() {
+	if sub.short == 0 {
+		return
+	}
+	i := slices.IndexFunc(sub.slots, (*Slot).canProbe)
+	if i < 0 {
+		return
+	}
+	s := sub.slots[i]
+	for bytes := s.cfg.Path.Probe(sub.short); bytes > 0; bytes -= probePadding + wireOverhead {
+		s.pad()
+	}
+}
+
+// canProbe reports whether padding can be sent on the slot: as retransmission,
+// which is what browsers send and know as such, and which takes no number of the media's.
+func (s *Slot) canProbe() bool {
+	return s.ready && s.cfg.Path != nil && s.cfg.TransportSequenceID != 0 && s.cfg.RTXSSRC != 0 && s.rtxPayloadType() != 0
+}
+
+func (s *Slot) rtxPayloadType() uint8 {
+	for _, c := range s.cfg.Codecs {
+		if c.RTXPayloadType != 0 {
+			return c.RTXPayloadType
+		}
+	}
+	return 0
+}
+
+// pad writes one packet of nothing.
+func (s *Slot) pad() {
+	payload := s.room.scratch[:probePadding]
+	clear(payload)
+	payload[probePadding-1] = probePadding
+	s.header = rtp.Header{
+		Version: 2, Padding: true, PayloadType: s.rtxPayloadType(), SequenceNumber: s.rtxSequence,
+		Timestamp: s.rewriter.timestamp, SSRC: s.cfg.RTXSSRC, Extensions: s.header.Extensions[:0],
+	}
+	s.rtxSequence++
+	s.number(len(payload))
+	if n, err := s.cfg.Writer.WriteRTP(&s.header, payload); s.wrote(n, err) {
+		s.room.stats.probes.Add(1)
+	}
+}

@@ -123,7 +123,12 @@ func (p *page) onEvent(_ string, params json.RawMessage) {
 // Felix in Firefox and Clara in Chromium.
 func bothBrowsers(t *testing.T, extra url.Values) (c *devcluster.Cluster, room string, fox, chrome *participant) {
 	t.Helper()
-	inside := newNetns(t)
+	return bothBrowsersIn(t, newNetns(t), extra)
+}
+
+// bothBrowsersIn has Felix's Firefox in that namespace.
+func bothBrowsersIn(t *testing.T, inside *netns, extra url.Values) (c *devcluster.Cluster, room string, fox, chrome *participant) {
+	t.Helper()
 	c = startCluster(t, devcluster.Options{MediaHost: inside.host})
 	room = roomOn(t, "sfu-1", "browsers")
 	front := strings.TrimSuffix(strings.TrimPrefix(c.URL(), "http://"), "/")
@@ -205,6 +210,45 @@ func TestFirefoxIsNotBelieved(t *testing.T) {
 	}
 	allDecodeAll(t, 30*time.Second, []*participant{fox, chrome})
 	showsAt(t, chrome, fox, 320)
+}
+
+// TestFirefoxGetsAnotherAddress takes the address away from under Firefox's media
+// and gives it another one: the call comes back on the same node, as nobody's migration.
+func TestFirefoxGetsAnotherAddress(t *testing.T) {
+	needFirefox(t)
+	inside := newNetns(t)
+	c, room, fox, chrome := bothBrowsersIn(t, inside, nil)
+	both := []*participant{fox, chrome}
+	before := map[*participant]callStats{fox: fox.mustStats(t), chrome: chrome.mustStats(t)}
+	epoch := heldOnce(t, c, room).Epoch
+	fox.mark(t)
+	chrome.mark(t)
+	began := time.Now()
+	if err := inside.address(3); err != nil {
+		t.Fatal(err)
+	}
+	eventually(t, time.Minute, fox.name+" offers again", func() error {
+		s, err := fox.stats()
+		if err == nil && s.OffersSent == before[fox].OffersSent {
+			err = fmt.Errorf("%d offers sent", s.OffersSent)
+		}
+		return err
+	})
+	allDecodeAll(t, time.Minute, both)
+	t.Logf("media flowed again %v after the address was lost; connection %d became %d", time.Since(began).Round(time.Millisecond), before[fox].PcID, fox.mustStats(t).PcID)
+	for _, p := range both {
+		p.sameElements(t)
+		if s := p.mustStats(t); len(s.Migrations) != 0 {
+			t.Errorf("%s: migrated, %+v", p.name, s.Migrations)
+		}
+	}
+	chrome.unchanged(t)
+	if s := chrome.mustStats(t); s.OffersSent != before[chrome].OffersSent {
+		t.Errorf("%s: %d offers became %d", chrome.name, before[chrome].OffersSent, s.OffersSent)
+	}
+	if after := heldOnce(t, c, room); after.Epoch != epoch {
+		t.Errorf("room %s went from epoch %d to %d", room, epoch, after.Epoch)
+	}
 }
 
 // TestSimulcastFromBothBrowsers: every layer that either browser sends can be

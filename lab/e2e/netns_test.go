@@ -23,10 +23,15 @@ import (
 // It has no name and lives in one thread: when the test process ends, however it ends,
 // the kernel takes the namespace and both interfaces away.
 type netns struct {
-	host, inside string // the addresses of the two ends
-	tasks        chan func()
-	ended        chan struct{}
+	network string // three of the four numbers of its addresses, with the dot
+	host    string // the address of this machine's end
+	device  string // the interface of this machine's end
+	tasks   chan func()
+	ended   chan struct{}
 }
+
+// netnsPrefix leaves a few addresses to move to.
+const netnsPrefix = "/29"
 
 // mayMakeNetns tries it.
 func mayMakeNetns() error {
@@ -41,13 +46,15 @@ func mayMakeNetns() error {
 // newNetns makes the namespace; it ends with the test. It needs root.
 func newNetns(t *testing.T) *netns {
 	t.Helper()
-	n := &netns{tasks: make(chan func()), ended: make(chan struct{})}
+	// Interfaces of an earlier namespace may still be going away, so each has a name of its own.
+	n := &netns{device: fmt.Sprintf("hf%08x", rand.Uint32()), tasks: make(chan func()), ended: make(chan struct{})}
 	entered := make(chan error, 1)
 	go n.live(entered)
 	if err := <-entered; err != nil {
 		t.Fatalf("make a network namespace: %v", err)
 	}
 	t.Cleanup(func() {
+		_ = ip("link", "del", n.device) // The kernel would, a moment after the namespace's end.
 		close(n.tasks)
 		<-n.ended
 	})
@@ -80,33 +87,41 @@ func (n *netns) do(f func() error) error {
 	return <-result
 }
 
-// join makes the pair of interfaces, on a network of two addresses that this
-// machine does not have.
+// join makes the pair of interfaces, on a network that this machine does not have.
 func (n *netns) join() error {
-	network := fmt.Sprintf("10.%d.%d.", 200+rand.IntN(50), rand.IntN(256))
-	n.host, n.inside = network+"1", network+"2"
-	if taken, err := overlaps(network + "0/30"); err != nil || taken {
-		return errors.Join(err, fmt.Errorf("%s0/30 is in use: %t", network, taken))
+	n.network = fmt.Sprintf("10.%d.%d.", 200+rand.IntN(50), rand.IntN(256))
+	n.host = n.network + "1"
+	if taken, err := overlaps(n.network + "0" + netnsPrefix); err != nil || taken {
+		return errors.Join(err, fmt.Errorf("%s0%s is in use: %t", n.network, netnsPrefix, taken))
 	}
-	// The name of an interface has at most 15 characters.
-	name := fmt.Sprintf("hf%d", os.Getpid())
 	var thread int
-	inside := func(args ...string) error { return n.do(func() error { return ip(args...) }) }
 	return inOrder(
 		func() error { return n.do(func() error { thread = unix.Gettid(); return nil }) },
 		func() error {
 			space := fmt.Sprintf("/proc/%d/task/%d/ns/net", os.Getpid(), thread)
-			return ip("link", "add", name, "type", "veth", "peer", "name", "outside", "netns", space)
+			return ip("link", "add", n.device, "type", "veth", "peer", "name", "outside", "netns", space)
 		},
-		func() error { return ip("addr", "add", n.host+"/30", "dev", name) },
-		func() error { return ip("link", "set", name, "up") },
-		func() error { return inside("addr", "add", n.inside+"/30", "dev", "outside") },
-		func() error { return inside("link", "set", "lo", "up") },
-		func() error { return inside("link", "set", "outside", "up") },
-		// Browsers take the address of the default route for their own.
-		func() error { return inside("route", "add", "default", "via", n.host) },
+		func() error { return ip("addr", "add", n.host+netnsPrefix, "dev", n.device) },
+		func() error { return ip("link", "set", n.device, "up") },
+		func() error { return n.ip("link", "set", "lo", "up") },
+		func() error { return n.ip("link", "set", "outside", "up") },
+		func() error { return n.address(2) },
 	)
 }
+
+// address gives the inside the address with that number and takes every other one
+// from it, as when somebody walks into another network.
+func (n *netns) address(number int) error {
+	return inOrder(
+		func() error { return n.ip("addr", "flush", "dev", "outside", "scope", "global") },
+		func() error { return n.ip("addr", "add", fmt.Sprint(n.network, number, netnsPrefix), "dev", "outside") },
+		// Browsers take the address of the default route for their own.
+		func() error { return n.ip("route", "replace", "default", "via", n.host) },
+	)
+}
+
+// ip runs the tool inside.
+func (n *netns) ip(args ...string) error { return n.do(func() error { return ip(args...) }) }
 
 // inOrder runs the steps until one fails.
 func inOrder(steps ...func() error) error {

@@ -109,6 +109,7 @@ func (a *account) generator(lives []life, elapsedSeconds float64) Generator {
 	}
 	for _, one := range lives {
 		g.LongestDelayMs = max(g.LongestDelayMs, milliseconds(one.stats.SendLag))
+		g.FramesLeftOut += one.stats.FramesLeftOut
 	}
 	return g
 }

@@ -112,9 +112,10 @@ type ProcessCPU struct {
 type Generator struct {
 	CPUSeconds     float64 `json:"cpuSeconds"`
 	Cores          float64 `json:"cores"`
-	ResidentBytes  int64   `json:"residentBytes"` // at the end
-	Goroutines     int     `json:"goroutines"`    // at the end
-	LongestDelayMs float64 `json:"longestDelayMs"`
+	ResidentBytes  int64   `json:"residentBytes"`  // at the end
+	Goroutines     int     `json:"goroutines"`     // at the end
+	LongestDelayMs float64 `json:"longestDelayMs"` // of a frame, behind its time
+	FramesLeftOut  uint64  `json:"framesLeftOut"`  // that were more than 200 ms late
 }
 
 // Room is where one room was.

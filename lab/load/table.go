@@ -80,6 +80,6 @@ func (r *Report) writeCPU(text *strings.Builder) {
 	}
 	fmt.Fprintf(table, "load itself\t%.2f\t%.2f\t\n", r.Generator.CPUSeconds, r.Generator.Cores)
 	_ = table.Flush() // into a strings.Builder
-	fmt.Fprintf(text, "load itself: %d MB, %d goroutines, at most %.1f ms late with a frame\n",
-		r.Generator.ResidentBytes>>20, r.Generator.Goroutines, r.Generator.LongestDelayMs)
+	fmt.Fprintf(text, "load itself: %d MB, %d goroutines, at most %.1f ms late with a frame, %d frames left out\n",
+		r.Generator.ResidentBytes>>20, r.Generator.Goroutines, r.Generator.LongestDelayMs, r.Generator.FramesLeftOut)
 }

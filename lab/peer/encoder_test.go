@@ -50,23 +50,26 @@ func TestTheMeanIsReached(t *testing.T) {
 func TestAStallIsNotCaughtUp(t *testing.T) {
 	now := time.Now()
 	c := clock{next: now, interval: 20 * time.Millisecond, ticks: 960}
+	leftOut := 0
 	count := func() (frames int) {
 		for {
-			if _, ok := c.due(now); !ok {
+			_, skipped, ok := c.due(now)
+			if !ok {
 				return frames
 			}
 			frames++
+			leftOut += skipped
 		}
 	}
 	if n := count(); n != 1 || c.timestamp != 960 {
 		t.Fatalf("%d frames at the beginning, timestamp %d", n, c.timestamp)
 	}
 	now = now.Add(100 * time.Millisecond)
-	if n := count(); n != 5 || c.timestamp != 6*960 {
+	if n := count(); n != 5 || c.timestamp != 6*960 || leftOut != 0 {
 		t.Errorf("%d frames after 100 ms, timestamp %d", n, c.timestamp)
 	}
 	now = now.Add(2 * time.Second)
-	if n := count(); n != 1 || c.timestamp != 106*960 {
+	if n := count(); n != 1 || c.timestamp != 106*960 || leftOut != 99 {
 		t.Errorf("%d frames after a stall of 2 s, timestamp %d", n, c.timestamp)
 	}
 }

@@ -50,7 +50,8 @@ type sender struct {
 	speaks bool
 	turnAt time.Time // when it begins or ends to speak
 
-	lag atomic.Int64 // nanoseconds by which a frame was late, the most
+	lag     atomic.Int64 // nanoseconds by which a frame was late, the most
+	leftOut atomic.Uint64
 }
 
 // videoTrack is one layer being sent.
@@ -76,19 +77,20 @@ type clock struct {
 	timestamp uint32
 }
 
-// due reports whether a frame is due, and moves on to the one after it.
-func (c *clock) due(now time.Time) (late time.Duration, ok bool) {
+// due reports whether a frame is due, how late that is and how many frames before
+// it are left out, and moves on to the one after it.
+func (c *clock) due(now time.Time) (late time.Duration, leftOut int, ok bool) {
 	late = now.Sub(c.next)
 	if late < 0 {
-		return 0, false
+		return 0, 0, false
 	}
-	frames := time.Duration(1)
 	if late > lateLimit {
-		frames += late / c.interval
+		leftOut = int(late / c.interval)
 	}
-	c.next = c.next.Add(frames * c.interval)
+	frames := leftOut + 1
+	c.next = c.next.Add(time.Duration(frames) * c.interval)
 	c.timestamp += uint32(frames) * c.ticks
-	return late, true
+	return late, leftOut, true
 }
 
 // newSender makes a sender whose every choice comes from seed.
@@ -126,14 +128,14 @@ func (s *sender) run(ctx context.Context) {
 		case <-timer.C:
 		}
 		now = time.Now() // the timer's own time is older
-		if late, ok := sound.due(now); ok {
-			s.behind(late)
+		if late, leftOut, ok := sound.due(now); ok {
+			s.behind(late, leftOut)
 			s.speak(now, sound.timestamp)
 		}
 		next := sound.next
 		for _, v := range s.layers {
-			if late, ok := v.clock.due(now); ok {
-				s.behind(late)
+			if late, leftOut, ok := v.clock.due(now); ok {
+				s.behind(late, leftOut)
 				v.frame(now)
 			}
 			v.burst(now)
@@ -143,7 +145,8 @@ func (s *sender) run(ctx context.Context) {
 	}
 }
 
-func (s *sender) behind(late time.Duration) {
+func (s *sender) behind(late time.Duration, leftOut int) {
+	s.leftOut.Add(uint64(leftOut))
 	if int64(late) > s.lag.Load() { // one writer
 		s.lag.Store(int64(late))
 	}

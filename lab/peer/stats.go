@@ -72,6 +72,7 @@ type Stats struct {
 	Sent, Received Traffic
 	Loss           Loss          // of all slots, over all connections
 	SendLag        time.Duration // how late the sender was, the most: its own machine's fault
+	FramesLeftOut  uint64        // by the sender, because it was too late for them
 }
 
 func newStats() Stats {
@@ -92,7 +93,7 @@ func (p *Peer) Stats() Stats {
 	}
 	s.Loss = p.loss()
 	if p.send != nil {
-		s.Sent, s.SendLag = p.send.sent(), time.Duration(p.send.lag.Load())
+		s.Sent, s.SendLag, s.FramesLeftOut = p.send.sent(), time.Duration(p.send.lag.Load()), p.send.leftOut.Load()
 	}
 	return s
 }

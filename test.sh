@@ -170,7 +170,7 @@ light=$(go list ./... | grep -vxF -e "$heavy")
 # shellcheck disable=SC2086 # the lists are to be split
 tests "unit tests${race:+, race detector}" $race -p 2 -timeout 10m $light
 # shellcheck disable=SC2086
-[[ -z $heavy ]] || tests "cluster and browser tests${race:+, race detector}" $race -p 1 -count=1 -timeout 12m $heavy
+[[ -z $heavy ]] || tests "cluster and browser tests${race:+, race detector}" $race -p 1 -count=1 -timeout 20m $heavy
 
 check "fuzzing" fuzz
 if have tsc; then check "tsc (the JSDoc types of web/)" tsc -p web/tsconfig.json; else missing "tsc" "tsc"; fi

@@ -256,7 +256,7 @@ func TestFirefoxGetsAnotherAddress(t *testing.T) {
 // it tells the layer no more; Firefox begins with new ones.
 func TestSimulcastFromBothBrowsers(t *testing.T) {
 	needFirefox(t)
-	c, room, fox, chrome := bothBrowsers(t, url.Values{"width": {"960"}, "height": {"540"}, "simulcast": {"1"}})
+	c, room, fox, chrome := bothBrowsers(t, url.Values{"width": {"960"}, "height": {"540"}, "fps": {"10"}, "simulcast": {"1"}})
 	layersChosen := func() {
 		t.Helper()
 		for _, way := range []struct{ from, to *participant }{{chrome, fox}, {fox, chrome}} {

@@ -81,7 +81,8 @@ func TestAShortRun(t *testing.T) {
 			if r.People != (People{Wanted: 9, Joined: 9}) || len(r.Refusals) != 0 || r.OffersRejected != 0 || r.SocketsLost != 0 {
 				t.Errorf("%+v, refusals %v, %d offers rejected, %d sockets lost", r.People, r.Refusals, r.OffersRejected, r.SocketsLost)
 			}
-			if r.Gaps.StreamsExpected != test.streams || r.Gaps.StreamsReceived != test.streams || r.Gaps.Silent != 0 {
+			if r.Gaps.StreamsExpected != test.streams || r.Gaps.StreamsReceived != test.streams ||
+				(r.Gaps.Silent != 0 && r.Generator.LongestDelayMs < silence.Seconds()*1000/2) { // else the machine itself stood still
 				t.Errorf("streams: %+v, want %d", r.Gaps, test.streams)
 			}
 			if r.Loss.Expected == 0 || r.Loss.Percent > tinyLossPercent {

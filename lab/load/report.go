@@ -5,6 +5,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/holdfast-rtc/holdfast/lab/measure"
 	"github.com/holdfast-rtc/holdfast/lab/peer"
 	"github.com/holdfast-rtc/holdfast/ring"
 	"github.com/holdfast-rtc/holdfast/signaling/wire"
@@ -66,7 +67,7 @@ type Gaps struct {
 	VideoMs Distribution `json:"videoMs"`
 	// StreamsExpected is how many streams everybody together should receive,
 	// StreamsReceived how many brought a packet, Silent how many brought none for
-	// the last 2 s although a slot shows them.
+	// the last 3 s although a slot shows them.
 	StreamsExpected int `json:"streamsExpected"`
 	StreamsReceived int `json:"streamsReceived"`
 	Silent          int `json:"silentAtEnd"`
@@ -128,7 +129,7 @@ type Room struct {
 }
 
 // silence is how long a stream may bring nothing before it is called silent.
-const silence = 2 * time.Second
+const silence = 3 * time.Second
 
 // report makes the report of what everybody has lived through until end.
 func (l *Load) report(lives []life, end time.Time, interrupted bool) *Report {
@@ -138,7 +139,7 @@ func (l *Load) report(lives []life, end time.Time, interrupted bool) *Report {
 	l.mu.Unlock()
 	r := &Report{
 		Version: ReportVersion, Began: began.UTC().Truncate(time.Millisecond), Interrupted: interrupted,
-		ElapsedSeconds: round1(end.Sub(began).Seconds()),
+		ElapsedSeconds: measure.Round1(end.Sub(began).Seconds()),
 		Parameters: Parameters{
 			URL: o.URL, Rooms: o.Rooms, PeersPerRoom: o.Peers, Publishers: o.publishers(), Video: o.Video,
 			JoinsPerSecond: o.JoinsPerSecond, DurationSeconds: o.Duration.Seconds(), Seed: o.Seed,
@@ -174,9 +175,9 @@ func bitrate(from, to totals, window time.Duration) Bitrate {
 	if seconds <= 0 {
 		return Bitrate{}
 	}
-	rate := func(from, to uint64, each float64) float64 { return round1(float64(to-from) * each / seconds) }
+	rate := func(from, to uint64, each float64) float64 { return measure.Round1(float64(to-from) * each / seconds) }
 	return Bitrate{
-		WindowSeconds:            round1(seconds),
+		WindowSeconds:            measure.Round1(seconds),
 		SentBitsPerSecond:        rate(from.sent.Bytes, to.sent.Bytes, 8),
 		ReceivedBitsPerSecond:    rate(from.received.Bytes, to.received.Bytes, 8),
 		SentPacketsPerSecond:     rate(from.sent.Packets, to.sent.Packets, 1),

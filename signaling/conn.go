@@ -29,7 +29,7 @@ type clientConn struct {
 func (c *clientConn) Read(b []byte) (int, error) {
 	if wait := time.Until(c.due); wait > 0 {
 		timer := time.NewTimer(wait)
-		<-timer.C // At most readBytes at the pace, an eighth of a second.
+		<-timer.C // At most readBytes at the pace, half a second.
 	}
 	n, err := c.Conn.Read(b[:min(len(b), readBytes)])
 	if n > 0 {

@@ -23,7 +23,7 @@ var floors = [][]string{
 	{"."},
 	{"cli"},
 	{"lab/e2e", "lab/chaos", "lab/load"},
-	{"lab/devcluster", "lab/peer"},
+	{"lab/devcluster", "lab/peer", "lab/browser", "lab/measure"},
 	{"front", "signaling"},
 	{"signaling/sfulink", "web"},
 	{"signaling/access", "signaling/wire"},
@@ -112,9 +112,10 @@ var technologies = []technology{
 		"configuration reaches packages as their own structs, not as flags",
 	},
 	{
-		"github.com/chromedp", nil,
+		"github.com/chromedp",
+		[]string{"lab/browser"},
 		[]string{"lab/e2e", "sfu", "web"},
-		"a browser drives tests, never the product",
+		"a browser drives tests and the lab, never the product",
 	},
 	{
 		"os/signal",
@@ -172,6 +173,12 @@ var bans = []ban{
 		[]string{"cli", "lab/e2e", "lab/chaos", "lab/load"},
 		true,
 		"production code never supervises processes",
+	},
+	{
+		"lab/browser",
+		[]string{"lab/chaos", "lab/e2e"},
+		true,
+		"browsers are for the lab and tests",
 	},
 	{
 		"lab/peer",

@@ -23,7 +23,7 @@ func (c *Cluster) Admin(ctx context.Context, path string, into any) error {
 }
 
 // AdminAt is Admin of one signaling node: base is "http://host:port/".
-func (c *Cluster) AdminAt(ctx context.Context, base, path string, into any) error {
+func (c *Client) AdminAt(ctx context.Context, base, path string, into any) error {
 	token, err := c.Access().adminToken()
 	if err != nil {
 		return err

@@ -77,6 +77,9 @@ func (c *Client) Status(ctx context.Context) (Status, error) {
 // Access is the API key of this run.
 func (c *Client) Access() Access { return c.state.Access }
 
+// Token lets a person into a room, to publish and subscribe.
+func (c *Client) Token(room, name string) (string, error) { return c.Access().JoinToken(room, name) }
+
 // Kill sends a signal to a node. After SIGKILL it returns when the process is gone.
 func (c *Client) Kill(ctx context.Context, name string, sig syscall.Signal) error {
 	return c.call(ctx, http.MethodPost, "/nodes/"+name+"/kill", killRequest{Signal: sig}, nil)

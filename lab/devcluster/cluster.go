@@ -141,9 +141,6 @@ func (c *Cluster) KillSupervisor(sig syscall.Signal) error {
 // Output is what `holdfast dev` has shown so far.
 func (c *Cluster) Output() string { return c.log.text() }
 
-// Token lets a person into a room, to publish and subscribe.
-func (c *Cluster) Token(room, name string) (string, error) { return c.Access().JoinToken(room, name) }
-
 // Node describes one node.
 func (c *Cluster) Node(ctx context.Context, name string) (Node, error) {
 	status, err := c.Status(ctx)

@@ -7,6 +7,8 @@ import (
 	"runtime"
 	"slices"
 	"time"
+
+	"github.com/holdfast-rtc/holdfast/lab/measure"
 )
 
 // accountInterval is how often CPU times are read: a process that is killed in
@@ -108,7 +110,7 @@ func (a *account) generator(lives []life, elapsedSeconds float64) Generator {
 		ResidentBytes: residentBytes(), Goroutines: runtime.NumGoroutine(),
 	}
 	for _, one := range lives {
-		g.LongestDelayMs = max(g.LongestDelayMs, milliseconds(one.stats.SendLag))
+		g.LongestDelayMs = max(g.LongestDelayMs, measure.Milliseconds(one.stats.SendLag))
 		g.FramesLeftOut += one.stats.FramesLeftOut
 	}
 	return g

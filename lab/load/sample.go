@@ -1,62 +1,8 @@
 package load
 
-import (
-	"math"
-	"math/rand/v2"
-	"slices"
-	"time"
-)
+import "github.com/holdfast-rtc/holdfast/lab/measure"
 
-// maxSample bounds a sample. Up to it the percentiles are exact; past it
-// what is kept is a random choice of all values (Vitter's algorithm R), and the count
-// and the maximum stay exact.
-const maxSample = 100_000
+// Distribution is a sample in milliseconds, as the report tells it.
+type Distribution = measure.Distribution
 
-// sample collects durations. It is sorted when it is asked: exact percentiles of
-// some ten thousand values need no sketch.
-type sample struct {
-	values []time.Duration
-	count  int
-	max    time.Duration
-}
-
-func (s *sample) add(d time.Duration) {
-	s.count++
-	s.max = max(s.max, d)
-	if len(s.values) < maxSample {
-		s.values = append(s.values, d)
-		return
-	}
-	if i := rand.IntN(s.count); i < maxSample { //nolint:gosec // a choice, not a secret
-		s.values[i] = d
-	}
-}
-
-// Distribution is a sample in milliseconds. Percentiles are by nearest rank: each
-// is a value that was measured.
-type Distribution struct {
-	Count int     `json:"count"`
-	P50   float64 `json:"p50"`
-	P95   float64 `json:"p95"`
-	P99   float64 `json:"p99"`
-	Max   float64 `json:"max"`
-}
-
-func (s *sample) distribution() Distribution {
-	if s.count == 0 {
-		return Distribution{}
-	}
-	sorted := slices.Sorted(slices.Values(s.values))
-	at := func(percent float64) float64 {
-		rank := int(math.Ceil(percent / 100 * float64(len(sorted))))
-		return milliseconds(sorted[max(rank, 1)-1])
-	}
-	return Distribution{Count: s.count, P50: at(50), P95: at(95), P99: at(99), Max: milliseconds(s.max)}
-}
-
-// milliseconds keeps one digit after the point.
-func milliseconds(d time.Duration) float64 {
-	return round1(float64(d) / float64(time.Millisecond))
-}
-
-func round1(x float64) float64 { return math.Round(x*10) / 10 }
+type sample = measure.Sample

@@ -34,9 +34,9 @@ func (t *tally) add(r *Report, one life, end time.Time) {
 		return
 	}
 	r.People.Joined++
-	t.join.add(s.JoinedAt.Sub(s.Began))
+	t.join.Add(s.JoinedAt.Sub(s.Began))
 	if s.FoundThere > 0 && !s.FirstMedia.IsZero() {
-		t.firstMedia.add(s.FirstMedia.Sub(s.Began))
+		t.firstMedia.Add(s.FirstMedia.Sub(s.Began))
 	}
 	for id, stream := range s.Streams {
 		t.addStream(r, id, stream, s.Connections, end)
@@ -50,7 +50,7 @@ func (t *tally) addStream(r *Report, id peer.StreamID, stream peer.Stream, conne
 	}
 	if stream.Packets > 0 {
 		r.Gaps.StreamsReceived++
-		gaps.add(stream.GapUntil(end))
+		gaps.Add(stream.GapUntil(end))
 		if stream.Shown && stream.Connection < connection {
 			r.Restarts.NotBack++
 		}
@@ -59,15 +59,15 @@ func (t *tally) addStream(r *Report, id peer.StreamID, stream peer.Stream, conne
 		r.Gaps.Silent++
 	}
 	for _, gap := range stream.Moves {
-		moves.add(gap)
+		moves.Add(gap)
 	}
 }
 
 // finish puts the samples and sums into the report.
 func (t *tally) finish(r *Report, o Options, lives []life) {
-	r.JoinMs, r.FirstMediaMs = t.join.distribution(), t.firstMedia.distribution()
-	r.Gaps.AudioMs, r.Gaps.VideoMs = t.audioGap.distribution(), t.videoGap.distribution()
-	r.Restarts.AudioGapMs, r.Restarts.VideoGapMs = t.audioMove.distribution(), t.videoMove.distribution()
+	r.JoinMs, r.FirstMediaMs = t.join.Distribution(), t.firstMedia.Distribution()
+	r.Gaps.AudioMs, r.Gaps.VideoMs = t.audioGap.Distribution(), t.videoGap.Distribution()
+	r.Restarts.AudioGapMs, r.Restarts.VideoGapMs = t.audioMove.Distribution(), t.videoMove.Distribution()
 	r.Gaps.StreamsExpected = streamsExpected(o, lives)
 	r.Loss = Loss{
 		Expected: t.loss.Expected, Lost: t.loss.Lost(), Recovered: t.loss.Recovered, Late: t.loss.Late, Duplicates: t.loss.Duplicates,

@@ -34,6 +34,7 @@ func (p *Peer) handle(ctx context.Context, socket *websocket.Conn, message wire.
 		if p.conn == nil || p.conn.offerID != m.ID || m.Epoch < p.epoch {
 			return nil // of an offer that a later one has replaced
 		}
+		p.observe(Moment{At: time.Now(), Step: StepAnswer, Connection: p.count(), Epoch: p.epoch})
 		return p.conn.answer(m.SDP)
 	case *wire.OfferRejected:
 		p.note(func(s *Stats) { s.OffersRejected++ }) // the next one follows when this one has led nowhere
@@ -70,6 +71,7 @@ func (p *Peer) restart(ctx context.Context, socket *websocket.Conn, m *wire.Rest
 	if m.Epoch <= p.epoch {
 		return nil // said by a stale edge
 	}
+	p.observe(Moment{At: time.Now(), Step: StepRestart, Connection: p.count(), Epoch: m.Epoch})
 	p.placed(m.Placement)
 	p.note(func(s *Stats) { s.Restarts = append(s.Restarts, m.Placement) })
 	p.mu.Lock()
@@ -112,10 +114,12 @@ func (p *Peer) offer(ctx context.Context, socket *websocket.Conn, why string) er
 		return fmt.Errorf("make a connection: %w", err)
 	}
 	p.conn = conn
+	p.watchTransport(conn.pc, number, p.epoch)
 	message, err := conn.offer(p.send)
 	if err != nil {
 		return fmt.Errorf("make an offer: %w", err)
 	}
 	message.Slots = p.table()
+	p.observe(Moment{At: time.Now(), Step: StepOffer, Connection: number, Epoch: p.epoch})
 	return p.write(ctx, socket, message)
 }

@@ -33,6 +33,10 @@ type Options struct {
 	// Stack is shared by the peers of a process and says what video they send; nil =
 	// one of its own with VideoLight.
 	Stack *Stack
+
+	// Observe hears of each step of a connection, from any goroutine; it must be quick
+	// and must not call the peer. nil = nobody.
+	Observe func(Moment)
 }
 
 // RefusedError is the server's final word: an error that retrying cannot mend.

@@ -75,6 +75,7 @@ func (p *Peer) arrived(a arrival) {
 	}
 	if moved := stream.arrived(a); moved > 0 {
 		p.movedWith(moved)
+		p.observe(Moment{At: a.at, Step: StepFirst, Connection: a.connection, Epoch: p.stats.Epoch, Stream: id})
 	}
 	p.stats.Streams[id] = stream
 }
@@ -163,5 +164,12 @@ func (p *Peer) nextConnection() int {
 	}
 	clear(p.meters)
 	p.stats.Connections++
+	return p.stats.Connections
+}
+
+// count is how many connections were made.
+func (p *Peer) count() int {
+	p.mu.Lock()
+	defer p.mu.Unlock()
 	return p.stats.Connections
 }

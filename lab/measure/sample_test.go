@@ -1,4 +1,4 @@
-package load
+package measure
 
 import (
 	"slices"
@@ -13,11 +13,11 @@ import (
 func TestPercentilesAreMeasuredValues(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		values := rapid.SliceOfN(rapid.IntRange(0, 10_000), 1, 500).Draw(t, "milliseconds")
-		var s sample
+		var s Sample
 		for _, v := range values {
-			s.add(time.Duration(v) * time.Millisecond)
+			s.Add(time.Duration(v) * time.Millisecond)
 		}
-		d := s.distribution()
+		d := s.Distribution()
 		for percent, got := range map[int]float64{50: d.P50, 95: d.P95, 99: d.P99} {
 			atMost, below := 0, 0
 			for _, v := range values {
@@ -40,12 +40,12 @@ func TestPercentilesAreMeasuredValues(t *testing.T) {
 
 // TestASampleIsBounded and still tells the count, the maximum and about the middle.
 func TestASampleIsBounded(t *testing.T) {
-	var s sample
+	var s Sample
 	const count = 3 * maxSample
 	for i := range count {
-		s.add(time.Duration(i) * time.Millisecond)
+		s.Add(time.Duration(i) * time.Millisecond)
 	}
-	d := s.distribution()
+	d := s.Distribution()
 	if len(s.values) != maxSample || d.Count != count || d.Max != count-1 {
 		t.Errorf("%d values kept, %+v", len(s.values), d)
 	}

@@ -1,0 +1,137 @@
+// Package browser drives a Chromium with one page in it, for tests and the lab's
+// tools: a process of its own for each page, so that the browser does not throttle
+// pages that are not in front.
+//
+// It promises that the browser ends with Close. It knows how a headless Chromium is
+// started with fake devices, and nothing of calls.
+package browser
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"iter"
+	"os"
+	"os/exec"
+
+	cdppage "github.com/chromedp/cdproto/page"
+	"github.com/chromedp/chromedp"
+)
+
+// ErrNoChromium is returned where no Chromium is installed.
+var ErrNoChromium = errors.New("no chromium on this machine")
+
+// Path is where the Chromium of this machine is; empty where there is none.
+func Path() string {
+	for _, name := range []string{"chromium", "chromium-browser", "google-chrome"} {
+		if path, err := exec.LookPath(name); err == nil {
+			return path
+		}
+	}
+	return ""
+}
+
+// Page is one browser process with one page in it.
+type Page struct {
+	tab   context.Context //nolint:containedctx // chromedp's handle of a browser is a context
+	close func()
+}
+
+// Open starts a browser, runs the script before any of the page's own, and opens
+// the address. heard gets the lines of the console, from another goroutine; nil =
+// nobody.
+func Open(address, script string, heard func(line string)) (*Page, error) {
+	path := Path()
+	if path == "" {
+		return nil, ErrNoChromium
+	}
+	profile, err := os.MkdirTemp("", "holdfast-browser-")
+	if err != nil {
+		return nil, fmt.Errorf("make the browser's directory: %w", err)
+	}
+	alloc, cancelAlloc := chromedp.NewExecAllocator(context.Background(), flags(path, profile)...)
+	tab, cancelTab := chromedp.NewContext(alloc)
+	p := &Page{tab: tab, close: func() {
+		_ = chromedp.Cancel(tab)
+		cancelTab()
+		cancelAlloc()
+		_ = os.RemoveAll(profile)
+	}}
+	// The first command starts the browser, which lives as long as its context.
+	_, err = chromedp.Call(tab, cdppage.AddScriptToEvaluateOnNewDocument, cdppage.AddScriptToEvaluateOnNewDocumentParams{Source: script})
+	if err != nil {
+		p.close()
+		return nil, fmt.Errorf("start the browser: %w", err)
+	}
+	if heard != nil {
+		go listen(chromedp.Console(tab), heard)
+	}
+	// Not chromedp.Navigate, which waits for a load event that it can miss: the
+	// caller waits for what the page shows.
+	if _, err := chromedp.Call(tab, cdppage.Navigate, cdppage.NavigateParams{URL: address}); err != nil {
+		p.close()
+		return nil, fmt.Errorf("open %s: %w", address, err)
+	}
+	return p, nil
+}
+
+// listen passes the console on; it ends with the browser.
+func listen(messages iter.Seq2[chromedp.ConsoleMessage, error], heard func(string)) {
+	for m, err := range messages {
+		if err != nil {
+			return
+		}
+		heard(string(m.Type) + ": " + m.Text)
+	}
+}
+
+// Run evaluates a script whose value is a promise of a string.
+func (p *Page) Run(ctx context.Context, script string) (string, error) {
+	within, cancel := context.WithCancel(p.tab) //nolint:contextcheck // the tab is a context, and ctx bounds this call
+	defer cancel()
+	defer context.AfterFunc(ctx, cancel)()
+	return chromedp.Run(within, chromedp.Evaluate[string](script, chromedp.EvalAwaitPromise)) //nolint:contextcheck // as above
+}
+
+// Eval runs an expression (a promise is awaited) and decodes its JSON value.
+func (p *Page) Eval(ctx context.Context, expression string, into any) error {
+	text, err := p.Run(ctx, "(async () => JSON.stringify(await ("+expression+")) ?? 'null')()")
+	if err != nil {
+		return fmt.Errorf("evaluate %s: %w", expression, err)
+	}
+	if into == nil {
+		return nil
+	}
+	if err := json.Unmarshal([]byte(text), into); err != nil {
+		return fmt.Errorf("decode the value of %s: %w", expression, err)
+	}
+	return nil
+}
+
+// Close ends the browser.
+func (p *Page) Close() { p.close() }
+
+// flags are what a headless Chromium needs to run as root, over loopback, with
+// fake devices and no services of its own.
+func flags(path, profile string) []chromedp.ExecAllocatorOption {
+	return []chromedp.ExecAllocatorOption{
+		chromedp.ExecPath(path),
+		chromedp.UserDataDir(profile),
+		chromedp.Flag("headless", "new"),
+		chromedp.Flag("no-sandbox", true),
+		chromedp.Flag("allow-loopback-in-peer-connection", true),
+		chromedp.Flag("disable-gpu", true),
+		chromedp.Flag("disable-quic", true),
+		chromedp.Flag("no-first-run", true),
+		chromedp.Flag("disable-background-networking", true),
+		chromedp.Flag("disable-component-update", true),
+		chromedp.Flag("disable-sync", true),
+		chromedp.Flag("use-fake-device-for-media-stream", true),
+		chromedp.Flag("use-fake-ui-for-media-stream", true),
+		chromedp.Flag("autoplay-policy", "no-user-gesture-required"),
+		chromedp.Flag("disable-renderer-backgrounding", true),
+		chromedp.Flag("disable-background-timer-throttling", true),
+		chromedp.WindowSize(900, 700),
+	}
+}

@@ -1,0 +1,67 @@
+// Package measure collects what the lab's tools measured and tells its distribution.
+// It is pure arithmetic, bounded in memory, and knows nothing of what was measured.
+package measure
+
+import (
+	"math"
+	"math/rand/v2"
+	"slices"
+	"time"
+)
+
+// maxSample bounds a sample. Up to it the percentiles are exact; past it
+// what is kept is a random choice of all values (Vitter's algorithm R), and the count
+// and the maximum stay exact.
+const maxSample = 100_000
+
+// Sample collects durations. It is sorted when it is asked: exact percentiles of
+// some ten thousand values need no sketch.
+type Sample struct {
+	values []time.Duration
+	count  int
+	max    time.Duration
+}
+
+// Add takes one more duration.
+func (s *Sample) Add(d time.Duration) {
+	s.count++
+	s.max = max(s.max, d)
+	if len(s.values) < maxSample {
+		s.values = append(s.values, d)
+		return
+	}
+	if i := rand.IntN(s.count); i < maxSample { //nolint:gosec // a choice, not a secret
+		s.values[i] = d
+	}
+}
+
+// Distribution is a sample in milliseconds. Percentiles are by nearest rank: each
+// is a value that was measured.
+type Distribution struct {
+	Count int     `json:"count"`
+	P50   float64 `json:"p50"`
+	P95   float64 `json:"p95"`
+	P99   float64 `json:"p99"`
+	Max   float64 `json:"max"`
+}
+
+// Distribution sums up what was added.
+func (s *Sample) Distribution() Distribution {
+	if s.count == 0 {
+		return Distribution{}
+	}
+	sorted := slices.Sorted(slices.Values(s.values))
+	at := func(percent float64) float64 {
+		rank := int(math.Ceil(percent / 100 * float64(len(sorted))))
+		return Milliseconds(sorted[max(rank, 1)-1])
+	}
+	return Distribution{Count: s.count, P50: at(50), P95: at(95), P99: at(99), Max: Milliseconds(s.max)}
+}
+
+// Milliseconds keeps one digit after the point.
+func Milliseconds(d time.Duration) float64 {
+	return Round1(float64(d) / float64(time.Millisecond))
+}
+
+// Round1 keeps one digit after the point.
+func Round1(x float64) float64 { return math.Round(x*10) / 10 }

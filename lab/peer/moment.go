@@ -1,0 +1,54 @@
+package peer
+
+import (
+	"time"
+
+	"github.com/pion/webrtc/v4"
+)
+
+// Step is a step of getting a connection.
+type Step string
+
+// The steps, in the order of a move.
+const (
+	StepRestart Step = "restart" // the server's word that the room lives elsewhere now
+	StepOffer   Step = "offer"   // about to be sent
+	StepAnswer  Step = "answer"  // arrived
+	StepICE     Step = "ice"     // a pair works
+	StepDTLS    Step = "dtls"    // keys are there: media can flow
+	StepFirst   Step = "first"   // a stream's first packet on this connection, when it had one on an older
+)
+
+// Moment is when a step was reached.
+type Moment struct {
+	At         time.Time
+	Step       Step
+	Connection int // which one of the peer's, counted from 1; of StepRestart the one to be replaced
+	Epoch      uint64
+	Stream     StreamID // of StepFirst
+}
+
+// observe tells whoever asked.
+func (p *Peer) observe(m Moment) {
+	if p.opts.Observe != nil {
+		p.opts.Observe(m)
+	}
+}
+
+// watchTransport tells when the connection's transports are up. Pion calls from
+// goroutines of its own.
+func (p *Peer) watchTransport(pc *webrtc.PeerConnection, number int, epoch uint64) {
+	if p.opts.Observe == nil {
+		return
+	}
+	pc.OnICEConnectionStateChange(func(state webrtc.ICEConnectionState) {
+		if state == webrtc.ICEConnectionStateConnected {
+			p.observe(Moment{At: time.Now(), Step: StepICE, Connection: number, Epoch: epoch})
+		}
+	})
+	pc.OnConnectionStateChange(func(state webrtc.PeerConnectionState) {
+		if state == webrtc.PeerConnectionStateConnected {
+			p.observe(Moment{At: time.Now(), Step: StepDTLS, Connection: number, Epoch: epoch})
+		}
+	})
+}

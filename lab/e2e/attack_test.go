@@ -22,7 +22,7 @@ import (
 )
 
 // attackerIP is where attacks come from: another address than that of the people.
-var attackerIP = net.IPv4(127, 0, 0, 2) //nolint:gochecknoglobals // an address, which Go has no constants for
+var attackerIP = net.IPv4(127, 0, 0, 2)
 
 // attackLimit bounds one attack.
 const attackLimit = 30 * time.Second

@@ -51,7 +51,7 @@ export const VERSION = 1;
 /** @typedef {{type: 'joined', protocol: number, room: string, peer: string, identity: string, name: string, resume: string, node: string, epoch: number, seq: number, roster: RosterEntry[], iceServers: RTCIceServer[], permissions: Permissions}} Joined */
 /** @typedef {{type: 'resumed', node: string, epoch: number, seq: number, roster: RosterEntry[], slots: Slot[], resume: string, mediaAlive: boolean}} Resumed */
 /** @typedef {{type: 'answer', id: string, sdp: string, node: string, epoch: number}} Answer */
-/** @typedef {{type: 'offer-rejected', id: string, message: string, epoch: number}} OfferRejected */
+/** @typedef {{type: 'offer-rejected', id: string, code?: string, message: string, epoch: number}} OfferRejected */
 /** @typedef {{type: 'slots', slots: Slot[], epoch: number}} Slots */
 /** @typedef {{type: 'peer-joined' | 'peer-updated', peer: RosterEntry, epoch: number, seq: number}} PeerChanged */
 /** @typedef {{type: 'peer-left', peer: string, epoch: number, seq: number}} PeerLeft */

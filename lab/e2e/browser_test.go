@@ -170,11 +170,18 @@ func (p *page) mustEval(t *testing.T, expression string, into any) {
 }
 
 // watchConnections lets a test see every RTCPeerConnection that a page makes,
-// without a word from the page or the library.
+// without a word from the page or the library. With via=PORT in the page's address
+// the connections go over that port of this machine instead of the node's own.
 const watchConnections = `
   globalThis.__connections = [];
+  const via = new URLSearchParams(location.search).get('via');
   globalThis.RTCPeerConnection = class extends globalThis.RTCPeerConnection {
     constructor(...args) { super(...args); globalThis.__connections.push(this); }
+    setRemoteDescription(description) {
+      if (!via) return super.setRemoteDescription(description);
+      const sdp = description.sdp.replace(/^(a=candidate:\S+ \d+ \S+ \d+) \S+ \d+/gm, '$1 127.0.0.1 ' + via);
+      return super.setRemoteDescription({ type: description.type, sdp });
+    }
   };`
 
 // callAddress is the page's address with what a test wants of the call: a small

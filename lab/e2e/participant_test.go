@@ -19,6 +19,7 @@ type slotStats struct {
 	Peer                 string
 	Source               string
 	PacketsReceived      float64
+	BytesReceived        float64
 	FramesDecoded        float64
 	FrameWidth           float64
 	ConcealedSamples     float64

@@ -1,0 +1,199 @@
+package e2e
+
+import (
+	"fmt"
+	"net/url"
+	"slices"
+	"strconv"
+	"testing"
+	"time"
+
+	"github.com/holdfast-rtc/holdfast/lab/devcluster"
+)
+
+// watched is what a page shows of one camera at one moment.
+type watched struct {
+	at     time.Time
+	frames float64
+	width  float64
+	sound  float64 // packets
+}
+
+func watch(t *testing.T, p *participant, peer string) watched {
+	t.Helper()
+	w := watched{at: time.Now()}
+	for _, slot := range p.mustStats(t).PerSlot {
+		if slot.Peer != peer {
+			continue
+		}
+		switch slot.Source {
+		case "camera":
+			w.frames, w.width = slot.FramesDecoded, slot.FrameWidth
+		case "microphone":
+			w.sound = slot.PacketsReceived
+		}
+	}
+	return w
+}
+
+// watchFor looks several times a second, until enough says so or the limit is reached.
+func watchFor(t *testing.T, limit time.Duration, p *participant, peer string, enough func(watched) bool) []watched {
+	t.Helper()
+	tick := time.NewTicker(150 * time.Millisecond)
+	defer tick.Stop()
+	var seen []watched
+	for end := time.Now().Add(limit); time.Now().Before(end); <-tick.C {
+		w := watch(t, p, peer)
+		seen = append(seen, w)
+		if enough != nil && enough(w) {
+			break
+		}
+	}
+	return seen
+}
+
+// longestStill is the longest time in which no frame was decoded, and in which no
+// sound came, to the precision of the looks.
+func longestStill(seen []watched) (picture, sound time.Duration) {
+	if len(seen) == 0 {
+		return 0, 0
+	}
+	frameAt, soundAt := seen[0], seen[0]
+	for _, w := range seen[1:] {
+		picture, sound = max(picture, w.at.Sub(frameAt.at)), max(sound, w.at.Sub(soundAt.at))
+		if w.frames != frameAt.frames {
+			frameAt = w
+		}
+		if w.sound != soundAt.sound {
+			soundAt = w
+		}
+	}
+	return picture, sound
+}
+
+// wantOnly lets a page want one camera at a size, whatever its layout says.
+func wantOnly(t *testing.T, p *participant, peer string, width, height int) {
+	t.Helper()
+	p.mustEval(t, fmt.Sprintf(`(() => {
+	  globalThis.__setView ??= window.call.setView.bind(window.call);
+	  window.call.setView = () => {};
+	  globalThis.__setView([{ peer: %q, source: 'camera', width: %d, height: %d }]);
+	})()`, peer, width, height), nil)
+}
+
+// narrowBits is the width of the narrow path: it carries the sound of two people (70
+// kbit/s each with all headers) and the lowest layer, and not the middle one.
+const narrowBits = 450_000
+
+// TestNarrowLink makes one viewer's way down narrow for a while: the picture steps
+// down within seconds and never stands still for long, and comes back when the
+// way is wide again; the other viewer keeps the highest layer all the time. Then
+// the other viewer hides the tile, and its bytes stop.
+func TestNarrowLink(t *testing.T) {
+	needChromium(t)
+	c := startCluster(t, devcluster.Options{})
+	room := roomOn(t, "sfu-1", "narrow")
+	node, err := c.Node(t.Context(), "sfu-1")
+	if err != nil {
+		t.Fatal(err)
+	}
+	path := startRelay(t, node.Addresses[devcluster.AddressMedia])
+	sender := join(t, c.URL(), room, "Sender", url.Values{"width": {"960"}, "height": {"540"}, "fps": {"15"}, "simulcast": {"1"}})
+	narrow := join(t, c.URL(), room, "Narrow", url.Values{"via": {strconv.Itoa(path.port(t))}})
+	wide := join(t, c.URL(), room, "Wide", nil)
+	for _, p := range []*participant{sender, narrow, wide} {
+		p.knowsItself(t)
+	}
+	for _, p := range []*participant{narrow, wide} {
+		wantOnly(t, p, sender.id, 960, 540)
+		eventually(t, time.Minute, p.name+" is shown the highest layer", func() error {
+			if w := watch(t, p, sender.id); w.width != 960 {
+				return fmt.Errorf("the picture is %g wide", w.width)
+			}
+			return nil
+		})
+	}
+	before := heldOnce(t, c, room)
+	t.Run("narrow", func(t *testing.T) { narrowed(t, path, sender.id, narrow, wide) })
+	t.Run("hidden", func(t *testing.T) { hidden(t, sender.id, wide) })
+	if after := heldOnce(t, c, room); after.PacketsDropped != before.PacketsDropped {
+		t.Errorf("the node dropped %d packets", after.PacketsDropped-before.PacketsDropped)
+	}
+}
+
+func narrowed(t *testing.T, path *relay, sender string, narrow, wide *participant) {
+	wideBefore := watch(t, wide, sender)
+	path.limit(narrowBits)
+	began := time.Now()
+	lower := func(w watched) bool { return w.width < 960 && w.width > 0 }
+	down := watchFor(t, 15*time.Second, narrow, sender, lower)
+	if !lower(down[len(down)-1]) {
+		t.Fatalf("the picture is still %g wide 15 s after the path became narrow; %g frames decoded and %g packets of sound in that time, %d packets lost on the path",
+			down[len(down)-1].width, down[len(down)-1].frames-down[0].frames, down[len(down)-1].sound-down[0].sound, path.dropped())
+	}
+	t.Logf("stepped down to %g after %v", down[len(down)-1].width, time.Since(began).Round(time.Millisecond))
+	stayed := watchFor(t, 15*time.Second, narrow, sender, nil)
+	picture, sound := longestStill(slices.Concat(down, stayed))
+	steady, steadySound := longestStill(stayed[len(stayed)/3:])
+	first, last := stayed[0], stayed[len(stayed)-1]
+	t.Logf("narrow: %.1f frames/s, longest still %v (picture) and %v (sound), once settled %v and %v; %d packets lost on the path",
+		(last.frames-first.frames)/last.at.Sub(first.at).Seconds(), picture, sound, steady, steadySound, path.dropped())
+	if picture > 4*time.Second || steady > 2*time.Second {
+		t.Errorf("the picture stood still for %v, once settled for %v", picture, steady)
+	}
+	if sound > 2*time.Second {
+		t.Errorf("no sound came for %v", sound)
+	}
+	if last.frames-first.frames < 50 {
+		t.Errorf("%g frames decoded in %v", last.frames-first.frames, last.at.Sub(first.at))
+	}
+	path.limit(0)
+	began = time.Now()
+	back := watchFor(t, 45*time.Second, narrow, sender, func(w watched) bool { return w.width == 960 })
+	if got := back[len(back)-1].width; got != 960 {
+		t.Errorf("the picture is %g wide 45 s after the path became wide", got)
+	}
+	t.Logf("back at %g after %v", back[len(back)-1].width, time.Since(began).Round(time.Millisecond))
+	if w := watch(t, wide, sender); w.width != 960 || w.frames-wideBefore.frames < 5*w.at.Sub(wideBefore.at).Seconds() {
+		t.Errorf("the other viewer has a picture %g wide and decoded %g frames in %v", w.width, w.frames-wideBefore.frames, w.at.Sub(wideBefore.at))
+	}
+}
+
+// hidden hides the camera at one viewer, and shows it again.
+func hidden(t *testing.T, sender string, viewer *participant) {
+	bytes := func() (video, audio float64) {
+		for _, slot := range viewer.mustStats(t).PerSlot {
+			switch {
+			case slot.Peer == sender && slot.Source == "camera":
+				video = slot.BytesReceived
+			case slot.Peer == sender && slot.Source == "microphone":
+				audio = slot.PacketsReceived
+			}
+		}
+		return video, audio
+	}
+	wantOnly(t, viewer, sender, 0, 0)
+	var video, audio float64
+	eventually(t, 10*time.Second, "the bytes stop", func() error {
+		now, _ := bytes()
+		still := now == video
+		video = now
+		if !still {
+			return fmt.Errorf("%g bytes so far", now)
+		}
+		return nil
+	})
+	video, audio = bytes()
+	watchFor(t, 3*time.Second, viewer, sender, nil)
+	videoAfter, audioAfter := bytes()
+	if videoAfter != video || audioAfter-audio < 50 {
+		t.Errorf("hidden for 3 s: %g bytes of video and %g packets of sound came", videoAfter-video, audioAfter-audio)
+	}
+	wantOnly(t, viewer, sender, 960, 540)
+	eventually(t, 10*time.Second, "the picture is back", func() error {
+		if now, _ := bytes(); now == video {
+			return fmt.Errorf("no bytes since it was shown again")
+		}
+		return nil
+	})
+}

@@ -1,0 +1,158 @@
+package e2e
+
+import (
+	"net"
+	"sync"
+	"testing"
+	"time"
+)
+
+// relay is a UDP path between one browser and a node, whose way down to the
+// browser can be made narrow: a queue of queueBytes that is served at the path's rate.
+type relay struct {
+	front  *net.UDPConn // what the browser takes for the node
+	target *net.UDPAddr
+
+	mu       sync.Mutex // guards the fields below
+	bits     float64    // a second; 0: as fast as it comes
+	changed  chan struct{}
+	clients  map[string]*net.UDPConn // by the browser's address
+	queued   int                     // bytes
+	lost     int                     // packets that found the queue full
+	closed   bool
+	sessions sync.WaitGroup
+}
+
+// queueBytes is half a second at 250 kbit/s: what a cheap router has.
+const queueBytes = 16 << 10
+
+// startRelay makes a relay to the node's media address; it ends with the test.
+func startRelay(t *testing.T, target string) *relay {
+	t.Helper()
+	to, err := net.ResolveUDPAddr("udp4", target)
+	if err != nil {
+		t.Fatal(err)
+	}
+	front, err := net.ListenUDP("udp4", &net.UDPAddr{IP: net.IPv4(127, 0, 0, 1)})
+	if err != nil {
+		t.Fatal(err)
+	}
+	r := &relay{front: front, target: to, changed: make(chan struct{}), clients: map[string]*net.UDPConn{}}
+	r.sessions.Go(r.up)
+	t.Cleanup(func() {
+		r.mu.Lock()
+		r.closed = true
+		for _, client := range r.clients {
+			client.Close()
+		}
+		r.mu.Unlock()
+		r.limit(0)
+		front.Close()
+		r.sessions.Wait()
+	})
+	return r
+}
+
+// port is where the browser is to send.
+func (r *relay) port(t *testing.T) int {
+	t.Helper()
+	address, ok := r.front.LocalAddr().(*net.UDPAddr)
+	if !ok {
+		t.Fatal("no UDP address")
+	}
+	return address.Port
+}
+
+// limit makes the way down that narrow, 0 for as wide as it is.
+func (r *relay) limit(bitsPerSecond float64) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.bits = bitsPerSecond
+	close(r.changed)
+	r.changed = make(chan struct{})
+}
+
+// up passes what the browser sends on, from a socket of its own for each address.
+func (r *relay) up() {
+	buffer := make([]byte, 1<<16)
+	for {
+		n, from, err := r.front.ReadFromUDP(buffer)
+		if err != nil {
+			return
+		}
+		if client := r.client(from); client != nil {
+			_, _ = client.Write(buffer[:n]) // A node that is gone is the test's affair.
+		}
+	}
+}
+
+func (r *relay) client(from *net.UDPAddr) *net.UDPConn {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	client := r.clients[from.String()]
+	if client != nil || r.closed {
+		return client
+	}
+	client, err := net.DialUDP("udp4", nil, r.target)
+	if err != nil {
+		return nil
+	}
+	r.clients[from.String()] = client
+	queue := make(chan []byte, 4096) // more than queueBytes of the smallest packets
+	r.sessions.Go(func() { r.down(client, queue) })
+	r.sessions.Go(func() { r.serve(queue, from) })
+	return client
+}
+
+// down queues what the node sends, and drops what the queue does not hold.
+func (r *relay) down(client *net.UDPConn, queue chan<- []byte) {
+	defer close(queue)
+	buffer := make([]byte, 1<<16)
+	for {
+		n, err := client.Read(buffer)
+		if err != nil {
+			return
+		}
+		r.mu.Lock()
+		full := r.bits > 0 && r.queued+n > queueBytes
+		if full {
+			r.lost++
+		} else {
+			r.queued += n
+		}
+		r.mu.Unlock()
+		if !full {
+			queue <- append([]byte(nil), buffer[:n]...)
+		}
+	}
+}
+
+// serve sends from the queue at the path's rate.
+func (r *relay) serve(queue <-chan []byte, to *net.UDPAddr) {
+	free := time.Now()
+	for packet := range queue {
+		r.mu.Lock()
+		bits, changed := r.bits, r.changed
+		r.mu.Unlock()
+		if now := time.Now(); free.Before(now) || bits == 0 {
+			free = now
+		}
+		if bits > 0 {
+			free = free.Add(time.Duration(float64((len(packet)+28)*8) / bits * float64(time.Second)))
+			select {
+			case <-time.After(time.Until(free)): // the time that the path takes
+			case <-changed:
+			}
+		}
+		_, _ = r.front.WriteToUDP(packet, to)
+		r.mu.Lock()
+		r.queued -= len(packet)
+		r.mu.Unlock()
+	}
+}
+
+func (r *relay) dropped() int {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return r.lost
+}

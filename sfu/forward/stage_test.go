@@ -111,8 +111,16 @@ func vp8Payload(keyframe, first bool, pictureID uint16, tl0 uint8, height int, f
 
 // frame sends one frame of n packets and lets 33 ms pass.
 func (c *camera) frame(keyframe bool, n int) {
+	c.send(keyframe, n, 100)
+	c.st.pass(33 * time.Millisecond)
+}
+
+// burst sends one frame of n large packets.
+func (c *camera) burst(keyframe bool, n int) { c.send(keyframe, n, 1000) }
+
+func (c *camera) send(keyframe bool, n, size int) {
 	for i := range n {
-		payload := vp8Payload(keyframe, i == 0, c.pictureID, c.tl0, c.height, byte(c.sequence), 100)
+		payload := vp8Payload(keyframe, i == 0, c.pictureID, c.tl0, c.height, byte(c.sequence), size)
 		c.st.push(c.layer, rtp.Header{
 			Version: 2, Marker: i == n-1, PayloadType: vp8.PayloadType,
 			SequenceNumber: c.sequence, Timestamp: c.timestamp, SSRC: 1,
@@ -120,7 +128,6 @@ func (c *camera) frame(keyframe bool, n int) {
 		c.sequence++
 	}
 	c.next()
-	c.st.pass(33 * time.Millisecond)
 }
 
 func (c *camera) next() {
@@ -156,7 +163,7 @@ func (v *screenful) WriteRTP(h *rtp.Header, payload []byte) (int, error) {
 	if v.err != nil {
 		return 0, v.err
 	}
-	v.packets = append(v.packets, rtp.Packet{Header: *h, Payload: slices.Clone(payload)})
+	v.packets = append(v.packets, rtp.Packet{Header: h.Clone(), Payload: slices.Clone(payload)})
 	return 12 + len(payload), nil
 }
 
@@ -167,6 +174,13 @@ func (v *screenful) take() []rtp.Packet {
 	packets := v.packets
 	v.packets = nil
 	return packets
+}
+
+// peek returns what was written and leaves it for take.
+func (v *screenful) peek() []rtp.Packet {
+	v.mu.Lock()
+	defer v.mu.Unlock()
+	return v.packets
 }
 
 func (v *screenful) takeReports() []*rtcp.SenderReport {

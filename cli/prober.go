@@ -8,6 +8,7 @@ import (
 	"github.com/holdfast-rtc/holdfast/control"
 	"github.com/holdfast-rtc/holdfast/orchestrator"
 	"github.com/holdfast-rtc/holdfast/pin"
+	"github.com/holdfast-rtc/holdfast/ring"
 )
 
 // prober asks a control address who lives there, in the orchestrator's words.
@@ -20,4 +21,24 @@ func (p prober) BootAt(ctx context.Context, address string) (pin.BootID, error) 
 		return "", fmt.Errorf("%w: %w", orchestrator.ErrNobodyThere, err)
 	}
 	return boot, err
+}
+
+// Holds asks the node at an address whether it has the room open. The pooled connection may be a broken
+// one of a process that is gone; who lives there is asked over a new one then.
+func (p prober) Holds(ctx context.Context, address string, room ring.RoomID) (pin.Pin, error) {
+	client, err := p.pool.Client(address)
+	if err != nil {
+		return pin.Pin{}, err
+	}
+	reply, err := client.Holds(ctx, &control.HoldsRequest{Room: string(room)})
+	if err != nil {
+		if _, gone := p.BootAt(ctx, address); errors.Is(gone, orchestrator.ErrNobodyThere) {
+			return pin.Pin{}, gone
+		}
+		return pin.Pin{}, fmt.Errorf("ask %s for room %s: %w", address, room, err)
+	}
+	if reply.GetPin() == nil {
+		return pin.Pin{}, nil
+	}
+	return reply.GetPin().Value()
 }

@@ -167,6 +167,6 @@ func (n *sfuNode) report() cluster.Load {
 	return cluster.Load{
 		Seq: load.Seq, EgressBitsPerSecond: load.EgressBitsPerSecond, EgressPacketsPerSecond: load.EgressPacketsPerSecond,
 		CeilingBitsPerSecond: load.CeilingBitsPerSecond, CeilingPacketsPerSecond: load.CeilingPacketsPerSecond,
-		Rooms: load.Rooms, Peers: load.Peers,
+		Rooms: load.Rooms, Peers: load.Peers, Asserted: n.keeper.Asserted(),
 	}
 }

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"time"
 
 	"github.com/holdfast-rtc/holdfast/pin"
@@ -19,41 +20,55 @@ var errVanished = errors.New("the pin vanished while it was being confirmed")
 // wraps pin.ErrUnconfirmed. Call it before opening a room and before taking a new peer.
 func (k *Keeper) Confirm(ctx context.Context, room ring.RoomID, p pin.Pin) error {
 	k.noticePause()
+	k.noteOpening(room, p)
 	if k.isConfirmed(room, p) {
 		return nil
 	}
 	ctx, cancel := context.WithTimeout(ctx, confirmTimeout)
 	defer cancel()
-	held := []pin.Holding{{Room: room, Pin: p}}
+	held := pin.Holding{Room: room, Pin: p}
 	began, pauses := k.start()
-	found, err := k.pins.Refresh(ctx, held)
+	found, err := k.pins.Refresh(ctx, []pin.Holding{held})
 	if err == nil {
-		err = k.judge(ctx, held[0], found[0])
+		held.Pin, err = k.judge(ctx, held, found[0], slices.Contains(k.rooms.Held(), held))
 	}
-	var fenced *pin.FencedError
+	if err == nil {
+		k.confirm(held, began, pauses)
+		if held.Pin != p { // A new pin of ours, for which the edge must ask again.
+			err = &pin.FencedError{Room: room, Current: held.Pin}
+		}
+	}
 	switch {
 	case err == nil:
-		k.confirm(held[0], began, pauses)
 		return nil
-	case errors.As(err, &fenced):
+	case errors.Is(err, pin.ErrFenced):
+		k.dropOpening(room)
 		return err
 	case k.trustsMajority():
 		k.log.Info("pin taken as confirmed by a gossip majority", "room", room, "fence", p.Fence, "error", err)
+		k.setAsserted("") // The store may not have this pin. The next refresh sees to it.
 		return nil
 	default:
+		k.dropOpening(room)
 		return fmt.Errorf("confirm room %s: %w: %w", room, pin.ErrUnconfirmed, err)
 	}
 }
 
-// refresh prolongs and checks the pins of all rooms held.
+// refresh prolongs and checks the pins of all rooms held, and those of the rooms that are being opened.
+// When none of them is in doubt afterwards, all are asserted in the generations that
+// were read before: a room that opens later is confirmed before it does.
 func (k *Keeper) refresh(ctx context.Context) error {
-	held := k.rooms.Held()
-	k.forget(held)
-	if len(held) == 0 {
-		return nil
-	}
 	ctx, cancel := context.WithTimeout(ctx, refreshTimeout)
 	defer cancel()
+	generations, unknown := k.pins.Generations(ctx)
+	open := k.rooms.Held()
+	held := k.forget(open)
+	if len(held) == 0 {
+		if unknown == nil {
+			k.setAsserted(pin.GenerationsOf(generations))
+		}
+		return unknown
+	}
 	began, pauses := k.start()
 	found, err := k.pins.Refresh(ctx, held)
 	if err != nil {
@@ -61,23 +76,28 @@ func (k *Keeper) refresh(ctx context.Context) error {
 	}
 	var faults []error
 	for i, f := range found {
-		err := k.judge(ctx, held[i], f)
-		var fenced *pin.FencedError
+		stands, err := k.judge(ctx, held[i], f, i < len(open))
 		switch {
-		case err == nil:
-			k.confirm(held[i], began, pauses)
-		case errors.As(err, &fenced): // The Holder has been told; nothing failed.
+		case err == nil && i < len(open):
+			k.confirm(pin.Holding{Room: held[i].Room, Pin: stands}, began, pauses)
+		case err == nil: // Confirm says when this one was confirmed.
+		case errors.Is(err, pin.ErrFenced): // The Holder has been told; nothing failed.
 		case len(faults) < 3: // One store, one reason: three say it well enough.
 			faults = append(faults, err)
 		}
 	}
-	return errors.Join(faults...)
+	if len(faults) == 0 && unknown == nil {
+		k.setAsserted(pin.GenerationsOf(generations))
+	}
+	return errors.Join(append(faults, unknown)...)
 }
 
-// judge ends in a store that holds our pin (nil) or a higher one (*pin.FencedError, the
+// judge ends in a store that holds our pin (returned) or a higher one (*pin.FencedError, the
 // Holder told), or in not knowing. A lower pin is a lost write, and a text that is no
-// pin is damage: both are replaced by ours.
-func (k *Keeper) judge(ctx context.Context, ours pin.Holding, f pin.Found) error {
+// pin is damage: both are replaced by ours. A fresh pin where ours stood was claimed by somebody
+// who could not know of us, because the store forgot: while the room is open here, it is replaced by
+// a new pin of ours above it.
+func (k *Keeper) judge(ctx context.Context, ours pin.Holding, f pin.Found, open bool) (pin.Pin, error) {
 	stands, err := f.Stands, f.Err
 	if f.Asserted {
 		k.log.Info("missing pin written again", "room", ours.Room, "fence", ours.Pin.Fence)
@@ -89,21 +109,40 @@ func (k *Keeper) judge(ctx context.Context, ours pin.Holding, f pin.Found) error
 			k.log.Warn("corrupt pin replaced by the owner", "room", ours.Room, "error", err)
 			stands, err = k.pins.Repair(ctx, ours.Room, corrupt.Raw, ours.Pin)
 		case err != nil:
-			return err
+			return pin.Pin{}, err
 		case stands == ours.Pin:
-			return nil
+			return stands, nil
 		case stands.IsZero():
-			return fmt.Errorf("room %s: %w", ours.Room, errVanished)
-		case ours.Pin.Fence.Less(stands.Fence):
-			k.log.Info("outranked", "room", ours.Room, "fence", ours.Pin.Fence, "by", stands.Node, "by_fence", stands.Fence)
-			k.rooms.Outrank(ours.Room, stands)
-			return &pin.FencedError{Room: ours.Room, Current: stands}
-		default:
+			return pin.Pin{}, fmt.Errorf("room %s: %w", ours.Room, errVanished)
+		case stands.Fence.Less(ours.Pin.Fence):
 			k.log.Warn("lower pin in the store replaced by the owner", "room", ours.Room, "fence", ours.Pin.Fence, "lower", stands.Fence)
 			stands, err = k.pins.Swap(ctx, ours.Room, stands, ours.Pin)
+		case open && stands.Fence.Fresh() && k.mayContest(ours):
+			next := ours.Pin
+			next.Fence = pin.Fence{Epoch: stands.Fence.Epoch + 1, Nonce: pin.NewNonce()}
+			fresh := stands
+			if stands, err = k.pins.Swap(ctx, ours.Room, fresh, next); err == nil && stands == next {
+				k.log.Warn("fresh pin replaced by the owner: the store had forgotten ours", "room", ours.Room, "fence", ours.Pin.Fence,
+					"fresh", fresh.Fence, "fresh_node", fresh.Node, "next", next.Fence)
+				k.rooms.Outrank(ours.Room, next)
+				return next, nil
+			}
+		default:
+			k.log.Info("outranked", "room", ours.Room, "fence", ours.Pin.Fence, "by", stands.Node, "by_fence", stands.Fence)
+			k.rooms.Outrank(ours.Room, stands)
+			return pin.Pin{}, &pin.FencedError{Room: ours.Room, Current: stands}
 		}
 	}
-	return fmt.Errorf("room %s: %w", ours.Room, ErrContended)
+	return pin.Pin{}, fmt.Errorf("room %s: %w", ours.Room, ErrContended)
+}
+
+// mayContest reports whether nobody can rightly have taken ours over: the store
+// confirmed it within the life of a pin, this process has not paused since, and it is not alone.
+func (k *Keeper) mayContest(ours pin.Holding) bool {
+	k.mu.Lock()
+	c, ok := k.confirmed[ours.Room]
+	k.mu.Unlock()
+	return ok && c.pin == ours.Pin && time.Since(c.at) < contestFor && (k.cfg.Majority == nil || k.cfg.Majority())
 }
 
 // start marks the beginning of a question to the store.
@@ -130,20 +169,51 @@ func (k *Keeper) isConfirmed(room ring.RoomID, p pin.Pin) bool {
 	return ok && c.pin == p && time.Since(c.at) < confirmedFor
 }
 
+// noteOpening remembers that a room may be about to open under p.
+func (k *Keeper) noteOpening(room ring.RoomID, p pin.Pin) {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	k.opening[room] = confirmation{pin: p, at: time.Now()}
+}
+
+// dropOpening forgets a room that is not going to open.
+func (k *Keeper) dropOpening(room ring.RoomID) {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	delete(k.opening, room)
+}
+
+// setAsserted says in which generations all our pins stand.
+func (k *Keeper) setAsserted(in pin.Generations) {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	k.asserted = in
+}
+
 // forget drops the confirmations that have lapsed of rooms that are not held, which bounds
-// the table by the rooms held and the openings of 15 s.
-func (k *Keeper) forget(held []pin.Holding) {
-	open := make(map[ring.RoomID]struct{}, len(held))
-	for _, h := range held {
-		open[h.Room] = struct{}{}
+// the tables by the rooms held and the openings of 15 s. It returns what is held, and after it what
+// is being opened.
+func (k *Keeper) forget(open []pin.Holding) []pin.Holding {
+	names := make(map[ring.RoomID]struct{}, len(open))
+	for _, h := range open {
+		names[h.Room] = struct{}{}
 	}
+	held := slices.Clone(open)
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	for room, c := range k.confirmed {
-		if _, ok := open[room]; !ok && time.Since(c.at) >= confirmedFor {
+		if _, ok := names[room]; !ok && time.Since(c.at) >= confirmedFor {
 			delete(k.confirmed, room)
 		}
 	}
+	for room, c := range k.opening {
+		if time.Since(c.at) >= confirmedFor {
+			delete(k.opening, room)
+		} else if _, ok := names[room]; !ok {
+			held = append(held, pin.Holding{Room: room, Pin: c.pin})
+		}
+	}
+	return held
 }
 
 // trustsMajority reports whether gossip may stand in for the store.

@@ -17,6 +17,10 @@ type errand struct {
 	avoid   avoidance
 	refused pin.Fence     // the fence under which a node refused to open the room
 	left    time.Duration // of the store budget
+	plain   bool          // a Place: nothing is known of an owner before
+	claimed bool          // the store has answered a claim, in generation in
+	in      pin.Generation
+	holder  pin.Pin // who was found to have the room open while the store has another pin
 }
 
 // standing is what the store holds for a room, as far as we were told.
@@ -63,10 +67,12 @@ func (o *Orchestrator) read(ctx context.Context, e *errand) (standing, error) {
 // write puts next in the place of was, if was still stands, and returns what
 // stands afterwards.
 func (o *Orchestrator) write(ctx context.Context, e *errand, was standing, next pin.Pin) (standing, error) {
-	return e.ask(ctx, func(ctx context.Context) (pin.Pin, error) {
+	return e.ask(ctx, func(ctx context.Context) (stands pin.Pin, err error) {
 		switch {
 		case was.absent():
-			return o.store.Claim(ctx, e.room, next)
+			stands, e.in, err = o.store.Claim(ctx, e.room, next)
+			e.claimed = true
+			return stands, err
 		case was.raw != nil:
 			return o.store.Repair(ctx, e.room, was.raw.Raw, next)
 		default:

@@ -71,6 +71,14 @@ type addresses struct {
 	mu    sync.Mutex
 	boots map[string]pin.BootID // empty: refused
 	asked int
+	holds map[string]map[ring.RoomID]pin.Pin // by address
+	mute  map[string]error                   // why an address does not say what it holds
+}
+
+func (a *addresses) Holds(_ context.Context, control string, room ring.RoomID) (pin.Pin, error) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	return a.holds[control][room], a.mute[control]
 }
 
 func (a *addresses) BootAt(_ context.Context, control string) (pin.BootID, error) {

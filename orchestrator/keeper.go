@@ -26,6 +26,9 @@ type Keeps interface {
 	// order given. It never overwrites a foreign pin (though it prolongs it); a
 	// missing one is written again, epoch kept. A returned error means that nothing is known.
 	Refresh(ctx context.Context, held []pin.Holding) ([]pin.Found, error)
+	// Generations returns the present generation of every master of the store. Pins that are
+	// asserted afterwards stand in these or later ones.
+	Generations(ctx context.Context) ([]pin.Generation, error)
 	// Swap and Repair are those of Claims.
 	Swap(ctx context.Context, room ring.RoomID, old, next pin.Pin) (current pin.Pin, err error)
 	Repair(ctx context.Context, room ring.RoomID, raw string, next pin.Pin) (current pin.Pin, err error)
@@ -44,6 +47,12 @@ const (
 	// majorityRestsFor: after a pause our picture of the gossip is as old as the pause, and
 	// it takes some probe rounds to be refuted.
 	majorityRestsFor = 10 * time.Second
+	// retryEvery is how soon a refresh that failed is tried again: a store that came back empty
+	// should have its pins before many people join.
+	retryEvery = 200 * time.Millisecond
+	// contestFor is how long ago the store may have confirmed a pin whose owner stands up against a
+	// fresh one: as long as a pin lives there. Up to then the key can only be gone because the store forgot.
+	contestFor = time.Hour
 	// refreshTimeout bounds one refresh of all rooms, confirmTimeout the check of one.
 	refreshTimeout = 2 * time.Second
 	confirmTimeout = 300 * time.Millisecond
@@ -75,6 +84,8 @@ type Keeper struct {
 
 	mu        sync.Mutex // guards the fields below
 	confirmed map[ring.RoomID]confirmation
+	opening   map[ring.RoomID]confirmation // pins that Confirm was asked for lately: rooms about to open
+	asserted  pin.Generations
 	beat      time.Time // the last sign that this process was running
 	paused    time.Time // when a pause was last noticed
 	pauses    uint64    // how many; an answer that spans one confirms nothing
@@ -90,7 +101,7 @@ type confirmation struct {
 func NewKeeper(pins Keeps, rooms Holder, cfg KeeperConfig, log *slog.Logger) *Keeper {
 	return &Keeper{
 		pins: pins, rooms: rooms, cfg: cfg, log: log,
-		kick: make(chan struct{}, 1), confirmed: make(map[ring.RoomID]confirmation),
+		kick: make(chan struct{}, 1), confirmed: make(map[ring.RoomID]confirmation), opening: make(map[ring.RoomID]confirmation),
 	}
 }
 
@@ -118,8 +129,20 @@ func (k *Keeper) Run(ctx context.Context) error {
 			failing = err != nil
 			k.log.Warn("refresh of pins", "failing", failing, "error", err)
 		}
-		timer.Reset(k.jittered())
+		if failing {
+			timer.Reset(retryEvery)
+		} else {
+			timer.Reset(k.jittered())
+		}
 	}
+}
+
+// Asserted returns the generations of the store in which all pins of this node stand. It belongs
+// into the node's load report.
+func (k *Keeper) Asserted() pin.Generations {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	return k.asserted
 }
 
 // jittered is RefreshEvery, give or take a tenth.

@@ -130,6 +130,15 @@ func (l *ledger) release(room ring.RoomID, fence pin.Fence) {
 	}
 }
 
+// forget ends the reservation of a claim that is handed back.
+func (l *ledger) forget(room ring.RoomID, fence pin.Fence) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.held[room].fence == fence {
+		l.drop(room)
+	}
+}
+
 // opened says that node's reports include room from number charged on.
 func (l *ledger) opened(room ring.RoomID, node ring.NodeID, charged uint64) {
 	l.mu.Lock()

@@ -25,8 +25,9 @@ import (
 // Claims is the store of pins as an edge sees it. Every method is one round trip and
 // safe to repeat. An error is either a *pin.CorruptError or means that the store could not say.
 type Claims interface {
-	// Claim writes p unless the room has a pin, and returns the one that stands.
-	Claim(ctx context.Context, room ring.RoomID, p pin.Pin) (winner pin.Pin, err error)
+	// Claim writes p unless the room has a pin, and returns the one that stands and the
+	// generation of the store that it stands in; zero when that is not known.
+	Claim(ctx context.Context, room ring.RoomID, p pin.Pin) (winner pin.Pin, in pin.Generation, err error)
 	// Swap replaces old by next and returns what stands afterwards. It writes nothing when
 	// something else stands, and nothing when the key is absent (the pin returned is then
 	// zero): an absent pin is claimed, never swapped. A Swap that finds next has succeeded.
@@ -42,11 +43,14 @@ type Views interface {
 	View() *cluster.View
 }
 
-// Prober asks a control address which boot lives there.
+// Prober asks control addresses who lives there and what they hold.
 type Prober interface {
 	// BootAt returns the boot that answers at control, or an error that wraps
 	// ErrNobodyThere when the connection was refused. Any other error means unknown.
 	BootAt(ctx context.Context, control string) (pin.BootID, error)
+	// Holds returns the pin under which the node at control has room open, or none. Its
+	// errors are those of BootAt.
+	Holds(ctx context.Context, control string, room ring.RoomID) (pin.Pin, error)
 }
 
 // Orchestrator places and moves rooms for one edge. Its methods may be called
@@ -69,12 +73,16 @@ func New(store Claims, views Views, prober Prober, cfg Config, log *slog.Logger)
 
 // Place returns the pin of room, claiming it for a node with headroom when it has none. One
 // store round trip; a stale or corrupt pin costs one or two more. expectedSize is
-// how many people the room is expected to hold, 0 for the default.
+// how many people the room is expected to hold, 0 for the default. While the store may have
+// lost its memory, the owners are asked whether one has the room open. Without a store, a pin that
+// this process remembers is returned while its owner is alive.
 //
 // Errors: ErrNotSettled, ErrNoNodes, *NoHeadroomError, ErrStoreUnavailable (the claim may have
 // reached the store all the same; the next Place finds it), ErrContended, or the context's.
 func (o *Orchestrator) Place(ctx context.Context, room ring.RoomID, expectedSize int) (pin.Pin, error) {
-	return o.settle(ctx, o.errand(room, expectedSize), standing{})
+	e := o.errand(room, expectedSize)
+	e.plain = true
+	return o.settle(ctx, e, standing{})
 }
 
 // Rehome moves room away from the dead pin from, by compare-and-set to the next epoch, and

@@ -72,7 +72,7 @@ func TestConcurrentRehomesConverge(t *testing.T) {
 		var all sync.WaitGroup
 		for i := range rooms {
 			room := ring.RoomID(fmt.Sprintf("room-%d", i))
-			if _, err := onRedis(t, server).Claim(t.Context(), room, old); err != nil {
+			if _, _, err := onRedis(t, server).Claim(t.Context(), room, old); err != nil {
 				t.Fatal(err)
 			}
 			for j, edge := range edges {
@@ -153,7 +153,7 @@ func TestConcurrentProbesOfOneAddressAreOne(t *testing.T) {
 			return bootOf("x", 1), nil
 		}), DefaultConfig(), quiet)
 		p := pinAt("x", 1, 5000, 1)
-		if _, err := edge.store.Claim(t.Context(), "r", p); err != nil {
+		if _, _, err := edge.store.Claim(t.Context(), "r", p); err != nil {
 			t.Fatal(err)
 		}
 		var all sync.WaitGroup
@@ -172,6 +172,10 @@ func TestConcurrentProbesOfOneAddressAreOne(t *testing.T) {
 }
 
 type proberFunc func(context.Context, string) (pin.BootID, error)
+
+func (f proberFunc) Holds(context.Context, string, ring.RoomID) (pin.Pin, error) {
+	return pin.Pin{}, nil
+}
 
 func (f proberFunc) BootAt(ctx context.Context, control string) (pin.BootID, error) {
 	return f(ctx, control)

@@ -38,10 +38,23 @@ func (o *Orchestrator) settle(ctx context.Context, e *errand, was standing) (pin
 			now, err = o.readInstead(ctx, e, err)
 		}
 		if err != nil {
+			if known, ok := o.remembered(e); ok && errors.Is(err, ErrStoreUnavailable) {
+				o.log.Debug("room placed from memory", "room", e.room, "fence", known.Fence, "error", err)
+				return known, nil
+			}
 			return pin.Pin{}, err
 		}
 		if !next.IsZero() && now.pin == next || o.usable(ctx, e, now) {
-			return now.pin, nil
+			if e.holder, err = o.holderElsewhere(ctx, e, now.pin); err != nil {
+				return pin.Pin{}, err
+			}
+			if e.holder.IsZero() {
+				o.seen.note(e.room, now.pin)
+				return now.pin, nil
+			}
+			o.ledger.forget(e.room, next.Fence)
+		} else if e.holder, err = o.whoOutranks(ctx, e, now.pin); err != nil {
+			return pin.Pin{}, err
 		}
 		was, told = now, true
 	}
@@ -73,13 +86,19 @@ func (o *Orchestrator) replace(ctx context.Context, e *errand, was standing, nex
 		failpoint.Hit("rehome.after-swap")
 		o.log.Info("pin moved", "room", e.room, "from", was.pin.Node, "from_fence", was.pin.Fence, "to", next.Node, "to_fence", next.Fence)
 	}
-	o.ledger.keep(e.room, next, e.need)
-	o.seen.note(e.room, next)
+	if e.holder.IsZero() { // else its reports include the room
+		o.ledger.keep(e.room, next, e.need)
+	}
 	return now, nil
 }
 
 // propose makes the pin that should stand instead of was, with its egress reserved.
 func (o *Orchestrator) propose(ctx context.Context, view *cluster.View, e *errand, was standing) (pin.Pin, error) {
+	if !e.holder.IsZero() {
+		back := e.holder
+		back.Fence = pin.Fence{Epoch: max(o.seen.nextEpoch(e.room, was.pin), back.Fence.Epoch+1), Nonce: pin.NewNonce()}
+		return back, nil
+	}
 	known := o.seen.of(e.room)
 	if !was.absent() && was.pin.Fence.Less(known.Fence) && known.Node != "" && o.whyStale(ctx, e, known) == "" {
 		return known, nil // The store lost a write: the higher pin, whose owner lives, is put back.
@@ -87,6 +106,9 @@ func (o *Orchestrator) propose(ctx context.Context, view *cluster.View, e *erran
 	fence := pin.Fence{Nonce: pin.NewNonce()}
 	if was.absent() || was.raw != nil {
 		fence.Epoch = o.seen.freshEpoch(e.room)
+		if e.plain { // else the caller knows the owner that this one follows
+			fence.Nonce = pin.NewFreshNonce()
+		}
 	} else {
 		fence.Epoch = o.seen.nextEpoch(e.room, was.pin)
 	}
@@ -120,7 +142,6 @@ func (o *Orchestrator) usable(ctx context.Context, e *errand, was standing) bool
 		o.log.Info("stale pin", "room", e.room, "node", was.pin.Node, "boot", was.pin.Boot, "fence", was.pin.Fence, "why", why)
 		return false
 	}
-	o.seen.note(e.room, was.pin)
 	return true
 }
 

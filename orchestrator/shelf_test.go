@@ -20,6 +20,9 @@ type shelf struct {
 	err   error         // what every call returns while it is set
 	slow  time.Duration // how long every call takes
 	calls int
+	in    pin.Generation
+	// before runs before every call, without the lock.
+	before func()
 }
 
 func newShelf() *shelf {
@@ -32,6 +35,9 @@ func (s *shelf) enter(ctx context.Context) error {
 	slow, err := s.slow, s.err
 	s.calls++
 	s.mu.Unlock()
+	if s.before != nil {
+		s.before()
+	}
 	if slow > 0 {
 		select {
 		case <-ctx.Done():
@@ -65,6 +71,15 @@ func (s *shelf) stands(room ring.RoomID) string {
 	return s.texts[room]
 }
 
+// lose forgets everything: another generation begins.
+func (s *shelf) lose() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	clear(s.texts)
+	clear(s.last)
+	s.in++
+}
+
 func read(room ring.RoomID, text string) (pin.Pin, error) {
 	p, err := pin.Parse(text)
 	if err != nil {
@@ -73,17 +88,24 @@ func read(room ring.RoomID, text string) (pin.Pin, error) {
 	return p, nil
 }
 
-func (s *shelf) Claim(ctx context.Context, room ring.RoomID, p pin.Pin) (pin.Pin, error) {
+func (s *shelf) Claim(ctx context.Context, room ring.RoomID, p pin.Pin) (pin.Pin, pin.Generation, error) {
 	if err := s.enter(ctx); err != nil {
-		return pin.Pin{}, err
+		return pin.Pin{}, 0, err
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if text, ok := s.texts[room]; ok {
-		return read(room, text)
+		stands, err := read(room, text)
+		return stands, s.in, err
 	}
 	s.set(room, p)
-	return p, nil
+	return p, s.in, nil
+}
+
+func (s *shelf) Generations(context.Context) ([]pin.Generation, error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return []pin.Generation{s.in}, s.err
 }
 
 func (s *shelf) Swap(ctx context.Context, room ring.RoomID, old, next pin.Pin) (pin.Pin, error) {

@@ -27,20 +27,53 @@ redis.call('SET', KEYS[1], ARGV[2], 'EX', ARGV[3])
 return ARGV[2]`
 
 // Claim is SET NX GET EX: it writes p unless the room has a pin, and returns the
-// one that stands. Never GET first: between the two another edge may claim.
-func (s *Store) Claim(ctx context.Context, room ring.RoomID, p pin.Pin) (pin.Pin, error) {
+// one that stands, and the generation of the store that it stands in (zero when that is not
+// known). Never GET first: between the two another edge may claim. One round trip, shared with
+// other claims that are made at the same time.
+func (s *Store) Claim(ctx context.Context, room ring.RoomID, p pin.Pin) (pin.Pin, pin.Generation, error) {
 	if err := p.Validate(); err != nil {
-		return pin.Pin{}, fmt.Errorf("claim room %s: %w", room, err)
+		return pin.Pin{}, 0, fmt.Errorf("claim room %s: %w", room, err)
 	}
-	text, err := s.client.SetArgs(ctx, pinKey(room), p.Encode(), claimArgs()).Result()
-	if errors.Is(err, redis.Nil) { // There was no pin: ours stands now.
-		s.note(note{node: p.Node, rooms: []ring.RoomID{room}})
-		return p, nil
+	if err := ctx.Err(); err != nil {
+		return pin.Pin{}, 0, fmt.Errorf("claim room %s: %w", room, err)
 	}
+	answer, err := s.claim(ctx, &claim{room: room, pin: p})
 	if err != nil {
-		return pin.Pin{}, fmt.Errorf("claim room %s: %w", room, err)
+		return pin.Pin{}, 0, fmt.Errorf("claim room %s: %w", room, err)
 	}
-	return parse(room, text)
+	if answer.in == 0 {
+		s.doubt()
+	}
+	if answer.won {
+		s.note(note{node: p.Node, rooms: []ring.RoomID{room}})
+		return p, answer.in, nil
+	}
+	stands, err := parse(room, answer.text)
+	return stands, answer.in, err
+}
+
+// claim finds the room's master and claims there.
+func (s *Store) claim(ctx context.Context, c *claim) (claimed, error) {
+	if s.sole != nil {
+		answer := s.sole.claim(ctx, c)
+		return answer, answer.err
+	}
+	m, err := s.masterOf(ctx, c.room)
+	if err != nil {
+		return claimed{}, err
+	}
+	answer := m.claim(ctx, c)
+	if answer.err == nil || ctx.Err() != nil {
+		return answer, answer.err
+	}
+	// The slot has moved, or its owner is gone: the client of the whole cluster finds the way, and
+	// the generation there is not known.
+	s.cluster.ReloadState(ctx)
+	text, err := s.cluster.SetArgs(ctx, pinKey(c.room), c.pin.Encode(), claimArgs()).Result()
+	if errors.Is(err, redis.Nil) {
+		return claimed{text: c.pin.Encode(), won: true}, nil
+	}
+	return claimed{text: text}, err
 }
 
 // Swap replaces old by next; see orchestrator.Claims.

@@ -45,7 +45,8 @@ func (s *Store) note(n note) {
 	}
 }
 
-// Run writes the index until ctx ends; then it returns nil.
+// Run writes the index, and the markers of generations that a claim found wrong, until ctx
+// ends; then it returns nil.
 func (s *Store) Run(ctx context.Context) error {
 	failing := false
 	for {
@@ -55,6 +56,9 @@ func (s *Store) Run(ctx context.Context) error {
 			return nil
 		case n := <-s.notes:
 			queued = append(queued, n)
+		case <-s.doubts:
+			s.settleDoubt(ctx)
+			continue
 		}
 		for len(queued) < notesPerTrip && len(s.notes) > 0 {
 			queued = append(queued, <-s.notes)

@@ -8,18 +8,14 @@
 package redisstore
 
 import (
-	"cmp"
 	"context"
-	"errors"
 	"fmt"
 	"log/slog"
-	"net/url"
 	"sync/atomic"
 	"time"
 
 	"github.com/redis/go-redis/v9"
 	"github.com/redis/go-redis/v9/logging"
-	"github.com/redis/go-redis/v9/maintnotifications"
 )
 
 // The client's own time-outs. A join has 300 ms for the store (orchestrator enforces it
@@ -35,49 +31,50 @@ const (
 	once            = 1 // dials per attempt: the retry above is the only one
 )
 
-// Store is a client of one Redis (later also Sentinel and Cluster). Its methods
+// Store is a client of one Redis, of a Sentinel set or of a Redis Cluster. Its methods
 // may be called from any goroutine.
 type Store struct {
-	client redis.UniversalClient
-	log    *slog.Logger
-	trips  *tripCounter
-	notes  chan note // for the index; see index.go
+	client  redis.UniversalClient
+	cluster *redis.ClusterClient // client, when it is one
+	sole    *master              // else nil
+	masters masters
+	log     *slog.Logger
+	trips   *tripCounter
+	notes   chan note     // for the index; see index.go
+	doubts  chan struct{} // one look at the generations wanted; more than one is the same
 }
 
-// Open returns a store for a redis:// or rediss:// URL. It does not connect. A distant store may need
-// more patience: time-outs that the URL names (?read_timeout=250ms) replace the ones above. The
-// text of the URL never appears in an error, since it may hold a password.
+// Open returns a store for a URL; address.go has the forms. It does not connect. The text of the
+// URL never appears in an error, since it may hold a password.
 func Open(rawURL string, log *slog.Logger) (*Store, error) {
-	options, err := redis.ParseURL(rawURL)
+	at, err := parseAddress(rawURL)
 	if err != nil {
-		if withURL, ok := errors.AsType[*url.Error](err); ok {
-			err = withURL.Err
-		}
 		return nil, fmt.Errorf("redis URL: %w", err)
 	}
 	// go-redis has one logger per process, unstructured and on standard error. All that it says
 	// of ours also comes back as an error, and is logged by whoever decides on it.
 	logging.Disable()
-	options.Protocol = 2 // Nothing here needs RESP3's pushes.
-	options.DisableIdentity = true
-	options.MaintNotificationsConfig = &maintnotifications.Config{Mode: maintnotifications.ModeDisabled}
-	options.ContextTimeoutEnabled = true
-	options.DialTimeout = cmp.Or(options.DialTimeout, dialTimeout)
-	options.DialerRetries = once
-	options.ReadTimeout = cmp.Or(options.ReadTimeout, exchangeTimeout)
-	options.WriteTimeout = cmp.Or(options.WriteTimeout, exchangeTimeout)
-	options.PoolTimeout = cmp.Or(options.PoolTimeout, poolTimeout)
-	options.MaxRetries = cmp.Or(options.MaxRetries, maxRetries)
-	options.MinRetryBackoff = minRetryBackoff
-	options.MaxRetryBackoff = maxRetryBackoff
-	return newStore(redis.NewClient(options), log), nil
-}
-
-// newStore wraps a client of any of the three kinds.
-func newStore(client redis.UniversalClient, log *slog.Logger) *Store {
-	s := &Store{client: client, log: log, trips: &tripCounter{}, notes: make(chan note, maxNotes)}
-	client.AddHook(s.trips)
-	return s
+	s := &Store{
+		log: log, trips: &tripCounter{}, notes: make(chan note, maxNotes), doubts: make(chan struct{}, 1),
+		masters: masters{byAddress: make(map[string]*master)},
+	}
+	if at.kind == kindCluster {
+		s.cluster = redis.NewClusterClient(at.cluster(s.newMember))
+		s.client = s.cluster
+		return s, nil
+	}
+	s.sole = &master{}
+	key := markerKey
+	s.sole.marker.Store(&key)
+	at.options.OnConnect = s.sole.greet
+	if at.kind == kindSentinel {
+		s.sole.client = redis.NewFailoverClient(at.failover())
+	} else {
+		s.sole.client = redis.NewClient(at.options)
+	}
+	s.sole.client.AddHook(s.trips)
+	s.client = s.sole.client
+	return s, nil
 }
 
 // Close closes the connections. Run must have ended.
@@ -122,7 +119,9 @@ func (t *tripCounter) ProcessPipelineHook(next redis.ProcessPipelineHook) redis.
 
 // add counts a trip that begins with first.
 func (t *tripCounter) add(first redis.Cmder) {
-	if first.Name() != "hello" {
+	switch first.Name() {
+	case "hello", "info", "cluster", "readonly": // greetings
+	default:
 		t.count.Add(1)
 	}
 }

@@ -76,8 +76,8 @@ func TestEveryCallIsOneRoundTrip(t *testing.T) {
 			want uint64
 			do   func() error
 		}{
-			{"claim of a new room", 1, func() error { _, err := store.Claim(ctx, "r", a); return err }},
-			{"claim of a pinned room", 1, func() error { _, err := store.Claim(ctx, "r", b); return err }},
+			{"claim of a new room", 1, func() error { _, _, err := store.Claim(ctx, "r", a); return err }},
+			{"claim of a pinned room", 1, func() error { _, _, err := store.Claim(ctx, "r", b); return err }},
 			{"swap", 1, func() error { _, err := store.Swap(ctx, "r", a, b); return err }},
 			{"get", 1, func() error { _, _, err := store.Get(ctx, "r"); return err }},
 			{"refresh with a missing pin", 2, func() error { _, err := store.Refresh(ctx, held); return err }},
@@ -101,7 +101,7 @@ func TestScanFindsEveryPinWithoutTheIndex(t *testing.T) {
 		for i := range 1500 { // more than one SCAN step
 			room := ring.RoomID(fmt.Sprintf("room {%d} %%7B*?[a]", i))
 			p := storetest.At("a", 1000, uint64(i))
-			if _, err := store.Claim(ctx, room, p); err != nil {
+			if _, _, err := store.Claim(ctx, room, p); err != nil {
 				t.Fatal(err)
 			}
 			want[room] = p
@@ -134,16 +134,15 @@ func TestIndexFollowsThePins(t *testing.T) {
 		ended := make(chan error, 1)
 		go func() { ended <- store.Run(ctx) }()
 		a, b := storetest.At("a", 1000, 1), storetest.At("b", 1001, 2)
-		must := func(_ pin.Pin, err error) {
-			t.Helper()
-			if err != nil {
+		for _, room := range []ring.RoomID{"stays", "moves"} {
+			if _, _, err := store.Claim(ctx, room, a); err != nil {
 				t.Fatal(err)
 			}
 		}
-		must(store.Claim(ctx, "stays", a))
-		must(store.Claim(ctx, "moves", a))
 		waitForRooms(t, store, "a", "moves", "stays")
-		must(store.Swap(ctx, "moves", a, b))
+		if _, err := store.Swap(ctx, "moves", a, b); err != nil {
+			t.Fatal(err)
+		}
 		waitForRooms(t, store, "a", "stays")
 		waitForRooms(t, store, "b", "moves")
 		// The index is lost and the owner's refresh brings it back.
@@ -220,7 +219,7 @@ func TestSilentStoreIsGivenUpInTime(t *testing.T) {
 	ctx, cancel := context.WithTimeout(t.Context(), 300*time.Millisecond)
 	defer cancel()
 	began := time.Now()
-	if _, err := store.Claim(ctx, "r", storetest.At("a", 1000, 1)); err == nil {
+	if _, _, err := store.Claim(ctx, "r", storetest.At("a", 1000, 1)); err == nil {
 		t.Error("a silent store answered")
 	}
 	if took := time.Since(began); took > 3*time.Second { // 300 ms; go-redis's defaults would take 20 s
@@ -234,7 +233,7 @@ func TestStoreThatComesBackIsUsedAgain(t *testing.T) {
 	embedded := miniredis.RunT(t)
 	store := open(t, storetest.Server{URL: "redis://" + embedded.Addr()})
 	p := storetest.At("a", 1000, 1)
-	if _, err := store.Claim(t.Context(), "r", p); err != nil {
+	if _, _, err := store.Claim(t.Context(), "r", p); err != nil {
 		t.Fatal(err)
 	}
 	embedded.Close()

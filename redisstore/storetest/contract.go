@@ -14,11 +14,12 @@ import (
 
 // Store is what orchestrator.Claims and orchestrator.Keeps ask for together.
 type Store interface {
-	Claim(ctx context.Context, room ring.RoomID, p pin.Pin) (pin.Pin, error)
+	Claim(ctx context.Context, room ring.RoomID, p pin.Pin) (pin.Pin, pin.Generation, error)
 	Swap(ctx context.Context, room ring.RoomID, old, next pin.Pin) (pin.Pin, error)
 	Repair(ctx context.Context, room ring.RoomID, raw string, next pin.Pin) (pin.Pin, error)
 	Get(ctx context.Context, room ring.RoomID) (pin.Pin, bool, error)
 	Refresh(ctx context.Context, held []pin.Holding) ([]pin.Found, error)
+	Generations(ctx context.Context) ([]pin.Generation, error)
 }
 
 // Back does to the store what no client of it would.
@@ -46,6 +47,7 @@ func Contract(t *testing.T, store Store, back Back) {
 	t.Run("refresh", func(t *testing.T) { contractRefresh(t, store, back) })
 	t.Run("concurrent claims have one winner", func(t *testing.T) { contractOneWinner(t, store) })
 	t.Run("concurrent swaps have one winner", func(t *testing.T) { contractOneMover(t, store) })
+	t.Run("a claim tells the generation", func(t *testing.T) { contractGeneration(t, store) })
 	t.Run("a cancelled context is an error", func(t *testing.T) { contractCancelled(t, store) })
 }
 
@@ -54,9 +56,9 @@ func contractClaim(t *testing.T, store Store, back Back) {
 	if _, ok, err := store.Get(ctx, "claim"); ok || err != nil {
 		t.Fatalf("Get of an absent pin = %v, %v, want none", ok, err)
 	}
-	expect(t, "first claim", a)(store.Claim(ctx, "claim", a))
-	expect(t, "second claim, higher fence or not", a)(store.Claim(ctx, "claim", b))
-	expect(t, "a claim repeated after a lost reply", a)(store.Claim(ctx, "claim", a))
+	expect(t, "first claim", a)(claim(ctx, store, "claim", a))
+	expect(t, "second claim, higher fence or not", a)(claim(ctx, store, "claim", b))
+	expect(t, "a claim repeated after a lost reply", a)(claim(ctx, store, "claim", a))
 	if p, ok, err := store.Get(ctx, "claim"); p != a || !ok || err != nil {
 		t.Fatalf("Get = %v, %v, %v, want the first claim", p, ok, err)
 	}
@@ -64,8 +66,8 @@ func contractClaim(t *testing.T, store Store, back Back) {
 		t.Errorf("a claim expires in %v, want an hour", left)
 	}
 	back.Lose("claim")
-	expect(t, "claim after expiry", b)(store.Claim(ctx, "claim", b))
-	if _, err := store.Claim(ctx, "claim", pin.Pin{}); err == nil {
+	expect(t, "claim after expiry", b)(claim(ctx, store, "claim", b))
+	if _, _, err := store.Claim(ctx, "claim", pin.Pin{}); err == nil {
 		t.Error("a pin that is not valid was claimed")
 	}
 }
@@ -76,7 +78,7 @@ func contractSwap(t *testing.T, store Store) {
 	if _, ok, _ := store.Get(ctx, "swap"); ok {
 		t.Fatal("a swap of an absent pin wrote one")
 	}
-	expect(t, "claim", a)(store.Claim(ctx, "swap", a))
+	expect(t, "claim", a)(claim(ctx, store, "swap", a))
 	expect(t, "swap", b)(store.Swap(ctx, "swap", a, b))
 	expect(t, "a swap that finds its own value has succeeded", b)(store.Swap(ctx, "swap", a, b))
 	expect(t, "a swap of what no longer stands", b)(store.Swap(ctx, "swap", a, c))
@@ -94,7 +96,7 @@ func contractRepair(t *testing.T, store Store, back Back) {
 		room := ring.RoomID(fmt.Sprintf("repair-%d", i))
 		back.Damage(room, damage)
 		for name, err := range map[string]error{
-			"Claim": second(store.Claim(ctx, room, a)),
+			"Claim": third(store.Claim(ctx, room, a)),
 			"Swap":  second(store.Swap(ctx, room, b, a)),
 			"Get":   third(store.Get(ctx, room)),
 		} {
@@ -112,8 +114,8 @@ func contractRepair(t *testing.T, store Store, back Back) {
 
 func contractRefresh(t *testing.T, store Store, back Back) {
 	ctx, a, b := t.Context(), At("a", 1000, 1), At("b", 1001, 2)
-	expect(t, "claim", a)(store.Claim(ctx, "mine", a))
-	expect(t, "claim", b)(store.Claim(ctx, "foreign", b))
+	expect(t, "claim", a)(claim(ctx, store, "mine", a))
+	expect(t, "claim", b)(claim(ctx, store, "foreign", b))
 	for _, room := range []ring.RoomID{"mine", "foreign"} {
 		back.Shorten(room, time.Minute)
 	}
@@ -146,24 +148,43 @@ func contractRefresh(t *testing.T, store Store, back Back) {
 
 func contractOneWinner(t *testing.T, store Store) {
 	winners := race(func(i uint64) (pin.Pin, error) {
-		return store.Claim(t.Context(), "one-winner", At("n", 1000+i%3, i+1))
+		return claim(t.Context(), store, "one-winner", At("n", 1000+i%3, i+1))
 	})
 	same(t, winners)
 }
 
 func contractOneMover(t *testing.T, store Store) {
 	old := At("old", 1000, 1)
-	expect(t, "claim", old)(store.Claim(t.Context(), "one-mover", old))
+	expect(t, "claim", old)(claim(t.Context(), store, "one-mover", old))
 	winners := race(func(i uint64) (pin.Pin, error) {
 		return store.Swap(t.Context(), "one-mover", old, At("n", 1001, i+1))
 	})
 	same(t, winners)
 }
 
+// contractGeneration: a claim, won or lost, is made in a generation that owners are told of too.
+func contractGeneration(t *testing.T, store Store) {
+	present, err := store.Generations(t.Context())
+	if err != nil || len(present) == 0 {
+		t.Fatalf("Generations = %v, %v", present, err)
+	}
+	for i := range 20 { // On a cluster they meet every master.
+		room := ring.RoomID(fmt.Sprintf("generation-%d", i))
+		for n := range uint64(2) {
+			if _, in, err := store.Claim(t.Context(), room, At("a", 1000, n+1)); err != nil || !pin.GenerationsOf(present).Has(in) {
+				t.Fatalf("a claim is in generation %x, %v, want one of %x", in, err, present)
+			}
+		}
+	}
+	if again, err := store.Generations(t.Context()); err != nil || pin.GenerationsOf(again) != pin.GenerationsOf(present) {
+		t.Fatalf("Generations = %x, %v, then %x with nothing lost", present, err, again)
+	}
+}
+
 func contractCancelled(t *testing.T, store Store) {
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
-	_, err := store.Claim(ctx, "cancelled", At("a", 1000, 1))
+	_, _, err := store.Claim(ctx, "cancelled", At("a", 1000, 1))
 	if err == nil || errors.Is(err, pin.ErrCorrupt) {
 		t.Errorf("Claim with a cancelled context = %v, want an error that is no answer", err)
 	}
@@ -209,5 +230,11 @@ func expect(t *testing.T, what string, want pin.Pin) func(pin.Pin, error) {
 	}
 }
 
-func second(_ pin.Pin, err error) error        { return err }
-func third(_ pin.Pin, _ bool, err error) error { return err }
+func second(_ pin.Pin, err error) error            { return err }
+func third[T any](_ pin.Pin, _ T, err error) error { return err }
+
+// claim is Claim without the generation.
+func claim(ctx context.Context, store Store, room ring.RoomID, p pin.Pin) (pin.Pin, error) {
+	winner, _, err := store.Claim(ctx, room, p)
+	return winner, err
+}

@@ -19,11 +19,11 @@ import (
 
 // Server is one empty store, reached by URL.
 type Server struct {
-	Name string // "miniredis" or "redis"
+	Name string // "miniredis", "redis", "sentinel" or "cluster"
 	URL  string
 	// Raw speaks to the store directly, to do what no Store would: damage a
 	// value, let a key expire, flush everything.
-	Raw *redis.Client
+	Raw redis.UniversalClient
 }
 
 // patience keeps a machine that is busy with other tests from failing this one: no

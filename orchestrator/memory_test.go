@@ -1,0 +1,239 @@
+package orchestrator
+
+import (
+	"errors"
+	"testing"
+	"time"
+
+	"github.com/holdfast-rtc/holdfast/cluster"
+	"github.com/holdfast-rtc/holdfast/pin"
+	"github.com/holdfast-rtc/holdfast/ring"
+)
+
+// class is a room that the ring gives to a, then b, then c.
+const class ring.RoomID = "class"
+
+// forgetful is an edge on a store in its second generation, which has forgotten everything, in a
+// cluster of a, b and c that reported the given generation last.
+func forgetful(reported pin.Generation) (*Orchestrator, *shelf, *addresses, *views) {
+	store := newShelf()
+	store.in = 2
+	where := &addresses{holds: make(map[string]map[ring.RoomID]pin.Pin), mute: make(map[string]error)}
+	seen := fixed(reporting(reported))
+	return New(store, seen, where, patient(), quiet), store, where, seen
+}
+
+// reporting is a view of a, b and c that have all asserted their pins in one generation.
+func reporting(in pin.Generation) *cluster.View {
+	var nodes []cluster.Node
+	for _, id := range []string{"a", "b", "c"} {
+		node := sfu(id, 1)
+		node.Load.Asserted = pin.GenerationsOf([]pin.Generation{in})
+		nodes = append(nodes, node)
+	}
+	return viewOf(nodes...)
+}
+
+func (a *addresses) open(node string, room ring.RoomID, p pin.Pin) {
+	a.holds[node+".test:7000"] = map[ring.RoomID]pin.Pin{room: p}
+}
+
+func TestClaimIsHandedBackToWhoHasTheRoomOpen(t *testing.T) {
+	edge, store, where, _ := forgetful(1)
+	held := pinAt("b", 1, 5000, 7)
+	where.open("b", class, held)
+	got, err := edge.Place(t.Context(), class, 0)
+	if err != nil || got.Boot != held.Boot || !held.Fence.Less(got.Fence) || got.Fence.Fresh() {
+		t.Fatalf("Place = %v, %v, want a higher pin of b, which has the room open", got, err)
+	}
+	if store.stands(class) != got.Encode() || store.fault != "" {
+		t.Errorf("the store has %q, and %s", store.stands(class), store.fault)
+	}
+	if len(edge.ledger.held) != 0 {
+		t.Errorf("egress stays reserved for a room that is open already: %v", edge.ledger.held)
+	}
+	where.mute["b.test:7000"] = errors.New("it hangs")
+	if again, err := edge.Place(t.Context(), class, 0); again != got || err != nil {
+		t.Errorf("the next join got %v, %v: what is proven need not be proven again", again, err)
+	}
+}
+
+func TestClaimIsProvenOnlyWhileAnOwnerHasNotReported(t *testing.T) {
+	for name, c := range map[string]struct {
+		reported pin.Generation
+		open     pin.Pin // what b has open
+		dead     bool    // nobody listens at b
+		silent   bool    // b does not answer
+		want     string  // node; empty: ErrUnproven
+	}{
+		"everybody has reported":      {reported: 2, silent: true, want: "a"},
+		"nobody has it open":          {reported: 1, want: "a"},
+		"another has it open":         {reported: 1, open: pinAt("b", 1, 5000, 7), want: "b"},
+		"its node has it open, lower": {reported: 1, open: pinAt("a", 1, 5000, 7), want: "a"},
+		"one that is dead is asked":   {reported: 1, dead: true, want: "a"},
+		"one does not answer":         {reported: 1, silent: true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			edge, store, where, _ := forgetful(c.reported)
+			where.open("b", class, c.open)
+			if c.dead {
+				where.mute["b.test:7000"] = ErrNobodyThere
+			}
+			if c.silent {
+				where.mute["b.test:7000"] = errors.New("it hangs")
+			}
+			got, err := edge.Place(t.Context(), class, 0)
+			if c.want == "" {
+				if !errors.Is(err, ErrUnproven) || !errors.Is(err, ErrStoreUnavailable) {
+					t.Fatalf("Place = %v, %v, want ErrUnproven", got, err)
+				}
+				// What was claimed stands, and the next join through any edge must not take it for proven.
+				other := New(store, edge.views, where, patient(), quiet)
+				delete(where.mute, "b.test:7000")
+				where.open("b", class, pinAt("b", 1, 5000, 7))
+				if got, err = other.Place(t.Context(), class, 0); err != nil || got.Node != "b" {
+					t.Fatalf("the next edge got %v, %v, want b, which has the room open", got, err)
+				}
+				return
+			}
+			if err != nil || string(got.Node) != c.want || store.stands(class) != got.Encode() {
+				t.Fatalf("Place = %v, %v, want a pin of %s", got, err, c.want)
+			}
+		})
+	}
+}
+
+// An owner above the claim on the very node that was claimed: its room would refuse the lower pin.
+func TestClaimBelowTheHoldersFenceIsRaised(t *testing.T) {
+	edge, store, where, _ := forgetful(1)
+	held := pinAt("a", 1, uint64(time.Now().Add(time.Hour).UnixMilli()), 7)
+	where.holds["a.test:7000"] = map[ring.RoomID]pin.Pin{class: held}
+	got, err := edge.Place(t.Context(), class, 0)
+	if err != nil || got.Boot != held.Boot || !held.Fence.Less(got.Fence) || store.stands(class) != got.Encode() {
+		t.Fatalf("Place = %v, %v, want a pin of a above %v", got, err, held.Fence)
+	}
+}
+
+// Rehome vouches for a death: the dead one is not asked, and one that has the room already keeps it.
+func TestRehomingOnAnEmptyStore(t *testing.T) {
+	edge, _, where, _ := forgetful(1)
+	dead := pinAt("a", 1, 5000, 7)
+	where.mute["a.test:7000"] = errors.New("it hangs")
+	moved := pinAt("c", 1, 5001, 8)
+	where.holds["c.test:7000"] = map[ring.RoomID]pin.Pin{class: moved}
+	got, err := edge.Rehome(t.Context(), class, dead, 0)
+	if err != nil || got.Boot != moved.Boot || !moved.Fence.Less(got.Fence) {
+		t.Fatalf("Rehome = %v, %v, want c, where another edge moved the room to before the store forgot", got, err)
+	}
+}
+
+func TestRememberedRoomIsJoinedWithoutAStore(t *testing.T) {
+	edge, store, _, seen := forgetful(2)
+	known, err := edge.Place(t.Context(), class, 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	store.err = errors.New("the store is away")
+	if got, err := edge.Place(t.Context(), class, 0); got != known || err != nil {
+		t.Errorf("a join of a known room got %v, %v, want %v", got, err, known)
+	}
+	if _, err := edge.Place(t.Context(), "unheard-of", 0); !errors.Is(err, ErrStoreUnavailable) {
+		t.Errorf("a new room: %v, want ErrStoreUnavailable", err)
+	}
+	if _, err := edge.PlaceAgain(t.Context(), class, known, 0); !errors.Is(err, ErrStoreUnavailable) {
+		t.Errorf("a refused room: %v, want ErrStoreUnavailable", err)
+	}
+	seen.Store(viewOf(sfu("b", 1), sfu("c", 1)))
+	if _, err := edge.Place(t.Context(), class, 0); !errors.Is(err, ErrStoreUnavailable) {
+		t.Errorf("its owner is no longer seen: %v, want ErrStoreUnavailable", err)
+	}
+	seen.Store(reporting(2))
+	edge.Observe(class, pin.Fence{Epoch: known.Fence.Epoch + 1})
+	if _, err := edge.Place(t.Context(), class, 0); !errors.Is(err, ErrStoreUnavailable) {
+		t.Errorf("a higher pin was heard of: %v, want ErrStoreUnavailable", err)
+	}
+}
+
+func TestOwnerContestsAFreshPin(t *testing.T) {
+	fresh := pin.Fence{Epoch: 9000, Nonce: pin.NewFreshNonce()}
+	intruder := pinAt("b", 1, fresh.Epoch, fresh.Nonce)
+	mover := pinAt("b", 1, 9000, 9)
+	for name, c := range map[string]struct {
+		found    pin.Pin
+		prepare  func(k *Keeper)
+		majority bool
+		keeps    bool
+	}{
+		"fresh":                      {found: intruder, majority: true, keeps: true},
+		"moved by somebody who knew": {found: mover, majority: true},
+		"in a minority":              {found: intruder},
+		"after a pause": {found: intruder, majority: true, prepare: func(k *Keeper) {
+			k.mu.Lock()
+			defer k.mu.Unlock()
+			clear(k.confirmed)
+		}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			cfg := DefaultKeeperConfig()
+			cfg.Majority = func() bool { return c.majority }
+			keeping(t, cfg, func(t *testing.T, k *Keeper, s *shelf, r *rooms, ours pin.Pin) {
+				if c.prepare != nil {
+					c.prepare(k)
+				}
+				s.put("r", c.found.Encode())
+				after(6 * time.Second)
+				stands, err := pin.Parse(s.stands("r"))
+				if err != nil {
+					t.Fatal(err)
+				}
+				told := r.told()
+				if len(told) != 1 || told[0].Pin != stands {
+					t.Fatalf("the holder was told %v, the store has %v", told, stands)
+				}
+				if c.keeps != (stands.Boot == ours.Boot) || c.keeps && stands.Fence.Epoch != fresh.Epoch+1 || !c.keeps && stands != c.found {
+					t.Errorf("%v stands", stands)
+				}
+			})
+		})
+	}
+}
+
+// An owner reports a generation when all its pins stand in it, and not before.
+func TestOwnerReportsWhatItHasAsserted(t *testing.T) {
+	cfg := DefaultKeeperConfig()
+	cfg.Majority = func() bool { return true }
+	keeping(t, cfg, func(t *testing.T, k *Keeper, s *shelf, _ *rooms, ours pin.Pin) {
+		s.lose() // generation 1
+		after(6 * time.Second)
+		if !k.Asserted().Has(1) || s.stands("r") != ours.Encode() {
+			t.Fatalf("asserted in %v, the store has %q", k.Asserted().All(), s.stands("r"))
+		}
+		s.lose()
+		s.before = func() { s.lose() } // It forgets again between the question and the answer.
+		after(6 * time.Second)
+		if s.before = nil; k.Asserted().Has(s.in) {
+			t.Errorf("generation %d was reported, which began after the pins were written", s.in)
+		}
+		after(6 * time.Second)
+		if !k.Asserted().Has(s.in) {
+			t.Errorf("asserted in %v, want %d", k.Asserted().All(), s.in)
+		}
+		// A room that is about to open counts, though it is not held yet.
+		opening := pinAt("a", 1, 6000, 1)
+		if err := k.Confirm(t.Context(), "s", opening); err != nil {
+			t.Fatal(err)
+		}
+		s.lose()
+		after(6 * time.Second)
+		if s.stands("s") != opening.Encode() || !k.Asserted().Has(s.in) {
+			t.Errorf("the store has %q for a room that is opening, asserted in %v", s.stands("s"), k.Asserted().All())
+		}
+		// What is taken for confirmed without the store may not be in it.
+		s.mu.Lock()
+		s.err = errors.New("the store is away")
+		s.mu.Unlock()
+		if err := k.Confirm(t.Context(), "u", pinAt("a", 1, 7000, 1)); err != nil || k.Asserted() != "" {
+			t.Errorf("Confirm = %v by the majority, and %v is still reported", err, k.Asserted().All())
+		}
+	})
+}

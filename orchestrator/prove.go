@@ -1,0 +1,135 @@
+package orchestrator
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync"
+
+	"github.com/holdfast-rtc/holdfast/cluster"
+	"github.com/holdfast-rtc/holdfast/pin"
+)
+
+// This file is what keeps a store that lost its memory from splitting a room: a claim on an absent
+// key says only that the store has no pin, not that the room is open nowhere.
+
+// maxAsking bounds the owners that one claim asks at the same time.
+const maxAsking = 64
+
+// doubters are the live owners that have not said that they asserted their pins in generation in
+// of the store. While there is one, a pin that the store gives is not the last word.
+func doubters(view *cluster.View, in pin.Generation) []cluster.Node {
+	var list []cluster.Node
+	for _, node := range view.Nodes {
+		if node.Role == cluster.RoleSFU && !node.Load.Asserted.Has(in) {
+			list = append(list, node)
+		}
+	}
+	return list
+}
+
+// holderElsewhere returns the pin under which another process has the room open than the one that was
+// claimed or found, or nothing: then what stands may be used. The view must be younger than
+// the claim: an owner that had reported before the claim would have been found by it.
+func (o *Orchestrator) holderElsewhere(ctx context.Context, e *errand, found pin.Pin) (pin.Pin, error) {
+	if !e.claimed || o.seen.of(e.room) == found {
+		return pin.Pin{}, nil
+	}
+	view, err := o.settledView()
+	if err != nil {
+		return pin.Pin{}, err
+	}
+	ask := doubters(view, e.in)
+	if len(ask) == 0 {
+		return pin.Pin{}, nil
+	}
+	held, err := o.askHolders(ctx, e, ask)
+	if err != nil {
+		return pin.Pin{}, err
+	}
+	for _, p := range held {
+		if p.Boot == found.Boot && !found.Fence.Less(p.Fence) {
+			return pin.Pin{}, nil // It has the room open where the pin says, and takes the pin over.
+		}
+	}
+	holder := highest(held)
+	if !holder.IsZero() {
+		o.log.Info("claim handed back", "room", e.room, "fence", found.Fence, "node", found.Node,
+			"holder", holder.Node, "holder_fence", holder.Fence, "why", "the store forgot the holder's pin")
+	}
+	return holder, nil
+}
+
+// whoOutranks looks for the owner of a higher pin of which only the fence was heard: the room must not
+// be moved away from a node that has it open.
+func (o *Orchestrator) whoOutranks(ctx context.Context, e *errand, stands pin.Pin) (pin.Pin, error) {
+	known := o.seen.of(e.room)
+	if !stands.Fence.Less(known.Fence) || known.Node != "" {
+		return pin.Pin{}, nil
+	}
+	view, err := o.settledView()
+	if err != nil {
+		return pin.Pin{}, err
+	}
+	held, err := o.askHolders(ctx, e, doubters(view, 0))
+	return highest(held), err
+}
+
+// highest returns the pin with the highest fence, or none.
+func highest(pins []pin.Pin) (top pin.Pin) {
+	for _, p := range pins {
+		if top.Fence.Less(p.Fence) {
+			top = p
+		}
+	}
+	return top
+}
+
+// askHolders asks each node whether it has the room open. One that cannot be asked leaves the
+// question open, and the join is to be tried again; one that is dead holds nothing.
+func (o *Orchestrator) askHolders(ctx context.Context, e *errand, nodes []cluster.Node) ([]pin.Pin, error) {
+	ctx, cancel := context.WithTimeout(ctx, o.cfg.ProbeTimeout)
+	defer cancel()
+	var (
+		all  sync.WaitGroup
+		mu   sync.Mutex // guards held and open
+		held []pin.Pin
+		open error
+	)
+	turn := make(chan struct{}, maxAsking)
+	for _, node := range nodes {
+		if node.Boot == e.avoid.boot && e.avoid.boot != "" {
+			continue // The caller knows that it is dead.
+		}
+		all.Go(func() {
+			turn <- struct{}{}
+			defer func() { <-turn }()
+			p, err := o.prober.Holds(ctx, node.Control, e.room)
+			mu.Lock()
+			defer mu.Unlock()
+			switch {
+			case errors.Is(err, ErrNobodyThere):
+			case err != nil:
+				open = fmt.Errorf("ask node %s: %w", node.ID, err)
+			case !p.IsZero():
+				held = append(held, p)
+			}
+		})
+	}
+	all.Wait()
+	if open != nil && len(held) == 0 {
+		return nil, fmt.Errorf("place room %s: %w: %w", e.room, ErrUnproven, open)
+	}
+	return held, nil
+}
+
+// remembered returns the room's pin from memory when the store cannot be asked and the owner
+// is alive. The owner judges for itself (Keeper.Confirm) whether it still is the owner.
+func (o *Orchestrator) remembered(e *errand) (pin.Pin, bool) {
+	known := o.seen.of(e.room)
+	if !e.plain || known.Node == "" {
+		return pin.Pin{}, false
+	}
+	why, sure := whyGone(o.views.View(), known)
+	return known, sure && why == ""
+}

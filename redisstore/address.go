@@ -1,0 +1,175 @@
+package redisstore
+
+import (
+	"cmp"
+	"context"
+	"crypto/tls"
+	"errors"
+	"fmt"
+	"net"
+	"net/url"
+	"strings"
+
+	"github.com/redis/go-redis/v9"
+	"github.com/redis/go-redis/v9/maintnotifications"
+)
+
+// The kinds of store that a URL can name; rediss instead of redis means TLS.
+//
+//	redis://[user:password@]host:port[/db]
+//	redis+sentinel://[user:password@]host:port,host:port/master[?db=n][&sentinel_username=u&sentinel_password=p]
+//	redis+cluster://[user:password@]host:port,host:port
+//
+// The user and the password are those of the data servers. Time-outs that the URL names
+// (?read_timeout=250ms) replace the ones of this package.
+const (
+	kindSingle   = ""
+	kindSentinel = "sentinel"
+	kindCluster  = "cluster"
+)
+
+// poolSize bounds the connections to one server. Claims are gathered and need a handful; the
+// rest is for bursts of moves. It is also how many failed look-ups of a Sentinel master in a row
+// make go-redis wait a second before it asks again.
+const poolSize = 128
+
+// address is a store's URL, read.
+type address struct {
+	kind     string
+	hosts    []string
+	master   string // of Sentinel
+	sentinel url.Userinfo
+	options  *redis.Options // what holds for every connection to a data server
+}
+
+// errNoMaster and errNoHost are faults of a URL.
+var (
+	errNoMaster = errors.New("a Sentinel URL names its master: redis+sentinel://host:port,host:port/master")
+	errNoHost   = errors.New("the URL names no host")
+	errKind     = errors.New("the scheme is none of redis, redis+sentinel, redis+cluster, or those with rediss")
+	errManyHost = errors.New("several hosts need redis+sentinel:// or redis+cluster://")
+)
+
+// parseAddress reads a store's URL. Its errors show nothing of the text, which may hold a password.
+func parseAddress(rawURL string) (address, error) {
+	scheme, rest, _ := strings.Cut(rawURL, "://")
+	plain, kind, _ := strings.Cut(scheme, "+")
+	if (plain != "redis" && plain != "rediss" && plain != "unix") || (kind != kindSingle && kind != kindSentinel && kind != kindCluster) {
+		return address{}, errKind
+	}
+	authority, tail := rest, ""
+	if i := strings.IndexAny(rest, "/?"); i >= 0 {
+		authority, tail = rest[:i], rest[i:]
+	}
+	user, hosts := "", authority
+	if i := strings.LastIndexByte(authority, '@'); i >= 0 {
+		user, hosts = authority[:i+1], authority[i+1:]
+	}
+	a := address{kind: kind, hosts: strings.Split(hosts, ",")}
+	if kind == kindSingle {
+		if len(a.hosts) > 1 {
+			return address{}, errManyHost
+		}
+		return a, a.read(rawURL)
+	}
+	for i, host := range a.hosts {
+		if host == "" {
+			return address{}, errNoHost
+		}
+		if _, _, err := net.SplitHostPort(host); err != nil {
+			a.hosts[i] = net.JoinHostPort(host, map[string]string{kindSentinel: "26379", kindCluster: "6379"}[kind])
+		}
+	}
+	path, rawQuery, _ := strings.Cut(tail, "?")
+	query, err := url.ParseQuery(rawQuery)
+	if err != nil {
+		return address{}, errors.New("the query cannot be read")
+	}
+	if kind == kindSentinel {
+		if a.master, err = url.PathUnescape(strings.Trim(path, "/")); err != nil || a.master == "" {
+			return address{}, errNoMaster
+		}
+		a.sentinel = *url.UserPassword(query.Get("sentinel_username"), query.Get("sentinel_password"))
+		query.Del("sentinel_username")
+		query.Del("sentinel_password")
+	}
+	return a, a.read(plain + "://" + user + a.hosts[0] + "?" + query.Encode())
+}
+
+// read takes the options from a URL that go-redis understands.
+func (a *address) read(single string) error {
+	options, err := redis.ParseURL(single)
+	if err != nil {
+		if withURL, ok := errors.AsType[*url.Error](err); ok {
+			err = withURL.Err
+		}
+		return err
+	}
+	options.Protocol = 2 // Nothing here needs RESP3's pushes.
+	options.DisableIdentity = true
+	options.MaintNotificationsConfig = &maintnotifications.Config{Mode: maintnotifications.ModeDisabled}
+	options.ContextTimeoutEnabled = true
+	options.DialTimeout = cmp.Or(options.DialTimeout, dialTimeout)
+	options.DialerRetries = once
+	options.ReadTimeout = cmp.Or(options.ReadTimeout, exchangeTimeout)
+	options.WriteTimeout = cmp.Or(options.WriteTimeout, exchangeTimeout)
+	options.PoolTimeout = cmp.Or(options.PoolTimeout, poolTimeout)
+	options.PoolSize = cmp.Or(options.PoolSize, poolSize)
+	options.PipelinePoolSize = -1 // One pool: claims are pipelines, and their connections are the ones that are warm.
+	options.MaxRetries = cmp.Or(options.MaxRetries, maxRetries)
+	options.MinRetryBackoff = minRetryBackoff
+	options.MaxRetryBackoff = maxRetryBackoff
+	if options.TLSConfig != nil && a.kind != kindSingle {
+		options.TLSConfig.ServerName = "" // Each server is known by the host that it is dialed by.
+	}
+	options.Dialer = patientDialer(options.TLSConfig)
+	a.options = options
+	return nil
+}
+
+// failover is the options for go-redis's client of a Sentinel set.
+func (a *address) failover() *redis.FailoverOptions {
+	o := a.options
+	password, _ := a.sentinel.Password()
+	return &redis.FailoverOptions{
+		MasterName: a.master, SentinelAddrs: a.hosts, SentinelUsername: a.sentinel.Username(), SentinelPassword: password,
+		Username: o.Username, Password: o.Password, DB: o.DB, TLSConfig: o.TLSConfig,
+		Protocol: o.Protocol, DisableIdentity: true,
+		Dialer: o.Dialer, OnConnect: o.OnConnect, DialTimeout: o.DialTimeout, DialerRetries: o.DialerRetries,
+		ReadTimeout: o.ReadTimeout, WriteTimeout: o.WriteTimeout, ContextTimeoutEnabled: true,
+		PoolSize: o.PoolSize, PoolTimeout: o.PoolTimeout, PipelinePoolSize: o.PipelinePoolSize,
+		MaxRetries: o.MaxRetries, MinRetryBackoff: o.MinRetryBackoff, MaxRetryBackoff: o.MaxRetryBackoff,
+	}
+}
+
+// cluster is the options for go-redis's client of a Redis Cluster.
+func (a *address) cluster(newClient func(*redis.Options) *redis.Client) *redis.ClusterOptions {
+	o := a.options
+	return &redis.ClusterOptions{
+		Addrs: a.hosts, NewClient: newClient, Username: o.Username, Password: o.Password, TLSConfig: o.TLSConfig,
+		Protocol: o.Protocol, DisableIdentity: true, MaintNotificationsConfig: o.MaintNotificationsConfig,
+		Dialer: o.Dialer, DialTimeout: o.DialTimeout, DialerRetries: o.DialerRetries,
+		ReadTimeout: o.ReadTimeout, WriteTimeout: o.WriteTimeout, ContextTimeoutEnabled: true,
+		PoolSize: o.PoolSize, PoolTimeout: o.PoolTimeout, PipelinePoolSize: o.PipelinePoolSize,
+		MaxRetries: o.MaxRetries, MinRetryBackoff: o.MinRetryBackoff, MaxRetryBackoff: o.MaxRetryBackoff,
+		MaxRedirects: maxRetries + 1,
+	}
+}
+
+// patientDialer dials, and gives a connection on which everything fails where it could not.
+// go-redis stops dialing for whole seconds after as many failures as its pool has places; a store that
+// is back must be used at once, and a refused dial costs next to nothing.
+func patientDialer(secure *tls.Config) func(ctx context.Context, network, addr string) (net.Conn, error) {
+	plain := &net.Dialer{}
+	dial := plain.DialContext
+	if secure != nil {
+		dial = (&tls.Dialer{NetDialer: plain, Config: secure}).DialContext
+	}
+	return func(ctx context.Context, network, addr string) (net.Conn, error) {
+		conn, err := dial(ctx, network, addr)
+		if err != nil {
+			return &brokenConn{why: fmt.Errorf("dial %s: %w", addr, err)}, nil
+		}
+		return conn, nil
+	}
+}

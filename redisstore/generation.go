@@ -1,0 +1,156 @@
+package redisstore
+
+import (
+	"context"
+	"fmt"
+	"strconv"
+	"sync"
+
+	"github.com/redis/go-redis/v9"
+
+	"github.com/holdfast-rtc/holdfast/pin"
+	"github.com/holdfast-rtc/holdfast/ring"
+)
+
+// masters are the servers of a Redis Cluster that we have a client of.
+type masters struct {
+	mu        sync.Mutex // guards byAddress
+	byAddress map[string]*master
+}
+
+// at returns the server of an address, or nil.
+func (m *masters) at(address string) *master {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	return m.byAddress[address]
+}
+
+// newMember makes the client of one server of a Redis Cluster.
+func (s *Store) newMember(options *redis.Options) *redis.Client {
+	m := &master{}
+	options.OnConnect = m.greet
+	m.client = redis.NewClient(options)
+	m.client.AddHook(s.trips)
+	s.masters.mu.Lock()
+	defer s.masters.mu.Unlock()
+	s.masters.byAddress[options.Addr] = m
+	return m.client
+}
+
+// masterOf returns the server that owns the room's slot.
+func (s *Store) masterOf(ctx context.Context, room ring.RoomID) (*master, error) {
+	client, err := s.cluster.MasterForKey(ctx, pinKey(room))
+	if err != nil {
+		return nil, err
+	}
+	m := s.masters.at(client.Options().Addr)
+	if m == nil || m.client != client {
+		return nil, fmt.Errorf("%s: %w", client.Options().Addr, errNoMarker)
+	}
+	return m, nil
+}
+
+// Generations returns the present generation of every master, and begins one where none stands.
+// Whoever asserts pins asks this first: what is written afterwards is written in these generations
+// or in later ones. An error means that some are missing; those returned are right all the same.
+func (s *Store) Generations(ctx context.Context) ([]pin.Generation, error) {
+	if s.sole != nil {
+		g, err := s.sole.generation(ctx)
+		return []pin.Generation{g}, err
+	}
+	if err := s.locate(ctx); err != nil {
+		return nil, err
+	}
+	var mu sync.Mutex // ForEachMaster runs the masters side by side
+	var all []pin.Generation
+	err := s.cluster.ForEachMaster(ctx, func(ctx context.Context, client *redis.Client) error {
+		m := s.masters.at(client.Options().Addr)
+		if m == nil || m.marker.Load() == nil {
+			return nil // It owns no slot, so it has no pins.
+		}
+		g, err := m.generation(ctx)
+		mu.Lock()
+		defer mu.Unlock()
+		all = append(all, g)
+		return err
+	})
+	return all, err
+}
+
+// locate finds out which slot each master's marker lies in.
+func (s *Store) locate(ctx context.Context) error {
+	slots, err := s.cluster.ClusterSlots(ctx).Result()
+	if err != nil {
+		return fmt.Errorf("ask the cluster for its slots: %w", err)
+	}
+	lowest := make(map[string]int)
+	for _, part := range slots {
+		if len(part.Nodes) == 0 {
+			continue
+		}
+		address := part.Nodes[0].Addr
+		if at, ok := lowest[address]; !ok || part.Start < at {
+			lowest[address] = part.Start
+		}
+	}
+	s.masters.mu.Lock()
+	defer s.masters.mu.Unlock()
+	for address, m := range s.masters.byAddress {
+		slot, owns := lowest[address]
+		if !owns {
+			m.marker.Store(nil)
+			continue
+		}
+		key := markerKeyIn(slot)
+		if now := m.marker.Load(); now == nil || *now != key {
+			m.marker.Store(&key)
+		}
+	}
+	return nil
+}
+
+// doubt asks Run to look at the generations: a claim came back without one.
+func (s *Store) doubt() {
+	select {
+	case s.doubts <- struct{}{}:
+	default:
+	}
+}
+
+// settleDoubt writes the markers that are missing or wrong, so that owners have something to assert
+// under. Its failure shows in the next claim.
+func (s *Store) settleDoubt(ctx context.Context) {
+	ctx, cancel := context.WithTimeout(ctx, noteTimeout)
+	defer cancel()
+	if _, err := s.Generations(ctx); err != nil && ctx.Err() == nil {
+		s.log.Debug("generation of the store not known", "error", err)
+	}
+}
+
+// slotCount is how many hash slots a Redis Cluster has.
+const slotCount = 16384
+
+// markerKeyIn is the key of a marker in a slot: the first number whose hash tag falls into it.
+func markerKeyIn(slot int) string {
+	for n := 0; ; n++ { // About 16,000 steps on average, and only when a slot changes hands.
+		if tag := strconv.Itoa(n); slotOf(tag) == slot {
+			return markerKey + ":{" + tag + "}"
+		}
+	}
+}
+
+// slotOf is the hash slot of a tag: CRC16 (XMODEM) modulo the number of slots.
+func slotOf(tag string) int {
+	var crc uint16
+	for i := range len(tag) {
+		crc ^= uint16(tag[i]) << 8
+		for range 8 {
+			if crc&0x8000 != 0 {
+				crc = crc<<1 ^ 0x1021
+			} else {
+				crc <<= 1
+			}
+		}
+	}
+	return int(crc) % slotCount
+}

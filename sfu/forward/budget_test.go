@@ -122,7 +122,7 @@ func TestAllocateOrder(t *testing.T) {
 		{105, []int{0, -1, -1}},
 		{400, []int{0, 0, -1}},
 		{410, []int{0, 0, 0}},
-		{1300, []int{0, 0, 0}},
+		{1300, []int{1, 1, 0}}, // the screen does not fit and is passed over
 		{1320, []int{0, 0, 1}}, // the screen before the cameras
 		{1700, []int{1, 0, 1}},
 		{2000, []int{1, 1, 1}},

@@ -3,6 +3,7 @@
 import { socketUrl } from './address.js';
 import { canMoveLiveConnection } from './capability.js';
 import { emit } from './emit.js';
+import { Chat } from './chat.js';
 import { CallError } from './errors.js';
 import { Media } from './media.js';
 import { Roster } from './roster.js';
@@ -40,6 +41,7 @@ import { Session } from './session.js';
  * - `roster` {roster}
  * - `slot` {peer, source, kind, mid, stream, live}: somebody's source appears, moves or vanishes
  * - `speakers` {speakers}: loudest first
+ * - `chat` {line}: a line was said, or is known to be sent or not
  * - `migration` {phase: 'started' | 'attempt' | 'done', node, epoch, how?, attempt?, gapMs?}
  * - `error` CallError: told, and the call goes on
  * - `left` {code, message}: the call is over
@@ -49,6 +51,10 @@ export class Call extends EventTarget {
   #state = 'idle';
   #options;
   #roster = new Roster();
+  #chat = new Chat(
+    (message) => this.#session?.send(message) ?? false,
+    (line) => emit(this, 'chat', { line }),
+  );
   /** @type {Session | null} */
   #session = null;
   /** @type {Media | null} */
@@ -94,6 +100,11 @@ export class Call extends EventTarget {
   /** Everyone in the room, oneself included. */
   get roster() {
     return this.#roster.entries;
+  }
+
+  /** The lines of the chat since one came, the newest 500; kept through every failover. */
+  get chat() {
+    return this.#chat.lines;
   }
 
   get slots() {
@@ -167,6 +178,14 @@ export class Call extends EventTarget {
    */
   isMuted(source) {
     return this.#muted.has(source) || !this.#tracks.has(source);
+  }
+
+  /**
+   * Says a line to everybody in the room: text, never markup, of at most 2000 characters.
+   * @param {string} text
+   */
+  say(text) {
+    return this.#me ? this.#chat.say({ peer: this.peer, name: this.#me.name, text }) : null;
   }
 
   /**
@@ -255,6 +274,9 @@ export class Call extends EventTarget {
       case 'speakers':
         emit(this, 'speakers', { speakers: message.speakers });
         break;
+      case 'chat':
+        this.#chat.heard(message, message.peer === this.peer);
+        break;
       case 'roster':
         this.#replaceRoster(message);
         break;
@@ -342,6 +364,7 @@ export class Call extends EventTarget {
   #finish(reason) {
     if (this.#state === 'left' || this.#state === 'idle') return;
     this.#media?.close();
+    this.#chat.close();
     this.#setState('left');
     emit(this, 'left', reason);
   }

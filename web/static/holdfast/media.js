@@ -199,6 +199,8 @@ export class Media extends EventTarget {
       migrations: this.#migrations.map((migration) => ({ ...migration })),
       slots: this.slots,
       perSlot: Object.fromEntries(this.#slots.slots.map((slot) => [slot.mid, { ...slot, ...stats?.inbound.get(slot.mid) }])),
+      rttMs: stats?.transport.rttMs ?? 0,
+      sentLoss: stats?.sentLoss ?? 0,
       outbound: (stats?.outbound ?? []).map((entry) => ({ ...entry, source: sources.get(entry.mid) })),
     };
   }

@@ -13,7 +13,7 @@ export const VERSION = 1;
 
 /**
  * Someone in the room.
- * @typedef {{peer: string, identity: string, name: string, audioMuted: boolean, videoMuted: boolean}} RosterEntry
+ * @typedef {{peer: string, identity: string, name: string, audioMuted: boolean, videoMuted: boolean, screenShared?: boolean}} RosterEntry
  */
 /**
  * What one receive m-line shows; an empty peer is an empty slot.
@@ -38,13 +38,14 @@ export const VERSION = 1;
 /** @typedef {{type: 'view', wants: Want[]}} View */
 /** @typedef {{type: 'mute', source: Source, muted: boolean}} Mute */
 /** @typedef {{type: 'migrated', epoch: number, attempt: number, how: How, gapMs: number}} Migrated */
+/** @typedef {{type: 'chat', text: string, id?: string}} Say */
 /** @typedef {{type: 'ping', t: number}} Ping */
 /** @typedef {{type: 'leave'}} Leave */
 /**
  * How a restart ended: on the same RTCPeerConnection or on a new one.
  * @typedef {'restart' | 'new-connection'} How
  */
-/** @typedef {Join | Resume | Offer | View | Mute | Migrated | Ping | Leave} ClientMessage */
+/** @typedef {Join | Resume | Offer | View | Mute | Migrated | Say | Ping | Leave} ClientMessage */
 
 // Server to client.
 
@@ -57,11 +58,12 @@ export const VERSION = 1;
 /** @typedef {{type: 'peer-left', peer: string, epoch: number, seq: number}} PeerLeft */
 /** @typedef {{type: 'roster', roster: RosterEntry[], epoch: number, seq: number}} Roster */
 /** @typedef {{type: 'speakers', speakers: Speaker[], epoch: number}} Speakers */
+/** @typedef {{type: 'chat', peer: string, name: string, text: string, id?: string, at: number, seq: number, epoch: number}} Said */
 /** @typedef {{type: 'restart', node: string, epoch: number, reason: string, attempts: number, attemptMs: number}} Restart */
 /** @typedef {{type: 'error', code: string, message: string, retryable: boolean, retryAfterMs?: number}} ServerError */
 /** @typedef {{type: 'pong', t: number}} Pong */
 /** @typedef {{type: 'bye', code: string, message: string}} Bye */
-/** @typedef {Joined | Resumed | Answer | OfferRejected | Slots | PeerChanged | PeerLeft | Roster | Speakers | Restart | ServerError | Pong | Bye} ServerMessage */
+/** @typedef {Joined | Resumed | Answer | OfferRejected | Slots | PeerChanged | PeerLeft | Roster | Speakers | Said | Restart | ServerError | Pong | Bye} ServerMessage */
 
 // The fields without which a message means nothing, and their JSON types. Empty
 // lists may be null or left out by a server written in Go; see `listFields`.
@@ -77,6 +79,7 @@ const required = {
   'peer-left': { peer: 'string', epoch: 'number', seq: 'number' },
   'roster': { epoch: 'number', seq: 'number' },
   'speakers': { epoch: 'number' },
+  'chat': { peer: 'string', name: 'string', text: 'string', at: 'number', epoch: 'number' },
   'restart': { node: 'string', epoch: 'number' },
   'error': { code: 'string', message: 'string' },
   'pong': { t: 'number' },

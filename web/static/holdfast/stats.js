@@ -3,10 +3,10 @@
 /** @typedef {import('./protocol.js').Kind} Kind */
 /** @typedef {{mid: string, kind: Kind, packetsReceived: number, bytesReceived: number, packetsLost: number, framesDecoded: number, framesPerSecond: number, frameWidth: number, frameHeight: number, concealedSamples: number, totalSamplesReceived: number}} InboundStats */
 /** @typedef {{mid: string, rid: string, kind: Kind, ssrc: number, rtxSsrc: number, active: boolean, packetsSent: number, bytesSent: number, framesEncoded: number, frameWidth: number, frameHeight: number}} OutboundStats */
-/** @typedef {{dtlsState: string, certificate: string, packetsReceived: number, pairChanges: number}} TransportStats */
+/** @typedef {{dtlsState: string, certificate: string, packetsReceived: number, pairChanges: number, rttMs: number}} TransportStats */
 /**
- * `received` counts packets by SSRC.
- * @typedef {{inbound: Map<string, InboundStats>, received: Map<number, number>, outbound: OutboundStats[], transport: TransportStats}} Stats
+ * `received` counts packets by SSRC. `sentLoss` is the worst share of our packets that the node reports as lost, 0 to 1.
+ * @typedef {{inbound: Map<string, InboundStats>, received: Map<number, number>, outbound: OutboundStats[], transport: TransportStats, sentLoss: number}} Stats
  */
 
 /** @param {any} value */
@@ -68,7 +68,8 @@ export function readStats(report) {
     inbound: new Map(),
     received: new Map(),
     outbound: [],
-    transport: { dtlsState: '', certificate: '', packetsReceived: 0, pairChanges: 0 },
+    transport: { dtlsState: '', certificate: '', packetsReceived: 0, pairChanges: 0, rttMs: 0 },
+    sentLoss: 0,
   };
   for (const entry of entries.values()) {
     if (entry.type === 'inbound-rtp') {
@@ -76,6 +77,7 @@ export function readStats(report) {
       stats.received.set(number(entry.ssrc), number(entry.packetsReceived));
     }
     if (entry.type === 'outbound-rtp') stats.outbound.push(outboundOf(entry));
+    if (entry.type === 'remote-inbound-rtp') stats.sentLoss = Math.max(stats.sentLoss, number(entry.fractionLost));
     if (entry.type === 'transport') {
       const certificate = entries.get(entry.remoteCertificateId);
       stats.transport = {
@@ -86,6 +88,7 @@ export function readStats(report) {
           : '',
         packetsReceived: number(entry.packetsReceived),
         pairChanges: number(entry.selectedCandidatePairChanges),
+        rttMs: number(entries.get(entry.selectedCandidatePairId)?.currentRoundTripTime) * 1000,
       };
     }
   }

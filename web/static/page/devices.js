@@ -1,73 +1,218 @@
-// The microphone and the camera, and what to tell somebody who has none.
+// One's own microphone and camera: what is open, what is off, and which there are.
 
+import { keepChoices, readChoices } from './choices.js';
+import { ofDevice } from './sentences.js';
+
+/** @typedef {'microphone' | 'camera'} Source */
+/** @typedef {{width: number, height: number, fps: number}} Picture */
 /** Something a person can do something about. */
 export class DeviceProblem extends Error {}
 
-/** @typedef {{width: number, height: number, fps: number}} Picture */
+/** How long the browser's question may be open before the page points to it. */
+const ASKING_MS = 600;
 
 /**
- * By the name of getUserMedia's error.
- * @type {Record<string, string>}
+ * Events: `change` (anything below), `track` ({source}): another track, or none, is to be sent.
  */
-const sentences = {
-  NotAllowedError: 'The browser was not allowed to use the camera and microphone. Allow it in the address bar and reload, or join to watch and listen.',
-  NotFoundError: 'No camera or microphone was found. Plug one in and reload, or join to watch and listen.',
-  NotReadableError: 'The camera or microphone is in use by another program. Close it and reload, or join to watch and listen.',
-  OverconstrainedError: 'The camera cannot give a picture of that size. Reload without a size in the address.',
-};
+export class Devices extends EventTarget {
+  /** One stream for as long as the page lives; tracks come and go in it. */
+  stream = new MediaStream();
+  /** What the person switched off. */
+  off = { microphone: readChoices().microphoneOff, camera: readChoices().cameraOff };
+  /**
+   * What is wrong with each, as a sentence.
+   * @type {Record<Source, string>}
+   */
+  problems = { microphone: '', camera: '' };
+  /** The browser is asking the person. */
+  asking = false;
+  #picture;
+  /** @type {Set<Source>} */
+  #busy = new Set();
 
-/**
- * Opens both, or whichever of them there is.
- * @param {Picture} picture
- * @returns {Promise<MediaStream>} rejects with DeviceProblem
- */
-export async function openBoth(picture) {
-  try {
-    return await open({ audio: true, video: videoOf(picture) });
-  } catch (error) {
-    if (!(error instanceof DOMException) || error.name !== 'NotFoundError') throw problemOf(error);
+  /** @param {Picture} picture */
+  constructor(picture) {
+    super();
+    this.#picture = picture;
+    navigator.mediaDevices?.addEventListener('devicechange', () => this.#told());
   }
-  // One of the two is missing: the other one is better than nothing.
-  for (const only of [{ audio: true }, { video: videoOf(picture) }]) {
+
+  /** @param {Source} source */
+  track(source) {
+    return (source === 'microphone' ? this.stream.getAudioTracks() : this.stream.getVideoTracks())[0] ?? null;
+  }
+
+  /**
+   * Whether a source is sent.
+   * @param {Source} source
+   */
+  on(source) {
+    return !this.off[source] && this.track(source) !== null;
+  }
+
+  /** Opens what is not switched off: both with one question, else whichever there is. */
+  async open() {
+    /** @type {Source[]} */
+    const wanted = this.off.camera ? ['microphone'] : ['microphone', 'camera'];
+    const asking = setTimeout(() => this.#ask(true), ASKING_MS);
     try {
-      return await open(only);
+      await this.#open(wanted);
     } catch (error) {
-      if (!(error instanceof DOMException) || error.name !== 'NotFoundError') throw problemOf(error);
+      if (wanted.length === 1 || (isDenied(error) && !(await oneIsDenied()))) {
+        for (const source of wanted) this.problems[source] = ofDevice(error, wanted.length > 1 ? 'camera and microphone' : source);
+      } else {
+        for (const source of wanted) {
+          await this.#open([source]).catch((why) => { this.problems[source] = ofDevice(why, source); });
+        }
+      }
+    } finally {
+      clearTimeout(asking);
+      this.#ask(false);
+    }
+    this.#mute();
+    this.#told();
+  }
+
+  /**
+   * Switches a source on or off; off means off: the camera is given back, and its light goes out.
+   * @param {Source} source
+   */
+  async toggle(source) {
+    if (this.#busy.has(source)) return;
+    this.#busy.add(source);
+    try {
+      if (!this.on(source)) {
+        this.off[source] = false;
+        if (!this.track(source)) await this.#reopen(source);
+      } else {
+        this.off[source] = true;
+        if (source === 'camera') this.#drop('camera');
+      }
+      keepChoices({ microphoneOff: this.off.microphone, cameraOff: this.off.camera });
+    } finally {
+      this.#busy.delete(source);
+      this.#mute();
+      this.#told(source);
     }
   }
-  throw new DeviceProblem(sentences.NotFoundError);
-}
 
-/**
- * Opens the camera again after it was switched off.
- * @param {Picture} picture
- * @returns {Promise<MediaStreamTrack>} rejects with DeviceProblem
- */
-export async function openCamera(picture) {
-  try {
-    return (await open({ video: videoOf(picture) })).getVideoTracks()[0];
-  } catch (error) {
-    throw problemOf(error);
+  /**
+   * Takes another device from now on.
+   * @param {Source} source
+   * @param {string} id
+   */
+  async choose(source, id) {
+    keepChoices({ [source]: id });
+    if (source === 'camera' && this.off.camera) return;
+    this.#drop(source);
+    try {
+      await this.#reopen(source);
+    } finally {
+      this.#mute();
+      this.#told(source);
+    }
+  }
+
+  /** @returns {Promise<Record<'microphone' | 'camera' | 'speaker', {id: string, label: string, chosen: boolean}[]>>} */
+  async list() {
+    const all = await navigator.mediaDevices?.enumerateDevices().catch(() => []) ?? [];
+    const choices = readChoices();
+    /**
+     * @param {MediaDeviceKind} kind
+     * @param {string} name
+     * @param {string} chosen
+     */
+    const of = (kind, name, chosen) => all.filter((one) => one.kind === kind && one.deviceId !== '').map((one, i) => ({
+      id: one.deviceId,
+      label: one.label || `${name} ${i + 1}`,
+      chosen: one.deviceId === chosen,
+    }));
+    return {
+      microphone: of('audioinput', 'Microphone', this.track('microphone')?.getSettings().deviceId ?? choices.microphone),
+      camera: of('videoinput', 'Camera', this.track('camera')?.getSettings().deviceId ?? choices.camera),
+      speaker: of('audiooutput', 'Speaker', choices.speaker || 'default'),
+    };
+  }
+
+  /** @param {Source} source */
+  async #reopen(source) {
+    this.problems[source] = '';
+    try {
+      await this.#open([source]);
+    } catch (error) {
+      this.problems[source] = ofDevice(error, source);
+      throw new DeviceProblem(this.problems[source], { cause: error });
+    }
+  }
+
+  /** @param {Source[]} sources */
+  async #open(sources) {
+    if (!navigator.mediaDevices) throw Object.assign(new Error('not a secure page'), { name: 'InsecureError' });
+    const { microphone, camera } = readChoices();
+    const { width, height, fps } = this.#picture;
+    const stream = await navigator.mediaDevices.getUserMedia({
+      audio: sources.includes('microphone') && { deviceId: wish(microphone), echoCancellation: true, noiseSuppression: true, autoGainControl: true },
+      video: sources.includes('camera') && { deviceId: wish(camera), width: { ideal: width }, height: { ideal: height }, frameRate: { ideal: fps, max: fps } },
+    });
+    for (const track of stream.getTracks()) {
+      const source = track.kind === 'audio' ? 'microphone' : 'camera';
+      this.#drop(source);
+      this.problems[source] = '';
+      this.stream.addTrack(track);
+      track.addEventListener('ended', () => this.#lost(source, track));
+    }
+  }
+
+  /**
+   * The device was unplugged, or the permission taken back.
+   * @param {Source} source
+   * @param {MediaStreamTrack} track
+   */
+  #lost(source, track) {
+    this.stream.removeTrack(track);
+    this.problems[source] = `Your ${source} is gone. Plug it in again or choose another one.`;
+    this.#told(source);
+  }
+
+  /** @param {Source} source */
+  #drop(source) {
+    const track = this.track(source);
+    if (!track) return;
+    track.stop();
+    this.stream.removeTrack(track);
+  }
+
+  #mute() {
+    const track = this.track('microphone');
+    if (track) track.enabled = !this.off.microphone;
+  }
+
+  /** @param {boolean} asking */
+  #ask(asking) {
+    if (asking === this.asking) return;
+    this.asking = asking;
+    this.#told();
+  }
+
+  /** @param {Source} [source] */
+  #told(source) {
+    if (source) this.dispatchEvent(new CustomEvent('track', { detail: { source } }));
+    this.dispatchEvent(new Event('change'));
   }
 }
 
-/** @param {MediaStreamConstraints} constraints */
-function open(constraints) {
-  if (!navigator.mediaDevices) throw new DeviceProblem('The browser gives the camera to secure pages only. Open this page over https or on localhost.');
-  return navigator.mediaDevices.getUserMedia(constraints);
-}
-
-/**
- * @param {Picture} picture
- * @returns {MediaTrackConstraints}
- */
-function videoOf({ width, height, fps }) {
-  return { width: { ideal: width }, height: { ideal: height }, frameRate: { ideal: fps, max: fps } };
-}
+/** @param {string} id */
+const wish = (id) => (id ? { ideal: id } : undefined);
 
 /** @param {unknown} error */
-function problemOf(error) {
-  if (error instanceof DeviceProblem) return error;
-  const name = error instanceof DOMException ? error.name : '';
-  return new DeviceProblem(sentences[name] ?? 'The camera and microphone cannot be used. Reload to try again, or join to watch and listen.', { cause: error });
+const isDenied = (error) => error instanceof DOMException && error.name === 'NotAllowedError';
+
+/** Whether exactly one of the two was refused: then the other one may be asked for alone. */
+async function oneIsDenied() {
+  try {
+    const states = await Promise.all(['camera', 'microphone'].map((name) => navigator.permissions.query({ name: /** @type {PermissionName} */ (name) })));
+    return states.filter(({ state }) => state === 'denied').length === 1;
+  } catch {
+    return false; // This browser does not say; asking again would only annoy.
+  }
 }

@@ -1,4 +1,4 @@
-// The page's own elements, found once and typed.
+// The page's own elements, found once and typed; and small ones made anew.
 
 /**
  * @template {Element} T
@@ -13,14 +13,37 @@ export function find(selector, type) {
 }
 
 /**
- * Shows a device button as on or off. There may be several for one device.
- * @param {'microphone' | 'camera'} source
- * @param {boolean} on
+ * @template {keyof HTMLElementTagNameMap} K
+ * @param {K} tag
+ * @param {string} className
+ * @param {string} [text]
+ * @returns {HTMLElementTagNameMap[K]}
  */
-export function showToggle(source, on) {
-  for (const button of document.querySelectorAll(`[data-toggle="${source}"]`)) {
-    button.setAttribute('aria-pressed', String(on));
-    const icon = source === 'microphone' ? 'mic' : 'camera';
-    button.querySelector('use')?.setAttribute('href', `#icon-${icon}${on ? '' : '-off'}`);
-  }
+export function make(tag, className, text = '') {
+  const element = document.createElement(tag);
+  if (className) element.className = className;
+  if (text) element.textContent = text;
+  return element;
+}
+
+/**
+ * One of the symbols of index.html.
+ * @param {string} name
+ */
+export function icon(name) {
+  const svg = document.createElementNS('http://www.w3.org/2000/svg', 'svg');
+  svg.setAttribute('class', 'icon');
+  svg.setAttribute('aria-hidden', 'true');
+  const use = document.createElementNS('http://www.w3.org/2000/svg', 'use');
+  use.setAttribute('href', `#icon-${name}`);
+  svg.append(use);
+  return svg;
+}
+
+/**
+ * @param {Element} button
+ * @param {string} name
+ */
+export function setIcon(button, name) {
+  button.querySelector('use')?.setAttribute('href', `#icon-${name}`);
 }

@@ -26,7 +26,7 @@ export function readParameters(search) {
     fps: number('fps', 30, 1, 60),
     simulcast: query.get('simulcast') !== '0',
     audioSlots: number('audio', 6, 0, 32),
-    videoSlots: number('video', 12, 0, 32),
+    videoSlots: number('video', 16, 0, 32),
     moveLive: query.has('restart') ? query.get('restart') === '1' : undefined,
     rejectAnswers: number('rejectAnswers', 0, 0, 10),
   };

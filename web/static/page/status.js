@@ -1,6 +1,7 @@
-// The discreet line below: where the call lives, and every move it has made.
+// The discreet line below: how the connection is, where the call lives, and every move it has made.
 
-import { find } from './elements.js';
+import { find, make } from './elements.js';
+import { words as qualities } from './quality.js';
 
 /** @typedef {import('../holdfast/call.js').Call} Call */
 
@@ -8,38 +9,54 @@ import { find } from './elements.js';
 const words = {
   joining: 'Joining…',
   connecting: 'Connecting…',
-  live: 'Connected',
-  moving: 'Moving to another node…',
-  reconnecting: 'Reconnecting; audio and video go on',
+  moving: 'The media server is gone; moving to another one…',
+  reconnecting: 'Reconnecting; sound and picture go on',
   left: 'Not connected',
 };
 
 /** Moves shown; the oldest fall off. */
 const SHOWN = 12;
 
-/**
- * @param {Call} call
- */
-export function showStatus(call) {
-  const line = find('#status', HTMLElement);
-  const state = find('#status-state', HTMLElement);
-  const place = find('#status-place', HTMLElement);
-  const moves = find('#status-moves', HTMLOListElement);
-  moves.replaceChildren();
-  const paint = () => {
-    line.dataset.state = call.state;
-    state.textContent = words[call.state] ?? '';
-    place.textContent = call.node ? `${call.node} · epoch ${call.epoch}` : '';
-  };
-  for (const type of ['state', 'joined', 'migration', 'roster']) call.addEventListener(type, paint);
-  call.addEventListener('migration', (event) => {
-    const { phase, node, how, gapMs } = /** @type {CustomEvent} */ (event).detail;
+export class Status {
+  #call;
+  #line = find('#status', HTMLElement);
+  #state = find('#status-state', HTMLElement);
+  #place = find('#status-place', HTMLElement);
+  #moves = find('#status-moves', HTMLOListElement);
+  /** @type {import('./quality.js').Quality} */
+  #quality = 'good';
+
+  /** @param {Call} call */
+  constructor(call) {
+    this.#call = call;
+    this.#moves.replaceChildren();
+    for (const type of ['state', 'joined', 'roster']) call.addEventListener(type, () => this.#paint());
+    call.addEventListener('migration', (event) => this.#moved(/** @type {CustomEvent} */ (event).detail));
+    this.#paint();
+  }
+
+  /** @param {import('./quality.js').Quality} quality */
+  judge(quality) {
+    this.#quality = quality;
+    this.#paint();
+  }
+
+  #paint() {
+    const { state, node, epoch } = this.#call;
+    this.#line.dataset.state = state;
+    this.#line.dataset.quality = state === 'live' ? this.#quality : '';
+    const text = words[state] ?? `${qualities[this.#quality]} connection`;
+    if (this.#state.textContent !== text) this.#state.textContent = text; // Or screen readers hear it again and again.
+    this.#place.textContent = node ? `${node} · epoch ${epoch}` : '';
+  }
+
+  /** @param {{phase: string, node: string, how?: string, gapMs?: number}} migration */
+  #moved({ phase, node, how, gapMs }) {
+    this.#paint();
     if (phase !== 'done') return;
-    const item = document.createElement('li');
-    item.textContent = `→ ${node} ${gapMs} ms`;
-    item.title = how === 'restart' ? 'On the same connection' : 'On a new connection';
-    moves.prepend(item);
-    while (moves.children.length > SHOWN) moves.lastElementChild?.remove();
-  });
-  paint();
+    const item = make('li', '', `→ ${node} ${gapMs} ms`);
+    item.title = how === 'restart' ? 'The room moved; on the same connection' : 'The room moved; on a new connection';
+    this.#moves.prepend(item);
+    while (this.#moves.children.length > SHOWN) this.#moves.lastElementChild?.remove();
+  }
 }

@@ -1,163 +1,259 @@
-// The grid: one tile for each person. A tile's elements are made once and stay;
-// what they show changes inside their streams, through every move of the call.
+// The tiles of a call: who has one, which is large, which are on this page, and where each stands.
 
-import { bestGrid } from './layout.js';
+import { find } from './elements.js';
+import { arrange, capacity } from './layout.js';
+import { Order } from './order.js';
+import { Tile } from './tile.js';
+import { View } from './view.js';
 
 /** @typedef {import('../holdfast/call.js').Call} Call */
 /** @typedef {import('../holdfast/protocol.js').RosterEntry} RosterEntry */
-/** @typedef {{root: HTMLElement, video: HTMLVideoElement, audio: HTMLAudioElement | null, who: HTMLElement, face: HTMLElement, entry: RosterEntry, shown: boolean}} Tile */
+/** @typedef {import('./quality.js').Quality} Quality */
+/** @typedef {{call: Call, own: MediaStream, screen: () => MediaStream | null, videoSlots: number, onBlocked: () => void}} Options */
+
+/** @param {string} peer */
+const screenKey = (peer) => `${peer}/screen`;
 
 export class Tiles {
-  #grid;
+  #options;
   #call;
-  #onBlocked;
+  #view;
+  #grid = find('#grid', HTMLElement);
+  #pager = find('#pager', HTMLElement);
+  #order = new Order();
   /** @type {Map<string, Tile>} */
   #tiles = new Map();
-
+  /** @type {Map<string, RosterEntry>} */
+  #people = new Map();
   /**
-   * @param {HTMLElement} grid
-   * @param {Call} call
-   * @param {MediaStream} own
-   * @param {() => void} onBlocked the browser wants a click before it plays sound
+   * What the person chose to see large; empty for none, null to see nothing large.
+   * @type {string | null}
    */
-  constructor(grid, call, own, onBlocked) {
-    this.#grid = grid;
-    this.#call = call;
-    this.own = own;
-    this.#onBlocked = onBlocked;
-    new ResizeObserver(() => this.layOut()).observe(grid);
+  #pinned = '';
+  #speaker = '';
+  #page = 0;
+  #inSight = 1;
+  #resize = new ResizeObserver(() => this.layOut());
+
+  /** @param {Options} options */
+  constructor(options) {
+    this.#options = options;
+    this.#call = options.call;
+    this.#view = new View(options.call);
+    this.#resize.observe(this.#grid);
+    const stop = new AbortController();
+    for (const [id, step] of /** @type {[string, number][]} */ ([['#previous', -1], ['#next', 1]])) {
+      find(id, HTMLButtonElement).addEventListener('click', () => this.#turn(step), { signal: stop.signal });
+    }
+    this.#call.addEventListener('left', () => {
+      stop.abort();
+      this.#resize.disconnect();
+      for (const tile of this.#tiles.values()) tile.remove();
+      this.#tiles.clear();
+      this.#pager.hidden = true;
+    }, { once: true });
   }
 
   /** Plays what the browser held back; to be called in a click. */
   play() {
-    for (const { audio, video } of this.#tiles.values()) {
-      audio?.play().catch(() => {});
-      video.play().catch(() => {});
-    }
+    for (const tile of this.#tiles.values()) tile.play();
   }
 
-  /** @param {RosterEntry[]} roster */
-  show(roster) {
-    const here = new Set(roster.map(({ peer }) => peer));
-    for (const [peer, tile] of this.#tiles) {
-      if (here.has(peer)) continue;
-      tile.video.srcObject = null;
-      if (tile.audio) tile.audio.srcObject = null;
-      tile.root.remove();
-      this.#tiles.delete(peer);
+  /** @param {string} id of a loudspeaker */
+  setSpeaker(id) {
+    this.#speaker = id;
+    for (const tile of this.#tiles.values()) tile.speaker(id);
+  }
+
+  /**
+   * Whether somebody's picture is in sight.
+   * @param {string} peer
+   */
+  sees(peer) {
+    return this.#view.sees(peer);
+  }
+
+  /** Takes the roster and one's own state as they are now. */
+  refresh() {
+    this.#people = new Map(this.#call.roster.map((entry) => [entry.peer, entry]));
+    const screens = this.#screens().map(screenKey);
+    const keys = [...screens, ...this.#people.keys()];
+    for (const [key, tile] of this.#tiles) {
+      if (keys.includes(key)) continue;
+      tile.remove();
+      this.#tiles.delete(key);
+      if (this.#pinned === key) this.#pinned = '';
     }
-    for (const entry of roster) {
-      const tile = this.#tiles.get(entry.peer) ?? this.#make(entry);
-      tile.entry = entry;
-      this.#paint(tile);
-    }
+    // When the last screen ends, so does the wish to see none of them.
+    if (this.#pinned === null && screens.length === 0) this.#pinned = '';
+    for (const key of keys) if (!this.#tiles.has(key)) this.#make(key);
+    this.#order.sync([...this.#people.keys()]);
+    this.paint();
     this.layOut();
-  }
-
-  /** @param {{peer: string, source: string, live: boolean}} slot */
-  slot({ peer, source, live }) {
-    const tile = this.#tiles.get(peer);
-    if (!tile || source !== 'camera') return;
-    tile.shown = live;
-    this.#paint(tile);
   }
 
   /** @param {{peer: string, level: number}[]} speakers */
   speakers(speakers) {
-    const loud = new Set(speakers.filter(({ level }) => level > 0).map(({ peer }) => peer));
-    for (const [peer, { root }] of this.#tiles) root.classList.toggle('speaking', loud.has(peer));
+    const loud = speakers.filter(({ level }) => level > 0).map(({ peer }) => peer);
+    for (const [key, tile] of this.#tiles) tile.speak(loud.includes(key));
+    const others = loud.filter((peer) => this.#people.has(peer) && peer !== this.#large());
+    const pinned = this.#large();
+    // The large one does not stand in the row of the others.
+    const beside = this.#order.keys.filter((key) => key !== pinned);
+    const row = new Set(beside.slice(0, this.#inSight));
+    if (others.length > 0 && (this.#page === 0 || others.every((peer) => row.has(peer)))) {
+      const inSight = this.#inSight + (pinned && this.#order.keys.indexOf(pinned) < this.#inSight ? 1 : 0);
+      if (this.#order.heard(others, inSight, this.#call.peer)) this.layOut();
+    }
   }
 
-  /** Sizes the tiles to the grid, and tells the call what is shown how large. */
+  /**
+   * @param {Quality} own
+   * @param {Map<string, Quality | null>} others
+   */
+  judge(own, others) {
+    for (const [key, tile] of this.#tiles) tile.judge(key === this.#call.peer ? own : others.get(key) ?? null);
+  }
+
+  /** Shows names and states as they are now. */
+  paint() {
+    const shown = new Set(this.#call.slots.filter(({ peer }) => peer !== '').map(({ peer, source }) => (source === 'screen' ? screenKey(peer) : source === 'camera' ? peer : '')));
+    for (const [key, tile] of this.#tiles) {
+      const peer = key.split('/')[0];
+      const entry = this.#people.get(peer);
+      if (!entry) continue;
+      const self = peer === this.#call.peer;
+      const name = entry.name || entry.identity;
+      if (key !== peer) {
+        tile.paint({ name: self ? 'You are sharing your screen' : `${name}’s screen`, identity: entry.identity, silent: false, dark: !self && !shown.has(key), pinned: this.#large() === key });
+        continue;
+      }
+      tile.paint({
+        name: self ? `${name} (you)` : name,
+        identity: entry.identity,
+        silent: self ? this.#call.isMuted('microphone') : entry.audioMuted,
+        dark: self ? this.#call.isMuted('camera') : entry.videoMuted || !shown.has(key),
+        pinned: this.#large() === key,
+      });
+    }
+  }
+
+  /** Places the tiles, and tells the call what is in sight how large. */
   layOut() {
-    const { clientWidth, clientHeight } = this.#grid;
     const style = getComputedStyle(this.#grid);
-    const gap = Number.parseFloat(style.columnGap) || 0;
-    const width = clientWidth - Number.parseFloat(style.paddingLeft) - Number.parseFloat(style.paddingRight);
-    const tile = bestGrid({ count: this.#tiles.size, width, height: clientHeight, gap });
-    this.#grid.style.setProperty('--tile-width', `${tile.width}px`);
-    this.#grid.style.setProperty('--tile-height', `${tile.height}px`);
-    const scale = globalThis.devicePixelRatio || 1;
-    this.#call.setView([...this.#tiles.keys()].filter((peer) => peer !== this.#call.peer).map((peer) => ({
-      peer,
-      source: 'camera',
-      width: Math.round(tile.width * scale),
-      height: Math.round(tile.height * scale),
-    })));
+    const gap = Number.parseFloat(style.getPropertyValue('--gap')) || 10;
+    const room = find('.room', HTMLElement);
+    const area = { width: room.clientWidth, height: room.clientHeight, gap };
+    if (area.width === 0 || this.#tiles.size === 0) return;
+    const large = this.#large();
+    const row = [...this.#tiles.keys()].filter((key) => key.includes('/') && key !== large);
+    row.push(...this.#order.keys.filter((key) => key !== large));
+    let each = this.#fits(area, large);
+    const paged = row.length > each;
+    room.classList.toggle('paged', paged);
+    if (paged) {
+      area.height = this.#grid.clientHeight; // Less than the room: the pager has its place.
+      each = this.#fits(area, large);
+    }
+    const pages = Math.max(Math.ceil(row.length / each), 1);
+    this.#page = Math.min(this.#page, pages - 1);
+    this.#inSight = each;
+    const here = row.slice(this.#page * each, (this.#page + 1) * each);
+    const inSight = large ? [large, ...here] : here;
+    const boxes = arrange({ ...area, count: inSight.length, large: large !== '' });
+    for (const [key, tile] of this.#tiles) {
+      const at = inSight.indexOf(key);
+      tile.place(at < 0 ? null : boxes[at] ?? null);
+      tile.root.classList.toggle('large', key === large);
+    }
+    this.#showPager(pages);
+    this.#show(inSight, boxes, row);
   }
 
   /**
-   * @param {RosterEntry} entry
-   * @returns {Tile}
+   * How many tiles fit beside the large one, or at all when none is.
+   * @param {import('./layout.js').Area} area
+   * @param {string} large
    */
-  #make(entry) {
-    const { peer } = entry;
-    const self = peer === this.#call.peer;
-    const root = document.createElement('article');
-    root.className = self ? 'tile self' : 'tile';
-    root.dataset.peer = peer;
-    const video = document.createElement('video');
-    [video.autoplay, video.playsInline, video.muted] = [true, true, true];
-    video.srcObject = self ? this.own : this.#call.stream(peer, 'camera');
-    const face = document.createElement('div');
-    face.className = 'face';
-    const plate = document.createElement('div');
-    plate.className = 'plate';
-    plate.innerHTML = '<svg class="icon"><use href="#icon-mic-off"/></svg><span class="who"></span>';
-    root.append(video, face, plate);
-    const audio = self ? null : this.#sound(root, peer);
-    this.#grid.append(root);
-    const who = /** @type {HTMLElement} */ (plate.querySelector('.who'));
-    const shown = self || this.#call.slots.some((slot) => slot.peer === peer && slot.source === 'camera');
-    const tile = { root, video, audio, who, face, entry, shown };
-    this.#tiles.set(peer, tile);
-    return tile;
+  #fits(area, large) {
+    const fits = Math.max(capacity({ ...area, large: large !== '' }) - (large ? 1 : 0), 1);
+    return large ? fits : Math.min(fits, this.#pictures());
+  }
+
+  /** How many tiles the slots have pictures for: oneself and whoever has no camera on cost none. */
+  #pictures() {
+    const free = [...this.#people.values()].filter(({ peer, videoMuted }) => peer === this.#call.peer || videoMuted).length;
+    return Math.max(this.#options.videoSlots - this.#screens().length, 1) + free;
   }
 
   /**
-   * @param {HTMLElement} root
-   * @param {string} peer
+   * @param {string[]} inSight
+   * @param {import('./layout.js').Box[]} boxes
+   * @param {string[]} row
    */
-  #sound(root, peer) {
-    const audio = document.createElement('audio');
-    audio.autoplay = true;
-    const stream = this.#call.stream(peer, 'microphone');
-    audio.srcObject = stream;
-    audio.play().catch((error) => {
-      if (error.name === 'NotAllowedError') this.#onBlocked();
+  #show(inSight, boxes, row) {
+    const wants = [...inSight, ...row.filter((key) => !inSight.includes(key))].flatMap((key, i) => {
+      const peer = key.split('/')[0];
+      const tile = this.#tiles.get(key);
+      if (!tile || peer === this.#call.peer) return [];
+      const { width = 0, height = 0 } = i < inSight.length ? boxes[i] ?? {} : {};
+      return [{ peer, source: /** @type {import('../holdfast/protocol.js').Source} */ (key === peer ? 'camera' : 'screen'), root: tile.root, width, height }];
     });
-    root.append(audio);
-    return audio;
+    this.#view.show(wants);
   }
 
-  /** @param {Tile} tile */
-  #paint({ root, who, face, entry, shown }) {
-    const self = entry.peer === this.#call.peer;
-    const name = entry.name || entry.identity;
-    const audioMuted = self ? this.#call.isMuted('microphone') : entry.audioMuted;
-    const videoMuted = self ? this.#call.isMuted('camera') : entry.videoMuted;
-    who.textContent = self ? `${name} (you)` : name;
-    face.textContent = initials(name);
-    face.style.setProperty('--face', colour(entry.identity));
-    root.classList.toggle('silent', audioMuted);
-    root.classList.toggle('dark', videoMuted || !shown);
-    root.setAttribute('aria-label', `${name}${audioMuted ? ', muted' : ''}${videoMuted ? ', camera off' : ''}`);
+  /** @param {number} pages */
+  #showPager(pages) {
+    this.#pager.hidden = pages < 2;
+    find('#page', HTMLElement).textContent = `${this.#page + 1} / ${pages}`;
+    find('#previous', HTMLButtonElement).disabled = this.#page === 0;
+    find('#next', HTMLButtonElement).disabled = this.#page >= pages - 1;
   }
-}
 
-/** @param {string} name */
-function initials(name) {
-  const words = name.trim().split(/\s+/).filter(Boolean);
-  const letters = words.length > 1 ? [words[0], words[words.length - 1]] : words;
-  return letters.map((word) => [...word][0].toUpperCase()).join('');
-}
+  /** @param {number} step */
+  #turn(step) {
+    this.#page = Math.max(this.#page + step, 0);
+    this.layOut();
+  }
 
-/**
- * The same colour for the same person, dark enough for white letters.
- * @param {string} text
- */
-function colour(text) {
-  let hash = 0;
-  for (const character of text) hash = (hash * 31 + (character.codePointAt(0) ?? 0)) % 360;
-  return `hsl(${hash} 38% 38%)`;
+  /** Who shares a screen, in the order they came. */
+  #screens() {
+    return [...this.#people.values()].filter(({ peer, screenShared }) => (peer === this.#call.peer ? this.#options.screen() !== null : screenShared)).map(({ peer }) => peer);
+  }
+
+  /** The key of the large tile: what is pinned, else somebody's screen, else none. */
+  #large() {
+    if (this.#pinned === null) return '';
+    if (this.#pinned !== '' && this.#tiles.has(this.#pinned)) return this.#pinned;
+    const screen = this.#screens().find((peer) => peer !== this.#call.peer);
+    return screen ? screenKey(screen) : '';
+  }
+
+  /** @param {string} key */
+  #pin(key) {
+    const large = this.#large();
+    if (large === key) this.#pinned = this.#screens().some((peer) => peer !== this.#call.peer) ? null : '';
+    else this.#pinned = key;
+    this.#page = 0;
+    this.paint();
+    this.layOut();
+  }
+
+  /** @param {string} key */
+  #make(key) {
+    const peer = key.split('/')[0];
+    const [self, screen] = [peer === this.#call.peer, key !== peer];
+    const picture = screen
+      ? (self ? this.#options.screen() ?? new MediaStream() : this.#call.stream(peer, 'screen'))
+      : (self ? this.#options.own : this.#call.stream(peer, 'camera'));
+    const tile = new Tile({
+      key, peer, self, screen, picture,
+      sound: self || screen ? null : this.#call.stream(peer, 'microphone'),
+      onPin: () => this.#pin(key),
+      onBlocked: this.#options.onBlocked,
+    });
+    tile.speaker(this.#speaker);
+    this.#tiles.set(key, tile);
+    this.#grid.append(tile.root);
+  }
 }

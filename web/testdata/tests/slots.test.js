@@ -148,7 +148,7 @@ test('a useless answer is refused: another connection behind the same certificat
   ok(error !== null && transport.broken, 'refused, and known to be broken');
 });
 
-const golden = ['answer', 'bye', 'error', 'joined', 'offer-rejected', 'peer-joined', 'peer-left', 'peer-updated', 'pong', 'restart', 'resumed', 'roster', 'slots', 'speakers'];
+const golden = ['answer', 'bye', 'chat', 'error', 'joined', 'offer-rejected', 'peer-joined', 'peer-left', 'peer-updated', 'pong', 'restart', 'resumed', 'roster', 'slots', 'speakers'];
 
 test('every golden message of the server is understood, whole', async () => {
   for (const type of golden) {

@@ -1,0 +1,29 @@
+// What a person chose last time. A browser may refuse to keep anything; then nothing is kept.
+
+/** @typedef {{name: string, microphone: string, camera: string, speaker: string, microphoneOff: boolean, cameraOff: boolean}} Choices */
+
+const KEY = 'holdfast.choices';
+
+/** @returns {Choices} */
+export function readChoices() {
+  /** @type {Choices} */
+  const choices = { name: '', microphone: '', camera: '', speaker: '', microphoneOff: false, cameraOff: false };
+  try {
+    const kept = JSON.parse(localStorage.getItem(KEY) ?? '{}');
+    for (const [key, value] of Object.entries(choices)) {
+      if (typeof kept[key] === typeof value) Object.assign(choices, { [key]: kept[key] });
+    }
+  } catch {
+    // Nothing kept, or nothing readable.
+  }
+  return choices;
+}
+
+/** @param {Partial<Choices>} changed */
+export function keepChoices(changed) {
+  try {
+    localStorage.setItem(KEY, JSON.stringify({ ...readChoices(), ...changed }));
+  } catch {
+    // The browser keeps nothing for this page.
+  }
+}

@@ -1,0 +1,55 @@
+// Looks at the call's statistics every other second and tells how good each connection is.
+
+import { ofPeer, ofSelf } from './quality.js';
+
+/** @typedef {import('../holdfast/call.js').Call} Call */
+/** @typedef {import('./quality.js').Quality} Quality */
+
+const EVERY_MS = 2000;
+
+/**
+ * @param {Call} call
+ * @param {(peer: string) => boolean} shows whether somebody's picture is in sight
+ * @param {(self: Quality, peers: Map<string, Quality | null>) => void} tell
+ */
+export function watchHealth(call, shows, tell) {
+  /** @type {Map<string, any>} */
+  let before = new Map();
+  let at = performance.now();
+  const look = async () => {
+    const stats = await call.stats();
+    if (!stats || call.state === 'left') return;
+    const now = performance.now();
+    const seconds = (now - at) / 1000;
+    const after = new Map(Object.values(stats.perSlot).filter(({ peer }) => peer !== '').map((slot) => [`${slot.mid} ${slot.peer} ${slot.source}`, slot]));
+    const peers = new Map();
+    for (const { peer, audioMuted, videoMuted } of call.roster) {
+      if (peer === call.peer) continue;
+      const received = [...after].filter(([key, slot]) => slot.peer === peer && slot.source !== 'screen' && before.has(key)).map(([key, slot]) => {
+        const since = before.get(key);
+        return {
+          kind: slot.kind,
+          expected: slot.source === 'microphone' ? !audioMuted : !videoMuted && shows(peer),
+          packets: difference(slot.packetsReceived, since.packetsReceived),
+          lost: difference(slot.packetsLost, since.packetsLost),
+          frames: difference(slot.framesDecoded, since.framesDecoded),
+        };
+      });
+      peers.set(peer, ofPeer(received, seconds));
+    }
+    before = after;
+    at = now;
+    tell(ofSelf({ state: call.state, rttMs: stats.rttMs, sentLoss: stats.sentLoss, peers: [...peers.values()] }), peers);
+  };
+  const timer = setInterval(look, EVERY_MS);
+  call.addEventListener('left', () => clearInterval(timer), { once: true });
+}
+
+/**
+ * A new connection counts from nothing again.
+ * @param {number} now
+ * @param {number} before
+ */
+function difference(now = 0, before = 0) {
+  return Math.max(now >= before ? now - before : now, 0);
+}

@@ -1,0 +1,34 @@
+// In a development cluster: the button that kills the room's media node, to see the call survive.
+
+import { find } from './elements.js';
+import { notice } from './notices.js';
+
+/** @typedef {import('../holdfast/call.js').Call} Call */
+
+/** @param {Call} call */
+export async function offerToKill(call) {
+  const button = find('#kill', HTMLButtonElement);
+  button.hidden = true;
+  const config = await fetch('/api/v1/config').then((answer) => answer.json()).catch(() => ({}));
+  if (!config.kill || call.state === 'left') return;
+  const stop = new AbortController();
+  const paint = () => { button.lastElementChild?.replaceChildren(`Kill ${call.node}`); };
+  button.addEventListener('click', async () => {
+    button.disabled = true;
+    try {
+      const answer = await fetch(`/api/v1/dev/kill?${new URLSearchParams({ node: call.node })}`, { method: 'POST', headers: { 'X-Holdfast-Dev': '1' } });
+      if (!answer.ok) notice((await answer.text()).trim());
+    } catch {
+      notice('The server cannot be reached, so nothing was killed.');
+    } finally {
+      button.disabled = false;
+    }
+  }, { signal: stop.signal });
+  for (const type of ['state', 'migration']) call.addEventListener(type, paint, { signal: stop.signal });
+  call.addEventListener('left', () => {
+    stop.abort();
+    button.hidden = true;
+  }, { once: true });
+  paint();
+  button.hidden = false;
+}

@@ -1,0 +1,100 @@
+// The lobby: a name, a room, a look at oneself, and the devices.
+
+import { DevicePicker } from './device-picker.js';
+import { find } from './elements.js';
+import { Level } from './level.js';
+
+/** @typedef {import('./devices.js').Devices} Devices */
+
+export class Lobby {
+  #root = find('#lobby', HTMLElement);
+  #preview = find('#preview', HTMLVideoElement);
+  #note = find('#preview-note', HTMLElement);
+  #problem = find('#problem', HTMLElement);
+  #enter = find('#enter', HTMLButtonElement);
+  #name = find('#name', HTMLInputElement);
+  #room = find('#room', HTMLInputElement);
+  #level = new Level(find('#lobby-level', HTMLElement));
+  #devices;
+  #picker;
+  /** @type {MediaStreamTrack | null} */
+  #metered = null;
+
+  /**
+   * @param {Devices} devices
+   * @param {{name: string, room: string, onJoin: (name: string, room: string) => void}} options
+   */
+  constructor(devices, { name, room, onJoin }) {
+    this.#devices = devices;
+    this.#picker = new DevicePicker(find('#lobby-devices', HTMLElement), devices, ['microphone', 'camera']);
+    [this.#name.value, this.#room.value] = [name, room];
+    find('#join', HTMLFormElement).addEventListener('submit', (event) => {
+      event.preventDefault();
+      const [who, where] = [this.#name.value.trim(), this.#room.value.trim()];
+      if (who && where) onJoin(who, where);
+      else this.say('A name and a room are needed to join.');
+    });
+    devices.addEventListener('change', () => this.#paint());
+  }
+
+  /** Begins the preview: not before the page has loaded, whose load event an empty stream would hold back. */
+  preview() {
+    this.#preview.srcObject = this.#devices.stream;
+    this.#paint();
+  }
+
+  get values() {
+    return { name: this.#name.value.trim(), room: this.#room.value.trim() };
+  }
+
+  show() {
+    this.#root.hidden = false;
+    this.#preview.play().catch(() => {});
+    this.#paint();
+    if (!this.#name.value) this.#name.focus();
+    else if (!this.#room.value) this.#room.focus();
+    else this.#enter.focus();
+  }
+
+  hide() {
+    this.#root.hidden = true;
+    this.#meter(null);
+  }
+
+  /** @param {boolean} busy */
+  setBusy(busy) {
+    this.#enter.disabled = busy;
+    this.#enter.textContent = busy ? 'Joining…' : 'Join the call';
+    if (busy) this.say('');
+  }
+
+  /** @param {string} text what went wrong; empty for nothing */
+  say(text) {
+    this.#problem.textContent = text;
+    this.#problem.hidden = text === '';
+  }
+
+  #paint() {
+    if (this.#root.hidden) return;
+    const { problems, asking } = this.#devices;
+    const seen = this.#devices.on('camera');
+    this.#preview.hidden = !seen;
+    this.#note.hidden = seen;
+    this.#note.classList.toggle('asking', asking);
+    if (asking) this.#note.textContent = 'The browser is asking whether this page may use your camera and microphone. Allow it, or join without.';
+    else if (problems.camera) this.#note.textContent = `${problems.camera} You can join without ${problems.camera === problems.microphone ? 'them' : 'it'}.`;
+    else this.#note.textContent = this.#devices.off.camera ? 'Your camera is off.' : 'Starting the camera…';
+    const silence = find('#microphone-note', HTMLElement);
+    silence.textContent = problems.microphone === problems.camera ? '' : problems.microphone;
+    silence.hidden = silence.textContent === '';
+    this.#meter(this.#devices.on('microphone') ? this.#devices.track('microphone') : null);
+    this.#picker.refresh();
+  }
+
+  /** @param {MediaStreamTrack | null} track */
+  #meter(track) {
+    if (track === this.#metered) return;
+    this.#metered = track;
+    this.#level.show(track);
+  }
+}

@@ -1,0 +1,40 @@
+// Words over the stage: short, few, and gone by themselves. Screen readers hear them too.
+
+import { find, make } from './elements.js';
+
+const MOST = 3;
+
+/**
+ * The same word is not shown twice at a time.
+ * @param {string} text
+ * @param {{forMs?: number, action?: string, onAction?: () => void}} [options] 0 ms: until it is clicked away
+ */
+export function notice(text, options = {}) {
+  const { forMs = 7000, action, onAction } = options;
+  const notices = find('#notices', HTMLElement);
+  if ([...notices.children].some((child) => child.firstElementChild?.textContent === text)) return;
+  const element = make('div', 'notice');
+  element.append(make('span', '', text));
+  const button = make('button', action ? 'quiet' : 'quiet plain', action ?? 'Dismiss');
+  button.type = 'button';
+  button.addEventListener('click', () => {
+    element.remove();
+    onAction?.();
+  });
+  element.append(button);
+  notices.append(element);
+  while (notices.children.length > MOST) notices.firstElementChild?.remove();
+  if (forMs > 0) setTimeout(() => element.remove(), forMs);
+}
+
+export function clearNotices() {
+  find('#notices', HTMLElement).replaceChildren();
+}
+
+/**
+ * Said to screen readers only.
+ * @param {string} text
+ */
+export function whisper(text) {
+  find('#whisper', HTMLElement).textContent = text;
+}

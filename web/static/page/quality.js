@@ -1,0 +1,48 @@
+// How good a connection is, in a word that a person understands. Pure.
+
+/** @typedef {'good' | 'weak' | 'lost'} Quality */
+/**
+ * What one m-line received since the last look. `expected`: something should have come.
+ * @typedef {{kind: 'audio' | 'video', expected: boolean, packets: number, lost: number, frames: number}} Received
+ */
+
+/** Loss that can be heard and seen. */
+const LOSSY = 0.05;
+/** Fewer pictures a second than this look like a slide show. */
+const FEW_FRAMES = 5;
+/** A round trip with which people begin to talk over each other. */
+const SLOW_MS = 400;
+
+/** @type {Record<Quality, string>} */
+export const words = { good: 'Good', weak: 'Weak', lost: 'Lost' };
+
+/**
+ * Of somebody else, as it arrives here; null when nothing is expected of them.
+ * @param {Received[]} received
+ * @param {number} seconds since the last look
+ * @returns {Quality | null}
+ */
+export function ofPeer(received, seconds) {
+  const expected = received.filter((one) => one.expected);
+  if (expected.length === 0 || seconds <= 0) return null;
+  if (expected.every(({ packets }) => packets === 0)) return 'lost';
+  const weak = expected.some(({ kind, packets, lost, frames }) => packets === 0
+    || lost / Math.max(packets + lost, 1) > LOSSY
+    || (kind === 'video' && frames / seconds < FEW_FRAMES));
+  return weak ? 'weak' : 'good';
+}
+
+/**
+ * Of oneself.
+ * @param {{state: string, rttMs: number, sentLoss: number, peers: (Quality | null)[]}} call
+ * @returns {Quality}
+ */
+export function ofSelf({ state, rttMs, sentLoss, peers }) {
+  if (state !== 'live' && state !== 'reconnecting') return 'lost';
+  const judged = peers.filter((quality) => quality !== null);
+  // When everybody is bad at once it is our own connection.
+  if (judged.length > 1 && judged.every((quality) => quality === 'lost')) return 'lost';
+  if (state === 'reconnecting' || rttMs > SLOW_MS || sentLoss > LOSSY) return 'weak';
+  if (judged.length > 1 && judged.every((quality) => quality !== 'good')) return 'weak';
+  return 'good';
+}

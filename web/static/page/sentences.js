@@ -1,0 +1,60 @@
+// A sentence for everything that can go wrong: what happened, and what to do.
+
+/** @type {Record<string, string>} */
+const ofCalls = {
+  unreachable: 'The server cannot be reached. Check your connection, then join again.',
+  room_full: 'This room is full. Try again when somebody has left.',
+  token_expired: 'This link has expired. Ask whoever invited you for a new one.',
+  bad_token: 'This link is not valid here. Ask whoever invited you for a new one.',
+  no_token: 'The server gave out no access. Try again in a moment.',
+  superseded: 'The call goes on in another tab or window of yours. Join again to bring it here.',
+  kicked: 'Somebody who runs this room removed you from it.',
+  resume_expired: 'You were away too long, and your place was given up. Join again.',
+  no_capacity: 'There is no room for another call just now. Try again in a moment.',
+  no_nodes: 'No media server is up just now. Try again in a moment.',
+  store_unavailable: 'The room cannot be found just now. Running calls go on; try again in a moment.',
+  node_unreachable: 'The media server of this room does not answer. Try again in a moment.',
+  not_ready: 'The server is starting. Try again in a moment.',
+  too_many_sockets: 'Too many connections from here at once. Wait a moment, then join again.',
+  internal: 'Something went wrong on the server. Try again.',
+};
+
+/**
+ * What a person reads instead of an error's message; that message for a code of no sentence here.
+ * @param {{code: string, message: string}} error
+ */
+export function ofCall({ code, message }) {
+  return ofCalls[code] ?? message;
+}
+
+/** @typedef {'camera' | 'microphone' | 'camera and microphone'} Device */
+
+/**
+ * By the name of getUserMedia's error.
+ * @type {Record<string, (device: Device) => string>}
+ */
+const ofDevices = {
+  NotAllowedError: (device) => `This page may not use your ${device}. Allow it beside the address, then try again.`,
+  NotFoundError: (device) => `No ${device} was found. Plug one in, then try again.`,
+  NotReadableError: (device) => `Your ${device} is in use by another program. Close that program, then try again.`,
+  OverconstrainedError: (device) => `The ${device} you chose last time is not there. Choose another one.`,
+  AbortError: (device) => `Your ${device} did not start. Try again.`,
+  InsecureError: (device) => `The browser gives the ${device} to secure pages only. Open this page over https.`,
+};
+
+/**
+ * @param {unknown} error of getUserMedia
+ * @param {Device} device
+ */
+export function ofDevice(error, device) {
+  const name = error instanceof Error ? error.name : '';
+  return (ofDevices[name] ?? ofDevices.AbortError)(device);
+}
+
+/** @param {unknown} error of getDisplayMedia */
+export function ofScreen(error) {
+  const name = error instanceof Error ? error.name : '';
+  if (name === 'NotFoundError') return 'There is nothing here that can be shared.';
+  if (name === 'NotReadableError') return 'The system does not let this browser record the screen. Allow it in the system settings.';
+  return 'The screen could not be shared. Try again.';
+}

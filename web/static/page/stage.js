@@ -1,0 +1,197 @@
+// The stage: one call, from the first tile to the last word.
+
+import { readChoices } from './choices.js';
+import { ChatPanel } from './chat-panel.js';
+import { DevicePicker } from './device-picker.js';
+import { DeviceProblem } from './devices.js';
+import { find, setIcon } from './elements.js';
+import { watchHealth } from './health.js';
+import { copyInvitation } from './invitation.js';
+import { offerToKill } from './kill.js';
+import { clearNotices, notice, whisper } from './notices.js';
+import { Panels } from './panels.js';
+import { showPeople } from './people.js';
+import { ofCall } from './sentences.js';
+import { Share } from './share.js';
+import { listenForKeys } from './shortcuts.js';
+import { Status } from './status.js';
+import { Tiles } from './tiles.js';
+
+/** @typedef {import('../holdfast/call.js').Call} Call */
+/** @typedef {import('./devices.js').Devices} Devices */
+/** @typedef {import('./quality.js').Quality} Quality */
+
+/** What lives as long as the page: listeners on elements that every call uses. */
+export class Stage {
+  #root = find('#stage', HTMLElement);
+  #devices;
+  #panels;
+  #picker;
+  /** @type {Call | null} */
+  #call = null;
+  /** @type {Tiles | null} */
+  #tiles = null;
+  /** @type {Share | null} */
+  #share = null;
+  /** @type {ChatPanel | null} */
+  #chat = null;
+  /** @type {Map<string, Quality | null>} */
+  #qualities = new Map();
+  /** @type {Map<string, string>} */
+  #names = new Map();
+  #keys = new AbortController();
+
+  /** @param {Devices} devices */
+  constructor(devices) {
+    this.#devices = devices;
+    this.#panels = new Panels((open) => {
+      this.#chat?.setOpen(open === 'chat');
+      if (open === 'settings') this.#picker.refresh();
+    });
+    this.#picker = new DevicePicker(find('#settings-devices', HTMLElement), devices, ['microphone', 'camera', 'speaker'], (id) => this.#tiles?.setSpeaker(id));
+    find('#leave', HTMLButtonElement).addEventListener('click', () => this.#call?.leave());
+    find('#copy', HTMLButtonElement).addEventListener('click', () => copyInvitation(this.#call?.room ?? ''));
+    find('#alone-copy', HTMLButtonElement).addEventListener('click', () => copyInvitation(this.#call?.room ?? ''));
+    const share = find('#share', HTMLButtonElement);
+    share.hidden = !Share.possible;
+    share.addEventListener('click', () => this.#share?.toggle());
+    for (const button of document.querySelectorAll('[data-toggle]')) {
+      button.addEventListener('click', () => this.#toggle(/** @type {'microphone' | 'camera'} */ (button.getAttribute('data-toggle'))));
+    }
+    devices.addEventListener('track', (event) => this.#send(/** @type {CustomEvent} */ (event).detail.source));
+    devices.addEventListener('change', () => this.#paint());
+  }
+
+  /**
+   * Takes a call that is about to be joined.
+   * @param {Call} call
+   * @param {number} videoSlots
+   */
+  take(call, videoSlots) {
+    this.#call = call;
+    /** @type {(type: string, handler: (detail: any) => void) => void} */
+    const on = (type, handler) => call.addEventListener(type, (event) => handler(/** @type {CustomEvent} */ (event).detail));
+    on('joined', ({ room }) => this.#show(room, videoSlots));
+    on('roster', () => this.#roster());
+    on('slot', () => this.#tiles?.paint());
+    on('speakers', ({ speakers }) => this.#tiles?.speakers(speakers));
+    on('error', (error) => notice(ofCall(error)));
+    on('chat', ({ line }) => {
+      if (!line.own && this.#panels.open !== 'chat') whisper(`${line.name} writes: ${line.text}`);
+    });
+    on('migration', ({ phase, node, gapMs }) => phase === 'done' && whisper(`The call moved to ${node} in ${gapMs} milliseconds.`));
+    on('left', () => this.#end());
+  }
+
+  /**
+   * @param {string} room
+   * @param {number} videoSlots
+   */
+  #show(room, videoSlots) {
+    const call = this.#call;
+    if (!call || this.#tiles) return; // Joined anew: everything is in its place.
+    find('#title', HTMLElement).textContent = room;
+    document.title = `${room} · Holdfast`;
+    clearNotices();
+    this.#root.hidden = false;
+    this.#share = new Share(call, () => this.#paint());
+    this.#chat = new ChatPanel(call);
+    this.#tiles = new Tiles({ call, own: this.#devices.stream, screen: () => this.#share?.stream ?? null, videoSlots, onBlocked: () => this.#askForSound() });
+    this.#tiles.setSpeaker(readChoices().speaker);
+    const status = new Status(call);
+    watchHealth(call, (peer) => this.#tiles?.sees(peer) ?? false, (own, peers) => {
+      this.#qualities = new Map(peers).set(call.peer, own);
+      this.#tiles?.judge(own, peers);
+      status.judge(own);
+      showPeople(call, this.#qualities);
+    });
+    offerToKill(call);
+    this.#names = new Map(call.roster.map(({ peer, name }) => [peer, name]));
+    this.#listenForKeys();
+    this.#paint();
+  }
+
+  #listenForKeys() {
+    this.#keys = new AbortController();
+    listenForKeys({
+      m: () => this.#toggle('microphone'),
+      v: () => this.#toggle('camera'),
+      s: () => this.#share?.toggle(),
+      l: () => this.#call?.leave(),
+      c: () => this.#panels.toggle('chat'),
+      p: () => this.#panels.toggle('people'),
+      escape: () => this.#panels.close(),
+    }, this.#keys.signal);
+  }
+
+  #end() {
+    this.#keys.abort();
+    this.#panels.close();
+    this.#root.hidden = true;
+    document.title = 'Holdfast';
+    [this.#call, this.#tiles, this.#share, this.#chat] = [null, null, null, null];
+    this.#qualities.clear();
+  }
+
+  /** Who came and went, for those who do not see it. */
+  #roster() {
+    if (!this.#tiles || !this.#call) return;
+    const now = new Map(this.#call.roster.map(({ peer, name }) => [peer, name]));
+    const came = [...now].filter(([peer]) => !this.#names.has(peer)).map(([, name]) => name);
+    const went = [...this.#names].filter(([peer]) => !now.has(peer)).map(([, name]) => name);
+    if (came.length > 0) whisper(`${came.join(', ')} joined.`);
+    else if (went.length > 0) whisper(`${went.join(', ')} left.`);
+    this.#names = now;
+    this.#paint();
+  }
+
+  /** Shows everything as it is now; does nothing without a call but paint the device buttons. */
+  #paint() {
+    for (const source of /** @type {const} */ (['microphone', 'camera'])) {
+      const on = this.#devices.on(source);
+      for (const button of document.querySelectorAll(`[data-toggle="${source}"]`)) {
+        button.setAttribute('aria-pressed', String(on));
+        button.setAttribute('aria-label', source === 'microphone' ? (on ? 'Mute' : 'Unmute') : on ? 'Turn the camera off' : 'Turn the camera on');
+        button.setAttribute('title', `${button.getAttribute('aria-label')} (${source === 'microphone' ? 'M' : 'V'})`);
+        setIcon(button, `${source === 'microphone' ? 'mic' : 'camera'}${on ? '' : '-off'}`);
+      }
+    }
+    const call = this.#call;
+    if (!call || !this.#tiles) return;
+    const sharing = this.#share?.stream != null;
+    const share = find('#share', HTMLButtonElement);
+    share.classList.toggle('active', sharing);
+    share.setAttribute('aria-label', sharing ? 'Stop sharing the screen' : 'Share the screen');
+    share.title = `${share.getAttribute('aria-label')} (S)`;
+    find('#alone', HTMLElement).hidden = call.roster.length > 1;
+    this.#tiles.refresh();
+    showPeople(call, this.#qualities);
+    if (this.#panels.open === 'settings') this.#picker.refresh();
+  }
+
+  /** @param {'microphone' | 'camera'} source */
+  async #toggle(source) {
+    try {
+      await this.#devices.toggle(source);
+    } catch (error) {
+      if (!(error instanceof DeviceProblem)) throw error;
+      if (this.#call) notice(error.message);
+    }
+  }
+
+  /**
+   * Sends what a device gives now.
+   * @param {'microphone' | 'camera'} source
+   */
+  async #send(source) {
+    const call = this.#call;
+    if (!call) return;
+    await call.replaceTrack(source, this.#devices.track(source));
+    await call.setMuted(source, this.#devices.off[source]);
+    this.#paint();
+  }
+
+  #askForSound() {
+    notice('The browser holds the sound back until you click.', { forMs: 0, action: 'Play sound', onAction: () => this.#tiles?.play() });
+  }
+}

@@ -1,0 +1,132 @@
+// One tile: a person or a shared screen. Its elements are made once and stay; what they
+// show changes inside their streams, through every move of the call.
+
+import { icon, make } from './elements.js';
+import { colour, initials } from './face.js';
+import { words } from './quality.js';
+
+/** @typedef {import('./layout.js').Box} Box */
+/** @typedef {import('./quality.js').Quality} Quality */
+/**
+ * What a tile shows.
+ * @typedef {object} Appearance
+ * @property {string} name
+ * @property {string} identity
+ * @property {boolean} silent the microphone is off
+ * @property {boolean} dark there is no picture
+ * @property {boolean} pinned
+ */
+
+export class Tile {
+  root = make('article', 'tile');
+  video = make('video', '');
+  /** @type {HTMLAudioElement | null} */
+  audio = null;
+  #who = make('span', 'who');
+  #face = make('div', 'face');
+  #quality = make('span', 'quality');
+  #pin = make('button', 'pin');
+  #painted = '';
+
+  /**
+   * @param {{key: string, peer: string, self: boolean, screen: boolean, picture: MediaStream, sound: MediaStream | null, onPin: () => void, onBlocked: () => void}} options
+   */
+  constructor({ key, peer, self, screen, picture, sound, onPin, onBlocked }) {
+    const { root, video } = this;
+    root.dataset.key = key;
+    root.dataset.peer = peer;
+    root.classList.toggle('self', self && !screen);
+    root.classList.toggle('screen', screen);
+    [video.autoplay, video.playsInline, video.muted] = [true, true, true];
+    video.tabIndex = -1;
+    video.srcObject = picture;
+    this.#face.setAttribute('aria-hidden', 'true');
+    const plate = make('div', 'plate');
+    plate.append(icon(screen ? 'screen' : 'mic-off'), this.#who, this.#quality);
+    this.#pin.type = 'button';
+    this.#pin.append(icon('pin'));
+    this.#pin.addEventListener('click', (event) => {
+      event.stopPropagation();
+      onPin();
+    });
+    root.addEventListener('click', onPin);
+    root.append(video, this.#face, plate, this.#pin);
+    if (sound) this.#sound(sound, onBlocked);
+  }
+
+  /** @param {Box | null} box null: out of sight */
+  place(box) {
+    const { style } = this.root;
+    this.root.hidden = box === null;
+    if (!box) return;
+    style.setProperty('transform', `translate(${box.x}px, ${box.y}px)`);
+    style.setProperty('width', `${box.width}px`);
+    style.setProperty('height', `${box.height}px`);
+    this.#face.style.setProperty('font-size', `${Math.max(Math.min(box.height * 0.14, 44), 15)}px`);
+    this.root.classList.toggle('small', box.width < 190);
+  }
+
+  /** @param {Appearance} appearance */
+  paint(appearance) {
+    const text = JSON.stringify(appearance);
+    if (text === this.#painted) return;
+    this.#painted = text;
+    const { name, identity, silent, dark, pinned } = appearance;
+    this.#who.textContent = name;
+    this.#face.textContent = initials(name.replace(/ \(you\)$/, ''));
+    this.#face.style.setProperty('--face', colour(identity));
+    this.root.classList.toggle('silent', silent);
+    this.root.classList.toggle('dark', dark);
+    this.root.classList.toggle('pinned', pinned);
+    this.root.setAttribute('aria-label', `${name}${silent ? ', muted' : ''}${dark ? ', no picture' : ''}`);
+    this.#pin.setAttribute('aria-pressed', String(pinned));
+    this.#pin.setAttribute('aria-label', pinned ? `Unpin ${name}` : `Pin ${name}`);
+    this.#pin.title = pinned ? 'Unpin' : 'Pin: show large';
+  }
+
+  /** @param {boolean} speaking */
+  speak(speaking) {
+    this.root.classList.toggle('speaking', speaking);
+  }
+
+  /** @param {Quality | null} quality */
+  judge(quality) {
+    const shown = quality === 'weak' || quality === 'lost' ? quality : null;
+    this.#quality.textContent = shown ? words[shown] : '';
+    this.root.dataset.quality = quality ?? '';
+    this.#quality.title = shown === 'weak' ? 'The connection is weak' : shown ? 'Nothing arrives just now' : '';
+  }
+
+  /** Plays what the browser held back; to be called in a click. */
+  play() {
+    this.audio?.play().catch(() => {});
+    this.video.play().catch(() => {});
+  }
+
+  /** @param {string} id of a loudspeaker */
+  speaker(id) {
+    const audio = /** @type {any} */ (this.audio);
+    if (id && audio?.setSinkId) audio.setSinkId(id).catch(() => {});
+  }
+
+  remove() {
+    this.video.srcObject = null;
+    if (this.audio) this.audio.srcObject = null;
+    this.root.remove();
+  }
+
+  /**
+   * @param {MediaStream} stream
+   * @param {() => void} onBlocked the browser wants a click before it plays sound
+   */
+  #sound(stream, onBlocked) {
+    const audio = document.createElement('audio');
+    audio.autoplay = true;
+    audio.srcObject = stream;
+    audio.play().catch((error) => {
+      if (error.name === 'NotAllowedError') onBlocked();
+    });
+    this.root.append(audio);
+    this.audio = audio;
+  }
+}

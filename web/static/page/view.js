@@ -1,0 +1,83 @@
+// What of the room is in sight, told to the call: it fills the slots and chooses the layers
+// by it, and what nobody sees costs nothing.
+
+/** @typedef {import('../holdfast/call.js').Call} Call */
+/** @typedef {import('../holdfast/protocol.js').Source} Source */
+/** @typedef {{peer: string, source: Source, root: HTMLElement, width: number, height: number}} Shown */
+
+/** Windows are resized and pages turned many times a second; the last state counts. */
+const DEBOUNCE_MS = 120;
+/** Wants of one message (docs/PROTOCOL.md). */
+const MOST_WANTS = 500;
+
+export class View {
+  #call;
+  /** @type {Shown[]} most important first */
+  #shown = [];
+  /** @type {Set<Element>} */
+  #covered = new Set();
+  /** @type {ReturnType<typeof setTimeout> | undefined} */
+  #timer;
+  #told = false;
+  #observer;
+
+  /** @param {Call} call */
+  constructor(call) {
+    this.#call = call;
+    this.#observer = new IntersectionObserver((entries) => {
+      for (const { target, isIntersecting } of entries) {
+        if (isIntersecting) this.#covered.delete(target);
+        else this.#covered.add(target);
+      }
+      this.#soon();
+    });
+    const stop = new AbortController();
+    document.addEventListener('visibilitychange', () => this.#soon(), { signal: stop.signal });
+    call.addEventListener('left', () => {
+      stop.abort();
+      this.#observer.disconnect();
+      clearTimeout(this.#timer);
+    }, { once: true });
+  }
+
+  /**
+   * Takes the tiles of others, most important first; 0 x 0 is out of sight.
+   * @param {Shown[]} shown
+   */
+  show(shown) {
+    for (const { root } of shown) {
+      if (!this.#shown.some((before) => before.root === root)) this.#observer.observe(root);
+    }
+    for (const { root } of this.#shown) {
+      if (shown.some((now) => now.root === root)) continue;
+      this.#observer.unobserve(root);
+      this.#covered.delete(root);
+    }
+    this.#shown = shown;
+    if (this.#told) this.#soon();
+    else this.#tell(); // The first picture shall not wait.
+  }
+
+  /**
+   * Whether somebody's picture is in sight.
+   * @param {string} peer
+   */
+  sees(peer) {
+    return !document.hidden && this.#shown.some((one) => one.peer === peer && one.source === 'camera' && one.width > 0 && !this.#covered.has(one.root));
+  }
+
+  #soon() {
+    clearTimeout(this.#timer);
+    this.#timer = setTimeout(() => this.#tell(), DEBOUNCE_MS);
+  }
+
+  #tell() {
+    if (this.#call.state === 'left') return;
+    this.#told = this.#shown.length > 0;
+    const scale = globalThis.devicePixelRatio || 1;
+    this.#call.setView(this.#shown.slice(0, MOST_WANTS).map(({ peer, source, root, width, height }) => {
+      const hidden = document.hidden || this.#covered.has(root);
+      return { peer, source, width: hidden ? 0 : Math.round(width * scale), height: hidden ? 0 : Math.round(height * scale) };
+    }));
+  }
+}

@@ -1,0 +1,132 @@
+// The page's own reasoning: layout, order, quality, sentences.
+
+import { arrange, bestGrid, capacity } from '/page/layout.js';
+import { Order } from '/page/order.js';
+import { ofPeer, ofSelf } from '/page/quality.js';
+import { ofCall, ofDevice } from '/page/sentences.js';
+import { initials } from '/page/face.js';
+import { equal, ok, test } from './harness.js';
+
+const screens = [[1280, 640], [1920, 950], [900, 500], [374, 680], [680, 300], [2560, 1300], [320, 480]];
+
+test('tiles never overlap, never leave the screen, and are all of one size', () => {
+  for (const [width, height] of screens) {
+    for (let count = 1; count <= 25; count++) {
+      const boxes = arrange({ count, large: false, width, height, gap: 10 });
+      equal(boxes.length, count, 'one box for each');
+      for (const box of boxes) {
+        const where = `${count} on ${width}x${height}: ${JSON.stringify(box)}`;
+        ok(box.x >= 0 && box.y >= 0 && box.x + box.width <= width && box.y + box.height <= height, where);
+        ok(box.width === boxes[0].width && box.height === boxes[0].height, where);
+        ok(box.width / box.height > 0.95 && box.width / box.height < 1.85, `${where} has a shape for faces`);
+      }
+      apart(boxes, `${count} on ${width}x${height}`);
+    }
+  }
+});
+
+test('no other number of columns shows larger wide tiles', () => {
+  for (const [width, height] of screens.filter(([w, h]) => w >= h)) {
+    for (let count = 1; count <= 25; count++) {
+      const best = bestGrid({ count, width, height, gap: 10 });
+      for (let columns = 1; columns <= count; columns++) {
+        const rows = Math.ceil(count / columns);
+        const tile = Math.floor(Math.min((width - 10 * (columns - 1)) / columns, ((height - 10 * (rows - 1)) / rows) * (16 / 9)));
+        ok(best.width * best.height * 1.06 >= tile * Math.floor(tile / (16 / 9)), `${count} on ${width}x${height} in ${columns} columns`);
+      }
+    }
+  }
+});
+
+test('two people share a wide screen side by side and an upright one one above the other', () => {
+  const [left, right] = arrange({ count: 2, large: false, width: 1280, height: 640, gap: 10 });
+  ok(left.y === right.y && left.x < right.x, 'side by side');
+  const [upper, lower] = arrange({ count: 2, large: false, width: 374, height: 680, gap: 8 });
+  ok(upper.x === lower.x && upper.y < lower.y, 'one above the other');
+});
+
+test('a large tile has most of the place, and the others stand beside or below it', () => {
+  for (const [width, height] of screens) {
+    const most = capacity({ width, height, gap: 10, large: true });
+    for (let count = 1; count <= most; count++) {
+      const boxes = arrange({ count, large: true, width, height, gap: 10 });
+      equal(boxes.length, count, `boxes of ${count} on ${width}x${height}`);
+      apart(boxes, `${count} on ${width}x${height}, one large`);
+      for (const box of boxes) ok(box.x >= 0 && box.y >= 0 && box.x + box.width <= width && box.y + box.height <= height, `${JSON.stringify(box)} on ${width}x${height}`);
+      if (count > 1) ok(boxes[0].width * boxes[0].height > boxes[1].width * boxes[1].height, 'the large one is the largest');
+    }
+  }
+});
+
+test('what fits is never too small to see, and never more than 25', () => {
+  for (const [width, height] of screens) {
+    const most = capacity({ width, height, gap: 10, large: false });
+    ok(most >= 1 && most <= 25, `${most} on ${width}x${height}`);
+    ok(bestGrid({ count: most, width, height, gap: 10 }).width >= Math.min(150, (width - 10) / 2), `the tiles of ${most} on ${width}x${height}`);
+  }
+  equal(capacity({ width: 1920, height: 950, gap: 10, large: false }), 25, 'a large screen shows 25');
+});
+
+test('nobody jumps: who comes stands last, and who leaves closes the gap', () => {
+  const order = new Order();
+  order.sync(['a', 'b', 'c']);
+  order.sync(['d', 'c', 'a']);
+  equal(order.keys, ['a', 'c', 'd'], 'order');
+});
+
+test('who speaks unseen changes places with whoever has been silent longest', () => {
+  const order = new Order();
+  order.sync(['me', 'b', 'c', 'd', 'e']);
+  order.heard(['b'], 3, 'me');
+  equal(order.keys, ['me', 'b', 'c', 'd', 'e'], 'a speaker in sight moves nobody');
+  ok(order.heard(['e'], 3, 'me'), 'moved');
+  equal(order.keys, ['me', 'b', 'e', 'd', 'c'], 'e takes the place of c, who has never spoken');
+  ok(!order.heard(['b', 'e', 'd'], 3, 'me'), 'nobody who speaks is moved, nor is oneself');
+});
+
+test('a connection is good, weak or lost as a person sees it', () => {
+  const audio = { kind: 'audio', expected: true, packets: 100, lost: 0, frames: 0 };
+  const video = { kind: 'video', expected: true, packets: 200, lost: 0, frames: 50 };
+  equal(ofPeer([audio, video], 2), 'good');
+  equal(ofPeer([audio, { ...video, frames: 4 }], 2), 'weak', 'a slide show');
+  equal(ofPeer([{ ...audio, lost: 20 }, video], 2), 'weak', 'loss');
+  equal(ofPeer([audio, { ...video, packets: 0, frames: 0 }], 2), 'weak', 'no picture');
+  equal(ofPeer([{ ...audio, packets: 0 }, { ...video, packets: 0 }], 2), 'lost');
+  equal(ofPeer([{ ...audio, expected: false, packets: 0 }, { ...video, expected: false, packets: 0 }], 2), null, 'muted and hidden is no fault');
+  const self = { state: 'live', rttMs: 20, sentLoss: 0, peers: ['good', 'lost'] };
+  equal(ofSelf(self), 'good', 'one bad connection is somebody else’s');
+  equal(ofSelf({ ...self, peers: ['lost', 'lost'] }), 'lost', 'all bad ones are ours');
+  equal(ofSelf({ ...self, rttMs: 900 }), 'weak');
+  equal(ofSelf({ ...self, sentLoss: 0.2 }), 'weak');
+  equal(ofSelf({ ...self, state: 'moving' }), 'lost');
+  equal(ofSelf({ ...self, state: 'reconnecting' }), 'weak');
+});
+
+test('every failure has a sentence that says what to do', () => {
+  const codes = ['unreachable', 'room_full', 'token_expired', 'bad_token', 'superseded', 'kicked', 'resume_expired', 'no_capacity', 'no_nodes',
+    'store_unavailable', 'node_unreachable', 'not_ready', 'too_many_sockets', 'internal', 'no_token'];
+  const said = new Set();
+  for (const code of codes) {
+    const sentence = ofCall({ code, message: 'of the server' });
+    ok(/^[A-Z].{20,}\.$/.test(sentence) && sentence !== 'of the server', `${code}: ${sentence}`);
+    said.add(sentence);
+  }
+  ok(said.size >= codes.length, 'no two codes say the same');
+  equal(ofCall({ code: 'bad_room', message: 'The room has no name.' }), 'The room has no name.', 'the server knows better');
+  for (const name of ['NotAllowedError', 'NotFoundError', 'NotReadableError', 'OverconstrainedError', 'AbortError', 'Unheard']) {
+    ok(ofDevice(new DOMException('', name), 'camera').includes('camera'), name);
+  }
+});
+
+test('initials are of every writing', () => {
+  equal(['Ada Lovelace', 'ada', '  Grace  B.  Hopper ', 'Åsa Öberg', '李 雷', '🦊 Fox', ''].map(initials), ['AL', 'A', 'GH', 'ÅÖ', '李雷', '🦊F', '']);
+});
+
+function apart(boxes, what) {
+  for (let i = 0; i < boxes.length; i++) {
+    for (let j = i + 1; j < boxes.length; j++) {
+      const [a, b] = [boxes[i], boxes[j]];
+      ok(a.x + a.width <= b.x || b.x + b.width <= a.x || a.y + a.height <= b.y || b.y + b.height <= a.y, `${what}: ${i} and ${j} are apart`);
+    }
+  }
+}

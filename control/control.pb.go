@@ -1659,6 +1659,7 @@ type Slot struct {
 	Kind          Kind                   `protobuf:"varint,2,opt,name=kind,proto3,enum=holdfast.control.v1.Kind" json:"kind,omitempty"`
 	Peer          string                 `protobuf:"bytes,3,opt,name=peer,proto3" json:"peer,omitempty"`
 	Source        Source                 `protobuf:"varint,4,opt,name=source,proto3,enum=holdfast.control.v1.Source" json:"source,omitempty"`
+	Paused        bool                   `protobuf:"varint,5,opt,name=paused,proto3" json:"paused,omitempty"` // the client's path does not carry it just now; it comes back by itself
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -1719,6 +1720,13 @@ func (x *Slot) GetSource() Source {
 		return x.Source
 	}
 	return Source_SOURCE_UNSPECIFIED
+}
+
+func (x *Slot) GetPaused() bool {
+	if x != nil {
+		return x.Paused
+	}
+	return false
 }
 
 type SlotTable struct {
@@ -2894,12 +2902,13 @@ const file_control_proto_rawDesc = "" +
 	"\boffer_id\x18\x01 \x01(\tR\aofferId\x12\x18\n" +
 	"\amessage\x18\x02 \x01(\tR\amessage\x12\x1d\n" +
 	"\n" +
-	"node_fault\x18\x03 \x01(\bR\tnodeFault\"\x90\x01\n" +
+	"node_fault\x18\x03 \x01(\bR\tnodeFault\"\xa8\x01\n" +
 	"\x04Slot\x12\x10\n" +
 	"\x03mid\x18\x01 \x01(\tR\x03mid\x12-\n" +
 	"\x04kind\x18\x02 \x01(\x0e2\x19.holdfast.control.v1.KindR\x04kind\x12\x12\n" +
 	"\x04peer\x18\x03 \x01(\tR\x04peer\x123\n" +
-	"\x06source\x18\x04 \x01(\x0e2\x1b.holdfast.control.v1.SourceR\x06source\"<\n" +
+	"\x06source\x18\x04 \x01(\x0e2\x1b.holdfast.control.v1.SourceR\x06source\x12\x16\n" +
+	"\x06paused\x18\x05 \x01(\bR\x06paused\"<\n" +
 	"\tSlotTable\x12/\n" +
 	"\x05slots\x18\x01 \x03(\v2\x19.holdfast.control.v1.SlotR\x05slots\"9\n" +
 	"\x06Roster\x12/\n" +

@@ -63,7 +63,7 @@ func slotsProto(table []forward.Entry) []*control.Slot {
 		if entry.Kind == forward.KindAudio {
 			kind = control.Kind_KIND_AUDIO
 		}
-		slots = append(slots, &control.Slot{Mid: entry.Mid, Kind: kind, Peer: string(entry.Peer), Source: sourceProto(entry.Source)})
+		slots = append(slots, &control.Slot{Mid: entry.Mid, Kind: kind, Peer: string(entry.Peer), Source: sourceProto(entry.Source), Paused: entry.Paused})
 	}
 	return slots
 }

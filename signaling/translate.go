@@ -20,6 +20,7 @@ func wireSlots(slots []*control.Slot) wire.List[wire.Slot] {
 	return each(slots, func(s *control.Slot) wire.Slot {
 		return wire.Slot{
 			Mid: s.GetMid(), Kind: wireKind(s.GetKind()), Peer: wire.PeerID(s.GetPeer()), Source: wireSource(s.GetSource()),
+			Paused: s.GetPaused(),
 		}
 	})
 }

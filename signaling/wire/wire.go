@@ -93,6 +93,7 @@ type Slot struct {
 	Kind   Kind   `json:"kind"`
 	Peer   PeerID `json:"peer"`
 	Source Source `json:"source"`
+	Paused bool   `json:"paused,omitempty"` // the client's path does not carry it just now
 }
 
 // Sender says what one of the client's own m-lines carries, or one simulcast

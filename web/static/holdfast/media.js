@@ -154,6 +154,9 @@ export class Media extends EventTarget {
   heardSlots(slots) {
     for (const change of this.#slots.apply(slots)) emit(this, 'slot', change);
     this.#gap.keep(this.#slots.occupied());
+    for (const { peer, source, paused } of slots) {
+      if (paused && source !== '') this.#gap.forget(slotKey(peer, source)); // That it delivers nothing is no gap.
+    }
   }
 
   /** @param {string} peer */

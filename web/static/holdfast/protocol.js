@@ -16,8 +16,9 @@ export const VERSION = 1;
  * @typedef {{peer: string, identity: string, name: string, audioMuted: boolean, videoMuted: boolean, screenShared?: boolean}} RosterEntry
  */
 /**
- * What one receive m-line shows; an empty peer is an empty slot.
- * @typedef {{mid: string, kind: Kind, peer: string, source: Source | ''}} Slot
+ * What one receive m-line shows; an empty peer is an empty slot. Of a paused one nothing is
+ * sent, because the path here does not carry it just now; it comes back by itself.
+ * @typedef {{mid: string, kind: Kind, peer: string, source: Source | '', paused?: boolean}} Slot
  */
 /**
  * What one own m-line (or one simulcast layer) carries.

@@ -24,6 +24,9 @@ import (
 // attackerIP is where attacks come from: another address than that of the people.
 var attackerIP = net.IPv4(127, 0, 0, 2)
 
+// portFront is the balancer's port, behind which everybody has its address.
+const portFront = "front"
+
 // attackLimit bounds one attack.
 const attackLimit = 30 * time.Second
 
@@ -47,8 +50,11 @@ func newAttacker(t *testing.T, c *devcluster.Cluster, room string, nodes ...stri
 			t.Fatal(err)
 		}
 		for kind, address := range node.Addresses {
-			if kind == devcluster.AddressGossip {
+			switch {
+			case kind == devcluster.AddressGossip:
 				kind += " of " + string(node.Role)
+			case node.Role == devcluster.RoleFront:
+				kind = portFront
 			}
 			a.ports[kind] = address
 		}
@@ -190,9 +196,9 @@ func (s *attackSocket) endsWith(ctx context.Context, want websocket.StatusCode) 
 	}
 }
 
-// upgraded is a raw connection that has become a WebSocket.
-func (a *attacker) upgraded(ctx context.Context) (net.Conn, error) {
-	conn, err := a.tcp(ctx, devcluster.AddressHTTP)
+// upgraded is a raw connection to a port that has become a WebSocket.
+func (a *attacker) upgraded(ctx context.Context, kind string) (net.Conn, error) {
+	conn, err := a.tcp(ctx, kind)
 	if err != nil {
 		return nil, err
 	}

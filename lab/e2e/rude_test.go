@@ -43,7 +43,8 @@ func attacks() []attack {
 		{"frames that never become messages", endlessFrames},
 		{"clients that never read", neverRead},
 		{"somebody who comes and goes", comeAndGo},
-		{"sockets that never say join", crowdOfSockets},
+		{"sockets that never say join", crowdAt(devcluster.AddressHTTP)},
+		{"the same behind the balancer", crowdAt(portFront)},
 		{"half requests", slowRequests},
 		{"nonsense on the REST API", badRequests},
 		{"noise on the media port", mediaNoise},
@@ -60,7 +61,7 @@ func TestNothingThatAnybodySendsDisturbsACall(t *testing.T) {
 	c := startCluster(t, devcluster.Options{SFU: 1, Signaling: 1})
 	call := gather(t, c, "healthy", 2)
 	call.everybodyReceives(t, 30*time.Second)
-	a := newAttacker(t, c, call.room, "signaling-1", "sfu-1")
+	a := newAttacker(t, c, call.room, "signaling-1", "sfu-1", "front")
 	before := call.unharmed(t, c)
 	idle := processOf(t, c)
 	var settled, afterwards map[string]float64
@@ -85,15 +86,15 @@ func TestNothingThatAnybodySendsDisturbsACall(t *testing.T) {
 		settled, afterwards = afterwards, memoryOf(t, c, "signaling-1", "sfu-1")
 	}
 	for name, most := range settled {
-		limit := most*1.1 + 8
-		eventually(t, 90*time.Second, name+" needs no more memory than after the first round", func() error {
-			now := memoryOf(t, c, name)[name]
-			if now > limit {
+		now, limit := 0.0, most*1.1+8
+		// The runtime gives memory back in the background, within a minute or so.
+		eventually(t, 2*time.Minute, name+" needs no more memory than after the first round", func() error {
+			if now = memoryOf(t, c, name)[name]; now > limit {
 				return fmt.Errorf("%.1f MiB, %.1f after the first round", now, most)
 			}
 			return nil
 		})
-		t.Logf("%s: %.1f MiB after the first round, %.1f after the second", name, most, afterwards[name])
+		t.Logf("%s: %.1f MiB after the first round; after the second %.1f, and %.1f at rest", name, most, afterwards[name], now)
 	}
 	for i, p := range call.peers {
 		for id, s := range p.Stats().Streams {
@@ -358,7 +359,7 @@ func messageFlood(ctx context.Context, a *attacker) error {
 func endlessFrames(ctx context.Context, a *attacker) error {
 	empty, ping := []byte{0x00, 0x80, 0, 0, 0, 0}, []byte{0x89, 0x80, 0, 0, 0, 0}
 	return several(6, func(i int) error {
-		conn, err := a.upgraded(ctx)
+		conn, err := a.upgraded(ctx, devcluster.AddressHTTP)
 		if err != nil {
 			return err
 		}
@@ -422,26 +423,29 @@ func comeAndGo(ctx context.Context, a *attacker) error {
 	return nil
 }
 
-func crowdOfSockets(ctx context.Context, a *attacker) error {
-	var first net.Conn
-	for i := range 1500 {
-		conn, err := a.upgraded(ctx)
-		if err != nil {
-			return err
+// crowdAt opens more sockets at a port than may wait of one address, and holds them.
+func crowdAt(kind string) func(context.Context, *attacker) error {
+	return func(ctx context.Context, a *attacker) error {
+		var first net.Conn
+		for i := range 1500 {
+			conn, err := a.upgraded(ctx, kind)
+			if err != nil {
+				return err
+			}
+			a.held = append(a.held, conn)
+			if i == 0 {
+				_ = conn.SetReadDeadline(time.Now().Add(attackLimit))
+				first = conn
+			}
 		}
-		a.held = append(a.held, conn)
-		if i == 0 {
-			_ = conn.SetReadDeadline(time.Now().Add(attackLimit))
-			first = conn
+		// 10 s is what each may wait. This one had to go long before, and was told why.
+		began := time.Now()
+		said, err := io.ReadAll(first)
+		if err != nil || time.Since(began) > 5*time.Second || !bytes.Contains(said, []byte(wire.CodeTooManySockets)) {
+			return fmt.Errorf("%w: the first of a crowd was told %q (%w) after %v", errAnswer, said, err, time.Since(began))
 		}
+		return nil
 	}
-	// 10 s is what each may wait. This one had to go long before, and was told why.
-	began := time.Now()
-	said, err := io.ReadAll(first)
-	if err != nil || time.Since(began) > 5*time.Second || !bytes.Contains(said, []byte(wire.CodeTooManySockets)) {
-		return fmt.Errorf("%w: the first of a crowd was told %q (%w) after %v", errAnswer, said, err, time.Since(began))
-	}
-	return nil
 }
 
 // slowRequests sends the beginning of requests; the node must not wait for the rest for long.

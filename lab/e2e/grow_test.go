@@ -136,7 +136,12 @@ func placeMany(t *testing.T, c *devcluster.Cluster, n int) map[string]string {
 
 // joinOnly joins a room, notes its node and leaves.
 func joinOnly(ctx context.Context, c *devcluster.Cluster, room string) (string, error) {
-	token, err := c.Token(room, "visitor")
+	return joinAs(ctx, c, room, "visitor")
+}
+
+// joinAs is joinOnly of somebody with a name.
+func joinAs(ctx context.Context, c *devcluster.Cluster, room, name string) (string, error) {
+	token, err := c.Token(room, name)
 	if err != nil {
 		return "", err
 	}

@@ -1,0 +1,266 @@
+package redisstore
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"net"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/holdfast-rtc/holdfast/pin"
+	"github.com/holdfast-rtc/holdfast/redisstore/storetest"
+	"github.com/holdfast-rtc/holdfast/ring"
+)
+
+// patient gives a store on a busy test machine more time than a join has.
+func patient(server storetest.Server) storetest.Server {
+	server.URL += "?dial_timeout=5s&read_timeout=5s&write_timeout=5s&pool_timeout=5s"
+	return server
+}
+
+func TestSetsKeepTheContract(t *testing.T) {
+	for name, start := range map[string]func(testing.TB) storetest.Fleet{
+		"sentinel": storetest.StartSentinel, "cluster": storetest.StartCluster,
+	} {
+		t.Run(name, func(t *testing.T) {
+			fleet := start(t)
+			storetest.Contract(t, open(t, patient(fleet.Server)), back{t, fleet.Server})
+		})
+	}
+}
+
+// present returns the generations that a client sees.
+func present(t *testing.T, store *Store) pin.Generations {
+	t.Helper()
+	var set pin.Generations
+	eventually(t, "generations to be known", func() bool {
+		all, err := store.Generations(t.Context())
+		set = pin.GenerationsOf(all)
+		return err == nil && set != ""
+	})
+	return set
+}
+
+// A memory that was lost, however that came about, is another generation, for every client alike; and
+// nothing else begins one.
+func TestEveryLossBeginsAGeneration(t *testing.T) {
+	fleet := storetest.StartAlone(t)
+	one, two := open(t, patient(fleet.Server)), open(t, patient(fleet.Server))
+	ctx, before := t.Context(), present(t, one)
+	if present(t, two) != before {
+		t.Fatal("two clients see two generations of one store")
+	}
+	for name, lose := range map[string]func(){
+		"flushed":    func() { fleet.Raw.FlushAll(ctx) },
+		"restarted":  func() { fleet.Processes[0].Kill(t); fleet.Processes[0].Restart(t) },
+		"damaged":    func() { fleet.Raw.Set(ctx, markerKey, "garbage", 0) },
+		"wrong type": func() { fleet.Raw.Del(ctx, markerKey); fleet.Raw.LPush(ctx, markerKey, "x") },
+		"another process's, as after a failover": func() {
+			fleet.Raw.Set(ctx, markerKey, strings.Repeat("0", 40)+".0000000000000001", 0)
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			before := present(t, one)
+			lose()
+			// The claim that comes first is in no known generation, never in the old one.
+			var in pin.Generation
+			room := ring.RoomID("after " + name)
+			eventually(t, "claim", func() (ok bool) {
+				var err error
+				_, in, err = two.Claim(t.Context(), room, storetest.At("a", 1000, 1))
+				return err == nil
+			})
+			if before.Has(in) {
+				t.Errorf("a claim after the loss is in generation %x of before", in)
+			}
+			after := present(t, one)
+			if after == before || present(t, two) != after || present(t, open(t, patient(fleet.Server))) != after {
+				t.Errorf("generations %x became %x", before.All(), after.All())
+			}
+			if _, in, err := two.Claim(t.Context(), room, storetest.At("b", 2000, 1)); err != nil || !after.Has(in) {
+				t.Errorf("a later claim is in generation %x, %v, want %x", in, err, after.All())
+			}
+		})
+	}
+}
+
+// The master of a Sentinel set is killed: the replica takes over with the old marker, and a new
+// generation begins all the same, for it may have missed the last writes.
+func TestSentinelFailoverBeginsAGeneration(t *testing.T) {
+	fleet := storetest.StartSentinel(t)
+	store := open(t, patient(fleet.Server))
+	before, p := present(t, store), storetest.At("a", 1000, 1)
+	if _, _, err := store.Claim(t.Context(), "kept", p); err != nil {
+		t.Fatal(err)
+	}
+	if n := fleet.Raw.Do(t.Context(), "wait", 1, 10_000).Val(); n != int64(1) {
+		t.Fatalf("%v replicas have the pin", n)
+	}
+	fleet.Processes[0].Kill(t)
+	patience := time.After(time.Minute)
+	for {
+		got, in, err := store.Claim(t.Context(), "kept", storetest.At("b", 2000, 2))
+		if err == nil {
+			if got != p || before.Has(in) {
+				t.Errorf("after the failover %v stands, in generation %x of before %x", got, in, before.All())
+			}
+			break
+		}
+		select {
+		case <-patience:
+			t.Fatalf("no failover in a minute: %v", err)
+		case <-time.After(50 * time.Millisecond):
+		}
+	}
+	if after := present(t, store); after == before {
+		t.Errorf("generation %x outlived its master", after.All())
+	}
+}
+
+// One of three masters is killed: the others' rooms are claimed as before, its own are refused until it is back,
+// and then in another generation.
+func TestClusterLosesASlotOwner(t *testing.T) {
+	fleet := storetest.StartCluster(t)
+	store := open(t, patient(fleet.Server))
+	before := present(t, store)
+	if len(before.All()) != 3 {
+		t.Fatalf("generations %x, want one of each master", before.All())
+	}
+	in := make(map[ring.RoomID]pin.Generation)
+	for i := range 60 {
+		room := ring.RoomID(fmt.Sprintf("room-%d", i))
+		_, g, err := store.Claim(t.Context(), room, storetest.At("a", 1000, 1))
+		if err != nil || !before.Has(g) {
+			t.Fatalf("claim in generation %x, %v", g, err)
+		}
+		in[room] = g
+	}
+	victim := in["room-0"]
+	client, err := store.masterOf(t.Context(), "room-0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	address := client.client.Options().Addr
+	dead := fleet.Processes[slices.IndexFunc(fleet.Processes, func(p *storetest.Process) bool { return p.Address == address })]
+	dead.Kill(t)
+	for room, g := range in {
+		got, now, err := store.Claim(t.Context(), room, storetest.At("b", 2000, 2))
+		switch {
+		case g == victim && err == nil:
+			t.Errorf("room %s of the dead master was answered %v", room, got)
+		case g != victim && (err != nil || got != storetest.At("a", 1000, 1) || now != g):
+			t.Errorf("room %s of a live master: %v in %x, %v", room, got, now, err)
+		}
+	}
+	dead.Restart(t)
+	eventually(t, "dead master to be used again", func() bool {
+		_, g, err := store.Claim(t.Context(), "room-0", storetest.At("c", 3000, 3))
+		if err == nil && before.Has(g) {
+			t.Fatalf("an empty master is in generation %x of before", g)
+		}
+		return err == nil
+	})
+	eventually(t, "three generations", func() bool {
+		all, err := store.Generations(t.Context())
+		after := pin.GenerationsOf(all)
+		return err == nil && len(after.All()) == 3 && !after.Has(victim)
+	})
+}
+
+// The budget of a join holds for every kind of store that is silent or gone.
+func TestEveryKindIsGivenUpInTime(t *testing.T) {
+	silent, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer silent.Close()
+	closed, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	_ = closed.Close()
+	for _, form := range []string{"redis://%s", "redis+sentinel://%s/house", "redis+cluster://%s"} {
+		for _, at := range []string{silent.Addr().String(), closed.Addr().String()} {
+			store := open(t, storetest.Server{URL: fmt.Sprintf(form, at)})
+			began := time.Now()
+			for range 3 {
+				if _, _, err := store.Claim(within(t, 300*time.Millisecond), "r", storetest.At("a", 1000, 1)); err == nil {
+					t.Errorf("%s: nobody answered a claim", form)
+				}
+			}
+			if took := time.Since(began); took > 6*time.Second { // 0.9 s
+				t.Errorf("%s: waited %v for three claims", form, took)
+			}
+		}
+	}
+}
+
+func TestAddressesAreRead(t *testing.T) {
+	for url, want := range map[string]address{
+		"redis://h:1/2": {hosts: []string{"h:1"}},
+		"redis+sentinel://u:p%40ss@a:1,b/house?db=3":      {kind: kindSentinel, hosts: []string{"a:1", "b:26379"}, master: "house"},
+		"rediss+cluster://:p@a:1,[::1]:2?dial_timeout=1s": {kind: kindCluster, hosts: []string{"a:1", "[::1]:2"}},
+	} {
+		got, err := parseAddress(url)
+		if err != nil || got.kind != want.kind || !slices.Equal(got.hosts, want.hosts) || got.master != want.master {
+			t.Errorf("parseAddress(%q) = %+v, %v, want %+v", url, got, err, want)
+		}
+		if secure := strings.HasPrefix(url, "rediss"); err == nil && secure != (got.options.TLSConfig != nil) {
+			t.Errorf("%s: TLS is %v", url, got.options.TLSConfig)
+		}
+	}
+	got, err := parseAddress("redis+sentinel://u:p%40ss@a:1/house?db=3&sentinel_password=other")
+	if err != nil || got.options.Username != "u" || got.options.Password != "p@ss" || got.options.DB != 3 || got.failover().SentinelPassword != "other" {
+		t.Errorf("credentials were read wrongly: %v", err)
+	}
+	for _, url := range []string{
+		"", "redis+sentinel://u:s3cret@a:1", "redis+sentinel://u:s3cret@a:1,/house", "redis+tower://u:s3cret@a", "redis://u:s3cret@a:1,b:2",
+		"redis+cluster://u:s3cret@a:x", "redis+cluster://u:s3%ZZcret@a", "redis+cluster://u:s3cret@a?what=s3cret",
+	} {
+		if _, err := Open(url, slog.New(slog.DiscardHandler)); err == nil || strings.Contains(err.Error(), "s3") {
+			t.Errorf("Open(%q) = %v, want an error without the password", url, err)
+		}
+	}
+}
+
+func FuzzMarker(f *testing.F) {
+	f.Add("run", "run.0000000000000001")
+	f.Add("run", "")
+	f.Add("", ".x")
+	f.Fuzz(func(t *testing.T, run, marker string) {
+		m := &master{}
+		if m.generationOf(marker, nil) != 0 {
+			t.Fatal("a marker was believed before the process was known")
+		}
+		m.run.Store(&run)
+		if known := m.generationOf(marker, nil) != 0; known != strings.HasPrefix(marker, run+".") {
+			t.Fatalf("marker %q of process %q is believed: %v", marker, run, known)
+		}
+		if m.generationOf(marker, errors.New("x")) != 0 {
+			t.Fatal("an error was believed")
+		}
+	})
+}
+
+func TestMarkersLieInTheirSlots(t *testing.T) {
+	if slotOf("123456789") != 0x31c3 { // the reference value of CRC16/XMODEM
+		t.Fatalf("slotOf = %#x", slotOf("123456789"))
+	}
+	for _, slot := range []int{0, 1, 5461, 16383} {
+		_, tag, _ := strings.Cut(strings.TrimSuffix(markerKeyIn(slot), "}"), "{")
+		if slotOf(tag) != slot {
+			t.Errorf("the marker of slot %d lies in %d", slot, slotOf(tag))
+		}
+	}
+}
+
+// within is a context with the time that a join has.
+func within(t *testing.T, limit time.Duration) context.Context {
+	ctx, cancel := context.WithTimeout(t.Context(), limit)
+	t.Cleanup(cancel)
+	return ctx
+}

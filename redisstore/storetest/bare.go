@@ -1,0 +1,75 @@
+package storetest
+
+import (
+	"context"
+	"errors"
+	"net"
+	"net/url"
+	"os/exec"
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/redis/go-redis/v9"
+)
+
+// Bare sends the command of a claim and nothing else, one by one, over a client of the same library: what a
+// placement costs above it is ours.
+type Bare struct{ client *redis.Client }
+
+// NewBare returns a bare client of server, with as many connections as it has callers.
+func NewBare(t testing.TB, server Server, callers int) Bare {
+	t.Helper()
+	options, err := redis.ParseURL(server.URL)
+	if err != nil {
+		t.Fatal(err)
+	}
+	options.Protocol, options.DisableIdentity, options.PoolSize = 2, true, max(callers, 1)
+	b := Bare{client: redis.NewClient(options)}
+	t.Cleanup(func() { _ = b.client.Close() })
+	return b
+}
+
+// Claim is SET key value NX GET EX 3600.
+func (b Bare) Claim(ctx context.Context, key, value string) error {
+	err := b.client.SetArgs(ctx, key, value, redis.SetArgs{Mode: "NX", Get: true, TTL: time.Hour}).Err()
+	if errors.Is(err, redis.Nil) {
+		return nil
+	}
+	return err
+}
+
+// BenchmarkServer runs redis-benchmark with the same command on random keys, and returns commands
+// per second; 0 where the program is not installed.
+func BenchmarkServer(t testing.TB, server Server, callers, commands int, value string) float64 {
+	t.Helper()
+	program, err := exec.LookPath("redis-benchmark")
+	if err != nil {
+		t.Logf("NOT MEASURED: redis-benchmark is not installed: %v", err)
+		return 0
+	}
+	at, err := url.Parse(server.URL)
+	if err != nil {
+		t.Fatal(err)
+	}
+	host, port, err := net.SplitHostPort(at.Host)
+	if err != nil {
+		t.Fatal(err)
+	}
+	out, err := exec.Command(program, "-h", host, "-p", port, "-c", strconv.Itoa(callers), "-n", strconv.Itoa(commands),
+		"-r", "1000000", "--csv", "SET", "bench:__rand_int__", value, "NX", "GET", "EX", "3600").CombinedOutput()
+	if err != nil {
+		t.Fatalf("redis-benchmark: %v\n%s", err, out)
+	}
+	lines := strings.Split(strings.TrimSpace(string(out)), "\n")
+	fields := strings.Split(lines[len(lines)-1], `","`)
+	if len(fields) < 2 {
+		t.Fatalf("redis-benchmark said %s", out)
+	}
+	perSecond, err := strconv.ParseFloat(strings.Trim(fields[1], `"`), 64)
+	if err != nil {
+		t.Fatalf("redis-benchmark said %s", out)
+	}
+	return perSecond
+}

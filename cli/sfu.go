@@ -23,6 +23,7 @@ type sfuCommand struct {
 	MediaAdvertise   []string `placeholder:"IP" help:"Addresses that browsers reach the media socket at, where they differ from its own (NAT, containers)."`
 	EgressBits       uint64   `default:"800000000" help:"Ceiling of egress in bits per second, past which no room is opened: by default 1 Gbit/s less a fifth for retransmissions and growth."`
 	EgressPackets    uint64   `default:"100000" help:"Ceiling of egress in packets per second: what a small shared machine forwards safely."`
+	EgressBatch      bool     `default:"true" negatable:"" help:"Send the packets of one burst with one system call (Linux)."`
 }
 
 // storeFlag leads to Redis.
@@ -46,6 +47,7 @@ func (c *sfuCommand) plan() (sfuPlan, error) {
 	cfg.MediaAddress, cfg.AdvertiseIPs = c.MediaListen, c.MediaAdvertise
 	cfg.Loopback = isLoopback(c.MediaListen)
 	cfg.CeilingBitsPerSecond, cfg.CeilingPacketsPerSecond = c.EgressBits, c.EgressPackets
+	cfg.EgressBatch = c.EgressBatch
 	if nameFault != nil {
 		cfg.Node = "unnamed" // it is a fault already
 	}

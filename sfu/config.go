@@ -25,6 +25,10 @@ type Config struct {
 	// Loopback allows candidates on loopback addresses: one machine, tests, dev.
 	Loopback bool
 
+	// EgressBatch sends the packets of one burst with one system call, and lets the
+	// kernel cut what goes to one client (sendmmsg and UDP_SEGMENT; on Linux only). Packets of one frame then leave back to back.
+	EgressBatch bool
+
 	CeilingBitsPerSecond    uint64 // of egress; no new room is opened past it
 	CeilingPacketsPerSecond uint64
 
@@ -49,6 +53,8 @@ func DefaultConfig() Config {
 		// All interfaces would make Pion enumerate them for every connection; a
 		// server names its address.
 		MediaAddress: "127.0.0.1:0",
+		// It saves a fifth of the CPU at 50 viewers and more (forward/DESIGN.md).
+		EgressBatch: true,
 		// 1 Gbit/s with a fifth left for retransmissions and for the rooms that are
 		// open to grow.
 		CeilingBitsPerSecond: 800_000_000,

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"log/slog"
 	"net"
+	"runtime"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -66,8 +67,9 @@ func New(cfg Config, owner Owner, log *slog.Logger) (*Node, error) {
 			log.Warn("media socket keeps its buffer size", "wanted_bytes", socketBuffer, "error", err)
 		}
 	}
+	batch := cfg.EgressBatch && runtime.GOOS == "linux"
 	return &Node{
-		cfg: cfg, owner: owner, log: log.With("node", string(cfg.Node)), socket: egress.New(socket),
+		cfg: cfg, owner: owner, log: log.With("node", string(cfg.Node)), socket: egress.NewWith(socket, egress.Options{Gather: batch, Segment: batch}),
 		starting: make(chan *room), stopped: make(chan struct{}),
 		rooms: map[ring.RoomID]*room{}, stones: newTombstones(),
 	}, nil

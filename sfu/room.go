@@ -42,6 +42,8 @@ type room struct {
 	opened    time.Time
 	cost      rate   // what its expected size is expected to send
 	chargedIn uint64 // first load report that includes the room
+	// refusedBefore is how many gathered packets the kernel had refused when the room was opened.
+	refusedBefore uint64
 
 	current   atomic.Pointer[pin.Pin] // written by the loop only
 	peerCount atomic.Int64
@@ -68,6 +70,7 @@ func newRoom(n *Node, a attachment, now time.Time) *room {
 		opened: now, cost: expectedCost(a.request.GetExpectedSize()),
 		peers: map[forward.PeerID]*peer{}, left: map[forward.PeerID]bool{}, emptySince: now,
 	}
+	r.refusedBefore = n.socket.Stats().Refused
 	r.media = forward.NewRoom(forward.Config{OnSlots: r.news.slots, OnSpeakers: r.news.speak, Batcher: n.socket}, r.log)
 	r.current.Store(&a.pin)
 	return r

@@ -188,8 +188,11 @@ func (r *room) roster() []*control.Peer {
 // held is what the node says of the room when it is asked.
 func (r *room) held(ctx context.Context) (*control.HeldRoom, error) {
 	stats := r.media.Stats()
+	// What the kernel refused of a gather could be anybody's, so it counts for every
+	// room that was open.
+	refused := r.node.socket.Stats().Refused - r.refusedBefore
 	answer := &control.HeldRoom{
-		Room: string(r.id), PacketsForwarded: stats.PacketsForwarded, PacketsDropped: stats.Drops.Total(),
+		Room: string(r.id), PacketsForwarded: stats.PacketsForwarded, PacketsDropped: stats.Drops.Total() + refused,
 	}
 	err := r.do(ctx, func() {
 		answer.Pin = control.PinProto(r.pin())

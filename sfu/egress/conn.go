@@ -26,7 +26,7 @@ type Conn struct {
 
 // counters are Stats as they are written.
 type counters struct {
-	packets, bytes, calls, errors atomic.Uint64
+	packets, bytes, calls, errors, refused atomic.Uint64
 }
 
 // Options switch what Conn does between Begin and End.
@@ -91,6 +91,14 @@ func (c *Conn) End() {
 	}
 }
 
+// countGathered is count for a packet whose writer has been told that it was sent.
+func (c *counters) countGathered(n int, err error) {
+	c.count(n, err)
+	if err != nil {
+		c.refused.Add(1)
+	}
+}
+
 func (c *counters) count(n int, err error) {
 	c.calls.Add(1)
 	if err != nil {
@@ -107,9 +115,10 @@ type Stats struct {
 	Bytes   uint64 // their bytes, without IP and UDP headers
 	Calls   uint64 // system calls that it took
 	Errors  uint64 // packets that the kernel refused
+	Refused uint64 // those of them that had been gathered, so that their writer does not know
 }
 
 // Stats reads the counters.
 func (c *Conn) Stats() Stats {
-	return Stats{Packets: c.packets.Load(), Bytes: c.bytes.Load(), Calls: c.calls.Load(), Errors: c.errors.Load()}
+	return Stats{Packets: c.packets.Load(), Bytes: c.bytes.Load(), Calls: c.calls.Load(), Errors: c.errors.Load(), Refused: c.refused.Load()}
 }

@@ -189,7 +189,11 @@ func TestOneRefusalCostsOneDestination(t *testing.T) {
 					}
 				}
 			}
-			if s := c.Stats(); s.Errors != 3 || s.Packets != 6 {
+			gathered := uint64(0)
+			if o.Gather {
+				gathered = 3
+			}
+			if s := c.Stats(); s.Errors != 3 || s.Packets != 6 || s.Refused != gathered {
 				t.Fatal(s)
 			}
 		})

@@ -158,6 +158,7 @@ func (s *batchSender) refused(message int, err error) {
 	m := &s.batch[message]
 	if len(m.OOB) == 0 {
 		s.counters.errors.Add(1)
+		s.counters.refused.Add(1)
 		return
 	}
 	if errors.Is(err, unix.EIO) {
@@ -169,6 +170,6 @@ func (s *batchSender) refused(message int, err error) {
 	}
 	for _, b := range m.Buffers {
 		n, err := s.conn.WriteToUDPAddrPort(b, to.AddrPort())
-		s.counters.count(n, err)
+		s.counters.countGathered(n, err)
 	}
 }

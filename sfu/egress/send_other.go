@@ -19,7 +19,7 @@ func (s *batchSender) send(b *batch) {
 	for _, f := range b.flows {
 		for i, more := f.first, true; more; i, more = b.packets[i].next, b.packets[i].next != 0 {
 			n, err := s.conn.WriteToUDPAddrPort(b.payload(i), f.to)
-			s.counters.count(n, err)
+			s.counters.countGathered(n, err)
 		}
 	}
 }

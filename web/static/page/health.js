@@ -29,6 +29,7 @@ export function watchHealth(call, shows, tell) {
         const since = before.get(key);
         return {
           kind: slot.kind,
+          paused: Boolean(slot.paused),
           expected: slot.source === 'microphone' ? !audioMuted : !videoMuted && shows(peer),
           packets: difference(slot.packetsReceived, since.packetsReceived),
           lost: difference(slot.packetsLost, since.packetsLost),

@@ -2,8 +2,9 @@
 
 /** @typedef {'good' | 'weak' | 'lost'} Quality */
 /**
- * What one m-line received since the last look. `expected`: something should have come.
- * @typedef {{kind: 'audio' | 'video', expected: boolean, packets: number, lost: number, frames: number}} Received
+ * What one m-line received since the last look. `expected`: something should have come;
+ * `paused`: the node holds it back, because the way here is too narrow.
+ * @typedef {{paused?: boolean, kind: 'audio' | 'video', expected: boolean, packets: number, lost: number, frames: number}} Received
  */
 
 /** Loss that can be heard and seen. */
@@ -23,7 +24,8 @@ export const words = { good: 'Good', weak: 'Weak', lost: 'Lost' };
  * @returns {Quality | null}
  */
 export function ofPeer(received, seconds) {
-  const expected = received.filter((one) => one.expected);
+  const expected = received.filter((one) => one.expected && !one.paused);
+  if (received.some((one) => one.expected && one.paused)) return 'weak';
   if (expected.length === 0 || seconds <= 0) return null;
   if (expected.every(({ packets }) => packets === 0)) return 'lost';
   const weak = expected.some(({ kind, packets, lost, frames }) => packets === 0

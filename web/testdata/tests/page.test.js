@@ -93,6 +93,7 @@ test('a connection is good, weak or lost as a person sees it', () => {
   equal(ofPeer([audio, { ...video, packets: 0, frames: 0 }], 2), 'weak', 'no picture');
   equal(ofPeer([{ ...audio, packets: 0 }, { ...video, packets: 0 }], 2), 'lost');
   equal(ofPeer([{ ...audio, expected: false, packets: 0 }, { ...video, expected: false, packets: 0 }], 2), null, 'muted and hidden is no fault');
+  equal(ofPeer([audio, { ...video, paused: true, packets: 0 }], 2), 'weak', 'held back for a narrow way');
   const self = { state: 'live', rttMs: 20, sentLoss: 0, peers: ['good', 'lost'] };
   equal(ofSelf(self), 'good', 'one bad connection is somebody else’s');
   equal(ofSelf({ ...self, peers: ['lost', 'lost'] }), 'lost', 'all bad ones are ours');

@@ -1,0 +1,133 @@
+package e2e
+
+import (
+	"fmt"
+	"net/url"
+	"strconv"
+	"testing"
+	"time"
+
+	"github.com/holdfast-rtc/holdfast/lab/devcluster"
+)
+
+// press sends a key to whatever has the focus, as a person does.
+func (p *page) press(t *testing.T, key string) {
+	t.Helper()
+	p.mustEval(t, fmt.Sprintf(`(document.activeElement ?? document.body).dispatchEvent(
+	  new KeyboardEvent('keydown', { key: %q, bubbles: true, cancelable: true }))`, key), nil)
+}
+
+// write fills the chat's field and presses Enter.
+func (p *page) write(t *testing.T, text string) {
+	t.Helper()
+	p.mustEval(t, "(document.querySelector('#line').focus(), document.querySelector('#line').value = "+strconv.Quote(text)+")", nil)
+	p.press(t, "Enter")
+}
+
+// sees waits for a condition in the page.
+func (p *page) sees(t *testing.T, what, condition string) {
+	t.Helper()
+	eventually(t, 30*time.Second, p.name+" sees "+what, func() error {
+		var holds bool
+		if err := p.eval("Boolean("+condition+")", &holds); err != nil {
+			return err
+		}
+		if !holds {
+			return fmt.Errorf("not so: %s", condition)
+		}
+		return nil
+	})
+}
+
+// lines is a condition on how often a line stands in the chat, as text.
+func lines(text string, times int) string {
+	return fmt.Sprintf("[...document.querySelectorAll('#lines .text')].filter((p) => p.textContent === %q).length === %d", text, times)
+}
+
+// tileOf is the tile of somebody.
+func tileOf(p *participant) string {
+	return fmt.Sprintf("document.querySelector('.tile[data-key=%q]')", p.id)
+}
+
+// TestThePage uses the page as two people do: they write, mute, share a screen, pin, and
+// kill the node under their call.
+func TestThePage(t *testing.T) {
+	needChromium(t)
+	c := startCluster(t, devcluster.Options{})
+	ada, alan := join(t, c.URL(), "page", "Ada", nil), join(t, c.URL(), "page", "Alan", nil)
+	for _, p := range []*participant{ada, alan} {
+		p.knowsItself(t)
+	}
+	allDecodeAll(t, time.Minute, []*participant{ada, alan})
+	t.Run("chat", func(t *testing.T) { chats(t, ada, alan) })
+	t.Run("keys", func(t *testing.T) { keys(t, ada, alan) })
+	t.Run("screen", func(t *testing.T) { sharesScreen(t, ada, alan) })
+	t.Run("kill", func(t *testing.T) { killsFromPage(t, ada, alan) })
+	t.Run("refused", func(t *testing.T) {
+		stranger := openPage(t, "Stranger", callAddress(c.URL(), "page", "Stranger", url.Values{"token": {"forged"}}))
+		stranger.sees(t, "why it may not join", `document.querySelector('#problem').textContent.startsWith('This link is not valid here.') && document.querySelector('#stage').hidden`)
+	})
+}
+
+func chats(t *testing.T, ada, alan *participant) {
+	const line = `<b onclick="x">hello</b>`
+	ada.press(t, "c")
+	ada.sees(t, "the chat", `!document.querySelector('#panel-chat').hidden && document.activeElement.id === 'line'`)
+	ada.write(t, line)
+	ada.sees(t, "its line as sent", lines(line, 1)+` && document.querySelector('.line.own').dataset.state === 'sent'`)
+	alan.sees(t, "the line as text", lines(line, 1)+` && !document.querySelector('#lines b')`)
+	alan.sees(t, "one unread line", `!document.querySelector('#unread').hidden && document.querySelector('#unread').textContent === '1'`)
+	alan.press(t, "c")
+	alan.sees(t, "nothing unread", `document.querySelector('#unread').hidden`)
+	// While somebody writes a letter is a letter.
+	ada.press(t, "m")
+	ada.sees(t, "its microphone on", `!call.isMuted('microphone')`)
+	ada.press(t, "Escape")
+	ada.sees(t, "no panel", `document.querySelector('#side').hidden`)
+}
+
+func keys(t *testing.T, ada, alan *participant) {
+	ada.press(t, "m")
+	alan.sees(t, "that Ada is muted", tileOf(ada)+".classList.contains('silent')")
+	ada.press(t, "m")
+	alan.sees(t, "that Ada is heard", "!"+tileOf(ada)+".classList.contains('silent')")
+	ada.press(t, "v")
+	alan.sees(t, "no picture of Ada", tileOf(ada)+".classList.contains('dark')")
+	ada.sees(t, "its camera given back", `!document.querySelector('.tile.self video').srcObject.getVideoTracks().length`)
+	ada.press(t, "v")
+	alan.sees(t, "Ada again", "!"+tileOf(ada)+".classList.contains('dark')")
+	alan.mustEval(t, "("+tileOf(ada)+".querySelector('.pin').click(), true)", nil)
+	alan.sees(t, "Ada large and first", tileOf(ada)+".classList.contains('large')")
+	alan.mustEval(t, "("+tileOf(ada)+".querySelector('.pin').click(), true)", nil)
+	alan.sees(t, "nobody large", `!document.querySelector('.tile.large')`)
+}
+
+func sharesScreen(t *testing.T, ada, alan *participant) {
+	ada.mustEval(t, `(() => {
+	  navigator.mediaDevices.getDisplayMedia = async () => {
+	    const canvas = Object.assign(document.createElement('canvas'), { width: 640, height: 360 });
+	    const context = canvas.getContext('2d');
+	    let n = 0;
+	    setInterval(() => { context.fillStyle = n++ % 2 ? 'navy' : 'teal'; context.fillRect(0, 0, 640, 360); }, 100);
+	    return canvas.captureStream(10);
+	  };
+	  return true;
+	})()`, nil)
+	ada.press(t, "s")
+	alan.sees(t, "Ada's screen, large", `document.querySelector('.tile.screen.large:not(.dark) video')?.videoWidth > 0`)
+	ada.press(t, "s")
+	alan.sees(t, "no screen", `!document.querySelector('.tile.screen')`)
+}
+
+func killsFromPage(t *testing.T, ada, alan *participant) {
+	var before string
+	ada.mustEval(t, "call.node", &before)
+	ada.mustEval(t, `(document.querySelector('#kill').click(), call.say('said into the gap').id)`, nil)
+	for _, p := range []*participant{ada, alan} {
+		p.sees(t, "the move", fmt.Sprintf(`call.node !== %q && document.querySelectorAll('#status-moves li').length === 1 && call.state === 'live'`, before))
+		p.sees(t, "the line, once", lines("said into the gap", 1))
+		p.sees(t, "what was said before", lines(`<b onclick="x">hello</b>`, 1))
+	}
+	ada.sees(t, "its line as sent", `[...document.querySelectorAll('.line.own')].every((line) => line.dataset.state === 'sent')`)
+	allDecodeAll(t, time.Minute, []*participant{ada, alan})
+}

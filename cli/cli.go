@@ -38,6 +38,7 @@ type commands struct {
 	Rooms     roomsCommand     `cmd:"" help:"List the open rooms, asked of every media node."`
 	Explain   explainCommand   `cmd:"" help:"Say why a room lives where it lives."`
 	Load      loadCommand      `cmd:"" help:"Put synthetic people into rooms and measure joins, gaps, loss, bitrate and CPU."`
+	Chaos     chaosCommand     `cmd:"" help:"Hurt a development cluster on purpose, check every invariant and measure the gaps."`
 	Token     tokenCommand     `cmd:"" help:"Make an access token."`
 	Ring      RingCmd          `cmd:"" help:"Work a ring out on paper: distribution, spread and what moves when nodes are added."`
 	Health    healthCommand    `cmd:"" help:"Exit 0 when an address answers 200, else 1. For containers without a shell."`

@@ -1,0 +1,172 @@
+package cli
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"log/slog"
+	"math/rand/v2"
+	"os"
+	"strings"
+	"time"
+
+	"github.com/holdfast-rtc/holdfast/lab/browser"
+	"github.com/holdfast-rtc/holdfast/lab/chaos"
+	"github.com/holdfast-rtc/holdfast/lab/devcluster"
+	"github.com/holdfast-rtc/holdfast/redisstore"
+)
+
+// chaosCommand hurts a development cluster and judges what it made of it.
+type chaosCommand struct {
+	Scenario string  `arg:"" help:"What to do: kill, freeze, store-kill, store-pause, edge-kill, two-of-three, death-during-rehoming or soak."`
+	Trials   int     `default:"3" help:"How often."`
+	Minutes  float64 `default:"5" help:"How long a soak goes on with random faults."`
+	Rooms    int     `default:"6" help:"How many rooms of synthetic people."`
+	Peers    int     `default:"3" help:"How many of them in each room."`
+	Browsers int     `default:"-1" help:"How many Chromium processes in one room more; -1 is 2 where Chromium is installed, else 0."`
+	Seed     uint64  `help:"Makes the victims and the rooms' names repeatable. Chosen and shown when 0."`
+	Running  bool    `help:"Hurt this user's running development cluster; without it one is started for the run."`
+	State    string  `placeholder:"PATH" help:"Hurt the running cluster with this state file."`
+	URL      string  `name:"url" placeholder:"URL" help:"Hurt the running development cluster whose page this is; it must be this user's."`
+	Store    string  `placeholder:"URL" help:"Where a running cluster's pins are, when it was started with --redis."`
+	JSON     string  `name:"json" placeholder:"FILE" help:"Write the report as JSON to this file; - is the standard output."`
+	HTML     string  `name:"html" placeholder:"FILE" help:"Write the report as one page with plots to this file."`
+}
+
+// errNotKept is the end of a run that broke a promise; the report says which.
+var errNotKept = errors.New("not every invariant was kept, or not every one could be checked")
+
+// Run does it and prints the report.
+func (c *chaosCommand) Run(ctx context.Context, s streams) error {
+	o := c.options(s)
+	if err := o.Validate(); err != nil {
+		return faults(err)
+	}
+	if o.Browsers > 0 && browser.Path() == "" {
+		return faults(fmt.Errorf("--browsers %d: %w", o.Browsers, browser.ErrNoChromium))
+	}
+	end, err := c.find(ctx, &o, s)
+	if err != nil {
+		return err
+	}
+	defer end()
+	store, closeStore, err := c.store(ctx, o.Cluster)
+	if err != nil {
+		return err
+	}
+	defer closeStore()
+	if store != nil {
+		o.Pins = store
+	}
+	run, err := chaos.New(o)
+	if err != nil {
+		return err
+	}
+	report, err := run.Run(ctx)
+	if report == nil {
+		return err
+	}
+	if err := errors.Join(err, c.print(report, s)); err != nil {
+		return err
+	}
+	if !report.Kept {
+		return errNotKept
+	}
+	return nil
+}
+
+func (c *chaosCommand) options(s streams) chaos.Options {
+	seed, browsers := c.Seed, c.Browsers
+	for seed == 0 {
+		seed = uint64(rand.Uint32()) //nolint:gosec // a name, not a secret; short, for it is typed again
+	}
+	if browsers == -1 {
+		browsers = 0
+		if browser.Path() != "" {
+			browsers = 2
+		}
+	}
+	return chaos.Options{
+		Scenario: chaos.Name(c.Scenario), Trials: c.Trials, Rooms: c.Rooms, Peers: c.Peers, Browsers: browsers,
+		Soak: time.Duration(c.Minutes * float64(time.Minute)), Seed: seed, Progress: s.err,
+	}
+}
+
+// find leads to the cluster to hurt. The end ends what was started.
+func (c *chaosCommand) find(ctx context.Context, o *chaos.Options, s streams) (end func(), err error) {
+	if !c.Running && c.State == "" && c.URL == "" {
+		self, err := os.Executable()
+		if err != nil {
+			return nil, fmt.Errorf("find the holdfast binary: %w", err)
+		}
+		fmt.Fprintln(s.err, "starting a development cluster for this run")
+		cluster, err := devcluster.Start(ctx, devcluster.Options{Binary: self})
+		if err != nil {
+			return nil, err
+		}
+		o.Cluster = cluster.Client
+		return cluster.Close, nil
+	}
+	dev, err := devcluster.Find(ctx, c.State)
+	if err != nil {
+		return nil, faults(err)
+	}
+	status, err := dev.Status(ctx)
+	if err != nil {
+		return nil, err
+	}
+	if c.URL != "" && strings.TrimSuffix(c.URL, "/") != strings.TrimSuffix(status.Page, "/") {
+		return nil, faults(fmt.Errorf("--url %s: the development cluster that runs here is %s; choose another with --state", c.URL, status.Page))
+	}
+	o.Cluster = dev
+	return func() {}, nil
+}
+
+// store opens the store of the pins; nil when nobody knows it.
+func (c *chaosCommand) store(ctx context.Context, cluster *devcluster.Client) (*redisstore.Store, func(), error) {
+	where := c.Store
+	status, err := cluster.Status(ctx)
+	if err != nil {
+		return nil, nil, err
+	}
+	for _, n := range status.Nodes {
+		if n.Role == devcluster.RoleStore && where == "" {
+			where = "redis://" + n.Addresses[devcluster.AddressStore]
+		}
+	}
+	if where == "" {
+		return nil, func() {}, nil
+	}
+	store, err := redisstore.Open(where, slog.New(slog.DiscardHandler))
+	if err != nil {
+		return nil, nil, err
+	}
+	return store, func() { _ = store.Close() }, nil // it was only read from
+}
+
+// print writes the report wherever it is wanted. A standard output that machines
+// read has nothing else on it.
+func (c *chaosCommand) print(report *chaos.Report, s streams) error {
+	people := s.out
+	var err error
+	switch c.JSON {
+	case "":
+	case "-":
+		people, err = s.err, encodeJSON(s.out, report)
+	default:
+		err = writeJSONFile(c.JSON, report)
+	}
+	if c.HTML != "" {
+		err = errors.Join(err, writeFile(c.HTML, report.WriteHTML))
+	}
+	return errors.Join(err, report.WriteTable(people))
+}
+
+func writeFile(path string, write func(io.Writer) error) error {
+	file, err := os.Create(path)
+	if err != nil {
+		return faults(fmt.Errorf("--html: %w", err))
+	}
+	return errors.Join(write(file), file.Close())
+}

@@ -1,0 +1,245 @@
+// Package chaos hurts a development cluster on purpose, in one of a few named ways,
+// and judges from outside whether what the cluster promises was kept: by what
+// every live SFU node says it holds, by the pins in the store, and by what people in
+// the rooms received.
+//
+// It promises a verdict on every invariant that a scenario can touch, each with what
+// it saw; one that could not be checked counts as broken. It measures how long
+// people were without media and where that time went, is bounded in trials and
+// time, and reports also when it is interrupted. It knows processes, signals and the
+// clients' side of the protocol; it looks into no process of the cluster.
+package chaos
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"runtime"
+	"slices"
+	"time"
+
+	"github.com/holdfast-rtc/holdfast/lab/devcluster"
+)
+
+// The limits of one trial's waits. A busy machine takes a good part of them; a
+// cluster that needs more has not recovered.
+const (
+	joinLimit    = 90 * time.Second
+	recoverLimit = 30 * time.Second
+	settleLimit  = 45 * time.Second
+	lookInterval = 250 * time.Millisecond
+)
+
+// Chaos is one run.
+type Chaos struct {
+	options Options
+	cluster *devcluster.Client
+	random  *rand.Rand
+	page    string
+	crowd   *crowd
+}
+
+// New prepares a run with valid options.
+func New(o Options) (*Chaos, error) {
+	if err := o.Validate(); err != nil {
+		return nil, err
+	}
+	return &Chaos{options: o, cluster: o.Cluster, random: rand.New(rand.NewPCG(o.Seed, 1))}, nil //nolint:gosec // repeatable on purpose
+}
+
+// Run lets people join, hurts the cluster as often as wanted, and reports. The end
+// of ctx cuts the run short; the report says so and has the trials that were whole.
+func (c *Chaos) Run(ctx context.Context) (*Report, error) {
+	report := &Report{
+		Version: ReportVersion, Scenario: c.options.Scenario, Sentence: scenarios()[c.options.Scenario].sentence,
+		Began: time.Now(), Cores: runtime.NumCPU(), Parameters: c.options.parameters(),
+	}
+	status, err := c.cluster.Status(ctx)
+	if err != nil {
+		return nil, err
+	}
+	c.page = status.Page
+	if err := c.options.suits(status); err != nil {
+		return nil, err
+	}
+	c.crowd = newCrowd(c)
+	defer c.crowd.leave()
+	c.say("%d people join %d rooms", c.options.Rooms*c.options.Peers+c.options.Browsers, c.options.rooms())
+	if err := c.crowd.join(ctx, status); err != nil && ctx.Err() == nil {
+		return nil, err
+	}
+	err = c.trials(ctx, report)
+	report.Interrupted = ctx.Err() != nil
+	report.finish(time.Now())
+	if report.Interrupted {
+		return report, nil
+	}
+	return report, err
+}
+
+// trials hurts the cluster again and again. A trial that ctx cut short is left out.
+func (c *Chaos) trials(ctx context.Context, report *Report) error {
+	until := time.Now().Add(c.options.Soak)
+	for n := 1; ctx.Err() == nil; n++ {
+		if c.options.Scenario == Soak {
+			if !time.Now().Before(until) || n > maxTrials {
+				return nil
+			}
+		} else if n > c.options.Trials {
+			return nil
+		}
+		name := c.options.Scenario
+		if name == Soak {
+			name = soakFaults()[c.random.IntN(len(soakFaults()))]
+		}
+		trial, err := c.trial(ctx, n, name)
+		if ctx.Err() != nil {
+			return nil //nolint:nilerr // what a cut trial complains of is the cut
+		}
+		if err != nil {
+			report.Failure = fmt.Sprintf("trial %d (%s): %v", n, name, err)
+			return errors.New(report.Failure)
+		}
+		report.Trials = append(report.Trials, trial)
+		c.say("%s", trial.line())
+	}
+	return nil
+}
+
+// trial is one fault from the calm before it to the calm after it.
+func (c *Chaos) trial(ctx context.Context, n int, name Name) (*Trial, error) {
+	s := scenarios()[name]
+	w := &World{Expect: s.expect}
+	if s.prepare != nil {
+		if err := s.prepare(ctx, c, n); err != nil {
+			return nil, err
+		}
+	}
+	calm := c.settled(ctx, w, time.Now())
+	if calm != nil {
+		return nil, fmt.Errorf("the cluster is not whole before the fault: %w", calm)
+	}
+	w.Before = c.look(ctx)
+	w.Clients = nil
+	c.crowd.mark()
+
+	began := time.Now()
+	watch := c.watch(ctx, w)
+	heal, err := s.strike(ctx, c, w)
+	if err == nil {
+		c.recover(ctx, w, s.hold)
+		w.Until = time.Now()
+		err = heal(ctx)
+	}
+	watch()
+	if err != nil {
+		return nil, err
+	}
+	settled := c.settled(ctx, w, time.Now()) // its complaint shows in the verdicts
+	logs := c.logs(ctx)
+	w.Clients = c.crowd.clients(ctx, w)
+	trial := &Trial{
+		Number: n, Scenario: name, Began: began, Faults: w.Faults, Verdicts: Judge(w), Clients: measureGaps(w, logs),
+	}
+	if settled != nil {
+		trial.Note = "not settled: " + settled.Error()
+	}
+	return trial, nil
+}
+
+// recover waits until people have what the fault took from them: those whose room
+// has to move, until it has; where nothing has to move, for the scenario's while.
+func (c *Chaos) recover(ctx context.Context, w *World, hold time.Duration) {
+	if hold > 0 {
+		wait(ctx, hold)
+		return
+	}
+	_ = poll(ctx, recoverLimit, func() error { // the verdicts tell what is missing
+		if missing := c.crowd.missingMoves(w); missing != "" {
+			return errors.New(missing)
+		}
+		return nil
+	})
+	_ = c.crowd.everybodyReceives(ctx, time.Now(), recoverLimit) // as above
+}
+
+// settled waits until the cluster is whole: every process runs, every room is on
+// one node, everybody receives everybody. The last look is w.After.
+func (c *Chaos) settled(ctx context.Context, w *World, since time.Time) error {
+	return poll(ctx, settleLimit, func() error {
+		w.After = c.look(ctx)
+		w.Received = c.crowd.receipts(ctx, since)
+		for _, check := range []func(*World) Verdict{OneOwner, NoOrphan, EverybodyReceives} {
+			if v := check(w); v.Outcome != Kept {
+				return fmt.Errorf("%s: %s", v.Name, v.first())
+			}
+		}
+		return nil
+	})
+}
+
+// watch looks at the cluster and its people until it is ended.
+func (c *Chaos) watch(ctx context.Context, w *World) (end func()) {
+	ctx, cancel := context.WithCancel(ctx)
+	done := make(chan struct{})
+	pauses := newPauses()
+	var looks []Look
+	go func() {
+		defer close(done)
+		for wait(ctx, lookInterval) {
+			pauses.see(c.crowd.lasts(), time.Now())
+			look := c.look(ctx)
+			if ctx.Err() == nil && len(looks) < maxLooks {
+				looks = append(looks, look)
+			}
+		}
+	}()
+	return func() {
+		cancel()
+		<-done
+		w.Between, w.Pauses = looks, pauses.longest()
+	}
+}
+
+// maxLooks bounds what is kept of one trial; a wait of a minute makes 240.
+const maxLooks = 1000
+
+// say tells how the run goes.
+func (c *Chaos) say(format string, values ...any) {
+	if c.options.Progress != nil {
+		_, _ = fmt.Fprintf(c.options.Progress, format+"\n", values...)
+	}
+}
+
+// poll looks until there is no complaint, and returns the last one at the limit.
+func poll(ctx context.Context, limit time.Duration, look func() error) error {
+	deadline := time.Now().Add(limit)
+	for {
+		err := look()
+		if err == nil || time.Now().After(deadline) || !wait(ctx, 100*time.Millisecond) {
+			return err
+		}
+	}
+}
+
+// wait reports whether ctx lasted.
+func wait(ctx context.Context, d time.Duration) bool {
+	timer := time.NewTimer(d)
+	defer timer.Stop()
+	select {
+	case <-ctx.Done():
+		return false
+	case <-timer.C:
+		return true
+	}
+}
+
+func sortedKeys[K ~string, V any](m map[K]V) []K {
+	keys := make([]K, 0, len(m))
+	for k := range m {
+		keys = append(keys, k)
+	}
+	slices.Sort(keys)
+	return keys
+}

@@ -1,0 +1,128 @@
+package chaos
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/holdfast-rtc/holdfast/lab/devcluster"
+	"github.com/holdfast-rtc/holdfast/pin"
+	"github.com/holdfast-rtc/holdfast/ring"
+)
+
+// Look is the cluster at one moment, asked from outside.
+type Look struct {
+	At    time.Time
+	Live  map[pin.BootID]ring.NodeID // the SFU boots that a signaling node sees
+	Held  []Held                     // by every live SFU node
+	Pins  map[string]pin.Pin         // by room, from the store
+	Deaf  string                     // why it is not known what every live SFU node holds; empty = it is
+	Blind string                     // why the pins are not known; empty = they are
+}
+
+// Held is a room as an SFU node that holds it describes it.
+type Held struct {
+	Room    string `json:"room"`
+	Node    string `json:"node"`
+	Epoch   uint64 `json:"epoch"`
+	Dropped uint64 `json:"packetsDropped"`
+	Peers   []struct {
+		Peer   string `json:"peer"`
+		Offers uint64 `json:"offers"`
+	} `json:"peers"`
+}
+
+// offers counts by peer.
+func (h Held) offers() map[string]uint64 {
+	count := make(map[string]uint64, len(h.Peers))
+	for _, p := range h.Peers {
+		count[p.Peer] = p.Offers
+	}
+	return count
+}
+
+// holders are those that hold a room.
+func (l Look) holders(room string) []Held {
+	return slices.DeleteFunc(slices.Clone(l.Held), func(h Held) bool { return h.Room != room })
+}
+
+// lookLimit bounds one look: a frozen node may keep the edge waiting.
+const lookLimit = 5 * time.Second
+
+// look asks a signaling node, which asks every SFU node, and the store.
+func (c *Chaos) look(ctx context.Context) Look {
+	ctx, cancel := context.WithTimeout(ctx, lookLimit)
+	defer cancel()
+	l := Look{At: time.Now(), Live: make(map[pin.BootID]ring.NodeID), Pins: make(map[string]pin.Pin)}
+	if err := c.askNodes(ctx, &l); err != nil {
+		l.Deaf = err.Error()
+	}
+	if err := c.askStore(ctx, &l); err != nil {
+		l.Blind = err.Error()
+	}
+	return l
+}
+
+func (c *Chaos) askNodes(ctx context.Context, l *Look) error {
+	var seen struct {
+		Nodes []devcluster.AdminNode `json:"nodes"`
+	}
+	var held struct {
+		Rooms       []Held   `json:"rooms"`
+		Unreachable []string `json:"unreachable"`
+	}
+	if err := c.cluster.AdminAt(ctx, c.page, "nodes", &seen); err != nil {
+		return fmt.Errorf("ask for the nodes: %w", err)
+	}
+	for _, n := range seen.Nodes {
+		if n.Role == "sfu" {
+			l.Live[pin.BootID(n.Boot)] = ring.NodeID(n.Node)
+		}
+	}
+	if err := c.cluster.AdminAt(ctx, c.page, "rooms", &held); err != nil {
+		return fmt.Errorf("ask for the rooms: %w", err)
+	}
+	l.Held = slices.DeleteFunc(held.Rooms, func(h Held) bool { return !strings.HasPrefix(h.Room, c.prefix()) })
+	if len(held.Unreachable) > 0 {
+		return fmt.Errorf("%v did not say what they hold", held.Unreachable)
+	}
+	status, err := c.cluster.Status(ctx)
+	if err != nil {
+		return err
+	}
+	for _, n := range status.Nodes {
+		if n.Role == devcluster.RoleSFU && n.State == devcluster.StateRunning && !slices.Contains(values(l.Live), ring.NodeID(n.Name)) {
+			return fmt.Errorf("%s runs, and the signaling node that was asked does not see it", n.Name)
+		}
+	}
+	return nil
+}
+
+func (c *Chaos) askStore(ctx context.Context, l *Look) error {
+	if c.options.Pins == nil {
+		return fmt.Errorf("no store is known")
+	}
+	err := c.options.Pins.AllPins(ctx, func(h pin.Holding) error {
+		if strings.HasPrefix(string(h.Room), c.prefix()) {
+			l.Pins[string(h.Room)] = h.Pin
+		}
+		return nil
+	})
+	if err != nil {
+		return fmt.Errorf("read the pins: %w", err)
+	}
+	return nil
+}
+
+// prefix is what the names of this run's rooms begin with.
+func (c *Chaos) prefix() string { return fmt.Sprintf("chaos-%x-", c.options.Seed) }
+
+func values[K comparable, V any](m map[K]V) []V {
+	all := make([]V, 0, len(m))
+	for _, v := range m {
+		all = append(all, v)
+	}
+	return all
+}

@@ -1,0 +1,110 @@
+package chaos
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"strings"
+	"time"
+
+	"github.com/holdfast-rtc/holdfast/lab/devcluster"
+	"github.com/holdfast-rtc/holdfast/pin"
+)
+
+// Pins reads the pins of a store.
+type Pins interface {
+	AllPins(ctx context.Context, each func(pin.Holding) error) error
+}
+
+// Options say what to do to whom.
+type Options struct {
+	Scenario Name
+	Trials   int
+	Rooms    int           // of synthetic people
+	Peers    int           // in each
+	Browsers int           // in one room more
+	Soak     time.Duration // how long the random faults go on
+	Seed     uint64        // of the victims and the rooms' names
+
+	Cluster  *devcluster.Client
+	Pins     Pins      // nil: the verdicts that need the store could not be checked
+	Progress io.Writer // gets a line now and then; nil = nobody
+}
+
+// Defaults is a run of a minute.
+func Defaults() Options {
+	return Options{Scenario: Kill, Trials: 3, Rooms: 6, Peers: 3, Soak: 5 * time.Minute}
+}
+
+// The bounds of a run: one machine carries the cluster and the people.
+const (
+	maxTrials   = 1000
+	maxRooms    = 200
+	maxPeers    = 50
+	maxPeople   = 400
+	maxBrowsers = 8
+	maxSoak     = 4 * time.Hour
+	minSFU      = 3 // one to hurt, one to move to, and a third that notices nothing
+)
+
+// Validate returns every fault of the options at once; Cluster is not looked at.
+func (o Options) Validate() error {
+	var faults []error
+	fault := func(wrong bool, format string, values ...any) {
+		if wrong {
+			faults = append(faults, fmt.Errorf(format, values...))
+		}
+	}
+	_, known := scenarios()[o.Scenario]
+	fault(!known, "scenario %q: give one of %s", o.Scenario, strings.Join(Names(), ", "))
+	fault(o.Trials < 1 || o.Trials > maxTrials, "--trials %d: give 1 to %d", o.Trials, maxTrials)
+	fault(o.Rooms < minSFU || o.Rooms > maxRooms, "--rooms %d: give %d (so that each node has one) to %d", o.Rooms, minSFU, maxRooms)
+	fault(o.Peers < 2 || o.Peers > maxPeers, "--peers %d: give 2 to %d in each room", o.Peers, maxPeers)
+	fault(o.Rooms*o.Peers > maxPeople, "--rooms %d of --peers %d are more than %d people", o.Rooms, o.Peers, maxPeople)
+	fault(o.Browsers == 1 || o.Browsers < 0 || o.Browsers > maxBrowsers, "--browsers %d: give 0, or 2 to %d", o.Browsers, maxBrowsers)
+	fault(o.Scenario == Soak && (o.Soak < time.Minute || o.Soak > maxSoak), "--minutes %g: give 1 to %g", o.Soak.Minutes(), maxSoak.Minutes())
+	return errors.Join(faults...)
+}
+
+// rooms counts the browsers' room.
+func (o Options) rooms() int {
+	if o.Browsers > 0 {
+		return o.Rooms + 1
+	}
+	return o.Rooms
+}
+
+// suits says whether a cluster has enough nodes to lose some.
+func (o Options) suits(status devcluster.Status) error {
+	sfu, edges, stores := 0, 0, 0
+	for _, n := range status.Nodes {
+		if n.State != devcluster.StateRunning {
+			return fmt.Errorf("%s is %s: start it again, or end that cluster", n.Name, n.State)
+		}
+		switch n.Role {
+		case devcluster.RoleSFU:
+			sfu++
+		case devcluster.RoleSignaling:
+			edges++
+		case devcluster.RoleStore:
+			stores++
+		case devcluster.RoleFront:
+		}
+	}
+	switch {
+	case sfu < minSFU || edges < 2:
+		return fmt.Errorf("the cluster has %d media and %d signaling nodes; chaos needs %d and 2", sfu, edges, minSFU)
+	case stores == 0 && (o.Scenario == StoreKill || o.Scenario == StorePause || o.Scenario == Soak):
+		return errors.New("the cluster's store is not its own process: there is nothing to kill or pause")
+	}
+	return nil
+}
+
+func (o Options) parameters() Parameters {
+	p := Parameters{Trials: o.Trials, Rooms: o.Rooms, Peers: o.Peers, Browsers: o.Browsers, Seed: o.Seed}
+	if o.Scenario == Soak {
+		p.Trials, p.SoakMinutes = 0, o.Soak.Minutes()
+	}
+	return p
+}

@@ -1,0 +1,31 @@
+package chaos
+
+import "time"
+
+// pauses keeps the longest time without a packet of every flow, as far as looks at
+// intervals show it.
+type pauses struct {
+	began time.Time
+	most  map[flow]time.Duration // by flow without its last
+}
+
+func newPauses() *pauses { return &pauses{began: time.Now(), most: make(map[flow]time.Duration)} }
+
+func (p *pauses) see(flows []flow, now time.Time) {
+	for _, f := range flows {
+		last := f.last
+		if last.Before(p.began) {
+			last = p.began
+		}
+		f.last = time.Time{}
+		p.most[f] = max(p.most[f], now.Sub(last))
+	}
+}
+
+func (p *pauses) longest() []Pause {
+	all := make([]Pause, 0, len(p.most))
+	for f, most := range p.most {
+		all = append(all, Pause{Room: f.room, Client: f.client, From: f.from, Source: f.source, Longest: most})
+	}
+	return all
+}

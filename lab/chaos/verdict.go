@@ -1,0 +1,291 @@
+package chaos
+
+import (
+	"fmt"
+	"slices"
+	"time"
+)
+
+// Outcome is how an invariant fared.
+type Outcome string
+
+// The outcomes. What could not be checked counts as broken.
+const (
+	Kept      Outcome = "kept"
+	Broken    Outcome = "broken"
+	Unchecked Outcome = "could not be checked"
+)
+
+// Verdict is what one check found.
+type Verdict struct {
+	Name     string   `json:"name"`
+	Sentence string   `json:"sentence"` // what is promised
+	Outcome  Outcome  `json:"outcome"`
+	Faults   []string `json:"faults,omitempty"` // what was seen instead; the first few
+}
+
+// maxFaults bounds what one verdict tells.
+const maxFaults = 10
+
+func (v *Verdict) broken(format string, values ...any) {
+	v.Outcome = Broken
+	if len(v.Faults) < maxFaults {
+		v.Faults = append(v.Faults, fmt.Sprintf(format, values...))
+	}
+}
+
+// unchecked says why nothing can be said; what is broken already stays so.
+func (v *Verdict) unchecked(format string, values ...any) Verdict {
+	if v.Outcome == Kept {
+		v.Outcome = Unchecked
+	}
+	v.Faults = append(v.Faults, fmt.Sprintf(format, values...))
+	return *v
+}
+
+func (v *Verdict) first() string {
+	if len(v.Faults) == 0 {
+		return string(v.Outcome)
+	}
+	return v.Faults[0]
+}
+
+func verdict(name, sentence string) *Verdict {
+	return &Verdict{Name: name, Sentence: sentence, Outcome: Kept}
+}
+
+// Judge gives every verdict that the trial's scenario can touch.
+func Judge(w *World) []Verdict {
+	checks := []func(*World) Verdict{FaultHappened, OneOwner, EpochsGrow, Surgical, NoOrphan, MovedOnce, EverybodyReceives}
+	if w.Expect.Store {
+		checks = append(checks, MediaNeedsNoStore)
+	}
+	verdicts := make([]Verdict, 0, len(checks))
+	for _, check := range checks {
+		verdicts = append(verdicts, check(w))
+	}
+	return verdicts
+}
+
+// FaultHappened keeps a trial in which nothing was hurt from passing.
+func FaultHappened(w *World) Verdict {
+	v := verdict("the fault happened", "what the scenario was to do to the cluster was done")
+	if len(w.Faults) == 0 {
+		return v.unchecked("nothing was hurt")
+	}
+	for _, f := range w.Faults {
+		if !f.Seen {
+			v.broken("%s was to be %s, and was not", f.Node, f.What)
+		}
+	}
+	return *v
+}
+
+// OneOwner asks every SFU, not the store.
+func OneOwner(w *World) Verdict {
+	v := verdict("one room, one owner", "after the fault each room is held by exactly one SFU node, and never by two under one epoch")
+	for i, look := range append(slices.Clone(w.Between), w.After) {
+		for _, room := range w.rooms() {
+			holders := look.holders(room)
+			for a := range holders {
+				for b := range a {
+					if holders[a].Epoch == holders[b].Epoch {
+						v.broken("look %d: %s and %s both hold %s at epoch %d", i+1, holders[b].Node, holders[a].Node, room, holders[a].Epoch)
+					}
+				}
+			}
+		}
+	}
+	if w.After.Deaf != "" {
+		return v.unchecked("%s", w.After.Deaf)
+	}
+	for _, room := range w.rooms() {
+		holders := w.After.holders(room)
+		if len(holders) != 1 {
+			v.broken("%s is held by %d SFU nodes: %v", room, len(holders), nodesOf(holders))
+			continue
+		}
+		if p, known := w.After.Pins[room]; known && (string(p.Node) != holders[0].Node || p.Fence.Epoch != holders[0].Epoch) {
+			v.broken("%s is held by %s at epoch %d, and its pin says %s at %d", room, holders[0].Node, holders[0].Epoch, p.Node, p.Fence.Epoch)
+		}
+	}
+	return *v
+}
+
+func nodesOf(holders []Held) []string {
+	names := make([]string, 0, len(holders))
+	for _, h := range holders {
+		names = append(names, h.Node)
+	}
+	return names
+}
+
+// EpochsGrow looks at the pins over time and at what each client was told.
+func EpochsGrow(w *World) Verdict {
+	v := verdict("epochs only grow", "no pin and no client's placement ever goes back to a lower epoch")
+	for _, room := range w.rooms() {
+		highest := uint64(0)
+		for _, look := range append(append([]Look{w.Before}, w.Between...), w.After) {
+			p, known := look.Pins[room]
+			if !known {
+				continue
+			}
+			if p.Fence.Epoch < highest {
+				v.broken("the pin of %s went from epoch %d back to %d", room, highest, p.Fence.Epoch)
+			}
+			highest = max(highest, p.Fence.Epoch)
+		}
+		for _, h := range w.After.holders(room) {
+			if h.Epoch < highest {
+				v.broken("%s is held at epoch %d after its pin was at %d", room, h.Epoch, highest)
+			}
+		}
+	}
+	for _, client := range w.Clients {
+		for i := 1; i < len(client.Epochs); i++ {
+			if client.Epochs[i] < client.Epochs[i-1] {
+				v.broken("%s was told epoch %d and then %d", client.Name, client.Epochs[i-1], client.Epochs[i])
+			}
+		}
+	}
+	for _, look := range []Look{w.Before, w.After} {
+		if look.Blind != "" {
+			return v.unchecked("%s", look.Blind)
+		}
+	}
+	return *v
+}
+
+// Surgical compares what the SFU nodes of healthy rooms count.
+func Surgical(w *World) Verdict {
+	v := verdict("surgical", "a room on a healthy node keeps its node and its epoch, makes no new offer, and its node drops none of its packets")
+	healthy := 0
+	for _, before := range w.Before.Held {
+		if w.struckRoom(before.Room) {
+			continue
+		}
+		healthy++
+		for _, after := range w.After.holders(before.Room) {
+			if after.Node != before.Node || after.Epoch != before.Epoch {
+				v.broken("%s went from %s epoch %d to %s epoch %d", before.Room, before.Node, before.Epoch, after.Node, after.Epoch)
+				continue
+			}
+			if after.Dropped != before.Dropped {
+				v.broken("%s on %s: %d packets dropped", before.Room, before.Node, after.Dropped-before.Dropped)
+			}
+			then, now := before.offers(), after.offers()
+			for _, peer := range sortedKeys(then) {
+				if now[peer] != then[peer] {
+					v.broken("%s: peer %s offered %d times, %d before the fault", before.Room, peer, now[peer], then[peer])
+				}
+			}
+		}
+		if len(w.After.holders(before.Room)) == 0 {
+			v.broken("%s is held by nobody any more", before.Room)
+		}
+	}
+	switch {
+	case w.Before.Deaf != "" || w.After.Deaf != "":
+		return v.unchecked("%s%s", w.Before.Deaf, w.After.Deaf)
+	case healthy == 0:
+		return v.unchecked("no room was on a healthy node")
+	}
+	return *v
+}
+
+// NoOrphan reads the pins.
+func NoOrphan(w *World) Verdict {
+	v := verdict("no orphan", "every room has a pin, and every pin names an SFU boot that is alive")
+	if w.After.Blind != "" {
+		return v.unchecked("%s", w.After.Blind)
+	}
+	if len(w.After.Live) == 0 {
+		return v.unchecked("no SFU node is seen alive: %s", w.After.Deaf)
+	}
+	for _, room := range w.rooms() {
+		if _, pinned := w.After.Pins[room]; !pinned {
+			v.broken("%s has no pin", room)
+		}
+	}
+	for _, room := range sortedKeys(w.After.Pins) {
+		if p := w.After.Pins[room]; w.After.Live[p.Boot] != p.Node {
+			v.broken("%s is pinned to %s boot %s, which is not alive", room, p.Node, p.Boot)
+		}
+	}
+	return *v
+}
+
+// MovedOnce counts by epochs: each re-homing adds one.
+func MovedOnce(w *World) Verdict {
+	v := verdict("moved once", "a room moves at most once for each media node that was hurt, its clients are told of no more moves than that, and a room that had to move did")
+	most := uint64(0)
+	if w.Expect.Moves {
+		most = uint64(len(w.struckSFU()))
+	}
+	if w.Before.Deaf != "" || w.After.Deaf != "" {
+		return v.unchecked("%s%s", w.Before.Deaf, w.After.Deaf)
+	}
+	moved := 0
+	for _, before := range w.Before.Held {
+		for _, after := range w.After.holders(before.Room) {
+			if !w.struckRoom(before.Room) {
+				continue // Surgical's
+			}
+			moved++
+			if by := after.Epoch - before.Epoch; after.Epoch <= before.Epoch || by > most {
+				v.broken("%s went from epoch %d to %d, want 1 to %d more", before.Room, before.Epoch, after.Epoch, most)
+			}
+		}
+	}
+	for _, client := range w.Clients {
+		if uint64(len(client.Epochs)) > most {
+			v.broken("%s was told to restart %d times", client.Name, len(client.Epochs))
+		}
+	}
+	if w.Expect.Moves && moved == 0 {
+		return v.unchecked("no room was on a node that was hurt")
+	}
+	return *v
+}
+
+// EverybodyReceives counts what came after everything.
+func EverybodyReceives(w *World) Verdict {
+	v := verdict("everybody receives everybody", "after the fault each client gets fresh audio and video of each other one in its room")
+	if len(w.Received) == 0 {
+		return v.unchecked("nobody was asked")
+	}
+	for _, r := range w.Received {
+		if !r.Fresh {
+			v.broken("%s: %s has no fresh %s of %s", r.Room, r.Client, r.Source, r.From)
+		}
+	}
+	return *v
+}
+
+// longestPause is what a busy machine may take from a stream. The store is away for
+// longer than that, so that media which did stop with it would be seen.
+const longestPause = 3 * time.Second
+
+// MediaNeedsNoStore looks at every stream while the store, or an edge, was away.
+func MediaNeedsNoStore(w *World) Verdict {
+	v := verdict("media needs no store", fmt.Sprintf("while the store or a signaling node is away no stream pauses for more than %s, and nobody makes a new connection", longestPause))
+	if away := w.Until.Sub(w.first()); away <= longestPause {
+		return v.unchecked("it was away for %s only", away)
+	}
+	if len(w.Pauses) == 0 {
+		return v.unchecked("no stream was watched")
+	}
+	for _, p := range w.Pauses {
+		if p.Longest > longestPause {
+			v.broken("%s: %s had no %s of %s for %s", p.Room, p.Client, p.Source, p.From, p.Longest.Round(time.Millisecond))
+		}
+	}
+	for _, client := range w.Clients {
+		for _, m := range client.Moments {
+			if m.Step == stepOffer {
+				v.broken("%s made a new offer", client.Name)
+			}
+		}
+	}
+	return *v
+}

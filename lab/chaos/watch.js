@@ -1,0 +1,75 @@
+// Notes when the page's connections took which step, and when each remote picture
+// was shown, for lab/chaos. It runs before the page's own scripts, and the page
+// knows nothing of it. Times are Unix milliseconds.
+(() => {
+  const KEPT = 4000; // frames and moments; the oldest fall off
+  const connections = [];
+  const moments = [];
+  const frames = [];
+  const watched = new WeakSet();
+  const keep = (list, item) => {
+    list.push(item);
+    if (list.length > KEPT) list.splice(0, KEPT / 4);
+  };
+  const note = (step, epoch = 0) => keep(moments, { step, epoch, at: Date.now() });
+
+  const watchTransports = (connection) => {
+    for (const { transport } of connection.getReceivers()) {
+      if (!transport || watched.has(transport)) continue;
+      watched.add(transport);
+      transport.addEventListener('statechange', () => transport.state === 'connected' && note('dtls'));
+      transport.iceTransport?.addEventListener('selectedcandidatepairchange', () => note('ice'));
+    }
+  };
+  globalThis.RTCPeerConnection = class extends globalThis.RTCPeerConnection {
+    constructor(...args) {
+      super(...args);
+      connections.push(this);
+      if (connections.length > 20) connections.shift();
+    }
+    async setLocalDescription(...args) {
+      const value = await super.setLocalDescription(...args);
+      note('offer');
+      watchTransports(this);
+      return value;
+    }
+    setRemoteDescription(...args) {
+      note('answer');
+      return super.setRemoteDescription(...args).then((value) => {
+        watchTransports(this);
+        return value;
+      });
+    }
+  };
+
+  const isRemote = (video) => {
+    const tracks = new Set(connections.flatMap((c) => c.getReceivers().map((r) => r.track)));
+    return video.srcObject?.getVideoTracks().some((track) => tracks.has(track)) ?? false;
+  };
+  let pictures = 0;
+  const watchVideo = (video) => {
+    const of = `picture ${++pictures}`;
+    const shown = (_, { presentationTime }) => {
+      if (isRemote(video)) keep(frames, { of, at: Date.now() - (performance.now() - presentationTime) });
+      video.requestVideoFrameCallback(shown);
+    };
+    video.requestVideoFrameCallback(shown);
+  };
+  let call;
+  setInterval(() => {
+    for (const video of document.querySelectorAll('video')) {
+      if (watched.has(video)) continue;
+      watched.add(video);
+      watchVideo(video);
+    }
+    if (!globalThis.call || globalThis.call === call) return;
+    call = globalThis.call;
+    call.addEventListener('migration', ({ detail }) => detail.phase === 'started' && note('restart', detail.epoch));
+  }, 50);
+
+  globalThis.__account = (since) => ({
+    joined: Boolean(globalThis.call?.peer),
+    moments: moments.filter((m) => m.at >= since),
+    frames: frames.filter((f) => f.at >= since),
+  });
+})();

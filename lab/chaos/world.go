@@ -1,0 +1,106 @@
+package chaos
+
+import (
+	"slices"
+	"time"
+
+	"github.com/holdfast-rtc/holdfast/lab/devcluster"
+)
+
+// World is all that one trial showed from outside: the input of every verdict.
+type World struct {
+	Expect   Expect
+	Faults   []Fault
+	Until    time.Time // when the healing of the faults began
+	Before   Look      // in the calm before the fault
+	Between  []Look    // while it lasted
+	After    Look      // when all was healed and settled
+	Clients  []Client
+	Received []Receipt
+	Pauses   []Pause // of every stream, while the fault lasted
+}
+
+// Expect is what a scenario does to rooms.
+type Expect struct {
+	Moves bool // the rooms of the struck media nodes move
+	Store bool // the store, or a signaling node, is what is struck: no media may stop
+}
+
+// Fault is one thing that was done to one process.
+type Fault struct {
+	Node string          `json:"node"`
+	Role devcluster.Role `json:"role"`
+	What string          `json:"what"` // "killed", "frozen", "killed itself at rehome.before-swap"
+	At   time.Time       `json:"at"`
+	Seen bool            `json:"seen"` // it was confirmed that the process is dead, or that it took the signal
+}
+
+// Receipt says whether one client got fresh media of another after everything.
+type Receipt struct {
+	Room, Client, From, Source string
+	Fresh                      bool
+}
+
+// Pause is the longest time that one client had nothing of one source.
+type Pause struct {
+	Room, Client, From, Source string
+	Longest                    time.Duration
+}
+
+// Client is one person, and what was lived through since the fault.
+type Client struct {
+	Name    string
+	Room    string
+	Browser bool
+	Moments []Moment
+	Epochs  []uint64 // the placements it was told of since the fault, in order
+	// Streams counts those that it had before and is to get again.
+	Streams int
+}
+
+// Moment is when a client reached a step.
+type Moment struct {
+	Step   string
+	At     time.Time
+	Stream string // of "first"
+}
+
+// struckSFU names the media nodes that were hurt.
+func (w *World) struckSFU() []string {
+	var names []string
+	for _, f := range w.Faults {
+		if f.Role == devcluster.RoleSFU && !slices.Contains(names, f.Node) {
+			names = append(names, f.Node)
+		}
+	}
+	return names
+}
+
+// first is when the first fault was done.
+func (w *World) first() time.Time {
+	var at time.Time
+	for _, f := range w.Faults {
+		if at.IsZero() || f.At.Before(at) {
+			at = f.At
+		}
+	}
+	return at
+}
+
+// struckRoom says whether a room was on a node that was hurt.
+func (w *World) struckRoom(room string) bool {
+	struck := w.struckSFU()
+	return slices.ContainsFunc(w.Before.holders(room), func(h Held) bool { return slices.Contains(struck, h.Node) })
+}
+
+// rooms are those that were open before.
+func (w *World) rooms() []string {
+	var rooms []string
+	for _, h := range w.Before.Held {
+		if !slices.Contains(rooms, h.Room) {
+			rooms = append(rooms, h.Room)
+		}
+	}
+	slices.Sort(rooms)
+	return rooms
+}

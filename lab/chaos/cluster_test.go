@@ -1,0 +1,91 @@
+package chaos
+
+import (
+	"context"
+	"log/slog"
+	"strings"
+	"testing"
+	"time"
+
+	"go.uber.org/goleak"
+
+	"github.com/holdfast-rtc/holdfast/lab/devcluster"
+	"github.com/holdfast-rtc/holdfast/redisstore"
+)
+
+func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+
+// TestShortRuns kills a node twice and freezes one, with synthetic people. It
+// asserts no times: the machine may be busy.
+func TestShortRuns(t *testing.T) {
+	ctx, cancel := context.WithTimeout(t.Context(), 3*time.Minute)
+	defer cancel()
+	cluster, err := devcluster.Start(ctx, devcluster.Options{})
+	if err != nil {
+		t.Fatalf("start the cluster: %v", err)
+	}
+	t.Cleanup(cluster.Close)
+	node, err := cluster.Node(ctx, "store")
+	if err != nil {
+		t.Fatal(err)
+	}
+	store, err := redisstore.Open("redis://"+node.Addresses[devcluster.AddressStore], slog.New(slog.DiscardHandler))
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = store.Close() })
+	for scenario, trials := range map[Name]int{Kill: 2, Freeze: 1} {
+		t.Run(string(scenario), func(t *testing.T) {
+			o := Defaults()
+			o.Scenario, o.Trials, o.Rooms, o.Peers, o.Seed = scenario, trials, 3, 2, uint64(trials)
+			o.Cluster, o.Pins = cluster.Client, store
+			r := runIn(t, t.Context(), o)
+			if !r.Kept || len(r.Trials) != trials {
+				t.Errorf("kept %t in %d trials, want %d", r.Kept, len(r.Trials), trials)
+			}
+			if r.Packets == nil || r.Packets.Streams.Count == 0 || r.Packets.Missing > 0 {
+				t.Errorf("gaps: %+v", r.Packets)
+			}
+		})
+	}
+	t.Run("interrupted", func(t *testing.T) {
+		o := Defaults()
+		o.Trials, o.Rooms, o.Peers, o.Seed, o.Cluster, o.Pins = maxTrials, 3, 2, 9, cluster.Client, store
+		ctx, cancel := context.WithCancel(t.Context())
+		defer cancel()
+		o.Progress = progress(func(line string) {
+			if strings.HasPrefix(line, "trial 1") {
+				cancel()
+			}
+		})
+		if r := runIn(t, ctx, o); !r.Interrupted || len(r.Trials) != 1 {
+			t.Errorf("interrupted %t with %d trials, want the one that was whole", r.Interrupted, len(r.Trials))
+		}
+	})
+}
+
+// progress hears each line.
+type progress func(line string)
+
+func (p progress) Write(line []byte) (int, error) {
+	p(string(line))
+	return len(line), nil
+}
+
+func runIn(t *testing.T, ctx context.Context, o Options) *Report { //nolint:revive // t first, as everywhere in tests
+	t.Helper()
+	c, err := New(o)
+	if err != nil {
+		t.Fatal(err)
+	}
+	r, err := c.Run(ctx)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var table strings.Builder
+	if err := r.WriteTable(&table); err != nil {
+		t.Fatal(err)
+	}
+	t.Log(table.String())
+	return r
+}

@@ -1,0 +1,100 @@
+package chaos
+
+import (
+	"maps"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+)
+
+func after(ms int) time.Time { return struckAt.Add(time.Duration(ms) * time.Millisecond) }
+
+// TestWhereTheTimeGoes joins a client's times with two signaling nodes' logs.
+func TestWhereTheTimeGoes(t *testing.T) {
+	w := killed()
+	w.Clients[0].Streams = 3
+	w.Clients[0].Moments = []Moment{
+		{stepFirst, struckAt.Add(-time.Second), "art/camera"}, // of an earlier move
+		{stepRestart, after(20), ""},
+		{stepOffer, after(25), ""},
+		{stepOffer, after(30), ""}, // the second attempt
+		{stepAnswer, after(50), ""},
+		{stepDTLS, after(90), ""}, // nobody saw a pair
+		{stepFirst, after(100), "art/microphone"},
+		{stepFirst, after(140), "art/camera"},
+		{stepFirst, after(300), "art/camera"},
+	}
+	logs := parseLog(strings.Join([]string{
+		`{"time":"2026-11-21T11:59:59.000Z","msg":"node down","node":"sfu-1"}`,
+		`{"time":"2026-11-21T12:00:00.015Z","msg":"room re-homed","room":"a"}`,
+		`{"time":"2026-11-21T12:00:00.012Z","msg":"room re-homed","room":"a"}`,
+		`{"time":"2026-11-21T12:00:00.001Z","msg":"room re-homed","room":"b"}`,
+		`{"time":"2026-11-21T12:00:00.008Z","msg":"node down","node":"sfu-1","evid`,
+		`{"time":"2026-11-21T12:00:00.010Z","msg":"node down","node":"sfu-1"}`,
+		"not a line of ours",
+	}, "\n"))
+	gaps := measureGaps(w, logs)
+	if len(gaps) != 1 {
+		t.Fatalf("%d clients had to move, want 1", len(gaps))
+	}
+	want := map[string]float64{"detect": 10, "claim": 2, "tell": 8, "offer": 10, "answer": 20, "dtls": 40, "first": 10}
+	if !maps.Equal(gaps[0].Phases, want) {
+		t.Errorf("phases %v, want %v", gaps[0].Phases, want)
+	}
+	if !slices.Equal(gaps[0].GapsMs, []float64{100, 140}) || gaps[0].Missing != 1 {
+		t.Errorf("gaps %v and %d missing, want 100, 140 and 1", gaps[0].GapsMs, gaps[0].Missing)
+	}
+}
+
+func FuzzParseLog(f *testing.F) {
+	f.Add(`{"time":"2026-11-21T12:00:00.010Z","msg":"node down","node":"sfu-1"}` + "\n{")
+	f.Fuzz(func(t *testing.T, text string) {
+		for _, e := range parseLog(text) {
+			if e.Msg != "node down" && e.Msg != "room re-homed" {
+				t.Errorf("kept %q", e.Msg)
+			}
+		}
+	})
+}
+
+// TestReports writes a run of one kept and one broken trial in every form.
+func TestReports(t *testing.T) {
+	w := killed()
+	w.Clients[0].Moments = []Moment{{stepFirst, after(100), "art/<camera>"}}
+	good := &Trial{Number: 1, Scenario: Kill, Faults: w.Faults, Verdicts: Judge(w), Clients: measureGaps(w, nil)}
+	w.Received[0].Fresh = false
+	bad := &Trial{Number: 2, Scenario: Kill, Faults: w.Faults, Verdicts: Judge(w), Clients: measureGaps(w, nil), Note: "<script>"}
+	r := &Report{Scenario: Kill, Trials: []*Trial{good, bad}, Began: struckAt}
+	r.finish(healedAt)
+	if r.Kept || r.Packets == nil || r.Packets.Streams.P50 != 100 || r.Frames != nil {
+		t.Errorf("kept %t, packets %+v, frames %+v", r.Kept, r.Packets, r.Frames)
+	}
+	var table, page strings.Builder
+	if err := r.WriteTable(&table); err != nil {
+		t.Fatal(err)
+	}
+	if err := r.WriteHTML(&page); err != nil {
+		t.Fatal(err)
+	}
+	for _, want := range []string{"NOT KEPT", "trial 2, everybody receives everybody: a: ann has no fresh camera of art"} {
+		if !strings.Contains(table.String(), want) {
+			t.Errorf("the table does not say %q:\n%s", want, table.String())
+		}
+	}
+	if strings.Contains(page.String(), "<script") || !strings.Contains(page.String(), "Not kept") || strings.Count(page.String(), "<svg") < 4 {
+		t.Errorf("the page is wrong:\n%s", page.String())
+	}
+}
+
+func TestOptionsNameEveryFault(t *testing.T) {
+	if err := Defaults().Validate(); err != nil {
+		t.Errorf("the defaults: %v", err)
+	}
+	err := Options{Scenario: "flood", Trials: -1, Rooms: 1, Peers: 1, Browsers: 1}.Validate()
+	for _, want := range []string{"flood", "--trials", "--rooms", "--peers", "--browsers"} {
+		if err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("%q is not named in %v", want, err)
+		}
+	}
+}

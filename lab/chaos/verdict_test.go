@@ -1,0 +1,149 @@
+package chaos
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/holdfast-rtc/holdfast/lab/devcluster"
+	"github.com/holdfast-rtc/holdfast/pin"
+	"github.com/holdfast-rtc/holdfast/ring"
+)
+
+// The times of a world: the fault, and when it was healed.
+var (
+	struckAt = time.Date(2026, 11, 21, 12, 0, 0, 0, time.UTC) //nolint:gochecknoglobals // a constant that Go has no form for
+	healedAt = struckAt.Add(away)                             //nolint:gochecknoglobals // as above
+)
+
+func held(room, node string, epoch uint64) Held {
+	h := Held{Room: room, Node: node, Epoch: epoch}
+	h.Peers = append(h.Peers, struct {
+		Peer   string `json:"peer"`
+		Offers uint64 `json:"offers"`
+	}{"p1", 1})
+	return h
+}
+
+// look is a cluster of sfu-1 to sfu-3 whose pins say what the nodes hold.
+func look(rooms ...Held) Look {
+	l := Look{Live: make(map[pin.BootID]ring.NodeID), Pins: make(map[string]pin.Pin), Held: rooms}
+	for i := range 3 {
+		l.Live[pin.BootID(fmt.Sprintf("boot-%d", i+1))] = ring.NodeID(fmt.Sprintf("sfu-%d", i+1))
+	}
+	for _, h := range rooms {
+		l.Pins[h.Room] = pin.Pin{Node: ring.NodeID(h.Node), Boot: pin.BootID(strings.Replace(h.Node, "sfu", "boot", 1)), Fence: pin.Fence{Epoch: h.Epoch}}
+	}
+	return l
+}
+
+// killed is a world in which everything went well: sfu-1 was killed, its room a
+// moved to sfu-2, and room b on sfu-3 noticed nothing.
+func killed() *World {
+	return &World{
+		Expect: Expect{Moves: true}, Until: healedAt,
+		Faults: []Fault{{Node: "sfu-1", Role: devcluster.RoleSFU, What: "killed", At: struckAt, Seen: true}},
+		Before: look(held("a", "sfu-1", 10), held("b", "sfu-3", 20)),
+		Between: []Look{
+			look(held("b", "sfu-3", 20)),
+			look(held("a", "sfu-2", 11), held("b", "sfu-3", 20)),
+		},
+		After:    look(held("a", "sfu-2", 11), held("b", "sfu-3", 20)),
+		Clients:  []Client{{Name: "ann", Room: "a", Epochs: []uint64{11}}, {Name: "bob", Room: "b"}},
+		Received: []Receipt{{Room: "a", Client: "ann", From: "art", Source: "camera", Fresh: true}},
+	}
+}
+
+// missed is a world in which everything went well while the store was away.
+func missed() *World {
+	whole := look(held("a", "sfu-1", 10), held("b", "sfu-3", 20))
+	return &World{
+		Expect: Expect{Store: true}, Until: healedAt,
+		Faults: []Fault{{Node: "store", Role: devcluster.RoleStore, What: "killed", At: struckAt, Seen: true}},
+		Before: whole, Between: []Look{{Blind: "no store", Held: whole.Held}}, After: whole,
+		Clients:  []Client{{Name: "ann", Room: "a"}},
+		Received: []Receipt{{Fresh: true}},
+		Pauses:   []Pause{{Room: "a", Client: "ann", From: "art", Source: "camera", Longest: 300 * time.Millisecond}},
+	}
+}
+
+func TestAWorldThatKeptItsPromises(t *testing.T) {
+	for name, w := range map[string]*World{"killed": killed(), "missed": missed()} {
+		for _, v := range Judge(w) {
+			if v.Outcome != Kept {
+				t.Errorf("%s: %s is %s: %v", name, v.Name, v.Outcome, v.Faults)
+			}
+		}
+	}
+}
+
+// brokenWorlds are ways to break a promise, and the verdict that must see it.
+func brokenWorlds() []struct {
+	name  string
+	check func(*World) Verdict
+	world func() *World
+	spoil func(*World)
+	want  Outcome
+} {
+	return []struct {
+		name  string
+		check func(*World) Verdict
+		world func() *World
+		spoil func(*World)
+		want  Outcome
+	}{
+		{"the victim lives", FaultHappened, killed, func(w *World) { w.Faults[0].Seen = false }, Broken},
+		{"nothing was hurt", FaultHappened, killed, func(w *World) { w.Faults = nil }, Unchecked},
+		{"two owners in the end", OneOwner, killed, func(w *World) { w.After.Held = append(w.After.Held, held("a", "sfu-3", 10)) }, Broken},
+		{"two owners of one epoch meanwhile", OneOwner, killed, func(w *World) { w.Between[1].Held = append(w.Between[1].Held, held("a", "sfu-3", 11)) }, Broken},
+		{"no owner", OneOwner, killed, func(w *World) { w.After.Held = w.After.Held[1:] }, Broken},
+		{"the owner is not the one of the pin", OneOwner, killed, func(w *World) { w.After.Held[0].Node = "sfu-3" }, Broken},
+		{"an SFU did not answer", OneOwner, killed, func(w *World) { w.After.Deaf = "sfu-1 is silent" }, Unchecked},
+		{"a pin's epoch went back", EpochsGrow, killed, func(w *World) { w.After = look(held("a", "sfu-2", 9), held("b", "sfu-3", 20)) }, Broken},
+		{"a room is held below its pin", EpochsGrow, killed, func(w *World) { w.After.Held[0].Epoch = 10 }, Broken},
+		{"a client was sent back", EpochsGrow, killed, func(w *World) { w.Clients[0].Epochs = []uint64{11, 10} }, Broken},
+		{"the store did not answer", EpochsGrow, missed, func(w *World) { w.After.Blind = "no store" }, Unchecked},
+		{"a healthy room moved", Surgical, killed, func(w *World) { w.After.Held[1].Node = "sfu-2" }, Broken},
+		{"a healthy room's epoch grew", Surgical, killed, func(w *World) { w.After.Held[1].Epoch++ }, Broken},
+		{"a healthy room dropped a packet", Surgical, killed, func(w *World) { w.After.Held[1].Dropped++ }, Broken},
+		{"somebody in a healthy room offered", Surgical, killed, func(w *World) { w.After.Held[1].Peers[0].Offers++ }, Broken},
+		{"a healthy room is gone", Surgical, killed, func(w *World) { w.After.Held = w.After.Held[:1] }, Broken},
+		{"no room was healthy", Surgical, killed, func(w *World) { w.Before = look(held("a", "sfu-1", 10)) }, Unchecked},
+		{"a pin names a dead boot", NoOrphan, killed, func(w *World) { delete(w.After.Live, "boot-2") }, Broken},
+		{"a pin names an older boot", NoOrphan, killed, func(w *World) {
+			p := w.After.Pins["a"]
+			p.Boot = "boot-0"
+			w.After.Pins["a"] = p
+		}, Broken},
+		{"a room has no pin", NoOrphan, missed, func(w *World) { delete(w.After.Pins, "b") }, Broken},
+		{"nobody knows the pins", NoOrphan, missed, func(w *World) { w.After.Blind = "no store" }, Unchecked},
+		{"a room moved twice", MovedOnce, killed, func(w *World) { w.After.Held[0].Epoch = 12 }, Broken},
+		{"a room did not move", MovedOnce, killed, func(w *World) { w.After.Held[0].Epoch = 10 }, Broken},
+		{"a client was told twice", MovedOnce, killed, func(w *World) { w.Clients[0].Epochs = []uint64{11, 12} }, Broken},
+		{"a client was told while the store was away", MovedOnce, missed, func(w *World) { w.Clients[0].Epochs = []uint64{11} }, Broken},
+		{"no room had to move", MovedOnce, killed, func(w *World) { w.Faults[0].Node = "sfu-2" }, Unchecked},
+		{"somebody gets nothing", EverybodyReceives, killed, func(w *World) { w.Received[0].Fresh = false }, Broken},
+		{"nobody was asked", EverybodyReceives, killed, func(w *World) { w.Received = nil }, Unchecked},
+		{"a stream stopped with the store", MediaNeedsNoStore, missed, func(w *World) { w.Pauses[0].Longest = away }, Broken},
+		{"somebody offered anew", MediaNeedsNoStore, missed, func(w *World) { w.Clients[0].Moments = []Moment{{Step: stepOffer}} }, Broken},
+		{"the store was hardly away", MediaNeedsNoStore, missed, func(w *World) { w.Until = struckAt.Add(time.Second) }, Unchecked},
+	}
+}
+
+// TestEveryVerdictCanFail: a check that cannot fail is worse than none.
+func TestEveryVerdictCanFail(t *testing.T) {
+	for _, test := range brokenWorlds() {
+		w := test.world()
+		test.spoil(w)
+		v := test.check(w)
+		if v.Outcome != test.want || len(v.Faults) == 0 {
+			t.Errorf("%s: %q is %q %v, want %q and why", test.name, v.Name, v.Outcome, v.Faults, test.want)
+		}
+		r := &Report{Trials: []*Trial{{Verdicts: []Verdict{v}}}}
+		r.finish(struckAt)
+		if r.Kept {
+			t.Errorf("%s: the report says that all was kept", test.name)
+		}
+	}
+}

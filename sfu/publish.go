@@ -52,12 +52,17 @@ func (c *connection) publish(track *webrtc.TrackRemote, receiver *webrtc.RTPRece
 
 // readPackets hands the packets to forward, which owns each from then on.
 func (p *publication) readPackets() {
+	pace := newPace(p.track.Kind())
 	for {
 		packet := p.connection.room.GetPacket()
 		n, _, err := p.track.Read(packet.Buffer())
 		if err != nil {
 			packet.Release()
 			return
+		}
+		if !pace.Allow() {
+			packet.Release()
+			continue
 		}
 		packet.SetLength(n)
 		p.layer.Push(packet)

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/pion/rtcp"
 	"google.golang.org/protobuf/proto"
@@ -82,6 +83,39 @@ func TestAMuteFloodIsToldInPieces(t *testing.T) {
 	})
 	if told > changes/10 {
 		t.Errorf("the others were told %d times of %d changes", told, changes)
+	}
+}
+
+// TestAPublisherGoneWildIsHeldBack has one microphone send as fast as it can while
+// another talks: the others hear a fraction of the first and all of the second.
+func TestAPublisherGoneWildIsHeldBack(t *testing.T) {
+	s := newStage(t, "one")
+	wildEdge, _ := s.attach("room", "wild", 1)
+	wild := newMediaClient(t, 'w', true, 0)
+	wild.negotiate(wildEdge, nil)
+	wildEdge.awaitConnected()
+	calmEdge, _ := s.attach("room", "calm", 1)
+	calm := newMediaClient(t, 'c', true, 0)
+	calm.negotiate(calmEdge, nil)
+	calm.goSend()
+	listenerEdge, _ := s.attach("room", "listener", 1)
+	listener := newMediaClient(t, 'l', false, 2)
+	listener.negotiate(listenerEdge, nil)
+	eventually(t, "the listener hears the calm one", func() bool { return listener.sees('c', 10) })
+	began := time.Now()
+	const flood = 20_000
+	for i := range uint16(flood) {
+		if err := wild.tracks[0].WriteRTP(wild.packet(wild.tracks[0], 0, i)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	listener.forget()
+	eventually(t, "the listener still hears the calm one", func() bool { return listener.sees('c', 30) })
+	held := s.rooms().GetRooms()[0]
+	most := uint64(wildAudioBurst + wildAudioPerSecond*(time.Since(began).Seconds()+1))
+	// The calm one's sound and picture are forwarded too, 50 a second each, from before the flood on.
+	if got := held.GetPacketsForwarded(); got > 2*most || held.GetPacketsDropped() != 0 {
+		t.Errorf("%d packets were forwarded of a flood of %d, want at most %d; %d were dropped, want none", got, flood, 2*most, held.GetPacketsDropped())
 	}
 }
 

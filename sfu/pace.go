@@ -1,0 +1,24 @@
+package sfu
+
+import (
+	"github.com/pion/webrtc/v4"
+	pacing "golang.org/x/time/rate" // rate is a noun of ours
+)
+
+// What one encoding of a publisher may send: several times what a browser does. A
+// client gone wild would otherwise fill the room's queue, and everybody's packets
+// with it. What is too much is let go before it is looked at.
+const (
+	// Opus has 50 packets a second, 100 at most.
+	wildAudioPerSecond, wildAudioBurst = 500, 500
+	// 4000 full packets a second are 38 Mbit/s; a keyframe of a large screen has some 500.
+	wildVideoPerSecond, wildVideoBurst = 4000, 2000
+)
+
+// newPace bounds the packets of one encoding.
+func newPace(kind webrtc.RTPCodecType) *pacing.Limiter {
+	if kind == webrtc.RTPCodecTypeAudio {
+		return pacing.NewLimiter(wildAudioPerSecond, wildAudioBurst)
+	}
+	return pacing.NewLimiter(wildVideoPerSecond, wildVideoBurst)
+}

@@ -16,6 +16,7 @@ import (
 	"github.com/pion/rtp"
 	"github.com/pion/webrtc/v4"
 
+	"github.com/holdfast-rtc/holdfast/sfu/bandwidth"
 	"github.com/holdfast-rtc/holdfast/sfu/egress"
 )
 
@@ -45,10 +46,14 @@ func BenchmarkForward(b *testing.B) {
 		}{
 			{"static-default-interceptors", func(b *testing.B) fanOut { return newStatic(b, true) }},
 			{"static-no-interceptors", func(b *testing.B) fanOut { return newStatic(b, false) }},
-			{"forward", func(b *testing.B) fanOut { return newForwarding(b, egress.Options{}) }},
-			{"forward-gather", func(b *testing.B) fanOut { return newForwarding(b, egress.Options{Gather: true}) }},
+			{"forward", func(b *testing.B) fanOut { return newForwarding(b, egress.Options{}, false) }},
+			{"forward-numbered", func(b *testing.B) fanOut { return newForwarding(b, egress.Options{}, true) }},
+			{"forward-gather", func(b *testing.B) fanOut { return newForwarding(b, egress.Options{Gather: true}, false) }},
 			{"forward-gather-segment", func(b *testing.B) fanOut {
-				return newForwarding(b, egress.Options{Gather: true, Segment: true})
+				return newForwarding(b, egress.Options{Gather: true, Segment: true}, false)
+			}},
+			{"forward-gather-segment-numbered", func(b *testing.B) fanOut {
+				return newForwarding(b, egress.Options{Gather: true, Segment: true}, true)
 			}},
 		} {
 			b.Run(fmt.Sprintf("%s/subscribers=%d", way.name, subscribers), func(b *testing.B) {
@@ -180,13 +185,14 @@ type forwarding struct {
 	peers  connections
 	cancel context.CancelFunc
 	ended  chan error
+	number bool // with transport-wide sequence numbers, as a node does
 }
 
-func newForwarding(b *testing.B, options egress.Options) *forwarding {
+func newForwarding(b *testing.B, options egress.Options, number bool) *forwarding {
 	socket, err := net.ListenUDP("udp4", &net.UDPAddr{IP: net.IPv4(127, 0, 0, 1)})
 	must(b, err)
 	conn := egress.NewWith(socket, options)
-	f := &forwarding{conn: conn, mux: ice.NewUDPMuxDefault(ice.UDPMuxParams{UDPConn: conn}), ended: make(chan error, 1)}
+	f := &forwarding{conn: conn, mux: ice.NewUDPMuxDefault(ice.UDPMuxParams{UDPConn: conn}), ended: make(chan error, 1), number: number}
 	var settings webrtc.SettingEngine
 	settings.SetIncludeLoopbackCandidate(true)
 	settings.SetNetworkTypes([]webrtc.NetworkType{webrtc.NetworkTypeUDP4})
@@ -204,6 +210,9 @@ func newForwarding(b *testing.B, options egress.Options) *forwarding {
 
 func (f *forwarding) connect(b *testing.B, r *receiver) {
 	track := &slotTrack{room: f.room, peer: PeerID(fmt.Sprint(len(f.peers)))}
+	if f.number {
+		track.path = bandwidth.NewPath(func(uint64) {})
+	}
 	f.peers.add(b, f.api, track, r)
 	track.slot.Ready()
 }
@@ -233,6 +242,7 @@ func (f *forwarding) close(b *testing.B) {
 type slotTrack struct {
 	room *Room
 	peer PeerID
+	path Path
 	slot *Slot
 }
 
@@ -242,6 +252,7 @@ func (t *slotTrack) Bind(c webrtc.TrackLocalContext) (webrtc.RTPCodecParameters,
 			t.slot = t.room.AddSlot(SlotConfig{
 				Peer: t.peer, Mid: "0", Kind: KindVideo, Writer: c.WriteStream(), SSRC: uint32(c.SSRC()),
 				Codecs: []Codec{{MimeType: codec.MimeType, PayloadType: uint8(codec.PayloadType)}},
+				Path:   t.path, TransportSequenceID: 3,
 			})
 			return codec, nil
 		}

@@ -33,8 +33,13 @@ func TestHotPathAllocatesNothing(t *testing.T) {
 		w := &sink{}
 		writers = append(writers, w)
 		peer := PeerID(fmt.Sprint(i))
-		room.AddSlot(SlotConfig{Peer: peer, Mid: "1", Kind: KindVideo, Writer: w, SSRC: 1, Codecs: []Codec{vp8}}).Ready()
-		room.AddSlot(SlotConfig{Peer: peer, Mid: "2", Kind: KindAudio, Writer: w, SSRC: 2, Codecs: []Codec{opus}}).Ready()
+		path := &pathStub{}
+		room.AddSlot(SlotConfig{
+			Peer: peer, Mid: "1", Kind: KindVideo, Writer: w, SSRC: 1, Codecs: []Codec{vp8}, Path: path, TransportSequenceID: 3,
+		}).Ready()
+		room.AddSlot(SlotConfig{
+			Peer: peer, Mid: "2", Kind: KindAudio, Writer: w, SSRC: 2, Codecs: []Codec{opus}, Path: path, TransportSequenceID: 3,
+		}).Ready()
 		drain()
 	}
 	picture := marshal(t, rtp.Header{Version: 2, Marker: true, PayloadType: 96}, vp8Payload(true, true, 5, 5, 180, 0, 1100))

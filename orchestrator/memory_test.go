@@ -203,9 +203,9 @@ func TestOwnerReportsWhatItHasAsserted(t *testing.T) {
 	cfg := DefaultKeeperConfig()
 	cfg.Majority = func() bool { return true }
 	keeping(t, cfg, func(t *testing.T, k *Keeper, s *shelf, _ *rooms, ours pin.Pin) {
-		s.lose() // generation 1
+		s.lose() // generation 2
 		after(6 * time.Second)
-		if !k.Asserted().Has(1) || s.stands("r") != ours.Encode() {
+		if !k.Asserted().Has(2) || s.stands("r") != ours.Encode() {
 			t.Fatalf("asserted in %v, the store has %q", k.Asserted().All(), s.stands("r"))
 		}
 		s.lose()

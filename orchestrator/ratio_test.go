@@ -21,7 +21,8 @@ func BenchmarkPlaceAgainstTheBareCommand(b *testing.B) {
 	for _, callers := range []int{1, 16, 64} {
 		b.Run(fmt.Sprintf("callers=%d", callers), func(b *testing.B) {
 			server := storetest.Start(b, "redis")
-			edge := New(onRedis(b, server), fixed(benchView()), &addresses{}, patient(), quiet)
+			store := onRedis(b, server)
+			edge := New(store, fixed(settledBench(b, store)), &addresses{}, patient(), quiet)
 			bare := storetest.NewBare(b, server, callers)
 			value := pinAt("sfu-1", 1, 1_700_000_000_000, 1).Encode()
 			var place, command, program float64

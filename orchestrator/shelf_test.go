@@ -26,7 +26,7 @@ type shelf struct {
 }
 
 func newShelf() *shelf {
-	return &shelf{texts: make(map[ring.RoomID]string), last: make(map[ring.RoomID]pin.Fence)}
+	return &shelf{texts: make(map[ring.RoomID]string), last: make(map[ring.RoomID]pin.Fence), in: 1}
 }
 
 // enter waits and fails as the test wants it.

@@ -37,7 +37,14 @@ func GenerationsOf(given []Generation) Generations {
 
 // Has reports whether g is in the set. Zero never is.
 func (s Generations) Has(g Generation) bool {
-	return g != 0 && slices.Contains(s.All(), g)
+	var wanted [bytesPerGeneration]byte
+	binary.BigEndian.PutUint64(wanted[:], uint64(g))
+	for at := 0; at+bytesPerGeneration <= len(s); at += bytesPerGeneration { // Every claim asks this of every node: no allocation.
+		if s[at:at+bytesPerGeneration] == Generations(wanted[:]) {
+			return true
+		}
+	}
+	return false
 }
 
 // All lists the set in ascending order.

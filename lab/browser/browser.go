@@ -40,17 +40,16 @@ type Page struct {
 
 // Open starts a browser, runs the script before any of the page's own, and opens
 // the address. heard gets the lines of the console, from another goroutine; nil =
-// nobody.
-func Open(address, script string, heard func(line string)) (*Page, error) {
-	path := Path()
-	if path == "" {
+// nobody. The browser lives until Close, whatever becomes of ctx.
+func Open(ctx context.Context, address, script string, heard func(line string)) (*Page, error) {
+	if Path() == "" {
 		return nil, ErrNoChromium
 	}
 	profile, err := os.MkdirTemp("", "holdfast-browser-")
 	if err != nil {
 		return nil, fmt.Errorf("make the browser's directory: %w", err)
 	}
-	alloc, cancelAlloc := chromedp.NewExecAllocator(context.Background(), flags(path, profile)...)
+	alloc, cancelAlloc := chromedp.NewExecAllocator(context.WithoutCancel(ctx), Flags(profile)...)
 	tab, cancelTab := chromedp.NewContext(alloc)
 	p := &Page{tab: tab, close: func() {
 		_ = chromedp.Cancel(tab)
@@ -88,7 +87,7 @@ func listen(messages iter.Seq2[chromedp.ConsoleMessage, error], heard func(strin
 
 // Run evaluates a script whose value is a promise of a string.
 func (p *Page) Run(ctx context.Context, script string) (string, error) {
-	within, cancel := context.WithCancel(p.tab) //nolint:contextcheck // the tab is a context, and ctx bounds this call
+	within, cancel := context.WithCancel(p.tab)
 	defer cancel()
 	defer context.AfterFunc(ctx, cancel)()
 	return chromedp.Run(within, chromedp.Evaluate[string](script, chromedp.EvalAwaitPromise)) //nolint:contextcheck // as above
@@ -112,11 +111,11 @@ func (p *Page) Eval(ctx context.Context, expression string, into any) error {
 // Close ends the browser.
 func (p *Page) Close() { p.close() }
 
-// flags are what a headless Chromium needs to run as root, over loopback, with
+// Flags are what a headless Chromium needs to run as root, over loopback, with
 // fake devices and no services of its own.
-func flags(path, profile string) []chromedp.ExecAllocatorOption {
+func Flags(profile string) []chromedp.ExecAllocatorOption {
 	return []chromedp.ExecAllocatorOption{
-		chromedp.ExecPath(path),
+		chromedp.ExecPath(Path()),
 		chromedp.UserDataDir(profile),
 		chromedp.Flag("headless", "new"),
 		chromedp.Flag("no-sandbox", true),

@@ -57,7 +57,7 @@ func (c *crowd) openBrowsers(ctx context.Context) error {
 	for i := range tabs {
 		name := fmt.Sprintf("browser-%d", i+1)
 		opening.Go(func() error {
-			page, err := browser.Open(callAddress(c.chaos.page, room, name), watchPage, nil)
+			page, err := browser.Open(ctx, callAddress(c.chaos.page, room, name), watchPage, nil)
 			if err != nil {
 				return err
 			}

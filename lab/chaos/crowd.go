@@ -237,7 +237,7 @@ func (c *crowd) missingMoves(w *World) string {
 func (c *crowd) clients(ctx context.Context, w *World) []Client {
 	var all []Client
 	for _, p := range c.people {
-		client := Client{Name: strings.TrimPrefix(p.name, c.chaos.prefix()), Room: p.room, Streams: 2 * (c.chaos.options.Peers - 1)}
+		client := Client{Name: strings.TrimPrefix(p.name, p.room+"-"), Room: p.room, Streams: 2 * (c.chaos.options.Peers - 1)}
 		p.mu.Lock()
 		for _, m := range p.moments {
 			if m.Step == peer.StepRestart {

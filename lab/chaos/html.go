@@ -177,7 +177,7 @@ func (t *Trial) timeline() timeline {
 	for _, c := range t.Clients {
 		if c.Room != room {
 			room = c.Room
-			line.Rows = append(line.Rows, timelineRow{Y: y, Label: "room " + room})
+			line.Rows = append(line.Rows, timelineRow{Y: y, Label: room})
 			y += rowHeight
 		}
 		row := timelineRow{Y: y, Label: c.Client}

@@ -144,7 +144,7 @@ func EpochsGrow(w *World) Verdict {
 	for _, client := range w.Clients {
 		for i := 1; i < len(client.Epochs); i++ {
 			if client.Epochs[i] < client.Epochs[i-1] {
-				v.broken("%s was told epoch %d and then %d", client.Name, client.Epochs[i-1], client.Epochs[i])
+				v.broken("%s of %s was told epoch %d and then %d", client.Name, client.Room, client.Epochs[i-1], client.Epochs[i])
 			}
 		}
 	}
@@ -239,7 +239,7 @@ func MovedOnce(w *World) Verdict {
 	}
 	for _, client := range w.Clients {
 		if uint64(len(client.Epochs)) > most {
-			v.broken("%s was told to restart %d times", client.Name, len(client.Epochs))
+			v.broken("%s of %s was told to restart %d times", client.Name, client.Room, len(client.Epochs))
 		}
 	}
 	if w.Expect.Moves && moved == 0 {
@@ -283,7 +283,7 @@ func MediaNeedsNoStore(w *World) Verdict {
 	for _, client := range w.Clients {
 		for _, m := range client.Moments {
 			if m.Step == stepOffer {
-				v.broken("%s made a new offer", client.Name)
+				v.broken("%s of %s made a new offer", client.Name, client.Room)
 			}
 		}
 	}

@@ -8,14 +8,14 @@ import (
 	"maps"
 	"net/url"
 	"os"
-	"os/exec"
 	"strings"
 	"sync"
 	"testing"
 	"time"
 
-	cdppage "github.com/chromedp/cdproto/page"
 	"github.com/chromedp/chromedp"
+
+	"github.com/holdfast-rtc/holdfast/lab/browser"
 )
 
 // page is one browser process with one page in it. A process of its own keeps
@@ -34,44 +34,13 @@ const (
 	evalLimit    = 20 * time.Second
 )
 
-// chromiumFlags are what a headless Chromium needs to run as root, over
-// loopback, with fake devices and no services of its own.
-func chromiumFlags(dir string) []chromedp.ExecAllocatorOption {
-	return []chromedp.ExecAllocatorOption{
-		chromedp.ExecPath(chromiumPath()),
-		chromedp.UserDataDir(dir),
-		chromedp.Flag("headless", "new"),
-		chromedp.Flag("no-sandbox", true),
-		chromedp.Flag("allow-loopback-in-peer-connection", true),
-		chromedp.Flag("disable-gpu", true),
-		chromedp.Flag("disable-quic", true),
-		chromedp.Flag("no-first-run", true),
-		chromedp.Flag("disable-background-networking", true),
-		chromedp.Flag("disable-component-update", true),
-		chromedp.Flag("disable-sync", true),
-		chromedp.Flag("use-fake-device-for-media-stream", true),
-		chromedp.Flag("use-fake-ui-for-media-stream", true),
-		chromedp.Flag("autoplay-policy", "no-user-gesture-required"),
-		chromedp.Flag("disable-renderer-backgrounding", true),
-		chromedp.Flag("disable-background-timer-throttling", true),
-		chromedp.WindowSize(900, 700),
-	}
-}
-
-func chromiumPath() string {
-	for _, name := range []string{"chromium", "chromium-browser", "google-chrome"} {
-		if path, err := exec.LookPath(name); err == nil {
-			return path
-		}
-	}
-	return ""
-}
+func chromiumFlags(dir string) []chromedp.ExecAllocatorOption { return browser.Flags(dir) }
 
 // needChromium fails where the tests must be whole and says so where they
 // need not be.
 func needChromium(t *testing.T) {
 	t.Helper()
-	if chromiumPath() != "" {
+	if browser.Path() != "" {
 		return
 	}
 	if os.Getenv("CI") == "true" {
@@ -83,34 +52,18 @@ func needChromium(t *testing.T) {
 // openPage starts a browser on the address; the browser ends with the test.
 func openPage(t *testing.T, name, address string) *page {
 	t.Helper()
-	alloc, cancelAlloc := chromedp.NewExecAllocator(context.Background(), chromiumFlags(t.TempDir())...)
-	ctx, cancelTab := chromedp.NewContext(alloc)
 	p := &page{name: name}
-	p.run = func(limit context.Context, script string) (string, error) {
-		within, cancel := context.WithCancel(ctx)
-		defer context.AfterFunc(limit, cancel)()
-		defer cancel()
-		return chromedp.Run(within, chromedp.Evaluate[string](script, chromedp.EvalAwaitPromise))
+	opened, err := browser.Open(t.Context(), address, watchConnections, p.note)
+	if err != nil {
+		t.Fatalf("open the browser of %s: %v", name, err)
 	}
+	p.run = opened.Run
 	t.Cleanup(func() {
 		if t.Failed() {
 			t.Logf("console of %s:\n%s", name, p.consoleText())
 		}
-		_ = chromedp.Cancel(ctx)
-		cancelTab()
-		cancelAlloc()
+		opened.Close()
 	})
-	// The first command starts the browser, which lives as long as its context.
-	_, err := chromedp.Call(ctx, cdppage.AddScriptToEvaluateOnNewDocument, cdppage.AddScriptToEvaluateOnNewDocumentParams{Source: watchConnections})
-	if err != nil {
-		t.Fatalf("start the browser of %s: %v", name, err)
-	}
-	go p.listen(chromedp.Console(ctx))
-	// Not chromedp.Navigate, which waits for a load event that it can miss: the
-	// test waits for what the page shows.
-	if _, err := chromedp.Call(ctx, cdppage.Navigate, cdppage.NavigateParams{URL: address}); err != nil {
-		t.Fatalf("open %s in the browser of %s: %v", address, name, err)
-	}
 	return p
 }
 

@@ -169,7 +169,7 @@ func bright(size screenSize) screenSize {
 func (s *studio) fill(room string, people int) {
 	s.t.Helper()
 	if s.crowd == nil {
-		s.crowd = s.open(desk, url.Values{}, s.newBrowser())
+		s.crowd = s.open(s.newBrowser(), desk, url.Values{})
 	}
 	s.crowd.mustEval(s.t, `(globalThis.calls ?? []).map((call) => call.leave()).length`, nil)
 	var joined int
@@ -190,7 +190,7 @@ func (s *studio) newBrowser() context.Context {
 }
 
 // open opens the page on a screen.
-func (s *studio) open(size screenSize, query url.Values, tab context.Context) *page {
+func (s *studio) open(tab context.Context, size screenSize, query url.Values) *page {
 	s.t.Helper()
 	if !query.Has("room") {
 		query.Set("room", "design-review")
@@ -247,7 +247,7 @@ func (s *studio) shoot(name string, size screenSize, query url.Values, condition
 		defer func() { s.t = outer }()
 		tab, closeTab := chromedp.NewContext(s.browser)
 		defer closeTab()
-		p := s.open(size, query, tab)
+		p := s.open(tab, size, query)
 		s.until(p, condition)
 		if act != nil {
 			act(p)

@@ -25,6 +25,12 @@ test('tiles never overlap, never leave the screen, and are all of one size', () 
   }
 });
 
+test('one person has the whole screen, and a screen of no size has no tiles', () => {
+  equal(arrange({ count: 1, large: false, width: 1600, height: 900, gap: 10 }), [{ x: 0, y: 0, width: 1600, height: 900 }]);
+  for (const large of [false, true]) equal(arrange({ count: 3, large, width: 0, height: 0, gap: 10 }), []);
+  equal(bestGrid({ count: 0, width: 0, height: 0, gap: 10 }).width, 0);
+});
+
 test('no other number of columns shows larger wide tiles', () => {
   for (const [width, height] of screens.filter(([w, h]) => w >= h)) {
     for (let count = 1; count <= 25; count++) {

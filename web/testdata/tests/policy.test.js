@@ -8,7 +8,6 @@ import { reconnectDelayMs } from '/holdfast/reconnect-policy.js';
 import { RestartPolicy } from '/holdfast/restart-policy.js';
 import { Roster } from '/holdfast/roster.js';
 import { readStats } from '/holdfast/stats.js';
-import { bestGrid } from '/page/layout.js';
 import { readParameters } from '/page/parameters.js';
 import { equal, ok, test } from './harness.js';
 
@@ -172,19 +171,6 @@ test('a roster takes each change once and in order', () => {
   ok(roster.apply({ type: 'peer-left', peer: 'a', epoch: 6, seq: 1 }), 'a new epoch counts anew');
   equal([roster.entries.map(({ peer }) => peer), roster.cursor], [['b', 'c'], { epoch: 6, seq: 1 }]);
   equal(roster.replace({ roster: [person('c')], epoch: 6, seq: 2 }), ['b']);
-});
-
-test('the grid uses the room there is', () => {
-  for (let count = 1; count <= 25; count++) {
-    for (const [width, height] of [[1280, 600], [390, 640], [800, 800]]) {
-      const tile = bestGrid({ count, width, height, gap: 10 });
-      const columns = Math.floor((width + 10) / (tile.width + 10));
-      const rows = Math.ceil(count / columns);
-      ok(tile.width > 0 && rows * tile.height + (rows - 1) * 10 <= height, `${count} tiles of ${tile.width}x${tile.height} in ${width}x${height}`);
-    }
-  }
-  equal(bestGrid({ count: 1, width: 1600, height: 900, gap: 10 }), { width: 1600, height: 900 });
-  equal(bestGrid({ count: 0, width: 0, height: 0, gap: 10 }), { width: 0, height: 0 });
 });
 
 test('page parameters are bounded', () => {

@@ -1,0 +1,107 @@
+// The page's devices and its view: what is opened, what is said when it cannot be, what is asked for.
+
+import { Devices } from '/page/devices.js';
+import { View } from '/page/view.js';
+import { equal, eventually, ok, test } from './harness.js';
+
+const picture = { width: 320, height: 180, fps: 15 };
+
+/** getUserMedia that refuses what the case says, and notes what it was asked for. */
+function stub(t, refuse) {
+  localStorage.clear();
+  const real = navigator.mediaDevices.getUserMedia.bind(navigator.mediaDevices);
+  const asked = [];
+  navigator.mediaDevices.getUserMedia = async ({ audio, video }) => {
+    const what = [audio && 'microphone', video && 'camera'].filter(Boolean).join('+');
+    asked.push(what);
+    const name = refuse(what, asked.length);
+    if (name) throw new DOMException('staged', name);
+    return real({ audio: Boolean(audio), video: video ? { width: 320, height: 180 } : false });
+  };
+  const devices = new Devices(picture);
+  t.cleanup(() => {
+    delete navigator.mediaDevices.getUserMedia;
+    for (const track of devices.stream.getTracks()) track.stop();
+    localStorage.clear();
+  });
+  return { devices, asked };
+}
+
+test('both are opened with one question', async (t) => {
+  const { devices, asked } = stub(t, () => '');
+  await devices.open();
+  equal(asked, ['microphone+camera'], 'asked');
+  ok(devices.on('microphone') && devices.on('camera'), 'both on');
+  equal(devices.problems, { microphone: '', camera: '' });
+});
+
+test('without a camera one is heard, and told so', async (t) => {
+  const { devices, asked } = stub(t, (what) => (what.includes('camera') ? 'NotFoundError' : ''));
+  await devices.open();
+  equal(asked, ['microphone+camera', 'microphone', 'camera'], 'asked');
+  ok(devices.on('microphone') && !devices.on('camera'), 'only heard');
+  ok(devices.problems.camera.startsWith('No camera was found.'), devices.problems.camera);
+});
+
+test('a camera that another program has does not cost the microphone', async (t) => {
+  const { devices } = stub(t, (what) => (what.includes('camera') ? 'NotReadableError' : ''));
+  await devices.open();
+  ok(devices.on('microphone') && devices.problems.camera.includes('in use by another program'), devices.problems.camera);
+});
+
+test('who refuses is not asked twice', async (t) => {
+  const { devices, asked } = stub(t, () => 'NotAllowedError');
+  await devices.open();
+  equal(asked, ['microphone+camera'], 'asked');
+  ok(devices.problems.camera.includes('may not use your camera and microphone'), devices.problems.camera);
+  ok(!devices.on('microphone') && !devices.on('camera'), 'nothing is on');
+});
+
+test('a camera switched off is given back, and stays off next time', async (t) => {
+  const { devices, asked } = stub(t, () => '');
+  await devices.open();
+  const track = devices.track('camera');
+  await devices.toggle('camera');
+  equal([track.readyState, devices.track('camera'), devices.on('camera')], ['ended', null, false]);
+  const again = new Devices(picture);
+  await again.open();
+  equal(asked.at(-1), 'microphone', 'the camera is not opened');
+  for (const one of again.stream.getTracks()) one.stop();
+  await devices.toggle('camera');
+  ok(devices.on('camera'), 'and on again');
+});
+
+test('a camera that cannot be switched on says why, and can be tried again', async (t) => {
+  let broken = true;
+  const { devices } = stub(t, (what) => (what === 'camera' && broken ? 'NotReadableError' : ''));
+  await devices.open();
+  await devices.toggle('camera');
+  const said = await devices.toggle('camera').then(() => '', (error) => error.message);
+  ok(said.includes('in use'), said);
+  broken = false;
+  await devices.toggle('camera');
+  ok(devices.on('camera') && devices.problems.camera === '', 'on');
+});
+
+test('what is out of sight is asked for at no size', async (t) => {
+  const call = Object.assign(new EventTarget(), { state: 'live', said: [], setView(wants) { this.said.push(wants); } });
+  const view = new View(call);
+  const roots = ['a', 'b'].map(() => document.body.appendChild(Object.assign(document.createElement('div'), { textContent: 'tile' })));
+  t.cleanup(() => {
+    delete document.hidden;
+    call.dispatchEvent(new Event('left'));
+    for (const root of roots) root.remove();
+  });
+  view.show([{ peer: 'a', source: 'camera', root: roots[0], width: 320, height: 180 }, { peer: 'b', source: 'camera', root: roots[1], width: 0, height: 0 }]);
+  const scale = devicePixelRatio;
+  equal(call.said[0].map(({ peer, width, height }) => [peer, width, height]), [['a', 320 * scale, 180 * scale], ['b', 0, 0]], 'at once');
+  ok(view.sees('a') && !view.sees('b'), 'a is in sight');
+  Object.defineProperty(document, 'hidden', { value: true, configurable: true });
+  document.dispatchEvent(new Event('visibilitychange'));
+  await eventually(() => call.said.at(-1)[0].width === 0, 'a hidden page asks for nothing');
+  delete document.hidden;
+  document.dispatchEvent(new Event('visibilitychange'));
+  await eventually(() => call.said.at(-1)[0].width > 0, 'and comes back');
+  roots[0].hidden = true;
+  await eventually(() => call.said.at(-1)[0].width === 0, 'a tile that is covered or hidden, too');
+});

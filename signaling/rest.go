@@ -118,6 +118,9 @@ func writeFault(w http.ResponseWriter, err error) {
 	if status == http.StatusUnauthorized {
 		w.Header().Set("WWW-Authenticate", "Bearer")
 	}
+	if fault.Retryable {
+		w.Header().Set("Retry-After", "1") // It counts whole seconds.
+	}
 	writeJSON(w, status, restFault{Code: fault.Code, Message: fault.Message, Retryable: fault.Retryable})
 }
 

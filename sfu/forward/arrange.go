@@ -10,7 +10,7 @@ import (
 // layer of it.
 func (r *Room) arrange(now time.Time) {
 	if r.tablesChanged {
-		r.audioScarce = false
+		r.scarce = false
 	}
 	for _, sub := range r.subscribers {
 		if r.tablesChanged || sub.changed {
@@ -43,10 +43,12 @@ func (r *Room) arrangeTable(sub *subscriber, now time.Time) {
 		var assigned []Entry
 		if kind == KindAudio {
 			candidates := r.candidates(sub, slots[0])
-			r.audioScarce = r.audioScarce || len(candidates) > len(slots)
+			r.scarce = r.scarce || len(candidates) > len(slots)
 			assigned = assignAudio(v, candidates)
 		} else {
-			assigned = assignVideo(v, r.candidates(sub, slots[0]))
+			candidates := r.candidates(sub, slots[0])
+			r.scarce = r.scarce || !sub.hasView && len(candidates) > len(slots)
+			assigned = assignVideo(v, candidates)
 		}
 		for i, s := range slots {
 			s.entry = assigned[i]
@@ -65,7 +67,7 @@ func (r *Room) candidates(sub *subscriber, slot *Slot) []candidate {
 			continue
 		}
 		c := candidate{key: pub.key, muted: pub.muted}
-		if v := r.speakers.voices[pub.key.peer]; v != nil && pub.key.source == SourceMicrophone {
+		if v := r.speakers.voices[pub.key.peer]; v != nil {
 			c.speaking, c.lastSpoke = v.speaking, v.lastSpoke
 		}
 		list = append(list, c)

@@ -94,20 +94,30 @@ func assignVideo(v viewer, candidates []candidate) []Entry {
 	return place(v.slots, keys)
 }
 
-// unasked orders the candidates for somebody who said nothing: screens first,
-// then who is shown already, then who came first.
+// unasked orders the candidates for somebody who said nothing: screens first, then
+// cameras as sound is chosen: who is shown stays until somebody who speaks needs the place.
 func unasked(slots []Entry, candidates []candidate) []candidate {
-	ordered := slices.Clone(candidates)
-	slices.SortStableFunc(ordered, func(a, b candidate) int {
-		shown := func(c candidate) bool {
-			return slices.ContainsFunc(slots, func(e Entry) bool { return e.Peer != "" && e.key() == c.key })
+	var ordered, screens, cameras []candidate // what is muted needs no place before the rest
+	known := make(map[trackKey]candidate, len(candidates))
+	for _, c := range candidates {
+		switch {
+		case c.muted:
+		case c.key.source == SourceScreen:
+			screens = append(screens, c)
+		default:
+			cameras = append(cameras, c)
+			known[c.key] = c
 		}
-		return cmp.Or(
-			-compareBool(a.key.source == SourceScreen, b.key.source == SourceScreen),
-			-compareBool(shown(a), shown(b)),
-		)
-	})
-	return ordered
+	}
+	shown := func(c candidate) bool {
+		return slices.ContainsFunc(slots, func(e Entry) bool { return e.Peer != "" && e.key() == c.key })
+	}
+	slices.SortStableFunc(screens, func(a, b candidate) int { return -compareBool(shown(a), shown(b)) })
+	ordered = append(ordered, screens...)
+	for _, key := range mostSpoken(max(len(slots)-len(screens), 0), slots, cameras, known) {
+		ordered = append(ordered, known[key])
+	}
+	return append(ordered, candidates...) // Whoever comes twice counts where he comes first.
 }
 
 // assignAudio decides what each audio slot carries: everybody while they fit.
@@ -121,7 +131,7 @@ func assignAudio(v viewer, candidates []candidate) []Entry {
 		keys = append(keys, c.key)
 	}
 	if len(keys) > len(v.slots) {
-		keys = mostSpoken(v.slots, candidates, known)
+		keys = mostSpoken(len(v.slots), v.slots, candidates, known)
 	}
 	for _, e := range v.slots {
 		if _, published := known[e.key()]; !published && e.Peer != "" && len(keys) < len(v.slots) &&
@@ -132,8 +142,8 @@ func assignAudio(v viewer, candidates []candidate) []Entry {
 	return place(v.slots, keys)
 }
 
-// mostSpoken chooses len(slots) of the candidates.
-func mostSpoken(slots []Entry, candidates []candidate, known map[trackKey]candidate) []trackKey {
+// mostSpoken chooses n of the candidates, those that are in slots before others.
+func mostSpoken(n int, slots []Entry, candidates []candidate, known map[trackKey]candidate) []trackKey {
 	// Better to keep: who speaks, then who is not muted, then who spoke last.
 	compare := func(a, b candidate) int {
 		return cmp.Or(
@@ -156,10 +166,11 @@ func mostSpoken(slots []Entry, candidates []candidate, known map[trackKey]candid
 		}
 	}
 	slices.SortStableFunc(others, compare)
-	for len(kept) < len(slots) && len(others) > 0 {
+	for len(kept) < n && len(others) > 0 {
 		kept, others = append(kept, others[0]), others[1:]
 	}
 	slices.SortStableFunc(kept, compare)
+	kept = kept[:min(len(kept), n)]
 	for i := len(kept) - 1; i >= 0 && len(others) > 0; i-- {
 		if kept[i].speaking || !others[0].speaking {
 			break

@@ -310,3 +310,31 @@ func TestMorePublishersThanSlots(t *testing.T) {
 		st.shows("bob", "p5", "p4")
 	})
 }
+
+// TestSpeakersAreShown: without a word from the page whoever speaks gets a slot,
+// from who has been silent, and keeps it in the pauses.
+func TestSpeakersAreShown(t *testing.T) {
+	onStage(t, Config{}, func(st *stage) {
+		var voices []*microphone
+		for i := range 4 {
+			peer := PeerID(fmt.Sprint("p", i))
+			st.camera(peer, "", 180)
+			voices = append(voices, st.microphone(peer))
+		}
+		talk := func(m *microphone) {
+			for range 50 {
+				m.say(20)
+				st.pass(20 * time.Millisecond)
+			}
+		}
+		st.slot("bob", "1", KindVideo)
+		st.slot("bob", "2", KindVideo)
+		st.shows("bob", "p0", "p1")
+		talk(voices[1])
+		st.shows("bob", "p0", "p1")
+		talk(voices[3])
+		st.shows("bob", "p3", "p1")
+		st.pass(3 * time.Second)
+		st.shows("bob", "p3", "p1")
+	})
+}

@@ -178,6 +178,14 @@ func TestAssignVideoProperties(t *testing.T) {
 			if missing && camera {
 				t.Fatal("a camera before a screen:", table)
 			}
+			for _, c := range candidates {
+				for _, other := range candidates {
+					cameras := c.key.source == SourceCamera && other.key.source == SourceCamera
+					if cameras && c.speaking && !c.muted && !shown(c.key) && shown(other.key) && !other.speaking {
+						t.Fatalf("%v speaks and is not shown, %v is silent and is", c.key, other.key)
+					}
+				}
+			}
 		}
 	})
 }

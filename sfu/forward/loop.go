@@ -113,7 +113,7 @@ func (r *Room) tick(now time.Time) {
 	}
 	r.expireHolds(now)
 	if list, changed := r.speakers.update(now); changed {
-		r.tablesChanged = r.tablesChanged || r.audioScarce
+		r.tablesChanged = r.tablesChanged || r.scarce
 		if r.cfg.OnSpeakers != nil {
 			r.cfg.OnSpeakers(list)
 		}

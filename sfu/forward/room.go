@@ -73,7 +73,7 @@ type Room struct {
 	speakers      speakerTracker
 	tablesChanged bool // who is shown where must be worked out again, for everybody
 	layersChanged bool // which layer each slot shows must be worked out again
-	audioScarce   bool // somebody has fewer audio slots than there are microphones
+	scarce        bool // somebody has fewer slots than there are sources, and who speaks decides
 	layersLooked  time.Time
 	scratch       []byte   // for the packet that is being retransmitted
 	demands       []demand // of the subscriber that is being arranged
@@ -139,7 +139,8 @@ func (r *Room) AddSlot(cfg SlotConfig) *Slot {
 }
 
 // SetView says what a subscriber's page shows, most important first. Until the
-// first call the subscriber is shown everyone, first come, at the lowest layer.
+// first call the subscriber is shown everyone at the lowest layer; where the slots do
+// not suffice, screens and who speaks.
 func (r *Room) SetView(peer PeerID, wants []Want) {
 	wants = slices.Clone(wants)
 	r.post(func() {

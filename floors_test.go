@@ -176,7 +176,7 @@ var bans = []ban{
 	},
 	{
 		"lab/browser",
-		[]string{"lab/chaos", "lab/e2e"},
+		[]string{"cli", "lab/chaos", "lab/e2e"},
 		true,
 		"browsers are for the lab and tests",
 	},

@@ -30,6 +30,7 @@ type tab struct {
 // account is what watch.js kept; times are Unix milliseconds.
 type account struct {
 	Joined  bool `json:"joined"`
+	Live    bool `json:"live"` // its socket is open
 	Moments []struct {
 		Step  string  `json:"step"`
 		Epoch uint64  `json:"epoch"`

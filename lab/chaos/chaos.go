@@ -117,6 +117,12 @@ func (c *Chaos) trial(ctx context.Context, n int, name Name) (*Trial, error) {
 		}
 	}
 	calm := c.settled(ctx, w, time.Now())
+	if calm == nil {
+		if err := c.crowd.spread(ctx, w.After); err != nil {
+			return nil, err
+		}
+		calm = c.settled(ctx, w, time.Now())
+	}
 	if calm != nil {
 		return nil, fmt.Errorf("the cluster is not whole before the fault: %w", calm)
 	}

@@ -1,10 +1,12 @@
 package chaos
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
 	"log/slog"
+	"slices"
 	"strings"
 	"sync"
 	"time"
@@ -20,7 +22,9 @@ type crowd struct {
 	chaos    *Chaos
 	people   []*person
 	browsers []*tab
-	step     string // the armed step of a double fault
+	step     string          // the armed step of a double fault
+	left     map[string]bool // rooms that nobody is in any more
+	stack    *peer.Stack
 
 	living context.Context //nolint:containedctx // the people's life, ended by leave
 	end    context.CancelFunc
@@ -31,6 +35,7 @@ type crowd struct {
 type person struct {
 	room, name string
 	peer       *peer.Peer
+	leave      context.CancelFunc
 
 	mu      sync.Mutex // guards the fields below
 	moments []peer.Moment
@@ -42,31 +47,21 @@ const maxMoments = 500
 
 func newCrowd(c *Chaos) *crowd {
 	living, end := context.WithCancel(context.Background())
-	return &crowd{chaos: c, living: living, end: end}
+	return &crowd{chaos: c, living: living, end: end, left: make(map[string]bool)}
 }
 
 // join lets everybody in and waits until all receive all.
 func (c *crowd) join(ctx context.Context, status devcluster.Status) error {
-	var nodes []ring.NodeID
-	for _, n := range status.Nodes {
-		if n.Role == devcluster.RoleSFU {
-			nodes = append(nodes, ring.NodeID(n.Name))
-		}
-	}
+	nodes := mediaNodes(status)
 	o := c.chaos.options
-	stack, err := peer.NewStack(peer.VideoLight, true)
-	if err != nil {
+	var err error
+	if c.stack, err = peer.NewStack(peer.VideoLight, true); err != nil {
 		return err
 	}
 	for i := range o.Rooms {
 		room := roomOn(nodes, nodes[i%len(nodes)], fmt.Sprintf("%sroom%d", c.chaos.prefix(), i+1))
-		for j := range o.Peers {
-			if err := c.add(stack, room, fmt.Sprintf("%s-person-%d", room, j+1), o.Peers-1); err != nil {
-				return err
-			}
-			if !wait(ctx, 20*time.Millisecond) { // nobody comes in the same instant as everybody
-				return ctx.Err()
-			}
+		if err := c.open(ctx, room); err != nil {
+			return err
 		}
 	}
 	if err := c.openBrowsers(ctx); err != nil {
@@ -75,28 +70,94 @@ func (c *crowd) join(ctx context.Context, status devcluster.Status) error {
 	return c.everybodyReceives(ctx, time.Now(), joinLimit)
 }
 
-func (c *crowd) add(stack *peer.Stack, room, name string, others int) error {
+func mediaNodes(status devcluster.Status) []ring.NodeID {
+	var nodes []ring.NodeID
+	for _, n := range status.Nodes {
+		if n.Role == devcluster.RoleSFU {
+			nodes = append(nodes, ring.NodeID(n.Name))
+		}
+	}
+	return nodes
+}
+
+// open lets the people of a room join.
+func (c *crowd) open(ctx context.Context, room string) error {
+	for j := range c.chaos.options.Peers {
+		if err := c.add(room, fmt.Sprintf("%s-person-%d", room, j+1), c.chaos.options.Peers-1); err != nil {
+			return err
+		}
+		if !wait(ctx, 20*time.Millisecond) { // nobody comes in the same instant as everybody
+			return ctx.Err()
+		}
+	}
+	return nil
+}
+
+func (c *crowd) add(room, name string, others int) error {
 	token, err := c.chaos.cluster.Token(room, name)
 	if err != nil {
 		return err
 	}
 	p := &person{room: room, name: name}
 	p.peer, err = peer.New(peer.Options{
-		URL: c.chaos.page, Token: token, Room: room, Stack: stack, Observe: p.observe,
+		URL: c.chaos.page, Token: token, Room: room, Stack: c.stack, Observe: p.observe,
 		AudioSlots: min(others, 6), VideoSlots: min(others, 12),
 	}, slog.New(slog.DiscardHandler))
 	if err != nil {
 		return err
 	}
 	c.people = append(c.people, p)
+	living, leave := context.WithCancel(c.living)
+	p.leave = leave
 	c.wg.Go(func() {
-		if err := p.peer.Run(c.living); err != nil {
+		if err := p.peer.Run(living); err != nil {
 			p.mu.Lock()
 			defer p.mu.Unlock()
 			p.refused = err
 		}
 	})
 	return nil
+}
+
+// spread lets the people of crowded nodes go to new rooms on nodes that have none: a
+// node that was dead comes back empty, and who has all rooms has no healthy neighbour
+// to be compared with.
+func (c *crowd) spread(ctx context.Context, now Look) error {
+	status, err := c.chaos.cluster.Status(ctx)
+	if err != nil {
+		return err
+	}
+	nodes := mediaNodes(status)
+	rooms := make(map[ring.NodeID][]string)
+	for _, h := range now.Held {
+		if h.Room != c.browserRoom() {
+			rooms[ring.NodeID(h.Node)] = append(rooms[ring.NodeID(h.Node)], h.Room)
+		}
+	}
+	for _, node := range nodes {
+		from := slices.MaxFunc(nodes, func(a, b ring.NodeID) int { return cmp.Compare(len(rooms[a]), len(rooms[b])) })
+		if len(rooms[node]) > 0 || len(rooms[from]) < 2 {
+			continue
+		}
+		old := rooms[from][0]
+		rooms[from] = rooms[from][1:]
+		c.close(old)
+		if err := c.open(ctx, roomOn(nodes, node, fmt.Sprintf("%sroom%d", c.chaos.prefix(), c.chaos.options.Rooms+len(c.left)))); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// close lets the people of a room leave it.
+func (c *crowd) close(room string) {
+	c.left[room] = true
+	c.people = slices.DeleteFunc(c.people, func(p *person) bool {
+		if p.room == room {
+			p.leave()
+		}
+		return p.room == room
+	})
 }
 
 // leave ends everybody's life here.
@@ -200,6 +261,34 @@ func (c *crowd) everybodyReceives(ctx context.Context, since time.Time, limit ti
 			if !r.Fresh {
 				return fmt.Errorf("%s: %s has no fresh %s of %s", r.Room, r.Client, r.Source, r.From)
 			}
+		}
+		return nil
+	})
+}
+
+// attachedFor is how long everybody must have been attached to be believed: the end of
+// a socket may be heard late on a busy machine.
+const attachedFor = 10
+
+// everybodyAttached waits until every socket is open.
+func (c *crowd) everybodyAttached(ctx context.Context) error {
+	looks := 0
+	return poll(ctx, settleLimit, func() error {
+		looks++
+		for _, p := range c.people {
+			if !p.peer.Stats().Attached {
+				looks = 0
+				return fmt.Errorf("%s has no socket", p.name)
+			}
+		}
+		for _, b := range c.browsers {
+			if a, err := b.account(ctx, time.Now()); err != nil || !a.Live {
+				looks = 0
+				return fmt.Errorf("%s has no socket", b.name)
+			}
+		}
+		if looks < attachedFor {
+			return errors.New("everybody has been attached for a moment only")
 		}
 		return nil
 	})

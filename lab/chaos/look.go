@@ -84,7 +84,7 @@ func (c *Chaos) askNodes(ctx context.Context, l *Look) error {
 	if err := c.cluster.AdminAt(ctx, c.page, "rooms", &held); err != nil {
 		return fmt.Errorf("ask for the rooms: %w", err)
 	}
-	l.Held = slices.DeleteFunc(held.Rooms, func(h Held) bool { return !strings.HasPrefix(h.Room, c.prefix()) })
+	l.Held = slices.DeleteFunc(held.Rooms, func(h Held) bool { return !c.counts(h.Room) })
 	if len(held.Unreachable) > 0 {
 		return fmt.Errorf("%v did not say what they hold", held.Unreachable)
 	}
@@ -105,7 +105,7 @@ func (c *Chaos) askStore(ctx context.Context, l *Look) error {
 		return fmt.Errorf("no store is known")
 	}
 	err := c.options.Pins.AllPins(ctx, func(h pin.Holding) error {
-		if strings.HasPrefix(string(h.Room), c.prefix()) {
+		if c.counts(string(h.Room)) {
 			l.Pins[string(h.Room)] = h.Pin
 		}
 		return nil
@@ -114,6 +114,11 @@ func (c *Chaos) askStore(ctx context.Context, l *Look) error {
 		return fmt.Errorf("read the pins: %w", err)
 	}
 	return nil
+}
+
+// counts says whether a room is one of this run's that people are in.
+func (c *Chaos) counts(room string) bool {
+	return strings.HasPrefix(room, c.prefix()) && !c.crowd.left[room]
 }
 
 // prefix is what the names of this run's rooms begin with.

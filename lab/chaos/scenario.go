@@ -139,7 +139,7 @@ func armEdge(ctx context.Context, c *Chaos, trial int) error {
 	if err := c.cluster.Kill(ctx, edges[1], syscall.SIGKILL); err != nil {
 		return err
 	}
-	if err := c.crowd.everybodyReceives(ctx, time.Now(), settleLimit); err != nil {
+	if err := c.crowd.everybodyAttached(ctx); err != nil {
 		return err
 	}
 	_, err := c.cluster.StartNode(ctx, edges[1])

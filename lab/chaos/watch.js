@@ -68,6 +68,7 @@
   }, 50);
 
   globalThis.__account = (since) => ({
+    live: globalThis.call?.state === 'live',
     joined: Boolean(globalThis.call?.peer),
     moments: moments.filter((m) => m.at >= since),
     frames: frames.filter((f) => f.at >= since),

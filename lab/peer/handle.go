@@ -24,7 +24,7 @@ func (p *Peer) handle(ctx context.Context, socket *websocket.Conn, message wire.
 		p.resume = m.Resume
 		moved := m.Epoch > p.epoch
 		p.placed(m.Placement)
-		p.note(func(s *Stats) { s.Resumes++ })
+		p.note(func(s *Stats) { s.Resumes, s.Attached = s.Resumes+1, true })
 		if !m.MediaAlive || moved {
 			return p.offer(ctx, socket, "resumed without media")
 		}
@@ -53,7 +53,7 @@ func (p *Peer) handle(ctx context.Context, socket *websocket.Conn, message wire.
 
 // joined notes the session's beginning; a second one has lost its first.
 func (s *Stats) joined(m *wire.Joined) {
-	s.Peer = m.Peer
+	s.Peer, s.Attached = m.Peer, true
 	if s.Joined {
 		return
 	}

@@ -131,7 +131,7 @@ func (p *Peer) Run(ctx context.Context) error {
 			return refused
 		}
 		p.log.Debug("session lost", "err", err)
-		p.note(func(s *Stats) { s.SocketsLost++ })
+		p.note(func(s *Stats) { s.SocketsLost, s.Attached = s.SocketsLost+1, false })
 		if time.Since(began) > lastRetry {
 			retry = firstRetry
 		}

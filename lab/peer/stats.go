@@ -64,6 +64,7 @@ type Stats struct {
 	Connections    int              // peer connections made
 	Restarts       []wire.Placement // one for each `restart` obeyed
 	Resumes        int
+	Attached       bool // a socket is open, and the server knows who it is
 	SocketsLost    int
 	OffersRejected int
 	Codes          map[wire.Code]int // errors the server sent

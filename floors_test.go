@@ -27,7 +27,7 @@ var floors = [][]string{
 	{"front", "signaling"},
 	{"signaling/sfulink", "web"},
 	{"signaling/access", "signaling/wire"},
-	{"failover"},
+	{"failover", "orchestrator/history"},
 	{"orchestrator"},
 	{"redisstore"},
 	{"redisstore/storetest"},
@@ -116,6 +116,11 @@ var technologies = []technology{
 		[]string{"lab/browser"},
 		[]string{"lab/e2e", "sfu", "web"},
 		"a browser drives tests and the lab, never the product",
+	},
+	{
+		"github.com/anishathalye/porcupine", nil,
+		[]string{"orchestrator/history"},
+		"histories are judged in one place, by one model",
 	},
 	{
 		"os/signal",

@@ -1,0 +1,315 @@
+package history
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+	"sync"
+	"time"
+
+	"github.com/holdfast-rtc/holdfast/cluster"
+	"github.com/holdfast-rtc/holdfast/orchestrator"
+	"github.com/holdfast-rtc/holdfast/pin"
+	"github.com/holdfast-rtc/holdfast/ring"
+)
+
+// edge is one boot of a signaling node: the real Orchestrator, with a picture of the cluster that lags.
+type edge struct {
+	world *world
+	name  string
+	link  *link
+	orch  *orchestrator.Orchestrator
+
+	mu     sync.Mutex // guards the fields below
+	nodes  map[ring.NodeID]cluster.Node
+	gone   map[pin.BootID]cluster.Departure
+	since  map[pin.BootID]int64 // when each of gone was learned
+	ground map[pin.BootID]bool  // boots once thought dead here
+	holds  map[pin.BootID]bool  // boots that once said that they have the room open
+	view   *cluster.View
+	names  []ring.NodeID // on the ring of view
+	at     pin.Pin       // where its peers are attached
+	top    pin.Fence
+}
+
+// newEdge starts a signaling node that sees the cluster as it is.
+func newEdge(w *world, name string) *edge {
+	e := &edge{
+		world: w, name: name, link: &link{world: w},
+		nodes: make(map[ring.NodeID]cluster.Node), gone: make(map[pin.BootID]cluster.Departure),
+		since: make(map[pin.BootID]int64), ground: make(map[pin.BootID]bool),
+		holds: make(map[pin.BootID]bool),
+	}
+	e.orch = orchestrator.New(e.link, e, e, orchestrator.DefaultConfig(), quiet)
+	e.look()
+	return e
+}
+
+// look gives the edge the true picture.
+func (e *edge) look() {
+	live, dead := e.world.truth()
+	for _, s := range live {
+		e.joined(s.node())
+	}
+	for _, s := range dead {
+		e.lost(s.boot)
+	}
+}
+
+// View is part of orchestrator.Views.
+func (e *edge) View() *cluster.View {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	return e.view
+}
+
+// draw makes the view anew. Call it with mu held.
+func (e *edge) draw() {
+	v := &cluster.View{Settled: true, Nodes: maps.Clone(e.nodes), Gone: maps.Clone(e.gone)}
+	var names []ring.NodeID
+	for id := range v.Nodes {
+		names = append(names, id)
+	}
+	slices.Sort(names)
+	if e.view != nil && slices.Equal(names, e.names) {
+		v.Ring = e.view.Ring
+	} else {
+		v.Ring = ring.New(names)
+	}
+	e.view, e.names = v, names
+}
+
+// joined: the edge learns that a boot lives; an older one of that name is dead then.
+func (e *edge) joined(n cluster.Node) {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	if old, ok := e.nodes[n.ID]; ok && old.Boot != n.Boot {
+		if old.Boot.Newer(n.Boot) {
+			return
+		}
+		e.bury(old.Boot)
+	}
+	delete(e.gone, n.Boot)
+	e.nodes[n.ID] = n
+	for _, boot := range e.world.boots(n.ID) {
+		if n.Boot.Newer(boot) {
+			e.ground[boot] = true
+		}
+	}
+	e.draw()
+}
+
+// lost: the edge learns, or believes, that a boot is dead.
+func (e *edge) lost(boot pin.BootID) {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	for id, n := range e.nodes {
+		if n.Boot == boot {
+			delete(e.nodes, id)
+		}
+	}
+	e.bury(boot)
+	e.draw()
+}
+
+// bury notes a death. Call it with mu held.
+func (e *edge) bury(boot pin.BootID) {
+	if _, ok := e.gone[boot]; !ok {
+		e.gone[boot], e.since[boot] = cluster.DepartureDead, e.world.record.now()
+	}
+	e.ground[boot] = true
+	e.world.suspected(boot)
+}
+
+// BootAt is part of orchestrator.Prober.
+func (e *edge) BootAt(ctx context.Context, control string) (pin.BootID, error) {
+	if err := probing(ctx, e.world.seed, control); err != nil {
+		return "", err
+	}
+	live, dead := e.world.truth()
+	found := pin.BootID("")
+	for _, s := range live {
+		if address(s.id) == control {
+			found = s.boot
+		}
+	}
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	for _, s := range dead { // Nobody is there, or somebody else.
+		if address(s.id) == control {
+			e.ground[s.boot] = true
+		}
+	}
+	if found == "" {
+		return "", fmt.Errorf("dial %s: %w", control, orchestrator.ErrNobodyThere)
+	}
+	return found, nil
+}
+
+// Holds is part of orchestrator.Prober.
+func (e *edge) Holds(ctx context.Context, control string, _ ring.RoomID) (pin.Pin, error) {
+	if err := probing(ctx, e.world.seed, control); err != nil {
+		return pin.Pin{}, err
+	}
+	live, _ := e.world.truth()
+	for _, s := range live {
+		if address(s.id) != control {
+			continue
+		}
+		s.mu.Lock()
+		held := s.held
+		s.mu.Unlock()
+		if !held.IsZero() {
+			e.mu.Lock()
+			e.holds[s.boot] = true
+			e.mu.Unlock()
+		}
+		return held, nil
+	}
+	return pin.Pin{}, fmt.Errorf("dial %s: %w", control, orchestrator.ErrNobodyThere)
+}
+
+// probing is the way to a node and back. Several are asked side by side, so each has instants of its
+// own that depend on nothing but who asks whom when.
+func probing(ctx context.Context, seed uint64, control string) error {
+	id := 1000 + asking(ctx).id*3 + int(control[0]-'a')
+	c := newCaller(seed^uint64(time.Now().UnixNano()), "", id)
+	return c.pause(ctx, c.between(time.Millisecond, 5*time.Millisecond))
+}
+
+// reported: the edge hears a node's load report.
+func (e *edge) reported(n cluster.Node) {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	if old, ok := e.nodes[n.ID]; ok && old.Boot == n.Boot && old.Load != n.Load {
+		e.nodes[n.ID] = n
+		e.draw()
+	}
+}
+
+// wrote records a write that was answered with found.
+func (e *edge) wrote(c *caller, w write, found pin.Pin, sent int64) {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	r := e.world.record
+	in := input{
+		kind: kindWrite, call: c.what, who: c.who, pin: c.about, tried: []write{w},
+		ground: maps.Clone(e.ground), holds: maps.Clone(e.holds),
+	}
+	r.add(in, output{pin: found}, sent, r.now())
+}
+
+// ask makes one call of the orchestrator and records it.
+func (e *edge) ask(c *caller, what kind, about pin.Pin) (pin.Pin, error) {
+	ctx, cancel := context.WithTimeout(c.with(context.Background()), 3*time.Second)
+	defer cancel()
+	c.tried, c.failed, c.edge, c.what, c.about = nil, false, e, what, about
+	defer func() { c.edge = nil }()
+	r := e.world.record
+	call := r.now()
+	var got pin.Pin
+	var err error
+	e.mu.Lock()
+	top := e.top
+	e.mu.Unlock()
+	switch what {
+	case kindRehome:
+		got, err = e.orch.Rehome(ctx, room, about, 0)
+	case kindAgain:
+		got, err = e.orch.PlaceAgain(ctx, room, about, 0)
+	default:
+		got, err = e.orch.Place(ctx, room, 0)
+	}
+	if err != nil {
+		e.failed(what, err)
+		return pin.Pin{}, err
+	}
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	if _, gone := e.gone[got.Boot]; gone && e.since[got.Boot] < call {
+		r.fault("%s was given %s by %s, whose boot it knew to be dead", e.name, show(got), what)
+	}
+	if got.Fence.Less(top) {
+		r.fault("%s was given %s by %s after fence %v", e.name, show(got), what, top)
+	}
+	if e.top.Less(got.Fence) {
+		e.top = got.Fence
+	}
+	if c.failed { // From memory, since the store did not answer: its owner has to confirm it.
+		r.refused("placed from memory")
+		return got, nil
+	}
+	r.add(input{kind: what, who: c.who, pin: about}, output{pin: got}, call, r.now())
+	return got, nil
+}
+
+// failed judges an error: only those of its contract may come.
+func (e *edge) failed(what kind, err error) {
+	var full *orchestrator.NoHeadroomError
+	switch {
+	case errors.Is(err, orchestrator.ErrStoreUnavailable):
+		e.world.record.refused("store unavailable")
+	case errors.Is(err, orchestrator.ErrUnproven):
+		e.world.record.refused("unproven")
+	case errors.Is(err, orchestrator.ErrContended):
+		e.world.record.refused("contended")
+	case errors.Is(err, orchestrator.ErrNoNodes), errors.As(err, &full):
+		e.world.record.refused("no node")
+	default:
+		e.world.record.fault("%s of %s failed with %v", what, e.name, err)
+	}
+}
+
+// maxTries bounds one join.
+const maxTries = 8
+
+// join brings a peer into the room: it places, attaches, and follows refusals as package signaling does. It
+// begins at p, if that is not zero.
+func (e *edge) join(c *caller, p pin.Pin) bool {
+	var err error
+	for range maxTries {
+		if p.IsZero() {
+			if p, err = e.ask(c, kindPlace, pin.Pin{}); err != nil {
+				_ = c.pause(context.Background(), c.between(50*time.Millisecond, 200*time.Millisecond))
+				continue
+			}
+		}
+		got, current := e.attach(c, p)
+		switch got {
+		case replyServed:
+			e.mu.Lock()
+			e.at = p
+			e.mu.Unlock()
+			return true
+		case replyFenced:
+			e.orch.Observe(room, current)
+			p = pin.Pin{}
+		case replyRefused:
+			if p, err = e.ask(c, kindAgain, p); err != nil {
+				p = pin.Pin{}
+			}
+		case replyGone:
+			p = pin.Pin{}
+			_ = c.pause(context.Background(), c.between(20*time.Millisecond, 100*time.Millisecond))
+		default:
+			_ = c.pause(context.Background(), c.between(50*time.Millisecond, 200*time.Millisecond))
+		}
+	}
+	return false
+}
+
+// attach asks the node of p to let the peer in.
+func (e *edge) attach(c *caller, p pin.Pin) (reply, pin.Fence) {
+	ctx := c.with(context.Background())
+	_ = c.pause(ctx, c.between(time.Millisecond, 8*time.Millisecond))
+	for _, s := range e.world.nodes() {
+		if s.id == p.Node && s.boot == p.Boot {
+			got, current := s.attach(ctx, p, c.who)
+			_ = c.pause(ctx, c.between(time.Millisecond, 8*time.Millisecond))
+			return got, current
+		}
+	}
+	return replyGone, pin.Fence{}
+}

@@ -1,0 +1,128 @@
+package history
+
+import (
+	"context"
+	"sync/atomic"
+	"time"
+
+	"github.com/holdfast-rtc/holdfast/pin"
+)
+
+// hold keeps a fault up for a while.
+func hold(c *caller, reasons *atomic.Int32, long time.Duration) {
+	reasons.Add(1)
+	_ = c.pause(context.Background(), long)
+	reasons.Add(-1)
+}
+
+// kill ends a media node. Each signaling node learns of it in its own time and moves the room, if its
+// peers were there.
+func (w *world) kill(s *sfu) {
+	s.mu.Lock()
+	alive := s.alive
+	s.mu.Unlock()
+	if !alive {
+		return
+	}
+	w.suspected(s.boot)
+	s.kill()
+	for _, e := range w.everyEdge() {
+		told := newCaller(w.seed, e.name+" told of a death", w.lateID())
+		w.running.Go(func() {
+			_ = told.pause(context.Background(), told.between(5*time.Millisecond, 1500*time.Millisecond))
+			e.lost(s.boot)
+			e.rescue(told, s.boot)
+		})
+	}
+}
+
+// rescue re-homes the room if this signaling node's peers were on a dead boot.
+func (e *edge) rescue(c *caller, boot pin.BootID) {
+	e.mu.Lock()
+	from := e.at
+	e.mu.Unlock()
+	if from.IsZero() || from.Boot != boot {
+		return
+	}
+	for range maxTries {
+		to, err := e.ask(c, kindRehome, from)
+		if err == nil {
+			e.join(c, to)
+			return
+		}
+		_ = c.pause(context.Background(), c.between(50*time.Millisecond, 200*time.Millisecond))
+	}
+}
+
+// welcome lets everybody learn of a new boot.
+func (w *world) welcome(s *sfu) {
+	for _, e := range w.everyEdge() {
+		told := newCaller(w.seed, e.name+" told of a boot", w.lateID())
+		w.running.Go(func() {
+			_ = told.pause(context.Background(), told.between(5*time.Millisecond, 1500*time.Millisecond))
+			s.mu.Lock()
+			alive := s.alive
+			s.mu.Unlock()
+			if alive {
+				e.joined(s.node())
+				e.mu.Lock()
+				at := e.at
+				e.mu.Unlock()
+				if at.Node == s.id && s.boot.Newer(at.Boot) {
+					e.rescue(told, at.Boot)
+				}
+			}
+		})
+	}
+}
+
+// suspect makes a signaling node take a live node for dead, for a while: mostly the one where its peers
+// are, else another, so that signaling nodes see the cluster differently.
+func (w *world) suspect(c *caller, e *edge, long time.Duration) {
+	e.mu.Lock()
+	boot := e.at.Boot
+	e.mu.Unlock()
+	if c.chance(40) {
+		boot = w.current(c.random.IntN(3)).boot
+	}
+	if boot == "" {
+		return
+	}
+	e.lost(boot)
+	e.rescue(c, boot)
+	_ = c.pause(context.Background(), long)
+	live, _ := w.truth()
+	for _, s := range live {
+		if s.boot == boot {
+			e.joined(s.node())
+		}
+	}
+}
+
+// full makes a node refuse rooms for a while.
+func (w *world) full(c *caller, s *sfu, long time.Duration) {
+	w.suspected(s.boot)
+	set := func(full bool) {
+		s.mu.Lock()
+		s.full = full
+		s.mu.Unlock()
+	}
+	set(true)
+	_ = c.pause(context.Background(), long)
+	set(false)
+}
+
+// leave empties the room: the nodes close it, and its pin expires if nobody comes back.
+func (w *world) leave() {
+	for _, s := range w.nodes() {
+		s.mu.Lock()
+		s.held, s.peers = pin.Pin{}, nil
+		s.mu.Unlock()
+		w.servesNoMore(s.boot)
+	}
+	for _, e := range w.everyEdge() {
+		e.mu.Lock()
+		e.at = pin.Pin{}
+		e.mu.Unlock()
+	}
+}

@@ -1,0 +1,164 @@
+package history
+
+import (
+	"fmt"
+	"os"
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+
+	"go.uber.org/goleak"
+)
+
+func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+
+// The environment of a longer search, or of one seed again.
+const (
+	countVariable = "HOLDFAST_HISTORIES"    // schedules per mix of faults
+	seedVariable  = "HOLDFAST_HISTORY_SEED" // only this one
+)
+
+// schedules is how many seeds each mix gets in a common test run.
+const schedules = 500
+
+// ordinary are the faults that a cluster with a store that keeps its memory goes through.
+func ordinary() faults {
+	return faults{slow: true, lose: true, late: true, kill: true, suspect: true, cut: true, full: true, leave: true, fresh: true}
+}
+
+// mix is one composition of faults, and what is demanded under it.
+type mix struct {
+	name   string
+	faults faults
+	steady bool // also that a well-served room never moves
+	why    string
+}
+
+// mixes are all that is checked. What is not demanded yet has its reason here. One kind of fault is in no
+// mix: damage, a text that is no pin (TestDamageBringsOldPinsBack says why).
+func mixes() []mix {
+	with := func(change func(*faults)) faults {
+		f := ordinary()
+		change(&f)
+		return f
+	}
+	return []mix{
+		{name: "a store that remembers", faults: ordinary(), steady: true},
+		{
+			name: "a store that restarts empty", faults: with(func(f *faults) { f.empty = true }),
+			why: "the owner yields if the fresh pin was handed to another node's open room or re-homed meanwhile " +
+				"(seeds 433 and, with lost writes, 611: about 1 schedule in 500)",
+		},
+		{name: "a store that loses its last writes", faults: with(func(f *faults) { f.rollBack = true }), steady: true},
+		{name: "both", faults: with(func(f *faults) { f.empty, f.rollBack = true, true }), why: "as of a store that restarts empty"},
+	}
+}
+
+// count is how many schedules to run.
+func count(t *testing.T) (first, past uint64) {
+	t.Helper()
+	number := func(variable string) (uint64, bool) {
+		text := os.Getenv(variable)
+		if text == "" {
+			return 0, false
+		}
+		n, err := strconv.ParseUint(text, 10, 64)
+		if err != nil {
+			t.Fatalf("%s: %v", variable, err)
+		}
+		return n, true
+	}
+	if seed, ok := number(seedVariable); ok {
+		return seed, seed + 1
+	}
+	if n, ok := number(countVariable); ok {
+		return 0, n
+	}
+	return 0, schedules
+}
+
+// Concurrent Place, Rehome, PlaceAgain and refreshes under random faults are linearizable, fences
+// grow, no two nodes serve under one fence, a node never goes back to a lower one, and when the
+// faults have ended everybody agrees.
+func TestHistoriesAreLinearizable(t *testing.T) {
+	first, past := count(t)
+	for _, m := range mixes() {
+		t.Run(m.name, func(t *testing.T) {
+			began, operations := time.Now(), 0
+			for seed := first; seed < past; seed++ {
+				tr := newTrial(seed, m.faults)
+				tr.steady = m.steady
+				v := tr.run(t)
+				operations += len(v.ops)
+				if len(v.faults) > 0 {
+					small, least := tr.shrink(t)
+					t.Logf("seed %d (%s=%d), the least schedule that fails:\n%s", seed, seedVariable, seed, plan(small.actions))
+					least.report(t, fmt.Sprintf("seed-%d", seed))
+					return
+				}
+			}
+			took := time.Since(began)
+			t.Logf("%d schedules, %d operations, %.0f schedules a second", past-first, operations, float64(past-first)/took.Seconds())
+			if !m.steady {
+				t.Logf("not demanded here that a well-served room never moves: %s", m.why)
+			}
+		})
+	}
+}
+
+// What is wrong today: over damage an edge puts back the highest pin that it remembers, though others may have served
+// the room under a higher one since. When this test fails, damage belongs into the mixes.
+func TestDamageBringsOldPinsBack(t *testing.T) {
+	f := ordinary()
+	f.damage = true
+	for seed := range uint64(500) {
+		if v := newTrial(seed, f).run(t); len(v.faults) > 0 {
+			t.Logf("seed %d: %s", seed, v.faults[0])
+			return
+		}
+	}
+	t.Error("500 schedules with damage are all right now: put the fault into the mixes, and remove this test")
+}
+
+// A seed is the whole schedule: run again it gives the same history, to the nanosecond.
+func TestSeedReproducesItsHistory(t *testing.T) {
+	for seed := range uint64(25) {
+		f := mixes()[int(seed)%len(mixes())].faults
+		one, other := newTrial(seed, f).run(t), newTrial(seed, f).run(t)
+		was, is := strings.Split(text(one.ops), "\n"), strings.Split(text(other.ops), "\n")
+		for i := range was {
+			if i >= len(is) || was[i] != is[i] {
+				t.Fatalf("seed %d, operation %d: %q, and then %q", seed, i, was[i], is[min(i, len(is)-1)])
+			}
+		}
+	}
+}
+
+// The harness finds what it is there to find: with each of these faults built in, it
+// has a violation within seconds.
+func TestHarnessFindsBrokenPlacement(t *testing.T) {
+	for _, b := range []struct {
+		broken broken
+		trial  func(seed uint64) trial
+	}{
+		{plainNX, func(seed uint64) trial { return newTrial(seed, faults{}) }},
+		{plainSet, func(seed uint64) trial { return newTrial(seed, ordinary()) }},
+		{noNonce, func(seed uint64) trial { return trial{seed: seed, actions: lostMove(seed)} }},
+	} {
+		t.Run(string(b.broken), func(t *testing.T) {
+			began := time.Now()
+			for seed := range uint64(2000) {
+				tr := b.trial(seed)
+				tr.broken = b.broken
+				if v := tr.run(t); len(v.faults) > 0 {
+					took := time.Since(began)
+					small, least := tr.shrink(t)
+					t.Logf("found with seed %d after %v: %s\nthe least schedule of %d operations:\n%s", seed, took, least.faults[0], len(least.ops), plan(small.actions))
+					return
+				}
+			}
+			t.Error("2000 schedules showed no violation")
+		})
+	}
+}

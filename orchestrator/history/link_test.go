@@ -1,0 +1,180 @@
+package history
+
+import (
+	"context"
+	"errors"
+	"sync/atomic"
+	"time"
+
+	"github.com/holdfast-rtc/holdfast/pin"
+	"github.com/holdfast-rtc/holdfast/ring"
+)
+
+// room is the one room of every schedule.
+const room ring.RoomID = "class"
+
+var errCut = errors.New("connection refused") //nolint:gochecknoglobals // a sentinel
+
+// link is one process's connection to the store: it delays, loses and repeats what
+// passes, and it can be cut.
+type link struct {
+	world *world
+	cut   atomic.Int32 // reasons for which it is cut
+}
+
+// exchange takes apply to the store and its answer back. open means that apply may
+// have happened without an answer, or may still happen.
+func (l *link) exchange(ctx context.Context, apply func() value, found *value) (open bool, err error) {
+	c, f := asking(ctx), l.world.faults
+	defer func() { c.failed = c.failed || err != nil }()
+	if l.world.calm.Load() {
+		f = faults{}
+	}
+	if l.away() {
+		if c.chance(50) {
+			return false, errCut
+		}
+		<-ctx.Done() // Into the void.
+		return false, ctx.Err()
+	}
+	there, back := c.between(time.Millisecond, 12*time.Millisecond), c.between(time.Millisecond, 12*time.Millisecond)
+	if f.slow && c.chance(6) {
+		there = c.between(50*time.Millisecond, 500*time.Millisecond)
+	}
+	if f.slow && c.chance(6) {
+		back = c.between(50*time.Millisecond, 500*time.Millisecond)
+	}
+	dropped := f.lose && c.chance(5)
+	deaf := f.lose && c.chance(8)
+	twice := f.lose && c.chance(5)
+	began := time.Now()
+	if err := c.pause(ctx, there); err != nil {
+		if !dropped && f.late {
+			l.later(c, there-time.Since(began), apply)
+		}
+		return true, err
+	}
+	if dropped || l.away() {
+		<-ctx.Done()
+		return true, ctx.Err()
+	}
+	*found = apply()
+	if twice { // A client that repeats a request whose answer is late.
+		l.later(c, c.between(time.Millisecond, 30*time.Millisecond), apply)
+	}
+	if deaf {
+		<-ctx.Done()
+		return true, ctx.Err()
+	}
+	if err := c.pause(ctx, back); err != nil {
+		return true, err
+	}
+	return twice, nil
+}
+
+// later lets a request arrive after its sender has given up on it.
+func (l *link) later(c *caller, after time.Duration, apply func() value) {
+	late := newCaller(l.world.seed, c.who, l.world.lateID())
+	l.world.running.Go(func() {
+		_ = late.pause(context.Background(), max(after, 0))
+		if !l.away() {
+			apply()
+		}
+	})
+}
+
+func (l *link) away() bool { return l.cut.Load() > 0 || l.world.away.Load() > 0 }
+
+// put is one write. An edge's is an operation of the history by itself, if it was answered.
+func (l *link) put(ctx context.Context, w write) (pin.Pin, pin.Generation, error) {
+	c, s, r := asking(ctx), l.world.store, l.world.record
+	w.known = r.known()
+	c.tried = append(c.tried, w)
+	var found value
+	var in pin.Generation
+	sent := r.now()
+	open, err := l.exchange(ctx, func() value {
+		in = s.generation(false)
+		return s.swap(w)
+	}, &found)
+	if open {
+		r.pending(c.who, w, sent)
+	}
+	if err != nil {
+		return pin.Pin{}, 0, err
+	}
+	if c.edge != nil && found.raw == "" {
+		c.edge.wrote(c, w, found.pin, sent)
+	}
+	if in == 0 {
+		l.begin(c)
+	}
+	p, err := answer(found)
+	return p, in, err
+}
+
+// begin lets the store's client begin a generation, some time after a claim came back without one.
+func (l *link) begin(c *caller) {
+	late := newCaller(l.world.seed, c.who, l.world.lateID())
+	l.world.running.Go(func() {
+		_ = late.pause(context.Background(), late.between(time.Millisecond, 20*time.Millisecond))
+		l.world.store.generation(true)
+	})
+}
+
+// Generations is part of orchestrator.Keeps.
+func (l *link) Generations(ctx context.Context) ([]pin.Generation, error) {
+	var none value
+	var g pin.Generation
+	if _, err := l.exchange(ctx, func() value { g = l.world.store.generation(true); return value{} }, &none); err != nil {
+		return nil, err
+	}
+	return []pin.Generation{g}, nil
+}
+
+// Claim is part of orchestrator.Claims.
+func (l *link) Claim(ctx context.Context, _ ring.RoomID, p pin.Pin) (pin.Pin, pin.Generation, error) {
+	return l.put(ctx, write{next: p})
+}
+
+// Swap is part of orchestrator.Claims and orchestrator.Keeps.
+func (l *link) Swap(ctx context.Context, _ ring.RoomID, old, next pin.Pin) (pin.Pin, error) {
+	p, _, err := l.put(ctx, write{old: value{pin: old}, next: next})
+	return p, err
+}
+
+// Repair is part of orchestrator.Claims and orchestrator.Keeps.
+func (l *link) Repair(ctx context.Context, _ ring.RoomID, raw string, next pin.Pin) (pin.Pin, error) {
+	p, _, err := l.put(ctx, write{old: value{raw: raw}, next: next})
+	return p, err
+}
+
+// Get is part of orchestrator.Claims.
+func (l *link) Get(ctx context.Context, _ ring.RoomID) (pin.Pin, bool, error) {
+	var found value
+	if _, err := l.exchange(ctx, func() value { return l.world.store.get(false) }, &found); err != nil {
+		return pin.Pin{}, false, err
+	}
+	p, err := answer(found)
+	return p, err == nil && !p.IsZero(), err
+}
+
+// Refresh is part of orchestrator.Keeps. Only one room is ever held.
+func (l *link) Refresh(ctx context.Context, held []pin.Holding) ([]pin.Found, error) {
+	found := make([]pin.Found, len(held))
+	for i, h := range held {
+		var stands value
+		if _, err := l.exchange(ctx, func() value { return l.world.store.get(true) }, &stands); err != nil {
+			return nil, err
+		}
+		found[i].Room = h.Room
+		switch {
+		case stands.absent():
+			found[i].Stands, _, found[i].Err = l.put(ctx, write{next: h.Pin})
+			found[i].Asserted = found[i].Stands == h.Pin
+		default:
+			found[i].Stands, found[i].Err = answer(stands)
+		}
+	}
+	return found, nil
+}

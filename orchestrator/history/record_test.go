@@ -1,0 +1,154 @@
+package history
+
+import (
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/anishathalye/porcupine"
+
+	"github.com/holdfast-rtc/holdfast/pin"
+)
+
+// record gathers a history. Times are nanoseconds since its beginning.
+type record struct {
+	began time.Time
+
+	mu      sync.Mutex // guards the fields below
+	ops     []porcupine.Operation
+	clients map[string]int
+	faults  []string // what is wrong whatever the order
+	failed  map[string]int
+	told    pin.Fence // the highest that anybody was told of
+	closed  bool      // what happens now is no part of it any more
+}
+
+func newRecord() *record {
+	return &record{began: time.Now(), clients: make(map[string]int), failed: make(map[string]int)}
+}
+
+// now is the present moment of the history.
+func (r *record) now() int64 { return int64(time.Since(r.began)) }
+
+// add records one operation. A pending one returns when the history ends.
+func (r *record) add(in input, out output, call, back int64) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if r.closed {
+		return
+	}
+	id, ok := r.clients[in.who]
+	if !ok { // A number of the drawing's lane.
+		id = len(r.clients)
+		r.clients[in.who] = id
+	}
+	in.tried, in.ground = slices.Clone(in.tried), maps.Clone(in.ground)
+	r.told = higher(r.told, out.pin.Fence)
+	r.ops = append(r.ops, porcupine.Operation{ClientId: id, Input: in, Output: out, Call: call, Return: back})
+}
+
+// known is the highest fence that anybody was told of.
+func (r *record) known() pin.Fence {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return r.told
+}
+
+// pending records a write whose outcome is unknown since it was sent at call.
+func (r *record) pending(who string, w write, call int64) {
+	r.add(input{kind: kindPending, who: who + " (unanswered)", tried: []write{w}}, output{}, call, -1)
+}
+
+// lose records that what stands in the store is v now, through no operation.
+func (r *record) lose(what string, v value, from, to int64) {
+	r.add(input{kind: kindLose, who: "store", asked: what, lost: v}, output{}, from, to)
+}
+
+// fault records something that no order of operations could explain.
+func (r *record) fault(format string, args ...any) {
+	text := fmt.Sprintf("%v: %s", time.Duration(r.now()), fmt.Sprintf(format, args...))
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.faults = append(r.faults, text)
+}
+
+// close ends the history.
+func (r *record) close() {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.closed = true
+}
+
+// refused counts an operation that failed, by its reason.
+func (r *record) refused(why string) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.failed[why]++
+}
+
+// history is what was recorded, ready for porcupine: pending operations end after all others.
+func (r *record) history() []porcupine.Operation {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	var last int64
+	for _, op := range r.ops {
+		last = max(last, op.Return, op.Call)
+	}
+	ops := slices.Clone(r.ops)
+	for i := range ops {
+		if ops[i].Return < 0 {
+			ops[i].Return = last + 1
+		}
+	}
+	return ops
+}
+
+// text is the history for people, by time of call.
+func text(ops []porcupine.Operation) string {
+	ops = slices.Clone(ops)
+	slices.SortStableFunc(ops, func(a, b porcupine.Operation) int { return int(a.Call - b.Call) })
+	var b strings.Builder
+	for _, op := range ops {
+		fmt.Fprintf(&b, "%13v %13v  %s\n", time.Duration(op.Call), time.Duration(op.Return), describe(op.Input.(input), op.Output.(output)))
+	}
+	return b.String()
+}
+
+// verdict is what was found wrong with a history; empty when nothing was.
+type verdict struct {
+	faults []string
+	ops    []porcupine.Operation
+	info   porcupine.LinearizationInfo
+}
+
+// checkLimit bounds the search of one history. Those here take about a millisecond.
+const checkLimit = 30 * time.Second
+
+// judge checks a record.
+func judge(r *record) verdict {
+	v := verdict{faults: r.faults, ops: r.history()}
+	result, info := porcupine.CheckOperationsVerbose(model(), v.ops, checkLimit)
+	v.info = info
+	switch result {
+	case porcupine.Illegal:
+		v.faults = append(v.faults, "the history is not linearizable")
+	case porcupine.Unknown:
+		v.faults = append(v.faults, fmt.Sprintf("the history was not judged within %v", checkLimit))
+	case porcupine.Ok:
+	}
+	return v
+}
+
+// report says what is wrong, and draws the history for a browser into a file of t.
+func (v verdict) report(t *testing.T, name string) {
+	t.Helper()
+	file := t.ArtifactDir() + "/" + name + ".html"
+	if err := porcupine.VisualizePath(model(), v.info, file); err != nil {
+		file = err.Error()
+	}
+	t.Errorf("%s\n%s\nhistory (%d operations; drawn in %s):\n%s", name, strings.Join(v.faults, "\n"), len(v.ops), file, text(v.ops))
+}

@@ -1,0 +1,177 @@
+package history
+
+import (
+	"context"
+	"fmt"
+	"math/rand/v2"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/holdfast-rtc/holdfast/pin"
+)
+
+// faults are the kinds that a schedule may have.
+type faults struct {
+	slow     bool // answers later than the budget
+	lose     bool // requests and answers lost, requests repeated
+	late     bool // requests that arrive after their sender gave up
+	kill     bool // media nodes die and come back as new boots
+	suspect  bool // signaling nodes take live media nodes for dead
+	cut      bool // single processes cannot reach the store, nobody can
+	full     bool // media nodes refuse to open rooms
+	leave    bool // rooms close and their pins expire
+	fresh    bool // signaling nodes are replaced and remember nothing
+	empty    bool // the store restarts empty
+	rollBack bool // the store loses its last writes
+	damage   bool // the pin is overwritten with a text that is none
+}
+
+// act is what one step of a schedule does.
+type act string
+
+const (
+	actJoin     act = "join"
+	actKill     act = "kill"
+	actBoot     act = "boot"
+	actSuspect  act = "suspect"
+	actBlind    act = "blind to node b"
+	actCutNode  act = "cut node"
+	actCutEdge  act = "cut edge"
+	actAway     act = "store away"
+	actFull     act = "full"
+	actLeave    act = "leave"
+	actFresh    act = "fresh edge"
+	actEmpty    act = "store empty"
+	actRollBack act = "store rolled back"
+	actDamage   act = "damage"
+)
+
+// action is one step of a schedule.
+type action struct {
+	id   int
+	at   time.Duration
+	what act
+	who  int // node or edge
+	long time.Duration
+}
+
+func (a action) String() string {
+	return fmt.Sprintf("%v %s %d for %v", a.at, a.what, a.who, a.long)
+}
+
+func plan(actions []action) string {
+	actions = slices.Clone(actions)
+	slices.SortFunc(actions, func(a, b action) int { return int(a.at - b.at) })
+	var b strings.Builder
+	for _, a := range actions {
+		fmt.Fprintf(&b, "  %v\n", a)
+	}
+	return b.String()
+}
+
+// length is when the faults of a schedule end.
+const length = 60 * time.Second
+
+// schedule draws the actions of a seed. Most come in bursts, since what happens far apart
+// does not race.
+func schedule(seed uint64, f faults) []action {
+	random := rand.New(rand.NewPCG(seed, 0))
+	acts := []act{actJoin, actJoin, actJoin, actJoin}
+	for _, more := range []struct {
+		on   bool
+		acts []act
+	}{
+		{f.kill, []act{actKill, actBoot}},
+		{f.suspect, []act{actSuspect}},
+		{f.cut, []act{actCutNode, actCutEdge, actAway}},
+		{f.full, []act{actFull}},
+		{f.leave, []act{actLeave}},
+		{f.fresh, []act{actFresh}},
+		{f.empty, []act{actEmpty}},
+		{f.rollBack, []act{actRollBack}},
+		{f.damage, []act{actDamage}},
+	} {
+		if more.on {
+			acts = append(acts, more.acts...)
+		}
+	}
+	bursts := make([]time.Duration, 1+random.IntN(5))
+	for i := range bursts {
+		bursts[i] = time.Duration(random.Int64N(int64(length)))
+	}
+	actions := make([]action, 6+random.IntN(24))
+	for i := range actions {
+		at := time.Duration(random.Int64N(int64(length)))
+		if random.IntN(4) > 0 {
+			at = bursts[random.IntN(len(bursts))] + time.Duration(random.Int64N(int64(80*time.Millisecond)))
+		}
+		actions[i] = action{
+			id: i + 1, at: at, what: acts[random.IntN(len(acts))], who: random.IntN(3),
+			long: time.Duration(random.Int64N(int64(4 * time.Second))),
+		}
+		if random.IntN(5) == 0 {
+			actions[i].long *= 5
+		}
+	}
+	return actions
+}
+
+// lostMove draws a schedule about one thing: two signaling nodes that see the cluster differently move the
+// room from the same pin, and the store loses the first move in between.
+func lostMove(seed uint64) []action {
+	random := rand.New(rand.NewPCG(seed, 0))
+	within := func(most time.Duration) time.Duration { return time.Duration(random.Int64N(int64(most))) }
+	return []action{
+		{id: 1, at: time.Second, what: actJoin, who: 0},
+		{id: 2, at: 2 * time.Second, what: actJoin, who: 1},
+		{id: 3, at: 3 * time.Second, what: actBlind, who: 1},
+		{id: 4, at: 4 * time.Second, what: actSuspect, who: 0, long: 4 * time.Second},
+		{id: 5, at: 4*time.Second + within(60*time.Millisecond), what: actRollBack, long: time.Second},
+		{id: 6, at: 4*time.Second + within(60*time.Millisecond), what: actSuspect, who: 1, long: 4 * time.Second},
+	}
+}
+
+// run does one action.
+func (w *world) run(a action) {
+	c, ctx := newCaller(w.seed, fmt.Sprintf("%s %d", a.what, a.id), a.id), context.Background()
+	_ = c.pause(ctx, a.at)
+	e, s := w.everyEdge()[a.who], w.current(a.who)
+	c.who = fmt.Sprintf("%s, %s %d", e.name, a.what, a.id)
+	switch a.what {
+	case actJoin:
+		e.join(c, pin.Pin{})
+	case actKill:
+		w.kill(s)
+	case actBoot:
+		w.kill(s)
+		_ = c.pause(ctx, c.between(time.Millisecond, time.Second))
+		w.kill(w.current(a.who)) // Another restart may have been faster.
+		w.welcome(w.boot(a.who))
+	case actSuspect:
+		w.suspect(c, e, a.long)
+	case actBlind:
+		e.lost(w.current(1).boot)
+	case actCutNode:
+		hold(c, &s.link.cut, a.long)
+	case actCutEdge:
+		hold(c, &e.link.cut, a.long)
+	case actAway:
+		hold(c, &w.away, a.long)
+	case actFull:
+		w.full(c, s, a.long)
+	case actLeave:
+		w.leave()
+	case actFresh:
+		fresh := newEdge(w, e.name+"'")
+		w.mu.Lock()
+		w.edges[a.who] = fresh
+		w.mu.Unlock()
+	case actEmpty:
+		w.store.forget()
+	case actRollBack:
+		w.store.rollBack(min(a.long/4, time.Second))
+	case actDamage:
+		w.store.damage()
+	}
+}

@@ -1,0 +1,284 @@
+package history
+
+import (
+	"context"
+	"errors"
+	"sync"
+	"time"
+
+	"github.com/holdfast-rtc/holdfast/cluster"
+	"github.com/holdfast-rtc/holdfast/orchestrator"
+	"github.com/holdfast-rtc/holdfast/pin"
+	"github.com/holdfast-rtc/holdfast/ring"
+)
+
+// refreshEvery is how often an owner refreshes. The keeper spreads it by a tenth either way, by chance of
+// its own; evenEvery is when every refresh is due by then, so that it begins when the seed says.
+const (
+	refreshEvery = 5 * time.Second
+	evenEvery    = refreshEvery*11/10 + time.Millisecond
+)
+
+// sfu is one boot of a media node: the real Keeper, and of package sfu the rules by which a room is
+// opened, held and handed over.
+type sfu struct {
+	world  *world
+	id     ring.NodeID
+	boot   pin.BootID
+	link   *link
+	caller *caller   // of its keeper
+	latest time.Time // when its keeper last had an answer
+	keeper *orchestrator.Keeper
+	stop   context.CancelFunc
+	ended  chan struct{}
+
+	mu    sync.Mutex // guards the fields below
+	alive bool
+	full  bool // refuses to open rooms
+	held  pin.Pin
+	peers map[string]bool
+	stone pin.Fence // not served at or below it
+	top   pin.Fence // the highest under which it ever served
+}
+
+// reply is how an attach ended.
+type reply string
+
+const (
+	replyServed      reply = "served"
+	replyFenced      reply = "fenced"
+	replyRefused     reply = "refused to open"
+	replyUnconfirmed reply = "unconfirmed"
+	replyGone        reply = "unreachable or another boot"
+)
+
+func (s *sfu) node() cluster.Node {
+	return cluster.Node{
+		ID: s.id, Boot: s.boot, Role: cluster.RoleSFU, Control: address(s.id),
+		Load: cluster.Load{Seq: 1, Asserted: s.keeper.Asserted(), CeilingBitsPerSecond: 1 << 40, CeilingPacketsPerSecond: 1 << 30},
+	}
+}
+
+func address(id ring.NodeID) string { return string(id) + ".test:7000" }
+
+// start runs the keeper until kill.
+func (s *sfu) start(ctx context.Context) {
+	ctx, s.stop = context.WithCancel(s.caller.with(ctx))
+	s.alive, s.ended = true, make(chan struct{})
+	s.keeper = orchestrator.NewKeeper(&owning{s}, s, orchestrator.KeeperConfig{RefreshEvery: refreshEvery}, quiet)
+	go func() {
+		defer close(s.ended)
+		_ = s.keeper.Run(ctx) // It returns nil.
+	}()
+}
+
+// kill ends the process. Requests that are under way may still arrive.
+func (s *sfu) kill() {
+	s.mu.Lock()
+	s.alive, s.held, s.peers = false, pin.Pin{}, nil
+	s.mu.Unlock()
+	s.world.servesNoMore(s.boot)
+	s.stop()
+}
+
+// report sends load reports for as long as the process lives.
+func (s *sfu) report() {
+	c := newCaller(s.world.seed, string(s.boot)+" reports", s.caller.id+50)
+	for {
+		_ = c.pause(context.Background(), time.Second)
+		s.mu.Lock()
+		alive := s.alive
+		s.mu.Unlock()
+		if !alive || s.world.over.Load() {
+			return
+		}
+		for _, e := range s.world.everyEdge() {
+			e.reported(s.node())
+		}
+	}
+}
+
+// Held is part of orchestrator.Holder.
+func (s *sfu) Held() []pin.Holding {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.held.IsZero() {
+		return nil
+	}
+	return []pin.Holding{{Room: room, Pin: s.held}}
+}
+
+// Outrank is part of orchestrator.Holder.
+func (s *sfu) Outrank(_ ring.RoomID, higher pin.Pin) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	ours := higher.Node == s.id && higher.Boot == s.boot
+	switch {
+	case !s.alive || !s.held.IsZero() && !s.held.Fence.Less(higher.Fence):
+		return
+	case ours && !s.held.IsZero():
+		s.serve(higher)
+	case !ours:
+		if s.stone.Less(higher.Fence) {
+			s.stone = higher.Fence
+		}
+		if !s.held.IsZero() {
+			s.held, s.peers = pin.Pin{}, nil
+			s.world.servesNoMore(s.boot)
+			s.world.handedOver(s.boot, higher.Fence)
+		}
+	}
+}
+
+// serve holds the room by p. Call it with mu held.
+func (s *sfu) serve(p pin.Pin) {
+	if p.Fence.Less(s.top) {
+		s.world.record.fault("%s served under %v, and then under %v", s.boot, s.top, p.Fence)
+	}
+	s.top, s.held = p.Fence, p
+	s.world.serving(s.boot, p)
+}
+
+// attach lets a peer in, as Node.attach of package sfu does.
+func (s *sfu) attach(ctx context.Context, p pin.Pin, peer string) (reply, pin.Fence) {
+	if p.Boot != s.boot {
+		return replyGone, pin.Fence{}
+	}
+	confirmed := false
+	for {
+		s.mu.Lock()
+		switch {
+		case !s.alive:
+			s.mu.Unlock()
+			return replyGone, pin.Fence{}
+		case p.Fence.Less(s.held.Fence):
+			defer s.mu.Unlock()
+			return replyFenced, s.held.Fence
+		case s.held.IsZero() && !s.stone.Less(p.Fence):
+			defer s.mu.Unlock()
+			return replyFenced, s.stone
+		case s.held.IsZero() && s.full:
+			s.mu.Unlock()
+			return replyRefused, pin.Fence{}
+		case confirmed || !s.held.IsZero() && s.peers[peer]:
+			defer s.mu.Unlock()
+			if s.peers == nil {
+				s.peers = make(map[string]bool)
+			}
+			s.peers[peer] = true
+			s.serve(p)
+			return replyServed, pin.Fence{}
+		}
+		s.mu.Unlock()
+		if refused, current := s.confirm(ctx, p); refused != replyServed {
+			return refused, current
+		}
+		confirmed = true
+	}
+}
+
+// confirmedFor is for how long the keeper may trust an answer of the store.
+const confirmedFor = 15 * time.Second
+
+// confirm asks the keeper, and records what it says.
+func (s *sfu) confirm(ctx context.Context, p pin.Pin) (reply, pin.Fence) {
+	c, call := asking(ctx), s.world.record.now()
+	c.asked = false
+	err := s.keeper.Confirm(ctx, room, p)
+	in := input{kind: kindConfirm, who: c.who, pin: p}
+	var fenced *pin.FencedError
+	switch {
+	case err == nil:
+		if !c.asked { // It was known from an answer that is younger than this.
+			call -= int64(confirmedFor)
+		}
+		s.world.record.add(in, output{pin: p}, call, s.world.record.now())
+		return replyServed, pin.Fence{}
+	case errors.As(err, &fenced):
+		s.world.record.add(in, output{pin: fenced.Current, fenced: true}, call, s.world.record.now())
+		return replyFenced, fenced.Current.Fence
+	default:
+		s.world.record.refused("unconfirmed")
+		return replyUnconfirmed, pin.Fence{}
+	}
+}
+
+// owning is the keeper's connection to the store. It records what is asked and answered.
+type owning struct{ s *sfu }
+
+// keep records one answer to the keeper.
+func (o *owning) keep(ctx context.Context, ours pin.Pin, ask func() (pin.Pin, error)) {
+	c, call := asking(ctx), o.s.world.record.now()
+	before := len(c.tried)
+	c.asked = true
+	stands, err := ask()
+	if c == o.s.caller {
+		o.answered()
+	}
+	if err == nil {
+		in := input{kind: kindKeep, who: string(o.s.boot) + ", " + c.who, pin: ours, tried: c.tried[before:]}
+		o.s.world.record.add(in, output{pin: stands}, call, o.s.world.record.now())
+	}
+}
+
+// Generations is part of orchestrator.Keeps. Every refresh begins with it.
+func (o *owning) Generations(ctx context.Context) ([]pin.Generation, error) {
+	c := o.s.caller
+	if time.Since(o.s.latest) >= refreshEvery*9/10 {
+		_ = c.until(ctx, o.s.latest.Add(evenEvery+c.between(0, 200*time.Millisecond)))
+	}
+	defer o.answered()
+	ctx, cancel := o.bounded(ctx)
+	defer cancel()
+	return o.s.link.Generations(ctx)
+}
+
+// keeperLimit bounds one exchange of a refresh. The keeper's own limit of 2 s counts from an instant that
+// is not the seed's, so it must not be what ends one; these are over before it.
+const keeperLimit = 350 * time.Millisecond
+
+// bounded is ctx as an exchange of the keeper is bounded here.
+func (o *owning) bounded(ctx context.Context) (context.Context, context.CancelFunc) {
+	if asking(ctx) != o.s.caller {
+		return context.WithCancel(ctx)
+	}
+	return context.WithTimeout(context.WithoutCancel(ctx), keeperLimit)
+}
+
+// answered notes when the keeper last had an answer, from which its next refresh counts.
+func (o *owning) answered() { o.s.latest = time.Now() }
+
+// Refresh is part of orchestrator.Keeps.
+func (o *owning) Refresh(ctx context.Context, held []pin.Holding) (found []pin.Found, err error) {
+	o.keep(ctx, held[0].Pin, func() (pin.Pin, error) { // There is one room.
+		ctx, cancel := o.bounded(ctx)
+		defer cancel()
+		if found, err = o.s.link.Refresh(ctx, held); err != nil {
+			return pin.Pin{}, err
+		}
+		return found[0].Stands, found[0].Err
+	})
+	return found, err
+}
+
+// Swap is part of orchestrator.Keeps.
+func (o *owning) Swap(ctx context.Context, r ring.RoomID, old, next pin.Pin) (stands pin.Pin, err error) {
+	o.keep(ctx, next, func() (pin.Pin, error) {
+		ctx, cancel := o.bounded(ctx)
+		defer cancel()
+		stands, err = o.s.link.Swap(ctx, r, old, next)
+		return stands, err
+	})
+	return stands, err
+}
+
+// Repair is part of orchestrator.Keeps.
+func (o *owning) Repair(ctx context.Context, r ring.RoomID, raw string, next pin.Pin) (stands pin.Pin, err error) {
+	o.keep(ctx, next, func() (pin.Pin, error) {
+		ctx, cancel := o.bounded(ctx)
+		defer cancel()
+		stands, err = o.s.link.Repair(ctx, r, raw, next)
+		return stands, err
+	})
+	return stands, err
+}

@@ -20,15 +20,14 @@ addEventListener('pagehide', () => call?.leave());
 start();
 
 async function start() {
-  if (!parameters.autojoin) lobby.show();
+  lobby.show();
+  const { name, room } = lobby.values;
+  const joins = parameters.autojoin && name !== '' && room !== '';
+  lobby.setBusy(joins);
   await loaded();
   lobby.preview();
-  const opened = devices.open();
-  if (!parameters.autojoin) return;
-  await opened;
-  const { name, room } = lobby.values;
-  if (name && room) join(name, room);
-  else lobby.show();
+  await devices.open();
+  if (joins) join(name, room);
 }
 
 /** @returns {Promise<void>} */

@@ -28,7 +28,7 @@ type sfuCommand struct {
 
 // storeFlag leads to Redis.
 type storeFlag struct {
-	Store string `default:"redis://127.0.0.1:6379" placeholder:"URL" help:"Redis 7 or later: redis:// or rediss://, a password in the usual place."`
+	Store string `default:"redis://127.0.0.1:6379" placeholder:"URL" help:"Redis 7 or later: redis://host:port, redis+sentinel://host:port,host:port/master or redis+cluster://host:port,host:port; rediss for TLS. See docs/STORE.md."`
 }
 
 // sfuPlan is a command line that was found good.

@@ -81,7 +81,7 @@ func (k *Keeper) refresh(ctx context.Context) error {
 		case err == nil && i < len(open):
 			k.confirm(pin.Holding{Room: held[i].Room, Pin: stands}, began, pauses)
 		case err == nil: // Confirm says when this one was confirmed.
-		case errors.Is(err, pin.ErrFenced): // The Holder has been told; nothing failed.
+		case errors.Is(err, pin.ErrFenced) && !f.Stands.Fence.Less(held[i].Pin.Fence): // The Holder has been told; nothing failed.
 		case len(faults) < 3: // One store, one reason: three say it well enough.
 			faults = append(faults, err)
 		}
@@ -94,7 +94,7 @@ func (k *Keeper) refresh(ctx context.Context) error {
 
 // judge ends in a store that holds our pin (returned) or a higher one (*pin.FencedError, the
 // Holder told), or in not knowing. A lower pin is a lost write, and a text that is no
-// pin is damage: both are replaced by ours. A fresh pin where ours stood was claimed by somebody
+// pin is damage: both are replaced by ours, the lower one only while the room is open here. A fresh pin where ours stood was claimed by somebody
 // who could not know of us, because the store forgot: while the room is open here, it is replaced by
 // a new pin of ours above it.
 func (k *Keeper) judge(ctx context.Context, ours pin.Holding, f pin.Found, open bool) (pin.Pin, error) {
@@ -114,6 +114,10 @@ func (k *Keeper) judge(ctx context.Context, ours pin.Holding, f pin.Found, open 
 			return stands, nil
 		case stands.IsZero():
 			return pin.Pin{}, fmt.Errorf("room %s: %w", ours.Room, errVanished)
+		case stands.Fence.Less(ours.Pin.Fence) && !open:
+			// Either the store lost the write of ours, or it forgot ours and somebody has opened the room
+			// under a fence that happens to be lower. The edge finds out, by asking the owners.
+			return pin.Pin{}, &pin.FencedError{Room: ours.Room, Current: stands}
 		case stands.Fence.Less(ours.Pin.Fence):
 			k.log.Warn("lower pin in the store replaced by the owner", "room", ours.Room, "fence", ours.Pin.Fence, "lower", stands.Fence)
 			stands, err = k.pins.Swap(ctx, ours.Room, stands, ours.Pin)

@@ -60,11 +60,12 @@ func (o *Orchestrator) holderElsewhere(ctx context.Context, e *errand, found pin
 	return holder, nil
 }
 
-// whoOutranks looks for the owner of a higher pin of which only the fence was heard: the room must not
-// be moved away from a node that has it open.
+// whoOutranks looks for the owner when a lower pin stands than was seen: the room must not be moved away
+// from a node that has it open. It returns nothing where nobody has, or only the owner of the pin that
+// was seen, which is put back then.
 func (o *Orchestrator) whoOutranks(ctx context.Context, e *errand, stands pin.Pin) (pin.Pin, error) {
 	known := o.seen.of(e.room)
-	if !stands.Fence.Less(known.Fence) || known.Node != "" {
+	if !e.plain || stands.IsZero() || !stands.Fence.Less(known.Fence) {
 		return pin.Pin{}, nil
 	}
 	view, err := o.settledView()
@@ -72,7 +73,10 @@ func (o *Orchestrator) whoOutranks(ctx context.Context, e *errand, stands pin.Pi
 		return pin.Pin{}, err
 	}
 	held, err := o.askHolders(ctx, e, doubters(view, 0))
-	return highest(held), err
+	if holder := highest(held); holder.Boot != known.Boot || known.Fence.Less(holder.Fence) {
+		return holder, err
+	}
+	return pin.Pin{}, err
 }
 
 // highest returns the pin with the highest fence, or none.

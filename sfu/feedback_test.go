@@ -25,7 +25,8 @@ func TestReportOf(t *testing.T) {
 		{},
 		{Received: true, Delta: -time.Millisecond},
 		{Received: true, Delta: 750 * time.Microsecond},
-		{}, {},
+		{},
+		{},
 	}
 	if got.Base != 65534 || got.Reference != 3 || len(got.Packets) != len(want) {
 		t.Fatalf("%+v", got)

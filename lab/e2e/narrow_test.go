@@ -107,7 +107,7 @@ func TestNarrowLink(t *testing.T) {
 	}
 	for _, p := range []*participant{narrow, wide} {
 		wantOnly(t, p, sender.id, 960, 540)
-		eventually(t, time.Minute, p.name+" is shown the highest layer", func() error {
+		eventually(t, 2*time.Minute, p.name+" is shown the highest layer", func() error {
 			if w := watch(t, p, sender.id); w.width != 960 {
 				return fmt.Errorf("the picture is %g wide", w.width)
 			}

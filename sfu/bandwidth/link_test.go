@@ -44,7 +44,6 @@ type call struct {
 	sequence  uint16
 	sent      uint64
 	flying    []flight
-	reported  time.Duration
 	level     int // of layers; -1: paused
 	keyframe  bool
 	raised    time.Duration

@@ -22,9 +22,15 @@ type link struct {
 	cut   atomic.Int32 // reasons for which it is cut
 }
 
+// told is an answer of the store.
+type told struct {
+	stands value
+	in     pin.Generation
+}
+
 // exchange takes apply to the store and its answer back. open means that apply may
 // have happened without an answer, or may still happen.
-func (l *link) exchange(ctx context.Context, apply func() value, found *value) (open bool, err error) {
+func (l *link) exchange(ctx context.Context, apply func() told, found *told) (open bool, err error) {
 	c, f := asking(ctx), l.world.faults
 	defer func() { c.failed = c.failed || err != nil }()
 	if l.world.calm.Load() {
@@ -73,7 +79,7 @@ func (l *link) exchange(ctx context.Context, apply func() value, found *value) (
 }
 
 // later lets a request arrive after its sender has given up on it.
-func (l *link) later(c *caller, after time.Duration, apply func() value) {
+func (l *link) later(c *caller, after time.Duration, apply func() told) {
 	late := newCaller(l.world.seed, c.who, l.world.lateID())
 	l.world.running.Go(func() {
 		_ = late.pause(context.Background(), max(after, 0))
@@ -90,27 +96,23 @@ func (l *link) put(ctx context.Context, w write) (pin.Pin, pin.Generation, error
 	c, s, r := asking(ctx), l.world.store, l.world.record
 	w.known = r.known()
 	c.tried = append(c.tried, w)
-	var found value
-	var in pin.Generation
+	var found told
 	sent := r.now()
-	open, err := l.exchange(ctx, func() value {
-		in = s.generation(false)
-		return s.swap(w)
-	}, &found)
+	open, err := l.exchange(ctx, func() told { return told{s.swap(w), s.generation(false)} }, &found)
 	if open {
 		r.pending(c.who, w, sent)
 	}
 	if err != nil {
 		return pin.Pin{}, 0, err
 	}
-	if c.edge != nil && found.raw == "" {
-		c.edge.wrote(c, w, found.pin, sent)
+	if c.edge != nil && found.stands.raw == "" {
+		c.edge.wrote(c, w, found.stands.pin, sent)
 	}
-	if in == 0 {
+	if found.in == 0 {
 		l.begin(c)
 	}
-	p, err := answer(found)
-	return p, in, err
+	p, err := answer(found.stands)
+	return p, found.in, err
 }
 
 // begin lets the store's client begin a generation, some time after a claim came back without one.
@@ -124,12 +126,11 @@ func (l *link) begin(c *caller) {
 
 // Generations is part of orchestrator.Keeps.
 func (l *link) Generations(ctx context.Context) ([]pin.Generation, error) {
-	var none value
-	var g pin.Generation
-	if _, err := l.exchange(ctx, func() value { g = l.world.store.generation(true); return value{} }, &none); err != nil {
+	var found told
+	if _, err := l.exchange(ctx, func() told { return told{in: l.world.store.generation(true)} }, &found); err != nil {
 		return nil, err
 	}
-	return []pin.Generation{g}, nil
+	return []pin.Generation{found.in}, nil
 }
 
 // Claim is part of orchestrator.Claims.
@@ -151,11 +152,11 @@ func (l *link) Repair(ctx context.Context, _ ring.RoomID, raw string, next pin.P
 
 // Get is part of orchestrator.Claims.
 func (l *link) Get(ctx context.Context, _ ring.RoomID) (pin.Pin, bool, error) {
-	var found value
-	if _, err := l.exchange(ctx, func() value { return l.world.store.get(false) }, &found); err != nil {
+	var found told
+	if _, err := l.exchange(ctx, func() told { return told{stands: l.world.store.get(false)} }, &found); err != nil {
 		return pin.Pin{}, false, err
 	}
-	p, err := answer(found)
+	p, err := answer(found.stands)
 	return p, err == nil && !p.IsZero(), err
 }
 
@@ -163,10 +164,11 @@ func (l *link) Get(ctx context.Context, _ ring.RoomID) (pin.Pin, bool, error) {
 func (l *link) Refresh(ctx context.Context, held []pin.Holding) ([]pin.Found, error) {
 	found := make([]pin.Found, len(held))
 	for i, h := range held {
-		var stands value
-		if _, err := l.exchange(ctx, func() value { return l.world.store.get(true) }, &stands); err != nil {
+		var read told
+		if _, err := l.exchange(ctx, func() told { return told{stands: l.world.store.get(true)} }, &read); err != nil {
 			return nil, err
 		}
+		stands := read.stands
 		found[i].Room = h.Room
 		switch {
 		case stands.absent():

@@ -57,7 +57,10 @@ func newWorld(seed uint64, f faults, b broken) *world {
 		w.boot(i)
 	}
 	for i := range 3 {
-		w.edges = append(w.edges, newEdge(w, fmt.Sprintf("edge-%d", i)))
+		e := newEdge(w, fmt.Sprintf("edge-%d", i))
+		w.mu.Lock()
+		w.edges = append(w.edges, e)
+		w.mu.Unlock()
 	}
 	return w
 }

@@ -7,6 +7,8 @@ import (
 	"io"
 	"math"
 	"slices"
+
+	"github.com/holdfast-rtc/holdfast/lab/measure"
 )
 
 //go:embed report.html
@@ -118,7 +120,7 @@ func (r *Report) histogram(title string, gaps *Gaps, browser bool) histogram {
 	h := histogram{Title: title, Gaps: gaps}
 	step := niceStep(gaps.Streams.Max / 8)
 	most := math.Max(step, math.Ceil(gaps.Streams.Max/step)*step)
-	scale := func(ms float64) float64 { return ms / most * plotWidth }
+	scale := func(ms float64) float64 { return measure.Round1(ms / most * plotWidth) }
 	var count [buckets]int
 	for _, t := range r.Trials {
 		for _, c := range t.Clients {
@@ -137,7 +139,7 @@ func (r *Report) histogram(title string, gaps *Gaps, browser bool) histogram {
 		height := float64(n) / float64(highest) * plotHeight
 		from := most / buckets
 		h.Bars = append(h.Bars, bar{
-			X: float64(i)*plotWidth/buckets + 1, Y: plotHeight - height, W: plotWidth/buckets - 2, H: height,
+			X: float64(i)*plotWidth/buckets + 1, Y: measure.Round1(plotHeight - height), W: plotWidth/buckets - 2, H: measure.Round1(height),
 			Title: fmt.Sprintf("%.0f to %.0f ms: %d", float64(i)*from, float64(i+1)*from, n),
 		})
 	}
@@ -157,7 +159,7 @@ func (r *Report) histogram(title string, gaps *Gaps, browser bool) histogram {
 	at := 0.0
 	for _, phase := range gaps.Phases {
 		width := phase.MeanMs / math.Max(h.Total, 0.1) * plotWidth
-		h.Stack = append(h.Stack, bar{X: at, W: width, H: 44, Class: phase.Name, Title: fmt.Sprintf("%s %.1f ms", phase.Name, phase.MeanMs)})
+		h.Stack = append(h.Stack, bar{X: measure.Round1(at), W: measure.Round1(width), H: 44, Class: phase.Name, Title: fmt.Sprintf("%s %.1f ms", phase.Name, phase.MeanMs)})
 		at += width
 	}
 	return h
@@ -172,7 +174,7 @@ func (t *Trial) timeline() timeline {
 	}
 	step := niceStep(longest / 6)
 	most := math.Ceil(longest*1.02/step) * step
-	scale := func(ms float64) float64 { return labelWidth + ms/most*(plotWidth-labelWidth) }
+	scale := func(ms float64) float64 { return measure.Round1(labelWidth + ms/most*(plotWidth-labelWidth)) }
 	y, room := 0.0, ""
 	for _, c := range t.Clients {
 		if c.Room != room {
@@ -188,7 +190,7 @@ func (t *Trial) timeline() timeline {
 				continue
 			}
 			row.Bars = append(row.Bars, bar{
-				X: scale(at), Y: y + 3, W: math.Max(scale(at+ms)-scale(at)-0.5, 0.5), H: rowHeight - 6, Class: name,
+				X: scale(at), Y: y + 3, W: measure.Round1(math.Max(scale(at+ms)-scale(at)-0.5, 0.5)), H: rowHeight - 6, Class: name,
 				Title: fmt.Sprintf("%s: %s, %.1f ms", c.Client, name, ms),
 			})
 			at += ms

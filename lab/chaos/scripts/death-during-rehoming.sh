@@ -19,5 +19,6 @@ again signaling-2
 signal 9 "$1"
 sleep 5
 show
-again signaling-1
 again "$1"
+signal 9 signaling-1 2>/dev/null || true # it lives if nobody was in a room of that node
+again signaling-1

@@ -129,8 +129,7 @@ func (w *town) join(edge *Orchestrator, room ring.RoomID) {
 			w.epochs[room] = max(w.epochs[room], p.Fence.Epoch)
 			return
 		}
-		var fenced *pin.FencedError
-		if errors.As(err, &fenced) {
+		if fenced, ok := errors.AsType[*pin.FencedError](err); ok {
 			edge.Observe(room, fenced.Current.Fence)
 		}
 	}

@@ -209,14 +209,14 @@ func TestOwnerReportsWhatItHasAsserted(t *testing.T) {
 			t.Fatalf("asserted in %v, the store has %q", k.Asserted().All(), s.stands("r"))
 		}
 		s.lose()
-		s.before = func() { s.lose() } // It forgets again between the question and the answer.
+		s.meanwhile(s.lose) // It forgets again between the question and the answer.
 		after(6 * time.Second)
-		if s.before = nil; k.Asserted().Has(s.in) {
-			t.Errorf("generation %d was reported, which began after the pins were written", s.in)
+		if s.meanwhile(nil); k.Asserted().Has(s.generation()) {
+			t.Errorf("generation %d was reported, which began after the pins were written", s.generation())
 		}
 		after(6 * time.Second)
-		if !k.Asserted().Has(s.in) {
-			t.Errorf("asserted in %v, want %d", k.Asserted().All(), s.in)
+		if !k.Asserted().Has(s.generation()) {
+			t.Errorf("asserted in %v, want %d", k.Asserted().All(), s.generation())
 		}
 		// A room that is about to open counts, though it is not held yet.
 		opening := pinAt("a", 1, 6000, 1)
@@ -225,7 +225,7 @@ func TestOwnerReportsWhatItHasAsserted(t *testing.T) {
 		}
 		s.lose()
 		after(6 * time.Second)
-		if s.stands("s") != opening.Encode() || !k.Asserted().Has(s.in) {
+		if s.stands("s") != opening.Encode() || !k.Asserted().Has(s.generation()) {
 			t.Errorf("the store has %q for a room that is opening, asserted in %v", s.stands("s"), k.Asserted().All())
 		}
 		// What is taken for confirmed without the store may not be in it.

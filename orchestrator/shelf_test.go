@@ -32,11 +32,11 @@ func newShelf() *shelf {
 // enter waits and fails as the test wants it.
 func (s *shelf) enter(ctx context.Context) error {
 	s.mu.Lock()
-	slow, err := s.slow, s.err
+	slow, err, before := s.slow, s.err, s.before
 	s.calls++
 	s.mu.Unlock()
-	if s.before != nil {
-		s.before()
+	if before != nil {
+		before()
 	}
 	if slow > 0 {
 		select {
@@ -69,6 +69,20 @@ func (s *shelf) stands(room ring.RoomID) string {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return s.texts[room]
+}
+
+// meanwhile has before run in front of every call from now on.
+func (s *shelf) meanwhile(before func()) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.before = before
+}
+
+// generation is the present one.
+func (s *shelf) generation() pin.Generation {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.in
 }
 
 // lose forgets everything: another generation begins.

@@ -20,10 +20,14 @@ const (
 	staleInterval = 2 * time.Second // an interval that takes longer says nothing
 
 	// standingQueue is the delay above the path's own that no good path keeps up.
-	standingQueue = 50 * time.Millisecond
+	standingQueue = 80 * time.Millisecond
 	// draining is by how much the smallest delay falls from the first half of an
 	// interval to the second when the queue is on its way out: then enough has been done.
 	draining = 10 * time.Millisecond
+	// notOurs: a delay that stays, and neither grows nor loses, while less than this part
+	// of what passed before is sent is no queue of ours. The path has become
+	// longer, or the receiver's machine is busy.
+	notOurs = 0.7
 	// baseLife is how long the smallest delay ever seen counts as the path's own,
 	// at most twice: clocks drift, and paths change.
 	baseLife = 10 * time.Second
@@ -31,7 +35,7 @@ const (
 	// The draft has 0.10; at 5 % of random loss a second of few packets reaches that now
 	// and then.
 	lossIntervals = 6 // over which loss is judged
-	lossPackets   = 60
+	lossPackets   = 100
 	heavyLoss     = 0.12
 
 	// afterQueue leaves room for the queue to empty; after loss there is no queue.
@@ -123,7 +127,8 @@ type estimator struct {
 	baseKnown   bool
 
 	decreasedAt time.Duration // by the samples' sending time
-	carried     float64       // what passed while the queue stood; 0: taken back up already
+	passed      float64       // what passed while the queue stood at that decrease
+	carried     float64       // the same; 0: taken back up already
 	probing     prober
 }
 
@@ -172,9 +177,11 @@ func (e *estimator) judge() {
 	loss := e.loss()
 	held := e.target != 0 && w.first.sent < max(e.decreasedAt, e.probing.ended)+holdTime
 	switch {
+	case stands && !held && rate < notOurs*e.passed && w.losses == 0 && w.later-w.early < draining:
+		e.base, e.older, e.baseFrom = w.smallest, w.smallest, w.last.arrived
 	case stands && !held:
 		e.decrease(afterQueue*rate, w)
-		e.carried = rate
+		e.passed, e.carried = rate, rate
 	case loss > heavyLoss && !held:
 		e.decrease(afterLoss*rate, w)
 		e.carried = 0

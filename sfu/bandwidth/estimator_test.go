@@ -19,7 +19,7 @@ func TestNarrowLink(t *testing.T) {
 				}
 				c.link.bitsPerSecond, c.link.queue = narrow, queue
 				c.run(1500 * time.Millisecond)
-				if got := c.estimator.target; got == 0 || got > narrow {
+				if got := c.estimator.target; got == 0 || got > 1.15*narrow {
 					t.Fatalf("target %.0f after 1.5 s, the path carries %.0f", got, narrow)
 				}
 				c.run(4 * time.Second)
@@ -27,7 +27,7 @@ func TestNarrowLink(t *testing.T) {
 				c.run(25 * time.Second)
 				t.Logf("target %.0f, level %d, paused %v, longest delay %v, padding %.0f bit/s",
 					c.estimator.target, c.level, c.paused, c.longest, float64(c.padding*8)/25)
-				if c.estimator.target < 0.6*narrow || c.estimator.target > 1.1*narrow {
+				if c.estimator.target < 0.6*narrow || c.estimator.target > 1.15*narrow {
 					t.Errorf("target %.0f, the path carries %.0f", c.estimator.target, narrow)
 				}
 				// 250k hardly carries the lowest layer with its keyframes.
@@ -47,18 +47,18 @@ func TestNarrowLink(t *testing.T) {
 // TestGoodPathsAreNotLimited: late packets of a busy machine, loss of a radio,
 // and clocks that drift are no congestion.
 func TestGoodPathsAreNotLimited(t *testing.T) {
-	stall := time.Duration(0)
+	stall, dice := time.Duration(0), rand.New(rand.NewPCG(1, 2))
 	for name, l := range map[string]link{
 		"busy": {bitsPerSecond: 20e6, queue: time.Second, late: func() time.Duration {
 			switch {
 			case stall > 0:
 				stall -= 10 * time.Millisecond // the backlog is read one by one
-			case rand.IntN(200) == 0:
-				stall = time.Duration(rand.IntN(200)) * time.Millisecond
+			case dice.IntN(200) == 0:
+				stall = time.Duration(dice.IntN(200)) * time.Millisecond
 			}
-			return stall + time.Duration(rand.IntN(30))*time.Millisecond
+			return stall + time.Duration(dice.IntN(30))*time.Millisecond
 		}},
-		"lossy": {bitsPerSecond: 20e6, queue: time.Second, loss: 0.05},
+		"lossy": {bitsPerSecond: 20e6, queue: time.Second, loss: 0.05, dice: dice},
 	} {
 		t.Run(name, func(t *testing.T) {
 			c := newCall(t, l)
@@ -69,6 +69,18 @@ func TestGoodPathsAreNotLimited(t *testing.T) {
 				}
 			}
 		})
+	}
+}
+
+// TestALongerPath: a delay that came to stay is no queue, and takes the picture's
+// layers for seconds only.
+func TestALongerPath(t *testing.T) {
+	c := newCall(t, wide())
+	c.run(5 * time.Second)
+	c.link.late = func() time.Duration { return 200 * time.Millisecond }
+	c.run(20 * time.Second)
+	if c.level != len(layers)-1 || c.paused > 0 {
+		t.Errorf("layer %d, no picture for %v, target %.0f", c.level, c.paused, c.estimator.target)
 	}
 }
 

@@ -11,6 +11,7 @@ type link struct {
 	bitsPerSecond float64
 	queue         time.Duration // of waiting; what would wait longer is lost
 	loss          float64
+	dice          *rand.Rand           // of the loss; the same at every run
 	late          func() time.Duration // what a busy receiver adds
 
 	free time.Duration // when the last packet has left
@@ -19,7 +20,7 @@ type link struct {
 
 func (l *link) carry(at time.Duration, bytes int) (time.Duration, bool) {
 	start := max(at, l.free)
-	if start-at > l.queue || rand.Float64() < l.loss {
+	if start-at > l.queue || l.loss > 0 && l.dice.Float64() < l.loss {
 		return 0, false
 	}
 	l.free = start + time.Duration(float64(bytes*8)/l.bitsPerSecond*float64(time.Second))

@@ -13,7 +13,7 @@ import (
 // room is the one room of every schedule.
 const room ring.RoomID = "class"
 
-var errCut = errors.New("connection refused") //nolint:gochecknoglobals // a sentinel
+var errCut = errors.New("connection refused")
 
 // link is one process's connection to the store: it delays, loses and repeats what
 // passes, and it can be cut.

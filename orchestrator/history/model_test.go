@@ -202,8 +202,7 @@ func describe(in input, out output) string {
 		return fmt.Sprintf("%s: %v stands now", in.asked, in.lost)
 	case kindPending:
 		return fmt.Sprintf("%s: write %v", in.who, in.tried[0])
-	}
-	if in.kind == kindWrite {
+	case kindWrite:
 		return fmt.Sprintf("%s: %s writes %v, %s stands", in.who, in.call, in.tried[0], show(out.pin))
 	}
 	text := fmt.Sprintf("%s: %s", in.who, in.kind)

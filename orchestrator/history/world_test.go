@@ -13,7 +13,7 @@ import (
 )
 
 // quiet is the logger of everybody here.
-var quiet = slog.New(slog.DiscardHandler) //nolint:gochecknoglobals // it has no state
+var quiet = slog.New(slog.DiscardHandler)
 
 // world is one simulated cluster: three names of media nodes, three signaling nodes, one store.
 type world struct {

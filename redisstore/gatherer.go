@@ -64,7 +64,7 @@ func (m *master) claim(ctx context.Context, c *claim) claimed {
 		g.flights++
 		g.mu.Unlock()
 		m.fly(ctx, []*claim{c})
-		m.land()
+		m.land() //nolint:contextcheck // It flies others' claims: the context of whoever landed must not end them.
 		return c.answer
 	}
 	if len(g.waiting) >= maxWaiting {
@@ -91,7 +91,7 @@ func (m *master) land() {
 		g.flights--
 		return
 	}
-	go m.shuttle() //nolint:contextcheck // It flies others' claims: the context of whoever landed must not end them.
+	go m.shuttle() // under a context of its own: that of whoever landed must not end others' claims
 }
 
 // shuttle flies until nobody waits.

@@ -204,6 +204,7 @@ func describe(in input, out output) string {
 		return fmt.Sprintf("%s: write %v", in.who, in.tried[0])
 	case kindWrite:
 		return fmt.Sprintf("%s: %s writes %v, %s stands", in.who, in.call, in.tried[0], show(out.pin))
+	default:
 	}
 	text := fmt.Sprintf("%s: %s", in.who, in.kind)
 	if !in.pin.IsZero() {

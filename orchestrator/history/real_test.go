@@ -1,0 +1,157 @@
+package history
+
+import (
+	"context"
+	"fmt"
+	"math/rand/v2"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/holdfast-rtc/holdfast/cluster"
+	"github.com/holdfast-rtc/holdfast/orchestrator"
+	"github.com/holdfast-rtc/holdfast/pin"
+	"github.com/holdfast-rtc/holdfast/redisstore"
+	"github.com/holdfast-rtc/holdfast/redisstore/storetest"
+	"github.com/holdfast-rtc/holdfast/ring"
+)
+
+// asked is the call that a context belongs to.
+type asked struct {
+	who   string
+	what  kind
+	about pin.Pin
+}
+
+type askedKey struct{}
+
+// watched is a real store whose writes are recorded.
+type watched struct {
+	*redisstore.Store
+
+	record *record
+}
+
+// wrote records one write and its answer, or that there was none.
+func (s watched) wrote(ctx context.Context, w write, do func() (pin.Pin, error)) (pin.Pin, error) {
+	a, _ := ctx.Value(askedKey{}).(asked)
+	w.known = s.record.known()
+	sent := s.record.now()
+	found, err := do()
+	if err != nil {
+		s.record.pending(a.who, w, sent)
+		return found, err
+	}
+	in := input{kind: kindWrite, call: a.what, who: a.who, pin: a.about, tried: []write{w}}
+	s.record.add(in, output{pin: found}, sent, s.record.now())
+	return found, nil
+}
+
+func (s watched) Claim(ctx context.Context, r ring.RoomID, p pin.Pin) (found pin.Pin, in pin.Generation, err error) {
+	found, err = s.wrote(ctx, write{next: p}, func() (pin.Pin, error) {
+		found, in, err = s.Store.Claim(ctx, r, p)
+		return found, err
+	})
+	return found, in, err
+}
+
+func (s watched) Swap(ctx context.Context, r ring.RoomID, old, next pin.Pin) (pin.Pin, error) {
+	return s.wrote(ctx, write{old: value{pin: old}, next: next}, func() (pin.Pin, error) { return s.Store.Swap(ctx, r, old, next) })
+}
+
+// still is a cluster in which nothing changes and nobody holds a room.
+type still struct{ view *cluster.View }
+
+func (s still) View() *cluster.View { return s.view }
+
+func (s still) BootAt(context.Context, string) (pin.BootID, error) {
+	return "", context.DeadlineExceeded
+}
+
+func (s still) Holds(context.Context, string, ring.RoomID) (pin.Pin, error) { return pin.Pin{}, nil }
+
+func stillCluster() still {
+	v := &cluster.View{Settled: true, Nodes: make(map[ring.NodeID]cluster.Node)}
+	for _, id := range []ring.NodeID{"a", "b", "c"} {
+		v.Nodes[id] = cluster.Node{ID: id, Boot: pin.BootID("0000000000001-" + id), Role: cluster.RoleSFU, Control: address(id)}
+	}
+	v.Ring = ring.New([]ring.NodeID{"a", "b", "c"})
+	return still{v}
+}
+
+// The same model over real stores: signaling nodes that place, re-home and refuse one room at the same time,
+// while the store is emptied under them.
+func TestHistoriesOfRealStores(t *testing.T) {
+	storetest.OnEach(t, func(t *testing.T, server storetest.Server) {
+		for seed := range uint64(12) {
+			r := newRecord()
+			var all sync.WaitGroup
+			for i := range 5 {
+				all.Go(func() { realCaller(t, server, r, seed, i) })
+			}
+			all.Go(func() {
+				random := rand.New(rand.NewPCG(seed, 99))
+				for range 3 {
+					<-time.After(time.Duration(random.Int64N(int64(50 * time.Millisecond))))
+					from := r.now()
+					if err := server.Raw.FlushAll(t.Context()).Err(); err != nil {
+						t.Error(err)
+					}
+					r.lose("the store was emptied", value{}, from, r.now())
+				}
+			})
+			all.Wait()
+			v := judge(r)
+			if len(v.faults) > 0 {
+				v.report(t, fmt.Sprintf("%s-%d", server.Name, seed))
+				return
+			}
+			t.Logf("seed %d: %d operations; calls that failed: %v", seed, len(v.ops), r.failed)
+			if err := server.Raw.FlushAll(t.Context()).Err(); err != nil {
+				t.Fatal(err)
+			}
+		}
+	})
+}
+
+// realCaller is one signaling node.
+func realCaller(t *testing.T, server storetest.Server, r *record, seed uint64, i int) {
+	store, err := redisstore.Open(server.URL, quiet)
+	if err != nil {
+		t.Error(err)
+		return
+	}
+	defer func() { _ = store.Close() }()
+	everybody := stillCluster()
+	cfg := orchestrator.DefaultConfig()
+	cfg.StoreBudget = 20 * time.Second // This is not about a busy machine.
+	orch := orchestrator.New(watched{store, r}, everybody, everybody, cfg, quiet)
+	random := rand.New(rand.NewPCG(seed, uint64(i)))
+	var last pin.Pin
+	for n := range 8 {
+		// A fresh claim's epoch is the time in milliseconds, so a room must not move more often than that.
+		<-time.After(8*time.Millisecond + time.Duration(random.Int64N(int64(8*time.Millisecond))))
+		a := asked{who: fmt.Sprintf("edge-%d", i), what: kindPlace}
+		if !last.IsZero() && random.IntN(3) == 0 {
+			a.what, a.about = []kind{kindRehome, kindAgain}[random.IntN(2)], last
+		}
+		ctx := context.WithValue(t.Context(), askedKey{}, a)
+		call := r.now()
+		var got pin.Pin
+		switch a.what {
+		case kindRehome:
+			got, err = orch.Rehome(ctx, room, a.about, 0)
+		case kindAgain:
+			got, err = orch.PlaceAgain(ctx, room, a.about, 0)
+		default:
+			got, err = orch.Place(ctx, room, 0)
+		}
+		if err != nil {
+			r.refused(fmt.Sprintf("%s %d: %v", a.what, n, err))
+			last = pin.Pin{}
+			continue
+		}
+		r.add(input{kind: a.what, who: a.who, pin: a.about}, output{pin: got}, call, r.now())
+		last = got
+	}
+}

@@ -25,7 +25,7 @@ type world struct {
 	over    atomic.Bool  // so has the schedule
 	away    atomic.Int32 // reasons for which nobody reaches the store
 	late    atomic.Int32
-	running sync.WaitGroup // what the schedule has started
+	running *gang          // what the schedule has started
 	reports sync.WaitGroup // the load reports of all boots
 
 	mu    sync.Mutex // guards the fields below
@@ -48,7 +48,7 @@ func (w *world) lateID() int { return lateIDs + int(w.late.Add(1)) }
 
 func newWorld(seed uint64, f faults, b broken) *world {
 	w := &world{
-		seed: seed, faults: f, record: newRecord(), owners: make(map[pin.Fence]pin.BootID),
+		running: newGang(), seed: seed, faults: f, record: newRecord(), owners: make(map[pin.Fence]pin.BootID),
 		grounds: make(map[pin.BootID]bool), standing: make(map[pin.Fence]pin.Pin),
 		holding: make(map[pin.BootID]pin.Fence),
 	}

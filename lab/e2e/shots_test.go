@@ -1,3 +1,5 @@
+//go:build shots
+
 package e2e
 
 import (
@@ -19,7 +21,7 @@ import (
 	"github.com/holdfast-rtc/holdfast/lab/devcluster"
 )
 
-var shotsDir = flag.String("shots", "", "take pictures of the page into this directory: go test ./lab/e2e -run TestShots -count 1 -args -shots DIR")
+var shotsDir = flag.String("shots", "", "take pictures of the page into this directory: go test -tags shots ./lab/e2e -run TestShots -count 1 -args -shots DIR")
 
 //go:embed testdata/people.js
 var peopleScript string
@@ -37,7 +39,7 @@ type studio struct {
 // after a change of the page, and two of them into the README.
 func TestShots(t *testing.T) {
 	if *shotsDir == "" {
-		t.Skip("this takes pictures and checks little; name a directory: -args -shots DIR")
+		t.Fatal("say where to put the pictures: -args -shots DIR")
 	}
 	needChromium(t)
 	dir, err := filepath.Abs(*shotsDir)

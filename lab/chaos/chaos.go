@@ -22,14 +22,18 @@ import (
 	"github.com/holdfast-rtc/holdfast/lab/devcluster"
 )
 
-// The limits of one trial's waits. A busy machine takes a good part of them; a
-// cluster that needs more has not recovered.
+// joinLimit bounds the wait for everybody to be in, lookInterval is the time between looks.
 const (
 	joinLimit    = 90 * time.Second
-	recoverLimit = 30 * time.Second
-	settleLimit  = 45 * time.Second
 	lookInterval = 250 * time.Millisecond
 )
+
+// patience bounds one trial's waits.
+type patience struct{ recover, settle time.Duration }
+
+// patient is what a run has. A busy machine takes a good part of it; a cluster that needs
+// more has not recovered. Tests with builds that never recover have less.
+func patient() patience { return patience{recover: 30 * time.Second, settle: 45 * time.Second} }
 
 // Chaos is one run.
 type Chaos struct {
@@ -44,6 +48,9 @@ type Chaos struct {
 func New(o Options) (*Chaos, error) {
 	if err := o.Validate(); err != nil {
 		return nil, err
+	}
+	if o.patience == (patience{}) {
+		o.patience = patient()
 	}
 	return &Chaos{options: o, cluster: o.Cluster, random: rand.New(rand.NewPCG(o.Seed, 1))}, nil //nolint:gosec // repeatable on purpose
 }
@@ -161,19 +168,19 @@ func (c *Chaos) recover(ctx context.Context, w *World, hold time.Duration) {
 		wait(ctx, hold)
 		return
 	}
-	_ = poll(ctx, recoverLimit, func() error { // the verdicts tell what is missing
+	_ = poll(ctx, c.options.patience.recover, func() error { // the verdicts tell what is missing
 		if missing := c.crowd.missingMoves(w); missing != "" {
 			return errors.New(missing)
 		}
 		return nil
 	})
-	_ = c.crowd.everybodyReceives(ctx, time.Now(), recoverLimit) // as above
+	_ = c.crowd.everybodyReceives(ctx, time.Now(), c.options.patience.recover) // as above
 }
 
 // settled waits until the cluster is whole: every process runs, every room is on
 // one node, everybody receives everybody. The last look is w.After.
 func (c *Chaos) settled(ctx context.Context, w *World, since time.Time) error {
-	return poll(ctx, settleLimit, func() error {
+	return poll(ctx, c.options.patience.settle, func() error {
 		w.After = c.look(ctx)
 		w.Received = c.crowd.receipts(ctx, since)
 		for _, check := range []func(*World) Verdict{OneOwner, NoOrphan, EverybodyReceives} {

@@ -274,7 +274,7 @@ const attachedFor = 10
 // everybodyAttached waits until every socket is open.
 func (c *crowd) everybodyAttached(ctx context.Context) error {
 	looks := 0
-	return poll(ctx, settleLimit, func() error {
+	return poll(ctx, c.chaos.options.patience.settle, func() error {
 		looks++
 		for _, p := range c.people {
 			if !p.peer.Stats().Attached {

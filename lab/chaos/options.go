@@ -30,6 +30,8 @@ type Options struct {
 	Cluster  *devcluster.Client
 	Pins     Pins      // nil: the verdicts that need the store could not be checked
 	Progress io.Writer // gets a line now and then; nil = nobody
+
+	patience patience // zero: patient
 }
 
 // Defaults is a run of a minute.

@@ -152,7 +152,7 @@ func killUnderArmedEdge(ctx context.Context, c *Chaos, w *World) (heal, error) {
 		return nil, err
 	}
 	f := Fault{Node: doomed, Role: devcluster.RoleSignaling, What: "killed by itself at " + c.crowd.step, At: time.Now()}
-	f.Seen = poll(ctx, recoverLimit, func() error { return c.dead(ctx, doomed) }) == nil
+	f.Seen = poll(ctx, c.options.patience.recover, func() error { return c.dead(ctx, doomed) }) == nil
 	w.Faults = append(w.Faults, f)
 	return func(ctx context.Context) error {
 		if !f.Seen { // what was armed must not stay

@@ -23,7 +23,7 @@ type devCommand struct {
 type devUpCommand struct {
 	SFU       int      `name:"sfu" default:"3" help:"How many media nodes."`
 	Signaling int      `default:"2" help:"How many signaling nodes."`
-	Redis     string   `placeholder:"URL" help:"A Redis server; without one the embedded store runs as a process."`
+	Redis     string   `placeholder:"URL" help:"A store, as --store of the nodes takes it; without one the embedded store runs as a process."`
 	Listen    string   `placeholder:"HOST:PORT" help:"Where the page is served; 127.0.0.1:7880 when that is free, else a free port."`
 	MediaHost string   `placeholder:"IP" help:"An address of this machine that media is bound to, for browsers in another network; 127.0.0.1 when empty."`
 	Verbose   bool     `help:"Show every line that a node logs."`

@@ -21,7 +21,7 @@ import (
 //	redis+cluster://[user:password@]host:port,host:port
 //
 // The user and the password are those of the data servers. Time-outs that the URL names
-// (?read_timeout=250ms) replace the ones of this package.
+// (?read_timeout=250ms) replace the ones of this package. secure.go has what TLS may be told.
 const (
 	kindSingle   = ""
 	kindSentinel = "sentinel"
@@ -65,12 +65,18 @@ func parseAddress(rawURL string) (address, error) {
 	if i := strings.LastIndexByte(authority, '@'); i >= 0 {
 		user, hosts = authority[:i+1], authority[i+1:]
 	}
+	path, rawQuery, _ := strings.Cut(tail, "?")
+	query, err := url.ParseQuery(rawQuery)
+	if err != nil {
+		return address{}, errors.New("the query cannot be read")
+	}
+	show := takePapers(query)
 	a := address{kind: kind, hosts: strings.Split(hosts, ",")}
 	if kind == kindSingle {
 		if len(a.hosts) > 1 {
 			return address{}, errManyHost
 		}
-		return a, a.read(rawURL)
+		return a, a.read(plain+"://"+authority+path+"?"+query.Encode(), show)
 	}
 	for i, host := range a.hosts {
 		if host == "" {
@@ -80,11 +86,6 @@ func parseAddress(rawURL string) (address, error) {
 			a.hosts[i] = net.JoinHostPort(host, map[string]string{kindSentinel: "26379", kindCluster: "6379"}[kind])
 		}
 	}
-	path, rawQuery, _ := strings.Cut(tail, "?")
-	query, err := url.ParseQuery(rawQuery)
-	if err != nil {
-		return address{}, errors.New("the query cannot be read")
-	}
 	if kind == kindSentinel {
 		if a.master, err = url.PathUnescape(strings.Trim(path, "/")); err != nil || a.master == "" {
 			return address{}, errNoMaster
@@ -93,16 +94,19 @@ func parseAddress(rawURL string) (address, error) {
 		query.Del("sentinel_username")
 		query.Del("sentinel_password")
 	}
-	return a, a.read(plain + "://" + user + a.hosts[0] + "?" + query.Encode())
+	return a, a.read(plain+"://"+user+a.hosts[0]+"?"+query.Encode(), show)
 }
 
 // read takes the options from a URL that go-redis understands.
-func (a *address) read(single string) error {
+func (a *address) read(single string, show papers) error {
 	options, err := redis.ParseURL(single)
 	if err != nil {
 		if withURL, ok := errors.AsType[*url.Error](err); ok {
 			err = withURL.Err
 		}
+		return err
+	}
+	if err := show.apply(options.TLSConfig); err != nil {
 		return err
 	}
 	options.Protocol = 2 // Nothing here needs RESP3's pushes.

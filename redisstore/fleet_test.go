@@ -18,13 +18,18 @@ import (
 
 // patient gives a store on a busy test machine more time than a join has.
 func patient(server storetest.Server) storetest.Server {
-	server.URL += "?dial_timeout=5s&read_timeout=5s&write_timeout=5s&pool_timeout=5s"
+	mark := "?"
+	if strings.Contains(server.URL, "?") {
+		mark = "&"
+	}
+	server.URL += mark + "dial_timeout=5s&read_timeout=5s&write_timeout=5s&pool_timeout=5s"
 	return server
 }
 
 func TestSetsKeepTheContract(t *testing.T) {
 	for name, start := range map[string]func(testing.TB) storetest.Fleet{
 		"sentinel": storetest.StartSentinel, "cluster": storetest.StartCluster,
+		"TLS": storetest.StartAloneTLS, "sentinel, TLS": storetest.StartSentinelTLS, "cluster, TLS": storetest.StartClusterTLS,
 	} {
 		t.Run(name, func(t *testing.T) {
 			fleet := start(t)
@@ -97,7 +102,7 @@ func TestSentinelFailoverBeginsAGeneration(t *testing.T) {
 	if _, _, err := store.Claim(t.Context(), "kept", p); err != nil {
 		t.Fatal(err)
 	}
-	if n := fleet.Raw.Do(t.Context(), "wait", 1, 10_000).Val(); n != int64(1) {
+	if n := fleet.Raw.Do(t.Context(), "wait", 2, 10_000).Val(); n != int64(2) {
 		t.Fatalf("%v replicas have the pin", n)
 	}
 	fleet.Processes[0].Kill(t)
@@ -183,7 +188,9 @@ func TestEveryKindIsGivenUpInTime(t *testing.T) {
 		t.Fatal(err)
 	}
 	_ = closed.Close()
-	for _, form := range []string{"redis://%s", "redis+sentinel://%s/house", "redis+cluster://%s"} {
+	for _, form := range []string{
+		"redis://%s", "redis+sentinel://%s/house", "redis+cluster://%s", "rediss://%s", "rediss+sentinel://%s/house", "rediss+cluster://%s",
+	} {
 		for _, at := range []string{silent.Addr().String(), closed.Addr().String()} {
 			store := open(t, storetest.Server{URL: fmt.Sprintf(form, at)})
 			began := time.Now()

@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"net"
-	"net/url"
 	"strings"
 	"syscall"
 	"time"
@@ -60,20 +59,37 @@ func (s *Supervisor) startStore(ctx context.Context) error {
 	if s.options.Redis == "" {
 		return s.startNew(ctx, "store", RoleStore)
 	}
-	where, err := url.Parse(s.options.Redis)
-	if err != nil {
-		return errors.New("--redis is not a URL such as redis://127.0.0.1:6379")
+	var faults []error
+	for _, address := range storeHosts(s.options.Redis) {
+		conn, err := (&net.Dialer{Timeout: redisLimit}).DialContext(ctx, "tcp", address)
+		if err == nil {
+			conn.Close()
+			return nil
+		}
+		faults = append(faults, err)
 	}
-	address := where.Host
-	if where.Port() == "" {
-		address = net.JoinHostPort(where.Hostname(), "6379")
+	return fmt.Errorf("--redis: no server answers there: %w", errors.Join(faults...))
+}
+
+// storeHosts are the servers that a store's URL of any form names (docs/STORE.md), without who asks them.
+func storeHosts(rawURL string) []string {
+	scheme, rest, _ := strings.Cut(rawURL, "://")
+	authority := rest
+	if end := strings.IndexAny(rest, "/?"); end >= 0 {
+		authority = rest[:end]
 	}
-	conn, err := (&net.Dialer{Timeout: redisLimit}).DialContext(ctx, "tcp", address)
-	if err != nil {
-		return fmt.Errorf("--redis %s: no server answers there: %w", where.Redacted(), err)
+	authority = authority[strings.LastIndexByte(authority, '@')+1:]
+	port := "6379"
+	if strings.HasSuffix(scheme, "+sentinel") {
+		port = "26379"
 	}
-	conn.Close()
-	return nil
+	hosts := strings.Split(authority, ",")
+	for i, host := range hosts {
+		if _, _, err := net.SplitHostPort(host); err != nil {
+			hosts[i] = net.JoinHostPort(strings.Trim(host, "[]"), port)
+		}
+	}
+	return hosts
 }
 
 // startFront starts the balancer on the wanted port, or on a free one when

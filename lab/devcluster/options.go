@@ -17,7 +17,7 @@ const DefaultListen = "127.0.0.1:7880"
 type Options struct {
 	SFU       int    // media nodes; 3 by default, the fewest that show a ring
 	Signaling int    // signaling nodes; 2 by default, so that one may die
-	Redis     string // a redis:// URL; empty runs the embedded store
+	Redis     string // a store's URL (docs/STORE.md); empty runs the embedded store
 	Listen    string // host:port of the page; empty takes DefaultListen, or a free port when that is taken
 	MediaHost string // the IP address of this machine that media is bound to; loopback when empty
 	State     string // path of the state file; empty chooses one in the user's runtime directory

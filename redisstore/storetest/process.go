@@ -1,0 +1,121 @@
+package storetest
+
+import (
+	"context"
+	"net"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/redis/go-redis/v9"
+)
+
+// Process is one redis-server of a set.
+type Process struct {
+	Address string
+	papers  *papers
+	start   func() *exec.Cmd
+	running *exec.Cmd
+}
+
+// Kill ends the process as a crash would, and returns when it is gone.
+func (p *Process) Kill(t testing.TB) {
+	t.Helper()
+	if p.running == nil {
+		return
+	}
+	if err := p.running.Process.Signal(syscall.SIGKILL); err != nil {
+		t.Errorf("kill the server at %s: %v", p.Address, err)
+	}
+	_ = p.running.Wait() // It was killed, and says so.
+	p.running = nil
+}
+
+// Restart starts a killed process again on its address, empty, and returns when it answers PING.
+func (p *Process) Restart(t testing.TB) {
+	t.Helper()
+	p.running = p.start()
+	if err := p.running.Start(); err != nil {
+		p.running = nil
+		t.Fatalf("start a server at %s: %v", p.Address, err)
+	}
+	wait(t, p.Address+" to answer", p.ping)
+}
+
+// ping asks the server once, over a connection of its own.
+func (p *Process) ping(ctx context.Context) error {
+	client := p.client()
+	defer func() { _ = client.Close() }()
+	return client.Ping(ctx).Err()
+}
+
+// client is a client of this server alone.
+func (p *Process) client() *redis.Client { return redis.NewClient(p.options()) }
+
+func (p *Process) options() *redis.Options {
+	return &redis.Options{Addr: p.Address, MaxRetries: -1, DialerRetries: 1, Protocol: 2, DisableIdentity: true, TLSConfig: p.papers.tls()}
+}
+
+// pingEvery is how often a server that is starting is asked: how soon after its return others are
+// served is measured from its first answer.
+const pingEvery = 5 * time.Millisecond
+
+// data is the configuration of a server that keeps nothing on disk.
+const data = "save \"\"\nappendonly no\n"
+
+// launch runs a redis-server with a configuration on a free port of loopback until the test ends.
+func launch(t testing.TB, papers *papers, config string, args ...string) *Process {
+	t.Helper()
+	binary, err := exec.LookPath("redis-server")
+	if err != nil {
+		if os.Getenv("CI") == "true" {
+			t.Fatalf("redis-server is not installed, and CI=true demands the real store: %v", err)
+		}
+		t.Skipf("NOT TESTED against a real store: redis-server is not installed: %v", err)
+	}
+	dir, port := t.TempDir(), freePort(t)
+	file := filepath.Join(dir, "redis.conf")
+	config += "bind 127.0.0.1\ndir " + dir + "\n" + papers.listen(port)
+	if err := os.WriteFile(file, []byte(config), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	p := &Process{Address: net.JoinHostPort("127.0.0.1", port), papers: papers}
+	p.start = func() *exec.Cmd { return exec.Command(binary, append([]string{file}, args...)...) }
+	t.Cleanup(func() { p.Kill(t) })
+	p.Restart(t)
+	return p
+}
+
+func freePort(t testing.TB) string {
+	t.Helper()
+	listener, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = listener.Close() }()
+	_, port, _ := net.SplitHostPort(listener.Addr().String())
+	return port
+}
+
+// wait waits until ok returns nil, a minute at most.
+func wait(t testing.TB, what string, ok func(context.Context) error) {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
+	defer cancel()
+	every := time.NewTicker(pingEvery)
+	defer every.Stop()
+	for {
+		err := ok(ctx)
+		if err == nil {
+			return
+		}
+		select {
+		case <-ctx.Done():
+			t.Fatalf("waited a minute for %s: %v", what, err)
+		case <-every.C:
+		}
+	}
+}

@@ -23,7 +23,7 @@ var floors = [][]string{
 	{"."},
 	{"cli"},
 	{"lab/e2e", "lab/chaos", "lab/load"},
-	{"lab/devcluster", "lab/peer", "lab/browser", "lab/measure"},
+	{"lab/devcluster", "lab/peer", "lab/browser", "lab/measure", "lab/hosts"},
 	{"front", "signaling"},
 	{"signaling/sfulink", "web"},
 	{"signaling/access", "signaling/wire"},
@@ -184,6 +184,12 @@ var bans = []ban{
 		[]string{"cli", "lab/chaos", "lab/e2e"},
 		true,
 		"browsers are for the lab and tests",
+	},
+	{
+		"lab/hosts",
+		[]string{"cli", "lab/e2e", "lab/chaos"},
+		true,
+		"network namespaces are for the lab",
 	},
 	{
 		"lab/peer",

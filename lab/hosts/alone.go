@@ -1,0 +1,59 @@
+//go:build linux
+
+package hosts
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"syscall"
+	"time"
+)
+
+// endLimit is how long a program that was interrupted may take to end in order.
+const endLimit = 30 * time.Second
+
+// Able says whether this process may make hosts, and in words why not.
+func Able() error {
+	for _, tool := range []string{"ip", "nft"} {
+		if _, err := exec.LookPath(tool); err != nil {
+			return fmt.Errorf("%w (%s is not installed)", ErrUnable, tool)
+		}
+	}
+	s, err := newSpace()
+	if err != nil {
+		return fmt.Errorf("%w (%w)", ErrUnable, err)
+	}
+	err = s.do(func() error {
+		if err := ip("link add probe type veth peer name eborp", "link add switch type bridge"); err != nil {
+			return err
+		}
+		return nft(`table netdev probe {
+	chain out { type filter hook ingress device probe priority 0; numgen random mod 100 < 5 drop; }
+	chain in { type filter hook egress device probe priority 0; numgen random mod 100 < 5 drop; }
+}`)
+	})
+	if err != nil {
+		err = fmt.Errorf("%w (%w)", ErrUnable, err)
+	}
+	return errors.Join(err, s.file.Close())
+}
+
+// Alone reports whether this process was started by RunAlone.
+func Alone() bool { return os.Getenv(aloneEnv) != "" }
+
+// RunAlone runs a program in a new network namespace with nothing in it, with our standard
+// streams, and returns when it has ended. It is interrupted when ctx ends, and is killed, however
+// we end, with us.
+func RunAlone(ctx context.Context, program string, args ...string) error {
+	cmd := exec.CommandContext(ctx, program, args...)
+	cmd.Stdin, cmd.Stdout, cmd.Stderr = os.Stdin, os.Stdout, os.Stderr
+	cmd.Env = append(os.Environ(), aloneEnv+"=1")
+	// A group of its own: a Ctrl-C reaches us, and we pass it on, once.
+	cmd.SysProcAttr = &syscall.SysProcAttr{Cloneflags: syscall.CLONE_NEWNET, Pdeathsig: syscall.SIGKILL, Setpgid: true}
+	cmd.Cancel = func() error { return cmd.Process.Signal(os.Interrupt) }
+	cmd.WaitDelay = endLimit
+	return onOwnThread(cmd.Run) // the kernel ties the program's life to the thread's
+}

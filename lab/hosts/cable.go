@@ -1,0 +1,111 @@
+//go:build linux
+
+package hosts
+
+import (
+	"errors"
+	"fmt"
+	"net"
+	"os"
+	"sync"
+	"time"
+
+	"golang.org/x/sys/unix"
+)
+
+// cable is a relay of ours between a host's cable and the switch:
+//
+//	host eth0 === port   (relay)   near === far = switch
+//
+// It takes whole frames from one interface and puts them onto the other, both ways.
+type cable struct {
+	port      string
+	ends      [2]*os.File
+	relays    [2]*relay
+	hurry     chan struct{}
+	relaying  sync.WaitGroup
+	near, far string
+}
+
+// receiveBytes is what may wait in the kernel for the relay to get a core.
+const receiveBytes = 8 << 20
+
+// interpose unplugs the port from the switch and puts the relay between; the thread
+// must be in the hub. What is under way in that instant is lost.
+func interpose(port string, by time.Duration) (*cable, error) {
+	c := &cable{port: port, near: "n" + port, far: "f" + port, hurry: make(chan struct{})}
+	err := ip(
+		fmt.Sprintf("link add %s type veth peer name %s", c.near, c.far),
+		fmt.Sprintf("link set %s up", c.near),
+		fmt.Sprintf("link set %s nomaster", port),
+		fmt.Sprintf("link set %s master switch", c.far),
+		fmt.Sprintf("link set %s up", c.far),
+	)
+	if err == nil {
+		c.ends[0], err = openInterface(port)
+	}
+	if err == nil {
+		c.ends[1], err = openInterface(c.near)
+	}
+	if err != nil {
+		_, undone := c.remove()
+		return nil, errors.Join(err, undone)
+	}
+	for i := range c.ends {
+		r := newRelay(c.ends[i], c.ends[1-i], by)
+		c.relays[i] = r
+		c.relaying.Go(func() { r.run(c.hurry) })
+	}
+	return c, nil
+}
+
+// remove plugs the port into the switch again; the thread must be in the hub. It says how
+// many frames went through the relay.
+func (c *cable) remove() (frames uint64, err error) {
+	close(c.hurry)
+	for _, end := range c.ends {
+		if end != nil { // the writes of what is held go on
+			_ = end.SetReadDeadline(time.Now())
+		}
+	}
+	c.relaying.Wait()
+	for i, end := range c.ends {
+		if end != nil {
+			_ = end.Close()
+		}
+		if c.relays[i] != nil {
+			frames += c.relays[i].passed.Load()
+		}
+	}
+	return frames, ip("link del "+c.near, fmt.Sprintf("link set %s master switch", c.port))
+}
+
+// openInterface opens an interface of the thread's namespace for whole frames, each
+// behind the kernel's notes about it (PACKET_VNET_HDR): veth pairs leave checksums to be filled
+// in and large packets to be cut by a network card that there is not, and only with these notes
+// does a frame that is sent on mean the same.
+func openInterface(name string) (*os.File, error) {
+	device, err := net.InterfaceByName(name)
+	if err != nil {
+		return nil, fmt.Errorf("find interface %s: %w", name, err)
+	}
+	socket, err := unix.Socket(unix.AF_PACKET, unix.SOCK_RAW|unix.SOCK_CLOEXEC|unix.SOCK_NONBLOCK, 0)
+	if err != nil {
+		return nil, fmt.Errorf("open a packet socket: %w", err)
+	}
+	for _, option := range []struct{ level, name, value int }{
+		{unix.SOL_PACKET, unix.PACKET_VNET_HDR, 1},
+		{unix.SOL_PACKET, unix.PACKET_IGNORE_OUTGOING, 1},
+		{unix.SOL_SOCKET, unix.SO_RCVBUFFORCE, receiveBytes},
+		{unix.SOL_SOCKET, unix.SO_SNDBUFFORCE, receiveBytes},
+	} {
+		if err := unix.SetsockoptInt(socket, option.level, option.name, option.value); err != nil {
+			return nil, errors.Join(fmt.Errorf("set option %d of a packet socket: %w", option.name, err), unix.Close(socket))
+		}
+	}
+	const allProtocols = unix.ETH_P_ALL<<8 | unix.ETH_P_ALL>>8 // in network order
+	if err := unix.Bind(socket, &unix.SockaddrLinklayer{Protocol: allProtocols & 0xffff, Ifindex: device.Index}); err != nil {
+		return nil, errors.Join(fmt.Errorf("bind a packet socket to %s: %w", name, err), unix.Close(socket))
+	}
+	return os.NewFile(uintptr(socket), name), nil
+}

@@ -1,0 +1,118 @@
+//go:build linux
+
+package hosts
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"sync"
+)
+
+// Network is a switch with hosts around it. This process is at it too, under the
+// address OwnIP.
+type Network struct {
+	hub   *space // holds the switch and everybody's end there, and has no address
+	hosts map[string]*host
+
+	mu sync.Mutex // guards what is done to the cables
+}
+
+// host is one host with its cable.
+type host struct {
+	Host
+	space *space
+	port  string // the cable's end in the hub: a port of the switch, unless a relay sits between
+	fault fault
+}
+
+// Make makes a network with hosts of these names. This process must be alone (RunAlone).
+func Make(names []string) (*Network, error) {
+	if os.Getenv(aloneEnv) == "" {
+		return nil, ErrNotAlone
+	}
+	if len(names) > maxHosts {
+		return nil, fmt.Errorf("%d hosts: %d fit", len(names), maxHosts)
+	}
+	hub, err := newSpace()
+	if err != nil {
+		return nil, err
+	}
+	n := &Network{hub: hub, hosts: make(map[string]*host)}
+	if err := n.make(names); err != nil {
+		return nil, errors.Join(err, n.Close())
+	}
+	return n, nil
+}
+
+func (n *Network) make(names []string) error {
+	err := n.hub.do(func() error {
+		return ip("link add switch type bridge", "link set switch up")
+	})
+	if err != nil {
+		return err
+	}
+	// Browsers and Pion take the address of the default route for their own.
+	err = onOwnThread(prepare)
+	if err == nil {
+		err = n.plug("own", func(f func() error) error { return onOwnThread(f) }, ownIP, "route add default dev eth0")
+	}
+	if err != nil {
+		return err
+	}
+	for i, name := range names {
+		s, err := newSpace()
+		if err != nil {
+			return err
+		}
+		address := fmt.Sprintf("%s%d", network, firstIP+i)
+		h := &host{Host: Host{Name: name, IP: address, Space: s.path()}, space: s, port: fmt.Sprintf("port%d", i)}
+		n.hosts[name] = h
+		if err := n.plug(h.port, s.do, address); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// plug lays a cable from the switch's port to the place that inside leads to.
+func (n *Network) plug(port string, inside func(func() error) error, address string, more ...string) error {
+	err := inside(func() error {
+		return ip(append([]string{
+			fmt.Sprintf("link add eth0 type veth peer name %s netns %s", port, n.hub.path()),
+			fmt.Sprintf("addr add %s%s dev eth0", address, prefix),
+			"link set eth0 up",
+		}, more...)...)
+	})
+	if err != nil {
+		return err
+	}
+	return n.hub.do(func() error {
+		return ip(fmt.Sprintf("link set %s master switch", port), fmt.Sprintf("link set %s up", port))
+	})
+}
+
+// OwnIP is the address of this process and all that it starts outside the hosts.
+func (n *Network) OwnIP() string { return ownIP }
+
+// Host finds a host.
+func (n *Network) Host(name string) (Host, error) {
+	h, known := n.hosts[name]
+	if !known {
+		return Host{}, fmt.Errorf("%w: %s", ErrNoSuchHost, name)
+	}
+	return h.Host, nil
+}
+
+// Close ends what is done to the cables and lets go of the namespaces: they end with
+// the processes in them.
+func (n *Network) Close() error {
+	var errs []error
+	for _, h := range n.hosts {
+		if _, err := n.Mend(h.Name); err != nil {
+			errs = append(errs, err)
+		}
+		errs = append(errs, h.space.file.Close())
+	}
+	return errors.Join(append(errs, n.hub.file.Close())...)
+}

@@ -1,0 +1,232 @@
+//go:build linux
+
+package hosts
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"io"
+	"math/rand/v2"
+	"net"
+	"os"
+	"testing"
+	"time"
+)
+
+// TestTheNetwork runs insideTheNetwork in a process that is alone, and looks whether
+// anything of it can be seen out here.
+func TestTheNetwork(t *testing.T) {
+	if Alone() {
+		insideTheNetwork(t)
+		return
+	}
+	if _, err := Make([]string{"a"}); !errors.Is(err, ErrNotAlone) {
+		t.Errorf("made a network out here: %v", err)
+	}
+	if err := Able(); err != nil {
+		if os.Getenv("CI") == "true" || os.Getuid() == 0 {
+			t.Fatal(err)
+		}
+		t.Skipf("NOT tested: cables that are cut, lossy and slow. %v; run the tests as root", err)
+	}
+	before := interfaces(t)
+	if err := RunAlone(t.Context(), os.Args[0], "-test.run=^TestTheNetwork$", "-test.v="+fmt.Sprint(testing.Verbose())); err != nil {
+		t.Fatal(err)
+	}
+	if after := interfaces(t); after != before {
+		t.Errorf("interfaces were %s and are %s", before, after)
+	}
+	if err := RunAlone(t.Context(), "false"); err == nil {
+		t.Error("a program that failed did not")
+	}
+}
+
+func interfaces(t *testing.T) string {
+	t.Helper()
+	all, err := net.Interfaces()
+	if err != nil {
+		t.Fatal(err)
+	}
+	var names []string
+	for _, one := range all {
+		names = append(names, one.Name)
+	}
+	return fmt.Sprint(names)
+}
+
+func insideTheNetwork(t *testing.T) {
+	n, err := Make([]string{"a", "b"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() {
+		if err := n.Close(); err != nil {
+			t.Error(err)
+		}
+	}()
+	if seen := interfaces(t); seen != "[lo eth0]" {
+		t.Errorf("the interfaces here are %s", seen)
+	}
+	echo := newEcho(t, n, "a")
+	defer echo.Close()
+	us, b := caller(t, n, "", echo), caller(t, n, "b", echo)
+	defer us.Close()
+	defer b.Close()
+
+	reaches := func(what string, conn net.Conn, want bool) {
+		t.Helper()
+		if _, ok := ask(t, conn, 20, 100*time.Millisecond); (ok > 0) != want {
+			t.Errorf("%s: %d of 20 came back", what, ok)
+		}
+	}
+	reaches("whole, from here", us, true)
+	reaches("whole, from b", b, true)
+
+	hurt(t, n, func() error { return n.Cut("a") }, func() {
+		reaches("cut, from here", us, false)
+		reaches("cut, from b", b, false)
+		if err := n.Cut("a"); !errors.Is(err, ErrHurt) {
+			t.Errorf("cut twice: %v", err)
+		}
+	})
+	hurt(t, n, func() error { return n.Cut("a", "b") }, func() {
+		reaches("cut from b, from here", us, true)
+		reaches("cut from b, from b", b, false)
+	})
+	hurt(t, n, func() error { return n.Lose("a", 40) }, func() {
+		if _, ok := ask(t, us, 100, 50*time.Millisecond); ok < 10 || ok > 65 {
+			t.Errorf("40 of 100 lost, both ways: %d of 100 came back, want about 36", ok)
+		}
+	})
+	const delay = 80 * time.Millisecond
+	hurt(t, n, func() error { return n.Delay("a", delay) }, func() {
+		if least, ok := ask(t, us, 5, 5*time.Second); ok != 5 || least < 2*delay {
+			t.Errorf("delayed by %s both ways: %d of 5 came back, the fastest after %s", delay, ok, least)
+		}
+		stream(t, n)
+	})
+	reaches("mended, from here", us, true)
+	reaches("mended, from b", b, true)
+	if err := n.Cut("c"); !errors.Is(err, ErrNoSuchHost) {
+		t.Errorf("cut nobody: %v", err)
+	}
+}
+
+// hurt does something to a's cable, looks, and mends it.
+func hurt(t *testing.T, n *Network, how func() error, look func()) {
+	t.Helper()
+	if err := how(); err != nil {
+		t.Fatal(err)
+	}
+	look()
+	if frames, err := n.Mend("a"); err != nil || frames == 0 {
+		t.Errorf("mended: %d frames, %v", frames, err)
+	}
+}
+
+// newEcho answers on a host.
+func newEcho(t *testing.T, n *Network, name string) net.PacketConn {
+	t.Helper()
+	h := n.hosts[name]
+	var conn net.PacketConn
+	err := h.space.do(func() (err error) {
+		conn, err = (&net.ListenConfig{}).ListenPacket(t.Context(), "udp4", h.IP+":0")
+		return err
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	go func() {
+		buffer := make([]byte, 1500)
+		for {
+			count, from, err := conn.ReadFrom(buffer)
+			if err != nil {
+				return
+			}
+			_, _ = conn.WriteTo(buffer[:count], from) // what is lost is asked for again
+		}
+	}()
+	return conn
+}
+
+func caller(t *testing.T, n *Network, name string, echo net.PacketConn) net.Conn {
+	t.Helper()
+	var conn net.Conn
+	dial := func() (err error) {
+		conn, err = (&net.Dialer{}).DialContext(t.Context(), "udp4", echo.LocalAddr().String())
+		return err
+	}
+	err := dial
+	if name != "" {
+		err = func() error { return n.hosts[name].space.do(dial) }
+	}
+	if err := err(); err != nil {
+		t.Fatal(err)
+	}
+	return conn
+}
+
+// ask sends so many datagrams, one after the other, and counts the answers in time. To send is never an
+// error, however hurt the cable is.
+func ask(t *testing.T, conn net.Conn, times int, patience time.Duration) (least time.Duration, answered int) {
+	t.Helper()
+	least = time.Hour
+	for range times {
+		token := fmt.Sprint(rand.Uint64())
+		began := time.Now()
+		if _, err := conn.Write([]byte(token)); err != nil {
+			t.Errorf("send: %v", err)
+		}
+		_ = conn.SetReadDeadline(began.Add(patience))
+		buffer := make([]byte, 64)
+		for {
+			count, err := conn.Read(buffer)
+			if err != nil {
+				break
+			}
+			if string(buffer[:count]) == token {
+				answered++
+				least = min(least, time.Since(began))
+				break
+			}
+		}
+	}
+	return least, answered
+}
+
+// stream sends megabytes through the relay by TCP: in large frames whose checksums nobody has filled in.
+func stream(t *testing.T, n *Network) {
+	t.Helper()
+	h := n.hosts["a"]
+	var listener net.Listener
+	err := h.space.do(func() (err error) {
+		listener, err = (&net.ListenConfig{}).Listen(t.Context(), "tcp4", h.IP+":0")
+		return err
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer listener.Close()
+	content := make([]byte, 2<<20)
+	for i := range content {
+		content[i] = byte(rand.Uint32())
+	}
+	go func() {
+		conn, err := listener.Accept()
+		if err != nil {
+			return
+		}
+		_, _ = conn.Write(content) // whoever reads sees what is missing
+		conn.Close()
+	}()
+	conn, err := (&net.Dialer{}).DialContext(t.Context(), "tcp4", listener.Addr().String())
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer conn.Close()
+	_ = conn.SetReadDeadline(time.Now().Add(30 * time.Second))
+	if got, err := io.ReadAll(conn); err != nil || !bytes.Equal(got, content) {
+		t.Errorf("%d bytes came, want %d: %v", len(got), len(content), err)
+	}
+}

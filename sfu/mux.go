@@ -7,6 +7,8 @@ import (
 	"slices"
 
 	"github.com/pion/ice/v4"
+
+	"github.com/holdfast-rtc/holdfast/sfu/egress"
 )
 
 // mediaMux is Pion's mux over the media socket, with a list of addresses of its own,
@@ -15,15 +17,16 @@ import (
 // behind one socket, of which it then cannot tell which one a packet was sent to: it may
 // answer over another path than the one the client chose. So a socket that is bound
 // to all interfaces is offered by one address of each family; a machine with
-// several networks names the one it serves.
+// several networks names the one it serves. And it tells the socket which ICE users there are.
 type mediaMux struct {
 	*ice.UDPMuxDefault
 
+	socket    *egress.Conn
 	addresses []net.Addr
 }
 
-func newMediaMux(mux *ice.UDPMuxDefault, cfg Config) *mediaMux {
-	m := &mediaMux{UDPMuxDefault: mux}
+func newMediaMux(mux *ice.UDPMuxDefault, socket *egress.Conn, cfg Config) *mediaMux {
+	m := &mediaMux{UDPMuxDefault: mux, socket: socket}
 	bound, ok := mux.LocalAddr().(*net.UDPAddr)
 	if !ok {
 		return m
@@ -48,6 +51,21 @@ func newMediaMux(mux *ice.UDPMuxDefault, cfg Config) *mediaMux {
 
 // GetListenAddresses is part of ice.UDPMux.
 func (m *mediaMux) GetListenAddresses() []net.Addr { return m.addresses }
+
+// GetConn is part of ice.UDPMux. Pion calls it before it tells the client of the user fragment.
+func (m *mediaMux) GetConn(ufrag string, address net.Addr) (net.PacketConn, error) {
+	conn, err := m.UDPMuxDefault.GetConn(ufrag, address)
+	if err == nil {
+		m.socket.Serve(ufrag)
+	}
+	return conn, err
+}
+
+// RemoveConnByUfrag is part of ice.UDPMux. Pion calls it when an ICE agent ends or restarts.
+func (m *mediaMux) RemoveConnByUfrag(ufrag string) {
+	m.socket.Forget(ufrag)
+	m.UDPMuxDefault.RemoveConnByUfrag(ufrag)
+}
 
 func last(ip net.IP) int {
 	if ip.IsLoopback() {

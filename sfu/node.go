@@ -120,7 +120,7 @@ func (n *Node) Run(ctx context.Context) error {
 
 // settings are those of every connection of this node.
 func (n *Node) settings(mux *ice.UDPMuxDefault) (webrtc.SettingEngine, error) {
-	media := newMediaMux(mux, n.cfg)
+	media := newMediaMux(mux, n.socket, n.cfg)
 	if len(media.addresses) == 0 {
 		return webrtc.SettingEngine{}, fmt.Errorf("media socket %s has no address that a client may be told (loopback: %v, advertised: %v)",
 			mux.LocalAddr(), n.cfg.Loopback, n.cfg.AdvertiseIPs)

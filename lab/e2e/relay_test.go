@@ -98,14 +98,20 @@ func (r *relay) client(from *net.UDPAddr) *net.UDPConn {
 		return nil
 	}
 	r.clients[from.String()] = client
-	queue := make(chan []byte, 4096) // more than queueBytes of the smallest packets
+	queue := make(chan queuedPacket, 4096) // more than queueBytes of the smallest packets
 	r.sessions.Go(func() { r.down(client, queue) })
 	r.sessions.Go(func() { r.serve(queue, from) })
 	return client
 }
 
+// queuedPacket is one packet on its way down.
+type queuedPacket struct {
+	bytes []byte
+	at    time.Time // when it came
+}
+
 // down queues what the node sends, and drops what the queue does not hold.
-func (r *relay) down(client *net.UDPConn, queue chan<- []byte) {
+func (r *relay) down(client *net.UDPConn, queue chan<- queuedPacket) {
 	defer close(queue)
 	buffer := make([]byte, 1<<16)
 	for {
@@ -122,31 +128,33 @@ func (r *relay) down(client *net.UDPConn, queue chan<- []byte) {
 		}
 		r.mu.Unlock()
 		if !full {
-			queue <- append([]byte(nil), buffer[:n]...)
+			queue <- queuedPacket{bytes: append([]byte(nil), buffer[:n]...), at: time.Now()}
 		}
 	}
 }
 
-// serve sends from the queue at the path's rate.
-func (r *relay) serve(queue <-chan []byte, to *net.UDPAddr) {
-	free := time.Now()
+// serve sends from the queue at the path's rate. A packet begins when the one before it has
+// left, or when it comes, and never when this goroutine happens to run: on a busy
+// machine the path would become narrower with every sleep that takes too long.
+func (r *relay) serve(queue <-chan queuedPacket, to *net.UDPAddr) {
+	var free time.Time // when the path has sent all before
 	for packet := range queue {
 		r.mu.Lock()
 		bits, changed := r.bits, r.changed
 		r.mu.Unlock()
-		if now := time.Now(); free.Before(now) || bits == 0 {
-			free = now
+		if free.Before(packet.at) || bits == 0 {
+			free = packet.at
 		}
 		if bits > 0 {
-			free = free.Add(time.Duration(float64((len(packet)+28)*8) / bits * float64(time.Second)))
+			free = free.Add(time.Duration(float64((len(packet.bytes)+28)*8) / bits * float64(time.Second)))
 			select {
 			case <-time.After(time.Until(free)): // the time that the path takes
 			case <-changed:
 			}
 		}
-		_, _ = r.front.WriteToUDP(packet, to)
+		_, _ = r.front.WriteToUDP(packet.bytes, to)
 		r.mu.Lock()
-		r.queued -= len(packet)
+		r.queued -= len(packet.bytes)
 		r.mu.Unlock()
 	}
 }

@@ -44,9 +44,11 @@ const (
 	// recovered is how much of the rate that was measured in the queue is used once the
 	// queue is gone: it was what the path carries.
 	recovered = 0.95
-	// holdTime is how long after a decrease it is given time to show: a keyframe of the
-	// lower layer must come, and the queue must empty.
-	holdTime = time.Second
+	// afterDecrease is how long after a decrease it is given time to show: a keyframe of the
+	// lower layer must come, and the queue must begin to empty. afterProbe is the same for the
+	// queue that a probe made.
+	afterDecrease = 500 * time.Millisecond
+	afterProbe    = time.Second
 	// growth is the increase a second while nearly all of the target is used.
 	growth    = 0.08
 	nearlyAll = 0.9
@@ -175,7 +177,7 @@ func (e *estimator) judge() {
 	queue := w.smallest - min(e.base, e.older)
 	stands := queue > standingQueue && w.early-w.later < draining
 	loss := e.loss()
-	held := e.target != 0 && w.first.sent < max(e.decreasedAt, e.probing.ended)+holdTime
+	held := e.target != 0 && w.first.sent < max(e.decreasedAt+afterDecrease, e.probing.ended+afterProbe)
 	switch {
 	case stands && !held && rate < notOurs*e.passed && w.losses == 0 && w.later-w.early < draining:
 		e.base, e.older, e.baseFrom = w.smallest, w.smallest, w.last.arrived
@@ -233,10 +235,10 @@ func (e *estimator) settle(now time.Duration) {
 }
 
 // probe says how much padding to send now.
-func (e *estimator) probe(now time.Duration, wanted float64, sentBytes uint64, sequence uint16) int {
+func (e *estimator) probe(now time.Duration, wanted float64, urgent bool, sentBytes uint64, sequence uint16) int {
 	e.settle(now)
 	if e.target == 0 || wanted <= e.target {
 		return 0
 	}
-	return e.probing.padding(now, wanted, e.target, sentBytes, sequence)
+	return e.probing.padding(now, wanted, e.target, urgent, sentBytes, sequence)
 }

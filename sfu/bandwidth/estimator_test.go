@@ -30,8 +30,7 @@ func TestNarrowLink(t *testing.T) {
 				if c.estimator.target < 0.6*narrow || c.estimator.target > 1.15*narrow {
 					t.Errorf("target %.0f, the path carries %.0f", c.estimator.target, narrow)
 				}
-				// 250k hardly carries the lowest layer with its keyframes.
-				if limit := 2500 * time.Millisecond; c.paused > limit && (narrow > 250_000 || c.paused > 5*limit) {
+				if c.paused > time.Second {
 					t.Errorf("no picture for %v of 25 s", c.paused)
 				}
 				c.link.bitsPerSecond = 20e6
@@ -111,5 +110,25 @@ func TestWhatWasNotSentIsNotKnown(t *testing.T) {
 	}
 	if c.estimator.target != before {
 		t.Fatalf("target %.0f, was %.0f", c.estimator.target, before)
+	}
+}
+
+// TestAPausedPictureIsProbedFor: a moment in which hardly anything passed takes the last
+// picture for seconds, not for as long as probes are apart on a path that is known.
+func TestAPausedPictureIsProbedFor(t *testing.T) {
+	c := newCall(t, wide())
+	c.run(5 * time.Second)
+	for range 5 { // and each time it finds nothing, the next probe is later
+		c.link.bitsPerSecond, c.link.queue = 80_000, time.Second
+		c.run(4 * time.Second)
+		if c.level >= 0 {
+			t.Fatal("not paused: target", c.estimator.target)
+		}
+		c.link.bitsPerSecond = 450_000
+		c.paused = 0
+		c.run(10 * time.Second)
+		if c.level < 0 || c.paused > 4500*time.Millisecond {
+			t.Errorf("no picture for %v, layer %d, target %.0f", c.paused, c.level, c.estimator.target)
+		}
 	}
 }

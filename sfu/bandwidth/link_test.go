@@ -94,7 +94,7 @@ func (c *call) run(d time.Duration) {
 			}
 		}
 		if c.level < len(layers)-1 {
-			for n := c.estimator.probe(c.now, 1.15*(audio+layers[len(layers)-1]), c.sent, c.sequence); n > 0; n -= 319 {
+			for n := c.estimator.probe(c.now, 1.15*(audio+layers[len(layers)-1]), c.level < 0, c.sent, c.sequence); n > 0; n -= 319 {
 				c.send(319)
 				c.padding += 319
 			}

@@ -127,11 +127,12 @@ func (p *Path) foreign(r Report) bool {
 }
 
 // Probe is called every few tens of milliseconds while the application would
-// send wantedBitsPerSecond in all if it might. It returns how many bytes of padding to send now.
-func (p *Path) Probe(wantedBitsPerSecond uint64) int {
+// send wantedBitsPerSecond in all if it might, urgent while it sends nothing of something for want of
+// that. It returns how many bytes of padding to send now.
+func (p *Path) Probe(wantedBitsPerSecond uint64, urgent bool) int {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	return p.estimator.probe(time.Since(p.begun), float64(wantedBitsPerSecond), p.sentBytes, p.sequence)
+	return p.estimator.probe(time.Since(p.begun), float64(wantedBitsPerSecond), urgent, p.sentBytes, p.sequence)
 }
 
 // news reports whether the target is worth telling. Call it with mu held.

@@ -92,7 +92,7 @@ func FuzzFeedback(f *testing.F) {
 		}
 		for range 3 {
 			p.Feedback(r)
-			p.Probe(1_000_000)
+			p.Probe(1_000_000, base%2 == 0)
 		}
 	})
 }

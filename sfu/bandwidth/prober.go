@@ -21,6 +21,12 @@ const (
 	probeFirst = 3 * time.Second
 	probeLast  = 8 * time.Second
 
+	// While a picture is not sent at all the next probe comes after probeUrgent in any case,
+	// and goes up to urgentRate at least: 150 ms of that are 5 KB, as much as the
+	// keyframe that the picture would begin with.
+	probeUrgent = 2 * time.Second
+	urgentRate  = 250_000
+
 	// leastProbePackets and mostProbeLoss: below and above, a probe says nothing good.
 	leastProbePackets = 8
 	mostProbeLoss     = 0.1
@@ -41,6 +47,7 @@ const (
 type prober struct {
 	state   probeState
 	next    time.Duration // not before
+	failed  time.Duration // when a probe found nothing, or the target was decreased
 	backoff time.Duration
 
 	began, ended time.Duration
@@ -60,24 +67,28 @@ func (p *prober) putOff(now time.Duration) {
 		p.fail(now)
 		return
 	}
-	p.next = max(p.next, now+p.backoff)
+	p.next, p.failed = max(p.next, now+p.backoff), now
 }
 
 func (p *prober) fail(now time.Duration) {
-	p.next = now + p.backoff
+	p.next, p.failed = now+p.backoff, now
 	p.backoff = min(2*p.backoff, probeLast)
 }
 
 // padding gives the bytes to send now; it begins and ends probes.
-func (p *prober) padding(now time.Duration, wanted, target float64, sentBytes uint64, sequence uint16) int {
+func (p *prober) padding(now time.Duration, wanted, target float64, urgent bool, sentBytes uint64, sequence uint16) int {
 	switch p.state {
 	case probeIdle:
-		if now < p.next {
+		next, most := p.next, target*probeFactor
+		if urgent {
+			next, most = min(next, p.failed+probeUrgent), max(most, urgentRate)
+		}
+		if now < next {
 			return 0
 		}
 		*p = prober{
 			state: probeActive, backoff: p.backoff, began: now, ended: now + probeTime, before: sentBytes, first: sequence,
-			rate: min(wanted*probeMargin, target*probeFactor),
+			rate: min(wanted*probeMargin, most),
 		}
 	case probeActive:
 		if now-p.began >= probeTime {

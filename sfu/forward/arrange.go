@@ -126,10 +126,14 @@ func (r *Room) chooseTargets(sub *subscriber, now time.Time) {
 	for i := range r.demands {
 		d := &r.demands[i]
 		d.slot.paused = d.chosen < 0
-		if d.slot.paused {
-			d.slot.aim(nil, now)
+		var target *Layer
+		if !d.slot.paused {
+			target = d.layers[d.chosen].layer
+		}
+		if d.chosen < min(d.held, d.top) {
+			d.slot.cut(target, now)
 		} else {
-			d.slot.aim(d.layers[d.chosen].layer, now)
+			d.slot.aim(target, now)
 		}
 	}
 }

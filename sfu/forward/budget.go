@@ -15,6 +15,8 @@ const (
 	// raiseAfter is how long it must do so before the step is taken. A step down is
 	// taken at once.
 	raiseAfter = time.Second
+	// returnAfter is the same for a picture that was paused: any is better than none.
+	returnAfter = 300 * time.Millisecond
 )
 
 // demand is one video slot of a subscriber: what it could show of its source.
@@ -67,11 +69,18 @@ func (d *demand) hesitate(now time.Time) {
 	case s.raised.IsZero():
 		s.raised = now
 		d.chosen = d.held
-	case now.Sub(s.raised) < raiseAfter:
+	case now.Sub(s.raised) < patienceOf(d.held):
 		d.chosen = d.held
 	default:
 		s.raised = time.Time{}
 	}
+}
+
+func patienceOf(held int) time.Duration {
+	if held < 0 {
+		return returnAfter
+	}
+	return raiseAfter
 }
 
 // allocate sets what each demand may show. The budget goes into steps, one after

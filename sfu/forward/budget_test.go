@@ -241,7 +241,7 @@ type pathStub struct {
 
 func (p *pathStub) Next(bytes int) uint16 { p.numbers++; p.bytes += bytes; return p.numbers - 1 }
 
-func (p *pathStub) Probe(wanted uint64) int { p.wanted = wanted; return p.padding }
+func (p *pathStub) Probe(wanted uint64, _ bool) int { p.wanted = wanted; return p.padding }
 
 // TestNumbersAndProbes: everything written is numbered in order, and padding goes
 // out as retransmission while the budget is short, and at no other time.

@@ -151,7 +151,7 @@ func (l *Layer) sendPLI() {
 
 // tick makes requests that were kept, and repeats those that were not answered.
 func (l *Layer) tick(now time.Time) {
-	const retry = 500 * time.Millisecond
+	const retry = 400 * time.Millisecond
 	l.cache.expire(now.Add(-cacheAge))
 	if l.cfg.Kind != KindVideo {
 		return

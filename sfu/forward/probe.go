@@ -20,7 +20,8 @@ func (sub *subscriber) probe() {
 		return
 	}
 	s := sub.slots[i]
-	for bytes := s.cfg.Path.Probe(sub.short); bytes > 0; bytes -= probePadding + wireOverhead {
+	paused := slices.ContainsFunc(sub.slots, func(s *Slot) bool { return s.paused })
+	for bytes := s.cfg.Path.Probe(sub.short, paused); bytes > 0; bytes -= probePadding + wireOverhead {
 		s.pad()
 	}
 }

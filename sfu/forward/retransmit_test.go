@@ -91,19 +91,44 @@ func TestRetransmission(t *testing.T) {
 	}
 }
 
+// TestRetransmissionIsBounded: in all, on a narrow path to a part of what it carries, and of
+// one packet to one in 100 ms however often it is asked for.
 func TestRetransmissionIsBounded(t *testing.T) {
+	for _, c := range []struct {
+		budget uint64
+		want   int // at once
+	}{{0, retransmitBurst}, {4_000_000, 104}, {100_000, leastRetransmits}} {
+		onStage(t, Config{}, func(st *stage) {
+			bob := st.slot("bob", "1", KindVideo)
+			bob.slot.Ready()
+			alice := st.camera("alice", "", 180)
+			alice.frame(true, 2*retransmitBurst)
+			var numbers []uint16
+			for _, p := range bob.take() {
+				numbers = append(numbers, p.SequenceNumber)
+			}
+			// A path that carries little still shows a layer of which nothing is known.
+			alice.layer.rate = rateMeter{known: true, bits: 1}
+			st.room.SetBudget("bob", c.budget)
+			bob.slot.NACK(numbers)
+			synctest.Wait()
+			if n := len(bob.take()); n != c.want {
+				t.Errorf("budget %d: %d packets at once, want %d", c.budget, n, c.want)
+			}
+		})
+	}
 	onStage(t, Config{}, func(st *stage) {
 		bob := st.slot("bob", "1", KindVideo)
 		bob.slot.Ready()
 		alice := st.camera("alice", "", 180)
 		alice.frame(true, 1)
 		number := bob.take()[0].SequenceNumber
-		for range 1000 {
+		for range 20 { // for 300 ms
 			bob.slot.NACK([]uint16{number})
+			st.pass(15 * time.Millisecond)
 		}
-		synctest.Wait()
-		if n := len(bob.take()); n != retransmitBurst {
-			t.Fatal(n)
+		if n := len(bob.take()); n != 3 {
+			t.Errorf("one packet was sent again %d times in 300 ms", n)
 		}
 	})
 }

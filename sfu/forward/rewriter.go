@@ -21,6 +21,7 @@ type outgoing struct {
 type origin struct {
 	segment  *segment
 	sequence uint32 // incoming
+	place    *sentPacket
 }
 
 // payloadTypes are what a subscriber negotiated for the codec of a segment.
@@ -96,6 +97,7 @@ type sentPacket struct {
 	out     uint32 // extended, to tell what is left from an earlier turn
 	in      uint32
 	segment uint32
+	again   uint32 // when it was sent again last, in milliseconds of the caller's clock; 0: never
 }
 
 // newRewriter begins a stream after the given sequence number and timestamp.
@@ -186,8 +188,11 @@ func (r *rewriter) lookup(sequence uint16) (origin, bool) {
 	if p.out != extended || r.count-p.segment > keptSegments {
 		return origin{}, false
 	}
-	return origin{segment: &r.segments[p.segment%keptSegments], sequence: p.in}, true
+	return origin{segment: &r.segments[p.segment%keptSegments], sequence: p.in, place: p}, true
 }
+
+// forget lets nothing be asked for again that was sent so far.
+func (r *rewriter) forget() { clear(r.sent) }
 
 // outgoingTimestamp turns a timestamp of the present layer into one of the stream.
 func (r *rewriter) outgoingTimestamp(incoming uint32) uint32 {

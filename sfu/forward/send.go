@@ -143,58 +143,6 @@ func (s *Slot) wrote(n int, err error) bool {
 	}
 }
 
-// retransmitBudget bounds what one slot's NACKs can make us send.
-type retransmitBudget struct {
-	tokens float64
-	at     time.Time
-}
-
-// The rate of retransmissions of one slot, in packets. It is about half of a
-// 5 Mbit/s stream; a receiver that loses more is not helped by more packets.
-const (
-	retransmitsPerSecond = 250
-	retransmitBurst      = 120
-)
-
-func (b *retransmitBudget) take(now time.Time) bool {
-	if b.at.IsZero() {
-		b.tokens = retransmitBurst
-	} else {
-		b.tokens = min(b.tokens+now.Sub(b.at).Seconds()*retransmitsPerSecond, retransmitBurst)
-	}
-	b.at = now
-	if b.tokens < 1 {
-		return false
-	}
-	b.tokens--
-	return true
-}
-
-// retransmit answers a NACK.
-func (s *Slot) retransmit(sequenceNumbers []uint16, now time.Time) {
-	if s.closed || !s.ready || s.rewriter.sent == nil {
-		return
-	}
-	for _, sequence := range sequenceNumbers {
-		from, ok := s.rewriter.lookup(sequence)
-		if !ok {
-			s.room.stats.retransmitMisses.Add(1)
-			continue
-		}
-		layer := s.room.layers[from.segment.layer]
-		if layer == nil {
-			s.room.stats.retransmitMisses.Add(1)
-			continue
-		}
-		p := layer.cache.get(from.sequence)
-		if p == nil || !s.budget.take(now) {
-			s.room.stats.retransmitMisses.Add(1)
-			continue
-		}
-		s.resend(p, from.segment, sequence)
-	}
-}
-
 // resend writes a packet once more: as RFC 4588 has it (another SSRC and
 // payload type, the original sequence number before the payload) where that was
 // negotiated, else as it was.

@@ -20,8 +20,9 @@ type Path interface {
 	// Next numbers the next packet, of so many bytes on the wire.
 	Next(bytes int) uint16
 	// Probe is called at every tick while the subscriber would be sent so much in
-	// all if its budget allowed, and gives how many bytes of padding to send now.
-	Probe(wantedBitsPerSecond uint64) int
+	// all if its budget allowed, and gives how many bytes of padding to send now. It is
+	// urgent while a picture is not sent at all.
+	Probe(wantedBitsPerSecond uint64, urgent bool) int
 }
 
 // SlotConfig describes one receiving m-line of a subscriber.
@@ -71,6 +72,7 @@ type Slot struct {
 	transport     [2]byte // the packet's number on its transport, for the header
 	rtxSequence   uint16
 	budget        retransmitBudget
+	asked         time.Time // where the clock of repeated retransmissions begins; zero: nothing was asked for
 	report        slotReport
 }
 
@@ -129,6 +131,21 @@ func (s *Slot) aim(target *Layer, now time.Time) {
 	if target != nil && target != s.current {
 		s.start(now)
 	}
+}
+
+// cut is aim for less than what is sent, because the path does not carry that. It stops at once:
+// what would be sent until the lower layer's keyframe would stand in the path's queue before that
+// keyframe, and lose packets of it and of the sound. What was sent so far is not sent again
+// either: the keyframe makes it worthless.
+func (s *Slot) cut(target *Layer, now time.Time) {
+	if target == s.target {
+		return
+	}
+	if target == nil || target != s.current { // else it only waited for more
+		s.rewriter.forget()
+		s.stop()
+	}
+	s.aim(target, now)
 }
 
 // stop sends nothing more of the present layer.

@@ -1,0 +1,83 @@
+package forward
+
+import "time"
+
+const (
+	// The rate of retransmissions of one slot, in packets. It is about half of a
+	// 5 Mbit/s stream; a receiver that loses more is not helped by more packets.
+	retransmitsPerSecond = 250
+	retransmitBurst      = 120
+
+	// On a path that is known to be narrow they may take a quarter of what it carries, and
+	// a keyframe of a low layer at once.
+	retransmitShare     = 4
+	leastRetransmits    = 10
+	retransmitFullBytes = 1200
+
+	// resendAfter is how soon a packet is sent again that was sent again already. It is
+	// more than the round trip of most paths. A receiver asks in the round trip that it
+	// believes in, Chromium every 15 ms on a path whose queue has just grown to 300, and
+	// each answer makes the queue longer.
+	resendAfter = 100 * time.Millisecond
+)
+
+// retransmitBudget bounds what one slot's NACKs can make us send.
+type retransmitBudget struct {
+	tokens float64
+	at     time.Time
+}
+
+// take takes one packet of what may be sent to a path that carries so much, 0 for not known.
+func (b *retransmitBudget) take(now time.Time, bitsPerSecond uint64) bool {
+	rate, burst := float64(retransmitsPerSecond), float64(retransmitBurst)
+	if bitsPerSecond > 0 {
+		share := float64(bitsPerSecond) / (8 * retransmitFullBytes * retransmitShare)
+		rate = min(max(share, leastRetransmits), rate)
+		burst = min(rate, burst)
+	}
+	if b.at.IsZero() {
+		b.tokens = burst
+	} else {
+		b.tokens = min(b.tokens+now.Sub(b.at).Seconds()*rate, burst)
+	}
+	b.at = now
+	if b.tokens < 1 {
+		return false
+	}
+	b.tokens--
+	return true
+}
+
+// retransmit answers a NACK.
+func (s *Slot) retransmit(sequenceNumbers []uint16, now time.Time) {
+	if s.closed || !s.ready || s.rewriter.sent == nil {
+		return
+	}
+	if s.asked.IsZero() {
+		s.asked = now.Add(-time.Hour) // so that no time is 0
+	}
+	at := uint32(now.Sub(s.asked).Milliseconds())
+	path := s.room.subscriber(s.cfg.Peer).budget
+	for _, sequence := range sequenceNumbers {
+		from, ok := s.rewriter.lookup(sequence)
+		if !ok {
+			s.room.stats.retransmitMisses.Add(1)
+			continue
+		}
+		if from.place.again != 0 && at-from.place.again < uint32(resendAfter.Milliseconds()) {
+			continue // It is on its way.
+		}
+		layer := s.room.layers[from.segment.layer]
+		if layer == nil {
+			s.room.stats.retransmitMisses.Add(1)
+			continue
+		}
+		p := layer.cache.get(from.sequence)
+		if p == nil || !s.budget.take(now, path) {
+			s.room.stats.retransmitMisses.Add(1)
+			continue
+		}
+		from.place.again = at
+		s.resend(p, from.segment, sequence)
+	}
+}

@@ -2797,6 +2797,118 @@ func (x *OutrankReply) GetHeld() bool {
 	return false
 }
 
+type ProcessRequest struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Collect       bool                   `protobuf:"varint,1,opt,name=collect,proto3" json:"collect,omitempty"` // first collect the garbage and give its memory back
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *ProcessRequest) Reset() {
+	*x = ProcessRequest{}
+	mi := &file_control_proto_msgTypes[37]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *ProcessRequest) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*ProcessRequest) ProtoMessage() {}
+
+func (x *ProcessRequest) ProtoReflect() protoreflect.Message {
+	mi := &file_control_proto_msgTypes[37]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use ProcessRequest.ProtoReflect.Descriptor instead.
+func (*ProcessRequest) Descriptor() ([]byte, []int) {
+	return file_control_proto_rawDescGZIP(), []int{37}
+}
+
+func (x *ProcessRequest) GetCollect() bool {
+	if x != nil {
+		return x.Collect
+	}
+	return false
+}
+
+type ProcessReply struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Node          string                 `protobuf:"bytes,1,opt,name=node,proto3" json:"node,omitempty"`
+	Boot          string                 `protobuf:"bytes,2,opt,name=boot,proto3" json:"boot,omitempty"`
+	Goroutines    uint64                 `protobuf:"varint,3,opt,name=goroutines,proto3" json:"goroutines,omitempty"`
+	HeapBytes     uint64                 `protobuf:"varint,4,opt,name=heap_bytes,json=heapBytes,proto3" json:"heap_bytes,omitempty"` // live after collect, else with the garbage of the moment
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *ProcessReply) Reset() {
+	*x = ProcessReply{}
+	mi := &file_control_proto_msgTypes[38]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *ProcessReply) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*ProcessReply) ProtoMessage() {}
+
+func (x *ProcessReply) ProtoReflect() protoreflect.Message {
+	mi := &file_control_proto_msgTypes[38]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use ProcessReply.ProtoReflect.Descriptor instead.
+func (*ProcessReply) Descriptor() ([]byte, []int) {
+	return file_control_proto_rawDescGZIP(), []int{38}
+}
+
+func (x *ProcessReply) GetNode() string {
+	if x != nil {
+		return x.Node
+	}
+	return ""
+}
+
+func (x *ProcessReply) GetBoot() string {
+	if x != nil {
+		return x.Boot
+	}
+	return ""
+}
+
+func (x *ProcessReply) GetGoroutines() uint64 {
+	if x != nil {
+		return x.Goroutines
+	}
+	return 0
+}
+
+func (x *ProcessReply) GetHeapBytes() uint64 {
+	if x != nil {
+		return x.HeapBytes
+	}
+	return 0
+}
+
 var File_control_proto protoreflect.FileDescriptor
 
 const file_control_proto_rawDesc = "" +
@@ -2974,7 +3086,17 @@ const file_control_proto_rawDesc = "" +
 	"\x04room\x18\x01 \x01(\tR\x04room\x12*\n" +
 	"\x03pin\x18\x02 \x01(\v2\x18.holdfast.control.v1.PinR\x03pin\"\"\n" +
 	"\fOutrankReply\x12\x12\n" +
-	"\x04held\x18\x01 \x01(\bR\x04held*<\n" +
+	"\x04held\x18\x01 \x01(\bR\x04held\"*\n" +
+	"\x0eProcessRequest\x12\x18\n" +
+	"\acollect\x18\x01 \x01(\bR\acollect\"u\n" +
+	"\fProcessReply\x12\x12\n" +
+	"\x04node\x18\x01 \x01(\tR\x04node\x12\x12\n" +
+	"\x04boot\x18\x02 \x01(\tR\x04boot\x12\x1e\n" +
+	"\n" +
+	"goroutines\x18\x03 \x01(\x04R\n" +
+	"goroutines\x12\x1d\n" +
+	"\n" +
+	"heap_bytes\x18\x04 \x01(\x04R\theapBytes*<\n" +
 	"\x04Kind\x12\x14\n" +
 	"\x10KIND_UNSPECIFIED\x10\x00\x12\x0e\n" +
 	"\n" +
@@ -3000,13 +3122,14 @@ const file_control_proto_rawDesc = "" +
 	"\x1bTRANSPORT_STATE_UNSPECIFIED\x10\x00\x12\x1d\n" +
 	"\x19TRANSPORT_STATE_CONNECTED\x10\x01\x12 \n" +
 	"\x1cTRANSPORT_STATE_DISCONNECTED\x10\x02\x12\x1a\n" +
-	"\x16TRANSPORT_STATE_FAILED\x10\x032\x8d\x03\n" +
+	"\x16TRANSPORT_STATE_FAILED\x10\x032\xe0\x03\n" +
 	"\x05Media\x12N\n" +
 	"\x06Attach\x12 .holdfast.control.v1.EdgeMessage\x1a\x1e.holdfast.control.v1.PeerEvent(\x010\x01\x12G\n" +
 	"\x05Watch\x12!.holdfast.control.v1.WatchRequest\x1a\x19.holdfast.control.v1.Beat0\x01\x12K\n" +
 	"\x05Rooms\x12!.holdfast.control.v1.RoomsRequest\x1a\x1f.holdfast.control.v1.RoomsReply\x12K\n" +
 	"\x05Holds\x12!.holdfast.control.v1.HoldsRequest\x1a\x1f.holdfast.control.v1.HoldsReply\x12Q\n" +
-	"\aOutrank\x12#.holdfast.control.v1.OutrankRequest\x1a!.holdfast.control.v1.OutrankReplyB*Z(github.com/holdfast-rtc/holdfast/controlb\x06proto3"
+	"\aOutrank\x12#.holdfast.control.v1.OutrankRequest\x1a!.holdfast.control.v1.OutrankReply\x12Q\n" +
+	"\aProcess\x12#.holdfast.control.v1.ProcessRequest\x1a!.holdfast.control.v1.ProcessReplyB*Z(github.com/holdfast-rtc/holdfast/controlb\x06proto3"
 
 var (
 	file_control_proto_rawDescOnce sync.Once
@@ -3021,7 +3144,7 @@ func file_control_proto_rawDescGZIP() []byte {
 }
 
 var file_control_proto_enumTypes = make([]protoimpl.EnumInfo, 4)
-var file_control_proto_msgTypes = make([]protoimpl.MessageInfo, 37)
+var file_control_proto_msgTypes = make([]protoimpl.MessageInfo, 39)
 var file_control_proto_goTypes = []any{
 	(Kind)(0),              // 0: holdfast.control.v1.Kind
 	(Source)(0),            // 1: holdfast.control.v1.Source
@@ -3064,6 +3187,8 @@ var file_control_proto_goTypes = []any{
 	(*HoldsReply)(nil),     // 38: holdfast.control.v1.HoldsReply
 	(*OutrankRequest)(nil), // 39: holdfast.control.v1.OutrankRequest
 	(*OutrankReply)(nil),   // 40: holdfast.control.v1.OutrankReply
+	(*ProcessRequest)(nil), // 41: holdfast.control.v1.ProcessRequest
+	(*ProcessReply)(nil),   // 42: holdfast.control.v1.ProcessReply
 }
 var file_control_proto_depIdxs = []int32{
 	4,  // 0: holdfast.control.v1.Pin.fence:type_name -> holdfast.control.v1.Fence
@@ -3119,13 +3244,15 @@ var file_control_proto_depIdxs = []int32{
 	33, // 50: holdfast.control.v1.Media.Rooms:input_type -> holdfast.control.v1.RoomsRequest
 	37, // 51: holdfast.control.v1.Media.Holds:input_type -> holdfast.control.v1.HoldsRequest
 	39, // 52: holdfast.control.v1.Media.Outrank:input_type -> holdfast.control.v1.OutrankRequest
-	16, // 53: holdfast.control.v1.Media.Attach:output_type -> holdfast.control.v1.PeerEvent
-	32, // 54: holdfast.control.v1.Media.Watch:output_type -> holdfast.control.v1.Beat
-	34, // 55: holdfast.control.v1.Media.Rooms:output_type -> holdfast.control.v1.RoomsReply
-	38, // 56: holdfast.control.v1.Media.Holds:output_type -> holdfast.control.v1.HoldsReply
-	40, // 57: holdfast.control.v1.Media.Outrank:output_type -> holdfast.control.v1.OutrankReply
-	53, // [53:58] is the sub-list for method output_type
-	48, // [48:53] is the sub-list for method input_type
+	41, // 53: holdfast.control.v1.Media.Process:input_type -> holdfast.control.v1.ProcessRequest
+	16, // 54: holdfast.control.v1.Media.Attach:output_type -> holdfast.control.v1.PeerEvent
+	32, // 55: holdfast.control.v1.Media.Watch:output_type -> holdfast.control.v1.Beat
+	34, // 56: holdfast.control.v1.Media.Rooms:output_type -> holdfast.control.v1.RoomsReply
+	38, // 57: holdfast.control.v1.Media.Holds:output_type -> holdfast.control.v1.HoldsReply
+	40, // 58: holdfast.control.v1.Media.Outrank:output_type -> holdfast.control.v1.OutrankReply
+	42, // 59: holdfast.control.v1.Media.Process:output_type -> holdfast.control.v1.ProcessReply
+	54, // [54:60] is the sub-list for method output_type
+	48, // [48:54] is the sub-list for method input_type
 	48, // [48:48] is the sub-list for extension type_name
 	48, // [48:48] is the sub-list for extension extendee
 	0,  // [0:48] is the sub-list for field type_name
@@ -3169,7 +3296,7 @@ func file_control_proto_init() {
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_control_proto_rawDesc), len(file_control_proto_rawDesc)),
 			NumEnums:      4,
-			NumMessages:   37,
+			NumMessages:   39,
 			NumExtensions: 0,
 			NumServices:   1,
 		},

@@ -29,6 +29,7 @@ const (
 	Media_Rooms_FullMethodName   = "/holdfast.control.v1.Media/Rooms"
 	Media_Holds_FullMethodName   = "/holdfast.control.v1.Media/Holds"
 	Media_Outrank_FullMethodName = "/holdfast.control.v1.Media/Outrank"
+	Media_Process_FullMethodName = "/holdfast.control.v1.Media/Process"
 )
 
 // MediaClient is the client API for Media service.
@@ -54,6 +55,9 @@ type MediaClient interface {
 	// hands its peers over (they are told Fenced) and closes the room; it never
 	// serves that room again under a fence at or below the one given.
 	Outrank(ctx context.Context, in *OutrankRequest, opts ...grpc.CallOption) (*OutrankReply, error)
+	// Process tells what the node's process holds in memory: what must come back to
+	// where it was when a storm is over.
+	Process(ctx context.Context, in *ProcessRequest, opts ...grpc.CallOption) (*ProcessReply, error)
 }
 
 type mediaClient struct {
@@ -126,6 +130,16 @@ func (c *mediaClient) Outrank(ctx context.Context, in *OutrankRequest, opts ...g
 	return out, nil
 }
 
+func (c *mediaClient) Process(ctx context.Context, in *ProcessRequest, opts ...grpc.CallOption) (*ProcessReply, error) {
+	cOpts := append([]grpc.CallOption{grpc.StaticMethod()}, opts...)
+	out := new(ProcessReply)
+	err := c.cc.Invoke(ctx, Media_Process_FullMethodName, in, out, cOpts...)
+	if err != nil {
+		return nil, err
+	}
+	return out, nil
+}
+
 // MediaServer is the server API for Media service.
 // All implementations must embed UnimplementedMediaServer
 // for forward compatibility.
@@ -149,6 +163,9 @@ type MediaServer interface {
 	// hands its peers over (they are told Fenced) and closes the room; it never
 	// serves that room again under a fence at or below the one given.
 	Outrank(context.Context, *OutrankRequest) (*OutrankReply, error)
+	// Process tells what the node's process holds in memory: what must come back to
+	// where it was when a storm is over.
+	Process(context.Context, *ProcessRequest) (*ProcessReply, error)
 	mustEmbedUnimplementedMediaServer()
 }
 
@@ -173,6 +190,9 @@ func (UnimplementedMediaServer) Holds(context.Context, *HoldsRequest) (*HoldsRep
 }
 func (UnimplementedMediaServer) Outrank(context.Context, *OutrankRequest) (*OutrankReply, error) {
 	return nil, status.Error(codes.Unimplemented, "method Outrank not implemented")
+}
+func (UnimplementedMediaServer) Process(context.Context, *ProcessRequest) (*ProcessReply, error) {
+	return nil, status.Error(codes.Unimplemented, "method Process not implemented")
 }
 func (UnimplementedMediaServer) mustEmbedUnimplementedMediaServer() {}
 func (UnimplementedMediaServer) testEmbeddedByValue()               {}
@@ -267,6 +287,24 @@ func _Media_Outrank_Handler(srv interface{}, ctx context.Context, dec func(inter
 	return interceptor(ctx, in, info, handler)
 }
 
+func _Media_Process_Handler(srv interface{}, ctx context.Context, dec func(interface{}) error, interceptor grpc.UnaryServerInterceptor) (interface{}, error) {
+	in := new(ProcessRequest)
+	if err := dec(in); err != nil {
+		return nil, err
+	}
+	if interceptor == nil {
+		return srv.(MediaServer).Process(ctx, in)
+	}
+	info := &grpc.UnaryServerInfo{
+		Server:     srv,
+		FullMethod: Media_Process_FullMethodName,
+	}
+	handler := func(ctx context.Context, req interface{}) (interface{}, error) {
+		return srv.(MediaServer).Process(ctx, req.(*ProcessRequest))
+	}
+	return interceptor(ctx, in, info, handler)
+}
+
 // Media_ServiceDesc is the grpc.ServiceDesc for Media service.
 // It's only intended for direct use with grpc.RegisterService,
 // and not to be introspected or modified (even as a copy)
@@ -285,6 +323,10 @@ var Media_ServiceDesc = grpc.ServiceDesc{
 		{
 			MethodName: "Outrank",
 			Handler:    _Media_Outrank_Handler,
+		},
+		{
+			MethodName: "Process",
+			Handler:    _Media_Process_Handler,
 		},
 	},
 	Streams: []grpc.StreamDesc{

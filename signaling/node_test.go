@@ -207,6 +207,14 @@ func (n *node) Rooms(context.Context, *control.RoomsRequest) (*control.RoomsRepl
 	}}}, nil
 }
 
+func (n *node) Process(_ context.Context, request *control.ProcessRequest) (*control.ProcessReply, error) {
+	held := uint64(1 << 30)
+	if request.GetCollect() {
+		held = 1 << 20
+	}
+	return &control.ProcessReply{Node: string(n.id), Boot: string(n.boot), Goroutines: 7, HeapBytes: held}, nil
+}
+
 func (n *node) said() string {
 	n.mu.Lock()
 	defer n.mu.Unlock()

@@ -1,13 +1,17 @@
 package signaling
 
 import (
+	"context"
 	"net/http"
 	"runtime"
+	"runtime/debug"
 
+	"github.com/holdfast-rtc/holdfast/cluster"
+	"github.com/holdfast-rtc/holdfast/control"
 	"github.com/holdfast-rtc/holdfast/ring"
 )
 
-// processAnswer is what this process holds: what must come back to where it was when
+// processAnswer is what a process holds: what must come back to where it was when
 // a storm is over.
 type processAnswer struct {
 	Node       ring.NodeID `json:"node"`
@@ -18,7 +22,18 @@ type processAnswer struct {
 	SentAway   uint64      `json:"sentAway"` // connections that had to go for others, since the start
 }
 
-func (s *Server) serveProcess(w http.ResponseWriter, _ *http.Request) {
+// serveProcess answers for this process, or for the media node that is named. With collect it is
+// asked to collect its garbage first, so that what is left is in use.
+func (s *Server) serveProcess(w http.ResponseWriter, r *http.Request) {
+	collect := r.URL.Query().Has("collect")
+	if node := ring.NodeID(r.URL.Query().Get("node")); node != "" && node != s.config.Node {
+		s.serveProcessOf(w, r, node, collect)
+		return
+	}
+	if collect {
+		runtime.GC() // Pools keep what is in them for one collection more.
+		debug.FreeOSMemory()
+	}
 	var memory runtime.MemStats
 	runtime.ReadMemStats(&memory)
 	waiting, sentAway := s.lobby.Waiting()
@@ -26,4 +41,26 @@ func (s *Server) serveProcess(w http.ResponseWriter, _ *http.Request) {
 		Node: s.config.Node, Goroutines: runtime.NumGoroutine(), HeapBytes: memory.HeapAlloc,
 		Sockets: s.sockets.Load(), Waiting: waiting, SentAway: sentAway,
 	})
+}
+
+func (s *Server) serveProcessOf(w http.ResponseWriter, r *http.Request, node ring.NodeID, collect bool) {
+	named, known := s.parts.Views.View().Nodes[node]
+	if !known || named.Role != cluster.RoleSFU {
+		writeText(w, http.StatusNotFound, "There is no media node of that name.")
+		return
+	}
+	ctx, cancel := context.WithTimeout(r.Context(), roomsPatience)
+	defer cancel()
+	client, err := s.parts.Links.Client(named.Control)
+	if err == nil {
+		var reply *control.ProcessReply
+		if reply, err = client.Process(ctx, &control.ProcessRequest{Collect: collect}); err == nil {
+			writeJSON(w, http.StatusOK, processAnswer{
+				Node: ring.NodeID(reply.GetNode()), Goroutines: int(reply.GetGoroutines()), HeapBytes: reply.GetHeapBytes(),
+			})
+			return
+		}
+	}
+	s.log.Debug("node not asked for its process", "node", node, "error", err)
+	writeText(w, http.StatusBadGateway, "The media node did not answer.")
 }

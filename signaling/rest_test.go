@@ -87,6 +87,16 @@ func TestTheProcessTellsWhatItHolds(t *testing.T) {
 		}
 		return answer.Node == "edge" && answer.Sockets == 1 && answer.Waiting == 2 && answer.Goroutines > 0 && answer.HeapBytes > 0
 	})
+	for path, want := range map[string]string{
+		"?node=sfu-1":           `"heapBytes":1073741824`,
+		"?node=sfu-1&collect=1": `"heapBytes":1048576`,
+		"?collect=1":            `"node":"edge"`,
+		"?node=nobody":          "no media node",
+	} {
+		if _, body, _ := e.get("/api/v1/process"+path, admin); !strings.Contains(strings.ReplaceAll(body, " ", ""), strings.ReplaceAll(want, " ", "")) {
+			t.Errorf("%s is answered %s, want %s in it", path, body, want)
+		}
+	}
 }
 
 func TestThePageHasItsHeaders(t *testing.T) {

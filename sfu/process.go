@@ -1,0 +1,23 @@
+package sfu
+
+import (
+	"context"
+	"runtime"
+	"runtime/debug"
+
+	"github.com/holdfast-rtc/holdfast/control"
+)
+
+// Process tells what this process holds in memory.
+func (s *service) Process(_ context.Context, request *control.ProcessRequest) (*control.ProcessReply, error) {
+	if request.GetCollect() {
+		runtime.GC() // Pools keep what is in them for one collection more.
+		debug.FreeOSMemory()
+	}
+	var memory runtime.MemStats
+	runtime.ReadMemStats(&memory)
+	return &control.ProcessReply{
+		Node: string(s.node.cfg.Node), Boot: string(s.node.cfg.Boot),
+		Goroutines: uint64(runtime.NumGoroutine()), HeapBytes: memory.HeapAlloc,
+	}, nil
+}

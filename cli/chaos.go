@@ -19,7 +19,7 @@ import (
 
 // chaosCommand hurts a development cluster and judges what it made of it.
 type chaosCommand struct {
-	Scenario string  `arg:"" help:"What to do: kill, freeze, store-kill, store-pause, edge-kill, two-of-three, death-during-rehoming or soak."`
+	Scenario string  `arg:"" help:"What to do: kill, freeze, store-kill, store-pause, edge-kill, two-of-three, death-during-rehoming, crowd or soak."`
 	Trials   int     `default:"3" help:"How often."`
 	Minutes  float64 `default:"5" help:"How long a soak goes on with random faults."`
 	Rooms    int     `default:"6" help:"How many rooms of synthetic people."`
@@ -101,7 +101,7 @@ func (c *chaosCommand) find(ctx context.Context, o *chaos.Options, s streams) (e
 			return nil, fmt.Errorf("find the holdfast binary: %w", err)
 		}
 		fmt.Fprintln(s.err, "starting a development cluster for this run")
-		cluster, err := devcluster.Start(ctx, devcluster.Options{Binary: self})
+		cluster, err := devcluster.Start(ctx, devcluster.Options{Binary: self, NodeEnv: chaos.NodeEnv(o.Scenario)})
 		if err != nil {
 			return nil, err
 		}

@@ -37,6 +37,9 @@ type nodeRow struct {
 	Peers                uint32       `json:"peers"`
 	EgressBitsPerSecond  uint64       `json:"egressBitsPerSecond"`
 	CeilingBitsPerSecond uint64       `json:"ceilingBitsPerSecond"`
+
+	EgressPacketsPerSecond  uint64 `json:"egressPacketsPerSecond"`
+	CeilingPacketsPerSecond uint64 `json:"ceilingPacketsPerSecond"`
 }
 
 type nodesAnswer struct {
@@ -83,6 +86,7 @@ func (s *Server) serveNodes(w http.ResponseWriter, _ *http.Request) {
 			Node: n.ID, Boot: string(n.Boot), Role: n.Role, Control: n.Control, Media: n.Media, HTTP: n.HTTP,
 			Draining: n.Draining, Rooms: n.Load.Rooms, Peers: n.Load.Peers,
 			EgressBitsPerSecond: n.Load.EgressBitsPerSecond, CeilingBitsPerSecond: n.Load.CeilingBitsPerSecond,
+			EgressPacketsPerSecond: n.Load.EgressPacketsPerSecond, CeilingPacketsPerSecond: n.Load.CeilingPacketsPerSecond,
 		})
 	}
 	slices.SortFunc(answer.Nodes, func(a, b nodeRow) int { return cmp.Or(cmp.Compare(a.Role, b.Role), cmp.Compare(a.Node, b.Node)) })

@@ -76,6 +76,15 @@ func brokenBuilds() []brokenBuild {
 `},
 			{"orchestrator/keeper.go", "RefreshEvery: 5 * time.Second}", "RefreshEvery: time.Second}"},
 		}}, StoreKill, "media needs no store", 0},
+		{mutant{"neither edges nor nodes look at ceilings, and all rooms of a dead node go to one", []edit{
+			{
+				"orchestrator/ledger.go", "		for id := range view.Ring.Successors(room) {",
+				"		if avoid.boot != \"\" {\n			room = \"one of them\"\n		}\n		for id := range view.Ring.Successors(room) {",
+			},
+			{"orchestrator/walk.go", "	case !with.fits(c.ceiling):", "	case c.ceiling == (Egress{}):"},
+			{"orchestrator/walk.go", "	case with.share(c.ceiling) <= limit:", "	case with.BitsPerSecond >= 0:"},
+			{"sfu/load.go", "	if load.plus(cost).fits(ceiling) {", "	if ceiling.bits > 0 {"},
+		}}, Crowd, "no survivor over its ceiling", crowdRooms},
 		{mutant{"a failpoint does nothing", []edit{
 			{"failpoint/failpoint.go", "		act(list[name])", "		act(list[\"not \"+name])"},
 		}}, DoubleFault, "the fault happened", 0},
@@ -89,10 +98,13 @@ func TestBrokenBuilds(t *testing.T) {
 	for _, broken := range brokenBuilds() {
 		t.Run(broken.name, func(t *testing.T) {
 			began := time.Now()
-			cluster, store := startCluster(t, devcluster.Options{Binary: broken.build(t)})
+			cluster, store := startCluster(t, devcluster.Options{Binary: broken.build(t), NodeEnv: narrowEnv(broken.scenario)})
 			o := shortRun(broken.scenario, cluster, store)
 			if broken.rooms > 0 {
 				o.Rooms = broken.rooms
+			}
+			if broken.scenario == Crowd {
+				o.Peers = crowdPeers
 			}
 			o.patience = patience{recover: 3 * time.Second, settle: 4 * time.Second}
 			r := runIn(t, t.Context(), o)

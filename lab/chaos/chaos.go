@@ -20,6 +20,7 @@ import (
 	"time"
 
 	"github.com/holdfast-rtc/holdfast/lab/devcluster"
+	"github.com/holdfast-rtc/holdfast/lab/measure"
 )
 
 // joinLimit bounds the wait for everybody to be in, lookInterval is the time between looks.
@@ -72,7 +73,8 @@ func (c *Chaos) Run(ctx context.Context) (*Report, error) {
 	}
 	c.crowd = newCrowd(c)
 	defer c.crowd.leave()
-	c.say("%d people join %d rooms", c.options.Rooms*c.options.Peers+c.options.Browsers, c.options.rooms())
+	rooms := len(c.options.homes(mediaNodes(status)))
+	c.say("%d people join %d rooms, and %d browsers one more", rooms*c.options.Peers, rooms, c.options.Browsers)
 	if err := c.crowd.join(ctx, status); err != nil && ctx.Err() == nil {
 		return nil, err
 	}
@@ -124,7 +126,7 @@ func (c *Chaos) trial(ctx context.Context, n int, name Name) (*Trial, error) {
 		}
 	}
 	calm := c.settled(ctx, w, time.Now())
-	if calm == nil {
+	if calm == nil && name != Crowd {
 		if err := c.crowd.spread(ctx, w.After); err != nil {
 			return nil, err
 		}
@@ -154,6 +156,7 @@ func (c *Chaos) trial(ctx context.Context, n int, name Name) (*Trial, error) {
 	w.Clients = c.crowd.clients(ctx, w)
 	trial := &Trial{
 		Number: n, Scenario: name, Began: began, Faults: w.Faults, Verdicts: Judge(w), Clients: measureGaps(w, logs),
+		FullestShare: w.fullest(), HealthyPausesMs: measure.Milliseconds(w.healthyPause()),
 	}
 	if settled != nil {
 		trial.Note = "not settled: " + settled.Error()

@@ -53,16 +53,12 @@ func newCrowd(c *Chaos) *crowd {
 // join lets everybody in and waits until all receive all.
 func (c *crowd) join(ctx context.Context, status devcluster.Status) error {
 	nodes := mediaNodes(status)
-	o := c.chaos.options
 	var err error
 	if c.stack, err = peer.NewStack(peer.VideoLight, true); err != nil {
 		return err
 	}
-	for i := range o.Rooms {
-		room := roomOn(nodes, nodes[i%len(nodes)], fmt.Sprintf("%sroom%d", c.chaos.prefix(), i+1))
-		if err := c.open(ctx, room); err != nil {
-			return err
-		}
+	if err := c.openAll(ctx, nodes, ""); err != nil {
+		return err
 	}
 	if err := c.openBrowsers(ctx); err != nil {
 		return err

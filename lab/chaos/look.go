@@ -17,10 +17,14 @@ type Look struct {
 	At    time.Time
 	Live  map[pin.BootID]ring.NodeID // the SFU boots that a signaling node sees
 	Held  []Held                     // by every live SFU node
+	Loads map[ring.NodeID]Load       // of the SFU nodes, by their own last report
 	Pins  map[string]pin.Pin         // by room, from the store
 	Deaf  string                     // why it is not known what every live SFU node holds; empty = it is
 	Blind string                     // why the pins are not known; empty = they are
 }
+
+// Load is what an SFU node sends and has reserved, and its ceilings.
+type Load = devcluster.AdminLoad
 
 // Held is a room as an SFU node that holds it describes it.
 type Held struct {
@@ -55,7 +59,7 @@ const lookLimit = 5 * time.Second
 func (c *Chaos) look(ctx context.Context) Look {
 	ctx, cancel := context.WithTimeout(ctx, lookLimit)
 	defer cancel()
-	l := Look{At: time.Now(), Live: make(map[pin.BootID]ring.NodeID), Pins: make(map[string]pin.Pin)}
+	l := Look{At: time.Now(), Live: make(map[pin.BootID]ring.NodeID), Loads: make(map[ring.NodeID]Load), Pins: make(map[string]pin.Pin)}
 	if err := c.askNodes(ctx, &l); err != nil {
 		l.Deaf = err.Error()
 	}
@@ -79,6 +83,7 @@ func (c *Chaos) askNodes(ctx context.Context, l *Look) error {
 	for _, n := range seen.Nodes {
 		if n.Role == "sfu" {
 			l.Live[pin.BootID(n.Boot)] = ring.NodeID(n.Node)
+			l.Loads[ring.NodeID(n.Node)] = n.AdminLoad
 		}
 	}
 	if err := c.cluster.AdminAt(ctx, c.page, "rooms", &held); err != nil {

@@ -69,14 +69,6 @@ func (o Options) Validate() error {
 	return errors.Join(faults...)
 }
 
-// rooms counts the browsers' room.
-func (o Options) rooms() int {
-	if o.Browsers > 0 {
-		return o.Rooms + 1
-	}
-	return o.Rooms
-}
-
 // suits says whether a cluster has enough nodes to lose some.
 func (o Options) suits(status devcluster.Status) error {
 	sfu, edges, stores := 0, 0, 0

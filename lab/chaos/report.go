@@ -75,6 +75,9 @@ type Trial struct {
 	Verdicts []Verdict   `json:"verdicts"`
 	Clients  []ClientGap `json:"clients,omitempty"` // of the rooms that had to move
 	Note     string      `json:"note,omitempty"`
+
+	FullestShare    float64 `json:"fullestShare"`    // the largest part of a ceiling that a node which was not hurt sent or reserved
+	HealthyPausesMs float64 `json:"healthyPausesMs"` // the longest pause of a stream in a room that did not have to move, as the looks show it
 }
 
 // line is the trial in one line.
@@ -98,6 +101,10 @@ func (t *Trial) line() string {
 	if d := gaps.Distribution(); d.Count > 0 {
 		line += fmt.Sprintf("; %d streams back, p50 %.0f ms, max %.0f ms", d.Count, d.P50, d.Max)
 	}
+	if t.HealthyPausesMs > 0 {
+		line += fmt.Sprintf("; elsewhere no pause over %.0f ms", t.HealthyPausesMs)
+	}
+	line += fmt.Sprintf("; fullest survivor at %.0f %%", 100*t.FullestShare)
 	if len(broken) > 0 {
 		return line + "; BROKEN: " + strings.Join(broken, "; ")
 	}

@@ -25,6 +25,7 @@ const (
 	EdgeKill    Name = "edge-kill"
 	TwoOfThree  Name = "two-of-three"
 	DoubleFault Name = "death-during-rehoming"
+	Crowd       Name = "crowd"
 	Soak        Name = "soak"
 )
 
@@ -57,7 +58,8 @@ func scenarios() map[Name]scenario {
 			"a media node is killed, and the signaling node that moves its rooms kills itself at a named step of that", moves, 0,
 			armEdge, killUnderArmedEdge,
 		},
-		Soak: {"random faults, one after the other", Expect{}, 0, nil, nil},
+		Crowd: {"the media node with nearly all rooms is killed", moves, 0, gather, killCrowded},
+		Soak:  {"random faults, one after the other", Expect{}, 0, nil, nil},
 	}
 }
 
@@ -68,7 +70,7 @@ func soakFaults() []Name { return []Name{Kill, Freeze, StoreKill, StorePause, Ed
 func Names() []string {
 	return []string{
 		string(Kill), string(Freeze), string(StoreKill), string(StorePause), string(EdgeKill), string(TwoOfThree),
-		string(DoubleFault), string(Soak),
+		string(DoubleFault), string(Crowd), string(Soak),
 	}
 }
 

@@ -60,6 +60,9 @@ func Judge(w *World) []Verdict {
 	if w.Expect.Store {
 		checks = append(checks, MediaNeedsNoStore)
 	}
+	if w.Expect.Moves {
+		checks = append(checks, UnderCeiling)
+	}
 	verdicts := make([]Verdict, 0, len(checks))
 	for _, check := range checks {
 		verdicts = append(verdicts, check(w))

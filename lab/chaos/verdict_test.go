@@ -28,9 +28,11 @@ func held(room, node string, epoch uint64) Held {
 
 // look is a cluster of sfu-1 to sfu-3 whose pins say what the nodes hold.
 func look(rooms ...Held) Look {
-	l := Look{Live: make(map[pin.BootID]ring.NodeID), Pins: make(map[string]pin.Pin), Held: rooms}
+	l := Look{Live: make(map[pin.BootID]ring.NodeID), Loads: make(map[ring.NodeID]Load), Pins: make(map[string]pin.Pin), Held: rooms}
 	for i := range 3 {
-		l.Live[pin.BootID(fmt.Sprintf("boot-%d", i+1))] = ring.NodeID(fmt.Sprintf("sfu-%d", i+1))
+		node := ring.NodeID(fmt.Sprintf("sfu-%d", i+1))
+		l.Live[pin.BootID(fmt.Sprintf("boot-%d", i+1))] = node
+		l.Loads[node] = Load{EgressBitsPerSecond: 50, EgressPacketsPerSecond: 5, CeilingBitsPerSecond: 100, CeilingPacketsPerSecond: 10}
 	}
 	for _, h := range rooms {
 		l.Pins[h.Room] = pin.Pin{Node: ring.NodeID(h.Node), Boot: pin.BootID(strings.Replace(h.Node, "sfu", "boot", 1)), Fence: pin.Fence{Epoch: h.Epoch}}
@@ -123,6 +125,18 @@ func brokenWorlds() []struct {
 		{"a client was told twice", MovedOnce, killed, func(w *World) { w.Clients[0].Epochs = []uint64{11, 12} }, Broken},
 		{"a client was told while the store was away", MovedOnce, missed, func(w *World) { w.Clients[0].Epochs = []uint64{11} }, Broken},
 		{"no room had to move", MovedOnce, killed, func(w *World) { w.Faults[0].Node = "sfu-2" }, Unchecked},
+		{"a survivor sends too many bits", UnderCeiling, killed, func(w *World) {
+			w.Between[1].Loads["sfu-2"] = Load{EgressBitsPerSecond: 101, CeilingBitsPerSecond: 100, CeilingPacketsPerSecond: 10}
+		}, Broken},
+		{"a survivor sends too many packets", UnderCeiling, killed, func(w *World) {
+			w.After.Loads["sfu-2"] = Load{EgressPacketsPerSecond: 11, CeilingBitsPerSecond: 100, CeilingPacketsPerSecond: 10}
+		}, Broken},
+		{"nobody reported a load", UnderCeiling, killed, func(w *World) {
+			w.After.Loads = nil
+			for i := range w.Between {
+				w.Between[i].Loads = nil
+			}
+		}, Unchecked},
 		{"somebody gets nothing", EverybodyReceives, killed, func(w *World) { w.Received[0].Fresh = false }, Broken},
 		{"nobody was asked", EverybodyReceives, killed, func(w *World) { w.Received = nil }, Unchecked},
 		{"a stream stopped with the store", MediaNeedsNoStore, missed, func(w *World) { w.Pauses[0].Longest = away }, Broken},

@@ -104,3 +104,14 @@ func (w *World) rooms() []string {
 	slices.Sort(rooms)
 	return rooms
 }
+
+// healthyPause is the longest that a stream paused in a room that was not struck.
+func (w *World) healthyPause() time.Duration {
+	longest := time.Duration(0)
+	for _, p := range w.Pauses {
+		if !w.struckRoom(p.Room) {
+			longest = max(longest, p.Longest)
+		}
+	}
+	return longest
+}

@@ -14,6 +14,15 @@ type AdminNode struct {
 	Boot    string `json:"boot"`
 	Role    string `json:"role"`
 	Control string `json:"control"`
+	AdminLoad
+}
+
+// AdminLoad is what a media node says that it sends and has reserved, and its ceilings.
+type AdminLoad struct {
+	EgressBitsPerSecond     uint64 `json:"egressBitsPerSecond"`
+	EgressPacketsPerSecond  uint64 `json:"egressPacketsPerSecond"`
+	CeilingBitsPerSecond    uint64 `json:"ceilingBitsPerSecond"`
+	CeilingPacketsPerSecond uint64 `json:"ceilingPacketsPerSecond"`
 }
 
 // Admin fetches a path of the operator's API ("nodes", "rooms", "rooms/NAME")

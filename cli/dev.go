@@ -2,6 +2,7 @@ package cli
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"strings"
 	"syscall"
@@ -28,6 +29,7 @@ type devUpCommand struct {
 	MediaHost string   `placeholder:"IP" help:"An address of this machine that media is bound to, for browsers in another network; 127.0.0.1 when empty."`
 	Verbose   bool     `help:"Show every line that a node logs."`
 	State     string   `placeholder:"PATH" help:"The file that leads the other dev verbs to this cluster; chosen when empty."`
+	Host      []string `hidden:"" sep:"none" placeholder:"NAME=IP@PATH" help:"The network namespace that a node runs in, and its address there."`
 	NodeEnv   []string `hidden:"" sep:"none" placeholder:"NAME:KEY=VALUE" help:"An environment variable of one node's first run."`
 }
 
@@ -35,13 +37,19 @@ type devUpCommand struct {
 func (c *devUpCommand) options() (devcluster.Options, error) {
 	o := devcluster.Options{
 		SFU: c.SFU, Signaling: c.Signaling, Redis: c.Redis, Listen: c.Listen, MediaHost: c.MediaHost, Verbose: c.Verbose, State: c.State,
-		NodeEnv: map[string][]string{},
+		NodeEnv: map[string][]string{}, Hosts: map[string]devcluster.Host{},
+	}
+	var hostFaults error
+	for _, given := range c.Host {
+		name, host, err := devcluster.ParseHost(given)
+		hostFaults = errors.Join(hostFaults, err)
+		o.Hosts[name] = host
 	}
 	for _, given := range c.NodeEnv {
 		name, pair, _ := strings.Cut(given, ":")
 		o.NodeEnv[name] = append(o.NodeEnv[name], pair)
 	}
-	return o, faults(o.Validate())
+	return o, faults(hostFaults, o.Validate())
 }
 
 // Run runs the cluster until ctx ends.

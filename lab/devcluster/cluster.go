@@ -97,6 +97,7 @@ func (o Options) args(state string) []string {
 	if o.Verbose {
 		args = append(args, "--verbose")
 	}
+	args = append(args, o.hostFlags()...)
 	for name, env := range o.NodeEnv {
 		for _, pair := range env {
 			args = append(args, "--node-env", name+":"+pair)

@@ -192,6 +192,7 @@ func (s *Supervisor) reserve(name string, env []string) (*member, command, error
 	}
 	return m, command{
 		binary: s.binary,
+		space:  s.options.host(m.name).Space,
 		args:   m.args(join, backends, s.options),
 		env:    append(s.environment(m.role), env...),
 		stderr: m.log,

@@ -40,7 +40,7 @@ func (m *member) node() Node {
 // it. The store and the signaling nodes come back where they were, because
 // others have their addresses; a media node takes new ports, as its boot changes too.
 func (m *member) args(join, backends []string, o Options) []string {
-	const free = "127.0.0.1:0"
+	free := net.JoinHostPort(o.host(m.name).IP, "0")
 	gossip := []string{"--gossip-listen", free}
 	if len(join) > 0 {
 		gossip = append(gossip, "--join", strings.Join(join, ","))
@@ -52,7 +52,7 @@ func (m *member) args(join, backends []string, o Options) []string {
 	case RoleStore:
 		return append(common, "--listen", m.again(AddressStore, free))
 	case RoleSFU:
-		return slices.Concat(common, gossip, []string{"--control-listen", free, "--media-listen", o.mediaListen()})
+		return slices.Concat(common, gossip, []string{"--control-listen", free, "--media-listen", o.mediaListen(m.name)})
 	case RoleSignaling:
 		return slices.Concat(common, gossip, []string{"--listen", m.again(AddressHTTP, free), "--dev"})
 	case RoleFront:

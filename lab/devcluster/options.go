@@ -26,6 +26,9 @@ type Options struct {
 	// for example {"sfu-1": {"HOLDFAST_FAILPOINTS=..."}}.
 	NodeEnv map[string][]string
 
+	// Hosts are the network namespaces that nodes run in, by name; the others run in ours.
+	Hosts map[string]Host
+
 	Verbose bool      // show every log line of every node
 	Binary  string    // the holdfast binary; the supervisor re-executes itself, a test builds one when empty
 	Out     io.Writer // what people read
@@ -69,6 +72,6 @@ func (o Options) Validate() error {
 
 // mediaListen is where a media node binds its media socket: a free port of an
 // address that browsers reach.
-func (o Options) mediaListen() string {
-	return net.JoinHostPort(cmp.Or(o.MediaHost, "127.0.0.1"), "0")
+func (o Options) mediaListen(name string) string {
+	return net.JoinHostPort(cmp.Or(o.MediaHost, o.host(name).IP), "0")
 }

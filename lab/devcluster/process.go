@@ -38,6 +38,7 @@ type process struct {
 // command is what to run.
 type command struct {
 	binary string
+	space  string // the network namespace to run in; empty = ours
 	args   []string
 	env    []string
 	stderr io.Writer // gets the child's log; must not block for long
@@ -59,7 +60,7 @@ func launch(ctx context.Context, sp *spawner, c command, limit time.Duration) (*
 	}
 	// Wait must not hang on a grandchild that still holds the log pipe.
 	cmd.WaitDelay = time.Second
-	if err := sp.start(cmd); err != nil {
+	if err := sp.start(cmd, c.space); err != nil {
 		return nil, fmt.Errorf("start %s: %w", c.binary, err)
 	}
 	p := &process{pid: cmd.Process.Pid, cmd: cmd, pipe: stdin, ended: make(chan struct{})}

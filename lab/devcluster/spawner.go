@@ -20,6 +20,7 @@ type spawner struct {
 
 type spawnRequest struct {
 	cmd    *exec.Cmd
+	space  string // the network namespace to start it in; empty = ours
 	result chan error
 }
 
@@ -37,15 +38,23 @@ func (s *spawner) run(ctx context.Context) {
 		case <-ctx.Done():
 			return
 		case r := <-s.requests:
-			r.result <- r.cmd.Start()
+			r.result <- r.start()
 		}
 	}
 }
 
-// start starts cmd so that it dies with this process.
-func (s *spawner) start(cmd *exec.Cmd) error {
+// start starts the process from this thread.
+func (r spawnRequest) start() error {
+	if r.space == "" {
+		return r.cmd.Start()
+	}
+	return inSpace(r.space, r.cmd.Start)
+}
+
+// start starts cmd, in a network namespace, so that it dies with this process.
+func (s *spawner) start(cmd *exec.Cmd, space string) error {
 	tieToParent(cmd)
-	r := spawnRequest{cmd: cmd, result: make(chan error, 1)}
+	r := spawnRequest{cmd: cmd, space: space, result: make(chan error, 1)}
 	select {
 	case s.requests <- r:
 		return <-r.result

@@ -143,6 +143,9 @@ func (s *Supervisor) add(role Role, name func(count int) string) (*member, error
 
 // addSFU makes the next media node and starts it.
 func (s *Supervisor) addSFU(ctx context.Context, env []string) (Node, error) {
+	if len(s.options.Hosts) > 0 {
+		return Node{}, errNoHost
+	}
 	m, err := s.add(RoleSFU, func(count int) string { return fmt.Sprintf("sfu-%d", count+1) })
 	if err != nil {
 		return Node{}, err

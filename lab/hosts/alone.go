@@ -46,7 +46,7 @@ func Alone() bool { return os.Getenv(aloneEnv) != "" }
 
 // RunAlone runs a program in a new network namespace with nothing in it, with our standard
 // streams, and returns when it has ended. It is interrupted when ctx ends, and is killed, however
-// we end, with us.
+// we end, with us. An end with another code than 0 is an EndedError.
 func RunAlone(ctx context.Context, program string, args ...string) error {
 	cmd := exec.CommandContext(ctx, program, args...)
 	cmd.Stdin, cmd.Stdout, cmd.Stderr = os.Stdin, os.Stdout, os.Stderr
@@ -55,5 +55,10 @@ func RunAlone(ctx context.Context, program string, args ...string) error {
 	cmd.SysProcAttr = &syscall.SysProcAttr{Cloneflags: syscall.CLONE_NEWNET, Pdeathsig: syscall.SIGKILL, Setpgid: true}
 	cmd.Cancel = func() error { return cmd.Process.Signal(os.Interrupt) }
 	cmd.WaitDelay = endLimit
-	return onOwnThread(cmd.Run) // the kernel ties the program's life to the thread's
+	err := onOwnThread(cmd.Run) // the kernel ties the program's life to the thread's
+	var exit *exec.ExitError
+	if errors.As(err, &exit) {
+		return &EndedError{Code: exit.ExitCode()}
+	}
+	return err
 }

@@ -9,7 +9,10 @@
 // the processes on the hosts.
 package hosts
 
-import "errors"
+import (
+	"errors"
+	"fmt"
+)
 
 // ErrUnable is returned where no network namespaces can be made; the error around it says why.
 var ErrUnable = errors.New("this needs network namespaces, that is root on Linux, and the commands ip and nft")
@@ -20,6 +23,12 @@ var ErrNotAlone = errors.New("hosts are made only by a process that RunAlone sta
 
 // ErrNoSuchHost is returned for a name that Make was not given.
 var ErrNoSuchHost = errors.New("no such host")
+
+// EndedError is how a program that RunAlone ran ended, when it was not with 0.
+type EndedError struct{ Code int } // -1 = by a signal
+
+// Error tells the code.
+func (e *EndedError) Error() string { return fmt.Sprintf("it ended with exit code %d", e.Code) }
 
 // Host is where processes can be put.
 type Host struct {

@@ -37,8 +37,9 @@ func TestTheNetwork(t *testing.T) {
 	if after := interfaces(t); after != before {
 		t.Errorf("interfaces were %s and are %s", before, after)
 	}
-	if err := RunAlone(t.Context(), "false"); err == nil {
-		t.Error("a program that failed did not")
+	var ended *EndedError
+	if err := RunAlone(t.Context(), "sh", "-c", "exit 7"); !errors.As(err, &ended) || ended.Code != 7 {
+		t.Errorf("a program that ended with 7: %v", err)
 	}
 }
 

@@ -52,6 +52,23 @@ type Stack struct {
 // loopback the peers talk to media nodes on this machine only, which spares them a
 // socket for each network interface.
 func NewStack(video Video, loopback bool) (*Stack, error) {
+	settings := newSettings()
+	if loopback {
+		settings.SetNetworkTypes([]webrtc.NetworkType{webrtc.NetworkTypeUDP4})
+		settings.SetIPFilter(net.IP.IsLoopback)
+	}
+	return newStack(video, settings)
+}
+
+// NewRemoteStack makes the stack for peers whose media nodes are other hosts: an address of
+// loopback would only be tried in vain, and first.
+func NewRemoteStack(video Video) (*Stack, error) {
+	settings := newSettings()
+	settings.SetIPFilter(func(ip net.IP) bool { return !ip.IsLoopback() })
+	return newStack(video, settings)
+}
+
+func newStack(video Video, settings webrtc.SettingEngine) (*Stack, error) {
 	engine, err := newMediaEngine(video)
 	if err != nil {
 		return nil, err
@@ -70,7 +87,7 @@ func NewStack(video Video, loopback bool) (*Stack, error) {
 	}
 	return &Stack{
 		api: webrtc.NewAPI(
-			webrtc.WithMediaEngine(engine), webrtc.WithInterceptorRegistry(registry), webrtc.WithSettingEngine(newSettings(loopback)),
+			webrtc.WithMediaEngine(engine), webrtc.WithInterceptorRegistry(registry), webrtc.WithSettingEngine(settings),
 		),
 		certificates: []webrtc.Certificate{*certificate},
 		video:        video,
@@ -85,7 +102,7 @@ func (s *Stack) connect() (*webrtc.PeerConnection, error) {
 	return pc, nil
 }
 
-func newSettings(loopback bool) webrtc.SettingEngine {
+func newSettings() webrtc.SettingEngine {
 	settings := webrtc.SettingEngine{
 		// What goes wrong shows in the counts; a hundred peers that log tell less.
 		LoggerFactory: &logging.DefaultLoggerFactory{Writer: io.Discard, DefaultLogLevel: logging.LogLevelDisabled},
@@ -105,10 +122,6 @@ func newSettings(loopback bool) webrtc.SettingEngine {
 	// GCM costs a sixth of the HMAC profile.
 	settings.SetSRTPProtectionProfiles(dtls.SRTP_AEAD_AES_128_GCM, dtls.SRTP_AES128_CM_HMAC_SHA1_80)
 	settings.SetNetworkTypes([]webrtc.NetworkType{webrtc.NetworkTypeUDP4, webrtc.NetworkTypeUDP6})
-	if loopback {
-		settings.SetNetworkTypes([]webrtc.NetworkType{webrtc.NetworkTypeUDP4})
-		settings.SetIPFilter(net.IP.IsLoopback)
-	}
 	return settings
 }
 

@@ -3,6 +3,7 @@ package forward
 import (
 	"bytes"
 	"testing"
+	"time"
 
 	"github.com/pion/rtp"
 	"github.com/pion/rtp/codecs"
@@ -209,6 +210,38 @@ func TestCacheHoldsWhatItSays(t *testing.T) {
 			if q.references != 0 {
 				t.Fatal("a packet leaked")
 			}
+		}
+	})
+}
+
+// FuzzFormat: what a client writes into a=fmtp is compared without a panic, and the same either way round.
+func FuzzFormat(f *testing.F) {
+	f.Add("packetization-mode=1;profile-level-id=42e01f", "profile-level-id=42001f;packetization-mode=1")
+	f.Add("profile-level-id=4", "profile-level-id=;;=;packetization-mode")
+	f.Fuzz(func(t *testing.T, a, b string) {
+		one, other := Codec{MimeType: "video/H264", Fmtp: a}, Codec{MimeType: "video/H264", Fmtp: b}
+		if !sameFormat(one, one) || sameFormat(one, other) != sameFormat(other, one) {
+			t.Fatalf("%q and %q", a, b)
+		}
+	})
+}
+
+// FuzzSenderReport: whatever clocks a client has, the slot that shows it moves forward in time.
+func FuzzSenderReport(f *testing.F) {
+	f.Add(ntpTime(epoch), uint32(0), uint32(3000))
+	f.Add(uint64(0), ^uint32(0), uint32(1)<<31)
+	f.Add(^uint64(0), uint32(1)<<31, uint32(0))
+	f.Fuzz(func(t *testing.T, ntp uint64, at, timestamp uint32) {
+		clock, layer := peerClock{}, layerClock{rate: 90000}
+		for i := range 3 {
+			now := epoch.Add(time.Duration(i) * time.Second)
+			theirs := fromNTPTime(ntp + uint64(i)<<32)
+			clock.observe(theirs, now)
+			layer.report(theirs.Add(clock.offset), at)
+			if s := layer.sampled(layer.timestamp(now)); s.Sub(now).Abs() > time.Millisecond && s.Sub(now).Abs() < 12*time.Hour {
+				t.Fatalf("sampled at %v, want %v", s, now)
+			}
+			_ = layer.sampled(timestamp)
 		}
 	})
 }

@@ -14,24 +14,27 @@ import (
 	"github.com/holdfast-rtc/holdfast/lab/browser"
 	"github.com/holdfast-rtc/holdfast/lab/chaos"
 	"github.com/holdfast-rtc/holdfast/lab/devcluster"
+	"github.com/holdfast-rtc/holdfast/lab/hosts"
 	"github.com/holdfast-rtc/holdfast/redisstore"
 )
 
 // chaosCommand hurts a development cluster and judges what it made of it.
 type chaosCommand struct {
-	Scenario string  `arg:"" help:"What to do: kill, freeze, store-kill, store-pause, edge-kill, two-of-three, death-during-rehoming, crowd or soak."`
-	Trials   int     `default:"3" help:"How often."`
-	Minutes  float64 `default:"5" help:"How long a soak goes on with random faults."`
-	Rooms    int     `default:"6" help:"How many rooms of synthetic people."`
-	Peers    int     `default:"3" help:"How many of them in each room."`
-	Browsers int     `default:"-1" help:"How many Chromium processes in one room more; -1 is 2 where Chromium is installed, else 0."`
-	Seed     uint64  `help:"Makes the victims and the rooms' names repeatable. Chosen and shown when 0."`
-	Running  bool    `help:"Hurt this user's running development cluster; without it one is started for the run."`
-	State    string  `placeholder:"PATH" help:"Hurt the running cluster with this state file."`
-	URL      string  `name:"url" placeholder:"URL" help:"Hurt the running development cluster whose page this is; it must be this user's."`
-	Store    string  `placeholder:"URL" help:"Where a running cluster's pins are, when it was started with --redis."`
-	JSON     string  `name:"json" placeholder:"FILE" help:"Write the report as JSON to this file; - is the standard output."`
-	HTML     string  `name:"html" placeholder:"FILE" help:"Write the report as one page with plots to this file."`
+	Scenario string        `arg:"" help:"What to do: kill, freeze, store-kill, store-pause, edge-kill, two-of-three, death-during-rehoming, crowd, partition, half-partition, edge-partition, loss, delay or soak."`
+	Trials   int           `default:"3" help:"How often."`
+	Minutes  float64       `default:"5" help:"How long a soak goes on with random faults."`
+	Rooms    int           `default:"6" help:"How many rooms of synthetic people."`
+	Peers    int           `default:"3" help:"How many of them in each room."`
+	Browsers int           `default:"-1" help:"How many Chromium processes in one room more; -1 is 2 where Chromium is installed, else 0."`
+	Percent  int           `default:"5" help:"How many of a hundred packets the scenario loss loses."`
+	Delay    time.Duration `default:"200ms" help:"How late the scenario delay makes each packet, each way."`
+	Seed     uint64        `help:"Makes the victims and the rooms' names repeatable. Chosen and shown when 0."`
+	Running  bool          `help:"Hurt this user's running development cluster; without it one is started for the run."`
+	State    string        `placeholder:"PATH" help:"Hurt the running cluster with this state file."`
+	URL      string        `name:"url" placeholder:"URL" help:"Hurt the running development cluster whose page this is; it must be this user's."`
+	Store    string        `placeholder:"URL" help:"Where a running cluster's pins are, when it was started with --redis."`
+	JSON     string        `name:"json" placeholder:"FILE" help:"Write the report as JSON to this file; - is the standard output."`
+	HTML     string        `name:"html" placeholder:"FILE" help:"Write the report as one page with plots to this file."`
 }
 
 // errNotKept is the end of a run that broke a promise; the report says which.
@@ -45,6 +48,13 @@ func (c *chaosCommand) Run(ctx context.Context, s streams) error {
 	}
 	if o.Browsers > 0 && browser.Path() == "" {
 		return faults(fmt.Errorf("--browsers %d: %w", o.Browsers, browser.ErrNoChromium))
+	}
+	inHosts, err := c.wantsHosts(s)
+	switch {
+	case err != nil:
+		return err
+	case inHosts && !hosts.Alone():
+		return runAlone(ctx)
 	}
 	end, err := c.find(ctx, &o, s)
 	if err != nil {
@@ -90,12 +100,16 @@ func (c *chaosCommand) options(s streams) chaos.Options {
 	return chaos.Options{
 		Scenario: chaos.Name(c.Scenario), Trials: c.Trials, Rooms: c.Rooms, Peers: c.Peers, Browsers: browsers,
 		Soak: time.Duration(c.Minutes * float64(time.Minute)), Seed: seed, Progress: s.err,
+		Percent: c.Percent, Delay: c.Delay,
 	}
 }
 
 // find leads to the cluster to hurt. The end ends what was started.
 func (c *chaosCommand) find(ctx context.Context, o *chaos.Options, s streams) (end func(), err error) {
-	if !c.Running && c.State == "" && c.URL == "" {
+	if hosts.Alone() {
+		return startHosts(ctx, o, s)
+	}
+	if !c.running() {
 		self, err := os.Executable()
 		if err != nil {
 			return nil, fmt.Errorf("find the holdfast binary: %w", err)

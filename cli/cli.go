@@ -18,6 +18,8 @@ import (
 	"syscall"
 
 	"github.com/alecthomas/kong"
+
+	"github.com/holdfast-rtc/holdfast/lab/hosts"
 )
 
 // The exit codes.
@@ -83,6 +85,10 @@ func run(ctx context.Context, args []string, s streams) int {
 		return exitUsage
 	}
 	if err := parsed.Run(); err != nil {
+		var ended *hosts.EndedError
+		if errors.As(err, &ended) { // it has said what there was to say
+			return max(ended.Code, exitFailed)
+		}
 		fmt.Fprintf(s.err, "holdfast %s: %s\n", strings.TrimSuffix(parsed.Command(), " up"), sentence(err))
 		return exitCode(err)
 	}

@@ -100,7 +100,8 @@ func (c *Chaos) trials(ctx context.Context, report *Report) error {
 		}
 		name := c.options.Scenario
 		if name == Soak {
-			name = soakFaults()[c.random.IntN(len(soakFaults()))]
+			faults := c.options.soakFaults()
+			name = faults[c.random.IntN(len(faults))]
 		}
 		trial, err := c.trial(ctx, n, name)
 		if ctx.Err() != nil {
@@ -153,6 +154,9 @@ func (c *Chaos) trial(ctx context.Context, n int, name Name) (*Trial, error) {
 	}
 	settled := c.settled(ctx, w, time.Now()) // its complaint shows in the verdicts
 	logs := c.logs(ctx)
+	if w.Deaths, err = c.deaths(ctx, w.first()); err != nil {
+		w.DeathsUnknown = err.Error()
+	}
 	w.Clients = c.crowd.clients(ctx, w)
 	trial := &Trial{
 		Number: n, Scenario: name, Began: began, Faults: w.Faults, Verdicts: Judge(w), Clients: measureGaps(w, logs),

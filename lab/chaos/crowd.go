@@ -54,7 +54,7 @@ func newCrowd(c *Chaos) *crowd {
 func (c *crowd) join(ctx context.Context, status devcluster.Status) error {
 	nodes := mediaNodes(status)
 	var err error
-	if c.stack, err = peer.NewStack(peer.VideoLight, true); err != nil {
+	if c.stack, err = c.newStack(); err != nil {
 		return err
 	}
 	if err := c.openAll(ctx, nodes, ""); err != nil {

@@ -25,10 +25,13 @@ type Options struct {
 	Peers    int           // in each
 	Browsers int           // in one room more
 	Soak     time.Duration // how long the random faults go on
+	Percent  int           // of a hundred packets that loss loses
+	Delay    time.Duration // of each packet, each way
 	Seed     uint64        // of the victims and the rooms' names
 
 	Cluster  *devcluster.Client
 	Pins     Pins      // nil: the verdicts that need the store could not be checked
+	Network  Network   // of a cluster whose nodes are hosts; nil: they are processes only
 	Progress io.Writer // gets a line now and then; nil = nobody
 
 	patience patience // zero: patient
@@ -36,7 +39,7 @@ type Options struct {
 
 // Defaults is a run of a minute.
 func Defaults() Options {
-	return Options{Scenario: Kill, Trials: 3, Rooms: 6, Peers: 3, Soak: 5 * time.Minute}
+	return Options{Scenario: Kill, Trials: 3, Rooms: 6, Peers: 3, Soak: 5 * time.Minute, Percent: 5, Delay: 200 * time.Millisecond}
 }
 
 // The bounds of a run: one machine carries the cluster and the people.
@@ -47,6 +50,8 @@ const (
 	maxPeople   = 400
 	maxBrowsers = 8
 	maxSoak     = 4 * time.Hour
+	maxPercent  = 50
+	maxDelay    = 2 * time.Second
 	minSFU      = 3 // one to hurt, one to move to, and a third that notices nothing
 )
 
@@ -66,6 +71,8 @@ func (o Options) Validate() error {
 	fault(o.Rooms*o.Peers > maxPeople, "--rooms %d of --peers %d are more than %d people", o.Rooms, o.Peers, maxPeople)
 	fault(o.Browsers == 1 || o.Browsers < 0 || o.Browsers > maxBrowsers, "--browsers %d: give 0, or 2 to %d", o.Browsers, maxBrowsers)
 	fault(o.Scenario == Soak && (o.Soak < time.Minute || o.Soak > maxSoak), "--minutes %g: give 1 to %g", o.Soak.Minutes(), maxSoak.Minutes())
+	fault(o.Scenario == Loss && (o.Percent < 1 || o.Percent > maxPercent), "--percent %d: give 1 to %d", o.Percent, maxPercent)
+	fault(o.Scenario == Delay && (o.Delay < time.Millisecond || o.Delay > maxDelay), "--delay %s: give 1ms to %s", o.Delay, maxDelay)
 	return errors.Join(faults...)
 }
 
@@ -87,6 +94,8 @@ func (o Options) suits(status devcluster.Status) error {
 		}
 	}
 	switch {
+	case NeedsHosts(o.Scenario) && o.Network == nil:
+		return fmt.Errorf("%s needs a cluster whose nodes are hosts, which a run starts for itself", o.Scenario)
 	case sfu < minSFU || edges < 2:
 		return fmt.Errorf("the cluster has %d media and %d signaling nodes; chaos needs %d and 2", sfu, edges, minSFU)
 	case stores == 0 && (o.Scenario == StoreKill || o.Scenario == StorePause || o.Scenario == Soak):

@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"slices"
 	"syscall"
 	"time"
@@ -47,7 +48,7 @@ const away = 6 * time.Second
 
 func scenarios() map[Name]scenario {
 	moves, stays := Expect{Moves: true}, Expect{Store: true}
-	return map[Name]scenario{
+	all := map[Name]scenario{
 		Kill:       {"a media node is killed with SIGKILL, and started again when its rooms have moved", moves, 0, nil, killSFU},
 		Freeze:     {"a media node is stopped with SIGSTOP until its rooms have moved, and then wakes up believing in them", moves, 0, nil, freezeSFU},
 		StoreKill:  {"the store is killed and comes back with nothing in it", stays, away, nil, hurtStore("killed", syscall.SIGKILL)},
@@ -61,16 +62,25 @@ func scenarios() map[Name]scenario {
 		Crowd: {"the media node with nearly all rooms is killed", moves, 0, gather, killCrowded},
 		Soak:  {"random faults, one after the other", Expect{}, 0, nil, nil},
 	}
+	maps.Copy(all, networkScenarios())
+	return all
 }
 
 // soakFaults are those that a soak draws from.
-func soakFaults() []Name { return []Name{Kill, Freeze, StoreKill, StorePause, EdgeKill, TwoOfThree} }
+func (o Options) soakFaults() []Name {
+	faults := []Name{Kill, Freeze, StoreKill, StorePause, EdgeKill, TwoOfThree, DoubleFault}
+	if o.Network != nil {
+		faults = append(faults, networkFaults()...)
+	}
+	return faults
+}
 
 // Names lists the scenarios.
 func Names() []string {
 	return []string{
 		string(Kill), string(Freeze), string(StoreKill), string(StorePause), string(EdgeKill), string(TwoOfThree),
-		string(DoubleFault), string(Crowd), string(Soak),
+		string(DoubleFault), string(Crowd), string(Partition), string(HalfPartition), string(EdgePartition), string(Loss),
+		string(Delay), string(Soak),
 	}
 }
 

@@ -63,6 +63,9 @@ func Judge(w *World) []Verdict {
 	if w.Expect.Moves {
 		checks = append(checks, UnderCeiling)
 	}
+	if w.Expect.Stays {
+		checks = append(checks, NoFalseDeath, MediaGoesOn)
+	}
 	verdicts := make([]Verdict, 0, len(checks))
 	for _, check := range checks {
 		verdicts = append(verdicts, check(w))
@@ -271,9 +274,14 @@ const longestPause = 3 * time.Second
 
 // MediaNeedsNoStore looks at every stream while the store, or an edge, was away.
 func MediaNeedsNoStore(w *World) Verdict {
-	v := verdict("media needs no store", fmt.Sprintf("while the store or a signaling node is away no stream pauses for more than %s, and nobody makes a new connection", longestPause))
+	return undisturbed(w, "media needs no store", fmt.Sprintf("while the store or a signaling node is away no stream pauses for more than %s, and nobody makes a new connection", longestPause))
+}
+
+// undisturbed looks for pauses and new offers.
+func undisturbed(w *World, name, sentence string) Verdict {
+	v := verdict(name, sentence)
 	if away := w.Until.Sub(w.first()); away <= longestPause {
-		return v.unchecked("it was away for %s only", away)
+		return v.unchecked("it lasted for %s only", away)
 	}
 	if len(w.Pauses) == 0 {
 		return v.unchecked("no stream was watched")

@@ -18,12 +18,16 @@ type World struct {
 	Clients  []Client
 	Received []Receipt
 	Pauses   []Pause // of every stream, while the fault lasted
+	Deaths   []Death // that signaling nodes saw since the fault
+
+	DeathsUnknown string // why Deaths is not known; empty = it is
 }
 
 // Expect is what a scenario does to rooms.
 type Expect struct {
 	Moves bool // the rooms of the struck media nodes move
 	Store bool // the store, or a signaling node, is what is struck: no media may stop
+	Stays bool // a media node is hurt in a way that must move nothing and stop no media
 }
 
 // Fault is one thing that was done to one process.
@@ -89,6 +93,9 @@ func (w *World) first() time.Time {
 
 // struckRoom says whether a room was on a node that was hurt.
 func (w *World) struckRoom(room string) bool {
+	if w.Expect.Stays {
+		return false
+	}
 	struck := w.struckSFU()
 	return slices.ContainsFunc(w.Before.holders(room), func(h Held) bool { return slices.Contains(struck, h.Node) })
 }

@@ -1,0 +1,90 @@
+package cli
+
+import (
+	"context"
+	"fmt"
+	"os"
+
+	"github.com/holdfast-rtc/holdfast/lab/chaos"
+	"github.com/holdfast-rtc/holdfast/lab/devcluster"
+	"github.com/holdfast-rtc/holdfast/lab/hosts"
+)
+
+// wantsHosts says whether the nodes are to be hosts of their own: for scenarios that hurt cables, and
+// for a soak of a cluster of ours, where that is possible.
+func (c *chaosCommand) wantsHosts(s streams) (bool, error) {
+	name := chaos.Name(c.Scenario)
+	if hosts.Alone() {
+		return true, nil
+	}
+	if !chaos.NeedsHosts(name) && (name != chaos.Soak || c.running()) {
+		return false, nil
+	}
+	if c.running() {
+		return false, faults(fmt.Errorf("%s hurts the network of a cluster that it starts itself: leave --running, --state and --url away", name))
+	}
+	err := hosts.Able()
+	if err != nil && name == chaos.Soak {
+		fmt.Fprintf(s.err, "a soak without partition, loss and delay: %v\n", err)
+		return false, nil
+	}
+	if err != nil {
+		return false, faults(fmt.Errorf("%s: %w", name, err))
+	}
+	return true, nil
+}
+
+// running says whether the cluster is somebody's.
+func (c *chaosCommand) running() bool { return c.Running || c.State != "" || c.URL != "" }
+
+// runAlone runs this command line again where there is no network but its own.
+func runAlone(ctx context.Context) error {
+	self, err := os.Executable()
+	if err != nil {
+		return fmt.Errorf("find the holdfast binary: %w", err)
+	}
+	return hosts.RunAlone(ctx, self, os.Args[1:]...)
+}
+
+// startHosts starts a development cluster each of whose nodes is a host, but for the front,
+// which is here with the people. The end ends both.
+func startHosts(ctx context.Context, o *chaos.Options, s streams) (end func(), err error) {
+	self, err := os.Executable()
+	if err != nil {
+		return nil, fmt.Errorf("find the holdfast binary: %w", err)
+	}
+	wanted := devcluster.Defaults()
+	wanted.Binary, wanted.Hosts, wanted.NodeEnv = self, make(map[string]devcluster.Host), chaos.NodeEnv(o.Scenario)
+	names := []string{"store"}
+	for i := range wanted.SFU {
+		names = append(names, fmt.Sprintf("sfu-%d", i+1))
+	}
+	for i := range wanted.Signaling {
+		names = append(names, fmt.Sprintf("signaling-%d", i+1))
+	}
+	fmt.Fprintf(s.err, "starting a development cluster of %d hosts for this run\n", len(names))
+	network, err := hosts.Make(names)
+	if err != nil {
+		return nil, err
+	}
+	closeNetwork := func() {
+		if err := network.Close(); err != nil {
+			fmt.Fprintf(s.err, "end the network: %v\n", err) // it ends with this process all the same
+		}
+	}
+	for _, name := range names {
+		h, err := network.Host(name)
+		if err != nil {
+			closeNetwork()
+			return nil, err
+		}
+		wanted.Hosts[name] = devcluster.Host{IP: h.IP, Space: h.Space}
+	}
+	cluster, err := devcluster.Start(ctx, wanted)
+	if err != nil {
+		closeNetwork()
+		return nil, err
+	}
+	o.Cluster, o.Network = cluster.Client, network
+	return func() { cluster.Close(); closeNetwork() }, nil
+}

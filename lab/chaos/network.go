@@ -1,0 +1,146 @@
+package chaos
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"time"
+
+	"github.com/holdfast-rtc/holdfast/lab/devcluster"
+	"github.com/holdfast-rtc/holdfast/lab/peer"
+)
+
+// The scenarios that hurt a node's cable. They need a cluster each of whose nodes is a host of
+// its own.
+const (
+	Partition     Name = "partition"
+	HalfPartition Name = "half-partition"
+	EdgePartition Name = "edge-partition"
+	Loss          Name = "loss"
+	Delay         Name = "delay"
+)
+
+// Network hurts the cables of the nodes' hosts.
+type Network interface {
+	// Cut has packets between the node and the others vanish, both ways and without a word to
+	// anybody; all of its packets when no others are named.
+	Cut(node string, others ...string) error
+	// Lose has so many of a hundred packets vanish, both ways.
+	Lose(node string, percent int) error
+	// Delay makes every packet late, both ways.
+	Delay(node string, by time.Duration) error
+	// Mend ends what is done to the node's cable and says how many packets it was done to.
+	Mend(node string) (packets uint64, err error)
+}
+
+// hurtFor is how long packets are lost or late: gossip gives a node up in less than a third of it.
+const hurtFor = 10 * time.Second
+
+// networkScenarios are those of them that Names lists.
+func networkScenarios() map[Name]scenario {
+	moves, stays := Expect{Moves: true}, Expect{Stays: true}
+	return map[Name]scenario{
+		Partition: {"a media node is cut off from everybody until its rooms have moved", moves, 0, nil, cutSFU(false)},
+		HalfPartition: {
+			"a media node is cut off from the other nodes and the store, while people still reach it, until its rooms have moved",
+			moves, 0, nil, cutSFU(true),
+		},
+		EdgePartition: {
+			"a signaling node is cut off from all media nodes, and from nobody else",
+			Expect{Store: true}, away, nil, cutEdge,
+		},
+		Loss: {"some of a media node's packets are lost", stays, hurtFor, nil, hurtCable("lossy", func(c *Chaos, node string) error {
+			return c.options.Network.Lose(node, c.options.Percent)
+		})},
+		Delay: {"all of a media node's packets are late", stays, hurtFor, nil, hurtCable("slow", func(c *Chaos, node string) error {
+			return c.options.Network.Delay(node, c.options.Delay)
+		})},
+	}
+}
+
+// NeedsHosts says whether a scenario hurts cables.
+func NeedsHosts(name Name) bool {
+	_, known := networkScenarios()[name]
+	return known
+}
+
+// networkFaults are those that a soak draws from, besides, where nodes are hosts.
+func networkFaults() []Name {
+	return []Name{Partition, HalfPartition, EdgePartition, Loss, Delay}
+}
+
+// cutSFU cuts a media node off, from all but people or from everybody.
+func cutSFU(peopleReachIt bool) func(context.Context, *Chaos, *World) (heal, error) {
+	return func(ctx context.Context, c *Chaos, w *World) (heal, error) {
+		victim, what := c.victims(w, 1)[0], "cut off"
+		var others []string
+		if peopleReachIt {
+			what = "cut off from the other nodes and the store"
+			for _, n := range c.nodes(ctx) {
+				if n.Name != victim && n.Role != devcluster.RoleFront {
+					others = append(others, n.Name)
+				}
+			}
+		}
+		return c.onCable(w, victim, devcluster.RoleSFU, what, func() error { return c.options.Network.Cut(victim, others...) })
+	}
+}
+
+// cutEdge cuts a signaling node off from the media nodes.
+func cutEdge(ctx context.Context, c *Chaos, w *World) (heal, error) {
+	victim := c.edges(ctx)[c.random.IntN(2)]
+	var others []string
+	for _, n := range c.nodes(ctx) {
+		if n.Role == devcluster.RoleSFU {
+			others = append(others, n.Name)
+		}
+	}
+	return c.onCable(w, victim, devcluster.RoleSignaling, "cut off from the media nodes", func() error {
+		return c.options.Network.Cut(victim, others...)
+	})
+}
+
+// hurtCable does something to a media node's cable that moves nothing.
+func hurtCable(what string, hurt func(*Chaos, string) error) func(context.Context, *Chaos, *World) (heal, error) {
+	return func(_ context.Context, c *Chaos, w *World) (heal, error) {
+		victim := c.victims(w, 1)[0]
+		return c.onCable(w, victim, devcluster.RoleSFU, what, func() error { return hurt(c, victim) })
+	}
+}
+
+// onCable does something to a node's cable. The fault is taken as of the moment before that. It counts as
+// seen when packets were hurt, which is known when it is mended.
+func (c *Chaos) onCable(w *World, node string, role devcluster.Role, what string, hurt func() error) (heal, error) {
+	f := Fault{Node: node, Role: role, What: what, At: time.Now()}
+	if err := hurt(); err != nil {
+		return nil, fmt.Errorf("hurt the cable of %s: %w", node, err)
+	}
+	w.Faults = append(w.Faults, f)
+	at := len(w.Faults) - 1
+	return func(context.Context) error {
+		packets, err := c.options.Network.Mend(node)
+		if err != nil {
+			return fmt.Errorf("mend the cable of %s: %w", node, err)
+		}
+		w.Faults[at].Seen = packets > 0
+		w.Faults[at].What = fmt.Sprintf("%s (%d packets)", what, packets)
+		return nil
+	}, nil
+}
+
+// newStack makes what all people share: they are on this machine with the nodes, or on a host beside theirs.
+func (c *crowd) newStack() (*peer.Stack, error) {
+	if c.chaos.options.Network != nil {
+		return peer.NewRemoteStack(peer.VideoLight)
+	}
+	return peer.NewStack(peer.VideoLight, true)
+}
+
+// nodes are those of the cluster.
+func (c *Chaos) nodes(ctx context.Context) []devcluster.Node {
+	status, err := c.cluster.Status(ctx)
+	if err != nil {
+		return nil // the verdicts will tell
+	}
+	return slices.DeleteFunc(status.Nodes, func(n devcluster.Node) bool { return n.State != devcluster.StateRunning })
+}

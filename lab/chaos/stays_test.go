@@ -1,0 +1,95 @@
+package chaos
+
+import (
+	"context"
+	"errors"
+	"slices"
+	"testing"
+	"time"
+
+	"github.com/holdfast-rtc/holdfast/lab/devcluster"
+)
+
+// lossy is a world in which everything went well while sfu-1 lost packets.
+func lossy() *World {
+	w := missed()
+	w.Expect = Expect{Stays: true}
+	w.Faults = []Fault{{Node: "sfu-1", Role: devcluster.RoleSFU, What: "lossy", At: struckAt, Seen: true}}
+	return w
+}
+
+// TestWhatMustNotMove sees each verdict of a lossy world fail.
+func TestWhatMustNotMove(t *testing.T) {
+	for _, v := range Judge(lossy()) {
+		if v.Outcome != Kept {
+			t.Errorf("%s is %s: %v", v.Name, v.Outcome, v.Faults)
+		}
+	}
+	for name, test := range map[string]struct {
+		verdict string
+		spoil   func(*World)
+		want    Outcome
+	}{
+		"the node's own room moved": {"surgical", func(w *World) { w.After = look(held("a", "sfu-2", 11), held("b", "sfu-3", 20)) }, Broken},
+		"another room moved":        {"surgical", func(w *World) { w.After = look(held("a", "sfu-1", 10), held("b", "sfu-2", 21)) }, Broken},
+		"a client was told to move": {"moved once", func(w *World) { w.Clients[0].Epochs = []uint64{11} }, Broken},
+		"it was taken for dead":     {"no false death", func(w *World) { w.Deaths = []Death{{Node: "sfu-1", By: "signaling-2", At: healedAt}} }, Broken},
+		"the logs are not known":    {"no false death", func(w *World) { w.DeathsUnknown = "no log" }, Unchecked},
+		"a stream stopped":          {"media goes on", func(w *World) { w.Pauses[0].Longest = 2 * longestPause }, Broken},
+		"somebody connected anew":   {"media goes on", func(w *World) { w.Clients[0].Moments = []Moment{{Step: stepOffer, At: healedAt}} }, Broken},
+		"nobody looked":             {"media goes on", func(w *World) { w.Pauses = nil }, Unchecked},
+		"no packet was lost":        {"the fault happened", func(w *World) { w.Faults[0].Seen = false }, Broken},
+	} {
+		w := lossy()
+		test.spoil(w)
+		verdicts := Judge(w)
+		i := slices.IndexFunc(verdicts, func(v Verdict) bool { return v.Name == test.verdict })
+		if i < 0 || verdicts[i].Outcome != test.want {
+			t.Errorf("%s: %q is not %s: %+v", name, test.verdict, test.want, verdicts)
+		}
+	}
+}
+
+// cables are hurt on paper.
+type cables struct {
+	hurt map[string][]string
+	gone uint64
+}
+
+func (c *cables) Cut(node string, others ...string) error { c.hurt[node] = others; return nil }
+func (c *cables) Lose(node string, _ int) error           { return c.Cut(node) }
+func (c *cables) Delay(node string, _ time.Duration) error {
+	return errors.Join(c.Cut(node), errors.New("no relay"))
+}
+
+func (c *cables) Mend(node string) (uint64, error) {
+	delete(c.hurt, node)
+	return c.gone, nil
+}
+
+// TestACableIsMended whatever becomes of the run, and only packets that were hurt make a fault.
+func TestACableIsMended(t *testing.T) {
+	for _, packets := range []uint64{0, 7} {
+		network := &cables{hurt: make(map[string][]string), gone: packets}
+		o := Defaults()
+		o.Network = network
+		c, err := New(o)
+		if err != nil {
+			t.Fatal(err)
+		}
+		w := &World{}
+		mend, err := c.onCable(w, "sfu-1", devcluster.RoleSFU, "cut off", func() error { return network.Cut("sfu-1", "store") })
+		if err != nil || len(network.hurt["sfu-1"]) != 1 || w.Faults[0].Seen {
+			t.Fatalf("cut: %v, %+v, %+v", err, network.hurt, w.Faults)
+		}
+		ended, end := context.WithCancel(t.Context())
+		end()
+		if err := mend(ended); err != nil || len(network.hurt) != 0 || w.Faults[0].Seen != (packets > 0) {
+			t.Errorf("mended after %d packets: %v, %+v, %+v", packets, err, network.hurt, w.Faults)
+		}
+		_, err = c.onCable(w, "sfu-2", devcluster.RoleSFU, "slow", func() error { return network.Delay("sfu-2", time.Second) })
+		if err == nil || len(w.Faults) != 1 {
+			t.Errorf("a cable that could not be hurt: %v, %+v", err, w.Faults)
+		}
+	}
+}

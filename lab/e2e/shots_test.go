@@ -78,9 +78,11 @@ func (s *studio) lobbies() {
 }
 
 // people are those of the largest room, without oneself.
-var people11 = []string{
+var people24 = []string{
 	"Grace Hopper", "Alan Turing", "Hedy Lamarr", "Edsger Dijkstra", "Radia Perlman", "Barbara Liskov",
 	"Donald Knuth", "Margaret Hamilton", "Tony Hoare", "Frances Allen", "Ken Thompson",
+	"Lynn Conway", "Leslie Lamport", "Karen Spärck Jones", "Niklaus Wirth", "Jean Bartik", "Dennis Ritchie", "Adele Goldberg",
+	"Robin Milner", "Sophie Wilson", "Butler Lampson", "Anita Borg", "Vint Cerf", "Shafi Goldwasser",
 }
 
 // calls pictures rooms of several sizes, what happens in them, and a move.
@@ -116,6 +118,16 @@ func (s *studio) calls() {
 	s.shoot("settings", desk, in("design-review"), inCall(5), func(tab *page) {
 		tab.mustEval(s.t, `(document.querySelector('.controls [data-panel=settings]').click(), true)`, nil)
 	})
+	narrow := in("design-review")
+	narrow.Set("fault", "narrow")
+	paused := func(tab *page) {
+		tab.mustEval(s.t, `(window.narrow = true)`, nil)
+		// A change of the view makes the node say its table.
+		tab.mustEval(s.t, `(document.querySelector('.tile:not(.self)').click(), true)`, nil)
+		s.until(tab, `document.querySelector('.tile.paused')`)
+	}
+	s.shoot("paused", desk, narrow, inCall(5), paused)
+	s.shoot("paused-phone", bright(phone), narrow, inCall(5), paused)
 	s.crowd.mustEval(s.t, `calls[0].replaceTrack('screen', drawnSlide().getVideoTracks()[0]).then(() => true)`, nil)
 	large := `document.querySelector('.tile.large:not(.dark) video')?.videoWidth > 900`
 	s.shoot("screen", desk, in("design-review"), large, nil)
@@ -134,6 +146,17 @@ func (s *studio) crowds() {
 	s.fill("all-hands", 11)
 	s.shoot("call-12", desk, in, inCall(12), nil)
 	s.shoot("phone-12", phone, in, inCall(8), nil)
+	s.fill("all-hands", 24)
+	s.shoot("call-25", wide, in, inCall(25), nil)
+	s.shoot("call-25-desk", desk, in, inCall(16), nil)
+	in.Set("room", strings.Repeat("a room with a long name ", 5))
+	in.Set("name", "Adolph Blaine Charles David Earl Wolfeschlegelsteinhausen")
+	s.fillWith(in.Get("room"), []string{"Wolfeschlegelsteinhausenbergerdorff", "محمد بن موسى الخوارزمي أبو عبد الله", "Ada 🦊 of the very long and winding name", "李"})
+	s.shoot("names", desk, in, inCall(5), func(tab *page) {
+		tab.mustEval(s.t, `(document.querySelector('.controls [data-panel=people]').click(), true)`, nil)
+	})
+	s.shoot("names-phone", bright(phone), in, inCall(5), nil)
+	s.shoot("landscape", landscape, in, inCall(5), nil)
 }
 
 // ready is when the lobby shows its picture.
@@ -158,8 +181,10 @@ type screenSize struct {
 }
 
 var (
-	desk  = screenSize{width: 1280, height: 800, scale: 1}
-	phone = screenSize{width: 390, height: 844, scale: 2, mobile: true}
+	desk      = screenSize{width: 1280, height: 800, scale: 1}
+	wide      = screenSize{width: 1920, height: 1080, scale: 1}
+	phone     = screenSize{width: 390, height: 844, scale: 2, mobile: true}
+	landscape = screenSize{width: 844, height: 390, scale: 2, mobile: true}
 )
 
 func bright(size screenSize) screenSize {
@@ -170,12 +195,17 @@ func bright(size screenSize) screenSize {
 // fill lets drawn people join a room, and those of the room before leave.
 func (s *studio) fill(room string, people int) {
 	s.t.Helper()
+	s.fillWith(room, people24[:people])
+}
+
+func (s *studio) fillWith(room string, people []string) {
+	s.t.Helper()
 	if s.crowd == nil {
 		s.crowd = s.open(s.newBrowser(), desk, url.Values{})
 	}
 	s.crowd.mustEval(s.t, `(globalThis.calls ?? []).map((call) => call.leave()).length`, nil)
 	var joined int
-	names := "'" + strings.Join(people11[:people], "', '") + "'"
+	names := "'" + strings.Join(people, "', '") + "'"
 	if err := s.crowd.evalWithin(time.Minute, fmt.Sprintf("crowd('%s', [%s])", room, names), &joined); err != nil {
 		s.t.Fatal(err)
 	}

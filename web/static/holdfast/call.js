@@ -2,17 +2,18 @@
 
 import { socketUrl } from './address.js';
 import { canMoveLiveConnection } from './capability.js';
-import { emit } from './emit.js';
+import { emit, on } from './emit.js';
 import { Chat } from './chat.js';
 import { CallError } from './errors.js';
 import { Media } from './media.js';
+import { OwnSources } from './own-sources.js';
 import { Roster } from './roster.js';
 import { Session } from './session.js';
 
 /** @typedef {import('./protocol.js').Source} Source */
 /** @typedef {import('./protocol.js').Want} Want */
 /** @typedef {import('./protocol.js').ServerMessage} ServerMessage */
-/** @typedef {'idle' | 'joining' | 'connecting' | 'live' | 'moving' | 'reconnecting' | 'left'} CallState */
+/** @typedef {'idle' | 'joining' | 'connecting' | 'live' | 'moving' | 'mending' | 'reconnecting' | 'left'} CallState */
 
 /**
  * @typedef {object} CallOptions
@@ -39,10 +40,11 @@ import { Session } from './session.js';
  * - `state` {state}
  * - `joined` the server's message: who I am, who is here
  * - `roster` {roster}
- * - `slot` {peer, source, kind, mid, stream, live}: somebody's source appears, moves or vanishes
+ * - `slot` {peer, source, kind, mid, stream, live, paused}: somebody's source appears, moves, pauses or vanishes
  * - `speakers` {speakers}: loudest first
  * - `chat` {line}: a line was said, or is known to be sent or not
  * - `migration` {phase: 'started' | 'attempt' | 'done', node, epoch, how?, attempt?, gapMs?}
+ * - `mended` {node, epoch, how, attempt, gapMs}: the connection broke and was made again; the room stayed where it was
  * - `error` CallError: told, and the call goes on
  * - `left` {code, message}: the call is over
  */
@@ -61,10 +63,10 @@ export class Call extends EventTarget {
   #media = null;
   /** @type {import('./protocol.js').Joined | null} */
   #me = null;
-  /** @type {Map<Source, MediaStreamTrack>} */
-  #tracks = new Map();
-  /** @type {Set<Source>} */
-  #muted = new Set();
+  #own = new OwnSources({
+    say: (message) => this.#session?.send(message),
+    send: (source, track) => this.#media?.setTrack(source, track),
+  });
   /** @type {Want[]} */
   #wants = [];
   #wentUp = false;
@@ -131,7 +133,7 @@ export class Call extends EventTarget {
     if (this.#state !== 'idle') throw new CallError('bad_state');
     if (typeof RTCPeerConnection === 'undefined') throw new CallError('no_webrtc');
     const address = socketUrl(url);
-    for (const track of stream?.getTracks() ?? []) this.#tracks.set(sourceOf(track), track);
+    this.#own.take(stream);
     this.#open({ url: address, token, room, name, joinLimitMs, WebSocket: this.#options.WebSocket });
     this.#setState('joining');
     return new Promise((resolve, reject) => {
@@ -153,9 +155,7 @@ export class Call extends EventTarget {
    * @param {boolean} muted
    */
   async setMuted(source, muted) {
-    if (muted) this.#muted.add(source);
-    else this.#muted.delete(source);
-    await this.#applyTrack(source);
+    await this.#own.setMuted(source, muted);
   }
 
   /**
@@ -164,12 +164,7 @@ export class Call extends EventTarget {
    * @param {MediaStreamTrack | null} track
    */
   async replaceTrack(source, track) {
-    if (track && (track.kind === 'audio') !== (source === 'microphone')) {
-      throw new TypeError(`a track of kind ${track.kind} cannot be sent as ${source}`);
-    }
-    if (track) this.#tracks.set(source, track);
-    else this.#tracks.delete(source);
-    await this.#applyTrack(source);
+    await this.#own.replace(source, track);
   }
 
   /**
@@ -177,7 +172,7 @@ export class Call extends EventTarget {
    * @param {Source} source
    */
   isMuted(source) {
-    return this.#muted.has(source) || !this.#tracks.has(source);
+    return this.#own.isMuted(source);
   }
 
   /**
@@ -213,7 +208,7 @@ export class Call extends EventTarget {
     const { audioSlots = 6, videoSlots = 12, simulcast = true, moveLive, faults = {} } = this.#options;
     const media = new Media({
       send: (message) => session.send(message),
-      socketOpen: (signal) => opened(session, signal),
+      socketOpen: (signal) => session.opened(signal),
       canMove: moveLive ?? canMoveLiveConnection(/** @type {any} */ (navigator)),
       audioSlots,
       videoSlots,
@@ -234,6 +229,7 @@ export class Call extends EventTarget {
     on(media, 'attempt', (detail) => this.#onAttempt(detail));
     on(media, 'up', () => this.#onUp());
     on(media, 'migrated', (migration) => this.#onMigrated(migration));
+    on(media, 'mended', (mend) => emit(this, 'mended', mend));
   }
 
   /** @param {import('./protocol.js').Joined} message */
@@ -241,8 +237,8 @@ export class Call extends EventTarget {
     this.#me = message;
     this.#wentUp = false;
     this.#replaceRoster(message);
-    if (!message.permissions?.publish && this.#tracks.size > 0) emit(this, 'error', new CallError('not_published'));
-    for (const source of this.#sources()) this.#applyTrack(source);
+    if (!message.permissions?.publish && this.#own.any) emit(this, 'error', new CallError('not_published'));
+    this.#own.begin(message.permissions?.publish !== false);
     emit(this, 'joined', message);
     this.#media?.start(message);
     this.#refreshState();
@@ -322,7 +318,7 @@ export class Call extends EventTarget {
     this.#refreshState();
   }
 
-  /** @param {import('./media.js').Migration} migration */
+  /** @param {import('./media.js').Journey} migration */
   #onMigrated(migration) {
     const { epoch, attempt, how, gapMs } = migration;
     this.#session?.sendOrKeep({ type: 'migrated', epoch, attempt, how, gapMs });
@@ -332,32 +328,14 @@ export class Call extends EventTarget {
   /** What a new edge or a new node must know of this person. */
   #sayAgain() {
     if (this.#wants.length > 0) this.#session?.send({ type: 'view', wants: this.#wants });
-    for (const source of this.#sources()) this.#sayMuted(source);
-  }
-
-  /** @returns {Source[]} */
-  #sources() {
-    return this.#tracks.has('screen') ? ['microphone', 'camera', 'screen'] : ['microphone', 'camera'];
-  }
-
-  /** @param {Source} source */
-  async #applyTrack(source) {
-    const publish = this.#me?.permissions?.publish !== false;
-    const track = publish && !this.#muted.has(source) ? this.#tracks.get(source) ?? null : null;
-    this.#sayMuted(source);
-    await this.#media?.setTrack(source, track);
-  }
-
-  /** @param {Source} source */
-  #sayMuted(source) {
-    this.#session?.send({ type: 'mute', source, muted: this.isMuted(source) });
+    this.#own.sayAgain();
   }
 
   #refreshState() {
     if (this.#state === 'left' || this.#me === null) return;
     if (!this.#session?.isOpen) this.#setState('reconnecting');
     else if (!this.#wentUp) this.#setState('connecting');
-    else this.#setState(this.#media?.moving ? 'moving' : 'live');
+    else this.#setState(stateOf(this.#media?.journey ?? ''));
   }
 
   /** @param {{code: string, message: string, retryable?: boolean}} reason */
@@ -378,33 +356,10 @@ export class Call extends EventTarget {
 }
 
 /**
- * @param {MediaStreamTrack} track
- * @returns {Source}
+ * @param {import('./media.js').Reason | ''} journey
+ * @returns {CallState}
  */
-function sourceOf(track) {
-  return track.kind === 'audio' ? 'microphone' : 'camera';
-}
-
-/**
- * @param {EventTarget} target
- * @param {string} type
- * @param {(detail: any) => void} handler
- */
-function on(target, type, handler) {
-  target.addEventListener(type, (event) => handler(/** @type {CustomEvent} */ (event).detail));
-}
-
-/**
- * Resolves when the session is open: at once, or after its next join or resume.
- * @param {Session} session
- * @param {AbortSignal} signal
- * @returns {Promise<void>}
- */
-function opened(session, signal) {
-  if (session.isOpen) return Promise.resolve();
-  return new Promise((resolve, reject) => {
-    const done = () => resolve();
-    for (const type of ['joined', 'resumed']) session.addEventListener(type, done, { once: true, signal });
-    signal.addEventListener('abort', () => reject(signal.reason), { once: true });
-  });
+function stateOf(journey) {
+  if (journey === '') return 'live';
+  return journey === 'moved' ? 'moving' : 'mending';
 }

@@ -4,12 +4,12 @@
 
 import { emit } from './emit.js';
 import { CallError } from './errors.js';
-import { GapMeter } from './gap.js';
+import { GapWatch } from './gap-watch.js';
 import { judge } from './liveness.js';
 import { Move } from './move.js';
 import { Offers } from './offers.js';
 import { RestartPolicy } from './restart-policy.js';
-import { slotKey, SlotTable } from './slots.js';
+import { SlotTable } from './slots.js';
 import { SsrcTable } from './ssrc-table.js';
 import { Transport } from './transport.js';
 import { Aborted, wait } from './wait.js';
@@ -23,32 +23,29 @@ import { Aborted, wait } from './wait.js';
  */
 /** @typedef {{send: (message: import('./protocol.js').ClientMessage) => boolean, socketOpen: (signal: AbortSignal) => Promise<void>, canMove: boolean, audioSlots: number, videoSlots: number, simulcast: boolean, faults: Faults}} MediaOptions */
 /**
- * `first`: the call begins. `moved`: the room has another node. `network`: our own path broke. `rejoined`: a new session.
- * @typedef {'first' | 'moved' | 'network' | 'rejoined'} Reason
+ * Why a journey is made. `first`: the call begins. `moved`: the room has another node. `network`: our own path
+ * broke. `lost`: the same node has the room but lost our connection. `rejoined`: a new session.
+ * @typedef {'first' | 'moved' | 'network' | 'lost' | 'rejoined'} Reason
  */
-/** @typedef {{node: string, epoch: number, how: import('./protocol.js').How, attempt: number, gapMs: number}} Migration */
+/** @typedef {{node: string, epoch: number, how: import('./protocol.js').How, attempt: number, gapMs: number}} Journey */
 
 /** How often the SSRCs, and each source's last delivery, are noted while the call runs. */
 const NOTE_MS = 1000;
-/** How often deliveries are noted during a journey. */
-const CLOSE_LOOK_MS = 15;
 /** After the network came back: how long the connection may stay silent before it is mended. */
 const SILENT_MS = 800;
-/** How long after its end a journey's gap may still grow before it is reported. */
-const REPORT_LIMIT_MS = 5000;
 /** Migrations remembered for `stats`; the oldest are forgotten. */
 const REMEMBERED = 100;
 
 /**
  * Events: `slot` (SlotChange), `moving` ({reason, node, epoch}), `attempt` ({reason, step}),
- * `up` ({reason}), `migrated` (Migration), `alarm` (CallError).
+ * `up` ({reason}), `migrated` (Journey: to another node), `mended` (Journey: on the same one), `alarm` (CallError).
  */
 export class Media extends EventTarget {
   #options;
   #offers;
   #slots = new SlotTable();
   #ssrcs = new SsrcTable();
-  #gap = new GapMeter();
+  #gap = new GapWatch(this.#slots);
   /** @type {Transport | null} */
   #transport = null;
   /** @type {Move | null} */
@@ -57,14 +54,17 @@ export class Media extends EventTarget {
   #tracks = new Map();
   /** @type {RTCIceServer[]} */
   #iceServers = [];
-  /** @type {Migration[]} */
+  /** @type {Reason | ''} */
+  #reason = '';
+  /** A move that has not been reported, since another journey began before its gap was known. */
+  #moveOwed = false;
+  /** @type {Journey[]} */
   #migrations = [];
   #made = 0;
   #node = '';
   #epoch = 0;
   #rejectAnswers;
   #closing = new AbortController();
-  #measuring = new AbortController();
 
   /** @param {MediaOptions} options */
   constructor(options) {
@@ -80,9 +80,9 @@ export class Media extends EventTarget {
     return this.#node;
   }
 
-  /** Whether a journey is under way. */
-  get moving() {
-    return this.#move !== null;
+  /** Why the journey that is under way is made; empty without one. */
+  get journey() {
+    return this.#move ? this.#reason : '';
   }
 
   /** @returns {Slot[]} */
@@ -127,6 +127,7 @@ export class Media extends EventTarget {
   resumed({ node, epoch, slots, mediaAlive }) {
     if (mediaAlive) {
       this.#node = node;
+      this.#epoch = Math.max(this.#epoch, epoch); // Its node may hold the room under a newer pin.
       this.heardSlots(slots);
       this.#offers.resend();
     } else if (this.#move && epoch === this.#epoch) {
@@ -134,7 +135,7 @@ export class Media extends EventTarget {
     } else if (node === this.#node && epoch === this.#epoch) {
       // The node gave our connection up. A new one of the same node shows the same
       // certificate, with which no browser redoes DTLS on a live connection.
-      this.#go({ reason: 'moved', node, epoch, canMove: false });
+      this.#go({ reason: 'lost', node, epoch, canMove: false });
     } else {
       this.restart({ node, epoch });
     }
@@ -153,10 +154,7 @@ export class Media extends EventTarget {
   /** @param {Slot[]} slots */
   heardSlots(slots) {
     for (const change of this.#slots.apply(slots)) emit(this, 'slot', change);
-    this.#gap.keep(this.#slots.occupied());
-    for (const { peer, source, paused } of slots) {
-      if (paused && source !== '') this.#gap.forget(slotKey(peer, source)); // That it delivers nothing is no gap.
-    }
+    this.#gap.heard(slots);
   }
 
   /** @param {string} peer */
@@ -170,7 +168,7 @@ export class Media extends EventTarget {
    * @param {Source} source
    */
   silenced(peer, source) {
-    this.#gap.forget(slotKey(peer, source));
+    this.#gap.forget(peer, source);
   }
 
   /**
@@ -185,7 +183,7 @@ export class Media extends EventTarget {
 
   close() {
     this.#closing.abort();
-    this.#measuring.abort();
+    this.#gap.stop();
     this.#move?.supersede();
     this.#transport?.close();
   }
@@ -211,16 +209,18 @@ export class Media extends EventTarget {
   /** @param {{reason: Reason, node: string, epoch: number, canMove: boolean, attempts?: number, attemptMs?: number}} order */
   async #go({ reason, node, epoch, canMove, attempts, attemptMs }) {
     this.#move?.supersede();
-    this.#measuring.abort();
+    this.#gap.stop();
     this.#node = node;
     this.#epoch = epoch;
+    this.#reason = reason;
+    this.#moveOwed ||= reason === 'moved';
     const before = this.#transport;
     const current = before?.broken ? null : before;
     const policy = new RestartPolicy({ canMove: canMove && current !== null, attempts, attemptMs });
     const move = new Move(policy, current, this.#surroundings(reason));
     this.#move = move;
     if (current) this.#carry(current);
-    if (reason === 'moved') this.#measure();
+    if (isMeasured(reason)) this.#gap.begin();
     emit(this, 'moving', { reason, node, epoch });
     try {
       const { step, answer } = await move.run();
@@ -228,7 +228,7 @@ export class Media extends EventTarget {
       this.#epoch = Math.max(this.#epoch, answer.epoch);
       this.#move = null;
       emit(this, 'up', { reason });
-      if (reason === 'moved') this.#report(step);
+      if (isMeasured(reason)) this.#report(step);
     } catch (error) {
       if (this.#move === move) this.#move = null;
       if (!(error instanceof Aborted)) emit(this, 'alarm', new CallError('media_unreachable', { cause: error, retryable: true }));
@@ -247,13 +247,12 @@ export class Media extends EventTarget {
         const senders = (fresh ? new SsrcTable() : this.#ssrcs).senders(transport.localSdp, transport.sources);
         return this.#offers.ask({ sdp, fresh, senders, slots: this.slots }, signal);
       },
-      mediaExpected: () => reason === 'moved' && this.#gap.witnesses > 0,
+      mediaExpected: () => (reason === 'moved' || reason === 'lost') && this.#gap.expects,
       began: (step) => {
         emit(this, 'attempt', { reason, step });
         if (step.alarm) emit(this, 'alarm', new CallError('media_unreachable', { retryable: true }));
       },
       secured: (transport) => {
-        this.#note();
         this.#gap.mark();
         this.#adopt(transport);
       },
@@ -318,55 +317,30 @@ export class Media extends EventTarget {
     }
   }
 
-  /** Looks closely until the journey's gap is known. */
-  async #measure() {
-    this.#measuring = new AbortController();
-    const { signal } = this.#measuring;
-    this.#note();
-    this.#gap.begin();
-    try {
-      for (;;) {
-        await wait(CLOSE_LOOK_MS, signal);
-        this.#note();
-      }
-    } catch {
-      // Measured, or superseded.
-    }
-  }
-
   /**
    * The journey is over: says so once every source that ran before runs again.
    * @param {Step} step
    */
   async #report({ how, attempt }) {
-    const { signal } = this.#measuring;
-    const measuring = this.#measuring;
     const [node, epoch] = [this.#node, this.#epoch];
-    const until = performance.now() + REPORT_LIMIT_MS;
-    try {
-      while (!this.#gap.complete && performance.now() < until) await wait(CLOSE_LOOK_MS, signal);
-    } catch {
-      return; // Superseded: the next journey's gap reaches back to the same deliveries.
+    const gapMs = await this.#gap.longestMs();
+    if (gapMs === null) return;
+    const journey = { node, epoch, how, attempt, gapMs };
+    if (!this.#moveOwed) {
+      emit(this, 'mended', journey);
+      return;
     }
-    measuring.abort();
-    const migration = { node, epoch, how, attempt, gapMs: Math.round(this.#gap.longestMs) };
-    this.#migrations.push(migration);
+    this.#moveOwed = false;
+    this.#migrations.push(journey);
     if (this.#migrations.length > REMEMBERED) this.#migrations.shift();
-    emit(this, 'migrated', migration);
-  }
-
-  /** Notes when each source in a slot delivered last. */
-  #note() {
-    for (const [key, { lane }] of this.#slots.occupied()) {
-      for (const { timestamp } of lane.receiver.getSynchronizationSources()) this.#gap.observe(key, timestamp);
-    }
+    emit(this, 'migrated', journey);
   }
 
   async #noteForever() {
     try {
       for (;;) {
         await wait(NOTE_MS, this.#closing.signal);
-        this.#note();
+        this.#gap.note();
         if (this.#transport && !this.#move) await this.#learn(this.#transport);
       }
     } catch {
@@ -391,4 +365,12 @@ export class Media extends EventTarget {
     const { outbound } = await transport.stats();
     if (transport === this.#transport) this.#ssrcs.learn(transport.localSdp, outbound);
   }
+}
+
+/**
+ * Whether a journey interrupts what somebody sees and hears. A first one does not; a new session's is another call.
+ * @param {Reason} reason
+ */
+function isMeasured(reason) {
+  return reason === 'moved' || reason === 'lost' || reason === 'network';
 }

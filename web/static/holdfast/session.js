@@ -56,6 +56,19 @@ export class Session extends EventTarget {
     return this.#state === 'open';
   }
 
+  /**
+   * Resolves when the session is open: at once, or after its next join or resume.
+   * @param {AbortSignal} signal
+   * @returns {Promise<void>}
+   */
+  opened(signal) {
+    if (this.isOpen) return Promise.resolve();
+    return new Promise((resolve, reject) => {
+      for (const type of ['joined', 'resumed']) this.addEventListener(type, () => resolve(), { once: true, signal });
+      signal.addEventListener('abort', () => reject(signal.reason), { once: true });
+    });
+  }
+
   /** The highest epoch heard of. */
   get epoch() {
     return this.#epoch;

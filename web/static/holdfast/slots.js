@@ -12,8 +12,8 @@
  * @typedef {{mid: string, kind: Kind, track: MediaStreamTrack, receiver: RTCRtpReceiver}} Lane
  */
 /**
- * `live` says whether a slot carries the source now.
- * @typedef {{peer: string, source: Source, kind: Kind, mid: string, stream: MediaStream, live: boolean}} SlotChange
+ * `live` says whether a slot carries the source now, `paused` that nothing is sent of it, because the path here is too narrow just now.
+ * @typedef {{peer: string, source: Source, kind: Kind, mid: string, stream: MediaStream, live: boolean, paused: boolean}} SlotChange
  */
 
 /**
@@ -83,7 +83,8 @@ export class SlotTable {
     }
     for (const [key, slot] of after) {
       this.#fill(slot);
-      if (before.get(key)?.mid !== slot.mid) {
+      const old = before.get(key);
+      if (old?.mid !== slot.mid || Boolean(old.paused) !== Boolean(slot.paused)) {
         changes.push(this.#change(slot, this.stream(slot.peer, /** @type {Source} */ (slot.source)), true));
       }
     }
@@ -140,7 +141,7 @@ export class SlotTable {
    * @param {boolean} live
    * @returns {SlotChange}
    */
-  #change({ peer, source, kind, mid }, stream, live) {
-    return { peer, source: /** @type {Source} */ (source), kind, mid, stream, live };
+  #change({ peer, source, kind, mid, paused }, stream, live) {
+    return { peer, source: /** @type {Source} */ (source), kind, mid, stream, live, paused: live && Boolean(paused) };
   }
 }

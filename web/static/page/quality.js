@@ -11,6 +11,8 @@
 const LOSSY = 0.05;
 /** Fewer pictures a second than this look like a slide show. */
 const FEW_FRAMES = 5;
+/** So many of the others, and it is us. */
+const MOST = 2 / 3;
 /** A round trip with which people begin to talk over each other. */
 const SLOW_MS = 400;
 
@@ -42,9 +44,10 @@ export function ofPeer(received, seconds) {
 export function ofSelf({ state, rttMs, sentLoss, peers }) {
   if (state !== 'live' && state !== 'reconnecting') return 'lost';
   const judged = peers.filter((quality) => quality !== null);
-  // When everybody is bad at once it is our own connection.
+  // When everybody is bad at once it is our own connection, and when nearly everybody is it is likelier ours than theirs.
   if (judged.length > 1 && judged.every((quality) => quality === 'lost')) return 'lost';
   if (state === 'reconnecting' || rttMs > SLOW_MS || sentLoss > LOSSY) return 'weak';
-  if (judged.length > 1 && judged.every((quality) => quality !== 'good')) return 'weak';
+  const bad = judged.filter((quality) => quality !== 'good').length;
+  if (judged.length > 1 && bad > judged.length * MOST) return 'weak';
   return 'good';
 }

@@ -8,7 +8,7 @@ const ofCalls = {
   bad_token: 'This link is not valid here. Ask whoever invited you for a new one.',
   no_token: 'The server gave out no access. Try again in a moment.',
   superseded: 'The call goes on in another tab or window of yours. Join again to bring it here.',
-  kicked: 'Somebody who runs this room removed you from it.',
+  kicked: 'Somebody who runs this room removed you from it. Ask them before you join again.',
   resume_expired: 'You were away too long, and your place was given up. Join again.',
   no_capacity: 'There is no room for another call just now. Try again in a moment.',
   no_nodes: 'No media server is up just now. Try again in a moment.',

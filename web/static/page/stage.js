@@ -39,6 +39,8 @@ export class Stage {
   #qualities = new Map();
   /** @type {Map<string, string>} */
   #names = new Map();
+  /** Some pictures are held back now. */
+  #slow = false;
   #keys = new AbortController();
 
   /** @param {Devices} devices */
@@ -50,6 +52,8 @@ export class Stage {
     });
     this.#picker = new DevicePicker(find('#settings-devices', HTMLElement), devices, ['microphone', 'camera', 'speaker'], (id) => this.#tiles?.setSpeaker(id));
     find('#leave', HTMLButtonElement).addEventListener('click', () => this.#call?.leave());
+    // Every tile has a button of its own: with the keyboard alone the way past 25 of them is long.
+    find('#skip', HTMLButtonElement).addEventListener('click', () => find('.controls button', HTMLButtonElement).focus());
     find('#copy', HTMLButtonElement).addEventListener('click', () => copyInvitation(this.#call?.room ?? ''));
     find('#alone-copy', HTMLButtonElement).addEventListener('click', () => copyInvitation(this.#call?.room ?? ''));
     const share = find('#share', HTMLButtonElement);
@@ -73,13 +77,14 @@ export class Stage {
     const on = (type, handler) => call.addEventListener(type, (event) => handler(/** @type {CustomEvent} */ (event).detail));
     on('joined', ({ room }) => this.#show(room, videoSlots));
     on('roster', () => this.#roster());
-    on('slot', () => this.#tiles?.paint());
+    on('slot', (change) => this.#slot(change));
     on('speakers', ({ speakers }) => this.#tiles?.speakers(speakers));
     on('error', (error) => notice(ofCall(error)));
     on('chat', ({ line }) => {
       if (!line.own && this.#panels.open !== 'chat') whisper(`${line.name} writes: ${line.text}`);
     });
     on('migration', ({ phase, node, gapMs }) => phase === 'done' && whisper(`The call moved to ${node} in ${gapMs} milliseconds.`));
+    on('mended', ({ gapMs }) => whisper(`Your connection was made again after ${gapMs} milliseconds.`));
     on('left', () => this.#end());
   }
 
@@ -131,6 +136,15 @@ export class Stage {
     document.title = 'Holdfast';
     [this.#call, this.#tiles, this.#share, this.#chat] = [null, null, null, null];
     this.#qualities.clear();
+    this.#slow = false;
+  }
+
+  /** @param {import('../holdfast/slots.js').SlotChange} change */
+  #slot({ kind, paused }) {
+    this.#tiles?.paint();
+    const slow = this.#call?.slots.some((slot) => slot.paused) ?? false;
+    if (kind === 'video' && paused && !this.#slow) whisper('Your connection is slow. Some pictures are paused; sound goes on.');
+    this.#slow = slow;
   }
 
   /** Who came and went, for those who do not see it. */

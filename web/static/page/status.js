@@ -9,7 +9,8 @@ import { words as qualities } from './quality.js';
 const words = {
   joining: 'Joining…',
   connecting: 'Connecting…',
-  moving: 'The media server is gone; moving to another one…',
+  moving: 'The room is moving to another media server…',
+  mending: 'Your connection broke; making it again…',
   reconnecting: 'Reconnecting; sound and picture go on',
   left: 'Not connected',
 };
@@ -31,6 +32,7 @@ export class Status {
     this.#call = call;
     this.#moves.replaceChildren();
     for (const type of ['state', 'joined', 'roster']) call.addEventListener(type, () => this.#paint());
+    call.addEventListener('mended', (event) => this.#mended(/** @type {CustomEvent} */ (event).detail));
     call.addEventListener('migration', (event) => this.#moved(/** @type {CustomEvent} */ (event).detail));
     this.#paint();
   }
@@ -54,8 +56,23 @@ export class Status {
   #moved({ phase, node, how, gapMs }) {
     this.#paint();
     if (phase !== 'done') return;
-    const item = make('li', '', `→ ${node} ${gapMs} ms`);
+    const item = make('li', 'move', `→ ${node} ${gapMs} ms`);
     item.title = how === 'restart' ? 'The room moved; on the same connection' : 'The room moved; on a new connection';
+    this.#add(item);
+  }
+
+  /**
+   * The room did not move, and the line does not say that it did.
+   * @param {{node: string, gapMs: number}} mend
+   */
+  #mended({ node, gapMs }) {
+    const item = make('li', 'mend', `reconnected ${gapMs} ms`);
+    item.title = `Your connection to ${node} broke and was made again; the room stayed there`;
+    this.#add(item);
+  }
+
+  /** @param {HTMLElement} item */
+  #add(item) {
     this.#moves.prepend(item);
     while (this.#moves.children.length > SHOWN) this.#moves.lastElementChild?.remove();
   }

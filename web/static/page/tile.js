@@ -14,6 +14,7 @@ import { words } from './quality.js';
  * @property {string} identity
  * @property {boolean} silent the microphone is off
  * @property {boolean} dark there is no picture
+ * @property {boolean} paused the picture is held back, because the way here is too narrow
  * @property {boolean} pinned
  */
 
@@ -25,6 +26,8 @@ export class Tile {
   #who = make('span', 'who');
   #face = make('div', 'face');
   #quality = make('span', 'quality');
+  #held = make('p', 'held');
+  #screen;
   #pin = make('button', 'pin');
   #painted = '';
 
@@ -33,6 +36,7 @@ export class Tile {
    */
   constructor({ key, peer, self, screen, picture, sound, onPin, onBlocked }) {
     const { root, video } = this;
+    this.#screen = screen;
     root.dataset.key = key;
     root.dataset.peer = peer;
     root.classList.toggle('self', self && !screen);
@@ -50,7 +54,8 @@ export class Tile {
       onPin();
     });
     root.addEventListener('click', onPin);
-    root.append(video, this.#face, plate, this.#pin);
+    this.#held.setAttribute('aria-hidden', 'true'); // The tile's own label says it.
+    root.append(video, this.#face, this.#held, plate, this.#pin);
     if (sound) this.#sound(sound, onBlocked);
   }
 
@@ -71,14 +76,20 @@ export class Tile {
     const text = JSON.stringify(appearance);
     if (text === this.#painted) return;
     this.#painted = text;
-    const { name, identity, silent, dark, pinned } = appearance;
+    const { name, identity, silent, paused, pinned } = appearance;
+    // The last picture stays, dimmed; before the first one there is none to keep.
+    const dark = appearance.dark || (paused && this.video.videoWidth === 0);
     this.#who.textContent = name;
     this.#face.textContent = initials(name.replace(/ \(you\)$/, ''));
     this.#face.style.setProperty('--face', colour(identity));
     this.root.classList.toggle('silent', silent);
     this.root.classList.toggle('dark', dark);
     this.root.classList.toggle('pinned', pinned);
-    this.root.setAttribute('aria-label', `${name}${silent ? ', muted' : ''}${dark ? ', no picture' : ''}`);
+    this.root.classList.toggle('paused', paused);
+    const held = paused ? pausedWords(this.#screen) : '';
+    this.#held.textContent = held;
+    this.#held.title = held;
+    this.root.setAttribute('aria-label', [name, silent && 'muted', held || (dark && 'no picture')].filter(Boolean).join(', '));
     this.#pin.setAttribute('aria-pressed', String(pinned));
     this.#pin.setAttribute('aria-label', pinned ? `Unpin ${name}` : `Pin ${name}`);
     this.#pin.title = pinned ? 'Unpin' : 'Pin: show large';
@@ -129,4 +140,9 @@ export class Tile {
     this.root.append(audio);
     this.audio = audio;
   }
+}
+
+/** @param {boolean} screen */
+function pausedWords(screen) {
+  return `${screen ? 'Screen' : 'Picture'} paused: your connection is slow`;
 }

@@ -112,12 +112,17 @@ export class Tiles {
    * @param {Map<string, Quality | null>} others
    */
   judge(own, others) {
-    for (const [key, tile] of this.#tiles) tile.judge(key === this.#call.peer ? own : others.get(key) ?? null);
+    for (const [key, tile] of this.#tiles) {
+      const quality = key === this.#call.peer ? own : others.get(key) ?? null;
+      // When our own connection is weak the others are not to blame for how they arrive.
+      tile.judge(quality === 'weak' && own !== 'good' && key !== this.#call.peer ? null : quality);
+    }
   }
 
   /** Shows names and states as they are now. */
   paint() {
-    const shown = new Set(this.#call.slots.filter(({ peer }) => peer !== '').map(({ peer, source }) => (source === 'screen' ? screenKey(peer) : source === 'camera' ? peer : '')));
+    const pictures = this.#call.slots.filter(({ peer, kind }) => peer !== '' && kind === 'video');
+    const paused = new Map(pictures.map(({ peer, source, paused }) => [source === 'screen' ? screenKey(peer) : peer, Boolean(paused)]));
     for (const [key, tile] of this.#tiles) {
       const peer = key.split('/')[0];
       const entry = this.#people.get(peer);
@@ -125,14 +130,15 @@ export class Tiles {
       const self = peer === this.#call.peer;
       const name = entry.name || entry.identity;
       if (key !== peer) {
-        tile.paint({ name: self ? 'You are sharing your screen' : `${name}’s screen`, identity: entry.identity, silent: false, dark: !self && !shown.has(key), pinned: this.#large() === key });
+        tile.paint({ name: self ? 'You are sharing your screen' : `${name}’s screen`, identity: entry.identity, silent: false, dark: !self && !paused.has(key), paused: paused.get(key) ?? false, pinned: this.#large() === key });
         continue;
       }
       tile.paint({
         name: self ? `${name} (you)` : name,
         identity: entry.identity,
         silent: self ? this.#call.isMuted('microphone') : entry.audioMuted,
-        dark: self ? this.#call.isMuted('camera') : entry.videoMuted || !shown.has(key),
+        dark: self ? this.#call.isMuted('camera') : entry.videoMuted || !paused.has(key),
+        paused: !self && !entry.videoMuted && (paused.get(key) ?? false),
         pinned: this.#large() === key,
       });
     }

@@ -223,6 +223,43 @@ test('our own path breaks: an ICE restart on the same node, and no migration', a
   equal(call.events, []);
 });
 
+test('the node lost our connection: a new one on the same node, and no migration', async (t) => {
+  const { cluster, call, video } = await joined(t);
+  const states = [];
+  call.addEventListener('state', ({ detail }) => states.push(detail.state));
+  const { pcId, epoch } = await call.stats();
+  const mended = once(call, 'mended');
+  // Unasked, as an edge does that finds the connection gone.
+  cluster.node.kill();
+  cluster.node.dead = false;
+  cluster.say({ type: 'resumed', node: 'n1', epoch, seq: 1, roster: cluster.roster, slots: cluster.slots(), resume: 'token-2', mediaAlive: false });
+  const { node, how, gapMs } = await mended;
+  equal({ node, how }, { node: 'n1', how: 'new-connection' });
+  ok(gapMs > 0 && gapMs < 5000, `gap ${gapMs} ms`);
+  await flowing(call, video);
+  const stats = await call.stats();
+  ok(stats.pcId > pcId, 'a new connection');
+  equal([stats.epoch, stats.node, stats.migrations], [epoch, 'n1', []]);
+  equal(call.events, [], 'nothing is called a move');
+  ok(!cluster.heard.some(({ type }) => type === 'migrated'), 'nor told to the server as one');
+  equal([states[0], states.at(-1), states.includes('moving')], ['mending', 'live', false]);
+});
+
+test('a move whose gap was not known yet is still told when the new connection breaks', async (t) => {
+  const { cluster, call, video } = await joined(t);
+  cluster.node.kill();
+  cluster.move('n2');
+  await eventually(() => cluster.node.offers.length === 1, 'the offer came');
+  await eventually(() => call.state === 'live', 'there');
+  const migrated = done(call);
+  const known = call.events.some(({ phase }) => phase === 'done');
+  cluster.node.kill();
+  cluster.say({ type: 'resumed', node: 'n2', epoch: cluster.epoch, seq: 1, roster: cluster.roster, slots: cluster.slots(), resume: 'token-2', mediaAlive: false });
+  if (!known) equal((await migrated).node, 'n2');
+  await flowing(call, video);
+  equal(cluster.heard.filter(({ type }) => type === 'migrated').map(({ epoch }) => epoch), [cluster.epoch], 'one move, told once');
+});
+
 test('muting stops the packets and says so', async (t) => {
   const { cluster, call } = await joined(t);
   await call.setMuted('camera', true);

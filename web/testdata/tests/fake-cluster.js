@@ -116,6 +116,10 @@ export class FakeCluster {
     if (!silent) this.say({ type: 'restart', node: name, epoch: this.epoch, reason: 'node died', attempts: 3, attemptMs: 4000, ...order });
   }
 
+  get roster() {
+    return ['me', 'ada'].map((peer) => ({ peer, identity: peer, name: peer, audioMuted: false, videoMuted: false }));
+  }
+
   slots(audioMid = '3', videoMid = '4') {
     return [
       { mid: audioMid, kind: 'audio', peer: 'ada', source: 'microphone' },
@@ -126,7 +130,7 @@ export class FakeCluster {
   async hear(socket, message) {
     if (message.type === 'ping') return;
     this.heard.push(message);
-    const roster = ['me', 'ada'].map((peer) => ({ peer, identity: peer, name: peer, audioMuted: false, videoMuted: false }));
+    const { roster } = this;
     const place = { node: this.nodeName, epoch: this.epoch };
     if (message.type === 'join') {
       if (this.joinError) return this.say({ type: 'error', ...this.joinError });

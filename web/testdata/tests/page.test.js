@@ -103,6 +103,9 @@ test('a connection is good, weak or lost as a person sees it', () => {
   const self = { state: 'live', rttMs: 20, sentLoss: 0, peers: ['good', 'lost'] };
   equal(ofSelf(self), 'good', 'one bad connection is somebody else’s');
   equal(ofSelf({ ...self, peers: ['lost', 'lost'] }), 'lost', 'all bad ones are ours');
+  equal(ofSelf({ ...self, peers: ['weak', 'weak', 'weak', 'good'] }), 'weak', 'nearly everybody');
+  equal(ofSelf({ ...self, peers: ['weak', 'good', 'good', 'lost'] }), 'good', 'half of them');
+  equal(ofSelf({ ...self, state: 'mending' }), 'lost');
   equal(ofSelf({ ...self, rttMs: 900 }), 'weak');
   equal(ofSelf({ ...self, sentLoss: 0.2 }), 'weak');
   equal(ofSelf({ ...self, state: 'moving' }), 'lost');

@@ -47,6 +47,20 @@ test('a stream is the same from before its first frame to after its last move', 
   ok(table.stream('ada', 'camera') !== stream, 'who left and came back is somebody new');
 });
 
+test('a picture that is held back is told, and told again when it comes back', ({ cleanup }) => {
+  const table = new SlotTable();
+  table.bind(lanes(cleanup));
+  table.apply([slot('4', 'ada')]);
+  const track = table.stream('ada', 'camera').getTracks()[0];
+  const told = (slots) => table.apply(slots).map(({ peer, live, paused }) => [peer, live, paused]);
+  equal(told([{ ...slot('4', 'ada'), paused: true }]), [['ada', true, true]]);
+  equal(told([{ ...slot('4', 'ada'), paused: true }]), [], 'nothing changed');
+  equal(told([{ ...slot('4', 'ada'), paused: false }]), [['ada', true, false]]);
+  equal(told([slot('4', 'ada')]), [], 'absent is not paused');
+  equal(told([slot('4', '')]), [['ada', false, false]]);
+  equal(table.apply([{ ...slot('4', 'ada'), paused: true }])[0].stream.getTracks()[0].id, track.id, 'in the same stream');
+});
+
 test('a restart that changes nothing touches no stream', ({ cleanup }) => {
   const table = new SlotTable();
   const own = lanes(cleanup);

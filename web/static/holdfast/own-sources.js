@@ -1,0 +1,100 @@
+// What this person sends: a track for each source, and which of them are muted.
+
+/** @typedef {import('./protocol.js').Source} Source */
+/**
+ * @typedef {object} Outlets
+ * @property {(message: import('./protocol.js').Mute) => void} say
+ * @property {(source: Source, track: MediaStreamTrack | null) => Promise<void> | undefined} send
+ */
+
+export class OwnSources {
+  #outlets;
+  /** @type {Map<Source, MediaStreamTrack>} */
+  #tracks = new Map();
+  /** @type {Set<Source>} */
+  #muted = new Set();
+  #allowed = true;
+
+  /** @param {Outlets} outlets */
+  constructor(outlets) {
+    this.#outlets = outlets;
+  }
+
+  /** Whether there is anything to send. */
+  get any() {
+    return this.#tracks.size > 0;
+  }
+
+  /**
+   * Takes the microphone and the camera that the call begins with.
+   * @param {MediaStream | undefined} stream
+   */
+  take(stream) {
+    for (const track of stream?.getTracks() ?? []) this.#tracks.set(track.kind === 'audio' ? 'microphone' : 'camera', track);
+  }
+
+  /**
+   * The session's permissions are known: sends what may be sent, and says what is muted.
+   * @param {boolean} allowed to publish
+   */
+  begin(allowed) {
+    this.#allowed = allowed;
+    for (const source of this.#said()) this.#apply(source);
+  }
+
+  /** Says again what a new edge or a new node must know. */
+  sayAgain() {
+    for (const source of this.#said()) this.#say(source);
+  }
+
+  /**
+   * Whether nothing is sent of a source: it is muted, or there is none.
+   * @param {Source} source
+   */
+  isMuted(source) {
+    return this.#muted.has(source) || !this.#tracks.has(source);
+  }
+
+  /**
+   * @param {Source} source
+   * @param {boolean} muted
+   */
+  async setMuted(source, muted) {
+    if (muted) this.#muted.add(source);
+    else this.#muted.delete(source);
+    await this.#apply(source);
+  }
+
+  /**
+   * @param {Source} source
+   * @param {MediaStreamTrack | null} track
+   */
+  async replace(source, track) {
+    if (track && (track.kind === 'audio') !== (source === 'microphone')) {
+      throw new TypeError(`a track of kind ${track.kind} cannot be sent as ${source}`);
+    }
+    if (track) this.#tracks.set(source, track);
+    else this.#tracks.delete(source);
+    await this.#apply(source);
+  }
+
+  /** @param {Source} source */
+  async #apply(source) {
+    const sent = this.#allowed && !this.#muted.has(source);
+    this.#say(source);
+    await this.#outlets.send(source, sent ? this.#tracks.get(source) ?? null : null);
+  }
+
+  /** @param {Source} source */
+  #say(source) {
+    this.#outlets.say({ type: 'mute', source, muted: this.isMuted(source) });
+  }
+
+  /**
+   * Sources that the others are told of: a screen only while there is one.
+   * @returns {Source[]}
+   */
+  #said() {
+    return this.#tracks.has('screen') ? ['microphone', 'camera', 'screen'] : ['microphone', 'camera'];
+  }
+}

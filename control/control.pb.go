@@ -139,6 +139,7 @@ const (
 	Refusal_REFUSAL_STALE_GENERATION Refusal = 6 // a newer edge has the peer
 	Refusal_REFUSAL_BAD_REQUEST      Refusal = 7
 	Refusal_REFUSAL_UNCONFIRMED      Refusal = 8 // the owner cannot confirm its pin just now: retry
+	Refusal_REFUSAL_REMOVED          Refusal = 9 // somebody who runs the room removed this peer; final
 )
 
 // Enum value maps for Refusal.
@@ -153,6 +154,7 @@ var (
 		6: "REFUSAL_STALE_GENERATION",
 		7: "REFUSAL_BAD_REQUEST",
 		8: "REFUSAL_UNCONFIRMED",
+		9: "REFUSAL_REMOVED",
 	}
 	Refusal_value = map[string]int32{
 		"REFUSAL_UNSPECIFIED":      0,
@@ -164,6 +166,7 @@ var (
 		"REFUSAL_STALE_GENERATION": 6,
 		"REFUSAL_BAD_REQUEST":      7,
 		"REFUSAL_UNCONFIRMED":      8,
+		"REFUSAL_REMOVED":          9,
 	}
 )
 
@@ -2909,6 +2912,111 @@ func (x *ProcessReply) GetHeapBytes() uint64 {
 	return 0
 }
 
+// RemoveRequest names whom: one peer, or every peer of an identity. Exactly one of the two.
+type RemoveRequest struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Room          string                 `protobuf:"bytes,1,opt,name=room,proto3" json:"room,omitempty"`
+	Peer          string                 `protobuf:"bytes,2,opt,name=peer,proto3" json:"peer,omitempty"`
+	Identity      string                 `protobuf:"bytes,3,opt,name=identity,proto3" json:"identity,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *RemoveRequest) Reset() {
+	*x = RemoveRequest{}
+	mi := &file_control_proto_msgTypes[39]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *RemoveRequest) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*RemoveRequest) ProtoMessage() {}
+
+func (x *RemoveRequest) ProtoReflect() protoreflect.Message {
+	mi := &file_control_proto_msgTypes[39]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use RemoveRequest.ProtoReflect.Descriptor instead.
+func (*RemoveRequest) Descriptor() ([]byte, []int) {
+	return file_control_proto_rawDescGZIP(), []int{39}
+}
+
+func (x *RemoveRequest) GetRoom() string {
+	if x != nil {
+		return x.Room
+	}
+	return ""
+}
+
+func (x *RemoveRequest) GetPeer() string {
+	if x != nil {
+		return x.Peer
+	}
+	return ""
+}
+
+func (x *RemoveRequest) GetIdentity() string {
+	if x != nil {
+		return x.Identity
+	}
+	return ""
+}
+
+type RemoveReply struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Removed       []string               `protobuf:"bytes,1,rep,name=removed,proto3" json:"removed,omitempty"` // peer ids; none when the room is not open here or they are not in it
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *RemoveReply) Reset() {
+	*x = RemoveReply{}
+	mi := &file_control_proto_msgTypes[40]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *RemoveReply) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*RemoveReply) ProtoMessage() {}
+
+func (x *RemoveReply) ProtoReflect() protoreflect.Message {
+	mi := &file_control_proto_msgTypes[40]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use RemoveReply.ProtoReflect.Descriptor instead.
+func (*RemoveReply) Descriptor() ([]byte, []int) {
+	return file_control_proto_rawDescGZIP(), []int{40}
+}
+
+func (x *RemoveReply) GetRemoved() []string {
+	if x != nil {
+		return x.Removed
+	}
+	return nil
+}
+
 var File_control_proto protoreflect.FileDescriptor
 
 const file_control_proto_rawDesc = "" +
@@ -3096,7 +3204,13 @@ const file_control_proto_rawDesc = "" +
 	"goroutines\x18\x03 \x01(\x04R\n" +
 	"goroutines\x12\x1d\n" +
 	"\n" +
-	"heap_bytes\x18\x04 \x01(\x04R\theapBytes*<\n" +
+	"heap_bytes\x18\x04 \x01(\x04R\theapBytes\"S\n" +
+	"\rRemoveRequest\x12\x12\n" +
+	"\x04room\x18\x01 \x01(\tR\x04room\x12\x12\n" +
+	"\x04peer\x18\x02 \x01(\tR\x04peer\x12\x1a\n" +
+	"\bidentity\x18\x03 \x01(\tR\bidentity\"'\n" +
+	"\vRemoveReply\x12\x18\n" +
+	"\aremoved\x18\x01 \x03(\tR\aremoved*<\n" +
 	"\x04Kind\x12\x14\n" +
 	"\x10KIND_UNSPECIFIED\x10\x00\x12\x0e\n" +
 	"\n" +
@@ -3107,7 +3221,7 @@ const file_control_proto_rawDesc = "" +
 	"\x12SOURCE_UNSPECIFIED\x10\x00\x12\x15\n" +
 	"\x11SOURCE_MICROPHONE\x10\x01\x12\x11\n" +
 	"\rSOURCE_CAMERA\x10\x02\x12\x11\n" +
-	"\rSOURCE_SCREEN\x10\x03*\xe4\x01\n" +
+	"\rSOURCE_SCREEN\x10\x03*\xf9\x01\n" +
 	"\aRefusal\x12\x17\n" +
 	"\x13REFUSAL_UNSPECIFIED\x10\x00\x12\x12\n" +
 	"\x0eREFUSAL_FENCED\x10\x01\x12\x16\n" +
@@ -3117,18 +3231,20 @@ const file_control_proto_rawDesc = "" +
 	"\x11REFUSAL_ROOM_FULL\x10\x05\x12\x1c\n" +
 	"\x18REFUSAL_STALE_GENERATION\x10\x06\x12\x17\n" +
 	"\x13REFUSAL_BAD_REQUEST\x10\a\x12\x17\n" +
-	"\x13REFUSAL_UNCONFIRMED\x10\b*\x8e\x01\n" +
+	"\x13REFUSAL_UNCONFIRMED\x10\b\x12\x13\n" +
+	"\x0fREFUSAL_REMOVED\x10\t*\x8e\x01\n" +
 	"\x0eTransportState\x12\x1f\n" +
 	"\x1bTRANSPORT_STATE_UNSPECIFIED\x10\x00\x12\x1d\n" +
 	"\x19TRANSPORT_STATE_CONNECTED\x10\x01\x12 \n" +
 	"\x1cTRANSPORT_STATE_DISCONNECTED\x10\x02\x12\x1a\n" +
-	"\x16TRANSPORT_STATE_FAILED\x10\x032\xe0\x03\n" +
+	"\x16TRANSPORT_STATE_FAILED\x10\x032\xb0\x04\n" +
 	"\x05Media\x12N\n" +
 	"\x06Attach\x12 .holdfast.control.v1.EdgeMessage\x1a\x1e.holdfast.control.v1.PeerEvent(\x010\x01\x12G\n" +
 	"\x05Watch\x12!.holdfast.control.v1.WatchRequest\x1a\x19.holdfast.control.v1.Beat0\x01\x12K\n" +
 	"\x05Rooms\x12!.holdfast.control.v1.RoomsRequest\x1a\x1f.holdfast.control.v1.RoomsReply\x12K\n" +
 	"\x05Holds\x12!.holdfast.control.v1.HoldsRequest\x1a\x1f.holdfast.control.v1.HoldsReply\x12Q\n" +
-	"\aOutrank\x12#.holdfast.control.v1.OutrankRequest\x1a!.holdfast.control.v1.OutrankReply\x12Q\n" +
+	"\aOutrank\x12#.holdfast.control.v1.OutrankRequest\x1a!.holdfast.control.v1.OutrankReply\x12N\n" +
+	"\x06Remove\x12\".holdfast.control.v1.RemoveRequest\x1a .holdfast.control.v1.RemoveReply\x12Q\n" +
 	"\aProcess\x12#.holdfast.control.v1.ProcessRequest\x1a!.holdfast.control.v1.ProcessReplyB*Z(github.com/holdfast-rtc/holdfast/controlb\x06proto3"
 
 var (
@@ -3144,7 +3260,7 @@ func file_control_proto_rawDescGZIP() []byte {
 }
 
 var file_control_proto_enumTypes = make([]protoimpl.EnumInfo, 4)
-var file_control_proto_msgTypes = make([]protoimpl.MessageInfo, 39)
+var file_control_proto_msgTypes = make([]protoimpl.MessageInfo, 41)
 var file_control_proto_goTypes = []any{
 	(Kind)(0),              // 0: holdfast.control.v1.Kind
 	(Source)(0),            // 1: holdfast.control.v1.Source
@@ -3189,6 +3305,8 @@ var file_control_proto_goTypes = []any{
 	(*OutrankReply)(nil),   // 40: holdfast.control.v1.OutrankReply
 	(*ProcessRequest)(nil), // 41: holdfast.control.v1.ProcessRequest
 	(*ProcessReply)(nil),   // 42: holdfast.control.v1.ProcessReply
+	(*RemoveRequest)(nil),  // 43: holdfast.control.v1.RemoveRequest
+	(*RemoveReply)(nil),    // 44: holdfast.control.v1.RemoveReply
 }
 var file_control_proto_depIdxs = []int32{
 	4,  // 0: holdfast.control.v1.Pin.fence:type_name -> holdfast.control.v1.Fence
@@ -3244,15 +3362,17 @@ var file_control_proto_depIdxs = []int32{
 	33, // 50: holdfast.control.v1.Media.Rooms:input_type -> holdfast.control.v1.RoomsRequest
 	37, // 51: holdfast.control.v1.Media.Holds:input_type -> holdfast.control.v1.HoldsRequest
 	39, // 52: holdfast.control.v1.Media.Outrank:input_type -> holdfast.control.v1.OutrankRequest
-	41, // 53: holdfast.control.v1.Media.Process:input_type -> holdfast.control.v1.ProcessRequest
-	16, // 54: holdfast.control.v1.Media.Attach:output_type -> holdfast.control.v1.PeerEvent
-	32, // 55: holdfast.control.v1.Media.Watch:output_type -> holdfast.control.v1.Beat
-	34, // 56: holdfast.control.v1.Media.Rooms:output_type -> holdfast.control.v1.RoomsReply
-	38, // 57: holdfast.control.v1.Media.Holds:output_type -> holdfast.control.v1.HoldsReply
-	40, // 58: holdfast.control.v1.Media.Outrank:output_type -> holdfast.control.v1.OutrankReply
-	42, // 59: holdfast.control.v1.Media.Process:output_type -> holdfast.control.v1.ProcessReply
-	54, // [54:60] is the sub-list for method output_type
-	48, // [48:54] is the sub-list for method input_type
+	43, // 53: holdfast.control.v1.Media.Remove:input_type -> holdfast.control.v1.RemoveRequest
+	41, // 54: holdfast.control.v1.Media.Process:input_type -> holdfast.control.v1.ProcessRequest
+	16, // 55: holdfast.control.v1.Media.Attach:output_type -> holdfast.control.v1.PeerEvent
+	32, // 56: holdfast.control.v1.Media.Watch:output_type -> holdfast.control.v1.Beat
+	34, // 57: holdfast.control.v1.Media.Rooms:output_type -> holdfast.control.v1.RoomsReply
+	38, // 58: holdfast.control.v1.Media.Holds:output_type -> holdfast.control.v1.HoldsReply
+	40, // 59: holdfast.control.v1.Media.Outrank:output_type -> holdfast.control.v1.OutrankReply
+	44, // 60: holdfast.control.v1.Media.Remove:output_type -> holdfast.control.v1.RemoveReply
+	42, // 61: holdfast.control.v1.Media.Process:output_type -> holdfast.control.v1.ProcessReply
+	55, // [55:62] is the sub-list for method output_type
+	48, // [48:55] is the sub-list for method input_type
 	48, // [48:48] is the sub-list for extension type_name
 	48, // [48:48] is the sub-list for extension extendee
 	0,  // [0:48] is the sub-list for field type_name
@@ -3296,7 +3416,7 @@ func file_control_proto_init() {
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_control_proto_rawDesc), len(file_control_proto_rawDesc)),
 			NumEnums:      4,
-			NumMessages:   39,
+			NumMessages:   41,
 			NumExtensions: 0,
 			NumServices:   1,
 		},

@@ -29,6 +29,7 @@ const (
 	Media_Rooms_FullMethodName   = "/holdfast.control.v1.Media/Rooms"
 	Media_Holds_FullMethodName   = "/holdfast.control.v1.Media/Holds"
 	Media_Outrank_FullMethodName = "/holdfast.control.v1.Media/Outrank"
+	Media_Remove_FullMethodName  = "/holdfast.control.v1.Media/Remove"
 	Media_Process_FullMethodName = "/holdfast.control.v1.Media/Process"
 )
 
@@ -55,6 +56,9 @@ type MediaClient interface {
 	// hands its peers over (they are told Fenced) and closes the room; it never
 	// serves that room again under a fence at or below the one given.
 	Outrank(ctx context.Context, in *OutrankRequest, opts ...grpc.CallOption) (*OutrankReply, error)
+	// Remove takes people out of a room for good. Their edges are told
+	// REFUSAL_REMOVED, and so is every later Attach of the same peers here.
+	Remove(ctx context.Context, in *RemoveRequest, opts ...grpc.CallOption) (*RemoveReply, error)
 	// Process tells what the node's process holds in memory: what must come back to
 	// where it was when a storm is over.
 	Process(ctx context.Context, in *ProcessRequest, opts ...grpc.CallOption) (*ProcessReply, error)
@@ -130,6 +134,16 @@ func (c *mediaClient) Outrank(ctx context.Context, in *OutrankRequest, opts ...g
 	return out, nil
 }
 
+func (c *mediaClient) Remove(ctx context.Context, in *RemoveRequest, opts ...grpc.CallOption) (*RemoveReply, error) {
+	cOpts := append([]grpc.CallOption{grpc.StaticMethod()}, opts...)
+	out := new(RemoveReply)
+	err := c.cc.Invoke(ctx, Media_Remove_FullMethodName, in, out, cOpts...)
+	if err != nil {
+		return nil, err
+	}
+	return out, nil
+}
+
 func (c *mediaClient) Process(ctx context.Context, in *ProcessRequest, opts ...grpc.CallOption) (*ProcessReply, error) {
 	cOpts := append([]grpc.CallOption{grpc.StaticMethod()}, opts...)
 	out := new(ProcessReply)
@@ -163,6 +177,9 @@ type MediaServer interface {
 	// hands its peers over (they are told Fenced) and closes the room; it never
 	// serves that room again under a fence at or below the one given.
 	Outrank(context.Context, *OutrankRequest) (*OutrankReply, error)
+	// Remove takes people out of a room for good. Their edges are told
+	// REFUSAL_REMOVED, and so is every later Attach of the same peers here.
+	Remove(context.Context, *RemoveRequest) (*RemoveReply, error)
 	// Process tells what the node's process holds in memory: what must come back to
 	// where it was when a storm is over.
 	Process(context.Context, *ProcessRequest) (*ProcessReply, error)
@@ -190,6 +207,9 @@ func (UnimplementedMediaServer) Holds(context.Context, *HoldsRequest) (*HoldsRep
 }
 func (UnimplementedMediaServer) Outrank(context.Context, *OutrankRequest) (*OutrankReply, error) {
 	return nil, status.Error(codes.Unimplemented, "method Outrank not implemented")
+}
+func (UnimplementedMediaServer) Remove(context.Context, *RemoveRequest) (*RemoveReply, error) {
+	return nil, status.Error(codes.Unimplemented, "method Remove not implemented")
 }
 func (UnimplementedMediaServer) Process(context.Context, *ProcessRequest) (*ProcessReply, error) {
 	return nil, status.Error(codes.Unimplemented, "method Process not implemented")
@@ -287,6 +307,24 @@ func _Media_Outrank_Handler(srv interface{}, ctx context.Context, dec func(inter
 	return interceptor(ctx, in, info, handler)
 }
 
+func _Media_Remove_Handler(srv interface{}, ctx context.Context, dec func(interface{}) error, interceptor grpc.UnaryServerInterceptor) (interface{}, error) {
+	in := new(RemoveRequest)
+	if err := dec(in); err != nil {
+		return nil, err
+	}
+	if interceptor == nil {
+		return srv.(MediaServer).Remove(ctx, in)
+	}
+	info := &grpc.UnaryServerInfo{
+		Server:     srv,
+		FullMethod: Media_Remove_FullMethodName,
+	}
+	handler := func(ctx context.Context, req interface{}) (interface{}, error) {
+		return srv.(MediaServer).Remove(ctx, req.(*RemoveRequest))
+	}
+	return interceptor(ctx, in, info, handler)
+}
+
 func _Media_Process_Handler(srv interface{}, ctx context.Context, dec func(interface{}) error, interceptor grpc.UnaryServerInterceptor) (interface{}, error) {
 	in := new(ProcessRequest)
 	if err := dec(in); err != nil {
@@ -323,6 +361,10 @@ var Media_ServiceDesc = grpc.ServiceDesc{
 		{
 			MethodName: "Outrank",
 			Handler:    _Media_Outrank_Handler,
+		},
+		{
+			MethodName: "Remove",
+			Handler:    _Media_Remove_Handler,
 		},
 		{
 			MethodName: "Process",

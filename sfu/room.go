@@ -57,6 +57,7 @@ type room struct {
 	arrivals   uint64
 	peers      map[forward.PeerID]*peer
 	left       map[forward.PeerID]bool // who left in the first grace time: not expected back
+	removed    map[forward.PeerID]bool // whom an operator removed; bounded by maxRemoved
 	emptySince time.Time               // zero while somebody is here
 	ending     *control.PeerEvent      // what the streams are told at the end
 	endNow     bool
@@ -68,7 +69,7 @@ func newRoom(n *Node, a attachment, now time.Time) *room {
 		id: a.room, node: n, log: n.log.With("room", string(a.room)), news: newMediaNews(),
 		tasks: make(chan func(), taskQueue), done: make(chan struct{}),
 		opened: now, cost: expectedCost(a.request.GetExpectedSize()),
-		peers: map[forward.PeerID]*peer{}, left: map[forward.PeerID]bool{}, emptySince: now,
+		peers: map[forward.PeerID]*peer{}, left: map[forward.PeerID]bool{}, removed: map[forward.PeerID]bool{}, emptySince: now,
 	}
 	r.refusedBefore = n.socket.Stats().Refused
 	r.media = forward.NewRoom(forward.Config{OnSlots: r.news.slots, OnSpeakers: r.news.speak, Batcher: n.socket}, r.log)

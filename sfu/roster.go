@@ -39,6 +39,8 @@ func (r *room) attachNow(a attachment) (*session, *refusal, error) {
 	p, known := r.peers[forward.PeerID(a.entry.GetId())]
 	known = known && !p.expected
 	switch {
+	case r.wasRemoved(a.entry.GetId()):
+		return nil, removedRefusal(), nil
 	case known && a.request.GetGeneration() <= p.generation:
 		return nil, refuse(control.Refusal_REFUSAL_STALE_GENERATION,
 			"generation %d of this peer is attached, this is %d", p.generation, a.request.GetGeneration()), nil
@@ -114,7 +116,7 @@ func (r *room) expect(entries []*control.Peer) {
 	waiting := false
 	for _, entry := range entries {
 		id := forward.PeerID(entry.GetId())
-		if _, known := r.peers[id]; known || r.left[id] || id == "" || !entryFits(entry) || len(r.peers) >= r.node.cfg.Limits.PeersPerRoom {
+		if _, known := r.peers[id]; known || r.left[id] || r.removed[id] || id == "" || !entryFits(entry) || len(r.peers) >= r.node.cfg.Limits.PeersPerRoom {
 			continue
 		}
 		r.arrivals++

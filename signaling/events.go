@@ -54,6 +54,8 @@ func (s *session) refusedLater(ctx context.Context, r *control.Refused) (ending,
 	switch r.GetCode() {
 	case control.Refusal_REFUSAL_STALE_GENERATION:
 		return s.bye(wire.CodeSuperseded)
+	case control.Refusal_REFUSAL_REMOVED:
+		return s.bye(wire.CodeKicked)
 	case control.Refusal_REFUSAL_FENCED:
 		s.fenced(ctx, r.GetCurrent())
 	default:

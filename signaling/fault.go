@@ -120,6 +120,8 @@ func codeOfRefusal(code control.Refusal) wire.Code {
 		return wire.CodeRoomFull
 	case control.Refusal_REFUSAL_STALE_GENERATION:
 		return wire.CodeSuperseded
+	case control.Refusal_REFUSAL_REMOVED:
+		return wire.CodeKicked
 	case control.Refusal_REFUSAL_NO_HEADROOM, control.Refusal_REFUSAL_DRAINING:
 		return wire.CodeNoCapacity
 	case control.Refusal_REFUSAL_FENCED, control.Refusal_REFUSAL_WRONG_BOOT, control.Refusal_REFUSAL_UNCONFIRMED:

@@ -215,6 +215,28 @@ func (n *node) Process(_ context.Context, request *control.ProcessRequest) (*con
 	return &control.ProcessReply{Node: string(n.id), Boot: string(n.boot), Goroutines: 7, HeapBytes: held}, nil
 }
 
+func (n *node) Remove(_ context.Context, request *control.RemoveRequest) (*control.RemoveReply, error) {
+	reply := &control.RemoveReply{}
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	for id, p := range n.peers {
+		if id != request.GetPeer() && p.entry.GetIdentity() != request.GetIdentity() {
+			continue
+		}
+		removed := &control.Refused{Code: control.Refusal_REFUSAL_REMOVED}
+		n.send(p, control.FenceProto(n.pin(firstEpoch).Fence), &control.PeerEvent{Event: &control.PeerEvent_Refused{Refused: removed}})
+		delete(n.peers, id)
+		n.refuse = func(a *control.Attach) *control.Refused {
+			if a.GetPeer().GetId() == id {
+				return removed
+			}
+			return nil
+		}
+		reply.Removed = append(reply.Removed, id)
+	}
+	return reply, nil
+}
+
 func (n *node) said() string {
 	n.mu.Lock()
 	defer n.mu.Unlock()

@@ -133,7 +133,8 @@ func final(err error) bool {
 		return false
 	}
 	switch refused.Code {
-	case control.Refusal_REFUSAL_ROOM_FULL, control.Refusal_REFUSAL_STALE_GENERATION, control.Refusal_REFUSAL_BAD_REQUEST:
+	case control.Refusal_REFUSAL_ROOM_FULL, control.Refusal_REFUSAL_STALE_GENERATION, control.Refusal_REFUSAL_BAD_REQUEST,
+		control.Refusal_REFUSAL_REMOVED:
 		return true
 	default:
 		return false

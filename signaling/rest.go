@@ -86,22 +86,26 @@ func (s *Server) serveDevToken(w http.ResponseWriter, r *http.Request) {
 // adminOnly lets holders of a roomAdmin token through.
 func (s *Server) adminOnly(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		token, ok := strings.CutPrefix(r.Header.Get("Authorization"), "Bearer ")
-		if !ok {
-			writeFault(w, access.ErrForged)
-			return
-		}
-		grant, err := s.parts.Keys.Verify(strings.TrimSpace(token))
-		if err == nil {
-			err = grant.ForAdmin()
-		}
-		if err != nil {
+		if _, err := s.adminOf(r); err != nil {
 			writeFault(w, err)
 			return
 		}
 		w.Header().Set("Cache-Control", "no-store")
 		next.ServeHTTP(w, r)
 	})
+}
+
+// adminOf returns what the request's token grants, if that opens the operator's API.
+func (s *Server) adminOf(r *http.Request) (access.Grant, error) {
+	token, ok := strings.CutPrefix(r.Header.Get("Authorization"), "Bearer ")
+	if !ok {
+		return access.Grant{}, access.ErrForged
+	}
+	grant, err := s.parts.Keys.Verify(strings.TrimSpace(token))
+	if err != nil {
+		return access.Grant{}, err
+	}
+	return grant, grant.ForAdmin()
 }
 
 // restFault is an error of the REST API.

@@ -36,6 +36,7 @@ func (s *Server) routes() http.Handler {
 			r.Get("/process", s.serveProcess)
 			r.Get("/rooms", s.serveRooms)
 			r.Get("/rooms/*", s.serveRoom)
+			r.Delete("/peers", s.serveRemoval)
 		})
 	})
 	files := http.FileServerFS(s.parts.Static)

@@ -17,6 +17,7 @@ const (
 	CodeBadOffer         Code = "bad_offer"
 	CodeResumeExpired    Code = "resume_expired"
 	CodeSuperseded       Code = "superseded"
+	CodeKicked           Code = "kicked"
 	CodeRoomFull         Code = "room_full"
 	CodeNoCapacity       Code = "no_capacity"
 	CodeNoNodes          Code = "no_nodes"
@@ -49,6 +50,7 @@ func Meanings() []Meaning {
 		{CodeBadOffer, http.StatusBadRequest, final, "The offer cannot be answered. Make a new connection, or check the offer against the protocol."},
 		{CodeResumeExpired, http.StatusGone, final, "This session can no longer be resumed. Join again."},
 		{CodeSuperseded, http.StatusConflict, final, "Another connection took over this session. Close this one."},
+		{CodeKicked, http.StatusForbidden, final, "Somebody who runs this room removed you from it."},
 		{CodeRoomFull, http.StatusForbidden, final, "The room is full. Try again when somebody has left."},
 		{CodeNoCapacity, http.StatusServiceUnavailable, again, "No media node has room for this call just now. Try again in a moment."},
 		{CodeNoNodes, http.StatusServiceUnavailable, again, "No media node is up. Try again in a moment."},

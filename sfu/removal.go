@@ -1,0 +1,69 @@
+package sfu
+
+import (
+	"context"
+
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/status"
+
+	"github.com/holdfast-rtc/holdfast/control"
+	"github.com/holdfast-rtc/holdfast/ring"
+	"github.com/holdfast-rtc/holdfast/sfu/forward"
+)
+
+// maxRemoved bounds how many removed peers a room remembers while it is open here. Past
+// that people are still removed, but a resume of theirs is no longer refused.
+const maxRemoved = 1000
+
+// Remove takes people out of a room for good.
+func (s *service) Remove(ctx context.Context, request *control.RemoveRequest) (*control.RemoveReply, error) {
+	peer, identity := request.GetPeer(), request.GetIdentity()
+	if request.GetRoom() == "" || (peer == "") == (identity == "") {
+		return nil, status.Error(codes.InvalidArgument, "a removal names a room, and either a peer or an identity")
+	}
+	s.node.mu.Lock()
+	r, open := s.node.rooms[ring.RoomID(request.GetRoom())]
+	s.node.mu.Unlock()
+	reply := &control.RemoveReply{}
+	if !open {
+		return reply, nil
+	}
+	var removed []string
+	err := r.do(ctx, func() { removed = r.removeWhere(peer, identity) })
+	if err != nil {
+		if ctx.Err() != nil {
+			return nil, status.FromContextError(ctx.Err()).Err()
+		}
+		return reply, nil // It has closed since, and nobody is in it.
+	}
+	reply.Removed = removed
+	return reply, nil
+}
+
+// removeWhere removes a peer, or all of an identity, on the loop. Who is only expected here is
+// removed too, and refused when they come.
+func (r *room) removeWhere(peer, identity string) []string {
+	var found []string
+	for id, p := range r.peers {
+		if string(id) != peer && (identity == "" || p.entry.GetIdentity() != identity) {
+			continue
+		}
+		if len(r.removed) < maxRemoved {
+			r.removed[id] = true
+		}
+		if p.outbox != nil {
+			p.outbox.end(r.event(removedRefusal().event()))
+		}
+		r.remove(p, "removed by an operator")
+		r.log.Info("peer removed by an operator", "peer", string(id), "identity", p.entry.GetIdentity())
+		found = append(found, string(id))
+	}
+	return found
+}
+
+func removedRefusal() *refusal {
+	return refuse(control.Refusal_REFUSAL_REMOVED, "somebody who runs the room removed this peer")
+}
+
+// wasRemoved reports whether a peer may not come back while the room is open here.
+func (r *room) wasRemoved(id string) bool { return r.removed[forward.PeerID(id)] }

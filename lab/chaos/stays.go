@@ -5,6 +5,7 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"slices"
 	"strings"
 	"time"
 )
@@ -38,11 +39,14 @@ func (c *Chaos) deaths(ctx context.Context, since time.Time) ([]Death, error) {
 
 // NoFalseDeath reads the signaling nodes' logs.
 func NoFalseDeath(w *World) Verdict {
-	v := verdict("no false death", "no signaling node takes a node for dead that lives and can be reached")
+	v := verdict("no false death", "no signaling node takes a node for dead that was neither killed, frozen nor cut off")
 	if w.DeathsUnknown != "" {
 		return v.unchecked("%s", w.DeathsUnknown)
 	}
 	for _, d := range w.Deaths {
+		if !w.Expect.Stays && slices.ContainsFunc(w.Faults, func(f Fault) bool { return f.Node == d.Node }) {
+			continue
+		}
 		v.broken("%s took %s for dead %s after the fault", d.By, d.Node, d.At.Sub(w.first()).Round(time.Millisecond))
 	}
 	return *v

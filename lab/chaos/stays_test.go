@@ -25,6 +25,15 @@ func TestWhatMustNotMove(t *testing.T) {
 			t.Errorf("%s is %s: %v", v.Name, v.Outcome, v.Faults)
 		}
 	}
+	fatal := killed()
+	fatal.Deaths = []Death{{Node: "sfu-1", By: "signaling-1", At: healedAt}}
+	if v := NoFalseDeath(fatal); v.Outcome != Kept {
+		t.Errorf("the death of a killed node: %+v", v)
+	}
+	fatal.Deaths[0].Node = "sfu-2"
+	if v := NoFalseDeath(fatal); v.Outcome != Broken {
+		t.Errorf("the death of another node: %+v", v)
+	}
 	for name, test := range map[string]struct {
 		verdict string
 		spoil   func(*World)

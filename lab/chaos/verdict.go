@@ -56,7 +56,7 @@ func verdict(name, sentence string) *Verdict {
 
 // Judge gives every verdict that the trial's scenario can touch.
 func Judge(w *World) []Verdict {
-	checks := []func(*World) Verdict{FaultHappened, OneOwner, EpochsGrow, Surgical, NoOrphan, MovedOnce, EverybodyReceives}
+	checks := []func(*World) Verdict{FaultHappened, OneOwner, EpochsGrow, Surgical, NoOrphan, MovedOnce, EverybodyReceives, NoFalseDeath}
 	if w.Expect.Store {
 		checks = append(checks, MediaNeedsNoStore)
 	}
@@ -64,7 +64,7 @@ func Judge(w *World) []Verdict {
 		checks = append(checks, UnderCeiling)
 	}
 	if w.Expect.Stays {
-		checks = append(checks, NoFalseDeath, MediaGoesOn)
+		checks = append(checks, MediaGoesOn)
 	}
 	verdicts := make([]Verdict, 0, len(checks))
 	for _, check := range checks {

@@ -15,8 +15,9 @@ import (
 
 const (
 	// beatEvery is how often a Watch stream beats. It is there for edges that want
-	// to see silence; a death is seen by the stream's end.
-	beatEvery = time.Second
+	// to see silence; a death is seen by the stream's end. An edge asks when three are missing and believes
+	// gossip that we are dead when four are (package failover). One is a frame of 60 bytes.
+	beatEvery = 200 * time.Millisecond
 	// lastWords is how long the end of a stream waits for an edge to read what
 	// was queued before it.
 	lastWords = 2 * time.Second

@@ -7,6 +7,7 @@ import (
 
 	"github.com/holdfast-rtc/holdfast/cluster"
 	"github.com/holdfast-rtc/holdfast/control"
+	"github.com/holdfast-rtc/holdfast/failover"
 	"github.com/holdfast-rtc/holdfast/pin"
 )
 
@@ -17,6 +18,18 @@ type gossipFlags struct {
 	GossipAdvertise string   `placeholder:"HOST[:PORT]" help:"Where the others send gossip, if not to the listening address."`
 	Join            []string `placeholder:"HOST:PORT" help:"Members to find the cluster through; one's own address may be among them. Repeat, or separate with commas."`
 	Solo            bool     `help:"This node may be the first of its cluster: it does not wait for others."`
+	DetectHaste     float64  `hidden:"" help:"For tests: divides every time of the detection of deaths."`
+	GossipLoss      int      `hidden:"" help:"For tests: how many of a hundred gossip datagrams are thrown away when they arrive."`
+}
+
+// hurried are the times after which failover believes gossip, for a detection that is too tight on purpose.
+func (f gossipFlags) hurried(c failover.Config) failover.Config {
+	if f.DetectHaste > 0 {
+		for _, t := range []*time.Duration{&c.AskAfter, &c.BelieveAfter, &c.AnswerWithin} {
+			*t = time.Duration(float64(*t) / f.DetectHaste)
+		}
+	}
+	return c
 }
 
 // key parses the cluster key. No error shows it.
@@ -44,6 +57,9 @@ func (f gossipFlags) check() error {
 func (f gossipFlags) config(node cluster.Node, key control.ClusterKey) cluster.Config {
 	return cluster.Config{
 		Node: node, Bind: f.GossipListen, Advertise: f.GossipAdvertise, Join: f.Join, Solo: f.Solo, Key: key.GossipKey(),
+		Haste: f.DetectHaste, LosePercent: f.GossipLoss,
+		// A signaling node hears the beats of the media nodes, and its failover judges by them.
+		Witnessed: node.Role == cluster.RoleSignaling,
 	}
 }
 

@@ -51,7 +51,7 @@ func (q *quorum) note(event cluster.Event, now time.Time) {
 		q.missing[event.Node.ID] = now
 	case cluster.EventLeft, cluster.EventJoined:
 		delete(q.missing, event.Node.ID)
-	case cluster.EventUpdated:
+	case cluster.EventUpdated, cluster.EventDoubted, cluster.EventTrusted:
 	}
 }
 

@@ -91,7 +91,7 @@ func (n *signalingNode) join(c *signalingCommand, plan signalingPlan) (err error
 	if err != nil {
 		return err
 	}
-	moving := failover.DefaultConfig()
+	moving := c.hurried(failover.DefaultConfig())
 	moving.Self = plan.config.Node
 	n.failover = failover.New(moving, n.cluster, localRooms{n.server.Hub()}, placer, n.store, n.pool, n.log)
 	return nil

@@ -5,7 +5,8 @@
 // is one event, whether gossip says it, a proof does, or both; that a leave and a
 // death are told apart; and that a restart under the same name is the death of
 // the old boot. A death is what gossip believes: a process that was only frozen or cut off
-// comes back as joined. All gossip is encrypted, and what does not decrypt is dropped.
+// comes back as joined. A process that has evidence of its own about SFU nodes (Config.Witnessed) sees them
+// doubted first, and says itself when they are dead. All gossip is encrypted, and what does not decrypt is dropped.
 //
 // It is the only package that knows memberlist. It does not know rooms, pins of rooms,
 // the store, or how a death is proven.
@@ -86,6 +87,7 @@ func New(config Config, log *slog.Logger) (*Cluster, error) {
 		crash: make(chan struct{}), running: make(chan struct{}), done: make(chan struct{}),
 		members: newMembers(config.Node, log),
 	}
+	c.members.witnessed = config.Witnessed
 	c.broadcasts.RetransmitMult = retransmitMult
 	c.broadcasts.NumNodes = func() int { return int(c.liveCount.Load()) }
 	text := encodeMeta(config.Node)
@@ -110,8 +112,8 @@ func (c *Cluster) Running() <-chan struct{} { return c.running }
 // subscribe first and read the view then; the view already shows an event when it
 // arrives. cancel must be called; afterwards, and when Run has ended, the channel is closed.
 //
-// A slow subscriber holds up nobody. What waits for it is merged per boot: of joins
-// and updates only the latest remains, and a death or leave replaces what waits of that boot and
+// A slow subscriber holds up nobody. What waits for it is merged per boot: of joins,
+// updates and doubts only the latest remains, and a death or leave replaces what waits of that boot and
 // is never dropped (see subscription.push). After 1024 unread events of distinct boots the
 // channel is closed and an error logged; View().Gone then has the deaths.
 func (c *Cluster) Subscribe() (events <-chan Event, cancel func()) {

@@ -20,6 +20,7 @@ const KeyBytes = 32
 const (
 	maxIDBytes      = 128
 	maxAddressBytes = 200 // as much as a pin can hold
+	maxHaste        = 100 // faster than 2 ms a probe is no test of anything
 )
 
 // Config says who this process is and how it finds the others.
@@ -47,6 +48,17 @@ type Config struct {
 	// Solo says that this process may be the first of its cluster: its view is
 	// settled without having heard from anybody.
 	Solo bool
+
+	// Witnessed says that this process has evidence of its own about SFU nodes and judges them by
+	// it: what gossip says of an SFU node's death only makes the node Doubted here, until ReportDead
+	// confirms the death or gossip takes its word back. Without it gossip's word is final.
+	Witnessed bool
+
+	// Haste divides every time of gossip's detection, and LosePercent is how many of a hundred
+	// gossip datagrams are thrown away when they arrive. Both are for tests that must see
+	// false deaths, and what prevents them; 0 is the ordinary pace, and no loss.
+	Haste       float64
+	LosePercent int
 }
 
 // LogValue keeps the key out of logs.
@@ -91,6 +103,9 @@ func (c Config) Validate() error {
 	}
 	if !c.Solo && len(c.Join) == 0 {
 		fault("no members to join: give at least one, or say that this node may be the first")
+	}
+	if c.Haste < 0 || c.Haste > maxHaste || c.LosePercent < 0 || c.LosePercent > 100 {
+		fault("haste %g and %d lost of 100 datagrams: give 0 to %d, and 0 to 100", c.Haste, c.LosePercent, maxHaste)
 	}
 	faults = append(faults, c.validateGossip()...)
 	return errors.Join(faults...)

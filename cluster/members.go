@@ -30,12 +30,14 @@ const (
 // its member as joined, so a boot that gossip or a proof declared dead comes back only
 // that way; one that left by its own word never does. Each change gives its event once.
 type members struct {
-	log     *slog.Logger
-	self    Node // ID and Boot decide; the live entry has the rest
-	live    map[ring.NodeID]Node
-	gone    map[pin.BootID]Departure // shared with views: replaced, never changed
-	oldest  []pin.BootID             // of gone, in order of departure
-	settled bool
+	log  *slog.Logger
+	self Node // ID and Boot decide; the live entry has the rest
+	// witnessed: gossip's word only casts doubt on an SFU node. Set before first use.
+	witnessed bool
+	live      map[ring.NodeID]Node
+	gone      map[pin.BootID]Departure // shared with views: replaced, never changed
+	oldest    []pin.BootID             // of gone, in order of departure
+	settled   bool
 
 	// replaced are the boots that a newer one of their name has outranked and that memberlist still
 	// takes for alive, with how often remind has seen them. A quick restart leaves
@@ -69,7 +71,7 @@ func (m *members) join(node Node) []Event {
 	current, live := m.live[node.ID]
 	switch {
 	case live && current.Boot == node.Boot:
-		return m.update(node)
+		return append(m.trust(current), m.update(node)...)
 	case live && current.Boot.Newer(node.Boot):
 		m.log.Warn("older boot of a node is ignored", "node", node.ID, "boot", node.Boot, "newer_boot", current.Boot)
 		m.depart(node.Boot, DepartureDead)
@@ -106,7 +108,7 @@ func (m *members) update(node Node) []Event {
 		}
 		return m.join(node)
 	}
-	node.Load = current.Load
+	node.Load, node.Doubted = current.Load, current.Doubted
 	if node == current {
 		return nil
 	}
@@ -115,13 +117,31 @@ func (m *members) update(node Node) []Event {
 }
 
 // die handles memberlist's word that a member is dead or has left; it does not
-// tell which. A leave message that came before it has already decided.
+// tell which. A leave message that came before it has already decided. In a witnessed view it is only a
+// doubt about an SFU node: it stays, off the ring, until it is confirmed or taken back.
 func (m *members) die(node Node) []Event {
 	delete(m.replaced, node.Boot)
-	if current, live := m.live[node.ID]; live && current.Boot == node.Boot {
+	current, live := m.live[node.ID]
+	switch {
+	case !live || current.Boot != node.Boot || current.Doubted:
+		return nil
+	case m.witnessed && current.Role == RoleSFU:
+		current.Doubted = true
+		m.live[node.ID] = current
+		return m.event(EventDoubted, current, whyGossip)
+	default:
 		return m.remove(current, DepartureDead, EventDead, whyGossip)
 	}
-	return nil
+}
+
+// trust ends the doubt about a live member: gossip sees it again.
+func (m *members) trust(node Node) []Event {
+	if !node.Doubted {
+		return nil
+	}
+	node.Doubted = false
+	m.live[node.ID] = node
+	return m.event(EventTrusted, node, whyReturned)
 }
 
 // leave handles a member's own leave message. It reports whether that was news,
@@ -222,7 +242,7 @@ func (m *members) event(kind EventKind, node Node, why string) []Event {
 func (m *members) view() *View {
 	var placeable []ring.NodeID
 	for id, node := range m.live {
-		if node.Role == RoleSFU && !node.Draining {
+		if node.Role == RoleSFU && !node.Draining && !node.Doubted {
 			placeable = append(placeable, id)
 		}
 	}

@@ -96,6 +96,50 @@ func TestLives(t *testing.T) {
 	}
 }
 
+// TestWitnessedDoubts plays what gossip's word on an SFU node comes to where this process judges for itself.
+func TestWitnessedDoubts(t *testing.T) {
+	m := observer()
+	m.witnessed = true
+	a1, a2, edge := sfuNode("a", 1), sfuNode("a", 2), Node{ID: "edge-2", Boot: "0000000000001-00000000", Role: RoleSignaling}
+	moved := a1
+	moved.Draining = true
+	step := func(got []Event, doubted, live bool, want ...string) {
+		t.Helper()
+		if texts := told(got); !slices.Equal(texts, want) {
+			t.Errorf("%q, want %q", texts, want)
+		}
+		view := m.view()
+		node, there := view.Nodes["a"]
+		onRing := slices.Contains(view.Ring.Nodes(), "a")
+		if there != live || node.Doubted != doubted || onRing != (live && !doubted && !node.Draining) {
+			t.Errorf("live %t, doubted %t, on the ring %t; want live %t, doubted %t", there, node.Doubted, onRing, live, doubted)
+		}
+		if gone := view.Gone[a1.Boot]; live && node.Boot == a1.Boot && gone != "" {
+			t.Errorf("it is live and %s", gone)
+		}
+	}
+	step(m.join(a1), false, true, "joined a/1 (gossip)")
+	step(m.die(a1), true, true, "doubted a/1 (gossip)")
+	step(m.die(a1), true, true)
+	step(m.update(moved), true, true, "updated a/1 (gossip)")
+	if !m.setLoad(a1, Load{Seq: 1}) {
+		t.Error("a doubted node's load was ignored")
+	}
+	step(m.join(a1), false, true, "trusted a/1 (returned)", "updated a/1 (gossip)")
+	step(m.die(a1), true, true, "doubted a/1 (gossip)")
+	step(m.reportDead(Node{ID: "a", Boot: a1.Boot}, "gossip: confirmed"), false, false, "dead a/1 (gossip: confirmed)")
+	step(m.die(a1), false, false)
+	step(m.join(a1), false, true, "joined a/1 (returned)")
+	step(m.die(a1), true, true, "doubted a/1 (gossip)")
+	step(m.join(a2), false, true, "dead a/1 (newer boot)", "joined a/2 (gossip)")
+	step(m.die(a1), false, true)
+	step(m.die(a2), true, true, "doubted a/2 (gossip)")
+	left, _ := m.leave(a2)
+	step(left, false, false, "left a/2 (leave message)")
+	m.join(edge)
+	step(m.die(edge), false, false, "dead edge-2/1 (gossip)")
+}
+
 func TestOwnNodeMakesNoEvents(t *testing.T) {
 	m := observer()
 	if events := slices.Concat(m.reportDead(m.self, "proof"), m.die(Node{ID: "other", Boot: m.self.Boot})); len(events) != 0 {

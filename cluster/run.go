@@ -35,7 +35,7 @@ func (c *Cluster) gossip(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	sockets, err := newTransport(config)
+	sockets, err := newTransport(config, c.config.LosePercent)
 	if err != nil {
 		return fmt.Errorf("open gossip sockets on %s: %w", c.config.Bind, err)
 	}
@@ -75,6 +75,7 @@ func (c *Cluster) gossip(ctx context.Context) error {
 // memberlistConfig fills in the addresses, the delegates and the key.
 func (c *Cluster) memberlistConfig(ctx context.Context) (*memberlist.Config, error) {
 	config := memberlistConfig(c.name, c.config.Key, newMemberlistLogger(c.log))
+	hurry(config, c.config.Haste)
 	config.Delegate, config.Events = delegate{c}, delegate{c}
 	config.BindAddr, config.BindPort, _ = splitHostPort(c.config.Bind) // Validate has read it.
 	if config.BindAddr == "" {

@@ -29,7 +29,7 @@ func newSubscription() *subscription {
 
 // push queues an event, merged with what waits for the same boot:
 //
-//   - an update, or a join after an update or join, replaces the waiting news of that boot;
+//   - an update, a doubt or its end, or a join after any of them or a join, replaces the waiting news of that boot;
 //   - a death or leave replaces everything that waits for that boot, so a boot that
 //     came and went unseen is reported only as gone;
 //   - a join or update after a waiting death waits behind it.
@@ -47,10 +47,10 @@ func (s *subscription) push(event Event) bool {
 		s.drop(boot, func(Event) bool { return true })
 	} else {
 		s.drop(boot, func(old Event) bool {
-			if old.Kind == EventJoined && event.Kind == EventUpdated {
-				event.Kind, event.Why = EventJoined, old.Why // The join itself has not been read yet.
+			if old.Kind == EventJoined && event.Kind != EventJoined {
+				event.Kind, event.Why = EventJoined, old.Why // The join itself has not been read yet; the view has the rest.
 			}
-			return old.Kind == EventJoined || old.Kind == EventUpdated
+			return old.Kind != EventDead && old.Kind != EventLeft
 		})
 	}
 	if len(s.pending) == maxPending {

@@ -2,6 +2,7 @@ package cluster
 
 import (
 	"errors"
+	"math/rand/v2"
 	"net"
 	"sync"
 
@@ -34,13 +35,15 @@ type transport struct {
 
 	lobby   *lobby.Lobby
 	streams chan net.Conn
+	packets chan *memberlist.Packet // what is left of the datagrams, where tests lose some; else nil
 	stop    chan struct{}
 	stopped sync.Once // memberlist shuts down what it could not start, and so do we
 	pump    sync.WaitGroup
 }
 
-// newTransport opens the sockets that config names, and writes the port that was bound into config.
-func newTransport(config *memberlist.Config) (*transport, error) {
+// newTransport opens the sockets that config names, and writes the port that was bound into config. Of a
+// hundred datagrams that arrive losePercent are thrown away, as a bad network would: tests only.
+func newTransport(config *memberlist.Config, losePercent int) (*transport, error) {
 	var inner *memberlist.NetTransport
 	var err error
 	for range bindTries {
@@ -64,7 +67,38 @@ func newTransport(config *memberlist.Config) (*transport, error) {
 		streams: make(chan net.Conn), stop: make(chan struct{}),
 	}
 	t.pump.Go(t.admit)
+	if losePercent > 0 {
+		t.packets = make(chan *memberlist.Packet)
+		t.pump.Go(func() { t.lose(losePercent) })
+	}
 	return t, nil
+}
+
+// PacketCh is part of memberlist.Transport.
+func (t *transport) PacketCh() <-chan *memberlist.Packet {
+	if t.packets != nil {
+		return t.packets
+	}
+	return t.NetTransport.PacketCh()
+}
+
+// lose passes on the datagrams that are not thrown away until the end.
+func (t *transport) lose(percent int) {
+	for {
+		select {
+		case packet := <-t.NetTransport.PacketCh():
+			if rand.N(100) < percent {
+				continue
+			}
+			select {
+			case t.packets <- packet:
+			case <-t.stop:
+				return
+			}
+		case <-t.stop:
+			return
+		}
+	}
 }
 
 // StreamCh is part of memberlist.Transport.

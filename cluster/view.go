@@ -23,6 +23,7 @@ type Node struct {
 	Media    string // host:port of the UDP media socket (SFU only)
 	HTTP     string // host:port of the HTTP service (signaling only)
 	Draining bool   // takes no new rooms; leaves the ring
+	Doubted  bool   // gossip believes it dead and nobody has confirmed it (Config.Witnessed); off the ring
 	Load     Load   // the latest load report heard (SFU only)
 }
 
@@ -45,7 +46,7 @@ type Load struct {
 type View struct {
 	Version uint64
 	Nodes   map[ring.NodeID]Node     // live members of every role, by stable name
-	Ring    *ring.Ring               // of the placeable SFU nodes: live, not draining
+	Ring    *ring.Ring               // of the placeable SFU nodes: live, not draining, not doubted
 	Gone    map[pin.BootID]Departure // boots seen to die or leave (bounded; the oldest are forgotten)
 	Settled bool                     // the first full gossip exchange has happened (or we are alone by design)
 }
@@ -55,7 +56,7 @@ type Departure string
 
 // The ways to go.
 const (
-	DepartureDead Departure = "dead" // declared dead by gossip, proven dead, or replaced by a newer boot
+	DepartureDead Departure = "dead" // declared dead by gossip (and confirmed, where the view is witnessed), proven dead, or replaced by a newer boot
 	DepartureLeft Departure = "left" // said so itself
 )
 
@@ -67,6 +68,8 @@ type EventKind string
 const (
 	EventJoined  EventKind = "joined"
 	EventUpdated EventKind = "updated" // address, draining; not load
+	EventDoubted EventKind = "doubted" // gossip believes it dead; ReportDead confirms, or EventTrusted takes it back
+	EventTrusted EventKind = "trusted" // gossip sees a doubted node live again
 	EventLeft    EventKind = "left"
 	EventDead    EventKind = "dead"
 )

@@ -238,8 +238,8 @@ func TestConfigListsEveryFault(t *testing.T) {
 		t.Fatal(err)
 	}
 	var faults interface{ Unwrap() []error }
-	if err := (Config{}).Validate(); !errors.As(err, &faults) || len(faults.Unwrap()) != 4 {
-		t.Fatalf("Validate = %v, want four faults", err)
+	if err := (Config{}).Validate(); !errors.As(err, &faults) || len(faults.Unwrap()) != 5 {
+		t.Fatalf("Validate = %v, want five faults", err)
 	}
 }
 

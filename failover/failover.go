@@ -2,7 +2,8 @@
 // signaling node (edge) runs one Failover.
 //
 // It promises: a process that died on a reachable host is proven dead within milliseconds,
-// by evidence that a drain, a proxy or a firewall cannot forge; every room for which this edge
+// by evidence that a drain, a proxy or a firewall cannot forge; a node that gossip takes for dead is
+// believed dead only when it is silent here too, and until then nothing of it moves; every room for which this edge
 // holds sockets is moved off a boot that died or left, once, and its clients are
 // told, as long as the store answers at some time; rooms that no edge holds are moved by
 // one elected edge, with or without the store's index; the survivors are not flooded; and
@@ -32,7 +33,8 @@ import (
 type Membership interface {
 	Subscribe() (events <-chan cluster.Event, cancel func())
 	View() *cluster.View
-	// ReportDead says that a boot is proven dead; the event for it comes by Subscribe.
+	// ReportDead says that a boot is proven dead, or that gossip's doubt about it is confirmed; the event
+	// for it comes by Subscribe. Until then a node that gossip takes for dead is Doubted in the view.
 	ReportDead(id ring.NodeID, boot pin.BootID, why string)
 }
 
@@ -97,8 +99,12 @@ type Config struct {
 	// second when rooms move, and Burst how many more at once.
 	HandshakesPerSecond float64
 	Burst               int
-	// SilentAfter is how long a node may go without a beat before it is suspected.
+	// SilentAfter is how long a node may go without a beat before its stream is given up and it is suspected.
 	SilentAfter time.Duration
+	// AskAfter is how long a node may go without a beat before it is asked over a new connection. BelieveAfter
+	// is how long it must have been silent, and AnswerWithin how long such a question must have had
+	// no answer, before gossip is believed that the node is dead.
+	AskAfter, BelieveAfter, AnswerWithin time.Duration
 	// SweepEvery is the mean time between scans of all pins on the elected edge.
 	SweepEvery time.Duration
 	// SweepAfter is how long the edges that hold sockets have to move their rooms before
@@ -118,8 +124,14 @@ func DefaultConfig() Config {
 		// of one core, which the last of them waits.
 		HandshakesPerSecond: 200,
 		Burst:               50,
-		// Nodes beat every second: two in a row must be missing. It raises suspicion only.
+		// Nodes beat five times a second. A stream that is silent for so long may be broken without our
+		// knowing. It raises suspicion only.
 		SilentAfter: 2500 * time.Millisecond,
+		// Three beats are missing, and the node is asked: that takes some 10 ms, and 100 on a busy machine. Gossip
+		// speaks of a frozen node after 0.8 s at the earliest. By then four beats are missing and the
+		// question has been out for 200 ms; 100 ms later gossip is believed. So evidence delays no
+		// death by more than that, and any beat or answer in the meantime prevents it.
+		AskAfter: 600 * time.Millisecond, BelieveAfter: 800 * time.Millisecond, AnswerWithin: 300 * time.Millisecond,
 		// A scan of 100,000 pins is 200 steps of 0.1 ms of the server's time, and only catches what
 		// the index and the edges missed.
 		SweepEvery: 30 * time.Second,
@@ -138,6 +150,7 @@ func (c Config) Validate() error {
 	check(c.Self != "", "the edge has no name")
 	check(c.Concurrent > 0, "the number of rooms moved at once must be positive")
 	check(c.HandshakesPerSecond > 0 && c.Burst > 0, "handshakes per second and their burst must be positive")
+	check(c.AskAfter > 0 && c.BelieveAfter > 0 && c.AnswerWithin > 0, "the times of silence before a node is asked and gossip is believed must be positive")
 	check(c.SilentAfter > 0 && c.SweepEvery > 0 && c.SweepAfter > 0, "the times of silence and sweeping must be positive")
 	return errors.Join(faults...)
 }
@@ -154,6 +167,8 @@ type Failover struct {
 
 	askMedia func(ctx context.Context, addr string) Media // probeMedia, but in tests
 	spread   func(time.Duration) time.Duration            // jitter, but in tests
+	nap      func(context.Context, time.Duration) bool    // sleep, but in tests of an edge that is stopped
+	clock    *awake
 
 	complaints *rate.Limiter // bounds the log lines about attempts that failed
 
@@ -177,6 +192,7 @@ type Failover struct {
 // watching is the watch of one live boot.
 type watching struct {
 	node cluster.Node
+	life *life
 	end  func()
 }
 
@@ -185,7 +201,7 @@ type watching struct {
 func New(config Config, membership Membership, rooms Rooms, rehomer Rehomer, pins Pins, nodes Nodes, log *slog.Logger) *Failover {
 	return &Failover{
 		config: config, membership: membership, rooms: rooms, rehomer: rehomer, pins: pins, nodes: nodes, log: log,
-		askMedia: probeMedia, spread: jitter, complaints: rate.NewLimiter(complaintsPerSecond, 2),
+		askMedia: probeMedia, spread: jitter, nap: sleep, clock: &awake{}, complaints: rate.NewLimiter(complaintsPerSecond, 2),
 		gate: newGate(config.Concurrent), pacer: newPacer(config.HandshakesPerSecond, config.Burst),
 		moves: newMoves(), inbox: newInbox(), sweep: make(chan cluster.Node, sweepQueue),
 		active: map[moveKey]struct{}{}, wanted: map[moveKey]struct{}{}, watched: map[pin.BootID]*watching{},

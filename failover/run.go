@@ -41,6 +41,7 @@ func (f *Failover) Run(ctx context.Context) error {
 	defer owned.Wait()
 	defer cancel()
 	owned.Go(func() { f.sweepUntilDone(ctx) })
+	owned.Go(func() { f.attend(ctx) })
 	tick := time.NewTicker(lookEvery)
 	defer tick.Stop()
 	f.look(ctx, &owned)
@@ -68,7 +69,7 @@ func (f *Failover) hear(event cluster.Event) {
 		f.depart(event.Node.Boot, cluster.DepartureDead, event.Why)
 	case cluster.EventLeft:
 		f.depart(event.Node.Boot, cluster.DepartureLeft, event.Why)
-	case cluster.EventJoined, cluster.EventUpdated:
+	case cluster.EventJoined, cluster.EventUpdated, cluster.EventDoubted, cluster.EventTrusted:
 	}
 }
 
@@ -86,7 +87,7 @@ func (f *Failover) depart(boot pin.BootID, how cluster.Departure, why string) {
 	if !known {
 		return
 	}
-	if proven {
+	if proven && why == whyProof { // else another cause of the same death was heard first
 		why = why + ": " + evidence
 	}
 	if how == cluster.DepartureLeft {
@@ -108,6 +109,7 @@ func (f *Failover) look(ctx context.Context, owned *sync.WaitGroup) {
 	f.moveLost(ctx, owned, view)
 	f.takeNotices(ctx, owned)
 	f.watchLive(ctx, owned, view)
+	f.weigh(view)
 	f.tellReturned(ctx, owned)
 	f.forgetDeparted(view)
 }
@@ -239,11 +241,11 @@ func (f *Failover) watchLive(ctx context.Context, owned *sync.WaitGroup, view *c
 			continue
 		}
 		ctx, end := context.WithCancel(ctx)
-		w := &watching{node: node, end: end}
+		w := &watching{node: node, life: newLife(f.clock), end: end}
 		f.watched[node.Boot] = w
 		owned.Go(func() {
 			defer end()
-			f.watch(ctx, w.node)
+			f.watch(ctx, w)
 			f.mu.Lock()
 			defer f.mu.Unlock()
 			if f.watched[w.node.Boot] == w { // Its death was proven; should gossip keep it, it is watched anew.

@@ -110,6 +110,12 @@ func (w *world) run(words []string) {
 		})
 	case "deaf", "hears":
 		w.change(func() { w.edges[args[0]].deaf = verb == "deaf" })
+	case "stop": // an edge, as by SIGSTOP or a machine without CPU for it
+		pause, err := time.ParseDuration(args[1])
+		if err != nil {
+			w.t.Fatal(err)
+		}
+		w.change(func() { w.edges[args[0]].stopped = time.Now().Add(pause) })
 	case "store":
 		w.change(func() { w.store.down, w.store.noIndex = args[0] == "down", args[0] == "without-index" })
 	case "fenced":
@@ -137,7 +143,11 @@ func (w *world) process(verb string, args []string) {
 		w.change(func() { w.kill(args[0]) })
 		w.startSFU(args[0])
 	case "declare":
-		w.gossipAll(func(e *edge) { e.remove(p.node, cluster.DepartureDead, "gossip") })
+		w.gossipAll(func(e *edge) { e.doubt(p.node, true) })
+	case "mute", "unmute":
+		w.change(func() { p.mute = verb == "mute" })
+	case "hush", "unhush": // and it answers no questions, but runs
+		w.change(func() { p.mute, p.noAnswer = verb == "hush", verb == "hush" })
 	case "leave":
 		w.gossipAll(func(e *edge) { e.remove(p.node, cluster.DepartureLeft, "leave message") })
 		w.change(func() { w.kill(args[0]) })

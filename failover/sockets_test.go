@@ -139,7 +139,7 @@ func watchReal(t testing.TB, node cluster.Node) (g *gossip, evidence func(Stream
 	f.nodes = &firstBeat{Nodes: pool, heard: heard}
 	ctx, cancel := context.WithCancel(context.Background())
 	done := make(chan struct{})
-	go func() { defer close(done); f.watch(ctx, node) }()
+	go func() { defer close(done); f.watch(ctx, &watching{node: node, life: newLife(f.clock)}) }()
 	t.Cleanup(func() { cancel(); <-done })
 	select {
 	case <-heard:

@@ -21,6 +21,9 @@ const (
 	settledStream = time.Second
 )
 
+// whyProof is the reason of a death that was proven here.
+const whyProof = "proof"
+
 // errSilent ends a stream whose beats stopped.
 var errSilent = errors.New("no beat")
 
@@ -32,19 +35,19 @@ func (e *strangerError) Error() string { return "answered by: " + string(e.answe
 // watch holds a Watch stream to one boot for as long as gossip takes it for live
 // (ctx), and looks for evidence whenever it breaks. It ends with the proof of
 // its death.
-func (f *Failover) watch(ctx context.Context, node cluster.Node) {
+func (f *Failover) watch(ctx context.Context, w *watching) {
 	stream := StreamNever
 	look := backoff{first: firstLook, most: latestLook}
 	for {
 		started := time.Now()
-		heard, err := f.listen(ctx, node)
+		heard, err := f.listen(ctx, w)
 		if heard {
 			stream = StreamBroken
 			if time.Since(started) > settledStream {
 				look.reset()
 			}
 		}
-		if !f.investigate(ctx, node, stream, err, &look) || !sleep(ctx, look.next()) {
+		if !f.investigate(ctx, w, stream, err, &look) || !sleep(ctx, look.next()) {
 			return
 		}
 	}
@@ -52,9 +55,15 @@ func (f *Failover) watch(ctx context.Context, node cluster.Node) {
 
 // investigate looks at a node whose stream broke until it answers (true), or until its death is
 // proven or gossip no longer takes it for live (false).
-func (f *Failover) investigate(ctx context.Context, node cluster.Node, stream Stream, broke error, look *backoff) bool {
+func (f *Failover) investigate(ctx context.Context, w *watching, stream Stream, broke error, look *backoff) bool {
+	node := w.node
 	for suspected := false; ; suspected = true {
+		answered := w.life.ask()
 		evidence := f.gather(ctx, node, stream)
+		if evidence.Control == ControlSame {
+			w.life.sign()
+		}
+		answered()
 		if ctx.Err() != nil {
 			return false
 		}
@@ -79,16 +88,17 @@ func (f *Failover) investigate(ctx context.Context, node cluster.Node, stream St
 }
 
 // listen holds one stream and returns why it ended, and whether it ever beat.
-func (f *Failover) listen(ctx context.Context, node cluster.Node) (heard bool, err error) {
+func (f *Failover) listen(ctx context.Context, w *watching) (heard bool, err error) {
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
 	silence := time.AfterFunc(f.config.SilentAfter, func() { cancel(errSilent) })
 	defer silence.Stop()
-	err = f.nodes.Watch(ctx, node.Control, string(f.config.Self), func(hello control.Hello) error {
-		if answer := controlOf(node, hello); answer != ControlSame {
+	err = f.nodes.Watch(ctx, w.node.Control, string(f.config.Self), func(hello control.Hello) error {
+		if answer := controlOf(w.node, hello); answer != ControlSame {
 			return &strangerError{answer}
 		}
 		silence.Reset(f.config.SilentAfter)
+		w.life.sign()
 		heard = true
 		return nil
 	})
@@ -103,5 +113,5 @@ func (f *Failover) prove(node cluster.Node, evidence Evidence) {
 	f.mu.Lock()
 	f.evidence[node.Boot] = evidence.String()
 	f.mu.Unlock()
-	f.membership.ReportDead(node.ID, node.Boot, "proof")
+	f.membership.ReportDead(node.ID, node.Boot, whyProof)
 }

@@ -3,7 +3,6 @@ package failover
 import (
 	"cmp"
 	"context"
-	"errors"
 	"fmt"
 	"log/slog"
 	"maps"
@@ -14,7 +13,6 @@ import (
 	"time"
 
 	"github.com/holdfast-rtc/holdfast/cluster"
-	"github.com/holdfast-rtc/holdfast/control"
 	"github.com/holdfast-rtc/holdfast/pin"
 	"github.com/holdfast-rtc/holdfast/ring"
 )
@@ -45,6 +43,8 @@ type sfuProcess struct {
 	node      cluster.Node
 	running   bool
 	frozen    bool
+	mute      bool          // its streams carry nothing
+	noAnswer  bool          // new connections are silent
 	noControl bool          // new connections are refused, as by a firewall
 	noMedia   bool          // datagrams are refused
 	broken    chan struct{} // closed to break every stream
@@ -60,7 +60,8 @@ type edge struct {
 	events   chan cluster.Event
 	view     *cluster.View
 	rooms    map[ring.RoomID]LocalRoom
-	deaf     bool // Moved is lost, as when the process hangs just before
+	deaf     bool      // Moved is lost, as when the process hangs just before
+	stopped  time.Time // until when the process does not run
 }
 
 func newWorld(t *testing.T) *world {
@@ -101,7 +102,8 @@ func (w *world) startEdge(name string) {
 	config := DefaultConfig()
 	config.Self = ring.NodeID(name)
 	config.Concurrent = 1 // so that the order is visible
-	f := New(config, e, e, w.store, w.store, &paperNodes{w}, slog.New(&recorder{e: e}))
+	f := New(config, e, e, w.store, w.store, &paperNodes{w, e}, slog.New(&recorder{e: e}))
+	f.nap = func(ctx context.Context, pause time.Duration) bool { return sleep(ctx, pause) && e.goOn(ctx) }
 	f.spread = func(pause time.Duration) time.Duration { return pause }
 	f.askMedia = func(_ context.Context, addr string) Media { return w.media(addr) }
 	e.failover = f
@@ -157,6 +159,7 @@ func (e *edge) change(change func(*cluster.View), event cluster.Event) {
 
 func (e *edge) join(node cluster.Node) {
 	if e.view.Nodes[node.ID].Boot == node.Boot || string(node.ID) == e.name {
+		e.doubt(node, false)
 		return
 	}
 	if old, live := e.view.Nodes[node.ID]; live {
@@ -180,6 +183,35 @@ func (e *edge) remove(node cluster.Node, how cluster.Departure, why string) {
 		delete(v.Nodes, node.ID)
 		v.Gone[node.Boot] = how
 	}, cluster.Event{Kind: kind, Node: node, Why: why})
+}
+
+// doubt is gossip's word that a node is dead, and trust that it lives after all.
+func (e *edge) doubt(node cluster.Node, doubted bool) {
+	current := e.view.Nodes[node.ID]
+	if current.Boot != node.Boot || current.Doubted == doubted {
+		return
+	}
+	kind := cluster.EventTrusted
+	if doubted {
+		kind = cluster.EventDoubted
+	}
+	current.Doubted = doubted
+	e.change(func(v *cluster.View) { v.Nodes[node.ID] = current }, cluster.Event{Kind: kind, Node: current, Why: "gossip"})
+}
+
+// goOn waits while the process is stopped.
+func (e *edge) goOn(ctx context.Context) bool {
+	for {
+		e.w.mu.Lock()
+		left := time.Until(e.stopped)
+		e.w.mu.Unlock()
+		if left <= 0 {
+			return ctx.Err() == nil
+		}
+		if !sleep(ctx, left) {
+			return false
+		}
+	}
 }
 
 func (e *edge) Subscribe() (<-chan cluster.Event, func()) { return e.events, func() {} }
@@ -238,7 +270,7 @@ func (r *recorder) Handle(_ context.Context, record slog.Record) error {
 	text, room := record.Message, ""
 	record.Attrs(func(a slog.Attr) bool {
 		switch value := a.Value.String(); a.Key {
-		case "boot": // Every run has others.
+		case "boot", "rooms": // Every run has other boots, and another order of what happens in one instant.
 		case "room":
 			room = value
 			fallthrough
@@ -267,173 +299,4 @@ func (w *world) takeEntries() string {
 	}
 	w.entries = nil
 	return out.String()
-}
-
-// paperNodes is every edge's way to call SFU nodes.
-type paperNodes struct{ w *world }
-
-var errUnreachable = errors.New("no answer")
-
-func (n *paperNodes) at(addr string) *sfuProcess { return n.w.sfus[strings.TrimSuffix(addr, ":1")] }
-
-func (n *paperNodes) Watch(ctx context.Context, addr, _ string, beat func(control.Hello) error) error {
-	tick := time.NewTicker(time.Second)
-	defer tick.Stop()
-	for {
-		n.w.mu.Lock()
-		p := n.at(addr)
-		var hello control.Hello
-		var broken chan struct{}
-		speaks := p != nil && p.running && !p.frozen
-		if p != nil {
-			hello, broken = control.Hello{Node: p.node.ID, Boot: p.node.Boot}, p.broken
-			if !p.running || p.noControl {
-				n.w.mu.Unlock()
-				return errUnreachable
-			}
-		}
-		n.w.mu.Unlock()
-		if speaks {
-			if err := beat(hello); err != nil {
-				return err
-			}
-		}
-		select {
-		case <-broken:
-			return errors.New("stream reset")
-		case <-ctx.Done():
-			return ctx.Err()
-		case <-tick.C:
-		}
-	}
-}
-
-func (n *paperNodes) HelloAt(ctx context.Context, addr string) (control.Hello, error) {
-	n.w.mu.Lock()
-	p := n.at(addr)
-	frozen := p != nil && p.running && p.frozen
-	refused := p == nil || !p.running || p.noControl
-	n.w.mu.Unlock()
-	switch {
-	case refused:
-		return control.Hello{}, fmt.Errorf("dial %s: %w", addr, control.ErrRefused)
-	case frozen:
-		sleep(ctx, time.Second)
-		return control.Hello{}, context.DeadlineExceeded
-	default:
-		return control.Hello{Node: p.node.ID, Boot: p.node.Boot}, nil
-	}
-}
-
-func (n *paperNodes) Outrank(_ context.Context, addr string, room ring.RoomID, higher pin.Pin) (bool, error) {
-	n.w.mu.Lock()
-	defer n.w.mu.Unlock()
-	p := n.at(addr)
-	if p == nil || !p.running || p.frozen {
-		return false, errUnreachable
-	}
-	fence, held := p.holds[room]
-	held = held && fence.Less(higher.Fence)
-	if held {
-		delete(p.holds, room)
-	}
-	return held, nil
-}
-
-func (n *paperNodes) Forget(string) {}
-
-// paperStore is the store and the decision where rooms go: the live node with the lowest name.
-type paperStore struct {
-	w       *world
-	pins    map[ring.RoomID]pin.Pin
-	down    bool
-	noIndex bool
-	swaps   int
-}
-
-var errDown = errors.New("store is down")
-
-// trip is one round trip: 1 ms, or 300 ms of waiting for a store that is down.
-func (s *paperStore) trip(ctx context.Context) error {
-	s.w.mu.Lock()
-	down := s.down
-	s.w.mu.Unlock()
-	if down {
-		sleep(ctx, 300*time.Millisecond)
-		return errDown
-	}
-	sleep(ctx, time.Millisecond)
-	return ctx.Err()
-}
-
-// choose picks a target. The caller holds mu.
-func (s *paperStore) choose(not pin.BootID) (cluster.Node, bool) {
-	for _, name := range slices.Sorted(maps.Keys(s.w.sfus)) {
-		if p := s.w.sfus[name]; p.node.Boot != not && p.running && !p.frozen {
-			return p.node, true
-		}
-	}
-	return cluster.Node{}, false
-}
-
-func (s *paperStore) Rehome(ctx context.Context, room ring.RoomID, from pin.Pin, _ int) (pin.Pin, error) {
-	if err := s.trip(ctx); err != nil {
-		return pin.Pin{}, err
-	}
-	s.w.mu.Lock()
-	defer s.w.mu.Unlock()
-	if current, ok := s.pins[room]; ok && current != from {
-		return current, nil
-	}
-	target, ok := s.choose(from.Boot)
-	if !ok {
-		return pin.Pin{}, errors.New("no SFU node takes rooms")
-	}
-	s.swaps++
-	s.pins[room] = pin.Pin{Fence: pin.Fence{Epoch: from.Fence.Epoch + 1, Nonce: uint64(s.swaps)}, Node: target.ID, Boot: target.Boot, Control: target.Control}
-	return s.pins[room], nil
-}
-
-func (s *paperStore) Place(ctx context.Context, room ring.RoomID, _ int) (pin.Pin, error) {
-	if err := s.trip(ctx); err != nil {
-		return pin.Pin{}, err
-	}
-	s.w.mu.Lock()
-	defer s.w.mu.Unlock()
-	if p, ok := s.pins[room]; ok {
-		return p, nil
-	}
-	return pin.Pin{}, errors.New("no pin")
-}
-
-func (s *paperStore) Observe(ring.RoomID, pin.Fence) {}
-
-func (s *paperStore) PinsOf(ctx context.Context, node ring.NodeID) ([]pin.Holding, error) {
-	if err := s.trip(ctx); err != nil {
-		return nil, err
-	}
-	s.w.mu.Lock()
-	defer s.w.mu.Unlock()
-	var held []pin.Holding
-	for _, room := range slices.Sorted(maps.Keys(s.pins)) {
-		if s.pins[room].Node == node && !s.noIndex {
-			held = append(held, pin.Holding{Room: room, Pin: s.pins[room]})
-		}
-	}
-	return held, nil
-}
-
-func (s *paperStore) AllPins(ctx context.Context, visit func(pin.Holding) error) error {
-	if err := s.trip(ctx); err != nil {
-		return err
-	}
-	s.w.mu.Lock()
-	pins := maps.Clone(s.pins)
-	s.w.mu.Unlock()
-	for _, room := range slices.Sorted(maps.Keys(pins)) {
-		if err := visit(pin.Holding{Room: room, Pin: pins[room]}); err != nil {
-			return err
-		}
-	}
-	return nil
 }

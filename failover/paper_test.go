@@ -1,0 +1,195 @@
+package failover
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/holdfast-rtc/holdfast/cluster"
+	"github.com/holdfast-rtc/holdfast/control"
+	"github.com/holdfast-rtc/holdfast/pin"
+	"github.com/holdfast-rtc/holdfast/ring"
+)
+
+// paperNodes is every edge's way to call SFU nodes.
+type paperNodes struct {
+	w *world
+	e *edge
+}
+
+var errUnreachable = errors.New("no answer")
+
+func (n *paperNodes) at(addr string) *sfuProcess { return n.w.sfus[strings.TrimSuffix(addr, ":1")] }
+
+func (n *paperNodes) Watch(ctx context.Context, addr, _ string, beat func(control.Hello) error) error {
+	// The second beat is a little early, so that beats never come in the same instant as a command or a look.
+	tick := time.NewTicker(190 * time.Millisecond)
+	defer tick.Stop()
+	on := sync.OnceFunc(func() { tick.Reset(200 * time.Millisecond) })
+	for {
+		if !n.e.goOn(ctx) {
+			return ctx.Err()
+		}
+		n.w.mu.Lock()
+		p := n.at(addr)
+		var hello control.Hello
+		var broken chan struct{}
+		speaks := p != nil && p.running && !p.frozen && !p.mute
+		if p != nil {
+			hello, broken = control.Hello{Node: p.node.ID, Boot: p.node.Boot}, p.broken
+			if !p.running || p.noControl {
+				n.w.mu.Unlock()
+				return errUnreachable
+			}
+		}
+		n.w.mu.Unlock()
+		if speaks {
+			if err := beat(hello); err != nil {
+				return err
+			}
+		}
+		select {
+		case <-broken:
+			return errors.New("stream reset")
+		case <-ctx.Done():
+			return ctx.Err()
+		case <-tick.C:
+			on()
+		}
+	}
+}
+
+func (n *paperNodes) HelloAt(ctx context.Context, addr string) (control.Hello, error) {
+	n.w.mu.Lock()
+	p := n.at(addr)
+	frozen := p != nil && p.running && (p.frozen || p.noAnswer)
+	refused := p == nil || !p.running || p.noControl
+	n.w.mu.Unlock()
+	switch {
+	case refused:
+		return control.Hello{}, fmt.Errorf("dial %s: %w", addr, control.ErrRefused)
+	case frozen:
+		sleep(ctx, time.Second)
+		return control.Hello{}, context.DeadlineExceeded
+	default:
+		return control.Hello{Node: p.node.ID, Boot: p.node.Boot}, nil
+	}
+}
+
+func (n *paperNodes) Outrank(_ context.Context, addr string, room ring.RoomID, higher pin.Pin) (bool, error) {
+	n.w.mu.Lock()
+	defer n.w.mu.Unlock()
+	p := n.at(addr)
+	if p == nil || !p.running || p.frozen {
+		return false, errUnreachable
+	}
+	fence, held := p.holds[room]
+	held = held && fence.Less(higher.Fence)
+	if held {
+		delete(p.holds, room)
+	}
+	return held, nil
+}
+
+func (n *paperNodes) Forget(string) {}
+
+// paperStore is the store and the decision where rooms go: the live node with the lowest name.
+type paperStore struct {
+	w       *world
+	pins    map[ring.RoomID]pin.Pin
+	down    bool
+	noIndex bool
+	swaps   int
+}
+
+var errDown = errors.New("store is down")
+
+// trip is one round trip: 1 ms, or 300 ms of waiting for a store that is down.
+func (s *paperStore) trip(ctx context.Context) error {
+	s.w.mu.Lock()
+	down := s.down
+	s.w.mu.Unlock()
+	if down {
+		sleep(ctx, 300*time.Millisecond)
+		return errDown
+	}
+	sleep(ctx, time.Millisecond)
+	return ctx.Err()
+}
+
+// choose picks a target. The caller holds mu.
+func (s *paperStore) choose(not pin.BootID) (cluster.Node, bool) {
+	for _, name := range slices.Sorted(maps.Keys(s.w.sfus)) {
+		if p := s.w.sfus[name]; p.node.Boot != not && p.running && !p.frozen {
+			return p.node, true
+		}
+	}
+	return cluster.Node{}, false
+}
+
+func (s *paperStore) Rehome(ctx context.Context, room ring.RoomID, from pin.Pin, _ int) (pin.Pin, error) {
+	if err := s.trip(ctx); err != nil {
+		return pin.Pin{}, err
+	}
+	s.w.mu.Lock()
+	defer s.w.mu.Unlock()
+	if current, ok := s.pins[room]; ok && current != from {
+		return current, nil
+	}
+	target, ok := s.choose(from.Boot)
+	if !ok {
+		return pin.Pin{}, errors.New("no SFU node takes rooms")
+	}
+	s.swaps++
+	s.pins[room] = pin.Pin{Fence: pin.Fence{Epoch: from.Fence.Epoch + 1, Nonce: uint64(s.swaps)}, Node: target.ID, Boot: target.Boot, Control: target.Control}
+	return s.pins[room], nil
+}
+
+func (s *paperStore) Place(ctx context.Context, room ring.RoomID, _ int) (pin.Pin, error) {
+	if err := s.trip(ctx); err != nil {
+		return pin.Pin{}, err
+	}
+	s.w.mu.Lock()
+	defer s.w.mu.Unlock()
+	if p, ok := s.pins[room]; ok {
+		return p, nil
+	}
+	return pin.Pin{}, errors.New("no pin")
+}
+
+func (s *paperStore) Observe(ring.RoomID, pin.Fence) {}
+
+func (s *paperStore) PinsOf(ctx context.Context, node ring.NodeID) ([]pin.Holding, error) {
+	if err := s.trip(ctx); err != nil {
+		return nil, err
+	}
+	s.w.mu.Lock()
+	defer s.w.mu.Unlock()
+	var held []pin.Holding
+	for _, room := range slices.Sorted(maps.Keys(s.pins)) {
+		if s.pins[room].Node == node && !s.noIndex {
+			held = append(held, pin.Holding{Room: room, Pin: s.pins[room]})
+		}
+	}
+	return held, nil
+}
+
+func (s *paperStore) AllPins(ctx context.Context, visit func(pin.Holding) error) error {
+	if err := s.trip(ctx); err != nil {
+		return err
+	}
+	s.w.mu.Lock()
+	pins := maps.Clone(s.pins)
+	s.w.mu.Unlock()
+	for _, room := range slices.Sorted(maps.Keys(pins)) {
+		if err := visit(pin.Holding{Room: room, Pin: pins[room]}); err != nil {
+			return err
+		}
+	}
+	return nil
+}

@@ -1,0 +1,83 @@
+package failover
+
+import (
+	"context"
+	"fmt"
+	"sync"
+	"time"
+
+	"github.com/holdfast-rtc/holdfast/cluster"
+)
+
+const (
+	// attendEvery is how often the awake clock ticks and silence is looked at. It is what a
+	// judgement may come late.
+	attendEvery = 50 * time.Millisecond
+	// oddDoubt is how long gossip may be wrong before somebody should look why: a node that lives
+	// takes gossip's word back within some 100 ms.
+	oddDoubt = 5 * time.Second
+)
+
+// attend ticks, asks nodes whose beats have stopped, and weighs what gossip says against
+// what this edge has heard, until ctx ends.
+func (f *Failover) attend(ctx context.Context) {
+	var questions sync.WaitGroup
+	defer questions.Wait()
+	for f.nap(ctx, attendEvery) {
+		f.clock.tick(time.Now())
+		for _, w := range f.watches() {
+			if w.life.quiet(f.config.AskAfter) {
+				answered := w.life.ask()
+				questions.Go(func() {
+					defer answered()
+					f.question(ctx, w)
+				})
+			}
+		}
+		f.weigh(f.membership.View())
+	}
+}
+
+// question asks the process behind the control address who it is. Only an answer counts.
+func (f *Failover) question(ctx context.Context, w *watching) {
+	hello, err := f.nodes.HelloAt(ctx, w.node.Control)
+	if err == nil && controlOf(w.node, hello) == ControlSame {
+		w.life.sign()
+	}
+}
+
+// watches are those of the live boots.
+func (f *Failover) watches() []*watching {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	all := make([]*watching, 0, len(f.watched))
+	for _, w := range f.watched {
+		all = append(all, w)
+	}
+	return all
+}
+
+// weigh confirms the deaths that gossip believes in and our own evidence does not contradict. A node that
+// beats or answers stays: it holds its rooms, and takes no new ones, for it is off the ring.
+func (f *Failover) weigh(view *cluster.View) {
+	for _, w := range f.watches() {
+		node, live := view.Nodes[w.node.ID]
+		doubted := live && node.Boot == w.node.Boot && node.Doubted
+		say := w.life.doubtedFor(doubted, oddDoubt)
+		if !doubted {
+			continue
+		}
+		beats, answer := w.life.silence()
+		switch {
+		case beats >= f.config.BelieveAfter && answer >= f.config.AnswerWithin:
+			f.confirm(node, fmt.Sprintf("gossip, no beat for %s, no answer for %s", beats, answer))
+		case say:
+			f.log.Warn("gossip takes a node for dead that beats here: it keeps its rooms", "node", node.ID, "boot", node.Boot)
+		}
+	}
+}
+
+// confirm reports a death that gossip has found. The event that follows starts everything else.
+func (f *Failover) confirm(node cluster.Node, why string) {
+	f.membership.ReportDead(node.ID, node.Boot, why)
+}

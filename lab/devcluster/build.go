@@ -15,6 +15,9 @@ import (
 // mainPackage is what a test builds.
 const mainPackage = "github.com/holdfast-rtc/holdfast"
 
+// Binary builds the binary, once for each process, and returns its path. It is for tests.
+func Binary() (string, error) { return builtOnce() }
+
 // oldBinary is the age at which a test's binary is removed by a later build.
 const oldBinary = 24 * time.Hour
 

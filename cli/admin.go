@@ -59,13 +59,18 @@ func (f *serverFlags) resolve(ctx context.Context) error {
 
 // ask fetches a path of the operator's API.
 func (f *serverFlags) ask(ctx context.Context, path string) ([]byte, error) {
+	return f.send(ctx, http.MethodGet, path)
+}
+
+// send is ask with a method.
+func (f *serverFlags) send(ctx context.Context, method, path string) ([]byte, error) {
 	if err := f.resolve(ctx); err != nil {
 		return nil, err
 	}
 	ctx, cancel := context.WithTimeout(ctx, 15*time.Second) // one slow media node holds the list of rooms up for seconds
 	defer cancel()
 	address := strings.TrimSuffix(f.Server, "/") + "/api/v1/" + path
-	request, err := http.NewRequestWithContext(ctx, http.MethodGet, address, nil)
+	request, err := http.NewRequestWithContext(ctx, method, address, nil)
 	if err != nil {
 		return nil, faults(fmt.Errorf("--server %q is not a URL: %w", f.Server, err))
 	}

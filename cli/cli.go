@@ -39,11 +39,13 @@ type commands struct {
 	Nodes     nodesCommand     `cmd:"" help:"List the nodes that a signaling node sees."`
 	Rooms     roomsCommand     `cmd:"" help:"List the open rooms, asked of every media node."`
 	Explain   explainCommand   `cmd:"" help:"Say why a room lives where it lives."`
+	Remove    removeCommand    `cmd:"" help:"Take somebody out of a room."`
 	Load      loadCommand      `cmd:"" help:"Put synthetic people into rooms and measure joins, gaps, loss, bitrate and CPU."`
 	Chaos     chaosCommand     `cmd:"" help:"Hurt a development cluster on purpose, check every invariant and measure the gaps."`
 	Token     tokenCommand     `cmd:"" help:"Make an access token."`
 	Ring      RingCmd          `cmd:"" help:"Work a ring out on paper: distribution, spread and what moves when nodes are added."`
 	Health    healthCommand    `cmd:"" help:"Exit 0 when an address answers 200, else 1. For containers without a shell."`
+	Cable     cableCommand     `cmd:"" hidden:"" help:"Delay all that goes through a port of a bridge, until Ctrl-C."`
 	Store     storeCommand     `cmd:"" hidden:"" help:"Run the embedded store of a development cluster."`
 }
 

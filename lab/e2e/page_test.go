@@ -2,12 +2,15 @@ package e2e
 
 import (
 	"fmt"
+	"net/http"
 	"net/url"
 	"strconv"
+	"strings"
 	"testing"
 	"time"
 
 	"github.com/holdfast-rtc/holdfast/lab/devcluster"
+	"github.com/holdfast-rtc/holdfast/signaling/access"
 )
 
 // press sends a key to whatever has the focus, as a person does.
@@ -63,6 +66,7 @@ func TestThePage(t *testing.T) {
 	t.Run("keys", func(t *testing.T) { keys(t, ada, alan) })
 	t.Run("screen", func(t *testing.T) { sharesScreen(t, ada, alan) })
 	t.Run("kill", func(t *testing.T) { killsFromPage(t, ada, alan) })
+	t.Run("removed", func(t *testing.T) { removes(t, c, ada, alan) })
 	t.Run("refused", func(t *testing.T) {
 		stranger := openPage(t, "Stranger", callAddress(c.URL(), "page", "Stranger", url.Values{"token": {"forged"}}))
 		stranger.sees(t, "why it may not join", `document.querySelector('#problem').textContent.startsWith('This link is not valid here.') && document.querySelector('#stage').hidden`)
@@ -130,4 +134,31 @@ func killsFromPage(t *testing.T, ada, alan *participant) {
 	}
 	ada.sees(t, "its line as sent", `[...document.querySelectorAll('.line.own')].every((line) => line.dataset.state === 'sent')`)
 	allDecodeAll(t, time.Minute, []*participant{ada, alan})
+}
+
+// removes takes Alan out of the room as an operator does.
+func removes(t *testing.T, c *devcluster.Cluster, ada, alan *participant) {
+	var identity string
+	alan.mustEval(t, "call.roster.find(({ peer }) => peer === call.peer).identity", &identity)
+	token, err := access.Mint(c.Access().Key, c.Access().Secret, access.Grant{Identity: "operator", RoomAdmin: true}, time.Minute)
+	if err != nil {
+		t.Fatal(err)
+	}
+	query := url.Values{"room": {"page"}, "identity": {identity}}
+	request, err := http.NewRequestWithContext(t.Context(), http.MethodDelete, strings.TrimSuffix(c.URL(), "/")+"/api/v1/peers?"+query.Encode(), http.NoBody)
+	if err != nil {
+		t.Fatal(err)
+	}
+	request.Header.Set("Authorization", "Bearer "+token)
+	response, err := http.DefaultClient.Do(request)
+	if err != nil {
+		t.Fatal(err)
+	}
+	_ = response.Body.Close()
+	if response.StatusCode != http.StatusOK {
+		t.Fatalf("the removal is answered %s", response.Status)
+	}
+	http.DefaultClient.CloseIdleConnections()
+	alan.sees(t, "that it was removed", `document.querySelector('#problem').textContent.startsWith('Somebody who runs this room removed you') && document.querySelector('#stage').hidden`)
+	ada.sees(t, "that it is alone", `call.roster.length === 1 && !document.querySelector('#alone').hidden`)
 }

@@ -1,0 +1,23 @@
+package cli
+
+import (
+	"context"
+	"net/http"
+	"net/url"
+)
+
+// removeCommand takes somebody out of a room.
+type removeCommand struct {
+	serverFlags
+	Room     string `arg:"" help:"The room's name."`
+	Identity string `arg:"" help:"The identity of the person's token; all of its connections go. 'rooms' lists them."`
+}
+
+// Run prints who was removed.
+func (c *removeCommand) Run(ctx context.Context, s streams) error {
+	body, err := c.send(ctx, http.MethodDelete, "peers?"+url.Values{"room": {c.Room}, "identity": {c.Identity}}.Encode())
+	if err != nil {
+		return err
+	}
+	return printJSON(s.out, body)
+}

@@ -45,6 +45,7 @@ type commands struct {
 	Token     tokenCommand     `cmd:"" help:"Make an access token."`
 	Ring      RingCmd          `cmd:"" help:"Work a ring out on paper: distribution, spread and what moves when nodes are added."`
 	Health    healthCommand    `cmd:"" help:"Exit 0 when an address answers 200, else 1. For containers without a shell."`
+	Cable     cableCommand     `cmd:"" hidden:"" help:"Delay all that goes through a port of a bridge, until Ctrl-C."`
 	Store     storeCommand     `cmd:"" hidden:"" help:"Run the embedded store of a development cluster."`
 }
 

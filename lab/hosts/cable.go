@@ -3,10 +3,13 @@
 package hosts
 
 import (
+	"context"
 	"errors"
 	"fmt"
+	"math/rand/v2"
 	"net"
 	"os"
+	"path/filepath"
 	"sync"
 	"time"
 
@@ -20,6 +23,7 @@ import (
 // It takes whole frames from one interface and puts them onto the other, both ways.
 type cable struct {
 	port      string
+	bridge    string
 	ends      [2]*os.File
 	relays    [2]*relay
 	hurry     chan struct{}
@@ -32,13 +36,17 @@ const receiveBytes = 8 << 20
 
 // interpose unplugs the port from the switch and puts the relay between; the thread
 // must be in the hub. What is under way in that instant is lost.
-func interpose(port string, by time.Duration) (*cable, error) {
-	c := &cable{port: port, near: "n" + port, far: "f" + port, hurry: make(chan struct{})}
+func interpose(port, bridge string, by time.Duration) (*cable, error) {
+	number := rand.Uint32() // an interface's name has at most 15 letters
+	c := &cable{
+		port: port, bridge: bridge, hurry: make(chan struct{}),
+		near: fmt.Sprintf("hfn%08x", number), far: fmt.Sprintf("hff%08x", number),
+	}
 	err := ip(
 		fmt.Sprintf("link add %s type veth peer name %s", c.near, c.far),
 		fmt.Sprintf("link set %s up", c.near),
 		fmt.Sprintf("link set %s nomaster", port),
-		fmt.Sprintf("link set %s master switch", c.far),
+		fmt.Sprintf("link set %s master %s", c.far, bridge),
 		fmt.Sprintf("link set %s up", c.far),
 	)
 	if err == nil {
@@ -77,7 +85,22 @@ func (c *cable) remove() (frames uint64, err error) {
 			frames += c.relays[i].passed.Load()
 		}
 	}
-	return frames, ip("link del "+c.near, fmt.Sprintf("link set %s master switch", c.port))
+	return frames, ip("link del "+c.near, fmt.Sprintf("link set %s master %s", c.port, c.bridge))
+}
+
+// Relay puts a relay between a port and its bridge, in the namespace of this process, until ctx
+// ends. It says how many frames it has delayed.
+func Relay(ctx context.Context, port string, by time.Duration) (frames uint64, err error) {
+	bridge, err := os.Readlink("/sys/class/net/" + port + "/master")
+	if err != nil {
+		return 0, fmt.Errorf("%s is no port of a bridge here: %w", port, err)
+	}
+	c, err := interpose(port, filepath.Base(bridge), by)
+	if err != nil {
+		return 0, err
+	}
+	<-ctx.Done()
+	return c.remove()
 }
 
 // openInterface opens an interface of the thread's namespace for whole frames, each

@@ -73,7 +73,7 @@ func counted(rule string) string {
 func (n *Network) Delay(name string, by time.Duration) error {
 	return n.hurt(name, func(h *host) error {
 		return n.hub.do(func() (err error) {
-			h.fault.cable, err = interpose(h.port, by)
+			h.fault.cable, err = interpose(h.port, "switch", by)
 			return err
 		})
 	})

@@ -19,6 +19,9 @@ func Alone() bool { return false }
 // RunAlone refuses.
 func RunAlone(context.Context, string, ...string) error { return ErrUnable }
 
+// Relay refuses.
+func Relay(context.Context, string, time.Duration) (uint64, error) { return 0, ErrUnable }
+
 // Make refuses.
 func Make([]string) (*Network, error) { return nil, ErrUnable }
 

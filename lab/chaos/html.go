@@ -35,14 +35,19 @@ const (
 	labelWidth  = 190.0
 	rowHeight   = 18.0
 	buckets     = 40
-	timelineMax = 40 // trials that are drawn; the JSON has all
+	timelineMax = 40 // trials that are drawn; of the others there is a line here, and all in the JSON
 )
 
 type bar struct {
 	X, Y, W, H float64
 	Class      string
 	Title      string
+
+	Label, Figure string // inside of it
 }
+
+// Middle is where a label stands.
+func (b bar) Middle() float64 { return measure.Round1(b.X + b.W/2) }
 
 type tick struct {
 	X     float64
@@ -57,6 +62,8 @@ type histogram struct {
 	Marks []tick // p50, p95, p99
 	Stack []bar
 	Total float64
+
+	Columns columns
 }
 
 type timelineRow struct {
@@ -106,18 +113,27 @@ func (r *Report) plots() plots {
 			p.Histograms = append(p.Histograms, r.histogram(kind.title, kind.gaps, kind.browser))
 		}
 	}
-	for i, t := range r.Trials {
-		if i == timelineMax {
-			p.Left = len(r.Trials) - timelineMax
-			break
+	left := timelineMax
+	for _, t := range r.Trials {
+		if !t.kept() {
+			left-- // Those are drawn in any case.
 		}
-		p.Timelines = append(p.Timelines, t.timeline())
+	}
+	for _, t := range r.Trials {
+		line := t.timeline()
+		if line.Kept {
+			if left--; left < 0 {
+				line.Rows = nil
+				p.Left++
+			}
+		}
+		p.Timelines = append(p.Timelines, line)
 	}
 	return p
 }
 
 func (r *Report) histogram(title string, gaps *Gaps, browser bool) histogram {
-	h := histogram{Title: title, Gaps: gaps}
+	h := histogram{Title: title, Gaps: gaps, Columns: r.columns(browser)}
 	step := niceStep(gaps.Streams.Max / 8)
 	most := math.Max(step, math.Ceil(gaps.Streams.Max/step)*step)
 	scale := func(ms float64) float64 { return measure.Round1(ms / most * plotWidth) }
@@ -159,7 +175,11 @@ func (r *Report) histogram(title string, gaps *Gaps, browser bool) histogram {
 	at := 0.0
 	for _, phase := range gaps.Phases {
 		width := phase.MeanMs / math.Max(h.Total, 0.1) * plotWidth
-		h.Stack = append(h.Stack, bar{X: measure.Round1(at), W: measure.Round1(width), H: 44, Class: phase.Name, Title: fmt.Sprintf("%s %.1f ms", phase.Name, phase.MeanMs)})
+		segment := bar{X: measure.Round1(at), W: measure.Round1(width), H: 44, Class: phase.Name, Title: fmt.Sprintf("%s %.1f ms", phase.Name, phase.MeanMs)}
+		if width > plotWidth/15 { // so that it fits
+			segment.Label, segment.Figure = phase.Name, fmt.Sprintf("%.0f ms", phase.MeanMs)
+		}
+		h.Stack = append(h.Stack, segment)
 		at += width
 	}
 	return h
@@ -167,7 +187,7 @@ func (r *Report) histogram(title string, gaps *Gaps, browser bool) histogram {
 
 // timeline draws the clients of one trial, room by room.
 func (t *Trial) timeline() timeline {
-	line := timeline{Trial: t, Title: t.line(), Kept: !slices.ContainsFunc(t.Verdicts, func(v Verdict) bool { return v.Outcome != Kept })}
+	line := timeline{Trial: t, Title: t.line(), Kept: t.kept()}
 	longest := 1.0
 	for _, c := range t.Clients {
 		longest = max(longest, slices.Max(append([]float64{0}, c.GapsMs...)))

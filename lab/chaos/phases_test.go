@@ -1,6 +1,7 @@
 package chaos
 
 import (
+	"fmt"
 	"maps"
 	"slices"
 	"strings"
@@ -96,5 +97,45 @@ func TestOptionsNameEveryFault(t *testing.T) {
 		if err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%q is not named in %v", want, err)
 		}
+	}
+}
+
+// TestALongRunIsThinned: the page of a soak must not grow with its minutes, and shows what was broken.
+func TestALongRunIsThinned(t *testing.T) {
+	const trials, broken = 400, 390
+	r := &Report{Scenario: Soak, Began: struckAt}
+	for n := range trials {
+		trial := &Trial{Number: n + 1, Scenario: Kill, Verdicts: []Verdict{{Name: "x", Outcome: Kept}}}
+		if n%2 == 0 {
+			trial.Scenario = Freeze
+		}
+		for i := range 6 {
+			ms := float64(100 + 10*n + i)
+			trial.Clients = append(trial.Clients, ClientGap{Client: fmt.Sprint(i), Room: "r", GapsMs: []float64{ms}, Phases: map[string]float64{"detect": 20, "first": ms - 20}})
+		}
+		r.Trials = append(r.Trials, trial)
+	}
+	r.Trials[broken].Verdicts[0].Outcome = Broken
+	r.finish(healedAt)
+	if len(r.Tallies) != 2 || r.Tallies[0].Trials != trials/2 || r.Tallies[0].Kept+r.Tallies[1].Kept != trials-1 {
+		t.Errorf("tallies: %+v", r.Tallies)
+	}
+	p := r.plots()
+	drawn := 0
+	for _, line := range p.Timelines {
+		if len(line.Rows) > 0 {
+			drawn++
+		}
+	}
+	if drawn != timelineMax || p.Left != trials-timelineMax || len(p.Timelines[broken].Rows) == 0 {
+		t.Errorf("%d of %d trials are drawn, %d left out, the broken one with %d rows", drawn, trials, p.Left, len(p.Timelines[broken].Rows))
+	}
+	c := p.Histograms[0].Columns
+	if c.Drawn != columnsMax || c.All != 6*trials || !strings.Contains(c.Bars[len(c.Bars)-1].Title, "of 4095 ms") {
+		t.Errorf("%d of %d clients are drawn, the last one as %q", c.Drawn, c.All, c.Bars[len(c.Bars)-1].Title)
+	}
+	var page strings.Builder
+	if err := r.WriteHTML(&page); err != nil || page.Len() > 1<<20 {
+		t.Errorf("the page has %d bytes: %v", page.Len(), err)
 	}
 }

@@ -29,6 +29,7 @@ type Report struct {
 	Verdicts       []Summary  `json:"verdicts"`
 	Packets        *Gaps      `json:"synthetic,omitempty"` // to the first packet; nil where nobody had to move
 	Frames         *Gaps      `json:"browsers,omitempty"`  // to the first decoded frame that was shown
+	Tallies        []Tally    `json:"tallies"`
 	Trials         []*Trial   `json:"trials"`
 }
 
@@ -137,7 +138,7 @@ func (r *Report) finish(now time.Time) {
 			r.Kept = r.Kept && v.Outcome == Kept
 		}
 	}
-	r.Packets, r.Frames = r.gaps(false), r.gaps(true)
+	r.Packets, r.Frames, r.Tallies = r.gaps(false), r.gaps(true), r.tallies()
 }
 
 // gaps sums up the clients of one kind; nil where none had to move.
@@ -207,6 +208,14 @@ func (r *Report) WriteTable(w io.Writer) error {
 	row("verdict\tkept\tbroken\tunchecked")
 	for _, v := range r.Verdicts {
 		row("%s\t%d\t%d\t%d", v.Name, v.Kept, v.Broken, v.Unchecked)
+	}
+	if len(r.Tallies) > 1 {
+		row("\nscenario, ms to each stream's return\ttrials\tkept\tp50\tp99\tmax")
+	}
+	for _, t := range r.Tallies {
+		if len(r.Tallies) > 1 {
+			row("%s\t%d\t%d\t%.0f\t%.0f\t%.0f", t.Scenario, t.Trials, t.Kept, t.StreamsMs.P50, t.StreamsMs.P99, t.StreamsMs.Max)
+		}
 	}
 	for _, kind := range []struct {
 		title string

@@ -1,0 +1,48 @@
+package chaos
+
+import "github.com/holdfast-rtc/holdfast/lab/measure"
+
+// Tally sums up the trials of one scenario, of which a soak has several.
+type Tally struct {
+	Scenario  Name                 `json:"scenario"`
+	Trials    int                  `json:"trials"`
+	Kept      int                  `json:"kept"`      // trials in which every verdict was kept
+	StreamsMs measure.Distribution `json:"streamsMs"` // from the fault to each stream's return, of synthetic people and browsers
+}
+
+// tallies are in the order of Names.
+func (r *Report) tallies() []Tally {
+	var all []Tally
+	for _, name := range Names() {
+		t := Tally{Scenario: Name(name)}
+		var streams measure.Sample
+		for _, trial := range r.Trials {
+			if trial.Scenario != t.Scenario {
+				continue
+			}
+			t.Trials++
+			if trial.kept() {
+				t.Kept++
+			}
+			for _, c := range trial.Clients {
+				for _, ms := range c.GapsMs {
+					streams.Add(duration(ms))
+				}
+			}
+		}
+		if t.Trials > 0 {
+			t.StreamsMs = streams.Distribution()
+			all = append(all, t)
+		}
+	}
+	return all
+}
+
+func (t *Trial) kept() bool {
+	for _, v := range t.Verdicts {
+		if v.Outcome != Kept {
+			return false
+		}
+	}
+	return true
+}

@@ -127,6 +127,7 @@ func TestAPausedPictureIsProbedFor(t *testing.T) {
 		c.link.bitsPerSecond = 450_000
 		c.paused = 0
 		c.run(10 * time.Second)
+		t.Log("no picture for", c.paused)
 		if c.level < 0 || c.paused > 4500*time.Millisecond {
 			t.Errorf("no picture for %v, layer %d, target %.0f", c.paused, c.level, c.estimator.target)
 		}

@@ -21,9 +21,9 @@ const (
 	probeFirst = 3 * time.Second
 	probeLast  = 8 * time.Second
 
-	// While a picture is not sent at all the next probe comes after probeUrgent in any case,
-	// and goes up to urgentRate at least: 150 ms of that are 5 KB, as much as the
-	// keyframe that the picture would begin with.
+	// While a picture is not sent at all the next probe comes after half that time, 2 s at least
+	// for the sound's sake, and goes up to urgentRate at least: 150 ms of that are 5 KB, as much
+	// as the keyframe that the picture would begin with.
 	probeUrgent = 2 * time.Second
 	urgentRate  = 250_000
 
@@ -81,7 +81,7 @@ func (p *prober) padding(now time.Duration, wanted, target float64, urgent bool,
 	case probeIdle:
 		next, most := p.next, target*probeFactor
 		if urgent {
-			next, most = min(next, p.failed+probeUrgent), max(most, urgentRate)
+			next, most = min(next, p.failed+max(p.backoff/2, probeUrgent)), max(most, urgentRate)
 		}
 		if now < next {
 			return 0

@@ -146,6 +146,8 @@ func (w *world) process(verb string, args []string) {
 		w.gossipAll(func(e *edge) { e.doubt(p.node, true) })
 	case "mute", "unmute":
 		w.change(func() { p.mute = verb == "mute" })
+	case "aloof", "welcoming": // it answers nobody new
+		w.change(func() { p.noAnswer = verb == "aloof" })
 	case "hush", "unhush": // and it answers no questions, but runs
 		w.change(func() { p.mute, p.noAnswer = verb == "hush", verb == "hush" })
 	case "leave":

@@ -87,8 +87,7 @@ func run(ctx context.Context, args []string, s streams) int {
 		return exitUsage
 	}
 	if err := parsed.Run(); err != nil {
-		var ended *hosts.EndedError
-		if errors.As(err, &ended) { // it has said what there was to say
+		if ended, ok := errors.AsType[*hosts.EndedError](err); ok { // it has said what there was to say
 			return max(ended.Code, exitFailed)
 		}
 		fmt.Fprintf(s.err, "holdfast %s: %s\n", strings.TrimSuffix(parsed.Command(), " up"), sentence(err))

@@ -46,8 +46,8 @@ func networkScenarios() map[Name]scenario {
 			moves, 0, nil, cutSFU(true),
 		},
 		EdgePartition: {
-			"a signaling node is cut off from all media nodes, and from nobody else",
-			Expect{Store: true}, away, nil, cutEdge,
+			sentence: "a signaling node is cut off from all media nodes, and from nobody else",
+			expect:   Expect{Store: true}, hold: away, strike: cutEdge,
 		},
 		Loss: {"some of a media node's packets are lost", stays, hurtFor, nil, hurtCable("lossy", func(c *Chaos, node string) error {
 			return c.options.Network.Lose(node, c.options.Percent)

@@ -56,8 +56,7 @@ func RunAlone(ctx context.Context, program string, args ...string) error {
 	cmd.Cancel = func() error { return cmd.Process.Signal(os.Interrupt) }
 	cmd.WaitDelay = endLimit
 	err := onOwnThread(cmd.Run) // the kernel ties the program's life to the thread's
-	var exit *exec.ExitError
-	if errors.As(err, &exit) {
+	if exit, ok := errors.AsType[*exec.ExitError](err); ok {
 		return &EndedError{Code: exit.ExitCode()}
 	}
 	return err

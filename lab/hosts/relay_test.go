@@ -53,9 +53,9 @@ func TestARelayKeepsOrderAndTime(t *testing.T) {
 		go func() { r.run(hurry); close(done) }()
 		for i := range uint32(3) {
 			in <- numbered(i, 100)
-			time.Sleep(50 * time.Millisecond)
+			<-time.After(50 * time.Millisecond)
 		}
-		time.Sleep(time.Second)
+		<-time.After(time.Second)
 		in <- numbered(3, 100)
 		synctest.Wait()
 		close(hurry)
@@ -91,7 +91,7 @@ func TestAFullRelayDropsTheNewest(t *testing.T) {
 			if dropped := r.dropped.Load(); dropped < more-1 || dropped > more {
 				t.Errorf("%s: %d were dropped, want %d", name, dropped, more)
 			}
-			time.Sleep(2 * time.Second)
+			<-time.After(2 * time.Second)
 			in <- numbered(99, size)
 			close(hurry)
 			close(in)

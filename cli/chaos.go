@@ -8,6 +8,7 @@ import (
 	"log/slog"
 	"math/rand/v2"
 	"os"
+	"runtime"
 	"strings"
 	"time"
 
@@ -20,14 +21,16 @@ import (
 
 // chaosCommand hurts a development cluster and judges what it made of it.
 type chaosCommand struct {
-	Scenario string        `arg:"" help:"What to do: kill, freeze, store-kill, store-pause, edge-kill, two-of-three, death-during-rehoming, crowd, partition, half-partition, edge-partition, loss, delay or soak."`
+	Scenario string        `arg:"" help:"What to do: kill, freeze, store-kill, store-pause, edge-kill, two-of-three, death-during-rehoming, crowd, partition, half-partition, edge-partition, loss, delay, calm or soak."`
 	Trials   int           `default:"3" help:"How often."`
-	Minutes  float64       `default:"5" help:"How long a soak goes on with random faults."`
+	Minutes  float64       `default:"5" help:"How long a soak goes on with random faults, and calm without any."`
 	Rooms    int           `default:"6" help:"How many rooms of synthetic people."`
 	Peers    int           `default:"3" help:"How many of them in each room."`
 	Browsers int           `default:"-1" help:"How many Chromium processes in one room more; -1 is 2 where Chromium is installed, else 0."`
-	Percent  int           `default:"5" help:"How many of a hundred packets the scenario loss loses."`
+	Percent  int           `default:"5" help:"How many of a hundred packets the scenario loss loses, and of gossip in calm."`
 	Delay    time.Duration `default:"200ms" help:"How late the scenario delay makes each packet, each way."`
+	Busy     int           `default:"-1" help:"How many processes keep the machine busy in calm; -1 is two for each core."`
+	Haste    float64       `name:"detect-haste" help:"Makes the detection of deaths so many times too fast in calm, to see it find false ones."`
 	Seed     uint64        `help:"Makes the victims and the rooms' names repeatable. Chosen and shown when 0."`
 	Running  bool          `help:"Hurt this user's running development cluster; without it one is started for the run."`
 	State    string        `placeholder:"PATH" help:"Hurt the running cluster with this state file."`
@@ -97,10 +100,14 @@ func (c *chaosCommand) options(s streams) chaos.Options {
 			browsers = 2
 		}
 	}
+	busy := c.Busy
+	if busy == -1 {
+		busy = 2 * runtime.NumCPU()
+	}
 	return chaos.Options{
 		Scenario: chaos.Name(c.Scenario), Trials: c.Trials, Rooms: c.Rooms, Peers: c.Peers, Browsers: browsers,
 		Soak: time.Duration(c.Minutes * float64(time.Minute)), Seed: seed, Progress: s.err,
-		Percent: c.Percent, Delay: c.Delay,
+		Percent: c.Percent, Delay: c.Delay, Burners: busy, Haste: c.Haste,
 	}
 }
 
@@ -115,7 +122,7 @@ func (c *chaosCommand) find(ctx context.Context, o *chaos.Options, s streams) (e
 			return nil, fmt.Errorf("find the holdfast binary: %w", err)
 		}
 		fmt.Fprintln(s.err, "starting a development cluster for this run")
-		cluster, err := devcluster.Start(ctx, devcluster.Options{Binary: self, NodeEnv: chaos.NodeEnv(o.Scenario)})
+		cluster, err := devcluster.Start(ctx, devcluster.Options{Binary: self, NodeEnv: nodeEnv(*o)})
 		if err != nil {
 			return nil, err
 		}
@@ -135,6 +142,22 @@ func (c *chaosCommand) find(ctx context.Context, o *chaos.Options, s streams) (e
 	}
 	o.Cluster = dev
 	return func() {}, nil
+}
+
+// nodeEnv is what the nodes of a cluster of ours need to know of the scenario.
+func nodeEnv(o chaos.Options) map[string][]string {
+	if o.Scenario != chaos.Calm {
+		return chaos.NodeEnv(o.Scenario)
+	}
+	env := make(map[string][]string)
+	wanted := devcluster.Defaults()
+	for i := range wanted.SFU {
+		env[fmt.Sprintf("sfu-%d", i+1)] = chaos.CalmEnv(o)
+	}
+	for i := range wanted.Signaling {
+		env[fmt.Sprintf("signaling-%d", i+1)] = chaos.CalmEnv(o)
+	}
+	return env
 }
 
 // store opens the store of the pins; nil when nobody knows it.

@@ -52,6 +52,9 @@ func (c *Cluster) gossip(ctx context.Context) error {
 		c.publish(nil)
 	})
 	close(c.running)
+	if c.config.LosePercent > 0 {
+		c.log.Warn("gossip datagrams are thrown away on purpose", "percent", c.config.LosePercent)
+	}
 	c.log.Info("gossip open", "node", c.config.Node.ID, "boot", c.config.Node.Boot, "address", local, "solo", c.config.Solo, "join", c.config.Join)
 
 	work, stopWork := context.WithCancel(ctx)

@@ -89,6 +89,9 @@ func (c *Chaos) Run(ctx context.Context) (*Report, error) {
 
 // trials hurts the cluster again and again. A trial that ctx cut short is left out.
 func (c *Chaos) trials(ctx context.Context, report *Report) error {
+	if c.options.Scenario == Calm {
+		return c.calm(ctx, report)
+	}
 	until := time.Now().Add(c.options.Soak)
 	for n := 1; ctx.Err() == nil; n++ {
 		if c.options.Scenario == Soak {

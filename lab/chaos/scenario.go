@@ -61,6 +61,7 @@ func scenarios() map[Name]scenario {
 		},
 		Crowd: {"the media node with nearly all rooms is killed", moves, 0, gather, killCrowded},
 		Soak:  {"random faults, one after the other", Expect{}, 0, nil, nil},
+		Calm:  {"nobody is hurt, while the machine is busy and gossip is lossy", Expect{}, 0, nil, nil},
 	}
 	maps.Copy(all, networkScenarios())
 	return all
@@ -80,7 +81,7 @@ func Names() []string {
 	return []string{
 		string(Kill), string(Freeze), string(StoreKill), string(StorePause), string(EdgeKill), string(TwoOfThree),
 		string(DoubleFault), string(Crowd), string(Partition), string(HalfPartition), string(EdgePartition), string(Loss),
-		string(Delay), string(Soak),
+		string(Delay), string(Calm), string(Soak),
 	}
 }
 

@@ -1,0 +1,90 @@
+package chaos
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+)
+
+// Each alarm is counted once, however often the log is read, and only what came after the beginning.
+func TestAlarmsAreCountedOnce(t *testing.T) {
+	began := time.Date(2027, 1, 2, 3, 4, 5, 0, time.UTC)
+	heard := &alarms{lossy: map[string]bool{}, seen: map[string]struct{}{}}
+	log := fmt.Sprintf(`{"time":%[1]q,"msg":"gossip datagrams are thrown away on purpose","percent":5}
+{"time":%[1]q,"msg":"node down","node":"sfu-1"}
+{"time":%[2]q,"msg":"member doubted","node":"sfu-1"}
+{"time":%[2]q,"msg":"node down","node":"sfu-1"}
+{"time":%[2]q,"msg":"room re-homing","room":"r"}
+not a line of ours
+{"time":%[2]q,"msg":"member dead","node":"sfu-1"}`, began.Add(-time.Second).Format(time.RFC3339Nano), began.Add(time.Second).Format(time.RFC3339Nano))
+	for range 3 {
+		for line := range strings.Lines(log) {
+			heard.line("signaling-1", line, began)
+		}
+	}
+	if !heard.lossy["signaling-1"] || len(heard.down) != 1 || len(heard.moved) != 1 || heard.doubts != 1 || heard.gossip != 1 {
+		t.Errorf("%+v", heard)
+	}
+	w := quiet()
+	if v := noRoomMoved(w, &alarms{}); v.Outcome != Kept {
+		t.Errorf("nothing happened: %+v", v)
+	}
+	if v := noRoomMoved(w, heard); v.Outcome != Broken {
+		t.Errorf("a room was moved: %+v", v)
+	}
+	w.After.Held = slices.Clone(w.After.Held)
+	w.After.Held[0].Epoch++
+	if v := noRoomMoved(w, &alarms{}); v.Outcome != Broken {
+		t.Errorf("an epoch grew: %+v", v)
+	}
+}
+
+// quiet is a world with one room, in which nothing happens.
+func quiet() *World {
+	look := Look{Held: []Held{{Room: "r", Node: "sfu-1", Epoch: 7}}}
+	return &World{Expect: Expect{Stays: true}, Before: look, After: look}
+}
+
+// A run on an idle machine, or without loss, proves nothing.
+func TestCalmMustBeHard(t *testing.T) {
+	c := &Chaos{options: Options{Percent: 5, Burners: 2}}
+	lossy := &alarms{lossy: map[string]bool{"sfu-1": true}}
+	for _, example := range []struct {
+		share float64
+		heard *alarms
+		want  Outcome
+	}{
+		{0.99, lossy, Kept},
+		{0.99, &alarms{}, Broken},
+		{0.5, lossy, Broken},
+		{-1, lossy, Unchecked},
+	} {
+		if v := c.wasBusy(example.share, example.heard); v.Outcome != example.want {
+			t.Errorf("%.2f busy: %s, want %s", example.share, v.Outcome, example.want)
+		}
+	}
+}
+
+// Burners end with the run that started them.
+func TestBurnersEnd(t *testing.T) {
+	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+	defer cancel()
+	b, err := startBurners(ctx, 1, time.Second)
+	if err != nil {
+		t.Fatal(err)
+	}
+	b.end() // waits for each of them
+	if ctx.Err() != nil {
+		t.Fatal("they did not end when they were told to")
+	}
+	earlier, later := cpuTime{all: 100, idle: 50}, cpuTime{all: 200, idle: 75}
+	if share := later.busySince(earlier); share != 0.75 {
+		t.Errorf("busy for %g of the time, want 0.75", share)
+	}
+	if share := (cpuTime{}).busySince(cpuTime{}); share != -1 {
+		t.Errorf("without figures: %g", share)
+	}
+}

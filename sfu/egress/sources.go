@@ -11,8 +11,9 @@ import (
 // MaxSources is from how many addresses one ICE user is heard. Pion keeps a remote candidate
 // for every address that a good check came from, until the user's ICE restarts, and forgets
 // none. A browser checks from each of its interfaces, in two families and perhaps through a
-// relay: eight and less on machines with everything. The rest is for a NAT that gives its UDP
-// connections new ports. A client that has used them up is not heard from yet another
+// relay: eight or fewer on most machines, and where there are more (networks of containers) one
+// of the first that are heard is chosen. The rest is for a change of network and for a NAT that
+// gives its UDP connections new ports. A client that has used them up is not heard from yet another
 // address, finds its path dead, and restarts ICE, which begins with a new user.
 const MaxSources = 32
 

@@ -121,9 +121,7 @@ func (s *studio) calls() {
 	narrow := in("design-review")
 	narrow.Set("fault", "narrow")
 	paused := func(tab *page) {
-		tab.mustEval(s.t, `(window.narrow = true)`, nil)
-		// A change of the view makes the node say its table.
-		tab.mustEval(s.t, `(document.querySelector('.tile:not(.self)').click(), true)`, nil)
+		tab.mustEval(s.t, `(holdBack(), true)`, nil)
 		s.until(tab, `document.querySelector('.tile.paused')`)
 	}
 	s.shoot("paused", desk, narrow, inCall(5), paused)

@@ -94,10 +94,19 @@
     const Real = window.WebSocket;
     window.WebSocket = class extends Real {
       set onmessage(handle) {
-        super.onmessage = handle && (({ data }) => {
+        const held = (data) => {
           const message = JSON.parse(data);
-          if (message.type === 'slots' && window.narrow) message.slots.forEach((slot, i) => { slot.paused = slot.kind === 'video' && slot.peer !== '' && i % 2 === 0; });
+          message.slots.filter(({ kind, peer }) => kind === 'video' && peer !== '').forEach((slot, i) => { slot.paused = i % 2 === 0; });
           handle({ data: JSON.stringify(message) });
+        };
+        let last = '';
+        let narrow = false;
+        window.holdBack = () => { narrow = true; held(last); };
+        super.onmessage = handle && ((event) => {
+          const table = JSON.parse(event.data).type === 'slots';
+          if (table) last = event.data;
+          if (table && narrow) held(last);
+          else handle(event);
         });
       }
     };

@@ -32,7 +32,7 @@ import { Session } from './session.js';
  * @property {string} [room] must be the token's
  * @property {string} [name] shown to the others; the token's name unless given
  * @property {MediaStream} [stream] the microphone and the camera; not stopped when the call ends
- * @property {number} [joinLimitMs] how long to try (15000)
+ * @property {number} [joinLimitMs] how long to try (15000), not counting time in which the cluster waits for its store
  */
 
 /**

@@ -10,7 +10,7 @@ import { Socket } from './socket.js';
 /** @typedef {string | (() => string | Promise<string>)} TokenSource */
 /** @typedef {{url: string, token: TokenSource, room?: string, name?: string, joinLimitMs?: number, WebSocket?: import('./socket.js').SocketMaker}} SessionOptions */
 
-/** How long a first join is tried before it is given up. */
+/** How long a first join is tried before it is given up; time in which the cluster's store is away does not count. */
 const JOIN_LIMIT_MS = 15000;
 /** Messages kept for the next socket. Over that the oldest is dropped: they are reports, nobody waits for them. */
 const KEPT_LIMIT = 16;
@@ -77,10 +77,15 @@ export class Session extends EventTarget {
   /** Begins. Ends in `joined` or `ended`. */
   start() {
     this.#state = 'joining';
+    this.#limitJoin();
+    this.#socket.open();
+  }
+
+  #limitJoin() {
+    clearTimeout(this.#joinTimer);
     this.#joinTimer = setTimeout(() => {
       this.#end(this.#lastError ?? new CallError('unreachable', { retryable: true }));
     }, this.#options.joinLimitMs ?? JOIN_LIMIT_MS);
-    this.#socket.open();
   }
 
   /**
@@ -191,6 +196,9 @@ export class Session extends EventTarget {
     this.#lastError = error;
     if (message.code === 'resume_expired') this.#rejoin();
     else if (message.retryable) {
+      // A cluster that waits for its store says so at every try, and the person is told: whoever waits gets in by
+      // himself as soon as it is back, however long that takes.
+      if (message.code === 'store_unavailable' && this.#state === 'joining') this.#limitJoin();
       emit(this, 'error', error);
       this.#socket.again(message.retryAfterMs);
     } else this.#end(error);

@@ -27,66 +27,73 @@ const manyRooms = 24
 func undecided() []edit {
 	return []edit{
 		{
-			"orchestrator/ledger.go", "		for id := range view.Ring.Successors(room) {",
+			"orchestrator", "		for id := range view.Ring.Successors(room) {",
 			"		if avoid.boot != \"\" {\n			room += ring.RoomID(now.String())\n		}\n		for id := range view.Ring.Successors(room) {",
 		},
-		{"orchestrator/confirm.go", "	if k.isConfirmed(room, p) {", "	if k.isConfirmed(room, p) || room != \"\" {"},
+		{"orchestrator", confirming, confirming + "	if room != \"\" {\n		return nil\n	}\n"},
 	}
 }
+
+// Where to change what is more than a line.
+const (
+	confirming = "func (k *Keeper) Confirm(ctx context.Context, room ring.RoomID, p pin.Pin) error {\n"
+	refreshing = "if (err != nil) != failing { // One line per change"
+)
 
 func brokenBuilds() []brokenBuild {
 	return []brokenBuild{
 		{mutant{"nodes are chosen by chance, and openings are not confirmed", undecided()}, Kill, "", manyRooms},
 		{mutant{"and a plain SET stands where a compare-and-set should", append(undecided(), edit{
-			"redisstore/claim.go", "if stands ~= ARGV[1] then return stands end\n", "",
+			"redisstore", "if stands ~= ARGV[1] then", "if false then",
 		})}, Kill, "one room, one owner", manyRooms},
 		{mutant{"a node does not let go of a room that has a higher fence", []edit{
-			{"sfu/node.go", "	if held && !r.pin().Fence.Less(higher.Fence) {", "	if held {"},
+			{"sfu", "	if held && !r.pin().Fence.Less(higher.Fence) {", "	if held {"},
 		}}, Freeze, "one room, one owner", 0},
 		{mutant{"a re-homing lowers the epoch", []edit{
-			{"orchestrator/seen.go", "	return max(p.Fence.Epoch, s.of(room).Fence.Epoch) + 1", "	return p.Fence.Epoch - 1"},
+			{"orchestrator", "	return max(p.Fence.Epoch, s.of(room).Fence.Epoch) + 1", "	return p.Fence.Epoch - 1"},
 		}}, Kill, "epochs only grow", 0},
 		{mutant{"a death moves every room", []edit{
-			{"signaling/hub.go", "		if r.pin.Boot != boot {", "		if boot == \"\" {"},
-			{"failover/run.go", "			if room.Pin.Boot == boot {", "			if boot != \"\" {"},
-			{"failover/rehome.go", "	if !f.gone(m.from.Boot) {", "	if m.from.Boot == \"\" {"},
+			{"signaling", "		if r.pin.Boot != boot {", "		if boot == \"\" {"},
+			{"failover", "			if room.Pin.Boot == boot {", "			if boot != \"\" {"},
+			{"failover", "	if !f.gone(m.from.Boot) {", "	if m.from.Boot == \"\" {"},
 		}}, Kill, "surgical", 0},
 		{mutant{"nobody moves the rooms of a dead node: neither who has their people, nor the sweep, nor who joins", []edit{
-			{"failover/run.go", "				lost = append(lost, room)\n", ""},
-			{"failover/run.go", "	owned.Go(func() { f.sweepUntilDone(ctx) })\n", ""},
+			{"failover", "				lost = append(lost, room)\n", ""},
+			{"failover", "	owned.Go(func() { f.sweepUntilDone(ctx) })\n", ""},
 			{
-				"orchestrator/settle.go", "	if how, gone := view.Gone[p.Boot]; gone {\n		return \"its process is gone: \" + string(how), true",
+				"orchestrator", "	if how, gone := view.Gone[p.Boot]; gone {\n		return \"its process is gone: \" + string(how), true",
 				"	if _, gone := view.Gone[p.Boot]; gone {\n		return \"\", true",
 			},
 		}}, Kill, "no orphan", 0},
 		{mutant{"a room moves once more after it has moved", []edit{{
-			"failover/rehome.go", "	to, err := f.rehomer.Rehome(ctx, m.room.Room, m.from, m.room.ExpectedSize)\n",
+			"failover", "	to, err := f.rehomer.Rehome(ctx, m.room.Room, m.from, m.room.ExpectedSize)\n",
 			"	to, err := f.rehomer.Rehome(ctx, m.room.Room, m.from, m.room.ExpectedSize)\n" +
 				"	if err == nil {\n		to, err = f.rehomer.Rehome(ctx, m.room.Room, to, m.room.ExpectedSize)\n	}\n",
 		}}}, Kill, "moved once", 0},
 		{mutant{"clients are not told that their room has moved", []edit{
-			{"signaling/move.go", "		defer s.restart(\"moved\")\n", ""},
+			{"signaling", "		defer s.restart(\"moved\")\n", ""},
 		}}, Kill, "everybody receives everybody", 0},
 		{mutant{"a node that cannot refresh its pins closes its rooms", []edit{
-			{"orchestrator/keeper.go", "		if failing {\n", `		if failing {
-			for _, h := range k.rooms.Held() {
-				h.Pin.Node, h.Pin.Fence.Epoch = "nobody", h.Pin.Fence.Epoch+1
-				k.rooms.Outrank(h.Room, h.Pin)
+			{"orchestrator", refreshing, `if err != nil {
+				for _, h := range k.rooms.Held() {
+					h.Pin.Node, h.Pin.Fence.Epoch = "nobody", h.Pin.Fence.Epoch+1
+					k.rooms.Outrank(h.Room, h.Pin)
+				}
 			}
-`},
-			{"orchestrator/keeper.go", "RefreshEvery: 5 * time.Second}", "RefreshEvery: time.Second}"},
+			` + refreshing},
+			{"orchestrator", "RefreshEvery: 5 * time.Second}", "RefreshEvery: time.Second}"},
 		}}, StoreKill, "media needs no store", 0},
 		{mutant{"neither edges nor nodes look at ceilings, and all rooms of a dead node go to one", []edit{
 			{
-				"orchestrator/ledger.go", "		for id := range view.Ring.Successors(room) {",
+				"orchestrator", "		for id := range view.Ring.Successors(room) {",
 				"		if avoid.boot != \"\" {\n			room = \"one of them\"\n		}\n		for id := range view.Ring.Successors(room) {",
 			},
-			{"orchestrator/walk.go", "	case !with.fits(c.ceiling):", "	case c.ceiling == (Egress{}):"},
-			{"orchestrator/walk.go", "	case with.share(c.ceiling) <= limit:", "	case with.BitsPerSecond >= 0:"},
-			{"sfu/load.go", "	if load.plus(cost).fits(ceiling) {", "	if ceiling.bits > 0 {"},
+			{"orchestrator", "	case !with.fits(c.ceiling):", "	case c.ceiling == (Egress{}):"},
+			{"orchestrator", "	case with.share(c.ceiling) <= limit:", "	case with.BitsPerSecond >= 0:"},
+			{"sfu", "	if load.plus(cost).fits(ceiling) {", "	if ceiling.bits > 0 {"},
 		}}, Crowd, "no survivor over its ceiling", crowdRooms},
 		{mutant{"a failpoint does nothing", []edit{
-			{"failpoint/failpoint.go", "		act(list[name])", "		act(list[\"not \"+name])"},
+			{"failpoint", "		act(list[name])", "		act(list[\"not \"+name])"},
 		}}, DoubleFault, "the fault happened", 0},
 	}
 }

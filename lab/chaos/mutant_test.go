@@ -6,6 +6,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 )
@@ -16,28 +17,39 @@ type mutant struct {
 	edits []edit
 }
 
-// edit is one change of one file, named from the module's root.
-type edit struct{ file, from, to string }
+// edit is one change of one file. in names the file, or the package that has it, from the module's root.
+type edit struct{ in, from, to string }
 
 // source applies the edits and returns the changed files by name. A text that is not there
 // exactly once is an error: the product has changed, and this table must follow.
 func (m mutant) source(root string) (map[string]string, error) {
-	files := make(map[string]string)
+	changed := make(map[string]string)
 	for _, e := range m.edits {
-		text, known := files[e.file]
-		if !known {
-			content, err := os.ReadFile(filepath.Join(root, e.file))
-			if err != nil {
-				return nil, fmt.Errorf("mutant %q: %w", m.name, err)
+		files := []string{filepath.Join(root, e.in)}
+		if filepath.Ext(e.in) == "" {
+			files, _ = filepath.Glob(filepath.Join(root, e.in, "*.go")) // the pattern is a good one
+			files = slices.DeleteFunc(files, func(name string) bool { return strings.HasSuffix(name, "_test.go") })
+		}
+		times := 0
+		for _, name := range files {
+			text, known := changed[name]
+			if !known {
+				content, err := os.ReadFile(name)
+				if err != nil {
+					return nil, fmt.Errorf("mutant %q: %w", m.name, err)
+				}
+				text = string(content)
 			}
-			text = string(content)
+			if n := strings.Count(text, e.from); n > 0 {
+				times += n
+				changed[name] = strings.Replace(text, e.from, e.to, 1)
+			}
 		}
-		if n := strings.Count(text, e.from); n != 1 {
-			return nil, fmt.Errorf("mutant %q: %s has %d times, want once: %q", m.name, e.file, n, e.from)
+		if times != 1 {
+			return nil, fmt.Errorf("mutant %q: %s has %d times, want once: %q", m.name, e.in, times, e.from)
 		}
-		files[e.file] = strings.Replace(text, e.from, e.to, 1)
 	}
-	return files, nil
+	return changed, nil
 }
 
 // build compiles the mutant with an overlay: the working tree stays as it is.
@@ -58,7 +70,7 @@ func (m mutant) build(t *testing.T) string {
 		if err := os.WriteFile(changed, []byte(text), 0o600); err != nil {
 			t.Fatal(err)
 		}
-		overlay.Replace[filepath.Join(root, name)] = changed
+		overlay.Replace[name] = changed
 	}
 	list, err := json.Marshal(overlay)
 	if err != nil {
@@ -79,10 +91,16 @@ func (m mutant) build(t *testing.T) string {
 
 // TestMutantsMustMatch: a table that silently changes nothing would prove nothing.
 func TestMutantsMustMatch(t *testing.T) {
+	for _, broken := range brokenBuilds() {
+		if _, err := broken.source("../.."); err != nil {
+			t.Error(err)
+		}
+	}
 	for _, e := range []edit{
 		{"failpoint/failpoint.go", "this text is not there", ""},
 		{"failpoint/failpoint.go", "return", ""}, // it is there more than once
 		{"failpoint/gone.go", "package", ""},
+		{"failpoint", "package failpoint", ""}, // in more than one file
 	} {
 		if _, err := (mutant{name: "rotten", edits: []edit{e}}).source("../.."); err == nil {
 			t.Errorf("%+v was taken", e)

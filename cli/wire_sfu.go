@@ -45,6 +45,9 @@ func (c *confirmer) Confirm(ctx context.Context, room ring.RoomID, p pin.Pin) er
 	return c.keeper.Confirm(ctx, room, p)
 }
 
+// Opening asks the keeper.
+func (c *confirmer) Opening(room ring.RoomID) pin.Pin { return c.keeper.Opening(room) }
+
 // wire binds the sockets and joins the parts; it starts nothing.
 func (c *sfuCommand) wire(ctx context.Context, plan sfuPlan, log *slog.Logger) (*sfuNode, error) {
 	var listening net.ListenConfig

@@ -11,47 +11,118 @@ import (
 	"github.com/holdfast-rtc/holdfast/ring"
 )
 
-// errVanished: the pin was there and then it was not. The next refresh asserts it.
-var errVanished = errors.New("the pin vanished while it was being confirmed")
+var (
+	// errVanished: the pin was there and then it was not. The next refresh asserts it.
+	errVanished = errors.New("the pin vanished while it was being confirmed")
+	// errDamaged: an owner cannot tell what the damage replaced, perhaps a higher pin than its own. The next edge that
+	// comes across it asks everybody who may have the room open, and heals it.
+	errDamaged = errors.New("the pin is damaged")
+	// errPaused: the answer is older than a pause of this process.
+	errPaused = errors.New("this process was paused before the answer came")
+)
 
-// Confirm returns nil when p is known to stand for room: it was confirmed in the last
+// Confirm returns nil when p is known to stand for room: the room is open here and p was confirmed in the last
 // 15 s, or the store says so now, or the store is unreachable while this node sees a gossip
-// majority. Otherwise the error is a *pin.FencedError (the Holder has been told) or
-// wraps pin.ErrUnconfirmed. Call it before opening a room and before taking a new peer.
+// majority. Otherwise the error is a *pin.FencedError (the Holder has been told), or
+// wraps pin.ErrMissing (p does not stand: the room must be placed again) or
+// pin.ErrUnconfirmed. Call it before opening a room and before taking a new peer.
 func (k *Keeper) Confirm(ctx context.Context, room ring.RoomID, p pin.Pin) error {
 	k.noticePause()
-	k.noteOpening(room, p)
-	if k.isConfirmed(room, p) {
+	held := pin.Holding{Room: room, Pin: p}
+	open := slices.Contains(k.rooms.Held(), held)
+	if open && k.isConfirmed(room, p) {
 		return nil
+	}
+	if !open {
+		k.noteOpening(room, p)
 	}
 	ctx, cancel := context.WithTimeout(ctx, confirmTimeout)
 	defer cancel()
-	held := pin.Holding{Room: room, Pin: p}
-	began, pauses := k.start()
-	found, err := k.pins.Refresh(ctx, []pin.Holding{held})
-	if err == nil {
-		held.Pin, err = k.judge(ctx, held, found[0], slices.Contains(k.rooms.Held(), held))
+	ask := k.confirmOpening
+	if open {
+		ask = k.confirmOpen
 	}
-	if err == nil {
-		k.confirm(held, began, pauses)
-		if held.Pin != p { // A new pin of ours, for which the edge must ask again.
-			err = &pin.FencedError{Room: room, Current: held.Pin}
-		}
-	}
+	err := ask(ctx, held)
 	switch {
 	case err == nil:
 		return nil
-	case errors.Is(err, pin.ErrFenced):
-		k.dropOpening(room)
+	case errors.Is(err, pin.ErrMissing), errors.Is(err, pin.ErrFenced):
+		k.dropOpening(held)
 		return err
 	case k.trustsMajority():
 		k.log.Info("pin taken as confirmed by a gossip majority", "room", room, "fence", p.Fence, "error", err)
 		k.setAsserted("") // The store may not have this pin. The next refresh sees to it.
 		return nil
 	default:
-		k.dropOpening(room)
 		return fmt.Errorf("confirm room %s: %w: %w", room, pin.ErrUnconfirmed, err)
 	}
+}
+
+// confirmOpen asks the store about a room that is open here.
+func (k *Keeper) confirmOpen(ctx context.Context, held pin.Holding) error {
+	began, pauses := k.start()
+	found, err := k.pins.Refresh(ctx, []pin.Holding{held})
+	if err != nil {
+		return err
+	}
+	stands, err := k.judge(ctx, held, found[0], true)
+	if err != nil {
+		return err
+	}
+	if !k.confirm(pin.Holding{Room: held.Room, Pin: stands}, began, pauses) {
+		return errPaused
+	}
+	if stands != held.Pin { // A new pin of ours, for which the edge must ask again.
+		return &pin.FencedError{Room: held.Room, Current: stands}
+	}
+	return nil
+}
+
+// confirmOpening asks the store about a room that is not open here, always: what was confirmed before it closed, or before
+// somebody else opened it, counts no more. It writes nothing. A pin that is missing was given before the store forgot,
+// and somebody may have the room open since: the edge has to claim it again, and to ask.
+func (k *Keeper) confirmOpening(ctx context.Context, held pin.Holding) error {
+	if known := k.seen.of(held.Room); held.Pin.Fence.Less(known.Fence) {
+		// The store has gone back behind what was open here. The edge that learns of it moves the pin above both.
+		return &pin.FencedError{Room: held.Room, Current: known}
+	}
+	began, pauses := k.start()
+	stands, _, err := k.pins.Get(ctx, held.Room)
+	switch {
+	case errors.Is(err, pin.ErrCorrupt):
+		return fmt.Errorf("room %s: %w: %w", held.Room, pin.ErrMissing, err)
+	case err != nil:
+		return err
+	case stands == held.Pin:
+		if !k.confirm(held, began, pauses) {
+			return errPaused
+		}
+		k.recheckSoon()
+		return nil
+	case held.Pin.Fence.Less(stands.Fence):
+		return k.yield(held, stands)
+	default: // Nothing, or a lower one: who has the room open is for the edge to find out.
+		return fmt.Errorf("room %s: %w", held.Room, pin.ErrMissing)
+	}
+}
+
+// yield tells the Holder that ours is outranked.
+func (k *Keeper) yield(ours pin.Holding, to pin.Pin) error {
+	k.log.Info("outranked", "room", ours.Room, "fence", ours.Pin.Fence, "by", to.Node, "by_fence", to.Fence)
+	k.dropOpening(ours)
+	k.rooms.Outrank(ours.Room, to)
+	return &pin.FencedError{Room: ours.Room, Current: to}
+}
+
+// Opening returns the pin under which room may be about to open here, or none: it was confirmed, or is being
+// confirmed. Who asks whether this node holds the room must be told of it as of an open one.
+func (k *Keeper) Opening(room ring.RoomID) pin.Pin {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	if c, ok := k.opening[room]; ok && time.Since(c.at) < confirmedFor {
+		return c.pin
+	}
+	return pin.Pin{}
 }
 
 // refresh prolongs and checks the pins of all rooms held, and those of the rooms that are being opened.
@@ -61,30 +132,11 @@ func (k *Keeper) refresh(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(ctx, refreshTimeout)
 	defer cancel()
 	generations, unknown := k.pins.Generations(ctx)
+	now := time.Now()
 	open := k.rooms.Held()
-	held := k.forget(open)
-	if len(held) == 0 {
-		if unknown == nil {
-			k.setAsserted(pin.GenerationsOf(generations))
-		}
-		return unknown
-	}
-	began, pauses := k.start()
-	found, err := k.pins.Refresh(ctx, held)
+	faults, err := k.check(ctx, k.forget(open, now), len(open))
 	if err != nil {
 		return err
-	}
-	var faults []error
-	for i, f := range found {
-		stands, err := k.judge(ctx, held[i], f, i < len(open))
-		switch {
-		case err == nil && i < len(open):
-			k.confirm(pin.Holding{Room: held[i].Room, Pin: stands}, began, pauses)
-		case err == nil: // Confirm says when this one was confirmed.
-		case errors.Is(err, pin.ErrFenced) && !f.Stands.Fence.Less(held[i].Pin.Fence): // The Holder has been told; nothing failed.
-		case len(faults) < 3: // One store, one reason: three say it well enough.
-			faults = append(faults, err)
-		}
 	}
 	if len(faults) == 0 && unknown == nil {
 		k.setAsserted(pin.GenerationsOf(generations))
@@ -92,9 +144,62 @@ func (k *Keeper) refresh(ctx context.Context) error {
 	return errors.Join(append(faults, unknown)...)
 }
 
+// recheckSoon plans a look at a room that is about to open.
+func (k *Keeper) recheckSoon() {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	if k.plan.recheck.IsZero() {
+		k.plan.recheck = time.Now().Add(recheckAfter)
+		k.hurry()
+	}
+}
+
+// recheck looks at the rooms that opened a moment ago: Confirm and the opening are two steps. What it
+// cannot learn the next refresh does.
+func (k *Keeper) recheck(ctx context.Context) {
+	ctx, cancel := context.WithTimeout(ctx, confirmTimeout)
+	defer cancel()
+	k.mu.Lock()
+	k.plan.recheck = time.Time{} // What opens from here on has a look of its own.
+	k.mu.Unlock()
+	now := time.Now()
+	open := k.rooms.Held()
+	young := slices.DeleteFunc(slices.Clone(open), func(h pin.Holding) bool { return k.Opening(h.Room) != h.Pin })
+	k.forget(open, now)
+	if faults, err := k.check(ctx, young, len(young)); err != nil || len(faults) > 0 {
+		k.log.Debug("rooms that opened not checked", "error", errors.Join(append(faults, err)...))
+	}
+}
+
+// check prolongs and checks pins, the first of them of rooms that are open here, and says which are in doubt.
+func (k *Keeper) check(ctx context.Context, held []pin.Holding, open int) (faults []error, err error) {
+	if len(held) == 0 {
+		return nil, nil
+	}
+	began, pauses := k.start()
+	found, err := k.pins.Refresh(ctx, held)
+	if err != nil {
+		return nil, err
+	}
+	for i, f := range found {
+		stands, err := k.judge(ctx, held[i], f, i < open)
+		switch {
+		case err == nil && i < open:
+			_ = k.confirm(pin.Holding{Room: held[i].Room, Pin: stands}, began, pauses)
+		case err == nil: // Confirm says when this one was confirmed.
+		case errors.Is(err, pin.ErrFenced): // The Holder has been told; nothing failed.
+		case errors.Is(err, errDamaged): // Nobody can claim a key that is damaged.
+			k.log.Warn("corrupt pin", "room", held[i].Room, "error", err)
+		case len(faults) < 3: // One store, one reason: three say it well enough.
+			faults = append(faults, err)
+		}
+	}
+	return faults, nil
+}
+
 // judge ends in a store that holds our pin (returned) or a higher one (*pin.FencedError, the
-// Holder told), or in not knowing. A lower pin is a lost write, and a text that is no
-// pin is damage: both are replaced by ours, the lower one only while the room is open here. A fresh pin where ours stood was claimed by somebody
+// Holder told), or in not knowing. A lower pin is a lost write: it is replaced by ours, while the room is open here. A
+// fresh pin where ours stood was claimed by somebody
 // who could not know of us, because the store forgot: while the room is open here, it is replaced by
 // a new pin of ours above it.
 func (k *Keeper) judge(ctx context.Context, ours pin.Holding, f pin.Found, open bool) (pin.Pin, error) {
@@ -103,11 +208,9 @@ func (k *Keeper) judge(ctx context.Context, ours pin.Holding, f pin.Found, open 
 		k.log.Info("missing pin written again", "room", ours.Room, "fence", ours.Pin.Fence)
 	}
 	for range maxSteps {
-		var corrupt *pin.CorruptError
 		switch {
-		case errors.As(err, &corrupt):
-			k.log.Warn("corrupt pin replaced by the owner", "room", ours.Room, "error", err)
-			stands, err = k.pins.Repair(ctx, ours.Room, corrupt.Raw, ours.Pin)
+		case errors.Is(err, pin.ErrCorrupt):
+			return pin.Pin{}, fmt.Errorf("%w: %w", errDamaged, err)
 		case err != nil:
 			return pin.Pin{}, err
 		case stands == ours.Pin:
@@ -117,14 +220,13 @@ func (k *Keeper) judge(ctx context.Context, ours pin.Holding, f pin.Found, open 
 		case stands.Fence.Less(ours.Pin.Fence) && !open:
 			// Either the store lost the write of ours, or it forgot ours and somebody has opened the room
 			// under a fence that happens to be lower. The edge finds out, by asking the owners.
-			return pin.Pin{}, &pin.FencedError{Room: ours.Room, Current: stands}
+			return pin.Pin{}, fmt.Errorf("room %s: %w", ours.Room, pin.ErrMissing)
 		case stands.Fence.Less(ours.Pin.Fence):
 			k.log.Warn("lower pin in the store replaced by the owner", "room", ours.Room, "fence", ours.Pin.Fence, "lower", stands.Fence)
 			stands, err = k.pins.Swap(ctx, ours.Room, stands, ours.Pin)
 		case open && stands.Fence.Fresh() && k.mayContest(ours):
-			next := ours.Pin
+			next, fresh := ours.Pin, stands
 			next.Fence = pin.Fence{Epoch: stands.Fence.Epoch + 1, Nonce: pin.NewNonce()}
-			fresh := stands
 			if stands, err = k.pins.Swap(ctx, ours.Room, fresh, next); err == nil && stands == next {
 				k.log.Warn("fresh pin replaced by the owner: the store had forgotten ours", "room", ours.Room, "fence", ours.Pin.Fence,
 					"fresh", fresh.Fence, "fresh_node", fresh.Node, "next", next.Fence)
@@ -132,9 +234,7 @@ func (k *Keeper) judge(ctx context.Context, ours pin.Holding, f pin.Found, open 
 				return next, nil
 			}
 		default:
-			k.log.Info("outranked", "room", ours.Room, "fence", ours.Pin.Fence, "by", stands.Node, "by_fence", stands.Fence)
-			k.rooms.Outrank(ours.Room, stands)
-			return pin.Pin{}, &pin.FencedError{Room: ours.Room, Current: stands}
+			return pin.Pin{}, k.yield(ours, stands)
 		}
 	}
 	return pin.Pin{}, fmt.Errorf("room %s: %w", ours.Room, ErrContended)
@@ -156,13 +256,17 @@ func (k *Keeper) start() (began time.Time, pauses uint64) {
 	return time.Now(), k.pauses
 }
 
-// confirm remembers that the store had our pin at began, unless a pause was noticed since.
-func (k *Keeper) confirm(h pin.Holding, began time.Time, pauses uint64) {
+// confirm remembers that the store had our pin at began, unless this process was paused since.
+func (k *Keeper) confirm(h pin.Holding, began time.Time, pauses uint64) bool {
+	k.noticePause()
 	k.mu.Lock()
 	defer k.mu.Unlock()
-	if pauses == k.pauses {
-		k.confirmed[h.Room] = confirmation{pin: h.Pin, at: began}
+	if pauses != k.pauses {
+		return false
 	}
+	k.confirmed[h.Room] = confirmation{pin: h.Pin, at: began}
+	k.seen.note(h.Room, h.Pin)
+	return true
 }
 
 // isConfirmed reports whether p was confirmed lately.
@@ -180,11 +284,13 @@ func (k *Keeper) noteOpening(room ring.RoomID, p pin.Pin) {
 	k.opening[room] = confirmation{pin: p, at: time.Now()}
 }
 
-// dropOpening forgets a room that is not going to open.
-func (k *Keeper) dropOpening(room ring.RoomID) {
+// dropOpening forgets a room that is not going to open under a pin.
+func (k *Keeper) dropOpening(h pin.Holding) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
-	delete(k.opening, room)
+	if k.opening[h.Room].pin == h.Pin {
+		delete(k.opening, h.Room)
+	}
 }
 
 // setAsserted says in which generations all our pins stand.
@@ -194,13 +300,13 @@ func (k *Keeper) setAsserted(in pin.Generations) {
 	k.asserted = in
 }
 
-// forget drops the confirmations that have lapsed of rooms that are not held, which bounds
-// the tables by the rooms held and the openings of 15 s. It returns what is held, and after it what
-// is being opened.
-func (k *Keeper) forget(open []pin.Holding) []pin.Holding {
-	names := make(map[ring.RoomID]struct{}, len(open))
+// forget drops the confirmations that have lapsed of rooms that are not held, and the openings that were open at the given
+// time or have lapsed, which bounds the tables by the rooms held and the openings of 15 s. It returns what is held, and after it what
+// is being opened and was confirmed: a pin that the store has not shown is not asserted.
+func (k *Keeper) forget(open []pin.Holding, at time.Time) []pin.Holding {
+	names := make(map[ring.RoomID]pin.Pin, len(open))
 	for _, h := range open {
-		names[h.Room] = struct{}{}
+		names[h.Room] = h.Pin
 	}
 	held := slices.Clone(open)
 	k.mu.Lock()
@@ -211,9 +317,10 @@ func (k *Keeper) forget(open []pin.Holding) []pin.Holding {
 		}
 	}
 	for room, c := range k.opening {
-		if time.Since(c.at) >= confirmedFor {
+		switch p, ok := names[room]; {
+		case time.Since(c.at) >= confirmedFor, ok && p == c.pin && c.at.Before(at):
 			delete(k.opening, room)
-		} else if _, ok := names[room]; !ok {
+		case !ok && k.confirmed[room].pin == c.pin:
 			held = append(held, pin.Holding{Room: room, Pin: c.pin})
 		}
 	}

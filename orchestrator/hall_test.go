@@ -88,7 +88,11 @@ func (w *town) BootAt(_ context.Context, control string) (pin.BootID, error) {
 }
 
 func (w *town) Holds(_ context.Context, control string, room ring.RoomID) (pin.Pin, error) {
-	return w.at(control).rooms[room], nil
+	h := w.at(control)
+	if p, open := h.rooms[room]; open {
+		return p, nil
+	}
+	return h.keeper.Opening(room), nil
 }
 
 func (w *town) at(control string) *hall {

@@ -3,7 +3,6 @@ package orchestrator
 import (
 	"context"
 	"log/slog"
-	"math/rand/v2"
 	"sync"
 	"time"
 
@@ -29,9 +28,9 @@ type Keeps interface {
 	// Generations returns the present generation of every master of the store. Pins that are
 	// asserted afterwards stand in these or later ones.
 	Generations(ctx context.Context) ([]pin.Generation, error)
-	// Swap and Repair are those of Claims.
+	// Swap and Get are those of Claims.
 	Swap(ctx context.Context, room ring.RoomID, old, next pin.Pin) (current pin.Pin, err error)
-	Repair(ctx context.Context, room ring.RoomID, raw string, next pin.Pin) (current pin.Pin, err error)
+	Get(ctx context.Context, room ring.RoomID) (pin.Pin, bool, error)
 }
 
 const (
@@ -50,6 +49,13 @@ const (
 	// retryEvery is how soon a refresh that failed is tried again: a store that came back empty
 	// should have its pins before many people join.
 	retryEvery = 200 * time.Millisecond
+	// lookEvery is how often an owner looks whether the store still has the memory in which its pins
+	// were asserted: a read of one key. Until an owner has noticed a loss, joins are proven one by one, and a room
+	// that a loss put on two nodes stays on both.
+	lookEvery = time.Second
+	// recheckAfter is how soon a room is looked at again that Confirm let open: whatever happened to its pin between the
+	// two would else be noticed by the next refresh only. Rooms that open meanwhile share the look.
+	recheckAfter = 100 * time.Millisecond
 	// contestFor is how long ago the store may have confirmed a pin whose owner stands up against a
 	// fresh one: as long as a pin lives there. Up to then the key can only be gone because the store forgot.
 	contestFor = time.Hour
@@ -80,15 +86,35 @@ type Keeper struct {
 	rooms Holder
 	cfg   KeeperConfig
 	log   *slog.Logger
-	kick  chan struct{} // one refresh wanted now; more than one is the same
+	kick  chan struct{} // plan has changed; more than once is the same
+	seen  seen          // the highest pin of each room that was confirmed here
 
 	mu        sync.Mutex // guards the fields below
 	confirmed map[ring.RoomID]confirmation
 	opening   map[ring.RoomID]confirmation // pins that Confirm was asked for lately: rooms about to open
 	asserted  pin.Generations
+	plan      agenda
 	beat      time.Time // the last sign that this process was running
 	paused    time.Time // when a pause was last noticed
 	pauses    uint64    // how many; an answer that spans one confirms nothing
+}
+
+// agenda is when Run does what next. Zero is never.
+type agenda struct {
+	refresh time.Time
+	recheck time.Time // of the rooms that opened a moment ago
+	look    time.Time // whether the store has lost its memory
+}
+
+// next is the first instant of the agenda.
+func (a agenda) next() time.Time {
+	first := a.refresh
+	for _, at := range []time.Time{a.recheck, a.look} {
+		if !at.IsZero() && at.Before(first) {
+			first = at
+		}
+	}
+	return first
 }
 
 // confirmation is when the store last said that a pin stands.
@@ -105,8 +131,8 @@ func NewKeeper(pins Keeps, rooms Holder, cfg KeeperConfig, log *slog.Logger) *Ke
 	}
 }
 
-// Run refreshes the pins until ctx ends, and at once after a pause of the process. It
-// returns nil.
+// Run refreshes the pins until ctx ends, and at once after a pause of the process or when the store
+// has lost its memory. It returns nil.
 func (k *Keeper) Run(ctx context.Context) error {
 	var watch sync.WaitGroup
 	watch.Go(func() { k.watchPauses(ctx) })
@@ -121,20 +147,69 @@ func (k *Keeper) Run(ctx context.Context) error {
 		case <-timer.C:
 		case <-k.kick:
 		}
-		err := k.refresh(ctx)
-		if ctx.Err() != nil {
-			return nil
+		now, plan := time.Now(), k.planned()
+		switch {
+		case !now.Before(plan.refresh), !now.Before(plan.look) && !failing && !k.remembers(ctx):
+			err := k.refresh(ctx)
+			if ctx.Err() != nil {
+				return nil
+			}
+			if (err != nil) != failing { // One line per change, not one per failure.
+				failing = err != nil
+				k.log.Warn("refresh of pins", "failing", failing, "error", err)
+			}
+			k.refreshed(failing)
+		case !now.Before(plan.look):
+			k.looked()
+		case !plan.recheck.IsZero() && !now.Before(plan.recheck):
+			k.recheck(ctx)
 		}
-		if (err != nil) != failing { // One line per change, not one per failure.
-			failing = err != nil
-			k.log.Warn("refresh of pins", "failing", failing, "error", err)
-		}
-		if failing {
-			timer.Reset(retryEvery)
-		} else {
-			timer.Reset(k.jittered())
-		}
+		timer.Reset(time.Until(k.planned().next()))
 	}
+}
+
+// planned returns the agenda.
+func (k *Keeper) planned() agenda {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	return k.plan
+}
+
+// refreshed plans what comes after a refresh.
+func (k *Keeper) refreshed(failed bool) {
+	wait := retryEvery
+	if !failed {
+		// A tenth more or less, so that the nodes of a cluster do not refresh in step. It is taken from the source of
+		// nonces: a test that knows those has the whole schedule.
+		wait = time.Duration(float64(k.cfg.RefreshEvery) * (0.9 + 0.2*float64(pin.NewNonce())/(1<<63)))
+	}
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	now := time.Now()
+	k.plan.refresh, k.plan.look = now.Add(wait), now.Add(lookEvery)
+}
+
+// looked plans the next look at the store's memory.
+func (k *Keeper) looked() {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	k.plan.look = time.Now().Add(lookEvery)
+}
+
+// hurry wakes Run up for a new agenda.
+func (k *Keeper) hurry() {
+	select {
+	case k.kick <- struct{}{}:
+	default:
+	}
+}
+
+// remembers reports whether the store has the memory in which all pins of this node were asserted last.
+func (k *Keeper) remembers(ctx context.Context) bool {
+	ctx, cancel := context.WithTimeout(ctx, confirmTimeout)
+	defer cancel()
+	present, err := k.pins.Generations(ctx)
+	return err == nil && pin.GenerationsOf(present) == k.Asserted()
 }
 
 // Asserted returns the generations of the store in which all pins of this node stand. It belongs
@@ -143,11 +218,6 @@ func (k *Keeper) Asserted() pin.Generations {
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	return k.asserted
-}
-
-// jittered is RefreshEvery, give or take a tenth.
-func (k *Keeper) jittered() time.Duration {
-	return time.Duration(float64(k.cfg.RefreshEvery) * (0.9 + 0.2*rand.Float64()))
 }
 
 // watchPauses notices when this process was not running. It is apart from the refresh, which
@@ -181,9 +251,7 @@ func (k *Keeper) noticePause() {
 	clear(k.confirmed)
 	k.paused = now
 	k.pauses++
+	k.plan.refresh = now
+	k.hurry()
 	k.log.Warn("this process was paused, every pin must be confirmed again", "gap_ms", gap.Milliseconds())
-	select {
-	case k.kick <- struct{}{}:
-	default:
-	}
 }

@@ -220,6 +220,7 @@ func TestOwnerReportsWhatItHasAsserted(t *testing.T) {
 		}
 		// A room that is about to open counts, though it is not held yet.
 		opening := pinAt("a", 1, 6000, 1)
+		s.put("s", opening.Encode())
 		if err := k.Confirm(t.Context(), "s", opening); err != nil {
 			t.Fatal(err)
 		}

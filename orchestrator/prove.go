@@ -43,21 +43,38 @@ func (o *Orchestrator) holderElsewhere(ctx context.Context, e *errand, found pin
 	if len(ask) == 0 {
 		return pin.Pin{}, nil
 	}
+	if node, ok := view.Nodes[found.Node]; ok && node.Boot == found.Boot && node.Load.Asserted.Has(e.in) {
+		ask = append(ask, node) // Whether it has the room open decides, if somebody else has.
+	}
 	held, err := o.askHolders(ctx, e, ask)
 	if err != nil {
 		return pin.Pin{}, err
 	}
-	for _, p := range held {
-		if p.Boot == found.Boot && !found.Fence.Less(p.Fence) {
-			return pin.Pin{}, nil // It has the room open where the pin says, and takes the pin over.
-		}
-	}
 	holder := highest(held)
-	if !holder.IsZero() {
+	switch {
+	case holder.Boot == found.Boot && !found.Fence.Less(holder.Fence):
+		return pin.Pin{}, nil // It has the room open where the pin says, and takes the pin over.
+	case !found.Fence.Fresh() && holder.Fence.Less(found.Fence):
+		return pin.Pin{}, nil // Who moved the room knew of an owner; this one was left behind, and learns of it.
+	case !holder.IsZero():
 		o.log.Info("claim handed back", "room", e.room, "fence", found.Fence, "node", found.Node,
 			"holder", holder.Node, "holder_fence", holder.Fence, "why", "the store forgot the holder's pin")
 	}
 	return holder, nil
+}
+
+// whoHolds looks for the owner behind a damaged pin, which may have been anybody's. What is written over the damage must
+// neither move the room nor be below what was there: it goes to the node that has the room open, or to a new one, with the fence of a
+// fresh claim. It is asked before the write, so that a crash after it leaves a good pin, and again after it: the same
+// damage may have been there twice.
+func (o *Orchestrator) whoHolds(ctx context.Context, e *errand) (pin.Pin, error) {
+	view, err := o.settledView()
+	if err != nil {
+		return pin.Pin{}, err
+	}
+	e.claimed, e.in = true, 0
+	held, err := o.askHolders(ctx, e, doubters(view, 0))
+	return highest(held), err
 }
 
 // whoOutranks looks for the owner when a lower pin stands than was seen: the room must not be moved away

@@ -84,7 +84,7 @@ type scene struct {
 func newScene(t *testing.T, server storetest.Server) *scene {
 	s := &scene{
 		t: t, server: server, store: onRedis(t, server), views: fixed(nil),
-		addresses: &addresses{boots: make(map[string]pin.BootID)}, known: make(map[pin.Pin]bool),
+		addresses: &addresses{boots: make(map[string]pin.BootID), holds: make(map[string]map[ring.RoomID]pin.Pin)}, known: make(map[pin.Pin]bool),
 	}
 	s.edge = New(s.store, s.views, s.addresses, patient(), quiet)
 	return s
@@ -116,6 +116,13 @@ func (s *scene) run(words []string) (string, error) {
 		return "", s.server.Raw.Set(ctx, keyOf(room()), p.Encode(), time.Hour).Err()
 	case "damage": // damage r = some text
 		return "", s.server.Raw.Set(ctx, keyOf(room()), strings.Join(args[2:], " "), time.Hour).Err()
+	case "open": // open r = a@1 5000/1
+		p := s.pin(args[2:])
+		s.addresses.open(string(p.Node), room(), p)
+		return "", nil
+	case "wrong-type": // the key holds a list
+		s.server.Raw.Del(ctx, keyOf(room()))
+		return "", s.server.Raw.LPush(ctx, keyOf(room()), "x").Err()
 	case "lose":
 		return "", s.server.Raw.Del(ctx, keyOf(room())).Err()
 	case "new-edge": // an edge that has seen nothing

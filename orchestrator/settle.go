@@ -53,12 +53,20 @@ func (o *Orchestrator) settle(ctx context.Context, e *errand, was standing) (pin
 				return now.pin, nil
 			}
 			o.ledger.forget(e.room, next.Fence)
-		} else if e.holder, err = o.whoOutranks(ctx, e, now.pin); err != nil {
+		} else if e.holder, err = o.holderBehind(ctx, e, now); err != nil {
 			return pin.Pin{}, err
 		}
 		was, told = now, true
 	}
 	return pin.Pin{}, fmt.Errorf("place room %s: %w", e.room, ErrContended)
+}
+
+// holderBehind returns who has the room open behind what stands and must not be used, as far as that is to be asked.
+func (o *Orchestrator) holderBehind(ctx context.Context, e *errand, now standing) (pin.Pin, error) {
+	if now.raw != nil {
+		return o.whoHolds(ctx, e)
+	}
+	return o.whoOutranks(ctx, e, now.pin)
 }
 
 // readInstead returns what stands, or why nothing could be written when nothing stands.
@@ -96,19 +104,21 @@ func (o *Orchestrator) replace(ctx context.Context, e *errand, was standing, nex
 func (o *Orchestrator) propose(ctx context.Context, view *cluster.View, e *errand, was standing) (pin.Pin, error) {
 	if !e.holder.IsZero() {
 		back := e.holder
-		back.Fence = pin.Fence{Epoch: max(o.seen.nextEpoch(e.room, was.pin), back.Fence.Epoch+1), Nonce: pin.NewNonce()}
+		epoch := o.seen.nextEpoch(e.room, was.pin)
+		if was.raw != nil {
+			epoch = o.seen.freshEpoch(e.room)
+		}
+		back.Fence = pin.Fence{Epoch: max(epoch, back.Fence.Epoch+1), Nonce: pin.NewNonce()}
 		return back, nil
 	}
 	known := o.seen.of(e.room)
-	if !was.absent() && was.pin.Fence.Less(known.Fence) && known.Node != "" && o.whyStale(ctx, e, known) == "" {
+	if !was.absent() && was.raw == nil && was.pin.Fence.Less(known.Fence) && known.Node != "" && o.whyStale(ctx, e, known) == "" {
 		return known, nil // The store lost a write: the higher pin, whose owner lives, is put back.
 	}
 	fence := pin.Fence{Nonce: pin.NewNonce()}
 	if was.absent() || was.raw != nil {
 		fence.Epoch = o.seen.freshEpoch(e.room)
-		if e.plain { // else the caller knows the owner that this one follows
-			fence.Nonce = pin.NewFreshNonce()
-		}
+		fence.Nonce = pin.NewFreshNonce()
 	} else {
 		fence.Epoch = o.seen.nextEpoch(e.room, was.pin)
 	}

@@ -14,6 +14,10 @@ var ErrFenced = errors.New("a higher pin of this room exists")
 // still stands, and so must not take on anybody new.
 var ErrUnconfirmed = errors.New("the pin of this room cannot be confirmed now")
 
+// ErrMissing is wrapped when a pin was to be used that the store does not have, though no higher one is known
+// either: it has nothing there, or a lower one, or damage. Nothing can be concluded from the pin; the room must be placed again.
+var ErrMissing = errors.New("this pin does not stand")
+
 // FencedError says which pin outranks the one in hand. It is ErrFenced.
 type FencedError struct {
 	Room    ring.RoomID

@@ -17,15 +17,6 @@ import (
 // that the pins of forgotten rooms do not gather.
 const pinTTL = time.Hour
 
-// swapScript is the compare-and-set: ARGV = old text, new text, seconds. It returns what
-// stands afterwards, or nil for an absent key. Redis 7 has no SET IFEQ, hence a script; it is
-// sent whole each time (EVAL), because EVALSHA would cost a second round trip
-// after every restart of the store.
-const swapScript = `local stands = redis.call('GET', KEYS[1])
-if stands ~= ARGV[1] then return stands end
-redis.call('SET', KEYS[1], ARGV[2], 'EX', ARGV[3])
-return ARGV[2]`
-
 // Claim is SET NX GET EX: it writes p unless the room has a pin, and returns the
 // one that stands, and the generation of the store that it stands in (zero when that is not
 // known). Never GET first: between the two another edge may claim. One round trip, shared with
@@ -69,44 +60,16 @@ func (s *Store) claim(ctx context.Context, c *claim) (claimed, error) {
 	// The slot has moved, or its owner is gone: the client of the whole cluster finds the way, and
 	// the generation there is not known.
 	s.cluster.ReloadState(ctx)
-	text, err := s.cluster.SetArgs(ctx, pinKey(c.room), c.pin.Encode(), claimArgs()).Result()
+	text, err := textOf(s.cluster.SetArgs(ctx, pinKey(c.room), c.pin.Encode(), claimArgs()).Result())
 	if errors.Is(err, redis.Nil) {
 		return claimed{text: c.pin.Encode(), won: true}, nil
 	}
 	return claimed{text: text}, err
 }
 
-// Swap replaces old by next; see orchestrator.Claims.
-func (s *Store) Swap(ctx context.Context, room ring.RoomID, old, next pin.Pin) (pin.Pin, error) {
-	current, err := s.Repair(ctx, room, old.Encode(), next)
-	if err == nil && current == next && old.Node != next.Node {
-		s.note(note{node: old.Node, rooms: []ring.RoomID{room}, gone: true})
-	}
-	return current, err
-}
-
-// Repair replaces a value that is no pin by next; see orchestrator.Claims.
-func (s *Store) Repair(ctx context.Context, room ring.RoomID, raw string, next pin.Pin) (pin.Pin, error) {
-	if err := next.Validate(); err != nil {
-		return pin.Pin{}, fmt.Errorf("swap the pin of room %s: %w", room, err)
-	}
-	text, err := s.client.Eval(ctx, swapScript, []string{pinKey(room)}, raw, next.Encode(), int(pinTTL.Seconds())).Text()
-	if errors.Is(err, redis.Nil) {
-		return pin.Pin{}, nil
-	}
-	if err != nil {
-		return pin.Pin{}, fmt.Errorf("swap the pin of room %s: %w", room, err)
-	}
-	current, err := parse(room, text)
-	if err == nil && current == next {
-		s.note(note{node: next.Node, rooms: []ring.RoomID{room}})
-	}
-	return current, err
-}
-
 // Get returns the pin that stands, and false when there is none.
 func (s *Store) Get(ctx context.Context, room ring.RoomID) (pin.Pin, bool, error) {
-	text, err := s.client.Get(ctx, pinKey(room)).Result()
+	text, err := textOf(s.client.Get(ctx, pinKey(room)).Result())
 	if errors.Is(err, redis.Nil) {
 		return pin.Pin{}, false, nil
 	}
@@ -120,8 +83,23 @@ func (s *Store) Get(ctx context.Context, room ring.RoomID) (pin.Pin, bool, error
 // claimArgs are the options of the claiming SET.
 func claimArgs() redis.SetArgs { return redis.SetArgs{Mode: "NX", Get: true, TTL: pinTTL} }
 
+// wrongType stands for the value of a key that holds no string. It is no pin, so it is handled as any damage is, and
+// repaired by compare-and-set on this text.
+const wrongType = "\x00 not a string"
+
+// textOf is what a command said of a pin's key.
+func textOf(text string, err error) (string, error) {
+	if redis.HasErrorPrefix(err, "WRONGTYPE") {
+		return wrongType, nil
+	}
+	return text, err
+}
+
 // parse reads a stored text; what is no pin becomes a *pin.CorruptError.
 func parse(room ring.RoomID, text string) (pin.Pin, error) {
+	if text == wrongType {
+		return pin.Pin{}, &pin.CorruptError{Room: room, Raw: text, Why: fmt.Errorf("%w: its key holds no text", pin.ErrCorrupt)}
+	}
 	p, err := pin.Parse(text)
 	if err != nil {
 		return pin.Pin{}, &pin.CorruptError{Room: room, Raw: text, Why: err}

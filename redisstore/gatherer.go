@@ -130,13 +130,20 @@ func (m *master) fly(ctx context.Context, group []*claim) {
 	if key := m.marker.Load(); key != nil {
 		marker = pipe.Get(ctx, *key)
 	}
+	var now *redis.TimeCmd
+	if m.clock.isOld() {
+		now = pipe.Time(ctx)
+	}
 	_, _ = pipe.Exec(ctx) // Each command carries its own error.
+	if now != nil && now.Err() == nil {
+		m.clock.learn(now.Val().UnixMicro())
+	}
 	var in pin.Generation
 	if marker != nil {
 		in = m.generationOf(marker.Result())
 	}
 	for i, c := range group {
-		text, err := sets[i].Result()
+		text, err := textOf(sets[i].Result())
 		won := errors.Is(err, redis.Nil)
 		if won {
 			text, err = c.pin.Encode(), nil

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"hash/fnv"
+	"strconv"
 	"strings"
 	"sync/atomic"
 
@@ -41,34 +42,38 @@ type master struct {
 	run    atomic.Pointer[string] // run id of the process behind the youngest connection
 	marker atomic.Pointer[string] // key of the marker; nil while it is not known
 	claims gatherer
+	clock  clock
 }
 
 // greet learns which process is behind a new connection. It runs before the connection is used, so
 // nothing is ever said over a connection to a process younger than run.
 func (m *master) greet(ctx context.Context, conn *redis.Conn) error {
-	run, err := runOf(conn.Info(ctx, "server"))
+	run, now, err := runOf(conn.Info(ctx, "server"))
 	if err != nil {
 		return err
 	}
 	m.run.Store(&run)
+	m.clock.learn(now)
 	return nil
 }
 
-// runOf reads the run id out of INFO. An error is one of the connection.
-func runOf(info *redis.StringCmd) (string, error) {
+// runOf reads the run id and the time (0 if it is not there) out of INFO. An error is one of the connection.
+func runOf(info *redis.StringCmd) (run string, micros int64, err error) {
 	text, err := info.Result()
-	if err != nil {
-		if isReply(err) {
-			return unnamedRun, nil
-		}
-		return "", fmt.Errorf("ask the store who it is: %w", err)
+	if err != nil && !isReply(err) {
+		return "", 0, fmt.Errorf("ask the store who it is: %w", err)
 	}
+	run = unnamedRun
 	for line := range strings.Lines(text) {
-		if run, ok := strings.CutPrefix(strings.TrimSpace(line), "run_id:"); ok && run != "" {
-			return run, nil
+		name, value, _ := strings.Cut(strings.TrimSpace(line), ":")
+		switch {
+		case name == "run_id" && value != "":
+			run = value
+		case name == "server_time_usec":
+			micros, _ = strconv.ParseInt(value, 10, 64) // What cannot be read is 0.
 		}
 	}
-	return unnamedRun, nil
+	return run, max(micros, 0), nil
 }
 
 // isReply tells an error that the server gave as its answer from all others.
@@ -108,7 +113,7 @@ func (m *master) generation(ctx context.Context) (pin.Generation, error) {
 
 // renew writes the marker unless it is right.
 func (m *master) renew(ctx context.Context, key string) (pin.Generation, error) {
-	run, err := runOf(m.client.Info(ctx, "server"))
+	run, _, err := runOf(m.client.Info(ctx, "server"))
 	if err != nil {
 		return 0, err
 	}

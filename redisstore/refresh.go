@@ -57,7 +57,7 @@ func (s *Store) refresh(ctx context.Context, held []pin.Holding) []pin.Found {
 	_, _ = pipe.Exec(ctx) // Each command carries its own error.
 	var missing []int
 	for i, cmd := range seen {
-		text, err := cmd.Result()
+		text, err := textOf(cmd.Result())
 		switch {
 		case errors.Is(err, redis.Nil):
 			missing = append(missing, i)
@@ -82,7 +82,7 @@ func (s *Store) assert(ctx context.Context, held []pin.Holding, found []pin.Foun
 	}
 	_, _ = pipe.Exec(ctx)
 	for i, at := range missing {
-		text, err := claims[i].Result()
+		text, err := textOf(claims[i].Result())
 		switch {
 		case errors.Is(err, redis.Nil):
 			found[at].Stands, found[at].Asserted = held[at].Pin, true

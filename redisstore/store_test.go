@@ -49,6 +49,10 @@ func (b back) Damage(room ring.RoomID, text string) {
 	b.check(b.server.Raw.Set(b.t.Context(), pinKey(room), text, 0).Err())
 }
 
+func (b back) Misuse(room ring.RoomID) {
+	b.check(b.server.Raw.LPush(b.t.Context(), pinKey(room), "x").Err())
+}
+
 func (b back) Lose(room ring.RoomID) { b.check(b.server.Raw.Del(b.t.Context(), pinKey(room)).Err()) }
 
 func (b back) Shorten(room ring.RoomID, to time.Duration) {

@@ -12,7 +12,9 @@ import (
 type Owner interface {
 	// Confirm returns nil when p is the room's pin. An error that wraps
 	// pin.ErrFenced (with a *pin.FencedError if the higher one is known) says that
-	// a higher pin exists; any other error says that this cannot be known just
-	// now, and the edge is told to try again.
+	// a higher pin exists, one that wraps pin.ErrMissing that p does not stand; any other error says that
+	// this cannot be known just now, and the edge is told to try again.
 	Confirm(ctx context.Context, room ring.RoomID, p pin.Pin) error
+	// Opening returns the pin under which room may be about to open here, or none. It must not block.
+	Opening(room ring.RoomID) pin.Pin
 }

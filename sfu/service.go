@@ -16,7 +16,7 @@ import (
 const (
 	// beatEvery is how often a Watch stream beats. It is there for edges that want
 	// to see silence; a death is seen by the stream's end. An edge asks when three are missing and believes
-	// gossip that we are dead when four are (package failover). One is a frame of 60 bytes.
+	// gossip that we are dead when five are (package failover). One is a frame of 60 bytes.
 	beatEvery = 200 * time.Millisecond
 	// lastWords is how long the end of a stream waits for an edge to read what
 	// was queued before it.
@@ -126,14 +126,18 @@ func (s *service) Rooms(ctx context.Context, _ *control.RoomsRequest) (*control.
 	return reply, nil
 }
 
-// Holds says whether one room is open here.
+// Holds says whether one room is open here, or about to be.
 func (s *service) Holds(_ context.Context, request *control.HoldsRequest) (*control.HoldsReply, error) {
 	n := s.node
 	reply := &control.HoldsReply{Node: string(n.cfg.Node), Boot: string(n.cfg.Boot)}
+	room := ring.RoomID(request.GetRoom())
 	n.mu.Lock()
-	defer n.mu.Unlock()
-	if r, open := n.rooms[ring.RoomID(request.GetRoom())]; open {
+	r, open := n.rooms[room]
+	n.mu.Unlock()
+	if open {
 		reply.Pin = control.PinProto(r.pin())
+	} else if p := n.owner.Opening(room); !p.IsZero() {
+		reply.Pin = control.PinProto(p)
 	}
 	return reply, nil
 }

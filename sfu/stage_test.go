@@ -24,8 +24,15 @@ const patience = 20 * time.Second
 
 // ownerStub confirms every pin, or answers with an error that a test sets.
 type ownerStub struct {
-	mu  sync.Mutex
-	err error
+	mu      sync.Mutex
+	err     error
+	opening pin.Pin // what Opening says of every room
+}
+
+func (o *ownerStub) Opening(ring.RoomID) pin.Pin {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	return o.opening
 }
 
 func (o *ownerStub) Confirm(context.Context, ring.RoomID, pin.Pin) error {

@@ -27,7 +27,7 @@ type edge struct {
 	gone   map[pin.BootID]cluster.Departure
 	since  map[pin.BootID]int64 // when each of gone was learned
 	ground map[pin.BootID]bool  // boots once thought dead here
-	holds  map[pin.BootID]bool  // boots that once said that they have the room open
+	holds  map[pin.BootID]bool  // boots that said that they have the room open, and were not thought dead since
 	view   *cluster.View
 	names  []ring.NodeID // on the ring of view
 	at     pin.Pin       // where its peers are attached
@@ -120,6 +120,7 @@ func (e *edge) bury(boot pin.BootID) {
 		e.gone[boot], e.since[boot] = cluster.DepartureDead, e.world.record.now()
 	}
 	e.ground[boot] = true
+	delete(e.holds, boot)
 	e.world.suspected(boot)
 }
 
@@ -161,6 +162,9 @@ func (e *edge) Holds(ctx context.Context, control string, _ ring.RoomID) (pin.Pi
 		s.mu.Lock()
 		held := s.held
 		s.mu.Unlock()
+		if held.IsZero() {
+			held = s.keeper.Opening(room)
+		}
 		if !held.IsZero() {
 			e.mu.Lock()
 			e.holds[s.boot] = true

@@ -95,6 +95,7 @@ func (l *link) away() bool { return l.cut.Load() > 0 || l.world.away.Load() > 0 
 func (l *link) put(ctx context.Context, w write) (pin.Pin, pin.Generation, error) {
 	c, s, r := asking(ctx), l.world.store, l.world.record
 	w.known = r.known()
+	w.ends, _ = ctx.Deadline()
 	c.tried = append(c.tried, w)
 	var found told
 	sent := r.now()

@@ -2,6 +2,7 @@ package history
 
 import (
 	"fmt"
+	"time"
 
 	"github.com/anishathalye/porcupine"
 
@@ -56,6 +57,7 @@ type write struct {
 	old   value
 	next  pin.Pin
 	known pin.Fence // the highest that anybody had been told of when it was sent
+	ends  time.Time // when its sender gives up
 }
 
 func (w write) String() string { return fmt.Sprintf("%v -> %s", w.old, show(w.next)) }
@@ -68,7 +70,7 @@ type input struct {
 	tried  []write             // what the operation asked the store for on its way
 	call   kind                // of a write: the call that it belongs to, whose pin it is
 	ground map[pin.BootID]bool // boots that this edge had ever had grounds to think dead
-	holds  map[pin.BootID]bool // boots that had ever told this edge that they have the room open
+	holds  map[pin.BootID]bool // boots that told this edge that they have the room open, and were not thought dead since
 	lost   value               // what stands after the store lost something
 	asked  string              // the fault behind lost
 }
@@ -76,8 +78,9 @@ type input struct {
 // output is how it ended. Operations that failed are not in a history: each of their writes
 // whose outcome is unknown is there as a pending one.
 type output struct {
-	pin    pin.Pin // what was returned
-	fenced bool    // Confirm: the pin returned outranks ours
+	pin     pin.Pin // what was returned
+	fenced  bool    // Confirm: the pin returned outranks ours
+	missing bool    // Confirm: ours does not stand
 }
 
 // state is one room's pin in the sequential model.
@@ -166,34 +169,40 @@ func mayReplace(s state, in input, w write) bool {
 	case s.stands.absent():
 		return w.known.Less(w.next.Fence) // Above everything that was forgotten, too.
 	case s.stands.raw != "":
-		return !w.next.Fence.Less(w.known) // Fresh, or the highest put back.
+		return w.known.Less(w.next.Fence) // Whatever was damaged.
 	case !old.Fence.Less(w.next.Fence):
 		return false
 	default:
 		return old.Fence.Less(s.high) || in.ground[old.Boot] ||
-			in.holds[w.next.Boot] && !in.ground[w.next.Boot] || // handed back to who has it open
+			in.holds[w.next.Boot] || // handed back to who has it open
 			in.call == kindRehome && old.Boot == in.pin.Boot || in.call == kindAgain && old.Fence == in.pin.Fence
 	}
 }
 
-// keep is an owner's look at its pin: it sees what stands, or puts its own back over nothing, over
-// damage or over a lower one.
+// keep is an owner's look at its pin: it sees what stands, or puts its own back over nothing or
+// over a lower one. Damage it leaves alone.
 func keep(s state, in input, out output) (bool, state) {
 	if s.stands.raw == "" && s.stands.pin == out.pin {
 		return true, s
 	}
 	for _, w := range in.tried {
-		if w.next == out.pin && w.old == s.stands && (s.stands.pin.IsZero() || s.stands.pin.Fence.Less(w.next.Fence)) {
+		if w.next == out.pin && w.old == s.stands && (s.stands.absent() || s.stands.raw == "" && s.stands.pin.Fence.Less(w.next.Fence)) {
 			return true, s.put(w.next)
 		}
 	}
 	return false, s
 }
 
-// confirm is right if the pin stood at some moment, or another one did when it says so. That one may be
-// lower, when the store lost a write: the pin of a room that is not open yet is not put back.
+// confirm is right if the pin stood at some moment, or did not, or a higher one did, when it says so.
 func confirm(s state, in input, out output) bool {
-	return s.stands.pin == out.pin && out.fenced == (out.pin != in.pin)
+	switch {
+	case out.missing:
+		return s.stands.pin != in.pin
+	case out.fenced:
+		return s.stands.pin == out.pin && in.pin.Fence.Less(out.pin.Fence)
+	default:
+		return s.stands.pin == in.pin && out.pin == in.pin
+	}
 }
 
 func describe(in input, out output) string {
@@ -209,6 +218,9 @@ func describe(in input, out output) string {
 	text := fmt.Sprintf("%s: %s", in.who, in.kind)
 	if !in.pin.IsZero() {
 		text += "(" + show(in.pin) + ")"
+	}
+	if out.missing {
+		return text + " = it does not stand"
 	}
 	if out.fenced {
 		return text + " = outranked by " + show(out.pin)

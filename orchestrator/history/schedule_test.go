@@ -23,6 +23,7 @@ type faults struct {
 	leave    bool // rooms close and their pins expire
 	fresh    bool // signaling nodes are replaced and remember nothing
 	empty    bool // the store restarts empty
+	twice    bool // and once more, a moment later
 	rollBack bool // the store loses its last writes
 	damage   bool // the pin is overwritten with a text that is none
 }
@@ -43,6 +44,7 @@ const (
 	actLeave    act = "leave"
 	actFresh    act = "fresh edge"
 	actEmpty    act = "store empty"
+	actTwice    act = "store empty twice"
 	actRollBack act = "store rolled back"
 	actDamage   act = "damage"
 )
@@ -89,6 +91,7 @@ func schedule(seed uint64, f faults) []action {
 		{f.leave, []act{actLeave}},
 		{f.fresh, []act{actFresh}},
 		{f.empty, []act{actEmpty}},
+		{f.twice, []act{actTwice, actTwice}},
 		{f.rollBack, []act{actRollBack}},
 		{f.damage, []act{actDamage}},
 	} {
@@ -168,6 +171,10 @@ func (w *world) run(a action) {
 		w.edges[a.who] = fresh
 		w.mu.Unlock()
 	case actEmpty:
+		w.store.forget()
+	case actTwice: // Within one join, mostly.
+		w.store.forget()
+		_ = c.pause(ctx, c.between(time.Millisecond, 60*time.Millisecond))
 		w.store.forget()
 	case actRollBack:
 		w.store.rollBack(min(a.long/4, time.Second))

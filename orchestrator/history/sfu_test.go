@@ -12,12 +12,8 @@ import (
 	"github.com/holdfast-rtc/holdfast/ring"
 )
 
-// refreshEvery is how often an owner refreshes. The keeper spreads it by a tenth either way, by chance of
-// its own; evenEvery is when every refresh is due by then, so that it begins when the seed says.
-const (
-	refreshEvery = 5 * time.Second
-	evenEvery    = refreshEvery*11/10 + time.Millisecond
-)
+// refreshEvery is how often an owner refreshes, a tenth more or less.
+const refreshEvery = 5 * time.Second
 
 // sfu is one boot of a media node: the real Keeper, and of package sfu the rules by which a room is
 // opened, held and handed over.
@@ -26,8 +22,7 @@ type sfu struct {
 	id     ring.NodeID
 	boot   pin.BootID
 	link   *link
-	caller *caller   // of its keeper
-	latest time.Time // when its keeper last had an answer
+	caller *caller // of its keeper
 	keeper *orchestrator.Keeper
 	stop   context.CancelFunc
 	ended  chan struct{}
@@ -184,7 +179,13 @@ const confirmedFor = 15 * time.Second
 func (s *sfu) confirm(ctx context.Context, p pin.Pin) (reply, pin.Fence) {
 	c, call := asking(ctx), s.world.record.now()
 	c.asked = false
+	s.mu.Lock()
+	opens := s.held.IsZero()
+	s.mu.Unlock()
 	err := s.keeper.Confirm(ctx, room, p)
+	if err == nil && opens && !c.asked {
+		s.world.record.fault("%s opens the room under %v without asking the store", s.boot, p.Fence)
+	}
 	in := input{kind: kindConfirm, who: c.who, pin: p}
 	var fenced *pin.FencedError
 	switch {
@@ -194,9 +195,14 @@ func (s *sfu) confirm(ctx context.Context, p pin.Pin) (reply, pin.Fence) {
 		}
 		s.world.record.add(in, output{pin: p}, call, s.world.record.now())
 		return replyServed, pin.Fence{}
+	case errors.As(err, &fenced) && !c.asked:
+		return replyFenced, fenced.Current.Fence // It remembers a higher one; the store may not.
 	case errors.As(err, &fenced):
 		s.world.record.add(in, output{pin: fenced.Current, fenced: true}, call, s.world.record.now())
 		return replyFenced, fenced.Current.Fence
+	case errors.Is(err, pin.ErrMissing):
+		s.world.record.add(in, output{missing: true}, call, s.world.record.now())
+		return replyFenced, pin.Fence{}
 	default:
 		s.world.record.refused("unconfirmed")
 		return replyUnconfirmed, pin.Fence{}
@@ -212,22 +218,14 @@ func (o *owning) keep(ctx context.Context, ours pin.Pin, ask func() (pin.Pin, er
 	before := len(c.tried)
 	c.asked = true
 	stands, err := ask()
-	if c == o.s.caller {
-		o.answered()
-	}
 	if err == nil {
 		in := input{kind: kindKeep, who: string(o.s.boot) + ", " + c.who, pin: ours, tried: c.tried[before:]}
 		o.s.world.record.add(in, output{pin: stands}, call, o.s.world.record.now())
 	}
 }
 
-// Generations is part of orchestrator.Keeps. Every refresh begins with it.
+// Generations is part of orchestrator.Keeps.
 func (o *owning) Generations(ctx context.Context) ([]pin.Generation, error) {
-	c := o.s.caller
-	if time.Since(o.s.latest) >= refreshEvery*9/10 {
-		_ = c.until(ctx, o.s.latest.Add(evenEvery+c.between(0, 200*time.Millisecond)))
-	}
-	defer o.answered()
 	ctx, cancel := o.bounded(ctx)
 	defer cancel()
 	return o.s.link.Generations(ctx)
@@ -244,9 +242,6 @@ func (o *owning) bounded(ctx context.Context) (context.Context, context.CancelFu
 	}
 	return context.WithTimeout(context.WithoutCancel(ctx), keeperLimit)
 }
-
-// answered notes when the keeper last had an answer, from which its next refresh counts.
-func (o *owning) answered() { o.s.latest = time.Now() }
 
 // Refresh is part of orchestrator.Keeps.
 func (o *owning) Refresh(ctx context.Context, held []pin.Holding) (found []pin.Found, err error) {
@@ -272,13 +267,10 @@ func (o *owning) Swap(ctx context.Context, r ring.RoomID, old, next pin.Pin) (st
 	return stands, err
 }
 
-// Repair is part of orchestrator.Keeps.
-func (o *owning) Repair(ctx context.Context, r ring.RoomID, raw string, next pin.Pin) (stands pin.Pin, err error) {
-	o.keep(ctx, next, func() (pin.Pin, error) {
-		ctx, cancel := o.bounded(ctx)
-		defer cancel()
-		stands, err = o.s.link.Repair(ctx, r, raw, next)
-		return stands, err
-	})
-	return stands, err
+// Get is part of orchestrator.Keeps.
+func (o *owning) Get(ctx context.Context, r ring.RoomID) (stands pin.Pin, ok bool, err error) {
+	asking(ctx).asked = true
+	ctx, cancel := o.bounded(ctx)
+	defer cancel()
+	return o.s.link.Get(ctx, r)
 }

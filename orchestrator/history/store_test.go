@@ -31,6 +31,7 @@ type store struct {
 	mu     sync.Mutex // guards the fields below
 	stands value
 	until  time.Time
+	frozen time.Time      // until when it answers nobody
 	past   []moment       // what stood from when on, for going back in time
 	memory pin.Generation // the marker; zero when a new master has none yet
 	last   pin.Generation
@@ -56,11 +57,14 @@ func (s *store) set(v value) {
 	s.past = append(s.past, moment{at: time.Now(), stands: v})
 }
 
-// swap is the compare-and-set; a claim is one on nothing.
+// swap is the compare-and-set; a claim is one on nothing. Only a claim is carried out when nobody waits for it any more.
 func (s *store) swap(w write) value {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	found := s.now()
+	if !w.old.absent() && !w.ends.IsZero() && time.Now().After(w.ends) {
+		return found
+	}
 	blind := s.broken == plainSet && !w.old.absent() || s.broken == plainNX && w.old.absent()
 	if found != w.old && !blind {
 		return found

@@ -17,7 +17,6 @@ type trial struct {
 	seed    uint64
 	faults  faults
 	broken  broken
-	steady  bool // a room that is well served must not move
 	actions []action
 }
 
@@ -48,9 +47,7 @@ func (tr trial) run(t *testing.T) verdict {
 		}
 		w.running.Wait()
 		w.reports.Wait()
-		if tr.steady {
-			w.record.faults = append(w.record.faults, w.split...)
-		}
+		w.record.faults = append(w.record.faults, w.split...)
 		v = judge(w.record)
 	})
 	return v

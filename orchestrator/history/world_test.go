@@ -150,8 +150,9 @@ func (w *world) serving(boot pin.BootID, p pin.Pin) {
 	if begun && owner != boot {
 		w.record.fault("%s and %s both served under %v", owner, boot, p.Fence)
 	}
+	_, already := w.holding[boot]     // Who raises the fence of its open room does not begin to serve it.
 	for other, f := range w.holding { // At most one holds the highest.
-		if !begun && other != boot && f == w.served && !w.grounds[other] {
+		if !begun && !already && other != boot && f == w.served && !w.grounds[other] {
 			w.split = append(w.split, fmt.Sprintf("%v: %s begins to serve under %v, though %s, against which nobody had grounds, served under the highest fence %v",
 				time.Duration(w.record.now()), boot, p.Fence, other, f))
 		}

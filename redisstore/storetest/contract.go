@@ -25,6 +25,7 @@ type Store interface {
 // Back does to the store what no client of it would.
 type Back interface {
 	Damage(room ring.RoomID, text string)       // write something that is no pin
+	Misuse(room ring.RoomID)                    // put something there that is not even a text
 	Lose(room ring.RoomID)                      // the key is gone: expired, or a store that forgot
 	TimeLeft(room ring.RoomID) time.Duration    // until the pin expires
 	Shorten(room ring.RoomID, to time.Duration) // as if time had passed since the last refresh
@@ -109,6 +110,19 @@ func contractRepair(t *testing.T, store Store, back Back) {
 		expect(t, "a repair that finds its own value", a)(store.Repair(ctx, room, damage, a))
 		expect(t, "a repair that comes too late", a)(store.Repair(ctx, room, damage, b))
 	}
+	back.Misuse("misused")
+	found, err := store.Refresh(ctx, []pin.Holding{{Room: "misused", Pin: a}})
+	if err != nil || !errors.Is(found[0].Err, pin.ErrCorrupt) {
+		t.Errorf("Refresh of a key of another type = %v, %v, want a corrupt pin", found, err)
+	}
+	var corrupt *pin.CorruptError
+	for _, err := range []error{third(store.Get(ctx, "misused")), second(store.Swap(ctx, "misused", b, a)), third(store.Claim(ctx, "misused", a))} {
+		if !errors.As(err, &corrupt) {
+			t.Fatalf("a key of another type: %v, want a *pin.CorruptError", err)
+		}
+	}
+	expect(t, "repair of a key of another type", a)(store.Repair(ctx, "misused", corrupt.Raw, a))
+	expect(t, "a second repair of it", a)(store.Repair(ctx, "misused", corrupt.Raw, b))
 	expect(t, "repair of an absent pin", pin.Pin{})(store.Repair(ctx, "repair-absent", "garbage", a))
 }
 

@@ -1,0 +1,19 @@
+package storetest
+
+import (
+	"syscall"
+	"testing"
+)
+
+// Freeze stops the process as it is, connections and all, until Thaw.
+func (p *Process) Freeze(t testing.TB) { p.signal(t, syscall.SIGSTOP) }
+
+// Thaw lets a frozen process go on with what it finds in its sockets.
+func (p *Process) Thaw(t testing.TB) { p.signal(t, syscall.SIGCONT) }
+
+func (p *Process) signal(t testing.TB, s syscall.Signal) {
+	t.Helper()
+	if err := p.running.Process.Signal(s); err != nil {
+		t.Fatalf("signal the server at %s: %v", p.Address, err)
+	}
+}

@@ -21,6 +21,9 @@ const maxBuckets = 256
 // the first burst's worth of its clients fits, and what it has beyond that is a debt, for which
 // the next room waits. A room of 300 people at 200/s and a burst of 50 goes at
 // once and keeps the next one back for (300-50)/200 = 1.25 s.
+//
+// Without it everybody is later, not sooner: of 200 people on a dead node the last one was back after 1.7 to 2.5 s with no
+// pace, after 1.0 to 1.4 s with this one, and after 1.8 to 2.0 s with half of it (2 cores; docs/CHAOS.md, A crowd).
 type pacer struct {
 	perSecond float64
 	burst     int

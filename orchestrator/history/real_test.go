@@ -87,7 +87,7 @@ func TestHistoriesOfRealStores(t *testing.T) {
 			r := newRecord()
 			var all sync.WaitGroup
 			for i := range 5 {
-				all.Go(func() { realCaller(t, server, r, seed, i) })
+				all.Go(func() { realCaller(t, server, r, seed, i, 8) })
 			}
 			all.Go(func() {
 				random := rand.New(rand.NewPCG(seed, 99))
@@ -114,8 +114,36 @@ func TestHistoriesOfRealStores(t *testing.T) {
 	})
 }
 
-// realCaller is one signaling node.
-func realCaller(t *testing.T, server storetest.Server, r *record, seed uint64, i int) {
+// A real server is killed under them, and starts again empty.
+func TestHistoriesOfAKilledStore(t *testing.T) {
+	fleet := storetest.StartAlone(t)
+	for seed := range uint64(5) {
+		r := newRecord()
+		var all sync.WaitGroup
+		for i := range 5 {
+			all.Go(func() { realCaller(t, fleet.Server, r, seed, i, 16) })
+		}
+		random := rand.New(rand.NewPCG(seed, 99))
+		<-time.After(50*time.Millisecond + time.Duration(random.Int64N(int64(50*time.Millisecond))))
+		from := r.now()
+		fleet.Processes[0].Kill(t)
+		fleet.Processes[0].Restart(t)
+		r.lose("the store was killed and restarted empty", value{}, from, r.now())
+		all.Wait()
+		v := judge(r)
+		if len(v.faults) > 0 {
+			v.report(t, fmt.Sprintf("killed-%d", seed))
+			return
+		}
+		t.Logf("seed %d: %d operations; calls that failed: %d", seed, len(v.ops), len(r.failed))
+		if err := fleet.Raw.FlushAll(t.Context()).Err(); err != nil {
+			t.Fatal(err)
+		}
+	}
+}
+
+// realCaller is one signaling node, for so many calls.
+func realCaller(t *testing.T, server storetest.Server, r *record, seed uint64, i, calls int) {
 	store, err := redisstore.Open(server.URL, quiet)
 	if err != nil {
 		t.Error(err)
@@ -128,7 +156,7 @@ func realCaller(t *testing.T, server storetest.Server, r *record, seed uint64, i
 	orch := orchestrator.New(watched{store, r}, everybody, everybody, cfg, quiet)
 	random := rand.New(rand.NewPCG(seed, uint64(i)))
 	var last pin.Pin
-	for n := range 8 {
+	for n := range calls {
 		// A fresh claim's epoch is the time in milliseconds, so a room must not move more often than that.
 		<-time.After(8*time.Millisecond + time.Duration(random.Int64N(int64(8*time.Millisecond))))
 		a := asked{who: fmt.Sprintf("edge-%d", i), what: kindPlace}
@@ -149,6 +177,9 @@ func realCaller(t *testing.T, server storetest.Server, r *record, seed uint64, i
 		if err != nil {
 			r.refused(fmt.Sprintf("%s %d: %v", a.what, n, err))
 			last = pin.Pin{}
+			for store.Ping(t.Context()) != nil { // The next one is asked when somebody answers.
+				<-time.After(10 * time.Millisecond)
+			}
 			continue
 		}
 		r.add(input{kind: a.what, who: a.who, pin: a.about}, output{pin: got}, call, r.now())

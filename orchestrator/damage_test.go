@@ -1,0 +1,74 @@
+package orchestrator
+
+import (
+	"bytes"
+	"log/slog"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/holdfast-rtc/holdfast/pin"
+	"github.com/holdfast-rtc/holdfast/redisstore"
+	"github.com/holdfast-rtc/holdfast/redisstore/storetest"
+	"github.com/holdfast-rtc/holdfast/ring"
+)
+
+// markerKey is where redisstore keeps the generation of a store.
+const markerKey = "holdfast:generation"
+
+// Whatever lies under the key of a pin and under that of the generation, on either store: the owner of the room believes
+// none of it and keeps its room, the next join says so in the log and ends on a higher pin of the owner, and
+// both keys are right afterwards.
+func FuzzDamageIsHealed(f *testing.F) {
+	for _, text := range []string{"", "garbage", "1|5|0|n|b|c", "1|9007199254740993|0000000000000001|a|b|c", "\x00 not a string", "\xff", strings.Repeat("x", 4096)} {
+		f.Add(text, text)
+	}
+	f.Add("2|5000|0000000000000001|a|0000000000001-a|a.test:7000", strings.Repeat("0", 40)+".0000000000000001")
+	var servers []storetest.Server
+	for _, kind := range storetest.Kinds() {
+		servers = append(servers, storetest.Start(f, kind))
+	}
+	f.Fuzz(func(t *testing.T, text, marker string) {
+		if _, err := pin.Parse(text); err == nil || strings.HasPrefix(marker, "unnamed.") {
+			return // It is no damage.
+		}
+		for _, server := range servers {
+			damage(t, server, text, marker)
+		}
+	})
+}
+
+func damage(t *testing.T, server storetest.Server, text, marker string) {
+	ctx, room := t.Context(), class
+	if err := server.Raw.MSet(ctx, keyOf(room), text, markerKey, marker).Err(); err != nil {
+		t.Fatal(err)
+	}
+	store, err := redisstore.Open(server.URL, quiet)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer store.Close()
+	ours := pinAt("b", 1, 5000, 7)
+	open := &rooms{held: []pin.Holding{{Room: room, Pin: ours}}}
+	keeper := NewKeeper(store, open, DefaultKeeperConfig(), quiet)
+	if err := keeper.refresh(ctx); err != nil || len(open.told()) != 0 || server.Raw.Get(ctx, keyOf(room)).Val() != text {
+		t.Fatalf("%s: the owner ended with %v, was told %v", server.Name, err, open.told())
+	}
+	if all, err := store.Generations(ctx); err != nil || !keeper.Asserted().Has(all[0]) || server.Raw.Get(ctx, markerKey).Val() == marker {
+		t.Fatalf("%s: generation %x, %v; asserted in %x", server.Name, all, err, keeper.Asserted().All())
+	}
+	var said bytes.Buffer
+	where := &addresses{holds: map[string]map[ring.RoomID]pin.Pin{ours.Control: {room: ours}}}
+	edge := New(store, fixed(viewOf(sfu("a", 1), sfu("b", 1), sfu("c", 1))), where, patient(), slog.New(slog.NewTextHandler(&said, nil)))
+	now := uint64(time.Now().UnixMilli())
+	got, err := edge.Place(ctx, room, 0)
+	if err != nil || got.Boot != ours.Boot || got.Fence.Epoch < now || server.Raw.Get(ctx, keyOf(room)).Val() != got.Encode() {
+		t.Fatalf("%s: Place = %v, %v over %q, want a pin of the owner above the clock", server.Name, got, err, text)
+	}
+	if !strings.Contains(said.String(), "corrupt pin") {
+		t.Errorf("%s: the log says nothing of %q", server.Name, text)
+	}
+	if err := keeper.refresh(ctx); err != nil || len(open.told()) != 1 || open.told()[0].Pin != got {
+		t.Errorf("%s: the owner ended with %v, and was told %v, want its new pin", server.Name, err, open.told())
+	}
+}

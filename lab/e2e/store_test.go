@@ -117,7 +117,7 @@ func TestStoreThatForgotEverythingMovesNothing(t *testing.T) {
 		t.Fatal(err)
 	}
 	ctx, stop := context.WithCancel(t.Context())
-	visits := visit(ctx, t, c, calls)
+	visits := arrive50(ctx, t, c, calls)
 	eventually(t, 30*time.Second, "visitors come", func() error { return visits.atLeast(20) })
 	for range 2 {
 		fleet.Processes[0].Kill(t)
@@ -168,8 +168,8 @@ func sameCall(t *testing.T, c *devcluster.Cluster, before heldRoom, size int) {
 	}
 }
 
-// visitors come and go, fifty a second.
-type visitors struct {
+// arrivals come and go, fifty a second.
+type arrivals struct {
 	all sync.WaitGroup
 
 	mu           sync.Mutex // guards the fields below
@@ -177,29 +177,29 @@ type visitors struct {
 	lastRefusals error
 }
 
-func (v *visitors) count() int {
+func (v *arrivals) count() int {
 	v.mu.Lock()
 	defer v.mu.Unlock()
 	return v.in
 }
 
-func (v *visitors) refusals() int {
+func (v *arrivals) refusals() int {
 	v.mu.Lock()
 	defer v.mu.Unlock()
 	return v.refused
 }
 
-func (v *visitors) atLeast(n int) error {
+func (v *arrivals) atLeast(n int) error {
 	if in := v.count(); in < n {
 		return fmt.Errorf("%d of %d visits, %d refused: %w", in, n, v.refusals(), v.lastRefusals)
 	}
 	return nil
 }
 
-// visit sends people to the rooms of calls and, every tenth time, to a new room until ctx ends.
-func visit(ctx context.Context, t *testing.T, c *devcluster.Cluster, calls []*people) *visitors {
+// arrive50 sends people to the rooms of calls and, every tenth time, to a new room until ctx ends.
+func arrive50(ctx context.Context, t *testing.T, c *devcluster.Cluster, calls []*people) *arrivals {
 	t.Helper()
-	v := &visitors{}
+	v := &arrivals{}
 	v.all.Go(func() {
 		tick := time.NewTicker(time.Second / 50)
 		defer tick.Stop()
@@ -216,7 +216,10 @@ func visit(ctx context.Context, t *testing.T, c *devcluster.Cluster, calls []*pe
 			v.all.Go(func() {
 				visit, cancel := context.WithTimeout(ctx, 20*time.Second)
 				defer cancel()
-				_, err := joinAs(visit, c, room, fmt.Sprintf("visitor-%d", i))
+				socket, _, err := joinAs(visit, c, room, fmt.Sprintf("visitor-%d", i))
+				if err == nil {
+					_ = socket.CloseNow()
+				}
 				v.mu.Lock()
 				defer v.mu.Unlock()
 				if err == nil {

@@ -1,6 +1,7 @@
 package peer
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"strconv"
@@ -86,7 +87,8 @@ func (p *Peer) restart(ctx context.Context, socket *websocket.Conn, m *wire.Rest
 func (p *Peer) refused(m *wire.Error) error {
 	p.note(func(s *Stats) { s.Codes[m.Code]++ })
 	if m.Retryable {
-		return fmt.Errorf("refused for now: %s: %s", m.Code, m.Message)
+		after := time.Duration(m.RetryAfterMs) * time.Millisecond
+		return &laterError{why: fmt.Sprintf("%s: %s", m.Code, m.Message), after: cmp.Or(after, lastRetry)}
 	}
 	if m.Code == wire.CodeResumeExpired {
 		p.resume = "" // join again

@@ -48,6 +48,15 @@ type RefusedError struct {
 // Error gives the code and the server's sentence.
 func (e *RefusedError) Error() string { return fmt.Sprintf("%s: %s", e.Code, e.Message) }
 
+// laterError is a refusal for now, and the server's word on when to try again.
+type laterError struct {
+	why   string
+	after time.Duration
+}
+
+// Error gives the server's code and sentence.
+func (e *laterError) Error() string { return "refused for now: " + e.why }
+
 // The pauses between tries to reach a signaling node: quick first, for the
 // usual loss is one node of several.
 const (
@@ -135,10 +144,14 @@ func (p *Peer) Run(ctx context.Context) error {
 		if time.Since(began) > lastRetry {
 			retry = firstRetry
 		}
+		pause := retry
+		if told, ok := errors.AsType[*laterError](err); ok {
+			pause = told.after
+		}
 		select {
 		case <-ctx.Done():
 			return nil
-		case <-time.After(retry):
+		case <-time.After(pause):
 		}
 		retry = min(2*retry, lastRetry)
 	}

@@ -41,6 +41,17 @@ func (s Stream) GapUntil(end time.Time) time.Duration {
 	return max(s.LongestGap, end.Sub(from))
 }
 
+// ForgetGaps begins to look for the longest gaps anew, so that the disturbance of a join is not taken for
+// that of what is done to the cluster afterwards. A gap that has begun counts whole.
+func (p *Peer) ForgetGaps() {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	for id, stream := range p.stats.Streams {
+		stream.LongestGap = 0
+		p.stats.Streams[id] = stream
+	}
+}
+
 // The bounds of a peer's memory. What is past them is counted in the totals only.
 const (
 	maxStreams = 1024

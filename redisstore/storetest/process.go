@@ -2,10 +2,12 @@ package storetest
 
 import (
 	"context"
+	"errors"
 	"net"
 	"os"
 	"os/exec"
 	"path/filepath"
+	"strings"
 	"syscall"
 	"testing"
 	"time"
@@ -119,3 +121,19 @@ func wait(t testing.TB, what string, ok func(context.Context) error) {
 		}
 	}
 }
+
+// BecomesReplica waits until the server has been made a replica, and follows its master.
+func (p *Process) BecomesReplica(t testing.TB) {
+	t.Helper()
+	wait(t, p.Address+" to become a replica", func(ctx context.Context) error {
+		client := p.client()
+		defer func() { _ = client.Close() }()
+		state, err := client.Info(ctx, "replication").Result()
+		if err == nil && !strings.Contains(state, "role:slave") {
+			err = errStillMaster
+		}
+		return err
+	})
+}
+
+var errStillMaster = errors.New("it says that it is a master")

@@ -1,0 +1,34 @@
+//go:build storefaults
+
+package e2e
+
+import (
+	"testing"
+	"time"
+
+	"github.com/holdfast-rtc/holdfast/redisstore/storetest"
+)
+
+// TestEmptiedStoreMovesNothing restarts the store empty, twice, while fifty people a second
+// join: rooms that are open, and new ones.
+func TestEmptiedStoreMovesNothing(t *testing.T) {
+	fleet := storetest.StartAlone(t)
+	c := onStore(t, fleet)
+	k := keepElsewhere(t, c, 6)
+	began := time.Now()
+	visits := send(t, c, 50, keptAndNew(k.calls))
+	visits.waitFor(t, 30*time.Second, 20, "visitors come", succeeded)
+	for range 2 {
+		fleet.Processes[0].Kill(t)
+		fleet.Processes[0].Restart(t)
+		visits.waitFor(t, 30*time.Second, 50, "visitors come after the store came back", succeeded)
+		visits.waitFor(t, 30*time.Second, 10, "new rooms open after the store came back", both(toNew, succeeded))
+	}
+	// Long enough for every owner's next refresh, which would hand over what it lost.
+	visits.waitFor(t, time.Minute, 300, "visitors come through the next refreshes", succeeded)
+	took := time.Since(began)
+	visits.end()
+	gap := k.untouched(t, c, visits.those(succeeded))
+	t.Logf("%s, %.0f a second; the SFU nodes were asked %d times; longest pause of a stream: %v",
+		visits.summary(), float64(len(visits.those(everyVisit)))/took.Seconds(), k.looks, gap)
+}

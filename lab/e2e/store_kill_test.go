@@ -1,0 +1,250 @@
+//go:build storefaults
+
+package e2e
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/holdfast-rtc/holdfast/lab/devcluster"
+	"github.com/holdfast-rtc/holdfast/lab/peer"
+	"github.com/holdfast-rtc/holdfast/redisstore/storetest"
+	"github.com/holdfast-rtc/holdfast/signaling/wire"
+)
+
+// The store's kill: how many people talk, in pairs, how long it is away at least, and how soon after its first
+// answer to PING everybody must be in.
+const (
+	storeRooms  = 50
+	storeAway   = 4 * storeGap
+	storeReturn = time.Second
+)
+
+// TestAHundredPeopleDoNotNeedTheStore kills the store under a hundred synthetic people and two browsers: media goes
+// on, people join the rooms that are known, a new room is refused for now, and those who wait, a page among them,
+// are in within a second of its return, without anybody doing anything.
+func TestAHundredPeopleDoNotNeedTheStore(t *testing.T) {
+	needChromium(t)
+	fleet := storetest.StartAlone(t)
+	c := onStore(t, fleet)
+	pair := []*participant{join(t, c.URL(), "pair", "Ada", nil), join(t, c.URL(), "pair", "Alan", nil)}
+	calls := gatherPairs(t, c, storeRooms)
+	for _, p := range pair {
+		p.knowsItself(t)
+	}
+	allDecodeAll(t, time.Minute, pair)
+	k := keep(t, c, calls)
+	pairBefore := heldOnce(t, c, "pair")
+	for _, p := range pair {
+		p.mark(t)
+		p.watchFrames(t)
+	}
+	heard := soundOf(t, pair)
+
+	killedAt := time.Now()
+	fleet.Processes[0].Kill(t)
+	late := gatherAs(t, c, calls[0].room, "late", 1)
+	fresh := gatherAs(t, c, "waited-for", "waits", 1)
+	page := &participant{page: openPage(t, "Annie", callAddress(c.URL(), "waited-for", "Annie", nil))}
+	refusedClearly(t, c)
+	pageRefused(t, page)
+	eventually(t, 30*time.Second, "a peer is refused for now, again and again", func() error {
+		if s := fresh.peers[0].Stats(); s.Joined || s.Codes[wire.CodeStoreUnavailable] < 3 || time.Since(killedAt) < storeAway {
+			return fmt.Errorf("joined: %t, codes %v", s.Joined, s.Codes)
+		}
+		return nil
+	})
+	calls[0].with(late).everybodyReceives(t, 30*time.Second)
+	pageIn := whenIn(page)
+
+	fleet.Processes[0].Restart(t)
+	back := time.Now()
+	first := firstIn(t, c)
+	var waited time.Time
+	eventually(t, 30*time.Second, "the peer that waits gets in", func() error {
+		s := fresh.peers[0].Stats()
+		if waited = s.JoinedAt; !s.Joined {
+			return fmt.Errorf("codes %v", s.Codes)
+		}
+		return nil
+	})
+	shown := <-pageIn
+	if shown.err != nil {
+		t.Fatal(shown.err)
+	}
+	t.Logf("away for %v; after its first PING a new join was in in %v, the peer that waited in %v, the page that waited in %v",
+		back.Sub(killedAt).Round(time.Millisecond), first.Sub(back).Round(time.Millisecond), waited.Sub(back).Round(time.Millisecond), shown.at.Sub(back).Round(time.Millisecond))
+	for who, at := range map[string]time.Time{"a new join": first, "the peer that waited": waited, "the page that waited": shown.at} {
+		if took := at.Sub(back); took > storeReturn {
+			t.Errorf("%s was in %v after the store's return, want at most %v", who, took, storeReturn)
+		}
+	}
+	(&people{room: "waited-for", peers: make([]*peer.Peer, 2)}).onceOn(t, c, 30*time.Second)
+
+	heardAll(t, pair, heard)
+	frames := time.Duration(0)
+	for _, p := range pair {
+		frames = max(frames, p.longestFrameGap(t))
+	}
+	if frames > storeGap {
+		t.Errorf("a page had no new picture for %v, want at most %v", frames, storeGap)
+	}
+	undisturbed(t, c, pairBefore, pair)
+	gap := k.untouched(t, c, nil)
+	t.Logf("longest pause of a stream: %v of %d at the synthetic people, %v between pictures at the browsers", gap, 4*storeRooms, frames)
+}
+
+// gatherPairs lets two synthetic people into each of n rooms. They share what is costly to make.
+func gatherPairs(t *testing.T, c *devcluster.Cluster, n int) []*people {
+	t.Helper()
+	stack, err := peer.NewStack(peer.VideoLight, true)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var calls []*people
+	for i := range n {
+		calls = append(calls, gatherOn(t, c, stack, fmt.Sprintf("call-%d", i), "person", 2))
+		calls[i].settledAt(t, time.Minute, func(at wire.Placement) bool { return at.Epoch != 0 })
+	}
+	return calls
+}
+
+// refusedClearly: a join of a new room is refused at once with a code and a sentence, and an operator's question
+// with a status.
+func refusedClearly(t *testing.T, c *devcluster.Cluster) {
+	t.Helper()
+	began := time.Now()
+	_, _, err := joinAs(t.Context(), c, "asked-once", "impatient")
+	refused, isRefusal := errors.AsType[*peer.RefusedError](err)
+	if !isRefusal || refused.Code != wire.CodeStoreUnavailable || !strings.Contains(strings.ToLower(refused.Message), "try again") {
+		t.Errorf("a join of a new room was answered %v, want %s", err, wire.CodeStoreUnavailable)
+	}
+	if took := time.Since(began); took > 5*time.Second { // 0.3 s for the store
+		t.Errorf("the refusal took %v", took)
+	}
+	if err := c.Admin(t.Context(), "rooms/asked-once", nil); err == nil || !strings.Contains(err.Error(), "503") {
+		t.Errorf("why a new room lives somewhere was answered %v, want status 503", err)
+	}
+}
+
+// pageRefused waits until the page tells its user, in words, why the call has not begun.
+func pageRefused(t *testing.T, p *participant) {
+	t.Helper()
+	eventually(t, time.Minute, p.name+" is told why it waits", func() error {
+		var text, peer string
+		if err := p.eval("document.body.innerText", &text); err != nil {
+			return err
+		}
+		if err := p.eval("window.call?.peer ?? ''", &peer); err != nil {
+			return err
+		}
+		if peer != "" {
+			t.Fatalf("%s joined a new room without a store", p.name)
+		}
+		if !strings.Contains(text, "The room cannot be found just now") {
+			return fmt.Errorf("the page says %q", text)
+		}
+		return nil
+	})
+}
+
+// moment is when something was seen.
+type moment struct {
+	at  time.Time
+	err error
+}
+
+// whenIn looks, in the page, until it has joined. Nobody touches the page meanwhile.
+func whenIn(p *participant) <-chan moment {
+	seen := make(chan moment, 1)
+	go func() {
+		var ms float64
+		err := p.evalWithin(time.Minute, `new Promise((resolve) => {
+		  const look = setInterval(() => { if (window.call?.peer) { clearInterval(look); resolve(Date.now()); } }, 10);
+		})`, &ms)
+		seen <- moment{time.UnixMilli(int64(ms)), err}
+	}()
+	return seen
+}
+
+// firstIn tries new rooms until the first join succeeds.
+func firstIn(t *testing.T, c *devcluster.Cluster) time.Time {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(t.Context(), 30*time.Second)
+	defer cancel()
+	for i := 0; ; i++ {
+		socket, _, err := joinAs(ctx, c, fmt.Sprintf("first-%d", i), "eager")
+		if err == nil {
+			at := time.Now()
+			_ = socket.CloseNow()
+			return at
+		}
+		if ctx.Err() != nil {
+			t.Fatalf("no join in 30 s: %v", err)
+		}
+	}
+}
+
+// soundOf is what each page has heard of the other, and when.
+func soundOf(t *testing.T, pair []*participant) map[*participant]flowAt {
+	t.Helper()
+	heard := make(map[*participant]flowAt)
+	for i, p := range pair {
+		heard[p] = flowAt{p.mustStats(t).flowFrom(pair[1-i].id), time.Now()}
+	}
+	return heard
+}
+
+// flowAt is a flow at a moment.
+type flowAt struct {
+	flow
+
+	at time.Time
+}
+
+// heardAll fails unless sound has come to each page all the while.
+func heardAll(t *testing.T, pair []*participant, before map[*participant]flowAt) {
+	t.Helper()
+	for p, now := range soundOf(t, pair) {
+		was := before[p]
+		packets, seconds := now.packets-was.packets, now.at.Sub(was.at).Seconds()
+		concealed, total := now.concealed-was.concealed, now.total-was.total
+		if packets < 40*seconds || concealed > total/4 { // of 50 a second
+			t.Errorf("%s: %g packets of sound in %.1f s, %g of %g samples made up", p.name, packets, seconds, concealed, total)
+		}
+	}
+}
+
+// gatherOn is gatherAs with a stack that others use too; nil makes one.
+func gatherOn(t *testing.T, c *devcluster.Cluster, stack *peer.Stack, room, name string, n int) *people {
+	t.Helper()
+	g := &people{room: room}
+	ctx, cancel := context.WithCancel(context.Background())
+	var wg sync.WaitGroup
+	t.Cleanup(func() {
+		cancel()
+		wg.Wait()
+	})
+	for i := range n {
+		token, err := c.Token(room, fmt.Sprintf("%s-%d", name, i))
+		if err != nil {
+			t.Fatal(err)
+		}
+		p, err := peer.New(peer.Options{URL: c.URL(), Token: token, Room: room, Stack: stack}, quiet())
+		if err != nil {
+			t.Fatal(err)
+		}
+		g.peers = append(g.peers, p)
+		wg.Go(func() {
+			if err := p.Run(ctx); err != nil {
+				t.Errorf("%s-%d of %s: %v", name, i, room, err)
+			}
+		})
+	}
+	return g
+}

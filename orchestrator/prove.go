@@ -77,19 +77,26 @@ func (o *Orchestrator) whoHolds(ctx context.Context, e *errand) (pin.Pin, error)
 	return highest(held), err
 }
 
-// whoOutranks looks for the owner when a lower pin stands than was seen: the room must not be moved away
+// whoOutranks looks for the owner when a lower pin stands than was seen, or a stale one in a store that may have lost what came
+// after it: the room must not be moved away
 // from a node that has it open. It returns nothing where nobody has, or only the owner of the pin that
 // was seen, which is put back then.
 func (o *Orchestrator) whoOutranks(ctx context.Context, e *errand, stands pin.Pin) (pin.Pin, error) {
 	known := o.seen.of(e.room)
-	if !e.plain || stands.IsZero() || !stands.Fence.Less(known.Fence) {
+	if !e.plain || stands.IsZero() {
 		return pin.Pin{}, nil
 	}
 	view, err := o.settledView()
 	if err != nil {
 		return pin.Pin{}, err
 	}
-	held, err := o.askHolders(ctx, e, doubters(view, 0))
+	ask := doubters(view, 0)
+	if !stands.Fence.Less(known.Fence) {
+		if ask = doubters(view, e.in); !e.claimed || len(ask) == 0 {
+			return pin.Pin{}, nil
+		}
+	}
+	held, err := o.askHolders(ctx, e, ask)
 	if holder := highest(held); holder.Boot != known.Boot || known.Fence.Less(holder.Fence) {
 		return holder, err
 	}

@@ -144,20 +144,38 @@ func (w *world) suspected(boot pin.BootID) {
 // serving notes under which fence a boot serves the room: no other may have the same, and no other may serve it
 // under the highest, unless somebody had grounds against that one.
 func (w *world) serving(boot pin.BootID, p pin.Pin) {
+	unheard := w.unheard()
 	w.book.Lock()
 	defer w.book.Unlock()
 	owner, begun := w.owners[p.Fence]
 	if begun && owner != boot {
 		w.record.fault("%s and %s both served under %v", owner, boot, p.Fence)
 	}
-	_, already := w.holding[boot]     // Who raises the fence of its open room does not begin to serve it.
+	_, already := w.holding[boot] // Who raises the fence of its open room does not begin to serve it.
+	// It asked for its pin, then somebody who had grounds against it moved the pin, and then it opened the room: it learns of that
+	// a moment later.
+	outrun := w.grounds[boot] && p.Fence.Less(w.served)
 	for other, f := range w.holding { // At most one holds the highest.
-		if !begun && !already && other != boot && f == w.served && !w.grounds[other] {
+		if !begun && !already && !outrun && other != boot && f == w.served && !w.grounds[other] && !unheard[other] {
 			w.split = append(w.split, fmt.Sprintf("%v: %s begins to serve under %v, though %s, against which nobody had grounds, served under the highest fence %v",
 				time.Duration(w.record.now()), boot, p.Fence, other, f))
 		}
 	}
 	w.owners[p.Fence], w.holding[boot], w.served = boot, p.Fence, higher(w.served, p.Fence)
+}
+
+// unheard are the live boots that some signaling node does not know of yet: whom one does not know one cannot ask.
+func (w *world) unheard() map[pin.BootID]bool {
+	all := make(map[pin.BootID]bool)
+	for _, e := range w.everyEdge() {
+		view := e.View()
+		for _, s := range w.nodes() {
+			if view.Nodes[s.id].Boot != s.boot {
+				all[s.boot] = true
+			}
+		}
+	}
+	return all
 }
 
 // serves no more: the boot died, or gave the room up.

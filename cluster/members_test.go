@@ -212,7 +212,9 @@ func TestGoneIsBounded(t *testing.T) {
 func TestMembersInvariants(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		m := observer()
+		m.witnessed = rapid.Bool().Draw(t, "witnessed")
 		state := map[pin.BootID]EventKind{}
+		doubted := map[pin.BootID]bool{}
 		type snapshot struct {
 			view  *View
 			nodes map[ring.NodeID]Node
@@ -248,15 +250,27 @@ func TestMembersInvariants(t *testing.T) {
 					if !wasLive {
 						t.Fatalf("%s updated after %q", e.Node.Boot, before)
 					}
+				case EventDoubted, EventTrusted:
+					if !wasLive || !m.witnessed || doubted[e.Node.Boot] != (e.Kind == EventTrusted) {
+						t.Fatalf("%s %s after %q, doubted %t", e.Node.Boot, e.Kind, before, doubted[e.Node.Boot])
+					}
+					doubted[e.Node.Boot] = e.Kind == EventDoubted
+					continue
 				case EventLeft, EventDead:
 					if !wasLive && before != "" {
 						t.Fatalf("%s %s after %q", e.Node.Boot, e.Kind, before)
 					}
 				}
 				state[e.Node.Boot] = e.Kind
+				if e.Kind != EventUpdated {
+					doubted[e.Node.Boot] = false
+				}
 			}
 			view := m.view()
 			for id, live := range view.Nodes {
+				if live.Doubted != doubted[live.Boot] {
+					t.Fatalf("%s/%s is doubted: %t, by its events %t", id, live.Boot, live.Doubted, doubted[live.Boot])
+				}
 				if live.ID != id || view.Gone[live.Boot] != "" {
 					t.Fatalf("%s/%s is live and gone", id, live.Boot)
 				}

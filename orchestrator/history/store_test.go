@@ -31,7 +31,6 @@ type store struct {
 	mu     sync.Mutex // guards the fields below
 	stands value
 	until  time.Time
-	frozen time.Time      // until when it answers nobody
 	past   []moment       // what stood from when on, for going back in time
 	memory pin.Generation // the marker; zero when a new master has none yet
 	last   pin.Generation

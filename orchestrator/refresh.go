@@ -1,0 +1,135 @@
+package orchestrator
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"time"
+
+	"github.com/holdfast-rtc/holdfast/pin"
+)
+
+// refresh prolongs and checks the pins of all rooms held, and those of the rooms that are being opened.
+// When none of them is in doubt afterwards, all are asserted in the generations that
+// were read before: a room that opens later is confirmed before it does.
+func (k *Keeper) refresh(ctx context.Context) error {
+	ctx, cancel := context.WithTimeout(ctx, refreshTimeout)
+	defer cancel()
+	generations, unknown := k.pins.Generations(ctx)
+	now := time.Now()
+	open := k.rooms.Held()
+	faults, err := k.check(ctx, k.forget(open, now), len(open))
+	if err != nil {
+		return err
+	}
+	if len(faults) == 0 && unknown == nil {
+		k.setAsserted(pin.GenerationsOf(generations))
+	}
+	return errors.Join(append(faults, unknown)...)
+}
+
+// recheckSoon plans a look at a room that is about to open.
+func (k *Keeper) recheckSoon() {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	if k.plan.recheck.IsZero() {
+		k.plan.recheck = time.Now().Add(recheckAfter)
+		k.hurry()
+	}
+}
+
+// recheck looks at the rooms that opened a moment ago: Confirm and the opening are two steps. What it
+// cannot learn the next refresh does.
+func (k *Keeper) recheck(ctx context.Context) {
+	ctx, cancel := context.WithTimeout(ctx, confirmTimeout)
+	defer cancel()
+	k.mu.Lock()
+	k.plan.recheck = time.Time{} // What opens from here on has a look of its own.
+	k.mu.Unlock()
+	now := time.Now()
+	open := k.rooms.Held()
+	young := slices.DeleteFunc(slices.Clone(open), func(h pin.Holding) bool { return k.Opening(h.Room) != h.Pin })
+	k.forget(open, now)
+	if faults, err := k.check(ctx, young, len(young)); err != nil || len(faults) > 0 {
+		k.log.Debug("rooms that opened not checked", "error", errors.Join(append(faults, err)...))
+	}
+}
+
+// check prolongs and checks pins, the first of them of rooms that are open here, and says which are in doubt.
+func (k *Keeper) check(ctx context.Context, held []pin.Holding, open int) (faults []error, err error) {
+	if len(held) == 0 {
+		return nil, nil
+	}
+	began, pauses := k.start()
+	found, err := k.pins.Refresh(ctx, held)
+	if err != nil {
+		return nil, err
+	}
+	for i, f := range found {
+		stands, err := k.judge(ctx, held[i], f, i < open)
+		switch {
+		case err == nil && i < open:
+			_ = k.confirm(pin.Holding{Room: held[i].Room, Pin: stands}, began, pauses)
+		case err == nil: // Confirm says when this one was confirmed.
+		case errors.Is(err, pin.ErrFenced): // The Holder has been told; nothing failed.
+		case errors.Is(err, errDamaged): // Nobody can claim a key that is damaged.
+			k.log.Warn("corrupt pin", "room", held[i].Room, "error", err)
+		case len(faults) < 3: // One store, one reason: three say it well enough.
+			faults = append(faults, err)
+		}
+	}
+	return faults, nil
+}
+
+// judge ends in a store that holds our pin (returned) or a higher one (*pin.FencedError, the
+// Holder told), or in not knowing. A lower pin is a lost write: it is replaced by ours, while the room is open here. A
+// fresh pin where ours stood was claimed by somebody
+// who could not know of us, because the store forgot: while the room is open here, it is replaced by
+// a new pin of ours above it.
+func (k *Keeper) judge(ctx context.Context, ours pin.Holding, f pin.Found, open bool) (pin.Pin, error) {
+	stands, err := f.Stands, f.Err
+	if f.Asserted {
+		k.log.Info("missing pin written again", "room", ours.Room, "fence", ours.Pin.Fence)
+	}
+	for range maxSteps {
+		switch {
+		case errors.Is(err, pin.ErrCorrupt):
+			return pin.Pin{}, fmt.Errorf("%w: %w", errDamaged, err)
+		case err != nil:
+			return pin.Pin{}, err
+		case stands == ours.Pin:
+			return stands, nil
+		case stands.IsZero():
+			return pin.Pin{}, fmt.Errorf("room %s: %w", ours.Room, errVanished)
+		case stands.Fence.Less(ours.Pin.Fence) && !open:
+			// Either the store lost the write of ours, or it forgot ours and somebody has opened the room
+			// under a fence that happens to be lower. The edge finds out, by asking the owners.
+			return pin.Pin{}, fmt.Errorf("room %s: %w", ours.Room, pin.ErrMissing)
+		case stands.Fence.Less(ours.Pin.Fence):
+			k.log.Warn("lower pin in the store replaced by the owner", "room", ours.Room, "fence", ours.Pin.Fence, "lower", stands.Fence)
+			stands, err = k.pins.Swap(ctx, ours.Room, stands, ours.Pin)
+		case open && stands.Fence.Fresh() && k.mayContest(ours):
+			next, fresh := ours.Pin, stands
+			next.Fence = pin.Fence{Epoch: stands.Fence.Epoch + 1, Nonce: pin.NewNonce()}
+			if stands, err = k.pins.Swap(ctx, ours.Room, fresh, next); err == nil && stands == next {
+				k.log.Warn("fresh pin replaced by the owner: the store had forgotten ours", "room", ours.Room, "fence", ours.Pin.Fence,
+					"fresh", fresh.Fence, "fresh_node", fresh.Node, "next", next.Fence)
+				k.rooms.Outrank(ours.Room, next)
+				return next, nil
+			}
+		default:
+			return pin.Pin{}, k.yield(ours, stands)
+		}
+	}
+	return pin.Pin{}, fmt.Errorf("room %s: %w", ours.Room, ErrContended)
+}
+
+// mayContest reports whether nobody can rightly have taken ours over: the store
+// confirmed it within the life of a pin, this process has not paused since, and it is not alone.
+func (k *Keeper) mayContest(ours pin.Holding) bool {
+	k.mu.Lock()
+	c, ok := k.confirmed[ours.Room]
+	k.mu.Unlock()
+	return ok && c.pin == ours.Pin && time.Since(c.at) < contestFor && (k.cfg.Majority == nil || k.cfg.Majority())
+}

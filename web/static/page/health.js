@@ -40,7 +40,8 @@ export function watchHealth(call, shows, tell) {
     }
     before = after;
     at = now;
-    tell(ofSelf({ state: call.state, rttMs: stats.rttMs, sentLoss: stats.sentLoss, peers: [...peers.values()] }), peers);
+    const held = call.slots.some(({ paused }) => paused);
+    tell(ofSelf({ state: call.state, rttMs: stats.rttMs, sentLoss: stats.sentLoss, held, peers: [...peers.values()] }), peers);
   };
   const timer = setInterval(look, EVERY_MS);
   call.addEventListener('left', () => clearInterval(timer), { once: true });

@@ -38,15 +38,15 @@ export function ofPeer(received, seconds) {
 
 /**
  * Of oneself.
- * @param {{state: string, rttMs: number, sentLoss: number, peers: (Quality | null)[]}} call
+ * @param {{state: string, rttMs: number, sentLoss: number, held: boolean, peers: (Quality | null)[]}} call `held`: the node holds pictures back, because our way is too narrow
  * @returns {Quality}
  */
-export function ofSelf({ state, rttMs, sentLoss, peers }) {
+export function ofSelf({ state, rttMs, sentLoss, held, peers }) {
   if (state !== 'live' && state !== 'reconnecting') return 'lost';
   const judged = peers.filter((quality) => quality !== null);
   // When everybody is bad at once it is our own connection, and when nearly everybody is it is likelier ours than theirs.
   if (judged.length > 1 && judged.every((quality) => quality === 'lost')) return 'lost';
-  if (state === 'reconnecting' || rttMs > SLOW_MS || sentLoss > LOSSY) return 'weak';
+  if (state === 'reconnecting' || held || rttMs > SLOW_MS || sentLoss > LOSSY) return 'weak';
   const bad = judged.filter((quality) => quality !== 'good').length;
   if (judged.length > 1 && bad > judged.length * MOST) return 'weak';
   return 'good';

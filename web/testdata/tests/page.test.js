@@ -100,12 +100,13 @@ test('a connection is good, weak or lost as a person sees it', () => {
   equal(ofPeer([{ ...audio, packets: 0 }, { ...video, packets: 0 }], 2), 'lost');
   equal(ofPeer([{ ...audio, expected: false, packets: 0 }, { ...video, expected: false, packets: 0 }], 2), null, 'muted and hidden is no fault');
   equal(ofPeer([audio, { ...video, paused: true, packets: 0 }], 2), 'weak', 'held back for a narrow way');
-  const self = { state: 'live', rttMs: 20, sentLoss: 0, peers: ['good', 'lost'] };
+  const self = { state: 'live', rttMs: 20, sentLoss: 0, held: false, peers: ['good', 'lost'] };
   equal(ofSelf(self), 'good', 'one bad connection is somebody else’s');
   equal(ofSelf({ ...self, peers: ['lost', 'lost'] }), 'lost', 'all bad ones are ours');
   equal(ofSelf({ ...self, peers: ['weak', 'weak', 'weak', 'good'] }), 'weak', 'nearly everybody');
   equal(ofSelf({ ...self, peers: ['weak', 'good', 'good', 'lost'] }), 'good', 'half of them');
   equal(ofSelf({ ...self, state: 'mending' }), 'lost');
+  equal(ofSelf({ ...self, held: true }), 'weak', 'pictures held back');
   equal(ofSelf({ ...self, rttMs: 900 }), 'weak');
   equal(ofSelf({ ...self, sentLoss: 0.2 }), 'weak');
   equal(ofSelf({ ...self, state: 'moving' }), 'lost');

@@ -91,6 +91,14 @@ func chats(t *testing.T, ada, alan *participant) {
 }
 
 func keys(t *testing.T, ada, alan *participant) {
+	// The first stop of the Tab key leads past the tiles, each of which has a button.
+	ada.mustEval(t, `(() => {
+	  const first = document.querySelector('#stage').querySelector('button, a[href], input, textarea, select');
+	  first.focus();
+	  first.click();
+	  return true;
+	})()`, nil)
+	ada.sees(t, "the focus on the microphone", `document.activeElement === document.querySelector('.controls [data-toggle=microphone]')`)
 	ada.press(t, "m")
 	alan.sees(t, "that Ada is muted", tileOf(ada)+".classList.contains('silent')")
 	ada.press(t, "m")

@@ -20,7 +20,7 @@ const (
 )
 
 // schedules is how many seeds each mix gets in a common test run.
-const schedules = 500
+const schedules = 150
 
 // ordinary are the faults that a cluster with a store that keeps its memory goes through.
 func ordinary() faults {

@@ -7,7 +7,43 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/holdfast-rtc/holdfast/lab/devcluster"
 )
+
+// TestCalm keeps the machine busy and gossip lossy for half a minute with detection as it is, which
+// takes nobody for dead, and with one that is far too fast, which does: the check can fail.
+func TestCalm(t *testing.T) {
+	run := func(t *testing.T, haste float64, percent, burners int) *Report {
+		o := Defaults()
+		o.Scenario, o.Rooms, o.Peers, o.Seed = Calm, 3, 2, 31
+		o.Soak, o.Percent, o.Burners, o.Haste = 30*time.Second, percent, burners, haste
+		env := make(map[string][]string)
+		for _, node := range []string{"sfu-1", "sfu-2", "sfu-3", "signaling-1", "signaling-2"} {
+			env[node] = CalmEnv(o)
+		}
+		cluster, store := startCluster(t, devcluster.Options{NodeEnv: env})
+		o.Cluster, o.Pins = cluster.Client, store
+		return runIn(t, t.Context(), o)
+	}
+	outcome := func(r *Report, name string) Summary {
+		at := slices.IndexFunc(r.Verdicts, func(s Summary) bool { return s.Name == name })
+		if at < 0 {
+			t.Fatalf("no verdict %q", name)
+		}
+		return r.Verdicts[at]
+	}
+	t.Run("as it is", func(t *testing.T) {
+		if r := run(t, 0, 5, 4); !r.Kept {
+			t.Error("not every verdict was kept")
+		}
+	})
+	t.Run("too tight", func(t *testing.T) {
+		if r := run(t, 40, maxPercent, 12); r.Kept || outcome(r, "no false death").Broken == 0 {
+			t.Error("no false death was found")
+		}
+	})
+}
 
 // Each alarm is counted once, however often the log is read, and only what came after the beginning.
 func TestAlarmsAreCountedOnce(t *testing.T) {

@@ -219,11 +219,12 @@ export class Media extends EventTarget {
     const policy = new RestartPolicy({ canMove: canMove && current !== null, attempts, attemptMs });
     const move = new Move(policy, current, this.#surroundings(reason));
     this.#move = move;
-    if (current) this.#carry(current);
-    if (isMeasured(reason)) this.#gap.begin();
+    if (current) this.#restore(current);
     emit(this, 'moving', { reason, node, epoch });
     try {
-      const { step, answer } = await move.run();
+      const moving = move.run();
+      if (isMeasured(reason)) this.#gap.begin(); // Its first look takes milliseconds, in which the browser makes the offer.
+      const { step, answer } = await moving;
       this.#node = answer.node;
       this.#epoch = Math.max(this.#epoch, answer.epoch);
       this.#move = null;
@@ -281,6 +282,17 @@ export class Media extends EventTarget {
   /** @param {Transport} transport */
   #carry(transport) {
     for (const [source, track] of this.#tracks) transport.setTrack(source, track);
+  }
+
+  /**
+   * What an attempt that was called off took from this connection is sent again. The rest is not touched: a
+   * browser makes no offer before it has done what was asked of its senders.
+   * @param {Transport} transport
+   */
+  #restore(transport) {
+    for (const [source, track] of this.#tracks) {
+      if (!transport.sends(source, track)) transport.setTrack(source, track);
+    }
   }
 
   /**

@@ -29,6 +29,11 @@ export class Transport extends EventTarget {
   #id;
   /** @type {Map<Source, RTCRtpTransceiver>} */
   #senders = new Map();
+  /**
+   * What each sender was given last.
+   * @type {Map<Source, MediaStreamTrack | null>}
+   */
+  #given = new Map();
   /** @type {RTCRtpTransceiver[]} */
   #receivers = [];
   /** @type {ReturnType<typeof setTimeout> | undefined} */
@@ -131,12 +136,23 @@ export class Transport extends EventTarget {
   async setTrack(source, track) {
     const sender = this.#senders.get(source)?.sender;
     if (!sender) return;
+    this.#given.set(source, track);
     try {
       if (source === 'camera' && track) await fitLayers(sender, track);
       await sender.replaceTrack(track);
     } catch (error) {
+      this.#given.delete(source);
       if (this.#pc.signalingState !== 'closed') throw error; // A closed connection sends nothing anyway.
     }
+  }
+
+  /**
+   * Whether this is what is sent as this source already.
+   * @param {Source} source
+   * @param {MediaStreamTrack | null} track
+   */
+  sends(source, track) {
+    return this.#given.has(source) && this.#given.get(source) === track;
   }
 
   /** @returns {Promise<import('./stats.js').Stats>} */

@@ -47,6 +47,16 @@ async function flowing(call, video) {
   await eventually(() => shown >= 3, 'the element shows new frames');
 }
 
+/** Notes the calls of a method of the senders of this stream: the other side has its own senders in this page. */
+function watchSenders({ cleanup }, stream, method, calls) {
+  const genuine = RTCRtpSender.prototype[method];
+  RTCRtpSender.prototype[method] = function (...args) {
+    if (stream.getTracks().includes(this.track)) calls.push(method);
+    return genuine.apply(this, args);
+  };
+  cleanup(() => (RTCRtpSender.prototype[method] = genuine));
+}
+
 const done = (call) => once(call, 'migration', ({ phase }) => phase === 'done');
 
 if (able) test('a node dies: the live connection moves, with the same elements, streams and tracks', async (t) => {
@@ -57,15 +67,18 @@ if (able) test('a node dies: the live connection moves, with the same elements, 
     learn.call(this, sdp, outbound);
   };
   t.cleanup(() => (SsrcTable.prototype.learn = learn));
-  const { cluster, call, video } = await joined(t);
+  const { cluster, call, video, stream: own } = await joined(t);
   await eventually(() => learned.has('0') && learned.has('1'), 'the SSRCs are learned beforehand');
   const stream = call.stream('ada', 'camera');
   const [track] = stream.getTracks();
   const { pcId, offersSent } = await call.stats();
+  const asked = [];
+  for (const method of ['replaceTrack', 'setParameters', 'getStats']) watchSenders(t, own, method, asked);
   const migrated = done(call);
   cluster.node.kill();
   cluster.move('n2');
   const { how, attempt, gapMs, node } = await migrated;
+  equal(asked, [], 'nothing is asked of the senders, for the offer would wait for it');
   equal({ how, attempt, node }, { how: 'restart', attempt: 1, node: 'n2' });
   ok(gapMs > 0 && gapMs < 5000, `gap ${gapMs} ms`);
   const stats = await call.stats();

@@ -140,7 +140,11 @@ func (k *Keeper) confirm(h pin.Holding, began time.Time, pauses uint64) bool {
 	if pauses != k.pauses {
 		return false
 	}
-	k.confirmed[h.Room] = confirmation{pin: h.Pin, at: began}
+	// A refresh that was under way while the room took a higher pin answers for the lower one. The higher stays confirmed:
+	// without that its owner could not stand up for it.
+	if c, ok := k.confirmed[h.Room]; !ok || !h.Pin.Fence.Less(c.pin.Fence) {
+		k.confirmed[h.Room] = confirmation{pin: h.Pin, at: began}
+	}
 	k.seen.note(h.Room, h.Pin)
 	return true
 }

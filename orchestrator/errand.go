@@ -18,7 +18,7 @@ type errand struct {
 	refused pin.Fence     // the fence under which a node refused to open the room
 	left    time.Duration // of the store budget
 	plain   bool          // a Place: nothing is known of an owner before
-	claimed bool          // the store has answered a claim, in generation in
+	written bool          // the store has answered a claim or a move, in generation in
 	in      pin.Generation
 	holder  pin.Pin // who was found to have the room open while the store has another pin
 }
@@ -70,13 +70,26 @@ func (o *Orchestrator) write(ctx context.Context, e *errand, was standing, next 
 	return e.ask(ctx, func(ctx context.Context) (stands pin.Pin, err error) {
 		switch {
 		case was.absent():
-			stands, e.in, err = o.store.Claim(ctx, e.room, next)
-			e.claimed = true
+			var in pin.Generation
+			stands, in, err = o.store.Claim(ctx, e.room, next)
+			e.learn(in, err)
 			return stands, err
 		case was.raw != nil:
 			return o.store.Repair(ctx, e.room, was.raw.Raw, next)
 		default:
-			return o.store.Swap(ctx, e.room, was.pin, next)
+			var in pin.Generation
+			stands, in, err = o.store.Swap(ctx, e.room, was.pin, next)
+			e.learn(in, err)
+			return stands, err
 		}
 	})
+}
+
+// learn notes the generation of an answer. One that was not known once stays so: what was asked of everybody is asked
+// of everybody again.
+func (e *errand) learn(in pin.Generation, err error) {
+	if err == nil && (!e.written || e.in != 0) {
+		e.in = in
+	}
+	e.written = e.written || err == nil
 }

@@ -29,7 +29,7 @@ type Keeps interface {
 	// asserted afterwards stand in these or later ones.
 	Generations(ctx context.Context) ([]pin.Generation, error)
 	// Swap and Get are those of Claims.
-	Swap(ctx context.Context, room ring.RoomID, old, next pin.Pin) (current pin.Pin, err error)
+	Swap(ctx context.Context, room ring.RoomID, old, next pin.Pin) (current pin.Pin, in pin.Generation, err error)
 	Get(ctx context.Context, room ring.RoomID) (pin.Pin, bool, error)
 }
 

@@ -74,10 +74,12 @@ func TestKeeperPutsOursBackAndYieldsToHigher(t *testing.T) {
 		"equal epoch, lower nonce":  {found: lowerNonce.Encode()},
 		"damaged":                   {found: "garbage", gone: true},
 		"higher epoch":              {found: higher.Encode(), by: higher},
-		"equal epoch, higher nonce": {found: equalEpoch.Encode(), by: equalEpoch},
+		"equal epoch, higher nonce": {found: equalEpoch.Encode(), by: equalEpoch, alone: true}, // else it is contested
 	} {
 		t.Run("refresh/"+name, func(t *testing.T) {
-			keeping(t, DefaultKeeperConfig(), func(t *testing.T, _ *Keeper, s *shelf, r *rooms, ours pin.Pin) {
+			cfg := DefaultKeeperConfig()
+			cfg.Majority = func() bool { return !c.alone }
+			keeping(t, cfg, func(t *testing.T, _ *Keeper, s *shelf, r *rooms, ours pin.Pin) {
 				s.put("r", c.found)
 				after(6 * time.Second) // one refresh
 				c.check(t, s, r, ours)
@@ -118,6 +120,7 @@ type refreshCase struct {
 	found string  // empty: nothing
 	by    pin.Pin // who must outrank us; zero: ours must stand
 	gone  bool    // nothing can be concluded while the room is not open: it must be placed again
+	alone bool    // we see a minority of the cluster
 }
 
 // check compares what stands and what the holder was told.

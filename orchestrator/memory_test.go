@@ -127,6 +127,44 @@ func TestRehomingOnAnEmptyStore(t *testing.T) {
 	}
 }
 
+// The store lost a move and shows the pin of a dead process again. Whoever moves the room from that asks those who have not
+// asserted their pins since, and gives it back to the one that serves it; when all have, nobody is asked.
+func TestRehomingFromAPinThatStandsAgain(t *testing.T) {
+	dead, live := pinAt("a", 1, 5000, 7), pinAt("b", 1, 5001, 8)
+	move := func(edge *Orchestrator, how string) (pin.Pin, error) {
+		if how == "PlaceAgain" {
+			return edge.PlaceAgain(t.Context(), class, dead, 0)
+		}
+		return edge.Rehome(t.Context(), class, dead, 0)
+	}
+	for _, how := range []string{"Rehome", "PlaceAgain"} {
+		for range 8 { // The nonce of the move is above that of the owner, or below.
+			edge, store, where, _ := forgetful(1)
+			store.put(class, dead.Encode())
+			where.open("b", class, live)
+			got, err := move(edge, how)
+			if err != nil || got.Boot != live.Boot || !live.Fence.Less(got.Fence) || store.stands(class) != got.Encode() {
+				t.Fatalf("%s = %v, %v, want b, which serves the room", how, got, err)
+			}
+		}
+		// Another edge finds the move of one that died before it asked.
+		edge, store, where, _ := forgetful(1)
+		store.put(class, pinAt("c", 1, 5001, 9).Encode())
+		where.open("b", class, live)
+		if got, err := edge.Place(t.Context(), class, 0); err != nil || got.Boot != live.Boot {
+			t.Fatalf("Place = %v, %v, want b, which serves the room", got, err)
+		}
+		edge, store, where, _ = forgetful(2)
+		store.put(class, dead.Encode())
+		for _, id := range []string{"a", "b", "c"} {
+			where.mute[id+".test:7000"] = errors.New("it hangs")
+		}
+		if got, err := move(edge, how); err != nil || got.Fence.Epoch != 5001 || store.calls != 1 {
+			t.Fatalf("%s = %v, %v in %d calls, want one, and nobody asked: all have reported", how, got, err, store.calls)
+		}
+	}
+}
+
 func TestRememberedRoomIsJoinedWithoutAStore(t *testing.T) {
 	edge, store, _, seen := forgetful(2)
 	known, err := edge.Place(t.Context(), class, 0)
@@ -154,7 +192,7 @@ func TestRememberedRoomIsJoinedWithoutAStore(t *testing.T) {
 	}
 }
 
-func TestOwnerContestsAFreshPin(t *testing.T) {
+func TestOwnerContestsAPinWhoseMakerDidNotKnowIt(t *testing.T) {
 	fresh := pin.Fence{Epoch: 9000, Nonce: pin.NewFreshNonce()}
 	intruder := pinAt("b", 1, fresh.Epoch, fresh.Nonce)
 	mover := pinAt("b", 1, 9000, 9)
@@ -166,7 +204,8 @@ func TestOwnerContestsAFreshPin(t *testing.T) {
 	}{
 		"fresh":                      {found: intruder, majority: true, keeps: true},
 		"moved by somebody who knew": {found: mover, majority: true},
-		"in a minority":              {found: intruder},
+		"moved by somebody else from what ours was moved from": {found: pinAt("b", 1, 5000, 9), majority: true, keeps: true},
+		"in a minority": {found: intruder},
 		"after a pause": {found: intruder, majority: true, prepare: func(k *Keeper) {
 			k.mu.Lock()
 			defer k.mu.Unlock()
@@ -190,7 +229,7 @@ func TestOwnerContestsAFreshPin(t *testing.T) {
 				if len(told) != 1 || told[0].Pin != stands {
 					t.Fatalf("the holder was told %v, the store has %v", told, stands)
 				}
-				if c.keeps != (stands.Boot == ours.Boot) || c.keeps && stands.Fence.Epoch != fresh.Epoch+1 || !c.keeps && stands != c.found {
+				if c.keeps != (stands.Boot == ours.Boot) || c.keeps && stands.Fence.Epoch != c.found.Fence.Epoch+1 || !c.keeps && stands != c.found {
 					t.Errorf("%v stands", stands)
 				}
 			})

@@ -30,8 +30,9 @@ type Claims interface {
 	Claim(ctx context.Context, room ring.RoomID, p pin.Pin) (winner pin.Pin, in pin.Generation, err error)
 	// Swap replaces old by next and returns what stands afterwards. It writes nothing when
 	// something else stands, and nothing when the key is absent (the pin returned is then
-	// zero): an absent pin is claimed, never swapped. A Swap that finds next has succeeded.
-	Swap(ctx context.Context, room ring.RoomID, old, next pin.Pin) (current pin.Pin, err error)
+	// zero): an absent pin is claimed, never swapped. A Swap that finds next has succeeded. The generation is that
+	// of Claim.
+	Swap(ctx context.Context, room ring.RoomID, old, next pin.Pin) (current pin.Pin, in pin.Generation, err error)
 	// Repair is Swap for a value that is no pin: it replaces exactly those bytes.
 	Repair(ctx context.Context, room ring.RoomID, raw string, next pin.Pin) (current pin.Pin, err error)
 	// Get returns the pin that stands, and false when there is none.

@@ -32,7 +32,7 @@ func doubters(view *cluster.View, in pin.Generation) []cluster.Node {
 // claimed or found, or nothing: then what stands may be used. The view must be younger than
 // the claim: an owner that had reported before the claim would have been found by it.
 func (o *Orchestrator) holderElsewhere(ctx context.Context, e *errand, found pin.Pin) (pin.Pin, error) {
-	if !e.claimed || o.seen.of(e.room) == found {
+	if !e.written || o.seen.of(e.room) == found {
 		return pin.Pin{}, nil
 	}
 	view, err := o.settledView()
@@ -54,13 +54,20 @@ func (o *Orchestrator) holderElsewhere(ctx context.Context, e *errand, found pin
 	switch {
 	case holder.Boot == found.Boot && !found.Fence.Less(holder.Fence):
 		return pin.Pin{}, nil // It has the room open where the pin says, and takes the pin over.
-	case !found.Fence.Fresh() && holder.Fence.Less(found.Fence):
+	case holder.Fence.Less(found.Fence) && !ignores(found.Fence, holder.Fence):
 		return pin.Pin{}, nil // Who moved the room knew of an owner; this one was left behind, and learns of it.
 	case !holder.IsZero():
 		o.log.Info("claim handed back", "room", e.room, "fence", found.Fence, "node", found.Node,
 			"holder", holder.Node, "holder_fence", holder.Fence, "why", "the store forgot the holder's pin")
 	}
 	return holder, nil
+}
+
+// ignores reports whether whoever made a pin with the higher fence above cannot have known of the pin below: it was claimed on an
+// absent key, or moved from a pin that was older than the one below. Every move has a higher epoch
+// than what it was made from, so two moves of one epoch were made from the same, or from older ones.
+func ignores(above, below pin.Fence) bool {
+	return above.Fresh() || above.Epoch == below.Epoch
 }
 
 // whoHolds looks for the owner behind a damaged pin, which may have been anybody's. What is written over the damage must
@@ -72,7 +79,7 @@ func (o *Orchestrator) whoHolds(ctx context.Context, e *errand) (pin.Pin, error)
 	if err != nil {
 		return pin.Pin{}, err
 	}
-	e.claimed, e.in = true, 0
+	e.written, e.in = true, 0
 	held, err := o.askHolders(ctx, e, doubters(view, 0))
 	return highest(held), err
 }
@@ -92,7 +99,7 @@ func (o *Orchestrator) whoOutranks(ctx context.Context, e *errand, stands pin.Pi
 	}
 	ask := doubters(view, 0)
 	if !stands.Fence.Less(known.Fence) {
-		if ask = doubters(view, e.in); !e.claimed || len(ask) == 0 {
+		if ask = doubters(view, e.in); !e.written || len(ask) == 0 {
 			return pin.Pin{}, nil
 		}
 	}

@@ -82,10 +82,10 @@ func (k *Keeper) check(ctx context.Context, held []pin.Holding, open int) (fault
 	return faults, nil
 }
 
-// judge ends in a store that holds our pin (returned) or a higher one (*pin.FencedError, the
+// judge ends in a store that holds a pin of ours (returned) or a higher one of another (*pin.FencedError, the
 // Holder told), or in not knowing. A lower pin is a lost write: it is replaced by ours, while the room is open here. A
 // fresh pin where ours stood was claimed by somebody
-// who could not know of us, because the store forgot: while the room is open here, it is replaced by
+// who could not know of us, because the store forgot, and so was one of our epoch moved: while the room is open here, it is replaced by
 // a new pin of ours above it.
 func (k *Keeper) judge(ctx context.Context, ours pin.Holding, f pin.Found, open bool) (pin.Pin, error) {
 	stands, err := f.Stands, f.Err
@@ -108,16 +108,19 @@ func (k *Keeper) judge(ctx context.Context, ours pin.Holding, f pin.Found, open 
 			return pin.Pin{}, fmt.Errorf("room %s: %w", ours.Room, pin.ErrMissing)
 		case stands.Fence.Less(ours.Pin.Fence):
 			k.log.Warn("lower pin in the store replaced by the owner", "room", ours.Room, "fence", ours.Pin.Fence, "lower", stands.Fence)
-			stands, err = k.pins.Swap(ctx, ours.Room, stands, ours.Pin)
-		case open && stands.Fence.Fresh() && k.mayContest(ours):
+			stands, _, err = k.pins.Swap(ctx, ours.Room, stands, ours.Pin)
+		case open && ignores(stands.Fence, ours.Pin.Fence) && k.mayContest(ours):
 			next, fresh := ours.Pin, stands
 			next.Fence = pin.Fence{Epoch: stands.Fence.Epoch + 1, Nonce: pin.NewNonce()}
-			if stands, err = k.pins.Swap(ctx, ours.Room, fresh, next); err == nil && stands == next {
+			if stands, _, err = k.pins.Swap(ctx, ours.Room, fresh, next); err == nil && stands == next {
 				k.log.Warn("fresh pin replaced by the owner: the store had forgotten ours", "room", ours.Room, "fence", ours.Pin.Fence,
 					"fresh", fresh.Fence, "fresh_node", fresh.Node, "next", next.Fence)
 				k.rooms.Outrank(ours.Room, next)
 				return next, nil
 			}
+		case open && stands.Boot == ours.Pin.Boot: // An edge gave the room a higher pin here, and the store has it.
+			_ = k.yield(ours, stands)
+			return stands, nil
 		default:
 			return pin.Pin{}, k.yield(ours, stands)
 		}

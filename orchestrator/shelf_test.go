@@ -122,8 +122,9 @@ func (s *shelf) Generations(context.Context) ([]pin.Generation, error) {
 	return []pin.Generation{s.in}, s.err
 }
 
-func (s *shelf) Swap(ctx context.Context, room ring.RoomID, old, next pin.Pin) (pin.Pin, error) {
-	return s.Repair(ctx, room, old.Encode(), next)
+func (s *shelf) Swap(ctx context.Context, room ring.RoomID, old, next pin.Pin) (pin.Pin, pin.Generation, error) {
+	stands, err := s.Repair(ctx, room, old.Encode(), next)
+	return stands, s.generation(), err
 }
 
 func (s *shelf) Repair(ctx context.Context, room ring.RoomID, raw string, next pin.Pin) (pin.Pin, error) {

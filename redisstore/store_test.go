@@ -82,7 +82,7 @@ func TestEveryCallIsOneRoundTrip(t *testing.T) {
 		}{
 			{"claim of a new room", 1, func() error { _, _, err := store.Claim(ctx, "r", a); return err }},
 			{"claim of a pinned room", 1, func() error { _, _, err := store.Claim(ctx, "r", b); return err }},
-			{"swap", 1, func() error { _, err := store.Swap(ctx, "r", a, b); return err }},
+			{"swap", 1, func() error { _, _, err := store.Swap(ctx, "r", a, b); return err }},
 			{"get", 1, func() error { _, _, err := store.Get(ctx, "r"); return err }},
 			{"refresh with a missing pin", 2, func() error { _, err := store.Refresh(ctx, held); return err }},
 			{"refresh", 1, func() error { _, err := store.Refresh(ctx, held); return err }},
@@ -144,7 +144,7 @@ func TestIndexFollowsThePins(t *testing.T) {
 			}
 		}
 		waitForRooms(t, store, "a", "moves", "stays")
-		if _, err := store.Swap(ctx, "moves", a, b); err != nil {
+		if _, _, err := store.Swap(ctx, "moves", a, b); err != nil {
 			t.Fatal(err)
 		}
 		waitForRooms(t, store, "a", "stays")

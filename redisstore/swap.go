@@ -5,6 +5,8 @@ import (
 	"errors"
 	"fmt"
 
+	"github.com/redis/go-redis/v9"
+
 	"github.com/holdfast-rtc/holdfast/pin"
 	"github.com/holdfast-rtc/holdfast/ring"
 )
@@ -34,19 +36,25 @@ var (
 )
 
 // Swap replaces old by next; see orchestrator.Claims.
-func (s *Store) Swap(ctx context.Context, room ring.RoomID, old, next pin.Pin) (pin.Pin, error) {
-	current, err := s.Repair(ctx, room, old.Encode(), next)
+func (s *Store) Swap(ctx context.Context, room ring.RoomID, old, next pin.Pin) (pin.Pin, pin.Generation, error) {
+	current, in, err := s.exchange(ctx, room, old.Encode(), next)
 	if err == nil && current == next && old.Node != next.Node {
 		s.note(note{node: old.Node, rooms: []ring.RoomID{room}, gone: true})
 	}
+	return current, in, err
+}
+
+// Repair replaces a value that is no pin by next; see orchestrator.Claims.
+func (s *Store) Repair(ctx context.Context, room ring.RoomID, raw string, next pin.Pin) (pin.Pin, error) {
+	current, _, err := s.exchange(ctx, room, raw, next)
 	return current, err
 }
 
-// Repair replaces a value that is no pin by next; see orchestrator.Claims. The store does not write when it sees the request
+// exchange replaces one text by next, and says in which generation. The store does not write when it sees the request
 // after ctx has ended, as far as its clock is known.
-func (s *Store) Repair(ctx context.Context, room ring.RoomID, raw string, next pin.Pin) (pin.Pin, error) {
+func (s *Store) exchange(ctx context.Context, room ring.RoomID, raw string, next pin.Pin) (pin.Pin, pin.Generation, error) {
 	if err := next.Validate(); err != nil {
-		return pin.Pin{}, fmt.Errorf("swap the pin of room %s: %w", room, err)
+		return pin.Pin{}, 0, fmt.Errorf("swap the pin of room %s: %w", room, err)
 	}
 	answer, err := s.swap(ctx, room, raw, next.Encode())
 	if answer.late { // Yet we are here and wait: its clock was set, and is known again. Once more.
@@ -54,17 +62,21 @@ func (s *Store) Repair(ctx context.Context, room ring.RoomID, raw string, next p
 	}
 	switch {
 	case err != nil:
-		return pin.Pin{}, fmt.Errorf("swap the pin of room %s: %w", room, err)
+		return pin.Pin{}, 0, fmt.Errorf("swap the pin of room %s: %w", room, err)
 	case answer.late:
-		return pin.Pin{}, fmt.Errorf("swap the pin of room %s: %w", room, errLate)
-	case answer.absent:
-		return pin.Pin{}, nil
+		return pin.Pin{}, 0, fmt.Errorf("swap the pin of room %s: %w", room, errLate)
+	}
+	if answer.in == 0 {
+		s.doubt()
+	}
+	if answer.absent {
+		return pin.Pin{}, answer.in, nil
 	}
 	current, err := parse(room, answer.stands)
 	if err == nil && current == next {
 		s.note(note{node: next.Node, rooms: []ring.RoomID{room}})
 	}
-	return current, err
+	return current, answer.in, err
 }
 
 // swapped is the answer of swapScript.
@@ -72,33 +84,64 @@ type swapped struct {
 	late   bool
 	absent bool
 	stands string
+	in     pin.Generation
 }
 
-// swap runs swapScript once.
+// swap runs swapScript once, at the room's master.
 func (s *Store) swap(ctx context.Context, room ring.RoomID, raw, next string) (swapped, error) {
-	clock := s.clockFor(ctx, room)
-	answer, err := s.client.Eval(ctx, swapScript, []string{pinKey(room)},
-		raw, next, int(pinTTL.Seconds()), clock.latest(ctx), wrongType).Slice()
+	if s.sole != nil {
+		return s.sole.swap(ctx, room, raw, next)
+	}
+	if m, err := s.masterOf(ctx, room); err == nil {
+		if answer, err := m.swap(ctx, room, raw, next); err == nil || ctx.Err() != nil {
+			return answer, err
+		}
+	}
+	// As for a claim: the client of the whole cluster finds the way, and neither the generation nor the time there is known.
+	s.cluster.ReloadState(ctx)
+	found, err := s.cluster.Eval(ctx, swapScript, []string{pinKey(room)}, swapArgs(raw, next, 0)...).Slice()
 	if err != nil {
 		return swapped{}, err
 	}
-	if len(answer) != 4 {
-		return swapped{}, errAnswer
-	}
-	clock.learn(timeOf(answer[0], answer[1]))
-	late, _ := answer[2].(int64)
-	stands, present := answer[3].(string)
-	return swapped{late: late != 0, absent: !present, stands: stands}, nil
+	answer, _, err := readSwapped(found)
+	return answer, err
 }
 
-// clockFor is the clock of the server that has the room's pin; one that nobody reads if that is not known.
-func (s *Store) clockFor(ctx context.Context, room ring.RoomID) *clock {
-	if s.sole != nil {
-		return &s.sole.clock
+// swap runs swapScript and reads the marker after it, in one round trip: see master.fly for the order.
+func (m *master) swap(ctx context.Context, room ring.RoomID, raw, next string) (swapped, error) {
+	pipe := m.client.Pipeline()
+	script := pipe.Eval(ctx, swapScript, []string{pinKey(room)}, swapArgs(raw, next, m.clock.latest(ctx))...)
+	var marker *redis.StringCmd
+	if key := m.marker.Load(); key != nil {
+		marker = pipe.Get(ctx, *key)
 	}
-	m, err := s.masterOf(ctx, room)
+	_, _ = pipe.Exec(ctx) // Each command carries its own error.
+	found, err := script.Slice()
 	if err != nil {
-		return &clock{}
+		return swapped{}, err
 	}
-	return &m.clock
+	answer, micros, err := readSwapped(found)
+	if err != nil {
+		return swapped{}, err
+	}
+	m.clock.learn(micros)
+	if marker != nil {
+		answer.in = m.generationOf(marker.Result())
+	}
+	return answer, nil
+}
+
+// swapArgs are the arguments of swapScript.
+func swapArgs(raw, next string, latest int64) []any {
+	return []any{raw, next, int(pinTTL.Seconds()), latest, wrongType}
+}
+
+// readSwapped reads the answer of swapScript, with the store's time.
+func readSwapped(found []any) (answer swapped, micros int64, err error) {
+	if len(found) != 4 {
+		return swapped{}, 0, errAnswer
+	}
+	late, _ := found[2].(int64)
+	stands, present := found[3].(string)
+	return swapped{late: late != 0, absent: !present, stands: stands}, timeOf(found[0], found[1]), nil
 }

@@ -140,9 +140,8 @@ func (l *link) Claim(ctx context.Context, _ ring.RoomID, p pin.Pin) (pin.Pin, pi
 }
 
 // Swap is part of orchestrator.Claims and orchestrator.Keeps.
-func (l *link) Swap(ctx context.Context, _ ring.RoomID, old, next pin.Pin) (pin.Pin, error) {
-	p, _, err := l.put(ctx, write{old: value{pin: old}, next: next})
-	return p, err
+func (l *link) Swap(ctx context.Context, _ ring.RoomID, old, next pin.Pin) (pin.Pin, pin.Generation, error) {
+	return l.put(ctx, write{old: value{pin: old}, next: next})
 }
 
 // Repair is part of orchestrator.Claims and orchestrator.Keeps.

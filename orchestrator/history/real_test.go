@@ -55,8 +55,12 @@ func (s watched) Claim(ctx context.Context, r ring.RoomID, p pin.Pin) (found pin
 	return found, in, err
 }
 
-func (s watched) Swap(ctx context.Context, r ring.RoomID, old, next pin.Pin) (pin.Pin, error) {
-	return s.wrote(ctx, write{old: value{pin: old}, next: next}, func() (pin.Pin, error) { return s.Store.Swap(ctx, r, old, next) })
+func (s watched) Swap(ctx context.Context, r ring.RoomID, old, next pin.Pin) (found pin.Pin, in pin.Generation, err error) {
+	found, err = s.wrote(ctx, write{old: value{pin: old}, next: next}, func() (pin.Pin, error) {
+		found, in, err = s.Store.Swap(ctx, r, old, next)
+		return found, err
+	})
+	return found, in, err
 }
 
 // still is a cluster in which nothing changes and nobody holds a room.

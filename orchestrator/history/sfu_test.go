@@ -257,14 +257,14 @@ func (o *owning) Refresh(ctx context.Context, held []pin.Holding) (found []pin.F
 }
 
 // Swap is part of orchestrator.Keeps.
-func (o *owning) Swap(ctx context.Context, r ring.RoomID, old, next pin.Pin) (stands pin.Pin, err error) {
+func (o *owning) Swap(ctx context.Context, r ring.RoomID, old, next pin.Pin) (stands pin.Pin, in pin.Generation, err error) {
 	o.keep(ctx, next, func() (pin.Pin, error) {
 		ctx, cancel := o.bounded(ctx)
 		defer cancel()
-		stands, err = o.s.link.Swap(ctx, r, old, next)
+		stands, in, err = o.s.link.Swap(ctx, r, old, next)
 		return stands, err
 	})
-	return stands, err
+	return stands, in, err
 }
 
 // Get is part of orchestrator.Keeps.

@@ -15,7 +15,7 @@ import (
 // Store is what orchestrator.Claims and orchestrator.Keeps ask for together.
 type Store interface {
 	Claim(ctx context.Context, room ring.RoomID, p pin.Pin) (pin.Pin, pin.Generation, error)
-	Swap(ctx context.Context, room ring.RoomID, old, next pin.Pin) (pin.Pin, error)
+	Swap(ctx context.Context, room ring.RoomID, old, next pin.Pin) (pin.Pin, pin.Generation, error)
 	Repair(ctx context.Context, room ring.RoomID, raw string, next pin.Pin) (pin.Pin, error)
 	Get(ctx context.Context, room ring.RoomID) (pin.Pin, bool, error)
 	Refresh(ctx context.Context, held []pin.Holding) ([]pin.Found, error)
@@ -48,7 +48,7 @@ func Contract(t *testing.T, store Store, back Back) {
 	t.Run("refresh", func(t *testing.T) { contractRefresh(t, store, back) })
 	t.Run("concurrent claims have one winner", func(t *testing.T) { contractOneWinner(t, store) })
 	t.Run("concurrent swaps have one winner", func(t *testing.T) { contractOneMover(t, store) })
-	t.Run("a claim tells the generation", func(t *testing.T) { contractGeneration(t, store) })
+	t.Run("a claim and a swap tell the generation", func(t *testing.T) { contractGeneration(t, store) })
 	t.Run("a cancelled context is an error", func(t *testing.T) { contractCancelled(t, store) })
 }
 
@@ -75,18 +75,18 @@ func contractClaim(t *testing.T, store Store, back Back) {
 
 func contractSwap(t *testing.T, store Store) {
 	ctx, a, b, c := t.Context(), At("a", 1000, 1), At("b", 1001, 2), At("c", 1001, 3)
-	expect(t, "swap of an absent pin writes nothing", pin.Pin{})(store.Swap(ctx, "swap", a, b))
+	expect(t, "swap of an absent pin writes nothing", pin.Pin{})(swap(ctx, store, "swap", a, b))
 	if _, ok, _ := store.Get(ctx, "swap"); ok {
 		t.Fatal("a swap of an absent pin wrote one")
 	}
 	expect(t, "claim", a)(claim(ctx, store, "swap", a))
-	expect(t, "swap", b)(store.Swap(ctx, "swap", a, b))
-	expect(t, "a swap that finds its own value has succeeded", b)(store.Swap(ctx, "swap", a, b))
-	expect(t, "a swap of what no longer stands", b)(store.Swap(ctx, "swap", a, c))
+	expect(t, "swap", b)(swap(ctx, store, "swap", a, b))
+	expect(t, "a swap that finds its own value has succeeded", b)(swap(ctx, store, "swap", a, b))
+	expect(t, "a swap of what no longer stands", b)(swap(ctx, store, "swap", a, c))
 	twin := a
 	twin.Fence.Nonce++
-	expect(t, "a swap whose old pin differs in the nonce only", b)(store.Swap(ctx, "swap", twin, c))
-	if _, err := store.Swap(ctx, "swap", b, pin.Pin{}); err == nil {
+	expect(t, "a swap whose old pin differs in the nonce only", b)(swap(ctx, store, "swap", twin, c))
+	if _, _, err := store.Swap(ctx, "swap", b, pin.Pin{}); err == nil {
 		t.Error("a pin that is not valid was swapped in")
 	}
 }
@@ -98,7 +98,7 @@ func contractRepair(t *testing.T, store Store, back Back) {
 		back.Damage(room, damage)
 		for name, err := range map[string]error{
 			"Claim": third(store.Claim(ctx, room, a)),
-			"Swap":  second(store.Swap(ctx, room, b, a)),
+			"Swap":  third(store.Swap(ctx, room, b, a)),
 			"Get":   third(store.Get(ctx, room)),
 		} {
 			var corrupt *pin.CorruptError
@@ -116,7 +116,7 @@ func contractRepair(t *testing.T, store Store, back Back) {
 		t.Errorf("Refresh of a key of another type = %v, %v, want a corrupt pin", found, err)
 	}
 	var corrupt *pin.CorruptError
-	for _, err := range []error{third(store.Get(ctx, "misused")), second(store.Swap(ctx, "misused", b, a)), third(store.Claim(ctx, "misused", a))} {
+	for _, err := range []error{third(store.Get(ctx, "misused")), third(store.Swap(ctx, "misused", b, a)), third(store.Claim(ctx, "misused", a))} {
 		if !errors.As(err, &corrupt) {
 			t.Fatalf("a key of another type: %v, want a *pin.CorruptError", err)
 		}
@@ -171,12 +171,12 @@ func contractOneMover(t *testing.T, store Store) {
 	old := At("old", 1000, 1)
 	expect(t, "claim", old)(claim(t.Context(), store, "one-mover", old))
 	winners := race(func(i uint64) (pin.Pin, error) {
-		return store.Swap(t.Context(), "one-mover", old, At("n", 1001, i+1))
+		return swap(t.Context(), store, "one-mover", old, At("n", 1001, i+1))
 	})
 	same(t, winners)
 }
 
-// contractGeneration: a claim, won or lost, is made in a generation that owners are told of too.
+// contractGeneration: a claim or a swap, won or lost, is made in a generation that owners are told of too.
 func contractGeneration(t *testing.T, store Store) {
 	present, err := store.Generations(t.Context())
 	if err != nil || len(present) == 0 {
@@ -187,6 +187,9 @@ func contractGeneration(t *testing.T, store Store) {
 		for n := range uint64(2) {
 			if _, in, err := store.Claim(t.Context(), room, At("a", 1000, n+1)); err != nil || !pin.GenerationsOf(present).Has(in) {
 				t.Fatalf("a claim is in generation %x, %v, want one of %x", in, err, present)
+			}
+			if _, in, err := store.Swap(t.Context(), room, At("a", 1000, n+1), At("a", 1000, n+1)); err != nil || !pin.GenerationsOf(present).Has(in) {
+				t.Fatalf("a swap is in generation %x, %v, want one of %x", in, err, present)
 			}
 		}
 	}
@@ -244,11 +247,16 @@ func expect(t *testing.T, what string, want pin.Pin) func(pin.Pin, error) {
 	}
 }
 
-func second(_ pin.Pin, err error) error            { return err }
 func third[T any](_ pin.Pin, _ T, err error) error { return err }
 
 // claim is Claim without the generation.
 func claim(ctx context.Context, store Store, room ring.RoomID, p pin.Pin) (pin.Pin, error) {
 	winner, _, err := store.Claim(ctx, room, p)
 	return winner, err
+}
+
+// swap is Swap without the generation.
+func swap(ctx context.Context, store Store, room ring.RoomID, old, next pin.Pin) (pin.Pin, error) {
+	current, _, err := store.Swap(ctx, room, old, next)
+	return current, err
 }

@@ -119,17 +119,23 @@ fuzz_targets() {
   git ls-files '*_test.go' | xargs grep -sHoE '^func Fuzz[A-Za-z0-9_]*' | sed -E 's#^(.*)/[^/]*:func #\1 #' | sort -u
 }
 
+# fuzz_one DIRECTORY TARGET: its output is shown only when it fails.
+fuzz_one() {
+  local said
+  if ! said=$(go test -run '^$' -fuzz "^$2\$" -fuzztime "$fuzz_time" -parallel 1 "./$1" 2>&1); then
+    printf '%s %s:\n%s\n' "$1" "$2" "$(tail -30 <<<"$said")"
+    return 1
+  fi
+}
+
+# fuzz runs two targets at a time, each with one worker.
 fuzz() {
-  local dir target ok=0
-  while read -r dir target; do
-    if ! go test -run '^$' -fuzz "^$target\$" -fuzztime "$fuzz_time" "./$dir" >"$work/fuzz" 2>&1; then
-      echo "$dir $target:"
-      tail -30 "$work/fuzz"
-      ok=1
-    fi
-  done < <(fuzz_targets)
+  export -f fuzz_one
+  export fuzz_time
+  fuzz_targets | xargs -P 2 -L 1 bash -c 'fuzz_one "$@"' fuzz_one
+  local status=$?
   echo "$(fuzz_targets | wc -l) fuzz targets, $fuzz_time each"
-  return $ok
+  return $status
 }
 
 # compose_valid checks the compose file with every version that is here. The

@@ -230,17 +230,22 @@ func TestLoadReachesManyMembers(t *testing.T) {
 		all = append(all, n.start(fmt.Sprintf("sfu-%d", i+1)))
 	}
 	n.together(all...)
-	began := time.Now()
+	var took []time.Duration
 	for seq := range uint64(5) {
+		began := time.Now()
 		all[3].SetLoad(Load{Seq: seq + 1})
 		for _, p := range all {
 			p.await("the load", func(v *View) bool { return v.Nodes["sfu-4"].Load.Seq == seq+1 })
 		}
+		took = append(took, time.Since(began))
 	}
-	if took := time.Since(began); took > pushPullInterval {
-		t.Errorf("5 reports took %v to reach 12 members", took)
+	// Gossip passes a report on by chance, so one in many misses somebody, who then has it from the
+	// next report, a second later in life, or here from an exchange of everything. Most must not wait for that.
+	slices.Sort(took)
+	if median := took[len(took)/2]; median > pushPullInterval/5 {
+		t.Errorf("reports took %v to reach 12 members", took)
 	} else {
-		t.Logf("5 reports reached 12 members in %v", took)
+		t.Logf("reports reached 12 members in %v", took)
 	}
 }
 

@@ -85,6 +85,7 @@ func (t *totals) endTest(e event) {
 	case "pass":
 		t.passed++
 		t.showLogged(e)
+		t.showSlow(e)
 	case "skip":
 		t.skipped++
 		fmt.Printf("--- SKIP %s %s\n%s", e.Package, e.Test, t.text(e))
@@ -92,6 +93,15 @@ func (t *totals) endTest(e event) {
 		t.failed++
 		t.failures[e.Package]++
 		fmt.Printf("--- FAIL %s %s\n%s", e.Package, e.Test, t.text(e))
+	}
+}
+
+// slowSeconds is from when on a test's time is shown: where the minutes of a run go.
+const slowSeconds = 10
+
+func (t *totals) showSlow(e event) {
+	if e.Elapsed >= slowSeconds && !strings.Contains(e.Test, "/") {
+		fmt.Printf("     %s took %.0f s\n", e.Test, e.Elapsed)
 	}
 }
 

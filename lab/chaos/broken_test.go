@@ -100,10 +100,11 @@ func brokenBuilds() []brokenBuild {
 
 // TestBrokenBuilds breaks each promise in the product itself, and sees the verdict of a real
 // run fail. Other verdicts may fail with it. TestShortRuns keeps all of them on the same
-// scenarios and the good build.
+// scenarios and the good build. Two at a time, for most of a run is waiting.
 func TestBrokenBuilds(t *testing.T) {
 	for _, broken := range brokenBuilds() {
 		t.Run(broken.name, func(t *testing.T) {
+			t.Parallel()
 			began := time.Now()
 			cluster, store := startCluster(t, devcluster.Options{Binary: broken.build(t), NodeEnv: narrowEnv(broken.scenario)})
 			o := shortRun(broken.scenario, cluster, store)

@@ -23,6 +23,7 @@ type hall struct {
 	keeper *Keeper
 	rooms  map[ring.RoomID]pin.Pin
 	lost   []ring.RoomID // rooms that were handed over
+	before func()        // runs between the confirmation of a pin and the opening of its room
 }
 
 func (h *hall) Held() []pin.Holding {
@@ -53,6 +54,7 @@ func (h *hall) attach(room ring.RoomID, p pin.Pin) error {
 	if err := h.keeper.Confirm(context.Background(), room, p); err != nil {
 		return err
 	}
+	h.before()
 	if at, open := h.rooms[room]; open && p.Fence.Less(at.Fence) {
 		return &pin.FencedError{Room: room, Current: at}
 	}
@@ -74,7 +76,7 @@ func newTown() *town {
 	w := &town{store: newShelf(), halls: make(map[ring.NodeID]*hall), epochs: make(map[ring.RoomID]uint64)}
 	w.store.in = 1
 	for _, id := range []string{"a", "b", "c"} {
-		h := &hall{node: sfu(id, 1), rooms: make(map[ring.RoomID]pin.Pin)}
+		h := &hall{node: sfu(id, 1), rooms: make(map[ring.RoomID]pin.Pin), before: func() {}}
 		h.keeper = NewKeeper(w.store, h, DefaultKeeperConfig(), quiet)
 		w.halls[h.node.ID] = h
 	}
@@ -159,6 +161,25 @@ func (w *town) check() string {
 	return w.fault
 }
 
+// A node has asked for its pin and is about to open the room when the store forgets and another edge claims the room: that
+// edge is told of it, and no second node opens the room.
+func TestRoomThatIsAboutToOpenIsNotOpenedElsewhere(t *testing.T) {
+	for range 8 { // Either nonce may be the higher.
+		w := newTown()
+		w.gossip(w.sees[1], "a")
+		b := w.halls["b"]
+		b.before = func() {
+			b.before = func() {}
+			w.store.lose()
+			w.join(w.edges[0], class) // It would choose a.
+		}
+		w.join(w.edges[1], class)
+		if fault := w.check(); fault != "" || b.rooms[class].IsZero() {
+			t.Fatalf("%s; b has the room open under %v", fault, b.rooms[class])
+		}
+	}
+}
+
 // The store forgets at any moment, even between two calls of one placement, while people join
 // rooms that are open and new ones, owners refresh, and gossip is late: no room moves, none is open
 // twice, and no epoch goes back.
@@ -169,7 +190,7 @@ func TestForgetfulStoreNeitherMovesNorSplitsARoom(t *testing.T) {
 		hallName := rapid.SampledFrom([]ring.NodeID{"a", "b", "c"})
 		edge := rapid.IntRange(0, 1)
 		busy, forgot := false, false
-		meanwhile := func() { // between two calls to the store
+		meanwhile := func() { // between two calls to the store, and before a room opens
 			if busy {
 				return
 			}
@@ -192,6 +213,9 @@ func TestForgetfulStoreNeitherMovesNorSplitsARoom(t *testing.T) {
 			}
 		}
 		w.store.before = meanwhile
+		for _, h := range w.halls {
+			h.before = meanwhile
+		}
 		t.Repeat(map[string]func(*rapid.T){
 			"join":    func(t *rapid.T) { w.join(w.edges[edge.Draw(t, "edge")], room.Draw(t, "room")) },
 			"lose":    func(*rapid.T) { w.store.lose() },

@@ -59,29 +59,32 @@ func gatherAt(t *testing.T, c *devcluster.Cluster, first, room string, n int) *p
 func (g *people) everybodyReceives(t *testing.T, limit time.Duration) {
 	t.Helper()
 	since := time.Now()
-	eventually(t, limit, "everybody in "+g.room+" receives everybody", func() error {
-		for i, receiver := range g.peers {
-			at := receiver.Stats()
-			if !at.Joined {
-				return fmt.Errorf("person-%d has not joined: %v", i, at.Codes)
+	eventually(t, limit, "everybody in "+g.room+" receives everybody", func() error { return g.receiveSince(since) })
+}
+
+// receiveSince fails unless each peer has got packets of both streams of each other since a moment.
+func (g *people) receiveSince(since time.Time) error {
+	for i, receiver := range g.peers {
+		at := receiver.Stats()
+		if !at.Joined {
+			return fmt.Errorf("person-%d has not joined: %v", i, at.Codes)
+		}
+		for j, sender := range g.peers {
+			if i == j {
+				continue
 			}
-			for j, sender := range g.peers {
-				if i == j {
-					continue
-				}
-				from := sender.Stats().Peer
-				if from == "" {
-					return fmt.Errorf("person-%d has not joined", j)
-				}
-				for _, source := range []wire.Source{wire.SourceMicrophone, wire.SourceCamera} {
-					if s := at.Streams[peer.StreamID{Peer: from, Source: source}]; !s.Last.After(since) {
-						return fmt.Errorf("person-%d has no fresh %s of person-%d (%d packets so far, node %s epoch %d)", i, source, j, s.Packets, at.Node, at.Epoch)
-					}
+			from := sender.Stats().Peer
+			if from == "" {
+				return fmt.Errorf("person-%d has not joined", j)
+			}
+			for _, source := range []wire.Source{wire.SourceMicrophone, wire.SourceCamera} {
+				if s := at.Streams[peer.StreamID{Peer: from, Source: source}]; !s.Last.After(since) {
+					return fmt.Errorf("person-%d has no fresh %s of person-%d (%d packets so far, node %s epoch %d)", i, source, j, s.Packets, at.Node, at.Epoch)
 				}
 			}
 		}
-		return nil
-	})
+	}
+	return nil
 }
 
 // settledAt waits until every peer says the same placement, and returns it.

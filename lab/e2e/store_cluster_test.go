@@ -1,5 +1,3 @@
-//go:build storefaults
-
 package e2e
 
 import (
@@ -28,16 +26,16 @@ func TestClusterWithoutASlotOwner(t *testing.T) {
 	killedAt := time.Now()
 	dead.Kill(t)
 	away := within(killedAt, time.Now().Add(time.Hour))
-	visits.waitFor(t, 30*time.Second, 10, "new rooms of the dead master are refused", both(ofDead, refusedForTheStore))
-	visits.waitFor(t, 30*time.Second, 20, "new rooms of the others open", both(both(toNew, away), succeeded))
+	visits.waitFor(t, 30*time.Second, 5, "new rooms of the dead master are refused", both(ofDead, refusedForTheStore))
+	visits.waitFor(t, 30*time.Second, 10, "new rooms of the others open", both(both(toNew, away), succeeded))
 	back := time.Now()
 	for _, v := range visits.those(both(both(ofDead, succeeded), within(killedAt, back))) {
 		t.Errorf("%s was placed on %s without its master", v.room, v.at.Node)
 	}
 	dead.Restart(t)
-	visits.waitFor(t, 30*time.Second, 5, "new rooms of the master that is back open", both(ofDead, succeeded))
+	visits.waitFor(t, 30*time.Second, 3, "new rooms of the master that is back open", both(ofDead, succeeded))
 	first := visits.those(both(both(ofDead, succeeded), within(back, time.Now())))[0].ended
-	visits.waitFor(t, 30*time.Second, 300, "visitors come through the next refreshes", succeeded)
+	visits.waitFor(t, 30*time.Second, 150, "visitors come through the next refreshes", succeeded)
 	visits.end()
 	gap := k.untouched(t, c, visits.those(succeeded))
 	for _, v := range visits.those(func(v visit) bool { return v.err != nil }) {

@@ -1,5 +1,3 @@
-//go:build storefaults
-
 package e2e
 
 import (
@@ -29,6 +27,9 @@ func TestEmptiedStoreMovesNothing(t *testing.T) {
 	took := time.Since(began)
 	visits.end()
 	gap := k.untouched(t, c, visits.those(succeeded))
+	for _, v := range visits.those(func(v visit) bool { return v.err != nil && !refusedForTheStore(v) }) {
+		t.Errorf("a visitor of %s: %v", v.room, v.err)
+	}
 	t.Logf("%s, %.0f a second; the SFU nodes were asked %d times; longest pause of a stream: %v",
 		visits.summary(), float64(len(visits.those(everyVisit)))/took.Seconds(), k.looks, gap)
 }

@@ -40,12 +40,9 @@ type kept struct {
 // again, whether it holds them.
 func keep(t *testing.T, c *devcluster.Cluster, calls []*people) *kept {
 	t.Helper()
+	allReceive(t, time.Minute, calls)
+	k := &kept{calls: calls, before: allOnce(t, c, calls)}
 	for _, g := range calls {
-		g.everybodyReceives(t, time.Minute)
-	}
-	k := &kept{calls: calls, before: make(map[string]heldRoom)}
-	for _, g := range calls {
-		k.before[g.room] = g.onceOn(t, c, time.Minute)
 		for _, p := range g.peers {
 			p.ForgetGaps()
 		}
@@ -76,9 +73,7 @@ func keepElsewhere(t *testing.T, c *devcluster.Cluster, n int) *kept {
 	for i := range n {
 		calls = append(calls, gather(t, c, roomOn(t, "sfu-1", fmt.Sprintf("kept-%d", i)), 2))
 	}
-	for _, g := range calls {
-		g.everybodyReceives(t, time.Minute)
-	}
+	allReceive(t, time.Minute, calls)
 	if err := c.Kill(t.Context(), "sfu-1", syscall.SIGKILL); err != nil {
 		t.Fatal(err)
 	}
@@ -90,6 +85,40 @@ func keepElsewhere(t *testing.T, c *devcluster.Cluster, n int) *kept {
 	}
 	eventually(t, 30*time.Second, "every signaling node sees sfu-1", func() error { return seenByAll(t, c, "sfu-1") })
 	return keep(t, c, calls)
+}
+
+// allReceive waits until the people of every call hear each other, counted from now.
+func allReceive(t *testing.T, limit time.Duration, calls []*people) {
+	t.Helper()
+	since := time.Now()
+	eventually(t, limit, "everybody receives everybody", func() error {
+		for _, g := range calls {
+			if err := g.receiveSince(since); err != nil {
+				return fmt.Errorf("room %s: %w", g.room, err)
+			}
+		}
+		return nil
+	})
+}
+
+// allOnce waits until one SFU holds each call with all its people attached.
+func allOnce(t *testing.T, c *devcluster.Cluster, calls []*people) map[string]heldRoom {
+	t.Helper()
+	once := make(map[string]heldRoom)
+	eventually(t, time.Minute, "one SFU holds each room", func() error {
+		all, err := askHoldings(t.Context(), c)
+		if err != nil {
+			return err
+		}
+		for _, g := range calls {
+			if err := allAttached(all[g.room], len(g.peers)); err != nil {
+				return fmt.Errorf("room %s: %w", g.room, err)
+			}
+			once[g.room] = all[g.room][0]
+		}
+		return nil
+	})
+	return once
 }
 
 // look asks every SFU once.
@@ -126,9 +155,7 @@ func (k *kept) end() {
 // same connections on the same node, and no visitor was ever sent elsewhere. It returns the longest gap.
 func (k *kept) untouched(t *testing.T, c *devcluster.Cluster, visits []visit) time.Duration {
 	t.Helper()
-	for _, g := range k.calls {
-		g.everybodyReceives(t, 30*time.Second)
-	}
+	allReceive(t, 30*time.Second, k.calls)
 	k.end()
 	for _, what := range k.wrong {
 		t.Error(what)

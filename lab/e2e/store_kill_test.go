@@ -6,6 +6,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -17,23 +18,30 @@ import (
 	"github.com/holdfast-rtc/holdfast/signaling/wire"
 )
 
-// The store's kill: how many people talk, in pairs, how long it is away at least, and how soon after its first
-// answer to PING everybody must be in.
+// The store's kill: how many rooms of two talk, how many people wait for a new room each, how long the store is
+// away at least, and how soon after its first answer to PING people must be in. Who was refused asks again after 0.5 s
+// and is in at the second try at the latest, unless the machine stands still: nine of ten must make it, everybody in lateReturn.
 const (
 	storeRooms  = 50
-	storeAway   = 4 * storeGap
+	storeWaits  = 10
+	storeAway   = 3 * storeGap
 	storeReturn = time.Second
+	lateReturn  = 5 * time.Second
 )
 
 // TestAHundredPeopleDoNotNeedTheStore kills the store under a hundred synthetic people and two browsers: media goes
-// on, people join the rooms that are known, a new room is refused for now, and those who wait, a page among them,
+// on, people join the rooms that are known, new rooms are refused for now, and those who wait, a page among them,
 // are in within a second of its return, without anybody doing anything.
 func TestAHundredPeopleDoNotNeedTheStore(t *testing.T) {
 	needChromium(t)
 	fleet := storetest.StartAlone(t)
 	c := onStore(t, fleet)
 	pair := []*participant{join(t, c.URL(), "pair", "Ada", nil), join(t, c.URL(), "pair", "Alan", nil)}
-	calls := gatherPairs(t, c, storeRooms)
+	stack, err := peer.NewStack(peer.VideoLight, true)
+	if err != nil {
+		t.Fatal(err)
+	}
+	calls := gatherPairs(t, c, stack, storeRooms)
 	for _, p := range pair {
 		p.knowsItself(t)
 	}
@@ -48,43 +56,28 @@ func TestAHundredPeopleDoNotNeedTheStore(t *testing.T) {
 
 	killedAt := time.Now()
 	fleet.Processes[0].Kill(t)
-	late := gatherAs(t, c, calls[0].room, "late", 1)
-	fresh := gatherAs(t, c, "waited-for", "waits", 1)
-	page := &participant{page: openPage(t, "Annie", callAddress(c.URL(), "waited-for", "Annie", nil))}
+	late := gatherOn(t, c, stack, calls[0].room, "late", 1)
+	waiting := &people{room: "waited-for"}
+	for i := range storeWaits {
+		waiting.peers = append(waiting.peers, gatherOn(t, c, stack, fmt.Sprintf("waited-for-%d", i), "waits", 1).peers...)
+	}
+	page := &participant{page: openPage(t, "Annie", callAddress(c.URL(), "waited-for-0", "Annie", nil))}
 	refusedClearly(t, c)
 	pageRefused(t, page)
-	eventually(t, 30*time.Second, "a peer is refused for now, again and again", func() error {
-		if s := fresh.peers[0].Stats(); s.Joined || s.Codes[wire.CodeStoreUnavailable] < 3 || time.Since(killedAt) < storeAway {
-			return fmt.Errorf("joined: %t, codes %v", s.Joined, s.Codes)
-		}
-		return nil
-	})
 	calls[0].with(late).everybodyReceives(t, 30*time.Second)
+	waiting.refusedFrom(t, killedAt)
 	pageIn := whenIn(page)
 
 	fleet.Processes[0].Restart(t)
 	back := time.Now()
 	first := firstIn(t, c)
-	var waited time.Time
-	eventually(t, 30*time.Second, "the peer that waits gets in", func() error {
-		s := fresh.peers[0].Stats()
-		if waited = s.JoinedAt; !s.Joined {
-			return fmt.Errorf("codes %v", s.Codes)
-		}
-		return nil
-	})
+	joined := waiting.joinedAt(t)
 	shown := <-pageIn
 	if shown.err != nil {
 		t.Fatal(shown.err)
 	}
-	t.Logf("away for %v; after its first PING a new join was in in %v, the peer that waited in %v, the page that waited in %v",
-		back.Sub(killedAt).Round(time.Millisecond), first.Sub(back).Round(time.Millisecond), waited.Sub(back).Round(time.Millisecond), shown.at.Sub(back).Round(time.Millisecond))
-	for who, at := range map[string]time.Time{"a new join": first, "the peer that waited": waited, "the page that waited": shown.at} {
-		if took := at.Sub(back); took > storeReturn {
-			t.Errorf("%s was in %v after the store's return, want at most %v", who, took, storeReturn)
-		}
-	}
-	(&people{room: "waited-for", peers: make([]*peer.Peer, 2)}).onceOn(t, c, 30*time.Second)
+	t.Logf("away for %v", back.Sub(killedAt).Round(time.Millisecond))
+	inAfter(t, back, first, append(joined, shown.at))
 
 	heardAll(t, pair, heard)
 	frames := time.Duration(0)
@@ -99,13 +92,61 @@ func TestAHundredPeopleDoNotNeedTheStore(t *testing.T) {
 	t.Logf("longest pause of a stream: %v of %d at the synthetic people, %v between pictures at the browsers", gap, 4*storeRooms, frames)
 }
 
-// gatherPairs lets two synthetic people into each of n rooms. They share what is costly to make.
-func gatherPairs(t *testing.T, c *devcluster.Cluster, n int) []*people {
+// refusedFrom waits until each of these people has been refused at least thrice and the store has been away long enough.
+func (g *people) refusedFrom(t *testing.T, killedAt time.Time) {
 	t.Helper()
-	stack, err := peer.NewStack(peer.VideoLight, true)
-	if err != nil {
-		t.Fatal(err)
+	eventually(t, 30*time.Second, "those who want new rooms are refused for now, again and again", func() error {
+		for i, p := range g.peers {
+			if s := p.Stats(); s.Joined || s.Codes[wire.CodeStoreUnavailable] < 3 {
+				return fmt.Errorf("person %d: joined %t, codes %v", i, s.Joined, s.Codes)
+			}
+		}
+		if away := time.Since(killedAt); away < storeAway {
+			return fmt.Errorf("it has been away for %v", away)
+		}
+		return nil
+	})
+}
+
+// joinedAt waits until all of these people have joined, and says when each did.
+func (g *people) joinedAt(t *testing.T) []time.Time {
+	t.Helper()
+	var at []time.Time
+	eventually(t, 30*time.Second, "those who wait get in", func() error {
+		at = nil
+		for i, p := range g.peers {
+			s := p.Stats()
+			if !s.Joined {
+				return fmt.Errorf("person %d: codes %v", i, s.Codes)
+			}
+			at = append(at, s.JoinedAt)
+		}
+		return nil
+	})
+	return at
+}
+
+// inAfter fails if a new join took longer than storeReturn from the store's return, or more than a tenth of those
+// who had waited for it did. The page is the last of them.
+func inAfter(t *testing.T, back, first time.Time, waited []time.Time) {
+	t.Helper()
+	page := waited[len(waited)-1].Sub(back)
+	slices.SortFunc(waited, time.Time.Compare)
+	at := func(n int) time.Duration { return waited[n].Sub(back).Round(time.Millisecond) }
+	last, late := len(waited)-1, len(waited)/10
+	t.Logf("after the store's first PING a new join was in in %v; of %d who waited half in %v, nine of ten in %v, all in %v, the page in %v",
+		first.Sub(back).Round(time.Millisecond), len(waited), at(last/2), at(last-late), at(last), page)
+	if took := first.Sub(back); took > storeReturn {
+		t.Errorf("a new join was in %v after the store's return, want at most %v", took, storeReturn)
 	}
+	if at(last-late) > storeReturn || at(last) > lateReturn {
+		t.Errorf("of %d who waited nine of ten were in after %v, want at most %v, and all after %v, want %v", len(waited), at(last-late), storeReturn, at(last), lateReturn)
+	}
+}
+
+// gatherPairs lets two synthetic people into each of n rooms. They share what is costly to make.
+func gatherPairs(t *testing.T, c *devcluster.Cluster, stack *peer.Stack, n int) []*people {
+	t.Helper()
 	var calls []*people
 	for i := range n {
 		calls = append(calls, gatherOn(t, c, stack, fmt.Sprintf("call-%d", i), "person", 2))
@@ -220,7 +261,7 @@ func heardAll(t *testing.T, pair []*participant, before map[*participant]flowAt)
 	}
 }
 
-// gatherOn is gatherAs with a stack that others use too; nil makes one.
+// gatherOn is gather with other names, and a stack that others use too.
 func gatherOn(t *testing.T, c *devcluster.Cluster, stack *peer.Stack, room, name string, n int) *people {
 	t.Helper()
 	g := &people{room: room}
@@ -247,4 +288,9 @@ func gatherOn(t *testing.T, c *devcluster.Cluster, stack *peer.Stack, room, name
 		})
 	}
 	return g
+}
+
+// with is both groups of one room.
+func (g *people) with(others *people) *people {
+	return &people{room: g.room, peers: append(append([]*peer.Peer(nil), g.peers...), others.peers...)}
 }

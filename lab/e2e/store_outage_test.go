@@ -1,5 +1,3 @@
-//go:build storefaults
-
 package e2e
 
 import (
@@ -37,7 +35,7 @@ func TestOwnersOutliveALongOutage(t *testing.T) {
 	const byMajority = "pin taken as confirmed by a gossip majority"
 	eventually(t, 40*time.Second, "the owner takes the majority's word for the store's", func() error { return logged(t, c, "sfu-1", byMajority) })
 	trusted := time.Now()
-	visits.waitFor(t, 30*time.Second, 30, "visitors come by the majority's word", both(succeeded, within(trusted, time.Now().Add(time.Hour))))
+	visits.waitFor(t, 30*time.Second, 15, "visitors come by the majority's word", both(succeeded, within(trusted, time.Now().Add(time.Hour))))
 	visits.end()
 	onlyNewRoomsWereRefused(t, visits)
 	for _, v := range visits.those(both(both(toNew, succeeded), within(killedAt, time.Now()))) {
@@ -52,7 +50,7 @@ func TestOwnersOutliveALongOutage(t *testing.T) {
 	alone := send(t, c, 10, func(int) string { return stays.room })
 	alone.waitFor(t, 40*time.Second, 1, "the minority takes nobody new", refusedForTheStore)
 	since := time.Now()
-	alone.waitFor(t, 30*time.Second, 20, "the minority goes on refusing", refusedForTheStore)
+	alone.waitFor(t, 30*time.Second, 10, "the minority goes on refusing", refusedForTheStore)
 	for _, v := range alone.those(both(succeeded, within(since, time.Now()))) {
 		t.Errorf("%s took a visitor in the minority, on %s", v.room, v.at.Node)
 	}

@@ -24,7 +24,7 @@ func TestSentinelFailoverTouchesNoCall(t *testing.T) {
 	back := visits.those(both(both(toNew, succeeded), within(killedAt, time.Now())))[0].ended
 	fleet.Processes[0].Restart(t)
 	fleet.Processes[0].BecomesReplica(t)
-	visits.waitFor(t, 30*time.Second, 300, "visitors come after the old master's return", succeeded)
+	visits.waitFor(t, 30*time.Second, 200, "visitors come after the old master's return", succeeded)
 	visits.end()
 	gap := k.untouched(t, c, visits.those(succeeded))
 	onlyNewRoomsWereRefused(t, visits)

@@ -70,6 +70,7 @@ export class Lobby {
 
   /** @param {string} text what went wrong; empty for nothing */
   say(text) {
+    if (this.#problem.textContent === text) return; // Or it would be read out again.
     this.#problem.textContent = text;
     this.#problem.hidden = text === '';
   }

@@ -53,6 +53,8 @@ async function join(name, room) {
   Object.assign(globalThis, { call: joining });
   stage.take(joining, videoSlots);
   joining.addEventListener('joined', () => lobby.hide(), { once: true });
+  // The stage, and the notices on it, are hidden until then: whoever waits reads here why.
+  joining.addEventListener('error', (event) => lobby.say(ofCall(/** @type {CustomEvent} */ (event).detail)));
   joining.addEventListener('left', (event) => {
     const { code, message } = /** @type {CustomEvent} */ (event).detail;
     end(code === 'left' ? '' : ofCall({ code, message }));

@@ -12,7 +12,7 @@ const ofCalls = {
   resume_expired: 'You were away too long, and your place was given up. Join again.',
   no_capacity: 'There is no room for another call just now. Try again in a moment.',
   no_nodes: 'No media server is up just now. Try again in a moment.',
-  store_unavailable: 'The room cannot be found just now. Running calls go on; try again in a moment.',
+  store_unavailable: 'The room cannot be found just now. Running calls go on; you are let in as soon as it is found.',
   node_unreachable: 'The media server of this room does not answer. Try again in a moment.',
   not_ready: 'The server is starting. Try again in a moment.',
   too_many_sockets: 'Too many connections from here at once. Wait a moment, then join again.',

@@ -195,6 +195,7 @@ func TestFirefoxAndChromiumThroughAKill(t *testing.T) {
 // connection that decrypts nothing. Three attempts end on what did not arrive, and the
 // new connection brings the call back. The camera is small here: one layer, at its full size.
 func TestFirefoxIsNotBelieved(t *testing.T) {
+	t.Parallel() // most of it is waiting
 	needFirefox(t)
 	c, room, fox, chrome := bothBrowsers(t, url.Values{"restart": {"1"}, "simulcast": {"1"}})
 	showsAt(t, chrome, fox, 320)

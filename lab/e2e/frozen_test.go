@@ -17,6 +17,7 @@ const frozenFor = 20 * time.Second
 // when gossip has given it up; when it wakes it closes the room, and nobody,
 // old or new, is served by it.
 func TestFrozenOwnerServesNobodyAfterwards(t *testing.T) {
+	t.Parallel() // most of it is waiting
 	c := startCluster(t, devcluster.Options{})
 	room := roomOn(t, "sfu-2", "frozen")
 	bystanders := gather(t, c, roomOn(t, "sfu-3", "calm"), 2)

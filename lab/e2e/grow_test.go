@@ -41,6 +41,7 @@ func seenByAll(t *testing.T, c *devcluster.Cluster, name string) error {
 // TestAddedNodeTakesItsShareAndMovesNothing adds a fourth SFU node, and starts
 // a killed one again, under running rooms.
 func TestAddedNodeTakesItsShareAndMovesNothing(t *testing.T) {
+	t.Parallel() // most of it is waiting
 	c := startCluster(t, devcluster.Options{})
 	var running []*people
 	var before []heldRoom
@@ -82,6 +83,7 @@ func TestAddedNodeTakesItsShareAndMovesNothing(t *testing.T) {
 // TestKilledNodeStaysDeadUntilStarted starts a killed node again: a new boot,
 // and no room moves back to it.
 func TestKilledNodeStaysDeadUntilStarted(t *testing.T) {
+	t.Parallel() // most of it is waiting
 	c := startCluster(t, devcluster.Options{})
 	g := gather(t, c, roomOn(t, "sfu-1", "again"), 2)
 	g.everybodyReceives(t, time.Minute)

@@ -19,6 +19,7 @@ const doomed = "signaling-1"
 // room: right after the claim, and right after the owner opened the room. Whoever
 // joins gets in through the other one, and the room is on one node.
 func TestKilledBetweenTheStepsOfAJoin(t *testing.T) {
+	t.Parallel() // most of it is waiting
 	for _, step := range []string{"place.after-claim", "open.after"} {
 		t.Run(step, func(t *testing.T) {
 			c := startCluster(t, armed(step))
@@ -43,6 +44,7 @@ func TestKilledBetweenTheStepsOfAJoin(t *testing.T) {
 // rooms of a dead SFU node: before and after the compare-and-set, and before the
 // clients are told. The room moves exactly once all the same.
 func TestKilledBetweenTheStepsOfARehoming(t *testing.T) {
+	t.Parallel() // most of it is waiting
 	for _, step := range []string{"rehome.before-swap", "rehome.after-swap", "notify.before"} {
 		t.Run(step, func(t *testing.T) {
 			c := startCluster(t, armed(step))
@@ -77,6 +79,7 @@ func TestKilledBetweenTheStepsOfARehoming(t *testing.T) {
 // only signaling node that had sockets of it; the peers go away. The pin must not
 // stay on the dead node.
 func TestRoomOfNobodyIsSwept(t *testing.T) {
+	t.Parallel() // most of it is waiting
 	c := startCluster(t, devcluster.Options{})
 	room := roomOn(t, "sfu-1", "nobody")
 	if _, err := joinOnly(t.Context(), c, room); err != nil {

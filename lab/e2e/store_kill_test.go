@@ -24,7 +24,7 @@ import (
 const (
 	storeRooms  = 50
 	storeWaits  = 10
-	storeAway   = 3 * storeGap
+	storeAway   = 2 * maxUndisturbedGap
 	storeReturn = time.Second
 	lateReturn  = 5 * time.Second
 )
@@ -46,6 +46,8 @@ func TestAHundredPeopleDoNotNeedTheStore(t *testing.T) {
 		p.knowsItself(t)
 	}
 	allDecodeAll(t, time.Minute, pair)
+	// Its browser runs before the fault: to start one keeps a small machine busy for a second, which shows in the calls.
+	page := &participant{page: openPage(t, "Annie", c.URL())}
 	k := keep(t, c, calls)
 	pairBefore := heldOnce(t, c, "pair")
 	for _, p := range pair {
@@ -61,7 +63,7 @@ func TestAHundredPeopleDoNotNeedTheStore(t *testing.T) {
 	for i := range storeWaits {
 		waiting.peers = append(waiting.peers, gatherOn(t, c, stack, fmt.Sprintf("waited-for-%d", i), "waits", 1).peers...)
 	}
-	page := &participant{page: openPage(t, "Annie", callAddress(c.URL(), "waited-for-0", "Annie", nil))}
+	page.mustEval(t, fmt.Sprintf("void setTimeout(() => location.assign(%q))", callAddress(c.URL(), "waited-for-0", "Annie", nil)), nil)
 	refusedClearly(t, c)
 	pageRefused(t, page)
 	calls[0].with(late).everybodyReceives(t, 30*time.Second)
@@ -84,10 +86,11 @@ func TestAHundredPeopleDoNotNeedTheStore(t *testing.T) {
 	for _, p := range pair {
 		frames = max(frames, p.longestFrameGap(t))
 	}
-	if frames > storeGap {
-		t.Errorf("a page had no new picture for %v, want at most %v", frames, storeGap)
+	if frames > maxUndisturbedGap {
+		t.Errorf("a page had no new picture for %v, want at most %v", frames, maxUndisturbedGap)
 	}
 	undisturbed(t, c, pairBefore, pair)
+	k.longest = maxUndisturbedGap // Three browsers and the people are all that two cores can do.
 	gap := k.untouched(t, c, nil)
 	t.Logf("longest pause of a stream: %v of %d at the synthetic people, %v between pictures at the browsers", gap, 4*storeRooms, frames)
 }
@@ -218,8 +221,10 @@ func firstIn(t *testing.T, c *devcluster.Cluster) time.Time {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), 30*time.Second)
 	defer cancel()
+	every := time.NewTicker(50 * time.Millisecond)
+	defer every.Stop()
 	for i := 0; ; i++ {
-		socket, _, err := joinAs(ctx, c, fmt.Sprintf("first-%d", i), "eager")
+		socket, _, err := joinAs(ctx, c, fmt.Sprintf("first-%d", i), fmt.Sprintf("eager-%d", i))
 		if err == nil {
 			at := time.Now()
 			_ = socket.CloseNow()
@@ -228,6 +233,7 @@ func firstIn(t *testing.T, c *devcluster.Cluster) time.Time {
 		if ctx.Err() != nil {
 			t.Fatalf("no join in 30 s: %v", err)
 		}
+		<-every.C
 	}
 }
 
@@ -288,9 +294,4 @@ func gatherOn(t *testing.T, c *devcluster.Cluster, stack *peer.Stack, room, name
 		})
 	}
 	return g
-}
-
-// with is both groups of one room.
-func (g *people) with(others *people) *people {
-	return &people{room: g.room, peers: append(append([]*peer.Peer(nil), g.peers...), others.peers...)}
 }

@@ -44,32 +44,40 @@ func command(t *testing.T, scenario Name, trials string) *exec.Cmd {
 }
 
 // TestHurtHosts runs each scenario of the network once, and looks whether the machine's own
-// interfaces and rules stay what they are.
+// interfaces and rules stay what they are. Two at a time, each in namespaces of its own.
 func TestHurtHosts(t *testing.T) {
 	mayMakeHosts(t)
 	before := machine(t)
-	for _, scenario := range networkFaults() {
-		t.Run(string(scenario), func(t *testing.T) {
-			cmd := command(t, scenario, "1")
-			var said bytes.Buffer
-			cmd.Stderr = &said
-			out, err := cmd.Output()
-			var r Report
-			if decoding := json.Unmarshal(out, &r); err != nil || decoding != nil {
-				t.Fatalf("%v, %v\n%s", err, decoding, said.String())
-			}
-			t.Log(said.String())
-			if !r.Kept || len(r.Trials) != 1 {
-				t.Errorf("kept %t in %d trials, want 1", r.Kept, len(r.Trials))
-			}
-			moves := networkScenarios()[scenario].expect.Moves
-			if moves != (r.Packets != nil) || (moves && (r.Packets.Streams.Count == 0 || r.Packets.Missing > 0)) {
-				t.Errorf("gaps: %+v", r.Packets)
-			}
-		})
-	}
+	t.Run("all", func(t *testing.T) { // ends when each of them has
+		for _, scenario := range networkFaults() {
+			t.Run(string(scenario), func(t *testing.T) {
+				t.Parallel()
+				hurtHost(t, scenario)
+			})
+		}
+	})
 	if after := machine(t); after != before {
 		t.Errorf("before:\n%s\nafter:\n%s", before, after)
+	}
+}
+
+func hurtHost(t *testing.T, scenario Name) {
+	t.Helper()
+	cmd := command(t, scenario, "1")
+	var said bytes.Buffer
+	cmd.Stderr = &said
+	out, err := cmd.Output()
+	var r Report
+	if decoding := json.Unmarshal(out, &r); err != nil || decoding != nil {
+		t.Fatalf("%v, %v\n%s", err, decoding, said.String())
+	}
+	t.Log(said.String())
+	if !r.Kept || len(r.Trials) != 1 {
+		t.Errorf("kept %t in %d trials, want 1", r.Kept, len(r.Trials))
+	}
+	moves := networkScenarios()[scenario].expect.Moves
+	if moves != (r.Packets != nil) || (moves && (r.Packets.Streams.Count == 0 || r.Packets.Missing > 0)) {
+		t.Errorf("gaps: %+v", r.Packets)
 	}
 }
 

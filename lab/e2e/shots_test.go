@@ -147,7 +147,7 @@ func (s *studio) crowds() {
 	s.fill("all-hands", 24)
 	s.shoot("call-25", wide, in, inCall(25), nil)
 	s.shoot("call-25-desk", desk, in, inCall(16), nil)
-	in.Set("room", strings.Repeat("a room with a long name ", 5))
+	in.Set("room", strings.TrimSpace(strings.Repeat("a room with a long name ", 5))) // as the page does
 	in.Set("name", "Adolph Blaine Charles David Earl Wolfeschlegelsteinhausen")
 	s.fillWith(in.Get("room"), []string{"Wolfeschlegelsteinhausenbergerdorff", "محمد بن موسى الخوارزمي أبو عبد الله", "Ada 🦊 of the very long and winding name", "李"})
 	s.shoot("names", desk, in, inCall(5), func(tab *page) {

@@ -182,6 +182,7 @@ type Failover struct {
 	active   map[moveKey]struct{}
 	wanted   map[moveKey]struct{}         // the rooms found at the last look, for those who retry
 	watched  map[pin.BootID]*watching     // by live boot
+	deaf     bool                         // none of several nodes was heard at the last look
 	deaths   map[pin.BootID]chan struct{} // closed when a boot that rooms were sent to goes
 	known    map[pin.BootID]cluster.Node  // SFU nodes seen live, until they are seen to be gone
 	tracked  map[pin.BootID]struct{}      // returned boots that are being told

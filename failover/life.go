@@ -80,6 +80,13 @@ func (l *life) quiet(after time.Duration) bool {
 	return !l.waiting && l.clock.now()-l.last >= after
 }
 
+// silentFor says whether the boot has been silent for so long, whether or not it is being asked.
+func (l *life) silentFor(least time.Duration) bool {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.clock.now()-l.last >= least
+}
+
 // silence returns for how long nothing came, and for how long a question has had no answer.
 func (l *life) silence() (beats, answer time.Duration) {
 	l.mu.Lock()

@@ -140,8 +140,7 @@ func (w *world) process(verb string, args []string) {
 	case "kill":
 		w.change(func() { w.kill(args[0]) })
 	case "restart":
-		w.change(func() { w.kill(args[0]) })
-		w.startSFU(args[0])
+		w.start(args[0], func() { w.kill(args[0]) }) // Nobody may look in between, or the log would be another.
 	case "declare":
 		w.gossipAll(func(e *edge) { e.doubt(p.node, true) })
 	case "mute", "unmute":

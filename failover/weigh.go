@@ -58,9 +58,13 @@ func (f *Failover) watches() []*watching {
 }
 
 // weigh confirms the deaths that gossip believes in and our own evidence does not contradict. A node that
-// beats or answers stays: it holds its rooms, and takes no new ones, for it is off the ring.
+// beats or answers stays: it holds its rooms, and takes no new ones, for it is off the ring. While none of
+// several nodes is heard, nobody is believed dead: more likely it is this edge that is cut off, and
+// there is no node to move to of which it knows that it lives.
 func (f *Failover) weigh(view *cluster.View) {
-	for _, w := range f.watches() {
+	watches := f.watches()
+	deaf := f.listening(watches)
+	for _, w := range watches {
 		node, live := view.Nodes[w.node.ID]
 		doubted := live && node.Boot == w.node.Boot && node.Doubted
 		say := w.life.doubtedFor(doubted, oddDoubt)
@@ -69,12 +73,43 @@ func (f *Failover) weigh(view *cluster.View) {
 		}
 		beats, answer := w.life.silence()
 		switch {
+		case deaf && say:
+			f.log.Warn("gossip takes a node for dead, but no media node is heard here: nobody is believed dead", "node", node.ID, "boot", node.Boot)
+		case deaf:
 		case beats >= f.config.BelieveAfter && answer >= f.config.AnswerWithin:
 			f.confirm(node, fmt.Sprintf("gossip, no beat for %s, no answer for %s", beats, answer))
 		case say:
 			f.log.Warn("gossip takes a node for dead that beats here: it keeps its rooms", "node", node.ID, "boot", node.Boot)
 		}
 	}
+}
+
+// listening says whether this edge is deaf. When it hears somebody again, the silence of all others is counted
+// from then on: they may only need longer to connect.
+func (f *Failover) listening(watches []*watching) (deaf bool) {
+	deaf = f.hearsNobody(watches)
+	f.mu.Lock()
+	again := f.deaf && !deaf
+	f.deaf = deaf
+	f.mu.Unlock()
+	if again {
+		for _, w := range watches {
+			w.life.sign()
+		}
+	}
+	return deaf
+}
+
+// hearsNobody says that none of several nodes was heard lately. At the instant that one has been silent
+// for BelieveAfter, the last beat of another that is cut off with it may be a beat's time younger, which
+// is still longer ago than AskAfter.
+func (f *Failover) hearsNobody(watches []*watching) bool {
+	for _, w := range watches {
+		if !w.life.silentFor(f.config.AskAfter) {
+			return false
+		}
+	}
+	return len(watches) > 1
 }
 
 // confirm reports a death that gossip has found. The event that follows starts everything else.

@@ -72,8 +72,12 @@ func newWorld(t *testing.T) *world {
 }
 
 // startSFU starts a process, which gossip announces to every edge.
-func (w *world) startSFU(name string) {
+func (w *world) startSFU(name string) { w.start(name, func() {}) }
+
+// start starts an SFU process in the instant after before.
+func (w *world) start(name string, before func()) {
 	w.mu.Lock()
+	before()
 	w.boots++
 	boot := pin.BootID(fmt.Sprintf("%013d-%08x", time.Now().UnixMilli(), w.boots))
 	p := &sfuProcess{running: true, broken: make(chan struct{}), holds: map[ring.RoomID]pin.Fence{}, node: cluster.Node{
@@ -286,12 +290,15 @@ func (r *recorder) Handle(_ context.Context, record slog.Record) error {
 }
 
 // takeEntries returns what was logged since the last call. Lines of one instant come from goroutines
-// in no order, so they are sorted by edge and room; the lines of one room keep theirs.
+// in no order, so they are sorted by edge and room, those of no room by what they say; the lines of one room keep theirs.
 func (w *world) takeEntries() string {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	slices.SortStableFunc(w.entries, func(a, b entry) int {
-		return cmp.Or(cmp.Compare(a.at, b.at), cmp.Compare(a.edge, b.edge), cmp.Compare(a.room, b.room))
+		if by := cmp.Or(cmp.Compare(a.at, b.at), cmp.Compare(a.edge, b.edge), cmp.Compare(a.room, b.room)); by != 0 || a.room != "" {
+			return by
+		}
+		return cmp.Compare(a.text, b.text)
 	})
 	var out strings.Builder
 	for _, e := range w.entries {

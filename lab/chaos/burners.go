@@ -5,14 +5,13 @@ import (
 	"fmt"
 	"os"
 	"os/exec"
-	"strconv"
 	"strings"
 	"sync"
 	"time"
 )
 
-// burners are processes that do nothing but use CPU. Each ends by itself a little after its time,
-// whatever becomes of us.
+// burners are processes that do nothing but use CPU. The kernel ends each when it has used as much as
+// it can in its time and a little more, whatever becomes of us.
 type burners struct {
 	stop  func()
 	ended sync.WaitGroup
@@ -21,7 +20,7 @@ type burners struct {
 	share float64
 }
 
-// burnGrace is how much longer than wanted a burner lives at most.
+// burnGrace is how much more CPU than it needs a burner may use.
 const burnGrace = 30 * time.Second
 
 // startBurners starts n of them.
@@ -29,10 +28,10 @@ func startBurners(ctx context.Context, n int, lasting time.Duration) (*burners, 
 	ctx, stop := context.WithCancel(ctx)
 	b := &burners{stop: stop, from: readCPUTime()}
 	for range n {
-		seconds := strconv.Itoa(int((lasting + burnGrace).Seconds()))
-		cmd := exec.CommandContext(ctx, "timeout", seconds, "sh", "-c", "while :; do :; done") //nolint:gosec // a number
-		// By SIGTERM timeout ends its child, too; SIGKILL would leave that alone.
-		cmd.Cancel = func() error { return cmd.Process.Signal(os.Interrupt) }
+		// One process, which SIGKILL ends. A timeout(1) around it that is told to end while it forks
+		// ends alone, and leaves behind what burns a core for ever.
+		burn := fmt.Sprintf("ulimit -t %d && while :; do :; done", int((lasting + burnGrace).Seconds()))
+		cmd := exec.CommandContext(ctx, "sh", "-c", burn) //nolint:gosec // a number
 		if err := cmd.Start(); err != nil {
 			b.end()
 			return nil, fmt.Errorf("keep the machine busy: %w", err)

@@ -48,8 +48,10 @@ type Config struct {
 	ByteBurst            int     // read of one connection, at once
 	OffersPerSecond      float64 // of one session, on average
 	OfferBurst           int     // of one session, at once
-	EntriesPerSecond     float64 // joins and resumes of one identity in one room, on average
-	EntryBurst           int     // joins and resumes of one identity in one room, at once
+	AsksPerSecond        float64 // joins and resumes of one identity in one room, whether placed or not, on average
+	AskBurst             int     // the same, at once
+	EntriesPerSecond     float64 // those of them that were placed, on average
+	EntryBurst           int     // the same, at once
 }
 
 // DefaultConfig is what the binary uses.
@@ -91,6 +93,9 @@ func DefaultConfig(node ring.NodeID) Config {
 		// An answer costs the media node 2 to 4 ms and a connection. A failover takes four offers at most.
 		OffersPerSecond: 2,
 		OfferBurst:      10,
+		// Who waits for the store is told to ask five times a second at most, and is not to be held back for it.
+		AsksPerSecond: 8,
+		AskBurst:      40,
 		// Somebody who joins and drops the socket leaves a place behind for the grace time of 30 s:
 		// at most 80 of the 300 of a room. A person reloads a page once a second at most; an
 		// application that gives all its guests one identity still lets 20 in at once.
@@ -119,6 +124,7 @@ func (c Config) Validate() error {
 		"waiting connections": float64(c.MaxWaiting), "waiting connections of one address": float64(c.MaxWaitingPerAddress),
 		"bytes per second": c.BytesPerSecond, "bytes at once": float64(c.ByteBurst),
 		"offers per second": c.OffersPerSecond, "offers at once": float64(c.OfferBurst),
+		"asks per second": c.AsksPerSecond, "asks at once": float64(c.AskBurst),
 		"entries per second": c.EntriesPerSecond, "entries at once": float64(c.EntryBurst),
 	} {
 		if limit <= 0 {

@@ -22,12 +22,8 @@ var (
 	errRestless      = errors.New("this identity joins too often")
 )
 
-// retryAfter is what a client is told to wait before it tries a retryable thing again.
+// retryAfter is what a client is told to wait before it tries a retryable thing again, but for the store (turns.go).
 const retryAfter = time.Second
-
-// storeRetryAfter is that for a store that is away: whoever waits is in within a second
-// of its return, and a question that a dead store refuses at once costs little.
-const storeRetryAfter = 500 * time.Millisecond
 
 // faultOf is the one place where errors become what a client sees: a code of
 // docs/PROTOCOL.md and a sentence. What a client may not know (addresses, the store's
@@ -37,9 +33,6 @@ func faultOf(err error) *wire.Error {
 	fault := &wire.Error{Code: meaning.Code, Message: messageOf(err, meaning), Retryable: meaning.Retryable}
 	if fault.Retryable {
 		fault.RetryAfterMs = retryAfter.Milliseconds()
-	}
-	if fault.Code == wire.CodeStoreUnavailable {
-		fault.RetryAfterMs = storeRetryAfter.Milliseconds()
 	}
 	return fault
 }

@@ -39,7 +39,7 @@ func (s *session) begin(ctx context.Context, first wire.Message) error {
 	s.admitted = true
 	s.server.sockets.Add(1)
 	s.socket.admit()
-	if !s.server.entries.Pass(string(s.who.Room) + "\x00" + s.who.Identity) {
+	if !s.server.asks.Pass(s.entryKey()) {
 		return errRestless
 	}
 	s.generation.begin(attempt)
@@ -63,6 +63,9 @@ func (s *session) begin(ctx context.Context, first wire.Message) error {
 		"attempt", attempt, "media_alive", link.Attached.GetResumed())
 	return nil
 }
+
+// entryKey is whose comings are counted.
+func (s *session) entryKey() string { return string(s.who.Room) + "\x00" + s.who.Identity }
 
 // greet sends `joined` or `resumed`.
 func (s *session) greet(resumed bool) error {
@@ -158,6 +161,10 @@ func (s *session) arriveWithin(ctx context.Context) (*sfulink.Link, error) {
 	p, err := s.server.hub.place(ctx, s.who.Room, s.server.config.ExpectedSize)
 	if err != nil {
 		return nil, err
+	}
+	// Only from here on a place in the room is taken: who waits for the store has had none.
+	if !s.server.entries.Pass(s.entryKey()) {
+		return nil, errRestless
 	}
 	for tries := 0; ; tries++ {
 		link, failure := s.attach(ctx, s.opening(p))

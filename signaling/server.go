@@ -83,7 +83,9 @@ type Server struct {
 	log    *slog.Logger
 
 	lobby      *lobby.Lobby // connections without a session
+	asks       *lobby.Turnstile
 	entries    *lobby.Turnstile
+	turns      turns             // of those who wait for the store
 	complaints *lobby.Complaints // of strangers, in the log
 
 	ready    atomic.Bool  // the store has been reached once
@@ -115,6 +117,7 @@ func New(config Config, parts Parts, log *slog.Logger) (*Server, error) {
 	return &Server{
 		config: config, parts: parts, hub: newHub(parts.Placer, log), log: log,
 		lobby:      lobby.New(lobby.Limits{Total: config.MaxWaiting, PerAddress: config.MaxWaitingPerAddress}),
+		asks:       lobby.NewTurnstile(config.AsksPerSecond, config.AskBurst, rememberedEntries),
 		entries:    lobby.NewTurnstile(config.EntriesPerSecond, config.EntryBurst, rememberedEntries),
 		complaints: lobby.NewComplaints(complaintsPerSecond, complaintBurst),
 	}, nil

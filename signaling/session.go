@@ -174,6 +174,9 @@ func (s *session) first(ctx context.Context) (wire.Message, error) {
 // new socket, which may be another node's.
 func (s *session) refuse(err error) ending {
 	fault := faultOf(err)
+	if fault.Code == wire.CodeStoreUnavailable {
+		fault.RetryAfterMs = s.server.turns.take(time.Now()).Milliseconds()
+	}
 	if unlogged, ok := s.mayComplain(); ok {
 		s.log.Info("session refused", "room", s.who.Room, "identity", s.who.Identity, "code", fault.Code, "error", err, "unlogged", unlogged)
 	}

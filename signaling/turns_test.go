@@ -1,0 +1,61 @@
+package signaling
+
+import (
+	"testing"
+	"time"
+
+	"github.com/holdfast-rtc/holdfast/orchestrator"
+	"github.com/holdfast-rtc/holdfast/signaling/wire"
+)
+
+func TestTurnsSpreadThoseWhoWait(t *testing.T) {
+	var all turns
+	now := time.Now()
+	last := time.Duration(0)
+	for i := range 3000 {
+		wait := all.take(now)
+		switch {
+		case wait < soonestTurn || wait > latestTurn:
+			t.Fatalf("turn %d comes in %v", i, wait)
+		case wait != latestTurn && i > 0 && wait != last+turnEvery:
+			t.Fatalf("turn %d comes %v after the one before", i, wait-last)
+		}
+		last = wait
+	}
+	if last != latestTurn {
+		t.Errorf("the last of 3000 comes in %v", last)
+	}
+	if wait := all.take(now.Add(time.Minute)); wait != soonestTurn {
+		t.Errorf("who waits alone comes in %v, want %v", wait, soonestTurn)
+	}
+}
+
+// TestWhoWaitsForTheStoreIsNotHeldBack: asking again and again, as told, does not use up what an identity has of entries.
+func TestWhoWaitsForTheStoreIsNotHeldBack(t *testing.T) {
+	r := newRig(t)
+	n := r.node("sfu-1")
+	e := r.edge(func(c *Config) { c.EntriesPerSecond, c.EntryBurst = 0.001, 1 })
+	refuse := func(err error) {
+		r.placer.mu.Lock()
+		defer r.placer.mu.Unlock()
+		r.placer.fail = err
+	}
+	refuse(orchestrator.ErrStoreUnavailable)
+	for i := range 12 {
+		ada := e.dial()
+		ada.say(&wire.Join{Token: r.token("lobby", "Ada")})
+		fault := hear[*wire.Error](ada)
+		if told := time.Duration(fault.RetryAfterMs) * time.Millisecond; fault.Code != wire.CodeStoreUnavailable || told < soonestTurn || told > 300*time.Millisecond {
+			t.Fatalf("try %d: heard %+v", i, fault)
+		}
+		ada.closed()
+	}
+	refuse(nil)
+	r.placer.set("lobby", n.pin(firstEpoch))
+	e.join("lobby", "Ada")
+	again := e.dial()
+	again.say(&wire.Join{Token: r.token("lobby", "Ada")})
+	if fault := hear[*wire.Error](again); fault.Code != wire.CodeTooManySockets {
+		t.Errorf("a second entry at once: heard %+v", fault)
+	}
+}

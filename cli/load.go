@@ -27,6 +27,7 @@ type loadCommand struct {
 	Duration   time.Duration `default:"30s" help:"How long they stay once everybody is in; 1s to 1h."`
 	Video      string        `default:"light" enum:"light,simulcast,off" help:"What the cameras send: light (one layer of 10 packets/s), simulcast (three layers up to 1280x720) or off."`
 	Seed       uint64        `help:"Makes a run repeatable: the rooms' names, and what is sent. Chosen and shown when 0."`
+	Lines      string        `placeholder:"FILE" help:"Write a line of JSON four times a second to this file while the run lasts: who is in, and the longest pause of a stream since the line before; - is the standard output."`
 	JSON       string        `name:"json" placeholder:"FILE" help:"Write the report as JSON to this file; - is the standard output."`
 }
 
@@ -50,11 +51,7 @@ func (c *loadCommand) Run(ctx context.Context, s streams) error {
 	if err := options.Validate(); err != nil {
 		return faults(err)
 	}
-	run, err := load.New(options)
-	if err != nil {
-		return err
-	}
-	report, err := run.Run(ctx)
+	report, err := c.measure(ctx, options, s)
 	if err != nil {
 		return err
 	}
@@ -65,6 +62,27 @@ func (c *loadCommand) Run(ctx context.Context, s streams) error {
 		return fmt.Errorf("nobody of %d could join %s", report.People.Wanted, options.URL)
 	}
 	return nil
+}
+
+// measure is the run itself, with its lines going where they are wanted.
+func (c *loadCommand) measure(ctx context.Context, o load.Options, s streams) (*load.Report, error) {
+	switch c.Lines {
+	case "":
+	case "-":
+		o.Lines = s.out
+	default:
+		file, err := os.Create(c.Lines)
+		if err != nil {
+			return nil, faults(fmt.Errorf("--lines: %w", err))
+		}
+		defer func() { _ = file.Close() }() // Each line was written through when it was.
+		o.Lines = file
+	}
+	run, err := load.New(o)
+	if err != nil {
+		return nil, err
+	}
+	return run.Run(ctx)
 }
 
 func (c *loadCommand) options(s streams) load.Options {
@@ -129,9 +147,12 @@ func startForLoad(ctx context.Context, s streams) (*devcluster.Cluster, error) {
 // print writes the report for people, and for machines where they want it. A
 // standard output that machines read has nothing else on it.
 func (c *loadCommand) print(report *load.Report, s streams) error {
+	if c.JSON == "" && c.Lines != "-" {
+		return report.WriteTable(s.out)
+	}
 	switch c.JSON {
 	case "":
-		return report.WriteTable(s.out)
+		return report.WriteTable(s.err)
 	case "-":
 		if err := report.WriteTable(s.err); err != nil {
 			return err

@@ -2,6 +2,7 @@ package load
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"slices"
@@ -74,9 +75,9 @@ func TestAShortRun(t *testing.T) {
 		{peer.VideoSimulcast, 1, 3 * 2 * 2},
 	} {
 		t.Run(string(test.video), func(t *testing.T) {
-			var progress strings.Builder
+			var progress, lines strings.Builder
 			o := optionsFor(t, c)
-			o.Video, o.Publishers, o.Progress = test.video, test.publishers, &progress
+			o.Video, o.Publishers, o.Progress, o.Lines = test.video, test.publishers, &progress, &lines
 			r := run(t.Context(), t, o)
 			if r.People != (People{Wanted: 9, Joined: 9}) || len(r.Refusals) != 0 || r.OffersRejected != 0 || r.SocketsLost != 0 {
 				t.Errorf("%+v, refusals %v, %d offers rejected, %d sockets lost", r.People, r.Refusals, r.OffersRejected, r.SocketsLost)
@@ -100,8 +101,22 @@ func TestAShortRun(t *testing.T) {
 			if !strings.Contains(progress.String(), "joined 9/9") {
 				t.Errorf("the progress was %q", progress.String())
 			}
+			if last := lastLine(t, lines.String()); last.Joined != 9 || last.Streams != test.streams || last.LongestPauseMs <= 0 {
+				t.Errorf("the last line is %+v", last)
+			}
 		})
 	}
+}
+
+// lastLine reads all lines of a run, and returns the last.
+func lastLine(t *testing.T, text string) (last Line) {
+	t.Helper()
+	for each := range strings.Lines(text) {
+		if err := json.Unmarshal([]byte(each), &last); err != nil {
+			t.Fatalf("line %q: %v", each, err)
+		}
+	}
+	return last
 }
 
 // TestRestartsAreOfTheKilledNodesRoomsOnly kills the node of some of the rooms

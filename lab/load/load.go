@@ -86,6 +86,7 @@ func (l *Load) Run(ctx context.Context) (*Report, error) {
 	defer stopWatching()
 	watching.Go(func() error { return cpu.run(watched) })
 	watching.Go(func() error { return l.show(watched) })
+	watching.Go(func() error { return l.writeLines(watched) })
 
 	l.begin()
 	l.joinAll(ctx, func(p *person) { rooms.Go(func() { p.run(living) }) })

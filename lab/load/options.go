@@ -33,6 +33,7 @@ type Options struct {
 	Cluster  Cluster         // nil when it is not on this machine
 	Progress io.Writer       // gets a line now and then
 	Terminal bool            // Progress is one: rewrite the line
+	Lines    io.Writer       // gets a Line as JSON four times a second; nil = nobody
 }
 
 // Defaults is a load that a laptop carries beside the cluster.

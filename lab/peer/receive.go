@@ -85,7 +85,7 @@ func (p *Peer) arrived(a arrival) {
 func (s *Stream) arrived(a arrival) (moved time.Duration) {
 	if s.Packets > 0 && !s.fresh {
 		gap := a.at.Sub(s.Last)
-		s.LongestGap = max(s.LongestGap, gap)
+		s.LongestGap, s.recent = max(s.LongestGap, gap), max(s.recent, gap)
 		if a.connection > s.Connection {
 			moved = gap
 			if len(s.Moves) < maxMoves {

@@ -56,6 +56,37 @@ func TestGapsAreThePausesWhileShown(t *testing.T) {
 	})
 }
 
+// TestPausesAreTakenOnce: a pause that ended is told once, one that lasts each time.
+func TestPausesAreTakenOnce(t *testing.T) {
+	p := viewer(t)
+	p.shows(her.Peer)
+	now := p.Stats().Streams[her].Since
+	take := func(want time.Duration, streams int) {
+		t.Helper()
+		if got, n := p.TakePauses(now); got != want || n != streams {
+			t.Errorf("took %v of %d streams, want %v of %d", got, n, want, streams)
+		}
+	}
+	now = now.Add(time.Second)
+	take(time.Second, 0) // Nothing has come yet.
+	come := func(after time.Duration) {
+		now = now.Add(after)
+		p.arrived(arrival{at: now, mid: slotMid, connection: 1, bytes: 100, media: true})
+	}
+	come(0)
+	come(300 * time.Millisecond)
+	come(20 * time.Millisecond)
+	take(300*time.Millisecond, 1)
+	take(0, 1)
+	now = now.Add(2 * time.Second)
+	take(2*time.Second, 1)
+	come(time.Second)
+	take(3*time.Second, 1)
+	p.show(nil)
+	now = now.Add(time.Hour)
+	take(0, 0)
+}
+
 func TestAPauseWhileHiddenIsNoGap(t *testing.T) {
 	p := viewer(t)
 	p.shows(her.Peer)

@@ -25,7 +25,8 @@ type Stream struct {
 	Connection int             // the last packet's, counted from 1
 	Shown      bool            // a slot shows it now
 
-	fresh bool // it was hidden for a while: the next packet ends no gap
+	fresh  bool          // it was hidden for a while: the next packet ends no gap
+	recent time.Duration // the longest gap that ended since TakePauses
 }
 
 // GapUntil is the longest time without a packet, an unfinished one included that
@@ -50,6 +51,32 @@ func (p *Peer) ForgetGaps() {
 		stream.LongestGap = 0
 		p.stats.Streams[id] = stream
 	}
+}
+
+// TakePauses returns the longest pause since it was last called of the streams that are shown, unfinished ones included, and how
+// many of them have brought a packet at all.
+func (p *Peer) TakePauses(now time.Time) (longest time.Duration, streams int) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	for id, stream := range p.stats.Streams {
+		longest = max(longest, stream.recent)
+		if stream.Shown && !stream.fresh {
+			longest = max(longest, now.Sub(later(stream.Last, stream.Since)))
+		}
+		if stream.Shown && stream.Packets > 0 {
+			streams++
+		}
+		stream.recent = 0
+		p.stats.Streams[id] = stream
+	}
+	return longest, streams
+}
+
+func later(a, b time.Time) time.Time {
+	if a.After(b) {
+		return a
+	}
+	return b
 }
 
 // The bounds of a peer's memory. What is past them is counted in the totals only.
@@ -116,6 +143,7 @@ type Totals struct {
 	Node           ring.NodeID
 	Restarts       int
 	Refusals       int // errors the server sent
+	SocketsLost    int
 	Sent, Received Traffic
 	Loss           Loss
 }
@@ -125,7 +153,7 @@ func (p *Peer) Totals() Totals {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	t := Totals{
-		Joined: p.stats.Joined, Node: p.stats.Node, Restarts: len(p.stats.Restarts), Received: p.stats.Received, Loss: p.loss(),
+		Joined: p.stats.Joined, Node: p.stats.Node, Restarts: len(p.stats.Restarts), SocketsLost: p.stats.SocketsLost, Received: p.stats.Received, Loss: p.loss(),
 	}
 	for _, n := range p.stats.Codes {
 		t.Refusals += n

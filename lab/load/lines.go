@@ -1,0 +1,62 @@
+package load
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"time"
+)
+
+// lineEvery is how often a line of the run is written. A pause is in every line that it lasts through.
+const lineEvery = 250 * time.Millisecond
+
+// Line is what a run was like since the line before.
+type Line struct {
+	At             time.Time `json:"at"`
+	Joined         int       `json:"joined"`
+	Streams        int       `json:"streams"`        // shown now, of which a packet has come at least once
+	LongestPauseMs float64   `json:"longestPauseMs"` // of a stream that is shown, one that still lasts included
+	Restarts       int       `json:"restarts"`       // since the beginning, as are the refusals and the lost sockets
+	Refusals       int       `json:"refusals"`
+	SocketsLost    int       `json:"socketsLost"`
+}
+
+// writeLines writes one JSON object a line, until ctx ends.
+func (l *Load) writeLines(ctx context.Context) error {
+	if l.options.Lines == nil {
+		return nil
+	}
+	tick := time.NewTicker(lineEvery)
+	defer tick.Stop()
+	lines := json.NewEncoder(l.options.Lines)
+	for {
+		select {
+		case <-ctx.Done():
+			return nil
+		case <-tick.C:
+			if err := lines.Encode(l.line()); err != nil {
+				return fmt.Errorf("write a line of the run: %w", err)
+			}
+		}
+	}
+}
+
+// line looks at everybody.
+func (l *Load) line() Line {
+	line := Line{At: time.Now()}
+	longest := time.Duration(0)
+	for _, p := range l.people {
+		t := p.peer.Totals()
+		if t.Joined {
+			line.Joined++
+		}
+		line.Restarts += t.Restarts
+		line.Refusals += t.Refusals
+		line.SocketsLost += t.SocketsLost
+		pause, streams := p.peer.TakePauses(time.Now())
+		line.Streams += streams
+		longest = max(longest, pause)
+	}
+	line.LongestPauseMs = float64(longest.Microseconds()) / 1000
+	return line
+}

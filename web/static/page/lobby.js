@@ -1,5 +1,6 @@
 // The lobby: a name, a room, a look at oneself, and the devices.
 
+import { attach } from '../holdfast/index.js';
 import { DevicePicker } from './device-picker.js';
 import { find } from './elements.js';
 import { Level } from './level.js';
@@ -39,7 +40,7 @@ export class Lobby {
 
   /** Begins the preview: not before the page has loaded, whose load event an empty stream would hold back. */
   preview() {
-    this.#preview.srcObject = this.#devices.stream;
+    attach(this.#preview, this.#devices.stream);
     this.#paint();
   }
 

@@ -1,6 +1,7 @@
 // One tile: a person or a shared screen. Its elements are made once and stay; what they
 // show changes inside their streams, through every move of the call.
 
+import { attach } from '../holdfast/index.js';
 import { icon, make } from './elements.js';
 import { colour, initials } from './face.js';
 import { words } from './quality.js';
@@ -41,9 +42,9 @@ export class Tile {
     root.dataset.peer = peer;
     root.classList.toggle('self', self && !screen);
     root.classList.toggle('screen', screen);
-    [video.autoplay, video.playsInline, video.muted] = [true, true, true];
+    [video.playsInline, video.muted] = [true, true];
     video.tabIndex = -1;
-    video.srcObject = picture;
+    attach(video, picture);
     this.#face.setAttribute('aria-hidden', 'true');
     const plate = make('div', 'plate');
     plate.append(icon(screen ? 'screen' : 'mic-off'), this.#who, this.#quality);
@@ -132,8 +133,7 @@ export class Tile {
    */
   #sound(stream, onBlocked) {
     const audio = document.createElement('audio');
-    audio.autoplay = true;
-    audio.srcObject = stream;
+    attach(audio, stream);
     audio.play().catch((error) => {
       if (error.name === 'NotAllowedError') onBlocked();
     });

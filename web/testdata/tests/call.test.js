@@ -1,7 +1,7 @@
 // The whole call against a cluster in the page: real connections, real media.
 
 import { canMoveLiveConnection } from '/holdfast/capability.js';
-import { Call } from '/holdfast/index.js';
+import { attach, Call } from '/holdfast/index.js';
 import { SsrcTable } from '/holdfast/ssrc-table.js';
 import { Transport } from '/holdfast/transport.js';
 import { FakeCluster, someone } from './fake-cluster.js';
@@ -19,7 +19,7 @@ async function joined({ cleanup }, options = {}) {
   call.events = [];
   call.addEventListener('migration', ({ detail }) => call.events.push(detail));
   const video = document.createElement('video');
-  [video.muted, video.autoplay, video.playsInline] = [true, true, true];
+  [video.muted, video.playsInline] = [true, true];
   document.body.append(video);
   cleanup(() => {
     call.leave();
@@ -28,7 +28,7 @@ async function joined({ cleanup }, options = {}) {
     video.remove();
   });
   await call.join({ url: location.origin, token: 't', name: 'me', stream });
-  video.srcObject = call.stream('ada', 'camera');
+  attach(video, call.stream('ada', 'camera'));
   await flowing(call, video);
   return { cluster, call, video, stream };
 }

@@ -120,10 +120,20 @@ fuzz_targets() {
   git ls-files '*_test.go' | xargs grep -sHoE '^func Fuzz[A-Za-z0-9_]*' | sed -E 's#^(.*)/[^/]*:func #\1 #' | sort -u
 }
 
-# fuzz_one DIRECTORY TARGET: its output is shown only when it fails.
-fuzz_one() {
+# fuzz_build DIRECTORY: the instrumented test binary, which go test -fuzz would link anew for each target.
+fuzz_build() {
   local said
-  if ! said=$(go test -run '^$' -fuzz "^$2\$" -fuzztime "$fuzz_runs" -parallel 1 "./$1" 2>&1); then
+  if ! said=$(go test -c -fuzz . -o "$work/fuzz-${1//\//-}" "./$1" 2>&1); then
+    printf '%s: %s\n' "$1" "$said"
+    return 1
+  fi
+}
+
+# fuzz_one DIRECTORY TARGET: its output is shown only when it fails. What it finds interesting is kept where
+# go test -fuzz keeps it.
+fuzz_one() {
+  local said binary="$work/fuzz-${1//\//-}"
+  if ! said=$(cd "$1" && "$binary" -test.run '^$' -test.fuzz "^$2\$" -test.fuzztime "$fuzz_runs" -test.parallel 1 -test.fuzzcachedir "$fuzz_kept/$1" 2>&1); then
     printf '%s %s:\n%s\n' "$1" "$2" "$(tail -30 <<<"$said")"
     return 1
   fi
@@ -131,9 +141,12 @@ fuzz_one() {
 
 # fuzz runs two targets at a time, each with one worker.
 fuzz() {
-  export -f fuzz_one
-  export fuzz_runs
-  fuzz_targets | xargs -P 2 -L 1 bash -c 'fuzz_one "$@"' fuzz_one
+  export -f fuzz_build fuzz_one
+  local fuzz_kept
+  fuzz_kept=$(go env GOCACHE)/fuzz/$(go list -m)
+  export fuzz_runs fuzz_kept work
+  fuzz_targets | cut -d' ' -f1 | uniq | xargs -P 2 -L 1 bash -c 'fuzz_build "$@"' fuzz_build &&
+    fuzz_targets | xargs -P 2 -L 1 bash -c 'fuzz_one "$@"' fuzz_one
   local status=$?
   echo "$(fuzz_targets | wc -l) fuzz targets, $fuzz_runs each"
   return $status

@@ -13,7 +13,7 @@ import (
 	"google.golang.org/grpc"
 )
 
-const generous = 20 * time.Second
+const generous = 60 * time.Second
 
 // logBuffer collects log lines of several goroutines.
 type logBuffer struct {

@@ -17,7 +17,7 @@ import (
 	"github.com/holdfast-rtc/holdfast/ring"
 )
 
-const generous = 20 * time.Second
+const generous = 60 * time.Second
 
 // realNode is a control server and a UDP socket, each of which can be closed by itself.
 type realNode struct {

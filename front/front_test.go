@@ -22,7 +22,7 @@ import (
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
 // patience bounds every wait; nothing here takes more than milliseconds when it works.
-const patience = 20 * time.Second
+const patience = 60 * time.Second
 
 // greeter is a backend that greets with its name and echoes what follows, until
 // the client's half-close; then it says goodbye.

@@ -20,7 +20,7 @@ import (
 )
 
 // patience is the limit of every wait: generous, because the machine is shared.
-const patience = 20 * time.Second
+const patience = 60 * time.Second
 
 // ownerStub confirms every pin, or answers with an error that a test sets.
 type ownerStub struct {

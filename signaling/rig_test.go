@@ -23,7 +23,7 @@ import (
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
 const (
-	generous   = 20 * time.Second
+	generous   = 60 * time.Second
 	clusterKey = "0123456789abcdef0123456789abcdef-test"
 	apiKey     = "APItest"
 	apiSecret  = "fedcba9876543210fedcba9876543210"

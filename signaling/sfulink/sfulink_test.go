@@ -18,7 +18,7 @@ import (
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
 const (
-	generous = 20 * time.Second
+	generous = 60 * time.Second
 	hidden   = "0123456789abcdef0123456789abcdef-link"
 )
 

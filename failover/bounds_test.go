@@ -4,8 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"log/slog"
-	"sync"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -143,26 +141,6 @@ func TestMovesAreBoundedAndKeepTheHighestPin(t *testing.T) {
 	})
 }
 
-// A node refuses a room because of a fence that the store lost. The pin that the store has is replaced
-// by one above that fence, though its node lives.
-func TestFencedRoomWithALostPinIsReplaced(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		w := newWorld(t)
-		defer w.stop()
-		w.startSFU("sfu-1")
-		w.startSFU("sfu-2")
-		w.startEdge("edge-1")
-		w.room("r", "sfu-2", []string{"edge-1=1"})
-		e := w.edges["edge-1"]
-		e.failover.Fenced(w.local(e, "r"), pin.Fence{Epoch: 101})
-		time.Sleep(10 * time.Second) //nolint:forbidigo // the bubble's clock
-		synctest.Wait()
-		if got := w.local(e, "r").Pin; got.Node != "sfu-1" || got.Fence.Less(pin.Fence{Epoch: 101}) {
-			t.Fatalf("the room is at %+v", got)
-		}
-	})
-}
-
 // Run ends while rooms wait for the store, for their pace and for an answer, and leaves nothing
 // running (goleak looks at that).
 func TestRunEndsInTheMiddle(t *testing.T) {
@@ -184,8 +162,7 @@ func TestRunEndsInTheMiddle(t *testing.T) {
 	})
 }
 
-// 500 rooms move while the edge calls Seen and Fenced about all of them and the store fails
-// at times: each ends on the store's pin, and none is swapped twice.
+// 500 rooms move while the store fails at times: each ends on the store's pin, and none is swapped twice.
 func TestManyRoomsMoveOnce(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(t)
@@ -203,15 +180,6 @@ func TestManyRoomsMoveOnce(t *testing.T) {
 		for range 5 {
 			time.Sleep(100 * time.Millisecond) //nolint:forbidigo // the bubble's clock
 			w.change(func() { w.store.down = !w.store.down })
-			for i := range rooms {
-				e := w.edges["edge-1"]
-				room := w.local(e, fmt.Sprint(i))
-				w.mu.Lock()
-				now := w.store.pins[room.Room]
-				w.mu.Unlock()
-				e.failover.Seen(room, now)
-				e.failover.Fenced(room, now.Fence)
-			}
 		}
 		w.change(func() { w.store.down = false })
 		time.Sleep(time.Minute) //nolint:forbidigo // the bubble's clock
@@ -240,23 +208,5 @@ func TestConfigListsEveryFault(t *testing.T) {
 	var faults interface{ Unwrap() []error }
 	if err := (Config{}).Validate(); !errors.As(err, &faults) || len(faults.Unwrap()) != 5 {
 		t.Fatalf("Validate = %v, want five faults", err)
-	}
-}
-
-// What the edge says to a Failover does not block, also when nobody runs it.
-func TestNoticesDoNotBlock(t *testing.T) {
-	w := newWorld(t)
-	f := New(DefaultConfig(), nil, nil, w.store, w.store, nil, slog.New(slog.DiscardHandler))
-	var callers sync.WaitGroup
-	for i := range 100 {
-		callers.Go(func() {
-			for range 100 {
-				f.Fenced(LocalRoom{Room: ring.RoomID(fmt.Sprint(i))}, pin.Fence{Epoch: 7})
-			}
-		})
-	}
-	callers.Wait()
-	if got := len(f.inbox.take()); got != 100 {
-		t.Fatalf("%d notices, want one for each room", got)
 	}
 }

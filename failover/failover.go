@@ -63,10 +63,6 @@ type Rehomer interface {
 	// Rehome moves room off the dead pin from by compare-and-set and returns the pin that
 	// stands afterwards, whoever wrote it.
 	Rehome(ctx context.Context, room ring.RoomID, from pin.Pin, expectedSize int) (pin.Pin, error)
-	// Place returns the pin that stands, claiming one when there is none.
-	Place(ctx context.Context, room ring.RoomID, expectedSize int) (pin.Pin, error)
-	// Observe remembers a fence, so that no pin made here is at or below it.
-	Observe(room ring.RoomID, fence pin.Fence)
 }
 
 // Pins is the store as the sweep reads it: *redisstore.Store.
@@ -175,7 +171,6 @@ type Failover struct {
 	gate  *gate
 	pacer *pacer
 	moves *moves
-	inbox *inbox
 	sweep chan cluster.Node // departed nodes to be swept; dropped when full, for the scan finds them
 
 	mu       sync.Mutex // guards the fields below
@@ -204,30 +199,8 @@ func New(config Config, membership Membership, rooms Rooms, rehomer Rehomer, pin
 		config: config, membership: membership, rooms: rooms, rehomer: rehomer, pins: pins, nodes: nodes, log: log,
 		askMedia: probeMedia, spread: jitter, nap: sleep, clock: &awake{}, complaints: rate.NewLimiter(complaintsPerSecond, 2),
 		gate: newGate(config.Concurrent), pacer: newPacer(config.HandshakesPerSecond, config.Burst),
-		moves: newMoves(), inbox: newInbox(), sweep: make(chan cluster.Node, sweepQueue),
+		moves: newMoves(), sweep: make(chan cluster.Node, sweepQueue),
 		active: map[moveKey]struct{}{}, wanted: map[moveKey]struct{}{}, watched: map[pin.BootID]*watching{},
 		deaths: map[pin.BootID]chan struct{}{}, known: map[pin.BootID]cluster.Node{}, tracked: map[pin.BootID]struct{}{}, evidence: map[pin.BootID]string{},
 	}
-}
-
-// Seen says that a higher pin of a local room was learned of: by an answer of the store, or
-// from another edge. Its clients are told the same way as after a death. It does not block. A
-// pin that is not above the room's is ignored.
-func (f *Failover) Seen(room LocalRoom, to pin.Pin) {
-	if !room.Pin.Fence.Less(to.Fence) {
-		return
-	}
-	f.rehomer.Observe(room.Room, to.Fence)
-	f.inbox.put(notice{room: room, to: to})
-}
-
-// Fenced says that the node of a local room refused it because of a higher fence, of which only
-// the fence is known. The pin that stands is looked up, and the clients are told
-// the same way as after a death. It does not block. A fence that is not above the room's is ignored.
-func (f *Failover) Fenced(room LocalRoom, current pin.Fence) {
-	if !room.Pin.Fence.Less(current) {
-		return
-	}
-	f.rehomer.Observe(room.Room, current)
-	f.inbox.put(notice{room: room, fence: current})
 }

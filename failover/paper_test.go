@@ -150,20 +150,6 @@ func (s *paperStore) Rehome(ctx context.Context, room ring.RoomID, from pin.Pin,
 	return s.pins[room], nil
 }
 
-func (s *paperStore) Place(ctx context.Context, room ring.RoomID, _ int) (pin.Pin, error) {
-	if err := s.trip(ctx); err != nil {
-		return pin.Pin{}, err
-	}
-	s.w.mu.Lock()
-	defer s.w.mu.Unlock()
-	if p, ok := s.pins[room]; ok {
-		return p, nil
-	}
-	return pin.Pin{}, errors.New("no pin")
-}
-
-func (s *paperStore) Observe(ring.RoomID, pin.Fence) {}
-
 func (s *paperStore) PinsOf(ctx context.Context, node ring.NodeID) ([]pin.Holding, error) {
 	if err := s.trip(ctx); err != nil {
 		return nil, err

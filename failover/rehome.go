@@ -18,9 +18,6 @@ const (
 	// decideTimeout bounds one attempt, which the orchestrator bounds more tightly: a place at
 	// the gate must come back whatever happens.
 	decideTimeout = 3 * time.Second
-	// lookUps is how often a fenced room's pin is looked up before it is replaced: the edge
-	// that moved the room may not be quite through yet.
-	lookUps = 5
 	// complaintsPerSecond bounds the log lines about attempts that failed.
 	complaintsPerSecond = 0.1
 )
@@ -34,11 +31,9 @@ var (
 // move is one room on its way from one boot to wherever it lives next.
 type move struct {
 	room  LocalRoom
-	from  pin.Pin   // the pin that is being replaced
-	to    pin.Pin   // the pin that stands; zero while that is undecided
-	fence pin.Fence // a fence that outranks from, when the node itself said so
-	again bool      // moved before, but the edge did not map it
-	tries int
+	from  pin.Pin // the pin that is being replaced
+	to    pin.Pin // the pin that stands; zero while that is undecided
+	again bool    // moved before, but the edge did not map it
 }
 
 func (m *move) key() moveKey { return moveKey{m.room.Room, m.room.Pin.Boot} }
@@ -75,16 +70,11 @@ func (f *Failover) carryOut(ctx context.Context, m *move, turn *ticket) {
 
 // announce logs the beginning of a move.
 func (f *Failover) announce(m *move) {
-	switch {
-	case m.again:
+	if m.again {
 		f.log.Warn("room not mapped yet: telling the edge again", "room", m.room.Room, "to", m.to.Node, "epoch", m.to.Fence.Epoch)
-	case !m.fence.IsZero():
-		f.log.Info("room fenced", "room", m.room.Room, "from", m.from.Node, "epoch", m.fence.Epoch)
-	case m.to.IsZero():
-		f.log.Info("room re-homing", "room", m.room.Room, "from", m.from.Node, "epoch", m.from.Fence.Epoch)
-	default:
-		f.log.Info("room moved elsewhere", "room", m.room.Room, "from", m.from.Node, "to", m.to.Node, "epoch", m.to.Fence.Epoch)
+		return
 	}
+	f.log.Info("room re-homing", "room", m.room.Room, "from", m.from.Node, "epoch", m.from.Fence.Epoch)
 }
 
 // advance takes a move as far as it goes. An error says why it has to be tried again.
@@ -95,11 +85,7 @@ func (f *Failover) advance(ctx context.Context, m *move, turn *ticket, started t
 			return err
 		}
 		m.to = to
-		if m.fence.IsZero() {
-			f.log.Info("room re-homed", "room", m.room.Room, "to", to.Node, "epoch", to.Fence.Epoch, "took_ms", milliseconds(time.Since(started)))
-		} else {
-			f.log.Info("room moved elsewhere", "room", m.room.Room, "from", m.from.Node, "to", to.Node, "epoch", to.Fence.Epoch)
-		}
+		f.log.Info("room re-homed", "room", m.room.Room, "to", to.Node, "epoch", to.Fence.Epoch, "took_ms", milliseconds(time.Since(started)))
 	}
 	if err := f.holdBack(ctx, m); err != nil {
 		return err
@@ -132,7 +118,7 @@ func (f *Failover) holdBack(ctx context.Context, m *move) error {
 		return nil
 	}
 	dead := m.to
-	m.from, m.to, m.fence, m.again = dead, pin.Pin{}, pin.Fence{}, false
+	m.from, m.to, m.again = dead, pin.Pin{}, false
 	f.announce(m)
 	return fmt.Errorf("node %s, where the room went, is gone too", dead.Node)
 }
@@ -145,50 +131,24 @@ func (f *Failover) decide(ctx context.Context, m *move, turn *ticket) (pin.Pin, 
 	defer turn.leave()
 	ctx, cancel := context.WithTimeout(ctx, decideTimeout)
 	defer cancel()
-	if !m.fence.IsZero() {
-		return f.replaceFenced(ctx, m)
-	}
 	if !f.gone(m.from.Boot) {
 		return pin.Pin{}, errBack
 	}
-	return f.rehomeAbove(ctx, m, m.from.Fence)
-}
-
-// replaceFenced finds the pin that outranks a room which its own node refuses to serve. If the store
-// never shows one (a write that was lost), the pin it does show is replaced, though
-// its node lives.
-func (f *Failover) replaceFenced(ctx context.Context, m *move) (pin.Pin, error) {
-	found, err := f.rehomer.Place(ctx, m.room.Room, m.room.ExpectedSize)
-	if err != nil || !found.Fence.Less(m.fence) {
-		return found, err
-	}
-	if m.tries++; m.tries < lookUps {
-		return pin.Pin{}, fmt.Errorf("%w than %s", errLower, m.fence)
-	}
-	m.from = found
-	return f.rehomeAbove(ctx, m, m.fence)
-}
-
-// rehomeAbove moves a room to a pin that is not below least and above the one it had.
-func (f *Failover) rehomeAbove(ctx context.Context, m *move, least pin.Fence) (pin.Pin, error) {
 	to, err := f.rehomer.Rehome(ctx, m.room.Room, m.from, m.room.ExpectedSize)
-	if err == nil && (to.Fence.Less(least) || !m.from.Fence.Less(to.Fence)) {
-		return pin.Pin{}, fmt.Errorf("%w than %s", errLower, least)
+	if err == nil && !m.from.Fence.Less(to.Fence) {
+		return pin.Pin{}, fmt.Errorf("%w than %s", errLower, m.from.Fence)
 	}
 	return to, err
 }
 
 // stillWanted reports whether the room has local sockets mapped to the lost boot, as
-// of the last look. What was asked for by a notice is always wanted.
+// of the last look. One whose boot is back goes on until it hears that.
 func (f *Failover) stillWanted(m *move) bool {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	_, ok := f.wanted[m.key()]
-	return ok || !f.lost(m)
+	return ok || !f.gone(m.room.Pin.Boot)
 }
-
-// lost reports whether the move began because its boot is gone, rather than by a notice.
-func (f *Failover) lost(m *move) bool { return f.gone(m.room.Pin.Boot) }
 
 // complain logs a failed attempt: few lines for all rooms together, or a store that is down
 // would fill the log with every room of a node.

@@ -55,7 +55,6 @@ func (f *Failover) Run(ctx context.Context) error {
 				continue
 			}
 			f.hear(event)
-		case <-f.inbox.wake:
 		case <-tick.C:
 		}
 		f.look(ctx, &owned)
@@ -107,7 +106,6 @@ func (f *Failover) look(ctx context.Context, owned *sync.WaitGroup) {
 	f.noticeGone(view)
 	f.tellDeaths(view)
 	f.moveLost(ctx, owned, view)
-	f.takeNotices(ctx, owned)
 	f.watchLive(ctx, owned, view)
 	f.weigh(view)
 	f.tellReturned(ctx, owned)
@@ -184,17 +182,6 @@ func (f *Failover) moveLost(ctx context.Context, owned *sync.WaitGroup, view *cl
 			m.to, m.again = to, true
 		}
 		f.begin(ctx, owned, m)
-	}
-}
-
-// takeNotices begins what Seen and Fenced asked for. A notice about a room that is just being moved
-// waits for the end of that.
-func (f *Failover) takeNotices(ctx context.Context, owned *sync.WaitGroup) {
-	for _, n := range f.inbox.take() {
-		m := &move{room: n.room, from: n.room.Pin, to: n.to, fence: n.fence}
-		if !f.begin(ctx, owned, m) {
-			f.inbox.keep(n)
-		}
 	}
 }
 

@@ -118,14 +118,6 @@ func (w *world) run(words []string) {
 		w.change(func() { w.edges[args[0]].stopped = time.Now().Add(pause) })
 	case "store":
 		w.change(func() { w.store.down, w.store.noIndex = args[0] == "down", args[0] == "without-index" })
-	case "fenced":
-		e := w.edges[args[2]]
-		e.failover.Fenced(w.local(e, args[0]), w.store.pins[ring.RoomID(args[0])].Fence)
-	case "seen":
-		e := w.edges[args[2]]
-		e.failover.Seen(w.local(e, args[0]), w.store.pins[ring.RoomID(args[0])])
-	case "move-in-store":
-		w.change(func() { w.moveInStore(ring.RoomID(args[0]), args[2]) })
 	case "pins":
 		w.showPins()
 	default:
@@ -200,18 +192,6 @@ func (w *world) room(room ring.RoomID, on string, people []string) {
 		}
 		w.edges[name].rooms[room] = LocalRoom{Room: room, Pin: placed, Peers: peers}
 	}
-}
-
-// moveInStore is another edge's doing: the pin moves and nobody here is told.
-func (w *world) moveInStore(room ring.RoomID, to string) {
-	p, old := w.sfus[to], w.store.pins[room]
-	w.store.pins[room] = pin.Pin{Fence: pin.Fence{Epoch: old.Fence.Epoch + 1}, Node: p.node.ID, Boot: p.node.Boot, Control: p.node.Control}
-}
-
-func (w *world) local(e *edge, room string) LocalRoom {
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	return e.rooms[ring.RoomID(room)]
 }
 
 // showPins logs where each room is, for the store, the edges and the processes.

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"net"
+	"time"
 
 	"github.com/holdfast-rtc/holdfast/control"
 	"github.com/holdfast-rtc/holdfast/ring"
@@ -24,6 +25,8 @@ type sfuCommand struct {
 	EgressBits       uint64   `default:"800000000" help:"Ceiling of egress in bits per second, past which no room is opened: by default 1 Gbit/s less a fifth for retransmissions and growth."`
 	EgressPackets    uint64   `default:"100000" help:"Ceiling of egress in packets per second: what a small shared machine forwards safely."`
 	EgressBatch      bool     `default:"true" negatable:"" help:"Send the packets of one burst with one system call (Linux)."`
+
+	Grace time.Duration `hidden:"" help:"For tests: how long the place of a person without a signaling node is kept, if not as long as usual."`
 }
 
 // storeFlag leads to Redis.
@@ -48,6 +51,9 @@ func (c *sfuCommand) plan() (sfuPlan, error) {
 	cfg.Loopback = isLoopback(c.MediaListen)
 	cfg.CeilingBitsPerSecond, cfg.CeilingPacketsPerSecond = c.EgressBits, c.EgressPackets
 	cfg.EgressBatch = c.EgressBatch
+	if c.Grace != 0 {
+		cfg.Grace = c.Grace
+	}
 	if nameFault != nil {
 		cfg.Node = "unnamed" // it is a fault already
 	}

@@ -86,7 +86,7 @@ func (f footprint) more(than footprint) error {
 func footprints(t *testing.T, c *devcluster.Cluster) map[string]footprint {
 	t.Helper()
 	found := make(map[string]footprint)
-	tick := time.NewTicker(time.Second)
+	tick := time.NewTicker(time.Second / 2)
 	defer tick.Stop()
 	for i := range 5 {
 		for _, name := range []string{"signaling-1", "sfu-1", portFront} {

@@ -11,6 +11,7 @@ import (
 	"math"
 	"net"
 	"strings"
+	"sync"
 	"time"
 
 	"github.com/pion/ice/v4"
@@ -64,24 +65,47 @@ func checksFromEverywhere(ctx context.Context, a *attacker) error {
 		return err
 	}
 	ours, password := sdpValue(answer.SDP, "ice-ufrag"), sdpValue(answer.SDP, "ice-pwd")
-	answered, came := make(map[string]bool), make([]byte, 1500) // A port may come twice.
-	for i := range 3_000 {
+	check := func() (net.Conn, error) {
 		conn, err := a.udp(ctx, devcluster.AddressMedia)
+		if err != nil {
+			return nil, err
+		}
+		message, err := stun.Build(stun.BindingRequest, stun.TransactionID, stun.NewUsername(ours+":abcd"),
+			ice.AttrControlling(1<<63), ice.PriorityAttr(1<<30), stun.NewShortTermIntegrity(password), stun.Fingerprint)
+		if err == nil {
+			_, err = conn.Write(message.Raw)
+		}
+		if err != nil {
+			return nil, errors.Join(err, conn.Close())
+		}
+		return conn, nil
+	}
+	// Side by side, for who is not answered waits all the time.
+	var mu sync.Mutex
+	answered := make(map[string]bool)
+	err = several(100, func(int) error {
+		conn, err := check()
 		if err != nil {
 			return err
 		}
-		check, err := stun.Build(stun.BindingRequest, stun.TransactionID, stun.NewUsername(ours+":abcd"),
-			ice.AttrControlling(1<<63), ice.PriorityAttr(1<<30), stun.NewShortTermIntegrity(password), stun.Fingerprint)
-		if err == nil {
-			_, err = conn.Write(check.Raw)
+		defer conn.Close()
+		_ = conn.SetReadDeadline(time.Now().Add(time.Second))
+		if _, nobody := conn.Read(make([]byte, 1500)); nobody == nil {
+			mu.Lock()
+			defer mu.Unlock()
+			answered[conn.LocalAddr().String()] = true
 		}
-		if i < 100 && err == nil { // Who is not answered by then is not answered.
-			_ = conn.SetReadDeadline(time.Now().Add(100 * time.Millisecond))
-			if _, nobody := conn.Read(came); nobody == nil {
-				answered[conn.LocalAddr().String()] = true
-			}
+		return nil
+	})
+	if err != nil {
+		return err
+	}
+	for range 3_000 {
+		conn, err := check()
+		if err != nil {
+			return err
 		}
-		if err := errors.Join(err, conn.Close()); err != nil {
+		if err := conn.Close(); err != nil {
 			return err
 		}
 	}

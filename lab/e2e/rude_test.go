@@ -45,12 +45,19 @@ func attacks() []attack {
 // tables at their size, connections between nodes. What the second has more than that, it leaked.
 const rounds = 2
 
+// keptPlace is how long the place of somebody who left without a word is kept here. It is shorter than usual,
+// for each round ends when the last of them is given up.
+const keptPlace = 6 * time.Second
+
 // TestNothingThatAnybodySendsDisturbsACall runs every attack, several times, against the very
 // nodes that hold a call of two. The people in it get no new offer and lose no
 // packet at the node, others can join all the time, and when all is over neither
 // memory nor goroutines nor sockets are more than after the first round.
 func TestNothingThatAnybodySendsDisturbsACall(t *testing.T) {
-	c := startCluster(t, devcluster.Options{SFU: 1, Signaling: 1})
+	t.Parallel() // most of it is waiting
+	c := startCluster(t, devcluster.Options{
+		SFU: 1, Signaling: 1, NodeEnv: map[string][]string{"sfu-1": {"HOLDFAST_GRACE=" + keptPlace.String()}},
+	})
 	call := gather(t, c, "healthy", 2)
 	call.everybodyReceives(t, 30*time.Second)
 	a := newAttacker(t, c, call.room, "signaling-1", "sfu-1", portFront)

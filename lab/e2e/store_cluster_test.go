@@ -11,6 +11,7 @@ import (
 // TestClusterWithoutASlotOwner kills one of the three masters of a Redis Cluster, over TLS, with visitors
 // arriving: only new rooms of its slots are refused, and nobody else notices.
 func TestClusterWithoutASlotOwner(t *testing.T) {
+	t.Parallel() // most of it is waiting
 	fleet := storetest.StartClusterTLS(t)
 	c := onStore(t, fleet)
 	k := keepElsewhere(t, c, 6)

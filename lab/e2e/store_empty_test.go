@@ -10,6 +10,7 @@ import (
 // TestEmptiedStoreMovesNothing restarts the store empty, twice, while fifty people a second
 // join: rooms that are open, and new ones.
 func TestEmptiedStoreMovesNothing(t *testing.T) {
+	t.Parallel() // most of it is waiting
 	fleet := storetest.StartAlone(t)
 	c := onStore(t, fleet)
 	k := keepElsewhere(t, c, 6)

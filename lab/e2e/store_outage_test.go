@@ -16,6 +16,7 @@ import (
 // takes nobody new, and still nobody's call ends. With the store back everything is as it was, and the room of
 // a node that died meanwhile lives again.
 func TestOwnersOutliveALongOutage(t *testing.T) {
+	t.Parallel() // most of it is waiting
 	fleet := storetest.StartAlone(t)
 	c := startCluster(t, devcluster.Options{Redis: fleet.URL, Signaling: 1})
 	stays, moves := gather(t, c, roomOn(t, "sfu-1", "stays"), 2), gather(t, c, roomOn(t, "sfu-2", "moves"), 2)

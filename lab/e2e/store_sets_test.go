@@ -12,6 +12,7 @@ import (
 // refused until a replica has taken over, known ones are joined all the while, and the old master, which
 // comes back empty, changes nothing.
 func TestSentinelFailoverTouchesNoCall(t *testing.T) {
+	t.Parallel() // most of it is waiting
 	fleet := storetest.StartSentinel(t)
 	c := onStore(t, fleet)
 	k := keepElsewhere(t, c, 6)

@@ -24,6 +24,7 @@ func onRealStore(t *testing.T) (*devcluster.Cluster, storetest.Fleet) {
 // goes on, people join the rooms that are known, a new room is refused for now, and gets in when the
 // store is back, without anybody doing anything.
 func TestRunningCallsDoNotNeedTheStore(t *testing.T) {
+	t.Parallel() // most of it is waiting
 	c, fleet := onRealStore(t)
 	var calls []*people
 	for i := range 10 {

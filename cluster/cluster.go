@@ -55,6 +55,7 @@ type Cluster struct {
 	view       atomic.Pointer[View]
 	meta       atomic.Pointer[[]byte]    // our encoded metadata
 	local      atomic.Pointer[string]    // the bound gossip address
+	addresses  addresses                 // of the others
 	leaves     atomic.Pointer[[]message] // recent leave messages, replaced, never changed
 	liveCount  atomic.Int64              // for the transmit queue
 	broadcasts memberlist.TransmitLimitedQueue

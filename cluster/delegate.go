@@ -77,6 +77,7 @@ func (d delegate) member(n *memberlist.Node, change func(*members, Node) []Event
 		d.c.log.Warn("member ignored", "err", err)
 		return
 	}
+	d.c.addresses.put(name, n.Address())
 	d.c.post(func() { d.c.publish(change(d.c.members, node)) })
 }
 
@@ -86,5 +87,6 @@ func (d delegate) NotifyLeave(n *memberlist.Node) {
 	if err != nil || n.Name == d.c.name {
 		return
 	}
+	d.c.addresses.remove(n.Name)
 	d.c.post(func() { d.c.publish(d.c.members.die(node)) })
 }

@@ -3,7 +3,6 @@ package cluster
 import (
 	"context"
 	"fmt"
-	"math/rand/v2"
 	"net"
 	"sync"
 	"time"
@@ -12,16 +11,6 @@ import (
 )
 
 const (
-	// The back-off while no seed has answered: quick at first, because the processes of
-	// a cluster usually start together.
-	joinBackoffFirst = 100 * time.Millisecond
-	joinBackoffMost  = 2 * time.Second
-
-	// rejoinEvery is how often seeds are asked again once all is well. memberlist forgets dead
-	// members after GossipToTheDeadTime, so two halves of a network that was cut for longer would
-	// otherwise never meet again.
-	rejoinEvery = 30 * time.Second
-
 	// leaveTimeout bounds the goodbye; whoever has not heard it by then believes us dead.
 	leaveTimeout = time.Second
 
@@ -101,40 +90,6 @@ func (c *Cluster) memberlistConfig(ctx context.Context) (*memberlist.Config, err
 		config.AdvertisePort = port
 	}
 	return config, nil
-}
-
-// joinSeeds exchanges states with the seeds: with back-off until the view has settled, every
-// rejoinEvery from then on. The exchange itself posts what it learns.
-func (c *Cluster) joinSeeds(ctx context.Context, list *memberlist.Memberlist) {
-	if len(c.config.Join) == 0 {
-		return
-	}
-	backoff := joinBackoffFirst
-	for ctx.Err() == nil {
-		joined := 0
-		for _, seed := range c.config.Join {
-			if ctx.Err() != nil {
-				return
-			}
-			n, err := list.Join([]string{seed})
-			if err != nil {
-				c.log.Debug("seed not reached", "seed", seed, "err", err)
-			}
-			joined += n
-		}
-		wait := rejoinEvery
-		// A seed may be our own address, so an answer alone does not count.
-		if joined == 0 || len(c.View().Nodes) < 2 {
-			wait = backoff/2 + rand.N(backoff) // Jitter.
-			backoff = min(2*backoff, joinBackoffMost)
-		} else {
-			backoff = joinBackoffFirst
-		}
-		select {
-		case <-time.After(wait):
-		case <-ctx.Done():
-		}
-	}
 }
 
 // announce sends our metadata to the cluster after each change.

@@ -33,6 +33,8 @@ type nodeRow struct {
 	Media                string       `json:"media,omitempty"`
 	HTTP                 string       `json:"http,omitempty"`
 	Draining             bool         `json:"draining"`
+	Doubted              bool         `json:"doubted"` // gossip takes it for dead, this signaling node does not: it keeps its rooms and gets no new ones
+	Stalled              int          `json:"stalled"` // sessions of this signaling node whose clients say that nothing arrives from it
 	Rooms                uint32       `json:"rooms"`
 	Peers                uint32       `json:"peers"`
 	EgressBitsPerSecond  uint64       `json:"egressBitsPerSecond"`
@@ -82,9 +84,10 @@ func (s *Server) serveNodes(w http.ResponseWriter, _ *http.Request) {
 	view := s.parts.Views.View()
 	answer := nodesAnswer{Nodes: []nodeRow{}, Settled: view.Settled}
 	for _, n := range view.Nodes {
+		stalled, _ := s.hub.Stalled(n.Boot)
 		answer.Nodes = append(answer.Nodes, nodeRow{
 			Node: n.ID, Boot: string(n.Boot), Role: n.Role, Control: n.Control, Media: n.Media, HTTP: n.HTTP,
-			Draining: n.Draining, Rooms: n.Load.Rooms, Peers: n.Load.Peers,
+			Draining: n.Draining, Doubted: n.Doubted, Stalled: stalled, Rooms: n.Load.Rooms, Peers: n.Load.Peers,
 			EgressBitsPerSecond: n.Load.EgressBitsPerSecond, CeilingBitsPerSecond: n.Load.CeilingBitsPerSecond,
 			EgressPacketsPerSecond: n.Load.EgressPacketsPerSecond, CeilingPacketsPerSecond: n.Load.CeilingPacketsPerSecond,
 		})

@@ -3,10 +3,12 @@ package storetest
 import (
 	"context"
 	"errors"
+	"math/rand/v2"
 	"net"
 	"os"
 	"os/exec"
 	"path/filepath"
+	"strconv"
 	"strings"
 	"syscall"
 	"testing"
@@ -91,15 +93,19 @@ func launch(t testing.TB, papers *papers, config string, args ...string) *Proces
 	return p
 }
 
+// freePort finds one below those that the kernel gives to whoever asks for any: one of them could be taken
+// before the server listens, or while it is dead.
 func freePort(t testing.TB) string {
 	t.Helper()
-	listener, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
+	for range 100 {
+		port := strconv.Itoa(10_000 + rand.IntN(20_000))
+		if listener, err := net.Listen("tcp", "127.0.0.1:"+port); err == nil {
+			_ = listener.Close()
+			return port
+		}
 	}
-	defer func() { _ = listener.Close() }()
-	_, port, _ := net.SplitHostPort(listener.Addr().String())
-	return port
+	t.Fatal("no port of a hundred is free")
+	return ""
 }
 
 // wait waits until ok returns nil, a minute at most.

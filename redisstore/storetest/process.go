@@ -23,6 +23,7 @@ type Process struct {
 	papers  *papers
 	start   func() *exec.Cmd
 	running *exec.Cmd
+	ended   <-chan error // of running
 }
 
 // Kill ends the process as a crash would, and returns when it is gone.
@@ -34,18 +35,19 @@ func (p *Process) Kill(t testing.TB) {
 	if err := p.running.Process.Signal(syscall.SIGKILL); err != nil {
 		t.Errorf("kill the server at %s: %v", p.Address, err)
 	}
-	_ = p.running.Wait() // It was killed, and says so.
+	<-p.ended // It was killed, and says so.
 	p.running = nil
 }
 
 // Restart starts a killed process again on its address, empty, and returns when it answers PING.
 func (p *Process) Restart(t testing.TB) {
 	t.Helper()
-	p.running = p.start()
-	if err := p.running.Start(); err != nil {
-		p.running = nil
+	cmd := p.start()
+	ended, err := startTied(cmd)
+	if err != nil {
 		t.Fatalf("start a server at %s: %v", p.Address, err)
 	}
+	p.running, p.ended = cmd, ended
 	wait(t, p.Address+" to answer", p.ping)
 }
 

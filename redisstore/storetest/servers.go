@@ -90,11 +90,10 @@ func tryRedis(t testing.TB, binary string) (address, output string, err error) {
 	server := exec.Command(binary, "--port", strconv.Itoa(port), "--bind", "127.0.0.1",
 		"--save", "", "--appendonly", "no", "--dir", t.TempDir())
 	server.Stdout, server.Stderr = &log, &log
-	if err := server.Start(); err != nil {
+	ended, err := startTied(server)
+	if err != nil {
 		return "", "", err
 	}
-	ended := make(chan error, 1)
-	go func() { ended <- server.Wait() }()
 	stop := func() {
 		_ = server.Process.Kill()
 		if err := <-ended; t.Failed() {

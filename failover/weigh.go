@@ -58,8 +58,8 @@ func (f *Failover) watches() []*watching {
 }
 
 // weigh confirms the deaths that gossip believes in and our own evidence does not contradict. A node that
-// beats or answers stays: it holds its rooms, and takes no new ones, for it is off the ring. While none of
-// several nodes is heard, nobody is believed dead: more likely it is this edge that is cut off, and
+// beats or answers stays: it holds its rooms, and takes no new ones, for it is off the ring. While no
+// node at all is heard, nobody is believed dead: more likely it is this edge that is cut off, and
 // there is no node to move to of which it knows that it lives.
 func (f *Failover) weigh(view *cluster.View) {
 	watches := f.watches()
@@ -100,7 +100,7 @@ func (f *Failover) listening(watches []*watching) (deaf bool) {
 	return deaf
 }
 
-// hearsNobody says that none of several nodes was heard lately. At the instant that one has been silent
+// hearsNobody says that none of the nodes was heard lately. At the instant that one has been silent
 // for BelieveAfter, the last beat of another that is cut off with it may be a beat's time younger, which
 // is still longer ago than AskAfter.
 func (f *Failover) hearsNobody(watches []*watching) bool {
@@ -109,7 +109,7 @@ func (f *Failover) hearsNobody(watches []*watching) bool {
 			return false
 		}
 	}
-	return len(watches) > 1
+	return true
 }
 
 // confirm reports a death that gossip has found. The event that follows starts everything else.

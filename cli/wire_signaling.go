@@ -14,9 +14,7 @@ import (
 	"github.com/holdfast-rtc/holdfast/failover"
 	"github.com/holdfast-rtc/holdfast/lab/devcluster"
 	"github.com/holdfast-rtc/holdfast/orchestrator"
-	"github.com/holdfast-rtc/holdfast/pin"
 	"github.com/holdfast-rtc/holdfast/redisstore"
-	"github.com/holdfast-rtc/holdfast/ring"
 	"github.com/holdfast-rtc/holdfast/signaling"
 	"github.com/holdfast-rtc/holdfast/signaling/access"
 	"github.com/holdfast-rtc/holdfast/web"
@@ -31,24 +29,6 @@ type signalingNode struct {
 	cluster  *cluster.Cluster
 	server   *signaling.Server
 	failover *failover.Failover
-}
-
-// localRooms shows the hub of the edge to failover, which stands below it and
-// has a noun of its own for a room with sockets.
-type localRooms struct{ hub *signaling.Hub }
-
-// PinnedTo lists the rooms whose pin names the boot.
-func (l localRooms) PinnedTo(boot pin.BootID) []failover.LocalRoom {
-	var rooms []failover.LocalRoom
-	for _, r := range l.hub.PinnedTo(boot) {
-		rooms = append(rooms, failover.LocalRoom{Room: r.Room, Pin: r.Pin, Peers: r.Peers, ExpectedSize: r.ExpectedSize})
-	}
-	return rooms
-}
-
-// Moved tells the room's clients.
-func (l localRooms) Moved(ctx context.Context, room ring.RoomID, to pin.Pin) {
-	l.hub.Moved(ctx, room, to)
 }
 
 // wire binds the socket and joins the parts; it starts nothing.
@@ -93,7 +73,7 @@ func (n *signalingNode) join(c *signalingCommand, plan signalingPlan) (err error
 	}
 	moving := c.hurried(failover.DefaultConfig())
 	moving.Self = plan.config.Node
-	n.failover = failover.New(moving, n.cluster, localRooms{n.server.Hub()}, placer, n.store, n.pool, n.log)
+	n.failover = failover.New(moving, n.cluster, n.server.Hub(), placer, n.store, n.pool, n.log)
 	return nil
 }
 

@@ -46,7 +46,7 @@ type LocalRoom struct {
 	ExpectedSize int     // of the whole room, as last known; 0 for the default
 }
 
-// Rooms is the part of the edge that holds the clients' sockets. Both methods are called from
+// Rooms is the part of the edge that holds the clients' sockets. Its methods are called from
 // many goroutines.
 type Rooms interface {
 	// PinnedTo lists the local rooms whose present pin names boot. It must be cheap: it
@@ -56,6 +56,10 @@ type Rooms interface {
 	// clients to restart. It must ignore a pin that is not above the room's present one, for
 	// it may be called twice, and a room that is not local any more.
 	Moved(ctx context.Context, room ring.RoomID, to pin.Pin)
+	// Stalled counts the local peers whose room is on boot and whose clients say that nothing arrives from
+	// it; all counts every local peer there, and may be 0 where nobody says so. It is asked
+	// twenty times a second about each live boot, so it must be cheap.
+	Stalled(boot pin.BootID) (stalled, all int)
 }
 
 // Rehomer decides placements: *orchestrator.Orchestrator.

@@ -47,6 +47,7 @@ type life struct {
 	doubted time.Duration // when gossip's doubt was first seen, while it lasts
 	doubt   bool
 	told    bool // that the doubt is held back, in the log
+	stalled bool // many clients say that nothing arrives from it
 }
 
 func newLife(clock *awake) *life { return &life{clock: clock, last: clock.now()} }
@@ -112,4 +113,13 @@ func (l *life) doubtedFor(doubted bool, sayAfter time.Duration) (say bool) {
 		return true
 	}
 	return false
+}
+
+// stalls notes whether many clients say that nothing arrives from the boot, and whether that is new.
+func (l *life) stalls(many bool) (begins, ends bool) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	begins, ends = many && !l.stalled, !many && l.stalled
+	l.stalled = many
+	return begins, ends
 }

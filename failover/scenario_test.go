@@ -150,6 +150,12 @@ func (w *world) process(verb string, args []string) {
 		w.change(func() { p.frozen = verb == "freeze" })
 	case "break":
 		w.change(func() { close(p.broken); p.broken = make(chan struct{}) })
+	case "stall": // clients at an edge, as many as the third word says
+		count, err := strconv.Atoi(args[2])
+		if err != nil {
+			w.t.Fatal(err)
+		}
+		w.change(func() { w.edges[args[1]].stalls[p.node.Boot] = count })
 	case "firewall":
 		w.change(func() {
 			p.noControl, p.noMedia = args[1] == "control", args[1] == "media"

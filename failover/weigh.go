@@ -16,6 +16,11 @@ const (
 	// oddDoubt is how long gossip may be wrong before somebody should look why: a node that lives
 	// takes gossip's word back within some 100 ms.
 	oddDoubt = 5 * time.Second
+	// lateBeat is how long after the last beat the next one is late: nodes beat every 0.2 s.
+	lateBeat = 300 * time.Millisecond
+	// manyStalls: fewer clients without media have a bad path of their own; half of those on a node, and at
+	// least so many, have a bad node.
+	manyStalls = 3
 )
 
 // attend ticks, asks nodes whose beats have stopped, and weighs what gossip says against
@@ -26,7 +31,7 @@ func (f *Failover) attend(ctx context.Context) {
 	for f.nap(ctx, attendEvery) {
 		f.clock.tick(time.Now())
 		for _, w := range f.watches() {
-			if w.life.quiet(f.config.AskAfter) {
+			if w.life.quiet(f.patience(w)) {
 				answered := w.life.ask()
 				questions.Go(func() {
 					defer answered()
@@ -36,6 +41,26 @@ func (f *Failover) attend(ctx context.Context) {
 		}
 		f.weigh(f.membership.View())
 	}
+}
+
+// patience is how long a boot may be silent before it is asked. When clients say that nothing arrives from
+// it, it is asked as soon as a beat is late. That is all a client can bring about: what a boot
+// is taken for is decided by its beats and answers, and by gossip.
+func (f *Failover) patience(w *watching) time.Duration {
+	stalled, all := f.rooms.Stalled(w.node.Boot)
+	many := stalled >= manyStalls && 2*stalled >= all
+	begins, ends := w.life.stalls(many)
+	switch {
+	case begins:
+		beats, _ := w.life.silence()
+		f.log.Warn("clients receive nothing from a node", "node", w.node.ID, "boot", w.node.Boot, "clients", stalled, "of", all, "last_beat_ms", milliseconds(beats))
+	case ends:
+		f.log.Info("clients receive media from the node again, or left", "node", w.node.ID, "boot", w.node.Boot)
+	}
+	if stalled > 0 {
+		return min(f.config.AskAfter, lateBeat)
+	}
+	return f.config.AskAfter
 }
 
 // question asks the process behind the control address who it is. Only an answer counts.

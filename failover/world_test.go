@@ -60,8 +60,9 @@ type edge struct {
 	events   chan cluster.Event
 	view     *cluster.View
 	rooms    map[ring.RoomID]LocalRoom
-	deaf     bool      // Moved is lost, as when the process hangs just before
-	stopped  time.Time // until when the process does not run
+	stalls   map[pin.BootID]int // clients that say that nothing arrives
+	deaf     bool               // Moved is lost, as when the process hangs just before
+	stopped  time.Time          // until when the process does not run
 }
 
 func newWorld(t *testing.T) *world {
@@ -90,7 +91,7 @@ func (w *world) start(name string, before func()) {
 
 // startEdge starts a signaling node with a Failover whose log is part of the output.
 func (w *world) startEdge(name string) {
-	e := &edge{w: w, name: name, events: make(chan cluster.Event, 1000), rooms: map[ring.RoomID]LocalRoom{}}
+	e := &edge{w: w, name: name, events: make(chan cluster.Event, 1000), rooms: map[ring.RoomID]LocalRoom{}, stalls: map[pin.BootID]int{}}
 	w.mu.Lock()
 	e.view = &cluster.View{Nodes: map[ring.NodeID]cluster.Node{}, Gone: map[pin.BootID]cluster.Departure{}, Settled: true}
 	for _, p := range w.sfus {
@@ -245,6 +246,15 @@ func (e *edge) PinnedTo(boot pin.BootID) []LocalRoom {
 		}
 	}
 	return pinned
+}
+
+func (e *edge) Stalled(boot pin.BootID) (stalled, all int) {
+	for _, room := range e.PinnedTo(boot) {
+		all += room.Peers
+	}
+	e.w.mu.Lock()
+	defer e.w.mu.Unlock()
+	return e.stalls[boot], all
 }
 
 func (e *edge) Moved(_ context.Context, room ring.RoomID, to pin.Pin) {

@@ -21,8 +21,9 @@ type Hub struct {
 	log    *slog.Logger
 	asks   singleflight.Group // so that the people of one room ask the store once
 
-	mu    sync.Mutex // guards rooms and what hangs from it
-	rooms map[ring.RoomID]*localRoom
+	mu     sync.Mutex // guards rooms and what hangs from it, and stalls
+	rooms  map[ring.RoomID]*localRoom
+	stalls map[*session]stall // of those in rooms who said so lately
 }
 
 // localRoom is one room with sockets here.
@@ -35,7 +36,7 @@ type localRoom struct {
 var _ failover.Rooms = (*Hub)(nil)
 
 func newHub(placer Placer, log *slog.Logger) *Hub {
-	return &Hub{placer: placer, log: log, rooms: make(map[ring.RoomID]*localRoom)}
+	return &Hub{placer: placer, log: log, rooms: make(map[ring.RoomID]*localRoom), stalls: make(map[*session]stall)}
 }
 
 // PinnedTo lists the rooms with sockets here whose pin names the boot.
@@ -133,6 +134,7 @@ func (h *Hub) leave(s *session) {
 		return
 	}
 	delete(r.sessions, s)
+	delete(h.stalls, s)
 	if len(r.sessions) == 0 {
 		delete(h.rooms, s.who.Room)
 	}

@@ -49,6 +49,13 @@ type Migrated struct {
 	GapMs   uint64 `json:"gapMs"`
 }
 
+// Stalled says that nothing at all has arrived on the media connection for a while, though media should.
+// It is a hint, said about once a second for as long as it lasts.
+type Stalled struct {
+	Epoch    uint64 `json:"epoch"`
+	SilentMs uint64 `json:"silentMs"`
+}
+
 // Ping asks for a Pong with the same number.
 type Ping struct {
 	T float64 `json:"t"`
@@ -80,6 +87,9 @@ func (*Mute) Type() Type { return "mute" }
 
 // Type implements Message.
 func (*Migrated) Type() Type { return "migrated" }
+
+// Type implements Message.
+func (*Stalled) Type() Type { return "stalled" }
 
 // Type implements Message.
 func (*Ping) Type() Type { return "ping" }

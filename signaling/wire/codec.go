@@ -96,6 +96,8 @@ func blankFromClient(t Type) (Message, []string) {
 		return new(Mute), []string{"source", "muted"}
 	case "migrated":
 		return new(Migrated), []string{"epoch", "attempt", "how", "gapMs"}
+	case "stalled":
+		return new(Stalled), []string{"epoch", "silentMs"}
 	case "ping":
 		return new(Ping), []string{"t"}
 	case "chat":

@@ -89,6 +89,10 @@ func (m *Migrated) validate() error {
 	)
 }
 
+func (m *Stalled) validate() error {
+	return errors.Join(number("epoch", m.Epoch, 0, MaxInteger), number("silentMs", m.SilentMs, 0, MaxGapMs))
+}
+
 func (m *Say) validate() error {
 	if strings.TrimSpace(m.Text) == "" {
 		return errors.New("text is empty")

@@ -11,6 +11,7 @@ import { Offers } from './offers.js';
 import { RestartPolicy } from './restart-policy.js';
 import { SlotTable } from './slots.js';
 import { SsrcTable } from './ssrc-table.js';
+import { StallWatch } from './stall.js';
 import { Transport } from './transport.js';
 import { Aborted, wait } from './wait.js';
 
@@ -46,6 +47,7 @@ export class Media extends EventTarget {
   #slots = new SlotTable();
   #ssrcs = new SsrcTable();
   #gap = new GapWatch(this.#slots);
+  #stall = new StallWatch();
   /** @type {Transport | null} */
   #transport = null;
   /** @type {Move | null} */
@@ -353,7 +355,9 @@ export class Media extends EventTarget {
       for (;;) {
         await wait(NOTE_MS, this.#closing.signal);
         this.#gap.note();
-        if (this.#transport && !this.#move) await this.#learn(this.#transport);
+        const transport = this.#transport;
+        if (!transport || this.#move) this.#stall.reset();
+        else this.#tellStall(transport, await this.#learn(transport));
       }
     } catch {
       // Closed.
@@ -374,8 +378,20 @@ export class Media extends EventTarget {
 
   /** @param {Transport} transport */
   async #learn(transport) {
-    const { outbound } = await transport.stats();
-    if (transport === this.#transport) this.#ssrcs.learn(transport.localSdp, outbound);
+    const stats = await transport.stats();
+    if (transport === this.#transport) this.#ssrcs.learn(transport.localSdp, stats.outbound);
+    return stats;
+  }
+
+  /**
+   * That nothing arrives any more is told to the cluster, which may know why, or should look.
+   * @param {Transport} transport
+   * @param {import('./stats.js').Stats} stats
+   */
+  #tellStall(transport, stats) {
+    if (transport !== this.#transport || this.#move) return;
+    const silentMs = this.#stall.look(stats, performance.now());
+    if (silentMs > 0) this.#options.send({ type: 'stalled', epoch: this.#epoch, silentMs });
   }
 }
 

@@ -39,6 +39,7 @@ export const VERSION = 1;
 /** @typedef {{type: 'view', wants: Want[]}} View */
 /** @typedef {{type: 'mute', source: Source, muted: boolean}} Mute */
 /** @typedef {{type: 'migrated', epoch: number, attempt: number, how: How, gapMs: number}} Migrated */
+/** @typedef {{type: 'stalled', epoch: number, silentMs: number}} Stalled */
 /** @typedef {{type: 'chat', text: string, id?: string}} Say */
 /** @typedef {{type: 'ping', t: number}} Ping */
 /** @typedef {{type: 'leave'}} Leave */
@@ -46,7 +47,7 @@ export const VERSION = 1;
  * How a restart ended: on the same RTCPeerConnection or on a new one.
  * @typedef {'restart' | 'new-connection'} How
  */
-/** @typedef {Join | Resume | Offer | View | Mute | Migrated | Say | Ping | Leave} ClientMessage */
+/** @typedef {Join | Resume | Offer | View | Mute | Migrated | Stalled | Say | Ping | Leave} ClientMessage */
 
 // Server to client.
 

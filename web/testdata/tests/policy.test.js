@@ -7,6 +7,7 @@ import { judge, newborn, secured } from '/holdfast/liveness.js';
 import { reconnectDelayMs } from '/holdfast/reconnect-policy.js';
 import { RestartPolicy } from '/holdfast/restart-policy.js';
 import { Roster } from '/holdfast/roster.js';
+import { StallWatch } from '/holdfast/stall.js';
 import { readStats } from '/holdfast/stats.js';
 import { readParameters } from '/page/parameters.js';
 import { equal, ok, test } from './harness.js';
@@ -176,4 +177,15 @@ test('a roster takes each change once and in order', () => {
 test('page parameters are bounded', () => {
   const { width, fps, audioSlots, videoSlots, simulcast, autojoin, moveLive } = readParameters('?width=99999&fps=x&audio=-3&video=99&simulcast=0&autojoin=1&restart=0');
   equal([width, fps, audioSlots, videoSlots, simulcast, autojoin, moveLive], [3840, 30, 0, 32, false, true, false]);
+});
+
+test('a connection on which media ran and nothing comes any more has stalled', () => {
+  const watch = new StallWatch();
+  const look = (atMs, media, others) => watch.look({ received: new Map([[7, media]]), transport: { packetsReceived: others } }, atMs);
+  equal([look(0, 0, 5), look(1000, 50, 60), look(2000, 50, 60), look(3000, 50, 60), look(4000, 50, 60)], [0, 0, 0, 2000, 3000]);
+  equal([look(5000, 50, 61), look(6000, 50, 61), look(9000, 50, 61)], [0, 0, 0], 'nobody sends: control packets are the last that came');
+  equal([look(10000, 51, 62), look(12000, 51, 62)], [0, 2000]);
+  watch.reset();
+  equal([look(13000, 51, 62), look(14000, 51, 62), look(16000, 51, 62)], [0, 0, 0], 'begins anew');
+  equal([look(17000, 52, 63), look(19000, 52, 63)], [0, 2000]);
 });

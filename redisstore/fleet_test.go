@@ -27,6 +27,7 @@ func patient(server storetest.Server) storetest.Server {
 }
 
 func TestSetsKeepTheContract(t *testing.T) {
+	t.Parallel() // most of it is waiting
 	for name, start := range map[string]func(testing.TB) storetest.Fleet{
 		"sentinel": storetest.StartSentinel, "cluster": storetest.StartCluster,
 		"TLS": storetest.StartAloneTLS, "sentinel, TLS": storetest.StartSentinelTLS, "cluster, TLS": storetest.StartClusterTLS,
@@ -96,6 +97,7 @@ func TestEveryLossBeginsAGeneration(t *testing.T) {
 // The master of a Sentinel set is killed: the replica takes over with the old marker, and a new
 // generation begins all the same, for it may have missed the last writes.
 func TestSentinelFailoverBeginsAGeneration(t *testing.T) {
+	t.Parallel() // most of it is waiting
 	fleet := storetest.StartSentinel(t)
 	store := open(t, patient(fleet.Server))
 	before, p := present(t, store), storetest.At("a", 1000, 1)
@@ -129,6 +131,7 @@ func TestSentinelFailoverBeginsAGeneration(t *testing.T) {
 // One of three masters is killed: the others' rooms are claimed as before, its own are refused until it is back,
 // and then in another generation.
 func TestClusterLosesASlotOwner(t *testing.T) {
+	t.Parallel() // most of it is waiting
 	fleet := storetest.StartCluster(t)
 	store := open(t, patient(fleet.Server))
 	before := present(t, store)
@@ -178,6 +181,7 @@ func TestClusterLosesASlotOwner(t *testing.T) {
 
 // The budget of a join holds for every kind of store that is silent or gone.
 func TestEveryKindIsGivenUpInTime(t *testing.T) {
+	t.Parallel() // most of it is waiting
 	silent, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
 		t.Fatal(err)

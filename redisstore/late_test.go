@@ -15,7 +15,7 @@ func TestFrozenStoreCarriesNothingOutLate(t *testing.T) {
 	fleet := storetest.StartAlone(t)
 	from, to := storetest.At("a", 1000, 1), storetest.At("b", 1001, 2)
 	// One client each: what is not sent over a connection that is there already is not sent at all.
-	timed, untimed := open(t, fleet.Server), open(t, fleet.Server)
+	timed, untimed := open(t, patient(fleet.Server)), open(t, patient(fleet.Server))
 	for room, store := range map[ring.RoomID]*Store{"timed": timed, "untimed": untimed} {
 		if _, _, err := store.Claim(t.Context(), room, from); err != nil {
 			t.Fatal(err)
@@ -46,7 +46,7 @@ func TestFrozenStoreCarriesNothingOutLate(t *testing.T) {
 // A clock that is set costs one round trip more, and no move.
 func TestClockThatIsSetIsLearnedAgain(t *testing.T) {
 	storetest.OnEach(t, func(t *testing.T, server storetest.Server) {
-		store, a, b, c := open(t, server), storetest.At("a", 1000, 1), storetest.At("b", 1001, 2), storetest.At("c", 1002, 2)
+		store, a, b, c := open(t, patient(server)), storetest.At("a", 1000, 1), storetest.At("b", 1001, 2), storetest.At("c", 1002, 2)
 		ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 		defer cancel()
 		if _, _, err := store.Claim(ctx, "r", a); err != nil {

@@ -67,13 +67,13 @@ func (b back) TimeLeft(room ring.RoomID) time.Duration {
 
 func TestContract(t *testing.T) {
 	storetest.OnEach(t, func(t *testing.T, server storetest.Server) {
-		storetest.Contract(t, open(t, server), back{t, server})
+		storetest.Contract(t, open(t, patient(server)), back{t, server})
 	})
 }
 
 func TestEveryCallIsOneRoundTrip(t *testing.T) {
 	storetest.OnEach(t, func(t *testing.T, server storetest.Server) {
-		ctx, store, a, b := t.Context(), open(t, server), storetest.At("a", 1000, 1), storetest.At("b", 1001, 2)
+		ctx, store, a, b := t.Context(), open(t, patient(server)), storetest.At("a", 1000, 1), storetest.At("b", 1001, 2)
 		held := []pin.Holding{{Room: "r", Pin: b}, {Room: "s", Pin: b}}
 		for _, call := range []struct {
 			name string
@@ -99,8 +99,9 @@ func TestEveryCallIsOneRoundTrip(t *testing.T) {
 }
 
 func TestScanFindsEveryPinWithoutTheIndex(t *testing.T) {
+	t.Parallel() // most of it is waiting
 	storetest.OnEach(t, func(t *testing.T, server storetest.Server) {
-		ctx, store := t.Context(), open(t, server)
+		ctx, store := t.Context(), open(t, patient(server))
 		want := make(map[ring.RoomID]pin.Pin)
 		for i := range 1500 { // more than one SCAN step
 			room := ring.RoomID(fmt.Sprintf("room {%d} %%7B*?[a]", i))
@@ -133,7 +134,7 @@ func TestScanFindsEveryPinWithoutTheIndex(t *testing.T) {
 
 func TestIndexFollowsThePins(t *testing.T) {
 	storetest.OnEach(t, func(t *testing.T, server storetest.Server) {
-		store := open(t, server)
+		store := open(t, patient(server))
 		ctx, cancel := context.WithCancel(t.Context())
 		ended := make(chan error, 1)
 		go func() { ended <- store.Run(ctx) }()
@@ -189,15 +190,15 @@ func waitForRooms(t *testing.T, store *Store, node ring.NodeID, rooms ...ring.Ro
 	})
 }
 
-// eventually waits for a condition, ten seconds at most.
+// eventually waits for a condition, a minute at most.
 func eventually(t *testing.T, what string, ok func() bool) {
 	t.Helper()
-	limit, every := time.After(10*time.Second), time.NewTicker(5*time.Millisecond)
+	limit, every := time.After(time.Minute), time.NewTicker(5*time.Millisecond)
 	defer every.Stop()
 	for !ok() {
 		select {
 		case <-limit:
-			t.Fatalf("waited 10 s for the %s", what)
+			t.Fatalf("waited a minute for the %s", what)
 		case <-every.C:
 		}
 	}
@@ -234,6 +235,7 @@ func TestSilentStoreIsGivenUpInTime(t *testing.T) {
 // A store that is restarted is used again soon, however often it was asked in vain: go-redis stops
 // dialing after as many failures as it has connections.
 func TestStoreThatComesBackIsUsedAgain(t *testing.T) {
+	t.Parallel() // most of it is waiting
 	embedded := miniredis.RunT(t)
 	store := open(t, storetest.Server{URL: "redis://" + embedded.Addr()})
 	p := storetest.At("a", 1000, 1)

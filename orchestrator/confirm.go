@@ -100,10 +100,28 @@ func (k *Keeper) confirmOpening(ctx context.Context, held pin.Holding) error {
 		k.recheckSoon()
 		return nil
 	case held.Pin.Fence.Less(stands.Fence):
-		return k.yield(held, stands)
+		return k.outranked(ctx, held, stands)
 	default: // Nothing, or a lower one: who has the room open is for the edge to find out.
 		return fmt.Errorf("room %s: %w", held.Room, pin.ErrMissing)
 	}
+}
+
+// outranked ends an opening under a pin that a higher one has replaced. When the room is open here all the same, under a pin of its own,
+// the higher one is judged as a refresh does: it may have been claimed because the store forgot, and then the room and its
+// people stay here.
+func (k *Keeper) outranked(ctx context.Context, opening pin.Holding, higher pin.Pin) error {
+	for _, ours := range k.rooms.Held() {
+		if ours.Room != opening.Room {
+			continue
+		}
+		k.dropOpening(opening)
+		stands, err := k.judge(ctx, ours, pin.Found{Room: ours.Room, Stands: higher}, true)
+		if err != nil {
+			return err
+		}
+		return &pin.FencedError{Room: ours.Room, Current: stands}
+	}
+	return k.yield(opening, higher)
 }
 
 // yield tells the Holder that ours is outranked.

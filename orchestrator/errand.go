@@ -18,8 +18,9 @@ type errand struct {
 	refused pin.Fence     // the fence under which a node refused to open the room
 	left    time.Duration // of the store budget
 	plain   bool          // a Place: nothing is known of an owner before
-	written bool          // the store has answered a claim or a move, in generation in
+	written bool          // the store has answered, in generation in: what it says is to be proven
 	in      pin.Generation
+	putBack bool    // a pin from memory was put over a lower one: it must be asked again who has the room open
 	holder  pin.Pin // who was found to have the room open while the store has another pin
 }
 

@@ -94,6 +94,7 @@ type Keeper struct {
 	opening   map[ring.RoomID]confirmation // pins that Confirm was asked for lately: rooms about to open
 	asserted  pin.Generations
 	plan      agenda
+	restless  time.Time // until when refreshes come every lookEvery
 	beat      time.Time // the last sign that this process was running
 	paused    time.Time // when a pause was last noticed
 	pauses    uint64    // how many; an answer that spans one confirms nothing

@@ -32,7 +32,7 @@ func doubters(view *cluster.View, in pin.Generation) []cluster.Node {
 // claimed or found, or nothing: then what stands may be used. The view must be younger than
 // the claim: an owner that had reported before the claim would have been found by it.
 func (o *Orchestrator) holderElsewhere(ctx context.Context, e *errand, found pin.Pin) (pin.Pin, error) {
-	if !e.written || o.seen.of(e.room) == found {
+	if !e.written || !e.putBack && o.seen.isProven(e.room, found, e.in) {
 		return pin.Pin{}, nil
 	}
 	view, err := o.settledView()

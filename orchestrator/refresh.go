@@ -23,10 +23,23 @@ func (k *Keeper) refresh(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
+	if unknown == nil {
+		k.noticeGeneration(pin.GenerationsOf(generations), now)
+	}
 	if len(faults) == 0 && unknown == nil {
 		k.setAsserted(pin.GenerationsOf(generations))
 	}
 	return errors.Join(append(faults, unknown)...)
+}
+
+// noticeGeneration has the pins refreshed more often for a while when the store has begun another memory: other owners put
+// theirs back over fresh claims now, and who is outranked by that should not go on with it until its next ordinary refresh.
+func (k *Keeper) noticeGeneration(in pin.Generations, at time.Time) {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	if in != k.asserted {
+		k.restless = at.Add(k.cfg.RefreshEvery)
+	}
 }
 
 // recheckSoon plans a look at a room that is about to open.

@@ -83,6 +83,9 @@ func (k *Keeper) refreshed(failed bool) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	now := time.Now()
+	if now.Before(k.restless) {
+		wait = min(wait, lookEvery)
+	}
 	k.plan.refresh, k.plan.look = now.Add(wait), now.Add(lookEvery)
 }
 

@@ -22,45 +22,77 @@ const (
 type seen struct {
 	mu      sync.Mutex // guards the fields below
 	highest uint64
-	recent  map[ring.RoomID]pin.Pin
-	older   map[ring.RoomID]pin.Pin
+	recent  map[ring.RoomID]sighting
+	older   map[ring.RoomID]sighting
+}
+
+// sighting is what is remembered of a room.
+type sighting struct {
+	pin    pin.Pin
+	proven pin.Generation // of the store, in which the pin was found to be nobody else's room; 0 when that is not known
 }
 
 // note remembers p if it is the room's highest. A pin with only a fence is welcome.
 func (s *seen) note(room ring.RoomID, p pin.Pin) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
+	s.noteLocked(room, p)
+}
+
+// prove remembers p, and that it needs no proof in generation in.
+func (s *seen) prove(room ring.RoomID, p pin.Pin, in pin.Generation) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.noteLocked(room, p)
+	if known := s.recent[room]; known.pin == p {
+		s.recent[room] = sighting{pin: p, proven: in}
+	}
+}
+
+// isProven reports whether p was proven in generation in.
+func (s *seen) isProven(room ring.RoomID, p pin.Pin, in pin.Generation) bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	known := s.look(room)
+	return in != 0 && known == sighting{pin: p, proven: in}
+}
+
+// noteLocked is note for callers that hold mu.
+func (s *seen) noteLocked(room ring.RoomID, p pin.Pin) {
 	if p.Fence.Epoch > s.highest && p.Fence.Epoch <= uint64(time.Now().Add(maxClockLead).UnixMilli()) {
 		s.highest = p.Fence.Epoch
 	}
-	known, ok := s.recent[room]
-	if !ok {
-		known = s.older[room]
-	}
-	order := known.Fence.Compare(p.Fence)
-	if ok && (order > 0 || order == 0 && known.Node != "") {
+	_, recent := s.recent[room]
+	known := s.look(room)
+	order := known.pin.Fence.Compare(p.Fence)
+	if recent && (order > 0 || order == 0 && known.pin.Node != "") {
 		return
 	}
-	if order > 0 || order == 0 && p.Node == "" {
-		p = known // It moves to the younger generation.
+	if order < 0 || order == 0 && known.pin.Node == "" {
+		known = sighting{pin: p}
 	}
 	if len(s.recent) >= maxSeenRooms {
 		s.older, s.recent = s.recent, nil
 	}
 	if s.recent == nil {
-		s.recent = make(map[ring.RoomID]pin.Pin)
+		s.recent = make(map[ring.RoomID]sighting)
 	}
-	s.recent[room] = p
+	s.recent[room] = known // Perhaps out of the older half.
+}
+
+// look returns what is remembered of room. Call it with mu held.
+func (s *seen) look(room ring.RoomID) sighting {
+	if known, ok := s.recent[room]; ok {
+		return known
+	}
+	return s.older[room]
 }
 
 // of returns the highest pin seen of room. Only its fence may be known.
 func (s *seen) of(room ring.RoomID) pin.Pin {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if p, ok := s.recent[room]; ok {
-		return p
-	}
-	return s.older[room]
+	return s.look(room).pin
 }
 
 // freshEpoch is the epoch of a first claim: Unix milliseconds, but above every epoch seen, so

@@ -49,7 +49,7 @@ func (o *Orchestrator) settle(ctx context.Context, e *errand, was standing) (pin
 				return pin.Pin{}, err
 			}
 			if e.holder.IsZero() {
-				o.seen.note(e.room, now.pin)
+				o.seen.prove(e.room, now.pin, e.in)
 				return now.pin, nil
 			}
 			o.ledger.forget(e.room, next.Fence)
@@ -74,6 +74,9 @@ func (o *Orchestrator) readInstead(ctx context.Context, e *errand, why error) (s
 	found, err := o.read(ctx, e)
 	if err == nil && found.absent() {
 		err = why
+	}
+	if err == nil && o.seen.of(e.room) != found.pin {
+		e.written = true // Read in an unknown generation, and new to this process: whoever claimed it may not have asked.
 	}
 	return found, err
 }
@@ -113,7 +116,8 @@ func (o *Orchestrator) propose(ctx context.Context, view *cluster.View, e *erran
 	}
 	known := o.seen.of(e.room)
 	if !was.absent() && was.raw == nil && was.pin.Fence.Less(known.Fence) && known.Node != "" && o.whyStale(ctx, e, known) == "" {
-		return known, nil // The store lost a write: the higher pin, whose owner lives, is put back.
+		e.putBack = true // The store lost a write: the higher pin, whose owner lives, is put back.
+		return known, nil
 	}
 	fence := pin.Fence{Nonce: pin.NewNonce()}
 	if was.absent() || was.raw != nil {

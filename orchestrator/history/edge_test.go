@@ -22,16 +22,16 @@ type edge struct {
 	link  *link
 	orch  *orchestrator.Orchestrator
 
-	mu     sync.Mutex // guards the fields below
-	nodes  map[ring.NodeID]cluster.Node
-	gone   map[pin.BootID]cluster.Departure
-	since  map[pin.BootID]int64 // when each of gone was learned
-	ground map[pin.BootID]bool  // boots once thought dead here
-	holds  map[pin.BootID]bool  // boots that said that they have the room open, and were not thought dead since
-	view   *cluster.View
-	names  []ring.NodeID // on the ring of view
-	at     pin.Pin       // where its peers are attached
-	top    pin.Fence
+	mu    sync.Mutex // guards the fields below
+	nodes map[ring.NodeID]cluster.Node
+	gone  map[pin.BootID]cluster.Departure
+	since map[pin.BootID]int64 // when each of gone was learned
+	dead  map[pin.BootID]bool  // boots that are thought dead here now
+	calls map[*grounds]bool    // those of the calls under way
+	view  *cluster.View
+	names []ring.NodeID // on the ring of view
+	at    pin.Pin       // where its peers are attached
+	top   pin.Fence
 }
 
 // newEdge starts a signaling node that sees the cluster as it is.
@@ -39,8 +39,7 @@ func newEdge(w *world, name string) *edge {
 	e := &edge{
 		world: w, name: name, link: &link{world: w},
 		nodes: make(map[ring.NodeID]cluster.Node), gone: make(map[pin.BootID]cluster.Departure),
-		since: make(map[pin.BootID]int64), ground: make(map[pin.BootID]bool),
-		holds: make(map[pin.BootID]bool),
+		since: make(map[pin.BootID]int64), dead: make(map[pin.BootID]bool), calls: make(map[*grounds]bool),
 	}
 	e.orch = orchestrator.New(e.link, e, e, orchestrator.DefaultConfig(), quiet)
 	e.look()
@@ -92,10 +91,11 @@ func (e *edge) joined(n cluster.Node) {
 		e.bury(old.Boot)
 	}
 	delete(e.gone, n.Boot)
+	delete(e.dead, n.Boot)
 	e.nodes[n.ID] = n
 	for _, boot := range e.world.boots(n.ID) {
 		if n.Boot.Newer(boot) {
-			e.ground[boot] = true
+			e.thinksDead(boot)
 		}
 	}
 	e.draw()
@@ -119,9 +119,46 @@ func (e *edge) bury(boot pin.BootID) {
 	if _, ok := e.gone[boot]; !ok {
 		e.gone[boot], e.since[boot] = cluster.DepartureDead, e.world.record.now()
 	}
-	e.ground[boot] = true
-	delete(e.holds, boot)
-	e.world.suspected(boot)
+	e.thinksDead(boot)
+}
+
+// thinksDead gives every call under way grounds against boot. Call it with mu held.
+func (e *edge) thinksDead(boot pin.BootID) {
+	e.dead[boot] = true
+	for call := range e.calls {
+		call.add(boot, thoughtDead)
+	}
+}
+
+// begin is what a call has against nodes as it begins.
+func (e *edge) begin(what kind, about pin.Pin) *grounds {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	why := newGrounds()
+	for boot := range e.dead {
+		why.add(boot, thoughtDead)
+	}
+	for _, s := range e.world.nodes() {
+		if e.view.Nodes[s.id].Boot != s.boot {
+			why.add(s.boot, notHeardOf) // Whom one does not know one cannot ask.
+		}
+	}
+	switch what {
+	case kindRehome:
+		why.add(about.Boot, calledDead)
+	case kindAgain:
+		why.add(about.Boot, hasRefused)
+	default:
+	}
+	e.calls[why] = true
+	return why
+}
+
+// end is the end of a call.
+func (e *edge) end(why *grounds) {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	delete(e.calls, why)
 }
 
 // BootAt is part of orchestrator.Prober.
@@ -140,7 +177,7 @@ func (e *edge) BootAt(ctx context.Context, control string) (pin.BootID, error) {
 	defer e.mu.Unlock()
 	for _, s := range dead { // Nobody is there, or somebody else.
 		if address(s.id) == control {
-			e.ground[s.boot] = true
+			e.thinksDead(s.boot)
 		}
 	}
 	if found == "" {
@@ -166,9 +203,7 @@ func (e *edge) Holds(ctx context.Context, control string, _ ring.RoomID) (pin.Pi
 			held = s.keeper.Opening(room)
 		}
 		if !held.IsZero() {
-			e.mu.Lock()
-			e.holds[s.boot] = true
-			e.mu.Unlock()
+			asking(ctx).why.said(held)
 		}
 		return held, nil
 	}
@@ -195,13 +230,9 @@ func (e *edge) reported(n cluster.Node) {
 
 // wrote records a write that was answered with found.
 func (e *edge) wrote(c *caller, w write, found pin.Pin, sent int64) {
-	e.mu.Lock()
-	defer e.mu.Unlock()
 	r := e.world.record
-	in := input{
-		kind: kindWrite, call: c.what, who: c.who, pin: c.about, tried: []write{w},
-		ground: maps.Clone(e.ground), holds: maps.Clone(e.holds),
-	}
+	in := input{kind: kindWrite, call: c.what, who: c.who, pin: c.about, tried: []write{w}}
+	in.ground, in.holds = c.why.ofDeath()
 	r.add(in, output{pin: found}, sent, r.now())
 }
 
@@ -209,8 +240,11 @@ func (e *edge) wrote(c *caller, w write, found pin.Pin, sent int64) {
 func (e *edge) ask(c *caller, what kind, about pin.Pin) (pin.Pin, error) {
 	ctx, cancel := context.WithTimeout(c.with(context.Background()), 3*time.Second)
 	defer cancel()
-	c.tried, c.failed, c.edge, c.what, c.about = nil, false, e, what, about
-	defer func() { c.edge = nil }()
+	c.tried, c.failed, c.edge, c.what, c.about, c.why = nil, false, e, what, about, e.begin(what, about)
+	defer func() {
+		e.end(c.why)
+		c.edge, c.why = nil, nil
+	}()
 	r := e.world.record
 	call := r.now()
 	var got pin.Pin
@@ -230,6 +264,7 @@ func (e *edge) ask(c *caller, what kind, about pin.Pin) (pin.Pin, error) {
 		e.failed(what, err)
 		return pin.Pin{}, err
 	}
+	e.world.book.accepted(got, c.why)
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	if _, gone := e.gone[got.Boot]; gone && e.since[got.Boot] < call {

@@ -9,10 +9,12 @@ import (
 )
 
 // hold keeps a fault up for a while.
-func hold(c *caller, reasons *atomic.Int32, long time.Duration) {
+func (w *world) hold(c *caller, reasons *atomic.Int32, long time.Duration) {
+	w.book.disturbance(1)
 	reasons.Add(1)
 	_ = c.pause(context.Background(), long)
 	reasons.Add(-1)
+	w.book.disturbance(-1)
 }
 
 // kill ends a media node. Each signaling node learns of it in its own time and moves the room, if its
@@ -24,7 +26,6 @@ func (w *world) kill(s *sfu) {
 	if !alive {
 		return
 	}
-	w.suspected(s.boot)
 	s.kill()
 	for _, e := range w.everyEdge() {
 		told := newCaller(w.seed, e.name+" told of a death", w.lateID())
@@ -101,7 +102,6 @@ func (w *world) suspect(c *caller, e *edge, long time.Duration) {
 
 // full makes a node refuse rooms for a while.
 func (w *world) full(c *caller, s *sfu, long time.Duration) {
-	w.suspected(s.boot)
 	set := func(full bool) {
 		s.mu.Lock()
 		s.full = full
@@ -118,7 +118,7 @@ func (w *world) leave() {
 		s.mu.Lock()
 		s.held, s.peers = pin.Pin{}, nil
 		s.mu.Unlock()
-		w.servesNoMore(s.boot)
+		w.book.servesNoMore(s.boot)
 	}
 	for _, e := range w.everyEdge() {
 		e.mu.Lock()

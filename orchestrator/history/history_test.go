@@ -20,7 +20,7 @@ const (
 )
 
 // schedules is how many seeds each mix gets in a common test run.
-const schedules = 150
+const schedules = 80
 
 // ordinary are the faults that a cluster with a store that keeps its memory goes through.
 func ordinary() faults {
@@ -44,8 +44,10 @@ func mixes() []mix {
 		{"a store that remembers", ordinary()},
 		{"a store that restarts empty", with(func(f *faults) { f.empty = true })},
 		{"a store that forgets twice in a row", with(func(f *faults) { f.empty, f.twice = true, true })},
+		{"a store that forgets again and again", with(func(f *faults) { f.empty, f.storm = true, true })},
 		{"a store that loses its last writes", with(func(f *faults) { f.rollBack = true })},
 		{"both", with(func(f *faults) { f.empty, f.rollBack = true, true })},
+		{"a store that goes back and forgets again and again", with(func(f *faults) { f.empty, f.rollBack, f.storm = true, true, true })},
 		{"damaged pins", with(func(f *faults) { f.damage = true })},
 		{"everything", with(func(f *faults) { f.empty, f.rollBack, f.damage = true, true, true })},
 	}
@@ -81,11 +83,12 @@ func TestHistoriesAreLinearizable(t *testing.T) {
 	first, past := count(t)
 	for _, m := range mixes() {
 		t.Run(m.name, func(t *testing.T) {
-			began, operations := time.Now(), 0
+			began, operations, all := time.Now(), 0, notes{}
 			for seed := first; seed < past; seed++ {
 				tr := newTrial(seed, m.faults)
 				v := tr.run(t)
 				operations += len(v.ops)
+				all.add(v.notes)
 				if len(v.faults) > 0 {
 					small, least := tr.shrink(t)
 					t.Logf("seed %d (%s=%d), the least schedule that fails:\n%s", seed, seedVariable, seed, plan(small.actions))
@@ -94,7 +97,7 @@ func TestHistoriesAreLinearizable(t *testing.T) {
 				}
 			}
 			took := time.Since(began)
-			t.Logf("%d schedules, %d operations, %.0f schedules a second", past-first, operations, float64(past-first)/took.Seconds())
+			t.Logf("%d schedules, %d operations, %.0f schedules a second; %v", past-first, operations, float64(past-first)/took.Seconds(), all)
 		})
 	}
 }

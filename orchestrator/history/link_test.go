@@ -94,7 +94,7 @@ func (l *link) away() bool { return l.cut.Load() > 0 || l.world.away.Load() > 0 
 // put is one write. An edge's is an operation of the history by itself, if it was answered.
 func (l *link) put(ctx context.Context, w write) (pin.Pin, pin.Generation, error) {
 	c, s, r := asking(ctx), l.world.store, l.world.record
-	w.known = r.known()
+	w.known, w.why = r.known(), c.why
 	w.ends, _ = ctx.Deadline()
 	c.tried = append(c.tried, w)
 	var found told

@@ -57,6 +57,7 @@ type write struct {
 	old   value
 	next  pin.Pin
 	known pin.Fence // the highest that anybody had been told of when it was sent
+	why   *grounds  // what its maker has against nodes; nil for an owner's
 	ends  time.Time // when its sender gives up
 }
 
@@ -66,13 +67,13 @@ func (w write) String() string { return fmt.Sprintf("%v -> %s", w.old, show(w.ne
 type input struct {
 	kind   kind
 	who    string
-	pin    pin.Pin             // what Rehome and PlaceAgain want moved; what Keep holds
-	tried  []write             // what the operation asked the store for on its way
-	call   kind                // of a write: the call that it belongs to, whose pin it is
-	ground map[pin.BootID]bool // boots that this edge had ever had grounds to think dead
-	holds  map[pin.BootID]bool // boots that told this edge that they have the room open, and were not thought dead since
-	lost   value               // what stands after the store lost something
-	asked  string              // the fault behind lost
+	pin    pin.Pin                  // what Rehome and PlaceAgain want moved; what Keep holds
+	tried  []write                  // what the operation asked the store for on its way
+	call   kind                     // of a write: the call that it belongs to, whose pin it is
+	ground map[pin.BootID]bool      // boots that this edge thought dead at some moment of the call
+	holds  map[pin.BootID]pin.Fence // boots that said in this call that they have the room open
+	lost   value                    // what stands after the store lost something
+	asked  string                   // the fault behind lost
 }
 
 // output is how it ended. Operations that failed are not in a history: each of their writes
@@ -174,7 +175,7 @@ func mayReplace(s state, in input, w write) bool {
 		return false
 	default:
 		return old.Fence.Less(s.high) || in.ground[old.Boot] ||
-			in.holds[w.next.Boot] || // handed back to who has it open
+			!in.holds[w.next.Boot].IsZero() || // handed back to who has it open
 			in.call == kindRehome && old.Boot == in.pin.Boot || in.call == kindAgain && old.Fence == in.pin.Fence
 	}
 }

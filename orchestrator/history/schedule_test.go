@@ -24,6 +24,7 @@ type faults struct {
 	fresh    bool // signaling nodes are replaced and remember nothing
 	empty    bool // the store restarts empty
 	twice    bool // and once more, a moment later
+	storm    bool // the store forgets, or goes back, several times within moments
 	rollBack bool // the store loses its last writes
 	damage   bool // the pin is overwritten with a text that is none
 }
@@ -45,6 +46,7 @@ const (
 	actFresh    act = "fresh edge"
 	actEmpty    act = "store empty"
 	actTwice    act = "store empty twice"
+	actStorm    act = "store loses again and again"
 	actRollBack act = "store rolled back"
 	actDamage   act = "damage"
 )
@@ -92,6 +94,7 @@ func schedule(seed uint64, f faults) []action {
 		{f.fresh, []act{actFresh}},
 		{f.empty, []act{actEmpty}},
 		{f.twice, []act{actTwice, actTwice}},
+		{f.storm, []act{actStorm, actStorm, actStorm}},
 		{f.rollBack, []act{actRollBack}},
 		{f.damage, []act{actDamage}},
 	} {
@@ -156,11 +159,11 @@ func (w *world) run(a action) {
 	case actBlind:
 		e.lost(w.current(1).boot)
 	case actCutNode:
-		hold(c, &s.link.cut, a.long)
+		w.hold(c, &s.link.cut, a.long)
 	case actCutEdge:
-		hold(c, &e.link.cut, a.long)
+		w.hold(c, &e.link.cut, a.long)
 	case actAway:
-		hold(c, &w.away, a.long)
+		w.hold(c, &w.away, a.long)
 	case actFull:
 		w.full(c, s, a.long)
 	case actLeave:
@@ -176,6 +179,15 @@ func (w *world) run(a action) {
 		w.store.forget()
 		_ = c.pause(ctx, c.between(time.Millisecond, 60*time.Millisecond))
 		w.store.forget()
+	case actStorm:
+		for range 2 + c.random.IntN(7) {
+			if w.faults.rollBack && c.chance(50) {
+				w.store.rollBack(c.between(time.Millisecond, 300*time.Millisecond))
+			} else {
+				w.store.forget()
+			}
+			_ = c.pause(ctx, c.between(time.Millisecond, 80*time.Millisecond))
+		}
 	case actRollBack:
 		w.store.rollBack(min(a.long/4, time.Second))
 	case actDamage:

@@ -72,7 +72,7 @@ func (s *sfu) kill() {
 	s.mu.Lock()
 	s.alive, s.held, s.peers = false, pin.Pin{}, nil
 	s.mu.Unlock()
-	s.world.servesNoMore(s.boot)
+	s.world.book.servesNoMore(s.boot)
 	s.stop()
 }
 
@@ -119,7 +119,7 @@ func (s *sfu) Outrank(_ ring.RoomID, higher pin.Pin) {
 		}
 		if !s.held.IsZero() {
 			s.held, s.peers = pin.Pin{}, nil
-			s.world.servesNoMore(s.boot)
+			s.world.book.servesNoMore(s.boot)
 			s.world.handedOver(s.boot, higher.Fence)
 		}
 	}
@@ -131,7 +131,7 @@ func (s *sfu) serve(p pin.Pin) {
 		s.world.record.fault("%s served under %v, and then under %v", s.boot, s.top, p.Fence)
 	}
 	s.top, s.held = p.Fence, p
-	s.world.serving(s.boot, p)
+	s.world.book.serving(s.boot, p)
 }
 
 // attach lets a peer in, as Node.attach of package sfu does.

@@ -27,6 +27,7 @@ type store struct {
 	record *record
 	broken broken
 	wrote  func(old value, w write) // told of every write
+	lost   func()                   // told when it forgets
 
 	mu     sync.Mutex // guards the fields below
 	stands value
@@ -92,6 +93,7 @@ func (s *store) forget() {
 	defer s.mu.Unlock()
 	s.set(value{})
 	s.memory = 0
+	s.lost()
 	s.record.lose("the store restarted empty", value{}, s.record.now(), s.record.now())
 }
 
@@ -110,6 +112,7 @@ func (s *store) rollBack(d time.Duration) {
 		return
 	}
 	s.set(then)
+	s.lost()
 	s.record.lose(fmt.Sprintf("the store lost the writes of the last %v", d), then, s.record.now(), s.record.now())
 }
 
@@ -132,6 +135,7 @@ func (s *store) damage() {
 		return
 	}
 	s.set(value{raw: "garbage"})
+	s.lost()
 	s.record.lose("the pin was damaged", s.stands, s.record.now(), s.record.now())
 }
 

@@ -31,7 +31,8 @@ func (tr trial) run(t *testing.T) verdict {
 	if tr.broken == noNonce {
 		rand.Reader = ones{} // SetGlobalRandom puts back what was there when the test ends.
 	}
-	var v verdict
+	var r *record
+	var seen notes
 	synctest.Test(t, func(*testing.T) {
 		w := newWorld(tr.seed, tr.faults, tr.broken)
 		for _, a := range tr.actions {
@@ -47,9 +48,11 @@ func (tr trial) run(t *testing.T) verdict {
 		}
 		w.running.Wait()
 		w.reports.Wait()
-		w.record.faults = append(w.record.faults, w.split...)
-		v = judge(w.record)
+		w.record.faults = append(w.record.faults, w.book.verdict()...)
+		r, seen = w.record, w.book.notes
 	})
+	v := judge(r) // Outside: its limit is one of real time.
+	v.notes = seen
 	return v
 }
 

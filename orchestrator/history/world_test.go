@@ -32,13 +32,7 @@ type world struct {
 	sfus  []*sfu     // every boot that ever was
 	edges []*edge
 
-	book     sync.Mutex // guards the fields below
-	owners   map[pin.Fence]pin.BootID
-	grounds  map[pin.BootID]bool      // boots against which somebody had grounds
-	standing map[pin.Fence]pin.Pin    // everything that ever stood
-	holding  map[pin.BootID]pin.Fence // who serves the room now
-	served   pin.Fence                // the highest that anybody served under
-	split    []string                 // when a second node began to serve a room that was well served
+	book *book
 }
 
 // lateIDs is where the ids of callers begin that come up on the way.
@@ -48,11 +42,10 @@ func (w *world) lateID() int { return lateIDs + int(w.late.Add(1)) }
 
 func newWorld(seed uint64, f faults, b broken) *world {
 	w := &world{
-		running: newGang(), seed: seed, faults: f, record: newRecord(), owners: make(map[pin.Fence]pin.BootID),
-		grounds: make(map[pin.BootID]bool), standing: make(map[pin.Fence]pin.Pin),
-		holding: make(map[pin.BootID]pin.Fence),
+		running: newGang(), seed: seed, faults: f, record: newRecord(),
 	}
-	w.store = &store{record: w.record, broken: b, wrote: w.wrote}
+	w.book = newBook(w.record)
+	w.store = &store{record: w.record, broken: b, wrote: w.book.wrote, lost: w.book.disturbed}
 	for i := range 3 {
 		w.boot(i)
 	}
@@ -132,74 +125,6 @@ func (w *world) everyEdge() []*edge {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	return append([]*edge(nil), w.edges...)
-}
-
-// suspected notes that somebody had grounds against a boot, right or wrong.
-func (w *world) suspected(boot pin.BootID) {
-	w.book.Lock()
-	defer w.book.Unlock()
-	w.grounds[boot] = true
-}
-
-// serving notes under which fence a boot serves the room: no other may have the same, and no other may serve it
-// under the highest, unless somebody had grounds against that one.
-func (w *world) serving(boot pin.BootID, p pin.Pin) {
-	unheard := w.unheard()
-	w.book.Lock()
-	defer w.book.Unlock()
-	owner, begun := w.owners[p.Fence]
-	if begun && owner != boot {
-		w.record.fault("%s and %s both served under %v", owner, boot, p.Fence)
-	}
-	_, already := w.holding[boot] // Who raises the fence of its open room does not begin to serve it.
-	// It asked for its pin, then somebody who had grounds against it moved the pin, and then it opened the room: it learns of that
-	// a moment later.
-	outrun := w.grounds[boot] && p.Fence.Less(w.served)
-	for other, f := range w.holding { // At most one holds the highest.
-		if !begun && !already && !outrun && other != boot && f == w.served && !w.grounds[other] && !unheard[other] {
-			w.split = append(w.split, fmt.Sprintf("%v: %s begins to serve under %v, though %s, against which nobody had grounds, served under the highest fence %v",
-				time.Duration(w.record.now()), boot, p.Fence, other, f))
-		}
-	}
-	w.owners[p.Fence], w.holding[boot], w.served = boot, p.Fence, higher(w.served, p.Fence)
-}
-
-// unheard are the live boots that some signaling node does not know of yet: whom one does not know one cannot ask.
-func (w *world) unheard() map[pin.BootID]bool {
-	all := make(map[pin.BootID]bool)
-	for _, e := range w.everyEdge() {
-		view := e.View()
-		for _, s := range w.nodes() {
-			if view.Nodes[s.id].Boot != s.boot {
-				all[s.boot] = true
-			}
-		}
-	}
-	return all
-}
-
-// serves no more: the boot died, or gave the room up.
-func (w *world) servesNoMore(boot pin.BootID) {
-	w.book.Lock()
-	defer w.book.Unlock()
-	delete(w.holding, boot)
-}
-
-// wrote judges a write that the store has done: no two pins have one fence, and a fence is above the one it
-// replaces and above what anybody was told of before.
-func (w *world) wrote(old value, done write) {
-	w.book.Lock()
-	defer w.book.Unlock()
-	p := done.next
-	known, ok := w.standing[p.Fence]
-	switch {
-	case ok && known != p:
-		w.record.fault("%s and %s have one fence", show(known), show(p))
-	case ok: // Written again.
-	case old.absent() && !done.known.Less(p.Fence), !old.absent() && !old.pin.Fence.Less(p.Fence):
-		w.record.fault("%v was replaced by %s, though %v was known", old, show(p), done.known)
-	}
-	w.standing[p.Fence] = p
 }
 
 // handedOver tells the signaling nodes whose peers a node has given up.

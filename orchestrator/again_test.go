@@ -1,0 +1,112 @@
+package orchestrator
+
+import (
+	"errors"
+	"testing"
+	"time"
+
+	"github.com/holdfast-rtc/holdfast/pin"
+)
+
+// What was proven before the store lost its memory says nothing about the pin that is there after it: a store that goes back to an
+// old state shows pins that an edge knows well, of rooms that have moved since.
+func TestKnownPinIsProvenAgainInAnotherGeneration(t *testing.T) {
+	edge, store, where, _ := forgetful(1)
+	known, err := edge.Place(t.Context(), class, 0)
+	if err != nil || known.Node != "a" {
+		t.Fatalf("Place = %v, %v", known, err)
+	}
+	store.lose()
+	store.put(class, known.Encode()) // An old file was restored, and meanwhile the room was opened elsewhere.
+	held := pinAt("b", 1, known.Fence.Epoch+5, 7)
+	where.open("b", class, held)
+	got, err := edge.Place(t.Context(), class, 0)
+	if err != nil || got.Boot != held.Boot || !held.Fence.Less(got.Fence) || store.stands(class) != got.Encode() {
+		t.Fatalf("Place = %v, %v, want a pin of b, which serves the room", got, err)
+	}
+}
+
+// A pin that is put back over a lower one is proven after the write as well: the room may have opened under the lower one between the
+// question and the write.
+func TestPinThatIsPutBackIsProvenAfterTheWrite(t *testing.T) {
+	edge, store, where, _ := forgetful(1)
+	known, err := edge.Place(t.Context(), class, 0)
+	if err != nil || known.Node != "a" {
+		t.Fatalf("Place = %v, %v", known, err)
+	}
+	lower := pinAt("b", 1, known.Fence.Epoch, 0) // Claimed in the same millisecond, after the store forgot.
+	store.put(class, lower.Encode())
+	calls := 0
+	store.meanwhile(func() {
+		if calls++; calls == 2 { // The first claim found the lower pin, nobody had the room open, and this is the write.
+			where.open("b", class, lower)
+		}
+	})
+	got, err := edge.Place(t.Context(), class, 0)
+	if err != nil || got.Boot != lower.Boot || !known.Fence.Less(got.Fence) || store.stands(class) != got.Encode() {
+		t.Fatalf("Place = %v, %v after %d calls, want a pin of b above %v: it has opened the room", got, err, calls, known.Fence)
+	}
+}
+
+// Where no node takes rooms nothing is written, but the pin that is read may have been claimed by somebody who died before he asked.
+func TestPinThatIsOnlyReadIsProven(t *testing.T) {
+	edge, store, where, seen := forgetful(1)
+	full := reporting(1)
+	for id, node := range full.Nodes {
+		node.Load.EgressBitsPerSecond = node.Load.CeilingBitsPerSecond
+		full.Nodes[id] = node
+	}
+	seen.Store(full)
+	store.put(class, pinAt("a", 1, 6000, pin.NewFreshNonce()).Encode())
+	held := pinAt("b", 1, 5000, 7)
+	where.open("b", class, held)
+	if got, err := edge.Place(t.Context(), class, 0); err != nil || got.Boot != held.Boot {
+		t.Fatalf("Place = %v, %v, though b serves the room", got, err)
+	}
+}
+
+// Somebody comes with a pin that was given in a store that has forgotten it, while the room is open here and a third node has claimed
+// it: the owner stands up for its room as its refresh would, and its people stay.
+func TestNewcomerDoesNotMoveAnOpenRoom(t *testing.T) {
+	fresh := pin.Fence{Epoch: 9000, Nonce: pin.NewFreshNonce()}
+	for name, c := range map[string]struct {
+		stands pin.Pin
+		keeps  bool
+	}{
+		"claimed by who could not know": {stands: pinAt("b", 1, fresh.Epoch, fresh.Nonce), keeps: true},
+		"moved by somebody who knew":    {stands: pinAt("b", 1, 9000, 9)},
+	} {
+		t.Run(name, func(t *testing.T) {
+			cfg := DefaultKeeperConfig()
+			cfg.Majority = func() bool { return true }
+			keeping(t, cfg, func(t *testing.T, k *Keeper, s *shelf, r *rooms, ours pin.Pin) {
+				s.put("r", c.stands.Encode())
+				brought := pinAt("a", 1, 8000, 3)
+				err := k.Confirm(t.Context(), "r", brought)
+				stands, _ := pin.Parse(s.stands("r"))
+				var fenced *pin.FencedError
+				if !errors.As(err, &fenced) || fenced.Current != stands || c.keeps != (stands.Boot == ours.Boot) || !k.Opening("r").IsZero() {
+					t.Errorf("Confirm = %v, and %v stands", err, stands)
+				}
+				if told := r.told(); len(told) != 1 || told[0].Pin != stands {
+					t.Errorf("the holder was told %v, want %v", told, stands)
+				}
+			})
+		})
+	}
+}
+
+// While owners put their pins back into a store that forgot, each looks at its own every second: who is outranked by that
+// learns of it then, and not at the next ordinary refresh.
+func TestOwnerLooksOftenAfterALoss(t *testing.T) {
+	keeping(t, DefaultKeeperConfig(), func(t *testing.T, _ *Keeper, s *shelf, r *rooms, _ pin.Pin) {
+		s.lose()
+		after(lookEvery + time.Millisecond) // It has noticed, and has its pin back.
+		higher := pinAt("b", 1, 5001, 1)
+		s.put("r", higher.Encode())
+		after(lookEvery + time.Millisecond)
+		if told := r.told(); len(told) != 1 || told[0].Pin != higher {
+			t.Errorf("%v after it was outranked the holder was told %v", lookEvery, told)
+		}
+	})
+}

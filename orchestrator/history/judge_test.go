@@ -1,0 +1,61 @@
+package history
+
+import (
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/holdfast-rtc/holdfast/pin"
+)
+
+// What the book calls a fault, and what it excuses: grounds count for the pin that they led to and for what comes of it, not for others,
+// and not for longer.
+func TestBookJudgesWhoBeginsToServe(t *testing.T) {
+	at := func(boot pin.BootID, epoch uint64) pin.Pin {
+		return pin.Pin{Fence: pin.Fence{Epoch: epoch, Nonce: 1}, Node: "n", Boot: boot}
+	}
+	suspicion := newGrounds()
+	suspicion.add("a", thoughtDead)
+	first, moved, again := at("a", 1), at("b", 2), at("c", 3)
+	back := newGrounds()
+	back.said(moved)
+	for name, c := range map[string]struct {
+		writes []write
+		begins pin.Pin
+		after  time.Duration // so long the two serve
+		says   string
+	}{
+		"nobody had grounds": {writes: []write{{old: value{pin: first}, next: moved}}, begins: moved, says: "begins to serve"},
+		"moved with grounds": {writes: []write{{old: value{pin: first}, next: moved, why: suspicion}}, begins: moved},
+		"and they do not learn of it": {
+			writes: []write{{old: value{pin: first}, next: moved, why: suspicion}}, begins: moved, after: time.Minute, says: "side by side",
+		},
+		"moved on from there": {
+			writes: []write{{old: value{pin: first}, next: moved, why: suspicion}, {old: value{pin: moved}, next: again}}, begins: again,
+		},
+		"handed back to where it was moved": {
+			writes: []write{{old: value{pin: first}, next: moved, why: suspicion}, {next: at("b", 4), why: back}}, begins: at("b", 4),
+		},
+		"grounds led to another pin": {
+			writes: []write{{old: value{pin: first}, next: moved, why: suspicion}, {next: again}}, begins: again, says: "begins to serve",
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				b := newBook(newRecord())
+				b.wrote(value{}, write{next: first})
+				b.serving("a", first)
+				for _, w := range c.writes {
+					b.wrote(w.old, w)
+				}
+				b.serving(c.begins.Boot, c.begins)
+				<-time.After(c.after)
+				faults := strings.Join(b.verdict(), "\n")
+				if (faults == "") != (c.says == "") || !strings.Contains(faults, c.says) {
+					t.Errorf("found %q, want %q", faults, c.says)
+				}
+			})
+		})
+	}
+}

@@ -31,7 +31,7 @@ type page struct {
 
 const (
 	consoleLines = 200 // the oldest are dropped
-	evalLimit    = 20 * time.Second
+	evalLimit    = time.Minute
 )
 
 func chromiumFlags(dir string) []chromedp.ExecAllocatorOption { return browser.Flags(dir) }

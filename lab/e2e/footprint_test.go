@@ -151,7 +151,7 @@ func nothingLeft(t *testing.T, c *devcluster.Cluster, when string, first map[str
 	t.Helper()
 	var now map[string]footprint
 	defer func() { logFootprints(t, when, now) }()
-	eventually(t, 30*time.Second, "after "+when+" nothing is left", func() error {
+	eventually(t, time.Minute, "after "+when+" nothing is left", func() error {
 		now = footprints(t, c)
 		var faults []error
 		for name, was := range first {

@@ -101,7 +101,7 @@ func TestKilledNodeStaysDeadUntilStarted(t *testing.T) {
 	}
 	eventually(t, 30*time.Second, "every signaling node sees sfu-1", func() error { return seenByAll(t, c, "sfu-1") })
 	g.everybodyReceives(t, 30*time.Second)
-	if after := g.onceOn(t, c, 20*time.Second); after.Node != string(at.Node) || after.Epoch != at.Epoch {
+	if after := g.onceOn(t, c, time.Minute); after.Node != string(at.Node) || after.Epoch != at.Epoch {
 		t.Errorf("the room is on %s epoch %d, want %s epoch %d", after.Node, after.Epoch, at.Node, at.Epoch)
 	}
 }

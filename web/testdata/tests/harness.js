@@ -1,7 +1,7 @@
 // A test harness of one page: cases, assertions, and a report.
 
 const cases = [];
-const CASE_LIMIT_MS = 40000;
+const CASE_LIMIT_MS = 90000;
 
 export function test(name, body) {
   cases.push({ name, body });
@@ -42,7 +42,7 @@ export function same(got, want, what = 'object') {
 }
 
 /** Waits until a condition holds; the limit is generous and only says when to stop hoping. */
-export async function eventually(condition, what, limitMs = 20000) {
+export async function eventually(condition, what, limitMs = 45000) {
   const until = performance.now() + limitMs;
   let value;
   while (performance.now() < until) {

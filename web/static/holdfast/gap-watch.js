@@ -60,9 +60,11 @@ export class GapWatch {
     this.stop();
     this.#looking = new AbortController();
     const { signal } = this.#looking;
-    this.note();
-    this.#meter.begin();
     try {
+      // A look waits for what the browser is doing with its connections, and the offer would wait for the look.
+      await wait(0, signal);
+      this.note();
+      this.#meter.begin();
       for (;;) {
         await wait(CLOSE_LOOK_MS, signal);
         this.note();

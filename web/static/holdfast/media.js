@@ -225,7 +225,7 @@ export class Media extends EventTarget {
     emit(this, 'moving', { reason, node, epoch });
     try {
       const moving = move.run();
-      if (isMeasured(reason)) this.#gap.begin(); // Its first look takes milliseconds, in which the browser makes the offer.
+      if (isMeasured(reason)) this.#gap.begin();
       const { step, answer } = await moving;
       this.#node = answer.node;
       this.#epoch = Math.max(this.#epoch, answer.epoch);
@@ -247,7 +247,7 @@ export class Media extends EventTarget {
       make: () => this.#make(),
       socketOpen: this.#options.socketOpen,
       ask: (transport, sdp, fresh, signal) => {
-        const senders = (fresh ? new SsrcTable() : this.#ssrcs).senders(transport.localSdp, transport.sources);
+        const senders = (fresh ? new SsrcTable() : this.#ssrcs).senders(sdp, transport.sources);
         return this.#offers.ask({ sdp, fresh, senders, slots: this.slots }, signal);
       },
       mediaExpected: () => (reason === 'moved' || reason === 'lost') && this.#gap.expects,
@@ -358,6 +358,7 @@ export class Media extends EventTarget {
         const transport = this.#transport;
         if (!transport || this.#move) this.#stall.reset();
         else this.#tellStall(transport, await this.#learn(transport));
+        if (transport && !this.#move && this.#options.canMove) await transport.prepare();
       }
     } catch {
       // Closed.

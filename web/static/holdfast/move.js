@@ -92,9 +92,9 @@ export class Move {
     const fresh = step.how === 'new-connection';
     const before = transport.security;
     this.#secured = false;
-    let sdp;
+    let offer;
     try {
-      sdp = await transport.offer({ iceRestart: !fresh });
+      offer = await transport.offer({ iceRestart: !fresh });
     } catch (error) {
       if (signal.aborted) throw new Aborted();
       return 'rejected'; // This connection makes no offers any more.
@@ -102,12 +102,18 @@ export class Move {
     this.#check();
     let answer;
     try {
-      answer = await this.#answerWithin(transport, sdp, fresh, step.limitMs);
+      answer = await this.#answerWithin(transport, offer, fresh, step.limitMs);
     } catch (error) {
       if (error instanceof OfferRejected) return 'rejected';
       throw error;
     }
     if (answer === null) return 'timeout';
+    try {
+      await offer.set();
+    } catch {
+      this.#check();
+      return offer.prepared ? 'timeout' : 'rejected'; // One that was made in advance may be out of date.
+    }
     try {
       await transport.accept(this.#around.read(answer, step));
     } catch {
@@ -136,22 +142,24 @@ export class Move {
   }
 
   /**
-   * Asks, and waits for the limit. While there is no socket the clock stands: the
+   * Asks, has the browser take the offer meanwhile (which may take it as long as the node needs for the answer), and waits
+   * for the limit. While there is no socket the clock stands: the
    * network's time is not held against the attempt.
    * @param {Transport} transport
-   * @param {string} sdp
+   * @param {import('./transport.js').MadeOffer} offer
    * @param {boolean} fresh
    * @param {number} limitMs
    * @returns {Promise<Answer | null>} null when no answer came in time
    */
-  async #answerWithin(transport, sdp, fresh, limitMs) {
+  async #answerWithin(transport, offer, fresh, limitMs) {
     const { signal } = this.#abort;
     const asking = new AbortController();
     const onAbort = () => asking.abort();
     signal.addEventListener('abort', onAbort, { once: true });
     try {
       await this.#around.socketOpen(signal);
-      const answer = this.#around.ask(transport, sdp, fresh, asking.signal);
+      const answer = this.#around.ask(transport, offer.sdp, fresh, asking.signal);
+      offer.set().catch(() => {}); // It is awaited before the answer is taken.
       return await Promise.race([answer, this.#limit(limitMs, asking.signal)]);
     } catch (error) {
       if (signal.aborted) throw new Aborted();

@@ -11,6 +11,11 @@ import { readStats } from './stats.js';
 /** @typedef {import('./slots.js').Lane} Lane */
 /** @typedef {{id: number, iceServers: RTCIceServer[], audioSlots: number, videoSlots: number, simulcast: boolean}} TransportOptions */
 
+/**
+ * An offer, which may be sent before it is `set` (once, however often it is called). `prepared` says that it had been made in advance.
+ * @typedef {{sdp: string, set: () => Promise<void>, prepared: boolean}} MadeOffer
+ */
+
 /** How long `disconnected` may last before it is trouble: a moment of it is normal on a busy machine. */
 const DISCONNECTED_MS = 3000;
 
@@ -46,6 +51,13 @@ export class Transport extends EventTarget {
    */
   #ssrcs = new Set();
   #answered = { fingerprint: '', sessionId: '' };
+  /**
+   * The offer of the next ICE restart, made in advance.
+   * @type {RTCSessionDescriptionInit | null}
+   */
+  #prepared = null;
+  /** Grows when an offer that was made before is out of date. */
+  #era = 0;
 
   /** @param {TransportOptions} options */
   constructor({ id, iceServers, audioSlots, videoSlots, simulcast }) {
@@ -97,15 +109,40 @@ export class Transport extends EventTarget {
   }
 
   /**
-   * Makes and sets an offer. May be called again while an answer is due: the
+   * Makes an offer, or takes the one that was made in advance. May be called again while an answer is due: the
    * earlier offer is then void.
    * @param {{iceRestart: boolean}} options
-   * @returns {Promise<string>} its SDP
+   * @returns {Promise<MadeOffer>}
    */
   async offer({ iceRestart }) {
-    const offer = await this.#pc.createOffer({ iceRestart });
-    await this.#pc.setLocalDescription(offer);
-    return this.localSdp;
+    const prepared = iceRestart ? this.#prepared : null;
+    this.#outdate();
+    const made = prepared ?? await this.#pc.createOffer({ iceRestart });
+    /** @type {Promise<void> | undefined} */
+    let setting;
+    const set = () => (setting ??= this.#pc.setLocalDescription(made));
+    if (!iceRestart) await set(); // The m-lines of a first offer get their mids by it.
+    return { sdp: made.sdp ?? '', set, prepared: prepared !== null };
+  }
+
+  /**
+   * Makes the offer of the next ICE restart while there is time: the browser takes some 20 ms for it on a free core, and a multiple
+   * of that when everybody of a dead node restarts at once.
+   */
+  async prepare() {
+    if (this.#prepared || this.#pc.signalingState !== 'stable') return;
+    const era = this.#era;
+    try {
+      const made = await this.#pc.createOffer({ iceRestart: true });
+      if (era === this.#era) this.#prepared = made;
+    } catch {
+      // Closed, or a restart will meet the same and say so.
+    }
+  }
+
+  #outdate() {
+    this.#era++;
+    this.#prepared = null;
   }
 
   /**
@@ -143,6 +180,8 @@ export class Transport extends EventTarget {
     } catch (error) {
       this.#given.delete(source);
       if (this.#pc.signalingState !== 'closed') throw error; // A closed connection sends nothing anyway.
+    } finally {
+      this.#outdate(); // The offer made in advance may describe other layers.
     }
   }
 

@@ -57,6 +57,16 @@ function watchSenders({ cleanup }, stream, method, calls) {
   cleanup(() => (RTCRtpSender.prototype[method] = genuine));
 }
 
+/** Holds back each offer of the browser until the node has one: it must not be sent only when it is set. */
+function holdOffers({ cleanup }, cluster) {
+  const genuine = RTCPeerConnection.prototype.setLocalDescription;
+  RTCPeerConnection.prototype.setLocalDescription = async function (...args) {
+    if (args[0]?.type === 'offer') await eventually(() => cluster.node.offers.length > 0, 'the node has the offer');
+    return genuine.apply(this, args);
+  };
+  cleanup(() => (RTCPeerConnection.prototype.setLocalDescription = genuine));
+}
+
 const done = (call) => once(call, 'migration', ({ phase }) => phase === 'done');
 
 if (able) test('a node dies: the live connection moves, with the same elements, streams and tracks', async (t) => {
@@ -75,6 +85,7 @@ if (able) test('a node dies: the live connection moves, with the same elements, 
   const asked = [];
   for (const method of ['replaceTrack', 'setParameters', 'getStats']) watchSenders(t, own, method, asked);
   const migrated = done(call);
+  holdOffers(t, cluster);
   cluster.node.kill();
   cluster.move('n2');
   const { how, attempt, gapMs, node } = await migrated;

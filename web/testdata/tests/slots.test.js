@@ -133,7 +133,7 @@ test('Firefox names every layer in its SDP', () => {
 test('an offer has its m-lines in the promised order and fits a message', async ({ cleanup }) => {
   const transport = new Transport(options);
   cleanup(() => transport.close());
-  const sdp = await transport.offer({ iceRestart: false });
+  const { sdp } = await transport.offer({ iceRestart: false });
   const lines = sections(sdp);
   equal(lines.map(({ kind }) => kind), ['audio', 'video', 'video', ...Array(6).fill('audio'), ...Array(12).fill('video')]);
   equal([...transport.sources], [['0', 'microphone'], ['1', 'camera'], ['2', 'screen']]);
@@ -156,10 +156,53 @@ test('a useless answer is refused: another connection behind the same certificat
     return pc.localDescription.sdp;
   };
   cleanup(() => transport.close());
-  await transport.accept(await answer(await transport.offer({ iceRestart: false })));
-  const again = await answer(await transport.offer({ iceRestart: true }));
+  await transport.accept(await answer((await transport.offer({ iceRestart: false })).sdp));
+  const restart = await transport.offer({ iceRestart: true });
+  await restart.set();
+  const again = await answer(restart.sdp);
   const error = await transport.accept(again).then(() => null, (thrown) => thrown);
   ok(error !== null && transport.broken, 'refused, and known to be broken');
+});
+
+test('the offer of a restart is made in advance, and made anew when it is out of date', async ({ cleanup }) => {
+  const transport = new Transport({ ...options, audioSlots: 1, videoSlots: 1 });
+  const other = new RTCPeerConnection();
+  const { createOffer } = RTCPeerConnection.prototype;
+  let made = 0;
+  RTCPeerConnection.prototype.createOffer = function (...args) {
+    made++;
+    return createOffer.apply(this, args);
+  };
+  cleanup(() => {
+    RTCPeerConnection.prototype.createOffer = createOffer;
+    transport.close();
+    other.close();
+  });
+  const negotiate = async ({ sdp, set }) => {
+    await set();
+    await other.setRemoteDescription({ type: 'offer', sdp });
+    await other.setLocalDescription();
+    await transport.accept(other.localDescription.sdp);
+    return /^a=ice-ufrag:(.*)/m.exec(sdp)[1];
+  };
+  const users = new Set([await negotiate(await transport.offer({ iceRestart: false }))]);
+  await transport.prepare();
+  await transport.prepare();
+  equal(made, 2, 'offers, one of them in advance');
+  const early = await transport.offer({ iceRestart: true });
+  equal([made, early.prepared], [2, true], 'the one that was there');
+  users.add(await negotiate(early));
+  await transport.prepare();
+  await transport.setTrack('camera', null);
+  const late = await transport.offer({ iceRestart: true });
+  equal([made, late.prepared], [4, false], 'one after the change');
+  users.add(await negotiate(late));
+  const preparing = transport.prepare();
+  const overtaken = await transport.offer({ iceRestart: true });
+  await preparing;
+  users.add(await negotiate(overtaken));
+  equal((await transport.offer({ iceRestart: true })).prepared, false, 'one that an offer has overtaken is not kept');
+  equal(users.size, 4, 'ICE users');
 });
 
 const golden = ['answer', 'bye', 'chat', 'error', 'joined', 'offer-rejected', 'peer-joined', 'peer-left', 'peer-updated', 'pong', 'restart', 'resumed', 'roster', 'slots', 'speakers'];

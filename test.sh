@@ -188,7 +188,8 @@ heavy=$(go list -f '{{.ImportPath}} {{join .Imports " "}} {{join .TestImports " 
   grep -E 'chromedp|lab/devcluster' | cut -d' ' -f1 | grep -v '/cli$')
 light=$(go list ./... | grep -vxF -e "$heavy")
 # shellcheck disable=SC2086 # the lists are to be split
-tests "unit tests${race:+, race detector}" $race -p 2 -timeout 10m $light
+# Three packages at a time: those that run servers of Redis, gossip or network namespaces mostly wait.
+tests "unit tests${race:+, race detector}" $race -p 3 -timeout 10m $light
 # shellcheck disable=SC2086
 [[ -z $heavy ]] || tests "cluster and browser tests${race:+, race detector}" $race -p 1 -count=1 -timeout 20m $heavy
 

@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"os"
+	"os/exec"
 	"path/filepath"
 	"strconv"
 	"strings"
@@ -141,6 +142,9 @@ func (c *Cluster) KillSupervisor(sig syscall.Signal) error {
 
 // Output is what `holdfast dev` has shown so far.
 func (c *Cluster) Output() string { return c.log.text() }
+
+// Tied starts a process that dies with this one, however this one ends, and with Close at the latest.
+func (c *Cluster) Tied(cmd *exec.Cmd) error { return c.spawner.start(cmd, "") }
 
 // Node describes one node.
 func (c *Cluster) Node(ctx context.Context, name string) (Node, error) {

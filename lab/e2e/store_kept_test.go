@@ -45,6 +45,26 @@ func keep(t *testing.T, c *devcluster.Cluster, calls []*people) *kept {
 	allReceive(t, time.Minute, calls)
 	k := &kept{calls: calls, before: allOnce(t, c, calls), longest: storeGap}
 	k.forgetGaps()
+	k.begin(t, c)
+	return k
+}
+
+// keepRooms takes rooms under watch whose people somebody else looks after.
+func keepRooms(t *testing.T, c *devcluster.Cluster, rooms map[string][]heldRoom) *kept {
+	t.Helper()
+	k := &kept{before: make(map[string]heldRoom)}
+	for room, on := range rooms {
+		if len(on) != 1 {
+			t.Fatalf("room %s is held by %d SFU nodes, want 1: %+v", room, len(on), on)
+		}
+		k.before[room] = on[0]
+	}
+	k.begin(t, c)
+	return k
+}
+
+// begin begins the watch, which lasts until the test ends at the latest.
+func (k *kept) begin(t *testing.T, c *devcluster.Cluster) {
 	ctx, cancel := context.WithCancel(context.Background())
 	k.stop = cancel
 	t.Cleanup(k.end)
@@ -60,7 +80,6 @@ func keep(t *testing.T, c *devcluster.Cluster, calls []*people) *kept {
 			}
 		}
 	})
-	return k
 }
 
 // forgetGaps begins to look for pauses of streams from now on.
@@ -171,14 +190,15 @@ func (k *kept) untouched(t *testing.T, c *devcluster.Cluster, visits []visit) ti
 		t.Error("nobody looked who holds the rooms")
 	}
 	after := holdings(t, c)
-	gap := time.Duration(0)
-	for _, g := range k.calls {
-		was := k.before[g.room]
-		if err := sameHolder(was, after[g.room]); err != nil {
+	for room, was := range k.before {
+		if err := sameHolder(was, after[room]); err != nil {
 			t.Error(err)
 			continue
 		}
-		sameConnections(t, was, after[g.room][0])
+		sameConnections(t, was, after[room][0])
+	}
+	gap := time.Duration(0)
+	for _, g := range k.calls {
 		for i, p := range g.peers {
 			longest := longestGap(t, fmt.Sprintf("person %d of %s", i, g.room), p, len(g.peers)-1)
 			gap = max(gap, longest)

@@ -36,7 +36,7 @@ func joinAs(ctx context.Context, c *devcluster.Cluster, room, name string) (*web
 	case *wire.Joined:
 		return socket, m.Placement, nil
 	case *wire.Error:
-		err = &peer.RefusedError{Code: m.Code, Message: m.Message}
+		err = refusalOf(m)
 	default:
 		err = fmt.Errorf("the answer is %s", m.Type())
 	}

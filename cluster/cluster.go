@@ -59,6 +59,7 @@ type Cluster struct {
 	leaves     atomic.Pointer[[]message] // recent leave messages, replaced, never changed
 	liveCount  atomic.Int64              // for the transmit queue
 	broadcasts memberlist.TransmitLimitedQueue
+	complaints complaints
 
 	mailbox    chan func()
 	reannounce chan struct{} // capacity 1: our metadata has changed

@@ -17,7 +17,7 @@ func (d delegate) NodeMeta(int) []byte { return *d.c.meta.Load() }
 func (d delegate) NotifyMsg(in []byte) {
 	m, err := parseMessage(in)
 	if err != nil {
-		d.c.log.Debug("gossiped message dropped", "err", err)
+		d.c.complain("gossiped message dropped", err)
 		return
 	}
 	d.c.postOrDrop(func() { d.c.heard(m) })
@@ -45,10 +45,13 @@ func (d delegate) LocalState(bool) []byte {
 // membership by then and posted its joins, so once this task has run the view has
 // everything the other side knew.
 func (d delegate) MergeRemoteState(in []byte, _ bool) {
-	messages, err := parseState(in)
+	messages, passed, err := parseState(in)
 	if err != nil {
-		d.c.log.Warn("state exchange dropped", "err", err)
+		d.c.complain("state exchange dropped", err)
 		return
+	}
+	if passed != nil {
+		d.c.complain("message of a state exchange dropped", passed)
 	}
 	d.c.post(func() {
 		for _, m := range messages {

@@ -25,6 +25,14 @@ const (
 // member and a leave per remembered boot, for clusters far beyond any expected.
 const maxStateMessages = 8192
 
+// What no node can send or count: a report that says more is damaged, or a lie, and nothing of it is believed. Rooms would be kept away from a
+// healthy node by the one figure, and drawn to a full one by another; a number of a report that high would hide all that follow.
+const (
+	maxLoadBitsPerSecond    = 1 << 50 // a petabit
+	maxLoadPacketsPerSecond = 1 << 40
+	maxLoadSeq              = 1 << 48 // at a report a second, longer than any process lives
+)
+
 // message is one message in parsed form.
 type message struct {
 	kind byte
@@ -83,6 +91,11 @@ func parseMessage(in []byte) (message, error) {
 		return message{}, fmt.Errorf("%w: %d rooms, %d peers", errForeign, rooms, peers)
 	}
 	m.load.Rooms, m.load.Peers = uint32(rooms), uint32(peers)
+	if l := m.load; l.Seq > maxLoadSeq || max(l.EgressBitsPerSecond, l.CeilingBitsPerSecond) > maxLoadBitsPerSecond ||
+		max(l.EgressPacketsPerSecond, l.CeilingPacketsPerSecond) > maxLoadPacketsPerSecond {
+		return message{}, fmt.Errorf("%w: load report %d of %s says what no node can send: %d of %d bits/s, %d of %d packets/s", errForeign,
+			l.Seq, name, l.EgressBitsPerSecond, l.CeilingBitsPerSecond, l.EgressPacketsPerSecond, l.CeilingPacketsPerSecond)
+	}
 	if len(rest) > 0 { // else from a version that has no generations
 		m.load.Asserted, err = takeGenerations(rest)
 	}
@@ -120,24 +133,26 @@ func encodeState(messages []message) []byte {
 	return out
 }
 
-// parseState reads what encodeState wrote. A message of an unknown kind is passed
-// over; anything that cannot be cut into messages is an error that wraps errForeign.
-func parseState(in []byte) ([]message, error) {
-	var messages []message
+// parseState reads what encodeState wrote. A message that is not understood is passed over, and passed says why the
+// first of them was; anything that cannot be cut into messages is an error. Both wrap errForeign.
+func parseState(in []byte) (messages []message, passed, err error) {
 	for count := 0; len(in) > 0; count++ {
 		if count == maxStateMessages {
-			return nil, fmt.Errorf("%w: state of more than %d messages", errForeign, maxStateMessages)
+			return nil, nil, fmt.Errorf("%w: state of more than %d messages", errForeign, maxStateMessages)
 		}
 		one, rest, err := takeBytes(in)
 		if err != nil {
-			return nil, err
+			return nil, nil, err
 		}
-		if m, err := parseMessage(one); err == nil {
+		m, fault := parseMessage(one)
+		if fault == nil {
 			messages = append(messages, m)
+		} else if passed == nil {
+			passed = fault
 		}
 		in = rest
 	}
-	return messages, nil
+	return messages, passed, nil
 }
 
 // takeNumber cuts one varint off in.

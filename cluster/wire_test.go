@@ -113,7 +113,8 @@ func FuzzParseMember(f *testing.F) {
 
 func FuzzParseMessage(f *testing.F) {
 	from := Node{ID: "sfu-1", Boot: pin.BootID("0000000000001-00000000")}
-	f.Add(message{kind: kindLoad, from: from, load: Load{Seq: 1, CeilingBitsPerSecond: math.MaxUint64, Rooms: math.MaxUint32, Asserted: pin.GenerationsOf([]pin.Generation{1, math.MaxUint64})}}.encode())
+	f.Add(message{kind: kindLoad, from: from, load: Load{Seq: 1, CeilingBitsPerSecond: maxLoadBitsPerSecond, Rooms: math.MaxUint32, Asserted: pin.GenerationsOf([]pin.Generation{1, math.MaxUint64})}}.encode())
+	f.Add(message{kind: kindLoad, from: from, load: Load{Seq: math.MaxUint64, EgressBitsPerSecond: math.MaxUint64}}.encode())
 	f.Add(message{kind: kindLeave, from: from}.encode())
 	f.Add(message{kind: kindHello, from: from}.encode())
 	f.Add([]byte{1, 255, 255, 255, 255, 255, 255, 255, 255, 255, 1})
@@ -136,14 +137,17 @@ func FuzzParseState(f *testing.F) {
 	f.Add(encodeState([]message{{kind: kindHello, from: from}, {kind: kindLoad, from: from, load: Load{Seq: 9}}, {kind: kindLeave, from: from}}))
 	f.Add([]byte{0, 0, 0})
 	f.Fuzz(func(t *testing.T, in []byte) {
-		messages, err := parseState(in)
+		messages, passed, err := parseState(in)
+		if passed != nil && !errors.Is(passed, errForeign) {
+			t.Fatalf("%v does not wrap errForeign", passed)
+		}
 		if err != nil {
 			if !errors.Is(err, errForeign) {
 				t.Fatalf("%v does not wrap errForeign", err)
 			}
 			return
 		}
-		if back, err := parseState(encodeState(messages)); err != nil || !slices.Equal(back, messages) {
+		if back, _, err := parseState(encodeState(messages)); err != nil || !slices.Equal(back, messages) {
 			t.Fatalf("%+v re-encodes as %+v, %v", messages, back, err)
 		}
 	})

@@ -2,11 +2,17 @@ package orchestrator
 
 import (
 	"bytes"
+	"context"
 	"log/slog"
+	"math"
+	"strconv"
 	"strings"
 	"testing"
 	"time"
 
+	"pgregory.net/rapid"
+
+	"github.com/holdfast-rtc/holdfast/cluster"
 	"github.com/holdfast-rtc/holdfast/pin"
 	"github.com/holdfast-rtc/holdfast/redisstore"
 	"github.com/holdfast-rtc/holdfast/redisstore/storetest"
@@ -15,6 +21,37 @@ import (
 
 // markerKey is where redisstore keeps the generation of a store.
 const markerKey = "holdfast:generation"
+
+// A load report that says absurd figures is as good as one of a full node: nothing is placed there, and the other nodes are filled as evenly as they
+// would be. Package cluster drops most of such reports before.
+func TestAbsurdLoadReportCountsAsFull(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		view := func(lie Egress) *cluster.View {
+			var nodes []cluster.Node
+			for id, says := range map[string]Egress{"a": lie, "b": {750_000_000, 75_000}, "c": {300_000_000, 30_000}, "d": {300_000_000, 30_000}} {
+				node := sfu(id, 1)
+				node.Load.EgressBitsPerSecond, node.Load.EgressPacketsPerSecond = says.BitsPerSecond, says.PacketsPerSecond
+				nodes = append(nodes, node)
+			}
+			return viewOf(nodes...)
+		}
+		full := Egress{BitsPerSecond: 1_000_000_000, PacketsPerSecond: 100_000}
+		absurd := Egress{
+			rapid.OneOf(rapid.Just[uint64](math.MaxUint64), rapid.Uint64Min(full.BitsPerSecond)).Draw(t, "bits"),
+			rapid.OneOf(rapid.Just[uint64](math.MaxUint64), rapid.Uint64Min(full.PacketsPerSecond)).Draw(t, "packets"),
+		}
+		one := New(newShelf(), fixed(view(full)), &addresses{}, patient(), quiet)
+		other := New(newShelf(), fixed(view(absurd)), &addresses{}, patient(), quiet)
+		for i := range rapid.IntRange(1, 60).Draw(t, "rooms") {
+			room := ring.RoomID(strconv.Itoa(i))
+			want, err := one.Place(context.Background(), room, 0)
+			got, lied := other.Place(context.Background(), room, 0)
+			if (err == nil) != (lied == nil) || got.Node != want.Node || got.Node == "a" {
+				t.Fatalf("room %s went to %q (%v), want %q (%v): a reports %v", room, got.Node, lied, want.Node, err, absurd)
+			}
+		}
+	})
+}
 
 // Whatever lies under the key of a pin and under that of the generation, on either store: the owner of the room believes
 // none of it and keeps its room, the next join says so in the log and ends on a higher pin of the owner, and

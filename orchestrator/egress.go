@@ -3,6 +3,8 @@ package orchestrator
 import (
 	"errors"
 	"fmt"
+	"math"
+	"math/bits"
 	"time"
 )
 
@@ -17,14 +19,28 @@ func (e Egress) String() string {
 	return fmt.Sprintf("%.1f Mbit/s and %d packets/s", float64(e.BitsPerSecond)/1e6, e.PacketsPerSecond)
 }
 
-// plus returns e + f.
+// plus returns e + f, and the largest amount there is where that is more: a report that says so must not come out as a small one.
 func (e Egress) plus(f Egress) Egress {
-	return Egress{e.BitsPerSecond + f.BitsPerSecond, e.PacketsPerSecond + f.PacketsPerSecond}
+	return Egress{added(e.BitsPerSecond, f.BitsPerSecond), added(e.PacketsPerSecond, f.PacketsPerSecond)}
+}
+
+// added is a + b, or the largest number.
+func added(a, b uint64) uint64 {
+	sum, carry := bits.Add64(a, b, 0)
+	if carry != 0 {
+		return math.MaxUint64
+	}
+	return sum
 }
 
 // minus returns e - f, never below zero.
 func (e Egress) minus(f Egress) Egress {
 	return Egress{e.BitsPerSecond - min(e.BitsPerSecond, f.BitsPerSecond), e.PacketsPerSecond - min(e.PacketsPerSecond, f.PacketsPerSecond)}
+}
+
+// atMost returns e where it is within ceiling, and ceiling where it is not.
+func (e Egress) atMost(ceiling Egress) Egress {
+	return Egress{min(e.BitsPerSecond, ceiling.BitsPerSecond), min(e.PacketsPerSecond, ceiling.PacketsPerSecond)}
 }
 
 // times returns n streams of e.

@@ -46,13 +46,15 @@ func (l *ledger) settle(room ring.RoomID, r reservation) {
 	}
 }
 
-// sum adds up the nodes on the ring of view.
+// sum adds up the nodes on the ring of view. A node counts as full at most: one that reports more than it may send would raise the bound of
+// all others to where it binds nobody.
 func sum(view *cluster.View, cfg Config) totals {
 	var t totals
 	for _, id := range view.Ring.Nodes() {
 		if node, ok := view.Nodes[id]; ok {
-			t.load = t.load.plus(reported(node))
-			t.ceiling = t.ceiling.plus(ceilingOf(node, cfg))
+			ceiling := ceilingOf(node, cfg)
+			t.load = t.load.plus(reported(node).atMost(ceiling))
+			t.ceiling = t.ceiling.plus(ceiling)
 		}
 	}
 	return t

@@ -14,12 +14,13 @@ import (
 	"net"
 	"net/netip"
 	"sync/atomic"
+	"time"
 )
 
 // Conn is a UDP socket that counts and gathers what it sends. Everything is safe
 // for concurrent use.
 type Conn struct {
-	*net.UDPConn // Close, LocalAddr, deadlines
+	*net.UDPConn // Close, LocalAddr, the deadline of reads
 
 	counters
 	sources *sources
@@ -73,6 +74,14 @@ func (c *Conn) ReadFrom(b []byte) (int, net.Addr, error) {
 	}
 	return n, net.UDPAddrFromAddrPort(from), nil
 }
+
+// SetWriteDeadline does nothing. To wake up the writers of one user who goes, the mux sets a deadline that is past on
+// this socket, which is everybody's (pion/ice, abortWrite): what all others send in that moment would be
+// lost. A write here waits only for the socket's buffer, which the kernel empties.
+func (c *Conn) SetWriteDeadline(time.Time) error { return nil }
+
+// SetDeadline is SetReadDeadline.
+func (c *Conn) SetDeadline(t time.Time) error { return c.SetReadDeadline(t) }
 
 // Serve says that checks for an ICE user are expected from now on, until Forget. It may be said again.
 func (c *Conn) Serve(user string) { c.sources.serve(user) }

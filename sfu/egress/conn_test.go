@@ -3,9 +3,11 @@ package egress
 import (
 	"bytes"
 	"encoding/binary"
+	"errors"
 	"fmt"
 	"net"
 	"net/netip"
+	"os"
 	"runtime"
 	"slices"
 	"sync"
@@ -61,6 +63,35 @@ func options() map[string]Options {
 		"plain":     {},
 		"gathered":  {Gather: true},
 		"segmented": {Gather: true, Segment: true},
+	}
+}
+
+// TestADeadlineOfOneIsNotEverybodys: the mux wakes up the writers of a user who goes with a deadline that is past,
+// on the one socket.
+func TestADeadlineOfOneIsNotEverybodys(t *testing.T) {
+	for name, o := range options() {
+		t.Run(name, func(t *testing.T) {
+			conn, viewer := NewWith(listen(t, "udp4"), o), listen(t, "udp4")
+			for _, set := range []func(time.Time) error{conn.SetWriteDeadline, conn.SetDeadline} {
+				if err := set(time.Now().Add(-time.Second)); err != nil {
+					t.Fatal(err)
+				}
+				conn.Begin()
+				if _, err := conn.WriteToAddrPort([]byte("of somebody else"), to(viewer)); err != nil {
+					t.Error(err)
+				}
+				conn.End()
+				if got := read(t, viewer, 10*time.Second); string(got) != "of somebody else" {
+					t.Errorf("%q came", got)
+				}
+			}
+			if stats := conn.Stats(); stats.Errors != 0 || stats.Refused != 0 {
+				t.Errorf("%+v", stats)
+			}
+			if _, _, err := conn.ReadFromAddrPort(make([]byte, 1)); !errors.Is(err, os.ErrDeadlineExceeded) {
+				t.Errorf("a read after its deadline: %v", err)
+			}
+		})
 	}
 }
 

@@ -170,15 +170,15 @@ func waitedInPage(t *testing.T, p *participant) (refused int, in time.Time) {
 	return got.Refused, in
 }
 
-// firstIn tries new rooms until the first join succeeds.
-func firstIn(t *testing.T, c *devcluster.Cluster) time.Time {
+// firstIn tries new rooms of a round until the first join succeeds.
+func firstIn(t *testing.T, c *devcluster.Cluster, round int) time.Time {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), 30*time.Second)
 	defer cancel()
 	every := time.NewTicker(50 * time.Millisecond)
 	defer every.Stop()
 	for i := 0; ; i++ {
-		socket, _, err := joinAs(ctx, c, fmt.Sprintf("first-%d", i), fmt.Sprintf("eager-%d", i))
+		socket, _, err := joinAs(ctx, c, fmt.Sprintf("first-%d-%d", round, i), fmt.Sprintf("eager-%d", i))
 		if err == nil {
 			at := time.Now()
 			stays(t, socket)

@@ -29,6 +29,7 @@ type chaosCommand struct {
 	Browsers int           `default:"-1" help:"How many Chromium processes in one room more; -1 is 2 where Chromium is installed, else 0."`
 	Percent  int           `default:"5" help:"How many of a hundred packets the scenario loss loses, and of gossip in calm."`
 	Delay    time.Duration `default:"200ms" help:"How late the scenario delay makes each packet, each way."`
+	Cut      time.Duration `placeholder:"DURATION" help:"How long a partition lasts at least. Without it, until the rooms have moved; in a soak every other one is long."`
 	Busy     int           `default:"-1" help:"How many processes keep the machine busy in calm; -1 is two for each core."`
 	Haste    float64       `name:"detect-haste" help:"Makes the detection of deaths so many times too fast in calm, to see it find false ones."`
 	Seed     uint64        `help:"Makes the victims and the rooms' names repeatable. Chosen and shown when 0."`
@@ -107,7 +108,7 @@ func (c *chaosCommand) options(s streams) chaos.Options {
 	return chaos.Options{
 		Scenario: chaos.Name(c.Scenario), Trials: c.Trials, Rooms: c.Rooms, Peers: c.Peers, Browsers: browsers,
 		Soak: time.Duration(c.Minutes * float64(time.Minute)), Seed: seed, Progress: s.err,
-		Percent: c.Percent, Delay: c.Delay, Burners: busy, Haste: c.Haste,
+		Percent: c.Percent, Delay: c.Delay, Cut: c.Cut, Burners: busy, Haste: c.Haste,
 	}
 }
 

@@ -17,6 +17,7 @@ import (
 	"math/rand/v2"
 	"runtime"
 	"slices"
+	"sync"
 	"time"
 
 	"github.com/holdfast-rtc/holdfast/lab/devcluster"
@@ -145,30 +146,53 @@ func (c *Chaos) trial(ctx context.Context, n int, name Name) (*Trial, error) {
 
 	began := time.Now()
 	watch := c.watch(ctx, w)
+	defer watch()
 	heal, err := s.strike(ctx, c, w)
-	if err == nil {
-		c.recover(ctx, w, s.hold)
-		w.Until = time.Now()
-		err = heal(ctx)
-	}
-	watch()
 	if err != nil {
 		return nil, err
 	}
-	settled := c.settled(ctx, w, time.Now()) // its complaint shows in the verdicts
+	c.recover(ctx, w, s.hold)
+	wait(ctx, w.Lasts-time.Since(w.first()))
+	w.Until = time.Now()
+	if err := heal(ctx); err != nil {
+		return nil, err
+	}
+	whole, settled := c.convalesce(ctx, w, watch) // its complaint shows in the verdicts
 	logs := c.logs(ctx)
 	if w.Deaths, err = c.deaths(ctx, w.first()); err != nil {
 		w.DeathsUnknown = err.Error()
 	}
 	w.Clients = c.crowd.clients(ctx, w)
+	if w.Expect.Returns {
+		if err := c.sendPeople(ctx, w); err != nil {
+			return nil, err
+		}
+	}
 	trial := &Trial{
 		Number: n, Scenario: name, Began: began, Faults: w.Faults, Verdicts: Judge(w), Clients: measureGaps(w, logs),
-		FullestShare: w.fullest(), HealthyPausesMs: measure.Milliseconds(w.healthyPause()),
+		WholeMs: measure.Milliseconds(whole), FullestShare: w.fullest(), HealthyPausesMs: measure.Milliseconds(w.healthyPause()),
 	}
 	if settled != nil {
 		trial.Note = "not settled: " + settled.Error()
 	}
 	return trial, nil
+}
+
+// convalesce waits until all is whole again, and tells how long that took. What a long fault leaves behind shows
+// late: after that everything is watched for a while more.
+func (c *Chaos) convalesce(ctx context.Context, w *World, endWatch func()) (whole time.Duration, complaint error) {
+	began := time.Now()
+	if w.Lasts == 0 {
+		endWatch()
+	}
+	complaint = c.settled(ctx, w, began)
+	whole = time.Since(began)
+	if w.Lasts > 0 {
+		wait(ctx, aftermath)
+		endWatch()
+		complaint = c.settled(ctx, w, time.Now())
+	}
+	return whole, complaint
 }
 
 // recover waits until people have what the fault took from them: those whose room
@@ -218,11 +242,11 @@ func (c *Chaos) watch(ctx context.Context, w *World) (end func()) {
 			}
 		}
 	}()
-	return func() {
+	return sync.OnceFunc(func() {
 		cancel()
 		<-done
 		w.Between, w.Pauses = looks, pauses.longest()
-	}
+	})
 }
 
 // maxLooks bounds what is kept of one trial; a wait of a minute makes 240.

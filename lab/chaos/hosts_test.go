@@ -3,8 +3,6 @@
 package chaos
 
 import (
-	"bytes"
-	"encoding/json"
 	"fmt"
 	"net"
 	"os"
@@ -14,34 +12,7 @@ import (
 	"syscall"
 	"testing"
 	"time"
-
-	"github.com/holdfast-rtc/holdfast/lab/devcluster"
-	"github.com/holdfast-rtc/holdfast/lab/hosts"
 )
-
-// mayMakeHosts skips, and says what is not tested, where that needs a right that this process has not.
-func mayMakeHosts(t *testing.T) {
-	t.Helper()
-	err := hosts.Able()
-	switch {
-	case err == nil:
-	case os.Getenv("CI") == "true" || os.Getuid() == 0:
-		t.Fatal(err)
-	default:
-		t.Skipf("NOT tested: partition, loss and delay. %v; run the tests as root", err)
-	}
-}
-
-// command is a short run of a scenario as people start it.
-func command(t *testing.T, scenario Name, trials string) *exec.Cmd {
-	t.Helper()
-	binary, err := devcluster.Binary()
-	if err != nil {
-		t.Fatal(err)
-	}
-	return exec.CommandContext(t.Context(), binary, "chaos", string(scenario), "--trials", trials,
-		"--rooms", "3", "--peers", "2", "--browsers", "0", "--seed", "1", "--json", "-")
-}
 
 // TestHurtHosts runs each scenario of the network once, and looks whether the machine's own
 // interfaces and rules stay what they are. Two at a time, each in namespaces of its own.
@@ -64,14 +35,13 @@ func TestHurtHosts(t *testing.T) {
 func hurtHost(t *testing.T, scenario Name) {
 	t.Helper()
 	cmd := command(t, scenario, "1")
-	var said bytes.Buffer
-	cmd.Stderr = &said
-	out, err := cmd.Output()
-	var r Report
-	if decoding := json.Unmarshal(out, &r); err != nil || decoding != nil {
-		t.Fatalf("%v, %v\n%s", err, decoding, said.String())
+	if scenario == HalfPartition { // one of them for longer than the move takes
+		cmd.Args = append(cmd.Args, "--cut", "4s")
 	}
-	t.Log(said.String())
+	r, err := reported(t, cmd)
+	if err != nil {
+		t.Error(err)
+	}
 	if !r.Kept || len(r.Trials) != 1 {
 		t.Errorf("kept %t in %d trials, want 1", r.Kept, len(r.Trials))
 	}

@@ -76,6 +76,7 @@ type timeline struct {
 	Trial  *Trial
 	Title  string
 	Kept   bool
+	Open   bool // the first that is drawn, and what was broken
 	Height float64
 	Axis   float64
 	Rows   []timelineRow
@@ -113,7 +114,7 @@ func (r *Report) plots() plots {
 			p.Histograms = append(p.Histograms, r.histogram(kind.title, kind.gaps, kind.browser))
 		}
 	}
-	left := timelineMax
+	left, drawn := timelineMax, false
 	for _, t := range r.Trials {
 		if !t.kept() {
 			left-- // Those are drawn in any case.
@@ -127,6 +128,8 @@ func (r *Report) plots() plots {
 				p.Left++
 			}
 		}
+		line.Open = !line.Kept || (!drawn && len(line.Rows) > 0)
+		drawn = drawn || len(line.Rows) > 0
 		p.Timelines = append(p.Timelines, line)
 	}
 	return p

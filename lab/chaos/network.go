@@ -33,12 +33,20 @@ type Network interface {
 	Mend(node string) (packets uint64, err error)
 }
 
+// Long cuts: on both sides gossip has given up those on the other. aftermath is how long is watched
+// whether anything goes back.
+const (
+	shortestLongCut = 8 * time.Second
+	longestLongCut  = 16 * time.Second
+	aftermath       = 5 * time.Second
+)
+
 // hurtFor is how long packets are lost or late: gossip gives a node up in less than a third of it.
 const hurtFor = 10 * time.Second
 
 // networkScenarios are those of them that Names lists.
 func networkScenarios() map[Name]scenario {
-	moves, stays := Expect{Moves: true}, Expect{Stays: true}
+	moves, stays := Expect{Moves: true, Returns: true}, Expect{Stays: true}
 	return map[Name]scenario{
 		Partition: {"a media node is cut off from everybody until its rooms have moved", moves, 0, nil, cutSFU(false)},
 		HalfPartition: {
@@ -72,6 +80,7 @@ func networkFaults() []Name {
 // cutSFU cuts a media node off, from all but people or from everybody.
 func cutSFU(peopleReachIt bool) func(context.Context, *Chaos, *World) (heal, error) {
 	return func(ctx context.Context, c *Chaos, w *World) (heal, error) {
+		w.Lasts = c.cutLasts()
 		victim, what := c.victims(w, 1)[0], "cut off"
 		var others []string
 		if peopleReachIt {
@@ -86,8 +95,17 @@ func cutSFU(peopleReachIt bool) func(context.Context, *Chaos, *World) (heal, err
 	}
 }
 
+// cutLasts is how long a cut lasts at least: as wanted, and in a soak every other one long.
+func (c *Chaos) cutLasts() time.Duration {
+	if c.options.Cut > 0 || c.options.Scenario != Soak || c.random.IntN(2) == 0 {
+		return c.options.Cut
+	}
+	return shortestLongCut + time.Duration(c.random.Int64N(int64(longestLongCut-shortestLongCut)))
+}
+
 // cutEdge cuts a signaling node off from the media nodes.
 func cutEdge(ctx context.Context, c *Chaos, w *World) (heal, error) {
+	w.Lasts = c.cutLasts()
 	victim := c.edges(ctx)[c.random.IntN(2)]
 	var others []string
 	for _, n := range c.nodes(ctx) {
@@ -123,7 +141,7 @@ func (c *Chaos) onCable(w *World, node string, role devcluster.Role, what string
 			return fmt.Errorf("mend the cable of %s: %w", node, err)
 		}
 		w.Faults[at].Seen = packets > 0
-		w.Faults[at].What = fmt.Sprintf("%s (%d packets)", what, packets)
+		w.Faults[at].What = fmt.Sprintf("%s for %.1f s (%d packets)", what, time.Since(f.At).Seconds(), packets)
 		return nil
 	}, nil
 }

@@ -27,6 +27,7 @@ type Options struct {
 	Soak     time.Duration // how long the random faults go on
 	Percent  int           // of a hundred packets that loss loses
 	Delay    time.Duration // of each packet, each way
+	Cut      time.Duration // how long a cut lasts at least; 0 = until its rooms have moved
 	Burners  int           // processes that keep the machine busy while it is calm
 	Haste    float64       // divides the times of detection while it is calm; 0 = as it is
 	Seed     uint64        // of the victims and the rooms' names
@@ -56,6 +57,7 @@ const (
 	maxBurners  = 64
 	maxHaste    = 100
 	maxDelay    = 2 * time.Second
+	maxCut      = 5 * time.Minute
 	minSFU      = 3 // one to hurt, one to move to, and a third that notices nothing
 )
 
@@ -81,6 +83,7 @@ func (o Options) Validate() error {
 	fault(o.Scenario == Calm && (o.Percent < 0 || o.Percent > maxPercent), "--percent %d: give 0 to %d", o.Percent, maxPercent)
 	fault(o.Scenario == Loss && (o.Percent < 1 || o.Percent > maxPercent), "--percent %d: give 1 to %d", o.Percent, maxPercent)
 	fault(o.Scenario == Delay && (o.Delay < time.Millisecond || o.Delay > maxDelay), "--delay %s: give 1ms to %s", o.Delay, maxDelay)
+	fault(o.Cut < 0 || o.Cut > maxCut, "--cut %s: give 0 to %s", o.Cut, maxCut)
 	return errors.Join(faults...)
 }
 
@@ -113,7 +116,7 @@ func (o Options) suits(status devcluster.Status) error {
 }
 
 func (o Options) parameters() Parameters {
-	p := Parameters{Trials: o.Trials, Rooms: o.Rooms, Peers: o.Peers, Browsers: o.Browsers, Seed: o.Seed}
+	p := Parameters{Trials: o.Trials, Rooms: o.Rooms, Peers: o.Peers, Browsers: o.Browsers, Seed: o.Seed, CutSeconds: o.Cut.Seconds()}
 	if o.Scenario == Soak || o.Scenario == Calm {
 		p.Trials, p.SoakMinutes = 0, o.Soak.Minutes()
 	}

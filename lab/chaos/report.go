@@ -41,6 +41,7 @@ type Parameters struct {
 	Peers       int     `json:"peers"`
 	Browsers    int     `json:"browsers"`
 	Seed        uint64  `json:"seed"`
+	CutSeconds  float64 `json:"cutSeconds,omitempty"`
 }
 
 // Summary is one verdict over all trials.
@@ -77,6 +78,7 @@ type Trial struct {
 	Clients  []ClientGap `json:"clients,omitempty"` // of the rooms that had to move
 	Note     string      `json:"note,omitempty"`
 
+	WholeMs         float64 `json:"wholeMs"`         // from the end of the mending until all was whole
 	FullestShare    float64 `json:"fullestShare"`    // the largest part of a ceiling that a node which was not hurt sent or reserved
 	HealthyPausesMs float64 `json:"healthyPausesMs"` // the longest pause of a stream in a room that did not have to move, as the looks show it
 }
@@ -106,6 +108,9 @@ func (t *Trial) line() string {
 		line += fmt.Sprintf("; elsewhere no pause over %.0f ms", t.HealthyPausesMs)
 	}
 	line += fmt.Sprintf("; fullest survivor at %.0f %%", 100*t.FullestShare)
+	if t.WholeMs > 0 {
+		line += fmt.Sprintf("; whole %.1f s after the mending", t.WholeMs/1000)
+	}
 	if len(broken) > 0 {
 		return line + "; BROKEN: " + strings.Join(broken, "; ")
 	}

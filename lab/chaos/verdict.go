@@ -66,6 +66,9 @@ func Judge(w *World) []Verdict {
 	if w.Expect.Stays {
 		checks = append(checks, MediaGoesOn)
 	}
+	if w.Expect.Returns {
+		checks = append(checks, BackInService)
+	}
 	verdicts := make([]Verdict, 0, len(checks))
 	for _, check := range checks {
 		verdicts = append(verdicts, check(w))

@@ -57,6 +57,14 @@ func killed() *World {
 	}
 }
 
+// returned is a world in which everything went well: sfu-1 was cut off, and has a new room now.
+func returned() *World {
+	w := killed()
+	w.Expect.Returns = true
+	w.Late = look(held("a", "sfu-2", 11), held("b", "sfu-3", 20), held("c", "sfu-1", 30))
+	return w
+}
+
 // missed is a world in which everything went well while the store was away.
 func missed() *World {
 	whole := look(held("a", "sfu-1", 10), held("b", "sfu-3", 20))
@@ -71,7 +79,7 @@ func missed() *World {
 }
 
 func TestAWorldThatKeptItsPromises(t *testing.T) {
-	for name, w := range map[string]*World{"killed": killed(), "missed": missed()} {
+	for name, w := range map[string]*World{"killed": killed(), "missed": missed(), "returned": returned()} {
 		for _, v := range Judge(w) {
 			if v.Outcome != Kept {
 				t.Errorf("%s: %s is %s: %v", name, v.Name, v.Outcome, v.Faults)
@@ -141,6 +149,8 @@ func brokenWorlds() []struct {
 		{"nobody was asked", EverybodyReceives, killed, func(w *World) { w.Received = nil }, Unchecked},
 		{"a stream stopped with the store", MediaNeedsNoStore, missed, func(w *World) { w.Pauses[0].Longest = away }, Broken},
 		{"somebody offered anew", MediaNeedsNoStore, missed, func(w *World) { w.Clients[0].Moments = []Moment{{Step: stepOffer}} }, Broken},
+		{"a node that is back gets no room", BackInService, returned, func(w *World) { w.Late = w.After }, Broken},
+		{"nobody knows what it holds", BackInService, returned, func(w *World) { w.Late.Deaf = "sfu-2 is silent" }, Unchecked},
 		{"the store was hardly away", MediaNeedsNoStore, missed, func(w *World) { w.Until = struckAt.Add(time.Second) }, Unchecked},
 	}
 }

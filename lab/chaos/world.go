@@ -21,13 +21,17 @@ type World struct {
 	Deaths   []Death // that signaling nodes saw since the fault
 
 	DeathsUnknown string // why Deaths is not known; empty = it is
+
+	Lasts time.Duration // the fault lasts at least so long, whatever has moved before
+	Late  Look          // when people had been sent to the nodes that were cut off
 }
 
 // Expect is what a scenario does to rooms.
 type Expect struct {
-	Moves bool // the rooms of the struck media nodes move
-	Store bool // the store, or a signaling node, is what is struck: no media may stop
-	Stays bool // a media node is hurt in a way that must move nothing and stop no media
+	Moves   bool // the rooms of the struck media nodes move
+	Store   bool // the store, or a signaling node, is what is struck: no media may stop
+	Stays   bool // a media node is hurt in a way that must move nothing and stop no media
+	Returns bool // the struck media nodes live on, and take new rooms when they can be reached again
 }
 
 // Fault is one thing that was done to one process.

@@ -15,4 +15,8 @@ host "$1"
 # The cable has two ends; the one outside has the number that the one inside names after the @.
 number=$(inside ip -o link show "$device" | sed -E 's/^[0-9]+: [^@]+@if([0-9]+):.*/\1/')
 port=$(ip -o link | awk -F': ' -v number="$number" '$1 == number { sub(/@.*/, "", $2); print $2 }')
+if [[ -z $port ]]; then
+  echo "the other end of $1's cable is not in this shell's network: run this where its bridge is" >&2
+  exit 2
+fi
 timeout --foreground --signal INT --preserve-status "${3:-10}" "$holdfast" cable "$port" --delay "${2:-200}ms"

@@ -9,11 +9,19 @@ host() {
   if [[ ! $pid =~ ^[0-9]+$ ]]; then
     pid=$(docker inspect --format '{{.State.Pid}}' "$1")
   fi
+  if [[ ! -e /proc/$pid/ns/net ]]; then
+    echo "$1 does not run, or you may not look at it: this needs root" >&2
+    exit 2
+  fi
   if [[ $(readlink "/proc/$pid/ns/net") == "$(readlink /proc/self/ns/net)" ]]; then
     echo "$1 is in this shell's own network: its rules would hurt everybody here" >&2
     exit 2
   fi
-  device=$(inside ip -o -4 addr show scope global | awk '{ print $2; exit }')
+  device=$(inside ip -o -4 addr show scope global | awk 'NR == 1 { print $2 }')
+  if [[ -z $device ]]; then
+    echo "$1 has no IPv4 address but its own loopback's" >&2
+    exit 2
+  fi
 }
 
 # inside COMMAND: runs a command in the host's network.

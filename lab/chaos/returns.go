@@ -1,0 +1,49 @@
+package chaos
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"time"
+)
+
+// returnLimit is how long a node that can be reached again, and is seen by a signaling node, may still
+// be passed over: the other one hears of it a moment later.
+const returnLimit = 10 * time.Second
+
+// sendPeople lets people go to nodes that have no room, as one has that was cut off, and looks where they are.
+func (c *Chaos) sendPeople(ctx context.Context, w *World) error {
+	w.Late = w.After
+	var failure error
+	_ = poll(ctx, returnLimit, func() error { // the verdict tells what is missing
+		if failure = c.crowd.spread(ctx, w.Late); failure != nil {
+			return nil
+		}
+		_ = c.settled(ctx, &World{}, time.Now()) // as above
+		w.Late = c.look(ctx)
+		if empty := w.emptyAgain(); len(empty) > 0 {
+			return fmt.Errorf("%v took no room", empty)
+		}
+		return nil
+	})
+	return failure
+}
+
+// emptyAgain names the struck media nodes that hold no room after people were sent there.
+func (w *World) emptyAgain() []string {
+	return slices.DeleteFunc(w.struckSFU(), func(node string) bool {
+		return slices.ContainsFunc(w.Late.Held, func(h Held) bool { return h.Node == node })
+	})
+}
+
+// BackInService looks at what the nodes hold that were cut off.
+func BackInService(w *World) Verdict {
+	v := verdict("back in service", "a media node that was cut off takes new rooms when it can be reached again")
+	for _, node := range w.emptyAgain() {
+		v.broken("%s has no room, though people were sent there", node)
+	}
+	if w.Late.Deaf != "" {
+		return v.unchecked("%s", w.Late.Deaf)
+	}
+	return *v
+}

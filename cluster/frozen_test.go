@@ -10,6 +10,7 @@ import (
 	"os/signal"
 	"slices"
 	"strconv"
+	"sync/atomic"
 	"syscall"
 	"testing"
 	"time"
@@ -74,6 +75,7 @@ func TestFrozenProcessDiesAndReturns(t *testing.T) {
 	for i := range number("HOLDFAST_FREEZE_OTHERS", 4) - 1 {
 		all = append(all, n.start(fmt.Sprintf("sfu-%d", i+1)))
 	}
+	stoodStill := stillness(t)
 	child := startChild(t, n, "sfu-frozen")
 	boot := sfuNode("", child.Process.Pid).Boot
 	for _, p := range all {
@@ -113,9 +115,37 @@ func TestFrozenProcessDiesAndReturns(t *testing.T) {
 	}
 	for _, p := range all[1:] {
 		if got := edge.events(p.config.Node.ID); len(got) != 1 {
+			if still := stoodStill(); still > 3*probeTimeout { // These members are this process: no news of them is false then.
+				t.Logf("news of %s, while the machine stood still for %v: %q", p.config.Node.ID, still, got)
+				continue
+			}
 			t.Errorf("false news of %s: %q", p.config.Node.ID, got)
 		}
 	}
+}
+
+// stillness says for how long at most this process has not been run since it was called.
+func stillness(t *testing.T) func() time.Duration {
+	t.Helper()
+	var longest atomic.Int64
+	ctx, cancel := context.WithCancel(context.Background())
+	ended := make(chan struct{})
+	go func() {
+		defer close(ended)
+		tick := time.NewTicker(10 * time.Millisecond)
+		defer tick.Stop()
+		for last := time.Now(); ; {
+			select {
+			case <-ctx.Done():
+				return
+			case <-tick.C:
+				longest.Store(max(longest.Load(), int64(time.Since(last))))
+				last = time.Now()
+			}
+		}
+	}()
+	t.Cleanup(func() { cancel(); <-ended })
+	return func() time.Duration { return time.Duration(longest.Load()) }
 }
 
 // TestShortStallIsNoDeath stops a process for a third of a second, as a busy machine

@@ -206,7 +206,11 @@ func TestHalfDeadNodesAreNotDeclaredWithRealSockets(t *testing.T) {
 		g, evidence, _ := watchReal(t, n.node)
 		_ = n.media.Close()
 		want := Evidence{StreamBroken, ControlSame, MediaRefused}
-		if got := evidence(StreamBroken); got != want || got.Verdict() != VerdictAlive {
+		got := evidence(StreamBroken)
+		for limit := time.Now().Add(generous); got.Control == ControlSilent && time.Now().Before(limit); {
+			got = evidence(StreamBroken) // A busy machine may be late with the answer.
+		}
+		if got != want || got.Verdict() != VerdictAlive {
 			t.Fatalf("evidence %v (%s), want %v", got, got.Verdict(), want)
 		}
 		if got := g.dead(); len(got) != 0 {

@@ -96,6 +96,8 @@ func (r *rig) edgeWith(killer *fakeKiller, change func(*Config)) *edge {
 	r.t.Helper()
 	config := DefaultConfig("edge")
 	config.RetryBase, config.RetryMax = 2*time.Millisecond, 20*time.Millisecond
+	// A busy machine may take long over the TLS of a first attach.
+	config.JoinBudget, config.AttachPatience = generous, generous/2
 	if change != nil {
 		change(&config)
 	}

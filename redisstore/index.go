@@ -79,19 +79,26 @@ func (s *Store) writeNotes(ctx context.Context, notes []note) error {
 	ctx, cancel := context.WithTimeout(ctx, noteTimeout)
 	defer cancel()
 	pipe := s.client.Pipeline()
+	changes := make(map[string]*redis.IntCmd, len(notes))
 	for _, n := range notes {
 		key, members := indexKey(n.node), make([]any, len(n.rooms))
 		for i, room := range n.rooms {
 			members[i] = string(room)
 		}
 		if n.gone {
-			pipe.SRem(ctx, key, members...)
+			changes[key] = pipe.SRem(ctx, key, members...)
 			continue
 		}
-		pipe.SAdd(ctx, key, members...)
+		changes[key] = pipe.SAdd(ctx, key, members...)
 		pipe.Expire(ctx, key, indexTTL)
 	}
 	_, err := pipe.Exec(ctx)
+	for key, change := range changes {
+		if redis.HasErrorPrefix(change.Err(), "WRONGTYPE") { // It is no set: the next refreshes make it anew.
+			s.log.Warn("index of rooms by node is damaged, and deleted", "key", key)
+			_ = s.client.Del(ctx, key).Err() // If that fails the next note tries again.
+		}
+	}
 	return err
 }
 
@@ -137,7 +144,7 @@ func (s *Store) pinsOf(ctx context.Context, rooms []ring.RoomID, each func(ring.
 	}
 	_, _ = pipe.Exec(ctx) // Each command carries its own error.
 	for i, get := range gets {
-		text, err := get.Result()
+		text, err := textOf(get.Result())
 		if errors.Is(err, redis.Nil) {
 			each(rooms[i], pin.Pin{}, false)
 			continue

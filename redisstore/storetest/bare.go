@@ -14,21 +14,39 @@ import (
 	"github.com/redis/go-redis/v9"
 )
 
-// Bare sends the command of a claim and nothing else, one by one, over a client of the same library: what a
+// Bare sends the command of a claim and nothing else, over a client of the same library: what a
 // placement costs above it is ours.
-type Bare struct{ client *redis.Client }
+type Bare struct{ client redis.Cmdable }
 
-// NewBare returns a bare client of server, with as many connections as it has callers.
+// NewBare returns a bare client of server that sends commands one by one, with as many connections as it has callers.
 func NewBare(t testing.TB, server Server, callers int) Bare {
+	t.Helper()
+	return Bare{client: bareClient(t, server, callers)}
+}
+
+// NewBareBatched returns one that sends together what comes together, by the library's own automatic pipelining as it comes: batches of
+// up to 300 commands, one of them under way at a time.
+func NewBareBatched(t testing.TB, server Server, callers int) Bare {
+	t.Helper()
+	batched, err := bareClient(t, server, callers).AutoPipeline()
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = batched.Close() })
+	return Bare{client: batched}
+}
+
+// bareClient is a client that lives as long as the test.
+func bareClient(t testing.TB, server Server, callers int) *redis.Client {
 	t.Helper()
 	options, err := redis.ParseURL(server.URL)
 	if err != nil {
 		t.Fatal(err)
 	}
 	options.Protocol, options.DisableIdentity, options.PoolSize = 2, true, max(callers, 1)
-	b := Bare{client: redis.NewClient(options)}
-	t.Cleanup(func() { _ = b.client.Close() })
-	return b
+	client := redis.NewClient(options)
+	t.Cleanup(func() { _ = client.Close() })
+	return client
 }
 
 // Claim is SET key value NX GET EX 3600.

@@ -35,7 +35,7 @@ func (p *Process) Kill(t testing.TB) {
 	if err := p.running.Process.Signal(syscall.SIGKILL); err != nil {
 		t.Errorf("kill the server at %s: %v", p.Address, err)
 	}
-	<-p.ended // It was killed, and says so.
+	<-p.ended //nolint:errcheck // It was killed, and says so.
 	p.running = nil
 }
 

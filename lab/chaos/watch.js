@@ -29,7 +29,6 @@
     }
     async setLocalDescription(...args) {
       const value = await super.setLocalDescription(...args);
-      note('offer');
       watchTransports(this);
       return value;
     }
@@ -40,6 +39,13 @@
         return value;
       });
     }
+  };
+
+  // Sent, not set: the node does not wait for the browser to set it.
+  const { send } = WebSocket.prototype;
+  WebSocket.prototype.send = function (data) {
+    if (typeof data === 'string' && data.startsWith('{"type":"offer"')) note('offer');
+    return send.call(this, data);
   };
 
   const isRemote = (video) => {

@@ -14,6 +14,7 @@ type AdminNode struct {
 	Boot    string `json:"boot"`
 	Role    string `json:"role"`
 	Control string `json:"control"`
+	Stalled int    `json:"stalled"` // clients of that signaling node who receive nothing
 	AdminLoad
 }
 

@@ -130,6 +130,35 @@ func TestNarrowLink(t *testing.T) {
 	if after := heldOnce(t, c, room); after.PacketsDropped != before.PacketsDropped {
 		t.Errorf("the node dropped %d packets", after.PacketsDropped-before.PacketsDropped)
 	}
+	t.Run("cut", func(t *testing.T) { cut(t, c, path, sender.id, narrow) })
+}
+
+// cut lets nothing through for a while: the viewer says so to its signaling node, and gets its media back.
+func cut(t *testing.T, c *devcluster.Cluster, path *relay, sender string, viewer *participant) {
+	stalled := func(want int) func() error {
+		return func() error {
+			nodes, err := c.AdminNodes(t.Context())
+			got := 0
+			for _, n := range nodes {
+				got += n.Stalled
+			}
+			if err == nil && got != want {
+				err = fmt.Errorf("%d clients say that nothing arrives, want %d", got, want)
+			}
+			return err
+		}
+	}
+	path.limit(1) // bit a second
+	eventually(t, time.Minute, "the viewer says that nothing arrives", stalled(1))
+	path.limit(0)
+	since := watch(t, viewer, sender)
+	eventually(t, time.Minute, "the picture and the sound are back", func() error {
+		if now := watch(t, viewer, sender); now.frames <= since.frames || now.sound <= since.sound {
+			return fmt.Errorf("%g frames and %g packets of sound more", now.frames-since.frames, now.sound-since.sound)
+		}
+		return nil
+	})
+	eventually(t, time.Minute, "it says so no longer", stalled(0))
 }
 
 func narrowed(t *testing.T, path *relay, sender string, narrow, wide *participant) {

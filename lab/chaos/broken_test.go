@@ -100,6 +100,12 @@ func brokenBuilds() []brokenBuild {
 		{mutant{"a failpoint does nothing", []edit{
 			{"failpoint", "		act(list[name])", "		act(list[\"not \"+name])"},
 		}}, DoubleFault, "the fault happened", 0},
+		{mutant{"gossip is too fast for the network, and signaling nodes believe it at once", []edit{
+			{"cluster", "	probeInterval = 200 * time.Millisecond\n", "	probeInterval = 40 * time.Millisecond\n"},
+			{"cluster", "	probeTimeout = 100 * time.Millisecond\n", "	probeTimeout = 20 * time.Millisecond\n"},
+			{"failover", "		case beats >= f.config.BelieveAfter && answer >= f.config.AnswerWithin:", "		case beats >= answer:"},
+			hurried(),
+		}}, Delay, "no false death", 0},
 		{mutant{"a lost packet stops its stream for six seconds", []edit{
 			{
 				"sfu/forward", "	sequence, ok := l.tracker.extend(p.header.sequence)\n",

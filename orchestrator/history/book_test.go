@@ -67,7 +67,6 @@ const (
 type making struct {
 	pin  pin.Pin
 	from pin.Fence  // what it replaced; zero where nothing stood
-	held pin.Fence  // under what its node said that it has the room open, or is about to, if it was handed back to it
 	why  []*grounds // of the call that made it and of those that took it for good
 }
 
@@ -103,11 +102,7 @@ func (b *book) wrote(old value, done write) {
 		b.record.fault("%v was replaced by %s, though %v was known", old, show(p), done.known)
 	}
 	if !ok {
-		made := &making{pin: p, from: old.pin.Fence}
-		if done.why != nil {
-			made.held = done.why.saidBy(p.Boot)
-		}
-		b.made[p.Fence] = made
+		b.made[p.Fence] = &making{pin: p, from: old.pin.Fence}
 	}
 	b.blame(p, done.why)
 }
@@ -135,7 +130,11 @@ func (b *book) movedAway(p, above pin.Fence, boot pin.BootID) bool {
 	case m.against(boot):
 		return true
 	}
-	for _, before := range []pin.Fence{m.from, m.held} { // What it was made from is below it.
+	parents := []pin.Fence{m.from}
+	for _, why := range m.why { // Its node said that it has the room open, or is about to, under a pin that it goes on from.
+		parents = append(parents, why.saidBy(m.pin.Boot))
+	}
+	for _, before := range parents {
 		if above.Less(before) && before.Less(p) && b.movedAway(before, above, boot) {
 			return true
 		}

@@ -24,10 +24,11 @@ const (
 
 // store is one key of a Redis: what it does is atomic and takes no time. Links lead to it.
 type store struct {
-	record *record
-	broken broken
-	wrote  func(old value, w write) // told of every write
-	lost   func()                   // told when it forgets
+	record  *record
+	broken  broken
+	wrote   func(old value, w write) // told of every write
+	lost    func()                   // told when it forgets
+	trouble func(more int)           // told when its pin is damaged, and when no more
 
 	mu     sync.Mutex // guards the fields below
 	stands value
@@ -53,6 +54,9 @@ func (s *store) now() value {
 
 // set changes what stands. Call it with mu held.
 func (s *store) set(v value) {
+	if was := s.stands.raw != ""; was != (v.raw != "") { // Nobody learns anything from a pin that is damaged, until the next join heals it.
+		s.trouble(map[bool]int{true: -1, false: 1}[was])
+	}
 	s.stands, s.until = v, time.Now().Add(pinLife)
 	s.past = append(s.past, moment{at: time.Now(), stands: v})
 }

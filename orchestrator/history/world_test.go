@@ -45,7 +45,7 @@ func newWorld(seed uint64, f faults, b broken) *world {
 		running: newGang(), seed: seed, faults: f, record: newRecord(),
 	}
 	w.book = newBook(w.record)
-	w.store = &store{record: w.record, broken: b, wrote: w.book.wrote, lost: w.book.disturbed}
+	w.store = &store{record: w.record, broken: b, wrote: w.book.wrote, lost: w.book.disturbed, trouble: w.book.disturbance}
 	for i := range 3 {
 		w.boot(i)
 	}

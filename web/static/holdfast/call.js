@@ -301,13 +301,13 @@ export class Call extends EventTarget {
     if (videoMuted) this.#media?.silenced(peer, 'camera');
   }
 
-  /** @param {{reason: import('./media.js').Reason, node: string, epoch: number}} detail */
+  /** @param {{reason: import('./journey.js').Reason, node: string, epoch: number}} detail */
   #onMoving({ reason, node, epoch }) {
     if (reason === 'moved') emit(this, 'migration', { phase: 'started', node, epoch });
     this.#refreshState();
   }
 
-  /** @param {{reason: import('./media.js').Reason, step: import('./restart-policy.js').Step}} detail */
+  /** @param {{reason: import('./journey.js').Reason, step: import('./restart-policy.js').Step}} detail */
   #onAttempt({ reason, step: { how, attempt } }) {
     if (reason === 'moved') emit(this, 'migration', { phase: 'attempt', node: this.node, epoch: this.epoch, how, attempt });
   }
@@ -318,7 +318,7 @@ export class Call extends EventTarget {
     this.#refreshState();
   }
 
-  /** @param {import('./media.js').Journey} migration */
+  /** @param {import('./journey.js').Journey} migration */
   #onMigrated(migration) {
     const { epoch, attempt, how, gapMs } = migration;
     this.#session?.sendOrKeep({ type: 'migrated', epoch, attempt, how, gapMs });
@@ -356,7 +356,7 @@ export class Call extends EventTarget {
 }
 
 /**
- * @param {import('./media.js').Reason | ''} journey
+ * @param {import('./journey.js').Reason | ''} journey
  * @returns {CallState}
  */
 function stateOf(journey) {

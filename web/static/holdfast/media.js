@@ -5,6 +5,7 @@
 import { emit } from './emit.js';
 import { CallError } from './errors.js';
 import { GapWatch } from './gap-watch.js';
+import { isMeasured } from './journey.js';
 import { judge } from './liveness.js';
 import { Move } from './move.js';
 import { Offers } from './offers.js';
@@ -23,12 +24,8 @@ import { Aborted, wait } from './wait.js';
  * @typedef {{rejectAnswers?: number}} Faults
  */
 /** @typedef {{send: (message: import('./protocol.js').ClientMessage) => boolean, socketOpen: (signal: AbortSignal) => Promise<void>, canMove: boolean, audioSlots: number, videoSlots: number, simulcast: boolean, faults: Faults}} MediaOptions */
-/**
- * Why a journey is made. `first`: the call begins. `moved`: the room has another node. `network`: our own path
- * broke. `lost`: the same node has the room but lost our connection. `rejoined`: a new session.
- * @typedef {'first' | 'moved' | 'network' | 'lost' | 'rejoined'} Reason
- */
-/** @typedef {{node: string, epoch: number, how: import('./protocol.js').How, attempt: number, gapMs: number}} Journey */
+/** @typedef {import('./journey.js').Reason} Reason */
+/** @typedef {import('./journey.js').Journey} Journey */
 
 /** How often the SSRCs, and each source's last delivery, are noted while the call runs. */
 const NOTE_MS = 1000;
@@ -394,12 +391,4 @@ export class Media extends EventTarget {
     const silentMs = this.#stall.look(stats, performance.now());
     if (silentMs > 0) this.#options.send({ type: 'stalled', epoch: this.#epoch, silentMs });
   }
-}
-
-/**
- * Whether a journey interrupts what somebody sees and hears. A first one does not; a new session's is another call.
- * @param {Reason} reason
- */
-function isMeasured(reason) {
-  return reason === 'moved' || reason === 'lost' || reason === 'network';
 }

@@ -52,6 +52,11 @@ export class Transport extends EventTarget {
   #ssrcs = new Set();
   #answered = { fingerprint: '', sessionId: '' };
   /**
+   * How each question for statistics that is open is ended.
+   * @type {Set<() => void>}
+   */
+  #asking = new Set();
+  /**
    * The offer of the next ICE restart, made in advance.
    * @type {RTCSessionDescriptionInit | null}
    */
@@ -196,7 +201,7 @@ export class Transport extends EventTarget {
 
   /** @returns {Promise<import('./stats.js').Stats>} */
   async stats() {
-    const stats = readStats(/** @type {any} */ (await this.#pc.getStats()));
+    const stats = readStats(/** @type {any} */ (await this.#report()));
     this.#seen = stats.transport;
     this.#ssrcs = new Set(stats.received.keys());
     return stats;
@@ -221,6 +226,21 @@ export class Transport extends EventTarget {
   close() {
     clearTimeout(this.#disconnectedTimer);
     this.#pc.close();
+    for (const giveUp of this.#asking) giveUp();
+  }
+
+  /**
+   * The browser's statistics. Of a connection that is closed there are none, and a browser may then leave
+   * a question that was put before without an answer.
+   * @returns {Promise<Iterable<[string, any]>>}
+   */
+  #report() {
+    if (this.#pc.signalingState === 'closed') return Promise.resolve([]);
+    return new Promise((resolve, reject) => {
+      const giveUp = () => resolve([]);
+      this.#asking.add(giveUp);
+      this.#pc.getStats().then((report) => resolve(/** @type {any} */ (report)), reject).finally(() => this.#asking.delete(giveUp));
+    });
   }
 
   /**

@@ -164,6 +164,16 @@ test('a useless answer is refused: another connection behind the same certificat
   ok(error !== null && transport.broken, 'refused, and known to be broken');
 });
 
+test('a connection that is closed leaves no question for statistics open', async ({ cleanup }) => {
+  const { getStats } = RTCPeerConnection.prototype;
+  RTCPeerConnection.prototype.getStats = () => new Promise(() => {});
+  cleanup(() => (RTCPeerConnection.prototype.getStats = getStats));
+  const transport = new Transport({ ...options, audioSlots: 1, videoSlots: 1 });
+  const asked = transport.stats();
+  transport.close();
+  equal([(await asked).received.size, (await transport.stats()).received.size], [0, 0]);
+});
+
 test('the offer of a restart is made in advance, and made anew when it is out of date', async ({ cleanup }) => {
   const transport = new Transport({ ...options, audioSlots: 1, videoSlots: 1 });
   const other = new RTCPeerConnection();

@@ -9,6 +9,7 @@ import { Media } from './media.js';
 import { OwnSources } from './own-sources.js';
 import { Roster } from './roster.js';
 import { Session } from './session.js';
+import { isDue } from './stall.js';
 
 /** @typedef {import('./protocol.js').Source} Source */
 /** @typedef {import('./protocol.js').Want} Want */
@@ -229,6 +230,9 @@ export class Call extends EventTarget {
     on(media, 'attempt', (detail) => this.#onAttempt(detail));
     on(media, 'up', () => this.#onUp());
     on(media, 'migrated', (migration) => this.#onMigrated(migration));
+    on(media, 'stalled', ({ epoch, silentMs }) => {
+      if (isDue(media.slots, this.roster)) session.send({ type: 'stalled', epoch, silentMs });
+    });
     on(media, 'mended', (mend) => emit(this, 'mended', mend));
   }
 

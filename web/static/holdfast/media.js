@@ -36,7 +36,7 @@ const REMEMBERED = 100;
 
 /**
  * Events: `slot` (SlotChange), `moving` ({reason, node, epoch}), `attempt` ({reason, step}),
- * `up` ({reason}), `migrated` (Journey: to another node), `mended` (Journey: on the same one), `alarm` (CallError).
+ * `up` ({reason}), `migrated` (Journey: to another node), `mended` (Journey: on the same one), `stalled` ({epoch, silentMs}), `alarm` (CallError).
  */
 export class Media extends EventTarget {
   #options;
@@ -382,13 +382,13 @@ export class Media extends EventTarget {
   }
 
   /**
-   * That nothing arrives any more is told to the cluster, which may know why, or should look.
+   * Tells that nothing arrives any more.
    * @param {Transport} transport
    * @param {import('./stats.js').Stats} stats
    */
   #tellStall(transport, stats) {
     if (transport !== this.#transport || this.#move) return;
     const silentMs = this.#stall.look(stats, performance.now());
-    if (silentMs > 0) this.#options.send({ type: 'stalled', epoch: this.#epoch, silentMs });
+    if (silentMs > 0) emit(this, 'stalled', { epoch: this.#epoch, silentMs });
   }
 }

@@ -5,6 +5,16 @@
 /** Silence after which it is said: two looks without a packet, so that a late one is none. */
 const SILENT_MS = 1500;
 
+/**
+ * Whether packets are due at all: a microphone that is on is always sent, where pictures may be hidden or held back.
+ * @param {import('./protocol.js').Slot[]} slots
+ * @param {import('./protocol.js').RosterEntry[]} roster
+ */
+export function isDue(slots, roster) {
+  const on = new Set(roster.filter(({ audioMuted }) => !audioMuted).map(({ peer }) => peer));
+  return slots.some(({ peer, source }) => source === 'microphone' && on.has(peer));
+}
+
 /** Looked at about once a second, while no journey is under way. */
 export class StallWatch {
   #media = Infinity; // so that the first look, which has nothing to compare with, sees none running
@@ -13,8 +23,7 @@ export class StallWatch {
   #heardAt = 0;
 
   /**
-   * A connection whose media ran, and to which not even control packets come any more, has stalled. Where only
-   * nobody speaks or shows anything, the node's reports still come.
+   * A connection whose media ran, and to which not even control packets come any more, has stalled, if packets are due.
    * @param {Stats} stats
    * @param {number} nowMs
    * @returns {number} for how many milliseconds nothing has come; 0 while it is not stalled

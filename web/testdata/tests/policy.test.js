@@ -7,7 +7,7 @@ import { judge, newborn, secured } from '/holdfast/liveness.js';
 import { reconnectDelayMs } from '/holdfast/reconnect-policy.js';
 import { RestartPolicy } from '/holdfast/restart-policy.js';
 import { Roster } from '/holdfast/roster.js';
-import { StallWatch } from '/holdfast/stall.js';
+import { isDue, StallWatch } from '/holdfast/stall.js';
 import { readStats } from '/holdfast/stats.js';
 import { readParameters } from '/page/parameters.js';
 import { equal, ok, test } from './harness.js';
@@ -188,4 +188,10 @@ test('a connection on which media ran and nothing comes any more has stalled', (
   watch.reset();
   equal([look(13000, 51, 62), look(14000, 51, 62), look(16000, 51, 62)], [0, 0, 0], 'begins anew');
   equal([look(17000, 52, 63), look(19000, 52, 63)], [0, 2000]);
+});
+
+test('packets are due of a microphone that is on', () => {
+  const slots = [{ peer: 'ada', source: 'microphone' }, { peer: 'bob', source: 'camera' }, { peer: '', source: '' }];
+  const roster = (audioMuted) => [{ peer: 'ada', audioMuted }, { peer: 'bob', audioMuted: false }];
+  equal([isDue(slots, roster(false)), isDue(slots, roster(true)), isDue([], roster(false)), isDue(slots, [])], [true, false, false, false]);
 });

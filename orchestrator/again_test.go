@@ -5,6 +5,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/holdfast-rtc/holdfast/cluster"
 	"github.com/holdfast-rtc/holdfast/pin"
 )
 
@@ -96,6 +97,23 @@ func TestNewcomerDoesNotMoveAnOpenRoom(t *testing.T) {
 	}
 }
 
+// The same, and while the owner stands up for its room the store forgets again and is told of the owner's own pin, which is lower than
+// the one that was brought: nobody is told that this one outranks it.
+func TestNewcomerIsNotOutrankedByALowerPin(t *testing.T) {
+	keeping(t, DefaultKeeperConfig(), func(t *testing.T, k *Keeper, s *shelf, _ *rooms, ours pin.Pin) {
+		s.put("r", pinAt("b", 1, 9000, pin.NewFreshNonce()).Encode())
+		before := s.calls
+		s.meanwhile(func() {
+			if s.calls == before+2 { // The pin was read, and this is the write over it.
+				s.put("r", ours.Encode())
+			}
+		})
+		if err := k.Confirm(t.Context(), "r", pinAt("a", 1, 8000, 3)); !errors.Is(err, pin.ErrMissing) || errors.Is(err, pin.ErrFenced) {
+			t.Errorf("Confirm = %v while %q stands, want that the pin is missing", err, s.stands("r"))
+		}
+	})
+}
+
 // While owners put their pins back into a store that forgot, each looks at its own every second: who is outranked by that
 // learns of it then, and not at the next ordinary refresh.
 func TestOwnerLooksOftenAfterALoss(t *testing.T) {
@@ -109,4 +127,33 @@ func TestOwnerLooksOftenAfterALoss(t *testing.T) {
 			t.Errorf("%v after it was outranked the holder was told %v", lookEvery, told)
 		}
 	})
+}
+
+// A room was moved while the store had lost what a refused node's edge knows: the lower pin that stands is the pin of a node with people in
+// it, and the refusal says nothing about that one.
+func TestRefusalDoesNotMoveARoomThatAnotherNodeHasOpen(t *testing.T) {
+	edge, store, where, _ := forgetful(2)
+	refused, held := pinAt("a", 1, 6000, 3), pinAt("c", 1, 5001, 7)
+	store.put(class, held.Encode())
+	where.open("c", class, held)
+	got, err := edge.PlaceAgain(t.Context(), class, refused, 0)
+	if err != nil || got.Boot != held.Boot || !refused.Fence.Less(got.Fence) || store.stands(class) != got.Encode() {
+		t.Fatalf("PlaceAgain = %v, %v, want a pin of c above %v: c serves the room", got, err, refused.Fence)
+	}
+}
+
+// A node says that it has the room open, and is dead before the room is given back to it.
+func TestRoomIsNotHandedBackToWhoDiedMeanwhile(t *testing.T) {
+	edge, store, where, seen := forgetful(1)
+	held := pinAt("b", 1, 5000, 7)
+	where.open("b", class, held)
+	where.then = func() {
+		without := reporting(1)
+		delete(without.Nodes, held.Node)
+		without.Gone[held.Boot] = cluster.DepartureDead
+		seen.Store(without)
+	}
+	if got, err := edge.Place(t.Context(), class, 0); err != nil || got.Boot == held.Boot || store.stands(class) != got.Encode() {
+		t.Fatalf("Place = %v, %v, want the claim to stand: b is dead", got, err)
+	}
 }

@@ -33,28 +33,28 @@ func (k *Keeper) Confirm(ctx context.Context, room ring.RoomID, p pin.Pin) error
 	if open && k.isConfirmed(room, p) {
 		return nil
 	}
-	if !open {
-		k.noteOpening(room, p)
-	}
 	ctx, cancel := context.WithTimeout(ctx, confirmTimeout)
 	defer cancel()
-	ask := k.confirmOpening
 	if open {
-		ask = k.confirmOpen
+		return k.unlessTrusted(held, k.confirmOpen(ctx, held))
 	}
-	err := ask(ctx, held)
+	k.mayOpen(held)
+	err := k.unlessTrusted(held, k.confirmOpening(ctx, held))
+	k.opens(held, err == nil)
+	return err
+}
+
+// unlessTrusted is what Confirm says when the store said err.
+func (k *Keeper) unlessTrusted(held pin.Holding, err error) error {
 	switch {
-	case err == nil:
-		return nil
-	case errors.Is(err, pin.ErrMissing), errors.Is(err, pin.ErrFenced):
-		k.dropOpening(held)
+	case err == nil, errors.Is(err, pin.ErrMissing), errors.Is(err, pin.ErrFenced):
 		return err
 	case k.trustsMajority():
-		k.log.Info("pin taken as confirmed by a gossip majority", "room", room, "fence", p.Fence, "error", err)
+		k.log.Info("pin taken as confirmed by a gossip majority", "room", held.Room, "fence", held.Pin.Fence, "error", err)
 		k.setAsserted("") // The store may not have this pin. The next refresh sees to it.
 		return nil
 	default:
-		return fmt.Errorf("confirm room %s: %w: %w", room, pin.ErrUnconfirmed, err)
+		return fmt.Errorf("confirm room %s: %w: %w", held.Room, pin.ErrUnconfirmed, err)
 	}
 }
 
@@ -79,15 +79,16 @@ func (k *Keeper) confirmOpen(ctx context.Context, held pin.Holding) error {
 }
 
 // confirmOpening asks the store about a room that is not open here, always: what was confirmed before it closed, or before
-// somebody else opened it, counts no more. It writes nothing. A pin that is missing was given before the store forgot,
-// and somebody may have the room open since: the edge has to claim it again, and to ask.
+// somebody else opened it, counts no more. It writes nothing, but prolongs what it reads: the pin of a room that was empty for
+// all the life of a pin must not expire, and be claimed for another node, while the room opens here. A pin that is missing was given before
+// the store forgot, and somebody may have the room open since: the edge has to claim it again, and to ask.
 func (k *Keeper) confirmOpening(ctx context.Context, held pin.Holding) error {
 	if known := k.seen.of(held.Room); held.Pin.Fence.Less(known.Fence) {
 		// The store has gone back behind what was open here. The edge that learns of it moves the pin above both.
 		return &pin.FencedError{Room: held.Room, Current: known}
 	}
 	began, pauses := k.start()
-	stands, _, err := k.pins.Get(ctx, held.Room)
+	stands, err := k.pins.Prolong(ctx, held.Room)
 	switch {
 	case errors.Is(err, pin.ErrCorrupt):
 		return fmt.Errorf("room %s: %w: %w", held.Room, pin.ErrMissing, err)
@@ -114,12 +115,18 @@ func (k *Keeper) outranked(ctx context.Context, opening pin.Holding, higher pin.
 		if ours.Room != opening.Room {
 			continue
 		}
-		k.dropOpening(opening)
 		stands, err := k.judge(ctx, ours, pin.Found{Room: ours.Room, Stands: higher}, true)
-		if err != nil {
+		var fenced *pin.FencedError
+		switch {
+		case errors.As(err, &fenced):
+			stands = fenced.Current
+		case err != nil:
 			return err
 		}
-		return &pin.FencedError{Room: ours.Room, Current: stands}
+		if !opening.Pin.Fence.Less(stands.Fence) { // The store forgot once more, and was told of ours meanwhile.
+			return fmt.Errorf("room %s: %w", opening.Room, pin.ErrMissing)
+		}
+		return &pin.FencedError{Room: opening.Room, Current: stands}
 	}
 	return k.yield(opening, higher)
 }
@@ -127,20 +134,9 @@ func (k *Keeper) outranked(ctx context.Context, opening pin.Holding, higher pin.
 // yield tells the Holder that ours is outranked.
 func (k *Keeper) yield(ours pin.Holding, to pin.Pin) error {
 	k.log.Info("outranked", "room", ours.Room, "fence", ours.Pin.Fence, "by", to.Node, "by_fence", to.Fence)
-	k.dropOpening(ours)
 	k.rooms.Outrank(ours.Room, to)
+	k.dropOpening(ours)
 	return &pin.FencedError{Room: ours.Room, Current: to}
-}
-
-// Opening returns the pin under which room may be about to open here, or none: it was confirmed, or is being
-// confirmed. Who asks whether this node holds the room must be told of it as of an open one.
-func (k *Keeper) Opening(room ring.RoomID) pin.Pin {
-	k.mu.Lock()
-	defer k.mu.Unlock()
-	if c, ok := k.opening[room]; ok && time.Since(c.at) < confirmedFor {
-		return c.pin
-	}
-	return pin.Pin{}
 }
 
 // start marks the beginning of a question to the store.
@@ -175,54 +171,11 @@ func (k *Keeper) isConfirmed(room ring.RoomID, p pin.Pin) bool {
 	return ok && c.pin == p && time.Since(c.at) < confirmedFor
 }
 
-// noteOpening remembers that a room may be about to open under p.
-func (k *Keeper) noteOpening(room ring.RoomID, p pin.Pin) {
-	k.mu.Lock()
-	defer k.mu.Unlock()
-	k.opening[room] = confirmation{pin: p, at: time.Now()}
-}
-
-// dropOpening forgets a room that is not going to open under a pin.
-func (k *Keeper) dropOpening(h pin.Holding) {
-	k.mu.Lock()
-	defer k.mu.Unlock()
-	if k.opening[h.Room].pin == h.Pin {
-		delete(k.opening, h.Room)
-	}
-}
-
 // setAsserted says in which generations all our pins stand.
 func (k *Keeper) setAsserted(in pin.Generations) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	k.asserted = in
-}
-
-// forget drops the confirmations that have lapsed of rooms that are not held, and the openings that were open at the given
-// time or have lapsed, which bounds the tables by the rooms held and the openings of 15 s. It returns what is held, and after it what
-// is being opened and was confirmed: a pin that the store has not shown is not asserted.
-func (k *Keeper) forget(open []pin.Holding, at time.Time) []pin.Holding {
-	names := make(map[ring.RoomID]pin.Pin, len(open))
-	for _, h := range open {
-		names[h.Room] = h.Pin
-	}
-	held := slices.Clone(open)
-	k.mu.Lock()
-	defer k.mu.Unlock()
-	for room, c := range k.confirmed {
-		if _, ok := names[room]; !ok && time.Since(c.at) >= confirmedFor {
-			delete(k.confirmed, room)
-		}
-	}
-	for room, c := range k.opening {
-		switch p, ok := names[room]; {
-		case time.Since(c.at) >= confirmedFor, ok && p == c.pin && c.at.Before(at):
-			delete(k.opening, room)
-		case !ok && k.confirmed[room].pin == c.pin:
-			held = append(held, pin.Holding{Room: room, Pin: c.pin})
-		}
-	}
-	return held
 }
 
 // trustsMajority reports whether gossip may stand in for the store.

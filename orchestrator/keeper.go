@@ -28,9 +28,11 @@ type Keeps interface {
 	// Generations returns the present generation of every master of the store. Pins that are
 	// asserted afterwards stand in these or later ones.
 	Generations(ctx context.Context) ([]pin.Generation, error)
-	// Swap and Get are those of Claims.
+	// Swap is that of Claims.
 	Swap(ctx context.Context, room ring.RoomID, old, next pin.Pin) (current pin.Pin, in pin.Generation, err error)
-	Get(ctx context.Context, room ring.RoomID) (pin.Pin, bool, error)
+	// Prolong returns the pin that stands, and none when there is none. It writes nothing, but what
+	// it returns does not expire before it has lived as long as a new one.
+	Prolong(ctx context.Context, room ring.RoomID) (pin.Pin, error)
 }
 
 const (
@@ -91,7 +93,7 @@ type Keeper struct {
 
 	mu        sync.Mutex // guards the fields below
 	confirmed map[ring.RoomID]confirmation
-	opening   map[ring.RoomID]confirmation // pins that Confirm was asked for lately: rooms about to open
+	opening   map[ring.RoomID][]*opening // rooms about to open
 	asserted  pin.Generations
 	plan      agenda
 	restless  time.Time // until when refreshes come every lookEvery
@@ -110,7 +112,7 @@ type confirmation struct {
 func NewKeeper(pins Keeps, rooms Holder, cfg KeeperConfig, log *slog.Logger) *Keeper {
 	return &Keeper{
 		pins: pins, rooms: rooms, cfg: cfg, log: log,
-		kick: make(chan struct{}, 1), confirmed: make(map[ring.RoomID]confirmation), opening: make(map[ring.RoomID]confirmation),
+		kick: make(chan struct{}, 1), confirmed: make(map[ring.RoomID]confirmation), opening: make(map[ring.RoomID][]*opening),
 	}
 }
 

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"sync"
 
 	"github.com/holdfast-rtc/holdfast/cluster"
@@ -90,7 +91,8 @@ func (o *Orchestrator) whoHolds(ctx context.Context, e *errand) (pin.Pin, error)
 // was seen, which is put back then.
 func (o *Orchestrator) whoOutranks(ctx context.Context, e *errand, stands pin.Pin) (pin.Pin, error) {
 	known := o.seen.of(e.room)
-	if !e.plain || stands.IsZero() {
+	lower := stands.Fence.Less(known.Fence)
+	if stands.IsZero() || !lower && !e.plain { // Who moves a stale pin with grounds of its own asks after the write.
 		return pin.Pin{}, nil
 	}
 	view, err := o.settledView()
@@ -98,7 +100,7 @@ func (o *Orchestrator) whoOutranks(ctx context.Context, e *errand, stands pin.Pi
 		return pin.Pin{}, err
 	}
 	ask := doubters(view, 0)
-	if !stands.Fence.Less(known.Fence) {
+	if !lower {
 		if ask = doubters(view, e.in); !e.written || len(ask) == 0 {
 			return pin.Pin{}, nil
 		}
@@ -152,6 +154,11 @@ func (o *Orchestrator) askHolders(ctx context.Context, e *errand, nodes []cluste
 		})
 	}
 	all.Wait()
+	view := o.views.View()
+	held = slices.DeleteFunc(held, func(p pin.Pin) bool { // It has died since it answered.
+		why, _ := whyGone(view, p)
+		return why != ""
+	})
 	if open != nil && len(held) == 0 {
 		return nil, fmt.Errorf("place room %s: %w: %w", e.room, ErrUnproven, open)
 	}

@@ -62,7 +62,7 @@ func (k *Keeper) recheck(ctx context.Context) {
 	k.mu.Unlock()
 	now := time.Now()
 	open := k.rooms.Held()
-	young := slices.DeleteFunc(slices.Clone(open), func(h pin.Holding) bool { return k.Opening(h.Room) != h.Pin })
+	young := slices.DeleteFunc(slices.Clone(open), func(h pin.Holding) bool { return !k.isOpening(h) })
 	k.forget(open, now)
 	if faults, err := k.check(ctx, young, len(young)); err != nil || len(faults) > 0 {
 		k.log.Debug("rooms that opened not checked", "error", errors.Join(append(faults, err)...))

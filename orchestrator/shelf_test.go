@@ -78,6 +78,13 @@ func (s *shelf) meanwhile(before func()) {
 	s.before = before
 }
 
+// fail has every call from now on return err, if it is one.
+func (s *shelf) fail(err error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.err = err
+}
+
 // generation is the present one.
 func (s *shelf) generation() pin.Generation {
 	s.mu.Lock()
@@ -156,6 +163,11 @@ func (s *shelf) Get(ctx context.Context, room ring.RoomID) (pin.Pin, bool, error
 	}
 	p, err := read(room, text)
 	return p, err == nil, err
+}
+
+func (s *shelf) Prolong(ctx context.Context, room ring.RoomID) (pin.Pin, error) {
+	p, _, err := s.Get(ctx, room)
+	return p, err
 }
 
 func (s *shelf) Refresh(ctx context.Context, held []pin.Holding) ([]pin.Found, error) {

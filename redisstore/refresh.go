@@ -45,6 +45,19 @@ func (s *Store) Refresh(ctx context.Context, held []pin.Holding) ([]pin.Found, e
 	return found, nil
 }
 
+// Prolong returns the pin that stands, or none, and lets it live as long as a new one from here: GETEX.
+func (s *Store) Prolong(ctx context.Context, room ring.RoomID) (pin.Pin, error) {
+	text, err := textOf(s.client.GetEx(ctx, pinKey(room), pinTTL).Result())
+	switch {
+	case errors.Is(err, redis.Nil):
+		return pin.Pin{}, nil
+	case err != nil:
+		return pin.Pin{}, fmt.Errorf("prolong the pin of room %s: %w", room, err)
+	default:
+		return parse(room, text)
+	}
+}
+
 // refresh does one batch.
 func (s *Store) refresh(ctx context.Context, held []pin.Holding) []pin.Found {
 	found := make([]pin.Found, len(held))

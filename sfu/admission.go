@@ -68,11 +68,12 @@ func (n *Node) attach(ctx context.Context, message *control.EdgeMessage) (*sessi
 		return nil, refused
 	}
 	for range attachTries {
+		a.confirmed = false // Leave for a room that has closed since is none to open it again.
 		r, refused := n.find(a)
 		if refused != nil {
 			return nil, refused
 		}
-		if !a.confirmed && (r == nil || !r.knows(ctx, a.entry.GetId())) {
+		if r == nil || !r.knows(ctx, a.entry.GetId()) {
 			if err := n.owner.Confirm(ctx, a.room, a.pin); err != nil {
 				return nil, unconfirmed(err)
 			}

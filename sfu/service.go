@@ -131,13 +131,14 @@ func (s *service) Holds(_ context.Context, request *control.HoldsRequest) (*cont
 	n := s.node
 	reply := &control.HoldsReply{Node: string(n.cfg.Node), Boot: string(n.cfg.Boot)}
 	room := ring.RoomID(request.GetRoom())
+	opening := n.owner.Opening(room) // Before the look at the open ones: it may become one.
 	n.mu.Lock()
 	r, open := n.rooms[room]
 	n.mu.Unlock()
 	if open {
 		reply.Pin = control.PinProto(r.pin())
-	} else if p := n.owner.Opening(room); !p.IsZero() {
-		reply.Pin = control.PinProto(p)
+	} else if !opening.IsZero() {
+		reply.Pin = control.PinProto(opening)
 	}
 	return reply, nil
 }

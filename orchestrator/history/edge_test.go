@@ -228,14 +228,6 @@ func (e *edge) reported(n cluster.Node) {
 	}
 }
 
-// wrote records a write that was answered with found.
-func (e *edge) wrote(c *caller, w write, found pin.Pin, sent int64) {
-	r := e.world.record
-	in := input{kind: kindWrite, call: c.what, who: c.who, pin: c.about, tried: []write{w}}
-	in.ground, in.holds = c.why.ofDeath()
-	r.add(in, output{pin: found}, sent, r.now())
-}
-
 // ask makes one call of the orchestrator and records it.
 func (e *edge) ask(c *caller, what kind, about pin.Pin) (pin.Pin, error) {
 	ctx, cancel := context.WithTimeout(c.with(context.Background()), 3*time.Second)

@@ -29,11 +29,11 @@ func newGrounds() *grounds {
 	return &grounds{against: make(map[pin.BootID]reason), holds: make(map[pin.BootID]pin.Fence)}
 }
 
-// add notes one. What is thought counts more than what is not known.
+// add notes one. A death counts more than a refusal, and anything more than what is not known.
 func (g *grounds) add(boot pin.BootID, why reason) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
-	if was, ok := g.against[boot]; !ok || was == notHeardOf {
+	if was, ok := g.against[boot]; !ok || was == notHeardOf || why == thoughtDead {
 		g.against[boot] = why
 	}
 	if why == thoughtDead {

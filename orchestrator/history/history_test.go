@@ -19,8 +19,11 @@ const (
 	seedVariable  = "HOLDFAST_HISTORY_SEED" // only this one
 )
 
-// schedules is how many seeds each mix gets in a common test run.
-const schedules = 80
+// schedules is how many seeds each mix gets in a common test run, enough how many that fail end the search.
+const (
+	schedules = 80
+	enough    = 10
+)
 
 // ordinary are the faults that a cluster with a store that keeps its memory goes through.
 func ordinary() faults {
@@ -84,20 +87,23 @@ func TestHistoriesAreLinearizable(t *testing.T) {
 	for _, m := range mixes() {
 		t.Run(m.name, func(t *testing.T) {
 			began, operations, all := time.Now(), 0, notes{}
-			for seed := first; seed < past; seed++ {
+			var failed []uint64
+			for seed := first; seed < past && len(failed) < enough; seed++ {
 				tr := newTrial(seed, m.faults)
 				v := tr.run(t)
 				operations += len(v.ops)
 				all.add(v.notes)
-				if len(v.faults) > 0 {
+				if len(v.faults) == 0 {
+					continue
+				}
+				if failed = append(failed, seed); len(failed) == 1 {
 					small, least := tr.shrink(t)
 					t.Logf("seed %d (%s=%d), the least schedule that fails:\n%s", seed, seedVariable, seed, plan(small.actions))
 					least.report(t, fmt.Sprintf("seed-%d", seed))
-					return
 				}
 			}
 			took := time.Since(began)
-			t.Logf("%d schedules, %d operations, %.0f schedules a second; %v", past-first, operations, float64(past-first)/took.Seconds(), all)
+			t.Logf("%d schedules, %d operations, %.0f schedules a second; %v; failed: %v", past-first, operations, float64(past-first)/took.Seconds(), all, failed)
 		})
 	}
 }

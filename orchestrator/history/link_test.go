@@ -97,6 +97,10 @@ func (l *link) put(ctx context.Context, w write) (pin.Pin, pin.Generation, error
 	w.known, w.why = r.known(), c.why
 	w.ends, _ = ctx.Deadline()
 	c.tried = append(c.tried, w)
+	asked := input{kind: kindWrite, call: c.what, who: c.who, pin: c.about, tried: []write{w}}
+	if c.why != nil { // What it knows as it sends: an answer cannot justify the question.
+		asked.ground, asked.holds = c.why.ofDeath()
+	}
 	var found told
 	sent := r.now()
 	open, err := l.exchange(ctx, func() told { return told{s.swap(w), s.generation(false)} }, &found)
@@ -107,7 +111,7 @@ func (l *link) put(ctx context.Context, w write) (pin.Pin, pin.Generation, error
 		return pin.Pin{}, 0, err
 	}
 	if c.edge != nil && found.stands.raw == "" {
-		c.edge.wrote(c, w, found.stands.pin, sent)
+		r.add(asked, output{pin: found.stands.pin}, sent, r.now())
 	}
 	if found.in == 0 {
 		l.begin(c)
@@ -158,6 +162,15 @@ func (l *link) Get(ctx context.Context, _ ring.RoomID) (pin.Pin, bool, error) {
 	}
 	p, err := answer(found.stands)
 	return p, err == nil && !p.IsZero(), err
+}
+
+// Prolong is part of orchestrator.Keeps.
+func (l *link) Prolong(ctx context.Context, _ ring.RoomID) (pin.Pin, error) {
+	var found told
+	if _, err := l.exchange(ctx, func() told { return told{stands: l.world.store.get(true)} }, &found); err != nil {
+		return pin.Pin{}, err
+	}
+	return answer(found.stands)
 }
 
 // Refresh is part of orchestrator.Keeps. Only one room is ever held.

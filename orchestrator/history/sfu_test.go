@@ -139,7 +139,7 @@ func (s *sfu) attach(ctx context.Context, p pin.Pin, peer string) (reply, pin.Fe
 	if p.Boot != s.boot {
 		return replyGone, pin.Fence{}
 	}
-	confirmed := false
+	confirmed, forOpening := false, false
 	for {
 		s.mu.Lock()
 		switch {
@@ -155,7 +155,7 @@ func (s *sfu) attach(ctx context.Context, p pin.Pin, peer string) (reply, pin.Fe
 		case s.held.IsZero() && s.full:
 			s.mu.Unlock()
 			return replyRefused, pin.Fence{}
-		case confirmed || !s.held.IsZero() && s.peers[peer]:
+		case confirmed && (forOpening || !s.held.IsZero()), !s.held.IsZero() && s.peers[peer]: // Leave for an open room is none to open it.
 			defer s.mu.Unlock()
 			if s.peers == nil {
 				s.peers = make(map[string]bool)
@@ -164,6 +164,7 @@ func (s *sfu) attach(ctx context.Context, p pin.Pin, peer string) (reply, pin.Fe
 			s.serve(p)
 			return replyServed, pin.Fence{}
 		}
+		forOpening = s.held.IsZero()
 		s.mu.Unlock()
 		if refused, current := s.confirm(ctx, p); refused != replyServed {
 			return refused, current
@@ -267,10 +268,10 @@ func (o *owning) Swap(ctx context.Context, r ring.RoomID, old, next pin.Pin) (st
 	return stands, in, err
 }
 
-// Get is part of orchestrator.Keeps.
-func (o *owning) Get(ctx context.Context, r ring.RoomID) (stands pin.Pin, ok bool, err error) {
+// Prolong is part of orchestrator.Keeps.
+func (o *owning) Prolong(ctx context.Context, r ring.RoomID) (pin.Pin, error) {
 	asking(ctx).asked = true
 	ctx, cancel := o.bounded(ctx)
 	defer cancel()
-	return o.s.link.Get(ctx, r)
+	return o.s.link.Prolong(ctx, r)
 }

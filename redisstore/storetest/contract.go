@@ -18,6 +18,7 @@ type Store interface {
 	Swap(ctx context.Context, room ring.RoomID, old, next pin.Pin) (pin.Pin, pin.Generation, error)
 	Repair(ctx context.Context, room ring.RoomID, raw string, next pin.Pin) (pin.Pin, error)
 	Get(ctx context.Context, room ring.RoomID) (pin.Pin, bool, error)
+	Prolong(ctx context.Context, room ring.RoomID) (pin.Pin, error)
 	Refresh(ctx context.Context, held []pin.Holding) ([]pin.Found, error)
 	Generations(ctx context.Context) ([]pin.Generation, error)
 }
@@ -46,6 +47,7 @@ func Contract(t *testing.T, store Store, back Back) {
 	t.Run("swap", func(t *testing.T) { contractSwap(t, store) })
 	t.Run("repair", func(t *testing.T) { contractRepair(t, store, back) })
 	t.Run("refresh", func(t *testing.T) { contractRefresh(t, store, back) })
+	t.Run("prolong", func(t *testing.T) { contractProlong(t, store, back) })
 	t.Run("concurrent claims have one winner", func(t *testing.T) { contractOneWinner(t, store) })
 	t.Run("concurrent swaps have one winner", func(t *testing.T) { contractOneMover(t, store) })
 	t.Run("a claim and a swap tell the generation", func(t *testing.T) { contractGeneration(t, store) })
@@ -97,9 +99,10 @@ func contractRepair(t *testing.T, store Store, back Back) {
 		room := ring.RoomID(fmt.Sprintf("repair-%d", i))
 		back.Damage(room, damage)
 		for name, err := range map[string]error{
-			"Claim": third(store.Claim(ctx, room, a)),
-			"Swap":  third(store.Swap(ctx, room, b, a)),
-			"Get":   third(store.Get(ctx, room)),
+			"Claim":   third(store.Claim(ctx, room, a)),
+			"Swap":    third(store.Swap(ctx, room, b, a)),
+			"Get":     third(store.Get(ctx, room)),
+			"Prolong": second(store.Prolong(ctx, room)),
 		} {
 			var corrupt *pin.CorruptError
 			if !errors.As(err, &corrupt) || corrupt.Raw != damage || corrupt.Room != room || !errors.Is(err, pin.ErrCorrupt) {
@@ -116,7 +119,10 @@ func contractRepair(t *testing.T, store Store, back Back) {
 		t.Errorf("Refresh of a key of another type = %v, %v, want a corrupt pin", found, err)
 	}
 	var corrupt *pin.CorruptError
-	for _, err := range []error{third(store.Get(ctx, "misused")), third(store.Swap(ctx, "misused", b, a)), third(store.Claim(ctx, "misused", a))} {
+	for _, err := range []error{
+		third(store.Get(ctx, "misused")), second(store.Prolong(ctx, "misused")),
+		third(store.Swap(ctx, "misused", b, a)), third(store.Claim(ctx, "misused", a)),
+	} {
 		if !errors.As(err, &corrupt) {
 			t.Fatalf("a key of another type: %v, want a *pin.CorruptError", err)
 		}
@@ -157,6 +163,20 @@ func contractRefresh(t *testing.T, store Store, back Back) {
 	}
 	if found, err := store.Refresh(ctx, nil); len(found) != 0 || err != nil {
 		t.Errorf("Refresh of nothing = %v, %v", found, err)
+	}
+}
+
+func contractProlong(t *testing.T, store Store, back Back) {
+	ctx, a := t.Context(), At("a", 1000, 1)
+	expect(t, "prolong of an absent pin writes nothing", pin.Pin{})(store.Prolong(ctx, "prolong"))
+	if _, ok, err := store.Get(ctx, "prolong"); ok || err != nil {
+		t.Fatalf("Get = %v, %v after Prolong of an absent pin, want none", ok, err)
+	}
+	expect(t, "claim", a)(claim(ctx, store, "prolong", a))
+	back.Shorten("prolong", time.Minute)
+	expect(t, "prolong", a)(store.Prolong(ctx, "prolong"))
+	if left := back.TimeLeft("prolong"); left < 59*time.Minute || left > time.Hour {
+		t.Errorf("a pin that was prolonged expires in %v, want an hour", left)
 	}
 }
 
@@ -246,6 +266,8 @@ func expect(t *testing.T, what string, want pin.Pin) func(pin.Pin, error) {
 		}
 	}
 }
+
+func second(_ pin.Pin, err error) error { return err }
 
 func third[T any](_ pin.Pin, _ T, err error) error { return err }
 

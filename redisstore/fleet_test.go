@@ -179,6 +179,27 @@ func TestClusterLosesASlotOwner(t *testing.T) {
 	})
 }
 
+// A slot moves to a master, whose marker then lies elsewhere: an edge, which asks for nothing but claims, follows the owners to
+// the new one, though it still finds the old.
+func TestClusterMovesASlot(t *testing.T) {
+	t.Parallel() // most of it is waiting
+	fleet := storetest.StartCluster(t)
+	owner, edge := open(t, patient(fleet.Server)), open(t, patient(fleet.Server))
+	ended := make(chan error, 1)
+	go func() { ended <- edge.Run(t.Context()) }()
+	t.Cleanup(func() { <-ended })
+	const room, empty = "room-0", 1 // The room lies on the second master; the marker of the first lies in its lowest slot, 0.
+	before := present(t, owner)
+	claimed := func() bool {
+		_, in, err := edge.Claim(t.Context(), room, storetest.At("a", 1000, 1))
+		return err == nil && present(t, owner).Has(in)
+	}
+	eventually(t, "claim to be in a generation that the owners report", claimed)
+	fleet.MoveSlot(t, empty, fleet.MasterOf(t, pinKey(room)))
+	eventually(t, "owners to see another generation", func() bool { return present(t, owner) != before })
+	eventually(t, "claim to be in a generation that the owners report, after the move", claimed)
+}
+
 // The budget of a join holds for every kind of store that is silent or gone.
 func TestEveryKindIsGivenUpInTime(t *testing.T) {
 	t.Parallel() // most of it is waiting

@@ -28,6 +28,9 @@ const (
 	// indexTTL: owners repeat their rooms every few seconds; a node that is gone
 	// for good must not leave a set behind.
 	indexTTL = 2 * pinTTL
+	// relocateEvery is how often a client looks where the markers of a Redis Cluster lie: after slots have moved there may be
+	// two on one master, and until everybody reads the same, every claim there is proven with all owners.
+	relocateEvery = 5 * time.Second
 )
 
 // note is one change of the index.
@@ -49,6 +52,8 @@ func (s *Store) note(n note) {
 // ends; then it returns nil.
 func (s *Store) Run(ctx context.Context) error {
 	failing := false
+	moved := time.NewTicker(relocateEvery)
+	defer moved.Stop()
 	for {
 		var queued []note
 		select {
@@ -58,6 +63,11 @@ func (s *Store) Run(ctx context.Context) error {
 			queued = append(queued, n)
 		case <-s.doubts:
 			s.settleDoubt(ctx)
+			continue
+		case <-moved.C:
+			if s.cluster != nil {
+				s.settleDoubt(ctx)
+			}
 			continue
 		}
 		for len(queued) < notesPerTrip && len(s.notes) > 0 {

@@ -122,6 +122,23 @@ func TestSeedReproducesItsHistory(t *testing.T) {
 	}
 }
 
+// The schedules with which the harness finds some of the broken placements hold for the one that is not.
+func TestSchedulesAboutOneThingHold(t *testing.T) {
+	for name, about := range map[string]func(uint64) []action{"a move is lost": lostMove, "a pin expires": lapsed} {
+		t.Run(name, func(t *testing.T) {
+			for seed := range uint64(schedules) {
+				tr := trial{seed: seed, actions: about(seed)}
+				if v := tr.run(t); len(v.faults) > 0 {
+					small, least := tr.shrink(t)
+					t.Logf("seed %d, the least schedule that fails:\n%s", seed, plan(small.actions))
+					least.report(t, fmt.Sprintf("seed-%d", seed))
+					return
+				}
+			}
+		})
+	}
+}
+
 // The harness finds what it is there to find: with each of these faults built in, it
 // has a violation within seconds.
 func TestHarnessFindsBrokenPlacement(t *testing.T) {
@@ -132,6 +149,7 @@ func TestHarnessFindsBrokenPlacement(t *testing.T) {
 		{plainNX, func(seed uint64) trial { return newTrial(seed, faults{}) }},
 		{plainSet, func(seed uint64) trial { return newTrial(seed, ordinary()) }},
 		{noNonce, func(seed uint64) trial { return trial{seed: seed, actions: lostMove(seed)} }},
+		{notProlonged, func(seed uint64) trial { return trial{seed: seed, actions: lapsed(seed)} }},
 	} {
 		t.Run(string(b.broken), func(t *testing.T) {
 			began := time.Now()

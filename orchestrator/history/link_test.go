@@ -28,9 +28,9 @@ type told struct {
 	in     pin.Generation
 }
 
-// exchange takes apply to the store and its answer back. open means that apply may
+// exchange takes apply to the store and its answer back. open is how many times apply may
 // have happened without an answer, or may still happen.
-func (l *link) exchange(ctx context.Context, apply func() told, found *told) (open bool, err error) {
+func (l *link) exchange(ctx context.Context, apply func() told, found *told) (open int, err error) {
 	c, f := asking(ctx), l.world.faults
 	defer func() { c.failed = c.failed || err != nil }()
 	if l.world.calm.Load() {
@@ -38,10 +38,10 @@ func (l *link) exchange(ctx context.Context, apply func() told, found *told) (op
 	}
 	if l.away() {
 		if c.chance(50) {
-			return false, errCut
+			return 0, errCut
 		}
 		<-ctx.Done() // Into the void.
-		return false, ctx.Err()
+		return 0, ctx.Err()
 	}
 	there, back := c.between(time.Millisecond, 12*time.Millisecond), c.between(time.Millisecond, 12*time.Millisecond)
 	if f.slow && c.chance(6) {
@@ -58,24 +58,25 @@ func (l *link) exchange(ctx context.Context, apply func() told, found *told) (op
 		if !dropped && f.late {
 			l.later(c, there-time.Since(began), apply)
 		}
-		return true, err
+		return 1, err
 	}
 	if dropped || l.away() {
 		<-ctx.Done()
-		return true, ctx.Err()
+		return 1, ctx.Err()
 	}
 	*found = apply()
 	if twice { // A client that repeats a request whose answer is late.
 		l.later(c, c.between(time.Millisecond, 30*time.Millisecond), apply)
+		open = 1
 	}
 	if deaf {
 		<-ctx.Done()
-		return true, ctx.Err()
+		return open + 1, ctx.Err()
 	}
 	if err := c.pause(ctx, back); err != nil {
-		return true, err
+		return open + 1, err
 	}
-	return twice, nil
+	return open, nil
 }
 
 // later lets a request arrive after its sender has given up on it.
@@ -104,7 +105,7 @@ func (l *link) put(ctx context.Context, w write) (pin.Pin, pin.Generation, error
 	var found told
 	sent := r.now()
 	open, err := l.exchange(ctx, func() told { return told{s.swap(w), s.generation(false)} }, &found)
-	if open {
+	for range open {
 		r.pending(c.who, w, sent)
 	}
 	if err != nil {
@@ -167,7 +168,7 @@ func (l *link) Get(ctx context.Context, _ ring.RoomID) (pin.Pin, bool, error) {
 // Prolong is part of orchestrator.Keeps.
 func (l *link) Prolong(ctx context.Context, _ ring.RoomID) (pin.Pin, error) {
 	var found told
-	if _, err := l.exchange(ctx, func() told { return told{stands: l.world.store.get(true)} }, &found); err != nil {
+	if _, err := l.exchange(ctx, func() told { return told{stands: l.world.store.get(l.world.store.broken != notProlonged)} }, &found); err != nil {
 		return pin.Pin{}, err
 	}
 	return answer(found.stands)

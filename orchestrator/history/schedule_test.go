@@ -43,6 +43,7 @@ const (
 	actAway     act = "store away"
 	actFull     act = "full"
 	actLeave    act = "leave"
+	actLapse    act = "leave, and an hour passes"
 	actFresh    act = "fresh edge"
 	actEmpty    act = "store empty"
 	actTwice    act = "store empty twice"
@@ -90,7 +91,7 @@ func schedule(seed uint64, f faults) []action {
 		{f.suspect, []act{actSuspect}},
 		{f.cut, []act{actCutNode, actCutEdge, actAway}},
 		{f.full, []act{actFull}},
-		{f.leave, []act{actLeave}},
+		{f.leave, []act{actLeave, actLapse}},
 		{f.fresh, []act{actFresh}},
 		{f.empty, []act{actEmpty}},
 		{f.twice, []act{actTwice, actTwice}},
@@ -138,6 +139,22 @@ func lostMove(seed uint64) []action {
 	}
 }
 
+// lapsed draws a schedule about one thing: a room whose pin is not where the ring would have it stays empty for an hour, and
+// many people come in the moment in which the pin expires.
+func lapsed(seed uint64) []action {
+	random := rand.New(rand.NewPCG(seed, 0))
+	actions := []action{
+		{id: 1, at: time.Second, what: actJoin, who: 0},
+		{id: 2, at: 2 * time.Second, what: actSuspect, who: 0, long: time.Second},
+		{id: 3, at: 20 * time.Second, what: actLapse},
+	}
+	for i := range 6 {
+		at := 20*time.Second + time.Duration(random.Int64N(int64(60*time.Millisecond)))
+		actions = append(actions, action{id: 4 + i, at: at, what: actJoin, who: i % 3})
+	}
+	return actions
+}
+
 // run does one action.
 func (w *world) run(a action) {
 	c, ctx := newCaller(w.seed, fmt.Sprintf("%s %d", a.what, a.id), a.id), context.Background()
@@ -168,6 +185,9 @@ func (w *world) run(a action) {
 		w.full(c, s, a.long)
 	case actLeave:
 		w.leave()
+	case actLapse:
+		w.leave()
+		w.store.lapse(c.between(time.Millisecond, 60*time.Millisecond))
 	case actFresh:
 		fresh := newEdge(w, e.name+"'")
 		w.mu.Lock()

@@ -16,10 +16,11 @@ const pinLife = 40 * time.Second
 type broken string
 
 const (
-	sound    broken = ""
-	plainSet broken = "the compare-and-set is a plain SET"
-	noNonce  broken = "claims have no nonce"
-	plainNX  broken = "the claim overwrites"
+	sound        broken = ""
+	plainSet     broken = "the compare-and-set is a plain SET"
+	noNonce      broken = "claims have no nonce"
+	plainNX      broken = "the claim overwrites"
+	notProlonged broken = "a pin may expire while its room opens"
 )
 
 // store is one key of a Redis: what it does is atomic and takes no time. Links lead to it.
@@ -89,6 +90,16 @@ func (s *store) get(prolong bool) value {
 		s.until = time.Now().Add(pinLife)
 	}
 	return found
+}
+
+// lapse lets the pin expire after d, as that of a room does which has been empty for all the life of a pin. One that somebody
+// has just asked for is not so old.
+func (s *store) lapse(d time.Duration) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if asked := s.until.Add(-pinLife); !s.now().absent() && time.Since(asked) > time.Second {
+		s.until = time.Now().Add(d)
+	}
 }
 
 // forget empties the store, as a restart without persistence does.

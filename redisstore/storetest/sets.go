@@ -56,6 +56,24 @@ func (f Fleet) MasterOf(t testing.TB, key string) *Process {
 	return f.Processes[at]
 }
 
+// MoveSlot gives a slot that holds no keys to another master of a Redis Cluster.
+func (f Fleet) MoveSlot(t testing.TB, slot int, to *Process) {
+	t.Helper()
+	ask := func(p *Process, args ...any) string {
+		client := p.client()
+		defer func() { _ = client.Close() }()
+		said, err := client.Do(t.Context(), append([]any{"cluster"}, args...)...).Text()
+		if err != nil {
+			t.Fatalf("cluster %v at %s: %v", args, p.Address, err)
+		}
+		return said
+	}
+	id := ask(to, "myid")
+	for _, p := range append([]*Process{to}, f.Processes...) { // Its new owner first, so that it has one at every moment.
+		ask(p, "setslot", slot, "node", id)
+	}
+}
+
 func alone(t testing.TB, papers *papers) Fleet {
 	t.Helper()
 	one := launch(t, papers, data)

@@ -46,7 +46,9 @@ func (c *confirmer) Confirm(ctx context.Context, room ring.RoomID, p pin.Pin) er
 }
 
 // Opening asks the keeper.
-func (c *confirmer) Opening(room ring.RoomID) pin.Pin { return c.keeper.Opening(room) }
+func (c *confirmer) Opening(ctx context.Context, room ring.RoomID) (pin.Pin, error) {
+	return c.keeper.Opening(ctx, room)
+}
 
 // wire binds the sockets and joins the parts; it starts nothing.
 func (c *sfuCommand) wire(ctx context.Context, plan sfuPlan, log *slog.Logger) (*sfuNode, error) {

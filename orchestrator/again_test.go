@@ -86,7 +86,7 @@ func TestNewcomerDoesNotMoveAnOpenRoom(t *testing.T) {
 				err := k.Confirm(t.Context(), "r", brought)
 				stands, _ := pin.Parse(s.stands("r"))
 				var fenced *pin.FencedError
-				if !errors.As(err, &fenced) || fenced.Current != stands || c.keeps != (stands.Boot == ours.Boot) || !k.Opening("r").IsZero() {
+				if !errors.As(err, &fenced) || fenced.Current != stands || c.keeps != (stands.Boot == ours.Boot) || !openingOf(t, k, "r").IsZero() {
 					t.Errorf("Confirm = %v, and %v stands", err, stands)
 				}
 				if told := r.told(); len(told) != 1 || told[0].Pin != stands {

@@ -38,9 +38,9 @@ func (k *Keeper) Confirm(ctx context.Context, room ring.RoomID, p pin.Pin) error
 	if open {
 		return k.unlessTrusted(held, k.confirmOpen(ctx, held))
 	}
-	k.mayOpen(held)
+	answer := k.mayOpen(held)
 	err := k.unlessTrusted(held, k.confirmOpening(ctx, held))
-	k.opens(held, err == nil)
+	answer(err == nil)
 	return err
 }
 

@@ -97,7 +97,9 @@ func (w *town) Holds(_ context.Context, control string, room ring.RoomID) (pin.P
 	if p, open := h.rooms[room]; open {
 		return p, nil
 	}
-	return h.keeper.Opening(room), nil
+	impatient, cancel := context.WithCancel(context.Background())
+	cancel() // One goroutine does everything here: a question under way is never answered while we wait.
+	return h.keeper.Opening(impatient, room)
 }
 
 func (w *town) at(control string) *hall {

@@ -1,6 +1,7 @@
 package orchestrator
 
 import (
+	"context"
 	"slices"
 	"time"
 
@@ -11,17 +12,26 @@ import (
 // opening is a pin under which a room may be about to open: Confirm is being asked for it, or has let it open.
 type opening struct {
 	pin    pin.Pin
-	at     time.Time // when it was last asked for
-	asking int       // questions that have no answer yet
-	let    bool      // whether one of them let it open
+	at     time.Time       // when it was last asked for
+	asking []chan struct{} // questions that have no answer yet; each is closed when it has
+	let    bool            // whether one of them let it open
 }
 
-// counts reports whether the room may still open under it: between the answer and the opening lie some microseconds, or a pause.
-func (o opening) counts() bool { return o.asking > 0 || o.let && time.Since(o.at) < confirmedFor }
+// counts reports whether the room may still open under it: between leave and opening lie some microseconds, or a pause.
+func (o *opening) counts() bool { return o.let && time.Since(o.at) < confirmedFor }
 
-// Opening returns the highest pin under which room may be about to open here, or none. Who asks whether this node holds the
-// room must be told of it as of an open one.
-func (k *Keeper) Opening(room ring.RoomID) pin.Pin {
+// Opening returns the highest pin under which room has leave to open here and may not be open yet, or none. Who asks whether
+// this node holds the room must be told of it as of an open one. It waits for the questions that Confirm is
+// asked at this moment, which takes 300 ms at most: what they read may be older than what the caller knows, so he must be told if one of them
+// gets leave, and must not be told if none does. Later ones read what he knows. The error is the context's.
+func (k *Keeper) Opening(ctx context.Context, room ring.RoomID) (pin.Pin, error) {
+	for _, answered := range k.asking(room) {
+		select {
+		case <-answered:
+		case <-ctx.Done():
+			return pin.Pin{}, ctx.Err()
+		}
+	}
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	var top pin.Pin
@@ -30,38 +40,50 @@ func (k *Keeper) Opening(room ring.RoomID) pin.Pin {
 			top = o.pin
 		}
 	}
-	return top
+	return top, nil
 }
 
-// mayOpen remembers that a room may open under a pin that Confirm is about to ask for.
-func (k *Keeper) mayOpen(h pin.Holding) {
+// asking lists the questions about a room that have no answer yet.
+func (k *Keeper) asking(room ring.RoomID) []chan struct{} {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	var all []chan struct{}
+	for _, o := range k.opening[room] {
+		all = append(all, o.asking...)
+	}
+	return all
+}
+
+// mayOpen remembers that a room may open under a pin, which Confirm is about to ask for. The answer is to be given to
+// what it returns: leave to open the room, or none. Leave that another question has got stays.
+func (k *Keeper) mayOpen(h pin.Holding) (answer func(leave bool)) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	o := k.openingOf(h)
 	if o == nil {
-		k.opening[h.Room] = append(k.opening[h.Room], &opening{pin: h.Pin})
-		o = k.openingOf(h)
+		o = &opening{pin: h.Pin}
+		k.opening[h.Room] = append(k.opening[h.Room], o)
 	}
-	o.at = time.Now()
-	o.asking++
-}
-
-// opens says how a question of mayOpen ended: with leave to open the room, or without. Leave that another question
-// has got stays.
-func (k *Keeper) opens(h pin.Holding, leave bool) {
-	k.mu.Lock()
-	defer k.mu.Unlock()
-	if o := k.openingOf(h); o != nil {
-		o.asking, o.let = max(o.asking-1, 0), o.let || leave
+	answered := make(chan struct{})
+	o.at, o.asking = time.Now(), append(o.asking, answered)
+	return func(leave bool) {
+		k.mu.Lock()
+		defer k.mu.Unlock()
+		close(answered)
+		o.asking = slices.DeleteFunc(o.asking, func(q chan struct{}) bool { return q == answered })
+		o.let = o.let || leave
+		k.dropOpenings(h.Room, func(o *opening) bool { return !o.counts() })
 	}
-	k.dropOpenings(h.Room, func(o *opening) bool { return !o.counts() })
 }
 
 // dropOpening forgets a pin under which the Holder will not open the room any more.
 func (k *Keeper) dropOpening(h pin.Holding) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
-	k.dropOpenings(h.Room, func(o *opening) bool { return o.pin == h.Pin })
+	if o := k.openingOf(h); o != nil {
+		o.let = false
+	}
+	k.dropOpenings(h.Room, func(o *opening) bool { return !o.counts() })
 }
 
 // isOpening reports whether h was about to open lately.
@@ -81,9 +103,9 @@ func (k *Keeper) openingOf(h pin.Holding) *opening {
 	return nil
 }
 
-// dropOpenings forgets those of a room that are done. Call it with mu held.
+// dropOpenings forgets those of a room that are done and not being asked for. Call it with mu held.
 func (k *Keeper) dropOpenings(room ring.RoomID, done func(*opening) bool) {
-	left := slices.DeleteFunc(k.opening[room], done)
+	left := slices.DeleteFunc(k.opening[room], func(o *opening) bool { return len(o.asking) == 0 && done(o) })
 	if len(left) == 0 {
 		delete(k.opening, room)
 		return

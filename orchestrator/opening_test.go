@@ -1,41 +1,76 @@
 package orchestrator
 
 import (
+	"context"
 	"errors"
 	"testing"
+	"testing/synctest"
+	"time"
 
 	"github.com/holdfast-rtc/holdfast/pin"
 	"github.com/holdfast-rtc/holdfast/ring"
 )
+
+// openingOf is what a keeper says when nobody is asking it anything.
+func openingOf(t *testing.T, k *Keeper, room ring.RoomID) pin.Pin {
+	t.Helper()
+	p, err := k.Opening(t.Context(), room)
+	if err != nil {
+		t.Errorf("Opening = %v", err)
+	}
+	return p
+}
 
 // A room whose pin could not be confirmed is not about to open: whoever asks the owners would hand the room to a node that nobody
 // is let in by. What one question was granted, the failure of another does not take back.
 func TestOnlyWhatWasGrantedIsAboutToOpen(t *testing.T) {
 	keeping(t, DefaultKeeperConfig(), func(t *testing.T, k *Keeper, s *shelf, _ *rooms, _ pin.Pin) {
 		const room ring.RoomID = "new"
-		p := pinAt("a", 1, 6000, 1)
-		asked := pin.Pin{}
-		away := errors.New("the store is away")
-		ask := func(answer error) {
-			t.Helper()
-			s.meanwhile(func() { asked = k.Opening(room) })
-			s.fail(answer)
-			if err := k.Confirm(t.Context(), room, p); answer == nil && err != nil || answer != nil && !errors.Is(err, pin.ErrUnconfirmed) {
-				t.Fatalf("Confirm = %v while the store says %v", err, answer)
-			}
-			if asked != p {
-				t.Fatalf("about to open under %v while it is being asked, want %v", asked, p)
-			}
-		}
+		p, away := pinAt("a", 1, 6000, 1), errors.New("the store is away")
 		s.put(room, p.Encode())
-		if ask(away); !k.Opening(room).IsZero() {
-			t.Errorf("about to open under %v, though nobody was let in", k.Opening(room))
+		for _, question := range []struct {
+			answer error
+			opens  pin.Pin
+		}{{away, pin.Pin{}}, {nil, p}, {away, p}} {
+			s.fail(question.answer)
+			if err := k.Confirm(t.Context(), room, p); (err == nil) != (question.answer == nil) || err != nil && !errors.Is(err, pin.ErrUnconfirmed) {
+				t.Fatalf("Confirm = %v while the store says %v", err, question.answer)
+			}
+			if got := openingOf(t, k, room); got != question.opens {
+				t.Errorf("about to open under %v after the store said %v, want %v", got, question.answer, question.opens)
+			}
 		}
-		if ask(nil); k.Opening(room) != p {
-			t.Errorf("about to open under %v, want %v", k.Opening(room), p)
+		after(confirmedFor)
+		if got := openingOf(t, k, room); !got.IsZero() {
+			t.Errorf("about to open under %v, %v after it got leave", got, confirmedFor)
 		}
-		if ask(away); k.Opening(room) != p {
-			t.Errorf("about to open under %v after another question failed, want %v", k.Opening(room), p)
+	})
+}
+
+// Who asks what is about to open while a question is under way is answered when that one is, for it may have read the store before
+// what the asker knows was written there.
+func TestQuestionUnderWayIsWaitedFor(t *testing.T) {
+	keeping(t, DefaultKeeperConfig(), func(t *testing.T, k *Keeper, s *shelf, _ *rooms, _ pin.Pin) {
+		const room ring.RoomID = "new"
+		p, slow := pinAt("a", 1, 6000, 1), confirmTimeout/3
+		s.put(room, p.Encode())
+		s.mu.Lock()
+		s.slow = slow
+		s.mu.Unlock()
+		answered := make(chan error, 1)
+		go func() { answered <- k.Confirm(t.Context(), room, p) }()
+		synctest.Wait()
+		impatient, cancel := context.WithTimeout(t.Context(), slow/2)
+		defer cancel()
+		if _, err := k.Opening(impatient, room); !errors.Is(err, context.DeadlineExceeded) {
+			t.Errorf("Opening = %v before the store has answered, want that it waits", err)
+		}
+		began := time.Now()
+		if got := openingOf(t, k, room); got != p || time.Since(began) > slow {
+			t.Errorf("about to open under %v after %v, want %v as soon as the store answers", got, time.Since(began), p)
+		}
+		if err := <-answered; err != nil {
+			t.Errorf("Confirm = %v", err)
 		}
 	})
 }

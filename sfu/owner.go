@@ -15,6 +15,7 @@ type Owner interface {
 	// a higher pin exists, one that wraps pin.ErrMissing that p does not stand; any other error says that
 	// this cannot be known just now, and the edge is told to try again.
 	Confirm(ctx context.Context, room ring.RoomID, p pin.Pin) error
-	// Opening returns the pin under which room may be about to open here, or none. It must not block.
-	Opening(room ring.RoomID) pin.Pin
+	// Opening returns the pin under which Confirm has let room open here, or none. It may wait for questions that Confirm is asked
+	// at the moment; its error is the context's.
+	Opening(ctx context.Context, room ring.RoomID) (pin.Pin, error)
 }

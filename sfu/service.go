@@ -127,11 +127,14 @@ func (s *service) Rooms(ctx context.Context, _ *control.RoomsRequest) (*control.
 }
 
 // Holds says whether one room is open here, or about to be.
-func (s *service) Holds(_ context.Context, request *control.HoldsRequest) (*control.HoldsReply, error) {
+func (s *service) Holds(ctx context.Context, request *control.HoldsRequest) (*control.HoldsReply, error) {
 	n := s.node
 	reply := &control.HoldsReply{Node: string(n.cfg.Node), Boot: string(n.cfg.Boot)}
 	room := ring.RoomID(request.GetRoom())
-	opening := n.owner.Opening(room) // Before the look at the open ones: it may become one.
+	opening, err := n.owner.Opening(ctx, room) // Before the look at the open ones: it may become one.
+	if err != nil {
+		return nil, status.FromContextError(err).Err()
+	}
 	n.mu.Lock()
 	r, open := n.rooms[room]
 	n.mu.Unlock()

@@ -29,10 +29,10 @@ type ownerStub struct {
 	opening pin.Pin // what Opening says of every room
 }
 
-func (o *ownerStub) Opening(ring.RoomID) pin.Pin {
+func (o *ownerStub) Opening(context.Context, ring.RoomID) (pin.Pin, error) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
-	return o.opening
+	return o.opening, nil
 }
 
 func (o *ownerStub) Confirm(context.Context, ring.RoomID, pin.Pin) error {

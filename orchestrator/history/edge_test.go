@@ -163,7 +163,7 @@ func (e *edge) end(why *grounds) {
 
 // BootAt is part of orchestrator.Prober.
 func (e *edge) BootAt(ctx context.Context, control string) (pin.BootID, error) {
-	if err := probing(ctx, e.world.seed, control); err != nil {
+	if _, err := probing(ctx, e.world.seed, control); err != nil {
 		return "", err
 	}
 	live, dead := e.world.truth()
@@ -188,7 +188,8 @@ func (e *edge) BootAt(ctx context.Context, control string) (pin.BootID, error) {
 
 // Holds is part of orchestrator.Prober.
 func (e *edge) Holds(ctx context.Context, control string, _ ring.RoomID) (pin.Pin, error) {
-	if err := probing(ctx, e.world.seed, control); err != nil {
+	way, err := probing(ctx, e.world.seed, control)
+	if err != nil {
 		return pin.Pin{}, err
 	}
 	live, _ := e.world.truth()
@@ -196,11 +197,16 @@ func (e *edge) Holds(ctx context.Context, control string, _ ring.RoomID) (pin.Pi
 		if address(s.id) != control {
 			continue
 		}
+		opening, err := s.keeper.Opening(ctx, room)
+		if err != nil {
+			return pin.Pin{}, err
+		}
+		_ = way.pause(ctx, 0) // Several may have waited for one answer.
 		s.mu.Lock()
 		held := s.held
 		s.mu.Unlock()
 		if held.IsZero() {
-			held = s.keeper.Opening(room)
+			held = opening
 		}
 		if !held.IsZero() {
 			asking(ctx).why.said(held)
@@ -212,10 +218,10 @@ func (e *edge) Holds(ctx context.Context, control string, _ ring.RoomID) (pin.Pi
 
 // probing is the way to a node and back. Several are asked side by side, so each has instants of its
 // own that depend on nothing but who asks whom when.
-func probing(ctx context.Context, seed uint64, control string) error {
+func probing(ctx context.Context, seed uint64, control string) (*caller, error) {
 	id := 1000 + asking(ctx).id*3 + int(control[0]-'a')
 	c := newCaller(seed^uint64(time.Now().UnixNano()), "", id)
-	return c.pause(ctx, c.between(time.Millisecond, 5*time.Millisecond))
+	return c, c.pause(ctx, c.between(time.Millisecond, 5*time.Millisecond))
 }
 
 // reported: the edge hears a node's load report.

@@ -16,7 +16,7 @@ func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 // The environment of a longer search, or of one seed again.
 const (
 	countVariable = "HOLDFAST_HISTORIES"    // schedules per mix of faults
-	seedVariable  = "HOLDFAST_HISTORY_SEED" // only this one
+	seedVariable  = "HOLDFAST_HISTORY_SEED" // only this one, or the first of so many
 )
 
 // schedules is how many seeds each mix gets in a common test run, enough how many that fail end the search.
@@ -70,13 +70,16 @@ func count(t *testing.T) (first, past uint64) {
 		}
 		return n, true
 	}
-	if seed, ok := number(seedVariable); ok {
+	seed, one := number(seedVariable)
+	n, many := number(countVariable)
+	switch {
+	case many:
+		return seed, seed + n
+	case one:
 		return seed, seed + 1
+	default:
+		return 0, schedules
 	}
-	if n, ok := number(countVariable); ok {
-		return 0, n
-	}
-	return 0, schedules
 }
 
 // Concurrent Place, Rehome, PlaceAgain and refreshes under random faults are linearizable, fences

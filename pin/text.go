@@ -3,6 +3,7 @@ package pin
 import (
 	"crypto/rand"
 	"encoding/binary"
+	"encoding/hex"
 	"errors"
 	"fmt"
 	"strconv"
@@ -34,7 +35,16 @@ const MaxEpoch = 1<<53 - 1
 // and two texts are equal exactly when the pins are, so a store can compare and
 // set pins as opaque values.
 func (p Pin) Encode() string {
-	return fmt.Sprintf("%s|%d|%016x|%s|%s|%s", textVersion, p.Fence.Epoch, p.Fence.Nonce, p.Node, p.Boot, p.Control)
+	const numbers = 20 + 2*8 // digits of an epoch, and of a nonce
+	text := make([]byte, 0, len(textVersion)+numbers+len(p.Node)+len(p.Boot)+len(p.Control)+fieldCount-1)
+	text = append(text, textVersion+"|"...)
+	text = strconv.AppendUint(text, p.Fence.Epoch, 10)
+	text = append(text, '|')
+	text = hex.AppendEncode(text, binary.BigEndian.AppendUint64(nil, p.Fence.Nonce))
+	for _, field := range []string{string(p.Node), string(p.Boot), p.Control} {
+		text = append(append(text, '|'), field...)
+	}
+	return string(text)
 }
 
 // Parse reads what Encode wrote. Anything else, including a text that

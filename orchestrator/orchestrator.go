@@ -69,7 +69,7 @@ type Orchestrator struct {
 
 // New returns an orchestrator. The configuration must be valid (Config.Validate).
 func New(store Claims, views Views, prober Prober, cfg Config, log *slog.Logger) *Orchestrator {
-	return &Orchestrator{store: store, views: views, prober: prober, cfg: cfg, log: log}
+	return &Orchestrator{store: store, views: views, prober: prober, cfg: cfg, log: log, seen: seen{clock: cfg.Clock}}
 }
 
 // Place returns the pin of room, claiming it for a node with headroom when it has none. One

@@ -20,6 +20,8 @@ const (
 
 // seen remembers the highest pin of each room, and the highest epoch of all.
 type seen struct {
+	clock func() time.Time // nil is time.Now
+
 	mu      sync.Mutex // guards the fields below
 	highest uint64
 	recent  map[ring.RoomID]sighting
@@ -59,7 +61,7 @@ func (s *seen) isProven(room ring.RoomID, p pin.Pin, in pin.Generation) bool {
 
 // noteLocked is note for callers that hold mu.
 func (s *seen) noteLocked(room ring.RoomID, p pin.Pin) {
-	if p.Fence.Epoch > s.highest && p.Fence.Epoch <= uint64(time.Now().Add(maxClockLead).UnixMilli()) {
+	if p.Fence.Epoch > s.highest && p.Fence.Epoch <= uint64(max(s.now().Add(maxClockLead).UnixMilli(), 0)) {
 		s.highest = p.Fence.Epoch
 	}
 	_, recent := s.recent[room]
@@ -101,7 +103,15 @@ func (s *seen) freshEpoch(room ring.RoomID) uint64 {
 	known := s.of(room)
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	return max(uint64(time.Now().UnixMilli()), s.highest+1, known.Fence.Epoch+1)
+	return max(uint64(max(s.now().UnixMilli(), 0)), s.highest+1, known.Fence.Epoch+1)
+}
+
+// now is the time by this process's clock.
+func (s *seen) now() time.Time {
+	if s.clock == nil {
+		return time.Now()
+	}
+	return s.clock()
 }
 
 // nextEpoch is the epoch that moves p: one more, or one more than what was seen of the room.

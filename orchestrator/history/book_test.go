@@ -23,7 +23,6 @@ type book struct {
 	owners   map[pin.Fence]pin.BootID
 	made     map[pin.Fence]*making    // everything that ever stood
 	holding  map[pin.BootID]pin.Fence // who serves the room now
-	served   pin.Fence                // the highest that anybody served under
 	faults   []string
 	troubles int       // processes that are cut off from the store just now
 	since    time.Time // from when on two have served side by side in calm; zero when they do not
@@ -151,9 +150,13 @@ func (b *book) serving(boot pin.BootID, p pin.Pin) {
 	if begun && owner != boot {
 		b.record.fault("%s and %s both served under %v", owner, boot, p.Fence)
 	}
-	_, already := b.holding[boot]     // Who raises the fence of its open room does not begin to serve it.
+	_, already := b.holding[boot] // Who raises the fence of its open room does not begin to serve it.
+	var served pin.Fence          // the highest that anybody serves under
+	for _, f := range b.holding {
+		served = higher(served, f)
+	}
 	for other, f := range b.holding { // At most one holds the highest.
-		if begun || already || other == boot || f != b.served {
+		if begun || already || other == boot || f != served {
 			continue
 		}
 		switch {
@@ -168,7 +171,7 @@ func (b *book) serving(boot pin.BootID, p pin.Pin) {
 				time.Duration(b.record.now()), boot, p.Fence, other, f))
 		}
 	}
-	b.owners[p.Fence], b.served = boot, higher(b.served, p.Fence)
+	b.owners[p.Fence] = boot
 	b.holding[boot] = p.Fence
 	b.look()
 }

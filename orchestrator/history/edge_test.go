@@ -4,7 +4,9 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"hash/fnv"
 	"maps"
+	"math/rand/v2"
 	"slices"
 	"sync"
 	"time"
@@ -41,9 +43,29 @@ func newEdge(w *world, name string) *edge {
 		nodes: make(map[ring.NodeID]cluster.Node), gone: make(map[pin.BootID]cluster.Departure),
 		since: make(map[pin.BootID]int64), dead: make(map[pin.BootID]bool), calls: make(map[*grounds]bool),
 	}
-	e.orch = orchestrator.New(e.link, e, e, orchestrator.DefaultConfig(), quiet)
+	cfg := orchestrator.DefaultConfig()
+	if w.faults.skew {
+		cfg.Clock = skewed(w.seed, name)
+	}
+	e.orch = orchestrator.New(e.link, e, e, cfg, quiet)
 	e.look()
 	return e
+}
+
+// skewed is a clock that is wrong by up to half a minute, and at some moment of the schedule jumps to be wrong by something else.
+func skewed(seed uint64, name string) func() time.Time {
+	sum := fnv.New64a()
+	_, _ = sum.Write([]byte(name)) // It never returns an error.
+	random := rand.New(rand.NewPCG(seed, sum.Sum64()))
+	wrong := func() time.Duration { return time.Duration(random.Int64N(int64(time.Minute))) - 30*time.Second }
+	before, after, jump := wrong(), wrong(), time.Now().Add(time.Duration(random.Int64N(int64(length))))
+	return func() time.Time {
+		now := time.Now()
+		if now.Before(jump) {
+			return now.Add(before)
+		}
+		return now.Add(after)
+	}
 }
 
 // look gives the edge the true picture.

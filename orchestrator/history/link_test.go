@@ -95,7 +95,7 @@ func (l *link) away() bool { return l.cut.Load() > 0 || l.world.away.Load() > 0 
 // put is one write. An edge's is an operation of the history by itself, if it was answered.
 func (l *link) put(ctx context.Context, w write) (pin.Pin, pin.Generation, error) {
 	c, s, r := asking(ctx), l.world.store, l.world.record
-	w.known, w.why = r.known(), c.why
+	w.known, w.why = l.known(c), c.why
 	w.ends, _ = ctx.Deadline()
 	c.tried = append(c.tried, w)
 	asked := input{kind: kindWrite, call: c.what, who: c.who, pin: c.about, tried: []write{w}}
@@ -119,6 +119,16 @@ func (l *link) put(ctx context.Context, w write) (pin.Pin, pin.Generation, error
 	}
 	p, err := answer(found.stands)
 	return p, found.in, err
+}
+
+// known is what a fresh claim must be above: what anybody was told of, or, where clocks differ, what its maker was.
+func (l *link) known(c *caller) pin.Fence {
+	if !l.world.faults.skew || c.edge == nil {
+		return l.world.record.known()
+	}
+	c.edge.mu.Lock()
+	defer c.edge.mu.Unlock()
+	return c.edge.top
 }
 
 // begin lets the store's client begin a generation, some time after a claim came back without one.

@@ -27,6 +27,7 @@ type faults struct {
 	storm    bool // the store forgets, or goes back, several times within moments
 	rollBack bool // the store loses its last writes
 	damage   bool // the pin is overwritten with a text that is none
+	skew     bool // the clocks of signaling nodes are wrong, and jump
 }
 
 // act is what one step of a schedule does.

@@ -59,7 +59,9 @@ func (n *signalingNode) join(c *signalingCommand, plan signalingPlan) (err error
 		return faults(err)
 	}
 	n.pool = control.NewPool(plan.key, control.DefaultConfig())
-	placer := orchestrator.New(n.store, n.cluster, prober{n.pool}, orchestrator.DefaultConfig(), n.log)
+	placement := orchestrator.DefaultConfig()
+	placement.Clock = n.store.Now
+	placer := orchestrator.New(n.store, n.cluster, prober{n.pool}, placement, n.log)
 	parts := signaling.Parts{
 		Placer: placer, Links: n.pool, Views: n.cluster, Store: n.store,
 		Keys: plan.keys, Resumer: access.NewResumer(plan.key.ResumeKey()), Static: web.Static(),

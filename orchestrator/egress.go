@@ -83,8 +83,8 @@ type Config struct {
 	StoreBudget time.Duration
 	// ProbeTimeout bounds the dial to a boot that gossip does not know.
 	ProbeTimeout time.Duration
-	// Clock gives the epochs of fresh claims; nil is time.Now. It may be wrong, and may jump: then epochs of rooms that
-	// everybody has forgotten may go back, and nothing else.
+	// Clock gives the epochs of fresh claims; nil is time.Now. The store's own clock is best, for all edges share it. Where
+	// theirs differ, or jump, epochs of rooms that everybody has forgotten may go back, and nothing else.
 	Clock func() time.Time
 }
 

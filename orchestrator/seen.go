@@ -11,7 +11,7 @@ import (
 const (
 	// maxSeenRooms bounds the memory of pins: two generations of so many rooms, about
 	// 10 MB at most. A room that is forgotten can only be placed at too low an epoch if the store
-	// also lost it and it was last claimed by an edge whose clock runs ahead.
+	// also lost it and it was last claimed by the clock of a store that ran ahead.
 	maxSeenRooms = 16_384
 	// maxClockLead is how far ahead of our clock an epoch may drag all our
 	// later epochs. One damaged pin must not push every room towards pin.MaxEpoch.

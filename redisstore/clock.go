@@ -52,6 +52,36 @@ func (c *clock) latest(ctx context.Context) int64 {
 	return c.says + end.Sub(c.at).Microseconds()
 }
 
+// now is the server's time, and false when it was never heard.
+func (c *clock) now() (time.Time, bool) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return time.UnixMicro(c.says).Add(time.Since(c.at)), !c.at.IsZero()
+}
+
+// Now is the time by the store's own clock, the latest of them in a Redis Cluster, or by ours while the store has not told its own. Edges
+// whose clocks differ agree in it, so that epochs that are made of it grow whoever makes them.
+func (s *Store) Now() time.Time {
+	if s.sole != nil {
+		if now, ok := s.sole.clock.now(); ok {
+			return now
+		}
+		return time.Now()
+	}
+	var latest time.Time
+	s.masters.mu.Lock()
+	defer s.masters.mu.Unlock()
+	for _, m := range s.masters.byAddress {
+		if now, ok := m.clock.now(); ok && latest.Before(now) {
+			latest = now
+		}
+	}
+	if latest.IsZero() {
+		return time.Now()
+	}
+	return latest
+}
+
 // timeOf reads the two numbers of TIME as microseconds; 0 for what cannot be read.
 func timeOf(seconds, micros any) int64 {
 	a, _ := seconds.(string)

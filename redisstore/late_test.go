@@ -69,3 +69,23 @@ func TestClockThatIsSetIsLearnedAgain(t *testing.T) {
 		}
 	})
 }
+
+// The clock of a machine that is an hour off is not the clock of the epochs that it makes.
+func TestNowIsTheStoresTime(t *testing.T) {
+	storetest.OnEach(t, func(t *testing.T, server storetest.Server) {
+		store := open(t, patient(server))
+		if off := time.Since(store.Now()).Abs(); off > time.Minute {
+			t.Errorf("before the store has said anything the time is off by %v", off)
+		}
+		if _, _, err := store.Claim(t.Context(), "r", storetest.At("a", 1000, 1)); err != nil {
+			t.Fatal(err)
+		}
+		if off := time.Since(store.Now()).Abs(); off > time.Minute {
+			t.Errorf("off by %v from a store on this machine", off)
+		}
+		store.sole.clock.learn(time.Now().Add(-time.Hour).UnixMicro()) // As if it were on another.
+		if off := (time.Since(store.Now()) - time.Hour).Abs(); off > time.Minute {
+			t.Errorf("off by %v from the clock of a store that is an hour behind", off)
+		}
+	})
+}

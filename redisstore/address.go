@@ -46,7 +46,7 @@ type address struct {
 var (
 	errNoMaster = errors.New("a Sentinel URL names its master: redis+sentinel://host:port,host:port/master")
 	errNoHost   = errors.New("the URL names no host")
-	errKind     = errors.New("the scheme is none of redis, redis+sentinel, redis+cluster, or those with rediss")
+	errKind     = errors.New("the scheme is none of redis, redis+sentinel, redis+cluster, those with rediss, or unix")
 	errManyHost = errors.New("several hosts need redis+sentinel:// or redis+cluster://")
 )
 
@@ -54,7 +54,8 @@ var (
 func parseAddress(rawURL string) (address, error) {
 	scheme, rest, _ := strings.Cut(rawURL, "://")
 	plain, kind, _ := strings.Cut(scheme, "+")
-	if (plain != "redis" && plain != "rediss" && plain != "unix") || (kind != kindSingle && kind != kindSentinel && kind != kindCluster) {
+	overTCP := (plain == "redis" || plain == "rediss") && (kind == kindSingle || kind == kindSentinel || kind == kindCluster)
+	if !overTCP && scheme != "unix" {
 		return address{}, errKind
 	}
 	authority, tail := rest, ""

@@ -29,7 +29,7 @@ func patient(server storetest.Server) storetest.Server {
 func TestSetsKeepTheContract(t *testing.T) {
 	t.Parallel() // most of it is waiting
 	for name, start := range map[string]func(testing.TB) storetest.Fleet{
-		"sentinel": storetest.StartSentinel, "cluster": storetest.StartCluster,
+		"socket": storetest.StartSocket, "sentinel": storetest.StartSentinel, "cluster": storetest.StartCluster,
 		"TLS": storetest.StartAloneTLS, "sentinel, TLS": storetest.StartSentinelTLS, "cluster, TLS": storetest.StartClusterTLS,
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -250,7 +250,7 @@ func TestAddressesAreRead(t *testing.T) {
 		t.Errorf("credentials were read wrongly: %v", err)
 	}
 	for _, url := range []string{
-		"", "redis+sentinel://u:s3cret@a:1", "redis+sentinel://u:s3cret@a:1,/house", "redis+tower://u:s3cret@a", "redis://u:s3cret@a:1,b:2",
+		"", "redis+sentinel://u:s3cret@a:1", "redis+sentinel://u:s3cret@a:1,/house", "redis+tower://u:s3cret@a", "unix+sentinel://u:s3cret@a:1/house", "redis://u:s3cret@a:1,b:2",
 		"redis+cluster://u:s3cret@a:x", "redis+cluster://u:s3%ZZcret@a", "redis+cluster://u:s3cret@a?what=s3cret",
 	} {
 		if _, err := Open(url, slog.New(slog.DiscardHandler)); err == nil || strings.Contains(err.Error(), "s3") {

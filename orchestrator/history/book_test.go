@@ -19,14 +19,15 @@ const overlapLimit = 15 * time.Second
 type book struct {
 	record *record
 
-	mu       sync.Mutex // guards the fields below
-	owners   map[pin.Fence]pin.BootID
-	made     map[pin.Fence]*making    // everything that ever stood
-	holding  map[pin.BootID]pin.Fence // who serves the room now
-	faults   []string
-	troubles int       // processes that are cut off from the store just now
-	since    time.Time // from when on two have served side by side in calm; zero when they do not
-	notes    notes
+	mu        sync.Mutex // guards the fields below
+	owners    map[pin.Fence]pin.BootID
+	made      map[pin.Fence]*making    // everything that ever stood
+	holding   map[pin.BootID]pin.Fence // who serves the room now
+	outranked map[pin.Fence]bool       // served under, but an owner that has the room open raised its own above it
+	faults    []string
+	troubles  int       // processes that are cut off from the store just now
+	since     time.Time // from when on two have served side by side in calm; zero when they do not
+	notes     notes
 }
 
 // notes are what the book saw that is no fault.
@@ -71,7 +72,7 @@ type making struct {
 
 func newBook(r *record) *book {
 	return &book{
-		record: r, owners: make(map[pin.Fence]pin.BootID), made: make(map[pin.Fence]*making),
+		record: r, owners: make(map[pin.Fence]pin.BootID), made: make(map[pin.Fence]*making), outranked: make(map[pin.Fence]bool),
 		holding: make(map[pin.BootID]pin.Fence), notes: notes{excused: make(map[excuse]int)},
 	}
 }
@@ -151,9 +152,15 @@ func (b *book) serving(boot pin.BootID, p pin.Pin) {
 		b.record.fault("%s and %s both served under %v", owner, boot, p.Fence)
 	}
 	_, already := b.holding[boot] // Who raises the fence of its open room does not begin to serve it.
-	var served pin.Fence          // the highest that anybody serves under
-	for _, f := range b.holding {
-		served = higher(served, f)
+	var served pin.Fence          // the highest that anybody serves under and that no owner has outranked
+	for other, f := range b.holding {
+		switch {
+		case b.outranked[f]:
+		case already && other != boot && f.Less(p.Fence):
+			b.outranked[f] = true // It has to hand over, whatever becomes of that owner.
+		default:
+			served = higher(served, f)
+		}
 	}
 	for other, f := range b.holding { // At most one holds the highest.
 		if begun || already || other == boot || f != served {

@@ -59,3 +59,41 @@ func TestBookJudgesWhoBeginsToServe(t *testing.T) {
 		})
 	}
 }
+
+// An owner whose open room was moved away stands up for it, and dies: the node that it has outranked must hand over, and whoever takes
+// the room over from that owner owes the other nothing. Where the owner was dead before, he does.
+func TestBookForgetsWhoWasOutrankedByAnOwner(t *testing.T) {
+	at := func(boot pin.BootID, epoch uint64) pin.Pin {
+		return pin.Pin{Fence: pin.Fence{Epoch: epoch, Nonce: 1}, Node: "n", Boot: boot}
+	}
+	against := func(boot pin.BootID) *grounds {
+		why := newGrounds()
+		why.add(boot, thoughtDead)
+		return why
+	}
+	for name, stoodUp := range map[string]bool{"it stood up": true, "it was dead before": false} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				b := newBook(newRecord())
+				first, moved, raised, next := at("a", 1), at("b", 2), at("a", 3), at("c", 4)
+				b.wrote(value{}, write{next: first})
+				b.serving("a", first)
+				b.wrote(value{pin: first}, write{next: moved, why: against("a")})
+				b.serving("b", moved)
+				if !stoodUp {
+					b.servesNoMore("a")
+				}
+				b.wrote(value{pin: moved}, write{next: raised})
+				if stoodUp {
+					b.serving("a", raised)
+					b.servesNoMore("a")
+				}
+				b.wrote(value{pin: raised}, write{next: next, why: against("a")})
+				b.serving("c", next)
+				if faults := b.verdict(); (len(faults) == 0) != stoodUp {
+					t.Errorf("found %q", faults)
+				}
+			})
+		})
+	}
+}

@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"net"
+	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
@@ -80,6 +81,16 @@ func alone(t testing.TB, papers *papers) Fleet {
 	raw := one.client()
 	t.Cleanup(func() { _ = raw.Close() })
 	return Fleet{Server: Server{Name: "redis", URL: papers.url("", one.Address), Raw: raw}, Processes: []*Process{one}}
+}
+
+// StartSocket runs one redis-server that is reached by a socket in the file system. The test itself reaches it by its port too.
+func StartSocket(t testing.TB) Fleet {
+	t.Helper()
+	path := filepath.Join(t.TempDir(), "redis.sock")
+	one := launch(t, nil, data+"unixsocket "+path+"\n")
+	raw := one.client()
+	t.Cleanup(func() { _ = raw.Close() })
+	return Fleet{Server: Server{Name: "socket", URL: "unix://" + path, Raw: raw}, Processes: []*Process{one}}
 }
 
 // replicas is how many a master has: one takes over when it dies, and needs another itself.

@@ -41,6 +41,9 @@ func (k *Keeper) Confirm(ctx context.Context, room ring.RoomID, p pin.Pin) error
 	answer := k.mayOpen(held)
 	err := k.unlessTrusted(held, k.confirmOpening(ctx, held))
 	answer(err == nil)
+	if err == nil {
+		k.recheckSoon()
+	}
 	return err
 }
 
@@ -98,7 +101,6 @@ func (k *Keeper) confirmOpening(ctx context.Context, held pin.Holding) error {
 		if !k.confirm(held, began, pauses) {
 			return errPaused
 		}
-		k.recheckSoon()
 		return nil
 	case held.Pin.Fence.Less(stands.Fence):
 		return k.outranked(ctx, held, stands)

@@ -47,14 +47,22 @@ func (k *Keeper) Confirm(ctx context.Context, room ring.RoomID, p pin.Pin) error
 	return err
 }
 
-// unlessTrusted is what Confirm says when the store said err.
+// unlessTrusted is what Confirm says when the store said err. A majority stands in for a store that was not heard, and for no other: not
+// where it said something that leaves the question open, and not for a pin below one that was served here.
 func (k *Keeper) unlessTrusted(held pin.Holding, err error) error {
+	heard := errors.Is(err, errVanished) || errors.Is(err, errPaused) || errors.Is(err, ErrContended)
+	known := k.seen.of(held.Room)
 	switch {
 	case err == nil, errors.Is(err, pin.ErrMissing), errors.Is(err, pin.ErrFenced):
 		return err
-	case k.trustsMajority():
+	case errors.Is(err, errDamaged): // An edge heals it, as it places the room again.
+		return fmt.Errorf("%w: %w", pin.ErrMissing, err)
+	case held.Pin.Fence.Less(known.Fence):
+		return &pin.FencedError{Room: held.Room, Current: known}
+	case !heard && k.trustsMajority():
 		k.log.Info("pin taken as confirmed by a gossip majority", "room", held.Room, "fence", held.Pin.Fence, "error", err)
 		k.setAsserted("") // The store may not have this pin. The next refresh sees to it.
+		k.seen.note(held.Room, held.Pin)
 		return nil
 	default:
 		return fmt.Errorf("confirm room %s: %w: %w", held.Room, pin.ErrUnconfirmed, err)

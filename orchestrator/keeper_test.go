@@ -340,3 +340,35 @@ func TestOwnerNoticesALossSoon(t *testing.T) {
 		}
 	})
 }
+
+// A majority vouches for an owner whom the store does not answer. It does not where the store has said something, and not for a pin
+// below one that was served here meanwhile.
+func TestMajorityStandsInOnlyForAStoreThatIsNotHeard(t *testing.T) {
+	cfg := DefaultKeeperConfig()
+	cfg.Majority = func() bool { return true }
+	keeping(t, cfg, func(t *testing.T, k *Keeper, s *shelf, r *rooms, ours pin.Pin) {
+		s.put("r", "damage")
+		after(confirmedFor)
+		if err := k.Confirm(t.Context(), "r", ours); !errors.Is(err, pin.ErrMissing) {
+			t.Errorf("Confirm of a damaged pin = %v, want that the room is to be placed again, which heals it", err)
+		}
+		s.put("r", ours.Encode())
+		s.fail(errors.New("the store is away"))
+		r.mu.Lock()
+		r.held = nil
+		r.mu.Unlock()
+		higher := pinAt("a", 1, 6000, 1)
+		if err := k.Confirm(t.Context(), "r", higher); err != nil {
+			t.Fatalf("Confirm = %v, want that the majority vouches", err)
+		}
+		var fenced *pin.FencedError
+		if err := k.Confirm(t.Context(), "r", ours); !errors.As(err, &fenced) || fenced.Current != higher {
+			t.Errorf("Confirm = %v, want that %v was let in here", err, higher)
+		}
+		s.fail(nil)
+		after(10 * time.Second)
+		if s.stands("r") != ours.Encode() {
+			t.Errorf("the store has %q: a pin that only a majority has vouched for was asserted", s.stands("r"))
+		}
+	})
+}

@@ -133,7 +133,7 @@ func (k *Keeper) forget(open []pin.Holding, at time.Time) []pin.Holding {
 		p, ok := names[room]
 		k.dropOpenings(room, func(o *opening) bool { return !o.counts() || ok && p == o.pin && o.at.Before(at) })
 		for _, o := range k.opening[room] {
-			if !ok && k.confirmed[room].pin == o.pin {
+			if !ok && k.confirmed[room].pin == o.pin && k.seen.of(room) == o.pin {
 				held = append(held, pin.Holding{Room: room, Pin: o.pin})
 			}
 		}

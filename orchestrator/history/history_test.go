@@ -53,6 +53,7 @@ func mixes() []mix {
 		{"a store that goes back and forgets again and again", with(func(f *faults) { f.empty, f.rollBack, f.storm = true, true, true })},
 		{"damaged pins", with(func(f *faults) { f.damage = true })},
 		{"everything", with(func(f *faults) { f.empty, f.rollBack, f.damage = true, true, true })},
+		{"everything, and a majority that vouches for owners", with(func(f *faults) { f.empty, f.rollBack, f.damage, f.trust = true, true, true, true })},
 		{"everything, and clocks that differ", with(func(f *faults) { f.empty, f.rollBack, f.damage, f.skew = true, true, true, true })},
 	}
 }

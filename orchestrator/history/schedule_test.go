@@ -27,6 +27,7 @@ type faults struct {
 	storm    bool // the store forgets, or goes back, several times within moments
 	rollBack bool // the store loses its last writes
 	damage   bool // the pin is overwritten with a text that is none
+	trust    bool // a majority vouches for an owner whom the store does not answer
 	skew     bool // the clocks of signaling nodes are wrong, and jump
 }
 

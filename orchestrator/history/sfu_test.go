@@ -60,7 +60,11 @@ func address(id ring.NodeID) string { return string(id) + ".test:7000" }
 func (s *sfu) start(ctx context.Context) {
 	ctx, s.stop = context.WithCancel(s.caller.with(ctx))
 	s.alive, s.ended = true, make(chan struct{})
-	s.keeper = orchestrator.NewKeeper(&owning{s}, s, orchestrator.KeeperConfig{RefreshEvery: refreshEvery}, quiet)
+	cfg := orchestrator.KeeperConfig{RefreshEvery: refreshEvery}
+	if s.world.faults.trust {
+		cfg.Majority = func() bool { return true }
+	}
+	s.keeper = orchestrator.NewKeeper(&owning{s}, s, cfg, quiet)
 	go func() {
 		defer close(s.ended)
 		_ = s.keeper.Run(ctx) // It returns nil.
@@ -179,7 +183,7 @@ const confirmedFor = 15 * time.Second
 // confirm asks the keeper, and records what it says.
 func (s *sfu) confirm(ctx context.Context, p pin.Pin) (reply, pin.Fence) {
 	c, call := asking(ctx), s.world.record.now()
-	c.asked = false
+	c.asked, c.failed = false, false
 	s.mu.Lock()
 	opens := s.held.IsZero()
 	s.mu.Unlock()
@@ -190,13 +194,16 @@ func (s *sfu) confirm(ctx context.Context, p pin.Pin) (reply, pin.Fence) {
 	in := input{kind: kindConfirm, who: c.who, pin: p}
 	var fenced *pin.FencedError
 	switch {
+	case err == nil && c.failed: // A majority vouches for it: what the store would have said is not known.
+		s.world.record.refused("confirmed by a majority")
+		return replyServed, pin.Fence{}
 	case err == nil:
 		if !c.asked { // It was known from an answer that is younger than this.
 			call -= int64(confirmedFor)
 		}
 		s.world.record.add(in, output{pin: p}, call, s.world.record.now())
 		return replyServed, pin.Fence{}
-	case errors.As(err, &fenced) && !c.asked:
+	case errors.As(err, &fenced) && (c.failed || !c.asked):
 		return replyFenced, fenced.Current.Fence // It remembers a higher one; the store may not.
 	case errors.As(err, &fenced):
 		s.world.record.add(in, output{pin: fenced.Current, fenced: true}, call, s.world.record.now())

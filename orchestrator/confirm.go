@@ -22,7 +22,7 @@ var (
 )
 
 // Confirm returns nil when p is known to stand for room: the room is open here and p was confirmed in the last
-// 15 s, or the store says so now, or the store is unreachable while this node sees a gossip
+// 15 s, or the store says so now, or the store has not answered for 3 s while this node sees a gossip
 // majority. Otherwise the error is a *pin.FencedError (the Holder has been told), or
 // wraps pin.ErrMissing (p does not stand: the room must be placed again) or
 // pin.ErrUnconfirmed. Call it before opening a room and before taking a new peer.
@@ -47,10 +47,9 @@ func (k *Keeper) Confirm(ctx context.Context, room ring.RoomID, p pin.Pin) error
 	return err
 }
 
-// unlessTrusted is what Confirm says when the store said err. A majority stands in for a store that was not heard, and for no other: not
-// where it said something that leaves the question open, and not for a pin below one that was served here.
+// unlessTrusted is what Confirm says when the store said err. A majority stands in for a store that has been silent for a while, and not for a pin
+// below one that was served here.
 func (k *Keeper) unlessTrusted(held pin.Holding, err error) error {
-	heard := errors.Is(err, errVanished) || errors.Is(err, errPaused) || errors.Is(err, ErrContended)
 	known := k.seen.of(held.Room)
 	switch {
 	case err == nil, errors.Is(err, pin.ErrMissing), errors.Is(err, pin.ErrFenced):
@@ -59,7 +58,7 @@ func (k *Keeper) unlessTrusted(held pin.Holding, err error) error {
 		return fmt.Errorf("%w: %w", pin.ErrMissing, err)
 	case held.Pin.Fence.Less(known.Fence):
 		return &pin.FencedError{Room: held.Room, Current: known}
-	case !heard && k.trustsMajority():
+	case k.trustsMajority():
 		k.log.Info("pin taken as confirmed by a gossip majority", "room", held.Room, "fence", held.Pin.Fence, "error", err)
 		k.setAsserted("") // The store may not have this pin. The next refresh sees to it.
 		k.seen.note(held.Room, held.Pin)
@@ -188,13 +187,23 @@ func (k *Keeper) setAsserted(in pin.Generations) {
 	k.asserted = in
 }
 
+// hear notes that all masters of the store have answered, unless err says that they have not.
+func (k *Keeper) hear(err error) {
+	if err != nil {
+		return
+	}
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	k.heard = time.Now()
+}
+
 // trustsMajority reports whether gossip may stand in for the store.
 func (k *Keeper) trustsMajority() bool {
 	if k.cfg.Majority == nil {
 		return false
 	}
 	k.mu.Lock()
-	rests := !k.paused.IsZero() && time.Since(k.paused) < majorityRestsFor
+	rests := !k.paused.IsZero() && time.Since(k.paused) < majorityRestsFor || time.Since(k.heard) < silentFor
 	k.mu.Unlock()
 	return !rests && k.cfg.Majority()
 }

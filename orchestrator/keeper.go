@@ -55,6 +55,10 @@ const (
 	// were asserted: a read of one key. Until an owner has noticed a loss, joins are proven one by one, and a room
 	// that a loss put on two nodes stays on both.
 	lookEvery = time.Second
+	// silentFor is for how long the store must not have answered this node before a majority stands in for it: one answer that
+	// is lost, or late, is no outage, and whoever asked asks again. It is heard every lookEvery. Of a Redis Cluster all masters must be: the one
+	// that has the room in question may be the one that is dead.
+	silentFor = 3 * time.Second
 	// recheckAfter is how soon a room is looked at again that Confirm let open: whatever happened to its pin between the
 	// two would else be noticed by the next refresh only. Rooms that open meanwhile share the look.
 	recheckAfter = 100 * time.Millisecond
@@ -96,6 +100,7 @@ type Keeper struct {
 	opening   map[ring.RoomID][]*opening // rooms about to open
 	asserted  pin.Generations
 	plan      agenda
+	heard     time.Time // when all masters of the store last answered
 	restless  time.Time // until when refreshes come every lookEvery
 	beat      time.Time // the last sign that this process was running
 	paused    time.Time // when a pause was last noticed

@@ -358,8 +358,12 @@ func TestMajorityStandsInOnlyForAStoreThatIsNotHeard(t *testing.T) {
 		r.held = nil
 		r.mu.Unlock()
 		higher := pinAt("a", 1, 6000, 1)
+		if err := k.Confirm(t.Context(), "r", higher); !errors.Is(err, pin.ErrUnconfirmed) {
+			t.Fatalf("Confirm = %v as soon as one answer is missing, want that it is to be asked again", err)
+		}
+		after(silentFor)
 		if err := k.Confirm(t.Context(), "r", higher); err != nil {
-			t.Fatalf("Confirm = %v, want that the majority vouches", err)
+			t.Fatalf("Confirm = %v %v after the last answer, want that the majority vouches", err, silentFor)
 		}
 		var fenced *pin.FencedError
 		if err := k.Confirm(t.Context(), "r", ours); !errors.As(err, &fenced) || fenced.Current != higher {

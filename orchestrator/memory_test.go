@@ -3,6 +3,7 @@ package orchestrator
 import (
 	"errors"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/holdfast-rtc/holdfast/cluster"
@@ -192,6 +193,65 @@ func TestRememberedRoomIsJoinedWithoutAStore(t *testing.T) {
 	}
 }
 
+// A room may have moved, or have been claimed anew, without this edge having heard of it. Without a store the owners are asked; what none of
+// them has open is where the store has shown it lately, or nowhere.
+func TestRoomIsJoinedWithoutAStoreWhereItIsOpen(t *testing.T) {
+	above := func(known pin.Pin, node string) pin.Pin { return pinAt(node, 1, known.Fence.Epoch+5, 7) }
+	below := func(known pin.Pin, node string) pin.Pin { return pinAt(node, 1, known.Fence.Epoch-5, 7) }
+	for name, c := range map[string]struct {
+		open    func(known pin.Pin, node string) pin.Pin
+		at      string
+		mute    string
+		observe bool // a node has told of the fence that it is open under
+		later   time.Duration
+		joins   bool
+		where   ring.NodeID
+	}{
+		"open nowhere":                               {joins: true, where: "a"},
+		"open nowhere, for long":                     {later: rememberedFor},
+		"open nowhere, as far as can be asked":       {mute: "b"},
+		"open where it was":                          {open: func(known pin.Pin, _ string) pin.Pin { return known }, at: "a", later: 10 * rememberedFor, joins: true, where: "a"},
+		"open where it was, and b does not answer":   {open: func(known pin.Pin, _ string) pin.Pin { return known }, at: "a", mute: "b", joins: true, where: "a"},
+		"it has moved":                               {open: above, at: "b", joins: true, where: "b"},
+		"it has moved, and its fence was heard of":   {open: above, at: "b", observe: true, joins: true, where: "b"},
+		"open elsewhere under a lower pin":           {open: below, at: "b"},
+		"open where it was, under a lower pin still": {open: below, at: "a", joins: true, where: "a"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				edge, store, where, _ := forgetful(2)
+				known, err := edge.Place(t.Context(), class, 0)
+				if err != nil || known.Node != "a" {
+					t.Fatalf("Place = %v, %v", known, err)
+				}
+				want := known
+				if c.open != nil {
+					held := c.open(known, c.at)
+					where.open(c.at, class, held)
+					if known.Fence.Less(held.Fence) {
+						want = held
+					}
+					if c.observe {
+						edge.Observe(class, held.Fence)
+					}
+				}
+				if c.mute != "" {
+					where.mute[c.mute+".test:7000"] = errors.New("it hangs")
+				}
+				store.fail(errors.New("the store is away"))
+				<-time.After(c.later)
+				got, err := edge.Place(t.Context(), class, 0)
+				switch {
+				case c.joins && (err != nil || got != want || got.Node != c.where):
+					t.Errorf("Place = %v, %v, want %v", got, err, want)
+				case !c.joins && !errors.Is(err, ErrStoreUnavailable):
+					t.Errorf("Place = %v, %v, want ErrStoreUnavailable", got, err)
+				}
+			})
+		})
+	}
+}
+
 func TestOwnerContestsAPinWhoseMakerDidNotKnowIt(t *testing.T) {
 	fresh := pin.Fence{Epoch: 9000, Nonce: pin.NewFreshNonce()}
 	intruder := pinAt("b", 1, fresh.Epoch, fresh.Nonce)
@@ -272,6 +332,7 @@ func TestOwnerReportsWhatItHasAsserted(t *testing.T) {
 		s.mu.Lock()
 		s.err = errors.New("the store is away")
 		s.mu.Unlock()
+		after(silentFor)
 		if err := k.Confirm(t.Context(), "u", pinAt("a", 1, 7000, 1)); err != nil || k.Asserted() != "" {
 			t.Errorf("Confirm = %v by the majority, and %v is still reported", err, k.Asserted().All())
 		}

@@ -75,8 +75,8 @@ func New(store Claims, views Views, prober Prober, cfg Config, log *slog.Logger)
 // Place returns the pin of room, claiming it for a node with headroom when it has none. One
 // store round trip; a stale or corrupt pin costs one or two more. expectedSize is
 // how many people the room is expected to hold, 0 for the default. While the store may have
-// lost its memory, the owners are asked whether one has the room open. Without a store, a pin that
-// this process remembers is returned while its owner is alive.
+// lost its memory, the owners are asked whether one has the room open. Without a store a room that this process
+// has heard of is where an owner has it open, or, open nowhere, where the store has shown it in the last half hour.
 //
 // Errors: ErrNotSettled, ErrNoNodes, *NoHeadroomError, ErrStoreUnavailable (the claim may have
 // reached the store all the same; the next Place finds it), ErrContended, or the context's.

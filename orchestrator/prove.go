@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"slices"
 	"sync"
+	"time"
 
 	"github.com/holdfast-rtc/holdfast/cluster"
 	"github.com/holdfast-rtc/holdfast/pin"
@@ -165,13 +166,29 @@ func (o *Orchestrator) askHolders(ctx context.Context, e *errand, nodes []cluste
 	return held, nil
 }
 
-// remembered returns the room's pin from memory when the store cannot be asked and the owner
-// is alive. The owner judges for itself (Keeper.Confirm) whether it still is the owner.
-func (o *Orchestrator) remembered(e *errand) (pin.Pin, bool) {
-	known := o.seen.of(e.room)
-	if !e.plain || known.Node == "" {
+// rememberedFor is how long after the store has shown the pin of a room that is open nowhere people are let in by it without a store: half of
+// a pin's life, so that it has not expired, and been claimed for another node, meanwhile.
+const rememberedFor = 30 * time.Minute
+
+// remembered says where the room may be joined while the store cannot be asked. Every live owner is asked who has the room open: it
+// may have moved, or have been claimed anew, without this process having heard of it. When nobody has it open, it is where the store has shown it
+// lately. The owner judges for itself (Keeper.Confirm) whether it still is the owner.
+func (o *Orchestrator) remembered(ctx context.Context, e *errand) (pin.Pin, bool) {
+	known, view := o.seen.of(e.room), o.views.View()
+	if !e.plain || known.IsZero() || view == nil {
 		return pin.Pin{}, false
 	}
-	why, sure := whyGone(o.views.View(), known)
-	return known, sure && why == ""
+	held, err := o.askHolders(ctx, e, doubters(view, 0))
+	holder := highest(held)
+	switch {
+	case err != nil:
+		return pin.Pin{}, false
+	case !holder.IsZero() && !holder.Fence.Less(known.Fence):
+		o.seen.note(e.room, holder)
+		return holder, true
+	case !holder.IsZero() && holder.Boot != known.Boot:
+		return pin.Pin{}, false // Which of the two it is only the store can say.
+	}
+	why, sure := whyGone(view, known)
+	return known, known.Node != "" && sure && why == "" && (!holder.IsZero() || o.seen.isRecent(e.room, known, rememberedFor))
 }

@@ -17,6 +17,7 @@ func (k *Keeper) refresh(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(ctx, refreshTimeout)
 	defer cancel()
 	generations, unknown := k.pins.Generations(ctx)
+	k.hear(unknown)
 	now := time.Now()
 	open := k.rooms.Held()
 	faults, err := k.check(ctx, k.forget(open, now), len(open))

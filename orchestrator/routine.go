@@ -109,6 +109,7 @@ func (k *Keeper) remembers(ctx context.Context) bool {
 	ctx, cancel := context.WithTimeout(ctx, confirmTimeout)
 	defer cancel()
 	present, err := k.pins.Generations(ctx)
+	k.hear(err)
 	return err == nil && pin.GenerationsOf(present) == k.Asserted()
 }
 
@@ -127,14 +128,18 @@ func (k *Keeper) watchPauses(ctx context.Context) {
 	}
 }
 
-// noticePause takes all confirmations back when the time since the last beat shows a pause. It
-// looks at both clocks: the monotonic one stands still while a machine is suspended, and
-// the other may be set.
+// elapsed is the time between two moments by the clock that says more: the monotonic one stands still while a machine is
+// suspended, and the other may be set.
+func elapsed(from, to time.Time) time.Duration {
+	return max(to.Sub(from), to.Round(0).Sub(from.Round(0)))
+}
+
+// noticePause takes all confirmations back when the time since the last beat shows a pause.
 func (k *Keeper) noticePause() {
 	now := time.Now()
 	k.mu.Lock()
 	defer k.mu.Unlock()
-	gap := max(now.Sub(k.beat), now.Round(0).Sub(k.beat.Round(0)))
+	gap := elapsed(k.beat, now)
 	first := k.beat.IsZero()
 	k.beat = now
 	if first || gap <= pauseGap {

@@ -32,6 +32,7 @@ type seen struct {
 type sighting struct {
 	pin    pin.Pin
 	proven pin.Generation // of the store, in which the pin was found to be nobody else's room; 0 when that is not known
+	at     time.Time      // when the store last showed it
 }
 
 // note remembers p if it is the room's highest. A pin with only a fence is welcome.
@@ -47,7 +48,7 @@ func (s *seen) prove(room ring.RoomID, p pin.Pin, in pin.Generation) {
 	defer s.mu.Unlock()
 	s.noteLocked(room, p)
 	if known := s.recent[room]; known.pin == p {
-		s.recent[room] = sighting{pin: p, proven: in}
+		s.recent[room] = sighting{pin: p, proven: in, at: time.Now()}
 	}
 }
 
@@ -56,7 +57,15 @@ func (s *seen) isProven(room ring.RoomID, p pin.Pin, in pin.Generation) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	known := s.look(room)
-	return in != 0 && known == sighting{pin: p, proven: in}
+	return in != 0 && known.pin == p && known.proven == in
+}
+
+// isRecent reports whether the store showed p not longer ago than that.
+func (s *seen) isRecent(room ring.RoomID, p pin.Pin, than time.Duration) bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	known := s.look(room)
+	return known.pin == p && !known.at.IsZero() && elapsed(known.at, time.Now()) < than
 }
 
 // noteLocked is note for callers that hold mu.

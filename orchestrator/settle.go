@@ -38,7 +38,10 @@ func (o *Orchestrator) settle(ctx context.Context, e *errand, was standing) (pin
 			now, err = o.readInstead(ctx, e, err)
 		}
 		if err != nil {
-			if known, ok := o.remembered(e); ok && errors.Is(err, ErrStoreUnavailable) {
+			if !errors.Is(err, ErrStoreUnavailable) {
+				return pin.Pin{}, err
+			}
+			if known, ok := o.remembered(ctx, e); ok {
 				o.log.Debug("room placed from memory", "room", e.room, "fence", known.Fence, "error", err)
 				return known, nil
 			}

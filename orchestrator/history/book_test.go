@@ -24,6 +24,7 @@ type book struct {
 	made      map[pin.Fence]*making    // everything that ever stood
 	holding   map[pin.BootID]pin.Fence // who serves the room now
 	outranked map[pin.Fence]bool       // served under, but an owner that has the room open raised its own above it
+	vouched   map[pin.Fence]bool       // let in by a majority
 	faults    []string
 	troubles  int       // processes that are cut off from the store just now
 	since     time.Time // from when on two have served side by side in calm; zero when they do not
@@ -60,6 +61,7 @@ type excuse string
 
 const (
 	movedAway excuse = "the room was moved away with grounds"
+	vouched   excuse = "the other one was let open the room by a majority that the store did not answer"
 	outrun    excuse = "its pin was moved away with grounds while it opened the room"
 )
 
@@ -72,7 +74,7 @@ type making struct {
 
 func newBook(r *record) *book {
 	return &book{
-		record: r, owners: make(map[pin.Fence]pin.BootID), made: make(map[pin.Fence]*making), outranked: make(map[pin.Fence]bool),
+		record: r, owners: make(map[pin.Fence]pin.BootID), made: make(map[pin.Fence]*making), outranked: make(map[pin.Fence]bool), vouched: make(map[pin.Fence]bool),
 		holding: make(map[pin.BootID]pin.Fence), notes: notes{excused: make(map[excuse]int)},
 	}
 }
@@ -169,6 +171,8 @@ func (b *book) serving(boot pin.BootID, p pin.Pin) {
 		switch {
 		case b.movedAway(p.Fence, f, other):
 			b.notes.excused[movedAway]++
+		case f.Less(p.Fence) && b.vouched[f]:
+			b.notes.excused[vouched]++ // The store would have said that its pin does not stand any more.
 		case p.Fence.Less(f) && b.movedAway(f, p.Fence, boot):
 			// It asked for its pin, then somebody who had grounds against it moved the pin, and then it opened the room: it learns of
 			// that a moment later.
@@ -181,6 +185,13 @@ func (b *book) serving(boot pin.BootID, p pin.Pin) {
 	b.owners[p.Fence] = boot
 	b.holding[boot] = p.Fence
 	b.look()
+}
+
+// vouchedFor: a node was let in, or people were let into its room, without a word of the store about p.
+func (b *book) vouchedFor(p pin.Pin) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	b.vouched[p.Fence] = true
 }
 
 // servesNoMore: the boot died, or gave the room up.

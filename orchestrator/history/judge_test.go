@@ -25,6 +25,8 @@ func TestBookJudgesWhoBeginsToServe(t *testing.T) {
 		begins pin.Pin
 		after  time.Duration // so long the two serve
 		says   string
+
+		vouched pin.Pin // by a majority
 	}{
 		"nobody had grounds": {writes: []write{{old: value{pin: first}, next: moved}}, begins: moved, says: "begins to serve"},
 		"moved with grounds": {writes: []write{{old: value{pin: first}, next: moved, why: suspicion}}, begins: moved},
@@ -36,6 +38,10 @@ func TestBookJudgesWhoBeginsToServe(t *testing.T) {
 		},
 		"handed back to where it was moved": {
 			writes: []write{{old: value{pin: first}, next: moved, why: suspicion}, {next: at("b", 4), why: back}}, begins: at("b", 4),
+		},
+		"the other was vouched for": {writes: []write{{old: value{pin: first}, next: moved}}, begins: moved, vouched: first},
+		"it was itself vouched for": {
+			writes: []write{{old: value{pin: first}, next: moved}}, begins: moved, vouched: moved, says: "begins to serve",
 		},
 		"grounds led to another pin": {
 			writes: []write{{old: value{pin: first}, next: moved, why: suspicion}, {next: again}}, begins: again, says: "begins to serve",
@@ -49,6 +55,7 @@ func TestBookJudgesWhoBeginsToServe(t *testing.T) {
 				for _, w := range c.writes {
 					b.wrote(w.old, w)
 				}
+				b.vouchedFor(c.vouched)
 				b.serving(c.begins.Boot, c.begins)
 				<-time.After(c.after)
 				faults := strings.Join(b.verdict(), "\n")

@@ -196,6 +196,7 @@ func (s *sfu) confirm(ctx context.Context, p pin.Pin) (reply, pin.Fence) {
 	switch {
 	case err == nil && c.failed: // A majority vouches for it: what the store would have said is not known.
 		s.world.record.refused("confirmed by a majority")
+		s.world.book.vouchedFor(p)
 		return replyServed, pin.Fence{}
 	case err == nil:
 		if !c.asked { // It was known from an answer that is younger than this.

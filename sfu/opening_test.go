@@ -3,6 +3,7 @@ package sfu
 import (
 	"fmt"
 	"testing"
+	"time"
 
 	"github.com/holdfast-rtc/holdfast/control"
 	"github.com/holdfast-rtc/holdfast/pin"
@@ -36,5 +37,20 @@ func TestPinThatDoesNotStandIsPlacedAgain(t *testing.T) {
 	refused := s.refusal(s.attachMessage(s.pin(1), "r", "p", 1))
 	if refused.GetCode() != control.Refusal_REFUSAL_FENCED || refused.GetCurrent() != nil {
 		t.Errorf("refused with %v", refused)
+	}
+}
+
+// Somebody is let into an open room, which closes before he is in it: he needs another leave to open it, for its pin may have moved since
+// the one that he got was confirmed.
+func TestLeaveForAnOpenRoomOpensNone(t *testing.T) {
+	s := newStage(t, "one", func(c *Config) { c.Grace = 100 * time.Millisecond })
+	alice, _ := s.attach("room", "alice", 1)
+	s.owner.meanwhile(func() {
+		alice.send(&control.EdgeMessage{Message: &control.EdgeMessage_Leave{Leave: &control.Leave{}}})
+		eventually(t, "the room to close", func() bool { return len(s.rooms().GetRooms()) == 0 })
+		s.owner.say(pin.ErrMissing)
+	})
+	if got := s.refusal(s.attachMessage(s.pin(s.epoch), "room", "bob", 1)); got.GetCode() != control.Refusal_REFUSAL_FENCED {
+		t.Errorf("Bob was answered %v, want that the pin does not stand", got)
 	}
 }

@@ -27,6 +27,7 @@ type ownerStub struct {
 	mu      sync.Mutex
 	err     error
 	opening pin.Pin // what Opening says of every room
+	during  func()  // runs once, while Confirm is being asked
 }
 
 func (o *ownerStub) Opening(context.Context, ring.RoomID) (pin.Pin, error) {
@@ -37,8 +38,20 @@ func (o *ownerStub) Opening(context.Context, ring.RoomID) (pin.Pin, error) {
 
 func (o *ownerStub) Confirm(context.Context, ring.RoomID, pin.Pin) error {
 	o.mu.Lock()
+	err, during := o.err, o.during
+	o.during = nil
+	o.mu.Unlock()
+	if during != nil {
+		during()
+	}
+	return err
+}
+
+// meanwhile has during run while the next question is under way.
+func (o *ownerStub) meanwhile(during func()) {
+	o.mu.Lock()
 	defer o.mu.Unlock()
-	return o.err
+	o.during = during
 }
 
 func (o *ownerStub) say(err error) {

@@ -10,8 +10,8 @@ import (
 
 // Egress is an amount of outgoing media: of a room, a node, a ceiling.
 type Egress struct {
-	BitsPerSecond    uint64
-	PacketsPerSecond uint64
+	BitsPerSecond    uint64 `json:"bitsPerSecond"`
+	PacketsPerSecond uint64 `json:"packetsPerSecond"`
 }
 
 // String gives both, for logs and messages.

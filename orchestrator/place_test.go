@@ -2,10 +2,12 @@ package orchestrator
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"maps"
 	"net"
+	"regexp"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -210,6 +212,10 @@ func TestExplainSaysWhyEveryNodeWasPassedOver(t *testing.T) {
 	}
 	if e, err = edge.Explain(t.Context(), room); err != nil || e.Pin != p || !strings.Contains(e.State, "alive") {
 		t.Errorf("Explain = %+v, %v", e, err)
+	}
+	text, err := json.Marshal(e)
+	if odd := regexp.MustCompile(`"[A-Z]\w*":`).Find(text); err != nil || odd != nil {
+		t.Errorf("as JSON the explanation has a field %s, %v", odd, err)
 	}
 }
 

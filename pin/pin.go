@@ -21,8 +21,8 @@ type BootID string
 // wins everywhere. The nonce is random per claim, so that two claims which
 // a lost write gave the same epoch are still not equal.
 type Fence struct {
-	Epoch uint64 // Unix milliseconds of the first claim, +1 per re-homing
-	Nonce uint64 // random per claim but for its highest bit: see Fresh
+	Epoch uint64 `json:"epoch"`        // Unix milliseconds of the first claim, +1 per re-homing
+	Nonce uint64 `json:"nonce,string"` // random per claim but for its highest bit: see Fresh. Too long for a JavaScript number
 }
 
 // freshBit is set in the nonce of a pin that was claimed on an absent key.
@@ -52,10 +52,10 @@ func (f Fence) LogValue() slog.Value { return slog.StringValue(f.String()) }
 
 // Pin is one room's placement. It is a comparable value.
 type Pin struct {
-	Fence   Fence
-	Node    ring.NodeID
-	Boot    BootID
-	Control string // host:port of the node's control service, to ask a boot we do not know
+	Fence   Fence       `json:"fence"`
+	Node    ring.NodeID `json:"node"`
+	Boot    BootID      `json:"boot"`
+	Control string      `json:"control"` // host:port of the node's control service, to ask a boot we do not know
 }
 
 // IsZero reports whether p places nothing.

@@ -115,7 +115,7 @@ func (s *seen) freshEpoch(room ring.RoomID) uint64 {
 	return max(uint64(max(s.now().UnixMilli(), 0)), s.highest+1, known.Fence.Epoch+1)
 }
 
-// now is the time by this process's clock.
+// now is the time by the clock that epochs are made of.
 func (s *seen) now() time.Time {
 	if s.clock == nil {
 		return time.Now()

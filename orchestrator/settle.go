@@ -42,7 +42,7 @@ func (o *Orchestrator) settle(ctx context.Context, e *errand, was standing) (pin
 				return pin.Pin{}, err
 			}
 			if known, ok := o.remembered(ctx, e); ok {
-				o.log.Debug("room placed from memory", "room", e.room, "fence", known.Fence, "error", err)
+				o.log.Debug("room placed without the store", "room", e.room, "fence", known.Fence, "error", err)
 				return known, nil
 			}
 			return pin.Pin{}, err

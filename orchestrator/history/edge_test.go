@@ -296,8 +296,8 @@ func (e *edge) ask(c *caller, what kind, about pin.Pin) (pin.Pin, error) {
 	if e.top.Less(got.Fence) {
 		e.top = got.Fence
 	}
-	if c.failed { // From memory, since the store did not answer: its owner has to confirm it.
-		r.refused("placed from memory")
+	if c.failed { // Where it is open or was, since the store did not answer: its owner has to confirm it.
+		r.refused("placed without the store")
 		return got, nil
 	}
 	r.add(input{kind: what, who: c.who, pin: about}, output{pin: got}, call, r.now())

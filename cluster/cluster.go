@@ -187,6 +187,16 @@ func (c *Cluster) ReportDead(id ring.NodeID, boot pin.BootID, why string) {
 	}
 }
 
+// SetSilent says which boots this process has no contact with at the moment: they get no new rooms from here, as
+// long as there are others. It says nothing to anybody else, makes no event, and is taken back by the next call.
+func (c *Cluster) SetSilent(boots []pin.BootID) {
+	boots = slices.Clone(boots)
+	c.post(func() {
+		c.members.setSilent(boots)
+		c.publish(nil)
+	})
+}
+
 // Run opens the gossip sockets, joins the cluster, keeps trying where the others are
 // not up yet, and owns everything until ctx ends: then it tells the others that we
 // leave, and returns when that is said. It runs once.

@@ -37,6 +37,7 @@ type members struct {
 	live      map[ring.NodeID]Node
 	gone      map[pin.BootID]Departure // shared with views: replaced, never changed
 	oldest    []pin.BootID             // of gone, in order of departure
+	silent    map[pin.BootID]struct{}  // those that this process does not hear; replaced, never changed
 	settled   bool
 
 	// replaced are the boots that a newer one of their name has outranked and that memberlist still
@@ -184,6 +185,14 @@ func (m *members) setLoad(node Node, load Load) bool {
 	return true
 }
 
+// setSilent says which boots this process does not hear now; all others it hears.
+func (m *members) setSilent(boots []pin.BootID) {
+	m.silent = make(map[pin.BootID]struct{}, len(boots))
+	for _, boot := range boots {
+		m.silent[boot] = struct{}{}
+	}
+}
+
 // setDraining changes our own entry.
 func (m *members) setDraining(draining bool) {
 	if own, live := m.live[m.self.ID]; live && own.Boot == m.self.Boot {
@@ -240,11 +249,21 @@ func (m *members) event(kind EventKind, node Node, why string) []Event {
 // view makes the next immutable view. The ring is rebuilt only when the set of
 // placeable nodes has changed, since a load report changes the view every second.
 func (m *members) view() *View {
-	var placeable []ring.NodeID
-	for id, node := range m.live {
-		if node.Role == RoleSFU && !node.Draining && !node.Doubted {
+	nodes := maps.Clone(m.live)
+	var placeable, silent []ring.NodeID
+	for id, node := range nodes {
+		_, node.Silent = m.silent[node.Boot]
+		nodes[id] = node
+		switch {
+		case node.Role != RoleSFU || node.Draining || node.Doubted:
+		case node.Silent:
+			silent = append(silent, id)
+		default:
 			placeable = append(placeable, id)
 		}
+	}
+	if len(placeable) == 0 {
+		placeable = silent // More likely it is we who are cut off.
 	}
 	slices.Sort(placeable)
 	if !slices.Equal(placeable, m.placeable) {
@@ -253,7 +272,7 @@ func (m *members) view() *View {
 	m.version++
 	return &View{
 		Version: m.version,
-		Nodes:   maps.Clone(m.live),
+		Nodes:   nodes,
 		Ring:    m.ring,
 		Gone:    m.gone,
 		Settled: m.settled,

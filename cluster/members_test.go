@@ -207,6 +207,56 @@ func TestGoneIsBounded(t *testing.T) {
 	}
 }
 
+// TestSilentNodesAreOffTheRing: who is not heard gets no new rooms, as long as there is somebody who is.
+func TestSilentNodesAreOffTheRing(t *testing.T) {
+	m := observer()
+	a, b, draining := sfuNode("a", 1), sfuNode("b", 1), sfuNode("c", 1)
+	draining.Draining = true
+	for _, node := range []Node{a, b, draining} {
+		node.Boot += pin.BootID(node.ID) // Boots of two nodes are never equal.
+		m.join(node)
+	}
+	for _, step := range []struct{ silent, onRing []string }{
+		{nil, []string{"a", "b"}},
+		{[]string{"a"}, []string{"b"}},
+		{[]string{"a", "b"}, []string{"a", "b"}}, // Nobody else takes rooms.
+		{[]string{"b"}, []string{"a"}},
+		{[]string{"a", "b", "c"}, []string{"a", "b"}},
+		{[]string{"nobody"}, []string{"a", "b"}},
+	} {
+		before, boots := m.view(), []pin.BootID{}
+		nodes := maps.Clone(before.Nodes)
+		for _, name := range step.silent {
+			boots = append(boots, sfuNode(name, 1).Boot+pin.BootID(name))
+		}
+		m.setSilent(boots)
+		view := m.view()
+		var onRing []string
+		for _, id := range view.Ring.Nodes() {
+			onRing = append(onRing, string(id))
+		}
+		if slices.Sort(onRing); !slices.Equal(onRing, step.onRing) {
+			t.Errorf("%q are silent: the ring has %q, want %q", step.silent, onRing, step.onRing)
+		}
+		for id, node := range view.Nodes {
+			if node.Silent != slices.Contains(step.silent, string(id)) {
+				t.Errorf("%q are silent: %s is shown as silent %t", step.silent, id, node.Silent)
+			}
+		}
+		if !maps.Equal(before.Nodes, nodes) {
+			t.Error("a view changed after it was published")
+		}
+	}
+	moved := a
+	moved.Boot += "a"
+	moved.HTTP = "127.0.0.1:9"
+	m.setSilent([]pin.BootID{moved.Boot})
+	m.update(moved)
+	if node := m.view().Nodes["a"]; !node.Silent || node.HTTP != moved.HTTP {
+		t.Errorf("after news of it the silent node is %+v", node)
+	}
+}
+
 // TestMembersInvariants plays random histories: no boot is both live and gone, events of
 // a boot alternate, a boot that left stays gone, and published views never change.
 func TestMembersInvariants(t *testing.T) {

@@ -24,6 +24,7 @@ type Node struct {
 	HTTP     string // host:port of the HTTP service (signaling only)
 	Draining bool   // takes no new rooms; leaves the ring
 	Doubted  bool   // gossip believes it dead and nobody has confirmed it (Config.Witnessed); off the ring
+	Silent   bool   // this process does not hear it (SetSilent); off the ring, unless nobody else would be on it
 	Load     Load   // the latest load report heard (SFU only)
 }
 
@@ -46,7 +47,7 @@ type Load struct {
 type View struct {
 	Version uint64
 	Nodes   map[ring.NodeID]Node     // live members of every role, by stable name
-	Ring    *ring.Ring               // of the placeable SFU nodes: live, not draining, not doubted
+	Ring    *ring.Ring               // of the placeable SFU nodes: live, not draining, not doubted, not silent
 	Gone    map[pin.BootID]Departure // boots seen to die or leave (bounded; the oldest are forgotten)
 	Settled bool                     // the first full gossip exchange has happened (or we are alone by design)
 }

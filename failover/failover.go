@@ -36,6 +36,9 @@ type Membership interface {
 	// ReportDead says that a boot is proven dead, or that gossip's doubt about it is confirmed; the event
 	// for it comes by Subscribe. Until then a node that gossip takes for dead is Doubted in the view.
 	ReportDead(id ring.NodeID, boot pin.BootID, why string)
+	// SetSilent says which boots are not heard here now, all of them at each call. They get no new rooms from this
+	// edge while others take some.
+	SetSilent(boots []pin.BootID)
 }
 
 // LocalRoom is a room for which this edge holds at least one client's socket.
@@ -186,6 +189,7 @@ type Failover struct {
 	known    map[pin.BootID]cluster.Node  // SFU nodes seen live, until they are seen to be gone
 	tracked  map[pin.BootID]struct{}      // returned boots that are being told
 	evidence map[pin.BootID]string        // of the deaths proven here, for the log
+	silent   []pin.BootID                 // as last told to the membership, sorted
 	departed []departure                  // the last minute's, whose connections are still to be forgotten
 }
 

@@ -43,6 +43,7 @@ type life struct {
 	last    time.Duration // when it last beat or answered; at first, when the watch began
 	asked   time.Duration // when the first question since the last sign of life was put
 	asking  bool          // one was put
+	lost    bool          // its stream broke, and nothing was heard since
 	waiting bool          // one is out now
 	doubted time.Duration // when gossip's doubt was first seen, while it lasts
 	doubt   bool
@@ -56,7 +57,7 @@ func newLife(clock *awake) *life { return &life{clock: clock, last: clock.now()}
 func (l *life) sign() {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	l.last, l.asking = l.clock.now(), false
+	l.last, l.asking, l.lost = l.clock.now(), false, false
 }
 
 // ask notes that a question is put; the answer is a sign, or nothing.
@@ -72,6 +73,20 @@ func (l *life) ask() (answered func()) {
 		defer l.mu.Unlock()
 		l.waiting = false
 	}
+}
+
+// lose notes that its stream broke: nothing is heard until it beats or answers again.
+func (l *life) lose() {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.lost = true
+}
+
+// unheard says whether there is no contact with the boot: its stream broke, or it has been silent for so long.
+func (l *life) unheard(after time.Duration) bool {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.lost || l.clock.now()-l.last >= after
 }
 
 // quiet says whether the boot should be asked: it has been silent for so long, and no question is out.

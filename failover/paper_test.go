@@ -98,7 +98,7 @@ func (n *paperNodes) Outrank(_ context.Context, addr string, room ring.RoomID, h
 
 func (n *paperNodes) Forget(string) {}
 
-// paperStore is the store and the decision where rooms go: the live node with the lowest name.
+// paperStore is the store.
 type paperStore struct {
 	w       *world
 	pins    map[ring.RoomID]pin.Pin
@@ -122,24 +122,41 @@ func (s *paperStore) trip(ctx context.Context) error {
 	return ctx.Err()
 }
 
-// choose picks a target. The caller holds mu.
-func (s *paperStore) choose(not pin.BootID) (cluster.Node, bool) {
-	for _, name := range slices.Sorted(maps.Keys(s.w.sfus)) {
-		if p := s.w.sfus[name]; p.node.Boot != not && p.running && !p.frozen {
-			return p.node, true
-		}
-	}
-	return cluster.Node{}, false
+// paperRehomer is an edge's decision where rooms go: of the nodes that it takes for able, the one with the lowest name.
+type paperRehomer struct {
+	*paperStore
+	e *edge
 }
 
-func (s *paperStore) Rehome(ctx context.Context, room ring.RoomID, from pin.Pin, _ int) (pin.Pin, error) {
+// choose picks a target. The caller holds mu.
+func (s *paperRehomer) choose(not pin.BootID) (target cluster.Node, ok bool) {
+	for _, name := range slices.Sorted(maps.Keys(s.e.view.Nodes)) {
+		node := s.e.view.Nodes[name]
+		if node.Role != cluster.RoleSFU || node.Boot == not || node.Doubted {
+			continue
+		}
+		if !node.Silent {
+			return node, true
+		}
+		if !ok {
+			target, ok = node, true
+		}
+	}
+	return target, ok
+}
+
+func (s *paperRehomer) Rehome(ctx context.Context, room ring.RoomID, from pin.Pin, _ int) (pin.Pin, error) {
 	if err := s.trip(ctx); err != nil {
 		return pin.Pin{}, err
 	}
 	s.w.mu.Lock()
 	defer s.w.mu.Unlock()
-	if current, ok := s.pins[room]; ok && current != from {
+	current, ok := s.pins[room]
+	if ok && current != from && s.e.view.Gone[current.Boot] == "" {
 		return current, nil
+	}
+	if ok {
+		from = current
 	}
 	target, ok := s.choose(from.Boot)
 	if !ok {

@@ -150,6 +150,8 @@ func (w *world) process(verb string, args []string) {
 		w.change(func() { p.frozen = verb == "freeze" })
 	case "break":
 		w.change(func() { close(p.broken); p.broken = make(chan struct{}) })
+	case "unrefused": // what the edge sends to the node is lost, and refused no more
+		w.change(func() { w.edges[args[1]].limited[args[0]] = true })
 	case "stall": // clients at an edge, as many as the third word says
 		count, err := strconv.Atoi(args[2])
 		if err != nil {

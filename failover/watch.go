@@ -41,6 +41,8 @@ func (f *Failover) watch(ctx context.Context, w *watching) {
 	for {
 		started := time.Now()
 		heard, err := f.listen(ctx, w)
+		w.life.lose()
+		f.sayWhoIsSilent()
 		if heard {
 			stream = StreamBroken
 			if time.Since(started) > settledStream {

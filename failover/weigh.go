@@ -3,10 +3,12 @@ package failover
 import (
 	"context"
 	"fmt"
+	"slices"
 	"sync"
 	"time"
 
 	"github.com/holdfast-rtc/holdfast/cluster"
+	"github.com/holdfast-rtc/holdfast/pin"
 )
 
 const (
@@ -39,7 +41,27 @@ func (f *Failover) attend(ctx context.Context) {
 				})
 			}
 		}
+		f.sayWhoIsSilent()
 		f.weigh(f.membership.View())
+	}
+}
+
+// sayWhoIsSilent tells the membership which boots are not heard now, so that no room is sent to one of them: it may well be
+// dead, and this edge could not reach it if it were not. When two nodes die at once, each edge proves one of the deaths first; without
+// this the one moves rooms to the node that the other knows to be dead, and back.
+func (f *Failover) sayWhoIsSilent() {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	var silent []pin.BootID
+	for boot, w := range f.watched {
+		if w.life.unheard(f.config.AskAfter) {
+			silent = append(silent, boot)
+		}
+	}
+	slices.Sort(silent)
+	if !slices.Equal(silent, f.silent) {
+		f.silent = silent
+		f.membership.SetSilent(silent)
 	}
 }
 

@@ -62,6 +62,7 @@ type edge struct {
 	rooms    map[ring.RoomID]LocalRoom
 	stalls   map[pin.BootID]int // clients that say that nothing arrives
 	deaf     bool               // Moved is lost, as when the process hangs just before
+	limited  map[string]bool    // the nodes whose hosts do not refuse its datagrams any more
 	stopped  time.Time          // until when the process does not run
 }
 
@@ -91,7 +92,7 @@ func (w *world) start(name string, before func()) {
 
 // startEdge starts a signaling node with a Failover whose log is part of the output.
 func (w *world) startEdge(name string) {
-	e := &edge{w: w, name: name, events: make(chan cluster.Event, 1000), rooms: map[ring.RoomID]LocalRoom{}, stalls: map[pin.BootID]int{}}
+	e := &edge{w: w, name: name, events: make(chan cluster.Event, 1000), rooms: map[ring.RoomID]LocalRoom{}, stalls: map[pin.BootID]int{}, limited: map[string]bool{}}
 	w.mu.Lock()
 	e.view = &cluster.View{Nodes: map[ring.NodeID]cluster.Node{}, Gone: map[pin.BootID]cluster.Departure{}, Settled: true}
 	for _, p := range w.sfus {
@@ -107,10 +108,10 @@ func (w *world) startEdge(name string) {
 	config := DefaultConfig()
 	config.Self = ring.NodeID(name)
 	config.Concurrent = 1 // so that the order is visible
-	f := New(config, e, e, w.store, w.store, &paperNodes{w, e}, slog.New(&recorder{e: e}))
+	f := New(config, e, e, &paperRehomer{w.store, e}, w.store, &paperNodes{w, e}, slog.New(&recorder{e: e}))
 	f.nap = func(ctx context.Context, pause time.Duration) bool { return sleep(ctx, pause) && e.goOn(ctx) }
 	f.spread = func(pause time.Duration) time.Duration { return pause }
-	f.askMedia = func(_ context.Context, addr string) Media { return w.media(addr) }
+	f.askMedia = func(_ context.Context, addr string) Media { return e.media(addr) }
 	e.failover = f
 	ctx, cancel := context.WithCancel(context.Background())
 	done := make(chan struct{})
@@ -138,10 +139,11 @@ func (w *world) gossipAll(tell func(*edge)) {
 	}
 }
 
-func (w *world) media(addr string) Media {
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	if p := w.sfus[strings.TrimSuffix(addr, ":2")]; p == nil || !p.running || p.noMedia {
+func (e *edge) media(addr string) Media {
+	e.w.mu.Lock()
+	defer e.w.mu.Unlock()
+	name := strings.TrimSuffix(addr, ":2")
+	if p := e.w.sfus[name]; !e.limited[name] && (p == nil || !p.running || p.noMedia) {
 		return MediaRefused
 	}
 	return MediaSilent
@@ -225,6 +227,18 @@ func (e *edge) View() *cluster.View {
 	e.w.mu.Lock()
 	defer e.w.mu.Unlock()
 	return e.view
+}
+
+func (e *edge) SetSilent(boots []pin.BootID) {
+	e.w.mu.Lock()
+	defer e.w.mu.Unlock()
+	next := *e.view
+	next.Nodes = maps.Clone(e.view.Nodes)
+	for id, node := range next.Nodes {
+		node.Silent = slices.Contains(boots, node.Boot)
+		next.Nodes[id] = node
+	}
+	e.view = &next
 }
 
 func (e *edge) ReportDead(id ring.NodeID, boot pin.BootID, why string) {

@@ -38,6 +38,7 @@ type chaosCommand struct {
 	URL      string        `name:"url" placeholder:"URL" help:"Hurt the running development cluster whose page this is; it must be this user's."`
 	Store    string        `placeholder:"URL" help:"Where a running cluster's pins are, when it was started with --redis."`
 	JSON     string        `name:"json" placeholder:"FILE" help:"Write the report as JSON to this file; - is the standard output."`
+	Logs     string        `placeholder:"DIR" help:"Keep the logs of the nodes in this directory. Without it those of a cluster that was started for the run are kept in a new one when a promise was broken."`
 	HTML     string        `name:"html" placeholder:"FILE" help:"Write the report as one page with plots to this file."`
 }
 
@@ -81,7 +82,7 @@ func (c *chaosCommand) Run(ctx context.Context, s streams) error {
 	if report == nil {
 		return err
 	}
-	if err := errors.Join(err, c.print(report, s)); err != nil {
+	if err := errors.Join(err, c.print(report, s), c.keepLogs(ctx, o.Cluster, report.Kept, s)); err != nil {
 		return err
 	}
 	if !report.Kept {

@@ -37,6 +37,7 @@ type Config struct {
 	PongLimit         time.Duration // for the answer to one
 	WriteLimit        time.Duration // of one message to a client
 	ShutdownLimit     time.Duration // of telling clients to go elsewhere
+	CutOffAfter       time.Duration // without a media node that is heard, before clients are sent to another signaling node
 	RetryBase         time.Duration // first pause before attaching again
 	RetryMax          time.Duration // longest such pause
 	MessagesPerSecond float64       // of one client, on average
@@ -72,6 +73,9 @@ func DefaultConfig(node ring.NodeID) Config {
 		WriteLimit:   10 * time.Second,
 		// The close handshake of coder/websocket itself waits 5 s for the other side.
 		ShutdownLimit: 6 * time.Second,
+		// A node is silent after 0.6 s without a beat, so this is 3.6 s of a broken network. Going
+		// elsewhere costs a client one resume, and no media.
+		CutOffAfter: 3 * time.Second,
 		// A killed node's room is usually elsewhere within 200 ms and the hub is told;
 		// these retries only serve a stream that broke for another reason.
 		RetryBase: 100 * time.Millisecond,
@@ -113,7 +117,7 @@ func (c Config) Validate() error {
 	for name, d := range map[string]time.Duration{
 		"first message limit": c.FirstMessageLimit, "join budget": c.JoinBudget, "attach patience": c.AttachPatience,
 		"ping interval": c.PingInterval, "pong limit": c.PongLimit, "write limit": c.WriteLimit,
-		"shutdown limit": c.ShutdownLimit, "retry base": c.RetryBase, "retry maximum": c.RetryMax,
+		"shutdown limit": c.ShutdownLimit, "time without media nodes": c.CutOffAfter, "retry base": c.RetryBase, "retry maximum": c.RetryMax,
 	} {
 		if d <= 0 {
 			faults = append(faults, fmt.Errorf("%s is %v, want a positive duration", name, d))

@@ -92,6 +92,7 @@ func codeOf(err error) wire.Code {
 		{errFull, wire.CodeTooManySockets},
 		{orchestrator.ErrNotSettled, wire.CodeNotReady},
 		{errStopping, wire.CodeNotReady},
+		{errCutOff, wire.CodeNotReady},
 		{orchestrator.ErrNoNodes, wire.CodeNoNodes},
 		{orchestrator.ErrStoreUnavailable, wire.CodeStoreUnavailable},
 		{orchestrator.ErrContended, wire.CodeStoreUnavailable},

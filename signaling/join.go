@@ -42,6 +42,9 @@ func (s *session) begin(ctx context.Context, first wire.Message) error {
 	if !s.server.asks.Pass(s.entryKey()) {
 		return errRestless
 	}
+	if s.server.cut.Load() {
+		return errCutOff
+	}
 	s.generation.begin(attempt)
 	s.log = s.log.With("room", s.who.Room, "peer", s.who.Peer)
 	link, err := s.arrive(ctx)

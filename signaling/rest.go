@@ -15,6 +15,8 @@ import (
 const (
 	// devTokenLife is long enough for a day's work on a page.
 	devTokenLife = 12 * time.Hour
+	// readyPath is where balancers, and other signaling nodes, ask whether this one is ready.
+	readyPath = "/readyz"
 	// readyLimit bounds what a balancer's check waits for the store.
 	readyLimit = time.Second
 )
@@ -22,9 +24,9 @@ const (
 // errWarming says that readiness is not reached yet.
 var errWarming = errors.New("the cluster has not been seen yet: no member of --join has answered")
 
-// serveReady answers a balancer: not before the first full gossip exchange, and
-// not before the store has been reached once. A store that goes away later
-// does not take the node out: running calls do not need it.
+// serveReady answers a balancer: not before the first full gossip exchange, not
+// before the store has been reached once, and not while it is cut off from the media nodes.
+// A store that goes away later does not take the node out: running calls do not need it.
 func (s *Server) serveReady(w http.ResponseWriter, r *http.Request) {
 	if err := s.checkReady(r.Context()); err != nil {
 		writeText(w, http.StatusServiceUnavailable, err.Error())
@@ -36,6 +38,9 @@ func (s *Server) serveReady(w http.ResponseWriter, r *http.Request) {
 func (s *Server) checkReady(ctx context.Context) error {
 	if view := s.parts.Views.View(); view == nil || !view.Settled {
 		return errWarming
+	}
+	if s.cut.Load() {
+		return errCutOff
 	}
 	if s.ready.Load() {
 		return nil

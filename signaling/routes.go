@@ -21,7 +21,7 @@ func (s *Server) routes() http.Handler {
 	r.Use(s.headers)
 	r.Get("/ws", s.serveSocket)
 	r.Get("/healthz", func(w http.ResponseWriter, _ *http.Request) { writeText(w, http.StatusOK, "alive") })
-	r.Get("/readyz", s.serveReady)
+	r.Get(readyPath, s.serveReady)
 	r.Route("/api/v1", func(r chi.Router) {
 		r.Get("/config", s.serveConfig)
 		if s.config.Dev {

@@ -89,6 +89,7 @@ type Server struct {
 	complaints *lobby.Complaints // of strangers, in the log
 
 	ready    atomic.Bool  // the store has been reached once
+	cut      atomic.Bool  // no media node is heard here, though the cluster says that they live
 	sockets  atomic.Int64 // with a session, now
 	sessions sync.WaitGroup
 }
@@ -145,6 +146,11 @@ func (s *Server) Run(ctx context.Context, lis net.Listener) error {
 	ended := make(chan error, 1)
 	doors := &clientListener{Listener: lobby.Listen(lis, s.lobby), config: &s.config}
 	go func() { ended <- server.Serve(doors) }()
+	watched := make(chan struct{})
+	go func() {
+		defer close(watched)
+		s.watchReach(life)
+	}()
 	var err error
 	select {
 	case <-ctx.Done():
@@ -157,6 +163,7 @@ func (s *Server) Run(ctx context.Context, lis net.Listener) error {
 		_ = server.Close() // It is being given up.
 	}
 	s.sessions.Wait()
+	<-watched
 	if err != nil && !errors.Is(err, http.ErrServerClosed) {
 		return fmt.Errorf("serve signaling on %s: %w", lis.Addr(), err)
 	}

@@ -220,6 +220,8 @@ func endingOf(cause error) ending {
 	switch {
 	case errors.Is(cause, errStopping):
 		return ending{code: websocket.StatusServiceRestart, reason: "service restart"}
+	case errors.Is(cause, errCutOff):
+		return ending{code: websocket.StatusServiceRestart, reason: "no media node is heard here"}
 	case errors.Is(cause, errSlow):
 		return ending{code: websocket.StatusPolicyViolation, reason: errSlow.Error(), hopeless: true}
 	case errors.Is(cause, errFlood), errors.Is(cause, errNonsense):

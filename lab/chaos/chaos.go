@@ -202,13 +202,18 @@ func (c *Chaos) recover(ctx context.Context, w *World, hold time.Duration) {
 		wait(ctx, hold)
 		return
 	}
-	_ = poll(ctx, c.options.patience.recover, func() error { // the verdicts tell what is missing
+	err := poll(ctx, c.options.patience.recover, func() error {
 		if missing := c.crowd.missingMoves(w); missing != "" {
 			return errors.New(missing)
 		}
 		return nil
 	})
-	_ = c.crowd.everybodyReceives(ctx, time.Now(), c.options.patience.recover) // as above
+	if err == nil {
+		err = c.crowd.everybodyReceives(ctx, time.Now(), c.options.patience.recover)
+	}
+	if err != nil && ctx.Err() == nil {
+		w.Lacking = err.Error()
+	}
 }
 
 // settled waits until the cluster is whole: every process runs, every room is on
@@ -217,7 +222,7 @@ func (c *Chaos) settled(ctx context.Context, w *World, since time.Time) error {
 	return poll(ctx, c.options.patience.settle, func() error {
 		w.After = c.look(ctx)
 		w.Received = c.crowd.receipts(ctx, since)
-		for _, check := range []func(*World) Verdict{OneOwner, NoOrphan, EverybodyReceives} {
+		for _, check := range []func(*World) Verdict{OneOwner, NoOrphan, receivesNow} {
 			if v := check(w); v.Outcome != Kept {
 				return fmt.Errorf("%s: %s", v.Name, v.first())
 			}

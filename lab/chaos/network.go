@@ -2,8 +2,10 @@ package chaos
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"slices"
+	"syscall"
 	"time"
 
 	"github.com/holdfast-rtc/holdfast/lab/devcluster"
@@ -16,6 +18,7 @@ const (
 	Partition     Name = "partition"
 	HalfPartition Name = "half-partition"
 	EdgePartition Name = "edge-partition"
+	CutEdgeKill   Name = "edge-partition-kill"
 	Loss          Name = "loss"
 	Delay         Name = "delay"
 )
@@ -57,6 +60,10 @@ func networkScenarios() map[Name]scenario {
 			sentence: "a signaling node is cut off from all media nodes, and from nobody else",
 			expect:   Expect{Store: true}, hold: away, strike: cutEdge,
 		},
+		CutEdgeKill: {
+			sentence: "a signaling node is cut off from all media nodes, and from nobody else, and a media node is killed in that moment",
+			expect:   Expect{Moves: true}, strike: killBehindCutEdge,
+		},
 		Loss: {"some of a media node's packets are lost", stays, hurtFor, nil, hurtCable("lossy", func(c *Chaos, node string) error {
 			return c.options.Network.Lose(node, c.options.Percent)
 		})},
@@ -74,7 +81,7 @@ func NeedsHosts(name Name) bool {
 
 // networkFaults are those that a soak draws from, besides, where nodes are hosts.
 func networkFaults() []Name {
-	return []Name{Partition, HalfPartition, EdgePartition, Loss, Delay}
+	return []Name{Partition, HalfPartition, EdgePartition, CutEdgeKill, Loss, Delay}
 }
 
 // cutSFU cuts a media node off, from all but people or from everybody.
@@ -116,6 +123,19 @@ func cutEdge(ctx context.Context, c *Chaos, w *World) (heal, error) {
 	return c.onCable(w, victim, devcluster.RoleSignaling, "cut off from the media nodes", func() error {
 		return c.options.Network.Cut(victim, others...)
 	})
+}
+
+// killBehindCutEdge kills a media node of which a signaling node learns nothing any more.
+func killBehindCutEdge(ctx context.Context, c *Chaos, w *World) (heal, error) {
+	mend, err := cutEdge(ctx, c, w)
+	if err != nil {
+		return nil, err
+	}
+	w.Lasts = 0 // until the rooms have moved, as after any kill
+	victim := c.victims(w, 1)[0]
+	restart := c.restart(victim)
+	err = c.signal(ctx, w, victim, devcluster.RoleSFU, "killed", syscall.SIGKILL)
+	return func(ctx context.Context) error { return errors.Join(mend(ctx), restart(ctx)) }, err
 }
 
 // hurtCable does something to a media node's cable that moves nothing.

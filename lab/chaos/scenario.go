@@ -80,8 +80,8 @@ func (o Options) soakFaults() []Name {
 func Names() []string {
 	return []string{
 		string(Kill), string(Freeze), string(StoreKill), string(StorePause), string(EdgeKill), string(TwoOfThree),
-		string(DoubleFault), string(Crowd), string(Partition), string(HalfPartition), string(EdgePartition), string(Loss),
-		string(Delay), string(Calm), string(Soak),
+		string(DoubleFault), string(Crowd), string(Partition), string(HalfPartition), string(EdgePartition), string(CutEdgeKill),
+		string(Loss), string(Delay), string(Calm), string(Soak),
 	}
 }
 

@@ -257,9 +257,18 @@ func MovedOnce(w *World) Verdict {
 	return *v
 }
 
-// EverybodyReceives counts what came after everything.
+// EverybodyReceives counts what came after everything, and what had not come back when the fault was mended at last.
 func EverybodyReceives(w *World) Verdict {
-	v := verdict("everybody receives everybody", "after the fault each client gets fresh audio and video of each other one in its room")
+	v := receivesNow(w)
+	if w.Lacking != "" {
+		v.broken("until the fault was mended: %s", w.Lacking)
+	}
+	return v
+}
+
+// receivesNow is the first part of EverybodyReceives.
+func receivesNow(w *World) Verdict {
+	v := verdict("everybody receives everybody", "after the fault, and where rooms have to move already while it lasts, each client gets fresh audio and video of each other one in its room")
 	if len(w.Received) == 0 {
 		return v.unchecked("nobody was asked")
 	}

@@ -146,6 +146,7 @@ func brokenWorlds() []struct {
 			}
 		}, Unchecked},
 		{"somebody gets nothing", EverybodyReceives, killed, func(w *World) { w.Received[0].Fresh = false }, Broken},
+		{"somebody got nothing until the fault was mended", EverybodyReceives, killed, func(w *World) { w.Lacking = "ada" }, Broken},
 		{"nobody was asked", EverybodyReceives, killed, func(w *World) { w.Received = nil }, Unchecked},
 		{"a stream stopped with the store", MediaNeedsNoStore, missed, func(w *World) { w.Pauses[0].Longest = away }, Broken},
 		{"somebody offered anew", MediaNeedsNoStore, missed, func(w *World) { w.Clients[0].Moments = []Moment{{Step: stepOffer}} }, Broken},

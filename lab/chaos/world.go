@@ -20,6 +20,7 @@ type World struct {
 	Pauses   []Pause // of every stream, while the fault lasted
 	Deaths   []Death // that signaling nodes saw since the fault
 
+	Lacking       string // what people had not got back when the rooms had long been due to move, and the faults were mended; empty = nothing
 	DeathsUnknown string // why Deaths is not known; empty = it is
 
 	Lasts time.Duration // the fault lasts at least so long, whatever has moved before

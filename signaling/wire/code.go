@@ -56,7 +56,7 @@ func Meanings() []Meaning {
 		{CodeNoNodes, http.StatusServiceUnavailable, again, "No media node is up. Try again in a moment."},
 		{CodeStoreUnavailable, http.StatusServiceUnavailable, again, "The room cannot be placed safely just now. Try again in a moment."},
 		{CodeNodeUnreachable, http.StatusServiceUnavailable, again, "The media node of this room does not answer just now. Try again in a moment."},
-		{CodeNotReady, http.StatusServiceUnavailable, again, "This signaling node is starting. Try again in a moment."},
+		{CodeNotReady, http.StatusServiceUnavailable, again, "This signaling node cannot take calls just now. Try again in a moment."},
 		{CodeTooManyMessages, http.StatusTooManyRequests, again, "Too many messages. Slow down."},
 		{CodeTooManySockets, http.StatusServiceUnavailable, again, "Too many connections from here. Wait a moment, then try again."},
 		{CodeInternal, http.StatusInternalServerError, again, "Something went wrong on the server. Try again."},

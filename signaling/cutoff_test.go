@@ -1,0 +1,100 @@
+package signaling
+
+import (
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/coder/websocket"
+
+	"github.com/holdfast-rtc/holdfast/cluster"
+	"github.com/holdfast-rtc/holdfast/ring"
+	"github.com/holdfast-rtc/holdfast/signaling/wire"
+)
+
+func TestCutOff(t *testing.T) {
+	heard := cluster.Node{Role: cluster.RoleSFU}
+	silent := cluster.Node{Role: cluster.RoleSFU, Silent: true}
+	dead := cluster.Node{Role: cluster.RoleSFU, Silent: true, Doubted: true}
+	beating := cluster.Node{Role: cluster.RoleSFU, Doubted: true}
+	other := cluster.Node{Role: cluster.RoleSignaling}
+	for name, c := range map[string]struct {
+		nodes []cluster.Node
+		want  bool
+	}{
+		"there is no media node":             {[]cluster.Node{other}, false},
+		"all are heard":                      {[]cluster.Node{heard, heard, other}, false},
+		"one is heard":                       {[]cluster.Node{silent, heard, other}, false},
+		"one that gossip gives up is heard":  {[]cluster.Node{silent, beating}, false},
+		"none is heard":                      {[]cluster.Node{silent, silent, other}, true},
+		"none is heard, and gossip gave one": {[]cluster.Node{silent, dead}, true},
+		"gossip has given up all":            {[]cluster.Node{dead, dead, other}, false},
+	} {
+		view := &cluster.View{Nodes: map[ring.NodeID]cluster.Node{}}
+		for i, node := range c.nodes {
+			view.Nodes[ring.NodeID(string(rune('a'+i)))] = node
+		}
+		if got := cutOff(view); got != c.want {
+			t.Errorf("%s: cut off %t", name, got)
+		}
+	}
+}
+
+// TestAnEdgeThatIsCutOffSendsItsClientsOn, but only where another one is ready for them.
+func TestAnEdgeThatIsCutOffSendsItsClientsOn(t *testing.T) {
+	r := newRig(t)
+	n := r.node("sfu-1")
+	r.placer.set("lobby", n.pin(firstEpoch))
+	var ready atomic.Bool
+	var asked atomic.Int64
+	other := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, q *http.Request) {
+		asked.Add(1)
+		if q.URL.Path != "/readyz" || !ready.Load() {
+			w.WriteHeader(http.StatusServiceUnavailable)
+		}
+	}))
+	defer other.Close()
+	second := r.edge(nil)
+	cut := *r
+	cut.views = newFakeViews()
+	first := cut.edge(func(c *Config) { c.CutOffAfter = 10 * time.Millisecond })
+	old, joined := first.join("lobby", "Ada")
+
+	cut.views.add(cluster.Node{ID: "edge", Role: cluster.RoleSignaling, HTTP: first.addr}) // itself
+	cut.views.add(cluster.Node{ID: "edge-2", Role: cluster.RoleSignaling, HTTP: strings.TrimPrefix(other.URL, "http://")})
+	cut.views.add(cluster.Node{ID: "sfu-1", Role: cluster.RoleSFU, Silent: true})
+	waitFor(t, "question to the other node", func() bool { return asked.Load() > 1 })
+	if status, body, _ := first.get("/readyz", ""); status != http.StatusServiceUnavailable || !strings.Contains(body, "no media node is heard") {
+		t.Errorf("readyz says %d %s", status, body)
+	}
+	newcomer := first.dial()
+	newcomer.say(&wire.Join{Token: r.token("lobby", "Grace")})
+	if fault := hear[*wire.Error](newcomer); fault.Code != wire.CodeNotReady || !fault.Retryable {
+		t.Errorf("a newcomer heard %+v", fault)
+	}
+	old.say(&wire.Ping{T: 1})
+	hear[*wire.Pong](old) // It has stayed: there is nowhere to go.
+
+	ready.Store(true)
+	if code, _ := old.closed(); code != websocket.StatusServiceRestart {
+		t.Fatalf("closed with %v", code)
+	}
+	ada := second.dial()
+	ada.say(&wire.Resume{Resume: joined.Resume, Attempt: 2})
+	if m := hear[*wire.Resumed](ada); m.Node != "sfu-1" {
+		t.Fatalf("resumed %+v", m)
+	}
+
+	heard := cluster.Node{ID: "sfu-1", Role: cluster.RoleSFU}
+	cut.views.mu.Lock()
+	cut.views.view = &cluster.View{Nodes: map[ring.NodeID]cluster.Node{"sfu-1": heard}, Settled: true}
+	cut.views.mu.Unlock()
+	waitFor(t, "readiness", func() bool {
+		status, _, _ := first.get("/readyz", "")
+		return status == http.StatusOK
+	})
+	first.join("lobby", "Grace")
+}

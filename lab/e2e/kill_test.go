@@ -29,8 +29,9 @@ func TestCallSurvivesTheKillOfItsNode(t *testing.T) {
 	allDecodeAll(t, time.Minute, inB)
 
 	beforeA, beforeB := heldOnce(t, c, roomA), heldOnce(t, c, roomB)
-	if beforeA.Node != "sfu-1" || beforeB.Node != "sfu-2" {
-		t.Fatalf("the rooms are on %s and %s, want sfu-1 and sfu-2", beforeA.Node, beforeB.Node)
+	// Where they are placed, unless the machine stood still and a node was taken for dead meanwhile.
+	if beforeA.Node == beforeB.Node {
+		t.Fatalf("both rooms are on %s", beforeA.Node)
 	}
 	statsA := make([]callStats, len(inA))
 	for i, p := range inA {
@@ -41,7 +42,7 @@ func TestCallSurvivesTheKillOfItsNode(t *testing.T) {
 		p.mark(t)
 	}
 
-	if err := c.Kill(t.Context(), "sfu-1", syscall.SIGKILL); err != nil {
+	if err := c.Kill(t.Context(), beforeA.Node, syscall.SIGKILL); err != nil {
 		t.Fatal(err)
 	}
 	for i, p := range inA {
@@ -54,7 +55,8 @@ func TestCallSurvivesTheKillOfItsNode(t *testing.T) {
 		if after.PcID != statsA[i].PcID {
 			t.Errorf("%s: connection %d became %d", p.name, statsA[i].PcID, after.PcID)
 		}
-		t.Logf("gap of %s: %.0f ms (%s, attempt %d)", p.name, after.Migrations[0].GapMs, after.Migrations[0].How, after.Migrations[0].Attempt)
+		last := after.Migrations[len(after.Migrations)-1]
+		t.Logf("gap of %s: %.0f ms (%s, attempt %d)", p.name, last.GapMs, last.How, last.Attempt)
 	}
 
 	afterA := heldOnce(t, c, roomA)
@@ -107,8 +109,8 @@ func undisturbed(t *testing.T, c *devcluster.Cluster, before heldRoom, people []
 	}
 	for _, p := range people {
 		p.unchanged(t)
-		if s := p.mustStats(t); len(s.Migrations) != 0 {
-			t.Errorf("%s: migrated, %+v", p.name, s.Migrations)
+		if s := p.mustStats(t); s.Epoch != before.Epoch {
+			t.Errorf("%s: went from epoch %d to %d, %+v", p.name, before.Epoch, s.Epoch, s.Migrations)
 		}
 	}
 	allDecodeAll(t, 30*time.Second, people)

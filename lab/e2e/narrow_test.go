@@ -36,20 +36,20 @@ func watch(t *testing.T, p *participant, peer string) watched {
 	return w
 }
 
-// watchFor looks several times a second, until enough says so or the limit is reached.
-func watchFor(t *testing.T, limit time.Duration, p *participant, peer string, enough func(watched) bool) []watched {
+// watchFor looks several times a second, until enough says so or the limit is reached. What it sees of another page
+// at the same time tells what the machine took from both.
+func watchFor(t *testing.T, limit time.Duration, p, other *participant, peer string, enough func(watched) bool) (seen, control []watched) {
 	t.Helper()
 	tick := time.NewTicker(150 * time.Millisecond)
 	defer tick.Stop()
-	var seen []watched
 	for end := time.Now().Add(limit); time.Now().Before(end); <-tick.C {
 		w := watch(t, p, peer)
-		seen = append(seen, w)
+		seen, control = append(seen, w), append(control, watch(t, other, peer))
 		if enough != nil && enough(w) {
 			break
 		}
 	}
-	return seen
+	return seen, control
 }
 
 // longestStill is the longest time in which no frame was decoded, and in which no
@@ -86,7 +86,8 @@ func wantOnly(t *testing.T, p *participant, peer string, width, height int) {
 const narrowBits = 450_000
 
 // What a person would accept. On a machine with nothing else to do the picture stands still for 0.3 to 0.6 s
-// in all of it, and sound for less than 0.3 (looked at every 150 ms).
+// in all of it, and sound for less than 0.3 (looked at every 150 ms). For as long as the picture and the sound of the other viewer,
+// whose path is wide, stood still at most in the same time, it may have been the machine: that is allowed besides.
 const (
 	longestPicture = 2500 * time.Millisecond
 	longestSound   = time.Second
@@ -126,7 +127,7 @@ func TestNarrowLink(t *testing.T) {
 	}
 	before := heldOnce(t, c, room)
 	t.Run("narrow", func(t *testing.T) { narrowed(t, path, sender.id, narrow, wide) })
-	t.Run("hidden", func(t *testing.T) { hidden(t, sender.id, wide) })
+	t.Run("hidden", func(t *testing.T) { hidden(t, sender.id, wide, narrow) })
 	if after := heldOnce(t, c, room); after.PacketsDropped != before.PacketsDropped {
 		t.Errorf("the node dropped %d packets", after.PacketsDropped-before.PacketsDropped)
 	}
@@ -166,22 +167,23 @@ func narrowed(t *testing.T, path *relay, sender string, narrow, wide *participan
 	path.limit(narrowBits)
 	began := time.Now()
 	lower := func(w watched) bool { return w.width < 960 && w.width > 0 }
-	down := watchFor(t, 15*time.Second, narrow, sender, lower)
+	down, wideDown := watchFor(t, 15*time.Second, narrow, wide, sender, lower)
 	if !lower(down[len(down)-1]) {
 		t.Fatalf("the picture is still %g wide 15 s after the path became narrow; %g frames decoded and %g packets of sound in that time, %d packets lost on the path",
 			down[len(down)-1].width, down[len(down)-1].frames-down[0].frames, down[len(down)-1].sound-down[0].sound, path.dropped())
 	}
 	t.Logf("stepped down to %g after %v", down[len(down)-1].width, time.Since(began).Round(time.Millisecond))
-	stayed := watchFor(t, 15*time.Second, narrow, sender, nil)
+	stayed, wideStayed := watchFor(t, 15*time.Second, narrow, wide, sender, nil)
 	picture, sound := longestStill(slices.Concat(down, stayed))
 	steady, steadySound := longestStill(stayed[len(stayed)/3:])
+	widePicture, wideSound := longestStill(slices.Concat(wideDown, wideStayed))
 	first, last := stayed[0], stayed[len(stayed)-1]
-	t.Logf("narrow: %.1f frames/s, longest still %v (picture) and %v (sound), once settled %v and %v; %d packets lost on the path",
-		(last.frames-first.frames)/last.at.Sub(first.at).Seconds(), picture, sound, steady, steadySound, path.dropped())
-	if picture > longestPicture || steady > settledPicture {
+	t.Logf("narrow: %.1f frames/s, longest still %v (picture) and %v (sound), once settled %v and %v; %d packets lost on the path; the other viewer: %v and %v",
+		(last.frames-first.frames)/last.at.Sub(first.at).Seconds(), picture, sound, steady, steadySound, path.dropped(), widePicture, wideSound)
+	if picture > longestPicture+widePicture || steady > settledPicture+widePicture {
 		t.Errorf("the picture stood still for %v, once settled for %v", picture, steady)
 	}
-	if sound > longestSound {
+	if sound > longestSound+wideSound {
 		t.Errorf("no sound came for %v", sound)
 	}
 	if last.frames-first.frames < leastFrames {
@@ -189,12 +191,13 @@ func narrowed(t *testing.T, path *relay, sender string, narrow, wide *participan
 	}
 	path.limit(0)
 	began = time.Now()
-	back := watchFor(t, 2*backWithin, narrow, sender, func(w watched) bool { return w.width == 960 })
+	back, wideBack := watchFor(t, 2*backWithin, narrow, wide, sender, func(w watched) bool { return w.width == 960 })
 	if got, after := back[len(back)-1].width, time.Since(began); got != 960 || after > backWithin {
 		t.Errorf("the picture is %g wide %v after the path became wide", got, after)
 	}
 	// Stepping up is no reason to stand still either.
-	if picture, sound := longestStill(back); picture > settledPicture || sound > longestSound {
+	widePicture, wideSound = longestStill(wideBack)
+	if picture, sound := longestStill(back); picture > settledPicture+widePicture || sound > longestSound+wideSound {
 		t.Errorf("on the way back the picture stood still for %v, and sound for %v", picture, sound)
 	}
 	t.Logf("back at %g after %v", back[len(back)-1].width, time.Since(began).Round(time.Millisecond))
@@ -204,7 +207,7 @@ func narrowed(t *testing.T, path *relay, sender string, narrow, wide *participan
 }
 
 // hidden hides the camera at one viewer, and shows it again.
-func hidden(t *testing.T, sender string, viewer *participant) {
+func hidden(t *testing.T, sender string, viewer, other *participant) {
 	bytes := func() (video, audio float64) {
 		for _, slot := range viewer.mustStats(t).PerSlot {
 			switch {
@@ -228,7 +231,7 @@ func hidden(t *testing.T, sender string, viewer *participant) {
 		return nil
 	})
 	video, audio = bytes()
-	watchFor(t, 3*time.Second, viewer, sender, nil)
+	watchFor(t, 3*time.Second, viewer, other, sender, nil)
 	videoAfter, audioAfter := bytes()
 	if videoAfter != video || audioAfter-audio < 50 {
 		t.Errorf("hidden for 3 s: %g bytes of video and %g packets of sound came", videoAfter-video, audioAfter-audio)

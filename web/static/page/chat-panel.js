@@ -1,7 +1,7 @@
 // The room's chat: lines of text, and a field for the next one. Whatever people write
 // is shown as text, never as markup.
 
-import { find, make } from './elements.js';
+import { find, make, who } from './elements.js';
 
 /** @typedef {import('../holdfast/call.js').Call} Call */
 /** @typedef {import('../holdfast/chat.js').Line} Line */
@@ -65,7 +65,7 @@ export class ChatPanel {
       const head = make('div', 'head');
       const time = make('time', '', new Date(line.at).toLocaleTimeString([], { hour: '2-digit', minute: '2-digit' }));
       time.dateTime = new Date(line.at).toISOString();
-      head.append(make('span', 'who', line.own ? 'You' : line.name), time);
+      head.append(who(line.own ? 'You' : line.name), time);
       item.append(head);
     }
     this.#last = line.peer;

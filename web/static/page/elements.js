@@ -27,6 +27,16 @@ export function make(tag, className, text = '') {
 }
 
 /**
+ * A person's name. It runs in the direction of its own script, so that one that is too long is cut at its end.
+ * @param {string} [name]
+ */
+export function who(name) {
+  const element = make('span', 'who', name);
+  element.dir = 'auto';
+  return element;
+}
+
+/**
  * One of the symbols of index.html.
  * @param {string} name
  */

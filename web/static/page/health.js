@@ -1,6 +1,6 @@
 // Looks at the call's statistics every other second and tells how good each connection is.
 
-import { ofPeer, ofSelf } from './quality.js';
+import { fair, ofPeer, ofSelf } from './quality.js';
 
 /** @typedef {import('../holdfast/call.js').Call} Call */
 /** @typedef {import('./quality.js').Quality} Quality */
@@ -41,7 +41,8 @@ export function watchHealth(call, shows, tell) {
     before = after;
     at = now;
     const held = call.slots.some(({ paused }) => paused);
-    tell(ofSelf({ state: call.state, rttMs: stats.rttMs, sentLoss: stats.sentLoss, held, peers: [...peers.values()] }), peers);
+    const own = ofSelf({ state: call.state, rttMs: stats.rttMs, sentLoss: stats.sentLoss, held, peers: [...peers.values()] });
+    tell(own, fair(own, peers));
   };
   const timer = setInterval(look, EVERY_MS);
   call.addEventListener('left', () => clearInterval(timer), { once: true });

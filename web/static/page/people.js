@@ -1,6 +1,6 @@
 // Who is here.
 
-import { find, icon, make } from './elements.js';
+import { find, icon, make, who } from './elements.js';
 import { colour, initials } from './face.js';
 import { words } from './quality.js';
 
@@ -44,7 +44,7 @@ export function showPeople(call, qualities) {
       word.title = 'Connection';
       states.prepend(word);
     }
-    item.append(face, make('span', 'who', self ? `${name} (you)` : name), states);
+    item.append(face, who(self ? `${name} (you)` : name), states);
     return item;
   }));
 }

@@ -37,6 +37,16 @@ export function ofPeer(received, seconds) {
 }
 
 /**
+ * What is shown of the others: when our own connection is not good they are not to blame for how they arrive.
+ * @param {Quality} own
+ * @param {Map<string, Quality | null>} others
+ * @returns {Map<string, Quality | null>}
+ */
+export function fair(own, others) {
+  return own === 'good' ? others : new Map([...others].map(([peer, quality]) => [peer, quality === 'weak' ? null : quality]));
+}
+
+/**
  * Of oneself.
  * @param {{state: string, rttMs: number, sentLoss: number, held: boolean, peers: (Quality | null)[]}} call `held`: the node holds pictures back, because our way is too narrow
  * @returns {Quality}

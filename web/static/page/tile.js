@@ -2,7 +2,7 @@
 // show changes inside their streams, through every move of the call.
 
 import { attach } from '../holdfast/index.js';
-import { icon, make } from './elements.js';
+import { icon, make, who } from './elements.js';
 import { colour, initials } from './face.js';
 import { words } from './quality.js';
 
@@ -24,7 +24,7 @@ export class Tile {
   video = make('video', '');
   /** @type {HTMLAudioElement | null} */
   audio = null;
-  #who = make('span', 'who');
+  #who = who();
   #face = make('div', 'face');
   #quality = make('span', 'quality');
   #held = make('p', 'held');

@@ -113,9 +113,7 @@ export class Tiles {
    */
   judge(own, others) {
     for (const [key, tile] of this.#tiles) {
-      const quality = key === this.#call.peer ? own : others.get(key) ?? null;
-      // When our own connection is weak the others are not to blame for how they arrive.
-      tile.judge(quality === 'weak' && own !== 'good' && key !== this.#call.peer ? null : quality);
+      tile.judge(key === this.#call.peer ? own : others.get(key) ?? null);
     }
   }
 

@@ -2,7 +2,7 @@
 
 import { arrange, bestGrid, capacity } from '/page/layout.js';
 import { Order } from '/page/order.js';
-import { ofPeer, ofSelf } from '/page/quality.js';
+import { fair, ofPeer, ofSelf } from '/page/quality.js';
 import { ofCall, ofDevice } from '/page/sentences.js';
 import { initials } from '/page/face.js';
 import { equal, ok, test } from './harness.js';
@@ -111,6 +111,9 @@ test('a connection is good, weak or lost as a person sees it', () => {
   equal(ofSelf({ ...self, sentLoss: 0.2 }), 'weak');
   equal(ofSelf({ ...self, state: 'moving' }), 'lost');
   equal(ofSelf({ ...self, state: 'reconnecting' }), 'weak');
+  const others = /** @type {Map<string, import('/page/quality.js').Quality | null>} */ (new Map([['ada', 'weak'], ['bob', 'lost'], ['eve', 'good'], ['joe', null]]));
+  equal([...fair('good', others).values()].join(), 'weak,lost,good,', 'theirs');
+  equal([...fair('weak', others).values()].join(), ',lost,good,', 'ours, and they are not to blame');
 });
 
 test('every failure has a sentence that says what to do', () => {

@@ -227,7 +227,8 @@ func (c *Chaos) edges(ctx context.Context) []string {
 }
 
 // victims chooses media nodes that hold rooms: the one with the browsers first,
-// else by chance; one with every room only when there is no other.
+// else by chance; one with every room only when there is no other. Of several the last one
+// holds none where otherwise no room would be left to be spared.
 func (c *Chaos) victims(w *World, n int) []string {
 	count := make(map[string]int)
 	for _, node := range w.Before.Live {
@@ -255,7 +256,15 @@ func (c *Chaos) victims(w *World, n int) []string {
 		}
 	}
 	stable(names, rank)
-	return names[:min(n, len(names))]
+	chosen, spared := names[:min(n, len(names))], names[min(n, len(names)):]
+	hurt := 0
+	for _, name := range chosen {
+		hurt += count[name]
+	}
+	if len(chosen) > 1 && len(spared) > 0 && hurt == len(w.Before.Held) {
+		chosen[len(chosen)-1] = spared[0]
+	}
+	return chosen
 }
 
 func stable(names []string, rank func(string) int) {

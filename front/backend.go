@@ -3,16 +3,13 @@ package front
 import (
 	"context"
 	"fmt"
-	"io"
 	"log/slog"
 	"net"
-	"net/http"
 	"sync/atomic"
 	"time"
-)
 
-// answerBytes bounds what is read of a backend's answer.
-const answerBytes = 4 << 10
+	"github.com/holdfast-rtc/holdfast/readiness"
+)
 
 // backend is one signaling node.
 type backend struct {
@@ -47,15 +44,11 @@ func (b *backend) dial(ctx context.Context, limit time.Duration) (net.Conn, erro
 // watch asks the backend whether it is ready, until ctx ends. An answer that
 // takes as long as the interval is no answer.
 func (b *backend) watch(ctx context.Context, every time.Duration, path string, log *slog.Logger) {
-	client := &http.Client{
-		Timeout: every,
-		// A connection of its own each time: a frozen process keeps an old one open.
-		Transport: &http.Transport{DisableKeepAlives: true},
-	}
+	asker := readiness.New(every)
 	tick := time.NewTicker(every)
 	defer tick.Stop()
 	for {
-		err := ask(ctx, client, "http://"+b.address+path)
+		err := asker.Ask(ctx, b.address, path)
 		if ctx.Err() != nil {
 			return
 		}
@@ -68,21 +61,4 @@ func (b *backend) watch(ctx context.Context, every time.Duration, path string, l
 		case <-tick.C:
 		}
 	}
-}
-
-func ask(ctx context.Context, client *http.Client, url string) error {
-	request, err := http.NewRequestWithContext(ctx, http.MethodGet, url, nil)
-	if err != nil {
-		return fmt.Errorf("ask %s: %w", url, err)
-	}
-	response, err := client.Do(request)
-	if err != nil {
-		return err
-	}
-	defer response.Body.Close()
-	_, _ = io.Copy(io.Discard, io.LimitReader(response.Body, answerBytes))
-	if response.StatusCode != http.StatusOK {
-		return fmt.Errorf("%s answered %s", url, response.Status)
-	}
-	return nil
 }

@@ -16,6 +16,8 @@ import (
 	"sync"
 	"sync/atomic"
 	"time"
+
+	"github.com/holdfast-rtc/holdfast/readiness"
 )
 
 // Config is one balancer.
@@ -38,7 +40,7 @@ func DefaultConfig() Config {
 		// A killed process refuses at once. The check is for the frozen ones, whose kernel still
 		// accepts, and for those that ask to be left alone.
 		CheckEvery: 500 * time.Millisecond,
-		CheckPath:  "/readyz",
+		CheckPath:  readiness.Path,
 	}
 }
 

@@ -3,11 +3,10 @@ package signaling
 import (
 	"context"
 	"errors"
-	"fmt"
-	"net/http"
 	"time"
 
 	"github.com/holdfast-rtc/holdfast/cluster"
+	"github.com/holdfast-rtc/holdfast/readiness"
 )
 
 // A signaling node that hears no media node, while the rest of the cluster does, is of no use to anybody: nobody can join
@@ -44,10 +43,7 @@ func cutOff(view *cluster.View) bool {
 
 // watchReach follows whether this node is cut off, until ctx ends.
 func (s *Server) watchReach(ctx context.Context) {
-	client := &http.Client{
-		Timeout:   askReadyLimit,
-		Transport: &http.Transport{DisableKeepAlives: true}, // a frozen process keeps an old connection open
-	}
+	asker := readiness.New(askReadyLimit)
 	tick := time.NewTicker(reachEvery)
 	defer tick.Stop()
 	var since time.Time // zero while a media node is heard
@@ -72,44 +68,27 @@ func (s *Server) watchReach(ctx context.Context) {
 			continue
 		}
 		if !s.cut.Swap(true) {
-			s.log.Warn("no media node is heard here, though gossip takes them for alive: clients are sent to another signaling node")
+			s.log.Warn("no media node is heard here, though gossip takes them for alive: this node is not ready")
 		}
-		if !s.hub.empty() && s.anotherIsReady(ctx, client, view) {
+		if !s.hub.empty() && s.anotherIsReady(ctx, asker, view) && cutOff(s.parts.Views.View()) { // still, for asking takes time
 			s.log.Info("clients sent to another signaling node", "clients", s.hub.sendAway(sentAwayAtOnce))
 		}
 	}
 }
 
 // anotherIsReady asks the other signaling nodes, as their balancers do, and returns with the first that is.
-func (s *Server) anotherIsReady(ctx context.Context, client *http.Client, view *cluster.View) bool {
+func (s *Server) anotherIsReady(ctx context.Context, asker *readiness.Asker, view *cluster.View) bool {
 	for id, node := range view.Nodes {
 		if node.Role != cluster.RoleSignaling || id == s.config.Node || node.HTTP == "" {
 			continue
 		}
-		if err := askReady(ctx, client, node.HTTP); err != nil {
+		if err := asker.Ask(ctx, node.HTTP, readiness.Path); err != nil {
 			s.log.Debug("another signaling node is not ready", "node", id, "error", err)
 			continue
 		}
 		return true
 	}
 	return false
-}
-
-func askReady(ctx context.Context, client *http.Client, addr string) error {
-	url := "http://" + addr + readyPath
-	request, err := http.NewRequestWithContext(ctx, http.MethodGet, url, http.NoBody)
-	if err != nil {
-		return fmt.Errorf("ask %s: %w", url, err)
-	}
-	response, err := client.Do(request)
-	if err != nil {
-		return err
-	}
-	defer func() { _ = response.Body.Close() }() // its status was all there is to read
-	if response.StatusCode != http.StatusOK {
-		return fmt.Errorf("%s answered %s", url, response.Status)
-	}
-	return nil
 }
 
 // empty says whether nobody is here.
@@ -119,7 +98,7 @@ func (h *Hub) empty() bool {
 	return len(h.rooms) == 0
 }
 
-// sendAway ends so many sessions, whole rooms where that is possible: their people shall meet at one node. Each resumes elsewhere.
+// sendAway ends so many sessions; each resumes elsewhere.
 func (h *Hub) sendAway(most int) (sent int) {
 	h.mu.Lock()
 	defer h.mu.Unlock()

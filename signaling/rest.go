@@ -15,8 +15,6 @@ import (
 const (
 	// devTokenLife is long enough for a day's work on a page.
 	devTokenLife = 12 * time.Hour
-	// readyPath is where balancers, and other signaling nodes, ask whether this one is ready.
-	readyPath = "/readyz"
 	// readyLimit bounds what a balancer's check waits for the store.
 	readyLimit = time.Second
 )

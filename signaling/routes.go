@@ -7,6 +7,8 @@ import (
 	"strings"
 
 	"github.com/go-chi/chi/v5"
+
+	"github.com/holdfast-rtc/holdfast/readiness"
 )
 
 // contentPolicy lets the page run our own scripts, play what it captured or made
@@ -21,7 +23,7 @@ func (s *Server) routes() http.Handler {
 	r.Use(s.headers)
 	r.Get("/ws", s.serveSocket)
 	r.Get("/healthz", func(w http.ResponseWriter, _ *http.Request) { writeText(w, http.StatusOK, "alive") })
-	r.Get(readyPath, s.serveReady)
+	r.Get(readiness.Path, s.serveReady)
 	r.Route("/api/v1", func(r chi.Router) {
 		r.Get("/config", s.serveConfig)
 		if s.config.Dev {

@@ -113,6 +113,10 @@ func (c *Chaos) cutLasts() time.Duration {
 // cutEdge cuts a signaling node off from the media nodes.
 func cutEdge(ctx context.Context, c *Chaos, w *World) (heal, error) {
 	w.Lasts = c.cutLasts()
+	return cutFromMedia(ctx, c, w)
+}
+
+func cutFromMedia(ctx context.Context, c *Chaos, w *World) (heal, error) {
 	victim := c.edges(ctx)[c.random.IntN(2)]
 	var others []string
 	for _, n := range c.nodes(ctx) {
@@ -127,11 +131,10 @@ func cutEdge(ctx context.Context, c *Chaos, w *World) (heal, error) {
 
 // killBehindCutEdge kills a media node of which a signaling node learns nothing any more.
 func killBehindCutEdge(ctx context.Context, c *Chaos, w *World) (heal, error) {
-	mend, err := cutEdge(ctx, c, w)
+	mend, err := cutFromMedia(ctx, c, w)
 	if err != nil {
 		return nil, err
 	}
-	w.Lasts = 0 // until the rooms have moved, as after any kill
 	victim := c.victims(w, 1)[0]
 	restart := c.restart(victim)
 	err = c.signal(ctx, w, victim, devcluster.RoleSFU, "killed", syscall.SIGKILL)

@@ -9,6 +9,8 @@ import (
 	"net/http"
 	"slices"
 	"time"
+
+	"github.com/holdfast-rtc/holdfast/readiness"
 )
 
 // readyPoll is how often a condition is looked at again.
@@ -34,7 +36,7 @@ func (s *Supervisor) waitFor(ctx context.Context, n Node) error {
 	case RoleSFU:
 		return poll(ctx, n.Name, func(ctx context.Context, c *http.Client) error { return s.checkSeen(ctx, c, n) })
 	case RoleSignaling:
-		return poll(ctx, n.Name, func(ctx context.Context, c *http.Client) error { return ask(ctx, c, n, "/readyz") })
+		return poll(ctx, n.Name, func(ctx context.Context, c *http.Client) error { return ask(ctx, c, n, readiness.Path) })
 	case RoleFront:
 		return poll(ctx, n.Name, func(ctx context.Context, c *http.Client) error { return ask(ctx, c, n, "/") })
 	case RoleStore:
@@ -69,7 +71,7 @@ func (s *Supervisor) checkReady(ctx context.Context, client *http.Client) error 
 	}
 	media := running(status, RoleSFU)
 	for _, n := range running(status, RoleSignaling) {
-		if err := ask(ctx, client, n, "/readyz"); err != nil {
+		if err := ask(ctx, client, n, readiness.Path); err != nil {
 			return err
 		}
 		if err := s.sees(ctx, client, n, media); err != nil {

@@ -1,0 +1,51 @@
+// Package readiness asks processes over HTTP whether they take work, as load balancers do: for the balancer of
+// development clusters, and for signaling nodes that have to send their clients to another one.
+//
+// It promises an answer within its limit, and that a frozen process, whose kernel goes on accepting, does not pass for a ready
+// one. It does not know what readiness means to whom.
+package readiness
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"net/http"
+	"time"
+)
+
+// Path is where every signaling node says whether it is ready: status 200, or another one with the reason.
+const Path = "/readyz"
+
+// answerBytes bounds what is read of an answer.
+const answerBytes = 4 << 10
+
+// Asker asks. It may be used from any goroutine.
+type Asker struct{ client *http.Client }
+
+// New returns an Asker to whom an answer that takes as long as the limit is none.
+func New(limit time.Duration) *Asker {
+	return &Asker{&http.Client{
+		Timeout: limit,
+		// A connection of its own each time: a frozen process keeps an old one open.
+		Transport: &http.Transport{DisableKeepAlives: true},
+	}}
+}
+
+// Ask returns nil when the process at address (host:port) answers path with 200.
+func (a *Asker) Ask(ctx context.Context, address, path string) error {
+	url := "http://" + address + path
+	request, err := http.NewRequestWithContext(ctx, http.MethodGet, url, http.NoBody)
+	if err != nil {
+		return fmt.Errorf("ask %s: %w", url, err)
+	}
+	response, err := a.client.Do(request)
+	if err != nil {
+		return err
+	}
+	defer func() { _ = response.Body.Close() }() // It was only read from.
+	_, _ = io.Copy(io.Discard, io.LimitReader(response.Body, answerBytes))
+	if response.StatusCode != http.StatusOK {
+		return fmt.Errorf("%s answered %s", url, response.Status)
+	}
+	return nil
+}

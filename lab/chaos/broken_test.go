@@ -10,6 +10,10 @@ import (
 
 // brokenBuild is a mutant, the scenario that must find it out, and the verdict that must say so.
 // Without a verdict all must be kept: such a mutant is there to be compared with.
+// anyVerdict is for what breaks one promise or another, by chance: two nodes to which one room was sent find out about each other
+// within some 0.1 s, so that a look may come too late for "one room, one owner", while the room moves once too often or its people are apart.
+const anyVerdict = "any"
+
 type brokenBuild struct {
 	mutant
 
@@ -50,7 +54,7 @@ func brokenBuilds() []brokenBuild {
 		{mutant{"nodes are chosen by chance, and openings are not confirmed", undecided()}, Kill, "", manyRooms},
 		{mutant{"and a plain SET stands where a compare-and-set should", append(undecided(), edit{
 			"redisstore", "if stands ~= ARGV[1] then", "if false then",
-		})}, Kill, "one room, one owner", manyRooms},
+		})}, Kill, anyVerdict, manyRooms},
 		{mutant{"a node does not let go of a room that has a higher fence", []edit{
 			{"sfu", "	if held && !r.pin().Fence.Less(higher.Fence) {", "	if held {"},
 		}}, Freeze, "one room, one owner", 0},
@@ -185,6 +189,5 @@ func (b *brokenBuild) run(t *testing.T, binary string) *Report {
 
 // seen says whether the verdict failed.
 func (b *brokenBuild) seen(r *Report) bool {
-	at := slices.IndexFunc(r.Verdicts, func(s Summary) bool { return s.Name == b.verdict })
-	return at >= 0 && r.Verdicts[at].Broken > 0 && !r.Kept
+	return !r.Kept && slices.ContainsFunc(r.Verdicts, func(s Summary) bool { return s.Broken > 0 && (b.verdict == anyVerdict || s.Name == b.verdict) })
 }

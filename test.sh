@@ -53,6 +53,7 @@ install_tools() {
   have chromium || have chromium-browser || have google-chrome || wanted+=(chromium)
   have firefox-esr || have firefox || wanted+=(firefox-esr)
   have ip || wanted+=(iproute2) # Firefox is tested in a network namespace of its own
+  have nft || wanted+=(nftables) # hosts of tests lose packets by its rules
   have tsc || wanted+=(node-typescript)
   have docker-compose || docker compose version >/dev/null 2>&1 || wanted+=(docker-compose)
   [[ ${#wanted[@]} -gt 0 ]] || return 0

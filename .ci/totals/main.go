@@ -1,5 +1,6 @@
 // Command totals reads `go test -json`, shows what people need to see of it, and
-// writes "passed failed skipped packages" to the file named by its argument. It
+// writes "passed failed skipped packages" to the file named by its argument, and after
+// it one line "package test failures" for each failed test that may be run again. It
 // exits 1 when something failed.
 //
 // A test and each of its subtests count; a package that fails without a failing test
@@ -32,6 +33,7 @@ type totals struct {
 
 	output    map[string][]string // by package and test
 	failures  map[string]int      // by package
+	again     map[string]int      // failures by package and top-level test, of those that ended and raced with nothing
 	sawTests  map[string]bool
 	buildText []string
 }
@@ -41,7 +43,7 @@ func main() {
 		fmt.Fprintln(os.Stderr, "usage: totals FILE < go-test-json")
 		os.Exit(2)
 	}
-	t := &totals{output: map[string][]string{}, failures: map[string]int{}, sawTests: map[string]bool{}}
+	t := &totals{output: map[string][]string{}, failures: map[string]int{}, again: map[string]int{}, sawTests: map[string]bool{}}
 	lines := bufio.NewScanner(os.Stdin)
 	lines.Buffer(make([]byte, 1<<20), 64<<20)
 	for lines.Scan() {
@@ -53,6 +55,12 @@ func main() {
 		t.take(e)
 	}
 	counts := fmt.Sprintf("%d %d %d %d\n", t.passed, t.failed, t.skipped, t.packages)
+	for test, failures := range t.again {
+		if failures == neverAgain {
+			continue
+		}
+		counts += fmt.Sprintf("%s %d\n", test, failures)
+	}
 	if err := os.WriteFile(os.Args[1], []byte(counts), 0o600); err != nil {
 		fmt.Fprintln(os.Stderr, err)
 		os.Exit(2)
@@ -92,9 +100,26 @@ func (t *totals) endTest(e event) {
 	case "fail":
 		t.failed++
 		t.failures[e.Package]++
+		t.noteFailure(e)
 		fmt.Printf("--- FAIL %s %s\n%s", e.Package, e.Test, t.text(e))
 	}
 }
+
+// noteFailure remembers a failed test, so that it can be run again by itself. A data race is a
+// fault whatever the machine does, so its test stays failed.
+func (t *totals) noteFailure(e event) {
+	top, _, _ := strings.Cut(e.Test, "/")
+	key := e.Package + " " + top
+	if strings.Contains(t.text(e), "race detected during execution of test") {
+		t.again[key] = neverAgain
+	}
+	if failures, known := t.again[key]; !known || failures != neverAgain {
+		t.again[key]++
+	}
+}
+
+// neverAgain marks a test that must not be run again.
+const neverAgain = -1
 
 // slowSeconds is from when on a test's time is shown: where the minutes of a run go.
 const slowSeconds = 10

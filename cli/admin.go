@@ -22,9 +22,10 @@ const answerBytes = 64 << 20
 // development cluster of this user is asked.
 type serverFlags struct {
 	keyFlags
+	devStateFlag
 	Server string `placeholder:"URL" help:"A signaling node, for example http://127.0.0.1:7880; this user's development cluster by default."`
 	Token  string `help:"A token with the roomAdmin grant; made from --api-keys when empty."`
-	JSON   bool   `name:"json" help:"Print the answer as it is."`
+	JSON   bool   `name:"json" help:"Print the answer as JSON."`
 }
 
 // adminTokenLife is just long enough for the question.
@@ -33,7 +34,7 @@ const adminTokenLife = time.Minute
 // resolve fills in what was not given.
 func (f *serverFlags) resolve(ctx context.Context) error {
 	if f.Server == "" {
-		dev, err := devcluster.Find(ctx, "")
+		dev, err := devcluster.Find(ctx, f.State)
 		if err != nil {
 			return faults(errors.New("--server: none given, and " + err.Error()))
 		}
@@ -123,18 +124,6 @@ type nodesCommand struct{ serverFlags }
 // Run prints the list as the node gives it.
 func (c *nodesCommand) Run(ctx context.Context, s streams) error {
 	body, err := c.ask(ctx, "nodes")
-	if err != nil {
-		return err
-	}
-	return printJSON(s.out, body)
-}
-
-// roomsCommand lists the open rooms.
-type roomsCommand struct{ serverFlags }
-
-// Run prints the list as the node gives it.
-func (c *roomsCommand) Run(ctx context.Context, s streams) error {
-	body, err := c.ask(ctx, "rooms")
 	if err != nil {
 		return err
 	}

@@ -78,7 +78,7 @@ func (c *devUpCommand) Run(ctx context.Context, s streams) error {
 
 // devStateFlag chooses among several running clusters.
 type devStateFlag struct {
-	State string `placeholder:"PATH" help:"The state file of the cluster that is meant, when several run."`
+	State string `placeholder:"PATH" help:"The state file of the development cluster that is meant, when several run."`
 }
 
 // devStatusCommand shows the nodes.

@@ -17,9 +17,9 @@ import (
 // loadCommand puts synthetic people into rooms and measures what they live through.
 type loadCommand struct {
 	keyFlags
+	devStateFlag
 	URL        string        `name:"url" placeholder:"URL" help:"A signaling node, for example http://127.0.0.1:7880; this user's development cluster by default."`
 	Dev        bool          `help:"Start a development cluster for this run and end it afterwards."`
-	State      string        `placeholder:"PATH" help:"The state file of the development cluster that is meant, when several run."`
 	Rooms      int           `default:"5" help:"How many rooms."`
 	Peers      int           `default:"4" help:"How many people in each room."`
 	Publishers int           `default:"0" help:"How many of a room's people publish; the others only receive; 0 is everybody."`
@@ -102,7 +102,7 @@ func (c *loadCommand) find(ctx context.Context, o *load.Options, s streams) (end
 	end = func() {}
 	switch {
 	case c.URL != "":
-		o.Keys, err = c.orDev(ctx)
+		o.Keys, err = c.orDev(ctx, c.State)
 		return end, faults(err)
 	case c.Dev:
 		cluster, err := startForLoad(ctx, s)

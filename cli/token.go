@@ -27,12 +27,13 @@ func (f keyFlags) keyring() (*access.Keyring, error) {
 	return ring, nil
 }
 
-// orDev is keyring, or without any key that of this user's development cluster.
-func (f keyFlags) orDev(ctx context.Context) (*access.Keyring, error) {
+// orDev is keyring, or without any key that of a development cluster of this user:
+// the only one, or the one whose state file is given.
+func (f keyFlags) orDev(ctx context.Context, state string) (*access.Keyring, error) {
 	if f.APIKeys != "" {
 		return f.keyring()
 	}
-	dev, err := devcluster.Find(ctx, "")
+	dev, err := devcluster.Find(ctx, state)
 	if err != nil {
 		return nil, errors.New("--api-keys: none given, and " + err.Error())
 	}
@@ -42,6 +43,7 @@ func (f keyFlags) orDev(ctx context.Context) (*access.Keyring, error) {
 // tokenCommand makes an access token.
 type tokenCommand struct {
 	keyFlags
+	devStateFlag
 	Identity      string        `required:"" help:"Who it is, stable for the application."`
 	Room          string        `help:"The room it opens; any room when empty."`
 	DisplayName   string        `help:"What people see; the identity by default."`
@@ -52,7 +54,7 @@ type tokenCommand struct {
 
 // Run prints the token.
 func (c *tokenCommand) Run(ctx context.Context, s streams) error {
-	keys, err := c.orDev(ctx)
+	keys, err := c.orDev(ctx, c.State)
 	if err != nil {
 		return faults(err)
 	}

@@ -1,0 +1,99 @@
+package cli
+
+import (
+	"cmp"
+	"context"
+	"encoding/json"
+	"fmt"
+	"io"
+	"strconv"
+	"strings"
+	"text/tabwriter"
+	"unicode"
+)
+
+// roomsCommand lists the open rooms.
+type roomsCommand struct{ serverFlags }
+
+// Run prints a table for people, or the answer itself with --json.
+func (c *roomsCommand) Run(ctx context.Context, s streams) error {
+	body, err := c.ask(ctx, "rooms")
+	if err != nil {
+		return err
+	}
+	if c.JSON {
+		return printJSON(s.out, body)
+	}
+	var answer roomList
+	if err := json.Unmarshal(body, &answer); err != nil {
+		return fmt.Errorf("decode the list of rooms: %w", err)
+	}
+	return answer.write(s.out)
+}
+
+// roomList is what the table shows of the operator's answer.
+type roomList struct {
+	Rooms []struct {
+		Room                string       `json:"room"`
+		Node                string       `json:"node"`
+		Peers               []roomMember `json:"peers"`
+		EgressBitsPerSecond uint64       `json:"egressBitsPerSecond"`
+	} `json:"rooms"`
+	Unreachable []string `json:"unreachable"`
+}
+
+// roomMember is somebody in a room.
+type roomMember struct {
+	Identity  string `json:"identity"`
+	Attached  bool   `json:"attached"`  // has a socket
+	Connected bool   `json:"connected"` // has media
+}
+
+// write prints one line for each room.
+func (l roomList) write(w io.Writer) error {
+	table := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
+	if len(l.Rooms) > 0 {
+		fmt.Fprintln(table, "ROOM\tNODE\tPEOPLE\tSENT\tWHO")
+	}
+	for _, room := range l.Rooms {
+		var who []string
+		for _, peer := range room.Peers {
+			who = append(who, peer.shown())
+		}
+		fmt.Fprintf(table, "%s\t%s\t%d\t%.1f Mbit/s\t%s\n", printable(room.Room), printable(room.Node), len(room.Peers),
+			float64(room.EgressBitsPerSecond)/1e6, cmp.Or(strings.Join(who, ", "), "-"))
+	}
+	if err := table.Flush(); err != nil {
+		return fmt.Errorf("print the rooms: %w", err)
+	}
+	if len(l.Rooms) == 0 {
+		fmt.Fprintln(w, "No room is open.")
+	}
+	if len(l.Unreachable) > 0 {
+		fmt.Fprintf(w, "No answer from %s: rooms there are not listed.\n", strings.Join(l.Unreachable, ", "))
+	}
+	return nil
+}
+
+func (m roomMember) shown() string {
+	switch {
+	case !m.Attached:
+		return printable(m.Identity) + " (away)"
+	case !m.Connected:
+		return printable(m.Identity) + " (no media)"
+	default:
+		return printable(m.Identity)
+	}
+}
+
+// printable is a text that somebody else chose, safe for a terminal and one word of a table: in quotes
+// with everything escaped that does not print, if there is any such thing in it.
+func printable(text string) string {
+	odd := func(r rune) bool {
+		return !unicode.IsPrint(r) || r == '"' || r == '\\' || r == ',' || r == unicode.ReplacementChar
+	}
+	if text == "" || strings.ContainsFunc(text, odd) || strings.TrimSpace(text) != text {
+		return strconv.Quote(text)
+	}
+	return text
+}

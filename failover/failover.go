@@ -6,7 +6,7 @@
 // believed dead only when it is silent here too, and until then nothing of it moves; every room for which this edge
 // holds sockets is moved off a boot that died or left, once, and its clients are
 // told, as long as the store answers at some time; rooms that no edge holds are moved by
-// one elected edge, with or without the store's index; the survivors are not flooded; and
+// one elected edge, the survivors are not flooded; and
 // a process that was declared dead and comes back is told which rooms it lost.
 //
 // It does not know where a room goes (the Rehomer decides), what telling a client
@@ -74,8 +74,6 @@ type Rehomer interface {
 
 // Pins is the store as the sweep reads it: *redisstore.Store.
 type Pins interface {
-	// PinsOf returns pins that name node; some may be missing.
-	PinsOf(ctx context.Context, node ring.NodeID) ([]pin.Holding, error)
 	// AllPins visits every pin at least once; an error of visit ends it.
 	AllPins(ctx context.Context, visit func(pin.Holding) error) error
 }
@@ -110,9 +108,6 @@ type Config struct {
 	AskAfter, BelieveAfter, AnswerWithin time.Duration
 	// SweepEvery is the mean time between scans of all pins on the elected edge.
 	SweepEvery time.Duration
-	// SweepAfter is how long the edges that hold sockets have to move their rooms before
-	// the rooms that nobody holds are swept.
-	SweepAfter time.Duration
 }
 
 // DefaultConfig is what the binary uses; Self is left to the caller.
@@ -136,9 +131,8 @@ func DefaultConfig() Config {
 		// any beat or answer in the meantime prevents it. With 0.8 s in place of the second it was 0.86 s.
 		AskAfter: 600 * time.Millisecond, BelieveAfter: time.Second, AnswerWithin: 300 * time.Millisecond,
 		// A scan of 100,000 pins is 200 steps of 0.1 ms of the server's time, and only catches what
-		// the index and the edges missed.
+		// the edges missed.
 		SweepEvery: 30 * time.Second,
-		SweepAfter: time.Second,
 	}
 }
 
@@ -154,7 +148,7 @@ func (c Config) Validate() error {
 	check(c.Concurrent > 0, "the number of rooms moved at once must be positive")
 	check(c.HandshakesPerSecond > 0 && c.Burst > 0, "handshakes per second and their burst must be positive")
 	check(c.AskAfter > 0 && c.BelieveAfter > 0 && c.AnswerWithin > 0, "the times of silence before a node is asked and gossip is believed must be positive")
-	check(c.SilentAfter > 0 && c.SweepEvery > 0 && c.SweepAfter > 0, "the times of silence and sweeping must be positive")
+	check(c.SilentAfter > 0 && c.SweepEvery > 0, "the times of silence and sweeping must be positive")
 	return errors.Join(faults...)
 }
 
@@ -178,7 +172,6 @@ type Failover struct {
 	gate  *gate
 	pacer *pacer
 	moves *moves
-	sweep chan cluster.Node // departed nodes to be swept; dropped when full, for the scan finds them
 
 	mu       sync.Mutex // guards the fields below
 	active   map[moveKey]struct{}
@@ -207,7 +200,7 @@ func New(config Config, membership Membership, rooms Rooms, rehomer Rehomer, pin
 		config: config, membership: membership, rooms: rooms, rehomer: rehomer, pins: pins, nodes: nodes, log: log,
 		askMedia: probeMedia, spread: jitter, nap: sleep, clock: &awake{}, complaints: rate.NewLimiter(complaintsPerSecond, 2),
 		gate: newGate(config.Concurrent), pacer: newPacer(config.HandshakesPerSecond, config.Burst),
-		moves: newMoves(), sweep: make(chan cluster.Node, sweepQueue),
+		moves:  newMoves(),
 		active: map[moveKey]struct{}{}, wanted: map[moveKey]struct{}{}, watched: map[pin.BootID]*watching{},
 		deaths: map[pin.BootID]chan struct{}{}, known: map[pin.BootID]cluster.Node{}, tracked: map[pin.BootID]struct{}{}, evidence: map[pin.BootID]string{},
 	}

@@ -100,11 +100,10 @@ func (n *paperNodes) Forget(string) {}
 
 // paperStore is the store.
 type paperStore struct {
-	w       *world
-	pins    map[ring.RoomID]pin.Pin
-	down    bool
-	noIndex bool
-	swaps   int
+	w     *world
+	pins  map[ring.RoomID]pin.Pin
+	down  bool
+	swaps int
 }
 
 var errDown = errors.New("store is down")
@@ -165,21 +164,6 @@ func (s *paperRehomer) Rehome(ctx context.Context, room ring.RoomID, from pin.Pi
 	s.swaps++
 	s.pins[room] = pin.Pin{Fence: pin.Fence{Epoch: from.Fence.Epoch + 1, Nonce: uint64(s.swaps)}, Node: target.ID, Boot: target.Boot, Control: target.Control}
 	return s.pins[room], nil
-}
-
-func (s *paperStore) PinsOf(ctx context.Context, node ring.NodeID) ([]pin.Holding, error) {
-	if err := s.trip(ctx); err != nil {
-		return nil, err
-	}
-	s.w.mu.Lock()
-	defer s.w.mu.Unlock()
-	var held []pin.Holding
-	for _, room := range slices.Sorted(maps.Keys(s.pins)) {
-		if s.pins[room].Node == node && !s.noIndex {
-			held = append(held, pin.Holding{Room: room, Pin: s.pins[room]})
-		}
-	}
-	return held, nil
 }
 
 func (s *paperStore) AllPins(ctx context.Context, visit func(pin.Holding) error) error {

@@ -72,7 +72,7 @@ func (f *Failover) hear(event cluster.Event) {
 	}
 }
 
-// depart logs that a known SFU boot went and hands it to the sweep, once.
+// depart logs that a known SFU boot went, once.
 func (f *Failover) depart(boot pin.BootID, how cluster.Departure, why string) {
 	f.mu.Lock()
 	node, known := f.known[boot]
@@ -93,10 +93,6 @@ func (f *Failover) depart(boot pin.BootID, how cluster.Departure, why string) {
 		f.log.Info("node left", "node", node.ID, "boot", boot)
 	} else {
 		f.log.Info("node down", "node", node.ID, "boot", boot, "evidence", why)
-	}
-	select {
-	case f.sweep <- node:
-	default: // The periodic scan finds its rooms.
 	}
 }
 

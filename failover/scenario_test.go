@@ -117,7 +117,7 @@ func (w *world) run(words []string) {
 		}
 		w.change(func() { w.edges[args[0]].stopped = time.Now().Add(pause) })
 	case "store":
-		w.change(func() { w.store.down, w.store.noIndex = args[0] == "down", args[0] == "without-index" })
+		w.change(func() { w.store.down = args[0] == "down" })
 	case "pins":
 		w.showPins()
 	default:

@@ -5,15 +5,12 @@ import (
 	"errors"
 	"time"
 
-	"github.com/holdfast-rtc/holdfast/cluster"
 	"github.com/holdfast-rtc/holdfast/control"
 	"github.com/holdfast-rtc/holdfast/pin"
 	"github.com/holdfast-rtc/holdfast/ring"
 )
 
 const (
-	// sweepQueue bounds the departed nodes that wait for the sweep.
-	sweepQueue = 64
 	// sweptPerSecond keeps the sweep, for whose rooms nobody waits, out of the way of joins.
 	sweptPerSecond = 500
 	// scanKey elects the edge that scans.
@@ -34,7 +31,7 @@ type sweeper struct {
 	refused map[pin.BootID]int // scans in a row in which an unknown boot's address was refused
 }
 
-// sweepUntilDone sweeps after each departure and scans from time to time, on the elected edge.
+// sweepUntilDone scans from time to time, on the elected edge.
 func (f *Failover) sweepUntilDone(ctx context.Context) {
 	s := &sweeper{Failover: f, refused: map[pin.BootID]int{}}
 	scan := time.NewTimer(f.spread(f.config.SweepEvery))
@@ -43,29 +40,9 @@ func (f *Failover) sweepUntilDone(ctx context.Context) {
 		select {
 		case <-ctx.Done():
 			return
-		case node := <-f.sweep:
-			s.sweepNode(ctx, node)
 		case <-scan.C:
 			s.scan(ctx)
 			scan.Reset(f.spread(f.config.SweepEvery))
-		}
-	}
-}
-
-// sweepNode moves what the index says a departed boot still has. It waits first, so that the
-// edges that hold sockets, and know how large the rooms are, are done.
-func (s *sweeper) sweepNode(ctx context.Context, node cluster.Node) {
-	if !sleep(ctx, s.config.SweepAfter) || !s.elected(string(node.Boot)) || !s.gone(node.Boot) {
-		return
-	}
-	held, err := s.pins.PinsOf(ctx, node.ID)
-	if err != nil {
-		s.log.Warn("sweep put off", "node", node.ID, "boot", node.Boot, "error", err)
-		return // The scan does not need the index, and comes again.
-	}
-	for _, h := range held {
-		if h.Pin.Boot == node.Boot && !s.moveSwept(ctx, h) {
-			return
 		}
 	}
 }

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"strconv"
 	"sync"
+	"time"
 
 	"github.com/redis/go-redis/v9"
 
@@ -117,10 +118,35 @@ func (s *Store) doubt() {
 	}
 }
 
+// relocateEvery is how often a client looks where the markers of a Redis Cluster lie: after slots have moved there may be
+// two on one master, and until everybody reads the same, every claim there is proven with all owners.
+const relocateEvery = 5 * time.Second
+
+// settleTimeout bounds one look at the generations by Run.
+const settleTimeout = time.Second
+
+// Run writes the markers of generations that a claim found missing or wrong, until ctx ends; then it returns nil.
+func (s *Store) Run(ctx context.Context) error {
+	moved := time.NewTicker(relocateEvery)
+	defer moved.Stop()
+	for {
+		select {
+		case <-ctx.Done():
+			return nil
+		case <-s.doubts:
+			s.settleDoubt(ctx)
+		case <-moved.C:
+			if s.cluster != nil {
+				s.settleDoubt(ctx)
+			}
+		}
+	}
+}
+
 // settleDoubt writes the markers that are missing or wrong, so that owners have something to assert
 // under. Its failure shows in the next claim.
 func (s *Store) settleDoubt(ctx context.Context) {
-	ctx, cancel := context.WithTimeout(ctx, noteTimeout)
+	ctx, cancel := context.WithTimeout(ctx, settleTimeout)
 	defer cancel()
 	if _, err := s.Generations(ctx); err != nil && ctx.Err() == nil {
 		s.log.Debug("generation of the store not known", "error", err)

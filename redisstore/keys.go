@@ -9,25 +9,19 @@ import (
 )
 
 // The keys. What stands in braces is Redis Cluster's hash tag, so all keys of one
-// room lie in one slot; a node's index lies in another.
+// room lie in one slot.
 //
 //	room:{<room>}:node    the room's pin, pin.Pin.Encode
-//	node:{<node>}:rooms   a set of room ids: the index, a hint
 const (
-	pinPrefix   = "room:{"
-	pinSuffix   = "}:node"
-	pinPattern  = "room:{*}:node"
-	indexPrefix = "node:{"
-	indexSuffix = "}:rooms"
+	pinPrefix  = "room:{"
+	pinSuffix  = "}:node"
+	pinPattern = "room:{*}:node"
 )
 
 var errNotAKey = errors.New("not a key of this store")
 
 // pinKey is where the pin of room stands.
 func pinKey(room ring.RoomID) string { return pinPrefix + escape(string(room)) + pinSuffix }
-
-// indexKey is where the rooms of node stand.
-func indexKey(node ring.NodeID) string { return indexPrefix + escape(string(node)) + indexSuffix }
 
 // roomOf reads the room id back out of a pin's key.
 func roomOf(key string) (ring.RoomID, error) {

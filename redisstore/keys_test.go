@@ -22,9 +22,6 @@ func TestKeysGolden(t *testing.T) {
 			t.Errorf("pinKey(%q) = %q, want %q", c.room, got, c.key)
 		}
 	}
-	if got, want := indexKey("sfu-{1}"), "node:{sfu-%7B1%7D}:rooms"; got != want {
-		t.Errorf("indexKey = %q, want %q", got, want)
-	}
 }
 
 func TestRoomOfRefusesForeignKeys(t *testing.T) {

@@ -27,17 +27,9 @@ func (s *Store) Refresh(ctx context.Context, held []pin.Holding) ([]pin.Found, e
 	for part := range slices.Chunk(held, batch) {
 		found = append(found, s.refresh(ctx, part)...)
 	}
-	standing := make(map[ring.NodeID][]ring.RoomID)
 	learned := len(held) == 0
-	for i, f := range found {
-		var corrupt *pin.CorruptError
-		learned = learned || f.Err == nil || errors.As(f.Err, &corrupt)
-		if f.Stands == held[i].Pin {
-			standing[f.Stands.Node] = append(standing[f.Stands.Node], f.Room)
-		}
-	}
-	for node, rooms := range standing {
-		s.note(note{node: node, rooms: rooms})
+	for _, f := range found {
+		learned = learned || f.Err == nil || errors.Is(f.Err, pin.ErrCorrupt)
 	}
 	if !learned {
 		return nil, fmt.Errorf("refresh %d pins: %w", len(held), found[0].Err)

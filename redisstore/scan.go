@@ -2,6 +2,7 @@ package redisstore
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"sync"
 
@@ -66,14 +67,28 @@ func (s *Store) visitKeys(ctx context.Context, keys []string, visit func(pin.Hol
 	if len(rooms) == 0 {
 		return nil
 	}
-	var failed error
-	err := s.pinsOf(ctx, rooms, func(room ring.RoomID, p pin.Pin, stands bool) {
-		if stands && failed == nil {
-			failed = visit(pin.Holding{Room: room, Pin: p})
-		}
-	})
-	if err != nil {
-		return fmt.Errorf("scan pins: %w", err)
+	pipe := s.client.Pipeline()
+	gets := make([]*redis.StringCmd, len(rooms))
+	for i, room := range rooms {
+		gets[i] = pipe.Get(ctx, pinKey(room))
 	}
-	return failed
+	_, _ = pipe.Exec(ctx) // Each command carries its own error.
+	for i, get := range gets {
+		text, err := textOf(get.Result())
+		if errors.Is(err, redis.Nil) {
+			continue
+		}
+		if err != nil {
+			return fmt.Errorf("scan pins: %w", err)
+		}
+		p, err := parse(rooms[i], text)
+		if err != nil {
+			s.log.Warn("corrupt pin", "room", rooms[i], "error", err)
+			continue
+		}
+		if err := visit(pin.Holding{Room: rooms[i], Pin: p}); err != nil {
+			return err
+		}
+	}
+	return nil
 }

@@ -40,7 +40,6 @@ type Store struct {
 	masters masters
 	log     *slog.Logger
 	trips   *tripCounter
-	notes   chan note     // for the index; see index.go
 	doubts  chan struct{} // one look at the generations wanted; more than one is the same
 }
 
@@ -55,7 +54,7 @@ func Open(rawURL string, log *slog.Logger) (*Store, error) {
 	// of ours also comes back as an error, and is logged by whoever decides on it.
 	logging.Disable()
 	s := &Store{
-		log: log, trips: &tripCounter{}, notes: make(chan note, maxNotes), doubts: make(chan struct{}, 1),
+		log: log, trips: &tripCounter{}, doubts: make(chan struct{}, 1),
 		masters: masters{byAddress: make(map[string]*master)},
 	}
 	if at.kind == kindCluster {

@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"log/slog"
 	"net"
-	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -99,7 +98,7 @@ func TestEveryCallIsOneRoundTrip(t *testing.T) {
 	})
 }
 
-func TestScanFindsEveryPinWithoutTheIndex(t *testing.T) {
+func TestScanFindsEveryPin(t *testing.T) {
 	t.Parallel() // most of it is waiting
 	storetest.OnEach(t, func(t *testing.T, server storetest.Server) {
 		ctx, store := t.Context(), open(t, patient(server))
@@ -133,64 +132,6 @@ func TestScanFindsEveryPinWithoutTheIndex(t *testing.T) {
 	})
 }
 
-func TestIndexFollowsThePins(t *testing.T) {
-	storetest.OnEach(t, func(t *testing.T, server storetest.Server) {
-		store := open(t, patient(server))
-		ctx, cancel := context.WithCancel(t.Context())
-		ended := make(chan error, 1)
-		go func() { ended <- store.Run(ctx) }()
-		a, b := storetest.At("a", 1000, 1), storetest.At("b", 1001, 2)
-		for _, room := range []ring.RoomID{"stays", "moves"} {
-			if _, _, err := store.Claim(ctx, room, a); err != nil {
-				t.Fatal(err)
-			}
-		}
-		waitForRooms(t, store, "a", "moves", "stays")
-		if _, _, err := store.Swap(ctx, "moves", a, b); err != nil {
-			t.Fatal(err)
-		}
-		waitForRooms(t, store, "a", "stays")
-		waitForRooms(t, store, "b", "moves")
-		// The index is lost and the owner's refresh brings it back.
-		if err := server.Raw.Del(ctx, indexKey("a"), indexKey("b")).Err(); err != nil {
-			t.Fatal(err)
-		}
-		if _, err := store.Refresh(ctx, []pin.Holding{{Room: "stays", Pin: a}}); err != nil {
-			t.Fatal(err)
-		}
-		waitForRooms(t, store, "a", "stays")
-		// An entry that is wrong is not believed, and goes.
-		if err := server.Raw.SAdd(ctx, indexKey("b"), "stays", "never-was").Err(); err != nil {
-			t.Fatal(err)
-		}
-		if held, err := store.PinsOf(ctx, "b"); len(held) != 0 || err != nil {
-			t.Errorf("PinsOf(b) = %v, %v, want none: the entries name pins elsewhere", held, err)
-		}
-		eventually(t, "wrong entries gone", func() bool { return server.Raw.SCard(ctx, indexKey("b")).Val() == 0 })
-		cancel()
-		if err := <-ended; err != nil {
-			t.Errorf("Run = %v, want nil at the end of its context", err)
-		}
-	})
-}
-
-// waitForRooms waits until the index gives exactly rooms for node.
-func waitForRooms(t *testing.T, store *Store, node ring.NodeID, rooms ...ring.RoomID) {
-	t.Helper()
-	eventually(t, fmt.Sprintf("index of %s to be %v", node, rooms), func() bool {
-		held, err := store.PinsOf(t.Context(), node)
-		if err != nil {
-			t.Fatal(err)
-		}
-		var got []ring.RoomID
-		for _, h := range held {
-			got = append(got, h.Room)
-		}
-		slices.Sort(got)
-		return slices.Equal(got, rooms)
-	})
-}
-
 // eventually waits for a condition, a minute at most.
 func eventually(t *testing.T, what string, ok func() bool) {
 	t.Helper()
@@ -202,16 +143,6 @@ func eventually(t *testing.T, what string, ok func() bool) {
 			t.Fatalf("waited a minute for the %s", what)
 		case <-every.C:
 		}
-	}
-}
-
-func TestFullQueueOfNotesDropsAndNeverBlocks(t *testing.T) {
-	store := open(t, storetest.Start(t, "miniredis"))
-	for range 2 * maxNotes { // Run is not running.
-		store.note(note{node: "a", rooms: []ring.RoomID{"r"}})
-	}
-	if len(store.notes) != maxNotes {
-		t.Errorf("%d notes queued, want %d", len(store.notes), maxNotes)
 	}
 }
 

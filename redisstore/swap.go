@@ -37,11 +37,7 @@ var (
 
 // Swap replaces old by next; see orchestrator.Claims.
 func (s *Store) Swap(ctx context.Context, room ring.RoomID, old, next pin.Pin) (pin.Pin, pin.Generation, error) {
-	current, in, err := s.exchange(ctx, room, old.Encode(), next)
-	if err == nil && current == next && old.Node != next.Node {
-		s.note(note{node: old.Node, rooms: []ring.RoomID{room}, gone: true})
-	}
-	return current, in, err
+	return s.exchange(ctx, room, old.Encode(), next)
 }
 
 // Repair replaces a value that is no pin by next; see orchestrator.Claims.
@@ -73,9 +69,6 @@ func (s *Store) exchange(ctx context.Context, room ring.RoomID, raw string, next
 		return pin.Pin{}, answer.in, nil
 	}
 	current, err := parse(room, answer.stands)
-	if err == nil && current == next {
-		s.note(note{node: next.Node, rooms: []ring.RoomID{room}})
-	}
 	return current, answer.in, err
 }
 

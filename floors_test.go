@@ -38,7 +38,7 @@ var floors = [][]string{
 	{"control"},
 	{"pin"},
 	{"ring/paper"},
-	{"ring", "failpoint", "lobby", "readiness"},
+	{"ring", "failpoint", "lobby", "readiness", "internal/tool"},
 }
 
 // technology is an import that few may know. The rest of the house speaks its
@@ -130,7 +130,7 @@ var technologies = []technology{
 	},
 	{
 		"testing",
-		[]string{"redisstore/storetest"},
+		[]string{"redisstore/storetest", "internal/tool"},
 		[]string{"*"},
 		"test machinery does not belong into the binary; storetest is imported by tests alone",
 	},
@@ -154,6 +154,12 @@ var bans = []ban{
 	{
 		"redisstore/storetest", nil, true,
 		"a store for tests is for tests",
+	},
+	{
+		"internal/tool",
+		[]string{"redisstore/storetest"},
+		true,
+		"what tests need is no concern of the product",
 	},
 	{
 		"sfu",

@@ -2,9 +2,10 @@
 # Everything that must hold before a change is merged, with one command on a
 # machine that has Go and bash. As root on Debian or Ubuntu it installs the other
 # tools; elsewhere it says what it skips. With CI=true a missing tool is a failure.
+# "quick" runs what needs no browser and no cluster; "install" only installs.
 # The last line is "N passed, N failed, N skipped".
 set -uo pipefail
-cd "$(dirname "$0")"
+cd "$(dirname "$0")" || exit
 
 readonly lint_version=2.15.0
 readonly tools="${XDG_CACHE_HOME:-$HOME/.cache}/holdfast-tools"
@@ -47,17 +48,19 @@ missing() {
 
 have() { command -v "$1" >/dev/null 2>&1; }
 
+# absent prints the packages of the programs in internal/tool/tools.txt that this machine lacks.
+absent() {
+  local commands packages command
+  while IFS='|' read -r commands packages _; do
+    for command in $commands; do have "$command" && continue 2; done
+    echo "$packages"
+  done < <(grep -v '^#' internal/tool/tools.txt)
+}
+
 # install_tools installs what is missing where that is possible.
 install_tools() {
-  local wanted=()
-  have gcc || have cc || wanted+=(gcc libc6-dev)
-  have redis-server || wanted+=(redis-server)
-  have chromium || have chromium-browser || have google-chrome || wanted+=(chromium)
-  have firefox-esr || have firefox || wanted+=(firefox-esr)
-  have ip || wanted+=(iproute2) # Firefox is tested in a network namespace of its own
-  have nft || wanted+=(nftables) # hosts of tests lose packets by its rules
-  have tsc || wanted+=(node-typescript)
-  have docker-compose || docker compose version >/dev/null 2>&1 || wanted+=(docker-compose)
+  local wanted
+  read -ra wanted < <(absent | xargs)
   [[ ${#wanted[@]} -gt 0 ]] || return 0
   if [[ $(id -u) != 0 ]] || ! have apt-get; then
     echo "missing here: ${wanted[*]} (they are installed only as root with apt-get)"
@@ -66,11 +69,23 @@ install_tools() {
   say "install ${wanted[*]}"
   export DEBIAN_FRONTEND=noninteractive
   apt-get update -qq || true
-  # One by one, so that one that cannot be had does not cost the others.
+  # One by one where all at once fails, so that one that cannot be had does not cost the others.
+  apt-get install -y -qq --no-install-recommends "${wanted[@]}" >"$work/apt" 2>&1 && return 0
   local tool
   for tool in "${wanted[@]}"; do
     apt-get install -y -qq --no-install-recommends "$tool" >"$work/apt" 2>&1 || { echo "could not install $tool:"; tail -3 "$work/apt"; }
   done
+}
+
+# bare_machine installs the list in a Debian that has nothing: what this machine happens to have hides nothing there.
+bare_machine() {
+  local root=$work/bare left
+  # shellcheck source=/dev/null
+  debootstrap --variant=minbase "$(. /etc/os-release && echo "$VERSION_CODENAME")" "$root" >"$work/bare.log" 2>&1 &&
+    cp /etc/resolv.conf /etc/hosts "$root/etc/" && mkdir -p "$root/src/internal/tool" && cp test.sh "$root/src/" && cp internal/tool/tools.txt "$root/src/internal/tool/" &&
+    left=$(chroot "$root" /usr/bin/env -i PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin HOME=/root /src/test.sh install 2>>"$work/bare.log") ||
+    { tail -20 "$work/bare.log"; echo "$left"; return 1; }
+  rm -rf "$root"
 }
 
 formatted() {
@@ -190,16 +205,30 @@ secrets_required() {
 }
 
 install_tools
+if [[ ${1:-} == install ]]; then # Only that; fails when something is missing still.
+  left=$(absent | xargs)
+  [[ -z $left ]] || echo "still missing: $left"
+  [[ -z $left ]]
+  exit
+fi
 have go || { echo "there is no Go on this machine: https://go.dev/dl/"; echo "0 passed, 1 failed, 0 skipped"; exit 1; }
 go build -o "$work/totals" ./.ci/totals/main.go || { echo "0 passed, 1 failed, 0 skipped"; exit 1; }
 
-check "gofmt" formatted
-check "go vet" go vet ./...
-check "golangci-lint $lint_version" lint
-
-# The race detector is linked with a C compiler.
-race=-race
-have gcc || have cc || { race=; missing "race detector" "C compiler"; }
+# finish prints the totals and ends with their verdict.
+finish() {
+  say "totals: $packages packages with tests"
+  if ((${#flaky[@]} > 0)); then
+    echo "FLAKY, failed once and then passed: ${#flaky[@]}"
+    printf '  %s\n' "${flaky[@]}"
+    if ((${#flaky[@]} > max_flaky)); then
+      failed=$((failed + 1))
+      echo "FAILED: more than $max_flaky flaky tests"
+    fi
+  fi
+  echo "$passed passed, $failed failed, $skipped skipped"
+  [[ $failed == 0 ]]
+  exit
+}
 
 # Tests that drive browsers or whole clusters run one package at a time: two of
 # them at once would measure the machine. They are never taken from the cache, which does not see
@@ -207,9 +236,29 @@ have gcc || have cc || { race=; missing "race detector" "C compiler"; }
 heavy=$(go list -f '{{.ImportPath}} {{join .Imports " "}} {{join .TestImports " "}} {{join .XTestImports " "}}' ./... |
   grep -E 'chromedp|lab/devcluster' | cut -d' ' -f1 | grep -v '/cli$')
 light=$(go list ./... | grep -vxF -e "$heavy")
+
+check "gofmt" formatted
+check "go vet" go vet ./...
+if [[ ${1:-} == quick ]]; then # For the time between two edits: no browser, no cluster, no race detector, no fuzzing.
+  race=
+  # shellcheck disable=SC2086 # the list is to be split
+  tests "unit tests" -p 3 -timeout 10m $light
+  if have tsc; then check "tsc (the JSDoc types of web/)" tsc -p web/tsconfig.json; else missing "tsc" "tsc"; fi
+  finish
+fi
+# Beside the linter, since both mostly wait: one for the network, one for the disk.
+bare=
+if [[ $(id -u) == 0 ]] && have debootstrap; then bare_machine >"$work/bare.said" 2>&1 & bare=$!; fi
+check "golangci-lint $lint_version" lint
+
+# The race detector is linked with a C compiler.
+race=-race
+have gcc || have cc || { race=; missing "race detector" "C compiler"; }
+
 # shellcheck disable=SC2086 # the lists are to be split
 # Three packages at a time: those that run servers of Redis, gossip or network namespaces mostly wait.
 tests "unit tests${race:+, race detector}" $race -p 3 -timeout 10m $light
+if [[ -n $bare ]]; then check "every listed tool can be installed on a bare Debian" wait "$bare"; cat "$work/bare.said"; else missing "the tools on a bare Debian" "debootstrap, or no root,"; fi
 # shellcheck disable=SC2086
 [[ -z $heavy ]] || tests "cluster and browser tests${race:+, race detector}" $race -p 1 -count=1 -timeout 20m $heavy
 
@@ -221,15 +270,4 @@ if have docker-compose || docker compose version >/dev/null 2>&1; then
 else
   missing "docker-compose.yml is valid" "docker-compose"
 fi
-
-say "totals: $packages packages with tests"
-if ((${#flaky[@]} > 0)); then
-  echo "FLAKY, failed once and then passed: ${#flaky[@]}"
-  printf '  %s\n' "${flaky[@]}"
-  if ((${#flaky[@]} > max_flaky)); then
-    failed=$((failed + 1))
-    echo "FAILED: more than $max_flaky flaky tests"
-  fi
-fi
-echo "$passed passed, $failed failed, $skipped skipped"
-[[ $failed == 0 ]]
+finish

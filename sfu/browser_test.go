@@ -7,33 +7,20 @@ import (
 	"io"
 	"net/http"
 	"net/http/httptest"
-	"os"
-	"os/exec"
 	"testing"
 	"time"
 
 	"github.com/chromedp/chromedp"
 
 	"github.com/holdfast-rtc/holdfast/control"
+	"github.com/holdfast-rtc/holdfast/internal/tool"
 )
 
 // chromium starts a headless browser on an address. In CI it must be there; on
 // a person's machine its absence is said loudly.
 func chromium(t *testing.T, address string) context.Context {
 	t.Helper()
-	path := ""
-	for _, name := range []string{"chromium", "chromium-browser", "google-chrome"} {
-		if found, err := exec.LookPath(name); err == nil {
-			path = found
-			break
-		}
-	}
-	if path == "" && os.Getenv("CI") == "true" {
-		t.Fatal("no chromium on this machine: moving a connection is tested in a real browser")
-	}
-	if path == "" {
-		t.Skip("no chromium on this machine: moving a connection is NOT tested in a real browser")
-	}
+	path := tool.Find(t, "chromium")
 	allocator, endAllocator := chromedp.NewExecAllocator(t.Context(),
 		chromedp.ExecPath(path), chromedp.UserDataDir(t.TempDir()),
 		chromedp.Flag("headless", "new"), chromedp.Flag("no-sandbox", true), chromedp.Flag("disable-gpu", true),

@@ -7,12 +7,13 @@ import (
 	"net/http"
 	"net/http/httptest"
 	"os"
-	"os/exec"
 	"path/filepath"
 	"testing"
 	"time"
 
 	"github.com/chromedp/chromedp"
+
+	"github.com/holdfast-rtc/holdfast/internal/tool"
 	"github.com/holdfast-rtc/holdfast/web"
 )
 
@@ -20,22 +21,6 @@ import (
 type result struct {
 	Name  string `json:"name"`
 	Error string `json:"error"`
-}
-
-// tool finds a program that a test cannot do without. On a machine of
-// a person it may be missing; in CI that is a failure.
-func tool(t *testing.T, names ...string) string {
-	t.Helper()
-	for _, name := range names {
-		if path, err := exec.LookPath(name); err == nil {
-			return path
-		}
-	}
-	if os.Getenv("CI") == "true" {
-		t.Fatalf("none of %v is installed, and CI=true demands it", names)
-	}
-	t.Skipf("none of %v is installed; install one to run this test", names)
-	return ""
 }
 
 // site serves the library as it is embedded, the browser tests, and the
@@ -55,7 +40,7 @@ func site(t *testing.T) *httptest.Server {
 func browser(t *testing.T) context.Context {
 	t.Helper()
 	options := []chromedp.ExecAllocatorOption{
-		chromedp.ExecPath(tool(t, "chromium", "chromium-browser", "google-chrome")),
+		chromedp.ExecPath(tool.Find(t, "chromium")),
 		chromedp.UserDataDir(t.TempDir()),
 		chromedp.NoFirstRun,
 		chromedp.Flag("headless", "new"),

@@ -7,6 +7,7 @@ import (
 	"os/exec"
 	"testing"
 
+	"github.com/holdfast-rtc/holdfast/internal/tool"
 	"github.com/holdfast-rtc/holdfast/lab/devcluster"
 	"github.com/holdfast-rtc/holdfast/lab/hosts"
 )
@@ -14,6 +15,8 @@ import (
 // mayMakeHosts skips, and says what is not tested, where that needs a right that this process has not.
 func mayMakeHosts(t *testing.T) {
 	t.Helper()
+	tool.Find(t, "ip")
+	tool.Find(t, "nft")
 	err := hosts.Able()
 	switch {
 	case err == nil:

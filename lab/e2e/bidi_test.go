@@ -20,6 +20,8 @@ import (
 	"time"
 
 	"github.com/coder/websocket"
+
+	"github.com/holdfast-rtc/holdfast/internal/tool"
 )
 
 // bidi drives one Firefox over WebDriver BiDi: JSON over a WebSocket.
@@ -168,7 +170,7 @@ func startFirefox(t *testing.T, inside *netns, preferences []string) string {
 	if err := os.WriteFile(filepath.Join(profile, "user.js"), []byte(firefoxPreferences(preferences)), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	cmd := exec.CommandContext(context.Background(), firefoxPath(),
+	cmd := exec.CommandContext(context.Background(), tool.Find(t, "firefox-esr"),
 		"--headless", "--no-remote", "--profile", profile, "--remote-debugging-port", "0", "about:blank")
 	cmd.Env = append(os.Environ(), "HOME="+profile, "MOZ_CRASHREPORTER_DISABLE=1")
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true, Pdeathsig: syscall.SIGKILL}

@@ -7,7 +7,6 @@ import (
 	"iter"
 	"maps"
 	"net/url"
-	"os"
 	"strings"
 	"sync"
 	"testing"
@@ -15,6 +14,7 @@ import (
 
 	"github.com/chromedp/chromedp"
 
+	"github.com/holdfast-rtc/holdfast/internal/tool"
 	"github.com/holdfast-rtc/holdfast/lab/browser"
 )
 
@@ -40,13 +40,7 @@ func chromiumFlags(dir string) []chromedp.ExecAllocatorOption { return browser.F
 // need not be.
 func needChromium(t *testing.T) {
 	t.Helper()
-	if browser.Path() != "" {
-		return
-	}
-	if os.Getenv("CI") == "true" {
-		t.Fatal("no chromium on this machine: install it, a call is tested in a real browser")
-	}
-	t.Skip("no chromium on this machine: the call in a real browser is NOT tested; ./test.sh installs it where it may")
+	tool.Find(t, "chromium")
 }
 
 // openPage starts a browser on the address; the browser ends with the test.

@@ -8,12 +8,12 @@ import (
 	"fmt"
 	"net/url"
 	"os"
-	"os/exec"
 	"strings"
 	"syscall"
 	"testing"
 	"time"
 
+	"github.com/holdfast-rtc/holdfast/internal/tool"
 	"github.com/holdfast-rtc/holdfast/lab/devcluster"
 )
 
@@ -22,32 +22,16 @@ import (
 func needFirefox(t *testing.T) {
 	t.Helper()
 	needChromium(t)
-	var missing []string
-	if firefoxPath() == "" {
-		missing = append(missing, "firefox-esr")
-	}
-	if _, err := exec.LookPath("ip"); err != nil {
-		missing = append(missing, "ip (iproute2)")
-	}
-	if err := mayMakeNetns(); err != nil {
-		missing = append(missing, fmt.Sprintf("the right to make a network namespace (root has it: %v)", err))
-	}
+	tool.Find(t, "firefox-esr")
+	tool.Find(t, "ip")
+	err := mayMakeNetns()
 	switch {
-	case len(missing) == 0:
+	case err == nil:
 	case os.Getenv("CI") == "true":
-		t.Fatalf("missing on this machine: %s: a call between Firefox and Chromium is tested in real browsers", strings.Join(missing, ", "))
+		t.Fatalf("no network namespace can be made here (%v): a call between Firefox and Chromium is tested in real browsers", err)
 	default:
-		t.Skipf("missing on this machine: %s: a call between Firefox and Chromium is NOT tested; ./test.sh, run as root, installs what it may", strings.Join(missing, ", "))
+		t.Skipf("no network namespace can be made here, root has that right (%v): a call between Firefox and Chromium is NOT tested", err)
 	}
-}
-
-func firefoxPath() string {
-	for _, name := range []string{"firefox-esr", "firefox"} {
-		if path, err := exec.LookPath(name); err == nil {
-			return path
-		}
-	}
-	return ""
 }
 
 // openFirefox starts Firefox in the namespace on an address; it ends with the

@@ -12,6 +12,8 @@ import (
 	"os"
 	"testing"
 	"time"
+
+	"github.com/holdfast-rtc/holdfast/internal/tool"
 )
 
 // TestTheNetwork runs insideTheNetwork in a process that is alone, and looks whether
@@ -24,6 +26,8 @@ func TestTheNetwork(t *testing.T) {
 	if _, err := Make([]string{"a"}); !errors.Is(err, ErrNotAlone) {
 		t.Errorf("made a network out here: %v", err)
 	}
+	tool.Find(t, "ip")
+	tool.Find(t, "nft")
 	if err := Able(); err != nil {
 		if os.Getenv("CI") == "true" || os.Getuid() == 0 {
 			t.Fatal(err)

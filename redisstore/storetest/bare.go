@@ -12,6 +12,8 @@ import (
 	"time"
 
 	"github.com/redis/go-redis/v9"
+
+	"github.com/holdfast-rtc/holdfast/internal/tool"
 )
 
 // Bare sends the command of a claim and nothing else, over a client of the same library: what a
@@ -59,14 +61,10 @@ func (b Bare) Claim(ctx context.Context, key, value string) error {
 }
 
 // BenchmarkServer runs redis-benchmark with the same command on random keys, and returns commands
-// per second; 0 where the program is not installed.
+// per second.
 func BenchmarkServer(t testing.TB, server Server, callers, commands int, value string) float64 {
 	t.Helper()
-	program, err := exec.LookPath("redis-benchmark")
-	if err != nil {
-		t.Logf("NOT MEASURED: redis-benchmark is not installed: %v", err)
-		return 0
-	}
+	program := tool.Find(t, "redis-benchmark")
 	at, err := url.Parse(server.URL)
 	if err != nil {
 		t.Fatal(err)

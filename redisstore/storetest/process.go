@@ -15,6 +15,8 @@ import (
 	"time"
 
 	"github.com/redis/go-redis/v9"
+
+	"github.com/holdfast-rtc/holdfast/internal/tool"
 )
 
 // Process is one redis-server of a set.
@@ -75,13 +77,7 @@ const data = "save \"\"\nappendonly no\n"
 // launch runs a redis-server with a configuration on a free port of loopback until the test ends.
 func launch(t testing.TB, papers *papers, config string, args ...string) *Process {
 	t.Helper()
-	binary, err := exec.LookPath("redis-server")
-	if err != nil {
-		if os.Getenv("CI") == "true" {
-			t.Fatalf("redis-server is not installed, and CI=true demands the real store: %v", err)
-		}
-		t.Skipf("NOT TESTED against a real store: redis-server is not installed: %v", err)
-	}
+	binary := tool.Find(t, "redis-server")
 	dir, port := t.TempDir(), freePort(t)
 	file := filepath.Join(dir, "redis.conf")
 	config += "bind 127.0.0.1\ndir " + dir + "\n" + papers.listen(port)

@@ -7,7 +7,6 @@ import (
 	"context"
 	"fmt"
 	"net"
-	"os"
 	"os/exec"
 	"strconv"
 	"testing"
@@ -15,6 +14,8 @@ import (
 
 	"github.com/alicebob/miniredis/v2"
 	"github.com/redis/go-redis/v9"
+
+	"github.com/holdfast-rtc/holdfast/internal/tool"
 )
 
 // Server is one empty store, reached by URL.
@@ -60,13 +61,7 @@ func OnEach(t *testing.T, test func(t *testing.T, server Server)) {
 // startRedis runs a real redis-server on a free loopback port, without persistence.
 func startRedis(t testing.TB) string {
 	t.Helper()
-	binary, err := exec.LookPath("redis-server")
-	if err != nil {
-		if os.Getenv("CI") == "true" {
-			t.Fatalf("redis-server is not installed, and CI=true demands the real store: %v", err)
-		}
-		t.Skipf("NOT TESTED against a real store: redis-server is not installed: %v", err)
-	}
+	binary := tool.Find(t, "redis-server")
 	for attempt := range 5 { // Another process may take the free port before the server does.
 		address, output, err := tryRedis(t, binary)
 		if err == nil {

@@ -234,22 +234,25 @@ func (c *Chaos) settled(ctx context.Context, w *World, since time.Time) error {
 // watch looks at the cluster and its people until it is ended.
 func (c *Chaos) watch(ctx context.Context, w *World) (end func()) {
 	ctx, cancel := context.WithCancel(ctx)
-	done := make(chan struct{})
 	pauses := newPauses()
 	var looks []Look
-	go func() {
-		defer close(done)
+	var watching sync.WaitGroup
+	watching.Go(func() { // A look may take seconds, in which a pause could come and go.
 		for wait(ctx, lookInterval) {
-			pauses.see(c.crowd.lasts(), time.Now())
+			pauses.see(c.crowd.flows(), time.Now())
+		}
+	})
+	watching.Go(func() {
+		for wait(ctx, lookInterval) {
 			look := c.look(ctx)
 			if ctx.Err() == nil && len(looks) < maxLooks {
 				looks = append(looks, look)
 			}
 		}
-	}()
+	})
 	return sync.OnceFunc(func() {
 		cancel()
-		<-done
+		watching.Wait()
 		w.Between, w.Pauses = looks, pauses.longest()
 	})
 }

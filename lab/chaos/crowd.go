@@ -229,9 +229,6 @@ func (c *crowd) flows() []flow {
 	return all
 }
 
-// lasts is flows for who watches the pauses.
-func (c *crowd) lasts() []flow { return c.flows() }
-
 // receipts says what came after since.
 func (c *crowd) receipts(ctx context.Context, since time.Time) []Receipt {
 	var all []Receipt

@@ -4,7 +4,9 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"net/netip"
 	"slices"
+	"strings"
 	"syscall"
 	"time"
 
@@ -21,6 +23,10 @@ const (
 	CutEdgeKill   Name = "edge-partition-kill"
 	Loss          Name = "loss"
 	Delay         Name = "delay"
+
+	UDPBlocked        Name = "udp-blocked"
+	ControlBlocked    Name = "control-blocked"
+	ControlBlockedOne Name = "control-blocked-one"
 )
 
 // Network hurts the cables of the nodes' hosts.
@@ -28,6 +34,9 @@ type Network interface {
 	// Cut has packets between the node and the others vanish, both ways and without a word to
 	// anybody; all of its packets when no others are named.
 	Cut(node string, others ...string) error
+	// CutUDP is Cut of datagrams only, CutPort of what a TCP port of the node sends and gets.
+	CutUDP(node string, others ...string) error
+	CutPort(node string, port uint16, others ...string) error
 	// Lose has so many of a hundred packets vanish, both ways.
 	Lose(node string, percent int) error
 	// Delay makes every packet late, both ways.
@@ -46,6 +55,10 @@ const (
 
 // hurtFor is how long packets are lost or late: gossip gives a node up in less than a third of it.
 const hurtFor = 10 * time.Second
+
+// blockedFor is how long one signaling node does not reach a media node. The media node notices after 15 s (gRPC's
+// keepalive) that it is gone, and 30 s later gives up the people whom it has not handed over.
+const blockedFor = 50 * time.Second
 
 // networkScenarios are those of them that Names lists.
 func networkScenarios() map[Name]scenario {
@@ -70,6 +83,13 @@ func networkScenarios() map[Name]scenario {
 		Delay: {"all of a media node's packets are late", stays, hurtFor, nil, hurtCable("slow", func(c *Chaos, node string) error {
 			return c.options.Network.Delay(node, c.options.Delay)
 		})},
+		UDPBlocked: {"no UDP passes between any two nodes, only TCP; people's media does", stays, hurtFor, nil, blockUDP},
+		ControlBlocked: {
+			"no signaling node reaches the control port of a media node, until its rooms have moved",
+			Expect{Moves: true, Smooth: true},
+			0, nil, blockControl(2),
+		},
+		ControlBlockedOne: {"one signaling node does not reach the control port of a media node", stays, blockedFor, nil, blockControl(1)},
 	}
 }
 
@@ -139,6 +159,66 @@ func killBehindCutEdge(ctx context.Context, c *Chaos, w *World) (heal, error) {
 	restart := c.restart(victim)
 	err = c.signal(ctx, w, victim, devcluster.RoleSFU, "killed", syscall.SIGKILL)
 	return func(ctx context.Context) error { return errors.Join(mend(ctx), restart(ctx)) }, err
+}
+
+// blockUDP leaves nodes nothing but TCP among themselves.
+func blockUDP(ctx context.Context, c *Chaos, w *World) (heal, error) {
+	var nodes []devcluster.Node
+	var names []string
+	for _, n := range c.nodes(ctx) {
+		if n.Role == devcluster.RoleSFU || n.Role == devcluster.RoleSignaling {
+			nodes, names = append(nodes, n), append(names, n.Name)
+		}
+	}
+	var mends []heal
+	mendAll := func(ctx context.Context) error {
+		var errs []error
+		for _, mend := range mends {
+			errs = append(errs, mend(ctx))
+		}
+		return errors.Join(errs...)
+	}
+	for _, n := range nodes {
+		mend, err := c.onCable(w, n.Name, n.Role, "without UDP", func() error { return c.options.Network.CutUDP(n.Name, names...) })
+		if err != nil {
+			return nil, errors.Join(err, mendAll(ctx))
+		}
+		mends = append(mends, mend)
+	}
+	return mendAll, nil
+}
+
+// blockControl cuts so many signaling nodes off from the control port of a media node. A node that has left for that
+// is started again.
+func blockControl(edges int) func(context.Context, *Chaos, *World) (heal, error) {
+	return func(ctx context.Context, c *Chaos, w *World) (heal, error) {
+		victim, from := c.victims(w, 1)[0], c.edges(ctx)
+		c.random.Shuffle(len(from), func(i, j int) { from[i], from[j] = from[j], from[i] })
+		from = from[:min(edges, len(from))]
+		port, err := c.controlPort(ctx, victim)
+		if err != nil {
+			return nil, err
+		}
+		mend, err := c.onCable(w, victim, devcluster.RoleSFU, "not reached at its control port by "+strings.Join(from, " and "), func() error {
+			return c.options.Network.CutPort(victim, port, from...)
+		})
+		return func(ctx context.Context) error {
+			if err := mend(ctx); err != nil || c.dead(ctx, victim) != nil {
+				return err
+			}
+			return c.restart(victim)(ctx)
+		}, err
+	}
+}
+
+func (c *Chaos) controlPort(ctx context.Context, node string) (uint16, error) {
+	for _, n := range c.nodes(ctx) {
+		if n.Name == node {
+			address, err := netip.ParseAddrPort(n.Addresses[devcluster.AddressControl])
+			return address.Port(), err
+		}
+	}
+	return 0, fmt.Errorf("the control port of %s is not known", node)
 }
 
 // hurtCable does something to a media node's cable that moves nothing.

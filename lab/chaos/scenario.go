@@ -81,7 +81,7 @@ func Names() []string {
 	return []string{
 		string(Kill), string(Freeze), string(StoreKill), string(StorePause), string(EdgeKill), string(TwoOfThree),
 		string(DoubleFault), string(Crowd), string(Partition), string(HalfPartition), string(EdgePartition), string(CutEdgeKill),
-		string(Loss), string(Delay), string(Calm), string(Soak),
+		string(Loss), string(Delay), string(UDPBlocked), string(ControlBlocked), string(ControlBlockedOne), string(Calm), string(Soak),
 	}
 }
 

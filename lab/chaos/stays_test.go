@@ -59,14 +59,33 @@ func TestWhatMustNotMove(t *testing.T) {
 	}
 }
 
+// TestMediaGoesOnUntilItMoves: who has to move makes a new connection, and misses nothing before that.
+func TestMediaGoesOnUntilItMoves(t *testing.T) {
+	w := killed()
+	w.Expect.Smooth = true
+	w.Clients[0].Moments = []Moment{{Step: stepOffer, At: healedAt}}
+	w.Pauses = []Pause{{Room: "a", Client: "ann", From: "art", Source: "camera", Longest: time.Second}}
+	if v := MediaGoesOn(w); v.Outcome != Kept {
+		t.Errorf("%+v", v)
+	}
+	w.Pauses[0].Longest = 2 * longestPause
+	if v := MediaGoesOn(w); v.Outcome != Broken {
+		t.Errorf("a pause: %+v", v)
+	}
+}
+
 // cables are hurt on paper.
 type cables struct {
 	hurt map[string][]string
 	gone uint64
 }
 
-func (c *cables) Cut(node string, others ...string) error { c.hurt[node] = others; return nil }
-func (c *cables) Lose(node string, _ int) error           { return c.Cut(node) }
+func (c *cables) Cut(node string, others ...string) error    { c.hurt[node] = others; return nil }
+func (c *cables) CutUDP(node string, others ...string) error { return c.Cut(node, others...) }
+func (c *cables) CutPort(node string, _ uint16, others ...string) error {
+	return c.Cut(node, others...)
+}
+func (c *cables) Lose(node string, _ int) error { return c.Cut(node) }
 func (c *cables) Delay(node string, _ time.Duration) error {
 	return errors.Join(c.Cut(node), errors.New("no relay"))
 }

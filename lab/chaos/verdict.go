@@ -63,7 +63,7 @@ func Judge(w *World) []Verdict {
 	if w.Expect.Moves {
 		checks = append(checks, UnderCeiling)
 	}
-	if w.Expect.Stays {
+	if w.Expect.Stays || w.Expect.Smooth {
 		checks = append(checks, MediaGoesOn)
 	}
 	if w.Expect.Returns {
@@ -292,7 +292,7 @@ func MediaNeedsNoStore(w *World) Verdict {
 // undisturbed looks for pauses and new offers.
 func undisturbed(w *World, name, sentence string) Verdict {
 	v := verdict(name, sentence)
-	if away := w.Until.Sub(w.first()); away <= longestPause {
+	if away := w.Until.Sub(w.first()); away <= longestPause && !w.Expect.Moves {
 		return v.unchecked("it lasted for %s only", away)
 	}
 	if len(w.Pauses) == 0 {
@@ -305,7 +305,7 @@ func undisturbed(w *World, name, sentence string) Verdict {
 	}
 	for _, client := range w.Clients {
 		for _, m := range client.Moments {
-			if m.Step == stepOffer {
+			if m.Step == stepOffer && !w.struckRoom(client.Room) {
 				v.broken("%s of %s made a new offer", client.Name, client.Room)
 			}
 		}

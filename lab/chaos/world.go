@@ -32,6 +32,7 @@ type Expect struct {
 	Moves   bool // the rooms of the struck media nodes move
 	Store   bool // the store, or a signaling node, is what is struck: no media may stop
 	Stays   bool // a media node is hurt in a way that must move nothing and stop no media
+	Smooth  bool // the rooms of the struck media node move, and its media goes on until they have
 	Returns bool // the struck media nodes live on, and take new rooms when they can be reached again
 }
 

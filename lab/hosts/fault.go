@@ -26,6 +26,21 @@ func (n *Network) Cut(name string, from ...string) error {
 	if len(from) == 0 {
 		return n.filter(name, "drop", "drop")
 	}
+	return n.between(name, from, "", "")
+}
+
+// CutUDP drops every UDP datagram between a host and the others, and no other packet.
+func (n *Network) CutUDP(name string, from ...string) error {
+	return n.between(name, from, "meta l4proto udp ", "meta l4proto udp ")
+}
+
+// CutPort drops what passes between a TCP port of a host and the others.
+func (n *Network) CutPort(name string, port uint16, from ...string) error {
+	return n.between(name, from, fmt.Sprintf("tcp sport %d ", port), fmt.Sprintf("tcp dport %d ", port))
+}
+
+// between drops the frames between a host and the others that match: out is for those that leave the host.
+func (n *Network) between(name string, from []string, out, in string) error {
 	addresses := make([]string, 0, len(from))
 	for _, other := range from {
 		if h, known := n.hosts[other]; known {
@@ -34,7 +49,7 @@ func (n *Network) Cut(name string, from ...string) error {
 		addresses = append(addresses, other)
 	}
 	these := "{ " + strings.Join(addresses, ", ") + " }"
-	return n.filter(name, "ip daddr "+these+" counter name frames drop", "ip saddr "+these+" counter name frames drop")
+	return n.filter(name, "ip daddr "+these+" "+out+"counter name frames drop", "ip saddr "+these+" "+in+"counter name frames drop")
 }
 
 // Lose drops so many of a hundred frames, by chance, both ways.

@@ -99,6 +99,33 @@ func insideTheNetwork(t *testing.T) {
 		reaches("cut from b, from here", us, true)
 		reaches("cut from b, from b", b, false)
 	})
+	tcp := listen(t, n, "a")
+	defer tcp.Close()
+	connects := func(what string, from func(func() error) error, want bool) {
+		t.Helper()
+		err := from(func() error {
+			conn, err := net.DialTimeout("tcp4", tcp.Addr().String(), time.Second)
+			if err == nil {
+				conn.Close()
+			}
+			return err
+		})
+		if (err == nil) != want {
+			t.Errorf("%s: %v", what, err)
+		}
+	}
+	here := func(f func() error) error { return f() }
+	hurt(t, n, func() error { return n.CutUDP("a", "b") }, func() {
+		reaches("no UDP with b, from here", us, true)
+		reaches("no UDP with b, from b", b, false)
+		connects("no UDP with b, TCP from b", n.hosts["b"].space.do, true)
+	})
+	port := uint16(tcp.Addr().(*net.TCPAddr).Port) //nolint:forcetypeassert,gosec // it listens on TCP
+	hurt(t, n, func() error { return n.CutPort("a", port, "b") }, func() {
+		reaches("no port for b, UDP from b", b, true)
+		connects("no port for b, from b", n.hosts["b"].space.do, false)
+		connects("no port for b, from here", here, true)
+	})
 	hurt(t, n, func() error { return n.Lose("a", 40) }, func() {
 		if _, ok := ask(t, us, 100, 50*time.Millisecond); ok < 10 || ok > 65 {
 			t.Errorf("40 of 100 lost, both ways: %d of 100 came back, want about 36", ok)
@@ -203,15 +230,7 @@ func ask(t *testing.T, conn net.Conn, times int, patience time.Duration) (least 
 // stream sends megabytes through the relay by TCP: in large frames whose checksums nobody has filled in.
 func stream(t *testing.T, n *Network) {
 	t.Helper()
-	h := n.hosts["a"]
-	var listener net.Listener
-	err := h.space.do(func() (err error) {
-		listener, err = (&net.ListenConfig{}).Listen(t.Context(), "tcp4", h.IP+":0")
-		return err
-	})
-	if err != nil {
-		t.Fatal(err)
-	}
+	listener := listen(t, n, "a")
 	defer listener.Close()
 	content := make([]byte, 2<<20)
 	for i := range content {
@@ -234,4 +253,18 @@ func stream(t *testing.T, n *Network) {
 	if got, err := io.ReadAll(conn); err != nil || !bytes.Equal(got, content) {
 		t.Errorf("%d bytes came, want %d: %v", len(got), len(content), err)
 	}
+}
+
+func listen(t *testing.T, n *Network, name string) net.Listener {
+	t.Helper()
+	h := n.hosts[name]
+	var listener net.Listener
+	err := h.space.do(func() (err error) {
+		listener, err = (&net.ListenConfig{}).Listen(t.Context(), "tcp4", h.IP+":0")
+		return err
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return listener
 }

@@ -34,6 +34,12 @@ func (*Network) Host(string) (Host, error) { return Host{}, ErrUnable }
 // Cut refuses.
 func (*Network) Cut(string, ...string) error { return ErrUnable }
 
+// CutUDP refuses.
+func (*Network) CutUDP(string, ...string) error { return ErrUnable }
+
+// CutPort refuses.
+func (*Network) CutPort(string, uint16, ...string) error { return ErrUnable }
+
 // Lose refuses.
 func (*Network) Lose(string, int) error { return ErrUnable }
 

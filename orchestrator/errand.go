@@ -20,8 +20,9 @@ type errand struct {
 	plain   bool          // a Place: nothing is known of an owner before
 	written bool          // the store has answered, in generation in: what it says is to be proven
 	in      pin.Generation
-	putBack bool    // a pin from memory was put over a lower one: it must be asked again who has the room open
-	holder  pin.Pin // who was found to have the room open while the store has another pin
+	putBack bool         // a pin from memory was put over a lower one: it must be asked again who has the room open
+	holder  pin.Pin      // who was found to have the room open while the store has another pin
+	mute    []pin.BootID // owners that were asked in this call and did not answer
 }
 
 // standing is what the store holds for a room, as far as we were told.

@@ -14,9 +14,6 @@ var (
 	// ErrStoreUnavailable: the store did not answer within the budget, so the
 	// placement cannot be decided safely. Running rooms are not concerned.
 	ErrStoreUnavailable = errors.New("the placement store is unavailable")
-	// ErrUnproven: the store may have lost its memory, and an owner that is alive did not say whether
-	// it has the room open. Retry soon. It is an ErrStoreUnavailable.
-	ErrUnproven = fmt.Errorf("%w: it may have lost its memory, and not every owner could be asked", ErrStoreUnavailable)
 	// ErrContended: the pin moved at every attempt to move it. Retry soon.
 	ErrContended = errors.New("the room's pin keeps moving")
 	// ErrNobodyThere is what a Prober returns when a dial was refused: no

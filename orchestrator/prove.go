@@ -123,47 +123,58 @@ func highest(pins []pin.Pin) (top pin.Pin) {
 	return top
 }
 
-// askHolders asks each node whether it has the room open. One that cannot be asked leaves the
-// question open, and the join is to be tried again; one that is dead holds nothing.
+// graceShare: once the remembered owner says that it has the room open, the others have 1/graceShare of Config.ProbeTimeout left to
+// name a higher pin. A node waits 300 ms at most before it answers (Keeper.Opening).
+const graceShare = 2
+
+// askHolders asks each node whether it has the room open, the remembered owner first, and returns the pins of those that do. A dead node
+// holds nothing. A node that does not answer within Config.ProbeTimeout is noted in e.mute, and this call goes on without it: a frozen node
+// must not stop all joins, and an owner that was not asked contests the claim when it refreshes.
 func (o *Orchestrator) askHolders(ctx context.Context, e *errand, nodes []cluster.Node) ([]pin.Pin, error) {
-	ctx, cancel := context.WithTimeout(ctx, o.cfg.ProbeTimeout)
-	defer cancel()
+	known := o.seen.of(e.room)
+	nodes = slices.DeleteFunc(slices.Clone(nodes), func(n cluster.Node) bool {
+		return n.Boot == e.avoid.boot && e.avoid.boot != "" || slices.Contains(e.mute, n.Boot) // The caller knows that it is dead.
+	})
+	if first := slices.IndexFunc(nodes, func(n cluster.Node) bool { return n.Boot == known.Boot }); first > 0 {
+		nodes[0], nodes[first] = nodes[first], nodes[0]
+	}
+	asking, stop := context.WithTimeout(ctx, o.cfg.ProbeTimeout)
+	defer stop()
 	var (
 		all  sync.WaitGroup
-		mu   sync.Mutex // guards held and open
+		mu   sync.Mutex // guards held and e.mute
 		held []pin.Pin
-		open error
 	)
 	turn := make(chan struct{}, maxAsking)
 	for _, node := range nodes {
-		if node.Boot == e.avoid.boot && e.avoid.boot != "" {
-			continue // The caller knows that it is dead.
-		}
+		turn <- struct{}{} // Who has one gives it back when asking ends.
 		all.Go(func() {
-			turn <- struct{}{}
-			defer func() { <-turn }()
-			p, err := o.prober.Holds(ctx, node.Control, e.room)
+			p, err := o.prober.Holds(asking, node.Control, e.room)
+			<-turn
 			mu.Lock()
 			defer mu.Unlock()
 			switch {
 			case errors.Is(err, ErrNobodyThere):
 			case err != nil:
-				open = fmt.Errorf("ask node %s: %w", node.ID, err)
+				e.mute = append(e.mute, node.Boot)
+				o.log.Debug("owner did not answer", "room", e.room, "node", node.ID, "error", err)
 			case !p.IsZero():
 				held = append(held, p)
+				if p.Boot == known.Boot && !p.Fence.Less(known.Fence) {
+					time.AfterFunc(o.cfg.ProbeTimeout/graceShare, stop)
+				}
 			}
 		})
 	}
 	all.Wait()
+	if err := ctx.Err(); err != nil {
+		return nil, fmt.Errorf("place room %s: %w", e.room, err)
+	}
 	view := o.views.View()
-	held = slices.DeleteFunc(held, func(p pin.Pin) bool { // It has died since it answered.
+	return slices.DeleteFunc(held, func(p pin.Pin) bool { // It has died since it answered.
 		why, _ := whyGone(view, p)
 		return why != ""
-	})
-	if open != nil && len(held) == 0 {
-		return nil, fmt.Errorf("place room %s: %w: %w", e.room, ErrUnproven, open)
-	}
-	return held, nil
+	}), nil
 }
 
 // rememberedFor is how long after the store has shown the pin of a room that is open nowhere people are let in by it without a store: half of
@@ -172,13 +183,18 @@ const rememberedFor = 30 * time.Minute
 
 // remembered says where the room may be joined while the store cannot be asked. Every live owner is asked who has the room open: it
 // may have moved, or have been claimed anew, without this process having heard of it. When nobody has it open, it is where the store has shown it
-// lately. The owner judges for itself (Keeper.Confirm) whether it still is the owner.
+// lately. The owner judges for itself (Keeper.Confirm) whether it still is the owner. For a room that this process has never heard of, which may
+// be anybody's invention, owners are asked only where there are at most maxAsking.
 func (o *Orchestrator) remembered(ctx context.Context, e *errand) (pin.Pin, bool) {
 	known, view := o.seen.of(e.room), o.views.View()
-	if !e.plain || known.IsZero() || view == nil {
+	if !e.plain || view == nil {
 		return pin.Pin{}, false
 	}
-	held, err := o.askHolders(ctx, e, doubters(view, 0))
+	owners := doubters(view, 0)
+	if known.IsZero() && len(owners) > maxAsking {
+		return pin.Pin{}, false
+	}
+	held, err := o.askHolders(ctx, e, owners)
 	holder := highest(held)
 	switch {
 	case err != nil:

@@ -32,6 +32,10 @@ func (o *Orchestrator) settle(ctx context.Context, e *errand, was standing) (pin
 		now := standing{}
 		if err == nil {
 			now, err = o.replace(ctx, e, was, next)
+			if was.absent() && errors.Is(err, ErrStoreUnavailable) {
+				// A store that refuses writes may still say where a pinned room is.
+				now, err = o.readInstead(ctx, e, err)
+			}
 		} else {
 			// There is no node for the room as far as we see, but it may have a pin
 			// all the same: people may join it there, or somebody else has moved it.
@@ -52,7 +56,11 @@ func (o *Orchestrator) settle(ctx context.Context, e *errand, was standing) (pin
 				return pin.Pin{}, err
 			}
 			if e.holder.IsZero() {
-				o.seen.prove(e.room, now.pin, e.in)
+				in := e.in
+				if len(e.mute) > 0 {
+					in = 0 // The next call asks again.
+				}
+				o.seen.prove(e.room, now.pin, in)
 				return now.pin, nil
 			}
 			o.ledger.forget(e.room, next.Fence)

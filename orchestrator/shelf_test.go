@@ -2,6 +2,7 @@ package orchestrator
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"sync"
 	"time"
@@ -18,6 +19,7 @@ type shelf struct {
 	last  map[ring.RoomID]pin.Fence
 	fault string        // the first write that did not outrank what was written before
 	err   error         // what every call returns while it is set
+	deny  bool          // writes are refused, reads are answered
 	slow  time.Duration // how long every call takes
 	calls int
 	in    pin.Generation
@@ -27,6 +29,32 @@ type shelf struct {
 
 func newShelf() *shelf {
 	return &shelf{texts: make(map[ring.RoomID]string), last: make(map[ring.RoomID]pin.Fence), in: 1}
+}
+
+// errAway is the error of a store that does not answer, errDenied that of one that refuses a write.
+var (
+	errAway   = errors.New("the store is away")
+	errDenied = errors.New("NOREPLICAS Not enough good replicas to write.")
+)
+
+// refuseWrites has every write from now on be refused, or no more.
+func (s *shelf) refuseWrites(deny bool) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.deny = deny
+}
+
+// write is enter for a write.
+func (s *shelf) write(ctx context.Context) error {
+	if err := s.enter(ctx); err != nil {
+		return err
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.deny {
+		return errDenied
+	}
+	return nil
 }
 
 // enter waits and fails as the test wants it.
@@ -110,7 +138,7 @@ func read(room ring.RoomID, text string) (pin.Pin, error) {
 }
 
 func (s *shelf) Claim(ctx context.Context, room ring.RoomID, p pin.Pin) (pin.Pin, pin.Generation, error) {
-	if err := s.enter(ctx); err != nil {
+	if err := s.write(ctx); err != nil {
 		return pin.Pin{}, 0, err
 	}
 	s.mu.Lock()
@@ -135,7 +163,7 @@ func (s *shelf) Swap(ctx context.Context, room ring.RoomID, old, next pin.Pin) (
 }
 
 func (s *shelf) Repair(ctx context.Context, room ring.RoomID, raw string, next pin.Pin) (pin.Pin, error) {
-	if err := s.enter(ctx); err != nil {
+	if err := s.write(ctx); err != nil {
 		return pin.Pin{}, err
 	}
 	s.mu.Lock()

@@ -310,8 +310,6 @@ func (e *edge) failed(what kind, err error) {
 	switch {
 	case errors.Is(err, orchestrator.ErrStoreUnavailable):
 		e.world.record.refused("store unavailable")
-	case errors.Is(err, orchestrator.ErrUnproven):
-		e.world.record.refused("unproven")
 	case errors.Is(err, orchestrator.ErrContended):
 		e.world.record.refused("contended")
 	case errors.Is(err, orchestrator.ErrNoNodes), errors.As(err, &full):

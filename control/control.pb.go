@@ -385,6 +385,7 @@ type EdgeMessage struct {
 	//	*EdgeMessage_Mute
 	//	*EdgeMessage_Leave
 	//	*EdgeMessage_Say
+	//	*EdgeMessage_Refresh
 	Message       isEdgeMessage_Message `protobuf_oneof:"message"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
@@ -488,6 +489,15 @@ func (x *EdgeMessage) GetSay() *Say {
 	return nil
 }
 
+func (x *EdgeMessage) GetRefresh() *Refresh {
+	if x != nil {
+		if x, ok := x.Message.(*EdgeMessage_Refresh); ok {
+			return x.Refresh
+		}
+	}
+	return nil
+}
+
 type isEdgeMessage_Message interface {
 	isEdgeMessage_Message()
 }
@@ -516,6 +526,10 @@ type EdgeMessage_Say struct {
 	Say *Say `protobuf:"bytes,7,opt,name=say,proto3,oneof"`
 }
 
+type EdgeMessage_Refresh struct {
+	Refresh *Refresh `protobuf:"bytes,8,opt,name=refresh,proto3,oneof"`
+}
+
 func (*EdgeMessage_Attach) isEdgeMessage_Message() {}
 
 func (*EdgeMessage_Offer) isEdgeMessage_Message() {}
@@ -527,6 +541,8 @@ func (*EdgeMessage_Mute) isEdgeMessage_Message() {}
 func (*EdgeMessage_Leave) isEdgeMessage_Message() {}
 
 func (*EdgeMessage_Say) isEdgeMessage_Message() {}
+
+func (*EdgeMessage_Refresh) isEdgeMessage_Message() {}
 
 type Attach struct {
 	state        protoimpl.MessageState `protogen:"open.v1"`
@@ -1145,6 +1161,52 @@ func (x *Say) GetId() string {
 	return ""
 }
 
+// Refresh says that receive m-lines of the client show nothing though they
+// should: their publishers are asked for a keyframe and the slots armed anew.
+type Refresh struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Mids          []string               `protobuf:"bytes,1,rep,name=mids,proto3" json:"mids,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *Refresh) Reset() {
+	*x = Refresh{}
+	mi := &file_control_proto_msgTypes[12]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *Refresh) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*Refresh) ProtoMessage() {}
+
+func (x *Refresh) ProtoReflect() protoreflect.Message {
+	mi := &file_control_proto_msgTypes[12]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use Refresh.ProtoReflect.Descriptor instead.
+func (*Refresh) Descriptor() ([]byte, []int) {
+	return file_control_proto_rawDescGZIP(), []int{12}
+}
+
+func (x *Refresh) GetMids() []string {
+	if x != nil {
+		return x.Mids
+	}
+	return nil
+}
+
 // PeerEvent is everything an SFU says to the edge that holds a peer. seq grows
 // by one for each event of the room that a client may need to replay (roster);
 // 0 where replay has no meaning.
@@ -1166,6 +1228,7 @@ type PeerEvent struct {
 	//	*PeerEvent_Fenced
 	//	*PeerEvent_Closed
 	//	*PeerEvent_Chat
+	//	*PeerEvent_Reoffer
 	Event         isPeerEvent_Event `protobuf_oneof:"event"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
@@ -1173,7 +1236,7 @@ type PeerEvent struct {
 
 func (x *PeerEvent) Reset() {
 	*x = PeerEvent{}
-	mi := &file_control_proto_msgTypes[12]
+	mi := &file_control_proto_msgTypes[13]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1185,7 +1248,7 @@ func (x *PeerEvent) String() string {
 func (*PeerEvent) ProtoMessage() {}
 
 func (x *PeerEvent) ProtoReflect() protoreflect.Message {
-	mi := &file_control_proto_msgTypes[12]
+	mi := &file_control_proto_msgTypes[13]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1198,7 +1261,7 @@ func (x *PeerEvent) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use PeerEvent.ProtoReflect.Descriptor instead.
 func (*PeerEvent) Descriptor() ([]byte, []int) {
-	return file_control_proto_rawDescGZIP(), []int{12}
+	return file_control_proto_rawDescGZIP(), []int{13}
 }
 
 func (x *PeerEvent) GetFence() *Fence {
@@ -1330,6 +1393,15 @@ func (x *PeerEvent) GetChat() *Chat {
 	return nil
 }
 
+func (x *PeerEvent) GetReoffer() *Reoffer {
+	if x != nil {
+		if x, ok := x.Event.(*PeerEvent_Reoffer); ok {
+			return x.Reoffer
+		}
+	}
+	return nil
+}
+
 type isPeerEvent_Event interface {
 	isPeerEvent_Event()
 }
@@ -1382,6 +1454,10 @@ type PeerEvent_Chat struct {
 	Chat *Chat `protobuf:"bytes,14,opt,name=chat,proto3,oneof"`
 }
 
+type PeerEvent_Reoffer struct {
+	Reoffer *Reoffer `protobuf:"bytes,15,opt,name=reoffer,proto3,oneof"`
+}
+
 func (*PeerEvent_Attached) isPeerEvent_Event() {}
 
 func (*PeerEvent_Refused) isPeerEvent_Event() {}
@@ -1406,6 +1482,8 @@ func (*PeerEvent_Closed) isPeerEvent_Event() {}
 
 func (*PeerEvent_Chat) isPeerEvent_Event() {}
 
+func (*PeerEvent_Reoffer) isPeerEvent_Event() {}
+
 type Attached struct {
 	state           protoimpl.MessageState `protogen:"open.v1"`
 	Peer            string                 `protobuf:"bytes,1,opt,name=peer,proto3" json:"peer,omitempty"`
@@ -1419,7 +1497,7 @@ type Attached struct {
 
 func (x *Attached) Reset() {
 	*x = Attached{}
-	mi := &file_control_proto_msgTypes[13]
+	mi := &file_control_proto_msgTypes[14]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1431,7 +1509,7 @@ func (x *Attached) String() string {
 func (*Attached) ProtoMessage() {}
 
 func (x *Attached) ProtoReflect() protoreflect.Message {
-	mi := &file_control_proto_msgTypes[13]
+	mi := &file_control_proto_msgTypes[14]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1444,7 +1522,7 @@ func (x *Attached) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Attached.ProtoReflect.Descriptor instead.
 func (*Attached) Descriptor() ([]byte, []int) {
-	return file_control_proto_rawDescGZIP(), []int{13}
+	return file_control_proto_rawDescGZIP(), []int{14}
 }
 
 func (x *Attached) GetPeer() string {
@@ -1493,7 +1571,7 @@ type Refused struct {
 
 func (x *Refused) Reset() {
 	*x = Refused{}
-	mi := &file_control_proto_msgTypes[14]
+	mi := &file_control_proto_msgTypes[15]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1505,7 +1583,7 @@ func (x *Refused) String() string {
 func (*Refused) ProtoMessage() {}
 
 func (x *Refused) ProtoReflect() protoreflect.Message {
-	mi := &file_control_proto_msgTypes[14]
+	mi := &file_control_proto_msgTypes[15]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1518,7 +1596,7 @@ func (x *Refused) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Refused.ProtoReflect.Descriptor instead.
 func (*Refused) Descriptor() ([]byte, []int) {
-	return file_control_proto_rawDescGZIP(), []int{14}
+	return file_control_proto_rawDescGZIP(), []int{15}
 }
 
 func (x *Refused) GetCode() Refusal {
@@ -1552,7 +1630,7 @@ type Answer struct {
 
 func (x *Answer) Reset() {
 	*x = Answer{}
-	mi := &file_control_proto_msgTypes[15]
+	mi := &file_control_proto_msgTypes[16]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1564,7 +1642,7 @@ func (x *Answer) String() string {
 func (*Answer) ProtoMessage() {}
 
 func (x *Answer) ProtoReflect() protoreflect.Message {
-	mi := &file_control_proto_msgTypes[15]
+	mi := &file_control_proto_msgTypes[16]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1577,7 +1655,7 @@ func (x *Answer) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Answer.ProtoReflect.Descriptor instead.
 func (*Answer) Descriptor() ([]byte, []int) {
-	return file_control_proto_rawDescGZIP(), []int{15}
+	return file_control_proto_rawDescGZIP(), []int{16}
 }
 
 func (x *Answer) GetOfferId() string {
@@ -1605,7 +1683,7 @@ type OfferRejected struct {
 
 func (x *OfferRejected) Reset() {
 	*x = OfferRejected{}
-	mi := &file_control_proto_msgTypes[16]
+	mi := &file_control_proto_msgTypes[17]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1617,7 +1695,7 @@ func (x *OfferRejected) String() string {
 func (*OfferRejected) ProtoMessage() {}
 
 func (x *OfferRejected) ProtoReflect() protoreflect.Message {
-	mi := &file_control_proto_msgTypes[16]
+	mi := &file_control_proto_msgTypes[17]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1630,7 +1708,7 @@ func (x *OfferRejected) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use OfferRejected.ProtoReflect.Descriptor instead.
 func (*OfferRejected) Descriptor() ([]byte, []int) {
-	return file_control_proto_rawDescGZIP(), []int{16}
+	return file_control_proto_rawDescGZIP(), []int{17}
 }
 
 func (x *OfferRejected) GetOfferId() string {
@@ -1669,7 +1747,7 @@ type Slot struct {
 
 func (x *Slot) Reset() {
 	*x = Slot{}
-	mi := &file_control_proto_msgTypes[17]
+	mi := &file_control_proto_msgTypes[18]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1681,7 +1759,7 @@ func (x *Slot) String() string {
 func (*Slot) ProtoMessage() {}
 
 func (x *Slot) ProtoReflect() protoreflect.Message {
-	mi := &file_control_proto_msgTypes[17]
+	mi := &file_control_proto_msgTypes[18]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1694,7 +1772,7 @@ func (x *Slot) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Slot.ProtoReflect.Descriptor instead.
 func (*Slot) Descriptor() ([]byte, []int) {
-	return file_control_proto_rawDescGZIP(), []int{17}
+	return file_control_proto_rawDescGZIP(), []int{18}
 }
 
 func (x *Slot) GetMid() string {
@@ -1741,7 +1819,7 @@ type SlotTable struct {
 
 func (x *SlotTable) Reset() {
 	*x = SlotTable{}
-	mi := &file_control_proto_msgTypes[18]
+	mi := &file_control_proto_msgTypes[19]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1753,7 +1831,7 @@ func (x *SlotTable) String() string {
 func (*SlotTable) ProtoMessage() {}
 
 func (x *SlotTable) ProtoReflect() protoreflect.Message {
-	mi := &file_control_proto_msgTypes[18]
+	mi := &file_control_proto_msgTypes[19]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1766,7 +1844,7 @@ func (x *SlotTable) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use SlotTable.ProtoReflect.Descriptor instead.
 func (*SlotTable) Descriptor() ([]byte, []int) {
-	return file_control_proto_rawDescGZIP(), []int{18}
+	return file_control_proto_rawDescGZIP(), []int{19}
 }
 
 func (x *SlotTable) GetSlots() []*Slot {
@@ -1785,7 +1863,7 @@ type Roster struct {
 
 func (x *Roster) Reset() {
 	*x = Roster{}
-	mi := &file_control_proto_msgTypes[19]
+	mi := &file_control_proto_msgTypes[20]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1797,7 +1875,7 @@ func (x *Roster) String() string {
 func (*Roster) ProtoMessage() {}
 
 func (x *Roster) ProtoReflect() protoreflect.Message {
-	mi := &file_control_proto_msgTypes[19]
+	mi := &file_control_proto_msgTypes[20]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1810,7 +1888,7 @@ func (x *Roster) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Roster.ProtoReflect.Descriptor instead.
 func (*Roster) Descriptor() ([]byte, []int) {
-	return file_control_proto_rawDescGZIP(), []int{19}
+	return file_control_proto_rawDescGZIP(), []int{20}
 }
 
 func (x *Roster) GetPeers() []*Peer {
@@ -1834,7 +1912,7 @@ type RosterChange struct {
 
 func (x *RosterChange) Reset() {
 	*x = RosterChange{}
-	mi := &file_control_proto_msgTypes[20]
+	mi := &file_control_proto_msgTypes[21]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1846,7 +1924,7 @@ func (x *RosterChange) String() string {
 func (*RosterChange) ProtoMessage() {}
 
 func (x *RosterChange) ProtoReflect() protoreflect.Message {
-	mi := &file_control_proto_msgTypes[20]
+	mi := &file_control_proto_msgTypes[21]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1859,7 +1937,7 @@ func (x *RosterChange) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RosterChange.ProtoReflect.Descriptor instead.
 func (*RosterChange) Descriptor() ([]byte, []int) {
-	return file_control_proto_rawDescGZIP(), []int{20}
+	return file_control_proto_rawDescGZIP(), []int{21}
 }
 
 func (x *RosterChange) GetChange() isRosterChange_Change {
@@ -1927,7 +2005,7 @@ type Speakers struct {
 
 func (x *Speakers) Reset() {
 	*x = Speakers{}
-	mi := &file_control_proto_msgTypes[21]
+	mi := &file_control_proto_msgTypes[22]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1939,7 +2017,7 @@ func (x *Speakers) String() string {
 func (*Speakers) ProtoMessage() {}
 
 func (x *Speakers) ProtoReflect() protoreflect.Message {
-	mi := &file_control_proto_msgTypes[21]
+	mi := &file_control_proto_msgTypes[22]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1952,7 +2030,7 @@ func (x *Speakers) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Speakers.ProtoReflect.Descriptor instead.
 func (*Speakers) Descriptor() ([]byte, []int) {
-	return file_control_proto_rawDescGZIP(), []int{21}
+	return file_control_proto_rawDescGZIP(), []int{22}
 }
 
 func (x *Speakers) GetSpeakers() []*Speaker {
@@ -1972,7 +2050,7 @@ type Speaker struct {
 
 func (x *Speaker) Reset() {
 	*x = Speaker{}
-	mi := &file_control_proto_msgTypes[22]
+	mi := &file_control_proto_msgTypes[23]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1984,7 +2062,7 @@ func (x *Speaker) String() string {
 func (*Speaker) ProtoMessage() {}
 
 func (x *Speaker) ProtoReflect() protoreflect.Message {
-	mi := &file_control_proto_msgTypes[22]
+	mi := &file_control_proto_msgTypes[23]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1997,7 +2075,7 @@ func (x *Speaker) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Speaker.ProtoReflect.Descriptor instead.
 func (*Speaker) Descriptor() ([]byte, []int) {
-	return file_control_proto_rawDescGZIP(), []int{22}
+	return file_control_proto_rawDescGZIP(), []int{23}
 }
 
 func (x *Speaker) GetPeer() string {
@@ -2023,7 +2101,7 @@ type Transport struct {
 
 func (x *Transport) Reset() {
 	*x = Transport{}
-	mi := &file_control_proto_msgTypes[23]
+	mi := &file_control_proto_msgTypes[24]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2035,7 +2113,7 @@ func (x *Transport) String() string {
 func (*Transport) ProtoMessage() {}
 
 func (x *Transport) ProtoReflect() protoreflect.Message {
-	mi := &file_control_proto_msgTypes[23]
+	mi := &file_control_proto_msgTypes[24]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2048,7 +2126,7 @@ func (x *Transport) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Transport.ProtoReflect.Descriptor instead.
 func (*Transport) Descriptor() ([]byte, []int) {
-	return file_control_proto_rawDescGZIP(), []int{23}
+	return file_control_proto_rawDescGZIP(), []int{24}
 }
 
 func (x *Transport) GetState() TransportState {
@@ -2074,7 +2152,7 @@ type Chat struct {
 
 func (x *Chat) Reset() {
 	*x = Chat{}
-	mi := &file_control_proto_msgTypes[24]
+	mi := &file_control_proto_msgTypes[25]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2086,7 +2164,7 @@ func (x *Chat) String() string {
 func (*Chat) ProtoMessage() {}
 
 func (x *Chat) ProtoReflect() protoreflect.Message {
-	mi := &file_control_proto_msgTypes[24]
+	mi := &file_control_proto_msgTypes[25]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2099,7 +2177,7 @@ func (x *Chat) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Chat.ProtoReflect.Descriptor instead.
 func (*Chat) Descriptor() ([]byte, []int) {
-	return file_control_proto_rawDescGZIP(), []int{24}
+	return file_control_proto_rawDescGZIP(), []int{25}
 }
 
 func (x *Chat) GetPeer() string {
@@ -2144,6 +2222,60 @@ func (x *Chat) GetId() string {
 	return ""
 }
 
+// Reoffer asks the client for a new offer: what it publishes does not arrive in a
+// form that the node can forward.
+type Reoffer struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Mids          []string               `protobuf:"bytes,1,rep,name=mids,proto3" json:"mids,omitempty"`     // its sending m-lines that are concerned
+	Reason        string                 `protobuf:"bytes,2,opt,name=reason,proto3" json:"reason,omitempty"` // "silent", "unplaced" or "no-keyframe"
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *Reoffer) Reset() {
+	*x = Reoffer{}
+	mi := &file_control_proto_msgTypes[26]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *Reoffer) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*Reoffer) ProtoMessage() {}
+
+func (x *Reoffer) ProtoReflect() protoreflect.Message {
+	mi := &file_control_proto_msgTypes[26]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use Reoffer.ProtoReflect.Descriptor instead.
+func (*Reoffer) Descriptor() ([]byte, []int) {
+	return file_control_proto_rawDescGZIP(), []int{26}
+}
+
+func (x *Reoffer) GetMids() []string {
+	if x != nil {
+		return x.Mids
+	}
+	return nil
+}
+
+func (x *Reoffer) GetReason() string {
+	if x != nil {
+		return x.Reason
+	}
+	return ""
+}
+
 type Fenced struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
 	Current       *Fence                 `protobuf:"bytes,1,opt,name=current,proto3" json:"current,omitempty"`
@@ -2153,7 +2285,7 @@ type Fenced struct {
 
 func (x *Fenced) Reset() {
 	*x = Fenced{}
-	mi := &file_control_proto_msgTypes[25]
+	mi := &file_control_proto_msgTypes[27]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2165,7 +2297,7 @@ func (x *Fenced) String() string {
 func (*Fenced) ProtoMessage() {}
 
 func (x *Fenced) ProtoReflect() protoreflect.Message {
-	mi := &file_control_proto_msgTypes[25]
+	mi := &file_control_proto_msgTypes[27]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2178,7 +2310,7 @@ func (x *Fenced) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Fenced.ProtoReflect.Descriptor instead.
 func (*Fenced) Descriptor() ([]byte, []int) {
-	return file_control_proto_rawDescGZIP(), []int{25}
+	return file_control_proto_rawDescGZIP(), []int{27}
 }
 
 func (x *Fenced) GetCurrent() *Fence {
@@ -2197,7 +2329,7 @@ type Closed struct {
 
 func (x *Closed) Reset() {
 	*x = Closed{}
-	mi := &file_control_proto_msgTypes[26]
+	mi := &file_control_proto_msgTypes[28]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2209,7 +2341,7 @@ func (x *Closed) String() string {
 func (*Closed) ProtoMessage() {}
 
 func (x *Closed) ProtoReflect() protoreflect.Message {
-	mi := &file_control_proto_msgTypes[26]
+	mi := &file_control_proto_msgTypes[28]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2222,7 +2354,7 @@ func (x *Closed) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Closed.ProtoReflect.Descriptor instead.
 func (*Closed) Descriptor() ([]byte, []int) {
-	return file_control_proto_rawDescGZIP(), []int{26}
+	return file_control_proto_rawDescGZIP(), []int{28}
 }
 
 func (x *Closed) GetReason() string {
@@ -2241,7 +2373,7 @@ type WatchRequest struct {
 
 func (x *WatchRequest) Reset() {
 	*x = WatchRequest{}
-	mi := &file_control_proto_msgTypes[27]
+	mi := &file_control_proto_msgTypes[29]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2253,7 +2385,7 @@ func (x *WatchRequest) String() string {
 func (*WatchRequest) ProtoMessage() {}
 
 func (x *WatchRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_control_proto_msgTypes[27]
+	mi := &file_control_proto_msgTypes[29]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2266,7 +2398,7 @@ func (x *WatchRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use WatchRequest.ProtoReflect.Descriptor instead.
 func (*WatchRequest) Descriptor() ([]byte, []int) {
-	return file_control_proto_rawDescGZIP(), []int{27}
+	return file_control_proto_rawDescGZIP(), []int{29}
 }
 
 func (x *WatchRequest) GetEdge() string {
@@ -2288,7 +2420,7 @@ type Beat struct {
 
 func (x *Beat) Reset() {
 	*x = Beat{}
-	mi := &file_control_proto_msgTypes[28]
+	mi := &file_control_proto_msgTypes[30]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2300,7 +2432,7 @@ func (x *Beat) String() string {
 func (*Beat) ProtoMessage() {}
 
 func (x *Beat) ProtoReflect() protoreflect.Message {
-	mi := &file_control_proto_msgTypes[28]
+	mi := &file_control_proto_msgTypes[30]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2313,7 +2445,7 @@ func (x *Beat) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Beat.ProtoReflect.Descriptor instead.
 func (*Beat) Descriptor() ([]byte, []int) {
-	return file_control_proto_rawDescGZIP(), []int{28}
+	return file_control_proto_rawDescGZIP(), []int{30}
 }
 
 func (x *Beat) GetNode() string {
@@ -2346,13 +2478,14 @@ func (x *Beat) GetSeq() uint64 {
 
 type RoomsRequest struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
+	Media         bool                   `protobuf:"varint,1,opt,name=media,proto3" json:"media,omitempty"` // also tell the state of each peer's media; bounded, and not free
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
 
 func (x *RoomsRequest) Reset() {
 	*x = RoomsRequest{}
-	mi := &file_control_proto_msgTypes[29]
+	mi := &file_control_proto_msgTypes[31]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2364,7 +2497,7 @@ func (x *RoomsRequest) String() string {
 func (*RoomsRequest) ProtoMessage() {}
 
 func (x *RoomsRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_control_proto_msgTypes[29]
+	mi := &file_control_proto_msgTypes[31]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2377,7 +2510,14 @@ func (x *RoomsRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RoomsRequest.ProtoReflect.Descriptor instead.
 func (*RoomsRequest) Descriptor() ([]byte, []int) {
-	return file_control_proto_rawDescGZIP(), []int{29}
+	return file_control_proto_rawDescGZIP(), []int{31}
+}
+
+func (x *RoomsRequest) GetMedia() bool {
+	if x != nil {
+		return x.Media
+	}
+	return false
 }
 
 type RoomsReply struct {
@@ -2391,7 +2531,7 @@ type RoomsReply struct {
 
 func (x *RoomsReply) Reset() {
 	*x = RoomsReply{}
-	mi := &file_control_proto_msgTypes[30]
+	mi := &file_control_proto_msgTypes[32]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2403,7 +2543,7 @@ func (x *RoomsReply) String() string {
 func (*RoomsReply) ProtoMessage() {}
 
 func (x *RoomsReply) ProtoReflect() protoreflect.Message {
-	mi := &file_control_proto_msgTypes[30]
+	mi := &file_control_proto_msgTypes[32]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2416,7 +2556,7 @@ func (x *RoomsReply) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RoomsReply.ProtoReflect.Descriptor instead.
 func (*RoomsReply) Descriptor() ([]byte, []int) {
-	return file_control_proto_rawDescGZIP(), []int{30}
+	return file_control_proto_rawDescGZIP(), []int{32}
 }
 
 func (x *RoomsReply) GetNode() string {
@@ -2454,7 +2594,7 @@ type HeldRoom struct {
 
 func (x *HeldRoom) Reset() {
 	*x = HeldRoom{}
-	mi := &file_control_proto_msgTypes[31]
+	mi := &file_control_proto_msgTypes[33]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2466,7 +2606,7 @@ func (x *HeldRoom) String() string {
 func (*HeldRoom) ProtoMessage() {}
 
 func (x *HeldRoom) ProtoReflect() protoreflect.Message {
-	mi := &file_control_proto_msgTypes[31]
+	mi := &file_control_proto_msgTypes[33]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2479,7 +2619,7 @@ func (x *HeldRoom) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use HeldRoom.ProtoReflect.Descriptor instead.
 func (*HeldRoom) Descriptor() ([]byte, []int) {
-	return file_control_proto_rawDescGZIP(), []int{31}
+	return file_control_proto_rawDescGZIP(), []int{33}
 }
 
 func (x *HeldRoom) GetRoom() string {
@@ -2531,13 +2671,14 @@ type HeldPeer struct {
 	Attached      bool                   `protobuf:"varint,3,opt,name=attached,proto3" json:"attached,omitempty"`   // an edge holds its stream
 	Connected     bool                   `protobuf:"varint,4,opt,name=connected,proto3" json:"connected,omitempty"` // its DTLS transport is up
 	Offers        uint64                 `protobuf:"varint,5,opt,name=offers,proto3" json:"offers,omitempty"`       // offers answered for it here
+	Media         *MediaState            `protobuf:"bytes,6,opt,name=media,proto3" json:"media,omitempty"`          // only when asked for
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
 
 func (x *HeldPeer) Reset() {
 	*x = HeldPeer{}
-	mi := &file_control_proto_msgTypes[32]
+	mi := &file_control_proto_msgTypes[34]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2549,7 +2690,7 @@ func (x *HeldPeer) String() string {
 func (*HeldPeer) ProtoMessage() {}
 
 func (x *HeldPeer) ProtoReflect() protoreflect.Message {
-	mi := &file_control_proto_msgTypes[32]
+	mi := &file_control_proto_msgTypes[34]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2562,7 +2703,7 @@ func (x *HeldPeer) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use HeldPeer.ProtoReflect.Descriptor instead.
 func (*HeldPeer) Descriptor() ([]byte, []int) {
-	return file_control_proto_rawDescGZIP(), []int{32}
+	return file_control_proto_rawDescGZIP(), []int{34}
 }
 
 func (x *HeldPeer) GetId() string {
@@ -2600,6 +2741,441 @@ func (x *HeldPeer) GetOffers() uint64 {
 	return 0
 }
 
+func (x *HeldPeer) GetMedia() *MediaState {
+	if x != nil {
+		return x.Media
+	}
+	return nil
+}
+
+// MediaState is what the node sends to one peer and receives from it, and what each
+// stream waits for. Counts are since the connection, slot or track began; an age of
+// -1 ms means never.
+type MediaState struct {
+	state                 protoimpl.MessageState `protogen:"open.v1"`
+	EstimateBitsPerSecond uint64                 `protobuf:"varint,1,opt,name=estimate_bits_per_second,json=estimateBitsPerSecond,proto3" json:"estimate_bits_per_second,omitempty"` // what the peer's path carries, as forwarding uses it; 0: not limited
+	ShortBitsPerSecond    uint64                 `protobuf:"varint,2,opt,name=short_bits_per_second,json=shortBitsPerSecond,proto3" json:"short_bits_per_second,omitempty"`          // what it would be sent if the path allowed; 0: the path suffices
+	Slots                 []*SlotState           `protobuf:"bytes,3,rep,name=slots,proto3" json:"slots,omitempty"`
+	Tracks                []*TrackState          `protobuf:"bytes,4,rep,name=tracks,proto3" json:"tracks,omitempty"`
+	Unplaced              []*Stream              `protobuf:"bytes,5,rep,name=unplaced,proto3" json:"unplaced,omitempty"` // of this peer, in no track
+	unknownFields         protoimpl.UnknownFields
+	sizeCache             protoimpl.SizeCache
+}
+
+func (x *MediaState) Reset() {
+	*x = MediaState{}
+	mi := &file_control_proto_msgTypes[35]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *MediaState) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*MediaState) ProtoMessage() {}
+
+func (x *MediaState) ProtoReflect() protoreflect.Message {
+	mi := &file_control_proto_msgTypes[35]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use MediaState.ProtoReflect.Descriptor instead.
+func (*MediaState) Descriptor() ([]byte, []int) {
+	return file_control_proto_rawDescGZIP(), []int{35}
+}
+
+func (x *MediaState) GetEstimateBitsPerSecond() uint64 {
+	if x != nil {
+		return x.EstimateBitsPerSecond
+	}
+	return 0
+}
+
+func (x *MediaState) GetShortBitsPerSecond() uint64 {
+	if x != nil {
+		return x.ShortBitsPerSecond
+	}
+	return 0
+}
+
+func (x *MediaState) GetSlots() []*SlotState {
+	if x != nil {
+		return x.Slots
+	}
+	return nil
+}
+
+func (x *MediaState) GetTracks() []*TrackState {
+	if x != nil {
+		return x.Tracks
+	}
+	return nil
+}
+
+func (x *MediaState) GetUnplaced() []*Stream {
+	if x != nil {
+		return x.Unplaced
+	}
+	return nil
+}
+
+type SlotState struct {
+	state          protoimpl.MessageState `protogen:"open.v1"`
+	Mid            string                 `protobuf:"bytes,1,opt,name=mid,proto3" json:"mid,omitempty"`
+	Kind           Kind                   `protobuf:"varint,2,opt,name=kind,proto3,enum=holdfast.control.v1.Kind" json:"kind,omitempty"`
+	Peer           string                 `protobuf:"bytes,3,opt,name=peer,proto3" json:"peer,omitempty"`
+	Source         Source                 `protobuf:"varint,4,opt,name=source,proto3,enum=holdfast.control.v1.Source" json:"source,omitempty"`
+	Ready          bool                   `protobuf:"varint,5,opt,name=ready,proto3" json:"ready,omitempty"` // the subscriber's transport is up
+	Paused         bool                   `protobuf:"varint,6,opt,name=paused,proto3" json:"paused,omitempty"`
+	Waits          string                 `protobuf:"bytes,7,opt,name=waits,proto3" json:"waits,omitempty"`                            // for what, in words; empty when it sends
+	Target         string                 `protobuf:"bytes,8,opt,name=target,proto3" json:"target,omitempty"`                          // rid of the layer that it aims at ("-" without simulcast)
+	Sent           string                 `protobuf:"bytes,9,opt,name=sent,proto3" json:"sent,omitempty"`                              // rid of the layer that it sends
+	PacketsIn      uint64                 `protobuf:"varint,10,opt,name=packets_in,json=packetsIn,proto3" json:"packets_in,omitempty"` // of the target
+	PacketsOut     uint64                 `protobuf:"varint,11,opt,name=packets_out,json=packetsOut,proto3" json:"packets_out,omitempty"`
+	KeyframesAsked uint64                 `protobuf:"varint,12,opt,name=keyframes_asked,json=keyframesAsked,proto3" json:"keyframes_asked,omitempty"` // by the subscriber
+	AskedMsAgo     int64                  `protobuf:"varint,13,opt,name=asked_ms_ago,json=askedMsAgo,proto3" json:"asked_ms_ago,omitempty"`
+	KeyframesSent  uint64                 `protobuf:"varint,14,opt,name=keyframes_sent,json=keyframesSent,proto3" json:"keyframes_sent,omitempty"`
+	SentMsAgo      int64                  `protobuf:"varint,15,opt,name=sent_ms_ago,json=sentMsAgo,proto3" json:"sent_ms_ago,omitempty"`
+	unknownFields  protoimpl.UnknownFields
+	sizeCache      protoimpl.SizeCache
+}
+
+func (x *SlotState) Reset() {
+	*x = SlotState{}
+	mi := &file_control_proto_msgTypes[36]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *SlotState) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*SlotState) ProtoMessage() {}
+
+func (x *SlotState) ProtoReflect() protoreflect.Message {
+	mi := &file_control_proto_msgTypes[36]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use SlotState.ProtoReflect.Descriptor instead.
+func (*SlotState) Descriptor() ([]byte, []int) {
+	return file_control_proto_rawDescGZIP(), []int{36}
+}
+
+func (x *SlotState) GetMid() string {
+	if x != nil {
+		return x.Mid
+	}
+	return ""
+}
+
+func (x *SlotState) GetKind() Kind {
+	if x != nil {
+		return x.Kind
+	}
+	return Kind_KIND_UNSPECIFIED
+}
+
+func (x *SlotState) GetPeer() string {
+	if x != nil {
+		return x.Peer
+	}
+	return ""
+}
+
+func (x *SlotState) GetSource() Source {
+	if x != nil {
+		return x.Source
+	}
+	return Source_SOURCE_UNSPECIFIED
+}
+
+func (x *SlotState) GetReady() bool {
+	if x != nil {
+		return x.Ready
+	}
+	return false
+}
+
+func (x *SlotState) GetPaused() bool {
+	if x != nil {
+		return x.Paused
+	}
+	return false
+}
+
+func (x *SlotState) GetWaits() string {
+	if x != nil {
+		return x.Waits
+	}
+	return ""
+}
+
+func (x *SlotState) GetTarget() string {
+	if x != nil {
+		return x.Target
+	}
+	return ""
+}
+
+func (x *SlotState) GetSent() string {
+	if x != nil {
+		return x.Sent
+	}
+	return ""
+}
+
+func (x *SlotState) GetPacketsIn() uint64 {
+	if x != nil {
+		return x.PacketsIn
+	}
+	return 0
+}
+
+func (x *SlotState) GetPacketsOut() uint64 {
+	if x != nil {
+		return x.PacketsOut
+	}
+	return 0
+}
+
+func (x *SlotState) GetKeyframesAsked() uint64 {
+	if x != nil {
+		return x.KeyframesAsked
+	}
+	return 0
+}
+
+func (x *SlotState) GetAskedMsAgo() int64 {
+	if x != nil {
+		return x.AskedMsAgo
+	}
+	return 0
+}
+
+func (x *SlotState) GetKeyframesSent() uint64 {
+	if x != nil {
+		return x.KeyframesSent
+	}
+	return 0
+}
+
+func (x *SlotState) GetSentMsAgo() int64 {
+	if x != nil {
+		return x.SentMsAgo
+	}
+	return 0
+}
+
+type TrackState struct {
+	state          protoimpl.MessageState `protogen:"open.v1"`
+	Source         Source                 `protobuf:"varint,1,opt,name=source,proto3,enum=holdfast.control.v1.Source" json:"source,omitempty"`
+	Rid            string                 `protobuf:"bytes,2,opt,name=rid,proto3" json:"rid,omitempty"`
+	Ssrc           uint32                 `protobuf:"varint,3,opt,name=ssrc,proto3" json:"ssrc,omitempty"`
+	Muted          bool                   `protobuf:"varint,4,opt,name=muted,proto3" json:"muted,omitempty"`
+	PacketsIn      uint64                 `protobuf:"varint,5,opt,name=packets_in,json=packetsIn,proto3" json:"packets_in,omitempty"`
+	HeardMsAgo     int64                  `protobuf:"varint,6,opt,name=heard_ms_ago,json=heardMsAgo,proto3" json:"heard_ms_ago,omitempty"`
+	BitsPerSecond  uint64                 `protobuf:"varint,7,opt,name=bits_per_second,json=bitsPerSecond,proto3" json:"bits_per_second,omitempty"`
+	Height         uint32                 `protobuf:"varint,8,opt,name=height,proto3" json:"height,omitempty"`
+	KeyframesAsked uint64                 `protobuf:"varint,9,opt,name=keyframes_asked,json=keyframesAsked,proto3" json:"keyframes_asked,omitempty"` // of the publisher
+	AskedMsAgo     int64                  `protobuf:"varint,10,opt,name=asked_ms_ago,json=askedMsAgo,proto3" json:"asked_ms_ago,omitempty"`
+	KeyframesSeen  uint64                 `protobuf:"varint,11,opt,name=keyframes_seen,json=keyframesSeen,proto3" json:"keyframes_seen,omitempty"`
+	SeenMsAgo      int64                  `protobuf:"varint,12,opt,name=seen_ms_ago,json=seenMsAgo,proto3" json:"seen_ms_ago,omitempty"`
+	unknownFields  protoimpl.UnknownFields
+	sizeCache      protoimpl.SizeCache
+}
+
+func (x *TrackState) Reset() {
+	*x = TrackState{}
+	mi := &file_control_proto_msgTypes[37]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *TrackState) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*TrackState) ProtoMessage() {}
+
+func (x *TrackState) ProtoReflect() protoreflect.Message {
+	mi := &file_control_proto_msgTypes[37]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use TrackState.ProtoReflect.Descriptor instead.
+func (*TrackState) Descriptor() ([]byte, []int) {
+	return file_control_proto_rawDescGZIP(), []int{37}
+}
+
+func (x *TrackState) GetSource() Source {
+	if x != nil {
+		return x.Source
+	}
+	return Source_SOURCE_UNSPECIFIED
+}
+
+func (x *TrackState) GetRid() string {
+	if x != nil {
+		return x.Rid
+	}
+	return ""
+}
+
+func (x *TrackState) GetSsrc() uint32 {
+	if x != nil {
+		return x.Ssrc
+	}
+	return 0
+}
+
+func (x *TrackState) GetMuted() bool {
+	if x != nil {
+		return x.Muted
+	}
+	return false
+}
+
+func (x *TrackState) GetPacketsIn() uint64 {
+	if x != nil {
+		return x.PacketsIn
+	}
+	return 0
+}
+
+func (x *TrackState) GetHeardMsAgo() int64 {
+	if x != nil {
+		return x.HeardMsAgo
+	}
+	return 0
+}
+
+func (x *TrackState) GetBitsPerSecond() uint64 {
+	if x != nil {
+		return x.BitsPerSecond
+	}
+	return 0
+}
+
+func (x *TrackState) GetHeight() uint32 {
+	if x != nil {
+		return x.Height
+	}
+	return 0
+}
+
+func (x *TrackState) GetKeyframesAsked() uint64 {
+	if x != nil {
+		return x.KeyframesAsked
+	}
+	return 0
+}
+
+func (x *TrackState) GetAskedMsAgo() int64 {
+	if x != nil {
+		return x.AskedMsAgo
+	}
+	return 0
+}
+
+func (x *TrackState) GetKeyframesSeen() uint64 {
+	if x != nil {
+		return x.KeyframesSeen
+	}
+	return 0
+}
+
+func (x *TrackState) GetSeenMsAgo() int64 {
+	if x != nil {
+		return x.SeenMsAgo
+	}
+	return 0
+}
+
+// Stream is one SSRC that a peer sends.
+type Stream struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Ssrc          uint32                 `protobuf:"varint,1,opt,name=ssrc,proto3" json:"ssrc,omitempty"`
+	Packets       uint64                 `protobuf:"varint,2,opt,name=packets,proto3" json:"packets,omitempty"`
+	Codec         string                 `protobuf:"bytes,3,opt,name=codec,proto3" json:"codec,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *Stream) Reset() {
+	*x = Stream{}
+	mi := &file_control_proto_msgTypes[38]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *Stream) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*Stream) ProtoMessage() {}
+
+func (x *Stream) ProtoReflect() protoreflect.Message {
+	mi := &file_control_proto_msgTypes[38]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use Stream.ProtoReflect.Descriptor instead.
+func (*Stream) Descriptor() ([]byte, []int) {
+	return file_control_proto_rawDescGZIP(), []int{38}
+}
+
+func (x *Stream) GetSsrc() uint32 {
+	if x != nil {
+		return x.Ssrc
+	}
+	return 0
+}
+
+func (x *Stream) GetPackets() uint64 {
+	if x != nil {
+		return x.Packets
+	}
+	return 0
+}
+
+func (x *Stream) GetCodec() string {
+	if x != nil {
+		return x.Codec
+	}
+	return ""
+}
+
 type HoldsRequest struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
 	Room          string                 `protobuf:"bytes,1,opt,name=room,proto3" json:"room,omitempty"`
@@ -2609,7 +3185,7 @@ type HoldsRequest struct {
 
 func (x *HoldsRequest) Reset() {
 	*x = HoldsRequest{}
-	mi := &file_control_proto_msgTypes[33]
+	mi := &file_control_proto_msgTypes[39]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2621,7 +3197,7 @@ func (x *HoldsRequest) String() string {
 func (*HoldsRequest) ProtoMessage() {}
 
 func (x *HoldsRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_control_proto_msgTypes[33]
+	mi := &file_control_proto_msgTypes[39]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2634,7 +3210,7 @@ func (x *HoldsRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use HoldsRequest.ProtoReflect.Descriptor instead.
 func (*HoldsRequest) Descriptor() ([]byte, []int) {
-	return file_control_proto_rawDescGZIP(), []int{33}
+	return file_control_proto_rawDescGZIP(), []int{39}
 }
 
 func (x *HoldsRequest) GetRoom() string {
@@ -2655,7 +3231,7 @@ type HoldsReply struct {
 
 func (x *HoldsReply) Reset() {
 	*x = HoldsReply{}
-	mi := &file_control_proto_msgTypes[34]
+	mi := &file_control_proto_msgTypes[40]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2667,7 +3243,7 @@ func (x *HoldsReply) String() string {
 func (*HoldsReply) ProtoMessage() {}
 
 func (x *HoldsReply) ProtoReflect() protoreflect.Message {
-	mi := &file_control_proto_msgTypes[34]
+	mi := &file_control_proto_msgTypes[40]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2680,7 +3256,7 @@ func (x *HoldsReply) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use HoldsReply.ProtoReflect.Descriptor instead.
 func (*HoldsReply) Descriptor() ([]byte, []int) {
-	return file_control_proto_rawDescGZIP(), []int{34}
+	return file_control_proto_rawDescGZIP(), []int{40}
 }
 
 func (x *HoldsReply) GetNode() string {
@@ -2714,7 +3290,7 @@ type OutrankRequest struct {
 
 func (x *OutrankRequest) Reset() {
 	*x = OutrankRequest{}
-	mi := &file_control_proto_msgTypes[35]
+	mi := &file_control_proto_msgTypes[41]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2726,7 +3302,7 @@ func (x *OutrankRequest) String() string {
 func (*OutrankRequest) ProtoMessage() {}
 
 func (x *OutrankRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_control_proto_msgTypes[35]
+	mi := &file_control_proto_msgTypes[41]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2739,7 +3315,7 @@ func (x *OutrankRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use OutrankRequest.ProtoReflect.Descriptor instead.
 func (*OutrankRequest) Descriptor() ([]byte, []int) {
-	return file_control_proto_rawDescGZIP(), []int{35}
+	return file_control_proto_rawDescGZIP(), []int{41}
 }
 
 func (x *OutrankRequest) GetRoom() string {
@@ -2765,7 +3341,7 @@ type OutrankReply struct {
 
 func (x *OutrankReply) Reset() {
 	*x = OutrankReply{}
-	mi := &file_control_proto_msgTypes[36]
+	mi := &file_control_proto_msgTypes[42]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2777,7 +3353,7 @@ func (x *OutrankReply) String() string {
 func (*OutrankReply) ProtoMessage() {}
 
 func (x *OutrankReply) ProtoReflect() protoreflect.Message {
-	mi := &file_control_proto_msgTypes[36]
+	mi := &file_control_proto_msgTypes[42]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2790,7 +3366,7 @@ func (x *OutrankReply) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use OutrankReply.ProtoReflect.Descriptor instead.
 func (*OutrankReply) Descriptor() ([]byte, []int) {
-	return file_control_proto_rawDescGZIP(), []int{36}
+	return file_control_proto_rawDescGZIP(), []int{42}
 }
 
 func (x *OutrankReply) GetHeld() bool {
@@ -2809,7 +3385,7 @@ type ProcessRequest struct {
 
 func (x *ProcessRequest) Reset() {
 	*x = ProcessRequest{}
-	mi := &file_control_proto_msgTypes[37]
+	mi := &file_control_proto_msgTypes[43]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2821,7 +3397,7 @@ func (x *ProcessRequest) String() string {
 func (*ProcessRequest) ProtoMessage() {}
 
 func (x *ProcessRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_control_proto_msgTypes[37]
+	mi := &file_control_proto_msgTypes[43]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2834,7 +3410,7 @@ func (x *ProcessRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ProcessRequest.ProtoReflect.Descriptor instead.
 func (*ProcessRequest) Descriptor() ([]byte, []int) {
-	return file_control_proto_rawDescGZIP(), []int{37}
+	return file_control_proto_rawDescGZIP(), []int{43}
 }
 
 func (x *ProcessRequest) GetCollect() bool {
@@ -2856,7 +3432,7 @@ type ProcessReply struct {
 
 func (x *ProcessReply) Reset() {
 	*x = ProcessReply{}
-	mi := &file_control_proto_msgTypes[38]
+	mi := &file_control_proto_msgTypes[44]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2868,7 +3444,7 @@ func (x *ProcessReply) String() string {
 func (*ProcessReply) ProtoMessage() {}
 
 func (x *ProcessReply) ProtoReflect() protoreflect.Message {
-	mi := &file_control_proto_msgTypes[38]
+	mi := &file_control_proto_msgTypes[44]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2881,7 +3457,7 @@ func (x *ProcessReply) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ProcessReply.ProtoReflect.Descriptor instead.
 func (*ProcessReply) Descriptor() ([]byte, []int) {
-	return file_control_proto_rawDescGZIP(), []int{38}
+	return file_control_proto_rawDescGZIP(), []int{44}
 }
 
 func (x *ProcessReply) GetNode() string {
@@ -2924,7 +3500,7 @@ type RemoveRequest struct {
 
 func (x *RemoveRequest) Reset() {
 	*x = RemoveRequest{}
-	mi := &file_control_proto_msgTypes[39]
+	mi := &file_control_proto_msgTypes[45]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2936,7 +3512,7 @@ func (x *RemoveRequest) String() string {
 func (*RemoveRequest) ProtoMessage() {}
 
 func (x *RemoveRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_control_proto_msgTypes[39]
+	mi := &file_control_proto_msgTypes[45]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2949,7 +3525,7 @@ func (x *RemoveRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RemoveRequest.ProtoReflect.Descriptor instead.
 func (*RemoveRequest) Descriptor() ([]byte, []int) {
-	return file_control_proto_rawDescGZIP(), []int{39}
+	return file_control_proto_rawDescGZIP(), []int{45}
 }
 
 func (x *RemoveRequest) GetRoom() string {
@@ -2982,7 +3558,7 @@ type RemoveReply struct {
 
 func (x *RemoveReply) Reset() {
 	*x = RemoveReply{}
-	mi := &file_control_proto_msgTypes[40]
+	mi := &file_control_proto_msgTypes[46]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2994,7 +3570,7 @@ func (x *RemoveReply) String() string {
 func (*RemoveReply) ProtoMessage() {}
 
 func (x *RemoveReply) ProtoReflect() protoreflect.Message {
-	mi := &file_control_proto_msgTypes[40]
+	mi := &file_control_proto_msgTypes[46]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3007,7 +3583,7 @@ func (x *RemoveReply) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RemoveReply.ProtoReflect.Descriptor instead.
 func (*RemoveReply) Descriptor() ([]byte, []int) {
-	return file_control_proto_rawDescGZIP(), []int{40}
+	return file_control_proto_rawDescGZIP(), []int{46}
 }
 
 func (x *RemoveReply) GetRemoved() []string {
@@ -3029,7 +3605,7 @@ const file_control_proto_rawDesc = "" +
 	"\x05fence\x18\x01 \x01(\v2\x1a.holdfast.control.v1.FenceR\x05fence\x12\x12\n" +
 	"\x04node\x18\x02 \x01(\tR\x04node\x12\x12\n" +
 	"\x04boot\x18\x03 \x01(\tR\x04boot\x12\x18\n" +
-	"\acontrol\x18\x04 \x01(\tR\acontrol\"\xf9\x02\n" +
+	"\acontrol\x18\x04 \x01(\tR\acontrol\"\xb3\x03\n" +
 	"\vEdgeMessage\x120\n" +
 	"\x05fence\x18\x01 \x01(\v2\x1a.holdfast.control.v1.FenceR\x05fence\x125\n" +
 	"\x06attach\x18\x02 \x01(\v2\x1b.holdfast.control.v1.AttachH\x00R\x06attach\x122\n" +
@@ -3037,7 +3613,8 @@ const file_control_proto_rawDesc = "" +
 	"\x04view\x18\x04 \x01(\v2\x19.holdfast.control.v1.ViewH\x00R\x04view\x12/\n" +
 	"\x04mute\x18\x05 \x01(\v2\x19.holdfast.control.v1.MuteH\x00R\x04mute\x122\n" +
 	"\x05leave\x18\x06 \x01(\v2\x1a.holdfast.control.v1.LeaveH\x00R\x05leave\x12,\n" +
-	"\x03say\x18\a \x01(\v2\x18.holdfast.control.v1.SayH\x00R\x03sayB\t\n" +
+	"\x03say\x18\a \x01(\v2\x18.holdfast.control.v1.SayH\x00R\x03say\x128\n" +
+	"\arefresh\x18\b \x01(\v2\x1c.holdfast.control.v1.RefreshH\x00R\arefreshB\t\n" +
 	"\amessage\"\xb9\x02\n" +
 	"\x06Attach\x12*\n" +
 	"\x03pin\x18\x01 \x01(\v2\x18.holdfast.control.v1.PinR\x03pin\x12\x12\n" +
@@ -3087,7 +3664,9 @@ const file_control_proto_rawDesc = "" +
 	"\x06reason\x18\x01 \x01(\tR\x06reason\")\n" +
 	"\x03Say\x12\x12\n" +
 	"\x04text\x18\x01 \x01(\tR\x04text\x12\x0e\n" +
-	"\x02id\x18\x02 \x01(\tR\x02id\"\xa8\x06\n" +
+	"\x02id\x18\x02 \x01(\tR\x02id\"\x1d\n" +
+	"\aRefresh\x12\x12\n" +
+	"\x04mids\x18\x01 \x03(\tR\x04mids\"\xe2\x06\n" +
 	"\tPeerEvent\x120\n" +
 	"\x05fence\x18\x01 \x01(\v2\x1a.holdfast.control.v1.FenceR\x05fence\x12\x10\n" +
 	"\x03seq\x18\x02 \x01(\x04R\x03seq\x12;\n" +
@@ -3103,7 +3682,8 @@ const file_control_proto_rawDesc = "" +
 	"\ttransport\x18\v \x01(\v2\x1e.holdfast.control.v1.TransportH\x00R\ttransport\x125\n" +
 	"\x06fenced\x18\f \x01(\v2\x1b.holdfast.control.v1.FencedH\x00R\x06fenced\x125\n" +
 	"\x06closed\x18\r \x01(\v2\x1b.holdfast.control.v1.ClosedH\x00R\x06closed\x12/\n" +
-	"\x04chat\x18\x0e \x01(\v2\x19.holdfast.control.v1.ChatH\x00R\x04chatB\a\n" +
+	"\x04chat\x18\x0e \x01(\v2\x19.holdfast.control.v1.ChatH\x00R\x04chat\x128\n" +
+	"\areoffer\x18\x0f \x01(\v2\x1c.holdfast.control.v1.ReofferH\x00R\areofferB\a\n" +
 	"\x05event\"\xc8\x01\n" +
 	"\bAttached\x12\x12\n" +
 	"\x04peer\x18\x01 \x01(\tR\x04peer\x12\x18\n" +
@@ -3152,7 +3732,10 @@ const file_control_proto_rawDesc = "" +
 	"\n" +
 	"at_unix_ms\x18\x04 \x01(\x03R\batUnixMs\x12\x10\n" +
 	"\x03seq\x18\x05 \x01(\x04R\x03seq\x12\x0e\n" +
-	"\x02id\x18\x06 \x01(\tR\x02id\">\n" +
+	"\x02id\x18\x06 \x01(\tR\x02id\"5\n" +
+	"\aReoffer\x12\x12\n" +
+	"\x04mids\x18\x01 \x03(\tR\x04mids\x12\x16\n" +
+	"\x06reason\x18\x02 \x01(\tR\x06reason\">\n" +
 	"\x06Fenced\x124\n" +
 	"\acurrent\x18\x01 \x01(\v2\x1a.holdfast.control.v1.FenceR\acurrent\" \n" +
 	"\x06Closed\x12\x16\n" +
@@ -3163,8 +3746,9 @@ const file_control_proto_rawDesc = "" +
 	"\x04node\x18\x01 \x01(\tR\x04node\x12\x12\n" +
 	"\x04boot\x18\x02 \x01(\tR\x04boot\x12\x14\n" +
 	"\x05media\x18\x03 \x01(\tR\x05media\x12\x10\n" +
-	"\x03seq\x18\x04 \x01(\x04R\x03seq\"\x0e\n" +
-	"\fRoomsRequest\"i\n" +
+	"\x03seq\x18\x04 \x01(\x04R\x03seq\"$\n" +
+	"\fRoomsRequest\x12\x14\n" +
+	"\x05media\x18\x01 \x01(\bR\x05media\"i\n" +
 	"\n" +
 	"RoomsReply\x12\x12\n" +
 	"\x04node\x18\x01 \x01(\tR\x04node\x12\x12\n" +
@@ -3176,13 +3760,63 @@ const file_control_proto_rawDesc = "" +
 	"\x05peers\x18\x03 \x03(\v2\x1d.holdfast.control.v1.HeldPeerR\x05peers\x12+\n" +
 	"\x11packets_forwarded\x18\x04 \x01(\x04R\x10packetsForwarded\x12'\n" +
 	"\x0fpackets_dropped\x18\x05 \x01(\x04R\x0epacketsDropped\x123\n" +
-	"\x16egress_bits_per_second\x18\x06 \x01(\x04R\x13egressBitsPerSecond\"\x88\x01\n" +
+	"\x16egress_bits_per_second\x18\x06 \x01(\x04R\x13egressBitsPerSecond\"\xbf\x01\n" +
 	"\bHeldPeer\x12\x0e\n" +
 	"\x02id\x18\x01 \x01(\tR\x02id\x12\x1a\n" +
 	"\bidentity\x18\x02 \x01(\tR\bidentity\x12\x1a\n" +
 	"\battached\x18\x03 \x01(\bR\battached\x12\x1c\n" +
 	"\tconnected\x18\x04 \x01(\bR\tconnected\x12\x16\n" +
-	"\x06offers\x18\x05 \x01(\x04R\x06offers\"\"\n" +
+	"\x06offers\x18\x05 \x01(\x04R\x06offers\x125\n" +
+	"\x05media\x18\x06 \x01(\v2\x1f.holdfast.control.v1.MediaStateR\x05media\"\xa0\x02\n" +
+	"\n" +
+	"MediaState\x127\n" +
+	"\x18estimate_bits_per_second\x18\x01 \x01(\x04R\x15estimateBitsPerSecond\x121\n" +
+	"\x15short_bits_per_second\x18\x02 \x01(\x04R\x12shortBitsPerSecond\x124\n" +
+	"\x05slots\x18\x03 \x03(\v2\x1e.holdfast.control.v1.SlotStateR\x05slots\x127\n" +
+	"\x06tracks\x18\x04 \x03(\v2\x1f.holdfast.control.v1.TrackStateR\x06tracks\x127\n" +
+	"\bunplaced\x18\x05 \x03(\v2\x1b.holdfast.control.v1.StreamR\bunplaced\"\xd7\x03\n" +
+	"\tSlotState\x12\x10\n" +
+	"\x03mid\x18\x01 \x01(\tR\x03mid\x12-\n" +
+	"\x04kind\x18\x02 \x01(\x0e2\x19.holdfast.control.v1.KindR\x04kind\x12\x12\n" +
+	"\x04peer\x18\x03 \x01(\tR\x04peer\x123\n" +
+	"\x06source\x18\x04 \x01(\x0e2\x1b.holdfast.control.v1.SourceR\x06source\x12\x14\n" +
+	"\x05ready\x18\x05 \x01(\bR\x05ready\x12\x16\n" +
+	"\x06paused\x18\x06 \x01(\bR\x06paused\x12\x14\n" +
+	"\x05waits\x18\a \x01(\tR\x05waits\x12\x16\n" +
+	"\x06target\x18\b \x01(\tR\x06target\x12\x12\n" +
+	"\x04sent\x18\t \x01(\tR\x04sent\x12\x1d\n" +
+	"\n" +
+	"packets_in\x18\n" +
+	" \x01(\x04R\tpacketsIn\x12\x1f\n" +
+	"\vpackets_out\x18\v \x01(\x04R\n" +
+	"packetsOut\x12'\n" +
+	"\x0fkeyframes_asked\x18\f \x01(\x04R\x0ekeyframesAsked\x12 \n" +
+	"\fasked_ms_ago\x18\r \x01(\x03R\n" +
+	"askedMsAgo\x12%\n" +
+	"\x0ekeyframes_sent\x18\x0e \x01(\x04R\rkeyframesSent\x12\x1e\n" +
+	"\vsent_ms_ago\x18\x0f \x01(\x03R\tsentMsAgo\"\x90\x03\n" +
+	"\n" +
+	"TrackState\x123\n" +
+	"\x06source\x18\x01 \x01(\x0e2\x1b.holdfast.control.v1.SourceR\x06source\x12\x10\n" +
+	"\x03rid\x18\x02 \x01(\tR\x03rid\x12\x12\n" +
+	"\x04ssrc\x18\x03 \x01(\rR\x04ssrc\x12\x14\n" +
+	"\x05muted\x18\x04 \x01(\bR\x05muted\x12\x1d\n" +
+	"\n" +
+	"packets_in\x18\x05 \x01(\x04R\tpacketsIn\x12 \n" +
+	"\fheard_ms_ago\x18\x06 \x01(\x03R\n" +
+	"heardMsAgo\x12&\n" +
+	"\x0fbits_per_second\x18\a \x01(\x04R\rbitsPerSecond\x12\x16\n" +
+	"\x06height\x18\b \x01(\rR\x06height\x12'\n" +
+	"\x0fkeyframes_asked\x18\t \x01(\x04R\x0ekeyframesAsked\x12 \n" +
+	"\fasked_ms_ago\x18\n" +
+	" \x01(\x03R\n" +
+	"askedMsAgo\x12%\n" +
+	"\x0ekeyframes_seen\x18\v \x01(\x04R\rkeyframesSeen\x12\x1e\n" +
+	"\vseen_ms_ago\x18\f \x01(\x03R\tseenMsAgo\"L\n" +
+	"\x06Stream\x12\x12\n" +
+	"\x04ssrc\x18\x01 \x01(\rR\x04ssrc\x12\x18\n" +
+	"\apackets\x18\x02 \x01(\x04R\apackets\x12\x14\n" +
+	"\x05codec\x18\x03 \x01(\tR\x05codec\"\"\n" +
 	"\fHoldsRequest\x12\x12\n" +
 	"\x04room\x18\x01 \x01(\tR\x04room\"`\n" +
 	"\n" +
@@ -3260,7 +3894,7 @@ func file_control_proto_rawDescGZIP() []byte {
 }
 
 var file_control_proto_enumTypes = make([]protoimpl.EnumInfo, 4)
-var file_control_proto_msgTypes = make([]protoimpl.MessageInfo, 41)
+var file_control_proto_msgTypes = make([]protoimpl.MessageInfo, 47)
 var file_control_proto_goTypes = []any{
 	(Kind)(0),              // 0: holdfast.control.v1.Kind
 	(Source)(0),            // 1: holdfast.control.v1.Source
@@ -3278,35 +3912,41 @@ var file_control_proto_goTypes = []any{
 	(*Mute)(nil),           // 13: holdfast.control.v1.Mute
 	(*Leave)(nil),          // 14: holdfast.control.v1.Leave
 	(*Say)(nil),            // 15: holdfast.control.v1.Say
-	(*PeerEvent)(nil),      // 16: holdfast.control.v1.PeerEvent
-	(*Attached)(nil),       // 17: holdfast.control.v1.Attached
-	(*Refused)(nil),        // 18: holdfast.control.v1.Refused
-	(*Answer)(nil),         // 19: holdfast.control.v1.Answer
-	(*OfferRejected)(nil),  // 20: holdfast.control.v1.OfferRejected
-	(*Slot)(nil),           // 21: holdfast.control.v1.Slot
-	(*SlotTable)(nil),      // 22: holdfast.control.v1.SlotTable
-	(*Roster)(nil),         // 23: holdfast.control.v1.Roster
-	(*RosterChange)(nil),   // 24: holdfast.control.v1.RosterChange
-	(*Speakers)(nil),       // 25: holdfast.control.v1.Speakers
-	(*Speaker)(nil),        // 26: holdfast.control.v1.Speaker
-	(*Transport)(nil),      // 27: holdfast.control.v1.Transport
-	(*Chat)(nil),           // 28: holdfast.control.v1.Chat
-	(*Fenced)(nil),         // 29: holdfast.control.v1.Fenced
-	(*Closed)(nil),         // 30: holdfast.control.v1.Closed
-	(*WatchRequest)(nil),   // 31: holdfast.control.v1.WatchRequest
-	(*Beat)(nil),           // 32: holdfast.control.v1.Beat
-	(*RoomsRequest)(nil),   // 33: holdfast.control.v1.RoomsRequest
-	(*RoomsReply)(nil),     // 34: holdfast.control.v1.RoomsReply
-	(*HeldRoom)(nil),       // 35: holdfast.control.v1.HeldRoom
-	(*HeldPeer)(nil),       // 36: holdfast.control.v1.HeldPeer
-	(*HoldsRequest)(nil),   // 37: holdfast.control.v1.HoldsRequest
-	(*HoldsReply)(nil),     // 38: holdfast.control.v1.HoldsReply
-	(*OutrankRequest)(nil), // 39: holdfast.control.v1.OutrankRequest
-	(*OutrankReply)(nil),   // 40: holdfast.control.v1.OutrankReply
-	(*ProcessRequest)(nil), // 41: holdfast.control.v1.ProcessRequest
-	(*ProcessReply)(nil),   // 42: holdfast.control.v1.ProcessReply
-	(*RemoveRequest)(nil),  // 43: holdfast.control.v1.RemoveRequest
-	(*RemoveReply)(nil),    // 44: holdfast.control.v1.RemoveReply
+	(*Refresh)(nil),        // 16: holdfast.control.v1.Refresh
+	(*PeerEvent)(nil),      // 17: holdfast.control.v1.PeerEvent
+	(*Attached)(nil),       // 18: holdfast.control.v1.Attached
+	(*Refused)(nil),        // 19: holdfast.control.v1.Refused
+	(*Answer)(nil),         // 20: holdfast.control.v1.Answer
+	(*OfferRejected)(nil),  // 21: holdfast.control.v1.OfferRejected
+	(*Slot)(nil),           // 22: holdfast.control.v1.Slot
+	(*SlotTable)(nil),      // 23: holdfast.control.v1.SlotTable
+	(*Roster)(nil),         // 24: holdfast.control.v1.Roster
+	(*RosterChange)(nil),   // 25: holdfast.control.v1.RosterChange
+	(*Speakers)(nil),       // 26: holdfast.control.v1.Speakers
+	(*Speaker)(nil),        // 27: holdfast.control.v1.Speaker
+	(*Transport)(nil),      // 28: holdfast.control.v1.Transport
+	(*Chat)(nil),           // 29: holdfast.control.v1.Chat
+	(*Reoffer)(nil),        // 30: holdfast.control.v1.Reoffer
+	(*Fenced)(nil),         // 31: holdfast.control.v1.Fenced
+	(*Closed)(nil),         // 32: holdfast.control.v1.Closed
+	(*WatchRequest)(nil),   // 33: holdfast.control.v1.WatchRequest
+	(*Beat)(nil),           // 34: holdfast.control.v1.Beat
+	(*RoomsRequest)(nil),   // 35: holdfast.control.v1.RoomsRequest
+	(*RoomsReply)(nil),     // 36: holdfast.control.v1.RoomsReply
+	(*HeldRoom)(nil),       // 37: holdfast.control.v1.HeldRoom
+	(*HeldPeer)(nil),       // 38: holdfast.control.v1.HeldPeer
+	(*MediaState)(nil),     // 39: holdfast.control.v1.MediaState
+	(*SlotState)(nil),      // 40: holdfast.control.v1.SlotState
+	(*TrackState)(nil),     // 41: holdfast.control.v1.TrackState
+	(*Stream)(nil),         // 42: holdfast.control.v1.Stream
+	(*HoldsRequest)(nil),   // 43: holdfast.control.v1.HoldsRequest
+	(*HoldsReply)(nil),     // 44: holdfast.control.v1.HoldsReply
+	(*OutrankRequest)(nil), // 45: holdfast.control.v1.OutrankRequest
+	(*OutrankReply)(nil),   // 46: holdfast.control.v1.OutrankReply
+	(*ProcessRequest)(nil), // 47: holdfast.control.v1.ProcessRequest
+	(*ProcessReply)(nil),   // 48: holdfast.control.v1.ProcessReply
+	(*RemoveRequest)(nil),  // 49: holdfast.control.v1.RemoveRequest
+	(*RemoveReply)(nil),    // 50: holdfast.control.v1.RemoveReply
 }
 var file_control_proto_depIdxs = []int32{
 	4,  // 0: holdfast.control.v1.Pin.fence:type_name -> holdfast.control.v1.Fence
@@ -3317,65 +3957,74 @@ var file_control_proto_depIdxs = []int32{
 	13, // 5: holdfast.control.v1.EdgeMessage.mute:type_name -> holdfast.control.v1.Mute
 	14, // 6: holdfast.control.v1.EdgeMessage.leave:type_name -> holdfast.control.v1.Leave
 	15, // 7: holdfast.control.v1.EdgeMessage.say:type_name -> holdfast.control.v1.Say
-	5,  // 8: holdfast.control.v1.Attach.pin:type_name -> holdfast.control.v1.Pin
-	8,  // 9: holdfast.control.v1.Attach.peer:type_name -> holdfast.control.v1.Peer
-	8,  // 10: holdfast.control.v1.Attach.expected:type_name -> holdfast.control.v1.Peer
-	10, // 11: holdfast.control.v1.Offer.senders:type_name -> holdfast.control.v1.Sender
-	21, // 12: holdfast.control.v1.Offer.slots:type_name -> holdfast.control.v1.Slot
-	1,  // 13: holdfast.control.v1.Sender.source:type_name -> holdfast.control.v1.Source
-	12, // 14: holdfast.control.v1.View.wants:type_name -> holdfast.control.v1.Want
-	1,  // 15: holdfast.control.v1.Want.source:type_name -> holdfast.control.v1.Source
-	1,  // 16: holdfast.control.v1.Mute.source:type_name -> holdfast.control.v1.Source
-	4,  // 17: holdfast.control.v1.PeerEvent.fence:type_name -> holdfast.control.v1.Fence
-	17, // 18: holdfast.control.v1.PeerEvent.attached:type_name -> holdfast.control.v1.Attached
-	18, // 19: holdfast.control.v1.PeerEvent.refused:type_name -> holdfast.control.v1.Refused
-	19, // 20: holdfast.control.v1.PeerEvent.answer:type_name -> holdfast.control.v1.Answer
-	20, // 21: holdfast.control.v1.PeerEvent.offer_rejected:type_name -> holdfast.control.v1.OfferRejected
-	22, // 22: holdfast.control.v1.PeerEvent.slots:type_name -> holdfast.control.v1.SlotTable
-	23, // 23: holdfast.control.v1.PeerEvent.roster:type_name -> holdfast.control.v1.Roster
-	24, // 24: holdfast.control.v1.PeerEvent.roster_change:type_name -> holdfast.control.v1.RosterChange
-	25, // 25: holdfast.control.v1.PeerEvent.speakers:type_name -> holdfast.control.v1.Speakers
-	27, // 26: holdfast.control.v1.PeerEvent.transport:type_name -> holdfast.control.v1.Transport
-	29, // 27: holdfast.control.v1.PeerEvent.fenced:type_name -> holdfast.control.v1.Fenced
-	30, // 28: holdfast.control.v1.PeerEvent.closed:type_name -> holdfast.control.v1.Closed
-	28, // 29: holdfast.control.v1.PeerEvent.chat:type_name -> holdfast.control.v1.Chat
-	8,  // 30: holdfast.control.v1.Attached.roster:type_name -> holdfast.control.v1.Peer
-	21, // 31: holdfast.control.v1.Attached.slots:type_name -> holdfast.control.v1.Slot
-	2,  // 32: holdfast.control.v1.Refused.code:type_name -> holdfast.control.v1.Refusal
-	4,  // 33: holdfast.control.v1.Refused.current:type_name -> holdfast.control.v1.Fence
-	0,  // 34: holdfast.control.v1.Slot.kind:type_name -> holdfast.control.v1.Kind
-	1,  // 35: holdfast.control.v1.Slot.source:type_name -> holdfast.control.v1.Source
-	21, // 36: holdfast.control.v1.SlotTable.slots:type_name -> holdfast.control.v1.Slot
-	8,  // 37: holdfast.control.v1.Roster.peers:type_name -> holdfast.control.v1.Peer
-	8,  // 38: holdfast.control.v1.RosterChange.joined:type_name -> holdfast.control.v1.Peer
-	8,  // 39: holdfast.control.v1.RosterChange.updated:type_name -> holdfast.control.v1.Peer
-	26, // 40: holdfast.control.v1.Speakers.speakers:type_name -> holdfast.control.v1.Speaker
-	3,  // 41: holdfast.control.v1.Transport.state:type_name -> holdfast.control.v1.TransportState
-	4,  // 42: holdfast.control.v1.Fenced.current:type_name -> holdfast.control.v1.Fence
-	35, // 43: holdfast.control.v1.RoomsReply.rooms:type_name -> holdfast.control.v1.HeldRoom
-	5,  // 44: holdfast.control.v1.HeldRoom.pin:type_name -> holdfast.control.v1.Pin
-	36, // 45: holdfast.control.v1.HeldRoom.peers:type_name -> holdfast.control.v1.HeldPeer
-	5,  // 46: holdfast.control.v1.HoldsReply.pin:type_name -> holdfast.control.v1.Pin
-	5,  // 47: holdfast.control.v1.OutrankRequest.pin:type_name -> holdfast.control.v1.Pin
-	6,  // 48: holdfast.control.v1.Media.Attach:input_type -> holdfast.control.v1.EdgeMessage
-	31, // 49: holdfast.control.v1.Media.Watch:input_type -> holdfast.control.v1.WatchRequest
-	33, // 50: holdfast.control.v1.Media.Rooms:input_type -> holdfast.control.v1.RoomsRequest
-	37, // 51: holdfast.control.v1.Media.Holds:input_type -> holdfast.control.v1.HoldsRequest
-	39, // 52: holdfast.control.v1.Media.Outrank:input_type -> holdfast.control.v1.OutrankRequest
-	43, // 53: holdfast.control.v1.Media.Remove:input_type -> holdfast.control.v1.RemoveRequest
-	41, // 54: holdfast.control.v1.Media.Process:input_type -> holdfast.control.v1.ProcessRequest
-	16, // 55: holdfast.control.v1.Media.Attach:output_type -> holdfast.control.v1.PeerEvent
-	32, // 56: holdfast.control.v1.Media.Watch:output_type -> holdfast.control.v1.Beat
-	34, // 57: holdfast.control.v1.Media.Rooms:output_type -> holdfast.control.v1.RoomsReply
-	38, // 58: holdfast.control.v1.Media.Holds:output_type -> holdfast.control.v1.HoldsReply
-	40, // 59: holdfast.control.v1.Media.Outrank:output_type -> holdfast.control.v1.OutrankReply
-	44, // 60: holdfast.control.v1.Media.Remove:output_type -> holdfast.control.v1.RemoveReply
-	42, // 61: holdfast.control.v1.Media.Process:output_type -> holdfast.control.v1.ProcessReply
-	55, // [55:62] is the sub-list for method output_type
-	48, // [48:55] is the sub-list for method input_type
-	48, // [48:48] is the sub-list for extension type_name
-	48, // [48:48] is the sub-list for extension extendee
-	0,  // [0:48] is the sub-list for field type_name
+	16, // 8: holdfast.control.v1.EdgeMessage.refresh:type_name -> holdfast.control.v1.Refresh
+	5,  // 9: holdfast.control.v1.Attach.pin:type_name -> holdfast.control.v1.Pin
+	8,  // 10: holdfast.control.v1.Attach.peer:type_name -> holdfast.control.v1.Peer
+	8,  // 11: holdfast.control.v1.Attach.expected:type_name -> holdfast.control.v1.Peer
+	10, // 12: holdfast.control.v1.Offer.senders:type_name -> holdfast.control.v1.Sender
+	22, // 13: holdfast.control.v1.Offer.slots:type_name -> holdfast.control.v1.Slot
+	1,  // 14: holdfast.control.v1.Sender.source:type_name -> holdfast.control.v1.Source
+	12, // 15: holdfast.control.v1.View.wants:type_name -> holdfast.control.v1.Want
+	1,  // 16: holdfast.control.v1.Want.source:type_name -> holdfast.control.v1.Source
+	1,  // 17: holdfast.control.v1.Mute.source:type_name -> holdfast.control.v1.Source
+	4,  // 18: holdfast.control.v1.PeerEvent.fence:type_name -> holdfast.control.v1.Fence
+	18, // 19: holdfast.control.v1.PeerEvent.attached:type_name -> holdfast.control.v1.Attached
+	19, // 20: holdfast.control.v1.PeerEvent.refused:type_name -> holdfast.control.v1.Refused
+	20, // 21: holdfast.control.v1.PeerEvent.answer:type_name -> holdfast.control.v1.Answer
+	21, // 22: holdfast.control.v1.PeerEvent.offer_rejected:type_name -> holdfast.control.v1.OfferRejected
+	23, // 23: holdfast.control.v1.PeerEvent.slots:type_name -> holdfast.control.v1.SlotTable
+	24, // 24: holdfast.control.v1.PeerEvent.roster:type_name -> holdfast.control.v1.Roster
+	25, // 25: holdfast.control.v1.PeerEvent.roster_change:type_name -> holdfast.control.v1.RosterChange
+	26, // 26: holdfast.control.v1.PeerEvent.speakers:type_name -> holdfast.control.v1.Speakers
+	28, // 27: holdfast.control.v1.PeerEvent.transport:type_name -> holdfast.control.v1.Transport
+	31, // 28: holdfast.control.v1.PeerEvent.fenced:type_name -> holdfast.control.v1.Fenced
+	32, // 29: holdfast.control.v1.PeerEvent.closed:type_name -> holdfast.control.v1.Closed
+	29, // 30: holdfast.control.v1.PeerEvent.chat:type_name -> holdfast.control.v1.Chat
+	30, // 31: holdfast.control.v1.PeerEvent.reoffer:type_name -> holdfast.control.v1.Reoffer
+	8,  // 32: holdfast.control.v1.Attached.roster:type_name -> holdfast.control.v1.Peer
+	22, // 33: holdfast.control.v1.Attached.slots:type_name -> holdfast.control.v1.Slot
+	2,  // 34: holdfast.control.v1.Refused.code:type_name -> holdfast.control.v1.Refusal
+	4,  // 35: holdfast.control.v1.Refused.current:type_name -> holdfast.control.v1.Fence
+	0,  // 36: holdfast.control.v1.Slot.kind:type_name -> holdfast.control.v1.Kind
+	1,  // 37: holdfast.control.v1.Slot.source:type_name -> holdfast.control.v1.Source
+	22, // 38: holdfast.control.v1.SlotTable.slots:type_name -> holdfast.control.v1.Slot
+	8,  // 39: holdfast.control.v1.Roster.peers:type_name -> holdfast.control.v1.Peer
+	8,  // 40: holdfast.control.v1.RosterChange.joined:type_name -> holdfast.control.v1.Peer
+	8,  // 41: holdfast.control.v1.RosterChange.updated:type_name -> holdfast.control.v1.Peer
+	27, // 42: holdfast.control.v1.Speakers.speakers:type_name -> holdfast.control.v1.Speaker
+	3,  // 43: holdfast.control.v1.Transport.state:type_name -> holdfast.control.v1.TransportState
+	4,  // 44: holdfast.control.v1.Fenced.current:type_name -> holdfast.control.v1.Fence
+	37, // 45: holdfast.control.v1.RoomsReply.rooms:type_name -> holdfast.control.v1.HeldRoom
+	5,  // 46: holdfast.control.v1.HeldRoom.pin:type_name -> holdfast.control.v1.Pin
+	38, // 47: holdfast.control.v1.HeldRoom.peers:type_name -> holdfast.control.v1.HeldPeer
+	39, // 48: holdfast.control.v1.HeldPeer.media:type_name -> holdfast.control.v1.MediaState
+	40, // 49: holdfast.control.v1.MediaState.slots:type_name -> holdfast.control.v1.SlotState
+	41, // 50: holdfast.control.v1.MediaState.tracks:type_name -> holdfast.control.v1.TrackState
+	42, // 51: holdfast.control.v1.MediaState.unplaced:type_name -> holdfast.control.v1.Stream
+	0,  // 52: holdfast.control.v1.SlotState.kind:type_name -> holdfast.control.v1.Kind
+	1,  // 53: holdfast.control.v1.SlotState.source:type_name -> holdfast.control.v1.Source
+	1,  // 54: holdfast.control.v1.TrackState.source:type_name -> holdfast.control.v1.Source
+	5,  // 55: holdfast.control.v1.HoldsReply.pin:type_name -> holdfast.control.v1.Pin
+	5,  // 56: holdfast.control.v1.OutrankRequest.pin:type_name -> holdfast.control.v1.Pin
+	6,  // 57: holdfast.control.v1.Media.Attach:input_type -> holdfast.control.v1.EdgeMessage
+	33, // 58: holdfast.control.v1.Media.Watch:input_type -> holdfast.control.v1.WatchRequest
+	35, // 59: holdfast.control.v1.Media.Rooms:input_type -> holdfast.control.v1.RoomsRequest
+	43, // 60: holdfast.control.v1.Media.Holds:input_type -> holdfast.control.v1.HoldsRequest
+	45, // 61: holdfast.control.v1.Media.Outrank:input_type -> holdfast.control.v1.OutrankRequest
+	49, // 62: holdfast.control.v1.Media.Remove:input_type -> holdfast.control.v1.RemoveRequest
+	47, // 63: holdfast.control.v1.Media.Process:input_type -> holdfast.control.v1.ProcessRequest
+	17, // 64: holdfast.control.v1.Media.Attach:output_type -> holdfast.control.v1.PeerEvent
+	34, // 65: holdfast.control.v1.Media.Watch:output_type -> holdfast.control.v1.Beat
+	36, // 66: holdfast.control.v1.Media.Rooms:output_type -> holdfast.control.v1.RoomsReply
+	44, // 67: holdfast.control.v1.Media.Holds:output_type -> holdfast.control.v1.HoldsReply
+	46, // 68: holdfast.control.v1.Media.Outrank:output_type -> holdfast.control.v1.OutrankReply
+	50, // 69: holdfast.control.v1.Media.Remove:output_type -> holdfast.control.v1.RemoveReply
+	48, // 70: holdfast.control.v1.Media.Process:output_type -> holdfast.control.v1.ProcessReply
+	64, // [64:71] is the sub-list for method output_type
+	57, // [57:64] is the sub-list for method input_type
+	57, // [57:57] is the sub-list for extension type_name
+	57, // [57:57] is the sub-list for extension extendee
+	0,  // [0:57] is the sub-list for field type_name
 }
 
 func init() { file_control_proto_init() }
@@ -3390,8 +4039,9 @@ func file_control_proto_init() {
 		(*EdgeMessage_Mute)(nil),
 		(*EdgeMessage_Leave)(nil),
 		(*EdgeMessage_Say)(nil),
+		(*EdgeMessage_Refresh)(nil),
 	}
-	file_control_proto_msgTypes[12].OneofWrappers = []any{
+	file_control_proto_msgTypes[13].OneofWrappers = []any{
 		(*PeerEvent_Attached)(nil),
 		(*PeerEvent_Refused)(nil),
 		(*PeerEvent_Answer)(nil),
@@ -3404,8 +4054,9 @@ func file_control_proto_init() {
 		(*PeerEvent_Fenced)(nil),
 		(*PeerEvent_Closed)(nil),
 		(*PeerEvent_Chat)(nil),
+		(*PeerEvent_Reoffer)(nil),
 	}
-	file_control_proto_msgTypes[20].OneofWrappers = []any{
+	file_control_proto_msgTypes[21].OneofWrappers = []any{
 		(*RosterChange_Joined)(nil),
 		(*RosterChange_Updated)(nil),
 		(*RosterChange_Left)(nil),
@@ -3416,7 +4067,7 @@ func file_control_proto_init() {
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_control_proto_rawDesc), len(file_control_proto_rawDesc)),
 			NumEnums:      4,
-			NumMessages:   41,
+			NumMessages:   47,
 			NumExtensions: 0,
 			NumServices:   1,
 		},

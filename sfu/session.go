@@ -78,6 +78,8 @@ func (s *session) handleNow(message *control.EdgeMessage) bool {
 		r.media.SetView(p.id, wantsOf(m.View, 2*r.node.cfg.Limits.PeersPerRoom))
 	case *control.EdgeMessage_Mute:
 		r.mute(p, m.Mute)
+	case *control.EdgeMessage_Refresh:
+		r.media.Refresh(p.id, m.Refresh.GetMids())
 	case *control.EdgeMessage_Say:
 		r.chat(p, m.Say)
 	case *control.EdgeMessage_Leave:

@@ -36,6 +36,8 @@ func (s *session) handle(next inbound) (ending, bool) {
 		s.log.Info("client migrated", "how", m.How, "attempt", m.Attempt, "gap_ms", m.GapMs, "epoch", m.Epoch, "node", s.pin.Node)
 	case *wire.Stalled:
 		s.server.hub.stalled(s, m.Epoch)
+	case *wire.Refresh:
+		s.say(refreshMessage(m))
 	case *wire.Ping:
 		s.socket.send(&wire.Pong{T: m.T})
 	case *wire.Leave:

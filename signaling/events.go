@@ -35,6 +35,9 @@ func (s *session) tell(ctx context.Context, event *control.PeerEvent) (ending, b
 		s.socket.send(&wire.Speakers{Speakers: wireSpeakers(e.Speakers.GetSpeakers()), Epoch: epoch})
 	case *control.PeerEvent_Chat:
 		s.socket.send(wireChat(e.Chat, epoch))
+	case *control.PeerEvent_Reoffer:
+		s.log.Info("node asks for a new offer", "reason", e.Reoffer.GetReason(), "mids", e.Reoffer.GetMids(), "node", s.pin.Node)
+		s.socket.send(&wire.Reoffer{Mids: e.Reoffer.GetMids(), Reason: e.Reoffer.GetReason(), Epoch: epoch})
 	case *control.PeerEvent_Transport:
 		s.log.Debug("media transport", "state", e.Transport.GetState(), "node", s.pin.Node)
 	case *control.PeerEvent_Fenced:

@@ -191,6 +191,8 @@ func (n *node) hear(p *fakePeer, m *control.EdgeMessage) bool {
 		n.heard = append(n.heard, fmt.Sprintf("%s views %d", name, len(e.View.GetWants())))
 	case *control.EdgeMessage_Mute:
 		n.heard = append(n.heard, fmt.Sprintf("%s mutes %v %t", name, e.Mute.GetSource(), e.Mute.GetMuted()))
+	case *control.EdgeMessage_Refresh:
+		n.heard = append(n.heard, fmt.Sprintf("%s refreshes %v", name, e.Refresh.GetMids()))
 	case *control.EdgeMessage_Say:
 		n.heard = append(n.heard, fmt.Sprintf("%s says %q %s", name, e.Say.GetText(), e.Say.GetId()))
 	case *control.EdgeMessage_Leave:

@@ -100,6 +100,10 @@ func muteMessage(source wire.Source, muted bool) *control.EdgeMessage {
 	return &control.EdgeMessage{Message: &control.EdgeMessage_Mute{Mute: &control.Mute{Source: controlSource(source), Muted: muted}}}
 }
 
+func refreshMessage(r *wire.Refresh) *control.EdgeMessage {
+	return &control.EdgeMessage{Message: &control.EdgeMessage_Refresh{Refresh: &control.Refresh{Mids: r.Mids}}}
+}
+
 // each maps a list.
 func each[A, B any, L ~[]A](list L, f func(A) B) []B {
 	out := make([]B, 0, len(list))

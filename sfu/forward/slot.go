@@ -73,6 +73,7 @@ type Slot struct {
 	rtxSequence   uint16
 	budget        retransmitBudget
 	asked         time.Time // where the clock of repeated retransmissions begins; zero: nothing was asked for
+	refreshed     time.Time // when the subscriber last said that it sees nothing
 	report        slotReport
 }
 

@@ -56,6 +56,12 @@ type Stalled struct {
 	SilentMs uint64 `json:"silentMs"`
 }
 
+// Refresh says that slots which should show something have shown nothing for a while: the media node
+// is to ask their publishers for a keyframe and to arm the slots anew.
+type Refresh struct {
+	Mids List[string] `json:"mids"`
+}
+
 // Ping asks for a Pong with the same number.
 type Ping struct {
 	T float64 `json:"t"`
@@ -90,6 +96,9 @@ func (*Migrated) Type() Type { return "migrated" }
 
 // Type implements Message.
 func (*Stalled) Type() Type { return "stalled" }
+
+// Type implements Message.
+func (*Refresh) Type() Type { return "refresh" }
 
 // Type implements Message.
 func (*Ping) Type() Type { return "ping" }

@@ -98,6 +98,8 @@ func blankFromClient(t Type) (Message, []string) {
 		return new(Migrated), []string{"epoch", "attempt", "how", "gapMs"}
 	case "stalled":
 		return new(Stalled), []string{"epoch", "silentMs"}
+	case "refresh":
+		return new(Refresh), []string{"mids"}
 	case "ping":
 		return new(Ping), []string{"t"}
 	case "chat":
@@ -114,7 +116,7 @@ func blankFromClient(t Type) (Message, []string) {
 func blankFromServer(t Type) (Message, []string) {
 	for _, m := range []Message{
 		new(Joined), new(Resumed), new(Answer), new(OfferRejected), new(Slots), new(PeerJoined), new(PeerUpdated),
-		new(PeerLeft), new(Roster), new(Speakers), new(Chat), new(Restart), new(Error), new(Pong), new(Bye),
+		new(PeerLeft), new(Roster), new(Speakers), new(Chat), new(Restart), new(Reoffer), new(Error), new(Pong), new(Bye),
 	} {
 		if m.Type() == t {
 			return m, nil

@@ -93,6 +93,21 @@ func (m *Stalled) validate() error {
 	return errors.Join(number("epoch", m.Epoch, 0, MaxInteger), number("silentMs", m.SilentMs, 0, MaxGapMs))
 }
 
+func (m *Refresh) validate() error {
+	if len(m.Mids) == 0 {
+		return errors.New("mids has no entries")
+	}
+	if err := count("mids", len(m.Mids), MaxRefreshed); err != nil {
+		return err
+	}
+	for _, mid := range m.Mids {
+		if err := text("mid", mid, 1, MaxMidBytes); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
 func (m *Say) validate() error {
 	if strings.TrimSpace(m.Text) == "" {
 		return errors.New("text is empty")

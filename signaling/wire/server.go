@@ -101,6 +101,20 @@ type Restart struct {
 	AttemptMs int    `json:"attemptMs"`
 }
 
+// Why a media node asks for a new offer.
+const (
+	ReofferSilent     = "silent"      // a source that is not muted brings nothing at all
+	ReofferUnplaced   = "unplaced"    // packets come that belong to no track
+	ReofferNoKeyframe = "no-keyframe" // packets come, and no keyframe however often it is asked for
+)
+
+// Reoffer asks for a new offer: what the client publishes does not arrive in a form that can be forwarded.
+type Reoffer struct {
+	Mids   List[string] `json:"mids"` // its sending m-lines
+	Reason string       `json:"reason"`
+	Epoch  uint64       `json:"epoch"`
+}
+
 // Error says that something was refused; the session goes on.
 type Error struct {
 	Code         Code   `json:"code"`
@@ -155,6 +169,9 @@ func (*Chat) Type() Type { return "chat" }
 
 // Type implements Message.
 func (*Restart) Type() Type { return "restart" }
+
+// Type implements Message.
+func (*Reoffer) Type() Type { return "reoffer" }
 
 // Type implements Message.
 func (*Error) Type() Type { return "error" }

@@ -30,6 +30,7 @@ const (
 	MaxSenders      = 64
 	MaxSlots        = 512
 	MaxWants        = 512
+	MaxRefreshed    = 64
 	MaxPixels       = 1 << 15 // of one side of a wanted picture
 	MaxChatRunes    = 2000    // a long paragraph; a page of text belongs elsewhere
 	MaxChatIDBytes  = 64

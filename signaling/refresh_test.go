@@ -1,0 +1,27 @@
+package signaling
+
+import (
+	"slices"
+	"testing"
+
+	"github.com/holdfast-rtc/holdfast/control"
+	"github.com/holdfast-rtc/holdfast/signaling/wire"
+)
+
+// TestRefreshAndReofferPass: what a client says of slots that show nothing reaches the media node, and
+// what the node says of a client's own media reaches the client.
+func TestRefreshAndReofferPass(t *testing.T) {
+	r := newRig(t)
+	n := r.node("sfu-1")
+	r.placer.set("lobby", n.pin(firstEpoch))
+	ada, _ := r.edge(nil).join("lobby", "Ada")
+	ada.say(&wire.Refresh{Mids: wire.List[string]{"7", "8"}})
+	waitFor(t, "the refresh at the node", func() bool { return n.said() == "Ada refreshes [7 8]" })
+	n.say("Ada", n.pin(firstEpoch).Fence, &control.PeerEvent{Event: &control.PeerEvent_Reoffer{
+		Reoffer: &control.Reoffer{Mids: []string{"1"}, Reason: wire.ReofferSilent},
+	}})
+	m := hear[*wire.Reoffer](ada)
+	if !slices.Equal(m.Mids, []string{"1"}) || m.Reason != wire.ReofferSilent || m.Epoch != firstEpoch {
+		t.Errorf("heard %+v", m)
+	}
+}

@@ -144,4 +144,10 @@ func (c *connection) stuck() bool {
 	}
 }
 
+// coming reports whether the connection is being made.
+func (c *connection) coming() bool {
+	state := c.pc.ConnectionState()
+	return state == webrtc.PeerConnectionStateNew || state == webrtc.PeerConnectionStateConnecting
+}
+
 func (c *connection) close() { _ = c.pc.Close() }

@@ -22,23 +22,22 @@ func (p *Peer) handle(ctx context.Context, socket *websocket.Conn, message wire.
 		p.note(func(s *Stats) { s.joined(m) })
 		return p.offer(ctx, socket, "joined")
 	case *wire.Resumed:
-		p.resume = m.Resume
-		moved := m.Epoch > p.epoch
-		p.placed(m.Placement)
-		p.note(func(s *Stats) { s.Resumes, s.Attached = s.Resumes+1, true })
-		if !m.MediaAlive || moved {
-			return p.offer(ctx, socket, "resumed without media")
-		}
+		return p.resumed(ctx, socket, m)
 	case *wire.Restart:
 		return p.restart(ctx, socket, m)
 	case *wire.Answer:
 		if p.conn == nil || p.conn.offerID != m.ID || m.Epoch < p.epoch {
 			return nil // of an offer that a later one has replaced
 		}
+		p.due = nil
 		p.observe(Moment{At: time.Now(), Step: StepAnswer, Connection: p.count(), Epoch: p.epoch})
 		return p.conn.answer(m.SDP)
 	case *wire.OfferRejected:
-		p.note(func(s *Stats) { s.OffersRejected++ }) // the next one follows when this one has led nowhere
+		p.note(func(s *Stats) { s.OffersRejected++ })
+		if p.due != nil && p.due.ID == m.ID {
+			p.due = nil
+			p.nextTry.Reset(min(firstAgain<<min(p.tries-1, 10), lastAgain))
+		}
 	case *wire.Slots:
 		if m.Epoch >= p.epoch {
 			p.show(m.Slots)
@@ -48,6 +47,25 @@ func (p *Peer) handle(ctx context.Context, socket *websocket.Conn, message wire.
 	case *wire.Bye:
 		return &RefusedError{Code: m.Code, Message: m.Message}
 	default: // roster, speakers: a synthetic peer has no page to show them on
+	}
+	return nil
+}
+
+// resumed goes on on another signaling node as the browser's library does (media.js): an offer that is due is
+// said again, and where the media is gone, or the room elsewhere, a new one is made.
+func (p *Peer) resumed(ctx context.Context, socket *websocket.Conn, m *wire.Resumed) error {
+	onItsWay := m.Epoch == p.epoch && p.conn != nil && p.conn.coming()
+	p.resume = m.Resume
+	p.placed(m.Placement)
+	p.note(func(s *Stats) { s.Resumes, s.Attached = s.Resumes+1, true })
+	if m.MediaAlive {
+		p.show(m.Slots)
+	}
+	switch {
+	case !m.MediaAlive && !onItsWay:
+		return p.offer(ctx, socket, "resumed without media")
+	case p.due != nil:
+		return p.write(ctx, socket, p.due)
 	}
 	return nil
 }
@@ -122,6 +140,8 @@ func (p *Peer) offer(ctx context.Context, socket *websocket.Conn, why string) er
 		return fmt.Errorf("make an offer: %w", err)
 	}
 	message.Slots = p.table()
+	p.due = message
+	p.nextTry.Reset(offerLimit)
 	p.observe(Moment{At: time.Now(), Step: StepOffer, Connection: number, Epoch: p.epoch})
 	return p.write(ctx, socket, message)
 }

@@ -82,6 +82,8 @@ type Peer struct {
 	attempt uint64
 	epoch   uint64
 	conn    *connection
+	due     *wire.Offer // of conn, while nothing has answered it
+	nextTry *time.Timer // when conn counts as having failed, unless it is up
 	self    wire.PeerID
 	others  audience
 	tries   uint64 // connections since the last `restart`
@@ -128,6 +130,8 @@ func (p *Peer) Run(ctx context.Context) error {
 			p.conn.close()
 		}
 	}()
+	p.nextTry = time.NewTimer(offerLimit)
+	defer p.nextTry.Stop()
 	p.note(func(s *Stats) { s.Began = time.Now() })
 	retry := firstRetry
 	for {

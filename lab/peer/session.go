@@ -18,6 +18,9 @@ const (
 	// offerLimit is how long an offer may take to become a connection before the
 	// next one is made: the protocol's attemptMs.
 	offerLimit = 4 * time.Second
+	// firstAgain is the pause after an offer that was rejected; each one after it is twice as long, up to lastAgain.
+	firstAgain = 500 * time.Millisecond
+	lastAgain  = 10 * time.Second
 	leaveLimit = time.Second
 )
 
@@ -36,9 +39,8 @@ func (p *Peer) session(ctx context.Context) error {
 	reading, stop := context.WithCancel(context.WithoutCancel(ctx))
 	defer stop()
 	go func() { ended <- readFrames(reading, socket, frames) }()
-	watch := time.NewTicker(offerLimit)
-	defer watch.Stop()
-	var view <-chan time.Time // nil while there is nothing new to say
+	p.nextTry.Reset(offerLimit) // The time without a socket is not held against an offer.
+	var view <-chan time.Time   // nil while there is nothing new to say
 	for {
 		select {
 		case <-ctx.Done():
@@ -51,12 +53,8 @@ func (p *Peer) session(ctx context.Context) error {
 			if err != nil {
 				return fmt.Errorf("decode: %w", err)
 			}
-			before := p.conn
 			if err := p.handle(ctx, socket, message); err != nil {
 				return err
-			}
-			if p.conn != before {
-				watch.Reset(offerLimit)
 			}
 			if p.others.heard(message, p.self) && view == nil && p.opts.Stack.video == VideoSimulcast {
 				view = time.After(viewPause)
@@ -71,7 +69,8 @@ func (p *Peer) session(ctx context.Context) error {
 			if err := p.write(ctx, socket, migrated); err != nil {
 				return err
 			}
-		case <-watch.C:
+		case <-p.nextTry.C:
+			p.nextTry.Reset(offerLimit)
 			if p.conn != nil && p.conn.stuck() {
 				if err := p.offer(ctx, socket, "the last offer led nowhere"); err != nil {
 					return err

@@ -8,6 +8,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/pion/dtls/v3"
 	"github.com/pion/rtp"
 	"github.com/pion/sdp/v3"
 	"github.com/pion/webrtc/v4"
@@ -34,7 +35,16 @@ type mediaClient struct {
 // rids, if any, are the layers of its camera.
 func newMediaClient(t testing.TB, tag byte, publishes bool, slots int, rids ...string) *mediaClient {
 	t.Helper()
+	return newMediaClientWith(t, nil, tag, publishes, slots, rids...)
+}
+
+// newMediaClientWith makes one that encrypts media in no other ways than the given ones; nil is what Pion can.
+func newMediaClientWith(t testing.TB, profiles []dtls.SRTPProtectionProfile, tag byte, publishes bool, slots int, rids ...string) *mediaClient {
+	t.Helper()
 	settings := webrtc.SettingEngine{LoggerFactory: pionLogs{testLog(t)}}
+	if profiles != nil {
+		settings.SetSRTPProtectionProfiles(profiles...)
+	}
 	settings.SetIncludeLoopbackCandidate(true)
 	engine := &webrtc.MediaEngine{}
 	if err := engine.RegisterDefaultCodecs(); err != nil {

@@ -29,6 +29,7 @@ type connectionConfig struct {
 	peer         forward.PeerID
 	canPublish   bool
 	canSubscribe bool
+	compatible   bool // the peer's DTLS has failed before: offer all SRTP profiles
 	// onState is told of every change of the transport, in order. It must not call the connection.
 	onState func(*connection, control.TransportState)
 	log     *slog.Logger
@@ -70,7 +71,9 @@ func (t *transport) connect(cfg connectionConfig) (*connection, error) {
 		connectionConfig: cfg, names: newHandover(),
 		sources: map[string]forward.Source{}, slots: map[string]*slotTrack{},
 	}
-	api, err := newAPI(t.settings, pionLogs{cfg.log}, c.names)
+	settings := t.settings
+	settings.SetSRTPProtectionProfiles(srtpProfiles(cfg.compatible)...)
+	api, err := newAPI(settings, pionLogs{cfg.log}, c.names)
 	if err != nil {
 		return nil, err
 	}
@@ -102,6 +105,12 @@ func (c *connection) accepts(shape offerShape) bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	return !c.dead && !c.closed && c.origin == shape.origin
+}
+
+// needsCompatible reports whether the peer's next connection must offer all SRTP profiles: ICE found a way here and DTLS failed,
+// or it had failed before.
+func (c *connection) needsCompatible() bool {
+	return c.compatible || c.pc.SCTP().Transport().State() == webrtc.DTLSTransportStateFailed
 }
 
 // alive reports whether the client may still be talking over this connection.

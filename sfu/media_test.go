@@ -5,6 +5,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/pion/dtls/v3"
 	"github.com/pion/webrtc/v4"
 
 	"github.com/holdfast-rtc/holdfast/control"
@@ -334,4 +335,25 @@ func line(sdp, prefix string) string {
 		}
 	}
 	return ""
+}
+
+// TestAClientWithoutGCMGetsInAtItsSecondConnection: the first offers AES-128-GCM alone, for what else is offered the browsers
+// would take. Its handshake fails, the node says so, and the client's next connection is offered the older profile.
+func TestAClientWithoutGCMGetsInAtItsSecondConnection(t *testing.T) {
+	s := newStage(t, "one")
+	older := []dtls.SRTPProtectionProfile{dtls.SRTP_AES128_CM_HMAC_SHA1_80}
+	aliceEdge, _ := s.attach("room", "alice", 1)
+	newMediaClientWith(t, older, 'a', true, 1).negotiate(aliceEdge, nil)
+	aliceEdge.await("the first connection fails", func(e *control.PeerEvent) bool {
+		return e.GetTransport().GetState() == control.TransportState_TRANSPORT_STATE_FAILED
+	})
+	alice := newMediaClientWith(t, older, 'A', true, 1)
+	alice.offers = 1 // Another id than that of the first connection's offer.
+	alice.negotiate(aliceEdge, nil)
+	alice.goSend()
+	aliceEdge.awaitConnected()
+	bobEdge, _ := s.attach("room", "bob", 1)
+	bob := newMediaClient(t, 'b', false, 1)
+	bob.negotiate(bobEdge, nil)
+	eventually(t, "bob sees alice", func() bool { return bob.sees('A', 20) })
 }

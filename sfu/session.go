@@ -235,7 +235,8 @@ func (n *negotiation) connect() (*connection, error) {
 	r.node.mu.Unlock()
 	return transport.connect(connectionConfig{
 		room: r.media, peer: p.id, canPublish: n.canPublish, canSubscribe: n.canSubscribe,
-		log: r.log.With("peer", string(p.id)),
+		compatible: n.present != nil && n.present.needsCompatible(),
+		log:        r.log.With("peer", string(p.id)),
 		onState: func(c *connection, state control.TransportState) {
 			r.post(func() { r.transportChanged(p, c, state) })
 		},

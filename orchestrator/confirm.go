@@ -69,9 +69,10 @@ func (k *Keeper) unlessTrusted(held pin.Holding, err error) error {
 }
 
 // confirmOpen asks the store about a room that is open here.
+// The question is a write, for the answer of a store that refuses writes may be an old one.
 func (k *Keeper) confirmOpen(ctx context.Context, held pin.Holding) error {
 	began, pauses := k.start()
-	found, err := k.pins.Refresh(ctx, []pin.Holding{held})
+	found, err := k.pins.Refresh(ctx, []pin.Holding{held}, always)
 	if err != nil {
 		return err
 	}
@@ -79,7 +80,7 @@ func (k *Keeper) confirmOpen(ctx context.Context, held pin.Holding) error {
 	if err != nil {
 		return err
 	}
-	if !k.confirm(pin.Holding{Room: held.Room, Pin: stands}, began, pauses) {
+	if !k.confirm(pin.Holding{Room: held.Room, Pin: stands}, began, pauses, found[0].Prolonged) {
 		return errPaused
 	}
 	if stands != held.Pin { // A new pin of ours, for which the edge must ask again.
@@ -105,7 +106,7 @@ func (k *Keeper) confirmOpening(ctx context.Context, held pin.Holding) error {
 	case err != nil:
 		return err
 	case stands == held.Pin:
-		if !k.confirm(held, began, pauses) {
+		if !k.confirm(held, began, pauses, true) {
 			return errPaused
 		}
 		return nil
@@ -155,8 +156,8 @@ func (k *Keeper) start() (began time.Time, pauses uint64) {
 	return time.Now(), k.pauses
 }
 
-// confirm remembers that the store had our pin at began, unless this process was paused since.
-func (k *Keeper) confirm(h pin.Holding, began time.Time, pauses uint64) bool {
+// confirm remembers that the store had our pin at began, and prolonged it, unless this process was paused since.
+func (k *Keeper) confirm(h pin.Holding, began time.Time, pauses uint64, prolonged bool) bool {
 	k.noticePause()
 	k.mu.Lock()
 	defer k.mu.Unlock()
@@ -166,7 +167,11 @@ func (k *Keeper) confirm(h pin.Holding, began time.Time, pauses uint64) bool {
 	// A refresh that was under way while the room took a higher pin answers for the lower one. The higher stays confirmed:
 	// without that its owner could not stand up for it.
 	if c, ok := k.confirmed[h.Room]; !ok || !h.Pin.Fence.Less(c.pin.Fence) {
-		k.confirmed[h.Room] = confirmation{pin: h.Pin, at: began}
+		c.pin, c.at = h.Pin, began
+		if prolonged {
+			c.prolonged = began
+		}
+		k.confirmed[h.Room] = c
 	}
 	k.seen.note(h.Room, h.Pin)
 	return true
@@ -187,14 +192,11 @@ func (k *Keeper) setAsserted(in pin.Generations) {
 	k.asserted = in
 }
 
-// hear notes that all masters of the store have answered, unless err says that they have not.
-func (k *Keeper) hear(err error) {
-	if err != nil {
-		return
-	}
+// hear notes that the store was heard at the given time.
+func (k *Keeper) hear(at time.Time) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
-	k.heard = time.Now()
+	k.heard = at
 }
 
 // trustsMajority reports whether gossip may stand in for the store.

@@ -21,12 +21,12 @@ type Holder interface {
 
 // Keeps is the store of pins as an owner sees it.
 type Keeps interface {
-	// Refresh prolongs the pins of the rooms held and says what stands for each, in the
-	// order given. It never overwrites a foreign pin (though it prolongs it); a
+	// Refresh says what stands for each of the rooms held, in the order given, and prolongs the pins of those that are
+	// due. It never overwrites a foreign pin (though it may prolong it); a
 	// missing one is written again, epoch kept. A returned error means that nothing is known.
-	Refresh(ctx context.Context, held []pin.Holding) ([]pin.Found, error)
-	// Generations returns the present generation of every master of the store. Pins that are
-	// asserted afterwards stand in these or later ones.
+	Refresh(ctx context.Context, held []pin.Holding, due func(pin.Holding) bool) ([]pin.Found, error)
+	// Generations returns the present generation of every master of the store that takes writes, and an error
+	// when there are others. Pins that are asserted afterwards stand in these or later ones.
 	Generations(ctx context.Context) ([]pin.Generation, error)
 	// Swap is that of Claims.
 	Swap(ctx context.Context, room ring.RoomID, old, next pin.Pin) (current pin.Pin, in pin.Generation, err error)
@@ -48,21 +48,22 @@ const (
 	// majorityRestsFor: after a pause our picture of the gossip is as old as the pause, and
 	// it takes some probe rounds to be refuted.
 	majorityRestsFor = 10 * time.Second
-	// retryEvery is how soon a refresh that failed is tried again: a store that came back empty
+	// retryEvery is how often an owner looks whether a store that was away is back: one that came back empty
 	// should have its pins before many people join.
 	retryEvery = 200 * time.Millisecond
 	// lookEvery is how often an owner looks whether the store still has the memory in which its pins
 	// were asserted: a read of one key. Until an owner has noticed a loss, joins are proven one by one, and a room
 	// that a loss put on two nodes stays on both.
 	lookEvery = time.Second
-	// silentFor is for how long the store must not have answered this node before a majority stands in for it: one answer that
-	// is lost, or late, is no outage, and whoever asked asks again. It is heard every lookEvery. Of a Redis Cluster all masters must be: the one
-	// that has the room in question may be the one that is dead.
+	// silentFor is for how long the store must not have been heard by this node before a majority stands in for it: one answer that
+	// is lost, or late, is no outage, and whoever asked asks again. A store is heard when it takes writes and every pin of this node was
+	// confirmed in the last refresh: one that refuses writes is as good as dead for an owner. Of a Redis Cluster all masters must be
+	// heard: the one that has the room in question may be the one that is dead.
 	silentFor = 3 * time.Second
 	// recheckAfter is how soon a room is looked at again that Confirm let open: whatever happened to its pin between the
 	// two would else be noticed by the next refresh only. Rooms that open meanwhile share the look.
 	recheckAfter = 100 * time.Millisecond
-	// contestFor is how long ago the store may have confirmed a pin whose owner stands up against a
+	// contestFor is how long ago the store may have prolonged a pin whose owner stands up against a
 	// fresh one: as long as a pin lives there. Up to then the key can only be gone because the store forgot.
 	contestFor = time.Hour
 	// refreshTimeout bounds one refresh of all rooms, confirmTimeout the check of one.
@@ -75,6 +76,9 @@ type KeeperConfig struct {
 	// RefreshEvery is the mean time between refreshes, spread by a tenth either way so
 	// that the nodes of a cluster do not refresh in step.
 	RefreshEvery time.Duration
+	// ProlongEvery is how often a pin is prolonged, at a moment of its own: the other refreshes only read it. It is
+	// a small part of the life of a pin in the store, an hour.
+	ProlongEvery time.Duration
 	// Majority reports whether this node sees a majority of the cluster in gossip. While
 	// the store is unreachable an owner takes new peers only if so. nil means no.
 	Majority func() bool
@@ -83,7 +87,7 @@ type KeeperConfig struct {
 // DefaultKeeperConfig is what the binary uses; Majority is left to the caller.
 func DefaultKeeperConfig() KeeperConfig {
 	// Two refreshes may be lost before a confirmation lapses.
-	return KeeperConfig{RefreshEvery: 5 * time.Second}
+	return KeeperConfig{RefreshEvery: 5 * time.Second, ProlongEvery: 10 * time.Minute}
 }
 
 // Keeper keeps the pins of one SFU node's rooms. Its methods may be called from any goroutine.
@@ -100,7 +104,7 @@ type Keeper struct {
 	opening   map[ring.RoomID][]*opening // rooms about to open
 	asserted  pin.Generations
 	plan      agenda
-	heard     time.Time // when all masters of the store last answered
+	heard     time.Time // when all masters of the store last took writes, no pin of ours being in doubt
 	restless  time.Time // until when refreshes come every lookEvery
 	beat      time.Time // the last sign that this process was running
 	paused    time.Time // when a pause was last noticed
@@ -109,8 +113,9 @@ type Keeper struct {
 
 // confirmation is when the store last said that a pin stands.
 type confirmation struct {
-	pin pin.Pin
-	at  time.Time // when the question was asked, not when it was answered
+	pin       pin.Pin
+	at        time.Time // when the question was asked, not when it was answered
+	prolonged time.Time // when the pin, or a lower one of ours, was last prolonged
 }
 
 // NewKeeper returns a keeper; Run does its periodic work.
@@ -121,10 +126,13 @@ func NewKeeper(pins Keeps, rooms Holder, cfg KeeperConfig, log *slog.Logger) *Ke
 	}
 }
 
-// Asserted returns the generations of the store in which all pins of this node stand. It belongs
-// into the node's load report.
+// Asserted returns the generations of the store in which all pins of this node stand, and none when the store has not
+// been heard for 15 s: a pin that is not prolonged expires. It belongs into the node's load report.
 func (k *Keeper) Asserted() pin.Generations {
 	k.mu.Lock()
 	defer k.mu.Unlock()
+	if elapsed(k.heard, time.Now()) > confirmedFor {
+		return ""
+	}
 	return k.asserted
 }

@@ -263,7 +263,7 @@ func TestAnswerFromBeforeAPauseConfirmsNothing(t *testing.T) {
 	began, pauses := k.start()
 	k.beat = k.beat.Add(-2 * pauseGap)
 	k.noticePause()
-	k.confirm(ours, began, pauses)
+	k.confirm(ours, began, pauses, true)
 	if k.isConfirmed(ours.Room, ours.Pin) {
 		t.Error("it did")
 	}

@@ -14,7 +14,7 @@ import (
 func owner(t *testing.T, server storetest.Server, held ...pin.Holding) (*Keeper, *rooms) {
 	t.Helper()
 	r := &rooms{held: held}
-	k := NewKeeper(onRedis(t, server), r, KeeperConfig{RefreshEvery: 10 * time.Millisecond}, quiet)
+	k := NewKeeper(onRedis(t, server), r, KeeperConfig{RefreshEvery: 10 * time.Millisecond, ProlongEvery: time.Minute}, quiet)
 	ctx, cancel := context.WithCancel(context.Background())
 	ended := make(chan error, 1)
 	go func() { ended <- k.Run(ctx) }()

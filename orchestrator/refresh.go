@@ -10,17 +10,26 @@ import (
 	"github.com/holdfast-rtc/holdfast/pin"
 )
 
-// refresh prolongs and checks the pins of all rooms held, and those of the rooms that are being opened.
+// errAway: no master of the store is there that takes writes.
+var errAway = errors.New("the store is away, or refuses writes")
+
+// refresh checks the pins of all rooms held, and those of the rooms that are being opened, and prolongs those that are due.
 // When none of them is in doubt afterwards, all are asserted in the generations that
-// were read before: a room that opens later is confirmed before it does.
+// were read before: a room that opens later is confirmed before it does. Where some masters are not known to take writes,
+// all pins are prolonged: a pin that can be read may be an old one, left on a master that was cut off.
 func (k *Keeper) refresh(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(ctx, refreshTimeout)
 	defer cancel()
 	generations, unknown := k.pins.Generations(ctx)
-	k.hear(unknown)
-	now := time.Now()
+	if unknown != nil && len(generations) == 0 {
+		return fmt.Errorf("%w: %w", errAway, unknown)
+	}
+	now, due := time.Now(), always
+	if unknown == nil {
+		due = k.isDue
+	}
 	open := k.rooms.Held()
-	faults, err := k.check(ctx, k.forget(open, now), len(open))
+	faults, err := k.check(ctx, k.forget(open, now), len(open), due)
 	if err != nil {
 		return err
 	}
@@ -29,6 +38,7 @@ func (k *Keeper) refresh(ctx context.Context) error {
 	}
 	if len(faults) == 0 && unknown == nil {
 		k.setAsserted(pin.GenerationsOf(generations))
+		k.hear(now)
 	}
 	return errors.Join(append(faults, unknown)...)
 }
@@ -65,18 +75,34 @@ func (k *Keeper) recheck(ctx context.Context) {
 	open := k.rooms.Held()
 	young := slices.DeleteFunc(slices.Clone(open), func(h pin.Holding) bool { return !k.isOpening(h) })
 	k.forget(open, now)
-	if faults, err := k.check(ctx, young, len(young)); err != nil || len(faults) > 0 {
+	if faults, err := k.check(ctx, young, len(young), k.isDue); err != nil || len(faults) > 0 {
 		k.log.Debug("rooms that opened not checked", "error", errors.Join(append(faults, err)...))
 	}
 }
 
-// check prolongs and checks pins, the first of them of rooms that are open here, and says which are in doubt.
-func (k *Keeper) check(ctx context.Context, held []pin.Holding, open int) (faults []error, err error) {
+// always has every pin prolonged.
+func always(pin.Holding) bool { return true }
+
+// isDue reports whether a pin is to be prolonged: once in ProlongEvery, at a moment that its nonce says, so that the pins of rooms that
+// opened together are not prolonged together.
+func (k *Keeper) isDue(h pin.Holding) bool {
+	k.mu.Lock()
+	c := k.confirmed[h.Room]
+	k.mu.Unlock()
+	every, now := k.cfg.ProlongEvery, time.Now()
+	turn := func(at time.Time) int64 {
+		return (at.UnixNano() + int64(h.Pin.Fence.Nonce%uint64(every))) / int64(every)
+	}
+	return elapsed(c.prolonged, now) >= every || turn(now) != turn(c.prolonged)
+}
+
+// check checks pins, the first of them of rooms that are open here, prolongs those that are due, and says which are in doubt.
+func (k *Keeper) check(ctx context.Context, held []pin.Holding, open int, due func(pin.Holding) bool) (faults []error, err error) {
 	if len(held) == 0 {
 		return nil, nil
 	}
 	began, pauses := k.start()
-	found, err := k.pins.Refresh(ctx, held)
+	found, err := k.pins.Refresh(ctx, held, due)
 	if err != nil {
 		return nil, err
 	}
@@ -84,7 +110,7 @@ func (k *Keeper) check(ctx context.Context, held []pin.Holding, open int) (fault
 		stands, err := k.judge(ctx, held[i], f, i < open)
 		switch {
 		case err == nil && i < open:
-			_ = k.confirm(pin.Holding{Room: held[i].Room, Pin: stands}, began, pauses)
+			_ = k.confirm(pin.Holding{Room: held[i].Room, Pin: stands}, began, pauses, f.Prolonged)
 		case err == nil: // Confirm says when this one was confirmed.
 		case errors.Is(err, pin.ErrFenced): // The Holder has been told; nothing failed.
 		case errors.Is(err, errDamaged): // Nobody can claim a key that is damaged.
@@ -143,10 +169,10 @@ func (k *Keeper) judge(ctx context.Context, ours pin.Holding, f pin.Found, open 
 }
 
 // mayContest reports whether nobody can rightly have taken ours over: the store
-// confirmed it within the life of a pin, this process has not paused since, and it is not alone.
+// prolonged it within the life of a pin, this process has not paused since, and it is not alone.
 func (k *Keeper) mayContest(ours pin.Holding) bool {
 	k.mu.Lock()
 	c, ok := k.confirmed[ours.Room]
 	k.mu.Unlock()
-	return ok && c.pin == ours.Pin && time.Since(c.at) < contestFor && (k.cfg.Majority == nil || k.cfg.Majority())
+	return ok && c.pin == ours.Pin && elapsed(c.prolonged, time.Now()) < contestFor && (k.cfg.Majority == nil || k.cfg.Majority())
 }

@@ -2,6 +2,7 @@ package orchestrator
 
 import (
 	"context"
+	"errors"
 	"sync"
 	"time"
 
@@ -46,7 +47,7 @@ func (k *Keeper) Run(ctx context.Context) error {
 		}
 		now, plan := time.Now(), k.planned()
 		switch {
-		case !now.Before(plan.refresh), !now.Before(plan.look) && !failing && !k.remembers(ctx):
+		case !now.Before(plan.refresh), !now.Before(plan.look) && k.looks(ctx, failing):
 			err := k.refresh(ctx)
 			if ctx.Err() != nil {
 				return nil
@@ -55,9 +56,7 @@ func (k *Keeper) Run(ctx context.Context) error {
 				failing = err != nil
 				k.log.Warn("refresh of pins", "failing", failing, "error", err)
 			}
-			k.refreshed(failing)
-		case !now.Before(plan.look):
-			k.looked()
+			k.refreshed(errors.Is(err, errAway))
 		case !plan.recheck.IsZero() && !now.Before(plan.recheck):
 			k.recheck(ctx)
 		}
@@ -73,27 +72,26 @@ func (k *Keeper) planned() agenda {
 }
 
 // refreshed plans what comes after a refresh.
-func (k *Keeper) refreshed(failed bool) {
-	wait := retryEvery
-	if !failed {
-		// A tenth more or less, so that the nodes of a cluster do not refresh in step. It is taken from the source of
-		// nonces: a test that knows those has the whole schedule.
-		wait = time.Duration(float64(k.cfg.RefreshEvery) * (0.9 + 0.2*float64(pin.NewNonce())/(1<<63)))
-	}
+func (k *Keeper) refreshed(away bool) {
+	// A tenth more or less, so that the nodes of a cluster do not refresh in step. It is taken from the source of
+	// nonces: a test that knows those has the whole schedule.
+	wait := time.Duration(float64(k.cfg.RefreshEvery) * (0.9 + 0.2*float64(pin.NewNonce())/(1<<63)))
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	now := time.Now()
 	if now.Before(k.restless) {
 		wait = min(wait, lookEvery)
 	}
-	k.plan.refresh, k.plan.look = now.Add(wait), now.Add(lookEvery)
+	k.plan.refresh = now.Add(wait)
+	k.planLook(away)
 }
 
-// looked plans the next look at the store's memory.
-func (k *Keeper) looked() {
-	k.mu.Lock()
-	defer k.mu.Unlock()
+// planLook plans the next look at the store's memory. Call it with mu held.
+func (k *Keeper) planLook(away bool) {
 	k.plan.look = time.Now().Add(lookEvery)
+	if away {
+		k.plan.look = time.Now().Add(retryEvery)
+	}
 }
 
 // hurry wakes Run up for a new agenda.
@@ -104,13 +102,21 @@ func (k *Keeper) hurry() {
 	}
 }
 
-// remembers reports whether the store has the memory in which all pins of this node were asserted last.
-func (k *Keeper) remembers(ctx context.Context) bool {
-	ctx, cancel := context.WithTimeout(ctx, confirmTimeout)
+// looks reads the generations, and reports whether a refresh is due now: the store has lost the memory in which all pins of this node
+// were asserted last, or it answers and the last refresh failed.
+func (k *Keeper) looks(ctx context.Context, failing bool) bool {
+	ctx, cancel := context.WithTimeout(ctx, refreshTimeout)
 	defer cancel()
+	began := time.Now()
 	present, err := k.pins.Generations(ctx)
-	k.hear(err)
-	return err == nil && pin.GenerationsOf(present) == k.Asserted()
+	same := err == nil && !failing && pin.GenerationsOf(present) == k.Asserted()
+	if same {
+		k.hear(began)
+	}
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	k.planLook(err != nil)
+	return err == nil && !same
 }
 
 // watchPauses notices when this process was not running. It is apart from the refresh, which

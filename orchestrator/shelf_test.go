@@ -17,12 +17,14 @@ type shelf struct {
 	mu    sync.Mutex // guards the fields below
 	texts map[ring.RoomID]string
 	last  map[ring.RoomID]pin.Fence
-	fault string        // the first write that did not outrank what was written before
-	err   error         // what every call returns while it is set
-	deny  bool          // writes are refused, reads are answered
-	slow  time.Duration // how long every call takes
-	calls int
-	in    pin.Generation
+	fault string // the first write that did not outrank what was written before
+	err   error  // what every call returns while it is set
+	deny  bool   // writes are refused, reads are answered
+	// prolonged is when pins were prolonged.
+	prolonged []time.Time
+	slow      time.Duration // how long every call takes
+	calls     int
+	in        pin.Generation
 	// before runs before every call, without the lock.
 	before func()
 }
@@ -31,11 +33,8 @@ func newShelf() *shelf {
 	return &shelf{texts: make(map[ring.RoomID]string), last: make(map[ring.RoomID]pin.Fence), in: 1}
 }
 
-// errAway is the error of a store that does not answer, errDenied that of one that refuses a write.
-var (
-	errAway   = errors.New("the store is away")
-	errDenied = errors.New("NOREPLICAS Not enough good replicas to write.")
-)
+// errDenied is the error of a store that refuses a write.
+var errDenied = errors.New("NOREPLICAS not enough good replicas to write")
 
 // refuseWrites has every write from now on be refused, or no more.
 func (s *shelf) refuseWrites(deny bool) {
@@ -154,7 +153,14 @@ func (s *shelf) Claim(ctx context.Context, room ring.RoomID, p pin.Pin) (pin.Pin
 func (s *shelf) Generations(context.Context) ([]pin.Generation, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	return []pin.Generation{s.in}, s.err
+	switch {
+	case s.err != nil:
+		return nil, s.err
+	case s.deny:
+		return nil, errDenied
+	default:
+		return []pin.Generation{s.in}, nil
+	}
 }
 
 func (s *shelf) Swap(ctx context.Context, room ring.RoomID, old, next pin.Pin) (pin.Pin, pin.Generation, error) {
@@ -195,10 +201,16 @@ func (s *shelf) Get(ctx context.Context, room ring.RoomID) (pin.Pin, bool, error
 
 func (s *shelf) Prolong(ctx context.Context, room ring.RoomID) (pin.Pin, error) {
 	p, _, err := s.Get(ctx, room)
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if err == nil && s.deny {
+		return pin.Pin{}, errDenied
+	}
+	s.prolonged = append(s.prolonged, time.Now())
 	return p, err
 }
 
-func (s *shelf) Refresh(ctx context.Context, held []pin.Holding) ([]pin.Found, error) {
+func (s *shelf) Refresh(ctx context.Context, held []pin.Holding, due func(pin.Holding) bool) ([]pin.Found, error) {
 	if err := s.enter(ctx); err != nil {
 		return nil, err
 	}
@@ -206,8 +218,15 @@ func (s *shelf) Refresh(ctx context.Context, held []pin.Holding) ([]pin.Found, e
 	defer s.mu.Unlock()
 	found := make([]pin.Found, len(held))
 	for i, h := range held {
-		found[i].Room = h.Room
+		found[i].Room, found[i].Prolonged = h.Room, due(h)
 		text, ok := s.texts[h.Room]
+		if s.deny && (!ok || found[i].Prolonged) {
+			found[i].Err = errDenied
+			continue
+		}
+		if found[i].Prolonged {
+			s.prolonged = append(s.prolonged, time.Now())
+		}
 		if !ok {
 			s.texts[h.Room], found[i].Asserted = h.Pin.Encode(), true
 			text = s.texts[h.Room]

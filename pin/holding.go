@@ -54,8 +54,9 @@ type Holding struct {
 
 // Found is what a store held for one room when its owner refreshed it.
 type Found struct {
-	Room     ring.RoomID
-	Stands   Pin   // the pin that stands now; zero when Err is set
-	Asserted bool  // the key was missing and the owner's own pin was written again
-	Err      error // *CorruptError, or why the store could not say
+	Room      ring.RoomID
+	Stands    Pin   // the pin that stands now; zero when Err is set
+	Asserted  bool  // the key was missing and the owner's own pin was written again
+	Prolonged bool  // what stands lives as long as a new pin from here
+	Err       error // *CorruptError, or why the store could not say
 }

@@ -51,13 +51,16 @@ func (s *Store) masterOf(ctx context.Context, room ring.RoomID) (*master, error)
 	return m, nil
 }
 
-// Generations returns the present generation of every master, and begins one where none stands.
+// Generations returns the present generation of every master that takes writes, and begins one where none stands.
 // Whoever asserts pins asks this first: what is written afterwards is written in these generations
 // or in later ones. An error means that some are missing; those returned are right all the same.
 func (s *Store) Generations(ctx context.Context) ([]pin.Generation, error) {
 	if s.sole != nil {
 		g, err := s.sole.generation(ctx)
-		return []pin.Generation{g}, err
+		if err != nil {
+			return nil, err
+		}
+		return []pin.Generation{g}, nil
 	}
 	if err := s.locate(ctx); err != nil {
 		return nil, err
@@ -72,7 +75,9 @@ func (s *Store) Generations(ctx context.Context) ([]pin.Generation, error) {
 		g, err := m.generation(ctx)
 		mu.Lock()
 		defer mu.Unlock()
-		all = append(all, g)
+		if err == nil {
+			all = append(all, g)
+		}
 		return err
 	})
 	return all, err

@@ -95,17 +95,18 @@ func (m *master) generationOf(marker string, err error) pin.Generation {
 }
 
 // generation returns the present generation, and begins one where none stands: one round trip, two
-// more to begin one.
+// more to begin one. The marker is read by GETEX PERSIST, a write that changes nothing: a server that refuses writes (too few replicas, a disk
+// that is full, a master that became a replica) refuses it too, though it would answer GET.
 func (m *master) generation(ctx context.Context) (pin.Generation, error) {
 	key := m.marker.Load()
 	if key == nil {
 		return 0, errNoMarker
 	}
-	marker, err := m.client.Get(ctx, *key).Result()
+	marker, err := m.client.GetEx(ctx, *key, 0).Result()
 	if g := m.generationOf(marker, err); g != 0 {
 		return g, nil
 	}
-	if err != nil && !isReply(err) {
+	if err != nil && !errors.Is(err, redis.Nil) && !redis.HasErrorPrefix(err, "WRONGTYPE") {
 		return 0, fmt.Errorf("read the generation: %w", err)
 	}
 	return m.renew(ctx, *key)

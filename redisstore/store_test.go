@@ -70,6 +70,9 @@ func TestContract(t *testing.T) {
 	})
 }
 
+// always has every pin prolonged.
+func always(pin.Holding) bool { return true }
+
 func TestEveryCallIsOneRoundTrip(t *testing.T) {
 	storetest.OnEach(t, func(t *testing.T, server storetest.Server) {
 		ctx, store, a, b := t.Context(), open(t, patient(server)), storetest.At("a", 1000, 1), storetest.At("b", 1001, 2)
@@ -84,8 +87,8 @@ func TestEveryCallIsOneRoundTrip(t *testing.T) {
 			{"swap", 1, func() error { _, _, err := store.Swap(ctx, "r", a, b); return err }},
 			{"get", 1, func() error { _, _, err := store.Get(ctx, "r"); return err }},
 			{"prolong", 1, func() error { _, err := store.Prolong(ctx, "r"); return err }},
-			{"refresh with a missing pin", 2, func() error { _, err := store.Refresh(ctx, held); return err }},
-			{"refresh", 1, func() error { _, err := store.Refresh(ctx, held); return err }},
+			{"refresh with a missing pin", 2, func() error { _, err := store.Refresh(ctx, held, always); return err }},
+			{"refresh", 1, func() error { _, err := store.Refresh(ctx, held, always); return err }},
 		} {
 			before := store.RoundTrips()
 			if err := call.do(); err != nil {

@@ -185,19 +185,21 @@ func (l *link) Prolong(ctx context.Context, _ ring.RoomID) (pin.Pin, error) {
 }
 
 // Refresh is part of orchestrator.Keeps. Only one room is ever held.
-func (l *link) Refresh(ctx context.Context, held []pin.Holding) ([]pin.Found, error) {
+func (l *link) Refresh(ctx context.Context, held []pin.Holding, due func(pin.Holding) bool) ([]pin.Found, error) {
 	found := make([]pin.Found, len(held))
 	for i, h := range held {
 		var read told
-		if _, err := l.exchange(ctx, func() told { return told{stands: l.world.store.get(true)} }, &read); err != nil {
+		prolong := due(h)
+		if _, err := l.exchange(ctx, func() told { return told{stands: l.world.store.get(prolong)} }, &read); err != nil {
 			return nil, err
 		}
 		stands := read.stands
-		found[i].Room = h.Room
+		found[i].Room, found[i].Prolonged = h.Room, prolong
 		switch {
 		case stands.absent():
 			found[i].Stands, _, found[i].Err = l.put(ctx, write{next: h.Pin})
 			found[i].Asserted = found[i].Stands == h.Pin
+			found[i].Prolonged = found[i].Asserted
 		default:
 			found[i].Stands, found[i].Err = answer(stands)
 		}

@@ -60,7 +60,7 @@ func address(id ring.NodeID) string { return string(id) + ".test:7000" }
 func (s *sfu) start(ctx context.Context) {
 	ctx, s.stop = context.WithCancel(s.caller.with(ctx))
 	s.alive, s.ended = true, make(chan struct{})
-	cfg := orchestrator.KeeperConfig{RefreshEvery: refreshEvery}
+	cfg := orchestrator.KeeperConfig{RefreshEvery: refreshEvery, ProlongEvery: pinLife / 4}
 	if s.world.faults.trust {
 		cfg.Majority = func() bool { return true }
 	}
@@ -253,11 +253,11 @@ func (o *owning) bounded(ctx context.Context) (context.Context, context.CancelFu
 }
 
 // Refresh is part of orchestrator.Keeps.
-func (o *owning) Refresh(ctx context.Context, held []pin.Holding) (found []pin.Found, err error) {
+func (o *owning) Refresh(ctx context.Context, held []pin.Holding, due func(pin.Holding) bool) (found []pin.Found, err error) {
 	o.keep(ctx, held[0].Pin, func() (pin.Pin, error) { // There is one room.
 		ctx, cancel := o.bounded(ctx)
 		defer cancel()
-		if found, err = o.s.link.Refresh(ctx, held); err != nil {
+		if found, err = o.s.link.Refresh(ctx, held, due); err != nil {
 			return pin.Pin{}, err
 		}
 		return found[0].Stands, found[0].Err

@@ -19,7 +19,7 @@ type Store interface {
 	Repair(ctx context.Context, room ring.RoomID, raw string, next pin.Pin) (pin.Pin, error)
 	Get(ctx context.Context, room ring.RoomID) (pin.Pin, bool, error)
 	Prolong(ctx context.Context, room ring.RoomID) (pin.Pin, error)
-	Refresh(ctx context.Context, held []pin.Holding) ([]pin.Found, error)
+	Refresh(ctx context.Context, held []pin.Holding, due func(pin.Holding) bool) ([]pin.Found, error)
 	Generations(ctx context.Context) ([]pin.Generation, error)
 }
 
@@ -114,7 +114,7 @@ func contractRepair(t *testing.T, store Store, back Back) {
 		expect(t, "a repair that comes too late", a)(store.Repair(ctx, room, damage, b))
 	}
 	back.Misuse("misused")
-	found, err := store.Refresh(ctx, []pin.Holding{{Room: "misused", Pin: a}})
+	found, err := store.Refresh(ctx, []pin.Holding{{Room: "misused", Pin: a}}, always)
 	if err != nil || !errors.Is(found[0].Err, pin.ErrCorrupt) {
 		t.Errorf("Refresh of a key of another type = %v, %v, want a corrupt pin", found, err)
 	}
@@ -132,6 +132,9 @@ func contractRepair(t *testing.T, store Store, back Back) {
 	expect(t, "repair of an absent pin", pin.Pin{})(store.Repair(ctx, "repair-absent", "garbage", a))
 }
 
+// always has every pin prolonged.
+func always(pin.Holding) bool { return true }
+
 func contractRefresh(t *testing.T, store Store, back Back) {
 	ctx, a, b := t.Context(), At("a", 1000, 1), At("b", 1001, 2)
 	expect(t, "claim", a)(claim(ctx, store, "mine", a))
@@ -141,11 +144,22 @@ func contractRefresh(t *testing.T, store Store, back Back) {
 	}
 	back.Damage("damaged", "garbage")
 	held := []pin.Holding{{Room: "mine", Pin: a}, {Room: "foreign", Pin: a}, {Room: "missing", Pin: a}, {Room: "damaged", Pin: a}}
-	found, err := store.Refresh(ctx, held)
+	unread := []pin.Holding{{Room: "read", Pin: a}}
+	expect(t, "claim", a)(claim(ctx, store, "read", a))
+	back.Shorten("read", time.Minute)
+	if found, err := store.Refresh(ctx, unread, func(pin.Holding) bool { return false }); err != nil || found[0] != (pin.Found{Room: "read", Stands: a}) {
+		t.Fatalf("Refresh that prolongs nothing = %v, %v", found, err)
+	}
+	if left := back.TimeLeft("read"); left > time.Minute {
+		t.Errorf("a pin that was only read expires in %v, want a minute as before", left)
+	}
+	found, err := store.Refresh(ctx, held, always)
 	if err != nil || len(found) != len(held) {
 		t.Fatalf("Refresh = %v, %v, want one answer a room", found, err)
 	}
-	for i, want := range []pin.Found{{Room: "mine", Stands: a}, {Room: "foreign", Stands: b}, {Room: "missing", Stands: a, Asserted: true}} {
+	for i, want := range []pin.Found{
+		{Room: "mine", Stands: a, Prolonged: true}, {Room: "foreign", Stands: b, Prolonged: true}, {Room: "missing", Stands: a, Asserted: true, Prolonged: true},
+	} {
 		if found[i] != want {
 			t.Errorf("found %+v, want %+v", found[i], want)
 		}
@@ -161,7 +175,7 @@ func contractRefresh(t *testing.T, store Store, back Back) {
 	if p, _, err := store.Get(ctx, "missing"); p != a || err != nil {
 		t.Errorf("the missing pin is %v, %v after a refresh, want the owner's", p, err)
 	}
-	if found, err := store.Refresh(ctx, nil); len(found) != 0 || err != nil {
+	if found, err := store.Refresh(ctx, nil, always); len(found) != 0 || err != nil {
 		t.Errorf("Refresh of nothing = %v, %v", found, err)
 	}
 }
@@ -225,7 +239,7 @@ func contractCancelled(t *testing.T, store Store) {
 	if err == nil || errors.Is(err, pin.ErrCorrupt) {
 		t.Errorf("Claim with a cancelled context = %v, want an error that is no answer", err)
 	}
-	if _, err := store.Refresh(ctx, []pin.Holding{{Room: "cancelled", Pin: At("a", 1000, 1)}}); err == nil {
+	if _, err := store.Refresh(ctx, []pin.Holding{{Room: "cancelled", Pin: At("a", 1000, 1)}}, always); err == nil {
 		t.Error("Refresh with a cancelled context returned no error")
 	}
 }

@@ -1,0 +1,104 @@
+package orchestrator
+
+import (
+	"errors"
+	"fmt"
+	"testing"
+	"time"
+
+	"github.com/holdfast-rtc/holdfast/pin"
+	"github.com/holdfast-rtc/holdfast/ring"
+)
+
+// A store that answers reads and refuses writes is as good as dead for an owner: a newcomer to an open room is let in all the time, at first by the
+// last confirmation and then by the majority.
+func TestOpenRoomTakesPeopleWhileWritesAreRefused(t *testing.T) {
+	cfg := DefaultKeeperConfig()
+	cfg.Majority = func() bool { return true }
+	keeping(t, cfg, func(t *testing.T, k *Keeper, s *shelf, _ *rooms, ours pin.Pin) {
+		s.refuseWrites(true)
+		for passed := time.Duration(0); passed < time.Minute; passed += time.Second {
+			if err := k.Confirm(t.Context(), "r", ours); err != nil {
+				t.Fatalf("%v after the store began to refuse writes Confirm = %v", passed, err)
+			}
+			after(time.Second)
+		}
+		s.refuseWrites(false)
+		after(2 * time.Second)
+		if !k.Asserted().Has(s.generation()) {
+			t.Error("two seconds after the store takes writes again its generation is not reported")
+		}
+	})
+}
+
+// The pin that a store shows which refuses writes may be an old one, left on a master that was cut off: in a minority it confirms nothing.
+func TestMinorityTakesNobodyWhileWritesAreRefused(t *testing.T) {
+	cfg := DefaultKeeperConfig()
+	cfg.Majority = func() bool { return false }
+	keeping(t, cfg, func(t *testing.T, k *Keeper, s *shelf, _ *rooms, ours pin.Pin) {
+		s.refuseWrites(true)
+		after(confirmedFor + time.Second)
+		if err := k.Confirm(t.Context(), "r", ours); !errors.Is(err, pin.ErrUnconfirmed) {
+			t.Errorf("Confirm = %v, want ErrUnconfirmed", err)
+		}
+	})
+}
+
+// An owner that cannot refresh its pins withdraws its report after 15 s, for they expire in the end: whoever claims a room of its then asks it.
+func TestOwnerWithdrawsItsReportWhileItCannotRefresh(t *testing.T) {
+	for name, fault := range map[string]func(*shelf){
+		"the store is away":         func(s *shelf) { s.fail(errors.New("the store is away")) },
+		"the store takes no writes": func(s *shelf) { s.refuseWrites(true) },
+	} {
+		t.Run(name, func(t *testing.T) {
+			keeping(t, DefaultKeeperConfig(), func(t *testing.T, k *Keeper, s *shelf, _ *rooms, _ pin.Pin) {
+				after(time.Minute)
+				if !k.Asserted().Has(s.generation()) {
+					t.Fatal("an owner whose refreshes succeed does not report its generation")
+				}
+				fault(s)
+				if after(10 * time.Second); !k.Asserted().Has(s.generation()) {
+					t.Error("the report is withdrawn after 10 s")
+				}
+				if after(6 * time.Second); k.Asserted() != "" {
+					t.Errorf("16 s after the last refresh %v is still reported", k.Asserted().All())
+				}
+			})
+		})
+	}
+}
+
+// Pins are read every 5 s and prolonged every 10 min, each at a moment of its own.
+func TestPinsAreProlongedEveryTenMinutesAndSpread(t *testing.T) {
+	const many = 300
+	cfg := DefaultKeeperConfig()
+	keeping(t, cfg, func(t *testing.T, _ *Keeper, s *shelf, r *rooms, _ pin.Pin) {
+		r.mu.Lock()
+		for i := range many {
+			room, p := ring.RoomID(fmt.Sprintf("r-%d", i)), pinAt("a", 1, 5000, pin.NewFreshNonce())
+			s.put(room, p.Encode())
+			r.held = append(r.held, pin.Holding{Room: room, Pin: p})
+		}
+		r.mu.Unlock()
+		after(cfg.ProlongEvery) // Those that were not confirmed by opening are prolonged at first sight.
+		s.mu.Lock()
+		s.prolonged = nil
+		s.mu.Unlock()
+		began := time.Now()
+		after(cfg.ProlongEvery)
+		s.mu.Lock()
+		defer s.mu.Unlock()
+		if n := len(s.prolonged); n < many-many/10 || n > many+many/10 {
+			t.Errorf("%d pins were prolonged %d times in %v, want each about once", many+1, n, cfg.ProlongEvery)
+		}
+		minutes := make(map[time.Duration]int)
+		for _, at := range s.prolonged {
+			minutes[at.Sub(began)/time.Minute]++
+		}
+		for minute, n := range minutes {
+			if n > many/4 {
+				t.Errorf("%d of %d pins were prolonged in minute %d: they are not spread", n, many, minute)
+			}
+		}
+	})
+}

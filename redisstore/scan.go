@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"sync"
 
 	"github.com/redis/go-redis/v9"
@@ -64,30 +65,35 @@ func (s *Store) visitKeys(ctx context.Context, keys []string, visit func(pin.Hol
 		}
 		rooms = append(rooms, room)
 	}
-	if len(rooms) == 0 {
-		return nil
-	}
-	pipe := s.client.Pipeline()
-	gets := make([]*redis.StringCmd, len(rooms))
-	for i, room := range rooms {
-		gets[i] = pipe.Get(ctx, pinKey(room))
-	}
-	_, _ = pipe.Exec(ctx) // Each command carries its own error.
-	for i, get := range gets {
-		text, err := textOf(get.Result())
-		if errors.Is(err, redis.Nil) {
-			continue
+	return s.Pins(ctx, rooms, visit)
+}
+
+// Pins calls visit for each of the rooms that has a pin: one round trip a batch. Damaged pins are logged and skipped: the next
+// join of that room repairs them. The error of visit ends it and is returned.
+func (s *Store) Pins(ctx context.Context, rooms []ring.RoomID, visit func(pin.Holding) error) error {
+	for part := range slices.Chunk(rooms, batch) {
+		pipe := s.client.Pipeline()
+		gets := make([]*redis.StringCmd, len(part))
+		for i, room := range part {
+			gets[i] = pipe.Get(ctx, pinKey(room))
 		}
-		if err != nil {
-			return fmt.Errorf("scan pins: %w", err)
-		}
-		p, err := parse(rooms[i], text)
-		if err != nil {
-			s.log.Warn("corrupt pin", "room", rooms[i], "error", err)
-			continue
-		}
-		if err := visit(pin.Holding{Room: rooms[i], Pin: p}); err != nil {
-			return err
+		_, _ = pipe.Exec(ctx) // Each command carries its own error.
+		for i, get := range gets {
+			text, err := textOf(get.Result())
+			if errors.Is(err, redis.Nil) {
+				continue
+			}
+			if err != nil {
+				return fmt.Errorf("read pins: %w", err)
+			}
+			p, err := parse(part[i], text)
+			if err != nil {
+				s.log.Warn("corrupt pin", "room", part[i], "error", err)
+				continue
+			}
+			if err := visit(pin.Holding{Room: part[i], Pin: p}); err != nil {
+				return err
+			}
 		}
 	}
 	return nil

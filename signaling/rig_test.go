@@ -183,6 +183,20 @@ func (p *fakePlacer) Ping(context.Context) error {
 	return p.fail
 }
 
+func (p *fakePlacer) Pins(_ context.Context, rooms []ring.RoomID, visit func(pin.Holding) error) error {
+	for _, room := range rooms {
+		p.mu.Lock()
+		stands, ok := p.pins[room]
+		p.mu.Unlock()
+		if ok {
+			if err := visit(pin.Holding{Room: room, Pin: stands}); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
 // fakeViews is gossip.
 type fakeViews struct {
 	mu   sync.Mutex // guards view

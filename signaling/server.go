@@ -58,9 +58,11 @@ type Views interface {
 	View() *cluster.View
 }
 
-// Store is asked only whether it can be reached.
+// Store is asked whether it can be reached, and again and again where the rooms with sockets here live.
 type Store interface {
 	Ping(ctx context.Context) error
+	// Pins visits the pins that stand of some rooms.
+	Pins(ctx context.Context, rooms []ring.RoomID, visit func(pin.Holding) error) error
 }
 
 // Parts is what a Server stands on.
@@ -146,11 +148,9 @@ func (s *Server) Run(ctx context.Context, lis net.Listener) error {
 	ended := make(chan error, 1)
 	doors := &clientListener{Listener: lobby.Listen(lis, s.lobby), config: &s.config}
 	go func() { ended <- server.Serve(doors) }()
-	watched := make(chan struct{})
-	go func() {
-		defer close(watched)
-		s.watchReach(life)
-	}()
+	var watched sync.WaitGroup
+	watched.Go(func() { s.watchReach(life) })
+	watched.Go(func() { s.watchPins(life) })
 	var err error
 	select {
 	case <-ctx.Done():
@@ -163,7 +163,7 @@ func (s *Server) Run(ctx context.Context, lis net.Listener) error {
 		_ = server.Close() // It is being given up.
 	}
 	s.sessions.Wait()
-	<-watched
+	watched.Wait()
 	if err != nil && !errors.Is(err, http.ErrServerClosed) {
 		return fmt.Errorf("serve signaling on %s: %w", lis.Addr(), err)
 	}

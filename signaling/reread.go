@@ -1,0 +1,72 @@
+package signaling
+
+import (
+	"context"
+	"math/rand/v2"
+	"time"
+
+	"github.com/holdfast-rtc/holdfast/pin"
+	"github.com/holdfast-rtc/holdfast/ring"
+)
+
+const (
+	// rereadLeast and rereadSpread: the pins of the rooms with sockets here are read again every 30 to 60 s. An owner that cannot reach
+	// the store does not learn that its pin has expired and that the room was opened elsewhere; the people whom it has learn of it here.
+	rereadLeast  = 30 * time.Second
+	rereadSpread = 30 * time.Second
+	// rereadLimit bounds one reading.
+	rereadLimit = 5 * time.Second
+)
+
+// watchPins reads the pins of the rooms here again and again until ctx ends.
+func (s *Server) watchPins(ctx context.Context) {
+	for {
+		timer := time.NewTimer(rereadLeast + rand.N(rereadSpread))
+		select {
+		case <-ctx.Done():
+			timer.Stop()
+			return
+		case <-timer.C:
+		}
+		s.rereadPins(ctx)
+	}
+}
+
+// rereadPins sends the sessions of rooms that have a higher pin on another node there. The placer judges such a pin first: just after a
+// loss of the store it may be a claim that is being handed back.
+func (s *Server) rereadPins(ctx context.Context) {
+	here := s.hub.pins()
+	rooms := make([]ring.RoomID, 0, len(here))
+	for room := range here {
+		rooms = append(rooms, room)
+	}
+	limited, cancel := context.WithTimeout(ctx, rereadLimit)
+	defer cancel()
+	var higher []ring.RoomID
+	err := s.parts.Store.Pins(limited, rooms, func(h pin.Holding) error {
+		if ours := here[h.Room]; ours.Boot != h.Pin.Boot && ours.Fence.Less(h.Pin.Fence) {
+			higher = append(higher, h.Room)
+		}
+		return nil
+	})
+	if err != nil {
+		s.log.Debug("pins of the rooms here not read", "error", err)
+	}
+	for _, room := range higher {
+		to, err := s.hub.place(ctx, room, 0)
+		if err == nil && to.Boot != here[room].Boot {
+			s.hub.found(room, to)
+		}
+	}
+}
+
+// pins are the highest known pins of the rooms here.
+func (h *Hub) pins() map[ring.RoomID]pin.Pin {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	all := make(map[ring.RoomID]pin.Pin, len(h.rooms))
+	for room, r := range h.rooms {
+		all[room] = r.pin
+	}
+	return all
+}

@@ -1,0 +1,25 @@
+package signaling
+
+import (
+	"context"
+	"testing"
+
+	"github.com/holdfast-rtc/holdfast/signaling/wire"
+)
+
+// An owner that cannot reach the store goes on serving while its pin expires and the room opens elsewhere: its people learn of that
+// from their signaling node, which reads the pins of its rooms again.
+func TestRoomThatOpenedElsewhereIsFoundByReadingItsPinAgain(t *testing.T) {
+	r := newRig(t)
+	one, two := r.node("sfu-1"), r.node("sfu-2")
+	r.placer.set("lobby", one.pin(firstEpoch))
+	e := r.edge(nil)
+	ada, _ := e.join("lobby", "Ada")
+
+	e.rereadPins(context.Background()) // Nothing has changed.
+	r.placer.set("lobby", two.pin(firstEpoch+1))
+	e.rereadPins(context.Background())
+	if restart := hear[*wire.Restart](ada); restart.Node != "sfu-2" || restart.Epoch != firstEpoch+1 {
+		t.Fatalf("restart %+v, want one to sfu-2", restart)
+	}
+}

@@ -65,12 +65,14 @@ type People struct {
 type Gaps struct {
 	AudioMs Distribution `json:"audioMs"`
 	VideoMs Distribution `json:"videoMs"`
-	// StreamsExpected is how many streams everybody together should receive,
-	// StreamsReceived how many brought a packet, Silent how many brought none for
-	// the last 3 s although a slot shows them.
-	StreamsExpected int `json:"streamsExpected"`
-	StreamsReceived int `json:"streamsReceived"`
-	Silent          int `json:"silentAtEnd"`
+	// StreamsExpected is how many streams everybody together should receive at a
+	// time, StreamsReceived how many of them brought a packet, StreamsDifferent how many brought
+	// one at any time (more, where slots change between speakers), and Silent how many
+	// brought none for the last 3 s although a slot shows them.
+	StreamsExpected  int `json:"streamsExpected"`
+	StreamsReceived  int `json:"streamsReceived"`
+	StreamsDifferent int `json:"streamsDifferent"`
+	Silent           int `json:"silentAtEnd"`
 }
 
 // Loss is what the sequence numbers of all slots say.

@@ -106,6 +106,29 @@ func TestTheReportKeepsItsForm(t *testing.T) {
 	}
 }
 
+// TestNobodyReceivesMoreThanThereIs: seven speak in turn through six slots of sound.
+func TestNobodyReceivesMoreThanThereIs(t *testing.T) {
+	now := time.Now()
+	o := Options{Rooms: 1, Peers: 8, Video: peer.VideoOff}
+	l := &Load{options: o, began: now, window: now}
+	var lives []life
+	for range o.Peers {
+		one := life{person: &person{room: "r", publishes: true}, stats: peer.Stats{Joined: true, Streams: map[peer.StreamID]peer.Stream{}}}
+		for other := range o.Peers - 1 {
+			one.stats.Streams[peer.StreamID{Peer: wire.PeerID(rune('a' + other)), Source: wire.SourceMicrophone}] = peer.Stream{Packets: 9, Last: now}
+		}
+		lives = append(lives, one)
+	}
+	r := l.report(lives, now, false)
+	var table strings.Builder
+	if err := r.WriteTable(&table); err != nil {
+		t.Fatal(err)
+	}
+	if want := "streams    48 of 48 received, 0 silent at the end; 56 different ones, as the speakers changed\n"; !strings.Contains(table.String(), want) {
+		t.Errorf("want %q in %s", want, table.String())
+	}
+}
+
 func TestWhatTheReportCounts(t *testing.T) {
 	r := sceneReport()
 	if r.People != (People{Wanted: 6, Joined: 5, Refused: 1}) || r.Refusals[wire.CodeRoomFull] != 1 || r.Refusals[wire.CodeNotReady] != 3 {

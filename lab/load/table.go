@@ -21,7 +21,7 @@ func (r *Report) WriteTable(w io.Writer) error {
 	}
 	fmt.Fprintf(&text, "%s, %.1f s%s\n\n", p.URL, r.ElapsedSeconds, cut)
 	fmt.Fprintf(&text, "joined     %d of %d, refused %d\n", r.People.Joined, r.People.Wanted, r.People.Refused)
-	fmt.Fprintf(&text, "streams    %d of %d received, %d silent at the end\n", r.Gaps.StreamsReceived, r.Gaps.StreamsExpected, r.Gaps.Silent)
+	fmt.Fprintf(&text, "streams    %d of %d received, %d silent at the end%s\n", r.Gaps.StreamsReceived, r.Gaps.StreamsExpected, r.Gaps.Silent, changing(r.Gaps))
 	fmt.Fprintf(&text, "loss       %d of %d packets (%g %%), %d recovered, %d late, %d twice\n",
 		r.Loss.Lost, r.Loss.Expected, r.Loss.Percent, r.Loss.Recovered, r.Loss.Late, r.Loss.Duplicates)
 	fmt.Fprintf(&text, "bitrate    sent %.1f Mbit/s (%.0f packets/s), received %.1f Mbit/s (%.0f packets/s), over %.1f s\n",
@@ -35,6 +35,14 @@ func (r *Report) WriteTable(w io.Writer) error {
 		return fmt.Errorf("write the report: %w", err)
 	}
 	return nil
+}
+
+// changing tells of slots that were shared out among more streams than there are slots.
+func changing(g Gaps) string {
+	if g.StreamsDifferent <= g.StreamsReceived {
+		return ""
+	}
+	return fmt.Sprintf("; %d different ones, as the speakers changed", g.StreamsDifferent)
 }
 
 func refusals(r *Report) string {

@@ -49,7 +49,7 @@ func (t *tally) addStream(r *Report, id peer.StreamID, stream peer.Stream, conne
 		gaps, moves = &t.audioGap, &t.audioMove
 	}
 	if stream.Packets > 0 {
-		r.Gaps.StreamsReceived++
+		r.Gaps.StreamsDifferent++
 		gaps.Add(stream.GapUntil(end))
 		if stream.Shown && stream.Connection < connection {
 			r.Restarts.NotBack++
@@ -68,7 +68,7 @@ func (t *tally) finish(r *Report, o Options, lives []life) {
 	r.JoinMs, r.FirstMediaMs = t.join.Distribution(), t.firstMedia.Distribution()
 	r.Gaps.AudioMs, r.Gaps.VideoMs = t.audioGap.Distribution(), t.videoGap.Distribution()
 	r.Restarts.AudioGapMs, r.Restarts.VideoGapMs = t.audioMove.Distribution(), t.videoMove.Distribution()
-	r.Gaps.StreamsExpected = streamsExpected(o, lives)
+	r.Gaps.StreamsExpected, r.Gaps.StreamsReceived = streams(o, lives)
 	r.Loss = Loss{
 		Expected: t.loss.Expected, Lost: t.loss.Lost(), Recovered: t.loss.Recovered, Late: t.loss.Late, Duplicates: t.loss.Duplicates,
 	}
@@ -80,9 +80,11 @@ func (t *tally) finish(r *Report, o Options, lives []life) {
 	r.Restarts.Rooms = moved(r.Rooms)
 }
 
-// streamsExpected counts the streams that those who joined should receive of
-// each other, as far as there are slots.
-func streamsExpected(o Options, lives []life) int {
+// streams counts the streams that those who joined should receive of each other at
+// a time, as far as there are slots, and how many of those they did receive. Where more
+// people speak than there are slots, whose streams fill them changes: one person may
+// receive more streams over the run than at a time.
+func streams(o Options, lives []life) (expected, received int) {
 	publishing := map[string]int{}
 	for _, one := range lives {
 		if one.publishes && one.stats.Joined {
@@ -93,7 +95,6 @@ func streamsExpected(o Options, lives []life) int {
 	if o.Video == peer.VideoOff {
 		video = 0
 	}
-	expected := 0
 	for _, one := range lives {
 		if !one.stats.Joined {
 			continue
@@ -102,9 +103,25 @@ func streamsExpected(o Options, lives []life) int {
 		if one.publishes {
 			others--
 		}
+		sounds, pictures := heard(one.stats.Streams)
 		expected += min(others, audio) + min(others, video)
+		received += min(others, audio, sounds) + min(others, video, pictures)
 	}
-	return expected
+	return expected, received
+}
+
+// heard counts the streams that brought a packet.
+func heard(all map[peer.StreamID]peer.Stream) (sounds, pictures int) {
+	for id, stream := range all {
+		switch {
+		case stream.Packets == 0:
+		case id.Source == wire.SourceMicrophone:
+			sounds++
+		default:
+			pictures++
+		}
+	}
+	return sounds, pictures
 }
 
 func later(a, b time.Time) time.Time {

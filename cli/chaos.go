@@ -47,6 +47,8 @@ var errNotKept = errors.New("not every invariant was kept, or not every one coul
 
 // Run does it and prints the report.
 func (c *chaosCommand) Run(ctx context.Context, s streams) error {
+	ctx, cancel := untilHangUp(ctx)
+	defer cancel()
 	o := c.options(s)
 	if err := o.Validate(); err != nil {
 		return faults(err)

@@ -8,7 +8,9 @@ import (
 	"log/slog"
 	"net"
 	"os"
+	"os/signal"
 	"strings"
+	"syscall"
 
 	"github.com/holdfast-rtc/holdfast/lab/devcluster"
 )
@@ -96,6 +98,15 @@ func lifeline(s streams) (announce func(addresses map[string]string) error) {
 	}
 	devcluster.EndWithParent(s.in, func() { os.Exit(exitFailed) })
 	return func(addresses map[string]string) error { return devcluster.Announce(s.out, addresses) }
+}
+
+// untilHangUp ends ctx when the terminal is closed, so that what was started for a person ends in
+// order and leaves nothing behind; not under nohup, which asks for the contrary.
+func untilHangUp(ctx context.Context) (context.Context, context.CancelFunc) {
+	if signal.Ignored(syscall.SIGHUP) {
+		return context.WithCancel(ctx)
+	}
+	return signal.NotifyContext(ctx, syscall.SIGHUP)
 }
 
 // ended drops the error of a context that was told to end: that is how a node stops.

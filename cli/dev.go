@@ -26,6 +26,7 @@ type devUpCommand struct {
 	Signaling int      `default:"2" help:"How many signaling nodes."`
 	Redis     string   `placeholder:"URL" help:"A store, as --store of the nodes takes it; without one the embedded store runs as a process."`
 	Listen    string   `placeholder:"HOST:PORT" help:"Where the page is served; 127.0.0.1:7880 when that is free, else a free port."`
+	Origin    []string `placeholder:"HOST" help:"Hosts (patterns such as *.example.org:3000) whose pages may use the cluster, and names that this machine is opened by; pages of localhost may anyway."`
 	MediaHost string   `placeholder:"IP" help:"An address of this machine that media is bound to, for browsers in another network; 127.0.0.1 when empty."`
 	Verbose   bool     `help:"Show every line that a node logs."`
 	State     string   `placeholder:"PATH" help:"The file that leads the other dev verbs to this cluster; chosen when empty."`
@@ -36,7 +37,7 @@ type devUpCommand struct {
 // options are the supervisor's.
 func (c *devUpCommand) options() (devcluster.Options, error) {
 	o := devcluster.Options{
-		SFU: c.SFU, Signaling: c.Signaling, Redis: c.Redis, Listen: c.Listen, MediaHost: c.MediaHost, Verbose: c.Verbose, State: c.State,
+		SFU: c.SFU, Signaling: c.Signaling, Redis: c.Redis, Listen: c.Listen, Origins: c.Origin, MediaHost: c.MediaHost, Verbose: c.Verbose, State: c.State,
 		NodeEnv: map[string][]string{}, Hosts: map[string]devcluster.Host{},
 	}
 	var hostFaults error
@@ -59,7 +60,7 @@ func (c *devUpCommand) Run(ctx context.Context, s streams) error {
 		return err
 	}
 	o.Out = s.out
-	ctx, cancel := context.WithCancel(ctx)
+	ctx, cancel := untilHangUp(ctx)
 	defer cancel()
 	if devcluster.Supervised() { // by a test: standard output is the report's
 		o.Out = s.err

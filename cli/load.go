@@ -33,6 +33,8 @@ type loadCommand struct {
 
 // Run makes the load and prints the report.
 func (c *loadCommand) Run(ctx context.Context, s streams) error {
+	ctx, cancel := untilHangUp(ctx)
+	defer cancel()
 	if c.Dev && c.URL != "" {
 		return faults(errors.New("--dev starts a cluster of its own: give it or --url, not both"))
 	}

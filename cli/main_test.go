@@ -5,6 +5,7 @@ import (
 	"net"
 	"net/http"
 	"net/http/httptest"
+	"path/filepath"
 	"strings"
 	"testing"
 	"time"
@@ -30,6 +31,7 @@ func TestAPortThatIsTakenIsSaid(t *testing.T) {
 	for _, line := range []string{
 		"front --backend 127.0.0.1:1 --listen " + address,
 		"store --listen " + address,
+		"dev --state " + filepath.Join(t.TempDir(), "state.json") + " --listen " + address,
 		"sfu --solo --media-listen 127.0.0.1:0 --control-listen " + address,
 		"signaling --solo --gossip-listen 127.0.0.1:0 --listen " + address,
 	} {

@@ -13,12 +13,13 @@ import (
 type Config struct {
 	Node ring.NodeID // stable name, for logs and for the SFU nodes' logs
 
-	// Dev opens the token endpoint and allows pages from loopback addresses. It is
-	// never to be set where strangers can reach the port.
+	// Dev opens the token endpoint, allows pages from loopback addresses, and answers only
+	// to addresses, localhost and Origins. It is never to be set where strangers can reach the port.
 	Dev bool
 
 	// Origins are hosts (patterns as of path.Match, such as "*.example.org"), besides this
-	// node's own, whose pages may open the WebSocket and load the client library.
+	// node's own, whose pages may open the WebSocket and load the client library. A port is part
+	// of the host.
 	Origins []string
 
 	// ICEServers is what clients are given; most deployments need none, because

@@ -140,6 +140,56 @@ func TestDevHandsOutTokens(t *testing.T) {
 	}
 }
 
+// TestDevServesPagesOfThisMachineAndNoOthers: a page of another local server may embed the
+// library, and one that was made ours by DNS rebinding gets nothing.
+func TestDevServesPagesOfThisMachineAndNoOthers(t *testing.T) {
+	r := newRig(t)
+	dev := r.edge(func(c *Config) { c.Dev, c.Origins = true, []string{"box.example", "app.example:3000"} })
+	production := r.edge(nil)
+	send := func(e *edge, host, origin string) (status int, allowed string) {
+		t.Helper()
+		request, err := http.NewRequest(http.MethodGet, "http://"+e.addr+"/api/v1/dev/token?room=lobby", http.NoBody)
+		if err != nil {
+			t.Fatal(err)
+		}
+		request.Host = host
+		request.Header.Set("Origin", origin)
+		transport := &http.Transport{DisableKeepAlives: true}
+		defer transport.CloseIdleConnections()
+		response, err := (&http.Client{Transport: transport, Timeout: generous}).Do(request)
+		if err != nil {
+			t.Fatal(err)
+		}
+		_ = response.Body.Close()
+		return response.StatusCode, response.Header.Get("Access-Control-Allow-Origin")
+	}
+	for _, origin := range []string{"http://localhost:3000", "http://127.0.0.1:5173", "http://[::1]:8000", "http://localhost", "http://app.example:3000"} {
+		if status, allowed := send(dev, "", origin); status != http.StatusOK || allowed != origin {
+			t.Errorf("a page of %s: %d, allowed %q", origin, status, allowed)
+		}
+	}
+	for _, origin := range []string{"https://evil.example", "http://localhost.evil.example:80", "http://192.0.2.7:80", "null"} {
+		if _, allowed := send(dev, "", origin); allowed != "" {
+			t.Errorf("a page of %s is allowed as %q", origin, allowed)
+		}
+	}
+	if _, allowed := send(production, "", "http://localhost:3000"); allowed != "" {
+		t.Errorf("in production, a local page is allowed as %q", allowed)
+	}
+	for host, want := range map[string]int{
+		"evil.example": http.StatusForbidden, "evil.example:7880": http.StatusForbidden, "localhost.evil.example": http.StatusForbidden,
+		"127.0.0.1.evil.example": http.StatusForbidden, "other.example:3000": http.StatusForbidden,
+		"localhost:7880": http.StatusOK, "a.localhost": http.StatusOK, "192.0.2.7:7880": http.StatusOK, "[::1]:7880": http.StatusOK, "box.example:7880": http.StatusOK,
+	} {
+		if status, _ := send(dev, host, "http://"+host); status != want {
+			t.Errorf("a request to %s is answered %d, want %d", host, status, want)
+		}
+	}
+	if status, _ := send(production, "any.example", ""); status != http.StatusNotFound { // there is no such path there
+		t.Errorf("in production, another name is answered %d", status)
+	}
+}
+
 func TestOperatorsNeedTheirGrant(t *testing.T) {
 	r := newRig(t)
 	one, two := r.node("sfu-1"), r.node("sfu-2")

@@ -1,9 +1,13 @@
 package signaling
 
 import (
+	"fmt"
+	"net"
 	"net/http"
+	"net/netip"
 	"net/url"
 	"path"
+	"slices"
 	"strings"
 
 	"github.com/go-chi/chi/v5"
@@ -21,6 +25,9 @@ const contentPolicy = "default-src 'none'; script-src 'self'; style-src 'self'; 
 func (s *Server) routes() http.Handler {
 	r := chi.NewRouter()
 	r.Use(s.headers)
+	if s.config.Dev {
+		r.Use(s.ownNameOnly)
+	}
 	r.Get("/ws", s.serveSocket)
 	r.Get("/healthz", func(w http.ResponseWriter, _ *http.Request) { writeText(w, http.StatusOK, "alive") })
 	r.Get(readiness.Path, s.serveReady)
@@ -71,10 +78,41 @@ func (s *Server) embeds(origin string) bool {
 	if err != nil || u.Host == "" {
 		return false
 	}
-	for _, pattern := range s.config.Origins {
-		if ok, err := path.Match(strings.ToLower(pattern), strings.ToLower(u.Host)); ok && err == nil {
-			return true
-		}
+	return matches(s.config.pageHosts(), u.Host)
+}
+
+// pageHosts are the hosts whose pages may use this node, besides its own: patterns with
+// the port. In dev they include every server of this machine.
+func (c *Config) pageHosts() []string {
+	if !c.Dev {
+		return c.Origins
 	}
-	return false
+	return append([]string{"localhost", "localhost:*", "127.0.0.1", "127.0.0.1:*", `\[::1\]`, `\[::1\]:*`}, c.Origins...)
+}
+
+func matches(patterns []string, host string) bool {
+	return slices.ContainsFunc(patterns, func(pattern string) bool {
+		ok, err := path.Match(strings.ToLower(pattern), strings.ToLower(host))
+		return ok && err == nil
+	})
+}
+
+// ownNameOnly refuses, in dev, what is addressed to somebody else's name. A stranger who points his
+// name at this machine (DNS rebinding) makes his page one of our own origin, and dev gives tokens to
+// those. An address cannot be pointed elsewhere, and localhost is this machine in every browser.
+func (s *Server) ownNameOnly(next http.Handler) http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		host := r.Host
+		if name, _, err := net.SplitHostPort(host); err == nil {
+			host = name
+		}
+		host = strings.ToLower(strings.Trim(host, "[]"))
+		_, err := netip.ParseAddr(host)
+		if err != nil && host != "localhost" && !strings.HasSuffix(host, ".localhost") &&
+			!matches(s.config.Origins, host) && !matches(s.config.Origins, r.Host) {
+			writeText(w, http.StatusForbidden, fmt.Sprintf("this development node is not known as %.100q: open it by its address, or start it with --origin and that name", host))
+			return
+		}
+		next.ServeHTTP(w, r)
+	})
 }

@@ -87,12 +87,8 @@ func upgrade(w http.ResponseWriter, r *http.Request, tcp *clientConn, config *Co
 		writeFault(w, errTongue)
 		return nil, errTongue
 	}
-	origins := config.Origins
-	if config.Dev {
-		origins = append([]string{"localhost", "localhost:*", "127.0.0.1", "127.0.0.1:*", `\[::1\]:*`}, origins...)
-	}
 	conn, err := websocket.Accept(w, r, &websocket.AcceptOptions{
-		Subprotocols: []string{wire.Subprotocol}, OriginPatterns: origins,
+		Subprotocols: []string{wire.Subprotocol}, OriginPatterns: config.pageHosts(),
 	})
 	if err != nil {
 		return nil, fmt.Errorf("accept WebSocket: %w", err)

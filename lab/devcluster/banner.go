@@ -24,8 +24,15 @@ func (s *Supervisor) banner(took time.Duration) {
 func (s Status) Table() string {
 	var b strings.Builder
 	state := "not ready yet"
-	if s.Ready {
+	switch {
+	case s.Ready:
 		state = "ready"
+	case len(s.Lacks) > 0:
+		var roles []string
+		for _, role := range s.Lacks {
+			roles = append(roles, string(role))
+		}
+		state = "not ready: nobody can join without a process that runs as " + strings.Join(roles, " and ")
 	}
 	b.WriteString(s.Page + "  (" + state + ")\n")
 	for _, n := range s.Nodes {

@@ -3,7 +3,6 @@ package devcluster
 import (
 	"context"
 	"fmt"
-	"os"
 	"os/exec"
 	"path/filepath"
 	"strconv"
@@ -25,7 +24,7 @@ type Cluster struct {
 	spawner    *spawner
 	endSpawner context.CancelFunc
 	log        *logbook
-	dir        string
+	dir        *runDir
 	page       string
 }
 
@@ -48,9 +47,9 @@ func Start(ctx context.Context, o Options) (*Cluster, error) {
 	if o.Listen == "" {
 		o.Listen = "127.0.0.1:0" // the usual port may belong to the developer's own cluster
 	}
-	dir, err := os.MkdirTemp("", "holdfast-cluster-")
+	dir, err := makeRunDir("holdfast-run-")
 	if err != nil {
-		return nil, fmt.Errorf("make the cluster's directory: %w", err)
+		return nil, err
 	}
 	c := &Cluster{dir: dir, spawner: newSpawner()}
 	if err := c.start(ctx, o); err != nil {
@@ -65,7 +64,7 @@ func (c *Cluster) start(ctx context.Context, o Options) error {
 	if o.Out != nil {
 		show = func(line []byte) { _, _ = fmt.Fprintf(o.Out, "%s\n", line) }
 	}
-	log, err := openLogbook(c.dir, "dev", show)
+	log, err := openLogbook(c.dir.path, "dev", show)
 	if err != nil {
 		return err
 	}
@@ -73,7 +72,7 @@ func (c *Cluster) start(ctx context.Context, o Options) error {
 	spawning, end := context.WithCancel(context.WithoutCancel(ctx))
 	c.endSpawner = end
 	go c.spawner.run(spawning)
-	state := filepath.Join(c.dir, "state.json")
+	state := filepath.Join(c.dir.path, "state.json")
 	c.supervisor, err = launch(ctx, c.spawner, command{binary: o.Binary, args: o.args(state), stderr: log}, startLimit)
 	if err != nil {
 		return fmt.Errorf("start the development cluster: %w\n%s", err, log.text())
@@ -91,6 +90,9 @@ func (o Options) args(state string) []string {
 	}
 	if o.Redis != "" {
 		args = append(args, "--redis", o.Redis)
+	}
+	for _, origin := range o.Origins {
+		args = append(args, "--origin", origin)
 	}
 	if o.MediaHost != "" {
 		args = append(args, "--media-host", o.MediaHost)
@@ -119,7 +121,7 @@ func (c *Cluster) Close() {
 	if c.log != nil {
 		c.log.close()
 	}
-	os.RemoveAll(c.dir)
+	c.dir.remove()
 }
 
 // supervisorEndLimit leaves the supervisor the time to end its children.

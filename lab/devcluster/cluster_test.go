@@ -184,12 +184,16 @@ func seen(t *testing.T, c *Cluster, name string) bool {
 }
 
 // TestNoChildOutlivesItsSupervisor ends the supervisor in every way there is, with
-// one child frozen, and looks for survivors.
+// one child frozen, and looks for survivors, and for the folder of the logs: who was killed leaves it to
+// the next one.
 func TestNoChildOutlivesItsSupervisor(t *testing.T) {
-	for _, sig := range []syscall.Signal{syscall.SIGKILL, syscall.SIGTERM, syscall.SIGINT} {
+	for _, sig := range []syscall.Signal{syscall.SIGKILL, syscall.SIGTERM, syscall.SIGINT, syscall.SIGHUP} {
 		t.Run(sig.String(), func(t *testing.T) {
 			c := start(t, Options{SFU: 2, Signaling: 1})
-			children := pids(t, c)
+			children, logs := pids(t, c), status(t, c).LogDir
+			if _, err := os.Stat(filepath.Join(logs, "sfu-1.log")); err != nil {
+				t.Fatal(err)
+			}
 			if len(children) != 5 {
 				t.Fatalf("%d children, want 5", len(children))
 			}
@@ -202,8 +206,53 @@ func TestNoChildOutlivesItsSupervisor(t *testing.T) {
 			for _, pid := range children {
 				await(t, fmt.Sprintf("child %d to end", pid), func() bool { return gone(pid) })
 			}
+			if sig == syscall.SIGKILL {
+				next := New(Defaults())
+				if err := next.prepare(); err != nil {
+					t.Fatal(err)
+				}
+				t.Cleanup(func() { os.RemoveAll(next.Status().LogDir) })
+			}
+			if _, err := os.Stat(logs); !errors.Is(err, os.ErrNotExist) {
+				t.Errorf("the logs are left behind: %v", err)
+			}
 		})
 	}
+}
+
+// TestTheStatusSaysWhatIsMissing: a cluster is ready while people can join.
+func TestTheStatusSaysWhatIsMissing(t *testing.T) {
+	c := start(t, Options{SFU: 2, Signaling: 1})
+	check := func(ready bool, said ...string) {
+		t.Helper()
+		s := status(t, c)
+		head, _, _ := strings.Cut(s.Table(), "\n")
+		if s.Ready != ready {
+			t.Errorf("ready %t, want %t: %s", s.Ready, ready, head)
+		}
+		for _, want := range said {
+			if !strings.Contains(head, want) {
+				t.Errorf("it says %q, want %q in it", head, want)
+			}
+		}
+	}
+	steps := []struct {
+		kill  string
+		ready bool
+		said  []string
+	}{{"sfu-2", true, []string{"(ready)"}}, {"store", false, []string{"not ready", "store"}}, {"front", false, []string{"store", "front"}}, {"sfu-1", false, []string{"sfu"}}}
+	for _, step := range steps {
+		if err := c.Kill(t.Context(), step.kill, syscall.SIGKILL); err != nil {
+			t.Fatal(err)
+		}
+		check(step.ready, step.said...)
+	}
+	for _, name := range []string{"store", "front", "sfu-1"} {
+		if _, err := c.Restart(t.Context(), name); err != nil {
+			t.Fatal(err)
+		}
+	}
+	check(true, "(ready)")
 }
 
 // TestAStopEndsEverything asks by the API, as `holdfast dev stop` does.
@@ -216,7 +265,7 @@ func TestAStopEndsEverything(t *testing.T) {
 	for _, pid := range append(children, c.SupervisorPid()) {
 		await(t, fmt.Sprintf("process %d to end", pid), func() bool { return gone(pid) })
 	}
-	if _, err := os.Stat(filepath.Join(c.dir, "state.json")); !errors.Is(err, os.ErrNotExist) {
+	if _, err := os.Stat(filepath.Join(c.dir.path, "state.json")); !errors.Is(err, os.ErrNotExist) {
 		t.Errorf("the state file is still there: %v", err)
 	}
 }

@@ -53,9 +53,10 @@ type Node struct {
 
 // Status is the whole cluster as the supervisor sees it.
 type Status struct {
-	Page   string `json:"page"` // the address of the page, through the front
-	Ready  bool   `json:"ready"`
-	Pid    int    `json:"pid"` // of the supervisor
+	Page   string `json:"page"`            // the address of the page, through the front
+	Ready  bool   `json:"ready"`           // it was up once, and people can join now
+	Lacks  []Role `json:"lacks,omitempty"` // the roles without a process that runs: nobody can join without each of them
+	Pid    int    `json:"pid"`             // of the supervisor
 	LogDir string `json:"logDir"`
 	Nodes  []Node `json:"nodes"`
 }

@@ -22,6 +22,9 @@ const redisLimit = 3 * time.Second
 // bringUp starts the cluster: what others need first, the rest side by side.
 func (s *Supervisor) bringUp(ctx context.Context) error {
 	began := time.Now()
+	if err := s.listenable(); err != nil {
+		return err
+	}
 	if err := s.startStore(ctx); err != nil {
 		return err
 	}
@@ -115,6 +118,18 @@ func (s *Supervisor) startFront(ctx context.Context) error {
 	}
 	s.page = "http://" + front.seen[AddressHTTP] + "/"
 	return nil
+}
+
+// listenable is the fault of a --listen where nobody can listen, said before anything is started.
+func (s *Supervisor) listenable() error {
+	if s.options.Listen == "" || s.options.host("front").Space != "" {
+		return nil
+	}
+	l, err := net.Listen("tcp", s.options.Listen)
+	if err != nil {
+		return fmt.Errorf("--listen: %w", err)
+	}
+	return l.Close()
 }
 
 func portFree(address string) bool {

@@ -15,12 +15,13 @@ const DefaultListen = "127.0.0.1:7880"
 
 // Options say what cluster to run.
 type Options struct {
-	SFU       int    // media nodes; 3 by default, the fewest that show a ring
-	Signaling int    // signaling nodes; 2 by default, so that one may die
-	Redis     string // a store's URL (docs/STORE.md); empty runs the embedded store
-	Listen    string // host:port of the page; empty takes DefaultListen, or a free port when that is taken
-	MediaHost string // the IP address of this machine that media is bound to; loopback when empty
-	State     string // path of the state file; empty chooses one in the user's runtime directory
+	SFU       int      // media nodes; 3 by default, the fewest that show a ring
+	Signaling int      // signaling nodes; 2 by default, so that one may die
+	Redis     string   // a store's URL (docs/STORE.md); empty runs the embedded store
+	Listen    string   // host:port of the page; empty takes DefaultListen, or a free port when that is taken
+	Origins   []string // hosts (patterns) whose pages may use the cluster, besides those of this machine
+	MediaHost string   // the IP address of this machine that media is bound to; loopback when empty
+	State     string   // path of the state file; empty chooses one in the user's runtime directory
 
 	// NodeEnv is extra environment (KEY=VALUE) of the first run of a node, by name,
 	// for example {"sfu-1": {"HOLDFAST_FAILPOINTS=..."}}.
@@ -68,6 +69,19 @@ func (o Options) Validate() error {
 		}
 	}
 	return errors.Join(faults...)
+}
+
+// origins are the signaling nodes' --origin flags. Where the page is served under a
+// name, that name is one of their own.
+func (o Options) origins() []string {
+	var flags []string
+	for _, origin := range o.Origins {
+		flags = append(flags, "--origin", origin)
+	}
+	if host, _, err := net.SplitHostPort(o.Listen); err == nil && host != "" && net.ParseIP(host) == nil {
+		flags = append(flags, "--origin", host)
+	}
+	return flags
 }
 
 // mediaListen is where a media node binds its media socket: a free port of an

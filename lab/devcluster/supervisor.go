@@ -25,7 +25,7 @@ type Supervisor struct {
 	spawner *spawner
 	out     *terminal
 	binary  string
-	logDir  string
+	logs    *runDir
 	stop    chan struct{} // closed when somebody asks for the end
 	onReady func(page string) error
 
@@ -58,7 +58,7 @@ func (s *Supervisor) Run(ctx context.Context) error {
 	if err := s.prepare(); err != nil {
 		return err
 	}
-	defer os.RemoveAll(s.logDir)
+	defer s.logs.remove()
 	s.out = newTerminal(s.options.Out)
 	defer s.out.close()
 
@@ -105,12 +105,9 @@ func (s *Supervisor) prepare() error {
 		}
 		s.binary = self
 	}
-	dir, err := os.MkdirTemp("", "holdfast-dev-logs-")
-	if err != nil {
-		return fmt.Errorf("make the log directory: %w", err)
-	}
-	s.logDir = dir
-	return nil
+	logs, err := makeRunDir("holdfast-logs-")
+	s.logs = logs
+	return err
 }
 
 // Stop asks Run to end.
@@ -132,7 +129,7 @@ func (s *Supervisor) add(role Role, name func(count int) string) (*member, error
 	}
 	m := &member{name: name(count), role: role}
 	n := &narrator{name: m.name, verbose: s.options.Verbose, out: s.out}
-	log, err := openLogbook(s.logDir, m.name, n.show)
+	log, err := openLogbook(s.logs.path, m.name, n.show)
 	if err != nil {
 		return nil, err
 	}
@@ -170,12 +167,28 @@ func (s *Supervisor) find(name string) (*member, error) {
 func (s *Supervisor) Status() Status {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	status := Status{Page: s.page, Ready: s.ready, Pid: os.Getpid(), LogDir: s.logDir}
+	status := Status{Page: s.page, Pid: os.Getpid(), LogDir: s.logs.path}
 	for _, m := range s.members {
 		status.Nodes = append(status.Nodes, m.node())
 	}
 	slices.SortStableFunc(status.Nodes, byRoleAndAge)
+	if s.ready {
+		status.Lacks = lacks(status.Nodes)
+		status.Ready = len(status.Lacks) == 0
+	}
 	return status
+}
+
+// lacks are the roles of nodes of which none runs.
+func lacks(nodes []Node) []Role {
+	var lacking []Role
+	for _, n := range nodes {
+		runs := func(other Node) bool { return other.Role == n.Role && other.State == StateRunning }
+		if !slices.Contains(lacking, n.Role) && !slices.ContainsFunc(nodes, runs) {
+			lacking = append(lacking, n.Role)
+		}
+	}
+	return lacking
 }
 
 // endAll ends every child and waits for the ends.

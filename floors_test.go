@@ -38,7 +38,7 @@ var floors = [][]string{
 	{"control"},
 	{"pin"},
 	{"ring/paper"},
-	{"ring", "failpoint", "lobby", "readiness", "internal/tool"},
+	{"ring", "headroom", "failpoint", "lobby", "readiness", "internal/tool"},
 }
 
 // technology is an import that few may know. The rest of the house speaks its

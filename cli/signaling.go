@@ -22,7 +22,7 @@ type signalingCommand struct {
 	Advertise    string   `placeholder:"HOST[:PORT]" help:"Where other signaling nodes reach this one; the host's name when it listens on every interface."`
 	Origin       []string `placeholder:"HOST" help:"Hosts (patterns such as *.example.org) whose pages may use this node, besides its own."`
 	ICEServer    []string `name:"ice-server" placeholder:"URL" help:"STUN or TURN servers that clients are given; few deployments need one."`
-	ExpectedSize int      `default:"0" help:"How many people a new room is expected to hold; 0 takes the default of placement."`
+	ExpectedSize int      `default:"0" help:"How many people a new room is expected to hold when its token says nothing; 0 takes three."`
 	Dev          bool     `help:"Hand out tokens to anybody who asks. Never where strangers can reach the port."`
 }
 

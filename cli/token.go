@@ -49,6 +49,7 @@ type tokenCommand struct {
 	DisplayName   string        `help:"What people see; the identity by default."`
 	Admin         bool          `help:"Grant the operator's API."`
 	SubscribeOnly bool          `help:"Do not let it publish."`
+	ExpectedSize  int           `help:"How many people the room is expected to hold, with --room; 0 leaves it to the cluster."`
 	TTL           time.Duration `name:"ttl" default:"6h" help:"How long it is good."`
 }
 
@@ -66,12 +67,15 @@ func (c *tokenCommand) Run(ctx context.Context, s streams) error {
 			return faults(fmt.Errorf("--room: %w", err))
 		}
 	}
+	if c.ExpectedSize < 0 || c.ExpectedSize > 0 && c.Room == "" {
+		return faults(fmt.Errorf("--expected-size %d: give a positive number, and the --room it is of", c.ExpectedSize))
+	}
 	grant := access.Everything(c.Identity, ring.RoomID(c.Room))
 	grant.Name = c.DisplayName
 	if grant.Name == "" {
 		grant.Name = c.Identity
 	}
-	grant.RoomAdmin, grant.CanPublish = c.Admin, !c.SubscribeOnly
+	grant.RoomAdmin, grant.CanPublish, grant.ExpectedSize = c.Admin, !c.SubscribeOnly, c.ExpectedSize
 	token, err := keys.Mint("", grant, c.TTL)
 	if err != nil {
 		return err

@@ -555,10 +555,12 @@ type Attach struct {
 	// The people an edge last saw in the room. At a re-homing they are kept in
 	// the roster as "expected" for the grace time, so that nobody flickers out
 	// and in again while the others are still on their way.
-	Expected      []*Peer `protobuf:"bytes,7,rep,name=expected,proto3" json:"expected,omitempty"`
-	ExpectedSize  uint32  `protobuf:"varint,8,opt,name=expected_size,json=expectedSize,proto3" json:"expected_size,omitempty"` // for the headroom judgement when this attach opens the room
-	unknownFields protoimpl.UnknownFields
-	sizeCache     protoimpl.SizeCache
+	Expected       []*Peer `protobuf:"bytes,7,rep,name=expected,proto3" json:"expected,omitempty"`
+	ExpectedSize   uint32  `protobuf:"varint,8,opt,name=expected_size,json=expectedSize,proto3" json:"expected_size,omitempty"`      // people; when this attach opens the room, for how long its cost is reserved
+	ExpectedEgress *Egress `protobuf:"bytes,9,opt,name=expected_egress,json=expectedEgress,proto3" json:"expected_egress,omitempty"` // what placement reckoned the room to cost; without it the node reckons by expected_size
+	Unreserved     bool    `protobuf:"varint,10,opt,name=unreserved,proto3" json:"unreserved,omitempty"`                             // the room is judged by its cost and then charged for what it sends only
+	unknownFields  protoimpl.UnknownFields
+	sizeCache      protoimpl.SizeCache
 }
 
 func (x *Attach) Reset() {
@@ -647,6 +649,73 @@ func (x *Attach) GetExpectedSize() uint32 {
 	return 0
 }
 
+func (x *Attach) GetExpectedEgress() *Egress {
+	if x != nil {
+		return x.ExpectedEgress
+	}
+	return nil
+}
+
+func (x *Attach) GetUnreserved() bool {
+	if x != nil {
+		return x.Unreserved
+	}
+	return false
+}
+
+// Egress is headroom.Egress.
+type Egress struct {
+	state            protoimpl.MessageState `protogen:"open.v1"`
+	BitsPerSecond    uint64                 `protobuf:"varint,1,opt,name=bits_per_second,json=bitsPerSecond,proto3" json:"bits_per_second,omitempty"`
+	PacketsPerSecond uint64                 `protobuf:"varint,2,opt,name=packets_per_second,json=packetsPerSecond,proto3" json:"packets_per_second,omitempty"`
+	unknownFields    protoimpl.UnknownFields
+	sizeCache        protoimpl.SizeCache
+}
+
+func (x *Egress) Reset() {
+	*x = Egress{}
+	mi := &file_control_proto_msgTypes[4]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *Egress) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*Egress) ProtoMessage() {}
+
+func (x *Egress) ProtoReflect() protoreflect.Message {
+	mi := &file_control_proto_msgTypes[4]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use Egress.ProtoReflect.Descriptor instead.
+func (*Egress) Descriptor() ([]byte, []int) {
+	return file_control_proto_rawDescGZIP(), []int{4}
+}
+
+func (x *Egress) GetBitsPerSecond() uint64 {
+	if x != nil {
+		return x.BitsPerSecond
+	}
+	return 0
+}
+
+func (x *Egress) GetPacketsPerSecond() uint64 {
+	if x != nil {
+		return x.PacketsPerSecond
+	}
+	return 0
+}
+
 type Peer struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
 	Id            string                 `protobuf:"bytes,1,opt,name=id,proto3" json:"id,omitempty"`             // unique in the room, kept across edges and SFU nodes
@@ -662,7 +731,7 @@ type Peer struct {
 
 func (x *Peer) Reset() {
 	*x = Peer{}
-	mi := &file_control_proto_msgTypes[4]
+	mi := &file_control_proto_msgTypes[5]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -674,7 +743,7 @@ func (x *Peer) String() string {
 func (*Peer) ProtoMessage() {}
 
 func (x *Peer) ProtoReflect() protoreflect.Message {
-	mi := &file_control_proto_msgTypes[4]
+	mi := &file_control_proto_msgTypes[5]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -687,7 +756,7 @@ func (x *Peer) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Peer.ProtoReflect.Descriptor instead.
 func (*Peer) Descriptor() ([]byte, []int) {
-	return file_control_proto_rawDescGZIP(), []int{4}
+	return file_control_proto_rawDescGZIP(), []int{5}
 }
 
 func (x *Peer) GetId() string {
@@ -756,7 +825,7 @@ type Offer struct {
 
 func (x *Offer) Reset() {
 	*x = Offer{}
-	mi := &file_control_proto_msgTypes[5]
+	mi := &file_control_proto_msgTypes[6]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -768,7 +837,7 @@ func (x *Offer) String() string {
 func (*Offer) ProtoMessage() {}
 
 func (x *Offer) ProtoReflect() protoreflect.Message {
-	mi := &file_control_proto_msgTypes[5]
+	mi := &file_control_proto_msgTypes[6]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -781,7 +850,7 @@ func (x *Offer) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Offer.ProtoReflect.Descriptor instead.
 func (*Offer) Descriptor() ([]byte, []int) {
-	return file_control_proto_rawDescGZIP(), []int{5}
+	return file_control_proto_rawDescGZIP(), []int{6}
 }
 
 func (x *Offer) GetId() string {
@@ -835,7 +904,7 @@ type Sender struct {
 
 func (x *Sender) Reset() {
 	*x = Sender{}
-	mi := &file_control_proto_msgTypes[6]
+	mi := &file_control_proto_msgTypes[7]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -847,7 +916,7 @@ func (x *Sender) String() string {
 func (*Sender) ProtoMessage() {}
 
 func (x *Sender) ProtoReflect() protoreflect.Message {
-	mi := &file_control_proto_msgTypes[6]
+	mi := &file_control_proto_msgTypes[7]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -860,7 +929,7 @@ func (x *Sender) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Sender.ProtoReflect.Descriptor instead.
 func (*Sender) Descriptor() ([]byte, []int) {
-	return file_control_proto_rawDescGZIP(), []int{6}
+	return file_control_proto_rawDescGZIP(), []int{7}
 }
 
 func (x *Sender) GetMid() string {
@@ -909,7 +978,7 @@ type View struct {
 
 func (x *View) Reset() {
 	*x = View{}
-	mi := &file_control_proto_msgTypes[7]
+	mi := &file_control_proto_msgTypes[8]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -921,7 +990,7 @@ func (x *View) String() string {
 func (*View) ProtoMessage() {}
 
 func (x *View) ProtoReflect() protoreflect.Message {
-	mi := &file_control_proto_msgTypes[7]
+	mi := &file_control_proto_msgTypes[8]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -934,7 +1003,7 @@ func (x *View) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use View.ProtoReflect.Descriptor instead.
 func (*View) Descriptor() ([]byte, []int) {
-	return file_control_proto_rawDescGZIP(), []int{7}
+	return file_control_proto_rawDescGZIP(), []int{8}
 }
 
 func (x *View) GetWants() []*Want {
@@ -956,7 +1025,7 @@ type Want struct {
 
 func (x *Want) Reset() {
 	*x = Want{}
-	mi := &file_control_proto_msgTypes[8]
+	mi := &file_control_proto_msgTypes[9]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -968,7 +1037,7 @@ func (x *Want) String() string {
 func (*Want) ProtoMessage() {}
 
 func (x *Want) ProtoReflect() protoreflect.Message {
-	mi := &file_control_proto_msgTypes[8]
+	mi := &file_control_proto_msgTypes[9]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -981,7 +1050,7 @@ func (x *Want) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Want.ProtoReflect.Descriptor instead.
 func (*Want) Descriptor() ([]byte, []int) {
-	return file_control_proto_rawDescGZIP(), []int{8}
+	return file_control_proto_rawDescGZIP(), []int{9}
 }
 
 func (x *Want) GetPeer() string {
@@ -1022,7 +1091,7 @@ type Mute struct {
 
 func (x *Mute) Reset() {
 	*x = Mute{}
-	mi := &file_control_proto_msgTypes[9]
+	mi := &file_control_proto_msgTypes[10]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1034,7 +1103,7 @@ func (x *Mute) String() string {
 func (*Mute) ProtoMessage() {}
 
 func (x *Mute) ProtoReflect() protoreflect.Message {
-	mi := &file_control_proto_msgTypes[9]
+	mi := &file_control_proto_msgTypes[10]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1047,7 +1116,7 @@ func (x *Mute) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Mute.ProtoReflect.Descriptor instead.
 func (*Mute) Descriptor() ([]byte, []int) {
-	return file_control_proto_rawDescGZIP(), []int{9}
+	return file_control_proto_rawDescGZIP(), []int{10}
 }
 
 func (x *Mute) GetSource() Source {
@@ -1073,7 +1142,7 @@ type Leave struct {
 
 func (x *Leave) Reset() {
 	*x = Leave{}
-	mi := &file_control_proto_msgTypes[10]
+	mi := &file_control_proto_msgTypes[11]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1085,7 +1154,7 @@ func (x *Leave) String() string {
 func (*Leave) ProtoMessage() {}
 
 func (x *Leave) ProtoReflect() protoreflect.Message {
-	mi := &file_control_proto_msgTypes[10]
+	mi := &file_control_proto_msgTypes[11]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1098,7 +1167,7 @@ func (x *Leave) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Leave.ProtoReflect.Descriptor instead.
 func (*Leave) Descriptor() ([]byte, []int) {
-	return file_control_proto_rawDescGZIP(), []int{10}
+	return file_control_proto_rawDescGZIP(), []int{11}
 }
 
 func (x *Leave) GetReason() string {
@@ -1119,7 +1188,7 @@ type Say struct {
 
 func (x *Say) Reset() {
 	*x = Say{}
-	mi := &file_control_proto_msgTypes[11]
+	mi := &file_control_proto_msgTypes[12]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1131,7 +1200,7 @@ func (x *Say) String() string {
 func (*Say) ProtoMessage() {}
 
 func (x *Say) ProtoReflect() protoreflect.Message {
-	mi := &file_control_proto_msgTypes[11]
+	mi := &file_control_proto_msgTypes[12]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1144,7 +1213,7 @@ func (x *Say) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Say.ProtoReflect.Descriptor instead.
 func (*Say) Descriptor() ([]byte, []int) {
-	return file_control_proto_rawDescGZIP(), []int{11}
+	return file_control_proto_rawDescGZIP(), []int{12}
 }
 
 func (x *Say) GetText() string {
@@ -1172,7 +1241,7 @@ type Refresh struct {
 
 func (x *Refresh) Reset() {
 	*x = Refresh{}
-	mi := &file_control_proto_msgTypes[12]
+	mi := &file_control_proto_msgTypes[13]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1184,7 +1253,7 @@ func (x *Refresh) String() string {
 func (*Refresh) ProtoMessage() {}
 
 func (x *Refresh) ProtoReflect() protoreflect.Message {
-	mi := &file_control_proto_msgTypes[12]
+	mi := &file_control_proto_msgTypes[13]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1197,7 +1266,7 @@ func (x *Refresh) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Refresh.ProtoReflect.Descriptor instead.
 func (*Refresh) Descriptor() ([]byte, []int) {
-	return file_control_proto_rawDescGZIP(), []int{12}
+	return file_control_proto_rawDescGZIP(), []int{13}
 }
 
 func (x *Refresh) GetMids() []string {
@@ -1229,6 +1298,7 @@ type PeerEvent struct {
 	//	*PeerEvent_Closed
 	//	*PeerEvent_Chat
 	//	*PeerEvent_Reoffer
+	//	*PeerEvent_Egress
 	Event         isPeerEvent_Event `protobuf_oneof:"event"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
@@ -1236,7 +1306,7 @@ type PeerEvent struct {
 
 func (x *PeerEvent) Reset() {
 	*x = PeerEvent{}
-	mi := &file_control_proto_msgTypes[13]
+	mi := &file_control_proto_msgTypes[14]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1248,7 +1318,7 @@ func (x *PeerEvent) String() string {
 func (*PeerEvent) ProtoMessage() {}
 
 func (x *PeerEvent) ProtoReflect() protoreflect.Message {
-	mi := &file_control_proto_msgTypes[13]
+	mi := &file_control_proto_msgTypes[14]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1261,7 +1331,7 @@ func (x *PeerEvent) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use PeerEvent.ProtoReflect.Descriptor instead.
 func (*PeerEvent) Descriptor() ([]byte, []int) {
-	return file_control_proto_rawDescGZIP(), []int{13}
+	return file_control_proto_rawDescGZIP(), []int{14}
 }
 
 func (x *PeerEvent) GetFence() *Fence {
@@ -1402,6 +1472,15 @@ func (x *PeerEvent) GetReoffer() *Reoffer {
 	return nil
 }
 
+func (x *PeerEvent) GetEgress() *Egress {
+	if x != nil {
+		if x, ok := x.Event.(*PeerEvent_Egress); ok {
+			return x.Egress
+		}
+	}
+	return nil
+}
+
 type isPeerEvent_Event interface {
 	isPeerEvent_Event()
 }
@@ -1458,6 +1537,10 @@ type PeerEvent_Reoffer struct {
 	Reoffer *Reoffer `protobuf:"bytes,15,opt,name=reoffer,proto3,oneof"`
 }
 
+type PeerEvent_Egress struct {
+	Egress *Egress `protobuf:"bytes,16,opt,name=egress,proto3,oneof"` // of the room, measured: for whoever has to move it; at most every 2 s, when it has changed by a quarter
+}
+
 func (*PeerEvent_Attached) isPeerEvent_Event() {}
 
 func (*PeerEvent_Refused) isPeerEvent_Event() {}
@@ -1484,20 +1567,23 @@ func (*PeerEvent_Chat) isPeerEvent_Event() {}
 
 func (*PeerEvent_Reoffer) isPeerEvent_Event() {}
 
+func (*PeerEvent_Egress) isPeerEvent_Event() {}
+
 type Attached struct {
 	state           protoimpl.MessageState `protogen:"open.v1"`
 	Peer            string                 `protobuf:"bytes,1,opt,name=peer,proto3" json:"peer,omitempty"`
 	Resumed         bool                   `protobuf:"varint,2,opt,name=resumed,proto3" json:"resumed,omitempty"`                                          // the peer was here: its media connection lives
 	ChargedInReport uint64                 `protobuf:"varint,3,opt,name=charged_in_report,json=chargedInReport,proto3" json:"charged_in_report,omitempty"` // load reports from this sequence number on include the room
 	Roster          []*Peer                `protobuf:"bytes,4,rep,name=roster,proto3" json:"roster,omitempty"`
-	Slots           []*Slot                `protobuf:"bytes,5,rep,name=slots,proto3" json:"slots,omitempty"` // the present table of a resumed peer
+	Slots           []*Slot                `protobuf:"bytes,5,rep,name=slots,proto3" json:"slots,omitempty"`   // the present table of a resumed peer
+	Egress          *Egress                `protobuf:"bytes,6,opt,name=egress,proto3" json:"egress,omitempty"` // of the room, as last told; absent before it was measured
 	unknownFields   protoimpl.UnknownFields
 	sizeCache       protoimpl.SizeCache
 }
 
 func (x *Attached) Reset() {
 	*x = Attached{}
-	mi := &file_control_proto_msgTypes[14]
+	mi := &file_control_proto_msgTypes[15]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1509,7 +1595,7 @@ func (x *Attached) String() string {
 func (*Attached) ProtoMessage() {}
 
 func (x *Attached) ProtoReflect() protoreflect.Message {
-	mi := &file_control_proto_msgTypes[14]
+	mi := &file_control_proto_msgTypes[15]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1522,7 +1608,7 @@ func (x *Attached) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Attached.ProtoReflect.Descriptor instead.
 func (*Attached) Descriptor() ([]byte, []int) {
-	return file_control_proto_rawDescGZIP(), []int{14}
+	return file_control_proto_rawDescGZIP(), []int{15}
 }
 
 func (x *Attached) GetPeer() string {
@@ -1560,6 +1646,13 @@ func (x *Attached) GetSlots() []*Slot {
 	return nil
 }
 
+func (x *Attached) GetEgress() *Egress {
+	if x != nil {
+		return x.Egress
+	}
+	return nil
+}
+
 type Refused struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
 	Code          Refusal                `protobuf:"varint,1,opt,name=code,proto3,enum=holdfast.control.v1.Refusal" json:"code,omitempty"`
@@ -1571,7 +1664,7 @@ type Refused struct {
 
 func (x *Refused) Reset() {
 	*x = Refused{}
-	mi := &file_control_proto_msgTypes[15]
+	mi := &file_control_proto_msgTypes[16]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1583,7 +1676,7 @@ func (x *Refused) String() string {
 func (*Refused) ProtoMessage() {}
 
 func (x *Refused) ProtoReflect() protoreflect.Message {
-	mi := &file_control_proto_msgTypes[15]
+	mi := &file_control_proto_msgTypes[16]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1596,7 +1689,7 @@ func (x *Refused) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Refused.ProtoReflect.Descriptor instead.
 func (*Refused) Descriptor() ([]byte, []int) {
-	return file_control_proto_rawDescGZIP(), []int{15}
+	return file_control_proto_rawDescGZIP(), []int{16}
 }
 
 func (x *Refused) GetCode() Refusal {
@@ -1630,7 +1723,7 @@ type Answer struct {
 
 func (x *Answer) Reset() {
 	*x = Answer{}
-	mi := &file_control_proto_msgTypes[16]
+	mi := &file_control_proto_msgTypes[17]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1642,7 +1735,7 @@ func (x *Answer) String() string {
 func (*Answer) ProtoMessage() {}
 
 func (x *Answer) ProtoReflect() protoreflect.Message {
-	mi := &file_control_proto_msgTypes[16]
+	mi := &file_control_proto_msgTypes[17]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1655,7 +1748,7 @@ func (x *Answer) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Answer.ProtoReflect.Descriptor instead.
 func (*Answer) Descriptor() ([]byte, []int) {
-	return file_control_proto_rawDescGZIP(), []int{16}
+	return file_control_proto_rawDescGZIP(), []int{17}
 }
 
 func (x *Answer) GetOfferId() string {
@@ -1683,7 +1776,7 @@ type OfferRejected struct {
 
 func (x *OfferRejected) Reset() {
 	*x = OfferRejected{}
-	mi := &file_control_proto_msgTypes[17]
+	mi := &file_control_proto_msgTypes[18]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1695,7 +1788,7 @@ func (x *OfferRejected) String() string {
 func (*OfferRejected) ProtoMessage() {}
 
 func (x *OfferRejected) ProtoReflect() protoreflect.Message {
-	mi := &file_control_proto_msgTypes[17]
+	mi := &file_control_proto_msgTypes[18]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1708,7 +1801,7 @@ func (x *OfferRejected) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use OfferRejected.ProtoReflect.Descriptor instead.
 func (*OfferRejected) Descriptor() ([]byte, []int) {
-	return file_control_proto_rawDescGZIP(), []int{17}
+	return file_control_proto_rawDescGZIP(), []int{18}
 }
 
 func (x *OfferRejected) GetOfferId() string {
@@ -1747,7 +1840,7 @@ type Slot struct {
 
 func (x *Slot) Reset() {
 	*x = Slot{}
-	mi := &file_control_proto_msgTypes[18]
+	mi := &file_control_proto_msgTypes[19]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1759,7 +1852,7 @@ func (x *Slot) String() string {
 func (*Slot) ProtoMessage() {}
 
 func (x *Slot) ProtoReflect() protoreflect.Message {
-	mi := &file_control_proto_msgTypes[18]
+	mi := &file_control_proto_msgTypes[19]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1772,7 +1865,7 @@ func (x *Slot) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Slot.ProtoReflect.Descriptor instead.
 func (*Slot) Descriptor() ([]byte, []int) {
-	return file_control_proto_rawDescGZIP(), []int{18}
+	return file_control_proto_rawDescGZIP(), []int{19}
 }
 
 func (x *Slot) GetMid() string {
@@ -1819,7 +1912,7 @@ type SlotTable struct {
 
 func (x *SlotTable) Reset() {
 	*x = SlotTable{}
-	mi := &file_control_proto_msgTypes[19]
+	mi := &file_control_proto_msgTypes[20]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1831,7 +1924,7 @@ func (x *SlotTable) String() string {
 func (*SlotTable) ProtoMessage() {}
 
 func (x *SlotTable) ProtoReflect() protoreflect.Message {
-	mi := &file_control_proto_msgTypes[19]
+	mi := &file_control_proto_msgTypes[20]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1844,7 +1937,7 @@ func (x *SlotTable) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use SlotTable.ProtoReflect.Descriptor instead.
 func (*SlotTable) Descriptor() ([]byte, []int) {
-	return file_control_proto_rawDescGZIP(), []int{19}
+	return file_control_proto_rawDescGZIP(), []int{20}
 }
 
 func (x *SlotTable) GetSlots() []*Slot {
@@ -1863,7 +1956,7 @@ type Roster struct {
 
 func (x *Roster) Reset() {
 	*x = Roster{}
-	mi := &file_control_proto_msgTypes[20]
+	mi := &file_control_proto_msgTypes[21]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1875,7 +1968,7 @@ func (x *Roster) String() string {
 func (*Roster) ProtoMessage() {}
 
 func (x *Roster) ProtoReflect() protoreflect.Message {
-	mi := &file_control_proto_msgTypes[20]
+	mi := &file_control_proto_msgTypes[21]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1888,7 +1981,7 @@ func (x *Roster) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Roster.ProtoReflect.Descriptor instead.
 func (*Roster) Descriptor() ([]byte, []int) {
-	return file_control_proto_rawDescGZIP(), []int{20}
+	return file_control_proto_rawDescGZIP(), []int{21}
 }
 
 func (x *Roster) GetPeers() []*Peer {
@@ -1912,7 +2005,7 @@ type RosterChange struct {
 
 func (x *RosterChange) Reset() {
 	*x = RosterChange{}
-	mi := &file_control_proto_msgTypes[21]
+	mi := &file_control_proto_msgTypes[22]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1924,7 +2017,7 @@ func (x *RosterChange) String() string {
 func (*RosterChange) ProtoMessage() {}
 
 func (x *RosterChange) ProtoReflect() protoreflect.Message {
-	mi := &file_control_proto_msgTypes[21]
+	mi := &file_control_proto_msgTypes[22]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1937,7 +2030,7 @@ func (x *RosterChange) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RosterChange.ProtoReflect.Descriptor instead.
 func (*RosterChange) Descriptor() ([]byte, []int) {
-	return file_control_proto_rawDescGZIP(), []int{21}
+	return file_control_proto_rawDescGZIP(), []int{22}
 }
 
 func (x *RosterChange) GetChange() isRosterChange_Change {
@@ -2005,7 +2098,7 @@ type Speakers struct {
 
 func (x *Speakers) Reset() {
 	*x = Speakers{}
-	mi := &file_control_proto_msgTypes[22]
+	mi := &file_control_proto_msgTypes[23]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2017,7 +2110,7 @@ func (x *Speakers) String() string {
 func (*Speakers) ProtoMessage() {}
 
 func (x *Speakers) ProtoReflect() protoreflect.Message {
-	mi := &file_control_proto_msgTypes[22]
+	mi := &file_control_proto_msgTypes[23]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2030,7 +2123,7 @@ func (x *Speakers) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Speakers.ProtoReflect.Descriptor instead.
 func (*Speakers) Descriptor() ([]byte, []int) {
-	return file_control_proto_rawDescGZIP(), []int{22}
+	return file_control_proto_rawDescGZIP(), []int{23}
 }
 
 func (x *Speakers) GetSpeakers() []*Speaker {
@@ -2050,7 +2143,7 @@ type Speaker struct {
 
 func (x *Speaker) Reset() {
 	*x = Speaker{}
-	mi := &file_control_proto_msgTypes[23]
+	mi := &file_control_proto_msgTypes[24]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2062,7 +2155,7 @@ func (x *Speaker) String() string {
 func (*Speaker) ProtoMessage() {}
 
 func (x *Speaker) ProtoReflect() protoreflect.Message {
-	mi := &file_control_proto_msgTypes[23]
+	mi := &file_control_proto_msgTypes[24]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2075,7 +2168,7 @@ func (x *Speaker) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Speaker.ProtoReflect.Descriptor instead.
 func (*Speaker) Descriptor() ([]byte, []int) {
-	return file_control_proto_rawDescGZIP(), []int{23}
+	return file_control_proto_rawDescGZIP(), []int{24}
 }
 
 func (x *Speaker) GetPeer() string {
@@ -2101,7 +2194,7 @@ type Transport struct {
 
 func (x *Transport) Reset() {
 	*x = Transport{}
-	mi := &file_control_proto_msgTypes[24]
+	mi := &file_control_proto_msgTypes[25]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2113,7 +2206,7 @@ func (x *Transport) String() string {
 func (*Transport) ProtoMessage() {}
 
 func (x *Transport) ProtoReflect() protoreflect.Message {
-	mi := &file_control_proto_msgTypes[24]
+	mi := &file_control_proto_msgTypes[25]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2126,7 +2219,7 @@ func (x *Transport) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Transport.ProtoReflect.Descriptor instead.
 func (*Transport) Descriptor() ([]byte, []int) {
-	return file_control_proto_rawDescGZIP(), []int{24}
+	return file_control_proto_rawDescGZIP(), []int{25}
 }
 
 func (x *Transport) GetState() TransportState {
@@ -2152,7 +2245,7 @@ type Chat struct {
 
 func (x *Chat) Reset() {
 	*x = Chat{}
-	mi := &file_control_proto_msgTypes[25]
+	mi := &file_control_proto_msgTypes[26]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2164,7 +2257,7 @@ func (x *Chat) String() string {
 func (*Chat) ProtoMessage() {}
 
 func (x *Chat) ProtoReflect() protoreflect.Message {
-	mi := &file_control_proto_msgTypes[25]
+	mi := &file_control_proto_msgTypes[26]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2177,7 +2270,7 @@ func (x *Chat) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Chat.ProtoReflect.Descriptor instead.
 func (*Chat) Descriptor() ([]byte, []int) {
-	return file_control_proto_rawDescGZIP(), []int{25}
+	return file_control_proto_rawDescGZIP(), []int{26}
 }
 
 func (x *Chat) GetPeer() string {
@@ -2234,7 +2327,7 @@ type Reoffer struct {
 
 func (x *Reoffer) Reset() {
 	*x = Reoffer{}
-	mi := &file_control_proto_msgTypes[26]
+	mi := &file_control_proto_msgTypes[27]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2246,7 +2339,7 @@ func (x *Reoffer) String() string {
 func (*Reoffer) ProtoMessage() {}
 
 func (x *Reoffer) ProtoReflect() protoreflect.Message {
-	mi := &file_control_proto_msgTypes[26]
+	mi := &file_control_proto_msgTypes[27]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2259,7 +2352,7 @@ func (x *Reoffer) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Reoffer.ProtoReflect.Descriptor instead.
 func (*Reoffer) Descriptor() ([]byte, []int) {
-	return file_control_proto_rawDescGZIP(), []int{26}
+	return file_control_proto_rawDescGZIP(), []int{27}
 }
 
 func (x *Reoffer) GetMids() []string {
@@ -2285,7 +2378,7 @@ type Fenced struct {
 
 func (x *Fenced) Reset() {
 	*x = Fenced{}
-	mi := &file_control_proto_msgTypes[27]
+	mi := &file_control_proto_msgTypes[28]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2297,7 +2390,7 @@ func (x *Fenced) String() string {
 func (*Fenced) ProtoMessage() {}
 
 func (x *Fenced) ProtoReflect() protoreflect.Message {
-	mi := &file_control_proto_msgTypes[27]
+	mi := &file_control_proto_msgTypes[28]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2310,7 +2403,7 @@ func (x *Fenced) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Fenced.ProtoReflect.Descriptor instead.
 func (*Fenced) Descriptor() ([]byte, []int) {
-	return file_control_proto_rawDescGZIP(), []int{27}
+	return file_control_proto_rawDescGZIP(), []int{28}
 }
 
 func (x *Fenced) GetCurrent() *Fence {
@@ -2329,7 +2422,7 @@ type Closed struct {
 
 func (x *Closed) Reset() {
 	*x = Closed{}
-	mi := &file_control_proto_msgTypes[28]
+	mi := &file_control_proto_msgTypes[29]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2341,7 +2434,7 @@ func (x *Closed) String() string {
 func (*Closed) ProtoMessage() {}
 
 func (x *Closed) ProtoReflect() protoreflect.Message {
-	mi := &file_control_proto_msgTypes[28]
+	mi := &file_control_proto_msgTypes[29]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2354,7 +2447,7 @@ func (x *Closed) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Closed.ProtoReflect.Descriptor instead.
 func (*Closed) Descriptor() ([]byte, []int) {
-	return file_control_proto_rawDescGZIP(), []int{28}
+	return file_control_proto_rawDescGZIP(), []int{29}
 }
 
 func (x *Closed) GetReason() string {
@@ -2373,7 +2466,7 @@ type WatchRequest struct {
 
 func (x *WatchRequest) Reset() {
 	*x = WatchRequest{}
-	mi := &file_control_proto_msgTypes[29]
+	mi := &file_control_proto_msgTypes[30]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2385,7 +2478,7 @@ func (x *WatchRequest) String() string {
 func (*WatchRequest) ProtoMessage() {}
 
 func (x *WatchRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_control_proto_msgTypes[29]
+	mi := &file_control_proto_msgTypes[30]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2398,7 +2491,7 @@ func (x *WatchRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use WatchRequest.ProtoReflect.Descriptor instead.
 func (*WatchRequest) Descriptor() ([]byte, []int) {
-	return file_control_proto_rawDescGZIP(), []int{29}
+	return file_control_proto_rawDescGZIP(), []int{30}
 }
 
 func (x *WatchRequest) GetEdge() string {
@@ -2420,7 +2513,7 @@ type Beat struct {
 
 func (x *Beat) Reset() {
 	*x = Beat{}
-	mi := &file_control_proto_msgTypes[30]
+	mi := &file_control_proto_msgTypes[31]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2432,7 +2525,7 @@ func (x *Beat) String() string {
 func (*Beat) ProtoMessage() {}
 
 func (x *Beat) ProtoReflect() protoreflect.Message {
-	mi := &file_control_proto_msgTypes[30]
+	mi := &file_control_proto_msgTypes[31]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2445,7 +2538,7 @@ func (x *Beat) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Beat.ProtoReflect.Descriptor instead.
 func (*Beat) Descriptor() ([]byte, []int) {
-	return file_control_proto_rawDescGZIP(), []int{30}
+	return file_control_proto_rawDescGZIP(), []int{31}
 }
 
 func (x *Beat) GetNode() string {
@@ -2485,7 +2578,7 @@ type RoomsRequest struct {
 
 func (x *RoomsRequest) Reset() {
 	*x = RoomsRequest{}
-	mi := &file_control_proto_msgTypes[31]
+	mi := &file_control_proto_msgTypes[32]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2497,7 +2590,7 @@ func (x *RoomsRequest) String() string {
 func (*RoomsRequest) ProtoMessage() {}
 
 func (x *RoomsRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_control_proto_msgTypes[31]
+	mi := &file_control_proto_msgTypes[32]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2510,7 +2603,7 @@ func (x *RoomsRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RoomsRequest.ProtoReflect.Descriptor instead.
 func (*RoomsRequest) Descriptor() ([]byte, []int) {
-	return file_control_proto_rawDescGZIP(), []int{31}
+	return file_control_proto_rawDescGZIP(), []int{32}
 }
 
 func (x *RoomsRequest) GetMedia() bool {
@@ -2531,7 +2624,7 @@ type RoomsReply struct {
 
 func (x *RoomsReply) Reset() {
 	*x = RoomsReply{}
-	mi := &file_control_proto_msgTypes[32]
+	mi := &file_control_proto_msgTypes[33]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2543,7 +2636,7 @@ func (x *RoomsReply) String() string {
 func (*RoomsReply) ProtoMessage() {}
 
 func (x *RoomsReply) ProtoReflect() protoreflect.Message {
-	mi := &file_control_proto_msgTypes[32]
+	mi := &file_control_proto_msgTypes[33]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2556,7 +2649,7 @@ func (x *RoomsReply) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RoomsReply.ProtoReflect.Descriptor instead.
 func (*RoomsReply) Descriptor() ([]byte, []int) {
-	return file_control_proto_rawDescGZIP(), []int{32}
+	return file_control_proto_rawDescGZIP(), []int{33}
 }
 
 func (x *RoomsReply) GetNode() string {
@@ -2594,7 +2687,7 @@ type HeldRoom struct {
 
 func (x *HeldRoom) Reset() {
 	*x = HeldRoom{}
-	mi := &file_control_proto_msgTypes[33]
+	mi := &file_control_proto_msgTypes[34]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2606,7 +2699,7 @@ func (x *HeldRoom) String() string {
 func (*HeldRoom) ProtoMessage() {}
 
 func (x *HeldRoom) ProtoReflect() protoreflect.Message {
-	mi := &file_control_proto_msgTypes[33]
+	mi := &file_control_proto_msgTypes[34]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2619,7 +2712,7 @@ func (x *HeldRoom) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use HeldRoom.ProtoReflect.Descriptor instead.
 func (*HeldRoom) Descriptor() ([]byte, []int) {
-	return file_control_proto_rawDescGZIP(), []int{33}
+	return file_control_proto_rawDescGZIP(), []int{34}
 }
 
 func (x *HeldRoom) GetRoom() string {
@@ -2678,7 +2771,7 @@ type HeldPeer struct {
 
 func (x *HeldPeer) Reset() {
 	*x = HeldPeer{}
-	mi := &file_control_proto_msgTypes[34]
+	mi := &file_control_proto_msgTypes[35]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2690,7 +2783,7 @@ func (x *HeldPeer) String() string {
 func (*HeldPeer) ProtoMessage() {}
 
 func (x *HeldPeer) ProtoReflect() protoreflect.Message {
-	mi := &file_control_proto_msgTypes[34]
+	mi := &file_control_proto_msgTypes[35]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2703,7 +2796,7 @@ func (x *HeldPeer) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use HeldPeer.ProtoReflect.Descriptor instead.
 func (*HeldPeer) Descriptor() ([]byte, []int) {
-	return file_control_proto_rawDescGZIP(), []int{34}
+	return file_control_proto_rawDescGZIP(), []int{35}
 }
 
 func (x *HeldPeer) GetId() string {
@@ -2764,7 +2857,7 @@ type MediaState struct {
 
 func (x *MediaState) Reset() {
 	*x = MediaState{}
-	mi := &file_control_proto_msgTypes[35]
+	mi := &file_control_proto_msgTypes[36]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2776,7 +2869,7 @@ func (x *MediaState) String() string {
 func (*MediaState) ProtoMessage() {}
 
 func (x *MediaState) ProtoReflect() protoreflect.Message {
-	mi := &file_control_proto_msgTypes[35]
+	mi := &file_control_proto_msgTypes[36]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2789,7 +2882,7 @@ func (x *MediaState) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use MediaState.ProtoReflect.Descriptor instead.
 func (*MediaState) Descriptor() ([]byte, []int) {
-	return file_control_proto_rawDescGZIP(), []int{35}
+	return file_control_proto_rawDescGZIP(), []int{36}
 }
 
 func (x *MediaState) GetEstimateBitsPerSecond() uint64 {
@@ -2850,7 +2943,7 @@ type SlotState struct {
 
 func (x *SlotState) Reset() {
 	*x = SlotState{}
-	mi := &file_control_proto_msgTypes[36]
+	mi := &file_control_proto_msgTypes[37]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2862,7 +2955,7 @@ func (x *SlotState) String() string {
 func (*SlotState) ProtoMessage() {}
 
 func (x *SlotState) ProtoReflect() protoreflect.Message {
-	mi := &file_control_proto_msgTypes[36]
+	mi := &file_control_proto_msgTypes[37]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2875,7 +2968,7 @@ func (x *SlotState) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use SlotState.ProtoReflect.Descriptor instead.
 func (*SlotState) Descriptor() ([]byte, []int) {
-	return file_control_proto_rawDescGZIP(), []int{36}
+	return file_control_proto_rawDescGZIP(), []int{37}
 }
 
 func (x *SlotState) GetMid() string {
@@ -3003,7 +3096,7 @@ type TrackState struct {
 
 func (x *TrackState) Reset() {
 	*x = TrackState{}
-	mi := &file_control_proto_msgTypes[37]
+	mi := &file_control_proto_msgTypes[38]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3015,7 +3108,7 @@ func (x *TrackState) String() string {
 func (*TrackState) ProtoMessage() {}
 
 func (x *TrackState) ProtoReflect() protoreflect.Message {
-	mi := &file_control_proto_msgTypes[37]
+	mi := &file_control_proto_msgTypes[38]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3028,7 +3121,7 @@ func (x *TrackState) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use TrackState.ProtoReflect.Descriptor instead.
 func (*TrackState) Descriptor() ([]byte, []int) {
-	return file_control_proto_rawDescGZIP(), []int{37}
+	return file_control_proto_rawDescGZIP(), []int{38}
 }
 
 func (x *TrackState) GetSource() Source {
@@ -3127,7 +3220,7 @@ type Stream struct {
 
 func (x *Stream) Reset() {
 	*x = Stream{}
-	mi := &file_control_proto_msgTypes[38]
+	mi := &file_control_proto_msgTypes[39]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3139,7 +3232,7 @@ func (x *Stream) String() string {
 func (*Stream) ProtoMessage() {}
 
 func (x *Stream) ProtoReflect() protoreflect.Message {
-	mi := &file_control_proto_msgTypes[38]
+	mi := &file_control_proto_msgTypes[39]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3152,7 +3245,7 @@ func (x *Stream) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Stream.ProtoReflect.Descriptor instead.
 func (*Stream) Descriptor() ([]byte, []int) {
-	return file_control_proto_rawDescGZIP(), []int{38}
+	return file_control_proto_rawDescGZIP(), []int{39}
 }
 
 func (x *Stream) GetSsrc() uint32 {
@@ -3185,7 +3278,7 @@ type HoldsRequest struct {
 
 func (x *HoldsRequest) Reset() {
 	*x = HoldsRequest{}
-	mi := &file_control_proto_msgTypes[39]
+	mi := &file_control_proto_msgTypes[40]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3197,7 +3290,7 @@ func (x *HoldsRequest) String() string {
 func (*HoldsRequest) ProtoMessage() {}
 
 func (x *HoldsRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_control_proto_msgTypes[39]
+	mi := &file_control_proto_msgTypes[40]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3210,7 +3303,7 @@ func (x *HoldsRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use HoldsRequest.ProtoReflect.Descriptor instead.
 func (*HoldsRequest) Descriptor() ([]byte, []int) {
-	return file_control_proto_rawDescGZIP(), []int{39}
+	return file_control_proto_rawDescGZIP(), []int{40}
 }
 
 func (x *HoldsRequest) GetRoom() string {
@@ -3231,7 +3324,7 @@ type HoldsReply struct {
 
 func (x *HoldsReply) Reset() {
 	*x = HoldsReply{}
-	mi := &file_control_proto_msgTypes[40]
+	mi := &file_control_proto_msgTypes[41]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3243,7 +3336,7 @@ func (x *HoldsReply) String() string {
 func (*HoldsReply) ProtoMessage() {}
 
 func (x *HoldsReply) ProtoReflect() protoreflect.Message {
-	mi := &file_control_proto_msgTypes[40]
+	mi := &file_control_proto_msgTypes[41]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3256,7 +3349,7 @@ func (x *HoldsReply) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use HoldsReply.ProtoReflect.Descriptor instead.
 func (*HoldsReply) Descriptor() ([]byte, []int) {
-	return file_control_proto_rawDescGZIP(), []int{40}
+	return file_control_proto_rawDescGZIP(), []int{41}
 }
 
 func (x *HoldsReply) GetNode() string {
@@ -3290,7 +3383,7 @@ type OutrankRequest struct {
 
 func (x *OutrankRequest) Reset() {
 	*x = OutrankRequest{}
-	mi := &file_control_proto_msgTypes[41]
+	mi := &file_control_proto_msgTypes[42]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3302,7 +3395,7 @@ func (x *OutrankRequest) String() string {
 func (*OutrankRequest) ProtoMessage() {}
 
 func (x *OutrankRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_control_proto_msgTypes[41]
+	mi := &file_control_proto_msgTypes[42]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3315,7 +3408,7 @@ func (x *OutrankRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use OutrankRequest.ProtoReflect.Descriptor instead.
 func (*OutrankRequest) Descriptor() ([]byte, []int) {
-	return file_control_proto_rawDescGZIP(), []int{41}
+	return file_control_proto_rawDescGZIP(), []int{42}
 }
 
 func (x *OutrankRequest) GetRoom() string {
@@ -3341,7 +3434,7 @@ type OutrankReply struct {
 
 func (x *OutrankReply) Reset() {
 	*x = OutrankReply{}
-	mi := &file_control_proto_msgTypes[42]
+	mi := &file_control_proto_msgTypes[43]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3353,7 +3446,7 @@ func (x *OutrankReply) String() string {
 func (*OutrankReply) ProtoMessage() {}
 
 func (x *OutrankReply) ProtoReflect() protoreflect.Message {
-	mi := &file_control_proto_msgTypes[42]
+	mi := &file_control_proto_msgTypes[43]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3366,7 +3459,7 @@ func (x *OutrankReply) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use OutrankReply.ProtoReflect.Descriptor instead.
 func (*OutrankReply) Descriptor() ([]byte, []int) {
-	return file_control_proto_rawDescGZIP(), []int{42}
+	return file_control_proto_rawDescGZIP(), []int{43}
 }
 
 func (x *OutrankReply) GetHeld() bool {
@@ -3385,7 +3478,7 @@ type ProcessRequest struct {
 
 func (x *ProcessRequest) Reset() {
 	*x = ProcessRequest{}
-	mi := &file_control_proto_msgTypes[43]
+	mi := &file_control_proto_msgTypes[44]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3397,7 +3490,7 @@ func (x *ProcessRequest) String() string {
 func (*ProcessRequest) ProtoMessage() {}
 
 func (x *ProcessRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_control_proto_msgTypes[43]
+	mi := &file_control_proto_msgTypes[44]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3410,7 +3503,7 @@ func (x *ProcessRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ProcessRequest.ProtoReflect.Descriptor instead.
 func (*ProcessRequest) Descriptor() ([]byte, []int) {
-	return file_control_proto_rawDescGZIP(), []int{43}
+	return file_control_proto_rawDescGZIP(), []int{44}
 }
 
 func (x *ProcessRequest) GetCollect() bool {
@@ -3432,7 +3525,7 @@ type ProcessReply struct {
 
 func (x *ProcessReply) Reset() {
 	*x = ProcessReply{}
-	mi := &file_control_proto_msgTypes[44]
+	mi := &file_control_proto_msgTypes[45]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3444,7 +3537,7 @@ func (x *ProcessReply) String() string {
 func (*ProcessReply) ProtoMessage() {}
 
 func (x *ProcessReply) ProtoReflect() protoreflect.Message {
-	mi := &file_control_proto_msgTypes[44]
+	mi := &file_control_proto_msgTypes[45]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3457,7 +3550,7 @@ func (x *ProcessReply) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ProcessReply.ProtoReflect.Descriptor instead.
 func (*ProcessReply) Descriptor() ([]byte, []int) {
-	return file_control_proto_rawDescGZIP(), []int{44}
+	return file_control_proto_rawDescGZIP(), []int{45}
 }
 
 func (x *ProcessReply) GetNode() string {
@@ -3500,7 +3593,7 @@ type RemoveRequest struct {
 
 func (x *RemoveRequest) Reset() {
 	*x = RemoveRequest{}
-	mi := &file_control_proto_msgTypes[45]
+	mi := &file_control_proto_msgTypes[46]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3512,7 +3605,7 @@ func (x *RemoveRequest) String() string {
 func (*RemoveRequest) ProtoMessage() {}
 
 func (x *RemoveRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_control_proto_msgTypes[45]
+	mi := &file_control_proto_msgTypes[46]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3525,7 +3618,7 @@ func (x *RemoveRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RemoveRequest.ProtoReflect.Descriptor instead.
 func (*RemoveRequest) Descriptor() ([]byte, []int) {
-	return file_control_proto_rawDescGZIP(), []int{45}
+	return file_control_proto_rawDescGZIP(), []int{46}
 }
 
 func (x *RemoveRequest) GetRoom() string {
@@ -3558,7 +3651,7 @@ type RemoveReply struct {
 
 func (x *RemoveReply) Reset() {
 	*x = RemoveReply{}
-	mi := &file_control_proto_msgTypes[46]
+	mi := &file_control_proto_msgTypes[47]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3570,7 +3663,7 @@ func (x *RemoveReply) String() string {
 func (*RemoveReply) ProtoMessage() {}
 
 func (x *RemoveReply) ProtoReflect() protoreflect.Message {
-	mi := &file_control_proto_msgTypes[46]
+	mi := &file_control_proto_msgTypes[47]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3583,7 +3676,7 @@ func (x *RemoveReply) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RemoveReply.ProtoReflect.Descriptor instead.
 func (*RemoveReply) Descriptor() ([]byte, []int) {
-	return file_control_proto_rawDescGZIP(), []int{46}
+	return file_control_proto_rawDescGZIP(), []int{47}
 }
 
 func (x *RemoveReply) GetRemoved() []string {
@@ -3615,7 +3708,7 @@ const file_control_proto_rawDesc = "" +
 	"\x05leave\x18\x06 \x01(\v2\x1a.holdfast.control.v1.LeaveH\x00R\x05leave\x12,\n" +
 	"\x03say\x18\a \x01(\v2\x18.holdfast.control.v1.SayH\x00R\x03say\x128\n" +
 	"\arefresh\x18\b \x01(\v2\x1c.holdfast.control.v1.RefreshH\x00R\arefreshB\t\n" +
-	"\amessage\"\xb9\x02\n" +
+	"\amessage\"\x9f\x03\n" +
 	"\x06Attach\x12*\n" +
 	"\x03pin\x18\x01 \x01(\v2\x18.holdfast.control.v1.PinR\x03pin\x12\x12\n" +
 	"\x04room\x18\x02 \x01(\tR\x04room\x12-\n" +
@@ -3627,7 +3720,15 @@ const file_control_proto_rawDesc = "" +
 	"canPublish\x12#\n" +
 	"\rcan_subscribe\x18\x06 \x01(\bR\fcanSubscribe\x125\n" +
 	"\bexpected\x18\a \x03(\v2\x19.holdfast.control.v1.PeerR\bexpected\x12#\n" +
-	"\rexpected_size\x18\b \x01(\rR\fexpectedSize\"\xc9\x01\n" +
+	"\rexpected_size\x18\b \x01(\rR\fexpectedSize\x12D\n" +
+	"\x0fexpected_egress\x18\t \x01(\v2\x1b.holdfast.control.v1.EgressR\x0eexpectedEgress\x12\x1e\n" +
+	"\n" +
+	"unreserved\x18\n" +
+	" \x01(\bR\n" +
+	"unreserved\"^\n" +
+	"\x06Egress\x12&\n" +
+	"\x0fbits_per_second\x18\x01 \x01(\x04R\rbitsPerSecond\x12,\n" +
+	"\x12packets_per_second\x18\x02 \x01(\x04R\x10packetsPerSecond\"\xc9\x01\n" +
 	"\x04Peer\x12\x0e\n" +
 	"\x02id\x18\x01 \x01(\tR\x02id\x12\x1a\n" +
 	"\bidentity\x18\x02 \x01(\tR\bidentity\x12\x12\n" +
@@ -3666,7 +3767,7 @@ const file_control_proto_rawDesc = "" +
 	"\x04text\x18\x01 \x01(\tR\x04text\x12\x0e\n" +
 	"\x02id\x18\x02 \x01(\tR\x02id\"\x1d\n" +
 	"\aRefresh\x12\x12\n" +
-	"\x04mids\x18\x01 \x03(\tR\x04mids\"\xe2\x06\n" +
+	"\x04mids\x18\x01 \x03(\tR\x04mids\"\x99\a\n" +
 	"\tPeerEvent\x120\n" +
 	"\x05fence\x18\x01 \x01(\v2\x1a.holdfast.control.v1.FenceR\x05fence\x12\x10\n" +
 	"\x03seq\x18\x02 \x01(\x04R\x03seq\x12;\n" +
@@ -3683,14 +3784,16 @@ const file_control_proto_rawDesc = "" +
 	"\x06fenced\x18\f \x01(\v2\x1b.holdfast.control.v1.FencedH\x00R\x06fenced\x125\n" +
 	"\x06closed\x18\r \x01(\v2\x1b.holdfast.control.v1.ClosedH\x00R\x06closed\x12/\n" +
 	"\x04chat\x18\x0e \x01(\v2\x19.holdfast.control.v1.ChatH\x00R\x04chat\x128\n" +
-	"\areoffer\x18\x0f \x01(\v2\x1c.holdfast.control.v1.ReofferH\x00R\areofferB\a\n" +
-	"\x05event\"\xc8\x01\n" +
+	"\areoffer\x18\x0f \x01(\v2\x1c.holdfast.control.v1.ReofferH\x00R\areoffer\x125\n" +
+	"\x06egress\x18\x10 \x01(\v2\x1b.holdfast.control.v1.EgressH\x00R\x06egressB\a\n" +
+	"\x05event\"\xfd\x01\n" +
 	"\bAttached\x12\x12\n" +
 	"\x04peer\x18\x01 \x01(\tR\x04peer\x12\x18\n" +
 	"\aresumed\x18\x02 \x01(\bR\aresumed\x12*\n" +
 	"\x11charged_in_report\x18\x03 \x01(\x04R\x0fchargedInReport\x121\n" +
 	"\x06roster\x18\x04 \x03(\v2\x19.holdfast.control.v1.PeerR\x06roster\x12/\n" +
-	"\x05slots\x18\x05 \x03(\v2\x19.holdfast.control.v1.SlotR\x05slots\"\x8b\x01\n" +
+	"\x05slots\x18\x05 \x03(\v2\x19.holdfast.control.v1.SlotR\x05slots\x123\n" +
+	"\x06egress\x18\x06 \x01(\v2\x1b.holdfast.control.v1.EgressR\x06egress\"\x8b\x01\n" +
 	"\aRefused\x120\n" +
 	"\x04code\x18\x01 \x01(\x0e2\x1c.holdfast.control.v1.RefusalR\x04code\x12\x18\n" +
 	"\amessage\x18\x02 \x01(\tR\amessage\x124\n" +
@@ -3894,7 +3997,7 @@ func file_control_proto_rawDescGZIP() []byte {
 }
 
 var file_control_proto_enumTypes = make([]protoimpl.EnumInfo, 4)
-var file_control_proto_msgTypes = make([]protoimpl.MessageInfo, 47)
+var file_control_proto_msgTypes = make([]protoimpl.MessageInfo, 48)
 var file_control_proto_goTypes = []any{
 	(Kind)(0),              // 0: holdfast.control.v1.Kind
 	(Source)(0),            // 1: holdfast.control.v1.Source
@@ -3904,127 +4007,131 @@ var file_control_proto_goTypes = []any{
 	(*Pin)(nil),            // 5: holdfast.control.v1.Pin
 	(*EdgeMessage)(nil),    // 6: holdfast.control.v1.EdgeMessage
 	(*Attach)(nil),         // 7: holdfast.control.v1.Attach
-	(*Peer)(nil),           // 8: holdfast.control.v1.Peer
-	(*Offer)(nil),          // 9: holdfast.control.v1.Offer
-	(*Sender)(nil),         // 10: holdfast.control.v1.Sender
-	(*View)(nil),           // 11: holdfast.control.v1.View
-	(*Want)(nil),           // 12: holdfast.control.v1.Want
-	(*Mute)(nil),           // 13: holdfast.control.v1.Mute
-	(*Leave)(nil),          // 14: holdfast.control.v1.Leave
-	(*Say)(nil),            // 15: holdfast.control.v1.Say
-	(*Refresh)(nil),        // 16: holdfast.control.v1.Refresh
-	(*PeerEvent)(nil),      // 17: holdfast.control.v1.PeerEvent
-	(*Attached)(nil),       // 18: holdfast.control.v1.Attached
-	(*Refused)(nil),        // 19: holdfast.control.v1.Refused
-	(*Answer)(nil),         // 20: holdfast.control.v1.Answer
-	(*OfferRejected)(nil),  // 21: holdfast.control.v1.OfferRejected
-	(*Slot)(nil),           // 22: holdfast.control.v1.Slot
-	(*SlotTable)(nil),      // 23: holdfast.control.v1.SlotTable
-	(*Roster)(nil),         // 24: holdfast.control.v1.Roster
-	(*RosterChange)(nil),   // 25: holdfast.control.v1.RosterChange
-	(*Speakers)(nil),       // 26: holdfast.control.v1.Speakers
-	(*Speaker)(nil),        // 27: holdfast.control.v1.Speaker
-	(*Transport)(nil),      // 28: holdfast.control.v1.Transport
-	(*Chat)(nil),           // 29: holdfast.control.v1.Chat
-	(*Reoffer)(nil),        // 30: holdfast.control.v1.Reoffer
-	(*Fenced)(nil),         // 31: holdfast.control.v1.Fenced
-	(*Closed)(nil),         // 32: holdfast.control.v1.Closed
-	(*WatchRequest)(nil),   // 33: holdfast.control.v1.WatchRequest
-	(*Beat)(nil),           // 34: holdfast.control.v1.Beat
-	(*RoomsRequest)(nil),   // 35: holdfast.control.v1.RoomsRequest
-	(*RoomsReply)(nil),     // 36: holdfast.control.v1.RoomsReply
-	(*HeldRoom)(nil),       // 37: holdfast.control.v1.HeldRoom
-	(*HeldPeer)(nil),       // 38: holdfast.control.v1.HeldPeer
-	(*MediaState)(nil),     // 39: holdfast.control.v1.MediaState
-	(*SlotState)(nil),      // 40: holdfast.control.v1.SlotState
-	(*TrackState)(nil),     // 41: holdfast.control.v1.TrackState
-	(*Stream)(nil),         // 42: holdfast.control.v1.Stream
-	(*HoldsRequest)(nil),   // 43: holdfast.control.v1.HoldsRequest
-	(*HoldsReply)(nil),     // 44: holdfast.control.v1.HoldsReply
-	(*OutrankRequest)(nil), // 45: holdfast.control.v1.OutrankRequest
-	(*OutrankReply)(nil),   // 46: holdfast.control.v1.OutrankReply
-	(*ProcessRequest)(nil), // 47: holdfast.control.v1.ProcessRequest
-	(*ProcessReply)(nil),   // 48: holdfast.control.v1.ProcessReply
-	(*RemoveRequest)(nil),  // 49: holdfast.control.v1.RemoveRequest
-	(*RemoveReply)(nil),    // 50: holdfast.control.v1.RemoveReply
+	(*Egress)(nil),         // 8: holdfast.control.v1.Egress
+	(*Peer)(nil),           // 9: holdfast.control.v1.Peer
+	(*Offer)(nil),          // 10: holdfast.control.v1.Offer
+	(*Sender)(nil),         // 11: holdfast.control.v1.Sender
+	(*View)(nil),           // 12: holdfast.control.v1.View
+	(*Want)(nil),           // 13: holdfast.control.v1.Want
+	(*Mute)(nil),           // 14: holdfast.control.v1.Mute
+	(*Leave)(nil),          // 15: holdfast.control.v1.Leave
+	(*Say)(nil),            // 16: holdfast.control.v1.Say
+	(*Refresh)(nil),        // 17: holdfast.control.v1.Refresh
+	(*PeerEvent)(nil),      // 18: holdfast.control.v1.PeerEvent
+	(*Attached)(nil),       // 19: holdfast.control.v1.Attached
+	(*Refused)(nil),        // 20: holdfast.control.v1.Refused
+	(*Answer)(nil),         // 21: holdfast.control.v1.Answer
+	(*OfferRejected)(nil),  // 22: holdfast.control.v1.OfferRejected
+	(*Slot)(nil),           // 23: holdfast.control.v1.Slot
+	(*SlotTable)(nil),      // 24: holdfast.control.v1.SlotTable
+	(*Roster)(nil),         // 25: holdfast.control.v1.Roster
+	(*RosterChange)(nil),   // 26: holdfast.control.v1.RosterChange
+	(*Speakers)(nil),       // 27: holdfast.control.v1.Speakers
+	(*Speaker)(nil),        // 28: holdfast.control.v1.Speaker
+	(*Transport)(nil),      // 29: holdfast.control.v1.Transport
+	(*Chat)(nil),           // 30: holdfast.control.v1.Chat
+	(*Reoffer)(nil),        // 31: holdfast.control.v1.Reoffer
+	(*Fenced)(nil),         // 32: holdfast.control.v1.Fenced
+	(*Closed)(nil),         // 33: holdfast.control.v1.Closed
+	(*WatchRequest)(nil),   // 34: holdfast.control.v1.WatchRequest
+	(*Beat)(nil),           // 35: holdfast.control.v1.Beat
+	(*RoomsRequest)(nil),   // 36: holdfast.control.v1.RoomsRequest
+	(*RoomsReply)(nil),     // 37: holdfast.control.v1.RoomsReply
+	(*HeldRoom)(nil),       // 38: holdfast.control.v1.HeldRoom
+	(*HeldPeer)(nil),       // 39: holdfast.control.v1.HeldPeer
+	(*MediaState)(nil),     // 40: holdfast.control.v1.MediaState
+	(*SlotState)(nil),      // 41: holdfast.control.v1.SlotState
+	(*TrackState)(nil),     // 42: holdfast.control.v1.TrackState
+	(*Stream)(nil),         // 43: holdfast.control.v1.Stream
+	(*HoldsRequest)(nil),   // 44: holdfast.control.v1.HoldsRequest
+	(*HoldsReply)(nil),     // 45: holdfast.control.v1.HoldsReply
+	(*OutrankRequest)(nil), // 46: holdfast.control.v1.OutrankRequest
+	(*OutrankReply)(nil),   // 47: holdfast.control.v1.OutrankReply
+	(*ProcessRequest)(nil), // 48: holdfast.control.v1.ProcessRequest
+	(*ProcessReply)(nil),   // 49: holdfast.control.v1.ProcessReply
+	(*RemoveRequest)(nil),  // 50: holdfast.control.v1.RemoveRequest
+	(*RemoveReply)(nil),    // 51: holdfast.control.v1.RemoveReply
 }
 var file_control_proto_depIdxs = []int32{
 	4,  // 0: holdfast.control.v1.Pin.fence:type_name -> holdfast.control.v1.Fence
 	4,  // 1: holdfast.control.v1.EdgeMessage.fence:type_name -> holdfast.control.v1.Fence
 	7,  // 2: holdfast.control.v1.EdgeMessage.attach:type_name -> holdfast.control.v1.Attach
-	9,  // 3: holdfast.control.v1.EdgeMessage.offer:type_name -> holdfast.control.v1.Offer
-	11, // 4: holdfast.control.v1.EdgeMessage.view:type_name -> holdfast.control.v1.View
-	13, // 5: holdfast.control.v1.EdgeMessage.mute:type_name -> holdfast.control.v1.Mute
-	14, // 6: holdfast.control.v1.EdgeMessage.leave:type_name -> holdfast.control.v1.Leave
-	15, // 7: holdfast.control.v1.EdgeMessage.say:type_name -> holdfast.control.v1.Say
-	16, // 8: holdfast.control.v1.EdgeMessage.refresh:type_name -> holdfast.control.v1.Refresh
+	10, // 3: holdfast.control.v1.EdgeMessage.offer:type_name -> holdfast.control.v1.Offer
+	12, // 4: holdfast.control.v1.EdgeMessage.view:type_name -> holdfast.control.v1.View
+	14, // 5: holdfast.control.v1.EdgeMessage.mute:type_name -> holdfast.control.v1.Mute
+	15, // 6: holdfast.control.v1.EdgeMessage.leave:type_name -> holdfast.control.v1.Leave
+	16, // 7: holdfast.control.v1.EdgeMessage.say:type_name -> holdfast.control.v1.Say
+	17, // 8: holdfast.control.v1.EdgeMessage.refresh:type_name -> holdfast.control.v1.Refresh
 	5,  // 9: holdfast.control.v1.Attach.pin:type_name -> holdfast.control.v1.Pin
-	8,  // 10: holdfast.control.v1.Attach.peer:type_name -> holdfast.control.v1.Peer
-	8,  // 11: holdfast.control.v1.Attach.expected:type_name -> holdfast.control.v1.Peer
-	10, // 12: holdfast.control.v1.Offer.senders:type_name -> holdfast.control.v1.Sender
-	22, // 13: holdfast.control.v1.Offer.slots:type_name -> holdfast.control.v1.Slot
-	1,  // 14: holdfast.control.v1.Sender.source:type_name -> holdfast.control.v1.Source
-	12, // 15: holdfast.control.v1.View.wants:type_name -> holdfast.control.v1.Want
-	1,  // 16: holdfast.control.v1.Want.source:type_name -> holdfast.control.v1.Source
-	1,  // 17: holdfast.control.v1.Mute.source:type_name -> holdfast.control.v1.Source
-	4,  // 18: holdfast.control.v1.PeerEvent.fence:type_name -> holdfast.control.v1.Fence
-	18, // 19: holdfast.control.v1.PeerEvent.attached:type_name -> holdfast.control.v1.Attached
-	19, // 20: holdfast.control.v1.PeerEvent.refused:type_name -> holdfast.control.v1.Refused
-	20, // 21: holdfast.control.v1.PeerEvent.answer:type_name -> holdfast.control.v1.Answer
-	21, // 22: holdfast.control.v1.PeerEvent.offer_rejected:type_name -> holdfast.control.v1.OfferRejected
-	23, // 23: holdfast.control.v1.PeerEvent.slots:type_name -> holdfast.control.v1.SlotTable
-	24, // 24: holdfast.control.v1.PeerEvent.roster:type_name -> holdfast.control.v1.Roster
-	25, // 25: holdfast.control.v1.PeerEvent.roster_change:type_name -> holdfast.control.v1.RosterChange
-	26, // 26: holdfast.control.v1.PeerEvent.speakers:type_name -> holdfast.control.v1.Speakers
-	28, // 27: holdfast.control.v1.PeerEvent.transport:type_name -> holdfast.control.v1.Transport
-	31, // 28: holdfast.control.v1.PeerEvent.fenced:type_name -> holdfast.control.v1.Fenced
-	32, // 29: holdfast.control.v1.PeerEvent.closed:type_name -> holdfast.control.v1.Closed
-	29, // 30: holdfast.control.v1.PeerEvent.chat:type_name -> holdfast.control.v1.Chat
-	30, // 31: holdfast.control.v1.PeerEvent.reoffer:type_name -> holdfast.control.v1.Reoffer
-	8,  // 32: holdfast.control.v1.Attached.roster:type_name -> holdfast.control.v1.Peer
-	22, // 33: holdfast.control.v1.Attached.slots:type_name -> holdfast.control.v1.Slot
-	2,  // 34: holdfast.control.v1.Refused.code:type_name -> holdfast.control.v1.Refusal
-	4,  // 35: holdfast.control.v1.Refused.current:type_name -> holdfast.control.v1.Fence
-	0,  // 36: holdfast.control.v1.Slot.kind:type_name -> holdfast.control.v1.Kind
-	1,  // 37: holdfast.control.v1.Slot.source:type_name -> holdfast.control.v1.Source
-	22, // 38: holdfast.control.v1.SlotTable.slots:type_name -> holdfast.control.v1.Slot
-	8,  // 39: holdfast.control.v1.Roster.peers:type_name -> holdfast.control.v1.Peer
-	8,  // 40: holdfast.control.v1.RosterChange.joined:type_name -> holdfast.control.v1.Peer
-	8,  // 41: holdfast.control.v1.RosterChange.updated:type_name -> holdfast.control.v1.Peer
-	27, // 42: holdfast.control.v1.Speakers.speakers:type_name -> holdfast.control.v1.Speaker
-	3,  // 43: holdfast.control.v1.Transport.state:type_name -> holdfast.control.v1.TransportState
-	4,  // 44: holdfast.control.v1.Fenced.current:type_name -> holdfast.control.v1.Fence
-	37, // 45: holdfast.control.v1.RoomsReply.rooms:type_name -> holdfast.control.v1.HeldRoom
-	5,  // 46: holdfast.control.v1.HeldRoom.pin:type_name -> holdfast.control.v1.Pin
-	38, // 47: holdfast.control.v1.HeldRoom.peers:type_name -> holdfast.control.v1.HeldPeer
-	39, // 48: holdfast.control.v1.HeldPeer.media:type_name -> holdfast.control.v1.MediaState
-	40, // 49: holdfast.control.v1.MediaState.slots:type_name -> holdfast.control.v1.SlotState
-	41, // 50: holdfast.control.v1.MediaState.tracks:type_name -> holdfast.control.v1.TrackState
-	42, // 51: holdfast.control.v1.MediaState.unplaced:type_name -> holdfast.control.v1.Stream
-	0,  // 52: holdfast.control.v1.SlotState.kind:type_name -> holdfast.control.v1.Kind
-	1,  // 53: holdfast.control.v1.SlotState.source:type_name -> holdfast.control.v1.Source
-	1,  // 54: holdfast.control.v1.TrackState.source:type_name -> holdfast.control.v1.Source
-	5,  // 55: holdfast.control.v1.HoldsReply.pin:type_name -> holdfast.control.v1.Pin
-	5,  // 56: holdfast.control.v1.OutrankRequest.pin:type_name -> holdfast.control.v1.Pin
-	6,  // 57: holdfast.control.v1.Media.Attach:input_type -> holdfast.control.v1.EdgeMessage
-	33, // 58: holdfast.control.v1.Media.Watch:input_type -> holdfast.control.v1.WatchRequest
-	35, // 59: holdfast.control.v1.Media.Rooms:input_type -> holdfast.control.v1.RoomsRequest
-	43, // 60: holdfast.control.v1.Media.Holds:input_type -> holdfast.control.v1.HoldsRequest
-	45, // 61: holdfast.control.v1.Media.Outrank:input_type -> holdfast.control.v1.OutrankRequest
-	49, // 62: holdfast.control.v1.Media.Remove:input_type -> holdfast.control.v1.RemoveRequest
-	47, // 63: holdfast.control.v1.Media.Process:input_type -> holdfast.control.v1.ProcessRequest
-	17, // 64: holdfast.control.v1.Media.Attach:output_type -> holdfast.control.v1.PeerEvent
-	34, // 65: holdfast.control.v1.Media.Watch:output_type -> holdfast.control.v1.Beat
-	36, // 66: holdfast.control.v1.Media.Rooms:output_type -> holdfast.control.v1.RoomsReply
-	44, // 67: holdfast.control.v1.Media.Holds:output_type -> holdfast.control.v1.HoldsReply
-	46, // 68: holdfast.control.v1.Media.Outrank:output_type -> holdfast.control.v1.OutrankReply
-	50, // 69: holdfast.control.v1.Media.Remove:output_type -> holdfast.control.v1.RemoveReply
-	48, // 70: holdfast.control.v1.Media.Process:output_type -> holdfast.control.v1.ProcessReply
-	64, // [64:71] is the sub-list for method output_type
-	57, // [57:64] is the sub-list for method input_type
-	57, // [57:57] is the sub-list for extension type_name
-	57, // [57:57] is the sub-list for extension extendee
-	0,  // [0:57] is the sub-list for field type_name
+	9,  // 10: holdfast.control.v1.Attach.peer:type_name -> holdfast.control.v1.Peer
+	9,  // 11: holdfast.control.v1.Attach.expected:type_name -> holdfast.control.v1.Peer
+	8,  // 12: holdfast.control.v1.Attach.expected_egress:type_name -> holdfast.control.v1.Egress
+	11, // 13: holdfast.control.v1.Offer.senders:type_name -> holdfast.control.v1.Sender
+	23, // 14: holdfast.control.v1.Offer.slots:type_name -> holdfast.control.v1.Slot
+	1,  // 15: holdfast.control.v1.Sender.source:type_name -> holdfast.control.v1.Source
+	13, // 16: holdfast.control.v1.View.wants:type_name -> holdfast.control.v1.Want
+	1,  // 17: holdfast.control.v1.Want.source:type_name -> holdfast.control.v1.Source
+	1,  // 18: holdfast.control.v1.Mute.source:type_name -> holdfast.control.v1.Source
+	4,  // 19: holdfast.control.v1.PeerEvent.fence:type_name -> holdfast.control.v1.Fence
+	19, // 20: holdfast.control.v1.PeerEvent.attached:type_name -> holdfast.control.v1.Attached
+	20, // 21: holdfast.control.v1.PeerEvent.refused:type_name -> holdfast.control.v1.Refused
+	21, // 22: holdfast.control.v1.PeerEvent.answer:type_name -> holdfast.control.v1.Answer
+	22, // 23: holdfast.control.v1.PeerEvent.offer_rejected:type_name -> holdfast.control.v1.OfferRejected
+	24, // 24: holdfast.control.v1.PeerEvent.slots:type_name -> holdfast.control.v1.SlotTable
+	25, // 25: holdfast.control.v1.PeerEvent.roster:type_name -> holdfast.control.v1.Roster
+	26, // 26: holdfast.control.v1.PeerEvent.roster_change:type_name -> holdfast.control.v1.RosterChange
+	27, // 27: holdfast.control.v1.PeerEvent.speakers:type_name -> holdfast.control.v1.Speakers
+	29, // 28: holdfast.control.v1.PeerEvent.transport:type_name -> holdfast.control.v1.Transport
+	32, // 29: holdfast.control.v1.PeerEvent.fenced:type_name -> holdfast.control.v1.Fenced
+	33, // 30: holdfast.control.v1.PeerEvent.closed:type_name -> holdfast.control.v1.Closed
+	30, // 31: holdfast.control.v1.PeerEvent.chat:type_name -> holdfast.control.v1.Chat
+	31, // 32: holdfast.control.v1.PeerEvent.reoffer:type_name -> holdfast.control.v1.Reoffer
+	8,  // 33: holdfast.control.v1.PeerEvent.egress:type_name -> holdfast.control.v1.Egress
+	9,  // 34: holdfast.control.v1.Attached.roster:type_name -> holdfast.control.v1.Peer
+	23, // 35: holdfast.control.v1.Attached.slots:type_name -> holdfast.control.v1.Slot
+	8,  // 36: holdfast.control.v1.Attached.egress:type_name -> holdfast.control.v1.Egress
+	2,  // 37: holdfast.control.v1.Refused.code:type_name -> holdfast.control.v1.Refusal
+	4,  // 38: holdfast.control.v1.Refused.current:type_name -> holdfast.control.v1.Fence
+	0,  // 39: holdfast.control.v1.Slot.kind:type_name -> holdfast.control.v1.Kind
+	1,  // 40: holdfast.control.v1.Slot.source:type_name -> holdfast.control.v1.Source
+	23, // 41: holdfast.control.v1.SlotTable.slots:type_name -> holdfast.control.v1.Slot
+	9,  // 42: holdfast.control.v1.Roster.peers:type_name -> holdfast.control.v1.Peer
+	9,  // 43: holdfast.control.v1.RosterChange.joined:type_name -> holdfast.control.v1.Peer
+	9,  // 44: holdfast.control.v1.RosterChange.updated:type_name -> holdfast.control.v1.Peer
+	28, // 45: holdfast.control.v1.Speakers.speakers:type_name -> holdfast.control.v1.Speaker
+	3,  // 46: holdfast.control.v1.Transport.state:type_name -> holdfast.control.v1.TransportState
+	4,  // 47: holdfast.control.v1.Fenced.current:type_name -> holdfast.control.v1.Fence
+	38, // 48: holdfast.control.v1.RoomsReply.rooms:type_name -> holdfast.control.v1.HeldRoom
+	5,  // 49: holdfast.control.v1.HeldRoom.pin:type_name -> holdfast.control.v1.Pin
+	39, // 50: holdfast.control.v1.HeldRoom.peers:type_name -> holdfast.control.v1.HeldPeer
+	40, // 51: holdfast.control.v1.HeldPeer.media:type_name -> holdfast.control.v1.MediaState
+	41, // 52: holdfast.control.v1.MediaState.slots:type_name -> holdfast.control.v1.SlotState
+	42, // 53: holdfast.control.v1.MediaState.tracks:type_name -> holdfast.control.v1.TrackState
+	43, // 54: holdfast.control.v1.MediaState.unplaced:type_name -> holdfast.control.v1.Stream
+	0,  // 55: holdfast.control.v1.SlotState.kind:type_name -> holdfast.control.v1.Kind
+	1,  // 56: holdfast.control.v1.SlotState.source:type_name -> holdfast.control.v1.Source
+	1,  // 57: holdfast.control.v1.TrackState.source:type_name -> holdfast.control.v1.Source
+	5,  // 58: holdfast.control.v1.HoldsReply.pin:type_name -> holdfast.control.v1.Pin
+	5,  // 59: holdfast.control.v1.OutrankRequest.pin:type_name -> holdfast.control.v1.Pin
+	6,  // 60: holdfast.control.v1.Media.Attach:input_type -> holdfast.control.v1.EdgeMessage
+	34, // 61: holdfast.control.v1.Media.Watch:input_type -> holdfast.control.v1.WatchRequest
+	36, // 62: holdfast.control.v1.Media.Rooms:input_type -> holdfast.control.v1.RoomsRequest
+	44, // 63: holdfast.control.v1.Media.Holds:input_type -> holdfast.control.v1.HoldsRequest
+	46, // 64: holdfast.control.v1.Media.Outrank:input_type -> holdfast.control.v1.OutrankRequest
+	50, // 65: holdfast.control.v1.Media.Remove:input_type -> holdfast.control.v1.RemoveRequest
+	48, // 66: holdfast.control.v1.Media.Process:input_type -> holdfast.control.v1.ProcessRequest
+	18, // 67: holdfast.control.v1.Media.Attach:output_type -> holdfast.control.v1.PeerEvent
+	35, // 68: holdfast.control.v1.Media.Watch:output_type -> holdfast.control.v1.Beat
+	37, // 69: holdfast.control.v1.Media.Rooms:output_type -> holdfast.control.v1.RoomsReply
+	45, // 70: holdfast.control.v1.Media.Holds:output_type -> holdfast.control.v1.HoldsReply
+	47, // 71: holdfast.control.v1.Media.Outrank:output_type -> holdfast.control.v1.OutrankReply
+	51, // 72: holdfast.control.v1.Media.Remove:output_type -> holdfast.control.v1.RemoveReply
+	49, // 73: holdfast.control.v1.Media.Process:output_type -> holdfast.control.v1.ProcessReply
+	67, // [67:74] is the sub-list for method output_type
+	60, // [60:67] is the sub-list for method input_type
+	60, // [60:60] is the sub-list for extension type_name
+	60, // [60:60] is the sub-list for extension extendee
+	0,  // [0:60] is the sub-list for field type_name
 }
 
 func init() { file_control_proto_init() }
@@ -4041,7 +4148,7 @@ func file_control_proto_init() {
 		(*EdgeMessage_Say)(nil),
 		(*EdgeMessage_Refresh)(nil),
 	}
-	file_control_proto_msgTypes[13].OneofWrappers = []any{
+	file_control_proto_msgTypes[14].OneofWrappers = []any{
 		(*PeerEvent_Attached)(nil),
 		(*PeerEvent_Refused)(nil),
 		(*PeerEvent_Answer)(nil),
@@ -4055,8 +4162,9 @@ func file_control_proto_init() {
 		(*PeerEvent_Closed)(nil),
 		(*PeerEvent_Chat)(nil),
 		(*PeerEvent_Reoffer)(nil),
+		(*PeerEvent_Egress)(nil),
 	}
-	file_control_proto_msgTypes[21].OneofWrappers = []any{
+	file_control_proto_msgTypes[22].OneofWrappers = []any{
 		(*RosterChange_Joined)(nil),
 		(*RosterChange_Updated)(nil),
 		(*RosterChange_Left)(nil),
@@ -4067,7 +4175,7 @@ func file_control_proto_init() {
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_control_proto_rawDesc), len(file_control_proto_rawDesc)),
 			NumEnums:      4,
-			NumMessages:   47,
+			NumMessages:   48,
 			NumExtensions: 0,
 			NumServices:   1,
 		},

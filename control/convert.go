@@ -5,6 +5,7 @@ import (
 	"net"
 	"strconv"
 
+	"github.com/holdfast-rtc/holdfast/headroom"
 	"github.com/holdfast-rtc/holdfast/pin"
 	"github.com/holdfast-rtc/holdfast/ring"
 )
@@ -30,6 +31,16 @@ func (x *Pin) Value() (pin.Pin, error) {
 		return pin.Pin{}, err
 	}
 	return p, nil
+}
+
+// EgressProto writes an amount of egress as a message.
+func EgressProto(e headroom.Egress) *Egress {
+	return &Egress{BitsPerSecond: e.BitsPerSecond, PacketsPerSecond: e.PacketsPerSecond}
+}
+
+// Value reads an amount of egress; nothing is none.
+func (x *Egress) Value() headroom.Egress {
+	return headroom.Egress{BitsPerSecond: x.GetBitsPerSecond(), PacketsPerSecond: x.GetPacketsPerSecond()}
 }
 
 // FenceProto writes a fence as a message.

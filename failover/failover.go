@@ -25,6 +25,7 @@ import (
 
 	"github.com/holdfast-rtc/holdfast/cluster"
 	"github.com/holdfast-rtc/holdfast/control"
+	"github.com/holdfast-rtc/holdfast/headroom"
 	"github.com/holdfast-rtc/holdfast/pin"
 	"github.com/holdfast-rtc/holdfast/ring"
 )
@@ -43,10 +44,10 @@ type Membership interface {
 
 // LocalRoom is a room for which this edge holds at least one client's socket.
 type LocalRoom struct {
-	Room         ring.RoomID
-	Pin          pin.Pin // under which this edge serves it now
-	Peers        int     // sockets here; the larger room is moved first
-	ExpectedSize int     // of the whole room, as last known; 0 for the default
+	Room   ring.RoomID
+	Pin    pin.Pin       // under which this edge serves it now
+	Peers  int           // sockets here; the larger room is moved first
+	Expect headroom.Room // the whole room, as last known
 }
 
 // Rooms is the part of the edge that holds the clients' sockets. Its methods are called from
@@ -69,7 +70,7 @@ type Rooms interface {
 type Rehomer interface {
 	// Rehome moves room off the dead pin from by compare-and-set and returns the pin that
 	// stands afterwards, whoever wrote it.
-	Rehome(ctx context.Context, room ring.RoomID, from pin.Pin, expectedSize int) (pin.Pin, error)
+	Rehome(ctx context.Context, room ring.RoomID, from pin.Pin, expect headroom.Room) (pin.Pin, error)
 }
 
 // Pins is the store as the sweep reads it: *redisstore.Store.

@@ -12,6 +12,7 @@ import (
 
 	"github.com/holdfast-rtc/holdfast/cluster"
 	"github.com/holdfast-rtc/holdfast/control"
+	"github.com/holdfast-rtc/holdfast/headroom"
 	"github.com/holdfast-rtc/holdfast/pin"
 	"github.com/holdfast-rtc/holdfast/ring"
 )
@@ -144,7 +145,7 @@ func (s *paperRehomer) choose(not pin.BootID) (target cluster.Node, ok bool) {
 	return target, ok
 }
 
-func (s *paperRehomer) Rehome(ctx context.Context, room ring.RoomID, from pin.Pin, _ int) (pin.Pin, error) {
+func (s *paperRehomer) Rehome(ctx context.Context, room ring.RoomID, from pin.Pin, _ headroom.Room) (pin.Pin, error) {
 	if err := s.trip(ctx); err != nil {
 		return pin.Pin{}, err
 	}

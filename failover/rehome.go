@@ -134,7 +134,7 @@ func (f *Failover) decide(ctx context.Context, m *move, turn *ticket) (pin.Pin, 
 	if !f.gone(m.from.Boot) {
 		return pin.Pin{}, errBack
 	}
-	to, err := f.rehomer.Rehome(ctx, m.room.Room, m.from, m.room.ExpectedSize)
+	to, err := f.rehomer.Rehome(ctx, m.room.Room, m.from, m.room.Expect)
 	if err == nil && !m.from.Fence.Less(to.Fence) {
 		return pin.Pin{}, fmt.Errorf("%w than %s", errLower, m.from.Fence)
 	}

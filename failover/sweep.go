@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/holdfast-rtc/holdfast/control"
+	"github.com/holdfast-rtc/holdfast/headroom"
 	"github.com/holdfast-rtc/holdfast/pin"
 	"github.com/holdfast-rtc/holdfast/ring"
 )
@@ -120,7 +121,7 @@ func (s *sweeper) moveSwept(ctx context.Context, h pin.Holding) bool {
 	}
 	bounded, cancel := context.WithTimeout(ctx, decideTimeout)
 	defer cancel()
-	to, err := s.rehomer.Rehome(bounded, h.Room, h.Pin, 0)
+	to, err := s.rehomer.Rehome(bounded, h.Room, h.Pin, headroom.Room{})
 	if err != nil {
 		s.log.Warn("sweep put off", "room", h.Room, "from", h.Pin.Node, "error", err)
 		return false

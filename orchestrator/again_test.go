@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/holdfast-rtc/holdfast/cluster"
+	"github.com/holdfast-rtc/holdfast/headroom"
 	"github.com/holdfast-rtc/holdfast/pin"
 )
 
@@ -13,7 +14,7 @@ import (
 // old state shows pins that an edge knows well, of rooms that have moved since.
 func TestKnownPinIsProvenAgainInAnotherGeneration(t *testing.T) {
 	edge, store, where, _ := forgetful(1)
-	known, err := edge.Place(t.Context(), class, 0)
+	known, err := edge.Place(t.Context(), class, headroom.Room{})
 	if err != nil || known.Node != "a" {
 		t.Fatalf("Place = %v, %v", known, err)
 	}
@@ -21,7 +22,7 @@ func TestKnownPinIsProvenAgainInAnotherGeneration(t *testing.T) {
 	store.put(class, known.Encode()) // An old file was restored, and meanwhile the room was opened elsewhere.
 	held := pinAt("b", 1, known.Fence.Epoch+5, 7)
 	where.open("b", class, held)
-	got, err := edge.Place(t.Context(), class, 0)
+	got, err := edge.Place(t.Context(), class, headroom.Room{})
 	if err != nil || got.Boot != held.Boot || !held.Fence.Less(got.Fence) || store.stands(class) != got.Encode() {
 		t.Fatalf("Place = %v, %v, want a pin of b, which serves the room", got, err)
 	}
@@ -31,7 +32,7 @@ func TestKnownPinIsProvenAgainInAnotherGeneration(t *testing.T) {
 // question and the write.
 func TestPinThatIsPutBackIsProvenAfterTheWrite(t *testing.T) {
 	edge, store, where, _ := forgetful(1)
-	known, err := edge.Place(t.Context(), class, 0)
+	known, err := edge.Place(t.Context(), class, headroom.Room{})
 	if err != nil || known.Node != "a" {
 		t.Fatalf("Place = %v, %v", known, err)
 	}
@@ -43,7 +44,7 @@ func TestPinThatIsPutBackIsProvenAfterTheWrite(t *testing.T) {
 			where.open("b", class, lower)
 		}
 	})
-	got, err := edge.Place(t.Context(), class, 0)
+	got, err := edge.Place(t.Context(), class, headroom.Room{})
 	if err != nil || got.Boot != lower.Boot || !known.Fence.Less(got.Fence) || store.stands(class) != got.Encode() {
 		t.Fatalf("Place = %v, %v after %d calls, want a pin of b above %v: it has opened the room", got, err, calls, known.Fence)
 	}
@@ -61,7 +62,7 @@ func TestPinThatIsOnlyReadIsProven(t *testing.T) {
 	store.put(class, pinAt("a", 1, 6000, pin.NewFreshNonce()).Encode())
 	held := pinAt("b", 1, 5000, 7)
 	where.open("b", class, held)
-	if got, err := edge.Place(t.Context(), class, 0); err != nil || got.Boot != held.Boot {
+	if got, err := edge.Place(t.Context(), class, headroom.Room{}); err != nil || got.Boot != held.Boot {
 		t.Fatalf("Place = %v, %v, though b serves the room", got, err)
 	}
 }
@@ -136,7 +137,7 @@ func TestRefusalDoesNotMoveARoomThatAnotherNodeHasOpen(t *testing.T) {
 	refused, held := pinAt("a", 1, 6000, 3), pinAt("c", 1, 5001, 7)
 	store.put(class, held.Encode())
 	where.open("c", class, held)
-	got, err := edge.PlaceAgain(t.Context(), class, refused, 0)
+	got, err := edge.PlaceAgain(t.Context(), class, refused, headroom.Room{})
 	if err != nil || got.Boot != held.Boot || !refused.Fence.Less(got.Fence) || store.stands(class) != got.Encode() {
 		t.Fatalf("PlaceAgain = %v, %v, want a pin of c above %v: c serves the room", got, err, refused.Fence)
 	}
@@ -153,7 +154,7 @@ func TestRoomIsNotHandedBackToWhoDiedMeanwhile(t *testing.T) {
 		without.Gone[held.Boot] = cluster.DepartureDead
 		seen.Store(without)
 	}
-	if got, err := edge.Place(t.Context(), class, 0); err != nil || got.Boot == held.Boot || store.stands(class) != got.Encode() {
+	if got, err := edge.Place(t.Context(), class, headroom.Room{}); err != nil || got.Boot == held.Boot || store.stands(class) != got.Encode() {
 		t.Fatalf("Place = %v, %v, want the claim to stand: b is dead", got, err)
 	}
 }

@@ -6,6 +6,7 @@ import (
 	"testing"
 
 	"github.com/holdfast-rtc/holdfast/cluster"
+	"github.com/holdfast-rtc/holdfast/headroom"
 	"github.com/holdfast-rtc/holdfast/pin"
 	"github.com/holdfast-rtc/holdfast/redisstore/storetest"
 	"github.com/holdfast-rtc/holdfast/ring"
@@ -51,7 +52,7 @@ func BenchmarkPlace(b *testing.B) {
 					store = onRedis(b, storetest.Start(b, kind))
 				}
 				edge := New(store, fixed(settledBench(b, store)), &addresses{}, patient(), quiet)
-				if _, err := edge.Place(b.Context(), "pinned", 0); err != nil {
+				if _, err := edge.Place(b.Context(), "pinned", headroom.Room{}); err != nil {
 					b.Fatal(err)
 				}
 				b.ReportAllocs()
@@ -60,7 +61,7 @@ func BenchmarkPlace(b *testing.B) {
 					if room == "new" {
 						which = ring.RoomID("room-" + strconv.Itoa(i))
 					}
-					if _, err := edge.Place(b.Context(), which, 0); err != nil {
+					if _, err := edge.Place(b.Context(), which, headroom.Room{}); err != nil {
 						b.Fatal(err)
 					}
 				}
@@ -77,7 +78,7 @@ func BenchmarkPlaceParallel(b *testing.B) {
 	b.SetParallelism(32)
 	b.RunParallel(func(pb *testing.PB) {
 		for i := 0; pb.Next(); i++ {
-			if _, err := edge.Place(b.Context(), ring.RoomID(fmt.Sprintf("room-%d", i%1000)), 0); err != nil {
+			if _, err := edge.Place(b.Context(), ring.RoomID(fmt.Sprintf("room-%d", i%1000)), headroom.Room{}); err != nil {
 				b.Error(err)
 				return
 			}

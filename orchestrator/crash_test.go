@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/holdfast-rtc/holdfast/failpoint"
+	"github.com/holdfast-rtc/holdfast/headroom"
 	"github.com/holdfast-rtc/holdfast/pin"
 	"github.com/holdfast-rtc/holdfast/redisstore"
 	"github.com/holdfast-rtc/holdfast/redisstore/storetest"
@@ -38,9 +39,9 @@ func TestCrashingEdge(t *testing.T) {
 	}
 	edge := New(store, fixed(viewOf(sfu("a", 1), sfu("b", 1))), &addresses{}, patient(), quiet)
 	if _, ok, _ := store.Get(t.Context(), crashRoom); ok {
-		_, err = edge.Rehome(t.Context(), crashRoom, crashOld(), 0)
+		_, err = edge.Rehome(t.Context(), crashRoom, crashOld(), headroom.Room{})
 	} else {
-		_, err = edge.Place(t.Context(), crashRoom, 0)
+		_, err = edge.Place(t.Context(), crashRoom, headroom.Room{})
 	}
 	t.Fatalf("the edge survived its failpoint: %v", err)
 }
@@ -75,9 +76,9 @@ func TestKilledEdgeLeavesNoOrphan(t *testing.T) {
 				for i := range ends {
 					edge := New(onRedis(t, server), fixed(viewOf(sfu("a", 1), sfu("b", 1))), &addresses{}, patient(), quiet)
 					if c.pinned {
-						ends[i], err = edge.Rehome(t.Context(), crashRoom, crashOld(), 0)
+						ends[i], err = edge.Rehome(t.Context(), crashRoom, crashOld(), headroom.Room{})
 					} else {
-						ends[i], err = edge.Place(t.Context(), crashRoom, 0)
+						ends[i], err = edge.Place(t.Context(), crashRoom, headroom.Room{})
 					}
 					if err != nil {
 						t.Fatal(err)

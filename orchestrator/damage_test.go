@@ -13,6 +13,7 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/holdfast-rtc/holdfast/cluster"
+	"github.com/holdfast-rtc/holdfast/headroom"
 	"github.com/holdfast-rtc/holdfast/pin"
 	"github.com/holdfast-rtc/holdfast/redisstore"
 	"github.com/holdfast-rtc/holdfast/redisstore/storetest"
@@ -26,26 +27,26 @@ const markerKey = "holdfast:generation"
 // would be. Package cluster drops most of such reports before.
 func TestAbsurdLoadReportCountsAsFull(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
-		view := func(lie Egress) *cluster.View {
+		full := headroom.Egress{BitsPerSecond: 1_000_000_000, PacketsPerSecond: 100_000}
+		view := func(lie headroom.Egress) *cluster.View {
 			var nodes []cluster.Node
-			for id, says := range map[string]Egress{"a": lie, "b": {750_000_000, 75_000}, "c": {300_000_000, 30_000}, "d": {300_000_000, 30_000}} {
+			for id, says := range map[string]headroom.Egress{"a": lie, "b": full.Part(0.75), "c": full.Part(0.3), "d": full.Part(0.3)} {
 				node := sfu(id, 1)
 				node.Load.EgressBitsPerSecond, node.Load.EgressPacketsPerSecond = says.BitsPerSecond, says.PacketsPerSecond
 				nodes = append(nodes, node)
 			}
 			return viewOf(nodes...)
 		}
-		full := Egress{BitsPerSecond: 1_000_000_000, PacketsPerSecond: 100_000}
-		absurd := Egress{
-			rapid.OneOf(rapid.Just[uint64](math.MaxUint64), rapid.Uint64Min(full.BitsPerSecond)).Draw(t, "bits"),
-			rapid.OneOf(rapid.Just[uint64](math.MaxUint64), rapid.Uint64Min(full.PacketsPerSecond)).Draw(t, "packets"),
+		absurd := headroom.Egress{
+			BitsPerSecond:    rapid.OneOf(rapid.Just[uint64](math.MaxUint64), rapid.Uint64Min(full.BitsPerSecond)).Draw(t, "bits"),
+			PacketsPerSecond: rapid.OneOf(rapid.Just[uint64](math.MaxUint64), rapid.Uint64Min(full.PacketsPerSecond)).Draw(t, "packets"),
 		}
 		one := New(newShelf(), fixed(view(full)), &addresses{}, patient(), quiet)
 		other := New(newShelf(), fixed(view(absurd)), &addresses{}, patient(), quiet)
 		for i := range rapid.IntRange(1, 60).Draw(t, "rooms") {
 			room := ring.RoomID(strconv.Itoa(i))
-			want, err := one.Place(context.Background(), room, 0)
-			got, lied := other.Place(context.Background(), room, 0)
+			want, err := one.Place(context.Background(), room, headroom.Room{})
+			got, lied := other.Place(context.Background(), room, headroom.Room{})
 			if (err == nil) != (lied == nil) || got.Node != want.Node || got.Node == "a" {
 				t.Fatalf("room %s went to %q (%v), want %q (%v): a reports %v", room, got.Node, lied, want.Node, err, absurd)
 			}
@@ -98,7 +99,7 @@ func damage(t *testing.T, server storetest.Server, text, marker string) {
 	where := &addresses{holds: map[string]map[ring.RoomID]pin.Pin{ours.Control: {room: ours}}}
 	edge := New(store, fixed(viewOf(sfu("a", 1), sfu("b", 1), sfu("c", 1))), where, patient(), slog.New(slog.NewTextHandler(&said, nil)))
 	now := uint64(time.Now().UnixMilli())
-	got, err := edge.Place(ctx, room, 0)
+	got, err := edge.Place(ctx, room, headroom.Room{})
 	if err != nil || got.Boot != ours.Boot || got.Fence.Epoch < now || server.Raw.Get(ctx, keyOf(room)).Val() != got.Encode() {
 		t.Fatalf("%s: Place = %v, %v over %q, want a pin of the owner above the clock", server.Name, got, err, text)
 	}

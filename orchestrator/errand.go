@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"time"
 
+	"github.com/holdfast-rtc/holdfast/headroom"
 	"github.com/holdfast-rtc/holdfast/pin"
 	"github.com/holdfast-rtc/holdfast/ring"
 )
@@ -13,7 +14,7 @@ import (
 // errand is one call of Place, Rehome or PlaceAgain on its way.
 type errand struct {
 	room    ring.RoomID
-	need    Egress
+	expect  headroom.Room
 	avoid   avoidance
 	refused pin.Fence     // the fence under which a node refused to open the room
 	left    time.Duration // of the store budget

@@ -3,6 +3,8 @@ package orchestrator
 import (
 	"errors"
 	"fmt"
+
+	"github.com/holdfast-rtc/holdfast/headroom"
 )
 
 // The refusals of placement. Each is returned wrapped; test with errors.Is.
@@ -24,8 +26,8 @@ var (
 // NoHeadroomError says that no node can take the room, and how far the best one
 // was from it.
 type NoHeadroomError struct {
-	Need Egress // what the room is expected to cost
-	Best Egress // the largest free egress of any node that may be asked
+	Need headroom.Egress // what the room is expected to cost
+	Best headroom.Egress // the largest free egress of any node that may be asked
 }
 
 // Error gives both amounts.

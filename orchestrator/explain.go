@@ -4,30 +4,31 @@ import (
 	"context"
 	"fmt"
 
+	"github.com/holdfast-rtc/holdfast/headroom"
 	"github.com/holdfast-rtc/holdfast/pin"
 	"github.com/holdfast-rtc/holdfast/ring"
 )
 
 // Explanation is the whole reasoning about one room. It encodes to JSON as it is.
 type Explanation struct {
-	Room  ring.RoomID `json:"room"`
-	Pin   pin.Pin     `json:"pin"`   // zero when the room has none
-	State string      `json:"state"` // of the pin, in words
-	Owner ring.NodeID `json:"owner"` // what the ring alone says; empty without nodes
-	Need  Egress      `json:"need"`  // what a room of the default size is expected to cost
-	Bound float64     `json:"bound"` // load/ceiling that no node should exceed, such a room included
-	Walk  []Step      `json:"walk"`  // the ring's successors, the owner first
+	Room  ring.RoomID     `json:"room"`
+	Pin   pin.Pin         `json:"pin"`   // zero when the room has none
+	State string          `json:"state"` // of the pin, in words
+	Owner ring.NodeID     `json:"owner"` // what the ring alone says; empty without nodes
+	Need  headroom.Egress `json:"need"`  // what a room of the default size is expected to cost
+	Bound float64         `json:"bound"` // load/ceiling that no node should exceed, such a room included
+	Walk  []Step          `json:"walk"`  // the ring's successors, the owner first
 }
 
 // Step is one node of the walk.
 type Step struct {
-	Node     ring.NodeID `json:"node"`
-	Reported Egress      `json:"reported"`
-	Reserved Egress      `json:"reserved"` // claims of this edge that no report shows yet
-	Ceiling  Egress      `json:"ceiling"`
-	Share    float64     `json:"share"`  // load/ceiling with the room included
-	Chosen   bool        `json:"chosen"` // a new room would go here
-	Why      string      `json:"why"`
+	Node     ring.NodeID     `json:"node"`
+	Reported headroom.Egress `json:"reported"`
+	Reserved headroom.Egress `json:"reserved"` // claims of this edge that no report shows yet
+	Ceiling  headroom.Egress `json:"ceiling"`
+	Share    float64         `json:"share"`  // load/ceiling with the room included
+	Chosen   bool            `json:"chosen"` // a new room would go here
+	Why      string          `json:"why"`
 }
 
 // Explain says why room lives where it lives, and where a new one would go. It
@@ -37,8 +38,8 @@ func (o *Orchestrator) Explain(ctx context.Context, room ring.RoomID) (Explanati
 	if err != nil {
 		return Explanation{}, err
 	}
-	e := o.errand(room, 0)
-	out := Explanation{Room: room, Need: e.need}
+	e := o.errand(room, headroom.Room{})
+	out := Explanation{Room: room, Need: e.expect.Cost()}
 	out.Owner, _ = view.Ring.Owner(room)
 	found, err := o.read(ctx, e)
 	if err != nil {

@@ -13,6 +13,7 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/holdfast-rtc/holdfast/cluster"
+	"github.com/holdfast-rtc/holdfast/headroom"
 	"github.com/holdfast-rtc/holdfast/pin"
 	"github.com/holdfast-rtc/holdfast/ring"
 )
@@ -128,7 +129,7 @@ func (w *town) gossip(v *views, full ring.NodeID) {
 // join is a session's arrival: place, attach, and follow what the node says.
 func (w *town) join(edge *Orchestrator, room ring.RoomID) {
 	for range 6 {
-		p, err := edge.Place(context.Background(), room, 0)
+		p, err := edge.Place(context.Background(), room, headroom.Room{})
 		if err != nil {
 			return // It is told to try again.
 		}

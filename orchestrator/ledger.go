@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/holdfast-rtc/holdfast/cluster"
+	"github.com/holdfast-rtc/holdfast/headroom"
 	"github.com/holdfast-rtc/holdfast/pin"
 	"github.com/holdfast-rtc/holdfast/ring"
 )
@@ -27,10 +28,9 @@ type reservation struct {
 	node    ring.NodeID
 	boot    pin.BootID
 	fence   pin.Fence
-	cost    Egress
-	kept    bool      // the claim was won; before that it has no lapse
-	lapses  time.Time // when kept
-	charged uint64    // reports from this one on include the room; 0 while it is not open
+	cost    headroom.Egress
+	lapses  time.Time
+	charged uint64 // reports from this one on include the room; 0 while it is not open
 }
 
 // lapse is an entry of the queue of reservations by age.
@@ -40,15 +40,16 @@ type lapse struct {
 }
 
 // ledger adds our own recent claims to what nodes report, so that a burst of new rooms
-// does not land on one node between two reports. Choice and reservation are one step
-// under its lock, so concurrent placements see each other.
+// does not land on one node between two reports. Only a claim that was won is counted: the room of any other
+// has a pin, and its cost is in a report or another edge's ledger. Claims that are under way at once do not see each other,
+// as those of several edges do not; how a node is drawn keeps them apart (walk.go).
 type ledger struct {
 	mu      sync.Mutex // guards the fields below
 	view    *cluster.View
 	base    totals // of view, without reservations
 	held    map[ring.RoomID]reservation
-	sums    map[pin.BootID]Egress
-	total   Egress
+	sums    map[pin.BootID]headroom.Egress
+	total   headroom.Egress
 	order   []lapse // by time, since every reservation lasts equally long
 	refused map[pin.BootID]time.Time
 }
@@ -59,21 +60,20 @@ type avoidance struct {
 	boot pin.BootID  // it is dead, though the view may not know yet
 }
 
-// reserve chooses a node for room and counts the room there. The reservation is tentative: it
-// must be ended by keep or release with the same fence.
-func (l *ledger) reserve(view *cluster.View, room ring.RoomID, fence pin.Fence, need Egress, avoid avoidance, cfg Config) (cluster.Node, choice) {
+// choose chooses a node for room. It reserves nothing.
+func (l *ledger) choose(view *cluster.View, room ring.RoomID, need headroom.Egress, avoid avoidance, cfg Config) (cluster.Node, choice) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	l.catchUp(view, cfg)
-	l.drop(room) // A concurrent placement of the same room counts once.
-	total := totals{load: l.base.load.plus(l.total), ceiling: l.base.ceiling}
-	made := choose(l.walk(view, room, avoid, cfg), total, need, cfg.Epsilon)
-	if made.node == "" {
-		return cluster.Node{}, made
-	}
-	node := view.Nodes[made.node]
-	l.put(room, reservation{node: node.ID, boot: node.Boot, fence: fence, cost: need})
-	return node, made
+	made := choose(l.walk(view, room, avoid, cfg), l.totals(), room, need, cfg.Epsilon)
+	return view.Nodes[made.node], made
+}
+
+// totals is of the view, with what is reserved. Call it with mu held.
+func (l *ledger) totals() totals {
+	sum := l.base
+	sum.load = sum.load.Plus(l.total)
+	return sum
 }
 
 // walk yields the ring's successors of room with their loads.
@@ -82,7 +82,7 @@ func (l *ledger) walk(view *cluster.View, room ring.RoomID, avoid avoidance, cfg
 		now := time.Now()
 		for id := range view.Ring.Successors(room) {
 			node, known := view.Nodes[id]
-			c := candidate{node: id, load: reported(node).plus(l.sums[node.Boot]), ceiling: ceilingOf(node, cfg)}
+			c := candidate{node: id, load: reported(node).Plus(l.sums[node.Boot]), ceiling: ceilingOf(node, cfg)}
 			switch {
 			case !known || node.Boot == "" || node.Control == "":
 				c.barred = barUnknown
@@ -102,8 +102,8 @@ func (l *ledger) walk(view *cluster.View, room ring.RoomID, avoid avoidance, cfg
 	}
 }
 
-// keep makes the tentative reservation of a won claim count until it lapses.
-func (l *ledger) keep(room ring.RoomID, p pin.Pin, need Egress) {
+// keep counts the room of a won claim until it lapses.
+func (l *ledger) keep(room ring.RoomID, p pin.Pin, need headroom.Egress) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	l.retain(room, reservation{node: p.Node, boot: p.Boot, fence: p.Fence, cost: need})
@@ -112,22 +112,17 @@ func (l *ledger) keep(room ring.RoomID, p pin.Pin, need Egress) {
 // retain stores r with a new lapse, if there is room for it.
 func (l *ledger) retain(room ring.RoomID, r reservation) {
 	l.drop(room)
-	if len(l.order) >= 2*maxReservations {
+	if len(l.order) >= 2*maxReservations || len(l.held) >= maxReservations {
 		return
 	}
-	r.kept, r.lapses = true, time.Now().Add(reservationLasts)
-	if l.put(room, r) {
-		l.order = append(l.order, lapse{room: room, at: r.lapses})
+	if l.held == nil {
+		l.held, l.sums = make(map[ring.RoomID]reservation), make(map[pin.BootID]headroom.Egress)
 	}
-}
-
-// release ends the tentative reservation of a lost claim.
-func (l *ledger) release(room ring.RoomID, fence pin.Fence) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	if r, ok := l.held[room]; ok && r.fence == fence && !r.kept {
-		l.drop(room)
-	}
+	r.lapses = time.Now().Add(reservationLasts)
+	l.held[room] = r
+	l.sums[r.boot] = l.sums[r.boot].Plus(r.cost)
+	l.total = l.total.Plus(r.cost)
+	l.order = append(l.order, lapse{room: room, at: r.lapses})
 }
 
 // forget ends the reservation of a claim that is handed back.
@@ -143,7 +138,7 @@ func (l *ledger) forget(room ring.RoomID, fence pin.Fence) {
 func (l *ledger) opened(room ring.RoomID, node ring.NodeID, charged uint64) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	if r, ok := l.held[room]; ok && r.node == node && r.kept && r.charged == 0 {
+	if r, ok := l.held[room]; ok && r.node == node && r.charged == 0 {
 		r.charged = max(charged, 1)
 		l.retain(room, r)
 		l.settle(room, l.held[room])
@@ -163,21 +158,6 @@ func (l *ledger) refuse(room ring.RoomID, boot pin.BootID) {
 	}
 }
 
-// put counts r for room; it reports false when the ledger is full. The room must
-// not be held.
-func (l *ledger) put(room ring.RoomID, r reservation) bool {
-	if len(l.held) >= maxReservations {
-		return false
-	}
-	if l.held == nil {
-		l.held, l.sums = make(map[ring.RoomID]reservation), make(map[pin.BootID]Egress)
-	}
-	l.held[room] = r
-	l.sums[r.boot] = l.sums[r.boot].plus(r.cost)
-	l.total = l.total.plus(r.cost)
-	return true
-}
-
 // drop ends the reservation of room, if there is one.
 func (l *ledger) drop(room ring.RoomID) {
 	r, ok := l.held[room]
@@ -185,8 +165,8 @@ func (l *ledger) drop(room ring.RoomID) {
 		return
 	}
 	delete(l.held, room)
-	l.total = l.total.minus(r.cost)
-	if rest := l.sums[r.boot].minus(r.cost); rest == (Egress{}) {
+	l.total = l.total.Minus(r.cost)
+	if rest := l.sums[r.boot].Minus(r.cost); rest == (headroom.Egress{}) {
 		delete(l.sums, r.boot)
 	} else {
 		l.sums[r.boot] = rest

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/holdfast-rtc/holdfast/cluster"
+	"github.com/holdfast-rtc/holdfast/headroom"
 	"github.com/holdfast-rtc/holdfast/pin"
 	"github.com/holdfast-rtc/holdfast/ring"
 )
@@ -43,7 +44,7 @@ func TestClaimIsHandedBackToWhoHasTheRoomOpen(t *testing.T) {
 	edge, store, where, _ := forgetful(1)
 	held := pinAt("b", 1, 5000, 7)
 	where.open("b", class, held)
-	got, err := edge.Place(t.Context(), class, 0)
+	got, err := edge.Place(t.Context(), class, headroom.Room{})
 	if err != nil || got.Boot != held.Boot || !held.Fence.Less(got.Fence) || got.Fence.Fresh() {
 		t.Fatalf("Place = %v, %v, want a higher pin of b, which has the room open", got, err)
 	}
@@ -54,7 +55,7 @@ func TestClaimIsHandedBackToWhoHasTheRoomOpen(t *testing.T) {
 		t.Errorf("egress stays reserved for a room that is open already: %v", edge.ledger.held)
 	}
 	where.mute["b.test:7000"] = errors.New("it hangs")
-	if again, err := edge.Place(t.Context(), class, 0); again != got || err != nil {
+	if again, err := edge.Place(t.Context(), class, headroom.Room{}); again != got || err != nil {
 		t.Errorf("the next join got %v, %v: what is proven need not be proven again", again, err)
 	}
 }
@@ -83,7 +84,7 @@ func TestClaimIsProvenOnlyWhileAnOwnerHasNotReported(t *testing.T) {
 			if c.silent {
 				where.mute["b.test:7000"] = errors.New("it hangs")
 			}
-			got, err := edge.Place(t.Context(), class, 0)
+			got, err := edge.Place(t.Context(), class, headroom.Room{})
 			if err != nil || string(got.Node) != c.want || store.stands(class) != got.Encode() {
 				t.Fatalf("Place = %v, %v, want a pin of %s", got, err, c.want)
 			}
@@ -93,7 +94,7 @@ func TestClaimIsProvenOnlyWhileAnOwnerHasNotReported(t *testing.T) {
 			// The next join, through any edge, must not take what stands for proven.
 			delete(where.mute, "b.test:7000")
 			where.open("b", class, pinAt("b", 1, 5000, 7))
-			if got, err = edge.Place(t.Context(), class, 0); err != nil || got.Node != "b" {
+			if got, err = edge.Place(t.Context(), class, headroom.Room{}); err != nil || got.Node != "b" {
 				t.Fatalf("the next join got %v, %v, want b, which has the room open", got, err)
 			}
 		})
@@ -105,7 +106,7 @@ func TestClaimBelowTheHoldersFenceIsRaised(t *testing.T) {
 	edge, store, where, _ := forgetful(1)
 	held := pinAt("a", 1, uint64(time.Now().Add(time.Hour).UnixMilli()), 7)
 	where.holds["a.test:7000"] = map[ring.RoomID]pin.Pin{class: held}
-	got, err := edge.Place(t.Context(), class, 0)
+	got, err := edge.Place(t.Context(), class, headroom.Room{})
 	if err != nil || got.Boot != held.Boot || !held.Fence.Less(got.Fence) || store.stands(class) != got.Encode() {
 		t.Fatalf("Place = %v, %v, want a pin of a above %v", got, err, held.Fence)
 	}
@@ -118,7 +119,7 @@ func TestRehomingOnAnEmptyStore(t *testing.T) {
 	where.mute["a.test:7000"] = errors.New("it hangs")
 	moved := pinAt("c", 1, 5001, 8)
 	where.holds["c.test:7000"] = map[ring.RoomID]pin.Pin{class: moved}
-	got, err := edge.Rehome(t.Context(), class, dead, 0)
+	got, err := edge.Rehome(t.Context(), class, dead, headroom.Room{})
 	if err != nil || got.Boot != moved.Boot || !moved.Fence.Less(got.Fence) {
 		t.Fatalf("Rehome = %v, %v, want c, where another edge moved the room to before the store forgot", got, err)
 	}
@@ -130,9 +131,9 @@ func TestRehomingFromAPinThatStandsAgain(t *testing.T) {
 	dead, live := pinAt("a", 1, 5000, 7), pinAt("b", 1, 5001, 8)
 	move := func(edge *Orchestrator, how string) (pin.Pin, error) {
 		if how == "PlaceAgain" {
-			return edge.PlaceAgain(t.Context(), class, dead, 0)
+			return edge.PlaceAgain(t.Context(), class, dead, headroom.Room{})
 		}
-		return edge.Rehome(t.Context(), class, dead, 0)
+		return edge.Rehome(t.Context(), class, dead, headroom.Room{})
 	}
 	for _, how := range []string{"Rehome", "PlaceAgain"} {
 		for range 8 { // The nonce of the move is above that of the owner, or below.
@@ -148,7 +149,7 @@ func TestRehomingFromAPinThatStandsAgain(t *testing.T) {
 		edge, store, where, _ := forgetful(1)
 		store.put(class, pinAt("c", 1, 5001, 9).Encode())
 		where.open("b", class, live)
-		if got, err := edge.Place(t.Context(), class, 0); err != nil || got.Boot != live.Boot {
+		if got, err := edge.Place(t.Context(), class, headroom.Room{}); err != nil || got.Boot != live.Boot {
 			t.Fatalf("Place = %v, %v, want b, which serves the room", got, err)
 		}
 		edge, store, where, _ = forgetful(2)
@@ -164,31 +165,31 @@ func TestRehomingFromAPinThatStandsAgain(t *testing.T) {
 
 func TestRememberedRoomIsJoinedWithoutAStore(t *testing.T) {
 	edge, store, where, seen := forgetful(2)
-	known, err := edge.Place(t.Context(), class, 0)
+	known, err := edge.Place(t.Context(), class, headroom.Room{})
 	if err != nil {
 		t.Fatal(err)
 	}
 	store.err = errors.New("the store is away")
-	if got, err := edge.Place(t.Context(), class, 0); got != known || err != nil {
+	if got, err := edge.Place(t.Context(), class, headroom.Room{}); got != known || err != nil {
 		t.Errorf("a join of a known room got %v, %v, want %v", got, err, known)
 	}
-	if _, err := edge.Place(t.Context(), "unheard-of", 0); !errors.Is(err, ErrStoreUnavailable) {
+	if _, err := edge.Place(t.Context(), "unheard-of", headroom.Room{}); !errors.Is(err, ErrStoreUnavailable) {
 		t.Errorf("a new room: %v, want ErrStoreUnavailable", err)
 	}
-	if _, err := edge.PlaceAgain(t.Context(), class, known, 0); !errors.Is(err, ErrStoreUnavailable) {
+	if _, err := edge.PlaceAgain(t.Context(), class, known, headroom.Room{}); !errors.Is(err, ErrStoreUnavailable) {
 		t.Errorf("a refused room: %v, want ErrStoreUnavailable", err)
 	}
 	where.open("b", "elsewhere", pinAt("b", 1, 5000, 7))
-	if got, err := edge.Place(t.Context(), "elsewhere", 0); err != nil || got.Node != "b" {
+	if got, err := edge.Place(t.Context(), "elsewhere", headroom.Room{}); err != nil || got.Node != "b" {
 		t.Errorf("a room that this node never heard of, open on b: %v, %v", got, err)
 	}
 	seen.Store(viewOf(sfu("b", 1), sfu("c", 1)))
-	if _, err := edge.Place(t.Context(), class, 0); !errors.Is(err, ErrStoreUnavailable) {
+	if _, err := edge.Place(t.Context(), class, headroom.Room{}); !errors.Is(err, ErrStoreUnavailable) {
 		t.Errorf("its owner is no longer seen: %v, want ErrStoreUnavailable", err)
 	}
 	seen.Store(reporting(2))
 	edge.Observe(class, pin.Fence{Epoch: known.Fence.Epoch + 1})
-	if _, err := edge.Place(t.Context(), class, 0); !errors.Is(err, ErrStoreUnavailable) {
+	if _, err := edge.Place(t.Context(), class, headroom.Room{}); !errors.Is(err, ErrStoreUnavailable) {
 		t.Errorf("a higher pin was heard of: %v, want ErrStoreUnavailable", err)
 	}
 }
@@ -220,7 +221,7 @@ func TestRoomIsJoinedWithoutAStoreWhereItIsOpen(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				edge, store, where, _ := forgetful(2)
-				known, err := edge.Place(t.Context(), class, 0)
+				known, err := edge.Place(t.Context(), class, headroom.Room{})
 				if err != nil || known.Node != "a" {
 					t.Fatalf("Place = %v, %v", known, err)
 				}
@@ -240,7 +241,7 @@ func TestRoomIsJoinedWithoutAStoreWhereItIsOpen(t *testing.T) {
 				}
 				store.fail(errors.New("the store is away"))
 				<-time.After(c.later)
-				got, err := edge.Place(t.Context(), class, 0)
+				got, err := edge.Place(t.Context(), class, headroom.Room{})
 				switch {
 				case c.joins && (err != nil || got != want || got.Node != c.where):
 					t.Errorf("Place = %v, %v, want %v", got, err, want)

@@ -6,6 +6,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/holdfast-rtc/holdfast/headroom"
 	"github.com/holdfast-rtc/holdfast/pin"
 	"github.com/holdfast-rtc/holdfast/ring"
 )
@@ -32,7 +33,7 @@ func TestMuteNodeStopsNoJoin(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		edge, store, _ := muteTown(t)
 		began := time.Now()
-		got, err := edge.Place(t.Context(), class, 0)
+		got, err := edge.Place(t.Context(), class, headroom.Room{})
 		if took := time.Since(began); err != nil || store.stands(class) != got.Encode() || took > 2*time.Second {
 			t.Fatalf("Place = %v, %v after %v, want the claim to stand within 2 s", got, err, took)
 		}
@@ -51,7 +52,7 @@ func TestMuteNodeHardlyDelaysAnOpenRoom(t *testing.T) {
 		edge.seen.note(class, held)
 		where.open("c", class, held)
 		began := time.Now()
-		got, err := edge.Place(t.Context(), class, 0)
+		got, err := edge.Place(t.Context(), class, headroom.Room{})
 		if took := time.Since(began); err != nil || got.Boot != held.Boot || took > 900*time.Millisecond {
 			t.Fatalf("Place = %v, %v after %v, want c, which has the room open, in less than a second", got, err, took)
 		}
@@ -66,7 +67,7 @@ func TestMuteNodeStopsNoJoinWithoutAStore(t *testing.T) {
 		edge.seen.prove(class, held, 1)
 		store.fail(errAway)
 		began := time.Now()
-		if got, err := edge.Place(t.Context(), class, 0); err != nil || got != held || time.Since(began) > 2*time.Second {
+		if got, err := edge.Place(t.Context(), class, headroom.Room{}); err != nil || got != held || time.Since(began) > 2*time.Second {
 			t.Fatalf("Place = %v, %v after %v, want %v within 2 s", got, err, time.Since(began), held)
 		}
 	})
@@ -79,10 +80,10 @@ func TestPinnedRoomIsJoinedWhileWritesAreRefused(t *testing.T) {
 	stands := pinAt("c", 1, 5000, 7)
 	store.put(class, stands.Encode())
 	store.refuseWrites(true)
-	if got, err := edge.Place(t.Context(), class, 0); err != nil || got != stands {
+	if got, err := edge.Place(t.Context(), class, headroom.Room{}); err != nil || got != stands {
 		t.Fatalf("Place = %v, %v, want the pin that stands", got, err)
 	}
-	if got, err := edge.Place(t.Context(), "new", 0); err == nil {
+	if got, err := edge.Place(t.Context(), "new", headroom.Room{}); err == nil {
 		t.Fatalf("a new room was placed at %v, which nobody can know", got)
 	}
 }

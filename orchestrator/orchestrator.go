@@ -18,6 +18,7 @@ import (
 	"golang.org/x/sync/singleflight"
 
 	"github.com/holdfast-rtc/holdfast/cluster"
+	"github.com/holdfast-rtc/holdfast/headroom"
 	"github.com/holdfast-rtc/holdfast/pin"
 	"github.com/holdfast-rtc/holdfast/ring"
 )
@@ -73,15 +74,15 @@ func New(store Claims, views Views, prober Prober, cfg Config, log *slog.Logger)
 }
 
 // Place returns the pin of room, claiming it for a node with headroom when it has none. One
-// store round trip; a stale or corrupt pin costs one or two more. expectedSize is
-// how many people the room is expected to hold, 0 for the default. While the store may have
+// store round trip; a stale or corrupt pin costs one or two more. expect is
+// what is known of the room's size. While the store may have
 // lost its memory, the owners are asked whether one has the room open. Without a store a room that this process
 // has heard of is where an owner has it open, or, open nowhere, where the store has shown it in the last half hour.
 //
 // Errors: ErrNotSettled, ErrNoNodes, *NoHeadroomError, ErrStoreUnavailable (the claim may have
 // reached the store all the same; the next Place finds it), ErrContended, or the context's.
-func (o *Orchestrator) Place(ctx context.Context, room ring.RoomID, expectedSize int) (pin.Pin, error) {
-	e := o.errand(room, expectedSize)
+func (o *Orchestrator) Place(ctx context.Context, room ring.RoomID, expect headroom.Room) (pin.Pin, error) {
+	e := o.errand(room, expect)
 	e.plain = true
 	return o.settle(ctx, e, standing{})
 }
@@ -90,8 +91,8 @@ func (o *Orchestrator) Place(ctx context.Context, room ring.RoomID, expectedSize
 // returns the pin that stands afterwards, whoever wrote it. The caller vouches that the
 // boot of from is dead. When the store has lost the pin, the room is claimed above
 // from. Errors as of Place.
-func (o *Orchestrator) Rehome(ctx context.Context, room ring.RoomID, from pin.Pin, expectedSize int) (pin.Pin, error) {
-	e := o.errand(room, expectedSize)
+func (o *Orchestrator) Rehome(ctx context.Context, room ring.RoomID, from pin.Pin, expect headroom.Room) (pin.Pin, error) {
+	e := o.errand(room, expect)
 	e.avoid.boot = from.Boot
 	o.seen.note(room, from)
 	return o.settle(ctx, e, standing{pin: from})
@@ -99,8 +100,8 @@ func (o *Orchestrator) Rehome(ctx context.Context, room ring.RoomID, from pin.Pi
 
 // PlaceAgain moves room after its node refused to OPEN it under the pin refused. It is
 // Rehome to another node, and that node is passed over for a moment by other rooms too.
-func (o *Orchestrator) PlaceAgain(ctx context.Context, room ring.RoomID, refused pin.Pin, expectedSize int) (pin.Pin, error) {
-	e := o.errand(room, expectedSize)
+func (o *Orchestrator) PlaceAgain(ctx context.Context, room ring.RoomID, refused pin.Pin, expect headroom.Room) (pin.Pin, error) {
+	e := o.errand(room, expect)
 	e.avoid.node = refused.Node
 	e.refused = refused.Fence
 	o.seen.note(room, refused)
@@ -124,8 +125,8 @@ func (o *Orchestrator) Opened(room ring.RoomID, node ring.NodeID, chargedInRepor
 }
 
 // errand starts a call.
-func (o *Orchestrator) errand(room ring.RoomID, expectedSize int) *errand {
-	return &errand{room: room, need: o.cfg.Cost(expectedSize), left: o.cfg.StoreBudget}
+func (o *Orchestrator) errand(room ring.RoomID, expect headroom.Room) *errand {
+	return &errand{room: room, expect: expect, left: o.cfg.StoreBudget}
 }
 
 // settledView returns the present view, or ErrNotSettled.

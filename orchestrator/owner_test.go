@@ -5,6 +5,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/holdfast-rtc/holdfast/headroom"
 	"github.com/holdfast-rtc/holdfast/pin"
 	"github.com/holdfast-rtc/holdfast/redisstore/storetest"
 	"github.com/holdfast-rtc/holdfast/ring"
@@ -47,12 +48,12 @@ func TestOwnersAndEdgesOverOneStore(t *testing.T) {
 	storetest.OnEach(t, func(t *testing.T, server storetest.Server) {
 		const room ring.RoomID = "class" // a, then b, then c clockwise
 		edge := New(onRedis(t, server), fixed(viewOf(sfu("a", 1), sfu("b", 1))), &addresses{}, patient(), quiet)
-		first, err := edge.Place(t.Context(), room, 0)
+		first, err := edge.Place(t.Context(), room, headroom.Room{})
 		if err != nil || first.Node != "a" {
 			t.Fatalf("Place = %v, %v", first, err)
 		}
 		_, sleeper := owner(t, server, pin.Holding{Room: room, Pin: first})
-		second, err := edge.Rehome(t.Context(), room, first, 0)
+		second, err := edge.Rehome(t.Context(), room, first, headroom.Room{})
 		if err != nil || second.Node != "b" || second.Fence.Epoch != first.Fence.Epoch+1 {
 			t.Fatalf("Rehome = %v, %v", second, err)
 		}
@@ -69,7 +70,7 @@ func TestOwnersAndEdgesOverOneStore(t *testing.T) {
 		}
 		wait(t, "the owner to write its pin again", func() bool { return server.Raw.Exists(t.Context(), keyOf(room)).Val() == 1 })
 		newcomer := New(onRedis(t, server), fixed(viewOf(sfu("a", 1), sfu("b", 1))), &addresses{}, patient(), quiet)
-		if p, err := newcomer.Place(t.Context(), room, 0); p != second || err != nil {
+		if p, err := newcomer.Place(t.Context(), room, headroom.Room{}); p != second || err != nil {
 			t.Errorf("after the store lost everything a join got %v, %v, want %v, epoch kept", p, err, second)
 		}
 		if len(awake.told()) != 0 {

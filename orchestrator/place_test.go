@@ -18,6 +18,7 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/holdfast-rtc/holdfast/cluster"
+	"github.com/holdfast-rtc/holdfast/headroom"
 	"github.com/holdfast-rtc/holdfast/pin"
 	"github.com/holdfast-rtc/holdfast/redisstore/storetest"
 	"github.com/holdfast-rtc/holdfast/ring"
@@ -42,7 +43,7 @@ func TestConcurrentPlacesThroughDifferentViewsEndOnOnePin(t *testing.T) {
 		pins, errs := make([]pin.Pin, 100), make([]error, 100)
 		var all sync.WaitGroup
 		for i := range pins {
-			all.Go(func() { pins[i], errs[i] = edges[i%3].Place(t.Context(), "crowd", 0) })
+			all.Go(func() { pins[i], errs[i] = edges[i%3].Place(t.Context(), "crowd", headroom.Room{}) })
 		}
 		all.Wait()
 		for i, p := range pins {
@@ -80,7 +81,7 @@ func TestConcurrentRehomesConverge(t *testing.T) {
 			for j, edge := range edges {
 				all.Go(func() {
 					var err error
-					if got[i][j], err = edge.Rehome(t.Context(), room, old, 0); err != nil {
+					if got[i][j], err = edge.Rehome(t.Context(), room, old, headroom.Room{}); err != nil {
 						t.Errorf("rehome %s: %v", room, err)
 					}
 				})
@@ -109,7 +110,7 @@ func TestStoreThatIsAwayIsGivenUpWithinTheBudget(t *testing.T) {
 	for name, address := range map[string]string{"silent": silent.Addr().String(), "refused": closed.Addr().String()} {
 		edge := New(onRedis(t, storetest.Server{URL: "redis://" + address}), fixed(viewOf(sfu("a", 1))), &addresses{}, DefaultConfig(), quiet)
 		began := time.Now()
-		_, err := edge.Place(t.Context(), "r", 0)
+		_, err := edge.Place(t.Context(), "r", headroom.Room{})
 		if took := time.Since(began); !errors.Is(err, ErrStoreUnavailable) || took > 3*time.Second {
 			t.Errorf("%s: Place = %v after %v, want ErrStoreUnavailable after about 0.3 s", name, err, took)
 		}
@@ -128,7 +129,7 @@ func TestStoreBudgetCoversAllTripsOfACall(t *testing.T) {
 			store.slow = slow
 			edge := New(store, fixed(view), &addresses{}, DefaultConfig(), quiet)
 			began := time.Now()
-			_, err := edge.Place(t.Context(), "r", 0)
+			_, err := edge.Place(t.Context(), "r", headroom.Room{})
 			if took := time.Since(began); !errors.Is(err, want) || took > 300*time.Millisecond {
 				t.Errorf("two trips of %v each: %v after %v, want %v within 300 ms", slow, err, took, want)
 			}
@@ -140,7 +141,7 @@ func TestCallerWhoGivesUpGetsHisOwnError(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
 	edge := New(onRedis(t, storetest.Start(t, "miniredis")), fixed(viewOf(sfu("a", 1))), &addresses{}, patient(), quiet)
-	if _, err := edge.Place(ctx, "r", 0); !errors.Is(err, context.Canceled) || errors.Is(err, ErrStoreUnavailable) {
+	if _, err := edge.Place(ctx, "r", headroom.Room{}); !errors.Is(err, context.Canceled) || errors.Is(err, ErrStoreUnavailable) {
 		t.Errorf("Place = %v, want the context's error", err)
 	}
 }
@@ -161,7 +162,7 @@ func TestConcurrentProbesOfOneAddressAreOne(t *testing.T) {
 		var all sync.WaitGroup
 		for range 20 {
 			all.Go(func() {
-				if got, err := edge.Place(t.Context(), "r", 0); got != p || err != nil {
+				if got, err := edge.Place(t.Context(), "r", headroom.Room{}); got != p || err != nil {
 					t.Errorf("Place = %v, %v, want the pin of the boot that answered", got, err)
 				}
 			})
@@ -206,7 +207,7 @@ func TestExplainSaysWhyEveryNodeWasPassedOver(t *testing.T) {
 	if !maps.Equal(why, want) || !maps.Equal(chosen, map[ring.NodeID]bool{"a": false, "c": false, "d": true}) {
 		t.Errorf("the walk says %v, chosen %v, want %v", why, chosen, want)
 	}
-	p, err := edge.Place(t.Context(), room, 0)
+	p, err := edge.Place(t.Context(), room, headroom.Room{})
 	if err != nil || p.Node != "d" {
 		t.Fatalf("Place = %v, %v, want what Explain said", p, err)
 	}
@@ -264,14 +265,14 @@ func TestFencesOnlyGrowWhateverTheEdgesSee(t *testing.T) {
 			"learn": func(t *rapid.T) { sees[edge.Draw(t, "edge")].Store(current()) },
 			"place": func(t *rapid.T) {
 				i := edge.Draw(t, "edge")
-				p, err := edges[i].Place(context.Background(), room.Draw(t, "room"), 0)
+				p, err := edges[i].Place(context.Background(), room.Draw(t, "room"), headroom.Room{})
 				judge("place", i, p, err)
 			},
 			"rehome the dead": func(t *rapid.T) {
 				i, r := edge.Draw(t, "edge"), room.Draw(t, "room")
 				p, ok, _ := shelf.Get(context.Background(), r)
 				if _, dead := gone[p.Boot]; ok && dead {
-					p, err := edges[i].Rehome(context.Background(), r, p, 0)
+					p, err := edges[i].Rehome(context.Background(), r, p, headroom.Room{})
 					if errors.Is(err, ErrNoNodes) { // All that this edge sees alive is dead.
 						err = nil
 					}

@@ -8,6 +8,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/holdfast-rtc/holdfast/headroom"
 	"github.com/holdfast-rtc/holdfast/redisstore/storetest"
 	"github.com/holdfast-rtc/holdfast/ring"
 )
@@ -32,7 +33,7 @@ func BenchmarkPlaceAgainstTheBareCommand(b *testing.B) {
 			for b.Loop() {
 				for range turns {
 					place += rate(b, callers, turn, func(ctx context.Context, i int64) error {
-						_, err := edge.Place(ctx, ring.RoomID(fmt.Sprintf("room-%d-%d", n, i)), 0)
+						_, err := edge.Place(ctx, ring.RoomID(fmt.Sprintf("room-%d-%d", n, i)), headroom.Room{})
 						return err
 					})
 					n++

@@ -4,6 +4,7 @@ import (
 	"time"
 
 	"github.com/holdfast-rtc/holdfast/cluster"
+	"github.com/holdfast-rtc/holdfast/headroom"
 	"github.com/holdfast-rtc/holdfast/ring"
 )
 
@@ -17,7 +18,7 @@ func (l *ledger) catchUp(view *cluster.View, cfg Config) {
 	for len(l.order) > 0 && !now.Before(l.order[0].at) {
 		first := l.order[0]
 		l.order = l.order[1:]
-		if r := l.held[first.room]; r.kept && !now.Before(r.lapses) {
+		if r := l.held[first.room]; !now.Before(r.lapses) {
 			l.drop(first.room)
 		}
 	}
@@ -46,28 +47,33 @@ func (l *ledger) settle(room ring.RoomID, r reservation) {
 	}
 }
 
-// sum adds up the nodes on the ring of view. A node counts as full at most: one that reports more than it may send would raise the bound of
+// sum adds up the nodes on the ring of view, and counts who places rooms there. A node counts as full at most: one that reports more than it may send would raise the bound of
 // all others to where it binds nobody.
 func sum(view *cluster.View, cfg Config) totals {
 	var t totals
 	for _, id := range view.Ring.Nodes() {
 		if node, ok := view.Nodes[id]; ok {
 			ceiling := ceilingOf(node, cfg)
-			t.load = t.load.plus(reported(node).atMost(ceiling))
-			t.ceiling = t.ceiling.plus(ceiling)
+			t.load = t.load.Plus(reported(node).Min(ceiling))
+			t.ceiling = t.ceiling.Plus(ceiling)
+		}
+	}
+	for _, node := range view.Nodes {
+		if node.Role == cluster.RoleSignaling {
+			t.placers++
 		}
 	}
 	return t
 }
 
 // reported is what node says it sends.
-func reported(node cluster.Node) Egress {
-	return Egress{BitsPerSecond: node.Load.EgressBitsPerSecond, PacketsPerSecond: node.Load.EgressPacketsPerSecond}
+func reported(node cluster.Node) headroom.Egress {
+	return headroom.Egress{BitsPerSecond: node.Load.EgressBitsPerSecond, PacketsPerSecond: node.Load.EgressPacketsPerSecond}
 }
 
 // ceilingOf is what node says it may send; what it does not say is assumed.
-func ceilingOf(node cluster.Node, cfg Config) Egress {
-	ceiling := Egress{BitsPerSecond: node.Load.CeilingBitsPerSecond, PacketsPerSecond: node.Load.CeilingPacketsPerSecond}
+func ceilingOf(node cluster.Node, cfg Config) headroom.Egress {
+	ceiling := headroom.Egress{BitsPerSecond: node.Load.CeilingBitsPerSecond, PacketsPerSecond: node.Load.CeilingPacketsPerSecond}
 	if ceiling.BitsPerSecond == 0 {
 		ceiling.BitsPerSecond = cfg.AssumedCeiling.BitsPerSecond
 	}
@@ -77,23 +83,23 @@ func ceilingOf(node cluster.Node, cfg Config) Egress {
 	return ceiling
 }
 
-// explain walks for a room of the expected cost as reserve would, and reserves nothing.
+// explain walks for a room of the expected cost as choose would.
 func (l *ledger) explain(view *cluster.View, out *Explanation, cfg Config) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	l.catchUp(view, cfg)
-	total := totals{load: l.base.load.plus(l.total), ceiling: l.base.ceiling}
-	if total.ceiling == (Egress{}) {
+	total := l.totals()
+	if total.ceiling == (headroom.Egress{}) {
 		return
 	}
 	walk := l.walk(view, out.Room, avoidance{}, cfg)
-	made := choose(walk, total, out.Need, cfg.Epsilon)
+	made := choose(walk, total, out.Room, out.Need, cfg.Epsilon)
 	out.Bound = bound(total, out.Need, cfg.Epsilon)
 	for c := range walk {
 		node := view.Nodes[c.node]
 		step := Step{
 			Node: c.node, Reported: reported(node), Reserved: l.sums[node.Boot], Ceiling: c.ceiling,
-			Share: c.load.plus(out.Need).share(c.ceiling), Chosen: c.node == made.node,
+			Share: c.load.Plus(out.Need).Share(c.ceiling), Chosen: c.node == made.node,
 			Why: string(judge(c, out.Need, out.Bound)),
 		}
 		if c.barred != "" {

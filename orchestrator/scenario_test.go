@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/holdfast-rtc/holdfast/cluster"
+	"github.com/holdfast-rtc/holdfast/headroom"
 	"github.com/holdfast-rtc/holdfast/pin"
 	"github.com/holdfast-rtc/holdfast/redisstore"
 	"github.com/holdfast-rtc/holdfast/redisstore/storetest"
@@ -136,17 +137,17 @@ func (s *scene) run(words []string) (string, error) {
 		if len(args) > 1 {
 			size, _ = strconv.Atoi(args[1])
 		}
-		return s.ask(func() (pin.Pin, error) { return s.edge.Place(ctx, room(), size) }), nil
+		return s.ask(func() (pin.Pin, error) { return s.edge.Place(ctx, room(), headroom.Expect(size)) }), nil
 	case "rehome":
-		return s.ask(func() (pin.Pin, error) { return s.edge.Rehome(ctx, room(), s.pin(args[1:]), 0) }), nil
+		return s.ask(func() (pin.Pin, error) { return s.edge.Rehome(ctx, room(), s.pin(args[1:]), headroom.Room{}) }), nil
 	case "again":
-		return s.ask(func() (pin.Pin, error) { return s.edge.PlaceAgain(ctx, room(), s.pin(args[1:]), 0) }), nil
+		return s.ask(func() (pin.Pin, error) { return s.edge.PlaceAgain(ctx, room(), s.pin(args[1:]), headroom.Room{}) }), nil
 	case "again-standing": // whatever stands was refused by its node
 		stands, _, err := s.store.Get(ctx, room())
 		if err != nil {
 			return "", err
 		}
-		return s.ask(func() (pin.Pin, error) { return s.edge.PlaceAgain(ctx, room(), stands, 0) }), nil
+		return s.ask(func() (pin.Pin, error) { return s.edge.PlaceAgain(ctx, room(), stands, headroom.Room{}) }), nil
 	case "stands":
 		return s.ask(func() (pin.Pin, error) { p, _, err := s.store.Get(ctx, room()); return p, err }), nil
 	case "explain":

@@ -92,14 +92,13 @@ func (o *Orchestrator) readInstead(ctx context.Context, e *errand, why error) (s
 	return found, err
 }
 
-// replace writes next and settles its reservation by the outcome.
+// replace writes next, and reserves its egress if it stands then.
 func (o *Orchestrator) replace(ctx context.Context, e *errand, was standing, next pin.Pin) (standing, error) {
 	if !was.absent() {
 		failpoint.Hit("rehome.before-swap")
 	}
 	now, err := o.write(ctx, e, was, next)
 	if err != nil || now.pin != next {
-		o.ledger.release(e.room, next.Fence)
 		return now, err
 	}
 	if was.absent() {
@@ -108,13 +107,13 @@ func (o *Orchestrator) replace(ctx context.Context, e *errand, was standing, nex
 		failpoint.Hit("rehome.after-swap")
 		o.log.Info("pin moved", "room", e.room, "from", was.pin.Node, "from_fence", was.pin.Fence, "to", next.Node, "to_fence", next.Fence)
 	}
-	if e.holder.IsZero() { // else its reports include the room
-		o.ledger.keep(e.room, next, e.need)
+	if e.holder.IsZero() && !e.expect.Unreserved { // A holder's reports include the room.
+		o.ledger.keep(e.room, next, e.expect.Cost())
 	}
 	return now, nil
 }
 
-// propose makes the pin that should stand instead of was, with its egress reserved.
+// propose makes the pin that should stand instead of was.
 func (o *Orchestrator) propose(ctx context.Context, view *cluster.View, e *errand, was standing) (pin.Pin, error) {
 	if !e.holder.IsZero() {
 		back := e.holder
@@ -137,14 +136,15 @@ func (o *Orchestrator) propose(ctx context.Context, view *cluster.View, e *erran
 	} else {
 		fence.Epoch = o.seen.nextEpoch(e.room, was.pin)
 	}
-	node, made := o.ledger.reserve(view, e.room, fence, e.need, e.avoid, o.cfg)
+	need := e.expect.Cost()
+	node, made := o.ledger.choose(view, e.room, need, e.avoid, o.cfg)
 	switch {
 	case made.node != "":
 		return pin.Pin{Fence: fence, Node: node.ID, Boot: node.Boot, Control: node.Control}, nil
 	case made.asked == 0 && made.refused == 0:
 		return pin.Pin{}, fmt.Errorf("place room %s: %w", e.room, ErrNoNodes)
 	default:
-		return pin.Pin{}, fmt.Errorf("place room %s: %w", e.room, &NoHeadroomError{Need: e.need, Best: made.best})
+		return pin.Pin{}, fmt.Errorf("place room %s: %w", e.room, &NoHeadroomError{Need: need, Best: made.best})
 	}
 }
 

@@ -2,21 +2,18 @@ package orchestrator
 
 import (
 	"iter"
+	"math"
 
+	"github.com/holdfast-rtc/holdfast/headroom"
 	"github.com/holdfast-rtc/holdfast/ring"
 )
-
-// idleShare: a node whose load is below this part of its ceiling is never passed over for
-// being above the bound. With few rooms any room is a large part of the whole, and the
-// bound would refuse the ring's owner every time.
-const idleShare = 0.10
 
 // candidate is one node of the walk, as the choice sees it.
 type candidate struct {
 	node    ring.NodeID
-	load    Egress // reported and reserved, without the new room
-	ceiling Egress // never zero in a dimension
-	barred  bar    // why it must not be asked; empty when it may be
+	load    headroom.Egress // reported and reserved, without the new room
+	ceiling headroom.Egress // never zero in a dimension
+	barred  bar             // why it must not be asked; empty when it may be
 }
 
 // bar is why a node must not be asked.
@@ -32,37 +29,43 @@ const (
 
 // totals sums up the nodes of the walk.
 type totals struct {
-	load, ceiling Egress
+	load, ceiling headroom.Egress
+	placers       int // signaling nodes, each of which may place a room by the same view
 }
 
 // verdict is what the walk says about one node.
 type verdict string
 
 const (
-	within verdict = "within the bound"
-	idle   verdict = "nearly idle"
-	above  verdict = "above the bound"
-	full   verdict = "no headroom"
-	barred verdict = "barred"
+	within    verdict = "within the bound"
+	idle      verdict = "nearly idle"
+	above     verdict = "above the bound"
+	oversized verdict = "nearly idle, and the room is larger than its headroom"
+	full      verdict = "no headroom"
+	barred    verdict = "barred"
 )
 
 // bound is the load/ceiling that a node may have with the new room included: (1+epsilon)
 // times that of all nodes together, the new room included.
-func bound(total totals, need Egress, epsilon float64) float64 {
-	return (1 + epsilon) * total.load.plus(need).share(total.ceiling)
+func bound(total totals, need headroom.Egress, epsilon float64) float64 {
+	return (1 + epsilon) * total.load.Plus(need).Share(total.ceiling)
 }
 
-// judge says whether the room may go to c. within and idle are a yes; above means only if
-// there is no yes.
-func judge(c candidate, need Egress, limit float64) verdict {
-	switch with := c.load.plus(need); {
+// judge says whether the room may go to c. within and idle are a yes; above, and then oversized, only if
+// there is no yes. A node that is nearly idle is never passed over for being above the bound: with few rooms any
+// room is a large part of the whole, and the bound would refuse the ring's owner every time.
+func judge(c candidate, need headroom.Egress, limit float64) verdict {
+	nearlyIdle := headroom.Idle(c.load, c.ceiling)
+	switch with := c.load.Plus(need); {
 	case c.barred != "":
 		return barred
-	case !with.fits(c.ceiling):
+	case !headroom.Takes(c.load, need, c.ceiling):
 		return full
-	case with.share(c.ceiling) <= limit:
+	case !with.Fits(c.ceiling):
+		return oversized
+	case with.Share(c.ceiling) <= limit:
 		return within
-	case c.load.share(c.ceiling) < idleShare:
+	case nearlyIdle:
 		return idle
 	default:
 		return above
@@ -71,40 +74,73 @@ func judge(c candidate, need Egress, limit float64) verdict {
 
 // choice is the outcome of a walk.
 type choice struct {
-	node    ring.NodeID // empty when no node can take the room
-	asked   int         // how many nodes were looked at and not barred
-	refused int         // how many were barred because they have no headroom by their own word
-	best    Egress      // the most free egress among those asked
+	node    ring.NodeID     // empty when no node can take the room
+	asked   int             // how many nodes were looked at and not barred
+	refused int             // how many were barred because they have no headroom by their own word
+	best    headroom.Egress // the most free egress among those asked
 }
 
-// choose is the bounded-load walk: the first node clockwise that is within the bound, or
-// nearly idle; if there is none, the node with the lowest load/ceiling among those whose
-// ceiling covers the room, the first clockwise of equal ones. It depends on its arguments
-// alone, so edges with the same view choose the same node.
-func choose(walk iter.Seq[candidate], total totals, need Egress, epsilon float64) choice {
+// draw is a drawing of lots among nodes.
+type draw struct {
+	node ring.NodeID
+	best float64
+	lots float64 // of all nodes together
+}
+
+// enter gives a node so many lots. The lot of each room and node is fixed, so the draw ends alike everywhere; over many
+// rooms each node wins in proportion to its lots (weighted rendezvous hashing).
+func (d *draw) enter(node ring.NodeID, room ring.RoomID, lots float64) {
+	u := (float64(ring.Weight(node, string(room))>>11) + 0.5) / (1 << 53) // above 0, below 1
+	if score := lots / -math.Log(u); d.node == "" || score > d.best {
+		d.node, d.best = node, score
+	}
+	d.lots += lots
+}
+
+// choose gives the room to the first node clockwise that may be asked, if the room is within the bound there or the node is nearly
+// idle. Otherwise one node is drawn, with odds by how many such rooms it can take: below the bound, or, where all nodes together
+// cannot take one from each signaling node there, below its ceiling. DESIGN.md says what that
+// bounds. It depends on its arguments alone, so edges with the same view choose the same node.
+func choose(walk iter.Seq[candidate], total totals, room ring.RoomID, need headroom.Egress, epsilon float64) choice {
 	var (
-		out   choice
-		least float64
-		limit = bound(total, need, epsilon)
+		out                              choice
+		belowBound, belowCeiling, onIdle draw
+		limit                            = bound(total, need, epsilon)
 	)
 	for c := range walk {
 		v := judge(c, need, limit)
-		if v == within || v == idle {
-			return choice{node: c.node}
-		}
 		if v == barred {
 			if c.barred == barRefusedThis || c.barred == barRefusing {
 				out.refused++
 			}
 			continue
 		}
-		out.asked++
-		if free := c.ceiling.minus(c.load); out.asked == 1 || free.BitsPerSecond > out.best.BitsPerSecond {
+		if out.asked++; out.asked == 1 && (v == within || v == idle) {
+			return choice{node: c.node}
+		}
+		free := c.ceiling.Minus(c.load)
+		if out.asked == 1 || free.BitsPerSecond > out.best.BitsPerSecond {
 			out.best = free
 		}
-		if share := c.load.share(c.ceiling); v == above && (out.node == "" || share < least) {
-			out.node, least = c.node, share
+		switch v {
+		case within, idle:
+			line := c.ceiling.Part(min(max(limit, c.load.Plus(need).Share(c.ceiling)), 1))
+			belowBound.enter(c.node, room, need.Into(line.Minus(c.load)))
+			belowCeiling.enter(c.node, room, need.Into(free))
+		case above:
+			belowCeiling.enter(c.node, room, need.Into(free))
+		case oversized:
+			onIdle.enter(c.node, room, need.Into(c.ceiling))
+		case full, barred:
 		}
+	}
+	switch {
+	case belowBound.lots >= float64(max(total.placers, 1)):
+		out.node = belowBound.node
+	case belowCeiling.node != "":
+		out.node = belowCeiling.node
+	default:
+		out.node = onIdle.node
 	}
 	return out
 }

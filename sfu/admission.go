@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/holdfast-rtc/holdfast/control"
+	"github.com/holdfast-rtc/holdfast/headroom"
 	"github.com/holdfast-rtc/holdfast/pin"
 	"github.com/holdfast-rtc/holdfast/ring"
 )
@@ -54,6 +55,22 @@ func (n *Node) readAttach(message *control.EdgeMessage) (attachment, *refusal) {
 			"this is node %s, boot %s; the pin names node %s, boot %s", n.cfg.Node, n.cfg.Boot, p.Node, p.Boot)
 	}
 	return attachment{pin: p, room: ring.RoomID(room), request: request, entry: rosterCopy(peer)}, nil
+}
+
+// cost is what the room is expected to send, as placement reckoned it.
+func (a attachment) cost() headroom.Egress {
+	if e := a.request.GetExpectedEgress(); e != nil {
+		return e.Value()
+	}
+	return headroom.Expect(int(a.request.GetExpectedSize())).Cost()
+}
+
+// people is how many are expected in the room.
+func (a attachment) people() int {
+	if n := int(a.request.GetExpectedSize()); n > 0 {
+		return min(n, headroom.MaxPeople)
+	}
+	return headroom.DefaultPeople
 }
 
 func entryFits(p *control.Peer) bool {
@@ -122,8 +139,8 @@ func (n *Node) mayOpen(a attachment, now time.Time) *refusal {
 	if n.draining.Load() {
 		return n.refuseOpening(a, control.Refusal_REFUSAL_DRAINING, now)
 	}
-	ceiling := rate{n.cfg.CeilingBitsPerSecond, n.cfg.CeilingPacketsPerSecond}
-	if len(n.rooms) >= n.cfg.Limits.Rooms || !headroom(n.egressNow(now), expectedCost(a.request.GetExpectedSize()), ceiling) {
+	ceiling := headroom.Egress{BitsPerSecond: n.cfg.CeilingBitsPerSecond, PacketsPerSecond: n.cfg.CeilingPacketsPerSecond}
+	if len(n.rooms) >= n.cfg.Limits.Rooms || !headroom.Takes(n.egressNow(now), a.cost(), ceiling) {
 		return n.refuseOpening(a, control.Refusal_REFUSAL_NO_HEADROOM, now)
 	}
 	return nil
@@ -136,7 +153,7 @@ func (n *Node) refuseOpening(a attachment, code control.Refusal, now time.Time) 
 	if code == control.Refusal_REFUSAL_DRAINING {
 		return refuse(code, "node %s takes no more rooms", n.cfg.Node)
 	}
-	return refuse(code, "node %s has no headroom for a room of %d", n.cfg.Node, a.request.GetExpectedSize())
+	return refuse(code, "node %s has no headroom for a room of %d that costs %v", n.cfg.Node, a.people(), a.cost())
 }
 
 // open opens the room, or gives the one that was opened meanwhile.
@@ -157,7 +174,7 @@ func (n *Node) open(ctx context.Context, a attachment) (*room, *refusal) {
 	n.mu.Unlock()
 	select {
 	case n.starting <- r:
-		n.log.Info("room opened", "room", string(a.room), "fence", a.pin.Fence.String(), "expected_size", a.request.GetExpectedSize())
+		n.log.Info("room opened", "room", string(a.room), "fence", a.pin.Fence.String(), "expected_size", a.people(), "expected_egress", a.cost().String())
 		return r, nil
 	case <-n.stopped:
 	case <-ctx.Done():

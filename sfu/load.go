@@ -2,6 +2,9 @@ package sfu
 
 import (
 	"time"
+
+	"github.com/holdfast-rtc/holdfast/control"
+	"github.com/holdfast-rtc/holdfast/headroom"
 )
 
 // Load is what a node measures of itself.
@@ -15,68 +18,53 @@ type Load struct {
 	Peers                   uint32
 }
 
-// rate is an amount of egress in one second.
-type rate struct {
-	bits, packets uint64
+// reservationLife is how long the expected cost of a room counts: it falls to nothing
+// in a straight line, and is gone sooner for those whose traffic is measured. The people of a room that was moved here
+// are sent within seconds; a meeting gathers for longer than any reservation would be true.
+const reservationLife = 10 * time.Second
+
+// reserved is what is left of a room's expected cost at an age, when so many of the people who were expected are measured.
+func reserved(cost headroom.Egress, age time.Duration, expected, measured int) headroom.Egress {
+	if age >= reservationLife || measured >= expected {
+		return headroom.Egress{}
+	}
+	left := float64(reservationLife-max(age, 0)) / float64(reservationLife)
+	return cost.Part(left * float64(expected-max(measured, 0)) / float64(expected))
 }
 
-func (r rate) plus(o rate) rate { return rate{r.bits + o.bits, r.packets + o.packets} }
-
-func (r rate) max(o rate) rate { return rate{max(r.bits, o.bits), max(r.packets, o.packets)} }
-
-func (r rate) fits(ceiling rate) bool { return r.bits <= ceiling.bits && r.packets <= ceiling.packets }
-
-// times returns n streams of r; n is bounded by maxExpectedSize squared.
-func (r rate) times(n uint64) rate { return rate{r.bits * n, r.packets * n} }
-
-// What a room is expected to send: the figures by which rooms are placed (see
-// orchestrator.DefaultConfig), so that both sides judge headroom alike.
 const (
-	videoBitsPerSecond    = 1_500_000 // 720p-class, in packets of 1200 bytes
-	videoPacketsPerSecond = 160
-	audioBitsPerSecond    = 40_000 // Opus at 20 ms, overhead included
-	audioPacketsPerSecond = 50
-	expectedVideoSlots    = 9
-	expectedAudioSlots    = 3
-	defaultExpectedSize   = 4
-	maxExpectedSize       = 100_000 // beyond it the cost would say nothing more
+	// egressToldEvery is how often at most the edges of a room are told what it sends: it is for whoever has to move
+	// the room when this node is gone, and each telling is a message for each person.
+	egressToldEvery = 2 * time.Second
+	// egressSettles is when a room is told of although not everybody in it is connected.
+	egressSettles = reservationLife
 )
 
-// expectedCost is what a room of n is expected to send.
-func expectedCost(n uint32) rate {
-	size := uint64(n)
-	if size == 0 {
-		size = defaultExpectedSize
+// tellEgress tells the edges what the room sends, if that is known, and news to them. Only Node.measure calls it. It
+// does not wait for the loop: a busy room is told of at the next measurement.
+func (r *room) tellEgress(sent headroom.Egress, covered int, now time.Time) {
+	people, told := int(r.peerCount.Load()), !r.toldAt.IsZero()
+	settled := people > 0 && covered >= people || now.Sub(r.opened) >= egressSettles
+	if !settled || told && now.Sub(r.toldAt) < egressToldEvery || told && !differ(sent, r.told) {
+		return
 	}
-	size = min(max(size, 2), maxExpectedSize)
-	video := rate{videoBitsPerSecond, videoPacketsPerSecond}.times(min(size, expectedVideoSlots) * (size - 1))
-	return video.plus(rate{audioBitsPerSecond, audioPacketsPerSecond}.times(min(size, expectedAudioSlots) * (size - 1)))
+	message := control.EgressProto(sent)
+	select {
+	case r.tasks <- func() {
+		r.egress = message
+		for _, p := range r.peers {
+			r.send(p, &control.PeerEvent{Event: &control.PeerEvent_Egress{Egress: message}})
+		}
+	}:
+		r.toldAt, r.told = now, sent
+	default:
+	}
 }
 
-// reservationLife is how long a room's expected cost counts: it falls to nothing
-// in a straight line, while people arrive and what they really send is measured.
-const reservationLife = 30 * time.Second
-
-// reserved is what is left of a room's expected cost at an age.
-func reserved(cost rate, age time.Duration) rate {
-	if age >= reservationLife {
-		return rate{}
-	}
-	left := uint64((reservationLife - max(age, 0)) / time.Millisecond)
-	whole := uint64(reservationLife / time.Millisecond)
-	return rate{cost.bits / whole * left, cost.packets * left / whole}
-}
-
-// idleTenth: a node below a tenth of its ceiling refuses no room, so that a room
-// larger than any ceiling still finds a place on an empty node.
-const idleTenth = 10
-
-// headroom reports whether a room of the given cost may be opened on top of load.
-func headroom(load, cost, ceiling rate) bool {
-	if load.plus(cost).fits(ceiling) {
-		return true
-	}
-	return load.bits < ceiling.bits/idleTenth && load.packets < ceiling.packets/idleTenth
+// differ reports whether one amount is more than a quarter off the other.
+func differ(a, b headroom.Egress) bool {
+	off := func(a, b uint64) bool { return max(a, b)-min(a, b) > max(a, b)/4 }
+	return off(a.BitsPerSecond, b.BitsPerSecond) || off(a.PacketsPerSecond, b.PacketsPerSecond)
 }
 
 // loadWindow is the length of one measurement.
@@ -85,12 +73,12 @@ const loadWindow = time.Second
 // meter turns a growing counter into a rate. It is not safe for concurrent use.
 type meter struct {
 	at    time.Time
-	count rate // bits and packets in total
-	rate  rate
+	count headroom.Egress // bits and packets in total
+	rate  headroom.Egress
 }
 
 // observe takes the counter's present value and gives the rate of the last window.
-func (m *meter) observe(total rate, now time.Time) rate {
+func (m *meter) observe(total headroom.Egress, now time.Time) headroom.Egress {
 	elapsed := now.Sub(m.at)
 	if m.at.IsZero() || elapsed <= 0 {
 		m.at, m.count = now, total
@@ -102,7 +90,10 @@ func (m *meter) observe(total rate, now time.Time) rate {
 	perSecond := func(now, before uint64) uint64 {
 		return uint64(float64(now-min(before, now)) / elapsed.Seconds())
 	}
-	m.rate = rate{perSecond(total.bits, m.count.bits), perSecond(total.packets, m.count.packets)}
+	m.rate = headroom.Egress{
+		BitsPerSecond:    perSecond(total.BitsPerSecond, m.count.BitsPerSecond),
+		PacketsPerSecond: perSecond(total.PacketsPerSecond, m.count.PacketsPerSecond),
+	}
 	m.at, m.count = now, total
 	return m.rate
 }

@@ -14,6 +14,7 @@ import (
 	"github.com/pion/webrtc/v4"
 
 	"github.com/holdfast-rtc/holdfast/control"
+	"github.com/holdfast-rtc/holdfast/headroom"
 	"github.com/holdfast-rtc/holdfast/pin"
 	"github.com/holdfast-rtc/holdfast/ring"
 	"github.com/holdfast-rtc/holdfast/sfu/egress"
@@ -45,7 +46,7 @@ type Node struct {
 	rooms     map[ring.RoomID]*room
 	stones    *tombstones
 	reportSeq uint64
-	measured  rate // of the socket
+	measured  headroom.Egress // of the socket
 	socketed  meter
 }
 
@@ -197,19 +198,19 @@ func (n *Node) loadNow(now time.Time) Load {
 		peers += int(r.peerCount.Load())
 	}
 	return Load{
-		Seq: n.reportSeq, EgressBitsPerSecond: egress.bits, EgressPacketsPerSecond: egress.packets,
+		Seq: n.reportSeq, EgressBitsPerSecond: egress.BitsPerSecond, EgressPacketsPerSecond: egress.PacketsPerSecond,
 		CeilingBitsPerSecond: n.cfg.CeilingBitsPerSecond, CeilingPacketsPerSecond: n.cfg.CeilingPacketsPerSecond,
 		Rooms: uint32(len(n.rooms)), Peers: uint32(peers),
 	}
 }
 
 // egressNow is what headroom is judged by. Call it with mu held.
-func (n *Node) egressNow(now time.Time) rate {
-	var rooms rate
+func (n *Node) egressNow(now time.Time) headroom.Egress {
+	var rooms headroom.Egress
 	for _, r := range n.rooms {
-		rooms = rooms.plus(r.measuredRate.max(reserved(r.cost, now.Sub(r.opened))))
+		rooms = rooms.Plus(r.measured.Max(reserved(r.cost, now.Sub(r.opened), r.people, r.covered)))
 	}
-	return rooms.max(n.measured)
+	return rooms.Max(n.measured)
 }
 
 // measure reads every counter.
@@ -220,17 +221,19 @@ func (n *Node) measure(now time.Time) {
 		rooms = append(rooms, r)
 	}
 	n.mu.Unlock()
-	rates := make([]rate, len(rooms))
+	rates, covered := make([]headroom.Egress, len(rooms)), make([]int, len(rooms))
 	for i, r := range rooms {
-		stats := r.media.Stats()
-		rates[i] = r.meter.observe(rate{stats.EgressBytes * 8, stats.EgressPackets}, now)
+		stats, connected := r.media.Stats(), int(r.connected.Load())
+		rates[i] = r.meter.observe(headroom.Egress{BitsPerSecond: stats.EgressBytes * 8, PacketsPerSecond: stats.EgressPackets}, now)
+		covered[i], r.waited = min(r.waited, connected), connected
+		r.tellEgress(rates[i], covered[i], now)
 	}
 	sent := n.socket.Stats()
 	n.mu.Lock()
 	defer n.mu.Unlock()
-	n.measured = n.socketed.observe(rate{sent.Bytes * 8, sent.Packets}, now)
+	n.measured = n.socketed.observe(headroom.Egress{BitsPerSecond: sent.Bytes * 8, PacketsPerSecond: sent.Packets}, now)
 	for i, r := range rooms {
-		r.measuredRate = rates[i]
+		r.measured, r.covered = rates[i], covered[i]
 	}
 }
 

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/holdfast-rtc/holdfast/control"
+	"github.com/holdfast-rtc/holdfast/headroom"
 	"github.com/holdfast-rtc/holdfast/pin"
 	"github.com/holdfast-rtc/holdfast/ring"
 	"github.com/holdfast-rtc/holdfast/sfu/forward"
@@ -40,20 +41,27 @@ type room struct {
 	done  chan struct{} // closed when the loop has ended; nothing is served then
 
 	opened    time.Time
-	cost      rate   // what its expected size is expected to send
-	chargedIn uint64 // first load report that includes the room
+	cost      headroom.Egress // reserved for the people who are expected
+	people    int             // who are expected
+	chargedIn uint64          // first load report that includes the room
 	// refusedBefore is how many gathered packets the kernel had refused when the room was opened.
 	refusedBefore uint64
 
 	current   atomic.Pointer[pin.Pin] // written by the loop only
 	peerCount atomic.Int64
+	connected atomic.Int64 // those of them whose transport is up
 
-	meter        meter // used by Node.measure only
-	measuredRate rate  // guarded by Node.mu
+	meter    meter           // used by Node.measure only
+	waited   int             // as connected at the last measurement; used by Node.measure only
+	toldAt   time.Time       // when the edges were told last what is sent; used by Node.measure only
+	told     headroom.Egress // used by Node.measure only
+	measured headroom.Egress // guarded by Node.mu
+	covered  int             // people who were connected for all of that measurement; guarded by Node.mu
 
 	// Owned by the loop.
-	seq        uint64 // of the last roster event
-	chatSeq    uint64 // of the last line of chat
+	seq        uint64          // of the last roster event
+	egress     *control.Egress // as the edges were told; nil before
+	chatSeq    uint64          // of the last line of chat
 	arrivals   uint64
 	peers      map[forward.PeerID]*peer
 	left       map[forward.PeerID]bool // who left in the first grace time: not expected back
@@ -68,8 +76,11 @@ func newRoom(n *Node, a attachment, now time.Time) *room {
 	r := &room{
 		id: a.room, node: n, log: n.log.With("room", string(a.room)), news: newMediaNews(),
 		tasks: make(chan func(), taskQueue), done: make(chan struct{}),
-		opened: now, cost: expectedCost(a.request.GetExpectedSize()),
+		opened: now, cost: a.cost(), people: a.people(),
 		peers: map[forward.PeerID]*peer{}, left: map[forward.PeerID]bool{}, removed: map[forward.PeerID]bool{}, emptySince: now,
+	}
+	if a.request.GetUnreserved() {
+		r.cost = headroom.Egress{}
 	}
 	r.refusedBefore = n.socket.Stats().Refused
 	r.media = forward.NewRoom(forward.Config{OnSlots: r.news.slots, OnSpeakers: r.news.speak, Batcher: n.socket}, r.log)

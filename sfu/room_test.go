@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/holdfast-rtc/holdfast/control"
+	"github.com/holdfast-rtc/holdfast/headroom"
 	"github.com/holdfast-rtc/holdfast/pin"
 )
 
@@ -162,7 +163,7 @@ func TestOutrankHandsTheRoomOver(t *testing.T) {
 func TestRefusals(t *testing.T) {
 	s := newStage(t, "one", func(c *Config) {
 		c.Limits.PeersPerRoom = 2
-		c.CeilingBitsPerSecond = 4 * expectedCost(2).bits
+		c.CeilingBitsPerSecond = 4 * headroom.Expect(2).Cost().BitsPerSecond
 		c.CeilingPacketsPerSecond = 1 << 40
 	})
 	sized := func(a *control.Attach) { a.ExpectedSize = 2 }

@@ -60,7 +60,7 @@ func (r *room) attachNow(a attachment) (*session, *refusal, error) {
 	p.canPublish, p.canSubscribe = a.request.GetCanPublish(), a.request.GetCanSubscribe()
 	r.expect(a.request.GetExpected())
 	p.outbox, p.deadline = newOutbox(), time.Time{} // Not earlier: Attached comes first.
-	attached := &control.Attached{Peer: string(p.id), Resumed: resumed, ChargedInReport: r.chargedIn, Roster: r.roster()}
+	attached := &control.Attached{Peer: string(p.id), Resumed: resumed, ChargedInReport: r.chargedIn, Roster: r.roster(), Egress: r.egress}
 	if resumed {
 		attached.Slots = slotsProto(r.media.Table(p.id))
 	}
@@ -101,7 +101,7 @@ func (r *room) welcome(a attachment) *peer {
 	r.media.SetMuted(id, forward.SourceMicrophone, p.entry.GetAudioMuted())
 	r.media.SetMuted(id, forward.SourceCamera, p.entry.GetVideoMuted())
 	r.emptySince = time.Time{}
-	r.peerCount.Store(int64(r.present()))
+	r.count()
 	return p
 }
 
@@ -147,7 +147,7 @@ func (r *room) remove(p *peer, why string) {
 	}
 	r.announce(&control.RosterChange{Change: &control.RosterChange_Left{Left: string(p.id)}})
 	r.log.Debug("peer removed", "peer", string(p.id), "why", why)
-	r.peerCount.Store(int64(r.present()))
+	r.count()
 	if r.present() == 0 && r.emptySince.IsZero() {
 		r.emptySince = time.Now()
 		r.after(r.node.cfg.Grace, r.expire)
@@ -163,6 +163,18 @@ func (r *room) present() int {
 		}
 	}
 	return count
+}
+
+// count notes for the node how many are here, and how many of them are connected.
+func (r *room) count() {
+	connected := 0
+	for _, p := range r.peers {
+		if p.connected {
+			connected++
+		}
+	}
+	r.peerCount.Store(int64(r.present()))
+	r.connected.Store(int64(connected))
 }
 
 // announce tells everybody of a change of the roster.

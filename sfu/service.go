@@ -10,6 +10,7 @@ import (
 	"google.golang.org/grpc/status"
 
 	"github.com/holdfast-rtc/holdfast/control"
+	"github.com/holdfast-rtc/holdfast/headroom"
 	"github.com/holdfast-rtc/holdfast/ring"
 )
 
@@ -107,9 +108,9 @@ func (s *service) Rooms(ctx context.Context, _ *control.RoomsRequest) (*control.
 	n := s.node
 	reply := &control.RoomsReply{Node: string(n.cfg.Node), Boot: string(n.cfg.Boot)}
 	n.mu.Lock()
-	rooms := make(map[*room]rate, len(n.rooms))
+	rooms := make(map[*room]headroom.Egress, len(n.rooms))
 	for _, r := range n.rooms {
-		rooms[r] = r.measuredRate
+		rooms[r] = r.measured
 	}
 	n.mu.Unlock()
 	for r, sent := range rooms {
@@ -120,7 +121,7 @@ func (s *service) Rooms(ctx context.Context, _ *control.RoomsRequest) (*control.
 			}
 			continue // It has closed since.
 		}
-		held.EgressBitsPerSecond = sent.bits
+		held.EgressBitsPerSecond = sent.BitsPerSecond
 		reply.Rooms = append(reply.Rooms, held)
 	}
 	return reply, nil

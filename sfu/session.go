@@ -219,6 +219,7 @@ func (n *negotiation) replace(ctx context.Context, shape offerShape) (string, er
 			})
 		}
 		p.connection, p.connected, installed = fresh, false, true
+		r.count()
 	})
 	if err == nil && installed {
 		return sdp, nil
@@ -250,6 +251,7 @@ func (r *room) transportChanged(p *peer, c *connection, state control.TransportS
 		return
 	}
 	p.connected = state == control.TransportState_TRANSPORT_STATE_CONNECTED
+	r.count()
 	r.log.Debug("peer transport changed", "peer", string(p.id), "state", state.String())
 	r.send(p, &control.PeerEvent{Event: &control.PeerEvent_Transport{Transport: &control.Transport{State: state}}})
 }

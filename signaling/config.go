@@ -26,8 +26,8 @@ type Config struct {
 	// the SFU's address is public.
 	ICEServers []wire.ICEServer
 
-	// ExpectedSize is how many people a new room is expected to hold; 0 leaves it to
-	// the orchestrator's default.
+	// ExpectedSize is how many people a new room is expected to hold, where the token says nothing; 0 takes
+	// headroom.DefaultPeople.
 	ExpectedSize int
 
 	MaxSockets        int           // held at once; one more is refused with 503
@@ -54,6 +54,8 @@ type Config struct {
 	AskBurst             int     // the same, at once
 	EntriesPerSecond     float64 // those of them that were placed, on average
 	EntryBurst           int     // the same, at once
+	OpeningsPerSecond    float64 // joins of one identity, in any room, that may reserve egress for a new room, on average
+	OpeningBurst         int     // the same, at once
 }
 
 // DefaultConfig is what the binary uses.
@@ -106,6 +108,10 @@ func DefaultConfig(node ring.NodeID) Config {
 		// application that gives all its guests one identity still lets 20 in at once.
 		EntriesPerSecond: 2,
 		EntryBurst:       20,
+		// A reservation lasts 10 s at most, so one identity holds six of them through one signaling node: 40 Mbit/s of rooms
+		// whose size nobody said. Its other rooms are placed as well, and charged for what they send.
+		OpeningsPerSecond: 0.2,
+		OpeningBurst:      4,
 	}
 }
 
@@ -131,6 +137,7 @@ func (c Config) Validate() error {
 		"offers per second": c.OffersPerSecond, "offers at once": float64(c.OfferBurst),
 		"asks per second": c.AsksPerSecond, "asks at once": float64(c.AskBurst),
 		"entries per second": c.EntriesPerSecond, "entries at once": float64(c.EntryBurst),
+		"openings per second": c.OpeningsPerSecond, "openings at once": float64(c.OpeningBurst),
 	} {
 		if limit <= 0 {
 			faults = append(faults, fmt.Errorf("limit of %s is %v, want a positive number", name, limit))

@@ -9,6 +9,7 @@ import (
 	"golang.org/x/sync/singleflight"
 
 	"github.com/holdfast-rtc/holdfast/failover"
+	"github.com/holdfast-rtc/holdfast/headroom"
 	"github.com/holdfast-rtc/holdfast/pin"
 	"github.com/holdfast-rtc/holdfast/ring"
 )
@@ -50,7 +51,9 @@ func (h *Hub) PinnedTo(boot pin.BootID) []failover.LocalRoom {
 		}
 		local := failover.LocalRoom{Room: id, Pin: r.pin, Peers: len(r.sessions)}
 		for s := range r.sessions {
-			local.ExpectedSize = max(local.ExpectedSize, int(s.roomSize.Load()))
+			if known := s.room.Load(); known != nil && known.People >= local.Expect.People {
+				local.Expect = *known
+			}
 		}
 		list = append(list, local)
 	}
@@ -145,17 +148,17 @@ func (h *Hub) leave(s *session) {
 const askLimit = 3 * time.Second
 
 // place asks where the room lives now. Callers of one room share an answer.
-func (h *Hub) place(ctx context.Context, room ring.RoomID, size int) (pin.Pin, error) {
+func (h *Hub) place(ctx context.Context, room ring.RoomID, expect headroom.Room) (pin.Pin, error) {
 	return h.ask(ctx, "place\x00"+string(room), func(ctx context.Context) (pin.Pin, error) {
-		return h.placer.Place(ctx, room, size)
+		return h.placer.Place(ctx, room, expect)
 	})
 }
 
 // placeAgain moves a room that its node refused to open. Callers that were refused
 // under the same pin share an answer.
-func (h *Hub) placeAgain(ctx context.Context, room ring.RoomID, refused pin.Pin, size int) (pin.Pin, error) {
+func (h *Hub) placeAgain(ctx context.Context, room ring.RoomID, refused pin.Pin, expect headroom.Room) (pin.Pin, error) {
 	return h.ask(ctx, "again\x00"+refused.Encode()+"\x00"+string(room), func(ctx context.Context) (pin.Pin, error) {
-		return h.placer.PlaceAgain(ctx, room, refused, size)
+		return h.placer.PlaceAgain(ctx, room, refused, expect)
 	})
 }
 

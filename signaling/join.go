@@ -52,8 +52,9 @@ func (s *session) begin(ctx context.Context, first wire.Message) error {
 		return err
 	}
 	failpoint.Hit("open.after")
-	s.link, s.pin = link, link.Pin
+	s.link, s.pin, s.told = link, link.Pin, link.Pin.Boot
 	s.setRoster(link.Attached.GetRoster())
+	s.setEgress(link.Attached.GetEgress())
 	s.known.slots = link.Attached.GetSlots()
 	s.known.offered = link.Attached.GetResumed()
 	// A higher pin that is known here already is posted to the loop, so that the client
@@ -118,7 +119,7 @@ func (s *Server) admit(m *wire.Join) (access.Session, error) {
 	}
 	return access.Session{
 		Room: room, Peer: newPeerID(), Identity: grant.Identity, Name: name, Metadata: grant.Metadata,
-		CanPublish: grant.CanPublish, CanSubscribe: grant.CanSubscribe,
+		CanPublish: grant.CanPublish, CanSubscribe: grant.CanSubscribe, ExpectedSize: grant.ExpectedSize,
 	}, nil
 }
 
@@ -161,7 +162,10 @@ func (s *session) arrive(ctx context.Context) (*sfulink.Link, error) {
 }
 
 func (s *session) arriveWithin(ctx context.Context) (*sfulink.Link, error) {
-	p, err := s.server.hub.place(ctx, s.who.Room, s.server.config.ExpectedSize)
+	s.unreserved = !s.server.openings.Pass(s.who.Identity)
+	defer func() { s.unreserved = false }()
+	opening := s.opening(pin.Pin{})
+	p, err := s.server.hub.place(ctx, s.who.Room, opening.Expect)
 	if err != nil {
 		return nil, err
 	}
@@ -170,7 +174,8 @@ func (s *session) arriveWithin(ctx context.Context) (*sfulink.Link, error) {
 		return nil, errRestless
 	}
 	for tries := 0; ; tries++ {
-		link, failure := s.attach(ctx, s.opening(p))
+		opening.Pin = p
+		link, failure := s.attach(ctx, opening)
 		if failure == nil {
 			return link, nil
 		}
@@ -178,7 +183,7 @@ func (s *session) arriveWithin(ctx context.Context) (*sfulink.Link, error) {
 		if final(failure) || tries+1 >= joinTries {
 			return nil, failure
 		}
-		next, err := s.placeAfter(ctx, p, failure)
+		next, err := s.placeAfter(ctx, p, opening.Expect, failure)
 		if err != nil {
 			return nil, err
 		}

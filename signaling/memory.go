@@ -4,6 +4,7 @@ import (
 	"slices"
 
 	"github.com/holdfast-rtc/holdfast/control"
+	"github.com/holdfast-rtc/holdfast/headroom"
 	"github.com/holdfast-rtc/holdfast/signaling/wire"
 )
 
@@ -15,6 +16,7 @@ const maxExpected = 1000
 // a new node. It is bounded by the limits of the messages it comes from.
 type memory struct {
 	roster     []*control.Peer
+	egress     *control.Egress // of the room, as an owner measured it last; nil before
 	slots      []*control.Slot
 	muted      map[wire.Source]bool // as the client said last
 	view       *wire.View           // nil until the client says one
@@ -25,7 +27,46 @@ type memory struct {
 // setRoster replaces what is known of the room's people.
 func (s *session) setRoster(peers []*control.Peer) {
 	s.known.roster = peers
-	s.roomSize.Store(int32(min(len(peers), 1<<20))) // bounded in the same line
+	room := s.expect()
+	s.room.Store(&room)
+}
+
+// setEgress notes what the room's owner measured.
+func (s *session) setEgress(sent *control.Egress) {
+	if sent == nil {
+		return // What an earlier owner measured is still the best that is known.
+	}
+	s.known.egress = sent
+	room := s.expect()
+	s.room.Store(&room)
+}
+
+// expect is the room as far as it is known here: its people with what they have on, those besides who are expected with
+// everything on, and what it sends, once its owner has measured that.
+func (s *session) expect() headroom.Room {
+	said := headroom.Expect(max(s.who.ExpectedSize, s.server.config.ExpectedSize))
+	room := headroom.Room{People: len(s.known.roster), Unreserved: s.unreserved}
+	for _, p := range s.known.roster {
+		room.Cameras += ones(!p.GetVideoMuted(), p.GetScreenShared())
+		room.Microphones += ones(!p.GetAudioMuted())
+	}
+	if missing := said.People - room.People; missing > 0 {
+		room.People, room.Cameras, room.Microphones = said.People, room.Cameras+missing, room.Microphones+missing
+	}
+	if s.known.egress != nil {
+		room.Measured, room.Sent = true, s.known.egress.Value()
+	}
+	return room
+}
+
+// ones counts what is true.
+func ones(facts ...bool) (n int) {
+	for _, fact := range facts {
+		if fact {
+			n++
+		}
+	}
+	return n
 }
 
 // change keeps the roster current.

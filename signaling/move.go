@@ -17,17 +17,13 @@ const (
 	restartAttempt  = 4 * time.Second
 )
 
-// moveTo follows the room to its new node: the old link is dropped, a new one is
-// being opened, and the client is told to restart meanwhile. Once per fence.
+// moveTo follows the room to its new node: the old link is dropped and a new one is
+// being opened. The client is told when the node has accepted it: of a node that refuses the room it never hears.
 func (s *session) moveTo(ctx context.Context, to pin.Pin) {
 	if !s.pin.Fence.Less(to.Fence) {
 		return
 	}
 	s.dropLink()
-	if to.Boot != s.pin.Boot { // else its own node holds the room by a new pin, and media flows
-		s.known.unanswered, s.known.offered = nil, false
-		defer s.restart("moved")
-	}
 	s.pin = to
 	s.reach(ctx)
 }
@@ -65,7 +61,12 @@ func (s *session) settle(r reached) (ending, bool) {
 	}
 	alive := r.link.Attached.GetResumed()
 	s.link = r.link
+	if s.told != s.pin.Boot { // else its own node holds the room by a new pin, and media flows
+		s.told, s.known.unanswered, s.known.offered = s.pin.Boot, nil, false
+		s.restart("moved")
+	}
 	s.setRoster(r.link.Attached.GetRoster())
+	s.setEgress(r.link.Attached.GetEgress())
 	s.socket.send(&wire.Roster{Roster: wireRoster(s.known.roster), Epoch: s.pin.Fence.Epoch, Seq: r.link.Seq})
 	if alive {
 		s.known.slots = r.link.Attached.GetSlots()
@@ -125,9 +126,9 @@ func (s *session) fenced(ctx context.Context, current *control.Fence) {
 	if f, err := current.Value(); err == nil {
 		refused.Current = f
 	}
-	at := s.pin
+	at, expect := s.pin, s.expect()
 	s.workers.Go(func() {
 		// When this finds nothing the link's end does: attaching again is refused.
-		_ = s.lookAgain(ctx, at, refused, 0)
+		_ = s.lookAgain(ctx, at, expect, refused, 0)
 	})
 }

@@ -28,7 +28,7 @@ func TestMovedRoomsAreReached(t *testing.T) {
 	grace, _ := e.join("lobby", "Grace")
 	hear[*wire.PeerJoined](ada)
 	rooms := e.Hub().PinnedTo(one.boot)
-	if len(rooms) != 1 || rooms[0].Room != "lobby" || rooms[0].Peers != 2 || rooms[0].ExpectedSize != 2 || rooms[0].Pin != one.pin(firstEpoch) {
+	if len(rooms) != 1 || rooms[0].Room != "lobby" || rooms[0].Peers != 2 || rooms[0].Expect.People != 2 || rooms[0].Pin != one.pin(firstEpoch) {
 		t.Fatalf("pinned to sfu-1: %+v", rooms)
 	}
 

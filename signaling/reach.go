@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/holdfast-rtc/holdfast/control"
+	"github.com/holdfast-rtc/holdfast/headroom"
 	"github.com/holdfast-rtc/holdfast/pin"
 	"github.com/holdfast-rtc/holdfast/signaling/sfulink"
 	"github.com/holdfast-rtc/holdfast/signaling/wire"
@@ -30,7 +31,6 @@ var errElsewhere = errors.New("the room is elsewhere")
 
 // opening is what this session attaches with.
 func (s *session) opening(p pin.Pin) *sfulink.Opening {
-	size := max(len(s.known.roster), s.server.config.ExpectedSize)
 	return &sfulink.Opening{
 		Pin: p, Room: s.who.Room,
 		Peer: &control.Peer{
@@ -39,7 +39,7 @@ func (s *session) opening(p pin.Pin) *sfulink.Opening {
 			ScreenShared: s.known.shares(wire.SourceScreen),
 		},
 		CanPublish: s.who.CanPublish, CanSubscribe: s.who.CanSubscribe,
-		Expected: s.known.expected(), ExpectedSize: uint32(size), // a roster and a configured size are far below 2^32
+		Expected: s.known.expected(), Expect: s.expect(),
 	}
 }
 
@@ -75,7 +75,7 @@ func (s *session) reach(ctx context.Context) {
 				break
 			}
 			s.log.Debug("not attached", "node", opening.Pin.Node, "tries", tries+1, "error", r.err)
-			if final(r.err) || errors.Is(s.lookAgain(ctx, opening.Pin, r.err, tries), errElsewhere) || !s.pause(ctx, tries) {
+			if final(r.err) || errors.Is(s.lookAgain(ctx, opening.Pin, opening.Expect, r.err, tries), errElsewhere) || !s.pause(ctx, tries) {
 				break
 			}
 		}
@@ -92,11 +92,11 @@ func (s *session) reach(ctx context.Context) {
 
 // lookAgain asks where the room is, when the failure says that it may have moved,
 // and tells the hub. It returns errElsewhere if there is a higher pin.
-func (s *session) lookAgain(ctx context.Context, at pin.Pin, failure error, tries int) error {
+func (s *session) lookAgain(ctx context.Context, at pin.Pin, expect headroom.Room, failure error, tries int) error {
 	if errors.Is(failure, sfulink.ErrUnreachable) && tries < patientTries {
 		return nil
 	}
-	next, err := s.placeAfter(ctx, at, failure)
+	next, err := s.placeAfter(ctx, at, expect, failure)
 	if err != nil {
 		s.log.Debug("room not placed again", "error", err)
 		return err
@@ -109,12 +109,13 @@ func (s *session) lookAgain(ctx context.Context, at pin.Pin, failure error, trie
 	return nil
 }
 
-// placeAfter returns where the room is after an attempt under p failed.
-func (s *session) placeAfter(ctx context.Context, p pin.Pin, failure error) (pin.Pin, error) {
+// placeAfter returns where the room is after an attempt under p failed. A room that was refused is placed again as what its node
+// judged: as another one it would be refused again.
+func (s *session) placeAfter(ctx context.Context, p pin.Pin, expect headroom.Room, failure error) (pin.Pin, error) {
 	if refused, ok := errors.AsType[*sfulink.RefusedError](failure); ok {
 		switch refused.Code {
 		case control.Refusal_REFUSAL_NO_HEADROOM, control.Refusal_REFUSAL_DRAINING:
-			return s.server.hub.placeAgain(ctx, s.who.Room, p, s.server.config.ExpectedSize)
+			return s.server.hub.placeAgain(ctx, s.who.Room, p, expect)
 		case control.Refusal_REFUSAL_UNCONFIRMED:
 			return p, nil
 		default:
@@ -123,7 +124,7 @@ func (s *session) placeAfter(ctx context.Context, p pin.Pin, failure error) (pin
 			s.server.parts.Placer.Observe(s.who.Room, refused.Current)
 		}
 	}
-	return s.server.hub.place(ctx, s.who.Room, s.server.config.ExpectedSize)
+	return s.server.hub.place(ctx, s.who.Room, expect)
 }
 
 // final reports whether a refusal stays one, however often the edge tries.

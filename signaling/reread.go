@@ -5,6 +5,7 @@ import (
 	"math/rand/v2"
 	"time"
 
+	"github.com/holdfast-rtc/holdfast/headroom"
 	"github.com/holdfast-rtc/holdfast/pin"
 	"github.com/holdfast-rtc/holdfast/ring"
 )
@@ -53,7 +54,7 @@ func (s *Server) rereadPins(ctx context.Context) {
 		s.log.Debug("pins of the rooms here not read", "error", err)
 	}
 	for _, room := range higher {
-		to, err := s.hub.place(ctx, room, 0)
+		to, err := s.hub.place(ctx, room, headroom.Room{})
 		if err == nil && to.Boot != here[room].Boot {
 			s.hub.found(room, to)
 		}

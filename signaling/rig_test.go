@@ -14,6 +14,7 @@ import (
 
 	"github.com/holdfast-rtc/holdfast/cluster"
 	"github.com/holdfast-rtc/holdfast/control"
+	"github.com/holdfast-rtc/holdfast/headroom"
 	"github.com/holdfast-rtc/holdfast/orchestrator"
 	"github.com/holdfast-rtc/holdfast/pin"
 	"github.com/holdfast-rtc/holdfast/ring"
@@ -137,7 +138,7 @@ func (p *fakePlacer) set(room ring.RoomID, to pin.Pin) {
 	p.pins[room] = to
 }
 
-func (p *fakePlacer) Place(_ context.Context, room ring.RoomID, _ int) (pin.Pin, error) {
+func (p *fakePlacer) Place(_ context.Context, room ring.RoomID, _ headroom.Room) (pin.Pin, error) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.calls = append(p.calls, "place")
@@ -147,7 +148,7 @@ func (p *fakePlacer) Place(_ context.Context, room ring.RoomID, _ int) (pin.Pin,
 	return p.pins[room], nil
 }
 
-func (p *fakePlacer) PlaceAgain(_ context.Context, room ring.RoomID, refused pin.Pin, _ int) (pin.Pin, error) {
+func (p *fakePlacer) PlaceAgain(_ context.Context, room ring.RoomID, refused pin.Pin, _ headroom.Room) (pin.Pin, error) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.calls = append(p.calls, "place again")

@@ -27,6 +27,7 @@ import (
 
 	"github.com/holdfast-rtc/holdfast/cluster"
 	"github.com/holdfast-rtc/holdfast/control"
+	"github.com/holdfast-rtc/holdfast/headroom"
 	"github.com/holdfast-rtc/holdfast/lobby"
 	"github.com/holdfast-rtc/holdfast/orchestrator"
 	"github.com/holdfast-rtc/holdfast/pin"
@@ -37,9 +38,9 @@ import (
 // Placer says where rooms live. orchestrator.Orchestrator is one.
 type Placer interface {
 	// Place returns the room's pin, and makes one if there is none.
-	Place(ctx context.Context, room ring.RoomID, expectedSize int) (pin.Pin, error)
+	Place(ctx context.Context, room ring.RoomID, expect headroom.Room) (pin.Pin, error)
 	// PlaceAgain moves the room after its node refused to open it under the pin refused.
-	PlaceAgain(ctx context.Context, room ring.RoomID, refused pin.Pin, expectedSize int) (pin.Pin, error)
+	PlaceAgain(ctx context.Context, room ring.RoomID, refused pin.Pin, expect headroom.Room) (pin.Pin, error)
 	// Observe remembers a fence that was seen anywhere.
 	Observe(room ring.RoomID, fence pin.Fence)
 	// Opened says that a node counts the room in its reports from this number on.
@@ -87,6 +88,7 @@ type Server struct {
 	lobby      *lobby.Lobby // connections without a session
 	asks       *lobby.Turnstile
 	entries    *lobby.Turnstile
+	openings   *lobby.Turnstile  // placements that may reserve egress
 	turns      turns             // of those who wait for the store
 	complaints *lobby.Complaints // of strangers, in the log
 
@@ -122,6 +124,7 @@ func New(config Config, parts Parts, log *slog.Logger) (*Server, error) {
 		lobby:      lobby.New(lobby.Limits{Total: config.MaxWaiting, PerAddress: config.MaxWaitingPerAddress}),
 		asks:       lobby.NewTurnstile(config.AsksPerSecond, config.AskBurst, rememberedEntries),
 		entries:    lobby.NewTurnstile(config.EntriesPerSecond, config.EntryBurst, rememberedEntries),
+		openings:   lobby.NewTurnstile(config.OpeningsPerSecond, config.OpeningBurst, rememberedEntries),
 		complaints: lobby.NewComplaints(complaintsPerSecond, complaintBurst),
 	}, nil
 }

@@ -15,6 +15,7 @@ import (
 	"golang.org/x/time/rate"
 
 	"github.com/holdfast-rtc/holdfast/control"
+	"github.com/holdfast-rtc/holdfast/headroom"
 	"github.com/holdfast-rtc/holdfast/pin"
 	"github.com/holdfast-rtc/holdfast/signaling/access"
 	"github.com/holdfast-rtc/holdfast/signaling/sfulink"
@@ -46,7 +47,9 @@ type session struct {
 	drop  context.CancelFunc // ends the link or the attempt to make one
 	known memory
 
-	roomSize atomic.Int32 // of the roster; the hub reads it
+	room       atomic.Pointer[headroom.Room] // as last known; the hub reads it
+	unreserved bool                          // this identity opens many rooms
+	told       pin.BootID                    // the process whose media the client has, or was told to go to
 }
 
 // ending is how a session ends.

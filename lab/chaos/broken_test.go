@@ -75,9 +75,9 @@ func brokenBuilds() []brokenBuild {
 			},
 		}}, Kill, "no orphan", 0},
 		{mutant{"a room moves once more after it has moved", []edit{{
-			"failover", "	to, err := f.rehomer.Rehome(ctx, m.room.Room, m.from, m.room.ExpectedSize)\n",
-			"	to, err := f.rehomer.Rehome(ctx, m.room.Room, m.from, m.room.ExpectedSize)\n" +
-				"	if err == nil {\n		to, err = f.rehomer.Rehome(ctx, m.room.Room, to, m.room.ExpectedSize)\n	}\n",
+			"failover", "	to, err := f.rehomer.Rehome(ctx, m.room.Room, m.from, m.room.Expect)\n",
+			"	to, err := f.rehomer.Rehome(ctx, m.room.Room, m.from, m.room.Expect)\n" +
+				"	if err == nil {\n		to, err = f.rehomer.Rehome(ctx, m.room.Room, to, m.room.Expect)\n	}\n",
 		}}}, Kill, "moved once", 0},
 		{mutant{"clients are not told that their room has moved", []edit{
 			{"signaling", "		defer s.restart(\"moved\")\n", ""},

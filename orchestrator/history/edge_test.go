@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/holdfast-rtc/holdfast/cluster"
+	"github.com/holdfast-rtc/holdfast/headroom"
 	"github.com/holdfast-rtc/holdfast/orchestrator"
 	"github.com/holdfast-rtc/holdfast/pin"
 	"github.com/holdfast-rtc/holdfast/ring"
@@ -274,11 +275,11 @@ func (e *edge) ask(c *caller, what kind, about pin.Pin) (pin.Pin, error) {
 	e.mu.Unlock()
 	switch what {
 	case kindRehome:
-		got, err = e.orch.Rehome(ctx, room, about, 0)
+		got, err = e.orch.Rehome(ctx, room, about, headroom.Room{})
 	case kindAgain:
-		got, err = e.orch.PlaceAgain(ctx, room, about, 0)
+		got, err = e.orch.PlaceAgain(ctx, room, about, headroom.Room{})
 	default:
-		got, err = e.orch.Place(ctx, room, 0)
+		got, err = e.orch.Place(ctx, room, headroom.Room{})
 	}
 	if err != nil {
 		e.failed(what, err)

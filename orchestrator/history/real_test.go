@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/holdfast-rtc/holdfast/cluster"
+	"github.com/holdfast-rtc/holdfast/headroom"
 	"github.com/holdfast-rtc/holdfast/orchestrator"
 	"github.com/holdfast-rtc/holdfast/pin"
 	"github.com/holdfast-rtc/holdfast/redisstore"
@@ -172,11 +173,11 @@ func realCaller(t *testing.T, server storetest.Server, r *record, seed uint64, i
 		var got pin.Pin
 		switch a.what {
 		case kindRehome:
-			got, err = orch.Rehome(ctx, room, a.about, 0)
+			got, err = orch.Rehome(ctx, room, a.about, headroom.Room{})
 		case kindAgain:
-			got, err = orch.PlaceAgain(ctx, room, a.about, 0)
+			got, err = orch.PlaceAgain(ctx, room, a.about, headroom.Room{})
 		default:
-			got, err = orch.Place(ctx, room, 0)
+			got, err = orch.Place(ctx, room, headroom.Room{})
 		}
 		if err != nil {
 			r.refused(fmt.Sprintf("%s %d: %v", a.what, n, err))

@@ -35,6 +35,7 @@ type Session struct {
 	Metadata     string      `json:"metadata,omitempty"`
 	CanPublish   bool        `json:"pub,omitempty"`
 	CanSubscribe bool        `json:"sub,omitempty"`
+	ExpectedSize int         `json:"size,omitempty"` // as of Grant
 	// Epoch is the room's epoch when the token was made: a fence that a new edge may
 	// believe, as it may not believe what a client says.
 	Epoch   uint64 `json:"epoch,omitempty"`

@@ -24,7 +24,11 @@ type Grant struct {
 	RoomAdmin    bool
 	CanPublish   bool
 	CanSubscribe bool
+	ExpectedSize int // how many people the room that the token names is expected to hold; 0 where it does not say
 }
+
+// maxExpectedSize bounds what a token may say of its room; more counts as so many.
+const maxExpectedSize = 1000
 
 // Everything is the usual grant: join the room, publish and subscribe.
 func Everything(identity string, room ring.RoomID) Grant {
@@ -39,6 +43,7 @@ type video struct {
 	RoomAdmin    bool   `json:"roomAdmin,omitempty"`
 	CanPublish   *bool  `json:"canPublish,omitempty"`
 	CanSubscribe *bool  `json:"canSubscribe,omitempty"`
+	ExpectedSize int    `json:"expectedSize,omitempty"`
 }
 
 // claims is the token's payload.
@@ -61,7 +66,7 @@ func Mint(key, secret string, g Grant, ttl time.Duration) (string, error) {
 		Name: g.Name, Metadata: g.Metadata,
 		Video: &video{
 			Room: string(g.Room), RoomJoin: g.RoomJoin, RoomAdmin: g.RoomAdmin,
-			CanPublish: &g.CanPublish, CanSubscribe: &g.CanSubscribe,
+			CanPublish: &g.CanPublish, CanSubscribe: &g.CanSubscribe, ExpectedSize: g.ExpectedSize,
 		},
 	})
 	signed, err := token.SignedString([]byte(secret))
@@ -124,6 +129,9 @@ func (c *claims) grant() (Grant, error) {
 		g.Room, g.RoomJoin, g.RoomAdmin = ring.RoomID(v.Room), v.RoomJoin, v.RoomAdmin
 		g.CanPublish = v.CanPublish == nil || *v.CanPublish
 		g.CanSubscribe = v.CanSubscribe == nil || *v.CanSubscribe
+		if v.Room != "" { // A size for whatever room its holder makes up would be a reservation without bounds.
+			g.ExpectedSize = min(max(v.ExpectedSize, 0), maxExpectedSize)
+		}
 	}
 	return g, nil
 }

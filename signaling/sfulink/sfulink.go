@@ -19,6 +19,7 @@ import (
 	"google.golang.org/grpc"
 
 	"github.com/holdfast-rtc/holdfast/control"
+	"github.com/holdfast-rtc/holdfast/headroom"
 	"github.com/holdfast-rtc/holdfast/pin"
 	"github.com/holdfast-rtc/holdfast/ring"
 )
@@ -63,13 +64,14 @@ type Opening struct {
 	CanPublish   bool
 	CanSubscribe bool
 	Expected     []*control.Peer
-	ExpectedSize uint32
+	Expect       headroom.Room // what the room costs, when this attach opens it
 }
 
 func (o Opening) message() *control.EdgeMessage {
 	return &control.EdgeMessage{Fence: control.FenceProto(o.Pin.Fence), Message: &control.EdgeMessage_Attach{Attach: &control.Attach{
 		Pin: control.PinProto(o.Pin), Room: string(o.Room), Peer: o.Peer, Generation: o.Generation,
-		CanPublish: o.CanPublish, CanSubscribe: o.CanSubscribe, Expected: o.Expected, ExpectedSize: o.ExpectedSize,
+		CanPublish: o.CanPublish, CanSubscribe: o.CanSubscribe, Expected: o.Expected,
+		ExpectedSize: uint32(min(max(o.Expect.People, 0), headroom.MaxPeople)), ExpectedEgress: control.EgressProto(o.Expect.Cost()), Unreserved: o.Expect.Unreserved,
 	}}}
 }
 

@@ -6,7 +6,6 @@ import (
 	"time"
 
 	"github.com/holdfast-rtc/holdfast/cluster"
-	"github.com/holdfast-rtc/holdfast/ring"
 )
 
 // forgetDead is how long a node that died counts as a member who is missing. An
@@ -19,11 +18,11 @@ type quorum struct {
 	members *cluster.Cluster
 
 	mu      sync.Mutex // guards the fields below
-	missing map[ring.NodeID]time.Time
+	missing map[cluster.Name]time.Time
 }
 
 func newQuorum(members *cluster.Cluster) *quorum {
-	return &quorum{members: members, missing: map[ring.NodeID]time.Time{}}
+	return &quorum{members: members, missing: map[cluster.Name]time.Time{}}
 }
 
 // run keeps the list of the missing until ctx ends.
@@ -48,10 +47,9 @@ func (q *quorum) note(event cluster.Event, now time.Time) {
 	defer q.mu.Unlock()
 	switch event.Kind {
 	case cluster.EventDead:
-		q.missing[event.Node.ID] = now
+		q.missing[event.Node.Name()] = now
 	case cluster.EventLeft, cluster.EventJoined:
-		delete(q.missing, event.Node.ID)
-	case cluster.EventUpdated, cluster.EventDoubted, cluster.EventTrusted:
+		delete(q.missing, event.Node.Name())
 	}
 }
 
@@ -59,15 +57,19 @@ func (q *quorum) note(event cluster.Event, now time.Time) {
 func (q *quorum) majority() bool {
 	q.mu.Lock()
 	defer q.mu.Unlock()
-	live := q.members.View().Nodes
-	return outnumbers(len(live), q.absent(live, time.Now()))
+	view := q.members.View()
+	return outnumbers(len(view.Nodes)+len(view.Signaling), q.absent(view, time.Now()))
 }
 
 // absent counts the missing, and forgets those who are back or long gone.
-func (q *quorum) absent(live map[ring.NodeID]cluster.Node, now time.Time) int {
-	for id, since := range q.missing {
-		if _, back := live[id]; back || now.Sub(since) > forgetDead {
-			delete(q.missing, id)
+func (q *quorum) absent(view *cluster.View, now time.Time) int {
+	for name, since := range q.missing {
+		_, back := view.Nodes[name.ID]
+		if name.Role == cluster.RoleSignaling {
+			_, back = view.Signaling[name.ID]
+		}
+		if back || now.Sub(since) > forgetDead {
+			delete(q.missing, name)
 		}
 	}
 	return len(q.missing)

@@ -37,13 +37,13 @@ var ErrAlreadyRun = errors.New("cluster has already been run")
 // or state exchange makes up for them.
 const mailboxSize = 1024
 
-// remindEvery is how often two processes under one name are complained about. It is far
-// above the time in which memberlist notices the old process of a restart.
-const remindEvery = 15 * time.Second
+// remindEvery is how often the boots that are not used though memberlist takes them for alive are looked at. It is
+// far above the time in which memberlist notices a death.
+const remindEvery = 5 * time.Second
 
-// maxRecentLeaves bounds the leave messages repeated in state exchanges, for
-// those who were cut off when they were gossiped.
-const maxRecentLeaves = 64
+// publishAfter is how long a new load waits for others, so that a view is made for all of them: with a thousand nodes one
+// takes a third of a millisecond. Changes of membership do not wait.
+const publishAfter = 100 * time.Millisecond
 
 // Cluster is this process's membership. Its methods may be called from any
 // goroutine.
@@ -53,11 +53,10 @@ type Cluster struct {
 	log    *slog.Logger
 
 	view       atomic.Pointer[View]
-	meta       atomic.Pointer[[]byte]    // our encoded metadata
-	local      atomic.Pointer[string]    // the bound gossip address
-	addresses  addresses                 // of the others
-	leaves     atomic.Pointer[[]message] // recent leave messages, replaced, never changed
-	liveCount  atomic.Int64              // for the transmit queue
+	meta       atomic.Pointer[[]byte] // our encoded metadata
+	local      atomic.Pointer[string] // the bound gossip address
+	addresses  addresses              // of the others
+	liveCount  atomic.Int64           // for the transmit queue
 	broadcasts memberlist.TransmitLimitedQueue
 	complaints complaints
 
@@ -68,7 +67,8 @@ type Cluster struct {
 	done       chan struct{} // closed when it no longer does
 	ran        atomic.Bool
 
-	members *members // the loop's, and New's before it
+	members *members         // the loop's, and New's before it
+	soon    <-chan time.Time // the loop's: when to publish what changed; nil while nothing has
 
 	mu            sync.Mutex // guards the fields below
 	subscriptions []*subscription
@@ -95,7 +95,6 @@ func New(config Config, log *slog.Logger) (*Cluster, error) {
 	text := encodeMeta(config.Node)
 	c.meta.Store(&text)
 	c.local.Store(&config.Bind)
-	c.leaves.Store(new([]message))
 	c.publish(nil)
 	return c, nil
 }
@@ -114,9 +113,8 @@ func (c *Cluster) Running() <-chan struct{} { return c.running }
 // subscribe first and read the view then; the view already shows an event when it
 // arrives. cancel must be called; afterwards, and when Run has ended, the channel is closed.
 //
-// A slow subscriber holds up nobody. What waits for it is merged per boot: of joins,
-// updates and doubts only the latest remains, and a death or leave replaces what waits of that boot and
-// is never dropped (see subscription.push). After 1024 unread events of distinct boots the
+// A slow subscriber holds up nobody. What waits for it is merged per boot: a death or leave replaces
+// what waits of that boot and is never dropped (see subscription.push). After 1024 unread events of distinct boots the
 // channel is closed and an error logged; View().Gone then has the deaths.
 func (c *Cluster) Subscribe() (events <-chan Event, cancel func()) {
 	s := newSubscription()
@@ -144,7 +142,7 @@ func (c *Cluster) SetLoad(load Load) {
 	c.post(func() {
 		if c.members.setLoad(c.config.Node, load) {
 			c.broadcasts.QueueBroadcast(newBroadcast(message{kind: kindLoad, from: c.config.Node, load: load}))
-			c.publish(nil)
+			c.publishSoon()
 		}
 	})
 }
@@ -154,10 +152,8 @@ func (c *Cluster) SetLoad(load Load) {
 func (c *Cluster) SetDraining(draining bool) {
 	c.post(func() {
 		c.members.setDraining(draining)
-		if own, live := c.members.live[c.config.Node.ID]; live && own.Boot == c.config.Node.Boot {
-			text := encodeMeta(own)
-			c.meta.Store(&text)
-		}
+		text := encodeMeta(c.members.live[c.config.Node.Name()])
+		c.meta.Store(&text)
 		c.publish(nil)
 		select {
 		case c.reannounce <- struct{}{}:
@@ -166,15 +162,24 @@ func (c *Cluster) SetDraining(draining bool) {
 	})
 }
 
-// ReportDead says that a boot was proven dead elsewhere. When it returns, the view no
+// ReportDead says that a boot of a media node was proven dead elsewhere. When it returns, the view no
 // longer has it and the event is under way; what gossip says of this death later is no
 // second event. Before Run it takes effect when Run starts. Our own boot, and one already gone,
-// are ignored.
+// are ignored. A boot that gossip goes on taking for alive is live again after remindEvery to twice that.
 func (c *Cluster) ReportDead(id ring.NodeID, boot pin.BootID, why string) {
+	c.report((*members).reportDead, id, boot, why)
+}
+
+// ConfirmDead is ReportDead for a boot that is Doubted in the view. It does nothing when gossip has taken its word back meanwhile.
+func (c *Cluster) ConfirmDead(id ring.NodeID, boot pin.BootID, why string) {
+	c.report((*members).confirmDead, id, boot, why)
+}
+
+func (c *Cluster) report(how func(*members, Node, string) []Event, id ring.NodeID, boot pin.BootID, why string) {
 	applied := make(chan struct{})
 	c.post(func() {
 		defer close(applied)
-		c.publish(c.members.reportDead(Node{ID: id, Boot: boot}, why))
+		c.publish(how(c.members, Node{ID: id, Boot: boot, Role: RoleSFU}, why))
 	})
 	select {
 	case <-c.running:
@@ -223,7 +228,9 @@ func (c *Cluster) loop(stop <-chan struct{}) {
 	for {
 		select {
 		case <-reminder.C:
-			c.members.remind()
+			c.publish(c.members.remind())
+		case <-c.soon:
+			c.publish(nil)
 		case task := <-c.mailbox:
 			task()
 		case <-stop:
@@ -248,9 +255,17 @@ func (c *Cluster) postOrDrop(task func()) {
 	}
 }
 
+// publishSoon is publish within publishAfter.
+func (c *Cluster) publishSoon() {
+	if c.soon == nil {
+		c.soon = time.After(publishAfter)
+	}
+}
+
 // publish shows the members' present state to readers and then the events to
 // subscribers.
 func (c *Cluster) publish(events []Event) {
+	c.soon = nil
 	c.liveCount.Store(int64(len(c.members.live)))
 	c.view.Store(c.members.view())
 	if len(events) == 0 {
@@ -278,12 +293,3 @@ func (c *Cluster) endSubscriptions() {
 		s.end()
 	}
 }
-
-// rememberLeave keeps a leave message for state exchanges.
-func (c *Cluster) rememberLeave(m message) {
-	recent := append(slices.Clone(*c.leaves.Load()), m)
-	recent = recent[max(0, len(recent)-maxRecentLeaves):]
-	c.leaves.Store(&recent)
-}
-
-func (c *Cluster) recentLeaves() []message { return *c.leaves.Load() }

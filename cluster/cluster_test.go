@@ -2,6 +2,7 @@ package cluster
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"crypto/rand"
 	"errors"
@@ -48,7 +49,12 @@ func testLog(t *testing.T, node ring.NodeID) *slog.Logger {
 
 func start(t *testing.T, config Config) *process {
 	t.Helper()
-	c, err := New(config, testLog(t, config.Node.ID))
+	return startLogging(t, config, testLog(t, config.Node.ID))
+}
+
+func startLogging(t *testing.T, config Config, log *slog.Logger) *process {
+	t.Helper()
+	c, err := New(config, log)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -102,7 +108,7 @@ func (p *process) events(id ring.NodeID) []string {
 	defer p.mu.Unlock()
 	var out []string
 	for _, e := range p.told {
-		if e.Node.ID == id && e.Kind != EventUpdated {
+		if e.Node.ID == id {
 			out = append(out, fmt.Sprintf("%s (%s)", e.Kind, e.Why))
 		}
 	}
@@ -172,7 +178,7 @@ func (n *network) together(all ...*process) {
 	for _, p := range all {
 		p.await("everybody", func(v *View) bool {
 			for _, other := range all {
-				if v.Nodes[other.config.Node.ID].Boot != other.config.Node.Boot {
+				if cmp.Or(v.Nodes[other.config.Node.ID], v.Signaling[other.config.Node.ID]).Boot != other.config.Node.Boot {
 					return false
 				}
 			}
@@ -369,7 +375,7 @@ func TestGarbageOnTheGossipPort(t *testing.T) {
 	// A real change passes, after the garbage, through the same sockets.
 	a.SetLoad(Load{Seq: 1})
 	edge.await("the load", func(v *View) bool { return v.Nodes["sfu-1"].Load.Seq == 1 })
-	if v := edge.View(); len(v.Nodes) != 2 || len(v.Gone) != 0 {
+	if v := edge.View(); len(v.Nodes)+len(v.Signaling) != 2 || len(v.Gone) != 0 {
 		t.Fatalf("garbage changed the view: %+v", v)
 	}
 	if v := intruder.View(); v.Settled || len(v.Nodes) != 1 {

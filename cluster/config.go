@@ -50,7 +50,7 @@ type Config struct {
 	Solo bool
 
 	// Witnessed says that this process has evidence of its own about SFU nodes and judges them by
-	// it: what gossip says of an SFU node's death only makes the node Doubted here, until ReportDead
+	// it: what gossip says of an SFU node's death only makes the node Doubted here, until ConfirmDead
 	// confirms the death or gossip takes its word back. Without it gossip's word is final.
 	Witnessed bool
 
@@ -80,7 +80,7 @@ func (c Config) Validate() error {
 	if err := validID(string(c.Node.Boot)); err != nil {
 		fault("boot id %q: %w", c.Node.Boot, err)
 	}
-	if c.Node.Role != RoleSFU && c.Node.Role != RoleSignaling {
+	if !c.Node.Role.known() {
 		fault("role %q is neither %s nor %s", c.Node.Role, RoleSFU, RoleSignaling)
 	}
 	if c.Node.Role == RoleSFU && (c.Node.Control == "" || c.Node.Media == "") {
@@ -138,18 +138,21 @@ func (c Config) validateGossip() []error {
 
 // memberName is the name memberlist knows a process by. A restart has another
 // boot, so it is another member and never a conflict of names.
-func memberName(node Node) string { return string(node.ID) + "@" + string(node.Boot) }
+func memberName(node Node) string {
+	return string(node.Role) + "/" + string(node.ID) + "@" + string(node.Boot)
+}
 
 // parseMemberName splits a memberName.
 func parseMemberName(name string) (Node, error) {
-	id, boot, ok := strings.Cut(name, "@")
-	if !ok {
-		return Node{}, fmt.Errorf("%w: member name %q is not node@boot", errForeign, name)
+	role, rest, _ := strings.Cut(name, "/")
+	id, boot, ok := strings.Cut(rest, "@")
+	if !ok || !Role(role).known() {
+		return Node{}, fmt.Errorf("%w: member name %q is not role/node@boot", errForeign, name)
 	}
 	if err := errors.Join(validID(id), validID(boot)); err != nil {
 		return Node{}, fmt.Errorf("%w: member name %q: %w", errForeign, name, err)
 	}
-	return Node{ID: ring.NodeID(id), Boot: pin.BootID(boot)}, nil
+	return Node{ID: ring.NodeID(id), Boot: pin.BootID(boot), Role: Role(role)}, nil
 }
 
 // validID accepts what fits a pin, a member name and a log line.

@@ -48,6 +48,7 @@ func TestDamagedLoadReportIsReportedAndNotBelieved(t *testing.T) {
 					for len(c.mailbox) > 0 {
 						(<-c.mailbox)()
 					}
+					c.publish(nil)
 				}
 				c.publish(c.members.join(from))
 				hear(message{kind: kindLoad, from: from, load: good}.encode())

@@ -2,6 +2,7 @@ package cluster
 
 import (
 	"slices"
+	"time"
 
 	"github.com/hashicorp/memberlist"
 )
@@ -29,7 +30,7 @@ func (d delegate) GetBroadcasts(overhead, limit int) [][]byte {
 }
 
 // LocalState says in a state exchange who we are, every load we know, and
-// which boots left by their own word.
+// which boots died or left.
 func (d delegate) LocalState(bool) []byte {
 	view := d.c.View()
 	messages := []message{{kind: kindHello, from: d.c.config.Node}}
@@ -38,7 +39,14 @@ func (d delegate) LocalState(bool) []byte {
 			messages = append(messages, message{kind: kindLoad, from: node, load: node.Load})
 		}
 	}
-	return encodeState(append(messages, d.c.recentLeaves()...))
+	for _, gone := range view.departed {
+		kind := kindDead
+		if gone.how == DepartureLeft {
+			kind = kindLeave
+		}
+		messages = append(messages, message{kind: kind, from: gone.node, age: time.Since(gone.at)})
+	}
+	return encodeState(messages)
 }
 
 // MergeRemoteState takes the other side's LocalState. memberlist has merged the

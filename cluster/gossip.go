@@ -1,6 +1,8 @@
 package cluster
 
 import (
+	"time"
+
 	"github.com/hashicorp/memberlist"
 )
 
@@ -40,18 +42,22 @@ func (c *Cluster) heard(m message) {
 			return
 		}
 		c.broadcasts.QueueBroadcast(newBroadcast(m))
-		c.publish(nil)
+		c.publishSoon()
 	case kindLeave:
-		events, news := c.members.leave(m.from)
+		events, news := c.members.leave(m.from, m.age)
 		if !news {
 			return
 		}
-		c.broadcasts.QueueBroadcast(newBroadcast(m))
-		c.rememberLeave(m)
+		if m.age == 0 { // else those who were there have passed it on
+			c.broadcasts.QueueBroadcast(newBroadcast(m))
+		}
 		c.publish(events)
+	case kindDead:
+		c.members.heardDead(m.from, m.age)
+		c.publishSoon()
 	case kindHello:
-		if m.from.Boot != c.config.Node.Boot && !c.members.settled {
-			c.members.settled = true
+		if m.from.Boot != c.config.Node.Boot && c.members.settledAt.IsZero() {
+			c.members.settledAt = time.Now()
 			c.log.Info("cluster view settled", "with", m.from.ID, "members", len(c.members.live))
 			c.publish(nil)
 		}

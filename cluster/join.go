@@ -2,9 +2,7 @@ package cluster
 
 import (
 	"context"
-	"maps"
 	"math/rand/v2"
-	"slices"
 	"sync"
 	"time"
 
@@ -100,8 +98,9 @@ func (c *Cluster) ask(ctx context.Context, list *memberlist.Memberlist, addresse
 
 // present counts the members that gossip takes for live, ourselves included.
 func (c *Cluster) present() int {
-	n := 0
-	for _, node := range c.View().Nodes {
+	view := c.View()
+	n := len(view.Signaling)
+	for _, node := range view.Nodes {
 		if !node.Doubted {
 			n++
 		}
@@ -109,31 +108,87 @@ func (c *Cluster) present() int {
 	return n
 }
 
+const (
+	// exchangeEvery is how often states are exchanged by TCP with one of the members that no datagram gets through to, chosen at
+	// random. Everybody does so, and news doubles each time: it reaches all of a hundred in three to four seconds.
+	exchangeEvery = 500 * time.Millisecond
+
+	// warnBlockedEvery is how often it is said that datagrams do not get through.
+	warnBlockedEvery = 5 * time.Minute
+)
+
+// exchangeWithBlocked makes up for gossip where UDP is blocked and TCP is not. memberlist pings by TCP then, so nobody is
+// given up; but all other news would wait for the exchanges of pushPullInterval.
+func (c *Cluster) exchangeWithBlocked(ctx context.Context, list *memberlist.Memberlist, probeInterval time.Duration) {
+	var warned time.Time // zero while nobody is blocked
+	for pause(ctx, exchangeEvery) {
+		// Each member pings every other once in as many intervals as there are others: three in a row are lost, and two seconds' worth.
+		blocked := c.addresses.unheard(time.Duration(10+3*c.present()) * probeInterval)
+		switch {
+		case len(blocked) == 0 && !warned.IsZero():
+			c.log.Info("gossip datagrams get through to all members again")
+			warned = time.Time{}
+		case len(blocked) > 0 && time.Since(warned) >= warnBlockedEvery:
+			c.log.Warn("gossip datagrams do not get through to members that answer by TCP: is UDP blocked on the gossip port? Until it is open, "+
+				"loads and departures are exchanged by TCP, up to seconds late, and frozen nodes are found later", "members", len(blocked), "first", blocked[0])
+			warned = time.Now()
+		}
+		if len(blocked) > 0 {
+			c.ask(ctx, list, []string{blocked[rand.N(len(blocked))]})
+		}
+	}
+}
+
 // addresses are where the other live members gossip. memberlist's own list may be read only by its callbacks.
 type addresses struct {
-	mu     sync.Mutex // guards the field below
+	mu     sync.Mutex // guards the fields below
 	byName map[string]string
+	heard  map[string]time.Time // by address: the last datagram from there; at first, when the member joined
 }
 
 func (a *addresses) put(name, address string) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	if a.byName == nil {
-		a.byName = make(map[string]string)
+		a.byName, a.heard = map[string]string{}, map[string]time.Time{}
 	}
-	a.byName[name] = address
+	a.byName[name], a.heard[address] = address, time.Now()
+}
+
+// hear notes that a datagram came from an address.
+func (a *addresses) hear(address string) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	if _, known := a.heard[address]; known {
+		a.heard[address] = time.Now()
+	}
 }
 
 func (a *addresses) remove(name string) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
+	address := a.byName[name]
 	delete(a.byName, name)
+	for _, other := range a.byName {
+		if other == address { // It has been restarted.
+			return
+		}
+	}
+	delete(a.heard, address)
 }
 
-func (a *addresses) all() []string {
+func (a *addresses) all() []string { return a.unheard(0) }
+
+// unheard lists those from whom no datagram has come for so long.
+func (a *addresses) unheard(least time.Duration) (list []string) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	return slices.Collect(maps.Values(a.byName))
+	for address, at := range a.heard {
+		if time.Since(at) >= least {
+			list = append(list, address)
+		}
+	}
+	return list
 }
 
 // pause reports whether ctx lasted.

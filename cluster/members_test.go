@@ -8,6 +8,7 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"pgregory.net/rapid"
 
@@ -53,10 +54,10 @@ func TestLives(t *testing.T) {
 	update := func(n Node) func(*members) []Event { return func(m *members) []Event { return m.update(n) } }
 	die := func(n Node) func(*members) []Event { return func(m *members) []Event { return m.die(n) } }
 	proof := func(n Node) func(*members) []Event {
-		return func(m *members) []Event { return m.reportDead(Node{ID: n.ID, Boot: n.Boot}, "proof") }
+		return func(m *members) []Event { return m.reportDead(Node{ID: n.ID, Boot: n.Boot, Role: RoleSFU}, "proof") }
 	}
 	leave := func(n Node) func(*members) []Event {
-		return func(m *members) []Event { e, _ := m.leave(n); return e }
+		return func(m *members) []Event { e, _ := m.leave(n, 0); return e }
 	}
 	for name, steps := range map[string][]step{
 		"death by gossip, once": {{join(a1), []string{"joined a/1 (gossip)"}}, {die(a1), []string{"dead a/1 (gossip)"}}, {die(a1), nil}, {proof(a1), nil}},
@@ -85,7 +86,7 @@ func TestLives(t *testing.T) {
 			{join(a1), []string{"joined a/1 (returned)"}},
 		},
 		"proof of a boot that gossip never told of":  {{proof(a1), []string{"dead a/1 (proof)"}}, {proof(a1), nil}, {join(a2), []string{"joined a/2 (gossip)"}}},
-		"an update of a member first not understood": {{update(a1), []string{"joined a/1 (gossip)"}}, {update(a1), nil}, {update(moved), []string{"updated a/1 (gossip)"}}},
+		"an update of a member first not understood": {{update(a1), []string{"joined a/1 (gossip)"}}, {update(a1), nil}, {update(moved), nil}},
 	} {
 		m := observer()
 		for i, s := range steps {
@@ -119,22 +120,22 @@ func TestWitnessedDoubts(t *testing.T) {
 		}
 	}
 	step(m.join(a1), false, true, "joined a/1 (gossip)")
-	step(m.die(a1), true, true, "doubted a/1 (gossip)")
 	step(m.die(a1), true, true)
-	step(m.update(moved), true, true, "updated a/1 (gossip)")
+	step(m.die(a1), true, true)
+	step(m.update(moved), true, true)
 	if !m.setLoad(a1, Load{Seq: 1}) {
 		t.Error("a doubted node's load was ignored")
 	}
-	step(m.join(a1), false, true, "trusted a/1 (returned)", "updated a/1 (gossip)")
-	step(m.die(a1), true, true, "doubted a/1 (gossip)")
-	step(m.reportDead(Node{ID: "a", Boot: a1.Boot}, "gossip: confirmed"), false, false, "dead a/1 (gossip: confirmed)")
+	step(m.join(a1), false, true)
+	step(m.die(a1), true, true)
+	step(m.confirmDead(Node{ID: "a", Boot: a1.Boot, Role: RoleSFU}, "gossip: confirmed"), false, false, "dead a/1 (gossip: confirmed)")
 	step(m.die(a1), false, false)
 	step(m.join(a1), false, true, "joined a/1 (returned)")
-	step(m.die(a1), true, true, "doubted a/1 (gossip)")
+	step(m.die(a1), true, true)
 	step(m.join(a2), false, true, "dead a/1 (newer boot)", "joined a/2 (gossip)")
 	step(m.die(a1), false, true)
-	step(m.die(a2), true, true, "doubted a/2 (gossip)")
-	left, _ := m.leave(a2)
+	step(m.die(a2), true, true)
+	left, _ := m.leave(a2, 0)
 	step(left, false, false, "left a/2 (leave message)")
 	m.join(edge)
 	step(m.die(edge), false, false, "dead edge-2/1 (gossip)")
@@ -142,13 +143,13 @@ func TestWitnessedDoubts(t *testing.T) {
 
 func TestOwnNodeMakesNoEvents(t *testing.T) {
 	m := observer()
-	if events := slices.Concat(m.reportDead(m.self, "proof"), m.die(Node{ID: "other", Boot: m.self.Boot})); len(events) != 0 {
+	if events := slices.Concat(m.reportDead(m.self, "proof"), m.die(Node{ID: "other", Boot: m.self.Boot, Role: RoleSFU})); len(events) != 0 {
 		t.Fatalf("events of our own: %q", told(events))
 	}
-	if events, news := m.leave(m.self); len(events) != 0 || news {
+	if events, news := m.leave(m.self, 0); len(events) != 0 || news {
 		t.Fatal("a leave message about ourselves was believed")
 	}
-	if view := m.view(); len(view.Nodes) != 1 || len(view.Gone) != 0 {
+	if view := m.view(); len(view.Nodes) != 0 || len(view.Signaling) != 1 || len(view.Gone) != 0 {
 		t.Fatalf("view is %+v", view)
 	}
 }
@@ -264,7 +265,6 @@ func TestMembersInvariants(t *testing.T) {
 		m := observer()
 		m.witnessed = rapid.Bool().Draw(t, "witnessed")
 		state := map[pin.BootID]EventKind{}
-		doubted := map[pin.BootID]bool{}
 		type snapshot struct {
 			view  *View
 			nodes map[ring.NodeID]Node
@@ -276,7 +276,7 @@ func TestMembersInvariants(t *testing.T) {
 			node.Boot = pin.BootID(string(node.Boot) + string(node.ID)) // Boots of two nodes are never equal.
 			node.Draining = rapid.Bool().Draw(t, "draining")
 			var events []Event
-			switch rapid.IntRange(0, 5).Draw(t, "what") {
+			switch rapid.IntRange(0, 7).Draw(t, "what") {
 			case 0, 1:
 				events = m.join(node)
 			case 2:
@@ -284,49 +284,40 @@ func TestMembersInvariants(t *testing.T) {
 			case 3:
 				events = m.die(node)
 			case 4:
-				events, _ = m.leave(node)
+				events, _ = m.leave(node, 0)
 			case 5:
 				events = m.reportDead(node, "proof")
+			case 6:
+				events = m.remind()
+			case 7:
+				m.heardDead(node, time.Minute)
 			}
 			for _, e := range events {
 				before := state[e.Node.Boot]
-				wasLive := before == EventJoined || before == EventUpdated
+				wasLive := before == EventJoined
 				switch e.Kind {
 				case EventJoined:
 					if wasLive || before == EventLeft {
 						t.Fatalf("%s joined after %q", e.Node.Boot, before)
 					}
-				case EventUpdated:
-					if !wasLive {
-						t.Fatalf("%s updated after %q", e.Node.Boot, before)
-					}
-				case EventDoubted, EventTrusted:
-					if !wasLive || !m.witnessed || doubted[e.Node.Boot] != (e.Kind == EventTrusted) {
-						t.Fatalf("%s %s after %q, doubted %t", e.Node.Boot, e.Kind, before, doubted[e.Node.Boot])
-					}
-					doubted[e.Node.Boot] = e.Kind == EventDoubted
-					continue
 				case EventLeft, EventDead:
 					if !wasLive && before != "" {
 						t.Fatalf("%s %s after %q", e.Node.Boot, e.Kind, before)
 					}
 				}
 				state[e.Node.Boot] = e.Kind
-				if e.Kind != EventUpdated {
-					doubted[e.Node.Boot] = false
-				}
 			}
 			view := m.view()
 			for id, live := range view.Nodes {
-				if live.Doubted != doubted[live.Boot] {
-					t.Fatalf("%s/%s is doubted: %t, by its events %t", id, live.Boot, live.Doubted, doubted[live.Boot])
+				if live.Doubted && !m.witnessed {
+					t.Fatalf("%s/%s is doubted in a view that is not witnessed", id, live.Boot)
 				}
 				if live.ID != id || view.Gone[live.Boot] != "" {
 					t.Fatalf("%s/%s is live and gone", id, live.Boot)
 				}
 			}
-			if len(m.oldest) != len(view.Gone) {
-				t.Fatalf("%d departures in order, %d in the view", len(m.oldest), len(view.Gone))
+			if len(m.departed) != len(view.Gone) {
+				t.Fatalf("%d departures in order, %d in the view", len(m.departed), len(view.Gone))
 			}
 			published = append(published, snapshot{view, maps.Clone(view.Nodes), maps.Clone(view.Gone)})
 		}

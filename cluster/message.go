@@ -4,6 +4,7 @@ import (
 	"encoding/binary"
 	"fmt"
 	"math"
+	"time"
 
 	"github.com/holdfast-rtc/holdfast/pin"
 )
@@ -17,12 +18,13 @@ import (
 // length, the first of them a hello.
 const (
 	kindLoad  byte = 1 // the member's load report
-	kindLeave byte = 2 // the member leaves of its own will
+	kindLeave byte = 2 // the member leaves, or has left, of its own will
 	kindHello byte = 3 // who sends this state
+	kindDead  byte = 4 // the member has died; in state exchanges only
 )
 
 // maxStateMessages bounds what one state exchange may carry: a load per live
-// member and a leave per remembered boot, for clusters far beyond any expected.
+// member and a departure per remembered boot, for clusters far beyond any expected.
 const maxStateMessages = 8192
 
 // What no node can send or count: a report that says more is damaged, or a lie, and nothing of it is believed. Rooms would be kept away from a
@@ -36,8 +38,9 @@ const (
 // message is one message in parsed form.
 type message struct {
 	kind byte
-	from Node // ID and Boot only
-	load Load // kindLoad only
+	from Node          // Role, ID and Boot only
+	load Load          // kindLoad only
+	age  time.Duration // kindLeave and kindDead only: how long ago, in whole seconds
 }
 
 // encode gives the wire form.
@@ -46,7 +49,10 @@ func (m message) encode() []byte {
 	out := append(make([]byte, 0, len(name)+64), m.kind)
 	out = binary.AppendUvarint(out, uint64(len(name)))
 	out = append(out, name...)
-	if m.kind == kindLoad {
+	switch m.kind {
+	case kindLeave, kindDead:
+		out = binary.AppendUvarint(out, uint64(m.age/time.Second))
+	case kindLoad:
 		for _, n := range []uint64{
 			m.load.Seq, m.load.EgressBitsPerSecond, m.load.EgressPacketsPerSecond,
 			m.load.CeilingBitsPerSecond, m.load.CeilingPacketsPerSecond, uint64(m.load.Rooms), uint64(m.load.Peers),
@@ -58,13 +64,14 @@ func (m message) encode() []byte {
 		for _, g := range generations {
 			out = binary.AppendUvarint(out, uint64(g))
 		}
+		out = binary.AppendUvarint(out, uint64(m.load.Watchers))
 	}
 	return out
 }
 
 // parseMessage reads what encode wrote. Every error wraps errForeign.
 func parseMessage(in []byte) (message, error) {
-	if len(in) == 0 || in[0] < kindLoad || in[0] > kindHello {
+	if len(in) == 0 || in[0] < kindLoad || in[0] > kindDead {
 		return message{}, fmt.Errorf("%w: message of an unknown kind", errForeign)
 	}
 	m := message{kind: in[0]}
@@ -75,51 +82,63 @@ func parseMessage(in []byte) (message, error) {
 	if m.from, err = parseMemberName(string(name)); err != nil {
 		return message{}, err
 	}
-	if m.kind != kindLoad {
-		return m, nil
-	}
-	var rooms, peers uint64
-	for _, n := range []*uint64{
-		&m.load.Seq, &m.load.EgressBitsPerSecond, &m.load.EgressPacketsPerSecond,
-		&m.load.CeilingBitsPerSecond, &m.load.CeilingPacketsPerSecond, &rooms, &peers,
-	} {
-		if *n, rest, err = takeNumber(rest); err != nil {
-			return message{}, err
-		}
-	}
-	if rooms > math.MaxUint32 || peers > math.MaxUint32 {
-		return message{}, fmt.Errorf("%w: %d rooms, %d peers", errForeign, rooms, peers)
-	}
-	m.load.Rooms, m.load.Peers = uint32(rooms), uint32(peers)
-	if l := m.load; l.Seq > maxLoadSeq || max(l.EgressBitsPerSecond, l.CeilingBitsPerSecond) > maxLoadBitsPerSecond ||
-		max(l.EgressPacketsPerSecond, l.CeilingPacketsPerSecond) > maxLoadPacketsPerSecond {
-		return message{}, fmt.Errorf("%w: load report %d of %s says what no node can send: %d of %d bits/s, %d of %d packets/s", errForeign,
-			l.Seq, name, l.EgressBitsPerSecond, l.CeilingBitsPerSecond, l.EgressPacketsPerSecond, l.CeilingPacketsPerSecond)
-	}
-	if len(rest) > 0 { // else from a version that has no generations
-		m.load.Asserted, err = takeGenerations(rest)
+	switch m.kind {
+	case kindLoad:
+		m.load, err = takeLoad(rest, m.from)
+	case kindLeave, kindDead:
+		var seconds uint64
+		seconds, _, err = takeNumber(rest)
+		m.age = time.Duration(min(seconds, uint64(goneFor/time.Second))) * time.Second // Older ones are forgotten.
 	}
 	return m, err
 }
 
+// takeLoad reads a load report.
+func takeLoad(rest []byte, from Node) (l Load, err error) {
+	var rooms, peers uint64
+	for _, n := range []*uint64{
+		&l.Seq, &l.EgressBitsPerSecond, &l.EgressPacketsPerSecond,
+		&l.CeilingBitsPerSecond, &l.CeilingPacketsPerSecond, &rooms, &peers,
+	} {
+		if *n, rest, err = takeNumber(rest); err != nil {
+			return Load{}, err
+		}
+	}
+	if rooms > math.MaxUint32 || peers > math.MaxUint32 {
+		return Load{}, fmt.Errorf("%w: %d rooms, %d peers", errForeign, rooms, peers)
+	}
+	l.Rooms, l.Peers = uint32(rooms), uint32(peers)
+	if l.Seq > maxLoadSeq || max(l.EgressBitsPerSecond, l.CeilingBitsPerSecond) > maxLoadBitsPerSecond ||
+		max(l.EgressPacketsPerSecond, l.CeilingPacketsPerSecond) > maxLoadPacketsPerSecond {
+		return Load{}, fmt.Errorf("%w: load report %d of %s says what no node can send: %d of %d bits/s, %d of %d packets/s", errForeign,
+			l.Seq, from.ID, l.EgressBitsPerSecond, l.CeilingBitsPerSecond, l.EgressPacketsPerSecond, l.CeilingPacketsPerSecond)
+	}
+	if l.Asserted, rest, err = takeGenerations(rest); err != nil {
+		return Load{}, err
+	}
+	watchers, _, err := takeNumber(rest)
+	l.Watchers = uint32(min(watchers, math.MaxUint32))
+	return l, err
+}
+
 // takeGenerations reads a count and that many generations.
-func takeGenerations(in []byte) (pin.Generations, error) {
+func takeGenerations(in []byte) (set pin.Generations, rest []byte, err error) {
 	count, rest, err := takeNumber(in)
 	if err != nil {
-		return "", err
+		return "", nil, err
 	}
 	if count > pin.MaxGenerations {
-		return "", fmt.Errorf("%w: %d generations", errForeign, count)
+		return "", nil, fmt.Errorf("%w: %d generations", errForeign, count)
 	}
 	generations := make([]pin.Generation, count)
 	for i := range generations {
 		var g uint64
 		if g, rest, err = takeNumber(rest); err != nil {
-			return "", err
+			return "", nil, err
 		}
 		generations[i] = pin.Generation(g)
 	}
-	return pin.GenerationsOf(generations), nil
+	return pin.GenerationsOf(generations), rest, nil
 }
 
 // encodeState joins messages for a state exchange.

@@ -14,11 +14,10 @@ var errForeign = errors.New("not understood")
 const metaVersion = 1
 
 // meta is what a member says about itself in memberlist's node metadata, which
-// holds at most 512 bytes; hence the short keys. The name and the boot are in the
+// holds at most 512 bytes; hence the short keys. The role, the name and the boot are in the
 // member's name, the load has messages of its own.
 type meta struct {
 	Version  int    `json:"v"`
-	Role     Role   `json:"r"`
 	Control  string `json:"c,omitempty"`
 	Media    string `json:"m,omitempty"`
 	HTTP     string `json:"h,omitempty"`
@@ -28,8 +27,7 @@ type meta struct {
 // encodeMeta gives the metadata of a node.
 func encodeMeta(node Node) []byte {
 	text, err := json.Marshal(meta{
-		Version: metaVersion, Role: node.Role,
-		Control: node.Control, Media: node.Media, HTTP: node.HTTP, Draining: node.Draining,
+		Version: metaVersion, Control: node.Control, Media: node.Media, HTTP: node.HTTP, Draining: node.Draining,
 	})
 	if err != nil {
 		return nil // Cannot happen: strings, a number and a bool. An empty meta is refused by parseMeta.
@@ -38,7 +36,7 @@ func encodeMeta(node Node) []byte {
 }
 
 // parseMember reads a member's name and metadata. Unknown keys are ignored, an
-// unknown version or role is an error that wraps errForeign.
+// unknown version is an error that wraps errForeign.
 func parseMember(name string, text []byte) (Node, error) {
 	node, err := parseMemberName(name)
 	if err != nil {
@@ -51,15 +49,12 @@ func parseMember(name string, text []byte) (Node, error) {
 	if m.Version != metaVersion {
 		return Node{}, fmt.Errorf("%w: metadata of %s has version %d, want %d", errForeign, name, m.Version, metaVersion)
 	}
-	if m.Role != RoleSFU && m.Role != RoleSignaling {
-		return Node{}, fmt.Errorf("%w: metadata of %s names the role %q", errForeign, name, m.Role)
-	}
-	if m.Role == RoleSFU && (m.Control == "" || m.Media == "") {
+	if node.Role == RoleSFU && (m.Control == "" || m.Media == "") {
 		return Node{}, fmt.Errorf("%w: metadata of %s lacks an address", errForeign, name)
 	}
 	if err := errors.Join(validAddress(m.Control), validAddress(m.Media), validAddress(m.HTTP)); err != nil {
 		return Node{}, fmt.Errorf("%w: metadata of %s: %w", errForeign, name, err)
 	}
-	node.Role, node.Control, node.Media, node.HTTP, node.Draining = m.Role, m.Control, m.Media, m.HTTP, m.Draining
+	node.Control, node.Media, node.HTTP, node.Draining = m.Control, m.Media, m.HTTP, m.Draining
 	return node, nil
 }

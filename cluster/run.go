@@ -24,7 +24,7 @@ func (c *Cluster) gossip(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	sockets, err := newTransport(config, c.config.LosePercent)
+	sockets, err := newTransport(config, c.config.LosePercent, c.addresses.hear)
 	if err != nil {
 		return fmt.Errorf("open gossip sockets on %s: %w", c.config.Bind, err)
 	}
@@ -37,7 +37,9 @@ func (c *Cluster) gossip(ctx context.Context) error {
 	local := list.LocalNode().Address()
 	c.local.Store(&local)
 	c.post(func() {
-		c.members.settled = c.members.settled || c.config.Solo
+		if c.config.Solo {
+			c.members.settledAt = time.Now()
+		}
 		c.publish(nil)
 	})
 	close(c.running)
@@ -50,6 +52,7 @@ func (c *Cluster) gossip(ctx context.Context) error {
 	var workers sync.WaitGroup
 	workers.Go(func() { c.joinSeeds(work, list) })
 	workers.Go(func() { c.announce(work, list) })
+	workers.Go(func() { c.exchangeWithBlocked(work, list, config.ProbeInterval) })
 	select {
 	case <-ctx.Done():
 		c.leave(list)

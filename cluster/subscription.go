@@ -1,9 +1,8 @@
 package cluster
 
 import (
+	"slices"
 	"sync"
-
-	"github.com/holdfast-rtc/holdfast/pin"
 )
 
 // maxPending bounds the events that wait for one subscriber. At most two wait
@@ -29,10 +28,9 @@ func newSubscription() *subscription {
 
 // push queues an event, merged with what waits for the same boot:
 //
-//   - an update, a doubt or its end, or a join after any of them or a join, replaces the waiting news of that boot;
 //   - a death or leave replaces everything that waits for that boot, so a boot that
 //     came and went unseen is reported only as gone;
-//   - a join or update after a waiting death waits behind it.
+//   - a join after a waiting death waits behind it, and replaces a waiting join.
 //
 // So a death is never dropped. It returns false, and ends the subscription, when the
 // queue is full of distinct boots.
@@ -42,17 +40,9 @@ func (s *subscription) push(event Event) bool {
 	if s.ended {
 		return true
 	}
-	boot := event.Node.Boot
-	if event.Kind == EventDead || event.Kind == EventLeft {
-		s.drop(boot, func(Event) bool { return true })
-	} else {
-		s.drop(boot, func(old Event) bool {
-			if old.Kind == EventJoined && event.Kind != EventJoined {
-				event.Kind, event.Why = EventJoined, old.Why // The join itself has not been read yet; the view has the rest.
-			}
-			return old.Kind != EventDead && old.Kind != EventLeft
-		})
-	}
+	s.pending = slices.DeleteFunc(s.pending, func(old Event) bool {
+		return old.Node.Boot == event.Node.Boot && (event.Kind != EventJoined || old.Kind == EventJoined)
+	})
 	if len(s.pending) == maxPending {
 		s.ended = true
 	} else {
@@ -60,18 +50,6 @@ func (s *subscription) push(event Event) bool {
 	}
 	s.notify()
 	return !s.ended
-}
-
-// drop removes the waiting events of a boot that match.
-func (s *subscription) drop(boot pin.BootID, match func(Event) bool) {
-	kept := s.pending[:0]
-	for _, event := range s.pending {
-		if event.Node.Boot != boot || !match(event) {
-			kept = append(kept, event)
-		}
-	}
-	clear(s.pending[len(kept):])
-	s.pending = kept
 }
 
 // end closes the channel once what is pending has been read.

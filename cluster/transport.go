@@ -35,7 +35,8 @@ type transport struct {
 
 	lobby   *lobby.Lobby
 	streams chan net.Conn
-	packets chan *memberlist.Packet // what is left of the datagrams, where tests lose some; else nil
+	packets chan *memberlist.Packet
+	heard   func(address string) // told of each datagram
 	stop    chan struct{}
 	stopped sync.Once // memberlist shuts down what it could not start, and so do we
 	pump    sync.WaitGroup
@@ -43,7 +44,7 @@ type transport struct {
 
 // newTransport opens the sockets that config names, and writes the port that was bound into config. Of a
 // hundred datagrams that arrive losePercent are thrown away, as a bad network would: tests only.
-func newTransport(config *memberlist.Config, losePercent int) (*transport, error) {
+func newTransport(config *memberlist.Config, losePercent int, heard func(address string)) (*transport, error) {
 	var inner *memberlist.NetTransport
 	var err error
 	for range bindTries {
@@ -64,32 +65,25 @@ func newTransport(config *memberlist.Config, losePercent int) (*transport, error
 	}
 	t := &transport{
 		NetTransport: inner, lobby: lobby.New(lobby.Limits{Total: streams, PerAddress: streamsPerAddress}),
-		streams: make(chan net.Conn), stop: make(chan struct{}),
+		streams: make(chan net.Conn), packets: make(chan *memberlist.Packet), heard: heard, stop: make(chan struct{}),
 	}
 	t.pump.Go(t.admit)
-	if losePercent > 0 {
-		t.packets = make(chan *memberlist.Packet)
-		t.pump.Go(func() { t.lose(losePercent) })
-	}
+	t.pump.Go(func() { t.receive(losePercent) })
 	return t, nil
 }
 
 // PacketCh is part of memberlist.Transport.
-func (t *transport) PacketCh() <-chan *memberlist.Packet {
-	if t.packets != nil {
-		return t.packets
-	}
-	return t.NetTransport.PacketCh()
-}
+func (t *transport) PacketCh() <-chan *memberlist.Packet { return t.packets }
 
-// lose passes on the datagrams that are not thrown away until the end.
-func (t *transport) lose(percent int) {
+// receive passes on the datagrams that are not thrown away until the end.
+func (t *transport) receive(losePercent int) {
 	for {
 		select {
 		case packet := <-t.NetTransport.PacketCh():
-			if rand.N(100) < percent {
+			if rand.N(100) < losePercent {
 				continue
 			}
+			t.heard(packet.From.String())
 			select {
 			case t.packets <- packet:
 			case <-t.stop:

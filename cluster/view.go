@@ -1,6 +1,8 @@
 package cluster
 
 import (
+	"time"
+
 	"github.com/holdfast-rtc/holdfast/pin"
 	"github.com/holdfast-rtc/holdfast/ring"
 )
@@ -13,6 +15,8 @@ const (
 	RoleSFU       Role = "sfu"
 	RoleSignaling Role = "signaling"
 )
+
+func (r Role) known() bool { return r == RoleSFU || r == RoleSignaling }
 
 // Node is one live member as gossip describes it.
 type Node struct {
@@ -40,16 +44,40 @@ type Load struct {
 	// Asserted are the generations of the store under which the node has seen all pins of
 	// its rooms standing, or has written them again.
 	Asserted pin.Generations
+	Watchers uint32 // signaling nodes that watch the node
 }
+
+// Name is what a restart keeps. A media node and a signaling node may have one id, as on one host by default.
+type Name struct {
+	Role Role
+	ID   ring.NodeID
+}
+
+// Name returns the name of the node.
+func (n Node) Name() Name { return Name{n.Role, n.ID} }
 
 // View is one immutable picture of the cluster. A new one replaces it at every
 // change; readers keep theirs as long as they like.
 type View struct {
-	Version uint64
-	Nodes   map[ring.NodeID]Node     // live members of every role, by stable name
-	Ring    *ring.Ring               // of the placeable SFU nodes: live, not draining, not doubted, not silent
-	Gone    map[pin.BootID]Departure // boots seen to die or leave (bounded; the oldest are forgotten)
-	Settled bool                     // the first full gossip exchange has happened (or we are alone by design)
+	Version   uint64
+	Nodes     map[ring.NodeID]Node     // live media nodes, by stable name
+	Signaling map[ring.NodeID]Node     // live signaling nodes, by stable name
+	Ring      *ring.Ring               // of the placeable media nodes: live, not draining, not doubted, not silent
+	Gone      map[pin.BootID]Departure // boots that died or left: at most maxGone, for goneFor
+	Settled   bool                     // the first full gossip exchange has happened (or we are alone by design)
+	SettledAt time.Time                // when; zero before
+
+	departed []departure // what Gone was made from, for state exchanges
+}
+
+// absentFor is how long a settled view must not have known a boot before the boot counts as absent: longer than
+// a member takes to find its cluster again (rejoinEvery).
+const absentFor = 30 * time.Second
+
+// Absent reports whether the boot is neither live nor gone in a view that settled absentFor ago. Every live boot
+// has been heard of by then; one that is also silent at its address has vanished.
+func (v *View) Absent(id ring.NodeID, boot pin.BootID) bool {
+	return !v.SettledAt.IsZero() && time.Since(v.SettledAt) >= absentFor && v.Nodes[id].Boot != boot && v.Gone[boot] == ""
 }
 
 // Departure is how a boot went away.
@@ -64,15 +92,12 @@ const (
 // EventKind says what happened to a node.
 type EventKind string
 
-// The kinds of events. A restart under the same name is Dead for the old boot,
+// The kinds of events. What else changes about a live node, the view alone says. A restart under the same name is Dead for the old boot,
 // then Joined for the new one.
 const (
-	EventJoined  EventKind = "joined"
-	EventUpdated EventKind = "updated" // address, draining; not load
-	EventDoubted EventKind = "doubted" // gossip believes it dead; ReportDead confirms, or EventTrusted takes it back
-	EventTrusted EventKind = "trusted" // gossip sees a doubted node live again
-	EventLeft    EventKind = "left"
-	EventDead    EventKind = "dead"
+	EventJoined EventKind = "joined"
+	EventLeft   EventKind = "left"
+	EventDead   EventKind = "dead"
 )
 
 // Event is one change of membership. Node is the node as last known.

@@ -8,6 +8,7 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/hashicorp/memberlist"
 
@@ -86,9 +87,9 @@ func TestMemberlistLinesKeepTheirLevel(t *testing.T) {
 }
 
 func FuzzParseMember(f *testing.F) {
-	f.Add("sfu-1@0000000000001-00000000", encodeMeta(sfuNode("sfu-1", 1)))
-	f.Add("a@b@c", []byte(`{"v":2,"r":"sfu"}`))
-	f.Add("edge@1", []byte(`{"v":1,"r":"signaling","h":"[::1]:80","x":1}`))
+	f.Add("sfu/sfu-1@0000000000001-00000000", encodeMeta(sfuNode("sfu-1", 1)))
+	f.Add("sfu/a@b@c", []byte(`{"v":2}`))
+	f.Add("signaling/edge@1", []byte(`{"v":1,"h":"[::1]:80","x":1}`))
 	f.Fuzz(func(t *testing.T, name string, text []byte) {
 		node, err := parseMember(name, text)
 		if err != nil {
@@ -112,10 +113,11 @@ func FuzzParseMember(f *testing.F) {
 }
 
 func FuzzParseMessage(f *testing.F) {
-	from := Node{ID: "sfu-1", Boot: pin.BootID("0000000000001-00000000")}
-	f.Add(message{kind: kindLoad, from: from, load: Load{Seq: 1, CeilingBitsPerSecond: maxLoadBitsPerSecond, Rooms: math.MaxUint32, Asserted: pin.GenerationsOf([]pin.Generation{1, math.MaxUint64})}}.encode())
+	from := Node{Role: RoleSFU, ID: "sfu-1", Boot: pin.BootID("0000000000001-00000000")}
+	f.Add(message{kind: kindLoad, from: from, load: Load{Seq: 1, CeilingBitsPerSecond: maxLoadBitsPerSecond, Rooms: math.MaxUint32, Watchers: 3, Asserted: pin.GenerationsOf([]pin.Generation{1, math.MaxUint64})}}.encode())
 	f.Add(message{kind: kindLoad, from: from, load: Load{Seq: math.MaxUint64, EgressBitsPerSecond: math.MaxUint64}}.encode())
 	f.Add(message{kind: kindLeave, from: from}.encode())
+	f.Add(message{kind: kindDead, from: from, age: time.Minute}.encode())
 	f.Add(message{kind: kindHello, from: from}.encode())
 	f.Add([]byte{1, 255, 255, 255, 255, 255, 255, 255, 255, 255, 1})
 	f.Fuzz(func(t *testing.T, in []byte) {
@@ -133,7 +135,7 @@ func FuzzParseMessage(f *testing.F) {
 }
 
 func FuzzParseState(f *testing.F) {
-	from := Node{ID: "sfu-1", Boot: pin.BootID("0000000000001-00000000")}
+	from := Node{Role: RoleSFU, ID: "sfu-1", Boot: pin.BootID("0000000000001-00000000")}
 	f.Add(encodeState([]message{{kind: kindHello, from: from}, {kind: kindLoad, from: from, load: Load{Seq: 9}}, {kind: kindLeave, from: from}}))
 	f.Add([]byte{0, 0, 0})
 	f.Fuzz(func(t *testing.T, in []byte) {

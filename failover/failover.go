@@ -34,9 +34,10 @@ import (
 type Membership interface {
 	Subscribe() (events <-chan cluster.Event, cancel func())
 	View() *cluster.View
-	// ReportDead says that a boot is proven dead, or that gossip's doubt about it is confirmed; the event
-	// for it comes by Subscribe. Until then a node that gossip takes for dead is Doubted in the view.
+	// ReportDead says that a boot is proven dead; the event for it comes by Subscribe.
 	ReportDead(id ring.NodeID, boot pin.BootID, why string)
+	// ConfirmDead says so of a boot that is Doubted in the view. It does nothing when gossip has taken that back meanwhile.
+	ConfirmDead(id ring.NodeID, boot pin.BootID, why string)
 	// SetSilent says which boots are not heard here now, all of them at each call. They get no new rooms from this
 	// edge while others take some.
 	SetSilent(boots []pin.BootID)

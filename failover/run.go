@@ -68,7 +68,7 @@ func (f *Failover) hear(event cluster.Event) {
 		f.depart(event.Node.Boot, cluster.DepartureDead, event.Why)
 	case cluster.EventLeft:
 		f.depart(event.Node.Boot, cluster.DepartureLeft, event.Why)
-	case cluster.EventJoined, cluster.EventUpdated, cluster.EventDoubted, cluster.EventTrusted:
+	case cluster.EventJoined:
 	}
 }
 
@@ -216,9 +216,6 @@ func (f *Failover) watchLive(ctx context.Context, owned *sync.WaitGroup, view *c
 		}
 	}
 	for _, node := range view.Nodes {
-		if node.Role != cluster.RoleSFU {
-			continue
-		}
 		f.known[node.Boot] = node
 		if f.watched[node.Boot] != nil {
 			continue
@@ -264,8 +261,8 @@ func (f *Failover) gone(boot pin.BootID) bool { return f.membership.View().Gone[
 // edges lists the live signaling nodes, this one always included.
 func (f *Failover) edges() []ring.NodeID {
 	edges := []ring.NodeID{f.config.Self}
-	for id, node := range f.membership.View().Nodes {
-		if node.Role == cluster.RoleSignaling && id != f.config.Self {
+	for id := range f.membership.View().Signaling {
+		if id != f.config.Self {
 			edges = append(edges, id)
 		}
 	}

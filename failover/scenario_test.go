@@ -106,7 +106,7 @@ func (w *world) run(words []string) {
 		w.edges[args[0]].stop()
 		w.change(func() { delete(w.edges, args[0]) })
 		w.gossipAll(func(e *edge) {
-			e.remove(cluster.Node{ID: ring.NodeID(args[0]), Boot: pin.BootID("boot of " + args[0])}, cluster.DepartureDead, "gossip")
+			e.remove(cluster.Node{ID: ring.NodeID(args[0]), Boot: pin.BootID("boot of " + args[0]), Role: cluster.RoleSignaling}, cluster.DepartureDead, "gossip")
 		})
 	case "deaf", "hears":
 		w.change(func() { w.edges[args[0]].deaf = verb == "deaf" })

@@ -106,6 +106,10 @@ func (g *gossip) View() *cluster.View {
 
 func (g *gossip) SetSilent([]pin.BootID) {}
 
+func (g *gossip) ConfirmDead(id ring.NodeID, boot pin.BootID, why string) {
+	g.ReportDead(id, boot, why)
+}
+
 func (g *gossip) ReportDead(id ring.NodeID, boot pin.BootID, why string) {
 	g.mu.Lock()
 	defer g.mu.Unlock()

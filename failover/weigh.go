@@ -124,7 +124,7 @@ func (f *Failover) weigh(view *cluster.View) {
 			f.log.Warn("gossip takes a node for dead, but no media node is heard here: nobody is believed dead", "node", node.ID, "boot", node.Boot)
 		case deaf:
 		case beats >= f.config.BelieveAfter && answer >= f.config.AnswerWithin:
-			f.confirm(node, fmt.Sprintf("gossip, no beat for %s, no answer for %s", beats, answer))
+			f.membership.ConfirmDead(node.ID, node.Boot, fmt.Sprintf("gossip, no beat for %s, no answer for %s", beats, answer))
 		case say:
 			f.log.Warn("gossip takes a node for dead that beats here: it keeps its rooms", "node", node.ID, "boot", node.Boot)
 		}
@@ -157,9 +157,4 @@ func (f *Failover) hearsNobody(watches []*watching) bool {
 		}
 	}
 	return true
-}
-
-// confirm reports a death that gossip has found. The event that follows starts everything else.
-func (f *Failover) confirm(node cluster.Node, why string) {
-	f.membership.ReportDead(node.ID, node.Boot, why)
 }

@@ -94,12 +94,12 @@ func (w *world) start(name string, before func()) {
 func (w *world) startEdge(name string) {
 	e := &edge{w: w, name: name, events: make(chan cluster.Event, 1000), rooms: map[ring.RoomID]LocalRoom{}, stalls: map[pin.BootID]int{}, limited: map[string]bool{}}
 	w.mu.Lock()
-	e.view = &cluster.View{Nodes: map[ring.NodeID]cluster.Node{}, Gone: map[pin.BootID]cluster.Departure{}, Settled: true}
+	e.view = &cluster.View{Nodes: map[ring.NodeID]cluster.Node{}, Signaling: map[ring.NodeID]cluster.Node{}, Gone: map[pin.BootID]cluster.Departure{}, Settled: true}
 	for _, p := range w.sfus {
 		e.view.Nodes[p.node.ID] = p.node
 	}
 	for _, other := range w.edges {
-		e.view.Nodes[ring.NodeID(other.name)] = other.member()
+		e.view.Signaling[ring.NodeID(other.name)] = other.member()
 	}
 	w.edges[name] = e
 	w.mu.Unlock()
@@ -157,15 +157,21 @@ func (e *edge) member() cluster.Node {
 	return cluster.Node{ID: ring.NodeID(e.name), Boot: pin.BootID("boot of " + e.name), Role: cluster.RoleSignaling}
 }
 
-func (e *edge) change(change func(*cluster.View), event cluster.Event) {
-	next := &cluster.View{Version: e.view.Version + 1, Nodes: maps.Clone(e.view.Nodes), Gone: maps.Clone(e.view.Gone), Settled: true}
+func (e *edge) change(change func(*cluster.View), events ...cluster.Event) {
+	next := &cluster.View{Version: e.view.Version + 1, Nodes: maps.Clone(e.view.Nodes), Signaling: maps.Clone(e.view.Signaling), Gone: maps.Clone(e.view.Gone), Settled: true}
 	change(next)
 	e.view = next
-	e.events <- event
+	for _, event := range events {
+		e.events <- event
+	}
 }
 
 func (e *edge) join(node cluster.Node) {
-	if e.view.Nodes[node.ID].Boot == node.Boot || string(node.ID) == e.name {
+	if node.Role == cluster.RoleSignaling {
+		e.change(func(v *cluster.View) { v.Signaling[node.ID] = node })
+		return
+	}
+	if e.view.Nodes[node.ID].Boot == node.Boot {
 		e.doubt(node, false)
 		return
 	}
@@ -179,6 +185,10 @@ func (e *edge) join(node cluster.Node) {
 }
 
 func (e *edge) remove(node cluster.Node, how cluster.Departure, why string) {
+	if node.Role == cluster.RoleSignaling {
+		e.change(func(v *cluster.View) { delete(v.Signaling, node.ID) }, cluster.Event{Kind: cluster.EventDead, Node: node, Why: why})
+		return
+	}
 	if e.view.Nodes[node.ID].Boot != node.Boot {
 		return
 	}
@@ -198,12 +208,9 @@ func (e *edge) doubt(node cluster.Node, doubted bool) {
 	if current.Boot != node.Boot || current.Doubted == doubted {
 		return
 	}
-	kind := cluster.EventTrusted
-	if doubted {
-		kind = cluster.EventDoubted
-	}
 	current.Doubted = doubted
-	e.change(func(v *cluster.View) { v.Nodes[node.ID] = current }, cluster.Event{Kind: kind, Node: current, Why: "gossip"})
+	// The event says nothing. It has a look follow in this instant, which else would race with a tick.
+	e.change(func(v *cluster.View) { v.Nodes[node.ID] = current }, cluster.Event{})
 }
 
 // goOn waits while the process is stopped.
@@ -239,6 +246,12 @@ func (e *edge) SetSilent(boots []pin.BootID) {
 		next.Nodes[id] = node
 	}
 	e.view = &next
+}
+
+func (e *edge) ConfirmDead(id ring.NodeID, boot pin.BootID, why string) {
+	if e.View().Nodes[id].Doubted {
+		e.ReportDead(id, boot, why)
+	}
 }
 
 func (e *edge) ReportDead(id ring.NodeID, boot pin.BootID, why string) {

@@ -187,6 +187,8 @@ func (o *Orchestrator) whyStale(ctx context.Context, e *errand, p pin.Pin) strin
 	switch {
 	case errors.Is(err, ErrNobodyThere):
 		return "nobody listens at its address"
+	case err != nil && o.views.View().Absent(p.Node, p.Boot):
+		return "gossip does not know its process, which is silent"
 	case err != nil:
 		o.log.Warn("boot unknown to gossip, pin kept", "room", e.room, "node", p.Node, "boot", p.Boot, "error", err)
 		return ""

@@ -30,9 +30,6 @@ var errCutOff = errors.New("no media node is heard here, though the cluster says
 func cutOff(view *cluster.View) bool {
 	vouchedFor := false
 	for _, node := range view.Nodes {
-		if node.Role != cluster.RoleSFU {
-			continue
-		}
 		if !node.Silent {
 			return false
 		}
@@ -78,8 +75,8 @@ func (s *Server) watchReach(ctx context.Context) {
 
 // anotherIsReady asks the other signaling nodes, as their balancers do, and returns with the first that is.
 func (s *Server) anotherIsReady(ctx context.Context, asker *readiness.Asker, view *cluster.View) bool {
-	for id, node := range view.Nodes {
-		if node.Role != cluster.RoleSignaling || id == s.config.Node || node.HTTP == "" {
+	for id, node := range view.Signaling {
+		if id == s.config.Node || node.HTTP == "" {
 			continue
 		}
 		if err := asker.Ask(ctx, node.HTTP, readiness.Path); err != nil {

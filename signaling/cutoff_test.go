@@ -35,6 +35,9 @@ func TestCutOff(t *testing.T) {
 	} {
 		view := &cluster.View{Nodes: map[ring.NodeID]cluster.Node{}}
 		for i, node := range c.nodes {
+			if node.Role == cluster.RoleSignaling {
+				continue
+			}
 			view.Nodes[ring.NodeID(string(rune('a'+i)))] = node
 		}
 		if got := cutOff(view); got != c.want {
@@ -90,7 +93,7 @@ func TestAnEdgeThatIsCutOffSendsItsClientsOn(t *testing.T) {
 
 	heard := cluster.Node{ID: "sfu-1", Role: cluster.RoleSFU}
 	cut.views.mu.Lock()
-	cut.views.view = &cluster.View{Nodes: map[ring.NodeID]cluster.Node{"sfu-1": heard}, Settled: true}
+	cut.views.view = &cluster.View{Nodes: map[ring.NodeID]cluster.Node{"sfu-1": heard}, Signaling: map[ring.NodeID]cluster.Node{}, Settled: true}
 	cut.views.mu.Unlock()
 	waitFor(t, "readiness", func() bool {
 		status, _, _ := first.get("/readyz", "")

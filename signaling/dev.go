@@ -6,7 +6,6 @@ import (
 	"net"
 	"net/http"
 
-	"github.com/holdfast-rtc/holdfast/cluster"
 	"github.com/holdfast-rtc/holdfast/ring"
 )
 
@@ -34,7 +33,6 @@ func (s *Server) serveDevKill(w http.ResponseWriter, r *http.Request) {
 	known := false
 	for _, n := range s.parts.Views.View().Nodes {
 		switch {
-		case n.Role != cluster.RoleSFU:
 		case n.ID == node:
 			known = true
 		case !n.Draining:

@@ -22,9 +22,10 @@ type Hub struct {
 	log    *slog.Logger
 	asks   singleflight.Group // so that the people of one room ask the store once
 
-	mu     sync.Mutex // guards rooms and what hangs from it, and stalls
+	mu     sync.Mutex // guards the fields below and what hangs from them
 	rooms  map[ring.RoomID]*localRoom
-	stalls map[*session]stall // of those in rooms who said so lately
+	byBoot map[pin.BootID]map[ring.RoomID]*localRoom // the same rooms, by the boot in their pin
+	stalls map[*session]stall                        // of those in rooms who said so lately
 }
 
 // localRoom is one room with sockets here.
@@ -37,7 +38,22 @@ type localRoom struct {
 var _ failover.Rooms = (*Hub)(nil)
 
 func newHub(placer Placer, log *slog.Logger) *Hub {
-	return &Hub{placer: placer, log: log, rooms: make(map[ring.RoomID]*localRoom), stalls: make(map[*session]stall)}
+	return &Hub{placer: placer, log: log, rooms: make(map[ring.RoomID]*localRoom), byBoot: make(map[pin.BootID]map[ring.RoomID]*localRoom), stalls: make(map[*session]stall)}
+}
+
+// file puts a room under the boot of its pin, and unfile takes it out. The caller holds h.mu.
+func (h *Hub) file(room ring.RoomID, r *localRoom) {
+	if h.byBoot[r.pin.Boot] == nil {
+		h.byBoot[r.pin.Boot] = make(map[ring.RoomID]*localRoom)
+	}
+	h.byBoot[r.pin.Boot][room] = r
+}
+
+func (h *Hub) unfile(room ring.RoomID, r *localRoom) {
+	delete(h.byBoot[r.pin.Boot], room)
+	if len(h.byBoot[r.pin.Boot]) == 0 {
+		delete(h.byBoot, r.pin.Boot)
+	}
 }
 
 // PinnedTo lists the rooms with sockets here whose pin names the boot.
@@ -45,10 +61,7 @@ func (h *Hub) PinnedTo(boot pin.BootID) []failover.LocalRoom {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	var list []failover.LocalRoom
-	for id, r := range h.rooms {
-		if r.pin.Boot != boot {
-			continue
-		}
+	for id, r := range h.byBoot[boot] {
 		local := failover.LocalRoom{Room: id, Pin: r.pin, Peers: len(r.sessions)}
 		for s := range r.sessions {
 			if known := s.room.Load(); known != nil && known.People >= local.Expect.People {
@@ -93,7 +106,9 @@ func (h *Hub) move(room ring.RoomID, to pin.Pin) (told int, from pin.Pin) {
 	if r == nil || !r.pin.Fence.Less(to.Fence) {
 		return 0, pin.Pin{}
 	}
+	h.unfile(room, r)
 	from, r.pin = r.pin, to
+	h.file(room, r)
 	for s := range r.sessions {
 		post(s.moves, to)
 	}
@@ -119,6 +134,7 @@ func (h *Hub) enter(s *session, p pin.Pin) {
 	if r == nil {
 		r = &localRoom{pin: p, sessions: make(map[*session]struct{})}
 		h.rooms[s.who.Room] = r
+		h.file(s.who.Room, r)
 	}
 	told, from := h.move(s.who.Room, p)
 	h.logFound(s.who.Room, told, from, p)
@@ -140,6 +156,7 @@ func (h *Hub) leave(s *session) {
 	delete(h.stalls, s)
 	if len(r.sessions) == 0 {
 		delete(h.rooms, s.who.Room)
+		h.unfile(s.who.Room, r)
 	}
 }
 

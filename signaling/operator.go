@@ -3,6 +3,7 @@ package signaling
 import (
 	"cmp"
 	"context"
+	"maps"
 	"net/http"
 	"net/url"
 	"slices"
@@ -84,7 +85,7 @@ type roomAnswer struct {
 func (s *Server) serveNodes(w http.ResponseWriter, _ *http.Request) {
 	view := s.parts.Views.View()
 	answer := nodesAnswer{Nodes: []nodeRow{}, Settled: view.Settled}
-	for _, n := range view.Nodes {
+	for _, n := range slices.Concat(slices.Collect(maps.Values(view.Nodes)), slices.Collect(maps.Values(view.Signaling))) {
 		stalled, _ := s.hub.Stalled(n.Boot)
 		answer.Nodes = append(answer.Nodes, nodeRow{
 			Node: n.ID, Boot: string(n.Boot), Role: n.Role, Control: n.Control, Media: n.Media, HTTP: n.HTTP,
@@ -132,9 +133,6 @@ func (s *Server) askAll(ctx context.Context) roomsAnswer {
 	var asks errgroup.Group
 	asks.SetLimit(roomsAtOnce)
 	for _, n := range s.parts.Views.View().Nodes {
-		if n.Role != cluster.RoleSFU {
-			continue
-		}
 		asks.Go(func() error {
 			rooms, err := s.ask(ctx, n)
 			mu.Lock()

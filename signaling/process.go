@@ -6,7 +6,6 @@ import (
 	"runtime"
 	"runtime/debug"
 
-	"github.com/holdfast-rtc/holdfast/cluster"
 	"github.com/holdfast-rtc/holdfast/control"
 	"github.com/holdfast-rtc/holdfast/ring"
 )
@@ -45,7 +44,7 @@ func (s *Server) serveProcess(w http.ResponseWriter, r *http.Request) {
 
 func (s *Server) serveProcessOf(w http.ResponseWriter, r *http.Request, node ring.NodeID, collect bool) {
 	named, known := s.parts.Views.View().Nodes[node]
-	if !known || named.Role != cluster.RoleSFU {
+	if !known {
 		writeText(w, http.StatusNotFound, "There is no media node of that name.")
 		return
 	}

@@ -80,9 +80,6 @@ func (s *Server) removeEverywhere(ctx context.Context, request *control.RemoveRe
 	var asks errgroup.Group
 	asks.SetLimit(roomsAtOnce)
 	for _, n := range s.parts.Views.View().Nodes {
-		if n.Role != cluster.RoleSFU {
-			continue
-		}
 		asks.Go(func() error {
 			removed, err := s.removeAt(ctx, n, request)
 			mu.Lock()

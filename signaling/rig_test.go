@@ -205,7 +205,7 @@ type fakeViews struct {
 }
 
 func newFakeViews() *fakeViews {
-	return &fakeViews{view: &cluster.View{Nodes: map[ring.NodeID]cluster.Node{}, Settled: true}}
+	return &fakeViews{view: &cluster.View{Nodes: map[ring.NodeID]cluster.Node{}, Signaling: map[ring.NodeID]cluster.Node{}, Settled: true}}
 }
 
 func (v *fakeViews) View() *cluster.View {
@@ -217,13 +217,17 @@ func (v *fakeViews) View() *cluster.View {
 func (v *fakeViews) add(n cluster.Node) {
 	v.mu.Lock()
 	defer v.mu.Unlock()
-	nodes := map[ring.NodeID]cluster.Node{n.ID: n}
-	maps.Copy(nodes, v.view.Nodes)
-	v.view = &cluster.View{Nodes: nodes, Settled: true}
+	next := &cluster.View{Nodes: maps.Clone(v.view.Nodes), Signaling: maps.Clone(v.view.Signaling), Settled: true}
+	if n.Role == cluster.RoleSignaling {
+		next.Signaling[n.ID] = n
+	} else {
+		next.Nodes[n.ID] = n
+	}
+	v.view = next
 }
 
 func (v *fakeViews) settle(settled bool) {
 	v.mu.Lock()
 	defer v.mu.Unlock()
-	v.view = &cluster.View{Nodes: v.view.Nodes, Settled: settled}
+	v.view = &cluster.View{Nodes: v.view.Nodes, Signaling: v.view.Signaling, Settled: settled}
 }

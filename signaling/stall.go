@@ -45,10 +45,8 @@ func (h *Hub) Stalled(boot pin.BootID) (stalled, all int) {
 	if stalled == 0 {
 		return 0, 0
 	}
-	for _, r := range h.rooms {
-		if r.pin.Boot == boot {
-			all += len(r.sessions)
-		}
+	for _, r := range h.byBoot[boot] {
+		all += len(r.sessions)
 	}
 	return stalled, all
 }

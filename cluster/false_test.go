@@ -242,7 +242,7 @@ func TestBlockedDatagrams(t *testing.T) {
 	case <-time.After(patience):
 		t.Fatal("nobody said that datagrams do not get through")
 	}
-	const reports = 6 // A state exchange of every pushPullInterval would take half a minute for them on average.
+	const reports = 12 // A state exchange of every pushPullInterval would take a minute for them on average.
 	began := time.Now()
 	for seq := range uint64(reports) {
 		media.SetLoad(Load{Seq: seq + 1})

@@ -5,6 +5,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/holdfast-rtc/holdfast/headroom"
 	"github.com/holdfast-rtc/holdfast/pin"
 )
 
@@ -18,7 +19,7 @@ func TestAPinOfAVanishedHostIsStaleOnceTheViewKnowsEverybody(t *testing.T) {
 		silent := &addresses{}
 		view.SettledAt = time.Now()
 		place := func(prober Prober) pin.Pin {
-			placed, err := New(store, fixed(view), prober, DefaultConfig(), quiet).Place(t.Context(), "r", 0)
+			placed, err := New(store, fixed(view), prober, DefaultConfig(), quiet).Place(t.Context(), "r", headroom.Room{})
 			if err != nil {
 				t.Fatal(err)
 			}

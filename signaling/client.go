@@ -33,7 +33,7 @@ func (s *session) handle(next inbound) (ending, bool) {
 	case *wire.Say:
 		s.chat(m)
 	case *wire.Migrated:
-		s.log.Info("client migrated", "how", m.How, "attempt", m.Attempt, "gap_ms", m.GapMs, "epoch", m.Epoch, "node", s.pin.Node)
+		s.log.Info("client migrated", "how", m.How, "attempt", m.Attempt, "gap_ms", m.GapMs, "lost", m.Lost, "epoch", m.Epoch, "node", s.pin.Node)
 	case *wire.Stalled:
 		s.server.hub.stalled(s, m.Epoch)
 	case *wire.Refresh:

@@ -43,10 +43,11 @@ const (
 
 // Migrated says that media flows again after a restart.
 type Migrated struct {
-	Epoch   uint64 `json:"epoch"`
-	Attempt uint64 `json:"attempt"`
-	How     string `json:"how"`
-	GapMs   uint64 `json:"gapMs"`
+	Epoch   uint64   `json:"epoch"`
+	Attempt uint64   `json:"attempt"`
+	How     string   `json:"how"`
+	GapMs   uint64   `json:"gapMs"`          // the longest gap of a stream that was shown before and is again
+	Lost    []Stream `json:"lost,omitempty"` // those that were shown before and are not
 }
 
 // Stalled says that nothing at all has arrived on the media connection for a while, though media should.

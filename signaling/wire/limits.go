@@ -82,11 +82,21 @@ func (m *Migrated) validate() error {
 	if m.How != HowRestart && m.How != HowNewConnection {
 		return fmt.Errorf("how %.20q is not %s or %s", m.How, HowRestart, HowNewConnection)
 	}
-	return errors.Join(
+	err := errors.Join(
 		number("epoch", m.Epoch, 0, MaxInteger),
 		number("attempt", m.Attempt, 0, MaxAttempt),
 		number("gapMs", m.GapMs, 0, MaxGapMs),
+		count("lost", len(m.Lost), MaxLost),
 	)
+	if err != nil {
+		return err
+	}
+	for _, lost := range m.Lost {
+		if err := errors.Join(text("peer", string(lost.Peer), 1, MaxPeerIDBytes), lost.Source.validate()); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 func (m *Stalled) validate() error {

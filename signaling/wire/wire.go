@@ -30,6 +30,7 @@ const (
 	MaxSenders      = 64
 	MaxSlots        = 512
 	MaxWants        = 512
+	MaxLost         = 64
 	MaxRefreshed    = 64
 	MaxPixels       = 1 << 15 // of one side of a wanted picture
 	MaxChatRunes    = 2000    // a long paragraph; a page of text belongs elsewhere
@@ -105,6 +106,12 @@ type Sender struct {
 	Rid     string `json:"rid,omitempty"`
 	SSRC    uint32 `json:"ssrc,omitempty"`
 	RTXSSRC uint32 `json:"rtxSsrc,omitempty"`
+}
+
+// Stream is one source of somebody.
+type Stream struct {
+	Peer   PeerID `json:"peer"`
+	Source Source `json:"source"`
 }
 
 // Want is one picture that the page shows, in device pixels; 0 x 0 is hidden.

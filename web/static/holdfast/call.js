@@ -5,6 +5,7 @@ import { canMoveLiveConnection } from './capability.js';
 import { emit, on } from './emit.js';
 import { Chat } from './chat.js';
 import { CallError } from './errors.js';
+import { isExpected } from './freeze.js';
 import { Media } from './media.js';
 import { OwnSources } from './own-sources.js';
 import { Roster } from './roster.js';
@@ -14,6 +15,9 @@ import { isDue } from './stall.js';
 /** @typedef {import('./protocol.js').Source} Source */
 /** @typedef {import('./protocol.js').Want} Want */
 /** @typedef {import('./protocol.js').ServerMessage} ServerMessage */
+/** Streams that one message may name (docs/PROTOCOL.md). */
+const LOST_LIMIT = 64;
+
 /** @typedef {'idle' | 'joining' | 'connecting' | 'live' | 'moving' | 'mending' | 'reconnecting' | 'left'} CallState */
 
 /**
@@ -44,8 +48,8 @@ import { isDue } from './stall.js';
  * - `slot` {peer, source, kind, mid, stream, live, paused}: somebody's source appears, moves, pauses or vanishes
  * - `speakers` {speakers}: loudest first
  * - `chat` {line}: a line was said, or is known to be sent or not
- * - `migration` {phase: 'started' | 'attempt' | 'done', node, epoch, how?, attempt?, gapMs?}
- * - `mended` {node, epoch, how, attempt, gapMs}: the connection broke and was made again; the room stayed where it was
+ * - `migration` {phase: 'started' | 'attempt' | 'done', node, epoch, how?, attempt?, gapMs?, lost?}
+ * - `mended` {node, epoch, how, attempt, gapMs, lost}: the connection was made again or renewed; the room stayed where it was
  * - `error` CallError: told, and the call goes on
  * - `left` {code, message}: the call is over
  */
@@ -209,12 +213,15 @@ export class Call extends EventTarget {
     const { audioSlots = 6, videoSlots = 12, simulcast = true, moveLive, faults = {} } = this.#options;
     const media = new Media({
       send: (message) => session.send(message),
+      isOpen: () => session.isOpen,
       socketOpen: (signal) => session.opened(signal),
       canMove: moveLive ?? canMoveLiveConnection(/** @type {any} */ (navigator)),
       audioSlots,
       videoSlots,
       simulcast,
       faults,
+      isExpected: (stream) => isExpected(stream, { roster: this.roster, wants: this.#wants, hidden: globalThis.document?.visibilityState === 'hidden' }),
+      people: () => this.roster.length,
     });
     this.#session = session;
     this.#media = media;
@@ -271,6 +278,9 @@ export class Call extends EventTarget {
       case 'restart':
         this.#media?.restart(message);
         break;
+      case 'reoffer':
+        this.#media?.reoffer(message);
+        break;
       case 'speakers':
         emit(this, 'speakers', { speakers: message.speakers });
         break;
@@ -324,8 +334,8 @@ export class Call extends EventTarget {
 
   /** @param {import('./journey.js').Journey} migration */
   #onMigrated(migration) {
-    const { epoch, attempt, how, gapMs } = migration;
-    this.#session?.sendOrKeep({ type: 'migrated', epoch, attempt, how, gapMs });
+    const { epoch, attempt, how, gapMs, lost } = migration;
+    this.#session?.sendOrKeep({ type: 'migrated', epoch, attempt, how, gapMs, ...(lost.length > 0 && { lost: lost.slice(0, LOST_LIMIT) }) });
     emit(this, 'migration', { phase: 'done', ...migration });
   }
 

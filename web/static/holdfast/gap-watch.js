@@ -2,30 +2,52 @@
 // beginning of a journey until it is known how long nothing was seen or heard.
 
 import { GapMeter } from './gap.js';
-import { slotKey } from './slots.js';
+import { slotKey, streamOf } from './slots.js';
 import { wait } from './wait.js';
 
 /** @typedef {import('./protocol.js').Slot} Slot */
+/** @typedef {import('./protocol.js').Stream} Stream */
 /** @typedef {import('./slots.js').SlotTable} SlotTable */
 
 /** How often deliveries are noted during a journey. */
 const CLOSE_LOOK_MS = 15;
-/** How long after its end a journey's gap may still grow before it is told. */
 const REPORT_LIMIT_MS = 5000;
 
 export class GapWatch {
   #slots;
+  #isExpected;
+  #limitMs;
   #meter = new GapMeter();
   #looking = new AbortController();
 
-  /** @param {SlotTable} slots */
-  constructor(slots) {
+  /**
+   * @param {SlotTable} slots
+   * @param {(stream: Stream) => boolean} isExpected whether a stream should be shown now
+   * @param {number} [limitMs] how long after its end a journey's gap may still grow before it is told
+   */
+  constructor(slots, isExpected, limitMs = REPORT_LIMIT_MS) {
     this.#slots = slots;
+    this.#isExpected = isExpected;
+    this.#limitMs = limitMs;
   }
 
   /** Whether somebody's media ran when the journey began, so that it should come back. */
   get expects() {
     return this.#meter.witnesses > 0;
+  }
+
+  /**
+   * The streams, by slotKey, that ran when the last journey began, should be shown, and have not been since.
+   * One whose place others have taken is not missing. A new node's first tables may lack a stream whose place is kept.
+   * @returns {Map<string, Stream>}
+   */
+  get missing() {
+    const missing = new Map();
+    for (const key of this.#meter.missing) {
+      const stream = streamOf(key);
+      if (this.#isExpected(stream) && this.#slots.hasPlace(stream)) missing.set(key, stream);
+    }
+    return missing;
   }
 
   /** Notes when each source in a slot delivered last. */
@@ -40,23 +62,24 @@ export class GapWatch {
    * @param {Slot[]} slots
    */
   heard(slots) {
-    this.#meter.keep(this.#slots.occupied());
-    for (const { peer, source, paused } of slots) {
-      if (paused && source !== '') this.#meter.forget(slotKey(peer, source));
-    }
+    const paused = new Set(slots.filter(({ paused }) => paused).map(({ peer, source }) => slotKey(peer, source)));
+    this.#meter.forget((key) => paused.has(key));
   }
 
   /**
-   * A source fell silent on purpose.
+   * A source fell silent on purpose, or (without one) its person left.
    * @param {string} peer
-   * @param {import('./protocol.js').Source} source
+   * @param {import('./protocol.js').Source} [source]
    */
   forget(peer, source) {
-    this.#meter.forget(slotKey(peer, source));
+    this.#meter.forget((key) => (source ? key === slotKey(peer, source) : key.startsWith(slotKey(peer, ''))));
   }
 
-  /** A journey begins: looks closely until its gap is known, or `stop`. */
-  async begin() {
+  /**
+   * A journey begins: looks closely until its gap is known, or `stop`.
+   * @param {ReadonlySet<string>} frozen the streams, by slotKey, that should have been running
+   */
+  async begin(frozen) {
     this.stop();
     this.#looking = new AbortController();
     const { signal } = this.#looking;
@@ -64,7 +87,7 @@ export class GapWatch {
       // A look waits for what the browser is doing with its connections, and the offer would wait for the look.
       await wait(0, signal);
       this.note();
-      this.#meter.begin();
+      this.#meter.begin(frozen);
       for (;;) {
         await wait(CLOSE_LOOK_MS, signal);
         this.note();
@@ -81,19 +104,19 @@ export class GapWatch {
   }
 
   /**
-   * The journey is over. Resolves once every source that ran before runs again.
-   * @returns {Promise<number | null>} the longest gap; null when stopped, and then the next journey's reaches back to the same deliveries
+   * The journey is over. Resolves once every source that ran before runs again, or when that is waited for no longer.
+   * @returns {Promise<{gapMs: number, lost: Stream[]} | null>} the longest gap, and what has not come back; null when stopped, and then the next journey's reaches back to the same deliveries
    */
-  async longestMs() {
+  async measured() {
     const looking = this.#looking;
-    const until = performance.now() + REPORT_LIMIT_MS;
+    const until = performance.now() + this.#limitMs;
     try {
-      while (!this.#meter.complete && performance.now() < until) await wait(CLOSE_LOOK_MS, looking.signal);
+      while (this.missing.size > 0 && performance.now() < until) await wait(CLOSE_LOOK_MS, looking.signal);
     } catch {
       return null;
     }
     looking.abort();
-    return Math.round(this.#meter.longestMs);
+    return { gapMs: Math.round(this.#meter.longestMs), lost: [...this.missing.values()] };
   }
 
   stop() {

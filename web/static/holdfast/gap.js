@@ -7,7 +7,7 @@ const RUNNING_MS = 1000;
 /** Deliveries are told as (source, time); times are all of one clock. */
 export class GapMeter {
   /**
-   * The latest delivery of each source. Bounded by `keep`.
+   * The latest delivery of each source. Bounded by `forget`: one for each source of somebody who is in the room.
    * @type {Map<string, number>}
    */
   #latest = new Map();
@@ -31,29 +31,22 @@ export class GapMeter {
   }
 
   /**
-   * Forgets every source that is not (or no longer) in a slot.
-   * @param {{has(key: string): boolean}} keys
+   * Forgets sources for which nobody waits: they fell silent on purpose, or their person left.
+   * @param {(key: string) => boolean} which
    */
-  keep(keys) {
-    for (const key of this.#latest.keys()) {
-      if (!keys.has(key)) this.#latest.delete(key);
-    }
-    for (const key of this.#witnesses.keys()) {
-      if (!keys.has(key)) this.#witnesses.delete(key);
+  forget(which) {
+    for (const keys of [this.#latest, this.#witnesses]) {
+      for (const key of keys.keys()) {
+        if (which(key)) keys.delete(key);
+      }
     }
   }
 
   /**
-   * A source fell silent on purpose: nobody waits for it.
-   * @param {string} key
+   * A migration begins: the sources that are running now are its witnesses.
+   * @param {ReadonlySet<string>} [frozen] sources that should have been running
    */
-  forget(key) {
-    this.#latest.delete(key);
-    this.#witnesses.delete(key);
-  }
-
-  /** A migration begins: the sources that are running now are its witnesses. */
-  begin() {
+  begin(frozen = new Set()) {
     // Sources that have not come back from the journey before are still missed.
     for (const [key, { mark }] of this.#witnesses) {
       if ((this.#latest.get(key) ?? mark) > mark) this.#witnesses.delete(key);
@@ -61,7 +54,8 @@ export class GapMeter {
     this.#marked = false;
     const newest = Math.max(...this.#latest.values());
     for (const [key, atMs] of this.#latest) {
-      if (newest - atMs <= RUNNING_MS && !this.#witnesses.has(key)) this.#witnesses.set(key, { longestMs: 0, mark: atMs });
+      const runs = newest - atMs <= RUNNING_MS || frozen.has(key);
+      if (runs && !this.#witnesses.has(key)) this.#witnesses.set(key, { longestMs: 0, mark: atMs });
     }
   }
 
@@ -71,26 +65,23 @@ export class GapMeter {
     for (const [key, witness] of this.#witnesses) witness.mark = this.#latest.get(key) ?? witness.mark;
   }
 
-  /** How many sources were running when the migration began and are still in a slot. */
+  /** How many sources were running when the migration began and have not been forgotten. */
   get witnesses() {
     return this.#witnesses.size;
   }
 
-  /** Whether every witness has delivered from the new node. */
-  get complete() {
-    if (!this.#marked) return false;
-    return [...this.#witnesses].every(([key, { mark }]) => (this.#latest.get(key) ?? mark) > mark);
+  /**
+   * The witnesses that have not delivered from the new node.
+   * @returns {string[]}
+   */
+  get missing() {
+    const all = [...this.#witnesses];
+    return all.filter(([key, { mark }]) => !this.#marked || (this.#latest.get(key) ?? mark) <= mark).map(([key]) => key);
   }
 
-  /**
-   * The longest gap so far; 0 when there was nothing to see or hear. A source that
-   * has not come back counts with the time for which it has been missed while others were delivering.
-   */
+  /** The longest gap of the witnesses that have come back; 0 when there are none. */
   get longestMs() {
-    const newest = Math.max(...this.#latest.values());
-    return Math.max(0, ...[...this.#witnesses].map(([key, { longestMs, mark }]) => {
-      const latest = this.#latest.get(key) ?? mark;
-      return latest > mark ? longestMs : Math.max(longestMs, newest - latest);
-    }));
+    const missing = new Set(this.missing);
+    return Math.max(0, ...[...this.#witnesses].map(([key, { longestMs }]) => (missing.has(key) ? 0 : longestMs)));
   }
 }

@@ -5,14 +5,15 @@
 import { emit } from './emit.js';
 import { CallError } from './errors.js';
 import { GapWatch } from './gap-watch.js';
-import { isMeasured } from './journey.js';
+import { isMeasured, isRepair } from './journey.js';
 import { judge } from './liveness.js';
+import { Monitor } from './monitor.js';
 import { Move } from './move.js';
 import { Offers } from './offers.js';
+import { ReofferPolicy } from './reoffer-policy.js';
 import { RestartPolicy } from './restart-policy.js';
 import { SlotTable } from './slots.js';
 import { SsrcTable } from './ssrc-table.js';
-import { StallWatch } from './stall.js';
 import { Transport } from './transport.js';
 import { Aborted, wait } from './wait.js';
 
@@ -23,12 +24,10 @@ import { Aborted, wait } from './wait.js';
  * Corrupts the next n answers to restarts, so that the browser really rejects them: for tests of the fallback.
  * @typedef {{rejectAnswers?: number}} Faults
  */
-/** @typedef {{send: (message: import('./protocol.js').ClientMessage) => boolean, socketOpen: (signal: AbortSignal) => Promise<void>, canMove: boolean, audioSlots: number, videoSlots: number, simulcast: boolean, faults: Faults}} MediaOptions */
+/** @typedef {{send: (message: import('./protocol.js').ClientMessage) => boolean, isOpen: () => boolean, socketOpen: (signal: AbortSignal) => Promise<void>, canMove: boolean, audioSlots: number, videoSlots: number, simulcast: boolean, faults: Faults, isExpected: (stream: import('./protocol.js').Stream) => boolean, people: () => number}} MediaOptions */
 /** @typedef {import('./journey.js').Reason} Reason */
 /** @typedef {import('./journey.js').Journey} Journey */
 
-/** How often the SSRCs, and each source's last delivery, are noted while the call runs. */
-const NOTE_MS = 1000;
 /** After the network came back: how long the connection may stay silent before it is mended. */
 const SILENT_MS = 800;
 /** Migrations remembered for `stats`; the oldest are forgotten. */
@@ -43,8 +42,8 @@ export class Media extends EventTarget {
   #offers;
   #slots = new SlotTable();
   #ssrcs = new SsrcTable();
-  #gap = new GapWatch(this.#slots);
-  #stall = new StallWatch();
+  #gap;
+  #monitor;
   /** @type {Transport | null} */
   #transport = null;
   /** @type {Move | null} */
@@ -62,6 +61,7 @@ export class Media extends EventTarget {
   #made = 0;
   #node = '';
   #epoch = 0;
+  #reoffers = new ReofferPolicy();
   #rejectAnswers;
   #closing = new AbortController();
 
@@ -70,6 +70,21 @@ export class Media extends EventTarget {
     super();
     this.#options = options;
     this.#offers = new Offers((offer) => options.send(offer));
+    const { isExpected, people, canMove: prepares } = options;
+    this.#gap = new GapWatch(this.#slots, isExpected);
+    this.#monitor = new Monitor({
+      slots: this.#slots,
+      ssrcs: this.#ssrcs,
+      gap: this.#gap,
+      transport: () => this.#transport,
+      busy: () => this.#move !== null,
+      open: options.isOpen,
+      isExpected,
+      people,
+      prepares,
+      stalled: (silentMs) => emit(this, 'stalled', { epoch: this.#epoch, silentMs }),
+      remedy: (remedy) => this.#remedy(remedy),
+    });
     this.#rejectAnswers = options.faults.rejectAnswers ?? 0;
     globalThis.addEventListener?.('online', () => this.#onOnline(), { signal: this.#closing.signal });
   }
@@ -105,7 +120,7 @@ export class Media extends EventTarget {
     const reason = this.#transport ? 'rejoined' : 'first';
     this.#iceServers = iceServers;
     if (this.#closing.signal.aborted) return;
-    if (reason === 'first') this.#noteForever();
+    if (reason === 'first') this.#monitor.run(this.#closing.signal);
     this.#go({ reason, node, epoch, canMove: false });
   }
 
@@ -150,6 +165,17 @@ export class Media extends EventTarget {
     this.#offers.rejected(message);
   }
 
+  /**
+   * The node asks for an offer, because it cannot use what we send. A device that gives nothing is no reason for one.
+   * @param {import('./protocol.js').Reoffer} order
+   */
+  reoffer({ mids, reason, epoch }) {
+    const tracks = mids.map((mid) => this.#tracks.get(this.#transport?.sources.get(mid) ?? 'microphone'));
+    const mute = reason === 'silent' && tracks.length > 0 && tracks.every((track) => !track || track.muted || track.readyState === 'ended');
+    if (mute || this.#move || epoch < this.#epoch) return; // During a journey an offer is on its way.
+    this.#renew('asked', this.#reoffers.next(performance.now()));
+  }
+
   /** @param {Slot[]} slots */
   heardSlots(slots) {
     for (const change of this.#slots.apply(slots)) emit(this, 'slot', change);
@@ -159,6 +185,7 @@ export class Media extends EventTarget {
   /** @param {string} peer */
   forget(peer) {
     this.#slots.forget(peer);
+    this.#gap.forget(peer);
   }
 
   /**
@@ -213,6 +240,8 @@ export class Media extends EventTarget {
     this.#epoch = epoch;
     this.#reason = reason;
     this.#moveOwed ||= reason === 'moved';
+    const frozen = new Set(this.#monitor.frozen);
+    if (!isRepair(reason)) this.#monitor.reset();
     const before = this.#transport;
     const current = before?.broken ? null : before;
     const policy = new RestartPolicy({ canMove: canMove && current !== null, attempts, attemptMs });
@@ -222,7 +251,7 @@ export class Media extends EventTarget {
     emit(this, 'moving', { reason, node, epoch });
     try {
       const moving = move.run();
-      if (isMeasured(reason)) this.#gap.begin();
+      if (isMeasured(reason)) this.#gap.begin(frozen);
       const { step, answer } = await moving;
       this.#node = answer.node;
       this.#epoch = Math.max(this.#epoch, answer.epoch);
@@ -306,7 +335,22 @@ export class Media extends EventTarget {
     this.#carry(transport); // What the page changed while it was being made.
     this.#slots.bind(transport.lanes);
     before?.close();
-    this.#learnSoon(transport);
+    this.#monitor.learnSoon(transport, this.#closing.signal);
+  }
+
+  /** @param {import('./freeze-policy.js').Remedy} remedy */
+  #remedy({ refresh, how }) {
+    if (refresh.length > 0) this.#options.send({ type: 'refresh', mids: refresh });
+    this.#renew('frozen', how);
+  }
+
+  /**
+   * Renews a connection that stands, to the node that has it.
+   * @param {'frozen' | 'asked'} reason
+   * @param {import('./protocol.js').How | ''} how
+   */
+  #renew(reason, how) {
+    if (how !== '') this.#go({ reason, node: this.#node, epoch: this.#epoch, canMove: how === 'restart', attempts: 1 });
   }
 
   /** @param {Transport} transport */
@@ -334,9 +378,9 @@ export class Media extends EventTarget {
    */
   async #report({ how, attempt }) {
     const [node, epoch] = [this.#node, this.#epoch];
-    const gapMs = await this.#gap.longestMs();
-    if (gapMs === null) return;
-    const journey = { node, epoch, how, attempt, gapMs };
+    const measured = await this.#gap.measured();
+    if (measured === null) return;
+    const journey = { node, epoch, how, attempt, ...measured };
     if (!this.#moveOwed) {
       emit(this, 'mended', journey);
       return;
@@ -345,50 +389,5 @@ export class Media extends EventTarget {
     this.#migrations.push(journey);
     if (this.#migrations.length > REMEMBERED) this.#migrations.shift();
     emit(this, 'migrated', journey);
-  }
-
-  async #noteForever() {
-    try {
-      for (;;) {
-        await wait(NOTE_MS, this.#closing.signal);
-        this.#gap.note();
-        const transport = this.#transport;
-        if (!transport || this.#move) this.#stall.reset();
-        else this.#tellStall(transport, await this.#learn(transport));
-        if (transport && !this.#move && this.#options.canMove) await transport.prepare();
-      }
-    } catch {
-      // Closed.
-    }
-  }
-
-  /** @param {Transport} transport */
-  async #learnSoon(transport) {
-    try {
-      for (const ms of [100, 200, 300]) {
-        await wait(ms, this.#closing.signal);
-        await this.#learn(transport);
-      }
-    } catch {
-      // Closed.
-    }
-  }
-
-  /** @param {Transport} transport */
-  async #learn(transport) {
-    const stats = await transport.stats();
-    if (transport === this.#transport) this.#ssrcs.learn(transport.localSdp, stats.outbound);
-    return stats;
-  }
-
-  /**
-   * Tells that nothing arrives any more.
-   * @param {Transport} transport
-   * @param {import('./stats.js').Stats} stats
-   */
-  #tellStall(transport, stats) {
-    if (transport !== this.#transport || this.#move) return;
-    const silentMs = this.#stall.look(stats, performance.now());
-    if (silentMs > 0) emit(this, 'stalled', { epoch: this.#epoch, silentMs });
   }
 }

@@ -31,6 +31,11 @@ export const VERSION = 1;
 /** @typedef {{peer: string, level: number}} Speaker */
 /** @typedef {{publish: boolean, subscribe: boolean}} Permissions */
 
+/**
+ * One source of somebody.
+ * @typedef {{peer: string, source: Source}} Stream
+ */
+
 // Client to server.
 
 /** @typedef {{type: 'join', token: string, room?: string, name?: string}} Join */
@@ -38,7 +43,14 @@ export const VERSION = 1;
 /** @typedef {{type: 'offer', id: string, sdp: string, fresh: boolean, senders: Sender[], slots?: Slot[]}} Offer */
 /** @typedef {{type: 'view', wants: Want[]}} View */
 /** @typedef {{type: 'mute', source: Source, muted: boolean}} Mute */
-/** @typedef {{type: 'migrated', epoch: number, attempt: number, how: How, gapMs: number}} Migrated */
+/**
+ * `gapMs` is the longest gap of a stream that was shown before and is again; `lost` names those that are not.
+ * @typedef {{type: 'migrated', epoch: number, attempt: number, how: How, gapMs: number, lost?: Stream[]}} Migrated
+ */
+/**
+ * Receive m-lines of which nothing is shown that should be: the node asks for keyframes and arms the slots anew.
+ * @typedef {{type: 'refresh', mids: string[]}} Refresh
+ */
 /** @typedef {{type: 'stalled', epoch: number, silentMs: number}} Stalled */
 /** @typedef {{type: 'chat', text: string, id?: string}} Say */
 /** @typedef {{type: 'ping', t: number}} Ping */
@@ -47,7 +59,7 @@ export const VERSION = 1;
  * How a restart ended: on the same RTCPeerConnection or on a new one.
  * @typedef {'restart' | 'new-connection'} How
  */
-/** @typedef {Join | Resume | Offer | View | Mute | Migrated | Stalled | Say | Ping | Leave} ClientMessage */
+/** @typedef {Join | Resume | Offer | View | Mute | Migrated | Refresh | Stalled | Say | Ping | Leave} ClientMessage */
 
 // Server to client.
 
@@ -62,10 +74,14 @@ export const VERSION = 1;
 /** @typedef {{type: 'speakers', speakers: Speaker[], epoch: number}} Speakers */
 /** @typedef {{type: 'chat', peer: string, name: string, text: string, id?: string, at: number, seq: number, epoch: number}} Said */
 /** @typedef {{type: 'restart', node: string, epoch: number, reason: string, attempts: number, attemptMs: number}} Restart */
+/**
+ * The node asks for an offer, because it cannot use what this client sends.
+ * @typedef {{type: 'reoffer', mids: string[], reason: string, epoch: number}} Reoffer
+ */
 /** @typedef {{type: 'error', code: string, message: string, retryable: boolean, retryAfterMs?: number}} ServerError */
 /** @typedef {{type: 'pong', t: number}} Pong */
 /** @typedef {{type: 'bye', code: string, message: string}} Bye */
-/** @typedef {Joined | Resumed | Answer | OfferRejected | Slots | PeerChanged | PeerLeft | Roster | Speakers | Said | Restart | ServerError | Pong | Bye} ServerMessage */
+/** @typedef {Joined | Resumed | Answer | OfferRejected | Slots | PeerChanged | PeerLeft | Roster | Speakers | Said | Restart | Reoffer | ServerError | Pong | Bye} ServerMessage */
 
 // The fields without which a message means nothing, and their JSON types. Empty
 // lists may be null or left out by a server written in Go; see `listFields`.
@@ -83,6 +99,7 @@ const required = {
   'speakers': { epoch: 'number' },
   'chat': { peer: 'string', name: 'string', text: 'string', at: 'number', epoch: 'number' },
   'restart': { node: 'string', epoch: 'number' },
+  'reoffer': { reason: 'string', epoch: 'number' },
   'error': { code: 'string', message: 'string' },
   'pong': { t: 'number' },
   'bye': { code: 'string', message: 'string' },
@@ -95,6 +112,7 @@ const listFields = {
   'slots': ['slots'],
   'roster': ['roster'],
   'speakers': ['speakers'],
+  'reoffer': ['mids'],
 };
 
 /**

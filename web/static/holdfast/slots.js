@@ -22,6 +22,15 @@
  */
 export const slotKey = (peer, source) => `${peer}/${source}`;
 
+/**
+ * @param {string} key
+ * @returns {import('./protocol.js').Stream}
+ */
+export function streamOf(key) {
+  const at = key.lastIndexOf('/');
+  return { peer: key.slice(0, at), source: /** @type {Source} */ (key.slice(at + 1)) };
+}
+
 export class SlotTable {
   /** @type {Slot[]} */
   #slots = [];
@@ -114,6 +123,18 @@ export class SlotTable {
       if (lane) result.set(key, { slot, lane });
     }
     return result;
+  }
+
+  /**
+   * Whether a stream is in a slot, or a slot of its kind is free.
+   * @param {import('./protocol.js').Stream} stream
+   */
+  hasPlace({ peer, source }) {
+    const occupied = this.#occupied();
+    if (occupied.has(slotKey(peer, source))) return true;
+    const kind = source === 'microphone' ? 'audio' : 'video';
+    const count = (/** @type {Iterable<{kind: string}>} */ all) => [...all].filter((one) => one.kind === kind).length;
+    return count(this.#lanes.values()) > count(occupied.values());
   }
 
   /** @returns {Map<string, Slot>} */

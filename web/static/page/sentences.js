@@ -58,3 +58,12 @@ export function ofScreen(error) {
   if (name === 'NotReadableError') return 'The system does not let this browser record the screen. Allow it in the system settings.';
   return 'The screen could not be shared. Try again.';
 }
+
+/**
+ * What did not come back, to be said after how long the rest took.
+ * @param {unknown[]} [lost]
+ */
+export function without(lost = []) {
+  if (lost.length === 0) return '';
+  return lost.length === 1 ? ', one stream is missing' : `, ${lost.length} streams are missing`;
+}

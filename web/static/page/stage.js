@@ -11,7 +11,7 @@ import { offerToKill } from './kill.js';
 import { clearNotices, notice, whisper } from './notices.js';
 import { Panels } from './panels.js';
 import { showPeople } from './people.js';
-import { ofCall } from './sentences.js';
+import { ofCall, without } from './sentences.js';
 import { Share } from './share.js';
 import { listenForKeys } from './shortcuts.js';
 import { Status } from './status.js';
@@ -83,8 +83,8 @@ export class Stage {
     on('chat', ({ line }) => {
       if (!line.own && this.#panels.open !== 'chat') whisper(`${line.name} writes: ${line.text}`);
     });
-    on('migration', ({ phase, node, gapMs }) => phase === 'done' && whisper(`The call moved to ${node} in ${gapMs} milliseconds.`));
-    on('mended', ({ gapMs }) => whisper(`Your connection was made again after ${gapMs} milliseconds.`));
+    on('migration', ({ phase, node, gapMs, lost }) => phase === 'done' && whisper(`The call moved to ${node} in ${gapMs} milliseconds${without(lost)}.`));
+    on('mended', ({ gapMs, lost }) => whisper(`Your connection was made again after ${gapMs} milliseconds${without(lost)}.`));
     on('left', () => this.#end());
   }
 

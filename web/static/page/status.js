@@ -2,6 +2,7 @@
 
 import { find, make } from './elements.js';
 import { words as qualities } from './quality.js';
+import { without } from './sentences.js';
 
 /** @typedef {import('../holdfast/call.js').Call} Call */
 
@@ -52,22 +53,22 @@ export class Status {
     this.#place.textContent = node ? `${node} · epoch ${epoch}` : '';
   }
 
-  /** @param {{phase: string, node: string, how?: string, gapMs?: number}} migration */
-  #moved({ phase, node, how, gapMs }) {
+  /** @param {{phase: string, node: string, how?: string, gapMs?: number, lost?: unknown[]}} migration */
+  #moved({ phase, node, how, gapMs, lost }) {
     this.#paint();
     if (phase !== 'done') return;
-    const item = make('li', 'move', `→ ${node} ${gapMs} ms`);
+    const item = make('li', 'move', `→ ${node} ${gapMs} ms${without(lost)}`);
     item.title = how === 'restart' ? 'The room moved; on the same connection' : 'The room moved; on a new connection';
     this.#add(item);
   }
 
   /**
    * The room did not move, and the line does not say that it did.
-   * @param {{node: string, gapMs: number}} mend
+   * @param {{node: string, gapMs: number, lost?: unknown[]}} mend
    */
-  #mended({ node, gapMs }) {
-    const item = make('li', 'mend', `reconnected ${gapMs} ms`);
-    item.title = `Your connection to ${node} broke and was made again; the room stayed there`;
+  #mended({ node, gapMs, lost }) {
+    const item = make('li', 'mend', `reconnected ${gapMs} ms${without(lost)}`);
+    item.title = `Your connection to ${node} was made again; the room stayed there`;
     this.#add(item);
   }
 

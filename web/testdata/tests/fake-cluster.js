@@ -24,13 +24,16 @@ export function someone() {
 class FakeNode {
   pc = null;
   offers = [];
+  /** Whether the picture is sent to whoever makes this offer. */
+  shows = () => true;
 
   constructor(name, stream) {
     this.name = name;
     this.stream = stream;
   }
 
-  async answer({ sdp, fresh }) {
+  async answer(offer) {
+    const { sdp, fresh } = offer;
     if (!this.pc || fresh) {
       this.pc?.close();
       this.pc = new RTCPeerConnection();
@@ -40,14 +43,21 @@ class FakeNode {
     for (const transceiver of pc.getTransceivers()) {
       if (Number(transceiver.mid) < 3) continue;
       transceiver.direction = 'sendonly';
-      const [track] = transceiver.receiver.track.kind === 'audio' ? this.stream.getAudioTracks() : this.stream.getVideoTracks();
-      await transceiver.sender.replaceTrack(track);
+      const sound = transceiver.receiver.track.kind === 'audio';
+      const [track] = sound ? this.stream.getAudioTracks() : this.stream.getVideoTracks();
+      await transceiver.sender.replaceTrack(sound || this.shows(offer) ? track : null);
     }
     await pc.setLocalDescription();
     while (pc.iceGatheringState !== 'complete') {
       await new Promise((resolve) => pc.addEventListener('icegatheringstatechange', resolve, { once: true }));
     }
     return pc.localDescription.sdp;
+  }
+
+  /** Sends the picture from now on. */
+  async show() {
+    const [track] = this.stream.getVideoTracks();
+    await this.pc.getTransceivers().find(({ mid }) => mid === '4').sender.replaceTrack(track);
   }
 
   kill() {
@@ -152,6 +162,8 @@ export class FakeCluster {
     }
     const sdp = await node.answer(offer);
     this.say({ type: 'answer', id: offer.id, sdp, ...place });
+    // As a node does that makes one slot after the other.
+    if (place.epoch === this.epoch && !offer.fresh) this.say({ type: 'slots', slots: this.slots().slice(0, 1), epoch: place.epoch });
     if (place.epoch === this.epoch) this.say({ type: 'slots', slots: this.slots(), epoch: place.epoch });
   }
 }

@@ -1,7 +1,6 @@
 // The policies and the little parsers: pure, so they are told in tables.
 
 import { canMoveLiveConnection } from '/holdfast/capability.js';
-import { GapMeter } from '/holdfast/gap.js';
 import { layersFor } from '/holdfast/layers.js';
 import { judge, newborn, secured } from '/holdfast/liveness.js';
 import { reconnectDelayMs } from '/holdfast/reconnect-policy.js';
@@ -60,61 +59,6 @@ test('only a Chromium that is known to be able moves a live connection', () => {
   ok(!canMoveLiveConnection(agent('Mozilla/5.0 (Macintosh; Intel Mac OS X 10_15_7) AppleWebKit/605.1.15 (KHTML, like Gecko) Version/19.0 Safari/605.1.15')));
   ok(!canMoveLiveConnection(agent('Mozilla/5.0 (iPhone; CPU iPhone OS 18_0 like Mac OS X) AppleWebKit/605.1.15 (KHTML, like Gecko) CriOS/156.0 Mobile/15E148 Safari/604.1')));
   equal(canMoveLiveConnection(navigator), !navigator.userAgent.includes('Firefox'), 'the browser of this test');
-});
-
-test('the gap is the longest time without a delivery of a source that was running', () => {
-  const gap = new GapMeter();
-  for (const [key, at] of [['a/camera', 1000], ['a/microphone', 1020], ['b/camera', -5000], ['a/camera', 1067]]) gap.observe(key, at);
-  gap.begin();
-  equal(gap.witnesses, 2, 'b was not running');
-  gap.observe('a/microphone', 1040); // a straggler of the old node
-  gap.mark();
-  ok(!gap.complete);
-  gap.observe('a/microphone', 1300);
-  ok(!gap.complete, 'the camera is still missing');
-  gap.observe('a/camera', 1290);
-  ok(gap.complete);
-  gap.observe('a/camera', 1357);
-  equal(gap.longestMs, 260);
-});
-
-test('a source that was lost twice in a row is missed from its last delivery on', () => {
-  const gap = new GapMeter();
-  gap.observe('a/camera', 1000);
-  gap.observe('a/microphone', 1000);
-  gap.begin();
-  gap.mark();
-  gap.observe('a/microphone', 3000);
-  gap.begin(); // the next journey, before the camera came back
-  gap.mark();
-  gap.observe('a/camera', 3500);
-  gap.observe('a/microphone', 3500);
-  ok(gap.complete);
-  equal(gap.longestMs, 2500);
-});
-
-test('a source that does not come back is missed for as long as others are delivered', () => {
-  const gap = new GapMeter();
-  gap.observe('a/camera', 1000);
-  gap.observe('a/microphone', 1010);
-  gap.begin();
-  gap.mark();
-  gap.observe('a/microphone', 1200);
-  equal(gap.longestMs, 200);
-  gap.observe('a/microphone', 4000);
-  ok(!gap.complete);
-  equal(gap.longestMs, 3000);
-});
-
-test('who leaves a slot is no longer waited for', () => {
-  const gap = new GapMeter();
-  gap.observe('a/camera', 10);
-  gap.begin();
-  gap.mark();
-  ok(!gap.complete);
-  gap.keep(new Map());
-  ok(gap.complete);
-  equal(gap.longestMs, 0);
 });
 
 test('DTLS is proven by the certificate, or by the handshake that was seen, never by a state alone', () => {

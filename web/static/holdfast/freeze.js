@@ -1,0 +1,108 @@
+// Which streams should be shown and are not: what the statistics of two looks say.
+// Pure but for the clock, which is the caller's.
+
+import { slotKey } from './slots.js';
+
+/** @typedef {import('./stats.js').Stats} Stats */
+/** @typedef {import('./protocol.js').Slot} Slot */
+/** @typedef {import('./protocol.js').Source} Source */
+/** @typedef {import('./freeze-policy.js').Frozen} Frozen */
+
+/** The longest time that one look can add: what passed while the page itself stood still is held against nobody. */
+const LONGEST_STEP_MS = 1250;
+/** From this share of lost packets on it is the path that spoils a picture, and a new connection takes the same path. */
+const LOSSY = 0.1;
+/** How much longer to wait when nothing at all comes of a person, who may only be late. */
+const DOUBT = 4;
+
+/**
+ * Whether somebody's source should be shown here now: the person sends it and the page wants to see it.
+ * @param {{peer: string, source: string}} stream
+ * @param {{roster: import('./protocol.js').RosterEntry[], wants: import('./protocol.js').Want[], hidden: boolean}} page `hidden`: a browser may not decode pictures
+ */
+export function isExpected({ peer, source }, { roster, wants, hidden }) {
+  const entry = roster.find((one) => one.peer === peer);
+  if (!entry) return false;
+  if (source === 'microphone') return !entry.audioMuted;
+  if (hidden || (source === 'screen' ? !entry.screenShared : entry.videoMuted)) return false;
+  return wants.length === 0 || wants.some((want) => want.peer === peer && want.source === source && (want.width > 0 || want.height > 0));
+}
+
+/** @typedef {{mid: string, frozenMs: number, suspect: boolean, figures: import('./stats.js').InboundStats | undefined}} Watched */
+
+export class FreezeWatch {
+  /** @type {Map<string, Watched>} */
+  #streams = new Map();
+  #lookedAt = 0;
+  #packets = -1;
+
+  /**
+   * @param {object} now
+   * @param {Slot[]} now.slots those that should be shown
+   * @param {Stats} now.stats
+   * @param {ReadonlySet<string>} now.missing by slotKey: shown before the last move and not since
+   * @param {number} now.people in the room
+   * @param {number} now.nowMs
+   * @returns {{frozen: Frozen[], silent: boolean}} `silent`: nothing at all has arrived since the last look
+   */
+  look({ slots, stats, missing, people, nowMs }) {
+    const stepMs = Math.min(nowMs - this.#lookedAt, LONGEST_STEP_MS);
+    this.#lookedAt = nowMs;
+    let packets = stats.transport.packetsReceived;
+    for (const received of stats.received.values()) packets += received;
+    const silent = packets === this.#packets;
+    this.#packets = packets;
+    /** @type {Map<string, Watched>} */
+    const streams = new Map();
+    /** @type {(Frozen & {peer: string})[]} */
+    const frozen = [];
+    /** @type {Set<string>} */
+    const present = new Set();
+    for (const slot of slots) {
+      const key = slotKey(slot.peer, slot.source);
+      const figures = stats.inbound.get(slot.mid);
+      const before = this.#streams.get(key);
+      const comparable = before?.mid === slot.mid;
+      const { shown, arrived, sends } = progress(slot, comparable ? before.figures : figures, figures);
+      if (arrived) present.add(slot.peer);
+      const moved = missing.has(key);
+      // A screen that stands still is not sent. It must be shown once, and when something of it comes.
+      const suspect = slot.source !== 'screen' || sends || moved || Boolean(before?.suspect);
+      const frozenMs = shown || !before?.suspect ? 0 : before.frozenMs + stepMs;
+      streams.set(key, { mid: slot.mid, frozenMs, suspect: suspect && !(shown && slot.source === 'screen'), figures });
+      if (frozenMs > 0) {
+        frozen.push({ peer: slot.peer, key, mid: slot.mid, frozenMs, sends, moved: moved && slot.source !== 'screen', doubt: 1 });
+      }
+    }
+    this.#streams = streams;
+    for (const stream of frozen) {
+      if (silent || (people > 2 && !present.has(stream.peer))) stream.doubt = DOUBT;
+    }
+    // A browser that tells nothing of the transport may hear control packets.
+    return { frozen: frozen.map(({ peer, ...stream }) => stream), silent: silent && stats.transport.dtlsState !== '' };
+  }
+
+  /** The room moved, or the connection was renewed for another reason: every stream has its time again. */
+  reset() {
+    this.#streams.clear();
+    this.#packets = -1;
+  }
+}
+
+/**
+ * What happened to a stream between two looks.
+ * @param {Slot} slot
+ * @param {import('./stats.js').InboundStats | undefined} before
+ * @param {import('./stats.js').InboundStats | undefined} now
+ */
+function progress({ kind }, before, now) {
+  if (!now || !before) return { shown: Boolean(now && now.framesDecoded > 0), arrived: Boolean(now), sends: false };
+  const grown = (/** @type {'packetsReceived' | 'packetsLost' | 'bytesReceived' | 'framesDecoded' | 'totalSamplesReceived' | 'concealedSamples'} */ field) => now[field] - before[field];
+  const packets = grown('packetsReceived');
+  const played = grown('totalSamplesReceived');
+  // Samples are counted only while somebody listens.
+  const shown = kind === 'video' ? grown('framesDecoded') > 0 : packets > 0 && (played <= 0 || played > grown('concealedSamples'));
+  const lossy = grown('packetsLost') > LOSSY * (packets + grown('packetsLost'));
+  // Bytes of the payload: padding has none.
+  return { shown, arrived: packets > 0, sends: grown('bytesReceived') > 0 && !lossy };
+}

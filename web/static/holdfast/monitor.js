@@ -1,0 +1,145 @@
+// One look a second at the statistics of the connection, shared by all who judge by them: the table of
+// SSRCs, the stall and the freezes. Four a second while something that should be shown is not.
+
+import { FreezePolicy } from './freeze-policy.js';
+import { FreezeWatch } from './freeze.js';
+import { StallWatch } from './stall.js';
+import { wait } from './wait.js';
+
+/** @typedef {import('./transport.js').Transport} Transport */
+/** @typedef {import('./freeze-policy.js').Remedy} Remedy */
+
+const STEADY_MS = 1000;
+const CLOSE_MS = 250;
+/** How long a freeze is looked at closely: until its remedies have been tried. */
+const CLOSE_LIMIT_MS = 6000;
+/** When the SSRCs of a new connection are learned: it may be lost within its first second. */
+const LEARN_MS = [100, 200, 300];
+
+/**
+ * What the monitor needs of its surroundings.
+ * @typedef {object} Watched
+ * @property {import('./slots.js').SlotTable} slots
+ * @property {import('./ssrc-table.js').SsrcTable} ssrcs
+ * @property {import('./gap-watch.js').GapWatch} gap
+ * @property {() => Transport | null} transport the present one
+ * @property {() => boolean} busy whether a journey is under way
+ * @property {() => boolean} open whether the node can be asked
+ * @property {(stream: import('./protocol.js').Stream) => boolean} isExpected whether a stream should be shown now
+ * @property {() => number} people how many are in the room
+ * @property {boolean} prepares whether the next restart's offer is made in advance
+ * @property {(silentMs: number) => void} stalled nothing arrives any more
+ * @property {(remedy: Remedy) => void} remedy something should be shown and is not
+ */
+
+export class Monitor {
+  #watched;
+  #stall = new StallWatch();
+  #freeze = new FreezeWatch();
+  #policy = new FreezePolicy();
+  /** What is frozen, by slotKey, as of the last look. */
+  #frozen = new Set();
+  #close = false;
+
+  /** @param {Watched} watched */
+  constructor(watched) {
+    this.#watched = watched;
+  }
+
+  /**
+   * The streams, by slotKey, that should have been shown at the last look and were not.
+   * @returns {ReadonlySet<string>}
+   */
+  get frozen() {
+    return this.#frozen;
+  }
+
+  /**
+   * Looks until the signal is aborted.
+   * @param {AbortSignal} signal
+   */
+  async run(signal) {
+    let steadyAt = performance.now();
+    try {
+      for (;;) {
+        await wait(CLOSE_MS, signal);
+        // A late timer may come a little early by this clock.
+        const steady = performance.now() - steadyAt > STEADY_MS - CLOSE_MS / 2;
+        if (steady) steadyAt = performance.now();
+        if (steady || this.#close || this.#watched.gap.missing.size > 0) await this.#look(steady);
+      }
+    } catch {
+      // Closed.
+    }
+  }
+
+  /**
+   * Learns the SSRCs of a connection that was made just now.
+   * @param {Transport} transport
+   * @param {AbortSignal} signal
+   */
+  async learnSoon(transport, signal) {
+    try {
+      for (const ms of LEARN_MS) {
+        await wait(ms, signal);
+        const stats = await transport.stats();
+        if (transport === this.#watched.transport()) this.#learn(transport, stats);
+      }
+    } catch {
+      // Closed.
+    }
+  }
+
+  /** The room moved, or the connection was renewed for a reason that is not ours: judges anew. */
+  reset() {
+    this.#freeze.reset();
+    this.#policy.reset();
+    this.#frozen.clear();
+  }
+
+  /** @param {boolean} steady whether this is the look that comes every second */
+  async #look(steady) {
+    const { gap, prepares, stalled } = this.#watched;
+    gap.note();
+    const transport = this.#watched.transport();
+    const present = () => transport !== null && transport === this.#watched.transport() && !this.#watched.busy();
+    if (!transport || !present()) {
+      this.#stall.reset();
+      return;
+    }
+    const stats = await transport.stats();
+    if (!present()) return;
+    const nowMs = performance.now();
+    if (steady) {
+      this.#learn(transport, stats);
+      const silentMs = this.#stall.look(stats, nowMs);
+      if (silentMs > 0) stalled(silentMs);
+    }
+    this.#judge(stats, nowMs);
+    if (steady && prepares && present()) await transport.prepare();
+  }
+
+  /**
+   * @param {Transport} transport
+   * @param {import('./stats.js').Stats} stats
+   */
+  #learn(transport, stats) {
+    this.#watched.ssrcs.learn(transport.localSdp, stats.outbound);
+  }
+
+  /**
+   * @param {import('./stats.js').Stats} stats
+   * @param {number} nowMs
+   */
+  #judge(stats, nowMs) {
+    const { slots, gap, isExpected, open, people, remedy } = this.#watched;
+    const expected = slots.slots.filter((slot) => slot.peer !== '' && !slot.paused && isExpected(/** @type {import('./protocol.js').Stream} */ (slot)));
+    const call = { nowMs, people: people() };
+    const { frozen, silent } = this.#freeze.look({ slots: expected, stats, missing: new Set(gap.missing.keys()), ...call });
+    this.#frozen = new Set(frozen.map(({ key }) => key));
+    this.#close = frozen.some(({ frozenMs }) => frozenMs < CLOSE_LIMIT_MS);
+    if (!open()) return;
+    const { refresh, how } = this.#policy.next(frozen, { ...call, silent });
+    if (refresh.length > 0 || how !== '') remedy({ refresh, how });
+  }
+}

@@ -1,0 +1,94 @@
+// Calls in which the connection is well and something is not shown: what the call does about it, and what it tells of it.
+
+import { canMoveLiveConnection } from '/holdfast/capability.js';
+import { attach, Call } from '/holdfast/index.js';
+import { FakeCluster, someone } from './fake-cluster.js';
+import { equal, eventually, ok, once, test } from './harness.js';
+
+const best = canMoveLiveConnection(navigator) ? 'restart' : 'new-connection';
+
+/** A call that shows ada, and when each of ada's pictures was shown, by the element's own account. */
+async function watching({ cleanup }) {
+  const other = someone();
+  const cluster = new FakeCluster(other.stream);
+  const stream = await navigator.mediaDevices.getUserMedia({ audio: true, video: { width: 320, height: 180, frameRate: 15 } });
+  const call = new Call({ audioSlots: 1, videoSlots: 1, WebSocket: cluster.WebSocket });
+  const [video, audio] = [document.createElement('video'), document.createElement('audio')];
+  [video.muted, video.playsInline] = [true, true];
+  document.body.append(video, audio);
+  cleanup(() => {
+    call.leave();
+    for (const track of stream.getTracks()) track.stop();
+    other.stop();
+    video.remove();
+    audio.remove();
+  });
+  await call.join({ url: location.origin, token: 't', name: 'me', stream });
+  attach(video, call.stream('ada', 'camera'));
+  attach(audio, call.stream('ada', 'microphone'));
+  const shown = [];
+  const each = (_, { presentationTime }) => {
+    shown.push(presentationTime);
+    video.requestVideoFrameCallback(each);
+  };
+  video.requestVideoFrameCallback(each);
+  await eventually(() => shown.length > 25, 'the picture moves');
+  return { cluster, call, shown };
+}
+
+/** The longest time between two pictures since the one of that number. */
+const longest = (shown, since) => Math.max(...shown.slice(since).map((at, n) => at - shown[since + n - 1]));
+
+const offersOf = (messages) => messages.filter(({ type }) => type === 'offer').map(({ fresh }) => fresh);
+
+test('after a move sound comes and no picture: the node is asked, then offered anew, then connected anew, until the picture is back', async (t) => {
+  const { cluster, call, shown } = await watching(t);
+  const migrated = once(call, 'migration', ({ phase }) => phase === 'done');
+  const [since, heard] = [shown.length, cluster.heard.length];
+  cluster.node.kill();
+  cluster.move('n2');
+  const { node } = cluster;
+  node.shows = () => node.offers.length > 2;
+  const { gapMs, how, lost } = await migrated;
+  await eventually(() => shown.length > since + 5, 'the picture is back');
+  const said = cluster.heard.slice(heard).filter(({ type }) => type === 'offer' || type === 'refresh');
+  equal(offersOf(said), [best === 'new-connection', false, true], 'the move, an offer of the same connection, a new connection');
+  equal(said.slice(0, 3).map(({ type }) => type), ['offer', 'refresh', 'refresh'], 'asked before it is offered anew');
+  ok(said.filter(({ type }) => type === 'refresh').every(({ mids }) => JSON.stringify(mids) === '["4"]'), 'asked about the picture alone');
+  equal([how, lost], ['new-connection', []]);
+  const seen = longest(shown, since);
+  ok(Math.abs(gapMs - seen) < 250, `told a gap of ${gapMs} ms, the picture stood for ${seen} ms`);
+  equal((await call.stats()).migrations.length, 1, 'it was one move');
+});
+
+test('a move tells the gap of the picture that came back last', async (t) => {
+  const { cluster, call, shown } = await watching(t);
+  const migrated = once(call, 'migration', ({ phase }) => phase === 'done');
+  const since = shown.length;
+  cluster.node.kill();
+  cluster.move('n2');
+  const { node } = cluster;
+  node.shows = () => false;
+  await eventually(() => call.state === 'live', 'sound comes');
+  setTimeout(() => node.show(), 1200); // later than the sound by far
+  const { gapMs, lost, how } = await migrated;
+  const seen = longest(shown, since);
+  ok(Math.abs(gapMs - seen) < 250, `told a gap of ${gapMs} ms, the picture stood for ${seen} ms`);
+  equal([how, lost], [best, []]);
+  equal(node.offers.length, 1, 'no connection was renewed');
+});
+
+test('the node asks for an offer: it gets one of this connection, and a second time a new connection', async (t) => {
+  const { cluster, call, shown } = await watching(t);
+  const { node } = cluster;
+  const ask = () => cluster.say({ type: 'reoffer', mids: ['1'], reason: 'unplaced', epoch: cluster.epoch });
+  ask();
+  await eventually(() => node.offers.length === 2 && call.state === 'live', 'an offer');
+  ask();
+  await eventually(() => node.offers.length === 3 && call.state === 'live', 'another one');
+  equal(node.offers.map(({ fresh }) => fresh), [true, false, true]);
+  ok(node.offers[1].senders.some(({ source, ssrc }) => source === 'camera' && ssrc > 0), 'the SSRCs go with it');
+  const since = shown.length;
+  await eventually(() => shown.length > since + 5, 'the picture moves');
+  ok(!cluster.heard.some(({ type }) => type === 'migrated'), 'nothing is called a move');
+});

@@ -5,8 +5,8 @@
 // by evidence that a drain, a proxy or a firewall cannot forge; a node that gossip takes for dead is
 // believed dead only when it is silent here too, and until then nothing of it moves; every room for which this edge
 // holds sockets is moved off a boot that died or left, once, and its clients are
-// told, as long as the store answers at some time; rooms that no edge holds are moved by
-// one elected edge, the survivors are not flooded; and
+// told, as long as the store answers at some time; the pins of rooms that no edge holds are removed by
+// one elected edge; the survivors are not flooded; and
 // a process that was declared dead and comes back is told which rooms it lost.
 //
 // It does not know where a room goes (the Rehomer decides), what telling a client
@@ -78,6 +78,8 @@ type Rehomer interface {
 type Pins interface {
 	// AllPins visits every pin at least once; an error of visit ends it.
 	AllPins(ctx context.Context, visit func(pin.Holding) error) error
+	// Remove deletes p if it still stands and is not young, by compare-and-delete.
+	Remove(ctx context.Context, room ring.RoomID, p pin.Pin) (removed bool, err error)
 }
 
 // Nodes calls SFU nodes: *control.Pool.

@@ -167,6 +167,19 @@ func (s *paperRehomer) Rehome(ctx context.Context, room ring.RoomID, from pin.Pi
 	return s.pins[room], nil
 }
 
+func (s *paperStore) Remove(ctx context.Context, room ring.RoomID, p pin.Pin) (bool, error) {
+	if err := s.trip(ctx); err != nil {
+		return false, err
+	}
+	s.w.mu.Lock()
+	defer s.w.mu.Unlock()
+	if stands, ok := s.pins[room]; ok && stands != p {
+		return false, nil
+	}
+	delete(s.pins, room)
+	return true, nil
+}
+
 func (s *paperStore) AllPins(ctx context.Context, visit func(pin.Holding) error) error {
 	if err := s.trip(ctx); err != nil {
 		return err

@@ -5,8 +5,8 @@ import (
 	"errors"
 	"time"
 
+	"github.com/holdfast-rtc/holdfast/cluster"
 	"github.com/holdfast-rtc/holdfast/control"
-	"github.com/holdfast-rtc/holdfast/headroom"
 	"github.com/holdfast-rtc/holdfast/pin"
 	"github.com/holdfast-rtc/holdfast/ring"
 )
@@ -16,25 +16,25 @@ const (
 	sweptPerSecond = 500
 	// scanKey elects the edge that scans.
 	scanKey = "scan of all pins"
-	// refusalsToJudge is in how many scans in a row an unknown boot must be missing from its
-	// address before it counts as gone: gossip may be slow, and so may a process at opening its port.
-	refusalsToJudge = 2
-	// maxDoubts bounds the unknown boots remembered between two scans; what is beyond it
-	// is judged later.
-	maxDoubts = 1024
+	// scansToRemove is in how many scans in a row a boot must be found dead before its pins are removed, and rescanAfter how soon the second scan comes: the
+	// edges that hold sockets move their rooms first, and a process may be slow at opening its port.
+	scansToRemove = 2
+	rescanAfter   = 5 * time.Second
+	// maxSuspects bounds the dead boots remembered between two scans; what is beyond it is judged later.
+	maxSuspects = 1024
 )
 
-// sweeper moves the rooms of departed boots for which no edge holds a socket. It is used
+// sweeper removes the pins of dead boots that nobody has moved: the rooms have ended, or nobody is in them. It is used
 // by one goroutine.
 type sweeper struct {
 	*Failover
 
-	refused map[pin.BootID]int // scans in a row in which an unknown boot's address was refused
+	suspects map[pin.BootID]int // scans in a row in which a boot was found dead
 }
 
 // sweepUntilDone scans from time to time, on the elected edge.
 func (f *Failover) sweepUntilDone(ctx context.Context) {
-	s := &sweeper{Failover: f, refused: map[pin.BootID]int{}}
+	s := &sweeper{Failover: f, suspects: map[pin.BootID]int{}}
 	scan := time.NewTimer(f.spread(f.config.SweepEvery))
 	defer scan.Stop()
 	for {
@@ -43,103 +43,87 @@ func (f *Failover) sweepUntilDone(ctx context.Context) {
 			return
 		case <-scan.C:
 			s.scan(ctx)
-			scan.Reset(f.spread(f.config.SweepEvery))
+			scan.Reset(f.spread(s.pause()))
 		}
 	}
 }
 
-// errStopped ends a scan in which a room could not be moved: the next one begins anew.
-var errStopped = errors.New("the sweep was stopped")
+// pause is how long after a scan the next one comes.
+func (s *sweeper) pause() time.Duration {
+	for _, scans := range s.suspects {
+		if scans < scansToRemove {
+			return min(rescanAfter, s.config.SweepEvery)
+		}
+	}
+	return s.config.SweepEvery
+}
 
-// scan looks at every pin there is and moves those whose boot is gone.
+// scan goes through all pins and removes those of boots that were found dead by this scan and the one before it. So the edges that
+// hold sockets of such a room have moved it, or will claim it above the pin that is gone; and nothing is reserved for a room
+// that nobody is in.
 func (s *sweeper) scan(ctx context.Context) {
-	if !s.membership.View().Settled || !s.elected(scanKey) {
-		clear(s.refused)
+	view, before := s.membership.View(), s.suspects
+	s.suspects = map[pin.BootID]int{}
+	if !view.Settled || !s.elected(scanKey) {
 		return
 	}
-	judged := map[pin.BootID]bool{} // by this scan: one dial per unknown boot
-	refused := map[pin.BootID]int{}
+	judged := map[pin.BootID]bool{} // one dial per boot
+	removed := 0
 	err := s.pins.AllPins(ctx, func(h pin.Holding) error {
-		dead, known := s.judge(h.Pin)
+		dead, known := judged[h.Pin.Boot]
 		if !known {
-			if dead, known = judged[h.Pin.Boot]; !known {
-				dead = s.ask(ctx, h.Pin, refused)
-				judged[h.Pin.Boot] = dead
+			dead = s.isDead(ctx, view, h.Pin)
+			judged[h.Pin.Boot] = dead
+			if dead && len(s.suspects) < maxSuspects {
+				s.suspects[h.Pin.Boot] = before[h.Pin.Boot] + 1
 			}
 		}
-		if dead && !s.moveSwept(ctx, h) {
-			return errStopped
+		if !dead || s.suspects[h.Pin.Boot] < scansToRemove {
+			return ctx.Err()
 		}
-		return ctx.Err()
+		gone, err := s.remove(ctx, h)
+		if gone {
+			removed++
+		}
+		return err
 	})
-	s.refused = refused
+	if removed > 0 {
+		s.log.Info("pins of dead nodes removed", "rooms", removed)
+	}
 	if err != nil && ctx.Err() == nil {
 		s.log.Warn("scan of all pins ended early", "error", err)
 	}
 }
 
-// judge says what the view knows of the boot of a pin.
-func (s *sweeper) judge(p pin.Pin) (dead, known bool) {
-	view := s.membership.View()
-	if view.Gone[p.Boot] != "" {
-		return true, true
+// isDead says whether the boot of a pin is gone. What the view does not hold for alive is asked at its address: a newer boot there proves its death, and so do a
+// refusal and another node; silence is the death of a boot that was seen to go, and of no other, for unknown is not dead.
+func (s *sweeper) isDead(ctx context.Context, view *cluster.View, p pin.Pin) bool {
+	if live, ok := view.Nodes[p.Node]; ok && (live.Boot == p.Boot || live.Boot.Newer(p.Boot)) {
+		return live.Boot != p.Boot
 	}
-	live, ok := view.Nodes[p.Node]
-	switch {
-	case ok && live.Boot == p.Boot:
-		return false, true
-	case ok && live.Boot.Newer(p.Boot):
-		return true, true
-	default:
-		return false, false
-	}
-}
-
-// ask dials the address in the pin of an unknown boot, for unknown is not dead. A
-// newer boot of its node proves its death; a refusal, or another node at its address, does
-// in the second scan in a row.
-func (s *sweeper) ask(ctx context.Context, p pin.Pin, refused map[pin.BootID]int) (dead bool) {
 	hello, err := s.nodes.HelloAt(ctx, p.Control)
-	if err == nil && hello.Node == p.Node {
+	switch {
+	case err == nil && hello.Node == p.Node:
 		return hello.Boot.Newer(p.Boot)
-	}
-	if (err != nil && !errors.Is(err, control.ErrRefused)) || len(refused) >= maxDoubts {
-		return false
-	}
-	refused[p.Boot] = s.refused[p.Boot] + 1
-	return refused[p.Boot] >= refusalsToJudge
-}
-
-// moveSwept moves one room and reports whether the sweep can go on. A room of which this edge
-// holds sockets is left to its own move, which knows more and tells the clients.
-func (s *sweeper) moveSwept(ctx context.Context, h pin.Holding) bool {
-	if s.moving(moveKey{h.Room, h.Pin.Boot}) {
+	case err == nil, errors.Is(err, control.ErrRefused):
 		return true
+	default:
+		return view.Gone[p.Boot] != ""
 	}
-	if !sleep(ctx, time.Second/sweptPerSecond) {
-		return false
-	}
-	bounded, cancel := context.WithTimeout(ctx, decideTimeout)
-	defer cancel()
-	to, err := s.rehomer.Rehome(bounded, h.Room, h.Pin, headroom.Room{})
-	if err != nil {
-		s.log.Warn("sweep put off", "room", h.Room, "from", h.Pin.Node, "error", err)
-		return false
-	}
-	if h.Pin.Fence.Less(to.Fence) {
-		s.moves.add(h.Room, h.Pin, to)
-		s.log.Info("room swept", "room", h.Room, "from", h.Pin.Node, "to", to.Node, "epoch", to.Fence.Epoch)
-	}
-	return true
 }
 
-// moving reports whether this edge moves the room itself.
-func (s *sweeper) moving(key moveKey) bool {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	_, active := s.active[key]
-	_, wanted := s.wanted[key]
-	return active || wanted
+// remove deletes one pin if it still stands.
+func (s *sweeper) remove(ctx context.Context, h pin.Holding) (gone bool, err error) {
+	if !sleep(ctx, time.Second/sweptPerSecond) {
+		return false, ctx.Err()
+	}
+	ctx, cancel := context.WithTimeout(ctx, decideTimeout)
+	defer cancel()
+	gone, err = s.pins.Remove(ctx, h.Room, h.Pin)
+	if gone {
+		s.log.Debug("pin removed", "room", h.Room, "node", h.Pin.Node, "boot", h.Pin.Boot, "fence", h.Pin.Fence)
+	}
+	return gone, err
 }
 
 // elected reports whether this edge is the one that does what key names.

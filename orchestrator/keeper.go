@@ -64,7 +64,8 @@ const (
 	// two would else be noticed by the next refresh only. Rooms that open meanwhile share the look.
 	recheckAfter = 100 * time.Millisecond
 	// contestFor is how long ago the store may have prolonged a pin whose owner stands up against a
-	// fresh one: as long as a pin lives there. Up to then the key can only be gone because the store forgot.
+	// fresh one: as long as a pin lives there. Up to then the key is gone because the store forgot, or because
+	// a sweep took this process for dead.
 	contestFor = time.Hour
 	// refreshTimeout bounds one refresh of all rooms, confirmTimeout the check of one.
 	refreshTimeout = 2 * time.Second

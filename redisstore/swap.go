@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"time"
 
 	"github.com/redis/go-redis/v9"
 
@@ -11,7 +12,7 @@ import (
 	"github.com/holdfast-rtc/holdfast/ring"
 )
 
-// swapScript is the compare-and-set: ARGV = old text, new text, seconds, the instant after which nobody waits for the
+// swapScript is the compare-and-set: ARGV = old text, new text (empty to delete), seconds, the instant after which nobody waits for the
 // answer (microseconds of the store's own clock; 0 for none), and what stands for a key that is no string. It returns the
 // store's time, whether the write came too late, and what stands afterwards, nil for an absent key.
 //
@@ -27,6 +28,10 @@ end
 if stands ~= ARGV[1] then return {now[1], now[2], 0, stands} end
 local latest = tonumber(ARGV[4])
 if latest > 0 and tonumber(now[1]) * 1000000 + tonumber(now[2]) > latest then return {now[1], now[2], 1, stands} end
+if ARGV[2] == '' then
+  redis.call('DEL', KEYS[1])
+  return {now[1], now[2], 0, false}
+end
 redis.call('SET', KEYS[1], ARGV[2], 'EX', ARGV[3])
 return {now[1], now[2], 0, ARGV[2]}`
 
@@ -44,6 +49,22 @@ func (s *Store) Swap(ctx context.Context, room ring.RoomID, old, next pin.Pin) (
 func (s *Store) Repair(ctx context.Context, room ring.RoomID, raw string, next pin.Pin) (pin.Pin, error) {
 	current, _, err := s.exchange(ctx, room, raw, next)
 	return current, err
+}
+
+// removableAfter is how old a pin must be before it is removed. Its epoch is the millisecond of its claim by the store's clock, and the next claim of
+// the room has to be above it. The clocks of a Redis Cluster's masters differ by less than that.
+const removableAfter = 10 * time.Second
+
+// Remove deletes p, and nothing else that stands for the room. A pin that was claimed within removableAfter stays.
+func (s *Store) Remove(ctx context.Context, room ring.RoomID, p pin.Pin) (removed bool, err error) {
+	if int64(p.Fence.Epoch) > s.Now().Add(-removableAfter).UnixMilli() { //nolint:gosec // pin.MaxEpoch is far below
+		return false, nil
+	}
+	answer, err := s.swap(ctx, room, p.Encode(), "")
+	if err != nil {
+		return false, fmt.Errorf("remove the pin of room %s: %w", room, err)
+	}
+	return answer.absent, nil
 }
 
 // exchange replaces one text by next, and says in which generation. The store does not write when it sees the request

@@ -25,6 +25,7 @@ type book struct {
 	holding   map[pin.BootID]pin.Fence // who serves the room now
 	outranked map[pin.Fence]bool       // served under, but an owner that has the room open raised its own above it
 	vouched   map[pin.Fence]bool       // let in by a majority
+	removed   *making                  // the pin that a sweep has removed, with its grounds, until another one is written
 	faults    []string
 	troubles  int       // processes that are cut off from the store just now
 	since     time.Time // from when on two have served side by side in calm; zero when they do not
@@ -95,6 +96,10 @@ func (b *book) wrote(old value, done write) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	p := done.next
+	if p.IsZero() {
+		b.removed = &making{pin: old.pin, why: []*grounds{done.why}}
+		return
+	}
 	known, ok := b.made[p.Fence]
 	switch {
 	case ok && known.pin != p:
@@ -105,7 +110,11 @@ func (b *book) wrote(old value, done write) {
 	}
 	if !ok {
 		b.made[p.Fence] = &making{pin: p, from: old.pin.Fence}
+		if b.removed != nil { // Who claims where a pin was removed owes it to the sweep.
+			b.made[p.Fence].from, b.made[p.Fence].why = b.removed.pin.Fence, b.removed.why
+		}
 	}
+	b.removed = nil
 	b.blame(p, done.why)
 }
 

@@ -55,6 +55,26 @@ func (e *edge) rescue(c *caller, boot pin.BootID) {
 	}
 }
 
+// removableAfter is how old a pin must be before it is removed: longer than any claim is under way.
+const removableAfter = 2 * time.Second
+
+// sweep removes the pin if its boot is taken for dead here.
+func (e *edge) sweep(c *caller) {
+	ctx, cancel := context.WithTimeout(c.with(context.Background()), time.Second)
+	defer cancel()
+	found, ok, err := e.link.Get(ctx, room)
+	if !ok || err != nil || int64(found.Fence.Epoch) > time.Now().Add(-removableAfter).UnixMilli() || e.View().Gone[found.Boot] == "" {
+		return
+	}
+	_ = c.pause(ctx, c.between(0, 100*time.Millisecond))
+	c.tried, c.edge, c.what, c.about, c.why = nil, e, kindSweep, found, e.begin(kindSweep, found)
+	defer func() {
+		e.end(c.why)
+		c.edge, c.why = nil, nil
+	}()
+	_, _, _ = e.link.Swap(ctx, room, found, pin.Pin{})
+}
+
 // welcome lets everybody learn of a new boot.
 func (w *world) welcome(s *sfu) {
 	for _, e := range w.everyEdge() {

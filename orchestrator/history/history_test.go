@@ -55,6 +55,7 @@ func mixes() []mix {
 		{"everything", with(func(f *faults) { f.empty, f.rollBack, f.damage = true, true, true })},
 		{"everything, and a majority that vouches for owners", with(func(f *faults) { f.empty, f.rollBack, f.damage, f.trust = true, true, true, true })},
 		{"everything, and clocks that differ", with(func(f *faults) { f.empty, f.rollBack, f.damage, f.skew = true, true, true, true })},
+		{"everything, and a sweep of the pins of dead nodes", with(func(f *faults) { f.empty, f.rollBack, f.damage, f.sweep = true, true, true, true })},
 	}
 }
 
@@ -129,7 +130,7 @@ func TestSeedReproducesItsHistory(t *testing.T) {
 
 // The schedules with which the harness finds some of the broken placements hold for the one that is not.
 func TestSchedulesAboutOneThingHold(t *testing.T) {
-	for name, about := range map[string]func(uint64) []action{"a move is lost": lostMove, "a pin expires": lapsed} {
+	for name, about := range map[string]func(uint64) []action{"a move is lost": lostMove, "a pin expires": lapsed, "a pin is removed": swept} {
 		t.Run(name, func(t *testing.T) {
 			for seed := range uint64(schedules) {
 				tr := trial{seed: seed, actions: about(seed)}
@@ -155,6 +156,7 @@ func TestHarnessFindsBrokenPlacement(t *testing.T) {
 		{plainSet, func(seed uint64) trial { return newTrial(seed, ordinary()) }},
 		{noNonce, func(seed uint64) trial { return trial{seed: seed, actions: lostMove(seed)} }},
 		{notProlonged, func(seed uint64) trial { return trial{seed: seed, actions: lapsed(seed)} }},
+		{notCompared, func(seed uint64) trial { return trial{seed: seed, actions: swept(seed)} }},
 	} {
 		t.Run(string(b.broken), func(t *testing.T) {
 			began := time.Now()

@@ -16,6 +16,7 @@ const (
 	kindPlace   kind = "Place"
 	kindRehome  kind = "Rehome"
 	kindAgain   kind = "PlaceAgain"
+	kindSweep   kind = "Sweep"
 	kindWrite   kind = "write"   // one write of an edge, and its answer
 	kindKeep    kind = "Keep"    // one question of an owner to the store, and its answer
 	kindConfirm kind = "Confirm" // what an owner concludes, perhaps from memory
@@ -55,7 +56,7 @@ func tail(s string) string { return s[max(0, len(s)-4):] }
 // write is one write that a client asked the store for: next in the place of old.
 type write struct {
 	old   value
-	next  pin.Pin
+	next  pin.Pin   // none: it is a removal
 	known pin.Fence // the highest that anybody had been told of when it was sent
 	why   *grounds  // what its maker has against nodes; nil for an owner's
 	ends  time.Time // when its sender gives up
@@ -167,6 +168,8 @@ func edgeWrite(s state, in input, out output) (bool, state) {
 func mayReplace(s state, in input, w write) bool {
 	old := s.stands.pin
 	switch {
+	case w.next.IsZero():
+		return in.ground[old.Boot]
 	case s.stands.absent():
 		return w.known.Less(w.next.Fence) // Above everything that was forgotten, too.
 	case s.stands.raw != "":

@@ -28,6 +28,7 @@ type faults struct {
 	rollBack bool // the store loses its last writes
 	damage   bool // the pin is overwritten with a text that is none
 	trust    bool // a majority vouches for an owner whom the store does not answer
+	sweep    bool // signaling nodes remove the pins of boots that they take for dead
 	skew     bool // the clocks of signaling nodes are wrong, and jump
 }
 
@@ -52,6 +53,7 @@ const (
 	actStorm    act = "store loses again and again"
 	actRollBack act = "store rolled back"
 	actDamage   act = "damage"
+	actSweep    act = "sweep"
 )
 
 // action is one step of a schedule.
@@ -101,6 +103,7 @@ func schedule(seed uint64, f faults) []action {
 		{f.storm, []act{actStorm, actStorm, actStorm}},
 		{f.rollBack, []act{actRollBack}},
 		{f.damage, []act{actDamage}},
+		{f.sweep, []act{actSweep, actSweep, actSweep}},
 	} {
 		if more.on {
 			acts = append(acts, more.acts...)
@@ -154,6 +157,23 @@ func lapsed(seed uint64) []action {
 	for i := range 6 {
 		at := 20*time.Second + time.Duration(random.Int64N(int64(60*time.Millisecond)))
 		actions = append(actions, action{id: 4 + i, at: at, what: actJoin, who: i % 3})
+	}
+	return actions
+}
+
+// swept draws a schedule about one thing: the room is open at a node where the ring would not have it; one signaling node takes that node for dead, and
+// removes the pin while people join through the others.
+func swept(seed uint64) []action {
+	random := rand.New(rand.NewPCG(seed, 0))
+	actions := []action{
+		{id: 1, at: time.Second, what: actJoin, who: 0},
+		{id: 2, at: 2 * time.Second, what: actSuspect, who: 0, long: time.Second},
+		{id: 3, at: 10 * time.Second, what: actBlind, who: 1},
+	}
+	for i := range 6 {
+		what := []act{actJoin, actJoin, actSweep}[i%3]
+		at := 20*time.Second + time.Duration(random.Int64N(int64(200*time.Millisecond)))
+		actions = append(actions, action{id: 4 + i, at: at, what: what, who: []int{0, 2, 1}[i%3]})
 	}
 	return actions
 }
@@ -215,5 +235,7 @@ func (w *world) run(a action) {
 		w.store.rollBack(min(a.long/4, time.Second))
 	case actDamage:
 		w.store.damage()
+	case actSweep:
+		e.sweep(c)
 	}
 }

@@ -20,6 +20,7 @@ const (
 	plainSet     broken = "the compare-and-set is a plain SET"
 	noNonce      broken = "claims have no nonce"
 	plainNX      broken = "the claim overwrites"
+	notCompared  broken = "a removal does not compare"
 	notProlonged broken = "a pin may expire while its room opens"
 )
 
@@ -70,7 +71,7 @@ func (s *store) swap(w write) value {
 	if !w.old.absent() && !w.ends.IsZero() && time.Now().After(w.ends) {
 		return found
 	}
-	blind := s.broken == plainSet && !w.old.absent() || s.broken == plainNX && w.old.absent()
+	blind := s.broken == plainSet && !w.old.absent() || s.broken == plainNX && w.old.absent() || s.broken == notCompared && w.next.IsZero()
 	if found != w.old && !blind {
 		return found
 	}

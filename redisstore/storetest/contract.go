@@ -12,7 +12,7 @@ import (
 	"github.com/holdfast-rtc/holdfast/ring"
 )
 
-// Store is what orchestrator.Claims and orchestrator.Keeps ask for together.
+// Store is what orchestrator.Claims, orchestrator.Keeps and failover.Pins ask for together.
 type Store interface {
 	Claim(ctx context.Context, room ring.RoomID, p pin.Pin) (pin.Pin, pin.Generation, error)
 	Swap(ctx context.Context, room ring.RoomID, old, next pin.Pin) (pin.Pin, pin.Generation, error)
@@ -21,6 +21,7 @@ type Store interface {
 	Prolong(ctx context.Context, room ring.RoomID) (pin.Pin, error)
 	Refresh(ctx context.Context, held []pin.Holding, due func(pin.Holding) bool) ([]pin.Found, error)
 	Generations(ctx context.Context) ([]pin.Generation, error)
+	Remove(ctx context.Context, room ring.RoomID, p pin.Pin) (bool, error)
 }
 
 // Back does to the store what no client of it would.
@@ -48,6 +49,7 @@ func Contract(t *testing.T, store Store, back Back) {
 	t.Run("repair", func(t *testing.T) { contractRepair(t, store, back) })
 	t.Run("refresh", func(t *testing.T) { contractRefresh(t, store, back) })
 	t.Run("prolong", func(t *testing.T) { contractProlong(t, store, back) })
+	t.Run("remove", func(t *testing.T) { contractRemove(t, store, back) })
 	t.Run("concurrent claims have one winner", func(t *testing.T) { contractOneWinner(t, store) })
 	t.Run("concurrent swaps have one winner", func(t *testing.T) { contractOneMover(t, store) })
 	t.Run("a claim and a swap tell the generation", func(t *testing.T) { contractGeneration(t, store) })
@@ -134,6 +136,34 @@ func contractRepair(t *testing.T, store Store, back Back) {
 
 // always has every pin prolonged.
 func always(pin.Holding) bool { return true }
+
+// A pin is removed only while exactly that one stands, and not while its epoch is so young that the next claim could be below it.
+func contractRemove(t *testing.T, store Store, back Back) {
+	ctx := t.Context()
+	old, young := At("a", uint64(time.Now().Add(-time.Minute).UnixMilli()), 1), At("a", uint64(time.Now().UnixMilli()), 1)
+	moved, twin := At("b", old.Fence.Epoch+1, 2), old
+	twin.Fence.Nonce++
+	remove := func(what string, room ring.RoomID, p pin.Pin, want bool) {
+		t.Helper()
+		if removed, err := store.Remove(ctx, room, p); removed != want || err != nil {
+			t.Errorf("Remove of %s = %v, %v, want %v", what, removed, err, want)
+		}
+	}
+	remove("an absent pin", "remove", old, true)
+	expect(t, "claim", old)(claim(ctx, store, "remove", old))
+	remove("a pin whose nonce differs", "remove", twin, false)
+	remove("what stands", "remove", old, true)
+	remove("what was removed, for the answer was lost", "remove", old, true)
+	expect(t, "claim of a removed pin", old)(claim(ctx, store, "remove", old))
+	expect(t, "swap", moved)(swap(ctx, store, "remove", old, moved))
+	remove("a pin that was moved", "remove", old, false)
+	expect(t, "claim of what was not removed", moved)(claim(ctx, store, "remove", old))
+	expect(t, "claim", young)(claim(ctx, store, "remove young", young))
+	remove("a young pin", "remove young", young, false)
+	expect(t, "claim of what was not removed", young)(claim(ctx, store, "remove young", old))
+	back.Misuse("remove misused")
+	remove("a key of another type", "remove misused", old, false)
+}
 
 func contractRefresh(t *testing.T, store Store, back Back) {
 	ctx, a, b := t.Context(), At("a", 1000, 1), At("b", 1001, 2)

@@ -233,7 +233,7 @@ func TestAStoppingEdgeSendsItsClientsOn(t *testing.T) {
 }
 
 // TestANewNodeThatRefusesIsReplaced has the room moved to a node without headroom: the
-// edge places it again, and each client hears of each fence once.
+// edge places it again, and each client hears of the node that took it, once.
 func TestANewNodeThatRefusesIsReplaced(t *testing.T) {
 	r := newRig(t)
 	one, two, three := r.node("sfu-1"), r.node("sfu-2"), r.node("sfu-3")
@@ -252,10 +252,10 @@ func TestANewNodeThatRefusesIsReplaced(t *testing.T) {
 	e.Hub().Moved(context.Background(), "lobby", two.pin(firstEpoch+1))
 	for _, c := range []*client{ada, grace} {
 		told := map[ring.NodeID]int{}
-		for told["sfu-3"] == 0 { // a session that was slow may have missed the stay at sfu-2
+		for told["sfu-3"] == 0 {
 			told[hear[*wire.Restart](c).Node]++
 		}
-		if told["sfu-2"] > 1 || told["sfu-1"] > 0 {
+		if len(told) > 1 {
 			t.Fatalf("told of %v", told)
 		}
 		c.offer("o-2", false)

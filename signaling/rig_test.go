@@ -129,7 +129,9 @@ type fakePlacer struct {
 	fail  error
 	seen  []pin.Fence
 	calls []string
-	opens int
+	// expects is what rooms were placed again as.
+	expects []headroom.Room
+	opens   int
 }
 
 func (p *fakePlacer) set(room ring.RoomID, to pin.Pin) {
@@ -148,10 +150,11 @@ func (p *fakePlacer) Place(_ context.Context, room ring.RoomID, _ headroom.Room)
 	return p.pins[room], nil
 }
 
-func (p *fakePlacer) PlaceAgain(_ context.Context, room ring.RoomID, refused pin.Pin, _ headroom.Room) (pin.Pin, error) {
+func (p *fakePlacer) PlaceAgain(_ context.Context, room ring.RoomID, refused pin.Pin, expect headroom.Room) (pin.Pin, error) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.calls = append(p.calls, "place again")
+	p.expects = append(p.expects, expect)
 	if p.pins[room].Fence == refused.Fence {
 		next, err := p.again(refused)
 		if err != nil {

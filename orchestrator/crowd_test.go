@@ -1,0 +1,172 @@
+package orchestrator
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync"
+	"testing"
+
+	"github.com/holdfast-rtc/holdfast/cluster"
+	"github.com/holdfast-rtc/holdfast/headroom"
+	"github.com/holdfast-rtc/holdfast/pin"
+	"github.com/holdfast-rtc/holdfast/ring"
+)
+
+// crowd is a cluster of media nodes with default ceilings that judge openings as they do, and charge what they took. Their
+// reports never change: everything happens between two of them.
+type crowd struct {
+	mu    sync.Mutex // guards the fields below
+	loads map[ring.NodeID]headroom.Egress
+	moves int // rooms that a node refused
+}
+
+// ceiling is that of sfu.DefaultConfig.
+func ceiling() headroom.Egress {
+	return headroom.Egress{BitsPerSecond: 800_000_000, PacketsPerSecond: 100_000}
+}
+
+// crowdView is what gossip says: so many signaling nodes, and the named media nodes with nothing on them.
+func crowdView(placers int, media ...string) *cluster.View {
+	var nodes []cluster.Node
+	for _, id := range media {
+		node := sfu(id, 1)
+		node.Load.CeilingBitsPerSecond, node.Load.CeilingPacketsPerSecond = ceiling().BitsPerSecond, ceiling().PacketsPerSecond
+		nodes = append(nodes, node)
+	}
+	for i := range placers {
+		nodes = append(nodes, cluster.Node{ID: ring.NodeID(fmt.Sprintf("edge-%d", i)), Boot: bootOf("edge", i), Role: cluster.RoleSignaling})
+	}
+	return viewOf(nodes...)
+}
+
+// open opens the room where it was placed, placing it again where the node refuses.
+func (c *crowd) open(ctx context.Context, edge *Orchestrator, room ring.RoomID, p pin.Pin, expect headroom.Room) error {
+	for range 10 {
+		c.mu.Lock()
+		takes := headroom.Takes(c.loads[p.Node], expect.Cost(), ceiling())
+		if takes {
+			c.loads[p.Node] = c.loads[p.Node].Plus(expect.Cost())
+			c.mu.Unlock()
+			edge.Opened(room, p.Node, 2)
+			return nil
+		}
+		c.moves++
+		c.mu.Unlock()
+		var err error
+		if p, err = edge.PlaceAgain(ctx, room, p, expect); err != nil {
+			return err
+		}
+	}
+	return errors.New("refused ten times")
+}
+
+// Two hundred and fifty rooms of which nobody said the size are opened at one moment, as at a full hour, through three signaling nodes
+// on three idle nodes with default ceilings: nobody is refused.
+func TestAFullHourIsRefusedNobody(t *testing.T) {
+	store, view := newShelf(), fixed(crowdView(3, "a", "b", "c"))
+	c := &crowd{loads: map[ring.NodeID]headroom.Egress{}}
+	var edges []*Orchestrator
+	for range 3 {
+		edges = append(edges, New(store, view, &addresses{}, patient(), quiet))
+	}
+	var all sync.WaitGroup
+	for i := range 250 {
+		all.Go(func() {
+			edge, room := edges[i%3], ring.RoomID(fmt.Sprintf("hour-%d", i))
+			p, err := edge.Place(t.Context(), room, headroom.Room{})
+			if err == nil {
+				err = c.open(t.Context(), edge, room, p, headroom.Room{})
+			}
+			if err != nil {
+				t.Errorf("%s: %v", room, err)
+			}
+		})
+	}
+	all.Wait()
+	t.Logf("loads %v, %d refusals", c.loads, c.moves)
+}
+
+// A node dies with forty rooms of ten that have no camera on and twenty-six that have all of them, and with rooms of 64, 120 and 250 people with
+// sound and four cameras: all are moved to the two others at once, none of which refuses one.
+func TestEveryRoomOfADeadNodeIsTakenAtOnce(t *testing.T) {
+	for name, rooms := range map[string][]headroom.Room{
+		"tens": append(manyOf(40, headroom.Room{People: 10, Microphones: 10}), manyOf(26, headroom.Expect(10))...),
+		"64":   {{People: 64, Microphones: 64, Cameras: 4}},
+		"120":  {{People: 120, Microphones: 120, Cameras: 4}},
+		"250":  {{People: 250, Microphones: 250, Cameras: 4}},
+		// What the owner measured counts, whatever people have on.
+		"measured": manyOf(300, headroom.Room{People: 10, Cameras: 10, Microphones: 10, Measured: true, Sent: headroom.Egress{BitsPerSecond: 4_000_000, PacketsPerSecond: 500}}),
+		// Nothing is known but that it is larger than any ceiling.
+		"a thousand": {headroom.Expect(1000)},
+	} {
+		t.Run(name, func(t *testing.T) {
+			store, view := newShelf(), fixed(crowdView(2, "b", "c"))
+			c := &crowd{loads: map[ring.NodeID]headroom.Egress{}}
+			edge := New(store, view, &addresses{}, patient(), quiet)
+			for i, expect := range rooms {
+				room, dead := ring.RoomID(fmt.Sprintf("%s-%d", name, i)), pinAt("a", 1, 5000, uint64(i+1))
+				store.put(room, dead.Encode())
+				p, err := edge.Rehome(t.Context(), room, dead, expect)
+				if err == nil {
+					err = c.open(t.Context(), edge, room, p, expect)
+				}
+				if err != nil {
+					t.Fatalf("room %d, %+v: %v", i, expect, err)
+				}
+			}
+			if c.moves > 0 {
+				t.Errorf("%d rooms were refused by the node that was chosen", c.moves)
+			}
+		})
+	}
+}
+
+func manyOf(n int, room headroom.Room) []headroom.Room {
+	var list []headroom.Room
+	for range n {
+		list = append(list, room)
+	}
+	return list
+}
+
+// Two hundred people come back to rooms that have a pin while the store is slow: their claims, which are under way and will be lost, keep
+// no new room out of nodes that have room.
+func TestClaimsUnderWayReserveNothing(t *testing.T) {
+	const resumes = 200
+	store := newShelf()
+	busy := crowdView(1, "a", "b", "c")
+	for id, node := range busy.Nodes {
+		node.Load.EgressBitsPerSecond, node.Load.EgressPacketsPerSecond = ceiling().Part(0.37).BitsPerSecond, ceiling().Part(0.37).PacketsPerSecond
+		busy.Nodes[id] = node
+	}
+	edge := New(store, fixed(busy), &addresses{}, patient(), quiet)
+	arrived, goOn := make(chan struct{}, resumes), make(chan struct{})
+	store.meanwhile(func() {
+		arrived <- struct{}{}
+		<-goOn
+	})
+	var all sync.WaitGroup
+	for i := range resumes {
+		room := ring.RoomID(fmt.Sprintf("old-%d", i))
+		store.put(room, pinAt("a", 1, 5000, uint64(i+1)).Encode())
+		all.Go(func() {
+			if _, err := edge.Place(t.Context(), room, headroom.Expect(10)); err != nil {
+				t.Error(err)
+			}
+		})
+	}
+	for range resumes {
+		<-arrived
+	}
+	store.meanwhile(nil)
+	p, err := edge.Place(t.Context(), "new", headroom.Expect(10))
+	if owner, _ := busy.Ring.Owner("new"); err != nil || p.Node != owner {
+		t.Errorf("a new room among %d joins of others: %v, %v, want the ring's owner %s", resumes, p.Node, err, owner)
+	}
+	close(goOn)
+	all.Wait()
+	if len(edge.ledger.held) != 1 {
+		t.Errorf("%d rooms are reserved for, want the new one", len(edge.ledger.held))
+	}
+}

@@ -1,0 +1,140 @@
+package signaling
+
+import (
+	"context"
+	"fmt"
+	"testing"
+	"time"
+
+	"github.com/holdfast-rtc/holdfast/control"
+	"github.com/holdfast-rtc/holdfast/headroom"
+	"github.com/holdfast-rtc/holdfast/pin"
+	"github.com/holdfast-rtc/holdfast/signaling/access"
+	"github.com/holdfast-rtc/holdfast/signaling/wire"
+)
+
+// A room that its new node refuses is placed again as what the node judged, and its people hear of the node that took them, not of the
+// others.
+func TestARefusedRoomIsPlacedAgainAsItWasJudged(t *testing.T) {
+	r := newRig(t)
+	one, two, three, four := r.node("sfu-1"), r.node("sfu-2"), r.node("sfu-3"), r.node("sfu-4")
+	r.placer.set("lobby", one.pin(firstEpoch))
+	r.placer.again = func(refused pin.Pin) (pin.Pin, error) {
+		if refused.Node == "sfu-2" {
+			return three.pin(refused.Fence.Epoch + 1), nil
+		}
+		return four.pin(refused.Fence.Epoch + 1), nil
+	}
+	for _, n := range []*node{two, three} {
+		n.set(func() {
+			n.refuse = func(*control.Attach) *control.Refused {
+				return &control.Refused{Code: control.Refusal_REFUSAL_NO_HEADROOM}
+			}
+		})
+	}
+	e := r.edge(nil)
+	ada, _ := e.join("lobby", "Ada")
+	grace, _ := e.join("lobby", "Grace")
+	hear[*wire.PeerJoined](ada)
+	r.placer.set("lobby", two.pin(firstEpoch+1))
+	e.Hub().Moved(context.Background(), "lobby", two.pin(firstEpoch+1))
+	for _, c := range []*client{ada, grace} {
+		if restart := hear[*wire.Restart](c); restart.Node != "sfu-4" {
+			t.Errorf("told of %s, which refused", restart.Node)
+		}
+	}
+	want := headroom.Expect(2)
+	r.placer.mu.Lock()
+	defer r.placer.mu.Unlock()
+	if len(r.placer.expects) < 2 {
+		t.Fatalf("placed again %d times", len(r.placer.expects))
+	}
+	for _, got := range r.placer.expects {
+		if got != want {
+			t.Errorf("placed again as %+v, want %+v", got, want)
+		}
+	}
+	for _, a := range two.attached() {
+		if got := a.GetExpectedEgress().Value(); got != want.Cost() {
+			t.Errorf("the node judged %v, placement %v", got, want.Cost())
+		}
+	}
+}
+
+// What people have on, and then what the owner measured, is what the room is re-homed by.
+func TestTheHubKnowsWhatARoomCosts(t *testing.T) {
+	r := newRig(t)
+	n := r.node("sfu-1")
+	r.placer.set("lobby", n.pin(firstEpoch))
+	e := r.edge(nil)
+	e.join("lobby", "Ada")
+	e.join("lobby", "Grace")
+	known := func(want headroom.Room) func() bool {
+		return func() bool {
+			rooms := e.Hub().PinnedTo(n.boot)
+			return len(rooms) == 1 && rooms[0].Expect == want
+		}
+	}
+	waitFor(t, "two people", known(headroom.Expect(2)))
+	sent := headroom.Egress{BitsPerSecond: 90_000, PacketsPerSecond: 120}
+	for _, name := range []string{"Ada", "Grace"} {
+		n.say(name, n.pin(firstEpoch).Fence, &control.PeerEvent{Event: &control.PeerEvent_Egress{Egress: control.EgressProto(sent)}})
+	}
+	waitFor(t, "what is sent", known(headroom.Room{People: 2, Cameras: 2, Microphones: 2, Measured: true, Sent: sent}))
+}
+
+// Somebody who opens room after room, with a token for any, reserves egress for a few of them, whatever size the token claims.
+func TestOneIdentityReservesForFewRooms(t *testing.T) {
+	r := newRig(t)
+	n := r.node("sfu-1")
+	e := r.edge(func(c *Config) { c.OpeningsPerSecond = 1e-9 })
+	grant := access.Everything("mallory", "")
+	grant.ExpectedSize = 300
+	token, err := r.keys.Mint(apiKey, grant, time.Hour)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for i := range 12 {
+		room := fmt.Sprintf("mine-%d", i)
+		r.placer.set(pinRoom(room), n.pin(firstEpoch))
+		c := e.dial()
+		c.say(&wire.Join{Token: token, Room: room})
+		hear[*wire.Joined](c)
+	}
+	r.placer.set("lobby", n.pin(firstEpoch))
+	e.join("lobby", "Ada")
+	reserved := 0
+	for _, a := range n.attached() {
+		if a.GetPeer().GetIdentity() == "ada" && a.GetUnreserved() {
+			t.Error("an honest room is not reserved for")
+		}
+		if a.GetPeer().GetIdentity() == "mallory" && !a.GetUnreserved() {
+			reserved++
+		}
+		if got := a.GetExpectedEgress().Value(); got != (headroom.Room{}).Cost() {
+			t.Errorf("a token for any room claims %v", got)
+		}
+	}
+	if want := DefaultConfig("edge").OpeningBurst; reserved != want {
+		t.Errorf("one identity reserves for %d rooms, want %d", reserved, want)
+	}
+}
+
+func TestATokenSaysHowManyPeopleItsRoomExpects(t *testing.T) {
+	r := newRig(t)
+	n := r.node("sfu-1")
+	r.placer.set("class", n.pin(firstEpoch))
+	e := r.edge(nil)
+	grant := access.Everything("ada", "class")
+	grant.ExpectedSize = 40
+	token, err := r.keys.Mint(apiKey, grant, time.Hour)
+	if err != nil {
+		t.Fatal(err)
+	}
+	c := e.dial()
+	c.say(&wire.Join{Token: token})
+	hear[*wire.Joined](c)
+	if a := n.attached()[0]; a.GetExpectedSize() != 40 || a.GetExpectedEgress().Value() != headroom.Expect(40).Cost() {
+		t.Errorf("attached with %d people and %v", a.GetExpectedSize(), a.GetExpectedEgress())
+	}
+}

@@ -48,6 +48,9 @@ func messageOf(err error, meaning wire.Meaning) string {
 	case errors.Is(err, errRestless):
 		return sentenceOf(errRestless) + " Wait a moment, then try again."
 	}
+	if errors.Is(err, access.ErrUnfit) {
+		return sentenceOf(err) + " Ask the application for another token."
+	}
 	switch meaning.Code {
 	case wire.CodeBadMessage:
 		return sentenceOf(err) + " Check it against the protocol."
@@ -76,6 +79,8 @@ func codeOf(err error) wire.Code {
 		{access.ErrExpired, wire.CodeTokenExpired},
 		{access.ErrForged, wire.CodeBadToken},
 		{access.ErrUnknownKey, wire.CodeBadToken},
+		{access.ErrUnfit, wire.CodeBadToken},
+		{access.ErrNoIdentity, wire.CodeNotAllowed},
 		{access.ErrNotJoin, wire.CodeNotAllowed},
 		{access.ErrOtherRoom, wire.CodeNotAllowed},
 		{access.ErrNotAdmin, wire.CodeNotAllowed},

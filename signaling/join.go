@@ -111,8 +111,8 @@ func (s *Server) admit(m *wire.Join) (access.Session, error) {
 	}
 	// What is left may be nothing, as of a name of invisible characters.
 	name := nameless
-	for _, given := range []string{grant.Name, m.Name, grant.Identity} {
-		if shown := access.ShownName(given); shown != "" {
+	for _, shown := range []string{access.ShownName(grant.Name), access.SelfChosenName(m.Name), access.ShownName(grant.Identity)} {
+		if shown != "" {
 			name = shown
 			break
 		}

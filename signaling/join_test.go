@@ -137,8 +137,9 @@ func TestNamesAreShownSafely(t *testing.T) {
 	grace, _ := e.join("lobby", "Grace")
 	for i, tc := range []struct{ token, said, want string }{
 		{"A\u202ed\u200ba", "Eve", "Ada"},
-		{"", " E\x07ve\u2066 ", "Eve"},
+		{"", " E\x07ve\u2066 ", "Eve (self-chosen)"},
 		{"\u202e", "", "somebody-2"},
+		{"", strings.Repeat("ä", 128), strings.Repeat("ä", 121) + " (self-chosen)"}, // no longer than any other
 	} {
 		grant := access.Everything(fmt.Sprintf("somebody-%d", i), "lobby")
 		grant.Name = tc.token

@@ -6,8 +6,10 @@ import (
 	"fmt"
 	"maps"
 	"slices"
+	"strconv"
 	"strings"
 	"time"
+	"unicode"
 )
 
 // isStep reports whether a log message is a step of a failover: what a person
@@ -68,6 +70,14 @@ func parseEntry(line []byte) (entry, bool) {
 	return e, e.message != ""
 }
 
+// legible escapes what a terminal would obey: some of it was said by strangers.
+func legible(text string) string {
+	if strings.ContainsFunc(text, func(r rune) bool { return !unicode.IsPrint(r) }) {
+		return strconv.Quote(text)
+	}
+	return text
+}
+
 // text gives the entry as one line for people.
 func (e entry) text(name string) string {
 	var b strings.Builder
@@ -77,7 +87,7 @@ func (e entry) text(name string) string {
 	}
 	b.WriteString(e.message)
 	for _, key := range slices.Sorted(maps.Keys(e.fields)) {
-		fmt.Fprintf(&b, "  %s=%v", key, e.fields[key])
+		fmt.Fprintf(&b, "  %s=%s", key, legible(fmt.Sprint(e.fields[key])))
 	}
 	return b.String()
 }

@@ -21,6 +21,10 @@ func TestWhatTheTerminalShows(t *testing.T) {
 		},
 		{"an ordinary line", `{` + moment + `"level":"INFO","msg":"member joined"}`, "", "03:04:05.006  sfu-1        member joined\n"},
 		{"an error", `{` + moment + `"level":"ERROR","msg":"no store"}`, "03:04:05.006  sfu-1        ERROR no store\n", "same"},
+		{
+			"what a stranger said", `{` + moment + `"level":"ERROR","msg":"refused","error":"\u001b[2J\u202e"}`,
+			`03:04:05.006  sfu-1        ERROR refused  error="\x1b[2J\u202e"` + "\n", "same",
+		},
 		{"a crash", `goroutine 1 [running]:`, "sfu-1        | goroutine 1 [running]:\n", "same"},
 		{"JSON that is no log", `{"a":1}`, "sfu-1        | {\"a\":1}\n", "same"},
 		{"nothing", "", "", ""},

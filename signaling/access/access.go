@@ -20,8 +20,10 @@ import (
 // Why a token or a room name is refused.
 var (
 	ErrExpired    = errors.New("token has expired")
-	ErrForged     = errors.New("token is not genuine")         // bad signature, another algorithm, not a token
-	ErrUnknownKey = errors.New("token's API key is not known") // `iss` names no key of ours
+	ErrForged     = errors.New("token is not genuine")          // bad signature, another algorithm, not a token
+	ErrUnknownKey = errors.New("token's API key is not known")  // `iss` names no key of ours
+	ErrUnfit      = errors.New("the token cannot be used here") // the error that wraps it says what is wrong with it
+	ErrNoIdentity = errors.New("the token names no identity (sub)")
 	ErrNotJoin    = errors.New("token does not allow joining")
 	ErrOtherRoom  = errors.New("token is for another room")
 	ErrNotAdmin   = errors.New("token has no roomAdmin grant")

@@ -93,7 +93,7 @@ func TestVerifyRefuses(t *testing.T) {
 	}{
 		"nothing":              {"", ErrForged},
 		"not a token":          {"hello", ErrForged},
-		"too long":             {strings.Repeat("x", maxTokenBytes+1), ErrForged},
+		"too long":             {strings.Repeat("x", maxTokenBytes+1), ErrUnfit},
 		"another secret":       {sign(jwt.SigningMethodHS256, []byte(strings.Repeat("y", 32)), good), ErrForged},
 		"another payload":      {strings.Join(parts, "."), ErrForged},
 		"no signature":         {strings.Join(parts[:2], ".") + ".", ErrForged},
@@ -103,9 +103,13 @@ func TestVerifyRefuses(t *testing.T) {
 		"no key":               {sign(jwt.SigningMethodHS256, secret, with(jwt.MapClaims{"iss": ""})), ErrUnknownKey},
 		"the other key's name": {sign(jwt.SigningMethodHS256, secret, with(jwt.MapClaims{"iss": "other"})), ErrForged},
 		"expired":              {sign(jwt.SigningMethodHS256, secret, with(jwt.MapClaims{"exp": now.Add(-leeway - time.Minute).Unix()})), ErrExpired},
-		"without expiry":       {sign(jwt.SigningMethodHS256, secret, noExp), ErrForged},
-		"not yet":              {sign(jwt.SigningMethodHS256, secret, with(jwt.MapClaims{"nbf": now.Add(leeway + time.Minute).Unix()})), ErrForged},
-		"huge metadata":        {sign(jwt.SigningMethodHS256, secret, with(jwt.MapClaims{"metadata": strings.Repeat("m", maxMetadataBytes+1)})), ErrForged},
+		"without expiry":       {sign(jwt.SigningMethodHS256, secret, noExp), ErrUnfit},
+		"not yet":              {sign(jwt.SigningMethodHS256, secret, with(jwt.MapClaims{"nbf": now.Add(leeway + time.Minute).Unix()})), ErrUnfit},
+		"huge metadata":        {sign(jwt.SigningMethodHS256, secret, with(jwt.MapClaims{"metadata": strings.Repeat("m", maxMetadataBytes+1)})), ErrUnfit},
+		"an escape":            {sign(jwt.SigningMethodHS256, secret, with(jwt.MapClaims{"sub": "ada\x1b[2J"})), ErrUnfit},
+		"another direction":    {sign(jwt.SigningMethodHS256, secret, with(jwt.MapClaims{"sub": "ada\u202eeve"})), ErrUnfit},
+		"nothing to see":       {sign(jwt.SigningMethodHS256, secret, with(jwt.MapClaims{"sub": "ada\u200b"})), ErrUnfit},
+		"a line break":         {sign(jwt.SigningMethodHS256, secret, with(jwt.MapClaims{"sub": "ada\nlevel=ERROR"})), ErrUnfit},
 		"expired and forged":   {sign(jwt.SigningMethodHS256, []byte("wrong"), with(jwt.MapClaims{"exp": 1})), ErrForged},
 	} {
 		if g, err := keyring(t).Verify(tc.token); !errors.Is(err, tc.want) || g != (Grant{}) {
@@ -135,7 +139,7 @@ func TestForRoom(t *testing.T) {
 		"128 characters":      {anywhere, strings.Repeat("é", 128), strings.Repeat("é", 128), nil},
 		"129 characters":      {anywhere, strings.Repeat("é", 129), "", ErrBadRoom},
 		"no roomJoin":         {watcher, "lobby", "", ErrNotJoin},
-		"nobody":              {Everything("", "lobby"), "lobby", "", ErrNotJoin},
+		"nobody":              {Everything("", "lobby"), "lobby", "", ErrNoIdentity},
 	} {
 		if room, err := tc.grant.ForRoom(tc.asked); string(room) != tc.room || !errors.Is(err, tc.err) {
 			t.Errorf("%s: ForRoom = %q, %v, want %q, %v", name, room, err, tc.room, tc.err)
@@ -261,7 +265,7 @@ func FuzzVerify(f *testing.F) {
 		if err == nil && !signedWith(testSecret, text) {
 			t.Fatalf("Verify(%q) accepted what nobody signed", text)
 		}
-		if err != nil && !errors.Is(err, ErrForged) && !errors.Is(err, ErrUnknownKey) && !errors.Is(err, ErrExpired) {
+		if err != nil && !errors.Is(err, ErrForged) && !errors.Is(err, ErrUnknownKey) && !errors.Is(err, ErrExpired) && !errors.Is(err, ErrUnfit) {
 			t.Fatalf("Verify(%q) = %v", text, err)
 		}
 	})

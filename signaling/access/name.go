@@ -48,6 +48,21 @@ func ShownName(name string) string {
 	return shown.String()
 }
 
+// selfChosen stands behind a name that nobody but its bearer vouches for.
+const selfChosen = " (self-chosen)"
+
+// SelfChosenName is ShownName of a name that the token does not vouch for, and says so.
+func SelfChosenName(name string) string {
+	shown := ShownName(name)
+	if shown == "" {
+		return ""
+	}
+	if most := maxNameBytes - len(selfChosen); len(shown) > most {
+		shown = ShownName(strings.ToValidUTF8(shown[:most], ""))
+	}
+	return shown + selfChosen
+}
+
 // blank reports whether a letter or symbol is one that shows nothing: fillers of
 // Hangul, and the empty Braille pattern.
 func blank(r rune) bool {

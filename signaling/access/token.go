@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"time"
+	"unicode"
 
 	"github.com/golang-jwt/jwt/v5"
 
@@ -89,11 +90,11 @@ func (k *Keyring) Mint(key string, g Grant, ttl time.Duration) (string, error) {
 }
 
 // Verify returns what the token grants. Its error is one of ErrExpired,
-// ErrForged and ErrUnknownKey; the grant itself (roomJoin, room) is judged by
+// ErrForged, ErrUnknownKey and ErrUnfit; the grant itself (roomJoin, room) is judged by
 // ForRoom and ForAdmin.
 func (k *Keyring) Verify(token string) (Grant, error) {
 	if len(token) > maxTokenBytes {
-		return Grant{}, fmt.Errorf("%w: %d bytes, at most %d", ErrForged, len(token), maxTokenBytes)
+		return Grant{}, fmt.Errorf("%w: it has %d bytes, and at most %d are read; put less into its metadata and attributes", ErrUnfit, len(token), maxTokenBytes)
 	}
 	var c claims
 	_, err := jwt.ParseWithClaims(token, &c, func(*jwt.Token) (any, error) {
@@ -112,6 +113,10 @@ func (k *Keyring) Verify(token string) (Grant, error) {
 		return Grant{}, fmt.Errorf("%w: %w", ErrForged, err)
 	case errors.Is(err, jwt.ErrTokenExpired):
 		return Grant{}, ErrExpired
+	case errors.Is(err, jwt.ErrTokenNotValidYet):
+		return Grant{}, fmt.Errorf("%w: it is not valid yet (nbf); are the clocks right?", ErrUnfit)
+	case errors.Is(err, jwt.ErrTokenRequiredClaimMissing):
+		return Grant{}, fmt.Errorf("%w: it has no time at which it expires (exp)", ErrUnfit)
 	case err != nil:
 		return Grant{}, fmt.Errorf("%w: %w", ErrForged, err)
 	}
@@ -120,9 +125,19 @@ func (k *Keyring) Verify(token string) (Grant, error) {
 
 // grant reads genuine claims. They may still be more than the cluster carries.
 func (c *claims) grant() (Grant, error) {
-	if len(c.Subject) > maxIdentityBytes || len(c.Name) > maxNameBytes || len(c.Metadata) > maxMetadataBytes {
-		return Grant{}, fmt.Errorf("%w: identity, name or metadata is longer than %d, %d or %d bytes", ErrForged,
-			maxIdentityBytes, maxNameBytes, maxMetadataBytes)
+	for _, part := range []struct {
+		name, text string
+		most       int
+	}{{"identity (sub)", c.Subject, maxIdentityBytes}, {"name", c.Name, maxNameBytes}, {"metadata", c.Metadata, maxMetadataBytes}} {
+		if len(part.text) > part.most {
+			return Grant{}, fmt.Errorf("%w: its %s has %d bytes, and at most %d are carried", ErrUnfit, part.name, len(part.text), part.most)
+		}
+	}
+	// An identity is compared, logged and shown to operators as it is, so it may hide nothing. A name is only shown: see ShownName.
+	for _, r := range c.Subject {
+		if !unicode.IsPrint(r) || r == unicode.ReplacementChar {
+			return Grant{}, fmt.Errorf("%w: its identity (sub) contains %U, which is not printable", ErrUnfit, r)
+		}
 	}
 	g := Grant{Identity: c.Subject, Name: c.Name, Metadata: c.Metadata}
 	if v := c.Video; v != nil {
@@ -139,7 +154,10 @@ func (c *claims) grant() (Grant, error) {
 // ForRoom judges whether g lets its holder into a room: the one it names, or
 // the one asked for when it names none. asked may be empty.
 func (g Grant) ForRoom(asked string) (ring.RoomID, error) {
-	if !g.RoomJoin || g.Identity == "" {
+	if g.Identity == "" {
+		return "", ErrNoIdentity
+	}
+	if !g.RoomJoin {
 		return "", ErrNotJoin
 	}
 	if g.Room != "" && asked != "" && string(g.Room) != asked {

@@ -59,7 +59,7 @@ type Report struct {
 }
 
 // NewPath makes a path. onTarget is told the bits per second that may be sent,
-// when that changes by more than a twentieth; it is called on the goroutine
+// when that changes by more than a twentieth, and 0 when nothing is known any more; it is called on the goroutine
 // of Feedback, outside of any lock.
 func NewPath(onTarget func(bitsPerSecond uint64)) *Path {
 	return &Path{onTarget: onTarget, begun: time.Now(), estimator: newEstimator()}
@@ -82,7 +82,12 @@ func (p *Path) Next(bytes int) uint16 {
 func (p *Path) Feedback(r Report) {
 	p.mu.Lock()
 	if p.foreign(r) {
+		limited := p.told != 0
+		p.told = 0
 		p.mu.Unlock()
+		if limited {
+			p.onTarget(0) // A limit without an estimate would never be probed, nor taken back.
+		}
 		return
 	}
 	arrived := p.clock.extend(r.Reference)

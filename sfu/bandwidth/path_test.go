@@ -11,22 +11,23 @@ func report(base uint16, at time.Duration, packets ...Arrival) Report {
 	return Report{Base: base, Reference: uint32(at / (64 * time.Millisecond)), Packets: packets}
 }
 
+// congest sends 300 packets, of which from the hundredth on each comes 4 ms later than the one before it.
+func congest(p *Path) {
+	for i := range 300 {
+		sequence := p.Next(1200)
+		at := time.Duration(i)*10*time.Millisecond + time.Duration(max(i-100, 0))*4*time.Millisecond
+		within := at % (64 * time.Millisecond)
+		p.Feedback(report(sequence, at, Arrival{Received: true, Delta: within}))
+		<-time.After(10 * time.Millisecond) // synthetic: the bubble's clock jumps
+	}
+}
+
 // TestPathTellsItsTarget: a queue that stands is told of, once.
 func TestPathTellsItsTarget(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var told []uint64
 		p := NewPath(func(bits uint64) { told = append(told, bits) })
-		for i := range 300 {
-			sequence := p.Next(1200)
-			if int(sequence) != i {
-				t.Fatalf("packet %d has the number %d", i, sequence)
-			}
-			// From the hundredth on each packet comes 4 ms later than the one before it.
-			at := time.Duration(i)*10*time.Millisecond + time.Duration(max(i-100, 0))*4*time.Millisecond
-			within := at % (64 * time.Millisecond)
-			p.Feedback(report(sequence, at, Arrival{Received: true, Delta: within}))
-			<-time.After(10 * time.Millisecond) // synthetic: the bubble's clock jumps
-		}
+		congest(p)
 		// 1200 bytes in 14 ms are 686 kbit/s.
 		if len(told) == 0 || told[0] < 500_000 || told[0] > 600_000 {
 			t.Fatal("told", told)
@@ -50,6 +51,23 @@ func TestABrowserGoesOnWithAnotherNodesNumbers(t *testing.T) {
 	for range 10 {
 		p.Feedback(report(0, 0, lost...))
 	}
+}
+
+// TestAForeignReportTakesBackWhatWasTold: an estimate that is dropped is no limit any more. A limit that
+// stood on without its estimate would never be probed again, and the pictures under it stay paused.
+func TestAForeignReportTakesBackWhatWasTold(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var told []uint64
+		p := NewPath(func(bits uint64) { told = append(told, bits) })
+		congest(p)
+		if len(told) == 0 || told[len(told)-1] == 0 {
+			t.Fatal("the path was not found to be narrow:", told)
+		}
+		p.Feedback(report(p.Next(1200), 0, make([]Arrival, 500)...)) // of numbers that were never sent here
+		if told[len(told)-1] != 0 {
+			t.Error("told", told, "want a last 0: nothing is known of the path")
+		}
+	})
 }
 
 func TestRemoteClockTurnsOver(t *testing.T) {

@@ -84,7 +84,7 @@ func (c *chaosCommand) Run(ctx context.Context, s streams) error {
 	if report == nil {
 		return err
 	}
-	if err := errors.Join(err, c.print(report, s), c.keepLogs(ctx, o.Cluster, report.Kept, s)); err != nil {
+	if err := errors.Join(err, c.print(report, s), c.keepLogs(ctx, o.Cluster, report.Kept, report.Evidence, s)); err != nil {
 		return err
 	}
 	if !report.Kept {

@@ -8,12 +8,14 @@ import (
 	"os"
 	"path/filepath"
 
+	"github.com/holdfast-rtc/holdfast/lab/chaos"
 	"github.com/holdfast-rtc/holdfast/lab/devcluster"
 )
 
 // keepLogs copies the logs of the nodes of a cluster that was started for a run, which end with it, and
-// says where they are: to --logs, or, when a promise was broken, to a new directory.
-func (c *chaosCommand) keepLogs(ctx context.Context, cluster *devcluster.Client, kept bool, s streams) error {
+// says where they are: to --logs, or, when a promise was broken, to a new directory. The state of everybody's media, as it was
+// when one was broken, lies beside them.
+func (c *chaosCommand) keepLogs(ctx context.Context, cluster *devcluster.Client, kept bool, evidence []chaos.Evidence, s streams) error {
 	if c.Logs == "" && (kept || c.running()) {
 		return nil
 	}
@@ -29,6 +31,11 @@ func (c *chaosCommand) keepLogs(ctx context.Context, cluster *devcluster.Client,
 	}
 	if err := copyLogs(dir, status.LogDir); err != nil {
 		return err
+	}
+	for i, e := range evidence {
+		if err := writeJSONFile(filepath.Join(dir, e.Name(i)), e); err != nil {
+			return err
+		}
 	}
 	fmt.Fprintf(s.err, "the logs of the nodes are in %s\n", dir)
 	return nil

@@ -15,9 +15,14 @@ import (
 // roomsCommand lists the open rooms.
 type roomsCommand struct{ serverFlags }
 
-// Run prints a table for people, or the answer itself with --json.
+// Run prints a table for people, or the answer itself with --json, which also tells the state of
+// everybody's media.
 func (c *roomsCommand) Run(ctx context.Context, s streams) error {
-	body, err := c.ask(ctx, "rooms")
+	path := "rooms"
+	if c.JSON {
+		path += "?media"
+	}
+	body, err := c.ask(ctx, path)
 	if err != nil {
 		return err
 	}

@@ -1,11 +1,16 @@
 package sfu
 
 import (
+	"cmp"
+	"slices"
+	"strings"
 	"sync"
+	"sync/atomic"
 
 	"github.com/pion/interceptor"
 	"github.com/pion/rtp"
 	"github.com/pion/sdp/v3"
+	"github.com/pion/webrtc/v4"
 
 	"github.com/holdfast-rtc/holdfast/control"
 )
@@ -33,11 +38,14 @@ type identity struct {
 type handover struct {
 	interceptor.NoOp
 
-	mu      sync.Mutex // guards streams
+	mu      sync.Mutex // guards the fields below
 	streams map[uint32]identity
+	bound   map[uint32]*boundStream // SSRCs whose packets Pion reads; those of no track are unplaced
 }
 
-func newHandover() *handover { return &handover{streams: map[uint32]identity{}} }
+func newHandover() *handover {
+	return &handover{streams: map[uint32]identity{}, bound: map[uint32]*boundStream{}}
+}
 
 // NewInterceptor is part of interceptor.Factory.
 func (h *handover) NewInterceptor(string) (interceptor.Interceptor, error) { return h, nil }
@@ -64,6 +72,11 @@ func (h *handover) learn(senders []*control.Sender) {
 func (h *handover) BindRemoteStream(info *interceptor.StreamInfo, reader interceptor.RTPReader) interceptor.RTPReader {
 	h.mu.Lock()
 	who, ok := h.streams[info.SSRC]
+	if len(h.bound) < maxHandoverSSRCs && !strings.EqualFold(info.MimeType, webrtc.MimeTypeRTX) {
+		stream := &boundStream{reader: reader, codec: info.MimeType}
+		h.bound[info.SSRC] = stream
+		reader = stream
+	}
 	h.mu.Unlock()
 	if !ok {
 		return reader
@@ -81,6 +94,46 @@ func (h *handover) BindRemoteStream(info *interceptor.StreamInfo, reader interce
 		}
 	}
 	return named
+}
+
+// boundStream is one SSRC that Pion reads packets of. It counts them until they are in a track.
+type boundStream struct {
+	reader  interceptor.RTPReader
+	codec   string
+	packets atomic.Uint64
+	placed  atomic.Bool
+}
+
+// Read is part of interceptor.RTPReader.
+func (s *boundStream) Read(b []byte, a interceptor.Attributes) (int, interceptor.Attributes, error) {
+	n, a, err := s.reader.Read(b, a)
+	if err == nil && !s.placed.Load() {
+		s.packets.Add(1)
+	}
+	return n, a, err
+}
+
+// place notes that the packets of an SSRC are in a track.
+func (h *handover) place(ssrc uint32) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	if s := h.bound[ssrc]; s != nil {
+		s.placed.Store(true)
+	}
+}
+
+// unplaced are the streams of which packets have come and which are in no track.
+func (h *handover) unplaced() []*control.Stream {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	var streams []*control.Stream
+	for ssrc, s := range h.bound {
+		if n := s.packets.Load(); n > 0 && !s.placed.Load() {
+			streams = append(streams, &control.Stream{Ssrc: ssrc, Packets: n, Codec: s.codec})
+		}
+	}
+	slices.SortFunc(streams, func(a, b *control.Stream) int { return cmp.Compare(a.GetSsrc(), b.GetSsrc()) })
+	return streams
 }
 
 // namingReader adds extensions to the first packets that are read through it. It

@@ -47,8 +47,34 @@ func meet(t *testing.T, address string) {
 			t.Errorf("the node says of a peer: %v", p)
 		}
 	}
+	s.toldOfMedia(t)
 	if held.GetPacketsForwarded() == 0 || held.GetPacketsDropped() != 0 {
 		t.Errorf("forwarded %d, dropped %d", held.GetPacketsForwarded(), held.GetPacketsDropped())
+	}
+}
+
+// toldOfMedia checks what the node says, when asked, of two people who see each other.
+func (s *stage) toldOfMedia(t *testing.T) {
+	t.Helper()
+	reply, err := s.client.Rooms(t.Context(), &control.RoomsRequest{Media: true})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, p := range reply.GetRooms()[0].GetPeers() {
+		media := p.GetMedia()
+		if len(media.GetTracks()) != 2 || len(media.GetSlots()) != 4 || len(media.GetUnplaced()) != 0 {
+			t.Fatalf("%s has %d tracks, %d slots and %d streams in no track: %v", p.GetId(), len(media.GetTracks()), len(media.GetSlots()), len(media.GetUnplaced()), media)
+		}
+		for _, slot := range media.GetSlots() {
+			if slot.GetPeer() != "" && (slot.GetWaits() != "" || slot.GetPacketsOut() == 0 || slot.GetPacketsIn() == 0 || !slot.GetReady()) {
+				t.Errorf("a slot that is seen: %v", slot)
+			}
+		}
+		for _, track := range media.GetTracks() {
+			if track.GetPacketsIn() == 0 || track.GetHeardMsAgo() < 0 {
+				t.Errorf("a track that is seen: %v", track)
+			}
+		}
 	}
 }
 

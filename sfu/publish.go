@@ -42,6 +42,7 @@ func (c *connection) publish(track *webrtc.TrackRemote, receiver *webrtc.RTPRece
 		SendPLI:               func() { c.sendPLI(ssrc) },
 	})
 	defer layer.Close()
+	c.names.place(ssrc)
 	c.log.Debug("track published", "mid", transceiver.Mid(), "source", source, "rid", track.RID(), "codec", codec.MimeType, "ssrc", ssrc)
 	p := &publication{connection: c, track: track, receiver: receiver, layer: layer}
 	if c.begin() {

@@ -199,8 +199,9 @@ func (r *room) roster() []*control.Peer {
 	return entries
 }
 
-// held is what the node says of the room when it is asked.
-func (r *room) held(ctx context.Context) (*control.HeldRoom, error) {
+// held is what the node says of the room when it is asked. It adds to unplaced, unless that is nil, what each peer
+// sends that is in no track.
+func (r *room) held(ctx context.Context, unplaced map[string][]*control.Stream) (*control.HeldRoom, error) {
 	stats := r.media.Stats()
 	// What the kernel refused of a gather could be anybody's, so it counts for every
 	// room that was open.
@@ -217,6 +218,9 @@ func (r *room) held(ctx context.Context) (*control.HeldRoom, error) {
 			answer.Peers = append(answer.Peers, &control.HeldPeer{
 				Id: string(p.id), Identity: p.entry.GetIdentity(), Attached: p.outbox != nil, Connected: p.connected, Offers: p.offers,
 			})
+			if unplaced != nil && p.connection != nil {
+				unplaced[string(p.id)] = p.connection.names.unplaced()
+			}
 		}
 	})
 	return answer, err

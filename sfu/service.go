@@ -104,7 +104,7 @@ func (s *service) Watch(request *control.WatchRequest, stream control.Media_Watc
 }
 
 // Rooms tells what this node serves.
-func (s *service) Rooms(ctx context.Context, _ *control.RoomsRequest) (*control.RoomsReply, error) {
+func (s *service) Rooms(ctx context.Context, request *control.RoomsRequest) (*control.RoomsReply, error) {
 	n := s.node
 	reply := &control.RoomsReply{Node: string(n.cfg.Node), Boot: string(n.cfg.Boot)}
 	n.mu.Lock()
@@ -113,8 +113,13 @@ func (s *service) Rooms(ctx context.Context, _ *control.RoomsRequest) (*control.
 		rooms[r] = r.measured
 	}
 	n.mu.Unlock()
+	left := maxStatesTold
 	for r, sent := range rooms {
-		held, err := r.held(ctx)
+		var unplaced map[string][]*control.Stream
+		if request.GetMedia() {
+			unplaced = map[string][]*control.Stream{}
+		}
+		held, err := r.held(ctx, unplaced)
 		if err != nil {
 			if ctx.Err() != nil {
 				return nil, status.FromContextError(ctx.Err()).Err()
@@ -122,6 +127,9 @@ func (s *service) Rooms(ctx context.Context, _ *control.RoomsRequest) (*control.
 			continue // It has closed since.
 		}
 		held.EgressBitsPerSecond = sent.BitsPerSecond
+		if request.GetMedia() {
+			left = r.tellMedia(held.GetPeers(), unplaced, left)
+		}
 		reply.Rooms = append(reply.Rooms, held)
 	}
 	return reply, nil

@@ -58,6 +58,7 @@ type heldPeer struct {
 	Attached  bool   `json:"attached"`
 	Connected bool   `json:"connected"`
 	Offers    uint64 `json:"offers"`
+	Media     *media `json:"media,omitempty"` // only when asked for
 }
 
 type heldRoom struct {
@@ -99,7 +100,7 @@ func (s *Server) serveNodes(w http.ResponseWriter, _ *http.Request) {
 }
 
 func (s *Server) serveRooms(w http.ResponseWriter, r *http.Request) {
-	writeJSON(w, http.StatusOK, s.askAll(r.Context()))
+	writeJSON(w, http.StatusOK, s.askAll(r.Context(), r.URL.Query().Has("media")))
 }
 
 // serveRoom answers for one room. Its name is the rest of the path, which may
@@ -120,21 +121,21 @@ func (s *Server) serveRoom(w http.ResponseWriter, r *http.Request) {
 		writeFault(w, err)
 		return
 	}
-	all := s.askAll(r.Context())
+	all := s.askAll(r.Context(), false)
 	held := slices.DeleteFunc(all.Rooms, func(h heldRoom) bool { return h.Room != string(room) })
 	writeJSON(w, http.StatusOK, roomAnswer{Explanation: explanation, HeldBy: held, Unreachable: all.Unreachable})
 }
 
 // askAll asks every live SFU node what it serves: the truth, where the store only
 // has intentions.
-func (s *Server) askAll(ctx context.Context) roomsAnswer {
+func (s *Server) askAll(ctx context.Context, media bool) roomsAnswer {
 	answer := roomsAnswer{Rooms: []heldRoom{}, Unreachable: []ring.NodeID{}}
 	var mu sync.Mutex // guards answer
 	var asks errgroup.Group
 	asks.SetLimit(roomsAtOnce)
 	for _, n := range s.parts.Views.View().Nodes {
 		asks.Go(func() error {
-			rooms, err := s.ask(ctx, n)
+			rooms, err := s.ask(ctx, n, media)
 			mu.Lock()
 			defer mu.Unlock()
 			if err != nil {
@@ -152,14 +153,14 @@ func (s *Server) askAll(ctx context.Context) roomsAnswer {
 }
 
 // ask asks one node.
-func (s *Server) ask(ctx context.Context, n cluster.Node) ([]heldRoom, error) {
+func (s *Server) ask(ctx context.Context, n cluster.Node, media bool) ([]heldRoom, error) {
 	ctx, cancel := context.WithTimeout(ctx, roomsPatience)
 	defer cancel()
 	client, err := s.parts.Links.Client(n.Control)
 	if err != nil {
 		return nil, err
 	}
-	reply, err := client.Rooms(ctx, &control.RoomsRequest{})
+	reply, err := client.Rooms(ctx, &control.RoomsRequest{Media: media})
 	if err != nil {
 		return nil, err
 	}
@@ -168,7 +169,10 @@ func (s *Server) ask(ctx context.Context, n cluster.Node) ([]heldRoom, error) {
 			Room: h.GetRoom(), Node: reply.GetNode(), Boot: reply.GetBoot(), Epoch: h.GetPin().GetFence().GetEpoch(),
 			PacketsForwarded: h.GetPacketsForwarded(), PacketsDropped: h.GetPacketsDropped(), EgressBitsPerSecond: h.GetEgressBitsPerSecond(),
 			Peers: each(h.GetPeers(), func(p *control.HeldPeer) heldPeer {
-				return heldPeer{Peer: p.GetId(), Identity: p.GetIdentity(), Attached: p.GetAttached(), Connected: p.GetConnected(), Offers: p.GetOffers()}
+				return heldPeer{
+					Peer: p.GetId(), Identity: p.GetIdentity(), Attached: p.GetAttached(), Connected: p.GetConnected(), Offers: p.GetOffers(),
+					Media: mediaOf(p.GetMedia()),
+				}
 			}),
 		}
 	}), nil

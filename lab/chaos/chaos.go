@@ -44,6 +44,9 @@ type Chaos struct {
 	random  *rand.Rand
 	page    string
 	crowd   *crowd
+
+	trialNumber int // of the trial that runs
+	evidence    []Evidence
 }
 
 // New prepares a run with valid options.
@@ -80,7 +83,7 @@ func (c *Chaos) Run(ctx context.Context) (*Report, error) {
 		return nil, err
 	}
 	err = c.trials(ctx, report)
-	report.Interrupted = ctx.Err() != nil
+	report.Interrupted, report.Evidence = ctx.Err() != nil, c.evidence
 	report.finish(time.Now())
 	if report.Interrupted {
 		return report, nil
@@ -125,6 +128,7 @@ func (c *Chaos) trials(ctx context.Context, report *Report) error {
 func (c *Chaos) trial(ctx context.Context, n int, name Name) (*Trial, error) {
 	s := scenarios()[name]
 	w := &World{Expect: s.expect}
+	c.trialNumber = n
 	if s.prepare != nil {
 		if err := s.prepare(ctx, c, n); err != nil {
 			return nil, err
@@ -168,6 +172,9 @@ func (c *Chaos) trial(ctx context.Context, n int, name Name) (*Trial, error) {
 			return nil, err
 		}
 	}
+	if s := c.brokenNow(w); s != "" {
+		c.keep(ctx, s)
+	}
 	trial := &Trial{
 		Number: n, Scenario: name, Began: began, Faults: w.Faults, Verdicts: Judge(w), Clients: measureGaps(w, logs),
 		WholeMs: measure.Milliseconds(whole), FullestShare: w.fullest(), HealthyPausesMs: measure.Milliseconds(w.healthyPause()),
@@ -209,7 +216,11 @@ func (c *Chaos) recover(ctx context.Context, w *World, hold time.Duration) {
 		return nil
 	})
 	if err == nil {
-		err = c.crowd.everybodyReceives(ctx, time.Now(), c.options.patience.recover)
+		since := time.Now()
+		if err = c.crowd.everybodyReceives(ctx, since, min(evidenceAfter, c.options.patience.recover)); err != nil {
+			c.keep(ctx, err.Error())
+			err = c.crowd.everybodyReceives(ctx, since, c.options.patience.recover-time.Since(since))
+		}
 	}
 	if err != nil && ctx.Err() == nil {
 		w.Lacking = err.Error()

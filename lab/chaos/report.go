@@ -31,6 +31,7 @@ type Report struct {
 	Frames         *Gaps      `json:"browsers,omitempty"`  // to the first decoded frame that was shown
 	Tallies        []Tally    `json:"tallies"`
 	Trials         []*Trial   `json:"trials"`
+	Evidence       []Evidence `json:"-"` // kept with the logs
 }
 
 // Parameters are what the run was asked for.
@@ -58,6 +59,7 @@ type Gaps struct {
 	Streams measure.Distribution `json:"streamsMs"` // of each stream
 	Clients measure.Distribution `json:"clientsMs"` // of each client's last stream
 	Missing int                  `json:"missing"`   // streams that did not come back at all
+	Moves   int                  `json:"moves"`     // of clients
 	Phases  []Phase              `json:"phases"`
 }
 
@@ -187,6 +189,7 @@ func (r *Report) gaps(browsers bool) *Gaps {
 		g.Phases[i].MeanMs = measure.Round1(g.Phases[i].MeanMs / float64(whole))
 		g.Phases[i].Ms = phases[g.Phases[i].Name].Distribution()
 	}
+	g.Moves = seen
 	g.Streams, g.Clients = streams.Distribution(), clients.Distribution()
 	return g
 }
@@ -241,6 +244,9 @@ func (r *Report) WriteTable(w io.Writer) error {
 		if kind.gaps.Missing > 0 {
 			row("%d streams did not come back", kind.gaps.Missing)
 		}
+	}
+	if g := r.Frames; g != nil {
+		row("\n%d moves of a browser; %d pictures never shown again", g.Moves, g.Missing)
 	}
 	row("")
 	for _, t := range r.Trials {

@@ -6,6 +6,7 @@
   const connections = [];
   const moments = [];
   const frames = [];
+  const said = []; // what the page said to its signaling node
   const watched = new WeakSet();
   const keep = (list, item) => {
     list.push(item);
@@ -45,6 +46,7 @@
   const { send } = WebSocket.prototype;
   WebSocket.prototype.send = function (data) {
     if (typeof data === 'string' && data.startsWith('{"type":"offer"')) note('offer');
+    if (typeof data === 'string' && data.startsWith('{"type":')) keep(said, { at: Date.now(), data: data.slice(0, 1500) });
     return send.call(this, data);
   };
 
@@ -73,6 +75,23 @@
     call.addEventListener('migration', ({ detail }) => detail.phase === 'started' && note('restart', detail.epoch));
   }, 50);
 
+  // For a promise that was broken: what the browser says of its connections and its pictures.
+  globalThis.__evidence = async () => ({
+    visibility: document.visibilityState,
+    roster: globalThis.call?.roster,
+    state: globalThis.call?.state,
+    said: said.slice(-40),
+    moments: moments.slice(-60),
+    videos: [...document.querySelectorAll('video')].map((v) => ({
+      width: v.videoWidth, height: v.videoHeight, box: v.getBoundingClientRect(), paused: v.paused, hidden: v.hidden, remote: isRemote(v),
+      tracks: v.srcObject?.getTracks().map(({ id, kind, muted, readyState, enabled }) => ({ id, kind, muted, readyState, enabled })),
+    })),
+    lastFrames: frames.slice(-40),
+    connections: await Promise.all(connections.filter((c) => c.signalingState !== 'closed').map(async (c) => ({
+      signaling: c.signalingState, ice: c.iceConnectionState, connection: c.connectionState,
+      stats: [...(await c.getStats()).values()].filter(({ type }) => !/codec|certificate|candidate$|playout/.test(type)),
+    }))),
+  });
   globalThis.__account = (since) => ({
     live: globalThis.call?.state === 'live',
     joined: Boolean(globalThis.call?.peer),

@@ -9,6 +9,7 @@ type keyframeRequests struct {
 	interval time.Duration
 	last     time.Time
 	pending  bool
+	sent     uint64
 }
 
 // request reports whether to send one now.
@@ -18,6 +19,7 @@ func (k *keyframeRequests) request(now time.Time) bool {
 		return false
 	}
 	k.last, k.pending = now, false
+	k.sent++
 	return true
 }
 

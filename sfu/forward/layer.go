@@ -52,11 +52,13 @@ type Layer struct {
 	cache     packetCache
 	clock     layerClock
 	requests  keyframeRequests
-	lastHeard time.Time // arrival of the newest packet, or the layer's beginning
+	lastHeard time.Time // arrival of the newest packet of media, or the layer's beginning
 	height    int       // from keyframes, 0 when unknown
 	slots     []*Slot   // that show this layer or wait for its keyframe
 	rate      rateMeter
 
+	packets    uint64 // received, duplicates not counted
+	keyframes  uint64 // begun
 	keyframe   uint32 // extended sequence number at which the newest keyframe began, 0: none
 	keyframeAt time.Time
 }
@@ -118,13 +120,18 @@ func (l *Layer) receive(p *Packet) bool {
 	if !l.cache.put(p) {
 		return false
 	}
-	l.lastHeard = p.arrived
+	l.packets++
+	// A browser that has stopped a layer goes on probing with padding and with old packets of it.
+	if sequence == l.tracker.highest && !p.empty() {
+		l.lastHeard = p.arrived
+	}
 	l.rate.add(p.length)
 	l.clock.arrival(p.arrived, p.header.timestamp)
 	if l.cfg.Kind == KindVideo && p.picture.keyframe && !p.empty() {
 		l.requests.arrived()
 		if sequence > l.keyframe {
 			l.keyframe, l.keyframeAt = sequence, p.arrived
+			l.keyframes++
 		}
 		if p.picture.height > 0 && p.picture.height != l.height {
 			l.height = p.picture.height

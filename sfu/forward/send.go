@@ -52,6 +52,10 @@ func (s *Slot) write(p *Packet, in *incoming) {
 	if s.wrote(n, err) {
 		s.room.stats.forwarded.Add(1)
 		s.report.sent(len(payload))
+		if p.picture.keyframe && s.cfg.Kind == KindVideo {
+			s.keyframes++
+			s.keyframeAt = p.arrived
+		}
 	}
 }
 

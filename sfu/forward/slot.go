@@ -65,16 +65,20 @@ type Slot struct {
 	current *Layer // what is being sent; differs from target while waiting for a keyframe
 	payload payloadTypes
 
-	rewriter      rewriter
-	newest        time.Time // when the newest packet of the stream was sampled, our clock; zero: none yet
-	newestArrived time.Time
-	header        rtp.Header
-	transport     [2]byte // the packet's number on its transport, for the header
-	rtxSequence   uint16
-	budget        retransmitBudget
-	asked         time.Time // where the clock of repeated retransmissions begins; zero: nothing was asked for
-	refreshed     time.Time // when the subscriber last said that it sees nothing
-	report        slotReport
+	rewriter       rewriter
+	newest         time.Time // when the newest packet of the stream was sampled, our clock; zero: none yet
+	newestArrived  time.Time
+	header         rtp.Header
+	transport      [2]byte // the packet's number on its transport, for the header
+	rtxSequence    uint16
+	budget         retransmitBudget
+	asked          time.Time // where the clock of repeated retransmissions begins; zero: nothing was asked for
+	keyframesAsked uint64    // keyframes that the subscriber asked for
+	askedAt        time.Time
+	keyframes      uint64 // sent
+	keyframeAt     time.Time
+	refreshed      time.Time // when the subscriber last said that it sees nothing
+	report         slotReport
 }
 
 // Ready says that this subscriber's DTLS transport is up (also: up again).
@@ -100,6 +104,8 @@ func (s *Slot) NACK(sequenceNumbers []uint16) {
 // one in Config.MinPLIInterval for each layer; the last request within it is kept.
 func (s *Slot) KeyframeRequested() {
 	s.room.post(func() {
+		s.keyframesAsked++
+		s.askedAt = time.Now()
 		layer := s.current
 		if layer == nil {
 			layer = s.target

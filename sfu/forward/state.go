@@ -1,0 +1,125 @@
+package forward
+
+import (
+	"fmt"
+	"time"
+)
+
+// SlotState says what one slot sends, and what it waits for. Counts are since the
+// slot was added.
+type SlotState struct {
+	Entry
+	Ready          bool   // the subscriber's transport is up
+	Waits          string // for what, in words; empty when it sends, or has nothing to send
+	Target, Sent   string // RIDs, as ridName writes them; empty: no layer
+	PacketsIn      uint64 // of the target
+	PacketsOut     uint64
+	KeyframesAsked uint64 // by the subscriber
+	AskedAt        time.Time
+	KeyframesSent  uint64
+	SentAt         time.Time
+}
+
+// LayerState says what arrives of one encoding of a publisher. Counts are since
+// the layer was added.
+type LayerState struct {
+	Source         Source
+	RID            string
+	SSRC           uint32
+	Muted          bool
+	PacketsIn      uint64
+	HeardAt        time.Time
+	BitsPerSecond  uint64
+	Height         int
+	KeyframesAsked uint64 // of the publisher
+	AskedAt        time.Time
+	KeyframesSeen  uint64
+	SeenAt         time.Time
+}
+
+// PeerState is what is sent to one peer and what arrives from it.
+type PeerState struct {
+	BudgetBitsPerSecond uint64 // 0: not limited
+	ShortBitsPerSecond  uint64 // what it would be sent in all if the budget allowed; 0: the budget suffices
+	Slots               []SlotState
+	Layers              []LayerState
+}
+
+// States says it of every peer. It waits for the room's loop; once that has ended there are none.
+func (r *Room) States() map[PeerID]PeerState {
+	told := make(chan map[PeerID]PeerState, 1)
+	r.post(func() { told <- r.states(time.Now()) })
+	select {
+	case states := <-told:
+		return states
+	case <-r.done:
+		return nil
+	}
+}
+
+func (r *Room) states(now time.Time) map[PeerID]PeerState {
+	states := make(map[PeerID]PeerState, len(r.subscribers))
+	for _, pub := range r.publications {
+		state := states[pub.key.peer]
+		for _, l := range pub.layers {
+			state.Layers = append(state.Layers, LayerState{
+				Source: pub.key.source, RID: l.cfg.RID, SSRC: l.cfg.SSRC, Muted: pub.muted,
+				PacketsIn: l.packets, HeardAt: l.lastHeard, BitsPerSecond: l.bits(), Height: l.height,
+				KeyframesAsked: l.requests.sent, AskedAt: l.requests.last, KeyframesSeen: l.keyframes, SeenAt: l.keyframeAt,
+			})
+		}
+		states[pub.key.peer] = state
+	}
+	for id, sub := range r.subscribers {
+		state := states[id]
+		state.BudgetBitsPerSecond, state.ShortBitsPerSecond = sub.budget, sub.short
+		for _, s := range sub.slots {
+			slot := SlotState{
+				Entry: s.told(), Ready: s.ready, Waits: r.waits(sub, s, now), Target: ridName(s.target), Sent: ridName(s.current),
+				PacketsOut: uint64(s.report.packets), KeyframesAsked: s.keyframesAsked, AskedAt: s.askedAt,
+				KeyframesSent: s.keyframes, SentAt: s.keyframeAt,
+			}
+			if s.target != nil {
+				slot.PacketsIn = s.target.packets
+			}
+			state.Slots = append(state.Slots, slot)
+		}
+		states[id] = state
+	}
+	return states
+}
+
+// ridName is a layer's RID, "-" for one without, and empty for no layer.
+func ridName(l *Layer) string {
+	switch {
+	case l == nil:
+		return ""
+	case l.cfg.RID == "":
+		return "-"
+	default:
+		return l.cfg.RID
+	}
+}
+
+// waits says what a slot waits for.
+func (r *Room) waits(sub *subscriber, s *Slot, now time.Time) string {
+	_, _, hidden := sub.wanted(s.entry)
+	switch {
+	case s.entry.Peer == "":
+		return ""
+	case hidden:
+		return "the page: it hides the picture"
+	case s.paused:
+		return fmt.Sprintf("the path: it carries %d bit/s", sub.budget)
+	case s.target == nil:
+		return "the publisher's track"
+	case !s.ready:
+		return "the subscriber's transport"
+	case !s.target.alive(now):
+		return fmt.Sprintf("packets of layer %s", ridName(s.target))
+	case s.current == nil && s.cfg.Kind == KindVideo:
+		return fmt.Sprintf("a keyframe of layer %s", ridName(s.target))
+	default:
+		return ""
+	}
+}

@@ -18,14 +18,18 @@ const (
 	// maxGathered bounds one pipeline: past it the wait for the reply grows, not the throughput.
 	maxGathered = 128
 	// maxFlights is how many pipelines of one master are under way at a time. One connection that
-	// hangs must not hold up all claims; more flights mean smaller pipelines.
-	maxFlights = 2
+	// hangs must not hold up all claims; more flights mean smaller pipelines. A master that is far away has maxFarFlights: to
+	// wait for a flight and then to fly would take a claim two round trips.
+	maxFlights    = 2
+	maxFarFlights = 32
+	// far is a round trip from which on a master counts as far away.
+	far = 10 * time.Millisecond
 	// maxWaiting bounds the claims that wait for a flight. One more is refused with errCrowded:
 	// a store that far behind will not answer in time.
 	maxWaiting = 8192
 	// flightTimeout bounds one flight of others' claims, retries included. Each caller's
 	// own context ends his waiting sooner.
-	flightTimeout = time.Second
+	flightTimeout = 500 * time.Millisecond
 )
 
 var (
@@ -54,13 +58,29 @@ type gatherer struct {
 	mu      sync.Mutex // guards the fields below
 	waiting []*claim
 	flights int
+	trip    time.Duration // the last round trip that succeeded
+}
+
+// took notes how long a round trip took.
+func (g *gatherer) took(trip time.Duration) {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	g.trip = trip
+}
+
+// limit is how many flights there may be now. Call it with mu held.
+func (g *gatherer) limit() int {
+	if g.trip >= far {
+		return maxFarFlights
+	}
+	return maxFlights
 }
 
 // claim sends c, alone or with others, and returns the answer.
 func (m *master) claim(ctx context.Context, c *claim) claimed {
 	g := &m.claims
 	g.mu.Lock()
-	if g.flights < maxFlights && len(g.waiting) == 0 {
+	if g.flights < g.limit() && len(g.waiting) == 0 {
 		g.flights++
 		g.mu.Unlock()
 		m.fly(ctx, []*claim{c})
@@ -134,7 +154,10 @@ func (m *master) fly(ctx context.Context, group []*claim) {
 	if m.clock.isOld() {
 		now = pipe.Time(ctx)
 	}
-	_, _ = pipe.Exec(ctx) // Each command carries its own error.
+	began := time.Now()
+	if _, err := pipe.Exec(ctx); err == nil || isReply(err) { // Each command carries its own error.
+		m.claims.took(time.Since(began))
+	}
 	if now != nil && now.Err() == nil {
 		m.clock.learn(now.Val().UnixMicro())
 	}

@@ -132,14 +132,18 @@ const settleTimeout = time.Second
 
 // Run writes the markers of generations that a claim found missing or wrong, until ctx ends; then it returns nil.
 func (s *Store) Run(ctx context.Context) error {
-	moved := time.NewTicker(relocateEvery)
+	moved, cold := time.NewTicker(relocateEvery), time.NewTicker(warmEvery)
 	defer moved.Stop()
+	defer cold.Stop()
+	s.warm(ctx)
 	for {
 		select {
 		case <-ctx.Done():
 			return nil
 		case <-s.doubts:
 			s.settleDoubt(ctx)
+		case <-cold.C:
+			s.warm(ctx)
 		case <-moved.C:
 			if s.cluster != nil {
 				s.settleDoubt(ctx)

@@ -41,6 +41,7 @@ type master struct {
 	client *redis.Client
 	run    atomic.Pointer[string] // run id of the process behind the youngest connection
 	marker atomic.Pointer[string] // key of the marker; nil while it is not known
+	cold   atomic.Bool            // the last try of the connections failed
 	claims gatherer
 	clock  clock
 }

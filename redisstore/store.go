@@ -18,12 +18,11 @@ import (
 	"github.com/redis/go-redis/v9/logging"
 )
 
-// The client's own time-outs. A join has 300 ms for the store (orchestrator enforces it
-// by context), so one lost packet or dead connection must leave room for a second
-// attempt. go-redis would wait 5 s and try three times more.
+// The client's own time-outs. A join has 300 ms for the store (orchestrator enforces it by context), and all of that may be the way
+// of one question and its answer: these bound only callers that have more time. go-redis would wait 5 s and try three times more.
 const (
-	dialTimeout     = 100 * time.Millisecond
-	exchangeTimeout = 140 * time.Millisecond // for the write and for the read
+	dialTimeout     = time.Second
+	exchangeTimeout = 2 * time.Second        // for the write and for the read
 	poolTimeout     = 100 * time.Millisecond // for a connection when all are busy
 	maxRetries      = 2                      // every command here may be repeated safely
 	minRetryBackoff = 5 * time.Millisecond

@@ -45,8 +45,14 @@ func newEdge(w *world, name string) *edge {
 		since: make(map[pin.BootID]int64), dead: make(map[pin.BootID]bool), calls: make(map[*grounds]bool),
 	}
 	cfg := orchestrator.DefaultConfig()
-	if w.faults.skew {
+	switch {
+	case w.faults.skew:
 		cfg.Clock = skewed(w.seed, name)
+	case w.faults.stepBack:
+		sum := fnv.New64a()
+		_, _ = sum.Write([]byte(name)) // It never returns an error.
+		e.link.lag = time.Duration(rand.New(rand.NewPCG(w.seed, sum.Sum64())).Int64N(int64(30 * time.Second)))
+		cfg.Clock = func() time.Time { return w.storeTime(time.Now(), e.link.lag) }
 	}
 	e.orch = orchestrator.New(e.link, e, e, cfg, quiet)
 	e.look()
@@ -189,6 +195,9 @@ func (e *edge) BootAt(ctx context.Context, control string) (pin.BootID, error) {
 	if _, err := probing(ctx, e.world.seed, control); err != nil {
 		return "", err
 	}
+	if _, err := e.unanswered(ctx, control); err != nil {
+		return "", err
+	}
 	live, dead := e.world.truth()
 	found := pin.BootID("")
 	for _, s := range live {
@@ -215,6 +224,10 @@ func (e *edge) Holds(ctx context.Context, control string, _ ring.RoomID) (pin.Pi
 	if err != nil {
 		return pin.Pin{}, err
 	}
+	if mute, err := e.unanswered(ctx, control); err != nil {
+		asking(ctx).why.add(mute, notAnswered)
+		return pin.Pin{}, err
+	}
 	live, _ := e.world.truth()
 	for _, s := range live {
 		if address(s.id) != control {
@@ -222,6 +235,7 @@ func (e *edge) Holds(ctx context.Context, control string, _ ring.RoomID) (pin.Pi
 		}
 		opening, err := s.keeper.Opening(ctx, room)
 		if err != nil {
+			asking(ctx).why.add(s.boot, notAnswered)
 			return pin.Pin{}, err
 		}
 		_ = way.pause(ctx, 0) // Several may have waited for one answer.
@@ -237,6 +251,18 @@ func (e *edge) Holds(ctx context.Context, control string, _ ring.RoomID) (pin.Pi
 		return held, nil
 	}
 	return pin.Pin{}, fmt.Errorf("dial %s: %w", control, orchestrator.ErrNobodyThere)
+}
+
+// unanswered waits for a mute node until ctx ends, and says which it is.
+func (e *edge) unanswered(ctx context.Context, control string) (pin.BootID, error) {
+	live, _ := e.world.truth()
+	for _, s := range live {
+		if address(s.id) == control && s.mute.Load() > 0 {
+			<-ctx.Done()
+			return s.boot, ctx.Err()
+		}
+	}
+	return "", nil
 }
 
 // probing is the way to a node and back. Several are asked side by side, so each has instants of its
@@ -364,6 +390,10 @@ func (e *edge) attach(c *caller, p pin.Pin) (reply, pin.Fence) {
 	_ = c.pause(ctx, c.between(time.Millisecond, 8*time.Millisecond))
 	for _, s := range e.world.nodes() {
 		if s.id == p.Node && s.boot == p.Boot {
+			if s.mute.Load() > 0 {
+				_ = c.pause(ctx, 500*time.Millisecond)
+				return replyUnconfirmed, pin.Fence{}
+			}
 			got, current := s.attach(ctx, p, c.who)
 			_ = c.pause(ctx, c.between(time.Millisecond, 8*time.Millisecond))
 			return got, current

@@ -15,6 +15,7 @@ const (
 	calledDead  reason = "called dead by who asked"
 	hasRefused  reason = "refused to open the room"
 	notHeardOf  reason = "not heard of"
+	notAnswered reason = "asked, and did not answer"
 )
 
 // grounds is what one call of a signaling node had against nodes at some moment between its begin and its end. It is never

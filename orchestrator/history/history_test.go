@@ -21,7 +21,7 @@ const (
 
 // schedules is how many seeds each mix gets in a common test run, enough how many that fail end the search.
 const (
-	schedules = 80
+	schedules = 58
 	enough    = 10
 )
 
@@ -56,6 +56,9 @@ func mixes() []mix {
 		{"everything, and a majority that vouches for owners", with(func(f *faults) { f.empty, f.rollBack, f.damage, f.trust = true, true, true, true })},
 		{"everything, and clocks that differ", with(func(f *faults) { f.empty, f.rollBack, f.damage, f.skew = true, true, true, true })},
 		{"everything, and a sweep of the pins of dead nodes", with(func(f *faults) { f.empty, f.rollBack, f.damage, f.sweep = true, true, true, true })},
+		{"writes refused while reads work, and a majority that vouches", with(func(f *faults) { f.empty, f.rollBack, f.deny, f.trust = true, true, true, true })},
+		{"a mute node", with(func(f *faults) { f.empty, f.rollBack, f.mute = true, true, true })},
+		{"everything, and a store's clock that is set back", with(func(f *faults) { f.empty, f.rollBack, f.damage, f.stepBack = true, true, true, true })},
 	}
 }
 

@@ -19,20 +19,39 @@ var errCut = errors.New("connection refused")
 // passes, and it can be cut.
 type link struct {
 	world *world
-	cut   atomic.Int32 // reasons for which it is cut
+	cut   atomic.Int32  // reasons for which it is cut
+	lag   time.Duration // how much later it learns that the store's clock was set
 }
 
 // told is an answer of the store.
 type told struct {
 	stands value
 	in     pin.Generation
+	denied bool // it was a write, and the store takes none
+}
+
+var errDenied = errors.New("NOREPLICAS not enough good replicas to write")
+
+// write is what the store says to a write.
+func (l *link) write(apply func() told) func() told {
+	return func() told {
+		if l.world.denied.Load() > 0 {
+			return told{denied: true}
+		}
+		return apply()
+	}
 }
 
 // exchange takes apply to the store and its answer back. open is how many times apply may
 // have happened without an answer, or may still happen.
 func (l *link) exchange(ctx context.Context, apply func() told, found *told) (open int, err error) {
 	c, f := asking(ctx), l.world.faults
-	defer func() { c.failed = c.failed || err != nil }()
+	defer func() {
+		if err == nil && found.denied {
+			err = errDenied
+		}
+		c.failed = c.failed || err != nil
+	}()
 	if l.world.calm.Load() {
 		f = faults{}
 	}
@@ -96,7 +115,10 @@ func (l *link) away() bool { return l.cut.Load() > 0 || l.world.away.Load() > 0 
 func (l *link) put(ctx context.Context, w write) (pin.Pin, pin.Generation, error) {
 	c, s, r := asking(ctx), l.world.store, l.world.record
 	w.known, w.why = l.known(c), c.why
-	w.ends, _ = ctx.Deadline()
+	if ends, ok := ctx.Deadline(); ok { // By the store's clock, as far as that is known.
+		now := time.Now()
+		w.ends = ends.Add(l.world.storeTime(now, l.lag).Sub(now))
+	}
 	c.tried = append(c.tried, w)
 	asked := input{kind: kindWrite, call: c.what, who: c.who, pin: c.about, tried: []write{w}}
 	if c.why != nil { // What it knows as it sends: an answer cannot justify the question.
@@ -104,7 +126,7 @@ func (l *link) put(ctx context.Context, w write) (pin.Pin, pin.Generation, error
 	}
 	var found told
 	sent := r.now()
-	open, err := l.exchange(ctx, func() told { return told{s.swap(w), s.generation(false)} }, &found)
+	open, err := l.exchange(ctx, l.write(func() told { return told{stands: s.swap(w), in: s.generation(false)} }), &found)
 	for range open {
 		r.pending(c.who, w, sent)
 	}
@@ -123,7 +145,7 @@ func (l *link) put(ctx context.Context, w write) (pin.Pin, pin.Generation, error
 
 // known is what a fresh claim must be above: what anybody was told of, or, where clocks differ, what its maker was.
 func (l *link) known(c *caller) pin.Fence {
-	if !l.world.faults.skew || c.edge == nil {
+	if !l.world.faults.skew && !l.world.faults.stepBack || c.edge == nil {
 		return l.world.record.known()
 	}
 	c.edge.mu.Lock()
@@ -136,14 +158,14 @@ func (l *link) begin(c *caller) {
 	late := newCaller(l.world.seed, c.who, l.world.lateID())
 	l.world.running.Go(func() {
 		_ = late.pause(context.Background(), late.between(time.Millisecond, 20*time.Millisecond))
-		l.world.store.generation(true)
+		l.world.store.generation(l.world.denied.Load() == 0)
 	})
 }
 
 // Generations is part of orchestrator.Keeps.
 func (l *link) Generations(ctx context.Context) ([]pin.Generation, error) {
 	var found told
-	if _, err := l.exchange(ctx, func() told { return told{in: l.world.store.generation(true)} }, &found); err != nil {
+	if _, err := l.exchange(ctx, l.write(func() told { return told{in: l.world.store.generation(true)} }), &found); err != nil {
 		return nil, err
 	}
 	return []pin.Generation{found.in}, nil
@@ -178,7 +200,7 @@ func (l *link) Get(ctx context.Context, _ ring.RoomID) (pin.Pin, bool, error) {
 // Prolong is part of orchestrator.Keeps.
 func (l *link) Prolong(ctx context.Context, _ ring.RoomID) (pin.Pin, error) {
 	var found told
-	if _, err := l.exchange(ctx, func() told { return told{stands: l.world.store.get(l.world.store.broken != notProlonged)} }, &found); err != nil {
+	if _, err := l.exchange(ctx, l.write(func() told { return told{stands: l.world.store.get(l.world.store.broken != notProlonged)} }), &found); err != nil {
 		return pin.Pin{}, err
 	}
 	return answer(found.stands)
@@ -190,7 +212,11 @@ func (l *link) Refresh(ctx context.Context, held []pin.Holding, due func(pin.Hol
 	for i, h := range held {
 		var read told
 		prolong := due(h)
-		if _, err := l.exchange(ctx, func() told { return told{stands: l.world.store.get(prolong)} }, &read); err != nil {
+		ask := func() told { return told{stands: l.world.store.get(prolong)} }
+		if prolong {
+			ask = l.write(ask)
+		}
+		if _, err := l.exchange(ctx, ask, &read); err != nil {
 			return nil, err
 		}
 		stands := read.stands

@@ -30,6 +30,9 @@ type faults struct {
 	trust    bool // a majority vouches for an owner whom the store does not answer
 	sweep    bool // signaling nodes remove the pins of boots that they take for dead
 	skew     bool // the clocks of signaling nodes are wrong, and jump
+	deny     bool // the store refuses writes and answers reads
+	mute     bool // media nodes accept questions and answer nothing
+	stepBack bool // the store's clock is set back; signaling nodes learn of it in their own time
 }
 
 // act is what one step of a schedule does.
@@ -54,6 +57,9 @@ const (
 	actRollBack act = "store rolled back"
 	actDamage   act = "damage"
 	actSweep    act = "sweep"
+	actDeny     act = "store refuses writes"
+	actMute     act = "node mute"
+	actStepBack act = "store's clock set back"
 )
 
 // action is one step of a schedule.
@@ -104,6 +110,9 @@ func schedule(seed uint64, f faults) []action {
 		{f.rollBack, []act{actRollBack}},
 		{f.damage, []act{actDamage}},
 		{f.sweep, []act{actSweep, actSweep, actSweep}},
+		{f.deny, []act{actDeny, actDeny}},
+		{f.mute, []act{actMute, actMute}},
+		{f.stepBack, []act{actStepBack, actStepBack}},
 	} {
 		if more.on {
 			acts = append(acts, more.acts...)
@@ -237,5 +246,13 @@ func (w *world) run(a action) {
 		w.store.damage()
 	case actSweep:
 		e.sweep(c)
+	case actDeny:
+		w.hold(c, &w.denied, a.long)
+	case actMute:
+		s.mute.Add(1)
+		_ = c.pause(ctx, a.long)
+		s.mute.Add(-1)
+	case actStepBack:
+		w.stepBack(c.between(time.Second, time.Hour))
 	}
 }

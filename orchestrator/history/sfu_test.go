@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/holdfast-rtc/holdfast/cluster"
@@ -26,6 +27,7 @@ type sfu struct {
 	keeper *orchestrator.Keeper
 	stop   context.CancelFunc
 	ended  chan struct{}
+	mute   atomic.Int32 // reasons for which it answers no signaling node
 
 	mu    sync.Mutex // guards the fields below
 	alive bool

@@ -31,6 +31,7 @@ type store struct {
 	wrote   func(old value, w write) // told of every write
 	lost    func()                   // told when it forgets
 	trouble func(more int)           // told when its pin is damaged, and when no more
+	clock   func() time.Time
 
 	mu     sync.Mutex // guards the fields below
 	stands value
@@ -68,7 +69,7 @@ func (s *store) swap(w write) value {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	found := s.now()
-	if !w.old.absent() && !w.ends.IsZero() && time.Now().After(w.ends) {
+	if !w.old.absent() && !w.ends.IsZero() && s.clock().After(w.ends) {
 		return found
 	}
 	blind := s.broken == plainSet && !w.old.absent() || s.broken == plainNX && w.old.absent() || s.broken == notCompared && w.next.IsZero()

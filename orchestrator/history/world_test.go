@@ -24,6 +24,7 @@ type world struct {
 	calm    atomic.Bool  // the faults have ended
 	over    atomic.Bool  // so has the schedule
 	away    atomic.Int32 // reasons for which nobody reaches the store
+	denied  atomic.Int32 // reasons for which the store refuses writes
 	late    atomic.Int32
 	running *gang          // what the schedule has started
 	reports sync.WaitGroup // the load reports of all boots
@@ -31,8 +32,35 @@ type world struct {
 	mu    sync.Mutex // guards the fields below
 	sfus  []*sfu     // every boot that ever was
 	edges []*edge
+	steps []setBack // of the store's clock
 
 	book *book
+}
+
+// setBack is one setting back of the store's clock.
+type setBack struct {
+	at time.Time
+	by time.Duration
+}
+
+// stepBack sets the store's clock back.
+func (w *world) stepBack(by time.Duration) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.steps = append(w.steps, setBack{at: time.Now(), by: by})
+}
+
+// storeTime is the time by the store's clock, for somebody who learns of its steps that much later.
+func (w *world) storeTime(at time.Time, later time.Duration) time.Time {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	told := at
+	for _, s := range w.steps {
+		if s.at.Add(later).Before(at) {
+			told = told.Add(-s.by)
+		}
+	}
+	return told
 }
 
 // lateIDs is where the ids of callers begin that come up on the way.
@@ -45,7 +73,7 @@ func newWorld(seed uint64, f faults, b broken) *world {
 		running: newGang(), seed: seed, faults: f, record: newRecord(),
 	}
 	w.book = newBook(w.record)
-	w.store = &store{record: w.record, broken: b, wrote: w.book.wrote, lost: w.book.disturbed, trouble: w.book.disturbance}
+	w.store = &store{record: w.record, clock: func() time.Time { return w.storeTime(time.Now(), 0) }, broken: b, wrote: w.book.wrote, lost: w.book.disturbed, trouble: w.book.disturbance}
 	for i := range 3 {
 		w.boot(i)
 	}

@@ -1,6 +1,7 @@
 package cli
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"log/slog"
@@ -27,6 +28,7 @@ const reportEvery = 500 * time.Millisecond
 // sfuNode is a media node with everything it stands on.
 type sfuNode struct {
 	log     *slog.Logger
+	self    ring.NodeID
 	control net.Listener
 	server  *control.Server
 	media   *sfu.Node
@@ -57,7 +59,7 @@ func (c *sfuCommand) wire(ctx context.Context, plan sfuPlan, log *slog.Logger) (
 	if err != nil {
 		return nil, fmt.Errorf("listen for signaling nodes: %w", err)
 	}
-	n := &sfuNode{log: log, control: listener}
+	n := &sfuNode{log: log, self: plan.config.Node, control: listener}
 	if err := n.join(c, plan); err != nil {
 		listener.Close()
 		return nil, err
@@ -116,15 +118,16 @@ func (n *sfuNode) run(ctx context.Context, announce func(map[string]string) erro
 	gossip, stopGossip := context.WithCancel(ctx)
 	defer stopGossip()
 	context.AfterFunc(work, stopGossip)
+	unreached := &unwatched{self: n.self}
 	group.Go(func() error {
 		defer stopWork()
-		return n.cluster.Run(gossip)
+		return cmp.Or(n.cluster.Run(gossip), unreached.linger(ctx))
 	})
 	group.Go(func() error { return n.media.Run(work) })
 	group.Go(func() error { return n.keeper.Run(work) })
 	group.Go(func() error { return n.store.Run(work) })
 	group.Go(func() error { return n.quorum.run(work) })
-	group.Go(func() error { return n.publishLoad(work) })
+	group.Go(func() error { return n.publishLoad(work, unreached, stopGossip) })
 	group.Go(func() error {
 		return n.server.Serve(work, n.control, n.media.Register)
 	})
@@ -152,12 +155,16 @@ func (n *sfuNode) tell(ctx context.Context, announce func(map[string]string) err
 	return announce(addresses)
 }
 
-// publishLoad puts what the node measures into gossip.
-func (n *sfuNode) publishLoad(ctx context.Context) error {
+// publishLoad puts what the node measures into gossip, and leaves when nobody can use the node.
+func (n *sfuNode) publishLoad(ctx context.Context, unreached *unwatched, leave func()) error {
 	tick := time.NewTicker(reportEvery)
 	defer tick.Stop()
 	for {
 		n.cluster.SetLoad(n.report())
+		if unreached.leaves(n.cluster.View(), time.Now()) {
+			n.log.Error("no signaling node reaches the control port, and others are reached: leaving, so that the rooms move", "after", unwatchedFor)
+			leave()
+		}
 		select {
 		case <-ctx.Done():
 			return nil
@@ -173,5 +180,6 @@ func (n *sfuNode) report() cluster.Load {
 		Seq: load.Seq, EgressBitsPerSecond: load.EgressBitsPerSecond, EgressPacketsPerSecond: load.EgressPacketsPerSecond,
 		CeilingBitsPerSecond: load.CeilingBitsPerSecond, CeilingPacketsPerSecond: load.CeilingPacketsPerSecond,
 		Rooms: load.Rooms, Peers: load.Peers, Asserted: n.keeper.Asserted(),
+		Watchers: uint32(n.media.Watchers()),
 	}
 }

@@ -39,6 +39,7 @@ type Node struct {
 	starting chan *room    // rooms that Run is to run
 	stopped  chan struct{} // closed when Run ends
 	draining atomic.Bool
+	watchers atomic.Int32   // Watch streams of signaling nodes
 	closers  sync.WaitGroup // connections that are being closed
 
 	mu        sync.Mutex // guards the fields below
@@ -131,6 +132,9 @@ func (n *Node) settings(mux *ice.UDPMuxDefault) (webrtc.SettingEngine, error) {
 
 // SetDraining says whether rooms may be opened. Open ones are not concerned.
 func (n *Node) SetDraining(draining bool) { n.draining.Store(draining) }
+
+// Watchers counts the signaling nodes that watch this node.
+func (n *Node) Watchers() int { return int(n.watchers.Load()) }
 
 // Held lists the rooms that are open here and the pins they are held by.
 func (n *Node) Held() []pin.Holding {

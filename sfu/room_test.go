@@ -219,6 +219,13 @@ func TestStoppingANodeEndsItsStreams(t *testing.T) {
 	if hello, err := beat.Value(); err != nil || hello.Node != "one" || hello.Media != s.node.MediaAddress().String() {
 		t.Errorf("the first beat is %v, %v", beat, err)
 	}
+	asks, err := s.client.Watch(t.Context(), &control.WatchRequest{}) // It only asks who lives here.
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := asks.Recv(); err != nil || s.node.Watchers() != 1 {
+		t.Errorf("%d signaling nodes are said to watch, want 1 (%v)", s.node.Watchers(), err)
+	}
 	s.stop()
 	alice.awaitEnd()
 	if _, err := watch.Recv(); err == nil {

@@ -84,6 +84,10 @@ func (s *session) read(stream control.Media_AttachServer) {
 func (s *service) Watch(request *control.WatchRequest, stream control.Media_WatchServer) error {
 	n := s.node
 	n.log.Debug("edge watches", "edge", request.GetEdge())
+	if request.GetEdge() != "" { // else it only asks who lives here
+		n.watchers.Add(1)
+		defer n.watchers.Add(-1)
+	}
 	tick := time.NewTicker(beatEvery)
 	defer tick.Stop()
 	var seq uint64

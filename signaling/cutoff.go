@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/holdfast-rtc/holdfast/cluster"
+	"github.com/holdfast-rtc/holdfast/pin"
 	"github.com/holdfast-rtc/holdfast/readiness"
 )
 
@@ -18,6 +19,9 @@ const (
 	reachEvery = 250 * time.Millisecond
 	// sentAwayAtOnce clients go in one such look, so 200 a second: the pace at which failover sends them to a node.
 	sentAwayAtOnce = 50
+	// unreachedFor is for how long one media node must not have been heard here, and be watched by another signaling node, before
+	// its people are sent there: 5 s, and 2 s more because the media node may count a broken stream of ours for as long.
+	unreachedFor = 7 * time.Second
 	// askReadyLimit bounds the question to another signaling node whether it is ready.
 	askReadyLimit = time.Second
 )
@@ -44,6 +48,7 @@ func (s *Server) watchReach(ctx context.Context) {
 	tick := time.NewTicker(reachEvery)
 	defer tick.Stop()
 	var since time.Time // zero while a media node is heard
+	var unreached map[pin.BootID]time.Time
 	for {
 		select {
 		case <-ctx.Done():
@@ -52,6 +57,9 @@ func (s *Server) watchReach(ctx context.Context) {
 		}
 		view := s.parts.Views.View()
 		if view == nil || !cutOff(view) {
+			if view != nil {
+				unreached = s.handOver(ctx, asker, view, unreached, time.Now())
+			}
 			since = time.Time{}
 			if s.cut.Swap(false) {
 				s.log.Info("media nodes are heard again")
@@ -68,10 +76,37 @@ func (s *Server) watchReach(ctx context.Context) {
 			s.log.Warn("no media node is heard here, though gossip takes them for alive: this node is not ready")
 		}
 		if !s.hub.empty() && s.anotherIsReady(ctx, asker, view) && cutOff(s.parts.Views.View()) { // still, for asking takes time
-			s.log.Info("clients sent to another signaling node", "clients", s.hub.sendAway(sentAwayAtOnce))
+			s.log.Info("clients sent to another signaling node", "clients", s.hub.sendAway(sentAwayAtOnce, ""))
 		}
 	}
 }
+
+// handOver sends the people of a media node that is not heard here, but by another signaling node, to another signaling node. It takes and
+// returns since when which boots are in that case.
+func (s *Server) handOver(
+	ctx context.Context, asker *readiness.Asker, view *cluster.View, before map[pin.BootID]time.Time, now time.Time,
+) map[pin.BootID]time.Time {
+	unreached := map[pin.BootID]time.Time{}
+	for id, node := range view.Nodes {
+		if !onlyUnheardHere(node) {
+			continue
+		}
+		since, known := before[node.Boot]
+		if !known {
+			since = now
+		}
+		unreached[node.Boot] = since
+		if now.Sub(since) < unreachedFor || len(s.hub.PinnedTo(node.Boot)) == 0 || !s.anotherIsReady(ctx, asker, view) {
+			continue
+		}
+		sent := s.hub.sendAway(sentAwayAtOnce, node.Boot)
+		s.log.Warn("clients of a media node that is not heard here sent to another signaling node, for one hears it", "node", id, "clients", sent)
+	}
+	return unreached
+}
+
+// onlyUnheardHere says whether a media node is not heard here, though gossip holds it alive and a signaling node watches it.
+func onlyUnheardHere(n cluster.Node) bool { return n.Silent && !n.Doubted && n.Load.Watchers > 0 }
 
 // anotherIsReady asks the other signaling nodes, as their balancers do, and returns with the first that is.
 func (s *Server) anotherIsReady(ctx context.Context, asker *readiness.Asker, view *cluster.View) bool {
@@ -95,11 +130,15 @@ func (h *Hub) empty() bool {
 	return len(h.rooms) == 0
 }
 
-// sendAway ends so many sessions; each resumes elsewhere.
-func (h *Hub) sendAway(most int) (sent int) {
+// sendAway ends so many sessions, of the rooms of one boot if one is named; each resumes elsewhere.
+func (h *Hub) sendAway(most int, boot pin.BootID) (sent int) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	for _, r := range h.rooms {
+	rooms := h.rooms
+	if boot != "" {
+		rooms = h.byBoot[boot]
+	}
+	for _, r := range rooms {
 		for one := range r.sessions {
 			if sent == most {
 				return sent

@@ -11,6 +11,8 @@ import (
 	"github.com/coder/websocket"
 
 	"github.com/holdfast-rtc/holdfast/cluster"
+	"github.com/holdfast-rtc/holdfast/pin"
+	"github.com/holdfast-rtc/holdfast/readiness"
 	"github.com/holdfast-rtc/holdfast/ring"
 	"github.com/holdfast-rtc/holdfast/signaling/wire"
 )
@@ -100,4 +102,53 @@ func TestAnEdgeThatIsCutOffSendsItsClientsOn(t *testing.T) {
 		return status == http.StatusOK
 	})
 	first.join("lobby", "Grace")
+}
+
+// TestOneMediaNodeThatIsOnlyUnheardHere: its people go to a signaling node that hears it, and nobody else does.
+func TestOneMediaNodeThatIsOnlyUnheardHere(t *testing.T) {
+	r := newRig(t)
+	reached, unreached := r.node("sfu-1"), r.node("sfu-2")
+	r.placer.set("lobby", reached.pin(firstEpoch))
+	r.placer.set("attic", unreached.pin(firstEpoch))
+	first, second := r.edge(nil), r.edge(nil)
+	stays, _ := first.join("lobby", "Ada")
+	goes, joined := first.join("attic", "Grace")
+	other := httptest.NewServer(http.HandlerFunc(func(http.ResponseWriter, *http.Request) {}))
+	defer other.Close()
+	view := func(node cluster.Node) *cluster.View {
+		node.ID, node.Boot = "sfu-2", unreached.pin(firstEpoch).Boot
+		return &cluster.View{
+			Nodes:     map[ring.NodeID]cluster.Node{"sfu-1": {Boot: reached.pin(firstEpoch).Boot, Load: cluster.Load{Watchers: 2}}, "sfu-2": node},
+			Signaling: map[ring.NodeID]cluster.Node{"edge-2": {HTTP: strings.TrimPrefix(other.URL, "http://")}},
+		}
+	}
+	asker, now := readiness.New(askReadyLimit), time.Now()
+	var since map[pin.BootID]time.Time
+	for _, step := range []struct {
+		node  cluster.Node
+		after time.Duration
+	}{
+		{cluster.Node{Silent: true}, 0}, {cluster.Node{Silent: true}, unreachedFor}, // Nobody hears it.
+		{cluster.Node{Silent: true, Load: cluster.Load{Watchers: 1}}, unreachedFor},
+		{cluster.Node{Load: cluster.Load{Watchers: 1}}, unreachedFor}, // It is heard in between.
+		{cluster.Node{Silent: true, Load: cluster.Load{Watchers: 1}}, 2 * unreachedFor},
+		{cluster.Node{Silent: true, Load: cluster.Load{Watchers: 1}}, 3*unreachedFor - time.Second},
+	} {
+		since = first.handOver(t.Context(), asker, view(step.node), since, now.Add(step.after))
+	}
+	for _, client := range []*client{stays, goes} {
+		client.say(&wire.Ping{T: 1})
+		hear[*wire.Pong](client)
+	}
+	first.handOver(t.Context(), asker, view(cluster.Node{Silent: true, Load: cluster.Load{Watchers: 1}}), since, now.Add(3*unreachedFor))
+	if code, _ := goes.closed(); code != websocket.StatusServiceRestart {
+		t.Fatalf("closed with %v", code)
+	}
+	stays.say(&wire.Ping{T: 2})
+	hear[*wire.Pong](stays)
+	grace := second.dial()
+	grace.say(&wire.Resume{Resume: joined.Resume, Attempt: 2})
+	if m := hear[*wire.Resumed](grace); m.Node != "sfu-2" {
+		t.Fatalf("resumed %+v", m)
+	}
 }

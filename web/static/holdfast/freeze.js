@@ -8,8 +8,8 @@ import { slotKey } from './slots.js';
 /** @typedef {import('./protocol.js').Source} Source */
 /** @typedef {import('./freeze-policy.js').Frozen} Frozen */
 
-/** The longest time that one look can add: what passed while the page itself stood still is held against nobody. */
-const LONGEST_STEP_MS = 1250;
+/** A look that comes so late adds nothing: while the page itself stands still nobody else is to blame. */
+const LATE_MS = 2000;
 /** From this share of lost packets on it is the path that spoils a picture, and a new connection takes the same path. */
 const LOSSY = 0.1;
 /** How much longer to wait when nothing at all comes of a person, who may only be late. */
@@ -46,7 +46,8 @@ export class FreezeWatch {
    * @returns {{frozen: Frozen[], silent: boolean}} `silent`: nothing at all has arrived since the last look
    */
   look({ slots, stats, missing, people, nowMs }) {
-    const stepMs = Math.min(nowMs - this.#lookedAt, LONGEST_STEP_MS);
+    const passedMs = nowMs - this.#lookedAt;
+    const stepMs = passedMs < LATE_MS ? passedMs : 0;
     this.#lookedAt = nowMs;
     let packets = stats.transport.packetsReceived;
     for (const received of stats.received.values()) packets += received;

@@ -60,13 +60,16 @@ export class Monitor {
    */
   async run(signal) {
     let steadyAt = performance.now();
+    let closeUntil = 0;
     try {
       for (;;) {
         await wait(CLOSE_MS, signal);
         // A late timer may come a little early by this clock.
         const steady = performance.now() - steadyAt > STEADY_MS - CLOSE_MS / 2;
         if (steady) steadyAt = performance.now();
-        if (steady || this.#close || this.#watched.gap.missing.size > 0) await this.#look(steady);
+        if (this.#watched.busy()) closeUntil = performance.now() + CLOSE_LIMIT_MS;
+        const missed = performance.now() < closeUntil && this.#watched.gap.missing.size > 0;
+        if (steady || this.#close || missed) await this.#look(steady);
       }
     } catch {
       // Closed.

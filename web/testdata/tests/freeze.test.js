@@ -160,7 +160,7 @@ test('a connection on which nothing at all arrives is silent, and every stream o
 test('a page that stood still does not blame the node, and one that is hidden watches nothing', () => {
   const watch = new FreezeWatch();
   const look = (nowMs, slots = [camera]) => watch.look({ slots, stats: { inbound: new Map([['4', figures({})]]), received: new Map(), transport: { packetsReceived: nowMs } }, missing: new Set(), people: 2, nowMs }).frozen.map(({ frozenMs }) => frozenMs);
-  equal([look(0), look(60000), look(61000, []), look(62000), look(63000)], [[], [1250], [], [], [1000]]);
+  equal([look(0), look(60000), look(61000), look(90000), look(91000, []), look(92000), look(93000)], [[], [], [1000], [1000], [], [], [1000]]);
 });
 
 test('what should be shown is sent by somebody here and wanted by the page', () => {

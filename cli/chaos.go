@@ -1,6 +1,7 @@
 package cli
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -26,6 +27,8 @@ type chaosCommand struct {
 	Minutes  float64       `default:"5" help:"How long a soak goes on with random faults, and calm without any."`
 	Rooms    int           `default:"6" help:"How many rooms of synthetic people."`
 	Peers    int           `default:"3" help:"How many of them in each room."`
+	Large    int           `help:"How many of them in one room more, whose node every other trial hurts: at most 300."`
+	Cameras  int           `default:"-1" help:"How many of each room have a camera on; everybody sends little then, so that two cores carry hundreds. -1 is everybody."`
 	Browsers int           `default:"-1" help:"How many Chromium processes in one room more; -1 is 2 where Chromium is installed, else 0."`
 	Percent  int           `default:"5" help:"How many of a hundred packets the scenario loss loses, and of gossip in calm."`
 	Delay    time.Duration `default:"200ms" help:"How late the scenario delay makes each packet, each way."`
@@ -36,6 +39,7 @@ type chaosCommand struct {
 	Running  bool          `help:"Hurt this user's running development cluster; without it one is started for the run."`
 	State    string        `placeholder:"PATH" help:"Hurt the running cluster with this state file."`
 	URL      string        `name:"url" placeholder:"URL" help:"Hurt the running development cluster whose page this is; it must be this user's."`
+	Redis    string        `placeholder:"URL" help:"The store of the cluster that is started for the run, which others may use too; without it an embedded one."`
 	Store    string        `placeholder:"URL" help:"Where a running cluster's pins are, when it was started with --redis."`
 	JSON     string        `name:"json" placeholder:"FILE" help:"Write the report as JSON to this file; - is the standard output."`
 	Logs     string        `placeholder:"DIR" help:"Keep the logs of the nodes in this directory. Without it those of a cluster that was started for the run are kept in a new one when a promise was broken."`
@@ -55,6 +59,9 @@ func (c *chaosCommand) Run(ctx context.Context, s streams) error {
 	}
 	if o.Browsers > 0 && browser.Path() == "" {
 		return faults(fmt.Errorf("--browsers %d: %w", o.Browsers, browser.ErrNoChromium))
+	}
+	if c.Redis != "" && c.running() {
+		return faults(errors.New("--redis is for a cluster that is started for the run: give --store for one that runs"))
 	}
 	inHosts, err := c.wantsHosts(s)
 	switch {
@@ -111,7 +118,7 @@ func (c *chaosCommand) options(s streams) chaos.Options {
 	return chaos.Options{
 		Scenario: chaos.Name(c.Scenario), Trials: c.Trials, Rooms: c.Rooms, Peers: c.Peers, Browsers: browsers,
 		Soak: time.Duration(c.Minutes * float64(time.Minute)), Seed: seed, Progress: s.err,
-		Percent: c.Percent, Delay: c.Delay, Cut: c.Cut, Burners: busy, Haste: c.Haste,
+		Large: c.Large, Cameras: c.Cameras, Percent: c.Percent, Delay: c.Delay, Cut: c.Cut, Burners: busy, Haste: c.Haste,
 	}
 }
 
@@ -126,7 +133,7 @@ func (c *chaosCommand) find(ctx context.Context, o *chaos.Options, s streams) (e
 			return nil, fmt.Errorf("find the holdfast binary: %w", err)
 		}
 		fmt.Fprintln(s.err, "starting a development cluster for this run")
-		cluster, err := devcluster.Start(ctx, devcluster.Options{Binary: self, NodeEnv: nodeEnv(*o)})
+		cluster, err := devcluster.Start(ctx, devcluster.Options{Binary: self, NodeEnv: nodeEnv(*o), Redis: c.Redis})
 		if err != nil {
 			return nil, err
 		}
@@ -166,7 +173,7 @@ func nodeEnv(o chaos.Options) map[string][]string {
 
 // store opens the store of the pins; nil when nobody knows it.
 func (c *chaosCommand) store(ctx context.Context, cluster *devcluster.Client) (*redisstore.Store, func(), error) {
-	where := c.Store
+	where := cmp.Or(c.Store, c.Redis)
 	status, err := cluster.Status(ctx)
 	if err != nil {
 		return nil, nil, err

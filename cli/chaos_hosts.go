@@ -17,8 +17,11 @@ func (c *chaosCommand) wantsHosts(s streams) (bool, error) {
 	if hosts.Alone() {
 		return true, nil
 	}
-	if !chaos.NeedsHosts(name) && (name != chaos.Soak || c.running()) {
+	if !chaos.NeedsHosts(name) && (name != chaos.Soak || c.running() || c.Redis != "") {
 		return false, nil
+	}
+	if c.Redis != "" {
+		return false, faults(fmt.Errorf("%s hurts the network of a cluster with a store of its own: leave --redis away", name))
 	}
 	if c.running() {
 		return false, faults(fmt.Errorf("%s hurts the network of a cluster that it starts itself: leave --running, --state and --url away", name))

@@ -24,8 +24,10 @@ type loadCommand struct {
 	Peers      int           `default:"4" help:"How many people in each room."`
 	Publishers int           `default:"0" help:"How many of a room's people publish; the others only receive; 0 is everybody."`
 	JoinRate   float64       `default:"20" help:"How many people join in a second."`
+	JoinWithin time.Duration `placeholder:"DURATION" help:"Let everybody join within this time, whatever --join-rate says."`
+	Ceiling    int64         `placeholder:"BITS" help:"With --dev: what each media node may send in a second, in bits."`
 	Duration   time.Duration `default:"30s" help:"How long they stay once everybody is in; 1s to 1h."`
-	Video      string        `default:"light" enum:"light,simulcast,off" help:"What the cameras send: light (one layer of 10 packets/s), simulcast (three layers up to 1280x720) or off."`
+	Video      string        `default:"light" enum:"light,sparse,simulcast,off,none" help:"What people send: light (one layer of 10 packets/s), sparse (4 packets/s, and a third of the packets of sound), simulcast (three layers up to 1280x720), off (sound alone) or none (no media, signaling only)."`
 	Seed       uint64        `help:"Makes a run repeatable: the rooms' names, and what is sent. Chosen and shown when 0."`
 	Lines      string        `placeholder:"FILE" help:"Write a line of JSON four times a second to this file while the run lasts: who is in, and the longest pause of a stream since the line before; - is the standard output."`
 	JSON       string        `name:"json" placeholder:"FILE" help:"Write the report as JSON to this file; - is the standard output."`
@@ -37,6 +39,9 @@ func (c *loadCommand) Run(ctx context.Context, s streams) error {
 	defer cancel()
 	if c.Dev && c.URL != "" {
 		return faults(errors.New("--dev starts a cluster of its own: give it or --url, not both"))
+	}
+	if c.Ceiling != 0 && !c.Dev {
+		return faults(errors.New("--ceiling is for a cluster that --dev starts"))
 	}
 	// Wrong numbers are said before a cluster is started for them.
 	options := c.options(s)
@@ -92,6 +97,9 @@ func (c *loadCommand) options(s streams) load.Options {
 	for seed == 0 {
 		seed = uint64(rand.Uint32()) //nolint:gosec // a name, not a secret; short, for it is typed again
 	}
+	if c.JoinWithin > 0 {
+		c.JoinRate = float64(c.Rooms*c.Peers) / c.JoinWithin.Seconds()
+	}
 	return load.Options{
 		URL: c.URL, Rooms: c.Rooms, Peers: c.Peers, Publishers: c.Publishers, JoinsPerSecond: c.JoinRate,
 		Duration: c.Duration, Video: peer.Video(c.Video), Seed: seed, Progress: s.err, Terminal: isTerminal(s.err),
@@ -107,7 +115,7 @@ func (c *loadCommand) find(ctx context.Context, o *load.Options, s streams) (end
 		o.Keys, err = c.orDev(ctx, c.State)
 		return end, faults(err)
 	case c.Dev:
-		cluster, err := startForLoad(ctx, s)
+		cluster, err := c.start(ctx, s)
 		if err != nil {
 			return end, err
 		}
@@ -136,14 +144,21 @@ func keysOf(of devcluster.Access) (*access.Keyring, error) {
 	return access.ParseKeyring(of.Key + ":" + of.Secret)
 }
 
-// startForLoad runs this binary as a development cluster.
-func startForLoad(ctx context.Context, s streams) (*devcluster.Cluster, error) {
+// start runs this binary as a development cluster.
+func (c *loadCommand) start(ctx context.Context, s streams) (*devcluster.Cluster, error) {
 	self, err := os.Executable()
 	if err != nil {
 		return nil, fmt.Errorf("find the holdfast binary: %w", err)
 	}
 	fmt.Fprintln(s.err, "starting a development cluster for this run")
-	return devcluster.Start(ctx, devcluster.Options{Binary: self})
+	wanted := devcluster.Defaults()
+	wanted.Binary, wanted.NodeEnv = self, make(map[string][]string)
+	for i := range wanted.SFU {
+		if c.Ceiling != 0 {
+			wanted.NodeEnv[fmt.Sprintf("sfu-%d", i+1)] = []string{fmt.Sprintf("HOLDFAST_EGRESS_BITS=%d", c.Ceiling)}
+		}
+	}
+	return devcluster.Start(ctx, wanted)
 }
 
 // print writes the report for people, and for machines where they want it. A

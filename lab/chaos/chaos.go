@@ -78,7 +78,7 @@ func (c *Chaos) Run(ctx context.Context) (*Report, error) {
 	c.crowd = newCrowd(c)
 	defer c.crowd.leave()
 	rooms := len(c.options.homes(mediaNodes(status)))
-	c.say("%d people join %d rooms, and %d browsers one more", rooms*c.options.Peers, rooms, c.options.Browsers)
+	c.say("%d people join %d rooms, and %d browsers one more", rooms*c.options.Peers+c.options.Large, rooms+min(c.options.Large, 1), c.options.Browsers)
 	if err := c.crowd.join(ctx, status); err != nil && ctx.Err() == nil {
 		return nil, err
 	}

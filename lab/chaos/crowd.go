@@ -22,6 +22,7 @@ type crowd struct {
 	chaos    *Chaos
 	people   []*person
 	browsers []*tab
+	large    string          // the room of Options.Large; empty = there is none
 	step     string          // the armed step of a double fault
 	left     map[string]bool // rooms that nobody is in any more
 	stack    *peer.Stack
@@ -34,6 +35,8 @@ type crowd struct {
 // person is one synthetic participant.
 type person struct {
 	room, name string
+	camera     bool
+	people     int // in the room
 	peer       *peer.Peer
 	leave      context.CancelFunc
 
@@ -76,11 +79,11 @@ func mediaNodes(status devcluster.Status) []ring.NodeID {
 	return nodes
 }
 
-// open lets the people of a room join.
-func (c *crowd) open(ctx context.Context, room string) error {
-	for j := range c.chaos.options.Peers {
-		err := c.add(room, fmt.Sprintf("%s-person-%d", room, j+1), c.chaos.options.Peers-1) //nolint:contextcheck // people live until leave, not until ctx ends
-		if err != nil {
+// open lets so many people join a room.
+func (c *crowd) open(ctx context.Context, room string, people int) error {
+	for j := range people {
+		p := &person{room: room, name: fmt.Sprintf("%s-person-%d", room, j+1), people: people, camera: j < c.chaos.options.cameras(people)}
+		if err := c.add(p); err != nil { //nolint:contextcheck // people live until leave, not until ctx ends
 			return err
 		}
 		if !wait(ctx, 20*time.Millisecond) { // nobody comes in the same instant as everybody
@@ -90,15 +93,21 @@ func (c *crowd) open(ctx context.Context, room string) error {
 	return nil
 }
 
-func (c *crowd) add(room, name string, others int) error {
-	token, err := c.chaos.cluster.Token(room, name)
+// The receive slots of a person, as the page has them.
+const (
+	audioSlots = 6
+	videoSlots = 12
+)
+
+func (c *crowd) add(p *person) error {
+	token, err := c.chaos.cluster.Token(p.room, p.name)
 	if err != nil {
 		return err
 	}
-	p := &person{room: room, name: name}
+	others := p.people - 1
 	p.peer, err = peer.New(peer.Options{
-		URL: c.chaos.page, Token: token, Room: room, Stack: c.stack, Observe: p.observe,
-		AudioSlots: min(others, 6), VideoSlots: min(others, 12),
+		URL: c.chaos.page, Token: token, Room: p.room, Stack: c.stack, Observe: p.observe, CameraOff: !p.camera,
+		AudioSlots: min(others, audioSlots), VideoSlots: max(1, min(others, videoSlots, c.chaos.options.cameras(p.people))),
 	}, slog.New(slog.DiscardHandler))
 	if err != nil {
 		return err
@@ -127,7 +136,7 @@ func (c *crowd) spread(ctx context.Context, now Look) error {
 	nodes := mediaNodes(status)
 	rooms := make(map[ring.NodeID][]string)
 	for _, h := range now.Held {
-		if h.Room != c.browserRoom() {
+		if h.Room != c.browserRoom() && h.Room != c.large {
 			rooms[ring.NodeID(h.Node)] = append(rooms[ring.NodeID(h.Node)], h.Room)
 		}
 	}
@@ -139,7 +148,7 @@ func (c *crowd) spread(ctx context.Context, now Look) error {
 		old := rooms[from][0]
 		rooms[from] = rooms[from][1:]
 		c.close(old)
-		if err := c.open(ctx, roomOn(nodes, node, fmt.Sprintf("%sroom%d", c.chaos.prefix(), c.chaos.options.Rooms+len(c.left)))); err != nil {
+		if err := c.open(ctx, roomOn(nodes, node, fmt.Sprintf("%sroom%d", c.chaos.prefix(), c.chaos.options.Rooms+len(c.left))), c.chaos.options.Peers); err != nil {
 			return err
 		}
 	}
@@ -201,30 +210,55 @@ func (c *crowd) mark() {
 type flow struct {
 	room, client, from, source string
 	last                       time.Time
+	shown                      time.Time // since when the receiver's slots show it; zero when it is not known
 }
 
-// flows are all that there should be among the synthetic people. A person who is
-// not in yet has a flow without an end.
+// flows are all that there should be among the synthetic people: of each other one, or as many as there are
+// slots. A person who is not in yet, and a slot that is empty, has a flow without an end.
 func (c *crowd) flows() []flow {
-	byRoom := make(map[string][]*person)
-	stats := make(map[*person]peer.Stats)
-	for _, p := range c.people {
-		byRoom[p.room] = append(byRoom[p.room], p)
-		stats[p] = p.peer.Stats()
+	byRoom := make(map[string]map[wire.PeerID]*person)
+	shown := make(map[*person]map[peer.StreamID]peer.Stream)
+	for i, p := range c.people {
+		var id wire.PeerID
+		if id, shown[p] = p.peer.Shown(); id == "" {
+			id = wire.PeerID(fmt.Sprintf("nobody yet %d", i))
+		}
+		if byRoom[p.room] == nil {
+			byRoom[p.room] = make(map[wire.PeerID]*person)
+		}
+		byRoom[p.room][id] = p
 	}
 	var all []flow
-	for room, people := range byRoom {
-		for _, receiver := range people {
-			for _, sender := range people {
-				if sender == receiver {
-					continue
-				}
-				for _, source := range []wire.Source{wire.SourceMicrophone, wire.SourceCamera} {
-					id := peer.StreamID{Peer: stats[sender].Peer, Source: source}
-					all = append(all, flow{room, receiver.name, sender.name, string(source), stats[receiver].Streams[id].Last})
-				}
+	for _, people := range byRoom {
+		for own, receiver := range people {
+			for source, slots := range map[wire.Source]int{wire.SourceMicrophone: audioSlots, wire.SourceCamera: videoSlots} {
+				all = append(all, receiver.flows(own, people, source, slots, shown[receiver])...)
 			}
 		}
+	}
+	return all
+}
+
+// flows are those of one source at one receiver.
+func (p *person) flows(own wire.PeerID, people map[wire.PeerID]*person, source wire.Source, slots int, shown map[peer.StreamID]peer.Stream) []flow {
+	var all []flow
+	senders := 0
+	for id, sender := range people {
+		if id == own || (source == wire.SourceCamera && !sender.camera) {
+			continue
+		}
+		senders++
+		stream, is := shown[peer.StreamID{Peer: id, Source: source}]
+		switch {
+		case is:
+			all = append(all, flow{p.room, p.name, sender.name, string(source), stream.Last, stream.ShownSince})
+		case p.people-1 <= slots || source == wire.SourceCamera:
+			stream = p.peer.Stream(peer.StreamID{Peer: id, Source: source})
+			all = append(all, flow{p.room, p.name, sender.name, string(source), stream.Last, time.Time{}})
+		}
+	}
+	for i := len(all); i < min(senders, slots); i++ {
+		all = append(all, flow{room: p.room, client: p.name, from: fmt.Sprintf("slot %d", i+1), source: string(source)})
 	}
 	return all
 }
@@ -316,11 +350,23 @@ func (c *crowd) missingMoves(w *World) string {
 	return ""
 }
 
+// streams is how many a person gets again for certain: where not everybody has a slot, one sound.
+func (c *crowd) streams(p *person) int {
+	sounds, cameras := p.people-1, c.chaos.options.cameras(p.people)
+	if sounds > audioSlots {
+		sounds = 1
+	}
+	if p.camera {
+		cameras--
+	}
+	return sounds + cameras
+}
+
 // clients is everybody's own account of the trial.
 func (c *crowd) clients(ctx context.Context, w *World) []Client {
 	var all []Client
 	for _, p := range c.people {
-		client := Client{Name: strings.TrimPrefix(p.name, p.room+"-"), Room: p.room, Streams: 2 * (c.chaos.options.Peers - 1)}
+		client := Client{Name: strings.TrimPrefix(p.name, p.room+"-"), Room: p.room, Streams: c.streams(p)}
 		p.mu.Lock()
 		for _, m := range p.moments {
 			if m.Step == peer.StepRestart {

@@ -251,10 +251,14 @@ func (c *Chaos) onCable(w *World, node string, role devcluster.Role, what string
 
 // newStack makes what all people share: they are on this machine with the nodes, or on a host beside theirs.
 func (c *crowd) newStack() (*peer.Stack, error) {
-	if c.chaos.options.Network != nil {
-		return peer.NewRemoteStack(peer.VideoLight)
+	video := peer.VideoLight
+	if c.chaos.options.Cameras >= 0 {
+		video = peer.VideoSparse
 	}
-	return peer.NewStack(peer.VideoLight, true)
+	if c.chaos.options.Network != nil {
+		return peer.NewRemoteStack(video)
+	}
+	return peer.NewStack(video, true)
 }
 
 // nodes are those of the cluster.

@@ -54,11 +54,15 @@ func (o Options) homes(nodes []ring.NodeID) []ring.NodeID {
 // openAll lets everybody in; the rooms' names tell the round.
 func (c *crowd) openAll(ctx context.Context, nodes []ring.NodeID, round string) error {
 	for i, home := range c.chaos.options.homes(nodes) {
-		if err := c.open(ctx, roomOn(nodes, home, fmt.Sprintf("%s%sroom%d", c.chaos.prefix(), round, i+1))); err != nil {
+		if err := c.open(ctx, roomOn(nodes, home, fmt.Sprintf("%s%sroom%d", c.chaos.prefix(), round, i+1)), c.chaos.options.Peers); err != nil {
 			return err
 		}
 	}
-	return nil
+	if c.chaos.options.Large == 0 {
+		return nil
+	}
+	c.large = roomOn(nodes, nodes[0], c.chaos.prefix()+"large")
+	return c.open(ctx, c.large, c.chaos.options.Large)
 }
 
 // calmLimit bounds the wait until nodes have forgotten a crowd: what rooms reserve lapses in 30 s.

@@ -23,6 +23,8 @@ type Options struct {
 	Trials   int
 	Rooms    int           // of synthetic people
 	Peers    int           // in each
+	Large    int           // in one room more, whose node every other trial hurts; 0 = there is none
+	Cameras  int           // of each room have a camera on, the first ones, and all send little; -1 = everybody has
 	Browsers int           // in one room more
 	Soak     time.Duration // how long the random faults go on
 	Percent  int           // of a hundred packets that loss loses
@@ -42,14 +44,15 @@ type Options struct {
 
 // Defaults is a run of a minute.
 func Defaults() Options {
-	return Options{Scenario: Kill, Trials: 3, Rooms: 6, Peers: 3, Soak: 5 * time.Minute, Percent: 5, Delay: 200 * time.Millisecond}
+	return Options{Scenario: Kill, Trials: 3, Rooms: 6, Peers: 3, Cameras: -1, Soak: 5 * time.Minute, Percent: 5, Delay: 200 * time.Millisecond}
 }
 
 // The bounds of a run: one machine carries the cluster and the people.
 const (
 	maxTrials   = 1000
 	maxRooms    = 200
-	maxPeers    = 50
+	maxPeers    = 300 // in a room, as a media node's own limit
+	maxCameras  = 12  // that somebody is shown at once
 	maxPeople   = 400
 	maxBrowsers = 8
 	maxSoak     = 4 * time.Hour
@@ -60,6 +63,14 @@ const (
 	maxCut      = 5 * time.Minute
 	minSFU      = 3 // one to hurt, one to move to, and a third that notices nothing
 )
+
+// cameras is how many of a room of so many people have one on.
+func (o Options) cameras(people int) int {
+	if o.Cameras == -1 {
+		return people
+	}
+	return min(o.Cameras, people)
+}
 
 // Validate returns every fault of the options at once; Cluster is not looked at.
 func (o Options) Validate() error {
@@ -74,7 +85,12 @@ func (o Options) Validate() error {
 	fault(o.Trials < 1 || o.Trials > maxTrials, "--trials %d: give 1 to %d", o.Trials, maxTrials)
 	fault(o.Rooms < minSFU || o.Rooms > maxRooms, "--rooms %d: give %d (so that each node has one) to %d", o.Rooms, minSFU, maxRooms)
 	fault(o.Peers < 2 || o.Peers > maxPeers, "--peers %d: give 2 to %d in each room", o.Peers, maxPeers)
-	fault(o.Rooms*o.Peers > maxPeople, "--rooms %d of --peers %d are more than %d people", o.Rooms, o.Peers, maxPeople)
+	fault(o.Rooms*o.Peers+o.Large > maxPeople, "--rooms %d of --peers %d and --large %d are more than %d people", o.Rooms, o.Peers, o.Large, maxPeople)
+	fault(o.Large != 0 && (o.Large <= o.Peers || o.Large > maxPeers), "--large %d: give 0, or more than --peers %d and at most %d", o.Large, o.Peers, maxPeers)
+	fault(o.Large != 0 && o.Scenario == Crowd, "--large %d: a crowd has rooms of one size", o.Large)
+	fault(o.Large != 0 && o.Browsers > 0, "--large %d: give --browsers 0 with it", o.Large)
+	fault(o.Cameras < -1 || o.Cameras > maxCameras, "--cameras %d: give 0 to %d, or -1 for everybody", o.Cameras, maxCameras)
+	fault(o.Cameras == -1 && max(o.Peers, o.Large) > maxCameras+1, "rooms of %d need --cameras 0 to %d", max(o.Peers, o.Large), maxCameras)
 	fault(o.Browsers == 1 || o.Browsers < 0 || o.Browsers > maxBrowsers, "--browsers %d: give 0, or 2 to %d", o.Browsers, maxBrowsers)
 	fault(o.Scenario == Soak && (o.Soak < time.Minute || o.Soak > maxSoak), "--minutes %g: give 1 to %g", o.Soak.Minutes(), maxSoak.Minutes())
 	fault(o.Scenario == Calm && (o.Soak < time.Second || o.Soak > maxSoak), "--minutes %g: give %.2f to %g", o.Soak.Minutes(), time.Second.Minutes(), maxSoak.Minutes())
@@ -116,7 +132,7 @@ func (o Options) suits(status devcluster.Status) error {
 }
 
 func (o Options) parameters() Parameters {
-	p := Parameters{Trials: o.Trials, Rooms: o.Rooms, Peers: o.Peers, Browsers: o.Browsers, Seed: o.Seed, CutSeconds: o.Cut.Seconds()}
+	p := Parameters{Trials: o.Trials, Rooms: o.Rooms, Peers: o.Peers, Large: o.Large, Cameras: o.Cameras, Browsers: o.Browsers, Seed: o.Seed, CutSeconds: o.Cut.Seconds()}
 	if o.Scenario == Soak || o.Scenario == Calm {
 		p.Trials, p.SoakMinutes = 0, o.Soak.Minutes()
 	}

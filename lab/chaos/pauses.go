@@ -14,10 +14,12 @@ func newPauses() *pauses { return &pauses{began: time.Now(), most: make(map[flow
 func (p *pauses) see(flows []flow, now time.Time) {
 	for _, f := range flows {
 		last := f.last
-		if last.Before(p.began) {
-			last = p.began
+		for _, at := range []time.Time{p.began, f.shown} { // what was not shown did not pause
+			if last.Before(at) {
+				last = at
+			}
 		}
-		f.last = time.Time{}
+		f.last, f.shown = time.Time{}, time.Time{}
 		p.most[f] = max(p.most[f], now.Sub(last))
 	}
 }

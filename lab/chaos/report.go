@@ -30,6 +30,7 @@ type Report struct {
 	Packets        *Gaps      `json:"synthetic,omitempty"` // to the first packet; nil where nobody had to move
 	Frames         *Gaps      `json:"browsers,omitempty"`  // to the first decoded frame that was shown
 	Tallies        []Tally    `json:"tallies"`
+	Sizes          []SizeGaps `json:"sizes,omitempty"` // of rooms of more than one size
 	Trials         []*Trial   `json:"trials"`
 	Evidence       []Evidence `json:"-"` // kept with the logs
 }
@@ -40,6 +41,8 @@ type Parameters struct {
 	SoakMinutes float64 `json:"soakMinutes,omitempty"`
 	Rooms       int     `json:"rooms"`
 	Peers       int     `json:"peers"`
+	Large       int     `json:"large,omitempty"`
+	Cameras     int     `json:"cameras"` // on in each room; -1 = everybody's
 	Browsers    int     `json:"browsers"`
 	Seed        uint64  `json:"seed"`
 	CutSeconds  float64 `json:"cutSeconds,omitempty"`
@@ -146,6 +149,7 @@ func (r *Report) finish(now time.Time) {
 		}
 	}
 	r.Packets, r.Frames, r.Tallies = r.gaps(false), r.gaps(true), r.tallies()
+	r.Sizes = r.sizes()
 }
 
 // gaps sums up the clients of one kind; nil where none had to move.
@@ -248,6 +252,7 @@ func (r *Report) WriteTable(w io.Writer) error {
 	if g := r.Frames; g != nil {
 		row("\n%d moves of a browser; %d pictures never shown again", g.Moves, g.Missing)
 	}
+	r.writeSizes(row)
 	row("")
 	for _, t := range r.Trials {
 		for _, v := range t.Verdicts {

@@ -226,20 +226,26 @@ func (c *Chaos) edges(ctx context.Context) []string {
 	return names
 }
 
-// victims chooses media nodes that hold rooms: the one with the browsers first,
-// else by chance; one with every room only when there is no other. Of several the last one
+// victims chooses media nodes that hold rooms: the one with the browsers first, in every other trial the one with
+// the large room and else not, else by chance; one with every room only when there is no other. Of several the last one
 // holds none where otherwise no room would be left to be spared.
 func (c *Chaos) victims(w *World, n int) []string {
 	count := make(map[string]int)
 	for _, node := range w.Before.Live {
 		count[string(node)] = 0
 	}
-	first := ""
+	first, last := "", ""
 	for _, h := range w.Before.Held {
 		count[h.Node]++
 		if h.Room == c.crowd.browserRoom() {
 			first = h.Node
 		}
+		if h.Room == c.crowd.large {
+			first, last = h.Node, h.Node
+		}
+	}
+	if last != "" && c.trialNumber%2 == 0 {
+		first = ""
 	}
 	names := sortedKeys(count)
 	c.random.Shuffle(len(names), func(i, j int) { names[i], names[j] = names[j], names[i] })
@@ -247,6 +253,8 @@ func (c *Chaos) victims(w *World, n int) []string {
 		switch {
 		case name == first:
 			return 0
+		case name == last:
+			return 4
 		case count[name] == 0:
 			return 3
 		case count[name] == len(w.Before.Held):

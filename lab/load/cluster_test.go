@@ -98,6 +98,9 @@ func TestAShortRun(t *testing.T) {
 			if len(r.CPU) != sfus+4 { // two signaling nodes, the store and the front
 				t.Errorf("CPU of %d processes: %+v", len(r.CPU), r.CPU)
 			}
+			if len(r.Nodes) != sfus || !slices.ContainsFunc(r.Nodes, func(n NodeEgress) bool { return n.MostBitsPerSecond > 0 && n.OverSeconds == 0 }) {
+				t.Errorf("nodes: %+v", r.Nodes)
+			}
 			if !strings.Contains(progress.String(), "joined 9/9") {
 				t.Errorf("the progress was %q", progress.String())
 			}
@@ -105,6 +108,16 @@ func TestAShortRun(t *testing.T) {
 				t.Errorf("the last line is %+v", last)
 			}
 		})
+	}
+}
+
+// TestNoMedia: everybody joins, and nobody connects.
+func TestNoMedia(t *testing.T) {
+	o := optionsFor(t, startCluster(t))
+	o.Video, o.Duration = peer.VideoNone, time.Second
+	r := run(t.Context(), t, o)
+	if r.People.Joined != 9 || len(r.Refusals) != 0 || r.Gaps.StreamsExpected != 0 || r.Bitrate.SentPacketsPerSecond+r.Bitrate.ReceivedPacketsPerSecond != 0 {
+		t.Errorf("%+v, refusals %v, streams %+v, bitrate %+v", r.People, r.Refusals, r.Gaps, r.Bitrate)
 	}
 }
 

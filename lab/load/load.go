@@ -21,6 +21,7 @@ import (
 	"golang.org/x/sync/errgroup"
 
 	"github.com/holdfast-rtc/holdfast/lab/peer"
+	"github.com/holdfast-rtc/holdfast/ring"
 )
 
 // settleLimit is how long the run waits, once everybody was told to join, before
@@ -85,6 +86,8 @@ func (l *Load) Run(ctx context.Context) (*Report, error) {
 	watched, stopWatching := context.WithCancel(living)
 	defer stopWatching()
 	watching.Go(func() error { return cpu.run(watched) })
+	egress := ceilings{options: l.options, nodes: make(map[ring.NodeID]*NodeEgress)}
+	watching.Go(func() error { return egress.run(watched) })
 	watching.Go(func() error { return l.show(watched) })
 	watching.Go(func() error { return l.writeLines(watched) })
 
@@ -99,6 +102,7 @@ func (l *Load) Run(ctx context.Context) (*Report, error) {
 		return nil, err
 	}
 	report := l.report(lives, end, ctx.Err() != nil)
+	report.Nodes = egress.report()
 	report.CPU, report.Generator = cpu.report(report.ElapsedSeconds), cpu.generator(lives, report.ElapsedSeconds)
 	return report, nil
 }

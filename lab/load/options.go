@@ -16,6 +16,7 @@ import (
 // Cluster is a development cluster on this machine, whose processes can be looked at.
 type Cluster interface {
 	Status(ctx context.Context) (devcluster.Status, error)
+	AdminAt(ctx context.Context, base, path string, into any) error
 }
 
 // Options say what load to make, on what.
@@ -74,7 +75,7 @@ func (o Options) Validate() error {
 	fault(o.Publishers < 0 || o.Publishers > o.Peers, "--publishers %d: give 1 to %d, or 0 for everybody", o.Publishers, o.Peers)
 	fault(!(o.JoinsPerSecond >= minJoinRate && o.JoinsPerSecond <= maxJoinRate), "--join-rate %g: give %g to %d joins a second", o.JoinsPerSecond, minJoinRate, maxJoinRate)
 	fault(o.Duration < time.Second || o.Duration > maxDuration, "--duration %s: give 1s to %s", o.Duration, maxDuration)
-	fault(!o.Video.Valid(), "--video %q: give light, simulcast or off", o.Video)
+	fault(!o.Video.Valid(), "--video %q: give light, sparse, simulcast, off or none", o.Video)
 	if where, err := url.Parse(o.URL); err != nil || (where.Scheme != "http" && where.Scheme != "https") || where.Host == "" {
 		faults = append(faults, fmt.Errorf("--url %q: give a signaling node's address, for example http://127.0.0.1:7880", o.URL))
 	}
@@ -109,6 +110,9 @@ func (o Options) slots() (audio, video int) {
 
 // bitsPerSecond is a generous guess of what the run sends and receives.
 func (o Options) bitsPerSecond() int {
+	if o.Video == peer.VideoNone {
+		return 0
+	}
 	const audio = 40_000
 	audioSlots, videoSlots := o.slots()
 	sent := o.publishers() * (audio + o.Video.BitsPerSecond())

@@ -37,7 +37,8 @@ type Report struct {
 	SocketsLost    int               `json:"socketsLost"`
 	Resumes        int               `json:"resumes"`
 
-	CPU       []ProcessCPU `json:"cpu"` // of the cluster's processes, when they are on this machine
+	Nodes     []NodeEgress `json:"nodes,omitempty"` // the media nodes of a development cluster
+	CPU       []ProcessCPU `json:"cpu"`             // of the cluster's processes, when they are on this machine
 	Generator Generator    `json:"generator"`
 	Rooms     []Room       `json:"rooms"`
 }

@@ -30,6 +30,7 @@ func (r *Report) WriteTable(w io.Writer) error {
 	fmt.Fprintf(&text, "refusals   %s\n", refusals(r))
 	fmt.Fprintf(&text, "restarts   %d people told, in %d rooms, %d streams not back\n\n", r.Restarts.Told, len(r.Restarts.Rooms), r.Restarts.NotBack)
 	r.writeTimes(&text)
+	r.writeNodes(&text)
 	r.writeCPU(&text)
 	if _, err := io.WriteString(w, text.String()); err != nil {
 		return fmt.Errorf("write the report: %w", err)

@@ -92,8 +92,12 @@ func streams(o Options, lives []life) (expected, received int) {
 		}
 	}
 	audio, video := o.slots()
-	if o.Video == peer.VideoOff {
+	switch o.Video {
+	case peer.VideoOff:
 		video = 0
+	case peer.VideoNone:
+		return 0, 0
+	case peer.VideoLight, peer.VideoSparse, peer.VideoSimulcast:
 	}
 	for _, one := range lives {
 		if !one.stats.Joined {

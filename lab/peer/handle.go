@@ -3,6 +3,7 @@ package peer
 import (
 	"cmp"
 	"context"
+	"errors"
 	"fmt"
 	"strconv"
 	"time"
@@ -20,9 +21,9 @@ func (p *Peer) handle(ctx context.Context, socket *websocket.Conn, message wire.
 		p.resume, p.self = m.Resume, m.Peer
 		p.placed(m.Placement)
 		p.note(func(s *Stats) { s.joined(m) })
-		return p.offer(ctx, socket, "joined")
+		return errors.Join(p.sayMuted(ctx, socket), p.offer(ctx, socket, "joined"))
 	case *wire.Resumed:
-		return p.resumed(ctx, socket, m)
+		return errors.Join(p.resumed(ctx, socket, m), p.sayMuted(ctx, socket))
 	case *wire.Restart:
 		return p.restart(ctx, socket, m)
 	case *wire.Answer:
@@ -68,6 +69,14 @@ func (p *Peer) resumed(ctx context.Context, socket *websocket.Conn, m *wire.Resu
 		return p.write(ctx, socket, p.due)
 	}
 	return nil
+}
+
+// sayMuted says what a new signaling node and a new media node must know.
+func (p *Peer) sayMuted(ctx context.Context, socket *websocket.Conn) error {
+	if !p.opts.CameraOff || p.opts.ListenOnly {
+		return nil
+	}
+	return p.write(ctx, socket, &wire.Mute{Source: wire.SourceCamera, Muted: true})
 }
 
 // joined notes the session's beginning; a second one has lost its first.
@@ -122,6 +131,9 @@ func (p *Peer) placed(at wire.Placement) {
 
 // offer makes a new connection and offers it.
 func (p *Peer) offer(ctx context.Context, socket *websocket.Conn, why string) error {
+	if p.opts.Stack.video == VideoNone {
+		return nil
+	}
 	if p.conn != nil {
 		p.conn.close()
 	}

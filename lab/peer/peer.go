@@ -28,6 +28,7 @@ type Options struct {
 	AudioSlots int    // receive slots; 0 = 4
 	VideoSlots int    // receive slots; 0 = 4
 	ListenOnly bool   // send nothing
+	CameraOff  bool   // send sound only, and say that the camera is muted
 	Seed       uint64 // of what it sends; 0 = any
 
 	// Stack is shared by the peers of a process and says what video they send; nil =
@@ -108,8 +109,8 @@ func New(opts Options, log *slog.Logger) (*Peer, error) {
 		opts.Stack = stack
 	}
 	p := &Peer{opts: opts, log: log, moved: make(chan time.Duration, 1), stats: newStats(), meters: make(map[string]*sequence)}
-	if !opts.ListenOnly {
-		p.send = newSender(opts.Stack.video, opts.Seed)
+	if !opts.ListenOnly && opts.Stack.video != VideoNone {
+		p.send = newSender(opts.Stack.video, opts.CameraOff, opts.Seed)
 	}
 	return p, nil
 }

@@ -113,14 +113,14 @@ func (p *Peer) show(slots []wire.Slot) {
 	}
 	for id, stream := range p.stats.Streams {
 		if shown[id] && !stream.Shown {
-			stream.fresh = stream.Connection == p.stats.Connections
+			stream.fresh, stream.ShownSince = stream.Connection == p.stats.Connections, time.Now()
 		}
 		stream.Shown = shown[id]
 		p.stats.Streams[id] = stream
 	}
 	for id := range shown {
 		if _, known := p.stats.Streams[id]; !known && len(p.stats.Streams) < maxStreams {
-			p.stats.Streams[id] = Stream{Since: time.Now(), Shown: true}
+			p.stats.Streams[id] = Stream{Since: time.Now(), ShownSince: time.Now(), Shown: true}
 		}
 	}
 }

@@ -14,7 +14,6 @@ const (
 	audioClock      = 48000
 	audioFrame      = 20 * time.Millisecond // Opus's usual frame
 	audioFrameBytes = 80                    // 32 kbit/s
-	audioFrameTicks = 960
 
 	videoClock       = 90000
 	packetBytes      = 1100 // of a frame in one packet, as browsers cut it
@@ -46,6 +45,7 @@ type sender struct {
 	audio  *track
 	layers []*videoTrack
 	rng    *rand.Rand
+	frame  time.Duration // of sound
 
 	speaks bool
 	turnAt time.Time // when it begins or ends to speak
@@ -94,10 +94,14 @@ func (c *clock) due(now time.Time) (late time.Duration, leftOut int, ok bool) {
 }
 
 // newSender makes a sender whose every choice comes from seed.
-func newSender(video Video, seed uint64) *sender {
+func newSender(video Video, cameraOff bool, seed uint64) *sender {
 	s := &sender{
+		frame: video.soundFrame(),
 		audio: &track{mime: webrtc.MimeTypeOpus, kind: webrtc.RTPCodecTypeAudio},
 		rng:   rand.New(rand.NewPCG(seed, 0)), //nolint:gosec // repeatable, not secret
+	}
+	if cameraOff {
+		video = VideoOff
 	}
 	for _, l := range layersOf(video) {
 		v := &videoTrack{
@@ -114,8 +118,8 @@ func newSender(video Video, seed uint64) *sender {
 func (s *sender) run(ctx context.Context) {
 	// Everybody begins at a moment of his own, or a crowd would send in step.
 	now := time.Now()
-	sound := clock{interval: audioFrame, ticks: audioFrameTicks, timestamp: s.rng.Uint32()}
-	sound.next = now.Add(rand.N(audioFrame))
+	sound := clock{interval: s.frame, ticks: uint32(s.frame * audioClock / time.Second), timestamp: s.rng.Uint32()}
+	sound.next = now.Add(rand.N(s.frame))
 	for _, v := range s.layers {
 		v.clock.next = now.Add(rand.N(v.clock.interval))
 	}

@@ -24,6 +24,7 @@ type Stream struct {
 	Moves      []time.Duration // from the last packet of an old connection to the first of a new one
 	Connection int             // the last packet's, counted from 1
 	Shown      bool            // a slot shows it now
+	ShownSince time.Time       // when a slot began to show it, the last time
 
 	fresh  bool          // it was hidden for a while: the next packet ends no gap
 	recent time.Duration // the longest gap that ended since TakePauses
@@ -77,6 +78,30 @@ func later(a, b time.Time) time.Time {
 		return a
 	}
 	return b
+}
+
+// Shown is what the slots show now, for who asks often; the moves of the streams are left out.
+func (p *Peer) Shown() (self wire.PeerID, streams map[StreamID]Stream) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	streams = make(map[StreamID]Stream)
+	for _, slot := range p.slots {
+		id := StreamID{Peer: slot.Peer, Source: slot.Source}
+		if stream, known := p.stats.Streams[id]; known && slot.Peer != "" {
+			stream.Moves = nil
+			streams[id] = stream
+		}
+	}
+	return p.stats.Peer, streams
+}
+
+// Stream is one of them, shown or not.
+func (p *Peer) Stream(id StreamID) Stream {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	stream := p.stats.Streams[id]
+	stream.Moves = nil
+	return stream
 }
 
 // The bounds of a peer's memory. What is past them is counted in the totals only.

@@ -62,7 +62,7 @@ func brokenBuilds() []brokenBuild {
 			{"orchestrator", "	return max(p.Fence.Epoch, s.of(room).Fence.Epoch) + 1", "	return p.Fence.Epoch - 1"},
 		}}, Kill, "epochs only grow", 0},
 		{mutant{"a death moves every room", []edit{
-			{"signaling", "		if r.pin.Boot != boot {", "		if boot == \"\" {"},
+			{"signaling", "	for id, r := range h.byBoot[boot] {", "	for id, r := range h.rooms {"},
 			{"failover", "			if room.Pin.Boot == boot {", "			if boot != \"\" {"},
 			{"failover", "	if !f.gone(m.from.Boot) {", "	if m.from.Boot == \"\" {"},
 		}}, Kill, "surgical", 0},
@@ -80,7 +80,7 @@ func brokenBuilds() []brokenBuild {
 				"	if err == nil {\n		to, err = f.rehomer.Rehome(ctx, m.room.Room, to, m.room.Expect)\n	}\n",
 		}}}, Kill, "moved once", 0},
 		{mutant{"clients are not told that their room has moved", []edit{
-			{"signaling", "		defer s.restart(\"moved\")\n", ""},
+			{"signaling", "		s.restart(\"moved\")\n", ""},
 		}}, Kill, "everybody receives everybody", 0},
 		{mutant{"a node that cannot refresh its pins closes its rooms", []edit{
 			{"orchestrator", refreshing, `if err != nil {
@@ -90,16 +90,16 @@ func brokenBuilds() []brokenBuild {
 				}
 			}
 			` + refreshing},
-			{"orchestrator", "RefreshEvery: 5 * time.Second}", "RefreshEvery: time.Second}"},
+			{"orchestrator", "RefreshEvery: 5 * time.Second, ", "RefreshEvery: time.Second, "},
 		}}, StoreKill, "media needs no store", 0},
 		{mutant{"neither edges nor nodes look at ceilings, and all rooms of a dead node go to one", []edit{
 			{
 				"orchestrator", "		for id := range view.Ring.Successors(room) {",
 				"		if avoid.boot != \"\" {\n			room = \"one of them\"\n		}\n		for id := range view.Ring.Successors(room) {",
 			},
-			{"orchestrator", "	case !with.fits(c.ceiling):", "	case c.ceiling == (Egress{}):"},
-			{"orchestrator", "	case with.share(c.ceiling) <= limit:", "	case with.BitsPerSecond >= 0:"},
-			{"sfu", "	if load.plus(cost).fits(ceiling) {", "	if ceiling.bits > 0 {"},
+			{"orchestrator", "	case !with.Fits(c.ceiling):", "	case c.ceiling == (headroom.Egress{}):"},
+			{"orchestrator", "	case with.Share(c.ceiling) <= limit:", "	case with.Fits(with):"},
+			{"headroom", "	return load.Plus(cost).Fits(ceiling) || Idle(load, ceiling)", "	return cost.Fits(cost)"},
 		}}, Crowd, "no survivor over its ceiling", crowdRooms},
 		{mutant{"a failpoint does nothing", []edit{
 			{"failpoint", "		act(list[name])", "		act(list[\"not \"+name])"},
@@ -126,7 +126,7 @@ func brokenBuilds() []brokenBuild {
 			hurried(),
 		}}, Loss, "media goes on", 0},
 		{mutant{"a node that was taken for dead gets no rooms when it is back", []edit{
-			{"cluster", "	node.Load = Load{}\n", "	node.Load, node.Draining = Load{}, why == whyReturned\n"},
+			{"cluster", "	node.Load, node.Doubted = Load{}, false\n", "	node.Load, node.Doubted, node.Draining = Load{}, false, why == whyReturned\n"},
 			{"lab/chaos", "returnLimit = 10 * time.Second", "returnLimit = 2 * time.Second"},
 		}}, Partition, "back in service", 0},
 	}

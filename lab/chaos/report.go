@@ -221,14 +221,7 @@ func (r *Report) WriteTable(w io.Writer) error {
 	for _, v := range r.Verdicts {
 		row("%s\t%d\t%d\t%d", v.Name, v.Kept, v.Broken, v.Unchecked)
 	}
-	if len(r.Tallies) > 1 {
-		row("\nscenario, ms to each stream's return\ttrials\tkept\tp50\tp99\tmax")
-	}
-	for _, t := range r.Tallies {
-		if len(r.Tallies) > 1 {
-			row("%s\t%d\t%d\t%.0f\t%.0f\t%.0f", t.Scenario, t.Trials, t.Kept, t.StreamsMs.P50, t.StreamsMs.P99, t.StreamsMs.Max)
-		}
-	}
+	r.writeTallies(row)
 	for _, kind := range []struct {
 		title string
 		gaps  *Gaps

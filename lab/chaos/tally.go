@@ -46,3 +46,14 @@ func (t *Trial) kept() bool {
 	}
 	return true
 }
+
+// writeTallies is part of WriteTable.
+func (r *Report) writeTallies(row func(format string, values ...any)) {
+	if len(r.Tallies) < 2 {
+		return
+	}
+	row("\nscenario, ms to each stream's return\ttrials\tkept\tp50\tp99\tmax")
+	for _, t := range r.Tallies {
+		row("%s\t%d\t%d\t%.0f\t%.0f\t%.0f", t.Scenario, t.Trials, t.Kept, t.StreamsMs.P50, t.StreamsMs.P99, t.StreamsMs.Max)
+	}
+}

@@ -43,6 +43,14 @@ type callStats struct {
 	Outbound   []outboundStats
 }
 
+// lastGap is the gap of the last migration.
+func (s callStats) lastGap() time.Duration {
+	if len(s.Migrations) == 0 {
+		return 0
+	}
+	return time.Duration(s.Migrations[len(s.Migrations)-1].GapMs) * time.Millisecond
+}
+
 // outboundStats is what one own encoding has sent.
 type outboundStats struct {
 	Source        string

@@ -139,7 +139,13 @@ func callAddress(base, room, name string, extra url.Values) string {
 		"width": {"320"}, "height": {"180"}, "fps": {"15"}, "simulcast": {"0"}, "audio": {"4"}, "video": {"4"},
 	}
 	maps.Copy(q, extra)
-	return strings.TrimSuffix(base, "/") + "/?" + q.Encode()
+	token := q.Get("token")
+	q.Del("token")
+	address := strings.TrimSuffix(base, "/") + "/?" + q.Encode()
+	if token != "" {
+		address += "#token=" + token
+	}
+	return address
 }
 
 // eventually polls until the condition gives no error; its last error is what

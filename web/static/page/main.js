@@ -4,11 +4,12 @@ import { Call, CallError } from '../holdfast/index.js';
 import { keepChoices, readChoices } from './choices.js';
 import { Devices } from './devices.js';
 import { Lobby } from './lobby.js';
-import { readParameters } from './parameters.js';
+import { readParameters, takeToken } from './parameters.js';
 import { ofCall } from './sentences.js';
 import { Stage } from './stage.js';
-import { fetchToken } from './tokens.js';
+import { fetchToken, inDevelopment } from './tokens.js';
 
+const linkToken = takeToken();
 const parameters = readParameters(location.search);
 const devices = new Devices(parameters);
 const stage = new Stage(devices);
@@ -17,6 +18,8 @@ const lobby = new Lobby(devices, { name: parameters.name || readChoices().name, 
 let call = null;
 
 addEventListener('pagehide', () => call?.leave());
+// Another link into this tab that differs behind the # alone: the browser does not load it anew.
+addEventListener('hashchange', () => location.reload());
 start();
 
 async function start() {
@@ -27,7 +30,10 @@ async function start() {
   await loaded();
   lobby.preview();
   await devices.open();
-  if (joins) join(name, room);
+  if (!joins) return;
+  // Anywhere else a link would put whoever opens it before a stranger's eyes.
+  if (await inDevelopment()) join(name, room);
+  else lobby.setBusy(false);
 }
 
 /** @returns {Promise<void>} */
@@ -80,7 +86,7 @@ async function enter(joining, name, room) {
     if (devices.off[source]) joining.setMuted(source, true);
   }
   // Without a token the cluster's own is fetched; first here, so that its refusal is the page's to tell.
-  let token = await fetchToken(parameters.token, room, name);
+  let token = await fetchToken(linkToken, room, name);
   let first = true;
   await joining.join({
     url: location.origin,
@@ -88,7 +94,7 @@ async function enter(joining, name, room) {
     name,
     stream: devices.stream,
     token: async () => {
-      if (!first) token = await fetchToken(parameters.token, room, name);
+      if (!first) token = await fetchToken(linkToken, room, name);
       first = false;
       return token;
     },
@@ -103,7 +109,7 @@ function remember(room) {
   const address = new URL(location.href);
   if (address.searchParams.get('room') === room) return;
   address.searchParams.set('room', room);
-  history.replaceState(null, '', address);
+  history.replaceState(history.state, '', address);
 }
 
 /** @param {string} problem why the call is over, when that was nobody's wish */

@@ -1,8 +1,26 @@
 // What the address says: who joins which room, and what a test wants of the call.
 
 /**
+ * The token of a link stands behind the #, which browsers send to nobody: not to servers, proxies and their
+ * logs, and not as a referrer. From the address it is taken away at once, so that nobody copies or photographs it;
+ * the entry of the history keeps it, and a reload finds it there.
+ * @returns {string}
+ */
+export function takeToken() {
+  const address = new URL(location.href);
+  const given = new URLSearchParams(address.hash.slice(1)).get('token') ?? '';
+  const token = given || String(history.state?.token ?? '');
+  if (given || address.searchParams.has('token')) {
+    address.hash = '';
+    address.searchParams.delete('token');
+    history.replaceState({ token }, '', address);
+  }
+  return token;
+}
+
+/**
  * @param {string} search
- * @returns {{room: string, name: string, token: string, autojoin: boolean, width: number, height: number, fps: number, simulcast: boolean, audioSlots: number, videoSlots: number, moveLive: boolean | undefined, rejectAnswers: number}}
+ * @returns {{room: string, name: string, autojoin: boolean, width: number, height: number, fps: number, simulcast: boolean, audioSlots: number, videoSlots: number, moveLive: boolean | undefined, rejectAnswers: number}}
  */
 export function readParameters(search) {
   const query = new URLSearchParams(search);
@@ -19,7 +37,6 @@ export function readParameters(search) {
   return {
     room: query.get('room') ?? '',
     name: query.get('name') ?? '',
-    token: query.get('token') ?? '',
     autojoin: query.get('autojoin') === '1',
     width: number('width', 960, 16, 3840),
     height: number('height', 540, 16, 2160),

@@ -18,6 +18,12 @@ export async function fetchToken(given, room, name) {
   return token;
 }
 
+/** Whether this is a development cluster, which lets anybody in. It is not when it does not say so. */
+export async function inDevelopment() {
+  const { dev } = await getJson('/api/v1/config').catch(() => ({}));
+  return dev === true;
+}
+
 /** @param {string} path */
 async function getJson(path) {
   let response;

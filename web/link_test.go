@@ -1,0 +1,83 @@
+package web_test
+
+import (
+	"context"
+	"net/http"
+	"net/http/httptest"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/chromedp/chromedp"
+
+	"github.com/holdfast-rtc/holdfast/web"
+)
+
+// TestALinkJoinsNobodyWithoutAClick: a stranger's link with a token of his own must not put whoever opens
+// it before his eyes. In dev it joins, for tests. The token does not stay in the address.
+func TestALinkJoinsNobodyWithoutAClick(t *testing.T) {
+	ctx := browser(t)
+	for name, dev := range map[string]bool{"production": false, "dev": true} {
+		t.Run(name, func(t *testing.T) {
+			var joins atomic.Int32
+			mux := http.NewServeMux()
+			mux.Handle("/", http.FileServerFS(web.Static()))
+			mux.HandleFunc("/api/v1/config", func(w http.ResponseWriter, _ *http.Request) {
+				_, _ = w.Write([]byte(map[bool]string{true: `{"dev":true,"protocol":1}`, false: `{"dev":false,"protocol":1}`}[dev]))
+			})
+			mux.HandleFunc("/ws", func(w http.ResponseWriter, _ *http.Request) {
+				joins.Add(1)
+				w.WriteHeader(http.StatusServiceUnavailable)
+			})
+			server := httptest.NewServer(mux)
+			t.Cleanup(server.Close)
+			tab, closeTab := chromedp.NewContext(ctx)
+			defer closeTab()
+			tab, cancel := context.WithTimeout(tab, time.Minute)
+			defer cancel()
+			if err := chromedp.Do(tab, chromedp.Navigate(server.URL+"/?room=lair&name=Ada&autojoin=1&token=old#token=secret")); err != nil {
+				t.Fatal(err)
+			}
+			eval := func(script string) string {
+				t.Helper()
+				got, err := chromedp.Run(tab, chromedp.Evaluate[string](script, chromedp.EvalAwaitPromise))
+				if err != nil {
+					t.Fatal(err)
+				}
+				return got
+			}
+			if got := eval("location.search + location.hash"); got != "?room=lair&name=Ada&autojoin=1" {
+				t.Errorf("the address is %s: the token stays in it", got)
+			}
+			waits := func() {
+				t.Helper()
+				eval(`(async () => {
+				  while (!(document.querySelector('#preview')?.videoWidth > 0) || document.querySelector('#enter').disabled) await new Promise((r) => setTimeout(r, 20));
+				  return '';
+				})()`)
+			}
+			if !dev {
+				waits()
+				if n := joins.Load(); n != 0 {
+					t.Fatalf("%d joins without a click", n)
+				}
+				// A reload finds the token again, and waits for a click again.
+				if err := chromedp.Do(tab, chromedp.Reload()); err != nil {
+					t.Fatal(err)
+				}
+				waits()
+				if n := joins.Load(); n != 0 {
+					t.Fatalf("%d joins without a click, after a reload", n)
+				}
+				eval(`(document.querySelector('#enter').click(), '')`)
+			}
+			for joins.Load() == 0 {
+				select {
+				case <-tab.Done():
+					t.Fatal("nobody joins, not even with a click")
+				case <-time.After(20 * time.Millisecond):
+				}
+			}
+		})
+	}
+}

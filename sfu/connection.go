@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"log/slog"
 	"sync"
+	"time"
 
 	"github.com/pion/webrtc/v4"
 
@@ -59,6 +60,8 @@ type connection struct {
 	origin  string     // the client's RTCPeerConnection, as of offerShape
 	lines   []section  // of the last offer that was answered
 	sources map[string]forward.Source
+	sent    map[forward.Source]bool // of what the last offer named SSRCs
+	upAt    time.Time
 	slots   map[string]*slotTrack // by mid
 	named   []uint32              // video SSRCs the client said it had been sending
 	up      bool                  // DTLS is up
@@ -69,7 +72,7 @@ type connection struct {
 func (t *transport) connect(cfg connectionConfig) (*connection, error) {
 	c := &connection{
 		connectionConfig: cfg, names: newHandover(),
-		sources: map[string]forward.Source{}, slots: map[string]*slotTrack{},
+		sources: map[string]forward.Source{}, sent: map[forward.Source]bool{}, slots: map[string]*slotTrack{},
 	}
 	settings := t.settings
 	settings.SetSRTPProtectionProfiles(srtpProfiles(cfg.compatible)...)
@@ -173,6 +176,7 @@ func (c *connection) learn(offer *control.Offer, shape offerShape) error {
 	for _, s := range offer.GetSenders() {
 		if source, ok := sourceOf(s.GetSource()); ok && len(s.GetMid()) <= maxMidBytes && len(c.sources) < maxSections {
 			c.sources[s.GetMid()] = source
+			c.sent[source] = c.sent[source] || s.GetSsrc() != 0
 		}
 	}
 	return nil
@@ -293,7 +297,7 @@ func (c *connection) stateChanged() {
 // to a transport that was not up (DESIGN.md: 500 against 240 ms at p95).
 func (c *connection) connected() {
 	c.mu.Lock()
-	c.up = true
+	c.up, c.upAt = true, time.Now()
 	named := c.named
 	tracks := make([]*slotTrack, 0, len(c.slots))
 	for _, track := range c.slots {

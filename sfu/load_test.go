@@ -47,7 +47,9 @@ func TestMeter(t *testing.T) {
 // A room is charged what it sends as soon as everybody in it is measured, and its edges are told.
 func TestARoomIsChargedWhatItSends(t *testing.T) {
 	s := newStage(t, "one")
-	reserve := func(a *control.Attach) { a.ExpectedSize, a.ExpectedEgress = 2, control.EgressProto(headroom.Expect(2).Cost()) }
+	reserve := func(a *control.Attach) {
+		a.ExpectedSize, a.ExpectedEgress = 2, control.EgressProto(headroom.Expect(2).Cost())
+	}
 	aliceEdge, _ := s.attach("room", "alice", 1, reserve)
 	if got := s.node.Load(); got.EgressBitsPerSecond < headroom.Expect(2).Cost().BitsPerSecond/2 {
 		t.Errorf("a room that was opened is charged %d bit/s", got.EgressBitsPerSecond)

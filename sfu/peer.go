@@ -33,6 +33,9 @@ type peer struct {
 	gone         bool
 	told         *control.Peer // the entry that the others were told last, since they were told of a change
 	toldAt       time.Time
+	reofferedOf  *connection // whose client was asked for a new offer, how often, and when last
+	reoffers     int
+	reofferedAt  time.Time
 	telling      bool // a change waits to be told
 
 	negotiation sync.Mutex // held while an offer is answered; guards answers

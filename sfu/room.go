@@ -83,7 +83,7 @@ func newRoom(n *Node, a attachment, now time.Time) *room {
 		r.cost = headroom.Egress{}
 	}
 	r.refusedBefore = n.socket.Stats().Refused
-	r.media = forward.NewRoom(forward.Config{OnSlots: r.news.slots, OnSpeakers: r.news.speak, Batcher: n.socket}, r.log)
+	r.media = forward.NewRoom(forward.Config{OnSlots: r.news.slots, OnSpeakers: r.news.speak, OnStarved: r.starved, Batcher: n.socket}, r.log)
 	r.current.Store(&a.pin)
 	return r
 }

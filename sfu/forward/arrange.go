@@ -150,7 +150,7 @@ func (r *Room) demand(sub *subscriber, s *Slot, now time.Time) (demand, bool) {
 	}
 	choices := make([]layerChoice, len(r.publications[i].layers))
 	for i, l := range r.publications[i].layers {
-		choices[i] = layerChoice{layer: l, rid: l.cfg.RID, height: l.height, alive: l.alive(now), bits: l.bits()}
+		choices[i] = layerChoice{layer: l, rid: l.cfg.RID, height: l.height, alive: l.usable(now), bits: l.bits()}
 	}
 	d := demand{slot: s, rank: rank, screen: s.entry.Source == SourceScreen, held: -1}
 	d.layers, d.top = ladder(choices, wanted)

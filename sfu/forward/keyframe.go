@@ -10,6 +10,8 @@ type keyframeRequests struct {
 	last     time.Time
 	pending  bool
 	sent     uint64
+
+	unanswered int // requests since the last keyframe
 }
 
 // request reports whether to send one now.
@@ -20,6 +22,7 @@ func (k *keyframeRequests) request(now time.Time) bool {
 	}
 	k.last, k.pending = now, false
 	k.sent++
+	k.unanswered++
 	return true
 }
 
@@ -29,4 +32,11 @@ func (k *keyframeRequests) due(now time.Time) bool {
 }
 
 // arrived notes that a keyframe began, which is what was asked for.
-func (k *keyframeRequests) arrived() { k.pending = false }
+func (k *keyframeRequests) arrived() { k.pending, k.unanswered = false, 0 }
+
+// patience is how long an answer is waited for: 400 ms, and after five and ten requests without one twice and four
+// times as long.
+func (k *keyframeRequests) patience() time.Duration {
+	const retry = 400 * time.Millisecond
+	return retry << min(k.unanswered/5, 2)
+}

@@ -57,10 +57,11 @@ type Layer struct {
 	slots     []*Slot   // that show this layer or wait for its keyframe
 	rate      rateMeter
 
-	packets    uint64 // received, duplicates not counted
-	keyframes  uint64 // begun
-	keyframe   uint32 // extended sequence number at which the newest keyframe began, 0: none
-	keyframeAt time.Time
+	shunnedUntil time.Time // it made no keyframe when it was asked
+	packets      uint64    // received, duplicates not counted
+	keyframes    uint64    // begun
+	keyframe     uint32    // extended sequence number at which the newest keyframe began, 0: none
+	keyframeAt   time.Time
 }
 
 // Push hands a packet over to the room, which releases it; the caller must not
@@ -123,12 +124,16 @@ func (l *Layer) receive(p *Packet) bool {
 	l.packets++
 	// A browser that has stopped a layer goes on probing with padding and with old packets of it.
 	if sequence == l.tracker.highest && !p.empty() {
+		if !l.alive(p.arrived) {
+			l.requests.unanswered = 0 // It is worth asking again soon.
+		}
 		l.lastHeard = p.arrived
 	}
 	l.rate.add(p.length)
 	l.clock.arrival(p.arrived, p.header.timestamp)
 	if l.cfg.Kind == KindVideo && p.picture.keyframe && !p.empty() {
 		l.requests.arrived()
+		l.shunnedUntil = time.Time{}
 		if sequence > l.keyframe {
 			l.keyframe, l.keyframeAt = sequence, p.arrived
 			l.keyframes++
@@ -158,13 +163,12 @@ func (l *Layer) sendPLI() {
 
 // tick makes requests that were kept, and repeats those that were not answered.
 func (l *Layer) tick(now time.Time) {
-	const retry = 400 * time.Millisecond
 	l.cache.expire(now.Add(-cacheAge))
 	if l.cfg.Kind != KindVideo {
 		return
 	}
 	waiting := slices.ContainsFunc(l.slots, func(s *Slot) bool { return s.ready && s.current != l })
-	if l.requests.due(now) || waiting && now.Sub(l.requests.last) >= retry && l.requests.request(now) {
+	if l.requests.due(now) || waiting && now.Sub(l.requests.last) >= l.requests.patience() && l.requests.request(now) {
 		l.sendPLI()
 	}
 }

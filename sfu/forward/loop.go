@@ -123,6 +123,7 @@ func (r *Room) tick(now time.Time) {
 			l.rate.measure(now.Sub(r.layersLooked))
 		}
 		r.layersLooked = now
+		r.feed(now)
 		r.layersChanged = true // a layer may have gone silent, or come back
 	}
 	r.gather(func() {

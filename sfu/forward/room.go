@@ -24,6 +24,9 @@ type Config struct {
 	// on the room's loop: they must not block and must not call the room.
 	OnSlots    func(PeerID, []Entry)
 	OnSpeakers func([]Speaker)
+	// OnStarved is told, in the same way, of a slot that is armed and has had no picture for 2 s, and again
+	// every 5 s while it lasts.
+	OnStarved func(Starved)
 
 	Batcher Batcher // nil: every packet is written by itself
 

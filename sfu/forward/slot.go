@@ -77,6 +77,7 @@ type Slot struct {
 	askedAt        time.Time
 	keyframes      uint64 // sent
 	keyframeAt     time.Time
+	starvation     starvation
 	refreshed      time.Time // when the subscriber last said that it sees nothing
 	report         slotReport
 }

@@ -1,0 +1,77 @@
+package forward
+
+import (
+	"slices"
+	"time"
+)
+
+const (
+	// starvedAfter is how long an armed slot may wait for its first picture: five requests for a keyframe.
+	starvedAfter = 2 * time.Second
+	// starvedEvery is how often it is told again while it lasts.
+	starvedEvery = 5 * time.Second
+	// shunned is for how long a layer that made no keyframe is passed over while another one lives.
+	shunned = 10 * time.Second
+)
+
+// Starved says that a slot which is armed has had no picture for a while.
+type Starved struct {
+	Subscriber PeerID
+	Mid        string
+	Publisher  PeerID
+	Source     Source
+	Heard      bool // packets of the publisher's layer come, but no keyframe
+}
+
+// starvation is how long a slot has been without a picture that it should send.
+type starvation struct {
+	since, told time.Time
+}
+
+// feed looks for slots that are armed and have had no picture for long. Each is logged once and told of; where the publisher
+// sends another layer, that one is shown.
+func (r *Room) feed(now time.Time) {
+	for _, sub := range r.subscribers {
+		for _, s := range sub.slots {
+			if !r.starves(sub, s) {
+				s.starvation = starvation{}
+				continue
+			}
+			if s.starvation.since.IsZero() {
+				s.starvation.since = now
+			}
+			if now.Sub(s.starvation.since) >= starvedAfter && now.Sub(s.starvation.told) >= starvedEvery {
+				r.starved(sub, s, now)
+			}
+		}
+	}
+}
+
+func (r *Room) starves(sub *subscriber, s *Slot) bool {
+	if s.cfg.Kind != KindVideo || !s.ready || s.entry.Peer == "" || s.paused || s.current != nil {
+		return false
+	}
+	_, _, hidden := sub.wanted(s.entry)
+	muted := slices.ContainsFunc(r.publications, func(p *publication) bool { return p.muted && p.key == s.entry.key() })
+	return !hidden && !muted
+}
+
+func (r *Room) starved(sub *subscriber, s *Slot, now time.Time) {
+	told := Starved{Subscriber: sub.peer, Mid: s.cfg.Mid, Publisher: s.entry.Peer, Source: s.entry.Source}
+	if s.target != nil && s.target.alive(now) {
+		told.Heard = true
+		s.target.shunnedUntil = now.Add(shunned)
+		r.layersChanged = true
+	}
+	if s.starvation.told.IsZero() {
+		r.log.Warn("a slot has no picture", "subscriber", string(told.Subscriber), "mid", told.Mid, "publisher", string(told.Publisher),
+			"source", string(told.Source), "waits_for", r.waits(sub, s, now))
+	}
+	s.starvation.told = now
+	if r.cfg.OnStarved != nil {
+		r.cfg.OnStarved(told)
+	}
+}
+
+// usable reports whether viewers may be given the layer while there is another one.
+func (l *Layer) usable(now time.Time) bool { return l.alive(now) && !l.shunnedUntil.After(now) }

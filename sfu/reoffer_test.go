@@ -1,0 +1,30 @@
+package sfu
+
+import (
+	"slices"
+	"testing"
+
+	"github.com/holdfast-rtc/holdfast/control"
+)
+
+// TestASilentPublisherIsAskedForANewOffer: the camera of somebody who had been sending it does not come. Whoever shows it waits,
+// and the publisher is told.
+func TestASilentPublisherIsAskedForANewOffer(t *testing.T) {
+	s := newStage(t, "one")
+	aliceEdge, _ := s.attach("room", "alice", 1)
+	alice := newMediaClient(t, 'a', true, 0)
+	encoding := alice.pc.GetSenders()[1].GetParameters().Encodings[0]
+	alice.senders = append(alice.senders, &control.Sender{Mid: "1", Source: control.Source_SOURCE_CAMERA, Ssrc: uint32(encoding.SSRC)})
+	alice.negotiate(aliceEdge, nil)
+	aliceEdge.awaitConnected() // and sends nothing
+	bobEdge, _ := s.attach("room", "bob", 1)
+	bob := newMediaClient(t, 'b', false, 1)
+	offer := bob.offerMessage(nil)
+	offer.Slots = []*control.Slot{{Mid: "1", Kind: control.Kind_KIND_VIDEO, Peer: "alice", Source: control.Source_SOURCE_CAMERA}}
+	bobEdge.send(&control.EdgeMessage{Message: &control.EdgeMessage_Offer{Offer: offer}})
+	bob.accept(bobEdge.awaitAnswer(offer.GetId()))
+	event := aliceEdge.await("word that her camera does not come", func(e *control.PeerEvent) bool { return e.GetReoffer() != nil })
+	if m := event.GetReoffer(); m.GetReason() != reofferSilent || !slices.Equal(m.GetMids(), []string{"1"}) {
+		t.Errorf("alice is told %v", m)
+	}
+}

@@ -18,18 +18,23 @@ type Load struct {
 	Peers                   uint32
 }
 
-// reservationLife is how long the expected cost of a room counts: it falls to nothing
-// in a straight line, and is gone sooner for those whose traffic is measured. The people of a room that was moved here
+// reservationLife is how long the expected cost of a room counts: whole for the first half, then it falls to nothing
+// in a straight line, and it is gone sooner for those whose traffic is measured. The people of a room that was moved here
 // are sent within seconds; a meeting gathers for longer than any reservation would be true.
 const reservationLife = 10 * time.Second
 
-// reserved is what is left of a room's expected cost at an age, when so many of the people who were expected are measured.
+// reserved is what is left of a room's expected cost at an age, when so many of the people who were expected are measured: what those
+// who are missing would add. It comes on top of what is measured.
 func reserved(cost headroom.Egress, age time.Duration, expected, measured int) headroom.Egress {
 	if age >= reservationLife || measured >= expected {
 		return headroom.Egress{}
 	}
-	left := float64(reservationLife-max(age, 0)) / float64(reservationLife)
-	return cost.Part(left * float64(expected-max(measured, 0)) / float64(expected))
+	left := min(2*float64(reservationLife-age)/float64(reservationLife), 1)
+	pairs := func(people int) float64 { return float64(people) * float64(people-1) } // each sends to each other
+	if measured > 1 {
+		left *= 1 - pairs(measured)/pairs(expected)
+	}
+	return cost.Part(left)
 }
 
 const (

@@ -1,11 +1,16 @@
 package sfu
 
 import (
+	"fmt"
+	"log/slog"
+	"math/rand/v2"
 	"testing"
 	"time"
 
 	"github.com/holdfast-rtc/holdfast/control"
 	"github.com/holdfast-rtc/holdfast/headroom"
+	"github.com/holdfast-rtc/holdfast/pin"
+	"github.com/holdfast-rtc/holdfast/ring"
 )
 
 func TestReservationsEndAsPeopleAreMeasured(t *testing.T) {
@@ -21,10 +26,13 @@ func TestReservationsEndAsPeopleAreMeasured(t *testing.T) {
 	if last != (headroom.Egress{}) {
 		t.Errorf("the reservation never ends: %v", last)
 	}
-	if half := reserved(cost, reservationLife/2, 4, 0); half != cost.Part(0.5) {
-		t.Errorf("half-way %v of %v is reserved", half, cost)
+	if whole := reserved(cost, reservationLife/2, 4, 0); whole != cost {
+		t.Errorf("half-way %v of %v is reserved", whole, cost)
 	}
-	if one := reserved(cost, 0, 4, 3); one != cost.Part(0.25) {
+	if half := reserved(cost, reservationLife*3/4, 4, 0); half != cost.Part(0.5) {
+		t.Errorf("after three quarters %v of %v is reserved", half, cost)
+	}
+	if one := reserved(cost, 0, 4, 3); one != cost.Part(0.5) { // of twelve streams six flow
 		t.Errorf("with three of four measured %v of %v is reserved", one, cost)
 	}
 	if none := reserved(cost, 0, 4, 7); none != (headroom.Egress{}) {
@@ -81,5 +89,81 @@ func TestAnUnreservedRoomIsJudgedAndNotCharged(t *testing.T) {
 	big.GetAttach().ExpectedSize, big.GetAttach().Unreserved = 30, true
 	if got := s.refusal(big); got.GetCode() != control.Refusal_REFUSAL_NO_HEADROOM {
 		t.Errorf("a room over the ceiling: %v", got)
+	}
+}
+
+// Three hundred rooms, of which nobody said the size, are opened within twenty seconds on three nodes that carry twenty each. Their three people come
+// within five seconds and send what people send. Whatever is measured half a second late: no node sends more than its
+// ceiling for longer than a second.
+func TestNoNodePassesASmallCeiling(t *testing.T) {
+	const step, lag = 100 * time.Millisecond, 500 * time.Millisecond
+	random := rand.New(rand.NewPCG(7, 11))
+	type simulated struct {
+		*room
+
+		node    *Node
+		arrives [3]time.Duration // since the room was opened
+	}
+	whole := headroom.Expect(3).Cost()
+	var (
+		nodes  []*Node
+		rooms  []simulated
+		begin  = time.Now()
+		beyond = map[*Node]time.Duration{}
+		asked  int
+	)
+	for i := range 3 {
+		cfg := DefaultConfig()
+		cfg.Node = ring.NodeID(fmt.Sprintf("n%d", i))
+		cfg.CeilingBitsPerSecond, cfg.CeilingPacketsPerSecond = whole.Times(20).BitsPerSecond, whole.Times(20).PacketsPerSecond
+		nodes = append(nodes, &Node{cfg: cfg, log: slog.New(slog.DiscardHandler), rooms: map[ring.RoomID]*room{}, stones: newTombstones()})
+	}
+	// sends is what a room sends when so much time has passed since it was opened.
+	sends := func(s simulated, age time.Duration) (sent headroom.Egress, people int) {
+		for _, at := range s.arrives {
+			if age >= at {
+				people++
+			}
+		}
+		if people > 1 {
+			sent = headroom.Expect(people).Cost()
+		}
+		return sent, people
+	}
+	for tick := range 400 {
+		now := begin.Add(time.Duration(tick) * step)
+		if tick < 200 {
+			for range 1 + tick%2 { // 300 in all
+				n, id := nodes[random.IntN(3)], ring.RoomID(fmt.Sprintf("room-%d", asked))
+				asked++
+				a := attachment{pin: pin.Pin{Fence: pin.Fence{Epoch: uint64(tick + 1)}}, room: id, request: &control.Attach{ExpectedEgress: control.EgressProto((headroom.Room{}).Cost())}}
+				if n.mayOpen(a, now) != nil {
+					continue
+				}
+				s := simulated{room: &room{id: id, opened: now, cost: a.cost(), people: a.people()}, node: n}
+				for i := range s.arrives {
+					s.arrives[i] = time.Duration(random.Int64N(int64(5 * time.Second)))
+				}
+				n.rooms[id], rooms = s.room, append(rooms, s)
+			}
+		}
+		actual := map[*Node]headroom.Egress{}
+		for _, s := range rooms {
+			sent, _ := sends(s, now.Sub(s.opened))
+			actual[s.node] = actual[s.node].Plus(sent)
+			s.measured, s.covered = sends(s, now.Sub(s.opened)-lag)
+		}
+		for _, n := range nodes {
+			beyond[n] += step
+			if actual[n].Fits(whole.Times(20)) {
+				beyond[n] = 0
+			}
+			if beyond[n] > time.Second {
+				t.Fatalf("%s sends %v for more than a second, with a ceiling of %v", n.cfg.Node, actual[n], whole.Times(20))
+			}
+		}
+	}
+	if opened := len(rooms); opened < 45 {
+		t.Errorf("%d rooms were opened where 60 fit", opened)
 	}
 }

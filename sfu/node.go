@@ -212,7 +212,7 @@ func (n *Node) loadNow(now time.Time) Load {
 func (n *Node) egressNow(now time.Time) headroom.Egress {
 	var rooms headroom.Egress
 	for _, r := range n.rooms {
-		rooms = rooms.Plus(r.measured.Max(reserved(r.cost, now.Sub(r.opened), r.people, r.covered)))
+		rooms = rooms.Plus(r.measured).Plus(reserved(r.cost, now.Sub(r.opened), r.people, r.covered))
 	}
 	return rooms.Max(n.measured)
 }

@@ -62,11 +62,15 @@ func TestWhoWasNextIsCountedAnew(t *testing.T) {
 		at   time.Duration
 		want bool
 	}{
-		{view(1, 0), 0, false}, {view(1, 0), 9 * time.Second, false},
+		{view(1, 0), 0, false},
+		{view(1, 0), 9 * time.Second, false},
 		{view(0, 0), 10 * time.Second, false}, // a is to leave first
-		{view(1, 0), 11 * time.Second, false}, {view(1, 0), 20 * time.Second, false},
+		{view(1, 0), 11 * time.Second, false},
+		{view(1, 0), 20 * time.Second, false},
 		{view(1, 1), 21 * time.Second, false},
-		{view(1, 0), 22 * time.Second, false}, {view(1, 0), 32 * time.Second, true}, {view(1, 0), 33 * time.Second, false},
+		{view(1, 0), 22 * time.Second, false},
+		{view(1, 0), 32 * time.Second, true},
+		{view(1, 0), 33 * time.Second, false},
 	} {
 		if got := u.leaves(look.view, now.Add(look.at)); got != look.want {
 			t.Errorf("after %v: leaves %t", look.at, got)

@@ -128,7 +128,8 @@ func TestOneMediaNodeThatIsOnlyUnheardHere(t *testing.T) {
 		node  cluster.Node
 		after time.Duration
 	}{
-		{cluster.Node{Silent: true}, 0}, {cluster.Node{Silent: true}, unreachedFor}, // Nobody hears it.
+		{cluster.Node{Silent: true}, 0},
+		{cluster.Node{Silent: true}, unreachedFor}, // Nobody hears it.
 		{cluster.Node{Silent: true, Load: cluster.Load{Watchers: 1}}, unreachedFor},
 		{cluster.Node{Load: cluster.Load{Watchers: 1}}, unreachedFor}, // It is heard in between.
 		{cluster.Node{Silent: true, Load: cluster.Load{Watchers: 1}}, 2 * unreachedFor},

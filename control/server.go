@@ -25,6 +25,9 @@ const (
 	// handshakeTimeout drops a connection that has not proven the key, so that
 	// a scanner or a stuck host holds a socket for seconds, not gRPC's two minutes.
 	handshakeTimeout = 3 * time.Second
+	// serverKeepaliveTime and keepaliveTimeout are how long a signaling node that is cut off still counts as one that watches. gRPC
+	// bounds a client's pings, not a server's.
+	serverKeepaliveTime = 2 * time.Second
 	// refusalsPerSecond and refusalBurst bound the log lines about refused connections.
 	refusalsPerSecond = 0.2
 	refusalBurst      = 3
@@ -61,7 +64,7 @@ func (s *Server) Serve(ctx context.Context, lis net.Listener, register func(*grp
 		grpc.MaxRecvMsgSize(requestBytes),
 		grpc.MaxSendMsgSize(replyBytes),
 		grpc.WaitForHandlers(true),
-		grpc.KeepaliveParams(keepalive.ServerParameters{Time: keepaliveTime, Timeout: keepaliveTimeout}),
+		grpc.KeepaliveParams(keepalive.ServerParameters{Time: serverKeepaliveTime, Timeout: keepaliveTimeout}),
 		// Half of what clients do, so that a late timer is never taken for abuse.
 		grpc.KeepaliveEnforcementPolicy(keepalive.EnforcementPolicy{MinTime: keepaliveTime / 2, PermitWithoutStream: true}),
 	)

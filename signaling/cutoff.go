@@ -20,8 +20,8 @@ const (
 	// sentAwayAtOnce clients go in one such look, so 200 a second: the pace at which failover sends them to a node.
 	sentAwayAtOnce = 50
 	// unreachedFor is for how long one media node must not have been heard here, and be watched by another signaling node, before
-	// its people are sent there: 5 s, and 2 s more because the media node may count a broken stream of ours for as long.
-	unreachedFor = 7 * time.Second
+	// its people are sent there: longer than the media node may count a broken stream of ours (the keepalive of package control, 7 s).
+	unreachedFor = 9 * time.Second
 	// askReadyLimit bounds the question to another signaling node whether it is ready.
 	askReadyLimit = time.Second
 )

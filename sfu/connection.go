@@ -171,6 +171,7 @@ func (c *connection) learn(offer *control.Offer, shape offerShape) error {
 		return err
 	}
 	c.names.learn(offer.GetSenders())
+	c.names.learnRepairs(shape.sdp)
 	c.origin = shape.origin
 	c.named = namedVideo(offer.GetSenders())
 	for _, s := range offer.GetSenders() {

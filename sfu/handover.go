@@ -2,6 +2,7 @@ package sfu
 
 import (
 	"cmp"
+	"fmt"
 	"slices"
 	"strings"
 	"sync"
@@ -40,11 +41,12 @@ type handover struct {
 
 	mu      sync.Mutex // guards the fields below
 	streams map[uint32]identity
+	repairs map[uint32]uint32       // the SSRCs of retransmissions that the offer declares, and what they repair
 	bound   map[uint32]*boundStream // SSRCs whose packets Pion reads; those of no track are unplaced
 }
 
 func newHandover() *handover {
-	return &handover{streams: map[uint32]identity{}, bound: map[uint32]*boundStream{}}
+	return &handover{streams: map[uint32]identity{}, repairs: map[uint32]uint32{}, bound: map[uint32]*boundStream{}}
 }
 
 // NewInterceptor is part of interceptor.Factory.
@@ -72,6 +74,10 @@ func (h *handover) learn(senders []*control.Sender) {
 func (h *handover) BindRemoteStream(info *interceptor.StreamInfo, reader interceptor.RTPReader) interceptor.RTPReader {
 	h.mu.Lock()
 	who, ok := h.streams[info.SSRC]
+	if original := h.bound[h.repairs[info.SSRC]]; original != nil {
+		h.mu.Unlock()
+		return &repairReader{reader: reader, original: original}
+	}
 	if len(h.bound) < maxHandoverSSRCs && !strings.EqualFold(info.MimeType, webrtc.MimeTypeRTX) {
 		stream := &boundStream{reader: reader, codec: info.MimeType}
 		h.bound[info.SSRC] = stream
@@ -109,6 +115,40 @@ func (s *boundStream) Read(b []byte, a interceptor.Attributes) (int, interceptor
 	n, a, err := s.reader.Read(b, a)
 	if err == nil && !s.placed.Load() {
 		s.packets.Add(1)
+	}
+	return n, a, err
+}
+
+// learnRepairs takes over which SSRCs an offer declares to be the retransmissions of which.
+func (h *handover) learnRepairs(offer string) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	for line := range strings.Lines(offer) {
+		group, ok := strings.CutPrefix(line, "a=ssrc-group:FID ")
+		if !ok || len(h.repairs) >= maxHandoverSSRCs {
+			continue
+		}
+		var original, repair uint32
+		if _, err := fmt.Sscan(group, &original, &repair); err == nil {
+			h.repairs[repair] = original
+		}
+	}
+}
+
+// repairReader holds back the retransmissions of a stream until a packet of the stream itself has been read. Pion gives them
+// the payload type of the stream, which it does not know before; if such a packet is the first that it looks
+// at, it knows no codec for it and never announces the track. Browsers probe a new path with
+// retransmissions, so one may well be the first packet after a move. Nothing is lost: such a probe repeats what another node got.
+type repairReader struct {
+	reader   interceptor.RTPReader
+	original *boundStream
+}
+
+// Read is part of interceptor.RTPReader. Pion passes over what has no bytes.
+func (r *repairReader) Read(b []byte, a interceptor.Attributes) (int, interceptor.Attributes, error) {
+	n, a, err := r.reader.Read(b, a)
+	if err == nil && r.original.packets.Load() == 0 {
+		return 0, a, nil
 	}
 	return n, a, err
 }

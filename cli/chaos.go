@@ -186,7 +186,7 @@ func (c *chaosCommand) store(ctx context.Context, cluster *devcluster.Client) (*
 	if where == "" {
 		return nil, func() {}, nil
 	}
-	store, err := redisstore.Open(where, slog.New(slog.DiscardHandler))
+	store, err := redisstore.OpenAs(where, status.Name, slog.New(slog.DiscardHandler))
 	if err != nil {
 		return nil, nil, err
 	}

@@ -13,6 +13,7 @@ import (
 
 // gossipFlags are what every gossiping node needs.
 type gossipFlags struct {
+	Cluster         string   `default:"holdfast" help:"The name of the cluster, the same on every node: lower-case letters, digits, - and _. Clusters that share a store have different ones."`
 	ClusterKey      string   `placeholder:"TEXT" help:"The secret that all nodes of a cluster share, at least 32 characters; better given as HOLDFAST_CLUSTER_KEY, since arguments show in process lists."`
 	GossipListen    string   `default:":7946" help:"host:port of gossip, TCP and UDP."`
 	GossipAdvertise string   `placeholder:"HOST[:PORT]" help:"Where the others send gossip, if not to the listening address."`
@@ -41,7 +42,10 @@ func (f gossipFlags) key() (control.ClusterKey, error) {
 	if err != nil {
 		return control.ClusterKey{}, fmt.Errorf("--cluster-key: %w", err)
 	}
-	return key, nil
+	if err := pin.ValidCluster(f.Cluster); err != nil {
+		return control.ClusterKey{}, fmt.Errorf("--cluster: %w", err)
+	}
+	return key.In(f.Cluster)
 }
 
 // check lists the faults that need no other flag.
@@ -56,7 +60,7 @@ func (f gossipFlags) check() error {
 // config is the cluster's configuration of one process.
 func (f gossipFlags) config(node cluster.Node, key control.ClusterKey) cluster.Config {
 	return cluster.Config{
-		Node: node, Bind: f.GossipListen, Advertise: f.GossipAdvertise, Join: f.Join, Solo: f.Solo, Key: key.GossipKey(),
+		Node: node, Bind: f.GossipListen, Advertise: f.GossipAdvertise, Join: f.Join, Solo: f.Solo, Name: f.Cluster, Key: key.GossipKey(),
 		Haste: f.DetectHaste, LosePercent: f.GossipLoss,
 		// A signaling node hears the beats of the media nodes, and its failover judges by them.
 		Witnessed: node.Role == cluster.RoleSignaling,

@@ -73,7 +73,7 @@ func (n *sfuNode) join(c *sfuCommand, plan sfuPlan) (err error) {
 	if n.media, err = sfu.New(plan.config, owner, n.log); err != nil {
 		return err
 	}
-	if n.store, err = redisstore.Open(c.Store, n.log); err != nil {
+	if n.store, err = redisstore.OpenAs(c.Store, c.Cluster, n.log); err != nil {
 		return faults(fmt.Errorf("--store: %w", err))
 	}
 	self := cluster.Node{ID: plan.config.Node, Boot: plan.config.Boot, Role: cluster.RoleSFU}

@@ -48,7 +48,7 @@ func (c *signalingCommand) wire(ctx context.Context, plan signalingPlan, log *sl
 
 // join makes the parts and joins them.
 func (n *signalingNode) join(c *signalingCommand, plan signalingPlan) (err error) {
-	if n.store, err = redisstore.Open(c.Store, n.log); err != nil {
+	if n.store, err = redisstore.OpenAs(c.Store, c.Cluster, n.log); err != nil {
 		return faults(fmt.Errorf("--store: %w", err))
 	}
 	self := cluster.Node{ID: plan.config.Node, Boot: newBoot(), Role: cluster.RoleSignaling}

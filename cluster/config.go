@@ -42,6 +42,9 @@ type Config struct {
 	// rejoinEvery after that, so that two halves of a healed network find each other.
 	Join []string
 
+	// Name is that of the cluster: members of another are refused, though they hold the same key, and are said in the log.
+	Name string
+
 	// Key encrypts and authenticates all gossip: KeyBytes bytes, required.
 	Key []byte
 
@@ -106,6 +109,9 @@ func (c Config) Validate() error {
 	}
 	if c.Haste < 0 || c.Haste > maxHaste || c.LosePercent < 0 || c.LosePercent > 100 {
 		fault("haste %g and %d lost of 100 datagrams: give 0 to %d, and 0 to 100", c.Haste, c.LosePercent, maxHaste)
+	}
+	if err := pin.ValidCluster(c.Name); c.Name != "" && err != nil {
+		faults = append(faults, err)
 	}
 	faults = append(faults, c.validateGossip()...)
 	return errors.Join(faults...)

@@ -69,7 +69,8 @@ func (c *Cluster) gossip(ctx context.Context) error {
 
 // memberlistConfig fills in the addresses, the delegates and the key.
 func (c *Cluster) memberlistConfig(ctx context.Context) (*memberlist.Config, error) {
-	config := memberlistConfig(c.name, c.config.Key, newMemberlistLogger(c.log))
+	config := memberlistConfig(c.name, c.config.Key, newMemberlistLogger(c.log, c.complain))
+	config.Label = c.config.Name
 	hurry(config, c.config.Haste)
 	config.Delegate, config.Events = delegate{c}, delegate{c}
 	config.BindAddr, config.BindPort, _ = splitHostPort(c.config.Bind) // Validate has read it.

@@ -4,13 +4,18 @@ import (
 	"crypto/ed25519"
 	"crypto/subtle"
 	"crypto/tls"
+	"crypto/x509"
 	"errors"
+	"fmt"
 
 	"google.golang.org/grpc/credentials"
 )
 
 // ErrWrongKey says that the other end does not hold this cluster's key.
 var ErrWrongKey = errors.New("the other end holds another cluster key")
+
+// ErrOtherCluster says that the other end holds the key, and belongs to a cluster of another name.
+var ErrOtherCluster = errors.New("the other end belongs to another cluster")
 
 // ServerCredentials are those of an SFU's control port: mutual TLS 1.3 in which
 // both ends prove that they hold the cluster key.
@@ -38,7 +43,7 @@ func (k ClusterKey) tlsConfig() *tls.Config {
 		MinVersion: tls.VersionTLS13,
 		// A resumed session would skip the proof for as long as a ticket lives.
 		SessionTicketsDisabled: true,
-		VerifyConnection:       func(state tls.ConnectionState) error { return verifyPinned(state, keys.public) },
+		VerifyConnection:       func(state tls.ConnectionState) error { return verifyPinned(state, keys) },
 	}
 	if !k.IsZero() {
 		config.Certificates = []tls.Certificate{keys.identity}
@@ -47,14 +52,21 @@ func (k ClusterKey) tlsConfig() *tls.Config {
 }
 
 // verifyPinned refuses every peer whose leaf certificate has another public key
-// than the cluster's.
-func verifyPinned(state tls.ConnectionState, want ed25519.PublicKey) error {
-	if len(want) == 0 || len(state.PeerCertificates) == 0 {
+// than the cluster's, or names another cluster.
+func verifyPinned(state tls.ConnectionState, ours *derivedKeys) error {
+	if len(ours.public) == 0 || len(state.PeerCertificates) == 0 {
 		return ErrWrongKey
 	}
 	got, ok := state.PeerCertificates[0].PublicKey.(ed25519.PublicKey)
-	if !ok || subtle.ConstantTimeCompare(got, want) != 1 {
+	if !ok || subtle.ConstantTimeCompare(got, ours.public) != 1 {
 		return ErrWrongKey
+	}
+	own, err := x509.ParseCertificate(ours.identity.Certificate[0])
+	if err != nil {
+		return err
+	}
+	if theirs := state.PeerCertificates[0].Subject.CommonName; theirs != own.Subject.CommonName {
+		return fmt.Errorf("%w: %q, and this is %q", ErrOtherCluster, theirs, own.Subject.CommonName)
 	}
 	return nil
 }

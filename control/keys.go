@@ -14,6 +14,8 @@ import (
 	"strings"
 	"time"
 	"unicode/utf8"
+
+	"github.com/holdfast-rtc/holdfast/pin"
 )
 
 // ErrShortKey is returned by ParseClusterKey for a key with too few characters.
@@ -74,17 +76,28 @@ func ParseClusterKey(text string) (ClusterKey, error) {
 			return ClusterKey{}, fmt.Errorf("derive %q: %w", want.label, err)
 		}
 	}
-	if d.identity, d.public, err = identityOf(seed); err != nil {
+	if d.identity, d.public, err = identityOf(ed25519.NewKeyFromSeed(seed), pin.DefaultCluster); err != nil {
 		return ClusterKey{}, err
 	}
 	return ClusterKey{derived: func() *derivedKeys { return &d }}, nil
 }
 
+// In is the same key for the cluster of that name: a control connection to another one is refused, and both names are said.
+func (k ClusterKey) In(cluster string) (ClusterKey, error) {
+	d := *k.keys()
+	private, ok := d.identity.PrivateKey.(ed25519.PrivateKey)
+	if !ok {
+		return k, nil
+	}
+	var err error
+	d.identity, d.public, err = identityOf(private, cluster)
+	return ClusterKey{derived: func() *derivedKeys { return &d }}, err
+}
+
 // identityOf makes the certificate that both ends of a control connection
-// show. Ed25519 signs deterministically and the template is fixed, so every
+// show; its subject is the name of their cluster. Ed25519 signs deterministically and the template is fixed, so every
 // node of a cluster makes the same bytes without exchanging any.
-func identityOf(seed []byte) (tls.Certificate, ed25519.PublicKey, error) {
-	private := ed25519.NewKeyFromSeed(seed)
+func identityOf(private ed25519.PrivateKey, cluster string) (tls.Certificate, ed25519.PublicKey, error) {
 	public, ok := private.Public().(ed25519.PublicKey)
 	if !ok {
 		return tls.Certificate{}, nil, errors.New("the control identity is not an ed25519 key")
@@ -93,7 +106,7 @@ func identityOf(seed []byte) (tls.Certificate, ed25519.PublicKey, error) {
 	// is what is verified, and a certificate that runs out would stop a cluster.
 	template := &x509.Certificate{
 		SerialNumber:          big.NewInt(1),
-		Subject:               pkix.Name{CommonName: "holdfast control"},
+		Subject:               pkix.Name{CommonName: cluster},
 		NotBefore:             time.Date(1970, 1, 1, 0, 0, 0, 0, time.UTC),
 		NotAfter:              time.Date(9999, 12, 31, 23, 59, 59, 0, time.UTC),
 		KeyUsage:              x509.KeyUsageDigitalSignature,

@@ -77,6 +77,23 @@ func TestStrangersAreRefusedAndDisturbNobody(t *testing.T) {
 	}
 }
 
+// Two clusters may share their key: their names differ, and both are said where they meet.
+func TestOtherClusterIsRefusedByName(t *testing.T) {
+	red, err := mustKey(t, testKeyText).In("red")
+	if err != nil {
+		t.Fatal(err)
+	}
+	node := startNode(t, mustKey(t, testKeyText), "127.0.0.1:0", "1769000000000-00000001")
+	_, err = startPool(t, red, DefaultConfig()).BootAt(testContext(t), node.addr)
+	if err == nil || !strings.Contains(err.Error(), ErrOtherCluster.Error()) || !strings.Contains(err.Error(), "red") {
+		t.Fatalf("BootAt = %v", err)
+	}
+	node.log.wait(t, "control connection refused")
+	if _, err := startPool(t, mustKey(t, testKeyText), DefaultConfig()).BootAt(testContext(t), node.addr); err != nil {
+		t.Fatal(err)
+	}
+}
+
 func TestServerWithAnotherKeyIsNotTrusted(t *testing.T) {
 	node := startNode(t, mustKey(t, testKeyText+"-other"), "127.0.0.1:0", "1769000000000-00000001")
 	_, err := startPool(t, mustKey(t, testKeyText), DefaultConfig()).BootAt(testContext(t), node.addr)

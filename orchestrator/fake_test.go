@@ -112,7 +112,7 @@ func onRedis(t testing.TB, server storetest.Server) *redisstore.Store {
 }
 
 // keyOf is where redisstore keeps the pin of a room without braces in its name.
-func keyOf(room ring.RoomID) string { return "room:{" + string(room) + "}:node" }
+func keyOf(room ring.RoomID) string { return "holdfast:room:{" + string(room) + "}:node" }
 
 // pinAt is a pin on boot n of node.
 func pinAt(node string, n int, epoch, nonce uint64) pin.Pin {

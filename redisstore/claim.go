@@ -59,7 +59,7 @@ func (s *Store) claim(ctx context.Context, c *claim) (claimed, error) {
 	// The slot has moved, or its owner is gone: the client of the whole cluster finds the way, and
 	// the generation there is not known.
 	s.cluster.ReloadState(ctx)
-	text, err := textOf(s.cluster.SetArgs(ctx, pinKey(c.room), c.pin.Encode(), claimArgs()).Result())
+	text, err := textOf(s.cluster.SetArgs(ctx, s.keys.pin(c.room), c.pin.Encode(), claimArgs()).Result())
 	if errors.Is(err, redis.Nil) {
 		return claimed{text: c.pin.Encode(), won: true}, nil
 	}
@@ -68,7 +68,7 @@ func (s *Store) claim(ctx context.Context, c *claim) (claimed, error) {
 
 // Get returns the pin that stands, and false when there is none.
 func (s *Store) Get(ctx context.Context, room ring.RoomID) (pin.Pin, bool, error) {
-	text, err := textOf(s.client.Get(ctx, pinKey(room)).Result())
+	text, err := textOf(s.client.Get(ctx, s.keys.pin(room)).Result())
 	if errors.Is(err, redis.Nil) {
 		return pin.Pin{}, false, nil
 	}

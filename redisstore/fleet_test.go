@@ -283,7 +283,7 @@ func TestMarkersLieInTheirSlots(t *testing.T) {
 		t.Fatalf("slotOf = %#x", slotOf("123456789"))
 	}
 	for _, slot := range []int{0, 1, 5461, 16383} {
-		_, tag, _ := strings.Cut(strings.TrimSuffix(markerKeyIn(slot), "}"), "{")
+		_, tag, _ := strings.Cut(strings.TrimSuffix(keyspace(pin.DefaultCluster).markerIn(slot), "}"), "{")
 		if slotOf(tag) != slot {
 			t.Errorf("the marker of slot %d lies in %d", slot, slotOf(tag))
 		}

@@ -144,7 +144,7 @@ func (m *master) fly(ctx context.Context, group []*claim) {
 	pipe := m.client.Pipeline()
 	sets := make([]*redis.StatusCmd, len(group))
 	for i, c := range group {
-		sets[i] = pipe.SetArgs(ctx, pinKey(c.room), c.pin.Encode(), claimArgs())
+		sets[i] = pipe.SetArgs(ctx, m.keys.pin(c.room), c.pin.Encode(), claimArgs())
 	}
 	var marker *redis.StringCmd
 	if key := m.marker.Load(); key != nil {

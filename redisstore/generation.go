@@ -28,7 +28,7 @@ func (m *masters) at(address string) *master {
 
 // newMember makes the client of one server of a Redis Cluster.
 func (s *Store) newMember(options *redis.Options) *redis.Client {
-	m := &master{}
+	m := &master{keys: s.keys, log: s.log}
 	options.OnConnect = m.greet
 	m.client = redis.NewClient(options)
 	m.client.AddHook(s.trips)
@@ -40,7 +40,7 @@ func (s *Store) newMember(options *redis.Options) *redis.Client {
 
 // masterOf returns the server that owns the room's slot.
 func (s *Store) masterOf(ctx context.Context, room ring.RoomID) (*master, error) {
-	client, err := s.cluster.MasterForKey(ctx, pinKey(room))
+	client, err := s.cluster.MasterForKey(ctx, s.keys.pin(room))
 	if err != nil {
 		return nil, err
 	}
@@ -107,7 +107,7 @@ func (s *Store) locate(ctx context.Context) error {
 			m.marker.Store(nil)
 			continue
 		}
-		key := markerKeyIn(slot)
+		key := s.keys.markerIn(slot)
 		if now := m.marker.Load(); now == nil || *now != key {
 			m.marker.Store(&key)
 		}
@@ -165,11 +165,11 @@ func (s *Store) settleDoubt(ctx context.Context) {
 // slotCount is how many hash slots a Redis Cluster has.
 const slotCount = 16384
 
-// markerKeyIn is the key of a marker in a slot: the first number whose hash tag falls into it.
-func markerKeyIn(slot int) string {
+// markerIn is the key of a marker in a slot: the first number whose hash tag falls into it.
+func (k keyspace) markerIn(slot int) string {
 	for n := 0; ; n++ { // About 16,000 steps on average, and only when a slot changes hands.
 		if tag := strconv.Itoa(n); slotOf(tag) == slot {
-			return markerKey + ":{" + tag + "}"
+			return string(k) + markerName + ":{" + tag + "}"
 		}
 	}
 }

@@ -9,23 +9,32 @@ import (
 )
 
 // The keys. What stands in braces is Redis Cluster's hash tag, so all keys of one
-// room lie in one slot.
+// room lie in one slot. Each begins with the name of the cluster: several may share a store.
 //
-//	room:{<room>}:node    the room's pin, pin.Pin.Encode
+//	<cluster>:room:{<room>}:node    the room's pin, pin.Pin.Encode
+//	<cluster>:generation            the marker: see master.go
 const (
-	pinPrefix  = "room:{"
+	roomInfix  = ":room:{"
 	pinSuffix  = "}:node"
-	pinPattern = "room:{*}:node"
+	markerName = ":generation"
 )
+
+// keyspace is the name of the cluster whose keys these are; see pin.ValidCluster.
+type keyspace string
 
 var errNotAKey = errors.New("not a key of this store")
 
-// pinKey is where the pin of room stands.
-func pinKey(room ring.RoomID) string { return pinPrefix + escape(string(room)) + pinSuffix }
+// pin is where the pin of room stands.
+func (k keyspace) pin(room ring.RoomID) string {
+	return string(k) + roomInfix + escape(string(room)) + pinSuffix
+}
 
-// roomOf reads the room id back out of a pin's key.
-func roomOf(key string) (ring.RoomID, error) {
-	tag, ok := strings.CutPrefix(key, pinPrefix)
+// pins is the pattern of all pins.
+func (k keyspace) pins() string { return string(k) + roomInfix + "*" + pinSuffix }
+
+// room reads the room id back out of a pin's key.
+func (k keyspace) room(key string) (ring.RoomID, error) {
+	tag, ok := strings.CutPrefix(key, string(k)+roomInfix)
 	if ok {
 		tag, ok = strings.CutSuffix(tag, pinSuffix)
 	}

@@ -4,19 +4,25 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/holdfast-rtc/holdfast/pin"
 	"github.com/holdfast-rtc/holdfast/ring"
 )
+
+// pinKey and markerKey are those of a cluster that nobody named.
+func pinKey(room ring.RoomID) string { return keyspace(pin.DefaultCluster).pin(room) }
+
+const markerKey = pin.DefaultCluster + markerName
 
 func TestKeysGolden(t *testing.T) {
 	for _, c := range []struct {
 		room ring.RoomID
 		key  string
 	}{
-		{"standup", "room:{standup}:node"},
-		{"a}b{c%d", "room:{a%7Db%7Bc%25d}:node"},
-		{"", "room:{%}:node"},
-		{"}:node", "room:{%7D:node}:node"},
-		{"Füße 会議", "room:{Füße 会議}:node"},
+		{"standup", "holdfast:room:{standup}:node"},
+		{"a}b{c%d", "holdfast:room:{a%7Db%7Bc%25d}:node"},
+		{"", "holdfast:room:{%}:node"},
+		{"}:node", "holdfast:room:{%7D:node}:node"},
+		{"Füße 会議", "holdfast:room:{Füße 会議}:node"},
 	} {
 		if got := pinKey(c.room); got != c.key {
 			t.Errorf("pinKey(%q) = %q, want %q", c.room, got, c.key)
@@ -26,10 +32,10 @@ func TestKeysGolden(t *testing.T) {
 
 func TestRoomOfRefusesForeignKeys(t *testing.T) {
 	for _, key := range []string{
-		"", "room:{}:node", "room:{a}:nodes", "room:a:node", "room:{a%7b}:node", "room:{a%}:node", "room:{%41}:node", "room:{a}b}:node", "room:{:node",
+		"", "other:room:{a}:node", "room:{a}:node", "holdfast:room:{}:node", "holdfast:room:{a}:nodes", "holdfast:room:a:node", "holdfast:room:{a%7b}:node", "holdfast:room:{a%}:node", "holdfast:room:{%41}:node", "holdfast:room:{a}b}:node", "holdfast:room:{:node",
 	} {
-		if room, err := roomOf(key); err == nil {
-			t.Errorf("roomOf(%q) = %q, want an error", key, room)
+		if room, err := keyspace(pin.DefaultCluster).room(key); err == nil {
+			t.Errorf("room(%q) = %q, want an error", key, room)
 		}
 	}
 }
@@ -46,7 +52,7 @@ func FuzzKey(f *testing.F) {
 		if tag, _, ok := strings.Cut(rest, "}"); !ok || tag == "" || tag != escape(id) {
 			t.Fatalf("key %q of room %q has the hash tag %q", key, id, tag)
 		}
-		if back, err := roomOf(key); err != nil || string(back) != id {
+		if back, err := keyspace(pin.DefaultCluster).room(key); err != nil || string(back) != id {
 			t.Fatalf("room %q came back as %q, %v", id, back, err)
 		}
 		// The id as a foreign tag: either refused, or what would be written again.

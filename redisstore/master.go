@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"hash/fnv"
+	"log/slog"
 	"strconv"
 	"strings"
 	"sync/atomic"
@@ -20,10 +21,8 @@ import (
 // that answers (a replica took over, which has the old master's marker but perhaps not its last
 // pins; or the server was started again from an old file). Whoever finds it so writes it.
 //
-// There is one per master: on one Redis or a Sentinel set its key is markerKey; in a Redis Cluster,
+// There is one per master: on one Redis or a Sentinel set; in a Redis Cluster,
 // where a key must lie in a slot of its master, it lies in the lowest one that the master owns.
-const markerKey = "holdfast:generation"
-
 // renewScript writes a marker unless it names the process already: KEYS[1], ARGV = "<run id>.", nonce. A key
 // of another type is overwritten: nothing of ours is lost with it.
 const renewScript = `local stands = redis.pcall('GET', KEYS[1])
@@ -39,6 +38,9 @@ const unnamedRun = "unnamed"
 // of a Redis Cluster.
 type master struct {
 	client *redis.Client
+	keys   keyspace
+	log    *slog.Logger
+	warned atomic.Bool            // that the server may evict pins
 	run    atomic.Pointer[string] // run id of the process behind the youngest connection
 	marker atomic.Pointer[string] // key of the marker; nil while it is not known
 	cold   atomic.Bool            // the last try of the connections failed
@@ -49,13 +51,25 @@ type master struct {
 // greet learns which process is behind a new connection. It runs before the connection is used, so
 // nothing is ever said over a connection to a process younger than run.
 func (m *master) greet(ctx context.Context, conn *redis.Conn) error {
-	run, now, err := runOf(conn.Info(ctx, "server"))
+	info := conn.Info(ctx, "server", "memory")
+	run, now, err := runOf(info)
 	if err != nil {
 		return err
 	}
 	m.run.Store(&run)
+	m.warnOfEviction(info.Val())
 	m.clock.learn(now)
 	return nil
+}
+
+// warnOfEviction says once that the server may throw pins away on its own, as INFO shows it: a managed Redis refuses CONFIG.
+func (m *master) warnOfEviction(info string) {
+	for line := range strings.Lines(info) {
+		policy, found := strings.CutPrefix(strings.TrimSpace(line), "maxmemory_policy:")
+		if found && policy != "noeviction" && !m.warned.Swap(true) {
+			m.log.Warn("the store may throw pins away on its own, and rooms would split: set maxmemory-policy noeviction", "policy", policy)
+		}
+	}
 }
 
 // runOf reads the run id and the time (0 if it is not there) out of INFO. An error is one of the connection.

@@ -39,7 +39,7 @@ func (s *Store) Refresh(ctx context.Context, held []pin.Holding, due func(pin.Ho
 
 // Prolong returns the pin that stands, or none, and lets it live as long as a new one from here: GETEX.
 func (s *Store) Prolong(ctx context.Context, room ring.RoomID) (pin.Pin, error) {
-	text, err := textOf(s.client.GetEx(ctx, pinKey(room), pinTTL).Result())
+	text, err := textOf(s.client.GetEx(ctx, s.keys.pin(room), pinTTL).Result())
 	switch {
 	case errors.Is(err, redis.Nil):
 		return pin.Pin{}, nil
@@ -58,9 +58,9 @@ func (s *Store) refresh(ctx context.Context, held []pin.Holding, due func(pin.Ho
 	for i, h := range held {
 		found[i].Room, found[i].Prolonged = h.Room, due(h)
 		if found[i].Prolonged {
-			seen[i] = pipe.GetEx(ctx, pinKey(h.Room), pinTTL)
+			seen[i] = pipe.GetEx(ctx, s.keys.pin(h.Room), pinTTL)
 		} else {
-			seen[i] = pipe.Get(ctx, pinKey(h.Room))
+			seen[i] = pipe.Get(ctx, s.keys.pin(h.Room))
 		}
 	}
 	_, _ = pipe.Exec(ctx) // Each command carries its own error.
@@ -87,7 +87,7 @@ func (s *Store) assert(ctx context.Context, held []pin.Holding, found []pin.Foun
 	pipe := s.client.Pipeline()
 	claims := make([]*redis.StatusCmd, len(missing))
 	for i, at := range missing {
-		claims[i] = pipe.SetArgs(ctx, pinKey(held[at].Room), held[at].Pin.Encode(), claimArgs())
+		claims[i] = pipe.SetArgs(ctx, s.keys.pin(held[at].Room), held[at].Pin.Encode(), claimArgs())
 	}
 	_, _ = pipe.Exec(ctx)
 	for i, at := range missing {

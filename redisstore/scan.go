@@ -40,7 +40,7 @@ func (s *Store) AllPins(ctx context.Context, visit func(pin.Holding) error) erro
 func (s *Store) scan(ctx context.Context, server redis.Cmdable, visit func(pin.Holding) error) error {
 	var cursor uint64
 	for {
-		keys, next, err := server.Scan(ctx, cursor, pinPattern, scanCount).Result()
+		keys, next, err := server.Scan(ctx, cursor, s.keys.pins(), scanCount).Result()
 		if err != nil {
 			return fmt.Errorf("scan pins: %w", err)
 		}
@@ -58,7 +58,7 @@ func (s *Store) scan(ctx context.Context, server redis.Cmdable, visit func(pin.H
 func (s *Store) visitKeys(ctx context.Context, keys []string, visit func(pin.Holding) error) error {
 	rooms := make([]ring.RoomID, 0, len(keys))
 	for _, key := range keys {
-		room, err := roomOf(key)
+		room, err := s.keys.room(key)
 		if err != nil {
 			s.log.Warn("foreign key between the pins", "error", err)
 			continue
@@ -75,7 +75,7 @@ func (s *Store) Pins(ctx context.Context, rooms []ring.RoomID, visit func(pin.Ho
 		pipe := s.client.Pipeline()
 		gets := make([]*redis.StringCmd, len(part))
 		for i, room := range part {
-			gets[i] = pipe.Get(ctx, pinKey(room))
+			gets[i] = pipe.Get(ctx, s.keys.pin(room))
 		}
 		_, _ = pipe.Exec(ctx) // Each command carries its own error.
 		for i, get := range gets {

@@ -16,6 +16,8 @@ import (
 
 	"github.com/redis/go-redis/v9"
 	"github.com/redis/go-redis/v9/logging"
+
+	"github.com/holdfast-rtc/holdfast/pin"
 )
 
 // The client's own time-outs. A join has 300 ms for the store (orchestrator enforces it by context), and all of that may be the way
@@ -33,6 +35,7 @@ const (
 // Store is a client of one Redis, of a Sentinel set or of a Redis Cluster. Its methods
 // may be called from any goroutine.
 type Store struct {
+	keys    keyspace
 	client  redis.UniversalClient
 	cluster *redis.ClusterClient // client, when it is one
 	sole    *master              // else nil
@@ -42,9 +45,17 @@ type Store struct {
 	doubts  chan struct{} // one look at the generations wanted; more than one is the same
 }
 
-// Open returns a store for a URL; address.go has the forms. It does not connect. The text of the
-// URL never appears in an error, since it may hold a password.
+// Open is OpenAs for a cluster that nobody named.
 func Open(rawURL string, log *slog.Logger) (*Store, error) {
+	return OpenAs(rawURL, pin.DefaultCluster, log)
+}
+
+// OpenAs returns a store for a URL and the keys of the named cluster; address.go has the forms. It does not connect. The text of the
+// URL never appears in an error, since it may hold a password.
+func OpenAs(rawURL, cluster string, log *slog.Logger) (*Store, error) {
+	if err := pin.ValidCluster(cluster); err != nil {
+		return nil, err
+	}
 	at, err := parseAddress(rawURL)
 	if err != nil {
 		return nil, fmt.Errorf("redis URL: %w", err)
@@ -53,7 +64,7 @@ func Open(rawURL string, log *slog.Logger) (*Store, error) {
 	// of ours also comes back as an error, and is logged by whoever decides on it.
 	logging.Disable()
 	s := &Store{
-		log: log, trips: &tripCounter{}, doubts: make(chan struct{}, 1),
+		keys: keyspace(cluster), log: log, trips: &tripCounter{}, doubts: make(chan struct{}, 1),
 		masters: masters{byAddress: make(map[string]*master)},
 	}
 	if at.kind == kindCluster {
@@ -61,8 +72,8 @@ func Open(rawURL string, log *slog.Logger) (*Store, error) {
 		s.client = s.cluster
 		return s, nil
 	}
-	s.sole = &master{}
-	key := markerKey
+	s.sole = &master{keys: s.keys, log: log}
+	key := cluster + markerName
 	s.sole.marker.Store(&key)
 	at.options.OnConnect = s.sole.greet
 	if at.kind == kindSentinel {

@@ -116,7 +116,7 @@ func TestScanFindsEveryPin(t *testing.T) {
 			want[room] = p
 		}
 		back{t, server}.Damage("damaged", "garbage")
-		if err := server.Raw.Set(ctx, "room:{%zz}:node", "foreign", 0).Err(); err != nil {
+		if err := server.Raw.Set(ctx, "holdfast:room:{%zz}:node", "foreign", 0).Err(); err != nil {
 			t.Fatal(err)
 		}
 		got := make(map[ring.RoomID]pin.Pin)

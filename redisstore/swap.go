@@ -113,7 +113,7 @@ func (s *Store) swap(ctx context.Context, room ring.RoomID, raw, next string) (s
 	}
 	// As for a claim: the client of the whole cluster finds the way, and neither the generation nor the time there is known.
 	s.cluster.ReloadState(ctx)
-	found, err := s.cluster.Eval(ctx, swapScript, []string{pinKey(room)}, swapArgs(raw, next, 0)...).Slice()
+	found, err := s.cluster.Eval(ctx, swapScript, []string{s.keys.pin(room)}, swapArgs(raw, next, 0)...).Slice()
 	if err != nil {
 		return swapped{}, err
 	}
@@ -124,7 +124,7 @@ func (s *Store) swap(ctx context.Context, room ring.RoomID, raw, next string) (s
 // swap runs swapScript and reads the marker after it, in one round trip: see master.fly for the order.
 func (m *master) swap(ctx context.Context, room ring.RoomID, raw, next string) (swapped, error) {
 	pipe := m.client.Pipeline()
-	script := pipe.Eval(ctx, swapScript, []string{pinKey(room)}, swapArgs(raw, next, m.clock.latest(ctx))...)
+	script := pipe.Eval(ctx, swapScript, []string{m.keys.pin(room)}, swapArgs(raw, next, m.clock.latest(ctx))...)
 	var marker *redis.StringCmd
 	if key := m.marker.Load(); key != nil {
 		marker = pipe.Get(ctx, *key)

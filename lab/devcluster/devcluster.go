@@ -57,6 +57,7 @@ type Status struct {
 	Ready  bool   `json:"ready"`           // it was up once, and people can join now
 	Lacks  []Role `json:"lacks,omitempty"` // the roles without a process that runs: nobody can join without each of them
 	Pid    int    `json:"pid"`             // of the supervisor
+	Name   string `json:"cluster"`         // as --cluster of its nodes
 	LogDir string `json:"logDir"`
 	Nodes  []Node `json:"nodes"`
 }

@@ -10,6 +10,8 @@ import (
 	"time"
 
 	"golang.org/x/sync/errgroup"
+
+	"github.com/holdfast-rtc/holdfast/pin"
 )
 
 // readyLimit bounds the wait for a whole cluster: gossip settles within seconds,
@@ -214,6 +216,14 @@ func (s *Supervisor) reserve(name string, env []string) (*member, command, error
 	}, nil
 }
 
+// clusterName is a name of its own for a cluster whose store is not.
+func (s *Supervisor) clusterName() string {
+	if s.options.Redis == "" {
+		return pin.DefaultCluster
+	}
+	return s.secrets.cluster
+}
+
 // environment is what every child is told: the secrets, and where the store is.
 // A secret in an argument would show in every process list.
 func (s *Supervisor) environment(role Role) []string {
@@ -226,6 +236,7 @@ func (s *Supervisor) environment(role Role) []string {
 		}
 	}
 	env := []string{
+		"HOLDFAST_CLUSTER=" + s.clusterName(),
 		"HOLDFAST_CLUSTER_KEY=" + s.secrets.clusterKey,
 		"HOLDFAST_API_KEYS=" + s.secrets.access.Key + ":" + s.secrets.access.Secret,
 		"HOLDFAST_STORE=" + store,

@@ -5,10 +5,11 @@ import (
 	"encoding/hex"
 )
 
-// secrets are made anew for every run and live only in the environment of the
+// secrets, and the name, are made anew for every run and live only in the environment of the
 // children and in the state file, which the user alone can read.
 type secrets struct {
 	clusterKey string
+	cluster    string // its name: two clusters on one store must not meet
 	access     Access
 	control    string // what a request to the supervisor must carry
 }
@@ -16,6 +17,7 @@ type secrets struct {
 func newSecrets() secrets {
 	return secrets{
 		clusterKey: randomHex(32),
+		cluster:    "dev-" + randomHex(4),
 		access:     Access{Key: "dev" + randomHex(4), Secret: randomHex(32)},
 		control:    randomHex(16),
 	}

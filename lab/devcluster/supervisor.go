@@ -167,7 +167,7 @@ func (s *Supervisor) find(name string) (*member, error) {
 func (s *Supervisor) Status() Status {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	status := Status{Page: s.page, Pid: os.Getpid(), LogDir: s.logs.path}
+	status := Status{Page: s.page, Pid: os.Getpid(), LogDir: s.logs.path, Name: s.clusterName()}
 	for _, m := range s.members {
 		status.Nodes = append(status.Nodes, m.node())
 	}

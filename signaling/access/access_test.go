@@ -291,3 +291,20 @@ func FuzzOpen(f *testing.F) {
 		}
 	})
 }
+
+func TestATokenSaysTheSizeOfTheRoomThatItNames(t *testing.T) {
+	for _, c := range []struct {
+		room       ring.RoomID
+		says, want int
+	}{{"lobby", 40, 40}, {"lobby", 5000, maxExpectedSize}, {"lobby", -1, 0}, {"", 40, 0}} {
+		g := Everything("ada", c.room)
+		g.ExpectedSize = c.says
+		token, err := Mint(testKey, testSecret, g, time.Hour)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got, err := keyring(t).Verify(token); err != nil || got.ExpectedSize != c.want {
+			t.Errorf("room %q, %d people: read as %d, %v, want %d", c.room, c.says, got.ExpectedSize, err, c.want)
+		}
+	}
+}

@@ -33,8 +33,7 @@ type peer struct {
 	gone         bool
 	told         *control.Peer // the entry that the others were told last, since they were told of a change
 	toldAt       time.Time
-	reofferedOf  *connection // whose client was asked for a new offer, how often, and when last
-	reoffers     int
+	reoffers     int // how often the client was asked for a new offer, and when last
 	reofferedAt  time.Time
 	telling      bool // a change waits to be told
 

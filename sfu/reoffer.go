@@ -16,10 +16,11 @@ const (
 )
 
 const (
-	// reofferEvery and maxReoffers bound what one connection of a publisher is asked: a camera may have stopped for
-	// a reason that no offer mends.
+	// reofferEvery and maxReoffers bound what a publisher is asked, until it has not been asked for reofferRest: a camera
+	// may have stopped for a reason that no offer mends.
 	reofferEvery = 5 * time.Second
 	maxReoffers  = 3
+	reofferRest  = time.Minute
 	// connectedFor is how long a publisher's transport must be up before its silence means anything.
 	connectedFor = 2 * time.Second
 )
@@ -43,8 +44,8 @@ func (r *room) reoffer(s forward.Starved, now time.Time) {
 	if len(mids) == 0 || now.Sub(upAt) < connectedFor || !sent && !s.Heard {
 		return
 	}
-	if p.reofferedOf != p.connection {
-		p.reofferedOf, p.reoffers, p.reofferedAt = p.connection, 0, time.Time{}
+	if now.Sub(p.reofferedAt) >= reofferRest {
+		p.reoffers = 0
 	}
 	if p.reoffers == maxReoffers || now.Sub(p.reofferedAt) < reofferEvery {
 		return
@@ -57,6 +58,7 @@ func (r *room) reoffer(s forward.Starved, now time.Time) {
 		reason = reofferNoKeyframe
 	case len(p.connection.names.unplaced()) > 0:
 		reason = reofferUnplaced
+		p.connection.giveUp() // It will not find the track any more: the offer gets another one.
 	}
 	r.log.Warn("publisher asked for a new offer", "peer", string(p.id), "source", string(s.Source), "reason", reason, "mids", mids)
 	r.send(p, &control.PeerEvent{Event: &control.PeerEvent_Reoffer{Reoffer: &control.Reoffer{Mids: mids, Reason: reason}}})

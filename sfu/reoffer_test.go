@@ -10,6 +10,12 @@ import (
 // TestASilentPublisherIsAskedForANewOffer: the camera of somebody who had been sending it does not come. Whoever shows it waits,
 // and the publisher is told.
 func TestASilentPublisherIsAskedForANewOffer(t *testing.T) {
+	for _, reason := range []string{reofferSilent, reofferUnplaced} {
+		t.Run(reason, func(t *testing.T) { askedForAnOffer(t, reason) })
+	}
+}
+
+func askedForAnOffer(t *testing.T, reason string) {
 	s := newStage(t, "one")
 	aliceEdge, _ := s.attach("room", "alice", 1)
 	alice := newMediaClient(t, 'a', true, 0)
@@ -17,6 +23,20 @@ func TestASilentPublisherIsAskedForANewOffer(t *testing.T) {
 	alice.senders = append(alice.senders, &control.Sender{Mid: "1", Source: control.Source_SOURCE_CAMERA, Ssrc: uint32(encoding.SSRC)})
 	alice.negotiate(aliceEdge, nil)
 	aliceEdge.awaitConnected() // and sends nothing
+	s.node.mu.Lock()
+	room := s.node.rooms["room"]
+	s.node.mu.Unlock()
+	var connection *connection
+	if err := room.do(t.Context(), func() { connection = room.peers["alice"].connection }); err != nil {
+		t.Fatal(err)
+	}
+	if reason == reofferUnplaced {
+		lost := &boundStream{}
+		lost.packets.Add(1)
+		connection.names.mu.Lock()
+		connection.names.bound[4711] = lost
+		connection.names.mu.Unlock()
+	}
 	bobEdge, _ := s.attach("room", "bob", 1)
 	bob := newMediaClient(t, 'b', false, 1)
 	offer := bob.offerMessage(nil)
@@ -24,7 +44,10 @@ func TestASilentPublisherIsAskedForANewOffer(t *testing.T) {
 	bobEdge.send(&control.EdgeMessage{Message: &control.EdgeMessage_Offer{Offer: offer}})
 	bob.accept(bobEdge.awaitAnswer(offer.GetId()))
 	event := aliceEdge.await("word that her camera does not come", func(e *control.PeerEvent) bool { return e.GetReoffer() != nil })
-	if m := event.GetReoffer(); m.GetReason() != reofferSilent || !slices.Equal(m.GetMids(), []string{"1"}) {
+	if m := event.GetReoffer(); m.GetReason() != reason || !slices.Equal(m.GetMids(), []string{"1"}) {
 		t.Errorf("alice is told %v", m)
+	}
+	if connection.alive() != (reason == reofferSilent) {
+		t.Errorf("the connection takes more offers: %v", connection.alive())
 	}
 }

@@ -209,7 +209,11 @@ func (c *Chaos) recover(ctx context.Context, w *World, hold time.Duration) {
 		wait(ctx, hold)
 		return
 	}
-	err := poll(ctx, c.options.patience.recover, func() error {
+	limit := c.options.patience.recover
+	if w.Expect.Smooth {
+		limit *= 2 // Nobody misses anything meanwhile, and the node takes its time.
+	}
+	err := poll(ctx, limit, func() error {
 		if missing := c.crowd.missingMoves(w); missing != "" {
 			return errors.New(missing)
 		}

@@ -60,6 +60,9 @@ const hurtFor = 10 * time.Second
 // keepalive) that it is gone, and 30 s later gives up the people whom it has not handed over.
 const blockedFor = 50 * time.Second
 
+// leaveLimit bounds the wait for the end of a media node that has left because nobody reaches its control port.
+const leaveLimit = 15 * time.Second
+
 // networkScenarios are those of them that Names lists.
 func networkScenarios() map[Name]scenario {
 	moves, stays := Expect{Moves: true, Returns: true}, Expect{Stays: true}
@@ -101,7 +104,7 @@ func NeedsHosts(name Name) bool {
 
 // networkFaults are those that a soak draws from, besides, where nodes are hosts.
 func networkFaults() []Name {
-	return []Name{Partition, HalfPartition, EdgePartition, CutEdgeKill, Loss, Delay}
+	return []Name{Partition, HalfPartition, EdgePartition, CutEdgeKill, Loss, Delay, UDPBlocked, ControlBlocked, ControlBlockedOne}
 }
 
 // cutSFU cuts a media node off, from all but people or from everybody.
@@ -203,7 +206,11 @@ func blockControl(edges int) func(context.Context, *Chaos, *World) (heal, error)
 			return c.options.Network.CutPort(victim, port, from...)
 		})
 		return func(ctx context.Context) error {
-			if err := mend(ctx); err != nil || c.dead(ctx, victim) != nil {
+			left := errAlive
+			if edges > 1 {
+				left = poll(ctx, leaveLimit, func() error { return c.dead(ctx, victim) }) // its media goes on for a while
+			}
+			if err := mend(ctx); err != nil || left != nil {
 				return err
 			}
 			return c.restart(victim)(ctx)

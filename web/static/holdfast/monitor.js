@@ -64,12 +64,13 @@ export class Monitor {
     try {
       for (;;) {
         await wait(CLOSE_MS, signal);
-        // A late timer may come a little early by this clock.
+        // Four ticks may add up to a little less than a second.
         const steady = performance.now() - steadyAt > STEADY_MS - CLOSE_MS / 2;
         if (steady) steadyAt = performance.now();
         if (this.#watched.busy()) closeUntil = performance.now() + CLOSE_LIMIT_MS;
         const missed = performance.now() < closeUntil && this.#watched.gap.missing.size > 0;
-        if (steady || this.#close || missed) await this.#look(steady);
+        // A connection that was closed meanwhile may refuse; the next look finds another one.
+        if (steady || this.#close || missed) await this.#look(steady).catch(() => {});
       }
     } catch {
       // Closed.

@@ -32,6 +32,7 @@ type Held struct {
 	Node    string `json:"node"`
 	Epoch   uint64 `json:"epoch"`
 	Dropped uint64 `json:"packetsDropped"`
+	Egress  uint64 `json:"egressBitsPerSecond"` // measured
 	Peers   []struct {
 		Peer   string `json:"peer"`
 		Offers uint64 `json:"offers"`

@@ -72,6 +72,7 @@ const calmLimit = 90 * time.Second
 // the others have forgotten what those rooms reserved.
 func gather(ctx context.Context, c *Chaos, trial int) error {
 	if trial == 1 {
+		c.measured(ctx)
 		return nil
 	}
 	status, err := c.cluster.Status(ctx)
@@ -92,7 +93,34 @@ func gather(ctx context.Context, c *Chaos, trial int) error {
 	if err != nil {
 		return err
 	}
-	return c.crowd.openAll(ctx, mediaNodes(status), fmt.Sprintf("t%d-", trial))
+	if err := c.crowd.openAll(ctx, mediaNodes(status), fmt.Sprintf("t%d-", trial)); err != nil {
+		return err
+	}
+	c.measured(ctx)
+	return nil
+}
+
+// measured waits until the crowded node counts what its rooms send, and no longer what they were expected to: a room
+// is judged by that when it moves. Signaling nodes hear of it a moment later. Where that does not come, the run goes on.
+func (c *Chaos) measured(ctx context.Context) {
+	looks := 0
+	_ = poll(ctx, c.options.patience.settle, func() error {
+		looks++
+		look := c.look(ctx)
+		sent, rooms := uint64(0), 0
+		for _, h := range look.Held {
+			if h.Node == crowded {
+				sent, rooms = sent+h.Egress, rooms+1
+			}
+		}
+		if load := look.Loads[crowded]; rooms < c.options.Rooms || load.EgressBitsPerSecond > sent+sent/5 {
+			looks = 0
+		}
+		if looks < attachedFor {
+			return fmt.Errorf("%d rooms on %s send %d bits/s, and it counts others", rooms, crowded, sent)
+		}
+		return nil
+	})
 }
 
 func killCrowded(ctx context.Context, c *Chaos, w *World) (heal, error) {

@@ -62,8 +62,8 @@ func (f gossipFlags) config(node cluster.Node, key control.ClusterKey) cluster.C
 	return cluster.Config{
 		Node: node, Bind: f.GossipListen, Advertise: f.GossipAdvertise, Join: f.Join, Solo: f.Solo, Name: f.Cluster, Key: key.GossipKey(),
 		Haste: f.DetectHaste, LosePercent: f.GossipLoss,
-		// A signaling node hears the beats of the media nodes, and its failover judges by them.
-		Witnessed: node.Role == cluster.RoleSignaling,
+		// Failover on a signaling node has evidence of its own: the heartbeats of the media nodes.
+		ConfirmDeaths: node.Role == cluster.RoleSignaling,
 	}
 }
 

@@ -1,15 +1,18 @@
-// Package cluster turns gossip into an immutable view: who is live, at which
-// addresses, under what load, and the ring of the nodes that rooms can be placed on.
+// Package cluster turns gossip into an immutable view: which nodes are live, their
+// addresses and loads, and the ring of the nodes on which rooms can be placed.
 //
-// It promises that a view never changes under its reader; that a boot's death or leave
-// is one event, whether gossip says it, a proof does, or both; that a leave and a
-// death are told apart; and that a restart under the same name is the death of
-// the old boot. A death is what gossip believes: a process that was only frozen or cut off
-// comes back as joined. A process that has evidence of its own about SFU nodes (Config.Witnessed) sees them
-// doubted first, and says itself when they are dead. All gossip is encrypted, and what does not decrypt is dropped.
+// It promises:
+//   - A view never changes under its reader.
+//   - The death or leave of a boot is one event, whatever reports it, and the two are told apart.
+//   - A restart under the same name is the death of the old boot.
+//   - All gossip is encrypted; what does not decrypt is dropped.
 //
-// It is the only package that knows memberlist. It does not know rooms, pins of rooms,
-// the store, or how a death is proven.
+// A death is what gossip believes: a process that was only frozen or cut off comes back as
+// joined. With Config.ConfirmDeaths a process first sees a dead SFU node as Doubted, and
+// declares the death itself.
+//
+// It is the only package that knows memberlist. It does not know rooms, their pins, the
+// store, or how a death is proven.
 package cluster
 
 import (
@@ -24,6 +27,7 @@ import (
 
 	"github.com/hashicorp/memberlist"
 
+	"github.com/holdfast-rtc/holdfast/lobby"
 	"github.com/holdfast-rtc/holdfast/pin"
 	"github.com/holdfast-rtc/holdfast/ring"
 )
@@ -31,19 +35,23 @@ import (
 // ErrAlreadyRun is returned by a second Run: a boot runs once.
 var ErrAlreadyRun = errors.New("cluster has already been run")
 
-// mailboxSize is how many callbacks may wait for the loop, which handles one in
-// microseconds. When it is full, membership waits (and memberlist with it; the loop
-// never waits for memberlist), and gossiped messages are dropped: the next report
-// or state exchange makes up for them.
-const mailboxSize = 1024
+const (
+	// mailboxSize bounds the callbacks that wait for the loop. When it is full, membership
+	// waits, and memberlist with it; gossiped messages are dropped, and the next report or
+	// state exchange replaces them. The loop never waits for memberlist.
+	mailboxSize = 1024
 
-// remindEvery is how often the boots that are not used though memberlist takes them for alive are looked at. It is
-// far above the time in which memberlist notices a death.
-const remindEvery = 5 * time.Second
+	// remindEvery is the interval of members.remind. It is far above the time in which
+	// memberlist notices a death.
+	remindEvery = 5 * time.Second
 
-// publishAfter is how long a new load waits for others, so that a view is made for all of them: with a thousand nodes one
-// takes a third of a millisecond. Changes of membership do not wait.
-const publishAfter = 100 * time.Millisecond
+	// publishAfter batches load reports into one view. Changes of membership do not wait.
+	publishAfter = 100 * time.Millisecond
+
+	// droppedLogsPerSecond bounds the log lines about input that was dropped: a member of
+	// another version sends a report every second, and each arrives several times.
+	droppedLogsPerSecond = 0.1
+)
 
 // Cluster is this process's membership. Its methods may be called from any
 // goroutine.
@@ -58,25 +66,25 @@ type Cluster struct {
 	addresses  addresses              // of the others
 	liveCount  atomic.Int64           // for the transmit queue
 	broadcasts memberlist.TransmitLimitedQueue
-	complaints complaints
+	logLimiter *lobby.Complaints // for logDropped
 
 	mailbox    chan func()
 	reannounce chan struct{} // capacity 1: our metadata has changed
 	crash      chan struct{} // tests: end without leaving
-	running    chan struct{} // closed when the loop takes tasks
-	done       chan struct{} // closed when it no longer does
+	running    chan struct{} // closed when the gossip sockets are open
+	done       chan struct{} // closed when the loop has ended
 	ran        atomic.Bool
 
-	members *members         // the loop's, and New's before it
-	soon    <-chan time.Time // the loop's: when to publish what changed; nil while nothing has
+	members      *members         // used by the loop only, and by New before it
+	publishTimer <-chan time.Time // used by the loop only; nil while nothing waits
 
 	mu            sync.Mutex // guards the fields below
 	subscriptions []*subscription
 	ended         bool
 }
 
-// New checks the configuration. It opens nothing and starts nothing; until Run
-// the view holds this process alone.
+// New checks the configuration. It opens and starts nothing; until Run the view holds
+// this process alone.
 func New(config Config, log *slog.Logger) (*Cluster, error) {
 	if err := config.Validate(); err != nil {
 		return nil, fmt.Errorf("cluster configuration: %w", err)
@@ -87,9 +95,9 @@ func New(config Config, log *slog.Logger) (*Cluster, error) {
 		config: config, name: memberName(config.Node), log: log,
 		mailbox: make(chan func(), mailboxSize), reannounce: make(chan struct{}, 1),
 		crash: make(chan struct{}), running: make(chan struct{}), done: make(chan struct{}),
-		members: newMembers(config.Node, log),
+		members: newMembers(config.Node, log), logLimiter: lobby.NewComplaints(droppedLogsPerSecond, 1),
 	}
-	c.members.witnessed = config.Witnessed
+	c.members.confirmDeaths = config.ConfirmDeaths
 	c.broadcasts.RetransmitMult = retransmitMult
 	c.broadcasts.NumNodes = func() int { return int(c.liveCount.Load()) }
 	text := encodeMeta(config.Node)
@@ -99,23 +107,23 @@ func New(config Config, log *slog.Logger) (*Cluster, error) {
 	return c, nil
 }
 
-// View returns the present picture. It is never nil and never changes.
+// View returns the current view. It is never nil and never changes.
 func (c *Cluster) View() *View { return c.view.Load() }
 
-// LocalAddr is the host:port at which the others reach our gossip. Until Run has opened
-// the sockets it is Bind as configured; Running tells when.
+// LocalAddr returns the host:port at which others reach our gossip. Until Running is
+// closed it is Config.Bind.
 func (c *Cluster) LocalAddr() string { return *c.local.Load() }
 
 // Running is closed once Run has opened the sockets.
 func (c *Cluster) Running() <-chan struct{} { return c.running }
 
-// Subscribe gives the changes of membership from now on, except our own. To miss nothing,
-// subscribe first and read the view then; the view already shows an event when it
-// arrives. cancel must be called; afterwards, and when Run has ended, the channel is closed.
+// Subscribe delivers the changes of membership from now on, except our own. Subscribe before
+// you read the view to miss nothing: the view shows an event before it arrives. cancel must
+// be called. The channel is closed after cancel, and when Run has ended.
 //
-// A slow subscriber holds up nobody. What waits for it is merged per boot: a death or leave replaces
-// what waits of that boot and is never dropped (see subscription.push). After 1024 unread events of distinct boots the
-// channel is closed and an error logged; View().Gone then has the deaths.
+// A slow subscriber blocks nobody. Unread events are merged per boot, and a death or leave is
+// never dropped (see subscription.push). After maxPending unread events the channel is closed
+// and an error logged; View().Gone then has the deaths.
 func (c *Cluster) Subscribe() (events <-chan Event, cancel func()) {
 	s := newSubscription()
 	var delivered sync.WaitGroup
@@ -136,8 +144,8 @@ func (c *Cluster) Subscribe() (events <-chan Event, cancel func()) {
 	})
 }
 
-// SetLoad shows a load report in our own view and gossips it. Reports whose Seq is
-// not above the last one are ignored, here as everywhere.
+// SetLoad puts a load report into our view and gossips it. Every node ignores a report
+// whose Seq is not above the last one.
 func (c *Cluster) SetLoad(load Load) {
 	c.post(func() {
 		if c.members.setLoad(c.config.Node, load) {
@@ -147,30 +155,27 @@ func (c *Cluster) SetLoad(load Load) {
 	})
 }
 
-// SetDraining takes this node off the ring, or puts it back, here at once and
-// elsewhere by gossip.
+// SetDraining takes this node off the ring or puts it back: here at once, elsewhere by gossip.
 func (c *Cluster) SetDraining(draining bool) {
 	c.post(func() {
 		c.members.setDraining(draining)
 		text := encodeMeta(c.members.live[c.config.Node.Name()])
 		c.meta.Store(&text)
 		c.publish(nil)
-		select {
-		case c.reannounce <- struct{}{}:
-		default: // One is waiting, and will read the metadata just stored.
-		}
+		wake(c.reannounce)
 	})
 }
 
-// ReportDead says that a boot of a media node was proven dead elsewhere. When it returns, the view no
-// longer has it and the event is under way; what gossip says of this death later is no
-// second event. Before Run it takes effect when Run starts. Our own boot, and one already gone,
-// are ignored. A boot that gossip goes on taking for alive is live again after remindEvery to twice that.
+// ReportDead removes a boot of a media node that was proven dead. When it returns, the view no
+// longer has the boot and the event is queued; gossip of this death is no second event. Before
+// Run it takes effect when Run starts. Our own boot and one already gone are ignored. A boot
+// that gossip still believes alive is live again after one to two times remindEvery.
 func (c *Cluster) ReportDead(id ring.NodeID, boot pin.BootID, why string) {
 	c.report((*members).reportDead, id, boot, why)
 }
 
-// ConfirmDead is ReportDead for a boot that is Doubted in the view. It does nothing when gossip has taken its word back meanwhile.
+// ConfirmDead is ReportDead for a boot that is Doubted in the view. It does nothing if gossip
+// has seen the boot alive since.
 func (c *Cluster) ConfirmDead(id ring.NodeID, boot pin.BootID, why string) {
 	c.report((*members).confirmDead, id, boot, why)
 }
@@ -192,8 +197,8 @@ func (c *Cluster) report(how func(*members, Node, string) []Event, id ring.NodeI
 	}
 }
 
-// SetSilent says which boots this process has no contact with at the moment: they get no new rooms from here, as
-// long as there are others. It says nothing to anybody else, makes no event, and is taken back by the next call.
+// SetSilent names all boots that this process cannot hear now. They are off our ring while it
+// has other nodes. It is local, makes no event, and holds until the next call.
 func (c *Cluster) SetSilent(boots []pin.BootID) {
 	boots = slices.Clone(boots)
 	c.post(func() {
@@ -202,9 +207,8 @@ func (c *Cluster) SetSilent(boots []pin.BootID) {
 	})
 }
 
-// Run opens the gossip sockets, joins the cluster, keeps trying where the others are
-// not up yet, and owns everything until ctx ends: then it tells the others that we
-// leave, and returns when that is said. It runs once.
+// Run opens the gossip sockets and joins the cluster, retrying until another member is up.
+// When ctx ends it tells the others that this node leaves, and returns. It runs once.
 func (c *Cluster) Run(ctx context.Context) error {
 	if !c.ran.CompareAndSwap(false, true) {
 		return ErrAlreadyRun
@@ -215,12 +219,17 @@ func (c *Cluster) Run(ctx context.Context) error {
 	defer func() {
 		close(stop)
 		loop.Wait()
-		c.endSubscriptions()
+		c.mu.Lock()
+		defer c.mu.Unlock()
+		c.ended = true
+		for _, s := range c.subscriptions {
+			s.end()
+		}
 	}()
 	return c.gossip(ctx)
 }
 
-// loop is the one goroutine that touches members.
+// loop is the only goroutine that uses members.
 func (c *Cluster) loop(stop <-chan struct{}) {
 	defer close(c.done)
 	reminder := time.NewTicker(remindEvery)
@@ -229,7 +238,7 @@ func (c *Cluster) loop(stop <-chan struct{}) {
 		select {
 		case <-reminder.C:
 			c.publish(c.members.remind())
-		case <-c.soon:
+		case <-c.publishTimer:
 			c.publish(nil)
 		case task := <-c.mailbox:
 			task()
@@ -239,7 +248,7 @@ func (c *Cluster) loop(stop <-chan struct{}) {
 	}
 }
 
-// post hands a task to the loop; after the loop's end it does nothing.
+// post gives the loop a task. After the loop has ended it does nothing.
 func (c *Cluster) post(task func()) {
 	select {
 	case c.mailbox <- task:
@@ -247,25 +256,16 @@ func (c *Cluster) post(task func()) {
 	}
 }
 
-// postOrDrop is post for what may be lost.
-func (c *Cluster) postOrDrop(task func()) {
-	select {
-	case c.mailbox <- task:
-	default:
-	}
-}
-
-// publishSoon is publish within publishAfter.
+// publishSoon publishes within publishAfter.
 func (c *Cluster) publishSoon() {
-	if c.soon == nil {
-		c.soon = time.After(publishAfter)
+	if c.publishTimer == nil {
+		c.publishTimer = time.After(publishAfter)
 	}
 }
 
-// publish shows the members' present state to readers and then the events to
-// subscribers.
+// publish replaces the view, and then sends the events to the subscribers.
 func (c *Cluster) publish(events []Event) {
-	c.soon = nil
+	c.publishTimer = nil
 	c.liveCount.Store(int64(len(c.members.live)))
 	c.view.Store(c.members.view())
 	if len(events) == 0 {
@@ -284,12 +284,9 @@ func (c *Cluster) publish(events []Event) {
 	})
 }
 
-// endSubscriptions closes every subscriber's channel.
-func (c *Cluster) endSubscriptions() {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	c.ended = true
-	for _, s := range c.subscriptions {
-		s.end()
+// logDropped logs that input from another process was dropped, at most droppedLogsPerSecond.
+func (c *Cluster) logDropped(what string, err error) {
+	if unlogged, ok := c.logLimiter.Next(); ok {
+		c.log.Warn(what, "err", err, "unlogged", unlogged)
 	}
 }

@@ -19,47 +19,47 @@ const KeyBytes = 32
 
 const (
 	maxIDBytes      = 128
-	maxAddressBytes = 200 // as much as a pin can hold
-	maxHaste        = 100 // faster than 2 ms a probe is no test of anything
+	maxAddressBytes = 200 // what a pin can hold
+	maxHaste        = 100 // a probe of 2 ms
 )
 
 // Config says who this process is and how it finds the others.
 type Config struct {
-	// Node is this process: ID, Boot, Role and the addresses others reach it
-	// at. Its Load is ignored.
+	// Node is this process: ID, Boot, Role and the addresses at which others reach it. Its
+	// Load is ignored.
 	Node Node
 
-	// Bind is the host:port of the gossip sockets, UDP and TCP. The host is an
-	// IP address, or empty for every IPv4 interface; port 0 takes a free one.
+	// Bind is the host:port of the gossip sockets, UDP and TCP. The host is an IP address, or
+	// empty for every IPv4 interface; port 0 takes a free one.
 	Bind string
 
-	// Advertise is the host or host:port that the others send gossip to, where it
-	// differs from Bind. The host may be a name; it is resolved when Run starts.
+	// Advertise is the host or host:port to which others send gossip, where it differs from
+	// Bind. A host name is resolved when Run starts.
 	Advertise string
 
-	// Join lists host:port of members to find the cluster through. Our own address
-	// may be among them. The list is tried until an exchange has worked, and again every
-	// rejoinEvery after that, so that two halves of a healed network find each other.
+	// Join lists host:port of members to find the cluster through; our own address may be
+	// among them. Run tries the list until an exchange has worked, and every rejoinEvery
+	// after that, so that two halves of a healed network find each other.
 	Join []string
 
-	// Name is that of the cluster: members of another are refused, though they hold the same key, and are said in the log.
+	// Name is the name of the cluster. Members of another are refused, even with the same
+	// Key, and logged.
 	Name string
 
 	// Key encrypts and authenticates all gossip: KeyBytes bytes, required.
 	Key []byte
 
-	// Solo says that this process may be the first of its cluster: its view is
-	// settled without having heard from anybody.
+	// Solo means that this process may be the first of its cluster: its view is settled
+	// before it has heard anybody.
 	Solo bool
 
-	// Witnessed says that this process has evidence of its own about SFU nodes and judges them by
-	// it: what gossip says of an SFU node's death only makes the node Doubted here, until ConfirmDead
-	// confirms the death or gossip takes its word back. Without it gossip's word is final.
-	Witnessed bool
+	// ConfirmDeaths is for a process with evidence of its own about SFU nodes. A death that
+	// gossip reports makes an SFU node Doubted, until ConfirmDead confirms it or gossip sees
+	// the node alive. Without it gossip's word is final.
+	ConfirmDeaths bool
 
-	// Haste divides every time of gossip's detection, and LosePercent is how many of a hundred
-	// gossip datagrams are thrown away when they arrive. Both are for tests that must see
-	// false deaths, and what prevents them; 0 is the ordinary pace, and no loss.
+	// Haste divides the times of gossip's detection, and LosePercent is the share of incoming
+	// gossip datagrams to discard. Both are for tests of false deaths; 0 turns them off.
 	Haste       float64
 	LosePercent int
 }
@@ -113,37 +113,35 @@ func (c Config) Validate() error {
 	if err := pin.ValidCluster(c.Name); c.Name != "" && err != nil {
 		faults = append(faults, err)
 	}
-	faults = append(faults, c.validateGossip()...)
+	c.validateGossip(fault)
 	return errors.Join(faults...)
 }
 
 // validateGossip lists the faults of the gossip addresses.
-func (c Config) validateGossip() []error {
-	var faults []error
+func (c Config) validateGossip(fault func(format string, args ...any)) {
 	host, _, err := splitHostPort(c.Bind)
 	switch ip := net.ParseIP(host); {
 	case err != nil:
-		faults = append(faults, fmt.Errorf("gossip bind address %q: %w", c.Bind, err))
+		fault("gossip bind address %q: %w", c.Bind, err)
 	case host != "" && ip == nil:
-		faults = append(faults, fmt.Errorf("gossip bind address %q: the host must be an IP address", c.Bind))
+		fault("gossip bind address %q: the host must be an IP address", c.Bind)
 	case ip != nil && ip.To4() == nil && ip.IsUnspecified() && c.Advertise == "":
-		faults = append(faults, fmt.Errorf("gossip bind address %q: name the address to advertise", c.Bind))
+		fault("gossip bind address %q: name the address to advertise", c.Bind)
 	}
 	if c.Advertise != "" {
 		if _, _, err := splitHostPort(withPort(c.Advertise)); err != nil {
-			faults = append(faults, fmt.Errorf("gossip advertise address %q: %w", c.Advertise, err))
+			fault("gossip advertise address %q: %w", c.Advertise, err)
 		}
 	}
 	for _, seed := range c.Join {
 		if _, port, err := splitHostPort(seed); err != nil || port == 0 || strings.Contains(seed, "/") {
-			faults = append(faults, fmt.Errorf("join address %q is not host:port", seed))
+			fault("join address %q is not host:port", seed)
 		}
 	}
-	return faults
 }
 
-// memberName is the name memberlist knows a process by. A restart has another
-// boot, so it is another member and never a conflict of names.
+// memberName is a process's name in memberlist. A restart has another boot, so it is another
+// member and never a conflict of names.
 func memberName(node Node) string {
 	return string(node.Role) + "/" + string(node.ID) + "@" + string(node.Boot)
 }
@@ -172,8 +170,7 @@ func validID(id string) error {
 	return nil
 }
 
-// validAddress accepts host:port with a port, and the empty address of a service
-// that the role does not have.
+// validAddress accepts host:port, and the empty address of a service that the role lacks.
 func validAddress(address string) error {
 	if address == "" {
 		return nil

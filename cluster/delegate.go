@@ -7,30 +7,32 @@ import (
 	"github.com/hashicorp/memberlist"
 )
 
-// delegate receives memberlist's callbacks. They come on memberlist's goroutines,
-// some with its locks held, so each only parses, posts to the loop, and returns.
+// delegate receives memberlist's callbacks. They run on memberlist's goroutines, some with its
+// locks held, so each only parses, posts to the loop, and returns.
 type delegate struct{ c *Cluster }
 
-// NodeMeta gives the metadata for our next alive message.
+// NodeMeta returns the metadata for our next alive message.
 func (d delegate) NodeMeta(int) []byte { return *d.c.meta.Load() }
 
-// NotifyMsg takes one gossiped message.
+// NotifyMsg takes one gossiped message. It drops the message when the mailbox is full.
 func (d delegate) NotifyMsg(in []byte) {
 	m, err := parseMessage(in)
 	if err != nil {
-		d.c.complain("gossiped message dropped", err)
+		d.c.logDropped("gossiped message dropped", err)
 		return
 	}
-	d.c.postOrDrop(func() { d.c.heard(m) })
+	select {
+	case d.c.mailbox <- func() { d.c.handle(m) }:
+	default:
+	}
 }
 
-// GetBroadcasts gives messages to put into a packet.
+// GetBroadcasts returns messages to put into a packet.
 func (d delegate) GetBroadcasts(overhead, limit int) [][]byte {
 	return d.c.broadcasts.GetBroadcasts(overhead, limit)
 }
 
-// LocalState says in a state exchange who we are, every load we know, and
-// which boots died or left.
+// LocalState returns our side of a state exchange: who we are, all loads, all departures.
 func (d delegate) LocalState(bool) []byte {
 	view := d.c.View()
 	messages := []message{{kind: kindHello, from: d.c.config.Node}}
@@ -49,21 +51,20 @@ func (d delegate) LocalState(bool) []byte {
 	return encodeState(messages)
 }
 
-// MergeRemoteState takes the other side's LocalState. memberlist has merged the
-// membership by then and posted its joins, so once this task has run the view has
-// everything the other side knew.
+// MergeRemoteState takes the other side's LocalState. memberlist has posted the joins of that
+// exchange before, so after this task the view has all that the other side knew.
 func (d delegate) MergeRemoteState(in []byte, _ bool) {
 	messages, passed, err := parseState(in)
 	if err != nil {
-		d.c.complain("state exchange dropped", err)
+		d.c.logDropped("state exchange dropped", err)
 		return
 	}
 	if passed != nil {
-		d.c.complain("message of a state exchange dropped", passed)
+		d.c.logDropped("message of a state exchange dropped", passed)
 	}
 	d.c.post(func() {
 		for _, m := range messages {
-			d.c.heard(m)
+			d.c.handle(m)
 		}
 	})
 }
@@ -92,7 +93,7 @@ func (d delegate) member(n *memberlist.Node, change func(*members, Node) []Event
 	d.c.post(func() { d.c.publish(change(d.c.members, node)) })
 }
 
-// NotifyLeave takes a member that died or left: memberlist does not say which.
+// NotifyLeave takes a member that died or left; memberlist does not say which.
 func (d delegate) NotifyLeave(n *memberlist.Node) {
 	node, err := parseMemberName(n.Name)
 	if err != nil || n.Name == d.c.name {

@@ -44,7 +44,7 @@ func TestFalseDeathsHeal(t *testing.T) {
 		"a restart with a lower boot id": {func(m *members) {
 			m.join(old)
 			m.join(restarted)
-			m.die(old) // not confirmed yet, where the view is witnessed
+			m.die(old) // not confirmed yet, with confirmDeaths
 			m.confirmDead(old, "silence")
 		}, restarted},
 		"a restart with a lower boot id, after a proof": {func(m *members) {
@@ -69,13 +69,13 @@ func TestFalseDeathsHeal(t *testing.T) {
 			m.remind()
 		}, restarted},
 	} {
-		for _, witnessed := range []bool{true, false} {
+		for _, confirmDeaths := range []bool{true, false} {
 			m := observer()
-			m.witnessed = witnessed
+			m.confirmDeaths = confirmDeaths
 			c.play(m)
 			view := m.view()
 			if got := view.Nodes["a"]; got != c.want || (got.Boot != "" && view.Gone[got.Boot] != "") {
-				t.Errorf("%s (witnessed %t): in use is %q, want %q; gone: %v", name, witnessed, got.Boot, c.want.Boot, view.Gone)
+				t.Errorf("%s (confirmDeaths %t): in use is %q, want %q; gone: %v", name, confirmDeaths, got.Boot, c.want.Boot, view.Gone)
 			}
 		}
 	}
@@ -119,7 +119,7 @@ func TestDeathsTravelWithTheState(t *testing.T) {
 // TestHeardDeathsAreOnlyForThoseWhoKnowNothing: a boot that is live here stays, and one that joins later does, too.
 func TestHeardDeathsAreOnlyForThoseWhoKnowNothing(t *testing.T) {
 	m := observer()
-	m.witnessed = true
+	m.confirmDeaths = true
 	a, b := sfuNode("a", 1), sfuNode("b", 2)
 	m.join(a)
 	m.heardDead(a, 0)
@@ -209,7 +209,7 @@ func TestLoadsShareAView(t *testing.T) {
 	before := edge.View().Version
 	began := time.Now()
 	for i, node := range nodes {
-		edge.post(func() { edge.heard(message{kind: kindLoad, from: node, load: Load{Seq: 1, Rooms: uint32(i)}}) })
+		edge.post(func() { edge.handle(message{kind: kindLoad, from: node, load: Load{Seq: 1, Rooms: uint32(i)}}) })
 	}
 	edge.await("all loads", func(v *View) bool {
 		for _, node := range v.Nodes {
@@ -229,7 +229,7 @@ func TestBlockedDatagrams(t *testing.T) {
 	n := newNetwork(t)
 	blocked := func(name string) Config {
 		config := n.config(name)
-		config.LosePercent, config.Witnessed = 100, true
+		config.LosePercent, config.ConfirmDeaths = 100, true
 		return config
 	}
 	warned := make(chan struct{})

@@ -6,8 +6,8 @@ import (
 	"github.com/hashicorp/memberlist"
 )
 
-// broadcast is one of our messages in the transmit queue. A newer one of the same
-// kind and boot replaces it there, so the queue holds at most two messages a boot.
+// broadcast is one of our messages in the transmit queue. The queue replaces by name, so it
+// holds one message of each kind and boot.
 type broadcast struct {
 	name string
 	text []byte
@@ -17,25 +17,21 @@ func newBroadcast(m message) broadcast {
 	return broadcast{name: string(rune('0'+m.kind)) + memberName(m.from), text: m.encode()}
 }
 
-// Invalidates reports whether b replaces other.
-func (b broadcast) Invalidates(other memberlist.Broadcast) bool {
-	named, ok := other.(memberlist.NamedBroadcast)
-	return ok && named.Name() == b.name
-}
-
-// Name makes the queue replace by name instead of by search.
+// Name is part of memberlist.NamedBroadcast.
 func (b broadcast) Name() string { return b.name }
 
-// Message is the wire form.
+// Invalidates is never called: the queue replaces a named broadcast by its name.
+func (b broadcast) Invalidates(memberlist.Broadcast) bool { return false }
+
+// Message returns the wire form.
 func (b broadcast) Message() []byte { return b.text }
 
-// Finished is told when the message has been sent often enough.
+// Finished is part of memberlist.Broadcast.
 func (b broadcast) Finished() {}
 
-// heard handles a message of another member, on the loop. memberlist hands user
-// messages only to those whom the sender happened to pick, so everybody passes on what is
-// news to him, once.
-func (c *Cluster) heard(m message) {
+// handle handles a message of another member, on the loop. memberlist sends user messages
+// only to random members, so each member forwards what is new to it, once.
+func (c *Cluster) handle(m message) {
 	switch m.kind {
 	case kindLoad:
 		if m.from.Boot == c.config.Node.Boot || !c.members.setLoad(m.from, m.load) {
@@ -48,7 +44,7 @@ func (c *Cluster) heard(m message) {
 		if !news {
 			return
 		}
-		if m.age == 0 { // else those who were there have passed it on
+		if m.age == 0 { // An older one was forwarded when it happened.
 			c.broadcasts.QueueBroadcast(newBroadcast(m))
 		}
 		c.publish(events)

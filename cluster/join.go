@@ -10,79 +10,79 @@ import (
 )
 
 const (
-	// The back-off while no seed has answered, and while we are lonely: quick at first, because the processes
-	// of a cluster usually start together.
+	// The back-off while no seed has answered or this node is partitioned. It starts quickly,
+	// since the processes of a cluster usually start together.
 	joinBackoffFirst = 100 * time.Millisecond
 	joinBackoffMost  = 2 * time.Second
 
-	// rejoinEvery is how often seeds are asked again once all is well. memberlist forgets dead
-	// members after GossipToTheDeadTime, so two halves of a network that was cut for longer would
-	// otherwise never meet again.
+	// rejoinEvery is the interval of later exchanges with seeds. memberlist forgets dead members
+	// after GossipToTheDeadTime, so the halves of a longer partition would never meet again.
 	rejoinEvery = 30 * time.Second
 
-	// countEvery is how often it is looked whether we have become lonely meanwhile.
+	// countEvery is the interval of checks for a partition.
 	countEvery = time.Second
 
-	// lonelyFor is how long members are remembered who are not heard any more. They may go one after the
-	// other; whoever has not answered by then is taken to be gone for good.
-	lonelyFor = 5 * time.Minute
+	// peakFor is how long the peak is remembered after members are lost. They may be lost one
+	// by one; those that do not answer by then are gone for good.
+	peakFor = 5 * time.Minute
 
-	// maxFriends bounds the members that are remembered to be asked when we are lonely.
-	maxFriends = 8
+	// maxLastPeers bounds the members that a partitioned node asks.
+	maxLastPeers = 8
 )
 
-// company is the most that a node has seen of late.
-type company struct {
-	members int      // itself included
-	friends []string // addresses of some others
-	since   time.Time
+// peakMembership is the most members that were live of late.
+type peakMembership struct {
+	members   int      // this node included
+	lastPeers []string // addresses of some others
+	since     time.Time
 }
 
-// lonely says whether half of those who were here, or all, are not heard any more. Then it is likely
-// that it is we who are cut off; and in memberlist both sides have given the other up and ask nobody there.
-func (c company) lonely(now int) bool { return now < 2 || 2*now <= c.members }
+// partitioned reports whether at least half of the peak is lost, or all others. Then this node is
+// probably cut off, and in memberlist both sides have given each other up.
+func (p peakMembership) partitioned(now int) bool { return now < 2 || 2*now <= p.members }
 
-// look takes stock. When there were more it keeps what it knew, for a while.
-func (c company) look(now int, friends []string, at time.Time) company {
-	if now < c.members && at.Sub(c.since) < lonelyFor {
-		return c
+// observe returns the peak after a count. A higher peak is kept for peakFor.
+func (p peakMembership) observe(now int, peers []string, at time.Time) peakMembership {
+	if now < p.members && at.Sub(p.since) < peakFor {
+		return p
 	}
-	rand.Shuffle(len(friends), func(i, j int) { friends[i], friends[j] = friends[j], friends[i] })
-	return company{members: now, friends: friends[:min(len(friends), maxFriends)], since: at}
+	rand.Shuffle(len(peers), func(i, j int) { peers[i], peers[j] = peers[j], peers[i] })
+	return peakMembership{members: now, lastPeers: peers[:min(len(peers), maxLastPeers)], since: at}
 }
 
-// joinSeeds exchanges states with the seeds: with back-off until the view has settled and whenever we
-// are lonely, every rejoinEvery otherwise. A lonely node also asks members of before, for it may be
-// its own seed. The exchange itself posts what it learns.
+// joinSeeds exchanges states with the seeds: with back-off until the view has settled and while
+// this node is partitioned, every rejoinEvery otherwise. A partitioned node also asks its last
+// peers, since it may be its own seed.
 func (c *Cluster) joinSeeds(ctx context.Context, list *memberlist.Memberlist) {
 	if len(c.config.Join) == 0 {
 		return
 	}
 	backoff := joinBackoffFirst
-	var before company
+	var peak peakMembership
+	observe := func() { peak = peak.observe(c.present(), c.addresses.all(), time.Now()) }
 	for ctx.Err() == nil {
-		joined := c.ask(ctx, list, c.config.Join)
-		if before.lonely(c.present()) {
-			joined += c.ask(ctx, list, before.friends)
+		joined := c.exchange(ctx, list, c.config.Join)
+		if peak.partitioned(c.present()) {
+			joined += c.exchange(ctx, list, peak.lastPeers)
 		}
-		lonely := before.lonely(c.present())
-		before = before.look(c.present(), c.addresses.all(), time.Now())
-		// A seed may be our own address, so an answer alone does not count.
-		if joined == 0 || lonely {
+		partitioned := peak.partitioned(c.present())
+		observe()
+		// A seed may be our own address, so an answer alone is not enough.
+		if joined == 0 || partitioned {
 			pause(ctx, backoff/2+rand.N(backoff)) // Jitter.
 			backoff = min(2*backoff, joinBackoffMost)
 			continue
 		}
 		backoff = joinBackoffFirst
-		for waited := time.Duration(0); waited < rejoinEvery && !before.lonely(c.present()) && pause(ctx, countEvery); {
+		for waited := time.Duration(0); waited < rejoinEvery && !peak.partitioned(c.present()) && pause(ctx, countEvery); {
 			waited += countEvery
-			before = before.look(c.present(), c.addresses.all(), time.Now())
+			observe()
 		}
 	}
 }
 
-// ask exchanges states with whoever answers at these addresses, and counts them.
-func (c *Cluster) ask(ctx context.Context, list *memberlist.Memberlist, addresses []string) (joined int) {
+// exchange exchanges states with the members at these addresses and counts the answers.
+func (c *Cluster) exchange(ctx context.Context, list *memberlist.Memberlist, addresses []string) (joined int) {
 	for _, address := range addresses {
 		if ctx.Err() != nil {
 			return joined
@@ -96,7 +96,7 @@ func (c *Cluster) ask(ctx context.Context, list *memberlist.Memberlist, addresse
 	return joined
 }
 
-// present counts the members that gossip takes for live, ourselves included.
+// present counts the members that gossip believes alive, this one included.
 func (c *Cluster) present() int {
 	view := c.View()
 	n := len(view.Signaling)
@@ -109,20 +109,20 @@ func (c *Cluster) present() int {
 }
 
 const (
-	// exchangeEvery is how often states are exchanged by TCP with one of the members that no datagram gets through to, chosen at
-	// random. Everybody does so, and news doubles each time: it reaches all of a hundred in three to four seconds.
+	// exchangeEvery is the interval of TCP exchanges with members that no UDP reaches. News
+	// doubles each time, and reaches a hundred members in three to four seconds.
 	exchangeEvery = 500 * time.Millisecond
 
-	// warnBlockedEvery is how often it is said that datagrams do not get through.
+	// warnBlockedEvery is the interval of warnings about blocked UDP.
 	warnBlockedEvery = 5 * time.Minute
 )
 
-// exchangeWithBlocked makes up for gossip where UDP is blocked and TCP is not. memberlist pings by TCP then, so nobody is
-// given up; but all other news would wait for the exchanges of pushPullInterval.
+// exchangeWithBlocked replaces gossip where UDP is blocked and TCP is not. memberlist then pings
+// by TCP and keeps the members, but other news would wait for pushPullInterval.
 func (c *Cluster) exchangeWithBlocked(ctx context.Context, list *memberlist.Memberlist, probeInterval time.Duration) {
 	var warned time.Time // zero while nobody is blocked
 	for pause(ctx, exchangeEvery) {
-		// Each member pings every other once in as many intervals as there are others: three in a row are lost, and two seconds' worth.
+		// Each member pings each other one once in present-1 intervals: three pings are missing, and 2 s of margin.
 		blocked := c.addresses.unheard(time.Duration(10+3*c.present()) * probeInterval)
 		switch {
 		case len(blocked) == 0 && !warned.IsZero():
@@ -134,16 +134,17 @@ func (c *Cluster) exchangeWithBlocked(ctx context.Context, list *memberlist.Memb
 			warned = time.Now()
 		}
 		if len(blocked) > 0 {
-			c.ask(ctx, list, []string{blocked[rand.N(len(blocked))]})
+			c.exchange(ctx, list, []string{blocked[rand.N(len(blocked))]})
 		}
 	}
 }
 
-// addresses are where the other live members gossip. memberlist's own list may be read only by its callbacks.
+// addresses are the gossip addresses of the other live members. Only callbacks may read
+// memberlist's own list.
 type addresses struct {
 	mu     sync.Mutex // guards the fields below
 	byName map[string]string
-	heard  map[string]time.Time // by address: the last datagram from there; at first, when the member joined
+	heard  map[string]time.Time // by address: the last datagram, or the join
 }
 
 func (a *addresses) put(name, address string) {
@@ -155,7 +156,7 @@ func (a *addresses) put(name, address string) {
 	a.byName[name], a.heard[address] = address, time.Now()
 }
 
-// hear notes that a datagram came from an address.
+// hear records a datagram.
 func (a *addresses) hear(address string) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
@@ -170,7 +171,7 @@ func (a *addresses) remove(name string) {
 	address := a.byName[name]
 	delete(a.byName, name)
 	for _, other := range a.byName {
-		if other == address { // It has been restarted.
+		if other == address { // A restart has the same address.
 			return
 		}
 	}
@@ -179,7 +180,7 @@ func (a *addresses) remove(name string) {
 
 func (a *addresses) all() []string { return a.unheard(0) }
 
-// unheard lists those from whom no datagram has come for so long.
+// unheard lists the addresses from which no datagram has come for that long.
 func (a *addresses) unheard(least time.Duration) (list []string) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
@@ -191,7 +192,7 @@ func (a *addresses) unheard(least time.Duration) (list []string) {
 	return list
 }
 
-// pause reports whether ctx lasted.
+// pause waits and reports whether ctx is still live.
 func pause(ctx context.Context, d time.Duration) bool {
 	timer := time.NewTimer(d)
 	defer timer.Stop()

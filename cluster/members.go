@@ -10,8 +10,8 @@ import (
 	"github.com/holdfast-rtc/holdfast/ring"
 )
 
-// maxGone and goneFor bound the remembered departures. A pin outlives its node by at most its TTL of an
-// hour. Beyond them the oldest boot becomes unknown again, which costs whoever meets its pin a dial.
+// maxGone and goneFor bound the remembered departures. goneFor is longer than the TTL of a pin,
+// one hour. A forgotten boot is unknown: whoever meets its pin has to dial it.
 const (
 	maxGone = 1024
 	goneFor = time.Hour + 5*time.Minute
@@ -25,42 +25,43 @@ const (
 	whyReturned  = "returned"
 )
 
-// members is the state behind the view: who is live and who is gone. It decides;
-// it knows neither memberlist nor goroutines, and exactly one goroutine uses it.
+// members is the state behind the view. It knows neither memberlist nor goroutines, and only one
+// goroutine uses it.
 //
-// A boot is live, gone, or unknown. It becomes live when memberlist reports its member as joined. One that left
-// by its own word never comes back; one that was declared dead does when memberlist sees it join anew, or goes on
-// taking it for alive (shadow). Of two boots of one name the newer is used; a boot that was declared dead counts as
-// the older, whatever its id says, for a clock may have been set back. Each change gives its event once.
+// A boot is live, gone, or unknown. It becomes live when memberlist reports its member as joined.
+// A boot that left never comes back. One that was declared dead does, when memberlist sees it
+// join again or goes on believing it alive (shadow). Of two boots of one name the newer is used;
+// one that was declared dead counts as the older, since a clock may have been set back.
 type members struct {
 	log  *slog.Logger
-	self Node // Name and Boot decide; the live entry has the rest
-	// witnessed: gossip's word only casts doubt on an SFU node. Set before first use.
-	witnessed bool
-	live      map[Name]Node
-	gone      map[pin.BootID]Departure // shared with views: replaced, never changed
-	departed  []departure              // what gone was made from, oldest first; shared with views, too
-	silent    map[pin.BootID]struct{}  // those that this process does not hear; replaced, never changed
-	settledAt time.Time                // zero before
-	shadows   map[pin.BootID]*shadow   // at most as many as memberlist has members
+	self Node // only its name and boot; the live entry has the rest
+	// confirmDeaths is Config.ConfirmDeaths. Set before first use.
+	confirmDeaths bool
+	live          map[Name]Node
+	gone          map[pin.BootID]Departure // shared with views: replaced, never changed
+	departed      []departure              // the source of gone, oldest first; shared with views
+	silent        map[pin.BootID]struct{}  // boots that this process does not hear; replaced, never changed
+	settledAt     time.Time                // zero before
+	shadows       map[pin.BootID]*shadow   // at most one per member of memberlist
 
 	version   uint64
 	ring      *ring.Ring
-	placeable []ring.NodeID // what ring was built from
+	placeable []ring.NodeID // the nodes of ring
 }
 
-// departure is one boot that went.
+// departure is one boot that died or left.
 type departure struct {
 	node Node // Role, ID and Boot
 	how  Departure
 	at   time.Time
 }
 
-// shadow is a boot that is not live here though memberlist takes its member for alive: it was reported dead, or another boot
-// of its name is used. A dead process and a quick restart leave one until memberlist has noticed, a second or two.
+// shadow is a boot that is not live here though memberlist believes its member alive: it was
+// reported dead, or another boot of its name is used. A dead process and a quick restart leave
+// one for a second or two, until memberlist has noticed.
 type shadow struct {
 	node      Node
-	wasLive   bool // else it has always waited for the other boot to go
+	wasLive   bool // else it has only waited for the other boot to go
 	reminders int
 }
 
@@ -72,7 +73,7 @@ func newMembers(self Node, log *slog.Logger) *members {
 	}
 }
 
-// join handles memberlist's word that a member is alive which was unknown or dead.
+// join handles a member that memberlist did not know as alive.
 func (m *members) join(node Node) []Event {
 	why := whyGossip
 	switch m.gone[node.Boot] {
@@ -85,7 +86,12 @@ func (m *members) join(node Node) []Event {
 	current, live := m.live[node.Name()]
 	switch {
 	case live && current.Boot == node.Boot:
-		return append(m.trust(current), m.update(node)...)
+		if current.Doubted {
+			current.Doubted = false
+			m.live[node.Name()] = current
+			m.logChange("trusted", current, whyReturned)
+		}
+		return m.update(node)
 	case live && (current.Boot == m.self.Boot || why == whyReturned || current.Boot.Newer(node.Boot)):
 		m.log.Warn("older boot of a node is ignored", "node", node.ID, "boot", node.Boot, "newer_boot", current.Boot)
 		m.depart(node, DepartureDead, 0)
@@ -93,7 +99,7 @@ func (m *members) join(node Node) []Event {
 		return nil
 	}
 	var events []Event
-	if live { // Usually a quick restart, which memberlist has not noticed yet.
+	if live { // Usually a quick restart that memberlist has not noticed yet.
 		m.log.Warn("newer boot of a node joined: the older one counts as dead",
 			"node", node.ID, "boot", current.Boot, "newer_boot", node.Boot)
 		m.depart(current, DepartureDead, 0)
@@ -107,8 +113,7 @@ func (m *members) join(node Node) []Event {
 	return append(events, m.event(EventJoined, node, why)...)
 }
 
-// update handles new metadata of a member. A member whose first metadata could not be
-// understood joins here.
+// update handles new metadata of a member. A member whose first metadata was invalid joins here.
 func (m *members) update(node Node) []Event {
 	current, live := m.live[node.Name()]
 	if !live || current.Boot != node.Boot {
@@ -125,59 +130,48 @@ func (m *members) update(node Node) []Event {
 	return nil
 }
 
-// die handles memberlist's word that a member is dead or has left; it does not
-// tell which. A leave message that came before it has already decided. In a witnessed view it is only a
-// doubt about an SFU node: it stays, off the ring, until it is confirmed or taken back.
+// die handles a member that memberlist reports as dead or left; it does not say which. A leave
+// message that came before has already decided. With confirmDeaths an SFU node stays live as
+// Doubted, off the ring.
 func (m *members) die(node Node) []Event {
 	delete(m.shadows, node.Boot)
 	current, live := m.live[node.Name()]
 	switch {
 	case !live || current.Boot != node.Boot || current.Doubted:
 		return nil
-	case m.witnessed && current.Role == RoleSFU:
+	case m.confirmDeaths && current.Role == RoleSFU:
 		current.Doubted = true
 		m.live[node.Name()] = current
-		m.say("doubted", current, whyGossip)
+		m.logChange("doubted", current, whyGossip)
 		return nil
 	default:
-		return m.remove(current, DepartureDead, EventDead, whyGossip)
+		return m.remove(current, DepartureDead, whyGossip)
 	}
 }
 
-// trust ends the doubt about a live member: gossip sees it again.
-func (m *members) trust(node Node) []Event {
-	if node.Doubted {
-		node.Doubted = false
-		m.live[node.Name()] = node
-		m.say("trusted", node, whyReturned)
-	}
-	return nil
-}
-
-// leave handles a member's own leave message. It reports whether that was news,
-// so that the message is worth passing on.
+// leave handles a member's leave message. news reports whether the message is worth forwarding.
 func (m *members) leave(node Node, age time.Duration) (events []Event, news bool) {
 	if node.Boot == m.self.Boot || m.gone[node.Boot] == DepartureLeft || age >= goneFor {
 		return nil, false
 	}
 	delete(m.shadows, node.Boot)
 	if current, live := m.live[node.Name()]; live && current.Boot == node.Boot {
-		return m.remove(current, DepartureLeft, EventLeft, whyLeave), true
+		return m.remove(current, DepartureLeft, whyLeave), true
 	}
 	m.depart(node, DepartureLeft, age)
 	return nil, true
 }
 
-// heardDead handles another member's word, in a state exchange, that a boot has died. It is for those who did not see it: it says
-// nothing against a boot that is live here, nor against one that is doubted and may be heard.
+// heardDead handles a death in another member's state, for nodes that did not see it. It changes
+// nothing for a boot that is live here, Doubted or not.
 func (m *members) heardDead(node Node, age time.Duration) {
 	if m.live[node.Name()].Boot != node.Boot && m.gone[node.Boot] == "" && node.Boot != m.self.Boot && age < goneFor {
 		m.depart(node, DepartureDead, age)
 	}
 }
 
-// reportDead handles a death proven elsewhere. The boot may be one that gossip has not
-// told us of: it is remembered all the same, and the event carries what is known.
+// reportDead handles a death that was proven. A boot that gossip has not reported is remembered,
+// too; its event has only what the caller knows.
 func (m *members) reportDead(node Node, why string) []Event {
 	if node.Boot == m.self.Boot || m.gone[node.Boot] != "" {
 		return nil
@@ -190,10 +184,10 @@ func (m *members) reportDead(node Node, why string) []Event {
 	if !current.Doubted {
 		m.shadows[node.Boot] = &shadow{node: current, wasLive: true}
 	}
-	return m.remove(current, DepartureDead, EventDead, why)
+	return m.remove(current, DepartureDead, why)
 }
 
-// confirmDead is reportDead for a death that rests on gossip's doubt. A doubt that was taken back confirms nothing.
+// confirmDead is reportDead for a boot that is still Doubted.
 func (m *members) confirmDead(node Node, why string) []Event {
 	if current := m.live[node.Name()]; current.Boot != node.Boot || !current.Doubted {
 		return nil
@@ -201,8 +195,7 @@ func (m *members) confirmDead(node Node, why string) []Event {
 	return m.reportDead(node, why)
 }
 
-// setLoad takes a load report unless it is older than the one known. It reports
-// whether it was news, so that the message is worth passing on.
+// setLoad takes a load report and reports whether it is newer than the known one.
 func (m *members) setLoad(node Node, load Load) bool {
 	current, live := m.live[node.Name()]
 	if !live || current.Boot != node.Boot || load.Seq <= current.Load.Seq {
@@ -213,7 +206,7 @@ func (m *members) setLoad(node Node, load Load) bool {
 	return true
 }
 
-// setSilent says which boots this process does not hear now; all others it hears.
+// setSilent replaces the set of boots that this process does not hear.
 func (m *members) setSilent(boots []pin.BootID) {
 	m.silent = make(map[pin.BootID]struct{}, len(boots))
 	for _, boot := range boots {
@@ -228,8 +221,12 @@ func (m *members) setDraining(draining bool) {
 	m.live[m.self.Name()] = own
 }
 
-// remind forgets old departures, and looks after the shadows. The first call only counts, to give memberlist the time to notice
-// a death. A boot that it still takes for alive after that is used again, if no other boot has its name; else an error is logged.
+// complainAt: remind logs an error at the second call for a shadow and every third after it.
+const complainAt = 3
+
+// remind forgets old departures and checks the shadows. The first call only counts, so that
+// memberlist has time to notice a death. Later a boot that memberlist still believes alive is
+// used again, unless another boot has its name: then an error is logged.
 func (m *members) remind() (events []Event) {
 	m.forget(func(d departure) bool { return time.Since(d.at) >= goneFor })
 	for boot, s := range m.shadows {
@@ -246,15 +243,12 @@ func (m *members) remind() (events []Event) {
 	return events
 }
 
-// complainAt is at which reminders an error is logged: the second, and every third after it.
-const complainAt = 3
-
-// remove takes a live node out. A boot that has always waited for it to go takes its place, as after a restart with a
-// clock that was set back.
-func (m *members) remove(node Node, how Departure, kind EventKind, why string) []Event {
+// remove takes a live node out and makes its event. A boot that has waited for it takes its
+// place, as after a restart with a clock that was set back.
+func (m *members) remove(node Node, how Departure, why string) []Event {
 	delete(m.live, node.Name())
 	m.depart(node, how, 0)
-	events := m.event(kind, node, why)
+	events := m.event(EventKind(how), node, why)
 	for _, s := range m.shadows {
 		if s.node.Name() == node.Name() && !s.wasLive {
 			return append(events, m.join(s.node)...)
@@ -263,7 +257,7 @@ func (m *members) remove(node Node, how Departure, kind EventKind, why string) [
 	return events
 }
 
-// depart remembers how a boot went, and how long ago.
+// depart remembers that a boot died or left, and how long ago.
 func (m *members) depart(node Node, how Departure, age time.Duration) {
 	m.forget(func(d departure) bool { return d.node.Boot == node.Boot })
 	m.gone = maps.Clone(m.gone)
@@ -290,22 +284,20 @@ func (m *members) forget(which func(departure) bool) {
 	})
 }
 
-// event makes the event of a change, and logs it. Changes of our own process
-// make none.
+// event logs a change and makes its event. Changes of our own process make none.
 func (m *members) event(kind EventKind, node Node, why string) []Event {
 	if node.Boot == m.self.Boot {
 		return nil
 	}
-	m.say(string(kind), node, why)
+	m.logChange(string(kind), node, why)
 	return []Event{{Kind: kind, Node: node, Why: why}}
 }
 
-func (m *members) say(what string, node Node, why string) {
+func (m *members) logChange(what string, node Node, why string) {
 	m.log.Info("member "+what, "node", node.ID, "boot", node.Boot, "role", node.Role, "draining", node.Draining, "why", why)
 }
 
-// view makes the next immutable view. The ring is rebuilt only when the set of
-// placeable nodes has changed, since a load report changes the view every second.
+// view makes the next view. The ring is rebuilt only when its nodes have changed.
 func (m *members) view() *View {
 	nodes, signaling := make(map[ring.NodeID]Node, len(m.live)), map[ring.NodeID]Node{}
 	var placeable, silent []ring.NodeID
@@ -325,7 +317,7 @@ func (m *members) view() *View {
 		}
 	}
 	if len(placeable) == 0 {
-		placeable = silent // More likely it is we who are cut off.
+		placeable = silent // More likely this process is cut off.
 	}
 	slices.Sort(placeable)
 	if !slices.Equal(placeable, m.placeable) {

@@ -97,10 +97,10 @@ func TestLives(t *testing.T) {
 	}
 }
 
-// TestWitnessedDoubts plays what gossip's word on an SFU node comes to where this process judges for itself.
-func TestWitnessedDoubts(t *testing.T) {
+// TestConfirmedDeaths: gossip alone only makes an SFU node Doubted where this process confirms deaths.
+func TestConfirmedDeaths(t *testing.T) {
 	m := observer()
-	m.witnessed = true
+	m.confirmDeaths = true
 	a1, a2, edge := sfuNode("a", 1), sfuNode("a", 2), Node{ID: "edge-2", Boot: "0000000000001-00000000", Role: RoleSignaling}
 	moved := a1
 	moved.Draining = true
@@ -263,7 +263,7 @@ func TestSilentNodesAreOffTheRing(t *testing.T) {
 func TestMembersInvariants(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		m := observer()
-		m.witnessed = rapid.Bool().Draw(t, "witnessed")
+		m.confirmDeaths = rapid.Bool().Draw(t, "confirmDeaths")
 		state := map[pin.BootID]EventKind{}
 		type snapshot struct {
 			view  *View
@@ -309,8 +309,8 @@ func TestMembersInvariants(t *testing.T) {
 			}
 			view := m.view()
 			for id, live := range view.Nodes {
-				if live.Doubted && !m.witnessed {
-					t.Fatalf("%s/%s is doubted in a view that is not witnessed", id, live.Boot)
+				if live.Doubted && !m.confirmDeaths {
+					t.Fatalf("%s/%s is doubted without confirmDeaths", id, live.Boot)
 				}
 				if live.ID != id || view.Gone[live.Boot] != "" {
 					t.Fatalf("%s/%s is live and gone", id, live.Boot)

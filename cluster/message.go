@@ -9,26 +9,24 @@ import (
 	"github.com/holdfast-rtc/holdfast/pin"
 )
 
-// What members tell each other beside memberlist's own messages. A message is
-// one kind byte, the name of the member it speaks of (a length and its bytes), then the
-// kind's numbers; numbers are unsigned varints. Bytes after the last known field are
-// ignored, so that a later version may append fields.
+// The messages of members beside memberlist's own. A message is a kind byte, the name of the
+// member it is about (a length and its bytes), and the kind's numbers as unsigned varints. Bytes
+// after the last known field are ignored, so that a later version may append fields.
 //
-// A state exchange (push/pull) carries a sequence of messages, each behind its
-// length, the first of them a hello.
+// A state exchange (push/pull) is a sequence of messages, each behind its length; the first is
+// a hello.
 const (
 	kindLoad  byte = 1 // the member's load report
-	kindLeave byte = 2 // the member leaves, or has left, of its own will
-	kindHello byte = 3 // who sends this state
+	kindLeave byte = 2 // the member leaves, or has left
+	kindHello byte = 3 // the sender of this state
 	kindDead  byte = 4 // the member has died; in state exchanges only
 )
 
-// maxStateMessages bounds what one state exchange may carry: a load per live
-// member and a departure per remembered boot, for clusters far beyond any expected.
+// maxStateMessages bounds a state exchange: a load per live member and a departure per gone boot.
 const maxStateMessages = 8192
 
-// What no node can send or count: a report that says more is damaged, or a lie, and nothing of it is believed. Rooms would be kept away from a
-// healthy node by the one figure, and drawn to a full one by another; a number of a report that high would hide all that follow.
+// The bounds of a credible load report. A report above one is dropped as a whole: a false load
+// would repel or attract rooms, and a false Seq would hide all later reports.
 const (
 	maxLoadBitsPerSecond    = 1 << 50 // a petabit
 	maxLoadPacketsPerSecond = 1 << 40
@@ -40,10 +38,10 @@ type message struct {
 	kind byte
 	from Node          // Role, ID and Boot only
 	load Load          // kindLoad only
-	age  time.Duration // kindLeave and kindDead only: how long ago, in whole seconds
+	age  time.Duration // kindLeave and kindDead only; whole seconds on the wire
 }
 
-// encode gives the wire form.
+// encode returns the wire form.
 func (m message) encode() []byte {
 	name := memberName(m.from)
 	out := append(make([]byte, 0, len(name)+64), m.kind)
@@ -88,7 +86,7 @@ func parseMessage(in []byte) (message, error) {
 	case kindLeave, kindDead:
 		var seconds uint64
 		seconds, _, err = takeNumber(rest)
-		m.age = time.Duration(min(seconds, uint64(goneFor/time.Second))) * time.Second // Older ones are forgotten.
+		m.age = time.Duration(min(seconds, uint64(goneFor/time.Second))) * time.Second // Older ones are forgotten anyway.
 	}
 	return m, err
 }
@@ -152,8 +150,8 @@ func encodeState(messages []message) []byte {
 	return out
 }
 
-// parseState reads what encodeState wrote. A message that is not understood is passed over, and passed says why the
-// first of them was; anything that cannot be cut into messages is an error. Both wrap errForeign.
+// parseState reads what encodeState wrote. It passes over invalid messages and returns the first
+// error of them as passed. Data that cannot be split into messages is an error. Both wrap errForeign.
 func parseState(in []byte) (messages []message, passed, err error) {
 	for count := 0; len(in) > 0; count++ {
 		if count == maxStateMessages {

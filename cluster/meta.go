@@ -6,16 +6,15 @@ import (
 	"fmt"
 )
 
-// errForeign is wrapped by every error about bytes that came from another
-// process: they are logged and dropped, and nothing else happens.
+// errForeign is wrapped by every error about bytes from another process. Such input is logged
+// and dropped, with no other effect.
 var errForeign = errors.New("not understood")
 
-// metaVersion begins the metadata, so that a later form can be told apart.
+// metaVersion marks the form of the metadata.
 const metaVersion = 1
 
-// meta is what a member says about itself in memberlist's node metadata, which
-// holds at most 512 bytes; hence the short keys. The role, the name and the boot are in the
-// member's name, the load has messages of its own.
+// meta is a member's memberlist metadata. It is at most 512 bytes, hence the short keys. The
+// member's name has role, id and boot; the load has its own messages.
 type meta struct {
 	Version  int    `json:"v"`
 	Control  string `json:"c,omitempty"`
@@ -24,19 +23,19 @@ type meta struct {
 	Draining bool   `json:"d,omitempty"`
 }
 
-// encodeMeta gives the metadata of a node.
+// encodeMeta returns the metadata of a node.
 func encodeMeta(node Node) []byte {
 	text, err := json.Marshal(meta{
 		Version: metaVersion, Control: node.Control, Media: node.Media, HTTP: node.HTTP, Draining: node.Draining,
 	})
 	if err != nil {
-		return nil // Cannot happen: strings, a number and a bool. An empty meta is refused by parseMeta.
+		return nil // Cannot happen with strings, a number and a bool; parseMember refuses empty metadata.
 	}
 	return text
 }
 
-// parseMember reads a member's name and metadata. Unknown keys are ignored, an
-// unknown version is an error that wraps errForeign.
+// parseMember reads a member's name and metadata. Unknown keys are ignored; an unknown version is
+// an error. Every error wraps errForeign.
 func parseMember(name string, text []byte) (Node, error) {
 	node, err := parseMemberName(name)
 	if err != nil {

@@ -3,6 +3,7 @@ package cluster
 import (
 	"context"
 	"fmt"
+	"log"
 	"net"
 	"sync"
 	"time"
@@ -11,11 +12,8 @@ import (
 )
 
 const (
-	// leaveTimeout bounds the goodbye; whoever has not heard it by then believes us dead.
-	leaveTimeout = time.Second
-
-	// announceTimeout bounds the wait for a change of metadata to be sent to anybody.
-	announceTimeout = time.Second
+	leaveTimeout    = time.Second // bounds memberlist's part of our leave
+	announceTimeout = time.Second // bounds the wait until new metadata has been sent
 )
 
 // gossip runs memberlist from opening to shutdown.
@@ -67,13 +65,14 @@ func (c *Cluster) gossip(ctx context.Context) error {
 	return nil
 }
 
-// memberlistConfig fills in the addresses, the delegates and the key.
+// memberlistConfig adds what this node's configuration says to the tuning of all nodes.
 func (c *Cluster) memberlistConfig(ctx context.Context) (*memberlist.Config, error) {
-	config := memberlistConfig(c.name, c.config.Key, newMemberlistLogger(c.log, c.complain))
-	config.Label = c.config.Name
-	hurry(config, c.config.Haste)
+	config := tuning(c.config.Haste)
+	config.Name, config.Label = c.name, c.config.Name
+	config.SecretKey = c.config.Key // It also turns on GossipVerifyIncoming and Outgoing: nothing in clear is accepted or sent.
+	config.Logger = log.New(memberlistWriter{c}, "", 0)
 	config.Delegate, config.Events = delegate{c}, delegate{c}
-	config.BindAddr, config.BindPort, _ = splitHostPort(c.config.Bind) // Validate has read it.
+	config.BindAddr, config.BindPort, _ = splitHostPort(c.config.Bind) // Validate has checked it.
 	if config.BindAddr == "" {
 		config.BindAddr = "0.0.0.0"
 	}
@@ -96,7 +95,7 @@ func (c *Cluster) memberlistConfig(ctx context.Context) (*memberlist.Config, err
 	return config, nil
 }
 
-// announce sends our metadata to the cluster after each change.
+// announce sends our metadata after each change.
 func (c *Cluster) announce(ctx context.Context, list *memberlist.Memberlist) {
 	for {
 		select {
@@ -110,8 +109,8 @@ func (c *Cluster) announce(ctx context.Context, list *memberlist.Memberlist) {
 	}
 }
 
-// leave says our own goodbye before memberlist's, because to the others memberlist's looks
-// like a death. The goodbye goes to every member directly, and twice by gossip.
+// leave sends our leave message before memberlist's, which looks like a death to the others.
+// It goes to every member directly, and by gossip.
 func (c *Cluster) leave(list *memberlist.Memberlist) {
 	goodbye := message{kind: kindLeave, from: c.config.Node}
 	c.broadcasts.QueueBroadcast(newBroadcast(goodbye))
@@ -122,7 +121,7 @@ func (c *Cluster) leave(list *memberlist.Memberlist) {
 			}
 		}
 	}
-	// Two rounds of gossip, so that the goodbye is ahead of memberlist's word even on a lossy network.
+	// Two rounds of gossip, so that our message arrives first even on a lossy network.
 	<-time.After(2 * gossipInterval)
 	if err := list.Leave(leaveTimeout); err != nil {
 		c.log.Debug("leave not confirmed", "err", err)

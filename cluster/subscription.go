@@ -5,13 +5,11 @@ import (
 	"sync"
 )
 
-// maxPending bounds the events that wait for one subscriber. At most two wait
-// per boot (see push), so a subscriber overflows only when it has not read for
-// a thousand joins and deaths.
+// maxPending bounds the unread events of one subscriber. At most two wait per boot (see push).
 const maxPending = 1024
 
-// subscription is one subscriber's queue. push never blocks, so a slow
-// subscriber holds up neither gossip nor the others.
+// subscription is the queue of one subscriber. push never blocks, so a slow subscriber delays
+// neither gossip nor the others.
 type subscription struct {
 	events chan Event
 	stop   chan struct{} // closed by cancel
@@ -19,21 +17,16 @@ type subscription struct {
 
 	mu      sync.Mutex // guards the fields below
 	pending []Event
-	ended   bool // no more events: deliver what is pending, then close
+	ended   bool // deliver what is pending, then close
 }
 
 func newSubscription() *subscription {
 	return &subscription{events: make(chan Event), stop: make(chan struct{}), wake: make(chan struct{}, 1)}
 }
 
-// push queues an event, merged with what waits for the same boot:
-//
-//   - a death or leave replaces everything that waits for that boot, so a boot that
-//     came and went unseen is reported only as gone;
-//   - a join after a waiting death waits behind it, and replaces a waiting join.
-//
-// So a death is never dropped. It returns false, and ends the subscription, when the
-// queue is full of distinct boots.
+// push queues an event and merges it with those of the same boot. A death or leave replaces
+// all of them; a join replaces an earlier join and waits behind a death. So a death is never
+// dropped. When the queue is full of distinct boots, push ends the subscription and returns false.
 func (s *subscription) push(event Event) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -48,27 +41,28 @@ func (s *subscription) push(event Event) bool {
 	} else {
 		s.pending = append(s.pending, event)
 	}
-	s.notify()
+	wake(s.wake)
 	return !s.ended
 }
 
-// end closes the channel once what is pending has been read.
+// end closes the channel once the pending events have been read.
 func (s *subscription) end() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.ended = true
-	s.notify()
+	wake(s.wake)
 }
 
-func (s *subscription) notify() {
+// wake signals a channel of capacity 1. A signal that is already waiting is enough.
+func wake(signal chan<- struct{}) {
 	select {
-	case s.wake <- struct{}{}:
+	case signal <- struct{}{}:
 	default:
 	}
 }
 
-// deliver moves events from the queue to the channel until cancel or end. It takes
-// one at a time, so that whatever waits can still be merged.
+// deliver moves events from the queue to the channel until cancel or end. It takes one at a
+// time, so that the rest can still be merged.
 func (s *subscription) deliver() {
 	defer close(s.events)
 	for {

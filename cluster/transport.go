@@ -12,38 +12,38 @@ import (
 )
 
 const (
-	// streams and streamsPerAddress bound the TCP exchanges that others have begun; the oldest goes for
-	// one more. An exchange takes milliseconds and a member begins one in ten seconds.
+	// streams and streamsPerAddress bound the incoming TCP exchanges; at the limit the oldest is
+	// closed for a new one. A member begins one exchange in ten seconds.
 	streams           = 64
 	streamsPerAddress = 16
 
-	// streamBytes bounds what one of them may send. memberlist believes up to 20 MB before it
-	// has checked the key. A state has some 500 bytes a member, so this is for 4000 of them.
+	// streamBytes bounds what one incoming exchange may send, before the key is checked; memberlist
+	// allows 20 MB. It is for 4000 members of 500 bytes.
 	streamBytes = 2 << 20
 
-	// bindTries is how often a free port is looked for that is free for TCP and UDP.
+	// bindTries bounds the search for a port that is free for both TCP and UDP.
 	bindTries = 10
 )
 
-// errTooLong ends an exchange that sends more than a state can have.
+// errTooLong ends an exchange that sends more than streamBytes.
 var errTooLong = errors.New("the stream is longer than any state")
 
-// transport is memberlist's own transport, with a lobby in front of its streams: by
-// itself memberlist reads from any number of strangers at once.
+// transport is memberlist's own transport with a limit on incoming streams, which memberlist
+// does not have.
 type transport struct {
 	*memberlist.NetTransport
 
 	lobby   *lobby.Lobby
 	streams chan net.Conn
 	packets chan *memberlist.Packet
-	heard   func(address string) // told of each datagram
+	heard   func(address string) // called for each datagram
 	stop    chan struct{}
-	stopped sync.Once // memberlist shuts down what it could not start, and so do we
+	stopped sync.Once // Shutdown is called twice when memberlist cannot start
 	pump    sync.WaitGroup
 }
 
-// newTransport opens the sockets that config names, and writes the port that was bound into config. Of a
-// hundred datagrams that arrive losePercent are thrown away, as a bad network would: tests only.
+// newTransport opens the sockets of config and writes the bound port into config. It discards
+// losePercent of the incoming datagrams, for tests.
 func newTransport(config *memberlist.Config, losePercent int, heard func(address string)) (*transport, error) {
 	var inner *memberlist.NetTransport
 	var err error
@@ -51,7 +51,7 @@ func newTransport(config *memberlist.Config, losePercent int, heard func(address
 		inner, err = memberlist.NewNetTransport(&memberlist.NetTransportConfig{
 			BindAddrs: []string{config.BindAddr}, BindPort: config.BindPort, Logger: config.Logger,
 		})
-		// A port that the kernel chose for TCP may be taken for UDP; one that was named is named.
+		// A port that the kernel chose for TCP may be in use for UDP; a configured one is not changed.
 		if err == nil || config.BindPort != 0 {
 			break
 		}
@@ -75,7 +75,7 @@ func newTransport(config *memberlist.Config, losePercent int, heard func(address
 // PacketCh is part of memberlist.Transport.
 func (t *transport) PacketCh() <-chan *memberlist.Packet { return t.packets }
 
-// receive passes on the datagrams that are not thrown away until the end.
+// receive passes datagrams to memberlist until Shutdown.
 func (t *transport) receive(losePercent int) {
 	for {
 		select {
@@ -98,7 +98,7 @@ func (t *transport) receive(losePercent int) {
 // StreamCh is part of memberlist.Transport.
 func (t *transport) StreamCh() <-chan net.Conn { return t.streams }
 
-// admit leads streams through the lobby to memberlist until the end.
+// admit passes streams to memberlist, within the limits, until Shutdown.
 func (t *transport) admit() {
 	for {
 		select {
@@ -118,13 +118,13 @@ func (t *transport) admit() {
 
 // Shutdown is part of memberlist.Transport.
 func (t *transport) Shutdown() error {
-	err := t.NetTransport.Shutdown() // It waits for its listeners, which wait for the pump.
+	err := t.NetTransport.Shutdown() // It waits for its listeners, which need the pump.
 	t.stopped.Do(func() { close(t.stop) })
 	t.pump.Wait()
 	return err
 }
 
-// stream is one exchange that another process has begun.
+// stream is one incoming exchange.
 type stream struct {
 	*lobby.Conn
 

@@ -26,28 +26,28 @@ type Node struct {
 	Control  string // host:port of the control service (SFU only)
 	Media    string // host:port of the UDP media socket (SFU only)
 	HTTP     string // host:port of the HTTP service (signaling only)
-	Draining bool   // takes no new rooms; leaves the ring
-	Doubted  bool   // gossip believes it dead and nobody has confirmed it (Config.Witnessed); off the ring
-	Silent   bool   // this process does not hear it (SetSilent); off the ring, unless nobody else would be on it
-	Load     Load   // the latest load report heard (SFU only)
+	Draining bool   // takes no new rooms; off the ring
+	Doubted  bool   // gossip believes it dead, unconfirmed (Config.ConfirmDeaths); off the ring
+	Silent   bool   // this process does not hear it (SetSilent); off the ring if that leaves others
+	Load     Load   // the latest load report (SFU only)
 }
 
-// Load is what an SFU node measures of itself and says in gossip.
+// Load is an SFU node's report about itself.
 type Load struct {
 	Seq                     uint64 // grows by one per report of a boot
-	EgressBitsPerSecond     uint64 // max of what is sent and what open rooms have reserved
+	EgressBitsPerSecond     uint64 // max of what is sent and what open rooms reserve
 	EgressPacketsPerSecond  uint64
-	CeilingBitsPerSecond    uint64 // configured; 0 means the node said nothing yet
+	CeilingBitsPerSecond    uint64 // configured; 0 before the first report
 	CeilingPacketsPerSecond uint64
 	Rooms                   uint32
 	Peers                   uint32
-	// Asserted are the generations of the store under which the node has seen all pins of
-	// its rooms standing, or has written them again.
+	// Asserted are the store generations under which the node has confirmed or rewritten the
+	// pins of all its rooms.
 	Asserted pin.Generations
-	Watchers uint32 // signaling nodes that watch the node
+	Watchers uint32 // signaling nodes with a Watch stream to the node
 }
 
-// Name is what a restart keeps. A media node and a signaling node may have one id, as on one host by default.
+// Name is what a restart keeps. A media node and a signaling node may share an id.
 type Name struct {
 	Role Role
 	ID   ring.NodeID
@@ -56,26 +56,25 @@ type Name struct {
 // Name returns the name of the node.
 func (n Node) Name() Name { return Name{n.Role, n.ID} }
 
-// View is one immutable picture of the cluster. A new one replaces it at every
-// change; readers keep theirs as long as they like.
+// View is the cluster at one moment. It is immutable; each change makes a new one.
 type View struct {
 	Version   uint64
 	Nodes     map[ring.NodeID]Node     // live media nodes, by stable name
 	Signaling map[ring.NodeID]Node     // live signaling nodes, by stable name
-	Ring      *ring.Ring               // of the placeable media nodes: live, not draining, not doubted, not silent
-	Gone      map[pin.BootID]Departure // boots that died or left: at most maxGone, for goneFor
-	Settled   bool                     // the first full gossip exchange has happened (or we are alone by design)
+	Ring      *ring.Ring               // of the live media nodes that are not Draining, Doubted or Silent
+	Gone      map[pin.BootID]Departure // boots that died or left; at most maxGone, for goneFor
+	Settled   bool                     // the first full gossip exchange has happened, or Config.Solo
 	SettledAt time.Time                // when; zero before
 
-	departed []departure // what Gone was made from, for state exchanges
+	departed []departure // the source of Gone, for state exchanges
 }
 
-// absentFor is how long a settled view must not have known a boot before the boot counts as absent: longer than
-// a member takes to find its cluster again (rejoinEvery).
+// absentFor is how long a settled view must not know a boot before the boot is absent. It is
+// at least rejoinEvery, the time in which a member finds its cluster again.
 const absentFor = 30 * time.Second
 
-// Absent reports whether the boot is neither live nor gone in a view that settled absentFor ago. Every live boot
-// has been heard of by then; one that is also silent at its address has vanished.
+// Absent reports whether a view that settled absentFor ago knows the boot neither as live nor
+// as gone. Every live boot has been heard by then.
 func (v *View) Absent(id ring.NodeID, boot pin.BootID) bool {
 	return !v.SettledAt.IsZero() && time.Since(v.SettledAt) >= absentFor && v.Nodes[id].Boot != boot && v.Gone[boot] == ""
 }
@@ -85,15 +84,15 @@ type Departure string
 
 // The ways to go.
 const (
-	DepartureDead Departure = "dead" // declared dead by gossip (and confirmed, where the view is witnessed), proven dead, or replaced by a newer boot
-	DepartureLeft Departure = "left" // said so itself
+	DepartureDead Departure = "dead" // by gossip (and confirmed, with Config.ConfirmDeaths), by proof, or replaced by a newer boot
+	DepartureLeft Departure = "left" // by its own leave message
 )
 
-// EventKind says what happened to a node.
+// EventKind is a kind of change. A death or leave has the same text as the Departure.
 type EventKind string
 
-// The kinds of events. What else changes about a live node, the view alone says. A restart under the same name is Dead for the old boot,
-// then Joined for the new one.
+// The kinds of events; other changes of a live node are only in the view. A restart under the
+// same name is Dead for the old boot, then Joined for the new one.
 const (
 	EventJoined EventKind = "joined"
 	EventLeft   EventKind = "left"

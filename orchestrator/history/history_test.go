@@ -157,6 +157,7 @@ func TestHarnessFindsBrokenPlacement(t *testing.T) {
 	}{
 		{plainNX, func(seed uint64) trial { return newTrial(seed, faults{}) }},
 		{plainSet, func(seed uint64) trial { return newTrial(seed, ordinary()) }},
+		{writesDenied, func(seed uint64) trial { return newTrial(seed, faults{deny: true, empty: true}) }},
 		{noNonce, func(seed uint64) trial { return trial{seed: seed, actions: lostMove(seed)} }},
 		{notProlonged, func(seed uint64) trial { return trial{seed: seed, actions: lapsed(seed)} }},
 		{notCompared, func(seed uint64) trial { return trial{seed: seed, actions: swept(seed)} }},

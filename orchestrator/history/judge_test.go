@@ -1,6 +1,7 @@
 package history
 
 import (
+	"context"
 	"strings"
 	"testing"
 	"testing/synctest"
@@ -99,6 +100,47 @@ func TestBookForgetsWhoWasOutrankedByAnOwner(t *testing.T) {
 				b.serving("c", next)
 				if faults := b.verdict(); (len(faults) == 0) != stoodUp {
 					t.Errorf("found %q", faults)
+				}
+			})
+		})
+	}
+}
+
+// A write whose sender was not told is in the history if it took effect, with the moment by which it had. One that the store refused,
+// that found something else, or that never arrived had no effect, and is not: otherwise each doubles what the judge has to search.
+func TestRecordKeepsOnlyUnansweredWritesThatTookEffect(t *testing.T) {
+	for name, c := range map[string]struct {
+		denied bool
+		writes int // of fifty claims that are carried out, at most one finds nothing
+	}{
+		"refused": {denied: true},
+		"claimed": {writes: 1},
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				w := &world{seed: 1, faults: faults{slow: true, lose: true, late: true}, running: newGang(), record: newRecord()}
+				w.store = &store{record: w.record, clock: time.Now, trouble: func(int) {}}
+				if c.denied {
+					w.denied.Store(1)
+				}
+				l, asks := &link{world: w}, newCaller(1, "a", 1)
+				for i := range uint64(50) {
+					ctx, cancel := context.WithTimeout(asks.with(t.Context()), 2*time.Millisecond) // Shorter than the way there and back.
+					_, _, err := l.Claim(ctx, room, pin.Pin{Fence: pin.Fence{Epoch: i + 1, Nonce: 1}, Node: "n", Boot: "b"})
+					cancel()
+					if err == nil {
+						t.Fatal("a claim was answered")
+					}
+				}
+				w.running.Wait()
+				ops := w.record.ops
+				if len(ops) != c.writes {
+					t.Fatalf("%d writes are recorded, want %d:\n%s", len(ops), c.writes, text(ops))
+				}
+				for _, op := range ops {
+					if op.Return < op.Call {
+						t.Errorf("it may take effect at any later time: %s", text(ops))
+					}
 				}
 			})
 		})

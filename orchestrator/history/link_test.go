@@ -27,7 +27,15 @@ type link struct {
 type told struct {
 	stands value
 	in     pin.Generation
-	denied bool // it was a write, and the store takes none
+	denied bool   // it was a write, and the store takes none
+	lost   func() // records that the write took effect and its sender was not told; nil if it had no effect
+}
+
+// unheard is called where the answer is lost.
+func (t told) unheard() {
+	if t.lost != nil {
+		t.lost()
+	}
 }
 
 var errDenied = errors.New("NOREPLICAS not enough good replicas to write")
@@ -35,16 +43,18 @@ var errDenied = errors.New("NOREPLICAS not enough good replicas to write")
 // write is what the store says to a write.
 func (l *link) write(apply func() told) func() told {
 	return func() told {
-		if l.world.denied.Load() > 0 {
-			return told{denied: true}
+		if l.world.denied.Load() == 0 {
+			return apply()
 		}
-		return apply()
+		if l.world.store.broken == writesDenied {
+			apply()
+		}
+		return told{denied: true}
 	}
 }
 
-// exchange takes apply to the store and its answer back. open is how many times apply may
-// have happened without an answer, or may still happen.
-func (l *link) exchange(ctx context.Context, apply func() told, found *told) (open int, err error) {
+// exchange takes apply to the store and its answer back.
+func (l *link) exchange(ctx context.Context, apply func() told, found *told) (err error) {
 	c, f := asking(ctx), l.world.faults
 	defer func() {
 		if err == nil && found.denied {
@@ -57,10 +67,10 @@ func (l *link) exchange(ctx context.Context, apply func() told, found *told) (op
 	}
 	if l.away() {
 		if c.chance(50) {
-			return 0, errCut
+			return errCut
 		}
 		<-ctx.Done() // Into the void.
-		return 0, ctx.Err()
+		return ctx.Err()
 	}
 	there, back := c.between(time.Millisecond, 12*time.Millisecond), c.between(time.Millisecond, 12*time.Millisecond)
 	if f.slow && c.chance(6) {
@@ -77,25 +87,26 @@ func (l *link) exchange(ctx context.Context, apply func() told, found *told) (op
 		if !dropped && f.late {
 			l.later(c, there-time.Since(began), apply)
 		}
-		return 1, err
+		return err
 	}
 	if dropped || l.away() {
 		<-ctx.Done()
-		return 1, ctx.Err()
+		return ctx.Err()
 	}
 	*found = apply()
 	if twice { // A client that repeats a request whose answer is late.
 		l.later(c, c.between(time.Millisecond, 30*time.Millisecond), apply)
-		open = 1
 	}
 	if deaf {
+		found.unheard()
 		<-ctx.Done()
-		return open + 1, ctx.Err()
+		return ctx.Err()
 	}
 	if err := c.pause(ctx, back); err != nil {
-		return open + 1, err
+		found.unheard()
+		return err
 	}
-	return open, nil
+	return nil
 }
 
 // later lets a request arrive after its sender has given up on it.
@@ -104,7 +115,7 @@ func (l *link) later(c *caller, after time.Duration, apply func() told) {
 	l.world.running.Go(func() {
 		_ = late.pause(context.Background(), max(after, 0))
 		if !l.away() {
-			apply()
+			apply().unheard()
 		}
 	})
 }
@@ -126,11 +137,16 @@ func (l *link) put(ctx context.Context, w write) (pin.Pin, pin.Generation, error
 	}
 	var found told
 	sent := r.now()
-	open, err := l.exchange(ctx, l.write(func() told { return told{stands: s.swap(w), in: s.generation(false)} }), &found)
-	for range open {
-		r.pending(c.who, w, sent)
-	}
-	if err != nil {
+	who := c.who
+	apply := l.write(func() told {
+		stands, wrote := s.swap(w)
+		answer := told{stands: stands, in: s.generation(false)}
+		if at := r.now(); wrote {
+			answer.lost = func() { r.unanswered(who, w, sent, at) }
+		}
+		return answer
+	})
+	if err := l.exchange(ctx, apply, &found); err != nil {
 		return pin.Pin{}, 0, err
 	}
 	if c.edge != nil && found.stands.raw == "" {
@@ -165,7 +181,7 @@ func (l *link) begin(c *caller) {
 // Generations is part of orchestrator.Keeps.
 func (l *link) Generations(ctx context.Context) ([]pin.Generation, error) {
 	var found told
-	if _, err := l.exchange(ctx, l.write(func() told { return told{in: l.world.store.generation(true)} }), &found); err != nil {
+	if err := l.exchange(ctx, l.write(func() told { return told{in: l.world.store.generation(true)} }), &found); err != nil {
 		return nil, err
 	}
 	return []pin.Generation{found.in}, nil
@@ -190,7 +206,7 @@ func (l *link) Repair(ctx context.Context, _ ring.RoomID, raw string, next pin.P
 // Get is part of orchestrator.Claims.
 func (l *link) Get(ctx context.Context, _ ring.RoomID) (pin.Pin, bool, error) {
 	var found told
-	if _, err := l.exchange(ctx, func() told { return told{stands: l.world.store.get(false)} }, &found); err != nil {
+	if err := l.exchange(ctx, func() told { return told{stands: l.world.store.get(false)} }, &found); err != nil {
 		return pin.Pin{}, false, err
 	}
 	p, err := answer(found.stands)
@@ -200,7 +216,7 @@ func (l *link) Get(ctx context.Context, _ ring.RoomID) (pin.Pin, bool, error) {
 // Prolong is part of orchestrator.Keeps.
 func (l *link) Prolong(ctx context.Context, _ ring.RoomID) (pin.Pin, error) {
 	var found told
-	if _, err := l.exchange(ctx, l.write(func() told { return told{stands: l.world.store.get(l.world.store.broken != notProlonged)} }), &found); err != nil {
+	if err := l.exchange(ctx, l.write(func() told { return told{stands: l.world.store.get(l.world.store.broken != notProlonged)} }), &found); err != nil {
 		return pin.Pin{}, err
 	}
 	return answer(found.stands)
@@ -216,7 +232,7 @@ func (l *link) Refresh(ctx context.Context, held []pin.Holding, due func(pin.Hol
 		if prolong {
 			ask = l.write(ask)
 		}
-		if _, err := l.exchange(ctx, ask, &read); err != nil {
+		if err := l.exchange(ctx, ask, &read); err != nil {
 			return nil, err
 		}
 		stands := read.stands

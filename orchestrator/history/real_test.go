@@ -22,33 +22,44 @@ type asked struct {
 	who   string
 	what  kind
 	about pin.Pin
+	began time.Time
 }
 
 type askedKey struct{}
 
-// watched is a real store whose writes are recorded.
+// watched is the real store of one signaling node, whose writes are recorded.
 type watched struct {
 	*redisstore.Store
 
 	record *record
+	told   pin.Fence // the highest that this node was told of
+}
+
+// mustExceed is what a fresh claim must be above: every fence that its own node was told of, and of those that others were told of no
+// more than the millisecond in which its call began. The epoch of a claim is that millisecond, and nonces order two claims within
+// one: after the first was lost with the store, the second may be the lower one.
+func (s *watched) mustExceed(began time.Time) pin.Fence {
+	others := pin.Fence{Epoch: min(s.record.known().Epoch, uint64(began.UnixMilli()))}
+	return higher(s.told, others)
 }
 
 // wrote records one write and its answer, or that there was none.
-func (s watched) wrote(ctx context.Context, w write, do func() (pin.Pin, error)) (pin.Pin, error) {
+func (s *watched) wrote(ctx context.Context, w write, do func() (pin.Pin, error)) (pin.Pin, error) {
 	a, _ := ctx.Value(askedKey{}).(asked)
-	w.known = s.record.known()
+	w.known = s.mustExceed(a.began)
 	sent := s.record.now()
 	found, err := do()
 	if err != nil {
 		s.record.pending(a.who, w, sent)
 		return found, err
 	}
+	s.told = higher(s.told, found.Fence)
 	in := input{kind: kindWrite, call: a.what, who: a.who, pin: a.about, tried: []write{w}}
 	s.record.add(in, output{pin: found}, sent, s.record.now())
 	return found, nil
 }
 
-func (s watched) Claim(ctx context.Context, r ring.RoomID, p pin.Pin) (found pin.Pin, in pin.Generation, err error) {
+func (s *watched) Claim(ctx context.Context, r ring.RoomID, p pin.Pin) (found pin.Pin, in pin.Generation, err error) {
 	found, err = s.wrote(ctx, write{next: p}, func() (pin.Pin, error) {
 		found, in, err = s.Store.Claim(ctx, r, p)
 		return found, err
@@ -56,7 +67,7 @@ func (s watched) Claim(ctx context.Context, r ring.RoomID, p pin.Pin) (found pin
 	return found, in, err
 }
 
-func (s watched) Swap(ctx context.Context, r ring.RoomID, old, next pin.Pin) (found pin.Pin, in pin.Generation, err error) {
+func (s *watched) Swap(ctx context.Context, r ring.RoomID, old, next pin.Pin) (found pin.Pin, in pin.Generation, err error) {
 	found, err = s.wrote(ctx, write{old: value{pin: old}, next: next}, func() (pin.Pin, error) {
 		found, in, err = s.Store.Swap(ctx, r, old, next)
 		return found, err
@@ -119,6 +130,54 @@ func TestHistoriesOfRealStores(t *testing.T) {
 	})
 }
 
+// Two signaling nodes claim within one millisecond, and the store loses the first claim in between: either may get the higher fence. A
+// claim by a clock that is behind is another matter.
+func TestClaimsWithinOneMillisecond(t *testing.T) {
+	storetest.OnEach(t, func(t *testing.T, server storetest.Server) {
+		for name, c := range map[string]struct {
+			behind time.Duration
+			right  bool
+		}{"the same millisecond": {right: true}, "a clock that is behind": {behind: time.Second}} {
+			t.Run(name, func(t *testing.T) {
+				for range 16 {
+					now := time.Now()
+					if v := judge(claimTwice(t, server, now, now.Add(-c.behind))); (len(v.faults) == 0) != c.right {
+						t.Fatalf("found %q:\n%s", v.faults, text(v.ops))
+					}
+				}
+			})
+		}
+	})
+}
+
+// claimTwice is one claim after the other, by the clocks of two signaling nodes. The store is emptied before each.
+func claimTwice(t *testing.T, server storetest.Server, clocks ...time.Time) *record {
+	t.Helper()
+	r := newRecord()
+	for i, clock := range clocks {
+		from := r.now()
+		if err := server.Raw.FlushAll(t.Context()).Err(); err != nil {
+			t.Fatal(err)
+		}
+		r.lose("the store was emptied", value{}, from, r.now())
+		store, err := redisstore.Open(server.URL, quiet)
+		if err != nil {
+			t.Fatal(err)
+		}
+		everybody, cfg := stillCluster(), orchestrator.DefaultConfig()
+		cfg.StoreBudget, cfg.Clock = 20*time.Second, func() time.Time { return clock }
+		orch := orchestrator.New(&watched{Store: store, record: r}, everybody, everybody, cfg, quiet)
+		ctx := context.WithValue(t.Context(), askedKey{}, asked{who: fmt.Sprintf("edge-%d", i), what: kindPlace, began: clocks[0]})
+		if _, err := orch.Place(ctx, room, headroom.Room{}); err != nil {
+			t.Error(err)
+		}
+		if err := store.Close(); err != nil {
+			t.Error(err)
+		}
+	}
+	return r
+}
+
 // A real server is killed under them, and starts again empty.
 func TestHistoriesOfAKilledStore(t *testing.T) {
 	fleet := storetest.StartAlone(t)
@@ -158,7 +217,7 @@ func realCaller(t *testing.T, server storetest.Server, r *record, seed uint64, i
 	everybody := stillCluster()
 	cfg := orchestrator.DefaultConfig()
 	cfg.StoreBudget = 20 * time.Second // This is not about a busy machine.
-	orch := orchestrator.New(watched{store, r}, everybody, everybody, cfg, quiet)
+	orch := orchestrator.New(&watched{Store: store, record: r}, everybody, everybody, cfg, quiet)
 	random := rand.New(rand.NewPCG(seed, uint64(i)))
 	var last pin.Pin
 	for n := range calls {
@@ -168,6 +227,7 @@ func realCaller(t *testing.T, server storetest.Server, r *record, seed uint64, i
 		if !last.IsZero() && random.IntN(3) == 0 {
 			a.what, a.about = []kind{kindRehome, kindAgain}[random.IntN(2)], last
 		}
+		a.began = time.Now()
 		ctx := context.WithValue(t.Context(), askedKey{}, a)
 		call := r.now()
 		var got pin.Pin

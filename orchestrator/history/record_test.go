@@ -58,8 +58,12 @@ func (r *record) known() pin.Fence {
 }
 
 // pending records a write whose outcome is unknown since it was sent at call.
-func (r *record) pending(who string, w write, call int64) {
-	r.add(input{kind: kindPending, who: who + " (unanswered)", tried: []write{w}}, output{}, call, -1)
+func (r *record) pending(who string, w write, call int64) { r.unanswered(who, w, call, -1) }
+
+// unanswered records a write that took effect by back, though its sender was not told. What the store refused, or never
+// got, is no part of a history: it had no effect.
+func (r *record) unanswered(who string, w write, call, back int64) {
+	r.add(input{kind: kindPending, who: who + " (unanswered)", tried: []write{w}}, output{}, call, back)
 }
 
 // lose records that what stands in the store is v now, through no operation.

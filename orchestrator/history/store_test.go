@@ -22,6 +22,7 @@ const (
 	plainNX      broken = "the claim overwrites"
 	notCompared  broken = "a removal does not compare"
 	notProlonged broken = "a pin may expire while its room opens"
+	writesDenied broken = "a write that is refused takes effect"
 )
 
 // store is one key of a Redis: what it does is atomic and takes no time. Links lead to it.
@@ -64,23 +65,24 @@ func (s *store) set(v value) {
 	s.past = append(s.past, moment{at: time.Now(), stands: v})
 }
 
-// swap is the compare-and-set; a claim is one on nothing. Only a claim is carried out when nobody waits for it any more.
-func (s *store) swap(w write) value {
+// swap is the compare-and-set, and says whether it wrote; a claim is one on nothing. Only a claim is carried out when nobody
+// waits for it any more.
+func (s *store) swap(w write) (stands value, wrote bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	found := s.now()
 	if !w.old.absent() && !w.ends.IsZero() && s.clock().After(w.ends) {
-		return found
+		return found, false
 	}
 	blind := s.broken == plainSet && !w.old.absent() || s.broken == plainNX && w.old.absent() || s.broken == notCompared && w.next.IsZero()
 	if found != w.old && !blind {
-		return found
+		return found, false
 	}
 	s.set(value{pin: w.next})
 	if s.wrote != nil {
 		s.wrote(found, w)
 	}
-	return s.stands
+	return s.stands, true
 }
 
 // get is GET, and GETEX when it prolongs.

@@ -103,5 +103,5 @@ const (
 type Event struct {
 	Kind EventKind
 	Node Node
-	Why  string // for logs: "gossip", "proof", "newer boot"
+	Why  string // for logs: "gossip", "newer boot", "proof: ..."
 }

@@ -56,40 +56,49 @@ func TestPacerForgetsFullBuckets(t *testing.T) {
 	})
 }
 
-// The gate never lets in more than its places, serves the largest first, and loses no place when
-// tickets are given up.
-func TestGate(t *testing.T) {
-	g := newGate(2)
-	first, second := g.queue(1), g.queue(1)
-	small, large, gone := g.queue(5), g.queue(50), g.queue(500)
-	entered := func(ticket *ticket) bool {
+// The semaphore never admits more than its places, serves the largest first, and loses no place when
+// waiters give up.
+func TestPrioritySemaphore(t *testing.T) {
+	for range 20 { // acquire of an admitted waiter whose context has ended may go either way
+		testPrioritySemaphore(t)
+	}
+}
+
+func testPrioritySemaphore(t *testing.T) {
+	t.Helper()
+	s := &prioritySemaphore{free: 2}
+	first, second := s.queue(1), s.queue(1)
+	small, large, gone := s.queue(5), s.queue(50), s.queue(500)
+	admitted := func(w *waiter) bool {
 		select {
-		case <-ticket.open:
+		case <-w.admitted:
 			return true
 		default:
 			return false
 		}
 	}
-	if !entered(first) || !entered(second) || entered(small) || entered(large) || entered(gone) {
-		t.Fatal("not the first two are in")
+	if !admitted(first) || !admitted(second) || admitted(small) || admitted(large) || admitted(gone) {
+		t.Fatal("not the first two are admitted")
 	}
 	cancelled, cancel := context.WithCancel(t.Context())
 	cancel()
-	if err := gone.enter(cancelled); !errors.Is(err, context.Canceled) {
-		t.Fatalf("enter = %v", err)
+	if err := s.acquire(cancelled, gone); !errors.Is(err, context.Canceled) {
+		t.Fatalf("acquire = %v", err)
 	}
-	first.leave()
-	if !entered(large) || entered(small) {
+	s.release()
+	if !admitted(large) || admitted(small) {
 		t.Fatal("the larger one is not the next")
 	}
-	second.abandon() // Its turn had come: the place must not be lost.
-	if !entered(small) {
+	if err := s.acquire(cancelled, second); err == nil { // It was admitted, so either may win: the place must not be lost.
+		s.release()
+	}
+	if !admitted(small) {
 		t.Fatal("an abandoned place is lost")
 	}
-	large.leave()
-	small.leave()
-	if g.free != 2 || g.waiting.Len() != 0 {
-		t.Fatalf("%d places free, %d waiting", g.free, g.waiting.Len())
+	s.release()
+	s.release()
+	if s.free != 2 || s.waiting.Len() != 0 {
+		t.Fatalf("%d places free, %d waiting", s.free, s.waiting.Len())
 	}
 }
 

@@ -7,59 +7,58 @@ import (
 	"github.com/holdfast-rtc/holdfast/control"
 )
 
-// Stream is what is known of the Watch stream of a node.
+// Stream is the state of the Watch stream to a node.
 type Stream string
 
 // The states of a Watch stream.
 const (
-	StreamNever  Stream = "never open" // no beat of this boot was ever heard here
-	StreamBroken Stream = "broken"     // it beat once, and cannot be held now
+	StreamNever  Stream = "never open" // no heartbeat of this boot has come
+	StreamBroken Stream = "broken"     // heartbeats came, and the stream broke
 )
 
-// Control is what a fresh connection to the control address found.
+// Control is the result of a new connection to the control address.
 type Control string
 
 // The answers of a control address.
 const (
-	ControlRefused   Control = "refused"      // the kernel there refuses: nothing listens
-	ControlSilent    Control = "silent"       // a time-out, no route, a reset, a failed handshake
-	ControlSame      Control = "same boot"    // the process answers
+	ControlRefused   Control = "refused"      // nothing listens
+	ControlSilent    Control = "silent"       // a timeout, no route, a reset, a failed handshake
+	ControlSame      Control = "same boot"    // this process answers
 	ControlNewer     Control = "newer boot"   // a later process of this node answers
 	ControlOlder     Control = "older boot"   // an earlier process of this node answers
-	ControlOtherNode Control = "another node" // the address belongs to somebody else now
+	ControlOtherNode Control = "another node" // another node has the address now
 )
 
-// Media is what a connected UDP socket to the media address found.
+// Media is the result of a connected UDP socket to the media address.
 type Media string
 
 // The answers of a media address.
 const (
-	MediaRefused Media = "refused" // ICMP port unreachable: nothing is bound there
-	MediaSilent  Media = "silent"  // which is also what a living node says to a stranger
+	MediaRefused Media = "refused" // ICMP port unreachable: nothing is bound
+	MediaSilent  Media = "silent"  // a live node does not answer strangers, either
 )
 
-// Verdict is what evidence allows to be said.
+// Verdict is the conclusion from evidence.
 type Verdict string
 
 // The verdicts.
 const (
 	VerdictAlive   Verdict = "alive"
-	VerdictSuspect Verdict = "suspect" // redial; leave it to gossip
+	VerdictSuspect Verdict = "suspect" // ask again; gossip decides
 	VerdictDead    Verdict = "dead"    // proven
 )
 
-// Evidence is what was observed of one boot at one time.
+// Evidence is what was observed of one boot at one moment.
 type Evidence struct {
 	Stream  Stream
 	Control Control
 	Media   Media
 }
 
-// Verdict judges. A newer boot of the node proves the death of the older by itself. Otherwise all
-// three pieces must agree, because each alone has an innocent reason: a stream breaks
-// with a proxy or a keepalive, a listener is refused by a REJECT rule or closed early, a
-// media port is refused by a rule for UDP. An address that belongs to another
-// node counts as refused: whoever was there listens there no more.
+// Verdict evaluates the evidence. A newer boot of the node proves the death of the older one.
+// Otherwise all three pieces must agree, because each has an innocent cause: a proxy breaks a
+// stream, a firewall rejects TCP or UDP, a process closes its listener early. An address that
+// another node has counts as refused.
 func (e Evidence) Verdict() Verdict {
 	switch e.Control {
 	case ControlSame:
@@ -71,19 +70,17 @@ func (e Evidence) Verdict() Verdict {
 			return VerdictDead
 		}
 		return VerdictSuspect
-	case ControlSilent, ControlOlder:
-		return VerdictSuspect
 	default:
 		return VerdictSuspect
 	}
 }
 
-// String is the form for logs.
+// String returns the form for logs.
 func (e Evidence) String() string {
 	return fmt.Sprintf("stream %s, control %s, media %s", e.Stream, e.Control, e.Media)
 }
 
-// controlOf says what a hello means for node.
+// controlOf compares a hello with the boot that was expected.
 func controlOf(node cluster.Node, hello control.Hello) Control {
 	switch {
 	case hello.Node != node.ID:

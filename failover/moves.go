@@ -10,34 +10,33 @@ import (
 )
 
 const (
-	// What is remembered of moves, to tell a boot that comes back which rooms it lost. Past these
-	// bounds the oldest are forgotten: such a boot learns of its loss when it refreshes
-	// its pins, a few seconds later.
+	// The bounds of the memory of moves. Past them the oldest is forgotten; that boot learns of its
+	// loss a few seconds later, when it refreshes its pins.
 	movesPerBoot  = 10_000
 	bootsOfMoves  = 64
-	movesLifetime = time.Hour // the longest that a pin outlives its owner
+	movesLifetime = time.Hour // the TTL of a pin
 )
 
-// moveKey names a re-homing: one room leaves one boot once.
+// moveKey identifies a re-homing: a room leaves a boot once.
 type moveKey struct {
 	room ring.RoomID
 	boot pin.BootID
 }
 
-// moves is a bounded memory of which room left which boot for which pin.
+// moves remembers which room left which boot for which pin, to tell a boot that comes back.
 type moves struct {
 	mu    sync.Mutex // guards the fields below
 	boots map[pin.BootID]*bootMoves
-	order []pin.BootID // of first move
+	order []pin.BootID // by first move
 }
 
 // bootMoves are the rooms that left one boot.
 type bootMoves struct {
 	node    ring.NodeID
-	control string // where the boot lived
+	control string // address of the boot
 	at      time.Time
 	rooms   map[ring.RoomID]moved
-	told    map[ring.RoomID]pin.Fence // of what the boot has been told itself
+	told    map[ring.RoomID]pin.Fence // what the boot has been told
 	order   []ring.RoomID
 }
 
@@ -49,8 +48,7 @@ type moved struct {
 
 func newMoves() *moves { return &moves{boots: map[pin.BootID]*bootMoves{}} }
 
-// add remembers that room left the boot of from for to. A room that is given a higher fence
-// by its own boot did not leave it.
+// add remembers that room left the boot of from for to. A higher fence of the same boot is no move.
 func (m *moves) add(room ring.RoomID, from, to pin.Pin) {
 	if to.Boot == from.Boot {
 		return
@@ -84,7 +82,7 @@ func (m *moves) add(room ring.RoomID, from, to pin.Pin) {
 	}
 }
 
-// to returns the pin for which a room left a boot, and how long ago.
+// to returns the pin to which a room moved, and how long ago.
 func (m *moves) to(key moveKey) (to pin.Pin, ago time.Duration, ok bool) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -96,7 +94,7 @@ func (m *moves) to(key moveKey) (to pin.Pin, ago time.Duration, ok bool) {
 	return pin.Pin{}, 0, false
 }
 
-// untold returns what a boot has lost and was not told of, and the node as it was.
+// untold returns the rooms that a boot lost and was not told of, and the node it was.
 func (m *moves) untold(boot pin.BootID) (node ring.NodeID, control string, lost []pin.Holding) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -112,8 +110,8 @@ func (m *moves) untold(boot pin.BootID) (node ring.NodeID, control string, lost 
 	return b.node, b.control, lost
 }
 
-// tell remembers that a boot was told of a room it lost. That is final: it never
-// serves the room again under a fence at or below the one it was told.
+// tell remembers that a boot was told of a lost room. It then never serves the room under that
+// fence or a lower one.
 func (m *moves) tell(key moveKey, fence pin.Fence) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -124,7 +122,7 @@ func (m *moves) tell(key moveKey, fence pin.Fence) {
 	}
 }
 
-// forget drops a boot that will never come back.
+// forget drops a boot that cannot come back.
 func (m *moves) forget(boot pin.BootID) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -132,7 +130,7 @@ func (m *moves) forget(boot pin.BootID) {
 	m.order = slices.DeleteFunc(m.order, func(b pin.BootID) bool { return b == boot })
 }
 
-// pending lists the boots that are to be told of rooms, and forgets what is too old.
+// pending returns the boots that have lost rooms untold, and forgets old moves.
 func (m *moves) pending() []pin.BootID {
 	m.mu.Lock()
 	defer m.mu.Unlock()

@@ -9,21 +9,16 @@ import (
 	"github.com/holdfast-rtc/holdfast/pin"
 )
 
-// maxBuckets bounds the buckets kept; past it those that are full, and so remember
-// nothing, are dropped.
+// maxBuckets bounds the buckets. At the limit the full ones are dropped: they hold no state.
 const maxBuckets = 256
 
-// pacer bounds how many clients are sent to one node per second. The rate is the cluster's:
-// every edge takes its share, 1/edges of it, because all of them see the same death and
-// none knows how many clients the others hold.
+// pacer bounds how many clients per second are sent to one node, because survivors that are
+// flooded bring everybody back later (docs/CHAOS.md, A crowd). The rate is the cluster's. Every
+// signaling node takes 1/n of it: all of them see the death, and none knows the others' clients.
 //
-// A room is told as a whole, for people in one room come back together. So it waits until
-// the first burst's worth of its clients fits, and what it has beyond that is a debt, for which
-// the next room waits. A room of 300 people at 200/s and a burst of 50 goes at
-// once and keeps the next one back for (300-50)/200 = 1.25 s.
-//
-// Without it everybody is later, not sooner: of 200 people on a dead node the last one was back after 1.7 to 2.5 s with no
-// pace, after 1.0 to 1.4 s with this one, and after 1.8 to 2.0 s with half of it (2 cores; docs/CHAOS.md, A crowd).
+// A room is told as a whole, since people in one room come back together. It waits until the
+// first burst of its clients fits, and the next room waits for the rest: after 300 people at
+// 200/s and a burst of 50, (300-50)/200 = 1.25 s.
 type pacer struct {
 	perSecond float64
 	burst     int
@@ -36,12 +31,12 @@ func newPacer(perSecond float64, burst int) *pacer {
 	return &pacer{perSecond: perSecond, burst: burst, buckets: map[pin.BootID]*rate.Limiter{}}
 }
 
-// reserve takes the tokens and returns how long to wait for the first burst of them.
-func (p *pacer) reserve(now time.Time, target pin.BootID, clients, edges int) time.Duration {
-	clients, edges = max(clients, 1), max(edges, 1)
+// reserve takes tokens for all clients and returns the wait for the first burst of them.
+func (p *pacer) reserve(now time.Time, target pin.BootID, clients, signalingNodes int) time.Duration {
+	clients, signalingNodes = max(clients, 1), max(signalingNodes, 1)
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	share, burst := rate.Limit(p.perSecond/float64(edges)), max(p.burst/edges, 1)
+	share, burst := rate.Limit(p.perSecond/float64(signalingNodes)), max(p.burst/signalingNodes, 1)
 	bucket, ok := p.buckets[target]
 	if !ok {
 		p.prune(now)
@@ -57,7 +52,7 @@ func (p *pacer) reserve(now time.Time, target pin.BootID, clients, edges int) ti
 	return wait
 }
 
-// prune makes room for one more bucket. The caller holds mu.
+// prune drops full buckets at the limit. The caller holds mu.
 func (p *pacer) prune(now time.Time) {
 	if len(p.buckets) < maxBuckets {
 		return

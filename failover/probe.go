@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"net"
-	"sync"
 	"syscall"
 	"time"
 
@@ -12,27 +11,17 @@ import (
 	"github.com/holdfast-rtc/holdfast/control"
 )
 
-// mediaProbes is how many single bytes are sent to a media port, each waiting twice as long for
-// its refusal as the one before: 2, 4, ... 64 ms, 126 ms together. The first often comes while the
-// kernel is still closing the sockets of a killed process; the later ones make up for a loss.
 const (
+	// mediaProbes datagrams are sent to a media port. Each waits twice as long for its refusal as
+	// the one before: 2, 4, ... 64 ms, 126 ms in total. The first may find sockets of a killed
+	// process still open; the later ones make up for a loss.
 	mediaProbes    = 6
 	mediaProbeWait = 2 * time.Millisecond
-	// resolveTimeout bounds the look-up of an address that is a name.
+	// resolveTimeout bounds the lookup of an address that is a name.
 	resolveTimeout = time.Second
 )
 
-// gather makes both observations of a node at once, so that they speak of one moment.
-func (f *Failover) gather(ctx context.Context, node cluster.Node, stream Stream) Evidence {
-	e := Evidence{Stream: stream}
-	var both sync.WaitGroup
-	both.Go(func() { e.Media = f.askMedia(ctx, node.Media) })
-	both.Go(func() { e.Control = f.askControl(ctx, node) })
-	both.Wait()
-	return e
-}
-
-// askControl dials the control address of node anew and asks who lives there.
+// askControl asks over a new connection who answers at the control address of node.
 func (f *Failover) askControl(ctx context.Context, node cluster.Node) Control {
 	hello, err := f.nodes.HelloAt(ctx, node.Control)
 	switch {
@@ -45,19 +34,19 @@ func (f *Failover) askControl(ctx context.Context, node cluster.Node) Control {
 	}
 }
 
-// probeMedia sends single bytes, which no media node takes for media, from a
-// connected socket: only a connected one is told of the ICMP refusal.
+// probeMedia sends single bytes, which no media node takes for media. Only a connected socket is
+// told of an ICMP refusal.
 func probeMedia(ctx context.Context, addr string) Media {
 	socket, err := (&net.Dialer{Timeout: resolveTimeout}).DialContext(ctx, "udp", addr)
 	if err != nil {
-		return MediaSilent // No route, or a name that does not resolve: no evidence.
+		return MediaSilent // No route or no such name: no evidence.
 	}
 	defer func() { _ = socket.Close() }() // Nothing was written that could be lost.
 	for i := range mediaProbes {
 		if ctx.Err() != nil {
 			return MediaSilent
 		}
-		// The refusal of one datagram is reported by the next call on the socket, whichever it is.
+		// The next call on the socket reports the refusal of an earlier datagram.
 		if _, err := socket.Write([]byte{0}); errors.Is(err, syscall.ECONNREFUSED) {
 			return MediaRefused
 		}

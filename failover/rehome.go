@@ -11,74 +11,68 @@ import (
 )
 
 const (
-	// firstRetry and latestRetry space the attempts of one room while the store is down. When it
-	// is back, the last rooms move two seconds later at most.
+	// The back-off of one room while the store is down. When it is back, the last room moves
+	// latestRetry later.
 	firstRetry  = 25 * time.Millisecond
 	latestRetry = 2 * time.Second
-	// decideTimeout bounds one attempt, which the orchestrator bounds more tightly: a place at
-	// the gate must come back whatever happens.
+	// decideTimeout bounds one attempt, so that its place at the semaphore is freed. The
+	// orchestrator's own bound is tighter.
 	decideTimeout = 3 * time.Second
-	// complaintsPerSecond bounds the log lines about attempts that failed.
-	complaintsPerSecond = 0.1
+	// delayLogsPerSecond bounds the log lines about failed attempts of all rooms.
+	delayLogsPerSecond = 0.1
 )
 
-// The reasons for which a move ends, or an attempt fails, without a new pin.
+// The reasons of an attempt without a new pin.
 var (
 	errBack  = errors.New("the node is back and keeps the room")
 	errLower = errors.New("the store holds no higher pin yet")
 )
 
-// move is one room on its way from one boot to wherever it lives next.
+// move is the re-homing of one room.
 type move struct {
 	room  LocalRoom
 	from  pin.Pin // the pin that is being replaced
-	to    pin.Pin // the pin that stands; zero while that is undecided
-	again bool    // moved before, but the edge did not map it
+	to    pin.Pin // the new pin; zero before there is one
+	again bool    // moved before, but Rooms did not map it
 }
 
 func (m *move) key() moveKey { return moveKey{m.room.Room, m.room.Pin.Boot} }
 
 // carryOut moves one room and tells its clients, however long the store takes. It gives up only
-// when ctx ends, when the room has no sockets here any more (the sweep moves it then), or
-// when the node came back before the room was moved.
-func (f *Failover) carryOut(ctx context.Context, m *move, turn *ticket) {
+// when ctx ends, when no sockets of the room are left here (the sweep removes its pin then), or
+// when the node came back first. turn is nil if the new pin is known.
+func (f *Failover) carryOut(ctx context.Context, m *move, turn *waiter) {
 	started := time.Now()
 	pause := backoff{first: firstRetry, most: latestRetry}
-	if !m.to.IsZero() {
-		turn.abandon() // Nothing to ask the store.
-	}
 	f.announce(m)
 	for {
 		err := f.advance(ctx, m, turn, started)
 		switch {
-		case err == nil:
-			return
-		case ctx.Err() != nil:
+		case err == nil, ctx.Err() != nil:
 			return
 		case errors.Is(err, errBack):
 			f.log.Info("room stays", "room", m.room.Room, "node", m.from.Node, "reason", err)
 			return
 		}
 		again := f.spread(pause.next())
-		f.complain(m, err, again)
+		f.logDelay(m, err, again)
 		if !sleep(ctx, again) || !f.stillWanted(m) {
 			return
 		}
-		turn = f.gate.queue(m.room.Peers)
+		turn = f.storeSlots.queue(m.room.Peers)
 	}
 }
 
-// announce logs the beginning of a move.
 func (f *Failover) announce(m *move) {
 	if m.again {
-		f.log.Warn("room not mapped yet: telling the edge again", "room", m.room.Room, "to", m.to.Node, "epoch", m.to.Fence.Epoch)
+		f.log.Warn("room not mapped yet: telling the clients again", "room", m.room.Room, "to", m.to.Node, "epoch", m.to.Fence.Epoch)
 		return
 	}
 	f.log.Info("room re-homing", "room", m.room.Room, "from", m.from.Node, "epoch", m.from.Fence.Epoch)
 }
 
-// advance takes a move as far as it goes. An error says why it has to be tried again.
-func (f *Failover) advance(ctx context.Context, m *move, turn *ticket, started time.Time) error {
+// advance takes a move as far as it goes. After an error it must be tried again.
+func (f *Failover) advance(ctx context.Context, m *move, turn *waiter, started time.Time) error {
 	if m.to.IsZero() {
 		to, err := f.decide(ctx, m, turn)
 		if err != nil {
@@ -90,9 +84,9 @@ func (f *Failover) advance(ctx context.Context, m *move, turn *ticket, started t
 	if err := f.holdBack(ctx, m); err != nil {
 		return err
 	}
-	// Remembered before the clients are told, so that a look in between cannot begin anew.
+	// Before the clients are told, so that no reconciliation in between begins anew.
 	f.moves.add(m.room.Room, m.room.Pin, m.to)
-	f.moves.add(m.room.Room, m.from, m.to) // another boot, when the first target died
+	f.moves.add(m.room.Room, m.from, m.to) // another boot if the first target died
 	failpoint.Hit("notify.before")
 	f.rooms.Moved(ctx, m.room.Room, m.to)
 	if !m.again {
@@ -101,10 +95,10 @@ func (f *Failover) advance(ctx context.Context, m *move, turn *ticket, started t
 	return nil
 }
 
-// holdBack waits until the target can take the room's clients. A target that dies meanwhile ends the
-// wait: the room moves on from there, and its clients hear of one move only.
+// holdBack waits until the target can take the room's clients. If the target dies meanwhile, the
+// room moves on from there, and its clients hear of one move only.
 func (f *Failover) holdBack(ctx context.Context, m *move) error {
-	wait := f.pacer.reserve(time.Now(), m.to.Boot, m.room.Peers, len(f.edges()))
+	wait := f.pacer.reserve(time.Now(), m.to.Boot, m.room.Peers, len(f.signalingNodes()))
 	died := f.deathOf(m.to.Boot)
 	timer := time.NewTimer(wait)
 	defer timer.Stop()
@@ -123,12 +117,12 @@ func (f *Failover) holdBack(ctx context.Context, m *move) error {
 	return fmt.Errorf("node %s, where the room went, is gone too", dead.Node)
 }
 
-// decide finds out where the room lives now, moving it if nobody has.
-func (f *Failover) decide(ctx context.Context, m *move, turn *ticket) (pin.Pin, error) {
-	if err := turn.enter(ctx); err != nil {
+// decide returns the pin that replaced m.from, and re-homes the room if nobody else has.
+func (f *Failover) decide(ctx context.Context, m *move, turn *waiter) (pin.Pin, error) {
+	if err := f.storeSlots.acquire(ctx, turn); err != nil {
 		return pin.Pin{}, err
 	}
-	defer turn.leave()
+	defer f.storeSlots.release()
 	ctx, cancel := context.WithTimeout(ctx, decideTimeout)
 	defer cancel()
 	if !f.gone(m.from.Boot) {
@@ -141,8 +135,8 @@ func (f *Failover) decide(ctx context.Context, m *move, turn *ticket) (pin.Pin, 
 	return to, err
 }
 
-// stillWanted reports whether the room has local sockets mapped to the lost boot, as
-// of the last look. One whose boot is back goes on until it hears that.
+// stillWanted reports whether the last reconciliation found local sockets mapped to the lost boot. A
+// move whose boot is back goes on until decide says so.
 func (f *Failover) stillWanted(m *move) bool {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -150,10 +144,10 @@ func (f *Failover) stillWanted(m *move) bool {
 	return ok || !f.gone(m.room.Pin.Boot)
 }
 
-// complain logs a failed attempt: few lines for all rooms together, or a store that is down
-// would fill the log with every room of a node.
-func (f *Failover) complain(m *move, err error, again time.Duration) {
-	if f.complaints.Allow() {
+// logDelay logs a failed attempt. Few lines stand for all rooms, since a store that is down fails
+// every room of a node.
+func (f *Failover) logDelay(m *move, err error, again time.Duration) {
+	if f.delayLogs.Allow() {
 		f.mu.Lock()
 		waiting := len(f.active)
 		f.mu.Unlock()
@@ -161,6 +155,5 @@ func (f *Failover) complain(m *move, err error, again time.Duration) {
 	}
 }
 
-// milliseconds is how logs and the page count: a fraction of a millisecond is
-// still worth seeing.
+// milliseconds keeps the fraction, for logs.
 func milliseconds(d time.Duration) float64 { return float64(d.Microseconds()) / 1000 }

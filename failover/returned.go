@@ -9,17 +9,16 @@ import (
 )
 
 const (
-	// A process that was frozen answers within this time of its return. A refused dial every
-	// second for each boot that lost rooms, for an hour at most, costs nothing.
+	// A process that was frozen must answer soon after its return. A refused dial per second and
+	// lost boot, for an hour at most, is cheap.
 	firstCall  = 250 * time.Millisecond
 	latestCall = time.Second
-	// outrankTimeout bounds one message to a process that may freeze again.
-	outrankTimeout = time.Second
+	// fenceTimeout bounds one message to a process that may freeze again.
+	fenceTimeout = time.Second
 )
 
 // tellReturned follows every boot that lost rooms until it has been told of them. It does not wait
-// for gossip to see it again: a process that was frozen believes in its rooms from its first
-// instruction on.
+// for gossip: a process that was frozen serves its rooms again from its first instruction on.
 func (f *Failover) tellReturned(ctx context.Context, owned *sync.WaitGroup) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -37,8 +36,8 @@ func (f *Failover) tellReturned(ctx context.Context, owned *sync.WaitGroup) {
 	}
 }
 
-// follow calls a boot until it answers and has been told of every room it lost, until a newer
-// process answers in its place, or until its moves are too old to matter.
+// follow calls a boot until it has been told of every lost room, a newer process answers in its
+// place, or its moves are forgotten.
 func (f *Failover) follow(ctx context.Context, boot pin.BootID) {
 	call := backoff{first: firstCall, most: latestCall}
 	for sleep(ctx, f.spread(call.next())) {
@@ -54,15 +53,15 @@ func (f *Failover) follow(ctx context.Context, boot pin.BootID) {
 			f.moves.forget(boot)
 			return
 		case hello.Boot == boot:
-			f.outrank(ctx, boot, control, lost)
+			f.fence(ctx, boot, control, lost)
 		}
 	}
 }
 
-// outrank tells a boot of the rooms it lost. What could not be said is said at the next call.
-func (f *Failover) outrank(ctx context.Context, boot pin.BootID, control string, lost []pin.Holding) {
+// fence tells a boot of the rooms it lost. What fails is left to the next call.
+func (f *Failover) fence(ctx context.Context, boot pin.BootID, control string, lost []pin.Holding) {
 	for _, h := range lost {
-		ctx, cancel := context.WithTimeout(ctx, outrankTimeout)
+		ctx, cancel := context.WithTimeout(ctx, fenceTimeout)
 		held, err := f.nodes.Outrank(ctx, control, h.Room, h.Pin)
 		cancel()
 		if err != nil {

@@ -1,9 +1,9 @@
 package failover
 
 import (
+	"cmp"
 	"context"
 	"slices"
-	"strings"
 	"sync"
 	"time"
 
@@ -13,26 +13,25 @@ import (
 )
 
 const (
-	// lookEvery is how often the whole picture is compared with what is being done about it,
-	// whether or not an event came. It is what makes a lost event, a full queue or a room
-	// that was mapped to a boot just after its death cost a second and nothing else.
-	lookEvery = time.Second
-	// maxActive bounds the moves under way, which one goroutine each carries out. What is beyond
-	// it is found again by a later look.
+	// reconcileEvery is the interval of reconcile without events. So a lost event, a full queue,
+	// or a room that was mapped to a boot just after its death costs a second and no more.
+	reconcileEvery = time.Second
+	// maxActive bounds the moves under way, one goroutine each. A later reconciliation finds
+	// the rest again.
 	maxActive = 65_536
-	// forgetAfter is how long the pooled connection to a departed node is kept, so that
-	// nothing that is still being said over it is cut off.
+	// forgetAfter is how long the pooled connection to a departed node is kept, so that no call
+	// on it is cut off.
 	forgetAfter = time.Minute
 )
 
-// departure is a node that went, until its connection is forgotten.
+// departure is a departed node whose connection is still open.
 type departure struct {
 	control string
 	at      time.Time
 }
 
-// Run watches the SFU nodes, moves rooms and sweeps until ctx ends; it returns
-// nil when everything it started has ended.
+// Run watches the SFU nodes, moves rooms and sweeps until ctx ends. It returns nil when everything
+// it started has ended.
 func (f *Failover) Run(ctx context.Context) error {
 	events, unsubscribe := f.membership.Subscribe()
 	defer unsubscribe()
@@ -41,53 +40,39 @@ func (f *Failover) Run(ctx context.Context) error {
 	defer owned.Wait()
 	defer cancel()
 	owned.Go(func() { f.sweepUntilDone(ctx) })
-	owned.Go(func() { f.attend(ctx) })
-	tick := time.NewTicker(lookEvery)
+	owned.Go(func() { f.detect(ctx) })
+	tick := time.NewTicker(reconcileEvery)
 	defer tick.Stop()
-	f.look(ctx, &owned)
+	f.reconcile(ctx, &owned)
 	for {
 		select {
 		case <-ctx.Done():
 			return nil
 		case event, ok := <-events:
 			if !ok {
-				events = nil // Gossip has ended or we were too slow: the looks go on.
+				events = nil // Gossip has ended or we were too slow: the ticks go on.
 				continue
 			}
-			f.hear(event)
+			if event.Kind == cluster.EventDead || event.Kind == cluster.EventLeft {
+				f.depart(event.Node.Boot, cluster.Departure(event.Kind), event.Why)
+			}
 		case <-tick.C:
 		}
-		f.look(ctx, &owned)
+		f.reconcile(ctx, &owned)
 	}
 }
 
-// hear notes a departure; everything else follows from the view.
-func (f *Failover) hear(event cluster.Event) {
-	switch event.Kind {
-	case cluster.EventDead:
-		f.depart(event.Node.Boot, cluster.DepartureDead, event.Why)
-	case cluster.EventLeft:
-		f.depart(event.Node.Boot, cluster.DepartureLeft, event.Why)
-	case cluster.EventJoined:
-	}
-}
-
-// depart logs that a known SFU boot went, once.
+// depart logs that a known SFU boot departed, once.
 func (f *Failover) depart(boot pin.BootID, how cluster.Departure, why string) {
 	f.mu.Lock()
 	node, known := f.known[boot]
-	delete(f.known, boot)
-	evidence, proven := f.evidence[boot]
-	delete(f.evidence, boot)
 	if known {
+		delete(f.known, boot)
 		f.departed = append(f.departed, departure{node.Control, time.Now()})
 	}
 	f.mu.Unlock()
 	if !known {
 		return
-	}
-	if proven && why == whyProof { // else another cause of the same death was heard first
-		why = why + ": " + evidence
 	}
 	if how == cluster.DepartureLeft {
 		f.log.Info("node left", "node", node.ID, "boot", boot)
@@ -96,25 +81,30 @@ func (f *Failover) depart(boot pin.BootID, how cluster.Departure, why string) {
 	}
 }
 
-// look compares the picture with what is being done and starts what is missing.
-func (f *Failover) look(ctx context.Context, owned *sync.WaitGroup) {
+// reconcile compares the view and the local rooms with what is under way, and starts what is missing.
+func (f *Failover) reconcile(ctx context.Context, owned *sync.WaitGroup) {
 	view := f.membership.View()
 	f.noticeGone(view)
-	f.tellDeaths(view)
 	f.moveLost(ctx, owned, view)
 	f.watchLive(ctx, owned, view)
-	f.weigh(view)
+	f.evaluate(view)
 	f.tellReturned(ctx, owned)
 	f.forgetDeparted(view)
 }
 
-// noticeGone catches the departures whose event was missed.
+// noticeGone handles departures whose event was missed, and ends holdBack for targets that are gone.
 func (f *Failover) noticeGone(view *cluster.View) {
-	f.mu.Lock()
 	missed := map[pin.BootID]cluster.Departure{}
+	f.mu.Lock()
 	for boot := range f.known {
 		if how, gone := view.Gone[boot]; gone {
 			missed[boot] = how
+		}
+	}
+	for boot, died := range f.deaths {
+		if view.Gone[boot] != "" {
+			close(died)
+			delete(f.deaths, boot)
 		}
 	}
 	f.mu.Unlock()
@@ -123,8 +113,7 @@ func (f *Failover) noticeGone(view *cluster.View) {
 	}
 }
 
-// deathOf returns a channel that is closed when a look finds boot gone. There is one for each
-// boot that rooms were sent to, until it goes.
+// deathOf returns a channel that is closed when boot is found gone.
 func (f *Failover) deathOf(boot pin.BootID) <-chan struct{} {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -134,20 +123,7 @@ func (f *Failover) deathOf(boot pin.BootID) <-chan struct{} {
 	return f.deaths[boot]
 }
 
-// tellDeaths wakes the rooms that are held back from a target that is gone.
-func (f *Failover) tellDeaths(view *cluster.View) {
-	f.mu.Lock()
-	defer f.mu.Unlock()
-	for boot, died := range f.deaths {
-		if view.Gone[boot] != "" {
-			close(died)
-			delete(f.deaths, boot)
-		}
-	}
-}
-
-// moveLost begins to move every local room that is pinned to a boot that is gone, the
-// largest audience first.
+// moveLost begins to move every local room whose boot is gone, the largest audience first.
 func (f *Failover) moveLost(ctx context.Context, owned *sync.WaitGroup, view *cluster.View) {
 	var lost []LocalRoom
 	wanted := map[moveKey]struct{}{}
@@ -163,17 +139,14 @@ func (f *Failover) moveLost(ctx context.Context, owned *sync.WaitGroup, view *cl
 	f.wanted = wanted
 	f.mu.Unlock()
 	slices.SortFunc(lost, func(a, b LocalRoom) int {
-		if a.Peers != b.Peers {
-			return b.Peers - a.Peers
-		}
-		return strings.Compare(string(a.Room), string(b.Room))
+		return cmp.Or(cmp.Compare(b.Peers, a.Peers), cmp.Compare(a.Room, b.Room))
 	})
 	for _, room := range lost {
 		m := &move{room: room, from: room.Pin}
 		to, ago, moved := f.moves.to(m.key())
 		if moved && room.Pin.Fence.Less(to.Fence) && !f.gone(to.Boot) {
-			if ago < lookEvery {
-				continue // The edge is about to map it.
+			if ago < reconcileEvery {
+				continue // Rooms is about to map it.
 			}
 			m.to, m.again = to, true
 		}
@@ -182,29 +155,27 @@ func (f *Failover) moveLost(ctx context.Context, owned *sync.WaitGroup, view *cl
 }
 
 // begin carries out a move in a goroutine, unless that room is already leaving that boot.
-func (f *Failover) begin(ctx context.Context, owned *sync.WaitGroup, m *move) bool {
+func (f *Failover) begin(ctx context.Context, owned *sync.WaitGroup, m *move) {
 	key := m.key()
 	f.mu.Lock()
-	_, running := f.active[key]
-	full := len(f.active) >= maxActive
-	if !running && !full {
-		f.active[key] = struct{}{}
+	defer f.mu.Unlock()
+	if _, running := f.active[key]; running || len(f.active) >= maxActive {
+		return
 	}
-	f.mu.Unlock()
-	if running || full {
-		return false
+	f.active[key] = struct{}{}
+	var turn *waiter
+	if m.to.IsZero() {
+		turn = f.storeSlots.queue(m.room.Peers) // Here, so that the order of moveLost holds.
 	}
-	first := f.gate.queue(m.room.Peers)
 	owned.Go(func() {
-		f.carryOut(ctx, m, first)
+		f.carryOut(ctx, m, turn)
 		f.mu.Lock()
+		defer f.mu.Unlock()
 		delete(f.active, key)
-		f.mu.Unlock()
 	})
-	return true
 }
 
-// watchLive holds one watch for each live SFU boot, and none for others.
+// watchLive holds one watch for each live SFU boot, and no other.
 func (f *Failover) watchLive(ctx context.Context, owned *sync.WaitGroup, view *cluster.View) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -221,32 +192,33 @@ func (f *Failover) watchLive(ctx context.Context, owned *sync.WaitGroup, view *c
 			continue
 		}
 		ctx, end := context.WithCancel(ctx)
-		w := &watching{node: node, life: newLife(f.clock), end: end}
+		w := &watching{node: node, health: newPeerHealth(f.clock), end: end}
 		f.watched[node.Boot] = w
 		owned.Go(func() {
 			defer end()
 			f.watch(ctx, w)
 			f.mu.Lock()
 			defer f.mu.Unlock()
-			if f.watched[w.node.Boot] == w { // Its death was proven; should gossip keep it, it is watched anew.
+			if f.watched[w.node.Boot] == w { // Proven dead. If gossip keeps it alive, it is watched anew.
 				delete(f.watched, w.node.Boot)
 			}
 		})
 	}
 }
 
-// forgetDeparted closes pooled connections to nodes that are gone for a while.
+// forgetDeparted closes pooled connections to nodes that departed forgetAfter ago.
 func (f *Failover) forgetDeparted(view *cluster.View) {
 	used := map[string]bool{}
 	for _, node := range view.Nodes {
 		used[node.Control] = true
 	}
 	f.mu.Lock()
-	var old []departure
-	for len(f.departed) > 0 && time.Since(f.departed[0].at) > forgetAfter {
-		old = append(old, f.departed[0])
-		f.departed = f.departed[1:]
+	due := 0
+	for due < len(f.departed) && time.Since(f.departed[due].at) > forgetAfter {
+		due++
 	}
+	old := f.departed[:due]
+	f.departed = f.departed[due:]
 	f.mu.Unlock()
 	for _, d := range old {
 		if !used[d.control] {
@@ -258,13 +230,13 @@ func (f *Failover) forgetDeparted(view *cluster.View) {
 // gone reports whether a boot was seen to die or leave.
 func (f *Failover) gone(boot pin.BootID) bool { return f.membership.View().Gone[boot] != "" }
 
-// edges lists the live signaling nodes, this one always included.
-func (f *Failover) edges() []ring.NodeID {
-	edges := []ring.NodeID{f.config.Self}
+// signalingNodes returns the live signaling nodes, always with this one.
+func (f *Failover) signalingNodes() []ring.NodeID {
+	nodes := []ring.NodeID{f.config.Self}
 	for id := range f.membership.View().Signaling {
 		if id != f.config.Self {
-			edges = append(edges, id)
+			nodes = append(nodes, id)
 		}
 	}
-	return edges
+	return nodes
 }

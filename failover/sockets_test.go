@@ -145,7 +145,7 @@ func watchReal(t testing.TB, node cluster.Node) (g *gossip, evidence func(Stream
 	f.nodes = &firstBeat{Nodes: pool, heard: heard}
 	ctx, cancel := context.WithCancel(context.Background())
 	done := make(chan struct{})
-	go func() { defer close(done); f.watch(ctx, &watching{node: node, life: newLife(f.clock)}) }()
+	go func() { defer close(done); f.watch(ctx, &watching{node: node, health: newPeerHealth(f.clock)}) }()
 	t.Cleanup(func() { cancel(); <-done })
 	select {
 	case <-heard:
@@ -185,7 +185,7 @@ func TestDeadProcessIsProvenWithRealSockets(t *testing.T) {
 		t.Fatal("the death was not proven")
 	}
 	t.Logf("proven %s after the control port began to close", time.Since(started).Round(100*time.Microsecond))
-	if got := g.dead(); len(got) != 1 || got[0] != "sfu-1 proof" {
+	if got := g.dead(); len(got) != 1 || got[0] != "sfu-1 proof: stream broken, control refused, media refused" {
 		t.Fatalf("reported %q", got)
 	}
 }

@@ -12,27 +12,28 @@ import (
 )
 
 const (
-	// sweptPerSecond keeps the sweep, for whose rooms nobody waits, out of the way of joins.
+	// sweptPerSecond keeps the sweep out of the way of joins.
 	sweptPerSecond = 500
-	// scanKey elects the edge that scans.
+	// scanKey elects the signaling node that scans.
 	scanKey = "scan of all pins"
-	// scansToRemove is in how many scans in a row a boot must be found dead before its pins are removed, and rescanAfter how soon the second scan comes: the
-	// edges that hold sockets move their rooms first, and a process may be slow at opening its port.
+	// scansToRemove scans in a row must find a boot dead before its pins are removed, and rescanAfter
+	// is the time between them. Signaling nodes with sockets move their rooms first, and a process
+	// may be slow to open its port.
 	scansToRemove = 2
 	rescanAfter   = 5 * time.Second
-	// maxSuspects bounds the dead boots remembered between two scans; what is beyond it is judged later.
+	// maxSuspects bounds the dead boots remembered between scans; the rest waits for later scans.
 	maxSuspects = 1024
 )
 
-// sweeper removes the pins of dead boots that nobody has moved: the rooms have ended, or nobody is in them. It is used
-// by one goroutine.
+// sweeper removes the pins of dead boots whose rooms nobody has moved: they have ended or are empty.
+// One goroutine uses it.
 type sweeper struct {
 	*Failover
 
 	suspects map[pin.BootID]int // scans in a row in which a boot was found dead
 }
 
-// sweepUntilDone scans from time to time, on the elected edge.
+// sweepUntilDone scans at intervals, on the elected signaling node, until ctx ends.
 func (f *Failover) sweepUntilDone(ctx context.Context) {
 	s := &sweeper{Failover: f, suspects: map[pin.BootID]int{}}
 	scan := time.NewTimer(f.spread(f.config.SweepEvery))
@@ -48,7 +49,7 @@ func (f *Failover) sweepUntilDone(ctx context.Context) {
 	}
 }
 
-// pause is how long after a scan the next one comes.
+// pause returns the time to the next scan.
 func (s *sweeper) pause() time.Duration {
 	for _, scans := range s.suspects {
 		if scans < scansToRemove {
@@ -58,13 +59,12 @@ func (s *sweeper) pause() time.Duration {
 	return s.config.SweepEvery
 }
 
-// scan goes through all pins and removes those of boots that were found dead by this scan and the one before it. So the edges that
-// hold sockets of such a room have moved it, or will claim it above the pin that is gone; and nothing is reserved for a room
-// that nobody is in.
+// scan visits all pins and removes those of boots that scansToRemove scans found dead. Signaling
+// nodes with sockets in such a room have moved it by then, or claim it above the removed pin.
 func (s *sweeper) scan(ctx context.Context) {
 	view, before := s.membership.View(), s.suspects
 	s.suspects = map[pin.BootID]int{}
-	if !view.Settled || !s.elected(scanKey) {
+	if elected, ok := ring.Rendezvous(s.signalingNodes(), scanKey); !view.Settled || !ok || elected != s.config.Self {
 		return
 	}
 	judged := map[pin.BootID]bool{} // one dial per boot
@@ -95,8 +95,9 @@ func (s *sweeper) scan(ctx context.Context) {
 	}
 }
 
-// isDead says whether the boot of a pin is gone. What the view does not hold for alive is asked at its address: a newer boot there proves its death, and so do a
-// refusal and another node; silence is the death of a boot that was seen to go, and of no other, for unknown is not dead.
+// isDead reports whether the boot of a pin is gone. A boot that the view does not have live is asked
+// at its address: a newer boot there, another node and a refusal prove its death. Silence does so
+// only for a boot that was seen to go: unknown is not dead.
 func (s *sweeper) isDead(ctx context.Context, view *cluster.View, p pin.Pin) bool {
 	if live, ok := view.Nodes[p.Node]; ok && (live.Boot == p.Boot || live.Boot.Newer(p.Boot)) {
 		return live.Boot != p.Boot
@@ -112,7 +113,7 @@ func (s *sweeper) isDead(ctx context.Context, view *cluster.View, p pin.Pin) boo
 	}
 }
 
-// remove deletes one pin if it still stands.
+// remove deletes one pin by compare-and-delete.
 func (s *sweeper) remove(ctx context.Context, h pin.Holding) (gone bool, err error) {
 	if !sleep(ctx, time.Second/sweptPerSecond) {
 		return false, ctx.Err()
@@ -124,10 +125,4 @@ func (s *sweeper) remove(ctx context.Context, h pin.Holding) (gone bool, err err
 		s.log.Debug("pin removed", "room", h.Room, "node", h.Pin.Node, "boot", h.Pin.Boot, "fence", h.Pin.Fence)
 	}
 	return gone, err
-}
-
-// elected reports whether this edge is the one that does what key names.
-func (s *sweeper) elected(key string) bool {
-	winner, ok := ring.Rendezvous(s.edges(), key)
-	return ok && winner == s.config.Self
 }

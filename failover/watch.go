@@ -2,8 +2,8 @@ package failover
 
 import (
 	"context"
-	"errors"
 	"fmt"
+	"sync"
 	"time"
 
 	"github.com/holdfast-rtc/holdfast/cluster"
@@ -11,69 +11,55 @@ import (
 )
 
 const (
-	// The first looks come close together, because a killed process closes its sockets
-	// one after the other, within a few milliseconds; a node that stays in doubt is looked
-	// at twice a second.
-	firstLook  = 5 * time.Millisecond
-	latestLook = 500 * time.Millisecond
-	// settledStream: a stream that lasted this long was no flicker, and what comes after it is
-	// a new story with a fresh back-off.
+	// firstProbe is short, because a killed process closes its sockets one after the other within
+	// a few milliseconds; latestProbe is the interval for a node that stays suspect.
+	firstProbe  = 5 * time.Millisecond
+	latestProbe = 500 * time.Millisecond
+	// settledStream is how long a stream must last to reset the back-off.
 	settledStream = time.Second
 )
 
-// whyProof is the reason of a death that was proven here.
-const whyProof = "proof"
-
-// errSilent ends a stream whose beats stopped.
-var errSilent = errors.New("no beat")
-
-// strangerError ends a stream on which somebody else answers.
-type strangerError struct{ answer Control }
-
-func (e *strangerError) Error() string { return "answered by: " + string(e.answer) }
-
-// watch holds a Watch stream to one boot for as long as gossip takes it for live
-// (ctx), and looks for evidence whenever it breaks. It ends with the proof of
-// its death.
+// watch holds a Watch stream to one boot and gathers evidence whenever it breaks. It returns when
+// ctx ends, because gossip no longer has the boot, or when it has proven the death.
 func (f *Failover) watch(ctx context.Context, w *watching) {
 	stream := StreamNever
-	look := backoff{first: firstLook, most: latestLook}
+	probe := backoff{first: firstProbe, most: latestProbe}
 	for {
 		started := time.Now()
 		heard, err := f.listen(ctx, w)
-		w.life.lose()
-		f.sayWhoIsSilent()
+		w.health.loseStream()
+		f.reportSilent()
 		if heard {
 			stream = StreamBroken
 			if time.Since(started) > settledStream {
-				look.reset()
+				probe.reset()
 			}
 		}
-		if !f.investigate(ctx, w, stream, err, &look) || !sleep(ctx, look.next()) {
+		if !f.investigate(ctx, w, stream, err, &probe) || !sleep(ctx, probe.next()) {
 			return
 		}
 	}
 }
 
-// investigate looks at a node whose stream broke until it answers (true), or until its death is
-// proven or gossip no longer takes it for live (false).
-func (f *Failover) investigate(ctx context.Context, w *watching, stream Stream, broke error, look *backoff) bool {
+// investigate probes a node whose stream broke. It returns true when the node answers, and false
+// when its death is proven or ctx has ended.
+func (f *Failover) investigate(ctx context.Context, w *watching, stream Stream, broke error, probe *backoff) bool {
 	node := w.node
 	for suspected := false; ; suspected = true {
-		answered := w.life.ask()
+		done := w.health.ask()
 		evidence := f.gather(ctx, node, stream)
 		if evidence.Control == ControlSame {
-			w.life.sign()
+			w.health.heard()
 		}
-		answered()
+		done()
 		if ctx.Err() != nil {
 			return false
 		}
 		switch evidence.Verdict() {
 		case VerdictDead:
-			f.prove(node, evidence)
+			f.membership.ReportDead(node.ID, node.Boot, "proof: "+evidence.String())
 			return false
-		case VerdictAlive: // The connection broke, not the node.
+		case VerdictAlive: // Only the connection broke.
 			if suspected {
 				f.log.Info("node answers again", "node", node.ID, "boot", node.Boot)
 			}
@@ -83,37 +69,39 @@ func (f *Failover) investigate(ctx context.Context, w *watching, stream Stream, 
 				f.log.Warn("node suspected", "node", node.ID, "boot", node.Boot, "evidence", evidence.String(), "error", broke)
 			}
 		}
-		if !sleep(ctx, look.next()) {
+		if !sleep(ctx, probe.next()) {
 			return false
 		}
 	}
 }
 
-// listen holds one stream and returns why it ended, and whether it ever beat.
+// listen holds one stream. It returns why the stream ended, and whether a heartbeat came.
 func (f *Failover) listen(ctx context.Context, w *watching) (heard bool, err error) {
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
-	silence := time.AfterFunc(f.config.SilentAfter, func() { cancel(errSilent) })
+	silence := time.AfterFunc(f.config.SilentAfter, func() { cancel(fmt.Errorf("no beat within %s", f.config.SilentAfter)) })
 	defer silence.Stop()
 	err = f.nodes.Watch(ctx, w.node.Control, string(f.config.Self), func(hello control.Hello) error {
 		if answer := controlOf(w.node, hello); answer != ControlSame {
-			return &strangerError{answer}
+			return fmt.Errorf("answered by: %s", answer)
 		}
 		silence.Reset(f.config.SilentAfter)
-		w.life.sign()
+		w.health.heard()
 		heard = true
 		return nil
 	})
-	if errors.Is(context.Cause(ctx), errSilent) {
-		err = fmt.Errorf("%w within %s", errSilent, f.config.SilentAfter)
+	if cause := context.Cause(ctx); cause != nil {
+		err = cause
 	}
 	return heard, err
 }
 
-// prove reports a death. The event that follows starts everything else.
-func (f *Failover) prove(node cluster.Node, evidence Evidence) {
-	f.mu.Lock()
-	f.evidence[node.Boot] = evidence.String()
-	f.mu.Unlock()
-	f.membership.ReportDead(node.ID, node.Boot, whyProof)
+// gather makes both observations of a node at once, so that they are of one moment.
+func (f *Failover) gather(ctx context.Context, node cluster.Node, stream Stream) Evidence {
+	e := Evidence{Stream: stream}
+	var both sync.WaitGroup
+	both.Go(func() { e.Media = f.askMedia(ctx, node.Media) })
+	both.Go(func() { e.Control = f.askControl(ctx, node) })
+	both.Wait()
+	return e
 }

@@ -7,26 +7,26 @@ import (
 
 // The silence of a node is counted while this process runs, and not while it is stopped.
 func TestSilenceIsCountedWhileAwake(t *testing.T) {
-	clock := &awake{}
+	clock := &pauseAwareClock{}
 	now := time.Unix(1_800_000_000, 0)
 	run := func(d time.Duration) {
 		for end := now.Add(d); now.Before(end); {
-			now = now.Add(attendEvery)
+			now = now.Add(detectEvery)
 			clock.tick(now)
 		}
 	}
 	clock.tick(now)
-	l := newLife(clock)
+	h := newPeerHealth(clock)
 	run(time.Second)
-	l.sign()
+	h.heard()
 	run(200 * time.Millisecond)
 	now = now.Add(10 * time.Minute) // stopped
 	clock.tick(now)
 	run(100 * time.Millisecond)
-	if beats, answer := l.silence(); beats != 300*time.Millisecond+longestTick || answer != 0 {
+	if beats, answer := h.silence(); beats != 300*time.Millisecond+longestTick || answer != 0 {
 		t.Fatalf("silent for %s and unanswered for %s, want 300 ms and one long tick, and never asked", beats, answer)
 	}
-	if l.quiet(time.Second) || !l.quiet(400*time.Millisecond) {
+	if h.mayAsk(time.Second) || !h.mayAsk(400*time.Millisecond) {
 		t.Fatal("400 ms are no second")
 	}
 }
@@ -34,25 +34,25 @@ func TestSilenceIsCountedWhileAwake(t *testing.T) {
 // A question counts from the first since the last sign of life, however often it is repeated, and any
 // sign ends it.
 func TestQuestionsAreCountedFromTheFirst(t *testing.T) {
-	clock := &awake{}
+	clock := &pauseAwareClock{}
 	now := time.Unix(1_800_000_000, 0)
-	pass := func() { now = now.Add(attendEvery); clock.tick(now) }
+	pass := func() { now = now.Add(detectEvery); clock.tick(now) }
 	clock.tick(now)
-	l := newLife(clock)
-	answered := l.ask()
-	if pass(); l.quiet(0) {
+	h := newPeerHealth(clock)
+	answered := h.ask()
+	if pass(); h.mayAsk(0) {
 		t.Fatal("asked again while a question is out")
 	}
 	answered()
-	if pass(); !l.quiet(0) {
+	if pass(); !h.mayAsk(0) {
 		t.Fatal("not asked again")
 	}
-	l.ask()()
-	if _, answer := l.silence(); answer != 2*attendEvery {
-		t.Fatalf("unanswered for %s, want %s", answer, 2*attendEvery)
+	h.ask()()
+	if _, answer := h.silence(); answer != 2*detectEvery {
+		t.Fatalf("unanswered for %s, want %s", answer, 2*detectEvery)
 	}
-	l.sign()
-	if beats, answer := l.silence(); beats != 0 || answer != 0 {
+	h.heard()
+	if beats, answer := h.silence(); beats != 0 || answer != 0 {
 		t.Fatalf("after a sign of life: silent for %s, unanswered for %s", beats, answer)
 	}
 }

@@ -1,0 +1,124 @@
+package failover
+
+import (
+	"sync"
+	"sync/atomic"
+	"time"
+)
+
+// pauseAwareClock stands still while this process does not run. Silence is measured by it, so that
+// a pause of this process does not count as the silence of nodes.
+type pauseAwareClock struct {
+	elapsed atomic.Int64 // nanoseconds
+	last    time.Time    // used by the detector loop only
+}
+
+// longestTick is the most that one tick counts, twice the time between ticks.
+const longestTick = 2 * detectEvery
+
+// tick counts the time since the last tick, up to longestTick.
+func (c *pauseAwareClock) tick(now time.Time) {
+	if !c.last.IsZero() {
+		c.elapsed.Add(int64(min(now.Sub(c.last), longestTick)))
+	}
+	c.last = now
+}
+
+// now is the time that this process has run, as of the last tick.
+func (c *pauseAwareClock) now() time.Duration { return time.Duration(c.elapsed.Load()) }
+
+// peerHealth is what this process has observed of one boot. Its times are of the pauseAwareClock.
+type peerHealth struct {
+	clock *pauseAwareClock
+
+	mu           sync.Mutex    // guards the fields below
+	lastHeard    time.Duration // the last heartbeat or answer; at first, the start of the watch
+	asked        time.Duration // the first question since lastHeard
+	unanswered   bool          // a question was asked since lastHeard
+	asking       bool          // a question is out now
+	streamBroken bool          // and nothing was heard since
+	doubted      bool          // gossip doubts the boot,
+	doubtedAt    time.Duration // since when,
+	doubtLogged  bool          // and a log line said that it is not followed
+	stalled      bool          // many clients receive nothing from the boot
+}
+
+func newPeerHealth(clock *pauseAwareClock) *peerHealth {
+	return &peerHealth{clock: clock, lastHeard: clock.now()}
+}
+
+// heard records a heartbeat or an answer.
+func (h *peerHealth) heard() {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	h.lastHeard, h.unanswered, h.streamBroken = h.clock.now(), false, false
+}
+
+// ask records that a question is out until done is called. An answer is recorded by heard.
+func (h *peerHealth) ask() (done func()) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	if !h.unanswered {
+		h.unanswered, h.asked = true, h.clock.now()
+	}
+	h.asking = true
+	return func() {
+		h.mu.Lock()
+		defer h.mu.Unlock()
+		h.asking = false
+	}
+}
+
+// loseStream records that the Watch stream broke.
+func (h *peerHealth) loseStream() {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	h.streamBroken = true
+}
+
+// unreachable reports whether the stream is broken or the boot has been silent for that long.
+func (h *peerHealth) unreachable(after time.Duration) bool {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	return h.streamBroken || h.clock.now()-h.lastHeard >= after
+}
+
+// mayAsk reports whether the boot has been silent for that long and no question is out.
+func (h *peerHealth) mayAsk(after time.Duration) bool {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	return !h.asking && h.clock.now()-h.lastHeard >= after
+}
+
+// silence returns the time since the boot was heard, and the age of the first unanswered question.
+func (h *peerHealth) silence() (beats, answer time.Duration) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	now := h.clock.now()
+	if h.unanswered {
+		answer = now - h.asked
+	}
+	return now - h.lastHeard, answer
+}
+
+// doubt records gossip's doubt, and reports once per doubt that it has lasted for that long.
+func (h *peerHealth) doubt(doubted bool, logAfter time.Duration) (log bool) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	if !doubted || !h.doubted {
+		h.doubted, h.doubtedAt, h.doubtLogged = doubted, h.clock.now(), false
+		return false
+	}
+	log = !h.doubtLogged && h.clock.now()-h.doubtedAt >= logAfter
+	h.doubtLogged = h.doubtLogged || log
+	return log
+}
+
+// stall records whether many clients receive nothing from the boot, and reports changes.
+func (h *peerHealth) stall(many bool) (begins, ends bool) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	begins, ends = many && !h.stalled, !many && h.stalled
+	h.stalled = many
+	return begins, ends
+}

@@ -1,0 +1,101 @@
+package failover
+
+import (
+	"container/heap"
+	"context"
+	"sync"
+)
+
+// prioritySemaphore bounds how many moves use the store at once and admits the largest audience
+// first. There is one waiter per active move, which bounds its queue.
+type prioritySemaphore struct {
+	mu      sync.Mutex // guards the fields below, and abandoned of each waiter
+	free    int
+	waiting waiterHeap
+	arrived uint64
+}
+
+// waiter is one place in the queue.
+type waiter struct {
+	audience  int
+	arrival   uint64
+	admitted  chan struct{}
+	abandoned bool
+}
+
+// queue joins the queue without blocking. Waiters of equal audience keep the order of the calls.
+func (s *prioritySemaphore) queue(audience int) *waiter {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.arrived++
+	w := &waiter{audience: audience, arrival: s.arrived, admitted: make(chan struct{})}
+	heap.Push(&s.waiting, w)
+	s.admit()
+	return w
+}
+
+// acquire waits for admission. After nil, release must be called; after an error it must not.
+func (s *prioritySemaphore) acquire(ctx context.Context, w *waiter) error {
+	select {
+	case <-w.admitted:
+		return nil
+	case <-ctx.Done():
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	select {
+	case <-w.admitted:
+		s.free++
+		s.admit()
+	default:
+		w.abandoned = true
+	}
+	return ctx.Err()
+}
+
+func (s *prioritySemaphore) release() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.free++
+	s.admit()
+}
+
+// admit fills the free places. The caller holds mu.
+func (s *prioritySemaphore) admit() {
+	for s.free > 0 && s.waiting.Len() > 0 {
+		if w, ok := heap.Pop(&s.waiting).(*waiter); ok && !w.abandoned {
+			s.free--
+			close(w.admitted)
+		}
+	}
+}
+
+// waiterHeap orders waiters by audience, the largest first, then by arrival.
+type waiterHeap []*waiter
+
+func (h waiterHeap) Len() int { return len(h) }
+
+func (h waiterHeap) Less(i, j int) bool {
+	if h[i].audience != h[j].audience {
+		return h[i].audience > h[j].audience
+	}
+	return h[i].arrival < h[j].arrival
+}
+
+func (h waiterHeap) Swap(i, j int) { h[i], h[j] = h[j], h[i] }
+
+// Push is part of heap.Interface.
+func (h *waiterHeap) Push(x any) {
+	if w, ok := x.(*waiter); ok {
+		*h = append(*h, w)
+	}
+}
+
+// Pop is part of heap.Interface.
+func (h *waiterHeap) Pop() any {
+	last := len(*h) - 1
+	w := (*h)[last]
+	(*h)[last] = nil
+	*h = (*h)[:last]
+	return w
+}

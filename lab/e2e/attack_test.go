@@ -202,7 +202,7 @@ func (a *attacker) upgraded(ctx context.Context, kind string) (net.Conn, error) 
 	if err != nil {
 		return nil, err
 	}
-	_, err = io.WriteString(conn, "GET /ws HTTP/1.1\r\nHost: x\r\nConnection: Upgrade\r\nUpgrade: websocket\r\n"+
+	_, err = io.WriteString(conn, "GET /ws HTTP/1.1\r\nHost: localhost\r\nConnection: Upgrade\r\nUpgrade: websocket\r\n"+
 		"Sec-WebSocket-Version: 13\r\nSec-WebSocket-Key: AAAAAAAAAAAAAAAAAAAAAA==\r\nSec-WebSocket-Protocol: "+wire.Subprotocol+"\r\n\r\n")
 	if err == nil {
 		var line string

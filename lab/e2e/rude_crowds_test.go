@@ -118,7 +118,7 @@ func slowRequests(ctx context.Context, a *attacker) error {
 			return err
 		}
 		defer conn.Close()
-		if _, err := io.WriteString(conn, "GET / HTTP/1.1\r\nHost: x\r\nX-Slow: "); err != nil {
+		if _, err := io.WriteString(conn, "GET / HTTP/1.1\r\nHost: localhost\r\nX-Slow: "); err != nil {
 			return err
 		}
 		_ = conn.SetReadDeadline(time.Now().Add(20 * time.Second))

@@ -36,25 +36,21 @@ import (
 var ErrAlreadyRun = errors.New("cluster has already been run")
 
 const (
-	// mailboxSize bounds the callbacks that wait for the loop. When it is full, membership
-	// waits, and memberlist with it; gossiped messages are dropped, and the next report or
-	// state exchange replaces them. The loop never waits for memberlist.
+	// mailboxSize bounds the callbacks that wait for the loop. When it is full, memberlist waits and
+	// gossiped messages are dropped; the next report or state exchange replaces them.
 	mailboxSize = 1024
 
-	// remindEvery is the interval of members.remind. It is far above the time in which
-	// memberlist notices a death.
+	// remindEvery is far above the time in which memberlist notices a death.
 	remindEvery = 5 * time.Second
 
 	// publishAfter batches load reports into one view. Changes of membership do not wait.
 	publishAfter = 100 * time.Millisecond
 
-	// droppedLogsPerSecond bounds the log lines about input that was dropped: a member of
-	// another version sends a report every second, and each arrives several times.
+	// droppedLogsPerSecond: a member of another version sends a report every second.
 	droppedLogsPerSecond = 0.1
 )
 
-// Cluster is this process's membership. Its methods may be called from any
-// goroutine.
+// Cluster is this process's membership. Its methods are safe for concurrent use.
 type Cluster struct {
 	config Config
 	name   string // our member name
@@ -83,8 +79,7 @@ type Cluster struct {
 	ended         bool
 }
 
-// New checks the configuration. It opens and starts nothing; until Run the view holds
-// this process alone.
+// New checks the configuration and starts nothing. Until Run the view holds this process alone.
 func New(config Config, log *slog.Logger) (*Cluster, error) {
 	if err := config.Validate(); err != nil {
 		return nil, fmt.Errorf("cluster configuration: %w", err)
@@ -110,20 +105,18 @@ func New(config Config, log *slog.Logger) (*Cluster, error) {
 // View returns the current view. It is never nil and never changes.
 func (c *Cluster) View() *View { return c.view.Load() }
 
-// LocalAddr returns the host:port at which others reach our gossip. Until Running is
-// closed it is Config.Bind.
+// LocalAddr is the host:port of our gossip; until Running is closed it is Config.Bind.
 func (c *Cluster) LocalAddr() string { return *c.local.Load() }
 
 // Running is closed once Run has opened the sockets.
 func (c *Cluster) Running() <-chan struct{} { return c.running }
 
-// Subscribe delivers the changes of membership from now on, except our own. Subscribe before
-// you read the view to miss nothing: the view shows an event before it arrives. cancel must
-// be called. The channel is closed after cancel, and when Run has ended.
+// Subscribe delivers the changes of membership from now on, except our own. Subscribe before you
+// read the view to miss nothing: the view shows an event before it arrives. cancel must be called.
+// The channel is closed after cancel, and when Run has ended.
 //
-// A slow subscriber blocks nobody. Unread events are merged per boot, and a death or leave is
-// never dropped (see subscription.push). After maxPending unread events the channel is closed
-// and an error logged; View().Gone then has the deaths.
+// A slow subscriber blocks nobody. Its events are merged per boot, and no death is dropped. After
+// maxPending unread events the channel is closed; View().Gone then has the deaths.
 func (c *Cluster) Subscribe() (events <-chan Event, cancel func()) {
 	s := newSubscription()
 	var delivered sync.WaitGroup
@@ -144,8 +137,7 @@ func (c *Cluster) Subscribe() (events <-chan Event, cancel func()) {
 	})
 }
 
-// SetLoad puts a load report into our view and gossips it. Every node ignores a report
-// whose Seq is not above the last one.
+// SetLoad shows and gossips a load report. A Seq that is not above the last is ignored everywhere.
 func (c *Cluster) SetLoad(load Load) {
 	c.post(func() {
 		if c.members.setLoad(c.config.Node, load) {
@@ -166,16 +158,15 @@ func (c *Cluster) SetDraining(draining bool) {
 	})
 }
 
-// ReportDead removes a boot of a media node that was proven dead. When it returns, the view no
-// longer has the boot and the event is queued; gossip of this death is no second event. Before
-// Run it takes effect when Run starts. Our own boot and one already gone are ignored. A boot
-// that gossip still believes alive is live again after one to two times remindEvery.
+// ReportDead removes a media node's boot that was proven dead. When it returns, the view lacks the
+// boot and the event is queued; gossip of this death is no second event. Before Run it takes effect
+// when Run starts. Our own boot and one already gone are ignored. A boot that gossip still believes
+// alive is live again after one to two times remindEvery.
 func (c *Cluster) ReportDead(id ring.NodeID, boot pin.BootID, why string) {
 	c.report((*members).reportDead, id, boot, why)
 }
 
-// ConfirmDead is ReportDead for a boot that is Doubted in the view. It does nothing if gossip
-// has seen the boot alive since.
+// ConfirmDead is ReportDead for a boot that is still Doubted in the view; it ignores others.
 func (c *Cluster) ConfirmDead(id ring.NodeID, boot pin.BootID, why string) {
 	c.report((*members).confirmDead, id, boot, why)
 }
@@ -197,8 +188,8 @@ func (c *Cluster) report(how func(*members, Node, string) []Event, id ring.NodeI
 	}
 }
 
-// SetSilent names all boots that this process cannot hear now. They are off our ring while it
-// has other nodes. It is local, makes no event, and holds until the next call.
+// SetSilent names all boots that this process cannot hear now. They are off our ring while others
+// are on it. It is local, makes no event, and holds until the next call.
 func (c *Cluster) SetSilent(boots []pin.BootID) {
 	boots = slices.Clone(boots)
 	c.post(func() {
@@ -207,8 +198,8 @@ func (c *Cluster) SetSilent(boots []pin.BootID) {
 	})
 }
 
-// Run opens the gossip sockets and joins the cluster, retrying until another member is up.
-// When ctx ends it tells the others that this node leaves, and returns. It runs once.
+// Run opens the gossip sockets, and joins the cluster as soon as another member is up. When ctx ends
+// it tells the others that this node leaves, and returns. It runs once.
 func (c *Cluster) Run(ctx context.Context) error {
 	if !c.ran.CompareAndSwap(false, true) {
 		return ErrAlreadyRun
@@ -248,7 +239,7 @@ func (c *Cluster) loop(stop <-chan struct{}) {
 	}
 }
 
-// post gives the loop a task. After the loop has ended it does nothing.
+// post gives the loop a task, unless the loop has ended.
 func (c *Cluster) post(task func()) {
 	select {
 	case c.mailbox <- task:
@@ -256,14 +247,13 @@ func (c *Cluster) post(task func()) {
 	}
 }
 
-// publishSoon publishes within publishAfter.
 func (c *Cluster) publishSoon() {
 	if c.publishTimer == nil {
 		c.publishTimer = time.After(publishAfter)
 	}
 }
 
-// publish replaces the view, and then sends the events to the subscribers.
+// publish replaces the view, then sends the events.
 func (c *Cluster) publish(events []Event) {
 	c.publishTimer = nil
 	c.liveCount.Store(int64(len(c.members.live)))
@@ -284,7 +274,7 @@ func (c *Cluster) publish(events []Event) {
 	})
 }
 
-// logDropped logs that input from another process was dropped, at most droppedLogsPerSecond.
+// logDropped logs, at a bounded rate, that input from another process was dropped.
 func (c *Cluster) logDropped(what string, err error) {
 	if unlogged, ok := c.logLimiter.Next(); ok {
 		c.log.Warn(what, "err", err, "unlogged", unlogged)

@@ -25,41 +25,36 @@ const (
 
 // Config says who this process is and how it finds the others.
 type Config struct {
-	// Node is this process: ID, Boot, Role and the addresses at which others reach it. Its
-	// Load is ignored.
+	// Node is this process: ID, Boot, Role and the addresses at which others reach it.
 	Node Node
 
 	// Bind is the host:port of the gossip sockets, UDP and TCP. The host is an IP address, or
-	// empty for every IPv4 interface; port 0 takes a free one.
+	// empty for all IPv4 interfaces; port 0 takes a free one.
 	Bind string
 
-	// Advertise is the host or host:port to which others send gossip, where it differs from
-	// Bind. A host name is resolved when Run starts.
+	// Advertise is the host or host:port for others, where it differs from Bind. A host name is
+	// resolved when Run starts.
 	Advertise string
 
-	// Join lists host:port of members to find the cluster through; our own address may be
-	// among them. Run tries the list until an exchange has worked, and every rejoinEvery
-	// after that, so that two halves of a healed network find each other.
+	// Join lists host:port of members to find the cluster through; our own address may be among
+	// them. It is tried until an exchange works, and every rejoinEvery after that.
 	Join []string
 
-	// Name is the name of the cluster. Members of another are refused, even with the same
-	// Key, and logged.
+	// Name is that of the cluster. Members of another are refused, even with the same Key.
 	Name string
 
 	// Key encrypts and authenticates all gossip: KeyBytes bytes, required.
 	Key []byte
 
-	// Solo means that this process may be the first of its cluster: its view is settled
-	// before it has heard anybody.
+	// Solo: this process may be the first of its cluster, so its view is settled at once.
 	Solo bool
 
-	// ConfirmDeaths is for a process with evidence of its own about SFU nodes. A death that
-	// gossip reports makes an SFU node Doubted, until ConfirmDead confirms it or gossip sees
-	// the node alive. Without it gossip's word is final.
+	// ConfirmDeaths: gossip's word makes an SFU node only Doubted here, until ConfirmDead confirms
+	// the death or gossip sees the node alive. Otherwise gossip's word is final.
 	ConfirmDeaths bool
 
-	// Haste divides the times of gossip's detection, and LosePercent is the share of incoming
-	// gossip datagrams to discard. Both are for tests of false deaths; 0 turns them off.
+	// Haste divides the times of detection, and LosePercent of the incoming datagrams are
+	// discarded. Both are for tests of false deaths; 0 turns them off.
 	Haste       float64
 	LosePercent int
 }
@@ -117,7 +112,6 @@ func (c Config) Validate() error {
 	return errors.Join(faults...)
 }
 
-// validateGossip lists the faults of the gossip addresses.
 func (c Config) validateGossip(fault func(format string, args ...any)) {
 	host, _, err := splitHostPort(c.Bind)
 	switch ip := net.ParseIP(host); {
@@ -140,13 +134,11 @@ func (c Config) validateGossip(fault func(format string, args ...any)) {
 	}
 }
 
-// memberName is a process's name in memberlist. A restart has another boot, so it is another
-// member and never a conflict of names.
+// memberName is a process's name in memberlist. With its boot a restart is another member.
 func memberName(node Node) string {
 	return string(node.Role) + "/" + string(node.ID) + "@" + string(node.Boot)
 }
 
-// parseMemberName splits a memberName.
 func parseMemberName(name string) (Node, error) {
 	role, rest, _ := strings.Cut(name, "/")
 	id, boot, ok := strings.Cut(rest, "@")
@@ -170,7 +162,7 @@ func validID(id string) error {
 	return nil
 }
 
-// validAddress accepts host:port, and the empty address of a service that the role lacks.
+// validAddress accepts host:port, and the empty address of a service that a role lacks.
 func validAddress(address string) error {
 	if address == "" {
 		return nil
@@ -196,7 +188,6 @@ func withPort(address string) string {
 	return net.JoinHostPort(strings.Trim(address, "[]"), "0")
 }
 
-// splitHostPort is net.SplitHostPort with the port as a number.
 func splitHostPort(address string) (host string, port int, err error) {
 	host, text, err := net.SplitHostPort(address)
 	if err != nil {

@@ -7,14 +7,13 @@ import (
 	"github.com/hashicorp/memberlist"
 )
 
-// delegate receives memberlist's callbacks. They run on memberlist's goroutines, some with its
-// locks held, so each only parses, posts to the loop, and returns.
+// delegate receives memberlist's callbacks, some with memberlist's locks held: each only parses,
+// posts to the loop, and returns.
 type delegate struct{ c *Cluster }
 
-// NodeMeta returns the metadata for our next alive message.
 func (d delegate) NodeMeta(int) []byte { return *d.c.meta.Load() }
 
-// NotifyMsg takes one gossiped message. It drops the message when the mailbox is full.
+// NotifyMsg drops the message when the mailbox is full.
 func (d delegate) NotifyMsg(in []byte) {
 	m, err := parseMessage(in)
 	if err != nil {
@@ -27,12 +26,11 @@ func (d delegate) NotifyMsg(in []byte) {
 	}
 }
 
-// GetBroadcasts returns messages to put into a packet.
 func (d delegate) GetBroadcasts(overhead, limit int) [][]byte {
 	return d.c.broadcasts.GetBroadcasts(overhead, limit)
 }
 
-// LocalState returns our side of a state exchange: who we are, all loads, all departures.
+// LocalState is our side of a state exchange: who we are, all loads, all departures.
 func (d delegate) LocalState(bool) []byte {
 	view := d.c.View()
 	messages := []message{{kind: kindHello, from: d.c.config.Node}}
@@ -51,8 +49,7 @@ func (d delegate) LocalState(bool) []byte {
 	return encodeState(messages)
 }
 
-// MergeRemoteState takes the other side's LocalState. memberlist has posted the joins of that
-// exchange before, so after this task the view has all that the other side knew.
+// MergeRemoteState takes the other side's state. memberlist has posted that side's joins before.
 func (d delegate) MergeRemoteState(in []byte, _ bool) {
 	messages, passed, err := parseState(in)
 	if err != nil {
@@ -69,12 +66,10 @@ func (d delegate) MergeRemoteState(in []byte, _ bool) {
 	})
 }
 
-// NotifyJoin takes a member that was unknown or dead and is alive.
 func (d delegate) NotifyJoin(n *memberlist.Node) {
 	d.member(n, (*members).join)
 }
 
-// NotifyUpdate takes a live member's new metadata.
 func (d delegate) NotifyUpdate(n *memberlist.Node) {
 	d.member(n, (*members).update)
 }

@@ -6,8 +6,7 @@ import (
 	"github.com/hashicorp/memberlist"
 )
 
-// broadcast is one of our messages in the transmit queue. The queue replaces by name, so it
-// holds one message of each kind and boot.
+// broadcast is one of our messages in the transmit queue, which keeps one of each name.
 type broadcast struct {
 	name string
 	text []byte
@@ -17,20 +16,17 @@ func newBroadcast(m message) broadcast {
 	return broadcast{name: string(rune('0'+m.kind)) + memberName(m.from), text: m.encode()}
 }
 
-// Name is part of memberlist.NamedBroadcast.
 func (b broadcast) Name() string { return b.name }
 
-// Invalidates is never called: the queue replaces a named broadcast by its name.
+// Invalidates is not called for broadcasts with a Name.
 func (b broadcast) Invalidates(memberlist.Broadcast) bool { return false }
 
-// Message returns the wire form.
 func (b broadcast) Message() []byte { return b.text }
 
-// Finished is part of memberlist.Broadcast.
 func (b broadcast) Finished() {}
 
-// handle handles a message of another member, on the loop. memberlist sends user messages
-// only to random members, so each member forwards what is new to it, once.
+// handle takes a message of another member, on the loop. memberlist sends it to few members, so
+// each forwards what is new to it, once.
 func (c *Cluster) handle(m message) {
 	switch m.kind {
 	case kindLoad:

@@ -10,23 +10,19 @@ import (
 )
 
 const (
-	// The back-off while no seed has answered or this node is partitioned. It starts quickly,
-	// since the processes of a cluster usually start together.
+	// The back-off while no seed has answered or this node is partitioned.
 	joinBackoffFirst = 100 * time.Millisecond
 	joinBackoffMost  = 2 * time.Second
 
-	// rejoinEvery is the interval of later exchanges with seeds. memberlist forgets dead members
-	// after GossipToTheDeadTime, so the halves of a longer partition would never meet again.
+	// rejoinEvery is the interval of later exchanges with seeds. Without them the halves of a long
+	// partition never meet again: memberlist forgets dead members.
 	rejoinEvery = 30 * time.Second
 
-	// countEvery is the interval of checks for a partition.
-	countEvery = time.Second
+	countEvery = time.Second // checks for a partition
 
-	// peakFor is how long the peak is remembered after members are lost. They may be lost one
-	// by one; those that do not answer by then are gone for good.
+	// peakFor is how long a higher peak is kept; those that do not answer by then are gone.
 	peakFor = 5 * time.Minute
 
-	// maxLastPeers bounds the members that a partitioned node asks.
 	maxLastPeers = 8
 )
 
@@ -37,11 +33,11 @@ type peakMembership struct {
 	since     time.Time
 }
 
-// partitioned reports whether at least half of the peak is lost, or all others. Then this node is
-// probably cut off, and in memberlist both sides have given each other up.
+// partitioned reports whether half of the peak or all others are lost. Then this node is probably
+// cut off, and in memberlist both sides have given each other up.
 func (p peakMembership) partitioned(now int) bool { return now < 2 || 2*now <= p.members }
 
-// observe returns the peak after a count. A higher peak is kept for peakFor.
+// observe returns the peak after a count.
 func (p peakMembership) observe(now int, peers []string, at time.Time) peakMembership {
 	if now < p.members && at.Sub(p.since) < peakFor {
 		return p
@@ -50,9 +46,9 @@ func (p peakMembership) observe(now int, peers []string, at time.Time) peakMembe
 	return peakMembership{members: now, lastPeers: peers[:min(len(peers), maxLastPeers)], since: at}
 }
 
-// joinSeeds exchanges states with the seeds: with back-off until the view has settled and while
-// this node is partitioned, every rejoinEvery otherwise. A partitioned node also asks its last
-// peers, since it may be its own seed.
+// joinSeeds exchanges states with the seeds: with back-off until one answers and while this node is
+// partitioned, then every rejoinEvery. A partitioned node may be its own seed, so it asks its last
+// peers, too.
 func (c *Cluster) joinSeeds(ctx context.Context, list *memberlist.Memberlist) {
 	if len(c.config.Join) == 0 {
 		return
@@ -67,7 +63,7 @@ func (c *Cluster) joinSeeds(ctx context.Context, list *memberlist.Memberlist) {
 		}
 		partitioned := peak.partitioned(c.present())
 		observe()
-		// A seed may be our own address, so an answer alone is not enough.
+		// The answer may be our own.
 		if joined == 0 || partitioned {
 			pause(ctx, backoff/2+rand.N(backoff)) // Jitter.
 			backoff = min(2*backoff, joinBackoffMost)
@@ -81,7 +77,7 @@ func (c *Cluster) joinSeeds(ctx context.Context, list *memberlist.Memberlist) {
 	}
 }
 
-// exchange exchanges states with the members at these addresses and counts the answers.
+// exchange exchanges states with these members and counts the answers.
 func (c *Cluster) exchange(ctx context.Context, list *memberlist.Memberlist, addresses []string) (joined int) {
 	for _, address := range addresses {
 		if ctx.Err() != nil {
@@ -109,20 +105,18 @@ func (c *Cluster) present() int {
 }
 
 const (
-	// exchangeEvery is the interval of TCP exchanges with members that no UDP reaches. News
-	// doubles each time, and reaches a hundred members in three to four seconds.
+	// exchangeEvery: news doubles each time, and reaches a hundred members in three to four seconds.
 	exchangeEvery = 500 * time.Millisecond
 
-	// warnBlockedEvery is the interval of warnings about blocked UDP.
 	warnBlockedEvery = 5 * time.Minute
 )
 
-// exchangeWithBlocked replaces gossip where UDP is blocked and TCP is not. memberlist then pings
-// by TCP and keeps the members, but other news would wait for pushPullInterval.
+// exchangeWithBlocked replaces gossip by TCP exchanges with members that no UDP reaches. memberlist
+// keeps them by TCP pings, but other news would wait for pushPullInterval.
 func (c *Cluster) exchangeWithBlocked(ctx context.Context, list *memberlist.Memberlist, probeInterval time.Duration) {
 	var warned time.Time // zero while nobody is blocked
 	for pause(ctx, exchangeEvery) {
-		// Each member pings each other one once in present-1 intervals: three pings are missing, and 2 s of margin.
+		// Three pings are missing, and 2 s of margin: a member pings each other one in present-1 intervals.
 		blocked := c.addresses.unheard(time.Duration(10+3*c.present()) * probeInterval)
 		switch {
 		case len(blocked) == 0 && !warned.IsZero():
@@ -139,8 +133,7 @@ func (c *Cluster) exchangeWithBlocked(ctx context.Context, list *memberlist.Memb
 	}
 }
 
-// addresses are the gossip addresses of the other live members. Only callbacks may read
-// memberlist's own list.
+// addresses are those of the other live members. Only callbacks may read memberlist's own list.
 type addresses struct {
 	mu     sync.Mutex // guards the fields below
 	byName map[string]string
@@ -156,7 +149,6 @@ func (a *addresses) put(name, address string) {
 	a.byName[name], a.heard[address] = address, time.Now()
 }
 
-// hear records a datagram.
 func (a *addresses) hear(address string) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
@@ -180,7 +172,7 @@ func (a *addresses) remove(name string) {
 
 func (a *addresses) all() []string { return a.unheard(0) }
 
-// unheard lists the addresses from which no datagram has come for that long.
+// unheard lists the addresses without a datagram for that long.
 func (a *addresses) unheard(least time.Duration) (list []string) {
 	a.mu.Lock()
 	defer a.mu.Unlock()

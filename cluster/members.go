@@ -10,8 +10,7 @@ import (
 	"github.com/holdfast-rtc/holdfast/ring"
 )
 
-// maxGone and goneFor bound the remembered departures. goneFor is longer than the TTL of a pin,
-// one hour. A forgotten boot is unknown: whoever meets its pin has to dial it.
+// maxGone and goneFor bound the remembered departures. goneFor exceeds the TTL of a pin, one hour.
 const (
 	maxGone = 1024
 	goneFor = time.Hour + 5*time.Minute
@@ -25,17 +24,16 @@ const (
 	whyReturned  = "returned"
 )
 
-// members is the state behind the view. It knows neither memberlist nor goroutines, and only one
-// goroutine uses it.
+// members is the state behind the view. Only one goroutine uses it.
 //
-// A boot is live, gone, or unknown. It becomes live when memberlist reports its member as joined.
-// A boot that left never comes back. One that was declared dead does, when memberlist sees it
-// join again or goes on believing it alive (shadow). Of two boots of one name the newer is used;
-// one that was declared dead counts as the older, since a clock may have been set back.
+// A boot is live, gone, or unknown. It becomes live when memberlist reports its join. A boot that
+// left never comes back. A dead one does, when it joins again or memberlist goes on believing it
+// alive (shadow). Of two boots of one name the newer is used; one that was declared dead counts as
+// the older, since a clock may have been set back.
 type members struct {
 	log  *slog.Logger
 	self Node // only its name and boot; the live entry has the rest
-	// confirmDeaths is Config.ConfirmDeaths. Set before first use.
+	// confirmDeaths is Config.ConfirmDeaths.
 	confirmDeaths bool
 	live          map[Name]Node
 	gone          map[pin.BootID]Departure // shared with views: replaced, never changed
@@ -49,16 +47,14 @@ type members struct {
 	placeable []ring.NodeID // the nodes of ring
 }
 
-// departure is one boot that died or left.
 type departure struct {
 	node Node // Role, ID and Boot
 	how  Departure
 	at   time.Time
 }
 
-// shadow is a boot that is not live here though memberlist believes its member alive: it was
-// reported dead, or another boot of its name is used. A dead process and a quick restart leave
-// one for a second or two, until memberlist has noticed.
+// shadow is a boot that memberlist believes alive and that is not live here: it was reported dead, or
+// another boot of its name is used. A death or quick restart leaves one for a second or two.
 type shadow struct {
 	node      Node
 	wasLive   bool // else it has only waited for the other boot to go
@@ -113,7 +109,7 @@ func (m *members) join(node Node) []Event {
 	return append(events, m.event(EventJoined, node, why)...)
 }
 
-// update handles new metadata of a member. A member whose first metadata was invalid joins here.
+// update handles new metadata. A member whose first metadata was invalid joins here.
 func (m *members) update(node Node) []Event {
 	current, live := m.live[node.Name()]
 	if !live || current.Boot != node.Boot {
@@ -131,8 +127,7 @@ func (m *members) update(node Node) []Event {
 }
 
 // die handles a member that memberlist reports as dead or left; it does not say which. A leave
-// message that came before has already decided. With confirmDeaths an SFU node stays live as
-// Doubted, off the ring.
+// message has already decided. With confirmDeaths an SFU node stays live as Doubted.
 func (m *members) die(node Node) []Event {
 	delete(m.shadows, node.Boot)
 	current, live := m.live[node.Name()]
@@ -149,7 +144,7 @@ func (m *members) die(node Node) []Event {
 	}
 }
 
-// leave handles a member's leave message. news reports whether the message is worth forwarding.
+// leave handles a leave message. news: it is worth forwarding.
 func (m *members) leave(node Node, age time.Duration) (events []Event, news bool) {
 	if node.Boot == m.self.Boot || m.gone[node.Boot] == DepartureLeft || age >= goneFor {
 		return nil, false
@@ -162,16 +157,14 @@ func (m *members) leave(node Node, age time.Duration) (events []Event, news bool
 	return nil, true
 }
 
-// heardDead handles a death in another member's state, for nodes that did not see it. It changes
-// nothing for a boot that is live here, Doubted or not.
+// heardDead handles a death in another member's state. It does nothing to a boot that is live here.
 func (m *members) heardDead(node Node, age time.Duration) {
 	if m.live[node.Name()].Boot != node.Boot && m.gone[node.Boot] == "" && node.Boot != m.self.Boot && age < goneFor {
 		m.depart(node, DepartureDead, age)
 	}
 }
 
-// reportDead handles a death that was proven. A boot that gossip has not reported is remembered,
-// too; its event has only what the caller knows.
+// reportDead handles a proven death. An unknown boot is remembered, too.
 func (m *members) reportDead(node Node, why string) []Event {
 	if node.Boot == m.self.Boot || m.gone[node.Boot] != "" {
 		return nil
@@ -195,7 +188,7 @@ func (m *members) confirmDead(node Node, why string) []Event {
 	return m.reportDead(node, why)
 }
 
-// setLoad takes a load report and reports whether it is newer than the known one.
+// setLoad reports whether the load is newer than the known one.
 func (m *members) setLoad(node Node, load Load) bool {
 	current, live := m.live[node.Name()]
 	if !live || current.Boot != node.Boot || load.Seq <= current.Load.Seq {
@@ -206,7 +199,6 @@ func (m *members) setLoad(node Node, load Load) bool {
 	return true
 }
 
-// setSilent replaces the set of boots that this process does not hear.
 func (m *members) setSilent(boots []pin.BootID) {
 	m.silent = make(map[pin.BootID]struct{}, len(boots))
 	for _, boot := range boots {
@@ -214,19 +206,17 @@ func (m *members) setSilent(boots []pin.BootID) {
 	}
 }
 
-// setDraining changes our own entry.
 func (m *members) setDraining(draining bool) {
 	own := m.live[m.self.Name()]
 	own.Draining = draining
 	m.live[m.self.Name()] = own
 }
 
-// complainAt: remind logs an error at the second call for a shadow and every third after it.
+// complainAt: remind logs at the second call for a shadow and every third after it.
 const complainAt = 3
 
-// remind forgets old departures and checks the shadows. The first call only counts, so that
-// memberlist has time to notice a death. Later a boot that memberlist still believes alive is
-// used again, unless another boot has its name: then an error is logged.
+// remind forgets old departures and checks the shadows. The first check only counts: memberlist may
+// yet notice a death. Then the boot is used again, or an error logged if another has its name.
 func (m *members) remind() (events []Event) {
 	m.forget(func(d departure) bool { return time.Since(d.at) >= goneFor })
 	for boot, s := range m.shadows {
@@ -243,8 +233,8 @@ func (m *members) remind() (events []Event) {
 	return events
 }
 
-// remove takes a live node out and makes its event. A boot that has waited for it takes its
-// place, as after a restart with a clock that was set back.
+// remove takes out a live node. A boot that has waited for it takes its place, as after a restart
+// with a clock that was set back.
 func (m *members) remove(node Node, how Departure, why string) []Event {
 	delete(m.live, node.Name())
 	m.depart(node, how, 0)
@@ -257,7 +247,7 @@ func (m *members) remove(node Node, how Departure, why string) []Event {
 	return events
 }
 
-// depart remembers that a boot died or left, and how long ago.
+// depart remembers how a boot went, age ago.
 func (m *members) depart(node Node, how Departure, age time.Duration) {
 	m.forget(func(d departure) bool { return d.node.Boot == node.Boot })
 	m.gone = maps.Clone(m.gone)
@@ -269,7 +259,6 @@ func (m *members) depart(node Node, how Departure, age time.Duration) {
 	}
 }
 
-// forget makes departed boots unknown.
 func (m *members) forget(which func(departure) bool) {
 	if !slices.ContainsFunc(m.departed, which) {
 		return
@@ -284,7 +273,7 @@ func (m *members) forget(which func(departure) bool) {
 	})
 }
 
-// event logs a change and makes its event. Changes of our own process make none.
+// event logs a change and makes its event; our own changes make none.
 func (m *members) event(kind EventKind, node Node, why string) []Event {
 	if node.Boot == m.self.Boot {
 		return nil
@@ -297,7 +286,7 @@ func (m *members) logChange(what string, node Node, why string) {
 	m.log.Info("member "+what, "node", node.ID, "boot", node.Boot, "role", node.Role, "draining", node.Draining, "why", why)
 }
 
-// view makes the next view. The ring is rebuilt only when its nodes have changed.
+// view makes the next view. It rebuilds the ring only when its nodes have changed.
 func (m *members) view() *View {
 	nodes, signaling := make(map[ring.NodeID]Node, len(m.live)), map[ring.NodeID]Node{}
 	var placeable, silent []ring.NodeID

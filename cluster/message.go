@@ -9,12 +9,10 @@ import (
 	"github.com/holdfast-rtc/holdfast/pin"
 )
 
-// The messages of members beside memberlist's own. A message is a kind byte, the name of the
-// member it is about (a length and its bytes), and the kind's numbers as unsigned varints. Bytes
-// after the last known field are ignored, so that a later version may append fields.
-//
-// A state exchange (push/pull) is a sequence of messages, each behind its length; the first is
-// a hello.
+// The messages of members. Each is a kind byte, the name of the member it is about (a length and
+// its bytes), and numbers as unsigned varints. Bytes after the last known field are ignored, so that
+// later versions may append fields. A state exchange (push/pull) is a sequence of messages, each
+// behind its length; the first is a hello.
 const (
 	kindLoad  byte = 1 // the member's load report
 	kindLeave byte = 2 // the member leaves, or has left
@@ -22,18 +20,17 @@ const (
 	kindDead  byte = 4 // the member has died; in state exchanges only
 )
 
-// maxStateMessages bounds a state exchange: a load per live member and a departure per gone boot.
+// maxStateMessages is for a load per live member and a departure per gone boot.
 const maxStateMessages = 8192
 
-// The bounds of a credible load report. A report above one is dropped as a whole: a false load
-// would repel or attract rooms, and a false Seq would hide all later reports.
+// The bounds of a credible load report; one above them is dropped. A false load would repel or
+// attract rooms, and a false Seq hide all later reports.
 const (
 	maxLoadBitsPerSecond    = 1 << 50 // a petabit
 	maxLoadPacketsPerSecond = 1 << 40
 	maxLoadSeq              = 1 << 48 // at a report a second, longer than any process lives
 )
 
-// message is one message in parsed form.
 type message struct {
 	kind byte
 	from Node          // Role, ID and Boot only
@@ -41,7 +38,6 @@ type message struct {
 	age  time.Duration // kindLeave and kindDead only; whole seconds on the wire
 }
 
-// encode returns the wire form.
 func (m message) encode() []byte {
 	name := memberName(m.from)
 	out := append(make([]byte, 0, len(name)+64), m.kind)
@@ -91,7 +87,6 @@ func parseMessage(in []byte) (message, error) {
 	return m, err
 }
 
-// takeLoad reads a load report.
 func takeLoad(rest []byte, from Node) (l Load, err error) {
 	var rooms, peers uint64
 	for _, n := range []*uint64{
@@ -119,7 +114,6 @@ func takeLoad(rest []byte, from Node) (l Load, err error) {
 	return l, err
 }
 
-// takeGenerations reads a count and that many generations.
 func takeGenerations(in []byte) (set pin.Generations, rest []byte, err error) {
 	count, rest, err := takeNumber(in)
 	if err != nil {
@@ -139,7 +133,6 @@ func takeGenerations(in []byte) (set pin.Generations, rest []byte, err error) {
 	return pin.GenerationsOf(generations), rest, nil
 }
 
-// encodeState joins messages for a state exchange.
 func encodeState(messages []message) []byte {
 	var out []byte
 	for _, m := range messages {
@@ -150,8 +143,8 @@ func encodeState(messages []message) []byte {
 	return out
 }
 
-// parseState reads what encodeState wrote. It passes over invalid messages and returns the first
-// error of them as passed. Data that cannot be split into messages is an error. Both wrap errForeign.
+// parseState passes over invalid messages and returns the first of their errors as passed. Data that
+// cannot be split is an error. Both wrap errForeign.
 func parseState(in []byte) (messages []message, passed, err error) {
 	for count := 0; len(in) > 0; count++ {
 		if count == maxStateMessages {
@@ -172,7 +165,6 @@ func parseState(in []byte) (messages []message, passed, err error) {
 	return messages, passed, nil
 }
 
-// takeNumber cuts one varint off in.
 func takeNumber(in []byte) (n uint64, rest []byte, err error) {
 	n, used := binary.Uvarint(in)
 	if used <= 0 {

@@ -6,15 +6,13 @@ import (
 	"fmt"
 )
 
-// errForeign is wrapped by every error about bytes from another process. Such input is logged
-// and dropped, with no other effect.
+// errForeign is wrapped by every error about bytes from another process; they are logged and dropped.
 var errForeign = errors.New("not understood")
 
-// metaVersion marks the form of the metadata.
 const metaVersion = 1
 
-// meta is a member's memberlist metadata. It is at most 512 bytes, hence the short keys. The
-// member's name has role, id and boot; the load has its own messages.
+// meta is a member's memberlist metadata, at most 512 bytes: hence the short keys. Role, id and boot
+// are in the member's name; the load has its own messages.
 type meta struct {
 	Version  int    `json:"v"`
 	Control  string `json:"c,omitempty"`
@@ -23,7 +21,6 @@ type meta struct {
 	Draining bool   `json:"d,omitempty"`
 }
 
-// encodeMeta returns the metadata of a node.
 func encodeMeta(node Node) []byte {
 	text, err := json.Marshal(meta{
 		Version: metaVersion, Control: node.Control, Media: node.Media, HTTP: node.HTTP, Draining: node.Draining,
@@ -34,8 +31,7 @@ func encodeMeta(node Node) []byte {
 	return text
 }
 
-// parseMember reads a member's name and metadata. Unknown keys are ignored; an unknown version is
-// an error. Every error wraps errForeign.
+// parseMember ignores unknown keys and refuses unknown versions. Every error wraps errForeign.
 func parseMember(name string, text []byte) (Node, error) {
 	node, err := parseMemberName(name)
 	if err != nil {

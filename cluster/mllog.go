@@ -5,12 +5,11 @@ import (
 	"strings"
 )
 
-// otherLabel is memberlist's text for a packet or stream of a cluster with another name.
+// otherLabel is memberlist's text for a member of another cluster.
 const otherLabel = "with unacceptable label"
 
-// memberlistWriter takes memberlist's log lines. They are logged at Debug, with memberlist's
-// level as "severity": it warns of ordinary things such as a refused probe, and members logs
-// what matters. Only a foreign cluster is reported by nobody else.
+// memberlistWriter logs memberlist's lines at Debug, with their level as "severity": memberlist
+// warns of ordinary things. Only a member of another cluster is reported by nobody else.
 type memberlistWriter struct{ c *Cluster }
 
 // Write takes one line such as "[WARN] memberlist: text".
@@ -24,7 +23,7 @@ func (w memberlistWriter) Write(line []byte) (int, error) {
 	return len(line), nil
 }
 
-// parseMemberlistLine splits a line into its level, "INFO" where it has none, and its text.
+// parseMemberlistLine returns the level, "INFO" where there is none, and the text.
 func parseMemberlistLine(line string) (severity, text string) {
 	line = strings.TrimSpace(line)
 	severity = "INFO"

@@ -16,7 +16,6 @@ const (
 	announceTimeout = time.Second // bounds the wait until new metadata has been sent
 )
 
-// gossip runs memberlist from opening to shutdown.
 func (c *Cluster) gossip(ctx context.Context) error {
 	config, err := c.memberlistConfig(ctx)
 	if err != nil {
@@ -65,7 +64,7 @@ func (c *Cluster) gossip(ctx context.Context) error {
 	return nil
 }
 
-// memberlistConfig adds what this node's configuration says to the tuning of all nodes.
+// memberlistConfig adds this node's configuration to the tuning.
 func (c *Cluster) memberlistConfig(ctx context.Context) (*memberlist.Config, error) {
 	config := tuning(c.config.Haste)
 	config.Name, config.Label = c.name, c.config.Name
@@ -95,7 +94,6 @@ func (c *Cluster) memberlistConfig(ctx context.Context) (*memberlist.Config, err
 	return config, nil
 }
 
-// announce sends our metadata after each change.
 func (c *Cluster) announce(ctx context.Context, list *memberlist.Memberlist) {
 	for {
 		select {
@@ -109,8 +107,8 @@ func (c *Cluster) announce(ctx context.Context, list *memberlist.Memberlist) {
 	}
 }
 
-// leave sends our leave message before memberlist's, which looks like a death to the others.
-// It goes to every member directly, and by gossip.
+// leave sends our leave message, to all and by gossip, before memberlist's: others take that for a
+// death.
 func (c *Cluster) leave(list *memberlist.Memberlist) {
 	goodbye := message{kind: kindLeave, from: c.config.Node}
 	c.broadcasts.QueueBroadcast(newBroadcast(goodbye))
@@ -121,7 +119,7 @@ func (c *Cluster) leave(list *memberlist.Memberlist) {
 			}
 		}
 	}
-	// Two rounds of gossip, so that our message arrives first even on a lossy network.
+	// Two rounds of gossip, so that ours arrives first even on a lossy network.
 	<-time.After(2 * gossipInterval)
 	if err := list.Leave(leaveTimeout); err != nil {
 		c.log.Debug("leave not confirmed", "err", err)

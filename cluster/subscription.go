@@ -5,11 +5,10 @@ import (
 	"sync"
 )
 
-// maxPending bounds the unread events of one subscriber. At most two wait per boot (see push).
+// maxPending bounds the unread events of a subscriber; at most two are of one boot.
 const maxPending = 1024
 
-// subscription is the queue of one subscriber. push never blocks, so a slow subscriber delays
-// neither gossip nor the others.
+// subscription is the queue of one subscriber. push never blocks.
 type subscription struct {
 	events chan Event
 	stop   chan struct{} // closed by cancel
@@ -24,9 +23,9 @@ func newSubscription() *subscription {
 	return &subscription{events: make(chan Event), stop: make(chan struct{}), wake: make(chan struct{}, 1)}
 }
 
-// push queues an event and merges it with those of the same boot. A death or leave replaces
-// all of them; a join replaces an earlier join and waits behind a death. So a death is never
-// dropped. When the queue is full of distinct boots, push ends the subscription and returns false.
+// push merges an event with those of the same boot: a death or leave replaces all of them, a join
+// replaces a join and waits behind a death. So no death is dropped. When the queue is full, push ends
+// the subscription and returns false.
 func (s *subscription) push(event Event) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -53,7 +52,7 @@ func (s *subscription) end() {
 	wake(s.wake)
 }
 
-// wake signals a channel of capacity 1. A signal that is already waiting is enough.
+// wake signals a channel of capacity 1.
 func wake(signal chan<- struct{}) {
 	select {
 	case signal <- struct{}{}:
@@ -61,8 +60,7 @@ func wake(signal chan<- struct{}) {
 	}
 }
 
-// deliver moves events from the queue to the channel until cancel or end. It takes one at a
-// time, so that the rest can still be merged.
+// deliver takes one event at a time, so that the rest can still be merged.
 func (s *subscription) deliver() {
 	defer close(s.events)
 	for {

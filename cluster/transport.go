@@ -12,24 +12,22 @@ import (
 )
 
 const (
-	// streams and streamsPerAddress bound the incoming TCP exchanges; at the limit the oldest is
-	// closed for a new one. A member begins one exchange in ten seconds.
+	// streams and streamsPerAddress bound the incoming TCP exchanges; the oldest is closed for a
+	// new one.
 	streams           = 64
 	streamsPerAddress = 16
 
-	// streamBytes bounds what one incoming exchange may send, before the key is checked; memberlist
-	// allows 20 MB. It is for 4000 members of 500 bytes.
+	// streamBytes bounds an incoming exchange, for 4000 members of 500 bytes. memberlist allows
+	// 20 MB before it has checked the key.
 	streamBytes = 2 << 20
 
-	// bindTries bounds the search for a port that is free for both TCP and UDP.
+	// bindTries: a free TCP port may be in use for UDP.
 	bindTries = 10
 )
 
-// errTooLong ends an exchange that sends more than streamBytes.
 var errTooLong = errors.New("the stream is longer than any state")
 
-// transport is memberlist's own transport with a limit on incoming streams, which memberlist
-// does not have.
+// transport is memberlist's own with a limit on incoming streams.
 type transport struct {
 	*memberlist.NetTransport
 
@@ -42,8 +40,8 @@ type transport struct {
 	pump    sync.WaitGroup
 }
 
-// newTransport opens the sockets of config and writes the bound port into config. It discards
-// losePercent of the incoming datagrams, for tests.
+// newTransport opens the sockets of config, writes the bound port into it, and discards losePercent of
+// the incoming datagrams.
 func newTransport(config *memberlist.Config, losePercent int, heard func(address string)) (*transport, error) {
 	var inner *memberlist.NetTransport
 	var err error
@@ -51,7 +49,7 @@ func newTransport(config *memberlist.Config, losePercent int, heard func(address
 		inner, err = memberlist.NewNetTransport(&memberlist.NetTransportConfig{
 			BindAddrs: []string{config.BindAddr}, BindPort: config.BindPort, Logger: config.Logger,
 		})
-		// A port that the kernel chose for TCP may be in use for UDP; a configured one is not changed.
+		// Only a free port is retried.
 		if err == nil || config.BindPort != 0 {
 			break
 		}
@@ -72,10 +70,8 @@ func newTransport(config *memberlist.Config, losePercent int, heard func(address
 	return t, nil
 }
 
-// PacketCh is part of memberlist.Transport.
 func (t *transport) PacketCh() <-chan *memberlist.Packet { return t.packets }
 
-// receive passes datagrams to memberlist until Shutdown.
 func (t *transport) receive(losePercent int) {
 	for {
 		select {
@@ -95,10 +91,8 @@ func (t *transport) receive(losePercent int) {
 	}
 }
 
-// StreamCh is part of memberlist.Transport.
 func (t *transport) StreamCh() <-chan net.Conn { return t.streams }
 
-// admit passes streams to memberlist, within the limits, until Shutdown.
 func (t *transport) admit() {
 	for {
 		select {
@@ -116,7 +110,6 @@ func (t *transport) admit() {
 	}
 }
 
-// Shutdown is part of memberlist.Transport.
 func (t *transport) Shutdown() error {
 	err := t.NetTransport.Shutdown() // It waits for its listeners, which need the pump.
 	t.stopped.Do(func() { close(t.stop) })
@@ -124,14 +117,12 @@ func (t *transport) Shutdown() error {
 	return err
 }
 
-// stream is one incoming exchange.
 type stream struct {
 	*lobby.Conn
 
 	left int // bytes; only its reader uses it
 }
 
-// Read is part of net.Conn.
 func (s *stream) Read(b []byte) (int, error) {
 	if s.left == 0 {
 		return 0, errTooLong

@@ -10,7 +10,7 @@ import (
 // Role is what a process does in the cluster.
 type Role string
 
-// The roles that gossip.
+// The roles.
 const (
 	RoleSFU       Role = "sfu"
 	RoleSignaling Role = "signaling"
@@ -18,7 +18,7 @@ const (
 
 func (r Role) known() bool { return r == RoleSFU || r == RoleSignaling }
 
-// Node is one live member as gossip describes it.
+// Node is one live member.
 type Node struct {
 	ID       ring.NodeID
 	Boot     pin.BootID
@@ -41,13 +41,12 @@ type Load struct {
 	CeilingPacketsPerSecond uint64
 	Rooms                   uint32
 	Peers                   uint32
-	// Asserted are the store generations under which the node has confirmed or rewritten the
-	// pins of all its rooms.
+	// Asserted are the store generations under which all pins of the node's rooms were confirmed.
 	Asserted pin.Generations
 	Watchers uint32 // signaling nodes with a Watch stream to the node
 }
 
-// Name is what a restart keeps. A media node and a signaling node may share an id.
+// Name is what a restart keeps. Nodes of different roles may share an id.
 type Name struct {
 	Role Role
 	ID   ring.NodeID
@@ -56,7 +55,7 @@ type Name struct {
 // Name returns the name of the node.
 func (n Node) Name() Name { return Name{n.Role, n.ID} }
 
-// View is the cluster at one moment. It is immutable; each change makes a new one.
+// View is the cluster at one moment. It is immutable.
 type View struct {
 	Version   uint64
 	Nodes     map[ring.NodeID]Node     // live media nodes, by stable name
@@ -69,12 +68,11 @@ type View struct {
 	departed []departure // the source of Gone, for state exchanges
 }
 
-// absentFor is how long a settled view must not know a boot before the boot is absent. It is
-// at least rejoinEvery, the time in which a member finds its cluster again.
+// absentFor must be at least rejoinEvery, in which a member finds its cluster again.
 const absentFor = 30 * time.Second
 
-// Absent reports whether a view that settled absentFor ago knows the boot neither as live nor
-// as gone. Every live boot has been heard by then.
+// Absent reports whether a view that settled absentFor ago has the boot neither live nor gone. By then
+// it has heard of every live boot.
 func (v *View) Absent(id ring.NodeID, boot pin.BootID) bool {
 	return !v.SettledAt.IsZero() && time.Since(v.SettledAt) >= absentFor && v.Nodes[id].Boot != boot && v.Gone[boot] == ""
 }
@@ -88,18 +86,18 @@ const (
 	DepartureLeft Departure = "left" // by its own leave message
 )
 
-// EventKind is a kind of change. A death or leave has the same text as the Departure.
+// EventKind is a kind of change; a death or leave has the text of its Departure.
 type EventKind string
 
-// The kinds of events; other changes of a live node are only in the view. A restart under the
-// same name is Dead for the old boot, then Joined for the new one.
+// The kinds of events. A restart under the same name is Dead for the old boot, then Joined for the
+// new one. Other changes are only in the view.
 const (
 	EventJoined EventKind = "joined"
 	EventLeft   EventKind = "left"
 	EventDead   EventKind = "dead"
 )
 
-// Event is one change of membership. Node is the node as last known.
+// Event is one change of membership, with the node as last known.
 type Event struct {
 	Kind EventKind
 	Node Node

@@ -6,7 +6,6 @@ import (
 	"time"
 )
 
-// backoff doubles its pauses from first to most.
 type backoff struct {
 	first, most time.Duration
 	last        time.Duration
@@ -19,8 +18,7 @@ func (b *backoff) next() time.Duration {
 
 func (b *backoff) reset() { b.last = 0 }
 
-// jitter changes a pause by up to a quarter, so that signaling nodes that see a death at the same
-// instant do not stay in step.
+// jitter changes a pause by up to a quarter, so that signaling nodes do not stay in step.
 func jitter(pause time.Duration) time.Duration {
 	return time.Duration(float64(pause) * (0.75 + 0.5*rand.Float64())) //nolint:gosec // spreads load, protects nothing
 }

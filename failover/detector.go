@@ -13,15 +13,13 @@ import (
 )
 
 const (
-	// detectEvery is the interval of the detector loop, and so its delay.
+	// detectEvery is the interval of the detector loop.
 	detectEvery = 50 * time.Millisecond
-	// logDoubtAfter is how long gossip may be wrong before it is logged. A live node normally
-	// refutes gossip within 100 ms.
+	// logDoubtAfter: a live node normally refutes gossip within 100 ms.
 	logDoubtAfter = 5 * time.Second
-	// lateHeartbeat is when a heartbeat is late; nodes send one every 0.2 s.
+	// lateHeartbeat: nodes send one every 0.2 s.
 	lateHeartbeat = 300 * time.Millisecond
-	// manyStalls is the least number of stalled clients that speaks against their node. Fewer may
-	// have a bad path of their own.
+	// manyStalls stalled clients may have a bad node; fewer may have a bad path of their own.
 	manyStalls = 3
 )
 
@@ -47,9 +45,9 @@ func (f *Failover) detect(ctx context.Context) {
 	}
 }
 
-// reportSilent tells the membership which boots are not heard, so that they get no rooms. When two
-// nodes die at once, signaling nodes prove the deaths in different order; without this one would
-// move rooms to a node that another knows to be dead.
+// reportSilent tells the membership which boots are not heard: they get no rooms. When two nodes die
+// at once, signaling nodes learn of the deaths in different order; one would move rooms to a node
+// that another knows to be dead.
 func (f *Failover) reportSilent() {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -66,8 +64,7 @@ func (f *Failover) reportSilent() {
 	}
 }
 
-// askAfter is how long a boot may be silent before it is asked. Stalled clients shorten it, and that
-// is all they can do: heartbeats, answers and gossip decide.
+// askAfter is how long a boot may be silent before it is asked. Stalled clients can only shorten it.
 func (f *Failover) askAfter(w *watching) time.Duration {
 	stalled, all := f.rooms.Stalled(w.node.Boot)
 	begins, ends := w.health.stall(stalled >= manyStalls && 2*stalled >= all)
@@ -84,17 +81,15 @@ func (f *Failover) askAfter(w *watching) time.Duration {
 	return f.config.AskAfter
 }
 
-// watches returns the watches of the live boots.
 func (f *Failover) watches() []*watching {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	return slices.Collect(maps.Values(f.watched))
 }
 
-// evaluate confirms the deaths that gossip reports and that no heartbeat or answer contradicts. A
-// doubted node that is heard keeps its rooms and gets no new ones. While this process is isolated
-// nobody is confirmed dead: more likely this process is cut off, and it knows no live node to
-// move rooms to.
+// evaluate confirms the deaths that gossip reports and no heartbeat or answer contradicts. A doubted
+// node that is heard keeps its rooms and gets no new ones. While this process is isolated it confirms
+// none: probably it is cut off, and it knows no live node to move rooms to.
 func (f *Failover) evaluate(view *cluster.View) {
 	watches := f.watches()
 	isolated := f.updateIsolated(watches)
@@ -118,9 +113,9 @@ func (f *Failover) evaluate(view *cluster.View) {
 	}
 }
 
-// updateIsolated reports whether no node has been heard for AskAfter. That is shorter than
-// BelieveAfter, so nodes that are cut off together isolate us before one is confirmed dead. When
-// isolation ends, the silence of all nodes starts anew: they may need longer to connect.
+// updateIsolated reports whether no node has been heard for AskAfter. That is below BelieveAfter, so
+// that of nodes that are cut off together none is confirmed dead. Afterwards all silences start anew:
+// some nodes may need longer to connect.
 func (f *Failover) updateIsolated(watches []*watching) bool {
 	isolated := !slices.ContainsFunc(watches, func(w *watching) bool {
 		beats, _ := w.health.silence()

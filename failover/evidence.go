@@ -55,10 +55,9 @@ type Evidence struct {
 	Media   Media
 }
 
-// Verdict evaluates the evidence. A newer boot of the node proves the death of the older one.
-// Otherwise all three pieces must agree, because each has an innocent cause: a proxy breaks a
-// stream, a firewall rejects TCP or UDP, a process closes its listener early. An address that
-// another node has counts as refused.
+// Verdict evaluates the evidence. A newer boot proves the death of the older one. Otherwise all three
+// pieces must agree, because each has an innocent cause: a proxy, a firewall, a listener that was
+// closed early. An address that another node has counts as refused.
 func (e Evidence) Verdict() Verdict {
 	switch e.Control {
 	case ControlSame:
@@ -80,7 +79,7 @@ func (e Evidence) String() string {
 	return fmt.Sprintf("stream %s, control %s, media %s", e.Stream, e.Control, e.Media)
 }
 
-// controlOf compares a hello with the boot that was expected.
+// controlOf compares a hello with the expected boot.
 func controlOf(node cluster.Node, hello control.Hello) Control {
 	switch {
 	case hello.Node != node.ID:

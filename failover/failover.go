@@ -36,12 +36,12 @@ import (
 type Membership interface {
 	Subscribe() (events <-chan cluster.Event, cancel func())
 	View() *cluster.View
-	// ReportDead declares a boot dead that is proven dead. The event follows by Subscribe.
+	// ReportDead declares a boot dead by proof. The event follows by Subscribe.
 	ReportDead(id ring.NodeID, boot pin.BootID, why string)
-	// ConfirmDead declares a boot dead that is Doubted in the view, and does nothing for others.
+	// ConfirmDead declares a boot dead if it is Doubted in the view.
 	ConfirmDead(id ring.NodeID, boot pin.BootID, why string)
-	// SetSilent replaces the set of boots that are not heard here. They get no new rooms from this
-	// signaling node while others can take them.
+	// SetSilent replaces the set of boots that are not heard here. They get no new rooms from here
+	// while others can take them.
 	SetSilent(boots []pin.BootID)
 }
 
@@ -53,26 +53,24 @@ type LocalRoom struct {
 	Expect headroom.Room // of the whole room, as last known
 }
 
-// Rooms is the part of the signaling node that holds the clients' sockets. Its methods must be safe
-// for concurrent use.
+// Rooms holds the clients' sockets. Its methods must be safe for concurrent use.
 type Rooms interface {
 	// PinnedTo lists the local rooms whose current pin names boot. It must be cheap: it is called
-	// every second for every boot that is gone.
+	// every second for each boot that is gone.
 	PinnedTo(boot pin.BootID) []LocalRoom
 	// Moved maps the room's local peers to a new pin and tells their clients to restart. It must
-	// ignore a room that is not local, and a pin that is not above the room's current one: it
-	// may be called twice.
+	// ignore a room that is not local, and a pin that is not above the current one.
 	Moved(ctx context.Context, room ring.RoomID, to pin.Pin)
-	// Stalled counts the local peers in rooms of boot whose clients receive nothing from it; all
-	// counts every local peer there, and may be 0 if stalled is. It must be cheap: it is called
-	// twenty times a second for every live boot.
+	// Stalled counts the local peers in rooms of boot that receive nothing from it; all counts every
+	// local peer there, and may be 0 if stalled is. It must be cheap: it is called twenty times a
+	// second for each live boot.
 	Stalled(boot pin.BootID) (stalled, all int)
 }
 
 // Rehomer decides placements: *orchestrator.Orchestrator.
 type Rehomer interface {
-	// Rehome replaces the dead pin from by compare-and-set and returns the pin that is stored
-	// afterwards, whoever wrote it.
+	// Rehome replaces the dead pin from by compare-and-set and returns the pin that is now stored,
+	// whoever wrote it.
 	Rehome(ctx context.Context, room ring.RoomID, from pin.Pin, expect headroom.Room) (pin.Pin, error)
 }
 
@@ -87,31 +85,30 @@ type Pins interface {
 // Nodes calls SFU nodes: *control.Pool.
 type Nodes interface {
 	// Watch calls heartbeat for each one of the node at addr, until the stream ends or heartbeat
-	// returns an error. watcher is the name of this signaling node.
+	// returns an error.
 	Watch(ctx context.Context, addr, watcher string, heartbeat func(control.Hello) error) error
-	// HelloAt asks over a new connection who answers at addr. A refusal wraps control.ErrRefused.
+	// HelloAt asks over a new connection who is at addr. A refusal wraps control.ErrRefused.
 	HelloAt(ctx context.Context, addr string) (control.Hello, error)
-	// Outrank tells the node at addr that the store has the pin higher for room.
+	// Outrank tells the node at addr that the store has a higher pin for room.
 	Outrank(ctx context.Context, addr string, room ring.RoomID, higher pin.Pin) (held bool, err error)
 	// Forget closes the pooled connection to addr.
 	Forget(addr string)
 }
 
-// Config is what differs between signaling nodes and clusters. DefaultConfig has the reasons.
+// Config has its reasons in DefaultConfig.
 type Config struct {
-	// Self is the stable name of this signaling node.
+	// Self is the name of this signaling node.
 	Self ring.NodeID
 	// Concurrent is how many rooms are moved in the store at once.
 	Concurrent int
-	// HandshakesPerSecond is how many clients all signaling nodes together send to one node per
-	// second when rooms move, and Burst how many more at once.
+	// HandshakesPerSecond is how many clients all signaling nodes together send to one node when
+	// rooms move, and Burst how many more at once.
 	HandshakesPerSecond float64
 	Burst               int
 	// SilentAfter is the silence after which a Watch stream is closed and its node suspected.
 	SilentAfter time.Duration
-	// AskAfter is the silence after which a node is asked over a new connection. Gossip is believed
-	// that a node is dead after a silence of BelieveAfter, if a question has been unanswered for
-	// AnswerWithin.
+	// AskAfter is the silence after which a node is asked over a new connection. Gossip's word that
+	// it is dead counts after BelieveAfter, if a question is unanswered for AnswerWithin.
 	AskAfter, BelieveAfter, AnswerWithin time.Duration
 	// SweepEvery is the mean time between scans of all pins.
 	SweepEvery time.Duration
@@ -120,20 +117,18 @@ type Config struct {
 // DefaultConfig returns the defaults; the caller sets Self.
 func DefaultConfig() Config {
 	return Config{
-		// A store round trip takes well under a millisecond, so 16 move some 10,000 rooms a second.
+		// A round trip takes well under a millisecond, so 16 move some 10,000 rooms a second.
 		Concurrent: 16,
 		// Connecting a client (offer, ICE, DTLS, the first key frame) costs a node 2 to 4 ms of CPU:
-		// 200 a second take at most 80 % of one core, and 50 at once delay the last by 0.2 s.
+		// 200 a second take at most 80 % of one core, and 50 at once take 0.2 s.
 		HandshakesPerSecond: 200,
 		Burst:               50,
-		// A stream that misses twelve heartbeats may be broken unnoticed. It only raises suspicion.
+		// Twelve heartbeats are missing: the stream may be broken unnoticed.
 		SilentAfter: 2500 * time.Millisecond,
-		// A node is asked when three heartbeats are missing; it answers within 10 to 100 ms. Gossip
-		// reports a frozen node after 0.8 to 1.1 s. So a frozen node is known after a second, and any
-		// heartbeat or answer before that prevents it.
+		// Three heartbeats are missing, and an answer takes 10 to 100 ms. Gossip reports a frozen node
+		// after 0.8 to 1.1 s. So it is known after a second, unless a heartbeat or answer comes.
 		AskAfter: 600 * time.Millisecond, BelieveAfter: time.Second, AnswerWithin: 300 * time.Millisecond,
-		// A scan of 100,000 pins takes 200 steps of 0.1 ms in the store, and finds only what the
-		// signaling nodes missed.
+		// A scan of 100,000 pins takes 200 steps of 0.1 ms, and finds only what was missed.
 		SweepEvery: 30 * time.Second,
 	}
 }
@@ -193,7 +188,7 @@ type watching struct {
 	end    func()
 }
 
-// New returns a Failover that does nothing before Run. config must be valid (Config.Validate).
+// New returns a Failover that does nothing before Run. config must be valid.
 func New(config Config, membership Membership, rooms Rooms, rehomer Rehomer, pins Pins, nodes Nodes, log *slog.Logger) *Failover {
 	return &Failover{
 		config: config, membership: membership, rooms: rooms, rehomer: rehomer, pins: pins, nodes: nodes, log: log,

@@ -6,17 +6,15 @@ import (
 	"time"
 )
 
-// pauseAwareClock stands still while this process does not run. Silence is measured by it, so that
-// a pause of this process does not count as the silence of nodes.
+// pauseAwareClock stands still while this process does not run, so that a pause of this process does
+// not count as the silence of nodes.
 type pauseAwareClock struct {
 	elapsed atomic.Int64 // nanoseconds
 	last    time.Time    // used by the detector loop only
 }
 
-// longestTick is the most that one tick counts, twice the time between ticks.
-const longestTick = 2 * detectEvery
+const longestTick = 2 * detectEvery // what one tick counts at most
 
-// tick counts the time since the last tick, up to longestTick.
 func (c *pauseAwareClock) tick(now time.Time) {
 	if !c.last.IsZero() {
 		c.elapsed.Add(int64(min(now.Sub(c.last), longestTick)))
@@ -24,10 +22,10 @@ func (c *pauseAwareClock) tick(now time.Time) {
 	c.last = now
 }
 
-// now is the time that this process has run, as of the last tick.
+// now is as of the last tick.
 func (c *pauseAwareClock) now() time.Duration { return time.Duration(c.elapsed.Load()) }
 
-// peerHealth is what this process has observed of one boot. Its times are of the pauseAwareClock.
+// peerHealth is what this process has observed of one boot, in times of the pauseAwareClock.
 type peerHealth struct {
 	clock *pauseAwareClock
 
@@ -54,7 +52,7 @@ func (h *peerHealth) heard() {
 	h.lastHeard, h.unanswered, h.streamBroken = h.clock.now(), false, false
 }
 
-// ask records that a question is out until done is called. An answer is recorded by heard.
+// ask records that a question is out until done is called; heard records its answer.
 func (h *peerHealth) ask() (done func()) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -69,28 +67,27 @@ func (h *peerHealth) ask() (done func()) {
 	}
 }
 
-// loseStream records that the Watch stream broke.
 func (h *peerHealth) loseStream() {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	h.streamBroken = true
 }
 
-// unreachable reports whether the stream is broken or the boot has been silent for that long.
+// unreachable: the stream is broken, or the boot has been silent for that long.
 func (h *peerHealth) unreachable(after time.Duration) bool {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	return h.streamBroken || h.clock.now()-h.lastHeard >= after
 }
 
-// mayAsk reports whether the boot has been silent for that long and no question is out.
+// mayAsk: the boot has been silent for that long, and no question is out.
 func (h *peerHealth) mayAsk(after time.Duration) bool {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	return !h.asking && h.clock.now()-h.lastHeard >= after
 }
 
-// silence returns the time since the boot was heard, and the age of the first unanswered question.
+// silence returns the time since heard, and the age of the first unanswered question.
 func (h *peerHealth) silence() (beats, answer time.Duration) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -101,7 +98,7 @@ func (h *peerHealth) silence() (beats, answer time.Duration) {
 	return now - h.lastHeard, answer
 }
 
-// doubt records gossip's doubt, and reports once per doubt that it has lasted for that long.
+// doubt records gossip's doubt, and is true once when it has lasted for logAfter.
 func (h *peerHealth) doubt(doubted bool, logAfter time.Duration) (log bool) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -114,7 +111,7 @@ func (h *peerHealth) doubt(doubted bool, logAfter time.Duration) (log bool) {
 	return log
 }
 
-// stall records whether many clients receive nothing from the boot, and reports changes.
+// stall records whether many clients receive nothing from the boot.
 func (h *peerHealth) stall(many bool) (begins, ends bool) {
 	h.mu.Lock()
 	defer h.mu.Unlock()

@@ -10,8 +10,7 @@ import (
 )
 
 const (
-	// The bounds of the memory of moves. Past them the oldest is forgotten; that boot learns of its
-	// loss a few seconds later, when it refreshes its pins.
+	// Past these bounds the oldest is forgotten; that boot learns of its loss when it refreshes pins.
 	movesPerBoot  = 10_000
 	bootsOfMoves  = 64
 	movesLifetime = time.Hour // the TTL of a pin
@@ -23,14 +22,13 @@ type moveKey struct {
 	boot pin.BootID
 }
 
-// moves remembers which room left which boot for which pin, to tell a boot that comes back.
+// moves remembers where rooms went, to tell a boot that comes back.
 type moves struct {
 	mu    sync.Mutex // guards the fields below
 	boots map[pin.BootID]*bootMoves
 	order []pin.BootID // by first move
 }
 
-// bootMoves are the rooms that left one boot.
 type bootMoves struct {
 	node    ring.NodeID
 	control string // address of the boot
@@ -40,7 +38,6 @@ type bootMoves struct {
 	order   []ring.RoomID
 }
 
-// moved is where a room went and when.
 type moved struct {
 	to pin.Pin
 	at time.Time
@@ -48,7 +45,7 @@ type moved struct {
 
 func newMoves() *moves { return &moves{boots: map[pin.BootID]*bootMoves{}} }
 
-// add remembers that room left the boot of from for to. A higher fence of the same boot is no move.
+// add ignores a higher fence of the same boot: the room did not leave.
 func (m *moves) add(room ring.RoomID, from, to pin.Pin) {
 	if to.Boot == from.Boot {
 		return
@@ -82,7 +79,7 @@ func (m *moves) add(room ring.RoomID, from, to pin.Pin) {
 	}
 }
 
-// to returns the pin to which a room moved, and how long ago.
+// to returns where a room moved, and how long ago.
 func (m *moves) to(key moveKey) (to pin.Pin, ago time.Duration, ok bool) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -94,7 +91,7 @@ func (m *moves) to(key moveKey) (to pin.Pin, ago time.Duration, ok bool) {
 	return pin.Pin{}, 0, false
 }
 
-// untold returns the rooms that a boot lost and was not told of, and the node it was.
+// untold returns the rooms of which a boot has still to be told.
 func (m *moves) untold(boot pin.BootID) (node ring.NodeID, control string, lost []pin.Holding) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -110,8 +107,7 @@ func (m *moves) untold(boot pin.BootID) (node ring.NodeID, control string, lost 
 	return b.node, b.control, lost
 }
 
-// tell remembers that a boot was told of a lost room. It then never serves the room under that
-// fence or a lower one.
+// tell records that a boot was told. It never serves the room under that fence or a lower one again.
 func (m *moves) tell(key moveKey, fence pin.Fence) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -130,7 +126,7 @@ func (m *moves) forget(boot pin.BootID) {
 	m.order = slices.DeleteFunc(m.order, func(b pin.BootID) bool { return b == boot })
 }
 
-// pending returns the boots that have lost rooms untold, and forgets old moves.
+// pending returns the boots that have still to be told, and forgets old moves.
 func (m *moves) pending() []pin.BootID {
 	m.mu.Lock()
 	defer m.mu.Unlock()

@@ -9,16 +9,15 @@ import (
 	"github.com/holdfast-rtc/holdfast/pin"
 )
 
-// maxBuckets bounds the buckets. At the limit the full ones are dropped: they hold no state.
+// maxBuckets bounds the buckets. Full ones hold no state and are dropped first.
 const maxBuckets = 256
 
-// pacer bounds how many clients per second are sent to one node, because survivors that are
-// flooded bring everybody back later (docs/CHAOS.md, A crowd). The rate is the cluster's. Every
-// signaling node takes 1/n of it: all of them see the death, and none knows the others' clients.
+// pacer bounds how many clients per second are sent to one node, because flooded survivors bring
+// everybody back later (docs/CHAOS.md, A crowd). The rate is the cluster's; each signaling node takes
+// an equal share, since none knows how many clients the others hold.
 //
-// A room is told as a whole, since people in one room come back together. It waits until the
-// first burst of its clients fits, and the next room waits for the rest: after 300 people at
-// 200/s and a burst of 50, (300-50)/200 = 1.25 s.
+// A room is told as a whole. It waits until the first burst of its clients fits, and the next room
+// for the rest: after 300 people at 200/s and a burst of 50, (300-50)/200 = 1.25 s.
 type pacer struct {
 	perSecond float64
 	burst     int
@@ -31,7 +30,7 @@ func newPacer(perSecond float64, burst int) *pacer {
 	return &pacer{perSecond: perSecond, burst: burst, buckets: map[pin.BootID]*rate.Limiter{}}
 }
 
-// reserve takes tokens for all clients and returns the wait for the first burst of them.
+// reserve takes tokens for all clients and returns the wait for the first burst.
 func (p *pacer) reserve(now time.Time, target pin.BootID, clients, signalingNodes int) time.Duration {
 	clients, signalingNodes = max(clients, 1), max(signalingNodes, 1)
 	p.mu.Lock()

@@ -12,16 +12,14 @@ import (
 )
 
 const (
-	// mediaProbes datagrams are sent to a media port. Each waits twice as long for its refusal as
-	// the one before: 2, 4, ... 64 ms, 126 ms in total. The first may find sockets of a killed
-	// process still open; the later ones make up for a loss.
+	// mediaProbes datagrams are sent; each waits twice as long for its refusal as the one before,
+	// 126 ms in total. The first may find sockets of a killed process still open.
 	mediaProbes    = 6
 	mediaProbeWait = 2 * time.Millisecond
-	// resolveTimeout bounds the lookup of an address that is a name.
-	resolveTimeout = time.Second
+	resolveTimeout = time.Second // of an address that is a name
 )
 
-// askControl asks over a new connection who answers at the control address of node.
+// askControl asks over a new connection who is at the control address of node.
 func (f *Failover) askControl(ctx context.Context, node cluster.Node) Control {
 	hello, err := f.nodes.HelloAt(ctx, node.Control)
 	switch {
@@ -34,8 +32,8 @@ func (f *Failover) askControl(ctx context.Context, node cluster.Node) Control {
 	}
 }
 
-// probeMedia sends single bytes, which no media node takes for media. Only a connected socket is
-// told of an ICMP refusal.
+// probeMedia sends single bytes, which no node takes for media. Only a connected socket is told of an
+// ICMP refusal.
 func probeMedia(ctx context.Context, addr string) Media {
 	socket, err := (&net.Dialer{Timeout: resolveTimeout}).DialContext(ctx, "udp", addr)
 	if err != nil {

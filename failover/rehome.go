@@ -11,14 +11,12 @@ import (
 )
 
 const (
-	// The back-off of one room while the store is down. When it is back, the last room moves
-	// latestRetry later.
+	// The back-off of one room while the store is down.
 	firstRetry  = 25 * time.Millisecond
 	latestRetry = 2 * time.Second
-	// decideTimeout bounds one attempt, so that its place at the semaphore is freed. The
-	// orchestrator's own bound is tighter.
+	// decideTimeout frees the place of an attempt; the orchestrator's own bound is tighter.
 	decideTimeout = 3 * time.Second
-	// delayLogsPerSecond bounds the log lines about failed attempts of all rooms.
+	// delayLogsPerSecond is for all rooms: a store that is down fails every room of a node.
 	delayLogsPerSecond = 0.1
 )
 
@@ -38,9 +36,9 @@ type move struct {
 
 func (m *move) key() moveKey { return moveKey{m.room.Room, m.room.Pin.Boot} }
 
-// carryOut moves one room and tells its clients, however long the store takes. It gives up only
-// when ctx ends, when no sockets of the room are left here (the sweep removes its pin then), or
-// when the node came back first. turn is nil if the new pin is known.
+// carryOut moves one room and tells its clients, however long the store takes. It gives up when ctx
+// ends, when the room has no sockets here (the sweep removes its pin), or when the node came back
+// first. turn is nil if the new pin is known.
 func (f *Failover) carryOut(ctx context.Context, m *move, turn *waiter) {
 	started := time.Now()
 	pause := backoff{first: firstRetry, most: latestRetry}
@@ -84,7 +82,7 @@ func (f *Failover) advance(ctx context.Context, m *move, turn *waiter, started t
 	if err := f.holdBack(ctx, m); err != nil {
 		return err
 	}
-	// Before the clients are told, so that no reconciliation in between begins anew.
+	// First, so that no reconciliation in between begins anew.
 	f.moves.add(m.room.Room, m.room.Pin, m.to)
 	f.moves.add(m.room.Room, m.from, m.to) // another boot if the first target died
 	failpoint.Hit("notify.before")
@@ -95,8 +93,8 @@ func (f *Failover) advance(ctx context.Context, m *move, turn *waiter, started t
 	return nil
 }
 
-// holdBack waits until the target can take the room's clients. If the target dies meanwhile, the
-// room moves on from there, and its clients hear of one move only.
+// holdBack waits until the target can take the clients. If the target dies meanwhile, the room moves
+// on from there, and its clients hear of one move only.
 func (f *Failover) holdBack(ctx context.Context, m *move) error {
 	wait := f.pacer.reserve(time.Now(), m.to.Boot, m.room.Peers, len(f.signalingNodes()))
 	died := f.deathOf(m.to.Boot)
@@ -117,7 +115,7 @@ func (f *Failover) holdBack(ctx context.Context, m *move) error {
 	return fmt.Errorf("node %s, where the room went, is gone too", dead.Node)
 }
 
-// decide returns the pin that replaced m.from, and re-homes the room if nobody else has.
+// decide returns the pin that replaced m.from, re-homing the room if nobody else has.
 func (f *Failover) decide(ctx context.Context, m *move, turn *waiter) (pin.Pin, error) {
 	if err := f.storeSlots.acquire(ctx, turn); err != nil {
 		return pin.Pin{}, err
@@ -135,8 +133,8 @@ func (f *Failover) decide(ctx context.Context, m *move, turn *waiter) (pin.Pin, 
 	return to, err
 }
 
-// stillWanted reports whether the last reconciliation found local sockets mapped to the lost boot. A
-// move whose boot is back goes on until decide says so.
+// stillWanted reports whether the last reconciliation found sockets mapped to the lost boot. If that
+// boot is back, decide ends the move.
 func (f *Failover) stillWanted(m *move) bool {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -144,8 +142,6 @@ func (f *Failover) stillWanted(m *move) bool {
 	return ok || !f.gone(m.room.Pin.Boot)
 }
 
-// logDelay logs a failed attempt. Few lines stand for all rooms, since a store that is down fails
-// every room of a node.
 func (f *Failover) logDelay(m *move, err error, again time.Duration) {
 	if f.delayLogs.Allow() {
 		f.mu.Lock()

@@ -9,16 +9,14 @@ import (
 )
 
 const (
-	// A process that was frozen must answer soon after its return. A refused dial per second and
-	// lost boot, for an hour at most, is cheap.
-	firstCall  = 250 * time.Millisecond
-	latestCall = time.Second
-	// fenceTimeout bounds one message to a process that may freeze again.
-	fenceTimeout = time.Second
+	// A refused dial per second and lost boot, for an hour at most, is cheap.
+	firstCall    = 250 * time.Millisecond
+	latestCall   = time.Second
+	fenceTimeout = time.Second // the process may freeze again
 )
 
-// tellReturned follows every boot that lost rooms until it has been told of them. It does not wait
-// for gossip: a process that was frozen serves its rooms again from its first instruction on.
+// tellReturned follows every boot that lost rooms until it has been told. It does not wait for gossip:
+// a process that was frozen serves its rooms again from its first instruction on.
 func (f *Failover) tellReturned(ctx context.Context, owned *sync.WaitGroup) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -36,8 +34,8 @@ func (f *Failover) tellReturned(ctx context.Context, owned *sync.WaitGroup) {
 	}
 }
 
-// follow calls a boot until it has been told of every lost room, a newer process answers in its
-// place, or its moves are forgotten.
+// follow calls a boot until it knows every lost room, a newer process answers in its place, or its
+// moves are forgotten.
 func (f *Failover) follow(ctx context.Context, boot pin.BootID) {
 	call := backoff{first: firstCall, most: latestCall}
 	for sleep(ctx, f.spread(call.next())) {

@@ -13,25 +13,20 @@ import (
 )
 
 const (
-	// reconcileEvery is the interval of reconcile without events. So a lost event, a full queue,
-	// or a room that was mapped to a boot just after its death costs a second and no more.
+	// reconcileEvery is what a lost event costs, or a room that was mapped to a boot after its death.
 	reconcileEvery = time.Second
-	// maxActive bounds the moves under way, one goroutine each. A later reconciliation finds
-	// the rest again.
+	// maxActive bounds the moves under way. A later reconciliation finds the rest.
 	maxActive = 65_536
-	// forgetAfter is how long the pooled connection to a departed node is kept, so that no call
-	// on it is cut off.
+	// forgetAfter is how long the connection to a departed node is kept for calls under way.
 	forgetAfter = time.Minute
 )
 
-// departure is a departed node whose connection is still open.
 type departure struct {
 	control string
 	at      time.Time
 }
 
-// Run watches the SFU nodes, moves rooms and sweeps until ctx ends. It returns nil when everything
-// it started has ended.
+// Run watches the SFU nodes, moves rooms and sweeps until ctx ends, and waits for all that it started.
 func (f *Failover) Run(ctx context.Context) error {
 	events, unsubscribe := f.membership.Subscribe()
 	defer unsubscribe()
@@ -62,7 +57,7 @@ func (f *Failover) Run(ctx context.Context) error {
 	}
 }
 
-// depart logs that a known SFU boot departed, once.
+// depart records and logs the departure of a known SFU boot, once.
 func (f *Failover) depart(boot pin.BootID, how cluster.Departure, why string) {
 	f.mu.Lock()
 	node, known := f.known[boot]
@@ -81,7 +76,7 @@ func (f *Failover) depart(boot pin.BootID, how cluster.Departure, why string) {
 	}
 }
 
-// reconcile compares the view and the local rooms with what is under way, and starts what is missing.
+// reconcile compares the view and the local rooms with what is under way and starts what is missing.
 func (f *Failover) reconcile(ctx context.Context, owned *sync.WaitGroup) {
 	view := f.membership.View()
 	f.noticeGone(view)
@@ -92,7 +87,7 @@ func (f *Failover) reconcile(ctx context.Context, owned *sync.WaitGroup) {
 	f.forgetDeparted(view)
 }
 
-// noticeGone handles departures whose event was missed, and ends holdBack for targets that are gone.
+// noticeGone handles departures whose event was missed, and ends holdBack for lost targets.
 func (f *Failover) noticeGone(view *cluster.View) {
 	missed := map[pin.BootID]cluster.Departure{}
 	f.mu.Lock()
@@ -154,7 +149,7 @@ func (f *Failover) moveLost(ctx context.Context, owned *sync.WaitGroup, view *cl
 	}
 }
 
-// begin carries out a move in a goroutine, unless that room is already leaving that boot.
+// begin carries out a move, unless that room is already leaving that boot.
 func (f *Failover) begin(ctx context.Context, owned *sync.WaitGroup, m *move) {
 	key := m.key()
 	f.mu.Lock()
@@ -206,7 +201,6 @@ func (f *Failover) watchLive(ctx context.Context, owned *sync.WaitGroup, view *c
 	}
 }
 
-// forgetDeparted closes pooled connections to nodes that departed forgetAfter ago.
 func (f *Failover) forgetDeparted(view *cluster.View) {
 	used := map[string]bool{}
 	for _, node := range view.Nodes {
@@ -227,10 +221,8 @@ func (f *Failover) forgetDeparted(view *cluster.View) {
 	}
 }
 
-// gone reports whether a boot was seen to die or leave.
 func (f *Failover) gone(boot pin.BootID) bool { return f.membership.View().Gone[boot] != "" }
 
-// signalingNodes returns the live signaling nodes, always with this one.
 func (f *Failover) signalingNodes() []ring.NodeID {
 	nodes := []ring.NodeID{f.config.Self}
 	for id := range f.membership.View().Signaling {

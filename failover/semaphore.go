@@ -6,8 +6,8 @@ import (
 	"sync"
 )
 
-// prioritySemaphore bounds how many moves use the store at once and admits the largest audience
-// first. There is one waiter per active move, which bounds its queue.
+// prioritySemaphore bounds the moves that use the store at once; the largest audience goes first. Its
+// queue is bounded by maxActive.
 type prioritySemaphore struct {
 	mu      sync.Mutex // guards the fields below, and abandoned of each waiter
 	free    int
@@ -15,7 +15,6 @@ type prioritySemaphore struct {
 	arrived uint64
 }
 
-// waiter is one place in the queue.
 type waiter struct {
 	audience  int
 	arrival   uint64
@@ -23,7 +22,7 @@ type waiter struct {
 	abandoned bool
 }
 
-// queue joins the queue without blocking. Waiters of equal audience keep the order of the calls.
+// queue does not block. Waiters of equal audience keep the order of the calls.
 func (s *prioritySemaphore) queue(audience int) *waiter {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -34,7 +33,7 @@ func (s *prioritySemaphore) queue(audience int) *waiter {
 	return w
 }
 
-// acquire waits for admission. After nil, release must be called; after an error it must not.
+// acquire waits for admission. Call release after nil only.
 func (s *prioritySemaphore) acquire(ctx context.Context, w *waiter) error {
 	select {
 	case <-w.admitted:
@@ -84,14 +83,12 @@ func (h waiterHeap) Less(i, j int) bool {
 
 func (h waiterHeap) Swap(i, j int) { h[i], h[j] = h[j], h[i] }
 
-// Push is part of heap.Interface.
 func (h *waiterHeap) Push(x any) {
 	if w, ok := x.(*waiter); ok {
 		*h = append(*h, w)
 	}
 }
 
-// Pop is part of heap.Interface.
 func (h *waiterHeap) Pop() any {
 	last := len(*h) - 1
 	w := (*h)[last]

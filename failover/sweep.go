@@ -16,24 +16,22 @@ const (
 	sweptPerSecond = 500
 	// scanKey elects the signaling node that scans.
 	scanKey = "scan of all pins"
-	// scansToRemove scans in a row must find a boot dead before its pins are removed, and rescanAfter
-	// is the time between them. Signaling nodes with sockets move their rooms first, and a process
-	// may be slow to open its port.
+	// scansToRemove scans in a row, rescanAfter apart, must find a boot dead: signaling nodes with
+	// sockets move their rooms first, and a process may be slow to open its port.
 	scansToRemove = 2
 	rescanAfter   = 5 * time.Second
-	// maxSuspects bounds the dead boots remembered between scans; the rest waits for later scans.
+	// maxSuspects bounds the dead boots remembered between scans.
 	maxSuspects = 1024
 )
 
-// sweeper removes the pins of dead boots whose rooms nobody has moved: they have ended or are empty.
-// One goroutine uses it.
+// sweeper removes the pins of dead boots whose rooms nobody moves. One goroutine uses it.
 type sweeper struct {
 	*Failover
 
 	suspects map[pin.BootID]int // scans in a row in which a boot was found dead
 }
 
-// sweepUntilDone scans at intervals, on the elected signaling node, until ctx ends.
+// sweepUntilDone scans at intervals, on the elected signaling node.
 func (f *Failover) sweepUntilDone(ctx context.Context) {
 	s := &sweeper{Failover: f, suspects: map[pin.BootID]int{}}
 	scan := time.NewTimer(f.spread(f.config.SweepEvery))
@@ -49,7 +47,6 @@ func (f *Failover) sweepUntilDone(ctx context.Context) {
 	}
 }
 
-// pause returns the time to the next scan.
 func (s *sweeper) pause() time.Duration {
 	for _, scans := range s.suspects {
 		if scans < scansToRemove {
@@ -59,8 +56,8 @@ func (s *sweeper) pause() time.Duration {
 	return s.config.SweepEvery
 }
 
-// scan visits all pins and removes those of boots that scansToRemove scans found dead. Signaling
-// nodes with sockets in such a room have moved it by then, or claim it above the removed pin.
+// scan removes the pins of boots that scansToRemove scans found dead. Signaling nodes with sockets in
+// such a room have moved it by then, or claim it above the removed pin.
 func (s *sweeper) scan(ctx context.Context) {
 	view, before := s.membership.View(), s.suspects
 	s.suspects = map[pin.BootID]int{}
@@ -95,9 +92,8 @@ func (s *sweeper) scan(ctx context.Context) {
 	}
 }
 
-// isDead reports whether the boot of a pin is gone. A boot that the view does not have live is asked
-// at its address: a newer boot there, another node and a refusal prove its death. Silence does so
-// only for a boot that was seen to go: unknown is not dead.
+// isDead asks a boot that the view does not have live at its address. A newer boot, another node or a
+// refusal there prove its death. Silence does only if the boot was seen to go: unknown is not dead.
 func (s *sweeper) isDead(ctx context.Context, view *cluster.View, p pin.Pin) bool {
 	if live, ok := view.Nodes[p.Node]; ok && (live.Boot == p.Boot || live.Boot.Newer(p.Boot)) {
 		return live.Boot != p.Boot
@@ -113,7 +109,6 @@ func (s *sweeper) isDead(ctx context.Context, view *cluster.View, p pin.Pin) boo
 	}
 }
 
-// remove deletes one pin by compare-and-delete.
 func (s *sweeper) remove(ctx context.Context, h pin.Holding) (gone bool, err error) {
 	if !sleep(ctx, time.Second/sweptPerSecond) {
 		return false, ctx.Err()

@@ -11,16 +11,15 @@ import (
 )
 
 const (
-	// firstProbe is short, because a killed process closes its sockets one after the other within
-	// a few milliseconds; latestProbe is the interval for a node that stays suspect.
+	// firstProbe is short: a killed process closes its sockets within a few milliseconds.
 	firstProbe  = 5 * time.Millisecond
 	latestProbe = 500 * time.Millisecond
 	// settledStream is how long a stream must last to reset the back-off.
 	settledStream = time.Second
 )
 
-// watch holds a Watch stream to one boot and gathers evidence whenever it breaks. It returns when
-// ctx ends, because gossip no longer has the boot, or when it has proven the death.
+// watch holds a Watch stream to one boot and gathers evidence when it breaks. It returns when the
+// death is proven, or ctx ends.
 func (f *Failover) watch(ctx context.Context, w *watching) {
 	stream := StreamNever
 	probe := backoff{first: firstProbe, most: latestProbe}
@@ -41,8 +40,7 @@ func (f *Failover) watch(ctx context.Context, w *watching) {
 	}
 }
 
-// investigate probes a node whose stream broke. It returns true when the node answers, and false
-// when its death is proven or ctx has ended.
+// investigate probes a node until it answers (true), or its death is proven or ctx ends (false).
 func (f *Failover) investigate(ctx context.Context, w *watching, stream Stream, broke error, probe *backoff) bool {
 	node := w.node
 	for suspected := false; ; suspected = true {
@@ -75,7 +73,7 @@ func (f *Failover) investigate(ctx context.Context, w *watching, stream Stream, 
 	}
 }
 
-// listen holds one stream. It returns why the stream ended, and whether a heartbeat came.
+// listen holds one stream, and returns why it ended and whether a heartbeat came.
 func (f *Failover) listen(ctx context.Context, w *watching) (heard bool, err error) {
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
@@ -96,7 +94,7 @@ func (f *Failover) listen(ctx context.Context, w *watching) (heard bool, err err
 	return heard, err
 }
 
-// gather makes both observations of a node at once, so that they are of one moment.
+// gather makes both observations at once, so that they are of one moment.
 func (f *Failover) gather(ctx context.Context, node cluster.Node, stream Stream) Evidence {
 	e := Evidence{Stream: stream}
 	var both sync.WaitGroup

@@ -9,7 +9,7 @@ import (
 	"github.com/holdfast-rtc/holdfast/ring"
 )
 
-// Explanation is the whole reasoning about one room. It encodes to JSON as it is.
+// Explanation is the reasoning about one room. It encodes to JSON as it is.
 type Explanation struct {
 	Room  ring.RoomID     `json:"room"`
 	Pin   pin.Pin         `json:"pin"`   // zero when the room has none
@@ -24,44 +24,42 @@ type Explanation struct {
 type Step struct {
 	Node     ring.NodeID     `json:"node"`
 	Reported headroom.Egress `json:"reported"`
-	Reserved headroom.Egress `json:"reserved"` // claims of this edge that no report shows yet
+	Reserved headroom.Egress `json:"reserved"` // claims of this node that no report shows yet
 	Ceiling  headroom.Egress `json:"ceiling"`
 	Share    float64         `json:"share"`  // load/ceiling with the room included
 	Chosen   bool            `json:"chosen"` // a new room would go here
 	Why      string          `json:"why"`
 }
 
-// Explain says why room lives where it lives, and where a new one would go. It
-// changes nothing.
+// Explain says why room lives where it lives, and where a new one would go. It changes nothing.
 func (o *Orchestrator) Explain(ctx context.Context, room ring.RoomID) (Explanation, error) {
 	view, err := o.settledView()
 	if err != nil {
 		return Explanation{}, err
 	}
-	e := o.errand(room, headroom.Room{})
-	out := Explanation{Room: room, Need: e.expect.Cost()}
+	r := o.request(room, headroom.Room{})
+	out := Explanation{Room: room, Need: r.expect.Cost()}
 	out.Owner, _ = view.Ring.Owner(room)
-	found, err := o.read(ctx, e)
+	found, err := o.read(ctx, r)
 	if err != nil {
 		return Explanation{}, err
 	}
-	out.Pin, out.State = found.pin, o.describe(ctx, e, found)
+	out.Pin, out.State = found.pin, o.describe(ctx, r, found)
 	o.ledger.explain(view, &out, o.cfg)
 	return out, nil
 }
 
-// describe says in words in which state the pin is.
-func (o *Orchestrator) describe(ctx context.Context, e *errand, was standing) string {
+func (o *Orchestrator) describe(ctx context.Context, r *request, was current) string {
 	switch {
 	case was.raw != nil:
 		return "corrupt: " + was.raw.Error()
 	case was.absent():
 		return "the room has no pin"
 	}
-	if why := o.whyStale(ctx, e, was.pin); why != "" {
+	if why := o.whyStale(ctx, r, was.pin); why != "" {
 		return "stale: " + why
 	}
-	if known := o.seen.of(e.room); was.pin.Fence.Less(known.Fence) {
+	if known := o.seen.of(r.room); was.pin.Fence.Less(known.Fence) {
 		return fmt.Sprintf("outranked: fence %s was seen", known.Fence)
 	}
 	if why, known := whyGone(o.views.View(), was.pin); !known || why != "" {

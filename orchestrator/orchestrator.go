@@ -1,14 +1,12 @@
-// Package orchestrator decides where every room lives. It promises that all callers of
-// all processes end on the same pin for a room, that epochs only grow, that a
-// placement costs one store round trip whether the room is new or pinned, and that a
-// pin whose node is gone is moved by whoever comes across it.
+// Package orchestrator decides where every room lives. It promises that all callers of all processes end on
+// the same pin for a room, that epochs only grow, that a placement costs one store round trip whether the room
+// is new or pinned, and that whoever comes across a pin whose node is gone moves it.
 //
-// Edges use an Orchestrator (place, re-home, explain); an SFU node uses a Keeper, which
-// keeps the pins of the rooms it holds alive and learns of higher ones.
+// Signaling nodes use an Orchestrator (place, re-home, explain). A media node uses a Keeper, which keeps the
+// pins of its rooms alive and learns of higher ones.
 //
-// It does not know Redis, gossip or gRPC: it is given a store (Claims, Keeps),
-// a picture of the cluster (Views) and a way to ask an address who lives there (Prober).
-// DESIGN.md beside this file has the invariants, the states of a pin and the races.
+// It does not know Redis, gossip or gRPC: it is given a store (Claims, Keeps), a view of the cluster (Views)
+// and a way to ask an address who lives there (Prober). DESIGN.md has the invariants, the states of a pin and the races.
 package orchestrator
 
 import (
@@ -23,16 +21,14 @@ import (
 	"github.com/holdfast-rtc/holdfast/ring"
 )
 
-// Claims is the store of pins as an edge sees it. Every method is one round trip and
-// safe to repeat. An error is either a *pin.CorruptError or means that the store could not say.
+// Claims is the store of pins as a signaling node sees it. Every method is one round trip and safe to
+// repeat. An error is either a *pin.CorruptError or means that the store could not say.
 type Claims interface {
-	// Claim writes p unless the room has a pin, and returns the one that stands and the
-	// generation of the store that it stands in; zero when that is not known.
+	// Claim writes p unless the room has a pin. It returns the pin that stands and the generation of the
+	// store that it stands in, zero when that is not known.
 	Claim(ctx context.Context, room ring.RoomID, p pin.Pin) (winner pin.Pin, in pin.Generation, err error)
-	// Swap replaces old by next and returns what stands afterwards. It writes nothing when
-	// something else stands, and nothing when the key is absent (the pin returned is then
-	// zero): an absent pin is claimed, never swapped. A Swap that finds next has succeeded. The generation is that
-	// of Claim.
+	// Swap replaces old by next and returns what stands afterwards: next also when it stood already,
+	// something else when old did not stand, zero when the key is absent. The generation is that of Claim.
 	Swap(ctx context.Context, room ring.RoomID, old, next pin.Pin) (current pin.Pin, in pin.Generation, err error)
 	// Repair is Swap for a value that is no pin: it replaces exactly those bytes.
 	Repair(ctx context.Context, room ring.RoomID, raw string, next pin.Pin) (current pin.Pin, err error)
@@ -40,23 +36,21 @@ type Claims interface {
 	Get(ctx context.Context, room ring.RoomID) (pin.Pin, bool, error)
 }
 
-// Views gives the present picture of the cluster. It must be cheap; the view is immutable.
+// Views gives the present view of the cluster. It must be cheap; the view is immutable.
 type Views interface {
 	View() *cluster.View
 }
 
 // Prober asks control addresses who lives there and what they hold.
 type Prober interface {
-	// BootAt returns the boot that answers at control, or an error that wraps
-	// ErrNobodyThere when the connection was refused. Any other error means unknown.
+	// BootAt returns the boot that answers at control, or an error that wraps ErrNobodyThere when the
+	// connection was refused. Any other error means unknown.
 	BootAt(ctx context.Context, control string) (pin.BootID, error)
-	// Holds returns the pin under which the node at control has room open, or none. Its
-	// errors are those of BootAt.
+	// Holds returns the pin under which the node at control has room open, or none. Errors are as of BootAt.
 	Holds(ctx context.Context, control string, room ring.RoomID) (pin.Pin, error)
 }
 
-// Orchestrator places and moves rooms for one edge. Its methods may be called
-// from any goroutine; it owns none.
+// Orchestrator places and moves rooms for one signaling node. Its methods may be called from any goroutine.
 type Orchestrator struct {
 	store  Claims
 	views  Views
@@ -73,60 +67,54 @@ func New(store Claims, views Views, prober Prober, cfg Config, log *slog.Logger)
 	return &Orchestrator{store: store, views: views, prober: prober, cfg: cfg, log: log, seen: seen{clock: cfg.Clock}}
 }
 
-// Place returns the pin of room, claiming it for a node with headroom when it has none. One
-// store round trip; a stale or corrupt pin costs one or two more. expect is
-// what is known of the room's size. While the store may have
-// lost its memory, the owners are asked whether one has the room open. Without a store a room that this process
-// has heard of is where an owner has it open, or, open nowhere, where the store has shown it in the last half hour.
+// Place returns the pin of room, claiming it for a node with headroom when it has none; expect is what is
+// known of its size. It costs one store round trip, and one or two more for a stale or corrupt pin. After a
+// possible data loss it asks the owners too. Without a store it returns the pin of the owner that has the
+// room open, or else the pin that the store showed in the last half hour.
 //
 // Errors: ErrNotSettled, ErrNoNodes, *NoHeadroomError, ErrStoreUnavailable (the claim may have
 // reached the store all the same; the next Place finds it), ErrContended, or the context's.
 func (o *Orchestrator) Place(ctx context.Context, room ring.RoomID, expect headroom.Room) (pin.Pin, error) {
-	e := o.errand(room, expect)
-	e.plain = true
-	return o.settle(ctx, e, standing{})
+	return o.settle(ctx, o.request(room, expect), current{})
 }
 
-// Rehome moves room away from the dead pin from, by compare-and-set to the next epoch, and
-// returns the pin that stands afterwards, whoever wrote it. The caller vouches that the
-// boot of from is dead. When the store has lost the pin, the room is claimed above
-// from. Errors as of Place.
+// Rehome moves room away from the dead pin from, by compare-and-set to the next epoch, and returns the pin
+// that stands afterwards, whoever wrote it. The caller vouches that the boot of from is dead. When the
+// store has lost the pin, the room is claimed above from. Errors as of Place.
 func (o *Orchestrator) Rehome(ctx context.Context, room ring.RoomID, from pin.Pin, expect headroom.Room) (pin.Pin, error) {
-	e := o.errand(room, expect)
-	e.avoid.boot = from.Boot
+	r := o.request(room, expect)
+	r.avoid.boot = from.Boot
 	o.seen.note(room, from)
-	return o.settle(ctx, e, standing{pin: from})
+	return o.settle(ctx, r, current{pin: from})
 }
 
-// PlaceAgain moves room after its node refused to OPEN it under the pin refused. It is
-// Rehome to another node, and that node is passed over for a moment by other rooms too.
+// PlaceAgain moves room after its node refused to OPEN it under the pin refused. It is Rehome to another
+// node, and other rooms pass over the refusing node for a moment too.
 func (o *Orchestrator) PlaceAgain(ctx context.Context, room ring.RoomID, refused pin.Pin, expect headroom.Room) (pin.Pin, error) {
-	e := o.errand(room, expect)
-	e.avoid.node = refused.Node
-	e.refused = refused.Fence
+	r := o.request(room, expect)
+	r.avoid.node = refused.Node
+	r.refused = refused.Fence
 	o.seen.note(room, refused)
 	o.ledger.refuse(room, refused.Boot)
-	return o.settle(ctx, e, standing{pin: refused})
+	return o.settle(ctx, r, current{pin: refused})
 }
 
-// Observe remembers a fence of room that a node or the store told of: no pin of the room made
-// here will be at or below it, and no fresh claim of any room. A lower pin found in the store
-// is then moved, so it must never be given what a client merely said.
+// Observe remembers a fence of room: no pin of the room made here will be at or below it, nor any fresh
+// claim. A lower pin found in the store is then moved, so f must come from a node or the store, never from a client.
 func (o *Orchestrator) Observe(room ring.RoomID, f pin.Fence) {
 	if !f.IsZero() {
 		o.seen.note(room, pin.Pin{Fence: f})
 	}
 }
 
-// Opened says that node opened room and counts it in its load reports from the given
-// sequence number on, so that the edge's own reservation ends there.
+// Opened says that node opened room and counts it in its load reports from the given sequence number on.
+// This node's own reservation ends there.
 func (o *Orchestrator) Opened(room ring.RoomID, node ring.NodeID, chargedInReport uint64) {
 	o.ledger.opened(room, node, chargedInReport)
 }
 
-// errand starts a call.
-func (o *Orchestrator) errand(room ring.RoomID, expect headroom.Room) *errand {
-	return &errand{room: room, expect: expect, left: o.cfg.StoreBudget}
+func (o *Orchestrator) request(room ring.RoomID, expect headroom.Room) *request {
+	return &request{room: room, expect: expect, left: o.cfg.StoreBudget}
 }
 
 // settledView returns the present view, or ErrNotSettled.

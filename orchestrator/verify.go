@@ -1,0 +1,169 @@
+package orchestrator
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"sync"
+	"time"
+
+	"github.com/holdfast-rtc/holdfast/cluster"
+	"github.com/holdfast-rtc/holdfast/pin"
+)
+
+// maxAsking bounds the owners that one claim asks at the same time.
+const maxAsking = 64
+
+// unsynced returns the live media nodes whose pins may be missing in generation in of the store; all for zero.
+func unsynced(view *cluster.View, in pin.Generation) []cluster.Node {
+	var list []cluster.Node
+	for _, node := range view.Nodes {
+		if node.Role == cluster.RoleSFU && !node.Load.Asserted.Has(in) {
+			list = append(list, node)
+		}
+	}
+	return list
+}
+
+// verify returns the live owner whose open room now overlooks, or zero. A store that lost its memory must not split a
+// room: a won claim says only that the store had no pin. The view must be younger than the claim, so that an owner
+// that synced before it needs no question.
+func (o *Orchestrator) verify(ctx context.Context, r *request, now current, usable bool) (pin.Pin, error) {
+	known := o.seen.of(r.room)
+	in := r.in
+	switch lower := now.pin.Fence.Less(known.Fence); {
+	case now.raw != nil:
+		// Anybody may own the room. The owners are asked before the write, in case this process dies after it, and
+		// again after it, in case the same damage was there twice.
+		in, r.in, r.evidence = 0, 0, max(r.evidence, fromStore)
+	case now.absent():
+		return pin.Pin{}, nil
+	case !usable && lower:
+		in = 0
+	case !usable && r.avoid != (avoidance{}), r.evidence == fromMemory:
+		return pin.Pin{}, nil // Rehome and PlaceAgain move a stale pin first, and verify after the write.
+	case usable && r.evidence == fromStore && o.seen.isProven(r.room, now.pin, in):
+		return pin.Pin{}, nil
+	}
+	view, err := o.settledView()
+	if err != nil {
+		return pin.Pin{}, err
+	}
+	ask := unsynced(view, in)
+	if len(ask) == 0 {
+		return pin.Pin{}, nil
+	}
+	if node, ok := view.Nodes[now.pin.Node]; usable && ok && node.Boot == now.pin.Boot && node.Load.Asserted.Has(in) {
+		ask = append(ask, node) // Whether it has the room open decides when another owner has.
+	}
+	owner, err := o.askOwners(ctx, r, ask)
+	switch {
+	case err != nil:
+		return pin.Pin{}, err
+	case now.raw != nil:
+	case !usable && owner.Boot == known.Boot && !known.Fence.Less(owner.Fence):
+		return pin.Pin{}, nil // propose puts the known pin back.
+	case usable && owner.Boot == now.pin.Boot && !now.pin.Fence.Less(owner.Fence):
+		return pin.Pin{}, nil // It has the room open where the pin says, and takes the pin over.
+	case usable && owner.Fence.Less(now.pin.Fence) && !ignores(now.pin.Fence, owner.Fence):
+		return pin.Pin{}, nil // The room was moved away from this owner, which learns of it when it refreshes.
+	case usable && !owner.IsZero():
+		o.log.Info("claim handed back", "room", r.room, "fence", now.pin.Fence, "node", now.pin.Node,
+			"holder", owner.Node, "holder_fence", owner.Fence, "why", "the store forgot the holder's pin")
+	}
+	return owner, nil
+}
+
+// ignores reports whether the maker of the higher fence above cannot have known the pin below: it claimed an absent key, or
+// moved a pin older than below, since every move raises the epoch.
+func ignores(above, below pin.Fence) bool {
+	return above.Fresh() || above.Epoch == below.Epoch
+}
+
+// graceShare: once the remembered owner has answered, the others have 1/graceShare of Config.ProbeTimeout left. A node
+// waits 300 ms at most before it answers (Keeper.Opening).
+const graceShare = 2
+
+// askOwners asks each node whether it has the room open, the remembered owner first, and returns the highest pin of those
+// that do. A node that does not answer in time is added to r.mute and passed over: a frozen node must not stop all
+// joins, and an owner that was not heard reclaims its room when it refreshes.
+func (o *Orchestrator) askOwners(ctx context.Context, r *request, nodes []cluster.Node) (pin.Pin, error) {
+	known := o.seen.of(r.room)
+	nodes = slices.DeleteFunc(nodes, func(n cluster.Node) bool {
+		return n.Boot == r.avoid.boot && r.avoid.boot != "" || slices.Contains(r.mute, n.Boot)
+	})
+	if first := slices.IndexFunc(nodes, func(n cluster.Node) bool { return n.Boot == known.Boot }); first > 0 {
+		nodes[0], nodes[first] = nodes[first], nodes[0]
+	}
+	asking, stop := context.WithTimeout(ctx, o.cfg.ProbeTimeout)
+	defer stop()
+	var (
+		all  sync.WaitGroup
+		mu   sync.Mutex // guards held and r.mute
+		held []pin.Pin
+	)
+	turn := make(chan struct{}, maxAsking)
+	for _, node := range nodes {
+		turn <- struct{}{} // Given back when asking ends.
+		all.Go(func() {
+			p, err := o.prober.Holds(asking, node.Control, r.room)
+			<-turn
+			mu.Lock()
+			defer mu.Unlock()
+			switch {
+			case errors.Is(err, ErrNobodyThere):
+			case err != nil:
+				r.mute = append(r.mute, node.Boot)
+				o.log.Debug("owner did not answer", "room", r.room, "node", node.ID, "error", err)
+			case !p.IsZero():
+				held = append(held, p)
+				if p.Boot == known.Boot && !p.Fence.Less(known.Fence) {
+					time.AfterFunc(o.cfg.ProbeTimeout/graceShare, stop)
+				}
+			}
+		})
+	}
+	all.Wait()
+	if err := ctx.Err(); err != nil {
+		return pin.Pin{}, fmt.Errorf("place room %s: %w", r.room, err)
+	}
+	var top pin.Pin
+	view := o.views.View()
+	for _, p := range held {
+		if why, _ := whyGone(view, p); why == "" && top.Fence.Less(p.Fence) { // It may have died since it answered.
+			top = p
+		}
+	}
+	return top, nil
+}
+
+// rememberedFor is how long after the store showed a pin it may be used without a store. It is half of a pin's life, so
+// that the pin cannot have expired and been claimed for another node.
+const rememberedFor = 30 * time.Minute
+
+// withoutStore returns the pin under which the room may be joined while the store cannot be asked: that of the live owner
+// that has it open, or else the pin that the store showed lately. Its node confirms it (Keeper.Confirm). In a
+// cluster of more than maxAsking nobody is asked for an unknown room, which a client may have invented.
+func (o *Orchestrator) withoutStore(ctx context.Context, r *request) (pin.Pin, bool) {
+	known, view := o.seen.of(r.room), o.views.View()
+	if r.avoid != (avoidance{}) || view == nil {
+		return pin.Pin{}, false
+	}
+	ask := unsynced(view, 0)
+	if known.IsZero() && len(ask) > maxAsking {
+		return pin.Pin{}, false
+	}
+	owner, err := o.askOwners(ctx, r, ask)
+	switch {
+	case err != nil:
+		return pin.Pin{}, false
+	case !owner.IsZero() && !owner.Fence.Less(known.Fence):
+		o.seen.note(r.room, owner)
+		return owner, true
+	case !owner.IsZero() && owner.Boot != known.Boot:
+		return pin.Pin{}, false // Only the store can say which of the two it is.
+	}
+	why, sure := whyGone(view, known)
+	return known, known.Node != "" && sure && why == "" && (!owner.IsZero() || o.seen.isRecent(r.room, known, rememberedFor))
+}

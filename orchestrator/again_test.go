@@ -120,12 +120,12 @@ func TestNewcomerIsNotOutrankedByALowerPin(t *testing.T) {
 func TestOwnerLooksOftenAfterALoss(t *testing.T) {
 	keeping(t, DefaultKeeperConfig(), func(t *testing.T, _ *Keeper, s *shelf, r *rooms, _ pin.Pin) {
 		s.lose()
-		after(lookEvery + time.Millisecond) // It has noticed, and has its pin back.
+		after(checkEvery + time.Millisecond) // It has noticed, and has its pin back.
 		higher := pinAt("b", 1, 5001, 1)
 		s.put("r", higher.Encode())
-		after(lookEvery + time.Millisecond)
+		after(checkEvery + time.Millisecond)
 		if told := r.told(); len(told) != 1 || told[0].Pin != higher {
-			t.Errorf("%v after it was outranked the holder was told %v", lookEvery, told)
+			t.Errorf("%v after it was outranked the holder was told %v", checkEvery, told)
 		}
 	})
 }

@@ -12,25 +12,22 @@ import (
 )
 
 var (
-	// errVanished: the pin was there and then it was not. The next refresh asserts it.
+	// errVanished: the next refresh asserts the pin.
 	errVanished = errors.New("the pin vanished while it was being confirmed")
-	// errDamaged: an owner cannot tell what the damage replaced, perhaps a higher pin than its own. The next edge that
-	// comes across it asks everybody who may have the room open, and heals it.
+	// errDamaged: the damage may hide a higher pin, so the owner leaves it to a signaling node, which asks all owners.
 	errDamaged = errors.New("the pin is damaged")
-	// errPaused: the answer is older than a pause of this process.
-	errPaused = errors.New("this process was paused before the answer came")
+	errPaused  = errors.New("this process was paused before the answer came")
 )
 
-// Confirm returns nil when p is known to stand for room: the room is open here and p was confirmed in the last
-// 15 s, or the store says so now, or the store has not answered for 3 s while this node sees a gossip
-// majority. Otherwise the error is a *pin.FencedError (the Holder has been told), or
-// wraps pin.ErrMissing (p does not stand: the room must be placed again) or
-// pin.ErrUnconfirmed. Call it before opening a room and before taking a new peer.
+// Confirm returns nil when p stands for room: the room is open here and p was confirmed in the last 15 s, or
+// the store says so now, or the store has been silent for 3 s while this node sees a gossip majority.
+// Otherwise the error is a *pin.FencedError (the Holder has been told), or wraps pin.ErrMissing (the room must
+// be placed again) or pin.ErrUnconfirmed. Call it before opening a room and before taking a new peer.
 func (k *Keeper) Confirm(ctx context.Context, room ring.RoomID, p pin.Pin) error {
 	k.noticePause()
 	held := pin.Holding{Room: room, Pin: p}
 	open := slices.Contains(k.rooms.Held(), held)
-	if open && k.isConfirmed(room, p) {
+	if c := k.confirmation(room); open && c.pin == p && time.Since(c.at) < confirmedFor {
 		return nil
 	}
 	ctx, cancel := context.WithTimeout(ctx, confirmTimeout)
@@ -47,20 +44,22 @@ func (k *Keeper) Confirm(ctx context.Context, room ring.RoomID, p pin.Pin) error
 	return err
 }
 
-// unlessTrusted is what Confirm says when the store said err. A majority stands in for a store that has been silent for a while, and not for a pin
-// below one that was served here.
+// unlessTrusted turns the store's error into that of Confirm. A majority may stand in for a silent store, but not for a
+// pin below one that was served here.
 func (k *Keeper) unlessTrusted(held pin.Holding, err error) error {
 	known := k.seen.of(held.Room)
 	switch {
 	case err == nil, errors.Is(err, pin.ErrMissing), errors.Is(err, pin.ErrFenced):
 		return err
-	case errors.Is(err, errDamaged): // An edge heals it, as it places the room again.
+	case errors.Is(err, errDamaged): // Placing the room again repairs it.
 		return fmt.Errorf("%w: %w", pin.ErrMissing, err)
 	case held.Pin.Fence.Less(known.Fence):
 		return &pin.FencedError{Room: held.Room, Current: known}
 	case k.trustsMajority():
 		k.log.Info("pin taken as confirmed by a gossip majority", "room", held.Room, "fence", held.Pin.Fence, "error", err)
-		k.setAsserted("") // The store may not have this pin. The next refresh sees to it.
+		k.mu.Lock()
+		k.asserted = "" // The store may not have this pin until the next refresh.
+		k.mu.Unlock()
 		k.seen.note(held.Room, held.Pin)
 		return nil
 	default:
@@ -68,8 +67,8 @@ func (k *Keeper) unlessTrusted(held pin.Holding, err error) error {
 	}
 }
 
-// confirmOpen asks the store about a room that is open here.
-// The question is a write, for the answer of a store that refuses writes may be an old one.
+// confirmOpen asks the store about a room that is open here. It writes, because a store that refuses writes
+// may show an old pin.
 func (k *Keeper) confirmOpen(ctx context.Context, held pin.Holding) error {
 	began, pauses := k.start()
 	found, err := k.pins.Refresh(ctx, []pin.Holding{held}, always)
@@ -83,19 +82,18 @@ func (k *Keeper) confirmOpen(ctx context.Context, held pin.Holding) error {
 	if !k.confirm(pin.Holding{Room: held.Room, Pin: stands}, began, pauses, found[0].Prolonged) {
 		return errPaused
 	}
-	if stands != held.Pin { // A new pin of ours, for which the edge must ask again.
+	if stands != held.Pin { // A new pin of ours: the signaling node must ask for that one.
 		return &pin.FencedError{Room: held.Room, Current: stands}
 	}
 	return nil
 }
 
-// confirmOpening asks the store about a room that is not open here, always: what was confirmed before it closed, or before
-// somebody else opened it, counts no more. It writes nothing, but prolongs what it reads: the pin of a room that was empty for
-// all the life of a pin must not expire, and be claimed for another node, while the room opens here. A pin that is missing was given before
-// the store forgot, and somebody may have the room open since: the edge has to claim it again, and to ask.
+// confirmOpening asks the store about a room that is not open here: another node may have opened it since an earlier
+// confirmation. It prolongs the pin, which must not expire while the room opens. When the pin is missing, the
+// signaling node must claim it and ask the owners.
 func (k *Keeper) confirmOpening(ctx context.Context, held pin.Holding) error {
 	if known := k.seen.of(held.Room); held.Pin.Fence.Less(known.Fence) {
-		// The store has gone back behind what was open here. The edge that learns of it moves the pin above both.
+		// The store went back behind what was open here. The signaling node moves the pin above both.
 		return &pin.FencedError{Room: held.Room, Current: known}
 	}
 	began, pauses := k.start()
@@ -105,35 +103,31 @@ func (k *Keeper) confirmOpening(ctx context.Context, held pin.Holding) error {
 		return fmt.Errorf("room %s: %w: %w", held.Room, pin.ErrMissing, err)
 	case err != nil:
 		return err
+	case stands == held.Pin && !k.confirm(held, began, pauses, true):
+		return errPaused
 	case stands == held.Pin:
-		if !k.confirm(held, began, pauses, true) {
-			return errPaused
-		}
 		return nil
 	case held.Pin.Fence.Less(stands.Fence):
-		return k.outranked(ctx, held, stands)
-	default: // Nothing, or a lower one: who has the room open is for the edge to find out.
+		return k.fenced(ctx, held, stands)
+	default: // Nothing, or a lower pin.
 		return fmt.Errorf("room %s: %w", held.Room, pin.ErrMissing)
 	}
 }
 
-// outranked ends an opening under a pin that a higher one has replaced. When the room is open here all the same, under a pin of its own,
-// the higher one is judged as a refresh does: it may have been claimed because the store forgot, and then the room and its
-// people stay here.
-func (k *Keeper) outranked(ctx context.Context, opening pin.Holding, higher pin.Pin) error {
+// fenced ends an opening under a pin that a higher one has replaced. When the room is already open here under another
+// pin, the higher one is judged as by a refresh: the room stays here if the store only forgot it.
+func (k *Keeper) fenced(ctx context.Context, opening pin.Holding, higher pin.Pin) error {
 	for _, ours := range k.rooms.Held() {
 		if ours.Room != opening.Room {
 			continue
 		}
 		stands, err := k.judge(ctx, ours, pin.Found{Room: ours.Room, Stands: higher}, true)
-		var fenced *pin.FencedError
-		switch {
-		case errors.As(err, &fenced):
+		if fenced, ok := errors.AsType[*pin.FencedError](err); ok {
 			stands = fenced.Current
-		case err != nil:
+		} else if err != nil {
 			return err
 		}
-		if !opening.Pin.Fence.Less(stands.Fence) { // The store forgot once more, and was told of ours meanwhile.
+		if !opening.Pin.Fence.Less(stands.Fence) { // The store lost data again, and was told of ours meanwhile.
 			return fmt.Errorf("room %s: %w", opening.Room, pin.ErrMissing)
 		}
 		return &pin.FencedError{Room: opening.Room, Current: stands}
@@ -141,7 +135,7 @@ func (k *Keeper) outranked(ctx context.Context, opening pin.Holding, higher pin.
 	return k.yield(opening, higher)
 }
 
-// yield tells the Holder that ours is outranked.
+// yield tells the Holder that ours is fenced.
 func (k *Keeper) yield(ours pin.Holding, to pin.Pin) error {
 	k.log.Info("outranked", "room", ours.Room, "fence", ours.Pin.Fence, "by", to.Node, "by_fence", to.Fence)
 	k.rooms.Outrank(ours.Room, to)
@@ -149,14 +143,14 @@ func (k *Keeper) yield(ours pin.Holding, to pin.Pin) error {
 	return &pin.FencedError{Room: ours.Room, Current: to}
 }
 
-// start marks the beginning of a question to the store.
+// start returns what confirm needs to know of the moment at which the store is asked.
 func (k *Keeper) start() (began time.Time, pauses uint64) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	return time.Now(), k.pauses
 }
 
-// confirm remembers that the store had our pin at began, and prolonged it, unless this process was paused since.
+// confirm notes that the store had our pin at began. It reports false when this process was paused since.
 func (k *Keeper) confirm(h pin.Holding, began time.Time, pauses uint64, prolonged bool) bool {
 	k.noticePause()
 	k.mu.Lock()
@@ -164,8 +158,7 @@ func (k *Keeper) confirm(h pin.Holding, began time.Time, pauses uint64, prolonge
 	if pauses != k.pauses {
 		return false
 	}
-	// A refresh that was under way while the room took a higher pin answers for the lower one. The higher stays confirmed:
-	// without that its owner could not stand up for it.
+	// A slow refresh may answer for a lower pin of ours. The higher one stays confirmed, or it could not be reclaimed.
 	if c, ok := k.confirmed[h.Room]; !ok || !h.Pin.Fence.Less(c.pin.Fence) {
 		c.pin, c.at = h.Pin, began
 		if prolonged {
@@ -177,26 +170,11 @@ func (k *Keeper) confirm(h pin.Holding, began time.Time, pauses uint64, prolonge
 	return true
 }
 
-// isConfirmed reports whether p was confirmed lately.
-func (k *Keeper) isConfirmed(room ring.RoomID, p pin.Pin) bool {
+// confirmation returns the last confirmation of room, zero when there is none.
+func (k *Keeper) confirmation(room ring.RoomID) confirmation {
 	k.mu.Lock()
 	defer k.mu.Unlock()
-	c, ok := k.confirmed[room]
-	return ok && c.pin == p && time.Since(c.at) < confirmedFor
-}
-
-// setAsserted says in which generations all our pins stand.
-func (k *Keeper) setAsserted(in pin.Generations) {
-	k.mu.Lock()
-	defer k.mu.Unlock()
-	k.asserted = in
-}
-
-// hear notes that the store was heard at the given time.
-func (k *Keeper) hear(at time.Time) {
-	k.mu.Lock()
-	defer k.mu.Unlock()
-	k.heard = at
+	return k.confirmed[room]
 }
 
 // trustsMajority reports whether gossip may stand in for the store.

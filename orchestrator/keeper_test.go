@@ -261,10 +261,10 @@ func TestAnswerFromBeforeAPauseConfirmsNothing(t *testing.T) {
 	ours := pin.Holding{Room: "r", Pin: pinAt("a", 1, 5000, 5)}
 	k.noticePause()
 	began, pauses := k.start()
-	k.beat = k.beat.Add(-2 * pauseGap)
+	k.heartbeat = k.heartbeat.Add(-2 * pauseGap)
 	k.noticePause()
 	k.confirm(ours, began, pauses, true)
-	if k.isConfirmed(ours.Room, ours.Pin) {
+	if k.confirmation(ours.Room).pin == ours.Pin {
 		t.Error("it did")
 	}
 }
@@ -274,11 +274,11 @@ func TestKeeperRefreshesAfterAPauseAtOnce(t *testing.T) {
 		higher := pinAt("b", 1, 5001, 1)
 		s.put("r", higher.Encode())
 		k.mu.Lock()
-		k.beat = k.beat.Add(-20 * time.Second)
+		k.heartbeat = k.heartbeat.Add(-20 * time.Second)
 		k.mu.Unlock()
-		after(beatEvery)
+		after(heartbeatEvery)
 		if told := r.told(); len(told) != 1 || told[0].Pin != higher {
-			t.Errorf("%v after a pause the holder was told %v, want the higher pin", beatEvery, told)
+			t.Errorf("%v after a pause the holder was told %v, want the higher pin", heartbeatEvery, told)
 		}
 	})
 }
@@ -334,9 +334,9 @@ func TestOpeningIsAlwaysAskedFor(t *testing.T) {
 func TestOwnerNoticesALossSoon(t *testing.T) {
 	keeping(t, DefaultKeeperConfig(), func(t *testing.T, k *Keeper, s *shelf, _ *rooms, ours pin.Pin) {
 		s.lose()
-		after(lookEvery)
+		after(checkEvery)
 		if s.stands("r") != ours.Encode() || !k.Asserted().Has(s.generation()) {
-			t.Errorf("%v after the loss %q stands, asserted in %v", lookEvery, s.stands("r"), k.Asserted().All())
+			t.Errorf("%v after the loss %q stands, asserted in %v", checkEvery, s.stands("r"), k.Asserted().All())
 		}
 	})
 }

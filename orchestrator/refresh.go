@@ -10,13 +10,12 @@ import (
 	"github.com/holdfast-rtc/holdfast/pin"
 )
 
-// errAway: no master of the store is there that takes writes.
+// errAway: no master of the store takes writes.
 var errAway = errors.New("the store is away, or refuses writes")
 
-// refresh checks the pins of all rooms held, and those of the rooms that are being opened, and prolongs those that are due.
-// When none of them is in doubt afterwards, all are asserted in the generations that
-// were read before: a room that opens later is confirmed before it does. Where some masters are not known to take writes,
-// all pins are prolonged: a pin that can be read may be an old one, left on a master that was cut off.
+// refresh checks the pins of all rooms that are open or being opened here. When none is in doubt, all are asserted in the
+// generations that were read before. While a master may refuse writes all pins are prolonged, not read: a master that
+// was cut off may show old ones.
 func (k *Keeper) refresh(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(ctx, refreshTimeout)
 	defer cancel()
@@ -34,45 +33,41 @@ func (k *Keeper) refresh(ctx context.Context) error {
 		return err
 	}
 	if unknown == nil {
-		k.noticeGeneration(pin.GenerationsOf(generations), now)
-	}
-	if len(faults) == 0 && unknown == nil {
-		k.setAsserted(pin.GenerationsOf(generations))
-		k.hear(now)
+		k.heardAll(pin.GenerationsOf(generations), now, len(faults) == 0)
 	}
 	return errors.Join(append(faults, unknown)...)
 }
 
-// noticeGeneration has the pins refreshed more often for a while when the store has begun another memory: other owners put
-// theirs back over fresh claims now, and who is outranked by that should not go on with it until its next ordinary refresh.
-func (k *Keeper) noticeGeneration(in pin.Generations, at time.Time) {
+// heardAll notes that all masters took writes, and whether no pin was in doubt in their generations.
+func (k *Keeper) heardAll(in pin.Generations, at time.Time, asserted bool) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
-	if in != k.asserted {
-		k.restless = at.Add(k.cfg.RefreshEvery)
+	if in != k.asserted { // After data loss, refresh faster, so that fenced owners stop sooner.
+		k.fastUntil = at.Add(k.cfg.RefreshEvery)
+	}
+	if asserted {
+		k.asserted, k.heard = in, at
 	}
 }
 
-// recheckSoon plans a look at a room that is about to open.
 func (k *Keeper) recheckSoon() {
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	if k.plan.recheck.IsZero() {
 		k.plan.recheck = time.Now().Add(recheckAfter)
-		k.hurry()
+		k.wake()
 	}
 }
 
-// recheck looks at the rooms that opened a moment ago: Confirm and the opening are two steps. What it
-// cannot learn the next refresh does.
+// recheck checks the rooms that opened a moment ago: their pins may have moved after Confirm. Its failures
+// are left to the next refresh.
 func (k *Keeper) recheck(ctx context.Context) {
 	ctx, cancel := context.WithTimeout(ctx, confirmTimeout)
 	defer cancel()
 	k.mu.Lock()
-	k.plan.recheck = time.Time{} // What opens from here on has a look of its own.
+	k.plan.recheck = time.Time{} // A room that opens from here on schedules another.
 	k.mu.Unlock()
-	now := time.Now()
-	open := k.rooms.Held()
+	now, open := time.Now(), k.rooms.Held()
 	young := slices.DeleteFunc(slices.Clone(open), func(h pin.Holding) bool { return !k.isOpening(h) })
 	k.forget(open, now)
 	if faults, err := k.check(ctx, young, len(young), k.isDue); err != nil || len(faults) > 0 {
@@ -80,23 +75,20 @@ func (k *Keeper) recheck(ctx context.Context) {
 	}
 }
 
-// always has every pin prolonged.
 func always(pin.Holding) bool { return true }
 
-// isDue reports whether a pin is to be prolonged: once in ProlongEvery, at a moment that its nonce says, so that the pins of rooms that
-// opened together are not prolonged together.
+// isDue reports whether a pin is to be prolonged: once in ProlongEvery, at a moment given by its nonce, so that
+// rooms that opened together are not prolonged together.
 func (k *Keeper) isDue(h pin.Holding) bool {
-	k.mu.Lock()
-	c := k.confirmed[h.Room]
-	k.mu.Unlock()
-	every, now := k.cfg.ProlongEvery, time.Now()
+	c, every, now := k.confirmation(h.Room), k.cfg.ProlongEvery, time.Now()
 	turn := func(at time.Time) int64 {
 		return (at.UnixNano() + int64(h.Pin.Fence.Nonce%uint64(every))) / int64(every)
 	}
 	return elapsed(c.prolonged, now) >= every || turn(now) != turn(c.prolonged)
 }
 
-// check checks pins, the first of them of rooms that are open here, prolongs those that are due, and says which are in doubt.
+// check checks the pins held, of which the first so many are of open rooms. It returns at most three reasons why pins are
+// in doubt, or an error when nothing could be learned.
 func (k *Keeper) check(ctx context.Context, held []pin.Holding, open int, due func(pin.Holding) bool) (faults []error, err error) {
 	if len(held) == 0 {
 		return nil, nil
@@ -111,22 +103,20 @@ func (k *Keeper) check(ctx context.Context, held []pin.Holding, open int, due fu
 		switch {
 		case err == nil && i < open:
 			_ = k.confirm(pin.Holding{Room: held[i].Room, Pin: stands}, began, pauses, f.Prolonged)
-		case err == nil: // Confirm says when this one was confirmed.
-		case errors.Is(err, pin.ErrFenced): // The Holder has been told; nothing failed.
-		case errors.Is(err, errDamaged): // Nobody can claim a key that is damaged.
+		case err == nil: // Confirm confirms a room that is being opened.
+		case errors.Is(err, pin.ErrFenced): // The Holder has been told.
+		case errors.Is(err, errDamaged): // Nobody can claim the room meanwhile: it is in no doubt.
 			k.log.Warn("corrupt pin", "room", held[i].Room, "error", err)
-		case len(faults) < 3: // One store, one reason: three say it well enough.
+		case len(faults) < 3:
 			faults = append(faults, err)
 		}
 	}
 	return faults, nil
 }
 
-// judge ends in a store that holds a pin of ours (returned) or a higher one of another (*pin.FencedError, the
-// Holder told), or in not knowing. A lower pin is a lost write: it is replaced by ours, while the room is open here. A
-// fresh pin where ours stood was claimed by somebody
-// who could not know of us, because the store forgot, and so was one of our epoch moved: while the room is open here, it is replaced by
-// a new pin of ours above it.
+// judge returns the pin of ours that stands, a *pin.FencedError when a higher one does (the Holder has been told), or
+// another error when nothing is known. While the room is open here, judge replaces a lower pin, which is a lost
+// write, and reclaims the room from a higher pin whose maker could not know of ours (ignores).
 func (k *Keeper) judge(ctx context.Context, ours pin.Holding, f pin.Found, open bool) (pin.Pin, error) {
 	stands, err := f.Stands, f.Err
 	if f.Asserted {
@@ -143,13 +133,12 @@ func (k *Keeper) judge(ctx context.Context, ours pin.Holding, f pin.Found, open 
 		case stands.IsZero():
 			return pin.Pin{}, fmt.Errorf("room %s: %w", ours.Room, errVanished)
 		case stands.Fence.Less(ours.Pin.Fence) && !open:
-			// Either the store lost the write of ours, or it forgot ours and somebody has opened the room
-			// under a fence that happens to be lower. The edge finds out, by asking the owners.
+			// The store lost our write, or somebody has opened the room since. The signaling node asks the owners.
 			return pin.Pin{}, fmt.Errorf("room %s: %w", ours.Room, pin.ErrMissing)
 		case stands.Fence.Less(ours.Pin.Fence):
 			k.log.Warn("lower pin in the store replaced by the owner", "room", ours.Room, "fence", ours.Pin.Fence, "lower", stands.Fence)
 			stands, _, err = k.pins.Swap(ctx, ours.Room, stands, ours.Pin)
-		case open && ignores(stands.Fence, ours.Pin.Fence) && k.mayContest(ours):
+		case open && ignores(stands.Fence, ours.Pin.Fence) && k.mayReclaim(ours):
 			next, fresh := ours.Pin, stands
 			next.Fence = pin.Fence{Epoch: stands.Fence.Epoch + 1, Nonce: pin.NewNonce()}
 			if stands, _, err = k.pins.Swap(ctx, ours.Room, fresh, next); err == nil && stands == next {
@@ -158,7 +147,7 @@ func (k *Keeper) judge(ctx context.Context, ours pin.Holding, f pin.Found, open 
 				k.rooms.Outrank(ours.Room, next)
 				return next, nil
 			}
-		case open && stands.Boot == ours.Pin.Boot: // An edge gave the room a higher pin here, and the store has it.
+		case open && stands.Boot == ours.Pin.Boot: // A signaling node raised our own pin.
 			_ = k.yield(ours, stands)
 			return stands, nil
 		default:
@@ -168,11 +157,9 @@ func (k *Keeper) judge(ctx context.Context, ours pin.Holding, f pin.Found, open 
 	return pin.Pin{}, fmt.Errorf("room %s: %w", ours.Room, ErrContended)
 }
 
-// mayContest reports whether nobody can rightly have taken ours over: the store
-// prolonged it within the life of a pin, this process has not paused since, and it is not alone.
-func (k *Keeper) mayContest(ours pin.Holding) bool {
-	k.mu.Lock()
-	c, ok := k.confirmed[ours.Room]
-	k.mu.Unlock()
-	return ok && c.pin == ours.Pin && elapsed(c.prolonged, time.Now()) < contestFor && (k.cfg.Majority == nil || k.cfg.Majority())
+// mayReclaim reports whether nobody can have moved ours with grounds: it has not expired, this process has not paused, and
+// it is not partitioned.
+func (k *Keeper) mayReclaim(ours pin.Holding) bool {
+	c := k.confirmation(ours.Room)
+	return c.pin == ours.Pin && elapsed(c.prolonged, time.Now()) < reclaimFor && (k.cfg.Majority == nil || k.cfg.Majority())
 }

@@ -9,19 +9,17 @@ import (
 	"github.com/holdfast-rtc/holdfast/pin"
 )
 
-// This file is what a Keeper does when: its periodic work, and what wakes it up.
-
-// agenda is when Run does what next. Zero is never.
-type agenda struct {
+// schedule is when Run does what next. A zero recheck is never.
+type schedule struct {
 	refresh time.Time
 	recheck time.Time // of the rooms that opened a moment ago
-	look    time.Time // whether the store has lost its memory
+	check   time.Time // of the store's generations
 }
 
-// next is the first instant of the agenda.
-func (a agenda) next() time.Time {
-	first := a.refresh
-	for _, at := range []time.Time{a.recheck, a.look} {
+// next returns the earliest time of the schedule.
+func (s schedule) next() time.Time {
+	first := s.refresh
+	for _, at := range []time.Time{s.recheck, s.check} {
 		if !at.IsZero() && at.Before(first) {
 			first = at
 		}
@@ -29,8 +27,8 @@ func (a agenda) next() time.Time {
 	return first
 }
 
-// Run refreshes the pins until ctx ends, and at once after a pause of the process or when the store
-// has lost its memory. It returns nil.
+// Run refreshes the pins until ctx ends, and at once after a pause of the process or a data loss of the
+// store. It returns nil.
 func (k *Keeper) Run(ctx context.Context) error {
 	var watch sync.WaitGroup
 	watch.Go(func() { k.watchPauses(ctx) })
@@ -47,7 +45,7 @@ func (k *Keeper) Run(ctx context.Context) error {
 		}
 		now, plan := time.Now(), k.planned()
 		switch {
-		case !now.Before(plan.refresh), !now.Before(plan.look) && k.looks(ctx, failing):
+		case !now.Before(plan.refresh), !now.Before(plan.check) && k.generationsChanged(ctx, failing):
 			err := k.refresh(ctx)
 			if ctx.Err() != nil {
 				return nil
@@ -64,65 +62,61 @@ func (k *Keeper) Run(ctx context.Context) error {
 	}
 }
 
-// planned returns the agenda.
-func (k *Keeper) planned() agenda {
+func (k *Keeper) planned() schedule {
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	return k.plan
 }
 
-// refreshed plans what comes after a refresh.
 func (k *Keeper) refreshed(away bool) {
-	// A tenth more or less, so that the nodes of a cluster do not refresh in step. It is taken from the source of
-	// nonces: a test that knows those has the whole schedule.
+	// A tenth more or less, so that nodes do not refresh in step; drawn as nonces are, which tests can repeat.
 	wait := time.Duration(float64(k.cfg.RefreshEvery) * (0.9 + 0.2*float64(pin.NewNonce())/(1<<63)))
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	now := time.Now()
-	if now.Before(k.restless) {
-		wait = min(wait, lookEvery)
+	if now.Before(k.fastUntil) {
+		wait = min(wait, checkEvery)
 	}
 	k.plan.refresh = now.Add(wait)
-	k.planLook(away)
+	k.planCheck(away)
 }
 
-// planLook plans the next look at the store's memory. Call it with mu held.
-func (k *Keeper) planLook(away bool) {
-	k.plan.look = time.Now().Add(lookEvery)
+// planCheck schedules the next read of the generations. Call it with mu held.
+func (k *Keeper) planCheck(away bool) {
+	k.plan.check = time.Now().Add(checkEvery)
 	if away {
-		k.plan.look = time.Now().Add(retryEvery)
+		k.plan.check = time.Now().Add(retryEvery)
 	}
 }
 
-// hurry wakes Run up for a new agenda.
-func (k *Keeper) hurry() {
+func (k *Keeper) wake() {
 	select {
 	case k.kick <- struct{}{}:
 	default:
 	}
 }
 
-// looks reads the generations, and reports whether a refresh is due now: the store has lost the memory in which all pins of this node
-// were asserted last, or it answers and the last refresh failed.
-func (k *Keeper) looks(ctx context.Context, failing bool) bool {
+// generationsChanged reports whether the store answers and needs a refresh now: its generations are not those in
+// which all pins of this node were asserted last, or the last refresh failed.
+func (k *Keeper) generationsChanged(ctx context.Context, failing bool) bool {
 	ctx, cancel := context.WithTimeout(ctx, refreshTimeout)
 	defer cancel()
 	began := time.Now()
 	present, err := k.pins.Generations(ctx)
 	same := err == nil && !failing && pin.GenerationsOf(present) == k.Asserted()
-	if same {
-		k.hear(began)
-	}
 	k.mu.Lock()
 	defer k.mu.Unlock()
-	k.planLook(err != nil)
+	if same {
+		k.heard = began
+	}
+	k.planCheck(err != nil)
 	return err == nil && !same
 }
 
-// watchPauses notices when this process was not running. It is apart from the refresh, which
-// may wait for the store for longer than a pause is.
+// watchPauses notices when this process was not running. It has a goroutine of its own because a
+// refresh may wait for the store longer than a pause lasts.
 func (k *Keeper) watchPauses(ctx context.Context) {
-	ticker := time.NewTicker(beatEvery)
+	ticker := time.NewTicker(heartbeatEvery)
 	defer ticker.Stop()
 	for {
 		k.noticePause()
@@ -134,20 +128,20 @@ func (k *Keeper) watchPauses(ctx context.Context) {
 	}
 }
 
-// elapsed is the time between two moments by the clock that says more: the monotonic one stands still while a machine is
-// suspended, and the other may be set.
+// elapsed is the larger of the monotonic and the wall-clock time between two moments: the first stands still
+// while a machine is suspended, and the second may be set.
 func elapsed(from, to time.Time) time.Duration {
 	return max(to.Sub(from), to.Round(0).Sub(from.Round(0)))
 }
 
-// noticePause takes all confirmations back when the time since the last beat shows a pause.
+// noticePause drops all confirmations when the time since the last heartbeat shows a pause.
 func (k *Keeper) noticePause() {
 	now := time.Now()
 	k.mu.Lock()
 	defer k.mu.Unlock()
-	gap := elapsed(k.beat, now)
-	first := k.beat.IsZero()
-	k.beat = now
+	gap := elapsed(k.heartbeat, now)
+	first := k.heartbeat.IsZero()
+	k.heartbeat = now
 	if first || gap <= pauseGap {
 		return
 	}
@@ -155,6 +149,6 @@ func (k *Keeper) noticePause() {
 	k.paused = now
 	k.pauses++
 	k.plan.refresh = now
-	k.hurry()
+	k.wake()
 	k.log.Warn("this process was paused, every pin must be confirmed again", "gap_ms", gap.Milliseconds())
 }

@@ -7,28 +7,27 @@ import (
 	"github.com/holdfast-rtc/holdfast/headroom"
 )
 
-// Config is how evenly nodes are filled and how long is waited for others.
+// Config is how evenly nodes are filled and how long a call waits for others.
 type Config struct {
 	// Epsilon: a node is passed over when its load/ceiling, the new room included, would
 	// exceed (1+Epsilon) times the cluster's, the new room included.
 	Epsilon float64
 	// AssumedCeiling stands in for the ceiling of a node that has not reported one.
 	AssumedCeiling headroom.Egress
-	// StoreBudget bounds the time that one call spends waiting for the store,
-	// retries and repeated compare-and-sets included.
+	// StoreBudget bounds the time that one call waits for the store, all its round trips included.
 	StoreBudget time.Duration
 	// ProbeTimeout bounds the dial to a boot that gossip does not know.
 	ProbeTimeout time.Duration
-	// Clock gives the epochs of fresh claims; nil is time.Now. The store's own clock is best, for all edges share it. Where
-	// theirs differ, or jump, epochs of rooms that everybody has forgotten may go back, and nothing else.
+	// Clock gives the epochs of fresh claims; nil is time.Now. Use the store's clock, which all signaling nodes share:
+	// otherwise epochs of rooms that everybody has forgotten may go back when clocks differ or jump.
 	Clock func() time.Time
 }
 
 // DefaultConfig is what the binary uses.
 func DefaultConfig() Config {
 	return Config{
-		// A quarter above the mean: small enough to even out the ring (160 points leave
-		// max/mean at 1.25 to 1.40), large enough that most rooms stay with their owner.
+		// A quarter above the mean evens out the ring (160 points leave max/mean at 1.25 to 1.40),
+		// and still leaves most rooms with their owner.
 		Epsilon: 0.25,
 		// What one core forwards (DESIGN.md: about 100,000 packets/s) over 1 Gbit/s.
 		AssumedCeiling: headroom.Egress{BitsPerSecond: 1_000_000_000, PacketsPerSecond: 100_000},

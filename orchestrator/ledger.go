@@ -12,18 +12,17 @@ import (
 )
 
 const (
-	// reservationLasts is how long a claim is counted without the node's word: from the claim
-	// until the room is opened, and again from there until a load report includes it.
+	// reservationLasts bounds the time from the claim until the room is opened, and again from there until a
+	// load report includes it.
 	reservationLasts = 5 * time.Second
-	// refusalLasts is how long a node that refused to open a room is passed over: about two
-	// load reports, after which its figures speak for themselves.
+	// refusalLasts is how long a node that refused to open a room is passed over: about two load reports.
 	refusalLasts = 2 * time.Second
-	// maxReservations bounds the ledger. When it is full further claims are not
-	// counted until others lapse: the SFU, which knows its real load, still refuses.
+	// maxReservations bounds the ledger. Past it claims are not counted: the media node, which knows its real
+	// load, still refuses.
 	maxReservations = 4096
 )
 
-// reservation is one claim of ours that the node's load reports do not show yet.
+// reservation is one claim of this node that the media node's load reports do not show yet.
 type reservation struct {
 	node    ring.NodeID
 	boot    pin.BootID
@@ -33,16 +32,14 @@ type reservation struct {
 	charged uint64 // reports from this one on include the room; 0 while it is not open
 }
 
-// lapse is an entry of the queue of reservations by age.
 type lapse struct {
 	room ring.RoomID
 	at   time.Time
 }
 
-// ledger adds our own recent claims to what nodes report, so that a burst of new rooms
-// does not land on one node between two reports. Only a claim that was won is counted: the room of any other
-// has a pin, and its cost is in a report or another edge's ledger. Claims that are under way at once do not see each other,
-// as those of several edges do not; how a node is drawn keeps them apart (walk.go).
+// ledger adds this node's recent claims to what media nodes report, so that a burst of new rooms does not land on
+// one node between two reports. It counts won claims only: any other room is in a report or another ledger.
+// Claims under way do not see each other, nor those of other signaling nodes; the draw spreads them (walk.go).
 type ledger struct {
 	mu      sync.Mutex // guards the fields below
 	view    *cluster.View
@@ -60,7 +57,7 @@ type avoidance struct {
 	boot pin.BootID  // it is dead, though the view may not know yet
 }
 
-// choose chooses a node for room. It reserves nothing.
+// choose returns a node for room. It reserves nothing.
 func (l *ledger) choose(view *cluster.View, room ring.RoomID, need headroom.Egress, avoid avoidance, cfg Config) (cluster.Node, choice) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -69,14 +66,14 @@ func (l *ledger) choose(view *cluster.View, room ring.RoomID, need headroom.Egre
 	return view.Nodes[made.node], made
 }
 
-// totals is of the view, with what is reserved. Call it with mu held.
+// totals returns the totals of the view and of the reservations. Call it with mu held.
 func (l *ledger) totals() totals {
 	sum := l.base
 	sum.load = sum.load.Plus(l.total)
 	return sum
 }
 
-// walk yields the ring's successors of room with their loads.
+// walk yields the ring's successors of room with their loads. Call it with mu held.
 func (l *ledger) walk(view *cluster.View, room ring.RoomID, avoid avoidance, cfg Config) iter.Seq[candidate] {
 	return func(yield func(candidate) bool) {
 		now := time.Now()
@@ -134,7 +131,7 @@ func (l *ledger) forget(room ring.RoomID, fence pin.Fence) {
 	}
 }
 
-// opened says that node's reports include room from number charged on.
+// opened notes that node's reports include room from number charged on.
 func (l *ledger) opened(room ring.RoomID, node ring.NodeID, charged uint64) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -145,7 +142,7 @@ func (l *ledger) opened(room ring.RoomID, node ring.NodeID, charged uint64) {
 	}
 }
 
-// refuse passes the node of boot over for a moment, and drops the room's reservation there.
+// refuse bars boot for a moment, and drops the room's reservation there.
 func (l *ledger) refuse(room ring.RoomID, boot pin.BootID) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -158,7 +155,6 @@ func (l *ledger) refuse(room ring.RoomID, boot pin.BootID) {
 	}
 }
 
-// drop ends the reservation of room, if there is one.
 func (l *ledger) drop(room ring.RoomID) {
 	r, ok := l.held[room]
 	if !ok {

@@ -1,6 +1,7 @@
 package orchestrator
 
 import (
+	"cmp"
 	"time"
 
 	"github.com/holdfast-rtc/holdfast/cluster"
@@ -8,11 +9,7 @@ import (
 	"github.com/holdfast-rtc/holdfast/ring"
 )
 
-// This file is the ledger's other half: how reservations end as time passes and
-// as load reports arrive.
-
-// catchUp drops what has lapsed and, when the view changed, what the reports now show. The
-// sweep over all reservations is paid once per view, not once per placement.
+// catchUp drops the reservations that have lapsed and, once per view, those that the reports now show.
 func (l *ledger) catchUp(view *cluster.View, cfg Config) {
 	now := time.Now()
 	for len(l.order) > 0 && !now.Before(l.order[0].at) {
@@ -47,8 +44,8 @@ func (l *ledger) settle(room ring.RoomID, r reservation) {
 	}
 }
 
-// sum adds up the nodes on the ring of view, and counts who places rooms there. A node counts as full at most: one that reports more than it may send would raise the bound of
-// all others to where it binds nobody.
+// sum adds up the nodes on the ring of view, and counts the signaling nodes. A load counts up to its ceiling: an
+// overload would raise the bound of all other nodes until it binds none.
 func sum(view *cluster.View, cfg Config) totals {
 	var t totals
 	for _, id := range view.Ring.Nodes() {
@@ -66,12 +63,11 @@ func sum(view *cluster.View, cfg Config) totals {
 	return t
 }
 
-// reported is what node says it sends.
 func reported(node cluster.Node) headroom.Egress {
 	return headroom.Egress{BitsPerSecond: node.Load.EgressBitsPerSecond, PacketsPerSecond: node.Load.EgressPacketsPerSecond}
 }
 
-// ceilingOf is what node says it may send; what it does not say is assumed.
+// ceilingOf is what node says it may send, or what is assumed.
 func ceilingOf(node cluster.Node, cfg Config) headroom.Egress {
 	ceiling := headroom.Egress{BitsPerSecond: node.Load.CeilingBitsPerSecond, PacketsPerSecond: node.Load.CeilingPacketsPerSecond}
 	if ceiling.BitsPerSecond == 0 {
@@ -83,7 +79,7 @@ func ceilingOf(node cluster.Node, cfg Config) headroom.Egress {
 	return ceiling
 }
 
-// explain walks for a room of the expected cost as choose would.
+// explain fills in the walk of choose for a room of the expected cost.
 func (l *ledger) explain(view *cluster.View, out *Explanation, cfg Config) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -97,14 +93,10 @@ func (l *ledger) explain(view *cluster.View, out *Explanation, cfg Config) {
 	out.Bound = bound(total, out.Need, cfg.Epsilon)
 	for c := range walk {
 		node := view.Nodes[c.node]
-		step := Step{
+		out.Walk = append(out.Walk, Step{
 			Node: c.node, Reported: reported(node), Reserved: l.sums[node.Boot], Ceiling: c.ceiling,
 			Share: c.load.Plus(out.Need).Share(c.ceiling), Chosen: c.node == made.node,
-			Why: string(judge(c, out.Need, out.Bound)),
-		}
-		if c.barred != "" {
-			step.Why = string(c.barred)
-		}
-		out.Walk = append(out.Walk, step)
+			Why: cmp.Or(string(c.barred), string(judge(c, out.Need, out.Bound))),
+		})
 	}
 }

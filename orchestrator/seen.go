@@ -9,16 +9,15 @@ import (
 )
 
 const (
-	// maxSeenRooms bounds the memory of pins: two generations of so many rooms, about
-	// 10 MB at most. A room that is forgotten can only be placed at too low an epoch if the store
-	// also lost it and it was last claimed by the clock of a store that ran ahead.
+	// maxSeenRooms bounds each half of the cache, about 5 MB. A room that is forgotten can only get too low an
+	// epoch if the store also lost it and it was last claimed by the clock of a store that ran ahead.
 	maxSeenRooms = 16_384
-	// maxClockLead is how far ahead of our clock an epoch may drag all our
-	// later epochs. One damaged pin must not push every room towards pin.MaxEpoch.
+	// maxClockLead is how far ahead of our clock an epoch may raise all later epochs. One damaged pin must
+	// not push every room towards pin.MaxEpoch.
 	maxClockLead = 30 * 24 * time.Hour
 )
 
-// seen remembers the highest pin of each room, and the highest epoch of all.
+// seen is the pin cache: the highest pin of each room, and the highest epoch of all.
 type seen struct {
 	clock func() time.Time // nil is time.Now
 
@@ -28,21 +27,20 @@ type seen struct {
 	older   map[ring.RoomID]sighting
 }
 
-// sighting is what is remembered of a room.
 type sighting struct {
 	pin    pin.Pin
-	proven pin.Generation // of the store, in which the pin was found to be nobody else's room; 0 when that is not known
+	proven pin.Generation // of the store in which the pin was verified with the owners; 0 when it was not
 	at     time.Time      // when the store last showed it
 }
 
-// note remembers p if it is the room's highest. A pin with only a fence is welcome.
+// note remembers p if it is the room's highest. p may have only a fence.
 func (s *seen) note(room ring.RoomID, p pin.Pin) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.noteLocked(room, p)
 }
 
-// prove remembers p, and that it needs no proof in generation in.
+// prove remembers p, and that it is verified in generation in.
 func (s *seen) prove(room ring.RoomID, p pin.Pin, in pin.Generation) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -52,20 +50,16 @@ func (s *seen) prove(room ring.RoomID, p pin.Pin, in pin.Generation) {
 	}
 }
 
-// isProven reports whether p was proven in generation in.
+// isProven reports whether p is verified in generation in.
 func (s *seen) isProven(room ring.RoomID, p pin.Pin, in pin.Generation) bool {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	known := s.look(room)
+	known := s.get(room)
 	return in != 0 && known.pin == p && known.proven == in
 }
 
-// isRecent reports whether the store showed p not longer ago than that.
-func (s *seen) isRecent(room ring.RoomID, p pin.Pin, than time.Duration) bool {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	known := s.look(room)
-	return known.pin == p && !known.at.IsZero() && elapsed(known.at, time.Now()) < than
+// isRecent reports whether the store showed p within that time.
+func (s *seen) isRecent(room ring.RoomID, p pin.Pin, within time.Duration) bool {
+	known := s.get(room)
+	return known.pin == p && !known.at.IsZero() && elapsed(known.at, time.Now()) < within
 }
 
 // noteLocked is note for callers that hold mu.
@@ -75,12 +69,10 @@ func (s *seen) noteLocked(room ring.RoomID, p pin.Pin) {
 	}
 	_, recent := s.recent[room]
 	known := s.look(room)
-	order := known.pin.Fence.Compare(p.Fence)
-	if recent && (order > 0 || order == 0 && known.pin.Node != "") {
-		return
-	}
-	if order < 0 || order == 0 && known.pin.Node == "" {
+	if order := known.pin.Fence.Compare(p.Fence); order < 0 || order == 0 && known.pin.Node == "" {
 		known = sighting{pin: p}
+	} else if recent {
+		return
 	}
 	if len(s.recent) >= maxSeenRooms {
 		s.older, s.recent = s.recent, nil
@@ -88,7 +80,7 @@ func (s *seen) noteLocked(room ring.RoomID, p pin.Pin) {
 	if s.recent == nil {
 		s.recent = make(map[ring.RoomID]sighting)
 	}
-	s.recent[room] = known // Perhaps out of the older half.
+	s.recent[room] = known // It may come from the older half.
 }
 
 // look returns what is remembered of room. Call it with mu held.
@@ -99,20 +91,22 @@ func (s *seen) look(room ring.RoomID) sighting {
 	return s.older[room]
 }
 
-// of returns the highest pin seen of room. Only its fence may be known.
-func (s *seen) of(room ring.RoomID) pin.Pin {
+// get is look for callers that do not hold mu.
+func (s *seen) get(room ring.RoomID) sighting {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	return s.look(room).pin
+	return s.look(room)
 }
 
-// freshEpoch is the epoch of a first claim: Unix milliseconds, but above every epoch seen, so
-// that it grows also when the pin expired, the store lost it, or our clock is behind.
+// of returns the highest pin seen of room. Only its fence may be known.
+func (s *seen) of(room ring.RoomID) pin.Pin { return s.get(room).pin }
+
+// freshEpoch is the epoch of a first claim: Unix milliseconds, but above every epoch seen, so that it
+// grows also when the pin expired, the store lost it, or our clock is behind.
 func (s *seen) freshEpoch(room ring.RoomID) uint64 {
-	known := s.of(room)
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	return max(uint64(max(s.now().UnixMilli(), 0)), s.highest+1, known.Fence.Epoch+1)
+	return max(uint64(max(s.now().UnixMilli(), 0)), s.highest+1, s.look(room).pin.Fence.Epoch+1)
 }
 
 // now is the time by the clock that epochs are made of.
@@ -123,7 +117,7 @@ func (s *seen) now() time.Time {
 	return s.clock()
 }
 
-// nextEpoch is the epoch that moves p: one more, or one more than what was seen of the room.
+// nextEpoch is the epoch that moves p: one above p and above what was seen of the room.
 func (s *seen) nextEpoch(room ring.RoomID, p pin.Pin) uint64 {
 	return max(p.Fence.Epoch, s.of(room).Fence.Epoch) + 1
 }

@@ -1,6 +1,7 @@
 package orchestrator
 
 import (
+	"cmp"
 	"iter"
 	"math"
 
@@ -8,7 +9,6 @@ import (
 	"github.com/holdfast-rtc/holdfast/ring"
 )
 
-// candidate is one node of the walk, as the choice sees it.
 type candidate struct {
 	node    ring.NodeID
 	load    headroom.Egress // reported and reserved, without the new room
@@ -27,10 +27,9 @@ const (
 	barRefusing    bar = "it refused a room a moment ago"
 )
 
-// totals sums up the nodes of the walk.
 type totals struct {
 	load, ceiling headroom.Egress
-	placers       int // signaling nodes, each of which may place a room by the same view
+	placers       int // signaling nodes: each may place a room by the same view
 }
 
 // verdict is what the walk says about one node.
@@ -51,11 +50,9 @@ func bound(total totals, need headroom.Egress, epsilon float64) float64 {
 	return (1 + epsilon) * total.load.Plus(need).Share(total.ceiling)
 }
 
-// judge says whether the room may go to c. within and idle are a yes; above, and then oversized, only if
-// there is no yes. A node that is nearly idle is never passed over for being above the bound: with few rooms any
-// room is a large part of the whole, and the bound would refuse the ring's owner every time.
+// judge says whether the room may go to c: within and idle are a yes; above, and then oversized, only if there is
+// no yes. The bound does not hold for a node that is nearly idle: with few rooms it would always refuse the ring's owner.
 func judge(c candidate, need headroom.Egress, limit float64) verdict {
-	nearlyIdle := headroom.Idle(c.load, c.ceiling)
 	switch with := c.load.Plus(need); {
 	case c.barred != "":
 		return barred
@@ -65,7 +62,7 @@ func judge(c candidate, need headroom.Egress, limit float64) verdict {
 		return oversized
 	case with.Share(c.ceiling) <= limit:
 		return within
-	case nearlyIdle:
+	case headroom.Idle(c.load, c.ceiling):
 		return idle
 	default:
 		return above
@@ -75,20 +72,20 @@ func judge(c candidate, need headroom.Egress, limit float64) verdict {
 // choice is the outcome of a walk.
 type choice struct {
 	node    ring.NodeID     // empty when no node can take the room
-	asked   int             // how many nodes were looked at and not barred
-	refused int             // how many were barred because they have no headroom by their own word
+	asked   int             // how many nodes were not barred
+	refused int             // how many were barred because they refused a room
 	best    headroom.Egress // the most free egress among those asked
 }
 
-// draw is a drawing of lots among nodes.
+// draw is a weighted draw among nodes.
 type draw struct {
 	node ring.NodeID
 	best float64
 	lots float64 // of all nodes together
 }
 
-// enter gives a node so many lots. The lot of each room and node is fixed, so the draw ends alike everywhere; over many
-// rooms each node wins in proportion to its lots (weighted rendezvous hashing).
+// enter gives a node so many lots. By weighted rendezvous hashing the same node wins a room everywhere, and over many
+// rooms each node wins in proportion to its lots.
 func (d *draw) enter(node ring.NodeID, room ring.RoomID, lots float64) {
 	u := (float64(ring.Weight(node, string(room))>>11) + 0.5) / (1 << 53) // above 0, below 1
 	if score := lots / -math.Log(u); d.node == "" || score > d.best {
@@ -97,10 +94,9 @@ func (d *draw) enter(node ring.NodeID, room ring.RoomID, lots float64) {
 	d.lots += lots
 }
 
-// choose gives the room to the first node clockwise that may be asked, if the room is within the bound there or the node is nearly
-// idle. Otherwise one node is drawn, with odds by how many such rooms it can take: below the bound, or, where all nodes together
-// cannot take one from each signaling node there, below its ceiling. DESIGN.md says what that
-// bounds. It depends on its arguments alone, so edges with the same view choose the same node.
+// choose gives the room to the first node clockwise that is not barred, if that node is within the bound or nearly idle.
+// Otherwise it draws a node, with odds by how many such rooms it can take below the bound; or below its ceiling, where all
+// nodes together cannot take one room of each signaling node within the bound. Equal views give equal choices.
 func choose(walk iter.Seq[candidate], total totals, room ring.RoomID, need headroom.Egress, epsilon float64) choice {
 	var (
 		out                              choice
@@ -134,13 +130,9 @@ func choose(walk iter.Seq[candidate], total totals, room ring.RoomID, need headr
 		case full, barred:
 		}
 	}
-	switch {
-	case belowBound.lots >= float64(max(total.placers, 1)):
+	out.node = cmp.Or(belowCeiling.node, onIdle.node)
+	if belowBound.lots >= float64(max(total.placers, 1)) {
 		out.node = belowBound.node
-	case belowCeiling.node != "":
-		out.node = belowCeiling.node
-	default:
-		out.node = onIdle.node
 	}
 	return out
 }

@@ -20,17 +20,16 @@ import (
 //	redis+sentinel://[user:password@]host:port,host:port/master[?db=n][&sentinel_username=u&sentinel_password=p]
 //	redis+cluster://[user:password@]host:port,host:port
 //
-// The user and the password are those of the data servers. Time-outs that the URL names
-// (?read_timeout=250ms) replace the ones of this package. secure.go has what TLS may be told.
+// The user and the password are those of the data servers. Time-outs in the URL (?read_timeout=250ms) replace
+// those of this package. secure.go has the parameters of TLS.
 const (
 	kindSingle   = ""
 	kindSentinel = "sentinel"
 	kindCluster  = "cluster"
 )
 
-// poolSize bounds the connections to one server. Claims are gathered and need a handful; the
-// rest is for bursts of moves. It is also how many failed look-ups of a Sentinel master in a row
-// make go-redis wait a second before it asks again.
+// poolSize bounds the connections to one server. Batched claims need a handful; the rest is for bursts of moves.
+// After as many failed look-ups of a Sentinel master go-redis waits a second before it asks again.
 const poolSize = 128
 
 // address is a store's URL, read.
@@ -42,7 +41,7 @@ type address struct {
 	options  *redis.Options // what holds for every connection to a data server
 }
 
-// errNoMaster and errNoHost are faults of a URL.
+// Faults of a URL.
 var (
 	errNoMaster = errors.New("a Sentinel URL names its master: redis+sentinel://host:port,host:port/master")
 	errNoHost   = errors.New("the URL names no host")
@@ -50,7 +49,7 @@ var (
 	errManyHost = errors.New("several hosts need redis+sentinel:// or redis+cluster://")
 )
 
-// parseAddress reads a store's URL. Its errors show nothing of the text, which may hold a password.
+// parseAddress reads a store's URL. Its errors do not show the text, which may hold a password.
 func parseAddress(rawURL string) (address, error) {
 	scheme, rest, _ := strings.Cut(rawURL, "://")
 	plain, kind, _ := strings.Cut(scheme, "+")
@@ -71,13 +70,13 @@ func parseAddress(rawURL string) (address, error) {
 	if err != nil {
 		return address{}, errors.New("the query cannot be read")
 	}
-	show := takePapers(query)
+	files := takeTLSFiles(query)
 	a := address{kind: kind, hosts: strings.Split(hosts, ",")}
 	if kind == kindSingle {
 		if len(a.hosts) > 1 {
 			return address{}, errManyHost
 		}
-		return a, a.read(plain+"://"+authority+path+"?"+query.Encode(), show)
+		return a, a.read(plain+"://"+authority+path+"?"+query.Encode(), files)
 	}
 	for i, host := range a.hosts {
 		if host == "" {
@@ -95,11 +94,11 @@ func parseAddress(rawURL string) (address, error) {
 		query.Del("sentinel_username")
 		query.Del("sentinel_password")
 	}
-	return a, a.read(plain+"://"+user+a.hosts[0]+"?"+query.Encode(), show)
+	return a, a.read(plain+"://"+user+a.hosts[0]+"?"+query.Encode(), files)
 }
 
-// read takes the options from a URL that go-redis understands.
-func (a *address) read(single string, show papers) error {
+// read fills in the options from a URL that go-redis understands.
+func (a *address) read(single string, files tlsFiles) error {
 	options, err := redis.ParseURL(single)
 	if err != nil {
 		if withURL, ok := errors.AsType[*url.Error](err); ok {
@@ -107,7 +106,7 @@ func (a *address) read(single string, show papers) error {
 		}
 		return err
 	}
-	if err := show.apply(options.TLSConfig); err != nil {
+	if err := files.apply(options.TLSConfig); err != nil {
 		return err
 	}
 	options.Protocol = 2 // Nothing here needs RESP3's pushes.
@@ -115,24 +114,24 @@ func (a *address) read(single string, show papers) error {
 	options.MaintNotificationsConfig = &maintnotifications.Config{Mode: maintnotifications.ModeDisabled}
 	options.ContextTimeoutEnabled = true
 	options.DialTimeout = cmp.Or(options.DialTimeout, dialTimeout)
-	options.DialerRetries = once
+	options.DialerRetries = 1 // MaxRetries is the only retry.
 	options.ReadTimeout = cmp.Or(options.ReadTimeout, exchangeTimeout)
 	options.WriteTimeout = cmp.Or(options.WriteTimeout, exchangeTimeout)
 	options.PoolTimeout = cmp.Or(options.PoolTimeout, poolTimeout)
 	options.PoolSize = cmp.Or(options.PoolSize, poolSize)
-	options.PipelinePoolSize = -1 // One pool: claims are pipelines, and their connections are the ones that are warm.
+	options.PipelinePoolSize = -1 // One pool: claims are pipelines, and warm keeps its connections ready.
 	options.MaxRetries = cmp.Or(options.MaxRetries, maxRetries)
 	options.MinRetryBackoff = minRetryBackoff
 	options.MaxRetryBackoff = maxRetryBackoff
 	if options.TLSConfig != nil && a.kind != kindSingle {
-		options.TLSConfig.ServerName = "" // Each server is known by the host that it is dialed by.
+		options.TLSConfig.ServerName = "" // Verify each server by the host that is dialed.
 	}
 	options.Dialer = patientDialer(options.TLSConfig)
 	a.options = options
 	return nil
 }
 
-// failover is the options for go-redis's client of a Sentinel set.
+// failover returns the options of go-redis's client of a Sentinel set.
 func (a *address) failover() *redis.FailoverOptions {
 	o := a.options
 	password, _ := a.sentinel.Password()
@@ -147,7 +146,7 @@ func (a *address) failover() *redis.FailoverOptions {
 	}
 }
 
-// cluster is the options for go-redis's client of a Redis Cluster.
+// cluster returns the options of go-redis's client of a Redis Cluster.
 func (a *address) cluster(newClient func(*redis.Options) *redis.Client) *redis.ClusterOptions {
 	o := a.options
 	return &redis.ClusterOptions{
@@ -161,9 +160,18 @@ func (a *address) cluster(newClient func(*redis.Options) *redis.Client) *redis.C
 	}
 }
 
-// patientDialer dials, and gives a connection on which everything fails where it could not.
-// go-redis stops dialing for whole seconds after as many failures as its pool has places; a store that
-// is back must be used at once, and a refused dial costs next to nothing.
+// brokenConn is a connection that could not be made. Only Read and Write are used before it is closed.
+type brokenConn struct {
+	net.Conn
+	why error
+}
+
+func (b *brokenConn) Read([]byte) (int, error) { return 0, b.why }
+
+func (b *brokenConn) Write([]byte) (int, error) { return 0, b.why }
+
+// patientDialer returns a dialer that gives a brokenConn where it cannot dial. After as many failed dials as its
+// pool has places go-redis stops dialing for seconds, but a store that is back must be used at once.
 func patientDialer(secure *tls.Config) func(ctx context.Context, network, addr string) (net.Conn, error) {
 	plain := &net.Dialer{}
 	dial := plain.DialContext
@@ -173,7 +181,8 @@ func patientDialer(secure *tls.Config) func(ctx context.Context, network, addr s
 	return func(ctx context.Context, network, addr string) (net.Conn, error) {
 		conn, err := dial(ctx, network, addr)
 		if err != nil {
-			return &brokenConn{why: fmt.Errorf("dial %s: %w", addr, err)}, nil
+			pipe, _ := net.Pipe()
+			return &brokenConn{Conn: pipe, why: fmt.Errorf("dial %s: %w", addr, err)}, nil
 		}
 		return conn, nil
 	}

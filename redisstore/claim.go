@@ -12,23 +12,23 @@ import (
 	"github.com/holdfast-rtc/holdfast/ring"
 )
 
-// pinTTL is how long a pin outlives the last refresh by its owner. An hour is far
-// longer than any outage of a store that can be ridden out, and short enough
-// that the pins of forgotten rooms do not gather.
+// pinTTL is how long a pin outlives its last prolonging. An hour is longer than a store outage that can be ridden
+// out, and short enough that the pins of forgotten rooms do not pile up.
 const pinTTL = time.Hour
 
-// Claim is SET NX GET EX: it writes p unless the room has a pin, and returns the
-// one that stands, and the generation of the store that it stands in (zero when that is not
-// known). Never GET first: between the two another edge may claim. One round trip, shared with
-// other claims that are made at the same time.
+// Claim is SET NX GET EX: it writes p unless the room has a pin, and returns the pin that stands and its generation,
+// zero when not known. There is no GET first: another node may claim between the two. It is one round trip, shared
+// with other claims under way.
 func (s *Store) Claim(ctx context.Context, room ring.RoomID, p pin.Pin) (pin.Pin, pin.Generation, error) {
-	if err := p.Validate(); err != nil {
-		return pin.Pin{}, 0, fmt.Errorf("claim room %s: %w", room, err)
+	err := p.Validate()
+	if err == nil {
+		err = ctx.Err()
 	}
-	if err := ctx.Err(); err != nil {
-		return pin.Pin{}, 0, fmt.Errorf("claim room %s: %w", room, err)
+	var answer claimed
+	if err == nil {
+		answer = s.claim(ctx, &claim{room: room, pin: p})
+		err = answer.err
 	}
-	answer, err := s.claim(ctx, &claim{room: room, pin: p})
 	if err != nil {
 		return pin.Pin{}, 0, fmt.Errorf("claim room %s: %w", room, err)
 	}
@@ -42,51 +42,52 @@ func (s *Store) Claim(ctx context.Context, room ring.RoomID, p pin.Pin) (pin.Pin
 	return stands, answer.in, err
 }
 
-// claim finds the room's master and claims there.
-func (s *Store) claim(ctx context.Context, c *claim) (claimed, error) {
+// claim claims at the room's master.
+func (s *Store) claim(ctx context.Context, c *claim) claimed {
 	if s.sole != nil {
-		answer := s.sole.claim(ctx, c)
-		return answer, answer.err
+		return s.sole.claim(ctx, c)
 	}
 	m, err := s.masterOf(ctx, c.room)
 	if err != nil {
-		return claimed{}, err
+		return claimed{err: err}
 	}
-	answer := m.claim(ctx, c)
-	if answer.err == nil || ctx.Err() != nil {
-		return answer, answer.err
+	if answer := m.claim(ctx, c); answer.err == nil || ctx.Err() != nil {
+		return answer
 	}
-	// The slot has moved, or its owner is gone: the client of the whole cluster finds the way, and
-	// the generation there is not known.
+	// The slot has moved, or its master is gone. The cluster client follows redirects, but the generation is not known.
 	s.cluster.ReloadState(ctx)
-	text, err := textOf(s.cluster.SetArgs(ctx, s.keys.pin(c.room), c.pin.Encode(), claimArgs()).Result())
-	if errors.Is(err, redis.Nil) {
-		return claimed{text: c.pin.Encode(), won: true}, nil
-	}
-	return claimed{text: text}, err
+	return claimedBy(s.cluster.SetArgs(ctx, s.keys.pin(c.room), c.pin.Encode(), claimArgs()))
 }
 
 // Get returns the pin that stands, and false when there is none.
 func (s *Store) Get(ctx context.Context, room ring.RoomID) (pin.Pin, bool, error) {
-	text, err := textOf(s.client.Get(ctx, s.keys.pin(room)).Result())
+	p, err := pinIn(room, s.client.Get(ctx, s.keys.pin(room)))
 	if errors.Is(err, redis.Nil) {
 		return pin.Pin{}, false, nil
 	}
 	if err != nil {
 		return pin.Pin{}, false, fmt.Errorf("get the pin of room %s: %w", room, err)
 	}
-	p, err := parse(room, text)
-	return p, err == nil, err
+	return p, true, nil
 }
 
 // claimArgs are the options of the claiming SET.
 func claimArgs() redis.SetArgs { return redis.SetArgs{Mode: "NX", Get: true, TTL: pinTTL} }
 
-// wrongType stands for the value of a key that holds no string. It is no pin, so it is handled as any damage is, and
-// repaired by compare-and-set on this text.
+// claimedBy reads the reply to a claiming SET.
+func claimedBy(cmd *redis.StatusCmd) claimed {
+	text, err := textOf(cmd.Result())
+	if errors.Is(err, redis.Nil) {
+		return claimed{won: true}
+	}
+	return claimed{text: text, err: err}
+}
+
+// wrongType stands for the value of a key that holds no string: damage, which is repaired by compare-and-set
+// on this text.
 const wrongType = "\x00 not a string"
 
-// textOf is what a command said of a pin's key.
+// textOf reads the reply to a command about a pin's key.
 func textOf(text string, err error) (string, error) {
 	if redis.HasErrorPrefix(err, "WRONGTYPE") {
 		return wrongType, nil
@@ -94,12 +95,22 @@ func textOf(text string, err error) (string, error) {
 	return text, err
 }
 
-// parse reads a stored text; what is no pin becomes a *pin.CorruptError.
-func parse(room ring.RoomID, text string) (pin.Pin, error) {
-	if text == wrongType {
-		return pin.Pin{}, &pin.CorruptError{Room: room, Raw: text, Why: fmt.Errorf("%w: its key holds no text", pin.ErrCorrupt)}
+// pinIn reads the pin in a reply. The error is redis.Nil for a missing key and a *pin.CorruptError for what is no pin.
+func pinIn(room ring.RoomID, cmd interface{ Result() (string, error) }) (pin.Pin, error) {
+	text, err := textOf(cmd.Result())
+	if err != nil {
+		return pin.Pin{}, err
 	}
-	p, err := pin.Parse(text)
+	return parse(room, text)
+}
+
+// parse reads a stored text; what is no pin becomes a *pin.CorruptError.
+func parse(room ring.RoomID, text string) (p pin.Pin, err error) {
+	if text == wrongType {
+		err = fmt.Errorf("%w: its key holds no text", pin.ErrCorrupt)
+	} else {
+		p, err = pin.Parse(text)
+	}
 	if err != nil {
 		return pin.Pin{}, &pin.CorruptError{Room: room, Raw: text, Why: err}
 	}

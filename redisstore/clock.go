@@ -2,28 +2,26 @@ package redisstore
 
 import (
 	"context"
-	"strconv"
 	"sync"
 	"time"
 )
 
 const (
-	// clockLasts is for how long what a server said of its time is believed: two clocks drift apart by some
-	// milliseconds a minute at worst.
+	// clockLasts is how long a server's time counts: clocks drift by some milliseconds a minute at worst.
 	clockLasts = time.Minute
-	// clockEvery is how old it gets before a pipeline of claims asks again, at the price of one more command in it.
+	// clockEvery is the age at which a pipeline of claims asks again, for one more command.
 	clockEvery = clockLasts / 2
 )
 
-// clock knows what time it is at one server, so that a request can say until when somebody waits for it. It is learned
-// from answers: a server is never asked for nothing else.
+// clock knows the time at one server, so that a request can say until when its caller waits. It is learned from
+// replies, and costs no round trip of its own.
 type clock struct {
 	mu   sync.Mutex // guards the fields below
 	says int64      // microseconds
 	at   time.Time  // when that was heard, later than it was said; zero when nothing is known
 }
 
-// learn notes what the server said, just now; 0 forgets it.
+// learn notes what the server just said; 0 forgets it.
 func (c *clock) learn(micros int64) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -40,7 +38,7 @@ func (c *clock) isOld() bool {
 	return c.at.IsZero() || time.Since(c.at) > clockEvery
 }
 
-// latest is the server's time at the end of ctx, or a little before it: the way of the answer that taught us its time. It
+// latest is the server's time at the end of ctx, early by at most the delay of the reply that it was learned from. It
 // is 0 when the time is not known or ctx has no end.
 func (c *clock) latest(ctx context.Context) int64 {
 	end, ends := ctx.Deadline()
@@ -59,15 +57,9 @@ func (c *clock) now() (time.Time, bool) {
 	return time.UnixMicro(c.says).Add(time.Since(c.at)), !c.at.IsZero()
 }
 
-// Now is the time by the store's own clock, the latest of them in a Redis Cluster, or by ours while the store has not told its own. Edges
-// whose clocks differ agree in it, so that epochs that are made of it grow whoever makes them.
+// Now is the time by the store's clock, the latest one in a Redis Cluster, or by our own while none is known. All
+// signaling nodes share it, so epochs made of it grow whoever makes them.
 func (s *Store) Now() time.Time {
-	if s.sole != nil {
-		if now, ok := s.sole.clock.now(); ok {
-			return now
-		}
-		return time.Now()
-	}
 	var latest time.Time
 	s.masters.mu.Lock()
 	defer s.masters.mu.Unlock()
@@ -80,19 +72,4 @@ func (s *Store) Now() time.Time {
 		return time.Now()
 	}
 	return latest
-}
-
-// timeOf reads the two numbers of TIME as microseconds; 0 for what cannot be read.
-func timeOf(seconds, micros any) int64 {
-	a, _ := seconds.(string)
-	b, _ := micros.(string)
-	s, err := strconv.ParseInt(a, 10, 64)
-	if err != nil {
-		return 0
-	}
-	us, err := strconv.ParseInt(b, 10, 64)
-	if err != nil {
-		return 0
-	}
-	return s*1_000_000 + us
 }

@@ -3,6 +3,8 @@ package redisstore
 import (
 	"context"
 	"fmt"
+	"maps"
+	"slices"
 	"strconv"
 	"sync"
 	"time"
@@ -13,7 +15,7 @@ import (
 	"github.com/holdfast-rtc/holdfast/ring"
 )
 
-// masters are the servers of a Redis Cluster that we have a client of.
+// masters are the servers that the store has a client of: Store.sole, or those of a Redis Cluster by address.
 type masters struct {
 	mu        sync.Mutex // guards byAddress
 	byAddress map[string]*master
@@ -26,16 +28,23 @@ func (m *masters) at(address string) *master {
 	return m.byAddress[address]
 }
 
-// newMember makes the client of one server of a Redis Cluster.
-func (s *Store) newMember(options *redis.Options) *redis.Client {
+// all returns every server.
+func (m *masters) all() []*master {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	return slices.Collect(maps.Values(m.byAddress))
+}
+
+// addMaster makes the client of one server.
+func (s *Store) addMaster(options *redis.Options, open func() *redis.Client) *master {
 	m := &master{keys: s.keys, log: s.log}
 	options.OnConnect = m.greet
-	m.client = redis.NewClient(options)
+	m.client = open()
 	m.client.AddHook(s.trips)
 	s.masters.mu.Lock()
 	defer s.masters.mu.Unlock()
 	s.masters.byAddress[options.Addr] = m
-	return m.client
+	return m
 }
 
 // masterOf returns the server that owns the room's slot.
@@ -52,8 +61,8 @@ func (s *Store) masterOf(ctx context.Context, room ring.RoomID) (*master, error)
 }
 
 // Generations returns the present generation of every master that takes writes, and begins one where none stands.
-// Whoever asserts pins asks this first: what is written afterwards is written in these generations
-// or in later ones. An error means that some are missing; those returned are right all the same.
+// Pins that are written afterwards stand in these generations or in later ones. An error means that some are
+// missing; those returned are right all the same.
 func (s *Store) Generations(ctx context.Context) ([]pin.Generation, error) {
 	if s.sole != nil {
 		g, err := s.sole.generation(ctx)
@@ -70,7 +79,7 @@ func (s *Store) Generations(ctx context.Context) ([]pin.Generation, error) {
 	err := s.cluster.ForEachMaster(ctx, func(ctx context.Context, client *redis.Client) error {
 		m := s.masters.at(client.Options().Addr)
 		if m == nil || m.marker.Load() == nil {
-			return nil // It owns no slot, so it has no pins.
+			return nil // It owns no slot and has no pins.
 		}
 		g, err := m.generation(ctx)
 		mu.Lock()
@@ -83,7 +92,7 @@ func (s *Store) Generations(ctx context.Context) ([]pin.Generation, error) {
 	return all, err
 }
 
-// locate finds out which slot each master's marker lies in.
+// locate finds out where each master's marker lies.
 func (s *Store) locate(ctx context.Context) error {
 	slots, err := s.cluster.ClusterSlots(ctx).Result() //nolint:staticcheck // go-redis names its own clients after these addresses, not after those of CLUSTER SHARDS.
 	if err != nil {
@@ -123,14 +132,15 @@ func (s *Store) doubt() {
 	}
 }
 
-// relocateEvery is how often a client looks where the markers of a Redis Cluster lie: after slots have moved there may be
-// two on one master, and until everybody reads the same, every claim there is proven with all owners.
-const relocateEvery = 5 * time.Second
+const (
+	// relocateEvery is how often a client looks where the markers of a Redis Cluster lie. After slots have moved one
+	// master may have two, and claims there are verified with all owners until everybody reads the same.
+	relocateEvery = 5 * time.Second
+	// settleTimeout bounds one look at the generations by Run.
+	settleTimeout = time.Second
+)
 
-// settleTimeout bounds one look at the generations by Run.
-const settleTimeout = time.Second
-
-// Run writes the markers of generations that a claim found missing or wrong, until ctx ends; then it returns nil.
+// Run writes the markers that a claim found missing or wrong, and keeps connections ready, until ctx ends. It returns nil.
 func (s *Store) Run(ctx context.Context) error {
 	moved, cold := time.NewTicker(relocateEvery), time.NewTicker(warmEvery)
 	defer moved.Stop()
@@ -152,8 +162,7 @@ func (s *Store) Run(ctx context.Context) error {
 	}
 }
 
-// settleDoubt writes the markers that are missing or wrong, so that owners have something to assert
-// under. Its failure shows in the next claim.
+// settleDoubt writes the markers that are missing or wrong. Its failure shows in the next claim.
 func (s *Store) settleDoubt(ctx context.Context) {
 	ctx, cancel := context.WithTimeout(ctx, settleTimeout)
 	defer cancel()

@@ -8,8 +8,8 @@ import (
 	"github.com/holdfast-rtc/holdfast/ring"
 )
 
-// The keys. What stands in braces is Redis Cluster's hash tag, so all keys of one
-// room lie in one slot. Each begins with the name of the cluster: several may share a store.
+// The keys. Each begins with the name of the cluster, since several may share a store. The braces are Redis
+// Cluster's hash tag: all keys of one room lie in one slot.
 //
 //	<cluster>:room:{<room>}:node    the room's pin, pin.Pin.Encode
 //	<cluster>:generation            the marker: see master.go
@@ -45,9 +45,8 @@ func (k keyspace) room(key string) (ring.RoomID, error) {
 	return ring.RoomID(id), err
 }
 
-// escape makes an id safe inside a hash tag: a brace in it would end the tag early
-// and could spread one room over two slots, and an empty tag is none. "{", "}" and "%"
-// become %7B, %7D and %25; the empty id becomes "%". Everything else stays.
+// escape makes an id safe inside a hash tag: a brace in it would end the tag early and could spread one room
+// over two slots, and an empty tag is none. "{", "}" and "%" become %7B, %7D and %25; the empty id becomes "%".
 func escape(id string) string {
 	if id == "" {
 		return "%"
@@ -55,20 +54,7 @@ func escape(id string) string {
 	if !strings.ContainsAny(id, "{}%") {
 		return id
 	}
-	var b strings.Builder
-	for i := range len(id) {
-		switch c := id[i]; c {
-		case '{':
-			b.WriteString("%7B")
-		case '}':
-			b.WriteString("%7D")
-		case '%':
-			b.WriteString("%25")
-		default:
-			b.WriteByte(c)
-		}
-	}
-	return b.String()
+	return strings.NewReplacer("{", "%7B", "}", "%7D", "%", "%25").Replace(id)
 }
 
 // unescape reverses escape, and refuses what escape does not write.
@@ -76,26 +62,12 @@ func unescape(tag string) (string, error) {
 	if tag == "%" {
 		return "", nil
 	}
-	if tag == "" || strings.ContainsAny(tag, "{}") {
+	id := tag
+	if strings.Contains(tag, "%") {
+		id = strings.NewReplacer("%7B", "{", "%7D", "}", "%25", "%").Replace(tag)
+	}
+	if escape(id) != tag {
 		return "", fmt.Errorf("%w: tag %q", errNotAKey, tag)
 	}
-	var b strings.Builder
-	for i := 0; i < len(tag); i++ {
-		if tag[i] != '%' {
-			b.WriteByte(tag[i])
-			continue
-		}
-		switch rest := tag[i:]; {
-		case strings.HasPrefix(rest, "%7B"):
-			b.WriteByte('{')
-		case strings.HasPrefix(rest, "%7D"):
-			b.WriteByte('}')
-		case strings.HasPrefix(rest, "%25"):
-			b.WriteByte('%')
-		default:
-			return "", fmt.Errorf("%w: tag %q", errNotAKey, tag)
-		}
-		i += 2
-	}
-	return b.String(), nil
+	return id, nil
 }

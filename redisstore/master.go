@@ -15,27 +15,24 @@ import (
 	"github.com/holdfast-rtc/holdfast/pin"
 )
 
-// A marker tells the generations of one master apart. Its text is "<run id>.<nonce>": the run id of the
-// server process that it was written on, and something random. It is written where it is missing (the
-// master is new, or came back empty, or was flushed) and where it names another process than the one
-// that answers (a replica took over, which has the old master's marker but perhaps not its last
-// pins; or the server was started again from an old file). Whoever finds it so writes it.
+// A marker tells the generations of one master apart. Its text is "<run id>.<nonce>": the run id of the server
+// process that it was written on, and something random. Whoever finds it missing (the master is new or came back
+// empty) or naming another process than the one that answers (a replica that took over, or a restart from an old
+// file, may lack the last pins) writes it.
 //
-// There is one per master: on one Redis or a Sentinel set; in a Redis Cluster,
-// where a key must lie in a slot of its master, it lies in the lowest one that the master owns.
-// renewScript writes a marker unless it names the process already: KEYS[1], ARGV = "<run id>.", nonce. A key
-// of another type is overwritten: nothing of ours is lost with it.
+// Each master has one. In a Redis Cluster it lies in the lowest slot that the master owns.
+// renewScript writes a marker unless it names the process already: KEYS[1], ARGV = "<run id>.", nonce. It
+// overwrites a key of another type.
 const renewScript = `local stands = redis.pcall('GET', KEYS[1])
 if type(stands) == 'string' and string.sub(stands, 1, #ARGV[1]) == ARGV[1] then return stands end
 redis.call('SET', KEYS[1], ARGV[1] .. ARGV[2])
 return ARGV[1] .. ARGV[2]`
 
-// unnamedRun stands for the run id of a server that does not say one: the embedded store, or one whose
-// ACL forbids INFO. There only a memory that was lost altogether is noticed, not a failover.
+// unnamedRun stands for the run id of a server that gives none: the embedded store, or one whose ACL forbids INFO.
+// There only a complete loss of memory is noticed, not a failover.
 const unnamedRun = "unnamed"
 
-// master is one server that takes writes: the only one, the present one of a Sentinel set, or one
-// of a Redis Cluster.
+// master is one server that takes writes: the only one, that of a Sentinel set, or one of a Redis Cluster.
 type master struct {
 	client *redis.Client
 	keys   keyspace
@@ -43,13 +40,13 @@ type master struct {
 	warned atomic.Bool            // that the server may evict pins
 	run    atomic.Pointer[string] // run id of the process behind the youngest connection
 	marker atomic.Pointer[string] // key of the marker; nil while it is not known
-	cold   atomic.Bool            // the last try of the connections failed
-	claims gatherer
+	cold   atomic.Bool            // the last ping failed
+	claims batcher
 	clock  clock
 }
 
-// greet learns which process is behind a new connection. It runs before the connection is used, so
-// nothing is ever said over a connection to a process younger than run.
+// greet learns which process is behind a new connection. It runs before the connection is used, so run is never
+// older than the process that answers.
 func (m *master) greet(ctx context.Context, conn *redis.Conn) error {
 	info := conn.Info(ctx, "server", "memory")
 	run, now, err := runOf(info)
@@ -62,7 +59,7 @@ func (m *master) greet(ctx context.Context, conn *redis.Conn) error {
 	return nil
 }
 
-// warnOfEviction says once that the server may throw pins away on its own, as INFO shows it: a managed Redis refuses CONFIG.
+// warnOfEviction warns once that the server may evict pins. It reads INFO because a managed Redis refuses CONFIG.
 func (m *master) warnOfEviction(info string) {
 	for line := range strings.Lines(info) {
 		policy, found := strings.CutPrefix(strings.TrimSpace(line), "maxmemory_policy:")
@@ -72,7 +69,7 @@ func (m *master) warnOfEviction(info string) {
 	}
 }
 
-// runOf reads the run id and the time (0 if it is not there) out of INFO. An error is one of the connection.
+// runOf reads the run id and the time (0 if missing) out of INFO. An error is one of the connection.
 func runOf(info *redis.StringCmd) (run string, micros int64, err error) {
 	text, err := info.Result()
 	if err != nil && !isReply(err) {
@@ -91,14 +88,13 @@ func runOf(info *redis.StringCmd) (run string, micros int64, err error) {
 	return run, max(micros, 0), nil
 }
 
-// isReply tells an error that the server gave as its answer from all others.
+// isReply reports whether an error is the server's answer.
 func isReply(err error) bool {
 	var reply redis.Error
 	return errors.As(err, &reply)
 }
 
-// generationOf judges a marker that was read. It is zero unless the marker names the process that
-// we are connected to.
+// generationOf is the generation of a marker, and zero unless the marker names the process that we are connected to.
 func (m *master) generationOf(marker string, err error) pin.Generation {
 	run := m.run.Load()
 	if err != nil || run == nil || !strings.HasPrefix(marker, *run+".") {
@@ -109,9 +105,16 @@ func (m *master) generationOf(marker string, err error) pin.Generation {
 	return pin.Generation(max(sum.Sum64(), 1))
 }
 
-// generation returns the present generation, and begins one where none stands: one round trip, two
-// more to begin one. The marker is read by GETEX PERSIST, a write that changes nothing: a server that refuses writes (too few replicas, a disk
-// that is full, a master that became a replica) refuses it too, though it would answer GET.
+// readMarker has pipe read the marker for generationOf.
+func (m *master) readMarker(ctx context.Context, pipe redis.Pipeliner) *redis.StringCmd {
+	if key := m.marker.Load(); key != nil {
+		return pipe.Get(ctx, *key)
+	}
+	return redis.NewStringResult("", errNoMarker)
+}
+
+// generation returns the present generation in one round trip, and begins one where none stands in two more. It reads
+// by GETEX PERSIST, a write that changes nothing: a server that refuses writes would still answer GET.
 func (m *master) generation(ctx context.Context) (pin.Generation, error) {
 	key := m.marker.Load()
 	if key == nil {
@@ -127,7 +130,6 @@ func (m *master) generation(ctx context.Context) (pin.Generation, error) {
 	return m.renew(ctx, *key)
 }
 
-// renew writes the marker unless it is right.
 func (m *master) renew(ctx context.Context, key string) (pin.Generation, error) {
 	run, _, err := runOf(m.client.Info(ctx, "server"))
 	if err != nil {

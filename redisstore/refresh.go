@@ -12,45 +12,36 @@ import (
 	"github.com/holdfast-rtc/holdfast/ring"
 )
 
-// batch is how many commands go into one pipeline: large enough that an owner of thousands of rooms refreshes them in 2 s over
-// a slow link, small enough to block the server for about a millisecond.
-const batch = 1024
+// roomsPerPipeline lets an owner of thousands of rooms refresh them in 2 s over a slow link, and blocks the server
+// for about a millisecond.
+const roomsPerPipeline = 1024
 
-// Refresh says what stands for each of the rooms held, and prolongs the pins of those that are due: GETEX instead of GET, which shows
-// a foreign pin without overwriting it. Missing pins are claimed with the owner's own text, so the
-// epoch is kept; if somebody claims in between, theirs is shown. One round trip a batch
-// of rooms, and one more for a batch in which some were missing.
+// Refresh returns what stands for each of the rooms held. It prolongs the pins that are due by GETEX, which cannot
+// overwrite a foreign pin. It claims missing pins with the owner's own text, epoch kept; if somebody else claims
+// first, it returns theirs. A pipeline costs one round trip, and one more when a pin was missing.
 //
 // It returns an error only when nothing could be learned about any room.
 func (s *Store) Refresh(ctx context.Context, held []pin.Holding, due func(pin.Holding) bool) ([]pin.Found, error) {
 	found := make([]pin.Found, 0, len(held))
-	for part := range slices.Chunk(held, batch) {
+	for part := range slices.Chunk(held, roomsPerPipeline) {
 		found = append(found, s.refresh(ctx, part, due)...)
 	}
-	learned := len(held) == 0
-	for _, f := range found {
-		learned = learned || f.Err == nil || errors.Is(f.Err, pin.ErrCorrupt)
-	}
-	if !learned {
+	learned := func(f pin.Found) bool { return f.Err == nil || errors.Is(f.Err, pin.ErrCorrupt) }
+	if len(held) > 0 && !slices.ContainsFunc(found, learned) {
 		return nil, fmt.Errorf("refresh %d pins: %w", len(held), found[0].Err)
 	}
 	return found, nil
 }
 
-// Prolong returns the pin that stands, or none, and lets it live as long as a new one from here: GETEX.
+// Prolong returns the pin that stands, or none, and has it expire as late as a new one.
 func (s *Store) Prolong(ctx context.Context, room ring.RoomID) (pin.Pin, error) {
-	text, err := textOf(s.client.GetEx(ctx, s.keys.pin(room), pinTTL).Result())
-	switch {
-	case errors.Is(err, redis.Nil):
-		return pin.Pin{}, nil
-	case err != nil:
+	p, err := pinIn(room, s.client.GetEx(ctx, s.keys.pin(room), pinTTL))
+	if err != nil && !errors.Is(err, redis.Nil) {
 		return pin.Pin{}, fmt.Errorf("prolong the pin of room %s: %w", room, err)
-	default:
-		return parse(room, text)
 	}
+	return p, nil
 }
 
-// refresh does one batch.
 func (s *Store) refresh(ctx context.Context, held []pin.Holding, due func(pin.Holding) bool) []pin.Found {
 	found := make([]pin.Found, len(held))
 	pipe := s.client.Pipeline()
@@ -66,14 +57,9 @@ func (s *Store) refresh(ctx context.Context, held []pin.Holding, due func(pin.Ho
 	_, _ = pipe.Exec(ctx) // Each command carries its own error.
 	var missing []int
 	for i, cmd := range seen {
-		text, err := textOf(cmd.Result())
-		switch {
-		case errors.Is(err, redis.Nil):
+		found[i].Stands, found[i].Err = pinIn(found[i].Room, cmd)
+		if errors.Is(found[i].Err, redis.Nil) {
 			missing, found[i].Prolonged = append(missing, i), false
-		case err != nil:
-			found[i].Err = err
-		default:
-			found[i].Stands, found[i].Err = parse(found[i].Room, text)
 		}
 	}
 	if len(missing) > 0 {
@@ -82,7 +68,7 @@ func (s *Store) refresh(ctx context.Context, held []pin.Holding, due func(pin.Ho
 	return found
 }
 
-// assert writes the pins that were missing again, unless somebody claims first.
+// assert writes missing pins again, unless somebody claims first.
 func (s *Store) assert(ctx context.Context, held []pin.Holding, found []pin.Found, missing []int) {
 	pipe := s.client.Pipeline()
 	claims := make([]*redis.StatusCmd, len(missing))
@@ -91,14 +77,9 @@ func (s *Store) assert(ctx context.Context, held []pin.Holding, found []pin.Foun
 	}
 	_, _ = pipe.Exec(ctx)
 	for i, at := range missing {
-		text, err := textOf(claims[i].Result())
-		switch {
-		case errors.Is(err, redis.Nil):
-			found[at].Stands, found[at].Asserted, found[at].Prolonged = held[at].Pin, true, true
-		case err != nil:
-			found[at].Err = err
-		default:
-			found[at].Stands, found[at].Err = parse(found[at].Room, text)
+		found[at].Stands, found[at].Err = pinIn(found[at].Room, claims[i])
+		if errors.Is(found[at].Err, redis.Nil) {
+			found[at] = pin.Found{Room: held[at].Room, Stands: held[at].Pin, Asserted: true, Prolonged: true}
 		}
 	}
 }

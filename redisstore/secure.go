@@ -9,9 +9,8 @@ import (
 	"os"
 )
 
-// The query parameters of a URL with rediss that name files in PEM: the authorities that the servers'
-// certificates are judged by instead of the system's, and the certificate and key that we show
-// to servers that ask for one, as Redis does unless it is told not to.
+// The query parameters of a rediss URL that name PEM files: the authorities that verify the servers' certificates
+// instead of the system's, and our own certificate and key for servers that ask for one, as Redis does by default.
 const (
 	queryAuthority   = "tls_ca"
 	queryCertificate = "tls_cert"
@@ -20,16 +19,16 @@ const (
 
 var (
 	errNotSecure   = errors.New("tls_ca, tls_cert and tls_key need rediss")
-	errHalfShown   = errors.New("tls_cert and tls_key are given together")
+	errHalfPair    = errors.New("tls_cert and tls_key are given together")
 	errNoAuthority = errors.New("the file of tls_ca holds no certificate")
 )
 
-// papers are the files that a URL names.
-type papers struct{ authority, certificate, key string }
+// tlsFiles are the files that a URL names.
+type tlsFiles struct{ authority, certificate, key string }
 
-// takePapers moves the names of files out of a query.
-func takePapers(query url.Values) papers {
-	p := papers{authority: query.Get(queryAuthority), certificate: query.Get(queryCertificate), key: query.Get(queryKey)}
+// takeTLSFiles moves the names of files out of a query.
+func takeTLSFiles(query url.Values) tlsFiles {
+	p := tlsFiles{authority: query.Get(queryAuthority), certificate: query.Get(queryCertificate), key: query.Get(queryKey)}
 	for _, name := range []string{queryAuthority, queryCertificate, queryKey} {
 		query.Del(name)
 	}
@@ -37,8 +36,8 @@ func takePapers(query url.Values) papers {
 }
 
 // apply reads the files into config, which is nil where the URL asks for no TLS.
-func (p papers) apply(config *tls.Config) error {
-	if p == (papers{}) {
+func (p tlsFiles) apply(config *tls.Config) error {
+	if p == (tlsFiles{}) {
 		return nil
 	}
 	if config == nil {
@@ -55,7 +54,7 @@ func (p papers) apply(config *tls.Config) error {
 		}
 	}
 	if (p.certificate == "") != (p.key == "") {
-		return errHalfShown
+		return errHalfPair
 	}
 	if p.certificate != "" {
 		pair, err := tls.LoadX509KeyPair(p.certificate, p.key)

@@ -12,28 +12,28 @@ import (
 	"github.com/holdfast-rtc/holdfast/ring"
 )
 
-// swapScript is the compare-and-set: ARGV = old text, new text (empty to delete), seconds, the instant after which nobody waits for the
-// answer (microseconds of the store's own clock; 0 for none), and what stands for a key that is no string. It returns the
-// store's time, whether the write came too late, and what stands afterwards, nil for an absent key.
+// swapScript is the compare-and-set: ARGV = old text, new text (empty to delete), seconds to live, the time after which
+// nobody waits for the answer (microseconds by the store's clock, 0 for none), and the text that stands for a key that is
+// no string. It returns the store's time in microseconds, whether the write came too late, and what stands afterwards.
 //
-// A server that was stopped for a while finds our requests in its socket buffers when it goes on, and would carry out
-// moves of rooms that their callers gave up long ago. Redis 7 has no SET IFEQ, hence a script; it is sent whole
-// each time (EVAL), because EVALSHA would cost a second round trip after every restart of the store.
-const swapScript = `local now = redis.call('TIME')
+// A server that was stopped finds old requests in its socket buffers when it goes on, and must not carry out moves
+// that their callers gave up. The script is sent whole each time: EVALSHA costs a second round trip after a restart.
+const swapScript = `local t = redis.call('TIME')
+local now = tonumber(t[1]) * 1000000 + tonumber(t[2])
 local stands = redis.pcall('GET', KEYS[1])
 if type(stands) == 'table' then
   if string.sub(stands.err, 1, 9) ~= 'WRONGTYPE' then return stands end
   stands = ARGV[5]
 end
-if stands ~= ARGV[1] then return {now[1], now[2], 0, stands} end
+if stands ~= ARGV[1] then return {now, 0, stands} end
 local latest = tonumber(ARGV[4])
-if latest > 0 and tonumber(now[1]) * 1000000 + tonumber(now[2]) > latest then return {now[1], now[2], 1, stands} end
+if latest > 0 and now > latest then return {now, 1, stands} end
 if ARGV[2] == '' then
   redis.call('DEL', KEYS[1])
-  return {now[1], now[2], 0, false}
+  return {now, 0, false}
 end
 redis.call('SET', KEYS[1], ARGV[2], 'EX', ARGV[3])
-return {now[1], now[2], 0, ARGV[2]}`
+return {now, 0, ARGV[2]}`
 
 var (
 	errLate   = errors.New("the store's clock says that the request came too late")
@@ -51,8 +51,8 @@ func (s *Store) Repair(ctx context.Context, room ring.RoomID, raw string, next p
 	return current, err
 }
 
-// removableAfter is how old a pin must be before it is removed. Its epoch is the millisecond of its claim by the store's clock, and the next claim of
-// the room has to be above it. The clocks of a Redis Cluster's masters differ by less than that.
+// removableAfter is how old a pin must be before it is removed: the room's next claim must get a higher epoch, which is the
+// millisecond of the claim. The clocks of a Redis Cluster's masters differ by less.
 const removableAfter = 10 * time.Second
 
 // Remove deletes p, and nothing else that stands for the room. A pin that was claimed within removableAfter stays.
@@ -67,21 +67,22 @@ func (s *Store) Remove(ctx context.Context, room ring.RoomID, p pin.Pin) (remove
 	return answer.absent, nil
 }
 
-// exchange replaces one text by next, and says in which generation. The store does not write when it sees the request
-// after ctx has ended, as far as its clock is known.
+// exchange replaces one text by next, and returns what stands and its generation. The store does not write when it sees
+// the request after ctx has ended, as far as its clock is known.
 func (s *Store) exchange(ctx context.Context, room ring.RoomID, raw string, next pin.Pin) (pin.Pin, pin.Generation, error) {
-	if err := next.Validate(); err != nil {
-		return pin.Pin{}, 0, fmt.Errorf("swap the pin of room %s: %w", room, err)
-	}
-	answer, err := s.swap(ctx, room, raw, next.Encode())
-	if answer.late { // Yet we are here and wait: its clock was set, and is known again. Once more.
+	err := next.Validate()
+	var answer swapped
+	if err == nil {
 		answer, err = s.swap(ctx, room, raw, next.Encode())
 	}
-	switch {
-	case err != nil:
+	if answer.late { // The caller still waits: the store's clock was set, and is known again. Try once more.
+		answer, err = s.swap(ctx, room, raw, next.Encode())
+	}
+	if err == nil && answer.late {
+		err = errLate
+	}
+	if err != nil {
 		return pin.Pin{}, 0, fmt.Errorf("swap the pin of room %s: %w", room, err)
-	case answer.late:
-		return pin.Pin{}, 0, fmt.Errorf("swap the pin of room %s: %w", room, errLate)
 	}
 	if answer.in == 0 {
 		s.doubt()
@@ -95,6 +96,7 @@ func (s *Store) exchange(ctx context.Context, room ring.RoomID, raw string, next
 
 // swapped is the answer of swapScript.
 type swapped struct {
+	micros int64 // the store's time
 	late   bool
 	absent bool
 	stands string
@@ -111,51 +113,42 @@ func (s *Store) swap(ctx context.Context, room ring.RoomID, raw, next string) (s
 			return answer, err
 		}
 	}
-	// As for a claim: the client of the whole cluster finds the way, and neither the generation nor the time there is known.
+	// The cluster client follows redirects, but neither the generation nor the time is known.
 	s.cluster.ReloadState(ctx)
-	found, err := s.cluster.Eval(ctx, swapScript, []string{s.keys.pin(room)}, swapArgs(raw, next, 0)...).Slice()
-	if err != nil {
-		return swapped{}, err
-	}
-	answer, _, err := readSwapped(found)
-	return answer, err
+	return swappedBy(evalSwap(ctx, s.cluster, s.keys.pin(room), raw, next, 0))
 }
 
-// swap runs swapScript and reads the marker after it, in one round trip: see master.fly for the order.
+// swap runs swapScript and reads the marker after it, in one round trip: see master.execute for the order.
 func (m *master) swap(ctx context.Context, room ring.RoomID, raw, next string) (swapped, error) {
 	pipe := m.client.Pipeline()
-	script := pipe.Eval(ctx, swapScript, []string{m.keys.pin(room)}, swapArgs(raw, next, m.clock.latest(ctx))...)
-	var marker *redis.StringCmd
-	if key := m.marker.Load(); key != nil {
-		marker = pipe.Get(ctx, *key)
-	}
+	script := evalSwap(ctx, pipe, m.keys.pin(room), raw, next, m.clock.latest(ctx))
+	marker := m.readMarker(ctx, pipe)
 	_, _ = pipe.Exec(ctx) // Each command carries its own error.
-	found, err := script.Slice()
+	answer, err := swappedBy(script)
 	if err != nil {
 		return swapped{}, err
 	}
-	answer, micros, err := readSwapped(found)
-	if err != nil {
-		return swapped{}, err
-	}
-	m.clock.learn(micros)
-	if marker != nil {
-		answer.in = m.generationOf(marker.Result())
-	}
+	m.clock.learn(answer.micros)
+	answer.in = m.generationOf(marker.Result())
 	return answer, nil
 }
 
-// swapArgs are the arguments of swapScript.
-func swapArgs(raw, next string, latest int64) []any {
-	return []any{raw, next, int(pinTTL.Seconds()), latest, wrongType}
+// evalSwap sends swapScript; latest is 0 when the store's time is not known.
+func evalSwap(ctx context.Context, to redis.Cmdable, key, raw, next string, latest int64) *redis.Cmd {
+	return to.Eval(ctx, swapScript, []string{key}, raw, next, int(pinTTL.Seconds()), latest, wrongType)
 }
 
-// readSwapped reads the answer of swapScript, with the store's time.
-func readSwapped(found []any) (answer swapped, micros int64, err error) {
-	if len(found) != 4 {
-		return swapped{}, 0, errAnswer
+// swappedBy reads the answer of swapScript.
+func swappedBy(cmd *redis.Cmd) (swapped, error) {
+	found, err := cmd.Slice()
+	if err != nil {
+		return swapped{}, err
 	}
-	late, _ := found[2].(int64)
-	stands, present := found[3].(string)
-	return swapped{late: late != 0, absent: !present, stands: stands}, timeOf(found[0], found[1]), nil
+	if len(found) != 3 {
+		return swapped{}, errAnswer
+	}
+	micros, _ := found[0].(int64)
+	late, _ := found[1].(int64)
+	stands, present := found[2].(string)
+	return swapped{micros: micros, late: late != 0, absent: !present, stands: stands}, nil
 }

@@ -8,41 +8,27 @@ import (
 )
 
 const (
-	// warmConns is how many connections to each server are kept ready: making one takes four round trips, more than a join may
-	// take where the store is far away. More than a handful are needed only in bursts, which make their own.
+	// warmConns is how many connections to each server are kept ready: making one takes four round trips, longer than
+	// a join may take where the store is far away.
 	warmConns = 4
-	// warmEvery is how often one connection is tried, and warmTimeout bounds that.
+	// warmEvery is how often a connection is pinged, and warmTimeout bounds that.
 	warmEvery   = time.Second
 	warmTimeout = 2 * time.Second
 )
 
-// warm tries the connections to each server. They are used in turn only when several are used at once, so one try finds out
-// whether the server has been restarted, and the others follow where it has, or where too few are there.
+// warm keeps connections to each server ready.
 func (s *Store) warm(ctx context.Context) {
 	ctx, cancel := context.WithTimeout(ctx, warmTimeout)
 	defer cancel()
 	var all sync.WaitGroup
-	for _, m := range s.everyMaster() {
+	for _, m := range s.masters.all() {
 		all.Go(func() { m.warm(ctx) })
 	}
 	all.Wait()
 }
 
-// everyMaster is every server that there is a client of.
-func (s *Store) everyMaster() []*master {
-	if s.sole != nil {
-		return []*master{s.sole}
-	}
-	s.masters.mu.Lock()
-	defer s.masters.mu.Unlock()
-	all := make([]*master, 0, len(s.masters.byAddress))
-	for _, m := range s.masters.byAddress {
-		all = append(all, m)
-	}
-	return all
-}
-
-// warm pings the server over as many connections as are to be ready.
+// warm pings the server over one connection, which shows whether it was restarted. Where it was, or too few
+// connections are idle, warm pings over warmConns side by side.
 func (m *master) warm(ctx context.Context) {
 	tries := 1
 	if m.cold.Load() || m.client.PoolStats().IdleConns < warmConns {

@@ -81,7 +81,7 @@ export class ChatPanel {
   #setUnread(count) {
     this.#unread = count;
     this.#badge.hidden = count === 0;
+    find('#unread-word', HTMLElement).hidden = count === 0;
     this.#badge.textContent = count > 9 ? '9+' : String(count);
-    this.#badge.setAttribute('aria-label', `${count} unread`);
   }
 }

@@ -14,5 +14,5 @@ export function initials(name) {
 export function colour(text) {
   let hash = 0;
   for (const character of text) hash = (hash * 31 + (character.codePointAt(0) ?? 0)) % 3600;
-  return `hsl(${hash % 360} 34% 36%)`;
+  return `hsl(${hash % 360} 34% 32%)`;
 }

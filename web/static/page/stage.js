@@ -114,6 +114,7 @@ export class Stage {
     this.#names = new Map(call.roster.map(({ peer, name }) => [peer, name]));
     this.#listenForKeys();
     this.#paint();
+    this.#root.focus(); // What had it goes with the lobby; from here Tab leads to the first button.
   }
 
   #listenForKeys() {
@@ -125,6 +126,7 @@ export class Stage {
       l: () => this.#call?.leave(),
       c: () => this.#panels.toggle('chat'),
       p: () => this.#panels.toggle('people'),
+      '?': () => this.#panels.toggle('settings'),
       escape: () => this.#panels.close(),
     }, this.#keys.signal);
   }

@@ -1,0 +1,160 @@
+package e2e
+
+import (
+	"context"
+	_ "embed"
+	"fmt"
+	"net/url"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/chromedp/cdproto/emulation"
+	"github.com/chromedp/chromedp"
+
+	"github.com/holdfast-rtc/holdfast/lab/devcluster"
+)
+
+//go:embed testdata/rules.js
+var rulesScript string
+
+// plants maps what a rule says to a fault that makes it say so, one or more for each rule.
+var plants = map[string]string{
+	"heading-one":            `document.querySelector('#stage h1').outerHTML = '<h2 id="title">room</h2>'`,
+	"heading-order":          `document.querySelector('#panel-people h2').outerHTML = '<h4 id="people-title">People</h4>'`,
+	"heading-empty":          `document.querySelector('#people-title').textContent = ''`,
+	"landmark-main":          `document.querySelector('#stage').outerHTML = document.querySelector('#stage').outerHTML.replace('<main', '<section').replace('</main', '</section')`,
+	"list: <p>":              `document.querySelector('#people').append(document.createElement('p'))`,
+	"contrast: <input":       `document.querySelector('#title').insertAdjacentHTML('afterend', '<input aria-label="faint" placeholder="faint" style="background: #888">')`,
+	"name: <button":          `document.querySelector('#leave').removeAttribute('aria-label'), document.querySelector('#leave').title = ''`,
+	"label-in-name":          `document.querySelector('#count').setAttribute('aria-label', 'Who is here')`,
+	"list: <ul":              `document.querySelector('#people').setAttribute('role', 'log')`,
+	"listitem":               `document.querySelector('#people').setAttribute('role', 'log')`,
+	"idref":                  `document.querySelector('#people').setAttribute('aria-labelledby', 'nobody')`,
+	"duplicate-id":           `document.querySelector('#copy').id = 'leave'`,
+	"aria-hidden-focus":      `document.querySelector('.controls').setAttribute('aria-hidden', 'true')`,
+	"landmark-complementary": `document.querySelector('#side').setAttribute('role', 'complementary')`,
+	"region":                 `document.body.insertAdjacentHTML('beforeend', '<p>outside</p>')`,
+	"target-size":            `document.querySelector('#leave').style.cssText = 'width: 18px; height: 18px'`,
+	"contrast":               `document.querySelector('#title').style.color = '#667'`,
+	"scrollable":             `(document.querySelector('#people').style.cssText = 'max-height: 10px; overflow-y: auto', document.querySelector('#people').removeAttribute('tabindex'))`,
+}
+
+// TestThePageIsForEverybody looks at every view, dark and light, on a desk and on a phone, by the rules of
+// testdata/rules.js, and at where the focus is.
+func TestThePageIsForEverybody(t *testing.T) {
+	needChromium(t)
+	c := startCluster(t, devcluster.Options{SFU: 1, Signaling: 1})
+	alan := join(t, c.URL(), "everybody", "Alan", nil)
+	alan.knowsItself(t)
+	alloc, stop := chromedp.NewExecAllocator(context.Background(), chromiumFlags(t.TempDir())...)
+	t.Cleanup(stop)
+	tab, closeTab := chromedp.NewContext(alloc)
+	t.Cleanup(func() { _ = chromedp.Cancel(tab); closeTab() })
+	ada := &page{name: "Ada", run: func(limit context.Context, script string) (string, error) {
+		within, cancel := context.WithCancel(tab)
+		defer context.AfterFunc(limit, cancel)()
+		defer cancel()
+		return chromedp.Run(within, chromedp.Evaluate[string](script, chromedp.EvalAwaitPromise))
+	}}
+	judge := func(t *testing.T, view string) {
+		t.Helper()
+		shoot(tab, t, view)
+		var found []string
+		ada.mustEval(t, "violations()", &found)
+		if len(found) > 0 {
+			t.Errorf("%s:\n%s", view, strings.Join(found, "\n"))
+		}
+	}
+	for _, screen := range []string{"dark desk", "light desk", "dark phone", "light phone"} {
+		t.Run(screen, func(t *testing.T) {
+			show(tab, t, screen)
+			open := func(query url.Values) {
+				if err := chromedp.Do(tab, chromedp.Navigate(callAddress(c.URL(), "everybody", "", query))); err != nil {
+					t.Fatal(err)
+				}
+				ada.mustEval(t, "(() => {"+rulesScript+"})()", nil)
+			}
+			open(url.Values{"name": {""}, "autojoin": {"0"}})
+			ada.sees(t, "itself", `document.querySelector('#preview').videoWidth > 0`)
+			judge(t, screen+", the lobby")
+			open(url.Values{"name": {"Ada"}})
+			ada.sees(t, "Alan", `globalThis.call?.state === 'live' && document.querySelectorAll('.tile:not(.dark)').length === 2 && !document.querySelector('#kill').hidden`)
+			ada.sees(t, "the focus in the call", `document.activeElement === document.querySelector('#stage')`)
+			judge(t, screen+", the call")
+			alan.mustEval(t, `Boolean(call.say('Can you read this?'))`, nil)
+			ada.sees(t, "an unread line", `!document.querySelector('#unread').hidden`)
+			judge(t, screen+", a line unread")
+			for _, panel := range []string{"chat", "people", "settings"} {
+				ada.press(t, map[string]string{"chat": "c", "people": "p", "settings": "?"}[panel])
+				ada.sees(t, panel, fmt.Sprintf(`!document.querySelector('#panel-%s').hidden`, panel))
+				judge(t, screen+", "+panel)
+				ada.press(t, "Escape")
+			}
+			if screen == "dark desk" {
+				ada.press(t, "?")
+				ada.sees(t, "the keys", `document.querySelector('.keys').checkVisibility()`)
+				ada.press(t, "p")
+				plantAll(t, ada)
+			}
+		})
+	}
+}
+
+// plantAll shows each rule failing: it plants a fault, looks, and takes the fault away again.
+func plantAll(t *testing.T, p *page) {
+	t.Helper()
+	for rule, fault := range plants {
+		var found struct{ Before, After []string }
+		p.mustEval(t, `(() => {
+		  const body = document.body.cloneNode(true);
+		  const before = violations();
+		  `+fault+`;
+		  const after = violations();
+		  document.body.replaceWith(body);
+		  return { before, after };
+		})()`, &found)
+		if len(found.Before) > 0 || !strings.Contains(strings.Join(found.After, "\n"), rule) {
+			t.Errorf("want %s in a page with that fault only: before %q, after %q", rule, found.Before, found.After)
+		}
+	}
+}
+
+// show makes the tab a screen of that kind.
+func show(tab context.Context, t *testing.T, screen string) {
+	t.Helper()
+	scheme, kind, _ := strings.Cut(screen, " ")
+	size := emulation.SetDeviceMetricsOverrideParams{Width: 1280, Height: 800, DeviceScaleFactor: 1}
+	if kind == "phone" {
+		size = emulation.SetDeviceMetricsOverrideParams{Width: 390, Height: 844, DeviceScaleFactor: 2, Mobile: true}
+	}
+	_, err := chromedp.Call(tab, emulation.SetDeviceMetricsOverride, size)
+	if err == nil {
+		_, err = chromedp.Call(tab, emulation.SetFocusEmulationEnabled, emulation.SetFocusEmulationEnabledParams{Enabled: true})
+	}
+	if err == nil {
+		_, err = chromedp.Call(tab, emulation.SetEmulatedMedia, emulation.SetEmulatedMediaParams{
+			Features: []*emulation.MediaFeature{{Name: "prefers-color-scheme", Value: scheme}, {Name: "prefers-reduced-motion", Value: "reduce"}},
+		})
+	}
+	if err != nil {
+		t.Fatalf("show the page on a %s: %v", screen, err)
+	}
+}
+
+// shoot takes a picture of the view where HOLDFAST_SHOTS names a directory, to be looked at.
+func shoot(tab context.Context, t *testing.T, view string) {
+	t.Helper()
+	dir := os.Getenv("HOLDFAST_SHOTS")
+	if dir == "" {
+		return
+	}
+	picture, err := chromedp.Run(tab, chromedp.CaptureScreenshot())
+	if err == nil {
+		err = os.WriteFile(filepath.Join(dir, strings.ReplaceAll(view, " ", "-")+".png"), picture, 0o600)
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+}

@@ -251,7 +251,8 @@ func (o *owning) bounded(ctx context.Context) (context.Context, context.CancelFu
 	if asking(ctx) != o.s.caller {
 		return context.WithCancel(ctx)
 	}
-	return context.WithTimeout(context.WithoutCancel(ctx), keeperLimit)
+	own := time.Duration(o.s.caller.id) // Or two that ask at one instant also give up at one, and who draws its next number first is chance.
+	return context.WithTimeout(context.WithoutCancel(ctx), keeperLimit+own)
 }
 
 // Refresh is part of orchestrator.Keeps.

@@ -27,8 +27,8 @@ type Claims interface {
 	// Claim writes p unless the room has a pin. It returns the pin that stands and the generation of the
 	// store that it stands in, zero when that is not known.
 	Claim(ctx context.Context, room ring.RoomID, p pin.Pin) (winner pin.Pin, in pin.Generation, err error)
-	// Swap replaces old by next and returns what stands afterwards: next also when it stood already,
-	// something else when old did not stand, zero when the key is absent. The generation is that of Claim.
+	// Swap replaces old by next and returns what stands afterwards. It writes nothing when another pin stands
+	// or the key is absent (it then returns zero). A Swap that finds next has succeeded. in is as of Claim.
 	Swap(ctx context.Context, room ring.RoomID, old, next pin.Pin) (current pin.Pin, in pin.Generation, err error)
 	// Repair is Swap for a value that is no pin: it replaces exactly those bytes.
 	Repair(ctx context.Context, room ring.RoomID, raw string, next pin.Pin) (current pin.Pin, err error)
@@ -99,8 +99,8 @@ func (o *Orchestrator) PlaceAgain(ctx context.Context, room ring.RoomID, refused
 	return o.settle(ctx, r, current{pin: refused})
 }
 
-// Observe remembers a fence of room: no pin of the room made here will be at or below it, nor any fresh
-// claim. A lower pin found in the store is then moved, so f must come from a node or the store, never from a client.
+// Observe remembers a fence of room: no later pin of the room made here, nor a fresh claim of any room, is at or below
+// it. A lower pin in the store is then moved, so f must come from a node or the store, never from a client.
 func (o *Orchestrator) Observe(room ring.RoomID, f pin.Fence) {
 	if !f.IsZero() {
 		o.seen.note(room, pin.Pin{Fence: f})

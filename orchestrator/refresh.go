@@ -157,8 +157,8 @@ func (k *Keeper) judge(ctx context.Context, ours pin.Holding, f pin.Found, open 
 	return pin.Pin{}, fmt.Errorf("room %s: %w", ours.Room, ErrContended)
 }
 
-// mayReclaim reports whether nobody can have moved ours with grounds: it has not expired, this process has not paused, and
-// it is not partitioned.
+// mayReclaim reports whether nobody can have moved ours with grounds: the pin has not expired, and this process has neither
+// paused nor lost the gossip majority.
 func (k *Keeper) mayReclaim(ours pin.Holding) bool {
 	c := k.confirmation(ours.Room)
 	return c.pin == ours.Pin && elapsed(c.prolonged, time.Now()) < reclaimFor && (k.cfg.Majority == nil || k.cfg.Majority())

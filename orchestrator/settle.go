@@ -122,7 +122,7 @@ func (o *Orchestrator) propose(ctx context.Context, view *cluster.View, r *reque
 	}
 }
 
-// usable reports whether what stands may be handed out, and says in the log why not.
+// usable reports whether what stands may be handed out, and logs why not.
 func (o *Orchestrator) usable(ctx context.Context, r *request, was current) bool {
 	if was.raw != nil {
 		o.log.Warn("corrupt pin", "room", r.room, "error", was.raw)

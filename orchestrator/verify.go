@@ -26,9 +26,9 @@ func unsynced(view *cluster.View, in pin.Generation) []cluster.Node {
 	return list
 }
 
-// verify returns the live owner whose open room now overlooks, or zero. A store that lost its memory must not split a
-// room: a won claim says only that the store had no pin. The view must be younger than the claim, so that an owner
-// that synced before it needs no question.
+// verify returns the pin of a live owner that has the room open although now says otherwise, or zero. A store that lost
+// its memory must not split a room: a won claim says only that the store had no pin. The view is read after the write,
+// so an owner that had synced before it need not be asked.
 func (o *Orchestrator) verify(ctx context.Context, r *request, now current, usable bool) (pin.Pin, error) {
 	known := o.seen.of(r.room)
 	in := r.in

@@ -160,7 +160,7 @@ func (a *address) cluster(newClient func(*redis.Options) *redis.Client) *redis.C
 	}
 }
 
-// brokenConn is a connection that could not be made. Only Read and Write are used before it is closed.
+// brokenConn is a connection that could not be made: an unused pipe whose Read and Write fail.
 type brokenConn struct {
 	net.Conn
 	why error

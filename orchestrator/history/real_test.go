@@ -33,6 +33,7 @@ type watched struct {
 
 	record *record
 	told   pin.Fence // the highest that this node was told of
+	silent bool      // whether the store left a question of the present call without an answer
 }
 
 // mustExceed is what a fresh claim must be above: every fence that its own node was told of, and of those that others were told of no
@@ -50,6 +51,7 @@ func (s *watched) wrote(ctx context.Context, w write, do func() (pin.Pin, error)
 	sent := s.record.now()
 	found, err := do()
 	if err != nil {
+		s.silent = true
 		s.record.pending(a.who, w, sent)
 		return found, err
 	}
@@ -217,7 +219,8 @@ func realCaller(t *testing.T, server storetest.Server, r *record, seed uint64, i
 	everybody := stillCluster()
 	cfg := orchestrator.DefaultConfig()
 	cfg.StoreBudget = 20 * time.Second // This is not about a busy machine.
-	orch := orchestrator.New(&watched{Store: store, record: r}, everybody, everybody, cfg, quiet)
+	seen := &watched{Store: store, record: r}
+	orch := orchestrator.New(seen, everybody, everybody, cfg, quiet)
 	random := rand.New(rand.NewPCG(seed, uint64(i)))
 	var last pin.Pin
 	for n := range calls {
@@ -230,6 +233,7 @@ func realCaller(t *testing.T, server storetest.Server, r *record, seed uint64, i
 		a.began = time.Now()
 		ctx := context.WithValue(t.Context(), askedKey{}, a)
 		call := r.now()
+		seen.silent = false
 		var got pin.Pin
 		switch a.what {
 		case kindRehome:
@@ -247,7 +251,11 @@ func realCaller(t *testing.T, server storetest.Server, r *record, seed uint64, i
 			}
 			continue
 		}
-		r.add(input{kind: a.what, who: a.who, pin: a.about}, output{pin: got}, call, r.now())
 		last = got
+		if seen.silent { // A pin from memory: its owner has to confirm it.
+			r.refused("placed without the store")
+			continue
+		}
+		r.add(input{kind: a.what, who: a.who, pin: a.about}, output{pin: got}, call, r.now())
 	}
 }

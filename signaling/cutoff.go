@@ -26,6 +26,9 @@ const (
 	askReadyLimit = time.Second
 )
 
+// errUnheard refuses clients of a media node that only other signaling nodes hear.
+var errUnheard = errors.New("the room's media node is not heard here, but by another signaling node: try again, and reach that one")
+
 // errCutOff ends sessions, and refuses new ones, where no media node is heard.
 var errCutOff = errors.New("no media node is heard here, though the cluster says that they live: is this node cut off from their control port?")
 
@@ -86,7 +89,8 @@ func (s *Server) watchReach(ctx context.Context) {
 func (s *Server) handOver(
 	ctx context.Context, asker *readiness.Asker, view *cluster.View, before map[pin.BootID]time.Time, now time.Time,
 ) map[pin.BootID]time.Time {
-	unreached := map[pin.BootID]time.Time{}
+	unreached, unheard := map[pin.BootID]time.Time{}, map[pin.BootID]bool{}
+	defer func() { s.unheard.Store(&unheard) }()
 	for id, node := range view.Nodes {
 		if !onlyUnheardHere(node) {
 			continue
@@ -96,13 +100,20 @@ func (s *Server) handOver(
 			since = now
 		}
 		unreached[node.Boot] = since
-		if now.Sub(since) < unreachedFor || len(s.hub.PinnedTo(node.Boot)) == 0 || !s.anotherIsReady(ctx, asker, view) {
+		if unheard[node.Boot] = now.Sub(since) >= unreachedFor; !unheard[node.Boot] || len(s.hub.PinnedTo(node.Boot)) == 0 || !s.anotherIsReady(ctx, asker, view) {
 			continue
 		}
 		sent := s.hub.sendAway(sentAwayAtOnce, node.Boot)
 		s.log.Warn("clients of a media node that is not heard here sent to another signaling node, for one hears it", "node", id, "clients", sent)
 	}
 	return unreached
+}
+
+// refuses says whether a client whose room is on boot must go to another signaling node, which hears that media node. A client
+// that was sent away may come back here: an attempt to attach would hold it up for seconds.
+func (s *Server) refuses(boot pin.BootID) bool {
+	unheard := s.unheard.Load()
+	return unheard != nil && (*unheard)[boot]
 }
 
 // onlyUnheardHere says whether a media node is not heard here, though gossip holds it alive and a signaling node watches it.

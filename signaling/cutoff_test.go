@@ -145,10 +145,15 @@ func TestOneMediaNodeThatIsOnlyUnheardHere(t *testing.T) {
 	if code, _ := goes.closed(); code != websocket.StatusServiceRestart {
 		t.Fatalf("closed with %v", code)
 	}
+	back := first.dial()
+	back.say(&wire.Resume{Resume: joined.Resume, Attempt: 2})
+	if fault := hear[*wire.Error](back); fault.Code != wire.CodeNotReady || !fault.Retryable {
+		t.Errorf("who comes back is told %+v", fault)
+	}
 	stays.say(&wire.Ping{T: 2})
 	hear[*wire.Pong](stays)
 	grace := second.dial()
-	grace.say(&wire.Resume{Resume: joined.Resume, Attempt: 2})
+	grace.say(&wire.Resume{Resume: joined.Resume, Attempt: 3})
 	if m := hear[*wire.Resumed](grace); m.Node != "sfu-2" {
 		t.Fatalf("resumed %+v", m)
 	}

@@ -98,6 +98,7 @@ func codeOf(err error) wire.Code {
 		{orchestrator.ErrNotSettled, wire.CodeNotReady},
 		{errStopping, wire.CodeNotReady},
 		{errCutOff, wire.CodeNotReady},
+		{errUnheard, wire.CodeNotReady},
 		{orchestrator.ErrNoNodes, wire.CodeNoNodes},
 		{orchestrator.ErrStoreUnavailable, wire.CodeStoreUnavailable},
 		{orchestrator.ErrContended, wire.CodeStoreUnavailable},

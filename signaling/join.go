@@ -169,6 +169,9 @@ func (s *session) arriveWithin(ctx context.Context) (*sfulink.Link, error) {
 	if err != nil {
 		return nil, err
 	}
+	if s.server.refuses(p.Boot) {
+		return nil, errUnheard
+	}
 	// Only from here on a place in the room is taken: who waits for the store has had none.
 	if !s.server.entries.Pass(s.entryKey()) {
 		return nil, errRestless

@@ -92,9 +92,10 @@ type Server struct {
 	turns      turns             // of those who wait for the store
 	complaints *lobby.Complaints // of strangers, in the log
 
-	ready    atomic.Bool  // the store has been reached once
-	cut      atomic.Bool  // no media node is heard here, though the cluster says that they live
-	sockets  atomic.Int64 // with a session, now
+	ready    atomic.Bool                         // the store has been reached once
+	unheard  atomic.Pointer[map[pin.BootID]bool] // media nodes that other signaling nodes hear and this one does not
+	cut      atomic.Bool                         // no media node is heard here, though the cluster says that they live
+	sockets  atomic.Int64                        // with a session, now
 	sessions sync.WaitGroup
 }
 

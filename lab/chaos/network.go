@@ -60,8 +60,9 @@ const hurtFor = 10 * time.Second
 // keepalive) that it is gone, and 30 s later gives up the people whom it has not handed over.
 const blockedFor = 50 * time.Second
 
-// leaveLimit bounds the wait for the end of a media node that has left because nobody reaches its control port.
-const leaveLimit = 15 * time.Second
+// leaveLimit bounds the wait for the end of a media node that leaves because nobody reaches its control port: it counts a
+// dead stream as a watcher for 7 s, waits 10 s, and goes on with its media for 5 s. Its rooms may have moved before that.
+const leaveLimit = 40 * time.Second
 
 // networkScenarios are those of them that Names lists.
 func networkScenarios() map[Name]scenario {

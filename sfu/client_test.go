@@ -24,8 +24,9 @@ type mediaClient struct {
 	senders []*control.Sender
 	tracks  []*webrtc.TrackLocalStaticRTP
 	offers  int
-	unnamed bool // send layers without MID and RID extensions
-	tag     byte // marks the payload of what this client sends
+	skipped uint16 // a sequence number that is never sent
+	unnamed bool   // send layers without MID and RID extensions
+	tag     byte   // marks the payload of what this client sends
 
 	mu    sync.Mutex              // guards shown
 	shown map[string]map[byte]int // by mid: packets with each tag
@@ -228,6 +229,9 @@ func (c *mediaClient) send(ctx context.Context) {
 		case <-ctx.Done():
 			return
 		case <-tick.C:
+		}
+		if sequence == c.skipped {
+			continue
 		}
 		for i, track := range c.tracks {
 			_ = track.WriteRTP(c.packet(track, i, sequence)) // Not bound yet, or closed: the test will see.

@@ -26,6 +26,10 @@ const (
 	dtlsRetransmission = 100 * time.Millisecond
 )
 
+// maxNACKs is how often a lost packet is asked for, once in 100 ms. Pion's generator does not see a repair that comes by RTX, so
+// it uses all of them; without a bound it went on for seconds, and retransmissions filled the path of a publisher.
+const maxNACKs = 10
+
 // receiveMTU is the largest RTP packet read. Browsers stay below 1200 bytes; an
 // Ethernet frame bounds everybody else, and the hand-over may add a few.
 const receiveMTU = 1500
@@ -104,7 +108,7 @@ func codecs() []webrtc.RTPCodecParameters {
 // from forward, which has one packet cache per source where Pion's responder
 // would have one per subscriber.
 func newInterceptors(logs pionLogs, names *handover) (*interceptor.Registry, error) {
-	nacks, err := nack.NewGeneratorInterceptor(nack.WithGeneratorLoggerFactory(logs))
+	nacks, err := nack.NewGeneratorInterceptor(nack.WithGeneratorLoggerFactory(logs), nack.GeneratorMaxNacksPerPacket(maxNACKs))
 	if err != nil {
 		return nil, fmt.Errorf("make NACK generator: %w", err)
 	}

@@ -30,104 +30,109 @@ const manyRooms = 24
 // room would ask the store once more. Either hides the loss of the compare-and-set.
 func undecided() []edit {
 	return []edit{
-		{
-			"orchestrator", "		for id := range view.Ring.Successors(room) {",
-			"		if avoid.boot != \"\" {\n			room += ring.RoomID(now.String())\n		}\n		for id := range view.Ring.Successors(room) {",
-		},
-		{"orchestrator", confirming, confirming + "	if room != \"\" {\n		return nil\n	}\n"},
+		walking(`ring.RoomID(time.Now().String()) + _room`),
+		{"orchestrator", "Keeper.Confirm", "", `
+	if _arg2 != "" {
+		return nil
+	}`},
 	}
 }
 
-// hurried makes a scenario of the network shorter; it changes nothing in the product.
-func hurried() edit {
-	return edit{"lab/chaos", "hurtFor = 10 * time.Second", "hurtFor = 6 * time.Second"}
+// walking has the rooms of a dead node walk the ring as another room.
+func walking(room string) edit {
+	return edit{"orchestrator", "ledger.walk", "_view.Ring.Successors(_room)", `_view.Ring.Successors(func() ring.RoomID {
+			if _arg3.boot != "" {
+				return ` + room + `
+			}
+			return _room
+		}())`}
 }
 
-// Where to change what is more than a line.
-const (
-	confirming = "func (k *Keeper) Confirm(ctx context.Context, room ring.RoomID, p pin.Pin) error {\n"
-	refreshing = "if (err != nil) != failing { // One line per change"
-)
+// hurried makes a scenario of the network shorter; it changes nothing in the product.
+func hurried() edit { return edit{"lab/chaos", "hurtFor", "", "6 * time.Second"} }
 
 func brokenBuilds() []brokenBuild {
 	return []brokenBuild{
 		{mutant{"nodes are chosen by chance, and openings are not confirmed", undecided()}, Kill, "", manyRooms},
 		{mutant{"and a plain SET stands where a compare-and-set should", append(undecided(), edit{
-			"redisstore", "if stands ~= ARGV[1] then", "if false then",
+			"redisstore", "swapScript", "if stands ~= ARGV[1] then", "if false then",
 		})}, Kill, anyVerdict, manyRooms},
 		{mutant{"a node does not let go of a room that has a higher fence", []edit{
-			{"sfu", "	if held && !r.pin().Fence.Less(higher.Fence) {", "	if held {"},
+			{"sfu", "Node.outrank", "_held && !_r.pin().Fence.Less(_higher.Fence)", "_held"},
 		}}, Freeze, "one room, one owner", 0},
 		{mutant{"a re-homing lowers the epoch", []edit{
-			{"orchestrator", "	return max(p.Fence.Epoch, s.of(room).Fence.Epoch) + 1", "	return p.Fence.Epoch - 1"},
+			{"orchestrator", "seen.nextEpoch", "max(_old, _seen) + 1", "_old - 1"},
 		}}, Kill, "epochs only grow", 0},
 		{mutant{"a death moves every room", []edit{
-			{"signaling", "	for id, r := range h.byBoot[boot] {", "	for id, r := range h.rooms {"},
-			{"failover", "			if room.Pin.Boot == boot {", "			if boot != \"\" {"},
-			{"failover", "	if !f.gone(m.from.Boot) {", "	if m.from.Boot == \"\" {"},
+			{"signaling", "Hub.PinnedTo", "_recv.byBoot[_boot]", "_recv.rooms"},
+			{"failover", "Failover.moveLost", "_room.Pin.Boot == _boot", `_boot != ""`},
+			{"failover", "Failover.decide", "!_recv.gone(_boot)", `_boot == ""`},
 		}}, Kill, "surgical", 0},
 		{mutant{"nobody moves the rooms of a dead node: neither who has their people, nor the sweep, nor who joins", []edit{
-			{"failover", "				lost = append(lost, room)\n", ""},
-			{"failover", "	owned.Go(func() { f.sweepUntilDone(ctx) })\n", ""},
-			{
-				"orchestrator", "	if how, gone := view.Gone[p.Boot]; gone {\n		return \"its process is gone: \" + string(how), true",
-				"	if _, gone := view.Gone[p.Boot]; gone {\n		return \"\", true",
-			},
+			{"failover", "Failover.moveLost", "_lost = append(_lost, _room)", ""},
+			{"failover", "Failover.Run", "_owned.Go(func() { _recv.sweepUntilDone(_ctx) })", ""},
+			{"orchestrator", "whyGone", `"its process is gone: " + string(_how)`, `string(_how[:0])`},
 		}}, Kill, "no orphan", 0},
 		{mutant{"a room moves once more after it has moved", []edit{{
-			"failover", "	to, err := f.rehomer.Rehome(ctx, m.room.Room, m.from, m.room.Expect)\n",
-			"	to, err := f.rehomer.Rehome(ctx, m.room.Room, m.from, m.room.Expect)\n" +
-				"	if err == nil {\n		to, err = f.rehomer.Rehome(ctx, m.room.Room, to, m.room.Expect)\n	}\n",
+			"failover", "Failover.decide", "_to, _err := _recv.rehomer.Rehome(_ctx, _room, _from, _expect)",
+			`_to, _err := _recv.rehomer.Rehome(_ctx, _room, _from, _expect)
+	if _err == nil {
+		_to, _err = _recv.rehomer.Rehome(_ctx, _room, _to, _expect)
+	}`,
 		}}}, Kill, "moved once", 0},
 		{mutant{"clients are not told that their room has moved", []edit{
-			{"signaling", "		s.restart(\"moved\")\n", ""},
+			{"signaling", "session.settle", `_recv.restart("moved")`, ""},
 		}}, Kill, "everybody receives everybody", 0},
 		{mutant{"a node that cannot refresh its pins closes its rooms", []edit{
-			{"orchestrator", refreshing, `if err != nil {
-				for _, h := range k.rooms.Held() {
+			{"orchestrator", "Keeper.Run", "_err := _recv.refresh(_ctx)", `_err := _recv.refresh(_ctx)
+			if _err != nil {
+				for _, h := range _recv.rooms.Held() {
 					h.Pin.Node, h.Pin.Fence.Epoch = "nobody", h.Pin.Fence.Epoch+1
-					k.rooms.Outrank(h.Room, h.Pin)
+					_recv.rooms.Outrank(h.Room, h.Pin)
 				}
-			}
-			` + refreshing},
-			{"orchestrator", "RefreshEvery: 5 * time.Second, ", "RefreshEvery: time.Second, "},
+			}`},
+			{"orchestrator", "DefaultKeeperConfig", "RefreshEvery: _every", "RefreshEvery: time.Second"},
 		}}, StoreKill, "media needs no store", 0},
-		{mutant{"neither edges nor nodes look at ceilings, and all rooms of a dead node go to one", []edit{
-			{
-				"orchestrator", "		for id := range view.Ring.Successors(room) {",
-				"		if avoid.boot != \"\" {\n			room = \"one of them\"\n		}\n		for id := range view.Ring.Successors(room) {",
-			},
-			{"orchestrator", "	case !with.Fits(c.ceiling):", "	case c.ceiling == (headroom.Egress{}):"},
-			{"orchestrator", "	case with.Share(c.ceiling) <= limit:", "	case with.Fits(with):"},
-			{"headroom", "	return load.Plus(cost).Fits(ceiling) || Idle(load, ceiling)", "	return cost.Fits(cost)"},
+		{mutant{"neither signaling nor media nodes look at ceilings, and all rooms of a dead node go to one", []edit{
+			walking(`"one of them"`),
+			{"orchestrator", "judge", "!_with.Fits(_c.ceiling)", "_c.ceiling == (headroom.Egress{})"},
+			{"orchestrator", "judge", "_with.Share(_c.ceiling) <= _limit", "_with.Fits(_with)"},
+			{"headroom", "Takes", "_load.Plus(_cost).Fits(_ceiling) || _idle", "_cost.Fits(_cost)"},
 		}}, Crowd, "no survivor over its ceiling", crowdRooms},
 		{mutant{"a failpoint does nothing", []edit{
-			{"failpoint", "		act(list[name])", "		act(list[\"not \"+name])"},
+			{"failpoint", "Hit", "_list[_name]", `_list["not "+_name]`},
 		}}, DoubleFault, "the fault happened", 0},
 		{mutant{"gossip is too fast for the network, and signaling nodes believe it at once", []edit{
-			{"cluster", "	probeInterval = 200 * time.Millisecond\n", "	probeInterval = 40 * time.Millisecond\n"},
-			{"cluster", "	probeTimeout = 100 * time.Millisecond\n", "	probeTimeout = 20 * time.Millisecond\n"},
-			{"failover", "		case beats >= f.config.BelieveAfter && answer >= f.config.AnswerWithin:", "		case beats >= answer:"},
+			{"cluster", "probeInterval", "", "40 * time.Millisecond"},
+			{"cluster", "probeTimeout", "", "20 * time.Millisecond"},
+			{
+				"failover", "Failover.evaluate", "_silence >= _recv.config.BelieveAfter && _unanswered >= _recv.config.AnswerWithin",
+				"_silence >= _unanswered",
+			},
 			hurried(),
 		}}, Delay, "no false death", 0},
 		{mutant{"a lost packet stops its stream for six seconds", []edit{
 			{
-				"sfu/forward", "	sequence, ok := l.tracker.extend(p.header.sequence)\n",
-				"	began, next := l.tracker.started, l.tracker.highest+1\n	sequence, ok := l.tracker.extend(p.header.sequence)\n",
+				"sfu/forward", "Layer.receive", "_sequence, _ok := _recv.tracker.extend(_received)",
+				`began, next := _recv.tracker.started, _recv.tracker.highest+1
+	_sequence, _ok := _recv.tracker.extend(_received)
+	lost := began && _sequence > next`,
 			},
-			{"sfu/forward", "	l.lastHeard = p.arrived\n", `	if p.arrived.Before(l.lastHeard) {
+			{"sfu/forward", "Layer.receive", "_recv.lastHeard = _arrived", `if _arrived.Before(_recv.lastHeard) {
 		return false
 	}
-	l.lastHeard = p.arrived
-	if began && sequence > next {
-		l.lastHeard = p.arrived.Add(6 * time.Second)
-	}
-`},
+	_recv.lastHeard = _arrived
+	if lost {
+		_recv.lastHeard = _arrived.Add(6 * time.Second)
+	}`},
 			hurried(),
 		}}, Loss, "media goes on", 0},
 		{mutant{"a node that was taken for dead gets no rooms when it is back", []edit{
-			{"cluster", "	node.Load, node.Doubted = Load{}, false\n", "	node.Load, node.Doubted, node.Draining = Load{}, false, why == whyReturned\n"},
-			{"lab/chaos", "returnLimit = 10 * time.Second", "returnLimit = 2 * time.Second"},
+			{
+				"cluster", "members.join", "_node.Load, _node.Doubted = Load{}, false",
+				"_node.Load, _node.Doubted, _node.Draining = Load{}, false, why == whyReturned",
+			},
+			{"lab/chaos", "returnLimit", "", "2 * time.Second"},
 		}}, Partition, "back in service", 0},
 	}
 }

@@ -6,7 +6,6 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
-	"slices"
 	"strings"
 	"testing"
 )
@@ -17,21 +16,17 @@ type mutant struct {
 	edits []edit
 }
 
-// edit is one change of one file. in names the file, or the package that has it, from the module's root.
-type edit struct{ in, from, to string }
-
-// source applies the edits and returns the changed files by name. A text that is not there
-// exactly once is an error: the product has changed, and this table must follow.
+// source applies the edits and returns the changed files by name. An edit that does not apply exactly once is an error:
+// the product has changed, and the table must follow.
 func (m mutant) source(root string) (map[string]string, error) {
 	changed := make(map[string]string)
 	for _, e := range m.edits {
-		files := []string{filepath.Join(root, e.in)}
-		if filepath.Ext(e.in) == "" {
-			files, _ = filepath.Glob(filepath.Join(root, e.in, "*.go")) // the pattern is a good one
-			files = slices.DeleteFunc(files, func(name string) bool { return strings.HasSuffix(name, "_test.go") })
-		}
+		files, _ := filepath.Glob(filepath.Join(root, e.in, "*.go")) // the pattern is a good one
 		times := 0
 		for _, name := range files {
+			if strings.HasSuffix(name, "_test.go") {
+				continue
+			}
 			text, known := changed[name]
 			if !known {
 				content, err := os.ReadFile(name)
@@ -40,13 +35,20 @@ func (m mutant) source(root string) (map[string]string, error) {
 				}
 				text = string(content)
 			}
-			if n := strings.Count(text, e.from); n > 0 {
-				times += n
-				changed[name] = strings.Replace(text, e.from, e.to, 1)
+			file, err := parseSource(text)
+			if err != nil {
+				return nil, fmt.Errorf("mutant %q: %s: %w", m.name, name, err)
+			}
+			places, err := file.places(e)
+			if err != nil {
+				return nil, fmt.Errorf("mutant %q: %w", m.name, err)
+			}
+			if times += len(places); len(places) == 1 {
+				changed[name] = file.apply(places[0], e.to)
 			}
 		}
 		if times != 1 {
-			return nil, fmt.Errorf("mutant %q: %s has %d times, want once: %q", m.name, e.in, times, e.from)
+			return nil, fmt.Errorf("mutant %q: %s in %s has %d times, want once: %q", m.name, e.decl, e.in, times, e.from)
 		}
 	}
 	return changed, nil
@@ -92,18 +94,71 @@ func (m mutant) build(t *testing.T) string {
 // TestMutantsMustMatch: a table that silently changes nothing would prove nothing.
 func TestMutantsMustMatch(t *testing.T) {
 	for _, broken := range brokenBuilds() {
-		if _, err := broken.source("../.."); err != nil {
+		files, err := broken.source("../..")
+		if err != nil {
 			t.Error(err)
+		}
+		for name, text := range files {
+			if _, err := parseSource(text); err != nil {
+				t.Errorf("mutant %q: %s: %v", broken.name, name, err)
+			}
 		}
 	}
 	for _, e := range []edit{
-		{"failpoint/failpoint.go", "this text is not there", ""},
-		{"failpoint/failpoint.go", "return", ""}, // it is there more than once
-		{"failpoint/gone.go", "package", ""},
-		{"failpoint", "package failpoint", ""}, // in more than one file
+		{"failpoint", "Hit", "_act(_list[nowhere])", ""},
+		{"failpoint", "parse", "_x", ""}, // it is there more than once
+		{"failpoint", "nowhere", "", ""},
+		{"gone", "Hit", "", ""},
+		{"failpoint", "Hit", "this is no pattern", ""},
 	} {
 		if _, err := (mutant{name: "rotten", edits: []edit{e}}).source("../.."); err == nil {
 			t.Errorf("%+v was taken", e)
+		}
+	}
+}
+
+func TestEditMatchesShape(t *testing.T) {
+	const before = `package p
+
+const script = ` + "`if a then b`" + `
+
+func (n *Node) take(room string, limit int) error {
+	// A comment.
+	held, err := n.ask(room,
+		limit) // Another.
+	switch {
+	case held && limit > 3:
+		return err
+	}
+	return use(Options{Every: 5 * second})
+}
+`
+	for name, c := range map[string]struct {
+		e    edit
+		want string // a part of the result; empty when the edit must not apply exactly once
+	}{
+		"an expression":         {edit{decl: "Node.take", from: "_x && _n > 3", to: "_x"}, "case held:"},
+		"statements":            {edit{decl: "Node.take", from: "_a, _e := _recv.ask(_r, _l)\nswitch { case _c: return _e }", to: "_e := _recv.tell(_r)"}, "err := n.tell(room)"},
+		"a key":                 {edit{decl: "Node.take", from: "Every: _d", to: "Every: second"}, "Options{Every: second}"},
+		"the beginning":         {edit{decl: "Node.take", to: "_arg2++;"}, "{limit++;"},
+		"text in a constant":    {edit{decl: "script", from: "a then", to: "true then"}, "`if true then b`"},
+		"the whole constant":    {edit{decl: "script", to: "1"}, "script = 1"},
+		"one name, two values":  {edit{decl: "Node.take", from: "_x && _x > 3"}, ""},
+		"another function":      {edit{decl: "take", from: "_x && _n > 3"}, ""},
+		"a shape of everything": {edit{decl: "Node.take", from: "_x"}, ""},
+	} {
+		file, err := parseSource(before)
+		if err != nil {
+			t.Fatal(err)
+		}
+		places, err := file.places(c.e)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if (c.want == "") != (len(places) != 1) {
+			t.Errorf("%s: %d places", name, len(places))
+		} else if c.want != "" && !strings.Contains(file.apply(places[0], c.e.to), c.want) {
+			t.Errorf("%s: %s", name, file.apply(places[0], c.e.to))
 		}
 	}
 }

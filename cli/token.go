@@ -47,8 +47,11 @@ type tokenCommand struct {
 	Identity      string        `required:"" help:"Who it is, stable for the application."`
 	Room          string        `help:"The room it opens; any room when empty."`
 	DisplayName   string        `help:"What people see; the identity by default."`
-	Admin         bool          `help:"Grant the operator's API."`
-	SubscribeOnly bool          `help:"Do not let it publish."`
+	Admin         bool          `help:"Let it run --room (list and remove its people); without --room, the whole cluster."`
+	Create        bool          `help:"Let it open rooms where the deployment demands roomCreate."`
+	SubscribeOnly bool          `help:"Do not let it publish, nor chat."`
+	Source        []string      `placeholder:"SOURCE" help:"What it may publish: microphone, camera, screen_share; everything when empty."`
+	Hidden        bool          `help:"The others do not see it; it neither publishes nor chats."`
 	ExpectedSize  int           `help:"How many people the room is expected to hold, with --room; 0 leaves it to the cluster."`
 	TTL           time.Duration `name:"ttl" default:"6h" help:"How long it is good."`
 }
@@ -75,7 +78,15 @@ func (c *tokenCommand) Run(ctx context.Context, s streams) error {
 	if grant.Name == "" {
 		grant.Name = c.Identity
 	}
-	grant.RoomAdmin, grant.CanPublish, grant.ExpectedSize = c.Admin, !c.SubscribeOnly, c.ExpectedSize
+	grant.RoomAdmin, grant.RoomList, grant.RoomCreate, grant.ExpectedSize = c.Admin, c.Admin && c.Room == "", c.Create, c.ExpectedSize
+	grant.CanPublish = !c.SubscribeOnly && !c.Hidden
+	grant.CanPublishData, grant.Hidden = grant.CanPublish, c.Hidden
+	if grant.Sources, err = access.ParseSources(c.Source); err != nil {
+		return faults(fmt.Errorf("--source: %w", err))
+	}
+	if len(c.Source) > 0 && grant.Sources == 0 {
+		return faults(errors.New("--source: nothing publishes the sound of a screen here; name another source too, or give --subscribe-only"))
+	}
 	token, err := keys.Mint("", grant, c.TTL)
 	if err != nil {
 		return err

@@ -20,6 +20,7 @@ var (
 	errForgedResume  = errors.New("the resume token is not genuine")
 	errManyOffers    = errors.New("too many offers")
 	errRestless      = errors.New("this identity joins too often")
+	errCollecting    = errors.New("the garbage of that process is collected too often")
 )
 
 // retryAfter is what a client is told to wait before it tries a retryable thing again, but for the store (turns.go).
@@ -43,6 +44,8 @@ func messageOf(err error, meaning wire.Meaning) string {
 	switch {
 	case errors.Is(err, errForgedResume):
 		return sentenceOf(errForgedResume) + " Join again."
+	case errors.Is(err, errCollecting):
+		return sentenceOf(errCollecting) + " Wait a moment, then try again."
 	case errors.Is(err, errManyOffers):
 		return sentenceOf(errManyOffers) + " Slow down."
 	case errors.Is(err, errRestless):
@@ -84,6 +87,8 @@ func codeOf(err error) wire.Code {
 		{access.ErrNotJoin, wire.CodeNotAllowed},
 		{access.ErrOtherRoom, wire.CodeNotAllowed},
 		{access.ErrNotAdmin, wire.CodeNotAllowed},
+		{access.ErrNotCluster, wire.CodeNotAllowed},
+		{errCollecting, wire.CodeTooManyMessages},
 		{access.ErrBadRoom, wire.CodeBadRoom},
 		{wire.ErrUnknownType, wire.CodeUnknownType},
 		{wire.ErrMalformed, wire.CodeBadMessage},

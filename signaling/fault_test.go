@@ -85,6 +85,8 @@ func TestEveryFaultSaysWhatWasWrongAndWhatToDo(t *testing.T) {
 		{access.ErrNotJoin, wire.CodeNotAllowed, "joining"},
 		{access.ErrOtherRoom, wire.CodeNotAllowed, "another room"},
 		{access.ErrNotAdmin, wire.CodeNotAllowed, "roomAdmin"},
+		{access.ErrNotCluster, wire.CodeNotAllowed, "roomList"},
+		{errCollecting, wire.CodeTooManyMessages, "garbage"},
 		{fmt.Errorf("%w: it contains U+200B", access.ErrBadRoom), wire.CodeBadRoom, "U+200B"},
 		{fmt.Errorf("%w: it is not UTF-8", wire.ErrMalformed), wire.CodeBadMessage, "not UTF-8"},
 		{fmt.Errorf("%w %q", wire.ErrUnknownType, "dance"), wire.CodeUnknownType, "ignored"},

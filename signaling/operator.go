@@ -78,9 +78,9 @@ type roomsAnswer struct {
 }
 
 type roomAnswer struct {
-	Explanation orchestrator.Explanation `json:"explanation"`
-	HeldBy      []heldRoom               `json:"heldBy"`
-	Unreachable []ring.NodeID            `json:"unreachable"`
+	Explanation *orchestrator.Explanation `json:"explanation,omitempty"` // only for who may see the whole cluster
+	HeldBy      []heldRoom                `json:"heldBy"`
+	Unreachable []ring.NodeID             `json:"unreachable"`
 }
 
 func (s *Server) serveNodes(w http.ResponseWriter, _ *http.Request) {
@@ -103,9 +103,14 @@ func (s *Server) serveRooms(w http.ResponseWriter, r *http.Request) {
 	writeJSON(w, http.StatusOK, s.askAll(r.Context(), r.URL.Query().Has("media")))
 }
 
-// serveRoom answers for one room. Its name is the rest of the path, which may
+// serveRoom answers for one room, to those who run it or see the cluster. Its name is the rest of the path, which may
 // contain slashes, escaped or not.
 func (s *Server) serveRoom(w http.ResponseWriter, r *http.Request) {
+	grant, err := s.grantOf(r)
+	if err != nil {
+		writeFault(w, err)
+		return
+	}
 	name, err := url.PathUnescape(strings.TrimPrefix(r.URL.EscapedPath(), "/api/v1/rooms/"))
 	if err != nil {
 		writeFault(w, access.ErrBadRoom)
@@ -116,14 +121,23 @@ func (s *Server) serveRoom(w http.ResponseWriter, r *http.Request) {
 		writeFault(w, err)
 		return
 	}
-	explanation, err := s.parts.Placer.Explain(r.Context(), room)
-	if err != nil {
+	var answer roomAnswer
+	switch err := grant.ForRoomAdmin(room); {
+	case grant.ForCluster() == nil: // The explanation tells of nodes that hold other rooms.
+		explanation, err := s.parts.Placer.Explain(r.Context(), room)
+		if err != nil {
+			writeFault(w, err)
+			return
+		}
+		answer.Explanation = &explanation
+	case err != nil:
 		writeFault(w, err)
 		return
 	}
 	all := s.askAll(r.Context(), false)
-	held := slices.DeleteFunc(all.Rooms, func(h heldRoom) bool { return h.Room != string(room) })
-	writeJSON(w, http.StatusOK, roomAnswer{Explanation: explanation, HeldBy: held, Unreachable: all.Unreachable})
+	answer.HeldBy = slices.DeleteFunc(all.Rooms, func(h heldRoom) bool { return h.Room != string(room) })
+	answer.Unreachable = all.Unreachable
+	writeJSON(w, http.StatusOK, answer)
 }
 
 // askAll asks every live SFU node what it serves: the truth, where the store only

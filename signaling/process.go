@@ -1,13 +1,24 @@
 package signaling
 
 import (
+	"cmp"
 	"context"
 	"net/http"
 	"runtime"
 	"runtime/debug"
 
+	"github.com/holdfast-rtc/holdfast/cluster"
 	"github.com/holdfast-rtc/holdfast/control"
 	"github.com/holdfast-rtc/holdfast/ring"
+)
+
+const (
+	// collectsPerSecond and collectBurst bound, for each process, how often its garbage is collected on demand: that costs it all
+	// its cores for as long as its heap is large.
+	collectsPerSecond = 1
+	collectBurst      = 5
+	// collectingNodes are remembered for that: more than a cluster has.
+	collectingNodes = 1024
 )
 
 // processAnswer is what a process holds: what must come back to where it was when
@@ -25,8 +36,17 @@ type processAnswer struct {
 // asked to collect its garbage first, so that what is left is in use.
 func (s *Server) serveProcess(w http.ResponseWriter, r *http.Request) {
 	collect := r.URL.Query().Has("collect")
-	if node := ring.NodeID(r.URL.Query().Get("node")); node != "" && node != s.config.Node {
-		s.serveProcessOf(w, r, node, collect)
+	node := cmp.Or(ring.NodeID(r.URL.Query().Get("node")), s.config.Node)
+	named, known := s.parts.Views.View().Nodes[node]
+	switch {
+	case node != s.config.Node && !known:
+		writeText(w, http.StatusNotFound, "There is no media node of that name.")
+		return
+	case collect && !s.collects.Pass(string(node)):
+		writeFault(w, errCollecting)
+		return
+	case node != s.config.Node:
+		s.serveProcessOf(w, r, named, collect)
 		return
 	}
 	if collect {
@@ -42,12 +62,7 @@ func (s *Server) serveProcess(w http.ResponseWriter, r *http.Request) {
 	})
 }
 
-func (s *Server) serveProcessOf(w http.ResponseWriter, r *http.Request, node ring.NodeID, collect bool) {
-	named, known := s.parts.Views.View().Nodes[node]
-	if !known {
-		writeText(w, http.StatusNotFound, "There is no media node of that name.")
-		return
-	}
+func (s *Server) serveProcessOf(w http.ResponseWriter, r *http.Request, named cluster.Node, collect bool) {
 	ctx, cancel := context.WithTimeout(r.Context(), roomsPatience)
 	defer cancel()
 	client, err := s.parts.Links.Client(named.Control)
@@ -60,6 +75,6 @@ func (s *Server) serveProcessOf(w http.ResponseWriter, r *http.Request, node rin
 			return
 		}
 	}
-	s.log.Debug("node not asked for its process", "node", node, "error", err)
+	s.log.Debug("node not asked for its process", "node", named.ID, "error", err)
 	writeText(w, http.StatusBadGateway, "The media node did not answer.")
 }

@@ -53,9 +53,9 @@ func (s *Server) serveRemoval(w http.ResponseWriter, r *http.Request) {
 	writeJSON(w, status, answer)
 }
 
-// removalOf reads whom an operator wants to remove. A grant that names a room is good for that one.
+// removalOf reads whom somebody who runs a room wants to remove from it.
 func (s *Server) removalOf(r *http.Request) (*control.RemoveRequest, error) {
-	grant, err := s.adminOf(r)
+	grant, err := s.grantOf(r)
 	if err != nil {
 		return nil, err
 	}
@@ -64,8 +64,8 @@ func (s *Server) removalOf(r *http.Request) (*control.RemoveRequest, error) {
 	if err != nil {
 		return nil, err
 	}
-	if grant.Room != "" && grant.Room != room {
-		return nil, access.ErrOtherRoom
+	if err := grant.ForRoomAdmin(room); err != nil {
+		return nil, err
 	}
 	peer, identity := query.Get("peer"), query.Get("identity")
 	if (peer == "") == (identity == "") {

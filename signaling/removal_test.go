@@ -57,6 +57,8 @@ func TestAnOperatorRemovesSomebody(t *testing.T) {
 	}{
 		{"room=lobby&identity=ada", r.token("lobby", "Grace"), http.StatusForbidden},
 		{"room=lobby&identity=ada", grant(access.Grant{RoomAdmin: true, Room: "attic"}), http.StatusForbidden},
+		{"room=lobby&identity=ada", grant(access.Grant{RoomAdmin: true}), http.StatusForbidden},
+		{"room=lobby&identity=nobody", grant(access.Operator("root")), http.StatusNotFound},
 		{"room=lobby&identity=ada", "nonsense", http.StatusUnauthorized},
 		{"identity=ada", admin, http.StatusBadRequest},
 		{"room=lobby", admin, http.StatusBadRequest},

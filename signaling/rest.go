@@ -86,29 +86,36 @@ func (s *Server) serveDevToken(w http.ResponseWriter, r *http.Request) {
 	writeJSON(w, http.StatusOK, map[string]string{"token": token})
 }
 
-// adminOnly lets holders of a roomAdmin token through.
-func (s *Server) adminOnly(next http.Handler) http.Handler {
+// clusterOnly lets those through who may see the whole cluster.
+func (s *Server) clusterOnly(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		if _, err := s.adminOf(r); err != nil {
+		grant, err := s.grantOf(r)
+		if err == nil {
+			err = grant.ForCluster()
+		}
+		if err != nil {
 			writeFault(w, err)
 			return
 		}
+		next.ServeHTTP(w, r)
+	})
+}
+
+// unstored keeps answers of the operator's API out of caches, refusals too.
+func unstored(next http.Handler) http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		w.Header().Set("Cache-Control", "no-store")
 		next.ServeHTTP(w, r)
 	})
 }
 
-// adminOf returns what the request's token grants, if that opens the operator's API.
-func (s *Server) adminOf(r *http.Request) (access.Grant, error) {
+// grantOf returns what the request's token grants.
+func (s *Server) grantOf(r *http.Request) (access.Grant, error) {
 	token, ok := strings.CutPrefix(r.Header.Get("Authorization"), "Bearer ")
 	if !ok {
 		return access.Grant{}, access.ErrForged
 	}
-	grant, err := s.parts.Keys.Verify(strings.TrimSpace(token))
-	if err != nil {
-		return access.Grant{}, err
-	}
-	return grant, grant.ForAdmin()
+	return s.parts.Keys.Verify(strings.TrimSpace(token))
 }
 
 // restFault is an error of the REST API.

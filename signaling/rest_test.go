@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"errors"
 	"io"
+	"maps"
 	"net/http"
 	"strings"
 	"testing"
@@ -70,8 +71,7 @@ func TestTheProcessTellsWhatItHolds(t *testing.T) {
 	e := r.edge(nil)
 	e.join("lobby", "Ada")
 	e.dial()
-	grant := access.Grant{RoomAdmin: true}
-	admin, err := r.keys.Mint("", grant, time.Hour)
+	admin, err := r.keys.Mint("", access.Operator("root"), time.Hour)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -93,9 +93,26 @@ func TestTheProcessTellsWhatItHolds(t *testing.T) {
 		"?collect=1":            `"node":"edge"`,
 		"?node=nobody":          "no media node",
 	} {
-		if _, body, _ := e.get("/api/v1/process"+path, admin); !strings.Contains(strings.ReplaceAll(body, " ", ""), strings.ReplaceAll(want, " ", "")) {
+		_, body, _ := e.get("/api/v1/process"+path, admin)
+		if !strings.Contains(strings.ReplaceAll(body, " ", ""), strings.ReplaceAll(want, " ", "")) {
 			t.Errorf("%s is answered %s, want %s in it", path, body, want)
 		}
+	}
+	// Collecting garbage on demand has a bound for each process; looking has none.
+	refused := 0
+	for range 3 * collectBurst {
+		status, body, header := e.get("/api/v1/process?node=sfu-1&collect", admin)
+		if status == http.StatusTooManyRequests && strings.Contains(body, "too_many_messages") && header.Get("Retry-After") != "" {
+			refused++
+		} else if status != http.StatusOK {
+			t.Fatalf("collecting is answered %d %s", status, body)
+		}
+		if status, body, _ := e.get("/api/v1/process?node=sfu-1", admin); status != http.StatusOK {
+			t.Fatalf("looking is answered %d %s", status, body)
+		}
+	}
+	if refused == 0 {
+		t.Errorf("%d collections in a row, and none was refused", 3*collectBurst)
 	}
 }
 
@@ -195,16 +212,36 @@ func TestOperatorsNeedTheirGrant(t *testing.T) {
 	one, two := r.node("sfu-1"), r.node("sfu-2")
 	two.stop()
 	e := r.edge(nil)
-	admin, err := r.keys.Mint("", access.Grant{Identity: "root", RoomAdmin: true}, time.Hour)
-	if err != nil {
-		t.Fatal(err)
+	mint := func(g access.Grant) string {
+		token, err := r.keys.Mint("", g, time.Hour)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return token
 	}
-	for _, path := range []string{"/api/v1/nodes", "/api/v1/rooms", "/api/v1/rooms/lobby"} {
-		for token, want := range map[string]int{"": 401, "nonsense": 401, r.token("lobby", "Ada"): 403, admin: 200} {
-			if status, body, _ := e.get(path, token); status != want {
-				t.Errorf("%s says %d %s, want %d", path, status, body, want)
+	admin := mint(access.Operator("root"))
+	nobody, host := r.token("lobby", "Ada"), mint(access.Grant{Identity: "host", Room: "lobby", RoomAdmin: true})
+	unbound := mint(access.Grant{Identity: "host", RoomAdmin: true}) // of no room, so it runs none
+	for path, wants := range map[string]map[string]int{
+		"/api/v1/nodes":       {host: 403, unbound: 403},
+		"/api/v1/process":     {host: 403, unbound: 403},
+		"/api/v1/rooms":       {host: 403, unbound: 403},
+		"/api/v1/rooms/lobby": {host: 200, unbound: 403},
+		"/api/v1/rooms/attic": {host: 403, unbound: 403},
+	} {
+		maps.Copy(wants, map[string]int{"": 401, "nonsense": 401, nobody: 403, admin: 200})
+		for token, want := range wants {
+			status, body, header := e.get(path, token)
+			if status != want || header.Get("Cache-Control") != "no-store" {
+				t.Errorf("%s says %d %s (%s), want %d", path, status, body, header.Get("Cache-Control"), want)
+			}
+			if status == http.StatusForbidden && !strings.Contains(body, "Ask the application for another token.") {
+				t.Errorf("%s is refused with %s", path, body)
 			}
 		}
+	}
+	if _, body, _ := e.get("/api/v1/rooms/lobby", host); !strings.Contains(body, `"identity":"ada"`) || strings.Contains(body, "explanation") {
+		t.Errorf("who runs the room sees %s", body)
 	}
 	_, body, _ := e.get("/api/v1/rooms", admin)
 	if want := `{"rooms":[{"room":"lobby","node":"sfu-1","boot":"` + string(one.boot) + `","epoch":1769000000000,"peers":[{"peer":"p-1","identity":"ada",` +

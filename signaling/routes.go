@@ -40,12 +40,15 @@ func (s *Server) routes() http.Handler {
 			r.Post("/dev/kill", s.serveDevKill)
 		}
 		r.Group(func(r chi.Router) {
-			r.Use(s.adminOnly)
-			r.Get("/nodes", s.serveNodes)
-			r.Get("/process", s.serveProcess)
-			r.Get("/rooms", s.serveRooms)
+			r.Use(unstored)
 			r.Get("/rooms/*", s.serveRoom)
 			r.Delete("/peers", s.serveRemoval)
+			r.Group(func(r chi.Router) {
+				r.Use(s.clusterOnly)
+				r.Get("/nodes", s.serveNodes)
+				r.Get("/process", s.serveProcess)
+				r.Get("/rooms", s.serveRooms)
+			})
 		})
 	})
 	files := http.FileServerFS(s.parts.Static)

@@ -89,6 +89,7 @@ type Server struct {
 	asks       *lobby.Turnstile
 	entries    *lobby.Turnstile
 	openings   *lobby.Turnstile  // placements that may reserve egress
+	collects   *lobby.Turnstile  // collections of garbage on demand, by node
 	turns      turns             // of those who wait for the store
 	complaints *lobby.Complaints // of strangers, in the log
 
@@ -125,6 +126,7 @@ func New(config Config, parts Parts, log *slog.Logger) (*Server, error) {
 		lobby:      lobby.New(lobby.Limits{Total: config.MaxWaiting, PerAddress: config.MaxWaitingPerAddress}),
 		asks:       lobby.NewTurnstile(config.AsksPerSecond, config.AskBurst, rememberedEntries),
 		entries:    lobby.NewTurnstile(config.EntriesPerSecond, config.EntryBurst, rememberedEntries),
+		collects:   lobby.NewTurnstile(collectsPerSecond, collectBurst, collectingNodes),
 		openings:   lobby.NewTurnstile(config.OpeningsPerSecond, config.OpeningBurst, rememberedEntries),
 		complaints: lobby.NewComplaints(complaintsPerSecond, complaintBurst),
 	}, nil

@@ -12,7 +12,7 @@ const tokenLife = 24 * time.Hour
 
 // adminToken opens the operator's API.
 func (a Access) adminToken() (string, error) {
-	return access.Mint(a.Key, a.Secret, access.Grant{Identity: "operator", RoomAdmin: true}, tokenLife)
+	return access.Mint(a.Key, a.Secret, access.Operator("operator"), tokenLife)
 }
 
 // JoinToken lets a person into a room, to publish and subscribe.

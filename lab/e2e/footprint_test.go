@@ -3,6 +3,7 @@ package e2e
 import (
 	"errors"
 	"fmt"
+	"net/http"
 	"os"
 	"strings"
 	"testing"
@@ -23,10 +24,18 @@ type process struct {
 func processOf(t *testing.T, c *devcluster.Cluster, node string) process {
 	t.Helper()
 	var p process
-	if err := c.Admin(t.Context(), "process?collect=1&node="+node, &p); err != nil {
-		t.Fatal(err)
+	tick := time.NewTicker(time.Second / 4)
+	defer tick.Stop()
+	for {
+		err := c.Admin(t.Context(), "process?collect=1&node="+node, &p)
+		if err == nil {
+			return p
+		}
+		if !strings.Contains(err.Error(), http.StatusText(http.StatusTooManyRequests)) {
+			t.Fatal(err)
+		}
+		<-tick.C // Each process is made to collect once a second at most.
 	}
-	return p
 }
 
 // stormOver says whether only the call is left, on the edge and on the media node.

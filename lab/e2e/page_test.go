@@ -148,7 +148,7 @@ func killsFromPage(t *testing.T, ada, alan *participant) {
 func removes(t *testing.T, c *devcluster.Cluster, ada, alan *participant) {
 	var identity string
 	alan.mustEval(t, "call.roster.find(({ peer }) => peer === call.peer).identity", &identity)
-	token, err := access.Mint(c.Access().Key, c.Access().Secret, access.Grant{Identity: "operator", RoomAdmin: true}, time.Minute)
+	token, err := access.Mint(c.Access().Key, c.Access().Secret, access.Grant{Identity: "host", RoomAdmin: true, Room: "page"}, time.Minute)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -26,7 +26,9 @@ var (
 	ErrNoIdentity = errors.New("the token names no identity (sub)")
 	ErrNotJoin    = errors.New("token does not allow joining")
 	ErrOtherRoom  = errors.New("token is for another room")
-	ErrNotAdmin   = errors.New("token has no roomAdmin grant")
+	ErrNotAdmin   = errors.New("the token does not run this room: that needs roomAdmin, and the name of the room in the token")
+	ErrNotCluster = errors.New("the token does not open the view of the whole cluster: that needs roomList, in a token that names no room")
+	ErrSource     = errors.New("unknown source")
 	ErrBadRoom    = errors.New("room name is not 1 to 128 printable characters")
 )
 

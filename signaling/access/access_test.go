@@ -40,9 +40,20 @@ func TestVerifyReturnsWhatMintGranted(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if got, err := keyring(t).Verify(token); err != nil || got != want {
+	before := time.Now().Add(59 * time.Second)
+	got, err := keyring(t).Verify(token)
+	if got.Key != testKey || got.Expires.Before(before) || got.Expires.After(before.Add(time.Minute)) {
+		t.Errorf("the token is of key %q and ends %v", got.Key, got.Expires)
+	}
+	if got = plain(got); err != nil || got != want {
 		t.Fatalf("Verify = %+v, %v, want %+v", got, err, want)
 	}
+}
+
+// plain is a grant without what Mint adds.
+func plain(g Grant) Grant {
+	g.Key, g.Expires = "", time.Time{}
+	return g
 }
 
 // TestVerifyReadsTokensOfOthers builds a token the way LiveKit's servers do,
@@ -50,7 +61,7 @@ func TestVerifyReturnsWhatMintGranted(t *testing.T) {
 func TestVerifyReadsTokensOfOthers(t *testing.T) {
 	token, err := jwt.NewWithClaims(jwt.SigningMethodHS256, jwt.MapClaims{
 		"iss": testKey, "sub": "ada", "name": "Ada", "nbf": time.Now().Unix(), "exp": time.Now().Add(time.Hour).Unix(),
-		"video":  map[string]any{"room": "lobby", "roomJoin": true, "canPublishSources": []string{"camera"}, "hidden": true},
+		"video":  map[string]any{"room": "lobby", "roomJoin": true, "canPublishSources": []string{"camera", "screen_share_audio"}, "ingressAdmin": true},
 		"sip":    map[string]any{"admin": true},
 		"sha256": "", "kind": "standard",
 	}).SignedString([]byte(testSecret))
@@ -58,8 +69,8 @@ func TestVerifyReadsTokensOfOthers(t *testing.T) {
 		t.Fatal(err)
 	}
 	want := Everything("ada", "lobby")
-	want.Name = "Ada"
-	if got, err := keyring(t).Verify(token); err != nil || got != want {
+	want.Name, want.Sources = "Ada", Camera
+	if got, err := keyring(t).Verify(token); err != nil || plain(got) != want {
 		t.Fatalf("Verify = %+v, %v, want %+v", got, err, want)
 	}
 }
@@ -145,8 +156,67 @@ func TestForRoom(t *testing.T) {
 			t.Errorf("%s: ForRoom = %q, %v, want %q, %v", name, room, err, tc.room, tc.err)
 		}
 	}
-	if err := anywhere.ForAdmin(); !errors.Is(err, ErrNotAdmin) {
-		t.Errorf("ForAdmin = %v", err)
+}
+
+// TestAGrantMeansWhatLiveKitMeans reads video grants as LiveKit's servers write them.
+func TestAGrantMeansWhatLiveKitMeans(t *testing.T) {
+	type video = map[string]any
+	for name, tc := range map[string]struct {
+		video                    video
+		publish, subscribe, data bool
+		sources                  Sources
+	}{
+		"nothing said":             {video{}, true, true, true, 0},
+		"no publishing":            {video{"canPublish": false}, false, true, false, 0},
+		"chat only":                {video{"canPublish": false, "canPublishData": true}, false, true, true, 0},
+		"no chat":                  {video{"canPublishData": false}, true, true, false, 0},
+		"no sources":               {video{"canPublishSources": []string{}}, true, true, true, 0},
+		"two sources":              {video{"canPublishSources": []string{"MICROPHONE", "screen_share"}}, true, true, true, Microphone | Screen},
+		"the sound of a screen":    {video{"canPublishSources": []string{"screen_share_audio"}}, false, true, true, 0},
+		"sources, no publishing":   {video{"canPublish": false, "canPublishSources": []string{"camera"}}, false, true, false, Camera},
+		"hidden":                   {video{"hidden": true}, false, true, false, 0},
+		"hidden, publishes":        {video{"hidden": true, "canPublish": true}, false, false, false, 0},
+		"hidden, chats":            {video{"hidden": true, "canPublishData": true}, false, false, false, 0},
+		"a source that nobody has": {video{"canPublishSources": []string{"smell"}}, false, false, false, 0},
+	} {
+		tc.video["roomJoin"], tc.video["room"] = true, "lobby"
+		token, err := jwt.NewWithClaims(jwt.SigningMethodHS256, jwt.MapClaims{
+			"iss": testKey, "sub": "ada", "exp": time.Now().Add(time.Hour).Unix(), "video": tc.video,
+		}).SignedString([]byte(testSecret))
+		if err != nil {
+			t.Fatal(err)
+		}
+		got, err := keyring(t).Verify(token)
+		if refused := !tc.subscribe; refused != errors.Is(err, ErrUnfit) {
+			t.Errorf("%s: %v", name, err)
+		}
+		if got.CanPublish != tc.publish || got.CanSubscribe != tc.subscribe || got.CanPublishData != tc.data || got.Sources != tc.sources {
+			t.Errorf("%s: %+v", name, got)
+		}
+	}
+}
+
+func TestWhoRunsARoomAndWhoSeesTheCluster(t *testing.T) {
+	for name, tc := range map[string]struct {
+		grant                 Grant
+		lobby, attic, cluster error
+	}{
+		"nobody":                  {Everything("ada", "lobby"), ErrNotAdmin, ErrNotAdmin, ErrNotCluster},
+		"who runs the lobby":      {Grant{RoomAdmin: true, Room: "lobby"}, nil, ErrNotAdmin, ErrNotCluster},
+		"roomAdmin of no room":    {Grant{RoomAdmin: true}, ErrNotAdmin, ErrNotAdmin, ErrNotCluster},
+		"roomList":                {Grant{RoomList: true}, ErrNotAdmin, ErrNotAdmin, nil},
+		"roomList, and the lobby": {Grant{RoomList: true, RoomAdmin: true, Room: "lobby"}, nil, ErrNotAdmin, ErrNotCluster},
+		"the operator":            {Operator("root"), nil, nil, nil},
+	} {
+		if err := tc.grant.ForRoomAdmin("lobby"); !errors.Is(err, tc.lobby) {
+			t.Errorf("%s, of the lobby: %v", name, err)
+		}
+		if err := tc.grant.ForRoomAdmin("attic"); !errors.Is(err, tc.attic) {
+			t.Errorf("%s, of the attic: %v", name, err)
+		}
+		if err := tc.grant.ForCluster(); !errors.Is(err, tc.cluster) {
+			t.Errorf("%s, of the cluster: %v", name, err)
+		}
 	}
 }
 

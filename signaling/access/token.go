@@ -14,37 +14,21 @@ import (
 // leeway is how far the clocks of a token server and of this node may differ.
 const leeway = 30 * time.Second
 
-// Grant is what a token allows, to whom. The zero value of CanPublish and
-// CanSubscribe forbids; see Everything.
-type Grant struct {
-	Identity     string // the token's subject: who it is, stable for the application
-	Name         string // shown to people
-	Metadata     string // opaque, handed to the others in the room by the application's wish
-	Room         ring.RoomID
-	RoomJoin     bool
-	RoomAdmin    bool
-	CanPublish   bool
-	CanSubscribe bool
-	ExpectedSize int // how many people the room that the token names is expected to hold; 0 where it does not say
-}
-
-// maxExpectedSize bounds what a token may say of its room; more counts as so many.
-const maxExpectedSize = 1000
-
-// Everything is the usual grant: join the room, publish and subscribe.
-func Everything(identity string, room ring.RoomID) Grant {
-	return Grant{Identity: identity, Room: room, RoomJoin: true, CanPublish: true, CanSubscribe: true}
-}
-
 // video is the grant in LiveKit's form. Pointers tell what is absent from what
 // is false.
 type video struct {
-	Room         string `json:"room,omitempty"`
-	RoomJoin     bool   `json:"roomJoin,omitempty"`
-	RoomAdmin    bool   `json:"roomAdmin,omitempty"`
-	CanPublish   *bool  `json:"canPublish,omitempty"`
-	CanSubscribe *bool  `json:"canSubscribe,omitempty"`
-	ExpectedSize int    `json:"expectedSize,omitempty"`
+	Room       string `json:"room,omitempty"`
+	RoomJoin   bool   `json:"roomJoin,omitempty"`
+	RoomAdmin  bool   `json:"roomAdmin,omitempty"`
+	RoomList   bool   `json:"roomList,omitempty"`
+	RoomCreate bool   `json:"roomCreate,omitempty"`
+
+	CanPublish        *bool    `json:"canPublish,omitempty"`
+	CanPublishSources []string `json:"canPublishSources,omitempty"`
+	CanSubscribe      *bool    `json:"canSubscribe,omitempty"`
+	CanPublishData    *bool    `json:"canPublishData,omitempty"`
+	Hidden            bool     `json:"hidden,omitempty"`
+	ExpectedSize      int      `json:"expectedSize,omitempty"`
 }
 
 // claims is the token's payload.
@@ -66,8 +50,9 @@ func Mint(key, secret string, g Grant, ttl time.Duration) (string, error) {
 		},
 		Name: g.Name, Metadata: g.Metadata,
 		Video: &video{
-			Room: string(g.Room), RoomJoin: g.RoomJoin, RoomAdmin: g.RoomAdmin,
-			CanPublish: &g.CanPublish, CanSubscribe: &g.CanSubscribe, ExpectedSize: g.ExpectedSize,
+			Room: string(g.Room), RoomJoin: g.RoomJoin, RoomAdmin: g.RoomAdmin, RoomList: g.RoomList, RoomCreate: g.RoomCreate,
+			CanPublish: &g.CanPublish, CanPublishSources: g.Sources.Names(), CanSubscribe: &g.CanSubscribe,
+			CanPublishData: &g.CanPublishData, Hidden: g.Hidden, ExpectedSize: g.ExpectedSize,
 		},
 	})
 	signed, err := token.SignedString([]byte(secret))
@@ -90,8 +75,8 @@ func (k *Keyring) Mint(key string, g Grant, ttl time.Duration) (string, error) {
 }
 
 // Verify returns what the token grants. Its error is one of ErrExpired,
-// ErrForged, ErrUnknownKey and ErrUnfit; the grant itself (roomJoin, room) is judged by
-// ForRoom and ForAdmin.
+// ErrForged, ErrUnknownKey and ErrUnfit; the grant itself is judged by
+// ForRoom, ForRoomAdmin and ForCluster.
 func (k *Keyring) Verify(token string) (Grant, error) {
 	if len(token) > maxTokenBytes {
 		return Grant{}, fmt.Errorf("%w: it has %d bytes, and at most %d are read; put less into its metadata and attributes", ErrUnfit, len(token), maxTokenBytes)
@@ -139,40 +124,39 @@ func (c *claims) grant() (Grant, error) {
 			return Grant{}, fmt.Errorf("%w: its identity (sub) contains %U, which is not printable", ErrUnfit, r)
 		}
 	}
-	g := Grant{Identity: c.Subject, Name: c.Name, Metadata: c.Metadata}
-	if v := c.Video; v != nil {
-		g.Room, g.RoomJoin, g.RoomAdmin = ring.RoomID(v.Room), v.RoomJoin, v.RoomAdmin
-		g.CanPublish = v.CanPublish == nil || *v.CanPublish
-		g.CanSubscribe = v.CanSubscribe == nil || *v.CanSubscribe
-		if v.Room != "" { // A size for whatever room its holder makes up would be a reservation without bounds.
-			g.ExpectedSize = min(max(v.ExpectedSize, 0), maxExpectedSize)
+	g := Grant{Identity: c.Subject, Name: c.Name, Metadata: c.Metadata, Key: c.Issuer, Expires: c.ExpiresAt.Time}
+	if c.Video != nil {
+		if err := c.Video.read(&g); err != nil {
+			return Grant{}, err
 		}
 	}
 	return g, nil
 }
 
-// ForRoom judges whether g lets its holder into a room: the one it names, or
-// the one asked for when it names none. asked may be empty.
-func (g Grant) ForRoom(asked string) (ring.RoomID, error) {
-	if g.Identity == "" {
-		return "", ErrNoIdentity
+// read puts into g what the token's video grant says, with LiveKit's defaults: who may publish may chat, and who
+// is hidden neither publishes nor chats unless the token says otherwise, which is refused, for it would be seen.
+func (v *video) read(g *Grant) error {
+	sources, err := ParseSources(v.CanPublishSources)
+	if err != nil {
+		return fmt.Errorf("%w: its canPublishSources has an %w", ErrUnfit, err)
 	}
-	if !g.RoomJoin {
-		return "", ErrNotJoin
+	none := sources == 0 && len(v.CanPublishSources) > 0
+	g.Room, g.RoomJoin, g.RoomAdmin, g.RoomList, g.RoomCreate = ring.RoomID(v.Room), v.RoomJoin, v.RoomAdmin, v.RoomList, v.RoomCreate
+	g.Hidden, g.Sources = v.Hidden, sources
+	publish := orElse(v.CanPublish, !v.Hidden)
+	g.CanPublish, g.CanSubscribe, g.CanPublishData = publish && !none, orElse(v.CanSubscribe, true), orElse(v.CanPublishData, publish)
+	if g.Hidden && (g.CanPublish || g.CanPublishData) {
+		return fmt.Errorf("%w: it is hidden, and canPublish or canPublishData of it is true: the others would see who is hidden", ErrUnfit)
 	}
-	if g.Room != "" && asked != "" && string(g.Room) != asked {
-		return "", ErrOtherRoom
-	}
-	if g.Room != "" {
-		asked = string(g.Room)
-	}
-	return CheckRoom(asked)
-}
-
-// ForAdmin judges whether g opens the operator's API.
-func (g Grant) ForAdmin() error {
-	if !g.RoomAdmin {
-		return ErrNotAdmin
+	if v.Room != "" { // A size for whatever room its holder makes up would be a reservation without bounds.
+		g.ExpectedSize = min(max(v.ExpectedSize, 0), maxExpectedSize)
 	}
 	return nil
+}
+
+func orElse(said *bool, otherwise bool) bool {
+	if said == nil {
+		return otherwise
+	}
+	return *said
 }

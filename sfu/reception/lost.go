@@ -1,0 +1,100 @@
+package reception
+
+import (
+	"slices"
+	"time"
+
+	"github.com/pion/rtcp"
+)
+
+// What is asked for again. A frame that is more than 1.5 s late is of no use to a call, and browsers keep about as much.
+const (
+	window   = 1024 // numbers behind the newest
+	maxAge   = 1500 * time.Millisecond
+	maxTries = 10
+
+	// maxLost bounds what is missing at one time, and with it a NACK to 1,036 bytes. After a greater gap all is forgotten:
+	// a keyframe brings the picture back sooner than hundreds of retransmissions.
+	maxLost = 256
+
+	// gather is how long what is due waits for more, so that one NACK names them all.
+	gather = 5 * time.Millisecond
+)
+
+// lostPacket is a number that has been skipped.
+type lostPacket struct {
+	sequence int64
+	missed   time.Duration // when a later packet came
+	asked    time.Duration // first
+	due      time.Duration // when it is asked for next
+	tries    int
+}
+
+// skip notes that the newest number moves on by step and returns whether packets are missing now that were not.
+func (s *stream) skip(step int64, at time.Duration, path *path) bool {
+	if !s.nack {
+		return false
+	}
+	gap := int(step) - 1
+	if gap > maxLost {
+		s.lost = s.lost[:0]
+		return false
+	}
+	if gap == 0 && len(s.lost) == 0 {
+		return false
+	}
+	gone := max(len(s.lost)+gap-maxLost, 0)
+	for gone < len(s.lost) && s.newest+step-s.lost[gone].sequence > window {
+		gone++
+	}
+	s.lost = slices.Delete(s.lost, 0, gone)
+	for n := s.newest + 1; n < s.newest+step; n++ {
+		s.lost = append(s.lost, lostPacket{sequence: n, missed: at, due: at + path.wait})
+	}
+	return gap > 0
+}
+
+// found forgets a number that came and returns what was known of it.
+func (s *stream) found(sequence int64) (p lostPacket, ok bool) {
+	i, ok := slices.BinarySearchFunc(s.lost, sequence, func(p lostPacket, n int64) int { return int(p.sequence - n) })
+	if ok {
+		p = s.lost[i]
+		s.lost = slices.Delete(s.lost, i, i+1)
+	}
+	return p, ok
+}
+
+// ask appends to pairs what is due, gives up what is too old, and returns when the next is due.
+func (s *stream) ask(at, spacing time.Duration, pairs []rtcp.NackPair) ([]rtcp.NackPair, time.Duration) {
+	next := never
+	kept := s.lost[:0]
+	for _, p := range s.lost {
+		if at-p.missed > maxAge || p.tries == maxTries && at >= p.due {
+			continue
+		}
+		if at >= p.due {
+			pairs = name(pairs, uint16(p.sequence))
+			if p.tries == 0 {
+				p.asked = at
+			}
+			p.tries++
+			p.due = at + spacing
+		}
+		next = min(next, p.due)
+		kept = append(kept, p)
+	}
+	s.lost = kept
+	return pairs, next
+}
+
+// name adds a number, greater than those before, to a NACK (RFC 4585 section 6.2.1).
+func name(pairs []rtcp.NackPair, sequence uint16) []rtcp.NackPair {
+	if len(pairs) > 0 {
+		last := &pairs[len(pairs)-1]
+		if ahead := sequence - last.PacketID; ahead >= 1 && ahead <= 16 {
+			last.LostPackets |= 1 << (ahead - 1)
+			return pairs
+		}
+	}
+	return append(pairs, rtcp.NackPair{PacketID: sequence})
+}

@@ -179,7 +179,7 @@ func (n *sfuNode) report() cluster.Load {
 	return cluster.Load{
 		Seq: load.Seq, EgressBitsPerSecond: load.EgressBitsPerSecond, EgressPacketsPerSecond: load.EgressPacketsPerSecond,
 		CeilingBitsPerSecond: load.CeilingBitsPerSecond, CeilingPacketsPerSecond: load.CeilingPacketsPerSecond,
-		Rooms: load.Rooms, Peers: load.Peers, Asserted: n.keeper.Asserted(),
+		Rooms: load.Rooms, Peers: load.Peers, Synced: n.keeper.Synced(),
 		Watchers: uint32(n.media.Watchers()),
 	}
 }

@@ -14,7 +14,7 @@ import (
 // A load report that is damaged, or says what no node can send, is said in the log and not believed, however it comes: the last good one
 // stands, and the next good one replaces it.
 func TestDamagedLoadReportIsReportedAndNotBelieved(t *testing.T) {
-	from, good := sfuNode("sfu-2", 2), Load{Seq: 7, EgressBitsPerSecond: 1_000_000, CeilingBitsPerSecond: 1_000_000_000, Asserted: pin.GenerationsOf([]pin.Generation{3})}
+	from, good := sfuNode("sfu-2", 2), Load{Seq: 7, EgressBitsPerSecond: 1_000_000, CeilingBitsPerSecond: 1_000_000_000, Synced: pin.IncarnationsOf([]pin.Incarnation{3})}
 	report := func(change func(*Load)) []byte {
 		load := good
 		load.Seq++

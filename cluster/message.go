@@ -53,9 +53,9 @@ func (m message) encode() []byte {
 		} {
 			out = binary.AppendUvarint(out, n)
 		}
-		generations := m.load.Asserted.All()
-		out = binary.AppendUvarint(out, uint64(len(generations)))
-		for _, g := range generations {
+		incarnations := m.load.Synced.All()
+		out = binary.AppendUvarint(out, uint64(len(incarnations)))
+		for _, g := range incarnations {
 			out = binary.AppendUvarint(out, uint64(g))
 		}
 		out = binary.AppendUvarint(out, uint64(m.load.Watchers))
@@ -106,7 +106,7 @@ func takeLoad(rest []byte, from Node) (l Load, err error) {
 		return Load{}, fmt.Errorf("%w: load report %d of %s says what no node can send: %d of %d bits/s, %d of %d packets/s", errForeign,
 			l.Seq, from.ID, l.EgressBitsPerSecond, l.CeilingBitsPerSecond, l.EgressPacketsPerSecond, l.CeilingPacketsPerSecond)
 	}
-	if l.Asserted, rest, err = takeGenerations(rest); err != nil {
+	if l.Synced, rest, err = takeIncarnations(rest); err != nil {
 		return Load{}, err
 	}
 	watchers, _, err := takeNumber(rest)
@@ -114,23 +114,23 @@ func takeLoad(rest []byte, from Node) (l Load, err error) {
 	return l, err
 }
 
-func takeGenerations(in []byte) (set pin.Generations, rest []byte, err error) {
+func takeIncarnations(in []byte) (set pin.Incarnations, rest []byte, err error) {
 	count, rest, err := takeNumber(in)
 	if err != nil {
 		return "", nil, err
 	}
-	if count > pin.MaxGenerations {
-		return "", nil, fmt.Errorf("%w: %d generations", errForeign, count)
+	if count > pin.MaxIncarnations {
+		return "", nil, fmt.Errorf("%w: %d incarnations", errForeign, count)
 	}
-	generations := make([]pin.Generation, count)
-	for i := range generations {
+	incarnations := make([]pin.Incarnation, count)
+	for i := range incarnations {
 		var g uint64
 		if g, rest, err = takeNumber(rest); err != nil {
 			return "", nil, err
 		}
-		generations[i] = pin.Generation(g)
+		incarnations[i] = pin.Incarnation(g)
 	}
-	return pin.GenerationsOf(generations), rest, nil
+	return pin.IncarnationsOf(incarnations), rest, nil
 }
 
 func encodeState(messages []message) []byte {

@@ -41,8 +41,8 @@ type Load struct {
 	CeilingPacketsPerSecond uint64
 	Rooms                   uint32
 	Peers                   uint32
-	// Asserted are the store generations under which all pins of the node's rooms were confirmed.
-	Asserted pin.Generations
+	// Synced are the store incarnations under which all pins of the node's rooms were confirmed.
+	Synced   pin.Incarnations
 	Watchers uint32 // signaling nodes with a Watch stream to the node
 }
 

@@ -114,7 +114,7 @@ func FuzzParseMember(f *testing.F) {
 
 func FuzzParseMessage(f *testing.F) {
 	from := Node{Role: RoleSFU, ID: "sfu-1", Boot: pin.BootID("0000000000001-00000000")}
-	f.Add(message{kind: kindLoad, from: from, load: Load{Seq: 1, CeilingBitsPerSecond: maxLoadBitsPerSecond, Rooms: math.MaxUint32, Watchers: 3, Asserted: pin.GenerationsOf([]pin.Generation{1, math.MaxUint64})}}.encode())
+	f.Add(message{kind: kindLoad, from: from, load: Load{Seq: 1, CeilingBitsPerSecond: maxLoadBitsPerSecond, Rooms: math.MaxUint32, Watchers: 3, Synced: pin.IncarnationsOf([]pin.Incarnation{1, math.MaxUint64})}}.encode())
 	f.Add(message{kind: kindLoad, from: from, load: Load{Seq: math.MaxUint64, EgressBitsPerSecond: math.MaxUint64}}.encode())
 	f.Add(message{kind: kindLeave, from: from}.encode())
 	f.Add(message{kind: kindDead, from: from, age: time.Minute}.encode())

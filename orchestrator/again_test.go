@@ -12,7 +12,7 @@ import (
 
 // What was proven before the store lost its memory says nothing about the pin that is there after it: a store that goes back to an
 // old state shows pins that an edge knows well, of rooms that have moved since.
-func TestKnownPinIsProvenAgainInAnotherGeneration(t *testing.T) {
+func TestKnownPinIsProvenAgainInAnotherIncarnation(t *testing.T) {
 	edge, store, where, _ := forgetful(1)
 	known, err := edge.Place(t.Context(), class, headroom.Room{})
 	if err != nil || known.Node != "a" {

@@ -23,16 +23,16 @@ func benchView() *cluster.View {
 	return viewOf(nodes...)
 }
 
-// settledBench is benchView in which every node has asserted its pins in the store's generation.
+// settledBench is benchView in which every node has synced its pins in the store's incarnation.
 func settledBench(b *testing.B, store Keeps) *cluster.View {
 	b.Helper()
-	all, err := store.Generations(b.Context())
+	all, err := store.Incarnations(b.Context())
 	if err != nil {
 		b.Fatal(err)
 	}
 	view := benchView()
 	for id, node := range view.Nodes {
-		node.Load.Asserted = pin.GenerationsOf(all)
+		node.Load.Synced = pin.IncarnationsOf(all)
 		view.Nodes[id] = node
 	}
 	return view

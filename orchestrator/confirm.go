@@ -12,7 +12,7 @@ import (
 )
 
 var (
-	// errVanished: the next refresh asserts the pin.
+	// errVanished: the next refresh syncs the pin.
 	errVanished = errors.New("the pin vanished while it was being confirmed")
 	// errDamaged: the damage may hide a higher pin, so the owner leaves it to a signaling node, which asks all owners.
 	errDamaged = errors.New("the pin is damaged")
@@ -58,7 +58,7 @@ func (k *Keeper) unlessTrusted(held pin.Holding, err error) error {
 	case k.trustsMajority():
 		k.log.Info("pin taken as confirmed by a gossip majority", "room", held.Room, "fence", held.Pin.Fence, "error", err)
 		k.mu.Lock()
-		k.asserted = "" // The store may not have this pin until the next refresh.
+		k.synced = "" // The store may not have this pin until the next refresh.
 		k.mu.Unlock()
 		k.seen.note(held.Room, held.Pin)
 		return nil

@@ -20,7 +20,7 @@ import (
 	"github.com/holdfast-rtc/holdfast/ring"
 )
 
-// markerKey is where redisstore keeps the generation of a store.
+// markerKey is where redisstore keeps the incarnation of a store.
 const markerKey = "holdfast:generation"
 
 // A load report that says absurd figures is as good as one of a full node: nothing is placed there, and the other nodes are filled as evenly as they
@@ -54,7 +54,7 @@ func TestAbsurdLoadReportCountsAsFull(t *testing.T) {
 	})
 }
 
-// Whatever lies under the key of a pin and under that of the generation, on either store: the owner of the room believes
+// Whatever lies under the key of a pin and under that of the incarnation, on either store: the owner of the room believes
 // none of it and keeps its room, the next join says so in the log and ends on a higher pin of the owner, and
 // both keys are right afterwards.
 func FuzzDamageIsHealed(f *testing.F) {
@@ -92,8 +92,8 @@ func damage(t *testing.T, server storetest.Server, text, marker string) {
 	if err := keeper.refresh(ctx); err != nil || len(open.told()) != 0 || server.Raw.Get(ctx, keyOf(room)).Val() != text {
 		t.Fatalf("%s: the owner ended with %v, was told %v", server.Name, err, open.told())
 	}
-	if all, err := store.Generations(ctx); err != nil || !keeper.Asserted().Has(all[0]) || server.Raw.Get(ctx, markerKey).Val() == marker {
-		t.Fatalf("%s: generation %x, %v; asserted in %x", server.Name, all, err, keeper.Asserted().All())
+	if all, err := store.Incarnations(ctx); err != nil || !keeper.Synced().Has(all[0]) || server.Raw.Get(ctx, markerKey).Val() == marker {
+		t.Fatalf("%s: incarnation %x, %v; synced in %x", server.Name, all, err, keeper.Synced().All())
 	}
 	var said bytes.Buffer
 	where := &addresses{holds: map[string]map[ring.RoomID]pin.Pin{ours.Control: {room: ours}}}

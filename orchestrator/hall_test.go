@@ -119,7 +119,7 @@ func (w *town) gossip(v *views, full ring.NodeID) {
 	for _, id := range []ring.NodeID{"a", "b", "c"} {
 		h := w.halls[id]
 		node := h.node
-		node.Load.Asserted = h.keeper.Asserted()
+		node.Load.Synced = h.keeper.Synced()
 		node.Draining = node.ID == full
 		nodes = append(nodes, node)
 	}

@@ -25,11 +25,11 @@ type Keeps interface {
 	// It never overwrites a foreign pin, though it may prolong it. A missing pin is written again, epoch kept.
 	// An error means that nothing is known.
 	Refresh(ctx context.Context, held []pin.Holding, due func(pin.Holding) bool) ([]pin.Found, error)
-	// Generations returns the present generation of every master that takes writes, and an error when
-	// there are others. Pins that are asserted afterwards stand in these or later ones.
-	Generations(ctx context.Context) ([]pin.Generation, error)
+	// Incarnations returns the present incarnation of every master that takes writes, and an error when
+	// there are others. Pins that are synced afterwards stand in these or later ones.
+	Incarnations(ctx context.Context) ([]pin.Incarnation, error)
 	// Swap is that of Claims.
-	Swap(ctx context.Context, room ring.RoomID, old, next pin.Pin) (current pin.Pin, in pin.Generation, err error)
+	Swap(ctx context.Context, room ring.RoomID, old, next pin.Pin) (current pin.Pin, in pin.Incarnation, err error)
 	// Prolong returns the pin that stands, or none, and has it expire as late as a new one. It writes nothing.
 	Prolong(ctx context.Context, room ring.RoomID) (pin.Pin, error)
 }
@@ -45,7 +45,7 @@ const (
 	majorityRestsFor = 10 * time.Second
 	// retryEvery is how often an owner looks whether a store is back: an empty one needs its pins before many people join.
 	retryEvery = 200 * time.Millisecond
-	// checkEvery is how often an owner reads the store's generations. Until it notices a data loss, joins are
+	// checkEvery is how often an owner reads the store's incarnations. Until it notices a data loss, joins are
 	// verified one by one, and a room that the loss put on two nodes stays there.
 	checkEvery = time.Second
 	// silentFor is how long the store must be silent before a majority stands in for it: one lost answer is no outage.
@@ -89,7 +89,7 @@ type Keeper struct {
 	mu        sync.Mutex // guards the fields below
 	confirmed map[ring.RoomID]confirmation
 	opening   map[ring.RoomID][]*opening // rooms about to open
-	asserted  pin.Generations
+	synced    pin.Incarnations
 	plan      schedule
 	heard     time.Time // when all masters last took writes and no pin of ours was in doubt
 	fastUntil time.Time // until when refreshes come every checkEvery
@@ -113,13 +113,13 @@ func NewKeeper(pins Keeps, rooms Holder, cfg KeeperConfig, log *slog.Logger) *Ke
 	}
 }
 
-// Asserted returns the generations of the store in which all pins of this node stand, for the node's load report. It
+// Synced returns the incarnations of the store in which all pins of this node stand, for the node's load report. It
 // returns none when the store was not heard for 15 s: a pin that is not prolonged expires.
-func (k *Keeper) Asserted() pin.Generations {
+func (k *Keeper) Synced() pin.Incarnations {
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	if elapsed(k.heard, time.Now()) > confirmedFor {
 		return ""
 	}
-	return k.asserted
+	return k.synced
 }

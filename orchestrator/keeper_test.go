@@ -335,8 +335,8 @@ func TestOwnerNoticesALossSoon(t *testing.T) {
 	keeping(t, DefaultKeeperConfig(), func(t *testing.T, k *Keeper, s *shelf, _ *rooms, ours pin.Pin) {
 		s.lose()
 		after(checkEvery)
-		if s.stands("r") != ours.Encode() || !k.Asserted().Has(s.generation()) {
-			t.Errorf("%v after the loss %q stands, asserted in %v", checkEvery, s.stands("r"), k.Asserted().All())
+		if s.stands("r") != ours.Encode() || !k.Synced().Has(s.incarnation()) {
+			t.Errorf("%v after the loss %q stands, synced in %v", checkEvery, s.stands("r"), k.Synced().All())
 		}
 	})
 }
@@ -373,7 +373,7 @@ func TestMajorityStandsInOnlyForAStoreThatIsNotHeard(t *testing.T) {
 		s.fail(nil)
 		after(10 * time.Second)
 		if s.stands("r") != "" {
-			t.Errorf("the store has %q: a pin that only a majority has vouched for was asserted", s.stands("r"))
+			t.Errorf("the store has %q: a pin that only a majority has vouched for was synced", s.stands("r"))
 		}
 	})
 }

@@ -15,9 +15,9 @@ import (
 // class is a room that the ring gives to a, then b, then c.
 const class ring.RoomID = "class"
 
-// forgetful is an edge on a store in its second generation, which has forgotten everything, in a
-// cluster of a, b and c that reported the given generation last.
-func forgetful(reported pin.Generation) (*Orchestrator, *shelf, *addresses, *views) {
+// forgetful is an edge on a store in its second incarnation, which has forgotten everything, in a
+// cluster of a, b and c that reported the given incarnation last.
+func forgetful(reported pin.Incarnation) (*Orchestrator, *shelf, *addresses, *views) {
 	store := newShelf()
 	store.in = 2
 	where := &addresses{holds: make(map[string]map[ring.RoomID]pin.Pin), mute: make(map[string]error)}
@@ -25,12 +25,12 @@ func forgetful(reported pin.Generation) (*Orchestrator, *shelf, *addresses, *vie
 	return New(store, seen, where, patient(), quiet), store, where, seen
 }
 
-// reporting is a view of a, b and c that have all asserted their pins in one generation.
-func reporting(in pin.Generation) *cluster.View {
+// reporting is a view of a, b and c that have all synced their pins in one incarnation.
+func reporting(in pin.Incarnation) *cluster.View {
 	var nodes []cluster.Node
 	for _, id := range []string{"a", "b", "c"} {
 		node := sfu(id, 1)
-		node.Load.Asserted = pin.GenerationsOf([]pin.Generation{in})
+		node.Load.Synced = pin.IncarnationsOf([]pin.Incarnation{in})
 		nodes = append(nodes, node)
 	}
 	return viewOf(nodes...)
@@ -62,7 +62,7 @@ func TestClaimIsHandedBackToWhoHasTheRoomOpen(t *testing.T) {
 
 func TestClaimIsProvenOnlyWhileAnOwnerHasNotReported(t *testing.T) {
 	for name, c := range map[string]struct {
-		reported pin.Generation
+		reported pin.Incarnation
 		open     pin.Pin // what b has open
 		dead     bool    // nobody listens at b
 		silent   bool    // b does not answer
@@ -126,7 +126,7 @@ func TestRehomingOnAnEmptyStore(t *testing.T) {
 }
 
 // The store lost a move and shows the pin of a dead process again. Whoever moves the room from that asks those who have not
-// asserted their pins since, and gives it back to the one that serves it; when all have, nobody is asked.
+// synced their pins since, and gives it back to the one that serves it; when all have, nobody is asked.
 func TestRehomingFromAPinThatStandsAgain(t *testing.T) {
 	dead, live := pinAt("a", 1, 5000, 7), pinAt("b", 1, 5001, 8)
 	move := func(edge *Orchestrator, how string) (pin.Pin, error) {
@@ -298,25 +298,25 @@ func TestOwnerContestsAPinWhoseMakerDidNotKnowIt(t *testing.T) {
 	}
 }
 
-// An owner reports a generation when all its pins stand in it, and not before.
-func TestOwnerReportsWhatItHasAsserted(t *testing.T) {
+// An owner reports an incarnation when all its pins stand in it, and not before.
+func TestOwnerReportsWhatItHasSynced(t *testing.T) {
 	cfg := DefaultKeeperConfig()
 	cfg.Majority = func() bool { return true }
 	keeping(t, cfg, func(t *testing.T, k *Keeper, s *shelf, _ *rooms, ours pin.Pin) {
-		s.lose() // generation 2
+		s.lose() // incarnation 2
 		after(6 * time.Second)
-		if !k.Asserted().Has(2) || s.stands("r") != ours.Encode() {
-			t.Fatalf("asserted in %v, the store has %q", k.Asserted().All(), s.stands("r"))
+		if !k.Synced().Has(2) || s.stands("r") != ours.Encode() {
+			t.Fatalf("synced in %v, the store has %q", k.Synced().All(), s.stands("r"))
 		}
 		s.lose()
 		s.meanwhile(s.lose) // It forgets again between the question and the answer.
 		after(6 * time.Second)
-		if s.meanwhile(nil); k.Asserted().Has(s.generation()) {
-			t.Errorf("generation %d was reported, which began after the pins were written", s.generation())
+		if s.meanwhile(nil); k.Synced().Has(s.incarnation()) {
+			t.Errorf("incarnation %d was reported, which began after the pins were written", s.incarnation())
 		}
 		after(6 * time.Second)
-		if !k.Asserted().Has(s.generation()) {
-			t.Errorf("asserted in %v, want %d", k.Asserted().All(), s.generation())
+		if !k.Synced().Has(s.incarnation()) {
+			t.Errorf("synced in %v, want %d", k.Synced().All(), s.incarnation())
 		}
 		// A room that is about to open counts, though it is not held yet.
 		opening := pinAt("a", 1, 6000, 1)
@@ -326,16 +326,16 @@ func TestOwnerReportsWhatItHasAsserted(t *testing.T) {
 		}
 		s.lose()
 		after(6 * time.Second)
-		if s.stands("s") != opening.Encode() || !k.Asserted().Has(s.generation()) {
-			t.Errorf("the store has %q for a room that is opening, asserted in %v", s.stands("s"), k.Asserted().All())
+		if s.stands("s") != opening.Encode() || !k.Synced().Has(s.incarnation()) {
+			t.Errorf("the store has %q for a room that is opening, synced in %v", s.stands("s"), k.Synced().All())
 		}
 		// What is taken for confirmed without the store may not be in it.
 		s.mu.Lock()
 		s.err = errors.New("the store is away")
 		s.mu.Unlock()
 		after(silentFor)
-		if err := k.Confirm(t.Context(), "u", pinAt("a", 1, 7000, 1)); err != nil || k.Asserted() != "" {
-			t.Errorf("Confirm = %v by the majority, and %v is still reported", err, k.Asserted().All())
+		if err := k.Confirm(t.Context(), "u", pinAt("a", 1, 7000, 1)); err != nil || k.Synced() != "" {
+			t.Errorf("Confirm = %v by the majority, and %v is still reported", err, k.Synced().All())
 		}
 	})
 }

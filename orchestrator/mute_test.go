@@ -38,7 +38,7 @@ func TestMuteNodeStopsNoJoin(t *testing.T) {
 			t.Fatalf("Place = %v, %v after %v, want the claim to stand within 2 s", got, err, took)
 		}
 		// Nobody has said that the mute node does not have the room: the next join asks again.
-		if edge.seen.isProven(class, got, store.generation()) {
+		if edge.seen.isProven(class, got, store.incarnation()) {
 			t.Error("a claim counts as proven though one node did not answer")
 		}
 	})

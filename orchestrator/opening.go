@@ -105,7 +105,7 @@ func (k *Keeper) dropOpenings(room ring.RoomID, done func(*opening) bool) {
 }
 
 // forget drops lapsed confirmations and openings, and openings that were open at the given time. It returns the open rooms
-// and, after them, the openings that were confirmed: a pin that the store has not shown must not be asserted.
+// and, after them, the openings that were confirmed: a pin that the store has not shown must not be synced.
 func (k *Keeper) forget(open []pin.Holding, at time.Time) []pin.Holding {
 	openUnder := make(map[ring.RoomID]pin.Pin, len(open))
 	for _, h := range open {

@@ -24,12 +24,12 @@ import (
 // Claims is the store of pins as a signaling node sees it. Every method is one round trip and safe to
 // repeat. An error is either a *pin.CorruptError or means that the store could not say.
 type Claims interface {
-	// Claim writes p unless the room has a pin. It returns the pin that stands and the generation of the
+	// Claim writes p unless the room has a pin. It returns the pin that stands and the incarnation of the
 	// store that it stands in, zero when that is not known.
-	Claim(ctx context.Context, room ring.RoomID, p pin.Pin) (winner pin.Pin, in pin.Generation, err error)
+	Claim(ctx context.Context, room ring.RoomID, p pin.Pin) (winner pin.Pin, in pin.Incarnation, err error)
 	// Swap replaces old by next and returns what stands afterwards. It writes nothing when another pin stands
 	// or the key is absent (it then returns zero). A Swap that finds next has succeeded. in is as of Claim.
-	Swap(ctx context.Context, room ring.RoomID, old, next pin.Pin) (current pin.Pin, in pin.Generation, err error)
+	Swap(ctx context.Context, room ring.RoomID, old, next pin.Pin) (current pin.Pin, in pin.Incarnation, err error)
 	// Repair is Swap for a value that is no pin: it replaces exactly those bytes.
 	Repair(ctx context.Context, room ring.RoomID, raw string, next pin.Pin) (current pin.Pin, err error)
 	// Get returns the pin that stands, and false when there is none.

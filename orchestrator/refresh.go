@@ -13,14 +13,14 @@ import (
 // errAway: no master of the store takes writes.
 var errAway = errors.New("the store is away, or refuses writes")
 
-// refresh checks the pins of all rooms that are open or being opened here. When none is in doubt, all are asserted in the
-// generations that were read before. While a master may refuse writes all pins are prolonged, not read: a master that
+// refresh checks the pins of all rooms that are open or being opened here. When none is in doubt, all are synced in the
+// incarnations that were read before. While a master may refuse writes all pins are prolonged, not read: a master that
 // was cut off may show old ones.
 func (k *Keeper) refresh(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(ctx, refreshTimeout)
 	defer cancel()
-	generations, unknown := k.pins.Generations(ctx)
-	if unknown != nil && len(generations) == 0 {
+	incarnations, unknown := k.pins.Incarnations(ctx)
+	if unknown != nil && len(incarnations) == 0 {
 		return fmt.Errorf("%w: %w", errAway, unknown)
 	}
 	now, due := time.Now(), always
@@ -33,20 +33,20 @@ func (k *Keeper) refresh(ctx context.Context) error {
 		return err
 	}
 	if unknown == nil {
-		k.heardAll(pin.GenerationsOf(generations), now, len(faults) == 0)
+		k.heardAll(pin.IncarnationsOf(incarnations), now, len(faults) == 0)
 	}
 	return errors.Join(append(faults, unknown)...)
 }
 
-// heardAll notes that all masters took writes, and whether no pin was in doubt in their generations.
-func (k *Keeper) heardAll(in pin.Generations, at time.Time, asserted bool) {
+// heardAll notes that all masters took writes, and whether no pin was in doubt in their incarnations.
+func (k *Keeper) heardAll(in pin.Incarnations, at time.Time, synced bool) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
-	if in != k.asserted { // After data loss, refresh faster, so that fenced owners stop sooner.
+	if in != k.synced { // After data loss, refresh faster, so that fenced owners stop sooner.
 		k.fastUntil = at.Add(k.cfg.RefreshEvery)
 	}
-	if asserted {
-		k.asserted, k.heard = in, at
+	if synced {
+		k.synced, k.heard = in, at
 	}
 }
 
@@ -119,7 +119,7 @@ func (k *Keeper) check(ctx context.Context, held []pin.Holding, open int, due fu
 // write, and reclaims the room from a higher pin whose maker could not know of ours (ignores).
 func (k *Keeper) judge(ctx context.Context, ours pin.Holding, f pin.Found, open bool) (pin.Pin, error) {
 	stands, err := f.Stands, f.Err
-	if f.Asserted {
+	if f.Rewritten {
 		k.log.Info("missing pin written again", "room", ours.Room, "fence", ours.Pin.Fence)
 	}
 	for range maxSteps {

@@ -25,8 +25,8 @@ func TestOpenRoomTakesPeopleWhileWritesAreRefused(t *testing.T) {
 		}
 		s.refuseWrites(false)
 		after(2 * time.Second)
-		if !k.Asserted().Has(s.generation()) {
-			t.Error("two seconds after the store takes writes again its generation is not reported")
+		if !k.Synced().Has(s.incarnation()) {
+			t.Error("two seconds after the store takes writes again its incarnation is not reported")
 		}
 	})
 }
@@ -53,15 +53,15 @@ func TestOwnerWithdrawsItsReportWhileItCannotRefresh(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			keeping(t, DefaultKeeperConfig(), func(t *testing.T, k *Keeper, s *shelf, _ *rooms, _ pin.Pin) {
 				after(time.Minute)
-				if !k.Asserted().Has(s.generation()) {
-					t.Fatal("an owner whose refreshes succeed does not report its generation")
+				if !k.Synced().Has(s.incarnation()) {
+					t.Fatal("an owner whose refreshes succeed does not report its incarnation")
 				}
 				fault(s)
-				if after(10 * time.Second); !k.Asserted().Has(s.generation()) {
+				if after(10 * time.Second); !k.Synced().Has(s.incarnation()) {
 					t.Error("the report is withdrawn after 10 s")
 				}
-				if after(6 * time.Second); k.Asserted() != "" {
-					t.Errorf("16 s after the last refresh %v is still reported", k.Asserted().All())
+				if after(6 * time.Second); k.Synced() != "" {
+					t.Errorf("16 s after the last refresh %v is still reported", k.Synced().All())
 				}
 			})
 		})

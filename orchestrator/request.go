@@ -19,8 +19,8 @@ type request struct {
 	refused  pin.Fence     // the fence under which a node refused to open the room
 	left     time.Duration // of the store budget
 	evidence evidence
-	in       pin.Generation // of the store's answers; zero once one was unknown
-	mute     []pin.BootID   // owners that did not answer in this call
+	in       pin.Incarnation // of the store's answers; zero once one was unknown
+	mute     []pin.BootID    // owners that did not answer in this call
 }
 
 // evidence is what may vouch for the pin that stands.
@@ -79,7 +79,7 @@ func (o *Orchestrator) write(ctx context.Context, r *request, was current, next 
 		if was.raw != nil {
 			return o.store.Repair(ctx, r.room, was.raw.Raw, next)
 		}
-		var in pin.Generation
+		var in pin.Incarnation
 		if was.absent() {
 			stands, in, err = o.store.Claim(ctx, r.room, next)
 		} else {
@@ -92,8 +92,8 @@ func (o *Orchestrator) write(ctx context.Context, r *request, was current, next 
 	})
 }
 
-// answered notes that the store gave a pin in generation in. Unknown (zero) is sticky: keep asking every owner.
-func (r *request) answered(in pin.Generation) {
+// answered notes that the store gave a pin in incarnation in. Unknown (zero) is sticky: keep asking every owner.
+func (r *request) answered(in pin.Incarnation) {
 	if r.evidence == fromMemory || r.in != 0 {
 		r.in = in
 	}

@@ -13,7 +13,7 @@ import (
 type schedule struct {
 	refresh time.Time
 	recheck time.Time // of the rooms that opened a moment ago
-	check   time.Time // of the store's generations
+	check   time.Time // of the store's incarnations
 }
 
 // next returns the earliest time of the schedule.
@@ -45,7 +45,7 @@ func (k *Keeper) Run(ctx context.Context) error {
 		}
 		now, plan := time.Now(), k.planned()
 		switch {
-		case !now.Before(plan.refresh), !now.Before(plan.check) && k.generationsChanged(ctx, failing):
+		case !now.Before(plan.refresh), !now.Before(plan.check) && k.incarnationsChanged(ctx, failing):
 			err := k.refresh(ctx)
 			if ctx.Err() != nil {
 				return nil
@@ -81,7 +81,7 @@ func (k *Keeper) refreshed(away bool) {
 	k.planCheck(away)
 }
 
-// planCheck schedules the next read of the generations. Call it with mu held.
+// planCheck schedules the next read of the incarnations. Call it with mu held.
 func (k *Keeper) planCheck(away bool) {
 	k.plan.check = time.Now().Add(checkEvery)
 	if away {
@@ -96,14 +96,14 @@ func (k *Keeper) wake() {
 	}
 }
 
-// generationsChanged reports whether the store answers and needs a refresh now: its generations are not those in
-// which all pins of this node were asserted last, or the last refresh failed.
-func (k *Keeper) generationsChanged(ctx context.Context, failing bool) bool {
+// incarnationsChanged reports whether the store answers and needs a refresh now: its incarnations are not those in
+// which all pins of this node were synced last, or the last refresh failed.
+func (k *Keeper) incarnationsChanged(ctx context.Context, failing bool) bool {
 	ctx, cancel := context.WithTimeout(ctx, refreshTimeout)
 	defer cancel()
 	began := time.Now()
-	present, err := k.pins.Generations(ctx)
-	same := err == nil && !failing && pin.GenerationsOf(present) == k.Asserted()
+	present, err := k.pins.Incarnations(ctx)
+	same := err == nil && !failing && pin.IncarnationsOf(present) == k.Synced()
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	if same {

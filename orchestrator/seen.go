@@ -29,8 +29,8 @@ type seen struct {
 
 type sighting struct {
 	pin    pin.Pin
-	proven pin.Generation // of the store in which the pin was verified with the owners; 0 when it was not
-	at     time.Time      // when the store last showed it
+	proven pin.Incarnation // of the store in which the pin was verified with the owners; 0 when it was not
+	at     time.Time       // when the store last showed it
 }
 
 // note remembers p if it is the room's highest. p may have only a fence.
@@ -40,8 +40,8 @@ func (s *seen) note(room ring.RoomID, p pin.Pin) {
 	s.noteLocked(room, p)
 }
 
-// prove remembers p, and that it is verified in generation in.
-func (s *seen) prove(room ring.RoomID, p pin.Pin, in pin.Generation) {
+// prove remembers p, and that it is verified in incarnation in.
+func (s *seen) prove(room ring.RoomID, p pin.Pin, in pin.Incarnation) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.noteLocked(room, p)
@@ -50,8 +50,8 @@ func (s *seen) prove(room ring.RoomID, p pin.Pin, in pin.Generation) {
 	}
 }
 
-// isProven reports whether p is verified in generation in.
-func (s *seen) isProven(room ring.RoomID, p pin.Pin, in pin.Generation) bool {
+// isProven reports whether p is verified in incarnation in.
+func (s *seen) isProven(room ring.RoomID, p pin.Pin, in pin.Incarnation) bool {
 	known := s.get(room)
 	return in != 0 && known.pin == p && known.proven == in
 }

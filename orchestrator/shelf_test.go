@@ -24,7 +24,7 @@ type shelf struct {
 	prolonged []time.Time
 	slow      time.Duration // how long every call takes
 	calls     int
-	in        pin.Generation
+	in        pin.Incarnation
 	// before runs before every call, without the lock.
 	before func()
 }
@@ -112,14 +112,14 @@ func (s *shelf) fail(err error) {
 	s.err = err
 }
 
-// generation is the present one.
-func (s *shelf) generation() pin.Generation {
+// incarnation is the present one.
+func (s *shelf) incarnation() pin.Incarnation {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return s.in
 }
 
-// lose forgets everything: another generation begins.
+// lose forgets everything: another incarnation begins.
 func (s *shelf) lose() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -136,7 +136,7 @@ func read(room ring.RoomID, text string) (pin.Pin, error) {
 	return p, nil
 }
 
-func (s *shelf) Claim(ctx context.Context, room ring.RoomID, p pin.Pin) (pin.Pin, pin.Generation, error) {
+func (s *shelf) Claim(ctx context.Context, room ring.RoomID, p pin.Pin) (pin.Pin, pin.Incarnation, error) {
 	if err := s.write(ctx); err != nil {
 		return pin.Pin{}, 0, err
 	}
@@ -150,7 +150,7 @@ func (s *shelf) Claim(ctx context.Context, room ring.RoomID, p pin.Pin) (pin.Pin
 	return p, s.in, nil
 }
 
-func (s *shelf) Generations(context.Context) ([]pin.Generation, error) {
+func (s *shelf) Incarnations(context.Context) ([]pin.Incarnation, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	switch {
@@ -159,13 +159,13 @@ func (s *shelf) Generations(context.Context) ([]pin.Generation, error) {
 	case s.deny:
 		return nil, errDenied
 	default:
-		return []pin.Generation{s.in}, nil
+		return []pin.Incarnation{s.in}, nil
 	}
 }
 
-func (s *shelf) Swap(ctx context.Context, room ring.RoomID, old, next pin.Pin) (pin.Pin, pin.Generation, error) {
+func (s *shelf) Swap(ctx context.Context, room ring.RoomID, old, next pin.Pin) (pin.Pin, pin.Incarnation, error) {
 	stands, err := s.Repair(ctx, room, old.Encode(), next)
-	return stands, s.generation(), err
+	return stands, s.incarnation(), err
 }
 
 func (s *shelf) Repair(ctx context.Context, room ring.RoomID, raw string, next pin.Pin) (pin.Pin, error) {
@@ -228,7 +228,7 @@ func (s *shelf) Refresh(ctx context.Context, held []pin.Holding, due func(pin.Ho
 			s.prolonged = append(s.prolonged, time.Now())
 		}
 		if !ok {
-			s.texts[h.Room], found[i].Asserted = h.Pin.Encode(), true
+			s.texts[h.Room], found[i].Rewritten = h.Pin.Encode(), true
 			text = s.texts[h.Room]
 		}
 		found[i].Stands, found[i].Err = read(h.Room, text)

@@ -15,11 +15,11 @@ import (
 // maxAsking bounds the owners that one claim asks at the same time.
 const maxAsking = 64
 
-// unsynced returns the live media nodes whose pins may be missing in generation in of the store; all for zero.
-func unsynced(view *cluster.View, in pin.Generation) []cluster.Node {
+// unsynced returns the live media nodes whose pins may be missing in incarnation in of the store; all for zero.
+func unsynced(view *cluster.View, in pin.Incarnation) []cluster.Node {
 	var list []cluster.Node
 	for _, node := range view.Nodes {
-		if node.Role == cluster.RoleSFU && !node.Load.Asserted.Has(in) {
+		if node.Role == cluster.RoleSFU && !node.Load.Synced.Has(in) {
 			list = append(list, node)
 		}
 	}
@@ -54,7 +54,7 @@ func (o *Orchestrator) verify(ctx context.Context, r *request, now current, usab
 	if len(ask) == 0 {
 		return pin.Pin{}, nil
 	}
-	if node, ok := view.Nodes[now.pin.Node]; usable && ok && node.Boot == now.pin.Boot && node.Load.Asserted.Has(in) {
+	if node, ok := view.Nodes[now.pin.Node]; usable && ok && node.Boot == now.pin.Boot && node.Load.Synced.Has(in) {
 		ask = append(ask, node) // Whether it has the room open decides when another owner has.
 	}
 	owner, err := o.askOwners(ctx, r, ask)

@@ -56,7 +56,7 @@ type Holding struct {
 type Found struct {
 	Room      ring.RoomID
 	Stands    Pin   // the pin that stands now; zero when Err is set
-	Asserted  bool  // the key was missing and the owner's own pin was written again
+	Rewritten bool  // the key was missing and the owner's own pin was written again
 	Prolonged bool  // what stands lives as long as a new pin from here
 	Err       error // *CorruptError, or why the store could not say
 }

@@ -48,7 +48,7 @@ type claim struct {
 type claimed struct {
 	text string // what stands, unless won
 	won  bool
-	in   pin.Generation
+	in   pin.Incarnation
 	err  error
 }
 
@@ -155,7 +155,7 @@ func (m *master) execute(ctx context.Context, batch []*claim) {
 	if now != nil && now.Err() == nil {
 		m.clock.learn(now.Val().UnixMicro())
 	}
-	in := m.generationOf(marker.Result())
+	in := m.incarnationOf(marker.Result())
 	for i, c := range batch {
 		c.answer = claimedBy(sets[i])
 		c.answer.in = in

@@ -16,10 +16,10 @@ import (
 // out, and short enough that the pins of forgotten rooms do not pile up.
 const pinTTL = time.Hour
 
-// Claim is SET NX GET EX: it writes p unless the room has a pin, and returns the pin that stands and its generation,
+// Claim is SET NX GET EX: it writes p unless the room has a pin, and returns the pin that stands and its incarnation,
 // zero when not known. There is no GET first: another node may claim between the two. It is one round trip, shared
 // with other claims under way.
-func (s *Store) Claim(ctx context.Context, room ring.RoomID, p pin.Pin) (pin.Pin, pin.Generation, error) {
+func (s *Store) Claim(ctx context.Context, room ring.RoomID, p pin.Pin) (pin.Pin, pin.Incarnation, error) {
 	err := p.Validate()
 	if err == nil {
 		err = ctx.Err()
@@ -54,7 +54,7 @@ func (s *Store) claim(ctx context.Context, c *claim) claimed {
 	if answer := m.claim(ctx, c); answer.err == nil || ctx.Err() != nil {
 		return answer
 	}
-	// The slot has moved, or its master is gone. The cluster client follows redirects, but the generation is not known.
+	// The slot has moved, or its master is gone. The cluster client follows redirects, but the incarnation is not known.
 	s.cluster.ReloadState(ctx)
 	return claimedBy(s.cluster.SetArgs(ctx, s.keys.pin(c.room), c.pin.Encode(), claimArgs()))
 }

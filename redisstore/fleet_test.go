@@ -39,26 +39,26 @@ func TestSetsKeepTheContract(t *testing.T) {
 	}
 }
 
-// present returns the generations that a client sees.
-func present(t *testing.T, store *Store) pin.Generations {
+// present returns the incarnations that a client sees.
+func present(t *testing.T, store *Store) pin.Incarnations {
 	t.Helper()
-	var set pin.Generations
-	eventually(t, "generations to be known", func() bool {
-		all, err := store.Generations(t.Context())
-		set = pin.GenerationsOf(all)
+	var set pin.Incarnations
+	eventually(t, "incarnations to be known", func() bool {
+		all, err := store.Incarnations(t.Context())
+		set = pin.IncarnationsOf(all)
 		return err == nil && set != ""
 	})
 	return set
 }
 
-// A memory that was lost, however that came about, is another generation, for every client alike; and
+// A memory that was lost, however that came about, is another incarnation, for every client alike; and
 // nothing else begins one.
-func TestEveryLossBeginsAGeneration(t *testing.T) {
+func TestEveryLossBeginsAIncarnation(t *testing.T) {
 	fleet := storetest.StartAlone(t)
 	one, two := open(t, patient(fleet.Server)), open(t, patient(fleet.Server))
 	ctx, before := t.Context(), present(t, one)
 	if present(t, two) != before {
-		t.Fatal("two clients see two generations of one store")
+		t.Fatal("two clients see two incarnations of one store")
 	}
 	for name, lose := range map[string]func(){
 		"flushed":    func() { fleet.Raw.FlushAll(ctx) },
@@ -72,8 +72,8 @@ func TestEveryLossBeginsAGeneration(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			before := present(t, one)
 			lose()
-			// The claim that comes first is in no known generation, never in the old one.
-			var in pin.Generation
+			// The claim that comes first is in no known incarnation, never in the old one.
+			var in pin.Incarnation
 			room := ring.RoomID("after " + name)
 			eventually(t, "claim", func() (ok bool) {
 				var err error
@@ -81,22 +81,22 @@ func TestEveryLossBeginsAGeneration(t *testing.T) {
 				return err == nil
 			})
 			if before.Has(in) {
-				t.Errorf("a claim after the loss is in generation %x of before", in)
+				t.Errorf("a claim after the loss is in incarnation %x of before", in)
 			}
 			after := present(t, one)
 			if after == before || present(t, two) != after || present(t, open(t, patient(fleet.Server))) != after {
-				t.Errorf("generations %x became %x", before.All(), after.All())
+				t.Errorf("incarnations %x became %x", before.All(), after.All())
 			}
 			if _, in, err := two.Claim(t.Context(), room, storetest.At("b", 2000, 1)); err != nil || !after.Has(in) {
-				t.Errorf("a later claim is in generation %x, %v, want %x", in, err, after.All())
+				t.Errorf("a later claim is in incarnation %x, %v, want %x", in, err, after.All())
 			}
 		})
 	}
 }
 
 // The master of a Sentinel set is killed: the replica takes over with the old marker, and a new
-// generation begins all the same, for it may have missed the last writes.
-func TestSentinelFailoverBeginsAGeneration(t *testing.T) {
+// incarnation begins all the same, for it may have missed the last writes.
+func TestSentinelFailoverBeginsAIncarnation(t *testing.T) {
 	t.Parallel() // most of it is waiting
 	fleet := storetest.StartSentinel(t)
 	store := open(t, patient(fleet.Server))
@@ -113,7 +113,7 @@ func TestSentinelFailoverBeginsAGeneration(t *testing.T) {
 		got, in, err := store.Claim(t.Context(), "kept", storetest.At("b", 2000, 2))
 		if err == nil {
 			if got != p || before.Has(in) {
-				t.Errorf("after the failover %v stands, in generation %x of before %x", got, in, before.All())
+				t.Errorf("after the failover %v stands, in incarnation %x of before %x", got, in, before.All())
 			}
 			break
 		}
@@ -124,26 +124,26 @@ func TestSentinelFailoverBeginsAGeneration(t *testing.T) {
 		}
 	}
 	if after := present(t, store); after == before {
-		t.Errorf("generation %x outlived its master", after.All())
+		t.Errorf("incarnation %x outlived its master", after.All())
 	}
 }
 
 // One of three masters is killed: the others' rooms are claimed as before, its own are refused until it is back,
-// and then in another generation.
+// and then in another incarnation.
 func TestClusterLosesASlotOwner(t *testing.T) {
 	t.Parallel() // most of it is waiting
 	fleet := storetest.StartCluster(t)
 	store := open(t, patient(fleet.Server))
 	before := present(t, store)
 	if len(before.All()) != 3 {
-		t.Fatalf("generations %x, want one of each master", before.All())
+		t.Fatalf("incarnations %x, want one of each master", before.All())
 	}
-	in := make(map[ring.RoomID]pin.Generation)
+	in := make(map[ring.RoomID]pin.Incarnation)
 	for i := range 60 {
 		room := ring.RoomID(fmt.Sprintf("room-%d", i))
 		_, g, err := store.Claim(t.Context(), room, storetest.At("a", 1000, 1))
 		if err != nil || !before.Has(g) {
-			t.Fatalf("claim in generation %x, %v", g, err)
+			t.Fatalf("claim in incarnation %x, %v", g, err)
 		}
 		in[room] = g
 	}
@@ -168,13 +168,13 @@ func TestClusterLosesASlotOwner(t *testing.T) {
 	eventually(t, "dead master to be used again", func() bool {
 		_, g, err := store.Claim(t.Context(), "room-0", storetest.At("c", 3000, 3))
 		if err == nil && before.Has(g) {
-			t.Fatalf("an empty master is in generation %x of before", g)
+			t.Fatalf("an empty master is in incarnation %x of before", g)
 		}
 		return err == nil
 	})
-	eventually(t, "three generations", func() bool {
-		all, err := store.Generations(t.Context())
-		after := pin.GenerationsOf(all)
+	eventually(t, "three incarnations", func() bool {
+		all, err := store.Incarnations(t.Context())
+		after := pin.IncarnationsOf(all)
 		return err == nil && len(after.All()) == 3 && !after.Has(victim)
 	})
 }
@@ -194,10 +194,10 @@ func TestClusterMovesASlot(t *testing.T) {
 		_, in, err := edge.Claim(t.Context(), room, storetest.At("a", 1000, 1))
 		return err == nil && present(t, owner).Has(in)
 	}
-	eventually(t, "claim to be in a generation that the owners report", claimed)
+	eventually(t, "claim to be in an incarnation that the owners report", claimed)
 	fleet.MoveSlot(t, empty, fleet.MasterOf(t, pinKey(room)))
-	eventually(t, "owners to see another generation", func() bool { return present(t, owner) != before })
-	eventually(t, "claim to be in a generation that the owners report, after the move", claimed)
+	eventually(t, "owners to see another incarnation", func() bool { return present(t, owner) != before })
+	eventually(t, "claim to be in an incarnation that the owners report, after the move", claimed)
 }
 
 // The budget of a join holds for every kind of store that is silent or gone.
@@ -265,14 +265,14 @@ func FuzzMarker(f *testing.F) {
 	f.Add("", ".x")
 	f.Fuzz(func(t *testing.T, run, marker string) {
 		m := &master{}
-		if m.generationOf(marker, nil) != 0 {
+		if m.incarnationOf(marker, nil) != 0 {
 			t.Fatal("a marker was believed before the process was known")
 		}
 		m.run.Store(&run)
-		if known := m.generationOf(marker, nil) != 0; known != strings.HasPrefix(marker, run+".") {
+		if known := m.incarnationOf(marker, nil) != 0; known != strings.HasPrefix(marker, run+".") {
 			t.Fatalf("marker %q of process %q is believed: %v", marker, run, known)
 		}
-		if m.generationOf(marker, errors.New("x")) != 0 {
+		if m.incarnationOf(marker, errors.New("x")) != 0 {
 			t.Fatal("an error was believed")
 		}
 	})

@@ -12,7 +12,7 @@ import (
 // Cluster's hash tag: all keys of one room lie in one slot.
 //
 //	<cluster>:room:{<room>}:node    the room's pin, pin.Pin.Encode
-//	<cluster>:generation            the marker: see master.go
+//	<cluster>:generation             the marker: see master.go
 const (
 	roomInfix  = ":room:{"
 	pinSuffix  = "}:node"

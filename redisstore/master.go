@@ -15,7 +15,7 @@ import (
 	"github.com/holdfast-rtc/holdfast/pin"
 )
 
-// A marker tells the generations of one master apart. Its text is "<run id>.<nonce>": the run id of the server
+// A marker tells the incarnations of one master apart. Its text is "<run id>.<nonce>": the run id of the server
 // process that it was written on, and something random. Whoever finds it missing (the master is new or came back
 // empty) or naming another process than the one that answers (a replica that took over, or a restart from an old
 // file, may lack the last pins) writes it.
@@ -94,18 +94,18 @@ func isReply(err error) bool {
 	return errors.As(err, &reply)
 }
 
-// generationOf is the generation of a marker, and zero unless the marker names the process that we are connected to.
-func (m *master) generationOf(marker string, err error) pin.Generation {
+// incarnationOf is the incarnation of a marker, and zero unless the marker names the process that we are connected to.
+func (m *master) incarnationOf(marker string, err error) pin.Incarnation {
 	run := m.run.Load()
 	if err != nil || run == nil || !strings.HasPrefix(marker, *run+".") {
 		return 0
 	}
 	sum := fnv.New64a()
 	_, _ = sum.Write([]byte(marker)) // It never returns an error.
-	return pin.Generation(max(sum.Sum64(), 1))
+	return pin.Incarnation(max(sum.Sum64(), 1))
 }
 
-// readMarker has pipe read the marker for generationOf.
+// readMarker has pipe read the marker for incarnationOf.
 func (m *master) readMarker(ctx context.Context, pipe redis.Pipeliner) *redis.StringCmd {
 	if key := m.marker.Load(); key != nil {
 		return pipe.Get(ctx, *key)
@@ -113,24 +113,24 @@ func (m *master) readMarker(ctx context.Context, pipe redis.Pipeliner) *redis.St
 	return redis.NewStringResult("", errNoMarker)
 }
 
-// generation returns the present generation in one round trip, and begins one where none stands in two more. It reads
+// incarnation returns the present incarnation in one round trip, and begins one where none stands in two more. It reads
 // by GETEX PERSIST, a write that changes nothing: a server that refuses writes would still answer GET.
-func (m *master) generation(ctx context.Context) (pin.Generation, error) {
+func (m *master) incarnation(ctx context.Context) (pin.Incarnation, error) {
 	key := m.marker.Load()
 	if key == nil {
 		return 0, errNoMarker
 	}
 	marker, err := m.client.GetEx(ctx, *key, 0).Result()
-	if g := m.generationOf(marker, err); g != 0 {
+	if g := m.incarnationOf(marker, err); g != 0 {
 		return g, nil
 	}
 	if err != nil && !errors.Is(err, redis.Nil) && !redis.HasErrorPrefix(err, "WRONGTYPE") {
-		return 0, fmt.Errorf("read the generation: %w", err)
+		return 0, fmt.Errorf("read the incarnation: %w", err)
 	}
 	return m.renew(ctx, *key)
 }
 
-func (m *master) renew(ctx context.Context, key string) (pin.Generation, error) {
+func (m *master) renew(ctx context.Context, key string) (pin.Incarnation, error) {
 	run, _, err := runOf(m.client.Info(ctx, "server"))
 	if err != nil {
 		return 0, err
@@ -139,7 +139,7 @@ func (m *master) renew(ctx context.Context, key string) (pin.Generation, error) 
 	nonce := fmt.Sprintf("%016x", pin.NewNonce())
 	marker, err := m.client.Eval(ctx, renewScript, []string{key}, run+".", nonce).Text()
 	if err != nil {
-		return 0, fmt.Errorf("begin a generation: %w", err)
+		return 0, fmt.Errorf("begin an incarnation: %w", err)
 	}
-	return m.generationOf(marker, nil), nil
+	return m.incarnationOf(marker, nil), nil
 }

@@ -79,7 +79,7 @@ func (s *Store) assert(ctx context.Context, held []pin.Holding, found []pin.Foun
 	for i, at := range missing {
 		found[at].Stands, found[at].Err = pinIn(found[at].Room, claims[i])
 		if errors.Is(found[at].Err, redis.Nil) {
-			found[at] = pin.Found{Room: held[at].Room, Stands: held[at].Pin, Asserted: true, Prolonged: true}
+			found[at] = pin.Found{Room: held[at].Room, Stands: held[at].Pin, Rewritten: true, Prolonged: true}
 		}
 	}
 }

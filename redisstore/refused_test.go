@@ -6,16 +6,16 @@ import (
 	"github.com/holdfast-rtc/holdfast/redisstore/storetest"
 )
 
-// A server that refuses writes answers reads: its pins can be read, and its generation is not told, so that owners do not rely on it.
-func TestGenerationIsNotToldWhileWritesAreRefused(t *testing.T) {
+// A server that refuses writes answers reads: its pins can be read, and its incarnation is not told, so that owners do not rely on it.
+func TestIncarnationIsNotToldWhileWritesAreRefused(t *testing.T) {
 	server := storetest.Start(t, "redis")
 	ctx, store, a := t.Context(), open(t, patient(server)), storetest.At("a", 1000, 1)
 	if _, _, err := store.Claim(ctx, "r", a); err != nil {
 		t.Fatal(err)
 	}
-	before, err := store.Generations(ctx)
+	before, err := store.Incarnations(ctx)
 	if err != nil || len(before) != 1 {
-		t.Fatalf("Generations = %v, %v", before, err)
+		t.Fatalf("Incarnations = %v, %v", before, err)
 	}
 	for name, refuse := range map[string]struct{ on, off []any }{
 		"NOREPLICAS": {[]any{"config", "set", "min-replicas-to-write", 1}, []any{"config", "set", "min-replicas-to-write", 0}},
@@ -31,14 +31,14 @@ func TestGenerationIsNotToldWhileWritesAreRefused(t *testing.T) {
 			if _, _, err := store.Claim(ctx, "r", a); err == nil {
 				t.Error("a claim succeeded")
 			}
-			if told, err := store.Generations(ctx); err == nil || len(told) != 0 {
-				t.Errorf("Generations = %v, %v, want none and why", told, err)
+			if told, err := store.Incarnations(ctx); err == nil || len(told) != 0 {
+				t.Errorf("Incarnations = %v, %v, want none and why", told, err)
 			}
 			if err := server.Raw.Do(ctx, refuse.off...).Err(); err != nil {
 				t.Fatal(err)
 			}
-			if after, err := store.Generations(ctx); err != nil || len(after) != 1 || after[0] != before[0] {
-				t.Errorf("when it takes writes again Generations = %v, %v, want %v", after, err, before)
+			if after, err := store.Incarnations(ctx); err != nil || len(after) != 1 || after[0] != before[0] {
+				t.Errorf("when it takes writes again Incarnations = %v, %v, want %v", after, err, before)
 			}
 		})
 	}

@@ -39,7 +39,7 @@ type Store struct {
 	masters masters
 	log     *slog.Logger
 	trips   *tripCounter
-	doubts  chan struct{} // Run should look at the generations
+	doubts  chan struct{} // Run should look at the incarnations
 }
 
 // Open is OpenAs for a cluster that nobody named.

@@ -41,7 +41,7 @@ var (
 )
 
 // Swap replaces old by next; see orchestrator.Claims.
-func (s *Store) Swap(ctx context.Context, room ring.RoomID, old, next pin.Pin) (pin.Pin, pin.Generation, error) {
+func (s *Store) Swap(ctx context.Context, room ring.RoomID, old, next pin.Pin) (pin.Pin, pin.Incarnation, error) {
 	return s.exchange(ctx, room, old.Encode(), next)
 }
 
@@ -67,9 +67,9 @@ func (s *Store) Remove(ctx context.Context, room ring.RoomID, p pin.Pin) (remove
 	return answer.absent, nil
 }
 
-// exchange replaces one text by next, and returns what stands and its generation. The store does not write when it sees
+// exchange replaces one text by next, and returns what stands and its incarnation. The store does not write when it sees
 // the request after ctx has ended, as far as its clock is known.
-func (s *Store) exchange(ctx context.Context, room ring.RoomID, raw string, next pin.Pin) (pin.Pin, pin.Generation, error) {
+func (s *Store) exchange(ctx context.Context, room ring.RoomID, raw string, next pin.Pin) (pin.Pin, pin.Incarnation, error) {
 	err := next.Validate()
 	var answer swapped
 	if err == nil {
@@ -100,7 +100,7 @@ type swapped struct {
 	late   bool
 	absent bool
 	stands string
-	in     pin.Generation
+	in     pin.Incarnation
 }
 
 // swap runs swapScript once, at the room's master.
@@ -113,7 +113,7 @@ func (s *Store) swap(ctx context.Context, room ring.RoomID, raw, next string) (s
 			return answer, err
 		}
 	}
-	// The cluster client follows redirects, but neither the generation nor the time is known.
+	// The cluster client follows redirects, but neither the incarnation nor the time is known.
 	s.cluster.ReloadState(ctx)
 	return swappedBy(evalSwap(ctx, s.cluster, s.keys.pin(room), raw, next, 0))
 }
@@ -129,7 +129,7 @@ func (m *master) swap(ctx context.Context, room ring.RoomID, raw, next string) (
 		return swapped{}, err
 	}
 	m.clock.learn(answer.micros)
-	answer.in = m.generationOf(marker.Result())
+	answer.in = m.incarnationOf(marker.Result())
 	return answer, nil
 }
 

@@ -26,7 +26,7 @@ type link struct {
 // told is an answer of the store.
 type told struct {
 	stands value
-	in     pin.Generation
+	in     pin.Incarnation
 	denied bool   // it was a write, and the store takes none
 	lost   func() // records that the write took effect and its sender was not told; nil if it had no effect
 }
@@ -123,7 +123,7 @@ func (l *link) later(c *caller, after time.Duration, apply func() told) {
 func (l *link) away() bool { return l.cut.Load() > 0 || l.world.away.Load() > 0 }
 
 // put is one write. An edge's is an operation of the history by itself, if it was answered.
-func (l *link) put(ctx context.Context, w write) (pin.Pin, pin.Generation, error) {
+func (l *link) put(ctx context.Context, w write) (pin.Pin, pin.Incarnation, error) {
 	c, s, r := asking(ctx), l.world.store, l.world.record
 	w.known, w.why = l.known(c), c.why
 	if ends, ok := ctx.Deadline(); ok { // By the store's clock, as far as that is known.
@@ -140,7 +140,7 @@ func (l *link) put(ctx context.Context, w write) (pin.Pin, pin.Generation, error
 	who := c.who
 	apply := l.write(func() told {
 		stands, wrote := s.swap(w)
-		answer := told{stands: stands, in: s.generation(false)}
+		answer := told{stands: stands, in: s.incarnation(false)}
 		if at := r.now(); wrote {
 			answer.lost = func() { r.unanswered(who, w, sent, at) }
 		}
@@ -169,31 +169,31 @@ func (l *link) known(c *caller) pin.Fence {
 	return c.edge.top
 }
 
-// begin lets the store's client begin a generation, some time after a claim came back without one.
+// begin lets the store's client begin an incarnation, some time after a claim came back without one.
 func (l *link) begin(c *caller) {
 	late := newCaller(l.world.seed, c.who, l.world.lateID())
 	l.world.running.Go(func() {
 		_ = late.pause(context.Background(), late.between(time.Millisecond, 20*time.Millisecond))
-		l.world.store.generation(l.world.denied.Load() == 0)
+		l.world.store.incarnation(l.world.denied.Load() == 0)
 	})
 }
 
-// Generations is part of orchestrator.Keeps.
-func (l *link) Generations(ctx context.Context) ([]pin.Generation, error) {
+// Incarnations is part of orchestrator.Keeps.
+func (l *link) Incarnations(ctx context.Context) ([]pin.Incarnation, error) {
 	var found told
-	if err := l.exchange(ctx, l.write(func() told { return told{in: l.world.store.generation(true)} }), &found); err != nil {
+	if err := l.exchange(ctx, l.write(func() told { return told{in: l.world.store.incarnation(true)} }), &found); err != nil {
 		return nil, err
 	}
-	return []pin.Generation{found.in}, nil
+	return []pin.Incarnation{found.in}, nil
 }
 
 // Claim is part of orchestrator.Claims.
-func (l *link) Claim(ctx context.Context, _ ring.RoomID, p pin.Pin) (pin.Pin, pin.Generation, error) {
+func (l *link) Claim(ctx context.Context, _ ring.RoomID, p pin.Pin) (pin.Pin, pin.Incarnation, error) {
 	return l.put(ctx, write{next: p})
 }
 
 // Swap is part of orchestrator.Claims and orchestrator.Keeps.
-func (l *link) Swap(ctx context.Context, _ ring.RoomID, old, next pin.Pin) (pin.Pin, pin.Generation, error) {
+func (l *link) Swap(ctx context.Context, _ ring.RoomID, old, next pin.Pin) (pin.Pin, pin.Incarnation, error) {
 	return l.put(ctx, write{old: value{pin: old}, next: next})
 }
 
@@ -240,8 +240,8 @@ func (l *link) Refresh(ctx context.Context, held []pin.Holding, due func(pin.Hol
 		switch {
 		case stands.absent():
 			found[i].Stands, _, found[i].Err = l.put(ctx, write{next: h.Pin})
-			found[i].Asserted = found[i].Stands == h.Pin
-			found[i].Prolonged = found[i].Asserted
+			found[i].Rewritten = found[i].Stands == h.Pin
+			found[i].Prolonged = found[i].Rewritten
 		default:
 			found[i].Stands, found[i].Err = answer(stands)
 		}

@@ -61,7 +61,7 @@ func (s *watched) wrote(ctx context.Context, w write, do func() (pin.Pin, error)
 	return found, nil
 }
 
-func (s *watched) Claim(ctx context.Context, r ring.RoomID, p pin.Pin) (found pin.Pin, in pin.Generation, err error) {
+func (s *watched) Claim(ctx context.Context, r ring.RoomID, p pin.Pin) (found pin.Pin, in pin.Incarnation, err error) {
 	found, err = s.wrote(ctx, write{next: p}, func() (pin.Pin, error) {
 		found, in, err = s.Store.Claim(ctx, r, p)
 		return found, err
@@ -69,7 +69,7 @@ func (s *watched) Claim(ctx context.Context, r ring.RoomID, p pin.Pin) (found pi
 	return found, in, err
 }
 
-func (s *watched) Swap(ctx context.Context, r ring.RoomID, old, next pin.Pin) (found pin.Pin, in pin.Generation, err error) {
+func (s *watched) Swap(ctx context.Context, r ring.RoomID, old, next pin.Pin) (found pin.Pin, in pin.Incarnation, err error) {
 	found, err = s.wrote(ctx, write{old: value{pin: old}, next: next}, func() (pin.Pin, error) {
 		found, in, err = s.Store.Swap(ctx, r, old, next)
 		return found, err

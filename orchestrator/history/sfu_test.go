@@ -52,7 +52,7 @@ const (
 func (s *sfu) node() cluster.Node {
 	return cluster.Node{
 		ID: s.id, Boot: s.boot, Role: cluster.RoleSFU, Control: address(s.id),
-		Load: cluster.Load{Seq: 1, Asserted: s.keeper.Asserted(), CeilingBitsPerSecond: 1 << 40, CeilingPacketsPerSecond: 1 << 30},
+		Load: cluster.Load{Seq: 1, Synced: s.keeper.Synced(), CeilingBitsPerSecond: 1 << 40, CeilingPacketsPerSecond: 1 << 30},
 	}
 }
 
@@ -235,11 +235,11 @@ func (o *owning) keep(ctx context.Context, ours pin.Pin, ask func() (pin.Pin, er
 	}
 }
 
-// Generations is part of orchestrator.Keeps.
-func (o *owning) Generations(ctx context.Context) ([]pin.Generation, error) {
+// Incarnations is part of orchestrator.Keeps.
+func (o *owning) Incarnations(ctx context.Context) ([]pin.Incarnation, error) {
 	ctx, cancel := o.bounded(ctx)
 	defer cancel()
-	return o.s.link.Generations(ctx)
+	return o.s.link.Incarnations(ctx)
 }
 
 // keeperLimit bounds one exchange of a refresh. The keeper's own limit of 2 s counts from an instant that
@@ -269,7 +269,7 @@ func (o *owning) Refresh(ctx context.Context, held []pin.Holding, due func(pin.H
 }
 
 // Swap is part of orchestrator.Keeps.
-func (o *owning) Swap(ctx context.Context, r ring.RoomID, old, next pin.Pin) (stands pin.Pin, in pin.Generation, err error) {
+func (o *owning) Swap(ctx context.Context, r ring.RoomID, old, next pin.Pin) (stands pin.Pin, in pin.Incarnation, err error) {
 	o.keep(ctx, next, func() (pin.Pin, error) {
 		ctx, cancel := o.bounded(ctx)
 		defer cancel()

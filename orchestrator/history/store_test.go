@@ -37,9 +37,9 @@ type store struct {
 	mu     sync.Mutex // guards the fields below
 	stands value
 	until  time.Time
-	past   []moment       // what stood from when on, for going back in time
-	memory pin.Generation // the marker; zero when a new master has none yet
-	last   pin.Generation
+	past   []moment        // what stood from when on, for going back in time
+	memory pin.Incarnation // the marker; zero when a new master has none yet
+	last   pin.Incarnation
 }
 
 type moment struct {
@@ -135,8 +135,8 @@ func (s *store) rollBack(d time.Duration) {
 	s.record.lose(fmt.Sprintf("the store lost the writes of the last %v", d), then, s.record.now(), s.record.now())
 }
 
-// generation is the marker; one that is missing is begun.
-func (s *store) generation(begin bool) pin.Generation {
+// incarnation is the marker; one that is missing is begun.
+func (s *store) incarnation(begin bool) pin.Incarnation {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.memory == 0 && begin {

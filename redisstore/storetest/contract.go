@@ -14,13 +14,13 @@ import (
 
 // Store is what orchestrator.Claims, orchestrator.Keeps and failover.Pins ask for together.
 type Store interface {
-	Claim(ctx context.Context, room ring.RoomID, p pin.Pin) (pin.Pin, pin.Generation, error)
-	Swap(ctx context.Context, room ring.RoomID, old, next pin.Pin) (pin.Pin, pin.Generation, error)
+	Claim(ctx context.Context, room ring.RoomID, p pin.Pin) (pin.Pin, pin.Incarnation, error)
+	Swap(ctx context.Context, room ring.RoomID, old, next pin.Pin) (pin.Pin, pin.Incarnation, error)
 	Repair(ctx context.Context, room ring.RoomID, raw string, next pin.Pin) (pin.Pin, error)
 	Get(ctx context.Context, room ring.RoomID) (pin.Pin, bool, error)
 	Prolong(ctx context.Context, room ring.RoomID) (pin.Pin, error)
 	Refresh(ctx context.Context, held []pin.Holding, due func(pin.Holding) bool) ([]pin.Found, error)
-	Generations(ctx context.Context) ([]pin.Generation, error)
+	Incarnations(ctx context.Context) ([]pin.Incarnation, error)
 	Remove(ctx context.Context, room ring.RoomID, p pin.Pin) (bool, error)
 }
 
@@ -52,7 +52,7 @@ func Contract(t *testing.T, store Store, back Back) {
 	t.Run("remove", func(t *testing.T) { contractRemove(t, store, back) })
 	t.Run("concurrent claims have one winner", func(t *testing.T) { contractOneWinner(t, store) })
 	t.Run("concurrent swaps have one winner", func(t *testing.T) { contractOneMover(t, store) })
-	t.Run("a claim and a swap tell the generation", func(t *testing.T) { contractGeneration(t, store) })
+	t.Run("a claim and a swap tell the incarnation", func(t *testing.T) { contractIncarnation(t, store) })
 	t.Run("a cancelled context is an error", func(t *testing.T) { contractCancelled(t, store) })
 }
 
@@ -188,7 +188,7 @@ func contractRefresh(t *testing.T, store Store, back Back) {
 		t.Fatalf("Refresh = %v, %v, want one answer a room", found, err)
 	}
 	for i, want := range []pin.Found{
-		{Room: "mine", Stands: a, Prolonged: true}, {Room: "foreign", Stands: b, Prolonged: true}, {Room: "missing", Stands: a, Asserted: true, Prolonged: true},
+		{Room: "mine", Stands: a, Prolonged: true}, {Room: "foreign", Stands: b, Prolonged: true}, {Room: "missing", Stands: a, Rewritten: true, Prolonged: true},
 	} {
 		if found[i] != want {
 			t.Errorf("found %+v, want %+v", found[i], want)
@@ -240,25 +240,25 @@ func contractOneMover(t *testing.T, store Store) {
 	same(t, winners)
 }
 
-// contractGeneration: a claim or a swap, won or lost, is made in a generation that owners are told of too.
-func contractGeneration(t *testing.T, store Store) {
-	present, err := store.Generations(t.Context())
+// contractIncarnation: a claim or a swap, won or lost, is made in an incarnation that owners are told of too.
+func contractIncarnation(t *testing.T, store Store) {
+	present, err := store.Incarnations(t.Context())
 	if err != nil || len(present) == 0 {
-		t.Fatalf("Generations = %v, %v", present, err)
+		t.Fatalf("Incarnations = %v, %v", present, err)
 	}
 	for i := range 20 { // On a cluster they meet every master.
-		room := ring.RoomID(fmt.Sprintf("generation-%d", i))
+		room := ring.RoomID(fmt.Sprintf("incarnation-%d", i))
 		for n := range uint64(2) {
-			if _, in, err := store.Claim(t.Context(), room, At("a", 1000, n+1)); err != nil || !pin.GenerationsOf(present).Has(in) {
-				t.Fatalf("a claim is in generation %x, %v, want one of %x", in, err, present)
+			if _, in, err := store.Claim(t.Context(), room, At("a", 1000, n+1)); err != nil || !pin.IncarnationsOf(present).Has(in) {
+				t.Fatalf("a claim is in incarnation %x, %v, want one of %x", in, err, present)
 			}
-			if _, in, err := store.Swap(t.Context(), room, At("a", 1000, n+1), At("a", 1000, n+1)); err != nil || !pin.GenerationsOf(present).Has(in) {
-				t.Fatalf("a swap is in generation %x, %v, want one of %x", in, err, present)
+			if _, in, err := store.Swap(t.Context(), room, At("a", 1000, n+1), At("a", 1000, n+1)); err != nil || !pin.IncarnationsOf(present).Has(in) {
+				t.Fatalf("a swap is in incarnation %x, %v, want one of %x", in, err, present)
 			}
 		}
 	}
-	if again, err := store.Generations(t.Context()); err != nil || pin.GenerationsOf(again) != pin.GenerationsOf(present) {
-		t.Fatalf("Generations = %x, %v, then %x with nothing lost", present, err, again)
+	if again, err := store.Incarnations(t.Context()); err != nil || pin.IncarnationsOf(again) != pin.IncarnationsOf(present) {
+		t.Fatalf("Incarnations = %x, %v, then %x with nothing lost", present, err, again)
 	}
 }
 
@@ -315,13 +315,13 @@ func second(_ pin.Pin, err error) error { return err }
 
 func third[T any](_ pin.Pin, _ T, err error) error { return err }
 
-// claim is Claim without the generation.
+// claim is Claim without the incarnation.
 func claim(ctx context.Context, store Store, room ring.RoomID, p pin.Pin) (pin.Pin, error) {
 	winner, _, err := store.Claim(ctx, room, p)
 	return winner, err
 }
 
-// swap is Swap without the generation.
+// swap is Swap without the incarnation.
 func swap(ctx context.Context, store Store, room ring.RoomID, old, next pin.Pin) (pin.Pin, error) {
 	current, _, err := store.Swap(ctx, room, old, next)
 	return current, err

@@ -60,28 +60,28 @@ func (s *Store) masterOf(ctx context.Context, room ring.RoomID) (*master, error)
 	return m, nil
 }
 
-// Generations returns the present generation of every master that takes writes, and begins one where none stands.
-// Pins that are written afterwards stand in these generations or in later ones. An error means that some are
+// Incarnations returns the present incarnation of every master that takes writes, and begins one where none stands.
+// Pins that are written afterwards stand in these incarnations or in later ones. An error means that some are
 // missing; those returned are right all the same.
-func (s *Store) Generations(ctx context.Context) ([]pin.Generation, error) {
+func (s *Store) Incarnations(ctx context.Context) ([]pin.Incarnation, error) {
 	if s.sole != nil {
-		g, err := s.sole.generation(ctx)
+		g, err := s.sole.incarnation(ctx)
 		if err != nil {
 			return nil, err
 		}
-		return []pin.Generation{g}, nil
+		return []pin.Incarnation{g}, nil
 	}
 	if err := s.locate(ctx); err != nil {
 		return nil, err
 	}
 	var mu sync.Mutex // ForEachMaster runs the masters side by side
-	var all []pin.Generation
+	var all []pin.Incarnation
 	err := s.cluster.ForEachMaster(ctx, func(ctx context.Context, client *redis.Client) error {
 		m := s.masters.at(client.Options().Addr)
 		if m == nil || m.marker.Load() == nil {
 			return nil // It owns no slot and has no pins.
 		}
-		g, err := m.generation(ctx)
+		g, err := m.incarnation(ctx)
 		mu.Lock()
 		defer mu.Unlock()
 		if err == nil {
@@ -124,7 +124,7 @@ func (s *Store) locate(ctx context.Context) error {
 	return nil
 }
 
-// doubt asks Run to look at the generations: a claim came back without one.
+// doubt asks Run to look at the incarnations: a claim came back without one.
 func (s *Store) doubt() {
 	select {
 	case s.doubts <- struct{}{}:
@@ -136,7 +136,7 @@ const (
 	// relocateEvery is how often a client looks where the markers of a Redis Cluster lie. After slots have moved one
 	// master may have two, and claims there are verified with all owners until everybody reads the same.
 	relocateEvery = 5 * time.Second
-	// settleTimeout bounds one look at the generations by Run.
+	// settleTimeout bounds one look at the incarnations by Run.
 	settleTimeout = time.Second
 )
 
@@ -166,8 +166,8 @@ func (s *Store) Run(ctx context.Context) error {
 func (s *Store) settleDoubt(ctx context.Context) {
 	ctx, cancel := context.WithTimeout(ctx, settleTimeout)
 	defer cancel()
-	if _, err := s.Generations(ctx); err != nil && ctx.Err() == nil {
-		s.log.Debug("generation of the store not known", "error", err)
+	if _, err := s.Incarnations(ctx); err != nil && ctx.Err() == nil {
+		s.log.Debug("incarnation of the store not known", "error", err)
 	}
 }
 

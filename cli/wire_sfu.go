@@ -32,24 +32,24 @@ type sfuNode struct {
 	control net.Listener
 	server  *control.Server
 	media   *sfu.Node
-	keeper  *orchestrator.Keeper
+	owner   *orchestrator.PinOwner
 	store   *redisstore.Store
 	cluster *cluster.Cluster
 	quorum  *quorum
 }
 
-// confirmer is the media node's Owner. The keeper needs the node and the node
+// confirmer is the media node's Owner. The pin owner needs the node and the node
 // needs its owner, so one of them comes later.
-type confirmer struct{ keeper *orchestrator.Keeper }
+type confirmer struct{ pins *orchestrator.PinOwner }
 
-// Confirm asks the keeper.
+// Confirm asks the pin owner.
 func (c *confirmer) Confirm(ctx context.Context, room ring.RoomID, p pin.Pin) error {
-	return c.keeper.Confirm(ctx, room, p)
+	return c.pins.Confirm(ctx, room, p)
 }
 
-// Opening asks the keeper.
+// Opening asks the pin owner.
 func (c *confirmer) Opening(ctx context.Context, room ring.RoomID) (pin.Pin, error) {
-	return c.keeper.Opening(ctx, room)
+	return c.pins.Opening(ctx, room)
 }
 
 // wire binds the sockets and joins the parts; it starts nothing.
@@ -87,10 +87,10 @@ func (n *sfuNode) join(c *sfuCommand, plan sfuPlan) (err error) {
 		return faults(err)
 	}
 	n.quorum = newQuorum(n.cluster)
-	keeping := orchestrator.DefaultKeeperConfig()
+	keeping := orchestrator.DefaultPinOwnerConfig()
 	keeping.Majority = n.quorum.majority
-	n.keeper = orchestrator.NewKeeper(n.store, n.media, keeping, n.log)
-	owner.keeper = n.keeper
+	n.owner = orchestrator.NewPinOwner(n.store, n.media, keeping, n.log)
+	owner.pins = n.owner
 	n.server = control.NewServer(plan.key, n.log)
 	return nil
 }
@@ -124,7 +124,7 @@ func (n *sfuNode) run(ctx context.Context, announce func(map[string]string) erro
 		return cmp.Or(n.cluster.Run(gossip), unreached.linger(ctx))
 	})
 	group.Go(func() error { return n.media.Run(work) })
-	group.Go(func() error { return n.keeper.Run(work) })
+	group.Go(func() error { return n.owner.Run(work) })
 	group.Go(func() error { return n.store.Run(work) })
 	group.Go(func() error { return n.quorum.run(work) })
 	group.Go(func() error { return n.publishLoad(work, unreached, stopGossip) })
@@ -179,7 +179,7 @@ func (n *sfuNode) report() cluster.Load {
 	return cluster.Load{
 		Seq: load.Seq, EgressBitsPerSecond: load.EgressBitsPerSecond, EgressPacketsPerSecond: load.EgressPacketsPerSecond,
 		CeilingBitsPerSecond: load.CeilingBitsPerSecond, CeilingPacketsPerSecond: load.CeilingPacketsPerSecond,
-		Rooms: load.Rooms, Peers: load.Peers, Synced: n.keeper.Synced(),
+		Rooms: load.Rooms, Peers: load.Peers, Synced: n.owner.Synced(),
 		Watchers: uint32(n.media.Watchers()),
 	}
 }

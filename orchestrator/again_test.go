@@ -10,11 +10,11 @@ import (
 	"github.com/holdfast-rtc/holdfast/pin"
 )
 
-// What was proven before the store lost its memory says nothing about the pin that is there after it: a store that goes back to an
-// old state shows pins that an edge knows well, of rooms that have moved since.
-func TestKnownPinIsProvenAgainInAnotherIncarnation(t *testing.T) {
-	edge, store, where, _ := forgetful(1)
-	known, err := edge.Place(t.Context(), class, headroom.Room{})
+// What was verified before the store lost its memory says nothing about the pin that is there after it: a store that goes back to an
+// old state shows pins that a signaling node knows well, of rooms that have moved since.
+func TestKnownPinIsVerifiedAgainInAnotherIncarnation(t *testing.T) {
+	signaling, store, where, _ := forgetful(1)
+	known, err := signaling.Place(t.Context(), class, headroom.Room{})
 	if err != nil || known.Node != "a" {
 		t.Fatalf("Place = %v, %v", known, err)
 	}
@@ -22,17 +22,17 @@ func TestKnownPinIsProvenAgainInAnotherIncarnation(t *testing.T) {
 	store.put(class, known.Encode()) // An old file was restored, and meanwhile the room was opened elsewhere.
 	held := pinAt("b", 1, known.Fence.Epoch+5, 7)
 	where.open("b", class, held)
-	got, err := edge.Place(t.Context(), class, headroom.Room{})
+	got, err := signaling.Place(t.Context(), class, headroom.Room{})
 	if err != nil || got.Boot != held.Boot || !held.Fence.Less(got.Fence) || store.stands(class) != got.Encode() {
 		t.Fatalf("Place = %v, %v, want a pin of b, which serves the room", got, err)
 	}
 }
 
-// A pin that is put back over a lower one is proven after the write as well: the room may have opened under the lower one between the
+// A pin that is put back over a lower one is verified after the write as well: the room may have opened under the lower one between the
 // question and the write.
-func TestPinThatIsPutBackIsProvenAfterTheWrite(t *testing.T) {
-	edge, store, where, _ := forgetful(1)
-	known, err := edge.Place(t.Context(), class, headroom.Room{})
+func TestPinThatIsPutBackIsVerifiedAfterTheWrite(t *testing.T) {
+	signaling, store, where, _ := forgetful(1)
+	known, err := signaling.Place(t.Context(), class, headroom.Room{})
 	if err != nil || known.Node != "a" {
 		t.Fatalf("Place = %v, %v", known, err)
 	}
@@ -44,15 +44,15 @@ func TestPinThatIsPutBackIsProvenAfterTheWrite(t *testing.T) {
 			where.open("b", class, lower)
 		}
 	})
-	got, err := edge.Place(t.Context(), class, headroom.Room{})
+	got, err := signaling.Place(t.Context(), class, headroom.Room{})
 	if err != nil || got.Boot != lower.Boot || !known.Fence.Less(got.Fence) || store.stands(class) != got.Encode() {
 		t.Fatalf("Place = %v, %v after %d calls, want a pin of b above %v: it has opened the room", got, err, calls, known.Fence)
 	}
 }
 
 // Where no node takes rooms nothing is written, but the pin that is read may have been claimed by somebody who died before he asked.
-func TestPinThatIsOnlyReadIsProven(t *testing.T) {
-	edge, store, where, seen := forgetful(1)
+func TestPinThatIsOnlyReadIsVerified(t *testing.T) {
+	signaling, store, where, seen := forgetful(1)
 	full := reporting(1)
 	for id, node := range full.Nodes {
 		node.Load.EgressBitsPerSecond = node.Load.CeilingBitsPerSecond
@@ -62,7 +62,7 @@ func TestPinThatIsOnlyReadIsProven(t *testing.T) {
 	store.put(class, pinAt("a", 1, 6000, pin.NewFreshNonce()).Encode())
 	held := pinAt("b", 1, 5000, 7)
 	where.open("b", class, held)
-	if got, err := edge.Place(t.Context(), class, headroom.Room{}); err != nil || got.Boot != held.Boot {
+	if got, err := signaling.Place(t.Context(), class, headroom.Room{}); err != nil || got.Boot != held.Boot {
 		t.Fatalf("Place = %v, %v, though b serves the room", got, err)
 	}
 }
@@ -79,15 +79,15 @@ func TestNewcomerDoesNotMoveAnOpenRoom(t *testing.T) {
 		"moved by somebody who knew":    {stands: pinAt("b", 1, 9000, 9)},
 	} {
 		t.Run(name, func(t *testing.T) {
-			cfg := DefaultKeeperConfig()
+			cfg := DefaultPinOwnerConfig()
 			cfg.Majority = func() bool { return true }
-			keeping(t, cfg, func(t *testing.T, k *Keeper, s *shelf, r *rooms, ours pin.Pin) {
+			withOwner(t, cfg, func(t *testing.T, own *PinOwner, s *memoryStore, r *rooms, ours pin.Pin) {
 				s.put("r", c.stands.Encode())
 				brought := pinAt("a", 1, 8000, 3)
-				err := k.Confirm(t.Context(), "r", brought)
+				err := own.Confirm(t.Context(), "r", brought)
 				stands, _ := pin.Parse(s.stands("r"))
 				var fenced *pin.FencedError
-				if !errors.As(err, &fenced) || fenced.Current != stands || c.keeps != (stands.Boot == ours.Boot) || !openingOf(t, k, "r").IsZero() {
+				if !errors.As(err, &fenced) || fenced.Current != stands || c.keeps != (stands.Boot == ours.Boot) || !openingOf(t, own, "r").IsZero() {
 					t.Errorf("Confirm = %v, and %v stands", err, stands)
 				}
 				if told := r.told(); len(told) != 1 || told[0].Pin != stands {
@@ -99,9 +99,9 @@ func TestNewcomerDoesNotMoveAnOpenRoom(t *testing.T) {
 }
 
 // The same, and while the owner stands up for its room the store forgets again and is told of the owner's own pin, which is lower than
-// the one that was brought: nobody is told that this one outranks it.
-func TestNewcomerIsNotOutrankedByALowerPin(t *testing.T) {
-	keeping(t, DefaultKeeperConfig(), func(t *testing.T, k *Keeper, s *shelf, _ *rooms, ours pin.Pin) {
+// the one that was brought: nobody is told that this one fences it.
+func TestNewcomerIsNotFencedByALowerPin(t *testing.T) {
+	withOwner(t, DefaultPinOwnerConfig(), func(t *testing.T, own *PinOwner, s *memoryStore, _ *rooms, ours pin.Pin) {
 		s.put("r", pinAt("b", 1, 9000, pin.NewFreshNonce()).Encode())
 		before := s.calls
 		s.meanwhile(func() {
@@ -109,35 +109,35 @@ func TestNewcomerIsNotOutrankedByALowerPin(t *testing.T) {
 				s.put("r", ours.Encode())
 			}
 		})
-		if err := k.Confirm(t.Context(), "r", pinAt("a", 1, 8000, 3)); !errors.Is(err, pin.ErrMissing) || errors.Is(err, pin.ErrFenced) {
+		if err := own.Confirm(t.Context(), "r", pinAt("a", 1, 8000, 3)); !errors.Is(err, pin.ErrMissing) || errors.Is(err, pin.ErrFenced) {
 			t.Errorf("Confirm = %v while %q stands, want that the pin is missing", err, s.stands("r"))
 		}
 	})
 }
 
-// While owners put their pins back into a store that forgot, each looks at its own every second: who is outranked by that
+// While owners put their pins back into a store that forgot, each looks at its own every second: who is fenced by that
 // learns of it then, and not at the next ordinary refresh.
 func TestOwnerLooksOftenAfterALoss(t *testing.T) {
-	keeping(t, DefaultKeeperConfig(), func(t *testing.T, _ *Keeper, s *shelf, r *rooms, _ pin.Pin) {
+	withOwner(t, DefaultPinOwnerConfig(), func(t *testing.T, _ *PinOwner, s *memoryStore, r *rooms, _ pin.Pin) {
 		s.lose()
 		after(checkEvery + time.Millisecond) // It has noticed, and has its pin back.
 		higher := pinAt("b", 1, 5001, 1)
 		s.put("r", higher.Encode())
 		after(checkEvery + time.Millisecond)
 		if told := r.told(); len(told) != 1 || told[0].Pin != higher {
-			t.Errorf("%v after it was outranked the holder was told %v", checkEvery, told)
+			t.Errorf("%v after it was fenced the holder was told %v", checkEvery, told)
 		}
 	})
 }
 
-// A room was moved while the store had lost what a refused node's edge knows: the lower pin that stands is the pin of a node with people in
+// A room was moved while the store had lost what a refused node's signaling node knows: the lower pin that stands is the pin of a node with people in
 // it, and the refusal says nothing about that one.
 func TestRefusalDoesNotMoveARoomThatAnotherNodeHasOpen(t *testing.T) {
-	edge, store, where, _ := forgetful(2)
+	signaling, store, where, _ := forgetful(2)
 	refused, held := pinAt("a", 1, 6000, 3), pinAt("c", 1, 5001, 7)
 	store.put(class, held.Encode())
 	where.open("c", class, held)
-	got, err := edge.PlaceAgain(t.Context(), class, refused, headroom.Room{})
+	got, err := signaling.PlaceAgain(t.Context(), class, refused, headroom.Room{})
 	if err != nil || got.Boot != held.Boot || !refused.Fence.Less(got.Fence) || store.stands(class) != got.Encode() {
 		t.Fatalf("PlaceAgain = %v, %v, want a pin of c above %v: c serves the room", got, err, refused.Fence)
 	}
@@ -145,7 +145,7 @@ func TestRefusalDoesNotMoveARoomThatAnotherNodeHasOpen(t *testing.T) {
 
 // A node says that it has the room open, and is dead before the room is given back to it.
 func TestRoomIsNotHandedBackToWhoDiedMeanwhile(t *testing.T) {
-	edge, store, where, seen := forgetful(1)
+	signaling, store, where, seen := forgetful(1)
 	held := pinAt("b", 1, 5000, 7)
 	where.open("b", class, held)
 	where.then = func() {
@@ -154,7 +154,7 @@ func TestRoomIsNotHandedBackToWhoDiedMeanwhile(t *testing.T) {
 		without.Gone[held.Boot] = cluster.DepartureDead
 		seen.Store(without)
 	}
-	if got, err := edge.Place(t.Context(), class, headroom.Room{}); err != nil || got.Boot == held.Boot || store.stands(class) != got.Encode() {
+	if got, err := signaling.Place(t.Context(), class, headroom.Room{}); err != nil || got.Boot == held.Boot || store.stands(class) != got.Encode() {
 		t.Fatalf("Place = %v, %v, want the claim to stand: b is dead", got, err)
 	}
 }

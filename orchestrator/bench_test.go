@@ -24,7 +24,7 @@ func benchView() *cluster.View {
 }
 
 // settledBench is benchView in which every node has synced its pins in the store's incarnation.
-func settledBench(b *testing.B, store Keeps) *cluster.View {
+func settledBench(b *testing.B, store LeaseStore) *cluster.View {
 	b.Helper()
 	all, err := store.Incarnations(b.Context())
 	if err != nil {
@@ -45,14 +45,14 @@ func BenchmarkPlace(b *testing.B) {
 		for _, room := range []string{"new", "pinned"} {
 			b.Run(kind+"/"+room, func(b *testing.B) {
 				var store interface {
-					Claims
-					Keeps
-				} = newShelf()
+					PinStore
+					LeaseStore
+				} = newMemoryStore()
 				if kind != "memory" {
 					store = onRedis(b, storetest.Start(b, kind))
 				}
-				edge := New(store, fixed(settledBench(b, store)), &addresses{}, patient(), quiet)
-				if _, err := edge.Place(b.Context(), "pinned", headroom.Room{}); err != nil {
+				signaling := New(store, fixed(settledBench(b, store)), &addresses{}, patient(), quiet)
+				if _, err := signaling.Place(b.Context(), "pinned", headroom.Room{}); err != nil {
 					b.Fatal(err)
 				}
 				b.ReportAllocs()
@@ -61,7 +61,7 @@ func BenchmarkPlace(b *testing.B) {
 					if room == "new" {
 						which = ring.RoomID("room-" + strconv.Itoa(i))
 					}
-					if _, err := edge.Place(b.Context(), which, headroom.Room{}); err != nil {
+					if _, err := signaling.Place(b.Context(), which, headroom.Room{}); err != nil {
 						b.Fatal(err)
 					}
 				}
@@ -73,12 +73,12 @@ func BenchmarkPlace(b *testing.B) {
 // BenchmarkPlaceParallel is 64 joins at a time of pinned rooms on a real store.
 func BenchmarkPlaceParallel(b *testing.B) {
 	store := onRedis(b, storetest.Start(b, "redis"))
-	edge := New(store, fixed(settledBench(b, store)), &addresses{}, patient(), quiet)
+	signaling := New(store, fixed(settledBench(b, store)), &addresses{}, patient(), quiet)
 	b.ReportAllocs()
 	b.SetParallelism(32)
 	b.RunParallel(func(pb *testing.PB) {
 		for i := 0; pb.Next(); i++ {
-			if _, err := edge.Place(b.Context(), ring.RoomID(fmt.Sprintf("room-%d", i%1000)), headroom.Room{}); err != nil {
+			if _, err := signaling.Place(b.Context(), ring.RoomID(fmt.Sprintf("room-%d", i%1000)), headroom.Room{}); err != nil {
 				b.Error(err)
 				return
 			}

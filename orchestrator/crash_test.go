@@ -17,18 +17,18 @@ import (
 	"github.com/holdfast-rtc/holdfast/ring"
 )
 
-// crashURL makes the test binary an edge that does one thing on that store and is
+// crashURL makes the test binary a signaling node that does one thing on that store and is
 // killed on the way.
 const crashURL = "HOLDFAST_TEST_CRASH_URL"
 
-// crashRoom and crashOld are what that edge works on.
+// crashRoom and crashOld are what that signaling node works on.
 const crashRoom ring.RoomID = "crash"
 
 func crashOld() pin.Pin { return pinAt("dead", 1, 5000, 1) }
 
-// TestCrashingEdge is not a test by itself: TestKilledEdgeLeavesNoOrphan runs it
+// TestCrashingSignalingNode is not a test by itself: TestKilledSignalingNodeLeavesNoOrphan runs it
 // as a process of its own.
-func TestCrashingEdge(t *testing.T) {
+func TestCrashingSignalingNode(t *testing.T) {
 	url := os.Getenv(crashURL)
 	if url == "" {
 		return
@@ -37,18 +37,18 @@ func TestCrashingEdge(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	edge := New(store, fixed(viewOf(sfu("a", 1), sfu("b", 1))), &addresses{}, patient(), quiet)
+	signaling := New(store, fixed(viewOf(sfu("a", 1), sfu("b", 1))), &addresses{}, patient(), quiet)
 	if _, ok, _ := store.Get(t.Context(), crashRoom); ok {
-		_, err = edge.Rehome(t.Context(), crashRoom, crashOld(), headroom.Room{})
+		_, err = signaling.Rehome(t.Context(), crashRoom, crashOld(), headroom.Room{})
 	} else {
-		_, err = edge.Place(t.Context(), crashRoom, headroom.Room{})
+		_, err = signaling.Place(t.Context(), crashRoom, headroom.Room{})
 	}
-	t.Fatalf("the edge survived its failpoint: %v", err)
+	t.Fatalf("the signaling survived its failpoint: %v", err)
 }
 
-// An edge is killed at each step of its own. Whatever it left, the next edge ends on
+// a signaling node is killed at each step of its own. Whatever it left, the next signaling node ends on
 // exactly one live pin, and a third agrees.
-func TestKilledEdgeLeavesNoOrphan(t *testing.T) {
+func TestKilledSignalingNodeLeavesNoOrphan(t *testing.T) {
 	for _, c := range []struct {
 		failpoint string
 		pinned    bool // a pin of a dead node stands at first
@@ -70,38 +70,38 @@ func TestKilledEdgeLeavesNoOrphan(t *testing.T) {
 				crash(t, server.URL, c.failpoint)
 				left, _, err := store.Get(t.Context(), crashRoom)
 				if err != nil || !c.left(left) {
-					t.Fatalf("the killed edge left %v, %v", left, err)
+					t.Fatalf("the killed signaling node left %v, %v", left, err)
 				}
 				var ends [2]pin.Pin
 				for i := range ends {
-					edge := New(onRedis(t, server), fixed(viewOf(sfu("a", 1), sfu("b", 1))), &addresses{}, patient(), quiet)
+					signaling := New(onRedis(t, server), fixed(viewOf(sfu("a", 1), sfu("b", 1))), &addresses{}, patient(), quiet)
 					if c.pinned {
-						ends[i], err = edge.Rehome(t.Context(), crashRoom, crashOld(), headroom.Room{})
+						ends[i], err = signaling.Rehome(t.Context(), crashRoom, crashOld(), headroom.Room{})
 					} else {
-						ends[i], err = edge.Place(t.Context(), crashRoom, headroom.Room{})
+						ends[i], err = signaling.Place(t.Context(), crashRoom, headroom.Room{})
 					}
 					if err != nil {
 						t.Fatal(err)
 					}
 				}
 				if ends[0] != ends[1] || ends[0].Node == "dead" || c.epoch != 0 && ends[0].Fence.Epoch != c.epoch || c.epoch == 0 && ends[0] != left {
-					t.Errorf("the next edges ended on %v and %v, the killed one left %v", ends[0], ends[1], left)
+					t.Errorf("the next signalingNodes ended on %v and %v, the killed one left %v", ends[0], ends[1], left)
 				}
 			})
 		})
 	}
 }
 
-// crash runs TestCrashingEdge and sees it die of SIGKILL at the failpoint.
+// crash runs TestCrashingSignalingNode and sees it die of SIGKILL at the failpoint.
 func crash(t *testing.T, url, at string) {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 	defer cancel()
-	cmd := exec.CommandContext(ctx, os.Args[0], "-test.run=^TestCrashingEdge$")
+	cmd := exec.CommandContext(ctx, os.Args[0], "-test.run=^TestCrashingSignalingNode$")
 	cmd.Env = append(os.Environ(), crashURL+"="+url, failpoint.Variable+"="+at+"=exit")
 	output, err := cmd.CombinedOutput()
 	var ended *exec.ExitError
 	if !errors.As(err, &ended) || ended.Sys().(syscall.WaitStatus).Signal() != syscall.SIGKILL || ctx.Err() != nil {
-		t.Fatalf("the edge ended with %v, want SIGKILL at %s\n%s", err, at, output)
+		t.Fatalf("the signaling ended with %v, want SIGKILL at %s\n%s", err, at, output)
 	}
 }

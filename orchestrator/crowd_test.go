@@ -35,26 +35,26 @@ func crowdView(placers int, media ...string) *cluster.View {
 		nodes = append(nodes, node)
 	}
 	for i := range placers {
-		nodes = append(nodes, cluster.Node{ID: ring.NodeID(fmt.Sprintf("edge-%d", i)), Boot: bootOf("edge", i), Role: cluster.RoleSignaling})
+		nodes = append(nodes, cluster.Node{ID: ring.NodeID(fmt.Sprintf("signaling-%d", i)), Boot: bootOf("signaling", i), Role: cluster.RoleSignaling})
 	}
 	return viewOf(nodes...)
 }
 
 // open opens the room where it was placed, placing it again where the node refuses.
-func (c *crowd) open(ctx context.Context, edge *Orchestrator, room ring.RoomID, p pin.Pin, expect headroom.Room) error {
+func (c *crowd) open(ctx context.Context, signaling *Orchestrator, room ring.RoomID, p pin.Pin, expect headroom.Room) error {
 	for range 10 {
 		c.mu.Lock()
 		takes := headroom.Takes(c.loads[p.Node], expect.Cost(), ceiling())
 		if takes {
 			c.loads[p.Node] = c.loads[p.Node].Plus(expect.Cost())
 			c.mu.Unlock()
-			edge.Opened(room, p.Node, 2)
+			signaling.Opened(room, p.Node, 2)
 			return nil
 		}
 		c.moves++
 		c.mu.Unlock()
 		var err error
-		if p, err = edge.PlaceAgain(ctx, room, p, expect); err != nil {
+		if p, err = signaling.PlaceAgain(ctx, room, p, expect); err != nil {
 			return err
 		}
 	}
@@ -64,19 +64,19 @@ func (c *crowd) open(ctx context.Context, edge *Orchestrator, room ring.RoomID, 
 // Two hundred and fifty rooms of which nobody said the size are opened at one moment, as at a full hour, through three signaling nodes
 // on three idle nodes with default ceilings: nobody is refused.
 func TestAFullHourIsRefusedNobody(t *testing.T) {
-	store, view := newShelf(), fixed(crowdView(3, "a", "b", "c"))
+	store, view := newMemoryStore(), fixed(crowdView(3, "a", "b", "c"))
 	c := &crowd{loads: map[ring.NodeID]headroom.Egress{}}
-	var edges []*Orchestrator
+	var signalingNodes []*Orchestrator
 	for range 3 {
-		edges = append(edges, New(store, view, &addresses{}, patient(), quiet))
+		signalingNodes = append(signalingNodes, New(store, view, &addresses{}, patient(), quiet))
 	}
 	var all sync.WaitGroup
 	for i := range 250 {
 		all.Go(func() {
-			edge, room := edges[i%3], ring.RoomID(fmt.Sprintf("hour-%d", i))
-			p, err := edge.Place(t.Context(), room, headroom.Room{})
+			signaling, room := signalingNodes[i%3], ring.RoomID(fmt.Sprintf("hour-%d", i))
+			p, err := signaling.Place(t.Context(), room, headroom.Room{})
 			if err == nil {
-				err = c.open(t.Context(), edge, room, p, headroom.Room{})
+				err = c.open(t.Context(), signaling, room, p, headroom.Room{})
 			}
 			if err != nil {
 				t.Errorf("%s: %v", room, err)
@@ -101,15 +101,15 @@ func TestEveryRoomOfADeadNodeIsTakenAtOnce(t *testing.T) {
 		"a thousand": {headroom.Expect(1000)},
 	} {
 		t.Run(name, func(t *testing.T) {
-			store, view := newShelf(), fixed(crowdView(2, "b", "c"))
+			store, view := newMemoryStore(), fixed(crowdView(2, "b", "c"))
 			c := &crowd{loads: map[ring.NodeID]headroom.Egress{}}
-			edge := New(store, view, &addresses{}, patient(), quiet)
+			signaling := New(store, view, &addresses{}, patient(), quiet)
 			for i, expect := range rooms {
 				room, dead := ring.RoomID(fmt.Sprintf("%s-%d", name, i)), pinAt("a", 1, 5000, uint64(i+1))
 				store.put(room, dead.Encode())
-				p, err := edge.Rehome(t.Context(), room, dead, expect)
+				p, err := signaling.Rehome(t.Context(), room, dead, expect)
 				if err == nil {
-					err = c.open(t.Context(), edge, room, p, expect)
+					err = c.open(t.Context(), signaling, room, p, expect)
 				}
 				if err != nil {
 					t.Fatalf("room %d, %+v: %v", i, expect, err)
@@ -134,13 +134,13 @@ func manyOf(n int, room headroom.Room) []headroom.Room {
 // no new room out of nodes that have room.
 func TestClaimsUnderWayReserveNothing(t *testing.T) {
 	const resumes = 200
-	store := newShelf()
+	store := newMemoryStore()
 	busy := crowdView(1, "a", "b", "c")
 	for id, node := range busy.Nodes {
 		node.Load.EgressBitsPerSecond, node.Load.EgressPacketsPerSecond = ceiling().Part(0.37).BitsPerSecond, ceiling().Part(0.37).PacketsPerSecond
 		busy.Nodes[id] = node
 	}
-	edge := New(store, fixed(busy), &addresses{}, patient(), quiet)
+	signaling := New(store, fixed(busy), &addresses{}, patient(), quiet)
 	arrived, goOn := make(chan struct{}, resumes), make(chan struct{})
 	store.meanwhile(func() {
 		arrived <- struct{}{}
@@ -151,7 +151,7 @@ func TestClaimsUnderWayReserveNothing(t *testing.T) {
 		room := ring.RoomID(fmt.Sprintf("old-%d", i))
 		store.put(room, pinAt("a", 1, 5000, uint64(i+1)).Encode())
 		all.Go(func() {
-			if _, err := edge.Place(t.Context(), room, headroom.Expect(10)); err != nil {
+			if _, err := signaling.Place(t.Context(), room, headroom.Expect(10)); err != nil {
 				t.Error(err)
 			}
 		})
@@ -160,13 +160,13 @@ func TestClaimsUnderWayReserveNothing(t *testing.T) {
 		<-arrived
 	}
 	store.meanwhile(nil)
-	p, err := edge.Place(t.Context(), "new", headroom.Expect(10))
+	p, err := signaling.Place(t.Context(), "new", headroom.Expect(10))
 	if owner, _ := busy.Ring.Owner("new"); err != nil || p.Node != owner {
 		t.Errorf("a new room among %d joins of others: %v, %v, want the ring's owner %s", resumes, p.Node, err, owner)
 	}
 	close(goOn)
 	all.Wait()
-	if len(edge.ledger.held) != 1 {
-		t.Errorf("%d rooms are reserved for, want the new one", len(edge.ledger.held))
+	if len(signaling.ledger.held) != 1 {
+		t.Errorf("%d rooms are reserved for, want the new one", len(signaling.ledger.held))
 	}
 }

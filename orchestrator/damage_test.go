@@ -41,8 +41,8 @@ func TestAbsurdLoadReportCountsAsFull(t *testing.T) {
 			BitsPerSecond:    rapid.OneOf(rapid.Just[uint64](math.MaxUint64), rapid.Uint64Min(full.BitsPerSecond)).Draw(t, "bits"),
 			PacketsPerSecond: rapid.OneOf(rapid.Just[uint64](math.MaxUint64), rapid.Uint64Min(full.PacketsPerSecond)).Draw(t, "packets"),
 		}
-		one := New(newShelf(), fixed(view(full)), &addresses{}, patient(), quiet)
-		other := New(newShelf(), fixed(view(absurd)), &addresses{}, patient(), quiet)
+		one := New(newMemoryStore(), fixed(view(full)), &addresses{}, patient(), quiet)
+		other := New(newMemoryStore(), fixed(view(absurd)), &addresses{}, patient(), quiet)
 		for i := range rapid.IntRange(1, 60).Draw(t, "rooms") {
 			room := ring.RoomID(strconv.Itoa(i))
 			want, err := one.Place(context.Background(), room, headroom.Room{})
@@ -88,25 +88,25 @@ func damage(t *testing.T, server storetest.Server, text, marker string) {
 	defer store.Close()
 	ours := pinAt("b", 1, 5000, 7)
 	open := &rooms{held: []pin.Holding{{Room: room, Pin: ours}}}
-	keeper := NewKeeper(store, open, DefaultKeeperConfig(), quiet)
-	if err := keeper.refresh(ctx); err != nil || len(open.told()) != 0 || server.Raw.Get(ctx, keyOf(room)).Val() != text {
+	owner := NewPinOwner(store, open, DefaultPinOwnerConfig(), quiet)
+	if err := owner.refresh(ctx); err != nil || len(open.told()) != 0 || server.Raw.Get(ctx, keyOf(room)).Val() != text {
 		t.Fatalf("%s: the owner ended with %v, was told %v", server.Name, err, open.told())
 	}
-	if all, err := store.Incarnations(ctx); err != nil || !keeper.Synced().Has(all[0]) || server.Raw.Get(ctx, markerKey).Val() == marker {
-		t.Fatalf("%s: incarnation %x, %v; synced in %x", server.Name, all, err, keeper.Synced().All())
+	if all, err := store.Incarnations(ctx); err != nil || !owner.Synced().Has(all[0]) || server.Raw.Get(ctx, markerKey).Val() == marker {
+		t.Fatalf("%s: incarnation %x, %v; synced in %x", server.Name, all, err, owner.Synced().All())
 	}
 	var said bytes.Buffer
 	where := &addresses{holds: map[string]map[ring.RoomID]pin.Pin{ours.Control: {room: ours}}}
-	edge := New(store, fixed(viewOf(sfu("a", 1), sfu("b", 1), sfu("c", 1))), where, patient(), slog.New(slog.NewTextHandler(&said, nil)))
+	signaling := New(store, fixed(viewOf(sfu("a", 1), sfu("b", 1), sfu("c", 1))), where, patient(), slog.New(slog.NewTextHandler(&said, nil)))
 	now := uint64(time.Now().UnixMilli())
-	got, err := edge.Place(ctx, room, headroom.Room{})
+	got, err := signaling.Place(ctx, room, headroom.Room{})
 	if err != nil || got.Boot != ours.Boot || got.Fence.Epoch < now || server.Raw.Get(ctx, keyOf(room)).Val() != got.Encode() {
 		t.Fatalf("%s: Place = %v, %v over %q, want a pin of the owner above the clock", server.Name, got, err, text)
 	}
 	if !strings.Contains(said.String(), "corrupt pin") {
 		t.Errorf("%s: the log says nothing of %q", server.Name, text)
 	}
-	if err := keeper.refresh(ctx); err != nil || len(open.told()) != 1 || open.told()[0].Pin != got {
+	if err := owner.refresh(ctx); err != nil || len(open.told()) != 1 || open.told()[0].Pin != got {
 		t.Errorf("%s: the owner ended with %v, and was told %v, want its new pin", server.Name, err, open.told())
 	}
 }

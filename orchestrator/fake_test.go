@@ -68,12 +68,12 @@ func fixed(view *cluster.View) *views {
 
 // addresses is a Prober: who lives where. An address that is not listed times out.
 type addresses struct {
-	mu    sync.Mutex
-	boots map[string]pin.BootID // empty: refused
-	asked int
-	holds map[string]map[ring.RoomID]pin.Pin // by address
-	mute  map[string]error                   // why an address does not say what it holds
-	then  func()                             // runs after each answer, if there is one
+	mu         sync.Mutex
+	boots      map[string]pin.BootID // empty: refused
+	asked      int
+	holds      map[string]map[ring.RoomID]pin.Pin // by address
+	unanswered map[string]error                   // why an address does not say what it holds
+	then       func()                             // runs after each answer, if there is one
 }
 
 func (a *addresses) Holds(_ context.Context, control string, room ring.RoomID) (pin.Pin, error) {
@@ -82,7 +82,7 @@ func (a *addresses) Holds(_ context.Context, control string, room ring.RoomID) (
 	if a.then != nil {
 		defer a.then()
 	}
-	return a.holds[control][room], a.mute[control]
+	return a.holds[control][room], a.unanswered[control]
 }
 
 func (a *addresses) BootAt(_ context.Context, control string) (pin.BootID, error) {

@@ -138,7 +138,7 @@ func (l *ledger) opened(room ring.RoomID, node ring.NodeID, charged uint64) {
 	if r, ok := l.held[room]; ok && r.node == node && r.charged == 0 {
 		r.charged = max(charged, 1)
 		l.retain(room, r)
-		l.settle(room, l.held[room])
+		l.dropIfReported(room, l.held[room])
 	}
 }
 

@@ -15,12 +15,12 @@ import (
 // class is a room that the ring gives to a, then b, then c.
 const class ring.RoomID = "class"
 
-// forgetful is an edge on a store in its second incarnation, which has forgotten everything, in a
+// forgetful is a signaling node on a store in its second incarnation, which has forgotten everything, in a
 // cluster of a, b and c that reported the given incarnation last.
-func forgetful(reported pin.Incarnation) (*Orchestrator, *shelf, *addresses, *views) {
-	store := newShelf()
+func forgetful(reported pin.Incarnation) (*Orchestrator, *memoryStore, *addresses, *views) {
+	store := newMemoryStore()
 	store.in = 2
-	where := &addresses{holds: make(map[string]map[ring.RoomID]pin.Pin), mute: make(map[string]error)}
+	where := &addresses{holds: make(map[string]map[ring.RoomID]pin.Pin), unanswered: make(map[string]error)}
 	seen := fixed(reporting(reported))
 	return New(store, seen, where, patient(), quiet), store, where, seen
 }
@@ -41,26 +41,26 @@ func (a *addresses) open(node string, room ring.RoomID, p pin.Pin) {
 }
 
 func TestClaimIsHandedBackToWhoHasTheRoomOpen(t *testing.T) {
-	edge, store, where, _ := forgetful(1)
+	signaling, store, where, _ := forgetful(1)
 	held := pinAt("b", 1, 5000, 7)
 	where.open("b", class, held)
-	got, err := edge.Place(t.Context(), class, headroom.Room{})
+	got, err := signaling.Place(t.Context(), class, headroom.Room{})
 	if err != nil || got.Boot != held.Boot || !held.Fence.Less(got.Fence) || got.Fence.Fresh() {
 		t.Fatalf("Place = %v, %v, want a higher pin of b, which has the room open", got, err)
 	}
 	if store.stands(class) != got.Encode() || store.fault != "" {
 		t.Errorf("the store has %q, and %s", store.stands(class), store.fault)
 	}
-	if len(edge.ledger.held) != 0 {
-		t.Errorf("egress stays reserved for a room that is open already: %v", edge.ledger.held)
+	if len(signaling.ledger.held) != 0 {
+		t.Errorf("egress stays reserved for a room that is open already: %v", signaling.ledger.held)
 	}
-	where.mute["b.test:7000"] = errors.New("it hangs")
-	if again, err := edge.Place(t.Context(), class, headroom.Room{}); again != got || err != nil {
-		t.Errorf("the next join got %v, %v: what is proven need not be proven again", again, err)
+	where.unanswered["b.test:7000"] = errors.New("it hangs")
+	if again, err := signaling.Place(t.Context(), class, headroom.Room{}); again != got || err != nil {
+		t.Errorf("the next join got %v, %v: what is verified need not be verified again", again, err)
 	}
 }
 
-func TestClaimIsProvenOnlyWhileAnOwnerHasNotReported(t *testing.T) {
+func TestClaimIsVerifiedOnlyWhileAnOwnerHasNotReported(t *testing.T) {
 	for name, c := range map[string]struct {
 		reported pin.Incarnation
 		open     pin.Pin // what b has open
@@ -76,25 +76,25 @@ func TestClaimIsProvenOnlyWhileAnOwnerHasNotReported(t *testing.T) {
 		"one does not answer":         {reported: 1, silent: true, want: "a"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			edge, store, where, _ := forgetful(c.reported)
+			signaling, store, where, _ := forgetful(c.reported)
 			where.open("b", class, c.open)
 			if c.dead {
-				where.mute["b.test:7000"] = ErrNobodyThere
+				where.unanswered["b.test:7000"] = ErrNobodyThere
 			}
 			if c.silent {
-				where.mute["b.test:7000"] = errors.New("it hangs")
+				where.unanswered["b.test:7000"] = errors.New("it hangs")
 			}
-			got, err := edge.Place(t.Context(), class, headroom.Room{})
+			got, err := signaling.Place(t.Context(), class, headroom.Room{})
 			if err != nil || string(got.Node) != c.want || store.stands(class) != got.Encode() {
 				t.Fatalf("Place = %v, %v, want a pin of %s", got, err, c.want)
 			}
 			if !c.silent || c.reported == 2 {
 				return
 			}
-			// The next join, through any edge, must not take what stands for proven.
-			delete(where.mute, "b.test:7000")
+			// The next join, through any signaling node, must not take what stands for verified.
+			delete(where.unanswered, "b.test:7000")
 			where.open("b", class, pinAt("b", 1, 5000, 7))
-			if got, err = edge.Place(t.Context(), class, headroom.Room{}); err != nil || got.Node != "b" {
+			if got, err = signaling.Place(t.Context(), class, headroom.Room{}); err != nil || got.Node != "b" {
 				t.Fatalf("the next join got %v, %v, want b, which has the room open", got, err)
 			}
 		})
@@ -103,10 +103,10 @@ func TestClaimIsProvenOnlyWhileAnOwnerHasNotReported(t *testing.T) {
 
 // An owner above the claim on the very node that was claimed: its room would refuse the lower pin.
 func TestClaimBelowTheHoldersFenceIsRaised(t *testing.T) {
-	edge, store, where, _ := forgetful(1)
+	signaling, store, where, _ := forgetful(1)
 	held := pinAt("a", 1, uint64(time.Now().Add(time.Hour).UnixMilli()), 7)
 	where.holds["a.test:7000"] = map[ring.RoomID]pin.Pin{class: held}
-	got, err := edge.Place(t.Context(), class, headroom.Room{})
+	got, err := signaling.Place(t.Context(), class, headroom.Room{})
 	if err != nil || got.Boot != held.Boot || !held.Fence.Less(got.Fence) || store.stands(class) != got.Encode() {
 		t.Fatalf("Place = %v, %v, want a pin of a above %v", got, err, held.Fence)
 	}
@@ -114,14 +114,14 @@ func TestClaimBelowTheHoldersFenceIsRaised(t *testing.T) {
 
 // Rehome vouches for a death: the dead one is not asked, and one that has the room already keeps it.
 func TestRehomingOnAnEmptyStore(t *testing.T) {
-	edge, _, where, _ := forgetful(1)
+	signaling, _, where, _ := forgetful(1)
 	dead := pinAt("a", 1, 5000, 7)
-	where.mute["a.test:7000"] = errors.New("it hangs")
+	where.unanswered["a.test:7000"] = errors.New("it hangs")
 	moved := pinAt("c", 1, 5001, 8)
 	where.holds["c.test:7000"] = map[ring.RoomID]pin.Pin{class: moved}
-	got, err := edge.Rehome(t.Context(), class, dead, headroom.Room{})
+	got, err := signaling.Rehome(t.Context(), class, dead, headroom.Room{})
 	if err != nil || got.Boot != moved.Boot || !moved.Fence.Less(got.Fence) {
-		t.Fatalf("Rehome = %v, %v, want c, where another edge moved the room to before the store forgot", got, err)
+		t.Fatalf("Rehome = %v, %v, want c, where another signaling node moved the room to before the store forgot", got, err)
 	}
 }
 
@@ -129,90 +129,90 @@ func TestRehomingOnAnEmptyStore(t *testing.T) {
 // synced their pins since, and gives it back to the one that serves it; when all have, nobody is asked.
 func TestRehomingFromAPinThatStandsAgain(t *testing.T) {
 	dead, live := pinAt("a", 1, 5000, 7), pinAt("b", 1, 5001, 8)
-	move := func(edge *Orchestrator, how string) (pin.Pin, error) {
+	move := func(signaling *Orchestrator, how string) (pin.Pin, error) {
 		if how == "PlaceAgain" {
-			return edge.PlaceAgain(t.Context(), class, dead, headroom.Room{})
+			return signaling.PlaceAgain(t.Context(), class, dead, headroom.Room{})
 		}
-		return edge.Rehome(t.Context(), class, dead, headroom.Room{})
+		return signaling.Rehome(t.Context(), class, dead, headroom.Room{})
 	}
 	for _, how := range []string{"Rehome", "PlaceAgain"} {
 		for range 8 { // The nonce of the move is above that of the owner, or below.
-			edge, store, where, _ := forgetful(1)
+			signaling, store, where, _ := forgetful(1)
 			store.put(class, dead.Encode())
 			where.open("b", class, live)
-			got, err := move(edge, how)
+			got, err := move(signaling, how)
 			if err != nil || got.Boot != live.Boot || !live.Fence.Less(got.Fence) || store.stands(class) != got.Encode() {
 				t.Fatalf("%s = %v, %v, want b, which serves the room", how, got, err)
 			}
 		}
-		// Another edge finds the move of one that died before it asked.
-		edge, store, where, _ := forgetful(1)
+		// Another signaling node finds the move of one that died before it asked.
+		signaling, store, where, _ := forgetful(1)
 		store.put(class, pinAt("c", 1, 5001, 9).Encode())
 		where.open("b", class, live)
-		if got, err := edge.Place(t.Context(), class, headroom.Room{}); err != nil || got.Boot != live.Boot {
+		if got, err := signaling.Place(t.Context(), class, headroom.Room{}); err != nil || got.Boot != live.Boot {
 			t.Fatalf("Place = %v, %v, want b, which serves the room", got, err)
 		}
-		edge, store, where, _ = forgetful(2)
+		signaling, store, where, _ = forgetful(2)
 		store.put(class, dead.Encode())
 		for _, id := range []string{"a", "b", "c"} {
-			where.mute[id+".test:7000"] = errors.New("it hangs")
+			where.unanswered[id+".test:7000"] = errors.New("it hangs")
 		}
-		if got, err := move(edge, how); err != nil || got.Fence.Epoch != 5001 || store.calls != 1 {
+		if got, err := move(signaling, how); err != nil || got.Fence.Epoch != 5001 || store.calls != 1 {
 			t.Fatalf("%s = %v, %v in %d calls, want one, and nobody asked: all have reported", how, got, err, store.calls)
 		}
 	}
 }
 
 func TestRememberedRoomIsJoinedWithoutAStore(t *testing.T) {
-	edge, store, where, seen := forgetful(2)
-	known, err := edge.Place(t.Context(), class, headroom.Room{})
+	signaling, store, where, seen := forgetful(2)
+	known, err := signaling.Place(t.Context(), class, headroom.Room{})
 	if err != nil {
 		t.Fatal(err)
 	}
 	store.err = errors.New("the store is away")
-	if got, err := edge.Place(t.Context(), class, headroom.Room{}); got != known || err != nil {
+	if got, err := signaling.Place(t.Context(), class, headroom.Room{}); got != known || err != nil {
 		t.Errorf("a join of a known room got %v, %v, want %v", got, err, known)
 	}
-	if _, err := edge.Place(t.Context(), "unheard-of", headroom.Room{}); !errors.Is(err, ErrStoreUnavailable) {
+	if _, err := signaling.Place(t.Context(), "unheard-of", headroom.Room{}); !errors.Is(err, ErrStoreUnavailable) {
 		t.Errorf("a new room: %v, want ErrStoreUnavailable", err)
 	}
-	if _, err := edge.PlaceAgain(t.Context(), class, known, headroom.Room{}); !errors.Is(err, ErrStoreUnavailable) {
+	if _, err := signaling.PlaceAgain(t.Context(), class, known, headroom.Room{}); !errors.Is(err, ErrStoreUnavailable) {
 		t.Errorf("a refused room: %v, want ErrStoreUnavailable", err)
 	}
 	where.open("b", "elsewhere", pinAt("b", 1, 5000, 7))
-	if got, err := edge.Place(t.Context(), "elsewhere", headroom.Room{}); err != nil || got.Node != "b" {
+	if got, err := signaling.Place(t.Context(), "elsewhere", headroom.Room{}); err != nil || got.Node != "b" {
 		t.Errorf("a room that this node never heard of, open on b: %v, %v", got, err)
 	}
 	seen.Store(viewOf(sfu("b", 1), sfu("c", 1)))
-	if _, err := edge.Place(t.Context(), class, headroom.Room{}); !errors.Is(err, ErrStoreUnavailable) {
+	if _, err := signaling.Place(t.Context(), class, headroom.Room{}); !errors.Is(err, ErrStoreUnavailable) {
 		t.Errorf("its owner is no longer seen: %v, want ErrStoreUnavailable", err)
 	}
 	seen.Store(reporting(2))
-	edge.Observe(class, pin.Fence{Epoch: known.Fence.Epoch + 1})
-	if _, err := edge.Place(t.Context(), class, headroom.Room{}); !errors.Is(err, ErrStoreUnavailable) {
+	signaling.Observe(class, pin.Fence{Epoch: known.Fence.Epoch + 1})
+	if _, err := signaling.Place(t.Context(), class, headroom.Room{}); !errors.Is(err, ErrStoreUnavailable) {
 		t.Errorf("a higher pin was heard of: %v, want ErrStoreUnavailable", err)
 	}
 }
 
-// A room may have moved, or have been claimed anew, without this edge having heard of it. Without a store the owners are asked; what none of
+// A room may have moved, or have been claimed anew, without this signaling node having heard of it. Without a store the owners are asked; what none of
 // them has open is where the store has shown it lately, or nowhere.
 func TestRoomIsJoinedWithoutAStoreWhereItIsOpen(t *testing.T) {
 	above := func(known pin.Pin, node string) pin.Pin { return pinAt(node, 1, known.Fence.Epoch+5, 7) }
 	below := func(known pin.Pin, node string) pin.Pin { return pinAt(node, 1, known.Fence.Epoch-5, 7) }
 	for name, c := range map[string]struct {
-		open    func(known pin.Pin, node string) pin.Pin
-		at      string
-		mute    string
-		observe bool // a node has told of the fence that it is open under
-		later   time.Duration
-		joins   bool
-		where   ring.NodeID
+		open       func(known pin.Pin, node string) pin.Pin
+		at         string
+		unanswered string
+		observe    bool // a node has told of the fence that it is open under
+		later      time.Duration
+		joins      bool
+		where      ring.NodeID
 	}{
 		"open nowhere":                               {joins: true, where: "a"},
 		"open nowhere, for long":                     {later: rememberedFor},
-		"open nowhere, as far as can be asked":       {mute: "b", joins: true, where: "a"},
+		"open nowhere, as far as can be asked":       {unanswered: "b", joins: true, where: "a"},
 		"open where it was":                          {open: func(known pin.Pin, _ string) pin.Pin { return known }, at: "a", later: 10 * rememberedFor, joins: true, where: "a"},
-		"open where it was, and b does not answer":   {open: func(known pin.Pin, _ string) pin.Pin { return known }, at: "a", mute: "b", joins: true, where: "a"},
+		"open where it was, and b does not answer":   {open: func(known pin.Pin, _ string) pin.Pin { return known }, at: "a", unanswered: "b", joins: true, where: "a"},
 		"it has moved":                               {open: above, at: "b", joins: true, where: "b"},
 		"it has moved, and its fence was heard of":   {open: above, at: "b", observe: true, joins: true, where: "b"},
 		"open elsewhere under a lower pin":           {open: below, at: "b"},
@@ -220,8 +220,8 @@ func TestRoomIsJoinedWithoutAStoreWhereItIsOpen(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
-				edge, store, where, _ := forgetful(2)
-				known, err := edge.Place(t.Context(), class, headroom.Room{})
+				signaling, store, where, _ := forgetful(2)
+				known, err := signaling.Place(t.Context(), class, headroom.Room{})
 				if err != nil || known.Node != "a" {
 					t.Fatalf("Place = %v, %v", known, err)
 				}
@@ -233,15 +233,15 @@ func TestRoomIsJoinedWithoutAStoreWhereItIsOpen(t *testing.T) {
 						want = held
 					}
 					if c.observe {
-						edge.Observe(class, held.Fence)
+						signaling.Observe(class, held.Fence)
 					}
 				}
-				if c.mute != "" {
-					where.mute[c.mute+".test:7000"] = errors.New("it hangs")
+				if c.unanswered != "" {
+					where.unanswered[c.unanswered+".test:7000"] = errors.New("it hangs")
 				}
 				store.fail(errors.New("the store is away"))
 				<-time.After(c.later)
-				got, err := edge.Place(t.Context(), class, headroom.Room{})
+				got, err := signaling.Place(t.Context(), class, headroom.Room{})
 				switch {
 				case c.joins && (err != nil || got != want || got.Node != c.where):
 					t.Errorf("Place = %v, %v, want %v", got, err, want)
@@ -259,7 +259,7 @@ func TestOwnerContestsAPinWhoseMakerDidNotKnowIt(t *testing.T) {
 	mover := pinAt("b", 1, 9000, 9)
 	for name, c := range map[string]struct {
 		found    pin.Pin
-		prepare  func(k *Keeper)
+		prepare  func(own *PinOwner)
 		majority bool
 		keeps    bool
 	}{
@@ -267,18 +267,18 @@ func TestOwnerContestsAPinWhoseMakerDidNotKnowIt(t *testing.T) {
 		"moved by somebody who knew": {found: mover, majority: true},
 		"moved by somebody else from what ours was moved from": {found: pinAt("b", 1, 5000, 9), majority: true, keeps: true},
 		"in a minority": {found: intruder},
-		"after a pause": {found: intruder, majority: true, prepare: func(k *Keeper) {
-			k.mu.Lock()
-			defer k.mu.Unlock()
-			clear(k.confirmed)
+		"after a pause": {found: intruder, majority: true, prepare: func(own *PinOwner) {
+			own.mu.Lock()
+			defer own.mu.Unlock()
+			clear(own.confirmed)
 		}},
 	} {
 		t.Run(name, func(t *testing.T) {
-			cfg := DefaultKeeperConfig()
+			cfg := DefaultPinOwnerConfig()
 			cfg.Majority = func() bool { return c.majority }
-			keeping(t, cfg, func(t *testing.T, k *Keeper, s *shelf, r *rooms, ours pin.Pin) {
+			withOwner(t, cfg, func(t *testing.T, own *PinOwner, s *memoryStore, r *rooms, ours pin.Pin) {
 				if c.prepare != nil {
-					c.prepare(k)
+					c.prepare(own)
 				}
 				s.put("r", c.found.Encode())
 				after(6 * time.Second)
@@ -300,42 +300,42 @@ func TestOwnerContestsAPinWhoseMakerDidNotKnowIt(t *testing.T) {
 
 // An owner reports an incarnation when all its pins stand in it, and not before.
 func TestOwnerReportsWhatItHasSynced(t *testing.T) {
-	cfg := DefaultKeeperConfig()
+	cfg := DefaultPinOwnerConfig()
 	cfg.Majority = func() bool { return true }
-	keeping(t, cfg, func(t *testing.T, k *Keeper, s *shelf, _ *rooms, ours pin.Pin) {
+	withOwner(t, cfg, func(t *testing.T, own *PinOwner, s *memoryStore, _ *rooms, ours pin.Pin) {
 		s.lose() // incarnation 2
 		after(6 * time.Second)
-		if !k.Synced().Has(2) || s.stands("r") != ours.Encode() {
-			t.Fatalf("synced in %v, the store has %q", k.Synced().All(), s.stands("r"))
+		if !own.Synced().Has(2) || s.stands("r") != ours.Encode() {
+			t.Fatalf("synced in %v, the store has %q", own.Synced().All(), s.stands("r"))
 		}
 		s.lose()
 		s.meanwhile(s.lose) // It forgets again between the question and the answer.
 		after(6 * time.Second)
-		if s.meanwhile(nil); k.Synced().Has(s.incarnation()) {
+		if s.meanwhile(nil); own.Synced().Has(s.incarnation()) {
 			t.Errorf("incarnation %d was reported, which began after the pins were written", s.incarnation())
 		}
 		after(6 * time.Second)
-		if !k.Synced().Has(s.incarnation()) {
-			t.Errorf("synced in %v, want %d", k.Synced().All(), s.incarnation())
+		if !own.Synced().Has(s.incarnation()) {
+			t.Errorf("synced in %v, want %d", own.Synced().All(), s.incarnation())
 		}
 		// A room that is about to open counts, though it is not held yet.
 		opening := pinAt("a", 1, 6000, 1)
 		s.put("s", opening.Encode())
-		if err := k.Confirm(t.Context(), "s", opening); err != nil {
+		if err := own.Confirm(t.Context(), "s", opening); err != nil {
 			t.Fatal(err)
 		}
 		s.lose()
 		after(6 * time.Second)
-		if s.stands("s") != opening.Encode() || !k.Synced().Has(s.incarnation()) {
-			t.Errorf("the store has %q for a room that is opening, synced in %v", s.stands("s"), k.Synced().All())
+		if s.stands("s") != opening.Encode() || !own.Synced().Has(s.incarnation()) {
+			t.Errorf("the store has %q for a room that is opening, synced in %v", s.stands("s"), own.Synced().All())
 		}
 		// What is taken for confirmed without the store may not be in it.
 		s.mu.Lock()
 		s.err = errors.New("the store is away")
 		s.mu.Unlock()
 		after(silentFor)
-		if err := k.Confirm(t.Context(), "u", pinAt("a", 1, 7000, 1)); err != nil || k.Synced() != "" {
-			t.Errorf("Confirm = %v by the majority, and %v is still reported", err, k.Synced().All())
+		if err := own.Confirm(t.Context(), "u", pinAt("a", 1, 7000, 1)); err != nil || own.Synced() != "" {
+			t.Errorf("Confirm = %v by the majority, and %v is still reported", err, own.Synced().All())
 		}
 	})
 }

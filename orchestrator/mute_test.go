@@ -22,24 +22,24 @@ func (f frozen) Holds(ctx context.Context, control string, room ring.RoomID) (pi
 	return f.addresses.Holds(ctx, control, room)
 }
 
-// muteTown is an edge with the times of the binary on a store that has just lost its memory, while b is mute.
-func muteTown(t *testing.T) (*Orchestrator, *shelf, *addresses) {
-	edge, store, where, _ := forgetful(1)
-	return New(store, edge.views, frozen{where}, DefaultConfig(), quiet), store, where
+// withMuteNode is a signaling node with the times of the binary on a store that has just lost its memory, while b is mute.
+func withMuteNode(t *testing.T) (*Orchestrator, *memoryStore, *addresses) {
+	signaling, store, where, _ := forgetful(1)
+	return New(store, signaling.views, frozen{where}, DefaultConfig(), quiet), store, where
 }
 
 // After a loss of the store one node that answers nothing delays the joins of new rooms by about a second, and stops none.
 func TestMuteNodeStopsNoJoin(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		edge, store, _ := muteTown(t)
+		signaling, store, _ := withMuteNode(t)
 		began := time.Now()
-		got, err := edge.Place(t.Context(), class, headroom.Room{})
+		got, err := signaling.Place(t.Context(), class, headroom.Room{})
 		if took := time.Since(began); err != nil || store.stands(class) != got.Encode() || took > 2*time.Second {
 			t.Fatalf("Place = %v, %v after %v, want the claim to stand within 2 s", got, err, took)
 		}
 		// Nobody has said that the mute node does not have the room: the next join asks again.
-		if edge.seen.isProven(class, got, store.incarnation()) {
-			t.Error("a claim counts as proven though one node did not answer")
+		if signaling.cache.isVerified(class, got, store.incarnation()) {
+			t.Error("a claim counts as verified though one node did not answer")
 		}
 	})
 }
@@ -47,12 +47,12 @@ func TestMuteNodeStopsNoJoin(t *testing.T) {
 // A room that is open on a node that answers is joined sooner than that: the node that is remembered as its owner is asked first.
 func TestMuteNodeHardlyDelaysAnOpenRoom(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		edge, _, where := muteTown(t)
+		signaling, _, where := withMuteNode(t)
 		held := pinAt("c", 1, 5000, 7)
-		edge.seen.note(class, held)
+		signaling.cache.note(class, held)
 		where.open("c", class, held)
 		began := time.Now()
-		got, err := edge.Place(t.Context(), class, headroom.Room{})
+		got, err := signaling.Place(t.Context(), class, headroom.Room{})
 		if took := time.Since(began); err != nil || got.Boot != held.Boot || took > 900*time.Millisecond {
 			t.Fatalf("Place = %v, %v after %v, want c, which has the room open, in less than a second", got, err, took)
 		}
@@ -62,12 +62,12 @@ func TestMuteNodeHardlyDelaysAnOpenRoom(t *testing.T) {
 // While the store is away a frozen node keeps nobody out of a room that the store has shown lately.
 func TestMuteNodeStopsNoJoinWithoutAStore(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		edge, store, _ := muteTown(t)
+		signaling, store, _ := withMuteNode(t)
 		held := pinAt("c", 1, 5000, 7)
-		edge.seen.prove(class, held, 1)
+		signaling.cache.verified(class, held, 1)
 		store.fail(errAway)
 		began := time.Now()
-		if got, err := edge.Place(t.Context(), class, headroom.Room{}); err != nil || got != held || time.Since(began) > 2*time.Second {
+		if got, err := signaling.Place(t.Context(), class, headroom.Room{}); err != nil || got != held || time.Since(began) > 2*time.Second {
 			t.Fatalf("Place = %v, %v after %v, want %v within 2 s", got, err, time.Since(began), held)
 		}
 	})
@@ -76,14 +76,14 @@ func TestMuteNodeStopsNoJoinWithoutAStore(t *testing.T) {
 // Every write is refused, as NOREPLICAS, MISCONF and READONLY do: people join a pinned room all the same, through a signaling node that has
 // never heard of it.
 func TestPinnedRoomIsJoinedWhileWritesAreRefused(t *testing.T) {
-	edge, store, _, _ := forgetful(2)
+	signaling, store, _, _ := forgetful(2)
 	stands := pinAt("c", 1, 5000, 7)
 	store.put(class, stands.Encode())
 	store.refuseWrites(true)
-	if got, err := edge.Place(t.Context(), class, headroom.Room{}); err != nil || got != stands {
+	if got, err := signaling.Place(t.Context(), class, headroom.Room{}); err != nil || got != stands {
 		t.Fatalf("Place = %v, %v, want the pin that stands", got, err)
 	}
-	if got, err := edge.Place(t.Context(), "new", headroom.Room{}); err == nil {
+	if got, err := signaling.Place(t.Context(), "new", headroom.Room{}); err == nil {
 		t.Fatalf("a new room was placed at %v, which nobody can know", got)
 	}
 }

@@ -11,10 +11,10 @@ import (
 	"github.com/holdfast-rtc/holdfast/ring"
 )
 
-// openingOf is what a keeper says when nobody is asking it anything.
-func openingOf(t *testing.T, k *Keeper, room ring.RoomID) pin.Pin {
+// openingOf is what a pin owner says when nobody is asking it anything.
+func openingOf(t *testing.T, own *PinOwner, room ring.RoomID) pin.Pin {
 	t.Helper()
-	p, err := k.Opening(t.Context(), room)
+	p, err := own.Opening(t.Context(), room)
 	if err != nil {
 		t.Errorf("Opening = %v", err)
 	}
@@ -24,7 +24,7 @@ func openingOf(t *testing.T, k *Keeper, room ring.RoomID) pin.Pin {
 // A room whose pin could not be confirmed is not about to open: whoever asks the owners would hand the room to a node that nobody
 // is let in by. What one question was granted, the failure of another does not take back.
 func TestOnlyWhatWasGrantedIsAboutToOpen(t *testing.T) {
-	keeping(t, DefaultKeeperConfig(), func(t *testing.T, k *Keeper, s *shelf, _ *rooms, _ pin.Pin) {
+	withOwner(t, DefaultPinOwnerConfig(), func(t *testing.T, own *PinOwner, s *memoryStore, _ *rooms, _ pin.Pin) {
 		const room ring.RoomID = "new"
 		p, away := pinAt("a", 1, 6000, 1), errors.New("the store is away")
 		s.put(room, p.Encode())
@@ -33,15 +33,15 @@ func TestOnlyWhatWasGrantedIsAboutToOpen(t *testing.T) {
 			opens  pin.Pin
 		}{{away, pin.Pin{}}, {nil, p}, {away, p}} {
 			s.fail(question.answer)
-			if err := k.Confirm(t.Context(), room, p); (err == nil) != (question.answer == nil) || err != nil && !errors.Is(err, pin.ErrUnconfirmed) {
+			if err := own.Confirm(t.Context(), room, p); (err == nil) != (question.answer == nil) || err != nil && !errors.Is(err, pin.ErrUnconfirmed) {
 				t.Fatalf("Confirm = %v while the store says %v", err, question.answer)
 			}
-			if got := openingOf(t, k, room); got != question.opens {
+			if got := openingOf(t, own, room); got != question.opens {
 				t.Errorf("about to open under %v after the store said %v, want %v", got, question.answer, question.opens)
 			}
 		}
 		after(confirmedFor)
-		if got := openingOf(t, k, room); !got.IsZero() {
+		if got := openingOf(t, own, room); !got.IsZero() {
 			t.Errorf("about to open under %v, %v after it got leave", got, confirmedFor)
 		}
 	})
@@ -50,7 +50,7 @@ func TestOnlyWhatWasGrantedIsAboutToOpen(t *testing.T) {
 // Who asks what is about to open while a question is under way is answered when that one is, for it may have read the store before
 // what the asker knows was written there.
 func TestQuestionUnderWayIsWaitedFor(t *testing.T) {
-	keeping(t, DefaultKeeperConfig(), func(t *testing.T, k *Keeper, s *shelf, _ *rooms, _ pin.Pin) {
+	withOwner(t, DefaultPinOwnerConfig(), func(t *testing.T, own *PinOwner, s *memoryStore, _ *rooms, _ pin.Pin) {
 		const room ring.RoomID = "new"
 		p, slow := pinAt("a", 1, 6000, 1), confirmTimeout/3
 		s.put(room, p.Encode())
@@ -58,15 +58,15 @@ func TestQuestionUnderWayIsWaitedFor(t *testing.T) {
 		s.slow = slow
 		s.mu.Unlock()
 		answered := make(chan error, 1)
-		go func() { answered <- k.Confirm(t.Context(), room, p) }()
+		go func() { answered <- own.Confirm(t.Context(), room, p) }()
 		synctest.Wait()
 		impatient, cancel := context.WithTimeout(t.Context(), slow/2)
 		defer cancel()
-		if _, err := k.Opening(impatient, room); !errors.Is(err, context.DeadlineExceeded) {
+		if _, err := own.Opening(impatient, room); !errors.Is(err, context.DeadlineExceeded) {
 			t.Errorf("Opening = %v before the store has answered, want that it waits", err)
 		}
 		began := time.Now()
-		if got := openingOf(t, k, room); got != p || time.Since(began) > slow {
+		if got := openingOf(t, own, room); got != p || time.Since(began) > slow {
 			t.Errorf("about to open under %v after %v, want %v as soon as the store answers", got, time.Since(began), p)
 		}
 		if err := <-answered; err != nil {

@@ -2,10 +2,10 @@
 // the same pin for a room, that epochs only grow, that a placement costs one store round trip whether the room
 // is new or pinned, and that whoever comes across a pin whose node is gone moves it.
 //
-// Signaling nodes use an Orchestrator (place, re-home, explain). A media node uses a Keeper, which keeps the
+// Signaling nodes use an Orchestrator (place, re-home, explain). A media node uses a PinOwner, which keeps the
 // pins of its rooms alive and learns of higher ones.
 //
-// It does not know Redis, gossip or gRPC: it is given a store (Claims, Keeps), a view of the cluster (Views)
+// It does not know Redis, gossip or gRPC: it is given a store (PinStore, LeaseStore), a view of the cluster (Views)
 // and a way to ask an address who lives there (Prober). DESIGN.md has the invariants, the states of a pin and the races.
 package orchestrator
 
@@ -21,9 +21,9 @@ import (
 	"github.com/holdfast-rtc/holdfast/ring"
 )
 
-// Claims is the store of pins as a signaling node sees it. Every method is one round trip and safe to
+// PinStore is the store of pins as a signaling node sees it. Every method is one round trip and safe to
 // repeat. An error is either a *pin.CorruptError or means that the store could not say.
-type Claims interface {
+type PinStore interface {
 	// Claim writes p unless the room has a pin. It returns the pin that stands and the incarnation of the
 	// store that it stands in, zero when that is not known.
 	Claim(ctx context.Context, room ring.RoomID, p pin.Pin) (winner pin.Pin, in pin.Incarnation, err error)
@@ -52,19 +52,19 @@ type Prober interface {
 
 // Orchestrator places and moves rooms for one signaling node. Its methods may be called from any goroutine.
 type Orchestrator struct {
-	store  Claims
+	store  PinStore
 	views  Views
 	prober Prober
 	cfg    Config
 	log    *slog.Logger
-	seen   seen
+	cache  pinCache
 	ledger ledger
 	probes singleflight.Group
 }
 
 // New returns an orchestrator. The configuration must be valid (Config.Validate).
-func New(store Claims, views Views, prober Prober, cfg Config, log *slog.Logger) *Orchestrator {
-	return &Orchestrator{store: store, views: views, prober: prober, cfg: cfg, log: log, seen: seen{clock: cfg.Clock}}
+func New(store PinStore, views Views, prober Prober, cfg Config, log *slog.Logger) *Orchestrator {
+	return &Orchestrator{store: store, views: views, prober: prober, cfg: cfg, log: log, cache: pinCache{clock: cfg.Clock}}
 }
 
 // Place returns the pin of room, claiming it for a node with headroom when it has none; expect is what is
@@ -75,7 +75,7 @@ func New(store Claims, views Views, prober Prober, cfg Config, log *slog.Logger)
 // Errors: ErrNotSettled, ErrNoNodes, *NoHeadroomError, ErrStoreUnavailable (the claim may have
 // reached the store all the same; the next Place finds it), ErrContended, or the context's.
 func (o *Orchestrator) Place(ctx context.Context, room ring.RoomID, expect headroom.Room) (pin.Pin, error) {
-	return o.settle(ctx, o.request(room, expect), current{})
+	return o.swapLoop(ctx, o.request(room, expect), current{})
 }
 
 // Rehome moves room away from the dead pin from, by compare-and-set to the next epoch, and returns the pin
@@ -84,8 +84,8 @@ func (o *Orchestrator) Place(ctx context.Context, room ring.RoomID, expect headr
 func (o *Orchestrator) Rehome(ctx context.Context, room ring.RoomID, from pin.Pin, expect headroom.Room) (pin.Pin, error) {
 	r := o.request(room, expect)
 	r.avoid.boot = from.Boot
-	o.seen.note(room, from)
-	return o.settle(ctx, r, current{pin: from})
+	o.cache.note(room, from)
+	return o.swapLoop(ctx, r, current{pin: from})
 }
 
 // PlaceAgain moves room after its node refused to OPEN it under the pin refused. It is Rehome to another
@@ -94,16 +94,16 @@ func (o *Orchestrator) PlaceAgain(ctx context.Context, room ring.RoomID, refused
 	r := o.request(room, expect)
 	r.avoid.node = refused.Node
 	r.refused = refused.Fence
-	o.seen.note(room, refused)
+	o.cache.note(room, refused)
 	o.ledger.refuse(room, refused.Boot)
-	return o.settle(ctx, r, current{pin: refused})
+	return o.swapLoop(ctx, r, current{pin: refused})
 }
 
 // Observe remembers a fence of room: no later pin of the room made here, nor a fresh claim of any room, is at or below
 // it. A lower pin in the store is then moved, so f must come from a node or the store, never from a client.
 func (o *Orchestrator) Observe(room ring.RoomID, f pin.Fence) {
 	if !f.IsZero() {
-		o.seen.note(room, pin.Pin{Fence: f})
+		o.cache.note(room, pin.Pin{Fence: f})
 	}
 }
 

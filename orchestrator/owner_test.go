@@ -12,20 +12,20 @@ import (
 )
 
 // owner is an SFU node's side of placement, refreshing often, until the test ends.
-func owner(t *testing.T, server storetest.Server, held ...pin.Holding) (*Keeper, *rooms) {
+func owner(t *testing.T, server storetest.Server, held ...pin.Holding) (*PinOwner, *rooms) {
 	t.Helper()
 	r := &rooms{held: held}
-	k := NewKeeper(onRedis(t, server), r, KeeperConfig{RefreshEvery: 10 * time.Millisecond, ProlongEvery: time.Minute}, quiet)
+	own := NewPinOwner(onRedis(t, server), r, PinOwnerConfig{RefreshEvery: 10 * time.Millisecond, ProlongEvery: time.Minute}, quiet)
 	ctx, cancel := context.WithCancel(context.Background())
 	ended := make(chan error, 1)
-	go func() { ended <- k.Run(ctx) }()
+	go func() { ended <- own.Run(ctx) }()
 	t.Cleanup(func() {
 		cancel()
 		if err := <-ended; err != nil {
 			t.Errorf("Run = %v", err)
 		}
 	})
-	return k, r
+	return own, r
 }
 
 // wait waits for a condition, ten seconds at most.
@@ -43,26 +43,26 @@ func wait(t *testing.T, what string, ok func() bool) {
 }
 
 // The life of a room over a real store: placed, its owner declared dead though it only slept, moved, the
-// old owner outranked, the store emptied, the pin written again by the new owner, found by the next join.
-func TestOwnersAndEdgesOverOneStore(t *testing.T) {
+// old owner fenced, the store emptied, the pin written again by the new owner, found by the next join.
+func TestOwnersAndSignalingNodesOverOneStore(t *testing.T) {
 	storetest.OnEach(t, func(t *testing.T, server storetest.Server) {
 		const room ring.RoomID = "class" // a, then b, then c clockwise
-		edge := New(onRedis(t, server), fixed(viewOf(sfu("a", 1), sfu("b", 1))), &addresses{}, patient(), quiet)
-		first, err := edge.Place(t.Context(), room, headroom.Room{})
+		signaling := New(onRedis(t, server), fixed(viewOf(sfu("a", 1), sfu("b", 1))), &addresses{}, patient(), quiet)
+		first, err := signaling.Place(t.Context(), room, headroom.Room{})
 		if err != nil || first.Node != "a" {
 			t.Fatalf("Place = %v, %v", first, err)
 		}
 		_, sleeper := owner(t, server, pin.Holding{Room: room, Pin: first})
-		second, err := edge.Rehome(t.Context(), room, first, headroom.Room{})
+		second, err := signaling.Rehome(t.Context(), room, first, headroom.Room{})
 		if err != nil || second.Node != "b" || second.Fence.Epoch != first.Fence.Epoch+1 {
 			t.Fatalf("Rehome = %v, %v", second, err)
 		}
-		wait(t, "the old owner to be outranked", func() bool { return len(sleeper.told()) > 0 })
+		wait(t, "the old owner to be fenced", func() bool { return len(sleeper.told()) > 0 })
 		if told := sleeper.told(); len(told) != 1 || told[0] != (pin.Holding{Room: room, Pin: second}) {
 			t.Errorf("the old owner was told %v, want %v once", told, second)
 		}
-		k, awake := owner(t, server, pin.Holding{Room: room, Pin: second})
-		if err := k.Confirm(t.Context(), room, second); err != nil {
+		own, awake := owner(t, server, pin.Holding{Room: room, Pin: second})
+		if err := own.Confirm(t.Context(), room, second); err != nil {
 			t.Errorf("the new owner cannot confirm its pin: %v", err)
 		}
 		if err := server.Raw.FlushAll(t.Context()).Err(); err != nil {
@@ -74,7 +74,7 @@ func TestOwnersAndEdgesOverOneStore(t *testing.T) {
 			t.Errorf("after the store lost everything a join got %v, %v, want %v, epoch kept", p, err, second)
 		}
 		if len(awake.told()) != 0 {
-			t.Errorf("the new owner was outranked by %v", awake.told())
+			t.Errorf("the new owner was fenced by %v", awake.told())
 		}
 	})
 }

@@ -24,11 +24,11 @@ import (
 	"github.com/holdfast-rtc/holdfast/ring"
 )
 
-// A hundred people join one new room through three edges that see the cluster
+// A hundred people join one new room through three signaling nodes that see the cluster
 // differently; all end on one pin.
 func TestConcurrentPlacesThroughDifferentViewsEndOnOnePin(t *testing.T) {
 	storetest.OnEach(t, func(t *testing.T, server storetest.Server) {
-		var edges []*Orchestrator
+		var signalingNodes []*Orchestrator
 		for _, view := range []*cluster.View{
 			viewOf(sfu("a", 1), sfu("b", 1), sfu("c", 1)),
 			viewOf(sfu("b", 1), sfu("c", 1), sfu("d", 1)),
@@ -38,12 +38,12 @@ func TestConcurrentPlacesThroughDifferentViewsEndOnOnePin(t *testing.T) {
 			for _, id := range []string{"a", "b", "c", "d"} {
 				everybody.boots[id+".test:7000"] = bootOf(id, 1)
 			}
-			edges = append(edges, New(onRedis(t, server), fixed(view), everybody, patient(), quiet))
+			signalingNodes = append(signalingNodes, New(onRedis(t, server), fixed(view), everybody, patient(), quiet))
 		}
 		pins, errs := make([]pin.Pin, 100), make([]error, 100)
 		var all sync.WaitGroup
 		for i := range pins {
-			all.Go(func() { pins[i], errs[i] = edges[i%3].Place(t.Context(), "crowd", headroom.Room{}) })
+			all.Go(func() { pins[i], errs[i] = signalingNodes[i%3].Place(t.Context(), "crowd", headroom.Room{}) })
 		}
 		all.Wait()
 		for i, p := range pins {
@@ -51,24 +51,24 @@ func TestConcurrentPlacesThroughDifferentViewsEndOnOnePin(t *testing.T) {
 				t.Fatalf("join %d got %v, %v; join 0 got %v", i, p, errs[i], pins[0])
 			}
 		}
-		for i, edge := range edges {
-			if edge.seen.of("crowd") != pins[0] {
-				t.Errorf("edge %d remembers %v", i, edge.seen.of("crowd"))
+		for i, signaling := range signalingNodes {
+			if signaling.cache.of("crowd") != pins[0] {
+				t.Errorf("signaling node %d remembers %v", i, signaling.cache.of("crowd"))
 			}
-			if held := len(edge.ledger.held); held > 1 {
-				t.Errorf("edge %d reserves %d rooms, want its claim at most", i, held)
+			if held := len(signaling.ledger.held); held > 1 {
+				t.Errorf("signaling %d reserves %d rooms, want its claim at most", i, held)
 			}
 		}
 	})
 }
 
-// Three edges re-home a dead node's rooms at once, each room through all of them.
+// Three signaling nodes re-home a dead node's rooms at once, each room through all of them.
 func TestConcurrentRehomesConverge(t *testing.T) {
 	storetest.OnEach(t, func(t *testing.T, server storetest.Server) {
 		old := pinAt("dead", 1, 5000, 1)
-		var edges []*Orchestrator
+		var signalingNodes []*Orchestrator
 		for range 3 {
-			edges = append(edges, New(onRedis(t, server), fixed(viewOf(sfu("a", 1), sfu("b", 1), sfu("c", 1))), &addresses{}, patient(), quiet))
+			signalingNodes = append(signalingNodes, New(onRedis(t, server), fixed(viewOf(sfu("a", 1), sfu("b", 1), sfu("c", 1))), &addresses{}, patient(), quiet))
 		}
 		const rooms = 30
 		got := make([][3]pin.Pin, rooms)
@@ -78,10 +78,10 @@ func TestConcurrentRehomesConverge(t *testing.T) {
 			if _, _, err := onRedis(t, server).Claim(t.Context(), room, old); err != nil {
 				t.Fatal(err)
 			}
-			for j, edge := range edges {
+			for j, signaling := range signalingNodes {
 				all.Go(func() {
 					var err error
-					if got[i][j], err = edge.Rehome(t.Context(), room, old, headroom.Room{}); err != nil {
+					if got[i][j], err = signaling.Rehome(t.Context(), room, old, headroom.Room{}); err != nil {
 						t.Errorf("rehome %s: %v", room, err)
 					}
 				})
@@ -108,13 +108,13 @@ func TestStoreThatIsAwayIsGivenUpWithinTheBudget(t *testing.T) {
 	}
 	_ = closed.Close()
 	for name, address := range map[string]string{"silent": silent.Addr().String(), "refused": closed.Addr().String()} {
-		edge := New(onRedis(t, storetest.Server{URL: "redis://" + address}), fixed(viewOf(sfu("a", 1))), &addresses{}, DefaultConfig(), quiet)
+		signaling := New(onRedis(t, storetest.Server{URL: "redis://" + address}), fixed(viewOf(sfu("a", 1))), &addresses{}, DefaultConfig(), quiet)
 		began := time.Now()
-		_, err := edge.Place(t.Context(), "r", headroom.Room{})
+		_, err := signaling.Place(t.Context(), "r", headroom.Room{})
 		if took := time.Since(began); !errors.Is(err, ErrStoreUnavailable) || took > 3*time.Second {
 			t.Errorf("%s: Place = %v after %v, want ErrStoreUnavailable after about 0.3 s", name, err, took)
 		}
-		if len(edge.ledger.held) != 0 {
+		if len(signaling.ledger.held) != 0 {
 			t.Errorf("%s: a claim that failed stays reserved", name)
 		}
 	}
@@ -124,12 +124,12 @@ func TestStoreThatIsAwayIsGivenUpWithinTheBudget(t *testing.T) {
 func TestStoreBudgetCoversAllTripsOfACall(t *testing.T) {
 	for slow, want := range map[time.Duration]error{time.Hour: ErrStoreUnavailable, 200 * time.Millisecond: ErrStoreUnavailable, 100 * time.Millisecond: nil} {
 		synctest.Test(t, func(t *testing.T) {
-			store, view := newShelf(), viewOf(sfu("a", 2))
+			store, view := newMemoryStore(), viewOf(sfu("a", 2))
 			store.put("r", pinAt("a", 1, 5000, 1).Encode())
 			store.slow = slow
-			edge := New(store, fixed(view), &addresses{}, DefaultConfig(), quiet)
+			signaling := New(store, fixed(view), &addresses{}, DefaultConfig(), quiet)
 			began := time.Now()
-			_, err := edge.Place(t.Context(), "r", headroom.Room{})
+			_, err := signaling.Place(t.Context(), "r", headroom.Room{})
 			if took := time.Since(began); !errors.Is(err, want) || took > 300*time.Millisecond {
 				t.Errorf("two trips of %v each: %v after %v, want %v within 300 ms", slow, err, took, want)
 			}
@@ -140,8 +140,8 @@ func TestStoreBudgetCoversAllTripsOfACall(t *testing.T) {
 func TestCallerWhoGivesUpGetsHisOwnError(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
-	edge := New(onRedis(t, storetest.Start(t, "miniredis")), fixed(viewOf(sfu("a", 1))), &addresses{}, patient(), quiet)
-	if _, err := edge.Place(ctx, "r", headroom.Room{}); !errors.Is(err, context.Canceled) || errors.Is(err, ErrStoreUnavailable) {
+	signaling := New(onRedis(t, storetest.Start(t, "miniredis")), fixed(viewOf(sfu("a", 1))), &addresses{}, patient(), quiet)
+	if _, err := signaling.Place(ctx, "r", headroom.Room{}); !errors.Is(err, context.Canceled) || errors.Is(err, ErrStoreUnavailable) {
 		t.Errorf("Place = %v, want the context's error", err)
 	}
 }
@@ -150,19 +150,19 @@ func TestCallerWhoGivesUpGetsHisOwnError(t *testing.T) {
 func TestConcurrentProbesOfOneAddressAreOne(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var dials atomic.Int32
-		edge := New(newShelf(), fixed(viewOf(sfu("a", 1))), proberFunc(func(context.Context, string) (pin.BootID, error) {
+		signaling := New(newMemoryStore(), fixed(viewOf(sfu("a", 1))), proberFunc(func(context.Context, string) (pin.BootID, error) {
 			dials.Add(1)
 			<-time.After(100 * time.Millisecond)
 			return bootOf("x", 1), nil
 		}), DefaultConfig(), quiet)
 		p := pinAt("x", 1, 5000, 1)
-		if _, _, err := edge.store.Claim(t.Context(), "r", p); err != nil {
+		if _, _, err := signaling.store.Claim(t.Context(), "r", p); err != nil {
 			t.Fatal(err)
 		}
 		var all sync.WaitGroup
 		for range 20 {
 			all.Go(func() {
-				if got, err := edge.Place(t.Context(), "r", headroom.Room{}); got != p || err != nil {
+				if got, err := signaling.Place(t.Context(), "r", headroom.Room{}); got != p || err != nil {
 					t.Errorf("Place = %v, %v, want the pin of the boot that answered", got, err)
 				}
 			})
@@ -190,9 +190,9 @@ func TestExplainSaysWhyEveryNodeWasPassedOver(t *testing.T) {
 	busy.Load.EgressBitsPerSecond = 900_000_000
 	draining.Draining = true
 	view := viewOf(full, draining, busy, sfu("d", 1))
-	edge := New(onRedis(t, storetest.Start(t, "miniredis")), fixed(view), &addresses{}, patient(), quiet)
+	signaling := New(onRedis(t, storetest.Start(t, "miniredis")), fixed(view), &addresses{}, patient(), quiet)
 	room := ring.RoomID("tea") // a, then c, then d clockwise
-	e, err := edge.Explain(t.Context(), room)
+	e, err := signaling.Explain(t.Context(), room)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -207,11 +207,11 @@ func TestExplainSaysWhyEveryNodeWasPassedOver(t *testing.T) {
 	if !maps.Equal(why, want) || !maps.Equal(chosen, map[ring.NodeID]bool{"a": false, "c": false, "d": true}) {
 		t.Errorf("the walk says %v, chosen %v, want %v", why, chosen, want)
 	}
-	p, err := edge.Place(t.Context(), room, headroom.Room{})
+	p, err := signaling.Place(t.Context(), room, headroom.Room{})
 	if err != nil || p.Node != "d" {
 		t.Fatalf("Place = %v, %v, want what Explain said", p, err)
 	}
-	if e, err = edge.Explain(t.Context(), room); err != nil || e.Pin != p || !strings.Contains(e.State, "alive") {
+	if e, err = signaling.Explain(t.Context(), room); err != nil || e.Pin != p || !strings.Contains(e.State, "alive") {
 		t.Errorf("Explain = %+v, %v", e, err)
 	}
 	text, err := json.Marshal(e)
@@ -220,12 +220,12 @@ func TestExplainSaysWhyEveryNodeWasPassedOver(t *testing.T) {
 	}
 }
 
-// Nodes die and restart, edges learn of it late or never, and everybody places and moves rooms: what
-// is written for a room always outranks everything written before, and what an
-// edge hands out is never a pin that it knows to be gone.
-func TestFencesOnlyGrowWhateverTheEdgesSee(t *testing.T) {
+// Nodes die and restart, signaling nodes learn of it late or never, and everybody places and moves rooms: what
+// is written for a room always fences everything written before, and what an
+// signaling node hands out is never a pin that it knows to be gone.
+func TestFencesOnlyGrowWhateverSignalingNodesSee(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
-		shelf, truth := newShelf(), map[string]int{"a": 1, "b": 1, "c": 1}
+		memoryStore, truth := newMemoryStore(), map[string]int{"a": 1, "b": 1, "c": 1}
 		gone := make(map[pin.BootID]cluster.Departure)
 		where := &addresses{boots: make(map[string]pin.BootID)}
 		current := func() *cluster.View {
@@ -238,21 +238,21 @@ func TestFencesOnlyGrowWhateverTheEdgesSee(t *testing.T) {
 			maps.Copy(view.Gone, gone)
 			return view
 		}
-		var edges []*Orchestrator
+		var signalingNodes []*Orchestrator
 		var sees []*views
 		for range 3 {
 			v := fixed(current())
-			sees, edges = append(sees, v), append(edges, New(shelf, v, where, patient(), quiet))
+			sees, signalingNodes = append(sees, v), append(signalingNodes, New(memoryStore, v, where, patient(), quiet))
 		}
 		room := rapid.SampledFrom([]ring.RoomID{"r", "s"})
-		edge := rapid.IntRange(0, 2)
+		signaling := rapid.IntRange(0, 2)
 		node := rapid.SampledFrom([]string{"a", "b", "c"})
 		judge := func(what string, i int, p pin.Pin, err error) {
 			if err != nil && !errors.Is(err, ErrContended) {
 				t.Fatalf("%s: %v", what, err)
 			}
 			if _, dead := sees[i].View().Gone[p.Boot]; dead {
-				t.Fatalf("%s handed out %v, whose process this edge saw die", what, p)
+				t.Fatalf("%s handed out %v, whose process this signaling node saw die", what, p)
 			}
 		}
 		t.Repeat(map[string]func(*rapid.T){
@@ -262,26 +262,26 @@ func TestFencesOnlyGrowWhateverTheEdgesSee(t *testing.T) {
 				truth[id]++
 				_ = current()
 			},
-			"learn": func(t *rapid.T) { sees[edge.Draw(t, "edge")].Store(current()) },
+			"learn": func(t *rapid.T) { sees[signaling.Draw(t, "signaling")].Store(current()) },
 			"place": func(t *rapid.T) {
-				i := edge.Draw(t, "edge")
-				p, err := edges[i].Place(context.Background(), room.Draw(t, "room"), headroom.Room{})
+				i := signaling.Draw(t, "signaling")
+				p, err := signalingNodes[i].Place(context.Background(), room.Draw(t, "room"), headroom.Room{})
 				judge("place", i, p, err)
 			},
 			"rehome the dead": func(t *rapid.T) {
-				i, r := edge.Draw(t, "edge"), room.Draw(t, "room")
-				p, ok, _ := shelf.Get(context.Background(), r)
+				i, r := signaling.Draw(t, "signaling"), room.Draw(t, "room")
+				p, ok, _ := memoryStore.Get(context.Background(), r)
 				if _, dead := gone[p.Boot]; ok && dead {
-					p, err := edges[i].Rehome(context.Background(), r, p, headroom.Room{})
-					if errors.Is(err, ErrNoNodes) { // All that this edge sees alive is dead.
+					p, err := signalingNodes[i].Rehome(context.Background(), r, p, headroom.Room{})
+					if errors.Is(err, ErrNoNodes) { // All that this signaling node sees alive is dead.
 						err = nil
 					}
 					judge("rehome", i, p, err)
 				}
 			},
 			"": func(t *rapid.T) {
-				if shelf.fault != "" {
-					t.Fatal(shelf.fault)
+				if memoryStore.fault != "" {
+					t.Fatal(memoryStore.fault)
 				}
 			},
 		})

@@ -24,7 +24,7 @@ func BenchmarkPlaceAgainstTheBareCommand(b *testing.B) {
 		b.Run(fmt.Sprintf("callers=%d", callers), func(b *testing.B) {
 			server := storetest.Start(b, "redis")
 			store := onRedis(b, server)
-			edge := New(store, fixed(settledBench(b, store)), &addresses{}, patient(), quiet)
+			signaling := New(store, fixed(settledBench(b, store)), &addresses{}, patient(), quiet)
 			bare := storetest.NewBare(b, server, callers)
 			together := storetest.NewBareBatched(b, server, callers)
 			value := pinAt("sfu-1", 1, 1_700_000_000_000, 1).Encode()
@@ -33,7 +33,7 @@ func BenchmarkPlaceAgainstTheBareCommand(b *testing.B) {
 			for b.Loop() {
 				for range turns {
 					place += rate(b, callers, turn, func(ctx context.Context, i int64) error {
-						_, err := edge.Place(ctx, ring.RoomID(fmt.Sprintf("room-%d-%d", n, i)), headroom.Room{})
+						_, err := signaling.Place(ctx, ring.RoomID(fmt.Sprintf("room-%d-%d", n, i)), headroom.Room{})
 						return err
 					})
 					n++

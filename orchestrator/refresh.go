@@ -16,62 +16,62 @@ var errAway = errors.New("the store is away, or refuses writes")
 // refresh checks the pins of all rooms that are open or being opened here. When none is in doubt, all are synced in the
 // incarnations that were read before. While a master may refuse writes all pins are prolonged, not read: a master that
 // was cut off may show old ones.
-func (k *Keeper) refresh(ctx context.Context) error {
+func (own *PinOwner) refresh(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(ctx, refreshTimeout)
 	defer cancel()
-	incarnations, unknown := k.pins.Incarnations(ctx)
+	incarnations, unknown := own.pins.Incarnations(ctx)
 	if unknown != nil && len(incarnations) == 0 {
 		return fmt.Errorf("%w: %w", errAway, unknown)
 	}
 	now, due := time.Now(), always
 	if unknown == nil {
-		due = k.isDue
+		due = own.isDue
 	}
-	open := k.rooms.Held()
-	faults, err := k.check(ctx, k.forget(open, now), len(open), due)
+	open := own.rooms.Held()
+	faults, err := own.check(ctx, own.forget(open, now), len(open), due)
 	if err != nil {
 		return err
 	}
 	if unknown == nil {
-		k.heardAll(pin.IncarnationsOf(incarnations), now, len(faults) == 0)
+		own.heardAll(pin.IncarnationsOf(incarnations), now, len(faults) == 0)
 	}
 	return errors.Join(append(faults, unknown)...)
 }
 
 // heardAll notes that all masters took writes, and whether no pin was in doubt in their incarnations.
-func (k *Keeper) heardAll(in pin.Incarnations, at time.Time, synced bool) {
-	k.mu.Lock()
-	defer k.mu.Unlock()
-	if in != k.synced { // After data loss, refresh faster, so that fenced owners stop sooner.
-		k.fastUntil = at.Add(k.cfg.RefreshEvery)
+func (own *PinOwner) heardAll(in pin.Incarnations, at time.Time, synced bool) {
+	own.mu.Lock()
+	defer own.mu.Unlock()
+	if in != own.synced { // After data loss, refresh faster, so that fenced owners stop sooner.
+		own.fastUntil = at.Add(own.cfg.RefreshEvery)
 	}
 	if synced {
-		k.synced, k.heard = in, at
+		own.synced, own.heard = in, at
 	}
 }
 
-func (k *Keeper) recheckSoon() {
-	k.mu.Lock()
-	defer k.mu.Unlock()
-	if k.plan.recheck.IsZero() {
-		k.plan.recheck = time.Now().Add(recheckAfter)
-		k.wake()
+func (own *PinOwner) recheckSoon() {
+	own.mu.Lock()
+	defer own.mu.Unlock()
+	if own.plan.recheck.IsZero() {
+		own.plan.recheck = time.Now().Add(recheckAfter)
+		own.wake()
 	}
 }
 
 // recheck checks the rooms that opened a moment ago: their pins may have moved after Confirm. Its failures
 // are left to the next refresh.
-func (k *Keeper) recheck(ctx context.Context) {
+func (own *PinOwner) recheck(ctx context.Context) {
 	ctx, cancel := context.WithTimeout(ctx, confirmTimeout)
 	defer cancel()
-	k.mu.Lock()
-	k.plan.recheck = time.Time{} // A room that opens from here on schedules another.
-	k.mu.Unlock()
-	now, open := time.Now(), k.rooms.Held()
-	young := slices.DeleteFunc(slices.Clone(open), func(h pin.Holding) bool { return !k.isOpening(h) })
-	k.forget(open, now)
-	if faults, err := k.check(ctx, young, len(young), k.isDue); err != nil || len(faults) > 0 {
-		k.log.Debug("rooms that opened not checked", "error", errors.Join(append(faults, err)...))
+	own.mu.Lock()
+	own.plan.recheck = time.Time{} // A room that opens from here on schedules another.
+	own.mu.Unlock()
+	now, open := time.Now(), own.rooms.Held()
+	young := slices.DeleteFunc(slices.Clone(open), func(h pin.Holding) bool { return !own.isOpening(h) })
+	own.forget(open, now)
+	if faults, err := own.check(ctx, young, len(young), own.isDue); err != nil || len(faults) > 0 {
+		own.log.Debug("rooms that opened not checked", "error", errors.Join(append(faults, err)...))
 	}
 }
 
@@ -79,8 +79,8 @@ func always(pin.Holding) bool { return true }
 
 // isDue reports whether a pin is to be prolonged: once in ProlongEvery, at a moment given by its nonce, so that
 // rooms that opened together are not prolonged together.
-func (k *Keeper) isDue(h pin.Holding) bool {
-	c, every, now := k.confirmation(h.Room), k.cfg.ProlongEvery, time.Now()
+func (own *PinOwner) isDue(h pin.Holding) bool {
+	c, every, now := own.confirmation(h.Room), own.cfg.ProlongEvery, time.Now()
 	turn := func(at time.Time) int64 {
 		return (at.UnixNano() + int64(h.Pin.Fence.Nonce%uint64(every))) / int64(every)
 	}
@@ -89,24 +89,24 @@ func (k *Keeper) isDue(h pin.Holding) bool {
 
 // check checks the pins held, of which the first so many are of open rooms. It returns at most three reasons why pins are
 // in doubt, or an error when nothing could be learned.
-func (k *Keeper) check(ctx context.Context, held []pin.Holding, open int, due func(pin.Holding) bool) (faults []error, err error) {
+func (own *PinOwner) check(ctx context.Context, held []pin.Holding, open int, due func(pin.Holding) bool) (faults []error, err error) {
 	if len(held) == 0 {
 		return nil, nil
 	}
-	began, pauses := k.start()
-	found, err := k.pins.Refresh(ctx, held, due)
+	began, pauses := own.start()
+	found, err := own.pins.Refresh(ctx, held, due)
 	if err != nil {
 		return nil, err
 	}
 	for i, f := range found {
-		stands, err := k.judge(ctx, held[i], f, i < open)
+		stands, err := own.judge(ctx, held[i], f, i < open)
 		switch {
 		case err == nil && i < open:
-			_ = k.confirm(pin.Holding{Room: held[i].Room, Pin: stands}, began, pauses, f.Prolonged)
+			_ = own.confirm(pin.Holding{Room: held[i].Room, Pin: stands}, began, pauses, f.Prolonged)
 		case err == nil: // Confirm confirms a room that is being opened.
-		case errors.Is(err, pin.ErrFenced): // The Holder has been told.
+		case errors.Is(err, pin.ErrFenced): // The OpenRooms has been told.
 		case errors.Is(err, errDamaged): // Nobody can claim the room meanwhile: it is in no doubt.
-			k.log.Warn("corrupt pin", "room", held[i].Room, "error", err)
+			own.log.Warn("corrupt pin", "room", held[i].Room, "error", err)
 		case len(faults) < 3:
 			faults = append(faults, err)
 		}
@@ -114,13 +114,13 @@ func (k *Keeper) check(ctx context.Context, held []pin.Holding, open int, due fu
 	return faults, nil
 }
 
-// judge returns the pin of ours that stands, a *pin.FencedError when a higher one does (the Holder has been told), or
+// judge returns the pin of ours that stands, a *pin.FencedError when a higher one does (the OpenRooms has been told), or
 // another error when nothing is known. While the room is open here, judge replaces a lower pin, which is a lost
 // write, and reclaims the room from a higher pin whose maker could not know of ours (ignores).
-func (k *Keeper) judge(ctx context.Context, ours pin.Holding, f pin.Found, open bool) (pin.Pin, error) {
+func (own *PinOwner) judge(ctx context.Context, ours pin.Holding, f pin.Found, open bool) (pin.Pin, error) {
 	stands, err := f.Stands, f.Err
 	if f.Rewritten {
-		k.log.Info("missing pin written again", "room", ours.Room, "fence", ours.Pin.Fence)
+		own.log.Info("missing pin written again", "room", ours.Room, "fence", ours.Pin.Fence)
 	}
 	for range maxSteps {
 		switch {
@@ -136,30 +136,30 @@ func (k *Keeper) judge(ctx context.Context, ours pin.Holding, f pin.Found, open 
 			// The store lost our write, or somebody has opened the room since. The signaling node asks the owners.
 			return pin.Pin{}, fmt.Errorf("room %s: %w", ours.Room, pin.ErrMissing)
 		case stands.Fence.Less(ours.Pin.Fence):
-			k.log.Warn("lower pin in the store replaced by the owner", "room", ours.Room, "fence", ours.Pin.Fence, "lower", stands.Fence)
-			stands, _, err = k.pins.Swap(ctx, ours.Room, stands, ours.Pin)
-		case open && ignores(stands.Fence, ours.Pin.Fence) && k.mayReclaim(ours):
+			own.log.Warn("lower pin in the store replaced by the owner", "room", ours.Room, "fence", ours.Pin.Fence, "lower", stands.Fence)
+			stands, _, err = own.pins.Swap(ctx, ours.Room, stands, ours.Pin)
+		case open && ignores(stands.Fence, ours.Pin.Fence) && own.mayReclaim(ours):
 			next, fresh := ours.Pin, stands
 			next.Fence = pin.Fence{Epoch: stands.Fence.Epoch + 1, Nonce: pin.NewNonce()}
-			if stands, _, err = k.pins.Swap(ctx, ours.Room, fresh, next); err == nil && stands == next {
-				k.log.Warn("fresh pin replaced by the owner: the store had forgotten ours", "room", ours.Room, "fence", ours.Pin.Fence,
+			if stands, _, err = own.pins.Swap(ctx, ours.Room, fresh, next); err == nil && stands == next {
+				own.log.Warn("fresh pin replaced by the owner: the store had forgotten ours", "room", ours.Room, "fence", ours.Pin.Fence,
 					"fresh", fresh.Fence, "fresh_node", fresh.Node, "next", next.Fence)
-				k.rooms.Outrank(ours.Room, next)
+				own.rooms.Fence(ours.Room, next)
 				return next, nil
 			}
 		case open && stands.Boot == ours.Pin.Boot: // A signaling node raised our own pin.
-			_ = k.yield(ours, stands)
+			_ = own.fence(ours, stands)
 			return stands, nil
 		default:
-			return pin.Pin{}, k.yield(ours, stands)
+			return pin.Pin{}, own.fence(ours, stands)
 		}
 	}
 	return pin.Pin{}, fmt.Errorf("room %s: %w", ours.Room, ErrContended)
 }
 
-// mayReclaim reports whether nobody can have moved ours with grounds: the pin has not expired, and this process has neither
+// mayReclaim reports whether nobody can have moved ours with a justification: the pin has not expired, and this process has neither
 // paused nor lost the gossip majority.
-func (k *Keeper) mayReclaim(ours pin.Holding) bool {
-	c := k.confirmation(ours.Room)
-	return c.pin == ours.Pin && elapsed(c.prolonged, time.Now()) < reclaimFor && (k.cfg.Majority == nil || k.cfg.Majority())
+func (own *PinOwner) mayReclaim(ours pin.Holding) bool {
+	c := own.confirmation(ours.Room)
+	return c.pin == ours.Pin && elapsed(c.prolonged, time.Now()) < reclaimFor && (own.cfg.Majority == nil || own.cfg.Majority())
 }

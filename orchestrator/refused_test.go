@@ -13,19 +13,19 @@ import (
 // A store that answers reads and refuses writes is as good as dead for an owner: a newcomer to an open room is let in all the time, at first by the
 // last confirmation and then by the majority.
 func TestOpenRoomTakesPeopleWhileWritesAreRefused(t *testing.T) {
-	cfg := DefaultKeeperConfig()
+	cfg := DefaultPinOwnerConfig()
 	cfg.Majority = func() bool { return true }
-	keeping(t, cfg, func(t *testing.T, k *Keeper, s *shelf, _ *rooms, ours pin.Pin) {
+	withOwner(t, cfg, func(t *testing.T, own *PinOwner, s *memoryStore, _ *rooms, ours pin.Pin) {
 		s.refuseWrites(true)
 		for passed := time.Duration(0); passed < time.Minute; passed += time.Second {
-			if err := k.Confirm(t.Context(), "r", ours); err != nil {
+			if err := own.Confirm(t.Context(), "r", ours); err != nil {
 				t.Fatalf("%v after the store began to refuse writes Confirm = %v", passed, err)
 			}
 			after(time.Second)
 		}
 		s.refuseWrites(false)
 		after(2 * time.Second)
-		if !k.Synced().Has(s.incarnation()) {
+		if !own.Synced().Has(s.incarnation()) {
 			t.Error("two seconds after the store takes writes again its incarnation is not reported")
 		}
 	})
@@ -33,12 +33,12 @@ func TestOpenRoomTakesPeopleWhileWritesAreRefused(t *testing.T) {
 
 // The pin that a store shows which refuses writes may be an old one, left on a master that was cut off: in a minority it confirms nothing.
 func TestMinorityTakesNobodyWhileWritesAreRefused(t *testing.T) {
-	cfg := DefaultKeeperConfig()
+	cfg := DefaultPinOwnerConfig()
 	cfg.Majority = func() bool { return false }
-	keeping(t, cfg, func(t *testing.T, k *Keeper, s *shelf, _ *rooms, ours pin.Pin) {
+	withOwner(t, cfg, func(t *testing.T, own *PinOwner, s *memoryStore, _ *rooms, ours pin.Pin) {
 		s.refuseWrites(true)
 		after(confirmedFor + time.Second)
-		if err := k.Confirm(t.Context(), "r", ours); !errors.Is(err, pin.ErrUnconfirmed) {
+		if err := own.Confirm(t.Context(), "r", ours); !errors.Is(err, pin.ErrUnconfirmed) {
 			t.Errorf("Confirm = %v, want ErrUnconfirmed", err)
 		}
 	})
@@ -46,22 +46,22 @@ func TestMinorityTakesNobodyWhileWritesAreRefused(t *testing.T) {
 
 // An owner that cannot refresh its pins withdraws its report after 15 s, for they expire in the end: whoever claims a room of its then asks it.
 func TestOwnerWithdrawsItsReportWhileItCannotRefresh(t *testing.T) {
-	for name, fault := range map[string]func(*shelf){
-		"the store is away":         func(s *shelf) { s.fail(errors.New("the store is away")) },
-		"the store takes no writes": func(s *shelf) { s.refuseWrites(true) },
+	for name, fault := range map[string]func(*memoryStore){
+		"the store is away":         func(s *memoryStore) { s.fail(errors.New("the store is away")) },
+		"the store takes no writes": func(s *memoryStore) { s.refuseWrites(true) },
 	} {
 		t.Run(name, func(t *testing.T) {
-			keeping(t, DefaultKeeperConfig(), func(t *testing.T, k *Keeper, s *shelf, _ *rooms, _ pin.Pin) {
+			withOwner(t, DefaultPinOwnerConfig(), func(t *testing.T, own *PinOwner, s *memoryStore, _ *rooms, _ pin.Pin) {
 				after(time.Minute)
-				if !k.Synced().Has(s.incarnation()) {
+				if !own.Synced().Has(s.incarnation()) {
 					t.Fatal("an owner whose refreshes succeed does not report its incarnation")
 				}
 				fault(s)
-				if after(10 * time.Second); !k.Synced().Has(s.incarnation()) {
+				if after(10 * time.Second); !own.Synced().Has(s.incarnation()) {
 					t.Error("the report is withdrawn after 10 s")
 				}
-				if after(6 * time.Second); k.Synced() != "" {
-					t.Errorf("16 s after the last refresh %v is still reported", k.Synced().All())
+				if after(6 * time.Second); own.Synced() != "" {
+					t.Errorf("16 s after the last refresh %v is still reported", own.Synced().All())
 				}
 			})
 		})
@@ -71,8 +71,8 @@ func TestOwnerWithdrawsItsReportWhileItCannotRefresh(t *testing.T) {
 // Pins are read every 5 s and prolonged every 10 min, each at a moment of its own.
 func TestPinsAreProlongedEveryTenMinutesAndSpread(t *testing.T) {
 	const many = 300
-	cfg := DefaultKeeperConfig()
-	keeping(t, cfg, func(t *testing.T, _ *Keeper, s *shelf, r *rooms, _ pin.Pin) {
+	cfg := DefaultPinOwnerConfig()
+	withOwner(t, cfg, func(t *testing.T, _ *PinOwner, s *memoryStore, r *rooms, _ pin.Pin) {
 		r.mu.Lock()
 		for i := range many {
 			room, p := ring.RoomID(fmt.Sprintf("r-%d", i)), pinAt("a", 1, 5000, pin.NewFreshNonce())

@@ -13,7 +13,7 @@ import (
 	"github.com/holdfast-rtc/holdfast/ring"
 )
 
-// The sweep removes the pin of a dead node while two people join the room through edges that see the cluster differently, and an edge that was slow re-homes
+// The sweep removes the pin of a dead node while two people join the room through signaling nodes that see the cluster differently, and a signaling node that was slow re-homes
 // it. All three end on one pin, above the one that is gone.
 func TestRemovalRacesJoinersAndALateReHomer(t *testing.T) {
 	storetest.OnEach(t, func(t *testing.T, server storetest.Server) {
@@ -25,9 +25,9 @@ func TestRemovalRacesJoinersAndALateReHomer(t *testing.T) {
 			nobody.boots[id+".test:7000"] = bootOf(id, 1)
 		}
 		sweeper := onRedis(t, server)
-		var edges []*Orchestrator
+		var signalingNodes []*Orchestrator
 		for _, view := range []*cluster.View{knows, viewOf(sfu("b", 1), sfu("c", 1)), viewOf(sfu("c", 1), sfu("a", 1))} {
-			edges = append(edges, New(onRedis(t, server), fixed(view), nobody, patient(), quiet))
+			signalingNodes = append(signalingNodes, New(onRedis(t, server), fixed(view), nobody, patient(), quiet))
 		}
 		removed := 0
 		for i := range 150 {
@@ -46,13 +46,13 @@ func TestRemovalRacesJoinersAndALateReHomer(t *testing.T) {
 					removed++
 				}
 			})
-			all.Go(func() { pins[0], errs[0] = edges[0].Place(t.Context(), room, headroom.Room{}) })
-			all.Go(func() { pins[1], errs[1] = edges[1].Place(t.Context(), room, headroom.Room{}) })
-			all.Go(func() { pins[2], errs[2] = edges[2].Rehome(t.Context(), room, dead, headroom.Room{}) })
+			all.Go(func() { pins[0], errs[0] = signalingNodes[0].Place(t.Context(), room, headroom.Room{}) })
+			all.Go(func() { pins[1], errs[1] = signalingNodes[1].Place(t.Context(), room, headroom.Room{}) })
+			all.Go(func() { pins[2], errs[2] = signalingNodes[2].Rehome(t.Context(), room, dead, headroom.Room{}) })
 			all.Wait()
 			for k, p := range pins {
 				if errs[k] != nil || p != pins[0] || p.Boot == dead.Boot || !dead.Fence.Less(p.Fence) {
-					t.Fatalf("room %d: edge %d got %v, %v; edge 0 got %v", i, k, p, errs[k], pins[0])
+					t.Fatalf("room %d: signaling node %d got %v, %v; node 0 got %v", i, k, p, errs[k], pins[0])
 				}
 			}
 		}

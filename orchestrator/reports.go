@@ -24,7 +24,7 @@ func (l *ledger) catchUp(view *cluster.View, cfg Config) {
 	}
 	l.view, l.base = view, sum(view, cfg)
 	for room, r := range l.held {
-		l.settle(room, r)
+		l.dropIfReported(room, r)
 	}
 	for boot, until := range l.refused {
 		if !now.Before(until) {
@@ -33,8 +33,8 @@ func (l *ledger) catchUp(view *cluster.View, cfg Config) {
 	}
 }
 
-// settle drops r when its process is gone or the latest report includes it.
-func (l *ledger) settle(room ring.RoomID, r reservation) {
+// dropIfReported drops r when its process is gone or the latest report includes it.
+func (l *ledger) dropIfReported(room ring.RoomID, r reservation) {
 	if l.view == nil {
 		return
 	}

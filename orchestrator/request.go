@@ -13,14 +13,14 @@ import (
 
 // request is one call of Place, Rehome or PlaceAgain.
 type request struct {
-	room     ring.RoomID
-	expect   headroom.Room
-	avoid    avoidance     // empty for Place
-	refused  pin.Fence     // the fence under which a node refused to open the room
-	left     time.Duration // of the store budget
-	evidence evidence
-	in       pin.Incarnation // of the store's answers; zero once one was unknown
-	mute     []pin.BootID    // owners that did not answer in this call
+	room       ring.RoomID
+	expect     headroom.Room
+	avoid      avoidance     // empty for Place
+	refused    pin.Fence     // the fence under which a node refused to open the room
+	left       time.Duration // of the store budget
+	evidence   evidence
+	in         pin.Incarnation // of the store's answers; zero once one was unknown
+	unanswered []pin.BootID    // owners that did not answer in this call
 }
 
 // evidence is what may vouch for the pin that stands.

@@ -78,7 +78,7 @@ type scene struct {
 	store     *redisstore.Store
 	views     *views
 	addresses *addresses
-	edge      *Orchestrator
+	signaling *Orchestrator
 	known     map[pin.Pin]bool // pins the scenario wrote itself
 }
 
@@ -87,7 +87,7 @@ func newScene(t *testing.T, server storetest.Server) *scene {
 		t: t, server: server, store: onRedis(t, server), views: fixed(nil),
 		addresses: &addresses{boots: make(map[string]pin.BootID), holds: make(map[string]map[ring.RoomID]pin.Pin)}, known: make(map[pin.Pin]bool),
 	}
-	s.edge = New(s.store, s.views, s.addresses, patient(), quiet)
+	s.signaling = New(s.store, s.views, s.addresses, patient(), quiet)
 	return s
 }
 
@@ -126,32 +126,32 @@ func (s *scene) run(words []string) (string, error) {
 		return "", s.server.Raw.LPush(ctx, keyOf(room()), "x").Err()
 	case "lose":
 		return "", s.server.Raw.Del(ctx, keyOf(room())).Err()
-	case "new-edge": // an edge that has seen nothing
-		s.edge = New(s.store, s.views, s.addresses, patient(), quiet)
+	case "new-signaling": // a signaling node that has seen nothing
+		s.signaling = New(s.store, s.views, s.addresses, patient(), quiet)
 		return "", nil
 	case "observe":
-		s.edge.Observe(room(), parseFence(args[1]))
+		s.signaling.Observe(room(), parseFence(args[1]))
 		return "", nil
 	case "place":
 		size := 0
 		if len(args) > 1 {
 			size, _ = strconv.Atoi(args[1])
 		}
-		return s.ask(func() (pin.Pin, error) { return s.edge.Place(ctx, room(), headroom.Expect(size)) }), nil
+		return s.ask(func() (pin.Pin, error) { return s.signaling.Place(ctx, room(), headroom.Expect(size)) }), nil
 	case "rehome":
-		return s.ask(func() (pin.Pin, error) { return s.edge.Rehome(ctx, room(), s.pin(args[1:]), headroom.Room{}) }), nil
+		return s.ask(func() (pin.Pin, error) { return s.signaling.Rehome(ctx, room(), s.pin(args[1:]), headroom.Room{}) }), nil
 	case "again":
-		return s.ask(func() (pin.Pin, error) { return s.edge.PlaceAgain(ctx, room(), s.pin(args[1:]), headroom.Room{}) }), nil
+		return s.ask(func() (pin.Pin, error) { return s.signaling.PlaceAgain(ctx, room(), s.pin(args[1:]), headroom.Room{}) }), nil
 	case "again-standing": // whatever stands was refused by its node
 		stands, _, err := s.store.Get(ctx, room())
 		if err != nil {
 			return "", err
 		}
-		return s.ask(func() (pin.Pin, error) { return s.edge.PlaceAgain(ctx, room(), stands, headroom.Room{}) }), nil
+		return s.ask(func() (pin.Pin, error) { return s.signaling.PlaceAgain(ctx, room(), stands, headroom.Room{}) }), nil
 	case "stands":
 		return s.ask(func() (pin.Pin, error) { p, _, err := s.store.Get(ctx, room()); return p, err }), nil
 	case "explain":
-		e, err := s.edge.Explain(ctx, room())
+		e, err := s.signaling.Explain(ctx, room())
 		return e.State, err
 	}
 	return "", fmt.Errorf("no such command: %s", words[0])
@@ -247,7 +247,7 @@ func parseBoot(text string) (node string, n int) {
 	return node, n
 }
 
-// later is an epoch of an edge whose clock is an hour ahead.
+// later is an epoch of a signaling node whose clock is an hour ahead.
 var later = uint64(time.Now().Add(time.Hour).UnixMilli())
 
 func parseFence(text string) pin.Fence {
@@ -261,6 +261,6 @@ func parseFence(text string) pin.Fence {
 }
 
 var (
-	_ Claims = (*redisstore.Store)(nil)
-	_ Keeps  = (*redisstore.Store)(nil)
+	_ PinStore   = (*redisstore.Store)(nil)
+	_ LeaseStore = (*redisstore.Store)(nil)
 )

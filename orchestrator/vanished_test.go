@@ -13,7 +13,7 @@ import (
 // until they expire, nor move them before it has had the time to hear of everybody.
 func TestAPinOfAVanishedHostIsStaleOnceTheViewKnowsEverybody(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		store, view := newShelf(), viewOf(sfu("b", 1))
+		store, view := newMemoryStore(), viewOf(sfu("b", 1))
 		store.put("r", pinAt("a", 1, 5000, 1).Encode())
 		alive := &addresses{boots: map[string]pin.BootID{"a.test:7000": bootOf("a", 1)}}
 		silent := &addresses{}

@@ -30,7 +30,7 @@ func unsynced(view *cluster.View, in pin.Incarnation) []cluster.Node {
 // its memory must not split a room: a won claim says only that the store had no pin. The view is read after the write,
 // so an owner that had synced before it need not be asked.
 func (o *Orchestrator) verify(ctx context.Context, r *request, now current, usable bool) (pin.Pin, error) {
-	known := o.seen.of(r.room)
+	known := o.cache.of(r.room)
 	in := r.in
 	switch lower := now.pin.Fence.Less(known.Fence); {
 	case now.raw != nil:
@@ -43,7 +43,7 @@ func (o *Orchestrator) verify(ctx context.Context, r *request, now current, usab
 		in = 0
 	case !usable && r.avoid != (avoidance{}), r.evidence == fromMemory:
 		return pin.Pin{}, nil // Rehome and PlaceAgain move a stale pin first, and verify after the write.
-	case usable && r.evidence == fromStore && o.seen.isProven(r.room, now.pin, in):
+	case usable && r.evidence == fromStore && o.cache.isVerified(r.room, now.pin, in):
 		return pin.Pin{}, nil
 	}
 	view, err := o.settledView()
@@ -82,16 +82,16 @@ func ignores(above, below pin.Fence) bool {
 }
 
 // graceShare: once the remembered owner has answered, the others have 1/graceShare of Config.ProbeTimeout left. A node
-// waits 300 ms at most before it answers (Keeper.Opening).
+// waits 300 ms at most before it answers (PinOwner.Opening).
 const graceShare = 2
 
 // askOwners asks each node whether it has the room open, the remembered owner first, and returns the highest pin of those
 // that do. A node that does not answer in time is added to r.mute and passed over: a frozen node must not stop all
 // joins, and an owner that was not heard reclaims its room when it refreshes.
 func (o *Orchestrator) askOwners(ctx context.Context, r *request, nodes []cluster.Node) (pin.Pin, error) {
-	known := o.seen.of(r.room)
+	known := o.cache.of(r.room)
 	nodes = slices.DeleteFunc(nodes, func(n cluster.Node) bool {
-		return n.Boot == r.avoid.boot && r.avoid.boot != "" || slices.Contains(r.mute, n.Boot)
+		return n.Boot == r.avoid.boot && r.avoid.boot != "" || slices.Contains(r.unanswered, n.Boot)
 	})
 	if first := slices.IndexFunc(nodes, func(n cluster.Node) bool { return n.Boot == known.Boot }); first > 0 {
 		nodes[0], nodes[first] = nodes[first], nodes[0]
@@ -114,7 +114,7 @@ func (o *Orchestrator) askOwners(ctx context.Context, r *request, nodes []cluste
 			switch {
 			case errors.Is(err, ErrNobodyThere):
 			case err != nil:
-				r.mute = append(r.mute, node.Boot)
+				r.unanswered = append(r.unanswered, node.Boot)
 				o.log.Debug("owner did not answer", "room", r.room, "node", node.ID, "error", err)
 			case !p.IsZero():
 				held = append(held, p)
@@ -143,10 +143,10 @@ func (o *Orchestrator) askOwners(ctx context.Context, r *request, nodes []cluste
 const rememberedFor = 30 * time.Minute
 
 // withoutStore returns the pin under which the room may be joined while the store cannot be asked: that of the live owner
-// that has it open, or else the pin that the store showed lately. Its node confirms it (Keeper.Confirm). In a
+// that has it open, or else the pin that the store showed lately. Its node confirms it (PinOwner.Confirm). In a
 // cluster of more than maxAsking nobody is asked for an unknown room, which a client may have invented.
 func (o *Orchestrator) withoutStore(ctx context.Context, r *request) (pin.Pin, bool) {
-	known, view := o.seen.of(r.room), o.views.View()
+	known, view := o.cache.of(r.room), o.views.View()
 	if r.avoid != (avoidance{}) || view == nil {
 		return pin.Pin{}, false
 	}
@@ -159,11 +159,11 @@ func (o *Orchestrator) withoutStore(ctx context.Context, r *request) (pin.Pin, b
 	case err != nil:
 		return pin.Pin{}, false
 	case !owner.IsZero() && !owner.Fence.Less(known.Fence):
-		o.seen.note(r.room, owner)
+		o.cache.note(r.room, owner)
 		return owner, true
 	case !owner.IsZero() && owner.Boot != known.Boot:
 		return pin.Pin{}, false // Only the store can say which of the two it is.
 	}
 	why, sure := whyGone(view, known)
-	return known, known.Node != "" && sure && why == "" && (!owner.IsZero() || o.seen.isRecent(r.room, known, rememberedFor))
+	return known, known.Node != "" && sure && why == "" && (!owner.IsZero() || o.cache.isRecent(r.room, known, rememberedFor))
 }

@@ -40,12 +40,12 @@ var (
 	errAnswer = errors.New("the store's answer to a script cannot be read")
 )
 
-// Swap replaces old by next; see orchestrator.Claims.
+// Swap replaces old by next; see orchestrator.PinStore.
 func (s *Store) Swap(ctx context.Context, room ring.RoomID, old, next pin.Pin) (pin.Pin, pin.Incarnation, error) {
 	return s.exchange(ctx, room, old.Encode(), next)
 }
 
-// Repair replaces a value that is no pin by next; see orchestrator.Claims.
+// Repair replaces a value that is no pin by next; see orchestrator.PinStore.
 func (s *Store) Repair(ctx context.Context, room ring.RoomID, raw string, next pin.Pin) (pin.Pin, error) {
 	current, _, err := s.exchange(ctx, room, raw, next)
 	return current, err

@@ -166,7 +166,7 @@ func TestChromiumReturnsToANode(t *testing.T) {
 	awaitPictures(page, t, 15, true)
 	for i, leg := range []struct{ from, to *stage }{{one, two}, {two, one}} {
 		leg.to.epoch = leg.from.epoch + 1
-		leg.from.node.Outrank("room", leg.to.pin(leg.to.epoch))
+		leg.from.node.Fence("room", leg.to.pin(leg.to.epoch))
 		attachBoth(leg.to, uint64(i+2))
 		evaluate[any](page, t, fmt.Sprintf("move(%q)", leg.to.node.cfg.Node))
 		awaitPictures(page, t, 15, true)

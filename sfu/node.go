@@ -147,19 +147,19 @@ func (n *Node) Held() []pin.Holding {
 	return held
 }
 
-// Outrank says that higher stands for room. If that is another node's, or another
+// Fence says that higher stands for room. If that is another node's, or another
 // boot's, the room's peers are handed over and it is closed, and it is never served again under
 // a fence at or below higher's. It does not wait for the hand-over.
-func (n *Node) Outrank(room ring.RoomID, higher pin.Pin) { n.outrank(room, higher) }
+func (n *Node) Fence(room ring.RoomID, higher pin.Pin) { n.fence(room, higher) }
 
-// outrank reports whether the room was held here under a lower fence.
-func (n *Node) outrank(room ring.RoomID, higher pin.Pin) bool {
+// fence reports whether the room was held here under a lower fence.
+func (n *Node) fence(room ring.RoomID, higher pin.Pin) bool {
 	n.mu.Lock()
 	r, held := n.rooms[room]
 	ours := higher.Node == n.cfg.Node && higher.Boot == n.cfg.Boot
 	if held && !r.pin().Fence.Less(higher.Fence) {
 		n.mu.Unlock()
-		return false // What we hold is not outranked.
+		return false // What we hold is not fenced.
 	}
 	if ours {
 		n.mu.Unlock()

@@ -168,5 +168,5 @@ func (s *service) Outrank(_ context.Context, request *control.OutrankRequest) (*
 	if request.GetRoom() == "" || len(request.GetRoom()) > maxNameBytes {
 		return nil, status.Error(codes.InvalidArgument, "the request names no room")
 	}
-	return &control.OutrankReply{Held: s.node.outrank(ring.RoomID(request.GetRoom()), higher)}, nil
+	return &control.OutrankReply{Held: s.node.fence(ring.RoomID(request.GetRoom()), higher)}, nil
 }

@@ -12,16 +12,16 @@ import (
 // are its own, so that a schedule with one thread less is the same for all others, and
 // no two threads ever wake at one instant: who goes first is never left to chance.
 type caller struct {
-	who    string
-	id     int
-	random *rand.Rand
-	tried  []write  // what the operation under way asked the store for
-	asked  bool     // whether a keeper asked the store since this was reset
-	failed bool     // whether the store failed to answer since this was reset
-	edge   *edge    // for which it writes, if it does
-	what   kind     // of the call under way
-	about  pin.Pin  // what that call wants moved
-	why    *grounds // what it has against nodes
+	who       string
+	id        int
+	random    *rand.Rand
+	tried     []write        // what the operation under way asked the store for
+	asked     bool           // whether a pin owner asked the store since this was reset
+	failed    bool           // whether the store failed to answer since this was reset
+	signaling *signalingNode // for which it writes, if it does
+	what      kind           // of the call under way
+	about     pin.Pin        // what that call wants moved
+	why       *justification // what it has against nodes
 }
 
 // grid is how far apart the instants of one caller are. The instants of all callers lie between.

@@ -10,11 +10,11 @@ import (
 
 // hold keeps a fault up for a while.
 func (w *world) hold(c *caller, reasons *atomic.Int32, long time.Duration) {
-	w.book.disturbance(1)
+	w.oracle.disturbance(1)
 	reasons.Add(1)
 	_ = c.pause(context.Background(), long)
 	reasons.Add(-1)
-	w.book.disturbance(-1)
+	w.oracle.disturbance(-1)
 }
 
 // kill ends a media node. Each signaling node learns of it in its own time and moves the room, if its
@@ -27,7 +27,7 @@ func (w *world) kill(s *sfu) {
 		return
 	}
 	s.kill()
-	for _, e := range w.everyEdge() {
+	for _, e := range w.everySignaling() {
 		told := newCaller(w.seed, e.name+" told of a death", w.lateID())
 		w.running.Go(func() {
 			_ = told.pause(context.Background(), told.between(5*time.Millisecond, 1500*time.Millisecond))
@@ -38,7 +38,7 @@ func (w *world) kill(s *sfu) {
 }
 
 // rescue re-homes the room if this signaling node's peers were on a dead boot.
-func (e *edge) rescue(c *caller, boot pin.BootID) {
+func (e *signalingNode) rescue(c *caller, boot pin.BootID) {
 	e.mu.Lock()
 	from := e.at
 	e.mu.Unlock()
@@ -59,7 +59,7 @@ func (e *edge) rescue(c *caller, boot pin.BootID) {
 const removableAfter = 2 * time.Second
 
 // sweep removes the pin if its boot is taken for dead here.
-func (e *edge) sweep(c *caller) {
+func (e *signalingNode) sweep(c *caller) {
 	ctx, cancel := context.WithTimeout(c.with(context.Background()), time.Second)
 	defer cancel()
 	found, ok, err := e.link.Get(ctx, room)
@@ -67,17 +67,17 @@ func (e *edge) sweep(c *caller) {
 		return
 	}
 	_ = c.pause(ctx, c.between(0, 100*time.Millisecond))
-	c.tried, c.edge, c.what, c.about, c.why = nil, e, kindSweep, found, e.begin(kindSweep, found)
+	c.tried, c.signaling, c.what, c.about, c.why = nil, e, kindSweep, found, e.begin(kindSweep, found)
 	defer func() {
 		e.end(c.why)
-		c.edge, c.why = nil, nil
+		c.signaling, c.why = nil, nil
 	}()
 	_, _, _ = e.link.Swap(ctx, room, found, pin.Pin{})
 }
 
 // welcome lets everybody learn of a new boot.
 func (w *world) welcome(s *sfu) {
-	for _, e := range w.everyEdge() {
+	for _, e := range w.everySignaling() {
 		told := newCaller(w.seed, e.name+" told of a boot", w.lateID())
 		w.running.Go(func() {
 			_ = told.pause(context.Background(), told.between(5*time.Millisecond, 1500*time.Millisecond))
@@ -99,7 +99,7 @@ func (w *world) welcome(s *sfu) {
 
 // suspect makes a signaling node take a live node for dead, for a while: mostly the one where its peers
 // are, else another, so that signaling nodes see the cluster differently.
-func (w *world) suspect(c *caller, e *edge, long time.Duration) {
+func (w *world) suspect(c *caller, e *signalingNode, long time.Duration) {
 	e.mu.Lock()
 	boot := e.at.Boot
 	e.mu.Unlock()
@@ -138,9 +138,9 @@ func (w *world) leave() {
 		s.mu.Lock()
 		s.held, s.peers = pin.Pin{}, nil
 		s.mu.Unlock()
-		w.book.servesNoMore(s.boot)
+		w.oracle.servesNoMore(s.boot)
 	}
-	for _, e := range w.everyEdge() {
+	for _, e := range w.everySignaling() {
 		e.mu.Lock()
 		e.at = pin.Pin{}
 		e.mu.Unlock()

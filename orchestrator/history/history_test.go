@@ -57,7 +57,7 @@ func mixes() []mix {
 		{"everything, and clocks that differ", with(func(f *faults) { f.empty, f.rollBack, f.damage, f.skew = true, true, true, true })},
 		{"everything, and a sweep of the pins of dead nodes", with(func(f *faults) { f.empty, f.rollBack, f.damage, f.sweep = true, true, true, true })},
 		{"writes refused while reads work, and a majority that vouches", with(func(f *faults) { f.empty, f.rollBack, f.deny, f.trust = true, true, true, true })},
-		{"a mute node", with(func(f *faults) { f.empty, f.rollBack, f.mute = true, true, true })},
+		{"a unanswered node", with(func(f *faults) { f.empty, f.rollBack, f.unanswered = true, true, true })},
 		{"everything, and a store's clock that is set back", with(func(f *faults) { f.empty, f.rollBack, f.damage, f.stepBack = true, true, true, true })},
 	}
 }

@@ -10,16 +10,16 @@ import (
 	"github.com/holdfast-rtc/holdfast/pin"
 )
 
-// What the book calls a fault, and what it excuses: grounds count for the pin that they led to and for what comes of it, not for others,
+// What the oracle calls a fault, and what it excuses: a justification count for the pin that they led to and for what comes of it, not for others,
 // and not for longer.
-func TestBookJudgesWhoBeginsToServe(t *testing.T) {
+func TestOracleJudgesWhoBeginsToServe(t *testing.T) {
 	at := func(boot pin.BootID, epoch uint64) pin.Pin {
 		return pin.Pin{Fence: pin.Fence{Epoch: epoch, Nonce: 1}, Node: "n", Boot: boot}
 	}
-	suspicion := newGrounds()
+	suspicion := newJustification()
 	suspicion.add("a", thoughtDead)
 	first, moved, again := at("a", 1), at("b", 2), at("c", 3)
-	back := newGrounds()
+	back := newJustification()
 	back.said(moved)
 	for name, c := range map[string]struct {
 		writes []write
@@ -29,8 +29,8 @@ func TestBookJudgesWhoBeginsToServe(t *testing.T) {
 
 		vouched pin.Pin // by a majority
 	}{
-		"nobody had grounds": {writes: []write{{old: value{pin: first}, next: moved}}, begins: moved, says: "begins to serve"},
-		"moved with grounds": {writes: []write{{old: value{pin: first}, next: moved, why: suspicion}}, begins: moved},
+		"nobody had justification": {writes: []write{{old: value{pin: first}, next: moved}}, begins: moved, says: "begins to serve"},
+		"moved with justification": {writes: []write{{old: value{pin: first}, next: moved, why: suspicion}}, begins: moved},
 		"and they do not learn of it": {
 			writes: []write{{old: value{pin: first}, next: moved, why: suspicion}}, begins: moved, after: time.Minute, says: "side by side",
 		},
@@ -44,13 +44,13 @@ func TestBookJudgesWhoBeginsToServe(t *testing.T) {
 		"it was itself vouched for": {
 			writes: []write{{old: value{pin: first}, next: moved}}, begins: moved, vouched: moved, says: "begins to serve",
 		},
-		"grounds led to another pin": {
+		"justification led to another pin": {
 			writes: []write{{old: value{pin: first}, next: moved, why: suspicion}, {next: again}}, begins: again, says: "begins to serve",
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
-				b := newBook(newRecord())
+				b := newOracle(newRecord())
 				b.wrote(value{}, write{next: first})
 				b.serving("a", first)
 				for _, w := range c.writes {
@@ -68,21 +68,21 @@ func TestBookJudgesWhoBeginsToServe(t *testing.T) {
 	}
 }
 
-// An owner whose open room was moved away stands up for it, and dies: the node that it has outranked must hand over, and whoever takes
+// An owner whose open room was moved away stands up for it, and dies: the node that it has fenced must hand over, and whoever takes
 // the room over from that owner owes the other nothing. Where the owner was dead before, he does.
-func TestBookForgetsWhoWasOutrankedByAnOwner(t *testing.T) {
+func TestOracleForgetsWhoWasFencedByAnOwner(t *testing.T) {
 	at := func(boot pin.BootID, epoch uint64) pin.Pin {
 		return pin.Pin{Fence: pin.Fence{Epoch: epoch, Nonce: 1}, Node: "n", Boot: boot}
 	}
-	against := func(boot pin.BootID) *grounds {
-		why := newGrounds()
+	against := func(boot pin.BootID) *justification {
+		why := newJustification()
 		why.add(boot, thoughtDead)
 		return why
 	}
 	for name, stoodUp := range map[string]bool{"it stood up": true, "it was dead before": false} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
-				b := newBook(newRecord())
+				b := newOracle(newRecord())
 				first, moved, raised, next := at("a", 1), at("b", 2), at("a", 3), at("c", 4)
 				b.wrote(value{}, write{next: first})
 				b.serving("a", first)
@@ -118,7 +118,7 @@ func TestRecordKeepsOnlyUnansweredWritesThatTookEffect(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
-				w := &world{seed: 1, faults: faults{slow: true, lose: true, late: true}, running: newGang(), record: newRecord()}
+				w := &world{seed: 1, faults: faults{slow: true, lose: true, late: true}, running: newWaitGroup(), record: newRecord()}
 				w.store = &store{record: w.record, clock: time.Now, trouble: func(int) {}}
 				if c.denied {
 					w.denied.Store(1)

@@ -122,7 +122,7 @@ func (l *link) later(c *caller, after time.Duration, apply func() told) {
 
 func (l *link) away() bool { return l.cut.Load() > 0 || l.world.away.Load() > 0 }
 
-// put is one write. An edge's is an operation of the history by itself, if it was answered.
+// put is one write. a signaling node's is an operation of the history by itself, if it was answered.
 func (l *link) put(ctx context.Context, w write) (pin.Pin, pin.Incarnation, error) {
 	c, s, r := asking(ctx), l.world.store, l.world.record
 	w.known, w.why = l.known(c), c.why
@@ -149,7 +149,7 @@ func (l *link) put(ctx context.Context, w write) (pin.Pin, pin.Incarnation, erro
 	if err := l.exchange(ctx, apply, &found); err != nil {
 		return pin.Pin{}, 0, err
 	}
-	if c.edge != nil && found.stands.raw == "" {
+	if c.signaling != nil && found.stands.raw == "" {
 		r.add(asked, output{pin: found.stands.pin}, sent, r.now())
 	}
 	if found.in == 0 {
@@ -161,12 +161,12 @@ func (l *link) put(ctx context.Context, w write) (pin.Pin, pin.Incarnation, erro
 
 // known is what a fresh claim must be above: what anybody was told of, or, where clocks differ, what its maker was.
 func (l *link) known(c *caller) pin.Fence {
-	if !l.world.faults.skew && !l.world.faults.stepBack || c.edge == nil {
+	if !l.world.faults.skew && !l.world.faults.stepBack || c.signaling == nil {
 		return l.world.record.known()
 	}
-	c.edge.mu.Lock()
-	defer c.edge.mu.Unlock()
-	return c.edge.top
+	c.signaling.mu.Lock()
+	defer c.signaling.mu.Unlock()
+	return c.signaling.top
 }
 
 // begin lets the store's client begin an incarnation, some time after a claim came back without one.
@@ -178,7 +178,7 @@ func (l *link) begin(c *caller) {
 	})
 }
 
-// Incarnations is part of orchestrator.Keeps.
+// Incarnations is part of orchestrator.LeaseStore.
 func (l *link) Incarnations(ctx context.Context) ([]pin.Incarnation, error) {
 	var found told
 	if err := l.exchange(ctx, l.write(func() told { return told{in: l.world.store.incarnation(true)} }), &found); err != nil {
@@ -187,23 +187,23 @@ func (l *link) Incarnations(ctx context.Context) ([]pin.Incarnation, error) {
 	return []pin.Incarnation{found.in}, nil
 }
 
-// Claim is part of orchestrator.Claims.
+// Claim is part of orchestrator.PinStore.
 func (l *link) Claim(ctx context.Context, _ ring.RoomID, p pin.Pin) (pin.Pin, pin.Incarnation, error) {
 	return l.put(ctx, write{next: p})
 }
 
-// Swap is part of orchestrator.Claims and orchestrator.Keeps.
+// Swap is part of orchestrator.PinStore and orchestrator.LeaseStore.
 func (l *link) Swap(ctx context.Context, _ ring.RoomID, old, next pin.Pin) (pin.Pin, pin.Incarnation, error) {
 	return l.put(ctx, write{old: value{pin: old}, next: next})
 }
 
-// Repair is part of orchestrator.Claims and orchestrator.Keeps.
+// Repair is part of orchestrator.PinStore and orchestrator.LeaseStore.
 func (l *link) Repair(ctx context.Context, _ ring.RoomID, raw string, next pin.Pin) (pin.Pin, error) {
 	p, _, err := l.put(ctx, write{old: value{raw: raw}, next: next})
 	return p, err
 }
 
-// Get is part of orchestrator.Claims.
+// Get is part of orchestrator.PinStore.
 func (l *link) Get(ctx context.Context, _ ring.RoomID) (pin.Pin, bool, error) {
 	var found told
 	if err := l.exchange(ctx, func() told { return told{stands: l.world.store.get(false)} }, &found); err != nil {
@@ -213,7 +213,7 @@ func (l *link) Get(ctx context.Context, _ ring.RoomID) (pin.Pin, bool, error) {
 	return p, err == nil && !p.IsZero(), err
 }
 
-// Prolong is part of orchestrator.Keeps.
+// Prolong is part of orchestrator.LeaseStore.
 func (l *link) Prolong(ctx context.Context, _ ring.RoomID) (pin.Pin, error) {
 	var found told
 	if err := l.exchange(ctx, l.write(func() told { return told{stands: l.world.store.get(l.world.store.broken != notProlonged)} }), &found); err != nil {
@@ -222,7 +222,7 @@ func (l *link) Prolong(ctx context.Context, _ ring.RoomID) (pin.Pin, error) {
 	return answer(found.stands)
 }
 
-// Refresh is part of orchestrator.Keeps. Only one room is ever held.
+// Refresh is part of orchestrator.LeaseStore. Only one room is ever held.
 func (l *link) Refresh(ctx context.Context, held []pin.Holding, due func(pin.Holding) bool) ([]pin.Found, error) {
 	found := make([]pin.Found, len(held))
 	for i, h := range held {

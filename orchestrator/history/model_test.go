@@ -17,7 +17,7 @@ const (
 	kindRehome  kind = "Rehome"
 	kindAgain   kind = "PlaceAgain"
 	kindSweep   kind = "Sweep"
-	kindWrite   kind = "write"   // one write of an edge, and its answer
+	kindWrite   kind = "write"   // one write of a signaling node, and its answer
 	kindKeep    kind = "Keep"    // one question of an owner to the store, and its answer
 	kindConfirm kind = "Confirm" // what an owner concludes, perhaps from memory
 	kindPending kind = "pending" // a write whose outcome nobody was told
@@ -56,10 +56,10 @@ func tail(s string) string { return s[max(0, len(s)-4):] }
 // write is one write that a client asked the store for: next in the place of old.
 type write struct {
 	old   value
-	next  pin.Pin   // none: it is a removal
-	known pin.Fence // the highest that anybody had been told of when it was sent
-	why   *grounds  // what its maker has against nodes; nil for an owner's
-	ends  time.Time // when its sender gives up
+	next  pin.Pin        // none: it is a removal
+	known pin.Fence      // the highest that anybody had been told of when it was sent
+	why   *justification // what its maker has against nodes; nil for an owner's
+	ends  time.Time      // when its sender gives up
 }
 
 func (w write) String() string { return fmt.Sprintf("%v -> %s", w.old, show(w.next)) }
@@ -71,7 +71,7 @@ type input struct {
 	pin    pin.Pin                  // what Rehome and PlaceAgain want moved; what Keep holds
 	tried  []write                  // what the operation asked the store for on its way
 	call   kind                     // of a write: the call that it belongs to, whose pin it is
-	ground map[pin.BootID]bool      // boots that this edge thought dead at some moment of the call
+	ground map[pin.BootID]bool      // boots that this signaling node thought dead at some moment of the call
 	holds  map[pin.BootID]pin.Fence // boots that said in this call that they have the room open
 	lost   value                    // what stands after the store lost something
 	asked  string                   // the fault behind lost
@@ -81,7 +81,7 @@ type input struct {
 // whose outcome is unknown is there as a pending one.
 type output struct {
 	pin     pin.Pin // what was returned
-	fenced  bool    // Confirm: the pin returned outranks ours
+	fenced  bool    // Confirm: the pin returned fences ours
 	missing bool    // Confirm: ours does not stand
 }
 
@@ -135,7 +135,7 @@ func step(s state, in input, out output) (bool, state) {
 	case kindConfirm:
 		return confirm(s, in, out), s
 	case kindWrite:
-		return edgeWrite(s, in, out)
+		return signalingWrite(s, in, out)
 	default:
 		return place(s, in, out), s
 	}
@@ -153,8 +153,8 @@ func place(s state, in input, out output) bool {
 	}
 }
 
-// edgeWrite is a write of an edge that was answered: it finds what stands, or has put its own there.
-func edgeWrite(s state, in input, out output) (bool, state) {
+// signalingWrite is a write of a signaling node that was answered: it finds what stands, or has put its own there.
+func signalingWrite(s state, in input, out output) (bool, state) {
 	if s.stands.raw == "" && s.stands.pin == out.pin {
 		return true, s
 	}
@@ -164,7 +164,7 @@ func edgeWrite(s state, in input, out output) (bool, state) {
 	return false, s
 }
 
-// mayReplace is the rule for an edge's write: fences grow, and a pin is only moved with grounds.
+// mayReplace is the rule for a signaling node's write: fences grow, and a pin is only moved with a justification.
 func mayReplace(s state, in input, w write) bool {
 	old := s.stands.pin
 	switch {
@@ -227,7 +227,7 @@ func describe(in input, out output) string {
 		return text + " = it does not stand"
 	}
 	if out.fenced {
-		return text + " = outranked by " + show(out.pin)
+		return text + " = fenced by " + show(out.pin)
 	}
 	return text + " = " + show(out.pin)
 }

@@ -169,7 +169,7 @@ func claimTwice(t *testing.T, server storetest.Server, clocks ...time.Time) *rec
 		everybody, cfg := stillCluster(), orchestrator.DefaultConfig()
 		cfg.StoreBudget, cfg.Clock = 20*time.Second, func() time.Time { return clock }
 		orch := orchestrator.New(&watched{Store: store, record: r}, everybody, everybody, cfg, quiet)
-		ctx := context.WithValue(t.Context(), askedKey{}, asked{who: fmt.Sprintf("edge-%d", i), what: kindPlace, began: clocks[0]})
+		ctx := context.WithValue(t.Context(), askedKey{}, asked{who: fmt.Sprintf("signaling-%d", i), what: kindPlace, began: clocks[0]})
 		if _, err := orch.Place(ctx, room, headroom.Room{}); err != nil {
 			t.Error(err)
 		}
@@ -226,7 +226,7 @@ func realCaller(t *testing.T, server storetest.Server, r *record, seed uint64, i
 	for n := range calls {
 		// A fresh claim's epoch is the time in milliseconds, so a room must not move more often than that.
 		<-time.After(8*time.Millisecond + time.Duration(random.Int64N(int64(8*time.Millisecond))))
-		a := asked{who: fmt.Sprintf("edge-%d", i), what: kindPlace}
+		a := asked{who: fmt.Sprintf("signaling-%d", i), what: kindPlace}
 		if !last.IsZero() && random.IntN(3) == 0 {
 			a.what, a.about = []kind{kindRehome, kindAgain}[random.IntN(2)], last
 		}

@@ -13,53 +13,53 @@ import (
 
 // faults are the kinds that a schedule may have.
 type faults struct {
-	slow     bool // answers later than the budget
-	lose     bool // requests and answers lost, requests repeated
-	late     bool // requests that arrive after their sender gave up
-	kill     bool // media nodes die and come back as new boots
-	suspect  bool // signaling nodes take live media nodes for dead
-	cut      bool // single processes cannot reach the store, nobody can
-	full     bool // media nodes refuse to open rooms
-	leave    bool // rooms close and their pins expire
-	fresh    bool // signaling nodes are replaced and remember nothing
-	empty    bool // the store restarts empty
-	twice    bool // and once more, a moment later
-	storm    bool // the store forgets, or goes back, several times within moments
-	rollBack bool // the store loses its last writes
-	damage   bool // the pin is overwritten with a text that is none
-	trust    bool // a majority vouches for an owner whom the store does not answer
-	sweep    bool // signaling nodes remove the pins of boots that they take for dead
-	skew     bool // the clocks of signaling nodes are wrong, and jump
-	deny     bool // the store refuses writes and answers reads
-	mute     bool // media nodes accept questions and answer nothing
-	stepBack bool // the store's clock is set back; signaling nodes learn of it in their own time
+	slow       bool // answers later than the budget
+	lose       bool // requests and answers lost, requests repeated
+	late       bool // requests that arrive after their sender gave up
+	kill       bool // media nodes die and come back as new boots
+	suspect    bool // signaling nodes take live media nodes for dead
+	cut        bool // single processes cannot reach the store, nobody can
+	full       bool // media nodes refuse to open rooms
+	leave      bool // rooms close and their pins expire
+	fresh      bool // signaling nodes are replaced and remember nothing
+	empty      bool // the store restarts empty
+	twice      bool // and once more, a moment later
+	storm      bool // the store forgets, or goes back, several times within moments
+	rollBack   bool // the store loses its last writes
+	damage     bool // the pin is overwritten with a text that is none
+	trust      bool // a majority vouches for an owner whom the store does not answer
+	sweep      bool // signaling nodes remove the pins of boots that they take for dead
+	skew       bool // the clocks of signaling nodes are wrong, and jump
+	deny       bool // the store refuses writes and answers reads
+	unanswered bool // media nodes accept questions and answer nothing
+	stepBack   bool // the store's clock is set back; signaling nodes learn of it in their own time
 }
 
 // act is what one step of a schedule does.
 type act string
 
 const (
-	actJoin     act = "join"
-	actKill     act = "kill"
-	actBoot     act = "boot"
-	actSuspect  act = "suspect"
-	actBlind    act = "blind to node b"
-	actCutNode  act = "cut node"
-	actCutEdge  act = "cut edge"
-	actAway     act = "store away"
-	actFull     act = "full"
-	actLeave    act = "leave"
-	actLapse    act = "leave, and an hour passes"
-	actFresh    act = "fresh edge"
-	actEmpty    act = "store empty"
-	actTwice    act = "store empty twice"
-	actStorm    act = "store loses again and again"
-	actRollBack act = "store rolled back"
-	actDamage   act = "damage"
-	actSweep    act = "sweep"
-	actDeny     act = "store refuses writes"
-	actMute     act = "node mute"
-	actStepBack act = "store's clock set back"
+	actJoin         act = "join"
+	actKill         act = "kill"
+	actBoot         act = "boot"
+	actSuspect      act = "suspect"
+	actBlind        act = "blind to node b"
+	actCutNode      act = "cut node"
+	actCutSignaling act = "cut signaling"
+	actAway         act = "store away"
+	actFull         act = "full"
+	actLeave        act = "leave"
+	actLapse        act = "leave, and an hour passes"
+	actFresh        act = "fresh signaling"
+	actEmpty        act = "store empty"
+	actTwice        act = "store empty twice"
+	actStorm        act = "store loses again and again"
+	actRollBack     act = "store rolled back"
+	actDamage       act = "damage"
+	actSweep        act = "sweep"
+	actDeny         act = "store refuses writes"
+	actMute         act = "node unanswered"
+	actStepBack     act = "store's clock set back"
 )
 
 // action is one step of a schedule.
@@ -67,7 +67,7 @@ type action struct {
 	id   int
 	at   time.Duration
 	what act
-	who  int // node or edge
+	who  int // node or signaling node
 	long time.Duration
 }
 
@@ -99,7 +99,7 @@ func schedule(seed uint64, f faults) []action {
 	}{
 		{f.kill, []act{actKill, actBoot}},
 		{f.suspect, []act{actSuspect}},
-		{f.cut, []act{actCutNode, actCutEdge, actAway}},
+		{f.cut, []act{actCutNode, actCutSignaling, actAway}},
 		{f.full, []act{actFull}},
 		{f.leave, []act{actLeave}},
 		{f.leave && !f.trust, []act{actLapse}},
@@ -111,7 +111,7 @@ func schedule(seed uint64, f faults) []action {
 		{f.damage, []act{actDamage}},
 		{f.sweep, []act{actSweep, actSweep, actSweep}},
 		{f.deny, []act{actDeny, actDeny}},
-		{f.mute, []act{actMute, actMute}},
+		{f.unanswered, []act{actMute, actMute}},
 		{f.stepBack, []act{actStepBack, actStepBack}},
 	} {
 		if more.on {
@@ -191,7 +191,7 @@ func swept(seed uint64) []action {
 func (w *world) run(a action) {
 	c, ctx := newCaller(w.seed, fmt.Sprintf("%s %d", a.what, a.id), a.id), context.Background()
 	_ = c.pause(ctx, a.at)
-	e, s := w.everyEdge()[a.who], w.current(a.who)
+	e, s := w.everySignaling()[a.who], w.current(a.who)
 	c.who = fmt.Sprintf("%s, %s %d", e.name, a.what, a.id)
 	switch a.what {
 	case actJoin:
@@ -209,7 +209,7 @@ func (w *world) run(a action) {
 		e.lost(w.current(1).boot)
 	case actCutNode:
 		w.hold(c, &s.link.cut, a.long)
-	case actCutEdge:
+	case actCutSignaling:
 		w.hold(c, &e.link.cut, a.long)
 	case actAway:
 		w.hold(c, &w.away, a.long)
@@ -221,9 +221,9 @@ func (w *world) run(a action) {
 		w.leave()
 		w.store.lapse(c.between(time.Millisecond, 60*time.Millisecond))
 	case actFresh:
-		fresh := newEdge(w, e.name+"'")
+		fresh := newSignalingNode(w, e.name+"'")
 		w.mu.Lock()
-		w.edges[a.who] = fresh
+		w.signalingNodes[a.who] = fresh
 		w.mu.Unlock()
 	case actEmpty:
 		w.store.forget()
@@ -249,9 +249,9 @@ func (w *world) run(a action) {
 	case actDeny:
 		w.hold(c, &w.denied, a.long)
 	case actMute:
-		s.mute.Add(1)
+		s.unanswered.Add(1)
 		_ = c.pause(ctx, a.long)
-		s.mute.Add(-1)
+		s.unanswered.Add(-1)
 	case actStepBack:
 		w.stepBack(c.between(time.Second, time.Hour))
 	}

@@ -16,18 +16,18 @@ import (
 // refreshEvery is how often an owner refreshes, a tenth more or less.
 const refreshEvery = 5 * time.Second
 
-// sfu is one boot of a media node: the real Keeper, and of package sfu the rules by which a room is
+// sfu is one boot of a media node: the real PinOwner, and of package sfu the rules by which a room is
 // opened, held and handed over.
 type sfu struct {
-	world  *world
-	id     ring.NodeID
-	boot   pin.BootID
-	link   *link
-	caller *caller // of its keeper
-	keeper *orchestrator.Keeper
-	stop   context.CancelFunc
-	ended  chan struct{}
-	mute   atomic.Int32 // reasons for which it answers no signaling node
+	world      *world
+	id         ring.NodeID
+	boot       pin.BootID
+	link       *link
+	caller     *caller // of its pin owner
+	owner      *orchestrator.PinOwner
+	stop       context.CancelFunc
+	ended      chan struct{}
+	unanswered atomic.Int32 // reasons for which it answers no signaling node
 
 	mu    sync.Mutex // guards the fields below
 	alive bool
@@ -52,24 +52,24 @@ const (
 func (s *sfu) node() cluster.Node {
 	return cluster.Node{
 		ID: s.id, Boot: s.boot, Role: cluster.RoleSFU, Control: address(s.id),
-		Load: cluster.Load{Seq: 1, Synced: s.keeper.Synced(), CeilingBitsPerSecond: 1 << 40, CeilingPacketsPerSecond: 1 << 30},
+		Load: cluster.Load{Seq: 1, Synced: s.owner.Synced(), CeilingBitsPerSecond: 1 << 40, CeilingPacketsPerSecond: 1 << 30},
 	}
 }
 
 func address(id ring.NodeID) string { return string(id) + ".test:7000" }
 
-// start runs the keeper until kill.
+// start runs the pin owner until kill.
 func (s *sfu) start(ctx context.Context) {
 	ctx, s.stop = context.WithCancel(s.caller.with(ctx))
 	s.alive, s.ended = true, make(chan struct{})
-	cfg := orchestrator.KeeperConfig{RefreshEvery: refreshEvery, ProlongEvery: pinLife / 4}
+	cfg := orchestrator.PinOwnerConfig{RefreshEvery: refreshEvery, ProlongEvery: pinLife / 4}
 	if s.world.faults.trust {
 		cfg.Majority = func() bool { return true }
 	}
-	s.keeper = orchestrator.NewKeeper(&owning{s}, s, cfg, quiet)
+	s.owner = orchestrator.NewPinOwner(&owning{s}, s, cfg, quiet)
 	go func() {
 		defer close(s.ended)
-		_ = s.keeper.Run(ctx) // It returns nil.
+		_ = s.owner.Run(ctx) // It returns nil.
 	}()
 }
 
@@ -78,7 +78,7 @@ func (s *sfu) kill() {
 	s.mu.Lock()
 	s.alive, s.held, s.peers = false, pin.Pin{}, nil
 	s.mu.Unlock()
-	s.world.book.servesNoMore(s.boot)
+	s.world.oracle.servesNoMore(s.boot)
 	s.stop()
 }
 
@@ -93,13 +93,13 @@ func (s *sfu) report() {
 		if !alive || s.world.over.Load() {
 			return
 		}
-		for _, e := range s.world.everyEdge() {
+		for _, e := range s.world.everySignaling() {
 			e.reported(s.node())
 		}
 	}
 }
 
-// Held is part of orchestrator.Holder.
+// Held is part of orchestrator.OpenRooms.
 func (s *sfu) Held() []pin.Holding {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -109,8 +109,8 @@ func (s *sfu) Held() []pin.Holding {
 	return []pin.Holding{{Room: room, Pin: s.held}}
 }
 
-// Outrank is part of orchestrator.Holder.
-func (s *sfu) Outrank(_ ring.RoomID, higher pin.Pin) {
+// Fence is part of orchestrator.OpenRooms.
+func (s *sfu) Fence(_ ring.RoomID, higher pin.Pin) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	ours := higher.Node == s.id && higher.Boot == s.boot
@@ -125,7 +125,7 @@ func (s *sfu) Outrank(_ ring.RoomID, higher pin.Pin) {
 		}
 		if !s.held.IsZero() {
 			s.held, s.peers = pin.Pin{}, nil
-			s.world.book.servesNoMore(s.boot)
+			s.world.oracle.servesNoMore(s.boot)
 			s.world.handedOver(s.boot, higher.Fence)
 		}
 	}
@@ -137,7 +137,7 @@ func (s *sfu) serve(p pin.Pin) {
 		s.world.record.fault("%s served under %v, and then under %v", s.boot, s.top, p.Fence)
 	}
 	s.top, s.held = p.Fence, p
-	s.world.book.serving(s.boot, p)
+	s.world.oracle.serving(s.boot, p)
 }
 
 // attach lets a peer in, as Node.attach of package sfu does.
@@ -179,17 +179,17 @@ func (s *sfu) attach(ctx context.Context, p pin.Pin, peer string) (reply, pin.Fe
 	}
 }
 
-// confirmedFor is for how long the keeper may trust an answer of the store.
+// confirmedFor is for how long the pin owner may trust an answer of the store.
 const confirmedFor = 15 * time.Second
 
-// confirm asks the keeper, and records what it says.
+// confirm asks the pin owner, and records what it says.
 func (s *sfu) confirm(ctx context.Context, p pin.Pin) (reply, pin.Fence) {
 	c, call := asking(ctx), s.world.record.now()
 	c.asked, c.failed = false, false
 	s.mu.Lock()
 	opens := s.held.IsZero()
 	s.mu.Unlock()
-	err := s.keeper.Confirm(ctx, room, p)
+	err := s.owner.Confirm(ctx, room, p)
 	if err == nil && opens && !c.asked {
 		s.world.record.fault("%s opens the room under %v without asking the store", s.boot, p.Fence)
 	}
@@ -198,7 +198,7 @@ func (s *sfu) confirm(ctx context.Context, p pin.Pin) (reply, pin.Fence) {
 	switch {
 	case err == nil && c.failed: // A majority vouches for it: what the store would have said is not known.
 		s.world.record.refused("confirmed by a majority")
-		s.world.book.vouchedFor(p)
+		s.world.oracle.vouchedFor(p)
 		return replyServed, pin.Fence{}
 	case err == nil:
 		if !c.asked { // It was known from an answer that is younger than this.
@@ -220,10 +220,10 @@ func (s *sfu) confirm(ctx context.Context, p pin.Pin) (reply, pin.Fence) {
 	}
 }
 
-// owning is the keeper's connection to the store. It records what is asked and answered.
+// owning is the pin owner's connection to the store. It records what is asked and answered.
 type owning struct{ s *sfu }
 
-// keep records one answer to the keeper.
+// keep records one answer to the pin owner.
 func (o *owning) keep(ctx context.Context, ours pin.Pin, ask func() (pin.Pin, error)) {
 	c, call := asking(ctx), o.s.world.record.now()
 	before := len(c.tried)
@@ -235,27 +235,27 @@ func (o *owning) keep(ctx context.Context, ours pin.Pin, ask func() (pin.Pin, er
 	}
 }
 
-// Incarnations is part of orchestrator.Keeps.
+// Incarnations is part of orchestrator.LeaseStore.
 func (o *owning) Incarnations(ctx context.Context) ([]pin.Incarnation, error) {
 	ctx, cancel := o.bounded(ctx)
 	defer cancel()
 	return o.s.link.Incarnations(ctx)
 }
 
-// keeperLimit bounds one exchange of a refresh. The keeper's own limit of 2 s counts from an instant that
+// refreshLimit bounds one exchange of a refresh. The pin owner's own limit of 2 s counts from an instant that
 // is not the seed's, so it must not be what ends one; these are over before it.
-const keeperLimit = 350 * time.Millisecond
+const refreshLimit = 350 * time.Millisecond
 
-// bounded is ctx as an exchange of the keeper is bounded here.
+// bounded is ctx as an exchange of the pin owner is bounded here.
 func (o *owning) bounded(ctx context.Context) (context.Context, context.CancelFunc) {
 	if asking(ctx) != o.s.caller {
 		return context.WithCancel(ctx)
 	}
 	own := time.Duration(o.s.caller.id) // Or two that ask at one instant also give up at one, and who draws its next number first is chance.
-	return context.WithTimeout(context.WithoutCancel(ctx), keeperLimit+own)
+	return context.WithTimeout(context.WithoutCancel(ctx), refreshLimit+own)
 }
 
-// Refresh is part of orchestrator.Keeps.
+// Refresh is part of orchestrator.LeaseStore.
 func (o *owning) Refresh(ctx context.Context, held []pin.Holding, due func(pin.Holding) bool) (found []pin.Found, err error) {
 	o.keep(ctx, held[0].Pin, func() (pin.Pin, error) { // There is one room.
 		ctx, cancel := o.bounded(ctx)
@@ -268,7 +268,7 @@ func (o *owning) Refresh(ctx context.Context, held []pin.Holding, due func(pin.H
 	return found, err
 }
 
-// Swap is part of orchestrator.Keeps.
+// Swap is part of orchestrator.LeaseStore.
 func (o *owning) Swap(ctx context.Context, r ring.RoomID, old, next pin.Pin) (stands pin.Pin, in pin.Incarnation, err error) {
 	o.keep(ctx, next, func() (pin.Pin, error) {
 		ctx, cancel := o.bounded(ctx)
@@ -279,7 +279,7 @@ func (o *owning) Swap(ctx context.Context, r ring.RoomID, old, next pin.Pin) (st
 	return stands, in, err
 }
 
-// Prolong is part of orchestrator.Keeps.
+// Prolong is part of orchestrator.LeaseStore.
 func (o *owning) Prolong(ctx context.Context, r ring.RoomID) (pin.Pin, error) {
 	asking(ctx).asked = true
 	ctx, cancel := o.bounded(ctx)

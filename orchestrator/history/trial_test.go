@@ -48,8 +48,8 @@ func (tr trial) run(t *testing.T) verdict {
 		}
 		w.running.Wait()
 		w.reports.Wait()
-		w.record.faults = append(w.record.faults, w.book.verdict()...)
-		r, seen = w.record, w.book.notes
+		w.record.faults = append(w.record.faults, w.oracle.verdict()...)
+		r, seen = w.record, w.oracle.notes
 	})
 	v := judge(r) // Outside: its limit is one of real time.
 	v.notes = seen
@@ -64,7 +64,7 @@ func (w *world) settle() {
 		w.boot(0)
 	}
 	_ = c.pause(context.Background(), 20*time.Second) // Refusals and confirmations lapse.
-	for _, e := range w.everyEdge() {
+	for _, e := range w.everySignaling() {
 		e.look()
 	}
 	why := ""
@@ -81,7 +81,7 @@ func (w *world) settle() {
 // disagree says in what the cluster is not of one mind.
 func (w *world) disagree(c *caller) string {
 	var told pin.Pin
-	for _, e := range w.everyEdge() {
+	for _, e := range w.everySignaling() {
 		c.who = e.name + " at the end"
 		if !e.join(c, pin.Pin{}) {
 			return e.name + " cannot join"

@@ -26,15 +26,15 @@ type world struct {
 	away    atomic.Int32 // reasons for which nobody reaches the store
 	denied  atomic.Int32 // reasons for which the store refuses writes
 	late    atomic.Int32
-	running *gang          // what the schedule has started
+	running *waitGroup     // what the schedule has started
 	reports sync.WaitGroup // the load reports of all boots
 
-	mu    sync.Mutex // guards the fields below
-	sfus  []*sfu     // every boot that ever was
-	edges []*edge
-	steps []setBack // of the store's clock
+	mu             sync.Mutex // guards the fields below
+	sfus           []*sfu     // every boot that ever was
+	signalingNodes []*signalingNode
+	steps          []setBack // of the store's clock
 
-	book *book
+	oracle *oracle
 }
 
 // setBack is one setting back of the store's clock.
@@ -70,17 +70,17 @@ func (w *world) lateID() int { return lateIDs + int(w.late.Add(1)) }
 
 func newWorld(seed uint64, f faults, b broken) *world {
 	w := &world{
-		running: newGang(), seed: seed, faults: f, record: newRecord(),
+		running: newWaitGroup(), seed: seed, faults: f, record: newRecord(),
 	}
-	w.book = newBook(w.record)
-	w.store = &store{record: w.record, clock: func() time.Time { return w.storeTime(time.Now(), 0) }, broken: b, wrote: w.book.wrote, lost: w.book.disturbed, trouble: w.book.disturbance}
+	w.oracle = newOracle(w.record)
+	w.store = &store{record: w.record, clock: func() time.Time { return w.storeTime(time.Now(), 0) }, broken: b, wrote: w.oracle.wrote, lost: w.oracle.disturbed, trouble: w.oracle.disturbance}
 	for i := range 3 {
 		w.boot(i)
 	}
 	for i := range 3 {
-		e := newEdge(w, fmt.Sprintf("edge-%d", i))
+		e := newSignalingNode(w, fmt.Sprintf("signaling-%d", i))
 		w.mu.Lock()
-		w.edges = append(w.edges, e)
+		w.signalingNodes = append(w.signalingNodes, e)
 		w.mu.Unlock()
 	}
 	return w
@@ -149,15 +149,15 @@ func (w *world) boots(id ring.NodeID) []pin.BootID {
 	return all
 }
 
-func (w *world) everyEdge() []*edge {
+func (w *world) everySignaling() []*signalingNode {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	return append([]*edge(nil), w.edges...)
+	return append([]*signalingNode(nil), w.signalingNodes...)
 }
 
 // handedOver tells the signaling nodes whose peers a node has given up.
 func (w *world) handedOver(boot pin.BootID, to pin.Fence) {
-	for _, e := range w.everyEdge() {
+	for _, e := range w.everySignaling() {
 		e.mu.Lock()
 		here := e.at.Boot == boot
 		e.mu.Unlock()

@@ -11,9 +11,9 @@ import (
 	"github.com/holdfast-rtc/holdfast/ring"
 )
 
-// shelf is a store in memory, for tests of many steps and of time. The real ones are held to the same
+// memoryStore is a store in memory, for tests of many steps and of time. The real ones are held to the same
 // contract by redisstore's tests.
-type shelf struct {
+type memoryStore struct {
 	mu    sync.Mutex // guards the fields below
 	texts map[ring.RoomID]string
 	last  map[ring.RoomID]pin.Fence
@@ -29,22 +29,22 @@ type shelf struct {
 	before func()
 }
 
-func newShelf() *shelf {
-	return &shelf{texts: make(map[ring.RoomID]string), last: make(map[ring.RoomID]pin.Fence), in: 1}
+func newMemoryStore() *memoryStore {
+	return &memoryStore{texts: make(map[ring.RoomID]string), last: make(map[ring.RoomID]pin.Fence), in: 1}
 }
 
 // errDenied is the error of a store that refuses a write.
 var errDenied = errors.New("NOREPLICAS not enough good replicas to write")
 
 // refuseWrites has every write from now on be refused, or no more.
-func (s *shelf) refuseWrites(deny bool) {
+func (s *memoryStore) refuseWrites(deny bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.deny = deny
 }
 
 // write is enter for a write.
-func (s *shelf) write(ctx context.Context) error {
+func (s *memoryStore) write(ctx context.Context) error {
 	if err := s.enter(ctx); err != nil {
 		return err
 	}
@@ -57,7 +57,7 @@ func (s *shelf) write(ctx context.Context) error {
 }
 
 // enter waits and fails as the test wants it.
-func (s *shelf) enter(ctx context.Context) error {
+func (s *memoryStore) enter(ctx context.Context) error {
 	s.mu.Lock()
 	slow, err, before := s.slow, s.err, s.before
 	s.calls++
@@ -75,7 +75,7 @@ func (s *shelf) enter(ctx context.Context) error {
 	return err
 }
 
-func (s *shelf) set(room ring.RoomID, p pin.Pin) {
+func (s *memoryStore) set(room ring.RoomID, p pin.Pin) {
 	if s.fault == "" && !s.last[room].Less(p.Fence) {
 		s.fault = fmt.Sprintf("room %s: %v was written after %v", room, p.Fence, s.last[room])
 	}
@@ -83,7 +83,7 @@ func (s *shelf) set(room ring.RoomID, p pin.Pin) {
 }
 
 // put is what the tests write past every rule.
-func (s *shelf) put(room ring.RoomID, text string) {
+func (s *memoryStore) put(room ring.RoomID, text string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.texts[room] = text
@@ -92,35 +92,35 @@ func (s *shelf) put(room ring.RoomID, text string) {
 	}
 }
 
-func (s *shelf) stands(room ring.RoomID) string {
+func (s *memoryStore) stands(room ring.RoomID) string {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return s.texts[room]
 }
 
 // meanwhile has before run in front of every call from now on.
-func (s *shelf) meanwhile(before func()) {
+func (s *memoryStore) meanwhile(before func()) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.before = before
 }
 
 // fail has every call from now on return err, if it is one.
-func (s *shelf) fail(err error) {
+func (s *memoryStore) fail(err error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.err = err
 }
 
 // incarnation is the present one.
-func (s *shelf) incarnation() pin.Incarnation {
+func (s *memoryStore) incarnation() pin.Incarnation {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return s.in
 }
 
 // lose forgets everything: another incarnation begins.
-func (s *shelf) lose() {
+func (s *memoryStore) lose() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	clear(s.texts)
@@ -136,7 +136,7 @@ func read(room ring.RoomID, text string) (pin.Pin, error) {
 	return p, nil
 }
 
-func (s *shelf) Claim(ctx context.Context, room ring.RoomID, p pin.Pin) (pin.Pin, pin.Incarnation, error) {
+func (s *memoryStore) Claim(ctx context.Context, room ring.RoomID, p pin.Pin) (pin.Pin, pin.Incarnation, error) {
 	if err := s.write(ctx); err != nil {
 		return pin.Pin{}, 0, err
 	}
@@ -150,7 +150,7 @@ func (s *shelf) Claim(ctx context.Context, room ring.RoomID, p pin.Pin) (pin.Pin
 	return p, s.in, nil
 }
 
-func (s *shelf) Incarnations(context.Context) ([]pin.Incarnation, error) {
+func (s *memoryStore) Incarnations(context.Context) ([]pin.Incarnation, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	switch {
@@ -163,12 +163,12 @@ func (s *shelf) Incarnations(context.Context) ([]pin.Incarnation, error) {
 	}
 }
 
-func (s *shelf) Swap(ctx context.Context, room ring.RoomID, old, next pin.Pin) (pin.Pin, pin.Incarnation, error) {
+func (s *memoryStore) Swap(ctx context.Context, room ring.RoomID, old, next pin.Pin) (pin.Pin, pin.Incarnation, error) {
 	stands, err := s.Repair(ctx, room, old.Encode(), next)
 	return stands, s.incarnation(), err
 }
 
-func (s *shelf) Repair(ctx context.Context, room ring.RoomID, raw string, next pin.Pin) (pin.Pin, error) {
+func (s *memoryStore) Repair(ctx context.Context, room ring.RoomID, raw string, next pin.Pin) (pin.Pin, error) {
 	if err := s.write(ctx); err != nil {
 		return pin.Pin{}, err
 	}
@@ -185,7 +185,7 @@ func (s *shelf) Repair(ctx context.Context, room ring.RoomID, raw string, next p
 	return next, nil
 }
 
-func (s *shelf) Get(ctx context.Context, room ring.RoomID) (pin.Pin, bool, error) {
+func (s *memoryStore) Get(ctx context.Context, room ring.RoomID) (pin.Pin, bool, error) {
 	if err := s.enter(ctx); err != nil {
 		return pin.Pin{}, false, err
 	}
@@ -199,7 +199,7 @@ func (s *shelf) Get(ctx context.Context, room ring.RoomID) (pin.Pin, bool, error
 	return p, err == nil, err
 }
 
-func (s *shelf) Prolong(ctx context.Context, room ring.RoomID) (pin.Pin, error) {
+func (s *memoryStore) Prolong(ctx context.Context, room ring.RoomID) (pin.Pin, error) {
 	p, _, err := s.Get(ctx, room)
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -210,7 +210,7 @@ func (s *shelf) Prolong(ctx context.Context, room ring.RoomID) (pin.Pin, error) 
 	return p, err
 }
 
-func (s *shelf) Refresh(ctx context.Context, held []pin.Holding, due func(pin.Holding) bool) ([]pin.Found, error) {
+func (s *memoryStore) Refresh(ctx context.Context, held []pin.Holding, due func(pin.Holding) bool) ([]pin.Found, error) {
 	if err := s.enter(ctx); err != nil {
 		return nil, err
 	}

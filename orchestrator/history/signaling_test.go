@@ -18,8 +18,8 @@ import (
 	"github.com/holdfast-rtc/holdfast/ring"
 )
 
-// edge is one boot of a signaling node: the real Orchestrator, with a picture of the cluster that lags.
-type edge struct {
+// signaling node is one boot of a signaling node: the real Orchestrator, with a picture of the cluster that lags.
+type signalingNode struct {
 	world *world
 	name  string
 	link  *link
@@ -28,21 +28,21 @@ type edge struct {
 	mu    sync.Mutex // guards the fields below
 	nodes map[ring.NodeID]cluster.Node
 	gone  map[pin.BootID]cluster.Departure
-	since map[pin.BootID]int64 // when each of gone was learned
-	dead  map[pin.BootID]bool  // boots that are thought dead here now
-	calls map[*grounds]bool    // those of the calls under way
+	since map[pin.BootID]int64    // when each of gone was learned
+	dead  map[pin.BootID]bool     // boots that are thought dead here now
+	calls map[*justification]bool // those of the calls under way
 	view  *cluster.View
 	names []ring.NodeID // on the ring of view
 	at    pin.Pin       // where its peers are attached
 	top   pin.Fence
 }
 
-// newEdge starts a signaling node that sees the cluster as it is.
-func newEdge(w *world, name string) *edge {
-	e := &edge{
+// newSignalingNode starts a signaling node that sees the cluster as it is.
+func newSignalingNode(w *world, name string) *signalingNode {
+	e := &signalingNode{
 		world: w, name: name, link: &link{world: w},
 		nodes: make(map[ring.NodeID]cluster.Node), gone: make(map[pin.BootID]cluster.Departure),
-		since: make(map[pin.BootID]int64), dead: make(map[pin.BootID]bool), calls: make(map[*grounds]bool),
+		since: make(map[pin.BootID]int64), dead: make(map[pin.BootID]bool), calls: make(map[*justification]bool),
 	}
 	cfg := orchestrator.DefaultConfig()
 	switch {
@@ -75,8 +75,8 @@ func skewed(seed uint64, name string) func() time.Time {
 	}
 }
 
-// look gives the edge the true picture.
-func (e *edge) look() {
+// look gives the signaling node the true picture.
+func (e *signalingNode) look() {
 	live, dead := e.world.truth()
 	for _, s := range live {
 		e.joined(s.node())
@@ -87,14 +87,14 @@ func (e *edge) look() {
 }
 
 // View is part of orchestrator.Views.
-func (e *edge) View() *cluster.View {
+func (e *signalingNode) View() *cluster.View {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	return e.view
 }
 
 // draw makes the view anew. Call it with mu held.
-func (e *edge) draw() {
+func (e *signalingNode) draw() {
 	v := &cluster.View{Settled: true, Nodes: maps.Clone(e.nodes), Gone: maps.Clone(e.gone)}
 	var names []ring.NodeID
 	for id := range v.Nodes {
@@ -109,8 +109,8 @@ func (e *edge) draw() {
 	e.view, e.names = v, names
 }
 
-// joined: the edge learns that a boot lives; an older one of that name is dead then.
-func (e *edge) joined(n cluster.Node) {
+// joined: the signaling node learns that a boot lives; an older one of that name is dead then.
+func (e *signalingNode) joined(n cluster.Node) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	if old, ok := e.nodes[n.ID]; ok && old.Boot != n.Boot {
@@ -130,8 +130,8 @@ func (e *edge) joined(n cluster.Node) {
 	e.draw()
 }
 
-// lost: the edge learns, or believes, that a boot is dead.
-func (e *edge) lost(boot pin.BootID) {
+// lost: the signaling node learns, or believes, that a boot is dead.
+func (e *signalingNode) lost(boot pin.BootID) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	for id, n := range e.nodes {
@@ -144,15 +144,15 @@ func (e *edge) lost(boot pin.BootID) {
 }
 
 // bury notes a death. Call it with mu held.
-func (e *edge) bury(boot pin.BootID) {
+func (e *signalingNode) bury(boot pin.BootID) {
 	if _, ok := e.gone[boot]; !ok {
 		e.gone[boot], e.since[boot] = cluster.DepartureDead, e.world.record.now()
 	}
 	e.thinksDead(boot)
 }
 
-// thinksDead gives every call under way grounds against boot. Call it with mu held.
-func (e *edge) thinksDead(boot pin.BootID) {
+// thinksDead gives every call under way a justification against boot. Call it with mu held.
+func (e *signalingNode) thinksDead(boot pin.BootID) {
 	e.dead[boot] = true
 	for call := range e.calls {
 		call.add(boot, thoughtDead)
@@ -160,10 +160,10 @@ func (e *edge) thinksDead(boot pin.BootID) {
 }
 
 // begin is what a call has against nodes as it begins.
-func (e *edge) begin(what kind, about pin.Pin) *grounds {
+func (e *signalingNode) begin(what kind, about pin.Pin) *justification {
 	e.mu.Lock()
 	defer e.mu.Unlock()
-	why := newGrounds()
+	why := newJustification()
 	for boot := range e.dead {
 		why.add(boot, thoughtDead)
 	}
@@ -184,14 +184,14 @@ func (e *edge) begin(what kind, about pin.Pin) *grounds {
 }
 
 // end is the end of a call.
-func (e *edge) end(why *grounds) {
+func (e *signalingNode) end(why *justification) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	delete(e.calls, why)
 }
 
 // BootAt is part of orchestrator.Prober.
-func (e *edge) BootAt(ctx context.Context, control string) (pin.BootID, error) {
+func (e *signalingNode) BootAt(ctx context.Context, control string) (pin.BootID, error) {
 	if _, err := probing(ctx, e.world.seed, control); err != nil {
 		return "", err
 	}
@@ -219,13 +219,13 @@ func (e *edge) BootAt(ctx context.Context, control string) (pin.BootID, error) {
 }
 
 // Holds is part of orchestrator.Prober.
-func (e *edge) Holds(ctx context.Context, control string, _ ring.RoomID) (pin.Pin, error) {
+func (e *signalingNode) Holds(ctx context.Context, control string, _ ring.RoomID) (pin.Pin, error) {
 	way, err := probing(ctx, e.world.seed, control)
 	if err != nil {
 		return pin.Pin{}, err
 	}
-	if mute, err := e.unanswered(ctx, control); err != nil {
-		asking(ctx).why.add(mute, notAnswered)
+	if unanswered, err := e.unanswered(ctx, control); err != nil {
+		asking(ctx).why.add(unanswered, notAnswered)
 		return pin.Pin{}, err
 	}
 	live, _ := e.world.truth()
@@ -233,7 +233,7 @@ func (e *edge) Holds(ctx context.Context, control string, _ ring.RoomID) (pin.Pi
 		if address(s.id) != control {
 			continue
 		}
-		opening, err := s.keeper.Opening(ctx, room)
+		opening, err := s.owner.Opening(ctx, room)
 		if err != nil {
 			asking(ctx).why.add(s.boot, notAnswered)
 			return pin.Pin{}, err
@@ -254,10 +254,10 @@ func (e *edge) Holds(ctx context.Context, control string, _ ring.RoomID) (pin.Pi
 }
 
 // unanswered waits for a mute node until ctx ends, and says which it is.
-func (e *edge) unanswered(ctx context.Context, control string) (pin.BootID, error) {
+func (e *signalingNode) unanswered(ctx context.Context, control string) (pin.BootID, error) {
 	live, _ := e.world.truth()
 	for _, s := range live {
-		if address(s.id) == control && s.mute.Load() > 0 {
+		if address(s.id) == control && s.unanswered.Load() > 0 {
 			<-ctx.Done()
 			return s.boot, ctx.Err()
 		}
@@ -273,8 +273,8 @@ func probing(ctx context.Context, seed uint64, control string) (*caller, error) 
 	return c, c.pause(ctx, c.between(time.Millisecond, 5*time.Millisecond))
 }
 
-// reported: the edge hears a node's load report.
-func (e *edge) reported(n cluster.Node) {
+// reported: the signaling node hears a node's load report.
+func (e *signalingNode) reported(n cluster.Node) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	if old, ok := e.nodes[n.ID]; ok && old.Boot == n.Boot && old.Load != n.Load {
@@ -284,13 +284,13 @@ func (e *edge) reported(n cluster.Node) {
 }
 
 // ask makes one call of the orchestrator and records it.
-func (e *edge) ask(c *caller, what kind, about pin.Pin) (pin.Pin, error) {
+func (e *signalingNode) ask(c *caller, what kind, about pin.Pin) (pin.Pin, error) {
 	ctx, cancel := context.WithTimeout(c.with(context.Background()), 3*time.Second)
 	defer cancel()
-	c.tried, c.failed, c.edge, c.what, c.about, c.why = nil, false, e, what, about, e.begin(what, about)
+	c.tried, c.failed, c.signaling, c.what, c.about, c.why = nil, false, e, what, about, e.begin(what, about)
 	defer func() {
 		e.end(c.why)
-		c.edge, c.why = nil, nil
+		c.signaling, c.why = nil, nil
 	}()
 	r := e.world.record
 	call := r.now()
@@ -311,7 +311,7 @@ func (e *edge) ask(c *caller, what kind, about pin.Pin) (pin.Pin, error) {
 		e.failed(what, err)
 		return pin.Pin{}, err
 	}
-	e.world.book.accepted(got, c.why)
+	e.world.oracle.accepted(got, c.why)
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	if _, gone := e.gone[got.Boot]; gone && e.since[got.Boot] < call {
@@ -332,7 +332,7 @@ func (e *edge) ask(c *caller, what kind, about pin.Pin) (pin.Pin, error) {
 }
 
 // failed judges an error: only those of its contract may come.
-func (e *edge) failed(what kind, err error) {
+func (e *signalingNode) failed(what kind, err error) {
 	var full *orchestrator.NoHeadroomError
 	switch {
 	case errors.Is(err, orchestrator.ErrStoreUnavailable):
@@ -351,7 +351,7 @@ const maxTries = 8
 
 // join brings a peer into the room: it places, attaches, and follows refusals as package signaling does. It
 // begins at p, if that is not zero.
-func (e *edge) join(c *caller, p pin.Pin) bool {
+func (e *signalingNode) join(c *caller, p pin.Pin) bool {
 	var err error
 	for range maxTries {
 		if p.IsZero() {
@@ -385,12 +385,12 @@ func (e *edge) join(c *caller, p pin.Pin) bool {
 }
 
 // attach asks the node of p to let the peer in.
-func (e *edge) attach(c *caller, p pin.Pin) (reply, pin.Fence) {
+func (e *signalingNode) attach(c *caller, p pin.Pin) (reply, pin.Fence) {
 	ctx := c.with(context.Background())
 	_ = c.pause(ctx, c.between(time.Millisecond, 8*time.Millisecond))
 	for _, s := range e.world.nodes() {
 		if s.id == p.Node && s.boot == p.Boot {
-			if s.mute.Load() > 0 {
+			if s.unanswered.Load() > 0 {
 				_ = c.pause(ctx, 500*time.Millisecond)
 				return replyUnconfirmed, pin.Fence{}
 			}

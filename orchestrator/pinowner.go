@@ -10,17 +10,17 @@ import (
 	"github.com/holdfast-rtc/holdfast/ring"
 )
 
-// Holder is the SFU: what it holds, and how it is told of a higher pin.
-type Holder interface {
+// OpenRooms is the SFU: what it holds, and how it is told of a higher pin.
+type OpenRooms interface {
 	// Held lists the rooms that are open here with the pins they were opened under.
 	Held() []pin.Holding
-	// Outrank fences room: higher stands, so its peers are handed over and it is closed. It must not block.
+	// Fence fences room: higher stands, so its peers are handed over and it is closed. It must not block.
 	// The room may not be open here.
-	Outrank(room ring.RoomID, higher pin.Pin)
+	Fence(room ring.RoomID, higher pin.Pin)
 }
 
-// Keeps is the store of pins as an owner sees it.
-type Keeps interface {
+// LeaseStore is the store of pins as an owner sees it.
+type LeaseStore interface {
 	// Refresh returns what stands for each of the rooms held, in the order given, and prolongs the pins that are due.
 	// It never overwrites a foreign pin, though it may prolong it. A missing pin is written again, epoch kept.
 	// An error means that nothing is known.
@@ -28,7 +28,7 @@ type Keeps interface {
 	// Incarnations returns the present incarnation of every master that takes writes, and an error when
 	// there are others. Pins that are synced afterwards stand in these or later ones.
 	Incarnations(ctx context.Context) ([]pin.Incarnation, error)
-	// Swap is that of Claims.
+	// Swap is that of PinStore.
 	Swap(ctx context.Context, room ring.RoomID, old, next pin.Pin) (current pin.Pin, in pin.Incarnation, err error)
 	// Prolong returns the pin that stands, or none, and has it expire as late as a new one. It writes nothing.
 	Prolong(ctx context.Context, room ring.RoomID) (pin.Pin, error)
@@ -60,8 +60,8 @@ const (
 	confirmTimeout = 300 * time.Millisecond
 )
 
-// KeeperConfig is how often pins are refreshed and what to do without a store.
-type KeeperConfig struct {
+// PinOwnerConfig is how often pins are refreshed and what to do without a store.
+type PinOwnerConfig struct {
 	// RefreshEvery is the mean time between refreshes.
 	RefreshEvery time.Duration
 	// ProlongEvery is how often a pin is prolonged. It is a small part of a pin's life, an hour. Other refreshes only read.
@@ -71,20 +71,20 @@ type KeeperConfig struct {
 	Majority func() bool
 }
 
-// DefaultKeeperConfig is what the binary uses; Majority is left to the caller.
-func DefaultKeeperConfig() KeeperConfig {
+// DefaultPinOwnerConfig is what the binary uses; Majority is left to the caller.
+func DefaultPinOwnerConfig() PinOwnerConfig {
 	// Two refreshes may be lost before a confirmation lapses.
-	return KeeperConfig{RefreshEvery: 5 * time.Second, ProlongEvery: 10 * time.Minute}
+	return PinOwnerConfig{RefreshEvery: 5 * time.Second, ProlongEvery: 10 * time.Minute}
 }
 
-// Keeper keeps the pins of one SFU node's rooms. Its methods may be called from any goroutine.
-type Keeper struct {
-	pins  Keeps
-	rooms Holder
-	cfg   KeeperConfig
+// PinOwner keeps the pins of one SFU node's rooms. Its methods may be called from any goroutine.
+type PinOwner struct {
+	pins  LeaseStore
+	rooms OpenRooms
+	cfg   PinOwnerConfig
 	log   *slog.Logger
 	kick  chan struct{} // plan has changed; more than once is the same
-	seen  seen          // the highest pin of each room that was confirmed here
+	cache pinCache      // the highest pin of each room that was confirmed here
 
 	mu        sync.Mutex // guards the fields below
 	confirmed map[ring.RoomID]confirmation
@@ -105,9 +105,9 @@ type confirmation struct {
 	prolonged time.Time // when the pin, or a lower one of ours, was last prolonged
 }
 
-// NewKeeper returns a keeper; Run does its periodic work.
-func NewKeeper(pins Keeps, rooms Holder, cfg KeeperConfig, log *slog.Logger) *Keeper {
-	return &Keeper{
+// NewPinOwner returns a pin owner; Run does its periodic work.
+func NewPinOwner(pins LeaseStore, rooms OpenRooms, cfg PinOwnerConfig, log *slog.Logger) *PinOwner {
+	return &PinOwner{
 		pins: pins, rooms: rooms, cfg: cfg, log: log,
 		kick: make(chan struct{}, 1), confirmed: make(map[ring.RoomID]confirmation), opening: make(map[ring.RoomID][]*opening),
 	}
@@ -115,11 +115,11 @@ func NewKeeper(pins Keeps, rooms Holder, cfg KeeperConfig, log *slog.Logger) *Ke
 
 // Synced returns the incarnations of the store in which all pins of this node stand, for the node's load report. It
 // returns none when the store was not heard for 15 s: a pin that is not prolonged expires.
-func (k *Keeper) Synced() pin.Incarnations {
-	k.mu.Lock()
-	defer k.mu.Unlock()
-	if elapsed(k.heard, time.Now()) > confirmedFor {
+func (own *PinOwner) Synced() pin.Incarnations {
+	own.mu.Lock()
+	defer own.mu.Unlock()
+	if elapsed(own.heard, time.Now()) > confirmedFor {
 		return ""
 	}
-	return k.synced
+	return own.synced
 }

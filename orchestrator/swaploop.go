@@ -14,9 +14,9 @@ import (
 // a node that is gone as well. After four of those the cluster is in no state to place anything.
 const maxSteps = 4
 
-// settle writes what should stand over what stands, until a pin stands that may be used. Place starts
+// swapLoop writes what should stand over what stands, until a pin stands that may be used. Place starts
 // from nothing, so its first write is the claim. The others start from the pin that they want moved.
-func (o *Orchestrator) settle(ctx context.Context, r *request, was current) (pin.Pin, error) {
+func (o *Orchestrator) swapLoop(ctx context.Context, r *request, was current) (pin.Pin, error) {
 	for step := range maxSteps {
 		view, err := o.settledView()
 		if err != nil {
@@ -49,10 +49,10 @@ func (o *Orchestrator) settle(ctx context.Context, r *request, was current) (pin
 		case err != nil:
 			return pin.Pin{}, err
 		case usable && now.owner.IsZero():
-			if len(r.mute) > 0 {
+			if len(r.unanswered) > 0 {
 				r.in = 0 // The next call asks again.
 			}
-			o.seen.prove(r.room, now.pin, r.in)
+			o.cache.verified(r.room, now.pin, r.in)
 			return now.pin, nil
 		case usable:
 			o.ledger.forget(r.room, next.Fence)
@@ -68,7 +68,7 @@ func (o *Orchestrator) readInstead(ctx context.Context, r *request, why error) (
 	if err == nil && found.absent() {
 		err = why
 	}
-	if err == nil && o.seen.of(r.room) != found.pin {
+	if err == nil && o.cache.of(r.room) != found.pin {
 		r.evidence = max(r.evidence, fromStore) // It is new to this process, and its claimer may not have asked the owners.
 	}
 	return found, err
@@ -97,15 +97,15 @@ func (o *Orchestrator) replace(ctx context.Context, r *request, was current, nex
 
 // propose returns the pin that should stand instead of was.
 func (o *Orchestrator) propose(ctx context.Context, view *cluster.View, r *request, was current) (pin.Pin, error) {
-	epoch, nonce := o.seen.nextEpoch(r.room, was.pin), pin.NewNonce
+	epoch, nonce := o.cache.nextEpoch(r.room, was.pin), pin.NewNonce
 	if was.pin.IsZero() {
-		epoch, nonce = o.seen.freshEpoch(r.room), pin.NewFreshNonce
+		epoch, nonce = o.cache.freshEpoch(r.room), pin.NewFreshNonce
 	}
 	if back := was.owner; !back.IsZero() {
 		back.Fence = pin.Fence{Epoch: max(epoch, back.Fence.Epoch+1), Nonce: pin.NewNonce()}
 		return back, nil
 	}
-	known := o.seen.of(r.room)
+	known := o.cache.of(r.room)
 	if !was.pin.IsZero() && was.pin.Fence.Less(known.Fence) && known.Node != "" && o.whyStale(ctx, r, known) == "" {
 		r.evidence = restored // The store lost a write: the higher pin, whose owner lives, is put back.
 		return known, nil
@@ -131,7 +131,7 @@ func (o *Orchestrator) usable(ctx context.Context, r *request, was current) bool
 		return false
 	}
 	why := o.whyStale(ctx, r, was.pin)
-	if why == "" && was.pin.Fence.Less(o.seen.of(r.room).Fence) {
+	if why == "" && was.pin.Fence.Less(o.cache.of(r.room).Fence) {
 		why = "a higher pin was seen"
 	}
 	if why != "" {

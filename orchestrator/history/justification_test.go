@@ -18,20 +18,20 @@ const (
 	notAnswered reason = "asked, and did not answer"
 )
 
-// grounds is what one call of a signaling node had against nodes at some moment between its begin and its end. It is never
+// a justification is what one call of a signaling node had against nodes at some moment between its begin and its end. It is never
 // taken back, and never counts for another call.
-type grounds struct {
+type justification struct {
 	mu      sync.Mutex // guards the fields below
 	against map[pin.BootID]reason
 	holds   map[pin.BootID]pin.Fence // boots that said in this call that they have the room open, or are about to, and were not thought dead since
 }
 
-func newGrounds() *grounds {
-	return &grounds{against: make(map[pin.BootID]reason), holds: make(map[pin.BootID]pin.Fence)}
+func newJustification() *justification {
+	return &justification{against: make(map[pin.BootID]reason), holds: make(map[pin.BootID]pin.Fence)}
 }
 
 // add notes one. A death counts more than a refusal, and anything more than what is not known.
-func (g *grounds) add(boot pin.BootID, why reason) {
+func (g *justification) add(boot pin.BootID, why reason) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	if was, ok := g.against[boot]; !ok || was == notHeardOf || why == thoughtDead {
@@ -43,21 +43,21 @@ func (g *grounds) add(boot pin.BootID, why reason) {
 }
 
 // said notes under which pin a boot has the room open by its own word.
-func (g *grounds) said(held pin.Pin) {
+func (g *justification) said(held pin.Pin) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	g.holds[held.Boot] = held.Fence
 }
 
 // saidBy is the fence under which boot said that it has the room open; zero when it did not.
-func (g *grounds) saidBy(boot pin.BootID) pin.Fence {
+func (g *justification) saidBy(boot pin.BootID) pin.Fence {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	return g.holds[boot]
 }
 
 // has reports whether there is something against boot.
-func (g *grounds) has(boot pin.BootID) bool {
+func (g *justification) has(boot pin.BootID) bool {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	_, ok := g.against[boot]
@@ -65,7 +65,7 @@ func (g *grounds) has(boot pin.BootID) bool {
 }
 
 // ofDeath returns the boots that were thought dead so far, and those that have the room open.
-func (g *grounds) ofDeath() (dead map[pin.BootID]bool, holds map[pin.BootID]pin.Fence) {
+func (g *justification) ofDeath() (dead map[pin.BootID]bool, holds map[pin.BootID]pin.Fence) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	dead = make(map[pin.BootID]bool)

@@ -13,7 +13,7 @@ import (
 	"github.com/holdfast-rtc/holdfast/ring"
 )
 
-// rooms is a Holder.
+// rooms is a OpenRooms.
 type rooms struct {
 	mu       sync.Mutex // guards the fields below
 	held     []pin.Holding
@@ -26,7 +26,7 @@ func (r *rooms) Held() []pin.Holding {
 	return slices.Clone(r.held)
 }
 
-func (r *rooms) Outrank(room ring.RoomID, higher pin.Pin) {
+func (r *rooms) Fence(room ring.RoomID, higher pin.Pin) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	r.outranks = append(r.outranks, pin.Holding{Room: room, Pin: higher})
@@ -39,18 +39,18 @@ func (r *rooms) told() []pin.Holding {
 	return slices.Clone(r.outranks)
 }
 
-// keeping runs test with a keeper of one room, in a bubble of its own time.
-func keeping(t *testing.T, cfg KeeperConfig, test func(t *testing.T, k *Keeper, s *shelf, r *rooms, ours pin.Pin)) {
+// withOwner runs test with a pin owner of one room, in a bubble of its own time.
+func withOwner(t *testing.T, cfg PinOwnerConfig, test func(t *testing.T, own *PinOwner, s *memoryStore, r *rooms, ours pin.Pin)) {
 	synctest.Test(t, func(t *testing.T) {
-		ours, s := pinAt("a", 1, 5000, 5), newShelf()
+		ours, s := pinAt("a", 1, 5000, 5), newMemoryStore()
 		r := &rooms{held: []pin.Holding{{Room: "r", Pin: ours}}}
 		s.put("r", ours.Encode())
-		k := NewKeeper(s, r, cfg, quiet)
+		own := NewPinOwner(s, r, cfg, quiet)
 		ctx, cancel := context.WithCancel(t.Context())
 		ended := make(chan error, 1)
-		go func() { ended <- k.Run(ctx) }()
+		go func() { ended <- own.Run(ctx) }()
 		synctest.Wait()
-		test(t, k, s, r, ours)
+		test(t, own, s, r, ours)
 		cancel()
 		if err := <-ended; err != nil {
 			t.Errorf("Run = %v", err)
@@ -64,7 +64,7 @@ func after(d time.Duration) {
 	synctest.Wait()
 }
 
-func TestKeeperPutsOursBackAndYieldsToHigher(t *testing.T) {
+func TestOwnerPutsOursBackAndIsFencedByHigher(t *testing.T) {
 	higher, equalEpoch := pinAt("b", 1, 5001, 1), pinAt("b", 1, 5000, 6)
 	lower, lowerNonce := pinAt("b", 1, 4999, 9), pinAt("b", 1, 5000, 4)
 	for name, c := range map[string]refreshCase{
@@ -77,9 +77,9 @@ func TestKeeperPutsOursBackAndYieldsToHigher(t *testing.T) {
 		"equal epoch, higher nonce": {found: equalEpoch.Encode(), by: equalEpoch, alone: true}, // else it is contested
 	} {
 		t.Run("refresh/"+name, func(t *testing.T) {
-			cfg := DefaultKeeperConfig()
+			cfg := DefaultPinOwnerConfig()
 			cfg.Majority = func() bool { return !c.alone }
-			keeping(t, cfg, func(t *testing.T, _ *Keeper, s *shelf, r *rooms, ours pin.Pin) {
+			withOwner(t, cfg, func(t *testing.T, _ *PinOwner, s *memoryStore, r *rooms, ours pin.Pin) {
 				s.put("r", c.found)
 				after(6 * time.Second) // one refresh
 				c.check(t, s, r, ours)
@@ -89,18 +89,18 @@ func TestKeeperPutsOursBackAndYieldsToHigher(t *testing.T) {
 			c.gone = true // A lower one says as little as nothing does.
 		}
 		t.Run("confirm/"+name, func(t *testing.T) {
-			keeping(t, DefaultKeeperConfig(), func(t *testing.T, k *Keeper, s *shelf, r *rooms, _ pin.Pin) {
+			withOwner(t, DefaultPinOwnerConfig(), func(t *testing.T, own *PinOwner, s *memoryStore, r *rooms, _ pin.Pin) {
 				ours := pinAt("a", 1, 5000, 5)
-				r.Outrank("r", pin.Pin{}) // It is not open here, so no refresh touches it.
+				r.Fence("r", pin.Pin{}) // It is not open here, so no refresh touches it.
 				r.outranks = nil
 				after(confirmedFor)
 				s.put("r", c.found)
-				err := k.Confirm(t.Context(), "r", ours)
+				err := own.Confirm(t.Context(), "r", ours)
 				if c.gone {
 					if !errors.Is(err, pin.ErrMissing) || errors.Is(err, pin.ErrFenced) || s.stands("r") != c.found || len(r.told()) != 0 {
 						t.Errorf("Confirm = %v, %q stands, the holder was told %v: want that nothing is concluded", err, s.stands("r"), r.told())
 					}
-					if opening := openingOf(t, k, "r"); !opening.IsZero() {
+					if opening := openingOf(t, own, "r"); !opening.IsZero() {
 						t.Errorf("the room is about to open under %v", opening)
 					}
 					return
@@ -124,7 +124,7 @@ type refreshCase struct {
 }
 
 // check compares what stands and what the holder was told.
-func (c refreshCase) check(t *testing.T, s *shelf, r *rooms, ours pin.Pin) {
+func (c refreshCase) check(t *testing.T, s *memoryStore, r *rooms, ours pin.Pin) {
 	t.Helper()
 	want, told := ours.Encode(), r.told()
 	switch {
@@ -136,16 +136,16 @@ func (c refreshCase) check(t *testing.T, s *shelf, r *rooms, ours pin.Pin) {
 	if got := s.stands("r"); got != want {
 		t.Errorf("%q stands, want %q", got, want)
 	}
-	if outranked := len(told) == 1 && told[0] == (pin.Holding{Room: "r", Pin: c.by}); outranked == c.by.IsZero() || len(told) > 1 {
+	if fenced := len(told) == 1 && told[0] == (pin.Holding{Room: "r", Pin: c.by}); fenced == c.by.IsZero() || len(told) > 1 {
 		t.Errorf("the holder was told %v", told)
 	}
 }
 
 func TestConfirmAsksTheStoreOnlyWhenItMust(t *testing.T) {
-	keeping(t, DefaultKeeperConfig(), func(t *testing.T, k *Keeper, s *shelf, _ *rooms, ours pin.Pin) {
+	withOwner(t, DefaultPinOwnerConfig(), func(t *testing.T, own *PinOwner, s *memoryStore, _ *rooms, ours pin.Pin) {
 		before := s.calls
 		for range 10 {
-			if err := k.Confirm(t.Context(), "r", ours); err != nil {
+			if err := own.Confirm(t.Context(), "r", ours); err != nil {
 				t.Fatal(err)
 			}
 		}
@@ -155,7 +155,7 @@ func TestConfirmAsksTheStoreOnlyWhenItMust(t *testing.T) {
 		other := ours
 		other.Fence.Epoch++
 		s.put("r2", other.Encode())
-		if err := k.Confirm(t.Context(), "r2", other); err != nil || s.calls != before+1 {
+		if err := own.Confirm(t.Context(), "r2", other); err != nil || s.calls != before+1 {
 			t.Errorf("a room never seen: Confirm = %v with %d calls, want one", err, s.calls-before)
 		}
 	})
@@ -163,27 +163,27 @@ func TestConfirmAsksTheStoreOnlyWhenItMust(t *testing.T) {
 
 func TestOwnerWithoutAStore(t *testing.T) {
 	majority := true
-	cfg := DefaultKeeperConfig()
+	cfg := DefaultPinOwnerConfig()
 	cfg.Majority = func() bool { return majority }
-	keeping(t, cfg, func(t *testing.T, k *Keeper, s *shelf, r *rooms, ours pin.Pin) {
+	withOwner(t, cfg, func(t *testing.T, own *PinOwner, s *memoryStore, r *rooms, ours pin.Pin) {
 		s.mu.Lock()
 		s.err = errors.New("the store is away")
 		s.mu.Unlock()
 		majority = false
 		after(9 * time.Second)
-		if err := k.Confirm(t.Context(), "r", ours); err != nil {
+		if err := own.Confirm(t.Context(), "r", ours); err != nil {
 			t.Errorf("9 s after the store went away: %v, want the last confirmation to count", err)
 		}
 		after(9 * time.Second)
-		if err := k.Confirm(t.Context(), "r", ours); !errors.Is(err, pin.ErrUnconfirmed) {
+		if err := own.Confirm(t.Context(), "r", ours); !errors.Is(err, pin.ErrUnconfirmed) {
 			t.Errorf("18 s after, in a minority: %v, want ErrUnconfirmed", err)
 		}
 		majority = true
-		if err := k.Confirm(t.Context(), "r", ours); err != nil {
+		if err := own.Confirm(t.Context(), "r", ours); err != nil {
 			t.Errorf("18 s after, in a majority: %v, want nil", err)
 		}
-		k.cfg.Majority = nil
-		if err := k.Confirm(t.Context(), "r", ours); !errors.Is(err, pin.ErrUnconfirmed) {
+		own.cfg.Majority = nil
+		if err := own.Confirm(t.Context(), "r", ours); !errors.Is(err, pin.ErrUnconfirmed) {
 			t.Errorf("18 s after, knowing nothing of gossip: %v, want ErrUnconfirmed", err)
 		}
 		if len(r.told()) != 0 {
@@ -194,7 +194,7 @@ func TestOwnerWithoutAStore(t *testing.T) {
 		s.mu.Unlock()
 		after(6 * time.Second)
 		before := s.calls
-		if err := k.Confirm(t.Context(), "r", ours); err != nil || s.calls != before {
+		if err := own.Confirm(t.Context(), "r", ours); err != nil || s.calls != before {
 			t.Errorf("after the store came back: %v, %d calls, want the refresh to have confirmed", err, s.calls-before)
 		}
 	})
@@ -202,17 +202,17 @@ func TestOwnerWithoutAStore(t *testing.T) {
 
 // A store that answers too late must not look like a pause, nor block what is bounded.
 func TestHangingStoreIsNoPause(t *testing.T) {
-	keeping(t, DefaultKeeperConfig(), func(t *testing.T, k *Keeper, s *shelf, _ *rooms, ours pin.Pin) {
+	withOwner(t, DefaultPinOwnerConfig(), func(t *testing.T, own *PinOwner, s *memoryStore, _ *rooms, ours pin.Pin) {
 		s.mu.Lock()
 		s.slow = time.Hour
 		s.mu.Unlock()
 		after(14 * time.Second)
-		if k.pauses != 0 {
+		if own.pauses != 0 {
 			t.Error("waiting for the store was taken for a pause of the process")
 		}
 		after(2 * time.Second)
 		began := time.Now()
-		if err := k.Confirm(t.Context(), "r", ours); !errors.Is(err, pin.ErrUnconfirmed) || time.Since(began) > time.Second {
+		if err := own.Confirm(t.Context(), "r", ours); !errors.Is(err, pin.ErrUnconfirmed) || time.Since(began) > time.Second {
 			t.Errorf("Confirm = %v after %v, want ErrUnconfirmed after 0.3 s", err, time.Since(began))
 		}
 	})
@@ -221,35 +221,35 @@ func TestHangingStoreIsNoPause(t *testing.T) {
 // After SIGSTOP and SIGCONT the first thing asked may be a new peer: nothing that was
 // confirmed before the pause counts.
 func TestPauseTakesConfirmationsBack(t *testing.T) {
-	cfg := DefaultKeeperConfig()
+	cfg := DefaultPinOwnerConfig()
 	cfg.Majority = func() bool { return true }
 	synctest.Test(t, func(t *testing.T) {
-		ours, higher, s := pinAt("a", 1, 5000, 5), pinAt("b", 1, 5001, 1), newShelf()
+		ours, higher, s := pinAt("a", 1, 5000, 5), pinAt("b", 1, 5001, 1), newMemoryStore()
 		r := &rooms{held: []pin.Holding{{Room: "r", Pin: ours}}}
-		k := NewKeeper(s, r, cfg, quiet)
+		own := NewPinOwner(s, r, cfg, quiet)
 		s.put("r", ours.Encode())
-		if err := k.Confirm(t.Context(), "r", ours); err != nil {
+		if err := own.Confirm(t.Context(), "r", ours); err != nil {
 			t.Fatal(err)
 		}
 		// Run is not running, so nothing beats: exactly what a stopped process sees.
 		<-time.After(4 * time.Second)
 		s.put("r", higher.Encode())
-		if err := k.Confirm(t.Context(), "r", ours); !errors.Is(err, pin.ErrFenced) {
+		if err := own.Confirm(t.Context(), "r", ours); !errors.Is(err, pin.ErrFenced) {
 			t.Errorf("after a pause of 4 s Confirm = %v, want ErrFenced", err)
 		}
-		if len(k.kick) != 1 {
+		if len(own.kick) != 1 {
 			t.Error("a pause did not ask for a refresh at once")
 		}
 		// The store is away as well: our picture of the majority is as old as the pause.
 		s.err = errors.New("the store is away")
-		if err := k.Confirm(t.Context(), "r", ours); !errors.Is(err, pin.ErrUnconfirmed) {
+		if err := own.Confirm(t.Context(), "r", ours); !errors.Is(err, pin.ErrUnconfirmed) {
 			t.Errorf("right after a pause, without a store, Confirm = %v, want ErrUnconfirmed", err)
 		}
 		for range 30 { // The process runs again for longer than the majority rests.
 			<-time.After(500 * time.Millisecond)
-			k.noticePause()
+			own.noticePause()
 		}
-		if err := k.Confirm(t.Context(), "r", ours); err != nil {
+		if err := own.Confirm(t.Context(), "r", ours); err != nil {
 			t.Errorf("long after a pause, in a majority, Confirm = %v", err)
 		}
 	})
@@ -257,25 +257,25 @@ func TestPauseTakesConfirmationsBack(t *testing.T) {
 
 // An answer that was asked for before a pause and came after it confirms nothing.
 func TestAnswerFromBeforeAPauseConfirmsNothing(t *testing.T) {
-	k := NewKeeper(newShelf(), &rooms{}, DefaultKeeperConfig(), quiet)
+	own := NewPinOwner(newMemoryStore(), &rooms{}, DefaultPinOwnerConfig(), quiet)
 	ours := pin.Holding{Room: "r", Pin: pinAt("a", 1, 5000, 5)}
-	k.noticePause()
-	began, pauses := k.start()
-	k.heartbeat = k.heartbeat.Add(-2 * pauseGap)
-	k.noticePause()
-	k.confirm(ours, began, pauses, true)
-	if k.confirmation(ours.Room).pin == ours.Pin {
+	own.noticePause()
+	began, pauses := own.start()
+	own.heartbeat = own.heartbeat.Add(-2 * pauseGap)
+	own.noticePause()
+	own.confirm(ours, began, pauses, true)
+	if own.confirmation(ours.Room).pin == ours.Pin {
 		t.Error("it did")
 	}
 }
 
-func TestKeeperRefreshesAfterAPauseAtOnce(t *testing.T) {
-	keeping(t, DefaultKeeperConfig(), func(t *testing.T, k *Keeper, s *shelf, r *rooms, _ pin.Pin) {
+func TestOwnerRefreshesAfterAPauseAtOnce(t *testing.T) {
+	withOwner(t, DefaultPinOwnerConfig(), func(t *testing.T, own *PinOwner, s *memoryStore, r *rooms, _ pin.Pin) {
 		higher := pinAt("b", 1, 5001, 1)
 		s.put("r", higher.Encode())
-		k.mu.Lock()
-		k.heartbeat = k.heartbeat.Add(-20 * time.Second)
-		k.mu.Unlock()
+		own.mu.Lock()
+		own.heartbeat = own.heartbeat.Add(-20 * time.Second)
+		own.mu.Unlock()
 		after(heartbeatEvery)
 		if told := r.told(); len(told) != 1 || told[0].Pin != higher {
 			t.Errorf("%v after a pause the holder was told %v, want the higher pin", heartbeatEvery, told)
@@ -284,15 +284,15 @@ func TestKeeperRefreshesAfterAPauseAtOnce(t *testing.T) {
 }
 
 func TestConfirmationsAreBoundedByWhatIsHeld(t *testing.T) {
-	keeping(t, DefaultKeeperConfig(), func(t *testing.T, k *Keeper, _ *shelf, _ *rooms, ours pin.Pin) {
+	withOwner(t, DefaultPinOwnerConfig(), func(t *testing.T, own *PinOwner, _ *memoryStore, _ *rooms, ours pin.Pin) {
 		for i := range 500 {
-			_ = k.Confirm(t.Context(), ring.RoomID(rune(0x4e00+i)), ours)
+			_ = own.Confirm(t.Context(), ring.RoomID(rune(0x4e00+i)), ours)
 		}
 		after(confirmedFor + 6*time.Second)
-		k.mu.Lock()
-		defer k.mu.Unlock()
-		if len(k.confirmed) != 1 {
-			t.Errorf("%d confirmations are kept for one room", len(k.confirmed))
+		own.mu.Lock()
+		defer own.mu.Unlock()
+		if len(own.confirmed) != 1 {
+			t.Errorf("%d confirmations are kept for one room", len(own.confirmed))
 		}
 	})
 }
@@ -300,24 +300,24 @@ func TestConfirmationsAreBoundedByWhatIsHeld(t *testing.T) {
 // What was confirmed before a room closed says nothing about its opening again: the store is asked, and the room is
 // looked at once more when it has opened.
 func TestOpeningIsAlwaysAskedFor(t *testing.T) {
-	keeping(t, DefaultKeeperConfig(), func(t *testing.T, k *Keeper, s *shelf, r *rooms, ours pin.Pin) {
+	withOwner(t, DefaultPinOwnerConfig(), func(t *testing.T, own *PinOwner, s *memoryStore, r *rooms, ours pin.Pin) {
 		r.mu.Lock()
 		r.held = nil // The last peer left a moment after the refresh.
 		r.mu.Unlock()
 		higher := pinAt("b", 1, 5001, 1)
 		s.put("r", higher.Encode())
-		if err := k.Confirm(t.Context(), "r", ours); !errors.Is(err, pin.ErrFenced) {
+		if err := own.Confirm(t.Context(), "r", ours); !errors.Is(err, pin.ErrFenced) {
 			t.Fatalf("Confirm = %v, want ErrFenced", err)
 		}
 		old, before := pinAt("a", 1, 4000, 1), s.calls
 		s.put("r", old.Encode()) // The store has gone back.
 		var fenced *pin.FencedError
-		if err := k.Confirm(t.Context(), "r", old); !errors.As(err, &fenced) || fenced.Current != ours || s.calls != before {
+		if err := own.Confirm(t.Context(), "r", old); !errors.As(err, &fenced) || fenced.Current != ours || s.calls != before {
 			t.Fatalf("Confirm of a pin below one that was served here = %v, want that %v is higher", err, ours)
 		}
 		s.put("r", ours.Encode())
-		if err := k.Confirm(t.Context(), "r", ours); err != nil || openingOf(t, k, "r") != ours {
-			t.Fatalf("Confirm = %v, about to open under %v", err, openingOf(t, k, "r"))
+		if err := own.Confirm(t.Context(), "r", ours); err != nil || openingOf(t, own, "r") != ours {
+			t.Fatalf("Confirm = %v, about to open under %v", err, openingOf(t, own, "r"))
 		}
 		r.mu.Lock()
 		r.held, r.outranks = []pin.Holding{{Room: "r", Pin: ours}}, nil
@@ -332,11 +332,11 @@ func TestOpeningIsAlwaysAskedFor(t *testing.T) {
 
 // A store that comes back empty has its pins again within a second, however far away the next refresh is.
 func TestOwnerNoticesALossSoon(t *testing.T) {
-	keeping(t, DefaultKeeperConfig(), func(t *testing.T, k *Keeper, s *shelf, _ *rooms, ours pin.Pin) {
+	withOwner(t, DefaultPinOwnerConfig(), func(t *testing.T, own *PinOwner, s *memoryStore, _ *rooms, ours pin.Pin) {
 		s.lose()
 		after(checkEvery)
-		if s.stands("r") != ours.Encode() || !k.Synced().Has(s.incarnation()) {
-			t.Errorf("%v after the loss %q stands, synced in %v", checkEvery, s.stands("r"), k.Synced().All())
+		if s.stands("r") != ours.Encode() || !own.Synced().Has(s.incarnation()) {
+			t.Errorf("%v after the loss %q stands, synced in %v", checkEvery, s.stands("r"), own.Synced().All())
 		}
 	})
 }
@@ -344,12 +344,12 @@ func TestOwnerNoticesALossSoon(t *testing.T) {
 // A majority vouches for an owner whom the store does not answer. It does not where the store has said something, and not for a pin
 // below one that was served here meanwhile.
 func TestMajorityStandsInOnlyForAStoreThatIsNotHeard(t *testing.T) {
-	cfg := DefaultKeeperConfig()
+	cfg := DefaultPinOwnerConfig()
 	cfg.Majority = func() bool { return true }
-	keeping(t, cfg, func(t *testing.T, k *Keeper, s *shelf, r *rooms, ours pin.Pin) {
+	withOwner(t, cfg, func(t *testing.T, own *PinOwner, s *memoryStore, r *rooms, ours pin.Pin) {
 		s.put("r", "damage")
 		after(confirmedFor)
-		if err := k.Confirm(t.Context(), "r", ours); !errors.Is(err, pin.ErrMissing) {
+		if err := own.Confirm(t.Context(), "r", ours); !errors.Is(err, pin.ErrMissing) {
 			t.Errorf("Confirm of a damaged pin = %v, want that the room is to be placed again, which heals it", err)
 		}
 		s.put("r", ours.Encode())
@@ -358,15 +358,15 @@ func TestMajorityStandsInOnlyForAStoreThatIsNotHeard(t *testing.T) {
 		r.held = nil
 		r.mu.Unlock()
 		higher := pinAt("a", 1, 6000, 1)
-		if err := k.Confirm(t.Context(), "r", higher); !errors.Is(err, pin.ErrUnconfirmed) {
+		if err := own.Confirm(t.Context(), "r", higher); !errors.Is(err, pin.ErrUnconfirmed) {
 			t.Fatalf("Confirm = %v as soon as one answer is missing, want that it is to be asked again", err)
 		}
 		after(silentFor)
-		if err := k.Confirm(t.Context(), "r", higher); err != nil {
+		if err := own.Confirm(t.Context(), "r", higher); err != nil {
 			t.Fatalf("Confirm = %v %v after the last answer, want that the majority vouches", err, silentFor)
 		}
 		var fenced *pin.FencedError
-		if err := k.Confirm(t.Context(), "r", ours); !errors.As(err, &fenced) || fenced.Current != higher {
+		if err := own.Confirm(t.Context(), "r", ours); !errors.As(err, &fenced) || fenced.Current != higher {
 			t.Errorf("Confirm = %v, want that %v was let in here", err, higher)
 		}
 		s.lose()

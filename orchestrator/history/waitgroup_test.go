@@ -2,22 +2,22 @@ package history
 
 import "sync"
 
-// gang is a sync.WaitGroup that may be joined while somebody waits: what a
+// waitGroup is a sync.WaitGroup that may be joined while somebody waits: what a
 // schedule starts goes on to start more, also from goroutines that nobody counts.
-type gang struct {
+type waitGroup struct {
 	mu    sync.Mutex
 	empty *sync.Cond // of mu
 	count int        // guarded by mu
 }
 
-func newGang() *gang {
-	g := &gang{}
+func newWaitGroup() *waitGroup {
+	g := &waitGroup{}
 	g.empty = sync.NewCond(&g.mu)
 	return g
 }
 
 // Go runs f and counts it until it returns.
-func (g *gang) Go(f func()) {
+func (g *waitGroup) Go(f func()) {
 	g.mu.Lock()
 	g.count++
 	g.mu.Unlock()
@@ -27,7 +27,7 @@ func (g *gang) Go(f func()) {
 	}()
 }
 
-func (g *gang) leave() {
+func (g *waitGroup) leave() {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	if g.count--; g.count == 0 {
@@ -36,7 +36,7 @@ func (g *gang) leave() {
 }
 
 // Wait returns at a moment when nothing runs.
-func (g *gang) Wait() {
+func (g *waitGroup) Wait() {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	for g.count > 0 {

@@ -29,9 +29,9 @@ func (s schedule) next() time.Time {
 
 // Run refreshes the pins until ctx ends, and at once after a pause of the process or a data loss of the
 // store. It returns nil.
-func (k *Keeper) Run(ctx context.Context) error {
+func (own *PinOwner) Run(ctx context.Context) error {
 	var watch sync.WaitGroup
-	watch.Go(func() { k.watchPauses(ctx) })
+	watch.Go(func() { own.watchPauses(ctx) })
 	defer watch.Wait()
 	failing := false
 	timer := time.NewTimer(0) // The first refresh is due now: rooms may have been opened before Run.
@@ -41,85 +41,85 @@ func (k *Keeper) Run(ctx context.Context) error {
 		case <-ctx.Done():
 			return nil
 		case <-timer.C:
-		case <-k.kick:
+		case <-own.kick:
 		}
-		now, plan := time.Now(), k.planned()
+		now, plan := time.Now(), own.planned()
 		switch {
-		case !now.Before(plan.refresh), !now.Before(plan.check) && k.incarnationsChanged(ctx, failing):
-			err := k.refresh(ctx)
+		case !now.Before(plan.refresh), !now.Before(plan.check) && own.incarnationsChanged(ctx, failing):
+			err := own.refresh(ctx)
 			if ctx.Err() != nil {
 				return nil
 			}
 			if (err != nil) != failing { // One line per change, not one per failure.
 				failing = err != nil
-				k.log.Warn("refresh of pins", "failing", failing, "error", err)
+				own.log.Warn("refresh of pins", "failing", failing, "error", err)
 			}
-			k.refreshed(errors.Is(err, errAway))
+			own.refreshed(errors.Is(err, errAway))
 		case !plan.recheck.IsZero() && !now.Before(plan.recheck):
-			k.recheck(ctx)
+			own.recheck(ctx)
 		}
-		timer.Reset(time.Until(k.planned().next()))
+		timer.Reset(time.Until(own.planned().next()))
 	}
 }
 
-func (k *Keeper) planned() schedule {
-	k.mu.Lock()
-	defer k.mu.Unlock()
-	return k.plan
+func (own *PinOwner) planned() schedule {
+	own.mu.Lock()
+	defer own.mu.Unlock()
+	return own.plan
 }
 
-func (k *Keeper) refreshed(away bool) {
+func (own *PinOwner) refreshed(away bool) {
 	// A tenth more or less, so that nodes do not refresh in step; drawn as nonces are, which tests can repeat.
-	wait := time.Duration(float64(k.cfg.RefreshEvery) * (0.9 + 0.2*float64(pin.NewNonce())/(1<<63)))
-	k.mu.Lock()
-	defer k.mu.Unlock()
+	wait := time.Duration(float64(own.cfg.RefreshEvery) * (0.9 + 0.2*float64(pin.NewNonce())/(1<<63)))
+	own.mu.Lock()
+	defer own.mu.Unlock()
 	now := time.Now()
-	if now.Before(k.fastUntil) {
+	if now.Before(own.fastUntil) {
 		wait = min(wait, checkEvery)
 	}
-	k.plan.refresh = now.Add(wait)
-	k.planCheck(away)
+	own.plan.refresh = now.Add(wait)
+	own.planCheck(away)
 }
 
 // planCheck schedules the next read of the incarnations. Call it with mu held.
-func (k *Keeper) planCheck(away bool) {
-	k.plan.check = time.Now().Add(checkEvery)
+func (own *PinOwner) planCheck(away bool) {
+	own.plan.check = time.Now().Add(checkEvery)
 	if away {
-		k.plan.check = time.Now().Add(retryEvery)
+		own.plan.check = time.Now().Add(retryEvery)
 	}
 }
 
-func (k *Keeper) wake() {
+func (own *PinOwner) wake() {
 	select {
-	case k.kick <- struct{}{}:
+	case own.kick <- struct{}{}:
 	default:
 	}
 }
 
 // incarnationsChanged reports whether the store answers and needs a refresh now: its incarnations are not those in
 // which all pins of this node were synced last, or the last refresh failed.
-func (k *Keeper) incarnationsChanged(ctx context.Context, failing bool) bool {
+func (own *PinOwner) incarnationsChanged(ctx context.Context, failing bool) bool {
 	ctx, cancel := context.WithTimeout(ctx, refreshTimeout)
 	defer cancel()
 	began := time.Now()
-	present, err := k.pins.Incarnations(ctx)
-	same := err == nil && !failing && pin.IncarnationsOf(present) == k.Synced()
-	k.mu.Lock()
-	defer k.mu.Unlock()
+	present, err := own.pins.Incarnations(ctx)
+	same := err == nil && !failing && pin.IncarnationsOf(present) == own.Synced()
+	own.mu.Lock()
+	defer own.mu.Unlock()
 	if same {
-		k.heard = began
+		own.heard = began
 	}
-	k.planCheck(err != nil)
+	own.planCheck(err != nil)
 	return err == nil && !same
 }
 
 // watchPauses notices when this process was not running. It has a goroutine of its own because a
 // refresh may wait for the store longer than a pause lasts.
-func (k *Keeper) watchPauses(ctx context.Context) {
+func (own *PinOwner) watchPauses(ctx context.Context) {
 	ticker := time.NewTicker(heartbeatEvery)
 	defer ticker.Stop()
 	for {
-		k.noticePause()
+		own.noticePause()
 		select {
 		case <-ctx.Done():
 			return
@@ -135,20 +135,20 @@ func elapsed(from, to time.Time) time.Duration {
 }
 
 // noticePause drops all confirmations when the time since the last heartbeat shows a pause.
-func (k *Keeper) noticePause() {
+func (own *PinOwner) noticePause() {
 	now := time.Now()
-	k.mu.Lock()
-	defer k.mu.Unlock()
-	gap := elapsed(k.heartbeat, now)
-	first := k.heartbeat.IsZero()
-	k.heartbeat = now
+	own.mu.Lock()
+	defer own.mu.Unlock()
+	gap := elapsed(own.heartbeat, now)
+	first := own.heartbeat.IsZero()
+	own.heartbeat = now
 	if first || gap <= pauseGap {
 		return
 	}
-	clear(k.confirmed)
-	k.paused = now
-	k.pauses++
-	k.plan.refresh = now
-	k.wake()
-	k.log.Warn("this process was paused, every pin must be confirmed again", "gap_ms", gap.Milliseconds())
+	clear(own.confirmed)
+	own.paused = now
+	own.pauses++
+	own.plan.refresh = now
+	own.wake()
+	own.log.Warn("this process was paused, every pin must be confirmed again", "gap_ms", gap.Milliseconds())
 }

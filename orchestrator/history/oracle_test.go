@@ -15,24 +15,24 @@ import (
 // repeated half a second later.
 const overlapLimit = 15 * time.Second
 
-// book is what no process of the schedule knows as a whole: who serves the room, and how each pin came to be.
-type book struct {
+// oracle is what no process of the schedule knows as a whole: who serves the room, and how each pin came to be.
+type oracle struct {
 	record *record
 
-	mu        sync.Mutex // guards the fields below
-	owners    map[pin.Fence]pin.BootID
-	made      map[pin.Fence]*making    // everything that ever stood
-	holding   map[pin.BootID]pin.Fence // who serves the room now
-	outranked map[pin.Fence]bool       // served under, but an owner that has the room open raised its own above it
-	vouched   map[pin.Fence]bool       // let in by a majority
-	removed   *making                  // the pin that a sweep has removed, with its grounds, until another one is written
-	faults    []string
-	troubles  int       // processes that are cut off from the store just now
-	since     time.Time // from when on two have served side by side in calm; zero when they do not
-	notes     notes
+	mu       sync.Mutex // guards the fields below
+	owners   map[pin.Fence]pin.BootID
+	made     map[pin.Fence]*making    // everything that ever stood
+	holding  map[pin.BootID]pin.Fence // who serves the room now
+	fenced   map[pin.Fence]bool       // served under, but an owner that has the room open raised its own above it
+	vouched  map[pin.Fence]bool       // let in by a majority
+	removed  *making                  // the pin that a sweep has removed, with its a justification, until another one is written
+	faults   []string
+	troubles int       // processes that are cut off from the store just now
+	since    time.Time // from when on two have served side by side in calm; zero when they do not
+	notes    notes
 }
 
-// notes are what the book saw that is no fault.
+// notes are what the oracle saw that is no fault.
 type notes struct {
 	sideBySide time.Duration  // the longest that two nodes served the room in calm
 	excused    map[excuse]int // how often a second node began to serve, by the reason
@@ -61,26 +61,26 @@ func (n notes) String() string {
 type excuse string
 
 const (
-	movedAway excuse = "the room was moved away with grounds"
+	movedAway excuse = "the room was moved away with justification"
 	vouched   excuse = "the other one was let open the room by a majority that the store did not answer"
-	outrun    excuse = "its pin was moved away with grounds while it opened the room"
+	outrun    excuse = "its pin was moved away with justification while it opened the room"
 )
 
 // making is how a pin came to be.
 type making struct {
 	pin  pin.Pin
-	from pin.Fence  // what it replaced; zero where nothing stood
-	why  []*grounds // of the call that made it and of those that took it for good
+	from pin.Fence        // what it replaced; zero where nothing stood
+	why  []*justification // of the call that made it and of those that took it for good
 }
 
-func newBook(r *record) *book {
-	return &book{
-		record: r, owners: make(map[pin.Fence]pin.BootID), made: make(map[pin.Fence]*making), outranked: make(map[pin.Fence]bool), vouched: make(map[pin.Fence]bool),
+func newOracle(r *record) *oracle {
+	return &oracle{
+		record: r, owners: make(map[pin.Fence]pin.BootID), made: make(map[pin.Fence]*making), fenced: make(map[pin.Fence]bool), vouched: make(map[pin.Fence]bool),
 		holding: make(map[pin.BootID]pin.Fence), notes: notes{excused: make(map[excuse]int)},
 	}
 }
 
-// against reports whether those who made the pin or gave it out had grounds against boot when they did.
+// against reports whether those who made the pin or gave it out had a justification against boot when they did.
 func (m *making) against(boot pin.BootID) bool {
 	for _, why := range m.why {
 		if why.has(boot) {
@@ -92,12 +92,12 @@ func (m *making) against(boot pin.BootID) bool {
 
 // wrote judges a write that the store has done: no two pins have one fence, and a fence is above the one it
 // replaces and above what anybody was told of before.
-func (b *book) wrote(old value, done write) {
+func (b *oracle) wrote(old value, done write) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	p := done.next
 	if p.IsZero() {
-		b.removed = &making{pin: old.pin, why: []*grounds{done.why}}
+		b.removed = &making{pin: old.pin, why: []*justification{done.why}}
 		return
 	}
 	known, ok := b.made[p.Fence]
@@ -119,21 +119,21 @@ func (b *book) wrote(old value, done write) {
 }
 
 // accepted notes that a call ended with p.
-func (b *book) accepted(p pin.Pin, why *grounds) {
+func (b *oracle) accepted(p pin.Pin, why *justification) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	b.blame(p, why)
 }
 
-// blame adds to the grounds behind p. Call it with mu held.
-func (b *book) blame(p pin.Pin, why *grounds) {
+// blame adds to the a justification behind p. Call it with mu held.
+func (b *oracle) blame(p pin.Pin, why *justification) {
 	if m := b.made[p.Fence]; m != nil && why != nil {
 		m.why = append(m.why, why)
 	}
 }
 
-// movedAway reports whether p comes, over pins above the given fence, from somebody who had grounds against boot.
-func (b *book) movedAway(p, above pin.Fence, boot pin.BootID) bool {
+// movedAway reports whether p comes, over pins above the given fence, from somebody who had a justification against boot.
+func (b *oracle) movedAway(p, above pin.Fence, boot pin.BootID) bool {
 	m := b.made[p]
 	switch {
 	case m == nil:
@@ -154,8 +154,8 @@ func (b *book) movedAway(p, above pin.Fence, boot pin.BootID) bool {
 }
 
 // serving notes under which fence a boot serves the room: no other may have the same, and no other may begin to serve it while a live
-// node serves it under the highest, unless its pin comes from somebody who had grounds against that one.
-func (b *book) serving(boot pin.BootID, p pin.Pin) {
+// node serves it under the highest, unless its pin comes from somebody who had a justification against that one.
+func (b *oracle) serving(boot pin.BootID, p pin.Pin) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	owner, begun := b.owners[p.Fence]
@@ -163,12 +163,12 @@ func (b *book) serving(boot pin.BootID, p pin.Pin) {
 		b.record.fault("%s and %s both served under %v", owner, boot, p.Fence)
 	}
 	_, already := b.holding[boot] // Who raises the fence of its open room does not begin to serve it.
-	var served pin.Fence          // the highest that anybody serves under and that no owner has outranked
+	var served pin.Fence          // the highest that anybody serves under and that no owner has fenced
 	for other, f := range b.holding {
 		switch {
-		case b.outranked[f]:
+		case b.fenced[f]:
 		case already && other != boot && f.Less(p.Fence):
-			b.outranked[f] = true // It has to hand over, whatever becomes of that owner.
+			b.fenced[f] = true // It has to hand over, whatever becomes of that owner.
 		default:
 			served = higher(served, f)
 		}
@@ -183,11 +183,11 @@ func (b *book) serving(boot pin.BootID, p pin.Pin) {
 		case f.Less(p.Fence) && b.vouched[f]:
 			b.notes.excused[vouched]++ // The store would have said that its pin does not stand any more.
 		case p.Fence.Less(f) && b.movedAway(f, p.Fence, boot):
-			// It asked for its pin, then somebody who had grounds against it moved the pin, and then it opened the room: it learns of
+			// It asked for its pin, then somebody who had a justification against it moved the pin, and then it opened the room: it learns of
 			// that a moment later.
 			b.notes.excused[outrun]++
 		default:
-			b.faults = append(b.faults, fmt.Sprintf("%v: %s begins to serve under %v, though %s, against which nobody had grounds, serves under the highest fence %v",
+			b.faults = append(b.faults, fmt.Sprintf("%v: %s begins to serve under %v, though %s, against which nobody had justification, serves under the highest fence %v",
 				time.Duration(b.record.now()), boot, p.Fence, other, f))
 		}
 	}
@@ -197,14 +197,14 @@ func (b *book) serving(boot pin.BootID, p pin.Pin) {
 }
 
 // vouchedFor: a node was let in, or people were let into its room, without a word of the store about p.
-func (b *book) vouchedFor(p pin.Pin) {
+func (b *oracle) vouchedFor(p pin.Pin) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	b.vouched[p.Fence] = true
 }
 
 // servesNoMore: the boot died, or gave the room up.
-func (b *book) servesNoMore(boot pin.BootID) {
+func (b *oracle) servesNoMore(boot pin.BootID) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	delete(b.holding, boot)
@@ -212,7 +212,7 @@ func (b *book) servesNoMore(boot pin.BootID) {
 }
 
 // disturbance counts the processes that are cut off from the store.
-func (b *book) disturbance(more int) {
+func (b *oracle) disturbance(more int) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	b.troubles += more
@@ -220,7 +220,7 @@ func (b *book) disturbance(more int) {
 }
 
 // disturbed: the store has lost something.
-func (b *book) disturbed() {
+func (b *oracle) disturbed() {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	b.ends()
@@ -228,7 +228,7 @@ func (b *book) disturbed() {
 }
 
 // look begins or ends a time in which two serve side by side and nothing keeps them from learning of it. Call it with mu held.
-func (b *book) look() {
+func (b *oracle) look() {
 	switch together := len(b.holding) > 1 && b.troubles == 0; {
 	case !together:
 		b.ends()
@@ -238,7 +238,7 @@ func (b *book) look() {
 }
 
 // ends ends such a time. Call it with mu held.
-func (b *book) ends() {
+func (b *oracle) ends() {
 	if b.since.IsZero() {
 		return
 	}
@@ -250,7 +250,7 @@ func (b *book) ends() {
 }
 
 // verdict is what was wrong.
-func (b *book) verdict() []string {
+func (b *oracle) verdict() []string {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	b.ends()

@@ -18,16 +18,16 @@ import (
 	"github.com/holdfast-rtc/holdfast/ring"
 )
 
-// hall is an SFU node as far as placement sees it: rooms, opened under confirmed pins.
-type hall struct {
+// fake SFU is an SFU node as far as placement sees it: rooms, opened under confirmed pins.
+type fakeSFU struct {
 	node   cluster.Node
-	keeper *Keeper
+	owner  *PinOwner
 	rooms  map[ring.RoomID]pin.Pin
 	lost   []ring.RoomID // rooms that were handed over
 	before func()        // runs between the confirmation of a pin and the opening of its room
 }
 
-func (h *hall) Held() []pin.Holding {
+func (h *fakeSFU) Held() []pin.Holding {
 	var held []pin.Holding
 	for _, room := range slices.Sorted(maps.Keys(h.rooms)) {
 		held = append(held, pin.Holding{Room: room, Pin: h.rooms[room]})
@@ -35,7 +35,7 @@ func (h *hall) Held() []pin.Holding {
 	return held
 }
 
-func (h *hall) Outrank(room ring.RoomID, higher pin.Pin) {
+func (h *fakeSFU) Fence(room ring.RoomID, higher pin.Pin) {
 	at, open := h.rooms[room]
 	switch {
 	case !open || !at.Fence.Less(higher.Fence):
@@ -48,11 +48,11 @@ func (h *hall) Outrank(room ring.RoomID, higher pin.Pin) {
 }
 
 // attach lets somebody new into a room, as sfu does.
-func (h *hall) attach(room ring.RoomID, p pin.Pin) error {
+func (h *fakeSFU) attach(room ring.RoomID, p pin.Pin) error {
 	if at, open := h.rooms[room]; open && p.Fence.Less(at.Fence) {
 		return &pin.FencedError{Room: room, Current: at}
 	}
-	if err := h.keeper.Confirm(context.Background(), room, p); err != nil {
+	if err := h.owner.Confirm(context.Background(), room, p); err != nil {
 		return err
 	}
 	h.before()
@@ -63,48 +63,48 @@ func (h *hall) attach(room ring.RoomID, p pin.Pin) error {
 	return nil
 }
 
-// town is three halls and two edges on one store that forgets.
-type town struct {
-	store  *shelf
-	halls  map[ring.NodeID]*hall
-	edges  []*Orchestrator
-	sees   []*views
-	epochs map[ring.RoomID]uint64 // the highest that anybody attached under
-	fault  string
+// fake cluster is three fake SFUs and two signaling nodes on one store that forgets.
+type fakeCluster struct {
+	store          *memoryStore
+	nodes          map[ring.NodeID]*fakeSFU
+	signalingNodes []*Orchestrator
+	sees           []*views
+	epochs         map[ring.RoomID]uint64 // the highest that anybody attached under
+	fault          string
 }
 
-func newTown() *town {
-	w := &town{store: newShelf(), halls: make(map[ring.NodeID]*hall), epochs: make(map[ring.RoomID]uint64)}
+func newFakeCluster() *fakeCluster {
+	w := &fakeCluster{store: newMemoryStore(), nodes: make(map[ring.NodeID]*fakeSFU), epochs: make(map[ring.RoomID]uint64)}
 	w.store.in = 1
 	for _, id := range []string{"a", "b", "c"} {
-		h := &hall{node: sfu(id, 1), rooms: make(map[ring.RoomID]pin.Pin), before: func() {}}
-		h.keeper = NewKeeper(w.store, h, DefaultKeeperConfig(), quiet)
-		w.halls[h.node.ID] = h
+		h := &fakeSFU{node: sfu(id, 1), rooms: make(map[ring.RoomID]pin.Pin), before: func() {}}
+		h.owner = NewPinOwner(w.store, h, DefaultPinOwnerConfig(), quiet)
+		w.nodes[h.node.ID] = h
 	}
 	for range 2 {
 		v := fixed(nil)
-		w.sees, w.edges = append(w.sees, v), append(w.edges, New(w.store, v, w, patient(), quiet))
+		w.sees, w.signalingNodes = append(w.sees, v), append(w.signalingNodes, New(w.store, v, w, patient(), quiet))
 		w.gossip(v, "")
 	}
 	return w
 }
 
-func (w *town) BootAt(_ context.Context, control string) (pin.BootID, error) {
+func (w *fakeCluster) BootAt(_ context.Context, control string) (pin.BootID, error) {
 	return w.at(control).node.Boot, nil
 }
 
-func (w *town) Holds(_ context.Context, control string, room ring.RoomID) (pin.Pin, error) {
+func (w *fakeCluster) Holds(_ context.Context, control string, room ring.RoomID) (pin.Pin, error) {
 	h := w.at(control)
 	if p, open := h.rooms[room]; open {
 		return p, nil
 	}
 	impatient, cancel := context.WithCancel(context.Background())
 	cancel() // One goroutine does everything here: a question under way is never answered while we wait.
-	return h.keeper.Opening(impatient, room)
+	return h.owner.Opening(impatient, room)
 }
 
-func (w *town) at(control string) *hall {
-	for _, h := range w.halls {
+func (w *fakeCluster) at(control string) *fakeSFU {
+	for _, h := range w.nodes {
 		if h.node.Control == control {
 			return h
 		}
@@ -112,14 +112,14 @@ func (w *town) at(control string) *hall {
 	return nil
 }
 
-// gossip shows an edge what the halls report now. One of them takes no new rooms in its eyes, or two
-// edges would always choose the same node for a room.
-func (w *town) gossip(v *views, full ring.NodeID) {
+// gossip shows a signaling node what the fake SFUs report now. One of them takes no new rooms in its eyes, or two
+// signaling nodes would always choose the same node for a room.
+func (w *fakeCluster) gossip(v *views, full ring.NodeID) {
 	var nodes []cluster.Node
 	for _, id := range []ring.NodeID{"a", "b", "c"} {
-		h := w.halls[id]
+		h := w.nodes[id]
 		node := h.node
-		node.Load.Synced = h.keeper.Synced()
+		node.Load.Synced = h.owner.Synced()
 		node.Draining = node.ID == full
 		nodes = append(nodes, node)
 	}
@@ -127,13 +127,13 @@ func (w *town) gossip(v *views, full ring.NodeID) {
 }
 
 // join is a session's arrival: place, attach, and follow what the node says.
-func (w *town) join(edge *Orchestrator, room ring.RoomID) {
+func (w *fakeCluster) join(signaling *Orchestrator, room ring.RoomID) {
 	for range 6 {
-		p, err := edge.Place(context.Background(), room, headroom.Room{})
+		p, err := signaling.Place(context.Background(), room, headroom.Room{})
 		if err != nil {
 			return // It is told to try again.
 		}
-		err = w.halls[p.Node].attach(room, p)
+		err = w.nodes[p.Node].attach(room, p)
 		if err == nil {
 			if p.Fence.Epoch < w.epochs[room] {
 				w.fault = "the epoch of " + string(room) + " went back"
@@ -142,15 +142,15 @@ func (w *town) join(edge *Orchestrator, room ring.RoomID) {
 			return
 		}
 		if fenced, ok := errors.AsType[*pin.FencedError](err); ok {
-			edge.Observe(room, fenced.Current.Fence)
+			signaling.Observe(room, fenced.Current.Fence)
 		}
 	}
 }
 
 // check finds rooms that are open twice or were moved: nobody died, so none may be.
-func (w *town) check() string {
+func (w *fakeCluster) check() string {
 	where := make(map[ring.RoomID]ring.NodeID)
-	for id, h := range w.halls {
+	for id, h := range w.nodes {
 		if len(h.lost) > 0 {
 			return "a room moved for no fault: " + string(h.lost[0])
 		}
@@ -164,19 +164,19 @@ func (w *town) check() string {
 	return w.fault
 }
 
-// A node has asked for its pin and is about to open the room when the store forgets and another edge claims the room: that
-// edge is told of it, and no second node opens the room.
+// A node has asked for its pin and is about to open the room when the store forgets and another signaling node claims the room: that
+// signaling node is told of it, and no second node opens the room.
 func TestRoomThatIsAboutToOpenIsNotOpenedElsewhere(t *testing.T) {
 	for range 8 { // Either nonce may be the higher.
-		w := newTown()
+		w := newFakeCluster()
 		w.gossip(w.sees[1], "a")
-		b := w.halls["b"]
+		b := w.nodes["b"]
 		b.before = func() {
 			b.before = func() {}
 			w.store.lose()
-			w.join(w.edges[0], class) // It would choose a.
+			w.join(w.signalingNodes[0], class) // It would choose a.
 		}
-		w.join(w.edges[1], class)
+		w.join(w.signalingNodes[1], class)
 		if fault := w.check(); fault != "" || b.rooms[class].IsZero() {
 			t.Fatalf("%s; b has the room open under %v", fault, b.rooms[class])
 		}
@@ -188,10 +188,10 @@ func TestRoomThatIsAboutToOpenIsNotOpenedElsewhere(t *testing.T) {
 // twice, and no epoch goes back.
 func TestForgetfulStoreNeitherMovesNorSplitsARoom(t *testing.T) {
 	rapid.Check(t, repeatably(t, func(t *rapid.T) {
-		w := newTown()
+		w := newFakeCluster()
 		room := rapid.SampledFrom([]ring.RoomID{"r", "s", class})
-		hallName := rapid.SampledFrom([]ring.NodeID{"a", "b", "c"})
-		edge := rapid.IntRange(0, 1)
+		sfuName := rapid.SampledFrom([]ring.NodeID{"a", "b", "c"})
+		signaling := rapid.IntRange(0, 1)
 		busy := false
 		meanwhile := func() { // between two calls to the store, and before a room opens
 			if busy {
@@ -204,26 +204,26 @@ func TestForgetfulStoreNeitherMovesNorSplitsARoom(t *testing.T) {
 				case 0:
 					w.store.lose()
 				case 1:
-					_ = w.halls[hallName.Draw(t, "hall")].keeper.refresh(context.Background())
+					_ = w.nodes[sfuName.Draw(t, "fakeSFU")].owner.refresh(context.Background())
 				case 2:
-					w.gossip(w.sees[edge.Draw(t, "edge")], hallName.Draw(t, "full"))
+					w.gossip(w.sees[signaling.Draw(t, "signaling")], sfuName.Draw(t, "full"))
 				case 3:
-					w.join(w.edges[edge.Draw(t, "edge")], room.Draw(t, "room"))
+					w.join(w.signalingNodes[signaling.Draw(t, "signaling")], room.Draw(t, "room"))
 				}
 			}
 		}
 		w.store.before = meanwhile
-		for _, h := range w.halls {
+		for _, h := range w.nodes {
 			h.before = meanwhile
 		}
 		t.Repeat(map[string]func(*rapid.T){
-			"join":    func(t *rapid.T) { w.join(w.edges[edge.Draw(t, "edge")], room.Draw(t, "room")) },
+			"join":    func(t *rapid.T) { w.join(w.signalingNodes[signaling.Draw(t, "signaling")], room.Draw(t, "room")) },
 			"lose":    func(*rapid.T) { w.store.lose() },
-			"refresh": func(t *rapid.T) { _ = w.halls[hallName.Draw(t, "hall")].keeper.refresh(context.Background()) },
-			"gossip":  func(t *rapid.T) { w.gossip(w.sees[edge.Draw(t, "edge")], hallName.Draw(t, "full")) },
-			"new edge": func(t *rapid.T) {
-				i := edge.Draw(t, "edge")
-				w.edges[i] = New(w.store, w.sees[i], w, patient(), quiet)
+			"refresh": func(t *rapid.T) { _ = w.nodes[sfuName.Draw(t, "fakeSFU")].owner.refresh(context.Background()) },
+			"gossip":  func(t *rapid.T) { w.gossip(w.sees[signaling.Draw(t, "signaling")], sfuName.Draw(t, "full")) },
+			"new signaling": func(t *rapid.T) {
+				i := signaling.Draw(t, "signaling")
+				w.signalingNodes[i] = New(w.store, w.sees[i], w, patient(), quiet)
 			},
 			"": func(t *rapid.T) {
 				if fault := w.check(); fault != "" {

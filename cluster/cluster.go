@@ -8,7 +8,7 @@
 //   - All gossip is encrypted; what does not decrypt is dropped.
 //
 // A death is what gossip believes: a process that was only frozen or cut off comes back as
-// joined. With Config.ConfirmDeaths a process first sees a dead SFU node as Doubted, and
+// joined. With Config.ConfirmDeaths a process first sees a dead SFU node as Suspect, and
 // declares the death itself.
 //
 // It is the only package that knows memberlist. It does not know rooms, their pins, the
@@ -166,7 +166,7 @@ func (c *Cluster) ReportDead(id ring.NodeID, boot pin.BootID, why string) {
 	c.report((*members).reportDead, id, boot, why)
 }
 
-// ConfirmDead is ReportDead for a boot that is still Doubted in the view; it ignores others.
+// ConfirmDead is ReportDead for a boot that is still Suspect in the view; it ignores others.
 func (c *Cluster) ConfirmDead(id ring.NodeID, boot pin.BootID, why string) {
 	c.report((*members).confirmDead, id, boot, why)
 }
@@ -188,12 +188,12 @@ func (c *Cluster) report(how func(*members, Node, string) []Event, id ring.NodeI
 	}
 }
 
-// SetSilent names all boots that this process cannot hear now. They are off our ring while others
+// SetUnreachable names all boots that this process cannot hear now. They are off our ring while others
 // are on it. It is local, makes no event, and holds until the next call.
-func (c *Cluster) SetSilent(boots []pin.BootID) {
+func (c *Cluster) SetUnreachable(boots []pin.BootID) {
 	boots = slices.Clone(boots)
 	c.post(func() {
-		c.members.setSilent(boots)
+		c.members.setUnreachable(boots)
 		c.publish(nil)
 	})
 }

@@ -49,7 +49,7 @@ type Config struct {
 	// Solo: this process may be the first of its cluster, so its view is settled at once.
 	Solo bool
 
-	// ConfirmDeaths: gossip's word makes an SFU node only Doubted here, until ConfirmDead confirms
+	// ConfirmDeaths: gossip's word makes an SFU node only Suspect here, until ConfirmDead confirms
 	// the death or gossip sees the node alive. Otherwise gossip's word is final.
 	ConfirmDeaths bool
 

@@ -22,7 +22,7 @@ func TestFalseDeathsHeal(t *testing.T) {
 		play func(m *members)
 		want Node
 	}{
-		"a doubt taken back just before it is confirmed": {func(m *members) {
+		"a suspicion taken back just before it is confirmed": {func(m *members) {
 			m.join(old)
 			m.die(old)
 			m.join(old)
@@ -123,11 +123,11 @@ func TestHeardDeathsAreOnlyForThoseWhoKnowNothing(t *testing.T) {
 	a, b := sfuNode("a", 1), sfuNode("b", 2)
 	m.join(a)
 	m.heardDead(a, 0)
-	m.die(a) // doubted: its beats decide
+	m.die(a) // suspected: its beats decide
 	m.heardDead(a, 0)
 	m.heardDead(m.self, 0)
 	m.heardDead(b, time.Minute)
-	if view := m.view(); !view.Nodes["a"].Doubted || len(view.Gone) != 1 || view.Gone[b.Boot] != DepartureDead {
+	if view := m.view(); !view.Nodes["a"].Suspect || len(view.Gone) != 1 || view.Gone[b.Boot] != DepartureDead {
 		t.Fatalf("after word of deaths: %+v", view)
 	}
 	m.join(b)

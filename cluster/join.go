@@ -97,7 +97,7 @@ func (c *Cluster) present() int {
 	view := c.View()
 	n := len(view.Signaling)
 	for _, node := range view.Nodes {
-		if !node.Doubted {
+		if !node.Suspect {
 			n++
 		}
 	}

@@ -38,7 +38,7 @@ type members struct {
 	live          map[Name]Node
 	gone          map[pin.BootID]Departure // shared with views: replaced, never changed
 	departed      []departure              // the source of gone, oldest first; shared with views
-	silent        map[pin.BootID]struct{}  // boots that this process does not hear; replaced, never changed
+	unreachable   map[pin.BootID]struct{}  // boots that this process does not hear; replaced, never changed
 	settledAt     time.Time                // zero before
 	shadows       map[pin.BootID]*shadow   // at most one per member of memberlist
 
@@ -82,8 +82,8 @@ func (m *members) join(node Node) []Event {
 	current, live := m.live[node.Name()]
 	switch {
 	case live && current.Boot == node.Boot:
-		if current.Doubted {
-			current.Doubted = false
+		if current.Suspect {
+			current.Suspect = false
 			m.live[node.Name()] = current
 			m.logChange("trusted", current, whyReturned)
 		}
@@ -104,7 +104,7 @@ func (m *members) join(node Node) []Event {
 	}
 	delete(m.shadows, node.Boot)
 	m.forget(func(d departure) bool { return d.node.Boot == node.Boot })
-	node.Load, node.Doubted = Load{}, false
+	node.Load, node.Suspect = Load{}, false
 	m.live[node.Name()] = node
 	return append(events, m.event(EventJoined, node, why)...)
 }
@@ -121,23 +121,23 @@ func (m *members) update(node Node) []Event {
 		}
 		return m.join(node)
 	}
-	node.Load, node.Doubted = current.Load, current.Doubted
+	node.Load, node.Suspect = current.Load, current.Suspect
 	m.live[node.Name()] = node
 	return nil
 }
 
 // die handles a member that memberlist reports as dead or left; it does not say which. A leave
-// message has already decided. With confirmDeaths an SFU node stays live as Doubted.
+// message has already decided. With confirmDeaths an SFU node stays live as Suspect.
 func (m *members) die(node Node) []Event {
 	delete(m.shadows, node.Boot)
 	current, live := m.live[node.Name()]
 	switch {
-	case !live || current.Boot != node.Boot || current.Doubted:
+	case !live || current.Boot != node.Boot || current.Suspect:
 		return nil
 	case m.confirmDeaths && current.Role == RoleSFU:
-		current.Doubted = true
+		current.Suspect = true
 		m.live[node.Name()] = current
-		m.logChange("doubted", current, whyGossip)
+		m.logChange("suspect", current, whyGossip)
 		return nil
 	default:
 		return m.remove(current, DepartureDead, whyGossip)
@@ -174,15 +174,15 @@ func (m *members) reportDead(node Node, why string) []Event {
 		m.depart(node, DepartureDead, 0)
 		return m.event(EventDead, node, why)
 	}
-	if !current.Doubted {
+	if !current.Suspect {
 		m.shadows[node.Boot] = &shadow{node: current, wasLive: true}
 	}
 	return m.remove(current, DepartureDead, why)
 }
 
-// confirmDead is reportDead for a boot that is still Doubted.
+// confirmDead is reportDead for a boot that is still Suspect.
 func (m *members) confirmDead(node Node, why string) []Event {
-	if current := m.live[node.Name()]; current.Boot != node.Boot || !current.Doubted {
+	if current := m.live[node.Name()]; current.Boot != node.Boot || !current.Suspect {
 		return nil
 	}
 	return m.reportDead(node, why)
@@ -199,10 +199,10 @@ func (m *members) setLoad(node Node, load Load) bool {
 	return true
 }
 
-func (m *members) setSilent(boots []pin.BootID) {
-	m.silent = make(map[pin.BootID]struct{}, len(boots))
+func (m *members) setUnreachable(boots []pin.BootID) {
+	m.unreachable = make(map[pin.BootID]struct{}, len(boots))
 	for _, boot := range boots {
-		m.silent[boot] = struct{}{}
+		m.unreachable[boot] = struct{}{}
 	}
 }
 
@@ -289,24 +289,24 @@ func (m *members) logChange(what string, node Node, why string) {
 // view makes the next view. It rebuilds the ring only when its nodes have changed.
 func (m *members) view() *View {
 	nodes, signaling := make(map[ring.NodeID]Node, len(m.live)), map[ring.NodeID]Node{}
-	var placeable, silent []ring.NodeID
+	var placeable, unreachable []ring.NodeID
 	for _, node := range m.live {
 		if node.Role != RoleSFU {
 			signaling[node.ID] = node
 			continue
 		}
-		_, node.Silent = m.silent[node.Boot]
+		_, node.Unreachable = m.unreachable[node.Boot]
 		nodes[node.ID] = node
 		switch {
-		case node.Draining || node.Doubted:
-		case node.Silent:
-			silent = append(silent, node.ID)
+		case node.Draining || node.Suspect:
+		case node.Unreachable:
+			unreachable = append(unreachable, node.ID)
 		default:
 			placeable = append(placeable, node.ID)
 		}
 	}
 	if len(placeable) == 0 {
-		placeable = silent // More likely this process is cut off.
+		placeable = unreachable // More likely this process is cut off.
 	}
 	slices.Sort(placeable)
 	if !slices.Equal(placeable, m.placeable) {

@@ -97,14 +97,14 @@ func TestLives(t *testing.T) {
 	}
 }
 
-// TestConfirmedDeaths: gossip alone only makes an SFU node Doubted where this process confirms deaths.
+// TestConfirmedDeaths: gossip alone only makes an SFU node Suspect where this process confirms deaths.
 func TestConfirmedDeaths(t *testing.T) {
 	m := observer()
 	m.confirmDeaths = true
 	a1, a2, edge := sfuNode("a", 1), sfuNode("a", 2), Node{ID: "edge-2", Boot: "0000000000001-00000000", Role: RoleSignaling}
 	moved := a1
 	moved.Draining = true
-	step := func(got []Event, doubted, live bool, want ...string) {
+	step := func(got []Event, suspect, live bool, want ...string) {
 		t.Helper()
 		if texts := told(got); !slices.Equal(texts, want) {
 			t.Errorf("%q, want %q", texts, want)
@@ -112,8 +112,8 @@ func TestConfirmedDeaths(t *testing.T) {
 		view := m.view()
 		node, there := view.Nodes["a"]
 		onRing := slices.Contains(view.Ring.Nodes(), "a")
-		if there != live || node.Doubted != doubted || onRing != (live && !doubted && !node.Draining) {
-			t.Errorf("live %t, doubted %t, on the ring %t; want live %t, doubted %t", there, node.Doubted, onRing, live, doubted)
+		if there != live || node.Suspect != suspect || onRing != (live && !suspect && !node.Draining) {
+			t.Errorf("live %t, suspect %t, on the ring %t; want live %t, suspect %t", there, node.Suspect, onRing, live, suspect)
 		}
 		if gone := view.Gone[a1.Boot]; live && node.Boot == a1.Boot && gone != "" {
 			t.Errorf("it is live and %s", gone)
@@ -124,7 +124,7 @@ func TestConfirmedDeaths(t *testing.T) {
 	step(m.die(a1), true, true)
 	step(m.update(moved), true, true)
 	if !m.setLoad(a1, Load{Seq: 1}) {
-		t.Error("a doubted node's load was ignored")
+		t.Error("a suspect node's load was ignored")
 	}
 	step(m.join(a1), false, true)
 	step(m.die(a1), true, true)
@@ -208,8 +208,8 @@ func TestGoneIsBounded(t *testing.T) {
 	}
 }
 
-// TestSilentNodesAreOffTheRing: who is not heard gets no new rooms, as long as there is somebody who is.
-func TestSilentNodesAreOffTheRing(t *testing.T) {
+// TestUnreachableNodesAreOffTheRing: who is not heard gets no new rooms, as long as there is somebody who is.
+func TestUnreachableNodesAreOffTheRing(t *testing.T) {
 	m := observer()
 	a, b, draining := sfuNode("a", 1), sfuNode("b", 1), sfuNode("c", 1)
 	draining.Draining = true
@@ -217,7 +217,7 @@ func TestSilentNodesAreOffTheRing(t *testing.T) {
 		node.Boot += pin.BootID(node.ID) // Boots of two nodes are never equal.
 		m.join(node)
 	}
-	for _, step := range []struct{ silent, onRing []string }{
+	for _, step := range []struct{ unreachable, onRing []string }{
 		{nil, []string{"a", "b"}},
 		{[]string{"a"}, []string{"b"}},
 		{[]string{"a", "b"}, []string{"a", "b"}}, // Nobody else takes rooms.
@@ -227,21 +227,21 @@ func TestSilentNodesAreOffTheRing(t *testing.T) {
 	} {
 		before, boots := m.view(), []pin.BootID{}
 		nodes := maps.Clone(before.Nodes)
-		for _, name := range step.silent {
+		for _, name := range step.unreachable {
 			boots = append(boots, sfuNode(name, 1).Boot+pin.BootID(name))
 		}
-		m.setSilent(boots)
+		m.setUnreachable(boots)
 		view := m.view()
 		var onRing []string
 		for _, id := range view.Ring.Nodes() {
 			onRing = append(onRing, string(id))
 		}
 		if slices.Sort(onRing); !slices.Equal(onRing, step.onRing) {
-			t.Errorf("%q are silent: the ring has %q, want %q", step.silent, onRing, step.onRing)
+			t.Errorf("%q are unreachable: the ring has %q, want %q", step.unreachable, onRing, step.onRing)
 		}
 		for id, node := range view.Nodes {
-			if node.Silent != slices.Contains(step.silent, string(id)) {
-				t.Errorf("%q are silent: %s is shown as silent %t", step.silent, id, node.Silent)
+			if node.Unreachable != slices.Contains(step.unreachable, string(id)) {
+				t.Errorf("%q are unreachable: %s is shown as unreachable %t", step.unreachable, id, node.Unreachable)
 			}
 		}
 		if !maps.Equal(before.Nodes, nodes) {
@@ -251,10 +251,10 @@ func TestSilentNodesAreOffTheRing(t *testing.T) {
 	moved := a
 	moved.Boot += "a"
 	moved.HTTP = "127.0.0.1:9"
-	m.setSilent([]pin.BootID{moved.Boot})
+	m.setUnreachable([]pin.BootID{moved.Boot})
 	m.update(moved)
-	if node := m.view().Nodes["a"]; !node.Silent || node.HTTP != moved.HTTP {
-		t.Errorf("after news of it the silent node is %+v", node)
+	if node := m.view().Nodes["a"]; !node.Unreachable || node.HTTP != moved.HTTP {
+		t.Errorf("after news of it the unreachable node is %+v", node)
 	}
 }
 
@@ -309,8 +309,8 @@ func TestMembersInvariants(t *testing.T) {
 			}
 			view := m.view()
 			for id, live := range view.Nodes {
-				if live.Doubted && !m.confirmDeaths {
-					t.Fatalf("%s/%s is doubted without confirmDeaths", id, live.Boot)
+				if live.Suspect && !m.confirmDeaths {
+					t.Fatalf("%s/%s is suspect without confirmDeaths", id, live.Boot)
 				}
 				if live.ID != id || view.Gone[live.Boot] != "" {
 					t.Fatalf("%s/%s is live and gone", id, live.Boot)

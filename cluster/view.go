@@ -20,16 +20,16 @@ func (r Role) known() bool { return r == RoleSFU || r == RoleSignaling }
 
 // Node is one live member.
 type Node struct {
-	ID       ring.NodeID
-	Boot     pin.BootID
-	Role     Role
-	Control  string // host:port of the control service (SFU only)
-	Media    string // host:port of the UDP media socket (SFU only)
-	HTTP     string // host:port of the HTTP service (signaling only)
-	Draining bool   // takes no new rooms; off the ring
-	Doubted  bool   // gossip believes it dead, unconfirmed (Config.ConfirmDeaths); off the ring
-	Silent   bool   // this process does not hear it (SetSilent); off the ring if that leaves others
-	Load     Load   // the latest load report (SFU only)
+	ID          ring.NodeID
+	Boot        pin.BootID
+	Role        Role
+	Control     string // host:port of the control service (SFU only)
+	Media       string // host:port of the UDP media socket (SFU only)
+	HTTP        string // host:port of the HTTP service (signaling only)
+	Draining    bool   // takes no new rooms; off the ring
+	Suspect     bool   // gossip believes it dead, unconfirmed (Config.ConfirmDeaths); off the ring
+	Unreachable bool   // this process does not hear it (SetUnreachable); off the ring if that leaves others
+	Load        Load   // the latest load report (SFU only)
 }
 
 // Load is an SFU node's report about itself.
@@ -60,7 +60,7 @@ type View struct {
 	Version   uint64
 	Nodes     map[ring.NodeID]Node     // live media nodes, by stable name
 	Signaling map[ring.NodeID]Node     // live signaling nodes, by stable name
-	Ring      *ring.Ring               // of the live media nodes that are not Draining, Doubted or Silent
+	Ring      *ring.Ring               // of the live media nodes that are not Draining, Suspect or Unreachable
 	Gone      map[pin.BootID]Departure // boots that died or left; at most maxGone, for goneFor
 	Settled   bool                     // the first full gossip exchange has happened, or Config.Solo
 	SettledAt time.Time                // when; zero before

@@ -14,7 +14,7 @@ import (
 	"github.com/holdfast-rtc/holdfast/ring"
 )
 
-// However many rooms of whatever size move at once, what one edge sends to one node stays within
+// However many rooms of whatever size move at once, what one signaling node sends to one node stays within
 // its share: burst + rate * time, and one room beyond it, since a room is told as a whole.
 func TestPacerKeepsToItsShare(t *testing.T) {
 	rapid.Check(t, keepsToItsShare)
@@ -23,12 +23,12 @@ func TestPacerKeepsToItsShare(t *testing.T) {
 func keepsToItsShare(t *rapid.T) {
 	now := time.UnixMilli(1769000000000)
 	p := newPacer(200, 50)
-	edges := rapid.IntRange(1, 60).Draw(t, "edges")
+	signalingNodes := rapid.IntRange(1, 60).Draw(t, "signalingNodes")
 	rooms := rapid.SliceOfN(rapid.IntRange(0, 300), 1, 40).Draw(t, "rooms")
-	rate, burst := 200/float64(edges), float64(max(50/edges, 1))
+	rate, burst := 200/float64(signalingNodes), float64(max(50/signalingNodes, 1))
 	sent, largest := 0, 0
 	for i, clients := range rooms {
-		wait := p.reserve(now, "target", clients, edges)
+		wait := p.reserve(now, "target", clients, signalingNodes)
 		clients = max(clients, 1)
 		sent, largest = sent+clients, max(largest, clients)
 		if limit := burst + rate*wait.Seconds() + float64(largest); float64(sent) > limit+1e-3 {
@@ -38,7 +38,7 @@ func keepsToItsShare(t *rapid.T) {
 			t.Fatalf("the first room waits %s", wait)
 		}
 	}
-	if wait := p.reserve(now, "another target", 1, edges); wait != 0 {
+	if wait := p.reserve(now, "another target", 1, signalingNodes); wait != 0 {
 		t.Fatalf("another node waits %s", wait)
 	}
 }
@@ -157,9 +157,9 @@ func TestRunEndsInTheMiddle(t *testing.T) {
 		w := newWorld(t)
 		w.startSFU("sfu-1")
 		w.startSFU("sfu-2")
-		w.startEdge("edge-1")
+		w.startSignaling("signaling-1")
 		for i := range 100 {
-			w.room(ring.RoomID(fmt.Sprint(i)), "sfu-2", []string{"edge-1=20"})
+			w.room(ring.RoomID(fmt.Sprint(i)), "sfu-2", []string{"signaling-1=20"})
 		}
 		time.Sleep(time.Second) //nolint:forbidigo // the bubble's clock
 		w.change(func() { w.kill("sfu-2") })
@@ -178,11 +178,11 @@ func TestManyRoomsMoveOnce(t *testing.T) {
 		defer w.stop()
 		w.startSFU("sfu-1")
 		w.startSFU("sfu-2")
-		w.startEdge("edge-1")
-		w.startEdge("edge-2")
+		w.startSignaling("signaling-1")
+		w.startSignaling("signaling-2")
 		const rooms = 500
 		for i := range rooms {
-			w.room(ring.RoomID(fmt.Sprint(i)), "sfu-2", []string{"edge-1=1", "edge-2=1"})
+			w.room(ring.RoomID(fmt.Sprint(i)), "sfu-2", []string{"signaling-1=1", "signaling-2=1"})
 		}
 		time.Sleep(time.Second) //nolint:forbidigo // the bubble's clock
 		w.change(func() { w.kill("sfu-2") })
@@ -199,7 +199,7 @@ func TestManyRoomsMoveOnce(t *testing.T) {
 			t.Errorf("%d swaps of %d rooms", w.store.swaps, rooms)
 		}
 		for room, stands := range w.store.pins {
-			for name, e := range w.edges {
+			for name, e := range w.signalingNodes {
 				if local := e.rooms[room].Pin; local != stands || stands.Fence.Epoch != 101 {
 					t.Fatalf("%s serves room %s under %v, the store has %v", name, room, local, stands)
 				}
@@ -210,7 +210,7 @@ func TestManyRoomsMoveOnce(t *testing.T) {
 
 func TestConfigListsEveryFault(t *testing.T) {
 	config := DefaultConfig()
-	config.Self = "edge-1"
+	config.Self = "signaling-1"
 	if err := config.Validate(); err != nil {
 		t.Fatal(err)
 	}

@@ -15,8 +15,8 @@ import (
 const (
 	// detectEvery is the interval of the detector loop.
 	detectEvery = 50 * time.Millisecond
-	// logDoubtAfter: a live node normally refutes gossip within 100 ms.
-	logDoubtAfter = 5 * time.Second
+	// logSuspectAfter: a live node normally refutes gossip within 100 ms.
+	logSuspectAfter = 5 * time.Second
 	// lateHeartbeat: nodes send one every 0.2 s.
 	lateHeartbeat = 300 * time.Millisecond
 	// manyStalls stalled clients may have a bad node; fewer may have a bad path of their own.
@@ -40,15 +40,15 @@ func (f *Failover) detect(ctx context.Context) {
 				})
 			}
 		}
-		f.reportSilent()
+		f.reportUnreachable()
 		f.evaluate(f.membership.View())
 	}
 }
 
-// reportSilent tells the membership which boots are not heard: they get no rooms. When two nodes die
+// reportUnreachable tells the membership which boots are not heard: they get no rooms. When two nodes die
 // at once, signaling nodes learn of the deaths in different order; one would move rooms to a node
 // that another knows to be dead.
-func (f *Failover) reportSilent() {
+func (f *Failover) reportUnreachable() {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	var silent []pin.BootID
@@ -58,9 +58,9 @@ func (f *Failover) reportSilent() {
 		}
 	}
 	slices.Sort(silent)
-	if !slices.Equal(silent, f.silent) {
-		f.silent = silent
-		f.membership.SetSilent(silent)
+	if !slices.Equal(silent, f.unreachable) {
+		f.unreachable = silent
+		f.membership.SetUnreachable(silent)
 	}
 }
 
@@ -70,8 +70,8 @@ func (f *Failover) askAfter(w *watching) time.Duration {
 	begins, ends := w.health.stall(stalled >= manyStalls && 2*stalled >= all)
 	switch {
 	case begins:
-		beats, _ := w.health.silence()
-		f.log.Warn("clients receive nothing from a node", "node", w.node.ID, "boot", w.node.Boot, "clients", stalled, "of", all, "last_beat_ms", milliseconds(beats))
+		silence, _ := w.health.silence()
+		f.log.Warn("clients receive nothing from a node", "node", w.node.ID, "boot", w.node.Boot, "clients", stalled, "of", all, "last_heartbeat_ms", milliseconds(silence))
 	case ends:
 		f.log.Info("clients receive media from the node again, or left", "node", w.node.ID, "boot", w.node.Boot)
 	}
@@ -87,7 +87,7 @@ func (f *Failover) watches() []*watching {
 	return slices.Collect(maps.Values(f.watched))
 }
 
-// evaluate confirms the deaths that gossip reports and no heartbeat or answer contradicts. A doubted
+// evaluate confirms the deaths that gossip reports and no heartbeat or answer contradicts. A suspected
 // node that is heard keeps its rooms and gets no new ones. While this process is isolated it confirms
 // none: probably it is cut off, and it knows no live node to move rooms to.
 func (f *Failover) evaluate(view *cluster.View) {
@@ -95,20 +95,20 @@ func (f *Failover) evaluate(view *cluster.View) {
 	isolated := f.updateIsolated(watches)
 	for _, w := range watches {
 		node, live := view.Nodes[w.node.ID]
-		doubted := live && node.Boot == w.node.Boot && node.Doubted
-		log := w.health.doubt(doubted, logDoubtAfter)
-		if !doubted {
+		suspect := live && node.Boot == w.node.Boot && node.Suspect
+		log := w.health.noteSuspicion(suspect, logSuspectAfter)
+		if !suspect {
 			continue
 		}
-		beats, answer := w.health.silence()
+		silence, answer := w.health.silence()
 		switch {
 		case isolated && log:
 			f.log.Warn("gossip takes a node for dead, but no media node is heard here: nobody is believed dead", "node", node.ID, "boot", node.Boot)
 		case isolated:
-		case beats >= f.config.BelieveAfter && answer >= f.config.AnswerWithin:
-			f.membership.ConfirmDead(node.ID, node.Boot, fmt.Sprintf("gossip, no beat for %s, no answer for %s", beats, answer))
+		case silence >= f.config.BelieveAfter && answer >= f.config.AnswerWithin:
+			f.membership.ConfirmDead(node.ID, node.Boot, fmt.Sprintf("gossip, no heartbeat for %s, no answer for %s", silence, answer))
 		case log:
-			f.log.Warn("gossip takes a node for dead that beats here: it keeps its rooms", "node", node.ID, "boot", node.Boot)
+			f.log.Warn("gossip takes a node for dead that is heard here: it keeps its rooms", "node", node.ID, "boot", node.Boot)
 		}
 	}
 }
@@ -118,8 +118,8 @@ func (f *Failover) evaluate(view *cluster.View) {
 // some nodes may need longer to connect.
 func (f *Failover) updateIsolated(watches []*watching) bool {
 	isolated := !slices.ContainsFunc(watches, func(w *watching) bool {
-		beats, _ := w.health.silence()
-		return beats < f.config.AskAfter
+		silence, _ := w.health.silence()
+		return silence < f.config.AskAfter
 	})
 	f.mu.Lock()
 	ended := f.isolated && !isolated

@@ -38,11 +38,11 @@ type Membership interface {
 	View() *cluster.View
 	// ReportDead declares a boot dead by proof. The event follows by Subscribe.
 	ReportDead(id ring.NodeID, boot pin.BootID, why string)
-	// ConfirmDead declares a boot dead if it is Doubted in the view.
+	// ConfirmDead declares a boot dead if it is Suspect in the view.
 	ConfirmDead(id ring.NodeID, boot pin.BootID, why string)
-	// SetSilent replaces the set of boots that are not heard here. They get no new rooms from here
+	// SetUnreachable replaces the set of boots that are not heard here. They get no new rooms from here
 	// while others can take them.
-	SetSilent(boots []pin.BootID)
+	SetUnreachable(boots []pin.BootID)
 }
 
 // LocalRoom is a room with at least one client's socket here.
@@ -86,7 +86,7 @@ type Pins interface {
 type Nodes interface {
 	// Watch calls heartbeat for each one of the node at addr, until the stream ends or heartbeat
 	// returns an error.
-	Watch(ctx context.Context, addr, watcher string, heartbeat func(control.Hello) error) error
+	Watch(ctx context.Context, addr, watcher string, heartheartbeat func(control.Hello) error) error
 	// HelloAt asks over a new connection who is at addr. A refusal wraps control.ErrRefused.
 	HelloAt(ctx context.Context, addr string) (control.Hello, error)
 	// Outrank tells the node at addr that the store has a higher pin for room.
@@ -105,8 +105,8 @@ type Config struct {
 	// rooms move, and Burst how many more at once.
 	HandshakesPerSecond float64
 	Burst               int
-	// SilentAfter is the silence after which a Watch stream is closed and its node suspected.
-	SilentAfter time.Duration
+	// SuspectAfter is the silence after which a Watch stream is closed and its node suspected.
+	SuspectAfter time.Duration
 	// AskAfter is the silence after which a node is asked over a new connection. Gossip's word that
 	// it is dead counts after BelieveAfter, if a question is unanswered for AnswerWithin.
 	AskAfter, BelieveAfter, AnswerWithin time.Duration
@@ -124,7 +124,7 @@ func DefaultConfig() Config {
 		HandshakesPerSecond: 200,
 		Burst:               50,
 		// Twelve heartbeats are missing: the stream may be broken unnoticed.
-		SilentAfter: 2500 * time.Millisecond,
+		SuspectAfter: 2500 * time.Millisecond,
 		// Three heartbeats are missing, and an answer takes 10 to 100 ms. Gossip reports a frozen node
 		// after 0.8 to 1.1 s. So it is known after a second, unless a heartbeat or answer comes.
 		AskAfter: 600 * time.Millisecond, BelieveAfter: time.Second, AnswerWithin: 300 * time.Millisecond,
@@ -145,7 +145,7 @@ func (c Config) Validate() error {
 	check(c.Concurrent > 0, "the number of rooms moved at once must be positive")
 	check(c.HandshakesPerSecond > 0 && c.Burst > 0, "handshakes per second and their burst must be positive")
 	check(c.AskAfter > 0 && c.BelieveAfter > 0 && c.AnswerWithin > 0, "the times of silence before a node is asked and gossip is believed must be positive")
-	check(c.SilentAfter > 0 && c.SweepEvery > 0, "the times of silence and sweeping must be positive")
+	check(c.SuspectAfter > 0 && c.SweepEvery > 0, "the times of silence and sweeping must be positive")
 	return errors.Join(faults...)
 }
 
@@ -169,16 +169,16 @@ type Failover struct {
 	pacer      *pacer
 	moves      *moves
 
-	mu       sync.Mutex                   // guards the fields below
-	active   map[moveKey]struct{}         // the moves under way
-	wanted   map[moveKey]struct{}         // the lost rooms of the last reconciliation
-	watched  map[pin.BootID]*watching     // by live boot
-	isolated bool                         // no node was heard lately
-	deaths   map[pin.BootID]chan struct{} // by boot that rooms were sent to; closed when it is gone
-	known    map[pin.BootID]cluster.Node  // SFU nodes seen live and not yet seen gone
-	tracked  map[pin.BootID]struct{}      // returned boots that are being told
-	silent   []pin.BootID                 // the last SetSilent, sorted
-	departed []departure                  // of the last forgetAfter
+	mu          sync.Mutex                   // guards the fields below
+	active      map[moveKey]struct{}         // the moves under way
+	wanted      map[moveKey]struct{}         // the lost rooms of the last reconciliation
+	watched     map[pin.BootID]*watching     // by live boot
+	isolated    bool                         // no node was heard lately
+	deaths      map[pin.BootID]chan struct{} // by boot that rooms were sent to; closed when it is gone
+	known       map[pin.BootID]cluster.Node  // SFU nodes seen live and not yet seen gone
+	tracked     map[pin.BootID]struct{}      // returned boots that are being told
+	unreachable []pin.BootID                 // the last SetUnreachable, sorted
+	departed    []departure                  // of the last forgetAfter
 }
 
 // watching is the watch of one live boot.

@@ -29,16 +29,16 @@ func (c *pauseAwareClock) now() time.Duration { return time.Duration(c.elapsed.L
 type peerHealth struct {
 	clock *pauseAwareClock
 
-	mu           sync.Mutex    // guards the fields below
-	lastHeard    time.Duration // the last heartbeat or answer; at first, the start of the watch
-	asked        time.Duration // the first question since lastHeard
-	unanswered   bool          // a question was asked since lastHeard
-	asking       bool          // a question is out now
-	streamBroken bool          // and nothing was heard since
-	doubted      bool          // gossip doubts the boot,
-	doubtedAt    time.Duration // since when,
-	doubtLogged  bool          // and a log line said that it is not followed
-	stalled      bool          // many clients receive nothing from the boot
+	mu            sync.Mutex    // guards the fields below
+	lastHeard     time.Duration // the last heartbeat or answer; at first, the start of the watch
+	asked         time.Duration // the first question since lastHeard
+	unanswered    bool          // a question was asked since lastHeard
+	asking        bool          // a question is out now
+	streamBroken  bool          // and nothing was heard since
+	suspect       bool          // gossip suspects the boot,
+	suspectAt     time.Duration // since when,
+	suspectLogged bool          // and a log line said that it is not followed
+	stalled       bool          // many clients receive nothing from the boot
 }
 
 func newPeerHealth(clock *pauseAwareClock) *peerHealth {
@@ -88,7 +88,7 @@ func (h *peerHealth) mayAsk(after time.Duration) bool {
 }
 
 // silence returns the time since heard, and the age of the first unanswered question.
-func (h *peerHealth) silence() (beats, answer time.Duration) {
+func (h *peerHealth) silence() (silence, answer time.Duration) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	now := h.clock.now()
@@ -98,16 +98,16 @@ func (h *peerHealth) silence() (beats, answer time.Duration) {
 	return now - h.lastHeard, answer
 }
 
-// doubt records gossip's doubt, and is true once when it has lasted for logAfter.
-func (h *peerHealth) doubt(doubted bool, logAfter time.Duration) (log bool) {
+// noteSuspicion records gossip's suspicion, and is true once when it has lasted for logAfter.
+func (h *peerHealth) noteSuspicion(suspect bool, logAfter time.Duration) (log bool) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	if !doubted || !h.doubted {
-		h.doubted, h.doubtedAt, h.doubtLogged = doubted, h.clock.now(), false
+	if !suspect || !h.suspect {
+		h.suspect, h.suspectAt, h.suspectLogged = suspect, h.clock.now(), false
 		return false
 	}
-	log = !h.doubtLogged && h.clock.now()-h.doubtedAt >= logAfter
-	h.doubtLogged = h.doubtLogged || log
+	log = !h.suspectLogged && h.clock.now()-h.suspectAt >= logAfter
+	h.suspectLogged = h.suspectLogged || log
 	return log
 }
 

@@ -23,8 +23,8 @@ func TestSilenceIsCountedWhileAwake(t *testing.T) {
 	now = now.Add(10 * time.Minute) // stopped
 	clock.tick(now)
 	run(100 * time.Millisecond)
-	if beats, answer := h.silence(); beats != 300*time.Millisecond+longestTick || answer != 0 {
-		t.Fatalf("silent for %s and unanswered for %s, want 300 ms and one long tick, and never asked", beats, answer)
+	if silence, answer := h.silence(); silence != 300*time.Millisecond+longestTick || answer != 0 {
+		t.Fatalf("silent for %s and unanswered for %s, want 300 ms and one long tick, and never asked", silence, answer)
 	}
 	if h.mayAsk(time.Second) || !h.mayAsk(400*time.Millisecond) {
 		t.Fatal("400 ms are no second")
@@ -52,7 +52,7 @@ func TestQuestionsAreCountedFromTheFirst(t *testing.T) {
 		t.Fatalf("unanswered for %s, want %s", answer, 2*detectEvery)
 	}
 	h.heard()
-	if beats, answer := h.silence(); beats != 0 || answer != 0 {
-		t.Fatalf("after a sign of life: silent for %s, unanswered for %s", beats, answer)
+	if silence, answer := h.silence(); silence != 0 || answer != 0 {
+		t.Fatalf("after a sign of life: silent for %s, unanswered for %s", silence, answer)
 	}
 }

@@ -17,18 +17,18 @@ import (
 	"github.com/holdfast-rtc/holdfast/ring"
 )
 
-// paperNodes is every edge's way to call SFU nodes.
+// paperNodes is every signaling node's way to call SFU nodes.
 type paperNodes struct {
 	w *world
-	e *edge
+	e *signalingNode
 }
 
 var errUnreachable = errors.New("no answer")
 
 func (n *paperNodes) at(addr string) *sfuProcess { return n.w.sfus[strings.TrimSuffix(addr, ":1")] }
 
-func (n *paperNodes) Watch(ctx context.Context, addr, _ string, beat func(control.Hello) error) error {
-	// The second beat is a little early, so that beats never come in the same instant as a command or a look.
+func (n *paperNodes) Watch(ctx context.Context, addr, _ string, heartbeat func(control.Hello) error) error {
+	// The second heartbeat is a little early, so that heartbeats never come in the same instant as a command or a look.
 	tick := time.NewTicker(190 * time.Millisecond)
 	defer tick.Stop()
 	on := sync.OnceFunc(func() { tick.Reset(200 * time.Millisecond) })
@@ -50,7 +50,7 @@ func (n *paperNodes) Watch(ctx context.Context, addr, _ string, beat func(contro
 		}
 		n.w.mu.Unlock()
 		if speaks {
-			if err := beat(hello); err != nil {
+			if err := heartbeat(hello); err != nil {
 				return err
 			}
 		}
@@ -122,20 +122,20 @@ func (s *paperStore) trip(ctx context.Context) error {
 	return ctx.Err()
 }
 
-// paperRehomer is an edge's decision where rooms go: of the nodes that it takes for able, the one with the lowest name.
+// paperRehomer is a signaling node's decision where rooms go: of the nodes that it takes for able, the one with the lowest name.
 type paperRehomer struct {
 	*paperStore
-	e *edge
+	e *signalingNode
 }
 
 // choose picks a target. The caller holds mu.
 func (s *paperRehomer) choose(not pin.BootID) (target cluster.Node, ok bool) {
 	for _, name := range slices.Sorted(maps.Keys(s.e.view.Nodes)) {
 		node := s.e.view.Nodes[name]
-		if node.Role != cluster.RoleSFU || node.Boot == not || node.Doubted {
+		if node.Role != cluster.RoleSFU || node.Boot == not || node.Suspect {
 			continue
 		}
-		if !node.Silent {
+		if !node.Unreachable {
 			return node, true
 		}
 		if !ok {

@@ -90,9 +90,9 @@ func (w *world) run(words []string) {
 		for _, name := range args {
 			w.startSFU(name)
 		}
-	case "edge":
+	case "signaling":
 		for _, name := range args {
-			w.startEdge(name)
+			w.startSignaling(name)
 		}
 	case "room":
 		w.room(ring.RoomID(args[0]), args[2], args[3:])
@@ -103,19 +103,19 @@ func (w *world) run(words []string) {
 			}
 		})
 	case "crash":
-		w.edges[args[0]].stop()
-		w.change(func() { delete(w.edges, args[0]) })
-		w.gossipAll(func(e *edge) {
+		w.signalingNodes[args[0]].stop()
+		w.change(func() { delete(w.signalingNodes, args[0]) })
+		w.gossipAll(func(e *signalingNode) {
 			e.remove(cluster.Node{ID: ring.NodeID(args[0]), Boot: pin.BootID("boot of " + args[0]), Role: cluster.RoleSignaling}, cluster.DepartureDead, "gossip")
 		})
-	case "deaf", "hears":
-		w.change(func() { w.edges[args[0]].deaf = verb == "deaf" })
-	case "stop": // an edge, as by SIGSTOP or a machine without CPU for it
+	case "misses-moves", "hears-moves":
+		w.change(func() { w.signalingNodes[args[0]].missesMoves = verb == "misses-moves" })
+	case "stop": // a signaling node, as by SIGSTOP or a machine without CPU for it
 		pause, err := time.ParseDuration(args[1])
 		if err != nil {
 			w.t.Fatal(err)
 		}
-		w.change(func() { w.edges[args[0]].stopped = time.Now().Add(pause) })
+		w.change(func() { w.signalingNodes[args[0]].stopped = time.Now().Add(pause) })
 	case "store":
 		w.change(func() { w.store.down = args[0] == "down" })
 	case "pins":
@@ -134,7 +134,7 @@ func (w *world) process(verb string, args []string) {
 	case "restart":
 		w.start(args[0], func() { w.kill(args[0]) }) // Nobody may look in between, or the log would be another.
 	case "declare":
-		w.gossipAll(func(e *edge) { e.doubt(p.node, true) })
+		w.gossipAll(func(e *signalingNode) { e.suspect(p.node, true) })
 	case "mute", "unmute":
 		w.change(func() { p.mute = verb == "mute" })
 	case "aloof", "welcoming": // it answers nobody new
@@ -142,22 +142,22 @@ func (w *world) process(verb string, args []string) {
 	case "hush", "unhush": // and it answers no questions, but runs
 		w.change(func() { p.mute, p.noAnswer = verb == "hush", verb == "hush" })
 	case "leave":
-		w.gossipAll(func(e *edge) { e.remove(p.node, cluster.DepartureLeft, "leave message") })
+		w.gossipAll(func(e *signalingNode) { e.remove(p.node, cluster.DepartureLeft, "leave message") })
 		w.change(func() { w.kill(args[0]) })
 	case "return":
-		w.gossipAll(func(e *edge) { e.join(p.node) })
+		w.gossipAll(func(e *signalingNode) { e.join(p.node) })
 	case "freeze", "thaw":
 		w.change(func() { p.frozen = verb == "freeze" })
 	case "break":
 		w.change(func() { close(p.broken); p.broken = make(chan struct{}) })
-	case "unrefused": // what the edge sends to the node is lost, and refused no more
-		w.change(func() { w.edges[args[1]].limited[args[0]] = true })
-	case "stall": // clients at an edge, as many as the third word says
+	case "unrefused": // what the signaling node sends to the node is lost, and refused no more
+		w.change(func() { w.signalingNodes[args[1]].limited[args[0]] = true })
+	case "stall": // clients at a signaling node, as many as the third word says
 		count, err := strconv.Atoi(args[2])
 		if err != nil {
 			w.t.Fatal(err)
 		}
-		w.change(func() { w.edges[args[1]].stalls[p.node.Boot] = count })
+		w.change(func() { w.signalingNodes[args[1]].stalls[p.node.Boot] = count })
 	case "firewall":
 		w.change(func() {
 			p.noControl, p.noMedia = args[1] == "control", args[1] == "media"
@@ -184,7 +184,7 @@ func (w *world) kill(name string) {
 	}
 }
 
-// room opens a room on a node, with people at some edges ("edge-1=30").
+// room opens a room on a node, with people at some signaling nodes ("signaling-1=30").
 func (w *world) room(room ring.RoomID, on string, people []string) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -198,11 +198,11 @@ func (w *world) room(room ring.RoomID, on string, people []string) {
 		if err != nil {
 			w.t.Fatal(err)
 		}
-		w.edges[name].rooms[room] = LocalRoom{Room: room, Pin: placed, Peers: peers}
+		w.signalingNodes[name].rooms[room] = LocalRoom{Room: room, Pin: placed, Peers: peers}
 	}
 }
 
-// showPins logs where each room is, for the store, the edges and the processes.
+// showPins logs where each room is, for the store, the signaling nodes and the processes.
 func (w *world) showPins() {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -212,7 +212,7 @@ func (w *world) showPins() {
 	for room, p := range w.store.pins {
 		show("(store)", room, fmt.Sprintf("%s is on %s, epoch %d", room, p.Node, p.Fence.Epoch))
 	}
-	for name, e := range w.edges {
+	for name, e := range w.signalingNodes {
 		for room, local := range e.rooms {
 			show(name, room, fmt.Sprintf("%s is on %s, epoch %d", room, local.Pin.Node, local.Pin.Fence.Epoch))
 		}

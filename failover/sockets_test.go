@@ -104,7 +104,7 @@ func (g *gossip) View() *cluster.View {
 	return g.view
 }
 
-func (g *gossip) SetSilent([]pin.BootID) {}
+func (g *gossip) SetUnreachable([]pin.BootID) {}
 
 func (g *gossip) ConfirmDead(id ring.NodeID, boot pin.BootID, why string) {
 	g.ReportDead(id, boot, why)
@@ -138,11 +138,11 @@ func watchReal(t testing.TB, node cluster.Node) (g *gossip, evidence func(Stream
 	pool := control.NewPool(testKey(t), control.DefaultConfig())
 	t.Cleanup(pool.Close)
 	config := DefaultConfig()
-	config.Self = "edge-1"
+	config.Self = "signaling-1"
 	g = newGossip(node)
 	f := New(config, g, nil, nil, nil, pool, slog.New(slog.NewTextHandler(io.Discard, nil)))
 	heard := make(chan struct{})
-	f.nodes = &firstBeat{Nodes: pool, heard: heard}
+	f.nodes = &firstHeartbeat{Nodes: pool, heard: heard}
 	ctx, cancel := context.WithCancel(context.Background())
 	done := make(chan struct{})
 	go func() { defer close(done); f.watch(ctx, &watching{node: node, health: newPeerHealth(f.clock)}) }()
@@ -150,22 +150,22 @@ func watchReal(t testing.TB, node cluster.Node) (g *gossip, evidence func(Stream
 	select {
 	case <-heard:
 	case <-time.After(generous):
-		t.Fatal("no beat")
+		t.Fatal("no heartbeat")
 	}
 	return g, func(stream Stream) Evidence { return f.gather(ctx, node, stream) }, done
 }
 
 // firstBeat tells when a Watch has beaten.
-type firstBeat struct {
+type firstHeartbeat struct {
 	Nodes
 
 	once  sync.Once
 	heard chan struct{}
 }
 
-func (b *firstBeat) Watch(ctx context.Context, addr, edge string, beat func(control.Hello) error) error {
-	return b.Nodes.Watch(ctx, addr, edge, func(h control.Hello) error {
-		err := beat(h)
+func (b *firstHeartbeat) Watch(ctx context.Context, addr, signaling string, heartbeat func(control.Hello) error) error {
+	return b.Nodes.Watch(ctx, addr, signaling, func(h control.Hello) error {
+		err := heartbeat(h)
 		b.once.Do(func() { close(b.heard) })
 		return err
 	})

@@ -74,9 +74,9 @@ func TestSweptRoomsTakeNoHeadroom(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	edge := DefaultConfig()
-	edge.Self = "edge-1"
-	s := &sweeper{Failover: New(edge, fixedView{view: view}, nil, orch, store, refusing{}, log), suspects: map[pin.BootID]int{}}
+	signaling := DefaultConfig()
+	signaling.Self = "signaling-1"
+	s := &sweeper{Failover: New(signaling, fixedView{view: view}, nil, orch, store, refusing{}, log), suspects: map[pin.BootID]int{}}
 	for range 2 {
 		s.scan(t.Context())
 	}

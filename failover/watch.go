@@ -27,7 +27,7 @@ func (f *Failover) watch(ctx context.Context, w *watching) {
 		started := time.Now()
 		heard, err := f.listen(ctx, w)
 		w.health.loseStream()
-		f.reportSilent()
+		f.reportUnreachable()
 		if heard {
 			stream = StreamBroken
 			if time.Since(started) > settledStream {
@@ -77,13 +77,13 @@ func (f *Failover) investigate(ctx context.Context, w *watching, stream Stream, 
 func (f *Failover) listen(ctx context.Context, w *watching) (heard bool, err error) {
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
-	silence := time.AfterFunc(f.config.SilentAfter, func() { cancel(fmt.Errorf("no beat within %s", f.config.SilentAfter)) })
+	silence := time.AfterFunc(f.config.SuspectAfter, func() { cancel(fmt.Errorf("no heartbeat within %s", f.config.SuspectAfter)) })
 	defer silence.Stop()
 	err = f.nodes.Watch(ctx, w.node.Control, string(f.config.Self), func(hello control.Hello) error {
 		if answer := controlOf(w.node, hello); answer != ControlSame {
 			return fmt.Errorf("answered by: %s", answer)
 		}
-		silence.Reset(f.config.SilentAfter)
+		silence.Reset(f.config.SuspectAfter)
 		w.health.heard()
 		heard = true
 		return nil

@@ -17,25 +17,25 @@ import (
 	"github.com/holdfast-rtc/holdfast/ring"
 )
 
-// world is a cluster on paper: SFU processes, a store, and edges with a Failover each. Its time
+// world is a cluster on paper: SFU processes, a store, and signaling nodes with a Failover each. Its time
 // is that of a synctest bubble.
 type world struct {
 	t       *testing.T
 	started time.Time
 
-	mu      sync.Mutex // guards the fields below
-	sfus    map[string]*sfuProcess
-	edges   map[string]*edge
-	store   *paperStore
-	entries []entry
-	boots   uint64
+	mu             sync.Mutex // guards the fields below
+	sfus           map[string]*sfuProcess
+	signalingNodes map[string]*signalingNode
+	store          *paperStore
+	entries        []entry
+	boots          uint64
 }
 
 // entry is one line of a log.
 type entry struct {
-	at         time.Duration
-	edge, room string
-	text       string
+	at              time.Duration
+	signaling, room string
+	text            string
 }
 
 // sfuProcess is one SFU node by its stable name.
@@ -51,29 +51,29 @@ type sfuProcess struct {
 	holds     map[ring.RoomID]pin.Fence
 }
 
-// edge is one signaling node: its gossip, its sockets, its Failover.
-type edge struct {
-	w        *world
-	name     string
-	failover *Failover
-	stop     func()
-	events   chan cluster.Event
-	view     *cluster.View
-	rooms    map[ring.RoomID]LocalRoom
-	stalls   map[pin.BootID]int // clients that say that nothing arrives
-	deaf     bool               // Moved is lost, as when the process hangs just before
-	limited  map[string]bool    // the nodes whose hosts do not refuse its datagrams any more
-	stopped  time.Time          // until when the process does not run
+// signaling node is one signaling node: its gossip, its sockets, its Failover.
+type signalingNode struct {
+	w           *world
+	name        string
+	failover    *Failover
+	stop        func()
+	events      chan cluster.Event
+	view        *cluster.View
+	rooms       map[ring.RoomID]LocalRoom
+	stalls      map[pin.BootID]int // clients that say that nothing arrives
+	missesMoves bool               // Moved is lost, as when the process hangs just before
+	limited     map[string]bool    // the nodes whose hosts do not refuse its datagrams any more
+	stopped     time.Time          // until when the process does not run
 }
 
 func newWorld(t *testing.T) *world {
 	t.Helper()
-	w := &world{t: t, started: time.Now(), sfus: map[string]*sfuProcess{}, edges: map[string]*edge{}}
+	w := &world{t: t, started: time.Now(), sfus: map[string]*sfuProcess{}, signalingNodes: map[string]*signalingNode{}}
 	w.store = &paperStore{w: w, pins: map[ring.RoomID]pin.Pin{}}
 	return w
 }
 
-// startSFU starts a process, which gossip announces to every edge.
+// startSFU starts a process, which gossip announces to every signaling node.
 func (w *world) startSFU(name string) { w.start(name, func() {}) }
 
 // start starts an SFU process in the instant after before.
@@ -87,23 +87,23 @@ func (w *world) start(name string, before func()) {
 	}}
 	w.sfus[name] = p
 	w.mu.Unlock()
-	w.gossipAll(func(e *edge) { e.join(p.node) })
+	w.gossipAll(func(e *signalingNode) { e.join(p.node) })
 }
 
 // startEdge starts a signaling node with a Failover whose log is part of the output.
-func (w *world) startEdge(name string) {
-	e := &edge{w: w, name: name, events: make(chan cluster.Event, 1000), rooms: map[ring.RoomID]LocalRoom{}, stalls: map[pin.BootID]int{}, limited: map[string]bool{}}
+func (w *world) startSignaling(name string) {
+	e := &signalingNode{w: w, name: name, events: make(chan cluster.Event, 1000), rooms: map[ring.RoomID]LocalRoom{}, stalls: map[pin.BootID]int{}, limited: map[string]bool{}}
 	w.mu.Lock()
 	e.view = &cluster.View{Nodes: map[ring.NodeID]cluster.Node{}, Signaling: map[ring.NodeID]cluster.Node{}, Gone: map[pin.BootID]cluster.Departure{}, Settled: true}
 	for _, p := range w.sfus {
 		e.view.Nodes[p.node.ID] = p.node
 	}
-	for _, other := range w.edges {
+	for _, other := range w.signalingNodes {
 		e.view.Signaling[ring.NodeID(other.name)] = other.member()
 	}
-	w.edges[name] = e
+	w.signalingNodes[name] = e
 	w.mu.Unlock()
-	w.gossipAll(func(other *edge) { other.join(e.member()) })
+	w.gossipAll(func(other *signalingNode) { other.join(e.member()) })
 
 	config := DefaultConfig()
 	config.Self = ring.NodeID(name)
@@ -125,21 +125,21 @@ func (w *world) startEdge(name string) {
 }
 
 func (w *world) stop() {
-	for _, e := range w.edges {
+	for _, e := range w.signalingNodes {
 		e.stop()
 	}
 }
 
-// gossipAll tells every edge something.
-func (w *world) gossipAll(tell func(*edge)) {
+// gossipAll tells every signaling node something.
+func (w *world) gossipAll(tell func(*signalingNode)) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	for _, name := range slices.Sorted(maps.Keys(w.edges)) {
-		tell(w.edges[name])
+	for _, name := range slices.Sorted(maps.Keys(w.signalingNodes)) {
+		tell(w.signalingNodes[name])
 	}
 }
 
-func (e *edge) media(addr string) Media {
+func (e *signalingNode) media(addr string) Media {
 	e.w.mu.Lock()
 	defer e.w.mu.Unlock()
 	name := strings.TrimSuffix(addr, ":2")
@@ -149,15 +149,15 @@ func (e *edge) media(addr string) Media {
 	return MediaSilent
 }
 
-// The edge is its Failover's Membership. Its methods that begin with a lower case letter
+// A signaling node is its Failover's Membership. Its methods that begin with a lower case letter
 // need the world's mu.
-var _ Membership = (*edge)(nil)
+var _ Membership = (*signalingNode)(nil)
 
-func (e *edge) member() cluster.Node {
+func (e *signalingNode) member() cluster.Node {
 	return cluster.Node{ID: ring.NodeID(e.name), Boot: pin.BootID("boot of " + e.name), Role: cluster.RoleSignaling}
 }
 
-func (e *edge) change(change func(*cluster.View), events ...cluster.Event) {
+func (e *signalingNode) change(change func(*cluster.View), events ...cluster.Event) {
 	next := &cluster.View{Version: e.view.Version + 1, Nodes: maps.Clone(e.view.Nodes), Signaling: maps.Clone(e.view.Signaling), Gone: maps.Clone(e.view.Gone), Settled: true}
 	change(next)
 	e.view = next
@@ -166,13 +166,13 @@ func (e *edge) change(change func(*cluster.View), events ...cluster.Event) {
 	}
 }
 
-func (e *edge) join(node cluster.Node) {
+func (e *signalingNode) join(node cluster.Node) {
 	if node.Role == cluster.RoleSignaling {
 		e.change(func(v *cluster.View) { v.Signaling[node.ID] = node })
 		return
 	}
 	if e.view.Nodes[node.ID].Boot == node.Boot {
-		e.doubt(node, false)
+		e.suspect(node, false)
 		return
 	}
 	if old, live := e.view.Nodes[node.ID]; live {
@@ -184,7 +184,7 @@ func (e *edge) join(node cluster.Node) {
 	}, cluster.Event{Kind: cluster.EventJoined, Node: node})
 }
 
-func (e *edge) remove(node cluster.Node, how cluster.Departure, why string) {
+func (e *signalingNode) remove(node cluster.Node, how cluster.Departure, why string) {
 	if node.Role == cluster.RoleSignaling {
 		e.change(func(v *cluster.View) { delete(v.Signaling, node.ID) }, cluster.Event{Kind: cluster.EventDead, Node: node, Why: why})
 		return
@@ -202,19 +202,19 @@ func (e *edge) remove(node cluster.Node, how cluster.Departure, why string) {
 	}, cluster.Event{Kind: kind, Node: node, Why: why})
 }
 
-// doubt is gossip's word that a node is dead, and trust that it lives after all.
-func (e *edge) doubt(node cluster.Node, doubted bool) {
+// suspicion is gossip's word that a node is dead, and trust that it lives after all.
+func (e *signalingNode) suspect(node cluster.Node, suspect bool) {
 	current := e.view.Nodes[node.ID]
-	if current.Boot != node.Boot || current.Doubted == doubted {
+	if current.Boot != node.Boot || current.Suspect == suspect {
 		return
 	}
-	current.Doubted = doubted
+	current.Suspect = suspect
 	// The event says nothing. It has a look follow in this instant, which else would race with a tick.
 	e.change(func(v *cluster.View) { v.Nodes[node.ID] = current }, cluster.Event{})
 }
 
 // goOn waits while the process is stopped.
-func (e *edge) goOn(ctx context.Context) bool {
+func (e *signalingNode) goOn(ctx context.Context) bool {
 	for {
 		e.w.mu.Lock()
 		left := time.Until(e.stopped)
@@ -228,42 +228,42 @@ func (e *edge) goOn(ctx context.Context) bool {
 	}
 }
 
-func (e *edge) Subscribe() (<-chan cluster.Event, func()) { return e.events, func() {} }
+func (e *signalingNode) Subscribe() (<-chan cluster.Event, func()) { return e.events, func() {} }
 
-func (e *edge) View() *cluster.View {
+func (e *signalingNode) View() *cluster.View {
 	e.w.mu.Lock()
 	defer e.w.mu.Unlock()
 	return e.view
 }
 
-func (e *edge) SetSilent(boots []pin.BootID) {
+func (e *signalingNode) SetUnreachable(boots []pin.BootID) {
 	e.w.mu.Lock()
 	defer e.w.mu.Unlock()
 	next := *e.view
 	next.Nodes = maps.Clone(e.view.Nodes)
 	for id, node := range next.Nodes {
-		node.Silent = slices.Contains(boots, node.Boot)
+		node.Unreachable = slices.Contains(boots, node.Boot)
 		next.Nodes[id] = node
 	}
 	e.view = &next
 }
 
-func (e *edge) ConfirmDead(id ring.NodeID, boot pin.BootID, why string) {
-	if e.View().Nodes[id].Doubted {
+func (e *signalingNode) ConfirmDead(id ring.NodeID, boot pin.BootID, why string) {
+	if e.View().Nodes[id].Suspect {
 		e.ReportDead(id, boot, why)
 	}
 }
 
-func (e *edge) ReportDead(id ring.NodeID, boot pin.BootID, why string) {
+func (e *signalingNode) ReportDead(id ring.NodeID, boot pin.BootID, why string) {
 	e.w.mu.Lock()
 	defer e.w.mu.Unlock()
 	e.remove(cluster.Node{ID: id, Boot: boot}, cluster.DepartureDead, why)
 }
 
-// The edge is also its Failover's Rooms.
-var _ Rooms = (*edge)(nil)
+// A signaling node is also its Failover's Rooms.
+var _ Rooms = (*signalingNode)(nil)
 
-func (e *edge) PinnedTo(boot pin.BootID) []LocalRoom {
+func (e *signalingNode) PinnedTo(boot pin.BootID) []LocalRoom {
 	e.w.mu.Lock()
 	defer e.w.mu.Unlock()
 	var pinned []LocalRoom
@@ -275,7 +275,7 @@ func (e *edge) PinnedTo(boot pin.BootID) []LocalRoom {
 	return pinned
 }
 
-func (e *edge) Stalled(boot pin.BootID) (stalled, all int) {
+func (e *signalingNode) Stalled(boot pin.BootID) (stalled, all int) {
 	for _, room := range e.PinnedTo(boot) {
 		all += room.Peers
 	}
@@ -284,11 +284,11 @@ func (e *edge) Stalled(boot pin.BootID) (stalled, all int) {
 	return e.stalls[boot], all
 }
 
-func (e *edge) Moved(_ context.Context, room ring.RoomID, to pin.Pin) {
+func (e *signalingNode) Moved(_ context.Context, room ring.RoomID, to pin.Pin) {
 	e.w.mu.Lock()
 	defer e.w.mu.Unlock()
 	local, ok := e.rooms[room]
-	if e.deaf || !ok || !local.Pin.Fence.Less(to.Fence) {
+	if e.missesMoves || !ok || !local.Pin.Fence.Less(to.Fence) {
 		return
 	}
 	local.Pin = to
@@ -300,7 +300,7 @@ func (e *edge) Moved(_ context.Context, room ring.RoomID, to pin.Pin) {
 
 // recorder is a slog.Handler that writes what a scenario shows.
 type recorder struct {
-	e *edge
+	e *signalingNode
 }
 
 func (r *recorder) Enabled(context.Context, slog.Level) bool { return true }
@@ -327,19 +327,19 @@ func (r *recorder) Handle(_ context.Context, record slog.Record) error {
 }
 
 // takeEntries returns what was logged since the last call. Lines of one instant come from goroutines
-// in no order, so they are sorted by edge and room, those of no room by what they say; the lines of one room keep theirs.
+// in no order, so they are sorted by signaling node and room, those of no room by what they say; the lines of one room keep theirs.
 func (w *world) takeEntries() string {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	slices.SortStableFunc(w.entries, func(a, b entry) int {
-		if by := cmp.Or(cmp.Compare(a.at, b.at), cmp.Compare(a.edge, b.edge), cmp.Compare(a.room, b.room)); by != 0 || a.room != "" {
+		if by := cmp.Or(cmp.Compare(a.at, b.at), cmp.Compare(a.signaling, b.signaling), cmp.Compare(a.room, b.room)); by != 0 || a.room != "" {
 			return by
 		}
 		return cmp.Compare(a.text, b.text)
 	})
 	var out strings.Builder
 	for _, e := range w.entries {
-		fmt.Fprintf(&out, "%6dms %s: %s\n", e.at.Milliseconds(), e.edge, e.text)
+		fmt.Fprintf(&out, "%6dms %s: %s\n", e.at.Milliseconds(), e.signaling, e.text)
 	}
 	w.entries = nil
 	return out.String()

@@ -37,10 +37,10 @@ var errCutOff = errors.New("no media node is heard here, though the cluster says
 func cutOff(view *cluster.View) bool {
 	vouchedFor := false
 	for _, node := range view.Nodes {
-		if !node.Silent {
+		if !node.Unreachable {
 			return false
 		}
-		vouchedFor = vouchedFor || !node.Doubted
+		vouchedFor = vouchedFor || !node.Suspect
 	}
 	return vouchedFor
 }
@@ -117,7 +117,7 @@ func (s *Server) refuses(boot pin.BootID) bool {
 }
 
 // onlyUnheardHere says whether a media node is not heard here, though gossip holds it alive and a signaling node watches it.
-func onlyUnheardHere(n cluster.Node) bool { return n.Silent && !n.Doubted && n.Load.Watchers > 0 }
+func onlyUnheardHere(n cluster.Node) bool { return n.Unreachable && !n.Suspect && n.Load.Watchers > 0 }
 
 // anotherIsReady asks the other signaling nodes, as their balancers do, and returns with the first that is.
 func (s *Server) anotherIsReady(ctx context.Context, asker *readiness.Asker, view *cluster.View) bool {

@@ -19,9 +19,9 @@ import (
 
 func TestCutOff(t *testing.T) {
 	heard := cluster.Node{Role: cluster.RoleSFU}
-	silent := cluster.Node{Role: cluster.RoleSFU, Silent: true}
-	dead := cluster.Node{Role: cluster.RoleSFU, Silent: true, Doubted: true}
-	beating := cluster.Node{Role: cluster.RoleSFU, Doubted: true}
+	silent := cluster.Node{Role: cluster.RoleSFU, Unreachable: true}
+	dead := cluster.Node{Role: cluster.RoleSFU, Unreachable: true, Suspect: true}
+	beating := cluster.Node{Role: cluster.RoleSFU, Suspect: true}
 	other := cluster.Node{Role: cluster.RoleSignaling}
 	for name, c := range map[string]struct {
 		nodes []cluster.Node
@@ -70,7 +70,7 @@ func TestAnEdgeThatIsCutOffSendsItsClientsOn(t *testing.T) {
 
 	cut.views.add(cluster.Node{ID: "edge", Role: cluster.RoleSignaling, HTTP: first.addr}) // itself
 	cut.views.add(cluster.Node{ID: "edge-2", Role: cluster.RoleSignaling, HTTP: strings.TrimPrefix(other.URL, "http://")})
-	cut.views.add(cluster.Node{ID: "sfu-1", Role: cluster.RoleSFU, Silent: true})
+	cut.views.add(cluster.Node{ID: "sfu-1", Role: cluster.RoleSFU, Unreachable: true})
 	waitFor(t, "question to the other node", func() bool { return asked.Load() > 1 })
 	if status, body, _ := first.get("/readyz", ""); status != http.StatusServiceUnavailable || !strings.Contains(body, "no media node is heard") {
 		t.Errorf("readyz says %d %s", status, body)
@@ -128,12 +128,12 @@ func TestOneMediaNodeThatIsOnlyUnheardHere(t *testing.T) {
 		node  cluster.Node
 		after time.Duration
 	}{
-		{cluster.Node{Silent: true}, 0},
-		{cluster.Node{Silent: true}, unreachedFor}, // Nobody hears it.
-		{cluster.Node{Silent: true, Load: cluster.Load{Watchers: 1}}, unreachedFor},
+		{cluster.Node{Unreachable: true}, 0},
+		{cluster.Node{Unreachable: true}, unreachedFor}, // Nobody hears it.
+		{cluster.Node{Unreachable: true, Load: cluster.Load{Watchers: 1}}, unreachedFor},
 		{cluster.Node{Load: cluster.Load{Watchers: 1}}, unreachedFor}, // It is heard in between.
-		{cluster.Node{Silent: true, Load: cluster.Load{Watchers: 1}}, 2 * unreachedFor},
-		{cluster.Node{Silent: true, Load: cluster.Load{Watchers: 1}}, 3*unreachedFor - time.Second},
+		{cluster.Node{Unreachable: true, Load: cluster.Load{Watchers: 1}}, 2 * unreachedFor},
+		{cluster.Node{Unreachable: true, Load: cluster.Load{Watchers: 1}}, 3*unreachedFor - time.Second},
 	} {
 		since = first.handOver(t.Context(), asker, view(step.node), since, now.Add(step.after))
 	}
@@ -141,7 +141,7 @@ func TestOneMediaNodeThatIsOnlyUnheardHere(t *testing.T) {
 		client.say(&wire.Ping{T: 1})
 		hear[*wire.Pong](client)
 	}
-	first.handOver(t.Context(), asker, view(cluster.Node{Silent: true, Load: cluster.Load{Watchers: 1}}), since, now.Add(3*unreachedFor))
+	first.handOver(t.Context(), asker, view(cluster.Node{Unreachable: true, Load: cluster.Load{Watchers: 1}}), since, now.Add(3*unreachedFor))
 	if code, _ := goes.closed(); code != websocket.StatusServiceRestart {
 		t.Fatalf("closed with %v", code)
 	}

@@ -34,9 +34,9 @@ type nodeRow struct {
 	Media                string       `json:"media,omitempty"`
 	HTTP                 string       `json:"http,omitempty"`
 	Draining             bool         `json:"draining"`
-	Doubted              bool         `json:"doubted"` // gossip takes it for dead, this signaling node does not: it keeps its rooms and gets no new ones
-	Silent               bool         `json:"silent"`  // this signaling node does not hear it, and sends it no new rooms
-	Stalled              int          `json:"stalled"` // sessions of this signaling node whose clients say that nothing arrives from it
+	Suspect              bool         `json:"suspect"`     // gossip takes it for dead, this signaling node does not: it keeps its rooms and gets no new ones
+	Unreachable          bool         `json:"unreachable"` // this signaling node does not hear it, and sends it no new rooms
+	Stalled              int          `json:"stalled"`     // sessions of this signaling node whose clients say that nothing arrives from it
 	Rooms                uint32       `json:"rooms"`
 	Peers                uint32       `json:"peers"`
 	EgressBitsPerSecond  uint64       `json:"egressBitsPerSecond"`
@@ -90,7 +90,7 @@ func (s *Server) serveNodes(w http.ResponseWriter, _ *http.Request) {
 		stalled, _ := s.hub.Stalled(n.Boot)
 		answer.Nodes = append(answer.Nodes, nodeRow{
 			Node: n.ID, Boot: string(n.Boot), Role: n.Role, Control: n.Control, Media: n.Media, HTTP: n.HTTP,
-			Draining: n.Draining, Doubted: n.Doubted, Silent: n.Silent, Stalled: stalled, Rooms: n.Load.Rooms, Peers: n.Load.Peers,
+			Draining: n.Draining, Suspect: n.Suspect, Unreachable: n.Unreachable, Stalled: stalled, Rooms: n.Load.Rooms, Peers: n.Load.Peers,
 			EgressBitsPerSecond: n.Load.EgressBitsPerSecond, CeilingBitsPerSecond: n.Load.CeilingBitsPerSecond,
 			EgressPacketsPerSecond: n.Load.EgressPacketsPerSecond, CeilingPacketsPerSecond: n.Load.CeilingPacketsPerSecond,
 		})

@@ -129,8 +129,8 @@ func brokenBuilds() []brokenBuild {
 		}}, Loss, "media goes on", 0},
 		{mutant{"a node that was taken for dead gets no rooms when it is back", []edit{
 			{
-				"cluster", "members.join", "_node.Load, _node.Doubted = Load{}, false",
-				"_node.Load, _node.Doubted, _node.Draining = Load{}, false, why == whyReturned",
+				"cluster", "members.join", "_node.Load, _node.Suspect = Load{}, false",
+				"_node.Load, _node.Suspect, _node.Draining = Load{}, false, why == whyReturned",
 			},
 			{"lab/chaos", "returnLimit", "", "2 * time.Second"},
 		}}, Partition, "back in service", 0},

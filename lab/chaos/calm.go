@@ -32,12 +32,12 @@ func CalmEnv(o Options) []string {
 
 // alarms are what the logs of a cluster say of deaths.
 type alarms struct {
-	lossy  map[string]bool     // nodes that said that they lose gossip
-	seen   map[string]struct{} // lines that were counted
-	down   []Death             // media nodes that a signaling node took for dead
-	moved  []string            // rooms that were moved
-	doubts int                 // gossip gave up a media node, and evidence held it back
-	gossip int                 // members that gossip's word alone took out of somebody's view
+	lossy      map[string]bool     // nodes that said that they lose gossip
+	seen       map[string]struct{} // lines that were counted
+	down       []Death             // media nodes that a signaling node took for dead
+	moved      []string            // rooms that were moved
+	suspicions int                 // gossip gave up a media node, and evidence held it back
+	gossip     int                 // members that gossip's word alone took out of somebody's view
 }
 
 // calm lets people be for a while, on a busy machine, and judges.
@@ -83,7 +83,7 @@ func (c *Chaos) calm(ctx context.Context, report *Report) error {
 		Number: 1, Scenario: Calm, Began: began, FullestShare: w.fullest(), Faults: w.Faults, Clients: nil,
 		Verdicts: []Verdict{c.wasBusy(share, heard), NoFalseDeath(w), noRoomMoved(w, heard), OneOwner(w), EpochsGrow(w), NoOrphan(w), EverybodyReceives(w)},
 		Note: fmt.Sprintf("%.0f %% of all cores were busy; gossip gave up a media node %d times, which evidence held back; it took %d members out of the views that believe it alone",
-			100*share, heard.doubts-len(heard.down), heard.gossip-len(heard.down)),
+			100*share, heard.suspicions-len(heard.down), heard.gossip-len(heard.down)),
 		HealthyPausesMs: float64(w.healthyPause().Milliseconds()),
 	}
 	if settled != nil {
@@ -130,8 +130,8 @@ func (a *alarms) line(by, text string, since time.Time) {
 		a.down = append(a.down, Death{Node: e.Node, By: by, At: e.Time})
 	case "room re-homing":
 		a.moved = append(a.moved, fmt.Sprintf("%s moved %s", by, e.Room))
-	case "member doubted":
-		a.doubts++
+	case "member suspect":
+		a.suspicions++
 	case "member dead":
 		a.gossip++
 	default:

@@ -59,7 +59,7 @@ func TestAlarmsAreCountedOnce(t *testing.T) {
 	heard := &alarms{lossy: map[string]bool{}, seen: map[string]struct{}{}}
 	log := fmt.Sprintf(`{"time":%[1]q,"msg":"gossip datagrams are thrown away on purpose","percent":5}
 {"time":%[1]q,"msg":"node down","node":"sfu-1"}
-{"time":%[2]q,"msg":"member doubted","node":"sfu-1"}
+{"time":%[2]q,"msg":"member suspect","node":"sfu-1"}
 {"time":%[2]q,"msg":"node down","node":"sfu-1"}
 {"time":%[2]q,"msg":"room re-homing","room":"r"}
 not a line of ours
@@ -69,7 +69,7 @@ not a line of ours
 			heard.line("signaling-1", line, began)
 		}
 	}
-	if !heard.lossy["signaling-1"] || len(heard.down) != 1 || len(heard.moved) != 1 || heard.doubts != 1 || heard.gossip != 1 {
+	if !heard.lossy["signaling-1"] || len(heard.down) != 1 || len(heard.moved) != 1 || heard.suspicions != 1 || heard.gossip != 1 {
 		t.Errorf("%+v", heard)
 	}
 	w := quiet()

@@ -24,6 +24,8 @@ type subscriber struct {
 	budget uint64 // bits per second in all, 0: unlimited
 	short  uint64 // what it would be sent in all if the budget allowed; 0: the budget is enough
 
+	roundTrip time.Duration // of its path; 0: not known
+
 	// remembered is what the slot of a mid showed, or shows at the client, while
 	// there is no such slot. One entry for each m-line that ever was.
 	remembered map[string]Entry

@@ -14,11 +14,12 @@ const (
 	leastRetransmits    = 10
 	retransmitFullBytes = 1200
 
-	// resendAfter is how soon a packet is sent again that was sent again already. It is
-	// more than the round trip of most paths. A receiver asks in the round trip that it
-	// believes in, Chromium every 15 ms on a path whose queue has just grown to 300, and
-	// each answer makes the queue longer.
-	resendAfter = 100 * time.Millisecond
+	// How soon a packet is sent again that was sent again already: after the path's round trip, for a request that comes sooner
+	// was made without knowledge of the copy on its way. Receivers ask in the round trip that they believe in, Chromium every
+	// 15 ms on a path whose queue has just grown to 300, and each answer makes the queue longer.
+	resendAfter      = 100 * time.Millisecond // as long as the round trip is not known
+	leastResendAfter = 30 * time.Millisecond
+	mostResendAfter  = 300 * time.Millisecond
 )
 
 // retransmitBudget bounds what one slot's NACKs can make us send.
@@ -57,14 +58,15 @@ func (s *Slot) retransmit(sequenceNumbers []uint16, now time.Time) {
 		s.asked = now.Add(-time.Hour) // so that no time is 0
 	}
 	at := uint32(now.Sub(s.asked).Milliseconds())
-	path := s.room.subscriber(s.cfg.Peer).budget
+	sub := s.room.subscriber(s.cfg.Peer)
+	guard := uint32(sub.resendAfter().Milliseconds())
 	for _, sequence := range sequenceNumbers {
 		from, ok := s.rewriter.lookup(sequence)
 		if !ok {
 			s.room.stats.retransmitMisses.Add(1)
 			continue
 		}
-		if from.place.again != 0 && at-from.place.again < uint32(resendAfter.Milliseconds()) {
+		if from.place.again != 0 && at-from.place.again < guard {
 			continue // It is on its way.
 		}
 		layer := s.room.layers[from.segment.layer]
@@ -73,11 +75,18 @@ func (s *Slot) retransmit(sequenceNumbers []uint16, now time.Time) {
 			continue
 		}
 		p := layer.cache.get(from.sequence)
-		if p == nil || !s.budget.take(now, path) {
+		if p == nil || !s.budget.take(now, sub.budget) {
 			s.room.stats.retransmitMisses.Add(1)
 			continue
 		}
 		from.place.again = at
 		s.resend(p, from.segment, sequence)
 	}
+}
+
+func (sub *subscriber) resendAfter() time.Duration {
+	if sub.roundTrip <= 0 {
+		return resendAfter
+	}
+	return min(max(sub.roundTrip, leastResendAfter), mostResendAfter)
 }

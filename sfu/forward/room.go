@@ -188,6 +188,16 @@ func (r *Room) SetBudget(peer PeerID, bitsPerSecond uint64) {
 	})
 }
 
+// SetRoundTrip says how long a subscriber's path takes there and back, 0 for not known. It bounds how often one packet is
+// sent again.
+func (r *Room) SetRoundTrip(peer PeerID, roundTrip time.Duration) {
+	r.post(func() {
+		if sub := r.subscribers[peer]; sub != nil {
+			sub.roundTrip = roundTrip
+		}
+	})
+}
+
 // RemovePeer forgets a peer that left: its layers, its slots, its view, and
 // every place that was held for it.
 func (r *Room) RemovePeer(peer PeerID) {

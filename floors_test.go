@@ -22,7 +22,7 @@ const module = "github.com/holdfast-rtc/holdfast"
 var floors = [][]string{
 	{"."},
 	{"cli"},
-	{"lab/e2e", "lab/chaos", "lab/load"},
+	{"lab/e2e", "lab/attack", "lab/chaos", "lab/load"},
 	{"lab/devcluster", "lab/peer", "lab/browser", "lab/measure", "lab/hosts"},
 	{"front", "signaling"},
 	{"signaling/sfulink", "web"},
@@ -78,7 +78,7 @@ var technologies = []technology{
 	{
 		"github.com/coder/websocket",
 		[]string{"signaling", "lab/peer"},
-		[]string{"lab/e2e"},
+		[]string{"lab/attack", "lab/e2e"},
 		"only the edge knows sockets: a room's messages are the structs of signaling/wire",
 	},
 	{

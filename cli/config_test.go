@@ -47,6 +47,12 @@ func TestAConfigurationIsRefusedWithEveryFault(t *testing.T) {
 			"signaling --join x:1 --expected-size=-1",
 			[]string{"--api-keys", "at least 32", "expected size is -1"},
 		},
+		{
+			"signaling with limits that are none",
+			map[string]string{"HOLDFAST_CLUSTER_KEY": goodKey, "HOLDFAST_API_KEYS": goodKeys},
+			"signaling --solo --limit-identity joins=many --limit-address tea=1:1 --trusted-proxies balancer --max-sockets 0",
+			[]string{"--limit-identity", `"joins=many"`, "--limit-address", `"tea=1:1"`, `--trusted-proxies "balancer"`, "limit of sockets is 0"},
+		},
 		{"front without anything", nil, "front --max-connections 0 --listen here", []string{"no backends", "limit of connections", "--listen"}},
 		{"dev with impossible numbers", nil, "dev --sfu 0 --signaling 99 --listen here --redis there", []string{"--sfu 0", "--signaling 99", "--listen", "--redis"}},
 		{"store at no address", nil, "store --listen here", []string{"--listen"}},

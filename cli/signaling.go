@@ -18,6 +18,7 @@ type signalingCommand struct {
 	gossipFlags
 	storeFlag
 	keyFlags
+	limitFlags
 	Listen       string   `default:":7880" help:"host:port of the page, the REST API and the WebSocket."`
 	Advertise    string   `placeholder:"HOST[:PORT]" help:"Where other signaling nodes reach this one; the host's name when it listens on every interface."`
 	Origin       []string `placeholder:"HOST" help:"Hosts (patterns such as *.example.org) whose pages may use this node, besides its own."`
@@ -47,8 +48,9 @@ func (c *signalingCommand) plan() (signalingPlan, error) {
 	if len(c.ICEServer) > 0 {
 		cfg.ICEServers = []wire.ICEServer{{URLs: c.ICEServer}}
 	}
+	limitFault := c.apply(&cfg)
 	return signalingPlan{name: name, key: key, keys: keys, config: cfg}, faults(
-		nameFault, keyFault, keysFault, c.check(), checkHostPort("listen", c.Listen), cfg.Validate())
+		nameFault, keyFault, keysFault, limitFault, c.check(), checkHostPort("listen", c.Listen), cfg.Validate())
 }
 
 // Run runs the node until ctx ends.

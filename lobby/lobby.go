@@ -12,6 +12,7 @@ import (
 	"container/list"
 	"net"
 	"net/netip"
+	"slices"
 	"sync"
 )
 
@@ -19,6 +20,10 @@ import (
 type Limits struct {
 	Total      int // of all addresses together
 	PerAddress int // of one IPv4 address, or one IPv6 network of 64 bits
+
+	// Proxies are addresses that bring the connections of many people, and have no limit of
+	// their own: CountFor says whose a connection is, once that is known.
+	Proxies []netip.Prefix
 }
 
 // Lobby is where guests wait. Its methods may be called from any goroutine.
@@ -49,18 +54,11 @@ type Guest struct {
 // Enter lets a connection in. sendAway is called, once at most and without locks,
 // if it must go for others; it must not block.
 func (l *Lobby) Enter(from net.Addr, sendAway func()) *Guest {
-	g := &Guest{lobby: l, address: addressOf(from), sendAway: sendAway}
+	g := &Guest{lobby: l, sendAway: sendAway}
+	ip := ipOf(from)
 	l.mu.Lock()
-	mates := l.addresses[g.address]
-	if mates == nil {
-		mates = list.New()
-		l.addresses[g.address] = mates
-	}
-	g.inAll, g.inAddress = l.all.PushBack(g), mates.PushBack(g)
-	var leaving []func()
-	if mates.Len() > l.limits.PerAddress {
-		leaving = append(leaving, l.expel(mates.Front()))
-	}
+	g.inAll = l.all.PushBack(g)
+	leaving := l.file(g, Network(ip), Within(l.limits.Proxies, ip))
 	if l.all.Len() > l.limits.Total {
 		leaving = append(leaving, l.expel(l.all.Front()))
 	}
@@ -69,6 +67,45 @@ func (l *Lobby) Enter(from net.Addr, sendAway func()) *Guest {
 		leave()
 	}
 	return g
+}
+
+// CountFor says for which address a guest counts that came through a proxy. It may cost
+// the one of that address who has waited longest the place.
+func (g *Guest) CountFor(address netip.Prefix) {
+	g.lobby.mu.Lock()
+	var leaving []func()
+	if g.inAll != nil && g.address != address {
+		g.lobby.unfile(g)
+		leaving = g.lobby.file(g, address, false)
+	}
+	g.lobby.mu.Unlock()
+	for _, leave := range leaving {
+		leave()
+	}
+}
+
+// file counts a guest for an address, and returns how whoever must go for it is sent away. Call it with mu held.
+func (l *Lobby) file(g *Guest, address netip.Prefix, proxy bool) []func() {
+	g.address = address
+	mates := l.addresses[address]
+	if mates == nil {
+		mates = list.New()
+		l.addresses[address] = mates
+	}
+	g.inAddress = mates.PushBack(g)
+	if mates.Len() <= l.limits.PerAddress || proxy {
+		return nil
+	}
+	return []func(){l.expel(mates.Front())}
+}
+
+// unfile undoes file. Call it with mu held.
+func (l *Lobby) unfile(g *Guest) {
+	mates := l.addresses[g.address]
+	mates.Remove(g.inAddress)
+	if mates.Len() == 0 {
+		delete(l.addresses, g.address)
+	}
 }
 
 // expel takes the guest of an element out and returns how it is sent away. Call it
@@ -88,11 +125,7 @@ func (l *Lobby) remove(g *Guest) {
 	if g.inAll == nil {
 		return
 	}
-	mates := l.addresses[g.address]
-	mates.Remove(g.inAddress)
-	if mates.Len() == 0 {
-		delete(l.addresses, g.address)
-	}
+	l.unfile(g)
 	l.all.Remove(g.inAll)
 	g.inAll, g.inAddress = nil, nil
 }
@@ -119,22 +152,26 @@ func (g *Guest) SendAwayBy(sendAway func()) {
 	g.sendAway = sendAway
 }
 
-// addressOf is who a connection counts for. Somebody with IPv6 has at least 2^64
-// addresses, so those of one network count as one. What is no IP address counts as
-// one address.
-func addressOf(from net.Addr) netip.Prefix {
-	parsed, err := netip.ParseAddrPort(from.String())
-	if err != nil {
-		return netip.Prefix{}
-	}
-	ip := parsed.Addr().Unmap().WithZone("")
+// ipOf is the IP address of a connection, the zero Addr where it has none.
+func ipOf(from net.Addr) netip.Addr {
+	parsed, _ := netip.ParseAddrPort(from.String())
+	return parsed.Addr()
+}
+
+// Network is who an address counts for. Somebody with IPv6 has at least 2^64
+// addresses, so those of one network of 64 bits count as one. What is no address counts as
+// one address, the zero Prefix.
+func Network(ip netip.Addr) netip.Prefix {
+	ip = ip.Unmap().WithZone("")
 	bits := 32
 	if ip.Is6() {
 		bits = 64
 	}
-	prefix, err := ip.Prefix(bits)
-	if err != nil {
-		return netip.Prefix{}
-	}
+	prefix, _ := ip.Prefix(bits)
 	return prefix
+}
+
+// Within reports whether one of the networks has the address.
+func Within(networks []netip.Prefix, ip netip.Addr) bool {
+	return slices.ContainsFunc(networks, func(network netip.Prefix) bool { return network.Contains(ip.Unmap().WithZone("")) })
 }

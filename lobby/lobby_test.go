@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"io"
 	"net"
+	"net/netip"
 	"slices"
 	"strconv"
 	"testing"
@@ -67,6 +68,55 @@ func TestAGuestIsSentAwayAsItWishes(t *testing.T) {
 	}
 	if len(l.addresses) != 1 {
 		t.Fatalf("%d addresses are remembered, want that of the one guest", len(l.addresses))
+	}
+}
+
+// TestAProxysConnectionsCountForWhomItBringsThem: the proxy itself has no limit, the people behind it have theirs.
+func TestAProxysConnectionsCountForWhomItBringsThem(t *testing.T) {
+	proxies := []netip.Prefix{netip.MustParsePrefix("192.0.2.1/32"), netip.MustParsePrefix("2001:db8::1/128")}
+	l := New(Limits{Total: 100, PerAddress: 2, Proxies: proxies})
+	var gone []string
+	enter := func(name, address string) *Guest {
+		return l.Enter(from(t, address), func() { gone = append(gone, name) })
+	}
+	for i := range 5 {
+		enter("unsaid", "192.0.2.1:"+strconv.Itoa(i+1))
+		enter("unsaid", "[2001:db8::1]:"+strconv.Itoa(i+1))
+	}
+	if len(gone) != 0 {
+		t.Fatalf("%v were sent away, want nobody: it is not known who they are", gone)
+	}
+	eve, ada := Network(netip.MustParseAddr("198.51.100.1")), Network(netip.MustParseAddr("198.51.100.2"))
+	for i := range 4 {
+		enter(fmt.Sprint("eve-", i), "192.0.2.1:9").CountFor(eve)
+	}
+	g := enter("ada", "192.0.2.1:9")
+	g.CountFor(ada)
+	if !slices.Equal(gone, []string{"eve-0", "eve-1"}) {
+		t.Fatalf("%v were sent away, want eve's oldest", gone)
+	}
+	g.Leave()
+	g.CountFor(eve)
+	if now, _ := l.Waiting(); now != 12 || len(l.addresses) != 3 {
+		t.Fatalf("%d wait, of %d addresses", now, len(l.addresses))
+	}
+}
+
+func TestCounter(t *testing.T) {
+	c := NewCounter(2)
+	if !c.Take("ada") || !c.Take("ada") || c.Take("ada") || !c.Take("bob") {
+		t.Fatal("the count is wrong")
+	}
+	c.Give("ada")
+	if !c.Take("ada") || c.Take("ada") {
+		t.Fatal("what was given back is not there")
+	}
+	c.Give("bob")
+	if len(c.held) != 1 {
+		t.Fatalf("%d keys are remembered, want one", len(c.held))
+	}
+	if all := NewCounter(0); !all.Take("x") || !all.Take("x") {
+		t.Fatal("0 is a limit")
 	}
 }
 
@@ -143,6 +193,27 @@ func TestTurnstile(t *testing.T) {
 		passed("carol", 1)
 		if len(s.keys) != 1 {
 			t.Fatalf("%d keys are remembered after a rest, want one", len(s.keys))
+		}
+	})
+}
+
+func TestWhatIsReturnedMayPassAgain(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := NewTurnstile(0.001, 2, 10)
+		if !s.Pass("ada") || !s.Pass("ada") || s.Pass("ada") {
+			t.Fatal("two do not pass, or a third does")
+		}
+		s.Return("ada")
+		s.Return("nobody")
+		if !s.Pass("ada") || s.Pass("ada") {
+			t.Fatal("one was returned")
+		}
+		for range 5 {
+			s.Return("bob")
+			s.Return("ada")
+		}
+		if !s.Pass("ada") || !s.Pass("ada") || s.Pass("ada") {
+			t.Fatal("there is never more than the burst")
 		}
 	})
 }

@@ -2,6 +2,7 @@ package lobby
 
 import (
 	"sync"
+	"time"
 
 	"golang.org/x/time/rate"
 )
@@ -26,6 +27,9 @@ func NewTurnstile(perSecond float64, burst, most int) *Turnstile {
 
 // Pass reports whether the key may come in now.
 func (t *Turnstile) Pass(key string) bool {
+	if t.perSecond == rate.Inf {
+		return true
+	}
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	limit, known := t.keys[key]
@@ -39,6 +43,15 @@ func (t *Turnstile) Pass(key string) bool {
 		}
 	}
 	return limit.Allow()
+}
+
+// Return takes back one Pass, which turned out to be none.
+func (t *Turnstile) Return(key string) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if limit, known := t.keys[key]; known && limit.Tokens() < float64(t.burst) {
+		limit.AllowN(time.Now(), -1) // to take less than nothing is always allowed
+	}
 }
 
 // forgetRested forgets the keys that could come in as often as new ones. Call it with mu held.

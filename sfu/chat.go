@@ -13,13 +13,18 @@ import (
 const (
 	chatBytes   = 8000
 	chatIDBytes = 64
+	// One person's lines in the room, whatever the number of tabs. A signaling node allows half of it
+	// and answers what is above; more comes from one who speaks through several.
+	chatPerSecond = 10
+	chatBurst     = 20
 )
 
 // chat tells a line to everybody who is attached, the speaker included: its return is
 // how the speaker knows that it was said. Nothing is kept of it.
 func (r *room) chat(p *peer, said *control.Say) {
 	text, id := said.GetText(), said.GetId()
-	if strings.TrimSpace(text) == "" || len(text) > chatBytes || len(id) > chatIDBytes || !utf8.ValidString(text) {
+	if strings.TrimSpace(text) == "" || len(text) > chatBytes || len(id) > chatIDBytes || !utf8.ValidString(text) ||
+		!r.chatters.Pass(p.entry.GetIdentity()) {
 		return
 	}
 	r.chatSeq++

@@ -1,6 +1,7 @@
 package sfu
 
 import (
+	"fmt"
 	"strings"
 	"testing"
 
@@ -31,5 +32,29 @@ func TestChatReachesEverybodyOfTheRoomOnce(t *testing.T) {
 	carol.send(&control.EdgeMessage{Message: &control.EdgeMessage_Say{Say: &control.Say{Text: "only me"}}})
 	if line := carol.await("her own line", isChat).GetChat(); line.GetText() != "only me" {
 		t.Errorf("another room hears %v", line)
+	}
+}
+
+// TestChatIsPacedByPerson: somebody with many tabs is one person, and takes no line from another.
+func TestChatIsPacedByPerson(t *testing.T) {
+	s := newStage(t, "one")
+	bob, _ := s.attach("room", "bob", 1)
+	isChat := func(e *control.PeerEvent) bool { return e.GetChat() != nil }
+	for tab := range 10 {
+		eve, _ := s.attach("room", fmt.Sprintf("eve-%d", tab), 1, func(a *control.Attach) { a.Peer.Identity = "eve" })
+		for range 10 {
+			eve.send(&control.EdgeMessage{Message: &control.EdgeMessage_Say{Say: &control.Say{Text: "eve's"}}})
+		}
+		// Her stream is in order, so when this is refused all of the above was handled.
+		eve.send(&control.EdgeMessage{Message: &control.EdgeMessage_Attach{Attach: &control.Attach{}}})
+		eve.awaitEnd()
+	}
+	bob.send(&control.EdgeMessage{Message: &control.EdgeMessage_Say{Say: &control.Say{Text: "bob's"}}})
+	heard := 0
+	for bob.await("bob's own line", isChat).GetChat().GetText() == "eve's" {
+		heard++
+	}
+	if heard < chatBurst || heard >= 100 {
+		t.Errorf("%d of her 100 lines were heard, want %d and few more", heard, chatBurst)
 	}
 }

@@ -46,7 +46,7 @@ func (r *room) attachNow(a attachment) (*session, *refusal, error) {
 			"generation %d of this peer is attached, this is %d", p.generation, a.request.GetGeneration()), nil
 	case !known && !a.confirmed:
 		return nil, nil, errStranger
-	case !known && r.present() >= r.node.cfg.Limits.PeersPerRoom:
+	case !known && r.present() >= r.node.cfg.Limits.PeersPerRoom && !r.vacate():
 		return nil, refuse(control.Refusal_REFUSAL_ROOM_FULL, "the room has %d people, no more fit", r.present()), nil
 	}
 	r.adoptNow(a.pin)

@@ -1,25 +1,21 @@
 package signaling
 
 import (
-	"golang.org/x/time/rate"
-
 	"github.com/holdfast-rtc/holdfast/control"
 	"github.com/holdfast-rtc/holdfast/signaling/wire"
 )
 
 // People type less than a line a second; a pasted list comes as a few at once. Every
-// line goes to everybody in the room, so one client must not make many.
+// line goes to everybody in the room, so one person must not make many, in however many tabs.
 const (
 	chatPerSecond = 5
 	chatBurst     = 10
 )
 
-func newChatLimit() *rate.Limiter { return rate.NewLimiter(chatPerSecond, chatBurst) }
-
 // chat passes a line on to the room's owner. Without a link it is lost, and the
 // client, to which no echo comes, says it again.
 func (s *session) chat(m *wire.Say) {
-	if !s.chats.Allow() {
+	if !s.server.chats.Pass(s.entryKey()) {
 		s.socket.send(faultOf(errFlood))
 		return
 	}

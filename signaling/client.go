@@ -17,7 +17,7 @@ func (s *session) handle(next inbound) (ending, bool) {
 	}
 	switch m := next.message.(type) {
 	case *wire.Offer:
-		if !s.offers.Allow() {
+		if !s.offers.Allow() || s.server.meter.offer(*s.spends) != nil {
 			fault := faultOf(errManyOffers)
 			s.socket.send(&wire.OfferRejected{ID: m.ID, Code: fault.Code, Message: fault.Message, Epoch: s.pin.Fence.Epoch})
 			break

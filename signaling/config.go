@@ -3,6 +3,7 @@ package signaling
 import (
 	"errors"
 	"fmt"
+	"net/netip"
 	"time"
 
 	"github.com/holdfast-rtc/holdfast/ring"
@@ -29,6 +30,12 @@ type Config struct {
 	// ExpectedSize is how many people a new room is expected to hold, where the token says nothing; 0 takes
 	// headroom.DefaultPeople.
 	ExpectedSize int
+
+	// TrustedProxies are the addresses of balancers that say in X-Forwarded-For whom they bring.
+	TrustedProxies []netip.Prefix
+
+	// Quotas bound what one identity, API key and address do in all rooms together.
+	Quotas Quotas
 
 	MaxSockets        int           // held at once; one more is refused with 503
 	FirstMessageLimit time.Duration // from the upgrade to `join` or `resume`
@@ -61,7 +68,8 @@ type Config struct {
 // DefaultConfig is what the binary uses.
 func DefaultConfig(node ring.NodeID) Config {
 	return Config{
-		Node: node,
+		Node:   node,
+		Quotas: defaultQuotas(),
 		// Some 50 KiB each with their goroutines and stream: about 1 GiB.
 		MaxSockets:        20_000,
 		FirstMessageLimit: 10 * time.Second,

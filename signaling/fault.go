@@ -51,6 +51,9 @@ func messageOf(err error, meaning wire.Meaning) string {
 	case errors.Is(err, errRestless):
 		return sentenceOf(errRestless) + " Wait a moment, then try again."
 	}
+	if spent, ok := errors.AsType[*quotaError](err); ok {
+		return sentenceOf(spent) + " Wait a moment, then try again."
+	}
 	if errors.Is(err, access.ErrUnfit) {
 		return sentenceOf(err) + " Ask the application for another token."
 	}
@@ -70,6 +73,9 @@ func messageOf(err error, meaning wire.Meaning) string {
 func codeOf(err error) wire.Code {
 	if refused, ok := errors.AsType[*sfulink.RefusedError](err); ok {
 		return codeOfRefusal(refused.Code)
+	}
+	if _, ok := errors.AsType[*quotaError](err); ok {
+		return wire.CodeTooManySockets
 	}
 	if _, ok := errors.AsType[*orchestrator.NoHeadroomError](err); ok {
 		return wire.CodeNoCapacity

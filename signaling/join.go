@@ -8,6 +8,7 @@ import (
 
 	"github.com/holdfast-rtc/holdfast/failpoint"
 	"github.com/holdfast-rtc/holdfast/pin"
+	"github.com/holdfast-rtc/holdfast/ring"
 	"github.com/holdfast-rtc/holdfast/signaling/access"
 	"github.com/holdfast-rtc/holdfast/signaling/sfulink"
 	"github.com/holdfast-rtc/holdfast/signaling/wire"
@@ -42,12 +43,15 @@ func (s *session) begin(ctx context.Context, first wire.Message) error {
 	if !s.server.asks.Pass(s.entryKey()) {
 		return errRestless
 	}
+	if err := s.spend(); err != nil {
+		return err
+	}
 	if s.server.cut.Load() {
 		return errCutOff
 	}
 	s.generation.begin(attempt)
 	s.log = s.log.With("room", s.who.Room, "peer", s.who.Peer)
-	link, err := s.arrive(ctx)
+	link, err := s.arriveCounted(ctx)
 	if err != nil {
 		return err
 	}
@@ -70,6 +74,40 @@ func (s *session) begin(ctx context.Context, first wire.Message) error {
 
 // entryKey is whose comings are counted.
 func (s *session) entryKey() string { return string(s.who.Room) + "\x00" + s.who.Identity }
+
+// spend counts the join and the socket against the quotas.
+func (s *session) spend() error {
+	by := spender{identity: s.who.Key + "\x00" + s.who.Identity, key: s.who.Key}
+	if s.address.IsValid() {
+		by.address = s.address.String()
+	}
+	if err := s.server.meter.enter(by); err != nil {
+		return err
+	}
+	s.spends = &by
+	return nil
+}
+
+// arriveCounted is arrive within the quotas of new rooms. A room is new that has nobody else in it. Where the
+// quota is used up the session still gets into a room that the store knows; of a store that
+// does not answer placement judges.
+func (s *session) arriveCounted(ctx context.Context) (*sfulink.Link, error) {
+	spent := s.server.meter.open(*s.spends)
+	if spent != nil {
+		stands := false
+		limited, cancel := context.WithTimeout(ctx, s.server.config.JoinBudget)
+		err := s.server.parts.Store.Pins(limited, []ring.RoomID{s.who.Room}, func(pin.Holding) error { stands = true; return nil })
+		cancel()
+		if err == nil && !stands {
+			return nil, spent
+		}
+	}
+	link, err := s.arrive(ctx)
+	if spent == nil && (err != nil || len(link.Attached.GetRoster()) > 1 || link.Attached.GetResumed()) {
+		s.server.meter.reopen(*s.spends)
+	}
+	return link, err
+}
 
 // greet sends `joined` or `resumed`.
 func (s *session) greet(resumed bool) error {
@@ -118,7 +156,7 @@ func (s *Server) admit(m *wire.Join) (access.Session, error) {
 		}
 	}
 	return access.Session{
-		Room: room, Peer: newPeerID(), Identity: grant.Identity, Name: name, Metadata: grant.Metadata,
+		Key: grant.Key, Room: room, Peer: newPeerID(), Identity: grant.Identity, Name: name, Metadata: grant.Metadata,
 		CanPublish: grant.CanPublish, CanSubscribe: grant.CanSubscribe, ExpectedSize: grant.ExpectedSize,
 	}, nil
 }

@@ -90,6 +90,8 @@ type Server struct {
 	entries    *lobby.Turnstile
 	openings   *lobby.Turnstile  // placements that may reserve egress
 	collects   *lobby.Turnstile  // collections of garbage on demand, by node
+	meter      *meter            // of the quotas
+	chats      *lobby.Turnstile  // lines of chat, by person and room
 	turns      turns             // of those who wait for the store
 	complaints *lobby.Complaints // of strangers, in the log
 
@@ -123,11 +125,13 @@ func New(config Config, parts Parts, log *slog.Logger) (*Server, error) {
 	}
 	return &Server{
 		config: config, parts: parts, hub: newHub(parts.Placer, log), log: log,
-		lobby:      lobby.New(lobby.Limits{Total: config.MaxWaiting, PerAddress: config.MaxWaitingPerAddress}),
+		lobby:      lobby.New(lobby.Limits{Total: config.MaxWaiting, PerAddress: config.MaxWaitingPerAddress, Proxies: config.TrustedProxies}),
 		asks:       lobby.NewTurnstile(config.AsksPerSecond, config.AskBurst, rememberedEntries),
 		entries:    lobby.NewTurnstile(config.EntriesPerSecond, config.EntryBurst, rememberedEntries),
 		collects:   lobby.NewTurnstile(collectsPerSecond, collectBurst, collectingNodes),
 		openings:   lobby.NewTurnstile(config.OpeningsPerSecond, config.OpeningBurst, rememberedEntries),
+		meter:      newMeter(config.Quotas),
+		chats:      lobby.NewTurnstile(chatPerSecond, chatBurst, rememberedEntries),
 		complaints: lobby.NewComplaints(complaintsPerSecond, complaintBurst),
 	}, nil
 }

@@ -7,6 +7,7 @@ import (
 	"errors"
 	"log/slog"
 	"net/http"
+	"net/netip"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -30,9 +31,10 @@ type session struct {
 	log    *slog.Logger
 
 	who        access.Session
-	admitted   bool // it has shown a good token
+	address    netip.Prefix // it counts for; zero for none
+	admitted   bool         // it has shown a good token
+	spends     *spender     // nil until its join and its socket are counted
 	generation generation
-	chats      *rate.Limiter
 	offers     *rate.Limiter
 
 	// The hub posts the room's new pin here, the reaching goroutine what it reached.
@@ -77,10 +79,14 @@ func (s *Server) serveSocket(w http.ResponseWriter, r *http.Request) {
 	}
 	ctx, end := context.WithCancelCause(r.Context())
 	defer end(nil)
+	address := addressOf(r, s.config.TrustedProxies)
+	if address.IsValid() {
+		conn.CountFor(address)
+	}
 	conn.SendAwayBy(func() { end(errCrowded) })
 	socket.start(ctx, end)
 	one := &session{
-		server: s, socket: socket, log: s.log, chats: newChatLimit(),
+		server: s, socket: socket, log: s.log, address: address,
 		offers: rate.NewLimiter(rate.Limit(s.config.OffersPerSecond), s.config.OfferBurst),
 		moves:  make(chan pin.Pin, 1), reached: make(chan reached), drop: func() {},
 	}
@@ -93,6 +99,9 @@ func (s *Server) serveSocket(w http.ResponseWriter, r *http.Request) {
 	socket.close(how)
 	if one.admitted {
 		s.sockets.Add(-1)
+	}
+	if one.spends != nil {
+		s.meter.leave(*one.spends)
 	}
 }
 
@@ -180,7 +189,7 @@ func (s *session) refuse(err error) ending {
 	if fault.Code == wire.CodeStoreUnavailable {
 		fault.RetryAfterMs = s.server.turns.take(time.Now()).Milliseconds()
 	}
-	if unlogged, ok := s.mayComplain(); ok {
+	if unlogged, ok := s.mayComplain(err); ok {
 		s.log.Info("session refused", "room", s.who.Room, "identity", s.who.Identity, "code", fault.Code, "error", err, "unlogged", unlogged)
 	}
 	s.socket.send(fault)
@@ -191,9 +200,10 @@ func (s *session) refuse(err error) ending {
 }
 
 // mayComplain reports whether a refusal is logged: always when the one who is
-// refused has shown a good token.
-func (s *session) mayComplain() (unlogged int, ok bool) {
-	if s.admitted {
+// refused has shown a good token and does not merely come too often.
+func (s *session) mayComplain(err error) (unlogged int, ok bool) {
+	_, spent := errors.AsType[*quotaError](err)
+	if s.admitted && !spent && !errors.Is(err, errRestless) {
 		return 0, true
 	}
 	return s.server.complaints.Next()

@@ -28,6 +28,7 @@ const ResumeLife = 24 * time.Hour
 
 // Session is what a resume token is bound to.
 type Session struct {
+	Key          string      `json:"key,omitempty"` // the API key that signed the access token
 	Room         ring.RoomID `json:"room"`
 	Peer         string      `json:"peer"`
 	Identity     string      `json:"identity"`

@@ -1,0 +1,48 @@
+package cli
+
+import (
+	"errors"
+	"fmt"
+	"net/netip"
+
+	"github.com/holdfast-rtc/holdfast/signaling"
+)
+
+// limitFlags bound what clients may do at a signaling node.
+type limitFlags struct {
+	MaxSockets     int      `default:"20000" help:"How many people may be connected to this node at once; some 50 KB of memory each."`
+	TrustedProxies []string `placeholder:"NETWORK" help:"Addresses or networks (10.0.0.0/8) of balancers that say in X-Forwarded-For whom they bring."`
+	LimitIdentity  string   `placeholder:"joins=10:100,..." help:"What one identity may do in all rooms together: joins=PERSECOND:ATONCE, rooms=PERSECOND:ATONCE, offers=PERSECOND:ATONCE, sockets=NUMBER, each or all of them off. Default joins=10:100,rooms=1:20,offers=10:100,sockets=200."`
+	LimitKey       string   `placeholder:"joins=..." help:"The same of one API key. Default off."`
+	LimitAddress   string   `placeholder:"joins=50:1000,..." help:"The same of one IPv4 address or IPv6 /64. Default joins=50:1000,rooms=5:200,offers=100:2000,sockets=2000."`
+}
+
+// apply changes a configuration by the flags, and returns every fault of them.
+func (f limitFlags) apply(cfg *signaling.Config) error {
+	var faults []error
+	for _, row := range []struct {
+		flag, text string
+		quota      *signaling.Quota
+	}{
+		{"limit-identity", f.LimitIdentity, &cfg.Quotas.Identity},
+		{"limit-key", f.LimitKey, &cfg.Quotas.Key},
+		{"limit-address", f.LimitAddress, &cfg.Quotas.Address},
+	} {
+		if err := row.quota.Set(row.text); err != nil {
+			faults = append(faults, fmt.Errorf("--%s: %w", row.flag, err))
+		}
+	}
+	for _, text := range f.TrustedProxies {
+		network, err := netip.ParsePrefix(text)
+		if ip, other := netip.ParseAddr(text); other == nil {
+			network, err = netip.PrefixFrom(ip, ip.BitLen()), nil
+		}
+		if err != nil {
+			faults = append(faults, fmt.Errorf("--trusted-proxies %q: give an address, or a network such as 10.0.0.0/8", text))
+			continue
+		}
+		cfg.TrustedProxies = append(cfg.TrustedProxies, network.Masked())
+	}
+	cfg.MaxSockets = f.MaxSockets
+	return errors.Join(faults...)
+}

@@ -1,0 +1,36 @@
+package cli
+
+import (
+	"fmt"
+	"reflect"
+	"strings"
+	"testing"
+
+	"github.com/holdfast-rtc/holdfast/signaling"
+)
+
+// TestTheHelpTellsTheDefaultLimits: what a flag's help says is what the node does.
+func TestTheHelpTellsTheDefaultLimits(t *testing.T) {
+	defaults := signaling.DefaultConfig("x")
+	if told, want := tagOf(t, "MaxSockets", "default"), fmt.Sprint(defaults.MaxSockets); told != want {
+		t.Errorf("--max-sockets is %s by default, and the node's default is %s", told, want)
+	}
+	for field, want := range map[string]signaling.Quota{
+		"LimitIdentity": defaults.Quotas.Identity, "LimitKey": defaults.Quotas.Key, "LimitAddress": defaults.Quotas.Address,
+	} {
+		_, told, ok := strings.Cut(tagOf(t, field, "help"), "Default ")
+		var got signaling.Quota
+		if err := got.Set(strings.TrimSuffix(told, ".")); !ok || err != nil || got != want {
+			t.Errorf("%s tells of %q, the default is %+v (%v)", field, told, want, err)
+		}
+	}
+}
+
+func tagOf(t *testing.T, field, key string) string {
+	t.Helper()
+	f, ok := reflect.TypeFor[limitFlags]().FieldByName(field)
+	if !ok {
+		t.Fatalf("there is no field %s", field)
+	}
+	return f.Tag.Get(key)
+}

@@ -1,0 +1,214 @@
+package attack
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/coder/websocket"
+
+	"github.com/holdfast-rtc/holdfast/lab/devcluster"
+	"github.com/holdfast-rtc/holdfast/lab/peer"
+	"github.com/holdfast-rtc/holdfast/ring"
+	"github.com/holdfast-rtc/holdfast/signaling/access"
+	"github.com/holdfast-rtc/holdfast/signaling/wire"
+)
+
+const (
+	// patience bounds every wait: the machine may be busy.
+	patience = 60 * time.Second
+	// bystanderRoom is where the healthy call is.
+	bystanderRoom = "bystanders"
+	// mostGap is the longest time without a packet that a bystander may see: what an attack costs a machine of two
+	// cores that runs the attacker, too, and not what a failure would cost.
+	mostGap = 2 * time.Second
+)
+
+// stage is a cluster of one media and one signaling node with a healthy call of two.
+type stage struct {
+	t       *testing.T
+	cluster *devcluster.Cluster
+	url     string // of the signaling node
+	keys    *access.Keyring
+	call    []*peer.Peer
+}
+
+func newStage(t *testing.T, env ...string) *stage {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(t.Context(), 3*time.Minute)
+	defer cancel()
+	c, err := devcluster.Start(ctx, devcluster.Options{SFU: 1, Signaling: 1, NodeEnv: map[string][]string{"signaling-1": env}})
+	if err != nil {
+		t.Fatalf("start the cluster: %v", err)
+	}
+	t.Cleanup(c.Close)
+	node, err := c.Node(ctx, "signaling-1")
+	if err != nil {
+		t.Fatal(err)
+	}
+	keys, err := access.ParseKeyring(c.Access().Key + ":" + c.Access().Secret)
+	if err != nil {
+		t.Fatal(err)
+	}
+	s := &stage{t: t, cluster: c, url: "http://" + node.Addresses[devcluster.AddressHTTP], keys: keys}
+	s.begin()
+	return s
+}
+
+// begin lets two people call each other until the test ends.
+func (s *stage) begin() {
+	s.t.Helper()
+	ctx, cancel := context.WithCancel(context.Background())
+	var calls sync.WaitGroup
+	s.t.Cleanup(func() { cancel(); calls.Wait() })
+	for i := range 2 {
+		p, err := peer.New(peer.Options{URL: s.url, Token: s.token(bystanderRoom, fmt.Sprint("bystander-", i)), Room: bystanderRoom}, quiet())
+		if err != nil {
+			s.t.Fatal(err)
+		}
+		s.call = append(s.call, p)
+		calls.Go(func() {
+			if err := p.Run(ctx); err != nil {
+				s.t.Errorf("bystander %d: %v", i, err)
+			}
+		})
+	}
+	s.eventually("the bystanders receive each other", s.receiving)
+	for _, p := range s.call {
+		p.ForgetGaps()
+	}
+}
+
+func (s *stage) token(room, identity string) string {
+	s.t.Helper()
+	token, err := s.keys.Mint("", access.Everything(identity, ring.RoomID(room)), time.Hour)
+	if err != nil {
+		s.t.Fatal(err)
+	}
+	return token
+}
+
+// receiving fails unless each of the two gets fresh sound and picture of the other.
+func (s *stage) receiving() error {
+	for i, p := range s.call {
+		from, got := s.call[1-i].Stats().Peer, p.Stats()
+		for _, source := range []wire.Source{wire.SourceMicrophone, wire.SourceCamera} {
+			stream := got.Streams[peer.StreamID{Peer: from, Source: source}]
+			if from == "" || stream.Packets == 0 || time.Since(stream.Last) > time.Second {
+				return fmt.Errorf("bystander %d has no fresh %s: %d packets", i, source, stream.Packets)
+			}
+		}
+	}
+	return nil
+}
+
+// unharmed fails the test unless the call went on as if nothing had been: the same sockets and
+// connections, no packet dropped, no gap.
+func (s *stage) unharmed() {
+	s.t.Helper()
+	s.eventually("the bystanders still receive each other", s.receiving)
+	for i, p := range s.call {
+		got := p.Stats()
+		if got.Connections != 1 || len(got.Restarts) != 0 || got.SocketsLost != 0 {
+			s.t.Errorf("bystander %d: %d connections, %d restarts, %d sockets lost", i, got.Connections, len(got.Restarts), got.SocketsLost)
+		}
+		for id, stream := range got.Streams {
+			if gap := stream.GapUntil(time.Now()); gap > mostGap {
+				s.t.Errorf("bystander %d: %v without a packet of %v", i, gap, id)
+			}
+		}
+	}
+	for _, room := range s.rooms() {
+		if room.Room == bystanderRoom && room.Dropped != 0 {
+			s.t.Errorf("the media node dropped %d packets of the call", room.Dropped)
+		}
+	}
+}
+
+// heldRoom is a room as the operator's API tells of it.
+type heldRoom struct {
+	Room    string `json:"room"`
+	Dropped uint64 `json:"packetsDropped"`
+	Peers   []struct {
+		Identity string `json:"identity"`
+	} `json:"peers"`
+}
+
+func (s *stage) rooms() []heldRoom {
+	s.t.Helper()
+	var answer struct {
+		Rooms []heldRoom `json:"rooms"`
+	}
+	ctx, cancel := context.WithTimeout(s.t.Context(), patience)
+	defer cancel()
+	if err := s.cluster.Admin(ctx, "rooms", &answer); err != nil {
+		s.t.Fatal(err)
+	}
+	return answer.Rooms
+}
+
+// join opens a socket and says join; it returns the server's first word.
+func (s *stage) join(ctx context.Context, token, room string) (*websocket.Conn, wire.Message, error) {
+	conn, _, err := websocket.Dial(ctx, strings.Replace(s.url, "http", "ws", 1)+"/ws", &websocket.DialOptions{Subprotocols: []string{wire.Subprotocol}})
+	if err != nil {
+		return nil, nil, err
+	}
+	conn.SetReadLimit(wire.MaxMessageBytes)
+	frame, err := wire.Encode(&wire.Join{Token: token, Room: room})
+	if err == nil {
+		err = conn.Write(ctx, websocket.MessageText, frame)
+	}
+	if err == nil {
+		_, frame, err = conn.Read(ctx)
+	}
+	if err != nil {
+		return nil, nil, errors.Join(err, conn.CloseNow())
+	}
+	answer, err := wire.DecodeServer(frame)
+	return conn, answer, err
+}
+
+// newcomer must get into the call's room, soon, whatever goes on.
+func (s *stage) newcomer(identity string) {
+	s.t.Helper()
+	ctx, cancel := context.WithTimeout(s.t.Context(), patience)
+	defer cancel()
+	conn, answer, err := s.join(ctx, s.token(bystanderRoom, identity), "")
+	if err != nil {
+		s.t.Fatalf("a newcomer: %v", err)
+	}
+	if _, ok := answer.(*wire.Joined); !ok {
+		s.t.Fatalf("a newcomer is told %+v", answer)
+	}
+	leave, err := wire.Encode(&wire.Leave{})
+	if err == nil {
+		err = conn.Write(ctx, websocket.MessageText, leave)
+	}
+	if err != nil {
+		s.t.Fatalf("a newcomer leaves: %v", err)
+	}
+	_ = conn.CloseNow()
+}
+
+// eventually waits for a condition; met says what is still missing.
+func (s *stage) eventually(what string, met func() error) {
+	s.t.Helper()
+	limit := time.After(patience)
+	tick := time.NewTicker(50 * time.Millisecond)
+	defer tick.Stop()
+	for {
+		err := met()
+		if err == nil {
+			return
+		}
+		select {
+		case <-tick.C:
+		case <-limit:
+			s.t.Fatalf("waited %s until %s: %v", patience, what, err)
+		}
+	}
+}

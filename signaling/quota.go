@@ -1,0 +1,201 @@
+package signaling
+
+import (
+	"errors"
+	"fmt"
+	"strconv"
+	"strings"
+
+	"golang.org/x/time/rate"
+
+	"github.com/holdfast-rtc/holdfast/lobby"
+)
+
+// Quotas bound what one identity, one API key and one address do through this node,
+// in all rooms together.
+type Quotas struct {
+	Identity, Key, Address Quota
+}
+
+// Quota is the bounds of one of them. What is zero has no bound.
+type Quota struct {
+	Joins   Rate // joins and resumes
+	Rooms   Rate // those of them that find nobody in the room
+	Offers  Rate
+	Sockets int // with a session, held at once
+}
+
+// Rate bounds how often something happens: so many times a second on average, and so
+// many at once.
+type Rate struct {
+	PerSecond float64
+	Burst     int
+}
+
+// defaultQuotas are far above what people do, and far below what hurts.
+func defaultQuotas() Quotas {
+	return Quotas{
+		// One person with many tabs, or an application that calls the doctor of each of its rooms "doctor".
+		Identity: Quota{Joins: Rate{10, 100}, Rooms: Rate{1, 20}, Offers: Rate{10, 100}, Sockets: 200},
+		// Most deployments have one API key, which would be a bound of the whole node.
+		Key: Quota{},
+		// A university behind one address, all of whose people come back at once when a signaling node dies.
+		Address: Quota{Joins: Rate{50, 1000}, Rooms: Rate{5, 200}, Offers: Rate{100, 2000}, Sockets: 2000},
+	}
+}
+
+// Set changes a quota by a text such as "joins=5:50,sockets=off": a rate is PERSECOND:BURST, sockets are a
+// number. What is not named stays; "off" lifts a bound, and alone all of them.
+func (q *Quota) Set(text string) error {
+	if strings.TrimSpace(text) == "off" {
+		*q = Quota{}
+		return nil
+	}
+	rates := map[string]*Rate{"joins": &q.Joins, "rooms": &q.Rooms, "offers": &q.Offers}
+	for entry := range strings.SplitSeq(text, ",") {
+		entry = strings.TrimSpace(entry)
+		if entry == "" {
+			continue
+		}
+		name, value, _ := strings.Cut(entry, "=")
+		var err error
+		switch {
+		case name == "sockets":
+			q.Sockets, err = parseCount(value)
+		case rates[name] != nil:
+			*rates[name], err = parseRate(value)
+		default:
+			err = errors.New("it names none of joins, rooms, offers and sockets")
+		}
+		if err != nil {
+			return fmt.Errorf("%q: %w; write joins=10:100 (10 a second, 100 at once), sockets=200, or off", entry, err)
+		}
+	}
+	return nil
+}
+
+func parseCount(text string) (int, error) {
+	if text == "off" {
+		return 0, nil
+	}
+	n, err := strconv.Atoi(text)
+	if err != nil || n < 1 {
+		return 0, errors.New("the number must be 1 or more")
+	}
+	return n, nil
+}
+
+func parseRate(text string) (Rate, error) {
+	if text == "off" {
+		return Rate{}, nil
+	}
+	often, atOnce, _ := strings.Cut(text, ":")
+	perSecond, err := strconv.ParseFloat(often, 64)
+	if err != nil || !(perSecond > 0 && perSecond <= 1e6) {
+		return Rate{}, errors.New("so many a second must be more than 0, and a million at most")
+	}
+	burst, err := strconv.Atoi(atOnce)
+	if err != nil || burst < 1 {
+		return Rate{}, errors.New("so many at once must be 1 or more")
+	}
+	return Rate{PerSecond: perSecond, Burst: burst}, nil
+}
+
+// quotaError says whose quota is used up, and for what.
+type quotaError struct{ what, whose string }
+
+func (e *quotaError) Error() string { return "too many " + e.what + " of this " + e.whose }
+
+// spender is whose quotas a session spends. What is empty is not counted.
+type spender struct{ identity, key, address string }
+
+// meter counts what is spent.
+type meter struct{ identity, key, address account }
+
+// account is what all of one kind spend.
+type account struct {
+	whose                string
+	joins, rooms, offers *lobby.Turnstile
+	sockets              *lobby.Counter
+}
+
+func newMeter(q Quotas) *meter {
+	account := func(whose string, q Quota) account {
+		return account{
+			whose: whose, joins: q.Joins.turnstile(), rooms: q.Rooms.turnstile(), offers: q.Offers.turnstile(),
+			sockets: lobby.NewCounter(q.Sockets),
+		}
+	}
+	return &meter{identity: account("identity", q.Identity), key: account("API key", q.Key), address: account("address", q.Address)}
+}
+
+func (r Rate) turnstile() *lobby.Turnstile {
+	if r == (Rate{}) {
+		return lobby.NewTurnstile(float64(rate.Inf), 0, 0)
+	}
+	return lobby.NewTurnstile(r.PerSecond, r.Burst, rememberedEntries)
+}
+
+// each calls do for every account that a spender has, until one fails.
+func (m *meter) each(s spender, do func(a *account, key string) bool) *account {
+	for _, row := range []struct {
+		account *account
+		key     string
+	}{{&m.identity, s.identity}, {&m.key, s.key}, {&m.address, s.address}} {
+		if row.key != "" && !do(row.account, row.key) {
+			return row.account
+		}
+	}
+	return nil
+}
+
+// enter counts a join and its socket; leave must be called for it, unless there is an error.
+func (m *meter) enter(s spender) error {
+	if full := m.each(s, func(a *account, key string) bool { return a.joins.Pass(key) }); full != nil {
+		return &quotaError{"joins", full.whose}
+	}
+	full := m.each(s, func(a *account, key string) bool { return a.sockets.Take(key) })
+	if full == nil {
+		return nil
+	}
+	m.each(s, func(a *account, key string) bool {
+		if a == full {
+			return false
+		}
+		a.sockets.Give(key)
+		return true
+	})
+	return &quotaError{"sockets", full.whose}
+}
+
+// leave takes back the socket of an enter.
+func (m *meter) leave(s spender) {
+	m.each(s, func(a *account, key string) bool { a.sockets.Give(key); return true })
+}
+
+// open counts a new room, and reopen takes one back that was not new.
+func (m *meter) open(s spender) error {
+	full := m.each(s, func(a *account, key string) bool { return a.rooms.Pass(key) })
+	if full == nil {
+		return nil
+	}
+	m.each(s, func(a *account, key string) bool {
+		if a != full {
+			a.rooms.Return(key)
+		}
+		return a != full
+	})
+	return &quotaError{"new rooms", full.whose}
+}
+
+func (m *meter) reopen(s spender) {
+	m.each(s, func(a *account, key string) bool { a.rooms.Return(key); return true })
+}
+
+// offer counts an offer.
+func (m *meter) offer(s spender) error {
+	if full := m.each(s, func(a *account, key string) bool { return a.offers.Pass(key) }); full != nil {
+		return &quotaError{"offers", full.whose}
+	}
+	return nil
+}

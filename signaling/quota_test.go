@@ -1,0 +1,234 @@
+package signaling
+
+import (
+	"context"
+	"fmt"
+	"net/netip"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/coder/websocket"
+
+	"github.com/holdfast-rtc/holdfast/ring"
+	"github.com/holdfast-rtc/holdfast/signaling/access"
+	"github.com/holdfast-rtc/holdfast/signaling/wire"
+)
+
+// from dials as somebody behind a proxy of this machine.
+func (e *edge) from(address string) *client {
+	e.rig.t.Helper()
+	ctx, cancel := context.WithTimeout(context.Background(), generous)
+	defer cancel()
+	conn, _, err := websocket.Dial(ctx, "ws://"+e.addr+"/ws", &websocket.DialOptions{
+		Subprotocols: []string{wire.Subprotocol}, HTTPHeader: map[string][]string{"X-Forwarded-For": {"203.0.113.99, " + address}},
+	})
+	if err != nil {
+		e.rig.t.Fatal(err)
+	}
+	e.rig.t.Cleanup(func() { _ = conn.CloseNow() })
+	return &client{t: e.rig.t, conn: conn}
+}
+
+// tokenOf is a token of another API key than the rig's first.
+func (r *rig) tokenOf(key, room, name string) string {
+	r.t.Helper()
+	token, err := r.keys.Mint(key, access.Everything(strings.ToLower(name), pinRoom(room)), time.Hour)
+	if err != nil {
+		r.t.Fatal(err)
+	}
+	return token
+}
+
+// refused is the sentence with which a join is refused.
+func (c *client) refused(token string) string {
+	c.t.Helper()
+	c.say(&wire.Join{Token: token})
+	fault := hear[*wire.Error](c)
+	if fault.Code != wire.CodeTooManySockets || !fault.Retryable || fault.RetryAfterMs == 0 {
+		c.t.Fatalf("heard %+v", fault)
+	}
+	if code, _ := c.closed(); code != websocket.StatusTryAgainLater {
+		c.t.Fatalf("closed with %v", code)
+	}
+	return fault.Message
+}
+
+// TestQuotasHoldAcrossRooms: who spends the quota of an identity, a key or an address is held
+// back in every room, and nobody else is.
+func TestQuotasHoldAcrossRooms(t *testing.T) {
+	const otherKey = "APIother"
+	few := Quota{Joins: Rate{PerSecond: 0.001, Burst: 3}}
+	for name, tc := range map[string]struct {
+		quotas        Quotas
+		attack, other func(r *rig, e *edge, room string) (*client, string) // dials, and gives a token
+	}{
+		"identity": {
+			Quotas{Identity: few},
+			func(r *rig, e *edge, room string) (*client, string) { return e.dial(), r.token(room, "Eve") },
+			func(r *rig, e *edge, room string) (*client, string) {
+				return e.dial(), r.tokenOf(otherKey, room, "Eve")
+			},
+		},
+		"API key": {
+			Quotas{Key: few},
+			func(r *rig, e *edge, room string) (*client, string) { return e.dial(), r.token(room, "eve-"+room) },
+			func(r *rig, e *edge, room string) (*client, string) {
+				return e.dial(), r.tokenOf(otherKey, room, "Ada")
+			},
+		},
+		"address": {
+			Quotas{Address: few},
+			func(r *rig, e *edge, room string) (*client, string) {
+				return e.from("198.51.100.7"), r.token(room, "eve-"+room)
+			},
+			func(r *rig, e *edge, room string) (*client, string) {
+				return e.from("198.51.100.8"), r.token(room, "Ada")
+			},
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			r := newRig(t)
+			keys, err := access.ParseKeyring(apiKey + ":" + apiSecret + "," + otherKey + ":" + apiSecret)
+			if err != nil {
+				t.Fatal(err)
+			}
+			r.keys = keys
+			n := r.node("sfu-1")
+			e := r.edge(func(c *Config) {
+				c.Quotas, c.TrustedProxies = tc.quotas, []netip.Prefix{netip.MustParsePrefix("127.0.0.0/8")}
+			})
+			for i := range 6 {
+				room := fmt.Sprintf("room-%d", i)
+				r.placer.set(pinRoom(room), n.pin(firstEpoch))
+				c, token := tc.attack(r, e, room)
+				if i < 3 {
+					c.say(&wire.Join{Token: token})
+					hear[*wire.Joined](c)
+					continue
+				}
+				if said := c.refused(token); said != "Too many joins of this "+name+". Wait a moment, then try again." {
+					t.Fatalf("refused with %q", said)
+				}
+			}
+			c, token := tc.other(r, e, "room-5")
+			c.say(&wire.Join{Token: token})
+			hear[*wire.Joined](c)
+		})
+	}
+}
+
+func TestSocketsOfOneIdentityAreCounted(t *testing.T) {
+	r := newRig(t)
+	n := r.node("sfu-1")
+	for i := range 4 {
+		r.placer.set(pinRoom(fmt.Sprint(i)), n.pin(firstEpoch))
+	}
+	e := r.edge(func(c *Config) { c.Quotas = Quotas{Identity: Quota{Sockets: 2}, Key: Quota{Sockets: 3}} })
+	eve, _ := e.join("0", "Eve")
+	e.join("1", "Eve")
+	if said := e.dial().refused(r.token("2", "Eve")); !strings.HasPrefix(said, "Too many sockets of this identity.") {
+		t.Fatalf("refused with %q", said)
+	}
+	e.join("3", "Ada")
+	if said := e.dial().refused(r.token("3", "Grace")); !strings.HasPrefix(said, "Too many sockets of this API key.") {
+		t.Fatalf("refused with %q", said)
+	}
+	eve.say(&wire.Leave{})
+	eve.closed()
+	waitFor(t, "end of her session", func() bool { return e.sockets.Load() == 2 })
+	e.join("3", "Grace") // What was refused for the key's sake took none of the identity's.
+}
+
+// TestNewRoomsAreCounted: a quota of new rooms that is spent keeps nobody out of a room that stands.
+func TestNewRoomsAreCounted(t *testing.T) {
+	r := newRig(t)
+	e := r.edge(func(c *Config) { c.Quotas = Quotas{Identity: Quota{Rooms: Rate{PerSecond: 0.001, Burst: 2}}} })
+	for i := range 4 {
+		n := r.node(ring.NodeID(fmt.Sprintf("sfu-%d", i))) // a node each, because a fake node has one roster
+		r.placer.set(pinRoom(fmt.Sprint(i)), n.pin(firstEpoch))
+	}
+	e.join("0", "Grace")
+	for range 3 {
+		e.join("0", "Eve") // Grace is there.
+	}
+	e.join("1", "Eve")
+	e.join("2", "Eve")
+	if said := e.dial().refused(r.token("new", "Eve")); !strings.HasPrefix(said, "Too many new rooms of this identity.") {
+		t.Fatalf("refused with %q", said)
+	}
+	e.join("3", "Eve") // The store knows it.
+	e.join("1", "Grace")
+}
+
+func TestOffersOfOneIdentityAreCounted(t *testing.T) {
+	r := newRig(t)
+	n := r.node("sfu-1")
+	r.placer.set("lobby", n.pin(firstEpoch))
+	e := r.edge(func(c *Config) { c.Quotas = Quotas{Identity: Quota{Offers: Rate{PerSecond: 0.001, Burst: 2}}} })
+	for i := range 4 {
+		c, _ := e.join("lobby", "Eve")
+		c.offer(fmt.Sprintf("o-%d", i), true)
+		if i < 2 {
+			hear[*wire.Answer](c)
+		} else if m := hear[*wire.OfferRejected](c); m.Code != wire.CodeTooManyMessages {
+			t.Fatalf("heard %+v", m)
+		}
+		c.say(&wire.Leave{})
+		c.closed()
+	}
+	ada, _ := e.join("lobby", "Ada")
+	ada.offer("o-1", true)
+	hear[*wire.Answer](ada)
+}
+
+// TestChatIsPacedByPerson: a second tab brings no second pace.
+func TestChatIsPacedByPerson(t *testing.T) {
+	r := newRig(t)
+	n := r.node("sfu-1")
+	r.placer.set("lobby", n.pin(firstEpoch))
+	e := r.edge(func(c *Config) { c.MessageBurst = 1000 })
+	var tabs []*client
+	for range 4 {
+		tab, _ := e.join("lobby", "Eve")
+		tabs = append(tabs, tab)
+	}
+	ada, _ := e.join("lobby", "Ada")
+	for range 2 * chatBurst {
+		for _, tab := range tabs {
+			tab.say(&wire.Say{Text: "eve's"})
+		}
+	}
+	for _, tab := range tabs {
+		tab.say(&wire.Mute{Source: wire.SourceScreen, Muted: true}) // after all she said
+	}
+	ada.say(&wire.Say{Text: "ada's"})
+	waitFor(t, "word of all that", func() bool {
+		said := n.said()
+		return strings.Count(said, "mutes") == len(tabs) && strings.Contains(said, "ada's")
+	})
+	if told := strings.Count(n.said(), "eve's"); told < chatBurst || told >= 4*chatBurst {
+		t.Errorf("%d of her %d lines were passed on, want %d and few more", told, 8*chatBurst, chatBurst)
+	}
+}
+
+func TestQuotaText(t *testing.T) {
+	for text, want := range map[string]Quota{
+		"":                                  {Joins: Rate{1, 2}, Sockets: 3},
+		"off":                               {},
+		"joins=5.5:50, sockets=off":         {Joins: Rate{5.5, 50}},
+		"rooms=0.1:2,offers=9:9,joins=off,": {Rooms: Rate{0.1, 2}, Offers: Rate{9, 9}, Sockets: 3},
+		"sockets=12":                        {Joins: Rate{1, 2}, Sockets: 12},
+	} {
+		got := Quota{Joins: Rate{1, 2}, Sockets: 3}
+		if err := got.Set(text); err != nil || got != want {
+			t.Errorf("%q makes %+v, %v, want %+v", text, got, err, want)
+		}
+	}
+	for _, text := range []string{"joins", "joins=", "joins=5", "joins=0:1", "joins=1:0", "joins=-1:1", "joins=NaN:1", "joins=+Inf:1", "sockets=0", "sockets=1:1", "tea=1:1"} {
+		q := Quota{}
+		if err := q.Set(text); err == nil || !strings.Contains(err.Error(), "write joins=10:100") {
+			t.Errorf("%q: %+v, %v", text, q, err)
+		}
+	}
+}

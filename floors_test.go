@@ -34,7 +34,7 @@ var floors = [][]string{
 	{"cluster"},
 	{"sfu"},
 	{"sfu/forward"},
-	{"sfu/egress", "sfu/bandwidth", "sfu/reception"},
+	{"sfu/egress", "sfu/bandwidth", "sfu/reception", "sfu/offer"},
 	{"control"},
 	{"pin"},
 	{"ring/paper"},
@@ -72,7 +72,7 @@ var technologies = []technology{
 	{
 		"github.com/pion",
 		[]string{"sfu", "sfu/egress", "sfu/forward", "sfu/reception", "lab/peer"},
-		[]string{"lab/e2e"},
+		[]string{"lab/e2e", "sfu/offer"},
 		"only the media node knows Pion; lab/peer is a client that knows it as a browser would",
 	},
 	{

@@ -1,0 +1,185 @@
+package offer
+
+import "net/netip"
+
+// Answer is what a node says in an answer beside what the offer decides.
+type Answer struct {
+	SessionID uint64 // of o=; the same for all answers of one connection, below 1<<63
+	Version   uint64 // of o=; grows with each answer of a connection
+	Ufrag     string
+	Password  string
+	// Fingerprint is of our certificate, as in SDP: "sha-256 00:11:...".
+	Fingerprint string
+	Setup       string           // active or passive
+	Candidates  []netip.AddrPort // host candidates over UDP, the preferred first
+	// CanPublish: m-lines that the client sends on are taken. CanSubscribe: slots are filled. Without it an m-line is
+	// inactive, not rejected: a rejected one would stop the client's transceiver for good.
+	CanPublish, CanSubscribe bool
+	// Slots are by mid; a receive m-line without one is inactive.
+	Slots map[string]Slot
+}
+
+// Slot is what is sent on a receive m-line.
+type Slot struct {
+	SSRC    uint32
+	RTXSSRC uint32 // 0 for none
+	// Stream, Track and CNAME are words of SDP. They must be the same on every node, or the page sees another track after a move.
+	Stream, Track, CNAME string
+}
+
+// Answer writes the answer to an offer.
+func (o *Offer) Answer(a *Answer) string {
+	var w writer
+	w.Grow(512 + 1024*len(o.Sections))
+	w.put("v=0\r\no=- ").number(a.SessionID).put(" ").number(a.Version).put(" IN IP4 0.0.0.0\r\ns=-\r\nt=0 0\r\n")
+	o.writeBundle(&w)
+	if o.mixed {
+		w.put("a=extmap-allow-mixed\r\n")
+	}
+	w.put("a=msid-semantic:WMS *\r\na=ice-lite\r\n")
+	w.put("a=ice-ufrag:", a.Ufrag, "\r\na=ice-pwd:", a.Password, "\r\na=fingerprint:", a.Fingerprint, "\r\n")
+	candidates := a.Candidates // They stand once, in the first m-line of the BUNDLE group.
+	for i := range o.Sections {
+		s := &o.Sections[i]
+		if s.Rejected {
+			s.writeRejection(&w)
+			continue
+		}
+		s.write(&w, a)
+		if candidates != nil {
+			w.candidates(candidates)
+			candidates = nil
+		}
+	}
+	return w.String()
+}
+
+// writeBundle names the m-lines that are accepted.
+func (o *Offer) writeBundle(w *writer) {
+	named := false
+	for i := range o.Sections {
+		if o.Sections[i].Rejected {
+			continue
+		}
+		if !named {
+			w.put("a=group:BUNDLE")
+		}
+		named = true
+		w.put(" ", o.Sections[i].MID)
+	}
+	if named {
+		w.put("\r\n")
+	}
+}
+
+func (s *Section) kind() string {
+	if s.Audio {
+		return "audio"
+	}
+	return "video"
+}
+
+// writeRejection rejects an m-line. Firefox wants the c= line even so.
+func (s *Section) writeRejection(w *writer) {
+	w.put("m=", s.kind(), " 0 UDP/TLS/RTP/SAVPF ").number(uint64(s.format)).put("\r\nc=IN IP4 0.0.0.0\r\n")
+	if s.MID != "" {
+		w.put("a=mid:", s.MID, "\r\n")
+	}
+	w.put("a=inactive\r\n")
+}
+
+// write answers an m-line. Pion reads setup and mid of each.
+func (s *Section) write(w *writer, a *Answer) {
+	w.put("m=", s.kind(), " 9 UDP/TLS/RTP/SAVPF")
+	for i := range s.Codecs {
+		w.put(" ").number(uint64(s.Codecs[i].PayloadType))
+		if rtx := s.Codecs[i].RTXPayloadType; rtx != 0 {
+			w.put(" ").number(uint64(rtx))
+		}
+	}
+	w.put("\r\nc=IN IP4 0.0.0.0\r\na=setup:", a.Setup, "\r\na=mid:", s.MID, "\r\na=rtcp-mux\r\na=rtcp-rsize\r\n")
+	for i := range s.Codecs {
+		w.codec(&s.Codecs[i])
+	}
+	s.writeExtensions(w)
+	slot, filled := a.Slots[s.MID]
+	switch {
+	case s.Publishes && a.CanPublish:
+		s.writeRIDs(w)
+		w.put("a=recvonly\r\n")
+	case s.Receives && a.CanSubscribe && filled:
+		w.put("a=sendonly\r\n")
+		s.writeSlot(w, slot)
+	default:
+		w.put("a=inactive\r\n")
+	}
+}
+
+func (s *Section) writeExtensions(w *writer) {
+	e := &s.Extensions
+	s.writeExtension(w, e.AudioLevel, uriAudioLevel)
+	s.writeExtension(w, e.AbsSendTime, uriAbsSendTime)
+	s.writeExtension(w, e.TransportCC, uriTransportCC)
+	s.writeExtension(w, e.MID, uriMID)
+	s.writeExtension(w, e.RID, uriRID)
+	s.writeExtension(w, e.RepairedRID, uriRepairedRID)
+}
+
+// writeExtension turns the offered direction round (RFC 8285 section 6).
+func (s *Section) writeExtension(w *writer, id uint8, uri string) {
+	if id == 0 {
+		return
+	}
+	w.put("a=extmap:").number(uint64(id))
+	switch {
+	case s.recvOnly&(1<<id) != 0:
+		w.put("/sendonly")
+	case s.sendOnly&(1<<id) != 0:
+		w.put("/recvonly")
+	}
+	w.put(" ", uri, "\r\n")
+}
+
+// writeRIDs takes the client's encodings. One that is paused must stay so: libwebrtc would start it.
+func (s *Section) writeRIDs(w *writer) {
+	for _, rid := range s.RIDs {
+		w.put("a=rid:", rid, " recv\r\n")
+	}
+	for i, rid := range s.RIDs {
+		if i == 0 {
+			w.put("a=simulcast:recv ")
+		} else {
+			w.put(";")
+		}
+		if s.paused&(1<<i) != 0 {
+			w.put("~")
+		}
+		w.put(rid)
+	}
+	if len(s.RIDs) > 0 {
+		w.put("\r\n")
+	}
+}
+
+// writeSlot names what is sent. Without the SSRCs a client that is sent no MID extension shows nothing.
+// Pion wants msid ahead of them.
+func (s *Section) writeSlot(w *writer, slot Slot) {
+	w.put("a=msid:", slot.Stream, " ", slot.Track, "\r\n")
+	repaired := slot.RTXSSRC != 0 && s.hasRTX()
+	if repaired {
+		w.put("a=ssrc-group:FID ").number(uint64(slot.SSRC)).put(" ").number(uint64(slot.RTXSSRC)).put("\r\n")
+	}
+	w.put("a=ssrc:").number(uint64(slot.SSRC)).put(" cname:", slot.CNAME, "\r\n")
+	if repaired {
+		w.put("a=ssrc:").number(uint64(slot.RTXSSRC)).put(" cname:", slot.CNAME, "\r\n")
+	}
+}
+
+func (s *Section) hasRTX() bool {
+	for i := range s.Codecs {
+		if s.Codecs[i].RTXPayloadType != 0 {
+			return true
+		}
+	}
+	return false
+}

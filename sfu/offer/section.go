@@ -1,0 +1,172 @@
+package offer
+
+import (
+	"fmt"
+	"slices"
+	"strconv"
+	"strings"
+)
+
+// sectionReader reads one m-line after another.
+type sectionReader struct {
+	open       bool
+	section    Section
+	formats    string // of the m-line
+	closed     bool   // port 0
+	bundleOnly bool
+	stopped    bool // by the client; known at the end
+	ids        uint16
+	transport  security
+	simulcast  string // what the client sends of a=simulcast
+	rids       []string
+	payloads   payloadTable
+}
+
+// begin reads "audio 9 UDP/TLS/RTP/SAVPF 111 63".
+func (r *sectionReader) begin(line string) error {
+	kind, rest, _ := strings.Cut(line, " ")
+	if kind != "audio" && kind != "video" {
+		return fmt.Errorf("%w: an m-line is of the kind %.32q, want audio or video", ErrBad, kind)
+	}
+	port, rest, _ := strings.Cut(rest, " ")
+	protocol, formats, _ := strings.Cut(rest, " ")
+	if !digits(port) || !strings.HasSuffix(protocol, "RTP/SAVPF") {
+		return fmt.Errorf("%w: an m-line has the port %.32q and the protocol %.32q, want UDP/TLS/RTP/SAVPF", ErrBad, port, protocol)
+	}
+	first, _, _ := strings.Cut(formats, " ")
+	format, _ := payloadType(first)
+	*r = sectionReader{
+		open: true, section: Section{Audio: kind == "audio", format: format}, formats: formats, closed: port == "0", rids: r.rids[:0],
+	}
+	return nil
+}
+
+// attribute reads an a-line.
+func (r *sectionReader) attribute(key, value string) error {
+	s := &r.section
+	switch key {
+	case "mid":
+		if s.MID != "" {
+			break
+		}
+		if !printable(value, 1, maxNameBytes) {
+			return fmt.Errorf("%w: an m-line has the mid %.32q, want 1 to %d characters", ErrBad, value, maxNameBytes)
+		}
+		s.MID = value
+	case "sendonly", "sendrecv":
+		s.Publishes = true
+	case "recvonly":
+		s.Receives = true
+	case "bundle-only":
+		r.bundleOnly = true
+	case "rtpmap", "fmtp", "rtcp-fb":
+		r.payloads.learn(key, value)
+	case "extmap":
+		s.learnExtension(value, &r.ids)
+	case "rid":
+		if id, rest, _ := strings.Cut(value, " "); len(r.rids) < maxRIDs && (rest == "send" || strings.HasPrefix(rest, "send ")) && printable(id, 1, maxNameBytes) {
+			r.rids = append(r.rids, id)
+		}
+	case "simulcast":
+		if r.simulcast == "" {
+			r.simulcast = sent(value)
+		}
+	case "ssrc":
+		first, _, _ := strings.Cut(value, " ")
+		if ssrc, err := strconv.ParseUint(first, 10, 32); err == nil && len(s.SSRCs) < maxSSRCs && !slices.Contains(s.SSRCs, uint32(ssrc)) {
+			s.SSRCs = append(s.SSRCs, uint32(ssrc))
+		}
+	case "ssrc-group":
+		s.learnRepair(value)
+	default:
+		r.transport.learn(key, value)
+	}
+	return nil
+}
+
+// learnRepair reads "FID original repair".
+func (s *Section) learnRepair(group string) {
+	first, rest, _ := strings.Cut(group, " ")
+	of, by, _ := strings.Cut(rest, " ")
+	original, err := strconv.ParseUint(of, 10, 32)
+	repair, also := strconv.ParseUint(by, 10, 32)
+	if first != "FID" || err != nil || also != nil || len(s.Repairs) == maxSSRCs {
+		return
+	}
+	if s.Repairs == nil {
+		s.Repairs = map[uint32]uint32{}
+	}
+	s.Repairs[uint32(repair)] = uint32(original)
+}
+
+// sent is the list of encodings that the client sends in "send q;h;f recv x".
+func sent(simulcast string) string {
+	next := false
+	for word := range strings.FieldsSeq(simulcast) {
+		if next {
+			return word
+		}
+		next = word == "send"
+	}
+	return ""
+}
+
+// end gives the m-line that was read. It shares its codecs with the m-line before when they are the same: with many slots
+// they are most of what an offer keeps.
+func (r *sectionReader) end(before []Codec) (Section, error) {
+	s := &r.section
+	r.open = false
+	if s.Publishes && s.Receives {
+		return Section{}, fmt.Errorf("%w: the m-line with mid %q has two directions", ErrBad, s.MID)
+	}
+	r.stopped = r.closed && !r.bundleOnly
+	if s.MID == "" && !r.stopped {
+		return Section{}, fmt.Errorf("%w: an m-line has no mid", ErrBad)
+	}
+	s.MID = strings.Clone(s.MID)
+	var room [4]Codec // There are no more forms.
+	switch codecs := r.payloads.codecs(room[:0], r.formats, s.Audio); {
+	case slices.Equal(codecs, before):
+		s.Codecs = before
+	default:
+		s.Codecs = slices.Clone(codecs)
+	}
+	if r.stopped {
+		s.Publishes, s.Receives = false, false
+	}
+	s.Rejected = r.stopped || len(s.Codecs) == 0
+	if !s.Publishes {
+		s.SSRCs, s.Repairs = nil, nil
+		return *s, nil
+	}
+	r.learnRIDs()
+	return *s, nil
+}
+
+// learnRIDs orders the encodings as a=simulcast does. One alternative of each is enough ("q,a;h").
+func (r *sectionReader) learnRIDs() {
+	s := &r.section
+	if r.simulcast == "" {
+		for _, rid := range r.rids {
+			s.addRID(rid, false)
+		}
+		return
+	}
+	for encoding := range strings.SplitSeq(r.simulcast, ";") {
+		first, _, _ := strings.Cut(encoding, ",")
+		rid, paused := strings.CutPrefix(first, "~")
+		if slices.Contains(r.rids, rid) {
+			s.addRID(rid, paused)
+		}
+	}
+}
+
+func (s *Section) addRID(rid string, paused bool) {
+	if slices.Contains(s.RIDs, rid) {
+		return
+	}
+	if paused {
+		s.paused |= 1 << len(s.RIDs)
+	}
+	s.RIDs = append(s.RIDs, strings.Clone(rid))
+}

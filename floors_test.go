@@ -34,7 +34,7 @@ var floors = [][]string{
 	{"cluster"},
 	{"sfu"},
 	{"sfu/forward"},
-	{"sfu/egress", "sfu/bandwidth", "sfu/reception", "sfu/offer"},
+	{"sfu/egress", "sfu/bandwidth", "sfu/reception", "sfu/offer", "sfu/transport"},
 	{"control"},
 	{"pin"},
 	{"ring/paper"},
@@ -71,7 +71,7 @@ var technologies = []technology{
 	},
 	{
 		"github.com/pion",
-		[]string{"sfu", "sfu/egress", "sfu/forward", "sfu/reception", "lab/peer"},
+		[]string{"sfu", "sfu/forward", "sfu/reception", "sfu/transport", "lab/peer"},
 		[]string{"lab/e2e", "sfu/offer"},
 		"only the media node knows Pion; lab/peer is a client that knows it as a browser would",
 	},

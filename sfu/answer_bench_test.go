@@ -1,11 +1,9 @@
 package sfu
 
 import (
-	"context"
 	"testing"
 
-	"github.com/holdfast-rtc/holdfast/control"
-	"github.com/holdfast-rtc/holdfast/sfu/forward"
+	"github.com/holdfast-rtc/holdfast/sfu/offer"
 )
 
 // BenchmarkAnswer is what one client's move costs the new node before it can
@@ -13,32 +11,21 @@ import (
 // camera and six slots of each kind.
 func BenchmarkAnswer(b *testing.B) {
 	s := newStage(b, "one")
-	// The node is running when somebody could attach.
-	s.attach("room", "alice", 1)
+	s.attach("room", "alice", 1) // The node is running when somebody could attach.
 	client := newMediaClient(b, 'a', true, 6)
-	offer := client.offerMessage(nil)
-	shape, err := readOffer(offer.GetSdp(), s.node.cfg.Limits)
-	if err != nil {
-		b.Fatal(err)
-	}
-	room := forward.NewRoom(forward.Config{}, testLog(b))
-	ctx, cancel := context.WithCancel(b.Context())
-	ended := make(chan error, 1)
-	go func() { ended <- room.Run(ctx) }()
-	defer func() { cancel(); <-ended }()
-	s.node.mu.Lock()
-	transport := s.node.transport
-	s.node.mu.Unlock()
+	message := client.offerMessage(nil)
+	cfg := s.looseConfig()
 	b.ReportAllocs()
 	for b.Loop() {
-		c, err := transport.connect(connectionConfig{
-			room: room, peer: "alice", canPublish: true, canSubscribe: true,
-			onState: func(*connection, control.TransportState) {}, log: testLog(b),
-		})
+		o, err := offer.Read(message.GetSdp(), offerLimits(s.node.cfg.Limits))
 		if err != nil {
 			b.Fatal(err)
 		}
-		if _, err := c.answer(b.Context(), offer, shape); err != nil {
+		c, err := connect(s.node.transport, o, cfg)
+		if err != nil {
+			b.Fatal(err)
+		}
+		if _, err := c.answer(message, o); err != nil {
 			b.Fatal(err)
 		}
 		b.StopTimer()

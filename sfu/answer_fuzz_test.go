@@ -8,9 +8,48 @@ import (
 
 	"github.com/holdfast-rtc/holdfast/control"
 	"github.com/holdfast-rtc/holdfast/sfu/forward"
+	"github.com/holdfast-rtc/holdfast/sfu/offer"
 )
 
-// FuzzAnswer lets Pion negotiate offers that a client made up: nothing may panic,
+// plainOffer is the shortest offer that is answered.
+const plainOffer = "v=0\r\no=- 42 2 IN IP4 127.0.0.1\r\ns=-\r\nt=0 0\r\na=group:BUNDLE 0 1\r\n" +
+	"m=audio 9 UDP/TLS/RTP/SAVPF 111\r\nc=IN IP4 0.0.0.0\r\na=ice-ufrag:abcd\r\na=ice-pwd:abcdefghijklmnopqrstuvwx\r\n" +
+	"a=fingerprint:sha-256 " + plainFingerprint + "\r\na=setup:actpass\r\na=mid:0\r\na=sendonly\r\na=rtcp-mux\r\na=rtpmap:111 opus/48000/2\r\n" +
+	"m=video 9 UDP/TLS/RTP/SAVPF 96\r\nc=IN IP4 0.0.0.0\r\na=mid:1\r\na=recvonly\r\na=rtcp-mux\r\na=rtpmap:96 VP8/90000\r\n"
+
+const plainFingerprint = "00:11:22:33:44:55:66:77:88:99:AA:BB:CC:DD:EE:FF:00:11:22:33:44:55:66:77:88:99:AA:BB:CC:DD:EE:FF"
+
+// newLooseConnection is a connection without a client, on a node that runs.
+func newLooseConnection(t testing.TB) *connection {
+	t.Helper()
+	s := newStage(t, "one")
+	s.attach("room", "alice", 1) // The node is running when somebody could attach.
+	o, err := offer.Read(plainOffer, offerLimits(s.node.cfg.Limits))
+	if err != nil {
+		t.Fatal(err)
+	}
+	c, err := connect(s.node.transport, o, s.looseConfig())
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(c.close)
+	return c
+}
+
+// looseConfig is that of a connection in a room that no service knows of.
+func (s *stage) looseConfig() connectionConfig {
+	log := slog.New(slog.DiscardHandler)
+	room := forward.NewRoom(forward.Config{}, log)
+	ctx, cancel := context.WithCancel(s.t.Context())
+	ended := make(chan error, 1)
+	go func() { ended <- room.Run(ctx) }()
+	s.t.Cleanup(func() { cancel(); <-ended })
+	return connectionConfig{
+		room: room, peer: "alice", canPublish: true, canSubscribe: true, onState: func(*connection, control.TransportState) {}, log: log,
+	}
+}
+
+// FuzzAnswer negotiates offers that a client made up: nothing may panic,
 // and a connection must close after whatever it was told.
 func FuzzAnswer(f *testing.F) {
 	s := newStage(f, "one")
@@ -20,30 +59,19 @@ func FuzzAnswer(f *testing.F) {
 	f.Add(plainOffer)
 	f.Add(client.offerMessage(nil).GetSdp())
 	f.Add(strings.ReplaceAll(plainOffer, "a=recvonly", "a=inactive"))
-	s.node.mu.Lock()
-	transport := s.node.transport
-	s.node.mu.Unlock()
-	log := slog.New(slog.DiscardHandler)
-	room := forward.NewRoom(forward.Config{}, log)
-	ctx, cancel := context.WithCancel(f.Context())
-	ended := make(chan error, 1)
-	go func() { ended <- room.Run(ctx) }()
-	f.Cleanup(func() { cancel(); <-ended })
+	cfg := s.looseConfig()
 	f.Fuzz(func(t *testing.T, text string) {
-		shape, err := readOffer(text, s.node.cfg.Limits)
+		o, err := offer.Read(text, offerLimits(s.node.cfg.Limits))
 		if err != nil {
 			return
 		}
-		c, err := transport.connect(connectionConfig{
-			room: room, peer: "alice", canPublish: true, canSubscribe: true,
-			onState: func(*connection, control.TransportState) {}, log: log,
-		})
+		c, err := connect(s.node.transport, o, cfg)
 		if err != nil {
 			t.Fatal(err)
 		}
-		offer := &control.Offer{Id: "1", Sdp: text, Senders: []*control.Sender{{Mid: "1", Rid: "q", Ssrc: 5, RtxSsrc: 6}}}
+		message := &control.Offer{Id: "1", Sdp: text, Senders: []*control.Sender{{Mid: "1", Rid: "q", Ssrc: 5, RtxSsrc: 6}}}
 		for range 2 { // Again, as a renegotiation of whatever the first one left.
-			if _, err := c.answer(t.Context(), offer, shape); err != nil {
+			if _, err := c.answer(message, o); err != nil {
 				t.Log(err)
 			}
 		}

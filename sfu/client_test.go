@@ -42,7 +42,7 @@ func newMediaClient(t testing.TB, tag byte, publishes bool, slots int, rids ...s
 // newMediaClientWith makes one that encrypts media in no other ways than the given ones; nil is what Pion can.
 func newMediaClientWith(t testing.TB, profiles []dtls.SRTPProtectionProfile, tag byte, publishes bool, slots int, rids ...string) *mediaClient {
 	t.Helper()
-	settings := webrtc.SettingEngine{LoggerFactory: pionLogs{testLog(t)}}
+	settings := webrtc.SettingEngine{}
 	if profiles != nil {
 		settings.SetSRTPProtectionProfiles(profiles...)
 	}

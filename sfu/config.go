@@ -9,6 +9,7 @@ import (
 
 	"github.com/holdfast-rtc/holdfast/pin"
 	"github.com/holdfast-rtc/holdfast/ring"
+	"github.com/holdfast-rtc/holdfast/sfu/offer"
 )
 
 // Config is one SFU node.
@@ -45,6 +46,11 @@ type Limits struct {
 	PeersPerRoom int // past it: room full
 	SlotsPerPeer int // receive m-lines of one offer; past it the offer is rejected
 	SDPBytes     int // of one offer; past it the offer is rejected
+}
+
+// offerLimits are those of one offer.
+func offerLimits(l Limits) offer.Limits {
+	return offer.Limits{SlotsPerPeer: l.SlotsPerPeer, SDPBytes: l.SDPBytes}
 }
 
 // DefaultConfig is a node with nothing named: Node and Boot must still be given.

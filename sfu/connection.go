@@ -1,120 +1,121 @@
 package sfu
 
 import (
-	"context"
 	"errors"
-	"fmt"
 	"log/slog"
+	"math/rand/v2"
+	"net/netip"
 	"sync"
 	"time"
 
-	"github.com/pion/webrtc/v4"
+	"github.com/pion/dtls/v3"
 
 	"github.com/holdfast-rtc/holdfast/control"
 	"github.com/holdfast-rtc/holdfast/sfu/bandwidth"
 	"github.com/holdfast-rtc/holdfast/sfu/forward"
+	"github.com/holdfast-rtc/holdfast/sfu/offer"
+	"github.com/holdfast-rtc/holdfast/sfu/transport"
 )
 
 // errConnectionClosed says that a connection was closed while it was spoken to.
 var errConnectionClosed = errors.New("the connection is closed")
 
-// transport makes connections; one per node.
-type transport struct {
-	settings webrtc.SettingEngine
-	limits   Limits
-}
+const (
+	// maxMidBytes bounds a mid that a client names; browsers use one or two digits.
+	maxMidBytes = 16
+	// maxSources bounds the m-lines that a client says what they carry.
+	maxSources = 32
+)
 
 // connectionConfig is what a connection needs to know of its peer.
 type connectionConfig struct {
 	room         *forward.Room
+	owner        string // the peer, unique on the node
 	peer         forward.PeerID
 	canPublish   bool
 	canSubscribe bool
 	compatible   bool // the peer's DTLS has failed before: offer all SRTP profiles
+	candidates   []netip.AddrPort
 	// onState is told of every change of the transport, in order. It must not call the connection.
 	onState func(*connection, control.TransportState)
 	log     *slog.Logger
 }
 
-// connection is one PeerConnection of one peer. Each has a certificate of its
-// own (Pion makes one when none is given): a browser that is answered with
-// a certificate it knows keeps its old DTLS session and shows nothing, also when
-// it comes back to a node that it was connected to before.
+// connection is one RTCPeerConnection of one peer: what it sends goes into layers of the room, and each of its receive m-lines
+// is a slot.
 type connection struct {
 	connectionConfig
 
-	api   *webrtc.API
-	pc    *webrtc.PeerConnection
-	names *handover
-	path  *bandwidth.Path
-
-	goroutines sync.WaitGroup
+	conn    *transport.Conn
+	path    *bandwidth.Path
+	uplink  *uplink
+	session uint64 // of our descriptions
 
 	budgets  sync.Mutex // held while a budget is told, so that none is told after retire
 	replaced bool       // guarded by budgets
 
-	states    sync.Mutex // held while a change of state is told, for their order
-	lastState webrtc.PeerConnectionState
-
 	mu      sync.Mutex // guards the fields below
-	origin  string     // the client's RTCPeerConnection, as of offerShape
-	lines   []section  // of the last offer that was answered
+	origin  string     // the client's RTCPeerConnection, as of offer.Offer
+	ufrag   string     // the client's ICE generation
+	lines   []offer.Section
+	version uint64 // of our last description
 	sources map[string]forward.Source
 	sent    map[forward.Source]bool // of what the last offer named SSRCs
+	slots   map[string]*slot        // by mid
+	bySSRC  map[uint32]*slot        // by both of their SSRCs
+	named   []uint32                // video SSRCs that the client said it had been sending
 	upAt    time.Time
-	slots   map[string]*slotTrack // by mid
-	named   []uint32              // video SSRCs the client said it had been sending
-	up      bool                  // DTLS is up
-	dead    bool                  // failed or closed: only a new connection can help
-	closed  bool                  // by us
+	up      bool // DTLS is up
+	dead    bool // failed or closed: only a new connection can help
+	closed  bool // by us
 }
 
-func (t *transport) connect(cfg connectionConfig) (*connection, error) {
+// slot is one receive m-line of the client.
+type slot struct {
+	*forward.Slot
+
+	ssrc, rtx uint32
+}
+
+// connect makes the connection that answers an offer.
+func connect(t *transport.Transport, o *offer.Offer, cfg connectionConfig) (*connection, error) {
 	c := &connection{
-		connectionConfig: cfg, names: newHandover(),
-		sources: map[string]forward.Source{}, sent: map[forward.Source]bool{}, slots: map[string]*slotTrack{},
+		connectionConfig: cfg, origin: o.Origin, ufrag: o.Ufrag, session: rand.Uint64N(1 << 62),
+		sources: map[string]forward.Source{}, sent: map[forward.Source]bool{}, slots: map[string]*slot{}, bySSRC: map[uint32]*slot{},
 	}
-	settings := t.settings
-	settings.SetSRTPProtectionProfiles(srtpProfiles(cfg.compatible)...)
-	api, err := newAPI(settings, pionLogs{cfg.log}, c.names)
+	c.path = bandwidth.NewPath(c.budget)
+	c.uplink = newUplink(c)
+	var err error
+	c.conn, err = t.Open(transport.Config{
+		Handler: c, Owner: cfg.owner, Fingerprint: transport.Fingerprint(o.Fingerprint), Profiles: srtpProfiles(cfg.compatible), Log: cfg.log,
+	})
 	if err != nil {
 		return nil, err
 	}
-	pc, err := api.NewPeerConnection(webrtc.Configuration{SDPSemantics: webrtc.SDPSemanticsUnifiedPlan})
-	if err != nil {
-		return nil, fmt.Errorf("make peer connection: %w", err)
-	}
-	c.api, c.pc = api, pc
-	c.path = bandwidth.NewPath(c.budget)
-	pc.OnTrack(c.publish)
-	pc.OnConnectionStateChange(func(webrtc.PeerConnectionState) { c.stateChanged() })
 	return c, nil
 }
 
-// begin counts a goroutine in, unless the connection is closed.
-func (c *connection) begin() bool {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	if c.closed {
-		return false
+// srtpProfiles are the ways to encrypt media that one connection offers (RFC 7714, RFC 5764). The node is the DTLS client, so the
+// browser picks, and libwebrtc picks AES128_CM_HMAC_SHA1_80 whenever it is offered. That costs six times as much as AES-128-GCM,
+// so it is offered only to a client whose handshake has failed without it.
+func srtpProfiles(compatible bool) []dtls.SRTPProtectionProfile {
+	if compatible {
+		return []dtls.SRTPProtectionProfile{dtls.SRTP_AEAD_AES_128_GCM, dtls.SRTP_AEAD_AES_256_GCM, dtls.SRTP_AES128_CM_HMAC_SHA1_80}
 	}
-	c.goroutines.Add(1)
-	return true
+	return []dtls.SRTPProtectionProfile{dtls.SRTP_AEAD_AES_128_GCM}
 }
 
 // accepts reports whether an offer is about this very connection: the same
 // RTCPeerConnection at the other end, and this one can still work.
-func (c *connection) accepts(shape offerShape) bool {
+func (c *connection) accepts(o *offer.Offer) bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	return !c.dead && !c.closed && c.origin == shape.origin
+	return !c.dead && !c.closed && c.origin == o.Origin
 }
 
-// needsCompatible reports whether the peer's next connection must offer all SRTP profiles: ICE found a way here and DTLS failed,
-// or it had failed before.
-func (c *connection) needsCompatible() bool {
-	return c.compatible || c.pc.SCTP().Transport().State() == webrtc.DTLSTransportStateFailed
-}
+// needsCompatible reports whether the peer's next connection must offer all SRTP profiles: the client was reached here and DTLS
+// failed, or it had failed before.
+func (c *connection) needsCompatible() bool { return c.compatible || c.conn.HandshakeFailed() }
 
 // alive reports whether the client may still be talking over this connection.
 func (c *connection) alive() bool {
@@ -125,141 +126,118 @@ func (c *connection) alive() bool {
 
 // answer negotiates. The connection may be fresh or live; a live one survives an
 // offer that cannot be answered. One call at a time.
-func (c *connection) answer(ctx context.Context, offer *control.Offer, shape offerShape) (string, error) {
-	if err := c.learn(offer, shape); err != nil {
-		return "", err
-	}
-	if err := c.pc.SetRemoteDescription(webrtc.SessionDescription{Type: webrtc.SDPTypeOffer, SDP: shape.sdp}); err != nil {
-		c.rollBack()
-		return "", fmt.Errorf("%w: %w", ErrBadOffer, err)
-	}
-	if err := c.arrange(shape); err != nil {
-		c.rollBack()
-		return "", err
-	}
-	answer, err := c.pc.CreateAnswer(nil)
+func (c *connection) answer(message *control.Offer, o *offer.Offer) (string, error) {
+	restarted, err := c.learn(message, o)
 	if err != nil {
-		c.rollBack()
-		return "", fmt.Errorf("%w: %w", ErrBadOffer, err)
+		return "", err
 	}
-	gathered := webrtc.GatheringCompletePromise(c.pc)
-	if err := c.pc.SetLocalDescription(answer); err != nil {
-		c.giveUp()
-		return "", fmt.Errorf("%w: %w", ErrBadOffer, err)
+	if restarted {
+		c.conn.Restart()
 	}
-	select {
-	case <-gathered:
-	case <-ctx.Done():
-		c.giveUp()
-		return "", fmt.Errorf("gather candidates: %w", ctx.Err())
-	}
-	local := c.pc.LocalDescription()
-	if local == nil {
-		return "", errConnectionClosed
-	}
-	c.mu.Lock()
-	c.lines = shape.sections
-	c.mu.Unlock()
-	return local.SDP, nil
-}
-
-// learn takes over what the offer says beside its SDP.
-func (c *connection) learn(offer *control.Offer, shape offerShape) error {
+	c.uplink.negotiated(o)
+	c.arrange(o)
+	credentials := c.conn.Credentials()
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if err := shape.extends(c.lines); err != nil {
-		return err
+	c.version++
+	answer := offer.Answer{
+		SessionID: c.session, Version: c.version, Ufrag: credentials.Ufrag, Password: credentials.Password,
+		Fingerprint: credentials.Fingerprint, Setup: "active", Candidates: c.candidates, CanPublish: c.canPublish, CanSubscribe: c.canSubscribe,
+		Slots: make(map[string]offer.Slot, len(c.slots)),
 	}
-	c.names.learn(offer.GetSenders())
-	c.names.learnRepairs(shape.sdp)
-	c.origin = shape.origin
-	c.named = namedVideo(offer.GetSenders())
-	for _, s := range offer.GetSenders() {
-		if source, ok := sourceOf(s.GetSource()); ok && len(s.GetMid()) <= maxMidBytes && len(c.sources) < maxSections {
+	for mid, s := range c.slots {
+		// The names are the same on every node, so that nothing in the page changes when the connection moves.
+		answer.Slots[mid] = offer.Slot{SSRC: s.ssrc, RTXSSRC: s.rtx, Stream: "slot-" + mid, Track: "slot-" + mid}
+	}
+	return o.Answer(&answer), nil
+}
+
+// learn takes over what the offer says, and reports whether it restarts ICE.
+func (c *connection) learn(message *control.Offer, o *offer.Offer) (restarted bool, err error) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if err := o.Extends(c.lines); err != nil {
+		return false, err
+	}
+	restarted, c.ufrag, c.lines = c.ufrag != o.Ufrag, o.Ufrag, o.Sections
+	c.named = namedVideo(message.GetSenders())
+	for _, s := range message.GetSenders() {
+		if source, ok := sourceOf(s.GetSource()); ok && len(s.GetMid()) <= maxMidBytes && len(c.sources) < maxSources {
 			c.sources[s.GetMid()] = source
 			c.sent[source] = c.sent[source] || s.GetSsrc() != 0
 		}
 	}
-	return nil
+	c.uplink.learn(message.GetSenders())
+	return restarted, nil
 }
 
-// arrange gives every receive m-line a track to send, and stops the m-lines that
-// the peer may not send on. Transceivers are found by mid, never by position.
-func (c *connection) arrange(shape offerShape) error {
-	byMid := map[string]*webrtc.RTPTransceiver{}
-	for _, transceiver := range c.pc.GetTransceivers() {
-		byMid[transceiver.Mid()] = transceiver
-	}
-	for _, line := range shape.sections {
-		transceiver := byMid[line.mid]
-		switch {
-		case transceiver == nil:
-		case line.publishes && !c.canPublish:
-			if err := transceiver.Stop(); err != nil {
-				return fmt.Errorf("stop m-line %s: %w", line.mid, err)
-			}
-		case line.receives && c.canSubscribe:
-			if err := c.arrangeSlot(line.mid, transceiver); err != nil {
-				return fmt.Errorf("make slot %s: %w", line.mid, err)
-			}
+// arrange gives every receive m-line its slot, and takes away the slots of those that are none any more.
+func (c *connection) arrange(o *offer.Offer) {
+	var fresh []*slot
+	c.mu.Lock()
+	receives := map[string]bool{}
+	for i := range o.Sections {
+		line := &o.Sections[i]
+		if !line.Receives || !c.canSubscribe || len(line.Codecs) == 0 || c.closed {
+			continue
+		}
+		receives[line.MID] = true
+		if c.slots[line.MID] == nil {
+			fresh = append(fresh, c.newSlot(line))
 		}
 	}
-	return nil
-}
-
-// arrangeSlot puts a sender of ours on a transceiver that the offer made.
-// AddTransceiverFromTrack would make another one that the answer leaves out.
-func (c *connection) arrangeSlot(mid string, transceiver *webrtc.RTPTransceiver) error {
-	c.mu.Lock()
-	track, known := c.slots[mid]
-	c.mu.Unlock()
-	if known {
-		if slot, _ := track.bound(); slot != nil {
-			return nil
+	for mid, s := range c.slots {
+		if !receives[mid] {
+			s.Close()
+			delete(c.slots, mid)
+			delete(c.bySSRC, s.ssrc)
+			delete(c.bySSRC, s.rtx)
 		}
 	}
-	if receiver := transceiver.Receiver(); receiver != nil && len(forwardCodecs(receiver.GetParameters().Codecs)) == 0 {
-		return nil // Nothing could be shown in it: Pion rejects the m-line.
-	}
-	track = &slotTrack{connection: c, mid: mid, kind: transceiver.Kind()}
-	sender, err := c.api.NewRTPSender(track, c.pc.SCTP().Transport())
-	if err != nil {
-		return err
-	}
-	if err := transceiver.SetSender(sender, track); err != nil {
-		return err
-	}
-	if !c.begin() {
-		return errConnectionClosed
-	}
-	go func() {
-		defer c.goroutines.Done()
-		track.readFeedback(sender)
-	}()
-	c.mu.Lock()
-	c.slots[mid] = track
-	c.mu.Unlock()
-	return nil
-}
-
-// slotBound arms a slot that was negotiated after the transport was up.
-func (c *connection) slotBound(slot *forward.Slot) {
-	c.mu.Lock()
 	up := c.up
 	c.mu.Unlock()
-	if up {
-		slot.Ready()
+	for _, s := range fresh {
+		if up { // else connected does it
+			s.Ready()
+		}
 	}
 }
 
-// rollBack forgets an offer that could not be answered.
-func (c *connection) rollBack() {
-	if c.pc.SignalingState() != webrtc.SignalingStateHaveRemoteOffer {
-		return
+// newSlot makes the slot of a receive m-line. Call it with mu held.
+func (c *connection) newSlot(line *offer.Section) *slot {
+	s := &slot{ssrc: c.newSSRC()}
+	c.bySSRC[s.ssrc] = s
+	cfg := forward.SlotConfig{
+		Peer: c.peer, Mid: line.MID, Kind: forwardKind(line), Writer: c.conn, SSRC: s.ssrc, WriteRTCP: c.conn.WriteRTCP,
+		Path: c.path, TransportSequenceID: transportSequenceID(line),
 	}
-	if err := c.pc.SetRemoteDescription(webrtc.SessionDescription{Type: webrtc.SDPTypeRollback}); err != nil {
-		c.giveUp()
+	for _, codec := range line.Codecs {
+		cfg.Codecs = append(cfg.Codecs, forwardCodec(codec))
+		if codec.RTXPayloadType != 0 && s.rtx == 0 {
+			s.rtx = c.newSSRC()
+			c.bySSRC[s.rtx] = s
+		}
 	}
+	cfg.RTXSSRC = s.rtx
+	s.Slot = c.room.AddSlot(cfg)
+	c.slots[line.MID] = s
+	return s
+}
+
+// newSSRC is a random one (RFC 3550 section 8) that no slot has. Call it with mu held.
+func (c *connection) newSSRC() uint32 {
+	for {
+		if ssrc := rand.Uint32(); ssrc != 0 && c.bySSRC[ssrc] == nil {
+			return ssrc
+		}
+	}
+}
+
+// slotOf gives the slot that RTCP speaks of, nil for none.
+func (c *connection) slotOf(ssrc uint32) *slot {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.bySSRC[ssrc]
 }
 
 // giveUp lets media flow as it does but takes no more offers: the next one gets
@@ -270,54 +248,50 @@ func (c *connection) giveUp() {
 	c.mu.Unlock()
 }
 
-// stateChanged acts on the transport's present state. Pion calls it on
-// a goroutine for each change, so that their order is lost; the present state is read.
-func (c *connection) stateChanged() {
-	c.states.Lock()
-	defer c.states.Unlock()
-	state := c.pc.ConnectionState()
-	if state == c.lastState {
-		return
-	}
-	c.lastState = state
+// StateChanged is part of transport.Handler.
+func (c *connection) StateChanged(state transport.State) {
 	switch state {
-	case webrtc.PeerConnectionStateConnected:
+	case transport.Connecting:
+	case transport.Connected:
 		c.connected()
 		c.onState(c, control.TransportState_TRANSPORT_STATE_CONNECTED)
-	case webrtc.PeerConnectionStateDisconnected:
+	case transport.Disconnected:
 		c.onState(c, control.TransportState_TRANSPORT_STATE_DISCONNECTED)
-	case webrtc.PeerConnectionStateFailed, webrtc.PeerConnectionStateClosed:
+	case transport.Failed:
 		c.giveUp()
 		c.onState(c, control.TransportState_TRANSPORT_STATE_FAILED)
-	case webrtc.PeerConnectionStateNew, webrtc.PeerConnectionStateConnecting, webrtc.PeerConnectionStateUnknown:
 	}
 }
 
-// connected asks the client for keyframes, before its first packet has come, and
-// lets this client's slots begin: one that began earlier would lose its keyframe
-// to a transport that was not up (DESIGN.md: 500 against 240 ms at p95).
+// connected lets the client's slots begin, the first time: one that began earlier would lose its keyframe to a transport that was
+// not up. And it asks the client for keyframes before its first packet has come, if somebody could decode them: Chromium ignores
+// a request that comes within 300 ms of another, so one that helps nobody would delay the next.
 func (c *connection) connected() {
 	c.mu.Lock()
+	if c.up {
+		c.mu.Unlock()
+		return
+	}
 	c.up, c.upAt = true, time.Now()
 	named := c.named
-	tracks := make([]*slotTrack, 0, len(c.slots))
-	for _, track := range c.slots {
-		tracks = append(tracks, track)
+	slots := make([]*slot, 0, len(c.slots))
+	for _, s := range c.slots {
+		slots = append(slots, s)
 	}
 	c.mu.Unlock()
-	if c.canPublish {
-		for _, ssrc := range named {
-			c.sendPLI(ssrc)
-		}
+	if c.canPublish && len(named) > 0 {
+		c.room.WhenWatched(c.peer, func() {
+			for _, ssrc := range named {
+				c.uplink.sendPLI(ssrc)
+			}
+		})
 	}
-	for _, track := range tracks {
-		if slot, _ := track.bound(); slot != nil {
-			slot.Ready()
-		}
+	for _, s := range slots {
+		s.Ready()
 	}
 }
 
-// budget tells forward what the client's path carries. It is never called on a loop.
+// budget tells forward what the client's path carries. It does not block.
 func (c *connection) budget(bitsPerSecond uint64) {
 	c.budgets.Lock()
 	defer c.budgets.Unlock()
@@ -337,16 +311,33 @@ func (c *connection) retire() {
 	c.room.SetBudget(c.peer, 0)
 }
 
-// close ends the connection and returns when its goroutines have ended. It must
-// not be called from one of them, nor from the room's loop.
+// close ends the connection. It must not be called from StateChanged, nor from the room's loop.
 func (c *connection) close() {
 	c.mu.Lock()
 	c.closed = true
+	slots := c.slots
+	c.slots = map[string]*slot{}
+	clear(c.bySSRC)
 	c.mu.Unlock()
-	if err := c.pc.GracefulClose(); err != nil {
-		c.log.Debug("close peer connection", "error", err)
+	c.conn.Close()
+	c.uplink.close()
+	for _, s := range slots {
+		s.Close()
 	}
-	c.goroutines.Wait()
+}
+
+func forwardKind(line *offer.Section) forward.Kind {
+	if line.Audio {
+		return forward.KindAudio
+	}
+	return forward.KindVideo
+}
+
+func forwardCodec(codec offer.Codec) forward.Codec {
+	return forward.Codec{
+		MimeType: codec.MimeType, Fmtp: codec.Fmtp, ClockRate: codec.ClockRate,
+		PayloadType: codec.PayloadType, RTXPayloadType: codec.RTXPayloadType,
+	}
 }
 
 // sourceOf reads a source of the control protocol.

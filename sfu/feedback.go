@@ -4,10 +4,10 @@ import (
 	"time"
 
 	"github.com/pion/rtcp"
-	"github.com/pion/sdp/v3"
-	"github.com/pion/webrtc/v4"
 
 	"github.com/holdfast-rtc/holdfast/sfu/bandwidth"
+	"github.com/holdfast-rtc/holdfast/sfu/forward"
+	"github.com/holdfast-rtc/holdfast/sfu/offer"
 )
 
 // maxOneByteID is the greatest id of a header extension in the one-byte form
@@ -16,13 +16,83 @@ const maxOneByteID = 14
 
 // transportSequenceID is the negotiated id of the transport-wide sequence number
 // of what is sent, 0 when there is none.
-func transportSequenceID(extensions []webrtc.RTPHeaderExtensionParameter) uint8 {
-	for _, extension := range extensions {
-		if extension.URI == sdp.TransportCCURI && extension.ID > 0 && extension.ID <= maxOneByteID {
-			return uint8(extension.ID)
-		}
+func transportSequenceID(line *offer.Section) uint8 {
+	if id := line.Extensions.TransportCC; id <= maxOneByteID {
+		return id
 	}
 	return 0
+}
+
+// RTCP is part of transport.Handler. What makes no sense is passed over: what a client sends is its own affair.
+func (c *connection) RTCP(b []byte, arrived time.Time) {
+	packets, err := rtcp.Unmarshal(b)
+	if err != nil {
+		return
+	}
+	for _, packet := range packets {
+		switch p := packet.(type) {
+		case *rtcp.SenderReport:
+			c.uplink.senderReport(p, arrived)
+			c.roundTrip(p.Reports, arrived)
+		case *rtcp.ReceiverReport:
+			c.roundTrip(p.Reports, arrived)
+		case *rtcp.TransportLayerCC:
+			c.path.Feedback(reportOf(p))
+		case *rtcp.TransportLayerNack:
+			if s := c.slotOf(p.MediaSSRC); s != nil && s.ssrc == p.MediaSSRC {
+				var missing []uint16
+				for _, pair := range p.Nacks {
+					missing = append(missing, pair.PacketList()...)
+				}
+				s.NACK(missing)
+			}
+		case *rtcp.PictureLossIndication:
+			c.keyframeRequested(p.MediaSSRC)
+		case *rtcp.FullIntraRequest:
+			for _, entry := range p.FIR {
+				c.keyframeRequested(entry.SSRC)
+			}
+		}
+	}
+}
+
+func (c *connection) keyframeRequested(ssrc uint32) {
+	if s := c.slotOf(ssrc); s != nil {
+		s.KeyframeRequested()
+	}
+}
+
+// senderReport hands a publisher's clock to the layer and to what is reported back.
+func (u *uplink) senderReport(p *rtcp.SenderReport, arrived time.Time) {
+	u.mu.Lock()
+	defer u.mu.Unlock()
+	s := u.streams[p.SSRC]
+	if s == nil || s.layer == nil {
+		return
+	}
+	u.reception.SenderReport(p.SSRC, p.NTPTime, arrived)
+	s.layer.SenderReport(p.NTPTime, p.RTPTime, arrived)
+}
+
+// roundTrip measures the round trip from reports on what we sent (RFC 3550 section 6.4.1).
+func (c *connection) roundTrip(reports []rtcp.ReceptionReport, arrived time.Time) {
+	for i := range reports {
+		r := &reports[i]
+		if r.LastSenderReport == 0 || c.slotOf(r.SSRC) == nil {
+			continue
+		}
+		if rtt, ok := forward.RoundTrip(arrived, r.LastSenderReport, r.Delay); ok {
+			c.uplink.roundTrip(rtt)
+			c.room.SetRoundTrip(c.peer, rtt)
+			return
+		}
+	}
+}
+
+func (u *uplink) roundTrip(rtt time.Duration) {
+	u.mu.Lock()
+	defer u.mu.Unlock()
+	u.reception.RoundTrip(rtt)
 }
 
 // reportOf reads transport-wide feedback. What a client sends may lack deltas for
@@ -69,48 +139,4 @@ func reportOf(feedback *rtcp.TransportLayerCC) bandwidth.Report {
 		}
 	}
 	return report
-}
-
-// repairTrack stands for the retransmissions of a slot towards Pion. It sends
-// nothing: forward writes them with the slot. But browsers address transport-wide
-// feedback to the SSRC of the packet that came last, also when that was a retransmission
-// or padding, and Pion hands what is addressed to an SSRC only to a sender of it; it
-// would keep up to 100 KB of what nobody reads.
-type repairTrack struct {
-	*slotTrack
-}
-
-// Bind is part of webrtc.TrackLocal.
-func (repairTrack) Bind(bound webrtc.TrackLocalContext) (webrtc.RTPCodecParameters, error) {
-	negotiated := bound.CodecParameters()
-	if len(negotiated) == 0 {
-		return webrtc.RTPCodecParameters{}, errNoCommonCodec
-	}
-	return negotiated[0], nil
-}
-
-// Unbind is part of webrtc.TrackLocal.
-func (repairTrack) Unbind(webrtc.TrackLocalContext) error { return nil }
-
-// readRepairs reads what the client addresses to the SSRC of the slot's retransmissions.
-func (t *slotTrack) readRepairs(ssrc webrtc.SSRC) (*webrtc.RTPSender, error) {
-	c := t.connection
-	sender, err := c.api.NewRTPSender(repairTrack{t}, c.pc.SCTP().Transport())
-	if err != nil {
-		return nil, err
-	}
-	err = sender.Send(webrtc.RTPSendParameters{
-		Encodings: []webrtc.RTPEncodingParameters{{RTPCodingParameters: webrtc.RTPCodingParameters{SSRC: ssrc}}},
-	})
-	if err != nil {
-		return nil, err
-	}
-	if !c.begin() {
-		return nil, errConnectionClosed
-	}
-	go func() {
-		defer c.goroutines.Done()
-		t.readFeedback(sender)
-	}()
-	return sender, nil
 }

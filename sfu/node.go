@@ -5,19 +5,18 @@ import (
 	"fmt"
 	"log/slog"
 	"net"
+	"net/netip"
 	"runtime"
 	"sync"
 	"sync/atomic"
 	"time"
-
-	"github.com/pion/ice/v4"
-	"github.com/pion/webrtc/v4"
 
 	"github.com/holdfast-rtc/holdfast/control"
 	"github.com/holdfast-rtc/holdfast/headroom"
 	"github.com/holdfast-rtc/holdfast/pin"
 	"github.com/holdfast-rtc/holdfast/ring"
 	"github.com/holdfast-rtc/holdfast/sfu/egress"
+	"github.com/holdfast-rtc/holdfast/sfu/transport"
 )
 
 const (
@@ -36,14 +35,14 @@ type Node struct {
 	log    *slog.Logger
 	socket *egress.Conn
 
-	starting chan *room    // rooms that Run is to run
-	stopped  chan struct{} // closed when Run ends
-	draining atomic.Bool
-	watchers atomic.Int32   // Watch streams of signaling nodes
-	closers  sync.WaitGroup // connections that are being closed
+	transport *transport.Transport
+	starting  chan *room    // rooms that Run is to run
+	stopped   chan struct{} // closed when Run ends
+	draining  atomic.Bool
+	watchers  atomic.Int32   // Watch streams of signaling nodes
+	closers   sync.WaitGroup // connections that are being closed
 
 	mu        sync.Mutex // guards the fields below
-	transport *transport // nil until Run
 	rooms     map[ring.RoomID]*room
 	stones    *tombstones
 	reportSeq uint64
@@ -70,8 +69,10 @@ func New(cfg Config, owner Owner, log *slog.Logger) (*Node, error) {
 		}
 	}
 	batch := cfg.EgressBatch && runtime.GOOS == "linux"
+	media := egress.NewWith(socket, egress.Options{Gather: batch, Segment: batch})
+	log = log.With("node", string(cfg.Node))
 	return &Node{
-		cfg: cfg, owner: owner, log: log.With("node", string(cfg.Node)), socket: egress.NewWith(socket, egress.Options{Gather: batch, Segment: batch}),
+		cfg: cfg, owner: owner, log: log, socket: media, transport: transport.New(media, log),
 		starting: make(chan *room), stopped: make(chan struct{}),
 		rooms: map[ring.RoomID]*room{}, stones: newTombstones(),
 	}, nil
@@ -81,53 +82,62 @@ func New(cfg Config, owner Owner, log *slog.Logger) (*Node, error) {
 func (n *Node) MediaAddress() net.Addr { return n.socket.LocalAddr() }
 
 // Run serves media until ctx ends, then closes every room. The media socket is
-// closed first and without a word to the clients: a DTLS close_notify would end
-// connections that their browsers are about to bring to another node.
+// closed first and without a word to the clients, who are about to bring their connections to another node.
 func (n *Node) Run(ctx context.Context) error {
 	defer close(n.stopped)
-	mux := ice.NewUDPMuxDefault(ice.UDPMuxParams{UDPConn: n.socket, Logger: pionLogs{n.log}.NewLogger("mux")})
-	settings, err := n.settings(mux)
-	if err != nil {
-		_ = mux.Close() // The configuration's error says more.
+	if _, err := n.candidates(); err != nil {
+		_ = n.socket.Close() // The configuration's error says more.
 		return err
 	}
-	n.mu.Lock()
-	n.transport = &transport{settings: settings, limits: n.cfg.Limits}
-	n.mu.Unlock()
-
-	var rooms sync.WaitGroup
+	var media, rooms sync.WaitGroup
+	mediaCtx, endMedia := context.WithCancel(context.WithoutCancel(ctx))
+	defer endMedia()
+	broken := make(chan error, 1)
+	media.Go(func() { broken <- n.transport.Run(mediaCtx) })
 	// Rooms end after the socket.
 	roomsCtx, endRooms := context.WithCancel(context.WithoutCancel(ctx))
 	defer endRooms()
 	tick := time.NewTicker(loadEvery)
 	defer tick.Stop()
-	for {
+	var err error
+	for running := true; running; {
 		select {
 		case r := <-n.starting:
 			rooms.Go(func() { r.run(roomsCtx) })
 		case now := <-tick.C:
 			n.measure(now)
+		case err = <-broken:
+			running = false
 		case <-ctx.Done():
-			if err := mux.Close(); err != nil {
-				n.log.Warn("close media socket", "error", err)
-			}
-			_ = n.socket.Close() // The mux closes it too.
-			endRooms()
-			rooms.Wait()
-			n.closers.Wait()
-			return nil
+			running = false
 		}
 	}
+	if closing := n.socket.Close(); closing != nil {
+		n.log.Warn("close media socket", "error", closing)
+	}
+	endRooms()
+	rooms.Wait()
+	n.closers.Wait()
+	endMedia()
+	media.Wait()
+	return err
 }
 
-// settings are those of every connection of this node.
-func (n *Node) settings(mux *ice.UDPMuxDefault) (webrtc.SettingEngine, error) {
-	media := newMediaMux(mux, n.socket, n.cfg)
-	if len(media.addresses) == 0 {
-		return webrtc.SettingEngine{}, fmt.Errorf("media socket %s has no address that a client may be told (loopback: %v, advertised: %v)",
-			mux.LocalAddr(), n.cfg.Loopback, n.cfg.AdvertiseIPs)
+// candidates are the addresses that clients are told of.
+func (n *Node) candidates() ([]netip.AddrPort, error) {
+	bound, ok := n.socket.LocalAddr().(*net.UDPAddr)
+	if !ok {
+		return nil, fmt.Errorf("media socket has the address %v, want UDP", n.socket.LocalAddr())
 	}
-	return newSettings(n.cfg, media, n.log)
+	told, err := candidates(bound, n.cfg)
+	if err != nil {
+		return nil, fmt.Errorf("list the addresses of this machine: %w", err)
+	}
+	if len(told) == 0 {
+		return nil, fmt.Errorf("media socket %s has no address that a client may be told (loopback: %v, advertised: %v)",
+			bound, n.cfg.Loopback, n.cfg.AdvertiseIPs)
+	}
+	return told, nil
 }
 
 // SetDraining says whether rooms may be opened. Open ones are not concerned.

@@ -1,8 +1,9 @@
 package sfu
 
 import (
-	"github.com/pion/webrtc/v4"
 	pacing "golang.org/x/time/rate" // rate is a noun of ours
+
+	"github.com/holdfast-rtc/holdfast/sfu/forward"
 )
 
 // What one encoding of a publisher may send: several times what a browser does. A
@@ -16,8 +17,8 @@ const (
 )
 
 // newPace bounds the packets of one encoding.
-func newPace(kind webrtc.RTPCodecType) *pacing.Limiter {
-	if kind == webrtc.RTPCodecTypeAudio {
+func newPace(kind forward.Kind) *pacing.Limiter {
+	if kind == forward.KindAudio {
 		return pacing.NewLimiter(wildAudioPerSecond, wildAudioBurst)
 	}
 	return pacing.NewLimiter(wildVideoPerSecond, wildVideoBurst)

@@ -56,9 +56,8 @@ func (r *room) reoffer(s forward.Starved, now time.Time) {
 	switch {
 	case s.Heard:
 		reason = reofferNoKeyframe
-	case len(p.connection.names.unplaced()) > 0:
+	case len(p.connection.uplink.homeless()) > 0:
 		reason = reofferUnplaced
-		p.connection.giveUp() // It will not find the track any more: the offer gets another one.
 	}
 	r.log.Warn("publisher asked for a new offer", "peer", string(p.id), "source", string(s.Source), "reason", reason, "mids", mids)
 	r.send(p, &control.PeerEvent{Event: &control.PeerEvent_Reoffer{Reoffer: &control.Reoffer{Mids: mids, Reason: reason}}})

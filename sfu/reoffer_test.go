@@ -31,11 +31,9 @@ func askedForAnOffer(t *testing.T, reason string) {
 		t.Fatal(err)
 	}
 	if reason == reofferUnplaced {
-		lost := &boundStream{}
-		lost.packets.Add(1)
-		connection.names.mu.Lock()
-		connection.names.bound[4711] = lost
-		connection.names.mu.Unlock()
+		connection.uplink.mu.Lock()
+		connection.uplink.unplaced[4711] = &control.Stream{Ssrc: 4711, Packets: 1}
+		connection.uplink.mu.Unlock()
 	}
 	bobEdge, _ := s.attach("room", "bob", 1)
 	bob := newMediaClient(t, 'b', false, 1)
@@ -47,7 +45,7 @@ func askedForAnOffer(t *testing.T, reason string) {
 	if m := event.GetReoffer(); m.GetReason() != reason || !slices.Equal(m.GetMids(), []string{"1"}) {
 		t.Errorf("alice is told %v", m)
 	}
-	if connection.alive() != (reason == reofferSilent) {
-		t.Errorf("the connection takes more offers: %v", connection.alive())
+	if !connection.alive() {
+		t.Error("the connection takes no more offers")
 	}
 }

@@ -6,27 +6,11 @@ import (
 	"testing"
 	"time"
 
-	"github.com/pion/interceptor"
 	"github.com/pion/rtp"
 	"github.com/pion/webrtc/v4"
 
 	"github.com/holdfast-rtc/holdfast/control"
 )
-
-// TestRetransmissionsWaitForTheirStream: what repairs a stream is not shown to Pion before a packet of the stream itself.
-func TestRetransmissionsWaitForTheirStream(t *testing.T) {
-	h := newHandover()
-	h.learnRepairs("v=0\r\na=ssrc-group:FID 11 12\r\na=ssrc-group:FID nonsense\r\na=ssrc-group:SIM 1 2\r\n")
-	packet := &rtp.Packet{Header: rtp.Header{Version: 2, SSRC: 11}, Payload: []byte("frame")}
-	stream := h.BindRemoteStream(&interceptor.StreamInfo{SSRC: 11, MimeType: webrtc.MimeTypeVP8}, readerOf(t, packet))
-	repair := h.BindRemoteStream(&interceptor.StreamInfo{SSRC: 12, MimeType: webrtc.MimeTypeRTX}, readerOf(t, packet))
-	b := make([]byte, receiveMTU)
-	if n, _, err := repair.Read(b, nil); n != 0 || err != nil {
-		t.Errorf("%d bytes of a retransmission before its stream (%v)", n, err)
-	}
-	readPacket(t, stream)
-	readPacket(t, repair)
-}
 
 // TestATrackThatBeginsWithRetransmissionsIsPublished: browsers probe the path to another node with retransmissions, so one may
 // be the first packet that arrives.

@@ -219,7 +219,7 @@ func (r *room) held(ctx context.Context, unplaced map[string][]*control.Stream) 
 				Id: string(p.id), Identity: p.entry.GetIdentity(), Attached: p.outbox != nil, Connected: p.connected, Offers: p.offers,
 			})
 			if unplaced != nil && p.connection != nil {
-				unplaced[string(p.id)] = p.connection.names.unplaced()
+				unplaced[string(p.id)] = p.connection.uplink.homeless()
 			}
 		}
 	})

@@ -1,7 +1,6 @@
 package sfu
 
 import (
-	"context"
 	"fmt"
 	"strings"
 	"testing"
@@ -12,6 +11,7 @@ import (
 
 	"github.com/holdfast-rtc/holdfast/control"
 	"github.com/holdfast-rtc/holdfast/sfu/forward"
+	"github.com/holdfast-rtc/holdfast/sfu/offer"
 )
 
 // TestOffersMadeToCostAreRefused: what is cheap to write and dear to read.
@@ -25,16 +25,13 @@ func TestOffersMadeToCostAreRefused(t *testing.T) {
 	}
 	video := plainOffer[strings.Index(plainOffer, "m=video"):]
 	for name, tc := range map[string]struct{ offer, word string }{
-		"200 m-lines":       {plainOffer + lines(200, strings.Replace(video, "a=mid:1", "a=mid:x%d", 1)), "slots"},
-		"200 own m-lines":   {plainOffer + lines(200, strings.NewReplacer("a=mid:1", "a=mid:x%d", "a=recvonly", "a=sendonly").Replace(video)), "m-lines beside the slots"},
-		"data only":         {strings.Split(plainOffer, "m=")[0] + "m=application 9 UDP/DTLS/SCTP webrtc-datachannel\r\nc=IN IP4 0.0.0.0\r\na=mid:0\r\na=sctp-port:5000\r\n", "application"},
-		"2000 codecs":       {plainOffer + lines(2000, "a=rtpmap:%d VP8/90000\r\n"), "a-lines"},
-		"2000 SSRCs":        {plainOffer + lines(2000, "a=ssrc:%d cname:x\r\n"), "a-lines"},
-		"200 payload types": {strings.Replace(plainOffer, "m=video 9 UDP/TLS/RTP/SAVPF 96", "m=video 9 UDP/TLS/RTP/SAVPF 96"+lines(200, " %d"), 1), "payload types"},
-		"1 MB":              {plainOffer + strings.Repeat("a=x\r\n", 200_000), "bytes"},
-		"not SDP":           {"hello", "not SDP"},
+		"200 m-lines":     {plainOffer + lines(200, strings.Replace(video, "a=mid:1", "a=mid:x%d", 1)), "slots"},
+		"200 own m-lines": {plainOffer + lines(200, strings.NewReplacer("a=mid:1", "a=mid:x%d", "a=recvonly", "a=sendonly").Replace(video)), "m-lines beside the slots"},
+		"data only":       {strings.Split(plainOffer, "m=")[0] + "m=application 9 UDP/DTLS/SCTP webrtc-datachannel\r\nc=IN IP4 0.0.0.0\r\na=mid:0\r\na=sctp-port:5000\r\n", "application"},
+		"1 MB":            {plainOffer + strings.Repeat("a=x\r\n", 200_000), "bytes"},
+		"not SDP":         {"hello", "not SDP"},
 	} {
-		_, err := readOffer(tc.offer, DefaultConfig().Limits)
+		_, err := offer.Read(tc.offer, offerLimits(DefaultConfig().Limits))
 		if err == nil {
 			t.Errorf("an offer with %s was read", name)
 			continue
@@ -43,23 +40,6 @@ func TestOffersMadeToCostAreRefused(t *testing.T) {
 		if told.GetNodeFault() || !strings.Contains(told.GetMessage(), tc.word) || strings.Count(told.GetMessage()+" ", ". ") < 2 || !strings.HasPrefix(told.GetMessage(), "The ") {
 			t.Errorf("an offer with %s is refused with %q, want %q in it, and what to do", name, told.GetMessage(), tc.word)
 		}
-	}
-}
-
-// TestNoAddressBookIsCalled: the node checks few of the addresses that a client names, and
-// connects to none.
-func TestNoAddressBookIsCalled(t *testing.T) {
-	var candidates strings.Builder
-	candidates.WriteString("a=candidate:1 1 tcp 2122260223 192.0.2.1 22 typ host tcptype passive\r\na=candidate:junk\r\n")
-	for i := range 200 {
-		fmt.Fprintf(&candidates, "a=candidate:%d 1 udp 2122260223 192.0.2.1 %d typ host\r\n", i, 1000+i)
-	}
-	shape, err := readOffer(plainOffer+candidates.String(), DefaultConfig().Limits)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if n := strings.Count(shape.sdp, "a=candidate:"); n != maxCandidates || strings.Contains(shape.sdp, " tcp ") {
-		t.Errorf("%d candidates are believed, want %d and none of TCP:\n%s", n, maxCandidates, shape.sdp)
 	}
 }
 
@@ -189,15 +169,7 @@ func FuzzFeedback(f *testing.F) {
 		}
 		f.Add(text)
 	}
-	room := forward.NewRoom(forward.Config{}, testLog(f))
-	ctx, cancel := context.WithCancel(f.Context())
-	ended := make(chan error, 1)
-	go func() { ended <- room.Run(ctx) }()
-	f.Cleanup(func() { cancel(); <-ended })
-	slot := room.AddSlot(forward.SlotConfig{Peer: "bob", Mid: "0", Kind: forward.KindVideo, SSRC: ssrc})
-	f.Fuzz(func(_ *testing.T, text []byte) {
-		if packets, err := rtcp.Unmarshal(text); err == nil {
-			passFeedback(slot, ssrc, packets)
-		}
-	})
+	c := newLooseConnection(f)
+	c.bySSRC[ssrc] = &slot{Slot: c.room.AddSlot(forward.SlotConfig{Peer: "bob", Mid: "0", Kind: forward.KindVideo, SSRC: ssrc}), ssrc: ssrc}
+	f.Fuzz(func(_ *testing.T, text []byte) { c.RTCP(text, time.Now()) })
 }

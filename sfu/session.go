@@ -5,14 +5,10 @@ import (
 	"errors"
 	"fmt"
 	"strings"
-	"time"
 
 	"github.com/holdfast-rtc/holdfast/control"
+	"github.com/holdfast-rtc/holdfast/sfu/offer"
 )
-
-// answerTimeout bounds one negotiation. It takes milliseconds: the only candidate
-// is the node's own socket, and nobody is asked for anything.
-const answerTimeout = 5 * time.Second
 
 // maxIDBytes bounds an offer's id.
 const maxIDBytes = 128
@@ -26,8 +22,8 @@ type session struct {
 
 // handle acts on one message of the edge and reports whether the stream goes on.
 func (s *session) handle(ctx context.Context, message *control.EdgeMessage) bool {
-	if offer := message.GetOffer(); offer != nil {
-		return s.offer(ctx, message, offer)
+	if wanted := message.GetOffer(); wanted != nil {
+		return s.offer(ctx, message, wanted)
 	}
 	goesOn := false
 	err := s.room.do(ctx, func() {
@@ -105,7 +101,7 @@ func (s *session) end() {
 
 // offer answers an SDP offer. The work is done outside the room's loop, one offer
 // of a peer at a time.
-func (s *session) offer(ctx context.Context, message *control.EdgeMessage, offer *control.Offer) bool {
+func (s *session) offer(ctx context.Context, message *control.EdgeMessage, wanted *control.Offer) bool {
 	s.peer.negotiation.Lock()
 	defer s.peer.negotiation.Unlock()
 	var n negotiation
@@ -113,7 +109,7 @@ func (s *session) offer(ctx context.Context, message *control.EdgeMessage, offer
 	err := s.room.do(ctx, func() {
 		if goesOn = s.check(message); goesOn {
 			n = negotiation{
-				session: s, offer: offer, present: s.peer.connection,
+				session: s, message: wanted, present: s.peer.connection,
 				canPublish: s.peer.canPublish, canSubscribe: s.peer.canSubscribe,
 			}
 		}
@@ -121,22 +117,22 @@ func (s *session) offer(ctx context.Context, message *control.EdgeMessage, offer
 	if err != nil || !goesOn {
 		return false
 	}
-	if sdp, ok := s.peer.answerTo(offer.GetId()); ok {
-		return s.room.do(ctx, func() { s.sendAnswer(offer.GetId(), sdp) }) == nil
+	if sdp, ok := s.peer.answerTo(wanted.GetId()); ok {
+		return s.room.do(ctx, func() { s.sendAnswer(wanted.GetId(), sdp) }) == nil
 	}
 	sdp, err := n.run(ctx)
 	if err != nil {
-		s.room.log.Info("offer rejected", "peer", string(s.peer.id), "offer", offer.GetId(), "error", err)
+		s.room.log.Info("offer rejected", "peer", string(s.peer.id), "offer", wanted.GetId(), "error", err)
 		return s.room.do(ctx, func() {
 			s.room.send(s.peer, &control.PeerEvent{Event: &control.PeerEvent_OfferRejected{
-				OfferRejected: rejection(offer.GetId(), err),
+				OfferRejected: rejection(wanted.GetId(), err),
 			}})
 		}) == nil
 	}
-	s.peer.remember(offer.GetId(), sdp)
+	s.peer.remember(wanted.GetId(), sdp)
 	return s.room.do(ctx, func() {
 		s.peer.offers++
-		s.sendAnswer(offer.GetId(), sdp)
+		s.sendAnswer(wanted.GetId(), sdp)
 	}) == nil
 }
 
@@ -148,7 +144,7 @@ func (s *session) sendAnswer(id, sdp string) {
 
 // rejection is what the client is told: its own fault in our words, ours in general ones.
 func rejection(id string, err error) *control.OfferRejected {
-	if !errors.Is(err, ErrBadOffer) {
+	if !errors.Is(err, offer.ErrBad) {
 		return &control.OfferRejected{
 			OfferId: id, NodeFault: true,
 			Message: "The media node could not answer the offer. Try again with a new connection.",
@@ -164,7 +160,7 @@ func rejection(id string, err error) *control.OfferRejected {
 // negotiation is the answering of one offer.
 type negotiation struct {
 	session      *session
-	offer        *control.Offer
+	message      *control.Offer
 	present      *connection // the peer's connection when it began; nil for none
 	canPublish   bool
 	canSubscribe bool
@@ -173,36 +169,34 @@ type negotiation struct {
 // run answers with the peer's present connection if the offer is of the
 // RTCPeerConnection at its other end, else with a fresh one that replaces it.
 func (n *negotiation) run(ctx context.Context) (string, error) {
-	ctx, cancel := context.WithTimeout(ctx, answerTimeout)
-	defer cancel()
 	limits := n.session.room.node.cfg.Limits
-	if id := n.offer.GetId(); id == "" || len(id) > maxIDBytes {
-		return "", fmt.Errorf("%w: its id has %d bytes, want 1 to %d", ErrBadOffer, len(id), maxIDBytes)
+	if id := n.message.GetId(); id == "" || len(id) > maxIDBytes {
+		return "", fmt.Errorf("%w: its id has %d bytes, want 1 to %d", offer.ErrBad, len(id), maxIDBytes)
 	}
-	shape, err := readOffer(n.offer.GetSdp(), limits)
+	o, err := offer.Read(n.message.GetSdp(), offerLimits(limits))
 	if err != nil {
 		return "", err
 	}
-	if n.present != nil && !n.offer.GetFresh() && n.present.accepts(shape) {
-		return n.present.answer(ctx, n.offer, shape)
+	if n.present != nil && !n.message.GetFresh() && n.present.accepts(o) {
+		return n.present.answer(n.message, o)
 	}
-	return n.replace(ctx, shape)
+	return n.replace(ctx, o)
 }
 
 // replace answers with a fresh connection.
-func (n *negotiation) replace(ctx context.Context, shape offerShape) (string, error) {
+func (n *negotiation) replace(ctx context.Context, o *offer.Offer) (string, error) {
 	r, p := n.session.room, n.session.peer
-	fresh, err := n.connect()
+	fresh, err := n.connect(o)
 	if err != nil {
 		return "", err
 	}
 	if n.present == nil {
 		// The connection was made elsewhere: its slots go on showing what they show.
-		if table := tableOf(n.offer.GetSlots(), r.node.cfg.Limits.SlotsPerPeer); len(table) > 0 {
+		if table := tableOf(n.message.GetSlots(), r.node.cfg.Limits.SlotsPerPeer); len(table) > 0 {
 			r.media.SetTable(p.id, table)
 		}
 	}
-	sdp, err := fresh.answer(ctx, n.offer, shape)
+	sdp, err := fresh.answer(n.message, o)
 	if err != nil {
 		fresh.close()
 		return "", err
@@ -229,15 +223,16 @@ func (n *negotiation) replace(ctx context.Context, shape offerShape) (string, er
 }
 
 // connect makes a connection for the peer.
-func (n *negotiation) connect() (*connection, error) {
+func (n *negotiation) connect(o *offer.Offer) (*connection, error) {
 	r, p := n.session.room, n.session.peer
-	r.node.mu.Lock()
-	transport := r.node.transport
-	r.node.mu.Unlock()
-	return transport.connect(connectionConfig{
-		room: r.media, peer: p.id, canPublish: n.canPublish, canSubscribe: n.canSubscribe,
-		compatible: n.present != nil && n.present.needsCompatible(),
-		log:        r.log.With("peer", string(p.id)),
+	told, err := r.node.candidates()
+	if err != nil {
+		return nil, err
+	}
+	return connect(r.node.transport, o, connectionConfig{
+		room: r.media, owner: string(r.id) + "\n" + string(p.id), peer: p.id, canPublish: n.canPublish, canSubscribe: n.canSubscribe,
+		compatible: n.present != nil && n.present.needsCompatible(), candidates: told,
+		log: r.log.With("peer", string(p.id)),
 		onState: func(c *connection, state control.TransportState) {
 			r.post(func() { r.transportChanged(p, c, state) })
 		},

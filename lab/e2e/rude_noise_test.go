@@ -18,7 +18,6 @@ import (
 	"github.com/pion/stun/v4"
 
 	"github.com/holdfast-rtc/holdfast/lab/devcluster"
-	"github.com/holdfast-rtc/holdfast/sfu/egress"
 	"github.com/holdfast-rtc/holdfast/signaling/wire"
 )
 
@@ -109,8 +108,8 @@ func checksFromEverywhere(ctx context.Context, a *attacker) error {
 			return err
 		}
 	}
-	if len(answered) == 0 || len(answered) > egress.MaxSources {
-		return fmt.Errorf("%w: %d of the first 100 ports were answered", errAnswer, len(answered))
+	if len(answered) == 0 {
+		return fmt.Errorf("%w: none of the first 100 ports was answered", errAnswer)
 	}
 	return s.say(ctx, &wire.Leave{})
 }

@@ -1,20 +1,17 @@
-// Package egress is the seam under the UDP mux through which every byte leaves
+// Package egress is the seam under the transports through which every byte leaves
 // the node: it counts, and it gathers what is written between Begin and End into
-// few system calls. What comes in passes through as well, and of it the ICE checks of one
-// user from more than MaxSources addresses are dropped. It implements net.PacketConn and ice.AddrPortReaderWriter
-// without importing the latter.
+// few system calls. What comes in passes through as well.
 //
 // It promises that the packets of one destination leave in the order in which
 // one goroutine wrote them, that no packet waits longer than the End that is
 // next, and that a kernel without these system calls gets the packets one by
-// one. It knows neither RTP nor rooms, and of STUN only for whom a check is.
+// one. It knows neither RTP nor rooms.
 package egress
 
 import (
 	"net"
 	"net/netip"
 	"sync/atomic"
-	"time"
 )
 
 // Conn is a UDP socket that counts and gathers what it sends. Everything is safe
@@ -23,8 +20,7 @@ type Conn struct {
 	*net.UDPConn // Close, LocalAddr, the deadline of reads
 
 	counters
-	sources *sources
-	gather  *gather // nil: every packet is sent by itself
+	gather *gather // nil: every packet is sent by itself
 }
 
 // counters are Stats as they are written.
@@ -48,46 +44,17 @@ func New(conn *net.UDPConn) *Conn { return NewWith(conn, Options{}) }
 
 // NewWith wraps a bound, unconnected UDP socket.
 func NewWith(conn *net.UDPConn, options Options) *Conn {
-	c := &Conn{UDPConn: conn, sources: newSources()}
+	c := &Conn{UDPConn: conn}
 	if options.Gather {
 		c.gather = newGather(newBatchSender(conn, &c.counters, options.Segment))
 	}
 	return c
 }
 
-// ReadFromAddrPort reads one packet without allocating for its address. Checks of a user
-// who has been heard from too many addresses are passed over.
+// ReadFromAddrPort reads one packet without allocating for its address.
 func (c *Conn) ReadFromAddrPort(b []byte) (int, netip.AddrPort, error) {
-	for {
-		n, from, err := c.ReadFromUDPAddrPort(b)
-		if err != nil || c.sources.admits(b[:n], from) {
-			return n, from, err
-		}
-	}
+	return c.ReadFromUDPAddrPort(b)
 }
-
-// ReadFrom is ReadFromAddrPort with an address of the older kind.
-func (c *Conn) ReadFrom(b []byte) (int, net.Addr, error) {
-	n, from, err := c.ReadFromAddrPort(b)
-	if err != nil {
-		return n, nil, err
-	}
-	return n, net.UDPAddrFromAddrPort(from), nil
-}
-
-// SetWriteDeadline does nothing. To wake up the writers of one user who goes, the mux sets a deadline that is past on
-// this socket, which is everybody's (pion/ice, abortWrite): what all others send in that moment would be
-// lost. A write here waits only for the socket's buffer, which the kernel empties.
-func (c *Conn) SetWriteDeadline(time.Time) error { return nil }
-
-// SetDeadline is SetReadDeadline.
-func (c *Conn) SetDeadline(t time.Time) error { return c.SetReadDeadline(t) }
-
-// Serve says that checks for an ICE user are expected from now on, until Forget. It may be said again.
-func (c *Conn) Serve(user string) { c.sources.serve(user) }
-
-// Forget ends Serve.
-func (c *Conn) Forget(user string) { c.sources.forget(user) }
 
 // WriteToAddrPort sends one packet without allocating for its address. While
 // anybody gathers it may keep a copy for the next End, and an error of the
@@ -97,13 +64,6 @@ func (c *Conn) WriteToAddrPort(b []byte, to netip.AddrPort) (int, error) {
 		return len(b), nil
 	}
 	n, err := c.WriteToUDPAddrPort(b, to)
-	c.count(n, err)
-	return n, err
-}
-
-// WriteTo sends one packet at once.
-func (c *Conn) WriteTo(b []byte, to net.Addr) (int, error) {
-	n, err := c.UDPConn.WriteTo(b, to)
 	c.count(n, err)
 	return n, err
 }
@@ -148,14 +108,11 @@ type Stats struct {
 	Calls   uint64 // system calls that it took
 	Errors  uint64 // packets that the kernel refused
 	Refused uint64 // those of them that had been gathered, so that their writer does not know
-
-	SourcesRefused uint64 // checks from addresses past MaxSources that were not heard
 }
 
 // Stats reads the counters.
 func (c *Conn) Stats() Stats {
 	return Stats{
 		Packets: c.packets.Load(), Bytes: c.bytes.Load(), Calls: c.calls.Load(), Errors: c.errors.Load(), Refused: c.refused.Load(),
-		SourcesRefused: c.sources.refused.Load(),
 	}
 }

@@ -3,28 +3,19 @@ package egress
 import (
 	"bytes"
 	"encoding/binary"
-	"errors"
 	"fmt"
 	"net"
 	"net/netip"
-	"os"
 	"runtime"
 	"slices"
 	"sync"
 	"testing"
 	"time"
 
-	"github.com/pion/ice/v4"
 	"go.uber.org/goleak"
 )
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
-
-// Conn is what the UDP mux takes, and what spares it an allocation for each packet.
-var (
-	_ net.PacketConn           = (*Conn)(nil)
-	_ ice.AddrPortReaderWriter = (*Conn)(nil)
-)
 
 func listen(tb testing.TB, network string) *net.UDPConn {
 	tb.Helper()
@@ -63,35 +54,6 @@ func options() map[string]Options {
 		"plain":     {},
 		"gathered":  {Gather: true},
 		"segmented": {Gather: true, Segment: true},
-	}
-}
-
-// TestADeadlineOfOneIsNotEverybodys: the mux wakes up the writers of a user who goes with a deadline that is past,
-// on the one socket.
-func TestADeadlineOfOneIsNotEverybodys(t *testing.T) {
-	for name, o := range options() {
-		t.Run(name, func(t *testing.T) {
-			conn, viewer := NewWith(listen(t, "udp4"), o), listen(t, "udp4")
-			for _, set := range []func(time.Time) error{conn.SetWriteDeadline, conn.SetDeadline} {
-				if err := set(time.Now().Add(-time.Second)); err != nil {
-					t.Fatal(err)
-				}
-				conn.Begin()
-				if _, err := conn.WriteToAddrPort([]byte("of somebody else"), to(viewer)); err != nil {
-					t.Error(err)
-				}
-				conn.End()
-				if got := read(t, viewer, 10*time.Second); string(got) != "of somebody else" {
-					t.Errorf("%q came", got)
-				}
-			}
-			if stats := conn.Stats(); stats.Errors != 0 || stats.Refused != 0 {
-				t.Errorf("%+v", stats)
-			}
-			if _, _, err := conn.ReadFromAddrPort(make([]byte, 1)); !errors.Is(err, os.ErrDeadlineExceeded) {
-				t.Errorf("a read after its deadline: %v", err)
-			}
-		})
 	}
 }
 
@@ -176,10 +138,6 @@ func TestOutsideOfAGatherNothingWaits(t *testing.T) {
 	expect("two")
 	write("three")
 	expect("three")
-	if _, err := c.WriteTo([]byte("four"), r.LocalAddr()); err != nil {
-		t.Fatal(err)
-	}
-	expect("four")
 }
 
 // TestAFullGatherIsSent: more is written in one gather than it holds.

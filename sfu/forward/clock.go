@@ -14,6 +14,16 @@ func fromNTPTime(ntp uint64) time.Time {
 	return time.Unix(int64(ntp>>32)-ntpEpochOffset, int64((ntp&0xFFFFFFFF)*uint64(time.Second)>>32))
 }
 
+// RoundTrip is how long a sender report of ours and the report that answers it were on their way: lsr is the middle 32 bits of the
+// report's NTP time, delay how long the receiver waited, both in units of 1/65536 s (RFC 3550 section 6.4.1). It is false for
+// what no path has.
+func RoundTrip(arrived time.Time, lsr, delay uint32) (time.Duration, bool) {
+	const most = 10 * time.Second
+	units := uint32(ntpTime(arrived)>>16) - lsr - delay
+	rtt := time.Duration(units) * time.Second >> 16
+	return rtt, rtt < most
+}
+
 // peerClock maps one publisher's wall clock to ours. Audio and video of that
 // publisher share it, so that the sender reports written from it keep them in step.
 type peerClock struct {

@@ -93,9 +93,9 @@ func (l *Layer) Push(p *Packet) {
 }
 
 // SenderReport records how the publisher's clock and its RTP timestamps belong
-// together, from an RTCP sender report for this layer's SSRC.
+// together, from an RTCP sender report for this layer's SSRC. It does not block: another one comes soon.
 func (l *Layer) SenderReport(ntp uint64, rtp uint32, arrived time.Time) {
-	l.room.post(func() {
+	l.room.try(func() {
 		if l.closed {
 			return
 		}

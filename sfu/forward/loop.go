@@ -103,6 +103,7 @@ func (r *Room) handle(p *Packet) {
 }
 
 func (r *Room) tick(now time.Time) {
+	r.takeBudgets()
 	for _, l := range r.layers {
 		l.tick(now)
 	}

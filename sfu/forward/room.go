@@ -64,8 +64,9 @@ type Room struct {
 
 	stats counters
 
-	mu     sync.Mutex         // guards tables
-	tables map[PeerID][]Entry // what was last told
+	mu      sync.Mutex         // guards the fields below
+	tables  map[PeerID][]Entry // what was last told
+	budgets map[PeerID]uint64  // what SetBudget was told and the loop has not taken over
 
 	// The fields below belong to the loop.
 	layers        map[uint64]*Layer // by number
@@ -95,6 +96,7 @@ func NewRoom(cfg Config, log *slog.Logger) *Room {
 		tasks:       make(chan func(), queueTasks),
 		done:        make(chan struct{}),
 		tables:      make(map[PeerID][]Entry),
+		budgets:     make(map[PeerID]uint64),
 		layers:      make(map[uint64]*Layer),
 		subscribers: make(map[PeerID]*subscriber),
 		clocks:      make(map[PeerID]*peerClock),
@@ -115,7 +117,8 @@ func (r *Room) GetPacket() *Packet {
 }
 
 // AddLayer adds one encoding of a publisher. A layer of the same peer, source
-// and RID replaces an older one.
+// and RID replaces an older one. It returns nil, and does nothing, while the loop has too much to do: it must not hold up
+// whoever reads packets.
 func (r *Room) AddLayer(cfg LayerConfig) *Layer {
 	if cfg.Codec.ClockRate == 0 {
 		cfg.Codec.ClockRate = map[Kind]uint32{KindAudio: 48000, KindVideo: 90000}[cfg.Kind]
@@ -128,7 +131,9 @@ func (r *Room) AddLayer(cfg LayerConfig) *Layer {
 		requests: keyframeRequests{interval: r.cfg.MinPLIInterval},
 		cache:    newPacketCache(cfg.Kind),
 	}
-	r.post(func() { r.takeLayer(l) })
+	if !r.try(func() { r.takeLayer(l) }) {
+		return nil
+	}
 	return l
 }
 
@@ -178,20 +183,43 @@ func (r *Room) SetMuted(peer PeerID, source Source, muted bool) {
 }
 
 // SetBudget says how many bits per second a subscriber's transport carries, 0
-// for no limit. Sound is always sent; the budget's rest is for its pictures.
+// for no limit. Sound is always sent; the budget's rest is for its pictures. It does not block.
 func (r *Room) SetBudget(peer PeerID, bitsPerSecond uint64) {
-	r.post(func() {
+	r.mu.Lock()
+	r.budgets[peer] = bitsPerSecond
+	r.mu.Unlock()
+	r.try(r.takeBudgets) // If the loop has too much to do its next tick takes them.
+}
+
+// takeBudgets takes over what SetBudget was told.
+func (r *Room) takeBudgets() {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	for peer, budget := range r.budgets {
 		if sub := r.subscribers[peer]; sub != nil {
-			sub.budget = bitsPerSecond
+			sub.budget = budget
 			r.layersChanged = true
+		}
+	}
+	clear(r.budgets)
+}
+
+// WhenWatched calls ask on the loop if somebody other than the peer could decode a picture by now.
+func (r *Room) WhenWatched(peer PeerID, ask func()) {
+	r.post(func() {
+		for _, sub := range r.subscribers {
+			if sub.peer != peer && slices.ContainsFunc(sub.slots, func(s *Slot) bool { return s.ready && s.cfg.Kind == KindVideo }) {
+				ask()
+				return
+			}
 		}
 	})
 }
 
 // SetRoundTrip says how long a subscriber's path takes there and back, 0 for not known. It bounds how often one packet is
-// sent again.
+// sent again. It does not block: another measurement comes soon.
 func (r *Room) SetRoundTrip(peer PeerID, roundTrip time.Duration) {
-	r.post(func() {
+	r.try(func() {
 		if sub := r.subscribers[peer]; sub != nil {
 			sub.roundTrip = roundTrip
 		}
@@ -240,5 +268,15 @@ func (r *Room) post(task func()) {
 	select {
 	case r.tasks <- task:
 	case <-r.done:
+	}
+}
+
+// try is post for those who must not wait. It reports whether the task was taken.
+func (r *Room) try(task func()) bool {
+	select {
+	case r.tasks <- task:
+		return true
+	default:
+		return false
 	}
 }

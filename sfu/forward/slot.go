@@ -96,15 +96,16 @@ func (s *Slot) Ready() {
 }
 
 // NACK answers a receiver's list of missing sequence numbers (of this slot's
-// SSRC) from the source's retransmission cache.
+// SSRC) from the source's retransmission cache. Like KeyframeRequested it does not block: what the loop has no time for is
+// asked again.
 func (s *Slot) NACK(sequenceNumbers []uint16) {
-	s.room.post(func() { s.retransmit(sequenceNumbers, time.Now()) })
+	s.room.try(func() { s.retransmit(sequenceNumbers, time.Now()) })
 }
 
 // KeyframeRequested passes a receiver's PLI or FIR on to the source, at most
 // one in Config.MinPLIInterval for each layer; the last request within it is kept.
 func (s *Slot) KeyframeRequested() {
-	s.room.post(func() {
+	s.room.try(func() {
 		s.keyframesAsked++
 		s.askedAt = time.Now()
 		layer := s.current

@@ -1,0 +1,93 @@
+package transport
+
+import (
+	"bytes"
+	"encoding/binary"
+	"net"
+	"net/netip"
+	"time"
+
+	"github.com/pion/stun/v4"
+)
+
+// checker holds what one reader needs to answer checks without allocating for each.
+type checker struct {
+	request, response stun.Message
+}
+
+// check answers a connectivity check (RFC 8445 section 7.3) for a user who is served here and knows the password. Everything else
+// gets no answer.
+func (t *Transport) check(b []byte, from netip.AddrPort, now time.Time, k *checker) {
+	user := checkedUser(b)
+	if user == nil {
+		return
+	}
+	c := t.of(string(user))
+	if c == nil {
+		return
+	}
+	password, ok := c.password(string(user))
+	if !ok || !c.mayCheck(from, now) {
+		return
+	}
+	k.request.Reset()
+	if _, err := k.request.Write(b); err != nil {
+		return
+	}
+	integrity := stun.NewShortTermIntegrity(password)
+	if integrity.Check(&k.request) != nil {
+		return
+	}
+	if !t.admit(c, from, now) {
+		t.log.Debug("check refused: the address is another client's", "from", from.String())
+		return
+	}
+	c.heardFrom(now)
+	mapped := &stun.XORMappedAddress{IP: net.IP(from.Addr().AsSlice()), Port: int(from.Port())}
+	if err := k.response.Build(
+		stun.NewTransactionIDSetter(k.request.TransactionID), stun.BindingSuccess, mapped, integrity, stun.Fingerprint,
+	); err != nil {
+		t.log.Debug("check not answered", "error", err)
+		return
+	}
+	if _, err := t.socket.WriteToAddrPort(k.response.Raw, from); err != nil {
+		return // Like a lost packet: the client asks again.
+	}
+	c.checked(from, k.request.Contains(stun.AttrUseCandidate))
+}
+
+// The parts of a STUN message (RFC 8489 sections 5 and 14) that say for whom it is.
+const (
+	stunHeaderBytes    = 20
+	stunCookie         = 0x2112A442
+	stunBindingRequest = 0x0001
+	stunUsername       = 0x0006
+)
+
+// checkedUser gives our user fragment in the user name of a check, nil when the packet is anything else. It keeps a part of the
+// packet. It is what is read of a message before its sender has proved to know a password.
+func checkedUser(packet []byte) []byte {
+	if len(packet) < stunHeaderBytes || binary.BigEndian.Uint16(packet) != stunBindingRequest ||
+		binary.BigEndian.Uint32(packet[4:]) != stunCookie {
+		return nil
+	}
+	attributes := packet[stunHeaderBytes:]
+	length := int(binary.BigEndian.Uint16(packet[2:]))
+	if length > len(attributes) {
+		return nil
+	}
+	attributes = attributes[:length]
+	for len(attributes) >= 4 {
+		kind, size := binary.BigEndian.Uint16(attributes), int(binary.BigEndian.Uint16(attributes[2:]))
+		attributes = attributes[4:]
+		if size > len(attributes) {
+			return nil
+		}
+		if kind == stunUsername {
+			user, _, _ := bytes.Cut(attributes[:size], []byte{':'})
+			return user
+		}
+		attributes = attributes[min((size+3)&^3, len(attributes)):] // Values are padded to four bytes.
+	}
+	return nil
+}

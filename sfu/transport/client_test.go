@@ -1,0 +1,303 @@
+package transport
+
+import (
+	"bytes"
+	"crypto"
+	"crypto/x509"
+	"encoding/hex"
+	"log/slog"
+	"net"
+	"net/netip"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/pion/dtls/v3"
+	"github.com/pion/dtls/v3/pkg/crypto/fingerprint"
+	"github.com/pion/dtls/v3/pkg/crypto/selfsign"
+	"github.com/pion/rtp"
+	"github.com/pion/srtp/v3"
+	"github.com/pion/stun/v4"
+	"github.com/pion/transport/v4/packetio"
+	"go.uber.org/goleak"
+)
+
+func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+
+// patience is the limit of every wait: generous, because the machine is shared.
+const patience = 60 * time.Second
+
+// wire is a socket whose network is this process.
+type wire struct {
+	in     chan datagram
+	closed chan struct{}
+
+	mu      sync.Mutex // guards the fields below
+	clients map[netip.AddrPort]*packetio.Buffer
+	strays  int // packets for addresses where nobody is
+}
+
+type datagram struct {
+	from netip.AddrPort
+	b    []byte
+}
+
+// newTransport runs a transport on a wire until the test ends.
+func newTransport(t testing.TB) (*Transport, *wire) {
+	t.Helper()
+	w := &wire{in: make(chan datagram, 1024), closed: make(chan struct{}), clients: map[netip.AddrPort]*packetio.Buffer{}}
+	transport := New(w, slog.New(slog.DiscardHandler))
+	ended := make(chan error, 1)
+	go func() { ended <- transport.Run(t.Context()) }()
+	t.Cleanup(func() {
+		close(w.closed)
+		if err := <-ended; err != nil {
+			t.Error(err)
+		}
+	})
+	return transport, w
+}
+
+func (w *wire) ReadFromAddrPort(b []byte) (int, netip.AddrPort, error) {
+	select {
+	case d := <-w.in:
+		return copy(b, d.b), d.from, nil
+	case <-w.closed:
+		return 0, netip.AddrPort{}, net.ErrClosed
+	}
+}
+
+func (w *wire) WriteToAddrPort(b []byte, to netip.AddrPort) (int, error) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if client := w.clients[to]; client != nil {
+		return client.Write(b)
+	}
+	w.strays++
+	return len(b), nil
+}
+
+func (w *wire) strayed() int {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return w.strays
+}
+
+// address is a new one at which a client listens.
+func (w *wire) address() (netip.AddrPort, *packetio.Buffer) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	a := netip.AddrPortFrom(netip.MustParseAddr("192.0.2.1"), uint16(1000+len(w.clients)))
+	w.clients[a] = packetio.NewBuffer()
+	return a, w.clients[a]
+}
+
+// client is the other end of one connection.
+type client struct {
+	t    testing.TB
+	wire *wire
+	from netip.AddrPort
+	conn *Conn
+	got  *recorder
+
+	*packetio.Buffer // what comes for it, checks' answers left out
+
+	answers chan *stun.Message
+	out     *srtp.Context
+}
+
+// recorder is a Handler that remembers.
+type recorder struct {
+	mu      sync.Mutex // guards the fields below
+	streams map[uint32]int
+	reports int
+	states  []State
+}
+
+func (r *recorder) RTP(header *rtp.Header, _ []byte, _ time.Time) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.streams[header.SSRC]++
+}
+
+func (r *recorder) RTCP([]byte, time.Time) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.reports++
+}
+
+func (r *recorder) Tick(time.Time) {}
+
+func (r *recorder) StateChanged(s State) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.states = append(r.states, s)
+}
+
+func (r *recorder) heard() int {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return len(r.streams)
+}
+
+func (r *recorder) state() State {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if len(r.states) == 0 {
+		return Connecting
+	}
+	return r.states[len(r.states)-1]
+}
+
+// newClient opens a connection and a client that knows its credentials.
+func newClient(t testing.TB, transport *Transport, w *wire, owner string) *client {
+	t.Helper()
+	certificate, err := selfsign.GenerateSelfSigned()
+	if err != nil {
+		t.Fatal(err)
+	}
+	parsed, err := x509.ParseCertificate(certificate.Certificate[0])
+	if err != nil {
+		t.Fatal(err)
+	}
+	text, err := fingerprint.Fingerprint(parsed, crypto.SHA256)
+	if err != nil {
+		t.Fatal(err)
+	}
+	hash, err := hex.DecodeString(strings.ReplaceAll(text, ":", ""))
+	if err != nil {
+		t.Fatal(err)
+	}
+	c := &client{t: t, wire: w, got: &recorder{streams: map[uint32]int{}}, Buffer: packetio.NewBuffer(), answers: make(chan *stun.Message, 1024)}
+	from, arriving := w.address()
+	c.from = from
+	go c.sort(arriving)
+	t.Cleanup(func() { _ = arriving.Close() })
+	c.conn, err = transport.Open(Config{
+		Handler: c.got, Owner: owner, Fingerprint: Fingerprint{Algorithm: "sha-256", Value: hash},
+		Profiles: []dtls.SRTPProtectionProfile{dtls.SRTP_AEAD_AES_128_GCM}, Log: slog.New(slog.DiscardHandler),
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(c.conn.Close)
+	server, err := dtls.ServerWithOptions(c, &net.UDPAddr{}, dtls.WithCertificates(certificate),
+		dtls.WithSRTPProtectionProfiles(dtls.SRTP_AEAD_AES_128_GCM, dtls.SRTP_AES128_CM_HMAC_SHA1_80), dtls.WithInsecureSkipVerifyHello(true))
+	if err != nil {
+		t.Fatal(err)
+	}
+	shaken := make(chan error, 1)
+	go func() { shaken <- server.HandshakeContext(t.Context()) }()
+	t.Cleanup(func() { _ = server.Close(); _ = c.Close(); <-shaken })
+	c.connect(server, shaken)
+	return c
+}
+
+// connect checks once and waits for DTLS.
+func (c *client) connect(server *dtls.Conn, shaken chan error) {
+	c.t.Helper()
+	c.check(c.from, c.conn.Credentials(), true)
+	select {
+	case err := <-shaken:
+		shaken <- nil
+		if err != nil {
+			c.t.Fatal(err)
+		}
+	case <-time.After(patience):
+		c.t.Fatal("DTLS does not come to an end")
+	}
+	profile, _ := server.SelectedSRTPProtectionProfile()
+	state, _ := server.ConnectionState()
+	keys := srtp.Config{Profile: srtp.ProtectionProfile(profile)}
+	if err := keys.ExtractSessionKeysFromDTLS(&state, false); err != nil {
+		c.t.Fatal(err)
+	}
+	out, err := srtp.CreateContext(keys.Keys.LocalMasterKey, keys.Keys.LocalMasterSalt, keys.Profile)
+	if err != nil {
+		c.t.Fatal(err)
+	}
+	c.out = out
+	eventually(c.t, "the connection is up", func() bool { return c.got.state() == Connected })
+}
+
+// sort puts what arrives where it is waited for.
+func (c *client) sort(arriving *packetio.Buffer) {
+	b := make([]byte, receiveBytes)
+	for {
+		n, err := arriving.Read(b)
+		if err != nil {
+			return
+		}
+		if stun.IsMessage(b[:n]) {
+			m := &stun.Message{Raw: bytes.Clone(b[:n])}
+			if m.Decode() == nil {
+				c.answers <- m
+			}
+			continue
+		}
+		_, _ = c.Write(b[:n]) // Nobody reads after the handshake.
+	}
+}
+
+// check sends a connectivity check from an address.
+func (c *client) check(from netip.AddrPort, to Credentials, nominate bool) {
+	c.t.Helper()
+	c.wire.in <- datagram{from: from, b: checkFor(c.t, to, nominate)}
+}
+
+func checkFor(t testing.TB, to Credentials, nominate bool) []byte {
+	t.Helper()
+	setters := []stun.Setter{stun.BindingRequest, stun.TransactionID, stun.NewUsername(to.Ufrag + ":theirs")}
+	if nominate {
+		setters = append(setters, stun.RawAttribute{Type: stun.AttrUseCandidate})
+	}
+	m, err := stun.Build(append(setters, stun.NewShortTermIntegrity(to.Password), stun.Fingerprint)...)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return m.Raw
+}
+
+// send sends one packet of a stream.
+func (c *client) send(ssrc uint32, sequence uint16) {
+	c.t.Helper()
+	packet, err := (&rtp.Packet{Header: rtp.Header{Version: 2, SSRC: ssrc, SequenceNumber: sequence, PayloadType: 96}, Payload: []byte("frame")}).Marshal()
+	if err != nil {
+		c.t.Fatal(err)
+	}
+	sealed, err := c.out.EncryptRTP(nil, packet, nil)
+	if err != nil {
+		c.t.Fatal(err)
+	}
+	c.wire.in <- datagram{from: c.from, b: sealed}
+}
+
+// ReadFrom and the next four are part of net.PacketConn, for DTLS.
+func (c *client) ReadFrom(b []byte) (int, net.Addr, error) {
+	n, err := c.Read(b)
+	return n, &net.UDPAddr{}, err
+}
+
+func (c *client) WriteTo(b []byte, _ net.Addr) (int, error) {
+	c.wire.in <- datagram{from: c.from, b: bytes.Clone(b)}
+	return len(b), nil
+}
+
+func (c *client) LocalAddr() net.Addr              { return &net.UDPAddr{} }
+func (c *client) SetDeadline(t time.Time) error    { return c.SetReadDeadline(t) }
+func (c *client) SetWriteDeadline(time.Time) error { return nil }
+
+func eventually(t testing.TB, what string, holds func() bool) {
+	t.Helper()
+	tick := time.NewTicker(5 * time.Millisecond)
+	defer tick.Stop()
+	limit := time.After(patience)
+	for !holds() {
+		select {
+		case <-tick.C:
+		case <-limit:
+			t.Fatalf("in vain: %s", what)
+		}
+	}
+}

@@ -1,0 +1,232 @@
+package transport
+
+import (
+	"context"
+	"crypto"
+	"crypto/rand"
+	"crypto/tls"
+	"crypto/x509"
+	"encoding/base64"
+	"fmt"
+	"log/slog"
+	"net/netip"
+	"slices"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/pion/dtls/v3"
+	"github.com/pion/dtls/v3/pkg/crypto/fingerprint"
+	"github.com/pion/dtls/v3/pkg/crypto/selfsign"
+	"github.com/pion/rtp"
+	"golang.org/x/time/rate"
+)
+
+// State is how a connection does.
+type State int
+
+// The states of a connection, in the order in which they are usually gone through.
+const (
+	Connecting   State = iota
+	Connected          // DTLS is up and the client is heard
+	Disconnected       // nothing has been heard for disconnectedAfter
+	Failed             // DTLS failed, or nothing has been heard for much longer: for good
+)
+
+// Handler is what a connection tells its user. RTP, RTCP and Tick must not block. Packets and headers are the callee's for the time
+// of the call only.
+type Handler interface {
+	// RTP gets each packet that was authenticated, header and decrypted payload, in order of arrival.
+	RTP(header *rtp.Header, packet []byte, arrived time.Time)
+	// RTCP gets each compound packet.
+	RTCP(packet []byte, arrived time.Time)
+	// Tick is called every 10 ms once SetTicking was.
+	Tick(now time.Time)
+	// StateChanged is told of every change, in order. It must not call Close.
+	StateChanged(state State)
+}
+
+// Config describes a connection.
+type Config struct {
+	Handler Handler
+	// Owner names the client: a newer connection of the same client may take the addresses of an older one.
+	Owner       string
+	Fingerprint Fingerprint // of the client's certificate
+	// Profiles are the SRTP profiles that are offered; the client picks one.
+	Profiles []dtls.SRTPProtectionProfile
+	Log      *slog.Logger
+}
+
+// Fingerprint is the hash of a certificate (RFC 8122 section 5).
+type Fingerprint struct {
+	Algorithm string // "sha-256", "sha-384" or "sha-512"
+	Value     []byte
+}
+
+// Credentials are what an answer tells the client of the node's side.
+type Credentials struct {
+	Ufrag, Password string
+	Fingerprint     string // of this connection's own certificate, "sha-256 AA:BB..."
+}
+
+const (
+	// keptUsers is how many ICE generations of a connection are answered: while the client restarts ICE it still checks the old way.
+	keptUsers = 2
+	// checksPerSecond bounds the checks from new addresses whose password is verified: verifying is the cost.
+	checksPerSecond, checksBurst = 50, 100
+)
+
+// Conn is the transport of one client. Its methods are safe for concurrent use.
+type Conn struct {
+	transport   *Transport
+	cfg         Config
+	certificate tls.Certificate
+	fingerprint string
+	addresses   []netip.AddrPort // the oldest first; guarded by transport.mu
+	stranger    *rate.Limiter
+
+	selected atomic.Pointer[netip.AddrPort] // where media is sent to; nil before the first check
+	heard    atomic.Int64                   // when something authentic came last, Unix nanoseconds
+	goodbye  atomic.Int64                   // when a DTLS alert came, likewise; it is not authenticated here
+
+	in  inbound
+	out outbound
+
+	mu      sync.Mutex // guards the fields below
+	users   []user     // the newest last
+	pipe    *pipe      // to DTLS, while it shakes hands
+	cancel  context.CancelFunc
+	begun   bool // the handshake
+	up      bool
+	failed  bool // the handshake, or too many streams
+	closed  bool
+	running sync.WaitGroup
+
+	states sync.Mutex // held while a change of state is told, for their order
+	state  State      // guarded by states
+}
+
+// user is one generation of our ICE credentials.
+type user struct{ ufrag, password string }
+
+// Open makes a connection with a certificate of its own: a browser that is answered with a certificate it knows keeps its old DTLS
+// session and shows nothing, also when it comes back to a node that it was connected to before.
+func (t *Transport) Open(cfg Config) (*Conn, error) {
+	certificate, err := selfsign.GenerateSelfSigned()
+	if err != nil {
+		return nil, fmt.Errorf("make certificate: %w", err)
+	}
+	parsed, err := x509.ParseCertificate(certificate.Certificate[0])
+	if err != nil {
+		return nil, fmt.Errorf("read own certificate: %w", err)
+	}
+	hash, err := fingerprint.Fingerprint(parsed, crypto.SHA256)
+	if err != nil {
+		return nil, fmt.Errorf("hash own certificate: %w", err)
+	}
+	c := &Conn{
+		transport: t, cfg: cfg, certificate: certificate, fingerprint: "sha-256 " + strings.ToUpper(hash),
+		stranger: rate.NewLimiter(checksPerSecond, checksBurst),
+	}
+	c.heard.Store(time.Now().UnixNano())
+	c.Restart()
+	return c, nil
+}
+
+// Restart begins a new ICE generation; that of before is answered until there is another.
+func (c *Conn) Restart() {
+	fresh := user{ufrag: random(6), password: random(18)}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.closed {
+		return
+	}
+	c.users = append(c.users, fresh)
+	if len(c.users) > keptUsers {
+		c.transport.forgetUser(c.users[0].ufrag)
+		c.users = slices.Delete(c.users, 0, 1)
+	}
+	c.transport.serve(fresh.ufrag, c)
+}
+
+// random is a string of ICE characters (RFC 8839 section 5.4) with 8 bits of randomness for each byte.
+func random(bytes int) string {
+	b := make([]byte, bytes)
+	_, _ = rand.Read(b) // It never fails.
+	return base64.RawStdEncoding.EncodeToString(b)
+}
+
+// Credentials are the present ones.
+func (c *Conn) Credentials() Credentials {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	newest := c.users[len(c.users)-1]
+	return Credentials{Ufrag: newest.ufrag, Password: newest.password, Fingerprint: c.fingerprint}
+}
+
+func (c *Conn) password(ufrag string) (string, bool) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	for _, u := range c.users {
+		if u.ufrag == ufrag {
+			return u.password, true
+		}
+	}
+	return "", false
+}
+
+// mayCheck bounds what strangers can make us verify. An address that is known is always heard.
+func (c *Conn) mayCheck(from netip.AddrPort, now time.Time) bool {
+	return c.transport.at(from) == c || c.stranger.AllowN(now, 1)
+}
+
+func (c *Conn) heardFrom(now time.Time) { c.heard.Store(now.UnixNano()) }
+
+// checked acts on an authentic check. Media goes where the first came from, then where the client says that it wants it.
+func (c *Conn) checked(from netip.AddrPort, nominated bool) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.closed {
+		return
+	}
+	if now := c.selected.Load(); now == nil || nominated && *now != from {
+		c.selected.Store(&from)
+	}
+	if !c.begun {
+		c.begun = true
+		c.beginHandshake(from)
+	}
+}
+
+// SetTicking has Tick called from now on.
+func (c *Conn) SetTicking() {
+	t := c.transport
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if _, open := t.conns[c]; open {
+		t.ticking[c] = struct{}{}
+	}
+}
+
+// HandshakeFailed reports whether the client was reached and DTLS came to no end.
+func (c *Conn) HandshakeFailed() bool {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.failed && !c.up
+}
+
+// Close ends the connection and returns when its goroutines have ended. The client is told nothing: it may be on its way to another
+// node with the same RTCPeerConnection, which a DTLS close_notify would end.
+func (c *Conn) Close() {
+	c.mu.Lock()
+	c.closed = true
+	if c.cancel != nil {
+		c.cancel()
+	}
+	users := c.users
+	c.mu.Unlock()
+	c.transport.remove(c, users)
+	c.out.close()
+	c.running.Wait()
+}

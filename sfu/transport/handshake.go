@@ -1,0 +1,127 @@
+package transport
+
+import (
+	"bytes"
+	"context"
+	"crypto/sha256"
+	"crypto/sha512"
+	"crypto/x509"
+	"errors"
+	"fmt"
+	"net"
+	"net/netip"
+	"time"
+
+	"github.com/pion/dtls/v3"
+	"github.com/pion/srtp/v3"
+	"github.com/pion/transport/v4/packetio"
+)
+
+const (
+	// flightInterval is after how long a flight is sent again first; it doubles. DTLS's own 1 s would cost a viewer that much for one
+	// lost packet (RFC 6347 section 4.2.4.1).
+	flightInterval = 100 * time.Millisecond
+	// handshakeTimeout is longer than a client waits before it makes a new connection.
+	handshakeTimeout = 30 * time.Second
+	// pipePackets bounds the records that wait for DTLS: a flight of a browser has at most a handful.
+	pipePackets = 32
+)
+
+var (
+	errFingerprint = errors.New("the client's certificate is not the one that its offer names")
+	errNoProfile   = errors.New("no SRTP profile was agreed on")
+)
+
+// beginHandshake starts DTLS, whose first flight needs somewhere to go. Call it with mu held.
+func (c *Conn) beginHandshake(to netip.AddrPort) {
+	ctx, cancel := context.WithTimeout(context.Background(), handshakeTimeout)
+	c.cancel = cancel
+	c.pipe = &pipe{Buffer: packetio.NewBuffer(), conn: c}
+	c.pipe.SetLimitCount(pipePackets)
+	p := c.pipe
+	c.running.Go(func() {
+		defer cancel()
+		err := c.shakeHands(ctx, p, net.UDPAddrFromAddrPort(to))
+		c.mu.Lock()
+		c.pipe, c.up, c.failed = nil, err == nil, err != nil
+		c.mu.Unlock()
+		if err != nil {
+			c.cfg.Log.Debug("DTLS handshake failed", "error", err)
+		}
+		c.settle(time.Now())
+	})
+}
+
+// shakeHands agrees on the keys of SRTP (RFC 5764) and leaves nothing running. As the client of DTLS the node has the last flight of
+// the other side when it is done, so that nothing has to be sent again later.
+func (c *Conn) shakeHands(ctx context.Context, p *pipe, to net.Addr) error {
+	conn, err := dtls.ClientWithOptions(p, to,
+		dtls.WithCertificates(c.certificate), dtls.WithSRTPProtectionProfiles(c.cfg.Profiles...), dtls.WithFlightInterval(flightInterval),
+		dtls.WithInsecureSkipVerify(true), dtls.WithVerifyPeerCertificate(c.verify), dtls.WithLoggerFactory(pionLogs{c.cfg.Log}),
+	)
+	if err != nil {
+		return fmt.Errorf("begin: %w", err)
+	}
+	defer func() {
+		p.mute() // Or it would say close_notify.
+		_ = conn.Close()
+	}()
+	if err := conn.HandshakeContext(ctx); err != nil {
+		return err
+	}
+	profile, ok := conn.SelectedSRTPProtectionProfile()
+	if !ok {
+		return errNoProfile
+	}
+	state, ok := conn.ConnectionState()
+	if !ok {
+		return errNoProfile
+	}
+	keys := srtp.Config{Profile: srtp.ProtectionProfile(profile)}
+	if err := keys.ExtractSessionKeysFromDTLS(&state, true); err != nil {
+		return fmt.Errorf("export keys: %w", err)
+	}
+	if err := c.in.open(keys); err != nil {
+		return err
+	}
+	return c.out.open(keys)
+}
+
+// verify compares the client's certificate with the fingerprint of its offer (RFC 8122 section 5).
+func (c *Conn) verify(certificates [][]byte, _ [][]*x509.Certificate) error {
+	if len(certificates) == 0 {
+		return errFingerprint
+	}
+	var got []byte
+	switch c.cfg.Fingerprint.Algorithm {
+	case "sha-256":
+		sum := sha256.Sum256(certificates[0])
+		got = sum[:]
+	case "sha-384":
+		sum := sha512.Sum384(certificates[0])
+		got = sum[:]
+	case "sha-512":
+		sum := sha512.Sum512(certificates[0])
+		got = sum[:]
+	}
+	if got == nil || !bytes.Equal(got, c.cfg.Fingerprint.Value) {
+		return errFingerprint
+	}
+	return nil
+}
+
+// alertRecord is the first byte of a DTLS record with an alert (RFC 6347 section 4.1).
+const alertRecord = 21
+
+// record takes in a datagram of DTLS. After the handshake only an alert means anything: the client may be closing.
+func (c *Conn) record(b []byte, now time.Time) {
+	c.mu.Lock()
+	p, up := c.pipe, c.up
+	c.mu.Unlock()
+	switch {
+	case p != nil:
+		_, _ = p.Write(b) // It copies. What does not fit is lost like a packet.
+	case up && b[0] == alertRecord:
+		c.goodbye.Store(now.UnixNano())
+	}
+}

@@ -1,0 +1,98 @@
+package transport
+
+import (
+	"encoding/binary"
+	"fmt"
+	"sync"
+	"time"
+
+	"github.com/pion/rtcp"
+	"github.com/pion/rtp"
+	"github.com/pion/srtp/v3"
+)
+
+const (
+	// maxStreams is how many SSRCs of one client are heard: a camera and a screen of three layers and a microphone, each with
+	// retransmissions, are 14, and the numbers of a few connections before this one come on top.
+	maxStreams = 64
+	// floodStreams is how many SSRCs end the connection: keys and replay windows are kept for each.
+	floodStreams = 256
+	// replayPackets is how far back a packet may be overtaken.
+	replayPackets = 128
+)
+
+// inbound authenticates and decrypts what comes.
+type inbound struct {
+	mu      sync.Mutex    // guards the fields below
+	context *srtp.Context // nil until there are keys
+	header  rtp.Header
+	control rtcp.Header
+	streams map[uint32]bool // authenticated SSRCs, and whether they are heard
+	reports map[uint32]bool // of RTCP
+}
+
+func (i *inbound) open(keys srtp.Config) error {
+	context, err := srtp.CreateContext(keys.Keys.RemoteMasterKey, keys.Keys.RemoteMasterSalt, keys.Profile,
+		srtp.SRTPReplayProtection(replayPackets), srtp.SRTCPReplayProtection(replayPackets))
+	if err != nil {
+		return fmt.Errorf("open incoming SRTP: %w", err)
+	}
+	i.mu.Lock()
+	defer i.mu.Unlock()
+	i.context, i.streams, i.reports = context, map[uint32]bool{}, map[uint32]bool{}
+	return nil
+}
+
+// media takes in a packet of SRTP or SRTCP, which it decrypts in place.
+func (c *Conn) media(b []byte, now time.Time) {
+	in := &c.in
+	in.mu.Lock()
+	defer in.mu.Unlock()
+	if in.context == nil || len(b) < 12 {
+		return
+	}
+	if b[1] >= 192 && b[1] <= 223 { // RFC 5761 section 4
+		if in.admitReports(binary.BigEndian.Uint32(b[4:])) {
+			if packet, err := in.context.DecryptRTCP(b, b, &in.control); err == nil {
+				c.heardFrom(now)
+				in.reports[binary.BigEndian.Uint32(packet[4:])] = true
+				c.cfg.Handler.RTCP(packet, now)
+			}
+		}
+		return
+	}
+	heard, known := in.streams[binary.BigEndian.Uint32(b[8:])]
+	if known && !heard {
+		return
+	}
+	packet, err := in.context.DecryptRTP(b, b, &in.header)
+	if err != nil {
+		return
+	}
+	c.heardFrom(now)
+	if !known {
+		heard = len(in.streams) < maxStreams
+		in.streams[in.header.SSRC] = heard
+		if len(in.streams) > floodStreams {
+			in.context = nil
+			c.flooded()
+			return
+		}
+	}
+	if heard {
+		c.cfg.Handler.RTP(&in.header, packet, now)
+	}
+}
+
+// admitReports reports whether RTCP of a sender is read: of maxStreams at most.
+func (i *inbound) admitReports(ssrc uint32) bool {
+	return i.reports[ssrc] || len(i.reports) < maxStreams
+}
+
+// flooded ends a connection whose client has sent from more SSRCs than any browser. The state is told by the watch.
+func (c *Conn) flooded() {
+	c.cfg.Log.Warn("client sends from too many SSRCs: connection ended", "ssrcs", floodStreams)
+	c.mu.Lock()
+	c.failed = true
+	c.mu.Unlock()
+}

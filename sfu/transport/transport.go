@@ -1,0 +1,168 @@
+package transport
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"net"
+	"net/netip"
+	"sync"
+	"time"
+)
+
+const (
+	// receiveBytes is the largest datagram that is read. Browsers stay below 1,200 bytes for media; Firefox's ClientHello takes more.
+	receiveBytes = 1500
+	// tickEvery is how often connections that receive media are called to report on it.
+	tickEvery = 10 * time.Millisecond
+	// watchEvery is how often silence is looked for.
+	watchEvery = 250 * time.Millisecond
+)
+
+// Socket is the UDP socket of all connections. egress.Conn is one.
+type Socket interface {
+	ReadFromAddrPort(b []byte) (int, netip.AddrPort, error)
+	WriteToAddrPort(b []byte, to netip.AddrPort) (int, error)
+}
+
+// Transport is one socket and its connections. Its methods are safe for concurrent use.
+type Transport struct {
+	socket Socket
+	log    *slog.Logger
+
+	mu        sync.RWMutex // guards the fields below, and the addresses of every connection
+	conns     map[*Conn]struct{}
+	byUser    map[string]*Conn // by each of their ICE user fragments
+	byAddress map[netip.AddrPort]*Conn
+	ticking   map[*Conn]struct{} // connections that receive media
+}
+
+// New makes a transport on a bound socket; Run makes it work.
+func New(socket Socket, log *slog.Logger) *Transport {
+	return &Transport{
+		socket: socket, log: log,
+		conns: map[*Conn]struct{}{}, byUser: map[string]*Conn{}, byAddress: map[netip.AddrPort]*Conn{}, ticking: map[*Conn]struct{}{},
+	}
+}
+
+// Run serves the connections until the socket is closed, and returns nil then. The context ends what goes on beside the reading:
+// the caller closes the socket as well.
+func (t *Transport) Run(ctx context.Context) error {
+	ctx, cancel := context.WithCancel(ctx)
+	var clocks sync.WaitGroup
+	clocks.Go(func() { t.every(ctx, tickEvery, t.tick) })
+	clocks.Go(func() { t.every(ctx, watchEvery, t.watch) })
+	defer clocks.Wait()
+	defer cancel()
+	var check checker
+	b := make([]byte, receiveBytes)
+	for {
+		n, from, err := t.socket.ReadFromAddrPort(b)
+		switch {
+		case errors.Is(err, net.ErrClosed):
+			return nil
+		case err != nil:
+			return fmt.Errorf("read media socket: %w", err)
+		case n > 0:
+			t.receive(b[:n], netip.AddrPortFrom(from.Addr().Unmap(), from.Port()), time.Now(), &check)
+		}
+	}
+}
+
+// receive tells packets apart as RFC 7983 section 7 has it. What comes from an address that no check has come from is dropped,
+// unless it is a check.
+func (t *Transport) receive(b []byte, from netip.AddrPort, now time.Time, check *checker) {
+	switch first := b[0]; {
+	case first <= 3:
+		t.check(b, from, now, check)
+	case first >= 20 && first <= 63:
+		if c := t.at(from); c != nil {
+			c.record(b, now)
+		}
+	case first >= 128 && first <= 191:
+		if c := t.at(from); c != nil {
+			c.media(b, now)
+		}
+	}
+}
+
+func (t *Transport) at(address netip.AddrPort) *Conn {
+	t.mu.RLock()
+	defer t.mu.RUnlock()
+	return t.byAddress[address]
+}
+
+func (t *Transport) of(user string) *Conn {
+	t.mu.RLock()
+	defer t.mu.RUnlock()
+	return t.byUser[user]
+}
+
+func (t *Transport) every(ctx context.Context, interval time.Duration, do func(time.Time)) {
+	ticker := time.NewTicker(interval)
+	defer ticker.Stop()
+	for {
+		select {
+		case <-ctx.Done():
+			return
+		case now := <-ticker.C:
+			do(now)
+		}
+	}
+}
+
+func (t *Transport) tick(now time.Time) {
+	for _, c := range t.list(t.ticking) {
+		c.cfg.Handler.Tick(now)
+	}
+}
+
+func (t *Transport) watch(now time.Time) {
+	for _, c := range t.list(t.conns) {
+		c.settle(now)
+	}
+}
+
+func (t *Transport) list(of map[*Conn]struct{}) []*Conn {
+	t.mu.RLock()
+	defer t.mu.RUnlock()
+	if len(of) == 0 {
+		return nil
+	}
+	list := make([]*Conn, 0, len(of))
+	for c := range of {
+		list = append(list, c)
+	}
+	return list
+}
+
+// serve has checks for a user fragment go to a connection.
+func (t *Transport) serve(user string, c *Conn) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	t.byUser[user] = c
+	t.conns[c] = struct{}{}
+}
+
+// forgetUser ends serve for one user fragment.
+func (t *Transport) forgetUser(user string) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	delete(t.byUser, user)
+}
+
+// remove takes a connection that is closed off every table.
+func (t *Transport) remove(c *Conn, users []user) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	delete(t.conns, c)
+	delete(t.ticking, c)
+	for _, u := range users {
+		delete(t.byUser, u.ufrag)
+	}
+	for _, address := range c.addresses {
+		delete(t.byAddress, address)
+	}
+	c.addresses = nil
+}

@@ -1,0 +1,221 @@
+package transport
+
+import (
+	"errors"
+	"net"
+	"net/netip"
+	"testing"
+	"time"
+
+	"github.com/pion/rtcp"
+	"github.com/pion/rtp"
+)
+
+func TestMediaGoesBothWays(t *testing.T) {
+	transport, w := newTransport(t)
+	c := newClient(t, transport, w, "alice")
+	c.send(7, 1)
+	eventually(t, "the node hears the client", func() bool { return c.got.heard() == 1 })
+	n, err := c.conn.WriteRTP(&rtp.Header{Version: 2, SSRC: 9, SequenceNumber: 1}, []byte("frame"))
+	if want := 12 + 5 + 16; n != want || err != nil {
+		t.Errorf("%d bytes were written, want %d (%v)", n, want, err)
+	}
+	if err := c.conn.WriteRTCP([]rtcp.Packet{&rtcp.PictureLossIndication{MediaSSRC: 7}}); err != nil {
+		t.Error(err)
+	}
+	c.conn.Close()
+	if _, err := c.conn.WriteRTP(&rtp.Header{Version: 2}, nil); !errors.Is(err, net.ErrClosed) {
+		t.Errorf("a write after Close gives %v", err)
+	}
+	if n := w.strayed(); n != 0 {
+		t.Errorf("%d packets went to addresses that nobody named", n)
+	}
+}
+
+// TestOnlyThePasswordOpens: a check without it gets no answer and makes the node send nothing anywhere.
+func TestOnlyThePasswordOpens(t *testing.T) {
+	transport, w := newTransport(t)
+	c := newClient(t, transport, w, "alice")
+	stranger := netip.MustParseAddrPort("198.51.100.1:9")
+	right := c.conn.Credentials()
+	for _, wrong := range []Credentials{{Ufrag: right.Ufrag, Password: "wrong"}, {Ufrag: "wrong", Password: right.Password}} {
+		transport.receive(checkFor(t, wrong, true), stranger, time.Now(), &checker{})
+	}
+	if w.strayed() != 0 || transport.at(stranger) != nil {
+		t.Errorf("%d answers to checks without the password", w.strayed())
+	}
+	transport.receive(checkFor(t, right, false), stranger, time.Now(), &checker{})
+	if w.strayed() != 1 || transport.at(stranger) != c.conn {
+		t.Errorf("%d answers to a check with the password, want 1", w.strayed())
+	}
+	if to := c.conn.selected.Load(); *to != c.from {
+		t.Errorf("media goes to %v, which was not nominated, want %v", to, c.from)
+	}
+}
+
+// TestAFloodOfForgedChecksIsNotVerified: verifying is what costs, so that strangers get little of it; the client is still answered.
+func TestAFloodOfForgedChecksIsNotVerified(t *testing.T) {
+	transport, w := newTransport(t)
+	c := newClient(t, transport, w, "alice")
+	right := c.conn.Credentials()
+	now := time.Now()
+	for i := range 10 * checksBurst {
+		from := netip.AddrPortFrom(netip.MustParseAddr("198.51.100.1"), uint16(1000+i))
+		transport.receive(checkFor(t, Credentials{Ufrag: right.Ufrag, Password: "guess"}, true), from, now, &checker{})
+	}
+	if c.conn.mayCheck(netip.MustParseAddrPort("198.51.100.1:9"), now) {
+		t.Error("after a flood of forged checks another stranger is verified")
+	}
+	for len(c.answers) > 0 {
+		<-c.answers
+	}
+	transport.receive(checkFor(t, right, true), c.from, now, &checker{})
+	select {
+	case <-c.answers:
+	case <-time.After(patience):
+		t.Error("the client is not answered any more")
+	}
+}
+
+// TestAnAddressIsNotTaken: a client whose check comes from the address of another one that is alive gets no answer, and the other
+// one's media goes on. When that one has been silent the address is free; a newer connection of the same client may have it at once.
+func TestAnAddressIsNotTaken(t *testing.T) {
+	transport, w := newTransport(t)
+	victim, thief, again := newClient(t, transport, w, "alice"), newClient(t, transport, w, "mallory"), newClient(t, transport, w, "alice")
+	now := time.Now()
+	for range 20 {
+		transport.receive(checkFor(t, thief.conn.Credentials(), true), victim.from, now, &checker{})
+	}
+	if transport.at(victim.from) != victim.conn {
+		t.Fatal("the address was taken")
+	}
+	victim.send(7, 1)
+	eventually(t, "the victim is heard", func() bool { return victim.got.heard() == 1 })
+	if to := thief.conn.selected.Load(); *to != thief.from {
+		t.Errorf("the thief's media goes to %v", to)
+	}
+	transport.receive(checkFor(t, again.conn.Credentials(), true), victim.from, now, &checker{})
+	if transport.at(victim.from) != again.conn {
+		t.Error("the same client's newer connection does not get the address")
+	}
+	transport.receive(checkFor(t, thief.conn.Credentials(), true), victim.from, now.Add(2*disconnectedAfter), &checker{})
+	if transport.at(victim.from) != thief.conn {
+		t.Error("the address of a client that is gone is not free")
+	}
+}
+
+// TestAddressesOfAConnectionAreBounded: a client that checks from thousands of ports keeps the one that it uses.
+func TestAddressesOfAConnectionAreBounded(t *testing.T) {
+	transport, w := newTransport(t)
+	c := newClient(t, transport, w, "alice")
+	now := time.Now()
+	for i := range 3000 {
+		from := netip.AddrPortFrom(netip.MustParseAddr("198.51.100.1"), uint16(1000+i))
+		now = now.Add(time.Second / checksPerSecond)
+		transport.receive(checkFor(t, c.conn.Credentials(), false), from, now, &checker{})
+	}
+	transport.mu.RLock()
+	defer transport.mu.RUnlock()
+	if n := len(transport.byAddress); n != maxAddresses || len(c.conn.addresses) != maxAddresses {
+		t.Errorf("%d addresses are kept, want %d", n, maxAddresses)
+	}
+	if transport.byAddress[c.from] != c.conn {
+		t.Error("the address in use was forgotten")
+	}
+}
+
+// TestARestartKeepsTheOldGenerationForAWhile: a client that restarts ICE still checks the old way until the new one works.
+func TestARestartKeepsTheOldGenerationForAWhile(t *testing.T) {
+	transport, w := newTransport(t)
+	c := newClient(t, transport, w, "alice")
+	answered := func(to Credentials) bool {
+		before := w.strayed()
+		transport.receive(checkFor(t, to, false), netip.MustParseAddrPort("198.51.100.1:9"), time.Now(), &checker{})
+		return w.strayed() > before
+	}
+	first := c.conn.Credentials()
+	c.conn.Restart()
+	second := c.conn.Credentials()
+	if first.Ufrag == second.Ufrag || first.Fingerprint != second.Fingerprint {
+		t.Errorf("a restart makes %+v of %+v", second, first)
+	}
+	if !answered(first) || !answered(second) {
+		t.Error("a generation is not answered")
+	}
+	c.conn.Restart()
+	if answered(first) || !answered(second) {
+		t.Error("the oldest of three generations is answered, or the one before the newest is not")
+	}
+	if c.got.state() != Connected {
+		t.Errorf("the connection is %v", c.got.state())
+	}
+}
+
+// TestAFloodOfStreamsEndsTheConnection, and costs others nothing.
+func TestAFloodOfStreamsEndsTheConnection(t *testing.T) {
+	transport, w := newTransport(t)
+	wild, calm := newClient(t, transport, w, "wild"), newClient(t, transport, w, "calm")
+	calm.send(7, 1)
+	for ssrc := range uint32(2 * floodStreams) {
+		wild.send(1000+ssrc, 1)
+		wild.send(1000+ssrc, 2)
+	}
+	eventually(t, "the flood ends the connection", func() bool { return wild.got.state() == Failed })
+	if n := wild.got.heard(); n != maxStreams {
+		t.Errorf("%d streams were heard, want %d", n, maxStreams)
+	}
+	calm.send(7, 2)
+	eventually(t, "the other one is heard", func() bool {
+		calm.got.mu.Lock()
+		defer calm.got.mu.Unlock()
+		return calm.got.streams[7] == 2
+	})
+}
+
+// TestSilence: disconnected, back, and failed for good. An alert only makes the node less patient, for anybody could have sent it.
+func TestSilence(t *testing.T) {
+	transport, w := newTransport(t)
+	c := newClient(t, transport, w, "alice")
+	now := time.Now()
+	c.conn.settle(now.Add(disconnectedAfter + time.Second))
+	if s := c.got.state(); s != Disconnected {
+		t.Errorf("after %v of silence the connection is %v", disconnectedAfter, s)
+	}
+	back := now.Add(10 * time.Second)
+	transport.receive(checkFor(t, c.conn.Credentials(), true), c.from, back, &checker{})
+	c.conn.settle(back)
+	if s := c.got.state(); s != Connected {
+		t.Errorf("a client that is heard again is %v", s)
+	}
+	transport.receive([]byte{alertRecord, 1, 2, 3}, c.from, back.Add(time.Millisecond), &checker{})
+	c.conn.settle(back.Add(goodbyeAfter / 2))
+	if s := c.got.state(); s != Connected {
+		t.Errorf("after an alert that is not authenticated the connection is %v", s)
+	}
+	c.conn.settle(back.Add(goodbyeAfter))
+	if s := c.got.state(); s != Failed {
+		t.Errorf("after an alert and %v of silence the connection is %v", goodbyeAfter, s)
+	}
+}
+
+// FuzzReceive: nothing that comes to the socket, from whom it may, does harm.
+func FuzzReceive(f *testing.F) {
+	transport, w := newTransport(f)
+	c := newClient(f, transport, w, "alice")
+	f.Add(checkFor(f, c.conn.Credentials(), true), true)
+	f.Add([]byte{22, 254, 253, 0, 0, 0, 0, 0, 0, 0, 0, 0, 1, 0}, true)
+	f.Add([]byte{0x80, 96, 0, 1, 0, 0, 0, 1, 0, 0, 0, 7, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15, 16}, true)
+	f.Add([]byte{0x81, 200, 0, 1, 0, 0, 0, 1}, false)
+	f.Fuzz(func(t *testing.T, b []byte, known bool) {
+		from := netip.MustParseAddrPort("198.51.100.1:9")
+		if known {
+			from = c.from
+		}
+		if len(b) > 0 {
+			transport.receive(b, from, time.Now(), &checker{})
+		}
+		if c.got.state() == Failed {
+			t.Fatal("bytes that nobody authenticated ended the connection")
+		}
+	})
+}

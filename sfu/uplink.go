@@ -1,0 +1,386 @@
+package sfu
+
+import (
+	"cmp"
+	"encoding/binary"
+	"fmt"
+	"math/rand/v2"
+	"slices"
+	"sync"
+	"time"
+
+	"github.com/pion/rtcp"
+	"github.com/pion/rtp"
+	pacing "golang.org/x/time/rate" // rate is a noun of ours
+
+	"github.com/holdfast-rtc/holdfast/control"
+	"github.com/holdfast-rtc/holdfast/sfu/forward"
+	"github.com/holdfast-rtc/holdfast/sfu/offer"
+	"github.com/holdfast-rtc/holdfast/sfu/reception"
+)
+
+// maxNamedStreams bounds the SSRCs of a client that are remembered: three layers of camera and of screen, each with
+// retransmissions, are 12, and a client that moves names them again.
+const maxNamedStreams = 128
+
+// identity is which encoding of which m-line an SSRC carries.
+type identity struct {
+	mid, rid string
+	repairs  bool // the retransmissions of it
+}
+
+// uplink sorts what a client sends by SSRC into the layers of its room (RFC 8843 section 9.2), and reports to the client on what
+// arrives.
+type uplink struct {
+	connection *connection
+
+	mu        sync.Mutex // guards the fields below
+	closed    bool
+	ids       offer.Extensions
+	lines     map[string]*offer.Section // that publish, by mid
+	repairs   map[uint32]uint32         // SSRCs of retransmissions that the offer declares, and what they repair
+	known     map[uint32]identity
+	streams   map[uint32]*stream
+	unplaced  map[uint32]*control.Stream // of which packets have come and which are in no layer
+	reception *reception.Receiver
+	due       []rtcp.Packet // reused by Tick
+}
+
+// stream is one SSRC that has a place.
+type stream struct {
+	identity
+	ssrc     uint32
+	original *stream // that it repairs; nil for a stream of its own
+	source   forward.Source
+	codec    offer.Codec
+	layer    *forward.Layer // nil until the room has taken it
+	replaced bool           // another SSRC carries this encoding now
+	pace     *pacing.Limiter
+	config   forward.LayerConfig
+}
+
+func newUplink(c *connection) *uplink {
+	return &uplink{
+		connection: c, lines: map[string]*offer.Section{}, repairs: map[uint32]uint32{}, known: map[uint32]identity{},
+		streams: map[uint32]*stream{}, unplaced: map[uint32]*control.Stream{}, reception: reception.New(rand.Uint32()),
+	}
+}
+
+// learn takes over what the client says its senders' SSRCs are. Browsers stop sending the MID and RID extensions once receiver
+// reports have acknowledged an SSRC, so a node that a connection moves to would not know which layer a packet is of.
+func (u *uplink) learn(senders []*control.Sender) {
+	u.mu.Lock()
+	defer u.mu.Unlock()
+	for _, s := range senders {
+		if s.GetMid() == "" || len(s.GetMid()) > maxMidBytes || len(u.known)+2 > maxNamedStreams {
+			continue
+		}
+		if ssrc := s.GetSsrc(); ssrc != 0 {
+			u.known[ssrc] = identity{mid: s.GetMid(), rid: s.GetRid()}
+		}
+		if ssrc := s.GetRtxSsrc(); ssrc != 0 {
+			u.known[ssrc] = identity{mid: s.GetMid(), rid: s.GetRid(), repairs: true}
+		}
+	}
+}
+
+// negotiated takes over the m-lines of an offer. Streams of m-lines that publish no more end.
+func (u *uplink) negotiated(o *offer.Offer) {
+	u.mu.Lock()
+	defer u.mu.Unlock()
+	clear(u.lines)
+	clear(u.repairs)
+	for i := range o.Sections {
+		line := &o.Sections[i]
+		u.learnExtensions(&line.Extensions)
+		if !line.Publishes || !u.connection.canPublish {
+			continue
+		}
+		u.lines[line.MID] = line
+		for _, ssrc := range line.SSRCs {
+			if _, named := u.known[ssrc]; !named && len(u.known) < maxNamedStreams {
+				_, repairs := line.Repairs[ssrc]
+				u.known[ssrc] = identity{mid: line.MID, repairs: repairs}
+			}
+		}
+		for ssrc, original := range line.Repairs {
+			u.repairs[ssrc] = original
+		}
+	}
+	for ssrc, s := range u.streams {
+		line := u.lines[s.mid]
+		if source, ok := u.connection.sourceOf(line); !ok || source != s.source {
+			u.end(ssrc, s)
+		}
+	}
+}
+
+// learnExtensions takes over the ids of an m-line: with BUNDLE an id means the same on all of them (RFC 8843 section 9.1).
+func (u *uplink) learnExtensions(ids *offer.Extensions) {
+	u.ids.MID = cmp.Or(ids.MID, u.ids.MID)
+	u.ids.RID = cmp.Or(ids.RID, u.ids.RID)
+	u.ids.RepairedRID = cmp.Or(ids.RepairedRID, u.ids.RepairedRID)
+	u.ids.TransportCC = cmp.Or(ids.TransportCC, u.ids.TransportCC)
+}
+
+// end takes a stream away. Call it with mu held.
+func (u *uplink) end(ssrc uint32, s *stream) {
+	delete(u.streams, ssrc)
+	u.reception.Remove(ssrc)
+	if s.layer != nil {
+		s.layer.Close()
+	}
+}
+
+func (u *uplink) close() {
+	u.mu.Lock()
+	defer u.mu.Unlock()
+	u.closed = true
+	for ssrc, s := range u.streams {
+		u.end(ssrc, s)
+	}
+}
+
+// RTP is part of transport.Handler.
+func (c *connection) RTP(header *rtp.Header, packet []byte, arrived time.Time) {
+	u := c.uplink
+	u.mu.Lock()
+	defer u.mu.Unlock()
+	if u.closed {
+		return
+	}
+	if number := header.GetExtension(u.ids.TransportCC); u.ids.TransportCC != 0 && len(number) >= 2 {
+		u.reception.Transport(binary.BigEndian.Uint16(number), header.SSRC, arrived)
+	}
+	s := u.streams[header.SSRC]
+	if s == nil {
+		if s = u.place(header); s == nil {
+			return
+		}
+	}
+	u.take(s, header, packet, arrived)
+}
+
+// take hands a packet to the layer that it is of. Call it with mu held.
+func (u *uplink) take(s *stream, header *rtp.Header, packet []byte, arrived time.Time) {
+	of := s
+	if s.original != nil {
+		of = s.original
+	}
+	if of.replaced || !u.begin(of) {
+		return
+	}
+	space := u.connection.room.GetPacket()
+	n := 0
+	if s.original == nil {
+		u.reception.Received(s.ssrc, header.SequenceNumber, header.Timestamp, arrived)
+		n = copy(space.Buffer(), packet)
+	} else if n = restore(space.Buffer(), packet, of); n > 0 {
+		u.reception.Repaired(of.ssrc, binary.BigEndian.Uint16(space.Buffer()[2:]), arrived)
+	}
+	if n == 0 || !of.pace.AllowN(arrived, 1) {
+		space.Release()
+		return
+	}
+	space.SetLength(n)
+	of.layer.Push(space)
+}
+
+// begin has the room take the stream's layer, and reports false while the room has too much to do.
+func (u *uplink) begin(s *stream) bool {
+	if s.layer == nil {
+		if s.layer = u.connection.room.AddLayer(s.config); s.layer == nil {
+			return false
+		}
+		u.connection.conn.SetTicking()
+		u.connection.log.Debug("track published", "mid", s.mid, "source", s.source, "rid", s.rid, "codec", s.codec.MimeType, "ssrc", s.ssrc)
+	}
+	return true
+}
+
+// restore writes the packet that a retransmission repeats (RFC 4588 section 4) and returns its length, 0 for padding and nonsense.
+func restore(b, packet []byte, of *stream) int {
+	start := payloadStart(packet)
+	if start == 0 || len(packet) < start+2 {
+		return 0
+	}
+	original := packet[start : start+2]
+	n := copy(b, packet[:start])
+	n += copy(b[n:], packet[start+2:])
+	b[1] = b[1]&0x80 | of.codec.PayloadType
+	copy(b[2:], original)
+	binary.BigEndian.PutUint32(b[8:], of.ssrc)
+	if b[0]&0x20 != 0 && int(b[n-1]) >= n-start { // nothing but padding
+		return 0
+	}
+	return n
+}
+
+// payloadStart is where the payload of an RTP packet begins (RFC 3550 section 5.1), 0 when the packet is too short for its header.
+func payloadStart(b []byte) int {
+	if len(b) < 12 {
+		return 0
+	}
+	start := 12 + 4*int(b[0]&0x0F)
+	if b[0]&0x10 != 0 {
+		if len(b) < start+4 {
+			return 0
+		}
+		start += 4 + 4*int(binary.BigEndian.Uint16(b[start+2:]))
+	}
+	if len(b) < start {
+		return 0
+	}
+	return start
+}
+
+// place finds out what an SSRC carries, nil when that cannot be known or is not wanted. Call it with mu held.
+func (u *uplink) place(header *rtp.Header) *stream {
+	who, ok := u.identify(header)
+	line := u.lines[who.mid]
+	if !ok || line == nil {
+		u.misplaced(header, "")
+		return nil
+	}
+	source, ok := u.connection.sourceOf(line)
+	if !ok {
+		return nil
+	}
+	for _, codec := range line.Codecs {
+		switch header.PayloadType {
+		case codec.PayloadType:
+			return u.add(&stream{identity: who, ssrc: header.SSRC, source: source, codec: codec}, line)
+		case codec.RTXPayloadType:
+			original := u.originalOf(header.SSRC, who)
+			if original == nil {
+				return nil // Its stream has to come first; browsers probe a new path with retransmissions.
+			}
+			s := &stream{identity: who, ssrc: header.SSRC, source: source, original: original}
+			u.streams[s.ssrc] = s
+			return s
+		}
+	}
+	u.misplaced(header, fmt.Sprintf("payload type %d", header.PayloadType))
+	return nil
+}
+
+// identify says which encoding a packet is of: as its header extensions say, or as the client said.
+func (u *uplink) identify(header *rtp.Header) (identity, bool) {
+	value := func(id uint8) string {
+		if id == 0 {
+			return ""
+		}
+		return string(header.GetExtension(id))
+	}
+	who, known := u.known[header.SSRC]
+	if mid := value(u.ids.MID); mid != "" {
+		who = identity{mid: mid, rid: value(u.ids.RID)}
+		if repaired := value(u.ids.RepairedRID); repaired != "" {
+			who.rid, who.repairs = repaired, true
+		}
+		if !known && len(u.known) < maxNamedStreams {
+			u.known[header.SSRC] = who // It will not be said again.
+		}
+		return who, true
+	}
+	return who, known
+}
+
+// originalOf finds the stream that an SSRC repairs: as the offer declares, or the one of the same encoding.
+func (u *uplink) originalOf(ssrc uint32, who identity) *stream {
+	if original, ok := u.repairs[ssrc]; ok {
+		return u.streams[original]
+	}
+	for _, s := range u.streams {
+		if s.original == nil && !s.replaced && s.mid == who.mid && s.rid == who.rid {
+			return s
+		}
+	}
+	return nil
+}
+
+// add gives a stream its place. An older SSRC of the same encoding is not heard any more.
+func (u *uplink) add(s *stream, line *offer.Section) *stream {
+	for _, old := range u.streams {
+		if old.original == nil && old.mid == s.mid && old.rid == s.rid {
+			old.replaced = true
+		}
+	}
+	kind := forwardKind(line)
+	s.pace = newPace(kind)
+	s.config = forward.LayerConfig{
+		Peer: u.connection.peer, Source: s.source, Kind: kind, RID: s.rid, SSRC: s.ssrc, Codec: forwardCodec(s.codec),
+		AudioLevelExtensionID: line.Extensions.AudioLevel,
+		SendPLI:               func() { u.sendPLI(s.ssrc) },
+	}
+	u.streams[s.ssrc] = s
+	delete(u.unplaced, s.ssrc)
+	u.reception.Add(s.ssrc, s.codec.ClockRate, kind == forward.KindVideo)
+	return s
+}
+
+// misplaced counts a packet that belongs nowhere. The transport bounds how many SSRCs there are.
+func (u *uplink) misplaced(header *rtp.Header, codec string) {
+	s := u.unplaced[header.SSRC]
+	if s == nil {
+		s = &control.Stream{Ssrc: header.SSRC, Codec: codec}
+		u.unplaced[header.SSRC] = s
+	}
+	s.Packets++
+}
+
+// homeless are the streams of which packets have come and which are in no layer.
+func (u *uplink) homeless() []*control.Stream {
+	u.mu.Lock()
+	defer u.mu.Unlock()
+	var streams []*control.Stream
+	for _, s := range u.unplaced {
+		streams = append(streams, &control.Stream{Ssrc: s.GetSsrc(), Packets: s.GetPackets(), Codec: s.GetCodec()})
+	}
+	slices.SortFunc(streams, func(a, b *control.Stream) int { return cmp.Compare(a.GetSsrc(), b.GetSsrc()) })
+	return streams
+}
+
+// Tick is part of transport.Handler: it sends the client what reception has to say.
+func (c *connection) Tick(now time.Time) {
+	u := c.uplink
+	u.mu.Lock()
+	defer u.mu.Unlock()
+	if u.due = u.reception.Due(now, u.due[:0]); len(u.due) > 0 {
+		_ = c.conn.WriteRTCP(u.due) // An error means that the transport is down; then there is nobody to tell.
+	}
+}
+
+// sendPLI asks the client for a keyframe of one encoding.
+func (u *uplink) sendPLI(ssrc uint32) {
+	_ = u.connection.conn.WriteRTCP([]rtcp.Packet{&rtcp.PictureLossIndication{MediaSSRC: ssrc}}) // As in Tick.
+}
+
+// sourceOf says what an m-line carries: what the client named it, else what
+// its kind suggests.
+func (c *connection) sourceOf(line *offer.Section) (forward.Source, bool) {
+	if !c.canPublish || line == nil {
+		return "", false
+	}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if source, ok := c.sources[line.MID]; ok {
+		return source, (source == forward.SourceMicrophone) == line.Audio
+	}
+	if line.Audio {
+		return forward.SourceMicrophone, true
+	}
+	return forward.SourceCamera, true
+}
+
+// namedVideo lists the SSRCs of the video that the client says it has been
+// sending: they can be asked for keyframes before their first packet.
+func namedVideo(senders []*control.Sender) []uint32 {
+	var ssrcs []uint32
+	for _, s := range senders {
+		if s.GetSource() != control.Source_SOURCE_MICROPHONE && s.GetSsrc() != 0 && len(ssrcs) < maxNamedStreams {
+			ssrcs = append(ssrcs, s.GetSsrc())
+		}
+	}
+	return ssrcs
+}

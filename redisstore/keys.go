@@ -11,11 +11,13 @@ import (
 // The keys. Each begins with the name of the cluster, since several may share a store. The braces are Redis
 // Cluster's hash tag: all keys of one room lie in one slot.
 //
-//	<cluster>:room:{<room>}:node    the room's pin, pin.Pin.Encode
-//	<cluster>:generation             the marker: see master.go
+//	<cluster>:room:{<room>}:node           the room's pin, pin.Pin.Encode
+//	<cluster>:room:{<room>}:note:<name>    a note of the room: see notes.go
+//	<cluster>:generation                   the marker: see master.go
 const (
 	roomInfix  = ":room:{"
 	pinSuffix  = "}:node"
+	noteInfix  = "}:note:"
 	markerName = ":generation"
 )
 
@@ -27,6 +29,11 @@ var errNotAKey = errors.New("not a key of this store")
 // pin is where the pin of room stands.
 func (k keyspace) pin(room ring.RoomID) string {
 	return string(k) + roomInfix + escape(string(room)) + pinSuffix
+}
+
+// note is where a note of room stands. Its name is escaped, so that no note is found among the pins.
+func (k keyspace) note(room ring.RoomID, name string) string {
+	return string(k) + roomInfix + escape(string(room)) + noteInfix + escape(name)
 }
 
 // pins is the pattern of all pins.

@@ -27,6 +27,10 @@ type Config struct {
 	// the SFU's address is public.
 	ICEServers []wire.ICEServer
 
+	// ResumeGrace is how long after its access token's end a session may still be resumed: a call goes on when its token
+	// ends, and must survive its signaling node then. With it the access token's end bounds every way into a room.
+	ResumeGrace time.Duration
+
 	// ExpectedSize is how many people a new room is expected to hold, where the token says nothing; 0 takes
 	// headroom.DefaultPeople.
 	ExpectedSize int
@@ -70,6 +74,8 @@ func DefaultConfig(node ring.NodeID) Config {
 	return Config{
 		Node:   node,
 		Quotas: defaultQuotas(),
+		// LiveKit's tokens last as long where nobody says otherwise: a call that long, begun with a token of minutes.
+		ResumeGrace: 6 * time.Hour,
 		// Some 50 KiB each with their goroutines and stream: about 1 GiB.
 		MaxSockets:        20_000,
 		FirstMessageLimit: 10 * time.Second,
@@ -150,6 +156,9 @@ func (c Config) Validate() error {
 		if limit <= 0 {
 			faults = append(faults, fmt.Errorf("limit of %s is %v, want a positive number", name, limit))
 		}
+	}
+	if c.ResumeGrace < 0 {
+		faults = append(faults, fmt.Errorf("resume grace is %v, want 0 or more", c.ResumeGrace))
 	}
 	if c.ExpectedSize < 0 {
 		faults = append(faults, fmt.Errorf("expected size is %d, want 0 or more", c.ExpectedSize))

@@ -17,6 +17,7 @@ var (
 	errNoFirst       = errors.New("neither join nor resume came in time")
 	errFlood         = errors.New("too many messages")
 	errResumeExpired = errors.New("the resume token has expired")
+	errWithdrawn     = errors.New("the API key that opened this session is not valid any more")
 	errForgedResume  = errors.New("the resume token is not genuine")
 	errManyOffers    = errors.New("too many offers")
 	errRestless      = errors.New("this identity joins too often")
@@ -85,6 +86,9 @@ func codeOf(err error) wire.Code {
 		code wire.Code
 	}{
 		{errResumeExpired, wire.CodeResumeExpired},
+		{errWithdrawn, wire.CodeResumeExpired},
+		{errLeft, wire.CodeResumeExpired},
+		{errKicked, wire.CodeKicked},
 		{access.ErrExpired, wire.CodeTokenExpired},
 		{access.ErrForged, wire.CodeBadToken},
 		{access.ErrUnknownKey, wire.CodeBadToken},

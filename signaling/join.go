@@ -24,13 +24,14 @@ const joinTries = 10
 // begin makes the session of its first message.
 func (s *session) begin(ctx context.Context, first wire.Message) error {
 	var err error
-	attempt, resumed := uint64(1), false
+	attempt := uint64(1)
 	switch m := first.(type) {
 	case *wire.Join:
 		s.who, err = s.server.admit(m)
 	case *wire.Resume:
-		attempt, resumed = m.Attempt, true
+		attempt = m.Attempt
 		s.who, err = s.server.readmit(m)
+		s.resumes = true
 	default:
 		err = errOrder
 	}
@@ -64,8 +65,11 @@ func (s *session) begin(ctx context.Context, first wire.Message) error {
 	// A higher pin that is known here already is posted to the loop, so that the client
 	// hears of the session first and of the restart then.
 	s.server.hub.enter(s, link.Pin)
-	if err := s.greet(resumed); err != nil {
+	if err := s.greet(s.resumes); err != nil {
 		return err
+	}
+	if s.unjudged {
+		s.judge(ctx)
 	}
 	s.log.Info("session begins", "identity", s.who.Identity, "node", s.pin.Node, "epoch", s.pin.Fence.Epoch,
 		"attempt", attempt, "media_alive", link.Attached.GetResumed())
@@ -156,7 +160,9 @@ func (s *Server) admit(m *wire.Join) (access.Session, error) {
 		}
 	}
 	return access.Session{
-		Key: grant.Key, Room: room, Peer: newPeerID(), Identity: grant.Identity, Name: name, Metadata: grant.Metadata,
+		Key: grant.Key, Mark: s.parts.Keys.Mark(grant.Key), Began: s.parts.Store.Now().UnixMilli(),
+		Until: grant.Expires.Add(s.config.ResumeGrace).Unix(),
+		Room:  room, Peer: newPeerID(), Identity: grant.Identity, Name: name, Metadata: grant.Metadata,
 		CanPublish: grant.CanPublish, CanSubscribe: grant.CanSubscribe, ExpectedSize: grant.ExpectedSize,
 	}, nil
 }
@@ -169,6 +175,9 @@ func (s *Server) readmit(m *wire.Resume) (access.Session, error) {
 	}
 	if err != nil {
 		return access.Session{}, errors.Join(errForgedResume, err)
+	}
+	if who.Mark == "" || who.Mark != s.parts.Keys.Mark(who.Key) {
+		return access.Session{}, errWithdrawn
 	}
 	// Not m.Epoch: a fence above the pin makes placement replace it, so a client could move
 	// its room at will with a number of its own.
@@ -203,9 +212,22 @@ func (s *session) arriveWithin(ctx context.Context) (*sfulink.Link, error) {
 	s.unreserved = !s.server.openings.Pass(s.who.Identity)
 	defer func() { s.unreserved = false }()
 	opening := s.opening(pin.Pin{})
+	verdict := make(chan error, 1)
+	if s.resumes { // A new session cannot be over.
+		s.workers.Go(func() { verdict <- s.server.ended(ctx, s.who) })
+	} else {
+		verdict <- nil
+	}
 	p, err := s.server.hub.place(ctx, s.who.Room, opening.Expect)
 	if err != nil {
 		return nil, err
+	}
+	switch err := <-verdict; {
+	case over(err):
+		return nil, err
+	case err != nil:
+		s.unjudged = true
+		s.log.Debug("session resumed unjudged: the store does not say whether it is over", "error", err)
 	}
 	if s.server.refuses(p.Boot) {
 		return nil, errUnheard

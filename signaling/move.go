@@ -45,7 +45,7 @@ func (s *session) dropLink() {
 }
 
 // settle takes over what reach reached.
-func (s *session) settle(r reached) (ending, bool) {
+func (s *session) settle(ctx context.Context, r reached) (ending, bool) {
 	if r.number != s.expected {
 		if r.link != nil {
 			r.link.Close()
@@ -64,6 +64,7 @@ func (s *session) settle(r reached) (ending, bool) {
 	if s.told != s.pin.Boot { // else its own node holds the room by a new pin, and media flows
 		s.told, s.known.unanswered, s.known.offered = s.pin.Boot, nil, false
 		s.restart("moved")
+		s.judge(ctx) // The node before may have known that somebody was removed, and died before this session heard.
 	}
 	s.setRoster(r.link.Attached.GetRoster())
 	s.setEgress(r.link.Attached.GetEgress())

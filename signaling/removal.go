@@ -18,6 +18,12 @@ import (
 	"github.com/holdfast-rtc/holdfast/signaling/wire"
 )
 
+const (
+	// removalsPerSecond and removalBurst bound, for each room, how often the nodes are asked to remove somebody, and what is noted of it.
+	removalsPerSecond = 5
+	removalBurst      = 50
+)
+
 // errWhom says that a removal does not say whom it means.
 var errWhom = errors.New("name one peer or one identity")
 
@@ -30,6 +36,8 @@ type removedPeer struct {
 type removalAnswer struct {
 	Removed     []removedPeer `json:"removed"`
 	Unreachable []ring.NodeID `json:"unreachable"`
+	// Recorded: the store has noted the removal, so it holds after a failover too. Else this node goes on trying.
+	Recorded bool `json:"recorded"`
 }
 
 // serveRemoval takes people out of a room. Every node is asked, not only the one that the store
@@ -41,6 +49,7 @@ func (s *Server) serveRemoval(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	answer := s.removeEverywhere(r.Context(), request)
+	answer.Recorded = s.noteRemoval(r.Context(), removalFrom(ring.RoomID(request.GetRoom()), request.GetIdentity(), answer.Removed, s.parts.Store.Now())) == nil
 	status := http.StatusOK
 	switch {
 	case len(answer.Removed) > 0:
@@ -68,8 +77,11 @@ func (s *Server) removalOf(r *http.Request) (*control.RemoveRequest, error) {
 		return nil, err
 	}
 	peer, identity := query.Get("peer"), query.Get("identity")
-	if (peer == "") == (identity == "") {
+	if (peer == "") == (identity == "") || len(peer) > wire.MaxPeerIDBytes || len(identity) > access.MaxIdentityBytes {
 		return nil, fmt.Errorf("%w: %w", wire.ErrMalformed, errWhom)
+	}
+	if !s.removals.Pass(string(room)) {
+		return nil, errFlood
 	}
 	return &control.RemoveRequest{Room: string(room), Peer: peer, Identity: identity}, nil
 }

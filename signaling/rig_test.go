@@ -2,6 +2,7 @@ package signaling
 
 import (
 	"context"
+	"errors"
 	"log/slog"
 	"maps"
 	"net"
@@ -55,7 +56,7 @@ func newRig(t *testing.T) *rig {
 	log := slog.New(slog.NewTextHandler(t.Output(), &slog.HandlerOptions{Level: slog.LevelDebug}))
 	return &rig{
 		t: t, key: key, keys: keys, log: log,
-		placer: &fakePlacer{pins: map[ring.RoomID]pin.Pin{}}, views: newFakeViews(),
+		placer: &fakePlacer{pins: map[ring.RoomID]pin.Pin{}, notes: map[string]string{}}, views: newFakeViews(),
 	}
 }
 
@@ -127,11 +128,43 @@ type fakePlacer struct {
 	pins  map[ring.RoomID]pin.Pin
 	again func(refused pin.Pin) (pin.Pin, error)
 	fail  error
-	seen  []pin.Fence
-	calls []string
+	// noteFail is a store that answers about pins only.
+	noteFail error
+	seen     []pin.Fence
+	calls    []string
 	// expects is what rooms were placed again as.
 	expects []headroom.Room
 	opens   int
+	notes   map[string]string // of all rooms, by room and name
+}
+
+func (p *fakePlacer) Now() time.Time { return time.Now() }
+
+func (p *fakePlacer) Note(_ context.Context, room ring.RoomID, notes map[string]string, life time.Duration) error {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.noteFail != nil || p.fail != nil {
+		return errors.Join(p.noteFail, p.fail)
+	}
+	for name, text := range notes {
+		if life > 0 {
+			p.notes[string(room)+"/"+name] = text
+		}
+	}
+	return nil
+}
+
+func (p *fakePlacer) Notes(_ context.Context, room ring.RoomID, names ...string) ([]string, error) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.noteFail != nil || p.fail != nil {
+		return nil, errors.Join(p.noteFail, p.fail)
+	}
+	texts := make([]string, len(names))
+	for i, name := range names {
+		texts[i] = p.notes[string(room)+"/"+name]
+	}
+	return texts, nil
 }
 
 func (p *fakePlacer) set(room ring.RoomID, to pin.Pin) {

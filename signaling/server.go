@@ -59,11 +59,17 @@ type Views interface {
 	View() *cluster.View
 }
 
-// Store is asked whether it can be reached, and again and again where the rooms with sockets here live.
+// Store is asked whether it can be reached, again and again where the rooms with sockets here live, and which sessions are over.
 type Store interface {
 	Ping(ctx context.Context) error
 	// Pins visits the pins that stand of some rooms.
 	Pins(ctx context.Context, rooms []ring.RoomID, visit func(pin.Holding) error) error
+	// Note writes notes of a room, by name, which are kept for life.
+	Note(ctx context.Context, room ring.RoomID, notes map[string]string, life time.Duration) error
+	// Notes reads notes of a room, empty where there is none.
+	Notes(ctx context.Context, room ring.RoomID, names ...string) ([]string, error)
+	// Now is the store's clock.
+	Now() time.Time
 }
 
 // Parts is what a Server stands on.
@@ -92,8 +98,13 @@ type Server struct {
 	collects   *lobby.Turnstile  // collections of garbage on demand, by node
 	meter      *meter            // of the quotas
 	chats      *lobby.Turnstile  // lines of chat, by person and room
+	removals   *lobby.Turnstile  // by room
 	turns      turns             // of those who wait for the store
 	complaints *lobby.Complaints // of strangers, in the log
+
+	notes  chan endedSessions // wait for the store
+	kept   keptNotes
+	asking chan struct{} // holds one for each question about endings
 
 	ready    atomic.Bool                         // the store has been reached once
 	unheard  atomic.Pointer[map[pin.BootID]bool] // media nodes that other signaling nodes hear and this one does not
@@ -129,9 +140,12 @@ func New(config Config, parts Parts, log *slog.Logger) (*Server, error) {
 		asks:       lobby.NewTurnstile(config.AsksPerSecond, config.AskBurst, rememberedEntries),
 		entries:    lobby.NewTurnstile(config.EntriesPerSecond, config.EntryBurst, rememberedEntries),
 		collects:   lobby.NewTurnstile(collectsPerSecond, collectBurst, collectingNodes),
+		removals:   lobby.NewTurnstile(removalsPerSecond, removalBurst, rememberedEntries),
 		openings:   lobby.NewTurnstile(config.OpeningsPerSecond, config.OpeningBurst, rememberedEntries),
 		meter:      newMeter(config.Quotas),
 		chats:      lobby.NewTurnstile(chatPerSecond, chatBurst, rememberedEntries),
+		notes:      make(chan endedSessions, waitingNotes),
+		asking:     make(chan struct{}, asksOfEndings),
 		complaints: lobby.NewComplaints(complaintsPerSecond, complaintBurst),
 	}, nil
 }
@@ -161,6 +175,7 @@ func (s *Server) Run(ctx context.Context, lis net.Listener) error {
 	var watched sync.WaitGroup
 	watched.Go(func() { s.watchReach(life) })
 	watched.Go(func() { s.watchPins(life) })
+	watched.Go(func() { s.writeNotes(life) })
 	var err error
 	select {
 	case <-ctx.Done():

@@ -32,8 +32,10 @@ type session struct {
 
 	who        access.Session
 	address    netip.Prefix // it counts for; zero for none
-	admitted   bool         // it has shown a good token
 	spends     *spender     // nil until its join and its socket are counted
+	admitted   bool         // it has shown a good token
+	resumes    bool         // by a resume token
+	unjudged   bool         // the store could not say whether it is over
 	generation generation
 	offers     *rate.Limiter
 
@@ -41,6 +43,9 @@ type session struct {
 	moves   chan pin.Pin // holds one; the latest counts
 	reached chan reached
 	workers sync.WaitGroup
+	// What the store says of this session is posted here, if it is over.
+	verdicts chan error
+	unjudge  context.CancelFunc // ends the question
 
 	expected *sfulink.Opening // the attempt whose outcome counts
 
@@ -58,7 +63,8 @@ type session struct {
 type ending struct {
 	code     websocket.StatusCode
 	reason   string
-	leave    bool // the peer goes too; else the node keeps it for its grace time
+	leave    bool // the peer goes too, and its session is over; else the node keeps it for its grace time
+	expelled bool // the peer goes too: its session was over before
 	hopeless bool // nothing more can be written
 	brief    bool // there is no session that it would take patience for
 }
@@ -89,6 +95,7 @@ func (s *Server) serveSocket(w http.ResponseWriter, r *http.Request) {
 		server: s, socket: socket, log: s.log, address: address,
 		offers: rate.NewLimiter(rate.Limit(s.config.OffersPerSecond), s.config.OfferBurst),
 		moves:  make(chan pin.Pin, 1), reached: make(chan reached), drop: func() {},
+		verdicts: make(chan error), unjudge: func() {},
 	}
 	how := one.run(ctx)
 	if one.who.Peer != "" {
@@ -154,7 +161,9 @@ func (s *session) turn(ctx context.Context) (ending, bool) {
 	case to := <-s.moves:
 		s.moveTo(ctx, to)
 	case r := <-s.reached:
-		return s.settle(r)
+		return s.settle(ctx, r)
+	case verdict := <-s.verdicts:
+		return s.expel(verdict)
 	}
 	return ending{}, false
 }
@@ -218,7 +227,12 @@ func (s *session) bye(code wire.Code) (ending, bool) {
 // part gives back what the session holds.
 func (s *session) part(how ending) {
 	s.server.hub.leave(s)
-	if s.link != nil && how.leave {
+	s.unjudge()
+	if how.leave {
+		// Not in the session's context, which may end with the socket.
+		s.workers.Go(func() { _ = s.server.note(context.Background(), leaveOf(s.who, s.server.parts.Store.Now())) })
+	}
+	if s.link != nil && (how.leave || how.expelled) {
 		s.link.Leave("left")
 	}
 	s.drop()

@@ -2,15 +2,12 @@ package e2e
 
 import (
 	"fmt"
-	"net/http"
 	"net/url"
 	"strconv"
-	"strings"
 	"testing"
 	"time"
 
 	"github.com/holdfast-rtc/holdfast/lab/devcluster"
-	"github.com/holdfast-rtc/holdfast/signaling/access"
 )
 
 // press sends a key to whatever has the focus, as a person does.
@@ -144,29 +141,11 @@ func killsFromPage(t *testing.T, ada, alan *participant) {
 	allDecodeAll(t, time.Minute, []*participant{ada, alan})
 }
 
-// removes takes Alan out of the room as an operator does.
+// removes takes Alan out of the room as who runs it does.
 func removes(t *testing.T, c *devcluster.Cluster, ada, alan *participant) {
 	var identity string
 	alan.mustEval(t, "call.roster.find(({ peer }) => peer === call.peer).identity", &identity)
-	token, err := access.Mint(c.Access().Key, c.Access().Secret, access.Grant{Identity: "host", RoomAdmin: true, Room: "page"}, time.Minute)
-	if err != nil {
-		t.Fatal(err)
-	}
-	query := url.Values{"room": {"page"}, "identity": {identity}}
-	request, err := http.NewRequestWithContext(t.Context(), http.MethodDelete, strings.TrimSuffix(c.URL(), "/")+"/api/v1/peers?"+query.Encode(), http.NoBody)
-	if err != nil {
-		t.Fatal(err)
-	}
-	request.Header.Set("Authorization", "Bearer "+token)
-	response, err := http.DefaultClient.Do(request)
-	if err != nil {
-		t.Fatal(err)
-	}
-	_ = response.Body.Close()
-	if response.StatusCode != http.StatusOK {
-		t.Fatalf("the removal is answered %s", response.Status)
-	}
-	http.DefaultClient.CloseIdleConnections()
+	remove(t, c, "signaling-1", "page", identity)
 	alan.sees(t, "that it was removed", `document.querySelector('#problem').textContent.startsWith('Somebody who runs this room removed you') && document.querySelector('#stage').hidden`)
 	ada.sees(t, "that it is alone", `call.roster.length === 1 && !document.querySelector('#alone').hidden`)
 }

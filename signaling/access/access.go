@@ -32,10 +32,12 @@ var (
 	ErrBadRoom    = errors.New("room name is not 1 to 128 printable characters")
 )
 
+// MaxIdentityBytes bounds a token's subject.
+const MaxIdentityBytes = 256
+
 const (
 	maxTokenBytes     = 8 << 10
 	maxRoomCharacters = 128
-	maxIdentityBytes  = 256
 	maxNameBytes      = 256
 	maxMetadataBytes  = 2 << 10
 )

@@ -251,19 +251,19 @@ func TestNothingPrintsASecret(t *testing.T) {
 }
 
 func session() Session {
-	return Session{Room: "lobby {1}", Peer: "p-1", Identity: "ada", Name: "Ada", Metadata: "m", CanPublish: true}
+	return Session{Key: testKey, Mark: "m", Until: time.Now().Add(30 * 24 * time.Hour).Unix(), Room: "lobby {1}", Peer: "p-1", Identity: "ada", Name: "Ada", Metadata: "m", CanPublish: true}
 }
 
 func TestResumeTokensLiveForADay(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		token, err := NewResumer([]byte(testSecret)).Seal(session())
+		want := session()
+		token, err := NewResumer([]byte(testSecret)).Seal(want)
 		if err != nil {
 			t.Fatal(err)
 		}
 		other := NewResumer([]byte(testSecret)) // another node of the same cluster
 		<-time.After(ResumeLife - time.Second)  // in the bubble's time
 		got, err := other.Open(token)
-		want := session()
 		want.Expires = got.Expires
 		if err != nil || got != want {
 			t.Fatalf("Open = %+v, %v, want %+v", got, err, want)
@@ -275,10 +275,62 @@ func TestResumeTokensLiveForADay(t *testing.T) {
 	})
 }
 
+func TestResumeTokensEndWithTheRightToResume(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		r := NewResumer([]byte(testSecret))
+		s := session()
+		s.Until = time.Now().Add(time.Hour).Unix()
+		for range 3 { // however often it is renewed
+			token, err := r.Seal(s)
+			if err != nil {
+				t.Fatal(err)
+			}
+			<-time.After(19 * time.Minute)
+			if s, err = r.Open(token); err != nil || s.Expires != s.Until {
+				t.Fatalf("Open = %+v, %v", s, err)
+			}
+		}
+		token, err := r.Seal(s)
+		if err != nil {
+			t.Fatal(err)
+		}
+		<-time.After(4 * time.Minute)
+		if _, err := r.Open(token); !errors.Is(err, ErrExpired) {
+			t.Fatalf("Open after the end = %v, want ErrExpired", err)
+		}
+		s.Until = 0 // as builds before this one made them
+		if token, err = r.Seal(s); err != nil {
+			t.Fatal(err)
+		}
+		if _, err := r.Open(token); !errors.Is(err, ErrExpired) {
+			t.Fatalf("Open without an end = %v, want ErrExpired", err)
+		}
+	})
+}
+
+func TestAMarkIsOfAKeyAndItsSecret(t *testing.T) {
+	same, err := ParseKeyring(testKey + ":" + testSecret)
+	if err != nil {
+		t.Fatal(err)
+	}
+	rotated, err := ParseKeyring(testKey + ":" + strings.Repeat("n", 32))
+	if err != nil {
+		t.Fatal(err)
+	}
+	mark := keyring(t).Mark(testKey)
+	if mark == "" || mark != same.Mark(testKey) || mark == rotated.Mark(testKey) || mark == keyring(t).Mark("other") {
+		t.Errorf("marks %q, %q, %q, %q", mark, same.Mark(testKey), rotated.Mark(testKey), keyring(t).Mark("other"))
+	}
+	if got := same.Mark("other"); got != "" {
+		t.Errorf("a key that is not there has the mark %q", got)
+	}
+}
+
 func TestTheLongestSessionFitsItsToken(t *testing.T) {
 	r := NewResumer([]byte(testSecret))
 	want := Session{
-		Room: ring.RoomID(strings.Repeat("😀", maxRoomCharacters)), Peer: "p-1", Identity: strings.Repeat("<", maxIdentityBytes),
+		Key: strings.Repeat("k", 100), Mark: strings.Repeat("m", 16), Until: time.Now().Add(time.Hour).Unix(), Began: 1 << 52,
+		Room: ring.RoomID(strings.Repeat("😀", maxRoomCharacters)), Peer: "p-1", Identity: strings.Repeat("<", MaxIdentityBytes),
 		Name: strings.Repeat("&", maxNameBytes), Metadata: strings.Repeat("\x01", maxMetadataBytes), CanPublish: true, CanSubscribe: true, Epoch: 1 << 52,
 	}
 	token, err := r.Seal(want)

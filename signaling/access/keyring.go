@@ -1,6 +1,9 @@
 package access
 
 import (
+	"crypto/hmac"
+	"crypto/sha256"
+	"encoding/base64"
 	"errors"
 	"fmt"
 	"log/slog"
@@ -11,6 +14,13 @@ import (
 // ErrBadKeys is wrapped by the errors of ParseKeyring, which never contain a
 // secret.
 var ErrBadKeys = errors.New("bad API keys")
+
+const (
+	// markLabel keeps a mark useless as anything else that is made with an API key's secret.
+	markLabel = "holdfast resume token's API key v1"
+	// markBytes are enough that no other secret has the same mark.
+	markBytes = 12
+)
 
 // minSecretCharacters is 128 bits of hexadecimal digits.
 const minSecretCharacters = 32
@@ -54,6 +64,18 @@ func ParseKeyring(text string) (*Keyring, error) {
 		return secret, ok
 	}
 	return ring, nil
+}
+
+// Mark identifies a key together with its secret, without telling the secret: a resume token carries it, and is good only
+// while the key that let its person in is still a key here, with the same secret. Empty for a key that is none here.
+func (k *Keyring) Mark(key string) string {
+	secret, ok := k.secret(key)
+	if !ok {
+		return ""
+	}
+	mac := hmac.New(sha256.New, secret)
+	mac.Write([]byte(markLabel)) // hash.Hash.Write never returns an error
+	return base64.RawURLEncoding.EncodeToString(mac.Sum(nil)[:markBytes])
 }
 
 // Keys returns the API keys, without their secrets, in the order given.

@@ -21,14 +21,20 @@ const resumePrefix = "hfr1."
 // token may bring, if JSON needs six bytes for each of theirs.
 const maxResumeBytes = 32 << 10
 
-// ResumeLife is how long a resume token is good. It is renewed at every resume,
-// so it bounds how long a client may be away, which is far longer than any
-// node keeps its peer; what is left by then is a fresh join under the same peer id.
+// ResumeLife is how long a resume token is good at most. It is renewed at every resume,
+// but never past Session.Until.
 const ResumeLife = 24 * time.Hour
 
 // Session is what a resume token is bound to.
 type Session struct {
-	Key          string      `json:"key,omitempty"` // the API key that signed the access token
+	// Key is the API key that let the person in, and Mark the keyring's mark of it.
+	Key  string `json:"key,omitempty"`
+	Mark string `json:"mark,omitempty"`
+	// Until ends the right to resume, however often the token is renewed: the access token's end and a grace. Unix seconds.
+	Until int64 `json:"until,omitempty"`
+	// Began is when the person joined, by the store's clock. Unix milliseconds.
+	Began int64 `json:"began,omitempty"`
+
 	Room         ring.RoomID `json:"room"`
 	Peer         string      `json:"peer"`
 	Identity     string      `json:"identity"`
@@ -59,9 +65,9 @@ func NewResumer(key []byte) *Resumer {
 	}}
 }
 
-// Seal makes the token of a session, good from now for ResumeLife.
+// Seal makes the token of a session, good from now for ResumeLife, or until s.Until if that is sooner.
 func (r *Resumer) Seal(s Session) (string, error) {
-	s.Expires = time.Now().Add(ResumeLife).Unix()
+	s.Expires = min(time.Now().Add(ResumeLife).Unix(), s.Until)
 	payload, err := json.Marshal(s)
 	if err != nil {
 		return "", fmt.Errorf("seal session of peer %s: %w", s.Peer, err)

@@ -113,7 +113,7 @@ func (c *claims) grant() (Grant, error) {
 	for _, part := range []struct {
 		name, text string
 		most       int
-	}{{"identity (sub)", c.Subject, maxIdentityBytes}, {"name", c.Name, maxNameBytes}, {"metadata", c.Metadata, maxMetadataBytes}} {
+	}{{"identity (sub)", c.Subject, MaxIdentityBytes}, {"name", c.Name, maxNameBytes}, {"metadata", c.Metadata, maxMetadataBytes}} {
 		if len(part.text) > part.most {
 			return Grant{}, fmt.Errorf("%w: its %s has %d bytes, and at most %d are carried", ErrUnfit, part.name, len(part.text), part.most)
 		}

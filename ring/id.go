@@ -1,10 +1,7 @@
 package ring
 
-// RoomID names a room: the key that is hashed onto the ring. It is opaque here;
-// the signaling edge decides which names are acceptable.
+// RoomID is the key that is hashed onto the ring.
 type RoomID string
 
-// NodeID is the stable name of an SFU node, the same across restarts of its
-// process. The ring hashes it and nothing else, so that a restart does not
-// reshuffle rooms.
+// NodeID names a media node across restarts, so that these move no room.
 type NodeID string

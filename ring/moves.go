@@ -1,15 +1,13 @@
 package ring
 
-// Move is one room whose owner differs between two rings. From or To is empty
-// when the ring on that side has no nodes.
+// Move is a room with another owner. From or To is empty for an empty ring.
 type Move struct {
 	Room RoomID
 	From NodeID
 	To   NodeID
 }
 
-// Moves returns the rooms that change owner from one ring to the other, in the
-// order given; a room given twice is judged twice.
+// Moves returns the rooms whose owners differ, in the order given.
 func Moves(before, after *Ring, rooms []RoomID) []Move {
 	var moves []Move
 	for _, room := range rooms {

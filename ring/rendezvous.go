@@ -5,13 +5,8 @@ import (
 	"encoding/binary"
 )
 
-// Rendezvous elects one of nodes for key by highest random weight: every caller
-// with the same set elects the same node, and when a node goes, only the keys it had
-// been elected for change. Of equal weights the lower node id wins. The order of nodes
-// does not matter. It returns false when there are none.
-//
-// Unlike the ring it costs one SHA-1 per node and call, which suits a handful of
-// nodes and rare questions, and needs no table.
+// Rendezvous elects one of nodes for key by highest random weight: every caller elects the same. It returns false
+// when there are none. It costs one SHA-1 per node.
 func Rendezvous(nodes []NodeID, key string) (NodeID, bool) {
 	var (
 		best       NodeID
@@ -27,7 +22,7 @@ func Rendezvous(nodes []NodeID, key string) (NodeID, bool) {
 	return best, found
 }
 
-// Weight is the lot that node draws for key: the first 8 bytes, big-endian, of SHA-1("<node>#<key>"), the same everywhere.
+// Weight is the first 8 bytes, big-endian, of SHA-1("<node>#<key>").
 func Weight(node NodeID, key string) uint64 {
 	var space [128]byte
 	text := append(space[:0], node...)

@@ -18,7 +18,7 @@ package ring
 
 import (
 	"cmp"
-	"crypto/sha1" // A placement hash, not a protection; the values are the interface.
+	"crypto/sha1" // The values are the interface; it protects nothing.
 	"encoding/binary"
 	"iter"
 	"slices"
@@ -26,33 +26,26 @@ import (
 	"unsafe"
 )
 
-// VirtualNodes is how many points each node has. More points even out the
-// shares by about 1/sqrt(points), at a linear cost in building and memory; docs/RING.md
-// has the measured spread.
+// VirtualNodes evens out the shares by 1/sqrt, at a linear cost.
 const VirtualNodes = 160
 
-// Ring is an immutable consistent-hash ring. All methods may be called from any
-// goroutine, and on a nil *Ring, which is a ring without nodes.
+// Ring is immutable. A nil *Ring has no nodes.
 type Ring struct {
 	nodes []NodeID // sorted, distinct
-	// The points by (hash, node id). They lie in two slices, because a look-up reads
-	// about log2(n) hashes and exactly one owner.
+	// In two slices: a look-up reads log2(n) hashes and one owner.
 	hashes []uint32
 	owners []uint32 // index into nodes
 }
 
-// point is one virtual node while the ring is being built.
 type point struct {
 	hash  uint32
-	owner uint32 // index into the sorted nodes, so comparing owners compares node ids
+	owner uint32 // into the sorted nodes, so that it compares as node ids
 }
 
-// New builds the ring of the given nodes. The order of nodes does not matter
-// and duplicates count once. No nodes give an empty ring, which owns nothing.
+// New ignores order and duplicates.
 func New(nodes []NodeID) *Ring { return build(nodes, virtualNode) }
 
-// build is New with the hash of point v of a node left to the caller, so that
-// tests can force collisions.
+// build lets tests force collisions.
 func build(nodes []NodeID, hashOf func(node NodeID, v int) uint32) *Ring {
 	sorted := slices.Clone(nodes)
 	slices.Sort(sorted)
@@ -73,8 +66,7 @@ func build(nodes []NodeID, hashOf func(node NodeID, v int) uint32) *Ring {
 	return r
 }
 
-// Owner returns the node that owns room, and false when the ring has no nodes. It
-// does not allocate.
+// Owner is false without nodes. It does not allocate.
 func (r *Ring) Owner(room RoomID) (NodeID, bool) {
 	if r.Len() == 0 {
 		return "", false
@@ -82,7 +74,7 @@ func (r *Ring) Owner(room RoomID) (NodeID, bool) {
 	return r.nodes[r.owners[r.search(hash32(string(room)))]], true
 }
 
-// Nodes returns the nodes in ascending order. The slice is the caller's.
+// Nodes are in ascending order, in a new slice.
 func (r *Ring) Nodes() []NodeID {
 	if r == nil {
 		return nil
@@ -98,8 +90,7 @@ func (r *Ring) Len() int {
 	return len(r.nodes)
 }
 
-// Points yields every point of the ring in ascending order with the node that it
-// belongs to: an arc ends at its owner's point.
+// Points yields the points in ascending order, each with its node: the end of an arc.
 func (r *Ring) Points() iter.Seq2[uint32, NodeID] {
 	return func(yield func(uint32, NodeID) bool) {
 		if r == nil {
@@ -113,22 +104,20 @@ func (r *Ring) Points() iter.Seq2[uint32, NodeID] {
 	}
 }
 
-// Position returns where on the circle of 2^32 a room lies.
+// Position is a room's place on the circle of 2^32.
 func Position(room RoomID) uint32 { return hash32(string(room)) }
 
-// search returns the index of the first point at or clockwise of hash. The ring
-// must not be empty.
+// search returns the first point at or clockwise of hash.
 func (r *Ring) search(hash uint32) int {
-	i, _ := slices.BinarySearch(r.hashes, hash) // The first of equal hashes.
+	i, _ := slices.BinarySearch(r.hashes, hash)
 	if i == len(r.hashes) {
 		return 0
 	}
 	return i
 }
 
-// virtualNode returns the hash of point v of a node: of "<node>#<v>".
 func virtualNode(node NodeID, v int) uint32 {
-	var space [64]byte // Holds usual names; longer ones allocate, at building time only.
+	var space [64]byte // Longer names allocate.
 	text := append(space[:0], node...)
 	text = append(text, '#')
 	text = strconv.AppendInt(text, int64(v), 10)
@@ -136,10 +125,8 @@ func virtualNode(node NodeID, v int) uint32 {
 	return binary.BigEndian.Uint32(sum[:4])
 }
 
-// hash32 returns the first 4 bytes, big-endian, of SHA-1 of text.
 func hash32(text string) uint32 {
-	// The conversion []byte(text) would copy every name of more than 32 bytes to
-	// the heap. sha1.Sum only reads its argument and does not keep it.
+	// A conversion to []byte would copy long names. sha1.Sum does not keep it.
 	sum := sha1.Sum(unsafe.Slice(unsafe.StringData(text), len(text)))
 	return binary.BigEndian.Uint32(sum[:4])
 }

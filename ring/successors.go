@@ -2,17 +2,11 @@ package ring
 
 import "iter"
 
-// inlineMarks is how many 64-bit words of "seen" marks Successors keeps in its
-// own frame: enough for 1024 nodes.
+// inlineMarks is for 1024 nodes without an allocation.
 const inlineMarks = 16
 
-// Successors yields every node once, clockwise from the room's hash: first
-// the owner, then the node the room would fall to if the owner left the ring, and so
-// on. Stopping early costs nothing further.
-//
-// The walk is lazy: the first k nodes of n cost about n*(1/n + 1/(n-1) + ... + 1/(n-k+1))
-// points. It allocates nothing when ranged over directly; beyond 1024 nodes it makes one
-// slice of n/8 bytes.
+// Successors yields every node once, clockwise from the room: the owner, then the node that the room would fall to
+// without it, and so on. The walk is lazy.
 func (r *Ring) Successors(room RoomID) iter.Seq[NodeID] {
 	return func(yield func(NodeID) bool) {
 		if r.Len() == 0 {

@@ -15,8 +15,7 @@ import (
 	"github.com/holdfast-rtc/holdfast/ring"
 )
 
-// The most a plan may ask for: a fraction of a second of computing, and more
-// than anybody runs.
+// Bounds of a plan, for a fraction of a second.
 const (
 	MaxNodes = 1000
 	MaxRooms = 1_000_000
@@ -24,8 +23,7 @@ const (
 	maxPrefixBytes = 64
 )
 
-// Plan is what to work out: the rooms room-0 to room-(Rooms-1) on the nodes
-// <Prefix>-1 to <Prefix>-<Nodes>, then Add more nodes.
+// Plan is rooms room-0 to room-(Rooms-1) on nodes <Prefix>-1 to <Prefix>-<Nodes>, then Add more.
 type Plan struct {
 	Nodes  int
 	Rooms  int
@@ -54,15 +52,15 @@ func (p Plan) Validate() error {
 	return errors.Join(faults...)
 }
 
-// Report is the outcome of a plan. Shares are of 1, rounded to four decimals.
+// Report is the outcome. Shares are of 1, to four decimals.
 type Report struct {
 	Nodes        int          `json:"nodes"`
 	VirtualNodes int          `json:"virtualNodes"`
 	Rooms        int          `json:"rooms"`
 	Before       Distribution `json:"distribution"`
-	Growth       *Growth      `json:"growth,omitempty"` // nil when no node is added
+	Growth       *Growth      `json:"growth,omitempty"` // nil without growth
 
-	before, after *ring.Ring // for the picture; after is nil without growth
+	before, after *ring.Ring // after may be nil
 	rooms         []ring.RoomID
 }
 
@@ -70,10 +68,10 @@ type Report struct {
 type Distribution struct {
 	Shares      []Share `json:"nodes"`
 	Spread      float64 `json:"spread"`      // (max-min)/mean
-	MaxOverMean float64 `json:"maxOverMean"` // what the busiest node holds, against the mean
+	MaxOverMean float64 `json:"maxOverMean"` // against the mean
 }
 
-// Share is what one node holds.
+// Share is one node's.
 type Share struct {
 	Node  ring.NodeID `json:"node"`
 	Rooms int         `json:"rooms"`
@@ -123,7 +121,6 @@ func Compute(p Plan) (Report, error) {
 	return r, nil
 }
 
-// distribute counts the rooms of each of the ring's nodes, in the order given.
 func distribute(r *ring.Ring, nodes []ring.NodeID, rooms []ring.RoomID) Distribution {
 	counts := make(map[ring.NodeID]int, len(nodes))
 	for _, room := range rooms {

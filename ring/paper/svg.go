@@ -11,28 +11,27 @@ import (
 	"github.com/holdfast-rtc/holdfast/ring"
 )
 
-// The picture's measures, in its own units.
+// The picture's measures.
 const (
 	pictureWidth = 1000.0
 	centerX      = 262.0
 	centerY      = 356.0
-	ringRadius   = 196.0 // middle of the ring's stroke
+	ringRadius   = 196.0 // middle of the stroke
 	ringStroke   = 34.0
-	movedRadius  = 222.0 // the thin outer ring of what moved
+	movedRadius  = 222.0 // of what moved
 	tableX       = 540.0
-	tableTop     = 150.0 // the highest that the table may begin
+	tableTop     = 150.0 // highest begin of the table
 	rowHeight    = 34.0
 	barX         = 640.0
 	barWidth     = 186.0
 	maxRows      = 13
 	maxDots      = 1500
-	// minArc is the thinnest arc worth drawing: a third of a pixel.
-	minArc = 0.0003 // of the whole circle
+	// minArc is a third of a pixel.
+	minArc = 0.0003 // of the circle
 )
 
-// WriteSVG writes the report as a self-contained picture: the ring with each node's
-// arcs and the rooms on it, a table with a bar for each node, and, with growth, what
-// moved. It follows the reader's light or dark colour scheme.
+// WriteSVG writes a self-contained picture in the reader's light or dark colours: the ring, a table with bars and,
+// with growth, what moved.
 func (r Report) WriteSVG(w io.Writer) error {
 	p := &picture{report: r, shown: r.Before, ring: r.before, color: map[ring.NodeID]string{}}
 	if r.Growth != nil {
@@ -74,18 +73,16 @@ text { fill: #e6eaef; } .paper { fill: #14181e; } .muted { fill: #97a2b0; } .tra
 </style>
 `
 
-// picture is one SVG under construction.
 type picture struct {
 	out    strings.Builder
 	report Report
-	shown  Distribution // after growth, if any
+	shown  Distribution // after growth
 	ring   *ring.Ring
 	tableY float64
 	color  map[ring.NodeID]string
 }
 
-// colorOf gives eight colours that are told apart on white and on black, then
-// hues a golden angle apart.
+// colorOf: eight colours that differ on white and black, then hues a golden angle apart.
 func colorOf(i int) string {
 	first := []string{"#3f86d0", "#ef8a3c", "#2ba58c", "#c55a9f", "#d9a928", "#6f9f3f", "#8472d6", "#d65464"}
 	if i < len(first) {
@@ -101,7 +98,6 @@ func count(n int, noun string) string {
 	return thousands(n) + " " + noun + "s"
 }
 
-// thousands writes a number with separators.
 func thousands(n int) string {
 	text := fmt.Sprint(n)
 	for i := len(text) - 3; i > 0; i -= 3 {
@@ -123,8 +119,7 @@ func (p *picture) heading() {
 	fmt.Fprintf(&p.out, `<text class="h2 muted" x="48" y="94">consistent-hash ring, %d points a node</text>`+"\n", p.report.VirtualNodes)
 }
 
-// circle draws each run of points of one node as one arc. An arc ends at its
-// owner's point, so it begins at the point before it.
+// circle draws one arc for each run of points of a node. It begins at the point before.
 func (p *picture) circle() {
 	fmt.Fprintf(&p.out, `<circle class="groove" cx="%g" cy="%g" r="%g" stroke-width="%g"/>`+"\n", centerX, centerY, ringRadius, ringStroke)
 	var (
@@ -139,7 +134,7 @@ func (p *picture) circle() {
 		if first {
 			owner, firstID, first = node, node, false
 		}
-		// Arcs thinner than a pixel join the one before them: with 1000 nodes there are 160,000.
+		// Thin arcs join the one before: 1000 nodes have 160,000.
 		if node != owner && last-from >= minArc {
 			p.arc(ringRadius, ringStroke, from, last, p.color[owner])
 			from, owner = last, node
@@ -149,13 +144,12 @@ func (p *picture) circle() {
 		last = at
 	}
 	p.arc(ringRadius, ringStroke, from, last, p.color[owner])
-	p.arc(ringRadius, ringStroke, last, 1, p.color[firstID]) // Past the last point the first node owns.
+	p.arc(ringRadius, ringStroke, last, 1, p.color[firstID]) // Past the last point.
 }
 
-// turn gives a position on the circle as a share of it.
 func turn(hash uint32) float64 { return float64(hash) / (1 << 32) }
 
-// arc strokes a part of a circle, from and to as shares of it, clockwise from the top.
+// arc strokes shares of the circle, clockwise from the top.
 func (p *picture) arc(radius, width, from, to float64, color string) {
 	if to <= from {
 		return
@@ -168,7 +162,7 @@ func (p *picture) arc(radius, width, from, to float64, color string) {
 	if to-from > 0.5 {
 		large = 1
 	}
-	x1, y1 := spot(radius, from-0.0002) // A hair of overlap: no seams between arcs.
+	x1, y1 := spot(radius, from-0.0002) // No seams.
 	x2, y2 := spot(radius, to)
 	fmt.Fprintf(&p.out, `<path d="M%.2f %.2fA%g %g 0 %d 1 %.2f %.2f" stroke="%s" stroke-width="%g" fill="none"/>`+"\n",
 		x1, y1, radius, radius, large, x2, y2, color, width)
@@ -179,8 +173,7 @@ func spot(radius, share float64) (x, y float64) {
 	return centerX + radius*sin, centerY - radius*cos
 }
 
-// dots draws the rooms, each at its place on the circle, in a band inside the ring. The
-// depth in the band only keeps neighbours apart.
+// dots draws the rooms at their places.
 func (p *picture) dots() {
 	step := max(1, (len(p.report.rooms)+maxDots-1)/maxDots)
 	for i := 0; i < len(p.report.rooms); i += step {
@@ -191,13 +184,13 @@ func (p *picture) dots() {
 		was, _ := p.report.before.Owner(room)
 		faint := ""
 		if p.report.Growth != nil && was == owner {
-			faint = ` opacity="0.35"` // What stayed stands back behind what moved.
+			faint = ` opacity="0.35"` // What moved stands in front.
 		}
 		fmt.Fprintf(&p.out, `<circle cx="%.1f" cy="%.1f" r="2.2" fill="%s"%s/>`+"\n", x, y, p.color[owner], faint)
 	}
 }
 
-// moved draws, outside the ring, the parts of the circle that changed owner.
+// moved draws what changed owner.
 func (p *picture) moved() {
 	if p.report.Growth == nil {
 		return
@@ -213,7 +206,7 @@ func (p *picture) moved() {
 	}
 }
 
-// hub writes the one figure that matters into the middle.
+// hub writes the main figure.
 func (p *picture) hub() {
 	figure, caption := fmt.Sprintf("%.2f", p.shown.MaxOverMean), "busiest node / mean"
 	if g := p.report.Growth; g != nil {

@@ -8,8 +8,7 @@ import (
 	"github.com/holdfast-rtc/holdfast/ring"
 )
 
-// rows gives the shares to list. Of many nodes it is the busiest and the least
-// busy, with a zero Share for the gap.
+// rows lists the busiest and least busy of many nodes; a zero Share is the gap.
 func (p *picture) rows() []Share {
 	if len(p.shown.Shares) <= maxRows {
 		return p.shown.Shares
@@ -21,8 +20,7 @@ func (p *picture) rows() []Share {
 	return append(rows, sorted[len(sorted)-half:]...)
 }
 
-// table draws a row for each node: colour, name, bar, rooms, share. With growth a
-// tick on the bar marks what the node held before.
+// table draws a row for each node. A tick marks the share before growth.
 func (p *picture) table(rows []Share) {
 	most := 0
 	before := map[ring.NodeID]int{}
@@ -59,7 +57,6 @@ func (p *picture) table(rows []Share) {
 	fmt.Fprintf(&p.out, `<text class="cap muted mid" x="%.1f" y="%g">mean</text>`+"\n", mean, p.tableY-16)
 }
 
-// percent writes a share with as many decimals as tell small ones apart.
 func percent(share float64) string {
 	if share < 0.01 {
 		return fmt.Sprintf("%.2f %%", 100*share)
@@ -67,7 +64,6 @@ func percent(share float64) string {
 	return fmt.Sprintf("%.1f %%", 100*share)
 }
 
-// shorten fits a node's name into its column.
 func shorten(name string) string {
 	if runes := []rune(name); len(runes) > 8 {
 		return string(runes[:2]) + "…" + string(runes[len(runes)-5:]) // Names differ at the end.
@@ -75,7 +71,6 @@ func shorten(name string) string {
 	return name
 }
 
-// footerHeight is the room that footer takes below the rows.
 func footerHeight(growth bool) float64 {
 	if growth {
 		return 170
@@ -83,7 +78,7 @@ func footerHeight(growth bool) float64 {
 	return 50
 }
 
-// footer draws the evenness, and with growth what moved against what had to.
+// footer draws the evenness, and what moved against what had to.
 func (p *picture) footer(y float64) {
 	fmt.Fprintf(&p.out, `<line class="rule" x1="%g" y1="%g" x2="960" y2="%g"/>`+"\n", tableX, y-26, y-26)
 	fmt.Fprintf(&p.out, `<text class="cell" x="%g" y="%g">max/mean %.2f</text><text class="cell muted num" x="960" y="%g">(max − min)/mean %.1f %%</text>`+"\n",

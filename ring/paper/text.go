@@ -9,10 +9,10 @@ import (
 	"github.com/holdfast-rtc/holdfast/ring"
 )
 
-// maxNamed is how many nodes one line of text names.
+// maxNamed in one line.
 const maxNamed = 16
 
-// WriteText writes the report as log lines.
+// WriteText writes log lines.
 func (r Report) WriteText(w io.Writer) error {
 	var out strings.Builder
 	fmt.Fprintf(&out, "[ring] nodes=%d vnodes=%d rooms=%d\n", r.Nodes, r.VirtualNodes, r.Rooms)
@@ -37,7 +37,7 @@ func writeDistribution(out *strings.Builder, d Distribution) {
 	fmt.Fprintf(out, " (spread %.1f%%, max/mean %.2f)\n", 100*d.Spread, d.MaxOverMean)
 }
 
-// names joins node names, the first few of many.
+// names joins the first few.
 func names(nodes []ring.NodeID) string {
 	var out strings.Builder
 	for i, node := range nodes[:min(maxNamed, len(nodes))] {
@@ -52,7 +52,7 @@ func names(nodes []ring.NodeID) string {
 	return out.String()
 }
 
-// WriteJSON writes the report as one indented JSON object.
+// WriteJSON writes one indented object.
 func (r Report) WriteJSON(w io.Writer) error {
 	encoder := json.NewEncoder(w)
 	encoder.SetIndent("", "  ")

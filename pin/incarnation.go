@@ -5,24 +5,19 @@ import (
 	"slices"
 )
 
-// Incarnation names one unbroken memory of one store's master: another one begins when
-// the master comes back empty, or when a replica that may have missed the last writes takes
-// its place. Zero means that it is not known which one it is.
+// Incarnation names one unbroken memory of one master of the store. It ends when the master comes back empty, or a
+// replica that may lack writes takes its place. Zero is unknown.
 type Incarnation uint64
 
-// MaxIncarnations bounds Incarnations: so many masters a Redis Cluster may have before an
-// owner's report no longer names them all, and claims at the others are checked with the
-// owners one by one.
+// MaxIncarnations: claims at further masters are checked with the owners.
 const MaxIncarnations = 64
 
-// Incarnations is a small immutable set, comparable with ==. The zero value is empty.
+// Incarnations is an immutable set, comparable with ==.
 type Incarnations string
 
-// bytesPerIncarnation is the width of one member.
 const bytesPerIncarnation = 8
 
-// IncarnationsOf makes a set of what is given; zeros are left out, and so is what is past
-// MaxIncarnations.
+// IncarnationsOf leaves out zeros and what is past MaxIncarnations.
 func IncarnationsOf(given []Incarnation) Incarnations {
 	sorted := slices.Clone(given)
 	slices.Sort(sorted)
@@ -35,11 +30,11 @@ func IncarnationsOf(given []Incarnation) Incarnations {
 	return Incarnations(set)
 }
 
-// Has reports whether g is in the set. Zero never is.
+// Has is false for zero.
 func (s Incarnations) Has(g Incarnation) bool {
 	var wanted [bytesPerIncarnation]byte
 	binary.BigEndian.PutUint64(wanted[:], uint64(g))
-	for at := 0; at+bytesPerIncarnation <= len(s); at += bytesPerIncarnation { // Every claim asks this of every node: no allocation.
+	for at := 0; at+bytesPerIncarnation <= len(s); at += bytesPerIncarnation { // Claims ask this of every node: no allocation.
 		if s[at:at+bytesPerIncarnation] == Incarnations(wanted[:]) {
 			return true
 		}
@@ -47,7 +42,7 @@ func (s Incarnations) Has(g Incarnation) bool {
 	return false
 }
 
-// All lists the set in ascending order.
+// All is in ascending order.
 func (s Incarnations) All() []Incarnation {
 	var all []Incarnation
 	for rest := []byte(s); len(rest) >= bytesPerIncarnation; rest = rest[bytesPerIncarnation:] {

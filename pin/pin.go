@@ -13,49 +13,44 @@ import (
 	"github.com/holdfast-rtc/holdfast/ring"
 )
 
-// BootID names one run of a node's process. It begins with the start time in
-// Unix milliseconds, as 13 digits, so boots of one node sort by age as text.
+// BootID names one run of a process. Boots of one node sort by age as text.
 type BootID string
 
-// Fence orders the pins of one room: by epoch, then by nonce. The higher fence
-// wins everywhere. The nonce is random per claim, so that two claims which
-// a lost write gave the same epoch are still not equal.
+// Fence orders the pins of one room by epoch, then nonce. The higher fence wins everywhere.
 type Fence struct {
 	Epoch uint64 `json:"epoch"`        // Unix milliseconds of the first claim, +1 per re-homing
-	Nonce uint64 `json:"nonce,string"` // random per claim but for its highest bit: see Fresh. Too long for a JavaScript number
+	Nonce uint64 `json:"nonce,string"` // random per claim, see Fresh; too long for a JavaScript number
 }
 
-// freshBit is set in the nonce of a pin that was claimed on an absent key.
 const freshBit = 1 << 63
 
-// Fresh reports whether the pin was claimed where the store had none, by somebody
-// who therefore did not know whether the room is open somewhere. All other pins were put in the
-// place of one that was known. An owner whose pin the store forgot need not yield to a fresh one.
+// Fresh: the pin was claimed on an absent key, by somebody who did not know whether the room is open. An owner whose
+// pin the store lost may reclaim from it.
 func (f Fence) Fresh() bool { return f.Nonce&freshBit != 0 }
 
-// Compare returns -1, 0 or +1 as f is lower than, equal to or higher than g.
+// Compare returns -1, 0 or +1.
 func (f Fence) Compare(g Fence) int {
 	return cmp.Or(cmp.Compare(f.Epoch, g.Epoch), cmp.Compare(f.Nonce, g.Nonce))
 }
 
-// Less reports whether f is outranked by g.
+// Less reports whether g fences f.
 func (f Fence) Less(g Fence) bool { return f.Compare(g) < 0 }
 
-// IsZero reports whether f is the fence of no pin at all.
+// IsZero is true for no pin at all.
 func (f Fence) IsZero() bool { return f == Fence{} }
 
-// String gives the form used in logs: "epoch/nonce", the nonce in hex.
+// String is "epoch/nonce", the nonce in hex.
 func (f Fence) String() string { return fmt.Sprintf("%d/%016x", f.Epoch, f.Nonce) }
 
-// LogValue makes structured logs show the same form as String.
+// LogValue is String.
 func (f Fence) LogValue() slog.Value { return slog.StringValue(f.String()) }
 
-// Pin is one room's placement. It is a comparable value.
+// Pin is one room's placement. It is comparable.
 type Pin struct {
 	Fence   Fence       `json:"fence"`
 	Node    ring.NodeID `json:"node"`
 	Boot    BootID      `json:"boot"`
-	Control string      `json:"control"` // host:port of the node's control service, to ask a boot we do not know
+	Control string      `json:"control"` // host:port of the node's control service
 }
 
 // IsZero reports whether p places nothing.

@@ -16,7 +16,6 @@ import (
 // ErrCorrupt is wrapped by every error of Parse.
 var ErrCorrupt = errors.New("corrupt pin")
 
-// textVersion begins every encoded pin, so that a later form can be told apart.
 const textVersion = "1"
 
 const (
@@ -25,17 +24,14 @@ const (
 	fieldCount    = 6
 )
 
-// MaxEpoch is the largest epoch a pin may have: the largest integer that JavaScript
-// holds exactly, since epochs travel in JSON. As Unix milliseconds it is the year 287396, so
-// an epoch above it is a damaged one, and must not drag every later epoch up with it.
+// MaxEpoch is the largest integer that JavaScript holds exactly. An epoch above it (year 287396) is damage, and must
+// not raise later ones.
 const MaxEpoch = 1<<53 - 1
 
-// Encode gives the canonical text: "1|epoch|nonce|node|boot|control", epoch in
-// decimal, nonce as 16 hex digits. Parse(Encode(p)) == p for every valid pin,
-// and two texts are equal exactly when the pins are, so a store can compare and
-// set pins as opaque values.
+// Encode gives "1|epoch|nonce|node|boot|control", the nonce as 16 hex digits. Two texts are equal exactly when the
+// pins are.
 func (p Pin) Encode() string {
-	const numbers = 20 + 2*8 // digits of an epoch, and of a nonce
+	const numbers = 20 + 2*8 // epoch and nonce
 	text := make([]byte, 0, len(textVersion)+numbers+len(p.Node)+len(p.Boot)+len(p.Control)+fieldCount-1)
 	text = append(text, textVersion+"|"...)
 	text = strconv.AppendUint(text, p.Fence.Epoch, 10)
@@ -47,8 +43,7 @@ func (p Pin) Encode() string {
 	return string(text)
 }
 
-// Parse reads what Encode wrote. Anything else, including a text that
-// would encode differently, is an error that wraps ErrCorrupt.
+// Parse refuses what Encode would not write.
 func Parse(text string) (Pin, error) {
 	if len(text) > maxTextBytes {
 		return Pin{}, fmt.Errorf("%w: %d bytes, at most %d", ErrCorrupt, len(text), maxTextBytes)
@@ -80,8 +75,7 @@ func Parse(text string) (Pin, error) {
 	return p, nil
 }
 
-// Validate reports why p cannot be stored: an empty field, a field with
-// a separator or a control character, one that is too long, epoch 0 or one above MaxEpoch.
+// Validate reports why p cannot be stored.
 func (p Pin) Validate() error {
 	if p.Fence.Epoch == 0 {
 		return fmt.Errorf("%w: epoch is 0", ErrCorrupt)
@@ -104,21 +98,20 @@ func (p Pin) Validate() error {
 	return nil
 }
 
-// NewNonce returns a random nonce for a pin that takes the place of a known one.
+// NewNonce is for a pin that replaces a known one.
 func NewNonce() uint64 {
 	var b [8]byte
-	_, _ = rand.Read(b[:]) // crypto/rand.Read never returns an error (Go 1.24).
+	_, _ = rand.Read(b[:]) // It returns no error.
 	return binary.BigEndian.Uint64(b[:]) &^ freshBit
 }
 
-// NewFreshNonce returns a random nonce for a claim on an absent key; see Fence.Fresh.
+// NewFreshNonce is for a claim on an absent key; see Fence.Fresh.
 func NewFreshNonce() uint64 { return NewNonce() | freshBit }
 
-// NewBootID names a process that started now: 13 digits of Unix
-// milliseconds, a dash, and 8 random hex digits.
+// NewBootID is 13 digits of Unix milliseconds, a dash, and 8 random hex digits.
 func NewBootID(now time.Time) BootID {
 	return BootID(fmt.Sprintf("%013d-%08x", now.UnixMilli(), uint32(NewNonce())))
 }
 
-// Newer reports whether boot b of a node started after boot c of it.
+// Newer compares boots of one node.
 func (b BootID) Newer(c BootID) bool { return b > c }

@@ -6,23 +6,22 @@ import (
 	"math/bits"
 )
 
-// Egress is an amount of outgoing media: of a stream, a room, a node, a ceiling.
+// Egress is an amount of outgoing media.
 type Egress struct {
 	BitsPerSecond    uint64 `json:"bitsPerSecond"`
 	PacketsPerSecond uint64 `json:"packetsPerSecond"`
 }
 
-// String gives both, for logs and messages.
+// String is for logs and messages.
 func (e Egress) String() string {
 	return fmt.Sprintf("%.1f Mbit/s and %d packets/s", float64(e.BitsPerSecond)/1e6, e.PacketsPerSecond)
 }
 
-// Plus returns e + f, and the largest amount there is where that is more: a report that says so must not come out as a small one.
+// Plus saturates: a report near the largest number must not come out small.
 func (e Egress) Plus(f Egress) Egress {
 	return Egress{added(e.BitsPerSecond, f.BitsPerSecond), added(e.PacketsPerSecond, f.PacketsPerSecond)}
 }
 
-// added is a + b, or the largest number.
 func added(a, b uint64) uint64 {
 	sum, carry := bits.Add64(a, b, 0)
 	if carry != 0 {
@@ -31,44 +30,42 @@ func added(a, b uint64) uint64 {
 	return sum
 }
 
-// Minus returns e - f, never below zero.
+// Minus is never below zero.
 func (e Egress) Minus(f Egress) Egress {
 	return Egress{e.BitsPerSecond - min(e.BitsPerSecond, f.BitsPerSecond), e.PacketsPerSecond - min(e.PacketsPerSecond, f.PacketsPerSecond)}
 }
 
-// Min returns the smaller of each dimension.
+// Min is per dimension.
 func (e Egress) Min(f Egress) Egress {
 	return Egress{min(e.BitsPerSecond, f.BitsPerSecond), min(e.PacketsPerSecond, f.PacketsPerSecond)}
 }
 
-// Max returns the larger of each dimension.
+// Max is per dimension.
 func (e Egress) Max(f Egress) Egress {
 	return Egress{max(e.BitsPerSecond, f.BitsPerSecond), max(e.PacketsPerSecond, f.PacketsPerSecond)}
 }
 
-// Times returns n streams of e.
+// Times returns n times e.
 func (e Egress) Times(n uint64) Egress {
 	return Egress{e.BitsPerSecond * n, e.PacketsPerSecond * n}
 }
 
-// Part returns the given part of e, 0 to 1.
+// Part returns a part, 0 to 1.
 func (e Egress) Part(part float64) Egress {
 	return Egress{uint64(float64(e.BitsPerSecond) * part), uint64(float64(e.PacketsPerSecond) * part)}
 }
 
-// Fits reports whether e is within ceiling, in bits and in packets.
+// Fits reports whether e is within ceiling in both dimensions.
 func (e Egress) Fits(ceiling Egress) bool {
 	return e.BitsPerSecond <= ceiling.BitsPerSecond && e.PacketsPerSecond <= ceiling.PacketsPerSecond
 }
 
-// Share is the part of ceiling that e takes, in whichever dimension it takes more. The
-// ceiling must not be zero.
+// Share is e/ceiling, the larger dimension. ceiling must not be zero.
 func (e Egress) Share(ceiling Egress) float64 {
 	return max(float64(e.BitsPerSecond)/float64(ceiling.BitsPerSecond), float64(e.PacketsPerSecond)/float64(ceiling.PacketsPerSecond))
 }
 
-// Into is how many times e fits into left, in whichever dimension it fits fewer times. Nothing counts as one bit and one packet
-// per second.
+// Into is left/e, the smaller dimension. Zero counts as 1.
 func (e Egress) Into(left Egress) float64 {
 	return min(float64(left.BitsPerSecond)/float64(max(e.BitsPerSecond, 1)), float64(left.PacketsPerSecond)/float64(max(e.PacketsPerSecond, 1)))
 }

@@ -8,47 +8,44 @@
 package headroom
 
 const (
-	// DefaultPeople is the size of a room of which nobody said one. Most calls have two to four people.
+	// DefaultPeople is for rooms of unknown size; most calls have two to four.
 	DefaultPeople = 3
-	// MaxPeople bounds the size that anybody may claim: beyond it the cost says nothing more, and cannot overflow.
+	// MaxPeople bounds claims, so that no cost overflows.
 	MaxPeople = 100_000
 
-	// voices and pictures are how many streams a viewer is sent at most. Three voices at once is
-	// what people can follow; nine pictures fill a page.
+	// A viewer is sent three voices, which people can follow, and nine pictures, which fill a page.
 	voices, pictures = 3, 9
-	// idleTenth: a node below a tenth of its ceiling is idle.
+	// idleTenth of the ceiling.
 	idleTenth = 10
 )
 
-// audio is one forwarded voice: Opus at 20 ms is 50 packets/s; 32 kbit/s of it with about 20 bytes of overhead a packet.
+// audio is Opus at 20 ms: 32 kbit/s and 20 bytes a packet.
 func audio() Egress { return Egress{BitsPerSecond: 40_000, PacketsPerSecond: 50} }
 
-// video is one picture that has a page to itself: 720p-class, in packets of 1,200 bytes.
+// video has a page to itself: 720p-class, 1,200 bytes a packet.
 func video() Egress { return Egress{BitsPerSecond: 1_500_000, PacketsPerSecond: 160} }
 
-// page is all pictures of one viewer together: they share a page, so each of several comes in a smaller layer.
+// page is all pictures of a viewer: several come in smaller layers.
 func page() Egress { return Egress{BitsPerSecond: 2_000_000, PacketsPerSecond: 210} }
 
-// Room is what is known of a room that is to be placed or opened. The zero value is a room of which nothing is known.
+// Room is what is known of a room; zero is nothing.
 type Room struct {
 	People      int    // there, or expected
-	Cameras     int    // of theirs that are on; screens count as cameras
-	Microphones int    // of theirs that are on
-	Measured    bool   // Sent is what the room's last owner measured, and the cost
-	Sent        Egress // with Measured only
-	// Unreserved says that the room is judged by its cost and then counts for nothing until its traffic is measured: for
-	// openings of somebody who opens many.
+	Cameras     int    // on, with screens
+	Microphones int    // on
+	Measured    bool   // Sent was measured by the last owner
+	Sent        Egress // with Measured
+	// Unreserved rooms count for nothing until their traffic is measured.
 	Unreserved bool
 }
 
-// Expect is a room of so many people with everything on; of 0 or fewer, one of which nothing is known.
+// Expect is a room of people with everything on.
 func Expect(people int) Room {
 	people = min(max(people, 0), MaxPeople)
 	return Room{People: people, Cameras: people, Microphones: people}
 }
 
-// Cost is what the room is expected to send. A room of one is charged as one of two, for
-// nobody opens a room to stay alone in it.
+// Cost is what the room is expected to send. A room of one is charged as one of two.
 func (r Room) Cost() Egress {
 	if r.Measured {
 		return r.Sent
@@ -64,19 +61,18 @@ func (r Room) Cost() Egress {
 		Plus(toAll(people, r.Microphones, func(heard int) Egress { return audio().Times(uint64(min(heard, voices))) }))
 }
 
-// toAll is what people are sent, each of the senders what one fewer of them send.
+// toAll is what people are sent: to senders, what one fewer send.
 func toAll(people, senders int, sent func(streams int) Egress) Egress {
 	senders = min(max(senders, 0), people)
 	return sent(max(senders-1, 0)).Times(uint64(senders)).Plus(sent(senders).Times(uint64(people - senders)))
 }
 
-// Idle reports whether a node with the load is so far below its ceiling that it refuses no room: one that is larger than any
-// ceiling finds a place on an idle node.
+// Idle nodes refuse no room, so that one larger than any ceiling finds a place.
 func Idle(load, ceiling Egress) bool {
 	return load.BitsPerSecond < ceiling.BitsPerSecond/idleTenth && load.PacketsPerSecond < ceiling.PacketsPerSecond/idleTenth
 }
 
-// Takes reports whether a node with the load takes a room of the cost on top of it.
+// Takes reports whether a node with the load takes a room of the cost.
 func Takes(load, cost, ceiling Egress) bool {
 	return load.Plus(cost).Fits(ceiling) || Idle(load, ceiling)
 }

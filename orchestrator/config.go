@@ -7,29 +7,27 @@ import (
 	"github.com/holdfast-rtc/holdfast/headroom"
 )
 
-// Config is how evenly nodes are filled and how long a call waits for others.
+// Config bounds the unevenness of nodes and the waits of a call.
 type Config struct {
-	// Epsilon: a node is passed over when its load/ceiling, the new room included, would
-	// exceed (1+Epsilon) times the cluster's, the new room included.
+	// Epsilon: no node should exceed (1+Epsilon) times the cluster's load/ceiling, the new room included.
 	Epsilon float64
-	// AssumedCeiling stands in for the ceiling of a node that has not reported one.
+	// AssumedCeiling is for nodes that reported none.
 	AssumedCeiling headroom.Egress
-	// StoreBudget bounds the time that one call waits for the store, all its round trips included.
+	// StoreBudget bounds a call's wait for the store, over all round trips.
 	StoreBudget time.Duration
-	// ProbeTimeout bounds the dial to a boot that gossip does not know.
+	// ProbeTimeout bounds questions to media nodes.
 	ProbeTimeout time.Duration
-	// Clock gives the epochs of fresh claims; nil is time.Now. Use the store's clock, which all signaling nodes share:
-	// otherwise epochs of rooms that everybody has forgotten may go back when clocks differ or jump.
+	// Clock makes the epochs of fresh claims; nil is time.Now. The store's clock is the one that all signaling nodes
+	// share.
 	Clock func() time.Time
 }
 
 // DefaultConfig is what the binary uses.
 func DefaultConfig() Config {
 	return Config{
-		// A quarter above the mean evens out the ring (160 points leave max/mean at 1.25 to 1.40),
-		// and still leaves most rooms with their owner.
+		// The ring alone leaves max/mean at 1.25 to 1.40. Most rooms stay with their ring owner.
 		Epsilon: 0.25,
-		// What one core forwards (DESIGN.md: about 100,000 packets/s) over 1 Gbit/s.
+		// What one core forwards over 1 Gbit/s.
 		AssumedCeiling: headroom.Egress{BitsPerSecond: 1_000_000_000, PacketsPerSecond: 100_000},
 		StoreBudget:    300 * time.Millisecond,
 		ProbeTimeout:   time.Second,

@@ -12,17 +12,16 @@ import (
 )
 
 var (
-	// errVanished: the next refresh syncs the pin.
 	errVanished = errors.New("the pin vanished while it was being confirmed")
-	// errDamaged: the damage may hide a higher pin, so the owner leaves it to a signaling node, which asks all owners.
+	// errDamaged: the damage may hide a higher pin.
 	errDamaged = errors.New("the pin is damaged")
 	errPaused  = errors.New("this process was paused before the answer came")
 )
 
-// Confirm returns nil when p stands for room: the room is open here and p was confirmed in the last 15 s, or
-// the store says so now, or the store has been silent for 3 s while this node sees a gossip majority.
-// Otherwise the error is a *pin.FencedError (the OpenRooms has been told), or wraps pin.ErrMissing (the room must
-// be placed again) or pin.ErrUnconfirmed. Call it before opening a room and before taking a new peer.
+// Confirm must be called before a room opens or takes a new peer. It returns nil if p was confirmed in the last 15 s
+// and the room is open, if the store confirms it now, or if the store has been silent for 3 s and this node sees a
+// gossip majority. Else it returns a *pin.FencedError (OpenRooms has been told), or wraps pin.ErrMissing (place the
+// room again) or pin.ErrUnconfirmed.
 func (own *PinOwner) Confirm(ctx context.Context, room ring.RoomID, p pin.Pin) error {
 	own.noticePause()
 	held := pin.Holding{Room: room, Pin: p}
@@ -44,21 +43,20 @@ func (own *PinOwner) Confirm(ctx context.Context, room ring.RoomID, p pin.Pin) e
 	return err
 }
 
-// unlessTrusted turns the store's error into that of Confirm. A majority may stand in for a silent store, but not for a
-// pin below one that was served here.
+// unlessTrusted maps the store's error to Confirm's. No majority vouches for a pin below one served here.
 func (own *PinOwner) unlessTrusted(held pin.Holding, err error) error {
 	known := own.cache.of(held.Room)
 	switch {
 	case err == nil, errors.Is(err, pin.ErrMissing), errors.Is(err, pin.ErrFenced):
 		return err
-	case errors.Is(err, errDamaged): // Placing the room again repairs it.
+	case errors.Is(err, errDamaged):
 		return fmt.Errorf("%w: %w", pin.ErrMissing, err)
 	case held.Pin.Fence.Less(known.Fence):
 		return &pin.FencedError{Room: held.Room, Current: known}
 	case own.trustsMajority():
 		own.log.Info("pin taken as confirmed by a gossip majority", "room", held.Room, "fence", held.Pin.Fence, "error", err)
 		own.mu.Lock()
-		own.synced = "" // The store may not have this pin until the next refresh.
+		own.synced = "" // The store may lack this pin.
 		own.mu.Unlock()
 		own.cache.note(held.Room, held.Pin)
 		return nil
@@ -67,8 +65,7 @@ func (own *PinOwner) unlessTrusted(held pin.Holding, err error) error {
 	}
 }
 
-// confirmOpen asks the store about a room that is open here. It writes, because a store that refuses writes
-// may show an old pin.
+// confirmOpen writes, because a store that refuses writes may show an old pin.
 func (own *PinOwner) confirmOpen(ctx context.Context, held pin.Holding) error {
 	began, pauses := own.start()
 	found, err := own.pins.Refresh(ctx, []pin.Holding{held}, always)
@@ -82,18 +79,17 @@ func (own *PinOwner) confirmOpen(ctx context.Context, held pin.Holding) error {
 	if !own.confirm(pin.Holding{Room: held.Room, Pin: stands}, began, pauses, found[0].Prolonged) {
 		return errPaused
 	}
-	if stands != held.Pin { // A new pin of ours: the signaling node must ask for that one.
+	if stands != held.Pin {
 		return &pin.FencedError{Room: held.Room, Current: stands}
 	}
 	return nil
 }
 
-// confirmOpening asks the store about a room that is not open here: another node may have opened it since an earlier
-// confirmation. It prolongs the pin, which must not expire while the room opens. When the pin is missing, the
-// signaling node must claim it and ask the owners.
+// confirmOpening always asks the store: another node may have opened the room. It prolongs the pin, which must not
+// expire meanwhile.
 func (own *PinOwner) confirmOpening(ctx context.Context, held pin.Holding) error {
 	if known := own.cache.of(held.Room); held.Pin.Fence.Less(known.Fence) {
-		// The store went back behind what was open here. The signaling node moves the pin above both.
+		// The store lost data. The signaling node moves the pin above both.
 		return &pin.FencedError{Room: held.Room, Current: known}
 	}
 	began, pauses := own.start()
@@ -114,8 +110,8 @@ func (own *PinOwner) confirmOpening(ctx context.Context, held pin.Holding) error
 	}
 }
 
-// fencedOpening ends an opening under a pin that a higher one has replaced. When the room is already open here under another
-// pin, the higher one is judged as by a refresh: the room stays here if the store only forgot it.
+// fencedOpening ends an opening under a replaced pin. If the room is open here under another, that one is judged as
+// by a refresh.
 func (own *PinOwner) fencedOpening(ctx context.Context, opening pin.Holding, higher pin.Pin) error {
 	for _, ours := range own.rooms.Held() {
 		if ours.Room != opening.Room {
@@ -127,7 +123,7 @@ func (own *PinOwner) fencedOpening(ctx context.Context, opening pin.Holding, hig
 		} else if err != nil {
 			return err
 		}
-		if !opening.Pin.Fence.Less(stands.Fence) { // The store lost data again, and was told of ours meanwhile.
+		if !opening.Pin.Fence.Less(stands.Fence) { // The store lost data again.
 			return fmt.Errorf("room %s: %w", opening.Room, pin.ErrMissing)
 		}
 		return &pin.FencedError{Room: opening.Room, Current: stands}
@@ -135,7 +131,6 @@ func (own *PinOwner) fencedOpening(ctx context.Context, opening pin.Holding, hig
 	return own.fence(opening, higher)
 }
 
-// fence tells the OpenRooms that ours is fenced.
 func (own *PinOwner) fence(ours pin.Holding, to pin.Pin) error {
 	own.log.Info("fenced", "room", ours.Room, "fence", ours.Pin.Fence, "by", to.Node, "by_fence", to.Fence)
 	own.rooms.Fence(ours.Room, to)
@@ -143,14 +138,13 @@ func (own *PinOwner) fence(ours pin.Holding, to pin.Pin) error {
 	return &pin.FencedError{Room: ours.Room, Current: to}
 }
 
-// start returns what confirm needs to know of the moment at which the store is asked.
 func (own *PinOwner) start() (began time.Time, pauses uint64) {
 	own.mu.Lock()
 	defer own.mu.Unlock()
 	return time.Now(), own.pauses
 }
 
-// confirm notes that the store had our pin at began. It reports false when this process was paused since.
+// confirm notes that the store had our pin at began; false if this process was paused since.
 func (own *PinOwner) confirm(h pin.Holding, began time.Time, pauses uint64, prolonged bool) bool {
 	own.noticePause()
 	own.mu.Lock()
@@ -158,7 +152,7 @@ func (own *PinOwner) confirm(h pin.Holding, began time.Time, pauses uint64, prol
 	if pauses != own.pauses {
 		return false
 	}
-	// A slow refresh may answer for a lower pin of ours. The higher one stays confirmed, or it could not be reclaimed.
+	// An answer about a lower pin of ours must not take the confirmation of a higher one back.
 	if c, ok := own.confirmed[h.Room]; !ok || !h.Pin.Fence.Less(c.pin.Fence) {
 		c.pin, c.at = h.Pin, began
 		if prolonged {
@@ -170,7 +164,6 @@ func (own *PinOwner) confirm(h pin.Holding, began time.Time, pauses uint64, prol
 	return true
 }
 
-// confirmation returns the last confirmation of room, zero when there is none.
 func (own *PinOwner) confirmation(room ring.RoomID) confirmation {
 	own.mu.Lock()
 	defer own.mu.Unlock()

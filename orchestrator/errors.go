@@ -7,25 +7,23 @@ import (
 	"github.com/holdfast-rtc/holdfast/headroom"
 )
 
-// The refusals of placement. Each is returned wrapped; test with errors.Is.
+// The refusals of placement, returned wrapped.
 var (
 	// ErrNotSettled: this process has not seen the whole cluster yet. Retry soon.
 	ErrNotSettled = errors.New("this node has not seen the cluster yet")
-	// ErrNoNodes: no SFU node is alive and taking rooms.
-	ErrNoNodes = errors.New("no SFU node takes rooms")
-	// ErrStoreUnavailable: the store did not answer within the budget, so the room cannot be placed
-	// safely. Running rooms go on.
+	ErrNoNodes    = errors.New("no SFU node takes rooms")
+	// ErrStoreUnavailable: no answer within the budget. Running rooms go on.
 	ErrStoreUnavailable = errors.New("the placement store is unavailable")
-	// ErrContended: the pin moved at every attempt to move it. Retry soon.
+	// ErrContended: the pin moved at every attempt. Retry soon.
 	ErrContended = errors.New("the room's pin keeps moving")
-	// ErrNobodyThere is what a Prober returns when a dial was refused. A time-out must not be reported as this.
+	// ErrNobodyThere: the dial was refused. A time-out is not this.
 	ErrNobodyThere = errors.New("nobody listens there")
 )
 
-// NoHeadroomError says that no node can take the room, and how much the best one has left.
+// NoHeadroomError: no node can take the room.
 type NoHeadroomError struct {
-	Need headroom.Egress // what the room is expected to cost
-	Best headroom.Egress // the largest free egress of any node that may be asked
+	Need headroom.Egress
+	Best headroom.Egress // of any node that may be asked
 }
 
 // Error gives both amounts.

@@ -9,25 +9,25 @@ import (
 	"github.com/holdfast-rtc/holdfast/ring"
 )
 
-// Explanation is the reasoning about one room. It encodes to JSON as it is.
+// Explanation is the reasoning about one room.
 type Explanation struct {
 	Room  ring.RoomID     `json:"room"`
-	Pin   pin.Pin         `json:"pin"`   // zero when the room has none
-	State string          `json:"state"` // of the pin, in words
-	Owner ring.NodeID     `json:"owner"` // what the ring alone says; empty without nodes
-	Need  headroom.Egress `json:"need"`  // what a room of the default size is expected to cost
-	Bound float64         `json:"bound"` // load/ceiling that no node should exceed, such a room included
-	Walk  []Step          `json:"walk"`  // the ring's successors, the owner first
+	Pin   pin.Pin         `json:"pin"`   // zero when there is none
+	State string          `json:"state"` // in words
+	Owner ring.NodeID     `json:"owner"`
+	Need  headroom.Egress `json:"need"`
+	Bound float64         `json:"bound"` // load/ceiling, such a room included
+	Walk  []Step          `json:"walk"`  // from the ring's owner on
 }
 
 // Step is one node of the walk.
 type Step struct {
 	Node     ring.NodeID     `json:"node"`
 	Reported headroom.Egress `json:"reported"`
-	Reserved headroom.Egress `json:"reserved"` // claims of this node that no report shows yet
+	Reserved headroom.Egress `json:"reserved"` // not reported yet
 	Ceiling  headroom.Egress `json:"ceiling"`
-	Share    float64         `json:"share"`  // load/ceiling with the room included
-	Chosen   bool            `json:"chosen"` // a new room would go here
+	Share    float64         `json:"share"`  // load/ceiling with the room
+	Chosen   bool            `json:"chosen"` // for a new room
 	Why      string          `json:"why"`
 }
 

@@ -12,24 +12,21 @@ import (
 )
 
 const (
-	// reservationLasts bounds the time from the claim until the room is opened, and again from there until a
-	// load report includes it.
 	reservationLasts = 5 * time.Second
-	// refusalLasts is how long a node that refused to open a room is passed over: about two load reports.
+	// refusalLasts is about two load reports.
 	refusalLasts = 2 * time.Second
-	// maxReservations bounds the ledger. Past it claims are not counted: the media node, which knows its real
-	// load, still refuses.
+	// maxReservations: claims past it are not counted. The media node still refuses.
 	maxReservations = 4096
 )
 
-// reservation is one claim of this node that the media node's load reports do not show yet.
+// reservation is a won claim that no load report shows yet.
 type reservation struct {
 	node    ring.NodeID
 	boot    pin.BootID
 	fence   pin.Fence
 	cost    headroom.Egress
 	lapses  time.Time
-	charged uint64 // reports from this one on include the room; 0 while it is not open
+	charged uint64 // by reports from this one on; 0 while not open
 }
 
 type lapse struct {
@@ -37,27 +34,26 @@ type lapse struct {
 	at   time.Time
 }
 
-// ledger adds this node's recent claims to what media nodes report, so that a burst of new rooms does not land on
-// one node between two reports. It counts won claims only: any other room is in a report or another ledger.
-// Claims under way do not see each other, nor those of other signaling nodes; the draw spreads them (walk.go).
+// ledger adds this node's won claims to what media nodes report, so that a burst does not land on one node between
+// two reports. The draw spreads claims under way.
 type ledger struct {
 	mu      sync.Mutex // guards the fields below
 	view    *cluster.View
-	base    totals // of view, without reservations
+	base    totals // without reservations
 	held    map[ring.RoomID]reservation
 	sums    map[pin.BootID]headroom.Egress
 	total   headroom.Egress
-	order   []lapse // by time, since every reservation lasts equally long
+	order   []lapse
 	refused map[pin.BootID]time.Time
 }
 
 // avoidance is what a walk must not choose.
 type avoidance struct {
 	node ring.NodeID // it refused this room
-	boot pin.BootID  // it is dead, though the view may not know yet
+	boot pin.BootID
 }
 
-// choose returns a node for room. It reserves nothing.
+// choose reserves nothing.
 func (l *ledger) choose(view *cluster.View, room ring.RoomID, need headroom.Egress, avoid avoidance, cfg Config) (cluster.Node, choice) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -66,14 +62,14 @@ func (l *ledger) choose(view *cluster.View, room ring.RoomID, need headroom.Egre
 	return view.Nodes[made.node], made
 }
 
-// totals returns the totals of the view and of the reservations. Call it with mu held.
+// totals needs mu.
 func (l *ledger) totals() totals {
 	sum := l.base
 	sum.load = sum.load.Plus(l.total)
 	return sum
 }
 
-// walk yields the ring's successors of room with their loads. Call it with mu held.
+// walk yields the ring's successors of room with their loads. It needs mu.
 func (l *ledger) walk(view *cluster.View, room ring.RoomID, avoid avoidance, cfg Config) iter.Seq[candidate] {
 	return func(yield func(candidate) bool) {
 		now := time.Now()
@@ -99,14 +95,12 @@ func (l *ledger) walk(view *cluster.View, room ring.RoomID, avoid avoidance, cfg
 	}
 }
 
-// keep counts the room of a won claim until it lapses.
 func (l *ledger) keep(room ring.RoomID, p pin.Pin, need headroom.Egress) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	l.retain(room, reservation{node: p.Node, boot: p.Boot, fence: p.Fence, cost: need})
 }
 
-// retain stores r with a new lapse, if there is room for it.
 func (l *ledger) retain(room ring.RoomID, r reservation) {
 	l.drop(room)
 	if len(l.order) >= 2*maxReservations || len(l.held) >= maxReservations {
@@ -122,7 +116,6 @@ func (l *ledger) retain(room ring.RoomID, r reservation) {
 	l.order = append(l.order, lapse{room: room, at: r.lapses})
 }
 
-// forget ends the reservation of a claim that is handed back.
 func (l *ledger) forget(room ring.RoomID, fence pin.Fence) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -131,7 +124,7 @@ func (l *ledger) forget(room ring.RoomID, fence pin.Fence) {
 	}
 }
 
-// opened notes that node's reports include room from number charged on.
+// opened: reports of node include room from charged on.
 func (l *ledger) opened(room ring.RoomID, node ring.NodeID, charged uint64) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -142,7 +135,6 @@ func (l *ledger) opened(room ring.RoomID, node ring.NodeID, charged uint64) {
 	}
 }
 
-// refuse bars boot for a moment, and drops the room's reservation there.
 func (l *ledger) refuse(room ring.RoomID, boot pin.BootID) {
 	l.mu.Lock()
 	defer l.mu.Unlock()

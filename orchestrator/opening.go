@@ -9,20 +9,18 @@ import (
 	"github.com/holdfast-rtc/holdfast/ring"
 )
 
-// opening is a pin that Confirm is being asked for, or has allowed, and under which the room may not be open yet.
 type opening struct {
 	pin     pin.Pin
-	at      time.Time       // when it was last asked for
-	asking  []chan struct{} // calls of Confirm under way; each is closed when it ends
-	allowed bool            // whether one of them allowed it
+	at      time.Time // last
+	asking  []chan struct{}
+	allowed bool // by one of them
 }
 
-// pending reports whether the room may still open under it.
 func (o *opening) pending() bool { return o.allowed && time.Since(o.at) < confirmedFor }
 
-// Opening returns the highest pin under which room may be about to open here, or none. A caller that asks whether this node
-// holds the room must be told of it as of an open one. It first waits for the calls of Confirm under way, 300 ms at
-// most: they may have read the store before the caller wrote to it. The error is the context's.
+// Opening returns the highest pin under which room may be about to open here, or none. It counts as held. Opening
+// waits for the calls of Confirm under way, 300 ms at most: they may have read the store before the caller wrote to
+// it.
 func (own *PinOwner) Opening(ctx context.Context, room ring.RoomID) (pin.Pin, error) {
 	var asking []chan struct{}
 	own.mu.Lock()
@@ -48,7 +46,7 @@ func (own *PinOwner) Opening(ctx context.Context, room ring.RoomID) (pin.Pin, er
 	return top, nil
 }
 
-// mayOpen notes that Confirm is about to ask for a pin. The caller must call answer with the outcome.
+// mayOpen begins a call of Confirm; answer ends it.
 func (own *PinOwner) mayOpen(h pin.Holding) (answer func(leave bool)) {
 	own.mu.Lock()
 	defer own.mu.Unlock()
@@ -84,7 +82,7 @@ func (own *PinOwner) isOpening(h pin.Holding) bool {
 	return own.openingOf(h) != nil
 }
 
-// openingOf returns the opening of a pin, or nil. Call it with mu held.
+// openingOf needs mu.
 func (own *PinOwner) openingOf(h pin.Holding) *opening {
 	for _, o := range own.opening[h.Room] {
 		if o.pin == h.Pin {
@@ -94,7 +92,6 @@ func (own *PinOwner) openingOf(h pin.Holding) *opening {
 	return nil
 }
 
-// dropOpenings forgets the openings of a room that are done and not being asked for. Call it with mu held.
 func (own *PinOwner) dropOpenings(room ring.RoomID, done func(*opening) bool) {
 	left := slices.DeleteFunc(own.opening[room], func(o *opening) bool { return len(o.asking) == 0 && done(o) })
 	if len(left) == 0 {
@@ -104,8 +101,8 @@ func (own *PinOwner) dropOpenings(room ring.RoomID, done func(*opening) bool) {
 	own.opening[room] = left
 }
 
-// forget drops lapsed confirmations and openings, and openings that were open at the given time. It returns the open rooms
-// and, after them, the openings that were confirmed: a pin that the store has not shown must not be synced.
+// forget drops what has lapsed, and openings that were open at the given time. It returns the open rooms, then the
+// confirmed openings: a pin that the store never showed must not be written.
 func (own *PinOwner) forget(open []pin.Holding, at time.Time) []pin.Holding {
 	openUnder := make(map[ring.RoomID]pin.Pin, len(open))
 	for _, h := range open {

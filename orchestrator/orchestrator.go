@@ -21,36 +21,33 @@ import (
 	"github.com/holdfast-rtc/holdfast/ring"
 )
 
-// PinStore is the store of pins as a signaling node sees it. Every method is one round trip and safe to
-// repeat. An error is either a *pin.CorruptError or means that the store could not say.
+// PinStore is the store of a signaling node. Each method is one round trip and safe to repeat. An error is a
+// *pin.CorruptError or means unknown.
 type PinStore interface {
-	// Claim writes p unless the room has a pin. It returns the pin that stands and the incarnation of the
-	// store that it stands in, zero when that is not known.
+	// Claim writes p unless the room has a pin. It returns the current pin and its store incarnation, 0 if unknown.
 	Claim(ctx context.Context, room ring.RoomID, p pin.Pin) (winner pin.Pin, in pin.Incarnation, err error)
-	// Swap replaces old by next and returns what stands afterwards. It writes nothing when another pin stands
-	// or the key is absent (it then returns zero). A Swap that finds next has succeeded. in is as of Claim.
+	// Swap replaces old by next if old is current, and returns what is current afterwards; zero for an absent key.
 	Swap(ctx context.Context, room ring.RoomID, old, next pin.Pin) (current pin.Pin, in pin.Incarnation, err error)
-	// Repair is Swap for a value that is no pin: it replaces exactly those bytes.
+	// Repair is Swap for bytes that are no pin.
 	Repair(ctx context.Context, room ring.RoomID, raw string, next pin.Pin) (current pin.Pin, err error)
-	// Get returns the pin that stands, and false when there is none.
+	// Get returns false when there is no pin.
 	Get(ctx context.Context, room ring.RoomID) (pin.Pin, bool, error)
 }
 
-// Views gives the present view of the cluster. It must be cheap; the view is immutable.
+// Views gives the current, immutable view. It must be cheap.
 type Views interface {
 	View() *cluster.View
 }
 
-// Prober asks control addresses who lives there and what they hold.
+// Prober asks media nodes by control address.
 type Prober interface {
-	// BootAt returns the boot that answers at control, or an error that wraps ErrNobodyThere when the
-	// connection was refused. Any other error means unknown.
+	// BootAt returns who answers. An error wraps ErrNobodyThere for a refused dial, or means unknown.
 	BootAt(ctx context.Context, control string) (pin.BootID, error)
-	// Holds returns the pin under which the node at control has room open, or none. Errors are as of BootAt.
+	// Holds returns the pin under which room is open or about to open there, or none. Errors as of BootAt.
 	Holds(ctx context.Context, control string, room ring.RoomID) (pin.Pin, error)
 }
 
-// Orchestrator places and moves rooms for one signaling node. Its methods may be called from any goroutine.
+// Orchestrator places rooms for one signaling node. It is safe for concurrent use.
 type Orchestrator struct {
 	store  PinStore
 	views  Views
@@ -62,25 +59,21 @@ type Orchestrator struct {
 	probes singleflight.Group
 }
 
-// New returns an orchestrator. The configuration must be valid (Config.Validate).
+// New needs a valid configuration.
 func New(store PinStore, views Views, prober Prober, cfg Config, log *slog.Logger) *Orchestrator {
 	return &Orchestrator{store: store, views: views, prober: prober, cfg: cfg, log: log, cache: pinCache{clock: cfg.Clock}}
 }
 
-// Place returns the pin of room, claiming it for a node with headroom when it has none; expect is what is
-// known of its size. It costs one store round trip, and one or two more for a stale or corrupt pin. After a
-// possible data loss it asks the owners too. Without a store it returns the pin of the owner that has the
-// room open, or else the pin that the store showed in the last half hour.
-//
-// Errors: ErrNotSettled, ErrNoNodes, *NoHeadroomError, ErrStoreUnavailable (the claim may have
-// reached the store all the same; the next Place finds it), ErrContended, or the context's.
+// Place returns the pin of room, or claims one. It costs one store round trip; more for a stale or corrupt pin. After
+// possible data loss it asks the owners too. Without a store it returns the pin of the owner that has the room open,
+// or the one that the store showed in the last half hour. Errors: ErrNotSettled, ErrNoNodes, *NoHeadroomError,
+// ErrStoreUnavailable (the claim may be written all the same), ErrContended, the context's.
 func (o *Orchestrator) Place(ctx context.Context, room ring.RoomID, expect headroom.Room) (pin.Pin, error) {
 	return o.swapLoop(ctx, o.request(room, expect), current{})
 }
 
-// Rehome moves room away from the dead pin from, by compare-and-set to the next epoch, and returns the pin
-// that stands afterwards, whoever wrote it. The caller vouches that the boot of from is dead. When the
-// store has lost the pin, the room is claimed above from. Errors as of Place.
+// Rehome moves room off the boot of from, which the caller knows to be dead, and returns the current pin, whoever
+// wrote it. Errors as of Place.
 func (o *Orchestrator) Rehome(ctx context.Context, room ring.RoomID, from pin.Pin, expect headroom.Room) (pin.Pin, error) {
 	r := o.request(room, expect)
 	r.avoid.boot = from.Boot
@@ -88,8 +81,7 @@ func (o *Orchestrator) Rehome(ctx context.Context, room ring.RoomID, from pin.Pi
 	return o.swapLoop(ctx, r, current{pin: from})
 }
 
-// PlaceAgain moves room after its node refused to OPEN it under the pin refused. It is Rehome to another
-// node, and other rooms pass over the refusing node for a moment too.
+// PlaceAgain is Rehome off a node that refused to open the room. Other rooms pass that node over for a moment too.
 func (o *Orchestrator) PlaceAgain(ctx context.Context, room ring.RoomID, refused pin.Pin, expect headroom.Room) (pin.Pin, error) {
 	r := o.request(room, expect)
 	r.avoid.node = refused.Node
@@ -99,16 +91,15 @@ func (o *Orchestrator) PlaceAgain(ctx context.Context, room ring.RoomID, refused
 	return o.swapLoop(ctx, r, current{pin: refused})
 }
 
-// Observe remembers a fence of room: no later pin of the room made here, nor a fresh claim of any room, is at or below
-// it. A lower pin in the store is then moved, so f must come from a node or the store, never from a client.
+// Observe keeps later pins of room, and all fresh claims, above f. So f must come from a node or the store, never
+// from a client.
 func (o *Orchestrator) Observe(room ring.RoomID, f pin.Fence) {
 	if !f.IsZero() {
 		o.cache.note(room, pin.Pin{Fence: f})
 	}
 }
 
-// Opened says that node opened room and counts it in its load reports from the given sequence number on.
-// This node's own reservation ends there.
+// Opened: node's load reports include room from chargedInReport on, so its reservation ends there.
 func (o *Orchestrator) Opened(room ring.RoomID, node ring.NodeID, chargedInReport uint64) {
 	o.ledger.opened(room, node, chargedInReport)
 }
@@ -117,7 +108,6 @@ func (o *Orchestrator) request(room ring.RoomID, expect headroom.Room) *request 
 	return &request{room: room, expect: expect, left: o.cfg.StoreBudget}
 }
 
-// settledView returns the present view, or ErrNotSettled.
 func (o *Orchestrator) settledView() (*cluster.View, error) {
 	view := o.views.View()
 	if view == nil || !view.Settled {

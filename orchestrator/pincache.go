@@ -9,15 +9,12 @@ import (
 )
 
 const (
-	// maxCachedRooms bounds each half of the cache, about 5 MB. A room that is forgotten can only get too low an
-	// epoch if the store also lost it and it was last claimed by the clock of a store that ran ahead.
 	maxCachedRooms = 16_384
-	// maxClockLead is how far ahead of our clock an epoch may raise all later epochs. One damaged pin must
-	// not push every room towards pin.MaxEpoch.
+	// maxClockLead: one damaged pin must not push all epochs towards pin.MaxEpoch.
 	maxClockLead = 30 * 24 * time.Hour
 )
 
-// seen is the pin cache: the highest pin of each room, and the highest epoch of all.
+// pinCache has the highest pin of each room, and the highest epoch of all.
 type pinCache struct {
 	clock func() time.Time // nil is time.Now
 
@@ -29,8 +26,8 @@ type pinCache struct {
 
 type cacheEntry struct {
 	pin      pin.Pin
-	verified pin.Incarnation // of the store in which the pin was verified with the owners; 0 when it was not
-	at       time.Time       // when the store last showed it
+	verified pin.Incarnation // in which the owners confirmed the pin; or 0
+	at       time.Time       // the store last showed it
 }
 
 // note remembers p if it is the room's highest. p may have only a fence.
@@ -40,7 +37,6 @@ func (s *pinCache) note(room ring.RoomID, p pin.Pin) {
 	s.noteLocked(room, p)
 }
 
-// verified remembers p, and that it is verified in incarnation in.
 func (s *pinCache) verified(room ring.RoomID, p pin.Pin, in pin.Incarnation) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -50,19 +46,16 @@ func (s *pinCache) verified(room ring.RoomID, p pin.Pin, in pin.Incarnation) {
 	}
 }
 
-// isVerified reports whether p is verified in incarnation in.
 func (s *pinCache) isVerified(room ring.RoomID, p pin.Pin, in pin.Incarnation) bool {
 	known := s.get(room)
 	return in != 0 && known.pin == p && known.verified == in
 }
 
-// isRecent reports whether the store showed p within that time.
 func (s *pinCache) isRecent(room ring.RoomID, p pin.Pin, within time.Duration) bool {
 	known := s.get(room)
 	return known.pin == p && !known.at.IsZero() && elapsed(known.at, time.Now()) < within
 }
 
-// noteLocked is note for callers that hold mu.
 func (s *pinCache) noteLocked(room ring.RoomID, p pin.Pin) {
 	if p.Fence.Epoch > s.highest && p.Fence.Epoch <= uint64(max(s.now().Add(maxClockLead).UnixMilli(), 0)) {
 		s.highest = p.Fence.Epoch
@@ -80,10 +73,10 @@ func (s *pinCache) noteLocked(room ring.RoomID, p pin.Pin) {
 	if s.recent == nil {
 		s.recent = make(map[ring.RoomID]cacheEntry)
 	}
-	s.recent[room] = known // It may come from the older half.
+	s.recent[room] = known
 }
 
-// look returns what is remembered of room. Call it with mu held.
+// look needs mu.
 func (s *pinCache) look(room ring.RoomID) cacheEntry {
 	if known, ok := s.recent[room]; ok {
 		return known
@@ -91,25 +84,21 @@ func (s *pinCache) look(room ring.RoomID) cacheEntry {
 	return s.older[room]
 }
 
-// get is look for callers that do not hold mu.
 func (s *pinCache) get(room ring.RoomID) cacheEntry {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return s.look(room)
 }
 
-// of returns the highest pin seen of room. Only its fence may be known.
 func (s *pinCache) of(room ring.RoomID) pin.Pin { return s.get(room).pin }
 
-// freshEpoch is the epoch of a first claim: Unix milliseconds, but above every epoch seen, so that it
-// grows also when the pin expired, the store lost it, or our clock is behind.
+// freshEpoch is Unix milliseconds, but above every epoch seen.
 func (s *pinCache) freshEpoch(room ring.RoomID) uint64 {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return max(uint64(max(s.now().UnixMilli(), 0)), s.highest+1, s.look(room).pin.Fence.Epoch+1)
 }
 
-// now is the time by the clock that epochs are made of.
 func (s *pinCache) now() time.Time {
 	if s.clock == nil {
 		return time.Now()
@@ -117,7 +106,6 @@ func (s *pinCache) now() time.Time {
 	return s.clock()
 }
 
-// nextEpoch is the epoch that moves p: one above p and above what was seen of the room.
 func (s *pinCache) nextEpoch(room ring.RoomID, p pin.Pin) uint64 {
 	return max(p.Fence.Epoch, s.of(room).Fence.Epoch) + 1
 }

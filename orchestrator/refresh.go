@@ -10,12 +10,11 @@ import (
 	"github.com/holdfast-rtc/holdfast/pin"
 )
 
-// errAway: no master of the store takes writes.
+// errAway: no master takes writes.
 var errAway = errors.New("the store is away, or refuses writes")
 
-// refresh checks the pins of all rooms that are open or being opened here. When none is in doubt, all are synced in the
-// incarnations that were read before. While a master may refuse writes all pins are prolonged, not read: a master that
-// was cut off may show old ones.
+// refresh checks all pins, and marks them as synced in the incarnations read before. While a master may refuse writes
+// it prolongs all, because a cut-off master shows old pins.
 func (own *PinOwner) refresh(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(ctx, refreshTimeout)
 	defer cancel()
@@ -38,7 +37,6 @@ func (own *PinOwner) refresh(ctx context.Context) error {
 	return errors.Join(append(faults, unknown)...)
 }
 
-// heardAll notes that all masters took writes, and whether no pin was in doubt in their incarnations.
 func (own *PinOwner) heardAll(in pin.Incarnations, at time.Time, synced bool) {
 	own.mu.Lock()
 	defer own.mu.Unlock()
@@ -59,13 +57,12 @@ func (own *PinOwner) recheckSoon() {
 	}
 }
 
-// recheck checks the rooms that opened a moment ago: their pins may have moved after Confirm. Its failures
-// are left to the next refresh.
+// recheck checks rooms that opened a moment ago. The next refresh repeats what fails.
 func (own *PinOwner) recheck(ctx context.Context) {
 	ctx, cancel := context.WithTimeout(ctx, confirmTimeout)
 	defer cancel()
 	own.mu.Lock()
-	own.plan.recheck = time.Time{} // A room that opens from here on schedules another.
+	own.plan.recheck = time.Time{}
 	own.mu.Unlock()
 	now, open := time.Now(), own.rooms.Held()
 	young := slices.DeleteFunc(slices.Clone(open), func(h pin.Holding) bool { return !own.isOpening(h) })
@@ -77,8 +74,7 @@ func (own *PinOwner) recheck(ctx context.Context) {
 
 func always(pin.Holding) bool { return true }
 
-// isDue reports whether a pin is to be prolonged: once in ProlongEvery, at a moment given by its nonce, so that
-// rooms that opened together are not prolonged together.
+// isDue spreads prolonging over ProlongEvery by the pin's nonce.
 func (own *PinOwner) isDue(h pin.Holding) bool {
 	c, every, now := own.confirmation(h.Room), own.cfg.ProlongEvery, time.Now()
 	turn := func(at time.Time) int64 {
@@ -87,8 +83,8 @@ func (own *PinOwner) isDue(h pin.Holding) bool {
 	return elapsed(c.prolonged, now) >= every || turn(now) != turn(c.prolonged)
 }
 
-// check checks the pins held, of which the first so many are of open rooms. It returns at most three reasons why pins are
-// in doubt, or an error when nothing could be learned.
+// check checks held, of which the first are open, as many as open says. It returns up to three reasons for doubt, or
+// an error when nothing was learned.
 func (own *PinOwner) check(ctx context.Context, held []pin.Holding, open int, due func(pin.Holding) bool) (faults []error, err error) {
 	if len(held) == 0 {
 		return nil, nil
@@ -103,9 +99,9 @@ func (own *PinOwner) check(ctx context.Context, held []pin.Holding, open int, du
 		switch {
 		case err == nil && i < open:
 			_ = own.confirm(pin.Holding{Room: held[i].Room, Pin: stands}, began, pauses, f.Prolonged)
-		case err == nil: // Confirm confirms a room that is being opened.
-		case errors.Is(err, pin.ErrFenced): // The OpenRooms has been told.
-		case errors.Is(err, errDamaged): // Nobody can claim the room meanwhile: it is in no doubt.
+		case err == nil: // Confirm does it.
+		case errors.Is(err, pin.ErrFenced): // OpenRooms has been told.
+		case errors.Is(err, errDamaged):
 			own.log.Warn("corrupt pin", "room", held[i].Room, "error", err)
 		case len(faults) < 3:
 			faults = append(faults, err)
@@ -114,9 +110,8 @@ func (own *PinOwner) check(ctx context.Context, held []pin.Holding, open int, du
 	return faults, nil
 }
 
-// judge returns the pin of ours that stands, a *pin.FencedError when a higher one does (the OpenRooms has been told), or
-// another error when nothing is known. While the room is open here, judge replaces a lower pin, which is a lost
-// write, and reclaims the room from a higher pin whose maker could not know of ours (ignores).
+// judge returns our current pin, a *pin.FencedError (OpenRooms has been told), or another error for unknown. For an
+// open room it replaces a lower pin, and reclaims the room from a pin whose maker ignored ours.
 func (own *PinOwner) judge(ctx context.Context, ours pin.Holding, f pin.Found, open bool) (pin.Pin, error) {
 	stands, err := f.Stands, f.Err
 	if f.Rewritten {
@@ -133,7 +128,7 @@ func (own *PinOwner) judge(ctx context.Context, ours pin.Holding, f pin.Found, o
 		case stands.IsZero():
 			return pin.Pin{}, fmt.Errorf("room %s: %w", ours.Room, errVanished)
 		case stands.Fence.Less(ours.Pin.Fence) && !open:
-			// The store lost our write, or somebody has opened the room since. The signaling node asks the owners.
+			// Our write was lost, or the room opened elsewhere. The signaling node asks the owners.
 			return pin.Pin{}, fmt.Errorf("room %s: %w", ours.Room, pin.ErrMissing)
 		case stands.Fence.Less(ours.Pin.Fence):
 			own.log.Warn("lower pin in the store replaced by the owner", "room", ours.Room, "fence", ours.Pin.Fence, "lower", stands.Fence)
@@ -147,7 +142,7 @@ func (own *PinOwner) judge(ctx context.Context, ours pin.Holding, f pin.Found, o
 				own.rooms.Fence(ours.Room, next)
 				return next, nil
 			}
-		case open && stands.Boot == ours.Pin.Boot: // A signaling node raised our own pin.
+		case open && stands.Boot == ours.Pin.Boot:
 			_ = own.fence(ours, stands)
 			return stands, nil
 		default:
@@ -157,8 +152,7 @@ func (own *PinOwner) judge(ctx context.Context, ours pin.Holding, f pin.Found, o
 	return pin.Pin{}, fmt.Errorf("room %s: %w", ours.Room, ErrContended)
 }
 
-// mayReclaim reports whether nobody can have moved ours with a justification: the pin has not expired, and this process has neither
-// paused nor lost the gossip majority.
+// mayReclaim reports whether nobody can have moved ours with good reason.
 func (own *PinOwner) mayReclaim(ours pin.Holding) bool {
 	c := own.confirmation(ours.Room)
 	return c.pin == ours.Pin && elapsed(c.prolonged, time.Now()) < reclaimFor && (own.cfg.Majority == nil || own.cfg.Majority())

@@ -9,7 +9,6 @@ import (
 	"github.com/holdfast-rtc/holdfast/ring"
 )
 
-// catchUp drops the reservations that have lapsed and, once per view, those that the reports now show.
 func (l *ledger) catchUp(view *cluster.View, cfg Config) {
 	now := time.Now()
 	for len(l.order) > 0 && !now.Before(l.order[0].at) {
@@ -33,7 +32,6 @@ func (l *ledger) catchUp(view *cluster.View, cfg Config) {
 	}
 }
 
-// dropIfReported drops r when its process is gone or the latest report includes it.
 func (l *ledger) dropIfReported(room ring.RoomID, r reservation) {
 	if l.view == nil {
 		return
@@ -44,8 +42,7 @@ func (l *ledger) dropIfReported(room ring.RoomID, r reservation) {
 	}
 }
 
-// sum adds up the nodes on the ring of view, and counts the signaling nodes. A load counts up to its ceiling: an
-// overload would raise the bound of all other nodes until it binds none.
+// sum adds up the ring's nodes. A load counts up to its ceiling: an overload would raise everybody's bound.
 func sum(view *cluster.View, cfg Config) totals {
 	var t totals
 	for _, id := range view.Ring.Nodes() {
@@ -67,7 +64,6 @@ func reported(node cluster.Node) headroom.Egress {
 	return headroom.Egress{BitsPerSecond: node.Load.EgressBitsPerSecond, PacketsPerSecond: node.Load.EgressPacketsPerSecond}
 }
 
-// ceilingOf is what node says it may send, or what is assumed.
 func ceilingOf(node cluster.Node, cfg Config) headroom.Egress {
 	ceiling := headroom.Egress{BitsPerSecond: node.Load.CeilingBitsPerSecond, PacketsPerSecond: node.Load.CeilingPacketsPerSecond}
 	if ceiling.BitsPerSecond == 0 {
@@ -79,7 +75,7 @@ func ceilingOf(node cluster.Node, cfg Config) headroom.Egress {
 	return ceiling
 }
 
-// explain fills in the walk of choose for a room of the expected cost.
+// explain fills in the walk.
 func (l *ledger) explain(view *cluster.View, out *Explanation, cfg Config) {
 	l.mu.Lock()
 	defer l.mu.Unlock()

@@ -11,39 +11,35 @@ import (
 	"github.com/holdfast-rtc/holdfast/ring"
 )
 
-// request is one call of Place, Rehome or PlaceAgain.
 type request struct {
 	room       ring.RoomID
 	expect     headroom.Room
 	avoid      avoidance     // empty for Place
-	refused    pin.Fence     // the fence under which a node refused to open the room
-	left       time.Duration // of the store budget
+	refused    pin.Fence     // by the node
+	left       time.Duration // of StoreBudget
 	evidence   evidence
-	in         pin.Incarnation // of the store's answers; zero once one was unknown
-	unanswered []pin.BootID    // owners that did not answer in this call
+	in         pin.Incarnation // 0 once unknown
+	unanswered []pin.BootID    // nodes that did not answer
 }
 
-// evidence is what may vouch for the pin that stands.
+// evidence is where the current pin comes from.
 type evidence int
 
 const (
-	fromMemory evidence = iota // the pin is as this process remembers it: nobody needs to be asked
-	fromStore                  // the store gave the pin: the pin cache or the owners must confirm it
-	restored                   // this call put a remembered pin over a lower one: the owners must confirm it
+	fromMemory evidence = iota // nobody needs to be asked
+	fromStore                  // unless cached as verified, ask the owners
+	restored                   // over a lower pin by this call: ask the owners
 )
 
-// current is what the store holds for a room, as far as this process was told.
 type current struct {
 	pin   pin.Pin // zero when absent or corrupt
 	raw   *pin.CorruptError
-	owner pin.Pin // of a live node that has the room open although the pin says otherwise, or zero
+	owner pin.Pin // a live node that has the room open under another pin
 }
 
-// absent reports whether the room has no pin at all.
 func (c current) absent() bool { return c.raw == nil && c.pin.IsZero() }
 
-// ask makes one exchange with the store within what is left of the budget. A corrupt pin is an
-// answer. Any other error means that the store could not say.
+// ask spends the budget on one exchange. A corrupt pin is an answer.
 func (r *request) ask(ctx context.Context, exchange func(context.Context) (pin.Pin, error)) (current, error) {
 	if r.left <= 0 {
 		return current{}, fmt.Errorf("place room %s: %w: its budget is used up", r.room, ErrStoreUnavailable)
@@ -73,7 +69,7 @@ func (o *Orchestrator) read(ctx context.Context, r *request) (current, error) {
 	})
 }
 
-// write replaces was by next if was still stands, and returns what stands afterwards.
+// write replaces was by next if was is current, and returns what is current afterwards.
 func (o *Orchestrator) write(ctx context.Context, r *request, was current, next pin.Pin) (current, error) {
 	return r.ask(ctx, func(ctx context.Context) (stands pin.Pin, err error) {
 		if was.raw != nil {
@@ -92,7 +88,7 @@ func (o *Orchestrator) write(ctx context.Context, r *request, was current, next 
 	})
 }
 
-// answered notes that the store gave a pin in incarnation in. Unknown (zero) is sticky: keep asking every owner.
+// Unknown is sticky: keep querying every owner.
 func (r *request) answered(in pin.Incarnation) {
 	if r.evidence == fromMemory || r.in != 0 {
 		r.in = in

@@ -9,14 +9,13 @@ import (
 	"github.com/holdfast-rtc/holdfast/pin"
 )
 
-// schedule is when Run does what next. A zero recheck is never.
+// schedule is when Run does what next; a zero recheck is never.
 type schedule struct {
 	refresh time.Time
-	recheck time.Time // of the rooms that opened a moment ago
-	check   time.Time // of the store's incarnations
+	recheck time.Time
+	check   time.Time // of incarnations
 }
 
-// next returns the earliest time of the schedule.
 func (s schedule) next() time.Time {
 	first := s.refresh
 	for _, at := range []time.Time{s.recheck, s.check} {
@@ -27,14 +26,13 @@ func (s schedule) next() time.Time {
 	return first
 }
 
-// Run refreshes the pins until ctx ends, and at once after a pause of the process or a data loss of the
-// store. It returns nil.
+// Run refreshes the pins until ctx ends; at once after a pause or data loss. It returns nil.
 func (own *PinOwner) Run(ctx context.Context) error {
 	var watch sync.WaitGroup
 	watch.Go(func() { own.watchPauses(ctx) })
 	defer watch.Wait()
 	failing := false
-	timer := time.NewTimer(0) // The first refresh is due now: rooms may have been opened before Run.
+	timer := time.NewTimer(0) // Rooms may be open already.
 	defer timer.Stop()
 	for {
 		select {
@@ -50,7 +48,7 @@ func (own *PinOwner) Run(ctx context.Context) error {
 			if ctx.Err() != nil {
 				return nil
 			}
-			if (err != nil) != failing { // One line per change, not one per failure.
+			if (err != nil) != failing { // One line per change.
 				failing = err != nil
 				own.log.Warn("refresh of pins", "failing", failing, "error", err)
 			}
@@ -69,7 +67,7 @@ func (own *PinOwner) planned() schedule {
 }
 
 func (own *PinOwner) refreshed(away bool) {
-	// A tenth more or less, so that nodes do not refresh in step; drawn as nonces are, which tests can repeat.
+	// Jitter, drawn as nonces are, which tests can repeat.
 	wait := time.Duration(float64(own.cfg.RefreshEvery) * (0.9 + 0.2*float64(pin.NewNonce())/(1<<63)))
 	own.mu.Lock()
 	defer own.mu.Unlock()
@@ -81,7 +79,7 @@ func (own *PinOwner) refreshed(away bool) {
 	own.planCheck(away)
 }
 
-// planCheck schedules the next read of the incarnations. Call it with mu held.
+// planCheck needs mu.
 func (own *PinOwner) planCheck(away bool) {
 	own.plan.check = time.Now().Add(checkEvery)
 	if away {
@@ -96,8 +94,6 @@ func (own *PinOwner) wake() {
 	}
 }
 
-// incarnationsChanged reports whether the store answers and needs a refresh now: its incarnations are not those in
-// which all pins of this node were synced last, or the last refresh failed.
 func (own *PinOwner) incarnationsChanged(ctx context.Context, failing bool) bool {
 	ctx, cancel := context.WithTimeout(ctx, refreshTimeout)
 	defer cancel()
@@ -113,8 +109,7 @@ func (own *PinOwner) incarnationsChanged(ctx context.Context, failing bool) bool
 	return err == nil && !same
 }
 
-// watchPauses notices when this process was not running. It has a goroutine of its own because a
-// refresh may wait for the store longer than a pause lasts.
+// watchPauses has its own goroutine: a refresh may wait longer than a pause.
 func (own *PinOwner) watchPauses(ctx context.Context) {
 	ticker := time.NewTicker(heartbeatEvery)
 	defer ticker.Stop()
@@ -128,13 +123,12 @@ func (own *PinOwner) watchPauses(ctx context.Context) {
 	}
 }
 
-// elapsed is the larger of the monotonic and the wall-clock time between two moments: the first stands still
-// while a machine is suspended, and the second may be set.
+// elapsed is the larger of monotonic and wall-clock time: one stops in a suspended machine, the other may be set.
 func elapsed(from, to time.Time) time.Duration {
 	return max(to.Sub(from), to.Round(0).Sub(from.Round(0)))
 }
 
-// noticePause drops all confirmations when the time since the last heartbeat shows a pause.
+// noticePause drops all confirmations after a pause.
 func (own *PinOwner) noticePause() {
 	now := time.Now()
 	own.mu.Lock()

@@ -10,12 +10,11 @@ import (
 	"github.com/holdfast-rtc/holdfast/pin"
 )
 
-// maxSteps bounds the writes of one call. Each lost write means that somebody else moved the pin to
-// a node that is gone as well. After four of those the cluster is in no state to place anything.
+// maxSteps: each step means that the pin was moved to another dead node.
 const maxSteps = 4
 
-// swapLoop writes what should stand over what stands, until a pin stands that may be used. Place starts
-// from nothing, so its first write is the claim. The others start from the pin that they want moved.
+// swapLoop is compare-and-swap until the current pin is usable. Place begins with a claim, the others with the pin to
+// be moved.
 func (o *Orchestrator) swapLoop(ctx context.Context, r *request, was current) (pin.Pin, error) {
 	for step := range maxSteps {
 		view, err := o.settledView()
@@ -31,7 +30,7 @@ func (o *Orchestrator) swapLoop(ctx context.Context, r *request, was current) (p
 			now, err = o.replace(ctx, r, was, next)
 		}
 		if next.IsZero() || was.absent() && errors.Is(err, ErrStoreUnavailable) {
-			// No node takes the room, or the store takes no writes: people may still join where the pin says.
+			// Full nodes, or a store without writes: people may still join where the pin says.
 			now, err = o.readInstead(ctx, r, err)
 		}
 		if errors.Is(err, ErrStoreUnavailable) {
@@ -50,7 +49,7 @@ func (o *Orchestrator) swapLoop(ctx context.Context, r *request, was current) (p
 			return pin.Pin{}, err
 		case usable && now.owner.IsZero():
 			if len(r.unanswered) > 0 {
-				r.in = 0 // The next call asks again.
+				r.in = 0
 			}
 			o.cache.verified(r.room, now.pin, r.in)
 			return now.pin, nil
@@ -62,19 +61,18 @@ func (o *Orchestrator) swapLoop(ctx context.Context, r *request, was current) (p
 	return pin.Pin{}, fmt.Errorf("place room %s: %w", r.room, ErrContended)
 }
 
-// readInstead returns what stands, or why nothing could be written when nothing stands.
 func (o *Orchestrator) readInstead(ctx context.Context, r *request, why error) (current, error) {
 	found, err := o.read(ctx, r)
 	if err == nil && found.absent() {
 		err = why
 	}
 	if err == nil && o.cache.of(r.room) != found.pin {
-		r.evidence = max(r.evidence, fromStore) // It is new to this process, and its claimer may not have asked the owners.
+		r.evidence = max(r.evidence, fromStore) // Its claimer may not have asked the owners.
 	}
 	return found, err
 }
 
-// replace writes next, and reserves its egress if it stands then.
+// replace writes next, and reserves its egress if it won.
 func (o *Orchestrator) replace(ctx context.Context, r *request, was current, next pin.Pin) (current, error) {
 	if !was.absent() {
 		failpoint.Hit("rehome.before-swap")
@@ -89,13 +87,12 @@ func (o *Orchestrator) replace(ctx context.Context, r *request, was current, nex
 		failpoint.Hit("rehome.after-swap")
 		o.log.Info("pin moved", "room", r.room, "from", was.pin.Node, "from_fence", was.pin.Fence, "to", next.Node, "to_fence", next.Fence)
 	}
-	if was.owner.IsZero() && !r.expect.Unreserved { // An owner's reports include the room.
+	if was.owner.IsZero() && !r.expect.Unreserved {
 		o.ledger.keep(r.room, next, r.expect.Cost())
 	}
 	return now, nil
 }
 
-// propose returns the pin that should stand instead of was.
 func (o *Orchestrator) propose(ctx context.Context, view *cluster.View, r *request, was current) (pin.Pin, error) {
 	epoch, nonce := o.cache.nextEpoch(r.room, was.pin), pin.NewNonce
 	if was.pin.IsZero() {
@@ -107,7 +104,7 @@ func (o *Orchestrator) propose(ctx context.Context, view *cluster.View, r *reque
 	}
 	known := o.cache.of(r.room)
 	if !was.pin.IsZero() && was.pin.Fence.Less(known.Fence) && known.Node != "" && o.whyStale(ctx, r, known) == "" {
-		r.evidence = restored // The store lost a write: the higher pin, whose owner lives, is put back.
+		r.evidence = restored // A lost write: put it back.
 		return known, nil
 	}
 	need := r.expect.Cost()
@@ -122,7 +119,6 @@ func (o *Orchestrator) propose(ctx context.Context, view *cluster.View, r *reque
 	}
 }
 
-// usable reports whether what stands may be handed out, and logs why not.
 func (o *Orchestrator) usable(ctx context.Context, r *request, was current) bool {
 	if was.raw != nil {
 		o.log.Warn("corrupt pin", "room", r.room, "error", was.raw)
@@ -140,8 +136,7 @@ func (o *Orchestrator) usable(ctx context.Context, r *request, was current) bool
 	return why == ""
 }
 
-// whyStale says why p must not be used, or nothing. Unknown is not dead: only a death that was seen,
-// or an answer from the address itself, counts against a pin.
+// whyStale says why p must not be used, or nothing. Unknown is not dead.
 func (o *Orchestrator) whyStale(ctx context.Context, r *request, p pin.Pin) string {
 	switch {
 	case r.avoid.boot != "" && p.Boot == r.avoid.boot:
@@ -169,7 +164,7 @@ func (o *Orchestrator) whyStale(ctx context.Context, r *request, p pin.Pin) stri
 	}
 }
 
-// whyGone says why the boot of p is gone, or nothing when it lives. known is false when the view cannot tell.
+// whyGone says why the boot of p is dead, or nothing; known is false if the view cannot tell.
 func whyGone(view *cluster.View, p pin.Pin) (why string, known bool) {
 	if view == nil {
 		return "", false
@@ -183,12 +178,11 @@ func whyGone(view *cluster.View, p pin.Pin) (why string, known bool) {
 	case ok && node.Role == cluster.RoleSFU && node.Boot.Newer(p.Boot):
 		return "a newer process has its name", true
 	default:
-		return "", false // When its boot is older than p's, the view is out of date.
+		return "", false // The view is old.
 	}
 }
 
-// probe returns the boot at the pin's control address. Concurrent probes of one address share a
-// dial, which goes on when the caller who began it gives up.
+// probe shares concurrent dials, which outlive their callers.
 func (o *Orchestrator) probe(ctx context.Context, p pin.Pin) (pin.BootID, error) {
 	answer := o.probes.DoChan(p.Control, func() (any, error) {
 		ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), o.cfg.ProbeTimeout)

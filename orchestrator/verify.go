@@ -12,10 +12,9 @@ import (
 	"github.com/holdfast-rtc/holdfast/pin"
 )
 
-// maxAsking bounds the owners that one claim asks at the same time.
 const maxAsking = 64
 
-// unsynced returns the live media nodes whose pins may be missing in incarnation in of the store; all for zero.
+// unsynced returns the live media nodes whose pins may be missing in incarnation in; all for 0.
 func unsynced(view *cluster.View, in pin.Incarnation) []cluster.Node {
 	var list []cluster.Node
 	for _, node := range view.Nodes {
@@ -26,23 +25,22 @@ func unsynced(view *cluster.View, in pin.Incarnation) []cluster.Node {
 	return list
 }
 
-// verify returns the pin of a live owner that has the room open although now says otherwise, or zero. A store that lost
-// its memory must not split a room: a won claim says only that the store had no pin. The view is read after the write,
-// so an owner that had synced before it need not be asked.
+// verify returns the pin of a live owner that has the room open although the store says otherwise, or zero. A store
+// that lost data must not split a room. The view is read after the write, so owners synced in it need not be asked.
 func (o *Orchestrator) verify(ctx context.Context, r *request, now current, usable bool) (pin.Pin, error) {
 	known := o.cache.of(r.room)
 	in := r.in
 	switch lower := now.pin.Fence.Less(known.Fence); {
 	case now.raw != nil:
-		// Anybody may own the room. The owners are asked before the write, in case this process dies after it, and
-		// again after it, in case the same damage was there twice.
+		// Anybody may own the room. Ask before the write, in case this process dies after it, and after it, for the
+		// damage may be older.
 		in, r.in, r.evidence = 0, 0, max(r.evidence, fromStore)
 	case now.absent():
 		return pin.Pin{}, nil
 	case !usable && lower:
 		in = 0
 	case !usable && r.avoid != (avoidance{}), r.evidence == fromMemory:
-		return pin.Pin{}, nil // Rehome and PlaceAgain move a stale pin first, and verify after the write.
+		return pin.Pin{}, nil // They verify after the write.
 	case usable && r.evidence == fromStore && o.cache.isVerified(r.room, now.pin, in):
 		return pin.Pin{}, nil
 	}
@@ -55,7 +53,7 @@ func (o *Orchestrator) verify(ctx context.Context, r *request, now current, usab
 		return pin.Pin{}, nil
 	}
 	if node, ok := view.Nodes[now.pin.Node]; usable && ok && node.Boot == now.pin.Boot && node.Load.Synced.Has(in) {
-		ask = append(ask, node) // Whether it has the room open decides when another owner has.
+		ask = append(ask, node)
 	}
 	owner, err := o.askOwners(ctx, r, ask)
 	switch {
@@ -63,11 +61,11 @@ func (o *Orchestrator) verify(ctx context.Context, r *request, now current, usab
 		return pin.Pin{}, err
 	case now.raw != nil:
 	case !usable && owner.Boot == known.Boot && !known.Fence.Less(owner.Fence):
-		return pin.Pin{}, nil // propose puts the known pin back.
+		return pin.Pin{}, nil // propose puts it back.
 	case usable && owner.Boot == now.pin.Boot && !now.pin.Fence.Less(owner.Fence):
-		return pin.Pin{}, nil // It has the room open where the pin says, and takes the pin over.
+		return pin.Pin{}, nil // It takes the pin over.
 	case usable && owner.Fence.Less(now.pin.Fence) && !ignores(now.pin.Fence, owner.Fence):
-		return pin.Pin{}, nil // The room was moved away from this owner, which learns of it when it refreshes.
+		return pin.Pin{}, nil // The room was moved away from it.
 	case usable && !owner.IsZero():
 		o.log.Info("claim handed back", "room", r.room, "fence", now.pin.Fence, "node", now.pin.Node,
 			"holder", owner.Node, "holder_fence", owner.Fence, "why", "the store forgot the holder's pin")
@@ -75,19 +73,16 @@ func (o *Orchestrator) verify(ctx context.Context, r *request, now current, usab
 	return owner, nil
 }
 
-// ignores reports whether the maker of the higher fence above cannot have known the pin below: it claimed an absent key, or
-// moved a pin older than below, since every move raises the epoch.
+// ignores reports whether the maker of above cannot have known below: every move raises the epoch.
 func ignores(above, below pin.Fence) bool {
 	return above.Fresh() || above.Epoch == below.Epoch
 }
 
-// graceShare: once the remembered owner has answered, the others have 1/graceShare of Config.ProbeTimeout left. A node
-// waits 300 ms at most before it answers (PinOwner.Opening).
+// graceShare of ProbeTimeout remains for the others once the cached owner has answered. Nodes answer within 300 ms.
 const graceShare = 2
 
-// askOwners asks each node whether it has the room open, the remembered owner first, and returns the highest pin of those
-// that do. A node that does not answer in time is added to r.mute and passed over: a frozen node must not stop all
-// joins, and an owner that was not heard reclaims its room when it refreshes.
+// askOwners returns the highest pin under which a node has the room open. Nodes that do not answer are passed over,
+// because one frozen node must not stop all joins; they reclaim their rooms later.
 func (o *Orchestrator) askOwners(ctx context.Context, r *request, nodes []cluster.Node) (pin.Pin, error) {
 	known := o.cache.of(r.room)
 	nodes = slices.DeleteFunc(nodes, func(n cluster.Node) bool {
@@ -100,12 +95,12 @@ func (o *Orchestrator) askOwners(ctx context.Context, r *request, nodes []cluste
 	defer stop()
 	var (
 		all  sync.WaitGroup
-		mu   sync.Mutex // guards held and r.mute
+		mu   sync.Mutex // guards held and r.unanswered
 		held []pin.Pin
 	)
 	turn := make(chan struct{}, maxAsking)
 	for _, node := range nodes {
-		turn <- struct{}{} // Given back when asking ends.
+		turn <- struct{}{}
 		all.Go(func() {
 			p, err := o.prober.Holds(asking, node.Control, r.room)
 			<-turn
@@ -131,20 +126,18 @@ func (o *Orchestrator) askOwners(ctx context.Context, r *request, nodes []cluste
 	var top pin.Pin
 	view := o.views.View()
 	for _, p := range held {
-		if why, _ := whyGone(view, p); why == "" && top.Fence.Less(p.Fence) { // It may have died since it answered.
+		if why, _ := whyGone(view, p); why == "" && top.Fence.Less(p.Fence) { // It may have died since.
 			top = p
 		}
 	}
 	return top, nil
 }
 
-// rememberedFor is how long after the store showed a pin it may be used without a store. It is half of a pin's life, so
-// that the pin cannot have expired and been claimed for another node.
+// rememberedFor is half of a pin's life: the pin cannot have expired.
 const rememberedFor = 30 * time.Minute
 
-// withoutStore returns the pin under which the room may be joined while the store cannot be asked: that of the live owner
-// that has it open, or else the pin that the store showed lately. Its node confirms it (PinOwner.Confirm). In a
-// cluster of more than maxAsking nobody is asked for an unknown room, which a client may have invented.
+// withoutStore returns the pin of the live owner that has the room open, or a recent one from the cache. Its node
+// confirms it. Large clusters are not asked for unknown rooms, which a client may invent.
 func (o *Orchestrator) withoutStore(ctx context.Context, r *request) (pin.Pin, bool) {
 	known, view := o.cache.of(r.room), o.views.View()
 	if r.avoid != (avoidance{}) || view == nil {
@@ -162,7 +155,7 @@ func (o *Orchestrator) withoutStore(ctx context.Context, r *request) (pin.Pin, b
 		o.cache.note(r.room, owner)
 		return owner, true
 	case !owner.IsZero() && owner.Boot != known.Boot:
-		return pin.Pin{}, false // Only the store can say which of the two it is.
+		return pin.Pin{}, false // Only the store can tell.
 	}
 	why, sure := whyGone(view, known)
 	return known, known.Node != "" && sure && why == "" && (!owner.IsZero() || o.cache.isRecent(r.room, known, rememberedFor))

@@ -11,9 +11,9 @@ import (
 
 type candidate struct {
 	node    ring.NodeID
-	load    headroom.Egress // reported and reserved, without the new room
-	ceiling headroom.Egress // never zero in a dimension
-	barred  bar             // why it must not be asked; empty when it may be
+	load    headroom.Egress // without the new room
+	ceiling headroom.Egress // never zero
+	barred  bar
 }
 
 // bar is why a node must not be asked.
@@ -29,10 +29,9 @@ const (
 
 type totals struct {
 	load, ceiling headroom.Egress
-	placers       int // signaling nodes: each may place a room by the same view
+	placers       int // signaling nodes
 }
 
-// verdict is what the walk says about one node.
 type verdict string
 
 const (
@@ -44,14 +43,13 @@ const (
 	barred    verdict = "barred"
 )
 
-// bound is the load/ceiling that a node may have with the new room included: (1+epsilon)
-// times that of all nodes together, the new room included.
+// bound is the load/ceiling of the cluster with the room, times 1+epsilon.
 func bound(total totals, need headroom.Egress, epsilon float64) float64 {
 	return (1 + epsilon) * total.load.Plus(need).Share(total.ceiling)
 }
 
-// judge says whether the room may go to c: within and idle are a yes; above, and then oversized, only if there is
-// no yes. The bound does not hold for a node that is nearly idle: with few rooms it would always refuse the ring's owner.
+// judge compares a node with the bound, which does not hold for an idle one: with few rooms it would refuse the
+// ring's owner.
 func judge(c candidate, need headroom.Egress, limit float64) verdict {
 	switch with := c.load.Plus(need); {
 	case c.barred != "":
@@ -69,34 +67,32 @@ func judge(c candidate, need headroom.Egress, limit float64) verdict {
 	}
 }
 
-// choice is the outcome of a walk.
 type choice struct {
-	node    ring.NodeID     // empty when no node can take the room
-	asked   int             // how many nodes were not barred
-	refused int             // how many were barred because they refused a room
-	best    headroom.Egress // the most free egress among those asked
+	node    ring.NodeID // empty for none
+	asked   int         // nodes that were not barred
+	refused int
+	best    headroom.Egress // the most free egress
 }
 
-// draw is a weighted draw among nodes.
+// draw is a weighted draw.
 type draw struct {
 	node ring.NodeID
 	best float64
 	lots float64 // of all nodes together
 }
 
-// enter gives a node so many lots. By weighted rendezvous hashing the same node wins a room everywhere, and over many
-// rooms each node wins in proportion to its lots.
+// enter uses weighted rendezvous hashing: all callers draw the same node, each node in proportion to its lots.
 func (d *draw) enter(node ring.NodeID, room ring.RoomID, lots float64) {
-	u := (float64(ring.Weight(node, string(room))>>11) + 0.5) / (1 << 53) // above 0, below 1
+	u := (float64(ring.Weight(node, string(room))>>11) + 0.5) / (1 << 53) // in (0, 1)
 	if score := lots / -math.Log(u); d.node == "" || score > d.best {
 		d.node, d.best = node, score
 	}
 	d.lots += lots
 }
 
-// choose gives the room to the first node clockwise that is not barred, if that node is within the bound or nearly idle.
-// Otherwise it draws a node, with odds by how many such rooms it can take below the bound; or below its ceiling, where all
-// nodes together cannot take one room of each signaling node within the bound. Equal views give equal choices.
+// choose takes the first node that is not barred if it is within the bound or idle. Otherwise it draws by how many
+// such rooms a node takes below the bound; or below its ceiling, if all together cannot take one from each signaling
+// node. Equal views give equal choices.
 func choose(walk iter.Seq[candidate], total totals, room ring.RoomID, need headroom.Egress, epsilon float64) choice {
 	var (
 		out                              choice

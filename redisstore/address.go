@@ -28,20 +28,17 @@ const (
 	kindCluster  = "cluster"
 )
 
-// poolSize bounds the connections to one server. Batched claims need a handful; the rest is for bursts of moves.
-// After as many failed look-ups of a Sentinel master go-redis waits a second before it asks again.
+// poolSize: after as many failed look-ups of a Sentinel master go-redis waits a second.
 const poolSize = 128
 
-// address is a store's URL, read.
 type address struct {
 	kind     string
 	hosts    []string
 	master   string // of Sentinel
 	sentinel url.Userinfo
-	options  *redis.Options // what holds for every connection to a data server
+	options  *redis.Options // for data servers
 }
 
-// Faults of a URL.
 var (
 	errNoMaster = errors.New("a Sentinel URL names its master: redis+sentinel://host:port,host:port/master")
 	errNoHost   = errors.New("the URL names no host")
@@ -49,7 +46,7 @@ var (
 	errManyHost = errors.New("several hosts need redis+sentinel:// or redis+cluster://")
 )
 
-// parseAddress reads a store's URL. Its errors do not show the text, which may hold a password.
+// parseAddress keeps the text, which may hold a password, out of its errors.
 func parseAddress(rawURL string) (address, error) {
 	scheme, rest, _ := strings.Cut(rawURL, "://")
 	plain, kind, _ := strings.Cut(scheme, "+")
@@ -97,7 +94,6 @@ func parseAddress(rawURL string) (address, error) {
 	return a, a.read(plain+"://"+user+a.hosts[0]+"?"+query.Encode(), files)
 }
 
-// read fills in the options from a URL that go-redis understands.
 func (a *address) read(single string, files tlsFiles) error {
 	options, err := redis.ParseURL(single)
 	if err != nil {
@@ -109,7 +105,7 @@ func (a *address) read(single string, files tlsFiles) error {
 	if err := files.apply(options.TLSConfig); err != nil {
 		return err
 	}
-	options.Protocol = 2 // Nothing here needs RESP3's pushes.
+	options.Protocol = 2
 	options.DisableIdentity = true
 	options.MaintNotificationsConfig = &maintnotifications.Config{Mode: maintnotifications.ModeDisabled}
 	options.ContextTimeoutEnabled = true
@@ -119,19 +115,18 @@ func (a *address) read(single string, files tlsFiles) error {
 	options.WriteTimeout = cmp.Or(options.WriteTimeout, exchangeTimeout)
 	options.PoolTimeout = cmp.Or(options.PoolTimeout, poolTimeout)
 	options.PoolSize = cmp.Or(options.PoolSize, poolSize)
-	options.PipelinePoolSize = -1 // One pool: claims are pipelines, and warm keeps its connections ready.
+	options.PipelinePoolSize = -1 // One pool, which warm keeps ready.
 	options.MaxRetries = cmp.Or(options.MaxRetries, maxRetries)
 	options.MinRetryBackoff = minRetryBackoff
 	options.MaxRetryBackoff = maxRetryBackoff
 	if options.TLSConfig != nil && a.kind != kindSingle {
-		options.TLSConfig.ServerName = "" // Verify each server by the host that is dialed.
+		options.TLSConfig.ServerName = "" // Verify each server by its own host.
 	}
 	options.Dialer = patientDialer(options.TLSConfig)
 	a.options = options
 	return nil
 }
 
-// failover returns the options of go-redis's client of a Sentinel set.
 func (a *address) failover() *redis.FailoverOptions {
 	o := a.options
 	password, _ := a.sentinel.Password()
@@ -146,7 +141,6 @@ func (a *address) failover() *redis.FailoverOptions {
 	}
 }
 
-// cluster returns the options of go-redis's client of a Redis Cluster.
 func (a *address) cluster(newClient func(*redis.Options) *redis.Client) *redis.ClusterOptions {
 	o := a.options
 	return &redis.ClusterOptions{
@@ -160,7 +154,7 @@ func (a *address) cluster(newClient func(*redis.Options) *redis.Client) *redis.C
 	}
 }
 
-// brokenConn is a connection that could not be made: an unused pipe whose Read and Write fail.
+// brokenConn stands for a failed dial.
 type brokenConn struct {
 	net.Conn
 	why error
@@ -170,8 +164,8 @@ func (b *brokenConn) Read([]byte) (int, error) { return 0, b.why }
 
 func (b *brokenConn) Write([]byte) (int, error) { return 0, b.why }
 
-// patientDialer returns a dialer that gives a brokenConn where it cannot dial. After as many failed dials as its
-// pool has places go-redis stops dialing for seconds, but a store that is back must be used at once.
+// patientDialer returns a brokenConn where it cannot dial. Otherwise go-redis stops dialing for seconds after
+// poolSize failures.
 func patientDialer(secure *tls.Config) func(ctx context.Context, network, addr string) (net.Conn, error) {
 	plain := &net.Dialer{}
 	dial := plain.DialContext

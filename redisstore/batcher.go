@@ -12,22 +12,17 @@ import (
 	"github.com/holdfast-rtc/holdfast/ring"
 )
 
-// Claims that come while others are under way share a pipeline, with one read of the marker for all of them. A lone
-// claim is sent at once, on its caller's goroutine.
+// Concurrent claims share a pipeline. A lone claim is sent at once, on its caller's goroutine.
 const (
-	// maxBatch bounds one pipeline: past it the wait for the reply grows, not the throughput.
 	maxBatch = 128
-	// maxPipelines is how many pipelines of one master are under way at a time. One connection that hangs must not
-	// hold up all claims, but more pipelines mean smaller batches. A far master has maxFarPipelines: waiting for
-	// another pipeline would cost a claim two round trips.
+	// maxPipelines for one master: more mean smaller batches, one could hang. A far master has more, because waiting
+	// for another pipeline would double the round trip.
 	maxPipelines    = 2
 	maxFarPipelines = 32
-	// far is the round trip from which on a master is far.
+	// far is a round trip.
 	far = 10 * time.Millisecond
-	// maxWaiting bounds the claims that wait for a pipeline. One more is refused with errCrowded: a store that far
-	// behind will not answer in time.
-	maxWaiting = 8192
-	// batchTimeout bounds one batch of others' claims, retries included. Each caller's context may end its wait sooner.
+	// maxWaiting: a store that far behind will not answer in time.
+	maxWaiting   = 8192
 	batchTimeout = 500 * time.Millisecond
 )
 
@@ -36,38 +31,34 @@ var (
 	errNoMarker = errors.New("the master is not known to own any slot")
 )
 
-// claim is one claim under way.
 type claim struct {
 	room   ring.RoomID
 	pin    pin.Pin
 	answer claimed
-	done   chan struct{} // nil when its caller sends it
+	done   chan struct{}
 }
 
-// claimed is the answer to a claim.
 type claimed struct {
-	text string // what stands, unless won
+	text string // current, unless won
 	won  bool
 	in   pin.Incarnation
 	err  error
 }
 
-// batcher brings the claims of one master together.
 type batcher struct {
 	mu        sync.Mutex // guards the fields below
 	waiting   []*claim
 	pipelines int           // under way
-	trip      time.Duration // the last round trip that succeeded
+	trip      time.Duration // last
 }
 
-// took notes how long a round trip took.
 func (b *batcher) took(trip time.Duration) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	b.trip = trip
 }
 
-// join reports whether c may be sent at once, and else has it wait.
+// join reports whether c may be sent at once; else c waits.
 func (b *batcher) join(c *claim) (now bool, err error) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -87,14 +78,13 @@ func (b *batcher) join(c *claim) (now bool, err error) {
 	return false, nil
 }
 
-// next returns the next batch for a pipeline that has ended, or nil when no claim waits.
 func (b *batcher) next() []*claim {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	n := min(len(b.waiting), maxBatch)
 	if n == 0 {
 		b.pipelines--
-		b.waiting = nil // Free the memory of a burst.
+		b.waiting = nil // Free the memory.
 		return nil
 	}
 	batch := b.waiting[:n:n]
@@ -102,7 +92,6 @@ func (b *batcher) next() []*claim {
 	return batch
 }
 
-// claim sends c, alone or with others, and returns the answer.
 func (m *master) claim(ctx context.Context, c *claim) claimed {
 	now, err := m.claims.join(c)
 	if err != nil {
@@ -123,7 +112,6 @@ func (m *master) claim(ctx context.Context, c *claim) claimed {
 	}
 }
 
-// executeAll executes batches until no claim waits.
 func (m *master) executeAll(batch []*claim) {
 	for ; batch != nil; batch = m.claims.next() {
 		ctx, cancel := context.WithTimeout(context.Background(), batchTimeout)
@@ -135,8 +123,8 @@ func (m *master) executeAll(batch []*claim) {
 	}
 }
 
-// execute makes one round trip. The marker is read after the claims: a loss of memory between the two must lose the
-// claims and show no marker, never the other way around.
+// execute makes one round trip. It reads the marker after the claims: a data loss in between must lose the claims and
+// show no marker, never the other way around.
 func (m *master) execute(ctx context.Context, batch []*claim) {
 	pipe := m.client.Pipeline()
 	sets := make([]*redis.StatusCmd, len(batch))
@@ -149,7 +137,7 @@ func (m *master) execute(ctx context.Context, batch []*claim) {
 		now = pipe.Time(ctx)
 	}
 	began := time.Now()
-	if _, err := pipe.Exec(ctx); err == nil || isReply(err) { // Each command carries its own error.
+	if _, err := pipe.Exec(ctx); err == nil || isReply(err) { // Each command has its own error.
 		m.claims.took(time.Since(began))
 	}
 	if now != nil && now.Err() == nil {

@@ -12,13 +12,11 @@ import (
 	"github.com/holdfast-rtc/holdfast/ring"
 )
 
-// pinTTL is how long a pin outlives its last prolonging. An hour is longer than a store outage that can be ridden
-// out, and short enough that the pins of forgotten rooms do not pile up.
+// pinTTL is longer than an outage that can be ridden out.
 const pinTTL = time.Hour
 
-// Claim is SET NX GET EX: it writes p unless the room has a pin, and returns the pin that stands and its incarnation,
-// zero when not known. There is no GET first: another node may claim between the two. It is one round trip, shared
-// with other claims under way.
+// Claim is SET NX GET EX. It returns the current pin and its incarnation, 0 if unknown. It is one round trip, shared
+// with other claims.
 func (s *Store) Claim(ctx context.Context, room ring.RoomID, p pin.Pin) (pin.Pin, pin.Incarnation, error) {
 	err := p.Validate()
 	if err == nil {
@@ -33,7 +31,7 @@ func (s *Store) Claim(ctx context.Context, room ring.RoomID, p pin.Pin) (pin.Pin
 		return pin.Pin{}, 0, fmt.Errorf("claim room %s: %w", room, err)
 	}
 	if answer.in == 0 {
-		s.doubt()
+		s.recheck()
 	}
 	if answer.won {
 		return p, answer.in, nil
@@ -42,7 +40,6 @@ func (s *Store) Claim(ctx context.Context, room ring.RoomID, p pin.Pin) (pin.Pin
 	return stands, answer.in, err
 }
 
-// claim claims at the room's master.
 func (s *Store) claim(ctx context.Context, c *claim) claimed {
 	if s.sole != nil {
 		return s.sole.claim(ctx, c)
@@ -54,12 +51,12 @@ func (s *Store) claim(ctx context.Context, c *claim) claimed {
 	if answer := m.claim(ctx, c); answer.err == nil || ctx.Err() != nil {
 		return answer
 	}
-	// The slot has moved, or its master is gone. The cluster client follows redirects, but the incarnation is not known.
+	// The slot moved. The cluster client follows redirects, without the incarnation.
 	s.cluster.ReloadState(ctx)
 	return claimedBy(s.cluster.SetArgs(ctx, s.keys.pin(c.room), c.pin.Encode(), claimArgs()))
 }
 
-// Get returns the pin that stands, and false when there is none.
+// Get returns false when there is no pin.
 func (s *Store) Get(ctx context.Context, room ring.RoomID) (pin.Pin, bool, error) {
 	p, err := pinIn(room, s.client.Get(ctx, s.keys.pin(room)))
 	if errors.Is(err, redis.Nil) {
@@ -71,10 +68,8 @@ func (s *Store) Get(ctx context.Context, room ring.RoomID) (pin.Pin, bool, error
 	return p, true, nil
 }
 
-// claimArgs are the options of the claiming SET.
 func claimArgs() redis.SetArgs { return redis.SetArgs{Mode: "NX", Get: true, TTL: pinTTL} }
 
-// claimedBy reads the reply to a claiming SET.
 func claimedBy(cmd *redis.StatusCmd) claimed {
 	text, err := textOf(cmd.Result())
 	if errors.Is(err, redis.Nil) {
@@ -83,11 +78,9 @@ func claimedBy(cmd *redis.StatusCmd) claimed {
 	return claimed{text: text, err: err}
 }
 
-// wrongType stands for the value of a key that holds no string: damage, which is repaired by compare-and-set
-// on this text.
+// wrongType stands for a key that holds no string. It is repaired by compare-and-set on this text.
 const wrongType = "\x00 not a string"
 
-// textOf reads the reply to a command about a pin's key.
 func textOf(text string, err error) (string, error) {
 	if redis.HasErrorPrefix(err, "WRONGTYPE") {
 		return wrongType, nil
@@ -95,7 +88,6 @@ func textOf(text string, err error) (string, error) {
 	return text, err
 }
 
-// pinIn reads the pin in a reply. The error is redis.Nil for a missing key and a *pin.CorruptError for what is no pin.
 func pinIn(room ring.RoomID, cmd interface{ Result() (string, error) }) (pin.Pin, error) {
 	text, err := textOf(cmd.Result())
 	if err != nil {
@@ -104,7 +96,6 @@ func pinIn(room ring.RoomID, cmd interface{ Result() (string, error) }) (pin.Pin
 	return parse(room, text)
 }
 
-// parse reads a stored text; what is no pin becomes a *pin.CorruptError.
 func parse(room ring.RoomID, text string) (p pin.Pin, err error) {
 	if text == wrongType {
 		err = fmt.Errorf("%w: its key holds no text", pin.ErrCorrupt)

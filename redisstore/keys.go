@@ -21,12 +21,10 @@ const (
 	markerName = ":generation"
 )
 
-// keyspace is the name of the cluster whose keys these are; see pin.ValidCluster.
 type keyspace string
 
 var errNotAKey = errors.New("not a key of this store")
 
-// pin is where the pin of room stands.
 func (k keyspace) pin(room ring.RoomID) string {
 	return string(k) + roomInfix + escape(string(room)) + pinSuffix
 }
@@ -39,7 +37,7 @@ func (k keyspace) note(room ring.RoomID, name string) string {
 // pins is the pattern of all pins.
 func (k keyspace) pins() string { return string(k) + roomInfix + "*" + pinSuffix }
 
-// room reads the room id back out of a pin's key.
+// room reverses pin.
 func (k keyspace) room(key string) (ring.RoomID, error) {
 	tag, ok := strings.CutPrefix(key, string(k)+roomInfix)
 	if ok {
@@ -52,8 +50,8 @@ func (k keyspace) room(key string) (ring.RoomID, error) {
 	return ring.RoomID(id), err
 }
 
-// escape makes an id safe inside a hash tag: a brace in it would end the tag early and could spread one room
-// over two slots, and an empty tag is none. "{", "}" and "%" become %7B, %7D and %25; the empty id becomes "%".
+// escape: a brace would end the hash tag, and spread a room over two slots. "{", "}" and "%" become %7B, %7D and %25;
+// the empty id becomes "%".
 func escape(id string) string {
 	if id == "" {
 		return "%"
@@ -64,7 +62,6 @@ func escape(id string) string {
 	return strings.NewReplacer("{", "%7B", "}", "%7D", "%", "%25").Replace(id)
 }
 
-// unescape reverses escape, and refuses what escape does not write.
 func unescape(tag string) (string, error) {
 	if tag == "%" {
 		return "", nil

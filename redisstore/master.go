@@ -15,38 +15,31 @@ import (
 	"github.com/holdfast-rtc/holdfast/pin"
 )
 
-// A marker tells the incarnations of one master apart. Its text is "<run id>.<nonce>": the run id of the server
-// process that it was written on, and something random. Whoever finds it missing (the master is new or came back
-// empty) or naming another process than the one that answers (a replica that took over, or a restart from an old
-// file, may lack the last pins) writes it.
-//
-// Each master has one. In a Redis Cluster it lies in the lowest slot that the master owns.
-// renewScript writes a marker unless it names the process already: KEYS[1], ARGV = "<run id>.", nonce. It
-// overwrites a key of another type.
+// A marker tells the incarnations of one master apart: "<run id>.<nonce>", the run id of the process that it was
+// written on. It is rewritten when it is missing (a new or empty master) or names another process (a replica or an
+// old file may lack the last pins). In a Redis Cluster it lies in the master's lowest slot. renewScript writes
+// KEYS[1] unless it names the process already: ARGV = "<run id>.", nonce.
 const renewScript = `local stands = redis.pcall('GET', KEYS[1])
 if type(stands) == 'string' and string.sub(stands, 1, #ARGV[1]) == ARGV[1] then return stands end
 redis.call('SET', KEYS[1], ARGV[1] .. ARGV[2])
 return ARGV[1] .. ARGV[2]`
 
-// unnamedRun stands for the run id of a server that gives none: the embedded store, or one whose ACL forbids INFO.
-// There only a complete loss of memory is noticed, not a failover.
+// unnamedRun is for servers that tell no run id. There a failover is not noticed.
 const unnamedRun = "unnamed"
 
-// master is one server that takes writes: the only one, that of a Sentinel set, or one of a Redis Cluster.
 type master struct {
 	client *redis.Client
 	keys   keyspace
 	log    *slog.Logger
-	warned atomic.Bool            // that the server may evict pins
-	run    atomic.Pointer[string] // run id of the process behind the youngest connection
-	marker atomic.Pointer[string] // key of the marker; nil while it is not known
+	warned atomic.Bool
+	run    atomic.Pointer[string]
+	marker atomic.Pointer[string] // key; nil while unknown
 	cold   atomic.Bool            // the last ping failed
 	claims batcher
 	clock  clock
 }
 
-// greet learns which process is behind a new connection. It runs before the connection is used, so run is never
-// older than the process that answers.
+// greet runs before a new connection is used, so run is never older than the process that answers.
 func (m *master) greet(ctx context.Context, conn *redis.Conn) error {
 	info := conn.Info(ctx, "server", "memory")
 	run, now, err := runOf(info)
@@ -59,7 +52,7 @@ func (m *master) greet(ctx context.Context, conn *redis.Conn) error {
 	return nil
 }
 
-// warnOfEviction warns once that the server may evict pins. It reads INFO because a managed Redis refuses CONFIG.
+// warnOfEviction reads INFO because a managed Redis refuses CONFIG.
 func (m *master) warnOfEviction(info string) {
 	for line := range strings.Lines(info) {
 		policy, found := strings.CutPrefix(strings.TrimSpace(line), "maxmemory_policy:")
@@ -69,7 +62,6 @@ func (m *master) warnOfEviction(info string) {
 	}
 }
 
-// runOf reads the run id and the time (0 if missing) out of INFO. An error is one of the connection.
 func runOf(info *redis.StringCmd) (run string, micros int64, err error) {
 	text, err := info.Result()
 	if err != nil && !isReply(err) {
@@ -82,30 +74,28 @@ func runOf(info *redis.StringCmd) (run string, micros int64, err error) {
 		case name == "run_id" && value != "":
 			run = value
 		case name == "server_time_usec":
-			micros, _ = strconv.ParseInt(value, 10, 64) // What cannot be read is 0.
+			micros, _ = strconv.ParseInt(value, 10, 64) // 0 if unreadable
 		}
 	}
 	return run, max(micros, 0), nil
 }
 
-// isReply reports whether an error is the server's answer.
 func isReply(err error) bool {
 	var reply redis.Error
 	return errors.As(err, &reply)
 }
 
-// incarnationOf is the incarnation of a marker, and zero unless the marker names the process that we are connected to.
+// incarnationOf is 0 unless the marker names the connected process.
 func (m *master) incarnationOf(marker string, err error) pin.Incarnation {
 	run := m.run.Load()
 	if err != nil || run == nil || !strings.HasPrefix(marker, *run+".") {
 		return 0
 	}
 	sum := fnv.New64a()
-	_, _ = sum.Write([]byte(marker)) // It never returns an error.
+	_, _ = sum.Write([]byte(marker)) // never an error
 	return pin.Incarnation(max(sum.Sum64(), 1))
 }
 
-// readMarker has pipe read the marker for incarnationOf.
 func (m *master) readMarker(ctx context.Context, pipe redis.Pipeliner) *redis.StringCmd {
 	if key := m.marker.Load(); key != nil {
 		return pipe.Get(ctx, *key)
@@ -113,8 +103,8 @@ func (m *master) readMarker(ctx context.Context, pipe redis.Pipeliner) *redis.St
 	return redis.NewStringResult("", errNoMarker)
 }
 
-// incarnation returns the present incarnation in one round trip, and begins one where none stands in two more. It reads
-// by GETEX PERSIST, a write that changes nothing: a server that refuses writes would still answer GET.
+// incarnation reads the marker by GETEX PERSIST, a write that changes nothing: a server that refuses writes still
+// answers GET.
 func (m *master) incarnation(ctx context.Context) (pin.Incarnation, error) {
 	key := m.marker.Load()
 	if key == nil {

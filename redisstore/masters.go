@@ -15,27 +15,23 @@ import (
 	"github.com/holdfast-rtc/holdfast/ring"
 )
 
-// masters are the servers that the store has a client of: Store.sole, or those of a Redis Cluster by address.
 type masters struct {
 	mu        sync.Mutex // guards byAddress
 	byAddress map[string]*master
 }
 
-// at returns the server of an address, or nil.
 func (m *masters) at(address string) *master {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	return m.byAddress[address]
 }
 
-// all returns every server.
 func (m *masters) all() []*master {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	return slices.Collect(maps.Values(m.byAddress))
 }
 
-// addMaster makes the client of one server.
 func (s *Store) addMaster(options *redis.Options, open func() *redis.Client) *master {
 	m := &master{keys: s.keys, log: s.log}
 	options.OnConnect = m.greet
@@ -47,7 +43,6 @@ func (s *Store) addMaster(options *redis.Options, open func() *redis.Client) *ma
 	return m
 }
 
-// masterOf returns the server that owns the room's slot.
 func (s *Store) masterOf(ctx context.Context, room ring.RoomID) (*master, error) {
 	client, err := s.cluster.MasterForKey(ctx, s.keys.pin(room))
 	if err != nil {
@@ -60,9 +55,8 @@ func (s *Store) masterOf(ctx context.Context, room ring.RoomID) (*master, error)
 	return m, nil
 }
 
-// Incarnations returns the present incarnation of every master that takes writes, and begins one where none stands.
-// Pins that are written afterwards stand in these incarnations or in later ones. An error means that some are
-// missing; those returned are right all the same.
+// Incarnations returns those of all masters that take writes, and writes missing markers. Pins written afterwards are
+// in these or later ones. An error means that some are missing; those returned are right.
 func (s *Store) Incarnations(ctx context.Context) ([]pin.Incarnation, error) {
 	if s.sole != nil {
 		g, err := s.sole.incarnation(ctx)
@@ -74,12 +68,12 @@ func (s *Store) Incarnations(ctx context.Context) ([]pin.Incarnation, error) {
 	if err := s.locate(ctx); err != nil {
 		return nil, err
 	}
-	var mu sync.Mutex // ForEachMaster runs the masters side by side
+	var mu sync.Mutex // ForEachMaster is concurrent.
 	var all []pin.Incarnation
 	err := s.cluster.ForEachMaster(ctx, func(ctx context.Context, client *redis.Client) error {
 		m := s.masters.at(client.Options().Addr)
 		if m == nil || m.marker.Load() == nil {
-			return nil // It owns no slot and has no pins.
+			return nil // It owns no slot.
 		}
 		g, err := m.incarnation(ctx)
 		mu.Lock()
@@ -92,7 +86,7 @@ func (s *Store) Incarnations(ctx context.Context) ([]pin.Incarnation, error) {
 	return all, err
 }
 
-// locate finds out where each master's marker lies.
+// locate finds each master's marker.
 func (s *Store) locate(ctx context.Context) error {
 	slots, err := s.cluster.ClusterSlots(ctx).Result() //nolint:staticcheck // go-redis names its own clients after these addresses, not after those of CLUSTER SHARDS.
 	if err != nil {
@@ -124,23 +118,21 @@ func (s *Store) locate(ctx context.Context) error {
 	return nil
 }
 
-// doubt asks Run to look at the incarnations: a claim came back without one.
-func (s *Store) doubt() {
+// recheck has Run write missing markers.
+func (s *Store) recheck() {
 	select {
-	case s.doubts <- struct{}{}:
+	case s.rechecks <- struct{}{}:
 	default:
 	}
 }
 
 const (
-	// relocateEvery is how often a client looks where the markers of a Redis Cluster lie. After slots have moved one
-	// master may have two, and claims there are verified with all owners until everybody reads the same.
+	// relocateEvery: after slots moved, claims are slow until everybody reads one marker for each master.
 	relocateEvery = 5 * time.Second
-	// settleTimeout bounds one look at the incarnations by Run.
-	settleTimeout = time.Second
+	renewTimeout  = time.Second
 )
 
-// Run writes the markers that a claim found missing or wrong, and keeps connections ready, until ctx ends. It returns nil.
+// Run writes missing markers and keeps connections ready until ctx ends. It returns nil.
 func (s *Store) Run(ctx context.Context) error {
 	moved, cold := time.NewTicker(relocateEvery), time.NewTicker(warmEvery)
 	defer moved.Stop()
@@ -150,40 +142,39 @@ func (s *Store) Run(ctx context.Context) error {
 		select {
 		case <-ctx.Done():
 			return nil
-		case <-s.doubts:
-			s.settleDoubt(ctx)
+		case <-s.rechecks:
+			s.renewMarkers(ctx)
 		case <-cold.C:
 			s.warm(ctx)
 		case <-moved.C:
 			if s.cluster != nil {
-				s.settleDoubt(ctx)
+				s.renewMarkers(ctx)
 			}
 		}
 	}
 }
 
-// settleDoubt writes the markers that are missing or wrong. Its failure shows in the next claim.
-func (s *Store) settleDoubt(ctx context.Context) {
-	ctx, cancel := context.WithTimeout(ctx, settleTimeout)
+func (s *Store) renewMarkers(ctx context.Context) {
+	ctx, cancel := context.WithTimeout(ctx, renewTimeout)
 	defer cancel()
 	if _, err := s.Incarnations(ctx); err != nil && ctx.Err() == nil {
 		s.log.Debug("incarnation of the store not known", "error", err)
 	}
 }
 
-// slotCount is how many hash slots a Redis Cluster has.
+// slotCount of a Redis Cluster.
 const slotCount = 16384
 
-// markerIn is the key of a marker in a slot: the first number whose hash tag falls into it.
+// markerIn is a marker's key in a slot: the first number whose hash tag falls into it.
 func (k keyspace) markerIn(slot int) string {
-	for n := 0; ; n++ { // About 16,000 steps on average, and only when a slot changes hands.
+	for n := 0; ; n++ {
 		if tag := strconv.Itoa(n); slotOf(tag) == slot {
 			return string(k) + markerName + ":{" + tag + "}"
 		}
 	}
 }
 
-// slotOf is the hash slot of a tag: CRC16 (XMODEM) modulo the number of slots.
+// slotOf is CRC16 (XMODEM) modulo slotCount.
 func slotOf(tag string) int {
 	var crc uint16
 	for i := range len(tag) {

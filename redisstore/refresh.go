@@ -12,15 +12,12 @@ import (
 	"github.com/holdfast-rtc/holdfast/ring"
 )
 
-// roomsPerPipeline lets an owner of thousands of rooms refresh them in 2 s over a slow link, and blocks the server
-// for about a millisecond.
+// roomsPerPipeline blocks the server for a millisecond.
 const roomsPerPipeline = 1024
 
-// Refresh returns what stands for each of the rooms held. It prolongs the pins that are due by GETEX, which cannot
-// overwrite a foreign pin. It claims missing pins with the owner's own text, epoch kept; if somebody else claims
-// first, it returns theirs. A pipeline costs one round trip, and one more when a pin was missing.
-//
-// It returns an error only when nothing could be learned about any room.
+// Refresh returns the current pin of each room. It prolongs due pins by GETEX, which cannot overwrite, and claims
+// missing ones again, epoch kept. A pipeline is one round trip, two if a pin was missing. An error means that nothing
+// was learned.
 func (s *Store) Refresh(ctx context.Context, held []pin.Holding, due func(pin.Holding) bool) ([]pin.Found, error) {
 	found := make([]pin.Found, 0, len(held))
 	for part := range slices.Chunk(held, roomsPerPipeline) {
@@ -33,7 +30,7 @@ func (s *Store) Refresh(ctx context.Context, held []pin.Holding, due func(pin.Ho
 	return found, nil
 }
 
-// Prolong returns the pin that stands, or none, and has it expire as late as a new one.
+// Prolong returns the current pin or none, and renews its time to live.
 func (s *Store) Prolong(ctx context.Context, room ring.RoomID) (pin.Pin, error) {
 	p, err := pinIn(room, s.client.GetEx(ctx, s.keys.pin(room), pinTTL))
 	if err != nil && !errors.Is(err, redis.Nil) {
@@ -54,7 +51,7 @@ func (s *Store) refresh(ctx context.Context, held []pin.Holding, due func(pin.Ho
 			seen[i] = pipe.Get(ctx, s.keys.pin(h.Room))
 		}
 	}
-	_, _ = pipe.Exec(ctx) // Each command carries its own error.
+	_, _ = pipe.Exec(ctx)
 	var missing []int
 	for i, cmd := range seen {
 		found[i].Stands, found[i].Err = pinIn(found[i].Room, cmd)
@@ -63,13 +60,13 @@ func (s *Store) refresh(ctx context.Context, held []pin.Holding, due func(pin.Ho
 		}
 	}
 	if len(missing) > 0 {
-		s.assert(ctx, held, found, missing)
+		s.restore(ctx, held, found, missing)
 	}
 	return found
 }
 
-// assert writes missing pins again, unless somebody claims first.
-func (s *Store) assert(ctx context.Context, held []pin.Holding, found []pin.Found, missing []int) {
+// restore claims missing pins.
+func (s *Store) restore(ctx context.Context, held []pin.Holding, found []pin.Found, missing []int) {
 	pipe := s.client.Pipeline()
 	claims := make([]*redis.StatusCmd, len(missing))
 	for i, at := range missing {

@@ -13,16 +13,15 @@ import (
 	"github.com/holdfast-rtc/holdfast/ring"
 )
 
-// scanCount is how many keys one SCAN step looks at. A step blocks the server for about 0.1 ms.
+// scanCount blocks the server for 0.1 ms.
 const scanCount = 512
 
-// AllPins calls visit for every pin in the store, by SCAN: a pin that stands all the while is visited at least once,
-// perhaps more than once, so visit must be idempotent. Otherwise it is as Pins.
+// AllPins visits every pin at least once, by SCAN.
 func (s *Store) AllPins(ctx context.Context, visit func(pin.Holding) error) error {
 	if s.sole != nil {
 		return s.scan(ctx, s.sole.client, visit)
 	}
-	var mu sync.Mutex // ForEachMaster runs the masters side by side
+	var mu sync.Mutex
 	return s.cluster.ForEachMaster(ctx, func(ctx context.Context, master *redis.Client) error {
 		return s.scan(ctx, master, func(h pin.Holding) error {
 			mu.Lock()
@@ -58,8 +57,8 @@ func (s *Store) scan(ctx context.Context, server *redis.Client, visit func(pin.H
 	}
 }
 
-// Pins calls visit, from one goroutine at a time, for each of the rooms that has a pin: one round trip a pipeline.
-// Damaged pins are logged and skipped: the next join repairs them. The error of visit ends it and is returned.
+// Pins calls visit, one call at a time, for each room that has a pin. Damaged pins are logged and skipped. It returns
+// the error of visit.
 func (s *Store) Pins(ctx context.Context, rooms []ring.RoomID, visit func(pin.Holding) error) error {
 	for part := range slices.Chunk(rooms, roomsPerPipeline) {
 		pipe := s.client.Pipeline()
@@ -67,7 +66,7 @@ func (s *Store) Pins(ctx context.Context, rooms []ring.RoomID, visit func(pin.Ho
 		for i, room := range part {
 			gets[i] = pipe.Get(ctx, s.keys.pin(room))
 		}
-		_, _ = pipe.Exec(ctx) // Each command carries its own error.
+		_, _ = pipe.Exec(ctx)
 		for i, get := range gets {
 			p, err := pinIn(part[i], get)
 			switch {

@@ -9,8 +9,8 @@ import (
 	"os"
 )
 
-// The query parameters of a rediss URL that name PEM files: the authorities that verify the servers' certificates
-// instead of the system's, and our own certificate and key for servers that ask for one, as Redis does by default.
+// The query parameters of a rediss URL that name PEM files: the servers' authorities, and our own certificate and
+// key, which Redis asks for by default.
 const (
 	queryAuthority   = "tls_ca"
 	queryCertificate = "tls_cert"
@@ -23,10 +23,9 @@ var (
 	errNoAuthority = errors.New("the file of tls_ca holds no certificate")
 )
 
-// tlsFiles are the files that a URL names.
 type tlsFiles struct{ authority, certificate, key string }
 
-// takeTLSFiles moves the names of files out of a query.
+// takeTLSFiles removes them from query.
 func takeTLSFiles(query url.Values) tlsFiles {
 	p := tlsFiles{authority: query.Get(queryAuthority), certificate: query.Get(queryCertificate), key: query.Get(queryKey)}
 	for _, name := range []string{queryAuthority, queryCertificate, queryKey} {
@@ -35,7 +34,7 @@ func takeTLSFiles(query url.Values) tlsFiles {
 	return p
 }
 
-// apply reads the files into config, which is nil where the URL asks for no TLS.
+// apply reads the files; config is nil without TLS.
 func (p tlsFiles) apply(config *tls.Config) error {
 	if p == (tlsFiles{}) {
 		return nil

@@ -19,36 +19,34 @@ import (
 	"github.com/holdfast-rtc/holdfast/pin"
 )
 
-// The client's own time-outs. They bound only callers that have more time than a join, whose context ends after 300 ms.
+// The client's own time-outs. A join's context ends sooner.
 const (
 	dialTimeout     = time.Second
-	exchangeTimeout = 2 * time.Second        // for the write and for the read
-	poolTimeout     = 100 * time.Millisecond // for a connection when all are busy
-	maxRetries      = 2                      // every command here may be repeated safely
+	exchangeTimeout = 2 * time.Second        // each way
+	poolTimeout     = 100 * time.Millisecond // when all are busy
+	maxRetries      = 2                      // every command may be repeated
 	minRetryBackoff = 5 * time.Millisecond
 	maxRetryBackoff = 20 * time.Millisecond
 )
 
-// Store is a client of one Redis, of a Sentinel set or of a Redis Cluster. Its methods
-// may be called from any goroutine.
+// Store is a client of one Redis, a Sentinel set or a Redis Cluster. It is safe for concurrent use.
 type Store struct {
-	keys    keyspace
-	client  redis.UniversalClient
-	cluster *redis.ClusterClient // client, for a Redis Cluster
-	sole    *master              // nil for a Redis Cluster
-	masters masters
-	log     *slog.Logger
-	trips   *tripCounter
-	doubts  chan struct{} // Run should look at the incarnations
+	keys     keyspace
+	client   redis.UniversalClient
+	cluster  *redis.ClusterClient // or nil
+	sole     *master
+	masters  masters
+	log      *slog.Logger
+	trips    *tripCounter
+	rechecks chan struct{}
 }
 
-// Open is OpenAs for a cluster that nobody named.
+// Open uses pin.DefaultCluster.
 func Open(rawURL string, log *slog.Logger) (*Store, error) {
 	return OpenAs(rawURL, pin.DefaultCluster, log)
 }
 
-// OpenAs returns a store for a URL (address.go has the forms) and the keys of the named cluster. It does not connect.
-// Its errors do not show the URL, which may hold a password.
+// OpenAs does not connect. address.go has the forms of URLs, which no error shows.
 func OpenAs(rawURL, cluster string, log *slog.Logger) (*Store, error) {
 	if err := pin.ValidCluster(cluster); err != nil {
 		return nil, err
@@ -57,10 +55,10 @@ func OpenAs(rawURL, cluster string, log *slog.Logger) (*Store, error) {
 	if err != nil {
 		return nil, fmt.Errorf("redis URL: %w", err)
 	}
-	// go-redis logs to standard error. All that it says also comes back as an error.
+	// go-redis logs to standard error; all comes back as errors.
 	logging.Disable()
 	s := &Store{
-		keys: keyspace(cluster), log: log, trips: &tripCounter{}, doubts: make(chan struct{}, 1),
+		keys: keyspace(cluster), log: log, trips: &tripCounter{}, rechecks: make(chan struct{}, 1),
 		masters: masters{byAddress: make(map[string]*master)},
 	}
 	if at.kind == kindCluster {
@@ -82,7 +80,7 @@ func OpenAs(rawURL, cluster string, log *slog.Logger) (*Store, error) {
 	return s, nil
 }
 
-// Close closes the connections. Run must have ended.
+// Close: Run must have ended.
 func (s *Store) Close() error { return s.client.Close() }
 
 // Ping reports whether the store answers.
@@ -93,11 +91,9 @@ func (s *Store) Ping(ctx context.Context) error {
 	return nil
 }
 
-// RoundTrips is how many times the store was asked since Open. A pipeline counts once, and so does a command that the
-// client repeated. The greeting on a new connection does not count.
+// RoundTrips counts since Open; a pipeline or repeated command is one, a greeting none.
 func (s *Store) RoundTrips() uint64 { return s.trips.count.Load() }
 
-// tripCounter is the go-redis hook behind RoundTrips.
 type tripCounter struct{ count atomic.Uint64 }
 
 func (t *tripCounter) DialHook(next redis.DialHook) redis.DialHook { return next }
@@ -118,7 +114,6 @@ func (t *tripCounter) ProcessPipelineHook(next redis.ProcessPipelineHook) redis.
 	}
 }
 
-// add counts a trip that begins with first.
 func (t *tripCounter) add(first redis.Cmder) {
 	switch first.Name() {
 	case "hello", "info", "cluster", "readonly": // greetings

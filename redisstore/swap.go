@@ -12,12 +12,10 @@ import (
 	"github.com/holdfast-rtc/holdfast/ring"
 )
 
-// swapScript is the compare-and-set: ARGV = old text, new text (empty to delete), seconds to live, the time after which
-// nobody waits for the answer (microseconds by the store's clock, 0 for none), and the text that stands for a key that is
-// no string. It returns the store's time in microseconds, whether the write came too late, and what stands afterwards.
-//
-// A server that was stopped finds old requests in its socket buffers when it goes on, and must not carry out moves
-// that their callers gave up. The script is sent whole each time: EVALSHA costs a second round trip after a restart.
+// swapScript is the compare-and-set: ARGV = old text, new text (empty to delete), seconds to live, the latest time
+// for a write (microseconds, 0 for none), and the text for a key that is no string. It returns the store's time,
+// whether the write was too late, and the current text. A thawed server must not execute requests that their callers
+// gave up. EVALSHA would cost a second round trip after a restart.
 const swapScript = `local t = redis.call('TIME')
 local now = tonumber(t[1]) * 1000000 + tonumber(t[2])
 local stands = redis.pcall('GET', KEYS[1])
@@ -51,11 +49,10 @@ func (s *Store) Repair(ctx context.Context, room ring.RoomID, raw string, next p
 	return current, err
 }
 
-// removableAfter is how old a pin must be before it is removed: the room's next claim must get a higher epoch, which is the
-// millisecond of the claim. The clocks of a Redis Cluster's masters differ by less.
+// removableAfter: the next claim, in a later millisecond, must get a higher epoch.
 const removableAfter = 10 * time.Second
 
-// Remove deletes p, and nothing else that stands for the room. A pin that was claimed within removableAfter stays.
+// Remove deletes p if it is current and older than removableAfter.
 func (s *Store) Remove(ctx context.Context, room ring.RoomID, p pin.Pin) (removed bool, err error) {
 	if int64(p.Fence.Epoch) > s.Now().Add(-removableAfter).UnixMilli() { //nolint:gosec // pin.MaxEpoch is far below
 		return false, nil
@@ -67,15 +64,15 @@ func (s *Store) Remove(ctx context.Context, room ring.RoomID, p pin.Pin) (remove
 	return answer.absent, nil
 }
 
-// exchange replaces one text by next, and returns what stands and its incarnation. The store does not write when it sees
-// the request after ctx has ended, as far as its clock is known.
+// exchange replaces one text, and returns the current pin and its incarnation. It does not write after ctx has ended,
+// if the store's clock is known.
 func (s *Store) exchange(ctx context.Context, room ring.RoomID, raw string, next pin.Pin) (pin.Pin, pin.Incarnation, error) {
 	err := next.Validate()
 	var answer swapped
 	if err == nil {
 		answer, err = s.swap(ctx, room, raw, next.Encode())
 	}
-	if answer.late { // The caller still waits: the store's clock was set, and is known again. Try once more.
+	if answer.late { // The store's clock was set. Try once more.
 		answer, err = s.swap(ctx, room, raw, next.Encode())
 	}
 	if err == nil && answer.late {
@@ -85,7 +82,7 @@ func (s *Store) exchange(ctx context.Context, room ring.RoomID, raw string, next
 		return pin.Pin{}, 0, fmt.Errorf("swap the pin of room %s: %w", room, err)
 	}
 	if answer.in == 0 {
-		s.doubt()
+		s.recheck()
 	}
 	if answer.absent {
 		return pin.Pin{}, answer.in, nil
@@ -94,16 +91,14 @@ func (s *Store) exchange(ctx context.Context, room ring.RoomID, raw string, next
 	return current, answer.in, err
 }
 
-// swapped is the answer of swapScript.
 type swapped struct {
-	micros int64 // the store's time
+	micros int64
 	late   bool
 	absent bool
 	stands string
 	in     pin.Incarnation
 }
 
-// swap runs swapScript once, at the room's master.
 func (s *Store) swap(ctx context.Context, room ring.RoomID, raw, next string) (swapped, error) {
 	if s.sole != nil {
 		return s.sole.swap(ctx, room, raw, next)
@@ -113,17 +108,17 @@ func (s *Store) swap(ctx context.Context, room ring.RoomID, raw, next string) (s
 			return answer, err
 		}
 	}
-	// The cluster client follows redirects, but neither the incarnation nor the time is known.
+	// As in Store.claim.
 	s.cluster.ReloadState(ctx)
 	return swappedBy(evalSwap(ctx, s.cluster, s.keys.pin(room), raw, next, 0))
 }
 
-// swap runs swapScript and reads the marker after it, in one round trip: see master.execute for the order.
+// swap reads the marker after the script, in one round trip, as master.execute does.
 func (m *master) swap(ctx context.Context, room ring.RoomID, raw, next string) (swapped, error) {
 	pipe := m.client.Pipeline()
 	script := evalSwap(ctx, pipe, m.keys.pin(room), raw, next, m.clock.latest(ctx))
 	marker := m.readMarker(ctx, pipe)
-	_, _ = pipe.Exec(ctx) // Each command carries its own error.
+	_, _ = pipe.Exec(ctx)
 	answer, err := swappedBy(script)
 	if err != nil {
 		return swapped{}, err
@@ -133,12 +128,10 @@ func (m *master) swap(ctx context.Context, room ring.RoomID, raw, next string) (
 	return answer, nil
 }
 
-// evalSwap sends swapScript; latest is 0 when the store's time is not known.
 func evalSwap(ctx context.Context, to redis.Cmdable, key, raw, next string, latest int64) *redis.Cmd {
 	return to.Eval(ctx, swapScript, []string{key}, raw, next, int(pinTTL.Seconds()), latest, wrongType)
 }
 
-// swappedBy reads the answer of swapScript.
 func swappedBy(cmd *redis.Cmd) (swapped, error) {
 	found, err := cmd.Slice()
 	if err != nil {

@@ -8,15 +8,12 @@ import (
 )
 
 const (
-	// warmConns is how many connections to each server are kept ready: making one takes four round trips, longer than
-	// a join may take where the store is far away.
-	warmConns = 4
-	// warmEvery is how often a connection is pinged, and warmTimeout bounds that.
+	// warmConns: making one takes four round trips, too long for a join at a far store.
+	warmConns   = 4
 	warmEvery   = time.Second
 	warmTimeout = 2 * time.Second
 )
 
-// warm keeps connections to each server ready.
 func (s *Store) warm(ctx context.Context) {
 	ctx, cancel := context.WithTimeout(ctx, warmTimeout)
 	defer cancel()
@@ -27,8 +24,7 @@ func (s *Store) warm(ctx context.Context) {
 	all.Wait()
 }
 
-// warm pings the server over one connection, which shows whether it was restarted. Where it was, or too few
-// connections are idle, warm pings over warmConns side by side.
+// warm pings over one connection; over warmConns side by side after a restart or when few are idle.
 func (m *master) warm(ctx context.Context) {
 	tries := 1
 	if m.cold.Load() || m.client.PoolStats().IdleConns < warmConns {

@@ -18,12 +18,11 @@ func (b *backoff) next() time.Duration {
 
 func (b *backoff) reset() { b.last = 0 }
 
-// jitter changes a pause by up to a quarter, so that signaling nodes do not stay in step.
+// jitter keeps signaling nodes out of step.
 func jitter(pause time.Duration) time.Duration {
 	return time.Duration(float64(pause) * (0.75 + 0.5*rand.Float64())) //nolint:gosec // spreads load, protects nothing
 }
 
-// sleep waits and reports whether ctx is still live.
 func sleep(ctx context.Context, pause time.Duration) bool {
 	if pause <= 0 {
 		return ctx.Err() == nil

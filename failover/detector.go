@@ -13,17 +13,15 @@ import (
 )
 
 const (
-	// detectEvery is the interval of the detector loop.
 	detectEvery = 50 * time.Millisecond
 	// logSuspectAfter: a live node normally refutes gossip within 100 ms.
 	logSuspectAfter = 5 * time.Second
-	// lateHeartbeat: nodes send one every 0.2 s.
+	// lateHeartbeat: they come every 0.2 s.
 	lateHeartbeat = 300 * time.Millisecond
-	// manyStalls stalled clients may have a bad node; fewer may have a bad path of their own.
+	// manyStalls stalled clients may have a bad node; fewer, bad paths of their own.
 	manyStalls = 3
 )
 
-// detect is the detector loop: it asks silent nodes and evaluates gossip until ctx ends.
 func (f *Failover) detect(ctx context.Context) {
 	var questions sync.WaitGroup
 	defer questions.Wait()
@@ -45,9 +43,8 @@ func (f *Failover) detect(ctx context.Context) {
 	}
 }
 
-// reportUnreachable tells the membership which boots are not heard: they get no rooms. When two nodes die
-// at once, signaling nodes learn of the deaths in different order; one would move rooms to a node
-// that another knows to be dead.
+// reportUnreachable keeps new rooms away from boots that are not heard. Otherwise, when two nodes die at once, one
+// signaling node moves rooms to a node that another knows to be dead.
 func (f *Failover) reportUnreachable() {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -64,7 +61,7 @@ func (f *Failover) reportUnreachable() {
 	}
 }
 
-// askAfter is how long a boot may be silent before it is asked. Stalled clients can only shorten it.
+// askAfter is when a silent boot is asked. Stalled clients can only shorten it.
 func (f *Failover) askAfter(w *watching) time.Duration {
 	stalled, all := f.rooms.Stalled(w.node.Boot)
 	begins, ends := w.health.stall(stalled >= manyStalls && 2*stalled >= all)
@@ -87,9 +84,8 @@ func (f *Failover) watches() []*watching {
 	return slices.Collect(maps.Values(f.watched))
 }
 
-// evaluate confirms the deaths that gossip reports and no heartbeat or answer contradicts. A suspected
-// node that is heard keeps its rooms and gets no new ones. While this process is isolated it confirms
-// none: probably it is cut off, and it knows no live node to move rooms to.
+// evaluate confirms the deaths that gossip reports and no heartbeat or answer contradicts. An isolated process
+// confirms none: probably it is cut off itself.
 func (f *Failover) evaluate(view *cluster.View) {
 	watches := f.watches()
 	isolated := f.updateIsolated(watches)
@@ -113,9 +109,8 @@ func (f *Failover) evaluate(view *cluster.View) {
 	}
 }
 
-// updateIsolated reports whether no node has been heard for AskAfter. That is below BelieveAfter, so
-// that of nodes that are cut off together none is confirmed dead. Afterwards all silences start anew:
-// some nodes may need longer to connect.
+// updateIsolated reports whether no node was heard for AskAfter. That is below BelieveAfter, so that nodes which are
+// cut off together are not confirmed dead. Afterwards all silences start anew.
 func (f *Failover) updateIsolated(watches []*watching) bool {
 	isolated := !slices.ContainsFunc(watches, func(w *watching) bool {
 		silence, _ := w.health.silence()

@@ -10,42 +10,42 @@ import (
 // Stream is the state of the Watch stream to a node.
 type Stream string
 
-// The states of a Watch stream.
+// Its values.
 const (
-	StreamNever  Stream = "never open" // no heartbeat of this boot has come
-	StreamBroken Stream = "broken"     // heartbeats came, and the stream broke
+	StreamNever  Stream = "never open" // no heartbeat came
+	StreamBroken Stream = "broken"     // it broke after heartbeats
 )
 
 // Control is the result of a new connection to the control address.
 type Control string
 
-// The answers of a control address.
+// Its values.
 const (
-	ControlRefused   Control = "refused"      // nothing listens
-	ControlSilent    Control = "silent"       // a timeout, no route, a reset, a failed handshake
-	ControlSame      Control = "same boot"    // this process answers
-	ControlNewer     Control = "newer boot"   // a later process of this node answers
-	ControlOlder     Control = "older boot"   // an earlier process of this node answers
-	ControlOtherNode Control = "another node" // another node has the address now
+	ControlRefused   Control = "refused"
+	ControlSilent    Control = "silent" // a timeout, no route, a reset, a failed handshake
+	ControlSame      Control = "same boot"
+	ControlNewer     Control = "newer boot"
+	ControlOlder     Control = "older boot"
+	ControlOtherNode Control = "another node"
 )
 
-// Media is the result of a connected UDP socket to the media address.
+// Media is the result of a datagram to the media address.
 type Media string
 
-// The answers of a media address.
+// Its values.
 const (
-	MediaRefused Media = "refused" // ICMP port unreachable: nothing is bound
-	MediaSilent  Media = "silent"  // a live node does not answer strangers, either
+	MediaRefused Media = "refused" // ICMP port unreachable
+	MediaSilent  Media = "silent"
 )
 
 // Verdict is the conclusion from evidence.
 type Verdict string
 
-// The verdicts.
+// Its values.
 const (
 	VerdictAlive   Verdict = "alive"
-	VerdictSuspect Verdict = "suspect" // ask again; gossip decides
-	VerdictDead    Verdict = "dead"    // proven
+	VerdictSuspect Verdict = "suspect" // gossip decides
+	VerdictDead    Verdict = "dead"
 )
 
 // Evidence is what was observed of one boot at one moment.
@@ -55,9 +55,8 @@ type Evidence struct {
 	Media   Media
 }
 
-// Verdict evaluates the evidence. A newer boot proves the death of the older one. Otherwise all three
-// pieces must agree, because each has an innocent cause: a proxy, a firewall, a listener that was
-// closed early. An address that another node has counts as refused.
+// Verdict: a newer boot proves a death. Otherwise all three must agree, because each alone has an innocent cause: a
+// proxy, a firewall, a listener closed early.
 func (e Evidence) Verdict() Verdict {
 	switch e.Control {
 	case ControlSame:
@@ -74,12 +73,11 @@ func (e Evidence) Verdict() Verdict {
 	}
 }
 
-// String returns the form for logs.
+// String is for logs.
 func (e Evidence) String() string {
 	return fmt.Sprintf("stream %s, control %s, media %s", e.Stream, e.Control, e.Media)
 }
 
-// controlOf compares a hello with the expected boot.
 func controlOf(node cluster.Node, hello control.Hello) Control {
 	switch {
 	case hello.Node != node.ID:

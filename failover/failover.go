@@ -32,103 +32,94 @@ import (
 	"github.com/holdfast-rtc/holdfast/ring"
 )
 
-// Membership is gossip: *cluster.Cluster.
+// Membership is *cluster.Cluster.
 type Membership interface {
 	Subscribe() (events <-chan cluster.Event, cancel func())
 	View() *cluster.View
-	// ReportDead declares a boot dead by proof. The event follows by Subscribe.
+	// ReportDead declares a boot dead by proof; the event follows.
 	ReportDead(id ring.NodeID, boot pin.BootID, why string)
-	// ConfirmDead declares a boot dead if it is Suspect in the view.
+	// ConfirmDead does so if the boot is Suspect.
 	ConfirmDead(id ring.NodeID, boot pin.BootID, why string)
-	// SetUnreachable replaces the set of boots that are not heard here. They get no new rooms from here
-	// while others can take them.
+	// SetUnreachable names all boots that are not heard here.
 	SetUnreachable(boots []pin.BootID)
 }
 
-// LocalRoom is a room with at least one client's socket here.
+// LocalRoom is a room with clients here.
 type LocalRoom struct {
 	Room   ring.RoomID
-	Pin    pin.Pin       // under which it is served here now
-	Peers  int           // sockets here; the largest room is moved first
-	Expect headroom.Room // of the whole room, as last known
+	Pin    pin.Pin       // current here
+	Peers  int           // here
+	Expect headroom.Room // of the whole room
 }
 
-// Rooms holds the clients' sockets. Its methods must be safe for concurrent use.
+// Rooms holds the clients' sockets. It must be safe for concurrent use.
 type Rooms interface {
-	// PinnedTo lists the local rooms whose current pin names boot. It must be cheap: it is called
-	// every second for each boot that is gone.
+	// PinnedTo lists the local rooms on boot. It is called every second for each lost boot.
 	PinnedTo(boot pin.BootID) []LocalRoom
-	// Moved maps the room's local peers to a new pin and tells their clients to restart. It must
-	// ignore a room that is not local, and a pin that is not above the current one.
+	// Moved tells the room's clients to restart at a new pin. It must ignore foreign rooms and lower pins.
 	Moved(ctx context.Context, room ring.RoomID, to pin.Pin)
-	// Stalled counts the local peers in rooms of boot that receive nothing from it; all counts every
-	// local peer there, and may be 0 if stalled is. It must be cheap: it is called twenty times a
-	// second for each live boot.
+	// Stalled counts the peers of boot that receive nothing; all may be 0 if stalled is. It is called 20 times a
+	// second for each boot.
 	Stalled(boot pin.BootID) (stalled, all int)
 }
 
-// Rehomer decides placements: *orchestrator.Orchestrator.
+// Rehomer is *orchestrator.Orchestrator.
 type Rehomer interface {
-	// Rehome replaces the dead pin from by compare-and-set and returns the pin that is now stored,
-	// whoever wrote it.
+	// Rehome replaces the dead pin from and returns the current one, whoever wrote it.
 	Rehome(ctx context.Context, room ring.RoomID, from pin.Pin, expect headroom.Room) (pin.Pin, error)
 }
 
-// Pins is the store of the sweep: *redisstore.Store.
+// Pins is *redisstore.Store.
 type Pins interface {
-	// AllPins visits every pin at least once, until visit returns an error.
+	// AllPins visits every pin at least once.
 	AllPins(ctx context.Context, visit func(pin.Holding) error) error
-	// Remove deletes p by compare-and-delete, unless it is young.
+	// Remove deletes p if it is current and not young.
 	Remove(ctx context.Context, room ring.RoomID, p pin.Pin) (removed bool, err error)
 }
 
-// Nodes calls SFU nodes: *control.Pool.
+// Nodes is *control.Pool.
 type Nodes interface {
-	// Watch calls heartbeat for each one of the node at addr, until the stream ends or heartbeat
-	// returns an error.
+	// Watch ends with the stream or with an error of heartbeat.
 	Watch(ctx context.Context, addr, watcher string, heartheartbeat func(control.Hello) error) error
-	// HelloAt asks over a new connection who is at addr. A refusal wraps control.ErrRefused.
+	// HelloAt uses a new connection. A refusal wraps control.ErrRefused.
 	HelloAt(ctx context.Context, addr string) (control.Hello, error)
-	// Outrank tells the node at addr that the store has a higher pin for room.
+	// Outrank tells a media node that room has a higher pin.
 	Outrank(ctx context.Context, addr string, room ring.RoomID, higher pin.Pin) (held bool, err error)
-	// Forget closes the pooled connection to addr.
+	// Forget closes the pooled connection.
 	Forget(addr string)
 }
 
 // Config has its reasons in DefaultConfig.
 type Config struct {
-	// Self is the name of this signaling node.
+	// Self is this signaling node.
 	Self ring.NodeID
-	// Concurrent is how many rooms are moved in the store at once.
+	// Concurrent is how many rooms are moved at once.
 	Concurrent int
-	// HandshakesPerSecond is how many clients all signaling nodes together send to one node when
-	// rooms move, and Burst how many more at once.
+	// HandshakesPerSecond and Burst are for one media node, from all signaling nodes together.
 	HandshakesPerSecond float64
 	Burst               int
-	// SuspectAfter is the silence after which a Watch stream is closed and its node suspected.
+	// SuspectAfter is the silence that ends a Watch stream.
 	SuspectAfter time.Duration
-	// AskAfter is the silence after which a node is asked over a new connection. Gossip's word that
-	// it is dead counts after BelieveAfter, if a question is unanswered for AnswerWithin.
+	// AskAfter is the silence before a node is asked. Gossip's word counts after BelieveAfter, if a question is
+	// unanswered for AnswerWithin.
 	AskAfter, BelieveAfter, AnswerWithin time.Duration
-	// SweepEvery is the mean time between scans of all pins.
+	// SweepEvery is the mean interval.
 	SweepEvery time.Duration
 }
 
-// DefaultConfig returns the defaults; the caller sets Self.
+// DefaultConfig leaves Self to the caller.
 func DefaultConfig() Config {
 	return Config{
-		// A round trip takes well under a millisecond, so 16 move some 10,000 rooms a second.
+		// 16 move some 10,000 rooms a second.
 		Concurrent: 16,
-		// Connecting a client (offer, ICE, DTLS, the first key frame) costs a node 2 to 4 ms of CPU:
-		// 200 a second take at most 80 % of one core, and 50 at once take 0.2 s.
+		// A handshake costs a node 2 to 4 ms of CPU: 200 a second take most of a core.
 		HandshakesPerSecond: 200,
 		Burst:               50,
-		// Twelve heartbeats are missing: the stream may be broken unnoticed.
+		// Twelve missing heartbeats.
 		SuspectAfter: 2500 * time.Millisecond,
-		// Three heartbeats are missing, and an answer takes 10 to 100 ms. Gossip reports a frozen node
-		// after 0.8 to 1.1 s. So it is known after a second, unless a heartbeat or answer comes.
+		// Three missing heartbeats. An answer takes 10 to 100 ms, and gossip reports a frozen node after about a
+		// second.
 		AskAfter: 600 * time.Millisecond, BelieveAfter: time.Second, AnswerWithin: 300 * time.Millisecond,
-		// A scan of 100,000 pins takes 200 steps of 0.1 ms, and finds only what was missed.
 		SweepEvery: 30 * time.Second,
 	}
 }
@@ -159,36 +150,35 @@ type Failover struct {
 	nodes      Nodes
 	log        *slog.Logger
 
-	askMedia func(ctx context.Context, addr string) Media // probeMedia; tests replace it
-	spread   func(time.Duration) time.Duration            // jitter; tests replace it
-	nap      func(context.Context, time.Duration) bool    // sleep of the detector loop; tests replace it
+	askMedia func(ctx context.Context, addr string) Media // tests replace these three
+	spread   func(time.Duration) time.Duration
+	nap      func(context.Context, time.Duration) bool
 	clock    *pauseAwareClock
 
-	delayLogs  *rate.Limiter // of logDelay
+	delayLogs  *rate.Limiter
 	storeSlots *prioritySemaphore
 	pacer      *pacer
 	moves      *moves
 
-	mu          sync.Mutex                   // guards the fields below
-	active      map[moveKey]struct{}         // the moves under way
-	wanted      map[moveKey]struct{}         // the lost rooms of the last reconciliation
-	watched     map[pin.BootID]*watching     // by live boot
-	isolated    bool                         // no node was heard lately
-	deaths      map[pin.BootID]chan struct{} // by boot that rooms were sent to; closed when it is gone
-	known       map[pin.BootID]cluster.Node  // SFU nodes seen live and not yet seen gone
-	tracked     map[pin.BootID]struct{}      // returned boots that are being told
-	unreachable []pin.BootID                 // the last SetUnreachable, sorted
-	departed    []departure                  // of the last forgetAfter
+	mu          sync.Mutex               // guards the fields below
+	active      map[moveKey]struct{}     // under way
+	wanted      map[moveKey]struct{}     // by the last reconciliation
+	watched     map[pin.BootID]*watching // by live boot
+	isolated    bool
+	deaths      map[pin.BootID]chan struct{} // of boots that rooms were sent to; closed at death
+	known       map[pin.BootID]cluster.Node
+	tracked     map[pin.BootID]struct{}
+	unreachable []pin.BootID // sorted
+	departed    []departure  // within forgetAfter
 }
 
-// watching is the watch of one live boot.
 type watching struct {
 	node   cluster.Node
 	health *peerHealth
 	end    func()
 }
 
-// New returns a Failover that does nothing before Run. config must be valid.
+// New needs a valid config.
 func New(config Config, membership Membership, rooms Rooms, rehomer Rehomer, pins Pins, nodes Nodes, log *slog.Logger) *Failover {
 	return &Failover{
 		config: config, membership: membership, rooms: rooms, rehomer: rehomer, pins: pins, nodes: nodes, log: log,

@@ -6,14 +6,13 @@ import (
 	"time"
 )
 
-// pauseAwareClock stands still while this process does not run, so that a pause of this process does
-// not count as the silence of nodes.
+// pauseAwareClock stands still while this process does not run, so that its own pause is no silence of nodes.
 type pauseAwareClock struct {
 	elapsed atomic.Int64 // nanoseconds
-	last    time.Time    // used by the detector loop only
+	last    time.Time    // of the detector loop
 }
 
-const longestTick = 2 * detectEvery // what one tick counts at most
+const longestTick = 2 * detectEvery
 
 func (c *pauseAwareClock) tick(now time.Time) {
 	if !c.last.IsZero() {
@@ -22,37 +21,34 @@ func (c *pauseAwareClock) tick(now time.Time) {
 	c.last = now
 }
 
-// now is as of the last tick.
 func (c *pauseAwareClock) now() time.Duration { return time.Duration(c.elapsed.Load()) }
 
-// peerHealth is what this process has observed of one boot, in times of the pauseAwareClock.
+// peerHealth is what was observed of one boot, by the pauseAwareClock.
 type peerHealth struct {
 	clock *pauseAwareClock
 
-	mu            sync.Mutex    // guards the fields below
-	lastHeard     time.Duration // the last heartbeat or answer; at first, the start of the watch
-	asked         time.Duration // the first question since lastHeard
-	unanswered    bool          // a question was asked since lastHeard
-	asking        bool          // a question is out now
-	streamBroken  bool          // and nothing was heard since
-	suspect       bool          // gossip suspects the boot,
-	suspectAt     time.Duration // since when,
-	suspectLogged bool          // and a log line said that it is not followed
-	stalled       bool          // many clients receive nothing from the boot
+	mu            sync.Mutex // guards the fields below
+	lastHeard     time.Duration
+	asked         time.Duration // first since lastHeard
+	unanswered    bool          // since lastHeard
+	asking        bool          // now
+	streamBroken  bool          // since lastHeard
+	suspect       bool          // by gossip
+	suspectAt     time.Duration
+	suspectLogged bool
+	stalled       bool // many clients receive nothing
 }
 
 func newPeerHealth(clock *pauseAwareClock) *peerHealth {
 	return &peerHealth{clock: clock, lastHeard: clock.now()}
 }
 
-// heard records a heartbeat or an answer.
 func (h *peerHealth) heard() {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	h.lastHeard, h.unanswered, h.streamBroken = h.clock.now(), false, false
 }
 
-// ask records that a question is out until done is called; heard records its answer.
 func (h *peerHealth) ask() (done func()) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -73,14 +69,12 @@ func (h *peerHealth) loseStream() {
 	h.streamBroken = true
 }
 
-// unreachable: the stream is broken, or the boot has been silent for that long.
 func (h *peerHealth) unreachable(after time.Duration) bool {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	return h.streamBroken || h.clock.now()-h.lastHeard >= after
 }
 
-// mayAsk: the boot has been silent for that long, and no question is out.
 func (h *peerHealth) mayAsk(after time.Duration) bool {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -98,7 +92,7 @@ func (h *peerHealth) silence() (silence, answer time.Duration) {
 	return now - h.lastHeard, answer
 }
 
-// noteSuspicion records gossip's suspicion, and is true once when it has lasted for logAfter.
+// noteSuspicion is true once, when the suspicion is logAfter old.
 func (h *peerHealth) noteSuspicion(suspect bool, logAfter time.Duration) (log bool) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -111,7 +105,6 @@ func (h *peerHealth) noteSuspicion(suspect bool, logAfter time.Duration) (log bo
 	return log
 }
 
-// stall records whether many clients receive nothing from the boot.
 func (h *peerHealth) stall(many bool) (begins, ends bool) {
 	h.mu.Lock()
 	defer h.mu.Unlock()

@@ -10,13 +10,12 @@ import (
 )
 
 const (
-	// Past these bounds the oldest is forgotten; that boot learns of its loss when it refreshes pins.
+	// Past these bounds the oldest is forgotten; its boot learns by refreshing pins.
 	movesPerBoot  = 10_000
 	bootsOfMoves  = 64
-	movesLifetime = time.Hour // the TTL of a pin
+	movesLifetime = time.Hour // of a pin
 )
 
-// moveKey identifies a re-homing: a room leaves a boot once.
 type moveKey struct {
 	room ring.RoomID
 	boot pin.BootID
@@ -26,15 +25,15 @@ type moveKey struct {
 type moves struct {
 	mu    sync.Mutex // guards the fields below
 	boots map[pin.BootID]*bootMoves
-	order []pin.BootID // by first move
+	order []pin.BootID
 }
 
 type bootMoves struct {
 	node    ring.NodeID
-	control string // address of the boot
+	control string
 	at      time.Time
 	rooms   map[ring.RoomID]moved
-	told    map[ring.RoomID]pin.Fence // what the boot has been told
+	told    map[ring.RoomID]pin.Fence
 	order   []ring.RoomID
 }
 
@@ -45,7 +44,7 @@ type moved struct {
 
 func newMoves() *moves { return &moves{boots: map[pin.BootID]*bootMoves{}} }
 
-// add ignores a higher fence of the same boot: the room did not leave.
+// add ignores a higher pin of the same boot.
 func (m *moves) add(room ring.RoomID, from, to pin.Pin) {
 	if to.Boot == from.Boot {
 		return
@@ -79,7 +78,6 @@ func (m *moves) add(room ring.RoomID, from, to pin.Pin) {
 	}
 }
 
-// to returns where a room moved, and how long ago.
 func (m *moves) to(key moveKey) (to pin.Pin, ago time.Duration, ok bool) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -91,7 +89,6 @@ func (m *moves) to(key moveKey) (to pin.Pin, ago time.Duration, ok bool) {
 	return pin.Pin{}, 0, false
 }
 
-// untold returns the rooms of which a boot has still to be told.
 func (m *moves) untold(boot pin.BootID) (node ring.NodeID, control string, lost []pin.Holding) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -107,7 +104,7 @@ func (m *moves) untold(boot pin.BootID) (node ring.NodeID, control string, lost 
 	return b.node, b.control, lost
 }
 
-// tell records that a boot was told. It never serves the room under that fence or a lower one again.
+// tell: the boot never serves the room at or below that fence again.
 func (m *moves) tell(key moveKey, fence pin.Fence) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -118,7 +115,6 @@ func (m *moves) tell(key moveKey, fence pin.Fence) {
 	}
 }
 
-// forget drops a boot that cannot come back.
 func (m *moves) forget(boot pin.BootID) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -126,7 +122,7 @@ func (m *moves) forget(boot pin.BootID) {
 	m.order = slices.DeleteFunc(m.order, func(b pin.BootID) bool { return b == boot })
 }
 
-// pending returns the boots that have still to be told, and forgets old moves.
+// pending returns the boots that are not told everything, and forgets old moves.
 func (m *moves) pending() []pin.BootID {
 	m.mu.Lock()
 	defer m.mu.Unlock()

@@ -9,15 +9,12 @@ import (
 	"github.com/holdfast-rtc/holdfast/pin"
 )
 
-// maxBuckets bounds the buckets. Full ones hold no state and are dropped first.
+// maxBuckets: full buckets hold no state and go first.
 const maxBuckets = 256
 
-// pacer bounds how many clients per second are sent to one node, because flooded survivors bring
-// everybody back later (docs/CHAOS.md, A crowd). The rate is the cluster's; each signaling node takes
-// an equal share, since none knows how many clients the others hold.
-//
-// A room is told as a whole. It waits until the first burst of its clients fits, and the next room
-// for the rest: after 300 people at 200/s and a burst of 50, (300-50)/200 = 1.25 s.
+// pacer spreads the clients sent to one node: flooded survivors bring everybody back later. Each signaling node takes
+// an equal share of the cluster's rate. A room is told as a whole, when its first burst fits; the next room waits for
+// the rest.
 type pacer struct {
 	perSecond float64
 	burst     int
@@ -30,7 +27,7 @@ func newPacer(perSecond float64, burst int) *pacer {
 	return &pacer{perSecond: perSecond, burst: burst, buckets: map[pin.BootID]*rate.Limiter{}}
 }
 
-// reserve takes tokens for all clients and returns the wait for the first burst.
+// reserve returns the wait for the first burst.
 func (p *pacer) reserve(now time.Time, target pin.BootID, clients, signalingNodes int) time.Duration {
 	clients, signalingNodes = max(clients, 1), max(signalingNodes, 1)
 	p.mu.Lock()
@@ -51,7 +48,7 @@ func (p *pacer) reserve(now time.Time, target pin.BootID, clients, signalingNode
 	return wait
 }
 
-// prune drops full buckets at the limit. The caller holds mu.
+// prune needs mu.
 func (p *pacer) prune(now time.Time) {
 	if len(p.buckets) < maxBuckets {
 		return

@@ -12,14 +12,13 @@ import (
 )
 
 const (
-	// mediaProbes datagrams are sent; each waits twice as long for its refusal as the one before,
-	// 126 ms in total. The first may find sockets of a killed process still open.
+	// mediaProbes: each waits twice as long for its refusal, 126 ms in total. The first may find sockets of a killed
+	// process.
 	mediaProbes    = 6
 	mediaProbeWait = 2 * time.Millisecond
-	resolveTimeout = time.Second // of an address that is a name
+	resolveTimeout = time.Second
 )
 
-// askControl asks over a new connection who is at the control address of node.
 func (f *Failover) askControl(ctx context.Context, node cluster.Node) Control {
 	hello, err := f.nodes.HelloAt(ctx, node.Control)
 	switch {
@@ -32,19 +31,18 @@ func (f *Failover) askControl(ctx context.Context, node cluster.Node) Control {
 	}
 }
 
-// probeMedia sends single bytes, which no node takes for media. Only a connected socket is told of an
-// ICMP refusal.
+// probeMedia sends single bytes, which nobody takes for media. Only a connected socket learns of a refusal.
 func probeMedia(ctx context.Context, addr string) Media {
 	socket, err := (&net.Dialer{Timeout: resolveTimeout}).DialContext(ctx, "udp", addr)
 	if err != nil {
-		return MediaSilent // No route or no such name: no evidence.
+		return MediaSilent // No evidence.
 	}
-	defer func() { _ = socket.Close() }() // Nothing was written that could be lost.
+	defer func() { _ = socket.Close() }()
 	for i := range mediaProbes {
 		if ctx.Err() != nil {
 			return MediaSilent
 		}
-		// The next call on the socket reports the refusal of an earlier datagram.
+		// The next call reports the refusal of an earlier datagram.
 		if _, err := socket.Write([]byte{0}); errors.Is(err, syscall.ECONNREFUSED) {
 			return MediaRefused
 		}

@@ -11,34 +11,29 @@ import (
 )
 
 const (
-	// The back-off of one room while the store is down.
-	firstRetry  = 25 * time.Millisecond
-	latestRetry = 2 * time.Second
-	// decideTimeout frees the place of an attempt; the orchestrator's own bound is tighter.
-	decideTimeout = 3 * time.Second
-	// delayLogsPerSecond is for all rooms: a store that is down fails every room of a node.
+	// The back-off while the store is down.
+	firstRetry         = 25 * time.Millisecond
+	latestRetry        = 2 * time.Second
+	decideTimeout      = 3 * time.Second
 	delayLogsPerSecond = 0.1
 )
 
-// The reasons of an attempt without a new pin.
 var (
 	errBack  = errors.New("the node is back and keeps the room")
 	errLower = errors.New("the store holds no higher pin yet")
 )
 
-// move is the re-homing of one room.
 type move struct {
 	room  LocalRoom
-	from  pin.Pin // the pin that is being replaced
-	to    pin.Pin // the new pin; zero before there is one
-	again bool    // moved before, but Rooms did not map it
+	from  pin.Pin // replaced
+	to    pin.Pin
+	again bool // moved before, not mapped
 }
 
 func (m *move) key() moveKey { return moveKey{m.room.Room, m.room.Pin.Boot} }
 
-// carryOut moves one room and tells its clients, however long the store takes. It gives up when ctx
-// ends, when the room has no sockets here (the sweep removes its pin), or when the node came back
-// first. turn is nil if the new pin is known.
+// carryOut moves one room and tells its clients, however long the store takes. It gives up when the room has no
+// sockets here or the node came back. turn is nil if the new pin is known.
 func (f *Failover) carryOut(ctx context.Context, m *move, turn *waiter) {
 	started := time.Now()
 	pause := backoff{first: firstRetry, most: latestRetry}
@@ -69,7 +64,6 @@ func (f *Failover) announce(m *move) {
 	f.log.Info("room re-homing", "room", m.room.Room, "from", m.from.Node, "epoch", m.from.Fence.Epoch)
 }
 
-// advance takes a move as far as it goes. After an error it must be tried again.
 func (f *Failover) advance(ctx context.Context, m *move, turn *waiter, started time.Time) error {
 	if m.to.IsZero() {
 		to, err := f.decide(ctx, m, turn)
@@ -82,9 +76,9 @@ func (f *Failover) advance(ctx context.Context, m *move, turn *waiter, started t
 	if err := f.holdBack(ctx, m); err != nil {
 		return err
 	}
-	// First, so that no reconciliation in between begins anew.
+	// First, so that no reconciliation begins anew.
 	f.moves.add(m.room.Room, m.room.Pin, m.to)
-	f.moves.add(m.room.Room, m.from, m.to) // another boot if the first target died
+	f.moves.add(m.room.Room, m.from, m.to)
 	failpoint.Hit("notify.before")
 	f.rooms.Moved(ctx, m.room.Room, m.to)
 	if !m.again {
@@ -93,8 +87,7 @@ func (f *Failover) advance(ctx context.Context, m *move, turn *waiter, started t
 	return nil
 }
 
-// holdBack waits until the target can take the clients. If the target dies meanwhile, the room moves
-// on from there, and its clients hear of one move only.
+// holdBack waits until the target can take the clients. If the target dies, the clients hear of one move only.
 func (f *Failover) holdBack(ctx context.Context, m *move) error {
 	wait := f.pacer.reserve(time.Now(), m.to.Boot, m.room.Peers, len(f.signalingNodes()))
 	died := f.deathOf(m.to.Boot)
@@ -115,7 +108,6 @@ func (f *Failover) holdBack(ctx context.Context, m *move) error {
 	return fmt.Errorf("node %s, where the room went, is gone too", dead.Node)
 }
 
-// decide returns the pin that replaced m.from, re-homing the room if nobody else has.
 func (f *Failover) decide(ctx context.Context, m *move, turn *waiter) (pin.Pin, error) {
 	if err := f.storeSlots.acquire(ctx, turn); err != nil {
 		return pin.Pin{}, err
@@ -133,8 +125,7 @@ func (f *Failover) decide(ctx context.Context, m *move, turn *waiter) (pin.Pin, 
 	return to, err
 }
 
-// stillWanted reports whether the last reconciliation found sockets mapped to the lost boot. If that
-// boot is back, decide ends the move.
+// stillWanted reports whether the last reconciliation found sockets on the lost boot.
 func (f *Failover) stillWanted(m *move) bool {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -151,5 +142,4 @@ func (f *Failover) logDelay(m *move, err error, again time.Duration) {
 	}
 }
 
-// milliseconds keeps the fraction, for logs.
 func milliseconds(d time.Duration) float64 { return float64(d.Microseconds()) / 1000 }

@@ -9,14 +9,14 @@ import (
 )
 
 const (
-	// A refused dial per second and lost boot, for an hour at most, is cheap.
+	// One refused dial per second and lost boot is cheap.
 	firstCall    = 250 * time.Millisecond
 	latestCall   = time.Second
 	fenceTimeout = time.Second // the process may freeze again
 )
 
-// tellReturned follows every boot that lost rooms until it has been told. It does not wait for gossip:
-// a process that was frozen serves its rooms again from its first instruction on.
+// tellReturned follows lost boots until they are told. A thawed process serves its rooms at once, before gossip sees
+// it.
 func (f *Failover) tellReturned(ctx context.Context, owned *sync.WaitGroup) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -34,8 +34,7 @@ func (f *Failover) tellReturned(ctx context.Context, owned *sync.WaitGroup) {
 	}
 }
 
-// follow calls a boot until it knows every lost room, a newer process answers in its place, or its
-// moves are forgotten.
+// follow ends when the boot knows all, is replaced, or its moves are forgotten.
 func (f *Failover) follow(ctx context.Context, boot pin.BootID) {
 	call := backoff{first: firstCall, most: latestCall}
 	for sleep(ctx, f.spread(call.next())) {
@@ -56,7 +55,6 @@ func (f *Failover) follow(ctx context.Context, boot pin.BootID) {
 	}
 }
 
-// fence tells a boot of the rooms it lost. What fails is left to the next call.
 func (f *Failover) fence(ctx context.Context, boot pin.BootID, control string, lost []pin.Holding) {
 	for _, h := range lost {
 		ctx, cancel := context.WithTimeout(ctx, fenceTimeout)

@@ -13,11 +13,11 @@ import (
 )
 
 const (
-	// reconcileEvery is what a lost event costs, or a room that was mapped to a boot after its death.
+	// reconcileEvery is what a lost event costs.
 	reconcileEvery = time.Second
-	// maxActive bounds the moves under way. A later reconciliation finds the rest.
+	// maxActive: a later reconciliation finds the rest.
 	maxActive = 65_536
-	// forgetAfter is how long the connection to a departed node is kept for calls under way.
+	// forgetAfter leaves time for calls under way.
 	forgetAfter = time.Minute
 )
 
@@ -26,7 +26,7 @@ type departure struct {
 	at      time.Time
 }
 
-// Run watches the SFU nodes, moves rooms and sweeps until ctx ends, and waits for all that it started.
+// Run watches, moves and sweeps until ctx ends.
 func (f *Failover) Run(ctx context.Context) error {
 	events, unsubscribe := f.membership.Subscribe()
 	defer unsubscribe()
@@ -45,7 +45,7 @@ func (f *Failover) Run(ctx context.Context) error {
 			return nil
 		case event, ok := <-events:
 			if !ok {
-				events = nil // Gossip has ended or we were too slow: the ticks go on.
+				events = nil // The ticks go on.
 				continue
 			}
 			if event.Kind == cluster.EventDead || event.Kind == cluster.EventLeft {
@@ -57,7 +57,6 @@ func (f *Failover) Run(ctx context.Context) error {
 	}
 }
 
-// depart records and logs the departure of a known SFU boot, once.
 func (f *Failover) depart(boot pin.BootID, how cluster.Departure, why string) {
 	f.mu.Lock()
 	node, known := f.known[boot]
@@ -76,7 +75,6 @@ func (f *Failover) depart(boot pin.BootID, how cluster.Departure, why string) {
 	}
 }
 
-// reconcile compares the view and the local rooms with what is under way and starts what is missing.
 func (f *Failover) reconcile(ctx context.Context, owned *sync.WaitGroup) {
 	view := f.membership.View()
 	f.noticeGone(view)
@@ -87,7 +85,7 @@ func (f *Failover) reconcile(ctx context.Context, owned *sync.WaitGroup) {
 	f.forgetDeparted(view)
 }
 
-// noticeGone handles departures whose event was missed, and ends holdBack for lost targets.
+// noticeGone handles missed events, and ends holdBack for lost targets.
 func (f *Failover) noticeGone(view *cluster.View) {
 	missed := map[pin.BootID]cluster.Departure{}
 	f.mu.Lock()
@@ -108,7 +106,6 @@ func (f *Failover) noticeGone(view *cluster.View) {
 	}
 }
 
-// deathOf returns a channel that is closed when boot is found gone.
 func (f *Failover) deathOf(boot pin.BootID) <-chan struct{} {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -118,7 +115,7 @@ func (f *Failover) deathOf(boot pin.BootID) <-chan struct{} {
 	return f.deaths[boot]
 }
 
-// moveLost begins to move every local room whose boot is gone, the largest audience first.
+// moveLost begins with the largest audience.
 func (f *Failover) moveLost(ctx context.Context, owned *sync.WaitGroup, view *cluster.View) {
 	var lost []LocalRoom
 	wanted := map[moveKey]struct{}{}
@@ -149,7 +146,7 @@ func (f *Failover) moveLost(ctx context.Context, owned *sync.WaitGroup, view *cl
 	}
 }
 
-// begin carries out a move, unless that room is already leaving that boot.
+// begin does nothing if the room is leaving that boot already.
 func (f *Failover) begin(ctx context.Context, owned *sync.WaitGroup, m *move) {
 	key := m.key()
 	f.mu.Lock()
@@ -160,7 +157,7 @@ func (f *Failover) begin(ctx context.Context, owned *sync.WaitGroup, m *move) {
 	f.active[key] = struct{}{}
 	var turn *waiter
 	if m.to.IsZero() {
-		turn = f.storeSlots.queue(m.room.Peers) // Here, so that the order of moveLost holds.
+		turn = f.storeSlots.queue(m.room.Peers)
 	}
 	owned.Go(func() {
 		f.carryOut(ctx, m, turn)
@@ -170,7 +167,6 @@ func (f *Failover) begin(ctx context.Context, owned *sync.WaitGroup, m *move) {
 	})
 }
 
-// watchLive holds one watch for each live SFU boot, and no other.
 func (f *Failover) watchLive(ctx context.Context, owned *sync.WaitGroup, view *cluster.View) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -194,7 +190,7 @@ func (f *Failover) watchLive(ctx context.Context, owned *sync.WaitGroup, view *c
 			f.watch(ctx, w)
 			f.mu.Lock()
 			defer f.mu.Unlock()
-			if f.watched[w.node.Boot] == w { // Proven dead. If gossip keeps it alive, it is watched anew.
+			if f.watched[w.node.Boot] == w { // If gossip keeps it alive, it is watched anew.
 				delete(f.watched, w.node.Boot)
 			}
 		})

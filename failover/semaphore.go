@@ -6,8 +6,6 @@ import (
 	"sync"
 )
 
-// prioritySemaphore bounds the moves that use the store at once; the largest audience goes first. Its
-// queue is bounded by maxActive.
 type prioritySemaphore struct {
 	mu      sync.Mutex // guards the fields below, and abandoned of each waiter
 	free    int
@@ -22,7 +20,7 @@ type waiter struct {
 	abandoned bool
 }
 
-// queue does not block. Waiters of equal audience keep the order of the calls.
+// queue does not block. Equal audiences keep their order.
 func (s *prioritySemaphore) queue(audience int) *waiter {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -33,7 +31,7 @@ func (s *prioritySemaphore) queue(audience int) *waiter {
 	return w
 }
 
-// acquire waits for admission. Call release after nil only.
+// acquire: call release after nil only.
 func (s *prioritySemaphore) acquire(ctx context.Context, w *waiter) error {
 	select {
 	case <-w.admitted:
@@ -59,7 +57,7 @@ func (s *prioritySemaphore) release() {
 	s.admit()
 }
 
-// admit fills the free places. The caller holds mu.
+// admit needs mu.
 func (s *prioritySemaphore) admit() {
 	for s.free > 0 && s.waiting.Len() > 0 {
 		if w, ok := heap.Pop(&s.waiting).(*waiter); ok && !w.abandoned {
@@ -69,7 +67,6 @@ func (s *prioritySemaphore) admit() {
 	}
 }
 
-// waiterHeap orders waiters by audience, the largest first, then by arrival.
 type waiterHeap []*waiter
 
 func (h waiterHeap) Len() int { return len(h) }

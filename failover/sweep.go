@@ -12,26 +12,21 @@ import (
 )
 
 const (
-	// sweptPerSecond keeps the sweep out of the way of joins.
+	// sweptPerSecond leaves the store to joins.
 	sweptPerSecond = 500
-	// scanKey elects the signaling node that scans.
-	scanKey = "scan of all pins"
-	// scansToRemove scans in a row, rescanAfter apart, must find a boot dead: signaling nodes with
-	// sockets move their rooms first, and a process may be slow to open its port.
+	scanKey        = "scan of all pins"
+	// scansToRemove: signaling nodes with sockets move their rooms first, and a new process may be slow to listen.
 	scansToRemove = 2
 	rescanAfter   = 5 * time.Second
-	// maxSuspects bounds the dead boots remembered between scans.
-	maxSuspects = 1024
+	maxSuspects   = 1024
 )
 
-// sweeper removes the pins of dead boots whose rooms nobody moves. One goroutine uses it.
 type sweeper struct {
 	*Failover
 
-	suspects map[pin.BootID]int // scans in a row in which a boot was found dead
+	suspects map[pin.BootID]int
 }
 
-// sweepUntilDone scans at intervals, on the elected signaling node.
 func (f *Failover) sweepUntilDone(ctx context.Context) {
 	s := &sweeper{Failover: f, suspects: map[pin.BootID]int{}}
 	scan := time.NewTimer(f.spread(f.config.SweepEvery))
@@ -56,8 +51,7 @@ func (s *sweeper) pause() time.Duration {
 	return s.config.SweepEvery
 }
 
-// scan removes the pins of boots that scansToRemove scans found dead. Signaling nodes with sockets in
-// such a room have moved it by then, or claim it above the removed pin.
+// scan: a room that is joined again is claimed above the removed pin.
 func (s *sweeper) scan(ctx context.Context) {
 	view, before := s.membership.View(), s.suspects
 	s.suspects = map[pin.BootID]int{}
@@ -92,8 +86,7 @@ func (s *sweeper) scan(ctx context.Context) {
 	}
 }
 
-// isDead asks a boot that the view does not have live at its address. A newer boot, another node or a
-// refusal there prove its death. Silence does only if the boot was seen to go: unknown is not dead.
+// isDead asks at the address. Another process or a refusal proves a death, silence does not.
 func (s *sweeper) isDead(ctx context.Context, view *cluster.View, p pin.Pin) bool {
 	if live, ok := view.Nodes[p.Node]; ok && (live.Boot == p.Boot || live.Boot.Newer(p.Boot)) {
 		return live.Boot != p.Boot

@@ -11,15 +11,14 @@ import (
 )
 
 const (
-	// firstProbe is short: a killed process closes its sockets within a few milliseconds.
+	// firstProbe: a killed process closes its sockets within milliseconds.
 	firstProbe  = 5 * time.Millisecond
 	latestProbe = 500 * time.Millisecond
-	// settledStream is how long a stream must last to reset the back-off.
+	// settledStream resets the back-off.
 	settledStream = time.Second
 )
 
-// watch holds a Watch stream to one boot and gathers evidence when it breaks. It returns when the
-// death is proven, or ctx ends.
+// watch returns when the boot is proven dead, or ctx ends.
 func (f *Failover) watch(ctx context.Context, w *watching) {
 	stream := StreamNever
 	probe := backoff{first: firstProbe, most: latestProbe}
@@ -40,7 +39,7 @@ func (f *Failover) watch(ctx context.Context, w *watching) {
 	}
 }
 
-// investigate probes a node until it answers (true), or its death is proven or ctx ends (false).
+// investigate returns true when the node answers, false when it is dead or ctx ends.
 func (f *Failover) investigate(ctx context.Context, w *watching, stream Stream, broke error, probe *backoff) bool {
 	node := w.node
 	for suspected := false; ; suspected = true {
@@ -73,7 +72,6 @@ func (f *Failover) investigate(ctx context.Context, w *watching, stream Stream, 
 	}
 }
 
-// listen holds one stream, and returns why it ended and whether a heartbeat came.
 func (f *Failover) listen(ctx context.Context, w *watching) (heard bool, err error) {
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
@@ -94,7 +92,7 @@ func (f *Failover) listen(ctx context.Context, w *watching) (heard bool, err err
 	return heard, err
 }
 
-// gather makes both observations at once, so that they are of one moment.
+// gather observes both at one moment.
 func (f *Failover) gather(ctx context.Context, node cluster.Node, stream Stream) Evidence {
 	e := Evidence{Stream: stream}
 	var both sync.WaitGroup

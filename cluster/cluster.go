@@ -32,54 +32,51 @@ import (
 	"github.com/holdfast-rtc/holdfast/ring"
 )
 
-// ErrAlreadyRun is returned by a second Run: a boot runs once.
+// ErrAlreadyRun: a boot runs once.
 var ErrAlreadyRun = errors.New("cluster has already been run")
 
 const (
-	// mailboxSize bounds the callbacks that wait for the loop. When it is full, memberlist waits and
-	// gossiped messages are dropped; the next report or state exchange replaces them.
 	mailboxSize = 1024
 
 	// remindEvery is far above the time in which memberlist notices a death.
 	remindEvery = 5 * time.Second
 
-	// publishAfter batches load reports into one view. Changes of membership do not wait.
 	publishAfter = 100 * time.Millisecond
 
-	// droppedLogsPerSecond: a member of another version sends a report every second.
+	// droppedLogsPerSecond: another version sends a report every second.
 	droppedLogsPerSecond = 0.1
 )
 
-// Cluster is this process's membership. Its methods are safe for concurrent use.
+// Cluster is this process's membership. It is safe for concurrent use.
 type Cluster struct {
 	config Config
-	name   string // our member name
+	name   string
 	log    *slog.Logger
 
 	view       atomic.Pointer[View]
-	meta       atomic.Pointer[[]byte] // our encoded metadata
-	local      atomic.Pointer[string] // the bound gossip address
+	meta       atomic.Pointer[[]byte] // encoded metadata
+	local      atomic.Pointer[string] // bound gossip address
 	addresses  addresses              // of the others
 	liveCount  atomic.Int64           // for the transmit queue
 	broadcasts memberlist.TransmitLimitedQueue
-	logLimiter *lobby.Complaints // for logDropped
+	logLimiter *lobby.Complaints
 
 	mailbox    chan func()
-	reannounce chan struct{} // capacity 1: our metadata has changed
+	reannounce chan struct{} // capacity 1
 	crash      chan struct{} // tests: end without leaving
-	running    chan struct{} // closed when the gossip sockets are open
-	done       chan struct{} // closed when the loop has ended
+	running    chan struct{}
+	done       chan struct{} // the loop has ended
 	ran        atomic.Bool
 
-	members      *members         // used by the loop only, and by New before it
-	publishTimer <-chan time.Time // used by the loop only; nil while nothing waits
+	members      *members // of the loop
+	publishTimer <-chan time.Time
 
 	mu            sync.Mutex // guards the fields below
 	subscriptions []*subscription
 	ended         bool
 }
 
-// New checks the configuration and starts nothing. Until Run the view holds this process alone.
+// New starts nothing. Until Run the view holds this process alone.
 func New(config Config, log *slog.Logger) (*Cluster, error) {
 	if err := config.Validate(); err != nil {
 		return nil, fmt.Errorf("cluster configuration: %w", err)
@@ -102,21 +99,18 @@ func New(config Config, log *slog.Logger) (*Cluster, error) {
 	return c, nil
 }
 
-// View returns the current view. It is never nil and never changes.
+// View is never nil and never changes.
 func (c *Cluster) View() *View { return c.view.Load() }
 
-// LocalAddr is the host:port of our gossip; until Running is closed it is Config.Bind.
+// LocalAddr is the gossip address; Config.Bind until Running is closed.
 func (c *Cluster) LocalAddr() string { return *c.local.Load() }
 
-// Running is closed once Run has opened the sockets.
+// Running is closed when the sockets are open.
 func (c *Cluster) Running() <-chan struct{} { return c.running }
 
-// Subscribe delivers the changes of membership from now on, except our own. Subscribe before you
-// read the view to miss nothing: the view shows an event before it arrives. cancel must be called.
-// The channel is closed after cancel, and when Run has ended.
-//
-// A slow subscriber blocks nobody. Its events are merged per boot, and no death is dropped. After
-// maxPending unread events the channel is closed; View().Gone then has the deaths.
+// Subscribe delivers all later changes but our own. To miss nothing, subscribe before you read the view. cancel must
+// be called. The channel is closed after cancel, after Run, and after maxPending unread events, when View().Gone has
+// the deaths. Events are merged per boot; no death is dropped.
 func (c *Cluster) Subscribe() (events <-chan Event, cancel func()) {
 	s := newSubscription()
 	var delivered sync.WaitGroup
@@ -137,7 +131,7 @@ func (c *Cluster) Subscribe() (events <-chan Event, cancel func()) {
 	})
 }
 
-// SetLoad shows and gossips a load report. A Seq that is not above the last is ignored everywhere.
+// SetLoad gossips a load report. A Seq that does not grow is ignored.
 func (c *Cluster) SetLoad(load Load) {
 	c.post(func() {
 		if c.members.setLoad(c.config.Node, load) {
@@ -147,7 +141,7 @@ func (c *Cluster) SetLoad(load Load) {
 	})
 }
 
-// SetDraining takes this node off the ring or puts it back: here at once, elsewhere by gossip.
+// SetDraining takes this node off the ring or puts it back.
 func (c *Cluster) SetDraining(draining bool) {
 	c.post(func() {
 		c.members.setDraining(draining)
@@ -158,15 +152,13 @@ func (c *Cluster) SetDraining(draining bool) {
 	})
 }
 
-// ReportDead removes a media node's boot that was proven dead. When it returns, the view lacks the
-// boot and the event is queued; gossip of this death is no second event. Before Run it takes effect
-// when Run starts. Our own boot and one already gone are ignored. A boot that gossip still believes
-// alive is live again after one to two times remindEvery.
+// ReportDead removes a media node's boot that was proven dead. When it returns, the view lacks the boot and the event
+// is queued. A boot that gossip still believes alive is live again after one to two times remindEvery.
 func (c *Cluster) ReportDead(id ring.NodeID, boot pin.BootID, why string) {
 	c.report((*members).reportDead, id, boot, why)
 }
 
-// ConfirmDead is ReportDead for a boot that is still Suspect in the view; it ignores others.
+// ConfirmDead is ReportDead for a Suspect boot; it ignores others.
 func (c *Cluster) ConfirmDead(id ring.NodeID, boot pin.BootID, why string) {
 	c.report((*members).confirmDead, id, boot, why)
 }
@@ -188,8 +180,7 @@ func (c *Cluster) report(how func(*members, Node, string) []Event, id ring.NodeI
 	}
 }
 
-// SetUnreachable names all boots that this process cannot hear now. They are off our ring while others
-// are on it. It is local, makes no event, and holds until the next call.
+// SetUnreachable names all boots that this process does not hear now. They are off our ring while others are on it.
 func (c *Cluster) SetUnreachable(boots []pin.BootID) {
 	boots = slices.Clone(boots)
 	c.post(func() {
@@ -198,8 +189,7 @@ func (c *Cluster) SetUnreachable(boots []pin.BootID) {
 	})
 }
 
-// Run opens the gossip sockets, and joins the cluster as soon as another member is up. When ctx ends
-// it tells the others that this node leaves, and returns. It runs once.
+// Run joins the cluster as soon as another member is up. When ctx ends it says goodbye and returns. It runs once.
 func (c *Cluster) Run(ctx context.Context) error {
 	if !c.ran.CompareAndSwap(false, true) {
 		return ErrAlreadyRun
@@ -220,7 +210,7 @@ func (c *Cluster) Run(ctx context.Context) error {
 	return c.gossip(ctx)
 }
 
-// loop is the only goroutine that uses members.
+// loop alone uses members.
 func (c *Cluster) loop(stop <-chan struct{}) {
 	defer close(c.done)
 	reminder := time.NewTicker(remindEvery)
@@ -239,7 +229,6 @@ func (c *Cluster) loop(stop <-chan struct{}) {
 	}
 }
 
-// post gives the loop a task, unless the loop has ended.
 func (c *Cluster) post(task func()) {
 	select {
 	case c.mailbox <- task:
@@ -253,7 +242,6 @@ func (c *Cluster) publishSoon() {
 	}
 }
 
-// publish replaces the view, then sends the events.
 func (c *Cluster) publish(events []Event) {
 	c.publishTimer = nil
 	c.liveCount.Store(int64(len(c.members.live)))
@@ -274,7 +262,6 @@ func (c *Cluster) publish(events []Event) {
 	})
 }
 
-// logDropped logs, at a bounded rate, that input from another process was dropped.
 func (c *Cluster) logDropped(what string, err error) {
 	if unlogged, ok := c.logLimiter.Next(); ok {
 		c.log.Warn(what, "err", err, "unlogged", unlogged)

@@ -14,7 +14,7 @@ import (
 	"github.com/holdfast-rtc/holdfast/ring"
 )
 
-// KeyBytes is the length of the gossip key: AES-256.
+// KeyBytes of the gossip key: AES-256.
 const KeyBytes = 32
 
 const (
@@ -25,36 +25,32 @@ const (
 
 // Config says who this process is and how it finds the others.
 type Config struct {
-	// Node is this process: ID, Boot, Role and the addresses at which others reach it.
+	// Node is this process.
 	Node Node
 
-	// Bind is the host:port of the gossip sockets, UDP and TCP. The host is an IP address, or
-	// empty for all IPv4 interfaces; port 0 takes a free one.
+	// Bind is the host:port of gossip, UDP and TCP. The host is an IP address, or empty for all IPv4 interfaces.
 	Bind string
 
-	// Advertise is the host or host:port for others, where it differs from Bind. A host name is
-	// resolved when Run starts.
+	// Advertise is the host or host:port for others, if not Bind.
 	Advertise string
 
-	// Join lists host:port of members to find the cluster through; our own address may be among
-	// them. It is tried until an exchange works, and every rejoinEvery after that.
+	// Join lists host:port of seeds; our own may be among them.
 	Join []string
 
-	// Name is that of the cluster. Members of another are refused, even with the same Key.
+	// Name is that of the cluster. Other clusters are refused.
 	Name string
 
-	// Key encrypts and authenticates all gossip: KeyBytes bytes, required.
+	// Key encrypts all gossip: KeyBytes bytes, required.
 	Key []byte
 
-	// Solo: this process may be the first of its cluster, so its view is settled at once.
+	// Solo: this process may be the first, so its view is settled at once.
 	Solo bool
 
-	// ConfirmDeaths: gossip's word makes an SFU node only Suspect here, until ConfirmDead confirms
-	// the death or gossip sees the node alive. Otherwise gossip's word is final.
+	// ConfirmDeaths makes a media node that gossip reports dead Suspect, until ConfirmDead.
 	ConfirmDeaths bool
 
-	// Haste divides the times of detection, and LosePercent of the incoming datagrams are
-	// discarded. Both are for tests of false deaths; 0 turns them off.
+	// Haste divides the times of detection, and LosePercent of the datagrams are discarded, in tests of false deaths.
+	// 0 is off.
 	Haste       float64
 	LosePercent int
 }
@@ -68,7 +64,7 @@ func (c Config) LogValue() slog.Value {
 	)
 }
 
-// Validate lists every fault at once, joined.
+// Validate lists every fault at once.
 func (c Config) Validate() error {
 	var faults []error
 	fault := func(format string, args ...any) { faults = append(faults, fmt.Errorf(format, args...)) }
@@ -134,7 +130,6 @@ func (c Config) validateGossip(fault func(format string, args ...any)) {
 	}
 }
 
-// memberName is a process's name in memberlist. With its boot a restart is another member.
 func memberName(node Node) string {
 	return string(node.Role) + "/" + string(node.ID) + "@" + string(node.Boot)
 }
@@ -151,7 +146,7 @@ func parseMemberName(name string) (Node, error) {
 	return Node{ID: ring.NodeID(id), Boot: pin.BootID(boot), Role: Role(role)}, nil
 }
 
-// validID accepts what fits a pin, a member name and a log line.
+// validID: an id fits a pin, a member name and a log line.
 func validID(id string) error {
 	if id == "" || len(id) > maxIDBytes {
 		return fmt.Errorf("%d bytes long, want 1 to %d", len(id), maxIDBytes)
@@ -162,7 +157,7 @@ func validID(id string) error {
 	return nil
 }
 
-// validAddress accepts host:port, and the empty address of a service that a role lacks.
+// validAddress accepts empty addresses.
 func validAddress(address string) error {
 	if address == "" {
 		return nil
@@ -180,7 +175,6 @@ func validAddress(address string) error {
 	return err
 }
 
-// withPort adds port 0 to a bare host.
 func withPort(address string) string {
 	if _, _, err := net.SplitHostPort(address); err == nil {
 		return address

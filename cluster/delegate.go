@@ -7,8 +7,7 @@ import (
 	"github.com/hashicorp/memberlist"
 )
 
-// delegate receives memberlist's callbacks, some with memberlist's locks held: each only parses,
-// posts to the loop, and returns.
+// delegate receives memberlist's callbacks, some under its locks: each only posts to the loop.
 type delegate struct{ c *Cluster }
 
 func (d delegate) NodeMeta(int) []byte { return *d.c.meta.Load() }
@@ -30,7 +29,6 @@ func (d delegate) GetBroadcasts(overhead, limit int) [][]byte {
 	return d.c.broadcasts.GetBroadcasts(overhead, limit)
 }
 
-// LocalState is our side of a state exchange: who we are, all loads, all departures.
 func (d delegate) LocalState(bool) []byte {
 	view := d.c.View()
 	messages := []message{{kind: kindHello, from: d.c.config.Node}}
@@ -49,7 +47,6 @@ func (d delegate) LocalState(bool) []byte {
 	return encodeState(messages)
 }
 
-// MergeRemoteState takes the other side's state. memberlist has posted that side's joins before.
 func (d delegate) MergeRemoteState(in []byte, _ bool) {
 	messages, passed, err := parseState(in)
 	if err != nil {
@@ -88,7 +85,7 @@ func (d delegate) member(n *memberlist.Node, change func(*members, Node) []Event
 	d.c.post(func() { d.c.publish(change(d.c.members, node)) })
 }
 
-// NotifyLeave takes a member that died or left; memberlist does not say which.
+// NotifyLeave: memberlist does not say whether the member died or left.
 func (d delegate) NotifyLeave(n *memberlist.Node) {
 	node, err := parseMemberName(n.Name)
 	if err != nil || n.Name == d.c.name {

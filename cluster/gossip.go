@@ -6,7 +6,6 @@ import (
 	"github.com/hashicorp/memberlist"
 )
 
-// broadcast is one of our messages in the transmit queue, which keeps one of each name.
 type broadcast struct {
 	name string
 	text []byte
@@ -18,15 +17,14 @@ func newBroadcast(m message) broadcast {
 
 func (b broadcast) Name() string { return b.name }
 
-// Invalidates is not called for broadcasts with a Name.
+// Invalidates is unused: broadcasts have names.
 func (b broadcast) Invalidates(memberlist.Broadcast) bool { return false }
 
 func (b broadcast) Message() []byte { return b.text }
 
 func (b broadcast) Finished() {}
 
-// handle takes a message of another member, on the loop. memberlist sends it to few members, so
-// each forwards what is new to it, once.
+// handle forwards what is new, once: memberlist sends it to few members.
 func (c *Cluster) handle(m message) {
 	switch m.kind {
 	case kindLoad:
@@ -40,7 +38,7 @@ func (c *Cluster) handle(m message) {
 		if !news {
 			return
 		}
-		if m.age == 0 { // An older one was forwarded when it happened.
+		if m.age == 0 {
 			c.broadcasts.QueueBroadcast(newBroadcast(m))
 		}
 		c.publish(events)

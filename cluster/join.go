@@ -10,17 +10,14 @@ import (
 )
 
 const (
-	// The back-off while no seed has answered or this node is partitioned.
 	joinBackoffFirst = 100 * time.Millisecond
 	joinBackoffMost  = 2 * time.Second
 
-	// rejoinEvery is the interval of later exchanges with seeds. Without them the halves of a long
-	// partition never meet again: memberlist forgets dead members.
+	// rejoinEvery heals long partitions: memberlist forgets dead members.
 	rejoinEvery = 30 * time.Second
 
 	countEvery = time.Second // checks for a partition
 
-	// peakFor is how long a higher peak is kept; those that do not answer by then are gone.
 	peakFor = 5 * time.Minute
 
 	maxLastPeers = 8
@@ -28,16 +25,15 @@ const (
 
 // peakMembership is the most members that were live of late.
 type peakMembership struct {
-	members   int      // this node included
-	lastPeers []string // addresses of some others
+	members   int      // with this node
+	lastPeers []string // addresses
 	since     time.Time
 }
 
-// partitioned reports whether half of the peak or all others are lost. Then this node is probably
-// cut off, and in memberlist both sides have given each other up.
+// partitioned: half of the peak or all others are lost, so both sides have given each other up.
 func (p peakMembership) partitioned(now int) bool { return now < 2 || 2*now <= p.members }
 
-// observe returns the peak after a count.
+// observe returns the new peak.
 func (p peakMembership) observe(now int, peers []string, at time.Time) peakMembership {
 	if now < p.members && at.Sub(p.since) < peakFor {
 		return p
@@ -46,9 +42,8 @@ func (p peakMembership) observe(now int, peers []string, at time.Time) peakMembe
 	return peakMembership{members: now, lastPeers: peers[:min(len(peers), maxLastPeers)], since: at}
 }
 
-// joinSeeds exchanges states with the seeds: with back-off until one answers and while this node is
-// partitioned, then every rejoinEvery. A partitioned node may be its own seed, so it asks its last
-// peers, too.
+// joinSeeds exchanges states with a seed every rejoinEvery; more often before the first answer and while partitioned.
+// Then it asks the last peers too, because this node may be its own seed.
 func (c *Cluster) joinSeeds(ctx context.Context, list *memberlist.Memberlist) {
 	if len(c.config.Join) == 0 {
 		return
@@ -63,9 +58,8 @@ func (c *Cluster) joinSeeds(ctx context.Context, list *memberlist.Memberlist) {
 		}
 		partitioned := peak.partitioned(c.present())
 		observe()
-		// The answer may be our own.
 		if joined == 0 || partitioned {
-			pause(ctx, backoff/2+rand.N(backoff)) // Jitter.
+			pause(ctx, backoff/2+rand.N(backoff))
 			backoff = min(2*backoff, joinBackoffMost)
 			continue
 		}
@@ -77,7 +71,7 @@ func (c *Cluster) joinSeeds(ctx context.Context, list *memberlist.Memberlist) {
 	}
 }
 
-// exchange exchanges states with these members and counts the answers.
+// exchange counts the answers.
 func (c *Cluster) exchange(ctx context.Context, list *memberlist.Memberlist, addresses []string) (joined int) {
 	for _, address := range addresses {
 		if ctx.Err() != nil {
@@ -92,7 +86,6 @@ func (c *Cluster) exchange(ctx context.Context, list *memberlist.Memberlist, add
 	return joined
 }
 
-// present counts the members that gossip believes alive, this one included.
 func (c *Cluster) present() int {
 	view := c.View()
 	n := len(view.Signaling)
@@ -105,18 +98,18 @@ func (c *Cluster) present() int {
 }
 
 const (
-	// exchangeEvery: news doubles each time, and reaches a hundred members in three to four seconds.
+	// exchangeEvery: news doubles each time, and reaches 100 members in 4 s.
 	exchangeEvery = 500 * time.Millisecond
 
 	warnBlockedEvery = 5 * time.Minute
 )
 
-// exchangeWithBlocked replaces gossip by TCP exchanges with members that no UDP reaches. memberlist
-// keeps them by TCP pings, but other news would wait for pushPullInterval.
+// exchangeWithBlocked replaces gossip by TCP for members that no UDP reaches. memberlist keeps them, but news would
+// wait for pushPullInterval.
 func (c *Cluster) exchangeWithBlocked(ctx context.Context, list *memberlist.Memberlist, probeInterval time.Duration) {
-	var warned time.Time // zero while nobody is blocked
+	var warned time.Time
 	for pause(ctx, exchangeEvery) {
-		// Three pings are missing, and 2 s of margin: a member pings each other one in present-1 intervals.
+		// Three pings and 2 s: a member pings another once in present-1 intervals.
 		blocked := c.addresses.unheard(time.Duration(10+3*c.present()) * probeInterval)
 		switch {
 		case len(blocked) == 0 && !warned.IsZero():
@@ -133,7 +126,7 @@ func (c *Cluster) exchangeWithBlocked(ctx context.Context, list *memberlist.Memb
 	}
 }
 
-// addresses are those of the other live members. Only callbacks may read memberlist's own list.
+// addresses are of the other members. Only callbacks may read memberlist's list.
 type addresses struct {
 	mu     sync.Mutex // guards the fields below
 	byName map[string]string
@@ -172,7 +165,6 @@ func (a *addresses) remove(name string) {
 
 func (a *addresses) all() []string { return a.unheard(0) }
 
-// unheard lists the addresses without a datagram for that long.
 func (a *addresses) unheard(least time.Duration) (list []string) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
@@ -184,7 +176,6 @@ func (a *addresses) unheard(least time.Duration) (list []string) {
 	return list
 }
 
-// pause waits and reports whether ctx is still live.
 func pause(ctx context.Context, d time.Duration) bool {
 	timer := time.NewTimer(d)
 	defer timer.Stop()

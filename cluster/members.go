@@ -10,13 +10,13 @@ import (
 	"github.com/holdfast-rtc/holdfast/ring"
 )
 
-// maxGone and goneFor bound the remembered departures. goneFor exceeds the TTL of a pin, one hour.
+// goneFor exceeds the life of a pin.
 const (
 	maxGone = 1024
 	goneFor = time.Hour + 5*time.Minute
 )
 
-// The reasons that events carry in Why.
+// Event.Why.
 const (
 	whyGossip    = "gossip"
 	whyNewerBoot = "newer boot"
@@ -24,27 +24,24 @@ const (
 	whyReturned  = "returned"
 )
 
-// members is the state behind the view. Only one goroutine uses it.
-//
-// A boot is live, gone, or unknown. It becomes live when memberlist reports its join. A boot that
-// left never comes back. A dead one does, when it joins again or memberlist goes on believing it
-// alive (shadow). Of two boots of one name the newer is used; one that was declared dead counts as
-// the older, since a clock may have been set back.
+// members is the state behind the view, for one goroutine. A boot is live, gone, or unknown. One that left never
+// comes back. A dead one does, when it joins again or memberlist goes on believing it alive (shadow). Of two boots of
+// one name the newer is used; one that was declared dead counts as older, since clocks are set back.
 type members struct {
 	log  *slog.Logger
-	self Node // only its name and boot; the live entry has the rest
+	self Node // name and boot
 	// confirmDeaths is Config.ConfirmDeaths.
 	confirmDeaths bool
 	live          map[Name]Node
-	gone          map[pin.BootID]Departure // shared with views: replaced, never changed
-	departed      []departure              // the source of gone, oldest first; shared with views
-	unreachable   map[pin.BootID]struct{}  // boots that this process does not hear; replaced, never changed
-	settledAt     time.Time                // zero before
-	shadows       map[pin.BootID]*shadow   // at most one per member of memberlist
+	gone          map[pin.BootID]Departure
+	departed      []departure             // the source of gone, oldest first; shared with views
+	unreachable   map[pin.BootID]struct{} // replaced, never changed
+	settledAt     time.Time
+	shadows       map[pin.BootID]*shadow
 
 	version   uint64
 	ring      *ring.Ring
-	placeable []ring.NodeID // the nodes of ring
+	placeable []ring.NodeID // on ring
 }
 
 type departure struct {
@@ -53,11 +50,11 @@ type departure struct {
 	at   time.Time
 }
 
-// shadow is a boot that memberlist believes alive and that is not live here: it was reported dead, or
-// another boot of its name is used. A death or quick restart leaves one for a second or two.
+// shadow is a boot that memberlist believes alive and that is not live here, for a second or two after a death or
+// quick restart.
 type shadow struct {
 	node      Node
-	wasLive   bool // else it has only waited for the other boot to go
+	wasLive   bool
 	reminders int
 }
 
@@ -69,7 +66,6 @@ func newMembers(self Node, log *slog.Logger) *members {
 	}
 }
 
-// join handles a member that memberlist did not know as alive.
 func (m *members) join(node Node) []Event {
 	why := whyGossip
 	switch m.gone[node.Boot] {
@@ -95,7 +91,7 @@ func (m *members) join(node Node) []Event {
 		return nil
 	}
 	var events []Event
-	if live { // Usually a quick restart that memberlist has not noticed yet.
+	if live { // A quick restart, usually.
 		m.log.Warn("newer boot of a node joined: the older one counts as dead",
 			"node", node.ID, "boot", current.Boot, "newer_boot", node.Boot)
 		m.depart(current, DepartureDead, 0)
@@ -109,7 +105,6 @@ func (m *members) join(node Node) []Event {
 	return append(events, m.event(EventJoined, node, why)...)
 }
 
-// update handles new metadata. A member whose first metadata was invalid joins here.
 func (m *members) update(node Node) []Event {
 	current, live := m.live[node.Name()]
 	if !live || current.Boot != node.Boot {
@@ -126,8 +121,6 @@ func (m *members) update(node Node) []Event {
 	return nil
 }
 
-// die handles a member that memberlist reports as dead or left; it does not say which. A leave
-// message has already decided. With confirmDeaths an SFU node stays live as Suspect.
 func (m *members) die(node Node) []Event {
 	delete(m.shadows, node.Boot)
 	current, live := m.live[node.Name()]
@@ -144,7 +137,6 @@ func (m *members) die(node Node) []Event {
 	}
 }
 
-// leave handles a leave message. news: it is worth forwarding.
 func (m *members) leave(node Node, age time.Duration) (events []Event, news bool) {
 	if node.Boot == m.self.Boot || m.gone[node.Boot] == DepartureLeft || age >= goneFor {
 		return nil, false
@@ -157,14 +149,14 @@ func (m *members) leave(node Node, age time.Duration) (events []Event, news bool
 	return nil, true
 }
 
-// heardDead handles a death in another member's state. It does nothing to a boot that is live here.
+// heardDead is another member's word. It never removes a live boot.
 func (m *members) heardDead(node Node, age time.Duration) {
 	if m.live[node.Name()].Boot != node.Boot && m.gone[node.Boot] == "" && node.Boot != m.self.Boot && age < goneFor {
 		m.depart(node, DepartureDead, age)
 	}
 }
 
-// reportDead handles a proven death. An unknown boot is remembered, too.
+// reportDead remembers unknown boots, too.
 func (m *members) reportDead(node Node, why string) []Event {
 	if node.Boot == m.self.Boot || m.gone[node.Boot] != "" {
 		return nil
@@ -180,7 +172,6 @@ func (m *members) reportDead(node Node, why string) []Event {
 	return m.remove(current, DepartureDead, why)
 }
 
-// confirmDead is reportDead for a boot that is still Suspect.
 func (m *members) confirmDead(node Node, why string) []Event {
 	if current := m.live[node.Name()]; current.Boot != node.Boot || !current.Suspect {
 		return nil
@@ -188,7 +179,6 @@ func (m *members) confirmDead(node Node, why string) []Event {
 	return m.reportDead(node, why)
 }
 
-// setLoad reports whether the load is newer than the known one.
 func (m *members) setLoad(node Node, load Load) bool {
 	current, live := m.live[node.Name()]
 	if !live || current.Boot != node.Boot || load.Seq <= current.Load.Seq {
@@ -212,11 +202,11 @@ func (m *members) setDraining(draining bool) {
 	m.live[m.self.Name()] = own
 }
 
-// complainAt: remind logs at the second call for a shadow and every third after it.
+// complainAt: every third reminder.
 const complainAt = 3
 
-// remind forgets old departures and checks the shadows. The first check only counts: memberlist may
-// yet notice a death. Then the boot is used again, or an error logged if another has its name.
+// remind forgets old departures and checks the shadows. After the first check the boot is used again, or an error
+// logged if another has its name.
 func (m *members) remind() (events []Event) {
 	m.forget(func(d departure) bool { return time.Since(d.at) >= goneFor })
 	for boot, s := range m.shadows {
@@ -233,8 +223,7 @@ func (m *members) remind() (events []Event) {
 	return events
 }
 
-// remove takes out a live node. A boot that has waited for it takes its place, as after a restart
-// with a clock that was set back.
+// remove lets a boot that has waited take the place, as after a clock was set back.
 func (m *members) remove(node Node, how Departure, why string) []Event {
 	delete(m.live, node.Name())
 	m.depart(node, how, 0)
@@ -247,7 +236,6 @@ func (m *members) remove(node Node, how Departure, why string) []Event {
 	return events
 }
 
-// depart remembers how a boot went, age ago.
 func (m *members) depart(node Node, how Departure, age time.Duration) {
 	m.forget(func(d departure) bool { return d.node.Boot == node.Boot })
 	m.gone = maps.Clone(m.gone)
@@ -273,7 +261,6 @@ func (m *members) forget(which func(departure) bool) {
 	})
 }
 
-// event logs a change and makes its event; our own changes make none.
 func (m *members) event(kind EventKind, node Node, why string) []Event {
 	if node.Boot == m.self.Boot {
 		return nil
@@ -286,7 +273,7 @@ func (m *members) logChange(what string, node Node, why string) {
 	m.log.Info("member "+what, "node", node.ID, "boot", node.Boot, "role", node.Role, "draining", node.Draining, "why", why)
 }
 
-// view makes the next view. It rebuilds the ring only when its nodes have changed.
+// view rebuilds the ring only when its nodes changed.
 func (m *members) view() *View {
 	nodes, signaling := make(map[ring.NodeID]Node, len(m.live)), map[ring.NodeID]Node{}
 	var placeable, unreachable []ring.NodeID
@@ -306,7 +293,7 @@ func (m *members) view() *View {
 		}
 	}
 	if len(placeable) == 0 {
-		placeable = unreachable // More likely this process is cut off.
+		placeable = unreachable // This process is cut off, more likely.
 	}
 	slices.Sort(placeable)
 	if !slices.Equal(placeable, m.placeable) {

@@ -9,33 +9,30 @@ import (
 	"github.com/holdfast-rtc/holdfast/pin"
 )
 
-// The messages of members. Each is a kind byte, the name of the member it is about (a length and
-// its bytes), and numbers as unsigned varints. Bytes after the last known field are ignored, so that
-// later versions may append fields. A state exchange (push/pull) is a sequence of messages, each
-// behind its length; the first is a hello.
+// A message is a kind byte, the name of the member it is about (a length and its bytes), and unsigned varints. Later
+// versions may append fields. A state exchange is a sequence of messages, each behind its length; the first is a
+// hello.
 const (
-	kindLoad  byte = 1 // the member's load report
-	kindLeave byte = 2 // the member leaves, or has left
-	kindHello byte = 3 // the sender of this state
-	kindDead  byte = 4 // the member has died; in state exchanges only
+	kindLoad  byte = 1
+	kindLeave byte = 2
+	kindHello byte = 3
+	kindDead  byte = 4 // in state exchanges only
 )
 
-// maxStateMessages is for a load per live member and a departure per gone boot.
 const maxStateMessages = 8192
 
-// The bounds of a credible load report; one above them is dropped. A false load would repel or
-// attract rooms, and a false Seq hide all later reports.
+// A load report above these bounds is dropped: it would repel or attract rooms, or hide later reports.
 const (
 	maxLoadBitsPerSecond    = 1 << 50 // a petabit
 	maxLoadPacketsPerSecond = 1 << 40
-	maxLoadSeq              = 1 << 48 // at a report a second, longer than any process lives
+	maxLoadSeq              = 1 << 48 // one a second, for longer than any process lives
 )
 
 type message struct {
 	kind byte
-	from Node          // Role, ID and Boot only
-	load Load          // kindLoad only
-	age  time.Duration // kindLeave and kindDead only; whole seconds on the wire
+	from Node          // Role, ID and Boot
+	load Load          // kindLoad
+	age  time.Duration // kindLeave and kindDead; whole seconds on the wire
 }
 
 func (m message) encode() []byte {
@@ -63,7 +60,7 @@ func (m message) encode() []byte {
 	return out
 }
 
-// parseMessage reads what encode wrote. Every error wraps errForeign.
+// parseMessage's errors wrap errForeign.
 func parseMessage(in []byte) (message, error) {
 	if len(in) == 0 || in[0] < kindLoad || in[0] > kindDead {
 		return message{}, fmt.Errorf("%w: message of an unknown kind", errForeign)
@@ -82,7 +79,7 @@ func parseMessage(in []byte) (message, error) {
 	case kindLeave, kindDead:
 		var seconds uint64
 		seconds, _, err = takeNumber(rest)
-		m.age = time.Duration(min(seconds, uint64(goneFor/time.Second))) * time.Second // Older ones are forgotten anyway.
+		m.age = time.Duration(min(seconds, uint64(goneFor/time.Second))) * time.Second
 	}
 	return m, err
 }
@@ -143,8 +140,7 @@ func encodeState(messages []message) []byte {
 	return out
 }
 
-// parseState passes over invalid messages and returns the first of their errors as passed. Data that
-// cannot be split is an error. Both wrap errForeign.
+// parseState skips invalid messages; passed is the first of their errors. All errors wrap errForeign.
 func parseState(in []byte) (messages []message, passed, err error) {
 	for count := 0; len(in) > 0; count++ {
 		if count == maxStateMessages {
@@ -173,7 +169,6 @@ func takeNumber(in []byte) (n uint64, rest []byte, err error) {
 	return n, in[used:], nil
 }
 
-// takeBytes cuts a length and that many bytes off in.
 func takeBytes(in []byte) (taken, rest []byte, err error) {
 	n, rest, err := takeNumber(in)
 	if err != nil {

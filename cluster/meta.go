@@ -6,13 +6,12 @@ import (
 	"fmt"
 )
 
-// errForeign is wrapped by every error about bytes from another process; they are logged and dropped.
+// errForeign is wrapped by every error about foreign bytes, which are dropped.
 var errForeign = errors.New("not understood")
 
 const metaVersion = 1
 
-// meta is a member's memberlist metadata, at most 512 bytes: hence the short keys. Role, id and boot
-// are in the member's name; the load has its own messages.
+// meta is a member's metadata, at most 512 bytes: hence the short keys.
 type meta struct {
 	Version  int    `json:"v"`
 	Control  string `json:"c,omitempty"`
@@ -26,12 +25,12 @@ func encodeMeta(node Node) []byte {
 		Version: metaVersion, Control: node.Control, Media: node.Media, HTTP: node.HTTP, Draining: node.Draining,
 	})
 	if err != nil {
-		return nil // Cannot happen with strings, a number and a bool; parseMember refuses empty metadata.
+		return nil // Cannot happen.
 	}
 	return text
 }
 
-// parseMember ignores unknown keys and refuses unknown versions. Every error wraps errForeign.
+// parseMember ignores unknown keys and refuses unknown versions. Its errors wrap errForeign.
 func parseMember(name string, text []byte) (Node, error) {
 	node, err := parseMemberName(name)
 	if err != nil {

@@ -5,14 +5,13 @@ import (
 	"strings"
 )
 
-// otherLabel is memberlist's text for a member of another cluster.
 const otherLabel = "with unacceptable label"
 
-// memberlistWriter logs memberlist's lines at Debug, with their level as "severity": memberlist
-// warns of ordinary things. Only a member of another cluster is reported by nobody else.
+// memberlistWriter logs at Debug, since memberlist warns of ordinary things. Only another cluster is reported by
+// nobody else.
 type memberlistWriter struct{ c *Cluster }
 
-// Write takes one line such as "[WARN] memberlist: text".
+// Write takes "[WARN] memberlist: text".
 func (w memberlistWriter) Write(line []byte) (int, error) {
 	severity, text := parseMemberlistLine(string(line))
 	if strings.Contains(text, otherLabel) {
@@ -23,7 +22,6 @@ func (w memberlistWriter) Write(line []byte) (int, error) {
 	return len(line), nil
 }
 
-// parseMemberlistLine returns the level, "INFO" where there is none, and the text.
 func parseMemberlistLine(line string) (severity, text string) {
 	line = strings.TrimSpace(line)
 	severity = "INFO"

@@ -12,8 +12,8 @@ import (
 )
 
 const (
-	leaveTimeout    = time.Second // bounds memberlist's part of our leave
-	announceTimeout = time.Second // bounds the wait until new metadata has been sent
+	leaveTimeout    = time.Second
+	announceTimeout = time.Second
 )
 
 func (c *Cluster) gossip(ctx context.Context) error {
@@ -28,7 +28,7 @@ func (c *Cluster) gossip(ctx context.Context) error {
 	config.Transport = sockets
 	list, err := memberlist.Create(config)
 	if err != nil {
-		_ = sockets.Shutdown() // The first error says more.
+		_ = sockets.Shutdown()
 		return fmt.Errorf("start gossip on %s: %w", c.config.Bind, err)
 	}
 	local := list.LocalNode().Address()
@@ -64,14 +64,13 @@ func (c *Cluster) gossip(ctx context.Context) error {
 	return nil
 }
 
-// memberlistConfig adds this node's configuration to the tuning.
 func (c *Cluster) memberlistConfig(ctx context.Context) (*memberlist.Config, error) {
 	config := tuning(c.config.Haste)
 	config.Name, config.Label = c.name, c.config.Name
-	config.SecretKey = c.config.Key // It also turns on GossipVerifyIncoming and Outgoing: nothing in clear is accepted or sent.
+	config.SecretKey = c.config.Key // This refuses all plain text.
 	config.Logger = log.New(memberlistWriter{c}, "", 0)
 	config.Delegate, config.Events = delegate{c}, delegate{c}
-	config.BindAddr, config.BindPort, _ = splitHostPort(c.config.Bind) // Validate has checked it.
+	config.BindAddr, config.BindPort, _ = splitHostPort(c.config.Bind)
 	if config.BindAddr == "" {
 		config.BindAddr = "0.0.0.0"
 	}
@@ -107,8 +106,7 @@ func (c *Cluster) announce(ctx context.Context, list *memberlist.Memberlist) {
 	}
 }
 
-// leave sends our leave message, to all and by gossip, before memberlist's: others take that for a
-// death.
+// leave sends ours before memberlist's, which others take for a death.
 func (c *Cluster) leave(list *memberlist.Memberlist) {
 	goodbye := message{kind: kindLeave, from: c.config.Node}
 	c.broadcasts.QueueBroadcast(newBroadcast(goodbye))
@@ -119,7 +117,7 @@ func (c *Cluster) leave(list *memberlist.Memberlist) {
 			}
 		}
 	}
-	// Two rounds of gossip, so that ours arrives first even on a lossy network.
+	// Two rounds of gossip, so that ours arrives first.
 	<-time.After(2 * gossipInterval)
 	if err := list.Leave(leaveTimeout); err != nil {
 		c.log.Debug("leave not confirmed", "err", err)

@@ -5,27 +5,25 @@ import (
 	"sync"
 )
 
-// maxPending bounds the unread events of a subscriber; at most two are of one boot.
+// maxPending bounds the unread events; at most two are of one boot.
 const maxPending = 1024
 
-// subscription is the queue of one subscriber. push never blocks.
 type subscription struct {
 	events chan Event
-	stop   chan struct{} // closed by cancel
-	wake   chan struct{} // capacity 1
+	stop   chan struct{} // by cancel
+	wake   chan struct{}
 
 	mu      sync.Mutex // guards the fields below
 	pending []Event
-	ended   bool // deliver what is pending, then close
+	ended   bool
 }
 
 func newSubscription() *subscription {
 	return &subscription{events: make(chan Event), stop: make(chan struct{}), wake: make(chan struct{}, 1)}
 }
 
-// push merges an event with those of the same boot: a death or leave replaces all of them, a join
-// replaces a join and waits behind a death. So no death is dropped. When the queue is full, push ends
-// the subscription and returns false.
+// push never blocks. A death or leave replaces the boot's events, a join waits behind a death. A full queue ends the
+// subscription, and push returns false.
 func (s *subscription) push(event Event) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -44,7 +42,6 @@ func (s *subscription) push(event Event) bool {
 	return !s.ended
 }
 
-// end closes the channel once the pending events have been read.
 func (s *subscription) end() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -52,7 +49,6 @@ func (s *subscription) end() {
 	wake(s.wake)
 }
 
-// wake signals a channel of capacity 1.
 func wake(signal chan<- struct{}) {
 	select {
 	case signal <- struct{}{}:
@@ -60,7 +56,7 @@ func wake(signal chan<- struct{}) {
 	}
 }
 
-// deliver takes one event at a time, so that the rest can still be merged.
+// deliver takes one event at a time; the rest can still be merged.
 func (s *subscription) deliver() {
 	defer close(s.events)
 	for {

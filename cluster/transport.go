@@ -12,13 +12,11 @@ import (
 )
 
 const (
-	// streams and streamsPerAddress bound the incoming TCP exchanges; the oldest is closed for a
-	// new one.
+	// streams bounds incoming TCP exchanges; a new one closes the oldest.
 	streams           = 64
 	streamsPerAddress = 16
 
-	// streamBytes bounds an incoming exchange, for 4000 members of 500 bytes. memberlist allows
-	// 20 MB before it has checked the key.
+	// streamBytes is 4000 members of 500 bytes. memberlist allows 20 MB before it checks the key.
 	streamBytes = 2 << 20
 
 	// bindTries: a free TCP port may be in use for UDP.
@@ -27,21 +25,20 @@ const (
 
 var errTooLong = errors.New("the stream is longer than any state")
 
-// transport is memberlist's own with a limit on incoming streams.
+// transport limits memberlist's incoming streams.
 type transport struct {
 	*memberlist.NetTransport
 
 	lobby   *lobby.Lobby
 	streams chan net.Conn
 	packets chan *memberlist.Packet
-	heard   func(address string) // called for each datagram
+	heard   func(address string) // for each datagram
 	stop    chan struct{}
 	stopped sync.Once // Shutdown is called twice when memberlist cannot start
 	pump    sync.WaitGroup
 }
 
-// newTransport opens the sockets of config, writes the bound port into it, and discards losePercent of
-// the incoming datagrams.
+// newTransport writes the bound port into config.
 func newTransport(config *memberlist.Config, losePercent int, heard func(address string)) (*transport, error) {
 	var inner *memberlist.NetTransport
 	var err error
@@ -49,7 +46,6 @@ func newTransport(config *memberlist.Config, losePercent int, heard func(address
 		inner, err = memberlist.NewNetTransport(&memberlist.NetTransportConfig{
 			BindAddrs: []string{config.BindAddr}, BindPort: config.BindPort, Logger: config.Logger,
 		})
-		// Only a free port is retried.
 		if err == nil || config.BindPort != 0 {
 			break
 		}
@@ -120,7 +116,7 @@ func (t *transport) Shutdown() error {
 type stream struct {
 	*lobby.Conn
 
-	left int // bytes; only its reader uses it
+	left int // bytes
 }
 
 func (s *stream) Read(b []byte) (int, error) {

@@ -25,30 +25,27 @@ const (
 	probeInterval = 200 * time.Millisecond
 	suspicionMult = 3
 
-	// suspicionMaxTimeoutMult: the default of 6 would make an unconfirmed suspicion 3.6 s.
+	// suspicionMaxTimeoutMult: the default of 6 means 3.6 s.
 	suspicionMaxTimeoutMult = 2
 
-	// probeTimeout bounds the direct ping; the rest of probeInterval is for indirect probes and TCP.
+	// probeTimeout is for the direct ping; the rest of probeInterval is for indirect probes and TCP.
 	probeTimeout = 100 * time.Millisecond
 
-	// gossipInterval is the wait of news for the next packet (default 200 ms).
+	// gossipInterval is the wait for the next packet (default 200 ms).
 	gossipInterval = 50 * time.Millisecond
 
-	// pushPullInterval repairs what gossip lost (default 30 s), at 200 bytes per member.
+	// pushPullInterval repairs lost gossip (default 30 s), at 200 bytes per member.
 	pushPullInterval = 10 * time.Second
 
-	// streamTimeout bounds one TCP exchange (default 10 s). A frozen seed delays the others, and
-	// the end of Run.
+	// streamTimeout bounds a TCP exchange (default 10 s). A frozen seed delays the others, and the end of Run.
 	streamTimeout = 2 * time.Second
 
-	// retransmitMult is memberlist's default, here for our own messages: each member sends a new one
-	// 4 x ceil(log10(n+1)) times.
+	// retransmitMult is memberlist's default: 4 x ceil(log10(n+1)) times.
 	retransmitMult = 4
 )
 
-// tuning is memberlist's LAN configuration with our values. It keeps AwarenessMaxMultiplier 8 (a late
-// member is slow to accuse), IndirectChecks 3 and TCP pings (all must fail), and GossipToTheDeadTime
-// 30 s (a frozen member learns of its death when it wakes).
+// tuning keeps memberlist's LAN values AwarenessMaxMultiplier 8 (a late member is slow to accuse), IndirectChecks 3,
+// TCP pings, and GossipToTheDeadTime 30 s (a frozen member learns of its death).
 func tuning(haste float64) *memberlist.Config {
 	c := memberlist.DefaultLANConfig()
 	c.ProbeInterval, c.ProbeTimeout = probeInterval, probeTimeout
@@ -62,7 +59,7 @@ func tuning(haste float64) *memberlist.Config {
 	c.PushPullInterval = pushPullInterval
 	c.TCPTimeout = streamTimeout
 	c.RetransmitMult = retransmitMult
-	c.EnableCompression = false  // Packets are below 1400 bytes; LZW costs CPU and allocations on each.
-	c.DNSConfigPath = os.DevNull // Otherwise memberlist first sends a TCP query of type ANY for each name with a dot.
+	c.EnableCompression = false  // Packets are small; LZW allocates on each.
+	c.DNSConfigPath = os.DevNull // Otherwise memberlist sends a TCP query of type ANY for each name.
 	return c
 }

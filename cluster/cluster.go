@@ -32,7 +32,7 @@ import (
 	"github.com/holdfast-rtc/holdfast/ring"
 )
 
-// ErrAlreadyRun: a boot runs once.
+// ErrAlreadyRun means that Run was called before: a boot runs once.
 var ErrAlreadyRun = errors.New("cluster has already been run")
 
 const (

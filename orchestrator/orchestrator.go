@@ -99,7 +99,7 @@ func (o *Orchestrator) Observe(room ring.RoomID, f pin.Fence) {
 	}
 }
 
-// Opened: node's load reports include room from chargedInReport on, so its reservation ends there.
+// Opened says that node's load reports include room from chargedInReport on, so its reservation ends there.
 func (o *Orchestrator) Opened(room ring.RoomID, node ring.NodeID, chargedInReport uint64) {
 	o.ledger.opened(room, node, chargedInReport)
 }

@@ -9,7 +9,7 @@ import (
 // replica that may lack writes takes its place. Zero is unknown.
 type Incarnation uint64
 
-// MaxIncarnations: claims at further masters are checked with the owners.
+// MaxIncarnations bounds a set: claims at further masters are checked with the owners.
 const MaxIncarnations = 64
 
 // Incarnations is an immutable set, comparable with ==.

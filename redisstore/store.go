@@ -80,7 +80,7 @@ func OpenAs(rawURL, cluster string, log *slog.Logger) (*Store, error) {
 	return s, nil
 }
 
-// Close: Run must have ended.
+// Close ends the connections. Run must have ended.
 func (s *Store) Close() error { return s.client.Close() }
 
 // Ping reports whether the store answers.

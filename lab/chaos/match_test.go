@@ -223,8 +223,8 @@ func (s *sourceFile) match(want, got reflect.Value, bound bindings) bool {
 	if !want.IsValid() || !got.IsValid() {
 		return want.IsValid() == got.IsValid()
 	}
-	if name, ok := want.Interface().(*ast.Ident); ok && name != nil && wildcard.MatchString(name.Name) {
-		e, ok := got.Interface().(ast.Expr)
+	if name, ok := reflect.TypeAssert[*ast.Ident](want); ok && name != nil && wildcard.MatchString(name.Name) {
+		e, ok := reflect.TypeAssert[ast.Expr](got)
 		if !ok || got.IsNil() {
 			return false
 		}

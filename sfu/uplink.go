@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"encoding/binary"
 	"fmt"
+	"maps"
 	"math/rand/v2"
 	"slices"
 	"sync"
@@ -103,9 +104,7 @@ func (u *uplink) negotiated(o *offer.Offer) {
 				u.known[ssrc] = identity{mid: line.MID, repairs: repairs}
 			}
 		}
-		for ssrc, original := range line.Repairs {
-			u.repairs[ssrc] = original
-		}
+		maps.Copy(u.repairs, line.Repairs)
 	}
 	for ssrc, s := range u.streams {
 		line := u.lines[s.mid]

@@ -6,7 +6,7 @@ import (
 	"testing"
 )
 
-var testProxies = []netip.Prefix{netip.MustParsePrefix("10.0.0.0/8"), netip.MustParsePrefix("2001:db8:1::/64")} //nolint:gochecknoglobals // a constant
+var testProxies = []netip.Prefix{netip.MustParsePrefix("10.0.0.0/8"), netip.MustParsePrefix("2001:db8:1::/64")}
 
 func TestWhoARequestCountsFor(t *testing.T) {
 	for _, tc := range []struct {

@@ -101,8 +101,8 @@ func (s *Server) serveSocket(w http.ResponseWriter, r *http.Request) {
 	if one.who.Peer != "" {
 		one.log.Info("session ends", "identity", one.who.Identity, "code", int(how.code), "reason", how.reason)
 	}
-	one.part(how)
-	end(nil) // The socket's goroutines have nobody to tell any more.
+	one.part(how) //nolint:contextcheck // what it ends outlives the session
+	end(nil)      // The socket's goroutines have nobody to tell any more.
 	socket.close(how)
 	if one.admitted {
 		s.sockets.Add(-1)

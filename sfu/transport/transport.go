@@ -65,7 +65,7 @@ func (t *Transport) Run(ctx context.Context) error {
 		case err != nil:
 			return fmt.Errorf("read media socket: %w", err)
 		case n > 0:
-			t.receive(b[:n], netip.AddrPortFrom(from.Addr().Unmap(), from.Port()), time.Now(), &check)
+			t.receive(b[:n], netip.AddrPortFrom(from.Addr().Unmap(), from.Port()), time.Now(), &check) //nolint:contextcheck // the reader has no context; a handshake ends with its connection
 		}
 	}
 }

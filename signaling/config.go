@@ -76,7 +76,7 @@ func DefaultConfig(node ring.NodeID) Config {
 		Quotas: defaultQuotas(),
 		// LiveKit's tokens last as long where nobody says otherwise: a call that long, begun with a token of minutes.
 		ResumeGrace: 6 * time.Hour,
-		// Some 50 KiB each with their goroutines and stream: about 1 GiB.
+		// Some 50 KiB each with their goroutines and stream (lab/attack measures it): about 1 GiB.
 		MaxSockets:        20_000,
 		FirstMessageLimit: 10 * time.Second,
 		// The client gives a first join 15 s; this leaves it time for a second try elsewhere.

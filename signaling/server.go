@@ -110,7 +110,7 @@ type Server struct {
 	unheard  atomic.Pointer[map[pin.BootID]bool] // media nodes that other signaling nodes hear and this one does not
 	cut      atomic.Bool                         // no media node is heard here, though the cluster says that they live
 	sockets  atomic.Int64                        // with a session, now
-	sessions sync.WaitGroup
+	upgraded chan *session                       // what hostSessions takes over
 }
 
 const (
@@ -143,6 +143,7 @@ func New(config Config, parts Parts, log *slog.Logger) (*Server, error) {
 		removals:   lobby.NewTurnstile(removalsPerSecond, removalBurst, rememberedEntries),
 		openings:   lobby.NewTurnstile(config.OpeningsPerSecond, config.OpeningBurst, rememberedEntries),
 		meter:      newMeter(config.Quotas),
+		upgraded:   make(chan *session),
 		chats:      lobby.NewTurnstile(chatPerSecond, chatBurst, rememberedEntries),
 		notes:      make(chan endedSessions, waitingNotes),
 		asking:     make(chan struct{}, asksOfEndings),
@@ -176,6 +177,7 @@ func (s *Server) Run(ctx context.Context, lis net.Listener) error {
 	watched.Go(func() { s.watchReach(life) })
 	watched.Go(func() { s.watchPins(life) })
 	watched.Go(func() { s.writeNotes(life) })
+	watched.Go(func() { s.hostSessions(life) })
 	var err error
 	select {
 	case <-ctx.Done():
@@ -187,7 +189,6 @@ func (s *Server) Run(ctx context.Context, lis net.Listener) error {
 	if server.Shutdown(limited) != nil {
 		_ = server.Close() // It is being given up.
 	}
-	s.sessions.Wait()
 	watched.Wait()
 	if err != nil && !errors.Is(err, http.ErrServerClosed) {
 		return fmt.Errorf("serve signaling on %s: %w", lis.Addr(), err)

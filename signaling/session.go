@@ -69,10 +69,9 @@ type ending struct {
 	brief    bool // there is no session that it would take patience for
 }
 
-// serveSocket is GET /ws. It returns when the session has ended.
+// serveSocket is GET /ws. It hands the session to hostSessions and returns, so that net/http can forget the request:
+// its buffers, its headers and the stack on which it was read.
 func (s *Server) serveSocket(w http.ResponseWriter, r *http.Request) {
-	s.sessions.Add(1)
-	defer s.sessions.Done()
 	conn := connOf(r.Context())
 	if conn == nil || s.sockets.Load() >= int64(s.config.MaxSockets) {
 		writeFault(w, errFull) // another node may have room
@@ -83,32 +82,55 @@ func (s *Server) serveSocket(w http.ResponseWriter, r *http.Request) {
 		s.log.Debug("socket refused", "remote", r.RemoteAddr, "error", err)
 		return
 	}
-	ctx, end := context.WithCancelCause(r.Context())
-	defer end(nil)
 	address := addressOf(r, s.config.TrustedProxies)
 	if address.IsValid() {
 		conn.CountFor(address)
 	}
-	conn.SendAwayBy(func() { end(errCrowded) })
-	socket.start(ctx, end)
 	one := &session{
 		server: s, socket: socket, log: s.log, address: address,
 		offers: rate.NewLimiter(rate.Limit(s.config.OffersPerSecond), s.config.OfferBurst),
 		moves:  make(chan pin.Pin, 1), reached: make(chan reached), drop: func() {},
 		verdicts: make(chan error), unjudge: func() {},
 	}
-	how := one.run(ctx)
-	if one.who.Peer != "" {
-		one.log.Info("session ends", "identity", one.who.Identity, "code", int(how.code), "reason", how.reason)
+	select {
+	case s.upgraded <- one:
+	case <-r.Context().Done(): // The node stops, and hosts no more.
+		_ = socket.conn.Close(websocket.StatusServiceRestart, "service restart")
 	}
-	one.part(how) //nolint:contextcheck // what it ends outlives the session
-	end(nil)      // The socket's goroutines have nobody to tell any more.
-	socket.close(how)
-	if one.admitted {
-		s.sockets.Add(-1)
+}
+
+// hostSessions runs the sessions until ctx ends, and returns when all have ended.
+func (s *Server) hostSessions(ctx context.Context) {
+	var sessions sync.WaitGroup
+	defer sessions.Wait()
+	for {
+		select {
+		case one := <-s.upgraded:
+			sessions.Go(func() { one.live(ctx) })
+		case <-ctx.Done():
+			return
+		}
 	}
-	if one.spends != nil {
-		s.meter.leave(*one.spends)
+}
+
+// live is the session from its first message to its end.
+func (s *session) live(ctx context.Context) {
+	ctx, end := context.WithCancelCause(ctx)
+	defer end(nil)
+	s.socket.tcp.SendAwayBy(func() { end(errCrowded) })
+	s.socket.start(ctx, end)
+	how := s.run(ctx)
+	if s.who.Peer != "" {
+		s.log.Info("session ends", "identity", s.who.Identity, "code", int(how.code), "reason", how.reason)
+	}
+	s.part(how)
+	end(nil) // The socket's goroutines have nobody to tell any more.
+	s.socket.close(how)
+	if s.admitted {
+		s.server.sockets.Add(-1)
+	}
+	if s.spends != nil {
+		s.server.meter.leave(*s.spends)
 	}
 }
 

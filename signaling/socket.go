@@ -8,7 +8,6 @@ import (
 	"net/http"
 	"strings"
 	"sync"
-	"sync/atomic"
 	"time"
 
 	"github.com/coder/websocket"
@@ -63,7 +62,8 @@ type inbound struct {
 }
 
 // socket is one client's WebSocket with its two bounded queues. send, and only
-// send, may be called from any goroutine.
+// send, may be called from any goroutine. A client that is quiet has one goroutine here, the
+// reader: writing and pings have theirs while they last.
 type socket struct {
 	conn   *websocket.Conn
 	tcp    *clientConn
@@ -71,14 +71,16 @@ type socket struct {
 	log    *slog.Logger
 	end    context.CancelCauseFunc // ends the session
 	in     chan inbound            // closed when nothing more comes
-	out    chan []byte
+	writer func()                  // writes out until it is empty
 
-	ends, writing sync.WaitGroup // all goroutines but the writer; the writer
+	ends, writers sync.WaitGroup // all goroutines but the writer; the writer
 
-	mu     sync.Mutex // guards closed
-	closed bool       // out is
-
-	queued atomic.Int64 // bytes in out
+	mu      sync.Mutex // guards the fields below
+	out     [][]byte
+	queued  int  // bytes in out
+	writing bool // the writer runs
+	closed  bool // out takes no more, and no ping follows
+	pings   *time.Timer
 }
 
 // upgrade takes an HTTP request over. An error has been answered already.
@@ -87,7 +89,7 @@ func upgrade(w http.ResponseWriter, r *http.Request, tcp *clientConn, config *Co
 		writeFault(w, errTongue)
 		return nil, errTongue
 	}
-	conn, err := websocket.Accept(w, r, &websocket.AcceptOptions{
+	conn, err := websocket.Accept(slimWriter{w}, r, &websocket.AcceptOptions{
 		Subprotocols: []string{wire.Subprotocol}, OriginPatterns: config.pageHosts(),
 	})
 	if err != nil {
@@ -96,7 +98,7 @@ func upgrade(w http.ResponseWriter, r *http.Request, tcp *clientConn, config *Co
 	conn.SetReadLimit(strangerBytes)
 	return &socket{
 		conn: conn, tcp: tcp, config: config, log: log,
-		in: make(chan inbound, incomingMessages), out: make(chan []byte, outgoingMessages),
+		in: make(chan inbound, incomingMessages),
 	}, nil
 }
 
@@ -116,9 +118,12 @@ func speaks(r *http.Request) bool {
 func (k *socket) start(ctx context.Context, end context.CancelCauseFunc) {
 	k.end = end
 	detached := context.WithoutCancel(ctx)
+	k.writer = func() { k.write(detached) }
 	k.ends.Go(func() { k.read(detached, ctx.Done()) })
-	k.writing.Go(func() { k.write(detached) })
-	k.ends.Go(func() { k.keepAlive(detached, ctx.Done()) })
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	k.ends.Add(1) // for the timer, or the ping that it began
+	k.pings = time.AfterFunc(k.config.PingInterval, func() { k.ping(detached) })
 }
 
 // admit lifts what holds for strangers: the client has shown a good token.
@@ -139,15 +144,14 @@ func (k *socket) send(m wire.Message) {
 	if k.closed {
 		return
 	}
-	if k.queued.Load()+int64(len(frame)) > outgoingBytes {
+	if len(k.out) >= outgoingMessages || k.queued+len(frame) > outgoingBytes {
 		k.end(errSlow)
 		return
 	}
-	select {
-	case k.out <- frame:
-		k.queued.Add(int64(len(frame)))
-	default:
-		k.end(errSlow)
+	k.out, k.queued = append(k.out, frame), k.queued+len(frame)
+	if !k.writing {
+		k.writing = true
+		k.writers.Go(k.writer)
 	}
 }
 
@@ -157,15 +161,14 @@ func (k *socket) send(m wire.Message) {
 // that the client began.
 func (k *socket) close(how ending) {
 	k.mu.Lock()
-	if !k.closed {
-		k.closed = true
-		close(k.out)
+	k.closed = true
+	if k.pings.Stop() {
+		k.ends.Done()
+	}
+	if how.hopeless {
+		k.out = nil
 	}
 	k.mu.Unlock()
-	if how.hopeless {
-		for range k.out { // the writer shall find nothing more to write
-		}
-	}
 	patience := k.config.WriteLimit
 	switch {
 	case how.hopeless:
@@ -178,7 +181,7 @@ func (k *socket) close(how ending) {
 	k.tcp.SendAwayBy(cut)
 	limit := time.AfterFunc(patience, cut)
 	defer limit.Stop()
-	k.writing.Wait()
+	k.writers.Wait()
 	// The connection is gone whatever these say, at the end of the patience at the latest.
 	if how.code == noCode {
 		_ = k.conn.CloseNow()
@@ -230,36 +233,49 @@ func (k *socket) read(ctx context.Context, ended <-chan struct{}) {
 	}
 }
 
-// write is the only writer of messages.
+// write is the only writer of messages, and ends when there are none.
 func (k *socket) write(ctx context.Context) {
-	for frame := range k.out {
-		k.queued.Add(-int64(len(frame)))
+	for {
+		frame, ok := k.next()
+		if !ok {
+			return
+		}
 		limited, cancel := context.WithTimeout(ctx, k.config.WriteLimit)
 		err := k.conn.Write(limited, websocket.MessageText, frame)
 		cancel()
 		if err != nil {
 			k.end(errLost)
-			return
+			return // writing stays true: nothing more is written
 		}
 	}
 }
 
-// keepAlive finds clients that are gone without a word.
-func (k *socket) keepAlive(ctx context.Context, ended <-chan struct{}) {
-	tick := time.NewTicker(k.config.PingInterval)
-	defer tick.Stop()
-	for {
-		select {
-		case <-ended:
-			return
-		case <-tick.C:
-		}
-		limited, cancel := context.WithTimeout(ctx, k.config.PongLimit)
-		err := k.conn.Ping(limited)
-		cancel()
-		if err != nil {
-			k.end(errLost)
-			return
-		}
+// next takes the first message that waits.
+func (k *socket) next() (frame []byte, ok bool) {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	if len(k.out) == 0 {
+		k.out, k.writing = nil, false
+		return nil, false
+	}
+	frame, k.out[0] = k.out[0], nil
+	k.out, k.queued = k.out[1:], k.queued-len(frame)
+	return frame, true
+}
+
+// ping finds a client that is gone without a word.
+func (k *socket) ping(ctx context.Context) {
+	defer k.ends.Done()
+	limited, cancel := context.WithTimeout(ctx, k.config.PongLimit)
+	defer cancel()
+	if k.conn.Ping(limited) != nil {
+		k.end(errLost)
+		return
+	}
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	if !k.closed {
+		k.ends.Add(1)
+		k.pings.Reset(k.config.PingInterval)
 	}
 }

@@ -87,12 +87,13 @@ type Link struct {
 	stream grpc.BidiStreamingClient[control.EdgeMessage, control.PeerEvent]
 	cancel context.CancelCauseFunc
 	done   <-chan struct{}
-	out    chan *control.EdgeMessage
 	in     chan *control.PeerEvent
 	ends   sync.WaitGroup
 
 	mu      sync.Mutex // guards the fields below
-	leaving bool
+	out     []*control.EdgeMessage
+	sending bool // send runs
+	leaving bool // out takes no more
 	err     error
 }
 
@@ -143,9 +144,8 @@ func open(ctx context.Context, client control.MediaClient, o Opening, cancel con
 	l := &Link{
 		Pin: o.Pin, Attached: attached, Seq: first.GetSeq(),
 		stream: stream, cancel: cancel, done: ctx.Done(),
-		out: make(chan *control.EdgeMessage, outboundMessages), in: make(chan *control.PeerEvent, inboundEvents),
+		in: make(chan *control.PeerEvent, inboundEvents),
 	}
-	l.ends.Go(l.send)
 	l.ends.Go(l.receive)
 	return l, nil
 }
@@ -183,12 +183,20 @@ func (l *Link) Send(m *control.EdgeMessage) error {
 		return ErrClosed
 	default:
 	}
-	select {
-	case l.out <- m:
-		return nil
-	default:
+	if len(l.out) >= outboundMessages {
 		l.cancel(ErrStuck)
 		return ErrStuck
+	}
+	l.out = append(l.out, m)
+	l.startSending()
+	return nil
+}
+
+// startSending lets send run, unless it does. Call it with mu held.
+func (l *Link) startSending() {
+	if !l.sending {
+		l.sending = true
+		l.ends.Go(l.send)
 	}
 }
 
@@ -199,7 +207,7 @@ func (l *Link) Leave(reason string) {
 	l.mu.Lock()
 	if !l.leaving {
 		l.leaving = true
-		close(l.out)
+		l.startSending()
 	}
 	l.mu.Unlock()
 	if err == nil {
@@ -214,27 +222,41 @@ func (l *Link) Leave(reason string) {
 // Close ends the stream without a Leave, so the node keeps the peer for its grace
 // time. It returns when the link's goroutines have ended.
 func (l *Link) Close() {
+	l.mu.Lock()
+	l.leaving = true // so that send is not started while it is waited for
 	l.cancel(ErrClosed)
+	l.mu.Unlock()
 	l.ends.Wait()
 }
 
-// send is the only caller of stream.Send after Open. After a Leave it half-closes
-// the stream, which tells the node that nothing follows.
+// send is the only caller of stream.Send after Open, and runs while something waits. After a Leave it
+// half-closes the stream, which tells the node that nothing follows.
 func (l *Link) send() {
 	for {
-		select {
-		case m, ok := <-l.out:
-			if !ok {
-				_ = l.stream.CloseSend() // It never fails; the stream's end is seen by receive.
-				return
-			}
-			if l.stream.Send(m) != nil {
-				return // receive sees the reason
-			}
-		case <-l.done:
+		m, last := l.next()
+		switch {
+		case last:
+			_ = l.stream.CloseSend() // It never fails; the stream's end is seen by receive.
 			return
+		case m == nil:
+			return
+		case l.stream.Send(m) != nil:
+			return // sending stays true: receive sees the reason
 		}
 	}
+}
+
+// next takes the first message that waits; without one it reports whether none will follow, and send ends.
+func (l *Link) next() (m *control.EdgeMessage, last bool) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if len(l.out) == 0 {
+		l.out, l.sending = nil, l.leaving
+		return nil, l.leaving
+	}
+	m, l.out[0] = l.out[0], nil
+	l.out = l.out[1:]
+	return m, false
 }
 
 // receive is the only caller of stream.Recv after Open.

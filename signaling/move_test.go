@@ -2,6 +2,7 @@ package signaling
 
 import (
 	"context"
+	"strings"
 	"testing"
 
 	"github.com/coder/websocket"
@@ -25,6 +26,7 @@ func TestMovedRoomsAreReached(t *testing.T) {
 	hear[*wire.Answer](ada)
 	ada.say(&wire.Mute{Source: wire.SourceCamera, Muted: true})
 	ada.say(&wire.View{Wants: wire.List[wire.Want]{}})
+	waitFor(t, "word of what she said", func() bool { return strings.HasSuffix(one.said(), "Ada views 0") })
 	grace, _ := e.join("lobby", "Grace")
 	hear[*wire.PeerJoined](ada)
 	rooms := e.Hub().PinnedTo(one.boot)

@@ -123,7 +123,7 @@ func (s *session) live(ctx context.Context) {
 	if s.who.Peer != "" {
 		s.log.Info("session ends", "identity", s.who.Identity, "code", int(how.code), "reason", how.reason)
 	}
-	s.part(how)
+	s.part(ctx, how)
 	end(nil) // The socket's goroutines have nobody to tell any more.
 	s.socket.close(how)
 	if s.admitted {
@@ -247,12 +247,13 @@ func (s *session) bye(code wire.Code) (ending, bool) {
 }
 
 // part gives back what the session holds.
-func (s *session) part(how ending) {
+func (s *session) part(ctx context.Context, how ending) {
 	s.server.hub.leave(s)
 	s.unjudge()
 	if how.leave {
 		// Not in the session's context, which may end with the socket.
-		s.workers.Go(func() { _ = s.server.note(context.Background(), leaveOf(s.who, s.server.parts.Store.Now())) })
+		detached := context.WithoutCancel(ctx)
+		s.workers.Go(func() { _ = s.server.note(detached, leaveOf(s.who, s.server.parts.Store.Now())) })
 	}
 	if s.link != nil && (how.leave || how.expelled) {
 		s.link.Leave("left")

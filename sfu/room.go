@@ -227,8 +227,9 @@ func (r *room) event(event *control.PeerEvent) *control.PeerEvent {
 // tellNews passes on what forward has said.
 func (r *room) tellNews() {
 	tables, speakers, spoken := r.news.take()
-	for id, table := range tables {
-		if p, ok := r.peers[id]; ok && !p.expected {
+	for id := range tables {
+		table := r.media.Table(id)
+		if p, ok := r.peers[id]; ok && !p.expected && table != nil {
 			r.send(p, &control.PeerEvent{Event: &control.PeerEvent_Slots{Slots: &control.SlotTable{Slots: slotsProto(table)}}})
 		}
 	}

@@ -8,25 +8,25 @@ import (
 )
 
 // mediaNews holds what forward has said and the room's loop has not yet taken:
-// only the newest table of each peer and the newest speakers, so it is bounded by
+// only whose tables have changed and the newest speakers, so it is bounded by
 // the peers, and forward's loop never waits for the room's.
 type mediaNews struct {
 	wake chan struct{}
 
-	mu       sync.Mutex // guards the fields below
-	tables   map[forward.PeerID][]forward.Entry
+	mu       sync.Mutex                  // guards the fields below
+	tables   map[forward.PeerID]struct{} // of which there is a new one
 	speakers []forward.Speaker
 	spoken   bool // speakers is news
 }
 
 func newMediaNews() *mediaNews {
-	return &mediaNews{wake: make(chan struct{}, 1), tables: map[forward.PeerID][]forward.Entry{}}
+	return &mediaNews{wake: make(chan struct{}, 1), tables: map[forward.PeerID]struct{}{}}
 }
 
 // slots is forward's OnSlots.
-func (n *mediaNews) slots(peer forward.PeerID, table []forward.Entry) {
+func (n *mediaNews) slots(peer forward.PeerID) {
 	n.mu.Lock()
-	n.tables[peer] = table
+	n.tables[peer] = struct{}{}
 	n.mu.Unlock()
 	n.ring()
 }
@@ -47,11 +47,11 @@ func (n *mediaNews) ring() {
 }
 
 // take empties the news.
-func (n *mediaNews) take() (tables map[forward.PeerID][]forward.Entry, speakers []forward.Speaker, spoken bool) {
+func (n *mediaNews) take() (tables map[forward.PeerID]struct{}, speakers []forward.Speaker, spoken bool) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	tables, speakers, spoken = n.tables, n.speakers, n.spoken
-	n.tables, n.speakers, n.spoken = map[forward.PeerID][]forward.Entry{}, nil, false
+	n.tables, n.speakers, n.spoken = map[forward.PeerID]struct{}{}, nil, false
 	return tables, speakers, spoken
 }
 

@@ -9,88 +9,69 @@ import (
 // arrange works out again who is shown where, if something changed, and which
 // layer of it.
 func (r *Room) arrange(now time.Time) {
+	if r.tablesChanged || r.speakersChanged {
+		r.rank()
+	}
 	if r.tablesChanged {
 		r.scarce = false
 	}
+	r.looks++
 	for _, sub := range r.subscribers {
-		if r.tablesChanged || sub.changed {
-			r.arrangeTable(sub, now)
-		}
-		if r.tablesChanged || sub.changed || r.layersChanged {
-			r.chooseTargets(sub, now)
-			r.tell(sub)
-		}
-		sub.changed = false
-	}
-	r.tablesChanged, r.layersChanged = false, false
-}
-
-func (r *Room) arrangeTable(sub *subscriber, now time.Time) {
-	for _, kind := range []Kind{KindAudio, KindVideo} {
-		var slots []*Slot
-		v := viewer{hasView: sub.hasView, wants: sub.wants, held: func(key trackKey) bool {
-			return key.peer != sub.peer && sub.holds[key].After(now)
-		}}
-		for _, s := range sub.slots {
-			if s.cfg.Kind == kind {
-				slots = append(slots, s)
-				v.slots = append(v.slots, s.entry)
+		anew := r.tablesChanged || sub.changed
+		for _, kind := range []Kind{KindAudio, KindVideo} {
+			if anew || r.speakersChanged && r.unseated(sub, kind) {
+				r.assign(sub, kind, now)
 			}
 		}
-		if len(slots) == 0 {
-			continue
+		if anew || r.layersChanged || sub.moved {
+			r.chooseTargets(sub, now, anew || r.layersChanged)
 		}
-		var assigned []Entry
-		if kind == KindAudio {
-			candidates := r.candidates(sub, slots[0])
-			r.scarce = r.scarce || len(candidates) > len(slots)
-			assigned = assignAudio(v, candidates)
-		} else {
-			candidates := r.candidates(sub, slots[0])
-			r.scarce = r.scarce || !sub.hasView && len(candidates) > len(slots)
-			assigned = assignVideo(v, candidates)
+		if anew || sub.moved {
+			r.tell(sub)
 		}
-		for i, s := range slots {
-			s.entry = assigned[i]
-		}
+		sub.changed, sub.moved = false, false
 	}
+	r.tablesChanged, r.speakersChanged, r.layersChanged = false, false, false
 }
 
-// candidates lists what a subscriber could be shown in slots of one kind.
-func (r *Room) candidates(sub *subscriber, slot *Slot) []candidate {
-	var list []candidate
-	for _, pub := range r.publications {
-		if pub.kind != slot.cfg.Kind || len(pub.layers) == 0 || pub.key.peer == sub.peer {
-			continue
-		}
-		if _, ok := match(slot.cfg.Codecs, pub.layers[0].cfg.Codec); !ok {
-			continue
-		}
-		c := candidate{key: pub.key, muted: pub.muted}
-		if v := r.speakers.voices[pub.key.peer]; v != nil {
-			c.speaking, c.lastSpoke = v.speaking, v.lastSpoke
-		}
-		list = append(list, c)
+// unseated reports whether somebody speaks for whom the subscriber has no slot. Otherwise who speaks changes nothing: the slots
+// are full, and only a speaker takes another's place.
+func (r *Room) unseated(sub *subscriber, kind Kind) bool {
+	group, k := sub.group(kind), r.ranking(kind)
+	return group.scarce && slices.ContainsFunc(k.spoken[:k.speaking], func(p *publication) bool {
+		return p.key.peer != sub.peer && !slices.ContainsFunc(group.slots, func(s *Slot) bool { return r.shown(s) == p })
+	})
+}
+
+// assign works out again what the subscriber's slots of one kind show.
+func (r *Room) assign(sub *subscriber, kind Kind, now time.Time) {
+	group := sub.group(kind)
+	if len(group.slots) == 0 {
+		return
 	}
-	return list
+	a := &r.assignment
+	a.room, a.sub, a.slots, a.ranking, a.now = r, sub, group.slots, r.ranking(kind), now
+	// With a view it is the page that says who is shown.
+	group.scarce = a.assign(kind) && (kind == KindAudio || !sub.hasView)
+	r.scarce = r.scarce || group.scarce
 }
 
 // tell reports the subscriber's table if it has changed.
 func (r *Room) tell(sub *subscriber) {
 	r.mu.Lock()
-	same := slices.EqualFunc(r.tables[sub.peer], sub.slots, func(e Entry, s *Slot) bool { return e == s.told() })
-	if same {
+	table := r.tables[sub.peer]
+	if slices.EqualFunc(table, sub.slots, func(e Entry, s *Slot) bool { return e == s.told() }) {
 		r.mu.Unlock()
 		return
 	}
-	table := make([]Entry, len(sub.slots))
-	for i, s := range sub.slots {
-		table[i] = s.told()
+	table = table[:0]
+	for _, s := range sub.slots {
+		table = append(table, s.told())
 	}
 	r.tables[sub.peer] = table
 	r.mu.Unlock()
 	if r.cfg.OnSlots != nil {
-		r.cfg.OnSlots(sub.peer, slices.Clone(table))
+		r.cfg.OnSlots(sub.peer)
 	}
 }
 
@@ -101,12 +82,20 @@ func (s *Slot) told() Entry {
 	return e
 }
 
-// chooseTargets decides which layer of what it shows each slot aims at.
-func (r *Room) chooseTargets(sub *subscriber, now time.Time) {
+// chooseTargets decides which layer of what it shows each slot aims at: each of all slots or, where no budget joins them, of those
+// that show something else than before.
+func (r *Room) chooseTargets(sub *subscriber, now time.Time, all bool) {
+	all = all || sub.budget > 0
 	r.demands = r.demands[:0]
 	audio := uint64(0)
 	for _, s := range sub.slots {
-		d, ok := r.demand(sub, s, now)
+		if sub.changed || s.moved {
+			s.wanted = sub.wanted(s.entry)
+		} else if !all {
+			continue
+		}
+		s.moved = false
+		d, ok := r.demand(s, now)
 		if !ok {
 			s.paused = false
 			s.aim(nil, now)
@@ -119,41 +108,42 @@ func (r *Room) chooseTargets(sub *subscriber, now time.Time) {
 		}
 		r.demands = append(r.demands, d)
 	}
-	sub.short = 0
+	if all {
+		sub.short = 0
+	}
 	if sub.budget > 0 {
 		sub.short = apportion(r.demands, sub.budget, audio, now)
 	}
 	for i := range r.demands {
-		d := &r.demands[i]
-		d.slot.paused = d.chosen < 0
-		var target *Layer
-		if !d.slot.paused {
-			target = d.layers[d.chosen].layer
-		}
-		if d.chosen < min(d.held, d.top) {
-			d.slot.cut(target, now)
-		} else {
-			d.slot.aim(target, now)
-		}
+		r.aim(sub, &r.demands[i], now)
+	}
+}
+
+// aim has the slot show what was chosen for it.
+func (r *Room) aim(sub *subscriber, d *demand, now time.Time) {
+	paused := d.chosen < 0
+	sub.moved = sub.moved || paused != d.slot.paused
+	d.slot.paused = paused
+	var target *Layer
+	if !paused {
+		target = d.layers[d.chosen].layer
+	}
+	if d.chosen < min(d.held, d.top) {
+		d.slot.cut(target, now)
+	} else {
+		d.slot.aim(target, now)
 	}
 }
 
 // demand says what a slot could show of its entry, false for nothing.
-func (r *Room) demand(sub *subscriber, s *Slot, now time.Time) (demand, bool) {
-	if s.entry.Peer == "" {
+func (r *Room) demand(s *Slot, now time.Time) (demand, bool) {
+	p := r.shown(s)
+	if p == nil || len(p.layers) == 0 || s.wanted.hidden {
 		return demand{}, false
 	}
-	rank, wanted, hidden := sub.wanted(s.entry)
-	i := slices.IndexFunc(r.publications, func(p *publication) bool { return p.key == s.entry.key() })
-	if hidden || i < 0 || len(r.publications[i].layers) == 0 {
-		return demand{}, false
-	}
-	choices := make([]layerChoice, len(r.publications[i].layers))
-	for i, l := range r.publications[i].layers {
-		choices[i] = layerChoice{layer: l, rid: l.cfg.RID, height: l.height, alive: l.usable(now), bits: l.bits()}
-	}
-	d := demand{slot: s, rank: rank, screen: s.entry.Source == SourceScreen, held: -1}
-	d.layers, d.top = ladder(choices, wanted)
+	d := demand{slot: s, rank: s.wanted.rank, screen: s.entry.Source == SourceScreen, held: -1}
+	d.layers = reach(p.ladder(r.looks, now), s.wanted.height)
+	d.top = len(d.layers) - 1
 	d.chosen = d.top
 	if s.target != nil && s.target.cfg.key() == s.entry.key() {
 		d.held = slices.IndexFunc(d.layers, func(c layerChoice) bool { return c.layer == s.target })
@@ -164,19 +154,35 @@ func (r *Room) demand(sub *subscriber, s *Slot, now time.Time) (demand, bool) {
 	return d, true
 }
 
-// wanted is what the page wants of an entry: its place in the page's order, and
-// its height. Without a view that is the lowest layer. Sound is never hidden: a
-// view speaks of pictures.
-func (sub *subscriber) wanted(e Entry) (rank, height int, hidden bool) {
+// ladder is what there is to choose from, worked out once for all subscribers in one look.
+func (p *publication) ladder(look uint64, now time.Time) []layerChoice {
+	if p.looked != look {
+		p.looked, p.rungs = look, p.rungs[:0]
+		for _, l := range p.layers {
+			p.rungs = append(p.rungs, layerChoice{layer: l, rid: l.cfg.RID, height: l.height, alive: l.usable(now), bits: l.bits()})
+		}
+		p.rungs = ladder(p.rungs)
+	}
+	return p.rungs
+}
+
+// wish is what the page wants of an entry: its place in the page's order, and its height.
+type wish struct {
+	rank, height int
+	hidden       bool
+}
+
+// wanted is the page's wish, without a view the lowest layer. Sound is never hidden: a view speaks of pictures.
+func (sub *subscriber) wanted(e Entry) wish {
 	if !sub.hasView || e.Kind != KindVideo {
-		return 0, 0, false
+		return wish{}
 	}
 	for i, w := range sub.wants {
 		if w.Peer == e.Peer && w.Source == e.Source {
-			return i, w.Height, w.hidden()
+			return wish{rank: i, height: w.Height, hidden: w.hidden()}
 		}
 	}
-	return len(sub.wants), 0, false
+	return wish{rank: len(sub.wants)}
 }
 
 // expireHolds gives up places that were kept long enough.

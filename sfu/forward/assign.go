@@ -14,23 +14,6 @@ type trackKey struct {
 
 func (e Entry) key() trackKey { return trackKey{peer: e.Peer, source: e.Source} }
 
-// candidate is one publication that a subscriber could be shown: somebody
-// else's, in a codec that the subscriber has. Candidates come in order of arrival.
-type candidate struct {
-	key       trackKey
-	muted     bool
-	speaking  bool
-	lastSpoke time.Time // zero: never
-}
-
-// viewer is one subscriber as the assignment sees it.
-type viewer struct {
-	slots   []Entry // of one kind, with what they show at present
-	hasView bool
-	wants   []Want
-	held    func(trackKey) bool // its publisher is expected: keep the place while nobody needs it
-}
-
 // The ranks of what may be shown, best first. What has no rank is not shown.
 const (
 	rankShown  = iota // wanted or, without a view, anything there is
@@ -39,188 +22,244 @@ const (
 	rankHidden        // the page hides it now; a place saves time when it is shown again
 )
 
-// assignVideo decides what each video slot shows. What is shown and still among
-// the most important stays where it is; the rest fills the free slots in order
-// of importance.
-func assignVideo(v viewer, candidates []candidate) []Entry {
-	known := make(map[trackKey]candidate, len(candidates))
-	for _, c := range candidates {
-		known[c.key] = c
-	}
-	type ranked struct {
-		key  trackKey
-		rank int
-	}
-	var order []ranked
-	seen := make(map[trackKey]bool, len(candidates))
-	add := func(key trackKey, rank int) {
-		if !seen[key] {
-			seen[key] = true
-			order = append(order, ranked{key: key, rank: rank})
+// choice is what a slot is to show.
+type choice struct {
+	key    trackKey
+	pub    *publication // nil: a place that is held
+	rank   int
+	placed bool
+}
+
+// assignment decides what the slots of one kind of one subscriber show. It serves one after the other: its slices are scratch, and
+// where others would use a map it marks publications with a number that was never used before. Its cost is that of the slots,
+// however many are in the room.
+type assignment struct {
+	room    *Room
+	sub     *subscriber
+	slots   []*Slot // of the kind
+	ranking *ranking
+	now     time.Time
+
+	shown   []*publication // what each slot shows of the candidates, nil: nothing
+	choices []choice       // best first
+	kept    []*publication // in mostSpoken
+	seen    uint64         // marks who is among the choices
+}
+
+// candidate reports whether the subscriber could be shown a publication: somebody else's, in a codec that the subscriber has.
+func (a *assignment) candidate(p *publication) bool {
+	return p.key.peer != a.sub.peer && a.slots[0].takes(p.layers[0])
+}
+
+// assign fills the slots again. What is shown and still among the most important stays where it is; the rest fills the free slots
+// in order of importance. It returns whether there are more candidates than slots.
+func (a *assignment) assign(kind Kind) (scarce bool) {
+	a.shown, a.choices, a.seen = a.shown[:0], a.choices[:0], a.room.mark()
+	for _, s := range a.slots {
+		p := a.room.shown(s)
+		if p != nil && (p.kind != kind || len(p.layers) == 0 || !a.candidate(p)) {
+			p = nil
 		}
+		a.shown = append(a.shown, p)
 	}
-	rankOf := func(c candidate, hidden bool) int {
-		switch {
-		case hidden:
-			return rankHidden
-		case c.muted:
-			return rankMuted
-		default:
-			return rankShown
-		}
-	}
-	if v.hasView {
-		for _, w := range v.wants {
-			if c, ok := known[trackKey{peer: w.Peer, source: w.Source}]; ok {
-				add(c.key, rankOf(c, w.hidden()))
+	count := 0
+	for _, p := range a.ranking.arrived {
+		if a.candidate(p) {
+			if count++; count > len(a.slots) {
+				break
 			}
 		}
+	}
+	scarce = count > len(a.slots)
+	switch {
+	case kind == KindAudio:
+		a.sounds(scarce)
+	case a.sub.hasView:
+		a.wanted()
+	default:
+		a.pictures()
+	}
+	a.place()
+	return scarce
+}
+
+// sounds: everybody while they fit. Past that a speaker who has no slot takes that of whoever has been silent longest; nobody who
+// speaks is ever replaced, so a slot does not flicker.
+func (a *assignment) sounds(scarce bool) {
+	if scarce {
+		a.mostSpoken(len(a.slots))
 	} else {
-		for _, c := range unasked(v.slots, candidates) {
-			add(c.key, rankOf(c, false))
-		}
+		a.rest(true)
 	}
-	for _, e := range v.slots {
-		if _, published := known[e.key()]; !published && e.Peer != "" && v.held(e.key()) {
-			add(e.key(), rankHeld)
-		}
-	}
-	slices.SortStableFunc(order, func(a, b ranked) int { return cmp.Compare(a.rank, b.rank) })
-	order = order[:min(len(order), len(v.slots))]
-	keys := make([]trackKey, len(order))
-	for i, o := range order {
-		keys[i] = o.key
-	}
-	return place(v.slots, keys)
+	a.holdPlaces()
 }
 
-// unasked orders the candidates for somebody who said nothing: screens first, then
-// cameras as sound is chosen: who is shown stays until somebody who speaks needs the place.
-func unasked(slots []Entry, candidates []candidate) []candidate {
-	var ordered, screens, cameras []candidate // what is muted needs no place before the rest
-	known := make(map[trackKey]candidate, len(candidates))
-	for _, c := range candidates {
+// wanted: what the page names, in its order.
+func (a *assignment) wanted() {
+	for i := range a.sub.wants {
+		w := &a.sub.wants[i]
+		p := a.room.sources[trackKey{peer: w.Peer, source: w.Source}]
 		switch {
-		case c.muted:
-		case c.key.source == SourceScreen:
-			screens = append(screens, c)
+		case p == nil || p.kind != KindVideo || len(p.layers) == 0 || !a.candidate(p):
+		case w.hidden():
+			a.choose(p, rankHidden)
+		case p.muted:
+			a.choose(p, rankMuted)
 		default:
-			cameras = append(cameras, c)
-			known[c.key] = c
+			a.choose(p, rankShown)
 		}
 	}
-	shown := func(c candidate) bool {
-		return slices.ContainsFunc(slots, func(e Entry) bool { return e.Peer != "" && e.key() == c.key })
-	}
-	slices.SortStableFunc(screens, func(a, b candidate) int { return -compareBool(shown(a), shown(b)) })
-	ordered = append(ordered, screens...)
-	for _, key := range mostSpoken(max(len(slots)-len(screens), 0), slots, cameras, known) {
-		ordered = append(ordered, known[key])
-	}
-	return append(ordered, candidates...) // Whoever comes twice counts where he comes first.
+	a.holdPlaces()
+	slices.SortStableFunc(a.choices, func(a, b choice) int { return cmp.Compare(a.rank, b.rank) })
 }
 
-// assignAudio decides what each audio slot carries: everybody while they fit.
-// Past that a speaker who has no slot takes that of whoever has been silent
-// longest; nobody who speaks is ever replaced, so a slot does not flicker.
-func assignAudio(v viewer, candidates []candidate) []Entry {
-	var keys []trackKey
-	known := make(map[trackKey]candidate, len(candidates))
-	for _, c := range candidates {
-		known[c.key] = c
-		keys = append(keys, c.key)
-	}
-	if len(keys) > len(v.slots) {
-		keys = mostSpoken(len(v.slots), v.slots, candidates, known)
-	}
-	for _, e := range v.slots {
-		if _, published := known[e.key()]; !published && e.Peer != "" && len(keys) < len(v.slots) &&
-			!slices.Contains(keys, e.key()) && v.held(e.key()) {
-			keys = append(keys, e.key())
+// pictures is for somebody who said nothing: screens first, then cameras as sound is chosen: who is shown stays until somebody
+// who speaks needs the place.
+func (a *assignment) pictures() {
+	present := a.room.mark()
+	for _, p := range a.shown {
+		if p != nil {
+			p.present = present
 		}
 	}
-	return place(v.slots, keys)
+	for _, first := range []bool{true, false} {
+		for _, p := range a.ranking.screens {
+			if (p.present == present) == first && a.candidate(p) {
+				a.choose(p, rankShown)
+			}
+		}
+	}
+	a.mostSpoken(max(len(a.slots)-len(a.choices), 0))
+	a.holdPlaces()
+	a.rest(false)
 }
 
-// mostSpoken chooses n of the candidates, those that are in slots before others.
-func mostSpoken(n int, slots []Entry, candidates []candidate, known map[trackKey]candidate) []trackKey {
-	// Better to keep: who speaks, then who is not muted, then who spoke last.
-	compare := func(a, b candidate) int {
-		return cmp.Or(
-			-compareBool(a.speaking, b.speaking),
-			compareBool(a.muted, b.muted),
-			-a.lastSpoke.Compare(b.lastSpoke),
-		)
+// choose adds a publication to the choices; where it comes first counts.
+func (a *assignment) choose(p *publication, rank int) {
+	if p.chosen != a.seen {
+		p.chosen = a.seen
+		a.choices = append(a.choices, choice{key: p.key, pub: p, rank: rank})
 	}
-	var kept, others []candidate
-	isKept := make(map[trackKey]bool, len(slots))
-	for _, e := range slots {
-		if c, ok := known[e.key()]; ok && !isKept[c.key] {
-			isKept[c.key] = true
-			kept = append(kept, c)
+}
+
+// rest chooses the candidates, or those that are muted, in order of arrival while there are slots for them.
+func (a *assignment) rest(all bool) {
+	for _, p := range a.ranking.arrived {
+		if len(a.choices) >= len(a.slots) {
+			return
+		}
+		if (all || p.muted) && a.candidate(p) {
+			a.choose(p, rankMuted)
 		}
 	}
-	for _, c := range candidates {
-		if !isKept[c.key] {
-			others = append(others, c)
+}
+
+// holdPlaces chooses what slots show whose publisher is gone and expected back.
+func (a *assignment) holdPlaces() {
+	for i, s := range a.slots {
+		key := s.entry.key()
+		if a.shown[i] == nil && key.peer != "" && a.heldChoice(key) == nil && a.held(key) {
+			a.choices = append(a.choices, choice{key: key, rank: rankHeld})
 		}
 	}
-	slices.SortStableFunc(others, compare)
-	for len(kept) < n && len(others) > 0 {
-		kept, others = append(kept, others[0]), others[1:]
+}
+
+// held reports whether a publisher who is gone is expected back: its place is kept while nobody needs it.
+func (a *assignment) held(key trackKey) bool {
+	return key.peer != a.sub.peer && a.sub.holds[key].After(a.now)
+}
+
+func (a *assignment) heldChoice(key trackKey) *choice {
+	for i := range a.choices {
+		if c := &a.choices[i]; c.pub == nil && c.key == key {
+			return c
+		}
 	}
-	slices.SortStableFunc(kept, compare)
+	return nil
+}
+
+// mostSpoken chooses n of those who contend for places by speaking, those that are in slots before others.
+func (a *assignment) mostSpoken(n int) {
+	kept, present := a.kept[:0], a.room.mark()
+	for _, p := range a.shown {
+		if p != nil && p.contends() && p.present != present {
+			p.present = present
+			kept = append(kept, p)
+		}
+	}
+	others := a.ranking.spoken
+	// next returns the first of the others, nil if there is none.
+	next := func() *publication {
+		for len(others) > 0 && (others[0].present == present || !a.candidate(others[0])) {
+			others = others[1:]
+		}
+		if len(others) == 0 {
+			return nil
+		}
+		return others[0]
+	}
+	for p := next(); len(kept) < n && p != nil; p = next() {
+		kept, others = append(kept, p), others[1:]
+	}
+	slices.SortStableFunc(kept, comparePlaces)
+	a.kept = kept
 	kept = kept[:min(len(kept), n)]
-	for i := len(kept) - 1; i >= 0 && len(others) > 0; i-- {
-		if kept[i].speaking || !others[0].speaking {
+	for i := len(kept) - 1; i >= 0; i-- {
+		p := next()
+		if p == nil || kept[i].speaking || !p.speaking {
 			break
 		}
-		kept[i], others = others[0], others[1:]
+		kept[i], others = p, others[1:]
 	}
-	keys := make([]trackKey, len(kept))
-	for i, c := range kept {
-		keys[i] = c.key
-	}
-	return keys
-}
-
-func compareBool(a, b bool) int {
-	switch {
-	case a == b:
-		return 0
-	case a:
-		return 1
-	default:
-		return -1
+	for _, p := range kept {
+		a.choose(p, rankShown)
 	}
 }
 
-// place puts the keys, no more than slots, into the slots: each stays where it
-// is when it is there, the others fill what is free in their order.
-func place(slots []Entry, keys []trackKey) []Entry {
-	table := make([]Entry, len(slots))
-	placed := make(map[trackKey]bool, len(keys))
-	for i, s := range slots {
-		table[i] = Entry{Mid: s.Mid, Kind: s.Kind}
-		if s.Peer != "" && slices.Contains(keys, s.key()) && !placed[s.key()] {
-			placed[s.key()] = true
-			table[i] = s
+// place puts the choices, as far as there are slots, into the slots: each stays where it is when it is there, the others fill what
+// is free in their order.
+func (a *assignment) place() {
+	a.choices = a.choices[:min(len(a.choices), len(a.slots))]
+	mark := a.room.mark()
+	for i := range a.choices {
+		if p := a.choices[i].pub; p != nil {
+			p.chosen, p.choice = mark, i
+		}
+	}
+	for i, s := range a.slots {
+		var c *choice
+		if p := a.shown[i]; p == nil {
+			c = a.heldChoice(s.entry.key())
+		} else if p.chosen == mark {
+			c = &a.choices[p.choice]
+		}
+		switch {
+		case c != nil && !c.placed:
+			c.placed = true
+		case s.entry.Peer != "":
+			a.show(s, trackKey{}, nil)
 		}
 	}
 	free := 0
-	for _, key := range keys {
-		if placed[key] {
+	for i := range a.choices {
+		c := &a.choices[i]
+		if c.placed {
 			continue
 		}
-		for free < len(table) && table[free].Peer != "" {
+		for free < len(a.slots) && a.slots[free].entry.Peer != "" {
 			free++
 		}
-		if free == len(table) {
+		if free == len(a.slots) {
 			break
 		}
-		table[free].Peer, table[free].Source = key.peer, key.source
+		a.show(a.slots[free], c.key, c.pub)
 	}
-	return table
+}
+
+func (a *assignment) show(s *Slot, key trackKey, p *publication) {
+	s.entry.Peer, s.entry.Source, s.entry.Paused = key.peer, key.source, false
+	s.source = p
+	s.moved, a.sub.moved = true, true
 }
 
 func (w Want) hidden() bool { return w.Width <= 0 && w.Height <= 0 }

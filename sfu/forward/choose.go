@@ -31,42 +31,27 @@ func ridRank(rid string) int {
 // assumedHeight stands in for a size that is not known yet.
 func assumedHeight(rid string) int { return 180 << ridRank(rid) }
 
-// chooseLayer returns the index of the smallest layer that is at least as high
-// as wanted, else of the largest; -1 without layers. Layers that are not alive
-// count only when none is. Wanted 0 asks for the lowest.
-func chooseLayer(layers []layerChoice, wanted int) int {
-	best := -1
-	better := func(a, b layerChoice) bool {
-		if a.alive != b.alive {
-			return a.alive
-		}
-		ah, bh := a.effectiveHeight(), b.effectiveHeight()
-		aEnough, bEnough := ah >= wanted, bh >= wanted
-		if aEnough != bEnough {
-			return aEnough
-		}
-		if aEnough {
-			return ah < bh
-		}
-		return ah > bh
+// ladder orders in place what may be shown of a source, lowest first. Layers that are not alive count only when none is.
+func ladder(layers []layerChoice) []layerChoice {
+	if slices.ContainsFunc(layers, func(c layerChoice) bool { return c.alive }) {
+		layers = slices.DeleteFunc(layers, func(c layerChoice) bool { return !c.alive })
 	}
-	for i := range layers {
-		if best < 0 || better(layers[i], layers[best]) {
-			best = i
-		}
-	}
-	return best
+	slices.SortStableFunc(layers, func(a, b layerChoice) int { return cmp.Compare(a.effectiveHeight(), b.effectiveHeight()) })
+	return layers
 }
 
-// ladder orders what may be shown of a source, lowest first, and says which of it
-// is shown when nothing limits: what is alive and not higher than that.
-func ladder(layers []layerChoice, wanted int) (rungs []layerChoice, top int) {
-	best := layers[chooseLayer(layers, wanted)]
-	rungs = slices.DeleteFunc(layers, func(c layerChoice) bool {
-		return c != best && (!c.alive || c.effectiveHeight() >= best.effectiveHeight())
-	})
-	slices.SortStableFunc(rungs, func(a, b layerChoice) int { return cmp.Compare(a.effectiveHeight(), b.effectiveHeight()) })
-	return rungs, len(rungs) - 1
+// reach returns the rungs of a ladder up to what is shown when nothing limits: the lowest that is at least as high as wanted, else
+// the highest. Wanted 0 asks for the lowest. Below one that is not alive nothing is.
+func reach(rungs []layerChoice, wanted int) []layerChoice {
+	for i, c := range rungs {
+		if height := c.effectiveHeight(); height >= wanted || height == rungs[len(rungs)-1].effectiveHeight() {
+			if !c.alive {
+				return rungs[i : i+1]
+			}
+			return rungs[:i+1]
+		}
+	}
+	return nil
 }
 
 func (c layerChoice) effectiveHeight() int {
@@ -76,32 +61,28 @@ func (c layerChoice) effectiveHeight() int {
 	return assumedHeight(c.rid)
 }
 
-// match finds what a subscriber negotiated for a publisher's codec.
-func match(negotiated []Codec, published Codec) (payloadTypes, bool) {
-	i := slices.IndexFunc(negotiated, func(c Codec) bool {
-		return strings.EqualFold(c.MimeType, published.MimeType) && sameFormat(c, published)
-	})
-	if i < 0 {
-		return payloadTypes{}, false
+// format names what must agree for a packet to be decoded: the codec and, of H264, the packetization mode and the profile (the
+// first byte of profile-level-id). Level and constraints are what the decoder can take, and browsers take more than they say.
+func format(c Codec) string {
+	mime := strings.ToLower(c.MimeType)
+	if codecOf(c.MimeType) != codecH264 {
+		return mime
 	}
-	return payloadTypes{media: negotiated[i].PayloadType, rtx: negotiated[i].RTXPayloadType}, true
+	mode := cmp.Or(parameter(c.Fmtp, "packetization-mode"), "0")
+	id := cmp.Or(parameter(c.Fmtp, "profile-level-id"), "42") // RFC 6184 section 8.1: Baseline
+	return mime + ";" + mode + ";" + strings.ToLower(id[:min(2, len(id))])
 }
 
-// sameFormat compares what makes two H264 streams different formats: the
-// packetization mode and the profile (the first byte of profile-level-id).
-// Level and constraints are what the decoder can take, and browsers take more
-// than they say.
-func sameFormat(a, b Codec) bool {
-	if codecOf(a.MimeType) != codecH264 {
-		return true
+func formats(codecs []Codec) []string {
+	list := make([]string, len(codecs))
+	for i, c := range codecs {
+		list[i] = format(c)
 	}
-	mode := func(c Codec) string { return cmp.Or(parameter(c.Fmtp, "packetization-mode"), "0") }
-	profile := func(c Codec) string {
-		id := cmp.Or(parameter(c.Fmtp, "profile-level-id"), "42") // RFC 6184 section 8.1: Baseline
-		return strings.ToLower(id[:min(2, len(id))])
-	}
-	return mode(a) == mode(b) && profile(a) == profile(b)
+	return list
 }
+
+// takes reports whether the subscriber negotiated the layer's codec for the slot.
+func (s *Slot) takes(l *Layer) bool { return slices.Contains(s.formats, l.format) }
 
 func parameter(fmtp, name string) string {
 	for part := range strings.SplitSeq(fmtp, ";") {

@@ -2,6 +2,7 @@ package forward
 
 import (
 	"fmt"
+	"log/slog"
 	"math"
 	"slices"
 	"testing"
@@ -31,16 +32,22 @@ func TestChooseLayer(t *testing.T) {
 		{[]layerChoice{{rid: "f", height: 720, alive: false}, {rid: "q", height: 180, alive: true}, {rid: "h", height: 360, alive: true}}, 720, "h"},
 		{[]layerChoice{{rid: "f", height: 720, alive: false}, {rid: "q", height: 180, alive: false}}, 720, "f"},
 	} {
-		if got := c.layers[chooseLayer(c.layers, c.wanted)].rid; got != c.want {
-			t.Errorf("%v at %d: %s, want %s", c.layers, c.wanted, got, c.want)
+		rungs := reach(ladder(slices.Clone(c.layers)), c.wanted)
+		if got := rungs[len(rungs)-1]; got.rid != c.want {
+			t.Errorf("%v at %d: %s, want %s", c.layers, c.wanted, got.rid, c.want)
+		}
+		for i, rung := range rungs[:len(rungs)-1] {
+			if !rung.alive || rung.effectiveHeight() >= rungs[i+1].effectiveHeight() {
+				t.Errorf("%v at %d: may be shown %v, want what is alive, each higher than the one before", c.layers, c.wanted, rungs)
+			}
 		}
 	}
-	if chooseLayer(nil, 1) != -1 {
+	if reach(ladder(nil), 1) != nil {
 		t.Error("chose among nothing")
 	}
 }
 
-func TestMatch(t *testing.T) {
+func TestFormatsMatch(t *testing.T) {
 	h264 := func(fmtp string, pt uint8) Codec { return Codec{MimeType: "video/H264", Fmtp: fmtp, PayloadType: pt} }
 	negotiated := []Codec{
 		vp8,
@@ -59,10 +66,54 @@ func TestMatch(t *testing.T) {
 		{h264("packetization-mode=1;profile-level-id=", 1), 104, true},
 		{Codec{MimeType: "video/AV1"}, 0, false},
 	} {
-		if got, ok := match(negotiated, c.codec); ok != c.ok || got.media != c.want {
-			t.Errorf("%v: %v %v", c.codec, got, ok)
+		i := slices.Index(formats(negotiated), format(c.codec))
+		if (i >= 0) != c.ok || i >= 0 && negotiated[i].PayloadType != c.want {
+			t.Errorf("%v matches number %d of %v, want payload type %d", c.codec, i, negotiated, c.want)
 		}
 	}
+}
+
+// candidate is one publication that a subscriber could be shown. Candidates come in order of arrival.
+type candidate struct {
+	key       trackKey
+	muted     bool
+	speaking  bool
+	lastSpoke time.Time
+}
+
+// viewer is a subscriber "p0".
+type viewer struct {
+	slots   []Entry // of one kind, with what they show at present
+	hasView bool
+	wants   []Want
+	held    func(trackKey) bool // its publisher is expected
+}
+
+// assign is what the viewer's slots show after they have been assigned anew.
+func (v viewer) assign(kind Kind, candidates []candidate) (table []Entry) {
+	room := NewRoom(Config{}, slog.New(slog.DiscardHandler))
+	for _, c := range candidates {
+		p := room.publication(c.key)
+		p.kind, p.muted, p.layers = kind, c.muted, []*Layer{{format: "f"}}
+		if p.contends() {
+			*room.speakers.voice(c.key.peer) = voice{speaking: c.speaking, lastSpoke: c.lastSpoke}
+		}
+	}
+	sub := room.subscriber("p0")
+	sub.hasView, sub.wants = v.hasView, v.wants
+	group := sub.group(kind)
+	for _, e := range v.slots {
+		if v.held(e.key()) {
+			sub.holds[e.key()] = epoch.Add(time.Second)
+		}
+		group.slots = append(group.slots, &Slot{room: room, cfg: SlotConfig{Kind: kind}, entry: e, formats: []string{"other", "f"}})
+	}
+	room.rank()
+	room.assign(sub, kind, epoch)
+	for _, s := range group.slots {
+		table = append(table, s.entry)
+	}
+	return table
 }
 
 // drawViewer draws a subscriber "p0" whose slots show anything at all, even
@@ -142,10 +193,10 @@ func checkTable(t *rapid.T, v viewer, candidates []candidate, table []Entry, aga
 func TestAssignVideoProperties(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		v, candidates := drawViewer(t, KindVideo, []Source{SourceCamera, SourceScreen})
-		table := assignVideo(v, candidates)
+		table := v.assign(KindVideo, candidates)
 		rested := v
 		rested.slots = table
-		checkTable(t, v, candidates, table, assignVideo(rested, candidates))
+		checkTable(t, v, candidates, table, rested.assign(KindVideo, candidates))
 		shown := func(k trackKey) bool {
 			return slices.ContainsFunc(table, func(e Entry) bool { return e.Peer != "" && e.key() == k })
 		}
@@ -193,10 +244,10 @@ func TestAssignVideoProperties(t *testing.T) {
 func TestAssignAudioProperties(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		v, candidates := drawViewer(t, KindAudio, []Source{SourceMicrophone})
-		table := assignAudio(v, candidates)
+		table := v.assign(KindAudio, candidates)
 		rested := v
 		rested.slots = table
-		checkTable(t, v, candidates, table, assignAudio(rested, candidates))
+		checkTable(t, v, candidates, table, rested.assign(KindAudio, candidates))
 		heard := func(c candidate) bool {
 			return slices.ContainsFunc(table, func(e Entry) bool { return e.Peer != "" && e.key() == c.key })
 		}

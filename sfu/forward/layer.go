@@ -47,6 +47,7 @@ type Layer struct {
 
 	// The fields below belong to the room's loop.
 	number    uint64 // never used twice in a room
+	format    string // of cfg.Codec
 	closed    bool
 	tracker   sequenceTracker
 	cache     packetCache

@@ -114,7 +114,7 @@ func (r *Room) tick(now time.Time) {
 	}
 	r.expireHolds(now)
 	if list, changed := r.speakers.update(now); changed {
-		r.tablesChanged = r.tablesChanged || r.scarce
+		r.speakersChanged = r.speakersChanged || r.scarce
 		if r.cfg.OnSpeakers != nil {
 			r.cfg.OnSpeakers(list)
 		}

@@ -11,6 +11,19 @@ type publication struct {
 	kind   Kind
 	layers []*Layer // empty: muted before it began, or gone and perhaps coming back
 	muted  bool
+	gone   bool // with its peer
+
+	// How it ranks among all, as Room.rank last saw it.
+	arrival   int
+	speaking  bool
+	lastSpoke time.Time // zero: never
+
+	// Scratch of assignment: marks, and its index among the choices.
+	present, chosen uint64
+	choice          int
+
+	looked uint64        // the look that rungs are of
+	rungs  []layerChoice // see ladder
 }
 
 // subscriber is one peer that is shown things.
@@ -20,6 +33,9 @@ type subscriber struct {
 	wants   []Want
 	hasView bool
 	changed bool // its table must be worked out again
+	moved   bool // its table is not what was told
+
+	sounds, pictures group // of slots
 
 	budget uint64 // bits per second in all, 0: unlimited
 	short  uint64 // what it would be sent in all if the budget allowed; 0: the budget is enough
@@ -31,6 +47,19 @@ type subscriber struct {
 	remembered map[string]Entry
 	// holds says until when the slot of somebody who is not publishing is kept.
 	holds map[trackKey]time.Time
+}
+
+// group is a subscriber's slots of one kind.
+type group struct {
+	slots  []*Slot
+	scarce bool // there is more than they can show, and who speaks decides
+}
+
+func (sub *subscriber) group(kind Kind) *group {
+	if kind == KindAudio {
+		return &sub.sounds
+	}
+	return &sub.pictures
 }
 
 // maxRemembered bounds what a client's table can make us keep.
@@ -46,13 +75,23 @@ func (r *Room) subscriber(peer PeerID) *subscriber {
 }
 
 func (r *Room) publication(key trackKey) *publication {
-	i := slices.IndexFunc(r.publications, func(p *publication) bool { return p.key == key })
-	if i >= 0 {
-		return r.publications[i]
+	p := r.sources[key]
+	if p == nil {
+		p = &publication{key: key}
+		r.sources[key] = p
+		r.publications = append(r.publications, p)
 	}
-	p := &publication{key: key}
-	r.publications = append(r.publications, p)
 	return p
+}
+
+func (r *Room) dropPublications(peer PeerID) {
+	r.publications = slices.DeleteFunc(r.publications, func(p *publication) bool {
+		if p.key.peer == peer {
+			p.gone = true
+			delete(r.sources, p.key)
+		}
+		return p.gone
+	})
 }
 
 func (r *Room) clock(peer PeerID) *peerClock {
@@ -74,6 +113,7 @@ func (sub *subscriber) setTable(table []Entry, until time.Time) {
 			if s.cfg.Mid == e.Mid && s.cfg.Kind == e.Kind {
 				s.entry = e
 				s.entry.Paused = false
+				s.source = nil
 			}
 		}
 	}
@@ -86,6 +126,7 @@ func (r *Room) takeLayer(l *Layer) {
 	r.lastNumber++
 	l.number = r.lastNumber
 	l.lastHeard = time.Now()
+	l.format = format(l.cfg.Codec)
 	pub := r.publication(l.cfg.key())
 	for _, old := range slices.Clone(pub.layers) {
 		if old.cfg.RID == l.cfg.RID {
@@ -148,7 +189,10 @@ func (r *Room) takeSlot(s *Slot) {
 		s.entry.Paused = false
 	}
 	delete(sub.remembered, s.cfg.Mid)
+	s.formats = formats(s.cfg.Codecs)
 	sub.slots = append(sub.slots, s)
+	group := sub.group(s.cfg.Kind)
+	group.slots = append(group.slots, s)
 	sub.changed = true
 }
 
@@ -171,6 +215,8 @@ func (r *Room) dropSlot(s *Slot) {
 		return
 	}
 	sub.slots = slices.Delete(sub.slots, i, i+1)
+	group := sub.group(s.cfg.Kind)
+	group.slots = slices.DeleteFunc(group.slots, func(other *Slot) bool { return other == s })
 	if len(sub.remembered) < maxRemembered {
 		sub.remembered[s.cfg.Mid] = s.entry
 	}

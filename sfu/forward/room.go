@@ -18,11 +18,10 @@ type Batcher interface {
 
 // Config is what one room needs to know.
 type Config struct {
-	// OnSlots is told a subscriber's whole slot table at every change, in the
-	// order in which the slots were added. OnSpeakers is told who speaks, loudest
+	// OnSlots is told whose slot table has changed; Table has it. OnSpeakers is told who speaks, loudest
 	// first, at most three times a second and only on a change. Both are called
 	// on the room's loop: they must not block and must not call the room.
-	OnSlots    func(PeerID, []Entry)
+	OnSlots    func(PeerID)
 	OnSpeakers func([]Speaker)
 	// OnStarved is told, in the same way, of a slot that is armed and has had no picture for 2 s, and again
 	// every 5 s while it lasts.
@@ -69,18 +68,24 @@ type Room struct {
 	budgets map[PeerID]uint64  // what SetBudget was told and the loop has not taken over
 
 	// The fields below belong to the loop.
-	layers        map[uint64]*Layer // by number
-	lastNumber    uint64
-	publications  []*publication // in order of arrival
-	subscribers   map[PeerID]*subscriber
-	clocks        map[PeerID]*peerClock
-	speakers      speakerTracker
-	tablesChanged bool // who is shown where must be worked out again, for everybody
-	layersChanged bool // which layer each slot shows must be worked out again
-	scarce        bool // somebody has fewer slots than there are sources, and who speaks decides
-	layersLooked  time.Time
-	scratch       []byte   // for the packet that is being retransmitted
-	demands       []demand // of the subscriber that is being arranged
+	layers           map[uint64]*Layer // by number
+	lastNumber       uint64
+	publications     []*publication // in order of arrival
+	sources          map[trackKey]*publication
+	subscribers      map[PeerID]*subscriber
+	clocks           map[PeerID]*peerClock
+	speakers         speakerTracker
+	tablesChanged    bool // who is shown where must be worked out again, for everybody
+	speakersChanged  bool // who speaks has changed, which decides where slots are scarce
+	layersChanged    bool // which layer each slot shows must be worked out again
+	scarce           bool // somebody has fewer slots than there are sources, and who speaks decides
+	layersLooked     time.Time
+	scratch          []byte   // for the packet that is being retransmitted
+	demands          []demand // of the subscriber that is being arranged
+	assignment       assignment
+	sounds, pictures ranking
+	looks            uint64 // calls of arrange
+	lastMark         uint64 // see mark
 }
 
 // NewRoom makes a room; Run makes it work.
@@ -98,6 +103,7 @@ func NewRoom(cfg Config, log *slog.Logger) *Room {
 		tables:      make(map[PeerID][]Entry),
 		budgets:     make(map[PeerID]uint64),
 		layers:      make(map[uint64]*Layer),
+		sources:     make(map[trackKey]*publication),
 		subscribers: make(map[PeerID]*subscriber),
 		clocks:      make(map[PeerID]*peerClock),
 		speakers:    newSpeakerTracker(),
@@ -243,7 +249,7 @@ func (r *Room) RemovePeer(peer PeerID) {
 		delete(r.subscribers, peer)
 		delete(r.clocks, peer)
 		r.speakers.remove(peer)
-		r.publications = slices.DeleteFunc(r.publications, func(p *publication) bool { return p.key.peer == peer })
+		r.dropPublications(peer)
 		for _, sub := range r.subscribers {
 			maps.DeleteFunc(sub.holds, func(key trackKey, _ time.Time) bool { return key.peer == peer })
 		}
@@ -254,8 +260,8 @@ func (r *Room) RemovePeer(peer PeerID) {
 	})
 }
 
-// Table is what a subscriber's slots show, as OnSlots was last told. It may be
-// called at any time.
+// Table is what a subscriber's slots show, in the order in which they were added, as OnSlots was last told of. It may be
+// called at any time, and is nil for who has had no slot.
 func (r *Room) Table(peer PeerID) []Entry {
 	r.mu.Lock()
 	defer r.mu.Unlock()

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"io"
 	"net"
+	"slices"
 	"time"
 
 	"github.com/pion/rtp"
@@ -62,13 +63,14 @@ func (s *Slot) write(p *Packet, in *incoming) {
 // change makes the packet's layer the one that is sent, from this packet on.
 func (s *Slot) change(p *Packet, in *incoming) bool {
 	l := p.layer
-	payload, ok := match(s.cfg.Codecs, l.cfg.Codec)
-	if !ok {
+	i := slices.Index(s.formats, l.format)
+	if i < 0 {
 		return false
 	}
 	if s.rewriter.sent == nil {
 		s.rewriter = newSlotStream(s.cfg.Kind)
 	}
+	payload := payloadTypes{media: s.cfg.Codecs[i].PayloadType, rtx: s.cfg.Codecs[i].RTXPayloadType}
 	s.rewriter.begin(l.number, payload, in, s.elapsedTicks(l, in.timestamp, p.arrived))
 	s.payload = payload
 	if old := s.current; old != nil && old != l {

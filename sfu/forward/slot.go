@@ -62,7 +62,11 @@ type Slot struct {
 	paused  bool      // the budget does not reach for its lowest layer
 	raised  time.Time // since when the budget has reached for more than is shown; zero: it does not
 	target  *Layer
-	current *Layer // what is being sent; differs from target while waiting for a keyframe
+	source  *publication // that entry shows, nil: not looked up; see Room.shown
+	moved   bool         // the entry is not what target and the table were worked out for
+	wanted  wish         // of the entry
+	formats []string     // of cfg.Codecs
+	current *Layer       // what is being sent; differs from target while waiting for a keyframe
 	payload payloadTypes
 
 	rewriter       rewriter

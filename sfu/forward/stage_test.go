@@ -33,7 +33,7 @@ func onStage(t *testing.T, cfg Config, scenario func(*stage)) {
 	t.Helper()
 	synctest.Test(t, func(t *testing.T) {
 		st := &stage{t: t}
-		cfg.OnSlots = func(PeerID, []Entry) {
+		cfg.OnSlots = func(PeerID) {
 			st.mu.Lock()
 			st.tables++
 			st.mu.Unlock()

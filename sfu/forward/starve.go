@@ -1,9 +1,6 @@
 package forward
 
-import (
-	"slices"
-	"time"
-)
+import "time"
 
 const (
 	// starvedAfter is how long an armed slot may wait for its first picture: five requests for a keyframe.
@@ -51,9 +48,8 @@ func (r *Room) starves(sub *subscriber, s *Slot) bool {
 	if s.cfg.Kind != KindVideo || !s.ready || s.entry.Peer == "" || s.paused || s.current != nil {
 		return false
 	}
-	_, _, hidden := sub.wanted(s.entry)
-	muted := slices.ContainsFunc(r.publications, func(p *publication) bool { return p.muted && p.key == s.entry.key() })
-	return !hidden && !muted
+	p := r.shown(s)
+	return !sub.wanted(s.entry).hidden && (p == nil || !p.muted)
 }
 
 func (r *Room) starved(sub *subscriber, s *Slot, now time.Time) {

@@ -103,11 +103,10 @@ func ridName(l *Layer) string {
 
 // waits says what a slot waits for.
 func (r *Room) waits(sub *subscriber, s *Slot, now time.Time) string {
-	_, _, hidden := sub.wanted(s.entry)
 	switch {
 	case s.entry.Peer == "":
 		return ""
-	case hidden:
+	case sub.wanted(s.entry).hidden:
 		return "the page: it hides the picture"
 	case s.paused:
 		return fmt.Sprintf("the path: it carries %d bit/s", sub.budget)

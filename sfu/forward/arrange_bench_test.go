@@ -1,0 +1,100 @@
+package forward
+
+import (
+	"fmt"
+	"log/slog"
+	"testing"
+	"time"
+)
+
+// crowd is a room in which everybody publishes sound and three layers of a camera and has the page's slots, on the test's own
+// goroutine in the loop's place.
+type crowd struct {
+	room  *Room
+	peers []PeerID
+	now   time.Time
+	turn  int
+}
+
+// newCrowd has views if everybody names sixteen others whom the page shows.
+func newCrowd(tb testing.TB, people, sounds, pictures int, views bool) *crowd {
+	tb.Helper()
+	c := &crowd{room: NewRoom(Config{OnSlots: func(PeerID) {}}, slog.New(slog.DiscardHandler)), now: time.Now()}
+	for i := range people {
+		c.peers = append(c.peers, PeerID(fmt.Sprintf("a3f1c09e-%04d", i)))
+	}
+	for i, peer := range c.peers {
+		c.room.AddLayer(LayerConfig{Peer: peer, Source: SourceMicrophone, Kind: KindAudio, Codec: opus, AudioLevelExtensionID: levelID})
+		for _, rid := range []string{"q", "h", "f"} {
+			c.room.AddLayer(LayerConfig{Peer: peer, Source: SourceCamera, Kind: KindVideo, RID: rid, Codec: vp8})
+		}
+		for n := range sounds + pictures {
+			cfg := SlotConfig{Peer: peer, Mid: fmt.Sprint(n), Kind: KindAudio, Writer: &sink{}, SSRC: 1, Codecs: []Codec{opus}}
+			if n >= sounds {
+				cfg.Kind, cfg.Codecs = KindVideo, []Codec{vp8}
+			}
+			c.room.AddSlot(cfg).Ready()
+		}
+		if views {
+			var wants []Want
+			for n := range pictures {
+				wants = append(wants, Want{Peer: c.peers[(i+1+n)%people], Source: SourceCamera, Width: 320, Height: 180})
+			}
+			c.room.SetView(peer, wants)
+		}
+		c.drain()
+	}
+	for range sounds + 1 {
+		c.speak()
+	}
+	return c
+}
+
+func (c *crowd) drain() {
+	for len(c.room.tasks) > 0 {
+		c.room.control(<-c.room.tasks)
+	}
+}
+
+// speak has the next person speak, who is in no slot, and the one before fall silent.
+func (c *crowd) speak() {
+	c.now = c.now.Add(speakersInterval)
+	for i, peer := range c.peers {
+		v := c.room.speakers.voice(peer)
+		v.speaking = i == c.turn
+		if v.speaking {
+			v.lastSpoke = c.now
+		}
+	}
+	c.turn = (c.turn + 7) % len(c.peers)
+	c.room.speakersChanged = true
+	c.room.arrange(c.now)
+}
+
+// works is what holds up the packets of a room: another speaker whom nobody has in a slot, the same speakers at another level, the
+// look at all layers, and somebody who mutes.
+func (c *crowd) works() map[string]func() {
+	return map[string]func(){
+		"speaker": c.speak,
+		"level":   func() { c.room.speakersChanged = true; c.room.arrange(c.now) },
+		"look":    func() { c.room.layersChanged = true; c.room.arrange(c.now) },
+		"mute":    func() { c.room.tablesChanged = true; c.room.arrange(c.now) },
+	}
+}
+
+// BenchmarkArrange is for rooms of 100 and of 300.
+func BenchmarkArrange(b *testing.B) {
+	for _, people := range []int{100, 300} {
+		for _, views := range []bool{true, false} {
+			c := newCrowd(b, people, 6, 16, views)
+			for name, work := range c.works() {
+				b.Run(fmt.Sprintf("%s/people=%d/views=%v", name, people, views), func(b *testing.B) {
+					b.ReportAllocs()
+					for b.Loop() {
+						work()
+					}
+				})
+			}
+		}
+	}
+}

@@ -1,0 +1,156 @@
+package forward
+
+import (
+	"fmt"
+	"log/slog"
+	"maps"
+	"slices"
+	"testing"
+	"time"
+
+	"pgregory.net/rapid"
+)
+
+// picture is what all slots of a room show.
+func (r *Room) picture() []string {
+	var lines []string
+	for _, sub := range r.subscribers {
+		for _, s := range sub.slots {
+			lines = append(lines, fmt.Sprint(sub.peer, s.told(), ridName(s.target)))
+		}
+		if table := r.Table(sub.peer); !slices.EqualFunc(table, sub.slots, func(e Entry, s *Slot) bool { return e == s.told() }) {
+			lines = append(lines, fmt.Sprint(sub.peer, " was told ", table))
+		}
+	}
+	slices.Sort(lines)
+	return lines
+}
+
+// TestArrangeLeavesNothingOut: whatever happens, and whatever little is worked out for it, nothing changes when all is worked out
+// anew.
+func TestArrangeLeavesNothingOut(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		room := NewRoom(Config{}, slog.New(slog.DiscardHandler))
+		now := time.Now()
+		peer := func() PeerID { return PeerID(fmt.Sprint("p", rapid.IntRange(0, 6).Draw(t, "peer"))) }
+		source := func() Source {
+			return rapid.SampledFrom([]Source{SourceMicrophone, SourceCamera, SourceScreen}).Draw(t, "source")
+		}
+		kindOf := func(s Source) (Kind, Codec) {
+			if s == SourceMicrophone {
+				return KindAudio, opus
+			}
+			return KindVideo, vp8
+		}
+		acts := map[string]func(){
+			"publish": func() {
+				s := source()
+				kind, codec := kindOf(s)
+				room.AddLayer(LayerConfig{Peer: peer(), Source: s, Kind: kind, Codec: codec, RID: rapid.SampledFrom([]string{"q", "f"}).Draw(t, "rid")})
+			},
+			"unpublish": func() {
+				if numbers := slices.Sorted(maps.Keys(room.layers)); len(numbers) > 0 {
+					room.layers[rapid.SampledFrom(numbers).Draw(t, "layer")].Close()
+				}
+			},
+			"slot": func() {
+				n := rapid.IntRange(0, 5).Draw(t, "mid")
+				kind, codec := kindOf([]Source{SourceMicrophone, SourceCamera}[n%2])
+				room.AddSlot(SlotConfig{Peer: peer(), Mid: fmt.Sprint(n), Kind: kind, Codecs: []Codec{codec}, Writer: &sink{}}).Ready()
+			},
+			"mute":   func() { room.SetMuted(peer(), source(), rapid.Bool().Draw(t, "muted")) },
+			"budget": func() { room.SetBudget(peer(), uint64(rapid.IntRange(0, 3).Draw(t, "budget")*100_000)) },
+			"leave":  func() { room.RemovePeer(peer()) },
+			"view": func() {
+				height := rapid.IntRange(0, 2).Draw(t, "height") * 360
+				room.SetView(peer(), []Want{{peer(), SourceCamera, height, height}, {peer(), SourceScreen, 9, 9}, {peer(), SourceCamera, 9, 9}})
+			},
+			"table": func() {
+				room.SetTable(peer(), []Entry{{Mid: "1", Kind: KindVideo, Peer: peer(), Source: SourceCamera}, {Mid: "0", Kind: KindAudio, Peer: peer(), Source: SourceMicrophone}})
+			},
+			"speak": func() {
+				v := room.speakers.voice(peer())
+				v.speaking = rapid.Bool().Draw(t, "speaking")
+				for _, v := range room.speakers.voices {
+					if v.speaking {
+						v.lastSpoke = now
+					}
+				}
+				room.speakersChanged = room.scarce
+				room.arrange(now)
+			},
+			"look": func() { room.layersChanged = true; room.arrange(now) },
+		}
+		for range 12 { // so that places are scarce
+			acts["publish"]()
+			acts["slot"]()
+		}
+		names := slices.Sorted(maps.Keys(acts))
+		for range 60 {
+			name := rapid.SampledFrom(names).Draw(t, "act")
+			acts[name]()
+			for len(room.tasks) > 0 {
+				(<-room.tasks)()
+				room.arrange(now) // at one time: what time changes is not meant here
+			}
+			before := room.picture()
+			for _, sub := range room.subscribers {
+				for _, s := range sub.slots {
+					s.source = nil
+				}
+			}
+			room.tablesChanged = true
+			room.arrange(now)
+			if after := room.picture(); !slices.Equal(before, after) {
+				t.Fatalf("%s: %v\nbecame, worked out anew, %v", name, before, after)
+			}
+		}
+	})
+}
+
+// TestWhoComesBackAtOnceKeepsHisPlace, before anybody has looked.
+func TestWhoComesBackAtOnceKeepsHisPlace(t *testing.T) {
+	room := NewRoom(Config{}, slog.New(slog.DiscardHandler))
+	publish := func(peers ...PeerID) {
+		for _, peer := range peers {
+			room.AddLayer(LayerConfig{Peer: peer, Source: SourceCamera, Kind: KindVideo, Codec: vp8})
+		}
+	}
+	shown := func() (peers []PeerID) {
+		room.control(<-room.tasks)
+		for _, e := range room.Table("viewer") {
+			peers = append(peers, e.Peer)
+		}
+		return peers
+	}
+	publish("a", "b", "c")
+	for _, mid := range []string{"1", "2", "3"} {
+		room.AddSlot(SlotConfig{Peer: "viewer", Mid: mid, Kind: KindVideo, Codecs: []Codec{vp8}, Writer: &sink{}})
+	}
+	before := shown()
+	room.RemovePeer("a")
+	room.RemovePeer("b")
+	publish("b", "a")
+	if after := shown(); !slices.Equal(after, before) {
+		t.Errorf("shown are %v, want %v as before", after, before)
+	}
+}
+
+// TestArrangeAllocatesNothing, however many are in the room.
+func TestArrangeAllocatesNothing(t *testing.T) {
+	for _, views := range []bool{true, false} {
+		c := newCrowd(t, 30, 3, 6, views)
+		for range 3 * len(c.peers) { // every layer's list of slots gets as long as it ever will
+			c.speak()
+		}
+		before := c.room.Table(c.peers[0])
+		for name, work := range c.works() {
+			if allocations := testing.AllocsPerRun(100, work); allocations != 0 {
+				t.Errorf("%s, views %v: %v allocations", name, views, allocations)
+			}
+		}
+		if slices.Equal(before, c.room.Table(c.peers[0])) {
+			t.Error("a hundred speakers have changed nothing")
+		}
+	}
+}

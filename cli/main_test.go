@@ -85,6 +85,35 @@ func TestATokenIsWhatItWasAskedToBe(t *testing.T) {
 	}
 }
 
+func TestATokensGrantsAreThoseOfItsFlags(t *testing.T) {
+	keys, err := access.ParseKeyring(goodKeys)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for flags, want := range map[string]access.Grant{
+		"--room blue --admin":  {Room: "blue", RoomAdmin: true, CanPublish: true, CanPublishData: true},
+		"--admin":              {RoomAdmin: true, RoomList: true, CanPublish: true, CanPublishData: true},
+		"--room blue --create": {Room: "blue", RoomCreate: true, CanPublish: true, CanPublishData: true},
+		"--room blue --hidden": {Room: "blue", Hidden: true},
+		"--room blue --source=microphone,screen_share": {
+			Room: "blue", CanPublish: true, Sources: access.Microphone | access.Screen, CanPublishData: true,
+		},
+	} {
+		code, out, said := exec(t, map[string]string{"HOLDFAST_API_KEYS": goodKeys}, append([]string{"token", "--identity", "ada"}, strings.Fields(flags)...)...)
+		got, err := keys.Verify(strings.TrimSpace(out))
+		want.Identity, want.Name, want.RoomJoin, want.CanSubscribe = "ada", "ada", true, true
+		want.Key, want.Expires = got.Key, got.Expires
+		if err != nil || got != want {
+			t.Errorf("token %s: exit %d %s grants %+v, %v; want %+v", flags, code, said, got, err, want)
+		}
+	}
+	for _, flags := range []string{"--source=smell", "--source=screen_share_audio"} {
+		if code, _, said := exec(t, map[string]string{"HOLDFAST_API_KEYS": goodKeys}, "token", "--identity", "ada", flags); code == 0 || !strings.Contains(said, "--source") {
+			t.Errorf("token %s: exit %d %s", flags, code, said)
+		}
+	}
+}
+
 func TestAnnouncedAddresses(t *testing.T) {
 	everywhere, here := &net.TCPAddr{IP: net.IPv6zero, Port: 7}, &net.TCPAddr{IP: net.IPv4(127, 0, 0, 1), Port: 7}
 	host := func() (string, error) { return "box", nil }

@@ -559,6 +559,7 @@ type Attach struct {
 	ExpectedSize   uint32  `protobuf:"varint,8,opt,name=expected_size,json=expectedSize,proto3" json:"expected_size,omitempty"`      // people; when this attach opens the room, for how long its cost is reserved
 	ExpectedEgress *Egress `protobuf:"bytes,9,opt,name=expected_egress,json=expectedEgress,proto3" json:"expected_egress,omitempty"` // what placement reckoned the room to cost; without it the node reckons by expected_size
 	Unreserved     bool    `protobuf:"varint,10,opt,name=unreserved,proto3" json:"unreserved,omitempty"`                             // the room is judged by its cost and then charged for what it sends only
+	Sources        uint32  `protobuf:"varint,11,opt,name=sources,proto3" json:"sources,omitempty"`                                   // what may be published: bit 0 for SOURCE_MICROPHONE and so on; 0 is everything
 	unknownFields  protoimpl.UnknownFields
 	sizeCache      protoimpl.SizeCache
 }
@@ -663,6 +664,13 @@ func (x *Attach) GetUnreserved() bool {
 	return false
 }
 
+func (x *Attach) GetSources() uint32 {
+	if x != nil {
+		return x.Sources
+	}
+	return 0
+}
+
 // Egress is headroom.Egress.
 type Egress struct {
 	state            protoimpl.MessageState `protogen:"open.v1"`
@@ -725,6 +733,7 @@ type Peer struct {
 	VideoMuted    bool                   `protobuf:"varint,5,opt,name=video_muted,json=videoMuted,proto3" json:"video_muted,omitempty"`
 	Metadata      string                 `protobuf:"bytes,6,opt,name=metadata,proto3" json:"metadata,omitempty"`                              // the token's metadata, opaque
 	ScreenShared  bool                   `protobuf:"varint,7,opt,name=screen_shared,json=screenShared,proto3" json:"screen_shared,omitempty"` // shows a screen now
+	Hidden        bool                   `protobuf:"varint,8,opt,name=hidden,proto3" json:"hidden,omitempty"`                                 // the others are not told of this peer
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -804,6 +813,13 @@ func (x *Peer) GetMetadata() string {
 func (x *Peer) GetScreenShared() bool {
 	if x != nil {
 		return x.ScreenShared
+	}
+	return false
+}
+
+func (x *Peer) GetHidden() bool {
+	if x != nil {
+		return x.Hidden
 	}
 	return false
 }
@@ -3708,7 +3724,7 @@ const file_control_proto_rawDesc = "" +
 	"\x05leave\x18\x06 \x01(\v2\x1a.holdfast.control.v1.LeaveH\x00R\x05leave\x12,\n" +
 	"\x03say\x18\a \x01(\v2\x18.holdfast.control.v1.SayH\x00R\x03say\x128\n" +
 	"\arefresh\x18\b \x01(\v2\x1c.holdfast.control.v1.RefreshH\x00R\arefreshB\t\n" +
-	"\amessage\"\x9f\x03\n" +
+	"\amessage\"\xb9\x03\n" +
 	"\x06Attach\x12*\n" +
 	"\x03pin\x18\x01 \x01(\v2\x18.holdfast.control.v1.PinR\x03pin\x12\x12\n" +
 	"\x04room\x18\x02 \x01(\tR\x04room\x12-\n" +
@@ -3725,10 +3741,11 @@ const file_control_proto_rawDesc = "" +
 	"\n" +
 	"unreserved\x18\n" +
 	" \x01(\bR\n" +
-	"unreserved\"^\n" +
+	"unreserved\x12\x18\n" +
+	"\asources\x18\v \x01(\rR\asources\"^\n" +
 	"\x06Egress\x12&\n" +
 	"\x0fbits_per_second\x18\x01 \x01(\x04R\rbitsPerSecond\x12,\n" +
-	"\x12packets_per_second\x18\x02 \x01(\x04R\x10packetsPerSecond\"\xc9\x01\n" +
+	"\x12packets_per_second\x18\x02 \x01(\x04R\x10packetsPerSecond\"\xe1\x01\n" +
 	"\x04Peer\x12\x0e\n" +
 	"\x02id\x18\x01 \x01(\tR\x02id\x12\x1a\n" +
 	"\bidentity\x18\x02 \x01(\tR\bidentity\x12\x12\n" +
@@ -3738,7 +3755,8 @@ const file_control_proto_rawDesc = "" +
 	"\vvideo_muted\x18\x05 \x01(\bR\n" +
 	"videoMuted\x12\x1a\n" +
 	"\bmetadata\x18\x06 \x01(\tR\bmetadata\x12#\n" +
-	"\rscreen_shared\x18\a \x01(\bR\fscreenShared\"\xa7\x01\n" +
+	"\rscreen_shared\x18\a \x01(\bR\fscreenShared\x12\x16\n" +
+	"\x06hidden\x18\b \x01(\bR\x06hidden\"\xa7\x01\n" +
 	"\x05Offer\x12\x0e\n" +
 	"\x02id\x18\x01 \x01(\tR\x02id\x12\x10\n" +
 	"\x03sdp\x18\x02 \x01(\tR\x03sdp\x12\x14\n" +

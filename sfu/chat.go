@@ -23,7 +23,7 @@ const (
 // how the speaker knows that it was said. Nothing is kept of it.
 func (r *room) chat(p *peer, said *control.Say) {
 	text, id := said.GetText(), said.GetId()
-	if strings.TrimSpace(text) == "" || len(text) > chatBytes || len(id) > chatIDBytes || !utf8.ValidString(text) ||
+	if strings.TrimSpace(text) == "" || len(text) > chatBytes || len(id) > chatIDBytes || !utf8.ValidString(text) || p.entry.GetHidden() ||
 		!r.chatters.Pass(p.entry.GetIdentity()) {
 		return
 	}

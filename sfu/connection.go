@@ -33,6 +33,7 @@ type connectionConfig struct {
 	owner        string // the peer, unique on the node
 	peer         forward.PeerID
 	canPublish   bool
+	publishable  uint32 // the sources that may be published, as of control.Attach
 	canSubscribe bool
 	compatible   bool // the peer's DTLS has failed before: offer all SRTP profiles
 	candidates   []netip.AddrPort

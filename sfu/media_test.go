@@ -268,6 +268,42 @@ func TestWhoMayNotPublishOrSubscribe(t *testing.T) {
 	}
 }
 
+// TestOnlyTheSourcesOfTheTokenAreForwarded: whatever the client sends, and whatever it calls it.
+func TestOnlyTheSourcesOfTheTokenAreForwarded(t *testing.T) {
+	s := newStage(t, "one")
+	bobEdge, _ := s.attach("room", "bob", 1)
+	bob := newMediaClient(t, 'b', true, 2)
+	bob.negotiate(bobEdge, nil)
+	bobEdge.awaitConnected()
+	const microphone, screen = 1 << 0, 1 << 2
+	aliceEdge, _ := s.attach("room", "alice", 1, func(a *control.Attach) { a.Sources = microphone | screen })
+	alice := newMediaClient(t, 'a', true, 1)
+	alice.negotiate(aliceEdge, nil)
+	alice.goSend()
+	sent := func() map[control.Source]bool {
+		tracks := map[control.Source]bool{}
+		reply, err := s.client.Rooms(t.Context(), &control.RoomsRequest{Media: true})
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, p := range reply.GetRooms()[0].GetPeers() {
+			for _, track := range p.GetMedia().GetTracks() {
+				tracks[track.GetSource()] = track.GetPacketsIn() > 20
+			}
+		}
+		return tracks
+	}
+	eventually(t, "the node forwards her sound", func() bool { return sent()[control.Source_SOURCE_MICROPHONE] })
+	if _, camera := sent()[control.Source_SOURCE_CAMERA]; camera {
+		t.Error("a camera that may not be published has a track")
+	}
+	for _, slot := range bobEdge.lastSlots() {
+		if slot.GetPeer() == "alice" && slot.GetKind() == control.Kind_KIND_VIDEO {
+			t.Errorf("a camera that may not be published is shown in %v", slot)
+		}
+	}
+}
+
 func TestBadOffersHarmNobody(t *testing.T) {
 	s := newStage(t, "one", func(c *Config) { c.Limits.SlotsPerPeer = 4 })
 	e, _ := s.attach("room", "alice", 1)

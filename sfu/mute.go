@@ -58,5 +58,5 @@ func (r *room) tellSoon(p *peer) {
 // tell announces a peer's entry as it is.
 func (r *room) tell(p *peer) {
 	p.told, p.toldAt = p.entry, time.Now()
-	r.announce(&control.RosterChange{Change: &control.RosterChange_Updated{Updated: p.entry}})
+	r.announce(p, &control.RosterChange{Change: &control.RosterChange_Updated{Updated: p.entry}})
 }

@@ -48,7 +48,7 @@ func TestASlowEdgeLosesItsStreamAndNotItsPeer(t *testing.T) {
 	// The stream's writer cannot keep up with one task that says this much.
 	if err := r.do(t.Context(), func() {
 		for range 3 * outboxEvents {
-			r.announce(&control.RosterChange{Change: &control.RosterChange_Left{Left: "nobody"}})
+			r.announce(&peer{}, &control.RosterChange{Change: &control.RosterChange_Left{Left: "nobody"}})
 		}
 	}); err != nil {
 		t.Fatal(err)

@@ -24,6 +24,7 @@ type peer struct {
 	generation   uint64
 	canPublish   bool
 	canSubscribe bool
+	sources      uint32  // which of them it may publish, as of control.Attach
 	outbox       *outbox // nil while no edge holds the peer
 	deadline     time.Time
 	expected     bool // only announced by others so far
@@ -73,7 +74,7 @@ func (p *peer) mediaLives() bool { return p.connection != nil && p.connection.al
 func rosterCopy(entry *control.Peer) *control.Peer {
 	return &control.Peer{
 		Id: entry.GetId(), Identity: entry.GetIdentity(), Name: entry.GetName(), Metadata: entry.GetMetadata(),
-		AudioMuted: entry.GetAudioMuted(), VideoMuted: entry.GetVideoMuted(), ScreenShared: entry.GetScreenShared(),
+		AudioMuted: entry.GetAudioMuted(), VideoMuted: entry.GetVideoMuted(), ScreenShared: entry.GetScreenShared(), Hidden: entry.GetHidden(),
 	}
 }
 

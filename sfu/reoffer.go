@@ -37,7 +37,7 @@ func (r *room) starved(s forward.Starved) {
 // reoffer does it on the room's loop.
 func (r *room) reoffer(s forward.Starved, now time.Time) {
 	p, ok := r.peers[s.Publisher]
-	if !ok || p.connection == nil || !p.connected || !p.canPublish {
+	if !ok || p.connection == nil || !p.connected || !p.canPublish || !mayPublish(p.sources, s.Source) {
 		return
 	}
 	mids, upAt, sent := p.connection.sending(s.Source)

@@ -33,6 +33,46 @@ func TestRosterFollowsWhoIsThere(t *testing.T) {
 	bob.awaitEnd()
 }
 
+func TestAHiddenPeerIsSeenByNobody(t *testing.T) {
+	s := newStage(t, "one")
+	alice, _ := s.attach("room", "alice", 1)
+	hidden := func(a *control.Attach) { a.Peer.Hidden = true }
+	spy, sees := s.attach("room", "spy", 1, hidden)
+	if got := rosterIDs(sees.GetRoster()); got != "alice spy " {
+		t.Errorf("the hidden one sees %q", got)
+	}
+	other, sees := s.attach("room", "other-spy", 1, hidden, func(a *control.Attach) {
+		a.Expected = []*control.Peer{{Id: "ghost", Identity: "ghost", Hidden: true}}
+	})
+	if got := rosterIDs(sees.GetRoster()); got != "alice other-spy " {
+		t.Errorf("another hidden one sees %q", got)
+	}
+	spy.send(&control.EdgeMessage{Message: &control.EdgeMessage_Say{Say: &control.Say{Text: "boo"}}})
+	spy.send(&control.EdgeMessage{Message: &control.EdgeMessage_Mute{Mute: &control.Mute{Source: control.Source_SOURCE_MICROPHONE, Muted: true}}})
+	spy.await("its own mute", func(e *control.PeerEvent) bool { return e.GetRosterChange().GetUpdated().GetId() == "spy" })
+	spy.send(&control.EdgeMessage{Message: &control.EdgeMessage_Leave{Leave: &control.Leave{}}})
+	spy.awaitEnd()
+	bob, sees := s.attach("room", "bob", 1)
+	if got := rosterIDs(sees.GetRoster()); got != "alice bob " {
+		t.Errorf("bob sees %q", got)
+	}
+	var heard []*control.PeerEvent
+	alice.await("bob's join", func(e *control.PeerEvent) bool {
+		heard = append(heard, e)
+		return e.GetRosterChange().GetJoined().GetId() == "bob"
+	})
+	for _, e := range heard[:len(heard)-1] {
+		if e.GetRosterChange() != nil || e.GetChat() != nil {
+			t.Errorf("alice heard %v", e)
+		}
+	}
+	other.await("bob's join", func(e *control.PeerEvent) bool { return e.GetRosterChange().GetJoined().GetId() == "bob" })
+	bob.send(&control.EdgeMessage{Message: &control.EdgeMessage_Leave{Leave: &control.Leave{}}})
+	if held := s.heldPeer("room", "other-spy"); held == nil {
+		t.Error("operators do not see the hidden one")
+	}
+}
+
 func TestExpectedPeersDoNotFlicker(t *testing.T) {
 	t.Parallel() // it waits for the grace time to run out, in which a busy machine must attach two
 	s := newStage(t, "one", func(c *Config) { c.Grace = 4 * time.Second })

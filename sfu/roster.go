@@ -57,10 +57,11 @@ func (r *room) attachNow(a attachment) (*session, *refusal, error) {
 		p = r.welcome(a)
 	}
 	p.generation = a.request.GetGeneration()
-	p.canPublish, p.canSubscribe = a.request.GetCanPublish(), a.request.GetCanSubscribe()
+	p.canPublish, p.canSubscribe = a.request.GetCanPublish() && !a.entry.GetHidden(), a.request.GetCanSubscribe()
+	p.sources = a.request.GetSources()
 	r.expect(a.request.GetExpected())
 	p.outbox, p.deadline = newOutbox(), time.Time{} // Not earlier: Attached comes first.
-	attached := &control.Attached{Peer: string(p.id), Resumed: resumed, ChargedInReport: r.chargedIn, Roster: r.roster(), Egress: r.egress}
+	attached := &control.Attached{Peer: string(p.id), Resumed: resumed, ChargedInReport: r.chargedIn, Roster: r.rosterFor(p), Egress: r.egress}
 	if resumed {
 		attached.Slots = slotsProto(r.media.Table(p.id))
 	}
@@ -94,9 +95,9 @@ func (r *room) welcome(a attachment) *peer {
 	delete(r.left, id)
 	switch {
 	case !expected:
-		r.announce(&control.RosterChange{Change: &control.RosterChange_Joined{Joined: p.entry}})
+		r.announce(p, &control.RosterChange{Change: &control.RosterChange_Joined{Joined: p.entry}})
 	case !sameEntry(before, p.entry):
-		r.announce(&control.RosterChange{Change: &control.RosterChange_Updated{Updated: p.entry}})
+		r.announce(p, &control.RosterChange{Change: &control.RosterChange_Updated{Updated: p.entry}})
 	}
 	r.media.SetMuted(id, forward.SourceMicrophone, p.entry.GetAudioMuted())
 	r.media.SetMuted(id, forward.SourceCamera, p.entry.GetVideoMuted())
@@ -116,13 +117,13 @@ func (r *room) expect(entries []*control.Peer) {
 	waiting := false
 	for _, entry := range entries {
 		id := forward.PeerID(entry.GetId())
-		if _, known := r.peers[id]; known || r.left[id] || r.removed[id] || id == "" || !entryFits(entry) || len(r.peers) >= r.node.cfg.Limits.PeersPerRoom {
+		if _, known := r.peers[id]; known || r.left[id] || r.removed[id] || id == "" || entry.GetHidden() || !entryFits(entry) || len(r.peers) >= r.node.cfg.Limits.PeersPerRoom {
 			continue
 		}
 		r.arrivals++
 		p := &peer{id: id, joined: r.arrivals, entry: rosterCopy(entry), expected: true, deadline: now.Add(r.node.cfg.Grace)}
 		r.peers[id] = p
-		r.announce(&control.RosterChange{Change: &control.RosterChange_Joined{Joined: p.entry}})
+		r.announce(p, &control.RosterChange{Change: &control.RosterChange_Joined{Joined: p.entry}})
 		waiting = true
 	}
 	if waiting {
@@ -145,7 +146,7 @@ func (r *room) remove(p *peer, why string) {
 	if time.Since(r.opened) < r.node.cfg.Grace && len(r.left) < r.node.cfg.Limits.PeersPerRoom {
 		r.left[p.id] = true
 	}
-	r.announce(&control.RosterChange{Change: &control.RosterChange_Left{Left: string(p.id)}})
+	r.announce(p, &control.RosterChange{Change: &control.RosterChange_Left{Left: string(p.id)}})
 	r.log.Debug("peer removed", "peer", string(p.id), "why", why)
 	r.count()
 	if r.present() == 0 && r.emptySince.IsZero() {
@@ -177,19 +178,25 @@ func (r *room) count() {
 	r.connected.Store(int64(connected))
 }
 
-// announce tells everybody of a change of the roster.
-func (r *room) announce(change *control.RosterChange) {
+// announce tells everybody of a change of the roster that concerns p; of who is hidden, nobody but p.
+func (r *room) announce(p *peer, change *control.RosterChange) {
+	if p.entry.GetHidden() {
+		r.send(p, &control.PeerEvent{Seq: r.seq, Event: &control.PeerEvent_RosterChange{RosterChange: change}})
+		return
+	}
 	r.seq++
 	for _, p := range r.peers {
 		r.send(p, &control.PeerEvent{Seq: r.seq, Event: &control.PeerEvent_RosterChange{RosterChange: change}})
 	}
 }
 
-// roster lists everybody, expected people included, in the order they came.
-func (r *room) roster() []*control.Peer {
+// rosterFor lists everybody whom viewer may see, expected people included, in the order they came.
+func (r *room) rosterFor(viewer *peer) []*control.Peer {
 	peers := make([]*peer, 0, len(r.peers))
 	for _, p := range r.peers {
-		peers = append(peers, p)
+		if p == viewer || !p.entry.GetHidden() {
+			peers = append(peers, p)
+		}
 	}
 	slices.SortFunc(peers, func(a, b *peer) int { return cmp.Compare(a.joined, b.joined) })
 	entries := make([]*control.Peer, 0, len(peers))

@@ -110,7 +110,7 @@ func (s *session) offer(ctx context.Context, message *control.EdgeMessage, wante
 		if goesOn = s.check(message); goesOn {
 			n = negotiation{
 				session: s, message: wanted, present: s.peer.connection,
-				canPublish: s.peer.canPublish, canSubscribe: s.peer.canSubscribe,
+				canPublish: s.peer.canPublish, publishable: s.peer.sources, canSubscribe: s.peer.canSubscribe,
 			}
 		}
 	})
@@ -163,6 +163,7 @@ type negotiation struct {
 	message      *control.Offer
 	present      *connection // the peer's connection when it began; nil for none
 	canPublish   bool
+	publishable  uint32
 	canSubscribe bool
 }
 
@@ -230,7 +231,7 @@ func (n *negotiation) connect(o *offer.Offer) (*connection, error) {
 		return nil, err
 	}
 	return connect(r.node.transport, o, connectionConfig{
-		room: r.media, owner: string(r.id) + "\n" + string(p.id), peer: p.id, canPublish: n.canPublish, canSubscribe: n.canSubscribe,
+		room: r.media, owner: string(r.id) + "\n" + string(p.id), peer: p.id, canPublish: n.canPublish, publishable: n.publishable, canSubscribe: n.canSubscribe,
 		compatible: n.present != nil && n.present.needsCompatible(), candidates: told,
 		log: r.log.With("peer", string(p.id)),
 		onState: func(c *connection, state control.TransportState) {

@@ -363,13 +363,20 @@ func (c *connection) sourceOf(line *offer.Section) (forward.Source, bool) {
 	}
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if source, ok := c.sources[line.MID]; ok {
-		return source, (source == forward.SourceMicrophone) == line.Audio
+	source, named := c.sources[line.MID]
+	switch {
+	case named:
+	case line.Audio:
+		source = forward.SourceMicrophone
+	default:
+		source = forward.SourceCamera
 	}
-	if line.Audio {
-		return forward.SourceMicrophone, true
-	}
-	return forward.SourceCamera, true
+	return source, (source == forward.SourceMicrophone) == line.Audio && mayPublish(c.publishable, source)
+}
+
+// mayPublish says whether a set of sources, as of control.Attach, has this one.
+func mayPublish(set uint32, source forward.Source) bool {
+	return set == 0 || set&(1<<(sourceProto(source)-control.Source_SOURCE_MICROPHONE)) != 0
 }
 
 // namedVideo lists the SSRCs of the video that the client says it has been

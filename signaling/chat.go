@@ -15,6 +15,10 @@ const (
 // chat passes a line on to the room's owner. Without a link it is lost, and the
 // client, to which no echo comes, says it again.
 func (s *session) chat(m *wire.Say) {
+	if !s.who.CanChat {
+		s.socket.send(faultOf(errNoChat))
+		return
+	}
 	if !s.server.chats.Pass(s.entryKey()) {
 		s.socket.send(faultOf(errFlood))
 		return

@@ -28,6 +28,10 @@ func (s *session) handle(next inbound) (ending, bool) {
 		s.known.view = m
 		s.say(viewMessage(m))
 	case *wire.Mute:
+		if !m.Muted && !mayPublish(s.who, m.Source) {
+			s.socket.send(faultOf(errNotPublished))
+			break
+		}
 		s.known.mute(m)
 		s.say(muteMessage(m.Source, m.Muted))
 	case *wire.Say:

@@ -31,6 +31,9 @@ type Config struct {
 	// ends, and must survive its signaling node then. With it the access token's end bounds every way into a room.
 	ResumeGrace time.Duration
 
+	// DemandRoomCreate lets only tokens with roomCreate open a room; the others join what is open.
+	DemandRoomCreate bool
+
 	// ExpectedSize is how many people a new room is expected to hold, where the token says nothing; 0 takes
 	// headroom.DefaultPeople.
 	ExpectedSize int

@@ -132,7 +132,7 @@ func (s *session) greet(resumed bool) error {
 		Protocol: wire.Version, Room: s.who.Room, Peer: wire.PeerID(s.who.Peer), Identity: s.who.Identity, Name: s.who.Name,
 		Resume: token, Placement: s.placement(), Seq: s.link.Seq, Roster: wireRoster(s.known.roster),
 		ICEServers:  s.server.config.ICEServers,
-		Permissions: wire.Permissions{Publish: s.who.CanPublish, Subscribe: s.who.CanSubscribe},
+		Permissions: permissionsOf(s.who),
 	})
 	return nil
 }
@@ -163,7 +163,8 @@ func (s *Server) admit(m *wire.Join) (access.Session, error) {
 		Key: grant.Key, Mark: s.parts.Keys.Mark(grant.Key), Began: s.parts.Store.Now().UnixMilli(),
 		Until: grant.Expires.Add(s.config.ResumeGrace).Unix(),
 		Room:  room, Peer: newPeerID(), Identity: grant.Identity, Name: name, Metadata: grant.Metadata,
-		CanPublish: grant.CanPublish, CanSubscribe: grant.CanSubscribe, ExpectedSize: grant.ExpectedSize,
+		CanPublish: grant.CanPublish, Sources: grant.Sources, CanSubscribe: grant.CanSubscribe, CanChat: grant.CanPublishData,
+		Hidden: grant.Hidden, RoomCreate: grant.RoomCreate, ExpectedSize: grant.ExpectedSize,
 	}, nil
 }
 
@@ -211,6 +212,9 @@ func (s *session) arrive(ctx context.Context) (*sfulink.Link, error) {
 func (s *session) arriveWithin(ctx context.Context) (*sfulink.Link, error) {
 	s.unreserved = !s.server.openings.Pass(s.who.Identity)
 	defer func() { s.unreserved = false }()
+	if err := s.mayEnter(ctx); err != nil {
+		return nil, err
+	}
 	opening := s.opening(pin.Pin{})
 	verdict := make(chan error, 1)
 	if s.resumes { // A new session cannot be over.

@@ -95,6 +95,9 @@ func (m *memory) put(p *control.Peer) {
 func (m *memory) expected() []*control.Peer {
 	list := make([]*control.Peer, 0, min(len(m.roster), maxExpected))
 	for _, p := range m.roster[:min(len(m.roster), maxExpected)] {
+		if p.GetHidden() { // It is oneself, and nobody is to be told.
+			continue
+		}
 		list = append(list, &control.Peer{
 			Id: p.GetId(), Identity: p.GetIdentity(), Name: p.GetName(),
 			AudioMuted: p.GetAudioMuted(), VideoMuted: p.GetVideoMuted(), ScreenShared: p.GetScreenShared(),

@@ -35,10 +35,12 @@ func (s *session) opening(p pin.Pin) *sfulink.Opening {
 		Pin: p, Room: s.who.Room,
 		Peer: &control.Peer{
 			Id: s.who.Peer, Identity: s.who.Identity, Name: s.who.Name, Metadata: s.who.Metadata,
-			AudioMuted: s.known.muted[wire.SourceMicrophone], VideoMuted: s.known.muted[wire.SourceCamera],
+			AudioMuted:   s.known.muted[wire.SourceMicrophone] || !mayPublish(s.who, wire.SourceMicrophone),
+			VideoMuted:   s.known.muted[wire.SourceCamera] || !mayPublish(s.who, wire.SourceCamera),
 			ScreenShared: s.known.shares(wire.SourceScreen),
+			Hidden:       s.who.Hidden,
 		},
-		CanPublish: s.who.CanPublish, CanSubscribe: s.who.CanSubscribe,
+		CanPublish: s.who.CanPublish, Sources: uint32(s.who.Sources), CanSubscribe: s.who.CanSubscribe,
 		Expected: s.known.expected(), Expect: s.expect(),
 	}
 }

@@ -136,6 +136,7 @@ type fakePlacer struct {
 	expects []headroom.Room
 	opens   int
 	notes   map[string]string // of all rooms, by room and name
+	reads   int               // of pins
 }
 
 func (p *fakePlacer) Now() time.Time { return time.Now() }
@@ -221,6 +222,13 @@ func (p *fakePlacer) Ping(context.Context) error {
 }
 
 func (p *fakePlacer) Pins(_ context.Context, rooms []ring.RoomID, visit func(pin.Holding) error) error {
+	p.mu.Lock()
+	p.reads++
+	fail := p.fail
+	p.mu.Unlock()
+	if fail != nil {
+		return fail
+	}
 	for _, room := range rooms {
 		p.mu.Lock()
 		stands, ok := p.pins[room]

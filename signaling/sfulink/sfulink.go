@@ -62,6 +62,7 @@ type Opening struct {
 	Peer         *control.Peer
 	Generation   uint64
 	CanPublish   bool
+	Sources      uint32 // as of control.Attach
 	CanSubscribe bool
 	Expected     []*control.Peer
 	Expect       headroom.Room // what the room costs, when this attach opens it
@@ -70,7 +71,7 @@ type Opening struct {
 func (o Opening) message() *control.EdgeMessage {
 	return &control.EdgeMessage{Fence: control.FenceProto(o.Pin.Fence), Message: &control.EdgeMessage_Attach{Attach: &control.Attach{
 		Pin: control.PinProto(o.Pin), Room: string(o.Room), Peer: o.Peer, Generation: o.Generation,
-		CanPublish: o.CanPublish, CanSubscribe: o.CanSubscribe, Expected: o.Expected,
+		CanPublish: o.CanPublish, Sources: o.Sources, CanSubscribe: o.CanSubscribe, Expected: o.Expected,
 		ExpectedSize: uint32(min(max(o.Expect.People, 0), headroom.MaxPeople)), ExpectedEgress: control.EgressProto(o.Expect.Cost()), Unreserved: o.Expect.Unreserved,
 	}}}
 }

@@ -130,8 +130,10 @@ type Speaker struct {
 
 // Permissions is what the session's token allows.
 type Permissions struct {
-	Publish   bool `json:"publish"`
-	Subscribe bool `json:"subscribe"`
+	Publish   bool     `json:"publish"`
+	Subscribe bool     `json:"subscribe"`
+	Chat      bool     `json:"chat"`
+	Sources   []Source `json:"sources,omitempty"` // what may be published; everything when it is absent
 }
 
 // ICEServer is one RTCIceServer of the browser's configuration.

@@ -160,20 +160,22 @@ export class Call extends EventTarget {
    * @param {boolean} muted
    */
   async setMuted(source, muted) {
+    if (!muted && !this.mayPublish(source)) emit(this, 'error', new CallError('not_published'));
     await this.#own.setMuted(source, muted);
   }
 
   /**
-   * Sends another track as this source, or none. No renegotiation.
+   * Sends another track as this source, or none. No renegotiation. Rejects with `not_published` when the token does not allow the source.
    * @param {Source} source
    * @param {MediaStreamTrack | null} track
    */
   async replaceTrack(source, track) {
+    if (track && !this.mayPublish(source)) throw new CallError('not_published');
     await this.#own.replace(source, track);
   }
 
   /**
-   * Whether nothing is sent of a source: it is muted, or there is none.
+   * Whether nothing is sent of a source: it is muted, there is none, or the token does not allow it.
    * @param {Source} source
    */
   isMuted(source) {
@@ -181,10 +183,24 @@ export class Call extends EventTarget {
   }
 
   /**
-   * Says a line to everybody in the room: text, never markup, of at most 2000 characters.
+   * Whether the token lets this person publish a source; true as long as that is not known.
+   * @param {Source} source
+   */
+  mayPublish(source) {
+    const { publish = true, sources } = this.#me?.permissions ?? {};
+    return publish && (sources?.includes(source) ?? true);
+  }
+
+  /**
+   * Says a line to everybody in the room: text, never markup, of at most 2000 characters. Null when there is nothing to say, or
+   * when the token does not allow it, which an `error` tells.
    * @param {string} text
    */
   say(text) {
+    if (this.#me?.permissions?.chat === false) {
+      emit(this, 'error', new CallError('not_said'));
+      return null;
+    }
     return this.#me ? this.#chat.say({ peer: this.peer, name: this.#me.name, text }) : null;
   }
 
@@ -248,8 +264,8 @@ export class Call extends EventTarget {
     this.#me = message;
     this.#wentUp = false;
     this.#replaceRoster(message);
-    if (!message.permissions?.publish && this.#own.any) emit(this, 'error', new CallError('not_published'));
-    this.#own.begin(message.permissions?.publish !== false);
+    if (this.#own.sources.some((source) => !this.mayPublish(source))) emit(this, 'error', new CallError('not_published'));
+    this.#own.begin((source) => this.mayPublish(source));
     emit(this, 'joined', message);
     this.#media?.start(message);
     this.#refreshState();

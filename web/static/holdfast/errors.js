@@ -10,7 +10,8 @@ const sentences = {
   no_webrtc: 'This browser cannot make video calls. Use a current version of Chrome, Edge, Firefox or Safari.',
   bad_url: 'The address of the server is not valid.',
   bad_state: 'This call has already been joined. Make a new Call to join again.',
-  not_published: 'This connection may not send audio or video: its token does not allow it.',
+  not_published: 'This connection may not send that: its token does not allow it. Ask the application for another one.',
+  not_said: 'This connection may not write to the chat: its token does not allow it. Ask the application for another one.',
   no_token: 'No access token could be fetched. Try again.',
 };
 

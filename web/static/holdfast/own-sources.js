@@ -13,16 +13,17 @@ export class OwnSources {
   #tracks = new Map();
   /** @type {Set<Source>} */
   #muted = new Set();
-  #allowed = true;
+  /** @type {(source: Source) => boolean} */
+  #allowed = () => true;
 
   /** @param {Outlets} outlets */
   constructor(outlets) {
     this.#outlets = outlets;
   }
 
-  /** Whether there is anything to send. */
-  get any() {
-    return this.#tracks.size > 0;
+  /** What there is to send. */
+  get sources() {
+    return [...this.#tracks.keys()];
   }
 
   /**
@@ -35,7 +36,7 @@ export class OwnSources {
 
   /**
    * The session's permissions are known: sends what may be sent, and says what is muted.
-   * @param {boolean} allowed to publish
+   * @param {(source: Source) => boolean} allowed to publish it
    */
   begin(allowed) {
     this.#allowed = allowed;
@@ -48,11 +49,11 @@ export class OwnSources {
   }
 
   /**
-   * Whether nothing is sent of a source: it is muted, or there is none.
+   * Whether nothing is sent of a source: it is muted, there is none, or it may not be sent.
    * @param {Source} source
    */
   isMuted(source) {
-    return this.#muted.has(source) || !this.#tracks.has(source);
+    return this.#muted.has(source) || !this.#tracks.has(source) || !this.#allowed(source);
   }
 
   /**
@@ -80,7 +81,7 @@ export class OwnSources {
 
   /** @param {Source} source */
   async #apply(source) {
-    const sent = this.#allowed && !this.#muted.has(source);
+    const sent = this.#allowed(source) && !this.#muted.has(source);
     this.#say(source);
     await this.#outlets.send(source, sent ? this.#tracks.get(source) ?? null : null);
   }

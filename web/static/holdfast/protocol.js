@@ -29,7 +29,7 @@ export const VERSION = 1;
  * @typedef {{peer: string, source: Source, width: number, height: number}} Want
  */
 /** @typedef {{peer: string, level: number}} Speaker */
-/** @typedef {{publish: boolean, subscribe: boolean}} Permissions */
+/** @typedef {{publish: boolean, subscribe: boolean, chat: boolean, sources?: Source[]}} Permissions */
 
 /**
  * One source of somebody.

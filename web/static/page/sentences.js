@@ -1,5 +1,7 @@
 // A sentence for everything that can go wrong: what happened, and what to do.
 
+import { CallError } from '../holdfast/errors.js';
+
 /** @type {Record<string, string>} */
 const ofCalls = {
   unreachable: 'The server cannot be reached. Check your connection, then join again.',
@@ -51,8 +53,9 @@ export function ofDevice(error, device) {
   return (ofDevices[name] ?? ofDevices.AbortError)(device);
 }
 
-/** @param {unknown} error of getDisplayMedia */
+/** @param {unknown} error of getDisplayMedia, or of the call, which does not send it */
 export function ofScreen(error) {
+  if (error instanceof CallError) return error.message;
   const name = error instanceof Error ? error.name : '';
   if (name === 'NotFoundError') return 'There is nothing here that can be shared.';
   if (name === 'NotReadableError') return 'The system does not let this browser record the screen. Allow it in the system settings.';

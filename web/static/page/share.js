@@ -50,6 +50,7 @@ export class Share {
       this.stream = stream;
       await this.#call.replaceTrack('screen', track);
     } catch (error) {
+      this.#drop();
       // A person who changed their mind needs no word about it.
       if (!(error instanceof DOMException && error.name === 'NotAllowedError')) notice(ofScreen(error));
     } finally {

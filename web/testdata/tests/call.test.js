@@ -11,12 +11,15 @@ import { equal, eventually, ok, once, same, test } from './harness.js';
 const able = canMoveLiveConnection(navigator);
 const best = able ? 'restart' : 'new-connection';
 
-async function joined({ cleanup }, options = {}) {
+async function joined({ cleanup }, options = {}, permissions = {}) {
   const other = someone();
   const cluster = new FakeCluster(other.stream);
+  cluster.permissions = permissions;
   const stream = await navigator.mediaDevices.getUserMedia({ audio: true, video: { width: 320, height: 180, frameRate: 15 } });
   const call = new Call({ audioSlots: 1, videoSlots: 1, WebSocket: cluster.WebSocket, ...options });
   call.events = [];
+  call.errors = [];
+  call.addEventListener('error', ({ detail }) => call.errors.push(detail.code));
   call.addEventListener('migration', ({ detail }) => call.events.push(detail));
   const video = document.createElement('video');
   [video.muted, video.playsInline] = [true, true];
@@ -207,6 +210,22 @@ test('an offer whose answer was lost with the socket keeps its id', async (t) =>
   await migrated;
   await flowing(call, video);
   equal(new Set(cluster.node.offers.map(({ id }) => id)).size, 1);
+});
+
+test('what the token does not allow is not sent, and is said', async (t) => {
+  const { cluster, call, stream } = await joined(t, {}, { sources: ['microphone'], chat: false });
+  equal(call.errors, ['not_published'], 'the camera that it came with');
+  equal([call.mayPublish('microphone'), call.mayPublish('camera'), call.mayPublish('screen')], [true, false, false]);
+  equal([call.isMuted('microphone'), call.isMuted('camera')], [false, true]);
+  await call.setMuted('camera', false);
+  equal(call.errors, ['not_published', 'not_published']);
+  const refused = await call.replaceTrack('screen', stream.getVideoTracks()[0].clone()).then(() => '', (error) => error.code);
+  equal(refused, 'not_published');
+  equal(call.say('hello'), null);
+  equal(call.errors.at(-1), 'not_said');
+  equal(call.chat, []);
+  ok(!cluster.heard.some(({ type, source, muted }) => type === 'chat' || type === 'mute' && source !== 'microphone' && !muted), 'nothing of it was said');
+  ok((await call.stats()).outbound.every(({ kind, framesEncoded }) => kind !== 'video' || framesEncoded === 0), 'no picture is sent');
 });
 
 test('a session that can no longer be resumed is joined anew, in the same streams', async (t) => {

@@ -40,6 +40,13 @@ func crowdView(placers int, media ...string) *cluster.View {
 	return viewOf(nodes...)
 }
 
+// Every signaling node may place a room by the same view, so each is counted where package cluster has it.
+func TestSignalingNodesAreCounted(t *testing.T) {
+	if got := sum(crowdView(3, "a", "b"), DefaultConfig()).placers; got != 3 {
+		t.Fatalf("%d signaling nodes place rooms, want 3", got)
+	}
+}
+
 // open opens the room where it was placed, placing it again where the node refuses.
 func (c *crowd) open(ctx context.Context, signaling *Orchestrator, room ring.RoomID, p pin.Pin, expect headroom.Room) error {
 	for range 10 {

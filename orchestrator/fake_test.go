@@ -43,11 +43,18 @@ func sfu(id string, n int) cluster.Node {
 
 // viewOf is a settled view of nodes, the draining ones not on the ring.
 func viewOf(nodes ...cluster.Node) *cluster.View {
-	v := &cluster.View{Settled: true, Nodes: make(map[ring.NodeID]cluster.Node), Gone: make(map[pin.BootID]cluster.Departure)}
+	v := &cluster.View{
+		Settled: true, Nodes: make(map[ring.NodeID]cluster.Node), Signaling: make(map[ring.NodeID]cluster.Node),
+		Gone: make(map[pin.BootID]cluster.Departure),
+	}
 	var placeable []ring.NodeID
 	for _, n := range nodes {
+		if n.Role == cluster.RoleSignaling {
+			v.Signaling[n.ID] = n
+			continue
+		}
 		v.Nodes[n.ID] = n
-		if n.Role == cluster.RoleSFU && !n.Draining {
+		if !n.Draining {
 			placeable = append(placeable, n.ID)
 		}
 	}

@@ -44,17 +44,12 @@ func (l *ledger) dropIfReported(room ring.RoomID, r reservation) {
 
 // sum adds up the ring's nodes. A load counts up to its ceiling: an overload would raise everybody's bound.
 func sum(view *cluster.View, cfg Config) totals {
-	var t totals
+	t := totals{placers: len(view.Signaling)}
 	for _, id := range view.Ring.Nodes() {
 		if node, ok := view.Nodes[id]; ok {
 			ceiling := ceilingOf(node, cfg)
 			t.load = t.load.Plus(reported(node).Min(ceiling))
 			t.ceiling = t.ceiling.Plus(ceiling)
-		}
-	}
-	for _, node := range view.Nodes {
-		if node.Role == cluster.RoleSignaling {
-			t.placers++
 		}
 	}
 	return t

@@ -38,7 +38,7 @@ var floors = [][]string{
 	{"control"},
 	{"pin"},
 	{"ring/paper"},
-	{"ring", "headroom", "failpoint", "lobby", "readiness", "internal/tool"},
+	{"ring", "headroom", "failpoint", "lobby", "readiness", "backoff", "loglimit", "internal/tool", "internal/testkit"},
 }
 
 // technology is an import that few may know. The rest of the house speaks its
@@ -130,9 +130,9 @@ var technologies = []technology{
 	},
 	{
 		"testing",
-		[]string{"redisstore/storetest", "internal/tool"},
+		[]string{"redisstore/storetest", "internal/tool", "internal/testkit"},
 		[]string{"*"},
-		"test machinery does not belong into the binary; storetest is imported by tests alone",
+		"test machinery does not belong into the binary; storetest and testkit are imported by tests alone",
 	},
 }
 

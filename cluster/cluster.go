@@ -27,7 +27,7 @@ import (
 
 	"github.com/hashicorp/memberlist"
 
-	"github.com/holdfast-rtc/holdfast/lobby"
+	"github.com/holdfast-rtc/holdfast/loglimit"
 	"github.com/holdfast-rtc/holdfast/pin"
 	"github.com/holdfast-rtc/holdfast/ring"
 )
@@ -59,7 +59,7 @@ type Cluster struct {
 	addresses  addresses              // of the others
 	liveCount  atomic.Int64           // for the transmit queue
 	broadcasts memberlist.TransmitLimitedQueue
-	logLimiter *lobby.Complaints
+	logLimiter *loglimit.Limiter
 
 	mailbox    chan func()
 	reannounce chan struct{} // capacity 1
@@ -87,7 +87,7 @@ func New(config Config, log *slog.Logger) (*Cluster, error) {
 		config: config, name: memberName(config.Node), log: log,
 		mailbox: make(chan func(), mailboxSize), reannounce: make(chan struct{}, 1),
 		crash: make(chan struct{}), running: make(chan struct{}), done: make(chan struct{}),
-		members: newMembers(config.Node, log), logLimiter: lobby.NewComplaints(droppedLogsPerSecond, 1),
+		members: newMembers(config.Node, log), logLimiter: loglimit.New(droppedLogsPerSecond, 1),
 	}
 	c.members.confirmDeaths = config.ConfirmDeaths
 	c.broadcasts.RetransmitMult = retransmitMult

@@ -7,6 +7,8 @@ import (
 	"time"
 
 	"github.com/hashicorp/memberlist"
+
+	"github.com/holdfast-rtc/holdfast/backoff"
 )
 
 const (
@@ -48,7 +50,7 @@ func (c *Cluster) joinSeeds(ctx context.Context, list *memberlist.Memberlist) {
 	if len(c.config.Join) == 0 {
 		return
 	}
-	backoff := joinBackoffFirst
+	wait := backoff.Backoff{First: joinBackoffFirst, Most: joinBackoffMost}
 	var peak peakMembership
 	observe := func() { peak = peak.observe(c.present(), c.addresses.all(), time.Now()) }
 	for ctx.Err() == nil {
@@ -59,12 +61,12 @@ func (c *Cluster) joinSeeds(ctx context.Context, list *memberlist.Memberlist) {
 		partitioned := peak.partitioned(c.present())
 		observe()
 		if joined == 0 || partitioned {
-			pause(ctx, backoff/2+rand.N(backoff))
-			backoff = min(2*backoff, joinBackoffMost)
+			pause := wait.Next()
+			backoff.Sleep(ctx, pause/2+rand.N(pause)) // Not in step with others.
 			continue
 		}
-		backoff = joinBackoffFirst
-		for waited := time.Duration(0); waited < rejoinEvery && !peak.partitioned(c.present()) && pause(ctx, countEvery); {
+		wait.Reset()
+		for waited := time.Duration(0); waited < rejoinEvery && !peak.partitioned(c.present()) && backoff.Sleep(ctx, countEvery); {
 			waited += countEvery
 			observe()
 		}
@@ -108,7 +110,7 @@ const (
 // wait for pushPullInterval.
 func (c *Cluster) exchangeWithBlocked(ctx context.Context, list *memberlist.Memberlist, probeInterval time.Duration) {
 	var warned time.Time
-	for pause(ctx, exchangeEvery) {
+	for backoff.Sleep(ctx, exchangeEvery) {
 		// Three pings and 2 s: a member pings another once in present-1 intervals.
 		blocked := c.addresses.unheard(time.Duration(10+3*c.present()) * probeInterval)
 		switch {
@@ -174,15 +176,4 @@ func (a *addresses) unheard(least time.Duration) (list []string) {
 		}
 	}
 	return list
-}
-
-func pause(ctx context.Context, d time.Duration) bool {
-	timer := time.NewTimer(d)
-	defer timer.Stop()
-	select {
-	case <-timer.C:
-		return true
-	case <-ctx.Done():
-		return false
-	}
 }

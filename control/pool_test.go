@@ -8,6 +8,8 @@ import (
 	"time"
 
 	"google.golang.org/grpc"
+
+	"github.com/holdfast-rtc/holdfast/internal/testkit"
 )
 
 func TestBootAtTellsARefusalFromSilence(t *testing.T) {
@@ -53,7 +55,7 @@ func TestFreshDialAndHurryIgnoreBackOff(t *testing.T) {
 	if err := first.stop(); err != nil {
 		t.Fatal(err)
 	}
-	waitFor(t, "refused call", func() bool { _, err := client.Outrank(testContext(t), &OutrankRequest{}); return err != nil })
+	testkit.Eventually(t, "refused call", func() bool { _, err := client.Outrank(testContext(t), &OutrankRequest{}); return err != nil })
 
 	second := startNode(t, key, first.addr, "1769000000001-00000002")
 	boot, err := pool.BootAt(testContext(t), second.addr)

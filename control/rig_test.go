@@ -11,6 +11,8 @@ import (
 	"time"
 
 	"google.golang.org/grpc"
+
+	"github.com/holdfast-rtc/holdfast/internal/testkit"
 )
 
 const generous = 60 * time.Second
@@ -35,22 +37,7 @@ func (b *logBuffer) String() string {
 
 func (b *logBuffer) wait(t *testing.T, want string) {
 	t.Helper()
-	waitFor(t, "log line "+want, func() bool { return strings.Contains(b.String(), want) })
-}
-
-func waitFor(t *testing.T, what string, done func() bool) {
-	t.Helper()
-	limit := time.NewTimer(generous)
-	defer limit.Stop()
-	tick := time.NewTicker(2 * time.Millisecond)
-	defer tick.Stop()
-	for !done() {
-		select {
-		case <-limit.C:
-			t.Fatalf("no %s within %s", what, generous)
-		case <-tick.C:
-		}
-	}
+	testkit.Eventually(t, "log line "+want, func() bool { return strings.Contains(b.String(), want) })
 }
 
 // media is a node that says hello, beats when it is told to, and echoes offers.

@@ -15,6 +15,7 @@ import (
 	"google.golang.org/grpc/keepalive"
 
 	"github.com/holdfast-rtc/holdfast/lobby"
+	"github.com/holdfast-rtc/holdfast/loglimit"
 )
 
 const (
@@ -56,7 +57,7 @@ func NewServer(key ClusterKey, log *slog.Logger) *Server { return &Server{key: k
 // said in gossip that it leaves.
 func (s *Server) Serve(ctx context.Context, lis net.Listener, register func(*grpc.Server)) error {
 	guard := &guardedCredentials{
-		TransportCredentials: s.key.ServerCredentials(), log: s.log, refusals: lobby.NewComplaints(refusalsPerSecond, refusalBurst),
+		TransportCredentials: s.key.ServerCredentials(), log: s.log, refusals: loglimit.New(refusalsPerSecond, refusalBurst),
 	}
 	server := grpc.NewServer(
 		grpc.Creds(guard),
@@ -93,7 +94,7 @@ type guardedCredentials struct {
 	credentials.TransportCredentials
 
 	log      *slog.Logger
-	refusals *lobby.Complaints
+	refusals *loglimit.Limiter
 }
 
 // ServerHandshake is where a connection proves itself; one that cannot is closed by gRPC.

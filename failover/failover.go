@@ -23,11 +23,11 @@ import (
 	"sync"
 	"time"
 
-	"golang.org/x/time/rate"
-
+	"github.com/holdfast-rtc/holdfast/backoff"
 	"github.com/holdfast-rtc/holdfast/cluster"
 	"github.com/holdfast-rtc/holdfast/control"
 	"github.com/holdfast-rtc/holdfast/headroom"
+	"github.com/holdfast-rtc/holdfast/loglimit"
 	"github.com/holdfast-rtc/holdfast/pin"
 	"github.com/holdfast-rtc/holdfast/ring"
 )
@@ -155,7 +155,7 @@ type Failover struct {
 	nap      func(context.Context, time.Duration) bool
 	clock    *pauseAwareClock
 
-	delayLogs  *rate.Limiter
+	delayLogs  *loglimit.Limiter
 	storeSlots *prioritySemaphore
 	pacer      *pacer
 	moves      *moves
@@ -182,7 +182,7 @@ type watching struct {
 func New(config Config, membership Membership, rooms Rooms, rehomer Rehomer, pins Pins, nodes Nodes, log *slog.Logger) *Failover {
 	return &Failover{
 		config: config, membership: membership, rooms: rooms, rehomer: rehomer, pins: pins, nodes: nodes, log: log,
-		askMedia: probeMedia, spread: jitter, nap: sleep, clock: &pauseAwareClock{}, delayLogs: rate.NewLimiter(delayLogsPerSecond, 2),
+		askMedia: probeMedia, spread: backoff.Jitter, nap: backoff.Sleep, clock: &pauseAwareClock{}, delayLogs: loglimit.New(delayLogsPerSecond, 2),
 		storeSlots: &prioritySemaphore{free: config.Concurrent}, pacer: newPacer(config.HandshakesPerSecond, config.Burst), moves: newMoves(),
 		active: map[moveKey]struct{}{}, wanted: map[moveKey]struct{}{}, watched: map[pin.BootID]*watching{},
 		deaths: map[pin.BootID]chan struct{}{}, known: map[pin.BootID]cluster.Node{}, tracked: map[pin.BootID]struct{}{},

@@ -10,6 +10,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/holdfast-rtc/holdfast/backoff"
 	"github.com/holdfast-rtc/holdfast/cluster"
 	"github.com/holdfast-rtc/holdfast/control"
 	"github.com/holdfast-rtc/holdfast/headroom"
@@ -75,7 +76,7 @@ func (n *paperNodes) HelloAt(ctx context.Context, addr string) (control.Hello, e
 	case refused:
 		return control.Hello{}, fmt.Errorf("dial %s: %w", addr, control.ErrRefused)
 	case frozen:
-		sleep(ctx, time.Second)
+		backoff.Sleep(ctx, time.Second)
 		return control.Hello{}, context.DeadlineExceeded
 	default:
 		return control.Hello{Node: p.node.ID, Boot: p.node.Boot}, nil
@@ -115,10 +116,10 @@ func (s *paperStore) trip(ctx context.Context) error {
 	down := s.down
 	s.w.mu.Unlock()
 	if down {
-		sleep(ctx, 300*time.Millisecond)
+		backoff.Sleep(ctx, 300*time.Millisecond)
 		return errDown
 	}
-	sleep(ctx, time.Millisecond)
+	backoff.Sleep(ctx, time.Millisecond)
 	return ctx.Err()
 }
 

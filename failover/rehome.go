@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"time"
 
+	"github.com/holdfast-rtc/holdfast/backoff"
 	"github.com/holdfast-rtc/holdfast/failpoint"
 	"github.com/holdfast-rtc/holdfast/pin"
 )
@@ -36,7 +37,7 @@ func (m *move) key() moveKey { return moveKey{m.room.Room, m.room.Pin.Boot} }
 // sockets here or the node came back. turn is nil if the new pin is known.
 func (f *Failover) carryOut(ctx context.Context, m *move, turn *waiter) {
 	started := time.Now()
-	pause := backoff{first: firstRetry, most: latestRetry}
+	pause := backoff.Backoff{First: firstRetry, Most: latestRetry}
 	f.announce(m)
 	for {
 		err := f.advance(ctx, m, turn, started)
@@ -47,9 +48,9 @@ func (f *Failover) carryOut(ctx context.Context, m *move, turn *waiter) {
 			f.log.Info("room stays", "room", m.room.Room, "node", m.from.Node, "reason", err)
 			return
 		}
-		again := f.spread(pause.next())
+		again := f.spread(pause.Next())
 		f.logDelay(m, err, again)
-		if !sleep(ctx, again) || !f.stillWanted(m) {
+		if !backoff.Sleep(ctx, again) || !f.stillWanted(m) {
 			return
 		}
 		turn = f.storeSlots.queue(m.room.Peers)
@@ -134,7 +135,7 @@ func (f *Failover) stillWanted(m *move) bool {
 }
 
 func (f *Failover) logDelay(m *move, err error, again time.Duration) {
-	if f.delayLogs.Allow() {
+	if _, ok := f.delayLogs.Next(); ok {
 		f.mu.Lock()
 		waiting := len(f.active)
 		f.mu.Unlock()

@@ -5,6 +5,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/holdfast-rtc/holdfast/backoff"
 	"github.com/holdfast-rtc/holdfast/pin"
 )
 
@@ -36,8 +37,8 @@ func (f *Failover) tellReturned(ctx context.Context, owned *sync.WaitGroup) {
 
 // follow ends when the boot knows all, is replaced, or its moves are forgotten.
 func (f *Failover) follow(ctx context.Context, boot pin.BootID) {
-	call := backoff{first: firstCall, most: latestCall}
-	for sleep(ctx, f.spread(call.next())) {
+	call := backoff.Backoff{First: firstCall, Most: latestCall}
+	for backoff.Sleep(ctx, f.spread(call.Next())) {
 		node, control, lost := f.moves.untold(boot)
 		if len(lost) == 0 {
 			return

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"time"
 
+	"github.com/holdfast-rtc/holdfast/backoff"
 	"github.com/holdfast-rtc/holdfast/cluster"
 	"github.com/holdfast-rtc/holdfast/control"
 	"github.com/holdfast-rtc/holdfast/pin"
@@ -88,8 +89,9 @@ func (s *sweeper) scan(ctx context.Context) {
 
 // isDead asks at the address. Another process or a refusal proves a death, silence does not.
 func (s *sweeper) isDead(ctx context.Context, view *cluster.View, p pin.Pin) bool {
-	if live, ok := view.Nodes[p.Node]; ok && (live.Boot == p.Boot || live.Boot.Newer(p.Boot)) {
-		return live.Boot != p.Boot
+	liveness := view.Liveness(p.Node, p.Boot)
+	if liveness == cluster.Live || liveness == cluster.Replaced {
+		return liveness == cluster.Replaced
 	}
 	hello, err := s.nodes.HelloAt(ctx, p.Control)
 	switch {
@@ -98,12 +100,12 @@ func (s *sweeper) isDead(ctx context.Context, view *cluster.View, p pin.Pin) boo
 	case err == nil, errors.Is(err, control.ErrRefused):
 		return true
 	default:
-		return view.Gone[p.Boot] != ""
+		return liveness == cluster.Departed
 	}
 }
 
 func (s *sweeper) remove(ctx context.Context, h pin.Holding) (gone bool, err error) {
-	if !sleep(ctx, time.Second/sweptPerSecond) {
+	if !backoff.Sleep(ctx, time.Second/sweptPerSecond) {
 		return false, ctx.Err()
 	}
 	ctx, cancel := context.WithTimeout(ctx, decideTimeout)

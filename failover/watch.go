@@ -6,6 +6,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/holdfast-rtc/holdfast/backoff"
 	"github.com/holdfast-rtc/holdfast/cluster"
 	"github.com/holdfast-rtc/holdfast/control"
 )
@@ -21,7 +22,7 @@ const (
 // watch returns when the boot is proven dead, or ctx ends.
 func (f *Failover) watch(ctx context.Context, w *watching) {
 	stream := StreamNever
-	probe := backoff{first: firstProbe, most: latestProbe}
+	probe := backoff.Backoff{First: firstProbe, Most: latestProbe}
 	for {
 		started := time.Now()
 		heard, err := f.listen(ctx, w)
@@ -30,17 +31,17 @@ func (f *Failover) watch(ctx context.Context, w *watching) {
 		if heard {
 			stream = StreamBroken
 			if time.Since(started) > settledStream {
-				probe.reset()
+				probe.Reset()
 			}
 		}
-		if !f.investigate(ctx, w, stream, err, &probe) || !sleep(ctx, probe.next()) {
+		if !f.investigate(ctx, w, stream, err, &probe) || !backoff.Sleep(ctx, probe.Next()) {
 			return
 		}
 	}
 }
 
 // investigate returns true when the node answers, false when it is dead or ctx ends.
-func (f *Failover) investigate(ctx context.Context, w *watching, stream Stream, broke error, probe *backoff) bool {
+func (f *Failover) investigate(ctx context.Context, w *watching, stream Stream, broke error, probe *backoff.Backoff) bool {
 	node := w.node
 	for suspected := false; ; suspected = true {
 		done := w.health.ask()
@@ -66,7 +67,7 @@ func (f *Failover) investigate(ctx context.Context, w *watching, stream Stream, 
 				f.log.Warn("node suspected", "node", node.ID, "boot", node.Boot, "evidence", evidence.String(), "error", broke)
 			}
 		}
-		if !sleep(ctx, probe.next()) {
+		if !backoff.Sleep(ctx, probe.Next()) {
 			return false
 		}
 	}

@@ -12,6 +12,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/holdfast-rtc/holdfast/backoff"
 	"github.com/holdfast-rtc/holdfast/cluster"
 	"github.com/holdfast-rtc/holdfast/pin"
 	"github.com/holdfast-rtc/holdfast/ring"
@@ -109,7 +110,7 @@ func (w *world) startSignaling(name string) {
 	config.Self = ring.NodeID(name)
 	config.Concurrent = 1 // so that the order is visible
 	f := New(config, e, e, &paperRehomer{w.store, e}, w.store, &paperNodes{w, e}, slog.New(&recorder{e: e}))
-	f.nap = func(ctx context.Context, pause time.Duration) bool { return sleep(ctx, pause) && e.goOn(ctx) }
+	f.nap = func(ctx context.Context, pause time.Duration) bool { return backoff.Sleep(ctx, pause) && e.goOn(ctx) }
 	f.spread = func(pause time.Duration) time.Duration { return pause }
 	f.askMedia = func(_ context.Context, addr string) Media { return e.media(addr) }
 	e.failover = f
@@ -222,7 +223,7 @@ func (e *signalingNode) goOn(ctx context.Context) bool {
 		if left <= 0 {
 			return ctx.Err() == nil
 		}
-		if !sleep(ctx, left) {
+		if !backoff.Sleep(ctx, left) {
 			return false
 		}
 	}

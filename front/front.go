@@ -17,6 +17,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/holdfast-rtc/holdfast/backoff"
 	"github.com/holdfast-rtc/holdfast/readiness"
 )
 
@@ -108,7 +109,7 @@ func (b *Balancer) Serve(ctx context.Context, l net.Listener) error {
 		case err != nil:
 			// Out of descriptors, or a connection that broke in the queue: both pass.
 			b.log.Warn("accept", "error", err)
-			pause(ctx, acceptPause)
+			backoff.Sleep(ctx, acceptPause)
 			continue
 		}
 		select {
@@ -123,15 +124,6 @@ func (b *Balancer) Serve(ctx context.Context, l net.Listener) error {
 
 // acceptPause keeps a listener without descriptors from spinning.
 const acceptPause = 50 * time.Millisecond
-
-func pause(ctx context.Context, d time.Duration) {
-	timer := time.NewTimer(d)
-	defer timer.Stop()
-	select {
-	case <-ctx.Done():
-	case <-timer.C:
-	}
-}
 
 // carry takes one connection to a backend and splices until both sides are done.
 func (b *Balancer) carry(ctx context.Context, client net.Conn) {

@@ -227,23 +227,3 @@ func TestWhatIsReturnedMayPassAgain(t *testing.T) {
 		}
 	})
 }
-
-func TestComplaintsAreCounted(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		c := NewComplaints(1, 2)
-		var said []string
-		complain := func() {
-			if unlogged, ok := c.Next(); ok {
-				said = append(said, fmt.Sprint(unlogged))
-			}
-		}
-		for range 7 {
-			complain()
-		}
-		<-time.After(time.Second)
-		complain()
-		if !slices.Equal(said, []string{"0", "0", "5"}) {
-			t.Fatalf("said %v", said)
-		}
-	})
-}

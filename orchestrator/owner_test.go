@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/holdfast-rtc/holdfast/headroom"
+	"github.com/holdfast-rtc/holdfast/internal/testkit"
 	"github.com/holdfast-rtc/holdfast/pin"
 	"github.com/holdfast-rtc/holdfast/redisstore/storetest"
 	"github.com/holdfast-rtc/holdfast/ring"
@@ -28,20 +29,6 @@ func owner(t *testing.T, server storetest.Server, held ...pin.Holding) (*PinOwne
 	return own, r
 }
 
-// wait waits for a condition, ten seconds at most.
-func wait(t *testing.T, what string, ok func() bool) {
-	t.Helper()
-	limit, every := time.After(10*time.Second), time.NewTicker(5*time.Millisecond)
-	defer every.Stop()
-	for !ok() {
-		select {
-		case <-limit:
-			t.Fatalf("waited 10 s for %s", what)
-		case <-every.C:
-		}
-	}
-}
-
 // The life of a room over a real store: placed, its owner declared dead though it only slept, moved, the
 // old owner fenced, the store emptied, the pin written again by the new owner, found by the next join.
 func TestOwnersAndSignalingNodesOverOneStore(t *testing.T) {
@@ -57,7 +44,7 @@ func TestOwnersAndSignalingNodesOverOneStore(t *testing.T) {
 		if err != nil || second.Node != "b" || second.Fence.Epoch != first.Fence.Epoch+1 {
 			t.Fatalf("Rehome = %v, %v", second, err)
 		}
-		wait(t, "the old owner to be fenced", func() bool { return len(sleeper.told()) > 0 })
+		testkit.Eventually(t, "the old owner to be fenced", func() bool { return len(sleeper.told()) > 0 })
 		if told := sleeper.told(); len(told) != 1 || told[0] != (pin.Holding{Room: room, Pin: second}) {
 			t.Errorf("the old owner was told %v, want %v once", told, second)
 		}
@@ -68,7 +55,7 @@ func TestOwnersAndSignalingNodesOverOneStore(t *testing.T) {
 		if err := server.Raw.FlushAll(t.Context()).Err(); err != nil {
 			t.Fatal(err)
 		}
-		wait(t, "the owner to write its pin again", func() bool { return server.Raw.Exists(t.Context(), keyOf(room)).Val() == 1 })
+		testkit.Eventually(t, "the owner to write its pin again", func() bool { return server.Raw.Exists(t.Context(), keyOf(room)).Val() == 1 })
 		newcomer := New(onRedis(t, server), fixed(viewOf(sfu("a", 1), sfu("b", 1))), &addresses{}, patient(), quiet)
 		if p, err := newcomer.Place(t.Context(), room, headroom.Room{}); p != second || err != nil {
 			t.Errorf("after the store lost everything a join got %v, %v, want %v, epoch kept", p, err, second)

@@ -166,19 +166,15 @@ func (o *Orchestrator) whyStale(ctx context.Context, r *request, p pin.Pin) stri
 
 // whyGone says why the boot of p is dead, or nothing; known is false if the view cannot tell.
 func whyGone(view *cluster.View, p pin.Pin) (why string, known bool) {
-	if view == nil {
-		return "", false
-	}
-	if how, gone := view.Gone[p.Boot]; gone {
-		return "its process is gone: " + string(how), true
-	}
-	switch node, ok := view.Nodes[p.Node]; {
-	case ok && node.Role == cluster.RoleSFU && node.Boot == p.Boot:
+	switch view.Liveness(p.Node, p.Boot) {
+	case cluster.Live:
 		return "", true
-	case ok && node.Role == cluster.RoleSFU && node.Boot.Newer(p.Boot):
+	case cluster.Replaced:
 		return "a newer process has its name", true
+	case cluster.Departed:
+		return "its process is gone: " + string(view.Gone[p.Boot]), true
 	default:
-		return "", false // The view is old.
+		return "", false
 	}
 }
 

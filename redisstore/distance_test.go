@@ -6,6 +6,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/holdfast-rtc/holdfast/internal/testkit"
 	"github.com/holdfast-rtc/holdfast/redisstore/storetest"
 	"github.com/holdfast-rtc/holdfast/ring"
 )
@@ -25,7 +26,7 @@ func TestDistantStoreTakesClaimsWithinTheBudget(t *testing.T) {
 		<-ended
 	}()
 	tries := 0
-	eventually(t, "a burst of claims to succeed within 300 ms each", func() bool {
+	testkit.Eventually(t, "a burst of claims to succeed within 300 ms each", func() bool {
 		tries++
 		const burst = 8
 		failed := make(chan error, burst)

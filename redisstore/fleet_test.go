@@ -11,6 +11,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/holdfast-rtc/holdfast/internal/testkit"
 	"github.com/holdfast-rtc/holdfast/pin"
 	"github.com/holdfast-rtc/holdfast/redisstore/storetest"
 	"github.com/holdfast-rtc/holdfast/ring"
@@ -43,7 +44,7 @@ func TestSetsKeepTheContract(t *testing.T) {
 func present(t *testing.T, store *Store) pin.Incarnations {
 	t.Helper()
 	var set pin.Incarnations
-	eventually(t, "incarnations to be known", func() bool {
+	testkit.Eventually(t, "incarnations to be known", func() bool {
 		all, err := store.Incarnations(t.Context())
 		set = pin.IncarnationsOf(all)
 		return err == nil && set != ""
@@ -75,7 +76,7 @@ func TestEveryLossBeginsAIncarnation(t *testing.T) {
 			// The claim that comes first is in no known incarnation, never in the old one.
 			var in pin.Incarnation
 			room := ring.RoomID("after " + name)
-			eventually(t, "claim", func() (ok bool) {
+			testkit.Eventually(t, "claim", func() (ok bool) {
 				var err error
 				_, in, err = two.Claim(t.Context(), room, storetest.At("a", 1000, 1))
 				return err == nil
@@ -165,14 +166,14 @@ func TestClusterLosesASlotOwner(t *testing.T) {
 		}
 	}
 	dead.Restart(t)
-	eventually(t, "dead master to be used again", func() bool {
+	testkit.Eventually(t, "dead master to be used again", func() bool {
 		_, g, err := store.Claim(t.Context(), "room-0", storetest.At("c", 3000, 3))
 		if err == nil && before.Has(g) {
 			t.Fatalf("an empty master is in incarnation %x of before", g)
 		}
 		return err == nil
 	})
-	eventually(t, "three incarnations", func() bool {
+	testkit.Eventually(t, "three incarnations", func() bool {
 		all, err := store.Incarnations(t.Context())
 		after := pin.IncarnationsOf(all)
 		return err == nil && len(after.All()) == 3 && !after.Has(victim)
@@ -194,10 +195,10 @@ func TestClusterMovesASlot(t *testing.T) {
 		_, in, err := edge.Claim(t.Context(), room, storetest.At("a", 1000, 1))
 		return err == nil && present(t, owner).Has(in)
 	}
-	eventually(t, "claim to be in an incarnation that the owners report", claimed)
+	testkit.Eventually(t, "claim to be in an incarnation that the owners report", claimed)
 	fleet.MoveSlot(t, empty, fleet.MasterOf(t, pinKey(room)))
-	eventually(t, "owners to see another incarnation", func() bool { return present(t, owner) != before })
-	eventually(t, "claim to be in an incarnation that the owners report, after the move", claimed)
+	testkit.Eventually(t, "owners to see another incarnation", func() bool { return present(t, owner) != before })
+	testkit.Eventually(t, "claim to be in an incarnation that the owners report, after the move", claimed)
 }
 
 // The budget of a join holds for every kind of store that is silent or gone.

@@ -5,6 +5,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/holdfast-rtc/holdfast/internal/testkit"
 	"github.com/holdfast-rtc/holdfast/redisstore/storetest"
 	"github.com/holdfast-rtc/holdfast/ring"
 )
@@ -31,7 +32,7 @@ func TestFrozenStoreCarriesNothingOutLate(t *testing.T) {
 		<-ctx.Done()
 	}
 	fleet.Processes[0].Thaw(t)
-	eventually(t, "untimed request to be carried out", func() bool {
+	testkit.Eventually(t, "untimed request to be carried out", func() bool {
 		got, _, err := untimed.Get(t.Context(), "untimed")
 		return err == nil && got == to
 	})

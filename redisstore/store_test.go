@@ -13,6 +13,7 @@ import (
 	"github.com/alicebob/miniredis/v2"
 	"go.uber.org/goleak"
 
+	"github.com/holdfast-rtc/holdfast/internal/testkit"
 	"github.com/holdfast-rtc/holdfast/pin"
 	"github.com/holdfast-rtc/holdfast/redisstore/storetest"
 	"github.com/holdfast-rtc/holdfast/ring"
@@ -136,20 +137,6 @@ func TestScanFindsEveryPin(t *testing.T) {
 	})
 }
 
-// eventually waits for a condition, a minute at most.
-func eventually(t *testing.T, what string, ok func() bool) {
-	t.Helper()
-	limit, every := time.After(time.Minute), time.NewTicker(5*time.Millisecond)
-	defer every.Stop()
-	for !ok() {
-		select {
-		case <-limit:
-			t.Fatalf("waited a minute for the %s", what)
-		case <-every.C:
-		}
-	}
-}
-
 func TestSilentStoreIsGivenUpInTime(t *testing.T) {
 	listener, err := net.Listen("tcp", "127.0.0.1:0") // It accepts and never answers.
 	if err != nil {
@@ -187,7 +174,7 @@ func TestStoreThatComesBackIsUsedAgain(t *testing.T) {
 	if err := embedded.Restart(); err != nil {
 		t.Fatal(err)
 	}
-	eventually(t, "store to be used again", func() bool {
+	testkit.Eventually(t, "store to be used again", func() bool {
 		got, _, err := store.Get(t.Context(), "r")
 		return err == nil && got == p
 	})

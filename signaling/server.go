@@ -29,6 +29,7 @@ import (
 	"github.com/holdfast-rtc/holdfast/control"
 	"github.com/holdfast-rtc/holdfast/headroom"
 	"github.com/holdfast-rtc/holdfast/lobby"
+	"github.com/holdfast-rtc/holdfast/loglimit"
 	"github.com/holdfast-rtc/holdfast/orchestrator"
 	"github.com/holdfast-rtc/holdfast/pin"
 	"github.com/holdfast-rtc/holdfast/ring"
@@ -100,7 +101,7 @@ type Server struct {
 	chats      *lobby.Turnstile  // lines of chat, by person and room
 	removals   *lobby.Turnstile  // by room
 	turns      turns             // of those who wait for the store
-	complaints *lobby.Complaints // of strangers, in the log
+	complaints *loglimit.Limiter // of strangers, in the log
 
 	notes  chan endedSessions // wait for the store
 	kept   keptNotes
@@ -147,7 +148,7 @@ func New(config Config, parts Parts, log *slog.Logger) (*Server, error) {
 		chats:      lobby.NewTurnstile(chatPerSecond, chatBurst, rememberedEntries),
 		notes:      make(chan endedSessions, waitingNotes),
 		asking:     make(chan struct{}, asksOfEndings),
-		complaints: lobby.NewComplaints(complaintsPerSecond, complaintBurst),
+		complaints: loglimit.New(complaintsPerSecond, complaintBurst),
 	}, nil
 }
 

@@ -8,6 +8,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/holdfast-rtc/holdfast/backoff"
 	"github.com/holdfast-rtc/holdfast/lab/devcluster"
 )
 
@@ -59,7 +60,7 @@ func (c *Chaos) calm(ctx context.Context, report *Report) error {
 	pauses := newPauses()
 	c.say("%d processes keep %s busy for %s", c.options.Burners, "every core", c.options.Soak)
 	for ctx.Err() == nil && time.Since(began) < c.options.Soak {
-		wait(ctx, min(calmLook, c.options.Soak-time.Since(began)))
+		backoff.Sleep(ctx, min(calmLook, c.options.Soak-time.Since(began)))
 		pauses.see(c.crowd.flows(), time.Now())
 		if look := c.look(ctx); len(w.Between) < maxLooks {
 			w.Between = append(w.Between, look)

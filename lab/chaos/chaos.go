@@ -20,6 +20,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/holdfast-rtc/holdfast/backoff"
 	"github.com/holdfast-rtc/holdfast/lab/devcluster"
 	"github.com/holdfast-rtc/holdfast/lab/measure"
 )
@@ -156,7 +157,7 @@ func (c *Chaos) trial(ctx context.Context, n int, name Name) (*Trial, error) {
 		return nil, err
 	}
 	c.recover(ctx, w, s.hold)
-	wait(ctx, w.Lasts-time.Since(w.first()))
+	backoff.Sleep(ctx, w.Lasts-time.Since(w.first()))
 	w.Until = time.Now()
 	if err := heal(ctx); err != nil {
 		return nil, err
@@ -195,7 +196,7 @@ func (c *Chaos) convalesce(ctx context.Context, w *World, endWatch func()) (whol
 	complaint = c.settled(ctx, w, began)
 	whole = time.Since(began)
 	if w.Lasts > 0 {
-		wait(ctx, aftermath)
+		backoff.Sleep(ctx, aftermath)
 		endWatch()
 		complaint = c.settled(ctx, w, time.Now())
 	}
@@ -206,7 +207,7 @@ func (c *Chaos) convalesce(ctx context.Context, w *World, endWatch func()) (whol
 // has to move, until it has; where nothing has to move, for the scenario's while.
 func (c *Chaos) recover(ctx context.Context, w *World, hold time.Duration) {
 	if hold > 0 {
-		wait(ctx, hold)
+		backoff.Sleep(ctx, hold)
 		return
 	}
 	limit := c.options.patience.recover
@@ -253,12 +254,12 @@ func (c *Chaos) watch(ctx context.Context, w *World) (end func()) {
 	var looks []Look
 	var watching sync.WaitGroup
 	watching.Go(func() { // A look may take seconds, in which a pause could come and go.
-		for wait(ctx, lookInterval) {
+		for backoff.Sleep(ctx, lookInterval) {
 			pauses.see(c.crowd.flows(), time.Now())
 		}
 	})
 	watching.Go(func() {
-		for wait(ctx, lookInterval) {
+		for backoff.Sleep(ctx, lookInterval) {
 			look := c.look(ctx)
 			if ctx.Err() == nil && len(looks) < maxLooks {
 				looks = append(looks, look)
@@ -287,21 +288,9 @@ func poll(ctx context.Context, limit time.Duration, look func() error) error {
 	deadline := time.Now().Add(limit)
 	for {
 		err := look()
-		if err == nil || time.Now().After(deadline) || !wait(ctx, 100*time.Millisecond) {
+		if err == nil || time.Now().After(deadline) || !backoff.Sleep(ctx, 100*time.Millisecond) {
 			return err
 		}
-	}
-}
-
-// wait reports whether ctx lasted.
-func wait(ctx context.Context, d time.Duration) bool {
-	timer := time.NewTimer(d)
-	defer timer.Stop()
-	select {
-	case <-ctx.Done():
-		return false
-	case <-timer.C:
-		return true
 	}
 }
 

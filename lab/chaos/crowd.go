@@ -11,6 +11,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/holdfast-rtc/holdfast/backoff"
 	"github.com/holdfast-rtc/holdfast/lab/devcluster"
 	"github.com/holdfast-rtc/holdfast/lab/peer"
 	"github.com/holdfast-rtc/holdfast/ring"
@@ -86,7 +87,7 @@ func (c *crowd) open(ctx context.Context, room string, people int) error {
 		if err := c.add(p); err != nil { //nolint:contextcheck // people live until leave, not until ctx ends
 			return err
 		}
-		if !wait(ctx, 20*time.Millisecond) { // nobody comes in the same instant as everybody
+		if !backoff.Sleep(ctx, 20*time.Millisecond) { // nobody comes in the same instant as everybody
 			return ctx.Err()
 		}
 	}

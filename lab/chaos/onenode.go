@@ -7,6 +7,7 @@ import (
 	"syscall"
 	"time"
 
+	"github.com/holdfast-rtc/holdfast/backoff"
 	"github.com/holdfast-rtc/holdfast/lab/devcluster"
 	"github.com/holdfast-rtc/holdfast/ring"
 )
@@ -136,7 +137,7 @@ func killCrowded(ctx context.Context, c *Chaos, w *World) (heal, error) {
 	}
 	err := c.signal(ctx, w, crowded, devcluster.RoleSFU, "killed", syscall.SIGKILL)
 	return func(ctx context.Context) error {
-		wait(ctx, reportsAfter)
+		backoff.Sleep(ctx, reportsAfter)
 		_, err := c.cluster.StartNode(context.WithoutCancel(ctx), crowded, generous()...)
 		return err
 	}, err

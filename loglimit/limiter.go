@@ -1,0 +1,34 @@
+// Package loglimit bounds how often strangers make a process write into its log: whoever reaches a port could fill a disk
+// otherwise. What is not written is counted.
+package loglimit
+
+import (
+	"sync"
+
+	"golang.org/x/time/rate"
+)
+
+// Limiter is for one kind of line. It is safe for concurrent use.
+type Limiter struct {
+	limit *rate.Limiter
+
+	mu       sync.Mutex // guards unlogged
+	unlogged int
+}
+
+// New allows burst lines at once and perSecond on average.
+func New(perSecond float64, burst int) *Limiter {
+	return &Limiter{limit: rate.NewLimiter(rate.Limit(perSecond), burst)}
+}
+
+// Next reports whether this line is written and, if so, how many before it were not.
+func (l *Limiter) Next() (unlogged int, ok bool) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if !l.limit.Allow() {
+		l.unlogged++
+		return 0, false
+	}
+	unlogged, l.unlogged = l.unlogged, 0
+	return unlogged, true
+}

@@ -10,8 +10,8 @@ import (
 	"github.com/holdfast-rtc/holdfast/pin"
 )
 
-// What was verified before the store lost its memory says nothing about the pin that is there after it: a store that goes back to an
-// old state shows pins that a signaling node knows well, of rooms that have moved since.
+// A verification in one incarnation says nothing in another: a restored store shows pins that a signaling node knows
+// well, of rooms that have moved since.
 func TestKnownPinIsVerifiedAgainInAnotherIncarnation(t *testing.T) {
 	signaling, store, where, _ := forgetful(1)
 	known, err := signaling.Place(t.Context(), class, headroom.Room{})
@@ -28,8 +28,8 @@ func TestKnownPinIsVerifiedAgainInAnotherIncarnation(t *testing.T) {
 	}
 }
 
-// A pin that is put back over a lower one is verified after the write as well: the room may have opened under the lower one between the
-// question and the write.
+// A pin that is put back over a lower one is verified after the write too: the room may have opened under the lower
+// one meanwhile.
 func TestPinThatIsPutBackIsVerifiedAfterTheWrite(t *testing.T) {
 	signaling, store, where, _ := forgetful(1)
 	known, err := signaling.Place(t.Context(), class, headroom.Room{})
@@ -50,7 +50,7 @@ func TestPinThatIsPutBackIsVerifiedAfterTheWrite(t *testing.T) {
 	}
 }
 
-// Where no node takes rooms nothing is written, but the pin that is read may have been claimed by somebody who died before he asked.
+// Where no node takes rooms, the pin that is read may have been claimed by somebody who died before asking.
 func TestPinThatIsOnlyReadIsVerified(t *testing.T) {
 	signaling, store, where, seen := forgetful(1)
 	full := reporting(1)
@@ -67,8 +67,8 @@ func TestPinThatIsOnlyReadIsVerified(t *testing.T) {
 	}
 }
 
-// Somebody comes with a pin that was given in a store that has forgotten it, while the room is open here and a third node has claimed
-// it: the owner stands up for its room as its refresh would, and its people stay.
+// Somebody brings a pin from before a data loss, while the room is open here and a third node has claimed it: the
+// owner reclaims the room, and its people stay.
 func TestNewcomerDoesNotMoveAnOpenRoom(t *testing.T) {
 	fresh := pin.Fence{Epoch: 9000, Nonce: pin.NewFreshNonce()}
 	for name, c := range map[string]struct {
@@ -98,8 +98,8 @@ func TestNewcomerDoesNotMoveAnOpenRoom(t *testing.T) {
 	}
 }
 
-// The same, and while the owner stands up for its room the store forgets again and is told of the owner's own pin, which is lower than
-// the one that was brought: nobody is told that this one fences it.
+// The same, and the store loses data again during the reclaim. The owner's pin is then lower than the one that was
+// brought, so nobody is told that it fences.
 func TestNewcomerIsNotFencedByALowerPin(t *testing.T) {
 	withOwner(t, DefaultPinOwnerConfig(), func(t *testing.T, own *PinOwner, s *memoryStore, _ *rooms, ours pin.Pin) {
 		s.put("r", pinAt("b", 1, 9000, pin.NewFreshNonce()).Encode())
@@ -115,8 +115,7 @@ func TestNewcomerIsNotFencedByALowerPin(t *testing.T) {
 	})
 }
 
-// While owners put their pins back into a store that forgot, each looks at its own every second: who is fenced by that
-// learns of it then, and not at the next ordinary refresh.
+// After a data loss each owner refreshes every second, so that fenced owners stop soon.
 func TestOwnerLooksOftenAfterALoss(t *testing.T) {
 	withOwner(t, DefaultPinOwnerConfig(), func(t *testing.T, _ *PinOwner, s *memoryStore, r *rooms, _ pin.Pin) {
 		s.lose()
@@ -130,8 +129,8 @@ func TestOwnerLooksOftenAfterALoss(t *testing.T) {
 	})
 }
 
-// A room was moved while the store had lost what a refused node's signaling node knows: the lower pin that stands is the pin of a node with people in
-// it, and the refusal says nothing about that one.
+// The store shows a lower pin than a refused node's signaling node knows. The refusal says nothing about that pin's
+// node, which has people in the room.
 func TestRefusalDoesNotMoveARoomThatAnotherNodeHasOpen(t *testing.T) {
 	signaling, store, where, _ := forgetful(2)
 	refused, held := pinAt("a", 1, 6000, 3), pinAt("c", 1, 5001, 7)
@@ -143,7 +142,7 @@ func TestRefusalDoesNotMoveARoomThatAnotherNodeHasOpen(t *testing.T) {
 	}
 }
 
-// A node says that it has the room open, and is dead before the room is given back to it.
+// A node says that it has the room open, and dies before the claim is handed back.
 func TestRoomIsNotHandedBackToWhoDiedMeanwhile(t *testing.T) {
 	signaling, store, where, seen := forgetful(1)
 	held := pinAt("b", 1, 5000, 7)

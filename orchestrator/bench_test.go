@@ -38,8 +38,8 @@ func settledBench(b *testing.B, store LeaseStore) *cluster.View {
 	return view
 }
 
-// BenchmarkPlace is one join's placement: on the embedded store, a real one over loopback, and
-// without a store ("memory"), which is the cost of deciding alone.
+// BenchmarkPlace is one join's placement on the embedded store, on a real one, and in memory, which is the cost of
+// deciding alone.
 func BenchmarkPlace(b *testing.B) {
 	for _, kind := range append([]string{"memory"}, storetest.Kinds()...) {
 		for _, room := range []string{"new", "pinned"} {

@@ -46,8 +46,7 @@ func TestCrashingSignalingNode(t *testing.T) {
 	t.Fatalf("the signaling survived its failpoint: %v", err)
 }
 
-// a signaling node is killed at each step of its own. Whatever it left, the next signaling node ends on
-// exactly one live pin, and a third agrees.
+// A signaling node is killed at each step of its own. The next one ends on one live pin, and a third agrees.
 func TestKilledSignalingNodeLeavesNoOrphan(t *testing.T) {
 	for _, c := range []struct {
 		failpoint string

@@ -13,8 +13,7 @@ import (
 	"github.com/holdfast-rtc/holdfast/ring"
 )
 
-// crowd is a cluster of media nodes with default ceilings that judge openings as they do, and charge what they took. Their
-// reports never change: everything happens between two of them.
+// crowd is media nodes with default ceilings that judge openings. Their reports never change.
 type crowd struct {
 	mu    sync.Mutex // guards the fields below
 	loads map[ring.NodeID]headroom.Egress
@@ -68,8 +67,7 @@ func (c *crowd) open(ctx context.Context, signaling *Orchestrator, room ring.Roo
 	return errors.New("refused ten times")
 }
 
-// Two hundred and fifty rooms of which nobody said the size are opened at one moment, as at a full hour, through three signaling nodes
-// on three idle nodes with default ceilings: nobody is refused.
+// 250 rooms of unknown size are opened at once through three signaling nodes on three idle nodes: nobody is refused.
 func TestAFullHourIsRefusedNobody(t *testing.T) {
 	store, view := newMemoryStore(), fixed(crowdView(3, "a", "b", "c"))
 	c := &crowd{loads: map[ring.NodeID]headroom.Egress{}}
@@ -94,8 +92,7 @@ func TestAFullHourIsRefusedNobody(t *testing.T) {
 	t.Logf("loads %v, %d refusals", c.loads, c.moves)
 }
 
-// A node dies with forty rooms of ten that have no camera on and twenty-six that have all of them, and with rooms of 64, 120 and 250 people with
-// sound and four cameras: all are moved to the two others at once, none of which refuses one.
+// A node dies with rooms of all sizes. All are moved to the two others at once, none of which refuses one.
 func TestEveryRoomOfADeadNodeIsTakenAtOnce(t *testing.T) {
 	for name, rooms := range map[string][]headroom.Room{
 		"tens": append(manyOf(40, headroom.Room{People: 10, Microphones: 10}), manyOf(26, headroom.Expect(10))...),
@@ -137,8 +134,7 @@ func manyOf(n int, room headroom.Room) []headroom.Room {
 	return list
 }
 
-// Two hundred people come back to rooms that have a pin while the store is slow: their claims, which are under way and will be lost, keep
-// no new room out of nodes that have room.
+// 200 people come back to pinned rooms while the store is slow: their claims keep no new room out.
 func TestClaimsUnderWayReserveNothing(t *testing.T) {
 	const resumes = 200
 	store := newMemoryStore()

@@ -23,8 +23,7 @@ import (
 // markerKey is where redisstore keeps the incarnation of a store.
 const markerKey = "holdfast:generation"
 
-// A load report that says absurd figures is as good as one of a full node: nothing is placed there, and the other nodes are filled as evenly as they
-// would be. Package cluster drops most of such reports before.
+// An absurd load report is as good as one of a full node, and leaves the bound of the others alone.
 func TestAbsurdLoadReportCountsAsFull(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		full := headroom.Egress{BitsPerSecond: 1_000_000_000, PacketsPerSecond: 100_000}
@@ -54,9 +53,8 @@ func TestAbsurdLoadReportCountsAsFull(t *testing.T) {
 	})
 }
 
-// Whatever lies under the key of a pin and under that of the incarnation, on either store: the owner of the room believes
-// none of it and keeps its room, the next join says so in the log and ends on a higher pin of the owner, and
-// both keys are right afterwards.
+// Whatever lies under the keys of a pin and of the marker: the owner keeps its room, the next join logs the damage
+// and ends on a higher pin of the owner, and both keys are repaired.
 func FuzzDamageIsHealed(f *testing.F) {
 	for _, text := range []string{"", "garbage", "1|5|0|n|b|c", "1|9007199254740993|0000000000000001|a|b|c", "\x00 not a string", "\xff", strings.Repeat("x", 4096)} {
 		f.Add(text, text)

@@ -18,7 +18,7 @@ import (
 	"github.com/holdfast-rtc/holdfast/ring"
 )
 
-// fake SFU is an SFU node as far as placement sees it: rooms, opened under confirmed pins.
+// fakeSFU is a media node as placement sees it.
 type fakeSFU struct {
 	node   cluster.Node
 	owner  *PinOwner
@@ -63,7 +63,7 @@ func (h *fakeSFU) attach(room ring.RoomID, p pin.Pin) error {
 	return nil
 }
 
-// fake cluster is three fake SFUs and two signaling nodes on one store that forgets.
+// fakeCluster is three media nodes and two signaling nodes on a store that forgets.
 type fakeCluster struct {
 	store          *memoryStore
 	nodes          map[ring.NodeID]*fakeSFU
@@ -99,7 +99,7 @@ func (w *fakeCluster) Holds(_ context.Context, control string, room ring.RoomID)
 		return p, nil
 	}
 	impatient, cancel := context.WithCancel(context.Background())
-	cancel() // One goroutine does everything here: a question under way is never answered while we wait.
+	cancel() // One goroutine: a question under way is never answered while we wait.
 	return h.owner.Opening(impatient, room)
 }
 
@@ -112,8 +112,8 @@ func (w *fakeCluster) at(control string) *fakeSFU {
 	return nil
 }
 
-// gossip shows a signaling node what the fake SFUs report now. One of them takes no new rooms in its eyes, or two
-// signaling nodes would always choose the same node for a room.
+// gossip shows a signaling node the present reports. One node takes no rooms in its view, or both signaling nodes
+// would choose alike.
 func (w *fakeCluster) gossip(v *views, full ring.NodeID) {
 	var nodes []cluster.Node
 	for _, id := range []ring.NodeID{"a", "b", "c"} {
@@ -147,7 +147,7 @@ func (w *fakeCluster) join(signaling *Orchestrator, room ring.RoomID) {
 	}
 }
 
-// check finds rooms that are open twice or were moved: nobody died, so none may be.
+// check finds rooms that are open twice or were moved, though nobody died.
 func (w *fakeCluster) check() string {
 	where := make(map[ring.RoomID]ring.NodeID)
 	for id, h := range w.nodes {
@@ -164,8 +164,8 @@ func (w *fakeCluster) check() string {
 	return w.fault
 }
 
-// A node has asked for its pin and is about to open the room when the store forgets and another signaling node claims the room: that
-// signaling node is told of it, and no second node opens the room.
+// The store forgets while a node is about to open the room, and another signaling node claims it. That one learns of
+// the node, and no second node opens the room.
 func TestRoomThatIsAboutToOpenIsNotOpenedElsewhere(t *testing.T) {
 	for range 8 { // Either nonce may be the higher.
 		w := newFakeCluster()
@@ -183,8 +183,7 @@ func TestRoomThatIsAboutToOpenIsNotOpenedElsewhere(t *testing.T) {
 	}
 }
 
-// The store forgets at any moment, even between two calls of one placement, while people join
-// rooms that are open and new ones, owners refresh, and gossip is late: no room moves, none is open
+// The store forgets at any moment while people join, owners refresh and gossip is late. No room moves, none is open
 // twice, and no epoch goes back.
 func TestForgetfulStoreNeitherMovesNorSplitsARoom(t *testing.T) {
 	rapid.Check(t, repeatably(t, func(t *rapid.T) {
@@ -238,17 +237,17 @@ func TestForgetfulStoreNeitherMovesNorSplitsARoom(t *testing.T) {
 // wrong is what a check found.
 type wrong string
 
-// repeatably makes nonces and the time, and so the order of fences, a matter of what is drawn.
+// repeatably draws the nonces, and so the order of fences.
 func repeatably(whole *testing.T, check func(*rapid.T)) func(*rapid.T) {
 	return func(t *rapid.T) {
 		cryptotest.SetGlobalRandom(whole, rapid.Uint64().Draw(t, "nonces"))
-		var ended any // A panic is also how rapid ends a check, on the goroutine that it knows.
+		var ended any // A panic also ends a check, and must stay on rapid's goroutine.
 		synctest.Test(whole, func(*testing.T) {
 			defer func() { ended = recover() }()
 			check(t)
 		})
 		if fault, ok := ended.(wrong); ok {
-			t.Fatal(fault) // On a line of its own: rapid takes failures of one line for the same.
+			t.Fatal(fault) // rapid tells failures apart by line.
 		}
 		if ended != nil {
 			panic(ended)

@@ -45,8 +45,7 @@ func (l *ledger) sumsAreRight(t *testing.T) {
 	}
 }
 
-// A burst between two load reports must not land on one node: after all rooms that
-// one node would own by the ring, the claims of this signaling node alone have spread them.
+// A burst between two load reports is spread by the claims of this signaling node alone.
 func TestBurstSpreadsBeforeAnyReport(t *testing.T) {
 	view, l, on := viewOf(sfu("a", 1), sfu("b", 1), sfu("c", 1)), &ledger{}, make(map[ring.NodeID]int)
 	placed := 0

@@ -15,8 +15,8 @@ import (
 // class is a room that the ring gives to a, then b, then c.
 const class ring.RoomID = "class"
 
-// forgetful is a signaling node on a store in its second incarnation, which has forgotten everything, in a
-// cluster of a, b and c that reported the given incarnation last.
+// forgetful is a signaling node on a store in its second incarnation, which is empty. a, b and c are synced in the
+// given one.
 func forgetful(reported pin.Incarnation) (*Orchestrator, *memoryStore, *addresses, *views) {
 	store := newMemoryStore()
 	store.in = 2
@@ -112,7 +112,7 @@ func TestClaimBelowTheHoldersFenceIsRaised(t *testing.T) {
 	}
 }
 
-// Rehome vouches for a death: the dead one is not asked, and one that has the room already keeps it.
+// Rehome's dead node is not asked, and one that has the room open keeps it.
 func TestRehomingOnAnEmptyStore(t *testing.T) {
 	signaling, _, where, _ := forgetful(1)
 	dead := pinAt("a", 1, 5000, 7)
@@ -125,8 +125,8 @@ func TestRehomingOnAnEmptyStore(t *testing.T) {
 	}
 }
 
-// The store lost a move and shows the pin of a dead process again. Whoever moves the room from that asks those who have not
-// synced their pins since, and gives it back to the one that serves it; when all have, nobody is asked.
+// The store lost a move and shows a dead process's pin. Whoever moves the room asks the owners that are not synced,
+// and hands it to the one that serves it.
 func TestRehomingFromAPinThatStandsAgain(t *testing.T) {
 	dead, live := pinAt("a", 1, 5000, 7), pinAt("b", 1, 5001, 8)
 	move := func(signaling *Orchestrator, how string) (pin.Pin, error) {
@@ -194,8 +194,8 @@ func TestRememberedRoomIsJoinedWithoutAStore(t *testing.T) {
 	}
 }
 
-// A room may have moved, or have been claimed anew, without this signaling node having heard of it. Without a store the owners are asked; what none of
-// them has open is where the store has shown it lately, or nowhere.
+// Without a store the owners are asked, because the room may have moved. What none has open is where the store showed
+// it lately, or nowhere.
 func TestRoomIsJoinedWithoutAStoreWhereItIsOpen(t *testing.T) {
 	above := func(known pin.Pin, node string) pin.Pin { return pinAt(node, 1, known.Fence.Epoch+5, 7) }
 	below := func(known pin.Pin, node string) pin.Pin { return pinAt(node, 1, known.Fence.Epoch-5, 7) }

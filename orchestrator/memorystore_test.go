@@ -11,8 +11,7 @@ import (
 	"github.com/holdfast-rtc/holdfast/ring"
 )
 
-// memoryStore is a store in memory, for tests of many steps and of time. The real ones are held to the same
-// contract by redisstore's tests.
+// memoryStore is a store in memory. redisstore's tests hold the real ones to the same contract.
 type memoryStore struct {
 	mu    sync.Mutex // guards the fields below
 	texts map[ring.RoomID]string

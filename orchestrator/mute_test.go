@@ -22,13 +22,13 @@ func (f frozen) Holds(ctx context.Context, control string, room ring.RoomID) (pi
 	return f.addresses.Holds(ctx, control, room)
 }
 
-// withMuteNode is a signaling node with the times of the binary on a store that has just lost its memory, while b is mute.
+// withMuteNode is a signaling node on a store that has just lost its data, while b is mute.
 func withMuteNode(t *testing.T) (*Orchestrator, *memoryStore, *addresses) {
 	signaling, store, where, _ := forgetful(1)
 	return New(store, signaling.views, frozen{where}, DefaultConfig(), quiet), store, where
 }
 
-// After a loss of the store one node that answers nothing delays the joins of new rooms by about a second, and stops none.
+// After a data loss one mute node delays the joins of new rooms by a second, and stops none.
 func TestMuteNodeStopsNoJoin(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		signaling, store, _ := withMuteNode(t)
@@ -44,7 +44,7 @@ func TestMuteNodeStopsNoJoin(t *testing.T) {
 	})
 }
 
-// A room that is open on a node that answers is joined sooner than that: the node that is remembered as its owner is asked first.
+// A room on a node that answers is joined sooner: the cached owner is asked first.
 func TestMuteNodeHardlyDelaysAnOpenRoom(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		signaling, _, where := withMuteNode(t)
@@ -59,7 +59,7 @@ func TestMuteNodeHardlyDelaysAnOpenRoom(t *testing.T) {
 	})
 }
 
-// While the store is away a frozen node keeps nobody out of a room that the store has shown lately.
+// Without a store a frozen node keeps nobody out of a room that the store showed lately.
 func TestMuteNodeStopsNoJoinWithoutAStore(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		signaling, store, _ := withMuteNode(t)
@@ -73,8 +73,8 @@ func TestMuteNodeStopsNoJoinWithoutAStore(t *testing.T) {
 	})
 }
 
-// Every write is refused, as NOREPLICAS, MISCONF and READONLY do: people join a pinned room all the same, through a signaling node that has
-// never heard of it.
+// Every write is refused (NOREPLICAS, MISCONF, READONLY): people join pinned rooms through a signaling node that
+// never heard of them.
 func TestPinnedRoomIsJoinedWhileWritesAreRefused(t *testing.T) {
 	signaling, store, _, _ := forgetful(2)
 	stands := pinAt("c", 1, 5000, 7)

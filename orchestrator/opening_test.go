@@ -11,7 +11,7 @@ import (
 	"github.com/holdfast-rtc/holdfast/ring"
 )
 
-// openingOf is what a pin owner says when nobody is asking it anything.
+// openingOf asks while nobody else does.
 func openingOf(t *testing.T, own *PinOwner, room ring.RoomID) pin.Pin {
 	t.Helper()
 	p, err := own.Opening(t.Context(), room)
@@ -21,8 +21,8 @@ func openingOf(t *testing.T, own *PinOwner, room ring.RoomID) pin.Pin {
 	return p
 }
 
-// A room whose pin could not be confirmed is not about to open: whoever asks the owners would hand the room to a node that nobody
-// is let in by. What one question was granted, the failure of another does not take back.
+// A room whose pin was not confirmed is not about to open, or it would be handed to a node that lets nobody in. A
+// failure takes no earlier grant back.
 func TestOnlyWhatWasGrantedIsAboutToOpen(t *testing.T) {
 	withOwner(t, DefaultPinOwnerConfig(), func(t *testing.T, own *PinOwner, s *memoryStore, _ *rooms, _ pin.Pin) {
 		const room ring.RoomID = "new"
@@ -47,8 +47,7 @@ func TestOnlyWhatWasGrantedIsAboutToOpen(t *testing.T) {
 	})
 }
 
-// Who asks what is about to open while a question is under way is answered when that one is, for it may have read the store before
-// what the asker knows was written there.
+// Opening waits for a question under way, which may have read the store before the asker wrote to it.
 func TestQuestionUnderWayIsWaitedFor(t *testing.T) {
 	withOwner(t, DefaultPinOwnerConfig(), func(t *testing.T, own *PinOwner, s *memoryStore, _ *rooms, _ pin.Pin) {
 		const room ring.RoomID = "new"

@@ -29,8 +29,8 @@ func owner(t *testing.T, server storetest.Server, held ...pin.Holding) (*PinOwne
 	return own, r
 }
 
-// The life of a room over a real store: placed, its owner declared dead though it only slept, moved, the
-// old owner fenced, the store emptied, the pin written again by the new owner, found by the next join.
+// A room's life on a real store: placed, its frozen owner declared dead, moved, the old owner fenced, the store
+// emptied, the pin written again, found by the next join.
 func TestOwnersAndSignalingNodesOverOneStore(t *testing.T) {
 	storetest.OnEach(t, func(t *testing.T, server storetest.Server) {
 		const room ring.RoomID = "class" // a, then b, then c clockwise

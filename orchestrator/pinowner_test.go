@@ -74,7 +74,7 @@ func TestOwnerPutsOursBackAndIsFencedByHigher(t *testing.T) {
 		"equal epoch, lower nonce":  {found: lowerNonce.Encode()},
 		"damaged":                   {found: "garbage", gone: true},
 		"higher epoch":              {found: higher.Encode(), by: higher},
-		"equal epoch, higher nonce": {found: equalEpoch.Encode(), by: equalEpoch, alone: true}, // else it is contested
+		"equal epoch, higher nonce": {found: equalEpoch.Encode(), by: equalEpoch, alone: true}, // or it is reclaimed
 	} {
 		t.Run("refresh/"+name, func(t *testing.T) {
 			cfg := DefaultPinOwnerConfig()
@@ -115,11 +115,11 @@ func TestOwnerPutsOursBackAndIsFencedByHigher(t *testing.T) {
 	}
 }
 
-// refreshCase is what the store holds when an owner looks, and how it must end.
+// refreshCase is what the store holds at a refresh, and the end.
 type refreshCase struct {
 	found string  // empty: nothing
-	by    pin.Pin // who must outrank us; zero: ours must stand
-	gone  bool    // nothing can be concluded while the room is not open: it must be placed again
+	by    pin.Pin // the pin that fences ours; zero: ours stands
+	gone  bool    // unknown: it must be placed again
 	alone bool    // we see a minority of the cluster
 }
 
@@ -218,8 +218,7 @@ func TestHangingStoreIsNoPause(t *testing.T) {
 	})
 }
 
-// After SIGSTOP and SIGCONT the first thing asked may be a new peer: nothing that was
-// confirmed before the pause counts.
+// After SIGCONT a new peer may come first: no confirmation from before the pause counts.
 func TestPauseTakesConfirmationsBack(t *testing.T) {
 	cfg := DefaultPinOwnerConfig()
 	cfg.Majority = func() bool { return true }
@@ -231,7 +230,7 @@ func TestPauseTakesConfirmationsBack(t *testing.T) {
 		if err := own.Confirm(t.Context(), "r", ours); err != nil {
 			t.Fatal(err)
 		}
-		// Run is not running, so nothing beats: exactly what a stopped process sees.
+		// Run is not running, as in a stopped process.
 		<-time.After(4 * time.Second)
 		s.put("r", higher.Encode())
 		if err := own.Confirm(t.Context(), "r", ours); !errors.Is(err, pin.ErrFenced) {
@@ -240,7 +239,7 @@ func TestPauseTakesConfirmationsBack(t *testing.T) {
 		if len(own.kick) != 1 {
 			t.Error("a pause did not ask for a refresh at once")
 		}
-		// The store is away as well: our picture of the majority is as old as the pause.
+		// The store is away too: our view is as old as the pause.
 		s.err = errors.New("the store is away")
 		if err := own.Confirm(t.Context(), "r", ours); !errors.Is(err, pin.ErrUnconfirmed) {
 			t.Errorf("right after a pause, without a store, Confirm = %v, want ErrUnconfirmed", err)
@@ -255,7 +254,7 @@ func TestPauseTakesConfirmationsBack(t *testing.T) {
 	})
 }
 
-// An answer that was asked for before a pause and came after it confirms nothing.
+// An answer that spans a pause confirms nothing.
 func TestAnswerFromBeforeAPauseConfirmsNothing(t *testing.T) {
 	own := NewPinOwner(newMemoryStore(), &rooms{}, DefaultPinOwnerConfig(), quiet)
 	ours := pin.Holding{Room: "r", Pin: pinAt("a", 1, 5000, 5)}
@@ -297,8 +296,8 @@ func TestConfirmationsAreBoundedByWhatIsHeld(t *testing.T) {
 	})
 }
 
-// What was confirmed before a room closed says nothing about its opening again: the store is asked, and the room is
-// looked at once more when it has opened.
+// A confirmation from before a room closed says nothing about its opening again: the store is asked, and the pin read
+// again after the opening.
 func TestOpeningIsAlwaysAskedFor(t *testing.T) {
 	withOwner(t, DefaultPinOwnerConfig(), func(t *testing.T, own *PinOwner, s *memoryStore, r *rooms, ours pin.Pin) {
 		r.mu.Lock()
@@ -330,7 +329,7 @@ func TestOpeningIsAlwaysAskedFor(t *testing.T) {
 	})
 }
 
-// A store that comes back empty has its pins again within a second, however far away the next refresh is.
+// A store that comes back empty has its pins within a second, however late the next refresh is.
 func TestOwnerNoticesALossSoon(t *testing.T) {
 	withOwner(t, DefaultPinOwnerConfig(), func(t *testing.T, own *PinOwner, s *memoryStore, _ *rooms, ours pin.Pin) {
 		s.lose()
@@ -341,8 +340,8 @@ func TestOwnerNoticesALossSoon(t *testing.T) {
 	})
 }
 
-// A majority vouches for an owner whom the store does not answer. It does not where the store has said something, and not for a pin
-// below one that was served here meanwhile.
+// A majority vouches for an owner without a store, but not against the store's answer, and not for a pin below one
+// served here.
 func TestMajorityStandsInOnlyForAStoreThatIsNotHeard(t *testing.T) {
 	cfg := DefaultPinOwnerConfig()
 	cfg.Majority = func() bool { return true }

@@ -24,8 +24,7 @@ import (
 	"github.com/holdfast-rtc/holdfast/ring"
 )
 
-// A hundred people join one new room through three signaling nodes that see the cluster
-// differently; all end on one pin.
+// A hundred people join one new room through three signaling nodes with different views, and end on one pin.
 func TestConcurrentPlacesThroughDifferentViewsEndOnOnePin(t *testing.T) {
 	storetest.OnEach(t, func(t *testing.T, server storetest.Server) {
 		var signalingNodes []*Orchestrator
@@ -146,7 +145,7 @@ func TestCallerWhoGivesUpGetsHisOwnError(t *testing.T) {
 	}
 }
 
-// Joins of rooms on one unknown boot that come while its address is being dialed wait for that answer.
+// Concurrent joins on one unknown boot share a dial.
 func TestConcurrentProbesOfOneAddressAreOne(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var dials atomic.Int32
@@ -220,9 +219,8 @@ func TestExplainSaysWhyEveryNodeWasPassedOver(t *testing.T) {
 	}
 }
 
-// Nodes die and restart, signaling nodes learn of it late or never, and everybody places and moves rooms: what
-// is written for a room always fences everything written before, and what an
-// signaling node hands out is never a pin that it knows to be gone.
+// Nodes die and restart, signaling nodes learn of it late or never. Every write fences all earlier ones, and no
+// signaling node hands out a pin that it knows to be dead.
 func TestFencesOnlyGrowWhateverSignalingNodesSee(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		memoryStore, truth := newMemoryStore(), map[string]int{"a": 1, "b": 1, "c": 1}

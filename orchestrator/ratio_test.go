@@ -13,11 +13,9 @@ import (
 	"github.com/holdfast-rtc/holdfast/ring"
 )
 
-// BenchmarkPlaceAgainstTheBareCommand compares, in one run on one redis-server, whole placements of new rooms
-// with the bare command by the same client library, one by one and with the library's own automatic pipelining, and by
-// redis-benchmark, at 1, 16 and 64 callers. Placements share round trips too, so the second is the like for like.
-// The ratios are what travels to other machines. One round is four turns of each, alternating, so that a busy
-// machine disturbs all of them alike.
+// BenchmarkPlaceAgainstTheBareCommand compares, on one redis-server, placements of new rooms with the bare command by
+// the same client, with its automatic pipelining, and by redis-benchmark. Placements share round trips, so the second
+// is the fair one. The turns alternate.
 func BenchmarkPlaceAgainstTheBareCommand(b *testing.B) {
 	const turns, turn = 4, 200 * time.Millisecond
 	for _, callers := range []int{1, 16, 64} {
@@ -58,7 +56,7 @@ func BenchmarkPlaceAgainstTheBareCommand(b *testing.B) {
 	}
 }
 
-// rate is how many calls a second so many callers get done.
+// rate is calls a second.
 func rate(b *testing.B, callers int, during time.Duration, call func(context.Context, int64) error) float64 {
 	b.Helper()
 	var all sync.WaitGroup

@@ -10,8 +10,8 @@ import (
 	"github.com/holdfast-rtc/holdfast/ring"
 )
 
-// A store that answers reads and refuses writes is as good as dead for an owner: a newcomer to an open room is let in all the time, at first by the
-// last confirmation and then by the majority.
+// A store that refuses writes is dead to an owner: newcomers to an open room are let in by the last confirmation,
+// then by the majority.
 func TestOpenRoomTakesPeopleWhileWritesAreRefused(t *testing.T) {
 	cfg := DefaultPinOwnerConfig()
 	cfg.Majority = func() bool { return true }
@@ -31,7 +31,7 @@ func TestOpenRoomTakesPeopleWhileWritesAreRefused(t *testing.T) {
 	})
 }
 
-// The pin that a store shows which refuses writes may be an old one, left on a master that was cut off: in a minority it confirms nothing.
+// A store that refuses writes may be a cut-off master with old pins: in a minority it confirms nothing.
 func TestMinorityTakesNobodyWhileWritesAreRefused(t *testing.T) {
 	cfg := DefaultPinOwnerConfig()
 	cfg.Majority = func() bool { return false }
@@ -44,7 +44,8 @@ func TestMinorityTakesNobodyWhileWritesAreRefused(t *testing.T) {
 	})
 }
 
-// An owner that cannot refresh its pins withdraws its report after 15 s, for they expire in the end: whoever claims a room of its then asks it.
+// An owner that cannot refresh withdraws its report after 15 s, because its pins expire: whoever claims its room then
+// asks it.
 func TestOwnerWithdrawsItsReportWhileItCannotRefresh(t *testing.T) {
 	for name, fault := range map[string]func(*memoryStore){
 		"the store is away":         func(s *memoryStore) { s.fail(errors.New("the store is away")) },

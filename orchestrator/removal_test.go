@@ -13,8 +13,8 @@ import (
 	"github.com/holdfast-rtc/holdfast/ring"
 )
 
-// The sweep removes the pin of a dead node while two people join the room through signaling nodes that see the cluster differently, and a signaling node that was slow re-homes
-// it. All three end on one pin, above the one that is gone.
+// The sweep removes a dead node's pin while two people join the room and a slow signaling node re-homes it. All end
+// on one higher pin.
 func TestRemovalRacesJoinersAndALateReHomer(t *testing.T) {
 	storetest.OnEach(t, func(t *testing.T, server storetest.Server) {
 		dead := pinAt("dead", 1, uint64(time.Now().Add(-time.Minute).UnixMilli()), 1)

@@ -21,8 +21,7 @@ import (
 
 var update = flag.Bool("update", false, "write what the scenarios answer into testdata")
 
-// TestScenarios runs testdata/*.txt, each on a fresh store of either kind. A line is a command; one
-// with "=>" is a question and what follows is the answer. testdata/README.md has the language.
+// TestScenarios runs testdata/*.txt on a fresh store of either kind. testdata/README.md has the language.
 func TestScenarios(t *testing.T) {
 	files, err := filepath.Glob("testdata/*.txt")
 	if err != nil || len(files) == 0 {
@@ -182,8 +181,7 @@ func (s *scene) ask(question func() (pin.Pin, error)) string {
 	return s.describe(p) + " " + cost
 }
 
-// describe prints a pin: an epoch taken from the clock as "now", a nonce
-// that the scenario does not know as "*".
+// describe prints an epoch by the clock as "now", an unknown nonce as "*".
 func (s *scene) describe(p pin.Pin) string {
 	epoch, nonce := strconv.FormatUint(p.Fence.Epoch, 10), "*"
 	if p.Fence.Epoch >= later && p.Fence.Epoch < later+10 {

@@ -9,8 +9,8 @@ import (
 	"github.com/holdfast-rtc/holdfast/pin"
 )
 
-// A host that vanished refuses nothing: its address is silent. A signaling node that did not see it go must not keep the pins of its rooms
-// until they expire, nor move them before it has had the time to hear of everybody.
+// A host that vanished is silent, and refuses nothing. A signaling node that did not see it go must neither keep its
+// pins until they expire, nor move them before it has heard of everybody.
 func TestAPinOfAVanishedHostIsStaleOnceTheViewKnowsEverybody(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		store, view := newMemoryStore(), viewOf(sfu("b", 1))

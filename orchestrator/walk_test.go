@@ -70,9 +70,8 @@ func TestWalkKeepsItsPromises(t *testing.T) {
 	})
 }
 
-// A herd: each of twenty signaling nodes places a room of 16 by the same view, in which one of twenty nodes has room for two and the
-// others for one each, above the bound. A rule that takes the next node within the bound sends all twenty to that one node.
-// The draw gives each node what it can take, on average.
+// A herd: each of twenty signaling nodes places a room by one view, in which one node has room for two and the others
+// for one, above the bound. The draw gives each node what it can take, on average.
 func TestHerdIsSpreadByHeadroom(t *testing.T) {
 	const placers, views = 20, 200
 	need := headroom.Expect(16).Cost()
@@ -104,8 +103,8 @@ func TestHerdIsSpreadByHeadroom(t *testing.T) {
 	}
 }
 
-// Ten nodes filled to half with rooms of the same size, every second of which the ring gives to
-// one node: no node exceeds (1+epsilon) times the mean by more than one room.
+// Ten nodes are half filled, the ring giving every second room to one: no node exceeds (1+epsilon) times the mean by
+// more than one room.
 func TestWalkBoundsTheFullestNode(t *testing.T) {
 	const rooms, size = 2000, 6
 	view := viewOf(sfu("n0", 1), sfu("n1", 1), sfu("n2", 1), sfu("n3", 1), sfu("n4", 1), sfu("n5", 1), sfu("n6", 1), sfu("n7", 1), sfu("n8", 1), sfu("n9", 1))

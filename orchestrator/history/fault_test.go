@@ -8,7 +8,6 @@ import (
 	"github.com/holdfast-rtc/holdfast/pin"
 )
 
-// hold keeps a fault up for a while.
 func (w *world) hold(c *caller, reasons *atomic.Int32, long time.Duration) {
 	w.oracle.disturbance(1)
 	reasons.Add(1)
@@ -17,8 +16,7 @@ func (w *world) hold(c *caller, reasons *atomic.Int32, long time.Duration) {
 	w.oracle.disturbance(-1)
 }
 
-// kill ends a media node. Each signaling node learns of it in its own time and moves the room, if its
-// peers were there.
+// kill ends a media node. Each signaling node learns of it later, and moves the room if its peers were there.
 func (w *world) kill(s *sfu) {
 	s.mu.Lock()
 	alive := s.alive
@@ -55,7 +53,7 @@ func (e *signalingNode) rescue(c *caller, boot pin.BootID) {
 	}
 }
 
-// removableAfter is how old a pin must be before it is removed: longer than any claim is under way.
+// removableAfter is longer than any claim is under way.
 const removableAfter = 2 * time.Second
 
 // sweep removes the pin if its boot is taken for dead here.
@@ -75,7 +73,6 @@ func (e *signalingNode) sweep(c *caller) {
 	_, _, _ = e.link.Swap(ctx, room, found, pin.Pin{})
 }
 
-// welcome lets everybody learn of a new boot.
 func (w *world) welcome(s *sfu) {
 	for _, e := range w.everySignaling() {
 		told := newCaller(w.seed, e.name+" told of a boot", w.lateID())
@@ -97,8 +94,7 @@ func (w *world) welcome(s *sfu) {
 	}
 }
 
-// suspect makes a signaling node take a live node for dead, for a while: mostly the one where its peers
-// are, else another, so that signaling nodes see the cluster differently.
+// suspect makes a signaling node take a live node for dead, mostly the one with its peers.
 func (w *world) suspect(c *caller, e *signalingNode, long time.Duration) {
 	e.mu.Lock()
 	boot := e.at.Boot
@@ -120,7 +116,6 @@ func (w *world) suspect(c *caller, e *signalingNode, long time.Duration) {
 	}
 }
 
-// full makes a node refuse rooms for a while.
 func (w *world) full(c *caller, s *sfu, long time.Duration) {
 	set := func(full bool) {
 		s.mu.Lock()
@@ -132,7 +127,7 @@ func (w *world) full(c *caller, s *sfu, long time.Duration) {
 	set(false)
 }
 
-// leave empties the room: the nodes close it, and its pin expires if nobody comes back.
+// leave empties the room: its pin expires if nobody comes back.
 func (w *world) leave() {
 	for _, s := range w.nodes() {
 		s.mu.Lock()

@@ -13,30 +13,28 @@ import (
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
-// The environment of a longer search, or of one seed again.
+// For a longer search, or one seed again.
 const (
 	countVariable = "HOLDFAST_HISTORIES"    // schedules per mix of faults
 	seedVariable  = "HOLDFAST_HISTORY_SEED" // only this one, or the first of so many
 )
 
-// schedules is how many seeds each mix gets in a common test run, enough how many that fail end the search.
+// schedules is enough that `go test` finds every built-in fault.
 const (
 	schedules = 58
 	enough    = 10
 )
 
-// ordinary are the faults that a cluster with a store that keeps its memory goes through.
+// ordinary faults leave the store its memory.
 func ordinary() faults {
 	return faults{slow: true, lose: true, late: true, kill: true, suspect: true, cut: true, full: true, leave: true, fresh: true}
 }
 
-// mix is one composition of faults.
 type mix struct {
 	name   string
 	faults faults
 }
 
-// mixes are all that is checked.
 func mixes() []mix {
 	with := func(change func(*faults)) faults {
 		f := ordinary()
@@ -62,7 +60,6 @@ func mixes() []mix {
 	}
 }
 
-// count is how many schedules to run.
 func count(t *testing.T) (first, past uint64) {
 	t.Helper()
 	number := func(variable string) (uint64, bool) {
@@ -88,9 +85,8 @@ func count(t *testing.T) (first, past uint64) {
 	}
 }
 
-// Concurrent Place, Rehome, PlaceAgain and refreshes under random faults are linearizable, fences
-// grow, no two nodes serve under one fence, a node never goes back to a lower one, and when the
-// faults have ended everybody agrees.
+// Place, Rehome, PlaceAgain and refreshes under random faults are linearizable, fences grow, no two nodes serve under
+// one fence, no node goes back to a lower one, and at the end all agree.
 func TestHistoriesAreLinearizable(t *testing.T) {
 	first, past := count(t)
 	for _, m := range mixes() {
@@ -117,14 +113,14 @@ func TestHistoriesAreLinearizable(t *testing.T) {
 	}
 }
 
-// A seed is the whole schedule: run again it gives the same history, to the nanosecond.
+// A seed gives the same history, to the nanosecond.
 func TestSeedReproducesItsHistory(t *testing.T) {
 	all := mixes()
 	var trials []trial
 	for seed := range uint64(25) {
 		trials = append(trials, newTrial(seed, all[int(seed)%len(all)].faults))
 	}
-	for _, seed := range []uint64{183, 485, 4056} { // Two media nodes begin a refresh at one instant, and get no answer.
+	for _, seed := range []uint64{183, 485, 4056} { // Two media nodes refresh at one instant, and get no answer.
 		trials = append(trials, newTrial(seed, all[12].faults), newTrial(seed, all[12].faults))
 	}
 	for _, tr := range trials {
@@ -138,7 +134,7 @@ func TestSeedReproducesItsHistory(t *testing.T) {
 	}
 }
 
-// The schedules with which the harness finds some of the broken placements hold for the one that is not.
+// The schedules that find built-in faults pass without them.
 func TestSchedulesAboutOneThingHold(t *testing.T) {
 	for name, about := range map[string]func(uint64) []action{"a move is lost": lostMove, "a pin expires": lapsed, "a pin is removed": swept} {
 		t.Run(name, func(t *testing.T) {
@@ -155,8 +151,7 @@ func TestSchedulesAboutOneThingHold(t *testing.T) {
 	}
 }
 
-// The harness finds what it is there to find: with each of these faults built in, it
-// has a violation within seconds.
+// With each of these faults built in, the harness has a violation within seconds.
 func TestHarnessFindsBrokenPlacement(t *testing.T) {
 	for _, b := range []struct {
 		broken broken

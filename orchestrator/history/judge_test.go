@@ -10,8 +10,8 @@ import (
 	"github.com/holdfast-rtc/holdfast/pin"
 )
 
-// What the oracle calls a fault, and what it excuses: a justification count for the pin that they led to and for what comes of it, not for others,
-// and not for longer.
+// What the oracle calls a fault, and what it excuses: a justification counts for the pin that it led to and for pins
+// made from that, and for nothing else.
 func TestOracleJudgesWhoBeginsToServe(t *testing.T) {
 	at := func(boot pin.BootID, epoch uint64) pin.Pin {
 		return pin.Pin{Fence: pin.Fence{Epoch: epoch, Nonce: 1}, Node: "n", Boot: boot}
@@ -24,7 +24,7 @@ func TestOracleJudgesWhoBeginsToServe(t *testing.T) {
 	for name, c := range map[string]struct {
 		writes []write
 		begins pin.Pin
-		after  time.Duration // so long the two serve
+		after  time.Duration // the two serve for so long
 		says   string
 
 		vouched pin.Pin // by a majority
@@ -68,8 +68,8 @@ func TestOracleJudgesWhoBeginsToServe(t *testing.T) {
 	}
 }
 
-// An owner whose open room was moved away stands up for it, and dies: the node that it has fenced must hand over, and whoever takes
-// the room over from that owner owes the other nothing. Where the owner was dead before, he does.
+// An owner whose open room was moved away reclaims it, and dies. The node that it fenced must hand over, whoever
+// takes the room next. If the owner was dead before, that node may go on.
 func TestOracleForgetsWhoWasFencedByAnOwner(t *testing.T) {
 	at := func(boot pin.BootID, epoch uint64) pin.Pin {
 		return pin.Pin{Fence: pin.Fence{Epoch: epoch, Nonce: 1}, Node: "n", Boot: boot}
@@ -106,12 +106,12 @@ func TestOracleForgetsWhoWasFencedByAnOwner(t *testing.T) {
 	}
 }
 
-// A write whose sender was not told is in the history if it took effect, with the moment by which it had. One that the store refused,
-// that found something else, or that never arrived had no effect, and is not: otherwise each doubles what the judge has to search.
+// A write whose sender was not told is recorded if it took effect. One without effect is not: each would double the
+// search.
 func TestRecordKeepsOnlyUnansweredWritesThatTookEffect(t *testing.T) {
 	for name, c := range map[string]struct {
 		denied bool
-		writes int // of fifty claims that are carried out, at most one finds nothing
+		writes int // at most one of fifty claims finds nothing
 	}{
 		"refused": {denied: true},
 		"claimed": {writes: 1},
@@ -125,7 +125,7 @@ func TestRecordKeepsOnlyUnansweredWritesThatTookEffect(t *testing.T) {
 				}
 				l, asks := &link{world: w}, newCaller(1, "a", 1)
 				for i := range uint64(50) {
-					ctx, cancel := context.WithTimeout(asks.with(t.Context()), 2*time.Millisecond) // Shorter than the way there and back.
+					ctx, cancel := context.WithTimeout(asks.with(t.Context()), 2*time.Millisecond) // Shorter than a round trip.
 					_, _, err := l.Claim(ctx, room, pin.Pin{Fence: pin.Fence{Epoch: i + 1, Nonce: 1}, Node: "n", Boot: "b"})
 					cancel()
 					if err == nil {

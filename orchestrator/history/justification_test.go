@@ -7,7 +7,7 @@ import (
 	"github.com/holdfast-rtc/holdfast/pin"
 )
 
-// reason is why a call may leave a node out that has the room open.
+// reason is why a call may pass over a node that has the room open.
 type reason string
 
 const (
@@ -18,19 +18,18 @@ const (
 	notAnswered reason = "asked, and did not answer"
 )
 
-// a justification is what one call of a signaling node had against nodes at some moment between its begin and its end. It is never
-// taken back, and never counts for another call.
+// justification is what one call had against nodes at some moment. It never counts for another call.
 type justification struct {
 	mu      sync.Mutex // guards the fields below
 	against map[pin.BootID]reason
-	holds   map[pin.BootID]pin.Fence // boots that said in this call that they have the room open, or are about to, and were not thought dead since
+	holds   map[pin.BootID]pin.Fence // boots that told this call that they have the room open, and were not thought dead since
 }
 
 func newJustification() *justification {
 	return &justification{against: make(map[pin.BootID]reason), holds: make(map[pin.BootID]pin.Fence)}
 }
 
-// add notes one. A death counts more than a refusal, and anything more than what is not known.
+// add keeps the stronger of two reasons: death, refusal, unknown.
 func (g *justification) add(boot pin.BootID, why reason) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
@@ -42,21 +41,21 @@ func (g *justification) add(boot pin.BootID, why reason) {
 	}
 }
 
-// said notes under which pin a boot has the room open by its own word.
+// said notes under which pin a boot says that it has the room open.
 func (g *justification) said(held pin.Pin) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	g.holds[held.Boot] = held.Fence
 }
 
-// saidBy is the fence under which boot said that it has the room open; zero when it did not.
+// saidBy is zero when boot did not say so.
 func (g *justification) saidBy(boot pin.BootID) pin.Fence {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	return g.holds[boot]
 }
 
-// has reports whether there is something against boot.
+// has reports whether there is a reason against boot.
 func (g *justification) has(boot pin.BootID) bool {
 	g.mu.Lock()
 	defer g.mu.Unlock()
@@ -64,7 +63,6 @@ func (g *justification) has(boot pin.BootID) bool {
 	return ok
 }
 
-// ofDeath returns the boots that were thought dead so far, and those that have the room open.
 func (g *justification) ofDeath() (dead map[pin.BootID]bool, holds map[pin.BootID]pin.Fence) {
 	g.mu.Lock()
 	defer g.mu.Unlock()

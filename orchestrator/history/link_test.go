@@ -10,25 +10,23 @@ import (
 	"github.com/holdfast-rtc/holdfast/ring"
 )
 
-// room is the one room of every schedule.
 const room ring.RoomID = "class"
 
 var errCut = errors.New("connection refused")
 
-// link is one process's connection to the store: it delays, loses and repeats what
-// passes, and it can be cut.
+// link is one process's connection to the store: it delays, loses, repeats, and can be cut.
 type link struct {
 	world *world
-	cut   atomic.Int32  // reasons for which it is cut
-	lag   time.Duration // how much later it learns that the store's clock was set
+	cut   atomic.Int32  // reasons for a cut
+	lag   time.Duration // so much later it learns that the store's clock was set
 }
 
 // told is an answer of the store.
 type told struct {
 	stands value
 	in     pin.Incarnation
-	denied bool   // it was a write, and the store takes none
-	lost   func() // records that the write took effect and its sender was not told; nil if it had no effect
+	denied bool   // a write, refused by the store
+	lost   func() // for a write that took effect and was not answered; or nil
 }
 
 // unheard is called where the answer is lost.
@@ -40,7 +38,6 @@ func (t told) unheard() {
 
 var errDenied = errors.New("NOREPLICAS not enough good replicas to write")
 
-// write is what the store says to a write.
 func (l *link) write(apply func() told) func() told {
 	return func() told {
 		if l.world.denied.Load() == 0 {
@@ -69,7 +66,7 @@ func (l *link) exchange(ctx context.Context, apply func() told, found *told) (er
 		if c.chance(50) {
 			return errCut
 		}
-		<-ctx.Done() // Into the void.
+		<-ctx.Done()
 		return ctx.Err()
 	}
 	there, back := c.between(time.Millisecond, 12*time.Millisecond), c.between(time.Millisecond, 12*time.Millisecond)
@@ -94,7 +91,7 @@ func (l *link) exchange(ctx context.Context, apply func() told, found *told) (er
 		return ctx.Err()
 	}
 	*found = apply()
-	if twice { // A client that repeats a request whose answer is late.
+	if twice { // The client repeats a late request.
 		l.later(c, c.between(time.Millisecond, 30*time.Millisecond), apply)
 	}
 	if deaf {
@@ -109,7 +106,7 @@ func (l *link) exchange(ctx context.Context, apply func() told, found *told) (er
 	return nil
 }
 
-// later lets a request arrive after its sender has given up on it.
+// later delivers a request after its sender gave up.
 func (l *link) later(c *caller, after time.Duration, apply func() told) {
 	late := newCaller(l.world.seed, c.who, l.world.lateID())
 	l.world.running.Go(func() {
@@ -122,17 +119,17 @@ func (l *link) later(c *caller, after time.Duration, apply func() told) {
 
 func (l *link) away() bool { return l.cut.Load() > 0 || l.world.away.Load() > 0 }
 
-// put is one write. a signaling node's is an operation of the history by itself, if it was answered.
+// put is one write. That of a signaling node is an operation of its own, if it was answered.
 func (l *link) put(ctx context.Context, w write) (pin.Pin, pin.Incarnation, error) {
 	c, s, r := asking(ctx), l.world.store, l.world.record
 	w.known, w.why = l.known(c), c.why
-	if ends, ok := ctx.Deadline(); ok { // By the store's clock, as far as that is known.
+	if ends, ok := ctx.Deadline(); ok { // As far as that is known.
 		now := time.Now()
 		w.ends = ends.Add(l.world.storeTime(now, l.lag).Sub(now))
 	}
 	c.tried = append(c.tried, w)
 	asked := input{kind: kindWrite, call: c.what, who: c.who, pin: c.about, tried: []write{w}}
-	if c.why != nil { // What it knows as it sends: an answer cannot justify the question.
+	if c.why != nil { // As it sends: an answer cannot justify the question.
 		asked.ground, asked.holds = c.why.ofDeath()
 	}
 	var found told
@@ -159,7 +156,7 @@ func (l *link) put(ctx context.Context, w write) (pin.Pin, pin.Incarnation, erro
 	return p, found.in, err
 }
 
-// known is what a fresh claim must be above: what anybody was told of, or, where clocks differ, what its maker was.
+// known is what a fresh claim must be above: what anybody was told of, or its maker where clocks differ.
 func (l *link) known(c *caller) pin.Fence {
 	if !l.world.faults.skew && !l.world.faults.stepBack || c.signaling == nil {
 		return l.world.record.known()
@@ -169,7 +166,7 @@ func (l *link) known(c *caller) pin.Fence {
 	return c.signaling.top
 }
 
-// begin lets the store's client begin an incarnation, some time after a claim came back without one.
+// begin begins an incarnation some time after a claim came back without one.
 func (l *link) begin(c *caller) {
 	late := newCaller(l.world.seed, c.who, l.world.lateID())
 	l.world.running.Go(func() {
@@ -178,7 +175,7 @@ func (l *link) begin(c *caller) {
 	})
 }
 
-// Incarnations is part of orchestrator.LeaseStore.
+// Incarnations is of LeaseStore.
 func (l *link) Incarnations(ctx context.Context) ([]pin.Incarnation, error) {
 	var found told
 	if err := l.exchange(ctx, l.write(func() told { return told{in: l.world.store.incarnation(true)} }), &found); err != nil {
@@ -187,23 +184,23 @@ func (l *link) Incarnations(ctx context.Context) ([]pin.Incarnation, error) {
 	return []pin.Incarnation{found.in}, nil
 }
 
-// Claim is part of orchestrator.PinStore.
+// Claim is of PinStore.
 func (l *link) Claim(ctx context.Context, _ ring.RoomID, p pin.Pin) (pin.Pin, pin.Incarnation, error) {
 	return l.put(ctx, write{next: p})
 }
 
-// Swap is part of orchestrator.PinStore and orchestrator.LeaseStore.
+// Swap is of both.
 func (l *link) Swap(ctx context.Context, _ ring.RoomID, old, next pin.Pin) (pin.Pin, pin.Incarnation, error) {
 	return l.put(ctx, write{old: value{pin: old}, next: next})
 }
 
-// Repair is part of orchestrator.PinStore and orchestrator.LeaseStore.
+// Repair is of PinStore.
 func (l *link) Repair(ctx context.Context, _ ring.RoomID, raw string, next pin.Pin) (pin.Pin, error) {
 	p, _, err := l.put(ctx, write{old: value{raw: raw}, next: next})
 	return p, err
 }
 
-// Get is part of orchestrator.PinStore.
+// Get is of PinStore.
 func (l *link) Get(ctx context.Context, _ ring.RoomID) (pin.Pin, bool, error) {
 	var found told
 	if err := l.exchange(ctx, func() told { return told{stands: l.world.store.get(false)} }, &found); err != nil {
@@ -213,7 +210,7 @@ func (l *link) Get(ctx context.Context, _ ring.RoomID) (pin.Pin, bool, error) {
 	return p, err == nil && !p.IsZero(), err
 }
 
-// Prolong is part of orchestrator.LeaseStore.
+// Prolong is of LeaseStore.
 func (l *link) Prolong(ctx context.Context, _ ring.RoomID) (pin.Pin, error) {
 	var found told
 	if err := l.exchange(ctx, l.write(func() told { return told{stands: l.world.store.get(l.world.store.broken != notProlonged)} }), &found); err != nil {
@@ -222,7 +219,7 @@ func (l *link) Prolong(ctx context.Context, _ ring.RoomID) (pin.Pin, error) {
 	return answer(found.stands)
 }
 
-// Refresh is part of orchestrator.LeaseStore. Only one room is ever held.
+// Refresh is of LeaseStore. Only one room is held.
 func (l *link) Refresh(ctx context.Context, held []pin.Holding, due func(pin.Holding) bool) ([]pin.Found, error) {
 	found := make([]pin.Found, len(held))
 	for i, h := range held {

@@ -9,7 +9,7 @@ import (
 	"github.com/holdfast-rtc/holdfast/pin"
 )
 
-// kind is what an operation of the model is.
+// kind is that of an operation.
 type kind string
 
 const (
@@ -17,14 +17,14 @@ const (
 	kindRehome  kind = "Rehome"
 	kindAgain   kind = "PlaceAgain"
 	kindSweep   kind = "Sweep"
-	kindWrite   kind = "write"   // one write of a signaling node, and its answer
-	kindKeep    kind = "Keep"    // one question of an owner to the store, and its answer
-	kindConfirm kind = "Confirm" // what an owner concludes, perhaps from memory
-	kindPending kind = "pending" // a write whose outcome nobody was told
-	kindLose    kind = "store"   // the store itself: it expired, forgot, or went back in time
+	kindWrite   kind = "write"   // by a signaling node, answered
+	kindKeep    kind = "Keep"    // by an owner, answered
+	kindConfirm kind = "Confirm" // an owner's conclusion
+	kindPending kind = "pending" // unanswered
+	kindLose    kind = "store"   // by the store: expired, lost, or rolled back
 )
 
-// value is what the store holds: nothing, a pin, or a text that is none.
+// value is nothing, a pin, or damage.
 type value struct {
 	pin pin.Pin
 	raw string
@@ -43,7 +43,6 @@ func (v value) String() string {
 	}
 }
 
-// show is a pin in short.
 func show(p pin.Pin) string {
 	if p.IsZero() {
 		return "nothing"
@@ -53,42 +52,41 @@ func show(p pin.Pin) string {
 
 func tail(s string) string { return s[max(0, len(s)-4):] }
 
-// write is one write that a client asked the store for: next in the place of old.
+// write replaces old by next.
 type write struct {
 	old   value
-	next  pin.Pin        // none: it is a removal
-	known pin.Fence      // the highest that anybody had been told of when it was sent
-	why   *justification // what its maker has against nodes; nil for an owner's
-	ends  time.Time      // when its sender gives up
+	next  pin.Pin        // none for a removal
+	known pin.Fence      // the highest that anybody had been told of
+	why   *justification // nil for an owner's
+	ends  time.Time      // its sender gives up
 }
 
 func (w write) String() string { return fmt.Sprintf("%v -> %s", w.old, show(w.next)) }
 
-// input is what an operation was asked to do, and by whom.
+// input is what was asked, and by whom.
 type input struct {
 	kind   kind
 	who    string
-	pin    pin.Pin                  // what Rehome and PlaceAgain want moved; what Keep holds
-	tried  []write                  // what the operation asked the store for on its way
-	call   kind                     // of a write: the call that it belongs to, whose pin it is
-	ground map[pin.BootID]bool      // boots that this signaling node thought dead at some moment of the call
-	holds  map[pin.BootID]pin.Fence // boots that said in this call that they have the room open
-	lost   value                    // what stands after the store lost something
-	asked  string                   // the fault behind lost
+	pin    pin.Pin                  // moved by Rehome and PlaceAgain; held by Keep
+	tried  []write                  // asked of the store on the way
+	call   kind                     // that a write belongs to
+	ground map[pin.BootID]bool      // thought dead during the call
+	holds  map[pin.BootID]pin.Fence // said to have the room open
+	lost   value                    // current after a loss
+	asked  string                   // behind lost
 }
 
-// output is how it ended. Operations that failed are not in a history: each of their writes
-// whose outcome is unknown is there as a pending one.
+// output is how it ended. An operation that failed is not recorded; its unanswered writes are.
 type output struct {
-	pin     pin.Pin // what was returned
-	fenced  bool    // Confirm: the pin returned fences ours
-	missing bool    // Confirm: ours does not stand
+	pin     pin.Pin
+	fenced  bool // Confirm: the pin fences ours
+	missing bool // Confirm: ours is not current
 }
 
-// state is one room's pin in the sequential model.
+// state is that of the sequential model.
 type state struct {
 	stands value
-	high   pin.Fence // the highest fence that ever stood
+	high   pin.Fence // of all time
 }
 
 // put is the state after p was written.
@@ -103,7 +101,7 @@ func higher(a, b pin.Fence) pin.Fence {
 	return a
 }
 
-// model is what porcupine checks a history against.
+// model is for porcupine.
 func model() porcupine.Model {
 	return porcupine.Model{
 		Init: func() any { return state{} },
@@ -117,15 +115,13 @@ func model() porcupine.Model {
 	}
 }
 
-// step is the sequential specification.
 func step(s state, in input, out output) (bool, state) {
 	switch in.kind {
 	case kindLose:
 		s.stands = in.lost
 		return true, s
 	case kindPending:
-		// It does at this moment what it would do at this moment. One that never reached the
-		// store is put at the end of the history, where nobody looks.
+		// It takes effect now. One without effect is at the end of the history.
 		if w := in.tried[0]; w.old == s.stands {
 			return true, s.put(w.next)
 		}
@@ -141,19 +137,19 @@ func step(s state, in input, out output) (bool, state) {
 	}
 }
 
-// place is Place, Rehome and PlaceAgain: what they return stands.
+// place: the returned pin is current.
 func place(s state, in input, out output) bool {
 	switch {
 	case in.kind == kindRehome && out.pin.Boot == in.pin.Boot:
-		return false // The caller knows that it is dead.
+		return false // The caller knew it dead.
 	case in.kind == kindAgain && out.pin == in.pin:
-		return false // Its node has refused it.
+		return false // Its node refused it.
 	default:
 		return s.stands.raw == "" && s.stands.pin == out.pin && !out.pin.IsZero()
 	}
 }
 
-// signalingWrite is a write of a signaling node that was answered: it finds what stands, or has put its own there.
+// signalingWrite finds what is current, or has written its own.
 func signalingWrite(s state, in input, out output) (bool, state) {
 	if s.stands.raw == "" && s.stands.pin == out.pin {
 		return true, s
@@ -164,27 +160,26 @@ func signalingWrite(s state, in input, out output) (bool, state) {
 	return false, s
 }
 
-// mayReplace is the rule for a signaling node's write: fences grow, and a pin is only moved with a justification.
+// mayReplace: fences grow, and a move has a justification.
 func mayReplace(s state, in input, w write) bool {
 	old := s.stands.pin
 	switch {
 	case w.next.IsZero():
 		return in.ground[old.Boot]
 	case s.stands.absent():
-		return w.known.Less(w.next.Fence) // Above everything that was forgotten, too.
+		return w.known.Less(w.next.Fence) // Above what was lost, too.
 	case s.stands.raw != "":
-		return w.known.Less(w.next.Fence) // Whatever was damaged.
+		return w.known.Less(w.next.Fence) // Of damage.
 	case !old.Fence.Less(w.next.Fence):
 		return false
 	default:
 		return old.Fence.Less(s.high) || in.ground[old.Boot] ||
-			!in.holds[w.next.Boot].IsZero() || // handed back to who has it open
+			!in.holds[w.next.Boot].IsZero() || // Handed back to an owner.
 			in.call == kindRehome && old.Boot == in.pin.Boot || in.call == kindAgain && old.Fence == in.pin.Fence
 	}
 }
 
-// keep is an owner's look at its pin: it sees what stands, or puts its own back over nothing or
-// over a lower one. Damage it leaves alone.
+// keep: an owner reads its pin, or writes it over nothing or a lower one, never over damage.
 func keep(s state, in input, out output) (bool, state) {
 	if s.stands.raw == "" && s.stands.pin == out.pin {
 		return true, s
@@ -197,7 +192,7 @@ func keep(s state, in input, out output) (bool, state) {
 	return false, s
 }
 
-// confirm is right if the pin stood at some moment, or did not, or a higher one did, when it says so.
+// confirm is right if it was true at some moment.
 func confirm(s state, in input, out output) bool {
 	switch {
 	case out.missing:

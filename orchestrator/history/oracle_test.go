@@ -10,35 +10,33 @@ import (
 	"github.com/holdfast-rtc/holdfast/pin"
 )
 
-// overlapLimit is for how long two nodes may have the room open while every process reaches the store and the store keeps its
-// memory. The lower one learns of the higher by its next refresh, after 5.5 s at most; two exchanges in five of a refresh fail here, and are
-// repeated half a second later.
+// overlapLimit is for two nodes that serve side by side while the store keeps its memory and all reach it. The lower
+// one is fenced by its next refresh, after 5.5 s; two exchanges in five of a refresh fail here.
 const overlapLimit = 15 * time.Second
 
-// oracle is what no process of the schedule knows as a whole: who serves the room, and how each pin came to be.
+// oracle knows what no process knows: who serves the room, and how each pin came to be.
 type oracle struct {
 	record *record
 
 	mu       sync.Mutex // guards the fields below
 	owners   map[pin.Fence]pin.BootID
-	made     map[pin.Fence]*making    // everything that ever stood
-	holding  map[pin.BootID]pin.Fence // who serves the room now
-	fenced   map[pin.Fence]bool       // served under, but an owner that has the room open raised its own above it
+	made     map[pin.Fence]*making    // ever current
+	holding  map[pin.BootID]pin.Fence // now
+	fenced   map[pin.Fence]bool       // raised by an owner that has the room open
 	vouched  map[pin.Fence]bool       // let in by a majority
-	removed  *making                  // the pin that a sweep has removed, with its a justification, until another one is written
+	removed  *making                  // removed by a sweep, with its justification, until another is written
 	faults   []string
-	troubles int       // processes that are cut off from the store just now
-	since    time.Time // from when on two have served side by side in calm; zero when they do not
+	troubles int       // cut off from the store
+	since    time.Time // of serving side by side in calm; or zero
 	notes    notes
 }
 
-// notes are what the oracle saw that is no fault.
+// notes are no faults.
 type notes struct {
-	sideBySide time.Duration  // the longest that two nodes served the room in calm
-	excused    map[excuse]int // how often a second node began to serve, by the reason
+	sideBySide time.Duration  // the longest time of two nodes side by side in calm
+	excused    map[excuse]int // second nodes that began to serve, by reason
 }
 
-// add takes another schedule's notes in.
 func (n *notes) add(other notes) {
 	n.sideBySide = max(n.sideBySide, other.sideBySide)
 	if n.excused == nil {
@@ -69,8 +67,8 @@ const (
 // making is how a pin came to be.
 type making struct {
 	pin  pin.Pin
-	from pin.Fence        // what it replaced; zero where nothing stood
-	why  []*justification // of the call that made it and of those that took it for good
+	from pin.Fence        // replaced; or zero
+	why  []*justification // of the call that made it, and of those that accepted it
 }
 
 func newOracle(r *record) *oracle {
@@ -80,7 +78,7 @@ func newOracle(r *record) *oracle {
 	}
 }
 
-// against reports whether those who made the pin or gave it out had a justification against boot when they did.
+// against reports whether those who made or accepted the pin had a justification against boot.
 func (m *making) against(boot pin.BootID) bool {
 	for _, why := range m.why {
 		if why.has(boot) {
@@ -90,8 +88,7 @@ func (m *making) against(boot pin.BootID) bool {
 	return false
 }
 
-// wrote judges a write that the store has done: no two pins have one fence, and a fence is above the one it
-// replaces and above what anybody was told of before.
+// wrote judges a write: fences are unique, above the replaced one and above all that anybody was told of.
 func (b *oracle) wrote(old value, done write) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -110,7 +107,7 @@ func (b *oracle) wrote(old value, done write) {
 	}
 	if !ok {
 		b.made[p.Fence] = &making{pin: p, from: old.pin.Fence}
-		if b.removed != nil { // Who claims where a pin was removed owes it to the sweep.
+		if b.removed != nil { // A claim after a removal inherits its justification.
 			b.made[p.Fence].from, b.made[p.Fence].why = b.removed.pin.Fence, b.removed.why
 		}
 	}
@@ -118,21 +115,21 @@ func (b *oracle) wrote(old value, done write) {
 	b.blame(p, done.why)
 }
 
-// accepted notes that a call ended with p.
+// accepted: a call returned p.
 func (b *oracle) accepted(p pin.Pin, why *justification) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	b.blame(p, why)
 }
 
-// blame adds to the a justification behind p. Call it with mu held.
+// blame adds to the justification of p. It needs mu.
 func (b *oracle) blame(p pin.Pin, why *justification) {
 	if m := b.made[p.Fence]; m != nil && why != nil {
 		m.why = append(m.why, why)
 	}
 }
 
-// movedAway reports whether p comes, over pins above the given fence, from somebody who had a justification against boot.
+// movedAway reports whether p comes, over pins above the fence, from somebody with a justification against boot.
 func (b *oracle) movedAway(p, above pin.Fence, boot pin.BootID) bool {
 	m := b.made[p]
 	switch {
@@ -142,7 +139,7 @@ func (b *oracle) movedAway(p, above pin.Fence, boot pin.BootID) bool {
 		return true
 	}
 	parents := []pin.Fence{m.from}
-	for _, why := range m.why { // Its node said that it has the room open, or is about to, under a pin that it goes on from.
+	for _, why := range m.why { // Its node said that it has the room open under an earlier pin.
 		parents = append(parents, why.saidBy(m.pin.Boot))
 	}
 	for _, before := range parents {
@@ -153,8 +150,8 @@ func (b *oracle) movedAway(p, above pin.Fence, boot pin.BootID) bool {
 	return false
 }
 
-// serving notes under which fence a boot serves the room: no other may have the same, and no other may begin to serve it while a live
-// node serves it under the highest, unless its pin comes from somebody who had a justification against that one.
+// serving judges a boot that begins to serve: no fence is shared, and a live node that serves under the highest must
+// be excused.
 func (b *oracle) serving(boot pin.BootID, p pin.Pin) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -162,13 +159,13 @@ func (b *oracle) serving(boot pin.BootID, p pin.Pin) {
 	if begun && owner != boot {
 		b.record.fault("%s and %s both served under %v", owner, boot, p.Fence)
 	}
-	_, already := b.holding[boot] // Who raises the fence of its open room does not begin to serve it.
-	var served pin.Fence          // the highest that anybody serves under and that no owner has fenced
+	_, already := b.holding[boot] // It raised its own fence.
+	var served pin.Fence          // the highest that is served and not fenced by its owner
 	for other, f := range b.holding {
 		switch {
 		case b.fenced[f]:
 		case already && other != boot && f.Less(p.Fence):
-			b.fenced[f] = true // It has to hand over, whatever becomes of that owner.
+			b.fenced[f] = true // It must hand over.
 		default:
 			served = higher(served, f)
 		}
@@ -181,10 +178,9 @@ func (b *oracle) serving(boot pin.BootID, p pin.Pin) {
 		case b.movedAway(p.Fence, f, other):
 			b.notes.excused[movedAway]++
 		case f.Less(p.Fence) && b.vouched[f]:
-			b.notes.excused[vouched]++ // The store would have said that its pin does not stand any more.
+			b.notes.excused[vouched]++ // The store would have refused its pin.
 		case p.Fence.Less(f) && b.movedAway(f, p.Fence, boot):
-			// It asked for its pin, then somebody who had a justification against it moved the pin, and then it opened the room: it learns of
-			// that a moment later.
+			// Its pin was moved with a justification while it opened the room; it learns of that soon.
 			b.notes.excused[outrun]++
 		default:
 			b.faults = append(b.faults, fmt.Sprintf("%v: %s begins to serve under %v, though %s, against which nobody had justification, serves under the highest fence %v",
@@ -196,14 +192,14 @@ func (b *oracle) serving(boot pin.BootID, p pin.Pin) {
 	b.look()
 }
 
-// vouchedFor: a node was let in, or people were let into its room, without a word of the store about p.
+// vouchedFor: a majority stood in for the store.
 func (b *oracle) vouchedFor(p pin.Pin) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	b.vouched[p.Fence] = true
 }
 
-// servesNoMore: the boot died, or gave the room up.
+// servesNoMore: the boot died or handed over.
 func (b *oracle) servesNoMore(boot pin.BootID) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -211,7 +207,7 @@ func (b *oracle) servesNoMore(boot pin.BootID) {
 	b.look()
 }
 
-// disturbance counts the processes that are cut off from the store.
+// disturbance counts processes that are cut off.
 func (b *oracle) disturbance(more int) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -219,7 +215,7 @@ func (b *oracle) disturbance(more int) {
 	b.look()
 }
 
-// disturbed: the store has lost something.
+// disturbed: the store lost data.
 func (b *oracle) disturbed() {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -227,7 +223,7 @@ func (b *oracle) disturbed() {
 	b.look()
 }
 
-// look begins or ends a time in which two serve side by side and nothing keeps them from learning of it. Call it with mu held.
+// look begins or ends a time of two nodes side by side in calm. It needs mu.
 func (b *oracle) look() {
 	switch together := len(b.holding) > 1 && b.troubles == 0; {
 	case !together:
@@ -237,7 +233,7 @@ func (b *oracle) look() {
 	}
 }
 
-// ends ends such a time. Call it with mu held.
+// ends needs mu.
 func (b *oracle) ends() {
 	if b.since.IsZero() {
 		return
@@ -249,7 +245,6 @@ func (b *oracle) ends() {
 	}
 }
 
-// verdict is what was wrong.
 func (b *oracle) verdict() []string {
 	b.mu.Lock()
 	defer b.mu.Unlock()

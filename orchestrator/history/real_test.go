@@ -17,7 +17,7 @@ import (
 	"github.com/holdfast-rtc/holdfast/ring"
 )
 
-// asked is the call that a context belongs to.
+// asked is the call of a context.
 type asked struct {
 	who   string
 	what  kind
@@ -27,24 +27,22 @@ type asked struct {
 
 type askedKey struct{}
 
-// watched is the real store of one signaling node, whose writes are recorded.
+// watched records the writes of one signaling node to a real store.
 type watched struct {
 	*redisstore.Store
 
 	record *record
 	told   pin.Fence // the highest that this node was told of
-	silent bool      // whether the store left a question of the present call without an answer
+	silent bool      // the present call had no answer
 }
 
-// mustExceed is what a fresh claim must be above: every fence that its own node was told of, and of those that others were told of no
-// more than the millisecond in which its call began. The epoch of a claim is that millisecond, and nonces order two claims within
-// one: after the first was lost with the store, the second may be the lower one.
+// mustExceed is what a fresh claim must be above: what its own node was told of, and what others were told before its
+// millisecond. Nonces order two claims within one millisecond, so the second may be lower if the first was lost.
 func (s *watched) mustExceed(began time.Time) pin.Fence {
 	others := pin.Fence{Epoch: min(s.record.known().Epoch, uint64(began.UnixMilli()))}
 	return higher(s.told, others)
 }
 
-// wrote records one write and its answer, or that there was none.
 func (s *watched) wrote(ctx context.Context, w write, do func() (pin.Pin, error)) (pin.Pin, error) {
 	a, _ := ctx.Value(askedKey{}).(asked)
 	w.known = s.mustExceed(a.began)
@@ -97,8 +95,7 @@ func stillCluster() still {
 	return still{v}
 }
 
-// The same model over real stores: signaling nodes that place, re-home and refuse one room at the same time,
-// while the store is emptied under them.
+// Signaling nodes place, re-home and refuse one room on real stores that are emptied.
 func TestHistoriesOfRealStores(t *testing.T) {
 	storetest.OnEach(t, func(t *testing.T, server storetest.Server) {
 		for seed := range uint64(12) {
@@ -132,8 +129,7 @@ func TestHistoriesOfRealStores(t *testing.T) {
 	})
 }
 
-// Two signaling nodes claim within one millisecond, and the store loses the first claim in between: either may get the higher fence. A
-// claim by a clock that is behind is another matter.
+// Two claims within one millisecond, the first of them lost: either may have the higher fence.
 func TestClaimsWithinOneMillisecond(t *testing.T) {
 	storetest.OnEach(t, func(t *testing.T, server storetest.Server) {
 		for name, c := range map[string]struct {
@@ -152,7 +148,7 @@ func TestClaimsWithinOneMillisecond(t *testing.T) {
 	})
 }
 
-// claimTwice is one claim after the other, by the clocks of two signaling nodes. The store is emptied before each.
+// claimTwice claims by two clocks, on an empty store each time.
 func claimTwice(t *testing.T, server storetest.Server, clocks ...time.Time) *record {
 	t.Helper()
 	r := newRecord()
@@ -180,7 +176,7 @@ func claimTwice(t *testing.T, server storetest.Server, clocks ...time.Time) *rec
 	return r
 }
 
-// A real server is killed under them, and starts again empty.
+// A real server is killed, and starts again empty.
 func TestHistoriesOfAKilledStore(t *testing.T) {
 	fleet := storetest.StartAlone(t)
 	for seed := range uint64(5) {
@@ -208,7 +204,7 @@ func TestHistoriesOfAKilledStore(t *testing.T) {
 	}
 }
 
-// realCaller is one signaling node, for so many calls.
+// realCaller makes so many calls.
 func realCaller(t *testing.T, server storetest.Server, r *record, seed uint64, i, calls int) {
 	store, err := redisstore.Open(server.URL, quiet)
 	if err != nil {
@@ -218,13 +214,13 @@ func realCaller(t *testing.T, server storetest.Server, r *record, seed uint64, i
 	defer func() { _ = store.Close() }()
 	everybody := stillCluster()
 	cfg := orchestrator.DefaultConfig()
-	cfg.StoreBudget = 20 * time.Second // This is not about a busy machine.
+	cfg.StoreBudget = 20 * time.Second // Not about a busy machine.
 	seen := &watched{Store: store, record: r}
 	orch := orchestrator.New(seen, everybody, everybody, cfg, quiet)
 	random := rand.New(rand.NewPCG(seed, uint64(i)))
 	var last pin.Pin
 	for n := range calls {
-		// A fresh claim's epoch is the time in milliseconds, so a room must not move more often than that.
+		// A claim's epoch is in milliseconds: the room must not move more often.
 		<-time.After(8*time.Millisecond + time.Duration(random.Int64N(int64(8*time.Millisecond))))
 		a := asked{who: fmt.Sprintf("signaling-%d", i), what: kindPlace}
 		if !last.IsZero() && random.IntN(3) == 0 {
@@ -246,13 +242,13 @@ func realCaller(t *testing.T, server storetest.Server, r *record, seed uint64, i
 		if err != nil {
 			r.refused(fmt.Sprintf("%s %d: %v", a.what, n, err))
 			last = pin.Pin{}
-			for store.Ping(t.Context()) != nil { // The next one is asked when somebody answers.
+			for store.Ping(t.Context()) != nil { // After an answer.
 				<-time.After(10 * time.Millisecond)
 			}
 			continue
 		}
 		last = got
-		if seen.silent { // A pin from memory: its owner has to confirm it.
+		if seen.silent { // From memory: its owner has to confirm it.
 			r.refused("placed without the store")
 			continue
 		}

@@ -13,27 +13,25 @@ import (
 	"github.com/holdfast-rtc/holdfast/pin"
 )
 
-// record gathers a history. Times are nanoseconds since its beginning.
+// record gathers a history, in nanoseconds since its beginning.
 type record struct {
 	began time.Time
 
 	mu      sync.Mutex // guards the fields below
 	ops     []porcupine.Operation
 	clients map[string]int
-	faults  []string // what is wrong whatever the order
+	faults  []string // wrong in any order
 	failed  map[string]int
 	told    pin.Fence // the highest that anybody was told of
-	closed  bool      // what happens now is no part of it any more
+	closed  bool      // what happens now does not count
 }
 
 func newRecord() *record {
 	return &record{began: time.Now(), clients: make(map[string]int), failed: make(map[string]int)}
 }
 
-// now is the present moment of the history.
 func (r *record) now() int64 { return int64(time.Since(r.began)) }
 
-// add records one operation. A pending one returns when the history ends.
 func (r *record) add(in input, out output, call, back int64) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -41,7 +39,7 @@ func (r *record) add(in input, out output, call, back int64) {
 		return
 	}
 	id, ok := r.clients[in.who]
-	if !ok { // A number of the drawing's lane.
+	if !ok { // A lane of the drawing.
 		id = len(r.clients)
 		r.clients[in.who] = id
 	}
@@ -57,21 +55,20 @@ func (r *record) known() pin.Fence {
 	return r.told
 }
 
-// pending records a write whose outcome is unknown since it was sent at call.
+// pending records a write of unknown outcome, sent at call.
 func (r *record) pending(who string, w write, call int64) { r.unanswered(who, w, call, -1) }
 
-// unanswered records a write that took effect by back, though its sender was not told. What the store refused, or never
-// got, is no part of a history: it had no effect.
+// unanswered records a write that took effect by back, though its sender was not told.
 func (r *record) unanswered(who string, w write, call, back int64) {
 	r.add(input{kind: kindPending, who: who + " (unanswered)", tried: []write{w}}, output{}, call, back)
 }
 
-// lose records that what stands in the store is v now, through no operation.
+// lose records that the store now has v, through no operation.
 func (r *record) lose(what string, v value, from, to int64) {
 	r.add(input{kind: kindLose, who: "store", asked: what, lost: v}, output{}, from, to)
 }
 
-// fault records something that no order of operations could explain.
+// fault records what no order could explain.
 func (r *record) fault(format string, args ...any) {
 	text := fmt.Sprintf("%v: %s", time.Duration(r.now()), fmt.Sprintf(format, args...))
 	r.mu.Lock()
@@ -79,21 +76,19 @@ func (r *record) fault(format string, args ...any) {
 	r.faults = append(r.faults, text)
 }
 
-// close ends the history.
 func (r *record) close() {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	r.closed = true
 }
 
-// refused counts an operation that failed, by its reason.
 func (r *record) refused(why string) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	r.failed[why]++
 }
 
-// history is what was recorded, ready for porcupine: pending operations end after all others.
+// history has pending operations end after all others.
 func (r *record) history() []porcupine.Operation {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -110,7 +105,7 @@ func (r *record) history() []porcupine.Operation {
 	return ops
 }
 
-// text is the history for people, by time of call.
+// text is for people.
 func text(ops []porcupine.Operation) string {
 	ops = slices.Clone(ops)
 	slices.SortStableFunc(ops, func(a, b porcupine.Operation) int { return int(a.Call - b.Call) })
@@ -121,7 +116,7 @@ func text(ops []porcupine.Operation) string {
 	return b.String()
 }
 
-// verdict is what was found wrong with a history; empty when nothing was.
+// verdict is empty when nothing was wrong.
 type verdict struct {
 	faults []string
 	ops    []porcupine.Operation
@@ -129,14 +124,13 @@ type verdict struct {
 	notes  notes
 }
 
-// checkLimit bounds the search of one history. Those here take about a millisecond.
+// checkLimit: a history takes about a millisecond.
 const checkLimit = 30 * time.Second
 
-// judge checks a record.
 func judge(r *record) verdict {
 	v := verdict{faults: r.faults, ops: r.history()}
 	limit := checkLimit
-	if len(v.faults) > 0 { // The search for an order that there is not may take very long, and would say nothing new.
+	if len(v.faults) > 0 { // The search for an impossible order may take very long.
 		limit = time.Second
 	}
 	result, info := porcupine.CheckOperationsVerbose(model(), v.ops, limit)
@@ -150,7 +144,7 @@ func judge(r *record) verdict {
 	return v
 }
 
-// report says what is wrong, and draws the history for a browser into a file of t.
+// report draws the history into a file of t.
 func (v verdict) report(t *testing.T, name string) {
 	t.Helper()
 	file := t.ArtifactDir() + "/" + name + ".html"

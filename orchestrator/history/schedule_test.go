@@ -13,29 +13,29 @@ import (
 
 // faults are the kinds that a schedule may have.
 type faults struct {
-	slow       bool // answers later than the budget
-	lose       bool // requests and answers lost, requests repeated
+	slow       bool // later than the budget
+	lose       bool // requests and answers, and requests repeated
 	late       bool // requests that arrive after their sender gave up
-	kill       bool // media nodes die and come back as new boots
-	suspect    bool // signaling nodes take live media nodes for dead
-	cut        bool // single processes cannot reach the store, nobody can
+	kill       bool // media nodes; they come back as new boots
+	suspect    bool // live media nodes are taken for dead
+	cut        bool // processes cannot reach the store
 	full       bool // media nodes refuse to open rooms
-	leave      bool // rooms close and their pins expire
-	fresh      bool // signaling nodes are replaced and remember nothing
+	leave      bool // rooms close, pins expire
+	fresh      bool // signaling nodes are replaced
 	empty      bool // the store restarts empty
-	twice      bool // and once more, a moment later
-	storm      bool // the store forgets, or goes back, several times within moments
+	twice      bool // again, a moment later
+	storm      bool // the store loses data several times within moments
 	rollBack   bool // the store loses its last writes
-	damage     bool // the pin is overwritten with a text that is none
-	trust      bool // a majority vouches for an owner whom the store does not answer
-	sweep      bool // signaling nodes remove the pins of boots that they take for dead
-	skew       bool // the clocks of signaling nodes are wrong, and jump
+	damage     bool // the pin is overwritten
+	trust      bool // a majority vouches for every owner
+	sweep      bool // pins of dead boots are removed
+	skew       bool // of signaling nodes; they jump
 	deny       bool // the store refuses writes and answers reads
-	unanswered bool // media nodes accept questions and answer nothing
-	stepBack   bool // the store's clock is set back; signaling nodes learn of it in their own time
+	unanswered bool // media nodes answer nothing
+	stepBack   bool // the store's clock is set back
 }
 
-// act is what one step of a schedule does.
+// act is a step's kind.
 type act string
 
 const (
@@ -62,12 +62,11 @@ const (
 	actStepBack     act = "store's clock set back"
 )
 
-// action is one step of a schedule.
 type action struct {
 	id   int
 	at   time.Duration
 	what act
-	who  int // node or signaling node
+	who  int
 	long time.Duration
 }
 
@@ -85,11 +84,10 @@ func plan(actions []action) string {
 	return b.String()
 }
 
-// length is when the faults of a schedule end.
+// length is when the faults end.
 const length = 60 * time.Second
 
-// schedule draws the actions of a seed. Most come in bursts, since what happens far apart
-// does not race.
+// schedule draws the actions of a seed, mostly in bursts, which race.
 func schedule(seed uint64, f faults) []action {
 	random := rand.New(rand.NewPCG(seed, 0))
 	acts := []act{actJoin, actJoin, actJoin, actJoin}
@@ -139,8 +137,7 @@ func schedule(seed uint64, f faults) []action {
 	return actions
 }
 
-// lostMove draws a schedule about one thing: two signaling nodes that see the cluster differently move the
-// room from the same pin, and the store loses the first move in between.
+// lostMove: two signaling nodes move the room from one pin, and the store loses the first move in between.
 func lostMove(seed uint64) []action {
 	random := rand.New(rand.NewPCG(seed, 0))
 	within := func(most time.Duration) time.Duration { return time.Duration(random.Int64N(int64(most))) }
@@ -154,8 +151,7 @@ func lostMove(seed uint64) []action {
 	}
 }
 
-// lapsed draws a schedule about one thing: a room whose pin is not where the ring would have it stays empty for an hour, and
-// many people come in the moment in which the pin expires.
+// lapsed: many people come to a room in the moment in which its pin expires after an hour.
 func lapsed(seed uint64) []action {
 	random := rand.New(rand.NewPCG(seed, 0))
 	actions := []action{
@@ -170,8 +166,7 @@ func lapsed(seed uint64) []action {
 	return actions
 }
 
-// swept draws a schedule about one thing: the room is open at a node where the ring would not have it; one signaling node takes that node for dead, and
-// removes the pin while people join through the others.
+// swept: a signaling node removes the pin of a live node while people join through others.
 func swept(seed uint64) []action {
 	random := rand.New(rand.NewPCG(seed, 0))
 	actions := []action{
@@ -187,7 +182,6 @@ func swept(seed uint64) []action {
 	return actions
 }
 
-// run does one action.
 func (w *world) run(a action) {
 	c, ctx := newCaller(w.seed, fmt.Sprintf("%s %d", a.what, a.id), a.id), context.Background()
 	_ = c.pause(ctx, a.at)
@@ -227,7 +221,7 @@ func (w *world) run(a action) {
 		w.mu.Unlock()
 	case actEmpty:
 		w.store.forget()
-	case actTwice: // Within one join, mostly.
+	case actTwice: // Mostly within one join.
 		w.store.forget()
 		_ = c.pause(ctx, c.between(time.Millisecond, 60*time.Millisecond))
 		w.store.forget()

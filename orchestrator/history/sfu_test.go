@@ -13,11 +13,10 @@ import (
 	"github.com/holdfast-rtc/holdfast/ring"
 )
 
-// refreshEvery is how often an owner refreshes, a tenth more or less.
+// refreshEvery is a mean.
 const refreshEvery = 5 * time.Second
 
-// sfu is one boot of a media node: the real PinOwner, and of package sfu the rules by which a room is
-// opened, held and handed over.
+// sfu is one boot of a media node: the real PinOwner, and the rules of package sfu.
 type sfu struct {
 	world      *world
 	id         ring.NodeID
@@ -27,18 +26,17 @@ type sfu struct {
 	owner      *orchestrator.PinOwner
 	stop       context.CancelFunc
 	ended      chan struct{}
-	unanswered atomic.Int32 // reasons for which it answers no signaling node
+	unanswered atomic.Int32 // reasons for silence
 
 	mu    sync.Mutex // guards the fields below
 	alive bool
-	full  bool // refuses to open rooms
+	full  bool // refuses rooms
 	held  pin.Pin
 	peers map[string]bool
-	stone pin.Fence // not served at or below it
-	top   pin.Fence // the highest under which it ever served
+	stone pin.Fence // never served at or below it again
+	top   pin.Fence // ever served under
 }
 
-// reply is how an attach ended.
 type reply string
 
 const (
@@ -58,7 +56,6 @@ func (s *sfu) node() cluster.Node {
 
 func address(id ring.NodeID) string { return string(id) + ".test:7000" }
 
-// start runs the pin owner until kill.
 func (s *sfu) start(ctx context.Context) {
 	ctx, s.stop = context.WithCancel(s.caller.with(ctx))
 	s.alive, s.ended = true, make(chan struct{})
@@ -73,7 +70,7 @@ func (s *sfu) start(ctx context.Context) {
 	}()
 }
 
-// kill ends the process. Requests that are under way may still arrive.
+// kill leaves requests under way.
 func (s *sfu) kill() {
 	s.mu.Lock()
 	s.alive, s.held, s.peers = false, pin.Pin{}, nil
@@ -82,7 +79,7 @@ func (s *sfu) kill() {
 	s.stop()
 }
 
-// report sends load reports for as long as the process lives.
+// report sends load reports while the process lives.
 func (s *sfu) report() {
 	c := newCaller(s.world.seed, string(s.boot)+" reports", s.caller.id+50)
 	for {
@@ -99,7 +96,7 @@ func (s *sfu) report() {
 	}
 }
 
-// Held is part of orchestrator.OpenRooms.
+// Held is of OpenRooms.
 func (s *sfu) Held() []pin.Holding {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -109,7 +106,7 @@ func (s *sfu) Held() []pin.Holding {
 	return []pin.Holding{{Room: room, Pin: s.held}}
 }
 
-// Fence is part of orchestrator.OpenRooms.
+// Fence is of OpenRooms.
 func (s *sfu) Fence(_ ring.RoomID, higher pin.Pin) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -131,7 +128,7 @@ func (s *sfu) Fence(_ ring.RoomID, higher pin.Pin) {
 	}
 }
 
-// serve holds the room by p. Call it with mu held.
+// serve needs mu.
 func (s *sfu) serve(p pin.Pin) {
 	if p.Fence.Less(s.top) {
 		s.world.record.fault("%s served under %v, and then under %v", s.boot, s.top, p.Fence)
@@ -140,7 +137,7 @@ func (s *sfu) serve(p pin.Pin) {
 	s.world.oracle.serving(s.boot, p)
 }
 
-// attach lets a peer in, as Node.attach of package sfu does.
+// attach lets a peer in, as package sfu does.
 func (s *sfu) attach(ctx context.Context, p pin.Pin, peer string) (reply, pin.Fence) {
 	if p.Boot != s.boot {
 		return replyGone, pin.Fence{}
@@ -161,7 +158,7 @@ func (s *sfu) attach(ctx context.Context, p pin.Pin, peer string) (reply, pin.Fe
 		case s.held.IsZero() && s.full:
 			s.mu.Unlock()
 			return replyRefused, pin.Fence{}
-		case confirmed && (forOpening || !s.held.IsZero()), !s.held.IsZero() && s.peers[peer]: // Leave for an open room is none to open it.
+		case confirmed && (forOpening || !s.held.IsZero()), !s.held.IsZero() && s.peers[peer]: // It was for an open room.
 			defer s.mu.Unlock()
 			if s.peers == nil {
 				s.peers = make(map[string]bool)
@@ -179,7 +176,6 @@ func (s *sfu) attach(ctx context.Context, p pin.Pin, peer string) (reply, pin.Fe
 	}
 }
 
-// confirmedFor is for how long the pin owner may trust an answer of the store.
 const confirmedFor = 15 * time.Second
 
 // confirm asks the pin owner, and records what it says.
@@ -196,18 +192,18 @@ func (s *sfu) confirm(ctx context.Context, p pin.Pin) (reply, pin.Fence) {
 	in := input{kind: kindConfirm, who: c.who, pin: p}
 	var fenced *pin.FencedError
 	switch {
-	case err == nil && c.failed: // A majority vouches for it: what the store would have said is not known.
+	case err == nil && c.failed: // The store's answer is not known.
 		s.world.record.refused("confirmed by a majority")
 		s.world.oracle.vouchedFor(p)
 		return replyServed, pin.Fence{}
 	case err == nil:
-		if !c.asked { // It was known from an answer that is younger than this.
+		if !c.asked { // From an earlier answer.
 			call -= int64(confirmedFor)
 		}
 		s.world.record.add(in, output{pin: p}, call, s.world.record.now())
 		return replyServed, pin.Fence{}
 	case errors.As(err, &fenced) && (c.failed || !c.asked):
-		return replyFenced, fenced.Current.Fence // It remembers a higher one; the store may not.
+		return replyFenced, fenced.Current.Fence // It remembers a higher one.
 	case errors.As(err, &fenced):
 		s.world.record.add(in, output{pin: fenced.Current, fenced: true}, call, s.world.record.now())
 		return replyFenced, fenced.Current.Fence
@@ -220,10 +216,9 @@ func (s *sfu) confirm(ctx context.Context, p pin.Pin) (reply, pin.Fence) {
 	}
 }
 
-// owning is the pin owner's connection to the store. It records what is asked and answered.
+// owning records the pin owner's exchanges with the store.
 type owning struct{ s *sfu }
 
-// keep records one answer to the pin owner.
 func (o *owning) keep(ctx context.Context, ours pin.Pin, ask func() (pin.Pin, error)) {
 	c, call := asking(ctx), o.s.world.record.now()
 	before := len(c.tried)
@@ -235,29 +230,28 @@ func (o *owning) keep(ctx context.Context, ours pin.Pin, ask func() (pin.Pin, er
 	}
 }
 
-// Incarnations is part of orchestrator.LeaseStore.
+// Incarnations is of LeaseStore.
 func (o *owning) Incarnations(ctx context.Context) ([]pin.Incarnation, error) {
 	ctx, cancel := o.bounded(ctx)
 	defer cancel()
 	return o.s.link.Incarnations(ctx)
 }
 
-// refreshLimit bounds one exchange of a refresh. The pin owner's own limit of 2 s counts from an instant that
-// is not the seed's, so it must not be what ends one; these are over before it.
+// refreshLimit ends an exchange before the pin owner's own limit, which counts from an instant that is not the
+// seed's.
 const refreshLimit = 350 * time.Millisecond
 
-// bounded is ctx as an exchange of the pin owner is bounded here.
 func (o *owning) bounded(ctx context.Context) (context.Context, context.CancelFunc) {
 	if asking(ctx) != o.s.caller {
 		return context.WithCancel(ctx)
 	}
-	own := time.Duration(o.s.caller.id) // Or two that ask at one instant also give up at one, and who draws its next number first is chance.
+	own := time.Duration(o.s.caller.id) // Otherwise two give up at one instant, in any order.
 	return context.WithTimeout(context.WithoutCancel(ctx), refreshLimit+own)
 }
 
-// Refresh is part of orchestrator.LeaseStore.
+// Refresh is of LeaseStore.
 func (o *owning) Refresh(ctx context.Context, held []pin.Holding, due func(pin.Holding) bool) (found []pin.Found, err error) {
-	o.keep(ctx, held[0].Pin, func() (pin.Pin, error) { // There is one room.
+	o.keep(ctx, held[0].Pin, func() (pin.Pin, error) { // One room.
 		ctx, cancel := o.bounded(ctx)
 		defer cancel()
 		if found, err = o.s.link.Refresh(ctx, held, due); err != nil {
@@ -268,7 +262,7 @@ func (o *owning) Refresh(ctx context.Context, held []pin.Holding, due func(pin.H
 	return found, err
 }
 
-// Swap is part of orchestrator.LeaseStore.
+// Swap is of LeaseStore.
 func (o *owning) Swap(ctx context.Context, r ring.RoomID, old, next pin.Pin) (stands pin.Pin, in pin.Incarnation, err error) {
 	o.keep(ctx, next, func() (pin.Pin, error) {
 		ctx, cancel := o.bounded(ctx)
@@ -279,7 +273,7 @@ func (o *owning) Swap(ctx context.Context, r ring.RoomID, old, next pin.Pin) (st
 	return stands, in, err
 }
 
-// Prolong is part of orchestrator.LeaseStore.
+// Prolong is of LeaseStore.
 func (o *owning) Prolong(ctx context.Context, r ring.RoomID) (pin.Pin, error) {
 	asking(ctx).asked = true
 	ctx, cancel := o.bounded(ctx)

@@ -18,7 +18,7 @@ import (
 	"github.com/holdfast-rtc/holdfast/ring"
 )
 
-// signaling node is one boot of a signaling node: the real Orchestrator, with a picture of the cluster that lags.
+// signalingNode is one boot: the real Orchestrator, with a late view.
 type signalingNode struct {
 	world *world
 	name  string
@@ -28,16 +28,16 @@ type signalingNode struct {
 	mu    sync.Mutex // guards the fields below
 	nodes map[ring.NodeID]cluster.Node
 	gone  map[pin.BootID]cluster.Departure
-	since map[pin.BootID]int64    // when each of gone was learned
-	dead  map[pin.BootID]bool     // boots that are thought dead here now
-	calls map[*justification]bool // those of the calls under way
+	since map[pin.BootID]int64    // of gone
+	dead  map[pin.BootID]bool     // thought dead
+	calls map[*justification]bool // of the calls under way
 	view  *cluster.View
-	names []ring.NodeID // on the ring of view
-	at    pin.Pin       // where its peers are attached
+	names []ring.NodeID // of view
+	at    pin.Pin       // of its peers
 	top   pin.Fence
 }
 
-// newSignalingNode starts a signaling node that sees the cluster as it is.
+// newSignalingNode sees the cluster as it is.
 func newSignalingNode(w *world, name string) *signalingNode {
 	e := &signalingNode{
 		world: w, name: name, link: &link{world: w},
@@ -50,7 +50,7 @@ func newSignalingNode(w *world, name string) *signalingNode {
 		cfg.Clock = skewed(w.seed, name)
 	case w.faults.stepBack:
 		sum := fnv.New64a()
-		_, _ = sum.Write([]byte(name)) // It never returns an error.
+		_, _ = sum.Write([]byte(name)) // Never an error.
 		e.link.lag = time.Duration(rand.New(rand.NewPCG(w.seed, sum.Sum64())).Int64N(int64(30 * time.Second)))
 		cfg.Clock = func() time.Time { return w.storeTime(time.Now(), e.link.lag) }
 	}
@@ -59,10 +59,10 @@ func newSignalingNode(w *world, name string) *signalingNode {
 	return e
 }
 
-// skewed is a clock that is wrong by up to half a minute, and at some moment of the schedule jumps to be wrong by something else.
+// skewed is a clock that is wrong by up to half a minute, and jumps once.
 func skewed(seed uint64, name string) func() time.Time {
 	sum := fnv.New64a()
-	_, _ = sum.Write([]byte(name)) // It never returns an error.
+	_, _ = sum.Write([]byte(name)) // Never an error.
 	random := rand.New(rand.NewPCG(seed, sum.Sum64()))
 	wrong := func() time.Duration { return time.Duration(random.Int64N(int64(time.Minute))) - 30*time.Second }
 	before, after, jump := wrong(), wrong(), time.Now().Add(time.Duration(random.Int64N(int64(length))))
@@ -75,7 +75,7 @@ func skewed(seed uint64, name string) func() time.Time {
 	}
 }
 
-// look gives the signaling node the true picture.
+// look gives the true view.
 func (e *signalingNode) look() {
 	live, dead := e.world.truth()
 	for _, s := range live {
@@ -86,14 +86,14 @@ func (e *signalingNode) look() {
 	}
 }
 
-// View is part of orchestrator.Views.
+// View is of Views.
 func (e *signalingNode) View() *cluster.View {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	return e.view
 }
 
-// draw makes the view anew. Call it with mu held.
+// draw needs mu.
 func (e *signalingNode) draw() {
 	v := &cluster.View{Settled: true, Nodes: maps.Clone(e.nodes), Gone: maps.Clone(e.gone)}
 	var names []ring.NodeID
@@ -109,7 +109,7 @@ func (e *signalingNode) draw() {
 	e.view, e.names = v, names
 }
 
-// joined: the signaling node learns that a boot lives; an older one of that name is dead then.
+// joined: a boot lives; older ones of its name are dead.
 func (e *signalingNode) joined(n cluster.Node) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
@@ -130,7 +130,7 @@ func (e *signalingNode) joined(n cluster.Node) {
 	e.draw()
 }
 
-// lost: the signaling node learns, or believes, that a boot is dead.
+// lost: a boot is dead, or seems so.
 func (e *signalingNode) lost(boot pin.BootID) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
@@ -143,7 +143,7 @@ func (e *signalingNode) lost(boot pin.BootID) {
 	e.draw()
 }
 
-// bury notes a death. Call it with mu held.
+// bury needs mu.
 func (e *signalingNode) bury(boot pin.BootID) {
 	if _, ok := e.gone[boot]; !ok {
 		e.gone[boot], e.since[boot] = cluster.DepartureDead, e.world.record.now()
@@ -151,7 +151,7 @@ func (e *signalingNode) bury(boot pin.BootID) {
 	e.thinksDead(boot)
 }
 
-// thinksDead gives every call under way a justification against boot. Call it with mu held.
+// thinksDead gives every call under way a justification against boot. It needs mu.
 func (e *signalingNode) thinksDead(boot pin.BootID) {
 	e.dead[boot] = true
 	for call := range e.calls {
@@ -159,7 +159,7 @@ func (e *signalingNode) thinksDead(boot pin.BootID) {
 	}
 }
 
-// begin is what a call has against nodes as it begins.
+// begin starts a call's justification.
 func (e *signalingNode) begin(what kind, about pin.Pin) *justification {
 	e.mu.Lock()
 	defer e.mu.Unlock()
@@ -169,7 +169,7 @@ func (e *signalingNode) begin(what kind, about pin.Pin) *justification {
 	}
 	for _, s := range e.world.nodes() {
 		if e.view.Nodes[s.id].Boot != s.boot {
-			why.add(s.boot, notHeardOf) // Whom one does not know one cannot ask.
+			why.add(s.boot, notHeardOf) // Unknown boots cannot be asked.
 		}
 	}
 	switch what {
@@ -183,14 +183,13 @@ func (e *signalingNode) begin(what kind, about pin.Pin) *justification {
 	return why
 }
 
-// end is the end of a call.
 func (e *signalingNode) end(why *justification) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	delete(e.calls, why)
 }
 
-// BootAt is part of orchestrator.Prober.
+// BootAt is of Prober.
 func (e *signalingNode) BootAt(ctx context.Context, control string) (pin.BootID, error) {
 	if _, err := probing(ctx, e.world.seed, control); err != nil {
 		return "", err
@@ -207,7 +206,7 @@ func (e *signalingNode) BootAt(ctx context.Context, control string) (pin.BootID,
 	}
 	e.mu.Lock()
 	defer e.mu.Unlock()
-	for _, s := range dead { // Nobody is there, or somebody else.
+	for _, s := range dead { // Nobody is there, or another boot.
 		if address(s.id) == control {
 			e.thinksDead(s.boot)
 		}
@@ -218,7 +217,7 @@ func (e *signalingNode) BootAt(ctx context.Context, control string) (pin.BootID,
 	return found, nil
 }
 
-// Holds is part of orchestrator.Prober.
+// Holds is of Prober.
 func (e *signalingNode) Holds(ctx context.Context, control string, _ ring.RoomID) (pin.Pin, error) {
 	way, err := probing(ctx, e.world.seed, control)
 	if err != nil {
@@ -238,7 +237,7 @@ func (e *signalingNode) Holds(ctx context.Context, control string, _ ring.RoomID
 			asking(ctx).why.add(s.boot, notAnswered)
 			return pin.Pin{}, err
 		}
-		_ = way.pause(ctx, 0) // Several may have waited for one answer.
+		_ = way.pause(ctx, 0) // One answer for several.
 		s.mu.Lock()
 		held := s.held
 		s.mu.Unlock()
@@ -253,7 +252,7 @@ func (e *signalingNode) Holds(ctx context.Context, control string, _ ring.RoomID
 	return pin.Pin{}, fmt.Errorf("dial %s: %w", control, orchestrator.ErrNobodyThere)
 }
 
-// unanswered waits for a mute node until ctx ends, and says which it is.
+// unanswered waits for a mute node.
 func (e *signalingNode) unanswered(ctx context.Context, control string) (pin.BootID, error) {
 	live, _ := e.world.truth()
 	for _, s := range live {
@@ -265,15 +264,14 @@ func (e *signalingNode) unanswered(ctx context.Context, control string) (pin.Boo
 	return "", nil
 }
 
-// probing is the way to a node and back. Several are asked side by side, so each has instants of its
-// own that depend on nothing but who asks whom when.
+// probing is the way to a node and back. Concurrent questions have instants of their own, given by who asks whom
+// when.
 func probing(ctx context.Context, seed uint64, control string) (*caller, error) {
 	id := 1000 + asking(ctx).id*3 + int(control[0]-'a')
 	c := newCaller(seed^uint64(time.Now().UnixNano()), "", id)
 	return c, c.pause(ctx, c.between(time.Millisecond, 5*time.Millisecond))
 }
 
-// reported: the signaling node hears a node's load report.
 func (e *signalingNode) reported(n cluster.Node) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
@@ -283,7 +281,7 @@ func (e *signalingNode) reported(n cluster.Node) {
 	}
 }
 
-// ask makes one call of the orchestrator and records it.
+// ask records one call of the orchestrator.
 func (e *signalingNode) ask(c *caller, what kind, about pin.Pin) (pin.Pin, error) {
 	ctx, cancel := context.WithTimeout(c.with(context.Background()), 3*time.Second)
 	defer cancel()
@@ -323,7 +321,7 @@ func (e *signalingNode) ask(c *caller, what kind, about pin.Pin) (pin.Pin, error
 	if e.top.Less(got.Fence) {
 		e.top = got.Fence
 	}
-	if c.failed { // Where it is open or was, since the store did not answer: its owner has to confirm it.
+	if c.failed { // From memory: its owner has to confirm it.
 		r.refused("placed without the store")
 		return got, nil
 	}
@@ -331,7 +329,7 @@ func (e *signalingNode) ask(c *caller, what kind, about pin.Pin) (pin.Pin, error
 	return got, nil
 }
 
-// failed judges an error: only those of its contract may come.
+// failed accepts the errors of the contract only.
 func (e *signalingNode) failed(what kind, err error) {
 	var full *orchestrator.NoHeadroomError
 	switch {
@@ -346,11 +344,9 @@ func (e *signalingNode) failed(what kind, err error) {
 	}
 }
 
-// maxTries bounds one join.
 const maxTries = 8
 
-// join brings a peer into the room: it places, attaches, and follows refusals as package signaling does. It
-// begins at p, if that is not zero.
+// join places, attaches and follows refusals as package signaling does. It begins at p, if not zero.
 func (e *signalingNode) join(c *caller, p pin.Pin) bool {
 	var err error
 	for range maxTries {
@@ -384,7 +380,6 @@ func (e *signalingNode) join(c *caller, p pin.Pin) bool {
 	return false
 }
 
-// attach asks the node of p to let the peer in.
 func (e *signalingNode) attach(c *caller, p pin.Pin) (reply, pin.Fence) {
 	ctx := c.with(context.Background())
 	_ = c.pause(ctx, c.between(time.Millisecond, 8*time.Millisecond))

@@ -8,11 +8,10 @@ import (
 	"github.com/holdfast-rtc/holdfast/pin"
 )
 
-// pinLife is how long a pin outlives its last refresh here: longer than any fault of a schedule
-// lasts, as an hour is longer than any outage that can be ridden out.
+// pinLife is longer than any fault lasts, as in production.
 const pinLife = 40 * time.Second
 
-// broken says how a store or a cluster is broken on purpose, to see the harness find it.
+// broken says what is built in wrongly.
 type broken string
 
 const (
@@ -25,20 +24,20 @@ const (
 	writesDenied broken = "a write that is refused takes effect"
 )
 
-// store is one key of a Redis: what it does is atomic and takes no time. Links lead to it.
+// store is one key of a Redis, atomic and without delay.
 type store struct {
 	record  *record
 	broken  broken
-	wrote   func(old value, w write) // told of every write
-	lost    func()                   // told when it forgets
-	trouble func(more int)           // told when its pin is damaged, and when no more
+	wrote   func(old value, w write) // for every write
+	lost    func()                   // for a loss
+	trouble func(more int)           // for damage, and its end
 	clock   func() time.Time
 
 	mu     sync.Mutex // guards the fields below
 	stands value
 	until  time.Time
-	past   []moment        // what stood from when on, for going back in time
-	memory pin.Incarnation // the marker; zero when a new master has none yet
+	past   []moment        // history, for a roll-back
+	memory pin.Incarnation // the marker; zero when missing
 	last   pin.Incarnation
 }
 
@@ -47,7 +46,7 @@ type moment struct {
 	stands value
 }
 
-// now is what stands, after expiry. Call it with mu held.
+// now needs mu.
 func (s *store) now() value {
 	if !s.stands.absent() && !time.Now().Before(s.until) {
 		s.set(value{})
@@ -56,17 +55,16 @@ func (s *store) now() value {
 	return s.stands
 }
 
-// set changes what stands. Call it with mu held.
+// set needs mu.
 func (s *store) set(v value) {
-	if was := s.stands.raw != ""; was != (v.raw != "") { // Nobody learns anything from a pin that is damaged, until the next join heals it.
+	if was := s.stands.raw != ""; was != (v.raw != "") { // Damage tells nobody anything.
 		s.trouble(map[bool]int{true: -1, false: 1}[was])
 	}
 	s.stands, s.until = v, time.Now().Add(pinLife)
 	s.past = append(s.past, moment{at: time.Now(), stands: v})
 }
 
-// swap is the compare-and-set, and says whether it wrote; a claim is one on nothing. Only a claim is carried out when nobody
-// waits for it any more.
+// swap is the compare-and-set. Only a claim, which is one on nothing, is executed when nobody waits.
 func (s *store) swap(w write) (stands value, wrote bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -85,7 +83,7 @@ func (s *store) swap(w write) (stands value, wrote bool) {
 	return s.stands, true
 }
 
-// get is GET, and GETEX when it prolongs.
+// get is GET, or GETEX if it prolongs.
 func (s *store) get(prolong bool) value {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -96,8 +94,7 @@ func (s *store) get(prolong bool) value {
 	return found
 }
 
-// lapse lets the pin expire after d, as that of a room does which has been empty for all the life of a pin. One that somebody
-// has just asked for is not so old.
+// lapse lets the pin expire after d, unless it was read just now.
 func (s *store) lapse(d time.Duration) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -106,7 +103,7 @@ func (s *store) lapse(d time.Duration) {
 	}
 }
 
-// forget empties the store, as a restart without persistence does.
+// forget is a restart without persistence.
 func (s *store) forget() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -116,7 +113,7 @@ func (s *store) forget() {
 	s.record.lose("the store restarted empty", value{}, s.record.now(), s.record.now())
 }
 
-// rollBack loses the writes of the last d, as a failover to a replica does.
+// rollBack is a failover to a replica that lacks the last d.
 func (s *store) rollBack(d time.Duration) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -135,7 +132,7 @@ func (s *store) rollBack(d time.Duration) {
 	s.record.lose(fmt.Sprintf("the store lost the writes of the last %v", d), then, s.record.now(), s.record.now())
 }
 
-// incarnation is the marker; one that is missing is begun.
+// incarnation begins one that is missing.
 func (s *store) incarnation(begin bool) pin.Incarnation {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -146,7 +143,6 @@ func (s *store) incarnation(begin bool) pin.Incarnation {
 	return s.memory
 }
 
-// damage overwrites the pin with a text that is none.
 func (s *store) damage() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -158,7 +154,7 @@ func (s *store) damage() {
 	s.record.lose("the pin was damaged", s.stands, s.record.now(), s.record.now())
 }
 
-// answer is v as a store's methods return it.
+// answer is v as the methods return it.
 func answer(v value) (pin.Pin, error) {
 	if v.raw != "" {
 		return pin.Pin{}, &pin.CorruptError{Room: room, Raw: v.raw, Why: pin.ErrCorrupt}

@@ -24,12 +24,12 @@ func newTrial(seed uint64, f faults) trial {
 	return trial{seed: seed, faults: f, actions: schedule(seed, f)}
 }
 
-// run runs the schedule in time of its own and judges what happened.
+// run judges what happened in a bubble.
 func (tr trial) run(t *testing.T) verdict {
 	t.Helper()
 	cryptotest.SetGlobalRandom(t, tr.seed) // for nonces
 	if tr.broken == noNonce {
-		rand.Reader = ones{} // SetGlobalRandom puts back what was there when the test ends.
+		rand.Reader = ones{} // It is restored when the test ends.
 	}
 	var r *record
 	var seen notes
@@ -51,12 +51,12 @@ func (tr trial) run(t *testing.T) verdict {
 		w.record.faults = append(w.record.faults, w.oracle.verdict()...)
 		r, seen = w.record, w.oracle.notes
 	})
-	v := judge(r) // Outside: its limit is one of real time.
+	v := judge(r) // Outside: its limit is in real time.
 	v.notes = seen
 	return v
 }
 
-// settle ends all faults and sees the cluster agree: one node serves, everybody is told the same.
+// settle ends all faults: one node serves, and all agree.
 func (w *world) settle() {
 	c := newCaller(w.seed, "the end", 499)
 	w.calm.Store(true)
@@ -78,7 +78,6 @@ func (w *world) settle() {
 	w.record.fault("a minute after the last fault %s", why)
 }
 
-// disagree says in what the cluster is not of one mind.
 func (w *world) disagree(c *caller) string {
 	var told pin.Pin
 	for _, e := range w.everySignaling() {
@@ -109,7 +108,7 @@ func (w *world) disagree(c *caller) string {
 	return ""
 }
 
-// shrink drops actions for as long as the schedule still fails.
+// shrink drops actions while the schedule fails.
 func (tr trial) shrink(t *testing.T) (trial, verdict) {
 	t.Helper()
 	v := tr.run(t)
@@ -127,7 +126,7 @@ func (tr trial) shrink(t *testing.T) (trial, verdict) {
 	return tr, v
 }
 
-// ones is a source of randomness that gives every claim the same nonce.
+// ones gives every claim the same nonce.
 type ones struct{}
 
 func (ones) Read(b []byte) (int, error) {

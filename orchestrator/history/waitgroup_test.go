@@ -2,8 +2,7 @@ package history
 
 import "sync"
 
-// waitGroup is a sync.WaitGroup that may be joined while somebody waits: what a
-// schedule starts goes on to start more, also from goroutines that nobody counts.
+// waitGroup may be joined while somebody waits, because a schedule starts goroutines that start more.
 type waitGroup struct {
 	mu    sync.Mutex
 	empty *sync.Cond // of mu
@@ -16,7 +15,6 @@ func newWaitGroup() *waitGroup {
 	return g
 }
 
-// Go runs f and counts it until it returns.
 func (g *waitGroup) Go(f func()) {
 	g.mu.Lock()
 	g.count++
@@ -35,7 +33,6 @@ func (g *waitGroup) leave() {
 	}
 }
 
-// Wait returns at a moment when nothing runs.
 func (g *waitGroup) Wait() {
 	g.mu.Lock()
 	defer g.mu.Unlock()

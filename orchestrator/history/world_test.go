@@ -12,45 +12,42 @@ import (
 	"github.com/holdfast-rtc/holdfast/ring"
 )
 
-// quiet is the logger of everybody here.
 var quiet = slog.New(slog.DiscardHandler)
 
-// world is one simulated cluster: three names of media nodes, three signaling nodes, one store.
+// world is one simulated cluster: three media nodes, three signaling nodes, one store.
 type world struct {
 	seed    uint64
 	faults  faults
 	record  *record
 	store   *store
-	calm    atomic.Bool  // the faults have ended
-	over    atomic.Bool  // so has the schedule
-	away    atomic.Int32 // reasons for which nobody reaches the store
-	denied  atomic.Int32 // reasons for which the store refuses writes
+	calm    atomic.Bool  // of faults
+	over    atomic.Bool  // of the schedule
+	away    atomic.Int32 // nobody reaches the store
+	denied  atomic.Int32 // refuses writes
 	late    atomic.Int32
-	running *waitGroup     // what the schedule has started
-	reports sync.WaitGroup // the load reports of all boots
+	running *waitGroup     // started by the schedule
+	reports sync.WaitGroup // of load reports
 
 	mu             sync.Mutex // guards the fields below
-	sfus           []*sfu     // every boot that ever was
+	sfus           []*sfu     // that ever was
 	signalingNodes []*signalingNode
 	steps          []setBack // of the store's clock
 
 	oracle *oracle
 }
 
-// setBack is one setting back of the store's clock.
 type setBack struct {
 	at time.Time
 	by time.Duration
 }
 
-// stepBack sets the store's clock back.
 func (w *world) stepBack(by time.Duration) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	w.steps = append(w.steps, setBack{at: time.Now(), by: by})
 }
 
-// storeTime is the time by the store's clock, for somebody who learns of its steps that much later.
+// storeTime is the store's time, for somebody who learns of its steps so much later.
 func (w *world) storeTime(at time.Time, later time.Duration) time.Time {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -63,7 +60,7 @@ func (w *world) storeTime(at time.Time, later time.Duration) time.Time {
 	return told
 }
 
-// lateIDs is where the ids of callers begin that come up on the way.
+// lateIDs are for callers that begin on the way.
 const lateIDs = 500
 
 func (w *world) lateID() int { return lateIDs + int(w.late.Add(1)) }
@@ -86,7 +83,6 @@ func newWorld(seed uint64, f faults, b broken) *world {
 	return w
 }
 
-// boot starts the next boot of node i.
 func (w *world) boot(i int) *sfu {
 	w.mu.Lock()
 	id := ring.NodeID([]string{"a", "b", "c"}[i])
@@ -105,7 +101,6 @@ func (w *world) boot(i int) *sfu {
 	return s
 }
 
-// nodes are all boots that ever were.
 func (w *world) nodes() []*sfu {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -127,7 +122,6 @@ func (w *world) truth() (live, dead []*sfu) {
 	return live, dead
 }
 
-// current is the latest boot of node i.
 func (w *world) current(i int) *sfu {
 	var last *sfu
 	for _, s := range w.nodes() {
@@ -138,7 +132,6 @@ func (w *world) current(i int) *sfu {
 	return last
 }
 
-// boots are those of a name.
 func (w *world) boots(id ring.NodeID) []pin.BootID {
 	var all []pin.BootID
 	for _, s := range w.nodes() {

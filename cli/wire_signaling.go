@@ -16,7 +16,6 @@ import (
 	"github.com/holdfast-rtc/holdfast/orchestrator"
 	"github.com/holdfast-rtc/holdfast/redisstore"
 	"github.com/holdfast-rtc/holdfast/signaling"
-	"github.com/holdfast-rtc/holdfast/signaling/access"
 	"github.com/holdfast-rtc/holdfast/web"
 )
 
@@ -64,7 +63,7 @@ func (n *signalingNode) join(c *signalingCommand, plan signalingPlan) (err error
 	placer := orchestrator.New(n.store, n.cluster, prober{n.pool}, placement, n.log)
 	parts := signaling.Parts{
 		Placer: placer, Links: n.pool, Views: n.cluster, Store: n.store,
-		Keys: plan.keys, Resumer: access.NewResumer(plan.key.ResumeKey()), Static: web.Static(),
+		Keys: plan.keys, Static: web.Static(),
 	}
 	if killer := devcluster.NewKiller(); killer != nil {
 		parts.Killer = killer

@@ -30,7 +30,6 @@ const minKeyCharacters = 32
 const (
 	labelSalt     = "holdfast cluster key v1"
 	labelGossip   = "holdfast gossip aes-256 v1"
-	labelResume   = "holdfast resume hmac v1"
 	labelIdentity = "holdfast control ed25519 v1"
 	derivedBytes  = 32
 )
@@ -49,7 +48,6 @@ type ClusterKey struct {
 // derivedKeys is everything the process needs of the operator's text.
 type derivedKeys struct {
 	gossip   []byte
-	resume   []byte
 	identity tls.Certificate
 	public   ed25519.PublicKey // the public key that both ends pin
 }
@@ -71,7 +69,7 @@ func ParseClusterKey(text string) (ClusterKey, error) {
 	for _, want := range []struct {
 		label string
 		to    *[]byte
-	}{{labelGossip, &d.gossip}, {labelResume, &d.resume}, {labelIdentity, &seed}} {
+	}{{labelGossip, &d.gossip}, {labelIdentity, &seed}} {
 		if *want.to, err = hkdf.Expand(sha256.New, root, want.label, derivedBytes); err != nil {
 			return ClusterKey{}, fmt.Errorf("derive %q: %w", want.label, err)
 		}
@@ -125,9 +123,6 @@ func (k ClusterKey) IsZero() bool { return k.derived == nil }
 
 // GossipKey is the AES-256 key of gossip: 32 bytes.
 func (k ClusterKey) GossipKey() []byte { return append([]byte(nil), k.keys().gossip...) }
-
-// ResumeKey is the HMAC-SHA256 key of resume tokens: 32 bytes.
-func (k ClusterKey) ResumeKey() []byte { return append([]byte(nil), k.keys().resume...) }
 
 // String hides the key.
 func (k ClusterKey) String() string {

@@ -27,7 +27,6 @@ func TestDerivedKeysAreStable(t *testing.T) {
 	key := mustKey(t, testKeyText)
 	for _, c := range []struct{ name, want, got string }{
 		{"gossip", "82eb6670e15449946745ec3185be447682fc526995d5e310100236bd774b7017", hex.EncodeToString(key.GossipKey())},
-		{"resume", "8b8aeb4d0d86864686dc231be33a5805818b8b5fd68af3b1846da09ebaf66c97", hex.EncodeToString(key.ResumeKey())},
 		{"identity", "2ae57d96de568ef475008fe953420a7d0934eb134ff5366a6158bc963d21eee9", hex.EncodeToString(key.identitySeed(t))},
 	} {
 		if c.got != c.want {
@@ -67,7 +66,6 @@ func TestKeyNeverShows(t *testing.T) {
 	for _, secret := range []string{
 		testKeyText, hex.EncodeToString([]byte(testKeyText)),
 		string(key.GossipKey()), hex.EncodeToString(key.GossipKey()), fmt.Sprintf("%d", key.GossipKey()),
-		string(key.ResumeKey()), hex.EncodeToString(key.ResumeKey()), fmt.Sprintf("%d", key.ResumeKey()),
 	} {
 		if strings.Contains(out.String(), secret) {
 			t.Fatalf("printed key shows %q:\n%s", secret, out.String())

@@ -117,7 +117,7 @@ func (s *session) arriveCounted(ctx context.Context) (*sfulink.Link, error) {
 func (s *session) greet(resumed bool) error {
 	sealed := s.who
 	sealed.Epoch = s.pin.Fence.Epoch
-	token, err := s.server.parts.Resumer.Seal(sealed)
+	token, err := s.server.parts.Keys.Seal(sealed)
 	if err != nil {
 		return err
 	}
@@ -160,7 +160,7 @@ func (s *Server) admit(m *wire.Join) (access.Session, error) {
 		}
 	}
 	return access.Session{
-		Key: grant.Key, Mark: s.parts.Keys.Mark(grant.Key), Began: s.parts.Store.Now().UnixMilli(),
+		Key: grant.Key, Began: s.parts.Store.Now().UnixMilli(),
 		Until: grant.Expires.Add(s.config.ResumeGrace).Unix(),
 		Room:  room, Peer: newPeerID(), Identity: grant.Identity, Name: name, Metadata: grant.Metadata,
 		CanPublish: grant.CanPublish, Sources: grant.Sources, CanSubscribe: grant.CanSubscribe, CanChat: grant.CanPublishData,
@@ -170,15 +170,15 @@ func (s *Server) admit(m *wire.Join) (access.Session, error) {
 
 // readmit judges a resume token.
 func (s *Server) readmit(m *wire.Resume) (access.Session, error) {
-	who, err := s.parts.Resumer.Open(m.Resume)
+	who, err := s.parts.Keys.Open(m.Resume)
 	if errors.Is(err, access.ErrExpired) {
 		return access.Session{}, errResumeExpired
 	}
+	if errors.Is(err, access.ErrUnknownKey) {
+		return access.Session{}, errWithdrawn
+	}
 	if err != nil {
 		return access.Session{}, errors.Join(errForgedResume, err)
-	}
-	if who.Mark == "" || who.Mark != s.parts.Keys.Mark(who.Key) {
-		return access.Session{}, errWithdrawn
 	}
 	// Not m.Epoch: a fence above the pin makes placement replace it, so a client could move
 	// its room at will with a number of its own.

@@ -113,7 +113,7 @@ func TestRefusedJoins(t *testing.T) {
 		"unprintable":  {&wire.Join{Token: mint(func(g *access.Grant) { g.Room = "" }, time.Hour), Room: "a\u202eb"}, wire.CodeBadRoom, websocket.StatusPolicyViolation},
 		"full":         {&wire.Join{Token: mint(func(g *access.Grant) { g.Room = "full" }, time.Hour)}, wire.CodeRoomFull, websocket.StatusPolicyViolation},
 		"offer first":  {&wire.Offer{ID: "1", SDP: "v=0"}, wire.CodeBadMessage, websocket.StatusPolicyViolation},
-		"forged again": {&wire.Resume{Resume: "hfr1.e30.e30", Attempt: 2}, wire.CodeBadToken, websocket.StatusPolicyViolation},
+		"forged again": {&wire.Resume{Resume: "hfr2.e30.e30", Attempt: 2}, wire.CodeBadToken, websocket.StatusPolicyViolation},
 	} {
 		t.Run(name, func(t *testing.T) {
 			c := e.dial()

@@ -107,8 +107,7 @@ func (r *rig) edgeWith(killer *fakeKiller, change func(*Config)) *edge {
 	r.t.Cleanup(pool.Close)
 	parts := Parts{
 		Placer: r.placer, Links: pool, Views: r.views, Store: r.placer, Keys: r.keys,
-		Resumer: access.NewResumer(r.key.ResumeKey()),
-		Static:  fstest.MapFS{"index.html": {Data: []byte("<!doctype html>hello")}},
+		Static: fstest.MapFS{"index.html": {Data: []byte("<!doctype html>hello")}},
 	}
 	if killer != nil {
 		parts.Killer = killer

@@ -75,14 +75,13 @@ type Store interface {
 
 // Parts is what a Server stands on.
 type Parts struct {
-	Placer  Placer
-	Links   Links
-	Views   Views
-	Store   Store
-	Keys    *access.Keyring
-	Resumer *access.Resumer
-	Static  fs.FS  // the site; index.html at its root
-	Killer  Killer // nil anywhere but in a development cluster
+	Placer Placer
+	Links  Links
+	Views  Views
+	Store  Store
+	Keys   *access.Keyring
+	Static fs.FS  // the site; index.html at its root
+	Killer Killer // nil anywhere but in a development cluster
 }
 
 // Server is one signaling node.
@@ -132,7 +131,7 @@ func New(config Config, parts Parts, log *slog.Logger) (*Server, error) {
 		return nil, fmt.Errorf("signaling configuration: %w", err)
 	}
 	if parts.Placer == nil || parts.Links == nil || parts.Views == nil || parts.Store == nil ||
-		parts.Keys == nil || parts.Resumer == nil || parts.Static == nil {
+		parts.Keys == nil || parts.Static == nil {
 		return nil, errors.New("signaling needs all of its parts")
 	}
 	return &Server{

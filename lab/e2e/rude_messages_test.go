@@ -37,7 +37,7 @@ func badEntries(ctx context.Context, a *attacker) error {
 		{join(a.token("eve", time.Hour, anywhere), strings.Repeat("x", 129)), wire.CodeBadRoom},
 		{join(a.token("eve", time.Hour, anywhere), "a\u202eb"), wire.CodeBadRoom},
 		{join(a.token("eve", time.Hour, anywhere), "a\nb"), wire.CodeBadRoom},
-		{`{"type":"resume","resume":"hfr1.e30.e30","attempt":2}`, wire.CodeBadToken},
+		{`{"type":"resume","resume":"hfr2.e30.e30","attempt":2}`, wire.CodeBadToken},
 		{`{"type":"offer","id":"1","sdp":"v=0","fresh":true,"senders":[]}`, wire.CodeBadMessage},
 		{`{"type":"join"`, wire.CodeBadMessage},
 	} {

@@ -2,6 +2,7 @@ package access
 
 import (
 	"bytes"
+	"crypto/hkdf"
 	"crypto/hmac"
 	"crypto/sha256"
 	"encoding/base64"
@@ -26,7 +27,12 @@ const (
 
 func keyring(t testing.TB) *Keyring {
 	t.Helper()
-	ring, err := ParseKeyring(" other:" + strings.Repeat("z", 32) + ", " + testKey + ":" + testSecret + ",")
+	return keysOf(t, " other:"+strings.Repeat("z", 32)+", "+testKey+":"+testSecret+",")
+}
+
+func keysOf(t testing.TB, text string) *Keyring {
+	t.Helper()
+	ring, err := ParseKeyring(text)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -237,7 +243,8 @@ func TestNothingPrintsASecret(t *testing.T) {
 	const key = "fedcba9876543210fedcba9876543210"
 	var out bytes.Buffer
 	log := slog.New(slog.NewJSONHandler(&out, nil))
-	for _, v := range []any{keyring(t), *keyring(t), NewResumer([]byte(key)), *NewResumer([]byte(key))} {
+	one := keysOf(t, testKey+":"+key)
+	for _, v := range []any{keyring(t), *keyring(t), one, *one} {
 		for _, verb := range []string{"%v", "%+v", "%#v", "%s", "%q", "%x", "%d"} {
 			fmt.Fprintf(&out, verb, v)
 		}
@@ -251,20 +258,20 @@ func TestNothingPrintsASecret(t *testing.T) {
 }
 
 func session() Session {
-	return Session{Key: testKey, Mark: "m", Until: time.Now().Add(30 * 24 * time.Hour).Unix(), Room: "lobby {1}", Peer: "p-1", Identity: "ada", Name: "Ada", Metadata: "m", CanPublish: true}
+	return Session{Key: testKey, Until: time.Now().Add(30 * 24 * time.Hour).Unix(), Room: "lobby {1}", Peer: "p-1", Identity: "ada", Name: "Ada", Metadata: "m", CanPublish: true}
 }
 
 func TestResumeTokensLiveForADay(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		want := session()
-		token, err := NewResumer([]byte(testSecret)).Seal(want)
+		token, err := keyring(t).Seal(want)
 		if err != nil {
 			t.Fatal(err)
 		}
-		other := NewResumer([]byte(testSecret)) // another node of the same cluster
-		<-time.After(ResumeLife - time.Second)  // in the bubble's time
+		other := keyring(t)                    // another node of the same cluster
+		<-time.After(ResumeLife - time.Second) // in the bubble's time
 		got, err := other.Open(token)
-		want.Expires = got.Expires
+		want.Expires, want.Mark = got.Expires, other.Mark(testKey)
 		if err != nil || got != want {
 			t.Fatalf("Open = %+v, %v, want %+v", got, err, want)
 		}
@@ -277,7 +284,7 @@ func TestResumeTokensLiveForADay(t *testing.T) {
 
 func TestResumeTokensEndWithTheRightToResume(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		r := NewResumer([]byte(testSecret))
+		r := keyring(t)
 		s := session()
 		s.Until = time.Now().Add(time.Hour).Unix()
 		for range 3 { // however often it is renewed
@@ -327,9 +334,10 @@ func TestAMarkIsOfAKeyAndItsSecret(t *testing.T) {
 }
 
 func TestTheLongestSessionFitsItsToken(t *testing.T) {
-	r := NewResumer([]byte(testSecret))
+	long := strings.Repeat("k", 100)
+	r := keysOf(t, long+":"+testSecret)
 	want := Session{
-		Key: strings.Repeat("k", 100), Mark: strings.Repeat("m", 16), Until: time.Now().Add(time.Hour).Unix(), Began: 1 << 52,
+		Key: long, Mark: r.Mark(long), Until: time.Now().Add(time.Hour).Unix(), Began: 1 << 52,
 		Room: ring.RoomID(strings.Repeat("😀", maxRoomCharacters)), Peer: "p-1", Identity: strings.Repeat("<", MaxIdentityBytes),
 		Name: strings.Repeat("&", maxNameBytes), Metadata: strings.Repeat("\x01", maxMetadataBytes), CanPublish: true, CanSubscribe: true, Epoch: 1 << 52,
 	}
@@ -345,7 +353,7 @@ func TestTheLongestSessionFitsItsToken(t *testing.T) {
 }
 
 func TestOpenRefusesEveryChange(t *testing.T) {
-	r := NewResumer([]byte(testSecret))
+	r := keyring(t)
 	token, err := r.Seal(session())
 	if err != nil {
 		t.Fatal(err)
@@ -353,12 +361,21 @@ func TestOpenRefusesEveryChange(t *testing.T) {
 	for i := range token {
 		changed := []byte(token)
 		changed[i] ^= 1
-		if s, err := r.Open(string(changed)); !errors.Is(err, ErrForged) {
+		// Where the change meets the key's name or mark, or the version, it is of a key that is none here.
+		if s, err := r.Open(string(changed)); !errors.Is(err, ErrForged) && !errors.Is(err, ErrUnknownKey) {
 			t.Fatalf("Open with byte %d changed = %+v, %v, want ErrForged", i, s, err)
 		}
 	}
-	if _, err := NewResumer([]byte("another cluster")).Open(token); !errors.Is(err, ErrForged) {
-		t.Fatalf("Open with another key = %v, want ErrForged", err)
+	for _, keys := range []string{"another:" + testSecret, testKey + ":" + strings.Repeat("n", 32)} {
+		if _, err := keysOf(t, keys).Open(token); !errors.Is(err, ErrUnknownKey) {
+			t.Fatalf("Open with another key = %v, want ErrUnknownKey", err)
+		}
+	}
+	if _, err := r.Open("hfr1" + token[4:]); !errors.Is(err, ErrUnknownKey) {
+		t.Fatalf("Open of another version's = %v, want ErrUnknownKey", err)
+	}
+	if _, err := r.Seal(Session{Key: "none"}); !errors.Is(err, ErrUnknownKey) {
+		t.Fatalf("Seal with a key that is none = %v, want ErrUnknownKey", err)
 	}
 }
 
@@ -394,21 +411,25 @@ func FuzzVerify(f *testing.F) {
 }
 
 func FuzzOpen(f *testing.F) {
-	r := NewResumer([]byte(testSecret))
-	for _, by := range []*Resumer{r, NewResumer([]byte("another cluster"))} {
+	r := keyring(f)
+	for _, by := range []*Keyring{r, keysOf(f, testKey+":"+strings.Repeat("n", 32))} {
 		token, err := by.Seal(session())
 		if err != nil {
 			f.Fatal(err)
 		}
 		f.Add(token)
 	}
-	f.Add("hfr1.e30.e30")
+	f.Add("hfr2.e30.e30")
+	derived, err := hkdf.Key(sha256.New, []byte(testSecret), nil, resumeLabel, 32)
+	if err != nil {
+		f.Fatal(err)
+	}
 	f.Fuzz(func(t *testing.T, text string) {
 		_, err := r.Open(text)
-		if err == nil && !signedWith(testSecret, text) {
+		if err == nil && !signedWith(string(derived), text) {
 			t.Fatalf("Open(%q) accepted what nobody sealed", text)
 		}
-		if err != nil && !errors.Is(err, ErrForged) && !errors.Is(err, ErrExpired) {
+		if err != nil && !errors.Is(err, ErrForged) && !errors.Is(err, ErrUnknownKey) && !errors.Is(err, ErrExpired) {
 			t.Fatalf("Open(%q) = %v", text, err)
 		}
 	})

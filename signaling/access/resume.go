@@ -1,12 +1,12 @@
 package access
 
 import (
+	"crypto/hkdf"
 	"crypto/hmac"
 	"crypto/sha256"
 	"encoding/base64"
 	"encoding/json"
 	"fmt"
-	"log/slog"
 	"strings"
 	"time"
 
@@ -15,7 +15,10 @@ import (
 
 // resumePrefix begins every resume token. It is signed with the rest, so that
 // a later form can never be read as this one.
-const resumePrefix = "hfr1."
+const resumePrefix = "hfr2."
+
+// resumeLabel keeps what is derived of an API secret for resume tokens useless for every other purpose.
+const resumeLabel = "holdfast resume hmac v2"
 
 // maxResumeBytes fits the longest room, identity, name and metadata that an access
 // token may bring, if JSON needs six bytes for each of theirs.
@@ -27,7 +30,7 @@ const ResumeLife = 24 * time.Hour
 
 // Session is what a resume token is bound to.
 type Session struct {
-	// Key is the API key that let the person in, and Mark the keyring's mark of it.
+	// Key is the API key that let the person in, and Mark the keyring's mark of it, which Seal sets.
 	Key  string `json:"key,omitempty"`
 	Mark string `json:"mark,omitempty"`
 	// Until ends the right to resume, however often the token is renewed: the access token's end and a grace. Unix seconds.
@@ -53,50 +56,67 @@ type Session struct {
 	Expires int64  `json:"exp"` // Unix seconds; Seal sets it
 }
 
-// Resumer seals and opens resume tokens. Every signaling node of a cluster
-// derives the same key, so each can open what another sealed.
-type Resumer struct {
-	sign func(text string) []byte // a closure, so that nothing prints the key
-}
-
-// NewResumer makes a Resumer of the cluster's resume key.
-func NewResumer(key []byte) *Resumer {
-	key = append([]byte(nil), key...)
-	return &Resumer{sign: func(text string) []byte {
-		mac := hmac.New(sha256.New, key)
-		mac.Write([]byte(text)) // hash.Hash.Write never returns an error
-		return mac.Sum(nil)
-	}}
-}
-
-// Seal makes the token of a session, good from now for ResumeLife, or until s.Until if that is sooner.
-func (r *Resumer) Seal(s Session) (string, error) {
+// Seal makes the token of a session, good from now for ResumeLife, or until s.Until if that is sooner. It is signed with a key
+// derived from the secret of s.Key: every signaling node can open what another sealed, and a media node, which
+// has no API secret, can make none.
+func (k *Keyring) Seal(s Session) (string, error) {
+	secret, ok := k.secret(s.Key)
+	if !ok {
+		return "", fmt.Errorf("seal session of peer %s with key %q: %w", s.Peer, s.Key, ErrUnknownKey)
+	}
+	s.Mark = k.Mark(s.Key)
 	s.Expires = min(time.Now().Add(ResumeLife).Unix(), s.Until)
 	payload, err := json.Marshal(s)
 	if err != nil {
 		return "", fmt.Errorf("seal session of peer %s: %w", s.Peer, err)
 	}
 	text := resumePrefix + base64.RawURLEncoding.EncodeToString(payload)
-	return text + "." + base64.RawURLEncoding.EncodeToString(r.sign(text)), nil
+	mac, err := resumeMAC(secret, text)
+	return text + "." + base64.RawURLEncoding.EncodeToString(mac), err
 }
 
-// Open returns the session of a token. Its error is ErrForged or ErrExpired.
-func (r *Resumer) Open(token string) (Session, error) {
+func resumeMAC(secret []byte, text string) ([]byte, error) {
+	key, err := hkdf.Key(sha256.New, secret, nil, resumeLabel, sha256.Size)
+	if err != nil {
+		return nil, fmt.Errorf("derive the resume key: %w", err)
+	}
+	mac := hmac.New(sha256.New, key)
+	mac.Write([]byte(text)) // hash.Hash.Write never returns an error
+	return mac.Sum(nil), nil
+}
+
+// Open returns the session of a token. Its error is ErrForged, ErrExpired, or ErrUnknownKey when the API key that let the
+// person in is none of ours any more, or has another secret now.
+func (k *Keyring) Open(token string) (Session, error) {
 	cut := strings.LastIndexByte(token, '.')
-	if len(token) > maxResumeBytes || cut < len(resumePrefix) || !strings.HasPrefix(token, resumePrefix) {
+	if len(token) > maxResumeBytes || cut < len(resumePrefix) || !strings.HasPrefix(token, "hfr") {
 		return Session{}, fmt.Errorf("%w: it is not a resume token", ErrForged)
 	}
-	mac, err := base64.RawURLEncoding.Strict().DecodeString(token[cut+1:])
-	if err != nil || !hmac.Equal(mac, r.sign(token[:cut])) {
-		return Session{}, fmt.Errorf("%w: its signature does not match", ErrForged)
+	if !strings.HasPrefix(token, resumePrefix) {
+		return Session{}, fmt.Errorf("%w: another version of Holdfast made it", ErrUnknownKey)
 	}
 	payload, err := base64.RawURLEncoding.Strict().DecodeString(token[len(resumePrefix):cut])
 	if err != nil {
 		return Session{}, fmt.Errorf("%w: %w", ErrForged, err)
 	}
-	var s Session
+	var s Session // Nothing of it is believed before the signature, except which key that must be of.
 	if err := json.Unmarshal(payload, &s); err != nil {
 		return Session{}, fmt.Errorf("%w: %w", ErrForged, err)
+	}
+	if s.Key == "" {
+		return Session{}, fmt.Errorf("%w: it names no API key", ErrForged)
+	}
+	secret, ok := k.secret(s.Key)
+	if !ok || s.Mark != k.Mark(s.Key) {
+		return Session{}, fmt.Errorf("%w: %.60q", ErrUnknownKey, s.Key)
+	}
+	want, err := resumeMAC(secret, token[:cut])
+	if err != nil {
+		return Session{}, err
+	}
+	mac, err := base64.RawURLEncoding.Strict().DecodeString(token[cut+1:])
+	if err != nil || !hmac.Equal(mac, want) {
+		return Session{}, fmt.Errorf("%w: its signature does not match", ErrForged)
 	}
 	if s.Room == "" || s.Peer == "" || s.Identity == "" {
 		return Session{}, fmt.Errorf("%w: it names no room, peer or identity", ErrForged)
@@ -106,12 +126,3 @@ func (r *Resumer) Open(token string) (Session, error) {
 	}
 	return s, nil
 }
-
-// String hides the key.
-func (r *Resumer) String() string { return "resume key (hidden)" }
-
-// GoString hides the key from %#v.
-func (r *Resumer) GoString() string { return r.String() }
-
-// LogValue hides the key from structured logs.
-func (r *Resumer) LogValue() slog.Value { return slog.StringValue(r.String()) }

@@ -33,9 +33,10 @@ type wire struct {
 	in     chan datagram
 	closed chan struct{}
 
-	mu      sync.Mutex // guards the fields below
-	clients map[netip.AddrPort]*packetio.Buffer
-	strays  int // packets for addresses where nobody is
+	mu            sync.Mutex // guards the fields below
+	clients       map[netip.AddrPort]*packetio.Buffer
+	strays        int // packets for addresses where nobody is
+	sent, longest int // datagrams, and bytes of the longest
 }
 
 type datagram struct {
@@ -71,11 +72,21 @@ func (w *wire) ReadFromAddrPort(b []byte) (int, netip.AddrPort, error) {
 func (w *wire) WriteToAddrPort(b []byte, to netip.AddrPort) (int, error) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
+	w.sent, w.longest = w.sent+1, max(w.longest, len(b))
 	if client := w.clients[to]; client != nil {
 		return client.Write(b)
 	}
 	w.strays++
 	return len(b), nil
+}
+
+// sized returns how many datagrams were sent since the last call, and the length of the longest.
+func (w *wire) sized() (n, longest int) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	n, longest = w.sent, w.longest
+	w.sent, w.longest = 0, 0
+	return n, longest
 }
 
 func (w *wire) strayed() int {

@@ -72,8 +72,28 @@ func (c *Conn) WriteRTP(header *rtp.Header, payload []byte) (int, error) {
 	return c.transport.socket.WriteToAddrPort(sealed, *to)
 }
 
-// WriteRTCP sends one compound packet, as WriteRTP does.
+// maxControl bounds a datagram of RTCP before encryption. Every path carries it; a longer one might be cut into fragments, of
+// which networks lose more.
+const maxControl = 1200
+
+// WriteRTCP sends compound packets, as few as there can be, as WriteRTP does. No packet may be longer than maxControl by itself.
 func (c *Conn) WriteRTCP(packets []rtcp.Packet) error {
+	for len(packets) > 0 {
+		n, size := 1, packets[0].MarshalSize()
+		for ; n < len(packets); n++ {
+			if size += packets[n].MarshalSize(); size > maxControl {
+				break
+			}
+		}
+		if err := c.writeCompound(packets[:n]); err != nil {
+			return err
+		}
+		packets = packets[n:]
+	}
+	return nil
+}
+
+func (c *Conn) writeCompound(packets []rtcp.Packet) error {
 	b, err := rtcp.Marshal(packets)
 	if err != nil {
 		return fmt.Errorf("write RTCP: %w", err)

@@ -32,6 +32,25 @@ func TestMediaGoesBothWays(t *testing.T) {
 	}
 }
 
+// TestReportsFitADatagram: what one moment has to say of many streams goes out in several.
+func TestReportsFitADatagram(t *testing.T) {
+	transport, w := newTransport(t)
+	c := newClient(t, transport, w, "alice")
+	nack := &rtcp.TransportLayerNack{Nacks: make([]rtcp.NackPair, 100)} // 412 bytes
+	var packets []rtcp.Packet
+	for range 10 {
+		packets = append(packets, nack)
+	}
+	w.sized()
+	if err := c.conn.WriteRTCP(packets); err != nil {
+		t.Fatal(err)
+	}
+	const sealed = 4 + 16 // what SRTCP adds
+	if n, longest := w.sized(); n != 5 || longest > maxControl+sealed {
+		t.Errorf("%d datagrams of up to %d bytes, want 5 of two packets each", n, longest)
+	}
+}
+
 // TestOnlyThePasswordOpens: a check without it gets no answer and makes the node send nothing anywhere.
 func TestOnlyThePasswordOpens(t *testing.T) {
 	transport, w := newTransport(t)

@@ -16,9 +16,6 @@ const (
 	// maxLost bounds what is missing at one time, and with it a NACK to 1,036 bytes. After a greater gap all is forgotten:
 	// a keyframe brings the picture back sooner than hundreds of retransmissions.
 	maxLost = 256
-
-	// gather is how long what is due waits for more, so that one NACK names them all.
-	gather = 5 * time.Millisecond
 )
 
 // lostPacket is a number that has been skipped.

@@ -12,24 +12,41 @@ import (
 	"github.com/pion/rtp"
 )
 
-const video = 7 // SSRC
+const (
+	video        = 7 // SSRC
+	tickInterval = 10 * time.Millisecond
+)
 
 var begin = time.Unix(1_700_000_000, 0)
 
-// ours is a Receiver that is asked exactly when it says so.
-type ours struct{ r *Receiver }
+// ours is a Receiver that is asked what is due every 10 ms, as a media node does.
+type ours struct {
+	r      *Receiver
+	ticked *time.Time
+}
 
 func newOurs() ours {
 	r := New(1)
 	r.Add(video, 90_000, true)
-	return ours{r}
+	return ours{r, &time.Time{}}
 }
 
 func (o ours) received(sequence uint16, now time.Time) { o.r.Received(video, sequence, 0, now) }
 func (o ours) repaired(sequence uint16, now time.Time) { o.r.Repaired(video, sequence, now) }
-func (o ours) next() time.Time                         { return o.r.Next() }
-func (o ours) until(time.Time)                         {}
-func (o ours) nacks(now time.Time) []uint16            { return asked(o.r.Due(now, nil)) }
+func (o ours) next() time.Time {
+	if o.r.Next().IsZero() {
+		return time.Time{}
+	}
+	return o.ticked.Add(tickInterval)
+}
+func (o ours) until(time.Time) {}
+func (o ours) nacks(now time.Time) []uint16 {
+	if now.Sub(*o.ticked) < tickInterval {
+		return nil
+	}
+	*o.ticked = now
+	return asked(o.r.Due(now, nil))
+}
 
 // asked are the numbers that NACKs name.
 func asked(packets []rtcp.Packet) (sequences []uint16) {

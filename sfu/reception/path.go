@@ -7,8 +7,8 @@ import (
 
 // How long until a missing packet is asked for, and asked for again.
 const (
-	// leastWait is for reordering, plus up to gather. It grows to mostWait on a path that reorders by more, and falls by a
-	// part of waitFall with each repair.
+	// leastWait is for reordering. It grows to mostWait on a path that reorders by more, and falls by a part of waitFall with
+	// each repair.
 	leastWait = 10 * time.Millisecond
 	mostWait  = 40 * time.Millisecond
 	waitFall  = 64

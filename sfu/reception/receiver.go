@@ -54,7 +54,7 @@ func (r *Receiver) Received(ssrc uint32, sequence uint16, timestamp uint32, now 
 	}
 	at := r.since(now)
 	if s.received(sequence, timestamp, at, &r.path) {
-		r.nackAt = min(r.nackAt, at+r.path.wait+gather)
+		r.nackAt = min(r.nackAt, at+r.path.wait)
 	}
 	if r.reportAt == never {
 		r.reportAt = at + reportInterval
@@ -86,7 +86,8 @@ func (r *Receiver) SenderReport(ssrc uint32, ntp uint64, now time.Time) {
 // which needs a retransmission that is told from an original.
 func (r *Receiver) RoundTrip(d time.Duration) { r.path.measured(d) }
 
-// Due appends to out what is to be sent now. No packet exceeds 1,200 bytes. The packets are the caller's.
+// Due appends to out what is to be sent now. No packet exceeds 1,200 bytes. The packets are the caller's. Called every 10 ms it
+// names in one NACK what fell due meanwhile.
 func (r *Receiver) Due(now time.Time, out []rtcp.Packet) []rtcp.Packet {
 	at := r.since(now)
 	if at >= r.reportAt {
@@ -136,7 +137,7 @@ func (r *Receiver) nacks(at time.Duration, out []rtcp.Packet) []rtcp.Packet {
 		var next time.Duration
 		r.pairs, next = s.ask(at, r.path.spacing, r.pairs[:0])
 		if next != never {
-			r.nackAt = min(r.nackAt, next+gather)
+			r.nackAt = min(r.nackAt, next)
 		}
 		if len(r.pairs) > 0 {
 			out = append(out, &rtcp.TransportLayerNack{SenderSSRC: r.ssrc, MediaSSRC: s.ssrc, Nacks: slices.Clone(r.pairs)})

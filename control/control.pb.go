@@ -386,6 +386,7 @@ type EdgeMessage struct {
 	//	*EdgeMessage_Leave
 	//	*EdgeMessage_Say
 	//	*EdgeMessage_Refresh
+	//	*EdgeMessage_Rename
 	Message       isEdgeMessage_Message `protobuf_oneof:"message"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
@@ -498,6 +499,15 @@ func (x *EdgeMessage) GetRefresh() *Refresh {
 	return nil
 }
 
+func (x *EdgeMessage) GetRename() *Rename {
+	if x != nil {
+		if x, ok := x.Message.(*EdgeMessage_Rename); ok {
+			return x.Rename
+		}
+	}
+	return nil
+}
+
 type isEdgeMessage_Message interface {
 	isEdgeMessage_Message()
 }
@@ -530,6 +540,10 @@ type EdgeMessage_Refresh struct {
 	Refresh *Refresh `protobuf:"bytes,8,opt,name=refresh,proto3,oneof"`
 }
 
+type EdgeMessage_Rename struct {
+	Rename *Rename `protobuf:"bytes,9,opt,name=rename,proto3,oneof"`
+}
+
 func (*EdgeMessage_Attach) isEdgeMessage_Message() {}
 
 func (*EdgeMessage_Offer) isEdgeMessage_Message() {}
@@ -543,6 +557,8 @@ func (*EdgeMessage_Leave) isEdgeMessage_Message() {}
 func (*EdgeMessage_Say) isEdgeMessage_Message() {}
 
 func (*EdgeMessage_Refresh) isEdgeMessage_Message() {}
+
+func (*EdgeMessage_Rename) isEdgeMessage_Message() {}
 
 type Attach struct {
 	state        protoimpl.MessageState `protogen:"open.v1"`
@@ -1193,6 +1209,51 @@ func (x *Leave) GetReason() string {
 	return ""
 }
 
+// Rename changes what people are shown as the peer's name.
+type Rename struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Name          string                 `protobuf:"bytes,1,opt,name=name,proto3" json:"name,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *Rename) Reset() {
+	*x = Rename{}
+	mi := &file_control_proto_msgTypes[12]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *Rename) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*Rename) ProtoMessage() {}
+
+func (x *Rename) ProtoReflect() protoreflect.Message {
+	mi := &file_control_proto_msgTypes[12]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use Rename.ProtoReflect.Descriptor instead.
+func (*Rename) Descriptor() ([]byte, []int) {
+	return file_control_proto_rawDescGZIP(), []int{12}
+}
+
+func (x *Rename) GetName() string {
+	if x != nil {
+		return x.Name
+	}
+	return ""
+}
+
 // Say is a line for the room's chat.
 type Say struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
@@ -1204,7 +1265,7 @@ type Say struct {
 
 func (x *Say) Reset() {
 	*x = Say{}
-	mi := &file_control_proto_msgTypes[12]
+	mi := &file_control_proto_msgTypes[13]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1216,7 +1277,7 @@ func (x *Say) String() string {
 func (*Say) ProtoMessage() {}
 
 func (x *Say) ProtoReflect() protoreflect.Message {
-	mi := &file_control_proto_msgTypes[12]
+	mi := &file_control_proto_msgTypes[13]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1229,7 +1290,7 @@ func (x *Say) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Say.ProtoReflect.Descriptor instead.
 func (*Say) Descriptor() ([]byte, []int) {
-	return file_control_proto_rawDescGZIP(), []int{12}
+	return file_control_proto_rawDescGZIP(), []int{13}
 }
 
 func (x *Say) GetText() string {
@@ -1257,7 +1318,7 @@ type Refresh struct {
 
 func (x *Refresh) Reset() {
 	*x = Refresh{}
-	mi := &file_control_proto_msgTypes[13]
+	mi := &file_control_proto_msgTypes[14]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1269,7 +1330,7 @@ func (x *Refresh) String() string {
 func (*Refresh) ProtoMessage() {}
 
 func (x *Refresh) ProtoReflect() protoreflect.Message {
-	mi := &file_control_proto_msgTypes[13]
+	mi := &file_control_proto_msgTypes[14]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1282,7 +1343,7 @@ func (x *Refresh) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Refresh.ProtoReflect.Descriptor instead.
 func (*Refresh) Descriptor() ([]byte, []int) {
-	return file_control_proto_rawDescGZIP(), []int{13}
+	return file_control_proto_rawDescGZIP(), []int{14}
 }
 
 func (x *Refresh) GetMids() []string {
@@ -1322,7 +1383,7 @@ type PeerEvent struct {
 
 func (x *PeerEvent) Reset() {
 	*x = PeerEvent{}
-	mi := &file_control_proto_msgTypes[14]
+	mi := &file_control_proto_msgTypes[15]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1334,7 +1395,7 @@ func (x *PeerEvent) String() string {
 func (*PeerEvent) ProtoMessage() {}
 
 func (x *PeerEvent) ProtoReflect() protoreflect.Message {
-	mi := &file_control_proto_msgTypes[14]
+	mi := &file_control_proto_msgTypes[15]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1347,7 +1408,7 @@ func (x *PeerEvent) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use PeerEvent.ProtoReflect.Descriptor instead.
 func (*PeerEvent) Descriptor() ([]byte, []int) {
-	return file_control_proto_rawDescGZIP(), []int{14}
+	return file_control_proto_rawDescGZIP(), []int{15}
 }
 
 func (x *PeerEvent) GetFence() *Fence {
@@ -1599,7 +1660,7 @@ type Attached struct {
 
 func (x *Attached) Reset() {
 	*x = Attached{}
-	mi := &file_control_proto_msgTypes[15]
+	mi := &file_control_proto_msgTypes[16]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1611,7 +1672,7 @@ func (x *Attached) String() string {
 func (*Attached) ProtoMessage() {}
 
 func (x *Attached) ProtoReflect() protoreflect.Message {
-	mi := &file_control_proto_msgTypes[15]
+	mi := &file_control_proto_msgTypes[16]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1624,7 +1685,7 @@ func (x *Attached) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Attached.ProtoReflect.Descriptor instead.
 func (*Attached) Descriptor() ([]byte, []int) {
-	return file_control_proto_rawDescGZIP(), []int{15}
+	return file_control_proto_rawDescGZIP(), []int{16}
 }
 
 func (x *Attached) GetPeer() string {
@@ -1680,7 +1741,7 @@ type Refused struct {
 
 func (x *Refused) Reset() {
 	*x = Refused{}
-	mi := &file_control_proto_msgTypes[16]
+	mi := &file_control_proto_msgTypes[17]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1692,7 +1753,7 @@ func (x *Refused) String() string {
 func (*Refused) ProtoMessage() {}
 
 func (x *Refused) ProtoReflect() protoreflect.Message {
-	mi := &file_control_proto_msgTypes[16]
+	mi := &file_control_proto_msgTypes[17]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1705,7 +1766,7 @@ func (x *Refused) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Refused.ProtoReflect.Descriptor instead.
 func (*Refused) Descriptor() ([]byte, []int) {
-	return file_control_proto_rawDescGZIP(), []int{16}
+	return file_control_proto_rawDescGZIP(), []int{17}
 }
 
 func (x *Refused) GetCode() Refusal {
@@ -1739,7 +1800,7 @@ type Answer struct {
 
 func (x *Answer) Reset() {
 	*x = Answer{}
-	mi := &file_control_proto_msgTypes[17]
+	mi := &file_control_proto_msgTypes[18]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1751,7 +1812,7 @@ func (x *Answer) String() string {
 func (*Answer) ProtoMessage() {}
 
 func (x *Answer) ProtoReflect() protoreflect.Message {
-	mi := &file_control_proto_msgTypes[17]
+	mi := &file_control_proto_msgTypes[18]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1764,7 +1825,7 @@ func (x *Answer) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Answer.ProtoReflect.Descriptor instead.
 func (*Answer) Descriptor() ([]byte, []int) {
-	return file_control_proto_rawDescGZIP(), []int{17}
+	return file_control_proto_rawDescGZIP(), []int{18}
 }
 
 func (x *Answer) GetOfferId() string {
@@ -1792,7 +1853,7 @@ type OfferRejected struct {
 
 func (x *OfferRejected) Reset() {
 	*x = OfferRejected{}
-	mi := &file_control_proto_msgTypes[18]
+	mi := &file_control_proto_msgTypes[19]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1804,7 +1865,7 @@ func (x *OfferRejected) String() string {
 func (*OfferRejected) ProtoMessage() {}
 
 func (x *OfferRejected) ProtoReflect() protoreflect.Message {
-	mi := &file_control_proto_msgTypes[18]
+	mi := &file_control_proto_msgTypes[19]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1817,7 +1878,7 @@ func (x *OfferRejected) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use OfferRejected.ProtoReflect.Descriptor instead.
 func (*OfferRejected) Descriptor() ([]byte, []int) {
-	return file_control_proto_rawDescGZIP(), []int{18}
+	return file_control_proto_rawDescGZIP(), []int{19}
 }
 
 func (x *OfferRejected) GetOfferId() string {
@@ -1856,7 +1917,7 @@ type Slot struct {
 
 func (x *Slot) Reset() {
 	*x = Slot{}
-	mi := &file_control_proto_msgTypes[19]
+	mi := &file_control_proto_msgTypes[20]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1868,7 +1929,7 @@ func (x *Slot) String() string {
 func (*Slot) ProtoMessage() {}
 
 func (x *Slot) ProtoReflect() protoreflect.Message {
-	mi := &file_control_proto_msgTypes[19]
+	mi := &file_control_proto_msgTypes[20]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1881,7 +1942,7 @@ func (x *Slot) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Slot.ProtoReflect.Descriptor instead.
 func (*Slot) Descriptor() ([]byte, []int) {
-	return file_control_proto_rawDescGZIP(), []int{19}
+	return file_control_proto_rawDescGZIP(), []int{20}
 }
 
 func (x *Slot) GetMid() string {
@@ -1928,7 +1989,7 @@ type SlotTable struct {
 
 func (x *SlotTable) Reset() {
 	*x = SlotTable{}
-	mi := &file_control_proto_msgTypes[20]
+	mi := &file_control_proto_msgTypes[21]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1940,7 +2001,7 @@ func (x *SlotTable) String() string {
 func (*SlotTable) ProtoMessage() {}
 
 func (x *SlotTable) ProtoReflect() protoreflect.Message {
-	mi := &file_control_proto_msgTypes[20]
+	mi := &file_control_proto_msgTypes[21]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1953,7 +2014,7 @@ func (x *SlotTable) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use SlotTable.ProtoReflect.Descriptor instead.
 func (*SlotTable) Descriptor() ([]byte, []int) {
-	return file_control_proto_rawDescGZIP(), []int{20}
+	return file_control_proto_rawDescGZIP(), []int{21}
 }
 
 func (x *SlotTable) GetSlots() []*Slot {
@@ -1972,7 +2033,7 @@ type Roster struct {
 
 func (x *Roster) Reset() {
 	*x = Roster{}
-	mi := &file_control_proto_msgTypes[21]
+	mi := &file_control_proto_msgTypes[22]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1984,7 +2045,7 @@ func (x *Roster) String() string {
 func (*Roster) ProtoMessage() {}
 
 func (x *Roster) ProtoReflect() protoreflect.Message {
-	mi := &file_control_proto_msgTypes[21]
+	mi := &file_control_proto_msgTypes[22]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1997,7 +2058,7 @@ func (x *Roster) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Roster.ProtoReflect.Descriptor instead.
 func (*Roster) Descriptor() ([]byte, []int) {
-	return file_control_proto_rawDescGZIP(), []int{21}
+	return file_control_proto_rawDescGZIP(), []int{22}
 }
 
 func (x *Roster) GetPeers() []*Peer {
@@ -2021,7 +2082,7 @@ type RosterChange struct {
 
 func (x *RosterChange) Reset() {
 	*x = RosterChange{}
-	mi := &file_control_proto_msgTypes[22]
+	mi := &file_control_proto_msgTypes[23]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2033,7 +2094,7 @@ func (x *RosterChange) String() string {
 func (*RosterChange) ProtoMessage() {}
 
 func (x *RosterChange) ProtoReflect() protoreflect.Message {
-	mi := &file_control_proto_msgTypes[22]
+	mi := &file_control_proto_msgTypes[23]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2046,7 +2107,7 @@ func (x *RosterChange) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RosterChange.ProtoReflect.Descriptor instead.
 func (*RosterChange) Descriptor() ([]byte, []int) {
-	return file_control_proto_rawDescGZIP(), []int{22}
+	return file_control_proto_rawDescGZIP(), []int{23}
 }
 
 func (x *RosterChange) GetChange() isRosterChange_Change {
@@ -2114,7 +2175,7 @@ type Speakers struct {
 
 func (x *Speakers) Reset() {
 	*x = Speakers{}
-	mi := &file_control_proto_msgTypes[23]
+	mi := &file_control_proto_msgTypes[24]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2126,7 +2187,7 @@ func (x *Speakers) String() string {
 func (*Speakers) ProtoMessage() {}
 
 func (x *Speakers) ProtoReflect() protoreflect.Message {
-	mi := &file_control_proto_msgTypes[23]
+	mi := &file_control_proto_msgTypes[24]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2139,7 +2200,7 @@ func (x *Speakers) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Speakers.ProtoReflect.Descriptor instead.
 func (*Speakers) Descriptor() ([]byte, []int) {
-	return file_control_proto_rawDescGZIP(), []int{23}
+	return file_control_proto_rawDescGZIP(), []int{24}
 }
 
 func (x *Speakers) GetSpeakers() []*Speaker {
@@ -2159,7 +2220,7 @@ type Speaker struct {
 
 func (x *Speaker) Reset() {
 	*x = Speaker{}
-	mi := &file_control_proto_msgTypes[24]
+	mi := &file_control_proto_msgTypes[25]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2171,7 +2232,7 @@ func (x *Speaker) String() string {
 func (*Speaker) ProtoMessage() {}
 
 func (x *Speaker) ProtoReflect() protoreflect.Message {
-	mi := &file_control_proto_msgTypes[24]
+	mi := &file_control_proto_msgTypes[25]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2184,7 +2245,7 @@ func (x *Speaker) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Speaker.ProtoReflect.Descriptor instead.
 func (*Speaker) Descriptor() ([]byte, []int) {
-	return file_control_proto_rawDescGZIP(), []int{24}
+	return file_control_proto_rawDescGZIP(), []int{25}
 }
 
 func (x *Speaker) GetPeer() string {
@@ -2210,7 +2271,7 @@ type Transport struct {
 
 func (x *Transport) Reset() {
 	*x = Transport{}
-	mi := &file_control_proto_msgTypes[25]
+	mi := &file_control_proto_msgTypes[26]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2222,7 +2283,7 @@ func (x *Transport) String() string {
 func (*Transport) ProtoMessage() {}
 
 func (x *Transport) ProtoReflect() protoreflect.Message {
-	mi := &file_control_proto_msgTypes[25]
+	mi := &file_control_proto_msgTypes[26]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2235,7 +2296,7 @@ func (x *Transport) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Transport.ProtoReflect.Descriptor instead.
 func (*Transport) Descriptor() ([]byte, []int) {
-	return file_control_proto_rawDescGZIP(), []int{25}
+	return file_control_proto_rawDescGZIP(), []int{26}
 }
 
 func (x *Transport) GetState() TransportState {
@@ -2261,7 +2322,7 @@ type Chat struct {
 
 func (x *Chat) Reset() {
 	*x = Chat{}
-	mi := &file_control_proto_msgTypes[26]
+	mi := &file_control_proto_msgTypes[27]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2273,7 +2334,7 @@ func (x *Chat) String() string {
 func (*Chat) ProtoMessage() {}
 
 func (x *Chat) ProtoReflect() protoreflect.Message {
-	mi := &file_control_proto_msgTypes[26]
+	mi := &file_control_proto_msgTypes[27]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2286,7 +2347,7 @@ func (x *Chat) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Chat.ProtoReflect.Descriptor instead.
 func (*Chat) Descriptor() ([]byte, []int) {
-	return file_control_proto_rawDescGZIP(), []int{26}
+	return file_control_proto_rawDescGZIP(), []int{27}
 }
 
 func (x *Chat) GetPeer() string {
@@ -2343,7 +2404,7 @@ type Reoffer struct {
 
 func (x *Reoffer) Reset() {
 	*x = Reoffer{}
-	mi := &file_control_proto_msgTypes[27]
+	mi := &file_control_proto_msgTypes[28]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2355,7 +2416,7 @@ func (x *Reoffer) String() string {
 func (*Reoffer) ProtoMessage() {}
 
 func (x *Reoffer) ProtoReflect() protoreflect.Message {
-	mi := &file_control_proto_msgTypes[27]
+	mi := &file_control_proto_msgTypes[28]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2368,7 +2429,7 @@ func (x *Reoffer) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Reoffer.ProtoReflect.Descriptor instead.
 func (*Reoffer) Descriptor() ([]byte, []int) {
-	return file_control_proto_rawDescGZIP(), []int{27}
+	return file_control_proto_rawDescGZIP(), []int{28}
 }
 
 func (x *Reoffer) GetMids() []string {
@@ -2394,7 +2455,7 @@ type Fenced struct {
 
 func (x *Fenced) Reset() {
 	*x = Fenced{}
-	mi := &file_control_proto_msgTypes[28]
+	mi := &file_control_proto_msgTypes[29]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2406,7 +2467,7 @@ func (x *Fenced) String() string {
 func (*Fenced) ProtoMessage() {}
 
 func (x *Fenced) ProtoReflect() protoreflect.Message {
-	mi := &file_control_proto_msgTypes[28]
+	mi := &file_control_proto_msgTypes[29]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2419,7 +2480,7 @@ func (x *Fenced) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Fenced.ProtoReflect.Descriptor instead.
 func (*Fenced) Descriptor() ([]byte, []int) {
-	return file_control_proto_rawDescGZIP(), []int{28}
+	return file_control_proto_rawDescGZIP(), []int{29}
 }
 
 func (x *Fenced) GetCurrent() *Fence {
@@ -2438,7 +2499,7 @@ type Closed struct {
 
 func (x *Closed) Reset() {
 	*x = Closed{}
-	mi := &file_control_proto_msgTypes[29]
+	mi := &file_control_proto_msgTypes[30]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2450,7 +2511,7 @@ func (x *Closed) String() string {
 func (*Closed) ProtoMessage() {}
 
 func (x *Closed) ProtoReflect() protoreflect.Message {
-	mi := &file_control_proto_msgTypes[29]
+	mi := &file_control_proto_msgTypes[30]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2463,7 +2524,7 @@ func (x *Closed) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Closed.ProtoReflect.Descriptor instead.
 func (*Closed) Descriptor() ([]byte, []int) {
-	return file_control_proto_rawDescGZIP(), []int{29}
+	return file_control_proto_rawDescGZIP(), []int{30}
 }
 
 func (x *Closed) GetReason() string {
@@ -2482,7 +2543,7 @@ type WatchRequest struct {
 
 func (x *WatchRequest) Reset() {
 	*x = WatchRequest{}
-	mi := &file_control_proto_msgTypes[30]
+	mi := &file_control_proto_msgTypes[31]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2494,7 +2555,7 @@ func (x *WatchRequest) String() string {
 func (*WatchRequest) ProtoMessage() {}
 
 func (x *WatchRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_control_proto_msgTypes[30]
+	mi := &file_control_proto_msgTypes[31]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2507,7 +2568,7 @@ func (x *WatchRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use WatchRequest.ProtoReflect.Descriptor instead.
 func (*WatchRequest) Descriptor() ([]byte, []int) {
-	return file_control_proto_rawDescGZIP(), []int{30}
+	return file_control_proto_rawDescGZIP(), []int{31}
 }
 
 func (x *WatchRequest) GetEdge() string {
@@ -2529,7 +2590,7 @@ type Beat struct {
 
 func (x *Beat) Reset() {
 	*x = Beat{}
-	mi := &file_control_proto_msgTypes[31]
+	mi := &file_control_proto_msgTypes[32]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2541,7 +2602,7 @@ func (x *Beat) String() string {
 func (*Beat) ProtoMessage() {}
 
 func (x *Beat) ProtoReflect() protoreflect.Message {
-	mi := &file_control_proto_msgTypes[31]
+	mi := &file_control_proto_msgTypes[32]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2554,7 +2615,7 @@ func (x *Beat) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Beat.ProtoReflect.Descriptor instead.
 func (*Beat) Descriptor() ([]byte, []int) {
-	return file_control_proto_rawDescGZIP(), []int{31}
+	return file_control_proto_rawDescGZIP(), []int{32}
 }
 
 func (x *Beat) GetNode() string {
@@ -2594,7 +2655,7 @@ type RoomsRequest struct {
 
 func (x *RoomsRequest) Reset() {
 	*x = RoomsRequest{}
-	mi := &file_control_proto_msgTypes[32]
+	mi := &file_control_proto_msgTypes[33]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2606,7 +2667,7 @@ func (x *RoomsRequest) String() string {
 func (*RoomsRequest) ProtoMessage() {}
 
 func (x *RoomsRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_control_proto_msgTypes[32]
+	mi := &file_control_proto_msgTypes[33]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2619,7 +2680,7 @@ func (x *RoomsRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RoomsRequest.ProtoReflect.Descriptor instead.
 func (*RoomsRequest) Descriptor() ([]byte, []int) {
-	return file_control_proto_rawDescGZIP(), []int{32}
+	return file_control_proto_rawDescGZIP(), []int{33}
 }
 
 func (x *RoomsRequest) GetMedia() bool {
@@ -2640,7 +2701,7 @@ type RoomsReply struct {
 
 func (x *RoomsReply) Reset() {
 	*x = RoomsReply{}
-	mi := &file_control_proto_msgTypes[33]
+	mi := &file_control_proto_msgTypes[34]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2652,7 +2713,7 @@ func (x *RoomsReply) String() string {
 func (*RoomsReply) ProtoMessage() {}
 
 func (x *RoomsReply) ProtoReflect() protoreflect.Message {
-	mi := &file_control_proto_msgTypes[33]
+	mi := &file_control_proto_msgTypes[34]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2665,7 +2726,7 @@ func (x *RoomsReply) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RoomsReply.ProtoReflect.Descriptor instead.
 func (*RoomsReply) Descriptor() ([]byte, []int) {
-	return file_control_proto_rawDescGZIP(), []int{33}
+	return file_control_proto_rawDescGZIP(), []int{34}
 }
 
 func (x *RoomsReply) GetNode() string {
@@ -2703,7 +2764,7 @@ type HeldRoom struct {
 
 func (x *HeldRoom) Reset() {
 	*x = HeldRoom{}
-	mi := &file_control_proto_msgTypes[34]
+	mi := &file_control_proto_msgTypes[35]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2715,7 +2776,7 @@ func (x *HeldRoom) String() string {
 func (*HeldRoom) ProtoMessage() {}
 
 func (x *HeldRoom) ProtoReflect() protoreflect.Message {
-	mi := &file_control_proto_msgTypes[34]
+	mi := &file_control_proto_msgTypes[35]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2728,7 +2789,7 @@ func (x *HeldRoom) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use HeldRoom.ProtoReflect.Descriptor instead.
 func (*HeldRoom) Descriptor() ([]byte, []int) {
-	return file_control_proto_rawDescGZIP(), []int{34}
+	return file_control_proto_rawDescGZIP(), []int{35}
 }
 
 func (x *HeldRoom) GetRoom() string {
@@ -2787,7 +2848,7 @@ type HeldPeer struct {
 
 func (x *HeldPeer) Reset() {
 	*x = HeldPeer{}
-	mi := &file_control_proto_msgTypes[35]
+	mi := &file_control_proto_msgTypes[36]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2799,7 +2860,7 @@ func (x *HeldPeer) String() string {
 func (*HeldPeer) ProtoMessage() {}
 
 func (x *HeldPeer) ProtoReflect() protoreflect.Message {
-	mi := &file_control_proto_msgTypes[35]
+	mi := &file_control_proto_msgTypes[36]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2812,7 +2873,7 @@ func (x *HeldPeer) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use HeldPeer.ProtoReflect.Descriptor instead.
 func (*HeldPeer) Descriptor() ([]byte, []int) {
-	return file_control_proto_rawDescGZIP(), []int{35}
+	return file_control_proto_rawDescGZIP(), []int{36}
 }
 
 func (x *HeldPeer) GetId() string {
@@ -2873,7 +2934,7 @@ type MediaState struct {
 
 func (x *MediaState) Reset() {
 	*x = MediaState{}
-	mi := &file_control_proto_msgTypes[36]
+	mi := &file_control_proto_msgTypes[37]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2885,7 +2946,7 @@ func (x *MediaState) String() string {
 func (*MediaState) ProtoMessage() {}
 
 func (x *MediaState) ProtoReflect() protoreflect.Message {
-	mi := &file_control_proto_msgTypes[36]
+	mi := &file_control_proto_msgTypes[37]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2898,7 +2959,7 @@ func (x *MediaState) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use MediaState.ProtoReflect.Descriptor instead.
 func (*MediaState) Descriptor() ([]byte, []int) {
-	return file_control_proto_rawDescGZIP(), []int{36}
+	return file_control_proto_rawDescGZIP(), []int{37}
 }
 
 func (x *MediaState) GetEstimateBitsPerSecond() uint64 {
@@ -2959,7 +3020,7 @@ type SlotState struct {
 
 func (x *SlotState) Reset() {
 	*x = SlotState{}
-	mi := &file_control_proto_msgTypes[37]
+	mi := &file_control_proto_msgTypes[38]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2971,7 +3032,7 @@ func (x *SlotState) String() string {
 func (*SlotState) ProtoMessage() {}
 
 func (x *SlotState) ProtoReflect() protoreflect.Message {
-	mi := &file_control_proto_msgTypes[37]
+	mi := &file_control_proto_msgTypes[38]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2984,7 +3045,7 @@ func (x *SlotState) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use SlotState.ProtoReflect.Descriptor instead.
 func (*SlotState) Descriptor() ([]byte, []int) {
-	return file_control_proto_rawDescGZIP(), []int{37}
+	return file_control_proto_rawDescGZIP(), []int{38}
 }
 
 func (x *SlotState) GetMid() string {
@@ -3112,7 +3173,7 @@ type TrackState struct {
 
 func (x *TrackState) Reset() {
 	*x = TrackState{}
-	mi := &file_control_proto_msgTypes[38]
+	mi := &file_control_proto_msgTypes[39]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3124,7 +3185,7 @@ func (x *TrackState) String() string {
 func (*TrackState) ProtoMessage() {}
 
 func (x *TrackState) ProtoReflect() protoreflect.Message {
-	mi := &file_control_proto_msgTypes[38]
+	mi := &file_control_proto_msgTypes[39]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3137,7 +3198,7 @@ func (x *TrackState) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use TrackState.ProtoReflect.Descriptor instead.
 func (*TrackState) Descriptor() ([]byte, []int) {
-	return file_control_proto_rawDescGZIP(), []int{38}
+	return file_control_proto_rawDescGZIP(), []int{39}
 }
 
 func (x *TrackState) GetSource() Source {
@@ -3236,7 +3297,7 @@ type Stream struct {
 
 func (x *Stream) Reset() {
 	*x = Stream{}
-	mi := &file_control_proto_msgTypes[39]
+	mi := &file_control_proto_msgTypes[40]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3248,7 +3309,7 @@ func (x *Stream) String() string {
 func (*Stream) ProtoMessage() {}
 
 func (x *Stream) ProtoReflect() protoreflect.Message {
-	mi := &file_control_proto_msgTypes[39]
+	mi := &file_control_proto_msgTypes[40]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3261,7 +3322,7 @@ func (x *Stream) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Stream.ProtoReflect.Descriptor instead.
 func (*Stream) Descriptor() ([]byte, []int) {
-	return file_control_proto_rawDescGZIP(), []int{39}
+	return file_control_proto_rawDescGZIP(), []int{40}
 }
 
 func (x *Stream) GetSsrc() uint32 {
@@ -3294,7 +3355,7 @@ type HoldsRequest struct {
 
 func (x *HoldsRequest) Reset() {
 	*x = HoldsRequest{}
-	mi := &file_control_proto_msgTypes[40]
+	mi := &file_control_proto_msgTypes[41]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3306,7 +3367,7 @@ func (x *HoldsRequest) String() string {
 func (*HoldsRequest) ProtoMessage() {}
 
 func (x *HoldsRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_control_proto_msgTypes[40]
+	mi := &file_control_proto_msgTypes[41]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3319,7 +3380,7 @@ func (x *HoldsRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use HoldsRequest.ProtoReflect.Descriptor instead.
 func (*HoldsRequest) Descriptor() ([]byte, []int) {
-	return file_control_proto_rawDescGZIP(), []int{40}
+	return file_control_proto_rawDescGZIP(), []int{41}
 }
 
 func (x *HoldsRequest) GetRoom() string {
@@ -3340,7 +3401,7 @@ type HoldsReply struct {
 
 func (x *HoldsReply) Reset() {
 	*x = HoldsReply{}
-	mi := &file_control_proto_msgTypes[41]
+	mi := &file_control_proto_msgTypes[42]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3352,7 +3413,7 @@ func (x *HoldsReply) String() string {
 func (*HoldsReply) ProtoMessage() {}
 
 func (x *HoldsReply) ProtoReflect() protoreflect.Message {
-	mi := &file_control_proto_msgTypes[41]
+	mi := &file_control_proto_msgTypes[42]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3365,7 +3426,7 @@ func (x *HoldsReply) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use HoldsReply.ProtoReflect.Descriptor instead.
 func (*HoldsReply) Descriptor() ([]byte, []int) {
-	return file_control_proto_rawDescGZIP(), []int{41}
+	return file_control_proto_rawDescGZIP(), []int{42}
 }
 
 func (x *HoldsReply) GetNode() string {
@@ -3399,7 +3460,7 @@ type OutrankRequest struct {
 
 func (x *OutrankRequest) Reset() {
 	*x = OutrankRequest{}
-	mi := &file_control_proto_msgTypes[42]
+	mi := &file_control_proto_msgTypes[43]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3411,7 +3472,7 @@ func (x *OutrankRequest) String() string {
 func (*OutrankRequest) ProtoMessage() {}
 
 func (x *OutrankRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_control_proto_msgTypes[42]
+	mi := &file_control_proto_msgTypes[43]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3424,7 +3485,7 @@ func (x *OutrankRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use OutrankRequest.ProtoReflect.Descriptor instead.
 func (*OutrankRequest) Descriptor() ([]byte, []int) {
-	return file_control_proto_rawDescGZIP(), []int{42}
+	return file_control_proto_rawDescGZIP(), []int{43}
 }
 
 func (x *OutrankRequest) GetRoom() string {
@@ -3450,7 +3511,7 @@ type OutrankReply struct {
 
 func (x *OutrankReply) Reset() {
 	*x = OutrankReply{}
-	mi := &file_control_proto_msgTypes[43]
+	mi := &file_control_proto_msgTypes[44]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3462,7 +3523,7 @@ func (x *OutrankReply) String() string {
 func (*OutrankReply) ProtoMessage() {}
 
 func (x *OutrankReply) ProtoReflect() protoreflect.Message {
-	mi := &file_control_proto_msgTypes[43]
+	mi := &file_control_proto_msgTypes[44]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3475,7 +3536,7 @@ func (x *OutrankReply) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use OutrankReply.ProtoReflect.Descriptor instead.
 func (*OutrankReply) Descriptor() ([]byte, []int) {
-	return file_control_proto_rawDescGZIP(), []int{43}
+	return file_control_proto_rawDescGZIP(), []int{44}
 }
 
 func (x *OutrankReply) GetHeld() bool {
@@ -3494,7 +3555,7 @@ type ProcessRequest struct {
 
 func (x *ProcessRequest) Reset() {
 	*x = ProcessRequest{}
-	mi := &file_control_proto_msgTypes[44]
+	mi := &file_control_proto_msgTypes[45]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3506,7 +3567,7 @@ func (x *ProcessRequest) String() string {
 func (*ProcessRequest) ProtoMessage() {}
 
 func (x *ProcessRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_control_proto_msgTypes[44]
+	mi := &file_control_proto_msgTypes[45]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3519,7 +3580,7 @@ func (x *ProcessRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ProcessRequest.ProtoReflect.Descriptor instead.
 func (*ProcessRequest) Descriptor() ([]byte, []int) {
-	return file_control_proto_rawDescGZIP(), []int{44}
+	return file_control_proto_rawDescGZIP(), []int{45}
 }
 
 func (x *ProcessRequest) GetCollect() bool {
@@ -3541,7 +3602,7 @@ type ProcessReply struct {
 
 func (x *ProcessReply) Reset() {
 	*x = ProcessReply{}
-	mi := &file_control_proto_msgTypes[45]
+	mi := &file_control_proto_msgTypes[46]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3553,7 +3614,7 @@ func (x *ProcessReply) String() string {
 func (*ProcessReply) ProtoMessage() {}
 
 func (x *ProcessReply) ProtoReflect() protoreflect.Message {
-	mi := &file_control_proto_msgTypes[45]
+	mi := &file_control_proto_msgTypes[46]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3566,7 +3627,7 @@ func (x *ProcessReply) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ProcessReply.ProtoReflect.Descriptor instead.
 func (*ProcessReply) Descriptor() ([]byte, []int) {
-	return file_control_proto_rawDescGZIP(), []int{45}
+	return file_control_proto_rawDescGZIP(), []int{46}
 }
 
 func (x *ProcessReply) GetNode() string {
@@ -3609,7 +3670,7 @@ type RemoveRequest struct {
 
 func (x *RemoveRequest) Reset() {
 	*x = RemoveRequest{}
-	mi := &file_control_proto_msgTypes[46]
+	mi := &file_control_proto_msgTypes[47]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3621,7 +3682,7 @@ func (x *RemoveRequest) String() string {
 func (*RemoveRequest) ProtoMessage() {}
 
 func (x *RemoveRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_control_proto_msgTypes[46]
+	mi := &file_control_proto_msgTypes[47]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3634,7 +3695,7 @@ func (x *RemoveRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RemoveRequest.ProtoReflect.Descriptor instead.
 func (*RemoveRequest) Descriptor() ([]byte, []int) {
-	return file_control_proto_rawDescGZIP(), []int{46}
+	return file_control_proto_rawDescGZIP(), []int{47}
 }
 
 func (x *RemoveRequest) GetRoom() string {
@@ -3667,7 +3728,7 @@ type RemoveReply struct {
 
 func (x *RemoveReply) Reset() {
 	*x = RemoveReply{}
-	mi := &file_control_proto_msgTypes[47]
+	mi := &file_control_proto_msgTypes[48]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3679,7 +3740,7 @@ func (x *RemoveReply) String() string {
 func (*RemoveReply) ProtoMessage() {}
 
 func (x *RemoveReply) ProtoReflect() protoreflect.Message {
-	mi := &file_control_proto_msgTypes[47]
+	mi := &file_control_proto_msgTypes[48]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3692,7 +3753,7 @@ func (x *RemoveReply) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RemoveReply.ProtoReflect.Descriptor instead.
 func (*RemoveReply) Descriptor() ([]byte, []int) {
-	return file_control_proto_rawDescGZIP(), []int{47}
+	return file_control_proto_rawDescGZIP(), []int{48}
 }
 
 func (x *RemoveReply) GetRemoved() []string {
@@ -3714,7 +3775,7 @@ const file_control_proto_rawDesc = "" +
 	"\x05fence\x18\x01 \x01(\v2\x1a.holdfast.control.v1.FenceR\x05fence\x12\x12\n" +
 	"\x04node\x18\x02 \x01(\tR\x04node\x12\x12\n" +
 	"\x04boot\x18\x03 \x01(\tR\x04boot\x12\x18\n" +
-	"\acontrol\x18\x04 \x01(\tR\acontrol\"\xb3\x03\n" +
+	"\acontrol\x18\x04 \x01(\tR\acontrol\"\xea\x03\n" +
 	"\vEdgeMessage\x120\n" +
 	"\x05fence\x18\x01 \x01(\v2\x1a.holdfast.control.v1.FenceR\x05fence\x125\n" +
 	"\x06attach\x18\x02 \x01(\v2\x1b.holdfast.control.v1.AttachH\x00R\x06attach\x122\n" +
@@ -3723,7 +3784,8 @@ const file_control_proto_rawDesc = "" +
 	"\x04mute\x18\x05 \x01(\v2\x19.holdfast.control.v1.MuteH\x00R\x04mute\x122\n" +
 	"\x05leave\x18\x06 \x01(\v2\x1a.holdfast.control.v1.LeaveH\x00R\x05leave\x12,\n" +
 	"\x03say\x18\a \x01(\v2\x18.holdfast.control.v1.SayH\x00R\x03say\x128\n" +
-	"\arefresh\x18\b \x01(\v2\x1c.holdfast.control.v1.RefreshH\x00R\arefreshB\t\n" +
+	"\arefresh\x18\b \x01(\v2\x1c.holdfast.control.v1.RefreshH\x00R\arefresh\x125\n" +
+	"\x06rename\x18\t \x01(\v2\x1b.holdfast.control.v1.RenameH\x00R\x06renameB\t\n" +
 	"\amessage\"\xb9\x03\n" +
 	"\x06Attach\x12*\n" +
 	"\x03pin\x18\x01 \x01(\v2\x18.holdfast.control.v1.PinR\x03pin\x12\x12\n" +
@@ -3780,7 +3842,9 @@ const file_control_proto_rawDesc = "" +
 	"\x06source\x18\x01 \x01(\x0e2\x1b.holdfast.control.v1.SourceR\x06source\x12\x14\n" +
 	"\x05muted\x18\x02 \x01(\bR\x05muted\"\x1f\n" +
 	"\x05Leave\x12\x16\n" +
-	"\x06reason\x18\x01 \x01(\tR\x06reason\")\n" +
+	"\x06reason\x18\x01 \x01(\tR\x06reason\"\x1c\n" +
+	"\x06Rename\x12\x12\n" +
+	"\x04name\x18\x01 \x01(\tR\x04name\")\n" +
 	"\x03Say\x12\x12\n" +
 	"\x04text\x18\x01 \x01(\tR\x04text\x12\x0e\n" +
 	"\x02id\x18\x02 \x01(\tR\x02id\"\x1d\n" +
@@ -4015,7 +4079,7 @@ func file_control_proto_rawDescGZIP() []byte {
 }
 
 var file_control_proto_enumTypes = make([]protoimpl.EnumInfo, 4)
-var file_control_proto_msgTypes = make([]protoimpl.MessageInfo, 48)
+var file_control_proto_msgTypes = make([]protoimpl.MessageInfo, 49)
 var file_control_proto_goTypes = []any{
 	(Kind)(0),              // 0: holdfast.control.v1.Kind
 	(Source)(0),            // 1: holdfast.control.v1.Source
@@ -4033,42 +4097,43 @@ var file_control_proto_goTypes = []any{
 	(*Want)(nil),           // 13: holdfast.control.v1.Want
 	(*Mute)(nil),           // 14: holdfast.control.v1.Mute
 	(*Leave)(nil),          // 15: holdfast.control.v1.Leave
-	(*Say)(nil),            // 16: holdfast.control.v1.Say
-	(*Refresh)(nil),        // 17: holdfast.control.v1.Refresh
-	(*PeerEvent)(nil),      // 18: holdfast.control.v1.PeerEvent
-	(*Attached)(nil),       // 19: holdfast.control.v1.Attached
-	(*Refused)(nil),        // 20: holdfast.control.v1.Refused
-	(*Answer)(nil),         // 21: holdfast.control.v1.Answer
-	(*OfferRejected)(nil),  // 22: holdfast.control.v1.OfferRejected
-	(*Slot)(nil),           // 23: holdfast.control.v1.Slot
-	(*SlotTable)(nil),      // 24: holdfast.control.v1.SlotTable
-	(*Roster)(nil),         // 25: holdfast.control.v1.Roster
-	(*RosterChange)(nil),   // 26: holdfast.control.v1.RosterChange
-	(*Speakers)(nil),       // 27: holdfast.control.v1.Speakers
-	(*Speaker)(nil),        // 28: holdfast.control.v1.Speaker
-	(*Transport)(nil),      // 29: holdfast.control.v1.Transport
-	(*Chat)(nil),           // 30: holdfast.control.v1.Chat
-	(*Reoffer)(nil),        // 31: holdfast.control.v1.Reoffer
-	(*Fenced)(nil),         // 32: holdfast.control.v1.Fenced
-	(*Closed)(nil),         // 33: holdfast.control.v1.Closed
-	(*WatchRequest)(nil),   // 34: holdfast.control.v1.WatchRequest
-	(*Beat)(nil),           // 35: holdfast.control.v1.Beat
-	(*RoomsRequest)(nil),   // 36: holdfast.control.v1.RoomsRequest
-	(*RoomsReply)(nil),     // 37: holdfast.control.v1.RoomsReply
-	(*HeldRoom)(nil),       // 38: holdfast.control.v1.HeldRoom
-	(*HeldPeer)(nil),       // 39: holdfast.control.v1.HeldPeer
-	(*MediaState)(nil),     // 40: holdfast.control.v1.MediaState
-	(*SlotState)(nil),      // 41: holdfast.control.v1.SlotState
-	(*TrackState)(nil),     // 42: holdfast.control.v1.TrackState
-	(*Stream)(nil),         // 43: holdfast.control.v1.Stream
-	(*HoldsRequest)(nil),   // 44: holdfast.control.v1.HoldsRequest
-	(*HoldsReply)(nil),     // 45: holdfast.control.v1.HoldsReply
-	(*OutrankRequest)(nil), // 46: holdfast.control.v1.OutrankRequest
-	(*OutrankReply)(nil),   // 47: holdfast.control.v1.OutrankReply
-	(*ProcessRequest)(nil), // 48: holdfast.control.v1.ProcessRequest
-	(*ProcessReply)(nil),   // 49: holdfast.control.v1.ProcessReply
-	(*RemoveRequest)(nil),  // 50: holdfast.control.v1.RemoveRequest
-	(*RemoveReply)(nil),    // 51: holdfast.control.v1.RemoveReply
+	(*Rename)(nil),         // 16: holdfast.control.v1.Rename
+	(*Say)(nil),            // 17: holdfast.control.v1.Say
+	(*Refresh)(nil),        // 18: holdfast.control.v1.Refresh
+	(*PeerEvent)(nil),      // 19: holdfast.control.v1.PeerEvent
+	(*Attached)(nil),       // 20: holdfast.control.v1.Attached
+	(*Refused)(nil),        // 21: holdfast.control.v1.Refused
+	(*Answer)(nil),         // 22: holdfast.control.v1.Answer
+	(*OfferRejected)(nil),  // 23: holdfast.control.v1.OfferRejected
+	(*Slot)(nil),           // 24: holdfast.control.v1.Slot
+	(*SlotTable)(nil),      // 25: holdfast.control.v1.SlotTable
+	(*Roster)(nil),         // 26: holdfast.control.v1.Roster
+	(*RosterChange)(nil),   // 27: holdfast.control.v1.RosterChange
+	(*Speakers)(nil),       // 28: holdfast.control.v1.Speakers
+	(*Speaker)(nil),        // 29: holdfast.control.v1.Speaker
+	(*Transport)(nil),      // 30: holdfast.control.v1.Transport
+	(*Chat)(nil),           // 31: holdfast.control.v1.Chat
+	(*Reoffer)(nil),        // 32: holdfast.control.v1.Reoffer
+	(*Fenced)(nil),         // 33: holdfast.control.v1.Fenced
+	(*Closed)(nil),         // 34: holdfast.control.v1.Closed
+	(*WatchRequest)(nil),   // 35: holdfast.control.v1.WatchRequest
+	(*Beat)(nil),           // 36: holdfast.control.v1.Beat
+	(*RoomsRequest)(nil),   // 37: holdfast.control.v1.RoomsRequest
+	(*RoomsReply)(nil),     // 38: holdfast.control.v1.RoomsReply
+	(*HeldRoom)(nil),       // 39: holdfast.control.v1.HeldRoom
+	(*HeldPeer)(nil),       // 40: holdfast.control.v1.HeldPeer
+	(*MediaState)(nil),     // 41: holdfast.control.v1.MediaState
+	(*SlotState)(nil),      // 42: holdfast.control.v1.SlotState
+	(*TrackState)(nil),     // 43: holdfast.control.v1.TrackState
+	(*Stream)(nil),         // 44: holdfast.control.v1.Stream
+	(*HoldsRequest)(nil),   // 45: holdfast.control.v1.HoldsRequest
+	(*HoldsReply)(nil),     // 46: holdfast.control.v1.HoldsReply
+	(*OutrankRequest)(nil), // 47: holdfast.control.v1.OutrankRequest
+	(*OutrankReply)(nil),   // 48: holdfast.control.v1.OutrankReply
+	(*ProcessRequest)(nil), // 49: holdfast.control.v1.ProcessRequest
+	(*ProcessReply)(nil),   // 50: holdfast.control.v1.ProcessReply
+	(*RemoveRequest)(nil),  // 51: holdfast.control.v1.RemoveRequest
+	(*RemoveReply)(nil),    // 52: holdfast.control.v1.RemoveReply
 }
 var file_control_proto_depIdxs = []int32{
 	4,  // 0: holdfast.control.v1.Pin.fence:type_name -> holdfast.control.v1.Fence
@@ -4078,78 +4143,79 @@ var file_control_proto_depIdxs = []int32{
 	12, // 4: holdfast.control.v1.EdgeMessage.view:type_name -> holdfast.control.v1.View
 	14, // 5: holdfast.control.v1.EdgeMessage.mute:type_name -> holdfast.control.v1.Mute
 	15, // 6: holdfast.control.v1.EdgeMessage.leave:type_name -> holdfast.control.v1.Leave
-	16, // 7: holdfast.control.v1.EdgeMessage.say:type_name -> holdfast.control.v1.Say
-	17, // 8: holdfast.control.v1.EdgeMessage.refresh:type_name -> holdfast.control.v1.Refresh
-	5,  // 9: holdfast.control.v1.Attach.pin:type_name -> holdfast.control.v1.Pin
-	9,  // 10: holdfast.control.v1.Attach.peer:type_name -> holdfast.control.v1.Peer
-	9,  // 11: holdfast.control.v1.Attach.expected:type_name -> holdfast.control.v1.Peer
-	8,  // 12: holdfast.control.v1.Attach.expected_egress:type_name -> holdfast.control.v1.Egress
-	11, // 13: holdfast.control.v1.Offer.senders:type_name -> holdfast.control.v1.Sender
-	23, // 14: holdfast.control.v1.Offer.slots:type_name -> holdfast.control.v1.Slot
-	1,  // 15: holdfast.control.v1.Sender.source:type_name -> holdfast.control.v1.Source
-	13, // 16: holdfast.control.v1.View.wants:type_name -> holdfast.control.v1.Want
-	1,  // 17: holdfast.control.v1.Want.source:type_name -> holdfast.control.v1.Source
-	1,  // 18: holdfast.control.v1.Mute.source:type_name -> holdfast.control.v1.Source
-	4,  // 19: holdfast.control.v1.PeerEvent.fence:type_name -> holdfast.control.v1.Fence
-	19, // 20: holdfast.control.v1.PeerEvent.attached:type_name -> holdfast.control.v1.Attached
-	20, // 21: holdfast.control.v1.PeerEvent.refused:type_name -> holdfast.control.v1.Refused
-	21, // 22: holdfast.control.v1.PeerEvent.answer:type_name -> holdfast.control.v1.Answer
-	22, // 23: holdfast.control.v1.PeerEvent.offer_rejected:type_name -> holdfast.control.v1.OfferRejected
-	24, // 24: holdfast.control.v1.PeerEvent.slots:type_name -> holdfast.control.v1.SlotTable
-	25, // 25: holdfast.control.v1.PeerEvent.roster:type_name -> holdfast.control.v1.Roster
-	26, // 26: holdfast.control.v1.PeerEvent.roster_change:type_name -> holdfast.control.v1.RosterChange
-	27, // 27: holdfast.control.v1.PeerEvent.speakers:type_name -> holdfast.control.v1.Speakers
-	29, // 28: holdfast.control.v1.PeerEvent.transport:type_name -> holdfast.control.v1.Transport
-	32, // 29: holdfast.control.v1.PeerEvent.fenced:type_name -> holdfast.control.v1.Fenced
-	33, // 30: holdfast.control.v1.PeerEvent.closed:type_name -> holdfast.control.v1.Closed
-	30, // 31: holdfast.control.v1.PeerEvent.chat:type_name -> holdfast.control.v1.Chat
-	31, // 32: holdfast.control.v1.PeerEvent.reoffer:type_name -> holdfast.control.v1.Reoffer
-	8,  // 33: holdfast.control.v1.PeerEvent.egress:type_name -> holdfast.control.v1.Egress
-	9,  // 34: holdfast.control.v1.Attached.roster:type_name -> holdfast.control.v1.Peer
-	23, // 35: holdfast.control.v1.Attached.slots:type_name -> holdfast.control.v1.Slot
-	8,  // 36: holdfast.control.v1.Attached.egress:type_name -> holdfast.control.v1.Egress
-	2,  // 37: holdfast.control.v1.Refused.code:type_name -> holdfast.control.v1.Refusal
-	4,  // 38: holdfast.control.v1.Refused.current:type_name -> holdfast.control.v1.Fence
-	0,  // 39: holdfast.control.v1.Slot.kind:type_name -> holdfast.control.v1.Kind
-	1,  // 40: holdfast.control.v1.Slot.source:type_name -> holdfast.control.v1.Source
-	23, // 41: holdfast.control.v1.SlotTable.slots:type_name -> holdfast.control.v1.Slot
-	9,  // 42: holdfast.control.v1.Roster.peers:type_name -> holdfast.control.v1.Peer
-	9,  // 43: holdfast.control.v1.RosterChange.joined:type_name -> holdfast.control.v1.Peer
-	9,  // 44: holdfast.control.v1.RosterChange.updated:type_name -> holdfast.control.v1.Peer
-	28, // 45: holdfast.control.v1.Speakers.speakers:type_name -> holdfast.control.v1.Speaker
-	3,  // 46: holdfast.control.v1.Transport.state:type_name -> holdfast.control.v1.TransportState
-	4,  // 47: holdfast.control.v1.Fenced.current:type_name -> holdfast.control.v1.Fence
-	38, // 48: holdfast.control.v1.RoomsReply.rooms:type_name -> holdfast.control.v1.HeldRoom
-	5,  // 49: holdfast.control.v1.HeldRoom.pin:type_name -> holdfast.control.v1.Pin
-	39, // 50: holdfast.control.v1.HeldRoom.peers:type_name -> holdfast.control.v1.HeldPeer
-	40, // 51: holdfast.control.v1.HeldPeer.media:type_name -> holdfast.control.v1.MediaState
-	41, // 52: holdfast.control.v1.MediaState.slots:type_name -> holdfast.control.v1.SlotState
-	42, // 53: holdfast.control.v1.MediaState.tracks:type_name -> holdfast.control.v1.TrackState
-	43, // 54: holdfast.control.v1.MediaState.unplaced:type_name -> holdfast.control.v1.Stream
-	0,  // 55: holdfast.control.v1.SlotState.kind:type_name -> holdfast.control.v1.Kind
-	1,  // 56: holdfast.control.v1.SlotState.source:type_name -> holdfast.control.v1.Source
-	1,  // 57: holdfast.control.v1.TrackState.source:type_name -> holdfast.control.v1.Source
-	5,  // 58: holdfast.control.v1.HoldsReply.pin:type_name -> holdfast.control.v1.Pin
-	5,  // 59: holdfast.control.v1.OutrankRequest.pin:type_name -> holdfast.control.v1.Pin
-	6,  // 60: holdfast.control.v1.Media.Attach:input_type -> holdfast.control.v1.EdgeMessage
-	34, // 61: holdfast.control.v1.Media.Watch:input_type -> holdfast.control.v1.WatchRequest
-	36, // 62: holdfast.control.v1.Media.Rooms:input_type -> holdfast.control.v1.RoomsRequest
-	44, // 63: holdfast.control.v1.Media.Holds:input_type -> holdfast.control.v1.HoldsRequest
-	46, // 64: holdfast.control.v1.Media.Outrank:input_type -> holdfast.control.v1.OutrankRequest
-	50, // 65: holdfast.control.v1.Media.Remove:input_type -> holdfast.control.v1.RemoveRequest
-	48, // 66: holdfast.control.v1.Media.Process:input_type -> holdfast.control.v1.ProcessRequest
-	18, // 67: holdfast.control.v1.Media.Attach:output_type -> holdfast.control.v1.PeerEvent
-	35, // 68: holdfast.control.v1.Media.Watch:output_type -> holdfast.control.v1.Beat
-	37, // 69: holdfast.control.v1.Media.Rooms:output_type -> holdfast.control.v1.RoomsReply
-	45, // 70: holdfast.control.v1.Media.Holds:output_type -> holdfast.control.v1.HoldsReply
-	47, // 71: holdfast.control.v1.Media.Outrank:output_type -> holdfast.control.v1.OutrankReply
-	51, // 72: holdfast.control.v1.Media.Remove:output_type -> holdfast.control.v1.RemoveReply
-	49, // 73: holdfast.control.v1.Media.Process:output_type -> holdfast.control.v1.ProcessReply
-	67, // [67:74] is the sub-list for method output_type
-	60, // [60:67] is the sub-list for method input_type
-	60, // [60:60] is the sub-list for extension type_name
-	60, // [60:60] is the sub-list for extension extendee
-	0,  // [0:60] is the sub-list for field type_name
+	17, // 7: holdfast.control.v1.EdgeMessage.say:type_name -> holdfast.control.v1.Say
+	18, // 8: holdfast.control.v1.EdgeMessage.refresh:type_name -> holdfast.control.v1.Refresh
+	16, // 9: holdfast.control.v1.EdgeMessage.rename:type_name -> holdfast.control.v1.Rename
+	5,  // 10: holdfast.control.v1.Attach.pin:type_name -> holdfast.control.v1.Pin
+	9,  // 11: holdfast.control.v1.Attach.peer:type_name -> holdfast.control.v1.Peer
+	9,  // 12: holdfast.control.v1.Attach.expected:type_name -> holdfast.control.v1.Peer
+	8,  // 13: holdfast.control.v1.Attach.expected_egress:type_name -> holdfast.control.v1.Egress
+	11, // 14: holdfast.control.v1.Offer.senders:type_name -> holdfast.control.v1.Sender
+	24, // 15: holdfast.control.v1.Offer.slots:type_name -> holdfast.control.v1.Slot
+	1,  // 16: holdfast.control.v1.Sender.source:type_name -> holdfast.control.v1.Source
+	13, // 17: holdfast.control.v1.View.wants:type_name -> holdfast.control.v1.Want
+	1,  // 18: holdfast.control.v1.Want.source:type_name -> holdfast.control.v1.Source
+	1,  // 19: holdfast.control.v1.Mute.source:type_name -> holdfast.control.v1.Source
+	4,  // 20: holdfast.control.v1.PeerEvent.fence:type_name -> holdfast.control.v1.Fence
+	20, // 21: holdfast.control.v1.PeerEvent.attached:type_name -> holdfast.control.v1.Attached
+	21, // 22: holdfast.control.v1.PeerEvent.refused:type_name -> holdfast.control.v1.Refused
+	22, // 23: holdfast.control.v1.PeerEvent.answer:type_name -> holdfast.control.v1.Answer
+	23, // 24: holdfast.control.v1.PeerEvent.offer_rejected:type_name -> holdfast.control.v1.OfferRejected
+	25, // 25: holdfast.control.v1.PeerEvent.slots:type_name -> holdfast.control.v1.SlotTable
+	26, // 26: holdfast.control.v1.PeerEvent.roster:type_name -> holdfast.control.v1.Roster
+	27, // 27: holdfast.control.v1.PeerEvent.roster_change:type_name -> holdfast.control.v1.RosterChange
+	28, // 28: holdfast.control.v1.PeerEvent.speakers:type_name -> holdfast.control.v1.Speakers
+	30, // 29: holdfast.control.v1.PeerEvent.transport:type_name -> holdfast.control.v1.Transport
+	33, // 30: holdfast.control.v1.PeerEvent.fenced:type_name -> holdfast.control.v1.Fenced
+	34, // 31: holdfast.control.v1.PeerEvent.closed:type_name -> holdfast.control.v1.Closed
+	31, // 32: holdfast.control.v1.PeerEvent.chat:type_name -> holdfast.control.v1.Chat
+	32, // 33: holdfast.control.v1.PeerEvent.reoffer:type_name -> holdfast.control.v1.Reoffer
+	8,  // 34: holdfast.control.v1.PeerEvent.egress:type_name -> holdfast.control.v1.Egress
+	9,  // 35: holdfast.control.v1.Attached.roster:type_name -> holdfast.control.v1.Peer
+	24, // 36: holdfast.control.v1.Attached.slots:type_name -> holdfast.control.v1.Slot
+	8,  // 37: holdfast.control.v1.Attached.egress:type_name -> holdfast.control.v1.Egress
+	2,  // 38: holdfast.control.v1.Refused.code:type_name -> holdfast.control.v1.Refusal
+	4,  // 39: holdfast.control.v1.Refused.current:type_name -> holdfast.control.v1.Fence
+	0,  // 40: holdfast.control.v1.Slot.kind:type_name -> holdfast.control.v1.Kind
+	1,  // 41: holdfast.control.v1.Slot.source:type_name -> holdfast.control.v1.Source
+	24, // 42: holdfast.control.v1.SlotTable.slots:type_name -> holdfast.control.v1.Slot
+	9,  // 43: holdfast.control.v1.Roster.peers:type_name -> holdfast.control.v1.Peer
+	9,  // 44: holdfast.control.v1.RosterChange.joined:type_name -> holdfast.control.v1.Peer
+	9,  // 45: holdfast.control.v1.RosterChange.updated:type_name -> holdfast.control.v1.Peer
+	29, // 46: holdfast.control.v1.Speakers.speakers:type_name -> holdfast.control.v1.Speaker
+	3,  // 47: holdfast.control.v1.Transport.state:type_name -> holdfast.control.v1.TransportState
+	4,  // 48: holdfast.control.v1.Fenced.current:type_name -> holdfast.control.v1.Fence
+	39, // 49: holdfast.control.v1.RoomsReply.rooms:type_name -> holdfast.control.v1.HeldRoom
+	5,  // 50: holdfast.control.v1.HeldRoom.pin:type_name -> holdfast.control.v1.Pin
+	40, // 51: holdfast.control.v1.HeldRoom.peers:type_name -> holdfast.control.v1.HeldPeer
+	41, // 52: holdfast.control.v1.HeldPeer.media:type_name -> holdfast.control.v1.MediaState
+	42, // 53: holdfast.control.v1.MediaState.slots:type_name -> holdfast.control.v1.SlotState
+	43, // 54: holdfast.control.v1.MediaState.tracks:type_name -> holdfast.control.v1.TrackState
+	44, // 55: holdfast.control.v1.MediaState.unplaced:type_name -> holdfast.control.v1.Stream
+	0,  // 56: holdfast.control.v1.SlotState.kind:type_name -> holdfast.control.v1.Kind
+	1,  // 57: holdfast.control.v1.SlotState.source:type_name -> holdfast.control.v1.Source
+	1,  // 58: holdfast.control.v1.TrackState.source:type_name -> holdfast.control.v1.Source
+	5,  // 59: holdfast.control.v1.HoldsReply.pin:type_name -> holdfast.control.v1.Pin
+	5,  // 60: holdfast.control.v1.OutrankRequest.pin:type_name -> holdfast.control.v1.Pin
+	6,  // 61: holdfast.control.v1.Media.Attach:input_type -> holdfast.control.v1.EdgeMessage
+	35, // 62: holdfast.control.v1.Media.Watch:input_type -> holdfast.control.v1.WatchRequest
+	37, // 63: holdfast.control.v1.Media.Rooms:input_type -> holdfast.control.v1.RoomsRequest
+	45, // 64: holdfast.control.v1.Media.Holds:input_type -> holdfast.control.v1.HoldsRequest
+	47, // 65: holdfast.control.v1.Media.Outrank:input_type -> holdfast.control.v1.OutrankRequest
+	51, // 66: holdfast.control.v1.Media.Remove:input_type -> holdfast.control.v1.RemoveRequest
+	49, // 67: holdfast.control.v1.Media.Process:input_type -> holdfast.control.v1.ProcessRequest
+	19, // 68: holdfast.control.v1.Media.Attach:output_type -> holdfast.control.v1.PeerEvent
+	36, // 69: holdfast.control.v1.Media.Watch:output_type -> holdfast.control.v1.Beat
+	38, // 70: holdfast.control.v1.Media.Rooms:output_type -> holdfast.control.v1.RoomsReply
+	46, // 71: holdfast.control.v1.Media.Holds:output_type -> holdfast.control.v1.HoldsReply
+	48, // 72: holdfast.control.v1.Media.Outrank:output_type -> holdfast.control.v1.OutrankReply
+	52, // 73: holdfast.control.v1.Media.Remove:output_type -> holdfast.control.v1.RemoveReply
+	50, // 74: holdfast.control.v1.Media.Process:output_type -> holdfast.control.v1.ProcessReply
+	68, // [68:75] is the sub-list for method output_type
+	61, // [61:68] is the sub-list for method input_type
+	61, // [61:61] is the sub-list for extension type_name
+	61, // [61:61] is the sub-list for extension extendee
+	0,  // [0:61] is the sub-list for field type_name
 }
 
 func init() { file_control_proto_init() }
@@ -4165,8 +4231,9 @@ func file_control_proto_init() {
 		(*EdgeMessage_Leave)(nil),
 		(*EdgeMessage_Say)(nil),
 		(*EdgeMessage_Refresh)(nil),
+		(*EdgeMessage_Rename)(nil),
 	}
-	file_control_proto_msgTypes[14].OneofWrappers = []any{
+	file_control_proto_msgTypes[15].OneofWrappers = []any{
 		(*PeerEvent_Attached)(nil),
 		(*PeerEvent_Refused)(nil),
 		(*PeerEvent_Answer)(nil),
@@ -4182,7 +4249,7 @@ func file_control_proto_init() {
 		(*PeerEvent_Reoffer)(nil),
 		(*PeerEvent_Egress)(nil),
 	}
-	file_control_proto_msgTypes[22].OneofWrappers = []any{
+	file_control_proto_msgTypes[23].OneofWrappers = []any{
 		(*RosterChange_Joined)(nil),
 		(*RosterChange_Updated)(nil),
 		(*RosterChange_Left)(nil),
@@ -4193,7 +4260,7 @@ func file_control_proto_init() {
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_control_proto_rawDesc), len(file_control_proto_rawDesc)),
 			NumEnums:      4,
-			NumMessages:   48,
+			NumMessages:   49,
 			NumExtensions: 0,
 			NumServices:   1,
 		},

@@ -2,6 +2,7 @@ package sfu
 
 import (
 	"time"
+	"unicode/utf8"
 
 	"github.com/holdfast-rtc/holdfast/control"
 	"github.com/holdfast-rtc/holdfast/sfu/forward"
@@ -29,6 +30,17 @@ func (r *room) mute(p *peer, message *control.Mute) {
 		entry.ScreenShared = !message.GetMuted()
 	}
 	if sameEntry(entry, p.entry) {
+		return
+	}
+	p.entry = entry
+	r.tellSoon(p)
+}
+
+// rename changes what a person is shown as, and tells the others. Signaling nodes say what may be shown; what does not fit is dropped.
+func (r *room) rename(p *peer, name string) {
+	entry := rosterCopy(p.entry)
+	entry.Name = name
+	if name == "" || !utf8.ValidString(name) || !entryFits(entry) || sameEntry(entry, p.entry) {
 		return
 	}
 	p.entry = entry

@@ -2,6 +2,7 @@ package sfu
 
 import (
 	"errors"
+	"strings"
 	"testing"
 	"time"
 
@@ -31,6 +32,22 @@ func TestRosterFollowsWhoIsThere(t *testing.T) {
 	bob.send(&control.EdgeMessage{Message: &control.EdgeMessage_Leave{Leave: &control.Leave{}}})
 	alice.await("bob's leave", func(e *control.PeerEvent) bool { return e.GetRosterChange().GetLeft() == "bob" })
 	bob.awaitEnd()
+}
+
+func TestANewNameIsTold(t *testing.T) {
+	s := newStage(t, "one")
+	alice, _ := s.attach("room", "alice", 1)
+	bob, _ := s.attach("room", "bob", 1)
+	for _, name := range []string{"", strings.Repeat("x", maxNameBytes+1), "Robert"} {
+		bob.send(&control.EdgeMessage{Message: &control.EdgeMessage_Rename{Rename: &control.Rename{Name: name}}})
+	}
+	updated := alice.await("bob's name", func(e *control.PeerEvent) bool { return e.GetRosterChange().GetUpdated() != nil })
+	if got := updated.GetRosterChange().GetUpdated(); got.GetId() != "bob" || got.GetName() != "Robert" {
+		t.Errorf("alice is told %v", got)
+	}
+	if _, sees := s.attach("room", "carol", 1); sees.GetRoster()[1].GetName() != "Robert" {
+		t.Errorf("carol sees %v", sees.GetRoster())
+	}
 }
 
 func TestAHiddenPeerIsSeenByNobody(t *testing.T) {

@@ -78,6 +78,8 @@ func (s *session) handleNow(message *control.EdgeMessage) bool {
 		r.media.Refresh(p.id, m.Refresh.GetMids())
 	case *control.EdgeMessage_Say:
 		r.chat(p, m.Say)
+	case *control.EdgeMessage_Rename:
+		r.rename(p, m.Rename.GetName())
 	case *control.EdgeMessage_Leave:
 		r.remove(p, "left")
 		return false

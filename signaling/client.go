@@ -34,6 +34,10 @@ func (s *session) handle(next inbound) (ending, bool) {
 		}
 		s.known.mute(m)
 		s.say(muteMessage(m.Source, m.Muted))
+	case *wire.Rename:
+		if err := s.rename(m); err != nil {
+			s.socket.send(faultOf(err))
+		}
 	case *wire.Say:
 		s.chat(m)
 	case *wire.Migrated:

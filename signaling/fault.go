@@ -100,6 +100,7 @@ func codeOf(err error) wire.Code {
 		{access.ErrNotCluster, wire.CodeNotAllowed},
 		{errNotPublished, wire.CodeNotAllowed},
 		{errNoChat, wire.CodeNotAllowed},
+		{errNoRename, wire.CodeNotAllowed},
 		{errNoRoom, wire.CodeNotAllowed},
 		{errCollecting, wire.CodeTooManyMessages},
 		{access.ErrBadRoom, wire.CodeBadRoom},

@@ -164,7 +164,7 @@ func (s *Server) admit(m *wire.Join) (access.Session, error) {
 		Until: grant.Expires.Add(s.config.ResumeGrace).Unix(),
 		Room:  room, Peer: newPeerID(), Identity: grant.Identity, Name: name, Metadata: grant.Metadata,
 		CanPublish: grant.CanPublish, Sources: grant.Sources, CanSubscribe: grant.CanSubscribe, CanChat: grant.CanPublishData,
-		Hidden: grant.Hidden, RoomCreate: grant.RoomCreate, ExpectedSize: grant.ExpectedSize,
+		Hidden: grant.Hidden, RoomCreate: grant.RoomCreate, CanRename: grant.CanRename, ExpectedSize: grant.ExpectedSize,
 	}, nil
 }
 

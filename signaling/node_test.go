@@ -189,6 +189,8 @@ func (n *node) hear(p *fakePeer, m *control.EdgeMessage) bool {
 		}}})
 	case *control.EdgeMessage_View:
 		n.heard = append(n.heard, fmt.Sprintf("%s views %d", name, len(e.View.GetWants())))
+	case *control.EdgeMessage_Rename:
+		n.heard = append(n.heard, name+" renames "+e.Rename.GetName())
 	case *control.EdgeMessage_Mute:
 		n.heard = append(n.heard, fmt.Sprintf("%s mutes %v %t", name, e.Mute.GetSource(), e.Mute.GetMuted()))
 	case *control.EdgeMessage_Refresh:

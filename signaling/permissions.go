@@ -3,7 +3,9 @@ package signaling
 import (
 	"context"
 	"errors"
+	"fmt"
 
+	"github.com/holdfast-rtc/holdfast/control"
 	"github.com/holdfast-rtc/holdfast/orchestrator"
 	"github.com/holdfast-rtc/holdfast/pin"
 	"github.com/holdfast-rtc/holdfast/ring"
@@ -15,6 +17,7 @@ import (
 var (
 	errNotPublished = errors.New("the token does not allow publishing this source (canPublish, canPublishSources)")
 	errNoChat       = errors.New("the token does not allow writing to the chat (canPublishData)")
+	errNoRename     = errors.New("the token does not allow changing the name (canUpdateOwnMetadata)")
 	errNoRoom       = errors.New("the room is not open, and the token does not allow opening it (roomCreate)")
 )
 
@@ -37,7 +40,7 @@ func mayPublish(who access.Session, source wire.Source) bool {
 
 // permissionsOf is what a client is told that it may do.
 func permissionsOf(who access.Session) wire.Permissions {
-	p := wire.Permissions{Publish: who.CanPublish, Subscribe: who.CanSubscribe, Chat: who.CanChat}
+	p := wire.Permissions{Publish: who.CanPublish, Subscribe: who.CanSubscribe, Chat: who.CanChat, Rename: who.CanRename}
 	if who.Sources == 0 {
 		return p
 	}
@@ -47,6 +50,20 @@ func permissionsOf(who access.Session) wire.Permissions {
 		}
 	}
 	return p
+}
+
+// rename changes the name that the others see. It is as self-chosen as one that comes with a join.
+func (s *session) rename(m *wire.Rename) error {
+	if !s.who.CanRename {
+		return errNoRename
+	}
+	name := access.SelfChosenName(m.Name)
+	if name == "" {
+		return fmt.Errorf("%w: nothing of the name can be shown", wire.ErrMalformed)
+	}
+	s.who.Name = name
+	s.say(&control.EdgeMessage{Message: &control.EdgeMessage_Rename{Rename: &control.Rename{Name: name}}})
+	return nil
 }
 
 // mayEnter refuses, where the deployment demands roomCreate, somebody who has it not and comes to a room that is not open. A room

@@ -68,6 +68,38 @@ func TestWhatATokenDoesNotAllowIsRefused(t *testing.T) {
 	}
 }
 
+func TestWhoMayChangesItsName(t *testing.T) {
+	r := newRig(t)
+	one, two := r.node("sfu-1"), r.node("sfu-2")
+	r.placer.set("lobby", one.pin(firstEpoch))
+	e := r.edge(nil)
+	bob, joined := e.join("lobby", "Bob")
+	if joined.Permissions.Rename {
+		t.Error("a token without canUpdateOwnMetadata lets its holder change its name")
+	}
+	bob.say(&wire.Rename{Name: "Ada"})
+	bob.refusedWith("canUpdateOwnMetadata")
+	_ = bob.conn.CloseNow()
+	ada, joined := e.joinWith("ada", func(g *access.Grant) { g.CanRename = true })
+	if !joined.Permissions.Rename {
+		t.Error("who may change its name is not told")
+	}
+	ada.say(&wire.Rename{Name: "\u200b"})
+	if fault := hear[*wire.Error](ada); fault.Code != wire.CodeBadMessage {
+		t.Errorf("a name of nothing is answered %+v", fault)
+	}
+	ada.say(&wire.Rename{Name: "Grace\u202e"})
+	waitFor(t, "the new name", func() bool { return strings.Contains(one.said(), "renames Grace (self-chosen)") })
+	r.placer.set("lobby", two.pin(firstEpoch+1))
+	e.Hub().Moved(t.Context(), "lobby", two.pin(firstEpoch+1))
+	hear[*wire.Restart](ada)
+	two.set(func() {
+		if got := two.attaches[0].GetPeer().GetName(); got != "Grace (self-chosen)" {
+			t.Errorf("the next node is told %q", got)
+		}
+	})
+}
+
 func TestTheNodeIsToldWhoIsHidden(t *testing.T) {
 	r := newRig(t)
 	one, two := r.node("sfu-1"), r.node("sfu-2")

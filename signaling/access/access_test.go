@@ -42,6 +42,7 @@ func keysOf(t testing.TB, text string) *Keyring {
 func TestVerifyReturnsWhatMintGranted(t *testing.T) {
 	want := Everything("ada", "lobby")
 	want.Name, want.Metadata, want.CanSubscribe = "Ada", `{"seat":7}`, false
+	want.RoomCreate, want.RoomList, want.CanRename, want.Sources = true, true, true, Microphone|Screen
 	token, err := Mint(testKey, testSecret, want, time.Minute)
 	if err != nil {
 		t.Fatal(err)

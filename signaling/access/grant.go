@@ -28,6 +28,7 @@ type Grant struct {
 	CanSubscribe   bool
 	CanPublishData bool // may write to the chat
 	Hidden         bool // the others do not see it
+	CanRename      bool // canUpdateOwnMetadata: may change its name in the call
 	ExpectedSize   int  // how many people the room that the token names is expected to hold; 0 where it does not say
 }
 

@@ -44,11 +44,12 @@ type Session struct {
 	Name         string      `json:"name,omitempty"`
 	Metadata     string      `json:"metadata,omitempty"`
 	CanPublish   bool        `json:"pub,omitempty"`
-	Sources      Sources     `json:"src,omitempty"` // as of Grant, as are the next four
+	Sources      Sources     `json:"src,omitempty"` // as of Grant, as are the next five
 	CanSubscribe bool        `json:"sub,omitempty"`
 	CanChat      bool        `json:"chat,omitempty"`
 	Hidden       bool        `json:"hidden,omitempty"`
 	RoomCreate   bool        `json:"create,omitempty"`
+	CanRename    bool        `json:"rename,omitempty"`
 	ExpectedSize int         `json:"size,omitempty"` // as of Grant
 	// Epoch is the room's epoch when the token was made: a fence that a new edge may
 	// believe, as it may not believe what a client says.

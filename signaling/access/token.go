@@ -29,6 +29,8 @@ type video struct {
 	CanPublishData    *bool    `json:"canPublishData,omitempty"`
 	Hidden            bool     `json:"hidden,omitempty"`
 	ExpectedSize      int      `json:"expectedSize,omitempty"`
+
+	CanUpdateOwnMetadata bool `json:"canUpdateOwnMetadata,omitempty"`
 }
 
 // claims is the token's payload.
@@ -52,7 +54,7 @@ func Mint(key, secret string, g Grant, ttl time.Duration) (string, error) {
 		Video: &video{
 			Room: string(g.Room), RoomJoin: g.RoomJoin, RoomAdmin: g.RoomAdmin, RoomList: g.RoomList, RoomCreate: g.RoomCreate,
 			CanPublish: &g.CanPublish, CanPublishSources: g.Sources.Names(), CanSubscribe: &g.CanSubscribe,
-			CanPublishData: &g.CanPublishData, Hidden: g.Hidden, ExpectedSize: g.ExpectedSize,
+			CanPublishData: &g.CanPublishData, Hidden: g.Hidden, CanUpdateOwnMetadata: g.CanRename, ExpectedSize: g.ExpectedSize,
 		},
 	})
 	signed, err := token.SignedString([]byte(secret))
@@ -142,7 +144,7 @@ func (v *video) read(g *Grant) error {
 	}
 	none := sources == 0 && len(v.CanPublishSources) > 0
 	g.Room, g.RoomJoin, g.RoomAdmin, g.RoomList, g.RoomCreate = ring.RoomID(v.Room), v.RoomJoin, v.RoomAdmin, v.RoomList, v.RoomCreate
-	g.Hidden, g.Sources = v.Hidden, sources
+	g.Hidden, g.Sources, g.CanRename = v.Hidden, sources, v.CanUpdateOwnMetadata
 	publish := orElse(v.CanPublish, !v.Hidden)
 	g.CanPublish, g.CanSubscribe, g.CanPublishData = publish && !none, orElse(v.CanSubscribe, true), orElse(v.CanPublishData, publish)
 	if g.Hidden && (g.CanPublish || g.CanPublishData) {

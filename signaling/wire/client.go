@@ -74,6 +74,11 @@ type Say struct {
 	ID   string `json:"id,omitempty"` // said again with the line, so that everybody knows a repeated one
 }
 
+// Rename changes the name that the person is shown by.
+type Rename struct {
+	Name string `json:"name"`
+}
+
 // Leave ends the session.
 type Leave struct{}
 
@@ -106,6 +111,9 @@ func (*Ping) Type() Type { return "ping" }
 
 // Type implements Message.
 func (*Say) Type() Type { return "chat" }
+
+// Type implements Message.
+func (*Rename) Type() Type { return "rename" }
 
 // Type implements Message.
 func (*Leave) Type() Type { return "leave" }

@@ -104,6 +104,8 @@ func blankFromClient(t Type) (Message, []string) {
 		return new(Ping), []string{"t"}
 	case "chat":
 		return new(Say), []string{"text"}
+	case "rename":
+		return new(Rename), []string{"name"}
 	case "leave":
 		return new(Leave), nil
 	default:

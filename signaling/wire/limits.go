@@ -76,6 +76,8 @@ func (m *View) validate() error {
 	return nil
 }
 
+func (m *Rename) validate() error { return text("name", m.Name, 1, MaxNameBytes) }
+
 func (m *Mute) validate() error { return m.Source.validate() }
 
 func (m *Migrated) validate() error {

@@ -133,6 +133,7 @@ type Permissions struct {
 	Publish   bool     `json:"publish"`
 	Subscribe bool     `json:"subscribe"`
 	Chat      bool     `json:"chat"`
+	Rename    bool     `json:"rename"`
 	Sources   []Source `json:"sources,omitempty"` // what may be published; everything when it is absent
 }
 

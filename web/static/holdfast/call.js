@@ -74,6 +74,7 @@ export class Call extends EventTarget {
   });
   /** @type {Want[]} */
   #wants = [];
+  #name = '';
   #wentUp = false;
 
   /** @param {CallOptions} [options] */
@@ -202,6 +203,17 @@ export class Call extends EventTarget {
       return null;
     }
     return this.#me ? this.#chat.say({ peer: this.peer, name: this.#me.name, text }) : null;
+  }
+
+  /**
+   * Changes the name that the others see; the roster has it then. Where the token does not allow it an `error` tells.
+   * @param {string} name
+   */
+  rename(name) {
+    if (this.#me?.permissions?.rename) {
+      this.#name = name;
+      this.#session?.send({ type: 'rename', name });
+    } else emit(this, 'error', new CallError('not_renamed'));
   }
 
   /**
@@ -358,6 +370,7 @@ export class Call extends EventTarget {
   /** What a new edge or a new node must know of this person. */
   #sayAgain() {
     if (this.#wants.length > 0) this.#session?.send({ type: 'view', wants: this.#wants });
+    if (this.#name !== '') this.#session?.send({ type: 'rename', name: this.#name });
     this.#own.sayAgain();
   }
 

@@ -11,6 +11,7 @@ const sentences = {
   bad_url: 'The address of the server is not valid.',
   bad_state: 'This call has already been joined. Make a new Call to join again.',
   not_published: 'This connection may not send that: its token does not allow it. Ask the application for another one.',
+  not_renamed: 'This connection may not change its name: its token does not allow it. Ask the application for another one.',
   not_said: 'This connection may not write to the chat: its token does not allow it. Ask the application for another one.',
   no_token: 'No access token could be fetched. Try again.',
 };

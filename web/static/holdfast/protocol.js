@@ -29,7 +29,7 @@ export const VERSION = 1;
  * @typedef {{peer: string, source: Source, width: number, height: number}} Want
  */
 /** @typedef {{peer: string, level: number}} Speaker */
-/** @typedef {{publish: boolean, subscribe: boolean, chat: boolean, sources?: Source[]}} Permissions */
+/** @typedef {{publish: boolean, subscribe: boolean, chat: boolean, rename: boolean, sources?: Source[]}} Permissions */
 
 /**
  * One source of somebody.
@@ -53,13 +53,14 @@ export const VERSION = 1;
  */
 /** @typedef {{type: 'stalled', epoch: number, silentMs: number}} Stalled */
 /** @typedef {{type: 'chat', text: string, id?: string}} Say */
+/** @typedef {{type: 'rename', name: string}} Rename */
 /** @typedef {{type: 'ping', t: number}} Ping */
 /** @typedef {{type: 'leave'}} Leave */
 /**
  * How a restart ended: on the same RTCPeerConnection or on a new one.
  * @typedef {'restart' | 'new-connection'} How
  */
-/** @typedef {Join | Resume | Offer | View | Mute | Migrated | Refresh | Stalled | Say | Ping | Leave} ClientMessage */
+/** @typedef {Join | Resume | Offer | View | Mute | Migrated | Refresh | Stalled | Say | Rename | Ping | Leave} ClientMessage */
 
 // Server to client.
 

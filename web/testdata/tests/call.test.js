@@ -224,8 +224,22 @@ test('what the token does not allow is not sent, and is said', async (t) => {
   equal(call.say('hello'), null);
   equal(call.errors.at(-1), 'not_said');
   equal(call.chat, []);
+  call.rename('Grace');
+  equal(call.errors.at(-1), 'not_renamed');
+  ok(!cluster.heard.some(({ type }) => type === 'rename'), 'no new name was said');
   ok(!cluster.heard.some(({ type, source, muted }) => type === 'chat' || type === 'mute' && source !== 'microphone' && !muted), 'nothing of it was said');
   ok((await call.stats()).outbound.every(({ kind, framesEncoded }) => kind !== 'video' || framesEncoded === 0), 'no picture is sent');
+});
+
+test('a new name is said, and said again after a resume', async (t) => {
+  const { cluster, call } = await joined(t, {}, { rename: true });
+  const names = () => cluster.heard.filter(({ type }) => type === 'rename').map(({ name }) => name);
+  call.rename('Grace');
+  await eventually(() => names().length === 1, 'the name was said');
+  cluster.cut();
+  await eventually(() => names().length === 2, 'and again');
+  equal(names(), ['Grace', 'Grace']);
+  equal(call.errors, []);
 });
 
 test('a session that can no longer be resumed is joined anew, in the same streams', async (t) => {

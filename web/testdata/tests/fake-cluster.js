@@ -145,7 +145,7 @@ export class FakeCluster {
     const place = { node: this.nodeName, epoch: this.epoch };
     if (message.type === 'join') {
       if (this.joinError) return this.say({ type: 'error', ...this.joinError });
-      this.say({ type: 'joined', protocol: 1, room: 'r', peer: 'me', identity: 'me', name: 'me', resume: 'token-1', ...place, seq: 1, roster, iceServers: [], permissions: { publish: true, subscribe: true, chat: true, ...this.permissions } });
+      this.say({ type: 'joined', protocol: 1, room: 'r', peer: 'me', identity: 'me', name: 'me', resume: 'token-1', ...place, seq: 1, roster, iceServers: [], permissions: { publish: true, subscribe: true, chat: true, rename: false, ...this.permissions } });
     }
     if (message.type === 'resume') {
       if (this.resumeError) return this.say({ type: 'error', ...this.resumeError });

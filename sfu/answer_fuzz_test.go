@@ -38,15 +38,19 @@ func newLooseConnection(t testing.TB) *connection {
 
 // looseConfig is that of a connection in a room that no service knows of.
 func (s *stage) looseConfig() connectionConfig {
-	log := slog.New(slog.DiscardHandler)
-	room := forward.NewRoom(forward.Config{}, log)
+	return connectionConfig{
+		room: s.looseRoom(), peer: "alice", canPublish: true, canSubscribe: true,
+		onState: func(*connection, control.TransportState) {}, log: slog.New(slog.DiscardHandler),
+	}
+}
+
+func (s *stage) looseRoom() *forward.Room {
+	room := forward.NewRoom(forward.Config{Batcher: s.node.socket}, slog.New(slog.DiscardHandler))
 	ctx, cancel := context.WithCancel(s.t.Context())
 	ended := make(chan error, 1)
 	go func() { ended <- room.Run(ctx) }()
 	s.t.Cleanup(func() { cancel(); <-ended })
-	return connectionConfig{
-		room: room, peer: "alice", canPublish: true, canSubscribe: true, onState: func(*connection, control.TransportState) {}, log: log,
-	}
+	return room
 }
 
 // FuzzAnswer negotiates offers that a client made up: nothing may panic,

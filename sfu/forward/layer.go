@@ -56,6 +56,7 @@ type Layer struct {
 	lastHeard time.Time // arrival of the newest packet of media, or the layer's beginning
 	height    int       // from keyframes, 0 when unknown
 	slots     []*Slot   // that show this layer or wait for its keyframe
+	held      []*Packet // of a frame whose last packet has not come
 	rate      rateMeter
 
 	shunnedUntil time.Time // it made no keyframe when it was asked

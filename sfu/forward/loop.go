@@ -25,6 +25,7 @@ func (r *Room) Run(ctx context.Context) error {
 	interval := idleInterval
 	ticker := time.NewTicker(interval)
 	defer ticker.Stop()
+	defer r.holding.timer.Stop()
 	defer r.release()
 	for {
 		if wanted := r.tickEvery(); wanted != interval {
@@ -36,6 +37,8 @@ func (r *Room) Run(ctx context.Context) error {
 			return nil
 		case p := <-r.packets:
 			r.burst(p)
+		case <-r.holding.timer.C:
+			r.gather(func() { r.letGo(time.Now()) })
 		case task := <-r.tasks:
 			r.control(task)
 		case now := <-ticker.C:
@@ -76,30 +79,27 @@ func (r *Room) gather(f func()) {
 
 // burst forwards a packet and those that wait behind it.
 func (r *Room) burst(p *Packet) {
-	if r.cfg.Batcher != nil {
-		r.cfg.Batcher.Begin()
-		defer r.cfg.Batcher.End()
-	}
-	r.handle(p)
-	for range min(len(r.packets), burstPackets-1) {
-		r.handle(<-r.packets)
-	}
+	r.gather(func() {
+		r.handle(p)
+		for range min(len(r.packets), burstPackets-1) {
+			r.handle(<-r.packets)
+		}
+	})
 }
 
-// handle forwards one packet to every slot that shows its layer.
+// handle takes a packet into its layer, and forwards it now or with the rest of its frame.
 func (r *Room) handle(p *Packet) {
 	l := p.layer
 	// A packet may be faster than AddLayer's task. It goes into the cache, and
 	// from there to the slots when the layer is known.
-	if !l.closed && l.receive(p) {
-		if p.header.audioLevel != noAudioLevel && l.cfg.Source == SourceMicrophone {
-			r.speakers.observe(l.cfg.Peer, p.header.audioLevel, p.arrived)
-		}
-		for _, s := range l.slots {
-			s.forward(p)
-		}
+	if l.closed || !l.receive(p) {
+		p.Release()
+		return
 	}
-	p.Release()
+	if p.header.audioLevel != noAudioLevel && l.cfg.Source == SourceMicrophone {
+		r.speakers.observe(l.cfg.Peer, p.header.audioLevel, p.arrived)
+	}
+	r.hold(p)
 }
 
 func (r *Room) tick(now time.Time) {
@@ -145,6 +145,7 @@ func (r *Room) release() {
 		default:
 			for _, l := range r.layers {
 				l.closed = true
+				l.dropHeld()
 				l.cache.clear()
 			}
 			return

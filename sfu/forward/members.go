@@ -145,6 +145,8 @@ func (r *Room) dropLayer(l *Layer) {
 	}
 	l.closed = true
 	delete(r.layers, l.number)
+	r.holding.remove(l)
+	l.dropHeld()
 	l.cache.clear()
 	for _, s := range l.slots {
 		if s.current == l {
@@ -178,6 +180,7 @@ func (r *Room) takeSlot(s *Slot) {
 		return
 	}
 	sub := r.subscriber(s.cfg.Peer)
+	s.sub = sub
 	for _, old := range slices.Clone(sub.slots) {
 		if old.cfg.Mid == s.cfg.Mid {
 			r.dropSlot(old)

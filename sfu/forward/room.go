@@ -70,6 +70,7 @@ type Room struct {
 	// The fields below belong to the loop.
 	layers           map[uint64]*Layer // by number
 	lastNumber       uint64
+	holding          holding
 	publications     []*publication // in order of arrival
 	sources          map[trackKey]*publication
 	subscribers      map[PeerID]*subscriber
@@ -104,6 +105,7 @@ func NewRoom(cfg Config, log *slog.Logger) *Room {
 		budgets:     make(map[PeerID]uint64),
 		layers:      make(map[uint64]*Layer),
 		sources:     make(map[trackKey]*publication),
+		holding:     newHolding(),
 		subscribers: make(map[PeerID]*subscriber),
 		clocks:      make(map[PeerID]*peerClock),
 		speakers:    newSpeakerTracker(),

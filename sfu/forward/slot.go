@@ -56,6 +56,7 @@ type Slot struct {
 	cfg  SlotConfig
 
 	// The fields below belong to the room's loop.
+	sub     *subscriber
 	closed  bool
 	ready   bool
 	entry   Entry

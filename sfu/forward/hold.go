@@ -1,0 +1,93 @@
+package forward
+
+import "time"
+
+const (
+	// holdTime is how long the packets of a frame wait for its last one. A frame cannot be decoded before it is whole, so this costs a
+	// viewer nothing; packets that leave together cost the node a third of what they cost one by one, because the kernel cuts
+	// those for one viewer out of one.
+	holdTime = 3 * time.Millisecond
+	// holdPackets bounds how many wait: a keyframe of a large screen has hundreds.
+	holdPackets = 32
+)
+
+// holding are the layers of which packets wait.
+type holding struct {
+	layers []*Layer    // the one that has waited longest first
+	timer  *time.Timer // rings when that one has waited long enough
+}
+
+func newHolding() holding {
+	timer := time.NewTimer(time.Hour)
+	timer.Stop()
+	return holding{timer: timer}
+}
+
+// hold forwards sound at once, and a picture when its last packet is there. It takes over the packet's reference.
+func (r *Room) hold(p *Packet) {
+	l := p.layer
+	if l.cfg.Kind != KindVideo {
+		for _, s := range l.slots {
+			s.forward(p)
+		}
+		p.Release()
+		return
+	}
+	for _, s := range l.slots {
+		if s.sub.budget != 0 {
+			s.forward(p) // A narrow path gets packets in the rhythm of the publisher.
+		}
+	}
+	l.held = append(l.held, p)
+	switch {
+	case p.header.marker || len(l.held) == holdPackets:
+		l.forwardHeld()
+		r.holding.remove(l)
+	case len(l.held) == 1:
+		r.holding.layers = append(r.holding.layers, l)
+		if len(r.holding.layers) == 1 {
+			r.holding.timer.Reset(holdTime)
+		}
+	}
+}
+
+// letGo forwards what has waited for holdTime.
+func (r *Room) letGo(now time.Time) {
+	h := &r.holding
+	for len(h.layers) > 0 {
+		l := h.layers[0]
+		if wait := holdTime - now.Sub(l.held[0].arrived); wait > 0 {
+			h.timer.Reset(wait)
+			return
+		}
+		l.forwardHeld()
+		h.remove(l)
+	}
+}
+
+func (h *holding) remove(l *Layer) {
+	for i, other := range h.layers {
+		if other == l {
+			h.layers = append(h.layers[:i], h.layers[i+1:]...)
+			return
+		}
+	}
+}
+
+// forwardHeld forwards what the layer holds, one subscriber after the other. A slot passes over what it has been written already.
+func (l *Layer) forwardHeld() {
+	for _, s := range l.slots {
+		for _, p := range l.held {
+			s.forward(p)
+		}
+	}
+	l.dropHeld()
+}
+
+func (l *Layer) dropHeld() {
+	for i, p := range l.held {
+		p.Release()
+		l.held[i] = nil
+	}
+	l.held = l.held[:0]
+}

@@ -139,7 +139,7 @@ func measureFanOut(b *testing.B, subscribers int, apart time.Duration, kind subs
 				p.SetLength(n)
 				layer.Push(p)
 				if next = next.Add(apart); apart > 0 {
-					time.Sleep(time.Until(next)) // the rhythm of a pacer
+					<-time.After(time.Until(next)) // the rhythm of a pacer
 				}
 			}
 			packet.Timestamp += 90000 / fanOutFrames

@@ -163,7 +163,7 @@ func TestWhereItIsDemandedOnlyRoomCreateOpensARoom(t *testing.T) {
 	delete(r.placer.pins, "lobby")
 	r.placer.mu.Unlock()
 	e.refused(joined.Resume, 3, wire.CodeResumeExpired)
-	r.edge(nil).refused("hfr1.e30.e30", 2, wire.CodeBadToken)
+	r.edge(nil).refused("hfr2.e30.e30", 2, wire.CodeBadToken)
 }
 
 func TestRoomCreateOpensARoomWhereItIsDemanded(t *testing.T) {

@@ -18,16 +18,22 @@ func (r *Room) arrange(now time.Time) {
 	r.looks++
 	for _, sub := range r.subscribers {
 		anew := r.tablesChanged || sub.changed
+		r.assignment.moved = r.assignment.moved[:0]
 		for _, kind := range []Kind{KindAudio, KindVideo} {
 			if anew || r.speakersChanged && r.unseated(sub, kind) {
 				r.assign(sub, kind, now)
 			}
 		}
+		// Without a budget, which joins them, a slot that shows the same as before keeps its layer.
+		all := anew || r.layersChanged || sub.budget > 0
 		if anew || r.layersChanged || sub.moved {
-			r.chooseTargets(sub, now, anew || r.layersChanged)
+			r.chooseTargets(sub, now, all)
 		}
-		if anew || sub.moved {
+		switch {
+		case anew || sub.moved && all:
 			r.tell(sub)
+		case sub.moved:
+			r.tellMoved(sub)
 		}
 		sub.changed, sub.moved = false, false
 	}
@@ -60,6 +66,9 @@ func (r *Room) assign(sub *subscriber, kind Kind, now time.Time) {
 func (r *Room) tell(sub *subscriber) {
 	r.mu.Lock()
 	table := r.tables[sub.peer]
+	for i, s := range sub.slots {
+		s.position = i
+	}
 	if slices.EqualFunc(table, sub.slots, func(e Entry, s *Slot) bool { return e == s.told() }) {
 		r.mu.Unlock()
 		return
@@ -75,6 +84,18 @@ func (r *Room) tell(sub *subscriber) {
 	}
 }
 
+// tellMoved is tell for the slots that were assigned something else, in a table whose slots are the same as before.
+func (r *Room) tellMoved(sub *subscriber) {
+	r.mu.Lock()
+	for _, s := range r.assignment.moved {
+		r.tables[sub.peer][s.position] = s.told()
+	}
+	r.mu.Unlock()
+	if r.cfg.OnSlots != nil {
+		r.cfg.OnSlots(sub.peer)
+	}
+}
+
 // told is the slot's entry in the table.
 func (s *Slot) told() Entry {
 	e := s.entry
@@ -82,17 +103,17 @@ func (s *Slot) told() Entry {
 	return e
 }
 
-// chooseTargets decides which layer of what it shows each slot aims at: each of all slots or, where no budget joins them, of those
-// that show something else than before.
+// chooseTargets decides which layer of what it shows each slot aims at, or only those that were assigned something else.
 func (r *Room) chooseTargets(sub *subscriber, now time.Time, all bool) {
-	all = all || sub.budget > 0
+	slots := sub.slots
+	if !all {
+		slots = r.assignment.moved
+	}
 	r.demands = r.demands[:0]
 	audio := uint64(0)
-	for _, s := range sub.slots {
+	for _, s := range slots {
 		if sub.changed || s.moved {
 			s.wanted = sub.wanted(s.entry)
-		} else if !all {
-			continue
 		}
 		s.moved = false
 		d, ok := r.demand(s, now)

@@ -3,6 +3,7 @@ package forward
 import (
 	"fmt"
 	"log/slog"
+	"syscall"
 	"testing"
 	"time"
 )
@@ -90,11 +91,22 @@ func BenchmarkArrange(b *testing.B) {
 			for name, work := range c.works() {
 				b.Run(fmt.Sprintf("%s/people=%d/views=%v", name, people, views), func(b *testing.B) {
 					b.ReportAllocs()
+					cpu := cpuTime(b)
 					for b.Loop() {
 						work()
 					}
+					b.ReportMetric(float64((cpuTime(b)-cpu).Nanoseconds())/float64(b.N), "cpu-ns/op")
 				})
 			}
 		}
 	}
+}
+
+// cpuTime is what the process has used so far.
+func cpuTime(b *testing.B) time.Duration {
+	var usage syscall.Rusage
+	if err := syscall.Getrusage(syscall.RUSAGE_SELF, &usage); err != nil {
+		b.Fatal(err)
+	}
+	return time.Duration(usage.Utime.Nano() + usage.Stime.Nano())
 }

@@ -11,10 +11,11 @@ import (
 	"pgregory.net/rapid"
 )
 
-// picture is what all slots of a room show.
+// picture is what all slots of a room show, and what subscribers would be sent if their budgets allowed.
 func (r *Room) picture() []string {
 	var lines []string
 	for _, sub := range r.subscribers {
+		lines = append(lines, fmt.Sprint(sub.peer, " is short of ", sub.short))
 		for _, s := range sub.slots {
 			lines = append(lines, fmt.Sprint(sub.peer, s.told(), ridName(s.target)))
 		}

@@ -43,6 +43,7 @@ type assignment struct {
 	shown   []*publication // what each slot shows of the candidates, nil: nothing
 	choices []choice       // best first
 	kept    []*publication // in mostSpoken
+	moved   []*Slot        // of the subscriber, of both kinds, that show something else than before
 	seen    uint64         // marks who is among the choices
 }
 
@@ -259,6 +260,9 @@ func (a *assignment) place() {
 func (a *assignment) show(s *Slot, key trackKey, p *publication) {
 	s.entry.Peer, s.entry.Source, s.entry.Paused = key.peer, key.source, false
 	s.source = p
+	if !s.moved {
+		a.moved = append(a.moved, s)
+	}
 	s.moved, a.sub.moved = true, true
 }
 

@@ -29,6 +29,8 @@ var floors = [][]string{
 	{"signaling/access", "signaling/wire"},
 	{"failover", "orchestrator/history"},
 	{"orchestrator"},
+	{"orchestrator/pinowner"},
+	{"orchestrator/pincache"},
 	{"redisstore"},
 	{"redisstore/storetest"},
 	{"cluster"},
@@ -36,9 +38,10 @@ var floors = [][]string{
 	{"sfu/forward"},
 	{"sfu/egress", "sfu/bandwidth", "sfu/reception", "sfu/offer", "sfu/transport"},
 	{"control"},
+	{"internal/testkit"},
 	{"pin"},
 	{"ring/paper"},
-	{"ring", "headroom", "failpoint", "lobby", "readiness", "backoff", "loglimit", "internal/tool", "internal/testkit"},
+	{"ring", "headroom", "failpoint", "lobby", "readiness", "backoff", "loglimit", "internal/tool"},
 }
 
 // technology is an import that few may know. The rest of the house speaks its

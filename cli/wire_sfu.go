@@ -14,7 +14,7 @@ import (
 	"github.com/holdfast-rtc/holdfast/cluster"
 	"github.com/holdfast-rtc/holdfast/control"
 	"github.com/holdfast-rtc/holdfast/lab/devcluster"
-	"github.com/holdfast-rtc/holdfast/orchestrator"
+	"github.com/holdfast-rtc/holdfast/orchestrator/pinowner"
 	"github.com/holdfast-rtc/holdfast/pin"
 	"github.com/holdfast-rtc/holdfast/redisstore"
 	"github.com/holdfast-rtc/holdfast/ring"
@@ -32,7 +32,7 @@ type sfuNode struct {
 	control net.Listener
 	server  *control.Server
 	media   *sfu.Node
-	owner   *orchestrator.PinOwner
+	owner   *pinowner.Owner
 	store   *redisstore.Store
 	cluster *cluster.Cluster
 	quorum  *quorum
@@ -40,7 +40,7 @@ type sfuNode struct {
 
 // confirmer is the media node's Owner. The pin owner needs the node and the node
 // needs its owner, so one of them comes later.
-type confirmer struct{ pins *orchestrator.PinOwner }
+type confirmer struct{ pins *pinowner.Owner }
 
 // Confirm asks the pin owner.
 func (c *confirmer) Confirm(ctx context.Context, room ring.RoomID, p pin.Pin) error {
@@ -87,9 +87,9 @@ func (n *sfuNode) join(c *sfuCommand, plan sfuPlan) (err error) {
 		return faults(err)
 	}
 	n.quorum = newQuorum(n.cluster)
-	keeping := orchestrator.DefaultPinOwnerConfig()
+	keeping := pinowner.DefaultConfig()
 	keeping.Majority = n.quorum.majority
-	n.owner = orchestrator.NewPinOwner(n.store, n.media, keeping, n.log)
+	n.owner = pinowner.New(n.store, n.media, keeping, n.log)
 	owner.pins = n.owner
 	n.server = control.NewServer(plan.key, n.log)
 	return nil

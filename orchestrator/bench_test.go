@@ -7,6 +7,8 @@ import (
 
 	"github.com/holdfast-rtc/holdfast/cluster"
 	"github.com/holdfast-rtc/holdfast/headroom"
+	"github.com/holdfast-rtc/holdfast/internal/testkit"
+	"github.com/holdfast-rtc/holdfast/orchestrator/pinowner"
 	"github.com/holdfast-rtc/holdfast/pin"
 	"github.com/holdfast-rtc/holdfast/redisstore/storetest"
 	"github.com/holdfast-rtc/holdfast/ring"
@@ -24,7 +26,7 @@ func benchView() *cluster.View {
 }
 
 // settledBench is benchView in which every node has synced its pins in the store's incarnation.
-func settledBench(b *testing.B, store LeaseStore) *cluster.View {
+func settledBench(b *testing.B, store pinowner.LeaseStore) *cluster.View {
 	b.Helper()
 	all, err := store.Incarnations(b.Context())
 	if err != nil {
@@ -46,8 +48,8 @@ func BenchmarkPlace(b *testing.B) {
 			b.Run(kind+"/"+room, func(b *testing.B) {
 				var store interface {
 					PinStore
-					LeaseStore
-				} = newMemoryStore()
+					pinowner.LeaseStore
+				} = testkit.NewMemoryStore()
 				if kind != "memory" {
 					store = onRedis(b, storetest.Start(b, kind))
 				}

@@ -9,6 +9,7 @@ import (
 
 	"github.com/holdfast-rtc/holdfast/cluster"
 	"github.com/holdfast-rtc/holdfast/headroom"
+	"github.com/holdfast-rtc/holdfast/internal/testkit"
 	"github.com/holdfast-rtc/holdfast/pin"
 	"github.com/holdfast-rtc/holdfast/ring"
 )
@@ -69,7 +70,7 @@ func (c *crowd) open(ctx context.Context, signaling *Orchestrator, room ring.Roo
 
 // 250 rooms of unknown size are opened at once through three signaling nodes on three idle nodes: nobody is refused.
 func TestAFullHourIsRefusedNobody(t *testing.T) {
-	store, view := newMemoryStore(), fixed(crowdView(3, "a", "b", "c"))
+	store, view := testkit.NewMemoryStore(), fixed(crowdView(3, "a", "b", "c"))
 	c := &crowd{loads: map[ring.NodeID]headroom.Egress{}}
 	var signalingNodes []*Orchestrator
 	for range 3 {
@@ -105,12 +106,12 @@ func TestEveryRoomOfADeadNodeIsTakenAtOnce(t *testing.T) {
 		"a thousand": {headroom.Expect(1000)},
 	} {
 		t.Run(name, func(t *testing.T) {
-			store, view := newMemoryStore(), fixed(crowdView(2, "b", "c"))
+			store, view := testkit.NewMemoryStore(), fixed(crowdView(2, "b", "c"))
 			c := &crowd{loads: map[ring.NodeID]headroom.Egress{}}
 			signaling := New(store, view, &addresses{}, patient(), quiet)
 			for i, expect := range rooms {
 				room, dead := ring.RoomID(fmt.Sprintf("%s-%d", name, i)), pinAt("a", 1, 5000, uint64(i+1))
-				store.put(room, dead.Encode())
+				store.Put(room, dead.Encode())
 				p, err := signaling.Rehome(t.Context(), room, dead, expect)
 				if err == nil {
 					err = c.open(t.Context(), signaling, room, p, expect)
@@ -137,7 +138,7 @@ func manyOf(n int, room headroom.Room) []headroom.Room {
 // 200 people come back to pinned rooms while the store is slow: their claims keep no new room out.
 func TestClaimsUnderWayReserveNothing(t *testing.T) {
 	const resumes = 200
-	store := newMemoryStore()
+	store := testkit.NewMemoryStore()
 	busy := crowdView(1, "a", "b", "c")
 	for id, node := range busy.Nodes {
 		node.Load.EgressBitsPerSecond, node.Load.EgressPacketsPerSecond = ceiling().Part(0.37).BitsPerSecond, ceiling().Part(0.37).PacketsPerSecond
@@ -145,14 +146,14 @@ func TestClaimsUnderWayReserveNothing(t *testing.T) {
 	}
 	signaling := New(store, fixed(busy), &addresses{}, patient(), quiet)
 	arrived, goOn := make(chan struct{}, resumes), make(chan struct{})
-	store.meanwhile(func() {
+	store.Meanwhile(func() {
 		arrived <- struct{}{}
 		<-goOn
 	})
 	var all sync.WaitGroup
 	for i := range resumes {
 		room := ring.RoomID(fmt.Sprintf("old-%d", i))
-		store.put(room, pinAt("a", 1, 5000, uint64(i+1)).Encode())
+		store.Put(room, pinAt("a", 1, 5000, uint64(i+1)).Encode())
 		all.Go(func() {
 			if _, err := signaling.Place(t.Context(), room, headroom.Expect(10)); err != nil {
 				t.Error(err)
@@ -162,7 +163,7 @@ func TestClaimsUnderWayReserveNothing(t *testing.T) {
 	for range resumes {
 		<-arrived
 	}
-	store.meanwhile(nil)
+	store.Meanwhile(nil)
 	p, err := signaling.Place(t.Context(), "new", headroom.Expect(10))
 	if owner, _ := busy.Ring.Owner("new"); err != nil || p.Node != owner {
 		t.Errorf("a new room among %d joins of others: %v, %v, want the ring's owner %s", resumes, p.Node, err, owner)

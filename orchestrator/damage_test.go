@@ -14,6 +14,8 @@ import (
 
 	"github.com/holdfast-rtc/holdfast/cluster"
 	"github.com/holdfast-rtc/holdfast/headroom"
+	"github.com/holdfast-rtc/holdfast/internal/testkit"
+	"github.com/holdfast-rtc/holdfast/orchestrator/pinowner"
 	"github.com/holdfast-rtc/holdfast/pin"
 	"github.com/holdfast-rtc/holdfast/redisstore"
 	"github.com/holdfast-rtc/holdfast/redisstore/storetest"
@@ -40,8 +42,8 @@ func TestAbsurdLoadReportCountsAsFull(t *testing.T) {
 			BitsPerSecond:    rapid.OneOf(rapid.Just[uint64](math.MaxUint64), rapid.Uint64Min(full.BitsPerSecond)).Draw(t, "bits"),
 			PacketsPerSecond: rapid.OneOf(rapid.Just[uint64](math.MaxUint64), rapid.Uint64Min(full.PacketsPerSecond)).Draw(t, "packets"),
 		}
-		one := New(newMemoryStore(), fixed(view(full)), &addresses{}, patient(), quiet)
-		other := New(newMemoryStore(), fixed(view(absurd)), &addresses{}, patient(), quiet)
+		one := New(testkit.NewMemoryStore(), fixed(view(full)), &addresses{}, patient(), quiet)
+		other := New(testkit.NewMemoryStore(), fixed(view(absurd)), &addresses{}, patient(), quiet)
 		for i := range rapid.IntRange(1, 60).Draw(t, "rooms") {
 			room := ring.RoomID(strconv.Itoa(i))
 			want, err := one.Place(context.Background(), room, headroom.Room{})
@@ -85,10 +87,10 @@ func damage(t *testing.T, server storetest.Server, text, marker string) {
 	}
 	defer store.Close()
 	ours := pinAt("b", 1, 5000, 7)
-	open := &rooms{held: []pin.Holding{{Room: room, Pin: ours}}}
-	owner := NewPinOwner(store, open, DefaultPinOwnerConfig(), quiet)
-	if err := owner.refresh(ctx); err != nil || len(open.told()) != 0 || server.Raw.Get(ctx, keyOf(room)).Val() != text {
-		t.Fatalf("%s: the owner ended with %v, was told %v", server.Name, err, open.told())
+	open := testkit.NewRooms(pin.Holding{Room: room, Pin: ours})
+	owner := pinowner.New(store, open, pinowner.DefaultConfig(), quiet)
+	if err := owner.Refresh(ctx); err != nil || len(open.Fenced()) != 0 || server.Raw.Get(ctx, keyOf(room)).Val() != text {
+		t.Fatalf("%s: the owner ended with %v, was told %v", server.Name, err, open.Fenced())
 	}
 	if all, err := store.Incarnations(ctx); err != nil || !owner.Synced().Has(all[0]) || server.Raw.Get(ctx, markerKey).Val() == marker {
 		t.Fatalf("%s: incarnation %x, %v; synced in %x", server.Name, all, err, owner.Synced().All())
@@ -104,7 +106,7 @@ func damage(t *testing.T, server storetest.Server, text, marker string) {
 	if !strings.Contains(said.String(), "corrupt pin") {
 		t.Errorf("%s: the log says nothing of %q", server.Name, text)
 	}
-	if err := owner.refresh(ctx); err != nil || len(open.told()) != 1 || open.told()[0].Pin != got {
-		t.Errorf("%s: the owner ended with %v, and was told %v, want its new pin", server.Name, err, open.told())
+	if err := owner.Refresh(ctx); err != nil || len(open.Fenced()) != 1 || open.Fenced()[0].Pin != got {
+		t.Errorf("%s: the owner ended with %v, and was told %v, want its new pin", server.Name, err, open.Fenced())
 	}
 }

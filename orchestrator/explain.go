@@ -59,7 +59,7 @@ func (o *Orchestrator) describe(ctx context.Context, r *request, was current) st
 	if why := o.whyStale(ctx, r, was.pin); why != "" {
 		return "stale: " + why
 	}
-	if known := o.cache.of(r.room); was.pin.Fence.Less(known.Fence) {
+	if known := o.cache.Of(r.room); was.pin.Fence.Less(known.Fence) {
 		return fmt.Sprintf("fenced: fence %s was seen", known.Fence)
 	}
 	if why, known := whyGone(o.views.View(), was.pin); !known || why != "" {

@@ -3,7 +3,6 @@ package orchestrator
 import (
 	"context"
 	"fmt"
-	"log/slog"
 	"sync"
 	"sync/atomic"
 	"testing"
@@ -12,6 +11,7 @@ import (
 	"go.uber.org/goleak"
 
 	"github.com/holdfast-rtc/holdfast/cluster"
+	"github.com/holdfast-rtc/holdfast/internal/testkit"
 	"github.com/holdfast-rtc/holdfast/pin"
 	"github.com/holdfast-rtc/holdfast/redisstore"
 	"github.com/holdfast-rtc/holdfast/redisstore/storetest"
@@ -20,8 +20,11 @@ import (
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
-// quiet is the logger of tests that do not look at the log.
-var quiet = slog.New(slog.DiscardHandler)
+var (
+	bootOf = testkit.BootOf
+	pinAt  = testkit.PinAt
+	quiet  = testkit.Quiet()
+)
 
 // patient is the default configuration with time for a machine that is busy with other tests.
 func patient() Config {
@@ -29,9 +32,6 @@ func patient() Config {
 	cfg.StoreBudget, cfg.ProbeTimeout = 30*time.Second, 30*time.Second
 	return cfg
 }
-
-// bootOf is the boot number n of node: higher is newer.
-func bootOf(node string, n int) pin.BootID { return pin.BootID(fmt.Sprintf("%013d-%s", n, node)) }
 
 // sfu is a live SFU node whose boot is its number n.
 func sfu(id string, n int) cluster.Node {
@@ -120,8 +120,3 @@ func onRedis(t testing.TB, server storetest.Server) *redisstore.Store {
 
 // keyOf is where redisstore keeps the pin of a room without braces in its name.
 func keyOf(room ring.RoomID) string { return "holdfast:room:{" + string(room) + "}:node" }
-
-// pinAt is a pin on boot n of node.
-func pinAt(node string, n int, epoch, nonce uint64) pin.Pin {
-	return pin.Pin{Fence: pin.Fence{Epoch: epoch, Nonce: nonce}, Node: ring.NodeID(node), Boot: bootOf(node, n), Control: node + ".test:7000"}
-}

@@ -14,6 +14,8 @@ import (
 
 	"github.com/holdfast-rtc/holdfast/cluster"
 	"github.com/holdfast-rtc/holdfast/headroom"
+	"github.com/holdfast-rtc/holdfast/internal/testkit"
+	"github.com/holdfast-rtc/holdfast/orchestrator/pinowner"
 	"github.com/holdfast-rtc/holdfast/pin"
 	"github.com/holdfast-rtc/holdfast/ring"
 )
@@ -21,7 +23,7 @@ import (
 // fakeSFU is a media node as placement sees it.
 type fakeSFU struct {
 	node   cluster.Node
-	owner  *PinOwner
+	owner  *pinowner.Owner
 	rooms  map[ring.RoomID]pin.Pin
 	lost   []ring.RoomID // rooms that were handed over
 	before func()        // runs between the confirmation of a pin and the opening of its room
@@ -65,7 +67,7 @@ func (h *fakeSFU) attach(room ring.RoomID, p pin.Pin) error {
 
 // fakeCluster is three media nodes and two signaling nodes on a store that forgets.
 type fakeCluster struct {
-	store          *memoryStore
+	store          *testkit.MemoryStore
 	nodes          map[ring.NodeID]*fakeSFU
 	signalingNodes []*Orchestrator
 	sees           []*views
@@ -74,11 +76,11 @@ type fakeCluster struct {
 }
 
 func newFakeCluster() *fakeCluster {
-	w := &fakeCluster{store: newMemoryStore(), nodes: make(map[ring.NodeID]*fakeSFU), epochs: make(map[ring.RoomID]uint64)}
-	w.store.in = 1
+	w := &fakeCluster{store: testkit.NewMemoryStore(), nodes: make(map[ring.NodeID]*fakeSFU), epochs: make(map[ring.RoomID]uint64)}
+	w.store.StartIn(1)
 	for _, id := range []string{"a", "b", "c"} {
 		h := &fakeSFU{node: sfu(id, 1), rooms: make(map[ring.RoomID]pin.Pin), before: func() {}}
-		h.owner = NewPinOwner(w.store, h, DefaultPinOwnerConfig(), quiet)
+		h.owner = pinowner.New(w.store, h, pinowner.DefaultConfig(), quiet)
 		w.nodes[h.node.ID] = h
 	}
 	for range 2 {
@@ -173,7 +175,7 @@ func TestRoomThatIsAboutToOpenIsNotOpenedElsewhere(t *testing.T) {
 		b := w.nodes["b"]
 		b.before = func() {
 			b.before = func() {}
-			w.store.lose()
+			w.store.Lose()
 			w.join(w.signalingNodes[0], class) // It would choose a.
 		}
 		w.join(w.signalingNodes[1], class)
@@ -201,9 +203,9 @@ func TestForgetfulStoreNeitherMovesNorSplitsARoom(t *testing.T) {
 			for range rapid.SampledFrom([]int{0, 0, 0, 1, 2, 4}).Draw(t, "steps") {
 				switch rapid.IntRange(0, 3).Draw(t, "meanwhile") {
 				case 0:
-					w.store.lose()
+					w.store.Lose()
 				case 1:
-					_ = w.nodes[sfuName.Draw(t, "fakeSFU")].owner.refresh(context.Background())
+					_ = w.nodes[sfuName.Draw(t, "fakeSFU")].owner.Refresh(context.Background())
 				case 2:
 					w.gossip(w.sees[signaling.Draw(t, "signaling")], sfuName.Draw(t, "full"))
 				case 3:
@@ -211,14 +213,14 @@ func TestForgetfulStoreNeitherMovesNorSplitsARoom(t *testing.T) {
 				}
 			}
 		}
-		w.store.before = meanwhile
+		w.store.Meanwhile(meanwhile)
 		for _, h := range w.nodes {
 			h.before = meanwhile
 		}
 		t.Repeat(map[string]func(*rapid.T){
 			"join":    func(t *rapid.T) { w.join(w.signalingNodes[signaling.Draw(t, "signaling")], room.Draw(t, "room")) },
-			"lose":    func(*rapid.T) { w.store.lose() },
-			"refresh": func(t *rapid.T) { _ = w.nodes[sfuName.Draw(t, "fakeSFU")].owner.refresh(context.Background()) },
+			"lose":    func(*rapid.T) { w.store.Lose() },
+			"refresh": func(t *rapid.T) { _ = w.nodes[sfuName.Draw(t, "fakeSFU")].owner.Refresh(context.Background()) },
 			"gossip":  func(t *rapid.T) { w.gossip(w.sees[signaling.Draw(t, "signaling")], sfuName.Draw(t, "full")) },
 			"new signaling": func(t *rapid.T) {
 				i := signaling.Draw(t, "signaling")

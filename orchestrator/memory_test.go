@@ -8,6 +8,7 @@ import (
 
 	"github.com/holdfast-rtc/holdfast/cluster"
 	"github.com/holdfast-rtc/holdfast/headroom"
+	"github.com/holdfast-rtc/holdfast/internal/testkit"
 	"github.com/holdfast-rtc/holdfast/pin"
 	"github.com/holdfast-rtc/holdfast/ring"
 )
@@ -17,9 +18,9 @@ const class ring.RoomID = "class"
 
 // forgetful is a signaling node on a store in its second incarnation, which is empty. a, b and c are synced in the
 // given one.
-func forgetful(reported pin.Incarnation) (*Orchestrator, *memoryStore, *addresses, *views) {
-	store := newMemoryStore()
-	store.in = 2
+func forgetful(reported pin.Incarnation) (*Orchestrator, *testkit.MemoryStore, *addresses, *views) {
+	store := testkit.NewMemoryStore()
+	store.StartIn(2)
 	where := &addresses{holds: make(map[string]map[ring.RoomID]pin.Pin), unanswered: make(map[string]error)}
 	seen := fixed(reporting(reported))
 	return New(store, seen, where, patient(), quiet), store, where, seen
@@ -48,8 +49,8 @@ func TestClaimIsHandedBackToWhoHasTheRoomOpen(t *testing.T) {
 	if err != nil || got.Boot != held.Boot || !held.Fence.Less(got.Fence) || got.Fence.Fresh() {
 		t.Fatalf("Place = %v, %v, want a higher pin of b, which has the room open", got, err)
 	}
-	if store.stands(class) != got.Encode() || store.fault != "" {
-		t.Errorf("the store has %q, and %s", store.stands(class), store.fault)
+	if store.Stands(class) != got.Encode() || store.Fault() != "" {
+		t.Errorf("the store has %q, and %s", store.Stands(class), store.Fault())
 	}
 	if len(signaling.ledger.held) != 0 {
 		t.Errorf("egress stays reserved for a room that is open already: %v", signaling.ledger.held)
@@ -85,7 +86,7 @@ func TestClaimIsVerifiedOnlyWhileAnOwnerHasNotReported(t *testing.T) {
 				where.unanswered["b.test:7000"] = errors.New("it hangs")
 			}
 			got, err := signaling.Place(t.Context(), class, headroom.Room{})
-			if err != nil || string(got.Node) != c.want || store.stands(class) != got.Encode() {
+			if err != nil || string(got.Node) != c.want || store.Stands(class) != got.Encode() {
 				t.Fatalf("Place = %v, %v, want a pin of %s", got, err, c.want)
 			}
 			if !c.silent || c.reported == 2 {
@@ -107,7 +108,7 @@ func TestClaimBelowTheHoldersFenceIsRaised(t *testing.T) {
 	held := pinAt("a", 1, uint64(time.Now().Add(time.Hour).UnixMilli()), 7)
 	where.holds["a.test:7000"] = map[ring.RoomID]pin.Pin{class: held}
 	got, err := signaling.Place(t.Context(), class, headroom.Room{})
-	if err != nil || got.Boot != held.Boot || !held.Fence.Less(got.Fence) || store.stands(class) != got.Encode() {
+	if err != nil || got.Boot != held.Boot || !held.Fence.Less(got.Fence) || store.Stands(class) != got.Encode() {
 		t.Fatalf("Place = %v, %v, want a pin of a above %v", got, err, held.Fence)
 	}
 }
@@ -138,27 +139,27 @@ func TestRehomingFromAPinThatStandsAgain(t *testing.T) {
 	for _, how := range []string{"Rehome", "PlaceAgain"} {
 		for range 8 { // The nonce of the move is above that of the owner, or below.
 			signaling, store, where, _ := forgetful(1)
-			store.put(class, dead.Encode())
+			store.Put(class, dead.Encode())
 			where.open("b", class, live)
 			got, err := move(signaling, how)
-			if err != nil || got.Boot != live.Boot || !live.Fence.Less(got.Fence) || store.stands(class) != got.Encode() {
+			if err != nil || got.Boot != live.Boot || !live.Fence.Less(got.Fence) || store.Stands(class) != got.Encode() {
 				t.Fatalf("%s = %v, %v, want b, which serves the room", how, got, err)
 			}
 		}
 		// Another signaling node finds the move of one that died before it asked.
 		signaling, store, where, _ := forgetful(1)
-		store.put(class, pinAt("c", 1, 5001, 9).Encode())
+		store.Put(class, pinAt("c", 1, 5001, 9).Encode())
 		where.open("b", class, live)
 		if got, err := signaling.Place(t.Context(), class, headroom.Room{}); err != nil || got.Boot != live.Boot {
 			t.Fatalf("Place = %v, %v, want b, which serves the room", got, err)
 		}
 		signaling, store, where, _ = forgetful(2)
-		store.put(class, dead.Encode())
+		store.Put(class, dead.Encode())
 		for _, id := range []string{"a", "b", "c"} {
 			where.unanswered[id+".test:7000"] = errors.New("it hangs")
 		}
-		if got, err := move(signaling, how); err != nil || got.Fence.Epoch != 5001 || store.calls != 1 {
-			t.Fatalf("%s = %v, %v in %d calls, want one, and nobody asked: all have reported", how, got, err, store.calls)
+		if got, err := move(signaling, how); err != nil || got.Fence.Epoch != 5001 || store.Calls() != 1 {
+			t.Fatalf("%s = %v, %v in %d calls, want one, and nobody asked: all have reported", how, got, err, store.Calls())
 		}
 	}
 }
@@ -169,7 +170,7 @@ func TestRememberedRoomIsJoinedWithoutAStore(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	store.err = errors.New("the store is away")
+	store.Fail(errors.New("the store is away"))
 	if got, err := signaling.Place(t.Context(), class, headroom.Room{}); got != known || err != nil {
 		t.Errorf("a join of a known room got %v, %v, want %v", got, err, known)
 	}
@@ -239,7 +240,7 @@ func TestRoomIsJoinedWithoutAStoreWhereItIsOpen(t *testing.T) {
 				if c.unanswered != "" {
 					where.unanswered[c.unanswered+".test:7000"] = errors.New("it hangs")
 				}
-				store.fail(errors.New("the store is away"))
+				store.Fail(errors.New("the store is away"))
 				<-time.After(c.later)
 				got, err := signaling.Place(t.Context(), class, headroom.Room{})
 				switch {
@@ -251,91 +252,4 @@ func TestRoomIsJoinedWithoutAStoreWhereItIsOpen(t *testing.T) {
 			})
 		})
 	}
-}
-
-func TestOwnerContestsAPinWhoseMakerDidNotKnowIt(t *testing.T) {
-	fresh := pin.Fence{Epoch: 9000, Nonce: pin.NewFreshNonce()}
-	intruder := pinAt("b", 1, fresh.Epoch, fresh.Nonce)
-	mover := pinAt("b", 1, 9000, 9)
-	for name, c := range map[string]struct {
-		found    pin.Pin
-		prepare  func(own *PinOwner)
-		majority bool
-		keeps    bool
-	}{
-		"fresh":                      {found: intruder, majority: true, keeps: true},
-		"moved by somebody who knew": {found: mover, majority: true},
-		"moved by somebody else from what ours was moved from": {found: pinAt("b", 1, 5000, 9), majority: true, keeps: true},
-		"in a minority": {found: intruder},
-		"after a pause": {found: intruder, majority: true, prepare: func(own *PinOwner) {
-			own.mu.Lock()
-			defer own.mu.Unlock()
-			clear(own.confirmed)
-		}},
-	} {
-		t.Run(name, func(t *testing.T) {
-			cfg := DefaultPinOwnerConfig()
-			cfg.Majority = func() bool { return c.majority }
-			withOwner(t, cfg, func(t *testing.T, own *PinOwner, s *memoryStore, r *rooms, ours pin.Pin) {
-				if c.prepare != nil {
-					c.prepare(own)
-				}
-				s.put("r", c.found.Encode())
-				after(6 * time.Second)
-				stands, err := pin.Parse(s.stands("r"))
-				if err != nil {
-					t.Fatal(err)
-				}
-				told := r.told()
-				if len(told) != 1 || told[0].Pin != stands {
-					t.Fatalf("the holder was told %v, the store has %v", told, stands)
-				}
-				if c.keeps != (stands.Boot == ours.Boot) || c.keeps && stands.Fence.Epoch != c.found.Fence.Epoch+1 || !c.keeps && stands != c.found {
-					t.Errorf("%v stands", stands)
-				}
-			})
-		})
-	}
-}
-
-// An owner reports an incarnation when all its pins stand in it, and not before.
-func TestOwnerReportsWhatItHasSynced(t *testing.T) {
-	cfg := DefaultPinOwnerConfig()
-	cfg.Majority = func() bool { return true }
-	withOwner(t, cfg, func(t *testing.T, own *PinOwner, s *memoryStore, _ *rooms, ours pin.Pin) {
-		s.lose() // incarnation 2
-		after(6 * time.Second)
-		if !own.Synced().Has(2) || s.stands("r") != ours.Encode() {
-			t.Fatalf("synced in %v, the store has %q", own.Synced().All(), s.stands("r"))
-		}
-		s.lose()
-		s.meanwhile(s.lose) // It forgets again between the question and the answer.
-		after(6 * time.Second)
-		if s.meanwhile(nil); own.Synced().Has(s.incarnation()) {
-			t.Errorf("incarnation %d was reported, which began after the pins were written", s.incarnation())
-		}
-		after(6 * time.Second)
-		if !own.Synced().Has(s.incarnation()) {
-			t.Errorf("synced in %v, want %d", own.Synced().All(), s.incarnation())
-		}
-		// A room that is about to open counts, though it is not held yet.
-		opening := pinAt("a", 1, 6000, 1)
-		s.put("s", opening.Encode())
-		if err := own.Confirm(t.Context(), "s", opening); err != nil {
-			t.Fatal(err)
-		}
-		s.lose()
-		after(6 * time.Second)
-		if s.stands("s") != opening.Encode() || !own.Synced().Has(s.incarnation()) {
-			t.Errorf("the store has %q for a room that is opening, synced in %v", s.stands("s"), own.Synced().All())
-		}
-		// What is taken for confirmed without the store may not be in it.
-		s.mu.Lock()
-		s.err = errors.New("the store is away")
-		s.mu.Unlock()
-		after(silentFor)
-		if err := own.Confirm(t.Context(), "u", pinAt("a", 1, 7000, 1)); err != nil || own.Synced() != "" {
-			t.Errorf("Confirm = %v by the majority, and %v is still reported", err, own.Synced().All())
-		}
-	})
 }

@@ -2,11 +2,13 @@ package orchestrator
 
 import (
 	"context"
+	"errors"
 	"testing"
 	"testing/synctest"
 	"time"
 
 	"github.com/holdfast-rtc/holdfast/headroom"
+	"github.com/holdfast-rtc/holdfast/internal/testkit"
 	"github.com/holdfast-rtc/holdfast/pin"
 	"github.com/holdfast-rtc/holdfast/ring"
 )
@@ -23,7 +25,7 @@ func (f frozen) Holds(ctx context.Context, control string, room ring.RoomID) (pi
 }
 
 // withMuteNode is a signaling node on a store that has just lost its data, while b is mute.
-func withMuteNode(t *testing.T) (*Orchestrator, *memoryStore, *addresses) {
+func withMuteNode(t *testing.T) (*Orchestrator, *testkit.MemoryStore, *addresses) {
 	signaling, store, where, _ := forgetful(1)
 	return New(store, signaling.views, frozen{where}, DefaultConfig(), quiet), store, where
 }
@@ -34,11 +36,11 @@ func TestMuteNodeStopsNoJoin(t *testing.T) {
 		signaling, store, _ := withMuteNode(t)
 		began := time.Now()
 		got, err := signaling.Place(t.Context(), class, headroom.Room{})
-		if took := time.Since(began); err != nil || store.stands(class) != got.Encode() || took > 2*time.Second {
+		if took := time.Since(began); err != nil || store.Stands(class) != got.Encode() || took > 2*time.Second {
 			t.Fatalf("Place = %v, %v after %v, want the claim to stand within 2 s", got, err, took)
 		}
 		// Nobody has said that the mute node does not have the room: the next join asks again.
-		if signaling.cache.isVerified(class, got, store.incarnation()) {
+		if signaling.cache.IsVerified(class, got, store.Incarnation()) {
 			t.Error("a claim counts as verified though one node did not answer")
 		}
 	})
@@ -49,7 +51,7 @@ func TestMuteNodeHardlyDelaysAnOpenRoom(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		signaling, _, where := withMuteNode(t)
 		held := pinAt("c", 1, 5000, 7)
-		signaling.cache.note(class, held)
+		signaling.cache.Note(class, held)
 		where.open("c", class, held)
 		began := time.Now()
 		got, err := signaling.Place(t.Context(), class, headroom.Room{})
@@ -64,8 +66,8 @@ func TestMuteNodeStopsNoJoinWithoutAStore(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		signaling, store, _ := withMuteNode(t)
 		held := pinAt("c", 1, 5000, 7)
-		signaling.cache.verified(class, held, 1)
-		store.fail(errAway)
+		signaling.cache.Verified(class, held, 1)
+		store.Fail(errors.New("the store is away"))
 		began := time.Now()
 		if got, err := signaling.Place(t.Context(), class, headroom.Room{}); err != nil || got != held || time.Since(began) > 2*time.Second {
 			t.Fatalf("Place = %v, %v after %v, want %v within 2 s", got, err, time.Since(began), held)
@@ -78,8 +80,8 @@ func TestMuteNodeStopsNoJoinWithoutAStore(t *testing.T) {
 func TestPinnedRoomIsJoinedWhileWritesAreRefused(t *testing.T) {
 	signaling, store, _, _ := forgetful(2)
 	stands := pinAt("c", 1, 5000, 7)
-	store.put(class, stands.Encode())
-	store.refuseWrites(true)
+	store.Put(class, stands.Encode())
+	store.RefuseWrites(true)
 	if got, err := signaling.Place(t.Context(), class, headroom.Room{}); err != nil || got != stands {
 		t.Fatalf("Place = %v, %v, want the pin that stands", got, err)
 	}

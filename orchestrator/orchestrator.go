@@ -2,10 +2,9 @@
 // the same pin for a room, that epochs only grow, that a placement costs one store round trip whether the room
 // is new or pinned, and that whoever comes across a pin whose node is gone moves it.
 //
-// Signaling nodes use an Orchestrator (place, re-home, explain). A media node uses a PinOwner, which keeps the
-// pins of its rooms alive and learns of higher ones.
+// It is the signaling node's side: place, re-home, explain. The media node's is in pinowner.
 //
-// It does not know Redis, gossip or gRPC: it is given a store (PinStore, LeaseStore), a view of the cluster (Views)
+// It does not know Redis, gossip or gRPC: it is given a store (PinStore), a view of the cluster (Views)
 // and a way to ask an address who lives there (Prober). DESIGN.md has the invariants, the states of a pin and the races.
 package orchestrator
 
@@ -17,6 +16,7 @@ import (
 
 	"github.com/holdfast-rtc/holdfast/cluster"
 	"github.com/holdfast-rtc/holdfast/headroom"
+	"github.com/holdfast-rtc/holdfast/orchestrator/pincache"
 	"github.com/holdfast-rtc/holdfast/pin"
 	"github.com/holdfast-rtc/holdfast/ring"
 )
@@ -54,14 +54,14 @@ type Orchestrator struct {
 	prober Prober
 	cfg    Config
 	log    *slog.Logger
-	cache  pinCache
+	cache  pincache.Cache
 	ledger ledger
 	probes singleflight.Group
 }
 
 // New needs a valid configuration.
 func New(store PinStore, views Views, prober Prober, cfg Config, log *slog.Logger) *Orchestrator {
-	return &Orchestrator{store: store, views: views, prober: prober, cfg: cfg, log: log, cache: pinCache{clock: cfg.Clock}}
+	return &Orchestrator{store: store, views: views, prober: prober, cfg: cfg, log: log, cache: pincache.Cache{Clock: cfg.Clock}}
 }
 
 // Place returns the pin of room, or claims one. It costs one store round trip; more for a stale or corrupt pin. After
@@ -77,7 +77,7 @@ func (o *Orchestrator) Place(ctx context.Context, room ring.RoomID, expect headr
 func (o *Orchestrator) Rehome(ctx context.Context, room ring.RoomID, from pin.Pin, expect headroom.Room) (pin.Pin, error) {
 	r := o.request(room, expect)
 	r.avoid.boot = from.Boot
-	o.cache.note(room, from)
+	o.cache.Note(room, from)
 	return o.swapLoop(ctx, r, current{pin: from})
 }
 
@@ -86,7 +86,7 @@ func (o *Orchestrator) PlaceAgain(ctx context.Context, room ring.RoomID, refused
 	r := o.request(room, expect)
 	r.avoid.node = refused.Node
 	r.refused = refused.Fence
-	o.cache.note(room, refused)
+	o.cache.Note(room, refused)
 	o.ledger.refuse(room, refused.Boot)
 	return o.swapLoop(ctx, r, current{pin: refused})
 }
@@ -95,7 +95,7 @@ func (o *Orchestrator) PlaceAgain(ctx context.Context, room ring.RoomID, refused
 // from a client.
 func (o *Orchestrator) Observe(room ring.RoomID, f pin.Fence) {
 	if !f.IsZero() {
-		o.cache.note(room, pin.Pin{Fence: f})
+		o.cache.Note(room, pin.Pin{Fence: f})
 	}
 }
 

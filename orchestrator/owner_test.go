@@ -7,16 +7,17 @@ import (
 
 	"github.com/holdfast-rtc/holdfast/headroom"
 	"github.com/holdfast-rtc/holdfast/internal/testkit"
+	"github.com/holdfast-rtc/holdfast/orchestrator/pinowner"
 	"github.com/holdfast-rtc/holdfast/pin"
 	"github.com/holdfast-rtc/holdfast/redisstore/storetest"
 	"github.com/holdfast-rtc/holdfast/ring"
 )
 
 // owner is an SFU node's side of placement, refreshing often, until the test ends.
-func owner(t *testing.T, server storetest.Server, held ...pin.Holding) (*PinOwner, *rooms) {
+func owner(t *testing.T, server storetest.Server, held ...pin.Holding) (*pinowner.Owner, *testkit.Rooms) {
 	t.Helper()
-	r := &rooms{held: held}
-	own := NewPinOwner(onRedis(t, server), r, PinOwnerConfig{RefreshEvery: 10 * time.Millisecond, ProlongEvery: time.Minute}, quiet)
+	r := testkit.NewRooms(held...)
+	own := pinowner.New(onRedis(t, server), r, pinowner.Config{RefreshEvery: 10 * time.Millisecond, ProlongEvery: time.Minute}, quiet)
 	ctx, cancel := context.WithCancel(context.Background())
 	ended := make(chan error, 1)
 	go func() { ended <- own.Run(ctx) }()
@@ -44,8 +45,8 @@ func TestOwnersAndSignalingNodesOverOneStore(t *testing.T) {
 		if err != nil || second.Node != "b" || second.Fence.Epoch != first.Fence.Epoch+1 {
 			t.Fatalf("Rehome = %v, %v", second, err)
 		}
-		testkit.Eventually(t, "the old owner to be fenced", func() bool { return len(sleeper.told()) > 0 })
-		if told := sleeper.told(); len(told) != 1 || told[0] != (pin.Holding{Room: room, Pin: second}) {
+		testkit.Eventually(t, "the old owner to be fenced", func() bool { return len(sleeper.Fenced()) > 0 })
+		if told := sleeper.Fenced(); len(told) != 1 || told[0] != (pin.Holding{Room: room, Pin: second}) {
 			t.Errorf("the old owner was told %v, want %v once", told, second)
 		}
 		own, awake := owner(t, server, pin.Holding{Room: room, Pin: second})
@@ -60,8 +61,8 @@ func TestOwnersAndSignalingNodesOverOneStore(t *testing.T) {
 		if p, err := newcomer.Place(t.Context(), room, headroom.Room{}); p != second || err != nil {
 			t.Errorf("after the store lost everything a join got %v, %v, want %v, epoch kept", p, err, second)
 		}
-		if len(awake.told()) != 0 {
-			t.Errorf("the new owner was fenced by %v", awake.told())
+		if len(awake.Fenced()) != 0 {
+			t.Errorf("the new owner was fenced by %v", awake.Fenced())
 		}
 	})
 }

@@ -19,6 +19,7 @@ import (
 
 	"github.com/holdfast-rtc/holdfast/cluster"
 	"github.com/holdfast-rtc/holdfast/headroom"
+	"github.com/holdfast-rtc/holdfast/internal/testkit"
 	"github.com/holdfast-rtc/holdfast/pin"
 	"github.com/holdfast-rtc/holdfast/redisstore/storetest"
 	"github.com/holdfast-rtc/holdfast/ring"
@@ -51,8 +52,8 @@ func TestConcurrentPlacesThroughDifferentViewsEndOnOnePin(t *testing.T) {
 			}
 		}
 		for i, signaling := range signalingNodes {
-			if signaling.cache.of("crowd") != pins[0] {
-				t.Errorf("signaling node %d remembers %v", i, signaling.cache.of("crowd"))
+			if signaling.cache.Of("crowd") != pins[0] {
+				t.Errorf("signaling node %d remembers %v", i, signaling.cache.Of("crowd"))
 			}
 			if held := len(signaling.ledger.held); held > 1 {
 				t.Errorf("signaling %d reserves %d rooms, want its claim at most", i, held)
@@ -123,9 +124,9 @@ func TestStoreThatIsAwayIsGivenUpWithinTheBudget(t *testing.T) {
 func TestStoreBudgetCoversAllTripsOfACall(t *testing.T) {
 	for slow, want := range map[time.Duration]error{time.Hour: ErrStoreUnavailable, 200 * time.Millisecond: ErrStoreUnavailable, 100 * time.Millisecond: nil} {
 		synctest.Test(t, func(t *testing.T) {
-			store, view := newMemoryStore(), viewOf(sfu("a", 2))
-			store.put("r", pinAt("a", 1, 5000, 1).Encode())
-			store.slow = slow
+			store, view := testkit.NewMemoryStore(), viewOf(sfu("a", 2))
+			store.Put("r", pinAt("a", 1, 5000, 1).Encode())
+			store.Slow(slow)
 			signaling := New(store, fixed(view), &addresses{}, DefaultConfig(), quiet)
 			began := time.Now()
 			_, err := signaling.Place(t.Context(), "r", headroom.Room{})
@@ -149,7 +150,7 @@ func TestCallerWhoGivesUpGetsHisOwnError(t *testing.T) {
 func TestConcurrentProbesOfOneAddressAreOne(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var dials atomic.Int32
-		signaling := New(newMemoryStore(), fixed(viewOf(sfu("a", 1))), proberFunc(func(context.Context, string) (pin.BootID, error) {
+		signaling := New(testkit.NewMemoryStore(), fixed(viewOf(sfu("a", 1))), proberFunc(func(context.Context, string) (pin.BootID, error) {
 			dials.Add(1)
 			<-time.After(100 * time.Millisecond)
 			return bootOf("x", 1), nil
@@ -223,7 +224,7 @@ func TestExplainSaysWhyEveryNodeWasPassedOver(t *testing.T) {
 // signaling node hands out a pin that it knows to be dead.
 func TestFencesOnlyGrowWhateverSignalingNodesSee(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
-		memoryStore, truth := newMemoryStore(), map[string]int{"a": 1, "b": 1, "c": 1}
+		memoryStore, truth := testkit.NewMemoryStore(), map[string]int{"a": 1, "b": 1, "c": 1}
 		gone := make(map[pin.BootID]cluster.Departure)
 		where := &addresses{boots: make(map[string]pin.BootID)}
 		current := func() *cluster.View {
@@ -278,8 +279,8 @@ func TestFencesOnlyGrowWhateverSignalingNodesSee(t *testing.T) {
 				}
 			},
 			"": func(t *rapid.T) {
-				if memoryStore.fault != "" {
-					t.Fatal(memoryStore.fault)
+				if memoryStore.Fault() != "" {
+					t.Fatal(memoryStore.Fault())
 				}
 			},
 		})

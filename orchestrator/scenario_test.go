@@ -13,6 +13,7 @@ import (
 
 	"github.com/holdfast-rtc/holdfast/cluster"
 	"github.com/holdfast-rtc/holdfast/headroom"
+	"github.com/holdfast-rtc/holdfast/orchestrator/pinowner"
 	"github.com/holdfast-rtc/holdfast/pin"
 	"github.com/holdfast-rtc/holdfast/redisstore"
 	"github.com/holdfast-rtc/holdfast/redisstore/storetest"
@@ -259,6 +260,6 @@ func parseFence(text string) pin.Fence {
 }
 
 var (
-	_ PinStore   = (*redisstore.Store)(nil)
-	_ LeaseStore = (*redisstore.Store)(nil)
+	_ PinStore            = (*redisstore.Store)(nil)
+	_ pinowner.LeaseStore = (*redisstore.Store)(nil)
 )

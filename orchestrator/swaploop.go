@@ -51,7 +51,7 @@ func (o *Orchestrator) swapLoop(ctx context.Context, r *request, was current) (p
 			if len(r.unanswered) > 0 {
 				r.in = 0
 			}
-			o.cache.verified(r.room, now.pin, r.in)
+			o.cache.Verified(r.room, now.pin, r.in)
 			return now.pin, nil
 		case usable:
 			o.ledger.forget(r.room, next.Fence)
@@ -66,7 +66,7 @@ func (o *Orchestrator) readInstead(ctx context.Context, r *request, why error) (
 	if err == nil && found.absent() {
 		err = why
 	}
-	if err == nil && o.cache.of(r.room) != found.pin {
+	if err == nil && o.cache.Of(r.room) != found.pin {
 		r.evidence = max(r.evidence, fromStore) // Its claimer may not have asked the owners.
 	}
 	return found, err
@@ -94,15 +94,15 @@ func (o *Orchestrator) replace(ctx context.Context, r *request, was current, nex
 }
 
 func (o *Orchestrator) propose(ctx context.Context, view *cluster.View, r *request, was current) (pin.Pin, error) {
-	epoch, nonce := o.cache.nextEpoch(r.room, was.pin), pin.NewNonce
+	epoch, nonce := o.cache.NextEpoch(r.room, was.pin), pin.NewNonce
 	if was.pin.IsZero() {
-		epoch, nonce = o.cache.freshEpoch(r.room), pin.NewFreshNonce
+		epoch, nonce = o.cache.FreshEpoch(r.room), pin.NewFreshNonce
 	}
 	if back := was.owner; !back.IsZero() {
 		back.Fence = pin.Fence{Epoch: max(epoch, back.Fence.Epoch+1), Nonce: pin.NewNonce()}
 		return back, nil
 	}
-	known := o.cache.of(r.room)
+	known := o.cache.Of(r.room)
 	if !was.pin.IsZero() && was.pin.Fence.Less(known.Fence) && known.Node != "" && o.whyStale(ctx, r, known) == "" {
 		r.evidence = restored // A lost write: put it back.
 		return known, nil
@@ -127,7 +127,7 @@ func (o *Orchestrator) usable(ctx context.Context, r *request, was current) bool
 		return false
 	}
 	why := o.whyStale(ctx, r, was.pin)
-	if why == "" && was.pin.Fence.Less(o.cache.of(r.room).Fence) {
+	if why == "" && was.pin.Fence.Less(o.cache.Of(r.room).Fence) {
 		why = "a higher pin was seen"
 	}
 	if why != "" {

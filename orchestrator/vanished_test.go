@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/holdfast-rtc/holdfast/headroom"
+	"github.com/holdfast-rtc/holdfast/internal/testkit"
 	"github.com/holdfast-rtc/holdfast/pin"
 )
 
@@ -13,8 +14,8 @@ import (
 // pins until they expire, nor move them before it has heard of everybody.
 func TestAPinOfAVanishedHostIsStaleOnceTheViewKnowsEverybody(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		store, view := newMemoryStore(), viewOf(sfu("b", 1))
-		store.put("r", pinAt("a", 1, 5000, 1).Encode())
+		store, view := testkit.NewMemoryStore(), viewOf(sfu("b", 1))
+		store.Put("r", pinAt("a", 1, 5000, 1).Encode())
 		alive := &addresses{boots: map[string]pin.BootID{"a.test:7000": bootOf("a", 1)}}
 		silent := &addresses{}
 		view.SettledAt = time.Now()

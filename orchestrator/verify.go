@@ -28,7 +28,7 @@ func unsynced(view *cluster.View, in pin.Incarnation) []cluster.Node {
 // verify returns the pin of a live owner that has the room open although the store says otherwise, or zero. A store
 // that lost data must not split a room. The view is read after the write, so owners synced in it need not be asked.
 func (o *Orchestrator) verify(ctx context.Context, r *request, now current, usable bool) (pin.Pin, error) {
-	known := o.cache.of(r.room)
+	known := o.cache.Of(r.room)
 	in := r.in
 	switch lower := now.pin.Fence.Less(known.Fence); {
 	case now.raw != nil:
@@ -41,7 +41,7 @@ func (o *Orchestrator) verify(ctx context.Context, r *request, now current, usab
 		in = 0
 	case !usable && r.avoid != (avoidance{}), r.evidence == fromMemory:
 		return pin.Pin{}, nil // They verify after the write.
-	case usable && r.evidence == fromStore && o.cache.isVerified(r.room, now.pin, in):
+	case usable && r.evidence == fromStore && o.cache.IsVerified(r.room, now.pin, in):
 		return pin.Pin{}, nil
 	}
 	view, err := o.settledView()
@@ -64,7 +64,7 @@ func (o *Orchestrator) verify(ctx context.Context, r *request, now current, usab
 		return pin.Pin{}, nil // propose puts it back.
 	case usable && owner.Boot == now.pin.Boot && !now.pin.Fence.Less(owner.Fence):
 		return pin.Pin{}, nil // It takes the pin over.
-	case usable && owner.Fence.Less(now.pin.Fence) && !ignores(now.pin.Fence, owner.Fence):
+	case usable && owner.Fence.Less(now.pin.Fence) && !now.pin.Fence.Ignores(owner.Fence):
 		return pin.Pin{}, nil // The room was moved away from it.
 	case usable && !owner.IsZero():
 		o.log.Info("claim handed back", "room", r.room, "fence", now.pin.Fence, "node", now.pin.Node,
@@ -73,18 +73,13 @@ func (o *Orchestrator) verify(ctx context.Context, r *request, now current, usab
 	return owner, nil
 }
 
-// ignores reports whether the maker of above cannot have known below: every move raises the epoch.
-func ignores(above, below pin.Fence) bool {
-	return above.Fresh() || above.Epoch == below.Epoch
-}
-
 // graceShare of ProbeTimeout remains for the others once the cached owner has answered. Nodes answer within 300 ms.
 const graceShare = 2
 
 // askOwners returns the highest pin under which a node has the room open. Nodes that do not answer are passed over,
 // because one frozen node must not stop all joins; they reclaim their rooms later.
 func (o *Orchestrator) askOwners(ctx context.Context, r *request, nodes []cluster.Node) (pin.Pin, error) {
-	known := o.cache.of(r.room)
+	known := o.cache.Of(r.room)
 	nodes = slices.DeleteFunc(nodes, func(n cluster.Node) bool {
 		return n.Boot == r.avoid.boot && r.avoid.boot != "" || slices.Contains(r.unanswered, n.Boot)
 	})
@@ -139,7 +134,7 @@ const rememberedFor = 30 * time.Minute
 // withoutStore returns the pin of the live owner that has the room open, or a recent one from the cache. Its node
 // confirms it. Large clusters are not asked for unknown rooms, which a client may invent.
 func (o *Orchestrator) withoutStore(ctx context.Context, r *request) (pin.Pin, bool) {
-	known, view := o.cache.of(r.room), o.views.View()
+	known, view := o.cache.Of(r.room), o.views.View()
 	if r.avoid != (avoidance{}) || view == nil {
 		return pin.Pin{}, false
 	}
@@ -152,11 +147,11 @@ func (o *Orchestrator) withoutStore(ctx context.Context, r *request) (pin.Pin, b
 	case err != nil:
 		return pin.Pin{}, false
 	case !owner.IsZero() && !owner.Fence.Less(known.Fence):
-		o.cache.note(r.room, owner)
+		o.cache.Note(r.room, owner)
 		return owner, true
 	case !owner.IsZero() && owner.Boot != known.Boot:
 		return pin.Pin{}, false // Only the store can tell.
 	}
 	why, sure := whyGone(view, known)
-	return known, known.Node != "" && sure && why == "" && (!owner.IsZero() || o.cache.isRecent(r.room, known, rememberedFor))
+	return known, known.Node != "" && sure && why == "" && (!owner.IsZero() || o.cache.IsRecent(r.room, known, rememberedFor))
 }

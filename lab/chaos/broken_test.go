@@ -31,7 +31,7 @@ const manyRooms = 24
 func undecided() []edit {
 	return []edit{
 		walking(`ring.RoomID(time.Now().String()) + _room`),
-		{"orchestrator", "PinOwner.Confirm", "", `
+		{"orchestrator/pinowner", "Owner.Confirm", "", `
 	if _arg2 != "" {
 		return nil
 	}`},
@@ -61,7 +61,7 @@ func brokenBuilds() []brokenBuild {
 			{"sfu", "Node.fence", "_held && !_r.pin().Fence.Less(_higher.Fence)", "_held"},
 		}}, Freeze, "one room, one owner", 0},
 		{mutant{"a re-homing lowers the epoch", []edit{
-			{"orchestrator", "pinCache.nextEpoch", "max(_old, _seen) + 1", "_old - 1"},
+			{"orchestrator/pincache", "Cache.NextEpoch", "max(_old, _seen) + 1", "_old - 1"},
 		}}, Kill, "epochs only grow", 0},
 		{mutant{"a death moves every room", []edit{
 			{"signaling", "Hub.PinnedTo", "_recv.byBoot[_boot]", "_recv.rooms"},
@@ -84,14 +84,14 @@ func brokenBuilds() []brokenBuild {
 			{"signaling", "session.settle", `_recv.restart("moved")`, ""},
 		}}, Kill, "everybody receives everybody", 0},
 		{mutant{"a node that cannot refresh its pins closes its rooms", []edit{
-			{"orchestrator", "PinOwner.Run", "_err := _recv.refresh(_ctx)", `_err := _recv.refresh(_ctx)
+			{"orchestrator/pinowner", "Owner.Run", "_err := _recv.Refresh(_ctx)", `_err := _recv.Refresh(_ctx)
 			if _err != nil {
 				for _, h := range _recv.rooms.Held() {
 					h.Pin.Node, h.Pin.Fence.Epoch = "nobody", h.Pin.Fence.Epoch+1
 					_recv.rooms.Fence(h.Room, h.Pin)
 				}
 			}`},
-			{"orchestrator", "DefaultPinOwnerConfig", "RefreshEvery: _every", "RefreshEvery: time.Second"},
+			{"orchestrator/pinowner", "DefaultConfig", "RefreshEvery: _every", "RefreshEvery: time.Second"},
 		}}, StoreKill, "media needs no store", 0},
 		{mutant{"neither signaling nor media nodes look at ceilings, and all rooms of a dead node go to one", []edit{
 			walking(`"one of them"`),

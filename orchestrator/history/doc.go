@@ -1,7 +1,7 @@
 // Package history records what concurrent callers see of one room's pin while everything fails around them, and has
 // porcupine judge whether some order of the operations explains all of it. A judge that gives up fails the test.
 //
-// The real Orchestrator and PinOwner run on a simulated cluster: three media nodes, three signaling nodes with late and
+// The real Orchestrator and pinowner.Owner run on a simulated cluster: three media nodes, three signaling nodes with late and
 // differing views, one store. Time is simulated. A seed gives the whole schedule of faults; one that fails is shrunk and
 // drawn into an HTML file.
 //

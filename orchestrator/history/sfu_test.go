@@ -8,7 +8,7 @@ import (
 	"time"
 
 	"github.com/holdfast-rtc/holdfast/cluster"
-	"github.com/holdfast-rtc/holdfast/orchestrator"
+	"github.com/holdfast-rtc/holdfast/orchestrator/pinowner"
 	"github.com/holdfast-rtc/holdfast/pin"
 	"github.com/holdfast-rtc/holdfast/ring"
 )
@@ -16,14 +16,14 @@ import (
 // refreshEvery is a mean.
 const refreshEvery = 5 * time.Second
 
-// sfu is one boot of a media node: the real PinOwner, and the rules of package sfu.
+// sfu is one boot of a media node: the real pinowner.Owner, and the rules of package sfu.
 type sfu struct {
 	world      *world
 	id         ring.NodeID
 	boot       pin.BootID
 	link       *link
 	caller     *caller // of its pin owner
-	owner      *orchestrator.PinOwner
+	owner      *pinowner.Owner
 	stop       context.CancelFunc
 	ended      chan struct{}
 	unanswered atomic.Int32 // reasons for silence
@@ -59,11 +59,11 @@ func address(id ring.NodeID) string { return string(id) + ".test:7000" }
 func (s *sfu) start(ctx context.Context) {
 	ctx, s.stop = context.WithCancel(s.caller.with(ctx))
 	s.alive, s.ended = true, make(chan struct{})
-	cfg := orchestrator.PinOwnerConfig{RefreshEvery: refreshEvery, ProlongEvery: pinLife / 4}
+	cfg := pinowner.Config{RefreshEvery: refreshEvery, ProlongEvery: pinLife / 4}
 	if s.world.faults.trust {
 		cfg.Majority = func() bool { return true }
 	}
-	s.owner = orchestrator.NewPinOwner(&owning{s}, s, cfg, quiet)
+	s.owner = pinowner.New(&owning{s}, s, cfg, quiet)
 	go func() {
 		defer close(s.ended)
 		_ = s.owner.Run(ctx) // It returns nil.

@@ -12,7 +12,7 @@ import (
 	"github.com/holdfast-rtc/holdfast/ring"
 )
 
-// Store is what orchestrator.PinStore, orchestrator.LeaseStore and failover.Pins ask for together.
+// Store is what orchestrator.PinStore, pinowner.LeaseStore and failover.Pins ask for together.
 type Store interface {
 	Claim(ctx context.Context, room ring.RoomID, p pin.Pin) (pin.Pin, pin.Incarnation, error)
 	Swap(ctx context.Context, room ring.RoomID, old, next pin.Pin) (pin.Pin, pin.Incarnation, error)

@@ -1,4 +1,4 @@
-package orchestrator
+package pinowner
 
 import (
 	"context"
@@ -21,7 +21,7 @@ func (o *opening) pending() bool { return o.allowed && time.Since(o.at) < confir
 // Opening returns the highest pin under which room may be about to open here, or none. It counts as held. Opening
 // waits for the calls of Confirm under way, 300 ms at most: they may have read the store before the caller wrote to
 // it.
-func (own *PinOwner) Opening(ctx context.Context, room ring.RoomID) (pin.Pin, error) {
+func (own *Owner) Opening(ctx context.Context, room ring.RoomID) (pin.Pin, error) {
 	var asking []chan struct{}
 	own.mu.Lock()
 	for _, o := range own.opening[room] {
@@ -47,7 +47,7 @@ func (own *PinOwner) Opening(ctx context.Context, room ring.RoomID) (pin.Pin, er
 }
 
 // mayOpen begins a call of Confirm; answer ends it.
-func (own *PinOwner) mayOpen(h pin.Holding) (answer func(leave bool)) {
+func (own *Owner) mayOpen(h pin.Holding) (answer func(leave bool)) {
 	own.mu.Lock()
 	defer own.mu.Unlock()
 	o := own.openingOf(h)
@@ -67,7 +67,7 @@ func (own *PinOwner) mayOpen(h pin.Holding) (answer func(leave bool)) {
 	}
 }
 
-func (own *PinOwner) dropOpening(h pin.Holding) {
+func (own *Owner) dropOpening(h pin.Holding) {
 	own.mu.Lock()
 	defer own.mu.Unlock()
 	if o := own.openingOf(h); o != nil {
@@ -76,14 +76,14 @@ func (own *PinOwner) dropOpening(h pin.Holding) {
 	own.dropOpenings(h.Room, func(o *opening) bool { return !o.pending() })
 }
 
-func (own *PinOwner) isOpening(h pin.Holding) bool {
+func (own *Owner) isOpening(h pin.Holding) bool {
 	own.mu.Lock()
 	defer own.mu.Unlock()
 	return own.openingOf(h) != nil
 }
 
 // openingOf needs mu.
-func (own *PinOwner) openingOf(h pin.Holding) *opening {
+func (own *Owner) openingOf(h pin.Holding) *opening {
 	for _, o := range own.opening[h.Room] {
 		if o.pin == h.Pin {
 			return o
@@ -92,7 +92,7 @@ func (own *PinOwner) openingOf(h pin.Holding) *opening {
 	return nil
 }
 
-func (own *PinOwner) dropOpenings(room ring.RoomID, done func(*opening) bool) {
+func (own *Owner) dropOpenings(room ring.RoomID, done func(*opening) bool) {
 	left := slices.DeleteFunc(own.opening[room], func(o *opening) bool { return len(o.asking) == 0 && done(o) })
 	if len(left) == 0 {
 		delete(own.opening, room)
@@ -103,7 +103,7 @@ func (own *PinOwner) dropOpenings(room ring.RoomID, done func(*opening) bool) {
 
 // forget drops what has lapsed, and openings that were open at the given time. It returns the open rooms, then the
 // confirmed openings: a pin that the store never showed must not be written.
-func (own *PinOwner) forget(open []pin.Holding, at time.Time) []pin.Holding {
+func (own *Owner) forget(open []pin.Holding, at time.Time) []pin.Holding {
 	openUnder := make(map[ring.RoomID]pin.Pin, len(open))
 	for _, h := range open {
 		openUnder[h.Room] = h.Pin
@@ -120,7 +120,7 @@ func (own *PinOwner) forget(open []pin.Holding, at time.Time) []pin.Holding {
 		p, ok := openUnder[room]
 		own.dropOpenings(room, func(o *opening) bool { return !o.pending() || ok && p == o.pin && o.at.Before(at) })
 		for _, o := range own.opening[room] {
-			if !ok && own.confirmed[room].pin == o.pin && own.cache.of(room) == o.pin {
+			if !ok && own.confirmed[room].pin == o.pin && own.cache.Of(room) == o.pin {
 				held = append(held, pin.Holding{Room: room, Pin: o.pin})
 			}
 		}

@@ -1,4 +1,4 @@
-package orchestrator
+package pinowner
 
 import (
 	"context"
@@ -7,15 +7,22 @@ import (
 	"slices"
 	"time"
 
+	"github.com/holdfast-rtc/holdfast/orchestrator/pincache"
 	"github.com/holdfast-rtc/holdfast/pin"
 )
 
-// errAway: no master takes writes.
-var errAway = errors.New("the store is away, or refuses writes")
+var (
+	// errAway: no master takes writes.
+	errAway      = errors.New("the store is away, or refuses writes")
+	errContended = errors.New("the pin keeps moving")
+)
 
-// refresh checks all pins, and marks them as synced in the incarnations read before. While a master may refuse writes
+// maxSteps bounds the writes to one pin in a refresh.
+const maxSteps = 4
+
+// Refresh checks all pins once, as Run does at intervals, and marks them as synced in the incarnations read before. While a master may refuse writes
 // it prolongs all, because a cut-off master shows old pins.
-func (own *PinOwner) refresh(ctx context.Context) error {
+func (own *Owner) Refresh(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(ctx, refreshTimeout)
 	defer cancel()
 	incarnations, unknown := own.pins.Incarnations(ctx)
@@ -37,7 +44,7 @@ func (own *PinOwner) refresh(ctx context.Context) error {
 	return errors.Join(append(faults, unknown)...)
 }
 
-func (own *PinOwner) heardAll(in pin.Incarnations, at time.Time, synced bool) {
+func (own *Owner) heardAll(in pin.Incarnations, at time.Time, synced bool) {
 	own.mu.Lock()
 	defer own.mu.Unlock()
 	if in != own.synced { // After data loss, refresh faster, so that fenced owners stop sooner.
@@ -48,7 +55,7 @@ func (own *PinOwner) heardAll(in pin.Incarnations, at time.Time, synced bool) {
 	}
 }
 
-func (own *PinOwner) recheckSoon() {
+func (own *Owner) recheckSoon() {
 	own.mu.Lock()
 	defer own.mu.Unlock()
 	if own.plan.recheck.IsZero() {
@@ -58,7 +65,7 @@ func (own *PinOwner) recheckSoon() {
 }
 
 // recheck checks rooms that opened a moment ago. The next refresh repeats what fails.
-func (own *PinOwner) recheck(ctx context.Context) {
+func (own *Owner) recheck(ctx context.Context) {
 	ctx, cancel := context.WithTimeout(ctx, confirmTimeout)
 	defer cancel()
 	own.mu.Lock()
@@ -75,17 +82,17 @@ func (own *PinOwner) recheck(ctx context.Context) {
 func always(pin.Holding) bool { return true }
 
 // isDue spreads prolonging over ProlongEvery by the pin's nonce.
-func (own *PinOwner) isDue(h pin.Holding) bool {
+func (own *Owner) isDue(h pin.Holding) bool {
 	c, every, now := own.confirmation(h.Room), own.cfg.ProlongEvery, time.Now()
 	turn := func(at time.Time) int64 {
 		return (at.UnixNano() + int64(h.Pin.Fence.Nonce%uint64(every))) / int64(every)
 	}
-	return elapsed(c.prolonged, now) >= every || turn(now) != turn(c.prolonged)
+	return pincache.Elapsed(c.prolonged, now) >= every || turn(now) != turn(c.prolonged)
 }
 
 // check checks held, of which the first are open, as many as open says. It returns up to three reasons for doubt, or
 // an error when nothing was learned.
-func (own *PinOwner) check(ctx context.Context, held []pin.Holding, open int, due func(pin.Holding) bool) (faults []error, err error) {
+func (own *Owner) check(ctx context.Context, held []pin.Holding, open int, due func(pin.Holding) bool) (faults []error, err error) {
 	if len(held) == 0 {
 		return nil, nil
 	}
@@ -112,7 +119,7 @@ func (own *PinOwner) check(ctx context.Context, held []pin.Holding, open int, du
 
 // judge returns our current pin, a *pin.FencedError (OpenRooms has been told), or another error for unknown. For an
 // open room it replaces a lower pin, and reclaims the room from a pin whose maker ignored ours.
-func (own *PinOwner) judge(ctx context.Context, ours pin.Holding, f pin.Found, open bool) (pin.Pin, error) {
+func (own *Owner) judge(ctx context.Context, ours pin.Holding, f pin.Found, open bool) (pin.Pin, error) {
 	stands, err := f.Stands, f.Err
 	if f.Rewritten {
 		own.log.Info("missing pin written again", "room", ours.Room, "fence", ours.Pin.Fence)
@@ -133,7 +140,7 @@ func (own *PinOwner) judge(ctx context.Context, ours pin.Holding, f pin.Found, o
 		case stands.Fence.Less(ours.Pin.Fence):
 			own.log.Warn("lower pin in the store replaced by the owner", "room", ours.Room, "fence", ours.Pin.Fence, "lower", stands.Fence)
 			stands, _, err = own.pins.Swap(ctx, ours.Room, stands, ours.Pin)
-		case open && ignores(stands.Fence, ours.Pin.Fence) && own.mayReclaim(ours):
+		case open && stands.Fence.Ignores(ours.Pin.Fence) && own.mayReclaim(ours):
 			next, fresh := ours.Pin, stands
 			next.Fence = pin.Fence{Epoch: stands.Fence.Epoch + 1, Nonce: pin.NewNonce()}
 			if stands, _, err = own.pins.Swap(ctx, ours.Room, fresh, next); err == nil && stands == next {
@@ -149,11 +156,11 @@ func (own *PinOwner) judge(ctx context.Context, ours pin.Holding, f pin.Found, o
 			return pin.Pin{}, own.fence(ours, stands)
 		}
 	}
-	return pin.Pin{}, fmt.Errorf("room %s: %w", ours.Room, ErrContended)
+	return pin.Pin{}, fmt.Errorf("room %s: %w", ours.Room, errContended)
 }
 
 // mayReclaim reports whether nobody can have moved ours with good reason.
-func (own *PinOwner) mayReclaim(ours pin.Holding) bool {
+func (own *Owner) mayReclaim(ours pin.Holding) bool {
 	c := own.confirmation(ours.Room)
-	return c.pin == ours.Pin && elapsed(c.prolonged, time.Now()) < reclaimFor && (own.cfg.Majority == nil || own.cfg.Majority())
+	return c.pin == ours.Pin && pincache.Elapsed(c.prolonged, time.Now()) < reclaimFor && (own.cfg.Majority == nil || own.cfg.Majority())
 }

@@ -1,4 +1,4 @@
-package orchestrator
+package pinowner
 
 import (
 	"errors"
@@ -6,6 +6,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/holdfast-rtc/holdfast/internal/testkit"
 	"github.com/holdfast-rtc/holdfast/pin"
 	"github.com/holdfast-rtc/holdfast/ring"
 )
@@ -13,19 +14,19 @@ import (
 // A store that refuses writes is dead to an owner: newcomers to an open room are let in by the last confirmation,
 // then by the majority.
 func TestOpenRoomTakesPeopleWhileWritesAreRefused(t *testing.T) {
-	cfg := DefaultPinOwnerConfig()
+	cfg := DefaultConfig()
 	cfg.Majority = func() bool { return true }
-	withOwner(t, cfg, func(t *testing.T, own *PinOwner, s *memoryStore, _ *rooms, ours pin.Pin) {
-		s.refuseWrites(true)
+	withOwner(t, cfg, func(t *testing.T, own *Owner, s *testkit.MemoryStore, _ *testkit.Rooms, ours pin.Pin) {
+		s.RefuseWrites(true)
 		for passed := time.Duration(0); passed < time.Minute; passed += time.Second {
 			if err := own.Confirm(t.Context(), "r", ours); err != nil {
 				t.Fatalf("%v after the store began to refuse writes Confirm = %v", passed, err)
 			}
 			after(time.Second)
 		}
-		s.refuseWrites(false)
+		s.RefuseWrites(false)
 		after(2 * time.Second)
-		if !own.Synced().Has(s.incarnation()) {
+		if !own.Synced().Has(s.Incarnation()) {
 			t.Error("two seconds after the store takes writes again its incarnation is not reported")
 		}
 	})
@@ -33,10 +34,10 @@ func TestOpenRoomTakesPeopleWhileWritesAreRefused(t *testing.T) {
 
 // A store that refuses writes may be a cut-off master with old pins: in a minority it confirms nothing.
 func TestMinorityTakesNobodyWhileWritesAreRefused(t *testing.T) {
-	cfg := DefaultPinOwnerConfig()
+	cfg := DefaultConfig()
 	cfg.Majority = func() bool { return false }
-	withOwner(t, cfg, func(t *testing.T, own *PinOwner, s *memoryStore, _ *rooms, ours pin.Pin) {
-		s.refuseWrites(true)
+	withOwner(t, cfg, func(t *testing.T, own *Owner, s *testkit.MemoryStore, _ *testkit.Rooms, ours pin.Pin) {
+		s.RefuseWrites(true)
 		after(confirmedFor + time.Second)
 		if err := own.Confirm(t.Context(), "r", ours); !errors.Is(err, pin.ErrUnconfirmed) {
 			t.Errorf("Confirm = %v, want ErrUnconfirmed", err)
@@ -47,18 +48,18 @@ func TestMinorityTakesNobodyWhileWritesAreRefused(t *testing.T) {
 // An owner that cannot refresh withdraws its report after 15 s, because its pins expire: whoever claims its room then
 // asks it.
 func TestOwnerWithdrawsItsReportWhileItCannotRefresh(t *testing.T) {
-	for name, fault := range map[string]func(*memoryStore){
-		"the store is away":         func(s *memoryStore) { s.fail(errors.New("the store is away")) },
-		"the store takes no writes": func(s *memoryStore) { s.refuseWrites(true) },
+	for name, fault := range map[string]func(*testkit.MemoryStore){
+		"the store is away":         func(s *testkit.MemoryStore) { s.Fail(errors.New("the store is away")) },
+		"the store takes no writes": func(s *testkit.MemoryStore) { s.RefuseWrites(true) },
 	} {
 		t.Run(name, func(t *testing.T) {
-			withOwner(t, DefaultPinOwnerConfig(), func(t *testing.T, own *PinOwner, s *memoryStore, _ *rooms, _ pin.Pin) {
+			withOwner(t, DefaultConfig(), func(t *testing.T, own *Owner, s *testkit.MemoryStore, _ *testkit.Rooms, _ pin.Pin) {
 				after(time.Minute)
-				if !own.Synced().Has(s.incarnation()) {
+				if !own.Synced().Has(s.Incarnation()) {
 					t.Fatal("an owner whose refreshes succeed does not report its incarnation")
 				}
 				fault(s)
-				if after(10 * time.Second); !own.Synced().Has(s.incarnation()) {
+				if after(10 * time.Second); !own.Synced().Has(s.Incarnation()) {
 					t.Error("the report is withdrawn after 10 s")
 				}
 				if after(6 * time.Second); own.Synced() != "" {
@@ -72,28 +73,25 @@ func TestOwnerWithdrawsItsReportWhileItCannotRefresh(t *testing.T) {
 // Pins are read every 5 s and prolonged every 10 min, each at a moment of its own.
 func TestPinsAreProlongedEveryTenMinutesAndSpread(t *testing.T) {
 	const many = 300
-	cfg := DefaultPinOwnerConfig()
-	withOwner(t, cfg, func(t *testing.T, _ *PinOwner, s *memoryStore, r *rooms, _ pin.Pin) {
-		r.mu.Lock()
+	cfg := DefaultConfig()
+	withOwner(t, cfg, func(t *testing.T, _ *Owner, s *testkit.MemoryStore, r *testkit.Rooms, _ pin.Pin) {
+		open := r.Held()
 		for i := range many {
 			room, p := ring.RoomID(fmt.Sprintf("r-%d", i)), pinAt("a", 1, 5000, pin.NewFreshNonce())
-			s.put(room, p.Encode())
-			r.held = append(r.held, pin.Holding{Room: room, Pin: p})
+			s.Put(room, p.Encode())
+			open = append(open, pin.Holding{Room: room, Pin: p})
 		}
-		r.mu.Unlock()
+		r.Open(open...)
 		after(cfg.ProlongEvery) // Those that were not confirmed by opening are prolonged at first sight.
-		s.mu.Lock()
-		s.prolonged = nil
-		s.mu.Unlock()
+		_ = s.Prolonged()
 		began := time.Now()
 		after(cfg.ProlongEvery)
-		s.mu.Lock()
-		defer s.mu.Unlock()
-		if n := len(s.prolonged); n < many-many/10 || n > many+many/10 {
+		prolonged := s.Prolonged()
+		if n := len(prolonged); n < many-many/10 || n > many+many/10 {
 			t.Errorf("%d pins were prolonged %d times in %v, want each about once", many+1, n, cfg.ProlongEvery)
 		}
 		minutes := make(map[time.Duration]int)
-		for _, at := range s.prolonged {
+		for _, at := range prolonged {
 			minutes[at.Sub(began)/time.Minute]++
 		}
 		for minute, n := range minutes {

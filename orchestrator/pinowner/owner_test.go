@@ -1,51 +1,33 @@
-package orchestrator
+package pinowner
 
 import (
 	"context"
 	"errors"
-	"slices"
-	"sync"
 	"testing"
 	"testing/synctest"
 	"time"
 
+	"go.uber.org/goleak"
+
+	"github.com/holdfast-rtc/holdfast/internal/testkit"
 	"github.com/holdfast-rtc/holdfast/pin"
 	"github.com/holdfast-rtc/holdfast/ring"
 )
 
-// rooms is a OpenRooms.
-type rooms struct {
-	mu       sync.Mutex // guards the fields below
-	held     []pin.Holding
-	outranks []pin.Holding
-}
+var (
+	pinAt = testkit.PinAt
+	quiet = testkit.Quiet()
+)
 
-func (r *rooms) Held() []pin.Holding {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	return slices.Clone(r.held)
-}
-
-func (r *rooms) Fence(room ring.RoomID, higher pin.Pin) {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	r.outranks = append(r.outranks, pin.Holding{Room: room, Pin: higher})
-	r.held = slices.DeleteFunc(r.held, func(h pin.Holding) bool { return h.Room == room })
-}
-
-func (r *rooms) told() []pin.Holding {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	return slices.Clone(r.outranks)
-}
+func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
 // withOwner runs test with a pin owner of one room, in a bubble of its own time.
-func withOwner(t *testing.T, cfg PinOwnerConfig, test func(t *testing.T, own *PinOwner, s *memoryStore, r *rooms, ours pin.Pin)) {
+func withOwner(t *testing.T, cfg Config, test func(t *testing.T, own *Owner, s *testkit.MemoryStore, r *testkit.Rooms, ours pin.Pin)) {
 	synctest.Test(t, func(t *testing.T) {
-		ours, s := pinAt("a", 1, 5000, 5), newMemoryStore()
-		r := &rooms{held: []pin.Holding{{Room: "r", Pin: ours}}}
-		s.put("r", ours.Encode())
-		own := NewPinOwner(s, r, cfg, quiet)
+		ours, s := pinAt("a", 1, 5000, 5), testkit.NewMemoryStore()
+		r := testkit.NewRooms(pin.Holding{Room: "r", Pin: ours})
+		s.Put("r", ours.Encode())
+		own := New(s, r, cfg, quiet)
 		ctx, cancel := context.WithCancel(t.Context())
 		ended := make(chan error, 1)
 		go func() { ended <- own.Run(ctx) }()
@@ -77,10 +59,10 @@ func TestOwnerPutsOursBackAndIsFencedByHigher(t *testing.T) {
 		"equal epoch, higher nonce": {found: equalEpoch.Encode(), by: equalEpoch, alone: true}, // or it is reclaimed
 	} {
 		t.Run("refresh/"+name, func(t *testing.T) {
-			cfg := DefaultPinOwnerConfig()
+			cfg := DefaultConfig()
 			cfg.Majority = func() bool { return !c.alone }
-			withOwner(t, cfg, func(t *testing.T, _ *PinOwner, s *memoryStore, r *rooms, ours pin.Pin) {
-				s.put("r", c.found)
+			withOwner(t, cfg, func(t *testing.T, _ *Owner, s *testkit.MemoryStore, r *testkit.Rooms, ours pin.Pin) {
+				s.Put("r", c.found)
 				after(6 * time.Second) // one refresh
 				c.check(t, s, r, ours)
 			})
@@ -89,16 +71,15 @@ func TestOwnerPutsOursBackAndIsFencedByHigher(t *testing.T) {
 			c.gone = true // A lower one says as little as nothing does.
 		}
 		t.Run("confirm/"+name, func(t *testing.T) {
-			withOwner(t, DefaultPinOwnerConfig(), func(t *testing.T, own *PinOwner, s *memoryStore, r *rooms, _ pin.Pin) {
+			withOwner(t, DefaultConfig(), func(t *testing.T, own *Owner, s *testkit.MemoryStore, r *testkit.Rooms, _ pin.Pin) {
 				ours := pinAt("a", 1, 5000, 5)
-				r.Fence("r", pin.Pin{}) // It is not open here, so no refresh touches it.
-				r.outranks = nil
+				r.Open() // It is not open here, so no refresh touches it.
 				after(confirmedFor)
-				s.put("r", c.found)
+				s.Put("r", c.found)
 				err := own.Confirm(t.Context(), "r", ours)
 				if c.gone {
-					if !errors.Is(err, pin.ErrMissing) || errors.Is(err, pin.ErrFenced) || s.stands("r") != c.found || len(r.told()) != 0 {
-						t.Errorf("Confirm = %v, %q stands, the holder was told %v: want that nothing is concluded", err, s.stands("r"), r.told())
+					if !errors.Is(err, pin.ErrMissing) || errors.Is(err, pin.ErrFenced) || s.Stands("r") != c.found || len(r.Fenced()) != 0 {
+						t.Errorf("Confirm = %v, %q stands, the holder was told %v: want that nothing is concluded", err, s.Stands("r"), r.Fenced())
 					}
 					if opening := openingOf(t, own, "r"); !opening.IsZero() {
 						t.Errorf("the room is about to open under %v", opening)
@@ -124,16 +105,16 @@ type refreshCase struct {
 }
 
 // check compares what stands and what the holder was told.
-func (c refreshCase) check(t *testing.T, s *memoryStore, r *rooms, ours pin.Pin) {
+func (c refreshCase) check(t *testing.T, s *testkit.MemoryStore, r *testkit.Rooms, ours pin.Pin) {
 	t.Helper()
-	want, told := ours.Encode(), r.told()
+	want, told := ours.Encode(), r.Fenced()
 	switch {
 	case !c.by.IsZero():
 		want = c.by.Encode()
 	case c.found == "garbage":
 		want = c.found // It may have been a higher one. Who comes to join can ask everybody.
 	}
-	if got := s.stands("r"); got != want {
+	if got := s.Stands("r"); got != want {
 		t.Errorf("%q stands, want %q", got, want)
 	}
 	if fenced := len(told) == 1 && told[0] == (pin.Holding{Room: "r", Pin: c.by}); fenced == c.by.IsZero() || len(told) > 1 {
@@ -142,33 +123,31 @@ func (c refreshCase) check(t *testing.T, s *memoryStore, r *rooms, ours pin.Pin)
 }
 
 func TestConfirmAsksTheStoreOnlyWhenItMust(t *testing.T) {
-	withOwner(t, DefaultPinOwnerConfig(), func(t *testing.T, own *PinOwner, s *memoryStore, _ *rooms, ours pin.Pin) {
-		before := s.calls
+	withOwner(t, DefaultConfig(), func(t *testing.T, own *Owner, s *testkit.MemoryStore, _ *testkit.Rooms, ours pin.Pin) {
+		before := s.Calls()
 		for range 10 {
 			if err := own.Confirm(t.Context(), "r", ours); err != nil {
 				t.Fatal(err)
 			}
 		}
-		if s.calls != before {
-			t.Errorf("%d calls to the store for a pin just refreshed", s.calls-before)
+		if s.Calls() != before {
+			t.Errorf("%d calls to the store for a pin just refreshed", s.Calls()-before)
 		}
 		other := ours
 		other.Fence.Epoch++
-		s.put("r2", other.Encode())
-		if err := own.Confirm(t.Context(), "r2", other); err != nil || s.calls != before+1 {
-			t.Errorf("a room never seen: Confirm = %v with %d calls, want one", err, s.calls-before)
+		s.Put("r2", other.Encode())
+		if err := own.Confirm(t.Context(), "r2", other); err != nil || s.Calls() != before+1 {
+			t.Errorf("a room never seen: Confirm = %v with %d calls, want one", err, s.Calls()-before)
 		}
 	})
 }
 
 func TestOwnerWithoutAStore(t *testing.T) {
 	majority := true
-	cfg := DefaultPinOwnerConfig()
+	cfg := DefaultConfig()
 	cfg.Majority = func() bool { return majority }
-	withOwner(t, cfg, func(t *testing.T, own *PinOwner, s *memoryStore, r *rooms, ours pin.Pin) {
-		s.mu.Lock()
-		s.err = errors.New("the store is away")
-		s.mu.Unlock()
+	withOwner(t, cfg, func(t *testing.T, own *Owner, s *testkit.MemoryStore, r *testkit.Rooms, ours pin.Pin) {
+		s.Fail(errors.New("the store is away"))
 		majority = false
 		after(9 * time.Second)
 		if err := own.Confirm(t.Context(), "r", ours); err != nil {
@@ -186,26 +165,22 @@ func TestOwnerWithoutAStore(t *testing.T) {
 		if err := own.Confirm(t.Context(), "r", ours); !errors.Is(err, pin.ErrUnconfirmed) {
 			t.Errorf("18 s after, knowing nothing of gossip: %v, want ErrUnconfirmed", err)
 		}
-		if len(r.told()) != 0 {
-			t.Errorf("rooms were closed because the store is away: %v", r.told())
+		if len(r.Fenced()) != 0 {
+			t.Errorf("rooms were closed because the store is away: %v", r.Fenced())
 		}
-		s.mu.Lock()
-		s.err = nil
-		s.mu.Unlock()
+		s.Fail(nil)
 		after(6 * time.Second)
-		before := s.calls
-		if err := own.Confirm(t.Context(), "r", ours); err != nil || s.calls != before {
-			t.Errorf("after the store came back: %v, %d calls, want the refresh to have confirmed", err, s.calls-before)
+		before := s.Calls()
+		if err := own.Confirm(t.Context(), "r", ours); err != nil || s.Calls() != before {
+			t.Errorf("after the store came back: %v, %d calls, want the refresh to have confirmed", err, s.Calls()-before)
 		}
 	})
 }
 
 // A store that answers too late must not look like a pause, nor block what is bounded.
 func TestHangingStoreIsNoPause(t *testing.T) {
-	withOwner(t, DefaultPinOwnerConfig(), func(t *testing.T, own *PinOwner, s *memoryStore, _ *rooms, ours pin.Pin) {
-		s.mu.Lock()
-		s.slow = time.Hour
-		s.mu.Unlock()
+	withOwner(t, DefaultConfig(), func(t *testing.T, own *Owner, s *testkit.MemoryStore, _ *testkit.Rooms, ours pin.Pin) {
+		s.Slow(time.Hour)
 		after(14 * time.Second)
 		if own.pauses != 0 {
 			t.Error("waiting for the store was taken for a pause of the process")
@@ -220,19 +195,19 @@ func TestHangingStoreIsNoPause(t *testing.T) {
 
 // After SIGCONT a new peer may come first: no confirmation from before the pause counts.
 func TestPauseTakesConfirmationsBack(t *testing.T) {
-	cfg := DefaultPinOwnerConfig()
+	cfg := DefaultConfig()
 	cfg.Majority = func() bool { return true }
 	synctest.Test(t, func(t *testing.T) {
-		ours, higher, s := pinAt("a", 1, 5000, 5), pinAt("b", 1, 5001, 1), newMemoryStore()
-		r := &rooms{held: []pin.Holding{{Room: "r", Pin: ours}}}
-		own := NewPinOwner(s, r, cfg, quiet)
-		s.put("r", ours.Encode())
+		ours, higher, s := pinAt("a", 1, 5000, 5), pinAt("b", 1, 5001, 1), testkit.NewMemoryStore()
+		r := testkit.NewRooms(pin.Holding{Room: "r", Pin: ours})
+		own := New(s, r, cfg, quiet)
+		s.Put("r", ours.Encode())
 		if err := own.Confirm(t.Context(), "r", ours); err != nil {
 			t.Fatal(err)
 		}
 		// Run is not running, as in a stopped process.
 		<-time.After(4 * time.Second)
-		s.put("r", higher.Encode())
+		s.Put("r", higher.Encode())
 		if err := own.Confirm(t.Context(), "r", ours); !errors.Is(err, pin.ErrFenced) {
 			t.Errorf("after a pause of 4 s Confirm = %v, want ErrFenced", err)
 		}
@@ -240,7 +215,7 @@ func TestPauseTakesConfirmationsBack(t *testing.T) {
 			t.Error("a pause did not ask for a refresh at once")
 		}
 		// The store is away too: our view is as old as the pause.
-		s.err = errors.New("the store is away")
+		s.Fail(errors.New("the store is away"))
 		if err := own.Confirm(t.Context(), "r", ours); !errors.Is(err, pin.ErrUnconfirmed) {
 			t.Errorf("right after a pause, without a store, Confirm = %v, want ErrUnconfirmed", err)
 		}
@@ -256,7 +231,7 @@ func TestPauseTakesConfirmationsBack(t *testing.T) {
 
 // An answer that spans a pause confirms nothing.
 func TestAnswerFromBeforeAPauseConfirmsNothing(t *testing.T) {
-	own := NewPinOwner(newMemoryStore(), &rooms{}, DefaultPinOwnerConfig(), quiet)
+	own := New(testkit.NewMemoryStore(), testkit.NewRooms(), DefaultConfig(), quiet)
 	ours := pin.Holding{Room: "r", Pin: pinAt("a", 1, 5000, 5)}
 	own.noticePause()
 	began, pauses := own.start()
@@ -269,21 +244,21 @@ func TestAnswerFromBeforeAPauseConfirmsNothing(t *testing.T) {
 }
 
 func TestOwnerRefreshesAfterAPauseAtOnce(t *testing.T) {
-	withOwner(t, DefaultPinOwnerConfig(), func(t *testing.T, own *PinOwner, s *memoryStore, r *rooms, _ pin.Pin) {
+	withOwner(t, DefaultConfig(), func(t *testing.T, own *Owner, s *testkit.MemoryStore, r *testkit.Rooms, _ pin.Pin) {
 		higher := pinAt("b", 1, 5001, 1)
-		s.put("r", higher.Encode())
+		s.Put("r", higher.Encode())
 		own.mu.Lock()
 		own.heartbeat = own.heartbeat.Add(-20 * time.Second)
 		own.mu.Unlock()
 		after(heartbeatEvery)
-		if told := r.told(); len(told) != 1 || told[0].Pin != higher {
+		if told := r.Fenced(); len(told) != 1 || told[0].Pin != higher {
 			t.Errorf("%v after a pause the holder was told %v, want the higher pin", heartbeatEvery, told)
 		}
 	})
 }
 
 func TestConfirmationsAreBoundedByWhatIsHeld(t *testing.T) {
-	withOwner(t, DefaultPinOwnerConfig(), func(t *testing.T, own *PinOwner, _ *memoryStore, _ *rooms, ours pin.Pin) {
+	withOwner(t, DefaultConfig(), func(t *testing.T, own *Owner, _ *testkit.MemoryStore, _ *testkit.Rooms, ours pin.Pin) {
 		for i := range 500 {
 			_ = own.Confirm(t.Context(), ring.RoomID(rune(0x4e00+i)), ours)
 		}
@@ -299,31 +274,27 @@ func TestConfirmationsAreBoundedByWhatIsHeld(t *testing.T) {
 // A confirmation from before a room closed says nothing about its opening again: the store is asked, and the pin read
 // again after the opening.
 func TestOpeningIsAlwaysAskedFor(t *testing.T) {
-	withOwner(t, DefaultPinOwnerConfig(), func(t *testing.T, own *PinOwner, s *memoryStore, r *rooms, ours pin.Pin) {
-		r.mu.Lock()
-		r.held = nil // The last peer left a moment after the refresh.
-		r.mu.Unlock()
+	withOwner(t, DefaultConfig(), func(t *testing.T, own *Owner, s *testkit.MemoryStore, r *testkit.Rooms, ours pin.Pin) {
+		r.Open() // The last peer left a moment after the refresh.
 		higher := pinAt("b", 1, 5001, 1)
-		s.put("r", higher.Encode())
+		s.Put("r", higher.Encode())
 		if err := own.Confirm(t.Context(), "r", ours); !errors.Is(err, pin.ErrFenced) {
 			t.Fatalf("Confirm = %v, want ErrFenced", err)
 		}
-		old, before := pinAt("a", 1, 4000, 1), s.calls
-		s.put("r", old.Encode()) // The store has gone back.
+		old, before := pinAt("a", 1, 4000, 1), s.Calls()
+		s.Put("r", old.Encode()) // The store has gone back.
 		var fenced *pin.FencedError
-		if err := own.Confirm(t.Context(), "r", old); !errors.As(err, &fenced) || fenced.Current != ours || s.calls != before {
+		if err := own.Confirm(t.Context(), "r", old); !errors.As(err, &fenced) || fenced.Current != ours || s.Calls() != before {
 			t.Fatalf("Confirm of a pin below one that was served here = %v, want that %v is higher", err, ours)
 		}
-		s.put("r", ours.Encode())
+		s.Put("r", ours.Encode())
 		if err := own.Confirm(t.Context(), "r", ours); err != nil || openingOf(t, own, "r") != ours {
 			t.Fatalf("Confirm = %v, about to open under %v", err, openingOf(t, own, "r"))
 		}
-		r.mu.Lock()
-		r.held, r.outranks = []pin.Holding{{Room: "r", Pin: ours}}, nil
-		r.mu.Unlock()
-		s.put("r", higher.Encode()) // It moves between Confirm and the opening.
+		r.Open(pin.Holding{Room: "r", Pin: ours})
+		s.Put("r", higher.Encode()) // It moves between Confirm and the opening.
 		after(recheckAfter)
-		if told := r.told(); len(told) != 1 || told[0].Pin != higher {
+		if told := r.Fenced(); len(told) != 1 || told[0].Pin != higher {
 			t.Errorf("%v after the opening the holder was told %v, want the higher pin", recheckAfter, told)
 		}
 	})
@@ -331,11 +302,11 @@ func TestOpeningIsAlwaysAskedFor(t *testing.T) {
 
 // A store that comes back empty has its pins within a second, however late the next refresh is.
 func TestOwnerNoticesALossSoon(t *testing.T) {
-	withOwner(t, DefaultPinOwnerConfig(), func(t *testing.T, own *PinOwner, s *memoryStore, _ *rooms, ours pin.Pin) {
-		s.lose()
+	withOwner(t, DefaultConfig(), func(t *testing.T, own *Owner, s *testkit.MemoryStore, _ *testkit.Rooms, ours pin.Pin) {
+		s.Lose()
 		after(checkEvery)
-		if s.stands("r") != ours.Encode() || !own.Synced().Has(s.incarnation()) {
-			t.Errorf("%v after the loss %q stands, synced in %v", checkEvery, s.stands("r"), own.Synced().All())
+		if s.Stands("r") != ours.Encode() || !own.Synced().Has(s.Incarnation()) {
+			t.Errorf("%v after the loss %q stands, synced in %v", checkEvery, s.Stands("r"), own.Synced().All())
 		}
 	})
 }
@@ -343,19 +314,17 @@ func TestOwnerNoticesALossSoon(t *testing.T) {
 // A majority vouches for an owner without a store, but not against the store's answer, and not for a pin below one
 // served here.
 func TestMajorityStandsInOnlyForAStoreThatIsNotHeard(t *testing.T) {
-	cfg := DefaultPinOwnerConfig()
+	cfg := DefaultConfig()
 	cfg.Majority = func() bool { return true }
-	withOwner(t, cfg, func(t *testing.T, own *PinOwner, s *memoryStore, r *rooms, ours pin.Pin) {
-		s.put("r", "damage")
+	withOwner(t, cfg, func(t *testing.T, own *Owner, s *testkit.MemoryStore, r *testkit.Rooms, ours pin.Pin) {
+		s.Put("r", "damage")
 		after(confirmedFor)
 		if err := own.Confirm(t.Context(), "r", ours); !errors.Is(err, pin.ErrMissing) {
 			t.Errorf("Confirm of a damaged pin = %v, want that the room is to be placed again, which heals it", err)
 		}
-		s.put("r", ours.Encode())
-		s.fail(errors.New("the store is away"))
-		r.mu.Lock()
-		r.held = nil
-		r.mu.Unlock()
+		s.Put("r", ours.Encode())
+		s.Fail(errors.New("the store is away"))
+		r.Open()
 		higher := pinAt("a", 1, 6000, 1)
 		if err := own.Confirm(t.Context(), "r", higher); !errors.Is(err, pin.ErrUnconfirmed) {
 			t.Fatalf("Confirm = %v as soon as one answer is missing, want that it is to be asked again", err)
@@ -368,11 +337,11 @@ func TestMajorityStandsInOnlyForAStoreThatIsNotHeard(t *testing.T) {
 		if err := own.Confirm(t.Context(), "r", ours); !errors.As(err, &fenced) || fenced.Current != higher {
 			t.Errorf("Confirm = %v, want that %v was let in here", err, higher)
 		}
-		s.lose()
-		s.fail(nil)
+		s.Lose()
+		s.Fail(nil)
 		after(10 * time.Second)
-		if s.stands("r") != "" {
-			t.Errorf("the store has %q: a pin that only a majority has vouched for was synced", s.stands("r"))
+		if s.Stands("r") != "" {
+			t.Errorf("the store has %q: a pin that only a majority has vouched for was synced", s.Stands("r"))
 		}
 	})
 }

@@ -1,4 +1,4 @@
-package orchestrator
+package pinowner
 
 import (
 	"context"
@@ -6,6 +6,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/holdfast-rtc/holdfast/orchestrator/pincache"
 	"github.com/holdfast-rtc/holdfast/pin"
 )
 
@@ -27,7 +28,7 @@ func (s schedule) next() time.Time {
 }
 
 // Run refreshes the pins until ctx ends; at once after a pause or data loss. It returns nil.
-func (own *PinOwner) Run(ctx context.Context) error {
+func (own *Owner) Run(ctx context.Context) error {
 	var watch sync.WaitGroup
 	watch.Go(func() { own.watchPauses(ctx) })
 	defer watch.Wait()
@@ -44,7 +45,7 @@ func (own *PinOwner) Run(ctx context.Context) error {
 		now, plan := time.Now(), own.planned()
 		switch {
 		case !now.Before(plan.refresh), !now.Before(plan.check) && own.incarnationsChanged(ctx, failing):
-			err := own.refresh(ctx)
+			err := own.Refresh(ctx)
 			if ctx.Err() != nil {
 				return nil
 			}
@@ -60,13 +61,13 @@ func (own *PinOwner) Run(ctx context.Context) error {
 	}
 }
 
-func (own *PinOwner) planned() schedule {
+func (own *Owner) planned() schedule {
 	own.mu.Lock()
 	defer own.mu.Unlock()
 	return own.plan
 }
 
-func (own *PinOwner) refreshed(away bool) {
+func (own *Owner) refreshed(away bool) {
 	// Jitter, drawn as nonces are, which tests can repeat.
 	wait := time.Duration(float64(own.cfg.RefreshEvery) * (0.9 + 0.2*float64(pin.NewNonce())/(1<<63)))
 	own.mu.Lock()
@@ -80,21 +81,21 @@ func (own *PinOwner) refreshed(away bool) {
 }
 
 // planCheck needs mu.
-func (own *PinOwner) planCheck(away bool) {
+func (own *Owner) planCheck(away bool) {
 	own.plan.check = time.Now().Add(checkEvery)
 	if away {
 		own.plan.check = time.Now().Add(retryEvery)
 	}
 }
 
-func (own *PinOwner) wake() {
+func (own *Owner) wake() {
 	select {
 	case own.kick <- struct{}{}:
 	default:
 	}
 }
 
-func (own *PinOwner) incarnationsChanged(ctx context.Context, failing bool) bool {
+func (own *Owner) incarnationsChanged(ctx context.Context, failing bool) bool {
 	ctx, cancel := context.WithTimeout(ctx, refreshTimeout)
 	defer cancel()
 	began := time.Now()
@@ -110,7 +111,7 @@ func (own *PinOwner) incarnationsChanged(ctx context.Context, failing bool) bool
 }
 
 // watchPauses has its own goroutine: a refresh may wait longer than a pause.
-func (own *PinOwner) watchPauses(ctx context.Context) {
+func (own *Owner) watchPauses(ctx context.Context) {
 	ticker := time.NewTicker(heartbeatEvery)
 	defer ticker.Stop()
 	for {
@@ -123,17 +124,12 @@ func (own *PinOwner) watchPauses(ctx context.Context) {
 	}
 }
 
-// elapsed is the larger of monotonic and wall-clock time: one stops in a suspended machine, the other may be set.
-func elapsed(from, to time.Time) time.Duration {
-	return max(to.Sub(from), to.Round(0).Sub(from.Round(0)))
-}
-
 // noticePause drops all confirmations after a pause.
-func (own *PinOwner) noticePause() {
+func (own *Owner) noticePause() {
 	now := time.Now()
 	own.mu.Lock()
 	defer own.mu.Unlock()
-	gap := elapsed(own.heartbeat, now)
+	gap := pincache.Elapsed(own.heartbeat, now)
 	first := own.heartbeat.IsZero()
 	own.heartbeat = now
 	if first || gap <= pauseGap {

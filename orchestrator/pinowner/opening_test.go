@@ -1,4 +1,4 @@
-package orchestrator
+package pinowner
 
 import (
 	"context"
@@ -7,12 +7,13 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/holdfast-rtc/holdfast/internal/testkit"
 	"github.com/holdfast-rtc/holdfast/pin"
 	"github.com/holdfast-rtc/holdfast/ring"
 )
 
 // openingOf asks while nobody else does.
-func openingOf(t *testing.T, own *PinOwner, room ring.RoomID) pin.Pin {
+func openingOf(t *testing.T, own *Owner, room ring.RoomID) pin.Pin {
 	t.Helper()
 	p, err := own.Opening(t.Context(), room)
 	if err != nil {
@@ -24,15 +25,15 @@ func openingOf(t *testing.T, own *PinOwner, room ring.RoomID) pin.Pin {
 // A room whose pin was not confirmed is not about to open, or it would be handed to a node that lets nobody in. A
 // failure takes no earlier grant back.
 func TestOnlyWhatWasGrantedIsAboutToOpen(t *testing.T) {
-	withOwner(t, DefaultPinOwnerConfig(), func(t *testing.T, own *PinOwner, s *memoryStore, _ *rooms, _ pin.Pin) {
+	withOwner(t, DefaultConfig(), func(t *testing.T, own *Owner, s *testkit.MemoryStore, _ *testkit.Rooms, _ pin.Pin) {
 		const room ring.RoomID = "new"
 		p, away := pinAt("a", 1, 6000, 1), errors.New("the store is away")
-		s.put(room, p.Encode())
+		s.Put(room, p.Encode())
 		for _, question := range []struct {
 			answer error
 			opens  pin.Pin
 		}{{away, pin.Pin{}}, {nil, p}, {away, p}} {
-			s.fail(question.answer)
+			s.Fail(question.answer)
 			if err := own.Confirm(t.Context(), room, p); (err == nil) != (question.answer == nil) || err != nil && !errors.Is(err, pin.ErrUnconfirmed) {
 				t.Fatalf("Confirm = %v while the store says %v", err, question.answer)
 			}
@@ -49,13 +50,11 @@ func TestOnlyWhatWasGrantedIsAboutToOpen(t *testing.T) {
 
 // Opening waits for a question under way, which may have read the store before the asker wrote to it.
 func TestQuestionUnderWayIsWaitedFor(t *testing.T) {
-	withOwner(t, DefaultPinOwnerConfig(), func(t *testing.T, own *PinOwner, s *memoryStore, _ *rooms, _ pin.Pin) {
+	withOwner(t, DefaultConfig(), func(t *testing.T, own *Owner, s *testkit.MemoryStore, _ *testkit.Rooms, _ pin.Pin) {
 		const room ring.RoomID = "new"
 		p, slow := pinAt("a", 1, 6000, 1), confirmTimeout/3
-		s.put(room, p.Encode())
-		s.mu.Lock()
-		s.slow = slow
-		s.mu.Unlock()
+		s.Put(room, p.Encode())
+		s.Slow(slow)
 		answered := make(chan error, 1)
 		go func() { answered <- own.Confirm(t.Context(), room, p) }()
 		synctest.Wait()

@@ -1,4 +1,4 @@
-package orchestrator
+package pinowner
 
 import (
 	"context"
@@ -22,7 +22,7 @@ var (
 // and the room is open, if the store confirms it now, or if the store has been silent for 3 s and this node sees a
 // gossip majority. Else it returns a *pin.FencedError (OpenRooms has been told), or wraps pin.ErrMissing (place the
 // room again) or pin.ErrUnconfirmed.
-func (own *PinOwner) Confirm(ctx context.Context, room ring.RoomID, p pin.Pin) error {
+func (own *Owner) Confirm(ctx context.Context, room ring.RoomID, p pin.Pin) error {
 	own.noticePause()
 	held := pin.Holding{Room: room, Pin: p}
 	open := slices.Contains(own.rooms.Held(), held)
@@ -44,8 +44,8 @@ func (own *PinOwner) Confirm(ctx context.Context, room ring.RoomID, p pin.Pin) e
 }
 
 // unlessTrusted maps the store's error to Confirm's. No majority vouches for a pin below one served here.
-func (own *PinOwner) unlessTrusted(held pin.Holding, err error) error {
-	known := own.cache.of(held.Room)
+func (own *Owner) unlessTrusted(held pin.Holding, err error) error {
+	known := own.cache.Of(held.Room)
 	switch {
 	case err == nil, errors.Is(err, pin.ErrMissing), errors.Is(err, pin.ErrFenced):
 		return err
@@ -58,7 +58,7 @@ func (own *PinOwner) unlessTrusted(held pin.Holding, err error) error {
 		own.mu.Lock()
 		own.synced = "" // The store may lack this pin.
 		own.mu.Unlock()
-		own.cache.note(held.Room, held.Pin)
+		own.cache.Note(held.Room, held.Pin)
 		return nil
 	default:
 		return fmt.Errorf("confirm room %s: %w: %w", held.Room, pin.ErrUnconfirmed, err)
@@ -66,7 +66,7 @@ func (own *PinOwner) unlessTrusted(held pin.Holding, err error) error {
 }
 
 // confirmOpen writes, because a store that refuses writes may show an old pin.
-func (own *PinOwner) confirmOpen(ctx context.Context, held pin.Holding) error {
+func (own *Owner) confirmOpen(ctx context.Context, held pin.Holding) error {
 	began, pauses := own.start()
 	found, err := own.pins.Refresh(ctx, []pin.Holding{held}, always)
 	if err != nil {
@@ -87,8 +87,8 @@ func (own *PinOwner) confirmOpen(ctx context.Context, held pin.Holding) error {
 
 // confirmOpening always asks the store: another node may have opened the room. It prolongs the pin, which must not
 // expire meanwhile.
-func (own *PinOwner) confirmOpening(ctx context.Context, held pin.Holding) error {
-	if known := own.cache.of(held.Room); held.Pin.Fence.Less(known.Fence) {
+func (own *Owner) confirmOpening(ctx context.Context, held pin.Holding) error {
+	if known := own.cache.Of(held.Room); held.Pin.Fence.Less(known.Fence) {
 		// The store lost data. The signaling node moves the pin above both.
 		return &pin.FencedError{Room: held.Room, Current: known}
 	}
@@ -112,7 +112,7 @@ func (own *PinOwner) confirmOpening(ctx context.Context, held pin.Holding) error
 
 // fencedOpening ends an opening under a replaced pin. If the room is open here under another, that one is judged as
 // by a refresh.
-func (own *PinOwner) fencedOpening(ctx context.Context, opening pin.Holding, higher pin.Pin) error {
+func (own *Owner) fencedOpening(ctx context.Context, opening pin.Holding, higher pin.Pin) error {
 	for _, ours := range own.rooms.Held() {
 		if ours.Room != opening.Room {
 			continue
@@ -131,21 +131,21 @@ func (own *PinOwner) fencedOpening(ctx context.Context, opening pin.Holding, hig
 	return own.fence(opening, higher)
 }
 
-func (own *PinOwner) fence(ours pin.Holding, to pin.Pin) error {
+func (own *Owner) fence(ours pin.Holding, to pin.Pin) error {
 	own.log.Info("fenced", "room", ours.Room, "fence", ours.Pin.Fence, "by", to.Node, "by_fence", to.Fence)
 	own.rooms.Fence(ours.Room, to)
 	own.dropOpening(ours)
 	return &pin.FencedError{Room: ours.Room, Current: to}
 }
 
-func (own *PinOwner) start() (began time.Time, pauses uint64) {
+func (own *Owner) start() (began time.Time, pauses uint64) {
 	own.mu.Lock()
 	defer own.mu.Unlock()
 	return time.Now(), own.pauses
 }
 
 // confirm notes that the store had our pin at began; false if this process was paused since.
-func (own *PinOwner) confirm(h pin.Holding, began time.Time, pauses uint64, prolonged bool) bool {
+func (own *Owner) confirm(h pin.Holding, began time.Time, pauses uint64, prolonged bool) bool {
 	own.noticePause()
 	own.mu.Lock()
 	defer own.mu.Unlock()
@@ -160,18 +160,18 @@ func (own *PinOwner) confirm(h pin.Holding, began time.Time, pauses uint64, prol
 		}
 		own.confirmed[h.Room] = c
 	}
-	own.cache.note(h.Room, h.Pin)
+	own.cache.Note(h.Room, h.Pin)
 	return true
 }
 
-func (own *PinOwner) confirmation(room ring.RoomID) confirmation {
+func (own *Owner) confirmation(room ring.RoomID) confirmation {
 	own.mu.Lock()
 	defer own.mu.Unlock()
 	return own.confirmed[room]
 }
 
 // trustsMajority reports whether gossip may stand in for the store.
-func (own *PinOwner) trustsMajority() bool {
+func (own *Owner) trustsMajority() bool {
 	if own.cfg.Majority == nil {
 		return false
 	}

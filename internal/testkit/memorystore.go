@@ -1,4 +1,4 @@
-package orchestrator
+package testkit
 
 import (
 	"context"
@@ -11,8 +11,9 @@ import (
 	"github.com/holdfast-rtc/holdfast/ring"
 )
 
-// memoryStore is a store in memory. redisstore's tests hold the real ones to the same contract.
-type memoryStore struct {
+// MemoryStore is a store of pins in memory, which fails as a test wants it. redisstore's tests hold the real ones to the
+// same contract.
+type MemoryStore struct {
 	mu    sync.Mutex // guards the fields below
 	texts map[ring.RoomID]string
 	last  map[ring.RoomID]pin.Fence
@@ -28,22 +29,23 @@ type memoryStore struct {
 	before func()
 }
 
-func newMemoryStore() *memoryStore {
-	return &memoryStore{texts: make(map[ring.RoomID]string), last: make(map[ring.RoomID]pin.Fence), in: 1}
+// NewMemoryStore is empty, in incarnation 1.
+func NewMemoryStore() *MemoryStore {
+	return &MemoryStore{texts: make(map[ring.RoomID]string), last: make(map[ring.RoomID]pin.Fence), in: 1}
 }
 
 // errDenied is the error of a store that refuses a write.
 var errDenied = errors.New("NOREPLICAS not enough good replicas to write")
 
-// refuseWrites has every write from now on be refused, or no more.
-func (s *memoryStore) refuseWrites(deny bool) {
+// RefuseWrites has every write from now on be refused, or no more.
+func (s *MemoryStore) RefuseWrites(deny bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.deny = deny
 }
 
 // write is enter for a write.
-func (s *memoryStore) write(ctx context.Context) error {
+func (s *MemoryStore) write(ctx context.Context) error {
 	if err := s.enter(ctx); err != nil {
 		return err
 	}
@@ -56,7 +58,7 @@ func (s *memoryStore) write(ctx context.Context) error {
 }
 
 // enter waits and fails as the test wants it.
-func (s *memoryStore) enter(ctx context.Context) error {
+func (s *MemoryStore) enter(ctx context.Context) error {
 	s.mu.Lock()
 	slow, err, before := s.slow, s.err, s.before
 	s.calls++
@@ -74,15 +76,15 @@ func (s *memoryStore) enter(ctx context.Context) error {
 	return err
 }
 
-func (s *memoryStore) set(room ring.RoomID, p pin.Pin) {
+func (s *MemoryStore) set(room ring.RoomID, p pin.Pin) {
 	if s.fault == "" && !s.last[room].Less(p.Fence) {
 		s.fault = fmt.Sprintf("room %s: %v was written after %v", room, p.Fence, s.last[room])
 	}
 	s.texts[room], s.last[room] = p.Encode(), p.Fence
 }
 
-// put is what the tests write past every rule.
-func (s *memoryStore) put(room ring.RoomID, text string) {
+// Put writes past every rule; "" deletes.
+func (s *MemoryStore) Put(room ring.RoomID, text string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.texts[room] = text
@@ -91,35 +93,36 @@ func (s *memoryStore) put(room ring.RoomID, text string) {
 	}
 }
 
-func (s *memoryStore) stands(room ring.RoomID) string {
+// Stands is the text under the room's key, or "".
+func (s *MemoryStore) Stands(room ring.RoomID) string {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return s.texts[room]
 }
 
-// meanwhile has before run in front of every call from now on.
-func (s *memoryStore) meanwhile(before func()) {
+// Meanwhile has before run in front of every call from now on.
+func (s *MemoryStore) Meanwhile(before func()) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.before = before
 }
 
-// fail has every call from now on return err, if it is one.
-func (s *memoryStore) fail(err error) {
+// Fail has every call from now on return err, if it is one.
+func (s *MemoryStore) Fail(err error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.err = err
 }
 
-// incarnation is the present one.
-func (s *memoryStore) incarnation() pin.Incarnation {
+// Incarnation is the present one.
+func (s *MemoryStore) Incarnation() pin.Incarnation {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return s.in
 }
 
-// lose forgets everything: another incarnation begins.
-func (s *memoryStore) lose() {
+// Lose forgets everything: another incarnation begins.
+func (s *MemoryStore) Lose() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	clear(s.texts)
@@ -135,7 +138,8 @@ func read(room ring.RoomID, text string) (pin.Pin, error) {
 	return p, nil
 }
 
-func (s *memoryStore) Claim(ctx context.Context, room ring.RoomID, p pin.Pin) (pin.Pin, pin.Incarnation, error) {
+// Claim is SET NX GET.
+func (s *MemoryStore) Claim(ctx context.Context, room ring.RoomID, p pin.Pin) (pin.Pin, pin.Incarnation, error) {
 	if err := s.write(ctx); err != nil {
 		return pin.Pin{}, 0, err
 	}
@@ -149,7 +153,8 @@ func (s *memoryStore) Claim(ctx context.Context, room ring.RoomID, p pin.Pin) (p
 	return p, s.in, nil
 }
 
-func (s *memoryStore) Incarnations(context.Context) ([]pin.Incarnation, error) {
+// Incarnations returns the one master's.
+func (s *MemoryStore) Incarnations(context.Context) ([]pin.Incarnation, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	switch {
@@ -162,12 +167,14 @@ func (s *memoryStore) Incarnations(context.Context) ([]pin.Incarnation, error) {
 	}
 }
 
-func (s *memoryStore) Swap(ctx context.Context, room ring.RoomID, old, next pin.Pin) (pin.Pin, pin.Incarnation, error) {
+// Swap is a compare-and-set of a pin.
+func (s *MemoryStore) Swap(ctx context.Context, room ring.RoomID, old, next pin.Pin) (pin.Pin, pin.Incarnation, error) {
 	stands, err := s.Repair(ctx, room, old.Encode(), next)
-	return stands, s.incarnation(), err
+	return stands, s.Incarnation(), err
 }
 
-func (s *memoryStore) Repair(ctx context.Context, room ring.RoomID, raw string, next pin.Pin) (pin.Pin, error) {
+// Repair is a compare-and-set of any text.
+func (s *MemoryStore) Repair(ctx context.Context, room ring.RoomID, raw string, next pin.Pin) (pin.Pin, error) {
 	if err := s.write(ctx); err != nil {
 		return pin.Pin{}, err
 	}
@@ -184,7 +191,8 @@ func (s *memoryStore) Repair(ctx context.Context, room ring.RoomID, raw string, 
 	return next, nil
 }
 
-func (s *memoryStore) Get(ctx context.Context, room ring.RoomID) (pin.Pin, bool, error) {
+// Get returns false when there is no pin.
+func (s *MemoryStore) Get(ctx context.Context, room ring.RoomID) (pin.Pin, bool, error) {
 	if err := s.enter(ctx); err != nil {
 		return pin.Pin{}, false, err
 	}
@@ -198,7 +206,8 @@ func (s *memoryStore) Get(ctx context.Context, room ring.RoomID) (pin.Pin, bool,
 	return p, err == nil, err
 }
 
-func (s *memoryStore) Prolong(ctx context.Context, room ring.RoomID) (pin.Pin, error) {
+// Prolong is GETEX.
+func (s *MemoryStore) Prolong(ctx context.Context, room ring.RoomID) (pin.Pin, error) {
 	p, _, err := s.Get(ctx, room)
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -209,7 +218,8 @@ func (s *memoryStore) Prolong(ctx context.Context, room ring.RoomID) (pin.Pin, e
 	return p, err
 }
 
-func (s *memoryStore) Refresh(ctx context.Context, held []pin.Holding, due func(pin.Holding) bool) ([]pin.Found, error) {
+// Refresh reads, prolongs what is due, and claims what is missing.
+func (s *MemoryStore) Refresh(ctx context.Context, held []pin.Holding, due func(pin.Holding) bool) ([]pin.Found, error) {
 	if err := s.enter(ctx); err != nil {
 		return nil, err
 	}
@@ -233,4 +243,41 @@ func (s *memoryStore) Refresh(ctx context.Context, held []pin.Holding, due func(
 		found[i].Stands, found[i].Err = read(h.Room, text)
 	}
 	return found, nil
+}
+
+// StartIn sets the present incarnation.
+func (s *MemoryStore) StartIn(in pin.Incarnation) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.in = in
+}
+
+// Slow has every call take so long.
+func (s *MemoryStore) Slow(d time.Duration) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.slow = d
+}
+
+// Calls is how many there were.
+func (s *MemoryStore) Calls() int {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.calls
+}
+
+// Fault is the first write that did not fence what was written before, in words, or "".
+func (s *MemoryStore) Fault() string {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.fault
+}
+
+// Prolonged returns when pins were prolonged since it was asked last.
+func (s *MemoryStore) Prolonged() []time.Time {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	list := s.prolonged
+	s.prolonged = nil
+	return list
 }

@@ -1,4 +1,9 @@
-package orchestrator
+// Package pinowner is the media node's side of placement: it keeps the pins of the node's rooms alive, says before a room
+// opens whether its pin stands, learns of higher pins, and reclaims rooms that the store forgot.
+//
+// It does not know Redis, gossip or media: it is given a store (LeaseStore) and the open rooms (OpenRooms).
+// orchestrator/DESIGN.md has the invariants and the races.
+package pinowner
 
 import (
 	"context"
@@ -6,6 +11,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/holdfast-rtc/holdfast/orchestrator/pincache"
 	"github.com/holdfast-rtc/holdfast/pin"
 	"github.com/holdfast-rtc/holdfast/ring"
 )
@@ -26,7 +32,7 @@ type LeaseStore interface {
 	// Incarnations returns those of all masters that take writes, and an error if there are other masters. Pins
 	// written afterwards are in these or later ones.
 	Incarnations(ctx context.Context) ([]pin.Incarnation, error)
-	// Swap is that of PinStore.
+	// Swap replaces old by next if old is current, and returns what is current afterwards; zero for an absent key.
 	Swap(ctx context.Context, room ring.RoomID, old, next pin.Pin) (current pin.Pin, in pin.Incarnation, err error)
 	// Prolong returns the current pin or none, and renews its time to live.
 	Prolong(ctx context.Context, room ring.RoomID) (pin.Pin, error)
@@ -54,8 +60,8 @@ const (
 	confirmTimeout = 300 * time.Millisecond
 )
 
-// PinOwnerConfig has its reasons in DefaultPinOwnerConfig.
-type PinOwnerConfig struct {
+// Config has its reasons in DefaultConfig.
+type Config struct {
 	// RefreshEvery is the mean interval.
 	RefreshEvery time.Duration
 	// ProlongEvery is a small part of a pin's life; other refreshes only read.
@@ -64,20 +70,20 @@ type PinOwnerConfig struct {
 	Majority func() bool
 }
 
-// DefaultPinOwnerConfig leaves Majority to the caller.
-func DefaultPinOwnerConfig() PinOwnerConfig {
+// DefaultConfig leaves Majority to the caller.
+func DefaultConfig() Config {
 	// Two refreshes may be lost before a confirmation lapses.
-	return PinOwnerConfig{RefreshEvery: 5 * time.Second, ProlongEvery: 10 * time.Minute}
+	return Config{RefreshEvery: 5 * time.Second, ProlongEvery: 10 * time.Minute}
 }
 
-// PinOwner keeps the pins of one media node's rooms. It is safe for concurrent use.
-type PinOwner struct {
+// Owner keeps the pins of one media node's rooms. It is safe for concurrent use.
+type Owner struct {
 	pins  LeaseStore
 	rooms OpenRooms
-	cfg   PinOwnerConfig
+	cfg   Config
 	log   *slog.Logger
 	kick  chan struct{} // the schedule has changed
-	cache pinCache
+	cache pincache.Cache
 
 	mu        sync.Mutex // guards the fields below
 	confirmed map[ring.RoomID]confirmation
@@ -97,9 +103,9 @@ type confirmation struct {
 	prolonged time.Time
 }
 
-// NewPinOwner returns a pin owner; Run does its periodic work.
-func NewPinOwner(pins LeaseStore, rooms OpenRooms, cfg PinOwnerConfig, log *slog.Logger) *PinOwner {
-	return &PinOwner{
+// New returns a pin owner; Run does its periodic work.
+func New(pins LeaseStore, rooms OpenRooms, cfg Config, log *slog.Logger) *Owner {
+	return &Owner{
 		pins: pins, rooms: rooms, cfg: cfg, log: log,
 		kick: make(chan struct{}, 1), confirmed: make(map[ring.RoomID]confirmation), opening: make(map[ring.RoomID][]*opening),
 	}
@@ -107,10 +113,10 @@ func NewPinOwner(pins LeaseStore, rooms OpenRooms, cfg PinOwnerConfig, log *slog
 
 // Synced returns the store incarnations that have all pins of this node; none if the store was silent for 15 s,
 // because pins expire.
-func (own *PinOwner) Synced() pin.Incarnations {
+func (own *Owner) Synced() pin.Incarnations {
 	own.mu.Lock()
 	defer own.mu.Unlock()
-	if elapsed(own.heard, time.Now()) > confirmedFor {
+	if pincache.Elapsed(own.heard, time.Now()) > confirmedFor {
 		return ""
 	}
 	return own.synced

@@ -1,0 +1,123 @@
+// Package pincache remembers the highest pin of each room that a process has seen, whether the owners confirmed it, and the
+// highest epoch of all, from which the epochs of claims and moves are made. It is bounded, and knows no store.
+package pincache
+
+import (
+	"sync"
+	"time"
+
+	"github.com/holdfast-rtc/holdfast/pin"
+	"github.com/holdfast-rtc/holdfast/ring"
+)
+
+const (
+	maxCachedRooms = 16_384
+	// maxClockLead: one damaged pin must not push all epochs towards pin.MaxEpoch.
+	maxClockLead = 30 * 24 * time.Hour
+)
+
+// Cache is safe for concurrent use. The zero value is empty.
+type Cache struct {
+	Clock func() time.Time // of epochs; nil is time.Now
+
+	mu      sync.Mutex // guards the fields below
+	highest uint64
+	recent  map[ring.RoomID]cacheEntry
+	older   map[ring.RoomID]cacheEntry
+}
+
+type cacheEntry struct {
+	pin      pin.Pin
+	verified pin.Incarnation // in which the owners confirmed the pin; or 0
+	at       time.Time       // the store last showed it
+}
+
+// Note remembers p if it is the room's highest. p may have only a fence.
+func (c *Cache) Note(room ring.RoomID, p pin.Pin) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.noteLocked(room, p)
+}
+
+// Verified remembers that the owners confirmed p in incarnation in.
+func (c *Cache) Verified(room ring.RoomID, p pin.Pin, in pin.Incarnation) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.noteLocked(room, p)
+	if known := c.recent[room]; known.pin == p {
+		c.recent[room] = cacheEntry{pin: p, verified: in, at: time.Now()}
+	}
+}
+
+// IsVerified reports whether the owners confirmed p in incarnation in; never for 0.
+func (c *Cache) IsVerified(room ring.RoomID, p pin.Pin, in pin.Incarnation) bool {
+	known := c.get(room)
+	return in != 0 && known.pin == p && known.verified == in
+}
+
+// IsRecent reports whether the store showed p within that time.
+func (c *Cache) IsRecent(room ring.RoomID, p pin.Pin, within time.Duration) bool {
+	known := c.get(room)
+	return known.pin == p && !known.at.IsZero() && Elapsed(known.at, time.Now()) < within
+}
+
+func (c *Cache) noteLocked(room ring.RoomID, p pin.Pin) {
+	if p.Fence.Epoch > c.highest && p.Fence.Epoch <= uint64(max(c.now().Add(maxClockLead).UnixMilli(), 0)) {
+		c.highest = p.Fence.Epoch
+	}
+	_, recent := c.recent[room]
+	known := c.look(room)
+	if order := known.pin.Fence.Compare(p.Fence); order < 0 || order == 0 && known.pin.Node == "" {
+		known = cacheEntry{pin: p}
+	} else if recent {
+		return
+	}
+	if len(c.recent) >= maxCachedRooms {
+		c.older, c.recent = c.recent, nil
+	}
+	if c.recent == nil {
+		c.recent = make(map[ring.RoomID]cacheEntry)
+	}
+	c.recent[room] = known
+}
+
+// look needs mu.
+func (c *Cache) look(room ring.RoomID) cacheEntry {
+	if known, ok := c.recent[room]; ok {
+		return known
+	}
+	return c.older[room]
+}
+
+func (c *Cache) get(room ring.RoomID) cacheEntry {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.look(room)
+}
+
+// Of returns the highest pin of room, perhaps only its fence; zero if unknown.
+func (c *Cache) Of(room ring.RoomID) pin.Pin { return c.get(room).pin }
+
+// FreshEpoch is Unix milliseconds, but above every epoch seen.
+func (c *Cache) FreshEpoch(room ring.RoomID) uint64 {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return max(uint64(max(c.now().UnixMilli(), 0)), c.highest+1, c.look(room).pin.Fence.Epoch+1)
+}
+
+func (c *Cache) now() time.Time {
+	if c.Clock == nil {
+		return time.Now()
+	}
+	return c.Clock()
+}
+
+// NextEpoch is the epoch of a move of p: above it and above all known pins of room.
+func (c *Cache) NextEpoch(room ring.RoomID, p pin.Pin) uint64 {
+	return max(p.Fence.Epoch, c.Of(room).Fence.Epoch) + 1
+}
+
+// Elapsed is the larger of monotonic and wall-clock time: one stops in a suspended machine, the other may be set.
+func Elapsed(from, to time.Time) time.Duration {
+	return max(to.Sub(from), to.Round(0).Sub(from.Round(0)))
+}

@@ -11,6 +11,7 @@ import (
 	"net"
 	"os"
 	"slices"
+	"strings"
 	"sync"
 	"testing"
 	"time"
@@ -149,11 +150,11 @@ func newNetwork(t *testing.T) *network {
 	return &network{t: t, key: key}
 }
 
-// config gives a node of the next boot; ids beginning with "edge" are signaling nodes.
+// config gives a node of the next boot; ids beginning with "signaling" are signaling nodes.
 func (n *network) config(id string) Config {
 	n.boot++
 	node := sfuNode(id, n.boot)
-	if id[0] == 'e' {
+	if strings.HasPrefix(id, "signaling") {
 		node = Node{ID: node.ID, Boot: node.Boot, Role: RoleSignaling, HTTP: "127.0.0.1:80"}
 	}
 	c := Config{Node: node, Bind: "127.0.0.1:0", Key: n.key, Solo: n.seed == ""}
@@ -189,40 +190,40 @@ func (n *network) together(all ...*process) {
 
 func TestMembersMeetAndShareLoads(t *testing.T) {
 	n := newNetwork(t)
-	edge := n.start("edge-1")
-	if !edge.View().Settled {
-		edge.await("itself, settled", func(v *View) bool { return v.Settled })
+	signaling := n.start("signaling-1")
+	if !signaling.View().Settled {
+		signaling.await("itself, settled", func(v *View) bool { return v.Settled })
 	}
 	a, b := n.start("sfu-1"), n.start("sfu-2")
-	n.together(edge, a, b)
-	for _, p := range []*process{edge, a, b} {
+	n.together(signaling, a, b)
+	for _, p := range []*process{signaling, a, b} {
 		if got := p.View().Ring.Nodes(); !slices.Equal(got, []ring.NodeID{"sfu-1", "sfu-2"}) {
 			t.Fatalf("%s has a ring of %q", p.config.Node.ID, got)
 		}
 	}
-	if got := edge.View().Nodes["sfu-1"]; got != a.config.Node {
-		t.Fatalf("edge sees %+v, want %+v", got, a.config.Node)
+	if got := signaling.View().Nodes["sfu-1"]; got != a.config.Node {
+		t.Fatalf("signaling node sees %+v, want %+v", got, a.config.Node)
 	}
 
 	load := Load{Seq: 1, EgressBitsPerSecond: 5e6, CeilingBitsPerSecond: 1e9, Rooms: 3, Peers: 9}
 	a.SetLoad(load)
 	a.SetLoad(Load{Seq: 1, Rooms: 99}) // Not newer: ignored.
-	for _, p := range []*process{edge, a, b} {
+	for _, p := range []*process{signaling, a, b} {
 		p.await("the load of sfu-1", func(v *View) bool { return v.Nodes["sfu-1"].Load == load })
 	}
-	late := n.start("edge-2") // Learns the load from the state exchange.
+	late := n.start("signaling-2") // Learns the load from the state exchange.
 	late.await("the load of sfu-1", func(v *View) bool { return v.Nodes["sfu-1"].Load == load })
 
 	a.SetDraining(true)
-	for _, p := range []*process{edge, a, b, late} {
+	for _, p := range []*process{signaling, a, b, late} {
 		p.await("sfu-1 draining", func(v *View) bool {
 			return v.Nodes["sfu-1"].Draining && slices.Equal(v.Ring.Nodes(), []ring.NodeID{"sfu-2"})
 		})
 	}
-	if got := edge.View().Nodes["sfu-1"].Load; got != load {
+	if got := signaling.View().Nodes["sfu-1"].Load; got != load {
 		t.Fatalf("load after an update is %+v", got)
 	}
-	if got := edge.events("edge-1"); len(got) != 0 {
+	if got := signaling.events("signaling-1"); len(got) != 0 {
 		t.Fatalf("events about oneself: %q", got)
 	}
 }
@@ -257,16 +258,16 @@ func TestLoadReachesManyMembers(t *testing.T) {
 
 func TestLeaveAndDeathAreToldApart(t *testing.T) {
 	n := newNetwork(t)
-	edge, leaver, victim, other := n.start("edge-1"), n.start("sfu-1"), n.start("sfu-2"), n.start("sfu-3")
-	n.together(edge, leaver, victim, other)
+	signaling, leaver, victim, other := n.start("signaling-1"), n.start("sfu-1"), n.start("sfu-2"), n.start("sfu-3")
+	n.together(signaling, leaver, victim, other)
 
 	leaver.leave()
-	for _, p := range []*process{edge, victim, other} {
+	for _, p := range []*process{signaling, victim, other} {
 		p.await("sfu-1 left", func(v *View) bool { return v.Gone[leaver.config.Node.Boot] != "" })
 	}
 	killed := time.Now()
 	victim.kill()
-	for _, p := range []*process{edge, other} {
+	for _, p := range []*process{signaling, other} {
 		p.await("sfu-2 dead", func(v *View) bool { return v.Gone[victim.config.Node.Boot] == DepartureDead })
 		t.Logf("%s: kill believed after %v", p.config.Node.ID, time.Since(killed).Round(time.Millisecond))
 		if v := p.View(); v.Gone[leaver.config.Node.Boot] != DepartureLeft || len(v.Ring.Nodes()) != 1 {
@@ -284,47 +285,47 @@ func TestLeaveAndDeathAreToldApart(t *testing.T) {
 
 func TestQuickRestartIsADeath(t *testing.T) {
 	n := newNetwork(t)
-	edge, first := n.start("edge-1"), n.start("sfu-1")
-	n.together(edge, first)
+	signaling, first := n.start("signaling-1"), n.start("sfu-1")
+	n.together(signaling, first)
 	first.SetLoad(Load{Seq: 7})
-	edge.await("a load", func(v *View) bool { return v.Nodes["sfu-1"].Load.Seq == 7 })
+	signaling.await("a load", func(v *View) bool { return v.Nodes["sfu-1"].Load.Seq == 7 })
 	first.kill()
 	config := n.config("sfu-1")
 	config.Bind = first.LocalAddr() // The same port, as a supervisor restarts it.
 	second := start(t, config)
-	n.together(edge, second)
-	if v := edge.View(); v.Gone[first.config.Node.Boot] != DepartureDead || v.Nodes["sfu-1"].Load.Seq != 0 {
+	n.together(signaling, second)
+	if v := signaling.View(); v.Gone[first.config.Node.Boot] != DepartureDead || v.Nodes["sfu-1"].Load.Seq != 0 {
 		t.Fatalf("after the restart: gone %v, load %+v", v.Gone, v.Nodes["sfu-1"].Load)
 	}
-	await(t, "the restart", func() bool { return len(edge.events("sfu-1")) >= 3 })
+	await(t, "the restart", func() bool { return len(signaling.events("sfu-1")) >= 3 })
 	// Wait until memberlist has noticed, too: another member's death comes after it.
 	other := n.start("sfu-2")
-	n.together(edge, second, other)
+	n.together(signaling, second, other)
 	other.kill()
-	edge.await("sfu-2 dead", func(v *View) bool { return v.Gone[other.config.Node.Boot] != "" })
-	if got, want := edge.events("sfu-1"), []string{"joined (gossip)", "dead (newer boot)", "joined (gossip)"}; !slices.Equal(got, want) {
-		t.Fatalf("edge heard %q, want %q", got, want)
+	signaling.await("sfu-2 dead", func(v *View) bool { return v.Gone[other.config.Node.Boot] != "" })
+	if got, want := signaling.events("sfu-1"), []string{"joined (gossip)", "dead (newer boot)", "joined (gossip)"}; !slices.Equal(got, want) {
+		t.Fatalf("signaling node heard %q, want %q", got, want)
 	}
 }
 
 func TestProofComesFirstAndGossipIsNoSecondEvent(t *testing.T) {
 	n := newNetwork(t)
-	edge, victim, other := n.start("edge-1"), n.start("sfu-1"), n.start("sfu-2")
-	n.together(edge, victim, other)
+	signaling, victim, other := n.start("signaling-1"), n.start("sfu-1"), n.start("sfu-2")
+	n.together(signaling, victim, other)
 	victim.kill()
-	edge.ReportDead("sfu-1", victim.config.Node.Boot, "proof")
-	v := edge.View() // At once, without waiting.
+	signaling.ReportDead("sfu-1", victim.config.Node.Boot, "proof")
+	v := signaling.View() // At once, without waiting.
 	if v.Gone[victim.config.Node.Boot] != DepartureDead || v.Ring.Len() != 1 {
 		t.Fatalf("after the proof: gone %v, ring of %q", v.Gone, v.Ring.Nodes())
 	}
-	edge.ReportDead("sfu-1", victim.config.Node.Boot, "proof")
-	edge.ReportDead("edge-1", edge.config.Node.Boot, "proof") // Ourselves: ignored.
+	signaling.ReportDead("sfu-1", victim.config.Node.Boot, "proof")
+	signaling.ReportDead("signaling-1", signaling.config.Node.Boot, "proof") // Ourselves: ignored.
 	other.await("sfu-1 dead by gossip", func(v *View) bool { return v.Gone[victim.config.Node.Boot] != "" })
 	// sfu-2's own death is later than gossip's word about sfu-1.
 	other.kill()
-	edge.await("sfu-2 dead", func(v *View) bool { return v.Gone[other.config.Node.Boot] != "" })
-	if got, want := edge.events("sfu-1"), []string{"joined (gossip)", "dead (proof)"}; !slices.Equal(got, want) {
-		t.Fatalf("edge heard %q, want %q", got, want)
+	signaling.await("sfu-2 dead", func(v *View) bool { return v.Gone[other.config.Node.Boot] != "" })
+	if got, want := signaling.events("sfu-1"), []string{"joined (gossip)", "dead (proof)"}; !slices.Equal(got, want) {
+		t.Fatalf("signaling node heard %q, want %q", got, want)
 	}
 }
 
@@ -353,9 +354,9 @@ func TestSeedsThatComeLater(t *testing.T) {
 // under another key, and sees nothing happen.
 func TestGarbageOnTheGossipPort(t *testing.T) {
 	n := newNetwork(t)
-	edge, a := n.start("edge-1"), n.start("sfu-1")
-	n.together(edge, a)
-	for _, address := range []string{edge.LocalAddr(), a.LocalAddr()} {
+	signaling, a := n.start("signaling-1"), n.start("sfu-1")
+	n.together(signaling, a)
+	for _, address := range []string{signaling.LocalAddr(), a.LocalAddr()} {
 		for _, garbage := range [][]byte{{}, {0}, bytes.Repeat([]byte{1}, 1400), message{kind: kindLeave, from: a.config.Node}.encode(), []byte("GET / HTTP/1.1\r\n\r\n")} {
 			for _, network := range []string{"udp", "tcp"} {
 				conn, err := net.Dial(network, address)
@@ -368,14 +369,14 @@ func TestGarbageOnTheGossipPort(t *testing.T) {
 			}
 		}
 	}
-	crowd(t, edge.LocalAddr())
+	crowd(t, signaling.LocalAddr())
 	stranger := newNetwork(t)
-	stranger.seed, stranger.boot = edge.LocalAddr(), 100
+	stranger.seed, stranger.boot = signaling.LocalAddr(), 100
 	intruder := stranger.start("sfu-6")
 	// A real change passes, after the garbage, through the same sockets.
 	a.SetLoad(Load{Seq: 1})
-	edge.await("the load", func(v *View) bool { return v.Nodes["sfu-1"].Load.Seq == 1 })
-	if v := edge.View(); len(v.Nodes)+len(v.Signaling) != 2 || len(v.Gone) != 0 {
+	signaling.await("the load", func(v *View) bool { return v.Nodes["sfu-1"].Load.Seq == 1 })
+	if v := signaling.View(); len(v.Nodes)+len(v.Signaling) != 2 || len(v.Gone) != 0 {
 		t.Fatalf("garbage changed the view: %+v", v)
 	}
 	if v := intruder.View(); v.Settled || len(v.Nodes) != 1 {

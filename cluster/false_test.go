@@ -84,30 +84,30 @@ func TestFalseDeathsHeal(t *testing.T) {
 // TestOneHostOneName: by default a process is named after its host, whatever its role.
 func TestOneHostOneName(t *testing.T) {
 	n := newNetwork(t)
-	edge := n.config("edge-host")
-	edge.Node.ID = "host"
-	signaling := start(t, edge)
+	config := n.config("signaling-host")
+	config.Node.ID = "host"
+	signaling := start(t, config)
 	n.seed = signaling.LocalAddr()
 	media := n.start("host")
 	n.together(media)
 	signaling.await("both", func(v *View) bool {
-		return v.Nodes["host"].Boot == media.config.Node.Boot && v.Signaling["host"].Boot == edge.Node.Boot && len(v.Gone) == 0
+		return v.Nodes["host"].Boot == media.config.Node.Boot && v.Signaling["host"].Boot == config.Node.Boot && len(v.Gone) == 0
 	})
 	media.await("both", func(v *View) bool {
-		return v.Nodes["host"].Boot == media.config.Node.Boot && v.Signaling["host"].Boot == edge.Node.Boot && len(v.Gone) == 0
+		return v.Nodes["host"].Boot == media.config.Node.Boot && v.Signaling["host"].Boot == config.Node.Boot && len(v.Gone) == 0
 	})
 }
 
 // TestDeathsTravelWithTheState: who was not there hears of a death, and of a leave, for as long as a pin can name the boot.
 func TestDeathsTravelWithTheState(t *testing.T) {
 	n := newNetwork(t)
-	first, victim, leaver := n.start("edge-1"), n.start("sfu-1"), n.start("sfu-2")
+	first, victim, leaver := n.start("signaling-1"), n.start("sfu-1"), n.start("sfu-2")
 	n.together(first, victim, leaver)
 	victim.kill()
 	first.await("the death", func(v *View) bool { return v.Gone[victim.config.Node.Boot] == DepartureDead })
 	leaver.leave()
 	first.await("the leave", func(v *View) bool { return v.Gone[leaver.config.Node.Boot] == DepartureLeft })
-	late := n.start("edge-2")
+	late := n.start("signaling-2")
 	late.await("both departures", func(v *View) bool {
 		return v.Gone[victim.config.Node.Boot] == DepartureDead && v.Gone[leaver.config.Node.Boot] == DepartureLeft
 	})
@@ -123,7 +123,7 @@ func TestHeardDeathsAreOnlyForThoseWhoKnowNothing(t *testing.T) {
 	a, b := sfuNode("a", 1), sfuNode("b", 2)
 	m.join(a)
 	m.heardDead(a, 0)
-	m.die(a) // suspected: its beats decide
+	m.die(a) // suspected: its heartbeats decide
 	m.heardDead(a, 0)
 	m.heardDead(m.self, 0)
 	m.heardDead(b, time.Minute)
@@ -142,7 +142,7 @@ func TestGoneAge(t *testing.T) {
 		var both [2]*Cluster
 		for i := range both {
 			config := validConfig()
-			config.Node = Node{ID: "edge", Boot: pin.BootID(fmt.Sprint("boot-", i)), Role: RoleSignaling}
+			config.Node = Node{ID: "signaling", Boot: pin.BootID(fmt.Sprint("boot-", i)), Role: RoleSignaling}
 			var err error
 			if both[i], err = New(config, quiet()); err != nil {
 				t.Fatal(err)
@@ -199,19 +199,19 @@ func TestAbsent(t *testing.T) {
 // TestLoadsShareAView: a thousand nodes report twice a second each.
 func TestLoadsShareAView(t *testing.T) {
 	n := newNetwork(t)
-	edge := n.start("edge-1")
+	signaling := n.start("signaling-1")
 	nodes := make([]Node, 200)
 	for i := range nodes {
 		nodes[i] = sfuNode(fmt.Sprint("sfu-", i), 1000+i)
-		edge.post(func() { edge.publish(edge.members.join(nodes[i])) })
+		signaling.post(func() { signaling.publish(signaling.members.join(nodes[i])) })
 	}
-	edge.await("all", func(v *View) bool { return len(v.Nodes) == len(nodes) })
-	before := edge.View().Version
+	signaling.await("all", func(v *View) bool { return len(v.Nodes) == len(nodes) })
+	before := signaling.View().Version
 	began := time.Now()
 	for i, node := range nodes {
-		edge.post(func() { edge.handle(message{kind: kindLoad, from: node, load: Load{Seq: 1, Rooms: uint32(i)}}) })
+		signaling.post(func() { signaling.handle(message{kind: kindLoad, from: node, load: Load{Seq: 1, Rooms: uint32(i)}}) })
 	}
-	edge.await("all loads", func(v *View) bool {
+	signaling.await("all loads", func(v *View) bool {
 		for _, node := range v.Nodes {
 			if node.Load.Seq == 0 {
 				return false
@@ -219,7 +219,7 @@ func TestLoadsShareAView(t *testing.T) {
 		}
 		return true
 	})
-	if views, most := edge.View().Version-before, 3+uint64(time.Since(began)/publishAfter); views > most {
+	if views, most := signaling.View().Version-before, 3+uint64(time.Since(began)/publishAfter); views > most {
 		t.Errorf("%d views for %d loads, want at most %d", views, len(nodes), most)
 	}
 }
@@ -233,10 +233,10 @@ func TestBlockedDatagrams(t *testing.T) {
 		return config
 	}
 	warned := make(chan struct{})
-	edge := startLogging(t, blocked("edge-1"), slog.New(&listener{Handler: testLog(t, "edge-1").Handler(), heard: sync.OnceFunc(func() { close(warned) })}))
-	n.seed = edge.LocalAddr()
+	signaling := startLogging(t, blocked("signaling-1"), slog.New(&listener{Handler: testLog(t, "signaling-1").Handler(), heard: sync.OnceFunc(func() { close(warned) })}))
+	n.seed = signaling.LocalAddr()
 	media := start(t, blocked("sfu-1"))
-	n.together(edge, media)
+	n.together(signaling, media)
 	select {
 	case <-warned:
 	case <-time.After(patience):
@@ -246,12 +246,12 @@ func TestBlockedDatagrams(t *testing.T) {
 	began := time.Now()
 	for seq := range uint64(reports) {
 		media.SetLoad(Load{Seq: seq + 1})
-		edge.await("the load", func(v *View) bool { return v.Nodes["sfu-1"].Load.Seq == seq+1 })
+		signaling.await("the load", func(v *View) bool { return v.Nodes["sfu-1"].Load.Seq == seq+1 })
 	}
 	if took := time.Since(began); took > 2*pushPullInterval {
 		t.Errorf("%d reports took %v", reports, took)
 	}
-	if got := edge.events("sfu-1"); !slices.Equal(got, []string{"joined (gossip)"}) {
+	if got := signaling.events("sfu-1"); !slices.Equal(got, []string{"joined (gossip)"}) {
 		t.Errorf("heard of sfu-1: %q", got)
 	}
 }

@@ -70,8 +70,8 @@ func startChild(t *testing.T, n *network, name string) *exec.Cmd {
 // when it goes on it is joined again and no longer among the gone.
 func TestFrozenProcessDiesAndReturns(t *testing.T) {
 	n := newNetwork(t)
-	edge := n.start("edge-1")
-	all := []*process{edge}
+	signaling := n.start("signaling-1")
+	all := []*process{signaling}
 	for i := range number("HOLDFAST_FREEZE_OTHERS", 4) - 1 {
 		all = append(all, n.start(fmt.Sprintf("sfu-%d", i+1)))
 	}
@@ -87,10 +87,10 @@ func TestFrozenProcessDiesAndReturns(t *testing.T) {
 			t.Fatal(err)
 		}
 		frozen := time.Now()
-		edge.await("the frozen child dead", func(v *View) bool { return v.Gone[boot] == DepartureDead })
+		signaling.await("the frozen child dead", func(v *View) bool { return v.Gone[boot] == DepartureDead })
 		took = append(took, time.Since(frozen).Round(time.Millisecond))
-		if edge.View().Ring.Len() != len(all)-1 {
-			t.Fatalf("ring of %q with one frozen", edge.View().Ring.Nodes())
+		if signaling.View().Ring.Len() != len(all)-1 {
+			t.Fatalf("ring of %q with one frozen", signaling.View().Ring.Nodes())
 		}
 		for _, p := range all {
 			p.await("the frozen child dead", func(v *View) bool { return v.Gone[boot] == DepartureDead })
@@ -108,13 +108,13 @@ func TestFrozenProcessDiesAndReturns(t *testing.T) {
 	t.Logf("declared dead after %v", took)
 	if rounds() == 1 {
 		want := []string{"joined (gossip)", "dead (gossip)", "joined (returned)"}
-		await(t, "three events", func() bool { return len(edge.events("sfu-frozen")) >= 3 })
-		if got := edge.events("sfu-frozen"); !slices.Equal(got, want) {
-			t.Errorf("edge heard %q, want %q", got, want)
+		await(t, "three events", func() bool { return len(signaling.events("sfu-frozen")) >= 3 })
+		if got := signaling.events("sfu-frozen"); !slices.Equal(got, want) {
+			t.Errorf("signaling node heard %q, want %q", got, want)
 		}
 	}
 	for _, p := range all[1:] {
-		if got := edge.events(p.config.Node.ID); len(got) != 1 {
+		if got := signaling.events(p.config.Node.ID); len(got) != 1 {
 			if still := stoodStill(); still > 3*probeTimeout { // These members are this process: no news of them is false then.
 				t.Logf("news of %s, while the machine stood still for %v: %q", p.config.Node.ID, still, got)
 				continue
@@ -153,7 +153,7 @@ func stillness(t *testing.T) func() time.Duration {
 func TestShortStallIsNoDeath(t *testing.T) {
 	stall := time.Duration(number("HOLDFAST_STALL_MS", 300)) * time.Millisecond
 	n := newNetwork(t)
-	all := []*process{n.start("edge-1"), n.start("sfu-1"), n.start("sfu-2")}
+	all := []*process{n.start("signaling-1"), n.start("sfu-1"), n.start("sfu-2")}
 	child := startChild(t, n, "sfu-late")
 	for _, p := range all {
 		p.await("the child", func(v *View) bool { return v.Nodes["sfu-late"].Boot != "" })

@@ -27,7 +27,7 @@ func sfuNode(id string, n int) Node {
 }
 
 func observer() *members {
-	return newMembers(Node{ID: "edge", Boot: "0000000000001-eeeeeeee", Role: RoleSignaling}, quiet())
+	return newMembers(Node{ID: "signaling", Boot: "0000000000001-eeeeeeee", Role: RoleSignaling}, quiet())
 }
 
 // told renders events for comparison: "kind node/boot number (why)".
@@ -101,7 +101,7 @@ func TestLives(t *testing.T) {
 func TestConfirmedDeaths(t *testing.T) {
 	m := observer()
 	m.confirmDeaths = true
-	a1, a2, edge := sfuNode("a", 1), sfuNode("a", 2), Node{ID: "edge-2", Boot: "0000000000001-00000000", Role: RoleSignaling}
+	a1, a2, signaling := sfuNode("a", 1), sfuNode("a", 2), Node{ID: "signaling-2", Boot: "0000000000001-00000000", Role: RoleSignaling}
 	moved := a1
 	moved.Draining = true
 	step := func(got []Event, suspect, live bool, want ...string) {
@@ -137,8 +137,8 @@ func TestConfirmedDeaths(t *testing.T) {
 	step(m.die(a2), true, true)
 	left, _ := m.leave(a2, 0)
 	step(left, false, false, "left a/2 (leave message)")
-	m.join(edge)
-	step(m.die(edge), false, false, "dead edge-2/1 (gossip)")
+	m.join(signaling)
+	step(m.die(signaling), false, false, "dead signaling-2/1 (gossip)")
 }
 
 func TestOwnNodeMakesNoEvents(t *testing.T) {
@@ -193,7 +193,7 @@ func TestTwoProcessesOfOneNameAreComplainedAbout(t *testing.T) {
 	m.die(sfuNode("restarted", 1))
 	m.remind()
 	if got := out.String(); strings.Count(got, "level=ERROR") != 1 || !strings.Contains(got, string(sfuNode("", 3).Boot)) {
-		t.Fatalf("complaints:\n%s", got)
+		t.Fatalf("logged:\n%s", got)
 	}
 }
 

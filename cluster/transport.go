@@ -93,9 +93,9 @@ func (t *transport) admit() {
 	for {
 		select {
 		case conn := <-t.NetTransport.StreamCh():
-			guest := t.lobby.Enter(conn.RemoteAddr(), func() { conn.Close() })
+			pending := t.lobby.Enter(conn.RemoteAddr(), func() { conn.Close() })
 			select {
-			case t.streams <- &stream{Conn: &lobby.Conn{Conn: conn, Guest: guest}, left: streamBytes}:
+			case t.streams <- &stream{Conn: &lobby.Conn{Conn: conn, Guest: pending}, left: streamBytes}:
 			case <-t.stop:
 				conn.Close()
 				return

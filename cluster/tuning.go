@@ -7,21 +7,13 @@ import (
 	"github.com/hashicorp/memberlist"
 )
 
-// Gossip declares a frozen process dead within about a second. It may be wrong: a signaling node
-// that still hears the node does not act on it (package failover), and memberlist takes it back when
-// the accused refutes it. With n members and no lost packets a detection takes:
-//
-//	0.2 s  first probe, by n-1 others once in n-1 intervals each
-//	0.2 s  failed probe: probeInterval x (awareness + 1) of a late prober
-//	0.6 s  suspicion: suspicionMult x max(1, log10 n) x probeInterval with one confirmation,
-//	       suspicionMaxTimeoutMult times that without
-//	0.1 s  dissemination: 1 or 2 x gossipInterval
-//
-// From three members on memberlist wants suspicionMult - 2 = 1 confirmation by another member.
-// docs/CLUSTER.md has the measured figures.
+// Gossip declares a frozen process dead within about a second: a probe (0.2 s), its failure (0.2 s), suspicion
+// (suspicionMult x probeInterval from 3 to 10 members, twice that without a confirmation) and dissemination (0.1 s).
+// It may be wrong: a signaling node that still hears the node does not act on it. docs/CLUSTER.md has the measured
+// figures.
 const (
-	// probeInterval is short and suspicionMult high for it (defaults: 1 s and 4): a late process
-	// can refute all through suspicion. The cost is five pings of 100 bytes per second and member.
+	// probeInterval is short and suspicionMult high for it (defaults: 1 s and 4), so that a late process can refute.
+	// It costs five pings of 100 bytes per second and member.
 	probeInterval = 200 * time.Millisecond
 	suspicionMult = 3
 

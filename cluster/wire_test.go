@@ -89,7 +89,7 @@ func TestMemberlistLinesKeepTheirLevel(t *testing.T) {
 func FuzzParseMember(f *testing.F) {
 	f.Add("sfu/sfu-1@0000000000001-00000000", encodeMeta(sfuNode("sfu-1", 1)))
 	f.Add("sfu/a@b@c", []byte(`{"v":2}`))
-	f.Add("signaling/edge@1", []byte(`{"v":1,"h":"[::1]:80","x":1}`))
+	f.Add("signaling/signaling-1@1", []byte(`{"v":1,"h":"[::1]:80","x":1}`))
 	f.Fuzz(func(t *testing.T, name string, text []byte) {
 		node, err := parseMember(name, text)
 		if err != nil {

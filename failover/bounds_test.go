@@ -133,7 +133,7 @@ func TestMovesAreBoundedAndKeepTheHighestPin(t *testing.T) {
 		own.Fence.Epoch = 5
 		m.add("own", from, own)
 		if _, _, ok := m.to(moveKey{"own", "old"}); ok {
-			t.Fatal("a boot would be told that it outranks itself")
+			t.Fatal("a boot would be told that it fences itself")
 		}
 		for i := range bootsOfMoves {
 			other := from

@@ -56,7 +56,7 @@ type LocalRoom struct {
 type Rooms interface {
 	// PinnedTo lists the local rooms on boot. It is called every second for each lost boot.
 	PinnedTo(boot pin.BootID) []LocalRoom
-	// Moved tells the room's clients to restart at a new pin. It must ignore foreign rooms and lower pins.
+	// Moved tells the room's clients to restart at a new pin. It ignores foreign rooms and lower pins.
 	Moved(ctx context.Context, room ring.RoomID, to pin.Pin)
 	// Stalled counts the peers of boot that receive nothing; all may be 0 if stalled is. It is called 20 times a
 	// second for each boot.
@@ -112,13 +112,12 @@ func DefaultConfig() Config {
 	return Config{
 		// 16 move some 10,000 rooms a second.
 		Concurrent: 16,
-		// A handshake costs a node 2 to 4 ms of CPU: 200 a second take most of a core.
+		// A handshake costs a node 2 to 4 ms of CPU.
 		HandshakesPerSecond: 200,
 		Burst:               50,
 		// Twelve missing heartbeats.
 		SuspectAfter: 2500 * time.Millisecond,
-		// Three missing heartbeats. An answer takes 10 to 100 ms, and gossip reports a frozen node after about a
-		// second.
+		// Three missing heartbeats; gossip reports a frozen node after about a second.
 		AskAfter: 600 * time.Millisecond, BelieveAfter: time.Second, AnswerWithin: 300 * time.Millisecond,
 		SweepEvery: 30 * time.Second,
 	}

@@ -65,6 +65,6 @@ func (f *Failover) fence(ctx context.Context, boot pin.BootID, control string, l
 			return
 		}
 		f.moves.tell(moveKey{h.Room, boot}, h.Pin.Fence)
-		f.log.Info("returned node outranked", "room", h.Room, "boot", boot, "held", held, "epoch", h.Pin.Fence.Epoch)
+		f.log.Info("returned node fenced", "room", h.Room, "boot", boot, "held", held, "epoch", h.Pin.Fence.Epoch)
 	}
 }

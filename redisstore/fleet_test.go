@@ -180,19 +180,19 @@ func TestClusterLosesASlotOwner(t *testing.T) {
 	})
 }
 
-// A slot moves to a master, whose marker then lies elsewhere: an edge, which asks for nothing but claims, follows the owners to
+// A slot moves to a master, whose marker then lies elsewhere: a signaling node, which asks for nothing but claims, follows the owners to
 // the new one, though it still finds the old.
 func TestClusterMovesASlot(t *testing.T) {
 	t.Parallel() // most of it is waiting
 	fleet := storetest.StartCluster(t)
-	owner, edge := open(t, patient(fleet.Server)), open(t, patient(fleet.Server))
+	owner, client := open(t, patient(fleet.Server)), open(t, patient(fleet.Server))
 	ended := make(chan error, 1)
-	go func() { ended <- edge.Run(t.Context()) }()
+	go func() { ended <- client.Run(t.Context()) }()
 	t.Cleanup(func() { <-ended })
 	const room, empty = "room-0", 1 // The room lies on the second master; the marker of the first lies in its lowest slot, 0.
 	before := present(t, owner)
 	claimed := func() bool {
-		_, in, err := edge.Claim(t.Context(), room, storetest.At("a", 1000, 1))
+		_, in, err := client.Claim(t.Context(), room, storetest.At("a", 1000, 1))
 		return err == nil && present(t, owner).Has(in)
 	}
 	testkit.Eventually(t, "claim to be in an incarnation that the owners report", claimed)

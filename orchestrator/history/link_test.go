@@ -77,7 +77,7 @@ func (l *link) exchange(ctx context.Context, apply func() told, found *told) (er
 		back = c.between(50*time.Millisecond, 500*time.Millisecond)
 	}
 	dropped := f.lose && c.chance(5)
-	deaf := f.lose && c.chance(8)
+	lost := f.lose && c.chance(8)
 	twice := f.lose && c.chance(5)
 	began := time.Now()
 	if err := c.pause(ctx, there); err != nil {
@@ -94,7 +94,7 @@ func (l *link) exchange(ctx context.Context, apply func() told, found *told) (er
 	if twice { // The client repeats a late request.
 		l.later(c, c.between(time.Millisecond, 30*time.Millisecond), apply)
 	}
-	if deaf {
+	if lost {
 		found.unheard()
 		<-ctx.Done()
 		return ctx.Err()

@@ -61,7 +61,7 @@ func (r Room) Cost() Egress {
 		Plus(toAll(people, r.Microphones, func(heard int) Egress { return audio().Times(uint64(min(heard, voices))) }))
 }
 
-// toAll is what people are sent: to senders, what one fewer send.
+// toAll is what people are sent, so many of whom send: nobody is sent a stream of their own.
 func toAll(people, senders int, sent func(streams int) Egress) Egress {
 	senders = min(max(senders, 0), people)
 	return sent(max(senders-1, 0)).Times(uint64(senders)).Plus(sent(senders).Times(uint64(people - senders)))

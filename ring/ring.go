@@ -26,7 +26,7 @@ import (
 	"unsafe"
 )
 
-// VirtualNodes evens out the shares by 1/sqrt, at a linear cost.
+// VirtualNodes is the points of a node. More even out the shares as 1/sqrt, at a linear cost in memory.
 const VirtualNodes = 160
 
 // Ring is immutable. A nil *Ring has no nodes.

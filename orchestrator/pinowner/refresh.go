@@ -90,8 +90,8 @@ func (own *Owner) isDue(h pin.Holding) bool {
 	return pincache.Elapsed(c.prolonged, now) >= every || turn(now) != turn(c.prolonged)
 }
 
-// check checks held, of which the first are open, as many as open says. It returns up to three reasons for doubt, or
-// an error when nothing was learned.
+// check checks the pins held, the first open of which are of open rooms. It returns at most three reasons why pins are in
+// doubt, or an error when nothing was learned.
 func (own *Owner) check(ctx context.Context, held []pin.Holding, open int, due func(pin.Holding) bool) (faults []error, err error) {
 	if len(held) == 0 {
 		return nil, nil

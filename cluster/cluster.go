@@ -56,8 +56,8 @@ type Cluster struct {
 	view       atomic.Pointer[View]
 	meta       atomic.Pointer[[]byte] // encoded metadata
 	local      atomic.Pointer[string] // bound gossip address
-	addresses  addresses              // of the others
-	liveCount  atomic.Int64           // for the transmit queue
+	addresses  addresses              // of the other members
+	liveCount  atomic.Int64           // members, for the transmit queue
 	broadcasts memberlist.TransmitLimitedQueue
 	logLimiter *loglimit.Limiter
 
@@ -68,7 +68,7 @@ type Cluster struct {
 	done       chan struct{} // the loop has ended
 	ran        atomic.Bool
 
-	members      *members // of the loop
+	members      *members // used by the loop only
 	publishTimer <-chan time.Time
 
 	mu            sync.Mutex // guards the fields below

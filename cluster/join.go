@@ -27,8 +27,8 @@ const (
 
 // peakMembership is the most members that were live of late.
 type peakMembership struct {
-	members   int      // with this node
-	lastPeers []string // addresses
+	members   int      // this node included
+	lastPeers []string // addresses of some others
 	since     time.Time
 }
 

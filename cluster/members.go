@@ -29,7 +29,7 @@ const (
 // one name the newer is used; one that was declared dead counts as older, since clocks are set back.
 type members struct {
 	log  *slog.Logger
-	self Node // name and boot
+	self Node // only its name and boot
 	// confirmDeaths is Config.ConfirmDeaths.
 	confirmDeaths bool
 	live          map[Name]Node
@@ -41,7 +41,7 @@ type members struct {
 
 	version   uint64
 	ring      *ring.Ring
-	placeable []ring.NodeID // on ring
+	placeable []ring.NodeID // the nodes of ring
 }
 
 type departure struct {

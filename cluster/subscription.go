@@ -10,7 +10,7 @@ const maxPending = 1024
 
 type subscription struct {
 	events chan Event
-	stop   chan struct{} // by cancel
+	stop   chan struct{} // closed by cancel
 	wake   chan struct{}
 
 	mu      sync.Mutex // guards the fields below

@@ -26,10 +26,10 @@ type Node struct {
 	Control     string
 	Media       string
 	HTTP        string // host:port; signaling nodes
-	Draining    bool   // off the ring
+	Draining    bool   // takes no new rooms; off the ring
 	Suspect     bool   // gossip reports it dead, unconfirmed; off the ring
 	Unreachable bool   // not heard here; off the ring if that leaves others
-	Load        Load   // of media nodes
+	Load        Load   // the latest report of a media node
 }
 
 // Load is a media node's report about itself.
@@ -63,7 +63,7 @@ type View struct {
 	Ring      *ring.Ring           // media nodes that are not Draining, Suspect or Unreachable
 	Gone      map[pin.BootID]Departure
 	Settled   bool
-	SettledAt time.Time // or zero
+	SettledAt time.Time // zero before
 
 	departed []departure // the source of Gone
 }

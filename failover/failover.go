@@ -47,8 +47,8 @@ type Membership interface {
 // LocalRoom is a room with clients here.
 type LocalRoom struct {
 	Room   ring.RoomID
-	Pin    pin.Pin       // current here
-	Peers  int           // here
+	Pin    pin.Pin       // under which it is served here
+	Peers  int           // sockets here
 	Expect headroom.Room // of the whole room
 }
 
@@ -160,15 +160,15 @@ type Failover struct {
 	moves      *moves
 
 	mu          sync.Mutex               // guards the fields below
-	active      map[moveKey]struct{}     // under way
-	wanted      map[moveKey]struct{}     // by the last reconciliation
+	active      map[moveKey]struct{}     // moves under way
+	wanted      map[moveKey]struct{}     // lost rooms of the last reconciliation
 	watched     map[pin.BootID]*watching // by live boot
 	isolated    bool
 	deaths      map[pin.BootID]chan struct{} // of boots that rooms were sent to; closed at death
 	known       map[pin.BootID]cluster.Node
 	tracked     map[pin.BootID]struct{}
-	unreachable []pin.BootID // sorted
-	departed    []departure  // within forgetAfter
+	unreachable []pin.BootID // the last SetUnreachable, sorted
+	departed    []departure  // of the last forgetAfter
 }
 
 type watching struct {

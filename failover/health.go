@@ -9,7 +9,7 @@ import (
 // pauseAwareClock stands still while this process does not run, so that its own pause is no silence of nodes.
 type pauseAwareClock struct {
 	elapsed atomic.Int64 // nanoseconds
-	last    time.Time    // of the detector loop
+	last    time.Time    // used by the detector loop only
 }
 
 const longestTick = 2 * detectEvery
@@ -29,11 +29,11 @@ type peerHealth struct {
 
 	mu            sync.Mutex // guards the fields below
 	lastHeard     time.Duration
-	asked         time.Duration // first since lastHeard
-	unanswered    bool          // since lastHeard
-	asking        bool          // now
+	asked         time.Duration // the first question since lastHeard
+	unanswered    bool          // a question was asked since lastHeard
+	asking        bool          // a question is out
 	streamBroken  bool          // since lastHeard
-	suspect       bool          // by gossip
+	suspect       bool          // gossip suspects the boot
 	suspectAt     time.Duration
 	suspectLogged bool
 	stalled       bool // many clients receive nothing

@@ -13,7 +13,7 @@ const (
 	// Past these bounds the oldest is forgotten; its boot learns by refreshing pins.
 	movesPerBoot  = 10_000
 	bootsOfMoves  = 64
-	movesLifetime = time.Hour // of a pin
+	movesLifetime = time.Hour // the life of a pin
 )
 
 type moveKey struct {

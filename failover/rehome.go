@@ -26,9 +26,9 @@ var (
 
 type move struct {
 	room  LocalRoom
-	from  pin.Pin // replaced
+	from  pin.Pin // the pin that is replaced
 	to    pin.Pin
-	again bool // moved before, not mapped
+	again bool // moved before, but Rooms did not map it
 }
 
 func (m *move) key() moveKey { return moveKey{m.room.Room, m.room.Pin.Boot} }

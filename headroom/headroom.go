@@ -15,7 +15,7 @@ const (
 
 	// A viewer is sent three voices, which people can follow, and nine pictures, which fill a page.
 	voices, pictures = 3, 9
-	// idleTenth of the ceiling.
+	// idleTenth: a node below a tenth of its ceiling is idle.
 	idleTenth = 10
 )
 
@@ -31,10 +31,10 @@ func page() Egress { return Egress{BitsPerSecond: 2_000_000, PacketsPerSecond: 2
 // Room is what is known of a room; zero is nothing.
 type Room struct {
 	People      int    // there, or expected
-	Cameras     int    // on, with screens
-	Microphones int    // on
+	Cameras     int    // that are on; screens count as cameras
+	Microphones int    // that are on
 	Measured    bool   // Sent was measured by the last owner
-	Sent        Egress // with Measured
+	Sent        Egress // set with Measured only
 	// Unreserved rooms count for nothing until their traffic is measured.
 	Unreserved bool
 }

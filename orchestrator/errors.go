@@ -23,7 +23,7 @@ var (
 // NoHeadroomError says that no node can take the room.
 type NoHeadroomError struct {
 	Need headroom.Egress
-	Best headroom.Egress // of any node that may be asked
+	Best headroom.Egress // the largest free egress of any node that may be asked
 }
 
 // Error gives both amounts.

@@ -13,7 +13,7 @@ import (
 type Explanation struct {
 	Room  ring.RoomID     `json:"room"`
 	Pin   pin.Pin         `json:"pin"`   // zero when there is none
-	State string          `json:"state"` // in words
+	State string          `json:"state"` // of the pin, in words
 	Owner ring.NodeID     `json:"owner"`
 	Need  headroom.Egress `json:"need"`
 	Bound float64         `json:"bound"` // load/ceiling, such a room included
@@ -24,10 +24,10 @@ type Explanation struct {
 type Step struct {
 	Node     ring.NodeID     `json:"node"`
 	Reported headroom.Egress `json:"reported"`
-	Reserved headroom.Egress `json:"reserved"` // not reported yet
+	Reserved headroom.Egress `json:"reserved"` // won claims that no report shows yet
 	Ceiling  headroom.Egress `json:"ceiling"`
 	Share    float64         `json:"share"`  // load/ceiling with the room
-	Chosen   bool            `json:"chosen"` // for a new room
+	Chosen   bool            `json:"chosen"` // a new room would go here
 	Why      string          `json:"why"`
 }
 

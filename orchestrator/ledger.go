@@ -26,7 +26,7 @@ type reservation struct {
 	fence   pin.Fence
 	cost    headroom.Egress
 	lapses  time.Time
-	charged uint64 // by reports from this one on; 0 while not open
+	charged uint64 // load reports from this number on include the room; 0 while it is not open
 }
 
 type lapse struct {
@@ -39,7 +39,7 @@ type lapse struct {
 type ledger struct {
 	mu      sync.Mutex // guards the fields below
 	view    *cluster.View
-	base    totals // without reservations
+	base    totals // of view, without reservations
 	held    map[ring.RoomID]reservation
 	sums    map[pin.BootID]headroom.Egress
 	total   headroom.Egress

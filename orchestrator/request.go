@@ -15,10 +15,10 @@ type request struct {
 	room       ring.RoomID
 	expect     headroom.Room
 	avoid      avoidance     // empty for Place
-	refused    pin.Fence     // by the node
-	left       time.Duration // of StoreBudget
+	refused    pin.Fence     // the fence under which its node refused the room
+	left       time.Duration // of Config.StoreBudget
 	evidence   evidence
-	in         pin.Incarnation // 0 once unknown
+	in         pin.Incarnation // of the store's answers; 0 once one was unknown
 	unanswered []pin.BootID    // nodes that did not answer
 }
 
@@ -26,9 +26,9 @@ type request struct {
 type evidence int
 
 const (
-	fromMemory evidence = iota // nobody needs to be asked
-	fromStore                  // unless cached as verified, ask the owners
-	restored                   // over a lower pin by this call: ask the owners
+	fromMemory evidence = iota // this process remembers the pin: nobody needs to be asked
+	fromStore                  // the store gave the pin: the cache or the owners must confirm it
+	restored                   // this call put a remembered pin over a lower one: the owners must confirm it
 )
 
 type current struct {

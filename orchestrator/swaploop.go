@@ -49,7 +49,7 @@ func (o *Orchestrator) swapLoop(ctx context.Context, r *request, was current) (p
 			return pin.Pin{}, err
 		case usable && now.owner.IsZero():
 			if len(r.unanswered) > 0 {
-				r.in = 0
+				r.in = 0 // The next call asks again.
 			}
 			o.cache.Verified(r.room, now.pin, r.in)
 			return now.pin, nil
@@ -61,6 +61,7 @@ func (o *Orchestrator) swapLoop(ctx context.Context, r *request, was current) (p
 	return pin.Pin{}, fmt.Errorf("place room %s: %w", r.room, ErrContended)
 }
 
+// readInstead reads where nothing could be written; why is the error if there is no pin.
 func (o *Orchestrator) readInstead(ctx context.Context, r *request, why error) (current, error) {
 	found, err := o.read(ctx, r)
 	if err == nil && found.absent() {
@@ -93,6 +94,7 @@ func (o *Orchestrator) replace(ctx context.Context, r *request, was current, nex
 	return now, nil
 }
 
+// propose returns the pin that should replace was.
 func (o *Orchestrator) propose(ctx context.Context, view *cluster.View, r *request, was current) (pin.Pin, error) {
 	epoch, nonce := o.cache.NextEpoch(r.room, was.pin), pin.NewNonce
 	if was.pin.IsZero() {

@@ -40,7 +40,7 @@ func (o *Orchestrator) verify(ctx context.Context, r *request, now current, usab
 	case !usable && lower:
 		in = 0
 	case !usable && r.avoid != (avoidance{}), r.evidence == fromMemory:
-		return pin.Pin{}, nil // They verify after the write.
+		return pin.Pin{}, nil // Rehome and PlaceAgain verify after the write.
 	case usable && r.evidence == fromStore && o.cache.IsVerified(r.room, now.pin, in):
 		return pin.Pin{}, nil
 	}
@@ -53,7 +53,7 @@ func (o *Orchestrator) verify(ctx context.Context, r *request, now current, usab
 		return pin.Pin{}, nil
 	}
 	if node, ok := view.Nodes[now.pin.Node]; usable && ok && node.Boot == now.pin.Boot && node.Load.Synced.Has(in) {
-		ask = append(ask, node)
+		ask = append(ask, node) // Whether it has the room open decides when another owner has.
 	}
 	owner, err := o.askOwners(ctx, r, ask)
 	switch {
@@ -63,9 +63,9 @@ func (o *Orchestrator) verify(ctx context.Context, r *request, now current, usab
 	case !usable && owner.Boot == known.Boot && !known.Fence.Less(owner.Fence):
 		return pin.Pin{}, nil // propose puts it back.
 	case usable && owner.Boot == now.pin.Boot && !now.pin.Fence.Less(owner.Fence):
-		return pin.Pin{}, nil // It takes the pin over.
+		return pin.Pin{}, nil // The owner takes the pin over.
 	case usable && owner.Fence.Less(now.pin.Fence) && !now.pin.Fence.Ignores(owner.Fence):
-		return pin.Pin{}, nil // The room was moved away from it.
+		return pin.Pin{}, nil // The room was moved away from this owner.
 	case usable && !owner.IsZero():
 		o.log.Info("claim handed back", "room", r.room, "fence", now.pin.Fence, "node", now.pin.Node,
 			"holder", owner.Node, "holder_fence", owner.Fence, "why", "the store forgot the holder's pin")

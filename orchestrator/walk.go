@@ -11,7 +11,7 @@ import (
 
 type candidate struct {
 	node    ring.NodeID
-	load    headroom.Egress // without the new room
+	load    headroom.Egress // reported and reserved, without the new room
 	ceiling headroom.Egress // never zero
 	barred  bar
 }
@@ -29,7 +29,7 @@ const (
 
 type totals struct {
 	load, ceiling headroom.Egress
-	placers       int // signaling nodes
+	placers       int // signaling nodes: each may place a room by the same view
 }
 
 type verdict string
@@ -71,7 +71,7 @@ type choice struct {
 	node    ring.NodeID // empty for none
 	asked   int         // nodes that were not barred
 	refused int
-	best    headroom.Egress // the most free egress
+	best    headroom.Egress // the most free egress of those asked
 }
 
 // draw is a weighted draw.

@@ -19,7 +19,7 @@ const (
 	// for another pipeline would double the round trip.
 	maxPipelines    = 2
 	maxFarPipelines = 32
-	// far is a round trip.
+	// far is the round trip from which on a master is far.
 	far = 10 * time.Millisecond
 	// maxWaiting: a store that far behind will not answer in time.
 	maxWaiting   = 8192
@@ -39,7 +39,7 @@ type claim struct {
 }
 
 type claimed struct {
-	text string // current, unless won
+	text string // what is current, unless the claim won
 	won  bool
 	in   pin.Incarnation
 	err  error
@@ -49,7 +49,7 @@ type batcher struct {
 	mu        sync.Mutex // guards the fields below
 	waiting   []*claim
 	pipelines int           // under way
-	trip      time.Duration // last
+	trip      time.Duration // the last round trip
 }
 
 func (b *batcher) took(trip time.Duration) {

@@ -33,7 +33,7 @@ type master struct {
 	log    *slog.Logger
 	warned atomic.Bool
 	run    atomic.Pointer[string]
-	marker atomic.Pointer[string] // key; nil while unknown
+	marker atomic.Pointer[string] // the key of the marker; nil while unknown
 	cold   atomic.Bool            // the last ping failed
 	claims batcher
 	clock  clock

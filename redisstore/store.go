@@ -23,7 +23,7 @@ import (
 const (
 	dialTimeout     = time.Second
 	exchangeTimeout = 2 * time.Second        // each way
-	poolTimeout     = 100 * time.Millisecond // when all are busy
+	poolTimeout     = 100 * time.Millisecond // for a connection when all are busy
 	maxRetries      = 2                      // every command may be repeated
 	minRetryBackoff = 5 * time.Millisecond
 	maxRetryBackoff = 20 * time.Millisecond
@@ -33,7 +33,7 @@ const (
 type Store struct {
 	keys     keyspace
 	client   redis.UniversalClient
-	cluster  *redis.ClusterClient // or nil
+	cluster  *redis.ClusterClient // nil unless it is a Redis Cluster
 	sole     *master
 	masters  masters
 	log      *slog.Logger

@@ -39,7 +39,7 @@ type Ring struct {
 
 type point struct {
 	hash  uint32
-	owner uint32 // into the sorted nodes, so that it compares as node ids
+	owner uint32 // index into the sorted nodes, so comparing owners compares node ids
 }
 
 // New ignores order and duplicates.

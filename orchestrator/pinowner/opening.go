@@ -9,11 +9,12 @@ import (
 	"github.com/holdfast-rtc/holdfast/ring"
 )
 
+// opening is a pin that Confirm is asked for, or has allowed, and under which the room may not be open yet.
 type opening struct {
 	pin     pin.Pin
-	at      time.Time // last
-	asking  []chan struct{}
-	allowed bool // by one of them
+	at      time.Time       // when Confirm was last asked for it
+	asking  []chan struct{} // calls of Confirm under way; each is closed when it ends
+	allowed bool            // by a call of Confirm
 }
 
 func (o *opening) pending() bool { return o.allowed && time.Since(o.at) < confirmedFor }

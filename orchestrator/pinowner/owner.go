@@ -87,13 +87,13 @@ type Owner struct {
 
 	mu        sync.Mutex // guards the fields below
 	confirmed map[ring.RoomID]confirmation
-	opening   map[ring.RoomID][]*opening // about to open
+	opening   map[ring.RoomID][]*opening // rooms about to open
 	synced    pin.Incarnations
 	plan      schedule
 	heard     time.Time
 	fastUntil time.Time
 	heartbeat time.Time
-	paused    time.Time // last noticed
+	paused    time.Time // when a pause was last noticed
 	pauses    uint64    // an answer that spans one confirms nothing
 }
 

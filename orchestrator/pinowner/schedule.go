@@ -14,7 +14,7 @@ import (
 type schedule struct {
 	refresh time.Time
 	recheck time.Time
-	check   time.Time // of incarnations
+	check   time.Time // of the store's incarnations
 }
 
 func (s schedule) next() time.Time {

@@ -88,7 +88,7 @@ func connect(t *transport.Transport, o *offer.Offer, cfg connectionConfig) (*con
 	c.uplink = newUplink(c)
 	var err error
 	c.conn, err = t.Open(transport.Config{
-		Handler: c, Owner: cfg.owner, Fingerprint: transport.Fingerprint(o.Fingerprint), Profiles: srtpProfiles(cfg.compatible), Log: cfg.log,
+		Handler: c, Owner: cfg.owner, Ufrag: o.Ufrag, Password: o.Password, Fingerprint: transport.Fingerprint(o.Fingerprint), Profiles: srtpProfiles(cfg.compatible), Log: cfg.log,
 	})
 	if err != nil {
 		return nil, err
@@ -133,7 +133,7 @@ func (c *connection) answer(message *control.Offer, o *offer.Offer) (string, err
 		return "", err
 	}
 	if restarted {
-		c.conn.Restart()
+		c.conn.Restart(o.Ufrag, o.Password)
 	}
 	c.uplink.negotiated(o)
 	c.arrange(o)

@@ -36,7 +36,7 @@ func (o *Offer) Answer(a *Answer) string {
 	if o.mixed {
 		w.put("a=extmap-allow-mixed\r\n")
 	}
-	w.put("a=msid-semantic:WMS *\r\na=ice-lite\r\n")
+	w.put("a=msid-semantic:WMS *\r\n")
 	w.put("a=ice-ufrag:", a.Ufrag, "\r\na=ice-pwd:", a.Password, "\r\na=fingerprint:", a.Fingerprint, "\r\n")
 	candidates := a.Candidates // They stand once, in the first m-line of the BUNDLE group.
 	for i := range o.Sections {

@@ -28,6 +28,8 @@ func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 // patience is the limit of every wait: generous, because the machine is shared.
 const patience = 60 * time.Second
 
+const theirPassword = "the-password-of-the-client"
+
 // wire is a socket whose network is this process.
 type wire struct {
 	in     chan datagram
@@ -186,7 +188,7 @@ func newClient(t testing.TB, transport *Transport, w *wire, owner string) *clien
 	go c.sort(arriving)
 	t.Cleanup(func() { _ = arriving.Close() })
 	c.conn, err = transport.Open(Config{
-		Handler: c.got, Owner: owner, Fingerprint: Fingerprint{Algorithm: "sha-256", Value: hash},
+		Handler: c.got, Owner: owner, Ufrag: "theirs", Password: theirPassword, Fingerprint: Fingerprint{Algorithm: "sha-256", Value: hash},
 		Profiles: []dtls.SRTPProtectionProfile{dtls.SRTP_AEAD_AES_128_GCM}, Log: slog.New(slog.DiscardHandler),
 	})
 	if err != nil {

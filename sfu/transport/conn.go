@@ -20,6 +20,7 @@ import (
 	"github.com/pion/dtls/v3/pkg/crypto/fingerprint"
 	"github.com/pion/dtls/v3/pkg/crypto/selfsign"
 	"github.com/pion/rtp"
+	"github.com/pion/stun/v4"
 	"golang.org/x/time/rate"
 )
 
@@ -51,8 +52,10 @@ type Handler interface {
 type Config struct {
 	Handler Handler
 	// Owner names the client: a newer connection of the same client may take the addresses of an older one.
-	Owner       string
-	Fingerprint Fingerprint // of the client's certificate
+	Owner string
+	// Ufrag and Password are the client's ICE credentials, of its offer.
+	Ufrag, Password string
+	Fingerprint     Fingerprint // of the client's certificate
 	// Profiles are the SRTP profiles that are offered; the client picks one.
 	Profiles []dtls.SRTPProtectionProfile
 	Log      *slog.Logger
@@ -93,21 +96,31 @@ type Conn struct {
 	in  inbound
 	out outbound
 
-	mu      sync.Mutex // guards the fields below
-	users   []user     // the newest last
-	pipe    *pipe      // to DTLS, while it shakes hands
-	cancel  context.CancelFunc
-	begun   bool // the handshake
-	up      bool
-	failed  bool // the handshake, or too many streams
-	closed  bool
-	running sync.WaitGroup
+	mu        sync.Mutex // guards the fields below
+	users     []user     // the newest last
+	remote    user       // the client's present credentials
+	nominated bool       // in the present generation
+	wanted    checkBack  // where the client wants its media and has not answered yet
+	pipe      *pipe      // to DTLS, while it shakes hands
+	cancel    context.CancelFunc
+	begun     bool // the handshake
+	up        bool
+	failed    bool // the handshake, or too many streams
+	closed    bool
+	running   sync.WaitGroup
 
 	states sync.Mutex // held while a change of state is told, for their order
 	state  State      // guarded by states
 }
 
-// user is one generation of our ICE credentials.
+// checkBack is a check of ours to a client that has checked us.
+type checkBack struct {
+	to     netip.AddrPort
+	id     [stun.TransactionIDSize]byte
+	remote user
+}
+
+// user is one side's ICE credentials in one generation.
 type user struct{ ufrag, password string }
 
 // Open makes a connection with a certificate of its own: a browser that is answered with a certificate it knows keeps its old DTLS
@@ -130,18 +143,19 @@ func (t *Transport) Open(cfg Config) (*Conn, error) {
 		stranger: rate.NewLimiter(checksPerSecond, checksBurst),
 	}
 	c.heard.Store(time.Now().UnixNano())
-	c.Restart()
+	c.Restart(cfg.Ufrag, cfg.Password)
 	return c, nil
 }
 
-// Restart begins a new ICE generation; that of before is answered until there is another.
-func (c *Conn) Restart() {
+// Restart begins a new ICE generation, with the client's new credentials; that of before is answered until there is another.
+func (c *Conn) Restart(ufrag, password string) {
 	fresh := user{ufrag: random(6), password: random(18)}
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if c.closed {
 		return
 	}
+	c.remote, c.nominated = user{ufrag: ufrag, password: password}, false
 	c.users = append(c.users, fresh)
 	if len(c.users) > keptUsers {
 		c.transport.forgetUser(c.users[0].ufrag)
@@ -183,19 +197,42 @@ func (c *Conn) mayCheck(from netip.AddrPort, now time.Time) bool {
 
 func (c *Conn) heardFrom(now time.Time) { c.heard.Store(now.UnixNano()) }
 
-// checked acts on an authentic check. Media goes where the first came from, then where the client says that it wants it.
-func (c *Conn) checked(from netip.AddrPort, nominated bool) {
+// checked acts on an authentic check and reports whether to check back. The handshake goes to where the first check came from, then to
+// where the client wants it. Media does not move before the client has answered a check there: with a forged source address a client
+// could have it sent to anybody.
+func (c *Conn) checked(from netip.AddrPort, nominated bool, at time.Time) (back checkBack, wanted bool) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if c.closed {
-		return
+		return checkBack{}, false
 	}
-	if now := c.selected.Load(); now == nil || nominated && *now != from {
+	c.nominated = c.nominated || nominated
+	now := c.selected.Load()
+	if move := now == nil || nominated && *now != from; move && !c.up {
 		c.selected.Store(&from)
+	} else if move {
+		if c.wanted.to != from {
+			c.wanted = checkBack{to: from, id: stun.NewTransactionID()}
+		}
+		c.wanted.remote = c.remote
+		return c.wanted, true
 	}
 	if !c.begun {
 		c.begun = true
 		c.beginHandshake(from)
+	} else if c.pipe != nil {
+		c.pipe.repeatHello(at)
+	}
+	return checkBack{to: from, id: stun.NewTransactionID(), remote: c.remote}, !c.nominated
+}
+
+// answered moves media to an address from which the client has answered a check.
+func (c *Conn) answered(from netip.AddrPort, id [stun.TransactionIDSize]byte, authentic func(password string) bool) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.wanted.to == from && c.wanted.id == id && authentic(c.wanted.remote.password) {
+		c.wanted = checkBack{}
+		c.selected.Store(&from)
 	}
 }
 

@@ -39,6 +39,7 @@ func (c *Conn) beginHandshake(to netip.AddrPort) {
 	c.pipe = &pipe{Buffer: packetio.NewBuffer(), conn: c}
 	c.pipe.SetLimitCount(pipePackets)
 	p := c.pipe
+	begun := time.Now()
 	c.running.Go(func() {
 		defer cancel()
 		err := c.shakeHands(ctx, p, net.UDPAddrFromAddrPort(to))
@@ -47,6 +48,8 @@ func (c *Conn) beginHandshake(to netip.AddrPort) {
 		c.mu.Unlock()
 		if err != nil {
 			c.cfg.Log.Debug("DTLS handshake failed", "error", err)
+		} else {
+			c.cfg.Log.Debug("DTLS is up", "after", time.Since(begun))
 		}
 		c.settle(time.Now())
 	})
@@ -120,7 +123,7 @@ func (c *Conn) record(b []byte, now time.Time) {
 	c.mu.Unlock()
 	switch {
 	case p != nil:
-		_, _ = p.Write(b) // It copies. What does not fit is lost like a packet.
+		p.arrived(b)
 	case up && b[0] == alertRecord:
 		c.goodbye.Store(now.UnixNano())
 	}

@@ -2,6 +2,7 @@ package transport
 
 import (
 	"context"
+	"encoding/binary"
 	"errors"
 	"fmt"
 	"log/slog"
@@ -74,6 +75,8 @@ func (t *Transport) Run(ctx context.Context) error {
 // unless it is a check.
 func (t *Transport) receive(b []byte, from netip.AddrPort, now time.Time, check *checker) {
 	switch first := b[0]; {
+	case first <= 3 && len(b) >= stunHeaderBytes && binary.BigEndian.Uint16(b) == stunBindingSuccess:
+		t.answer(b, from, check)
 	case first <= 3:
 		t.check(b, from, now, check)
 	case first >= 20 && first <= 63:

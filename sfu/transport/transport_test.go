@@ -9,6 +9,7 @@ import (
 
 	"github.com/pion/rtcp"
 	"github.com/pion/rtp"
+	"github.com/pion/stun/v4"
 )
 
 func TestMediaGoesBothWays(t *testing.T) {
@@ -69,6 +70,51 @@ func TestOnlyThePasswordOpens(t *testing.T) {
 	}
 	if to := c.conn.selected.Load(); *to != c.from {
 		t.Errorf("media goes to %v, which was not nominated, want %v", to, c.from)
+	}
+}
+
+// TestMediaMovesOnlyToAnAddressThatAnswers: a client could forge the source address of a check, and have its media sent to anybody.
+func TestMediaMovesOnlyToAnAddressThatAnswers(t *testing.T) {
+	transport, w := newTransport(t)
+	c := newClient(t, transport, w, "alice")
+	for len(c.answers) > 0 {
+		<-c.answers
+	}
+	moved, arriving := w.address()
+	go c.sort(arriving)
+	defer arriving.Close()
+	for range 2 {
+		transport.receive(checkFor(t, c.conn.Credentials(), true), moved, time.Now(), &checker{})
+	}
+	if to := c.conn.selected.Load(); *to != c.from {
+		t.Fatalf("media goes to %v, which has answered nothing", to)
+	}
+	var back *stun.Message
+	for back == nil {
+		select {
+		case m := <-c.answers:
+			if m.Type == stun.BindingRequest {
+				back = m
+			}
+		case <-time.After(patience):
+			t.Fatal("the new address is not checked")
+		}
+	}
+	reply := func(password string, from netip.AddrPort) {
+		m, err := stun.Build(stun.NewTransactionIDSetter(back.TransactionID), stun.BindingSuccess, stun.NewShortTermIntegrity(password), stun.Fingerprint)
+		if err != nil {
+			t.Fatal(err)
+		}
+		transport.receive(m.Raw, from, time.Now(), &checker{})
+	}
+	reply("wrong", moved)
+	reply(theirPassword, c.from)
+	if to := c.conn.selected.Load(); *to != c.from {
+		t.Fatalf("media goes to %v after answers that prove nothing", to)
+	}
+	reply(theirPassword, moved)
+	if to := c.conn.selected.Load(); *to != moved {
+		t.Errorf("media goes to %v, want %v, which has answered", to, moved)
 	}
 }
 
@@ -153,7 +199,7 @@ func TestARestartKeepsTheOldGenerationForAWhile(t *testing.T) {
 		return w.strayed() > before
 	}
 	first := c.conn.Credentials()
-	c.conn.Restart()
+	c.conn.Restart("more", "more-of-a-password")
 	second := c.conn.Credentials()
 	if first.Ufrag == second.Ufrag || first.Fingerprint != second.Fingerprint {
 		t.Errorf("a restart makes %+v of %+v", second, first)
@@ -161,7 +207,7 @@ func TestARestartKeepsTheOldGenerationForAWhile(t *testing.T) {
 	if !answered(first) || !answered(second) {
 		t.Error("a generation is not answered")
 	}
-	c.conn.Restart()
+	c.conn.Restart("more", "more-of-a-password")
 	if answered(first) || !answered(second) {
 		t.Error("the oldest of three generations is answered, or the one before the newest is not")
 	}

@@ -38,8 +38,9 @@ type peer struct {
 	reofferedAt  time.Time
 	telling      bool // a change waits to be told
 
-	negotiation sync.Mutex // held while an offer is answered; guards answers
+	negotiation sync.Mutex // held while an offer is answered; guards the fields below
 	answers     []answered // the newest last
+	broken      int        // offers that made us panic
 }
 
 // answered is an offer that was answered.

@@ -10,6 +10,7 @@ import (
 	"google.golang.org/protobuf/proto"
 
 	"github.com/holdfast-rtc/holdfast/control"
+	"github.com/holdfast-rtc/holdfast/ring"
 	"github.com/holdfast-rtc/holdfast/sfu/forward"
 	"github.com/holdfast-rtc/holdfast/sfu/offer"
 )
@@ -40,6 +41,53 @@ func TestOffersMadeToCostAreRefused(t *testing.T) {
 		if told.GetNodeFault() || !strings.Contains(told.GetMessage(), tc.word) || strings.Count(told.GetMessage()+" ", ". ") < 2 || !strings.HasPrefix(told.GetMessage(), "The ") {
 			t.Errorf("an offer with %s is refused with %q, want %q in it, and what to do", name, told.GetMessage(), tc.word)
 		}
+	}
+}
+
+// TestAnOfferThatBreaksAnsweringHarmsNobodyElse: the peer is told, has one more try, and the others' calls go on.
+func TestAnOfferThatBreaksAnsweringHarmsNobodyElse(t *testing.T) {
+	s := newStage(t, "one")
+	aliceEdge, _ := s.attach("room", "alice", 1)
+	alice := newMediaClient(t, 'a', true, 1)
+	alice.negotiate(aliceEdge, nil)
+	alice.goSend()
+	aliceEdge.awaitConnected()
+	good := s.connectionOf("room", "alice")
+	bobEdge, _ := s.attach("room", "bob", 1)
+	offerOf := func(tag byte) *control.Offer { return newMediaClient(t, tag, true, 1).offerMessage(nil) }
+	for i := range byte(maxBrokenOffers) {
+		message := offerOf('0' + i)
+		o, err := offer.Read(message.GetSdp(), offerLimits(s.node.cfg.Limits))
+		if err != nil {
+			t.Fatal(err)
+		}
+		s.haveConnection("room", "bob", &connection{origin: o.Origin}) // It has nothing to answer with.
+		bobEdge.send(&control.EdgeMessage{Message: &control.EdgeMessage_Offer{Offer: message}})
+		event := bobEdge.await("a refusal", func(e *control.PeerEvent) bool { return e.GetOfferRejected() != nil })
+		if !event.GetOfferRejected().GetNodeFault() {
+			t.Errorf("offer %d is refused as the client's fault: %s", i, event.GetOfferRejected().GetMessage())
+		}
+		s.haveConnection("room", "bob", nil)
+	}
+	bobEdge.send(&control.EdgeMessage{Message: &control.EdgeMessage_Offer{Offer: offerOf('b')}})
+	bobEdge.await("a refusal for good", func(e *control.PeerEvent) bool { return e.GetOfferRejected() != nil })
+	if s.connectionOf("room", "alice") != good || !good.alive() {
+		t.Error("another peer's connection was given up")
+	}
+	carolEdge, _ := s.attach("room", "carol", 1)
+	carol := newMediaClient(t, 'c', false, 2)
+	carol.negotiate(carolEdge, nil)
+	eventually(t, "a newcomer sees alice", func() bool { return carol.sees('a', 10) })
+}
+
+// haveConnection gives a peer a connection that nothing made.
+func (s *stage) haveConnection(roomID, peerID string, c *connection) {
+	s.t.Helper()
+	s.node.mu.Lock()
+	r := s.node.rooms[ring.RoomID(roomID)]
+	s.node.mu.Unlock()
+	if err := r.do(s.t.Context(), func() { r.peers[forward.PeerID(peerID)].connection = c }); err != nil {
+		s.t.Fatal(err)
 	}
 }
 

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"runtime/debug"
 	"strings"
 
 	"github.com/holdfast-rtc/holdfast/control"
@@ -122,7 +123,7 @@ func (s *session) offer(ctx context.Context, message *control.EdgeMessage, wante
 	if sdp, ok := s.peer.answerTo(wanted.GetId()); ok {
 		return s.room.do(ctx, func() { s.sendAnswer(wanted.GetId(), sdp) }) == nil
 	}
-	sdp, err := n.run(ctx)
+	sdp, err := n.survive(ctx)
 	if err != nil {
 		s.room.log.Info("offer rejected", "peer", string(s.peer.id), "offer", wanted.GetId(), "error", err)
 		return s.room.do(ctx, func() {
@@ -167,6 +168,34 @@ type negotiation struct {
 	canPublish   bool
 	publishable  uint32
 	canSubscribe bool
+}
+
+// maxBrokenOffers is how many offers of one peer may break the node's answering.
+const maxBrokenOffers = 2
+
+var (
+	errBroken     = errors.New("the offer broke the node's answering")
+	errBrokenPeer = errors.New("offers of this peer have broken the node's answering")
+)
+
+// survive is run for offers that make it panic: the connection that the offer was for is given up, everything else goes on. Call it
+// under the peer's negotiation.
+func (n *negotiation) survive(ctx context.Context) (sdp string, err error) {
+	p := n.session.peer
+	if p.broken >= maxBrokenOffers {
+		return "", errBrokenPeer
+	}
+	defer func() {
+		if fault := recover(); fault != nil {
+			p.broken++
+			n.session.room.log.Error("an offer broke the node's answering of it", "peer", string(p.id), "times", p.broken, "fault", fault, "stack", string(debug.Stack()))
+			if n.present != nil {
+				n.present.giveUp()
+			}
+			err = errBroken
+		}
+	}()
+	return n.run(ctx)
 }
 
 // run answers with the peer's present connection if the offer is of the

@@ -128,9 +128,15 @@ type recorder struct {
 	states  []State
 }
 
+// deadlySSRC makes the recorder panic.
+const deadlySSRC = 666
+
 func (r *recorder) RTP(header *rtp.Header, _ []byte, _ time.Time) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
+	if header.SSRC == deadlySSRC {
+		panic("of a test")
+	}
 	r.streams[header.SSRC]++
 }
 

@@ -93,8 +93,9 @@ type Conn struct {
 	heard    atomic.Int64                   // when something authentic came last, Unix nanoseconds
 	goodbye  atomic.Int64                   // when a DTLS alert came, likewise; it is not authenticated here
 
-	in  inbound
-	out outbound
+	broken atomic.Bool // nothing is read any more
+	in     inbound
+	out    outbound
 
 	mu        sync.Mutex // guards the fields below
 	users     []user     // the newest last

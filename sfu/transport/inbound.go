@@ -48,7 +48,7 @@ func (c *Conn) media(b []byte, now time.Time) {
 	in := &c.in
 	in.mu.Lock()
 	defer in.mu.Unlock()
-	if in.context == nil || len(b) < 12 {
+	if in.context == nil || len(b) < 12 || c.broken.Load() {
 		return
 	}
 	if b[1] >= 192 && b[1] <= 223 { // RFC 5761 section 4
@@ -74,7 +74,6 @@ func (c *Conn) media(b []byte, now time.Time) {
 		heard = len(in.streams) < maxStreams
 		in.streams[in.header.SSRC] = heard
 		if len(in.streams) > floodStreams {
-			in.context = nil
 			c.flooded()
 			return
 		}
@@ -89,10 +88,16 @@ func (i *inbound) admitReports(ssrc uint32) bool {
 	return i.reports[ssrc] || len(i.reports) < maxStreams
 }
 
-// flooded ends a connection whose client has sent from more SSRCs than any browser. The state is told by the watch.
+// flooded ends a connection whose client has sent from more SSRCs than any browser.
 func (c *Conn) flooded() {
 	c.cfg.Log.Warn("client sends from too many SSRCs: connection ended", "ssrcs", floodStreams)
+	c.fail()
+}
+
+// fail ends a connection for good. The state is told by the watch.
+func (c *Conn) fail() {
 	c.mu.Lock()
 	c.failed = true
 	c.mu.Unlock()
+	c.broken.Store(true)
 }

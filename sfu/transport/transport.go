@@ -8,6 +8,7 @@ import (
 	"log/slog"
 	"net"
 	"net/netip"
+	"runtime/debug"
 	"sync"
 	"time"
 )
@@ -74,6 +75,7 @@ func (t *Transport) Run(ctx context.Context) error {
 // receive tells packets apart as RFC 7983 section 7 has it. What comes from an address that no check has come from is dropped,
 // unless it is a check.
 func (t *Transport) receive(b []byte, from netip.AddrPort, now time.Time, check *checker) {
+	defer t.survive(from)
 	switch first := b[0]; {
 	case first <= 3 && len(b) >= stunHeaderBytes && binary.BigEndian.Uint16(b) == stunBindingSuccess:
 		t.answer(b, from, check)
@@ -87,6 +89,19 @@ func (t *Transport) receive(b []byte, from netip.AddrPort, now time.Time, check 
 		if c := t.at(from); c != nil {
 			c.media(b, now)
 		}
+	}
+}
+
+// survive ends the connection whose packet made us panic; all others go on. What a packet can do once it could do again, so the
+// connection takes no more.
+func (t *Transport) survive(from netip.AddrPort) {
+	fault := recover()
+	if fault == nil {
+		return
+	}
+	t.log.Error("a packet broke the node's reading of it: connection ended", "from", from.String(), "fault", fault, "stack", string(debug.Stack()))
+	if c := t.at(from); c != nil {
+		c.fail()
 	}
 }
 

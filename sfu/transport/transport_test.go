@@ -237,6 +237,20 @@ func TestAFloodOfStreamsEndsTheConnection(t *testing.T) {
 	})
 }
 
+// TestOneBadPacketEndsOneConnection: whatever it breaks, the others are read on.
+func TestOneBadPacketEndsOneConnection(t *testing.T) {
+	transport, w := newTransport(t)
+	unlucky, other := newClient(t, transport, w, "unlucky"), newClient(t, transport, w, "other")
+	unlucky.send(deadlySSRC, 1)
+	unlucky.send(7, 1)
+	other.send(7, 1)
+	eventually(t, "the other is heard", func() bool { return other.got.heard() == 1 })
+	eventually(t, "the connection is ended", func() bool { return unlucky.got.state() == Failed })
+	if n := unlucky.got.heard(); n != 0 {
+		t.Errorf("%d streams are heard on a connection whose packet broke the node's reading", n)
+	}
+}
+
 // TestSilence: disconnected, back, and failed for good. An alert only makes the node less patient, for anybody could have sent it.
 func TestSilence(t *testing.T) {
 	transport, w := newTransport(t)

@@ -73,11 +73,14 @@ func leaveOf(who access.Session, now time.Time) endedSessions {
 	return endedSessions{room: who.Room, notes: map[string]string{noteEnded + who.Peer: whyLeft}, until: until}
 }
 
-// removalFrom are the notes of a removal: the peers that were found, and, where an identity was meant, all that it began before,
-// for it may have the token of a session that no node has any more.
-func removalFrom(room ring.RoomID, identity string, peers []removedPeer, now time.Time) endedSessions {
-	e := endedSessions{room: room, notes: make(map[string]string, len(peers)+1), until: now.Add(endingLife)}
-	for _, p := range peers {
+// removalFrom are the notes of a removal: the peer that was meant, the peers that were found, and, where an identity was meant, all that
+// it began before, for it may have the token of a session that no node has any more.
+func removalFrom(room ring.RoomID, identity, peer string, found []removedPeer, now time.Time) endedSessions {
+	e := endedSessions{room: room, notes: make(map[string]string, len(found)+1), until: now.Add(endingLife)}
+	if peer != "" {
+		e.notes[noteEnded+peer] = whyRemoved
+	}
+	for _, p := range found {
 		e.notes[noteEnded+p.Peer] = whyRemoved
 	}
 	if identity != "" {
@@ -109,6 +112,9 @@ func (s *Server) writeNote(ctx context.Context, e endedSessions) error {
 
 // noteRemoval is note for a removal, which is written again as long as it counts.
 func (s *Server) noteRemoval(ctx context.Context, e endedSessions) error {
+	if len(e.notes) == 0 {
+		return nil
+	}
 	s.kept.mu.Lock()
 	s.kept.removals = append(s.kept.removals, e)
 	if len(s.kept.removals) > keptRemovals {

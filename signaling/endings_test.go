@@ -197,7 +197,7 @@ func TestASessionThatMissedItsRemovalIsFound(t *testing.T) {
 	r.placer.set("lobby", one.pin(firstEpoch))
 	e := r.edge(nil)
 	eve, joined := e.join("lobby", "Eve")
-	note := removalFrom("lobby", "eve", []removedPeer{{Peer: string(joined.Peer)}}, time.Now())
+	note := removalFrom("lobby", "eve", "", []removedPeer{{Peer: string(joined.Peer)}}, time.Now())
 	if err := r.placer.Note(t.Context(), note.room, note.notes, time.Hour); err != nil {
 		t.Fatal(err)
 	}

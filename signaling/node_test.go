@@ -228,7 +228,7 @@ func (n *node) Remove(_ context.Context, request *control.RemoveRequest) (*contr
 			continue
 		}
 		removed := &control.Refused{Code: control.Refusal_REFUSAL_REMOVED}
-		n.send(p, control.FenceProto(n.pin(firstEpoch).Fence), &control.PeerEvent{Event: &control.PeerEvent_Refused{Refused: removed}})
+		n.send(p, n.attaches[len(n.attaches)-1].GetPin().GetFence(), &control.PeerEvent{Event: &control.PeerEvent_Refused{Refused: removed}})
 		delete(n.peers, id)
 		n.refuse = func(a *control.Attach) *control.Refused {
 			if a.GetPeer().GetId() == id {

@@ -122,15 +122,14 @@ func (s *Server) serveRoom(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	var answer roomAnswer
-	switch err := grant.ForRoomAdmin(room); {
-	case grant.ForCluster() == nil: // The explanation tells of nodes that hold other rooms.
+	if grant.ForCluster() == nil { // The explanation tells of nodes that hold other rooms.
 		explanation, err := s.parts.Placer.Explain(r.Context(), room)
 		if err != nil {
 			writeFault(w, err)
 			return
 		}
 		answer.Explanation = &explanation
-	case err != nil:
+	} else if err := s.mayAsk(grant, room); err != nil {
 		writeFault(w, err)
 		return
 	}

@@ -19,9 +19,10 @@ import (
 )
 
 const (
-	// removalsPerSecond and removalBurst bound, for each room, how often the nodes are asked to remove somebody, and what is noted of it.
-	removalsPerSecond = 5
-	removalBurst      = 50
+	// roomAsksPerSecond and roomAskBurst bound, for each room, what those who run it ask: each question goes to every media node,
+	// and of a removal something is noted.
+	roomAsksPerSecond = 5
+	roomAskBurst      = 50
 )
 
 // errWhom says that a removal does not say whom it means.
@@ -48,8 +49,13 @@ func (s *Server) serveRemoval(w http.ResponseWriter, r *http.Request) {
 		writeFault(w, err)
 		return
 	}
+	// Noted before the nodes are asked: a session that is just moving from one to another is with none of them, and
+	// looks for the note when it has arrived.
+	room, now := ring.RoomID(request.GetRoom()), s.parts.Store.Now()
+	first := s.noteRemoval(r.Context(), removalFrom(room, request.GetIdentity(), request.GetPeer(), nil, now))
 	answer := s.removeEverywhere(r.Context(), request)
-	answer.Recorded = s.noteRemoval(r.Context(), removalFrom(ring.RoomID(request.GetRoom()), request.GetIdentity(), answer.Removed, s.parts.Store.Now())) == nil
+	second := s.noteRemoval(r.Context(), removalFrom(room, "", "", answer.Removed, now))
+	answer.Recorded = first == nil && second == nil
 	status := http.StatusOK
 	switch {
 	case len(answer.Removed) > 0:
@@ -73,17 +79,25 @@ func (s *Server) removalOf(r *http.Request) (*control.RemoveRequest, error) {
 	if err != nil {
 		return nil, err
 	}
-	if err := grant.ForRoomAdmin(room); err != nil {
-		return nil, err
-	}
 	peer, identity := query.Get("peer"), query.Get("identity")
 	if (peer == "") == (identity == "") || len(peer) > wire.MaxPeerIDBytes || len(identity) > access.MaxIdentityBytes {
 		return nil, fmt.Errorf("%w: %w", wire.ErrMalformed, errWhom)
 	}
-	if !s.removals.Pass(string(room)) {
-		return nil, errFlood
+	if err := s.mayAsk(grant, room); err != nil {
+		return nil, err
 	}
 	return &control.RemoveRequest{Room: string(room), Peer: peer, Identity: identity}, nil
+}
+
+// mayAsk judges whether a grant runs a room, and whether those who run it ask too often.
+func (s *Server) mayAsk(grant access.Grant, room ring.RoomID) error {
+	if err := grant.ForRoomAdmin(room); err != nil {
+		return err
+	}
+	if !s.roomAsks.Pass(string(room)) {
+		return errFlood
+	}
+	return nil
 }
 
 func (s *Server) removeEverywhere(ctx context.Context, request *control.RemoveRequest) removalAnswer {

@@ -243,6 +243,15 @@ func TestOperatorsNeedTheirGrant(t *testing.T) {
 	if _, body, _ := e.get("/api/v1/rooms/lobby", host); !strings.Contains(body, `"identity":"ada"`) || strings.Contains(body, "explanation") {
 		t.Errorf("who runs the room sees %s", body)
 	}
+	refused := 0
+	for range 2 * roomAskBurst {
+		if status, body, _ := e.get("/api/v1/rooms/lobby", host); status == http.StatusTooManyRequests && strings.Contains(body, "too_many_messages") {
+			refused++
+		}
+	}
+	if status, _, _ := e.get("/api/v1/rooms/lobby", admin); refused == 0 || status != http.StatusOK {
+		t.Errorf("who runs a room asked %d times and was refused %d times, and the operator is answered %d", 2*roomAskBurst, refused, status)
+	}
 	_, body, _ := e.get("/api/v1/rooms", admin)
 	if want := `{"rooms":[{"room":"lobby","node":"sfu-1","boot":"` + string(one.boot) + `","epoch":1769000000000,"peers":[{"peer":"p-1","identity":"ada",` +
 		`"attached":false,"connected":false,"offers":0}],"packetsForwarded":0,"packetsDropped":0,"egressBitsPerSecond":0}],"unreachable":["sfu-2"]}` + "\n"; body != want {

@@ -98,7 +98,7 @@ type Server struct {
 	collects   *lobby.Turnstile  // collections of garbage on demand, by node
 	meter      *meter            // of the quotas
 	chats      *lobby.Turnstile  // lines of chat, by person and room
-	removals   *lobby.Turnstile  // by room
+	roomAsks   *lobby.Turnstile  // of those who run a room, by room
 	turns      turns             // of those who wait for the store
 	complaints *loglimit.Limiter // of strangers, in the log
 
@@ -140,7 +140,7 @@ func New(config Config, parts Parts, log *slog.Logger) (*Server, error) {
 		asks:       lobby.NewTurnstile(config.AsksPerSecond, config.AskBurst, rememberedEntries),
 		entries:    lobby.NewTurnstile(config.EntriesPerSecond, config.EntryBurst, rememberedEntries),
 		collects:   lobby.NewTurnstile(collectsPerSecond, collectBurst, collectingNodes),
-		removals:   lobby.NewTurnstile(removalsPerSecond, removalBurst, rememberedEntries),
+		roomAsks:   lobby.NewTurnstile(roomAsksPerSecond, roomAskBurst, rememberedEntries),
 		openings:   lobby.NewTurnstile(config.OpeningsPerSecond, config.OpeningBurst, rememberedEntries),
 		meter:      newMeter(config.Quotas),
 		upgraded:   make(chan *session),

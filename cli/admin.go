@@ -43,7 +43,7 @@ func (f *serverFlags) resolve(ctx context.Context) error {
 			return err
 		}
 		f.Server = status.Page
-		if f.APIKeys == "" {
+		if f.APIKeys == "" && f.APIKeysFile == "" {
 			f.APIKeys = dev.Access().Key + ":" + dev.Access().Secret
 		}
 	}

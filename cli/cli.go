@@ -43,6 +43,7 @@ type commands struct {
 	Load      loadCommand      `cmd:"" help:"Put synthetic people into rooms and measure joins, gaps, loss, bitrate and CPU."`
 	Chaos     chaosCommand     `cmd:"" help:"Hurt a development cluster on purpose, check every invariant and measure the gaps."`
 	Token     tokenCommand     `cmd:"" help:"Make an access token."`
+	Keys      keysCommand      `cmd:"" help:"Change a file of keys, one step of a rotation at a time."`
 	Ring      RingCmd          `cmd:"" help:"Work a ring out on paper: distribution, spread and what moves when nodes are added."`
 	Health    healthCommand    `cmd:"" help:"Exit 0 when an address answers 200, else 1. For containers without a shell."`
 	Cable     cableCommand     `cmd:"" hidden:"" help:"Delay all that goes through a port of a bridge, until Ctrl-C."`

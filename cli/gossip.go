@@ -15,12 +15,15 @@ import (
 type gossipFlags struct {
 	Cluster         string   `default:"holdfast" help:"The name of the cluster, the same on every node: lower-case letters, digits, - and _. Clusters that share a store have different ones."`
 	ClusterKey      string   `placeholder:"TEXT" help:"The secret that all nodes of a cluster share, at least 32 characters; better given as HOLDFAST_CLUSTER_KEY, since arguments show in process lists."`
+	ClusterKeyFile  string   `placeholder:"FILE" help:"A file with the cluster key, instead of --cluster-key: one key a line, two at most; the first is used, both are accepted. It is read again when it changes ('holdfast keys' changes it)."`
 	GossipListen    string   `default:":7946" help:"host:port of gossip, TCP and UDP."`
 	GossipAdvertise string   `placeholder:"HOST[:PORT]" help:"Where the others send gossip, if not to the listening address."`
 	Join            []string `placeholder:"HOST:PORT" help:"Members to find the cluster through; one's own address may be among them. Repeat, or separate with commas."`
 	Solo            bool     `help:"This node may be the first of its cluster: it does not wait for others."`
 	DetectHaste     float64  `hidden:"" help:"For tests: divides every time of the detection of deaths."`
 	GossipLoss      int      `hidden:"" help:"For tests: how many of a hundred gossip datagrams are thrown away when they arrive."`
+
+	keyText string // what key read
 }
 
 // hurried are the times after which failover believes gossip, for a detection that is too tight on purpose.
@@ -34,11 +37,16 @@ func (f gossipFlags) hurried(c failover.Config) failover.Config {
 }
 
 // key parses the cluster key. No error shows it.
-func (f gossipFlags) key() (control.ClusterKey, error) {
-	if f.ClusterKey == "" {
+func (f *gossipFlags) key() (control.ClusterKey, error) {
+	text, err := either("cluster-key", f.ClusterKey, f.ClusterKeyFile)
+	if err != nil {
+		return control.ClusterKey{}, err
+	}
+	f.keyText = text
+	if text == "" {
 		return control.ClusterKey{}, errors.New("--cluster-key: none given; set HOLDFAST_CLUSTER_KEY to the same secret on every node, at least 32 characters (openssl rand -hex 32)")
 	}
-	key, err := control.ParseClusterKey(f.ClusterKey)
+	key, err := control.ParseClusterKey(text)
 	if err != nil {
 		return control.ClusterKey{}, fmt.Errorf("--cluster-key: %w", err)
 	}
@@ -60,7 +68,7 @@ func (f gossipFlags) check() error {
 // config is the cluster's configuration of one process.
 func (f gossipFlags) config(node cluster.Node, key control.ClusterKey) cluster.Config {
 	return cluster.Config{
-		Node: node, Bind: f.GossipListen, Advertise: f.GossipAdvertise, Join: f.Join, Solo: f.Solo, Name: f.Cluster, Key: key.GossipKey(),
+		Node: node, Bind: f.GossipListen, Advertise: f.GossipAdvertise, Join: f.Join, Solo: f.Solo, Name: f.Cluster, Keys: key.GossipKeys(),
 		Haste: f.DetectHaste, LosePercent: f.GossipLoss,
 		// Failover on a signaling node has evidence of its own: the heartbeats of the media nodes.
 		ConfirmDeaths: node.Role == cluster.RoleSignaling,

@@ -13,14 +13,22 @@ import (
 
 // keyFlags are the API keys that tokens are signed with.
 type keyFlags struct {
-	APIKeys string `name:"api-keys" placeholder:"KEY:SECRET,..." help:"API keys and their secrets of at least 32 characters; better given as HOLDFAST_API_KEYS, since arguments show in process lists."`
+	APIKeys     string `name:"api-keys" placeholder:"KEY:SECRET,..." help:"API keys and their secrets of at least 32 characters; better given as HOLDFAST_API_KEYS, since arguments show in process lists."`
+	APIKeysFile string `name:"api-keys-file" placeholder:"FILE" help:"A file with them, instead of --api-keys: one a line. A signaling node reads it again when it changes ('holdfast keys' changes it)."`
+
+	keyText string // what keyring read
 }
 
-func (f keyFlags) keyring() (*access.Keyring, error) {
-	if f.APIKeys == "" {
+func (f *keyFlags) keyring() (*access.Keyring, error) {
+	text, err := either("api-keys", f.APIKeys, f.APIKeysFile)
+	if err != nil {
+		return nil, err
+	}
+	f.keyText = text
+	if text == "" {
 		return nil, errors.New("--api-keys: none given; set HOLDFAST_API_KEYS=KEY:SECRET, the secret with at least 32 characters (openssl rand -hex 32)")
 	}
-	ring, err := access.ParseKeyring(f.APIKeys)
+	ring, err := access.ParseKeyring(text)
 	if err != nil {
 		return nil, fmt.Errorf("--api-keys: %w", err)
 	}
@@ -29,8 +37,8 @@ func (f keyFlags) keyring() (*access.Keyring, error) {
 
 // orDev is keyring, or without any key that of a development cluster of this user:
 // the only one, or the one whose state file is given.
-func (f keyFlags) orDev(ctx context.Context, state string) (*access.Keyring, error) {
-	if f.APIKeys != "" {
+func (f *keyFlags) orDev(ctx context.Context, state string) (*access.Keyring, error) {
+	if f.APIKeys != "" || f.APIKeysFile != "" {
 		return f.keyring()
 	}
 	dev, err := devcluster.Find(ctx, state)

@@ -36,6 +36,7 @@ type sfuNode struct {
 	store   *redisstore.Store
 	cluster *cluster.Cluster
 	quorum  *quorum
+	watch   func(ctx context.Context) error // of the file of the cluster key
 }
 
 // confirmer is the media node's Owner. The pin owner needs the node and the node
@@ -86,6 +87,7 @@ func (n *sfuNode) join(c *sfuCommand, plan sfuPlan) (err error) {
 	if n.cluster, err = cluster.New(c.config(self, plan.key), n.log); err != nil {
 		return faults(err)
 	}
+	n.watch = func(ctx context.Context) error { return c.watchClusterKey(ctx, plan.key, n.cluster, n.log) }
 	n.quorum = newQuorum(n.cluster)
 	keeping := pinowner.DefaultConfig()
 	keeping.Majority = n.quorum.majority
@@ -131,6 +133,7 @@ func (n *sfuNode) run(ctx context.Context, announce func(map[string]string) erro
 	group.Go(func() error {
 		return n.server.Serve(work, n.control, n.media.Register)
 	})
+	group.Go(func() error { return n.watch(work) })
 	group.Go(func() error { return n.tell(work, announce) })
 	return ended(work, group.Wait())
 }

@@ -28,6 +28,7 @@ type signalingNode struct {
 	cluster  *cluster.Cluster
 	server   *signaling.Server
 	failover *failover.Failover
+	watch    []func(ctx context.Context) error // of the files of keys
 }
 
 // wire binds the socket and joins the parts; it starts nothing.
@@ -72,6 +73,10 @@ func (n *signalingNode) join(c *signalingCommand, plan signalingPlan) (err error
 	if err != nil {
 		return err
 	}
+	n.watch = []func(context.Context) error{
+		func(ctx context.Context) error { return c.watchClusterKey(ctx, plan.key, n.cluster, n.log) },
+		func(ctx context.Context) error { return c.watchKeyring(ctx, plan.keys, n.log) },
+	}
 	moving := c.hurried(failover.DefaultConfig())
 	moving.Self = plan.config.Node
 	n.failover = failover.New(moving, n.cluster, n.server.Hub(), placer, n.store, n.pool, n.log)
@@ -87,6 +92,9 @@ func (n *signalingNode) run(ctx context.Context, announce func(map[string]string
 	group.Go(func() error { return n.store.Run(work) })
 	group.Go(func() error { return n.failover.Run(work) })
 	group.Go(func() error { return n.server.Run(work, n.listener) })
+	for _, watch := range n.watch {
+		group.Go(func() error { return watch(work) })
+	}
 	group.Go(func() error { return n.tell(work, announce) })
 	return ended(work, group.Wait())
 }

@@ -59,6 +59,7 @@ type Cluster struct {
 	addresses  addresses              // of the other members
 	liveCount  atomic.Int64           // members, for the transmit queue
 	broadcasts memberlist.TransmitLimitedQueue
+	keyring    *memberlist.Keyring
 	logLimiter *loglimit.Limiter
 
 	mailbox    chan func()
@@ -81,10 +82,14 @@ func New(config Config, log *slog.Logger) (*Cluster, error) {
 	if err := config.Validate(); err != nil {
 		return nil, fmt.Errorf("cluster configuration: %w", err)
 	}
-	config.Key, config.Join = slices.Clone(config.Key), slices.Clone(config.Join)
+	config.Join = slices.Clone(config.Join)
+	keyring, err := memberlist.NewKeyring(config.Keys, config.Keys[0])
+	if err != nil {
+		return nil, fmt.Errorf("gossip keys: %w", err)
+	}
 	config.Node.Load = Load{}
 	c := &Cluster{
-		config: config, name: memberName(config.Node), log: log,
+		config: config, name: memberName(config.Node), log: log, keyring: keyring,
 		mailbox: make(chan func(), mailboxSize), reannounce: make(chan struct{}, 1),
 		crash: make(chan struct{}), running: make(chan struct{}), done: make(chan struct{}),
 		members: newMembers(config.Node, log), logLimiter: loglimit.New(droppedLogsPerSecond, 1),

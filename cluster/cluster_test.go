@@ -157,7 +157,7 @@ func (n *network) config(id string) Config {
 	if strings.HasPrefix(id, "signaling") {
 		node = Node{ID: node.ID, Boot: node.Boot, Role: RoleSignaling, HTTP: "127.0.0.1:80"}
 	}
-	c := Config{Node: node, Bind: "127.0.0.1:0", Key: n.key, Solo: n.seed == ""}
+	c := Config{Node: node, Bind: "127.0.0.1:0", Keys: [][]byte{n.key}, Solo: n.seed == ""}
 	if n.seed != "" {
 		c.Join = []string{n.seed}
 	}
@@ -420,7 +420,7 @@ func TestRunEnds(t *testing.T) {
 	if err := p.Run(context.Background()); !errors.Is(err, ErrAlreadyRun) {
 		t.Fatalf("second Run = %v", err)
 	}
-	taken, err := New(Config{Node: sfuNode("sfu-2", 9), Bind: p.LocalAddr(), Key: n.key, Solo: true}, quiet())
+	taken, err := New(Config{Node: sfuNode("sfu-2", 9), Bind: p.LocalAddr(), Keys: [][]byte{n.key}, Solo: true}, quiet())
 	if err != nil {
 		t.Fatal(err)
 	}

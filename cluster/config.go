@@ -40,8 +40,8 @@ type Config struct {
 	// Name is that of the cluster. Other clusters are refused.
 	Name string
 
-	// Key encrypts all gossip: KeyBytes bytes, required.
-	Key []byte
+	// Keys of KeyBytes bytes each: the first encrypts all gossip, and what any of them encrypted is read. At least one.
+	Keys [][]byte
 
 	// Solo: this process may be the first, so its view is settled at once.
 	Solo bool
@@ -92,8 +92,13 @@ func (c Config) Validate() error {
 	if n := len(encodeMeta(draining)); n > memberlist.MetaMaxSize {
 		fault("addresses take %d bytes of gossip metadata, at most %d fit: use shorter host names", n, memberlist.MetaMaxSize)
 	}
-	if len(c.Key) != KeyBytes {
-		fault("gossip key has %d bytes, want %d", len(c.Key), KeyBytes)
+	if len(c.Keys) == 0 {
+		fault("there is no gossip key")
+	}
+	for _, key := range c.Keys {
+		if len(key) != KeyBytes {
+			fault("gossip key has %d bytes, want %d", len(key), KeyBytes)
+		}
 	}
 	if !c.Solo && len(c.Join) == 0 {
 		fault("no members to join: give at least one, or say that this node may be the first")

@@ -30,7 +30,7 @@ func runChild() {
 		os.Exit(2)
 	}
 	c, err := New(Config{
-		Node: sfuNode(os.Getenv(childName), os.Getpid()), Bind: "127.0.0.1:0", Key: key, Join: []string{os.Getenv(childJoin)},
+		Node: sfuNode(os.Getenv(childName), os.Getpid()), Bind: "127.0.0.1:0", Keys: [][]byte{key}, Join: []string{os.Getenv(childJoin)},
 	}, quiet())
 	if err != nil {
 		os.Exit(2)

@@ -67,7 +67,7 @@ func (c *Cluster) gossip(ctx context.Context) error {
 func (c *Cluster) memberlistConfig(ctx context.Context) (*memberlist.Config, error) {
 	config := tuning(c.config.Haste)
 	config.Name, config.Label = c.name, c.config.Name
-	config.SecretKey = c.config.Key // This refuses all plain text.
+	config.Keyring = c.keyring // This refuses all plain text.
 	config.Logger = log.New(memberlistWriter{c}, "", 0)
 	config.Delegate, config.Events = delegate{c}, delegate{c}
 	config.BindAddr, config.BindPort, _ = splitHostPort(c.config.Bind)

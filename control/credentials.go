@@ -7,6 +7,7 @@ import (
 	"crypto/x509"
 	"errors"
 	"fmt"
+	"slices"
 
 	"google.golang.org/grpc/credentials"
 )
@@ -36,32 +37,37 @@ func (k ClusterKey) ClientCredentials() credentials.TransportCredentials {
 
 // tlsConfig is what both ends have in common. TLS proves that the other end holds the
 // private key of the certificate it shows; pinning its public key proves
-// that this private key is the cluster's.
+// that this private key is the cluster's. Both are looked up at each handshake, so that Replace counts for the next.
 func (k ClusterKey) tlsConfig() *tls.Config {
-	keys := k.keys()
-	config := &tls.Config{
+	return &tls.Config{
 		MinVersion: tls.VersionTLS13,
 		// A resumed session would skip the proof for as long as a ticket lives.
 		SessionTicketsDisabled: true,
-		VerifyConnection:       func(state tls.ConnectionState) error { return verifyPinned(state, keys) },
+		VerifyConnection:       func(state tls.ConnectionState) error { return verifyPinned(state, k.keys()) },
+		GetCertificate:         func(*tls.ClientHelloInfo) (*tls.Certificate, error) { return k.certificate() },
+		GetClientCertificate:   func(*tls.CertificateRequestInfo) (*tls.Certificate, error) { return k.certificate() },
 	}
-	if !k.IsZero() {
-		config.Certificates = []tls.Certificate{keys.identity}
-	}
-	return config
 }
 
-// verifyPinned refuses every peer whose leaf certificate has another public key
-// than the cluster's, or names another cluster.
-func verifyPinned(state tls.ConnectionState, ours *derivedKeys) error {
-	if len(ours.public) == 0 || len(state.PeerCertificates) == 0 {
+// certificate is that of the key that is used.
+func (k ClusterKey) certificate() (*tls.Certificate, error) {
+	keys := k.keys()
+	if len(keys) == 0 {
+		return nil, ErrWrongKey
+	}
+	return &keys[0].identity, nil
+}
+
+// verifyPinned refuses every peer whose leaf certificate has none of the cluster's public keys, or names another cluster.
+func verifyPinned(state tls.ConnectionState, ours []derivedKeys) error {
+	if len(ours) == 0 || len(state.PeerCertificates) == 0 {
 		return ErrWrongKey
 	}
 	got, ok := state.PeerCertificates[0].PublicKey.(ed25519.PublicKey)
-	if !ok || subtle.ConstantTimeCompare(got, ours.public) != 1 {
+	if !ok || !slices.ContainsFunc(ours, func(d derivedKeys) bool { return subtle.ConstantTimeCompare(got, d.public) == 1 }) {
 		return ErrWrongKey
 	}
-	own, err := x509.ParseCertificate(ours.identity.Certificate[0])
+	own, err := x509.ParseCertificate(ours[0].identity.Certificate[0])
 	if err != nil {
 		return err
 	}

@@ -7,11 +7,14 @@ import (
 	"crypto/tls"
 	"crypto/x509"
 	"crypto/x509/pkix"
+	"encoding/hex"
 	"errors"
 	"fmt"
 	"log/slog"
 	"math/big"
+	"slices"
 	"strings"
+	"sync/atomic"
 	"time"
 	"unicode/utf8"
 
@@ -34,62 +37,122 @@ const (
 	derivedBytes  = 32
 )
 
-// ClusterKey is the one secret that every node of a cluster shares. It keeps
+// maxKeys may be given at a time.
+const maxKeys = 2
+
+// ClusterKey is the secret that every node of a cluster shares, or two of them while one
+// replaces the other: the first is used, all are accepted. It keeps
 // only what is derived from the operator's text, and in a closure: fmt follows
 // pointers where a verb does not fit, so this alone lets no way of printing or
-// logging a value that contains it show key material.
+// logging a value that contains it show key material. Copies share what Replace changes.
 //
 // The zero ClusterKey belongs to no cluster: its credentials refuse every
 // connection and its derived keys are nil.
 type ClusterKey struct {
-	derived func() *derivedKeys
+	derived func() []derivedKeys
+	replace func(text string) error
 }
 
-// derivedKeys is everything the process needs of the operator's text.
+// derivedKeys is everything the process needs of one key.
 type derivedKeys struct {
 	gossip   []byte
 	identity tls.Certificate
 	public   ed25519.PublicKey // the public key that both ends pin
 }
 
-// ParseClusterKey derives the cluster's keys from the operator's text. White
-// space around it is dropped, because a key that is read from a file ends in
-// a newline. An error never contains the text.
-func ParseClusterKey(text string) (ClusterKey, error) {
-	text = strings.TrimSpace(text)
-	if n := utf8.RuneCountInString(text); n < minKeyCharacters {
-		return ClusterKey{}, fmt.Errorf("%w: %d characters, want at least %d", ErrShortKey, n, minKeyCharacters)
+// ParseClusterKey derives the cluster's keys from the operator's text: one key a line, the one that is used
+// first. White space around each is dropped. An error never contains the text.
+func ParseClusterKey(text string) (ClusterKey, error) { return parseFor(text, pin.DefaultCluster) }
+
+// In is the same key for the cluster of that name: a control connection to another one is refused, and both names are said.
+func (k ClusterKey) In(cluster string) (ClusterKey, error) {
+	var of []derivedKeys
+	for _, d := range k.keys() {
+		private, ok := d.identity.PrivateKey.(ed25519.PrivateKey)
+		if !ok {
+			return ClusterKey{}, errors.New("the control identity is not an ed25519 key")
+		}
+		var err error
+		if d.identity, d.public, err = identityOf(private, cluster); err != nil {
+			return ClusterKey{}, err
+		}
+		of = append(of, d)
 	}
+	return holding(of, cluster), nil
+}
+
+// Replace has this key, and all copies of it, be what the text says from now on: new connections use it, and those that
+// stand go on. On an error nothing has changed.
+func (k ClusterKey) Replace(text string) error {
+	if k.IsZero() {
+		return errors.New("there is no key to replace")
+	}
+	return k.replace(text)
+}
+
+func parseFor(text, cluster string) (ClusterKey, error) {
+	keys, err := derive(text, cluster)
+	if err != nil {
+		return ClusterKey{}, err
+	}
+	return holding(keys, cluster), nil
+}
+
+// holding is the ClusterKey of derived keys.
+func holding(keys []derivedKeys, cluster string) ClusterKey {
+	var current atomic.Pointer[[]derivedKeys]
+	current.Store(&keys)
+	return ClusterKey{
+		derived: func() []derivedKeys { return *current.Load() },
+		replace: func(text string) error {
+			next, err := derive(text, cluster)
+			if err == nil {
+				current.Store(&next)
+			}
+			return err
+		},
+	}
+}
+
+// derive reads the keys of a text.
+func derive(text, cluster string) ([]derivedKeys, error) {
+	var keys []derivedKeys
+	for line := range strings.Lines(strings.TrimSpace(text) + "\n") {
+		line = strings.TrimSpace(line)
+		if line == "" && len(keys) > 0 {
+			continue
+		}
+		if n := utf8.RuneCountInString(line); n < minKeyCharacters {
+			return nil, fmt.Errorf("%w: %d characters, want at least %d", ErrShortKey, n, minKeyCharacters)
+		}
+		d, err := deriveOne(line, cluster)
+		if err != nil {
+			return nil, err
+		}
+		keys = append(keys, d)
+	}
+	if len(keys) > maxKeys {
+		return nil, fmt.Errorf("%d cluster keys are given, want %d at most: the one that is used, and the one that comes or goes", len(keys), maxKeys)
+	}
+	return keys, nil
+}
+
+func deriveOne(text, cluster string) (d derivedKeys, err error) {
 	root, err := hkdf.Extract(sha256.New, []byte(text), []byte(labelSalt))
 	if err != nil {
-		return ClusterKey{}, fmt.Errorf("extract the cluster key: %w", err)
+		return d, fmt.Errorf("extract the cluster key: %w", err)
 	}
-	var d derivedKeys
 	var seed []byte
 	for _, want := range []struct {
 		label string
 		to    *[]byte
 	}{{labelGossip, &d.gossip}, {labelIdentity, &seed}} {
 		if *want.to, err = hkdf.Expand(sha256.New, root, want.label, derivedBytes); err != nil {
-			return ClusterKey{}, fmt.Errorf("derive %q: %w", want.label, err)
+			return d, fmt.Errorf("derive %q: %w", want.label, err)
 		}
 	}
-	if d.identity, d.public, err = identityOf(ed25519.NewKeyFromSeed(seed), pin.DefaultCluster); err != nil {
-		return ClusterKey{}, err
-	}
-	return ClusterKey{derived: func() *derivedKeys { return &d }}, nil
-}
-
-// In is the same key for the cluster of that name: a control connection to another one is refused, and both names are said.
-func (k ClusterKey) In(cluster string) (ClusterKey, error) {
-	d := *k.keys()
-	private, ok := d.identity.PrivateKey.(ed25519.PrivateKey)
-	if !ok {
-		return k, nil
-	}
-	var err error
-	d.identity, d.public, err = identityOf(private, cluster)
-	return ClusterKey{derived: func() *derivedKeys { return &d }}, err
+	d.identity, d.public, err = identityOf(ed25519.NewKeyFromSeed(seed), cluster)
+	return d, err
 }
 
 // identityOf makes the certificate that both ends of a control connection
@@ -121,8 +184,24 @@ func identityOf(private ed25519.PrivateKey, cluster string) (tls.Certificate, ed
 // IsZero reports whether k is the key of no cluster.
 func (k ClusterKey) IsZero() bool { return k.derived == nil }
 
-// GossipKey is the AES-256 key of gossip: 32 bytes.
-func (k ClusterKey) GossipKey() []byte { return append([]byte(nil), k.keys().gossip...) }
+// GossipKeys are the AES-256 keys of gossip, 32 bytes each, the one that encrypts first.
+func (k ClusterKey) GossipKeys() [][]byte {
+	var keys [][]byte
+	for _, d := range k.keys() {
+		keys = append(keys, slices.Clone(d.gossip))
+	}
+	return keys
+}
+
+// Marks name the keys without telling them, in order: 8 hexadecimal digits each.
+func (k ClusterKey) Marks() []string {
+	var marks []string
+	for _, d := range k.keys() {
+		sum := sha256.Sum256(d.public)
+		marks = append(marks, hex.EncodeToString(sum[:4]))
+	}
+	return marks
+}
 
 // String hides the key.
 func (k ClusterKey) String() string {
@@ -139,9 +218,9 @@ func (k ClusterKey) GoString() string { return k.String() }
 func (k ClusterKey) LogValue() slog.Value { return slog.StringValue(k.String()) }
 
 // keys spares the methods a nil check.
-func (k ClusterKey) keys() *derivedKeys {
+func (k ClusterKey) keys() []derivedKeys {
 	if k.derived == nil {
-		return &derivedKeys{}
+		return nil
 	}
 	return k.derived()
 }

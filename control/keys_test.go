@@ -26,7 +26,7 @@ func mustKey(t testing.TB, text string) ClusterKey {
 func TestDerivedKeysAreStable(t *testing.T) {
 	key := mustKey(t, testKeyText)
 	for _, c := range []struct{ name, want, got string }{
-		{"gossip", "82eb6670e15449946745ec3185be447682fc526995d5e310100236bd774b7017", hex.EncodeToString(key.GossipKey())},
+		{"gossip", "82eb6670e15449946745ec3185be447682fc526995d5e310100236bd774b7017", hex.EncodeToString(key.GossipKeys()[0])},
 		{"identity", "2ae57d96de568ef475008fe953420a7d0934eb134ff5366a6158bc963d21eee9", hex.EncodeToString(key.identitySeed(t))},
 	} {
 		if c.got != c.want {
@@ -37,10 +37,10 @@ func TestDerivedKeysAreStable(t *testing.T) {
 
 func TestIdentityIsDeterministic(t *testing.T) {
 	a, b := mustKey(t, testKeyText), mustKey(t, " "+testKeyText+"\n")
-	if !bytes.Equal(a.derived().identity.Certificate[0], b.derived().identity.Certificate[0]) {
+	if !bytes.Equal(a.derived()[0].identity.Certificate[0], b.derived()[0].identity.Certificate[0]) {
 		t.Fatal("two nodes with one key made different certificates")
 	}
-	if other := mustKey(t, testKeyText+"x"); bytes.Equal(a.derived().public, other.derived().public) {
+	if other := mustKey(t, testKeyText+"x"); bytes.Equal(a.derived()[0].public, other.derived()[0].public) {
 		t.Fatal("two keys gave one identity")
 	}
 }
@@ -65,7 +65,7 @@ func TestKeyNeverShows(t *testing.T) {
 	}
 	for _, secret := range []string{
 		testKeyText, hex.EncodeToString([]byte(testKeyText)),
-		string(key.GossipKey()), hex.EncodeToString(key.GossipKey()), fmt.Sprintf("%d", key.GossipKey()),
+		string(key.GossipKeys()[0]), hex.EncodeToString(key.GossipKeys()[0]), fmt.Sprintf("%d", key.GossipKeys()[0]),
 	} {
 		if strings.Contains(out.String(), secret) {
 			t.Fatalf("printed key shows %q:\n%s", secret, out.String())
@@ -75,7 +75,7 @@ func TestKeyNeverShows(t *testing.T) {
 
 func (k ClusterKey) identitySeed(t *testing.T) []byte {
 	t.Helper()
-	private, ok := k.derived().identity.PrivateKey.(interface{ Seed() []byte })
+	private, ok := k.derived()[0].identity.PrivateKey.(interface{ Seed() []byte })
 	if !ok {
 		t.Fatal("the identity is not an ed25519 key")
 	}

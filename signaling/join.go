@@ -118,6 +118,9 @@ func (s *session) greet(resumed bool) error {
 	sealed := s.who
 	sealed.Epoch = s.pin.Fence.Epoch
 	token, err := s.server.parts.Keys.Seal(sealed)
+	if errors.Is(err, access.ErrUnknownKey) {
+		token, err = access.WithdrawnResume, nil // The call goes on; it is the last one of this key.
+	}
 	if err != nil {
 		return err
 	}

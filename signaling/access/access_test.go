@@ -452,3 +452,37 @@ func TestATokenSaysTheSizeOfTheRoomThatItNames(t *testing.T) {
 		}
 	}
 }
+
+func TestKeysAreReplacedWhileTheyAreUsed(t *testing.T) {
+	ring := keysOf(t, testKey+":"+testSecret)
+	mint := func(key string) string {
+		t.Helper()
+		token, err := ring.Mint(key, Everything("ada", "lobby"), time.Hour)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return token
+	}
+	first := mint("")
+	if err := ring.Replace(testKey + ":" + testSecret + "\r\nnext:" + strings.Repeat("n", 32) + "\n"); err != nil {
+		t.Fatal(err)
+	}
+	second := mint("next")
+	for _, token := range []string{first, second} {
+		if _, err := ring.Verify(token); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := ring.Replace("next:short"); !errors.Is(err, ErrBadKeys) {
+		t.Errorf("Replace = %v", err)
+	}
+	if err := ring.Replace("next:" + strings.Repeat("n", 32)); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := ring.Verify(first); !errors.Is(err, ErrUnknownKey) {
+		t.Errorf("a token of the key that was dropped: %v", err)
+	}
+	if _, err := ring.Verify(second); err != nil {
+		t.Error(err)
+	}
+}

@@ -7,7 +7,9 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"slices"
 	"strings"
+	"sync/atomic"
 	"unicode/utf8"
 )
 
@@ -25,19 +27,46 @@ const (
 // minSecretCharacters is 128 bits of hexadecimal digits.
 const minSecretCharacters = 32
 
-// Keyring is the API keys of a deployment. The secrets are in a closure, because
+// Keyring is the API keys of a deployment: any number, so that one can replace another. The secrets are in a closure, because
 // fmt follows pointers and reads unexported fields, and would print them.
 type Keyring struct {
-	secret func(key string) (secret []byte, ok bool)
-	keys   []string
+	current func() keySet
+	replace func(keySet)
 }
 
-// ParseKeyring reads "key:secret,key2:secret2". White space around an entry is
+type keySet struct {
+	secrets map[string][]byte
+	keys    []string
+}
+
+// ParseKeyring reads "key:secret,key2:secret2"; a line break does as well as a comma. White space around an entry is
 // dropped. A secret has at least 32 characters, always, and no comma.
 func ParseKeyring(text string) (*Keyring, error) {
-	secrets := make(map[string][]byte)
-	ring := &Keyring{}
-	for i, entry := range strings.Split(text, ",") {
+	keys, err := parseKeys(text)
+	if err != nil {
+		return nil, err
+	}
+	var set atomic.Pointer[keySet]
+	set.Store(&keys)
+	return &Keyring{
+		current: func() keySet { return *set.Load() },
+		replace: func(next keySet) { set.Store(&next) },
+	}, nil
+}
+
+// Replace has the keyring hold what the text says from now on. Tokens of keys that it no longer holds are refused, those in
+// use go on. On an error nothing has changed.
+func (k *Keyring) Replace(text string) error {
+	keys, err := parseKeys(text)
+	if err == nil {
+		k.replace(keys)
+	}
+	return err
+}
+
+func parseKeys(text string) (keySet, error) {
+	set := keySet{secrets: make(map[string][]byte)}
+	for i, entry := range strings.FieldsFunc(text, func(r rune) bool { return r == ',' || r == '\n' }) {
 		entry = strings.TrimSpace(entry)
 		if entry == "" {
 			continue
@@ -45,25 +74,27 @@ func ParseKeyring(text string) (*Keyring, error) {
 		key, secret, ok := strings.Cut(entry, ":")
 		key, secret = strings.TrimSpace(key), strings.TrimSpace(secret)
 		if !ok || key == "" {
-			return nil, fmt.Errorf("%w: entry %d is not key:secret", ErrBadKeys, i+1)
+			return keySet{}, fmt.Errorf("%w: entry %d is not key:secret", ErrBadKeys, i+1)
 		}
 		if n := utf8.RuneCountInString(secret); n < minSecretCharacters {
-			return nil, fmt.Errorf("%w: the secret of key %q has %d characters, want at least %d", ErrBadKeys, key, n, minSecretCharacters)
+			return keySet{}, fmt.Errorf("%w: the secret of key %q has %d characters, want at least %d", ErrBadKeys, key, n, minSecretCharacters)
 		}
-		if _, twice := secrets[key]; twice {
-			return nil, fmt.Errorf("%w: key %q is given twice", ErrBadKeys, key)
+		if _, twice := set.secrets[key]; twice {
+			return keySet{}, fmt.Errorf("%w: key %q is given twice", ErrBadKeys, key)
 		}
-		secrets[key] = []byte(secret)
-		ring.keys = append(ring.keys, key)
+		set.secrets[key] = []byte(secret)
+		set.keys = append(set.keys, key)
 	}
-	if len(secrets) == 0 {
-		return nil, fmt.Errorf("%w: there are none", ErrBadKeys)
+	if len(set.keys) == 0 {
+		return keySet{}, fmt.Errorf("%w: there are none", ErrBadKeys)
 	}
-	ring.secret = func(key string) ([]byte, bool) {
-		secret, ok := secrets[key]
-		return secret, ok
-	}
-	return ring, nil
+	return set, nil
+}
+
+// secret is that of a key.
+func (k *Keyring) secret(key string) (secret []byte, ok bool) {
+	secret, ok = k.current().secrets[key]
+	return secret, ok
 }
 
 // Mark identifies a key together with its secret, without telling the secret: a resume token carries it, and is good only
@@ -79,10 +110,10 @@ func (k *Keyring) Mark(key string) string {
 }
 
 // Keys returns the API keys, without their secrets, in the order given.
-func (k *Keyring) Keys() []string { return append([]string(nil), k.keys...) }
+func (k *Keyring) Keys() []string { return slices.Clone(k.current().keys) }
 
 // String names the keys and hides the secrets.
-func (k *Keyring) String() string { return fmt.Sprintf("API keys %v (secrets hidden)", k.keys) }
+func (k *Keyring) String() string { return fmt.Sprintf("API keys %v (secrets hidden)", k.Keys()) }
 
 // GoString hides the secrets from %#v.
 func (k *Keyring) GoString() string { return k.String() }

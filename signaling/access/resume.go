@@ -20,6 +20,9 @@ const resumePrefix = "hfr2."
 // resumeLabel keeps what is derived of an API secret for resume tokens useless for every other purpose.
 const resumeLabel = "holdfast resume hmac v2"
 
+// WithdrawnResume is no token: Open refuses it with ErrUnknownKey. It is said to somebody whose API key was withdrawn during the call.
+const WithdrawnResume = "hfr0.withdrawn.0"
+
 // maxResumeBytes fits the longest room, identity, name and metadata that an access
 // token may bring, if JSON needs six bytes for each of theirs.
 const maxResumeBytes = 32 << 10

@@ -67,7 +67,7 @@ func Mint(key, secret string, g Grant, ttl time.Duration) (string, error) {
 // Mint makes a token with one of the ring's keys: the first, if key is empty.
 func (k *Keyring) Mint(key string, g Grant, ttl time.Duration) (string, error) {
 	if key == "" {
-		key = k.keys[0]
+		key = k.current().keys[0]
 	}
 	secret, ok := k.secret(key)
 	if !ok {

@@ -1,0 +1,152 @@
+package cli
+
+import (
+	"crypto/rand"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+
+	"github.com/holdfast-rtc/holdfast/control"
+	"github.com/holdfast-rtc/holdfast/signaling/access"
+)
+
+// keysCommand changes a file of keys, one step of a rotation at a time (docs/KEYS.md).
+type keysCommand struct {
+	New  keysNewCommand  `cmd:"" help:"Write a new key behind those of the file, or a new file: it is accepted, and not used yet."`
+	Use  keysUseCommand  `cmd:"" help:"Put the last cluster key first: it is used, and the one before is still accepted."`
+	Drop keysDropCommand `cmd:"" help:"Take a key out that is not used any more."`
+	Show keysShowCommand `cmd:"" help:"Name the keys of a file without telling them, as nodes do in their logs."`
+}
+
+// keysFile is the file that is changed.
+type keysFile struct {
+	File string `arg:"" help:"A file for --cluster-key-file, or with --api one for --api-keys-file."`
+	API  string `placeholder:"NAME" help:"The API key that is meant; without it the file has cluster keys."`
+}
+
+type keysNewCommand struct{ keysFile }
+
+// Run writes a key of 256 bits behind the others.
+func (c *keysNewCommand) Run(s streams) error {
+	var secret [32]byte
+	_, _ = rand.Read(secret[:]) // crypto/rand.Read never returns an error (Go 1.24).
+	line := hex.EncodeToString(secret[:])
+	if c.API != "" {
+		line = c.API + ":" + line
+	}
+	return c.change(s, func(lines []string) ([]string, error) { return append(lines, line), nil })
+}
+
+type keysUseCommand struct{ keysFile }
+
+// Run swaps the two cluster keys.
+func (c *keysUseCommand) Run(s streams) error {
+	if c.API != "" {
+		return faults(errors.New("--api: every API key of the file is accepted; the one that is used is the application's choice"))
+	}
+	return c.change(s, func(lines []string) ([]string, error) {
+		if len(lines) != 2 {
+			return nil, fmt.Errorf("%s has %d keys, want 2: make one with 'holdfast keys new' first, and wait until every node has read it", c.File, len(lines))
+		}
+		return []string{lines[1], lines[0]}, nil
+	})
+}
+
+type keysDropCommand struct{ keysFile }
+
+// Run takes out the second cluster key, or the API key of that name.
+func (c *keysDropCommand) Run(s streams) error {
+	return c.change(s, func(lines []string) ([]string, error) {
+		at := 1
+		if c.API != "" {
+			at = slices.IndexFunc(lines, func(line string) bool { name, _, _ := strings.Cut(line, ":"); return strings.TrimSpace(name) == c.API })
+		}
+		if at < 0 || at >= len(lines) || len(lines) == 1 {
+			return nil, fmt.Errorf("%s has no such key beside the one that stays", c.File)
+		}
+		return slices.Delete(lines, at, at+1), nil
+	})
+}
+
+type keysShowCommand struct{ keysFile }
+
+// Run names the keys.
+func (c *keysShowCommand) Run(s streams) error {
+	text, err := readKeyFile(c.File)
+	if err != nil {
+		return err
+	}
+	return c.show(s, text)
+}
+
+// change replaces the file's lines by others that are good keys, in one step, and names them.
+func (c *keysFile) change(s streams, edit func(lines []string) ([]string, error)) error {
+	text, err := readKeyFile(c.File)
+	if err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return err
+	}
+	lines, err := edit(strings.FieldsFunc(text, func(r rune) bool { return r == '\n' || r == '\r' || c.API != "" && r == ',' }))
+	if err != nil {
+		return faults(err)
+	}
+	text = strings.Join(lines, "\n") + "\n"
+	if _, err := c.marks(text); err != nil {
+		return faults(err)
+	}
+	if err := replaceFile(c.File, text); err != nil {
+		return err
+	}
+	return c.show(s, text)
+}
+
+func (c *keysFile) show(s streams, text string) error {
+	marks, err := c.marks(text)
+	if err != nil {
+		return faults(err)
+	}
+	for i, mark := range marks {
+		if i == 0 && c.API == "" {
+			mark += " (used)"
+		}
+		fmt.Fprintln(s.out, mark)
+	}
+	return nil
+}
+
+// marks names the keys of a text.
+func (c *keysFile) marks(text string) ([]string, error) {
+	if c.API != "" {
+		keys, err := access.ParseKeyring(text)
+		if err != nil {
+			return nil, err
+		}
+		return keys.Keys(), nil
+	}
+	key, err := control.ParseClusterKey(text)
+	return key.Marks(), err
+}
+
+// replaceFile writes a secret file so that a reader finds the old text or the new one, whole.
+func replaceFile(path, text string) error {
+	file, err := os.CreateTemp(filepath.Dir(path), ".keys-*") // It is made for this user alone.
+	if err != nil {
+		return err
+	}
+	_, err = file.WriteString(text)
+	err = errors.Join(err, file.Sync(), file.Close())
+	if old, missing := os.Stat(path); err == nil && missing == nil {
+		err = os.Chmod(file.Name(), old.Mode().Perm())
+	}
+	if err == nil {
+		err = os.Rename(file.Name(), path)
+	}
+	if err != nil {
+		return errors.Join(fmt.Errorf("write %s: %w", path, err), os.Remove(file.Name()))
+	}
+	return nil
+}

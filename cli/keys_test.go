@@ -1,0 +1,138 @@
+package cli
+
+import (
+	"context"
+	"errors"
+	"log/slog"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/holdfast-rtc/holdfast/control"
+	"github.com/holdfast-rtc/holdfast/signaling/access"
+)
+
+// TestAClusterKeyIsRotatedStepByStep: the file always has keys that a node can read, and its user alone can read it.
+func TestAClusterKeyIsRotatedStepByStep(t *testing.T) {
+	file := filepath.Join(t.TempDir(), "cluster.key")
+	step := func(want int, args ...string) []string {
+		t.Helper()
+		code, out, said := exec(t, nil, append([]string{"keys"}, append(args, file)...)...)
+		if code != exitDone {
+			t.Fatalf("%v: %s", args, said)
+		}
+		lines := strings.Split(strings.TrimSpace(out), "\n")
+		text, err := readKeyFile(file)
+		if err != nil {
+			t.Fatal(err)
+		}
+		key, err := control.ParseClusterKey(text)
+		if err != nil || len(key.Marks()) != want || lines[0] != key.Marks()[0]+" (used)" || len(lines) != want {
+			t.Fatalf("%v: %q, %v, %v", args, lines, key.Marks(), err)
+		}
+		for _, secret := range strings.Fields(text) {
+			if strings.Contains(out, secret) {
+				t.Fatalf("%v shows a key", args)
+			}
+		}
+		return key.Marks()
+	}
+	first := step(1, "new")
+	both := step(2, "new")
+	if both[0] != first[0] {
+		t.Errorf("a new key is used at once")
+	}
+	if code, _, said := exec(t, nil, "keys", "new", file); code != exitUsage || !strings.Contains(said, "2 at most") {
+		t.Errorf("a third key: %d, %s", code, said)
+	}
+	used := step(2, "use")
+	if used[0] != both[1] || used[1] != both[0] {
+		t.Errorf("used %v, want %v the other way round", used, both)
+	}
+	if last := step(1, "drop"); last[0] != both[1] {
+		t.Errorf("left is %v of %v", last, both)
+	}
+	if code, _, _ := exec(t, nil, "keys", "drop", file); code != exitUsage {
+		t.Errorf("the last key is dropped: %d", code)
+	}
+	if info, err := os.Stat(file); err != nil || info.Mode().Perm() != 0o600 {
+		t.Errorf("the file is %v, %v", info, err)
+	}
+}
+
+func TestAPIKeysAreRotated(t *testing.T) {
+	file := filepath.Join(t.TempDir(), "api.keys")
+	for _, row := range []struct{ args, want string }{
+		{"new --api one", "one"}, {"new --api two", "one two"}, {"drop --api one", "two"},
+	} {
+		code, out, said := exec(t, nil, slices.Concat([]string{"keys"}, strings.Fields(row.args), []string{file})...)
+		if code != exitDone || strings.Join(strings.Fields(out), " ") != row.want {
+			t.Fatalf("%s: %q, %s", row.args, out, said)
+		}
+	}
+	for _, args := range []string{"drop --api two", "drop --api three", "use --api two", "new --api two"} {
+		if code, _, _ := exec(t, nil, slices.Concat([]string{"keys"}, strings.Fields(args), []string{file})...); code != exitUsage {
+			t.Errorf("%s ends with %d", args, code)
+		}
+	}
+	code, out, said := exec(t, nil, "token", "--identity", "ada", "--api-keys-file", file)
+	text, err := readKeyFile(file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	keys, err := access.ParseKeyring(text)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if grant, err := keys.Verify(strings.TrimSpace(out)); code != exitDone || err != nil || grant.Key != "two" {
+		t.Errorf("a token of the file's key: %+v, %v, %s", grant, err, said)
+	}
+}
+
+// TestAFileOfKeysIsReadAgain: what cannot be used leaves the keys in use, and is said once.
+func TestAFileOfKeysIsReadAgain(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		file := filepath.Join(t.TempDir(), "keys")
+		write := func(text string) {
+			if err := os.WriteFile(file, []byte(text), 0o600); err != nil {
+				t.Fatal(err)
+			}
+		}
+		write("one")
+		ctx, cancel := context.WithCancel(t.Context())
+		var applied []string
+		var log strings.Builder
+		ended := make(chan error, 1)
+		go func() {
+			ended <- watchKeyFile(ctx, file, "one", slog.New(slog.NewTextHandler(&log, nil)), func(text string) ([]string, error) {
+				if text == "bad" {
+					return nil, errors.New("these are no keys")
+				}
+				applied = append(applied, text)
+				return []string{"mark of " + text}, nil
+			})
+		}()
+		for _, text := range []string{"one", "two", "bad", "bad", "", "two", "three"} {
+			if write(text); text == "" {
+				if err := os.Remove(file); err != nil {
+					t.Fatal(err)
+				}
+			}
+			<-time.After(2*keyFileEvery + keyFileEvery/100) // in the bubble's time, and never with the tick
+		}
+		cancel()
+		if err := <-ended; err != nil || !slices.Equal(applied, []string{"two", "three"}) {
+			t.Fatalf("applied %q, %v", applied, err)
+		}
+		if n := strings.Count(log.String(), "these are no keys"); n != 1 {
+			t.Errorf("the bad file is logged %d times", n)
+		}
+		if !strings.Contains(log.String(), "mark of three") || !strings.Contains(log.String(), "no such file") {
+			t.Errorf("the log says %s", log.String())
+		}
+	})
+}

@@ -34,7 +34,7 @@ func TestAClusterKeyIsRotatedStepByStep(t *testing.T) {
 		if err != nil || len(key.Marks()) != want || lines[0] != key.Marks()[0]+" (used)" || len(lines) != want {
 			t.Fatalf("%v: %q, %v, %v", args, lines, key.Marks(), err)
 		}
-		for _, secret := range strings.Fields(text) {
+		for secret := range strings.FieldsSeq(text) {
 			if strings.Contains(out, secret) {
 				t.Fatalf("%v shows a key", args)
 			}

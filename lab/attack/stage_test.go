@@ -37,12 +37,13 @@ type stage struct {
 	call    []*peer.Peer
 }
 
+// newStage starts it, with more environment for both nodes.
 func newStage(t *testing.T, env ...string) *stage {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), 3*time.Minute)
 	defer cancel()
 	c, err := devcluster.Start(ctx, devcluster.Options{SFU: 1, Signaling: 1, NodeEnv: map[string][]string{
-		"signaling-1": env, "sfu-1": {"HOLDFAST_EGRESS_BITS=1000000000000", "HOLDFAST_EGRESS_PACKETS=1000000000"},
+		"signaling-1": env, "sfu-1": append(env, "HOLDFAST_EGRESS_BITS=1000000000000", "HOLDFAST_EGRESS_PACKETS=1000000000"),
 	}})
 	if err != nil {
 		t.Fatalf("start the cluster: %v", err)

@@ -1,6 +1,8 @@
 package e2e
 
 import (
+	"encoding/binary"
+	"math/rand/v2"
 	"net"
 	"sync"
 	"testing"
@@ -9,6 +11,7 @@ import (
 
 // relay is a UDP path between one browser and a node, whose way down to the
 // browser can be made narrow: a queue of queueBytes that is served at the path's rate.
+// It can lose packets of media at random, both ways.
 type relay struct {
 	front  *net.UDPConn // what the browser takes for the node
 	target *net.UDPAddr
@@ -19,6 +22,10 @@ type relay struct {
 	clients  map[string]*net.UDPConn // by the browser's address
 	queued   int                     // bytes
 	lost     int                     // packets that found the queue full
+	loss     float64                 // share of the packets of media
+	losses   map[uint32]int          // so many of them were lost, by SSRC
+	sent     map[uint32]int          // and so many came, padding not counted
+	random   *rand.Rand
 	closed   bool
 	sessions sync.WaitGroup
 }
@@ -37,7 +44,7 @@ func startRelay(t *testing.T, target string) *relay {
 	if err != nil {
 		t.Fatal(err)
 	}
-	r := &relay{front: front, target: to, changed: make(chan struct{}), clients: map[string]*net.UDPConn{}}
+	r := &relay{front: front, target: to, changed: make(chan struct{}), clients: map[string]*net.UDPConn{}, losses: map[uint32]int{}, sent: map[uint32]int{}, random: rand.New(rand.NewPCG(11, 11))}
 	r.sessions.Go(r.up)
 	t.Cleanup(func() {
 		r.mu.Lock()
@@ -80,7 +87,7 @@ func (r *relay) up() {
 		if err != nil {
 			return
 		}
-		if client := r.client(from); client != nil {
+		if client := r.client(from); client != nil && !r.loses(buffer[:n]) {
 			_, _ = client.Write(buffer[:n]) // A node that is gone is the test's affair.
 		}
 	}
@@ -123,11 +130,12 @@ func (r *relay) down(client *net.UDPConn, queue chan<- queuedPacket) {
 		full := r.bits > 0 && r.queued+n > queueBytes
 		if full {
 			r.lost++
-		} else {
-			r.queued += n
 		}
 		r.mu.Unlock()
-		if !full {
+		if !full && !r.loses(buffer[:n]) {
+			r.mu.Lock()
+			r.queued += n
+			r.mu.Unlock()
 			queue <- queuedPacket{bytes: append([]byte(nil), buffer[:n]...), at: time.Now()}
 		}
 	}
@@ -157,6 +165,45 @@ func (r *relay) serve(queue <-chan queuedPacket, to *net.UDPAddr) {
 		r.queued -= len(packet.bytes)
 		r.mu.Unlock()
 	}
+}
+
+// lose makes the path lose so much of the media.
+func (r *relay) lose(share float64) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.loss = share
+}
+
+// loses decides about one packet. RTCP, DTLS and STUN pass (RFC 7983, RFC 5761).
+func (r *relay) loses(packet []byte) bool {
+	if len(packet) < 12 || packet[0]>>6 != 2 || packet[1] >= 192 && packet[1] <= 223 {
+		return false
+	}
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	ssrc := binary.BigEndian.Uint32(packet[8:])
+	if packet[0]&0x20 == 0 { // what probes a path is padded
+		r.sent[ssrc]++
+	}
+	if r.random.Float64() >= r.loss {
+		return false
+	}
+	r.losses[ssrc]++
+	return true
+}
+
+// sentOf is how many packets of an SSRC came, lost ones included and padding not.
+func (r *relay) sentOf(ssrc uint32) int {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return r.sent[ssrc]
+}
+
+// lostOf is how many packets of an SSRC the path has lost.
+func (r *relay) lostOf(ssrc uint32) int {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return r.losses[ssrc]
 }
 
 func (r *relay) dropped() int {

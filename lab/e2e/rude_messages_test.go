@@ -86,7 +86,7 @@ func badMessages(ctx context.Context, a *attacker) error {
 }
 
 // The parts of an offer with slots for video.
-const sdpHead = "v=0\r\no=- 42 2 IN IP4 127.0.0.1\r\ns=-\r\nt=0 0\r\n"
+const sdpHead = "v=0\r\no=- 42 2 IN IP4 127.0.0.1\r\ns=-\r\nt=0 0\r\na=group:BUNDLE 0\r\n"
 
 func sdpSecure() string {
 	return "a=ice-ufrag:abcd\r\na=ice-pwd:abcdefghijklmnopqrstuvwx\r\na=fingerprint:sha-256 " + strings.TrimSuffix(strings.Repeat("00:", 32), ":") + "\r\na=setup:actpass\r\n"

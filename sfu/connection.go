@@ -265,8 +265,8 @@ func (c *connection) StateChanged(state transport.State) {
 }
 
 // connected lets the client's slots begin, the first time: one that began earlier would lose its keyframe to a transport that was
-// not up. And it asks the client for keyframes before its first packet has come, if somebody could decode them: Chromium ignores
-// a request that comes within 300 ms of another, so one that helps nobody would delay the next.
+// not up. And it asks the client for keyframes before its first packet has come. Who is up a little later is shown that keyframe
+// from the cache.
 func (c *connection) connected() {
 	c.mu.Lock()
 	if c.up {
@@ -280,12 +280,10 @@ func (c *connection) connected() {
 		slots = append(slots, s)
 	}
 	c.mu.Unlock()
-	if c.canPublish && len(named) > 0 {
-		c.room.WhenWatched(c.peer, func() {
-			for _, ssrc := range named {
-				c.uplink.sendPLI(ssrc)
-			}
-		})
+	if c.canPublish {
+		for _, ssrc := range named {
+			c.uplink.sendPLI(ssrc)
+		}
 	}
 	for _, s := range slots {
 		s.Ready()

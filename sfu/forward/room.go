@@ -212,18 +212,6 @@ func (r *Room) takeBudgets() {
 	clear(r.budgets)
 }
 
-// WhenWatched calls ask on the loop if somebody other than the peer could decode a picture by now.
-func (r *Room) WhenWatched(peer PeerID, ask func()) {
-	r.post(func() {
-		for _, sub := range r.subscribers {
-			if sub.peer != peer && slices.ContainsFunc(sub.slots, func(s *Slot) bool { return s.ready && s.cfg.Kind == KindVideo }) {
-				ask()
-				return
-			}
-		}
-	})
-}
-
 // SetRoundTrip says how long a subscriber's path takes there and back, 0 for not known. It bounds how often one packet is
 // sent again. It does not block: another measurement comes soon.
 func (r *Room) SetRoundTrip(peer PeerID, roundTrip time.Duration) {

@@ -41,6 +41,9 @@ type Node struct {
 	draining  atomic.Bool
 	watchers  atomic.Int32   // Watch streams of signaling nodes
 	closers   sync.WaitGroup // connections that are being closed
+	// answering holds a place for each offer that is being answered: one a core, so that a crowd of offers leaves the cores to media
+	// in between.
+	answering chan struct{}
 
 	mu        sync.Mutex // guards the fields below
 	rooms     map[ring.RoomID]*room
@@ -73,7 +76,7 @@ func New(cfg Config, owner Owner, log *slog.Logger) (*Node, error) {
 	log = log.With("node", string(cfg.Node))
 	return &Node{
 		cfg: cfg, owner: owner, log: log, socket: media, transport: transport.New(media, log),
-		starting: make(chan *room), stopped: make(chan struct{}),
+		starting: make(chan *room), stopped: make(chan struct{}), answering: make(chan struct{}, runtime.GOMAXPROCS(0)),
 		rooms: map[ring.RoomID]*room{}, stones: newTombstones(),
 	}, nil
 }

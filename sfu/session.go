@@ -185,6 +185,13 @@ func (n *negotiation) survive(ctx context.Context) (sdp string, err error) {
 	if p.broken >= maxBrokenOffers {
 		return "", errBrokenPeer
 	}
+	answering := n.session.room.node.answering
+	select {
+	case answering <- struct{}{}:
+		defer func() { <-answering }()
+	case <-ctx.Done():
+		return "", ctx.Err()
+	}
 	defer func() {
 		if fault := recover(); fault != nil {
 			p.broken++

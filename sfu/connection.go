@@ -52,6 +52,8 @@ type connection struct {
 	uplink  *uplink
 	session uint64 // of our descriptions
 
+	feedback feedbackReader // used by RTCP only
+
 	budgets  sync.Mutex // held while a budget is told, so that none is told after retire
 	replaced bool       // guarded by budgets
 

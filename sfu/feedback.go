@@ -1,11 +1,11 @@
 package sfu
 
 import (
+	"encoding/binary"
 	"time"
 
 	"github.com/pion/rtcp"
 
-	"github.com/holdfast-rtc/holdfast/sfu/bandwidth"
 	"github.com/holdfast-rtc/holdfast/sfu/forward"
 	"github.com/holdfast-rtc/holdfast/sfu/offer"
 )
@@ -23,35 +23,57 @@ func transportSequenceID(line *offer.Section) uint8 {
 	return 0
 }
 
+const (
+	rtcpFeedback     = 205 // transport-layer feedback (RFC 4585 section 6.1)
+	formatTransport  = 15  // transport-wide feedback
+	rtcpHeaderBytes  = 4
+	maxRTCPInPackets = 64 // packets of one compound that are looked at
+)
+
 // RTCP is part of transport.Handler. What makes no sense is passed over: what a client sends is its own affair.
 func (c *connection) RTCP(b []byte, arrived time.Time) {
-	packets, err := rtcp.Unmarshal(b)
-	if err != nil {
-		return
+	for range maxRTCPInPackets {
+		if len(b) < rtcpHeaderBytes {
+			return
+		}
+		size := rtcpHeaderBytes + 4*int(binary.BigEndian.Uint16(b[2:]))
+		if size > len(b) {
+			return
+		}
+		if b[1] == rtcpFeedback && b[0]&0x1F == formatTransport {
+			if report, ok := c.feedback.read(b[:size]); ok {
+				c.path.Feedback(report)
+			}
+		} else if packets, err := rtcp.Unmarshal(b[:size]); err == nil {
+			for _, packet := range packets {
+				c.report(packet, arrived)
+			}
+		}
+		b = b[size:]
 	}
-	for _, packet := range packets {
-		switch p := packet.(type) {
-		case *rtcp.SenderReport:
-			c.uplink.senderReport(p, arrived)
-			c.roundTrip(p.Reports, arrived)
-		case *rtcp.ReceiverReport:
-			c.roundTrip(p.Reports, arrived)
-		case *rtcp.TransportLayerCC:
-			c.path.Feedback(reportOf(p))
-		case *rtcp.TransportLayerNack:
-			if s := c.slotOf(p.MediaSSRC); s != nil && s.ssrc == p.MediaSSRC {
-				var missing []uint16
-				for _, pair := range p.Nacks {
-					missing = append(missing, pair.PacketList()...)
-				}
-				s.NACK(missing)
+}
+
+// report acts on one packet of RTCP.
+func (c *connection) report(packet rtcp.Packet, arrived time.Time) {
+	switch p := packet.(type) {
+	case *rtcp.SenderReport:
+		c.uplink.senderReport(p, arrived)
+		c.roundTrip(p.Reports, arrived)
+	case *rtcp.ReceiverReport:
+		c.roundTrip(p.Reports, arrived)
+	case *rtcp.TransportLayerNack:
+		if s := c.slotOf(p.MediaSSRC); s != nil && s.ssrc == p.MediaSSRC {
+			var missing []uint16
+			for _, pair := range p.Nacks {
+				missing = append(missing, pair.PacketList()...)
 			}
-		case *rtcp.PictureLossIndication:
-			c.keyframeRequested(p.MediaSSRC)
-		case *rtcp.FullIntraRequest:
-			for _, entry := range p.FIR {
-				c.keyframeRequested(entry.SSRC)
-			}
+			s.NACK(missing)
+		}
+	case *rtcp.PictureLossIndication:
+		c.keyframeRequested(p.MediaSSRC)
+	case *rtcp.FullIntraRequest:
+		for _, entry := range p.FIR {
+			c.keyframeRequested(entry.SSRC)
 		}
 	}
 }
@@ -93,50 +115,4 @@ func (u *uplink) roundTrip(rtt time.Duration) {
 	u.mu.Lock()
 	defer u.mu.Unlock()
 	u.reception.RoundTrip(rtt)
-}
-
-// reportOf reads transport-wide feedback. What a client sends may lack deltas for
-// packets that it says have arrived: the report ends there.
-func reportOf(feedback *rtcp.TransportLayerCC) bandwidth.Report {
-	report := bandwidth.Report{
-		Base: feedback.BaseSequenceNumber, Reference: feedback.ReferenceTime,
-		Packets: make([]bandwidth.Arrival, 0, min(int(feedback.PacketStatusCount), 16*len(feedback.RecvDeltas)+64)),
-	}
-	deltas := feedback.RecvDeltas
-	// add takes one packet's status and reports whether there may be more.
-	add := func(status uint16) bool {
-		if len(report.Packets) == int(feedback.PacketStatusCount) {
-			return false
-		}
-		switch status {
-		case rtcp.TypeTCCPacketReceivedSmallDelta, rtcp.TypeTCCPacketReceivedLargeDelta:
-			if len(deltas) == 0 || deltas[0] == nil {
-				return false
-			}
-			report.Packets = append(report.Packets, bandwidth.Arrival{
-				Received: true, Delta: time.Duration(deltas[0].Delta) * time.Microsecond,
-			})
-			deltas = deltas[1:]
-		default:
-			report.Packets = append(report.Packets, bandwidth.Arrival{})
-		}
-		return true
-	}
-	for _, chunk := range feedback.PacketChunks {
-		switch c := chunk.(type) {
-		case *rtcp.RunLengthChunk:
-			for range c.RunLength {
-				if !add(c.PacketStatusSymbol) {
-					return report
-				}
-			}
-		case *rtcp.StatusVectorChunk:
-			for _, status := range c.SymbolList {
-				if !add(status) {
-					return report
-				}
-			}
-		}
-	}
-	return report
 }

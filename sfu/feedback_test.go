@@ -33,8 +33,13 @@ func TestFeedbackIsRead(t *testing.T) {
 			&rtcp.StatusVectorChunk{SymbolSize: rtcp.TypeTCCSymbolSizeOneBit, SymbolList: []uint16{1, 0, 1, 1, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0}}, // three count
 		},
 		RecvDeltas: []*rtcp.RecvDelta{
-			{Type: small, Delta: 250}, {Type: small, Delta: 500}, {Type: large, Delta: -1000}, {Type: small, Delta: 750},
-			{Type: large, Delta: 100_000}, {Type: small, Delta: 0}, {Type: small, Delta: 63_750},
+			{Type: small, Delta: 250},
+			{Type: small, Delta: 500},
+			{Type: large, Delta: -1000},
+			{Type: small, Delta: 750},
+			{Type: large, Delta: 100_000},
+			{Type: small, Delta: 0},
+			{Type: small, Delta: 63_750},
 		},
 	})
 	here := func(us int) bandwidth.Arrival {

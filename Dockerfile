@@ -1,4 +1,4 @@
-# The image for people: built from source, runs as nobody, contains the binary and nothing else.
+# The image for people: built from source, runs as nobody, contains the binary of nodes (no lab) and nothing else.
 #
 #   docker build -t holdfast .
 #   docker run --rm holdfast --help
@@ -13,7 +13,7 @@ COPY go.mod go.sum ./
 RUN go mod download
 COPY . .
 # Without cgo the binary is static and runs on an empty image.
-RUN CGO_ENABLED=0 go build -trimpath -ldflags "-s -w" -o /holdfast .
+RUN CGO_ENABLED=0 go build -tags node -trimpath -ldflags "-s -w" -o /holdfast .
 
 FROM scratch
 COPY --from=build /etc/ssl/certs/ca-certificates.crt /etc/ssl/certs/

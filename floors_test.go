@@ -5,6 +5,7 @@ import (
 	"go/parser"
 	"go/token"
 	"io/fs"
+	"os/exec"
 	"path"
 	"path/filepath"
 	"slices"
@@ -397,6 +398,42 @@ func TestTheCheckerSeesViolations(t *testing.T) {
 		}
 		if test.want != "" && !strings.Contains(got, test.want) {
 			t.Errorf("%+v: said %q, want %q", test.i, got, test.want)
+		}
+	}
+}
+
+// TestTheBinaryOfNodesLinksNothingOfTheLab: built with the tag node it has, through whatever packages, no browser driver, no embedded
+// store, no chaos, no synthetic people and no test machinery. Without the tag it has all but the last, so the look is no empty one.
+func TestTheBinaryOfNodesLinksNothingOfTheLab(t *testing.T) {
+	linked := func(arguments ...string) []string {
+		t.Helper()
+		list, err := exec.Command("go", append([]string{"list", "-deps"}, append(arguments, ".")...)...).Output()
+		if err != nil {
+			t.Fatalf("go list: %v", err)
+		}
+		return strings.Fields(string(list))
+	}
+	lab := []string{
+		"github.com/chromedp", "github.com/alicebob/miniredis",
+		module + "/lab/chaos", module + "/lab/load", module + "/lab/browser", module + "/lab/peer", module + "/lab/hosts", module + "/lab/measure",
+	}
+	has := func(packages []string, prefix string) bool {
+		return slices.ContainsFunc(packages, func(p string) bool { return under(p, prefix) })
+	}
+	node, whole := linked("-tags", "node"), linked()
+	for _, prefix := range append(lab, "testing") {
+		if has(node, prefix) {
+			t.Errorf("the binary of nodes links %s", prefix)
+		}
+	}
+	for _, prefix := range append(lab, module+"/sfu") {
+		if !has(whole, prefix) {
+			t.Errorf("%s is not found where it is: the look is broken", prefix)
+		}
+	}
+	for _, prefix := range []string{module + "/sfu", module + "/signaling", module + "/front"} {
+		if !has(node, prefix) {
+			t.Errorf("the binary of nodes lacks %s", prefix)
 		}
 	}
 }

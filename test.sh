@@ -239,6 +239,7 @@ light=$(go list ./... | grep -vxF -e "$heavy")
 
 check "gofmt" formatted
 check "go vet" go vet ./...
+check "go vet of the binary of nodes" go vet -tags node . ./cli
 if [[ ${1:-} == quick ]]; then # For the time between two edits: no browser, no cluster, no race detector, no fuzzing.
   race=
   # shellcheck disable=SC2086 # the list is to be split

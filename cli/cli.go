@@ -18,8 +18,6 @@ import (
 	"syscall"
 
 	"github.com/alecthomas/kong"
-
-	"github.com/holdfast-rtc/holdfast/lab/hosts"
 )
 
 // The exit codes.
@@ -32,7 +30,8 @@ const (
 
 // commands is the whole command line.
 type commands struct {
-	Dev       devCommand       `cmd:"" help:"Run a whole cluster on this machine: media nodes, signaling nodes, a store and a front."`
+	labCommands
+
 	Signaling signalingCommand `cmd:"" help:"Run a signaling node: the page, the REST API and the clients' WebSockets."`
 	SFU       sfuCommand       `cmd:"" name:"sfu" help:"Run a media node."`
 	Front     frontCommand     `cmd:"" help:"Run the small TCP balancer of development and compose clusters."`
@@ -40,14 +39,10 @@ type commands struct {
 	Rooms     roomsCommand     `cmd:"" help:"List the open rooms, asked of every media node."`
 	Explain   explainCommand   `cmd:"" help:"Say why a room lives where it lives."`
 	Remove    removeCommand    `cmd:"" help:"Take somebody out of a room."`
-	Load      loadCommand      `cmd:"" help:"Put synthetic people into rooms and measure joins, gaps, loss, bitrate and CPU."`
-	Chaos     chaosCommand     `cmd:"" help:"Hurt a development cluster on purpose, check every invariant and measure the gaps."`
 	Token     tokenCommand     `cmd:"" help:"Make an access token."`
 	Keys      keysCommand      `cmd:"" help:"Change a file of keys, one step of a rotation at a time."`
 	Ring      RingCmd          `cmd:"" help:"Work a ring out on paper: distribution, spread and what moves when nodes are added."`
 	Health    healthCommand    `cmd:"" help:"Exit 0 when an address answers 200, else 1. For containers without a shell."`
-	Cable     cableCommand     `cmd:"" hidden:"" help:"Delay all that goes through a port of a bridge, until Ctrl-C."`
-	Store     storeCommand     `cmd:"" hidden:"" help:"Run the embedded store of a development cluster."`
 }
 
 // streams is where a command speaks. Results go to out, everything else to err.
@@ -88,8 +83,8 @@ func run(ctx context.Context, args []string, s streams) int {
 		return exitUsage
 	}
 	if err := parsed.Run(); err != nil {
-		if ended, ok := errors.AsType[*hosts.EndedError](err); ok { // it has said what there was to say
-			return max(ended.Code, exitFailed)
+		if code, ok := spokenFor(err); ok {
+			return code
 		}
 		fmt.Fprintf(s.err, "holdfast %s: %s\n", strings.TrimSuffix(parsed.Command(), " up"), sentence(err))
 		return exitCode(err)

@@ -1,3 +1,5 @@
+//go:build !node
+
 package cli
 
 import (
@@ -75,11 +77,6 @@ func (c *devUpCommand) Run(ctx context.Context, s streams) error {
 		})
 	}
 	return supervisor.Run(ctx)
-}
-
-// devStateFlag chooses among several running clusters.
-type devStateFlag struct {
-	State string `placeholder:"PATH" help:"The state file of the development cluster that is meant, when several run."`
 }
 
 // devStatusCommand shows the nodes.

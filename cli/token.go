@@ -48,6 +48,11 @@ func (f *keyFlags) orDev(ctx context.Context, state string) (*access.Keyring, er
 	return access.ParseKeyring(dev.Access().Key + ":" + dev.Access().Secret)
 }
 
+// devStateFlag chooses among several running clusters.
+type devStateFlag struct {
+	State string `placeholder:"PATH" help:"The state file of the development cluster that is meant, when several run."`
+}
+
 // tokenCommand makes an access token.
 type tokenCommand struct {
 	keyFlags

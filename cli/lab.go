@@ -1,0 +1,28 @@
+//go:build !node
+
+package cli
+
+import (
+	"errors"
+
+	"github.com/holdfast-rtc/holdfast/lab/hosts"
+)
+
+// labCommands are the verbs for development and tests. A binary that is built with the tag node, which is what nodes
+// should run, has none of them and links nothing of what they need.
+type labCommands struct {
+	Dev   devCommand   `cmd:"" help:"Run a whole cluster on this machine: media nodes, signaling nodes, a store and a front."`
+	Load  loadCommand  `cmd:"" help:"Put synthetic people into rooms and measure joins, gaps, loss, bitrate and CPU."`
+	Chaos chaosCommand `cmd:"" help:"Hurt a development cluster on purpose, check every invariant and measure the gaps."`
+	Cable cableCommand `cmd:"" hidden:"" help:"Delay all that goes through a port of a bridge, until Ctrl-C."`
+	Store storeCommand `cmd:"" hidden:"" help:"Run the embedded store of a development cluster."`
+}
+
+// spokenFor is the exit code of a command that ran elsewhere and has said what there was to say.
+func spokenFor(err error) (code int, ok bool) {
+	ended, ok := errors.AsType[*hosts.EndedError](err)
+	if !ok {
+		return 0, false
+	}
+	return max(ended.Code, exitFailed), true
+}

@@ -1,4 +1,4 @@
-# The image for people: built from source, runs as nobody, contains the binary of nodes (no lab) and nothing else.
+# The image for people: built from source, runs as nobody, contains the binary of nodes (no lab) and its licences.
 #
 #   docker build -t holdfast .
 #   docker run --rm holdfast --help
@@ -18,6 +18,7 @@ RUN CGO_ENABLED=0 go build -tags node -trimpath -ldflags "-s -w" -o /holdfast .
 FROM scratch
 COPY --from=build /etc/ssl/certs/ca-certificates.crt /etc/ssl/certs/
 COPY --from=build /holdfast /holdfast
+COPY LICENSE NOTICE /
 # A number, because an empty image knows no names.
 USER 65534:65534
 # The page and API; gossip (TCP and UDP); control; media.

@@ -78,6 +78,8 @@ const (
 	keptUsers = 2
 	// checksPerSecond bounds the checks from new addresses whose password is verified: verifying is the cost.
 	checksPerSecond, checksBurst = 50, 100
+	// backsPerSecond bounds our own checks: a client could forge the address that they go to.
+	backsPerSecond, backsBurst = 20, 40
 )
 
 // Conn is the transport of one client. Its methods are safe for concurrent use.
@@ -88,6 +90,7 @@ type Conn struct {
 	fingerprint string
 	addresses   []netip.AddrPort // the oldest first; guarded by transport.mu
 	stranger    *rate.Limiter
+	backs       *rate.Limiter
 
 	selected atomic.Pointer[netip.AddrPort] // where media is sent to; nil before the first check
 	heard    atomic.Int64                   // when something authentic came last, Unix nanoseconds
@@ -141,7 +144,7 @@ func (t *Transport) Open(cfg Config) (*Conn, error) {
 	}
 	c := &Conn{
 		transport: t, cfg: cfg, certificate: certificate, fingerprint: "sha-256 " + strings.ToUpper(hash),
-		stranger: rate.NewLimiter(checksPerSecond, checksBurst),
+		stranger: rate.NewLimiter(checksPerSecond, checksBurst), backs: rate.NewLimiter(backsPerSecond, backsBurst),
 	}
 	c.heard.Store(time.Now().UnixNano())
 	c.Restart(cfg.Ufrag, cfg.Password)
@@ -216,7 +219,7 @@ func (c *Conn) checked(from netip.AddrPort, nominated bool, at time.Time) (back 
 			c.wanted = checkBack{to: from, id: stun.NewTransactionID()}
 		}
 		c.wanted.remote = c.remote
-		return c.wanted, true
+		return c.wanted, c.backs.AllowN(at, 1)
 	}
 	if !c.begun {
 		c.begun = true
@@ -224,7 +227,7 @@ func (c *Conn) checked(from netip.AddrPort, nominated bool, at time.Time) (back 
 	} else if c.pipe != nil {
 		c.pipe.repeatHello(at)
 	}
-	return checkBack{to: from, id: stun.NewTransactionID(), remote: c.remote}, !c.nominated
+	return checkBack{to: from, id: stun.NewTransactionID(), remote: c.remote}, !c.nominated && c.backs.AllowN(at, 1)
 }
 
 // answered moves media to an address from which the client has answered a check.

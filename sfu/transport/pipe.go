@@ -21,17 +21,24 @@ type pipe struct {
 	mu    sync.Mutex // guards the fields below
 	hello []byte     // our first flight, until something comes back
 	said  time.Time  // when it was sent last
+	times int        // that it was repeated
 	heard bool
 }
 
-// repeatHelloAfter is how long a ClientHello is not sent again.
-const repeatHelloAfter = 10 * time.Millisecond
+// repeatHelloAfter is how long a ClientHello is not sent again, maxHellos how often it is.
+const (
+	repeatHelloAfter = 10 * time.Millisecond
+	maxHellos        = 10
+)
 
 // repeatHello sends the first flight again at another check of the client, unless it has been answered. A client that was not
 // ready for it (many are not before they have nominated a pair) would wait for the flight's interval otherwise.
 func (p *pipe) repeatHello(now time.Time) {
 	p.mu.Lock()
-	again := !p.heard && p.hello != nil && now.Sub(p.said) >= repeatHelloAfter
+	again := !p.heard && p.hello != nil && now.Sub(p.said) >= repeatHelloAfter && p.times < maxHellos
+	if again {
+		p.times++
+	}
 	hello := p.hello
 	p.mu.Unlock()
 	if again {

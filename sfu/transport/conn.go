@@ -221,11 +221,9 @@ func (c *Conn) checked(from netip.AddrPort, nominated bool, at time.Time) (back 
 		c.wanted.remote = c.remote
 		return c.wanted, c.backs.AllowN(at, 1)
 	}
-	if !c.begun {
+	if nominated && !c.begun {
 		c.begun = true
 		c.beginHandshake(from)
-	} else if c.pipe != nil {
-		c.pipe.repeatHello(at)
 	}
 	return checkBack{to: from, id: stun.NewTransactionID(), remote: c.remote}, !c.nominated && c.backs.AllowN(at, 1)
 }

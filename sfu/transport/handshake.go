@@ -18,6 +18,8 @@ import (
 )
 
 const (
+	// beforeHello is how long a client has, after it has nominated an address, to use it: Chromium does so in a task of its own.
+	beforeHello = 5 * time.Millisecond
 	// flightInterval is after how long a flight is sent again first; it doubles. DTLS's own 1 s would cost a viewer that much for one
 	// lost packet (RFC 6347 section 4.2.4.1).
 	flightInterval = 100 * time.Millisecond
@@ -32,7 +34,9 @@ var (
 	errNoProfile   = errors.New("no SRTP profile was agreed on")
 )
 
-// beginHandshake starts DTLS, whose first flight needs somewhere to go. Call it with mu held.
+// beginHandshake starts DTLS once the client has nominated an address. A ClientHello that comes sooner does harm: Chromium answers it
+// to the address that it still uses, that of the node which died, ignores a repeated one, and answers again by its own clock only,
+// which doubles. Call it with mu held.
 func (c *Conn) beginHandshake(to netip.AddrPort) {
 	ctx, cancel := context.WithTimeout(context.Background(), handshakeTimeout)
 	c.cancel = cancel
@@ -42,6 +46,12 @@ func (c *Conn) beginHandshake(to netip.AddrPort) {
 	begun := time.Now()
 	c.running.Go(func() {
 		defer cancel()
+		wait := time.NewTimer(beforeHello)
+		defer wait.Stop()
+		select {
+		case <-wait.C:
+		case <-ctx.Done():
+		}
 		err := c.shakeHands(ctx, p, net.UDPAddrFromAddrPort(to))
 		c.mu.Lock()
 		c.pipe, c.up, c.failed = nil, err == nil, err != nil
@@ -123,7 +133,7 @@ func (c *Conn) record(b []byte, now time.Time) {
 	c.mu.Unlock()
 	switch {
 	case p != nil:
-		p.arrived(b)
+		_, _ = p.Write(b) // It copies. What does not fit is lost like a packet.
 	case up && b[0] == alertRecord:
 		c.goodbye.Store(now.UnixNano())
 	}

@@ -1,9 +1,7 @@
 package transport
 
 import (
-	"bytes"
 	"net"
-	"sync"
 	"sync/atomic"
 	"time"
 
@@ -17,41 +15,6 @@ type pipe struct {
 
 	conn  *Conn
 	muted atomic.Bool
-
-	mu    sync.Mutex // guards the fields below
-	hello []byte     // our first flight, until something comes back
-	said  time.Time  // when it was sent last
-	times int        // that it was repeated
-	heard bool
-}
-
-// repeatHelloAfter is how long a ClientHello is not sent again, maxHellos how often it is.
-const (
-	repeatHelloAfter = 10 * time.Millisecond
-	maxHellos        = 10
-)
-
-// repeatHello sends the first flight again at another check of the client, unless it has been answered. A client that was not
-// ready for it (many are not before they have nominated a pair) would wait for the flight's interval otherwise.
-func (p *pipe) repeatHello(now time.Time) {
-	p.mu.Lock()
-	again := !p.heard && p.hello != nil && now.Sub(p.said) >= repeatHelloAfter && p.times < maxHellos
-	if again {
-		p.times++
-	}
-	hello := p.hello
-	p.mu.Unlock()
-	if again {
-		_, _ = p.WriteTo(hello, nil) // Like a lost packet.
-	}
-}
-
-// arrived takes in a record of the client.
-func (p *pipe) arrived(b []byte) {
-	p.mu.Lock()
-	p.heard, p.hello = true, nil
-	p.mu.Unlock()
-	_, _ = p.Write(b) // It copies. What does not fit is lost like a packet.
 }
 
 // ReadFrom is part of net.PacketConn.
@@ -66,11 +29,6 @@ func (p *pipe) WriteTo(b []byte, _ net.Addr) (int, error) {
 	if to == nil || p.muted.Load() {
 		return len(b), nil
 	}
-	p.mu.Lock()
-	if !p.heard {
-		p.hello, p.said = bytes.Clone(b), time.Now()
-	}
-	p.mu.Unlock()
 	return p.conn.transport.socket.WriteToAddrPort(b, *to)
 }
 

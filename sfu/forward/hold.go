@@ -60,6 +60,7 @@ func (r *Room) letGo(now time.Time) {
 			h.timer.Reset(wait)
 			return
 		}
+		r.handling = l
 		l.forwardHeld()
 		h.remove(l)
 	}

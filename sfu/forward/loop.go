@@ -2,6 +2,7 @@ package forward
 
 import (
 	"context"
+	"runtime/debug"
 	"time"
 )
 
@@ -38,7 +39,7 @@ func (r *Room) Run(ctx context.Context) error {
 		case p := <-r.packets:
 			r.burst(p)
 		case <-r.holding.timer.C:
-			r.gather(func() { r.letGo(time.Now()) })
+			r.lapse()
 		case task := <-r.tasks:
 			r.control(task)
 		case now := <-ticker.C:
@@ -73,12 +74,13 @@ func (r *Room) gather(f func()) {
 		return
 	}
 	r.cfg.Batcher.Begin()
+	defer r.cfg.Batcher.End()
 	f()
-	r.cfg.Batcher.End()
 }
 
 // burst forwards a packet and those that wait behind it.
 func (r *Room) burst(p *Packet) {
+	defer r.survive()
 	r.gather(func() {
 		r.handle(p)
 		for range min(len(r.packets), burstPackets-1) {
@@ -87,9 +89,16 @@ func (r *Room) burst(p *Packet) {
 	})
 }
 
+// lapse forwards what has waited long enough for the end of its frame.
+func (r *Room) lapse() {
+	defer r.survive()
+	r.gather(func() { r.letGo(time.Now()) })
+}
+
 // handle takes a packet into its layer, and forwards it now or with the rest of its frame.
 func (r *Room) handle(p *Packet) {
 	l := p.layer
+	r.handling = l
 	// A packet may be faster than AddLayer's task. It goes into the cache, and
 	// from there to the slots when the layer is known.
 	if l.closed || !l.receive(p) {
@@ -100,6 +109,18 @@ func (r *Room) handle(p *Packet) {
 		r.speakers.observe(l.cfg.Peer, p.header.audioLevel, p.arrived)
 	}
 	r.hold(p)
+}
+
+// survive drops the layer whose packet made the loop panic; the room goes on.
+func (r *Room) survive() {
+	fault := recover()
+	if fault == nil {
+		return
+	}
+	l := r.handling
+	r.log.Error("a packet broke forwarding: its track is dropped", "publisher", string(l.cfg.Peer), "source", string(l.cfg.Source), "rid", l.cfg.RID,
+		"fault", fault, "stack", string(debug.Stack()))
+	r.dropLayer(l)
 }
 
 func (r *Room) tick(now time.Time) {

@@ -71,6 +71,7 @@ type Room struct {
 	layers           map[uint64]*Layer // by number
 	lastNumber       uint64
 	holding          holding
+	handling         *Layer         // of the packet that is being handled
 	publications     []*publication // in order of arrival
 	sources          map[trackKey]*publication
 	subscribers      map[PeerID]*subscriber

@@ -136,7 +136,7 @@ func placeMany(t *testing.T, c *devcluster.Cluster, n int) map[string]string {
 
 // joinOnly joins a room, notes its node and is gone.
 func joinOnly(ctx context.Context, c *devcluster.Cluster, room string) (string, error) {
-	socket, at, err := joinAs(ctx, c, room, "visitor")
+	socket, at, err := joinAs(ctx, c, room, "visitor of "+room)
 	if err == nil {
 		_ = socket.CloseNow()
 	}

@@ -35,9 +35,10 @@ func resentVideo(t *testing.T, p *participant, direction string) resent {
 }
 
 const (
-	// mostResent is how many retransmissions a lost packet may cost, those that are lost themselves included.
-	mostResent = 1.5
-	lostAtOnce = 40 // originals lost until the figures are read
+	// mostResent is how many retransmissions a lost packet may cost, those that are lost themselves included. Of its own a browser
+	// counts the old packets too with which it probes the path.
+	mostResent, mostResentByBrowser = 1.5, 2.0
+	lostAtOnce                      = 40 // originals lost until the figures are read
 )
 
 // TestLossyPaths: a packet that a path loses is sent again about once, from the browser to the node and from the node to the
@@ -72,14 +73,14 @@ func TestLossyPaths(t *testing.T) {
 			before := resentVideo(t, sender, "outbound-rtp")
 			lost := lossyFor(t, up, loss, before.SSRC, viewer, sender.id)
 			after := resentVideo(t, sender, "outbound-rtp")
-			judgeResent(t, after.Packets-before.Packets, lost, after.NACKs-before.NACKs)
+			judgeResent(t, after.Packets-before.Packets, lost, after.NACKs-before.NACKs, mostResentByBrowser)
 		})
 		t.Run(fmt.Sprintf("down %g", loss), func(t *testing.T) {
 			before := resentVideo(t, viewer, "inbound-rtp")
 			resentBefore := down.sentOf(before.RTX)
 			lost := lossyFor(t, down, loss, before.SSRC, viewer, sender.id)
 			after := resentVideo(t, viewer, "inbound-rtp")
-			judgeResent(t, down.sentOf(before.RTX)-resentBefore, lost, after.NACKs-before.NACKs)
+			judgeResent(t, down.sentOf(before.RTX)-resentBefore, lost, after.NACKs-before.NACKs, mostResent)
 		})
 	}
 }
@@ -112,11 +113,11 @@ func lossyFor(t *testing.T, path *relay, loss float64, ssrc uint32, viewer *part
 	return path.lostOf(ssrc) - before
 }
 
-func judgeResent(t *testing.T, again, lost, nacks int) {
+func judgeResent(t *testing.T, again, lost, nacks int, most float64) {
 	t.Helper()
 	ratio := float64(again) / float64(lost)
 	t.Logf("%d packets lost, %d NACKs, %d retransmissions: %.2f for each", lost, nacks, again, ratio)
-	if ratio > mostResent || ratio < 0.5 {
-		t.Errorf("%.2f retransmissions for each lost packet, want about 1 and at most %g", ratio, mostResent)
+	if ratio > most || ratio < 0.5 {
+		t.Errorf("%.2f retransmissions for each lost packet, want about 1 and at most %g", ratio, most)
 	}
 }

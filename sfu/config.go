@@ -56,8 +56,7 @@ func offerLimits(l Limits) offer.Limits {
 // DefaultConfig is a node with nothing named: Node and Boot must still be given.
 func DefaultConfig() Config {
 	return Config{
-		// All interfaces would make Pion enumerate them for every connection; a
-		// server names its address.
+		// A server names its address: of several networks clients are told of one.
 		MediaAddress: "127.0.0.1:0",
 		// It saves a fifth of the CPU at 50 viewers and more (forward/DESIGN.md).
 		EgressBatch: true,

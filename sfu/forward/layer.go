@@ -11,7 +11,7 @@ type Codec struct {
 	Fmtp           string // a=fmtp parameters; H264 matches by packetization-mode and profile
 	ClockRate      uint32 // Hz
 	PayloadType    uint8
-	RTXPayloadType uint8 // 0: this codec has no RTX (of slots only; a publisher's RTX is Pion's matter)
+	RTXPayloadType uint8 // 0: this codec has no RTX (of slots only; a publisher's RTX is undone before it comes here)
 }
 
 // LayerConfig describes one encoding that a publisher sends.

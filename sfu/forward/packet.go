@@ -6,7 +6,7 @@ import (
 )
 
 // packetCapacity is the room for one packet as it comes from SRTP: an Ethernet
-// frame's worth, and Pion's own receive buffers are no larger.
+// frame's worth.
 const packetCapacity = 1500
 
 // Packet is one pooled RTP packet. Get one with Room.GetPacket, read into

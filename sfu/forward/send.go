@@ -136,7 +136,7 @@ func (s *Slot) wrote(n int, err error) bool {
 	stats := &s.room.stats
 	switch {
 	case err == nil && n == 0:
-		return false // Pion says this when ICE has no path to the subscriber just now
+		return false // the transport is not up
 	case err == nil:
 		stats.egressPackets.Add(1)
 		stats.egressBytes.Add(uint64(n))

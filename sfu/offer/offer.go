@@ -34,7 +34,7 @@ type Offer struct {
 	Ufrag       string // ICE credentials of the client
 	Password    string
 	Fingerprint Fingerprint
-	Setup       string // DTLS role: actpass, active or passive
+	Setup       string // DTLS role: actpass or passive
 	Sections    []Section
 
 	mixed bool // a=extmap-allow-mixed

@@ -181,12 +181,10 @@ func (r *reader) finish() error {
 	switch t.setup {
 	case "", "actpass":
 		o.Setup = "actpass"
-	case "active":
-		o.Setup = "active"
 	case "passive":
 		o.Setup = "passive"
 	default:
-		return fmt.Errorf("%w: it has a=setup:%.16q, want actpass, active or passive", ErrBad, t.setup)
+		return fmt.Errorf("%w: it has a=setup:%.16q, want actpass or passive: the node is the client of DTLS", ErrBad, t.setup)
 	}
 	o.Ufrag, o.Password, o.Fingerprint = strings.Clone(t.ufrag), strings.Clone(t.password), fingerprint
 	o.Origin = r.session + " " + t.fingerprint

@@ -90,6 +90,7 @@ func TestRefusals(t *testing.T) {
 		"a short ICE password":    edited("a=ice-pwd:abcdefg", "a=ice-pwd:"),
 		"a long ICE ufrag":        edited("a=ice-ufrag:", "a=ice-ufrag:"+strings.Repeat("u", 256)),
 		"a setup that is no role": edited("actpass", "holdconn"),
+		"two clients of DTLS":     edited("actpass", "active"),
 		"too many slots":          edited("a=sendonly", "a=recvonly"),
 		"no session id":           edited("o=- 42", "o=- -42"),
 		"no o= line":              edited("o=- 42 2 IN IP4 127.0.0.1\r\n", ""),

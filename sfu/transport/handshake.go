@@ -54,7 +54,7 @@ func (c *Conn) beginHandshake(to netip.AddrPort) {
 		}
 		err := c.shakeHands(ctx, p, net.UDPAddrFromAddrPort(to))
 		c.mu.Lock()
-		c.pipe, c.up, c.failed = nil, err == nil, err != nil
+		c.pipe, c.up, c.failed = nil, err == nil, c.failed || err != nil
 		c.mu.Unlock()
 		if err != nil {
 			c.cfg.Log.Debug("DTLS handshake failed", "error", err)

@@ -95,7 +95,7 @@ func (m *members) join(node Node) []Event {
 		m.log.Warn("newer boot of a node joined: the older one counts as dead",
 			"node", node.ID, "boot", current.Boot, "newer_boot", node.Boot)
 		m.depart(current, DepartureDead, 0)
-		m.shadows[current.Boot] = &shadow{node: current, wasLive: true}
+		m.shade(current)
 		events = m.event(EventDead, current, whyNewerBoot)
 	}
 	delete(m.shadows, node.Boot)
@@ -103,6 +103,13 @@ func (m *members) join(node Node) []Event {
 	node.Load, node.Suspect = Load{}, false
 	m.live[node.Name()] = node
 	return append(events, m.event(EventJoined, node, why)...)
+}
+
+// shade remembers a live boot that is about to go, unless memberlist has declared it dead already: it tells that once.
+func (m *members) shade(node Node) {
+	if !node.Suspect {
+		m.shadows[node.Boot] = &shadow{node: node, wasLive: true}
+	}
 }
 
 func (m *members) update(node Node) []Event {
@@ -166,9 +173,7 @@ func (m *members) reportDead(node Node, why string) []Event {
 		m.depart(node, DepartureDead, 0)
 		return m.event(EventDead, node, why)
 	}
-	if !current.Suspect {
-		m.shadows[node.Boot] = &shadow{node: current, wasLive: true}
-	}
+	m.shade(current)
 	return m.remove(current, DepartureDead, why)
 }
 

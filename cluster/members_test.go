@@ -133,8 +133,12 @@ func TestConfirmedDeaths(t *testing.T) {
 	step(m.join(a1), false, true, "joined a/1 (returned)")
 	step(m.die(a1), true, true)
 	step(m.join(a2), false, true, "dead a/1 (newer boot)", "joined a/2 (gossip)")
-	step(m.die(a1), false, true)
 	step(m.die(a2), true, true)
+	step(m.confirmDead(a2, "confirmed"), false, false, "dead a/2 (confirmed)")
+	for range complainAt { // Gossip has declared both dead, so neither is waited for.
+		step(m.remind(), false, false)
+	}
+	step(m.join(a2), false, true, "joined a/2 (returned)")
 	left, _ := m.leave(a2, 0)
 	step(left, false, false, "left a/2 (leave message)")
 	m.join(signaling)
@@ -259,12 +263,14 @@ func TestUnreachableNodesAreOffTheRing(t *testing.T) {
 }
 
 // TestMembersInvariants plays random histories: no boot is both live and gone, events of
-// a boot alternate, a boot that left stays gone, and published views never change.
+// a boot alternate, a boot that left stays gone, only boots that memberlist believes alive join, and published views
+// never change.
 func TestMembersInvariants(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		m := observer()
 		m.confirmDeaths = rapid.Bool().Draw(t, "confirmDeaths")
 		state := map[pin.BootID]EventKind{}
+		believed := map[pin.BootID]bool{} // alive, by memberlist
 		type snapshot struct {
 			view  *View
 			nodes map[ring.NodeID]Node
@@ -278,10 +284,13 @@ func TestMembersInvariants(t *testing.T) {
 			var events []Event
 			switch rapid.IntRange(0, 7).Draw(t, "what") {
 			case 0, 1:
+				believed[node.Boot] = true
 				events = m.join(node)
 			case 2:
+				believed[node.Boot] = true
 				events = m.update(node)
 			case 3:
+				believed[node.Boot] = false
 				events = m.die(node)
 			case 4:
 				events, _ = m.leave(node, 0)
@@ -297,8 +306,8 @@ func TestMembersInvariants(t *testing.T) {
 				wasLive := before == EventJoined
 				switch e.Kind {
 				case EventJoined:
-					if wasLive || before == EventLeft {
-						t.Fatalf("%s joined after %q", e.Node.Boot, before)
+					if wasLive || before == EventLeft || !believed[e.Node.Boot] {
+						t.Fatalf("%s joined after %q; memberlist believes it alive: %t", e.Node.Boot, before, believed[e.Node.Boot])
 					}
 				case EventLeft, EventDead:
 					if !wasLive && before != "" {

@@ -8,10 +8,8 @@ import (
 	"github.com/holdfast-rtc/holdfast/lobby"
 )
 
-// addressOf is the network that a request counts for: that of the TCP connection, or, if that is a trusted
-// proxy's, the last one in X-Forwarded-For that is none. What stands before it was said by
-// somebody whom nobody trusts. The zero Prefix counts for nobody: a proxy that does not say
-// whom it brings, and loopback, where only a proxy of this machine can be.
+// addressOf returns the network whose quota a request counts for: that of the connection, or, behind a trusted proxy,
+// the last untrusted one in X-Forwarded-For. The zero Prefix has no quota: loopback, and proxies that name nobody.
 func addressOf(r *http.Request, proxies []netip.Prefix) netip.Prefix {
 	peer, err := netip.ParseAddrPort(r.RemoteAddr)
 	if err != nil {
@@ -27,8 +25,7 @@ func addressOf(r *http.Request, proxies []netip.Prefix) netip.Prefix {
 	return lobby.Network(ip)
 }
 
-// forwardedFor is the last address of an X-Forwarded-For that is no proxy's; the zero Addr if there is none. Some
-// proxies write the port as well.
+// Some proxies write the port as well.
 func forwardedFor(header string, proxies []netip.Prefix) netip.Addr {
 	for header != "" {
 		cut := strings.LastIndexByte(header, ',')

@@ -5,15 +5,13 @@ import (
 	"github.com/holdfast-rtc/holdfast/signaling/wire"
 )
 
-// People type less than a line a second; a pasted list comes as a few at once. Every
-// line goes to everybody in the room, so one person must not make many, in however many tabs.
+// A pasted list comes as a few lines at once.
 const (
 	chatPerSecond = 5
 	chatBurst     = 10
 )
 
-// chat passes a line on to the room's owner. Without a link it is lost, and the
-// client, to which no echo comes, says it again.
+// Without a link the line is lost; the client hears no echo and repeats it.
 func (s *session) chat(m *wire.Say) {
 	if !s.who.CanChat {
 		s.socket.send(faultOf(errNoChat))

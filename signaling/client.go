@@ -6,7 +6,6 @@ import (
 	"github.com/holdfast-rtc/holdfast/signaling/wire"
 )
 
-// handle does what the client said.
 func (s *session) handle(next inbound) (ending, bool) {
 	if next.last {
 		return endingOf(next.err), true

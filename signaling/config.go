@@ -12,64 +12,60 @@ import (
 
 // Config is one signaling node's own choices. Begin with DefaultConfig.
 type Config struct {
-	Node ring.NodeID // stable name, for logs and for the SFU nodes' logs
+	Node ring.NodeID // for logs
 
-	// Dev opens the token endpoint, allows pages from loopback addresses, and answers only
-	// to addresses, localhost and Origins. It is never to be set where strangers can reach the port.
+	// Dev opens the token endpoint, allows pages from loopback, and answers only to addresses, localhost and Origins.
+	// Never set it where strangers reach the port.
 	Dev bool
 
-	// Origins are hosts (patterns as of path.Match, such as "*.example.org"), besides this
-	// node's own, whose pages may open the WebSocket and load the client library. A port is part
-	// of the host.
+	// Origins are further hosts (patterns as of path.Match, with the port) whose pages may open the WebSocket and load
+	// the client library.
 	Origins []string
 
-	// ICEServers is what clients are given; most deployments need none, because
-	// the SFU's address is public.
+	// ICEServers is what clients are given; a media node with a public address needs none.
 	ICEServers []wire.ICEServer
 
-	// ResumeGrace is how long after its access token's end a session may still be resumed: a call goes on when its token
-	// ends, and must survive its signaling node then. With it the access token's end bounds every way into a room.
+	// ResumeGrace is how long after its access token's end a session may be resumed. It bounds every way into a room by
+	// that end.
 	ResumeGrace time.Duration
 
-	// DemandRoomCreate lets only tokens with roomCreate open a room; the others join what is open.
+	// DemandRoomCreate lets only tokens with roomCreate open a room.
 	DemandRoomCreate bool
 
-	// ExpectedSize is how many people a new room is expected to hold, where the token says nothing; 0 takes
-	// headroom.DefaultPeople.
+	// ExpectedSize is used where the token says nothing; 0 takes headroom.DefaultPeople.
 	ExpectedSize int
 
-	// TrustedProxies are the addresses of balancers that say in X-Forwarded-For whom they bring.
+	// TrustedProxies are networks whose X-Forwarded-For is believed.
 	TrustedProxies []netip.Prefix
 
-	// Quotas bound what one identity, API key and address do in all rooms together.
 	Quotas Quotas
 
-	MaxSockets        int           // held at once; one more is refused with 503
+	MaxSockets        int           // one more is refused with 503
 	FirstMessageLimit time.Duration // from the upgrade to `join` or `resume`
-	JoinBudget        time.Duration // of everything a join or a resume waits for
-	AttachPatience    time.Duration // of one attempt to attach to a node
+	JoinBudget        time.Duration // of all that a join or a resume waits for
+	AttachPatience    time.Duration // of one attempt to attach
 	PingInterval      time.Duration // between WebSocket pings
-	PongLimit         time.Duration // for the answer to one
+	PongLimit         time.Duration
 	WriteLimit        time.Duration // of one message to a client
 	ShutdownLimit     time.Duration // of telling clients to go elsewhere
-	CutOffAfter       time.Duration // without a media node that is heard, before clients are sent to another signaling node
+	CutOffAfter       time.Duration // without a media node that is heard
 	RetryBase         time.Duration // first pause before attaching again
 	RetryMax          time.Duration // longest such pause
-	MessagesPerSecond float64       // of one client, on average
-	MessageBurst      int           // of one client, at once
+	MessagesPerSecond float64       // of one client
+	MessageBurst      int
 
-	MaxWaiting           int     // connections without a session; whoever has waited longest goes for one more
-	MaxWaitingPerAddress int     // the same of one address
-	BytesPerSecond       float64 // read of one connection, on average
-	ByteBurst            int     // read of one connection, at once
-	OffersPerSecond      float64 // of one session, on average
-	OfferBurst           int     // of one session, at once
-	AsksPerSecond        float64 // joins and resumes of one identity in one room, whether placed or not, on average
-	AskBurst             int     // the same, at once
-	EntriesPerSecond     float64 // those of them that were placed, on average
-	EntryBurst           int     // the same, at once
-	OpeningsPerSecond    float64 // joins of one identity, in any room, that may reserve egress for a new room, on average
-	OpeningBurst         int     // the same, at once
+	MaxWaiting           int // connections without a session; the oldest goes for one more
+	MaxWaitingPerAddress int
+	BytesPerSecond       float64 // of one connection
+	ByteBurst            int
+	OffersPerSecond      float64 // of one session
+	OfferBurst           int
+	AsksPerSecond        float64 // joins and resumes of one identity in one room
+	AskBurst             int
+	EntriesPerSecond     float64 // those of them that were placed
+	EntryBurst           int
+	OpeningsPerSecond    float64 // joins of one identity that may reserve egress
+	OpeningBurst         int
 }
 
 // DefaultConfig is what the binary uses.
@@ -77,62 +73,52 @@ func DefaultConfig(node ring.NodeID) Config {
 	return Config{
 		Node:   node,
 		Quotas: defaultQuotas(),
-		// LiveKit's tokens last as long where nobody says otherwise: a call that long, begun with a token of minutes.
+		// As long as LiveKit's tokens last by default.
 		ResumeGrace: 6 * time.Hour,
-		// Some 50 KiB each with their goroutines and stream (lab/attack measures it): about 1 GiB.
+		// About 1 GiB.
 		MaxSockets:        20_000,
 		FirstMessageLimit: 10 * time.Second,
-		// The client gives a first join 15 s; this leaves it time for a second try elsewhere.
+		// The client gives a first join 15 s: this leaves time for a second try elsewhere.
 		JoinBudget: 7 * time.Second,
-		// A live node answers in a few milliseconds. A frozen one accepts and stays
-		// silent: waiting longer would only delay finding out where the room went.
+		// A live node answers in milliseconds; a frozen one stays silent.
 		AttachPatience: 2 * time.Second,
 		// Home routers forget an idle connection after 30 s or more.
 		PingInterval: 15 * time.Second,
 		PongLimit:    10 * time.Second,
 		WriteLimit:   10 * time.Second,
-		// The close handshake of coder/websocket itself waits 5 s for the other side.
+		// coder/websocket waits 5 s for the other side to close.
 		ShutdownLimit: 6 * time.Second,
-		// A node is silent after 0.6 s without a beat, so this is 3.6 s of a broken network. Going
-		// elsewhere costs a client one resume, and no media.
+		// Going elsewhere costs a client one resume, and no media.
 		CutOffAfter: 3 * time.Second,
-		// A killed node's room is usually elsewhere within 200 ms and the hub is told;
-		// these retries only serve a stream that broke for another reason.
+		// After a death the hub hears of the new pin first; these retries serve streams that broke for other reasons.
 		RetryBase: 100 * time.Millisecond,
 		RetryMax:  2 * time.Second,
-		// A page says a few messages per second when somebody resizes its window; a
-		// failover says five.
+		// A page says a few messages a second when somebody resizes its window.
 		MessagesPerSecond: 40,
 		MessageBurst:      120,
-		// An honest client says its first message within a round trip, so 4096 of them join at
-		// 10,000 a second through a crowd that only waits. Each costs some 30 KiB.
+		// An honest client passes through in one round trip. Each costs 30 KiB.
 		MaxWaiting: 4096,
 		// A large office behind one address, or a balancer whose node has just died.
 		MaxWaitingPerAddress: 512,
-		// An offer of 64 slots has some 150 KiB and comes once; the rest is a few kilobytes
-		// a second. A megabyte at once is five such offers. At this pace, frames without bytes
-		// cost 1 % of a core, where they cost a whole one when nothing held them back.
+		// An offer of 64 slots has 150 KiB and comes once. At this pace frames without bytes cost 1 % of a core.
 		BytesPerSecond: 32 << 10,
 		ByteBurst:      1 << 20,
-		// An answer costs the media node 2 to 4 ms and a connection. A failover takes four offers at most.
+		// A failover takes four offers at most.
 		OffersPerSecond: 2,
 		OfferBurst:      10,
-		// Who waits for the store is told to ask five times a second at most, and is not to be held back for it.
+		// Clients that wait for the store come five times a second.
 		AsksPerSecond: 8,
 		AskBurst:      40,
-		// Somebody who joins and drops the socket leaves a place behind for the grace time of 30 s:
-		// at most 80 of the 300 of a room. A person reloads a page once a second at most; an
-		// application that gives all its guests one identity still lets 20 in at once.
+		// A dropped socket leaves a place behind for the grace time of 30 s: at most 80 of a room's 300.
 		EntriesPerSecond: 2,
 		EntryBurst:       20,
-		// A reservation lasts 10 s at most, so one identity holds six of them through one signaling node: 40 Mbit/s of rooms
-		// whose size nobody said. Its other rooms are placed as well, and charged for what they send.
+		// A reservation lasts 10 s at most, so one identity holds six of them here.
 		OpeningsPerSecond: 0.2,
 		OpeningBurst:      4,
 	}
 }
 
-// Validate lists every fault at once.
+// Validate lists every fault.
 func (c Config) Validate() error {
 	var faults []error
 	if c.Node == "" {

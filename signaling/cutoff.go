@@ -10,30 +10,22 @@ import (
 	"github.com/holdfast-rtc/holdfast/readiness"
 )
 
-// A signaling node that hears no media node, while the rest of the cluster does, is of no use to anybody: nobody can join
-// through it, and who is here cannot follow when a room moves. It says so to its balancer, refuses newcomers at
-// once, and sends its clients to another signaling node, where they resume without a pause of their media. Where no other
-// one is ready, they stay: what flows goes on.
+// A signaling node that alone hears no media node refuses newcomers, says so to its balancer, and sends its clients to
+// another signaling node, where they resume without a pause. Where no other one is ready, they stay.
 const (
-	// reachEvery is how often a node looks whether it is cut off.
 	reachEvery = 250 * time.Millisecond
-	// sentAwayAtOnce clients go in one such look, so 200 a second: the pace at which failover sends them to a node.
+	// sentAwayAtOnce makes 200 clients a second: the pace at which failover sends them to a node.
 	sentAwayAtOnce = 50
-	// unreachedFor is for how long one media node must not have been heard here, and be watched by another signaling node, before
-	// its people are sent there: longer than the media node may count a broken stream of ours (the keepalive of package control, 7 s).
-	unreachedFor = 9 * time.Second
-	// askReadyLimit bounds the question to another signaling node whether it is ready.
+	// unreachedFor is longer than a media node may count a broken stream of ours (7 s, package control).
+	unreachedFor  = 9 * time.Second
 	askReadyLimit = time.Second
 )
 
-// errUnheard refuses clients of a media node that only other signaling nodes hear.
 var errUnheard = errors.New("the room's media node is not heard here, but by another signaling node: try again, and reach that one")
 
-// errCutOff ends sessions, and refuses new ones, where no media node is heard.
 var errCutOff = errors.New("no media node is heard here, though the cluster says that they live: is this node cut off from their control port?")
 
-// cutOff says whether none of the media nodes is heard here, and gossip, which asks through others too, has not given all of
-// them up. Where it has, they are more likely dead, and no signaling node is better off than this one.
+// cutOff reports whether no media node is heard here although gossip, which asks through others too, holds one alive.
 func cutOff(view *cluster.View) bool {
 	vouchedFor := false
 	for _, node := range view.Nodes {
@@ -45,7 +37,6 @@ func cutOff(view *cluster.View) bool {
 	return vouchedFor
 }
 
-// watchReach follows whether this node is cut off, until ctx ends.
 func (s *Server) watchReach(ctx context.Context) {
 	asker := readiness.New(askReadyLimit)
 	tick := time.NewTicker(reachEvery)
@@ -84,8 +75,8 @@ func (s *Server) watchReach(ctx context.Context) {
 	}
 }
 
-// handOver sends the people of a media node that is not heard here, but by another signaling node, to another signaling node. It takes and
-// returns since when which boots are in that case.
+// handOver sends the clients of media nodes that only other signaling nodes hear to those. It returns since when which
+// boots are in that case.
 func (s *Server) handOver(
 	ctx context.Context, asker *readiness.Asker, view *cluster.View, before map[pin.BootID]time.Time, now time.Time,
 ) map[pin.BootID]time.Time {
@@ -109,17 +100,16 @@ func (s *Server) handOver(
 	return unreached
 }
 
-// refuses says whether a client whose room is on boot must go to another signaling node, which hears that media node. A client
-// that was sent away may come back here: an attempt to attach would hold it up for seconds.
+// refuses reports whether a client whose room is on boot must go to another signaling node. It keeps clients that were
+// sent away from coming back.
 func (s *Server) refuses(boot pin.BootID) bool {
 	unheard := s.unheard.Load()
 	return unheard != nil && (*unheard)[boot]
 }
 
-// onlyUnheardHere says whether a media node is not heard here, though gossip holds it alive and a signaling node watches it.
 func onlyUnheardHere(n cluster.Node) bool { return n.Unreachable && !n.Suspect && n.Load.Watchers > 0 }
 
-// anotherIsReady asks the other signaling nodes, as their balancers do, and returns with the first that is.
+// anotherIsReady asks the other signaling nodes as their balancers do.
 func (s *Server) anotherIsReady(ctx context.Context, asker *readiness.Asker, view *cluster.View) bool {
 	for id, node := range view.Signaling {
 		if id == s.config.Node || node.HTTP == "" {
@@ -134,14 +124,13 @@ func (s *Server) anotherIsReady(ctx context.Context, asker *readiness.Asker, vie
 	return false
 }
 
-// empty says whether nobody is here.
 func (h *Hub) empty() bool {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	return len(h.rooms) == 0
 }
 
-// sendAway ends so many sessions, of the rooms of one boot if one is named; each resumes elsewhere.
+// sendAway ends at most that many sessions, of boot's rooms if it is not empty.
 func (h *Hub) sendAway(most int, boot pin.BootID) (sent int) {
 	h.mu.Lock()
 	defer h.mu.Unlock()

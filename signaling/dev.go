@@ -14,15 +14,12 @@ type Killer interface {
 	Kill(ctx context.Context, node string) error
 }
 
-// devHeader must come with a request that changes something in dev: a page of
-// another origin cannot send it without asking first, and is not answered then.
+// devHeader guards requests that change something: a page of another origin cannot send it without asking first.
 const devHeader = "X-Holdfast-Dev"
 
-// mayKill reports whether this node offers to kill media nodes.
 func (s *Server) mayKill() bool { return s.config.Dev && s.parts.Killer != nil }
 
-// serveDevKill kills a media node, so that whoever tries the page sees its call
-// survive. It is only there in dev, for this machine, and spares the last node.
+// serveDevKill kills a media node, for this machine only. It spares the last one.
 func (s *Server) serveDevKill(w http.ResponseWriter, r *http.Request) {
 	if !fromHere(r) || r.Header.Get(devHeader) == "" {
 		writeText(w, http.StatusForbidden, "only a page of this machine may do that")

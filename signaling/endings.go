@@ -12,59 +12,51 @@ import (
 	"github.com/holdfast-rtc/holdfast/signaling/access"
 )
 
-// A session that has ended for good must not be resumed, by whoever has its token: after a leave, and after a
-// removal. Both are noted in the store, beside the room's pin, for as long as a token could bring the person back. So they hold
-// on every signaling node, after any node's death, and after the room has closed. While the store is away a resume is let in,
-// because a running call does not need the store, and judged when the store answers again.
+// Sessions that have ended for good (a leave, a removal) are noted in the store, for as long as a token could bring the
+// person back: so they hold on every signaling node, and after any node's death. While the store is away a resume is
+// let in and judged later, because a running call does not need the store.
 
-// Notes of a room.
+// Names of notes.
 const (
 	noteEnded   = "ended/"   // and a peer: why its session is over
-	noteRemoved = "removed/" // and an identity: until when its sessions had begun that are over, in Unix milliseconds
+	noteRemoved = "removed/" // and an identity: until when its ended sessions had begun, in Unix milliseconds
 
 	whyLeft    = "left"
 	whyRemoved = "removed"
 )
 
 const (
-	// endingLife is as long as a resume token may be good, and what clocks differ by.
+	// endingLife adds what clocks differ by.
 	endingLife = access.ResumeLife + time.Minute
-	// askEndedLimit is what a resume waits for the store, beside its placement: the time of a placement.
+	// askEndedLimit is the time of a placement, which runs beside it.
 	askEndedLimit = 300 * time.Millisecond
-	// asksOfEndings at once leave the store's connections to placement.
+	// asksOfEndings leaves the store's connections to placement.
 	asksOfEndings = 16
-	// noteLimit bounds one attempt to write a note, noteEvery is the pause before the next.
-	noteLimit = 500 * time.Millisecond
-	noteEvery = time.Second
-	// waitingNotes wait for a store that is away; past it the next one is lost, and said in the log.
+	noteLimit     = 500 * time.Millisecond
+	noteEvery     = time.Second
+	// waitingNotes: past it the next note is lost and logged.
 	waitingNotes = 4096
-	// rewriteEvery and keptRemovals: the removals that were made here, so many at most, are written again and again, for a store that
-	// lost its memory.
+	// keptRemovals are written again every rewriteEvery, for a store that lost its memory.
 	rewriteEvery = 30 * time.Second
 	keptRemovals = 10_000
 )
 
 var (
-	// errLeft refuses to resume a session that its client ended.
-	errLeft = errors.New("this session was ended by a leave")
-	// errKicked ends a session whose person was removed from the room.
+	errLeft   = errors.New("this session was ended by a leave")
 	errKicked = errors.New("somebody who runs this room removed this person")
 )
 
-// endedSessions are to be noted: sessions of a room that are over.
 type endedSessions struct {
 	room  ring.RoomID
 	notes map[string]string
 	until time.Time // no token is good for longer
 }
 
-// keptNotes are the removals that were made here.
 type keptNotes struct {
 	mu       sync.Mutex      // guards removals
 	removals []endedSessions // the oldest first
 }
 
-// leaveOf is the note that a session's own client ended it.
 func leaveOf(who access.Session, now time.Time) endedSessions {
 	until := time.Unix(who.Until, 0).Add(endingLife - access.ResumeLife)
 	if latest := now.Add(endingLife); latest.Before(until) {
@@ -73,8 +65,8 @@ func leaveOf(who access.Session, now time.Time) endedSessions {
 	return endedSessions{room: who.Room, notes: map[string]string{noteEnded + who.Peer: whyLeft}, until: until}
 }
 
-// removalFrom are the notes of a removal: the peer that was meant, the peers that were found, and, where an identity was meant, all that
-// it began before, for it may have the token of a session that no node has any more.
+// removalFrom notes the peer that was meant, the peers that were found, and all earlier sessions of an identity, for it
+// may have a token of a session that no node has any more.
 func removalFrom(room ring.RoomID, identity, peer string, found []removedPeer, now time.Time) endedSessions {
 	e := endedSessions{room: room, notes: make(map[string]string, len(found)+1), until: now.Add(endingLife)}
 	if peer != "" {
@@ -89,7 +81,7 @@ func removalFrom(room ring.RoomID, identity, peer string, found []removedPeer, n
 	return e
 }
 
-// note writes to the store that sessions are over. If that fails it is tried again until it succeeds, in the background.
+// note writes that sessions are over, and goes on trying in the background if that fails.
 func (s *Server) note(ctx context.Context, e endedSessions) error {
 	err := s.writeNote(ctx, e)
 	if err == nil {
@@ -110,7 +102,7 @@ func (s *Server) writeNote(ctx context.Context, e endedSessions) error {
 	return s.parts.Store.Note(ctx, e.room, e.notes, e.until.Sub(s.parts.Store.Now()))
 }
 
-// noteRemoval is note for a removal, which is written again as long as it counts.
+// noteRemoval is note for a removal, which is also written again later.
 func (s *Server) noteRemoval(ctx context.Context, e endedSessions) error {
 	if len(e.notes) == 0 {
 		return nil
@@ -124,7 +116,7 @@ func (s *Server) noteRemoval(ctx context.Context, e endedSessions) error {
 	return s.note(ctx, e)
 }
 
-// rewriteRemovals writes the removals of this node again. When the store fails, the rest waits for the next time.
+// When the store fails, the rest waits for the next time.
 func (s *Server) rewriteRemovals(ctx context.Context) {
 	now := s.parts.Store.Now()
 	s.kept.mu.Lock()
@@ -138,7 +130,6 @@ func (s *Server) rewriteRemovals(ctx context.Context) {
 	}
 }
 
-// writeNotes writes, until ctx ends, what could not be written at once, and what the store may have lost.
 func (s *Server) writeNotes(ctx context.Context) {
 	again := time.NewTicker(rewriteEvery)
 	defer again.Stop()
@@ -163,8 +154,8 @@ func (s *Server) writeNotes(ctx context.Context) {
 	}
 }
 
-// ended asks the store whether a session is over for good. It returns errLeft, errKicked, nil for a session that may be
-// resumed, or another error when the store could not say.
+// ended returns errLeft, errKicked, nil for a session that may be resumed, or another error when the store could not
+// say.
 func (s *Server) ended(ctx context.Context, who access.Session) error {
 	ctx, cancel := context.WithTimeout(ctx, askEndedLimit)
 	defer cancel()
@@ -181,7 +172,7 @@ func (s *Server) ended(ctx context.Context, who access.Session) error {
 	switch removed, err := strconv.ParseInt(texts[1], 10, 64); {
 	case texts[0] == whyLeft:
 		return errLeft
-	case texts[0] != "": // Somebody wrote something about this session, and it was not that it goes on.
+	case texts[0] != "": // An unknown note ends the session too.
 		return errKicked
 	case err == nil && who.Began <= removed:
 		return errKicked
@@ -189,7 +180,6 @@ func (s *Server) ended(ctx context.Context, who access.Session) error {
 	return nil
 }
 
-// over reports whether an answer of ended is a verdict.
 func over(err error) bool { return errors.Is(err, errLeft) || errors.Is(err, errKicked) }
 
 // judge asks in the background whether this session is over, until the store answers.
@@ -216,7 +206,6 @@ func (s *session) judge(ctx context.Context) {
 	})
 }
 
-// expel ends a session that should not have been let in.
 func (s *session) expel(verdict error) (ending, bool) {
 	s.log.Info("session is over", "why", verdict)
 	how, done := s.bye(codeOf(verdict))

@@ -7,7 +7,7 @@ import (
 	"github.com/holdfast-rtc/holdfast/signaling/wire"
 )
 
-// tell passes on to the client what the node says.
+// tell passes an event of the media node on to the client.
 func (s *session) tell(ctx context.Context, event *control.PeerEvent) (ending, bool) {
 	epoch := s.pin.Fence.Epoch
 	switch e := event.GetEvent().(type) {
@@ -54,7 +54,6 @@ func (s *session) tell(ctx context.Context, event *control.PeerEvent) (ending, b
 	return ending{}, false
 }
 
-// refusedLater follows a refusal on a link that was accepted.
 func (s *session) refusedLater(ctx context.Context, r *control.Refused) (ending, bool) {
 	switch r.GetCode() {
 	case control.Refusal_REFUSAL_STALE_GENERATION:
@@ -69,7 +68,6 @@ func (s *session) refusedLater(ctx context.Context, r *control.Refused) (ending,
 	return ending{}, false
 }
 
-// answered forgets the offer that waits for its answer.
 func (s *session) answered(id string) {
 	if s.known.unanswered != nil && s.known.unanswered.ID == id {
 		s.known.unanswered = nil

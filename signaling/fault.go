@@ -11,7 +11,6 @@ import (
 	"github.com/holdfast-rtc/holdfast/signaling/wire"
 )
 
-// Errors of sessions that have a code of their own.
 var (
 	errOrder         = errors.New("the first message must be join or resume, and only the first")
 	errNoFirst       = errors.New("neither join nor resume came in time")
@@ -24,12 +23,10 @@ var (
 	errCollecting    = errors.New("the garbage of that process is collected too often")
 )
 
-// retryAfter is what a client is told to wait before it tries a retryable thing again, but for the store (turns.go).
+// retryAfter is for all retryable errors but the store's (retryschedule.go).
 const retryAfter = time.Second
 
-// faultOf is the one place where errors become what a client sees: a code of
-// docs/PROTOCOL.md and a sentence. What a client may not know (addresses, the store's
-// words) stays in the log.
+// faultOf is the one place where errors become what a client sees. Addresses and the store's words stay in the log.
 func faultOf(err error) *wire.Error {
 	meaning := wire.MeaningOf(codeOf(err))
 	fault := &wire.Error{Code: meaning.Code, Message: messageOf(err, meaning), Retryable: meaning.Retryable}
@@ -39,8 +36,7 @@ func faultOf(err error) *wire.Error {
 	return fault
 }
 
-// messageOf is the sentence that says what was wrong and what to do: what the client
-// itself said is described, everything else has the sentence of its code.
+// messageOf describes what the client itself said; all else has its code's sentence.
 func messageOf(err error, meaning wire.Meaning) string {
 	switch {
 	case errors.Is(err, errForgedResume):
@@ -70,7 +66,6 @@ func messageOf(err error, meaning wire.Meaning) string {
 	}
 }
 
-// codeOf maps an error to its code; what nobody foresaw is internal.
 func codeOf(err error) wire.Code {
 	if refused, ok := errors.AsType[*sfulink.RefusedError](err); ok {
 		return codeOfRefusal(refused.Code)
@@ -131,8 +126,7 @@ func codeOf(err error) wire.Code {
 	return wire.CodeInternal
 }
 
-// codeOfRefusal maps what is left of a node's refusal once the edge has tried
-// everything that it can try.
+// codeOfRefusal maps a refusal after all attempts.
 func codeOfRefusal(code control.Refusal) wire.Code {
 	switch code {
 	case control.Refusal_REFUSAL_ROOM_FULL:
@@ -150,8 +144,7 @@ func codeOfRefusal(code control.Refusal) wire.Code {
 	}
 }
 
-// sentenceOf makes a sentence of an error's text. It is only used for errors about what
-// the client itself said.
+// sentenceOf is for errors about what the client itself said.
 func sentenceOf(err error) string {
 	text := []byte(err.Error())
 	if len(text) == 0 {

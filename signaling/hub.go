@@ -14,34 +14,31 @@ import (
 	"github.com/holdfast-rtc/holdfast/ring"
 )
 
-// Hub is the rooms that have a socket on this node: their sessions, and the
-// highest pin that anybody here has heard of. Sessions come and go; a room
-// is forgotten with its last one, so the hub is bounded by the sockets.
+// Hub has the rooms with sockets here: their sessions, and the highest pin heard of. A room is forgotten with its last
+// session.
 type Hub struct {
 	placer Placer
 	log    *slog.Logger
-	asks   singleflight.Group // so that the people of one room ask the store once
+	asks   singleflight.Group // one question for all of a room
 
-	mu     sync.Mutex // guards the fields below and what hangs from them
+	mu     sync.Mutex // guards the fields below and their values
 	rooms  map[ring.RoomID]*localRoom
-	byBoot map[pin.BootID]map[ring.RoomID]*localRoom // the same rooms, by the boot in their pin
-	stalls map[*session]stall                        // of those in rooms who said so lately
+	byBoot map[pin.BootID]map[ring.RoomID]*localRoom // by the boot in their pin
+	stalls map[*session]stall                        // sessions that said so lately
 }
 
-// localRoom is one room with sockets here.
 type localRoom struct {
 	pin      pin.Pin
 	sessions map[*session]struct{}
 }
 
-// Failover is told of local rooms, and tells of moved ones, through the hub.
 var _ failover.Rooms = (*Hub)(nil)
 
 func newHub(placer Placer, log *slog.Logger) *Hub {
 	return &Hub{placer: placer, log: log, rooms: make(map[ring.RoomID]*localRoom), byBoot: make(map[pin.BootID]map[ring.RoomID]*localRoom), stalls: make(map[*session]stall)}
 }
 
-// file puts a room under the boot of its pin, and unfile takes it out. The caller holds h.mu.
+// file and unfile need h.mu.
 func (h *Hub) file(room ring.RoomID, r *localRoom) {
 	if h.byBoot[r.pin.Boot] == nil {
 		h.byBoot[r.pin.Boot] = make(map[ring.RoomID]*localRoom)
@@ -73,9 +70,8 @@ func (h *Hub) PinnedTo(boot pin.BootID) []failover.LocalRoom {
 	return list
 }
 
-// Moved tells the room's sessions that it has a new pin: each attaches there and
-// tells its client to restart. It only posts, so it never blocks, and for
-// a fence that is known already it does nothing.
+// Moved posts the room's new pin to its sessions: each attaches there and tells its client to restart. It does not
+// block, and does nothing for a known fence.
 func (h *Hub) Moved(_ context.Context, room ring.RoomID, to pin.Pin) {
 	h.mu.Lock()
 	told, from := h.move(room, to)
@@ -85,8 +81,7 @@ func (h *Hub) Moved(_ context.Context, room ring.RoomID, to pin.Pin) {
 	}
 }
 
-// found is Moved for a pin that a session came across, not failover, which
-// would have logged the step.
+// found is Moved for a pin that a session came across.
 func (h *Hub) found(room ring.RoomID, to pin.Pin) {
 	h.mu.Lock()
 	told, from := h.move(room, to)
@@ -100,7 +95,7 @@ func (h *Hub) logFound(room ring.RoomID, told int, from, to pin.Pin) {
 	}
 }
 
-// move is Moved under h.mu. It returns how many sessions it told.
+// move needs h.mu, and returns how many sessions it told.
 func (h *Hub) move(room ring.RoomID, to pin.Pin) (told int, from pin.Pin) {
 	r := h.rooms[room]
 	if r == nil || !r.pin.Fence.Less(to.Fence) {
@@ -115,8 +110,7 @@ func (h *Hub) move(room ring.RoomID, to pin.Pin) (told int, from pin.Pin) {
 	return len(r.sessions), from
 }
 
-// post replaces what waits in moves, which holds one: only the latest pin counts.
-// Its callers hold h.mu, so nobody else puts something in.
+// post replaces the waiting pin: only the latest counts. Its callers hold h.mu.
 func post(moves chan pin.Pin, p pin.Pin) {
 	select {
 	case <-moves:
@@ -125,8 +119,8 @@ func post(moves chan pin.Pin, p pin.Pin) {
 	moves <- p
 }
 
-// enter adds a session that is attached under p. Where the room's highest known pin
-// is another, whoever is behind hears of it: the newcomer or the others.
+// enter adds a session attached under p. Whoever is behind the highest known pin hears of it: the newcomer or the
+// others.
 func (h *Hub) enter(s *session, p pin.Pin) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -144,7 +138,6 @@ func (h *Hub) enter(s *session, p pin.Pin) {
 	}
 }
 
-// leave takes a session out.
 func (h *Hub) leave(s *session) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -160,27 +153,24 @@ func (h *Hub) leave(s *session) {
 	}
 }
 
-// askLimit bounds one question to the placer, whose own budget is about a second
-// with a probe.
+// askLimit is above the placer's own budget.
 const askLimit = 3 * time.Second
 
-// place asks where the room lives now. Callers of one room share an answer.
+// Callers of one room share an answer.
 func (h *Hub) place(ctx context.Context, room ring.RoomID, expect headroom.Room) (pin.Pin, error) {
 	return h.ask(ctx, "place\x00"+string(room), func(ctx context.Context) (pin.Pin, error) {
 		return h.placer.Place(ctx, room, expect)
 	})
 }
 
-// placeAgain moves a room that its node refused to open. Callers that were refused
-// under the same pin share an answer.
+// Callers refused under the same pin share an answer.
 func (h *Hub) placeAgain(ctx context.Context, room ring.RoomID, refused pin.Pin, expect headroom.Room) (pin.Pin, error) {
 	return h.ask(ctx, "again\x00"+refused.Encode()+"\x00"+string(room), func(ctx context.Context) (pin.Pin, error) {
 		return h.placer.PlaceAgain(ctx, room, refused, expect)
 	})
 }
 
-// ask shares one call among those who ask the same at the same time. It does not
-// end with the first caller's context, for the others wait for it too.
+// ask does not end with the first caller's context, for others wait too.
 func (h *Hub) ask(ctx context.Context, key string, call func(context.Context) (pin.Pin, error)) (pin.Pin, error) {
 	answer := h.asks.DoChan(key, func() (any, error) {
 		ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), askLimit)
@@ -189,7 +179,7 @@ func (h *Hub) ask(ctx context.Context, key string, call func(context.Context) (p
 	})
 	select {
 	case a := <-answer:
-		p, _ := a.Val.(pin.Pin) // It is one, or the zero pin beside an error.
+		p, _ := a.Val.(pin.Pin) // zero beside an error
 		return p, a.Err
 	case <-ctx.Done():
 		return pin.Pin{}, ctx.Err()

@@ -14,14 +14,12 @@ import (
 	"github.com/holdfast-rtc/holdfast/signaling/wire"
 )
 
-// nameless is shown for somebody whose names have nothing that can be seen.
+// nameless is shown when no visible name is left.
 const nameless = "Somebody"
 
-// joinTries bounds the attempts of one join; with their pauses they fill most
-// of the budget, which a node's death and its room's re-homing fit into.
+// joinTries with their pauses fill most of the budget, which a death and a re-homing fit into.
 const joinTries = 10
 
-// begin makes the session of its first message.
 func (s *session) begin(ctx context.Context, first wire.Message) error {
 	var err error
 	attempt := uint64(1)
@@ -62,8 +60,7 @@ func (s *session) begin(ctx context.Context, first wire.Message) error {
 	s.setEgress(link.Attached.GetEgress())
 	s.known.slots = link.Attached.GetSlots()
 	s.known.offered = link.Attached.GetResumed()
-	// A higher pin that is known here already is posted to the loop, so that the client
-	// hears of the session first and of the restart then.
+	// enter posts a higher known pin, so that the client hears of the session before the restart.
 	s.server.hub.enter(s, link.Pin)
 	if err := s.greet(s.resumes); err != nil {
 		return err
@@ -76,7 +73,6 @@ func (s *session) begin(ctx context.Context, first wire.Message) error {
 	return nil
 }
 
-// entryKey is whose comings are counted.
 func (s *session) entryKey() string { return string(s.who.Room) + "\x00" + s.who.Identity }
 
 // spend counts the join and the socket against the quotas.
@@ -92,9 +88,8 @@ func (s *session) spend() error {
 	return nil
 }
 
-// arriveCounted is arrive within the quotas of new rooms. A room is new that has nobody else in it. Where the
-// quota is used up the session still gets into a room that the store knows; of a store that
-// does not answer placement judges.
+// arriveCounted is arrive within the quota of new rooms: those with nobody else in them. Beyond it only rooms that the
+// store knows are joined.
 func (s *session) arriveCounted(ctx context.Context) (*sfulink.Link, error) {
 	spent := s.server.meter.open(*s.spends)
 	if spent != nil {
@@ -119,7 +114,7 @@ func (s *session) greet(resumed bool) error {
 	sealed.Epoch = s.pin.Fence.Epoch
 	token, err := s.server.parts.Keys.Seal(sealed)
 	if errors.Is(err, access.ErrUnknownKey) {
-		token, err = access.WithdrawnResume, nil // The call goes on; it is the last one of this key.
+		token, err = access.WithdrawnResume, nil // The call goes on; it is this key's last one.
 	}
 	if err != nil {
 		return err
@@ -144,7 +139,6 @@ func (s *session) placement() wire.Placement {
 	return wire.Placement{Node: s.pin.Node, Epoch: s.pin.Fence.Epoch}
 }
 
-// admit judges an access token.
 func (s *Server) admit(m *wire.Join) (access.Session, error) {
 	grant, err := s.parts.Keys.Verify(m.Token)
 	if err != nil {
@@ -154,7 +148,7 @@ func (s *Server) admit(m *wire.Join) (access.Session, error) {
 	if err != nil {
 		return access.Session{}, err
 	}
-	// What is left may be nothing, as of a name of invisible characters.
+	// A name of invisible characters is empty by now.
 	name := nameless
 	for _, shown := range []string{access.ShownName(grant.Name), access.SelfChosenName(m.Name), access.ShownName(grant.Identity)} {
 		if shown != "" {
@@ -171,7 +165,6 @@ func (s *Server) admit(m *wire.Join) (access.Session, error) {
 	}, nil
 }
 
-// readmit judges a resume token.
 func (s *Server) readmit(m *wire.Resume) (access.Session, error) {
 	who, err := s.parts.Keys.Open(m.Resume)
 	if errors.Is(err, access.ErrExpired) {
@@ -183,16 +176,14 @@ func (s *Server) readmit(m *wire.Resume) (access.Session, error) {
 	if err != nil {
 		return access.Session{}, errors.Join(errForgedResume, err)
 	}
-	// Not m.Epoch: a fence above the pin makes placement replace it, so a client could move
-	// its room at will with a number of its own.
+	// Not m.Epoch: with a number of its own a client could move its room at will.
 	if who.Epoch > 0 {
 		s.parts.Placer.Observe(who.Room, pin.Fence{Epoch: who.Epoch})
 	}
 	return who, nil
 }
 
-// arrive places the room and attaches, within the budget. What it may try for long
-// ends in an error that tells the client to try again.
+// arrive places the room and attaches, within the budget. Running out of it is a retryable error.
 func (s *session) arrive(ctx context.Context) (*sfulink.Link, error) {
 	life, drop := context.WithCancel(ctx)
 	s.drop = drop
@@ -239,7 +230,7 @@ func (s *session) arriveWithin(ctx context.Context) (*sfulink.Link, error) {
 	if s.server.refuses(p.Boot) {
 		return nil, errUnheard
 	}
-	// Only from here on a place in the room is taken: who waits for the store has had none.
+	// A place in the room is taken from here on; waiting for the store took none.
 	if !s.server.entries.Pass(s.entryKey()) {
 		return nil, errRestless
 	}
@@ -257,7 +248,7 @@ func (s *session) arriveWithin(ctx context.Context) (*sfulink.Link, error) {
 		if err != nil {
 			return nil, err
 		}
-		// A higher pin is tried at once, and the others of the room hear of it.
+		// A higher pin is tried at once, and the room's other sessions hear of it.
 		if p.Fence.Less(next.Fence) {
 			p = next
 			s.server.hub.found(s.who.Room, p)

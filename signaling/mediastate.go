@@ -5,11 +5,11 @@ import (
 	"github.com/holdfast-rtc/holdfast/signaling/wire"
 )
 
-// media is what a media node sends to one peer and receives from it, and what each slot waits
-// for. Counts are since the slot or the track began; an age of -1 ms means never.
+// media is what a media node tells of one peer. Counts are since the slot or the track began; an age of -1 ms means
+// never.
 type media struct {
-	EstimateBitsPerSecond uint64       `json:"estimateBitsPerSecond"` // what the peer's path carries; 0: not limited
-	ShortBitsPerSecond    uint64       `json:"shortBitsPerSecond"`    // what it would be sent if the path allowed; 0: the path suffices
+	EstimateBitsPerSecond uint64       `json:"estimateBitsPerSecond"` // 0: not limited
+	ShortBitsPerSecond    uint64       `json:"shortBitsPerSecond"`    // what is missing; 0: the path suffices
 	Slots                 []mediaSlot  `json:"slots"`
 	Tracks                []mediaTrack `json:"tracks"`
 	Unplaced              []unplaced   `json:"unplaced"`
@@ -20,9 +20,9 @@ type mediaSlot struct {
 	Kind           wire.Kind   `json:"kind"`
 	Peer           string      `json:"peer"`
 	Source         wire.Source `json:"source"`
-	Ready          bool        `json:"ready"` // the subscriber's transport is up
+	Ready          bool        `json:"ready"`
 	Paused         bool        `json:"paused"`
-	Waits          string      `json:"waits"` // for what; empty when it sends or has nothing to send
+	Waits          string      `json:"waits"` // for what; empty when it sends
 	Target         string      `json:"target"`
 	Sent           string      `json:"sent"`
 	PacketsIn      uint64      `json:"packetsIn"` // of the target
@@ -48,7 +48,7 @@ type mediaTrack struct {
 	SeenMsAgo      int64       `json:"seenMsAgo"`
 }
 
-// unplaced is an SSRC of which packets came that are in no track.
+// unplaced is an SSRC in no track.
 type unplaced struct {
 	SSRC    uint32 `json:"ssrc"`
 	Packets uint64 `json:"packets"`

@@ -8,41 +8,37 @@ import (
 	"github.com/holdfast-rtc/holdfast/signaling/wire"
 )
 
-// maxExpected bounds the roster that is handed to a room's new node. Without their
-// metadata 1000 entries are about 200 KiB; a control message takes 1 MiB.
+// maxExpected keeps an Attach below the 1 MiB of a control message.
 const maxExpected = 1000
 
-// memory is what a session remembers of its room and client, so that it can tell
-// a new node. It is bounded by the limits of the messages it comes from.
+// memory is what a session can tell a new node of its room and client. The limits of messages bound it.
 type memory struct {
 	roster     []*control.Peer
-	egress     *control.Egress // of the room, as an owner measured it last; nil before
+	egress     *control.Egress // as a media node measured it last
 	slots      []*control.Slot
-	muted      map[wire.Source]bool // as the client said last
-	view       *wire.View           // nil until the client says one
-	unanswered *wire.Offer          // the client's latest offer, until it is answered
-	offered    bool                 // the client has offered under this pin
+	muted      map[wire.Source]bool
+	view       *wire.View  // nil until the client says one
+	unanswered *wire.Offer // the client's latest offer, until it is answered
+	offered    bool        // under this pin
 }
 
-// setRoster replaces what is known of the room's people.
 func (s *session) setRoster(peers []*control.Peer) {
 	s.known.roster = peers
 	room := s.expect()
 	s.room.Store(&room)
 }
 
-// setEgress notes what the room's owner measured.
 func (s *session) setEgress(sent *control.Egress) {
 	if sent == nil {
-		return // What an earlier owner measured is still the best that is known.
+		return // An earlier measurement is still the best.
 	}
 	s.known.egress = sent
 	room := s.expect()
 	s.room.Store(&room)
 }
 
-// expect is the room as far as it is known here: its people with what they have on, those besides who are expected with
-// everything on, and what it sends, once its owner has measured that.
+// expect is the room as far as it is known: its people with what they have on, those who are expected with everything
+// on, and what it sends, once that is measured.
 func (s *session) expect() headroom.Room {
 	said := headroom.Expect(max(s.who.ExpectedSize, s.server.config.ExpectedSize))
 	room := headroom.Room{People: len(s.known.roster), Unreserved: s.unreserved}
@@ -59,7 +55,6 @@ func (s *session) expect() headroom.Room {
 	return room
 }
 
-// ones counts what is true.
 func ones(facts ...bool) (n int) {
 	for _, fact := range facts {
 		if fact {
@@ -69,7 +64,6 @@ func ones(facts ...bool) (n int) {
 	return n
 }
 
-// change keeps the roster current.
 func (m *memory) change(c *control.RosterChange) {
 	switch {
 	case c.GetJoined() != nil:
@@ -91,7 +85,7 @@ func (m *memory) put(p *control.Peer) {
 	m.roster = append(m.roster, p)
 }
 
-// expected is the roster as a new node shall keep it.
+// expected is the roster for a new node.
 func (m *memory) expected() []*control.Peer {
 	list := make([]*control.Peer, 0, min(len(m.roster), maxExpected))
 	for _, p := range m.roster[:min(len(m.roster), maxExpected)] {
@@ -106,13 +100,11 @@ func (m *memory) expected() []*control.Peer {
 	return list
 }
 
-// shares reports whether the client said that it sends a source that is off until it says so.
 func (m *memory) shares(source wire.Source) bool {
 	muted, said := m.muted[source]
 	return said && !muted
 }
 
-// mute remembers what the client said of a source.
 func (m *memory) mute(said *wire.Mute) {
 	if m.muted == nil {
 		m.muted = make(map[wire.Source]bool)

@@ -10,15 +10,13 @@ import (
 	"github.com/holdfast-rtc/holdfast/signaling/wire"
 )
 
-// What a client is told about a restart. Three tries of four seconds cover a slow
-// network; after that a new connection is the better bet.
+// Three tries of four seconds cover a slow network; then a new connection is the better bet.
 const (
 	restartAttempts = 3
 	restartAttempt  = 4 * time.Second
 )
 
-// moveTo follows the room to its new node: the old link is dropped and a new one is
-// being opened. The client is told when the node has accepted it: of a node that refuses the room it never hears.
+// moveTo attaches to the room's new node. The client hears of it once that node has accepted.
 func (s *session) moveTo(ctx context.Context, to pin.Pin) {
 	if !s.pin.Fence.Less(to.Fence) {
 		return
@@ -28,7 +26,6 @@ func (s *session) moveTo(ctx context.Context, to pin.Pin) {
 	s.reach(ctx)
 }
 
-// restart tells the client to offer.
 func (s *session) restart(reason string) {
 	s.socket.send(&wire.Restart{
 		Placement: s.placement(), Reason: reason,
@@ -61,10 +58,10 @@ func (s *session) settle(ctx context.Context, r reached) (ending, bool) {
 	}
 	alive := r.link.Attached.GetResumed()
 	s.link = r.link
-	if s.told != s.pin.Boot { // else its own node holds the room by a new pin, and media flows
+	if s.told != s.pin.Boot { // else the same process holds the room under a new pin, and media flows
 		s.told, s.known.unanswered, s.known.offered = s.pin.Boot, nil, false
 		s.restart("moved")
-		s.judge(ctx) // The node before may have known that somebody was removed, and died before this session heard.
+		s.judge(ctx) // The node before may have known of a removal, and died before this session heard.
 	}
 	s.setRoster(r.link.Attached.GetRoster())
 	s.setEgress(r.link.Attached.GetEgress())
@@ -75,8 +72,8 @@ func (s *session) settle(ctx context.Context, r reached) (ending, bool) {
 	}
 	s.repeat()
 	if !alive && s.known.offered && s.known.unanswered == nil {
-		// The same node, but it no longer had this peer's connection. That is no restart:
-		// the client must make a new connection, because the node's certificate is the old one.
+		// The same node lost this peer's connection. The client must make a new one, because the node's certificate is
+		// the old one.
 		s.known.offered = false
 		if err := s.greet(true); err != nil {
 			s.log.Error("client not told that its media ended", "error", err)
@@ -86,7 +83,7 @@ func (s *session) settle(ctx context.Context, r reached) (ending, bool) {
 	return ending{}, false
 }
 
-// repeat says to the node what the client said and it may not have heard.
+// repeat tells a new node what the client said.
 func (s *session) repeat() {
 	for source, muted := range s.known.muted {
 		s.say(muteMessage(source, muted))
@@ -99,8 +96,7 @@ func (s *session) repeat() {
 	}
 }
 
-// say sends to the node, if there is a link. What is lost is repeated when there
-// is one again; a link that cannot take it ends, and events tell.
+// say sends to the node if there is a link; repeat makes up for what is lost.
 func (s *session) say(m *control.EdgeMessage) {
 	if s.link == nil {
 		return
@@ -110,8 +106,7 @@ func (s *session) say(m *control.EdgeMessage) {
 	}
 }
 
-// linkEnded follows the end of the link without proof that anything is wrong with
-// the node: the same pin is tried until the hub says that the room has moved.
+// linkEnded proves nothing about the node: the same pin is tried until the hub says that the room has moved.
 func (s *session) linkEnded(ctx context.Context) (ending, bool) {
 	err := s.link.Err()
 	s.link.Close()
@@ -121,7 +116,6 @@ func (s *session) linkEnded(ctx context.Context) (ending, bool) {
 	return ending{}, false
 }
 
-// fenced follows a higher fence that the node named: the room is elsewhere.
 func (s *session) fenced(ctx context.Context, current *control.Fence) {
 	refused := &sfulink.RefusedError{Code: control.Refusal_REFUSAL_FENCED, Message: "fenced"}
 	if f, err := current.Value(); err == nil {
@@ -129,7 +123,7 @@ func (s *session) fenced(ctx context.Context, current *control.Fence) {
 	}
 	at, expect := s.pin, s.expect()
 	s.workers.Go(func() {
-		// When this finds nothing the link's end does: attaching again is refused.
+		// If this finds nothing, attaching again is refused.
 		_ = s.lookAgain(ctx, at, expect, refused, 0)
 	})
 }

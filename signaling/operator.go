@@ -21,11 +21,10 @@ import (
 )
 
 const (
-	roomsPatience = 2 * time.Second // of one SFU's answer
-	roomsAtOnce   = 32              // SFU nodes asked at the same time
+	roomsPatience = 2 * time.Second // of one node's answer
+	roomsAtOnce   = 32              // nodes asked at the same time
 )
 
-// nodeRow is one live member, for operators.
 type nodeRow struct {
 	Node                 ring.NodeID  `json:"node"`
 	Boot                 string       `json:"boot"`
@@ -34,9 +33,9 @@ type nodeRow struct {
 	Media                string       `json:"media,omitempty"`
 	HTTP                 string       `json:"http,omitempty"`
 	Draining             bool         `json:"draining"`
-	Suspect              bool         `json:"suspect"`     // gossip takes it for dead, this signaling node does not: it keeps its rooms and gets no new ones
-	Unreachable          bool         `json:"unreachable"` // this signaling node does not hear it, and sends it no new rooms
-	Stalled              int          `json:"stalled"`     // sessions of this signaling node whose clients say that nothing arrives from it
+	Suspect              bool         `json:"suspect"`     // by gossip, not by this node: it keeps its rooms and gets no new ones
+	Unreachable          bool         `json:"unreachable"` // not heard here: prefers other nodes for new rooms
+	Stalled              int          `json:"stalled"`     // sessions here to which nothing arrives from it
 	Rooms                uint32       `json:"rooms"`
 	Peers                uint32       `json:"peers"`
 	EgressBitsPerSecond  uint64       `json:"egressBitsPerSecond"`
@@ -51,7 +50,6 @@ type nodesAnswer struct {
 	Settled bool      `json:"settled"`
 }
 
-// heldPeer and heldRoom are what an SFU says it serves.
 type heldPeer struct {
 	Peer      string `json:"peer"`
 	Identity  string `json:"identity"`
@@ -103,8 +101,8 @@ func (s *Server) serveRooms(w http.ResponseWriter, r *http.Request) {
 	writeJSON(w, http.StatusOK, s.askAll(r.Context(), r.URL.Query().Has("media")))
 }
 
-// serveRoom answers for one room, to those who run it or see the cluster. Its name is the rest of the path, which may
-// contain slashes, escaped or not.
+// serveRoom answers those who run the room or see the cluster. The name is the rest of the path, which may contain
+// slashes.
 func (s *Server) serveRoom(w http.ResponseWriter, r *http.Request) {
 	grant, err := s.grantOf(r)
 	if err != nil {
@@ -122,7 +120,7 @@ func (s *Server) serveRoom(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	var answer roomAnswer
-	if grant.ForCluster() == nil { // The explanation tells of nodes that hold other rooms.
+	if grant.ForCluster() == nil { // It tells of nodes that hold other rooms.
 		explanation, err := s.parts.Placer.Explain(r.Context(), room)
 		if err != nil {
 			writeFault(w, err)
@@ -139,8 +137,7 @@ func (s *Server) serveRoom(w http.ResponseWriter, r *http.Request) {
 	writeJSON(w, http.StatusOK, answer)
 }
 
-// askAll asks every live SFU node what it serves: the truth, where the store only
-// has intentions.
+// askAll asks every live media node what it serves: the store only has intentions.
 func (s *Server) askAll(ctx context.Context, media bool) roomsAnswer {
 	answer := roomsAnswer{Rooms: []heldRoom{}, Unreachable: []ring.NodeID{}}
 	var mu sync.Mutex // guards answer
@@ -165,7 +162,6 @@ func (s *Server) askAll(ctx context.Context, media bool) roomsAnswer {
 	return answer
 }
 
-// ask asks one node.
 func (s *Server) ask(ctx context.Context, n cluster.Node, media bool) ([]heldRoom, error) {
 	ctx, cancel := context.WithTimeout(ctx, roomsPatience)
 	defer cancel()

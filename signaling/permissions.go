@@ -13,7 +13,6 @@ import (
 	"github.com/holdfast-rtc/holdfast/signaling/wire"
 )
 
-// What a token does not allow.
 var (
 	errNotPublished = errors.New("the token does not allow publishing this source (canPublish, canPublishSources)")
 	errNoChat       = errors.New("the token does not allow writing to the chat (canPublishData)")
@@ -21,7 +20,6 @@ var (
 	errNoRoom       = errors.New("the room is not open, and the token does not allow opening it (roomCreate)")
 )
 
-// bitOf is what a token says of a source.
 func bitOf(source wire.Source) access.Sources {
 	switch source {
 	case wire.SourceMicrophone:
@@ -33,12 +31,11 @@ func bitOf(source wire.Source) access.Sources {
 	}
 }
 
-// mayPublish says whether somebody may publish a source. The media node, which sees what is really sent, judges by the same set.
+// The media node, which sees what is really sent, judges by the same set.
 func mayPublish(who access.Session, source wire.Source) bool {
 	return who.CanPublish && who.Sources.Allows(bitOf(source))
 }
 
-// permissionsOf is what a client is told that it may do.
 func permissionsOf(who access.Session) wire.Permissions {
 	p := wire.Permissions{Publish: who.CanPublish, Subscribe: who.CanSubscribe, Chat: who.CanChat, Rename: who.CanRename}
 	if who.Sources == 0 {
@@ -52,7 +49,7 @@ func permissionsOf(who access.Session) wire.Permissions {
 	return p
 }
 
-// rename changes the name that the others see. It is as self-chosen as one that comes with a join.
+// rename changes the name that the others see, marked as self-chosen.
 func (s *session) rename(m *wire.Rename) error {
 	if !s.who.CanRename {
 		return errNoRename
@@ -66,8 +63,7 @@ func (s *session) rename(m *wire.Rename) error {
 	return nil
 }
 
-// mayEnter refuses, where the deployment demands roomCreate, somebody who has it not and comes to a room that is not open. A room
-// counts as open while it has a pin: from its opening until an hour after its end.
+// mayEnter refuses, where roomCreate is demanded, whoever lacks it and comes to a room without a pin.
 func (s *session) mayEnter(ctx context.Context) error {
 	if !s.server.config.DemandRoomCreate || s.who.RoomCreate || s.server.hub.has(s.who.Room) {
 		return nil
@@ -89,7 +85,6 @@ func (s *session) mayEnter(ctx context.Context) error {
 	}
 }
 
-// has says whether somebody in the room has a socket here.
 func (h *Hub) has(room ring.RoomID) bool {
 	h.mu.Lock()
 	defer h.mu.Unlock()

@@ -13,27 +13,24 @@ import (
 )
 
 const (
-	// collectsPerSecond and collectBurst bound, for each process, how often its garbage is collected on demand: that costs it all
-	// its cores for as long as its heap is large.
+	// A collection costs a process all its cores for as long as its heap is large.
 	collectsPerSecond = 1
 	collectBurst      = 5
-	// collectingNodes are remembered for that: more than a cluster has.
+	// collectingNodes is more than a cluster has.
 	collectingNodes = 1024
 )
 
-// processAnswer is what a process holds: what must come back to where it was when
-// a storm is over.
+// processAnswer is what must come back to where it was after a storm.
 type processAnswer struct {
 	Node       ring.NodeID `json:"node"`
 	Goroutines int         `json:"goroutines"`
 	HeapBytes  uint64      `json:"heapBytes"`
 	Sockets    int64       `json:"sockets"`  // with a session
 	Waiting    int         `json:"waiting"`  // connections without one
-	SentAway   uint64      `json:"sentAway"` // connections that had to go for others, since the start
+	SentAway   uint64      `json:"sentAway"` // pending connections dropped for others, since the start
 }
 
-// serveProcess answers for this process, or for the media node that is named. With collect it is
-// asked to collect its garbage first, so that what is left is in use.
+// serveProcess answers for this process or the named media node, after a collection where collect asks for it.
 func (s *Server) serveProcess(w http.ResponseWriter, r *http.Request) {
 	collect := r.URL.Query().Has("collect")
 	node := cmp.Or(ring.NodeID(r.URL.Query().Get("node")), s.config.Node)
@@ -50,7 +47,7 @@ func (s *Server) serveProcess(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	if collect {
-		runtime.GC() // Pools keep what is in them for one collection more.
+		runtime.GC() // Pools keep their values for one collection more.
 		debug.FreeOSMemory()
 	}
 	var memory runtime.MemStats

@@ -11,13 +11,12 @@ import (
 	"github.com/holdfast-rtc/holdfast/lobby"
 )
 
-// Quotas bound what one identity, one API key and one address do through this node,
-// in all rooms together.
+// Quotas bound what one identity, API key and address do through this node, in all rooms together.
 type Quotas struct {
 	Identity, Key, Address Quota
 }
 
-// Quota is the bounds of one of them. What is zero has no bound.
+// Quota is one of them; zero fields have no bound.
 type Quota struct {
 	Joins   Rate // joins and resumes
 	Rooms   Rate // those of them that find nobody in the room
@@ -25,8 +24,7 @@ type Quota struct {
 	Sockets int // with a session, held at once
 }
 
-// Rate bounds how often something happens: so many times a second on average, and so
-// many at once.
+// Rate is an average a second, and a burst.
 type Rate struct {
 	PerSecond float64
 	Burst     int
@@ -37,15 +35,14 @@ func defaultQuotas() Quotas {
 	return Quotas{
 		// One person with many tabs, or an application that calls the doctor of each of its rooms "doctor".
 		Identity: Quota{Joins: Rate{10, 100}, Rooms: Rate{1, 20}, Offers: Rate{10, 100}, Sockets: 200},
-		// Most deployments have one API key, which would be a bound of the whole node.
+		// Most deployments have one API key, which would bound the whole node.
 		Key: Quota{},
-		// A university behind one address, all of whose people come back at once when a signaling node dies.
+		// A university behind one address comes back at once when a signaling node dies.
 		Address: Quota{Joins: Rate{50, 1000}, Rooms: Rate{5, 200}, Offers: Rate{100, 2000}, Sockets: 2000},
 	}
 }
 
-// Set changes a quota by a text such as "joins=5:50,sockets=off": a rate is PERSECOND:BURST, sockets are a
-// number. What is not named stays; "off" lifts a bound, and alone all of them.
+// Set reads "joins=5:50,sockets=off": rates are PERSECOND:BURST. Unnamed bounds stay; "off" lifts one, and alone all.
 func (q *Quota) Set(text string) error {
 	if strings.TrimSpace(text) == "off" {
 		*q = Quota{}
@@ -101,18 +98,15 @@ func parseRate(text string) (Rate, error) {
 	return Rate{PerSecond: perSecond, Burst: burst}, nil
 }
 
-// quotaError says whose quota is used up, and for what.
 type quotaError struct{ what, whose string }
 
 func (e *quotaError) Error() string { return "too many " + e.what + " of this " + e.whose }
 
-// spender is whose quotas a session spends. What is empty is not counted.
+// spender is whose quotas a session spends; empty ones are not counted.
 type spender struct{ identity, key, address string }
 
-// meter counts what is spent.
 type meter struct{ identity, key, address account }
 
-// account is what all of one kind spend.
 type account struct {
 	whose                string
 	joins, rooms, offers *lobby.Turnstile
@@ -136,7 +130,7 @@ func (r Rate) turnstile() *lobby.Turnstile {
 	return lobby.NewTurnstile(r.PerSecond, r.Burst, rememberedEntries)
 }
 
-// each calls do for every account that a spender has, until one fails.
+// each stops at the first account where do fails, and returns it.
 func (m *meter) each(s spender, do func(a *account, key string) bool) *account {
 	for _, row := range []struct {
 		account *account
@@ -149,7 +143,7 @@ func (m *meter) each(s spender, do func(a *account, key string) bool) *account {
 	return nil
 }
 
-// enter counts a join and its socket; leave must be called for it, unless there is an error.
+// enter counts a join and its socket; without an error leave must follow.
 func (m *meter) enter(s spender) error {
 	if full := m.each(s, func(a *account, key string) bool { return a.joins.Pass(key) }); full != nil {
 		return &quotaError{"joins", full.whose}
@@ -168,12 +162,11 @@ func (m *meter) enter(s spender) error {
 	return &quotaError{"sockets", full.whose}
 }
 
-// leave takes back the socket of an enter.
 func (m *meter) leave(s spender) {
 	m.each(s, func(a *account, key string) bool { a.sockets.Give(key); return true })
 }
 
-// open counts a new room, and reopen takes one back that was not new.
+// open counts a new room; reopen takes one back that was not new.
 func (m *meter) open(s spender) error {
 	full := m.each(s, func(a *account, key string) bool { return a.rooms.Pass(key) })
 	if full == nil {
@@ -192,7 +185,6 @@ func (m *meter) reopen(s spender) {
 	m.each(s, func(a *account, key string) bool { a.rooms.Return(key); return true })
 }
 
-// offer counts an offer.
 func (m *meter) offer(s spender) error {
 	if full := m.each(s, func(a *account, key string) bool { return a.offers.Pass(key) }); full != nil {
 		return &quotaError{"offers", full.whose}

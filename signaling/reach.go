@@ -13,23 +13,19 @@ import (
 	"github.com/holdfast-rtc/holdfast/signaling/wire"
 )
 
-// patientTries are how often a session that has been attached before tries its node
-// again before it asks where the room is: when the node died the hub hears of it
-// sooner than that, and the store need not be asked by everybody at once.
+// patientTries: a session that was attached tries its node again before it asks the store, for the hub hears of a death
+// sooner.
 const patientTries = 3
 
-// reached is how an attempt to reach the room's node ended.
 type reached struct {
 	number *sfulink.Opening // which attempt; an older one no longer counts
 	link   *sfulink.Link    // nil with err
-	err    error            // final: trying on would not help
+	err    error            // final
 }
 
-// errElsewhere ends an attempt because the hub has been told of a higher pin, and
-// tells this session like the others.
+// errElsewhere: the hub has a higher pin and tells this session like the others.
 var errElsewhere = errors.New("the room is elsewhere")
 
-// opening is what this session attaches with.
 func (s *session) opening(p pin.Pin) *sfulink.Opening {
 	return &sfulink.Opening{
 		Pin: p, Room: s.who.Room,
@@ -45,7 +41,6 @@ func (s *session) opening(p pin.Pin) *sfulink.Opening {
 	}
 }
 
-// attach makes one attempt under the opening's pin.
 func (s *session) attach(ctx context.Context, o *sfulink.Opening) (*sfulink.Link, error) {
 	client, err := s.server.parts.Links.Client(o.Pin.Control)
 	if err != nil {
@@ -62,9 +57,8 @@ func (s *session) attach(ctx context.Context, o *sfulink.Opening) (*sfulink.Link
 	return link, nil
 }
 
-// reach attaches under the session's pin in the background, again and again, until it
-// is attached, refused for good, or dropped because the room moved. A node that
-// does not answer is only retried: whether it is dead is failover's to say.
+// reach attaches under the session's pin in the background until it is attached, refused for good, or dropped because
+// the room moved. A silent node is only retried: failover decides whether it is dead.
 func (s *session) reach(ctx context.Context) {
 	s.drop()
 	ctx, s.drop = context.WithCancel(ctx)
@@ -92,8 +86,8 @@ func (s *session) reach(ctx context.Context) {
 	s.expected = opening
 }
 
-// lookAgain asks where the room is, when the failure says that it may have moved,
-// and tells the hub. It returns errElsewhere if there is a higher pin.
+// lookAgain asks where the room is when the failure says that it may have moved, and tells the hub. It returns
+// errElsewhere for a higher pin.
 func (s *session) lookAgain(ctx context.Context, at pin.Pin, expect headroom.Room, failure error, tries int) error {
 	if errors.Is(failure, sfulink.ErrUnreachable) && tries < patientTries {
 		return nil
@@ -111,8 +105,8 @@ func (s *session) lookAgain(ctx context.Context, at pin.Pin, expect headroom.Roo
 	return nil
 }
 
-// placeAfter returns where the room is after an attempt under p failed. A room that was refused is placed again as what its node
-// judged: as another one it would be refused again.
+// placeAfter returns where the room is after an attempt under p failed. A refused room is placed again with the size
+// that its node judged.
 func (s *session) placeAfter(ctx context.Context, p pin.Pin, expect headroom.Room, failure error) (pin.Pin, error) {
 	if refused, ok := errors.AsType[*sfulink.RefusedError](failure); ok {
 		switch refused.Code {
@@ -129,7 +123,7 @@ func (s *session) placeAfter(ctx context.Context, p pin.Pin, expect headroom.Roo
 	return s.server.hub.place(ctx, s.who.Room, expect)
 }
 
-// final reports whether a refusal stays one, however often the edge tries.
+// final reports whether a refusal stays one, however often this node tries.
 func final(err error) bool {
 	refused, ok := errors.AsType[*sfulink.RefusedError](err)
 	if !ok {
@@ -144,8 +138,7 @@ func final(err error) bool {
 	}
 }
 
-// pause waits before the next try: doubling, with jitter so that the people of one
-// node do not come in step. It returns false when ctx ended first.
+// pause doubles, with jitter so that a node's clients do not come in step. It returns false when ctx ended first.
 func (s *session) pause(ctx context.Context, tries int) bool {
 	pause := min(s.server.config.RetryBase<<min(tries, 16), s.server.config.RetryMax)
 	pause = pause/2 + rand.N(pause/2+1) // no secret depends on it

@@ -19,16 +19,13 @@ import (
 )
 
 const (
-	// roomAsksPerSecond and roomAskBurst bound, for each room, what those who run it ask: each question goes to every media node,
-	// and of a removal something is noted.
+	// Each question goes to every media node.
 	roomAsksPerSecond = 5
 	roomAskBurst      = 50
 )
 
-// errWhom says that a removal does not say whom it means.
 var errWhom = errors.New("name one peer or one identity")
 
-// removedPeer is somebody who was removed, and the node that did it.
 type removedPeer struct {
 	Peer string      `json:"peer"`
 	Node ring.NodeID `json:"node"`
@@ -37,20 +34,18 @@ type removedPeer struct {
 type removalAnswer struct {
 	Removed     []removedPeer `json:"removed"`
 	Unreachable []ring.NodeID `json:"unreachable"`
-	// Recorded: the store has noted the removal, so it holds after a failover too. Else this node goes on trying.
+	// Recorded: the store has noted the removal. Else this node goes on trying.
 	Recorded bool `json:"recorded"`
 }
 
-// serveRemoval takes people out of a room. Every node is asked, not only the one that the store
-// names: whoever holds the room right now is the one who can.
+// serveRemoval asks every node, not only the one that the store names: whoever holds the room can remove people.
 func (s *Server) serveRemoval(w http.ResponseWriter, r *http.Request) {
 	request, err := s.removalOf(r)
 	if err != nil {
 		writeFault(w, err)
 		return
 	}
-	// Noted before the nodes are asked: a session that is just moving from one to another is with none of them, and
-	// looks for the note when it has arrived.
+	// Noted first: a session that is just moving is with no node, and reads the note when it arrives.
 	room, now := ring.RoomID(request.GetRoom()), s.parts.Store.Now()
 	first := s.noteRemoval(r.Context(), removalFrom(room, request.GetIdentity(), request.GetPeer(), nil, now))
 	answer := s.removeEverywhere(r.Context(), request)
@@ -68,7 +63,6 @@ func (s *Server) serveRemoval(w http.ResponseWriter, r *http.Request) {
 	writeJSON(w, status, answer)
 }
 
-// removalOf reads whom somebody who runs a room wants to remove from it.
 func (s *Server) removalOf(r *http.Request) (*control.RemoveRequest, error) {
 	grant, err := s.grantOf(r)
 	if err != nil {

@@ -11,15 +11,13 @@ import (
 )
 
 const (
-	// rereadLeast and rereadSpread: the pins of the rooms with sockets here are read again every 30 to 60 s. An owner that cannot reach
-	// the store does not learn that its pin has expired and that the room was opened elsewhere; the people whom it has learn of it here.
+	// The pins of rooms with sockets here are read every 30 to 60 s: an owner that cannot reach the store does not
+	// learn that its pin expired and the room was opened elsewhere.
 	rereadLeast  = 30 * time.Second
 	rereadSpread = 30 * time.Second
-	// rereadLimit bounds one reading.
-	rereadLimit = 5 * time.Second
+	rereadLimit  = 5 * time.Second
 )
 
-// watchPins reads the pins of the rooms here again and again until ctx ends.
 func (s *Server) watchPins(ctx context.Context) {
 	for {
 		timer := time.NewTimer(rereadLeast + rand.N(rereadSpread))
@@ -33,8 +31,8 @@ func (s *Server) watchPins(ctx context.Context) {
 	}
 }
 
-// rereadPins sends the sessions of rooms that have a higher pin on another node there. The placer judges such a pin first: just after a
-// loss of the store it may be a claim that is being handed back.
+// rereadPins follows higher pins on other nodes. The placer judges such a pin first: just after a data loss it may be a
+// claim that is being handed back.
 func (s *Server) rereadPins(ctx context.Context) {
 	here := s.hub.pins()
 	rooms := make([]ring.RoomID, 0, len(here))
@@ -61,7 +59,6 @@ func (s *Server) rereadPins(ctx context.Context) {
 	}
 }
 
-// pins are the highest known pins of the rooms here.
 func (h *Hub) pins() map[ring.RoomID]pin.Pin {
 	h.mu.Lock()
 	defer h.mu.Unlock()

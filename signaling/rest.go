@@ -13,18 +13,16 @@ import (
 )
 
 const (
-	// devTokenLife is long enough for a day's work on a page.
+	// devTokenLife is a day's work on a page.
 	devTokenLife = 12 * time.Hour
-	// readyLimit bounds what a balancer's check waits for the store.
+	// readyLimit bounds a balancer's check.
 	readyLimit = time.Second
 )
 
-// errWarming says that readiness is not reached yet.
 var errWarming = errors.New("the cluster has not been seen yet: no member of --join has answered")
 
-// serveReady answers a balancer: not before the first full gossip exchange, not
-// before the store has been reached once, and not while it is cut off from the media nodes.
-// A store that goes away later does not take the node out: running calls do not need it.
+// serveReady answers a balancer: not before gossip has settled and the store has been reached once, and not while cut
+// off. A store that goes away later changes nothing: running calls do not need it.
 func (s *Server) serveReady(w http.ResponseWriter, r *http.Request) {
 	if err := s.checkReady(r.Context()); err != nil {
 		writeText(w, http.StatusServiceUnavailable, err.Error())
@@ -53,7 +51,6 @@ func (s *Server) checkReady(ctx context.Context) error {
 	return nil
 }
 
-// clientConfig is what the page needs before it joins.
 type clientConfig struct {
 	Dev      bool `json:"dev"`
 	Protocol int  `json:"protocol"`
@@ -64,7 +61,6 @@ func (s *Server) serveConfig(w http.ResponseWriter, _ *http.Request) {
 	writeJSON(w, http.StatusOK, clientConfig{Dev: s.config.Dev, Protocol: wire.Version, Kill: s.mayKill()})
 }
 
-// serveDevToken hands a token to whoever asks: only in dev.
 func (s *Server) serveDevToken(w http.ResponseWriter, r *http.Request) {
 	room, err := access.CheckRoom(r.URL.Query().Get("room"))
 	if err != nil {
@@ -101,7 +97,7 @@ func (s *Server) clusterOnly(next http.Handler) http.Handler {
 	})
 }
 
-// unstored keeps answers of the operator's API out of caches, refusals too.
+// unstored keeps answers, refusals too, out of caches.
 func unstored(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		w.Header().Set("Cache-Control", "no-store")
@@ -109,7 +105,6 @@ func unstored(next http.Handler) http.Handler {
 	})
 }
 
-// grantOf returns what the request's token grants.
 func (s *Server) grantOf(r *http.Request) (access.Grant, error) {
 	token, ok := strings.CutPrefix(r.Header.Get("Authorization"), "Bearer ")
 	if !ok {
@@ -118,7 +113,6 @@ func (s *Server) grantOf(r *http.Request) (access.Grant, error) {
 	return s.parts.Keys.Verify(strings.TrimSpace(token))
 }
 
-// restFault is an error of the REST API.
 type restFault struct {
 	Code      wire.Code `json:"code"`
 	Message   string    `json:"message"`

@@ -15,13 +15,11 @@ import (
 	"github.com/holdfast-rtc/holdfast/readiness"
 )
 
-// contentPolicy lets the page run our own scripts, play what it captured or made
-// itself, and talk to this node; nothing else.
+// contentPolicy allows our own scripts, what the page captured or made, and this node.
 const contentPolicy = "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data: blob:; font-src 'self'; " +
 	"connect-src 'self'; media-src 'self' blob: mediastream:; worker-src 'self' blob:; manifest-src 'self'; " +
 	"base-uri 'none'; form-action 'self'; frame-ancestors 'none'"
 
-// routes is everything that this node answers.
 func (s *Server) routes() http.Handler {
 	r := chi.NewRouter()
 	r.Use(s.headers)
@@ -57,7 +55,6 @@ func (s *Server) routes() http.Handler {
 	return r
 }
 
-// headers sets what every answer has.
 func (s *Server) headers(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		h := w.Header()
@@ -65,7 +62,7 @@ func (s *Server) headers(next http.Handler) http.Handler {
 		h.Set("X-Content-Type-Options", "nosniff")
 		h.Set("Referrer-Policy", "no-referrer")
 		h.Set("Permissions-Policy", "camera=(self), microphone=(self), display-capture=(self)")
-		// Files have no date of their own inside the binary, so caches must ask.
+		// Embedded files have no date, so caches must ask.
 		h.Set("Cache-Control", "no-cache")
 		h.Add("Vary", "Origin")
 		if origin := r.Header.Get("Origin"); s.embeds(origin) {
@@ -84,8 +81,7 @@ func (s *Server) embeds(origin string) bool {
 	return matches(s.config.pageHosts(), u.Host)
 }
 
-// pageHosts are the hosts whose pages may use this node, besides its own: patterns with
-// the port. In dev they include every server of this machine.
+// pageHosts are patterns with the port. In dev they include every server of this machine.
 func (c *Config) pageHosts() []string {
 	if !c.Dev {
 		return c.Origins
@@ -100,9 +96,8 @@ func matches(patterns []string, host string) bool {
 	})
 }
 
-// ownNameOnly refuses, in dev, what is addressed to somebody else's name. A stranger who points his
-// name at this machine (DNS rebinding) makes his page one of our own origin, and dev gives tokens to
-// those. An address cannot be pointed elsewhere, and localhost is this machine in every browser.
+// ownNameOnly refuses, in dev, what is addressed to a foreign name. With DNS rebinding a stranger's page would be of
+// our own origin, and dev gives tokens to those.
 func (s *Server) ownNameOnly(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		host := r.Host

@@ -36,36 +36,36 @@ import (
 	"github.com/holdfast-rtc/holdfast/signaling/access"
 )
 
-// Placer says where rooms live. orchestrator.Orchestrator is one.
+// Placer says where rooms live; orchestrator.Orchestrator is one.
 type Placer interface {
 	// Place returns the room's pin, and makes one if there is none.
 	Place(ctx context.Context, room ring.RoomID, expect headroom.Room) (pin.Pin, error)
-	// PlaceAgain moves the room after its node refused to open it under the pin refused.
+	// PlaceAgain moves the room after its node refused to open it.
 	PlaceAgain(ctx context.Context, room ring.RoomID, refused pin.Pin, expect headroom.Room) (pin.Pin, error)
 	// Observe remembers a fence that was seen anywhere.
 	Observe(room ring.RoomID, fence pin.Fence)
-	// Opened says that a node counts the room in its reports from this number on.
+	// Opened says from which load report on a node counts the room.
 	Opened(room ring.RoomID, node ring.NodeID, chargedInReport uint64)
 	// Explain says why a room lives where it lives.
 	Explain(ctx context.Context, room ring.RoomID) (orchestrator.Explanation, error)
 }
 
-// Links gives the control client of an address. control.Pool is one.
+// Links gives the control client of an address.
 type Links interface {
 	Client(addr string) (control.MediaClient, error)
 }
 
-// Views gives the present picture of the cluster.
+// Views gives the present view of the cluster.
 type Views interface {
 	View() *cluster.View
 }
 
-// Store is asked whether it can be reached, again and again where the rooms with sockets here live, and which sessions are over.
+// Store has pins and notes.
 type Store interface {
 	Ping(ctx context.Context) error
-	// Pins visits the pins that stand of some rooms.
+	// Pins visits the current pins of some rooms.
 	Pins(ctx context.Context, rooms []ring.RoomID, visit func(pin.Holding) error) error
-	// Note writes notes of a room, by name, which are kept for life.
+	// Note writes notes of a room, by name.
 	Note(ctx context.Context, room ring.RoomID, notes map[string]string, life time.Duration) error
 	// Notes reads notes of a room, empty where there is none.
 	Notes(ctx context.Context, room ring.RoomID, names ...string) ([]string, error)
@@ -81,7 +81,7 @@ type Parts struct {
 	Store  Store
 	Keys   *access.Keyring
 	Static fs.FS  // the site; index.html at its root
-	Killer Killer // nil anywhere but in a development cluster
+	Killer Killer // nil outside development clusters
 }
 
 // Server is one signaling node.
@@ -95,7 +95,7 @@ type Server struct {
 	asks       *lobby.Turnstile
 	entries    *lobby.Turnstile
 	openings   *lobby.Turnstile  // placements that may reserve egress
-	collects   *lobby.Turnstile  // collections of garbage on demand, by node
+	collects   *lobby.Turnstile  // garbage collections, by node
 	meter      *meter            // of the quotas
 	chats      *lobby.Turnstile  // lines of chat, by person and room
 	roomAsks   *lobby.Turnstile  // of those who run a room, by room
@@ -104,25 +104,23 @@ type Server struct {
 
 	notes  chan endedSessions // wait for the store
 	kept   keptNotes
-	asking chan struct{} // holds one for each question about endings
+	asking chan struct{} // one for each question about endings
 
 	ready    atomic.Bool                         // the store has been reached once
-	unheard  atomic.Pointer[map[pin.BootID]bool] // media nodes that other signaling nodes hear and this one does not
-	cut      atomic.Bool                         // no media node is heard here, though the cluster says that they live
+	unheard  atomic.Pointer[map[pin.BootID]bool] // media nodes that only other signaling nodes hear
+	cut      atomic.Bool                         // no media node is heard here, though some live
 	sockets  atomic.Int64                        // with a session, now
 	upgraded chan *session                       // what hostSessions takes over
 }
 
 const (
-	// rememberedEntries is how many who came in are remembered, for their pace: as many as
-	// there may be sockets. Each costs some 200 bytes.
+	// rememberedEntries is as many as there may be sockets. Each costs 200 bytes.
 	rememberedEntries = 20_000
-	// complaintsPerSecond and complaintBurst bound the log lines about people without a good token.
+	// These bound log lines about people without a good token.
 	complaintsPerSecond = 1
 	complaintBurst      = 20
 )
 
-// errStopping ends every session when the node stops.
 var errStopping = errors.New("this signaling node stops")
 
 // New makes a signaling node. Run starts it.
@@ -151,18 +149,18 @@ func New(config Config, parts Parts, log *slog.Logger) (*Server, error) {
 	}, nil
 }
 
-// Hub is the rooms with sockets here, for failover.
+// Hub has the rooms with sockets here, for failover.
 func (s *Server) Hub() *Hub { return s.hub }
 
-// Run serves on lis until ctx ends. Then clients are told to go to another
-// signaling node (close code 1012), and it returns when all sessions have ended.
+// Run serves on lis until ctx ends. Then clients are told to go to another signaling node (close code 1012), and it
+// returns when all sessions have ended.
 func (s *Server) Run(ctx context.Context, lis net.Listener) error {
 	life, stop := context.WithCancelCause(context.WithoutCancel(ctx))
 	server := &http.Server{
 		Handler:     s.routes(),
 		BaseContext: func(net.Listener) context.Context { return life },
 		ConnContext: withConn,
-		// None of these concerns a WebSocket: they are lifted when it takes the connection over.
+		// A WebSocket lifts all of these when it takes the connection over.
 		ReadHeaderTimeout: 5 * time.Second,
 		ReadTimeout:       10 * time.Second,
 		WriteTimeout:      30 * time.Second,

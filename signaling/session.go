@@ -23,15 +23,14 @@ import (
 	"github.com/holdfast-rtc/holdfast/signaling/wire"
 )
 
-// session is one client on one socket: a task loop (run) that owns all fields
-// but those of the other goroutines, which only post to its channels.
+// session is one client on one socket. Its loop, run, owns the fields; other goroutines post to its channels.
 type session struct {
 	server *Server
 	socket *socket
 	log    *slog.Logger
 
 	who        access.Session
-	address    netip.Prefix // it counts for; zero for none
+	address    netip.Prefix // zero for none
 	spends     *spender     // nil until its join and its socket are counted
 	admitted   bool         // it has shown a good token
 	resumes    bool         // by a resume token
@@ -39,38 +38,34 @@ type session struct {
 	generation generation
 	offers     *rate.Limiter
 
-	// The hub posts the room's new pin here, the reaching goroutine what it reached.
-	moves   chan pin.Pin // holds one; the latest counts
-	reached chan reached
-	workers sync.WaitGroup
-	// What the store says of this session is posted here, if it is over.
+	moves    chan pin.Pin // the hub's; holds one, the latest pin
+	reached  chan reached
+	workers  sync.WaitGroup
 	verdicts chan error
 	unjudge  context.CancelFunc // ends the question
 
 	expected *sfulink.Opening // the attempt whose outcome counts
 
-	pin   pin.Pin            // where the room is, as far as this session knows
+	pin   pin.Pin            // where the room is, as far as known here
 	link  *sfulink.Link      // nil while there is none
 	drop  context.CancelFunc // ends the link or the attempt to make one
 	known memory
 
 	room       atomic.Pointer[headroom.Room] // as last known; the hub reads it
 	unreserved bool                          // this identity opens many rooms
-	told       pin.BootID                    // the process whose media the client has, or was told to go to
+	told       pin.BootID                    // the boot whose media the client has, or was told to go to
 }
 
-// ending is how a session ends.
 type ending struct {
 	code     websocket.StatusCode
 	reason   string
-	leave    bool // the peer goes too, and its session is over; else the node keeps it for its grace time
+	leave    bool // the peer goes too, and its session is over
 	expelled bool // the peer goes too: its session was over before
 	hopeless bool // nothing more can be written
-	brief    bool // there is no session that it would take patience for
+	brief    bool // there is no session worth patience
 }
 
-// serveSocket is GET /ws. It hands the session to hostSessions and returns, so that net/http can forget the request:
-// its buffers, its headers and the stack on which it was read.
+// serveSocket hands the session to hostSessions and returns, so that net/http frees the request's buffers and stack.
 func (s *Server) serveSocket(w http.ResponseWriter, r *http.Request) {
 	conn := connOf(r.Context())
 	if conn == nil || s.sockets.Load() >= int64(s.config.MaxSockets) {
@@ -99,7 +94,7 @@ func (s *Server) serveSocket(w http.ResponseWriter, r *http.Request) {
 	}
 }
 
-// hostSessions runs the sessions until ctx ends, and returns when all have ended.
+// hostSessions returns when all sessions have ended.
 func (s *Server) hostSessions(ctx context.Context) {
 	var sessions sync.WaitGroup
 	defer sessions.Wait()
@@ -113,7 +108,6 @@ func (s *Server) hostSessions(ctx context.Context) {
 	}
 }
 
-// live is the session from its first message to its end.
 func (s *session) live(ctx context.Context) {
 	ctx, end := context.WithCancelCause(ctx)
 	defer end(nil)
@@ -134,7 +128,6 @@ func (s *session) live(ctx context.Context) {
 	}
 }
 
-// run is the session's life on this socket.
 func (s *session) run(ctx context.Context) ending {
 	first, err := s.first(ctx)
 	if err == nil {
@@ -161,9 +154,8 @@ func (s *session) run(ctx context.Context) ending {
 	}
 }
 
-// turn does the next thing there is to do.
 func (s *session) turn(ctx context.Context) (ending, bool) {
-	var events <-chan *control.PeerEvent // nil, which never yields, without a link
+	var events <-chan *control.PeerEvent // nil without a link: never ready
 	if s.link != nil {
 		events = s.link.Events()
 	}
@@ -190,7 +182,6 @@ func (s *session) turn(ctx context.Context) (ending, bool) {
 	return ending{}, false
 }
 
-// first waits for the client's first message.
 func (s *session) first(ctx context.Context) (wire.Message, error) {
 	limit := time.NewTimer(s.server.config.FirstMessageLimit)
 	defer limit.Stop()
@@ -213,8 +204,7 @@ func (s *session) first(ctx context.Context) (wire.Message, error) {
 	}
 }
 
-// refuse answers a join or a resume that failed. The client shall try again on a
-// new socket, which may be another node's.
+// refuse answers a join or a resume that failed. The client tries again on a new socket, perhaps of another node.
 func (s *session) refuse(err error) ending {
 	fault := faultOf(err)
 	if fault.Code == wire.CodeStoreUnavailable {
@@ -230,8 +220,8 @@ func (s *session) refuse(err error) ending {
 	return ending{code: websocket.StatusPolicyViolation, reason: string(fault.Code), brief: true}
 }
 
-// mayComplain reports whether a refusal is logged: always when the one who is
-// refused has shown a good token and does not merely come too often.
+// mayComplain reports whether a refusal is logged: always for whoever has shown a good token and does not merely come
+// too often.
 func (s *session) mayComplain(err error) (unlogged int, ok bool) {
 	_, spent := errors.AsType[*quotaError](err)
 	if s.admitted && !spent && !errors.Is(err, errRestless) {
@@ -240,7 +230,6 @@ func (s *session) mayComplain(err error) (unlogged int, ok bool) {
 	return s.server.complaints.Next()
 }
 
-// bye ends the session for good.
 func (s *session) bye(code wire.Code) (ending, bool) {
 	s.socket.send(&wire.Bye{Code: code, Message: wire.MeaningOf(code).Sentence})
 	return ending{code: websocket.StatusNormalClosure, reason: string(code)}, true
@@ -265,7 +254,6 @@ func (s *session) part(ctx context.Context, how ending) {
 	s.workers.Wait()
 }
 
-// endingOf says how a session ends whose context did.
 func endingOf(cause error) ending {
 	switch {
 	case errors.Is(cause, errStopping):

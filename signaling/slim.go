@@ -9,14 +9,14 @@ import (
 )
 
 const (
-	// slimRead holds the header of a frame and most of what a quiet client says; more is read past it.
+	// slimRead holds most of what a quiet client says; more is read past it.
 	slimRead = 512
-	// slimWrite gathers the header of a frame with a message of the usual size.
+	// slimWrite holds a message of the usual size.
 	slimWrite = 1 << 10
 )
 
-// slimWriter hands out a hijacked connection with buffers of 1.5 KiB, where
-// net/http's have 8: a socket has them for its whole life.
+// slimWriter hands out a hijacked connection with buffers of 1.5 KiB instead of net/http's 8: a socket keeps them for
+// life.
 type slimWriter struct{ http.ResponseWriter }
 
 // Hijack is part of http.Hijacker.
@@ -27,7 +27,7 @@ func (w slimWriter) Hijack() (net.Conn, *bufio.ReadWriter, error) {
 	}
 	early := make([]byte, buffers.Reader.Buffered()) // what came right behind the request
 	if _, err := io.ReadFull(buffers.Reader, early); err != nil {
-		return nil, nil, err // It never fails: they are there.
+		return nil, nil, err // never: they are there
 	}
 	reader := bufio.NewReaderSize(io.MultiReader(bytes.NewReader(early), conn), max(slimRead, len(early)))
 	if _, err := reader.Peek(len(early)); err != nil { // so that they count as buffered

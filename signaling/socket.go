@@ -17,31 +17,28 @@ import (
 )
 
 const (
-	// outgoingMessages wait for a client at most. A room's chatter is a few per second;
-	// a client this far behind is cut off (1008) and resumes with a snapshot.
+	// outgoingMessages: a client this far behind is cut off (1008) and resumes with a snapshot.
 	outgoingMessages = 256
-	// incomingMessages wait for the session at most; past that TCP holds the client back.
+	// incomingMessages: past that TCP holds the client back.
 	incomingMessages = 16
 	// droppedInARow messages above the rate close the socket.
 	droppedInARow = 100
-	// nonsenseMessages that cannot be understood close the socket.
+	// nonsenseMessages close the socket.
 	nonsenseMessages = 20
-	// outgoingBytes wait for a client at most, whatever the number of messages: a roster
-	// of a full room and an answer of 64 slots have some 200 KiB together.
+	// outgoingBytes is many times a full room's roster and an answer of 64 slots.
 	outgoingBytes = 4 << 20
-	// strangerBytes bounds a message of a client without a session: a join, or a resume of
-	// the longest token.
+	// strangerBytes is enough for a join, and for a resume with the longest token.
 	strangerBytes = 64 << 10
 )
 
 const (
-	// lastWord is how long the end may take when the client does not read.
+	// lastWord bounds the end when the client does not read.
 	lastWord = time.Second
-	// farewell is how long it may take when a client without a session is refused.
+	// farewell bounds it for a client without a session.
 	farewell = 3 * time.Second
 )
 
-// noCode closes without a close frame: there is nobody to read it.
+// noCode closes without a close frame.
 const noCode websocket.StatusCode = 0
 
 // Why a session's context ends.
@@ -54,16 +51,14 @@ var (
 	errNonsense = errors.New("too many messages that could not be understood")
 )
 
-// inbound is a message of the client, or why it is none.
 type inbound struct {
 	message wire.Message
 	err     error
 	last    bool // the client has gone too far: the session ends with err
 }
 
-// socket is one client's WebSocket with its two bounded queues. send, and only
-// send, may be called from any goroutine. A client that is quiet has one goroutine here, the
-// reader: writing and pings have theirs while they last.
+// socket is one client's WebSocket with two bounded queues. Only send may be called from any goroutine. A quiet client
+// has one goroutine, the reader.
 type socket struct {
 	conn   *websocket.Conn
 	tcp    *clientConn
@@ -83,7 +78,7 @@ type socket struct {
 	pings   *time.Timer
 }
 
-// upgrade takes an HTTP request over. An error has been answered already.
+// upgrade answers its errors itself.
 func upgrade(w http.ResponseWriter, r *http.Request, tcp *clientConn, config *Config, log *slog.Logger) (*socket, error) {
 	if !speaks(r) {
 		writeFault(w, errTongue)
@@ -102,8 +97,7 @@ func upgrade(w http.ResponseWriter, r *http.Request, tcp *clientConn, config *Co
 	}, nil
 }
 
-// speaks reports whether the client offers our subprotocol. Without this check the upgrade
-// would succeed without any.
+// speaks reports whether the client offers our subprotocol, without which the upgrade would succeed too.
 func speaks(r *http.Request) bool {
 	for offered := range strings.SplitSeq(strings.Join(r.Header.Values("Sec-WebSocket-Protocol"), ","), ",") {
 		if strings.EqualFold(strings.TrimSpace(offered), wire.Subprotocol) {
@@ -113,8 +107,7 @@ func speaks(r *http.Request) bool {
 	return false
 }
 
-// start runs the socket's goroutines. They end with the connection, not with ctx,
-// because a session says a last word after its context has ended.
+// The goroutines end with the connection, not with ctx, because a session says a last word after its context.
 func (k *socket) start(ctx context.Context, end context.CancelCauseFunc) {
 	k.end = end
 	detached := context.WithoutCancel(ctx)
@@ -126,13 +119,13 @@ func (k *socket) start(ctx context.Context, end context.CancelCauseFunc) {
 	k.pings = time.AfterFunc(k.config.PingInterval, func() { k.ping(detached) })
 }
 
-// admit lifts what holds for strangers: the client has shown a good token.
+// admit lifts what holds for strangers.
 func (k *socket) admit() {
 	k.tcp.Leave()
 	k.conn.SetReadLimit(wire.MaxMessageBytes)
 }
 
-// send queues a message. When the queue is full the client is cut off.
+// When the queue is full the client is cut off.
 func (k *socket) send(m wire.Message) {
 	frame, err := wire.Encode(m)
 	if err != nil {
@@ -155,10 +148,9 @@ func (k *socket) send(m wire.Message) {
 	}
 }
 
-// close sends what is queued unless that is hopeless, then the close frame, and
-// returns when the socket's goroutines have ended. The connection itself is closed
-// when the patience ends: coder/websocket would wait for ever for the rest of a frame
-// that the client began.
+// close sends what is queued unless that is hopeless, then the close frame, and returns when the socket's goroutines
+// have ended. It closes the connection when the patience ends: coder/websocket would wait for ever for the rest of a
+// frame.
 func (k *socket) close(how ending) {
 	k.mu.Lock()
 	k.closed = true
@@ -176,13 +168,13 @@ func (k *socket) close(how ending) {
 	case how.brief:
 		patience = min(patience, farewell)
 	}
-	// From here on whoever waits too long is cut off without a word.
+	// Whoever waits too long from here on is cut off.
 	cut := func() { _ = k.tcp.Close() }
 	k.tcp.SendAwayBy(cut)
 	limit := time.AfterFunc(patience, cut)
 	defer limit.Stop()
 	k.writers.Wait()
-	// The connection is gone whatever these say, at the end of the patience at the latest.
+	// The connection is gone whatever these say.
 	if how.code == noCode {
 		_ = k.conn.CloseNow()
 	} else {
@@ -191,7 +183,6 @@ func (k *socket) close(how ending) {
 	k.ends.Wait()
 }
 
-// read is the only reader of the connection.
 func (k *socket) read(ctx context.Context, ended <-chan struct{}) {
 	defer close(k.in)
 	limit := rate.NewLimiter(rate.Limit(k.config.MessagesPerSecond), k.config.MessageBurst)
@@ -233,7 +224,7 @@ func (k *socket) read(ctx context.Context, ended <-chan struct{}) {
 	}
 }
 
-// write is the only writer of messages, and ends when there are none.
+// write ends when nothing waits.
 func (k *socket) write(ctx context.Context) {
 	for {
 		frame, ok := k.next()
@@ -250,7 +241,6 @@ func (k *socket) write(ctx context.Context) {
 	}
 }
 
-// next takes the first message that waits.
 func (k *socket) next() (frame []byte, ok bool) {
 	k.mu.Lock()
 	defer k.mu.Unlock()

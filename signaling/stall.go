@@ -6,16 +6,16 @@ import (
 	"github.com/holdfast-rtc/holdfast/pin"
 )
 
-// stallLasts is how long a client's word that nothing arrives counts: it repeats it about once a second.
+// stallLasts: clients repeat it about once a second.
 const stallLasts = 3 * time.Second
 
-// stall is when a client last said that no media arrives, and under which fence.
+// stall is when, and under which fence, a client last said that no media arrives.
 type stall struct {
 	at    time.Time
 	under pin.Fence
 }
 
-// stalled notes a client's word. One about another place of the room than the present one says nothing.
+// stalled ignores a word about an earlier placement.
 func (h *Hub) stalled(s *session, epoch uint64) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -28,8 +28,8 @@ func (h *Hub) stalled(s *session, epoch uint64) {
 	}
 }
 
-// Stalled counts the sessions here whose room is on the boot and whose client says that nothing arrives from
-// it; all counts the others too, where there is such a one. It costs nothing while nobody complains.
+// Stalled counts the sessions here whose room is on the boot and whose client receives nothing; all counts the others
+// too if there is one.
 func (h *Hub) Stalled(boot pin.BootID) (stalled, all int) {
 	h.mu.Lock()
 	defer h.mu.Unlock()

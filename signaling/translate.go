@@ -5,8 +5,6 @@ import (
 	"github.com/holdfast-rtc/holdfast/signaling/wire"
 )
 
-// What the control protocol and the client's protocol call the same.
-
 func wirePeer(p *control.Peer) wire.Peer {
 	return wire.Peer{
 		Peer: wire.PeerID(p.GetId()), Identity: p.GetIdentity(), Name: p.GetName(),
@@ -71,8 +69,7 @@ func controlKind(k wire.Kind) control.Kind {
 	return control.Kind_KIND_VIDEO
 }
 
-// offerMessage carries an offer to the node; known is the slot table to use when
-// the client did not send its own and still has the connection it was made for.
+// offerMessage carries an offer to the node; known is used when the client did not send its slot table.
 func offerMessage(o *wire.Offer, known []*control.Slot) *control.EdgeMessage {
 	offer := &control.Offer{Id: o.ID, Sdp: o.SDP, Fresh: o.Fresh}
 	offer.Senders = each(o.Senders, func(s wire.Sender) *control.Sender {
@@ -104,7 +101,6 @@ func refreshMessage(r *wire.Refresh) *control.EdgeMessage {
 	return &control.EdgeMessage{Message: &control.EdgeMessage_Refresh{Refresh: &control.Refresh{Mids: r.Mids}}}
 }
 
-// each maps a list.
 func each[A, B any, L ~[]A](list L, f func(A) B) []B {
 	out := make([]B, 0, len(list))
 	for _, a := range list {

@@ -5,25 +5,22 @@ import (
 	"time"
 )
 
-// When those whom this node refuses because of the store are told to come again.
 const (
-	// soonestTurn: whoever waits is in within half a second of the store's return, and a question that a dead store
-	// refuses at once costs little.
+	// soonestTurn lets whoever waits in within half a second of the store's return.
 	soonestTurn = 200 * time.Millisecond
-	// turnEvery lets 500 a second come, which is half a core's work of handshakes.
+	// turnEvery lets 500 a second come: half a core's work of handshakes.
 	turnEvery = 2 * time.Millisecond
-	// latestTurn is told to everybody when some 2500 wait: more than 500 a second come then, each every 5 s.
+	// latestTurn is told to everybody when some 2500 wait.
 	latestTurn = 5 * time.Second
 )
 
-// turns spreads those who wait for the store, so that they come one after the other, however many they are and
-// however they were refused: all at once when it died.
+// retrySchedule spreads those who wait for the store, so that they come one after the other.
 type turns struct {
 	mu   sync.Mutex // guards next
-	next time.Time  // the first turn that nobody has
+	next time.Time  // the first slot that nobody has
 }
 
-// take gives a turn, as the time from now until then.
+// take returns the time until the next free slot.
 func (t *turns) take(now time.Time) time.Duration {
 	t.mu.Lock()
 	defer t.mu.Unlock()

@@ -25,7 +25,7 @@ var floors = [][]string{
 	{"cli"},
 	{"lab/e2e", "lab/attack", "lab/chaos", "lab/load"},
 	{"lab/devcluster", "lab/peer", "lab/browser", "lab/measure", "lab/hosts"},
-	{"front", "signaling"},
+	{"balancer", "signaling"},
 	{"signaling/sfulink", "web"},
 	{"signaling/access", "signaling/wire"},
 	{"failover", "orchestrator/history"},
@@ -42,7 +42,7 @@ var floors = [][]string{
 	{"internal/testkit"},
 	{"pin"},
 	{"ring/paper"},
-	{"ring", "headroom", "failpoint", "lobby", "readiness", "backoff", "loglimit", "internal/tool"},
+	{"ring", "headroom", "failpoint", "connlimit", "readiness", "backoff", "loglimit", "internal/tool"},
 }
 
 // technology is an import that few may know. The rest of the house speaks its
@@ -83,7 +83,7 @@ var technologies = []technology{
 		"github.com/coder/websocket",
 		[]string{"signaling", "lab/peer"},
 		[]string{"lab/attack", "lab/e2e"},
-		"only the edge knows sockets: a room's messages are the structs of signaling/wire",
+		"only signaling nodes know sockets: a room's messages are the structs of signaling/wire",
 	},
 	{
 		"google.golang.org/grpc",
@@ -101,7 +101,7 @@ var technologies = []technology{
 		"github.com/go-chi/chi",
 		[]string{"signaling"},
 		nil,
-		"only the edge routes HTTP",
+		"only signaling nodes route HTTP",
 	},
 	{
 		"github.com/golang-jwt/jwt",
@@ -175,7 +175,7 @@ var bans = []ban{
 		"signaling",
 		[]string{"cli"},
 		true,
-		"an edge is reached by its protocol; what stands above uses signaling/wire and signaling/access",
+		"a signaling node is reached by its protocol; what stands above uses signaling/wire and signaling/access",
 	},
 	{
 		"cli",
@@ -215,7 +215,7 @@ var standardOnly = map[string]string{
 	"ring":      "placement is pure arithmetic: any language must be able to compute it from the page that describes it",
 	"failpoint": "any package may use it, so it may drag nothing in",
 	"pin":       "the order of placements is pure arithmetic",
-	"front":     "the balancer is replaced in production; it may cost nothing",
+	"balancer":  "the balancer is replaced in production; it may cost nothing",
 }
 
 // imports is one import declaration.
@@ -431,7 +431,7 @@ func TestTheBinaryOfNodesLinksNothingOfTheLab(t *testing.T) {
 			t.Errorf("%s is not found where it is: the look is broken", prefix)
 		}
 	}
-	for _, prefix := range []string{module + "/sfu", module + "/signaling", module + "/front"} {
+	for _, prefix := range []string{module + "/sfu", module + "/signaling", module + "/balancer"} {
 		if !has(node, prefix) {
 			t.Errorf("the binary of nodes lacks %s", prefix)
 		}

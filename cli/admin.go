@@ -15,11 +15,9 @@ import (
 	"github.com/holdfast-rtc/holdfast/signaling/access"
 )
 
-// answerBytes bounds an answer of the operator's API.
 const answerBytes = 64 << 20
 
-// serverFlags lead to the operator's API of a signaling node. Without any the
-// development cluster of this user is asked.
+// serverFlags lead to the operator's API: by default of this user's development cluster.
 type serverFlags struct {
 	keyFlags
 	devStateFlag
@@ -31,7 +29,6 @@ type serverFlags struct {
 // adminTokenLife is just long enough for the question.
 const adminTokenLife = time.Minute
 
-// resolve fills in what was not given.
 func (f *serverFlags) resolve(ctx context.Context) error {
 	if f.Server == "" {
 		dev, err := devcluster.Find(ctx, f.State)
@@ -58,12 +55,10 @@ func (f *serverFlags) resolve(ctx context.Context) error {
 	return err
 }
 
-// ask fetches a path of the operator's API.
 func (f *serverFlags) ask(ctx context.Context, path string) ([]byte, error) {
 	return f.send(ctx, http.MethodGet, path)
 }
 
-// send is ask with a method.
 func (f *serverFlags) send(ctx context.Context, method, path string) ([]byte, error) {
 	if err := f.resolve(ctx); err != nil {
 		return nil, err
@@ -91,7 +86,6 @@ func (f *serverFlags) send(ctx context.Context, method, path string) ([]byte, er
 	return body, nil
 }
 
-// refusal is what an error's body says, or its beginning if it is in another form.
 func refusal(body []byte) string {
 	var said struct {
 		Code    string `json:"code"`
@@ -103,13 +97,12 @@ func refusal(body []byte) string {
 	return fmt.Sprintf("%.200s", body)
 }
 
-// explainCommand asks why a room lives where it lives.
 type explainCommand struct {
 	serverFlags
 	Room string `arg:"" help:"The room's name."`
 }
 
-// Run prints the reasoning as the node gives it.
+// Run prints the node's reasoning.
 func (c *explainCommand) Run(ctx context.Context, s streams) error {
 	body, err := c.ask(ctx, "rooms/"+url.PathEscape(c.Room))
 	if err != nil {
@@ -118,10 +111,9 @@ func (c *explainCommand) Run(ctx context.Context, s streams) error {
 	return printJSON(s.out, body)
 }
 
-// nodesCommand lists the nodes.
 type nodesCommand struct{ serverFlags }
 
-// Run prints the list as the node gives it.
+// Run prints the list.
 func (c *nodesCommand) Run(ctx context.Context, s streams) error {
 	body, err := c.ask(ctx, "nodes")
 	if err != nil {
@@ -130,7 +122,6 @@ func (c *nodesCommand) Run(ctx context.Context, s streams) error {
 	return printJSON(s.out, body)
 }
 
-// printJSON indents an answer for people; programs can read it as well.
 func printJSON(w io.Writer, body []byte) error {
 	var value any
 	decoder := json.NewDecoder(strings.NewReader(string(body)))
@@ -144,7 +135,6 @@ func printJSON(w io.Writer, body []byte) error {
 	return encoder.Encode(value)
 }
 
-// encodeJSON prints a value of ours.
 func encodeJSON(w io.Writer, value any) error {
 	encoder := json.NewEncoder(w)
 	encoder.SetIndent("", "  ")

@@ -10,8 +10,8 @@ import (
 	"github.com/holdfast-rtc/holdfast/lab/hosts"
 )
 
-// cableCommand makes a host slow whose virtual cable ends at a bridge of this machine, as a
-// container's does. It is for lab/chaos/scripts.
+// cableCommand slows a host whose virtual cable ends at a bridge of this machine, as a container's does. It is for
+// lab/chaos/scripts.
 type cableCommand struct {
 	Port  string        `arg:"" help:"The cable's end at the bridge."`
 	Delay time.Duration `default:"200ms" help:"How late each packet gets, each way."`

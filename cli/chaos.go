@@ -22,7 +22,6 @@ import (
 	"github.com/holdfast-rtc/holdfast/redisstore"
 )
 
-// chaosCommand hurts a development cluster and judges what it made of it.
 type chaosCommand struct {
 	Scenario string        `arg:"" help:"What to do: kill, freeze, store-kill, store-pause, edge-kill, two-of-three, death-during-rehoming, crowd, partition, half-partition, edge-partition, edge-partition-kill, loss, delay, udp-blocked, control-blocked, control-blocked-one, calm or soak."`
 	Trials   int           `default:"3" help:"How often."`
@@ -124,7 +123,7 @@ func (c *chaosCommand) options(s streams) chaos.Options {
 	}
 }
 
-// find leads to the cluster to hurt. The end ends what was started.
+// find returns what ends the clusters that were started.
 func (c *chaosCommand) find(ctx context.Context, o *chaos.Options, s streams) (end func(), err error) {
 	if hosts.Alone() {
 		return startHosts(ctx, o, s)
@@ -157,7 +156,6 @@ func (c *chaosCommand) find(ctx context.Context, o *chaos.Options, s streams) (e
 	return func() {}, nil
 }
 
-// nodeEnv is what the nodes of a cluster of ours need to know of the scenario.
 func nodeEnv(o chaos.Options) map[string][]string {
 	if o.Scenario != chaos.Calm {
 		return chaos.NodeEnv(o.Scenario)
@@ -173,7 +171,7 @@ func nodeEnv(o chaos.Options) map[string][]string {
 	return env
 }
 
-// store opens the store of the pins; nil when nobody knows it.
+// store returns nil when nobody knows the store of the pins.
 func (c *chaosCommand) store(ctx context.Context, cluster *devcluster.Client) (*redisstore.Store, func(), error) {
 	where := cmp.Or(c.Store, c.Redis)
 	status, err := cluster.Status(ctx)
@@ -195,8 +193,7 @@ func (c *chaosCommand) store(ctx context.Context, cluster *devcluster.Client) (*
 	return store, func() { _ = store.Close() }, nil // it was only read from
 }
 
-// print writes the report wherever it is wanted. A standard output that machines
-// read has nothing else on it.
+// A standard output that machines read has nothing else on it.
 func (c *chaosCommand) print(report *chaos.Report, s streams) error {
 	people := s.out
 	var err error

@@ -12,8 +12,8 @@ import (
 	"github.com/holdfast-rtc/holdfast/lab/hosts"
 )
 
-// wantsHosts says whether the nodes are to be hosts of their own: for scenarios that hurt cables, and
-// for a soak of a cluster of ours, where that is possible.
+// wantsHosts reports whether the nodes are to be hosts of their own: for scenarios that hurt cables, and for a soak of
+// our own cluster where that is possible.
 func (c *chaosCommand) wantsHosts(s streams) (bool, error) {
 	name := chaos.Name(c.Scenario)
 	if hosts.Alone() {
@@ -39,10 +39,10 @@ func (c *chaosCommand) wantsHosts(s streams) (bool, error) {
 	return true, nil
 }
 
-// running says whether the cluster is somebody's.
+// running reports whether the cluster is somebody's.
 func (c *chaosCommand) running() bool { return c.Running || c.State != "" || c.URL != "" }
 
-// runAlone runs this command line again where there is no network but its own.
+// runAlone runs this command line again in a network of its own.
 func runAlone(ctx context.Context) error {
 	self, err := os.Executable()
 	if err != nil {
@@ -51,8 +51,8 @@ func runAlone(ctx context.Context) error {
 	return hosts.RunAlone(ctx, self, os.Args[1:]...)
 }
 
-// startHosts starts a development cluster each of whose nodes is a host, but for the front,
-// which is here with the people. The end ends both.
+// startHosts starts a development cluster each of whose nodes is a host, but for the balancer, which is here with the
+// people.
 func startHosts(ctx context.Context, o *chaos.Options, s streams) (end func(), err error) {
 	self, err := os.Executable()
 	if err != nil {

@@ -14,9 +14,8 @@ import (
 	"github.com/holdfast-rtc/holdfast/lab/devcluster"
 )
 
-// keepLogs copies the logs of the nodes of a cluster that was started for a run, which end with it, and
-// says where they are: to --logs, or, when a promise was broken, to a new directory. The state of everybody's media, as it was
-// when one was broken, lies beside them.
+// keepLogs copies the nodes' logs and everybody's media state to --logs, or, when a promise was broken, to a new
+// directory.
 func (c *chaosCommand) keepLogs(ctx context.Context, cluster *devcluster.Client, kept bool, evidence []chaos.Evidence, s streams) error {
 	if c.Logs == "" && (kept || c.running()) {
 		return nil
@@ -43,7 +42,6 @@ func (c *chaosCommand) keepLogs(ctx context.Context, cluster *devcluster.Client,
 	return nil
 }
 
-// copyLogs copies every log of one directory to another, which it makes.
 func copyLogs(to, from string) error {
 	if err := os.MkdirAll(to, 0o700); err != nil {
 		return fmt.Errorf("keep the logs: %w", err)

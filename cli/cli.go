@@ -28,13 +28,12 @@ const (
 	exitInUse  = 3
 )
 
-// commands is the whole command line.
 type commands struct {
 	labCommands
 
 	Signaling signalingCommand `cmd:"" help:"Run a signaling node: the page, the REST API and the clients' WebSockets."`
 	SFU       sfuCommand       `cmd:"" name:"sfu" help:"Run a media node."`
-	Front     frontCommand     `cmd:"" help:"Run the small TCP balancer of development and compose clusters."`
+	Front     balancerCommand  `cmd:"" help:"Run the small TCP balancer of development and compose clusters."`
 	Nodes     nodesCommand     `cmd:"" help:"List the nodes that a signaling node sees."`
 	Rooms     roomsCommand     `cmd:"" help:"List the open rooms, asked of every media node."`
 	Explain   explainCommand   `cmd:"" help:"Say why a room lives where it lives."`
@@ -45,7 +44,7 @@ type commands struct {
 	Health    healthCommand    `cmd:"" help:"Exit 0 when an address answers 200, else 1. For containers without a shell."`
 }
 
-// streams is where a command speaks. Results go to out, everything else to err.
+// streams is where a command speaks. Results go to out, all else to err.
 type streams struct {
 	in       io.Reader
 	out, err io.Writer
@@ -56,9 +55,8 @@ func Main() {
 	os.Exit(run(context.Background(), os.Args[1:], streams{in: os.Stdin, out: os.Stdout, err: os.Stderr}))
 }
 
-// run runs one command line and returns the exit code.
 func run(ctx context.Context, args []string, s streams) int {
-	// The second Ctrl-C is the default one: it ends a process that hangs while it ends.
+	// The second Ctrl-C ends a process that hangs while it ends.
 	ctx, stop := signal.NotifyContext(ctx, os.Interrupt, syscall.SIGTERM)
 	defer stop()
 	context.AfterFunc(ctx, stop)
@@ -92,7 +90,7 @@ func run(ctx context.Context, args []string, s streams) int {
 	return exitDone
 }
 
-// faultsError is a configuration that cannot work: every fault of it.
+// faultsError is every fault of a configuration.
 type faultsError struct{ faults []error }
 
 // Error lists the faults, one a line.
@@ -105,8 +103,7 @@ func (e *faultsError) Error() string {
 	return text.String()
 }
 
-// faults makes one error of all faults, or nil. Joined errors are taken apart, so
-// that each fault gets a line.
+// faults makes one error of all faults, or nil. Joined errors are taken apart, so that each gets a line.
 func faults(errs ...error) error {
 	var flat []error
 	for _, err := range errs {
@@ -133,7 +130,6 @@ func flatten(err error) []error {
 	return flat
 }
 
-// exitCode maps an error to the code of the process.
 func exitCode(err error) int {
 	var wrong *faultsError
 	switch {
@@ -146,7 +142,7 @@ func exitCode(err error) int {
 	}
 }
 
-// sentence says an error with what to do about it, where that is known.
+// sentence adds what to do about an error, where that is known.
 func sentence(err error) string {
 	switch {
 	case errors.Is(err, syscall.EADDRINUSE):

@@ -15,13 +15,11 @@ import (
 	"github.com/holdfast-rtc/holdfast/lab/devcluster"
 )
 
-// logFlags say how a process logs.
 type logFlags struct {
 	LogFormat string `default:"auto" enum:"auto,text,json" help:"text, json, or auto: text on a terminal, else json."`
 	LogLevel  string `default:"info" enum:"debug,info,warn,error" help:"The least level that is logged."`
 }
 
-// logger makes the logger of a node; every line says whose it is.
 func (f logFlags) logger(w io.Writer, name string) *slog.Logger {
 	var level slog.Level
 	_ = level.UnmarshalText([]byte(f.LogLevel)) // the parser has checked it
@@ -42,7 +40,6 @@ func isTerminal(w io.Writer) bool {
 	return err == nil && stat.Mode()&os.ModeCharDevice != 0
 }
 
-// nameFlag names a node.
 type nameFlag struct {
 	Name string `help:"The node's stable name, the same across restarts; the host's name by default."`
 }
@@ -58,7 +55,6 @@ func (f nameFlag) name() (string, error) {
 	return host, nil
 }
 
-// checkHostPort is the fault of an address that is not host:port, or nil.
 func checkHostPort(flag, address string) error {
 	if _, _, err := net.SplitHostPort(address); err != nil {
 		return fmt.Errorf("--%s %q: give host:port, or :port for every interface", flag, address)
@@ -66,9 +62,8 @@ func checkHostPort(flag, address string) error {
 	return nil
 }
 
-// advertised is the address that others are told: the wanted host, or host:port,
-// with the port that was bound where none is given. An address bound to every
-// interface must be told as a name or an address that others can reach.
+// advertised is what others are told: the wanted host, with the bound port where none is given. An address bound to
+// every interface needs a name.
 func advertised(wanted string, bound net.Addr) (string, error) {
 	_, port, err := net.SplitHostPort(bound.String())
 	if err != nil {
@@ -83,15 +78,13 @@ func advertised(wanted string, bound net.Addr) (string, error) {
 	return net.JoinHostPort(strings.Trim(wanted, "[]"), port), nil
 }
 
-// unspecified reports whether an address listens on every interface.
 func unspecified(address string) bool {
 	host, _, err := net.SplitHostPort(address)
 	ip := net.ParseIP(host)
 	return err == nil && (host == "" || (ip != nil && ip.IsUnspecified()))
 }
 
-// lifeline ties a supervised process to its supervisor; it does nothing in any
-// other. It returns what tells the supervisor our addresses.
+// lifeline ties a supervised process to its supervisor. It returns what tells the supervisor our addresses.
 func lifeline(s streams) (announce func(addresses map[string]string) error) {
 	if !devcluster.Supervised() {
 		return func(map[string]string) error { return nil }
@@ -100,8 +93,7 @@ func lifeline(s streams) (announce func(addresses map[string]string) error) {
 	return func(addresses map[string]string) error { return devcluster.Announce(s.out, addresses) }
 }
 
-// untilHangUp ends ctx when the terminal is closed, so that what was started for a person ends in
-// order and leaves nothing behind; not under nohup, which asks for the contrary.
+// untilHangUp ends ctx when the terminal is closed, but under nohup.
 func untilHangUp(ctx context.Context) (context.Context, context.CancelFunc) {
 	if signal.Ignored(syscall.SIGHUP) {
 		return context.WithCancel(ctx)
@@ -109,7 +101,7 @@ func untilHangUp(ctx context.Context) (context.Context, context.CancelFunc) {
 	return signal.NotifyContext(ctx, syscall.SIGHUP)
 }
 
-// ended drops the error of a context that was told to end: that is how a node stops.
+// ended drops the error of a context that was told to end.
 func ended(ctx context.Context, err error) error {
 	if ctx.Err() != nil && (errors.Is(err, context.Canceled) || errors.Is(err, net.ErrClosed)) {
 		return nil

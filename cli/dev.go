@@ -12,7 +12,6 @@ import (
 	"github.com/holdfast-rtc/holdfast/lab/devcluster"
 )
 
-// devCommand runs a development cluster, or speaks to the one that runs.
 type devCommand struct {
 	Up     devUpCommand     `cmd:"" default:"withargs" help:"Run a cluster until Ctrl-C (what dev does without a verb)."`
 	Status devStatusCommand `cmd:"" help:"Show the nodes of the running cluster."`
@@ -22,7 +21,6 @@ type devCommand struct {
 	Stop   devStopCommand   `cmd:"" help:"End the cluster."`
 }
 
-// devUpCommand runs the cluster.
 type devUpCommand struct {
 	SFU       int      `name:"sfu" default:"3" help:"How many media nodes."`
 	Signaling int      `default:"2" help:"How many signaling nodes."`
@@ -36,7 +34,6 @@ type devUpCommand struct {
 	NodeEnv   []string `hidden:"" sep:"none" placeholder:"NAME:KEY=VALUE" help:"An environment variable of one node's first run."`
 }
 
-// options are the supervisor's.
 func (c *devUpCommand) options() (devcluster.Options, error) {
 	o := devcluster.Options{
 		SFU: c.SFU, Signaling: c.Signaling, Redis: c.Redis, Listen: c.Listen, Origins: c.Origin, MediaHost: c.MediaHost, Verbose: c.Verbose, State: c.State,
@@ -79,7 +76,6 @@ func (c *devUpCommand) Run(ctx context.Context, s streams) error {
 	return supervisor.Run(ctx)
 }
 
-// devStatusCommand shows the nodes.
 type devStatusCommand struct {
 	devStateFlag
 	JSON bool `name:"json" help:"Print the status as JSON."`
@@ -102,7 +98,6 @@ func (c *devStatusCommand) Run(ctx context.Context, s streams) error {
 	return nil
 }
 
-// devStartCommand starts a dead node.
 type devStartCommand struct {
 	devStateFlag
 	Name string   `arg:"" help:"The node, for example sfu-2."`
@@ -123,7 +118,6 @@ func (c *devStartCommand) Run(ctx context.Context, s streams) error {
 	return nil
 }
 
-// devKillCommand signals a node.
 type devKillCommand struct {
 	devStateFlag
 	Name   string `arg:"" help:"The node, for example sfu-2."`
@@ -143,7 +137,6 @@ func (c *devKillCommand) Run(ctx context.Context, s streams) error {
 	return nil
 }
 
-// devAddSFUCommand adds a media node.
 type devAddSFUCommand struct {
 	devStateFlag
 	Env []string `sep:"none" placeholder:"KEY=VALUE" help:"An environment variable of this run."`
@@ -163,7 +156,6 @@ func (c *devAddSFUCommand) Run(ctx context.Context, s streams) error {
 	return nil
 }
 
-// devStopCommand ends the cluster.
 type devStopCommand struct{ devStateFlag }
 
 // Run asks the supervisor to end.

@@ -11,7 +11,6 @@ import (
 	"github.com/holdfast-rtc/holdfast/pin"
 )
 
-// gossipFlags are what every gossiping node needs.
 type gossipFlags struct {
 	Cluster         string   `default:"holdfast" help:"The name of the cluster, the same on every node: lower-case letters, digits, - and _. Clusters that share a store have different ones."`
 	ClusterKey      string   `placeholder:"TEXT" help:"The secret that all nodes of a cluster share, at least 32 characters; better given as HOLDFAST_CLUSTER_KEY, since arguments show in process lists."`
@@ -26,7 +25,7 @@ type gossipFlags struct {
 	keyText string // what key read
 }
 
-// hurried are the times after which failover believes gossip, for a detection that is too tight on purpose.
+// hurried is for a detection that is too tight on purpose.
 func (f gossipFlags) hurried(c failover.Config) failover.Config {
 	if f.DetectHaste > 0 {
 		for _, t := range []*time.Duration{&c.AskAfter, &c.BelieveAfter, &c.AnswerWithin} {
@@ -36,7 +35,7 @@ func (f gossipFlags) hurried(c failover.Config) failover.Config {
 	return c
 }
 
-// key parses the cluster key. No error shows it.
+// No error shows the key.
 func (f *gossipFlags) key() (control.ClusterKey, error) {
 	text, err := either("cluster-key", f.ClusterKey, f.ClusterKeyFile)
 	if err != nil {
@@ -56,7 +55,6 @@ func (f *gossipFlags) key() (control.ClusterKey, error) {
 	return key.In(f.Cluster)
 }
 
-// check lists the faults that need no other flag.
 func (f gossipFlags) check() error {
 	var lonely error
 	if len(f.Join) == 0 && !f.Solo {
@@ -65,15 +63,13 @@ func (f gossipFlags) check() error {
 	return errors.Join(checkHostPort("gossip-listen", f.GossipListen), lonely)
 }
 
-// config is the cluster's configuration of one process.
 func (f gossipFlags) config(node cluster.Node, key control.ClusterKey) cluster.Config {
 	return cluster.Config{
 		Node: node, Bind: f.GossipListen, Advertise: f.GossipAdvertise, Join: f.Join, Solo: f.Solo, Name: f.Cluster, Keys: key.GossipKeys(),
 		Haste: f.DetectHaste, LosePercent: f.GossipLoss,
-		// Failover on a signaling node has evidence of its own: the heartbeats of the media nodes.
+		// Failover on a signaling node has evidence of its own.
 		ConfirmDeaths: node.Role == cluster.RoleSignaling,
 	}
 }
 
-// newBoot names this run of the process.
 func newBoot() pin.BootID { return pin.NewBootID(time.Now()) }

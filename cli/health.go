@@ -10,7 +10,7 @@ import (
 	"time"
 )
 
-// healthCommand is the health check of a container that has no shell.
+// healthCommand is for containers without a shell.
 type healthCommand struct {
 	URL   string        `arg:"" help:"What to ask, for example http://127.0.0.1:7880/readyz; tcp://HOST:PORT only connects."`
 	Limit time.Duration `default:"2s" help:"How long to wait for the answer."`
@@ -39,8 +39,7 @@ func (c *healthCommand) Run(ctx context.Context) error {
 	return nil
 }
 
-// connects reports whether somebody listens: all that can be asked of a media node
-// without the cluster's key.
+// connects is all that can be asked of a media node without the cluster's key.
 func connects(ctx context.Context, address string) error {
 	conn, err := (&net.Dialer{}).DialContext(ctx, "tcp", address)
 	if err != nil {

@@ -15,14 +15,11 @@ import (
 )
 
 const (
-	// keyFileBytes is far more than keys need.
 	keyFileBytes = 64 << 10
-	// keyFileEvery is how often a file of keys is read again. Its bytes are compared, not its date: where secrets are mounted,
-	// directories are swapped.
+	// keyFileEvery: bytes are compared, not dates, because mounted secrets are swapped by directory.
 	keyFileEvery = 2 * time.Second
 )
 
-// readKeyFile returns what a file of keys says.
 func readKeyFile(path string) (string, error) {
 	file, err := os.Open(path)
 	if err != nil {
@@ -36,8 +33,8 @@ func readKeyFile(path string) (string, error) {
 	return string(text), err
 }
 
-// watchKeyFile applies what the file says whenever that changes, until ctx ends. What cannot be read or applied is logged
-// once, and the keys that are in use stay.
+// watchKeyFile applies the file whenever it changes. What cannot be read or applied is logged once, and the keys in use
+// stay.
 func watchKeyFile(ctx context.Context, path, inUse string, log *slog.Logger, apply func(text string) (marks []string, err error)) error {
 	if path == "" {
 		return nil
@@ -71,7 +68,6 @@ func watchKeyFile(ctx context.Context, path, inUse string, log *slog.Logger, app
 	}
 }
 
-// watchClusterKey keeps the cluster key of a node, and its gossip, what the file of --cluster-key-file says.
 func (f gossipFlags) watchClusterKey(ctx context.Context, key control.ClusterKey, gossip *cluster.Cluster, log *slog.Logger) error {
 	return watchKeyFile(ctx, f.ClusterKeyFile, f.keyText, log, func(text string) ([]string, error) {
 		if err := key.Replace(text); err != nil {
@@ -81,7 +77,6 @@ func (f gossipFlags) watchClusterKey(ctx context.Context, key control.ClusterKey
 	})
 }
 
-// watchKeyring keeps a keyring what the file of --api-keys-file says.
 func (f keyFlags) watchKeyring(ctx context.Context, keys *access.Keyring, log *slog.Logger) error {
 	return watchKeyFile(ctx, f.APIKeysFile, f.keyText, log, func(text string) ([]string, error) {
 		err := keys.Replace(text)
@@ -89,7 +84,6 @@ func (f keyFlags) watchKeyring(ctx context.Context, keys *access.Keyring, log *s
 	})
 }
 
-// either is what a flag says, or, if that is given, a file.
 func either(flag, text, path string) (string, error) {
 	if path == "" {
 		return text, nil

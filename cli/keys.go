@@ -15,7 +15,7 @@ import (
 	"github.com/holdfast-rtc/holdfast/signaling/access"
 )
 
-// keysCommand changes a file of keys, one step of a rotation at a time (docs/KEYS.md).
+// keysCommand takes one step of a rotation at a time (docs/KEYS.md).
 type keysCommand struct {
 	New  keysNewCommand  `cmd:"" help:"Write a new key behind those of the file, or a new file: it is accepted, and not used yet."`
 	Use  keysUseCommand  `cmd:"" help:"Put the last cluster key first: it is used, and the one before is still accepted."`
@@ -23,7 +23,6 @@ type keysCommand struct {
 	Show keysShowCommand `cmd:"" help:"Name the keys of a file without telling them, as nodes do in their logs."`
 }
 
-// keysFile is the file that is changed.
 type keysFile struct {
 	File string `arg:"" help:"A file for --cluster-key-file, or with --api one for --api-keys-file."`
 	API  string `placeholder:"NAME" help:"The API key that is meant; without it the file has cluster keys."`
@@ -34,7 +33,7 @@ type keysNewCommand struct{ keysFile }
 // Run writes a key of 256 bits behind the others.
 func (c *keysNewCommand) Run(s streams) error {
 	var secret [32]byte
-	_, _ = rand.Read(secret[:]) // crypto/rand.Read never returns an error (Go 1.24).
+	_, _ = rand.Read(secret[:]) // never an error (Go 1.24)
 	line := hex.EncodeToString(secret[:])
 	if c.API != "" {
 		line = c.API + ":" + line
@@ -118,7 +117,6 @@ func (c *keysFile) show(s streams, text string) error {
 	return nil
 }
 
-// marks names the keys of a text.
 func (c *keysFile) marks(text string) ([]string, error) {
 	if c.API != "" {
 		keys, err := access.ParseKeyring(text)
@@ -131,7 +129,7 @@ func (c *keysFile) marks(text string) ([]string, error) {
 	return key.Marks(), err
 }
 
-// replaceFile writes a secret file so that a reader finds the old text or the new one, whole.
+// replaceFile never shows a reader half a text.
 func replaceFile(path, text string) error {
 	file, err := os.CreateTemp(filepath.Dir(path), ".keys-*") // It is made for this user alone.
 	if err != nil {

@@ -8,8 +8,7 @@ import (
 	"github.com/holdfast-rtc/holdfast/lab/hosts"
 )
 
-// labCommands are the verbs for development and tests. A binary that is built with the tag node, which is what nodes
-// should run, has none of them and links nothing of what they need.
+// labCommands are the verbs for development and tests, which a binary built with the tag node lacks.
 type labCommands struct {
 	Dev   devCommand   `cmd:"" help:"Run a whole cluster on this machine: media nodes, signaling nodes, a store and a front."`
 	Load  loadCommand  `cmd:"" help:"Put synthetic people into rooms and measure joins, gaps, loss, bitrate and CPU."`

@@ -8,7 +8,6 @@ import (
 	"github.com/holdfast-rtc/holdfast/signaling"
 )
 
-// limitFlags bound what clients may do at a signaling node.
 type limitFlags struct {
 	MaxSockets     int      `default:"20000" help:"How many people may be connected to this node at once; some 50 KB of memory each."`
 	TrustedProxies []string `placeholder:"NETWORK" help:"Addresses or networks (10.0.0.0/8) of balancers that say in X-Forwarded-For whom they bring."`
@@ -17,7 +16,7 @@ type limitFlags struct {
 	LimitAddress   string   `placeholder:"joins=50:1000,..." help:"The same of one IPv4 address or IPv6 /64. Default joins=50:1000,rooms=5:200,offers=100:2000,sockets=2000."`
 }
 
-// apply changes a configuration by the flags, and returns every fault of them.
+// apply returns every fault of the flags.
 func (f limitFlags) apply(cfg *signaling.Config) error {
 	var faults []error
 	for _, row := range []struct {

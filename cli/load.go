@@ -16,7 +16,6 @@ import (
 	"github.com/holdfast-rtc/holdfast/signaling/access"
 )
 
-// loadCommand puts synthetic people into rooms and measures what they live through.
 type loadCommand struct {
 	keyFlags
 	devStateFlag
@@ -73,7 +72,6 @@ func (c *loadCommand) Run(ctx context.Context, s streams) error {
 	return nil
 }
 
-// measure is the run itself, with its lines going where they are wanted.
 func (c *loadCommand) measure(ctx context.Context, o load.Options, s streams) (*load.Report, error) {
 	switch c.Lines {
 	case "":
@@ -84,7 +82,7 @@ func (c *loadCommand) measure(ctx context.Context, o load.Options, s streams) (*
 		if err != nil {
 			return nil, faults(fmt.Errorf("--lines: %w", err))
 		}
-		defer func() { _ = file.Close() }() // Each line was written through when it was.
+		defer func() { _ = file.Close() }() // each line was written through
 		o.Lines = file
 	}
 	run, err := load.New(o)
@@ -108,8 +106,7 @@ func (c *loadCommand) options(s streams) load.Options {
 	}
 }
 
-// find leads to the cluster: the one of --url, one that is started for the run, or
-// the one that runs here. The end ends what was started.
+// find leads to the cluster: of --url, started for the run, or the one that runs here.
 func (c *loadCommand) find(ctx context.Context, o *load.Options, s streams) (end func(), err error) {
 	end = func() {}
 	switch {
@@ -146,7 +143,6 @@ func keysOf(of devcluster.Access) (*access.Keyring, error) {
 	return access.ParseKeyring(of.Key + ":" + of.Secret)
 }
 
-// start runs this binary as a development cluster.
 func (c *loadCommand) start(ctx context.Context, s streams) (*devcluster.Cluster, error) {
 	self, err := os.Executable()
 	if err != nil {
@@ -163,8 +159,7 @@ func (c *loadCommand) start(ctx context.Context, s streams) (*devcluster.Cluster
 	return devcluster.Start(ctx, wanted)
 }
 
-// print writes the report for people, and for machines where they want it. A
-// standard output that machines read has nothing else on it.
+// A standard output that machines read has nothing else on it.
 func (c *loadCommand) print(report *load.Report, s streams) error {
 	if c.JSON == "" && c.Lines != "-" {
 		return report.WriteTable(s.out)

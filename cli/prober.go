@@ -11,7 +11,7 @@ import (
 	"github.com/holdfast-rtc/holdfast/ring"
 )
 
-// prober asks a control address who lives there, in the orchestrator's words.
+// prober is orchestrator.Prober over control.
 type prober struct{ pool *control.Pool }
 
 // BootAt tells a refusal from every other silence.
@@ -23,8 +23,8 @@ func (p prober) BootAt(ctx context.Context, address string) (pin.BootID, error) 
 	return boot, err
 }
 
-// Holds asks the node at an address whether it has the room open. The pooled connection may be a broken
-// one of a process that is gone; who lives there is asked over a new one then.
+// Holds asks whether the node has the room open. The pooled connection may belong to a dead process; then a new one is
+// made.
 func (p prober) Holds(ctx context.Context, address string, room ring.RoomID) (pin.Pin, error) {
 	client, err := p.pool.Client(address)
 	if err != nil {

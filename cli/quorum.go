@@ -8,12 +8,10 @@ import (
 	"github.com/holdfast-rtc/holdfast/cluster"
 )
 
-// forgetDead is how long a node that died counts as a member who is missing. An
-// operator who never brings it back should not lose the majority for good.
+// forgetDead: an operator who never brings a node back should not lose the majority for good.
 const forgetDead = time.Hour
 
-// quorum judges whether this node is with the majority of its cluster: more than
-// half of the nodes that are there or died without saying goodbye.
+// quorum judges whether this node sees more than half of the nodes that live or died without a goodbye.
 type quorum struct {
 	members *cluster.Cluster
 
@@ -25,7 +23,6 @@ func newQuorum(members *cluster.Cluster) *quorum {
 	return &quorum{members: members, missing: map[cluster.Name]time.Time{}}
 }
 
-// run keeps the list of the missing until ctx ends.
 func (q *quorum) run(ctx context.Context) error {
 	events, cancel := q.members.Subscribe()
 	defer cancel()
@@ -53,7 +50,6 @@ func (q *quorum) note(event cluster.Event, now time.Time) {
 	}
 }
 
-// majority reports whether more than half of the cluster is in sight.
 func (q *quorum) majority() bool {
 	q.mu.Lock()
 	defer q.mu.Unlock()
@@ -75,5 +71,4 @@ func (q *quorum) absent(view *cluster.View, now time.Time) int {
 	return len(q.missing)
 }
 
-// outnumbers reports whether the live are more than half of all.
 func outnumbers(live, missing int) bool { return live > missing }

@@ -6,7 +6,6 @@ import (
 	"net/url"
 )
 
-// removeCommand takes somebody out of a room.
 type removeCommand struct {
 	serverFlags
 	Room     string `arg:"" help:"The room's name."`

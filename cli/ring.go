@@ -9,8 +9,7 @@ import (
 	"github.com/holdfast-rtc/holdfast/ring/paper"
 )
 
-// RingCmd is the verb "ring": what a ring of some size does, worked out on paper.
-// It asks no cluster.
+// RingCmd is the verb "ring". It asks no cluster.
 type RingCmd struct {
 	Nodes  int    `default:"3" help:"Number of nodes, 1 to 1000."`
 	Rooms  int    `default:"1000" help:"Number of rooms, 1 to 1000000."`

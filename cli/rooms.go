@@ -12,11 +12,9 @@ import (
 	"unicode"
 )
 
-// roomsCommand lists the open rooms.
 type roomsCommand struct{ serverFlags }
 
-// Run prints a table for people, or the answer itself with --json, which also tells the state of
-// everybody's media.
+// Run prints a table, or with --json the answer and everybody's media state.
 func (c *roomsCommand) Run(ctx context.Context, s streams) error {
 	path := "rooms"
 	if c.JSON {
@@ -36,7 +34,6 @@ func (c *roomsCommand) Run(ctx context.Context, s streams) error {
 	return answer.write(s.out)
 }
 
-// roomList is what the table shows of the operator's answer.
 type roomList struct {
 	Rooms []struct {
 		Room                string       `json:"room"`
@@ -47,14 +44,12 @@ type roomList struct {
 	Unreachable []string `json:"unreachable"`
 }
 
-// roomMember is somebody in a room.
 type roomMember struct {
 	Identity  string `json:"identity"`
 	Attached  bool   `json:"attached"`  // has a socket
 	Connected bool   `json:"connected"` // has media
 }
 
-// write prints one line for each room.
 func (l roomList) write(w io.Writer) error {
 	table := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
 	if len(l.Rooms) > 0 {
@@ -91,8 +86,7 @@ func (m roomMember) shown() string {
 	}
 }
 
-// printable is a text that somebody else chose, safe for a terminal and one word of a table: in quotes
-// with everything escaped that does not print, if there is any such thing in it.
+// printable makes a text that somebody else chose safe for a terminal: quoted, if anything in it does not print.
 func printable(text string) string {
 	odd := func(r rune) bool {
 		return !unicode.IsPrint(r) || r == '"' || r == '\\' || r == ',' || r == unicode.ReplacementChar

@@ -12,7 +12,6 @@ import (
 	"github.com/holdfast-rtc/holdfast/sfu"
 )
 
-// sfuCommand runs a media node.
 type sfuCommand struct {
 	logFlags
 	nameFlag
@@ -29,19 +28,17 @@ type sfuCommand struct {
 	Grace time.Duration `hidden:"" help:"For tests: how long the place of a person without a signaling node is kept, if not as long as usual."`
 }
 
-// storeFlag leads to Redis.
 type storeFlag struct {
 	Store string `default:"redis://127.0.0.1:6379" placeholder:"URL" help:"Redis 7 or later: redis://host:port, redis+sentinel://host:port,host:port/master or redis+cluster://host:port,host:port; rediss for TLS. See docs/STORE.md."`
 }
 
-// sfuPlan is a command line that was found good.
 type sfuPlan struct {
 	name   string
 	key    control.ClusterKey
 	config sfu.Config
 }
 
-// plan checks everything at once.
+// plan returns every fault.
 func (c *sfuCommand) plan() (sfuPlan, error) {
 	name, nameFault := c.name()
 	key, keyFault := c.key()
@@ -62,7 +59,6 @@ func (c *sfuCommand) plan() (sfuPlan, error) {
 		checkHostPort("media-listen", c.MediaListen), cfg.Validate())
 }
 
-// isLoopback reports whether an address is reached from this machine alone.
 func isLoopback(address string) bool {
 	host, _, err := net.SplitHostPort(address)
 	ip := net.ParseIP(host)
@@ -82,8 +78,7 @@ func (c *sfuCommand) Run(ctx context.Context, s streams) error {
 	return node.run(ctx, lifeline(s))
 }
 
-// reachable makes the address that others are told from what was bound. Without
-// a wanted host, one that listens on every interface is told as the host's name.
+// reachable is the address that others are told; the host's name if nothing better is known.
 func reachable(wanted string, bound net.Addr, name func() (string, error)) (string, error) {
 	if wanted == "" && unspecified(bound.String()) {
 		host, err := name()

@@ -12,7 +12,6 @@ import (
 	"github.com/holdfast-rtc/holdfast/signaling/wire"
 )
 
-// signalingCommand runs a signaling node.
 type signalingCommand struct {
 	logFlags
 	nameFlag
@@ -30,7 +29,6 @@ type signalingCommand struct {
 	Dev              bool          `help:"Hand out tokens to anybody who asks. Never where strangers can reach the port."`
 }
 
-// signalingPlan is a command line that was found good.
 type signalingPlan struct {
 	name   string
 	key    control.ClusterKey
@@ -38,7 +36,7 @@ type signalingPlan struct {
 	config signaling.Config
 }
 
-// plan checks everything at once.
+// plan returns every fault.
 func (c *signalingCommand) plan() (signalingPlan, error) {
 	name, nameFault := c.name()
 	key, keyFault := c.key()

@@ -8,7 +8,6 @@ import (
 	"github.com/holdfast-rtc/holdfast/lab/devcluster"
 )
 
-// storeCommand runs the embedded store.
 type storeCommand struct {
 	logFlags
 	Name   string `default:"store" help:"The name in the log."`

@@ -11,7 +11,6 @@ import (
 	"github.com/holdfast-rtc/holdfast/signaling/access"
 )
 
-// keyFlags are the API keys that tokens are signed with.
 type keyFlags struct {
 	APIKeys     string `name:"api-keys" placeholder:"KEY:SECRET,..." help:"API keys and their secrets of at least 32 characters; better given as HOLDFAST_API_KEYS, since arguments show in process lists."`
 	APIKeysFile string `name:"api-keys-file" placeholder:"FILE" help:"A file with them, instead of --api-keys: one a line. A signaling node reads it again when it changes ('holdfast keys' changes it)."`
@@ -35,8 +34,7 @@ func (f *keyFlags) keyring() (*access.Keyring, error) {
 	return ring, nil
 }
 
-// orDev is keyring, or without any key that of a development cluster of this user:
-// the only one, or the one whose state file is given.
+// orDev falls back to a development cluster of this user: the only one, or that of the state file.
 func (f *keyFlags) orDev(ctx context.Context, state string) (*access.Keyring, error) {
 	if f.APIKeys != "" || f.APIKeysFile != "" {
 		return f.keyring()
@@ -48,12 +46,10 @@ func (f *keyFlags) orDev(ctx context.Context, state string) (*access.Keyring, er
 	return access.ParseKeyring(dev.Access().Key + ":" + dev.Access().Secret)
 }
 
-// devStateFlag chooses among several running clusters.
 type devStateFlag struct {
 	State string `placeholder:"PATH" help:"The state file of the development cluster that is meant, when several run."`
 }
 
-// tokenCommand makes an access token.
 type tokenCommand struct {
 	keyFlags
 	devStateFlag

@@ -11,26 +11,24 @@ import (
 )
 
 const (
-	// unwatchedFor is how long a media node must have been the one to leave before it does: signaling nodes that restart come
-	// back within it, and a media node keeps its people for three times as long.
+	// unwatchedFor lets signaling nodes restart; a media node keeps its people for three times as long.
 	unwatchedFor = 10 * time.Second
-	// lingerFor is how long its media goes on after it has left, while the people of its rooms move.
+	// lingerFor is how long media goes on after the node has left, while its people move.
 	lingerFor = 5 * time.Second
 )
 
-// errUnwatched ends the process, so that whoever supervises it learns of it and starts it again. It holds no rooms then, and stays.
+// errUnwatched ends the process, so that its supervisor starts it again.
 var errUnwatched = errors.New("no signaling node reached the control port, though others were reached: is it blocked?")
 
-// unwatched judges whether a media node is of no use: gossip holds it alive, but no signaling node reaches its control port, so
-// nobody can join its rooms and its people are let go after a while. Only the node itself can tell that from a
-// signaling node that is cut off.
+// unwatched judges whether a media node is of no use: gossip holds it alive, but no signaling node reaches its control
+// port. Only the node itself can tell that from a signaling node that is cut off.
 type unwatched struct {
 	self  ring.NodeID
-	since time.Time // when this node became the one to leave; zero while it is not
+	since time.Time // zero while it is not the one to leave
 	left  atomic.Bool
 }
 
-// leaves reports whether the node is to leave now, once.
+// leaves is true once.
 func (u *unwatched) leaves(view *cluster.View, now time.Time) bool {
 	switch {
 	case !u.next(view):
@@ -43,8 +41,8 @@ func (u *unwatched) leaves(view *cluster.View, now time.Time) bool {
 	return false
 }
 
-// next reports whether this node is the next to leave: nobody watches it and it has rooms; there are signaling nodes, and they watch a
-// node that can take rooms; and no node of a lower id is in the same case, so that one leaves at a time.
+// next reports whether this node is the next to leave: nobody watches it and it has rooms; signaling nodes watch
+// another node that can take rooms; and no node of a lower id is in the same case, so that one leaves at a time.
 func (u *unwatched) next(view *cluster.View) bool {
 	idle := func(n cluster.Node) bool { return n.Load.Watchers == 0 && n.Load.Rooms > 0 }
 	if self, live := view.Nodes[u.self]; !live || !idle(self) || len(view.Signaling) == 0 {
@@ -60,7 +58,7 @@ func (u *unwatched) next(view *cluster.View) bool {
 	return refuge
 }
 
-// linger waits until the media of a node that has left may end. It returns why the node left, or nil if it was told to.
+// linger waits until the media may end. It returns why the node left, or nil if it was told to.
 func (u *unwatched) linger(ctx context.Context) error {
 	if !u.left.Load() {
 		return nil

@@ -21,11 +21,9 @@ import (
 	"github.com/holdfast-rtc/holdfast/sfu"
 )
 
-// reportEvery is how often a node's load goes into gossip: often enough that a
-// burst of new rooms is seen before it is over, seldom enough to cost nothing.
+// reportEvery is often enough to show a burst of new rooms before it is over.
 const reportEvery = 500 * time.Millisecond
 
-// sfuNode is a media node with everything it stands on.
 type sfuNode struct {
 	log     *slog.Logger
 	self    ring.NodeID
@@ -39,8 +37,7 @@ type sfuNode struct {
 	watch   func(ctx context.Context) error // of the file of the cluster key
 }
 
-// confirmer is the media node's Owner. The pin owner needs the node and the node
-// needs its owner, so one of them comes later.
+// confirmer breaks the cycle: the pin owner needs the node, and the node its owner.
 type confirmer struct{ pins *pinowner.Owner }
 
 // Confirm asks the pin owner.
@@ -68,7 +65,6 @@ func (c *sfuCommand) wire(ctx context.Context, plan sfuPlan, log *slog.Logger) (
 	return n, nil
 }
 
-// join makes the parts and joins them.
 func (n *sfuNode) join(c *sfuCommand, plan sfuPlan) (err error) {
 	owner := &confirmer{}
 	if n.media, err = sfu.New(plan.config, owner, n.log); err != nil {
@@ -97,8 +93,8 @@ func (n *sfuNode) join(c *sfuCommand, plan sfuPlan) (err error) {
 	return nil
 }
 
-// beside is the media address as signaling nodes are told it, to prove a death: the
-// control address's host, unless the media socket has an address of its own.
+// beside is the media address as signaling nodes are told it: the control address's host, unless the media socket has
+// one of its own.
 func beside(controlAddress string, media net.Addr) (string, error) {
 	if !unspecified(media.String()) {
 		return media.String(), nil
@@ -110,8 +106,7 @@ func beside(controlAddress string, media net.Addr) (string, error) {
 	return advertised(host, media)
 }
 
-// run runs everything until ctx ends. The goodbye comes first, while media and
-// control still work: a closed port would be taken for a dead process.
+// The goodbye comes first, while media and control still work: a closed port would be taken for a dead process.
 func (n *sfuNode) run(ctx context.Context, announce func(map[string]string) error) error {
 	defer n.store.Close()
 	work, stopWork := context.WithCancel(context.WithoutCancel(ctx))
@@ -158,7 +153,7 @@ func (n *sfuNode) tell(ctx context.Context, announce func(map[string]string) err
 	return announce(addresses)
 }
 
-// publishLoad puts what the node measures into gossip, and leaves when nobody can use the node.
+// publishLoad leaves when nobody can use the node.
 func (n *sfuNode) publishLoad(ctx context.Context, unreached *unwatched, leave func()) error {
 	tick := time.NewTicker(reportEvery)
 	defer tick.Stop()
@@ -176,7 +171,6 @@ func (n *sfuNode) publishLoad(ctx context.Context, unreached *unwatched, leave f
 	}
 }
 
-// report is the node's next load report.
 func (n *sfuNode) report() cluster.Load {
 	load := n.media.NextReport()
 	return cluster.Load{

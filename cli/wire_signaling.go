@@ -19,7 +19,6 @@ import (
 	"github.com/holdfast-rtc/holdfast/web"
 )
 
-// signalingNode is a signaling node with everything it stands on.
 type signalingNode struct {
 	log      *slog.Logger
 	listener net.Listener
@@ -46,7 +45,6 @@ func (c *signalingCommand) wire(ctx context.Context, plan signalingPlan, log *sl
 	return n, nil
 }
 
-// join makes the parts and joins them.
 func (n *signalingNode) join(c *signalingCommand, plan signalingPlan) (err error) {
 	if n.store, err = redisstore.OpenAs(c.Store, c.Cluster, n.log); err != nil {
 		return faults(fmt.Errorf("--store: %w", err))
@@ -83,7 +81,6 @@ func (n *signalingNode) join(c *signalingCommand, plan signalingPlan) (err error
 	return nil
 }
 
-// run runs everything until ctx ends.
 func (n *signalingNode) run(ctx context.Context, announce func(map[string]string) error) error {
 	defer n.store.Close()
 	defer n.pool.Close()
@@ -99,8 +96,7 @@ func (n *signalingNode) run(ctx context.Context, announce func(map[string]string
 	return ended(work, group.Wait())
 }
 
-// tell reports our addresses once gossip is open, and looks at the store once, so
-// that a wrong address is said at the start and not by the first join.
+// tell asks the store once, so that a wrong address is said at the start.
 func (n *signalingNode) tell(ctx context.Context, announce func(map[string]string) error) error {
 	select {
 	case <-n.cluster.Running():

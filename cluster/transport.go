@@ -8,7 +8,7 @@ import (
 
 	"github.com/hashicorp/memberlist"
 
-	"github.com/holdfast-rtc/holdfast/lobby"
+	"github.com/holdfast-rtc/holdfast/connlimit"
 )
 
 const (
@@ -29,7 +29,7 @@ var errTooLong = errors.New("the stream is longer than any state")
 type transport struct {
 	*memberlist.NetTransport
 
-	lobby   *lobby.Lobby
+	pending *connlimit.Limiter
 	streams chan net.Conn
 	packets chan *memberlist.Packet
 	heard   func(address string) // for each datagram
@@ -58,7 +58,7 @@ func newTransport(config *memberlist.Config, losePercent int, heard func(address
 		config.AdvertisePort = config.BindPort
 	}
 	t := &transport{
-		NetTransport: inner, lobby: lobby.New(lobby.Limits{Total: streams, PerAddress: streamsPerAddress}),
+		NetTransport: inner, pending: connlimit.New(connlimit.Limits{Total: streams, PerAddress: streamsPerAddress}),
 		streams: make(chan net.Conn), packets: make(chan *memberlist.Packet), heard: heard, stop: make(chan struct{}),
 	}
 	t.pump.Go(t.admit)
@@ -93,9 +93,9 @@ func (t *transport) admit() {
 	for {
 		select {
 		case conn := <-t.NetTransport.StreamCh():
-			pending := t.lobby.Enter(conn.RemoteAddr(), func() { conn.Close() })
+			pending := t.pending.Add(conn.RemoteAddr(), func() { conn.Close() })
 			select {
-			case t.streams <- &stream{Conn: &lobby.Conn{Conn: conn, Guest: pending}, left: streamBytes}:
+			case t.streams <- &stream{Conn: &connlimit.Conn{Conn: conn, Pending: pending}, left: streamBytes}:
 			case <-t.stop:
 				conn.Close()
 				return
@@ -114,7 +114,7 @@ func (t *transport) Shutdown() error {
 }
 
 type stream struct {
-	*lobby.Conn
+	*connlimit.Conn
 
 	left int // bytes
 }

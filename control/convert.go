@@ -15,8 +15,7 @@ func PinProto(p pin.Pin) *Pin {
 	return &Pin{Fence: FenceProto(p.Fence), Node: string(p.Node), Boot: string(p.Boot), Control: p.Control}
 }
 
-// Value reads a pin that another process sent. A pin that could not be stored is an
-// error that wraps pin.ErrCorrupt; so is none at all.
+// Value reads a pin. What could not be stored, or is missing, is an error that wraps pin.ErrCorrupt.
 func (x *Pin) Value() (pin.Pin, error) {
 	if x == nil {
 		return pin.Pin{}, fmt.Errorf("%w: no pin", pin.ErrCorrupt)
@@ -38,7 +37,7 @@ func EgressProto(e headroom.Egress) *Egress {
 	return &Egress{BitsPerSecond: e.BitsPerSecond, PacketsPerSecond: e.PacketsPerSecond}
 }
 
-// Value reads an amount of egress; nothing is none.
+// Value reads an amount of egress; nil is none.
 func (x *Egress) Value() headroom.Egress {
 	return headroom.Egress{BitsPerSecond: x.GetBitsPerSecond(), PacketsPerSecond: x.GetPacketsPerSecond()}
 }
@@ -46,8 +45,7 @@ func (x *Egress) Value() headroom.Egress {
 // FenceProto writes a fence as a message.
 func FenceProto(f pin.Fence) *Fence { return &Fence{Epoch: f.Epoch, Nonce: f.Nonce} }
 
-// Value reads a fence that another process sent. A missing one, or one of epoch
-// 0, which no pin has, is an error that wraps pin.ErrCorrupt.
+// Value reads a fence. A missing one, or one of epoch 0, is an error that wraps pin.ErrCorrupt.
 func (x *Fence) Value() (pin.Fence, error) {
 	if x.GetEpoch() == 0 {
 		return pin.Fence{}, fmt.Errorf("%w: no fence", pin.ErrCorrupt)
@@ -55,18 +53,17 @@ func (x *Fence) Value() (pin.Fence, error) {
 	return pin.Fence{Epoch: x.GetEpoch(), Nonce: x.GetNonce()}, nil
 }
 
-// Hello is what the first Beat of a Watch says about the process that sent it.
+// Hello is what the first Beat of a Watch says of its process.
 type Hello struct {
 	Node  ring.NodeID
 	Boot  pin.BootID
 	Media string // host:port of its UDP media socket
 }
 
-// Value reads a beat that another process sent. A malformed one is an error that
-// wraps pin.ErrCorrupt.
+// Value reads a heartbeat. A malformed one is an error that wraps pin.ErrCorrupt.
 func (x *Beat) Value() (Hello, error) {
 	h := Hello{Node: ring.NodeID(x.GetNode()), Boot: pin.BootID(x.GetBoot()), Media: x.GetMedia()}
-	// A pin has the same rules for names; its other fields are filled with valid ones.
+	// Names have the rules of a pin; its other fields are filled with valid ones.
 	named := pin.Pin{Fence: pin.Fence{Epoch: 1}, Node: h.Node, Boot: h.Boot, Control: "-"}
 	if err := named.Validate(); err != nil {
 		return Hello{}, fmt.Errorf("beat: %w", err)

@@ -15,33 +15,30 @@ import (
 // ErrWrongKey says that the other end does not hold this cluster's key.
 var ErrWrongKey = errors.New("the other end holds another cluster key")
 
-// ErrOtherCluster says that the other end holds the key, and belongs to a cluster of another name.
+// ErrOtherCluster says that the other end's cluster has the key and another name.
 var ErrOtherCluster = errors.New("the other end belongs to another cluster")
 
-// ServerCredentials are those of an SFU's control port: mutual TLS 1.3 in which
-// both ends prove that they hold the cluster key.
+// ServerCredentials are mutual TLS 1.3 in which both ends prove that they hold the cluster key.
 func (k ClusterKey) ServerCredentials() credentials.TransportCredentials {
 	config := k.tlsConfig()
 	config.ClientAuth = tls.RequireAnyClientCert // VerifyConnection judges it
 	return credentials.NewTLS(config)
 }
 
-// ClientCredentials are those of an edge that calls a control port.
+// ClientCredentials are those of a signaling node.
 func (k ClusterKey) ClientCredentials() credentials.TransportCredentials {
 	config := k.tlsConfig()
-	// Names and dates say nothing here: the pinned public key, which VerifyConnection
-	// compares, is the whole identity. Nodes have no host names of their own.
+	// The pinned public key is the whole identity. Nodes have no host names.
 	config.InsecureSkipVerify = true
 	return credentials.NewTLS(config)
 }
 
-// tlsConfig is what both ends have in common. TLS proves that the other end holds the
-// private key of the certificate it shows; pinning its public key proves
-// that this private key is the cluster's. Both are looked up at each handshake, so that Replace counts for the next.
+// TLS proves that the other end holds the private key of its certificate; pinning the public key proves that this is
+// the cluster's. Both are looked up at each handshake, so that Replace counts for the next.
 func (k ClusterKey) tlsConfig() *tls.Config {
 	return &tls.Config{
 		MinVersion: tls.VersionTLS13,
-		// A resumed session would skip the proof for as long as a ticket lives.
+		// A resumed session would skip the proof.
 		SessionTicketsDisabled: true,
 		VerifyConnection:       func(state tls.ConnectionState) error { return verifyPinned(state, k.keys()) },
 		GetCertificate:         func(*tls.ClientHelloInfo) (*tls.Certificate, error) { return k.certificate() },
@@ -49,7 +46,6 @@ func (k ClusterKey) tlsConfig() *tls.Config {
 	}
 }
 
-// certificate is that of the key that is used.
 func (k ClusterKey) certificate() (*tls.Certificate, error) {
 	keys := k.keys()
 	if len(keys) == 0 {
@@ -58,7 +54,7 @@ func (k ClusterKey) certificate() (*tls.Certificate, error) {
 	return &keys[0].identity, nil
 }
 
-// verifyPinned refuses every peer whose leaf certificate has none of the cluster's public keys, or names another cluster.
+// verifyPinned refuses leaf certificates with another public key or cluster.
 func verifyPinned(state tls.ConnectionState, ours []derivedKeys) error {
 	if len(ours) == 0 || len(state.PeerCertificates) == 0 {
 		return ErrWrongKey

@@ -13,24 +13,22 @@ import (
 	"github.com/holdfast-rtc/holdfast/pin"
 )
 
-// ErrRefused says that the kernel at the address refused the connection: nothing
-// listens there. It is one of the three pieces of evidence for a dead process,
-// and proves nothing alone.
+// ErrRefused says that the kernel at the address refused the connection: one of three pieces of evidence for a death,
+// and no proof alone.
 var ErrRefused = errors.New("connection refused")
 
-// errDialedOnce ends gRPC's attempts to connect a second time in BootAt.
+// errDialedOnce ends gRPC's second attempt in BootAt.
 var errDialedOnce = errors.New("the connection of a hello is dialed once")
 
-// BootAt asks the process behind addr for its boot, over a fresh TCP connection
-// rather than the pooled one, which may sit in back-off. It takes no longer than
-// Config.HelloTimeout. A refused dial wraps ErrRefused; everything else (a
-// time-out, no route, a wrong key) says nothing about who lives there.
+// BootAt asks who answers at addr, over a fresh TCP connection rather than the pooled one, which may sit in back-off.
+// It takes no longer than Config.HelloTimeout. A refused dial wraps ErrRefused; other errors say nothing about who
+// lives there.
 func (p *Pool) BootAt(ctx context.Context, addr string) (pin.BootID, error) {
 	hello, err := p.HelloAt(ctx, addr)
 	return hello.Boot, err
 }
 
-// HelloAt is BootAt with everything that the first beat says.
+// HelloAt is BootAt with everything that the first heartbeat says.
 func (p *Pool) HelloAt(ctx context.Context, addr string) (Hello, error) {
 	ctx, cancel := context.WithTimeout(ctx, p.config.HelloTimeout)
 	defer cancel()
@@ -41,7 +39,7 @@ func (p *Pool) HelloAt(ctx context.Context, addr string) (Hello, error) {
 	if err != nil {
 		return Hello{}, fmt.Errorf("dial %s: %w", addr, err)
 	}
-	defer func() { _ = socket.Close() }() // gRPC may never have taken it.
+	defer func() { _ = socket.Close() }() // gRPC may never have taken it
 	hello, err := p.helloOver(ctx, socket, addr)
 	if err != nil {
 		return Hello{}, fmt.Errorf("ask %s for its boot: %w", addr, err)
@@ -49,7 +47,6 @@ func (p *Pool) HelloAt(ctx context.Context, addr string) (Hello, error) {
 	return hello, nil
 }
 
-// helloOver speaks gRPC over a connected socket for as long as one beat takes.
 func (p *Pool) helloOver(ctx context.Context, socket net.Conn, addr string) (Hello, error) {
 	var taken atomic.Bool
 	once := func(context.Context, string) (net.Conn, error) {
@@ -62,7 +59,7 @@ func (p *Pool) helloOver(ctx context.Context, socket net.Conn, addr string) (Hel
 	if err != nil {
 		return Hello{}, err
 	}
-	defer func() { _ = conn.Close() }() // Nothing was sent that could be lost.
+	defer func() { _ = conn.Close() }()
 	stream, err := NewMediaClient(conn).Watch(ctx, &WatchRequest{})
 	if err != nil {
 		return Hello{}, err

@@ -21,15 +21,13 @@ import (
 	"github.com/holdfast-rtc/holdfast/pin"
 )
 
-// ErrShortKey is returned by ParseClusterKey for a key with too few characters.
+// ErrShortKey is returned for a key with too few characters.
 var ErrShortKey = errors.New("cluster key is too short")
 
-// minKeyCharacters is the least length of a cluster key: 32 hexadecimal digits
-// are 128 bits, and nothing that people type by hand gets this long.
+// minKeyCharacters is 128 bits of hexadecimal digits.
 const minKeyCharacters = 32
 
-// The labels keep what is derived for one purpose useless for every other. They
-// are part of the protocol: a changed label is another cluster.
+// The labels keep derived keys apart. A changed label is another cluster.
 const (
 	labelSalt     = "holdfast cluster key v1"
 	labelGossip   = "holdfast gossip aes-256 v1"
@@ -40,31 +38,24 @@ const (
 // maxKeys may be given at a time.
 const maxKeys = 2
 
-// ClusterKey is the secret that every node of a cluster shares, or two of them while one
-// replaces the other: the first is used, all are accepted. It keeps
-// only what is derived from the operator's text, and in a closure: fmt follows
-// pointers where a verb does not fit, so this alone lets no way of printing or
-// logging a value that contains it show key material. Copies share what Replace changes.
-//
-// The zero ClusterKey belongs to no cluster: its credentials refuse every
-// connection and its derived keys are nil.
+// ClusterKey is the secret that every node of a cluster shares, or two of them while one replaces the other: the first
+// is used, all are accepted. It keeps only derived keys, in a closure, because fmt follows pointers. Copies share what
+// Replace changes. The zero ClusterKey refuses every connection.
 type ClusterKey struct {
 	derived func() []derivedKeys
 	replace func(text string) error
 }
 
-// derivedKeys is everything the process needs of one key.
 type derivedKeys struct {
 	gossip   []byte
 	identity tls.Certificate
-	public   ed25519.PublicKey // the public key that both ends pin
+	public   ed25519.PublicKey // that both ends pin
 }
 
-// ParseClusterKey derives the cluster's keys from the operator's text: one key a line, the one that is used
-// first. White space around each is dropped. An error never contains the text.
+// ParseClusterKey reads one key a line, the one that is used first. An error never contains the text.
 func ParseClusterKey(text string) (ClusterKey, error) { return parseFor(text, pin.DefaultCluster) }
 
-// In is the same key for the cluster of that name: a control connection to another one is refused, and both names are said.
+// In is the same key for the cluster of that name; control connections to another one are refused.
 func (k ClusterKey) In(cluster string) (ClusterKey, error) {
 	var of []derivedKeys
 	for _, d := range k.keys() {
@@ -81,8 +72,8 @@ func (k ClusterKey) In(cluster string) (ClusterKey, error) {
 	return holding(of, cluster), nil
 }
 
-// Replace has this key, and all copies of it, be what the text says from now on: new connections use it, and those that
-// stand go on. On an error nothing has changed.
+// Replace has this key, and all its copies, be what the text says: new connections use it, and those that stand go on.
+// On an error nothing has changed.
 func (k ClusterKey) Replace(text string) error {
 	if k.IsZero() {
 		return errors.New("there is no key to replace")
@@ -98,7 +89,6 @@ func parseFor(text, cluster string) (ClusterKey, error) {
 	return holding(keys, cluster), nil
 }
 
-// holding is the ClusterKey of derived keys.
 func holding(keys []derivedKeys, cluster string) ClusterKey {
 	var current atomic.Pointer[[]derivedKeys]
 	current.Store(&keys)
@@ -114,7 +104,6 @@ func holding(keys []derivedKeys, cluster string) ClusterKey {
 	}
 }
 
-// derive reads the keys of a text.
 func derive(text, cluster string) ([]derivedKeys, error) {
 	var keys []derivedKeys
 	for line := range strings.Lines(strings.TrimSpace(text) + "\n") {
@@ -155,16 +144,14 @@ func deriveOne(text, cluster string) (d derivedKeys, err error) {
 	return d, err
 }
 
-// identityOf makes the certificate that both ends of a control connection
-// show; its subject is the name of their cluster. Ed25519 signs deterministically and the template is fixed, so every
-// node of a cluster makes the same bytes without exchanging any.
+// identityOf makes the certificate of both ends; its subject is the cluster's name. Ed25519 signs deterministically, so
+// every node makes the same bytes.
 func identityOf(private ed25519.PrivateKey, cluster string) (tls.Certificate, ed25519.PublicKey, error) {
 	public, ok := private.Public().(ed25519.PublicKey)
 	if !ok {
 		return tls.Certificate{}, nil, errors.New("the control identity is not an ed25519 key")
 	}
-	// The times only have to be valid on a machine whose clock is wrong: the pinned key
-	// is what is verified, and a certificate that runs out would stop a cluster.
+	// Only the pinned key is verified: a certificate that runs out would stop a cluster.
 	template := &x509.Certificate{
 		SerialNumber:          big.NewInt(1),
 		Subject:               pkix.Name{CommonName: cluster},
@@ -184,7 +171,7 @@ func identityOf(private ed25519.PrivateKey, cluster string) (tls.Certificate, ed
 // IsZero reports whether k is the key of no cluster.
 func (k ClusterKey) IsZero() bool { return k.derived == nil }
 
-// GossipKeys are the AES-256 keys of gossip, 32 bytes each, the one that encrypts first.
+// GossipKeys are AES-256 keys, the one that encrypts first.
 func (k ClusterKey) GossipKeys() [][]byte {
 	var keys [][]byte
 	for _, d := range k.keys() {
@@ -214,7 +201,7 @@ func (k ClusterKey) String() string {
 // GoString hides the key from %#v.
 func (k ClusterKey) GoString() string { return k.String() }
 
-// LogValue hides the key from structured logs.
+// LogValue hides the key from logs.
 func (k ClusterKey) LogValue() slog.Value { return slog.StringValue(k.String()) }
 
 // keys spares the methods a nil check.

@@ -11,51 +11,45 @@ import (
 	"google.golang.org/grpc/keepalive"
 )
 
-// ErrPoolClosed and ErrPoolFull are the refusals of Pool.Client.
+// Refusals of Pool.Client.
 var (
 	ErrPoolClosed = errors.New("control pool is closed")
 	ErrPoolFull   = errors.New("control pool is full")
 )
 
-// Config tunes a Pool. The zero value is not usable; begin with DefaultConfig.
+// Config tunes a Pool.
 type Config struct {
-	MaxConnections int           // addresses held at once; one more is refused with ErrPoolFull
-	BackoffBase    time.Duration // pause after the first broken connection
-	BackoffMax     time.Duration // longest pause; it also bounds one attempt to connect
-	HelloTimeout   time.Duration // bounds BootAt: dial, handshake and first beat together
+	MaxConnections int           // one more is refused with ErrPoolFull
+	BackoffBase    time.Duration // after the first broken connection
+	BackoffMax     time.Duration // it also bounds one attempt to connect
+	HelloTimeout   time.Duration // bounds BootAt
 }
 
-// DefaultConfig gives the values that a re-homing within a few hundred
-// milliseconds needs.
+// DefaultConfig is for a re-homing within a few hundred milliseconds.
 func DefaultConfig() Config {
 	return Config{
-		// Every SFU of a cluster once; gossip gets slow long before 4096 nodes.
+		// Every media node once; gossip gets slow long before 4096 nodes.
 		MaxConnections: 4096,
-		// gRPC's own values (1 s to 120 s, 20 s for one attempt) are made for servers
-		// far away. A node that restarts is back in tens of milliseconds, and one
-		// dial per second and edge to a dead address costs nothing.
+		// gRPC's own values (1 s to 120 s) are for servers far away. A dial a second to a dead address costs nothing.
 		BackoffBase: 50 * time.Millisecond,
 		BackoffMax:  time.Second,
-		// A handshake on a busy 2-core machine takes some 10 ms; a frozen
-		// process accepts (its kernel does) and stays silent, so this is what it costs.
+		// A handshake on a busy machine takes 10 ms; a frozen process accepts and stays silent.
 		HelloTimeout: time.Second,
 	}
 }
 
 const (
-	// keepaliveTime is gRPC's least value for a client. It only finds connections
-	// that nobody uses: where a Watch stream runs, missing beats tell sooner.
+	// keepaliveTime is gRPC's least. It finds connections that nobody uses; on a Watch stream missing heartbeats tell
+	// sooner.
 	keepaliveTime = 10 * time.Second
-	// keepaliveTimeout is long enough that a process that got no CPU for some
-	// seconds keeps its connection, and with it its peers' streams.
+	// keepaliveTimeout lets a process that got no CPU for some seconds keep its connection.
 	keepaliveTimeout = 5 * time.Second
-	// replyBytes bounds one message of an SFU: a RoomsReply of 1000 rooms of 100 peers has about 6 MB.
+	// replyBytes is more than a RoomsReply of 1000 rooms of 100 peers.
 	replyBytes = 16 << 20
 )
 
-// Pool holds one gRPC connection for each SFU control address. It is safe for
-// concurrent use. It owns no goroutine of its own; gRPC's end with Forget and
-// Close.
+// Pool holds one gRPC connection for each control address. It is safe for concurrent use, and owns no goroutine; gRPC's
+// end with Forget and Close.
 type Pool struct {
 	key    ClusterKey
 	config Config
@@ -70,9 +64,8 @@ func NewPool(key ClusterKey, config Config) *Pool {
 	return &Pool{key: key, config: config, connections: make(map[string]*grpc.ClientConn)}
 }
 
-// Client returns a client that speaks over the one connection to addr
-// (host:port). It dials when it is first used, and again after it broke; while it
-// cannot connect, calls fail at once with codes.Unavailable.
+// Client speaks over the one connection to addr (host:port). It dials when it is first used, and again after it broke;
+// meanwhile calls fail at once with codes.Unavailable.
 func (p *Pool) Client(addr string) (MediaClient, error) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -93,8 +86,7 @@ func (p *Pool) Client(addr string) (MediaClient, error) {
 	return NewMediaClient(conn), nil
 }
 
-// Hurry makes a connection to addr that waits in back-off dial now. Whoever has
-// just seen the node answer calls it.
+// Hurry ends a back-off: the caller has just seen the node answer.
 func (p *Pool) Hurry(addr string) {
 	p.mu.Lock()
 	conn := p.connections[addr]
@@ -104,15 +96,14 @@ func (p *Pool) Hurry(addr string) {
 	}
 }
 
-// Forget closes the connection to addr and ends the calls on it. Call it when
-// the node is known to be gone and no live node uses the address.
+// Forget closes the connection to addr and ends the calls on it. No live node may use the address.
 func (p *Pool) Forget(addr string) {
 	p.mu.Lock()
 	conn := p.connections[addr]
 	delete(p.connections, addr)
 	p.mu.Unlock()
 	if conn != nil {
-		_ = conn.Close() // The only error is that it was closed before.
+		_ = conn.Close() // closed before
 	}
 }
 
@@ -123,15 +114,13 @@ func (p *Pool) Close() {
 	p.connections, p.closed = nil, true
 	p.mu.Unlock()
 	for _, conn := range all {
-		_ = conn.Close() // The only error is that it was closed before.
+		_ = conn.Close() // closed before
 	}
 }
 
-// target skips gRPC's DNS resolver, which looks a name up again at most every 30
-// s: the dialer resolves at each dial.
+// target skips gRPC's DNS resolver, which caches for 30 s: the dialer resolves at each dial.
 func target(addr string) string { return "passthrough:///" + addr }
 
-// options are those of every connection, pooled or not.
 func (p *Pool) options() []grpc.DialOption {
 	return []grpc.DialOption{
 		grpc.WithTransportCredentials(p.key.ClientCredentials()),

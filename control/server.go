@@ -14,32 +14,27 @@ import (
 	"google.golang.org/grpc/credentials"
 	"google.golang.org/grpc/keepalive"
 
-	"github.com/holdfast-rtc/holdfast/lobby"
+	"github.com/holdfast-rtc/holdfast/connlimit"
 	"github.com/holdfast-rtc/holdfast/loglimit"
 )
 
 const (
-	// requestBytes bounds one message of an edge. An offer has at most 256 KiB (the
-	// limit of the client's socket); an Attach that names 300 expected people
-	// with 2 KiB of metadata each has 600 KiB.
+	// requestBytes: an Attach that names 300 expected people has 600 KiB.
 	requestBytes = 1 << 20
-	// handshakeTimeout drops a connection that has not proven the key, so that
-	// a scanner or a stuck host holds a socket for seconds, not gRPC's two minutes.
+	// handshakeTimeout replaces gRPC's two minutes for connections that have not proven the key.
 	handshakeTimeout = 3 * time.Second
-	// serverKeepaliveTime and keepaliveTimeout are how long a signaling node that is cut off still counts as one that watches. gRPC
-	// bounds a client's pings, not a server's.
+	// serverKeepaliveTime and keepaliveTimeout are how long a signaling node that is cut off still counts as watching.
+	// gRPC bounds a client's pings only.
 	serverKeepaliveTime = 2 * time.Second
-	// refusalsPerSecond and refusalBurst bound the log lines about refused connections.
+	// These bound the log lines about refused connections.
 	refusalsPerSecond = 0.2
 	refusalBurst      = 3
-	// unproven and unprovenPerAddress bound the connections that have not proven the key; the
-	// one that has tried longest goes for one more. An edge proves itself within two round
-	// trips, and opens one connection beside its probes.
+	// These bound pending connections. A signaling node proves itself within two round trips.
 	unproven           = 1024
 	unprovenPerAddress = 128
 )
 
-// Server is the control port of one SFU node.
+// Server is the control port of one media node.
 type Server struct {
 	key ClusterKey
 	log *slog.Logger
@@ -48,13 +43,9 @@ type Server struct {
 // NewServer makes a control server that only talks to holders of key.
 func NewServer(key ClusterKey, log *slog.Logger) *Server { return &Server{key: key, log: log} }
 
-// Serve answers on lis, with the services that register adds, until ctx ends;
-// then it closes the listener and every connection, and returns nil when the
-// handlers have ended. They must end with their stream's context.
-//
-// A listener that is closed is evidence of a dead process. So a node that drains
-// keeps ctx alive, and refuses new rooms by message, until it is empty and has
-// said in gossip that it leaves.
+// Serve answers on lis, with the services that register adds, until ctx ends; then it closes the listener and every
+// connection, and returns when the handlers have ended. They must end with their stream's context. A closed listener is
+// evidence of a dead process, so a node that drains keeps ctx alive until it has said in gossip that it leaves.
 func (s *Server) Serve(ctx context.Context, lis net.Listener, register func(*grpc.Server)) error {
 	guard := &guardedCredentials{
 		TransportCredentials: s.key.ServerCredentials(), log: s.log, refusals: loglimit.New(refusalsPerSecond, refusalBurst),
@@ -66,7 +57,7 @@ func (s *Server) Serve(ctx context.Context, lis net.Listener, register func(*grp
 		grpc.MaxSendMsgSize(replyBytes),
 		grpc.WaitForHandlers(true),
 		grpc.KeepaliveParams(keepalive.ServerParameters{Time: serverKeepaliveTime, Timeout: keepaliveTimeout}),
-		// Half of what clients do, so that a late timer is never taken for abuse.
+		// Half of what clients do, so that a late timer is not taken for abuse.
 		grpc.KeepaliveEnforcementPolicy(keepalive.EnforcementPolicy{MinTime: keepaliveTime / 2, PermitWithoutStream: true}),
 	)
 	register(server)
@@ -80,7 +71,7 @@ func (s *Server) Serve(ctx context.Context, lis net.Listener, register func(*grp
 		}
 		server.Stop()
 	}()
-	err := server.Serve(lobby.Listen(lis, lobby.New(lobby.Limits{Total: unproven, PerAddress: unprovenPerAddress})))
+	err := server.Serve(connlimit.Listen(lis, connlimit.New(connlimit.Limits{Total: unproven, PerAddress: unprovenPerAddress})))
 	close(ended)
 	<-stopped
 	if err != nil && ctx.Err() == nil {
@@ -89,7 +80,6 @@ func (s *Server) Serve(ctx context.Context, lis net.Listener, register func(*grp
 	return nil
 }
 
-// guardedCredentials logs the connections that do not prove the cluster key.
 type guardedCredentials struct {
 	credentials.TransportCredentials
 
@@ -97,12 +87,12 @@ type guardedCredentials struct {
 	refusals *loglimit.Limiter
 }
 
-// ServerHandshake is where a connection proves itself; one that cannot is closed by gRPC.
+// ServerHandshake counts a connection as pending until it has proven the key.
 func (g *guardedCredentials) ServerHandshake(conn net.Conn) (net.Conn, credentials.AuthInfo, error) {
 	secured, info, err := g.TransportCredentials.ServerHandshake(conn)
 	if err == nil {
-		if guest, ok := conn.(*lobby.Conn); ok {
-			guest.Leave()
+		if pending, ok := conn.(*connlimit.Conn); ok {
+			pending.Done()
 		}
 		return secured, info, nil
 	}
@@ -122,8 +112,7 @@ func (g *guardedCredentials) Clone() credentials.TransportCredentials {
 	return &guardedCredentials{TransportCredentials: g.TransportCredentials.Clone(), log: g.log, refusals: g.refusals}
 }
 
-// refusalReason says in words why a handshake ended. A connection that was
-// closed without a word is a port check, such as the death probe's: harmless.
+// refusalReason says in words why a handshake ended. A connection closed without a word is a port check: harmless.
 func refusalReason(err error) (reason string, harmless bool) {
 	var header tls.RecordHeaderError
 	var alert *net.OpError // crypto/tls reports the other end's alert as an operation "remote error"

@@ -15,11 +15,9 @@ import (
 // ErrStreamEnded says that a node ended a Watch of its own will.
 var ErrStreamEnded = errors.New("the node ended the stream")
 
-// Watch listens to the beats of the node at addr over the pooled connection, which
-// it makes dial now if it waits in back-off. It calls beat for each one, from the calling
-// goroutine, until the stream breaks, ctx ends or beat returns an error; it
-// returns that error. While the node cannot be reached it waits: the caller bounds
-// that with ctx.
+// Watch calls beat for each heartbeat of the node at addr, from the calling goroutine, until the stream breaks, ctx
+// ends or beat returns an error; it returns that error. A connection in back-off is dialed now. While the node cannot
+// be reached it waits: the caller bounds that with ctx.
 func (p *Pool) Watch(ctx context.Context, addr, edge string, beat func(Hello) error) error {
 	client, err := p.Client(addr)
 	if err != nil {
@@ -50,8 +48,7 @@ func (p *Pool) Watch(ctx context.Context, addr, edge string, beat func(Hello) er
 	}
 }
 
-// Outrank tells the node at addr that higher stands for room, and reports whether
-// it held the room under a lower pin.
+// Outrank tells the node at addr that higher stands for room, and reports whether it held the room under a lower pin.
 func (p *Pool) Outrank(ctx context.Context, addr string, room ring.RoomID, higher pin.Pin) (held bool, err error) {
 	client, err := p.Client(addr)
 	if err != nil {

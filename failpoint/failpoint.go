@@ -34,7 +34,6 @@ import (
 // Variable is the environment variable that arms failpoints.
 const Variable = "HOLDFAST_FAILPOINTS"
 
-// action is what an armed failpoint does.
 type action string
 
 const (
@@ -43,7 +42,7 @@ const (
 	hang action = "hang"
 )
 
-// armed is the parsed list; nil in every process that is not under test.
+// armed is nil in every process that is not under test.
 var armed = sync.OnceValue(func() map[string]action { //nolint:gochecknoglobals // the environment is global too, and it is read only once
 	list, faults := parse(os.Getenv(Variable))
 	for _, fault := range faults {
@@ -59,7 +58,6 @@ func Hit(name string) {
 	}
 }
 
-// act carries out one action; the empty one does nothing.
 func act(a action) {
 	switch a {
 	case exit:
@@ -67,7 +65,7 @@ func act(a action) {
 		if err == nil {
 			_ = process.Kill() // SIGKILL cannot be refused to oneself.
 		}
-		select {} // The signal may arrive a moment later; nothing may run until then.
+		select {} // the signal may arrive a moment later
 	case stop:
 		stopSelf()
 	case hang:
@@ -75,7 +73,7 @@ func act(a action) {
 	}
 }
 
-// parse reads "name=action,name=action". Faults are sentences, one per bad entry.
+// Faults are sentences, one for each bad entry.
 func parse(text string) (list map[string]action, faults []string) {
 	for entry := range strings.SplitSeq(text, ",") {
 		entry = strings.TrimSpace(entry)

@@ -13,20 +13,19 @@ import (
 	"time"
 )
 
-// Path is where every signaling node says whether it is ready: status 200, or another one with the reason.
+// Path is where every signaling node says whether it is ready.
 const Path = "/readyz"
 
-// answerBytes bounds what is read of an answer.
 const answerBytes = 4 << 10
 
-// Asker asks. It may be used from any goroutine.
+// Asker asks. It is safe for concurrent use.
 type Asker struct{ client *http.Client }
 
-// New returns an Asker to whom an answer that takes as long as the limit is none.
+// New returns an Asker for which an answer later than limit is none.
 func New(limit time.Duration) *Asker {
 	return &Asker{&http.Client{
 		Timeout: limit,
-		// A connection of its own each time: a frozen process keeps an old one open.
+		// A frozen process keeps an old connection open.
 		Transport: &http.Transport{DisableKeepAlives: true},
 	}}
 }
@@ -42,7 +41,7 @@ func (a *Asker) Ask(ctx context.Context, address, path string) error {
 	if err != nil {
 		return err
 	}
-	defer func() { _ = response.Body.Close() }() // It was only read from.
+	defer func() { _ = response.Body.Close() }()
 	_, _ = io.Copy(io.Discard, io.LimitReader(response.Body, answerBytes))
 	if response.StatusCode != http.StatusOK {
 		return fmt.Errorf("%s answered %s", url, response.Status)

@@ -24,7 +24,7 @@ const (
 func (r *room) chat(p *peer, said *control.Say) {
 	text, id := said.GetText(), said.GetId()
 	if strings.TrimSpace(text) == "" || len(text) > chatBytes || len(id) > chatIDBytes || !utf8.ValidString(text) || p.entry.GetHidden() ||
-		!r.chatters.Pass(p.entry.GetIdentity()) {
+		!r.chatters.Allow(p.entry.GetIdentity()) {
 		return
 	}
 	r.chatSeq++

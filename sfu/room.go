@@ -7,9 +7,9 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/holdfast-rtc/holdfast/connlimit"
 	"github.com/holdfast-rtc/holdfast/control"
 	"github.com/holdfast-rtc/holdfast/headroom"
-	"github.com/holdfast-rtc/holdfast/lobby"
 	"github.com/holdfast-rtc/holdfast/pin"
 	"github.com/holdfast-rtc/holdfast/ring"
 	"github.com/holdfast-rtc/holdfast/sfu/forward"
@@ -63,7 +63,7 @@ type room struct {
 	seq        uint64          // of the last roster event
 	egress     *control.Egress // as the edges were told; nil before
 	chatSeq    uint64          // of the last line of chat
-	chatters   *lobby.Turnstile
+	chatters   *connlimit.KeyedLimiter
 	arrivals   uint64
 	peers      map[forward.PeerID]*peer
 	left       map[forward.PeerID]bool // who left in the first grace time: not expected back
@@ -79,7 +79,7 @@ func newRoom(n *Node, a attachment, now time.Time) *room {
 		id: a.room, node: n, log: n.log.With("room", string(a.room)), news: newMediaNews(),
 		tasks: make(chan func(), taskQueue), done: make(chan struct{}),
 		opened: now, cost: a.cost(), people: a.people(),
-		chatters: lobby.NewTurnstile(chatPerSecond, chatBurst, n.cfg.Limits.PeersPerRoom),
+		chatters: connlimit.NewKeyedLimiter(chatPerSecond, chatBurst, n.cfg.Limits.PeersPerRoom),
 		peers:    map[forward.PeerID]*peer{}, left: map[forward.PeerID]bool{}, removed: map[forward.PeerID]bool{}, emptySince: now,
 	}
 	if a.request.GetUnreserved() {

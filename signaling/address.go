@@ -5,7 +5,7 @@ import (
 	"net/netip"
 	"strings"
 
-	"github.com/holdfast-rtc/holdfast/lobby"
+	"github.com/holdfast-rtc/holdfast/connlimit"
 )
 
 // addressOf returns the network whose quota a request counts for: that of the connection, or, behind a trusted proxy,
@@ -16,13 +16,13 @@ func addressOf(r *http.Request, proxies []netip.Prefix) netip.Prefix {
 		return netip.Prefix{}
 	}
 	ip := peer.Addr()
-	if lobby.Within(proxies, ip) {
+	if connlimit.Within(proxies, ip) {
 		ip = forwardedFor(strings.Join(r.Header.Values("X-Forwarded-For"), ","), proxies)
 	}
 	if !ip.IsValid() || ip.Unmap().IsLoopback() {
 		return netip.Prefix{}
 	}
-	return lobby.Network(ip)
+	return connlimit.Network(ip)
 }
 
 // Some proxies write the port as well.
@@ -39,7 +39,7 @@ func forwardedFor(header string, proxies []netip.Prefix) netip.Addr {
 			}
 			ip = withPort.Addr()
 		}
-		if !lobby.Within(proxies, ip) {
+		if !connlimit.Within(proxies, ip) {
 			return ip
 		}
 	}

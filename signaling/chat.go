@@ -17,7 +17,7 @@ func (s *session) chat(m *wire.Say) {
 		s.socket.send(faultOf(errNoChat))
 		return
 	}
-	if !s.server.chats.Pass(s.entryKey()) {
+	if !s.server.chats.Allow(s.entryKey()) {
 		s.socket.send(faultOf(errFlood))
 		return
 	}

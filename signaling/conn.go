@@ -7,7 +7,7 @@ import (
 
 	"golang.org/x/time/rate"
 
-	"github.com/holdfast-rtc/holdfast/lobby"
+	"github.com/holdfast-rtc/holdfast/connlimit"
 )
 
 // readBytes bounds how far a client can outrun its pace.
@@ -16,7 +16,7 @@ const readBytes = 16 << 10
 // clientConn is one client's TCP connection. It is pending until the client has shown a good token, and is read no
 // faster than its pace, whether or not what it sends becomes a message.
 type clientConn struct {
-	*lobby.Conn
+	*connlimit.Conn
 
 	pace *rate.Limiter // in bytes
 	due  time.Time     // of the next read; the reader's
@@ -37,7 +37,7 @@ func (c *clientConn) Read(b []byte) (int, error) {
 }
 
 type clientListener struct {
-	*lobby.Listener
+	*connlimit.Listener
 
 	config *Config
 }
@@ -48,7 +48,7 @@ func (l *clientListener) Accept() (net.Conn, error) {
 	if err != nil {
 		return nil, err
 	}
-	waiting, ok := inner.(*lobby.Conn)
+	waiting, ok := inner.(*connlimit.Conn)
 	if !ok {
 		return inner, nil // It always is one.
 	}

@@ -16,7 +16,7 @@ import (
 	"github.com/coder/websocket"
 	"golang.org/x/time/rate"
 
-	"github.com/holdfast-rtc/holdfast/lobby"
+	"github.com/holdfast-rtc/holdfast/connlimit"
 	"github.com/holdfast-rtc/holdfast/signaling/wire"
 )
 
@@ -48,14 +48,14 @@ func TestACrowdThatOnlyWaitsKeepsNobodyOut(t *testing.T) {
 	}
 	crowd[0].closed()
 	waitFor(t, "end of the crowd's overhang", func() bool {
-		now, _ := e.lobby.Waiting()
+		now, _ := e.pending.Count()
 		return now <= 8
 	})
 	e.join("lobby", "Grace")
 	if who := hear[*wire.PeerJoined](ada); who.Peer.Name != "Grace" {
 		t.Errorf("heard %+v", who)
 	}
-	if _, sentAway := e.lobby.Waiting(); sentAway < 20 {
+	if _, sentAway := e.pending.Count(); sentAway < 20 {
 		t.Errorf("%d were sent away, want 20 and more", sentAway)
 	}
 }
@@ -92,7 +92,7 @@ func TestAFarewellTakesNoLongerThanItMay(t *testing.T) {
 	if !strings.Contains(string(heard), string(wire.CodeBadMessage)) {
 		t.Errorf("heard %q", heard)
 	}
-	waitFor(t, "empty lobby", func() bool { now, _ := e.lobby.Waiting(); return now == 0 })
+	waitFor(t, "empty lobby", func() bool { now, _ := e.pending.Count(); return now == 0 })
 }
 
 // TestAClientIsReadAtItsPace: what never becomes a message, such as frames without
@@ -101,9 +101,9 @@ func TestAClientIsReadAtItsPace(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		const burst, perSecond = 64 << 10, 16 << 10
 		ours, theirs := net.Pipe()
-		l := lobby.New(lobby.Limits{Total: 1, PerAddress: 1})
+		l := connlimit.New(connlimit.Limits{Total: 1, PerAddress: 1})
 		conn := &clientConn{
-			Conn: &lobby.Conn{Conn: ours, Guest: l.Enter(&net.TCPAddr{}, func() {})},
+			Conn: &connlimit.Conn{Conn: ours, Pending: l.Add(&net.TCPAddr{}, func() {})},
 			pace: rate.NewLimiter(perSecond, burst),
 		}
 		go func() {

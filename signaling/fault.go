@@ -19,7 +19,7 @@ var (
 	errWithdrawn     = errors.New("the API key that opened this session is not valid any more")
 	errForgedResume  = errors.New("the resume token is not genuine")
 	errManyOffers    = errors.New("too many offers")
-	errRestless      = errors.New("this identity joins too often")
+	errTooOften      = errors.New("this identity joins too often")
 	errCollecting    = errors.New("the garbage of that process is collected too often")
 )
 
@@ -45,8 +45,8 @@ func messageOf(err error, meaning wire.Meaning) string {
 		return sentenceOf(errCollecting) + " Wait a moment, then try again."
 	case errors.Is(err, errManyOffers):
 		return sentenceOf(errManyOffers) + " Slow down."
-	case errors.Is(err, errRestless):
-		return sentenceOf(errRestless) + " Wait a moment, then try again."
+	case errors.Is(err, errTooOften):
+		return sentenceOf(errTooOften) + " Wait a moment, then try again."
 	}
 	if spent, ok := errors.AsType[*quotaError](err); ok {
 		return sentenceOf(spent) + " Wait a moment, then try again."
@@ -106,7 +106,7 @@ func codeOf(err error) wire.Code {
 		{errTongue, wire.CodeBadMessage},
 		{errFlood, wire.CodeTooManyMessages},
 		{errManyOffers, wire.CodeTooManyMessages},
-		{errRestless, wire.CodeTooManySockets},
+		{errTooOften, wire.CodeTooManySockets},
 		{errCrowded, wire.CodeTooManySockets},
 		{errFull, wire.CodeTooManySockets},
 		{orchestrator.ErrNotSettled, wire.CodeNotReady},

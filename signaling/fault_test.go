@@ -95,7 +95,7 @@ func TestEveryFaultSaysWhatWasWrongAndWhatToDo(t *testing.T) {
 		{errTongue, wire.CodeBadMessage, wire.Subprotocol},
 		{errFlood, wire.CodeTooManyMessages, "Slow down"},
 		{errManyOffers, wire.CodeTooManyMessages, "offers"},
-		{errRestless, wire.CodeTooManySockets, "too often"},
+		{errTooOften, wire.CodeTooManySockets, "too often"},
 		{errCrowded, wire.CodeTooManySockets, "Wait"},
 		{errFull, wire.CodeTooManySockets, "Wait"},
 		{errResumeExpired, wire.CodeResumeExpired, "Join again"},

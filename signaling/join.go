@@ -39,8 +39,8 @@ func (s *session) begin(ctx context.Context, first wire.Message) error {
 	s.admitted = true
 	s.server.sockets.Add(1)
 	s.socket.admit()
-	if !s.server.asks.Pass(s.entryKey()) {
-		return errRestless
+	if !s.server.asks.Allow(s.entryKey()) {
+		return errTooOften
 	}
 	if err := s.spend(); err != nil {
 		return err
@@ -204,7 +204,7 @@ func (s *session) arrive(ctx context.Context) (*sfulink.Link, error) {
 }
 
 func (s *session) arriveWithin(ctx context.Context) (*sfulink.Link, error) {
-	s.unreserved = !s.server.openings.Pass(s.who.Identity)
+	s.unreserved = !s.server.openings.Allow(s.who.Identity)
 	defer func() { s.unreserved = false }()
 	if err := s.mayEnter(ctx); err != nil {
 		return nil, err
@@ -231,8 +231,8 @@ func (s *session) arriveWithin(ctx context.Context) (*sfulink.Link, error) {
 		return nil, errUnheard
 	}
 	// A place in the room is taken from here on; waiting for the store took none.
-	if !s.server.entries.Pass(s.entryKey()) {
-		return nil, errRestless
+	if !s.server.entries.Allow(s.entryKey()) {
+		return nil, errTooOften
 	}
 	for tries := 0; ; tries++ {
 		opening.Pin = p

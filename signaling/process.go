@@ -39,7 +39,7 @@ func (s *Server) serveProcess(w http.ResponseWriter, r *http.Request) {
 	case node != s.config.Node && !known:
 		writeText(w, http.StatusNotFound, "There is no media node of that name.")
 		return
-	case collect && !s.collects.Pass(string(node)):
+	case collect && !s.collects.Allow(string(node)):
 		writeFault(w, errCollecting)
 		return
 	case node != s.config.Node:
@@ -52,7 +52,7 @@ func (s *Server) serveProcess(w http.ResponseWriter, r *http.Request) {
 	}
 	var memory runtime.MemStats
 	runtime.ReadMemStats(&memory)
-	waiting, sentAway := s.lobby.Waiting()
+	waiting, sentAway := s.pending.Count()
 	writeJSON(w, http.StatusOK, processAnswer{
 		Node: s.config.Node, Goroutines: runtime.NumGoroutine(), HeapBytes: memory.HeapAlloc,
 		Sockets: s.sockets.Load(), Waiting: waiting, SentAway: sentAway,

@@ -8,7 +8,7 @@ import (
 
 	"golang.org/x/time/rate"
 
-	"github.com/holdfast-rtc/holdfast/lobby"
+	"github.com/holdfast-rtc/holdfast/connlimit"
 )
 
 // Quotas bound what one identity, API key and address do through this node, in all rooms together.
@@ -109,25 +109,25 @@ type meter struct{ identity, key, address account }
 
 type account struct {
 	whose                string
-	joins, rooms, offers *lobby.Turnstile
-	sockets              *lobby.Counter
+	joins, rooms, offers *connlimit.KeyedLimiter
+	sockets              *connlimit.KeyedCounter
 }
 
 func newMeter(q Quotas) *meter {
 	account := func(whose string, q Quota) account {
 		return account{
-			whose: whose, joins: q.Joins.turnstile(), rooms: q.Rooms.turnstile(), offers: q.Offers.turnstile(),
-			sockets: lobby.NewCounter(q.Sockets),
+			whose: whose, joins: q.Joins.limiter(), rooms: q.Rooms.limiter(), offers: q.Offers.limiter(),
+			sockets: connlimit.NewKeyedCounter(q.Sockets),
 		}
 	}
 	return &meter{identity: account("identity", q.Identity), key: account("API key", q.Key), address: account("address", q.Address)}
 }
 
-func (r Rate) turnstile() *lobby.Turnstile {
+func (r Rate) limiter() *connlimit.KeyedLimiter {
 	if r == (Rate{}) {
-		return lobby.NewTurnstile(float64(rate.Inf), 0, 0)
+		return connlimit.NewKeyedLimiter(float64(rate.Inf), 0, 0)
 	}
-	return lobby.NewTurnstile(r.PerSecond, r.Burst, rememberedEntries)
+	return connlimit.NewKeyedLimiter(r.PerSecond, r.Burst, rememberedEntries)
 }
 
 // each stops at the first account where do fails, and returns it.
@@ -145,7 +145,7 @@ func (m *meter) each(s spender, do func(a *account, key string) bool) *account {
 
 // enter counts a join and its socket; without an error leave must follow.
 func (m *meter) enter(s spender) error {
-	if full := m.each(s, func(a *account, key string) bool { return a.joins.Pass(key) }); full != nil {
+	if full := m.each(s, func(a *account, key string) bool { return a.joins.Allow(key) }); full != nil {
 		return &quotaError{"joins", full.whose}
 	}
 	full := m.each(s, func(a *account, key string) bool { return a.sockets.Take(key) })
@@ -168,7 +168,7 @@ func (m *meter) leave(s spender) {
 
 // open counts a new room; reopen takes one back that was not new.
 func (m *meter) open(s spender) error {
-	full := m.each(s, func(a *account, key string) bool { return a.rooms.Pass(key) })
+	full := m.each(s, func(a *account, key string) bool { return a.rooms.Allow(key) })
 	if full == nil {
 		return nil
 	}
@@ -186,7 +186,7 @@ func (m *meter) reopen(s spender) {
 }
 
 func (m *meter) offer(s spender) error {
-	if full := m.each(s, func(a *account, key string) bool { return a.offers.Pass(key) }); full != nil {
+	if full := m.each(s, func(a *account, key string) bool { return a.offers.Allow(key) }); full != nil {
 		return &quotaError{"offers", full.whose}
 	}
 	return nil

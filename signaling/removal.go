@@ -88,7 +88,7 @@ func (s *Server) mayAsk(grant access.Grant, room ring.RoomID) error {
 	if err := grant.ForRoomAdmin(room); err != nil {
 		return err
 	}
-	if !s.roomAsks.Pass(string(room)) {
+	if !s.roomAsks.Allow(string(room)) {
 		return errFlood
 	}
 	return nil

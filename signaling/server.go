@@ -26,9 +26,9 @@ import (
 	"time"
 
 	"github.com/holdfast-rtc/holdfast/cluster"
+	"github.com/holdfast-rtc/holdfast/connlimit"
 	"github.com/holdfast-rtc/holdfast/control"
 	"github.com/holdfast-rtc/holdfast/headroom"
-	"github.com/holdfast-rtc/holdfast/lobby"
 	"github.com/holdfast-rtc/holdfast/loglimit"
 	"github.com/holdfast-rtc/holdfast/orchestrator"
 	"github.com/holdfast-rtc/holdfast/pin"
@@ -91,16 +91,16 @@ type Server struct {
 	hub    *Hub
 	log    *slog.Logger
 
-	lobby      *lobby.Lobby // connections without a session
-	asks       *lobby.Turnstile
-	entries    *lobby.Turnstile
-	openings   *lobby.Turnstile  // placements that may reserve egress
-	collects   *lobby.Turnstile  // garbage collections, by node
-	meter      *meter            // of the quotas
-	chats      *lobby.Turnstile  // lines of chat, by person and room
-	roomAsks   *lobby.Turnstile  // of those who run a room, by room
-	turns      turns             // of those who wait for the store
-	complaints *loglimit.Limiter // of strangers, in the log
+	pending      *connlimit.Limiter // connections without a session
+	asks         *connlimit.KeyedLimiter
+	entries      *connlimit.KeyedLimiter
+	openings     *connlimit.KeyedLimiter // placements that may reserve egress
+	collects     *connlimit.KeyedLimiter // garbage collections, by node
+	meter        *meter                  // of the quotas
+	chats        *connlimit.KeyedLimiter // lines of chat, by person and room
+	roomAsks     *connlimit.KeyedLimiter // of those who run a room, by room
+	retries      retrySchedule           // of those who wait for the store
+	strangerLogs *loglimit.Limiter       // of strangers, in the log
 
 	notes  chan endedSessions // wait for the store
 	kept   keptNotes
@@ -117,8 +117,8 @@ const (
 	// rememberedEntries is as many as there may be sockets. Each costs 200 bytes.
 	rememberedEntries = 20_000
 	// These bound log lines about people without a good token.
-	complaintsPerSecond = 1
-	complaintBurst      = 20
+	strangerLogsPerSecond = 1
+	strangerLogBurst      = 20
 )
 
 var errStopping = errors.New("this signaling node stops")
@@ -134,18 +134,18 @@ func New(config Config, parts Parts, log *slog.Logger) (*Server, error) {
 	}
 	return &Server{
 		config: config, parts: parts, hub: newHub(parts.Placer, log), log: log,
-		lobby:      lobby.New(lobby.Limits{Total: config.MaxWaiting, PerAddress: config.MaxWaitingPerAddress, Proxies: config.TrustedProxies}),
-		asks:       lobby.NewTurnstile(config.AsksPerSecond, config.AskBurst, rememberedEntries),
-		entries:    lobby.NewTurnstile(config.EntriesPerSecond, config.EntryBurst, rememberedEntries),
-		collects:   lobby.NewTurnstile(collectsPerSecond, collectBurst, collectingNodes),
-		roomAsks:   lobby.NewTurnstile(roomAsksPerSecond, roomAskBurst, rememberedEntries),
-		openings:   lobby.NewTurnstile(config.OpeningsPerSecond, config.OpeningBurst, rememberedEntries),
-		meter:      newMeter(config.Quotas),
-		upgraded:   make(chan *session),
-		chats:      lobby.NewTurnstile(chatPerSecond, chatBurst, rememberedEntries),
-		notes:      make(chan endedSessions, waitingNotes),
-		asking:     make(chan struct{}, asksOfEndings),
-		complaints: loglimit.New(complaintsPerSecond, complaintBurst),
+		pending:      connlimit.New(connlimit.Limits{Total: config.MaxWaiting, PerAddress: config.MaxWaitingPerAddress, Proxies: config.TrustedProxies}),
+		asks:         connlimit.NewKeyedLimiter(config.AsksPerSecond, config.AskBurst, rememberedEntries),
+		entries:      connlimit.NewKeyedLimiter(config.EntriesPerSecond, config.EntryBurst, rememberedEntries),
+		collects:     connlimit.NewKeyedLimiter(collectsPerSecond, collectBurst, collectingNodes),
+		roomAsks:     connlimit.NewKeyedLimiter(roomAsksPerSecond, roomAskBurst, rememberedEntries),
+		openings:     connlimit.NewKeyedLimiter(config.OpeningsPerSecond, config.OpeningBurst, rememberedEntries),
+		meter:        newMeter(config.Quotas),
+		upgraded:     make(chan *session),
+		chats:        connlimit.NewKeyedLimiter(chatPerSecond, chatBurst, rememberedEntries),
+		notes:        make(chan endedSessions, waitingNotes),
+		asking:       make(chan struct{}, asksOfEndings),
+		strangerLogs: loglimit.New(strangerLogsPerSecond, strangerLogBurst),
 	}, nil
 }
 
@@ -169,8 +169,8 @@ func (s *Server) Run(ctx context.Context, lis net.Listener) error {
 		ErrorLog:          slog.NewLogLogger(s.log.Handler(), slog.LevelDebug),
 	}
 	ended := make(chan error, 1)
-	doors := &clientListener{Listener: lobby.Listen(lis, s.lobby), config: &s.config}
-	go func() { ended <- server.Serve(doors) }()
+	clients := &clientListener{Listener: connlimit.Listen(lis, s.pending), config: &s.config}
+	go func() { ended <- server.Serve(clients) }()
 	var watched sync.WaitGroup
 	watched.Go(func() { s.watchReach(life) })
 	watched.Go(func() { s.watchPins(life) })

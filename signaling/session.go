@@ -111,7 +111,7 @@ func (s *Server) hostSessions(ctx context.Context) {
 func (s *session) live(ctx context.Context) {
 	ctx, end := context.WithCancelCause(ctx)
 	defer end(nil)
-	s.socket.tcp.SendAwayBy(func() { end(errCrowded) })
+	s.socket.tcp.DropBy(func() { end(errCrowded) })
 	s.socket.start(ctx, end)
 	how := s.run(ctx)
 	if s.who.Peer != "" {
@@ -208,9 +208,9 @@ func (s *session) first(ctx context.Context) (wire.Message, error) {
 func (s *session) refuse(err error) ending {
 	fault := faultOf(err)
 	if fault.Code == wire.CodeStoreUnavailable {
-		fault.RetryAfterMs = s.server.turns.take(time.Now()).Milliseconds()
+		fault.RetryAfterMs = s.server.retries.take(time.Now()).Milliseconds()
 	}
-	if unlogged, ok := s.mayComplain(err); ok {
+	if unlogged, ok := s.mayLog(err); ok {
 		s.log.Info("session refused", "room", s.who.Room, "identity", s.who.Identity, "code", fault.Code, "error", err, "unlogged", unlogged)
 	}
 	s.socket.send(fault)
@@ -220,14 +220,14 @@ func (s *session) refuse(err error) ending {
 	return ending{code: websocket.StatusPolicyViolation, reason: string(fault.Code), brief: true}
 }
 
-// mayComplain reports whether a refusal is logged: always for whoever has shown a good token and does not merely come
+// mayLog reports whether a refusal is logged: always for whoever has shown a good token and does not merely come
 // too often.
-func (s *session) mayComplain(err error) (unlogged int, ok bool) {
+func (s *session) mayLog(err error) (unlogged int, ok bool) {
 	_, spent := errors.AsType[*quotaError](err)
-	if s.admitted && !spent && !errors.Is(err, errRestless) {
+	if s.admitted && !spent && !errors.Is(err, errTooOften) {
 		return 0, true
 	}
-	return s.server.complaints.Next()
+	return s.server.strangerLogs.Next()
 }
 
 func (s *session) bye(code wire.Code) (ending, bool) {

@@ -121,7 +121,7 @@ func (k *socket) start(ctx context.Context, end context.CancelCauseFunc) {
 
 // admit lifts what holds for strangers.
 func (k *socket) admit() {
-	k.tcp.Leave()
+	k.tcp.Done()
 	k.conn.SetReadLimit(wire.MaxMessageBytes)
 }
 
@@ -170,7 +170,7 @@ func (k *socket) close(how ending) {
 	}
 	// Whoever waits too long from here on is cut off.
 	cut := func() { _ = k.tcp.Close() }
-	k.tcp.SendAwayBy(cut)
+	k.tcp.DropBy(cut)
 	limit := time.AfterFunc(patience, cut)
 	defer limit.Stop()
 	k.writers.Wait()

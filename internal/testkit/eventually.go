@@ -11,7 +11,7 @@ const (
 	lookEvery = 5 * time.Millisecond
 )
 
-// Eventually waits until holds, for a minute at most: a machine that is busy with other tests needs a part of it.
+// Eventually waits until holds, for a minute at most.
 func Eventually(t testing.TB, what string, holds func() bool) {
 	t.Helper()
 	limit, every := time.After(patience), time.NewTicker(lookEvery)

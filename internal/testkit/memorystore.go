@@ -11,16 +11,15 @@ import (
 	"github.com/holdfast-rtc/holdfast/ring"
 )
 
-// MemoryStore is a store of pins in memory, which fails as a test wants it. redisstore's tests hold the real ones to the
+// MemoryStore is a store of pins in memory that fails as a test wants. redisstore's tests hold the real ones to the
 // same contract.
 type MemoryStore struct {
-	mu    sync.Mutex // guards the fields below
-	texts map[ring.RoomID]string
-	last  map[ring.RoomID]pin.Fence
-	fault string // the first write that did not outrank what was written before
-	err   error  // what every call returns while it is set
-	deny  bool   // writes are refused, reads are answered
-	// prolonged is when pins were prolonged.
+	mu        sync.Mutex // guards the fields below
+	texts     map[ring.RoomID]string
+	last      map[ring.RoomID]pin.Fence
+	fault     string // the first write that did not fence the one before
+	err       error  // of every call, while set
+	deny      bool   // of writes
 	prolonged []time.Time
 	slow      time.Duration // how long every call takes
 	calls     int
@@ -34,17 +33,15 @@ func NewMemoryStore() *MemoryStore {
 	return &MemoryStore{texts: make(map[ring.RoomID]string), last: make(map[ring.RoomID]pin.Fence), in: 1}
 }
 
-// errDenied is the error of a store that refuses a write.
 var errDenied = errors.New("NOREPLICAS not enough good replicas to write")
 
-// RefuseWrites has every write from now on be refused, or no more.
+// RefuseWrites has writes be refused, as by a server without replicas.
 func (s *MemoryStore) RefuseWrites(deny bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.deny = deny
 }
 
-// write is enter for a write.
 func (s *MemoryStore) write(ctx context.Context) error {
 	if err := s.enter(ctx); err != nil {
 		return err
@@ -57,7 +54,6 @@ func (s *MemoryStore) write(ctx context.Context) error {
 	return nil
 }
 
-// enter waits and fails as the test wants it.
 func (s *MemoryStore) enter(ctx context.Context) error {
 	s.mu.Lock()
 	slow, err, before := s.slow, s.err, s.before

@@ -22,7 +22,7 @@ var (
 	ErrExpired    = errors.New("token has expired")
 	ErrForged     = errors.New("token is not genuine")          // bad signature, another algorithm, not a token
 	ErrUnknownKey = errors.New("token's API key is not known")  // `iss` names no key of ours
-	ErrUnfit      = errors.New("the token cannot be used here") // the error that wraps it says what is wrong with it
+	ErrUnfit      = errors.New("the token cannot be used here") // the wrapping error says why
 	ErrNoIdentity = errors.New("the token names no identity (sub)")
 	ErrNotJoin    = errors.New("token does not allow joining")
 	ErrOtherRoom  = errors.New("token is for another room")
@@ -42,8 +42,7 @@ const (
 	maxMetadataBytes  = 2 << 10
 )
 
-// CheckRoom returns the room's id, or ErrBadRoom. Every printable character is
-// good, braces and slashes too: what stands below escapes what it must.
+// CheckRoom accepts every printable character, braces and slashes too.
 func CheckRoom(name string) (ring.RoomID, error) {
 	if !utf8.ValidString(name) || name == "" || utf8.RuneCountInString(name) > maxRoomCharacters {
 		return "", ErrBadRoom

@@ -8,31 +8,29 @@ import (
 	"github.com/holdfast-rtc/holdfast/ring"
 )
 
-// Grant is what a token allows, to whom. The zero value of CanPublish,
-// CanSubscribe and CanPublishData forbids; see Everything.
+// Grant is what a token allows, to whom. The zero value of CanPublish, CanSubscribe and CanPublishData forbids.
 type Grant struct {
-	Identity string    // the token's subject: who it is, stable for the application
+	Identity string    // the token's subject
 	Name     string    // shown to people
-	Metadata string    // opaque, handed to the media node with the person
-	Key      string    // the API key that signed the token; Mint sets it
-	Expires  time.Time // when the token ends; Mint sets it
+	Metadata string    // opaque, for the media node
+	Key      string    // the API key that signed the token
+	Expires  time.Time // when the token ends
 
 	Room       ring.RoomID
 	RoomJoin   bool
-	RoomAdmin  bool // runs Room; see ForRoomAdmin
-	RoomList   bool // sees the cluster; see ForCluster
-	RoomCreate bool // may open a room where the deployment demands it
+	RoomAdmin  bool // of Room; see ForRoomAdmin
+	RoomList   bool // of the cluster; see ForCluster
+	RoomCreate bool // may open a room where that is demanded
 
 	CanPublish     bool
-	Sources        Sources // what may be published; the zero value is everything
+	Sources        Sources // zero for everything
 	CanSubscribe   bool
 	CanPublishData bool // may write to the chat
 	Hidden         bool // the others do not see it
-	CanRename      bool // canUpdateOwnMetadata: may change its name in the call
-	ExpectedSize   int  // how many people the room that the token names is expected to hold; 0 where it does not say
+	CanRename      bool // canUpdateOwnMetadata
+	ExpectedSize   int  // of Room; 0 if unknown
 }
 
-// maxExpectedSize bounds what a token may say of its room; more counts as so many.
 const maxExpectedSize = 1000
 
 // Everything is the usual grant: join the room, publish, subscribe and chat.
@@ -40,15 +38,15 @@ func Everything(identity string, room ring.RoomID) Grant {
 	return Grant{Identity: identity, Room: room, RoomJoin: true, CanPublish: true, CanSubscribe: true, CanPublishData: true}
 }
 
-// Operator is the grant of who runs the cluster: all views, all rooms, and no call.
+// Operator is the grant of the cluster's operator: all views, all rooms, and no call.
 func Operator(identity string) Grant {
 	return Grant{Identity: identity, RoomList: true, RoomAdmin: true}
 }
 
-// Sources is a set of things that a person publishes. It travels to the media node as a number.
+// Sources is a set, sent to the media node as a number.
 type Sources uint32
 
-// The sources. Their bits are those of control.Attach.
+// The sources, with the bits of control.Attach.
 const (
 	Microphone Sources = 1 << iota
 	Camera
@@ -58,7 +56,7 @@ const (
 // Allows reports whether the set has all of what. The empty set allows everything, as LiveKit's empty list does.
 func (s Sources) Allows(what Sources) bool { return s == 0 || s&what == what }
 
-// Names lists the set in the words of LiveKit's tokens; nothing for the empty set.
+// Names lists the set in LiveKit's words; nothing for the empty set.
 func (s Sources) Names() []string {
 	var names []string
 	for _, row := range []struct {
@@ -72,8 +70,7 @@ func (s Sources) Names() []string {
 	return names
 }
 
-// ParseSources reads names as those of canPublishSources in LiveKit's tokens. Of a list that is not empty the set is empty
-// if it names only the sound of a screen, which nothing publishes here.
+// ParseSources reads LiveKit's canPublishSources. The sound of a screen, which nothing publishes here, is left out.
 func ParseSources(names []string) (Sources, error) {
 	var allowed Sources
 	for _, name := range names {
@@ -92,8 +89,7 @@ func ParseSources(names []string) (Sources, error) {
 	return allowed, nil
 }
 
-// ForRoom judges whether g lets its holder into a room: the one it names, or
-// the one asked for when it names none. asked may be empty.
+// ForRoom returns the room that g lets its holder into: the one it names, or asked.
 func (g Grant) ForRoom(asked string) (ring.RoomID, error) {
 	if g.Identity == "" {
 		return "", ErrNoIdentity
@@ -110,8 +106,7 @@ func (g Grant) ForRoom(asked string) (ring.RoomID, error) {
 	return CheckRoom(asked)
 }
 
-// ForRoomAdmin judges whether g runs a room: roomAdmin of that room, or the operator's grant, which
-// has roomAdmin and roomList and names no room.
+// ForRoomAdmin judges whether g runs a room: roomAdmin of that room, or the operator's grant.
 func (g Grant) ForRoomAdmin(room ring.RoomID) error {
 	if g.RoomAdmin && (g.Room == room || g.Room == "" && g.RoomList) {
 		return nil
@@ -119,7 +114,7 @@ func (g Grant) ForRoomAdmin(room ring.RoomID) error {
 	return ErrNotAdmin
 }
 
-// ForCluster judges whether g opens the view of the whole cluster: its nodes, and all rooms with everybody in them.
+// ForCluster judges whether g opens the views of the whole cluster.
 func (g Grant) ForCluster() error {
 	if g.RoomList && g.Room == "" {
 		return nil

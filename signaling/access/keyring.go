@@ -13,22 +13,20 @@ import (
 	"unicode/utf8"
 )
 
-// ErrBadKeys is wrapped by the errors of ParseKeyring, which never contain a
-// secret.
+// ErrBadKeys is wrapped by the errors of ParseKeyring, which never contain a secret.
 var ErrBadKeys = errors.New("bad API keys")
 
 const (
-	// markLabel keeps a mark useless as anything else that is made with an API key's secret.
+	// markLabel makes a mark useless for everything else.
 	markLabel = "holdfast resume token's API key v1"
-	// markBytes are enough that no other secret has the same mark.
 	markBytes = 12
 )
 
 // minSecretCharacters is 128 bits of hexadecimal digits.
 const minSecretCharacters = 32
 
-// Keyring is the API keys of a deployment: any number, so that one can replace another. The secrets are in a closure, because
-// fmt follows pointers and reads unexported fields, and would print them.
+// Keyring is the API keys of a deployment. The secrets are in a closure, because fmt follows pointers and prints
+// unexported fields.
 type Keyring struct {
 	current func() keySet
 	replace func(keySet)
@@ -39,8 +37,8 @@ type keySet struct {
 	keys    []string
 }
 
-// ParseKeyring reads "key:secret,key2:secret2"; a line break does as well as a comma. White space around an entry is
-// dropped. A secret has at least 32 characters, always, and no comma.
+// ParseKeyring reads "key:secret,key2:secret2"; a line break does as well as a comma. A secret has at least 32
+// characters and no comma.
 func ParseKeyring(text string) (*Keyring, error) {
 	keys, err := parseKeys(text)
 	if err != nil {
@@ -54,8 +52,8 @@ func ParseKeyring(text string) (*Keyring, error) {
 	}, nil
 }
 
-// Replace has the keyring hold what the text says from now on. Tokens of keys that it no longer holds are refused, those in
-// use go on. On an error nothing has changed.
+// Replace has the keyring hold what the text says. Tokens of keys that it no longer holds are refused. On an error
+// nothing has changed.
 func (k *Keyring) Replace(text string) error {
 	keys, err := parseKeys(text)
 	if err == nil {
@@ -91,32 +89,31 @@ func parseKeys(text string) (keySet, error) {
 	return set, nil
 }
 
-// secret is that of a key.
 func (k *Keyring) secret(key string) (secret []byte, ok bool) {
 	secret, ok = k.current().secrets[key]
 	return secret, ok
 }
 
-// Mark identifies a key together with its secret, without telling the secret: a resume token carries it, and is good only
-// while the key that let its person in is still a key here, with the same secret. Empty for a key that is none here.
+// Mark identifies a key and its secret without telling the secret, so that a resume token ends with either. It is empty
+// for an unknown key.
 func (k *Keyring) Mark(key string) string {
 	secret, ok := k.secret(key)
 	if !ok {
 		return ""
 	}
 	mac := hmac.New(sha256.New, secret)
-	mac.Write([]byte(markLabel)) // hash.Hash.Write never returns an error
+	mac.Write([]byte(markLabel)) // never an error
 	return base64.RawURLEncoding.EncodeToString(mac.Sum(nil)[:markBytes])
 }
 
-// Keys returns the API keys, without their secrets, in the order given.
+// Keys returns the API keys in the order given.
 func (k *Keyring) Keys() []string { return slices.Clone(k.current().keys) }
 
-// String names the keys and hides the secrets.
+// String hides the secrets.
 func (k *Keyring) String() string { return fmt.Sprintf("API keys %v (secrets hidden)", k.Keys()) }
 
 // GoString hides the secrets from %#v.
 func (k *Keyring) GoString() string { return k.String() }
 
-// LogValue hides the secrets from structured logs.
+// LogValue hides the secrets from logs.
 func (k *Keyring) LogValue() slog.Value { return slog.StringValue(k.String()) }

@@ -5,8 +5,7 @@ import (
 	"unicode"
 )
 
-// maxMarks is how many combining marks a character may carry. Every script's
-// needs fewer; a tower of them hides what is above and below a name.
+// maxMarks is more than any script needs; a tower of marks hides what is around a name.
 const maxMarks = 4
 
 const (
@@ -14,15 +13,12 @@ const (
 	zeroWidthJoiner    = '\u200d'
 )
 
-// ShownName is the part of a name that is safe to show in somebody else's page:
-// no control characters, nothing that turns the direction of what stands
-// around it, nothing invisible that would make two names look the same, one
-// space where there was any other space, and no towers of marks. The joiners that
-// some scripts and emoji need stay, between two characters. It is empty when nothing is left.
+// ShownName makes a name safe to show in somebody else's page: without control, direction-turning and invisible
+// characters and towers of marks, with single spaces. Joiners between two characters stay. It may return "".
 func ShownName(name string) string {
 	var shown strings.Builder
 	var joiner rune                   // waits for a character to join to
-	space, marks := false, maxMarks+1 // no mark without a character to stand on
+	space, marks := false, maxMarks+1 // no mark without a character
 	for _, r := range name {
 		switch {
 		case r == unicode.ReplacementChar:
@@ -48,7 +44,6 @@ func ShownName(name string) string {
 	return shown.String()
 }
 
-// selfChosen stands behind a name that nobody but its bearer vouches for.
 const selfChosen = " (self-chosen)"
 
 // SelfChosenName is ShownName of a name that the token does not vouch for, and says so.
@@ -63,8 +58,7 @@ func SelfChosenName(name string) string {
 	return shown + selfChosen
 }
 
-// blank reports whether a letter or symbol is one that shows nothing: fillers of
-// Hangul, and the empty Braille pattern.
+// blank reports fillers of Hangul and the empty Braille pattern, which show nothing.
 func blank(r rune) bool {
 	switch r {
 	case '\u115f', '\u1160', '\u3164', '\uffa0', '\u2800':

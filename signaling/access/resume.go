@@ -13,32 +13,29 @@ import (
 	"github.com/holdfast-rtc/holdfast/ring"
 )
 
-// resumePrefix begins every resume token. It is signed with the rest, so that
-// a later form can never be read as this one.
+// resumePrefix is signed too, so that a later form is never read as this one.
 const resumePrefix = "hfr2."
 
-// resumeLabel keeps what is derived of an API secret for resume tokens useless for every other purpose.
+// resumeLabel makes the derived key useless for every other purpose.
 const resumeLabel = "holdfast resume hmac v2"
 
-// WithdrawnResume is no token: Open refuses it with ErrUnknownKey. It is said to somebody whose API key was withdrawn during the call.
+// WithdrawnResume is said to somebody whose API key was withdrawn during the call. Open refuses it with ErrUnknownKey.
 const WithdrawnResume = "hfr0.withdrawn.0"
 
-// maxResumeBytes fits the longest room, identity, name and metadata that an access
-// token may bring, if JSON needs six bytes for each of theirs.
+// maxResumeBytes fits the longest room, identity, name and metadata, at six bytes a character.
 const maxResumeBytes = 32 << 10
 
-// ResumeLife is how long a resume token is good at most. It is renewed at every resume,
-// but never past Session.Until.
+// ResumeLife bounds one resume token.
 const ResumeLife = 24 * time.Hour
 
 // Session is what a resume token is bound to.
 type Session struct {
-	// Key is the API key that let the person in, and Mark the keyring's mark of it, which Seal sets.
+	// Key is the API key that let the person in; Seal sets Mark.
 	Key  string `json:"key,omitempty"`
 	Mark string `json:"mark,omitempty"`
-	// Until ends the right to resume, however often the token is renewed: the access token's end and a grace. Unix seconds.
+	// Until ends the right to resume, however often the token is renewed. Unix seconds.
 	Until int64 `json:"until,omitempty"`
-	// Began is when the person joined, by the store's clock. Unix milliseconds.
+	// Began is when the person joined. Unix milliseconds of the store's clock.
 	Began int64 `json:"began,omitempty"`
 
 	Room         ring.RoomID `json:"room"`
@@ -54,15 +51,13 @@ type Session struct {
 	RoomCreate   bool        `json:"create,omitempty"`
 	CanRename    bool        `json:"rename,omitempty"`
 	ExpectedSize int         `json:"size,omitempty"` // as of Grant
-	// Epoch is the room's epoch when the token was made: a fence that a new edge may
-	// believe, as it may not believe what a client says.
+	// Epoch is the room's, when the token was made. Unlike what a client says, it may be believed.
 	Epoch   uint64 `json:"epoch,omitempty"`
 	Expires int64  `json:"exp"` // Unix seconds; Seal sets it
 }
 
-// Seal makes the token of a session, good from now for ResumeLife, or until s.Until if that is sooner. It is signed with a key
-// derived from the secret of s.Key: every signaling node can open what another sealed, and a media node, which
-// has no API secret, can make none.
+// Seal makes the token of a session, good for ResumeLife or until s.Until. It is signed with a key derived from the
+// secret of s.Key: any signaling node can open it, and a media node can make none.
 func (k *Keyring) Seal(s Session) (string, error) {
 	secret, ok := k.secret(s.Key)
 	if !ok {
@@ -85,12 +80,12 @@ func resumeMAC(secret []byte, text string) ([]byte, error) {
 		return nil, fmt.Errorf("derive the resume key: %w", err)
 	}
 	mac := hmac.New(sha256.New, key)
-	mac.Write([]byte(text)) // hash.Hash.Write never returns an error
+	mac.Write([]byte(text)) // never an error
 	return mac.Sum(nil), nil
 }
 
-// Open returns the session of a token. Its error is ErrForged, ErrExpired, or ErrUnknownKey when the API key that let the
-// person in is none of ours any more, or has another secret now.
+// Open returns the session of a token. Its error is ErrForged, ErrExpired, or ErrUnknownKey when the API key is gone or
+// has another secret.
 func (k *Keyring) Open(token string) (Session, error) {
 	cut := strings.LastIndexByte(token, '.')
 	if len(token) > maxResumeBytes || cut < len(resumePrefix) || !strings.HasPrefix(token, "hfr") {
@@ -103,7 +98,7 @@ func (k *Keyring) Open(token string) (Session, error) {
 	if err != nil {
 		return Session{}, fmt.Errorf("%w: %w", ErrForged, err)
 	}
-	var s Session // Nothing of it is believed before the signature, except which key that must be of.
+	var s Session // Only the key's name is believed before the signature is checked.
 	if err := json.Unmarshal(payload, &s); err != nil {
 		return Session{}, fmt.Errorf("%w: %w", ErrForged, err)
 	}

@@ -11,11 +11,10 @@ import (
 	"github.com/holdfast-rtc/holdfast/ring"
 )
 
-// leeway is how far the clocks of a token server and of this node may differ.
+// leeway is how far clocks may differ.
 const leeway = 30 * time.Second
 
-// video is the grant in LiveKit's form. Pointers tell what is absent from what
-// is false.
+// video is LiveKit's grant. Pointers tell absent from false.
 type video struct {
 	Room       string `json:"room,omitempty"`
 	RoomJoin   bool   `json:"roomJoin,omitempty"`
@@ -33,7 +32,6 @@ type video struct {
 	CanUpdateOwnMetadata bool `json:"canUpdateOwnMetadata,omitempty"`
 }
 
-// claims is the token's payload.
 type claims struct {
 	jwt.RegisteredClaims
 
@@ -64,7 +62,7 @@ func Mint(key, secret string, g Grant, ttl time.Duration) (string, error) {
 	return signed, nil
 }
 
-// Mint makes a token with one of the ring's keys: the first, if key is empty.
+// Mint uses the ring's first key if key is empty.
 func (k *Keyring) Mint(key string, g Grant, ttl time.Duration) (string, error) {
 	if key == "" {
 		key = k.current().keys[0]
@@ -76,9 +74,8 @@ func (k *Keyring) Mint(key string, g Grant, ttl time.Duration) (string, error) {
 	return Mint(key, string(secret), g, ttl)
 }
 
-// Verify returns what the token grants. Its error is one of ErrExpired,
-// ErrForged, ErrUnknownKey and ErrUnfit; the grant itself is judged by
-// ForRoom, ForRoomAdmin and ForCluster.
+// Verify returns what the token grants; ForRoom, ForRoomAdmin and ForCluster judge that. Its error is one of
+// ErrExpired, ErrForged, ErrUnknownKey and ErrUnfit.
 func (k *Keyring) Verify(token string) (Grant, error) {
 	if len(token) > maxTokenBytes {
 		return Grant{}, fmt.Errorf("%w: it has %d bytes, and at most %d are read; put less into its metadata and attributes", ErrUnfit, len(token), maxTokenBytes)
@@ -110,7 +107,7 @@ func (k *Keyring) Verify(token string) (Grant, error) {
 	return c.grant()
 }
 
-// grant reads genuine claims. They may still be more than the cluster carries.
+// Genuine claims may still be more than the cluster carries.
 func (c *claims) grant() (Grant, error) {
 	for _, part := range []struct {
 		name, text string
@@ -120,7 +117,7 @@ func (c *claims) grant() (Grant, error) {
 			return Grant{}, fmt.Errorf("%w: its %s has %d bytes, and at most %d are carried", ErrUnfit, part.name, len(part.text), part.most)
 		}
 	}
-	// An identity is compared, logged and shown to operators as it is, so it may hide nothing. A name is only shown: see ShownName.
+	// An identity is compared and logged as it is, so it may hide nothing. A name is only shown.
 	for _, r := range c.Subject {
 		if !unicode.IsPrint(r) || r == unicode.ReplacementChar {
 			return Grant{}, fmt.Errorf("%w: its identity (sub) contains %U, which is not printable", ErrUnfit, r)
@@ -135,8 +132,8 @@ func (c *claims) grant() (Grant, error) {
 	return g, nil
 }
 
-// read puts into g what the token's video grant says, with LiveKit's defaults: who may publish may chat, and who
-// is hidden neither publishes nor chats unless the token says otherwise, which is refused, for it would be seen.
+// read has LiveKit's defaults: whoever may publish may chat. Whoever is hidden does neither; a token that says
+// otherwise is refused, for it would be seen.
 func (v *video) read(g *Grant) error {
 	sources, err := ParseSources(v.CanPublishSources)
 	if err != nil {
@@ -150,7 +147,7 @@ func (v *video) read(g *Grant) error {
 	if g.Hidden && (g.CanPublish || g.CanPublishData) {
 		return fmt.Errorf("%w: it is hidden, and canPublish or canPublishData of it is true: the others would see who is hidden", ErrUnfit)
 	}
-	if v.Room != "" { // A size for whatever room its holder makes up would be a reservation without bounds.
+	if v.Room != "" { // else a reservation without bounds, in any room
 		g.ExpectedSize = min(max(v.ExpectedSize, 0), maxExpectedSize)
 	}
 	return nil

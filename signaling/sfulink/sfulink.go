@@ -1,12 +1,9 @@
-// Package sfulink is one peer's conversation with the SFU node that holds its
-// room: one Attach stream of the control protocol, for as long as the room stays
-// on that node and this edge holds the client's socket.
+// Package sfulink is one peer's Attach stream to the media node that has its room, for as long as the room stays there
+// and this signaling node has the client's socket.
 //
-// It promises that every message carries the fence of the pin it was opened
-// under, that what a node says under a lower fence is not passed on, that
-// sending never blocks, and that a link which is closed without Leave leaves
-// the peer and its media with the node. It does not know what to do when a link
-// breaks: its user decides where to open the next one.
+// It promises that every message carries the fence of the pin it was opened under, that what a node says under a lower
+// fence is not passed on, that sending never blocks, and that a link which is closed without Leave leaves the peer and
+// its media with the node. It does not know what to do when a link breaks.
 package sfulink
 
 import (
@@ -26,7 +23,7 @@ import (
 
 // Errors of Open and of a link.
 var (
-	// ErrUnreachable says that the node did not answer, which proves nothing about it.
+	// ErrUnreachable proves nothing about the node.
 	ErrUnreachable = errors.New("the room's node does not answer")
 	// ErrStuck says that messages for the node piled up.
 	ErrStuck = errors.New("the room's node takes no messages")
@@ -38,20 +35,17 @@ var (
 type RefusedError struct {
 	Code    control.Refusal
 	Message string
-	Current pin.Fence // with REFUSAL_FENCED: the higher fence, if the node named it
+	Current pin.Fence // with REFUSAL_FENCED, if the node named it
 }
 
 // Error says which refusal it is.
 func (e *RefusedError) Error() string { return fmt.Sprintf("refused with %v: %s", e.Code, e.Message) }
 
 const (
-	// outboundMessages wait for the node at most; a client says a few per second,
-	// so a queue this long means that the node is frozen and the link is given up.
+	// outboundMessages: a queue this long means that the node is frozen, and the link is given up.
 	outboundMessages = 64
-	// inboundEvents wait for the session at most; past that the stream's flow control
-	// holds the node's sender back, which has a bound of its own.
+	// inboundEvents: past that the stream's flow control holds the node back.
 	inboundEvents = 64
-	// leavePatience bounds how long Leave waits for the node to have heard it.
 	leavePatience = time.Second
 )
 
@@ -65,7 +59,7 @@ type Opening struct {
 	Sources      uint32 // as of control.Attach
 	CanSubscribe bool
 	Expected     []*control.Peer
-	Expect       headroom.Room // what the room costs, when this attach opens it
+	Expect       headroom.Room // the room's cost, if this attach opens it
 }
 
 func (o Opening) message() *control.EdgeMessage {
@@ -76,11 +70,9 @@ func (o Opening) message() *control.EdgeMessage {
 	}}}
 }
 
-// Link is an accepted Attach stream. Its methods may be called from any
-// goroutine; Events has one reader.
+// Link is an accepted Attach stream. Its methods may be called from any goroutine; Events has one reader.
 type Link struct {
-	// Pin is what the link was opened under, Attached the node's first word, Seq the
-	// room's sequence number at that moment. They never change.
+	// Attached is the node's first word, Seq the room's number then. They never change.
 	Pin      pin.Pin
 	Attached *control.Attached
 	Seq      uint64
@@ -98,9 +90,8 @@ type Link struct {
 	err     error
 }
 
-// Open attaches a peer. The link lives until ctx ends or Close; patience bounds the
-// wait for the node's first word. Errors: *RefusedError, or one that wraps
-// ErrUnreachable, or the context's.
+// Open attaches a peer. The link lives until ctx ends or Close; patience bounds the wait for the node's first word.
+// Errors: *RefusedError, one that wraps ErrUnreachable, or the context's.
 func Open(ctx context.Context, client control.MediaClient, o Opening, patience time.Duration) (*Link, error) {
 	life, cancel := context.WithCancelCause(ctx)
 	impatient := time.AfterFunc(patience, func() { cancel(fmt.Errorf("%w within %v", ErrUnreachable, patience)) })
@@ -113,7 +104,7 @@ func Open(ctx context.Context, client control.MediaClient, o Opening, patience t
 		return link, nil
 	}
 	if cause := context.Cause(life); cause != nil {
-		err = cause // it says why, where gRPC only says that it was cancelled
+		err = cause // gRPC only says that it was cancelled
 	}
 	cancel(ErrClosed)
 	var refused *RefusedError
@@ -123,13 +114,12 @@ func Open(ctx context.Context, client control.MediaClient, o Opening, patience t
 	return nil, fmt.Errorf("attach to %s (boot %s) at %s: %w", o.Pin.Node, o.Pin.Boot, o.Pin.Control, err)
 }
 
-// open does the exchange of first words.
 func open(ctx context.Context, client control.MediaClient, o Opening, cancel context.CancelCauseFunc) (*Link, error) {
 	stream, err := client.Attach(ctx)
 	if err != nil {
 		return nil, err
 	}
-	// An error of Send is io.EOF; Recv then has the reason.
+	// After io.EOF, Recv has the reason.
 	_ = stream.Send(o.message())
 	first, err := stream.Recv()
 	if err != nil {
@@ -159,8 +149,7 @@ func refusal(r *control.Refused) *RefusedError {
 	return e
 }
 
-// Events yields what the node says, in order, and is closed when the link has
-// ended; Err then says why.
+// Events yields what the node says, and is closed when the link has ended; then Err says why.
 func (l *Link) Events() <-chan *control.PeerEvent { return l.in }
 
 // Err says why the link ended, once Events is closed.
@@ -170,8 +159,7 @@ func (l *Link) Err() error {
 	return l.err
 }
 
-// Send says something to the node. It does not block: when too much waits, the
-// link is given up with ErrStuck. The fence is set here.
+// Send sets the fence. It does not block: when too much waits, the link is given up with ErrStuck.
 func (l *Link) Send(m *control.EdgeMessage) error {
 	m.Fence = control.FenceProto(l.Pin.Fence)
 	l.mu.Lock()
@@ -193,7 +181,7 @@ func (l *Link) Send(m *control.EdgeMessage) error {
 	return nil
 }
 
-// startSending lets send run, unless it does. Call it with mu held.
+// startSending needs mu.
 func (l *Link) startSending() {
 	if !l.sending {
 		l.sending = true
@@ -201,8 +189,7 @@ func (l *Link) startSending() {
 	}
 }
 
-// Leave takes the peer out of the room for good, waits a moment for the node to
-// have heard it, and closes the link.
+// Leave takes the peer out of the room for good, and closes the link.
 func (l *Link) Leave(reason string) {
 	err := l.Send(&control.EdgeMessage{Message: &control.EdgeMessage_Leave{Leave: &control.Leave{Reason: reason}}})
 	l.mu.Lock()
@@ -214,30 +201,28 @@ func (l *Link) Leave(reason string) {
 	if err == nil {
 		patience := time.AfterFunc(leavePatience, func() { l.cancel(ErrClosed) })
 		defer patience.Stop()
-		for range l.in { // what the node still says is of no interest; its end is
+		for range l.in { // only the end matters
 		}
 	}
 	l.Close()
 }
 
-// Close ends the stream without a Leave, so the node keeps the peer for its grace
-// time. It returns when the link's goroutines have ended.
+// Close ends the stream without a Leave, so the node keeps the peer for its grace time.
 func (l *Link) Close() {
 	l.mu.Lock()
-	l.leaving = true // so that send is not started while it is waited for
+	l.leaving = true // so that send is not started any more
 	l.cancel(ErrClosed)
 	l.mu.Unlock()
 	l.ends.Wait()
 }
 
-// send is the only caller of stream.Send after Open, and runs while something waits. After a Leave it
-// half-closes the stream, which tells the node that nothing follows.
+// send runs while something waits. After a Leave it half-closes the stream.
 func (l *Link) send() {
 	for {
 		m, last := l.next()
 		switch {
 		case last:
-			_ = l.stream.CloseSend() // It never fails; the stream's end is seen by receive.
+			_ = l.stream.CloseSend() // receive sees the stream's end
 			return
 		case m == nil:
 			return
@@ -247,7 +232,7 @@ func (l *Link) send() {
 	}
 }
 
-// next takes the first message that waits; without one it reports whether none will follow, and send ends.
+// next returns last if nothing waits or will follow.
 func (l *Link) next() (m *control.EdgeMessage, last bool) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -260,7 +245,6 @@ func (l *Link) next() (m *control.EdgeMessage, last bool) {
 	return m, false
 }
 
-// receive is the only caller of stream.Recv after Open.
 func (l *Link) receive() {
 	defer close(l.in)
 	for {
@@ -281,8 +265,7 @@ func (l *Link) receive() {
 	}
 }
 
-// stale reports whether the node said this under a lower fence than the link's:
-// something it had under way when the room moved.
+// stale reports whether the node said this before the room moved.
 func (l *Link) stale(event *control.PeerEvent) bool {
 	fence, err := event.GetFence().Value()
 	return err == nil && fence.Less(l.Pin.Fence)

@@ -3,7 +3,7 @@ package wire
 // Join is the first message of a new session.
 type Join struct {
 	Token string `json:"token"`
-	Room  string `json:"room,omitempty"` // must match the token's room when both are given
+	Room  string `json:"room,omitempty"` // must match the token's room
 	Name  string `json:"name,omitempty"` // shown when the token names nobody
 }
 
@@ -35,10 +35,10 @@ type Mute struct {
 	Muted  bool   `json:"muted"`
 }
 
-// How a restart ended on the client's side.
+// How a restart ended.
 const (
-	HowRestart       = "restart"        // the same RTCPeerConnection
-	HowNewConnection = "new-connection" // a new one took its place
+	HowRestart       = "restart" // the same RTCPeerConnection
+	HowNewConnection = "new-connection"
 )
 
 // Migrated says that media flows again after a restart.
@@ -46,19 +46,17 @@ type Migrated struct {
 	Epoch   uint64   `json:"epoch"`
 	Attempt uint64   `json:"attempt"`
 	How     string   `json:"how"`
-	GapMs   uint64   `json:"gapMs"`          // the longest gap of a stream that was shown before and is again
-	Lost    []Stream `json:"lost,omitempty"` // those that were shown before and are not
+	GapMs   uint64   `json:"gapMs"`          // the longest gap of a stream that runs again
+	Lost    []Stream `json:"lost,omitempty"` // those that do not
 }
 
-// Stalled says that nothing at all has arrived on the media connection for a while, though media should.
-// It is a hint, said about once a second for as long as it lasts.
+// Stalled says that nothing arrives on the media connection, though media should.
 type Stalled struct {
 	Epoch    uint64 `json:"epoch"`
 	SilentMs uint64 `json:"silentMs"`
 }
 
-// Refresh says that slots which should show something have shown nothing for a while: the media node
-// is to ask their publishers for a keyframe and to arm the slots anew.
+// Refresh says that slots show nothing, though they should.
 type Refresh struct {
 	Mids List[string] `json:"mids"`
 }
@@ -71,7 +69,7 @@ type Ping struct {
 // Say is a line for the room's chat.
 type Say struct {
 	Text string `json:"text"`
-	ID   string `json:"id,omitempty"` // said again with the line, so that everybody knows a repeated one
+	ID   string `json:"id,omitempty"` // tells a repeated line
 }
 
 // Rename changes the name that the person is shown by.

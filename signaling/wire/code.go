@@ -2,8 +2,7 @@ package wire
 
 import "net/http"
 
-// Code says what went wrong, to a client of the WebSocket and of the REST API
-// alike. docs/PROTOCOL.md has the table; a test compares it with Meanings.
+// Code says what went wrong, on the WebSocket and in the REST API. A test compares Meanings with docs/PROTOCOL.md.
 type Code string
 
 // The codes.
@@ -34,10 +33,10 @@ type Meaning struct {
 	Code      Code
 	Status    int // of HTTP
 	Retryable bool
-	Sentence  string // what was wrong and what to do, when nobody knows better
+	Sentence  string // for errors without a better one
 }
 
-// Meanings returns the table, in the order of docs/PROTOCOL.md.
+// Meanings returns the table of docs/PROTOCOL.md.
 func Meanings() []Meaning {
 	const again, final = true, false
 	return []Meaning{
@@ -63,8 +62,7 @@ func Meanings() []Meaning {
 	}
 }
 
-// MeaningOf returns the row of a code; that of CodeInternal for a code outside
-// the table.
+// MeaningOf returns the row of a code, or that of CodeInternal.
 func MeaningOf(code Code) Meaning {
 	rows := Meanings()
 	for _, row := range rows {

@@ -7,8 +7,7 @@ import (
 	"unicode/utf8"
 )
 
-// ErrUnknownType is wrapped by Decode's error when the message is well formed
-// but of a type that this version does not have.
+// ErrUnknownType means a well-formed message of a type that this version does not have.
 var ErrUnknownType = errors.New("unknown message type")
 
 // ErrMalformed is wrapped by every other error of Decode.
@@ -39,12 +38,10 @@ func Encode(m Message) ([]byte, error) {
 	return append(frame, body[1:]...), nil
 }
 
-// validator is a message that can say why it is not acceptable.
 type validator interface{ validate() error }
 
-// decode reads a frame into the blank message of its type. The members are
-// looked at twice: once by name, for the type and for what is missing or null
-// (encoding/json takes both for the zero value), then into the struct.
+// decode looks at the members twice: once by name, for the type and for what is missing or null (encoding/json takes
+// both for the zero value), then into the struct.
 func decode(frame []byte, blank func(Type) (Message, []string)) (Message, error) {
 	if len(frame) > MaxMessageBytes {
 		return nil, fmt.Errorf("%w: %d bytes, at most %d", ErrMalformed, len(frame), MaxMessageBytes)
@@ -80,8 +77,7 @@ func decode(frame []byte, blank func(Type) (Message, []string)) (Message, error)
 	return m, nil
 }
 
-// blankFromClient returns an empty message of the type and its required
-// members, or nil.
+// blankFromClient also returns the required members.
 func blankFromClient(t Type) (Message, []string) {
 	switch t {
 	case "join":
@@ -113,8 +109,7 @@ func blankFromClient(t Type) (Message, []string) {
 	}
 }
 
-// blankFromServer is blankFromClient for the other direction. A client trusts
-// its server for what is there.
+// A client trusts its server for what is there.
 func blankFromServer(t Type) (Message, []string) {
 	for _, m := range []Message{
 		new(Joined), new(Resumed), new(Answer), new(OfferRejected), new(Slots), new(PeerJoined), new(PeerUpdated),

@@ -9,7 +9,7 @@ import (
 )
 
 func (m *Join) validate() error {
-	// The token and the room are judged by access, whose refusals have codes of their own.
+	// access judges the token and the room.
 	return text("name", m.Name, 0, MaxNameBytes)
 }
 

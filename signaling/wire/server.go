@@ -17,7 +17,7 @@ type Joined struct {
 	Permissions Permissions     `json:"permissions"`
 }
 
-// Resumed says that the session lives on this edge now.
+// Resumed says that the session lives on this signaling node now.
 type Resumed struct {
 	Placement
 	Seq        uint64     `json:"seq"`
@@ -89,7 +89,7 @@ type Chat struct {
 	Text  string `json:"text"`
 	ID    string `json:"id,omitempty"` // of the speaker's message
 	At    int64  `json:"at"`           // Unix milliseconds, by the node's clock
-	Seq   uint64 `json:"seq"`          // grows by one with each line under one node
+	Seq   uint64 `json:"seq"`          // grows by one with each line of one node
 	Epoch uint64 `json:"epoch"`
 }
 
@@ -101,14 +101,14 @@ type Restart struct {
 	AttemptMs int    `json:"attemptMs"`
 }
 
-// Why a media node asks for a new offer.
+// Reasons of a Reoffer.
 const (
-	ReofferSilent     = "silent"      // a source that is not muted brings nothing at all
-	ReofferUnplaced   = "unplaced"    // packets come that belong to no track
-	ReofferNoKeyframe = "no-keyframe" // packets come, and no keyframe however often it is asked for
+	ReofferSilent     = "silent"      // nothing comes of a source that is not muted
+	ReofferUnplaced   = "unplaced"    // packets belong to no track
+	ReofferNoKeyframe = "no-keyframe" // no keyframe comes
 )
 
-// Reoffer asks for a new offer: what the client publishes does not arrive in a form that can be forwarded.
+// Reoffer asks for a new offer: what the client publishes cannot be forwarded.
 type Reoffer struct {
 	Mids   List[string] `json:"mids"` // its sending m-lines
 	Reason string       `json:"reason"`

@@ -15,9 +15,7 @@ const Subprotocol = "holdfast.v1"
 // Version is the number said in `joined`.
 const Version = 1
 
-// Limits on what a client may send. They are far above what a page needs: a
-// message past one is refused with CodeBadMessage, a frame past MaxMessageBytes
-// closes the socket (1009).
+// Limits on what a client may send, far above what a page needs.
 const (
 	MaxMessageBytes = 256 << 10
 	MaxSDPBytes     = 192 << 10
@@ -33,20 +31,19 @@ const (
 	MaxLost         = 64
 	MaxRefreshed    = 64
 	MaxPixels       = 1 << 15 // of one side of a wanted picture
-	MaxChatRunes    = 2000    // a long paragraph; a page of text belongs elsewhere
+	MaxChatRunes    = 2000    // a long paragraph
 	MaxChatIDBytes  = 64
 	MaxGapMs        = 24 * 60 * 60 * 1000
-	// MaxInteger is the largest integer that a JavaScript number holds exactly.
+	// MaxInteger is the largest integer of a JavaScript number.
 	MaxInteger = 1<<53 - 1
-	// MaxAttempt bounds resume attempts, so that the edge has room beside them
-	// in the 64-bit generation of the control protocol.
+	// MaxAttempt leaves room in the 64-bit generation of the control protocol.
 	MaxAttempt = 1<<31 - 1
 )
 
 // Type is the `type` of a message.
 type Type string
 
-// PeerID names a peer: unique in its room, kept across edges and SFU nodes.
+// PeerID names a peer: unique in its room, kept across nodes.
 type PeerID string
 
 // Message is any message of either direction.
@@ -74,8 +71,7 @@ const (
 	KindVideo Kind = "video"
 )
 
-// List is a slice that is written as [] when it is nil, because clients loop
-// over it without asking.
+// List is written as [] when it is nil, because clients loop over it.
 type List[T any] []T
 
 // Peer is one entry of the roster.
@@ -88,18 +84,16 @@ type Peer struct {
 	ScreenShared bool   `json:"screenShared,omitempty"`
 }
 
-// Slot says what one receive m-line of the client shows. An empty peer is an
-// empty slot, which has no source either.
+// Slot says what one receive m-line shows; nothing, if its peer is empty.
 type Slot struct {
 	Mid    string `json:"mid"`
 	Kind   Kind   `json:"kind"`
 	Peer   PeerID `json:"peer"`
 	Source Source `json:"source"`
-	Paused bool   `json:"paused,omitempty"` // the client's path does not carry it just now
+	Paused bool   `json:"paused,omitempty"` // the client's path does not carry it now
 }
 
-// Sender says what one of the client's own m-lines carries, or one simulcast
-// layer of it once SSRCs are known (0 while they are not).
+// Sender says what one of the client's m-lines carries, or one simulcast layer once SSRCs are known.
 type Sender struct {
 	Mid     string `json:"mid"`
 	Source  Source `json:"source"`
@@ -122,7 +116,7 @@ type Want struct {
 	Height uint32 `json:"height"`
 }
 
-// Speaker is one person who speaks, at a level from 0 to 1.
+// Speaker has a level from 0 to 1.
 type Speaker struct {
 	Peer  PeerID  `json:"peer"`
 	Level float32 `json:"level"`
@@ -134,7 +128,7 @@ type Permissions struct {
 	Subscribe bool     `json:"subscribe"`
 	Chat      bool     `json:"chat"`
 	Rename    bool     `json:"rename"`
-	Sources   []Source `json:"sources,omitempty"` // what may be published; everything when it is absent
+	Sources   []Source `json:"sources,omitempty"` // everything when absent
 }
 
 // ICEServer is one RTCIceServer of the browser's configuration.
@@ -144,7 +138,7 @@ type ICEServer struct {
 	Credential string   `json:"credential,omitempty"`
 }
 
-// Placement says under which pin a message from the server was said.
+// Placement says under which pin a message was said.
 type Placement struct {
 	Node  ring.NodeID `json:"node"`
 	Epoch uint64      `json:"epoch"`

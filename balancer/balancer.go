@@ -1,11 +1,11 @@
-// Package front is the small TCP balancer of development and compose clusters: it
+// Package balancer is the small TCP balancer of development and compose clusters: it
 // spreads connections over the signaling nodes, so that any of them may die.
 //
 // It promises that a connection reaches a node that answers as long as there is
 // one, and that bytes and half-closes pass both ways unchanged. It does not know
 // what the bytes are, except for asking each node over HTTP whether it is ready.
 // In production any load balancer takes its place; no stickiness is needed.
-package front
+package balancer
 
 import (
 	"context"
@@ -24,28 +24,26 @@ import (
 // Config is one balancer.
 type Config struct {
 	Backends       []string      // host:port of the signaling nodes
-	MaxConnections int           // past it a new connection is closed at once
+	MaxConnections int           // past it a new connection is closed
 	DialTimeout    time.Duration // for each backend; then the next is tried
-	CheckEvery     time.Duration // how often a backend is asked whether it is ready; 0 asks never
-	CheckPath      string        // what is asked of it
+	CheckEvery     time.Duration // 0 for never
+	CheckPath      string        // asked of each backend
 }
 
 // DefaultConfig names no backend.
 func DefaultConfig() Config {
 	return Config{
-		// Each costs two sockets, two goroutines and, where the kernel splices, no memory
-		// for bytes: a development machine's file limit ends first.
+		// Each costs two sockets and two goroutines: a development machine's file limit ends first.
 		MaxConnections: 4096,
-		// A live backend next door answers in a millisecond; a dead host not at all.
+		// A live backend next door answers in a millisecond.
 		DialTimeout: 500 * time.Millisecond,
-		// A killed process refuses at once. The check is for the frozen ones, whose kernel still
-		// accepts, and for those that ask to be left alone.
+		// For frozen processes, whose kernel still accepts, and for those that are not ready.
 		CheckEvery: 500 * time.Millisecond,
 		CheckPath:  readiness.Path,
 	}
 }
 
-// Validate lists every fault at once.
+// Validate lists every fault.
 func (c Config) Validate() error {
 	var faults []error
 	if len(c.Backends) == 0 {
@@ -82,8 +80,7 @@ func New(cfg Config, log *slog.Logger) *Balancer {
 	return b
 }
 
-// Serve accepts on l until ctx ends; then it closes l and every connection, and
-// returns when all have ended.
+// Serve accepts on l until ctx ends; then it closes l and every connection, and returns when all have ended.
 func (b *Balancer) Serve(ctx context.Context, l net.Listener) error {
 	var running sync.WaitGroup
 	defer running.Wait()
@@ -125,7 +122,6 @@ func (b *Balancer) Serve(ctx context.Context, l net.Listener) error {
 // acceptPause keeps a listener without descriptors from spinning.
 const acceptPause = 50 * time.Millisecond
 
-// carry takes one connection to a backend and splices until both sides are done.
 func (b *Balancer) carry(ctx context.Context, client net.Conn) {
 	defer client.Close()
 	server, err := b.dial(ctx)
@@ -140,8 +136,8 @@ func (b *Balancer) carry(ctx context.Context, client net.Conn) {
 	splice(client, server)
 }
 
-// dial connects to the next backend that is ready, to the next of any kind when
-// none is: a node that is not ready explains itself better than silence does.
+// dial tries the backends that are ready, then the others: a node that is not ready explains itself better than silence
+// does.
 func (b *Balancer) dial(ctx context.Context) (net.Conn, error) {
 	first := b.next.Add(1) - 1
 	var faults []error

@@ -5,12 +5,11 @@ import (
 	"fmt"
 	"net"
 
-	"github.com/holdfast-rtc/holdfast/front"
+	"github.com/holdfast-rtc/holdfast/balancer"
 	"github.com/holdfast-rtc/holdfast/lab/devcluster"
 )
 
-// frontCommand runs the balancer.
-type frontCommand struct {
+type balancerCommand struct {
 	logFlags
 	Name           string   `default:"front" help:"The name in the log."`
 	Listen         string   `default:":7880" help:"host:port that clients connect to."`
@@ -18,14 +17,14 @@ type frontCommand struct {
 	MaxConnections int      `default:"4096" help:"Past it a new connection is closed at once."`
 }
 
-func (c *frontCommand) config() (front.Config, error) {
-	cfg := front.DefaultConfig()
+func (c *balancerCommand) config() (balancer.Config, error) {
+	cfg := balancer.DefaultConfig()
 	cfg.Backends, cfg.MaxConnections = c.Backend, c.MaxConnections
 	return cfg, faults(checkHostPort("listen", c.Listen), cfg.Validate())
 }
 
 // Run runs the balancer until ctx ends.
-func (c *frontCommand) Run(ctx context.Context, s streams) error {
+func (c *balancerCommand) Run(ctx context.Context, s streams) error {
 	cfg, err := c.config()
 	if err != nil {
 		return err
@@ -41,5 +40,5 @@ func (c *frontCommand) Run(ctx context.Context, s streams) error {
 	if err := announce(map[string]string{devcluster.AddressHTTP: listener.Addr().String()}); err != nil {
 		return err
 	}
-	return ended(ctx, front.New(cfg, log).Serve(ctx, listener))
+	return ended(ctx, balancer.New(cfg, log).Serve(ctx, listener))
 }

@@ -1,4 +1,4 @@
-package front
+package balancer
 
 import (
 	"context"
@@ -11,23 +11,20 @@ import (
 	"github.com/holdfast-rtc/holdfast/readiness"
 )
 
-// backend is one signaling node.
 type backend struct {
 	address string
-	checked bool        // watch runs, and alone says that the backend is well again
-	down    atomic.Bool // it refused, did not answer in time, or said it is not ready
+	checked bool        // only watch says that it is ready again
+	down    atomic.Bool // it refused, was late, or said it is not ready
 }
 
 func newBackend(address string, checked bool) *backend {
 	return &backend{address: address, checked: checked}
 }
 
-// ready reports what was last known; a backend is ready until it proves otherwise.
+// A backend is ready until it proves otherwise.
 func (b *backend) ready() bool { return !b.down.Load() }
 
-// dial connects, within limit. A backend that cannot be reached is passed over
-// until a check succeeds, or, without checks, a dial. (The kernel of a frozen
-// process accepts, so a dial alone proves little.)
+// The kernel of a frozen process accepts, so with checks a dial does not prove that a backend is ready again.
 func (b *backend) dial(ctx context.Context, limit time.Duration) (net.Conn, error) {
 	dialer := net.Dialer{Timeout: limit}
 	conn, err := dialer.DialContext(ctx, "tcp", b.address)
@@ -41,8 +38,7 @@ func (b *backend) dial(ctx context.Context, limit time.Duration) (net.Conn, erro
 	return conn, nil
 }
 
-// watch asks the backend whether it is ready, until ctx ends. An answer that
-// takes as long as the interval is no answer.
+// An answer that takes as long as the interval is none.
 func (b *backend) watch(ctx context.Context, every time.Duration, path string, log *slog.Logger) {
 	asker := readiness.New(every)
 	tick := time.NewTicker(every)

@@ -8,25 +8,25 @@ import (
 	"github.com/holdfast-rtc/holdfast/signaling/wire"
 )
 
-func TestTurnsSpreadThoseWhoWait(t *testing.T) {
-	var all turns
+func TestRetriesAreSpread(t *testing.T) {
+	var all retrySchedule
 	now := time.Now()
 	last := time.Duration(0)
 	for i := range 3000 {
 		wait := all.take(now)
 		switch {
-		case wait < soonestTurn || wait > latestTurn:
+		case wait < firstRetryAfter || wait > lastRetryAfter:
 			t.Fatalf("turn %d comes in %v", i, wait)
-		case wait != latestTurn && i > 0 && wait != last+turnEvery:
+		case wait != lastRetryAfter && i > 0 && wait != last+retryEvery:
 			t.Fatalf("turn %d comes %v after the one before", i, wait-last)
 		}
 		last = wait
 	}
-	if last != latestTurn {
+	if last != lastRetryAfter {
 		t.Errorf("the last of 3000 comes in %v", last)
 	}
-	if wait := all.take(now.Add(time.Minute)); wait != soonestTurn {
-		t.Errorf("who waits alone comes in %v, want %v", wait, soonestTurn)
+	if wait := all.take(now.Add(time.Minute)); wait != firstRetryAfter {
+		t.Errorf("who waits alone comes in %v, want %v", wait, firstRetryAfter)
 	}
 }
 
@@ -45,7 +45,7 @@ func TestWhoWaitsForTheStoreIsNotHeldBack(t *testing.T) {
 		ada := e.dial()
 		ada.say(&wire.Join{Token: r.token("lobby", "Ada")})
 		fault := hear[*wire.Error](ada)
-		if told := time.Duration(fault.RetryAfterMs) * time.Millisecond; fault.Code != wire.CodeStoreUnavailable || told < soonestTurn || told > 300*time.Millisecond {
+		if told := time.Duration(fault.RetryAfterMs) * time.Millisecond; fault.Code != wire.CodeStoreUnavailable || told < firstRetryAfter || told > 300*time.Millisecond {
 			t.Fatalf("try %d: heard %+v", i, fault)
 		}
 		ada.closed()

@@ -1,4 +1,4 @@
-package front
+package balancer
 
 import (
 	"bufio"

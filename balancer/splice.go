@@ -1,4 +1,4 @@
-package front
+package balancer
 
 import (
 	"io"
@@ -6,13 +6,11 @@ import (
 	"time"
 )
 
-// lingerAfterServer is how long a client may keep its side open once the backend
-// has said its last byte. Nothing the client could still send would be heard.
+// lingerAfterServer is how long a client may keep its side open after the backend's end.
 const lingerAfterServer = 5 * time.Second
 
-// splice copies both ways until both sides have ended. The end of one direction
-// is passed on as a half-close, since a client may end its request before it
-// reads the answer. A broken side breaks the other.
+// splice copies both ways until both sides have ended. An end is passed on as a half-close; a broken side breaks the
+// other.
 func splice(client, server net.Conn) {
 	done := make(chan struct{})
 	go func() {
@@ -31,7 +29,6 @@ func splice(client, server net.Conn) {
 	<-done
 }
 
-// closeWrite half-closes a TCP connection and reports whether it could.
 func closeWrite(c net.Conn) bool {
 	tcp, ok := c.(*net.TCPConn)
 	return ok && tcp.CloseWrite() == nil

@@ -1,4 +1,4 @@
-package lobby
+package connlimit
 
 import (
 	"errors"
@@ -26,48 +26,48 @@ func from(t *testing.T, address string) net.Addr {
 	return resolved
 }
 
-func TestWhoHasWaitedLongestGoes(t *testing.T) {
+func TestTheOldestIsDropped(t *testing.T) {
 	l := New(Limits{Total: 4, PerAddress: 2})
 	var gone []string
-	enter := func(name, address string) *Guest {
-		return l.Enter(from(t, address), func() { gone = append(gone, name) })
+	enter := func(name, address string) *Pending {
+		return l.Add(from(t, address), func() { gone = append(gone, name) })
 	}
 	enter("a1", "192.0.2.1:1")
 	a2 := enter("a2", "192.0.2.1:2")
 	enter("b1", "192.0.2.2:1")
-	enter("a3", "[::ffff:192.0.2.1]:3") // the same address in other clothes
+	enter("a3", "[::ffff:192.0.2.1]:3") // the same address in another form
 	if !slices.Equal(gone, []string{"a1"}) {
-		t.Fatalf("%v were sent away, want the oldest of the crowded address", gone)
+		t.Fatalf("%v were dropped, want the oldest of the crowded address", gone)
 	}
-	a2.Leave()
-	a2.Leave()
+	a2.Done()
+	a2.Done()
 	enter("c1", "[2001:db8::1]:1")
 	enter("c2", "[2001:db8::2]:1")
 	if len(gone) != 1 {
-		t.Fatalf("%v were sent away although there was room", gone)
+		t.Fatalf("%v were dropped although there was room", gone)
 	}
 	enter("c3", "[2001:db8::ffff:ffff:ffff:ffff]:1")
 	if !slices.Equal(gone, []string{"a1", "c1"}) {
 		t.Fatalf("%v: one network of 64 bits is one address", gone)
 	}
 	enter("d1", "192.0.2.4:1")
-	if now, sentAway := l.Waiting(); !slices.Equal(gone, []string{"a1", "c1", "b1"}) || now != 4 || sentAway != 3 {
-		t.Fatalf("%d wait, %d were sent away: %v", now, sentAway, gone)
+	if now, dropped := l.Count(); !slices.Equal(gone, []string{"a1", "c1", "b1"}) || now != 4 || dropped != 3 {
+		t.Fatalf("%d wait, %d were dropped: %v", now, dropped, gone)
 	}
 }
 
-func TestAGuestIsSentAwayAsItWishes(t *testing.T) {
+func TestDropBy(t *testing.T) {
 	l := New(Limits{Total: 1, PerAddress: 1})
 	var how []string
-	g := l.Enter(from(t, "192.0.2.1:1"), func() { how = append(how, "hard") })
-	g.SendAwayBy(func() { how = append(how, "soft") })
-	l.Enter(from(t, "192.0.2.2:1"), func() {})
-	g.Leave()
+	g := l.Add(from(t, "192.0.2.1:1"), func() { how = append(how, "hard") })
+	g.DropBy(func() { how = append(how, "soft") })
+	l.Add(from(t, "192.0.2.2:1"), func() {})
+	g.Done()
 	if !slices.Equal(how, []string{"soft"}) {
-		t.Fatalf("sent away %v", how)
+		t.Fatalf("dropped %v", how)
 	}
 	if len(l.addresses) != 1 {
-		t.Fatalf("%d addresses are remembered, want that of the one guest", len(l.addresses))
+		t.Fatalf("%d addresses are remembered, want that of the one connection", len(l.addresses))
 	}
 }
 
@@ -76,15 +76,15 @@ func TestAProxysConnectionsCountForWhomItBringsThem(t *testing.T) {
 	proxies := []netip.Prefix{netip.MustParsePrefix("192.0.2.1/32"), netip.MustParsePrefix("2001:db8::1/128")}
 	l := New(Limits{Total: 100, PerAddress: 2, Proxies: proxies})
 	var gone []string
-	enter := func(name, address string) *Guest {
-		return l.Enter(from(t, address), func() { gone = append(gone, name) })
+	enter := func(name, address string) *Pending {
+		return l.Add(from(t, address), func() { gone = append(gone, name) })
 	}
 	for i := range 5 {
 		enter("unsaid", "192.0.2.1:"+strconv.Itoa(i+1))
 		enter("unsaid", "[2001:db8::1]:"+strconv.Itoa(i+1))
 	}
 	if len(gone) != 0 {
-		t.Fatalf("%v were sent away, want nobody: it is not known who they are", gone)
+		t.Fatalf("%v were dropped, want nobody: it is not known who they are", gone)
 	}
 	eve, ada := Network(netip.MustParseAddr("198.51.100.1")), Network(netip.MustParseAddr("198.51.100.2"))
 	for i := range 4 {
@@ -93,27 +93,27 @@ func TestAProxysConnectionsCountForWhomItBringsThem(t *testing.T) {
 	g := enter("ada", "192.0.2.1:9")
 	g.CountFor(ada)
 	if !slices.Equal(gone, []string{"eve-0", "eve-1"}) {
-		t.Fatalf("%v were sent away, want eve's oldest", gone)
+		t.Fatalf("%v were dropped, want eve's oldest", gone)
 	}
-	g.Leave()
+	g.Done()
 	g.CountFor(eve)
-	if now, _ := l.Waiting(); now != 12 || len(l.addresses) != 3 {
+	if now, _ := l.Count(); now != 12 || len(l.addresses) != 3 {
 		t.Fatalf("%d wait, of %d addresses", now, len(l.addresses))
 	}
 }
 
-func takesTwo(c *Counter, key string) bool {
+func takesTwo(c *KeyedCounter, key string) bool {
 	first := c.Take(key)
 	return c.Take(key) && first
 }
 
-func passesTwice(s *Turnstile, key string) bool {
-	first := s.Pass(key)
-	return s.Pass(key) && first
+func passesTwice(s *KeyedLimiter, key string) bool {
+	first := s.Allow(key)
+	return s.Allow(key) && first
 }
 
-func TestCounter(t *testing.T) {
-	c := NewCounter(2)
+func TestKeyedCounter(t *testing.T) {
+	c := NewKeyedCounter(2)
 	if !takesTwo(c, "ada") || c.Take("ada") || !c.Take("bob") {
 		t.Fatal("the count is wrong")
 	}
@@ -125,12 +125,12 @@ func TestCounter(t *testing.T) {
 	if len(c.held) != 1 {
 		t.Fatalf("%d keys are remembered, want one", len(c.held))
 	}
-	if all := NewCounter(0); !takesTwo(all, "x") {
+	if all := NewKeyedCounter(0); !takesTwo(all, "x") {
 		t.Fatal("0 is a limit")
 	}
 }
 
-func TestConnectionsWaitUntilTheyLeaveOrClose(t *testing.T) {
+func TestConnectionsArePendingUntilDoneOrClosed(t *testing.T) {
 	inner, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
 		t.Fatal(err)
@@ -154,11 +154,11 @@ func TestConnectionsWaitUntilTheyLeaveOrClose(t *testing.T) {
 		return conn.(*Conn)
 	}
 	admitted, closed := accept(), accept()
-	admitted.Leave()
+	admitted.Done()
 	if err := closed.Close(); err != nil {
 		t.Fatal(err)
 	}
-	if now, _ := l.Waiting(); now != 0 {
+	if now, _ := l.Count(); now != 0 {
 		t.Fatalf("%d wait, want none", now)
 	}
 	for range 3 {
@@ -170,17 +170,17 @@ func TestConnectionsWaitUntilTheyLeaveOrClose(t *testing.T) {
 	if _, err := admitted.Write([]byte("x")); err != nil {
 		t.Fatalf("the one that was admitted: %v", err)
 	}
-	if now, sentAway := l.Waiting(); now != 2 || sentAway != 1 {
-		t.Fatalf("%d wait, %d were sent away", now, sentAway)
+	if now, dropped := l.Count(); now != 2 || dropped != 1 {
+		t.Fatalf("%d wait, %d were dropped", now, dropped)
 	}
 }
 
-func TestTurnstile(t *testing.T) {
+func TestKeyedLimiter(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		s := NewTurnstile(2, 3, 10)
+		s := NewKeyedLimiter(2, 3, 10)
 		passed := func(key string, tries int) (n int) {
 			for range tries {
-				if s.Pass(key) {
+				if s.Allow(key) {
 					n++
 				}
 			}
@@ -207,22 +207,22 @@ func TestTurnstile(t *testing.T) {
 	})
 }
 
-func TestWhatIsReturnedMayPassAgain(t *testing.T) {
+func TestReturn(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		s := NewTurnstile(0.001, 2, 10)
-		if !passesTwice(s, "ada") || s.Pass("ada") {
+		s := NewKeyedLimiter(0.001, 2, 10)
+		if !passesTwice(s, "ada") || s.Allow("ada") {
 			t.Fatal("two do not pass, or a third does")
 		}
 		s.Return("ada")
 		s.Return("nobody")
-		if !s.Pass("ada") || s.Pass("ada") {
+		if !s.Allow("ada") || s.Allow("ada") {
 			t.Fatal("one was returned")
 		}
 		for range 5 {
 			s.Return("bob")
 			s.Return("ada")
 		}
-		if !passesTwice(s, "ada") || s.Pass("ada") {
+		if !passesTwice(s, "ada") || s.Allow("ada") {
 			t.Fatal("there is never more than the burst")
 		}
 	})

@@ -1,0 +1,63 @@
+package connlimit
+
+import (
+	"sync"
+	"time"
+
+	"golang.org/x/time/rate"
+)
+
+// KeyedLimiter bounds how often each key does something. Keys must be of people who have shown who they are: a stranger
+// could make up keys without end.
+type KeyedLimiter struct {
+	perSecond rate.Limit
+	burst     int
+	most      int // keys remembered
+
+	mu   sync.Mutex // guards keys
+	keys map[string]*rate.Limiter
+}
+
+// NewKeyedLimiter allows each key perSecond on average and burst at once. It remembers most keys; when so many have come
+// lately that none can be forgotten, it lets others through rather than shut them out.
+func NewKeyedLimiter(perSecond float64, burst, most int) *KeyedLimiter {
+	return &KeyedLimiter{perSecond: rate.Limit(perSecond), burst: burst, most: most, keys: make(map[string]*rate.Limiter)}
+}
+
+// Allow reports whether the key may do it now.
+func (l *KeyedLimiter) Allow(key string) bool {
+	if l.perSecond == rate.Inf {
+		return true
+	}
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	limit, known := l.keys[key]
+	if !known {
+		if len(l.keys) >= l.most {
+			l.forgetRested()
+		}
+		limit = rate.NewLimiter(l.perSecond, l.burst)
+		if len(l.keys) < l.most {
+			l.keys[key] = limit
+		}
+	}
+	return limit.Allow()
+}
+
+// Return takes back one Allow.
+func (l *KeyedLimiter) Return(key string) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if limit, known := l.keys[key]; known && limit.Tokens() < float64(l.burst) {
+		limit.AllowN(time.Now(), -1)
+	}
+}
+
+// forgetRested forgets the keys that are as good as new. It needs mu.
+func (l *KeyedLimiter) forgetRested() {
+	for key, limit := range l.keys {
+		if limit.Tokens() >= float64(l.burst) {
+			delete(l.keys, key)
+		}
+	}
+}

@@ -1,0 +1,36 @@
+package connlimit
+
+import "net"
+
+// Listener counts every connection that it accepts as pending.
+type Listener struct {
+	net.Listener
+
+	limiter *Limiter
+}
+
+// Listen wraps a listener. Its connections are of type *Conn; one that is dropped is closed.
+func Listen(inner net.Listener, l *Limiter) *Listener { return &Listener{Listener: inner, limiter: l} }
+
+// Accept is part of net.Listener.
+func (l *Listener) Accept() (net.Conn, error) {
+	inner, err := l.Listener.Accept()
+	if err != nil {
+		return nil, err
+	}
+	conn := &Conn{Conn: inner}
+	conn.Pending = l.limiter.Add(inner.RemoteAddr(), func() { _ = inner.Close() })
+	return conn, nil
+}
+
+// Conn is pending until Done is called or it is closed.
+type Conn struct {
+	net.Conn
+	*Pending
+}
+
+// Close is part of net.Conn.
+func (c *Conn) Close() error {
+	c.Done()
+	return c.Conn.Close()
+}

@@ -13,18 +13,18 @@ import (
 // TestWhoLeavesBecauseNobodyReachesIt plays ten and more seconds of one view, and says who of a, b and c leaves.
 func TestWhoLeavesBecauseNobodyReachesIt(t *testing.T) {
 	type load = cluster.Load
-	edges := map[ring.NodeID]cluster.Node{"edge": {}}
+	signaling := map[ring.NodeID]cluster.Node{"signaling-1": {}}
 	for name, c := range map[string]struct {
 		loads     [3]load // of a, b, c
 		signaling map[ring.NodeID]cluster.Node
 		want      string
 	}{
-		"all are watched":                       {[3]load{{Rooms: 1, Watchers: 2}, {Rooms: 1, Watchers: 1}, {Watchers: 2}}, edges, ""},
-		"one is not":                            {[3]load{{Rooms: 1, Watchers: 2}, {Rooms: 1}, {Watchers: 1}}, edges, "b"},
-		"it has no rooms":                       {[3]load{{Rooms: 1, Watchers: 2}, {}, {Watchers: 1}}, edges, ""},
-		"two are not: one at a time":            {[3]load{{Rooms: 1}, {Rooms: 1}, {Watchers: 1}}, edges, "a"},
-		"the lower one has no rooms":            {[3]load{{}, {Rooms: 1}, {Watchers: 1}}, edges, "b"},
-		"none is: the signaling nodes are ill":  {[3]load{{Rooms: 1}, {Rooms: 1}, {Rooms: 1}}, edges, ""},
+		"all are watched":                       {[3]load{{Rooms: 1, Watchers: 2}, {Rooms: 1, Watchers: 1}, {Watchers: 2}}, signaling, ""},
+		"one is not":                            {[3]load{{Rooms: 1, Watchers: 2}, {Rooms: 1}, {Watchers: 1}}, signaling, "b"},
+		"it has no rooms":                       {[3]load{{Rooms: 1, Watchers: 2}, {}, {Watchers: 1}}, signaling, ""},
+		"two are not: one at a time":            {[3]load{{Rooms: 1}, {Rooms: 1}, {Watchers: 1}}, signaling, "a"},
+		"the lower one has no rooms":            {[3]load{{}, {Rooms: 1}, {Watchers: 1}}, signaling, "b"},
+		"none is: the signaling nodes are ill":  {[3]load{{Rooms: 1}, {Rooms: 1}, {Rooms: 1}}, signaling, ""},
 		"there is no signaling node to be seen": {[3]load{{Rooms: 1, Watchers: 2}, {Rooms: 1}, {Rooms: 1, Watchers: 1}}, nil, ""},
 	} {
 		view := &cluster.View{Nodes: map[ring.NodeID]cluster.Node{}, Signaling: c.signaling}
@@ -52,7 +52,7 @@ func TestWhoLeavesBecauseNobodyReachesIt(t *testing.T) {
 // TestWhoWasNextIsCountedAnew: a look at which somebody watches, or another is to leave first, begins the ten seconds again.
 func TestWhoWasNextIsCountedAnew(t *testing.T) {
 	view := func(a, b uint32) *cluster.View {
-		return &cluster.View{Signaling: map[ring.NodeID]cluster.Node{"edge": {}}, Nodes: map[ring.NodeID]cluster.Node{
+		return &cluster.View{Signaling: map[ring.NodeID]cluster.Node{"signaling-1": {}}, Nodes: map[ring.NodeID]cluster.Node{
 			"a": {Load: cluster.Load{Rooms: 1, Watchers: a}}, "b": {Load: cluster.Load{Rooms: 1, Watchers: b}}, "c": {Load: cluster.Load{Watchers: 1}},
 		}}
 	}

@@ -10,8 +10,8 @@ import (
 func TestGossipKeysAreReplacedStepByStep(t *testing.T) {
 	n := newNetwork(t)
 	next := bytes.Repeat([]byte{9}, KeyBytes)
-	edge, a, b := n.start("edge-1"), n.start("sfu-1"), n.start("sfu-2")
-	all := []*process{edge, a, b}
+	signaling, a, b := n.start("signaling-1"), n.start("sfu-1"), n.start("sfu-2")
+	all := []*process{signaling, a, b}
 	n.together(all...)
 	seq := uint64(0)
 	for _, keys := range [][][]byte{{n.key, next}, {next, n.key}, {next}} {
@@ -32,10 +32,10 @@ func TestGossipKeysAreReplacedStepByStep(t *testing.T) {
 			t.Errorf("%s has lost %v", p.config.Node.ID, p.View().Gone)
 		}
 	}
-	if err := edge.SetKeys(nil); err == nil {
+	if err := signaling.SetKeys(nil); err == nil {
 		t.Error("no key is taken")
 	}
-	if err := edge.SetKeys([][]byte{[]byte("short")}); err == nil {
+	if err := signaling.SetKeys([][]byte{[]byte("short")}); err == nil {
 		t.Error("a key of the wrong length is taken")
 	}
 	config := n.config("sfu-old") // It has the key that was dropped.
@@ -44,8 +44,8 @@ func TestGossipKeysAreReplacedStepByStep(t *testing.T) {
 	newcomer := n.config("sfu-new")
 	newcomer.Keys = [][]byte{next}
 	p := start(t, newcomer)
-	edge.await("the newcomer", func(v *View) bool { return v.Nodes["sfu-new"].Boot == p.config.Node.Boot })
-	if len(old.View().Nodes) != 1 || edge.View().Nodes["sfu-old"].Boot != "" {
+	signaling.await("the newcomer", func(v *View) bool { return v.Nodes["sfu-new"].Boot == p.config.Node.Boot })
+	if len(old.View().Nodes) != 1 || signaling.View().Nodes["sfu-old"].Boot != "" {
 		t.Errorf("who has the dropped key sees %v", old.View().Nodes)
 	}
 }

@@ -73,7 +73,7 @@ func TestWatchHearsBeatsUntilTheNodeGoes(t *testing.T) {
 	node := startNode(t, key, "127.0.0.1:0", "1769000000000-00000001")
 	pool := startPool(t, key, DefaultConfig())
 	beats := 0
-	err := pool.Watch(testContext(t), node.addr, "edge", func(hello Hello) error {
+	err := pool.Watch(testContext(t), node.addr, "signaling-1", func(hello Hello) error {
 		if hello.Node != "sfu-1" || string(hello.Boot) != node.media.boot {
 			t.Errorf("beat of %+v", hello)
 		}
@@ -89,7 +89,7 @@ func TestWatchHearsBeatsUntilTheNodeGoes(t *testing.T) {
 	}
 	refused := errors.New("enough")
 	other := startNode(t, key, "127.0.0.1:0", "1769000000000-00000001")
-	if err := pool.Watch(testContext(t), other.addr, "edge", func(Hello) error { return refused }); !errors.Is(err, refused) {
+	if err := pool.Watch(testContext(t), other.addr, "signaling-1", func(Hello) error { return refused }); !errors.Is(err, refused) {
 		t.Fatalf("Watch = %v, want what beat returned", err)
 	}
 	if held, err := pool.Outrank(testContext(t), other.addr, "r", testPin); err != nil || !held {

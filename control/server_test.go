@@ -12,7 +12,7 @@ import (
 	"google.golang.org/grpc/status"
 )
 
-// One edge's Watch and call must go on while others bring garbage, no
+// One signaling node's Watch and call must go on while others bring garbage, no
 // certificate, another key, an old TLS or nothing at all.
 func TestStrangersAreRefusedAndDisturbNobody(t *testing.T) {
 	key := mustKey(t, testKeyText)

@@ -18,7 +18,7 @@ var ErrStreamEnded = errors.New("the node ended the stream")
 // Watch calls beat for each heartbeat of the node at addr, from the calling goroutine, until the stream breaks, ctx
 // ends or beat returns an error; it returns that error. A connection in back-off is dialed now. While the node cannot
 // be reached it waits: the caller bounds that with ctx.
-func (p *Pool) Watch(ctx context.Context, addr, edge string, beat func(Hello) error) error {
+func (p *Pool) Watch(ctx context.Context, addr, self string, beat func(Hello) error) error {
 	client, err := p.Client(addr)
 	if err != nil {
 		return err
@@ -26,7 +26,7 @@ func (p *Pool) Watch(ctx context.Context, addr, edge string, beat func(Hello) er
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel() // ends the stream when beat refuses
 	p.Hurry(addr)
-	stream, err := client.Watch(ctx, &WatchRequest{Edge: edge}, grpc.WaitForReady(true))
+	stream, err := client.Watch(ctx, &WatchRequest{Edge: self}, grpc.WaitForReady(true))
 	if err != nil {
 		return fmt.Errorf("watch %s: %w", addr, err)
 	}

@@ -12,7 +12,7 @@ func TestChatGoesToTheNodeAndBackWithinItsPace(t *testing.T) {
 	r := newRig(t)
 	n := r.node("sfu-1")
 	r.placer.set("lobby", n.pin(firstEpoch))
-	ada, _ := r.edge(nil).join("lobby", "Ada")
+	ada, _ := r.signalingNode(nil).join("lobby", "Ada")
 	ada.say(&wire.Say{Text: "<b>hello</b>", ID: "c-1"})
 	waitFor(t, "word of the line", func() bool { return n.said() == `Ada says "<b>hello</b>" c-1` })
 	n.say("Ada", n.pin(firstEpoch).Fence, &control.PeerEvent{Event: &control.PeerEvent_Chat{Chat: &control.Chat{

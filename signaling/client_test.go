@@ -19,7 +19,7 @@ type client struct {
 	conn *websocket.Conn
 }
 
-func (e *edge) dial() *client {
+func (e *signalingNode) dial() *client {
 	e.rig.t.Helper()
 	ctx, cancel := context.WithTimeout(context.Background(), generous)
 	defer cancel()
@@ -33,7 +33,7 @@ func (e *edge) dial() *client {
 }
 
 // join dials and joins as name.
-func (e *edge) join(room, name string) (*client, *wire.Joined) {
+func (e *signalingNode) join(room, name string) (*client, *wire.Joined) {
 	e.rig.t.Helper()
 	c := e.dial()
 	c.say(&wire.Join{Token: e.rig.token(room, name)})

@@ -26,7 +26,7 @@ func TestACrowdThatOnlyWaitsKeepsNobodyOut(t *testing.T) {
 	r := newRig(t)
 	n := r.node("sfu-1")
 	r.placer.set("lobby", n.pin(firstEpoch))
-	e := r.edge(func(c *Config) { c.MaxWaitingPerAddress = 8 })
+	e := r.signalingNode(func(c *Config) { c.MaxWaitingPerAddress = 8 })
 	ada, _ := e.join("lobby", "Ada")
 	crowd := []*client{e.dial()}
 	for range 12 {
@@ -65,7 +65,7 @@ func TestACrowdThatOnlyWaitsKeepsNobodyOut(t *testing.T) {
 func TestAFarewellTakesNoLongerThanItMay(t *testing.T) {
 	t.Parallel() // it waits for the limit to pass, in which a busy machine must write what is said before
 	r := newRig(t)
-	e := r.edge(func(c *Config) { c.WriteLimit = 2 * time.Second })
+	e := r.signalingNode(func(c *Config) { c.WriteLimit = 2 * time.Second })
 	conn, err := net.Dial("tcp", e.addr)
 	if err != nil {
 		t.Fatal(err)
@@ -85,9 +85,9 @@ func TestAFarewellTakesNoLongerThanItMay(t *testing.T) {
 	if err := conn.SetReadDeadline(time.Now().Add(generous)); err != nil {
 		t.Fatal(err)
 	}
-	heard, err := io.ReadAll(conn) // ends when the edge closes the connection
+	heard, err := io.ReadAll(conn) // ends when the signaling node closes the connection
 	if errors.Is(err, os.ErrDeadlineExceeded) {
-		t.Fatalf("the edge still waits; it said %q", heard)
+		t.Fatalf("the signaling node still waits; it said %q", heard)
 	}
 	if !strings.Contains(string(heard), string(wire.CodeBadMessage)) {
 		t.Errorf("heard %q", heard)
@@ -123,7 +123,7 @@ func TestWhoComesAndGoesTooOftenIsHeldBack(t *testing.T) {
 	r := newRig(t)
 	n := r.node("sfu-1")
 	r.placer.set("lobby", n.pin(firstEpoch))
-	e := r.edge(func(c *Config) { c.EntriesPerSecond, c.EntryBurst = 0.001, 3 })
+	e := r.signalingNode(func(c *Config) { c.EntriesPerSecond, c.EntryBurst = 0.001, 3 })
 	grace, _ := e.join("lobby", "Grace")
 	for range 3 {
 		ada, _ := e.join("lobby", "Ada")
@@ -157,7 +157,7 @@ func TestOffersAreHeldBack(t *testing.T) {
 	r := newRig(t)
 	n := r.node("sfu-1")
 	r.placer.set("lobby", n.pin(firstEpoch))
-	ada, _ := r.edge(func(c *Config) { c.OffersPerSecond, c.OfferBurst = 0.001, 2 }).join("lobby", "Ada")
+	ada, _ := r.signalingNode(func(c *Config) { c.OffersPerSecond, c.OfferBurst = 0.001, 2 }).join("lobby", "Ada")
 	for _, id := range []string{"o-1", "o-2"} {
 		ada.offer(id, true)
 		hear[*wire.Answer](ada)
@@ -178,7 +178,7 @@ func TestStrangersMaySayLess(t *testing.T) {
 	r := newRig(t)
 	n := r.node("sfu-1")
 	r.placer.set("lobby", n.pin(firstEpoch))
-	e := r.edge(nil)
+	e := r.signalingNode(nil)
 	long := `{"type":"ping","t":1,"pad":"` + strings.Repeat("x", strangerBytes) + `"}`
 	stranger := e.dial()
 	_ = stranger.conn.Write(context.Background(), websocket.MessageText, []byte(long))
@@ -194,7 +194,7 @@ func TestAFullNodeSaysSo(t *testing.T) {
 	r := newRig(t)
 	n := r.node("sfu-1")
 	r.placer.set("lobby", n.pin(firstEpoch))
-	e := r.edge(func(c *Config) { c.MaxSockets = 1 })
+	e := r.signalingNode(func(c *Config) { c.MaxSockets = 1 })
 	ada, _ := e.join("lobby", "Ada")
 	_, response, err := websocket.Dial(context.Background(), "ws://"+e.addr+"/ws", &websocket.DialOptions{Subprotocols: []string{wire.Subprotocol}})
 	if err == nil || response.StatusCode != http.StatusServiceUnavailable {

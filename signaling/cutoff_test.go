@@ -62,14 +62,14 @@ func TestAnEdgeThatIsCutOffSendsItsClientsOn(t *testing.T) {
 		}
 	}))
 	defer other.Close()
-	second := r.edge(nil)
+	second := r.signalingNode(nil)
 	cut := *r
 	cut.views = newFakeViews()
-	first := cut.edge(func(c *Config) { c.CutOffAfter = 10 * time.Millisecond })
+	first := cut.signalingNode(func(c *Config) { c.CutOffAfter = 10 * time.Millisecond })
 	old, joined := first.join("lobby", "Ada")
 
-	cut.views.add(cluster.Node{ID: "edge", Role: cluster.RoleSignaling, HTTP: first.addr}) // itself
-	cut.views.add(cluster.Node{ID: "edge-2", Role: cluster.RoleSignaling, HTTP: strings.TrimPrefix(other.URL, "http://")})
+	cut.views.add(cluster.Node{ID: "signaling-1", Role: cluster.RoleSignaling, HTTP: first.addr}) // itself
+	cut.views.add(cluster.Node{ID: "signaling-2", Role: cluster.RoleSignaling, HTTP: strings.TrimPrefix(other.URL, "http://")})
 	cut.views.add(cluster.Node{ID: "sfu-1", Role: cluster.RoleSFU, Unreachable: true})
 	waitFor(t, "question to the other node", func() bool { return asked.Load() > 1 })
 	if status, body, _ := first.get("/readyz", ""); status != http.StatusServiceUnavailable || !strings.Contains(body, "no media node is heard") {
@@ -110,7 +110,7 @@ func TestOneMediaNodeThatIsOnlyUnheardHere(t *testing.T) {
 	reached, unreached := r.node("sfu-1"), r.node("sfu-2")
 	r.placer.set("lobby", reached.pin(firstEpoch))
 	r.placer.set("attic", unreached.pin(firstEpoch))
-	first, second := r.edge(nil), r.edge(nil)
+	first, second := r.signalingNode(nil), r.signalingNode(nil)
 	stays, _ := first.join("lobby", "Ada")
 	goes, joined := first.join("attic", "Grace")
 	other := httptest.NewServer(http.HandlerFunc(func(http.ResponseWriter, *http.Request) {}))
@@ -119,7 +119,7 @@ func TestOneMediaNodeThatIsOnlyUnheardHere(t *testing.T) {
 		node.ID, node.Boot = "sfu-2", unreached.pin(firstEpoch).Boot
 		return &cluster.View{
 			Nodes:     map[ring.NodeID]cluster.Node{"sfu-1": {Boot: reached.pin(firstEpoch).Boot, Load: cluster.Load{Watchers: 2}}, "sfu-2": node},
-			Signaling: map[ring.NodeID]cluster.Node{"edge-2": {HTTP: strings.TrimPrefix(other.URL, "http://")}},
+			Signaling: map[ring.NodeID]cluster.Node{"signaling-2": {HTTP: strings.TrimPrefix(other.URL, "http://")}},
 		}
 	}
 	asker, now := readiness.New(askReadyLimit), time.Now()

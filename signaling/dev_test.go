@@ -17,8 +17,8 @@ func (k *fakeKiller) Kill(_ context.Context, node string) error {
 	return nil
 }
 
-// kill asks the edge to kill a node, as a page does.
-func (e *edge) kill(node, host string, header bool) int {
+// kill asks the signaling node to kill a node, as a page does.
+func (e *signalingNode) kill(node, host string, header bool) int {
 	e.rig.t.Helper()
 	request, err := http.NewRequest(http.MethodPost, "http://"+e.addr+"/api/v1/dev/kill?node="+node, http.NoBody)
 	if err != nil {
@@ -43,12 +43,12 @@ func (e *edge) kill(node, host string, header bool) int {
 func TestOnlyDevKillsAndOnlyForThisMachine(t *testing.T) {
 	r := newRig(t)
 	for _, n := range []cluster.Node{
-		{ID: "sfu-1", Role: cluster.RoleSFU}, {ID: "sfu-2", Role: cluster.RoleSFU}, {ID: "edge", Role: cluster.RoleSignaling},
+		{ID: "sfu-1", Role: cluster.RoleSFU}, {ID: "sfu-2", Role: cluster.RoleSFU}, {ID: "signaling-1", Role: cluster.RoleSignaling},
 	} {
 		r.views.add(n)
 	}
 	killer := &fakeKiller{}
-	dev := r.edgeWith(killer, func(c *Config) { c.Dev = true })
+	dev := r.signalingNodeWith(killer, func(c *Config) { c.Dev = true })
 	for name, got := range map[string]int{
 		"without the header": dev.kill("sfu-1", "", false),
 		"by another name":    dev.kill("sfu-1", "evil.example", true),
@@ -57,7 +57,7 @@ func TestOnlyDevKillsAndOnlyForThisMachine(t *testing.T) {
 			t.Errorf("%s: %d", name, got)
 		}
 	}
-	for _, node := range []string{"edge", "store", ""} {
+	for _, node := range []string{"signaling-1", "store", ""} {
 		if got := dev.kill(node, "", true); got != http.StatusNotFound {
 			t.Errorf("kill %q: %d", node, got)
 		}
@@ -71,9 +71,9 @@ func TestOnlyDevKillsAndOnlyForThisMachine(t *testing.T) {
 	if _, body, _ := dev.get("/api/v1/config", ""); !strings.Contains(body, `"kill":true`) {
 		t.Errorf("config is %s", body)
 	}
-	for name, other := range map[string]*edge{
-		"production":       r.edgeWith(killer, nil),
-		"without a killer": r.edgeWith(nil, func(c *Config) { c.Dev = true }),
+	for name, other := range map[string]*signalingNode{
+		"production":       r.signalingNodeWith(killer, nil),
+		"without a killer": r.signalingNodeWith(nil, func(c *Config) { c.Dev = true }),
 	} {
 		if got := other.kill("sfu-1", "", true); got != http.StatusNotFound && got != http.StatusMethodNotAllowed {
 			t.Errorf("%s: %d", name, got)
@@ -91,7 +91,7 @@ func TestTheLastMediaNodeIsSpared(t *testing.T) {
 	r := newRig(t)
 	r.views.add(cluster.Node{ID: "sfu-1", Role: cluster.RoleSFU})
 	killer := &fakeKiller{}
-	if got := r.edgeWith(killer, func(c *Config) { c.Dev = true }).kill("sfu-1", "", true); got != http.StatusConflict || len(killer.killed) != 0 {
+	if got := r.signalingNodeWith(killer, func(c *Config) { c.Dev = true }).kill("sfu-1", "", true); got != http.StatusConflict || len(killer.killed) != 0 {
 		t.Errorf("%d, killed %v", got, killer.killed)
 	}
 }

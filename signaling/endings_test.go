@@ -12,8 +12,8 @@ import (
 	"github.com/holdfast-rtc/holdfast/signaling/wire"
 )
 
-// refused resumes on the edge and wants to be refused with the code.
-func (e *edge) refused(token string, attempt uint64, want wire.Code) {
+// refused resumes on the signaling node and wants to be refused with the code.
+func (e *signalingNode) refused(token string, attempt uint64, want wire.Code) {
 	e.rig.t.Helper()
 	c := e.dial()
 	c.say(&wire.Resume{Resume: token, Attempt: attempt})
@@ -25,8 +25,8 @@ func (e *edge) refused(token string, attempt uint64, want wire.Code) {
 	}
 }
 
-// resume resumes on the edge and wants to be let in.
-func (e *edge) resume(token string, attempt uint64) (*client, *wire.Resumed) {
+// resume resumes on the signaling node and wants to be let in.
+func (e *signalingNode) resume(token string, attempt uint64) (*client, *wire.Resumed) {
 	e.rig.t.Helper()
 	c := e.dial()
 	c.say(&wire.Resume{Resume: token, Attempt: attempt})
@@ -53,7 +53,7 @@ func TestALeaveEndsTheResumeTokens(t *testing.T) {
 	r := newRig(t)
 	n := r.node("sfu-1")
 	r.placer.set("lobby", n.pin(firstEpoch))
-	e, other := r.edge(nil), r.edge(nil)
+	e, other := r.signalingNode(nil), r.signalingNode(nil)
 	ada, joined := e.join("lobby", "Ada")
 	_ = ada.conn.CloseNow() // No leave: this is what resume tokens are for.
 	ada, resumed := other.resume(joined.Resume, 2)
@@ -74,7 +74,7 @@ func TestALeaveIsNotedWhenTheStoreIsBack(t *testing.T) {
 	r := newRig(t)
 	n := r.node("sfu-1")
 	r.placer.set("lobby", n.pin(firstEpoch))
-	e := r.edge(nil)
+	e := r.signalingNode(nil)
 	ada, joined := e.join("lobby", "Ada")
 	r.placer.noting(errors.New("down"))
 	ada.say(&wire.Leave{})
@@ -92,7 +92,7 @@ func TestWhoIsRemovedStaysOut(t *testing.T) {
 	r := newRig(t)
 	one, two := r.node("sfu-1"), r.node("sfu-2")
 	r.placer.set("lobby", one.pin(firstEpoch))
-	e, other := r.edge(nil), r.edge(nil)
+	e, other := r.signalingNode(nil), r.signalingNode(nil)
 	admin := r.mint(access.Grant{RoomAdmin: true, Room: "lobby"}, time.Hour)
 	// An earlier session of hers, of which no node knows any more.
 	eve, before := e.join("lobby", "Eve")
@@ -126,7 +126,7 @@ func TestARemovalOutlivesTheStoresMemory(t *testing.T) {
 	r := newRig(t)
 	one, two := r.node("sfu-1"), r.node("sfu-2")
 	r.placer.set("lobby", one.pin(firstEpoch))
-	e, other := r.edge(nil), r.edge(nil)
+	e, other := r.signalingNode(nil), r.signalingNode(nil)
 	eve, joined := e.join("lobby", "Eve")
 	e.remove("room=lobby&identity=eve", r.mint(access.Grant{RoomAdmin: true, Room: "lobby"}, time.Hour))
 	eve.closed()
@@ -143,7 +143,7 @@ func TestAPeerIsRemovedAloneOfItsIdentity(t *testing.T) {
 	r := newRig(t)
 	one, two := r.node("sfu-1"), r.node("sfu-2")
 	r.placer.set("lobby", one.pin(firstEpoch))
-	e := r.edge(nil)
+	e := r.signalingNode(nil)
 	phone, first := e.join("lobby", "Eve")
 	laptop, second := e.join("lobby", "Eve")
 	admin := r.mint(access.Grant{RoomAdmin: true, Room: "lobby"}, time.Hour)
@@ -162,7 +162,7 @@ func TestAResumeIsJudgedWhenTheStoreIsBack(t *testing.T) {
 	r := newRig(t)
 	one, two := r.node("sfu-1"), r.node("sfu-2")
 	r.placer.set("lobby", one.pin(firstEpoch))
-	e := r.edge(nil)
+	e := r.signalingNode(nil)
 	eve, joined := e.join("lobby", "Eve")
 	_, bystander := e.join("lobby", "Ada")
 	admin := r.mint(access.Grant{RoomAdmin: true, Room: "lobby"}, time.Hour)
@@ -195,7 +195,7 @@ func TestASessionThatMissedItsRemovalIsFound(t *testing.T) {
 	r := newRig(t)
 	one, two := r.node("sfu-1"), r.node("sfu-2")
 	r.placer.set("lobby", one.pin(firstEpoch))
-	e := r.edge(nil)
+	e := r.signalingNode(nil)
 	eve, joined := e.join("lobby", "Eve")
 	note := removalFrom("lobby", "eve", "", []removedPeer{{Peer: string(joined.Peer)}}, time.Now())
 	if err := r.placer.Note(t.Context(), note.room, note.notes, time.Hour); err != nil {
@@ -214,11 +214,11 @@ func TestResumeTokensEndWithTheirAccessToken(t *testing.T) {
 	r := newRig(t)
 	n := r.node("sfu-1")
 	r.placer.set("lobby", n.pin(firstEpoch))
-	strict := r.edge(func(c *Config) { c.ResumeGrace = 0 })
-	lenient := r.edge(func(c *Config) { c.ResumeGrace = time.Hour })
+	strict := r.signalingNode(func(c *Config) { c.ResumeGrace = 0 })
+	lenient := r.signalingNode(func(c *Config) { c.ResumeGrace = time.Hour })
 	// Ended, and still good at the door: clocks may differ.
 	token := r.mint(access.Everything("ada", "lobby"), -10*time.Second)
-	for e, want := range map[*edge]bool{strict: false, lenient: true} {
+	for e, want := range map[*signalingNode]bool{strict: false, lenient: true} {
 		c := e.dial()
 		c.say(&wire.Join{Token: token})
 		joined := hear[*wire.Joined](c)
@@ -235,7 +235,7 @@ func TestResumeTokensEndWithTheirKey(t *testing.T) {
 	r := newRig(t)
 	n := r.node("sfu-1")
 	r.placer.set("lobby", n.pin(firstEpoch))
-	e := r.edge(nil)
+	e := r.signalingNode(nil)
 	ada, joined := e.join("lobby", "Ada")
 	_ = ada.conn.CloseNow()
 	for name, keys := range map[string]string{
@@ -249,7 +249,7 @@ func TestResumeTokensEndWithTheirKey(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			after := *r
 			after.t, after.keys = t, ring
-			after.edge(nil).refused(joined.Resume, 2, wire.CodeResumeExpired)
+			after.signalingNode(nil).refused(joined.Resume, 2, wire.CodeResumeExpired)
 		})
 	}
 	both, err := access.ParseKeyring("APInew:" + apiSecret + "," + apiKey + ":" + apiSecret)
@@ -257,7 +257,7 @@ func TestResumeTokensEndWithTheirKey(t *testing.T) {
 		t.Fatal(err)
 	}
 	r.keys = both
-	r.edge(nil).resume(joined.Resume, 2)
+	r.signalingNode(nil).resume(joined.Resume, 2)
 }
 
 func TestLeavesAreNotedNoLongerThanTheirTokensLast(t *testing.T) {

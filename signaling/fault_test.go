@@ -22,7 +22,7 @@ import (
 // token server has to change.
 func TestATokenThatDoesNotFitSaysWhy(t *testing.T) {
 	r := newRig(t)
-	e := r.edge(nil)
+	e := r.signalingNode(nil)
 	video := map[string]any{"room": "lobby", "roomJoin": true}
 	for name, tc := range map[string]struct {
 		change map[string]any

@@ -19,7 +19,7 @@ func TestAMediaNodeCannotForgePeople(t *testing.T) {
 	r := newRig(t)
 	n := r.node("sfu-1")
 	r.placer.set("lobby", n.pin(firstEpoch))
-	e := r.edge(nil)
+	e := r.signalingNode(nil)
 	_, joined := e.join("lobby", "Eve")
 	parts := strings.Split(joined.Resume, ".")
 	payload, err := base64.RawURLEncoding.DecodeString(parts[1])

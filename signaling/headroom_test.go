@@ -32,7 +32,7 @@ func TestARefusedRoomIsPlacedAgainAsItWasJudged(t *testing.T) {
 			}
 		})
 	}
-	e := r.edge(nil)
+	e := r.signalingNode(nil)
 	ada, _ := e.join("lobby", "Ada")
 	grace, _ := e.join("lobby", "Grace")
 	hear[*wire.PeerJoined](ada)
@@ -66,7 +66,7 @@ func TestTheHubKnowsWhatARoomCosts(t *testing.T) {
 	r := newRig(t)
 	n := r.node("sfu-1")
 	r.placer.set("lobby", n.pin(firstEpoch))
-	e := r.edge(nil)
+	e := r.signalingNode(nil)
 	e.join("lobby", "Ada")
 	e.join("lobby", "Grace")
 	known := func(want headroom.Room) func() bool {
@@ -87,7 +87,7 @@ func TestTheHubKnowsWhatARoomCosts(t *testing.T) {
 func TestOneIdentityReservesForFewRooms(t *testing.T) {
 	r := newRig(t)
 	n := r.node("sfu-1")
-	e := r.edge(func(c *Config) { c.OpeningsPerSecond = 1e-9 })
+	e := r.signalingNode(func(c *Config) { c.OpeningsPerSecond = 1e-9 })
 	grant := access.Everything("mallory", "")
 	grant.ExpectedSize = 300
 	token, err := r.keys.Mint(apiKey, grant, time.Hour)
@@ -115,7 +115,7 @@ func TestOneIdentityReservesForFewRooms(t *testing.T) {
 			t.Errorf("a token for any room claims %v", got)
 		}
 	}
-	if want := DefaultConfig("edge").OpeningBurst; reserved != want {
+	if want := DefaultConfig("signaling-1").OpeningBurst; reserved != want {
 		t.Errorf("one identity reserves for %d rooms, want %d", reserved, want)
 	}
 }
@@ -124,7 +124,7 @@ func TestATokenSaysHowManyPeopleItsRoomExpects(t *testing.T) {
 	r := newRig(t)
 	n := r.node("sfu-1")
 	r.placer.set("class", n.pin(firstEpoch))
-	e := r.edge(nil)
+	e := r.signalingNode(nil)
 	grant := access.Everything("ada", "class")
 	grant.ExpectedSize = 40
 	token, err := r.keys.Mint(apiKey, grant, time.Hour)

@@ -22,7 +22,7 @@ func TestJoinOfferMuteViewAndLeave(t *testing.T) {
 	r := newRig(t)
 	n := r.node("sfu-1")
 	r.placer.set("lobby {1}", n.pin(firstEpoch))
-	e := r.edge(nil)
+	e := r.signalingNode(nil)
 	ada, joined := e.join("lobby {1}", "Ada")
 	if joined.Protocol != 1 || joined.Room != "lobby {1}" || joined.Identity != "ada" || joined.Node != "sfu-1" ||
 		joined.Epoch != firstEpoch || joined.Seq != 1 || len(joined.Roster) != 1 || joined.Roster[0].Peer != joined.Peer ||
@@ -81,7 +81,7 @@ func TestRefusedJoins(t *testing.T) {
 			return nil
 		}
 	})
-	e := r.edge(nil)
+	e := r.signalingNode(nil)
 	mint := func(change func(*access.Grant), ttl time.Duration) string {
 		grant := access.Everything("ada", "lobby")
 		change(&grant)
@@ -134,7 +134,7 @@ func TestNamesAreShownSafely(t *testing.T) {
 	r := newRig(t)
 	n := r.node("sfu-1")
 	r.placer.set("lobby", n.pin(firstEpoch))
-	e := r.edge(nil)
+	e := r.signalingNode(nil)
 	grace, _ := e.join("lobby", "Grace")
 	for i, tc := range []struct{ token, said, want string }{
 		{"A\u202ed\u200ba", "Eve", "Ada"},
@@ -168,7 +168,7 @@ func TestRefusalsOfPlacementMayBeTriedAgain(t *testing.T) {
 		t.Run(string(want), func(t *testing.T) {
 			r := newRig(t)
 			r.placer.fail = err
-			c := r.edge(nil).dial()
+			c := r.signalingNode(nil).dial()
 			c.say(&wire.Join{Token: r.token("lobby", "Ada")})
 			fault := hear[*wire.Error](c)
 			if fault.Code != want || !fault.Retryable || fault.RetryAfterMs == 0 {
@@ -205,7 +205,7 @@ func TestJoinFindsAnotherNode(t *testing.T) {
 					return &control.Refused{Code: tc.refused, Current: control.FenceProto(two.pin(firstEpoch + 1).Fence)}
 				}
 			})
-			_, joined := r.edge(nil).join("lobby", "Ada")
+			_, joined := r.signalingNode(nil).join("lobby", "Ada")
 			if joined.Node != "sfu-2" || joined.Epoch != firstEpoch+1 {
 				t.Fatalf("joined %+v", joined)
 			}
@@ -222,7 +222,7 @@ func TestJoinOutlastsADeadNode(t *testing.T) {
 	dead, two := r.node("sfu-1"), r.node("sfu-2")
 	dead.stop()
 	r.placer.set("lobby", dead.pin(firstEpoch))
-	c := r.edge(nil).dial()
+	c := r.signalingNode(nil).dial()
 	c.say(&wire.Join{Token: r.token("lobby", "Ada")})
 	waitFor(t, "second look", func() bool {
 		r.placer.mu.Lock()
@@ -240,7 +240,7 @@ func TestJoinGivesUpOnANodeThatStaysAway(t *testing.T) {
 	dead := r.node("sfu-1")
 	dead.stop()
 	r.placer.set("lobby", dead.pin(firstEpoch))
-	c := r.edge(nil).dial()
+	c := r.signalingNode(nil).dial()
 	c.say(&wire.Join{Token: r.token("lobby", "Ada")})
 	if fault := hear[*wire.Error](c); fault.Code != wire.CodeNodeUnreachable || !fault.Retryable {
 		t.Fatalf("heard %+v", fault)

@@ -20,7 +20,7 @@ func TestMovedRoomsAreReached(t *testing.T) {
 	r := newRig(t)
 	one, two := r.node("sfu-1"), r.node("sfu-2")
 	r.placer.set("lobby", one.pin(firstEpoch))
-	e := r.edge(nil)
+	e := r.signalingNode(nil)
 	ada, joined := e.join("lobby", "Ada")
 	ada.offer("o-1", true)
 	hear[*wire.Answer](ada)
@@ -97,7 +97,7 @@ func TestABrokenLinkIsNoDeath(t *testing.T) {
 	r := newRig(t)
 	n := r.node("sfu-1")
 	r.placer.set("lobby", n.pin(firstEpoch))
-	e := r.edge(nil)
+	e := r.signalingNode(nil)
 	ada, _ := e.join("lobby", "Ada")
 	ada.offer("o-1", true)
 	hear[*wire.Answer](ada)
@@ -135,7 +135,7 @@ func TestFencedSessionsFollowTheRoom(t *testing.T) {
 	r := newRig(t)
 	one, two := r.node("sfu-1"), r.node("sfu-2")
 	r.placer.set("lobby", one.pin(firstEpoch))
-	e := r.edge(nil)
+	e := r.signalingNode(nil)
 	ada, _ := e.join("lobby", "Ada")
 	to := two.pin(firstEpoch + 5)
 	r.placer.set("lobby", to)
@@ -157,7 +157,7 @@ func TestEventsOfALowerFenceAreDropped(t *testing.T) {
 	r := newRig(t)
 	n := r.node("sfu-1")
 	r.placer.set("lobby", n.pin(firstEpoch))
-	ada, _ := r.edge(nil).join("lobby", "Ada")
+	ada, _ := r.signalingNode(nil).join("lobby", "Ada")
 	speakers := func(level float32) *control.PeerEvent {
 		return &control.PeerEvent{Event: &control.PeerEvent_Speakers{Speakers: &control.Speakers{Speakers: []*control.Speaker{{Peer: "p", Level: level}}}}}
 	}
@@ -173,7 +173,7 @@ func TestResumeOnAnotherEdge(t *testing.T) {
 	r := newRig(t)
 	n, two := r.node("sfu-1"), r.node("sfu-2")
 	r.placer.set("lobby", n.pin(firstEpoch))
-	first, second := r.edge(nil), r.edge(nil)
+	first, second := r.signalingNode(nil), r.signalingNode(nil)
 	old, joined := first.join("lobby", "Ada")
 	old.offer("o-1", true)
 	hear[*wire.Answer](old)
@@ -209,12 +209,12 @@ func TestResumeOnAnotherEdge(t *testing.T) {
 	}
 }
 
-// TestAStoppingEdgeSendsItsClientsOn stops one edge; the client resumes on another.
-func TestAStoppingEdgeSendsItsClientsOn(t *testing.T) {
+// TestAStoppingSignalingNodeSendsItsClientsOn stops one signaling node; the client resumes on another.
+func TestAStoppingSignalingNodeSendsItsClientsOn(t *testing.T) {
 	r := newRig(t)
 	n := r.node("sfu-1")
 	r.placer.set("lobby", n.pin(firstEpoch))
-	first, second := r.edge(nil), r.edge(nil)
+	first, second := r.signalingNode(nil), r.signalingNode(nil)
 	old, joined := first.join("lobby", "Ada")
 	old.offer("o-1", true)
 	hear[*wire.Answer](old)
@@ -235,7 +235,7 @@ func TestAStoppingEdgeSendsItsClientsOn(t *testing.T) {
 }
 
 // TestANewNodeThatRefusesIsReplaced has the room moved to a node without headroom: the
-// edge places it again, and each client hears of the node that took it, once.
+// signaling node places it again, and each client hears of the node that took it, once.
 func TestANewNodeThatRefusesIsReplaced(t *testing.T) {
 	r := newRig(t)
 	one, two, three := r.node("sfu-1"), r.node("sfu-2"), r.node("sfu-3")
@@ -246,7 +246,7 @@ func TestANewNodeThatRefusesIsReplaced(t *testing.T) {
 			return &control.Refused{Code: control.Refusal_REFUSAL_NO_HEADROOM}
 		}
 	})
-	e := r.edge(nil)
+	e := r.signalingNode(nil)
 	ada, _ := e.join("lobby", "Ada")
 	grace, _ := e.join("lobby", "Grace")
 	hear[*wire.PeerJoined](ada)
@@ -282,7 +282,7 @@ func TestANewPinOfTheSameNodeIsNoRestart(t *testing.T) {
 	r := newRig(t)
 	n := r.node("sfu-1")
 	r.placer.set("lobby", n.pin(firstEpoch))
-	e := r.edge(nil)
+	e := r.signalingNode(nil)
 	ada, _ := e.join("lobby", "Ada")
 	ada.offer("o-1", true)
 	hear[*wire.Answer](ada)
@@ -295,14 +295,14 @@ func TestANewPinOfTheSameNodeIsNoRestart(t *testing.T) {
 	hear[*wire.Pong](ada)
 }
 
-// TestALateJoinerBringsNewsOfTheRoom joins through an edge that has not heard of the move.
+// TestALateJoinerBringsNewsOfTheRoom joins through a signaling node that has not heard of the move.
 func TestALateJoinerBringsNewsOfTheRoom(t *testing.T) {
 	r := newRig(t)
 	one, two := r.node("sfu-1"), r.node("sfu-2")
 	r.placer.set("lobby", one.pin(firstEpoch))
-	e := r.edge(nil)
+	e := r.signalingNode(nil)
 	ada, _ := e.join("lobby", "Ada")
-	r.placer.set("lobby", two.pin(firstEpoch+1)) // another edge moved it
+	r.placer.set("lobby", two.pin(firstEpoch+1)) // another signaling node moved it
 	if _, joined := e.join("lobby", "Grace"); joined.Node != "sfu-2" {
 		t.Fatalf("joined %+v", joined)
 	}
@@ -311,13 +311,13 @@ func TestALateJoinerBringsNewsOfTheRoom(t *testing.T) {
 	}
 }
 
-// TestASilentNodeIsNeverLeft freezes a node: the edge keeps trying it, asks where the room
+// TestASilentNodeIsNeverLeft freezes a node: the signaling node keeps trying it, asks where the room
 // is, and moves nothing by itself.
 func TestASilentNodeIsNeverLeft(t *testing.T) {
 	r := newRig(t)
 	n := r.node("sfu-1")
 	r.placer.set("lobby", n.pin(firstEpoch))
-	e := r.edge(nil)
+	e := r.signalingNode(nil)
 	ada, _ := e.join("lobby", "Ada")
 	ada.offer("o-1", true)
 	hear[*wire.Answer](ada)
@@ -343,7 +343,7 @@ func TestABrokenEdgeReachesADeadNodesRoomByItself(t *testing.T) {
 	r := newRig(t)
 	one, two := r.node("sfu-1"), r.node("sfu-2")
 	r.placer.set("lobby", one.pin(firstEpoch))
-	ada, _ := r.edge(nil).join("lobby", "Ada")
+	ada, _ := r.signalingNode(nil).join("lobby", "Ada")
 	r.placer.set("lobby", two.pin(firstEpoch+1))
 	one.stop()
 	if restart := hear[*wire.Restart](ada); restart.Node != "sfu-2" {
@@ -351,12 +351,12 @@ func TestABrokenEdgeReachesADeadNodesRoomByItself(t *testing.T) {
 	}
 }
 
-// TestAJoinerBehindTheRoomIsSentOn joins under a pin that this edge knows to be outranked.
+// TestAJoinerBehindTheRoomIsSentOn joins under a pin that this signaling node knows to be outranked.
 func TestAJoinerBehindTheRoomIsSentOn(t *testing.T) {
 	r := newRig(t)
 	one, two := r.node("sfu-1"), r.node("sfu-2")
 	r.placer.set("lobby", two.pin(firstEpoch+1))
-	e := r.edge(nil)
+	e := r.signalingNode(nil)
 	e.join("lobby", "Ada")
 	r.placer.set("lobby", one.pin(firstEpoch)) // a store that lost its latest write
 	grace, joined := e.join("lobby", "Grace")
@@ -375,7 +375,7 @@ func TestAnOfferOfTheOldNodeStaysThere(t *testing.T) {
 	one, two := r.node("sfu-1"), r.node("sfu-2")
 	r.placer.set("lobby", one.pin(firstEpoch))
 	one.set(func() { one.silent = true })
-	e := r.edge(nil)
+	e := r.signalingNode(nil)
 	ada, _ := e.join("lobby", "Ada")
 	ada.offer("o-1", true)
 	waitFor(t, "offer", func() bool { return one.said() != "" })

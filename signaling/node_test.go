@@ -27,7 +27,7 @@ type node struct {
 	mu       sync.Mutex // guards the fields below
 	refuse   func(*control.Attach) *control.Refused
 	attaches []*control.Attach
-	heard    []string // what the edges said, by peer name
+	heard    []string // what the signaling nodes said, by peer name
 	peers    map[string]*fakePeer
 	gone     map[string]bool // peers whose media was lost
 	silent   bool            // offers are not answered
@@ -146,7 +146,7 @@ func (n *node) accept(a *control.Attach, stream grpc.BidiStreamingServer[control
 	return p, nil
 }
 
-// send says something to a peer's edge. The caller holds n.mu.
+// send says something to a peer's signaling node. The caller holds n.mu.
 func (n *node) send(p *fakePeer, fence *control.Fence, event *control.PeerEvent) {
 	event.Fence = fence
 	_ = p.stream.Send(event) // A stream that is gone is what many tests are about.

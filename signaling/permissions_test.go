@@ -14,7 +14,7 @@ import (
 )
 
 // joinWith joins the lobby with a grant that was changed.
-func (e *edge) joinWith(identity string, change func(*access.Grant)) (*client, *wire.Joined) {
+func (e *signalingNode) joinWith(identity string, change func(*access.Grant)) (*client, *wire.Joined) {
 	e.rig.t.Helper()
 	grant := access.Everything(identity, "lobby")
 	change(&grant)
@@ -35,7 +35,7 @@ func TestWhatATokenDoesNotAllowIsRefused(t *testing.T) {
 	r := newRig(t)
 	n := r.node("sfu-1")
 	r.placer.set("lobby", n.pin(firstEpoch))
-	e, other := r.edge(nil), r.edge(nil)
+	e, other := r.signalingNode(nil), r.signalingNode(nil)
 	ada, joined := e.joinWith("ada", func(g *access.Grant) { g.Sources, g.CanPublishData = access.Microphone|access.Screen, false })
 	want := wire.Permissions{Publish: true, Subscribe: true, Sources: []wire.Source{wire.SourceMicrophone, wire.SourceScreen}}
 	if !reflect.DeepEqual(joined.Permissions, want) {
@@ -72,7 +72,7 @@ func TestWhoMayChangesItsName(t *testing.T) {
 	r := newRig(t)
 	one, two := r.node("sfu-1"), r.node("sfu-2")
 	r.placer.set("lobby", one.pin(firstEpoch))
-	e := r.edge(nil)
+	e := r.signalingNode(nil)
 	bob, joined := e.join("lobby", "Bob")
 	if joined.Permissions.Rename {
 		t.Error("a token without canUpdateOwnMetadata lets its holder change its name")
@@ -104,7 +104,7 @@ func TestTheNodeIsToldWhoIsHidden(t *testing.T) {
 	r := newRig(t)
 	one, two := r.node("sfu-1"), r.node("sfu-2")
 	r.placer.set("lobby", one.pin(firstEpoch))
-	e := r.edge(nil)
+	e := r.signalingNode(nil)
 	spy, joined := e.joinWith("spy", func(g *access.Grant) { g.Hidden, g.CanPublish, g.CanPublishData = true, false, false })
 	if joined.Permissions.Publish || joined.Permissions.Chat || !joined.Permissions.Subscribe {
 		t.Errorf("told %+v", joined.Permissions)
@@ -128,7 +128,7 @@ func TestTheNodeIsToldWhoIsHidden(t *testing.T) {
 func TestWhereItIsDemandedOnlyRoomCreateOpensARoom(t *testing.T) {
 	r := newRig(t)
 	n := r.node("sfu-1")
-	e := r.edge(func(c *Config) { c.DemandRoomCreate = true })
+	e := r.signalingNode(func(c *Config) { c.DemandRoomCreate = true })
 	guest := r.token("lobby", "Ada")
 	refused := func() *wire.Error {
 		t.Helper()
@@ -163,14 +163,14 @@ func TestWhereItIsDemandedOnlyRoomCreateOpensARoom(t *testing.T) {
 	delete(r.placer.pins, "lobby")
 	r.placer.mu.Unlock()
 	e.refused(joined.Resume, 3, wire.CodeResumeExpired)
-	r.edge(nil).refused("hfr2.e30.e30", 2, wire.CodeBadToken)
+	r.signalingNode(nil).refused("hfr2.e30.e30", 2, wire.CodeBadToken)
 }
 
 func TestRoomCreateOpensARoomWhereItIsDemanded(t *testing.T) {
 	r := newRig(t)
 	n := r.node("sfu-1")
 	r.placer.set("lobby", n.pin(firstEpoch)) // as it is once it is placed
-	e := r.edge(func(c *Config) { c.DemandRoomCreate = true })
+	e := r.signalingNode(func(c *Config) { c.DemandRoomCreate = true })
 	e.joinWith("host", func(g *access.Grant) { g.RoomCreate = true })
 	e.join("lobby", "Ada") // Somebody is here already.
 	r.placer.mu.Lock()

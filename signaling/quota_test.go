@@ -16,7 +16,7 @@ import (
 )
 
 // from dials as somebody behind a proxy of this machine.
-func (e *edge) from(address string) *client {
+func (e *signalingNode) from(address string) *client {
 	e.rig.t.Helper()
 	ctx, cancel := context.WithTimeout(context.Background(), generous)
 	defer cancel()
@@ -61,28 +61,30 @@ func TestQuotasHoldAcrossRooms(t *testing.T) {
 	few := Quota{Joins: Rate{PerSecond: 0.001, Burst: 3}}
 	for name, tc := range map[string]struct {
 		quotas        Quotas
-		attack, other func(r *rig, e *edge, room string) (*client, string) // dials, and gives a token
+		attack, other func(r *rig, e *signalingNode, room string) (*client, string) // dials, and gives a token
 	}{
 		"identity": {
 			Quotas{Identity: few},
-			func(r *rig, e *edge, room string) (*client, string) { return e.dial(), r.token(room, "Eve") },
-			func(r *rig, e *edge, room string) (*client, string) {
+			func(r *rig, e *signalingNode, room string) (*client, string) { return e.dial(), r.token(room, "Eve") },
+			func(r *rig, e *signalingNode, room string) (*client, string) {
 				return e.dial(), r.tokenOf(otherKey, room, "Eve")
 			},
 		},
 		"API key": {
 			Quotas{Key: few},
-			func(r *rig, e *edge, room string) (*client, string) { return e.dial(), r.token(room, "eve-"+room) },
-			func(r *rig, e *edge, room string) (*client, string) {
+			func(r *rig, e *signalingNode, room string) (*client, string) {
+				return e.dial(), r.token(room, "eve-"+room)
+			},
+			func(r *rig, e *signalingNode, room string) (*client, string) {
 				return e.dial(), r.tokenOf(otherKey, room, "Ada")
 			},
 		},
 		"address": {
 			Quotas{Address: few},
-			func(r *rig, e *edge, room string) (*client, string) {
+			func(r *rig, e *signalingNode, room string) (*client, string) {
 				return e.from("198.51.100.7"), r.token(room, "eve-"+room)
 			},
-			func(r *rig, e *edge, room string) (*client, string) {
+			func(r *rig, e *signalingNode, room string) (*client, string) {
 				return e.from("198.51.100.8"), r.token(room, "Ada")
 			},
 		},
@@ -95,7 +97,7 @@ func TestQuotasHoldAcrossRooms(t *testing.T) {
 			}
 			r.keys = keys
 			n := r.node("sfu-1")
-			e := r.edge(func(c *Config) {
+			e := r.signalingNode(func(c *Config) {
 				c.Quotas, c.TrustedProxies = tc.quotas, []netip.Prefix{netip.MustParsePrefix("127.0.0.0/8")}
 			})
 			for i := range 6 {
@@ -124,7 +126,7 @@ func TestSocketsOfOneIdentityAreCounted(t *testing.T) {
 	for i := range 4 {
 		r.placer.set(pinRoom(fmt.Sprint(i)), n.pin(firstEpoch))
 	}
-	e := r.edge(func(c *Config) { c.Quotas = Quotas{Identity: Quota{Sockets: 2}, Key: Quota{Sockets: 3}} })
+	e := r.signalingNode(func(c *Config) { c.Quotas = Quotas{Identity: Quota{Sockets: 2}, Key: Quota{Sockets: 3}} })
 	eve, _ := e.join("0", "Eve")
 	e.join("1", "Eve")
 	if said := e.dial().refused(r.token("2", "Eve")); !strings.HasPrefix(said, "Too many sockets of this identity.") {
@@ -143,7 +145,7 @@ func TestSocketsOfOneIdentityAreCounted(t *testing.T) {
 // TestNewRoomsAreCounted: a quota of new rooms that is spent keeps nobody out of a room that stands.
 func TestNewRoomsAreCounted(t *testing.T) {
 	r := newRig(t)
-	e := r.edge(func(c *Config) { c.Quotas = Quotas{Identity: Quota{Rooms: Rate{PerSecond: 0.001, Burst: 2}}} })
+	e := r.signalingNode(func(c *Config) { c.Quotas = Quotas{Identity: Quota{Rooms: Rate{PerSecond: 0.001, Burst: 2}}} })
 	for i := range 4 {
 		n := r.node(ring.NodeID(fmt.Sprintf("sfu-%d", i))) // a node each, because a fake node has one roster
 		r.placer.set(pinRoom(fmt.Sprint(i)), n.pin(firstEpoch))
@@ -165,7 +167,7 @@ func TestOffersOfOneIdentityAreCounted(t *testing.T) {
 	r := newRig(t)
 	n := r.node("sfu-1")
 	r.placer.set("lobby", n.pin(firstEpoch))
-	e := r.edge(func(c *Config) { c.Quotas = Quotas{Identity: Quota{Offers: Rate{PerSecond: 0.001, Burst: 2}}} })
+	e := r.signalingNode(func(c *Config) { c.Quotas = Quotas{Identity: Quota{Offers: Rate{PerSecond: 0.001, Burst: 2}}} })
 	for i := range 4 {
 		c, _ := e.join("lobby", "Eve")
 		c.offer(fmt.Sprintf("o-%d", i), true)
@@ -187,7 +189,7 @@ func TestChatIsPacedByPerson(t *testing.T) {
 	r := newRig(t)
 	n := r.node("sfu-1")
 	r.placer.set("lobby", n.pin(firstEpoch))
-	e := r.edge(func(c *Config) { c.MessageBurst = 1000 })
+	e := r.signalingNode(func(c *Config) { c.MessageBurst = 1000 })
 	var tabs []*client
 	for range 4 {
 		tab, _ := e.join("lobby", "Eve")

@@ -14,7 +14,7 @@ func TestRefreshAndReofferPass(t *testing.T) {
 	r := newRig(t)
 	n := r.node("sfu-1")
 	r.placer.set("lobby", n.pin(firstEpoch))
-	ada, _ := r.edge(nil).join("lobby", "Ada")
+	ada, _ := r.signalingNode(nil).join("lobby", "Ada")
 	ada.say(&wire.Refresh{Mids: wire.List[string]{"7", "8"}})
 	waitFor(t, "the refresh at the node", func() bool { return n.said() == "Ada refreshes [7 8]" })
 	n.say("Ada", n.pin(firstEpoch).Fence, &control.PeerEvent{Event: &control.PeerEvent_Reoffer{

@@ -13,8 +13,8 @@ import (
 	"github.com/holdfast-rtc/holdfast/signaling/wire"
 )
 
-// remove asks the edge to remove somebody.
-func (e *edge) remove(query, token string) (int, removalAnswer) {
+// remove asks the signaling node to remove somebody.
+func (e *signalingNode) remove(query, token string) (int, removalAnswer) {
 	e.rig.t.Helper()
 	request, err := http.NewRequest(http.MethodDelete, "http://"+e.addr+"/api/v1/peers?"+query, http.NoBody)
 	if err != nil {
@@ -41,7 +41,7 @@ func TestAnOperatorRemovesSomebody(t *testing.T) {
 	r := newRig(t)
 	n := r.node("sfu-1")
 	r.placer.set("lobby", n.pin(firstEpoch))
-	e, other := r.edge(nil), r.edge(nil)
+	e, other := r.signalingNode(nil), r.signalingNode(nil)
 	grant := func(g access.Grant) string {
 		token, err := r.keys.Mint("", g, time.Hour)
 		if err != nil {
@@ -69,7 +69,7 @@ func TestAnOperatorRemovesSomebody(t *testing.T) {
 			t.Errorf("%s is answered %d %+v, want %d", c.query, status, answer, c.want)
 		}
 	}
-	// Another edge than the one that holds the socket is asked.
+	// Another signaling node than the one that holds the socket is asked.
 	status, answer := other.remove("room=lobby&identity=ada", admin)
 	if status != http.StatusOK || len(answer.Removed) != 1 || answer.Removed[0] != (removedPeer{Peer: string(joined.Peer), Node: "sfu-1"}) {
 		t.Fatalf("answered %d %+v", status, answer)

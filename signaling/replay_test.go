@@ -15,13 +15,13 @@ import (
 type replay struct {
 	*rig
 
-	edges   [2]*edge
-	nodes   [2]*node
-	client  *client
-	peer    wire.PeerID
-	tokens  []string
-	attempt uint64
-	over    wire.Code // empty while the session goes on
+	signaling [2]*signalingNode
+	nodes     [2]*node
+	client    *client
+	peer      wire.PeerID
+	tokens    []string
+	attempt   uint64
+	over      wire.Code // empty while the session goes on
 }
 
 func newReplay(t *testing.T) *replay {
@@ -29,9 +29,9 @@ func newReplay(t *testing.T) *replay {
 	r := &replay{rig: newRig(t), attempt: 1}
 	r.nodes = [2]*node{r.node("sfu-1"), r.node("sfu-2")}
 	r.placer.set("lobby", r.nodes[0].pin(firstEpoch))
-	r.edges = [2]*edge{r.edge(nil), r.edge(nil)}
+	r.signaling = [2]*signalingNode{r.signalingNode(nil), r.signalingNode(nil)}
 	var joined *wire.Joined
-	r.client, joined = r.edges[0].join("lobby", "Eve")
+	r.client, joined = r.signaling[0].join("lobby", "Eve")
 	r.tokens, r.peer = []string{joined.Resume}, joined.Peer
 	return r
 }
@@ -49,7 +49,7 @@ func (r *replay) step(name string) {
 		if name != "removal" {
 			whom = "&peer=" + string(r.peer)
 		}
-		if status, answer := r.edges[1].remove("room=lobby"+whom, r.mint(access.Grant{RoomAdmin: true, Room: "lobby"}, time.Hour)); status != http.StatusOK {
+		if status, answer := r.signaling[1].remove("room=lobby"+whom, r.mint(access.Grant{RoomAdmin: true, Room: "lobby"}, time.Hour)); status != http.StatusOK {
 			r.t.Fatalf("the removal is answered %d %+v", status, answer)
 		}
 		if _, heard := r.client.closed(); !kicked(heard) {
@@ -59,7 +59,7 @@ func (r *replay) step(name string) {
 	case "move":
 		to := r.nodes[1].pin(firstEpoch + 1)
 		r.placer.set("lobby", to)
-		for _, e := range r.edges {
+		for _, e := range r.signaling {
 			e.Hub().Moved(r.t.Context(), "lobby", to)
 		}
 	case "resume":
@@ -69,14 +69,14 @@ func (r *replay) step(name string) {
 		_ = r.client.conn.CloseNow()
 		r.attempt++
 		var resumed *wire.Resumed
-		r.client, resumed = r.edges[1].resume(r.tokens[len(r.tokens)-1], r.attempt)
+		r.client, resumed = r.signaling[1].resume(r.tokens[len(r.tokens)-1], r.attempt)
 		r.tokens = append(r.tokens, resumed.Resume)
 	}
 	if r.over == "" {
 		return
 	}
 	for _, token := range r.tokens {
-		for _, e := range r.edges {
+		for _, e := range r.signaling {
 			r.attempt++
 			e.refused(token, r.attempt, r.over)
 		}

@@ -13,7 +13,7 @@ func TestRoomThatOpenedElsewhereIsFoundByReadingItsPinAgain(t *testing.T) {
 	r := newRig(t)
 	one, two := r.node("sfu-1"), r.node("sfu-2")
 	r.placer.set("lobby", one.pin(firstEpoch))
-	e := r.edge(nil)
+	e := r.signalingNode(nil)
 	ada, _ := e.join("lobby", "Ada")
 
 	e.rereadPins(context.Background()) // Nothing has changed.

@@ -13,8 +13,8 @@ import (
 	"github.com/holdfast-rtc/holdfast/signaling/access"
 )
 
-// get fetches a path of the edge, with a bearer token if there is one.
-func (e *edge) get(path, token string) (status int, body string, header http.Header) {
+// get fetches a path of the signaling node, with a bearer token if there is one.
+func (e *signalingNode) get(path, token string) (status int, body string, header http.Header) {
 	e.rig.t.Helper()
 	request, err := http.NewRequest(http.MethodGet, "http://"+e.addr+path, http.NoBody)
 	if err != nil {
@@ -39,7 +39,7 @@ func (e *edge) get(path, token string) (status int, body string, header http.Hea
 
 func TestReadinessComesOnceAndStays(t *testing.T) {
 	r := newRig(t)
-	e := r.edge(nil)
+	e := r.signalingNode(nil)
 	r.views.settle(false)
 	if status, _, _ := e.get("/healthz", ""); status != http.StatusOK {
 		t.Errorf("healthz says %d", status)
@@ -68,7 +68,7 @@ func TestTheProcessTellsWhatItHolds(t *testing.T) {
 	r := newRig(t)
 	n := r.node("sfu-1")
 	r.placer.set("lobby", n.pin(firstEpoch))
-	e := r.edge(nil)
+	e := r.signalingNode(nil)
 	e.join("lobby", "Ada")
 	e.dial()
 	admin, err := r.keys.Mint("", access.Operator("root"), time.Hour)
@@ -85,12 +85,12 @@ func TestTheProcessTellsWhatItHolds(t *testing.T) {
 		if err := json.Unmarshal([]byte(body), &answer); err != nil || status != http.StatusOK {
 			t.Fatalf("%d %s (%v)", status, body, err)
 		}
-		return answer.Node == "edge" && answer.Sockets == 1 && answer.Waiting == 2 && answer.Goroutines > 0 && answer.HeapBytes > 0
+		return answer.Node == "signaling-1" && answer.Sockets == 1 && answer.Waiting == 2 && answer.Goroutines > 0 && answer.HeapBytes > 0
 	})
 	for path, want := range map[string]string{
 		"?node=sfu-1":           `"heapBytes":1073741824`,
 		"?node=sfu-1&collect=1": `"heapBytes":1048576`,
-		"?collect=1":            `"node":"edge"`,
+		"?collect=1":            `"node":"signaling-1"`,
 		"?node=nobody":          "no media node",
 	} {
 		_, body, _ := e.get("/api/v1/process"+path, admin)
@@ -118,7 +118,7 @@ func TestTheProcessTellsWhatItHolds(t *testing.T) {
 
 func TestThePageHasItsHeaders(t *testing.T) {
 	r := newRig(t)
-	e := r.edge(nil)
+	e := r.signalingNode(nil)
 	status, body, header := e.get("/", "")
 	if status != http.StatusOK || !strings.Contains(body, "hello") {
 		t.Fatalf("the page is %d %s", status, body)
@@ -139,7 +139,7 @@ func TestDevHandsOutTokens(t *testing.T) {
 	r := newRig(t)
 	n := r.node("sfu-1")
 	r.placer.set("lobby", n.pin(firstEpoch))
-	e := r.edge(func(c *Config) { c.Dev = true })
+	e := r.signalingNode(func(c *Config) { c.Dev = true })
 	if _, body, _ := e.get("/api/v1/config", ""); body != `{"dev":true,"protocol":1}`+"\n" {
 		t.Errorf("config is %s", body)
 	}
@@ -161,9 +161,9 @@ func TestDevHandsOutTokens(t *testing.T) {
 // library, and one that was made ours by DNS rebinding gets nothing.
 func TestDevServesPagesOfThisMachineAndNoOthers(t *testing.T) {
 	r := newRig(t)
-	dev := r.edge(func(c *Config) { c.Dev, c.Origins = true, []string{"box.example", "app.example:3000"} })
-	production := r.edge(nil)
-	send := func(e *edge, host, origin string) (status int, allowed string) {
+	dev := r.signalingNode(func(c *Config) { c.Dev, c.Origins = true, []string{"box.example", "app.example:3000"} })
+	production := r.signalingNode(nil)
+	send := func(e *signalingNode, host, origin string) (status int, allowed string) {
 		t.Helper()
 		request, err := http.NewRequest(http.MethodGet, "http://"+e.addr+"/api/v1/dev/token?room=lobby", http.NoBody)
 		if err != nil {
@@ -211,7 +211,7 @@ func TestOperatorsNeedTheirGrant(t *testing.T) {
 	r := newRig(t)
 	one, two := r.node("sfu-1"), r.node("sfu-2")
 	two.stop()
-	e := r.edge(nil)
+	e := r.signalingNode(nil)
 	mint := func(g access.Grant) string {
 		token, err := r.keys.Mint("", g, time.Hour)
 		if err != nil {

@@ -34,7 +34,7 @@ func TestRetriesAreSpread(t *testing.T) {
 func TestWhoWaitsForTheStoreIsNotHeldBack(t *testing.T) {
 	r := newRig(t)
 	n := r.node("sfu-1")
-	e := r.edge(func(c *Config) { c.EntriesPerSecond, c.EntryBurst = 0.001, 1 })
+	e := r.signalingNode(func(c *Config) { c.EntriesPerSecond, c.EntryBurst = 0.001, 1 })
 	refuse := func(err error) {
 		r.placer.mu.Lock()
 		defer r.placer.mu.Unlock()

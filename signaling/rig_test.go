@@ -32,7 +32,7 @@ const (
 	firstEpoch = 1769000000000
 )
 
-// rig is a cluster in one process: real edges, real WebSockets and real gRPC over
+// rig is a cluster in one process: real signaling nodes, real WebSockets and real gRPC over
 // TLS, in front of media nodes and a placer that only pretend.
 type rig struct {
 	t      *testing.T
@@ -84,19 +84,21 @@ func listen(t *testing.T) net.Listener {
 	return lis
 }
 
-// edge is one signaling node.
-type edge struct {
+// signalingNode is one.
+type signalingNode struct {
 	*Server
 	rig  *rig
 	addr string
 	stop func()
 }
 
-func (r *rig) edge(change func(*Config)) *edge { return r.edgeWith(nil, change) }
+func (r *rig) signalingNode(change func(*Config)) *signalingNode {
+	return r.signalingNodeWith(nil, change)
+}
 
-func (r *rig) edgeWith(killer *fakeKiller, change func(*Config)) *edge {
+func (r *rig) signalingNodeWith(killer *fakeKiller, change func(*Config)) *signalingNode {
 	r.t.Helper()
-	config := DefaultConfig("edge")
+	config := DefaultConfig("signaling-1")
 	config.RetryBase, config.RetryMax = 2*time.Millisecond, 20*time.Millisecond
 	// A busy machine may take long over the TLS of a first attach.
 	config.JoinBudget, config.AttachPatience = generous, generous/2
@@ -118,7 +120,7 @@ func (r *rig) edgeWith(killer *fakeKiller, change func(*Config)) *edge {
 	}
 	lis := listen(r.t)
 	stop := r.serve(func(ctx context.Context) error { return server.Run(ctx, lis) })
-	return &edge{Server: server, rig: r, addr: lis.Addr().String(), stop: stop}
+	return &signalingNode{Server: server, rig: r, addr: lis.Addr().String(), stop: stop}
 }
 
 // fakePlacer is a store of pins that does what the test says.

@@ -18,7 +18,7 @@ func TestGarbageIsAnsweredAndTooMuchOfItEnds(t *testing.T) {
 	r := newRig(t)
 	n := r.node("sfu-1")
 	r.placer.set("lobby", n.pin(firstEpoch))
-	ada, _ := r.edge(nil).join("lobby", "Ada")
+	ada, _ := r.signalingNode(nil).join("lobby", "Ada")
 	for frame, want := range map[string]wire.Code{
 		`{`:                           wire.CodeBadMessage,
 		`{"type":"dance"}`:            wire.CodeUnknownType,
@@ -48,7 +48,7 @@ func TestAFloodIsDroppedAndThenEnded(t *testing.T) {
 	r := newRig(t)
 	n := r.node("sfu-1")
 	r.placer.set("lobby", n.pin(firstEpoch))
-	e := r.edge(func(c *Config) { c.MessagesPerSecond, c.MessageBurst = 0.001, 5 })
+	e := r.signalingNode(func(c *Config) { c.MessagesPerSecond, c.MessageBurst = 0.001, 5 })
 	ada, _ := e.join("lobby", "Ada")
 	for range 4 + 1 + droppedInARow + 10 {
 		if ada.conn.Write(context.Background(), websocket.MessageText, []byte(`{"type":"ping","t":1}`)) != nil {
@@ -75,7 +75,7 @@ func TestAFloodIsDroppedAndThenEnded(t *testing.T) {
 
 func TestAHugeMessageCloses(t *testing.T) {
 	r := newRig(t)
-	c := r.edge(nil).dial()
+	c := r.signalingNode(nil).dial()
 	_ = c.conn.Write(context.Background(), websocket.MessageText, make([]byte, wire.MaxMessageBytes+1))
 	if code, _ := c.closed(); code != websocket.StatusMessageTooBig {
 		t.Fatalf("closed with %v", code)
@@ -84,7 +84,7 @@ func TestAHugeMessageCloses(t *testing.T) {
 
 func TestASilentClientIsSentAway(t *testing.T) {
 	r := newRig(t)
-	c := r.edge(func(c *Config) { c.FirstMessageLimit = 10 * time.Millisecond }).dial()
+	c := r.signalingNode(func(c *Config) { c.FirstMessageLimit = 10 * time.Millisecond }).dial()
 	if fault := hear[*wire.Error](c); fault.Code != wire.CodeBadMessage {
 		t.Fatalf("heard %+v", fault)
 	}
@@ -99,7 +99,7 @@ func TestASlowReaderIsCutOff(t *testing.T) {
 	r := newRig(t)
 	n := r.node("sfu-1")
 	r.placer.set("lobby", n.pin(firstEpoch))
-	e := r.edge(func(c *Config) { c.WriteLimit = time.Hour }) // so the queue alone ends it
+	e := r.signalingNode(func(c *Config) { c.WriteLimit = time.Hour }) // so the queue alone ends it
 	transport := &http.Transport{DialContext: func(ctx context.Context, network, addr string) (net.Conn, error) {
 		conn, err := (&net.Dialer{}).DialContext(ctx, network, addr)
 		if tcp, ok := conn.(*net.TCPConn); ok {
@@ -133,7 +133,7 @@ func TestASlowReaderIsCutOff(t *testing.T) {
 
 func TestStrangeOriginsAndProtocolsAreRefused(t *testing.T) {
 	r := newRig(t)
-	e := r.edge(func(c *Config) { c.Origins = []string{"*.example.org"} })
+	e := r.signalingNode(func(c *Config) { c.Origins = []string{"*.example.org"} })
 	for name, tc := range map[string]struct {
 		origin, protocol string
 		ok               bool
@@ -169,7 +169,7 @@ func TestAClientThatIsGoneIsNoticed(t *testing.T) {
 	n := r.node("sfu-1")
 	r.placer.set("lobby", n.pin(firstEpoch))
 	// Long enough for the answer to the join to be read on a busy machine: reading answers pings, too.
-	e := r.edge(func(c *Config) { c.PingInterval, c.PongLimit = 5*time.Millisecond, 2*time.Second })
+	e := r.signalingNode(func(c *Config) { c.PingInterval, c.PongLimit = 5*time.Millisecond, 2*time.Second })
 	_, _ = e.join("lobby", "Ada")
 	waitFor(t, "end of the session", func() bool { return len(e.Hub().PinnedTo(n.boot)) == 0 })
 	if n.mu.Lock(); len(n.peers) != 1 {

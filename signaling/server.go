@@ -1,4 +1,4 @@
-// Package signaling is the edge: it serves the page, the REST API and the
+// Package signaling is a signaling node: it serves the page, the REST API and the
 // WebSocket, and holds each client's socket for its whole life while the room
 // behind it may move from node to node.
 //

@@ -12,7 +12,7 @@ func TestStalledClientsAreCounted(t *testing.T) {
 	r := newRig(t)
 	one, two := r.node("sfu-1"), r.node("sfu-2")
 	r.placer.set("lobby", one.pin(firstEpoch))
-	e := r.edge(nil)
+	e := r.signalingNode(nil)
 	ada, _ := e.join("lobby", "Ada")
 	grace, _ := e.join("lobby", "Grace")
 	hear[*wire.PeerJoined](ada)

@@ -10,13 +10,13 @@ import (
 	"github.com/holdfast-rtc/holdfast/signaling/wire"
 )
 
-// TestTranscriptOfAFailover plays a call whose node dies and whose edge dies, and
+// TestTranscriptOfAFailover plays a call whose node dies and whose signaling node dies, and
 // compares what one client said and heard with a golden text. HOLDFAST_GOLDEN=1 writes it.
 func TestTranscriptOfAFailover(t *testing.T) {
 	r := newRig(t)
 	one, two := r.node("sfu-1"), r.node("sfu-2")
 	r.placer.set("lobby", one.pin(firstEpoch))
-	first, second := r.edge(nil), r.edge(nil)
+	first, second := r.signalingNode(nil), r.signalingNode(nil)
 	var script strings.Builder
 	note := func(format string, args ...any) { fmt.Fprintf(&script, format+"\n", args...) }
 	say := func(c *client, m wire.Message) {

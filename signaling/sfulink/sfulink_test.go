@@ -96,7 +96,7 @@ func TestMessagesCarryTheFenceAndStaleEventsAreDropped(t *testing.T) {
 			m, err := stream.Recv()
 			if err != nil {
 				close(heard)
-				return nil //nolint:nilerr // the edge has closed its side
+				return nil //nolint:nilerr // the signaling node has closed its side
 			}
 			heard <- m
 		}

@@ -1,9 +1,7 @@
-// Where the socket goes, from what an application gives.
-
 import { CallError } from './errors.js';
 
 /**
- * The WebSocket's address. Throws a CallError for what is no http(s) or ws(s) address.
+ * Throws a CallError for what is no http(s) or ws(s) address.
  * @param {string | URL} url
  * @returns {string}
  */

@@ -1,12 +1,7 @@
-// A stream in an element, that plays for as long as the stream does.
-
 /**
- * Shows a stream in an element, and keeps it playing through every move of the call.
- *
- * An element stops when the last track of its stream ends, and goes on when another one is put in. In Firefox the
- * stop is done a moment later than it is decided, and a track that comes in between is not noticed: the
- * picture would stand still with a running track in its stream.
- *
+ * Shows a stream in an element, and keeps it playing through every move. An element stops when the last track of its
+ * stream ends. Firefox does that a moment later than it decides it, and misses a track that comes in between: the
+ * picture would stand still.
  * @param {HTMLMediaElement} element
  * @param {MediaStream} stream
  */

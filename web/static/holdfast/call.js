@@ -1,9 +1,10 @@
 // The call: what an application sees of Holdfast.
 
 import { socketUrl } from './address.js';
+import { callState } from './call-state.js';
 import { canMoveLiveConnection } from './capability.js';
-import { emit, on } from './emit.js';
 import { Chat } from './chat.js';
+import { emit, on } from './emit.js';
 import { CallError } from './errors.js';
 import { isExpected } from './freeze.js';
 import { Media } from './media.js';
@@ -15,30 +16,11 @@ import { isDue } from './stall.js';
 /** @typedef {import('./protocol.js').Source} Source */
 /** @typedef {import('./protocol.js').Want} Want */
 /** @typedef {import('./protocol.js').ServerMessage} ServerMessage */
-/** Streams that one message may name (docs/PROTOCOL.md). */
+/** @typedef {import('./call-state.js').CallState} CallState */
+/** @typedef {import('./call-options.js').CallOptions} CallOptions */
+/** @typedef {import('./call-options.js').JoinOptions} JoinOptions */
+/** Of one message (docs/PROTOCOL.md). */
 const LOST_LIMIT = 64;
-
-/** @typedef {'idle' | 'joining' | 'connecting' | 'live' | 'moving' | 'mending' | 'reconnecting' | 'left'} CallState */
-
-/**
- * @typedef {object} CallOptions
- * @property {number} [audioSlots] how many people can be heard at once (6)
- * @property {number} [videoSlots] how many pictures can be shown at once (12)
- * @property {boolean} [simulcast] send the camera in up to three sizes (true)
- * @property {boolean} [moveLive] carry the live connection to another node; by default where the browser is known to be able to
- * @property {import('./media.js').Faults} [faults] for tests only
- * @property {import('./socket.js').SocketMaker} [WebSocket] a stand-in, for tests only
- */
-
-/**
- * @typedef {object} JoinOptions
- * @property {string | URL} url a signaling node or the balancer before them: http(s) or ws(s); the path is /ws unless given
- * @property {import('./session.js').TokenSource} token an access token, or a function that fetches one (asked again when a session must be made anew)
- * @property {string} [room] must be the token's
- * @property {string} [name] shown to the others; the token's name unless given
- * @property {MediaStream} [stream] the microphone and the camera; not stopped when the call ends
- * @property {number} [joinLimitMs] how long to try (15000), not counting time in which the cluster waits for its store
- */
 
 /**
  * Events, each a CustomEvent:
@@ -87,7 +69,7 @@ export class Call extends EventTarget {
     return this.#state;
   }
 
-  /** This client's peer id; empty before `joined`. */
+  /** Empty before `joined`. */
   get peer() {
     return this.#me?.peer ?? '';
   }
@@ -96,7 +78,7 @@ export class Call extends EventTarget {
     return this.#me?.room ?? '';
   }
 
-  /** The node that serves the room, by the last word heard. */
+  /** As last heard. */
   get node() {
     return this.#media?.node ?? '';
   }
@@ -110,7 +92,7 @@ export class Call extends EventTarget {
     return this.#roster.entries;
   }
 
-  /** The lines of the chat since one came, the newest 500; kept through every failover. */
+  /** The newest 500 lines since one came. */
   get chat() {
     return this.#chat.lines;
   }
@@ -120,8 +102,7 @@ export class Call extends EventTarget {
   }
 
   /**
-   * Somebody's stream: the same object for as long as the person is here,
-   * through every restart. It may be set as an element's srcObject before anything is in it.
+   * The same object for as long as the person is here. It may be an element's srcObject before anything is in it.
    * @param {string} peer
    * @param {Source} source
    */
@@ -130,8 +111,7 @@ export class Call extends EventTarget {
   }
 
   /**
-   * Joins. Resolves when the person is in the room; audio and video follow
-   * (`state` becomes `live`). Rejects with a CallError.
+   * Resolves when the person is in the room; media follows (`state` becomes `live`). Rejects with a CallError.
    * @param {JoinOptions} options
    * @returns {Promise<import('./protocol.js').Joined>}
    */
@@ -149,14 +129,14 @@ export class Call extends EventTarget {
     });
   }
 
-  /** Leaves. The streams that were given stay the application's. */
+  /** The streams that were given stay the application's. */
   leave() {
     this.#session?.leave();
     this.#finish({ code: 'left', message: 'You left the call.' });
   }
 
   /**
-   * Stops or resumes sending a source. The track is kept; nothing is sent of a muted one.
+   * The track is kept; nothing is sent of a muted one.
    * @param {Source} source
    * @param {boolean} muted
    */
@@ -166,7 +146,7 @@ export class Call extends EventTarget {
   }
 
   /**
-   * Sends another track as this source, or none. No renegotiation. Rejects with `not_published` when the token does not allow the source.
+   * No renegotiation. Rejects with `not_published` when the token does not allow the source.
    * @param {Source} source
    * @param {MediaStreamTrack | null} track
    */
@@ -176,7 +156,7 @@ export class Call extends EventTarget {
   }
 
   /**
-   * Whether nothing is sent of a source: it is muted, there is none, or the token does not allow it.
+   * Whether nothing is sent of a source.
    * @param {Source} source
    */
   isMuted(source) {
@@ -184,7 +164,7 @@ export class Call extends EventTarget {
   }
 
   /**
-   * Whether the token lets this person publish a source; true as long as that is not known.
+   * True as long as it is not known.
    * @param {Source} source
    */
   mayPublish(source) {
@@ -193,8 +173,8 @@ export class Call extends EventTarget {
   }
 
   /**
-   * Says a line to everybody in the room: text, never markup, of at most 2000 characters. Null when there is nothing to say, or
-   * when the token does not allow it, which an `error` tells.
+   * Says a line of text, never markup, of at most 2000 characters. Null when there is nothing to say or the token
+   * does not allow it, which an `error` tells.
    * @param {string} text
    */
   say(text) {
@@ -206,7 +186,7 @@ export class Call extends EventTarget {
   }
 
   /**
-   * Changes the name that the others see; the roster has it then. Where the token does not allow it an `error` tells.
+   * Changes the name that the others see. Where the token does not allow it an `error` tells.
    * @param {string} name
    */
   rename(name) {
@@ -217,8 +197,7 @@ export class Call extends EventTarget {
   }
 
   /**
-   * Says what is shown, most important first, in device pixels. The SFU fills
-   * the video slots and chooses the layers by it.
+   * What is shown, most important first, in device pixels. The media node fills slots and chooses layers by it.
    * @param {Want[]} wants
    */
   setView(wants) {
@@ -227,10 +206,7 @@ export class Call extends EventTarget {
     this.#session?.send({ type: 'view', wants });
   }
 
-  /**
-   * For tests and for the curious: pcId (grows with every new RTCPeerConnection),
-   * epoch, node, offersSent, migrations, slots, perSlot (by mid), outbound.
-   */
+  /** pcId (grows with every new RTCPeerConnection), epoch, node, offersSent, migrations, slots, perSlot (by mid), outbound. */
   async stats() {
     return this.#media?.stats();
   }
@@ -367,7 +343,7 @@ export class Call extends EventTarget {
     emit(this, 'migration', { phase: 'done', ...migration });
   }
 
-  /** What a new edge or a new node must know of this person. */
+  /** A new node must know this. */
   #sayAgain() {
     if (this.#wants.length > 0) this.#session?.send({ type: 'view', wants: this.#wants });
     if (this.#name !== '') this.#session?.send({ type: 'rename', name: this.#name });
@@ -376,9 +352,7 @@ export class Call extends EventTarget {
 
   #refreshState() {
     if (this.#state === 'left' || this.#me === null) return;
-    if (!this.#session?.isOpen) this.#setState('reconnecting');
-    else if (!this.#wentUp) this.#setState('connecting');
-    else this.#setState(stateOf(this.#media?.journey ?? ''));
+    this.#setState(callState({ open: this.#session?.isOpen ?? false, wentUp: this.#wentUp, journey: this.#media?.journey ?? '' }));
   }
 
   /** @param {{code: string, message: string, retryable?: boolean}} reason */
@@ -396,13 +370,4 @@ export class Call extends EventTarget {
     this.#state = state;
     emit(this, 'state', { state });
   }
-}
-
-/**
- * @param {import('./journey.js').Reason | ''} journey
- * @returns {CallState}
- */
-function stateOf(journey) {
-  if (journey === '') return 'live';
-  return journey === 'moved' ? 'moving' : 'mending';
 }

@@ -1,12 +1,8 @@
-// Can this browser carry a live RTCPeerConnection to another SFU node?
-//
-// The new node has another certificate, so ICE and DTLS must both be redone.
-// Chromium does both on an ICE restart. Firefox takes the answer without an
-// error and never redoes DTLS: it reports `connected` and nothing is decoded. What is
-// not proven (Safari) is taken for a no: a new connection is about as
-// fast, and right everywhere.
+// Can this browser carry a live RTCPeerConnection to another media node? ICE and DTLS must be redone with
+// another certificate. Chromium does both on an ICE restart. Firefox never redoes DTLS: it reports `connected`
+// and decodes nothing. Unproven browsers count as unable: a new connection is right everywhere.
 
-/** The first Chromium that is trusted with it. Measured on 156; older ones were not tried. */
+/** Older ones were not tried. */
 const FIRST_CHROMIUM = 120;
 
 /**

@@ -1,19 +1,16 @@
-// The room's chat as this client has it. The cluster keeps no lines, so what was said
-// before a failover is here and nowhere else.
+// The room's chat as this client has it. The cluster keeps no lines.
 
 /** @typedef {'sending' | 'sent' | 'failed'} LineState */
 /**
- * A line of the chat; `text` is text, never markup.
+ * A line of text, never markup.
  * @typedef {{id: string, peer: string, name: string, text: string, at: number, own: boolean, state: LineState}} Line
  */
 
-/** Characters of a line. */
 export const CHAT_LIMIT = 2000;
-/** Lines kept; the oldest are forgotten. */
 const KEPT = 500;
-/** How long the echo of a line may take before it is said again: a node may have died with it. */
+/** When a line without an echo is said again: a node may have died with it. */
 const REPEAT_MS = 2500;
-/** How often a line is said before it counts as not sent. */
+/** After these a line counts as not sent. */
 const TRIES = 6;
 
 export class Chat {
@@ -38,7 +35,7 @@ export class Chat {
   }
 
   /**
-   * Says a line. It is there at once, and `sent` when the room's node has told it to everybody.
+   * The line is there at once, and `sent` when its echo comes.
    * @param {{peer: string, name: string, text: string}} line
    * @returns {Line | null} null for a blank one
    */

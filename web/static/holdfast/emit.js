@@ -1,5 +1,3 @@
-// Events with a detail.
-
 /**
  * @param {EventTarget} target
  * @param {string} type

@@ -1,7 +1,5 @@
-// What can go wrong, as a code for programs and a sentence for people.
-
 /**
- * Codes that arise in the browser. The server's codes are those of docs/PROTOCOL.md.
+ * Codes of the browser; docs/PROTOCOL.md has the server's.
  * @type {Record<string, string>}
  */
 const sentences = {
@@ -16,7 +14,7 @@ const sentences = {
   no_token: 'No access token could be fetched. Try again.',
 };
 
-/** An error with a code, a sentence that says what to do, and whether trying again may help. */
+/** The message says what to do, `retryable` whether trying again may help. */
 export class CallError extends Error {
   /**
    * @param {string} code
@@ -32,7 +30,7 @@ export class CallError extends Error {
   }
 
   /**
-   * The error that a server's `error` or `bye` message stands for.
+   * Of a server's `error` or `bye`.
    * @param {{code: string, message: string, retryable?: boolean, retryAfterMs?: number}} message
    */
   static of(message) {

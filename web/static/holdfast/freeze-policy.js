@@ -1,38 +1,35 @@
-// What is done about a stream that should be shown and is not. Pure: what is frozen
-// in, what to do out.
+// What is done about a stream that should be shown and is not. Pure.
 
 /** @typedef {import('./protocol.js').How} How */
 /**
- * A stream that is due and of which nothing has been shown for `frozenMs`. `sends`: media of it arrives all the same. `moved`: it was
- * shown before the last move and has not been since. `doubt`: how many times longer to wait before the connection is renewed.
+ * Nothing of the stream was shown for `frozenMs`. `sends`: media of it arrives. `moved`: it was shown before the last
+ * move, not since. `doubt`: how many times longer to wait before the connection is renewed.
  * @typedef {{key: string, mid: string, frozenMs: number, sends: boolean, moved: boolean, doubt: number}} Frozen
  */
 /**
- * The m-lines of which the node is asked for a keyframe, and how the connection is renewed ('': it is not).
+ * The m-lines to refresh, and how the connection is renewed ('': it is not).
  * @typedef {{refresh: string[], how: How | ''}} Remedy
  */
 
 const REFRESH_MS = 1000;
 const RESTART_MS = 2500;
 const CONNECT_MS = 4000;
-/** The pause after the first new connection; each later one doubles it. */
+/** After the first new connection; each later one doubles it. */
 const PAUSE_MS = 8000;
-/** The longest pause, of questions and of connections. */
+/** Of questions and of connections. */
 const CEILING_MS = 60000;
-/** How soon after a renewal the node is asked again. */
+/** After a renewal the node is asked again this soon. */
 const SETTLE_MS = 500;
 
 /**
- * Asks the node after a second, offers anew after 2.5 s, and makes a new connection after 4 s.
- *
- * The node is asked about every stream, slower and slower: its publisher may simply send nothing, which a viewer cannot
- * tell. The connection is renewed only for a stream of which media arrives and nothing is decoded, and, once per move, for one that
- * was shown before the move. In a crowd the renewals are spread, because everybody may miss the same stream.
+ * Asks the node after 1 s, offers anew after 2.5 s, makes a new connection after 4 s. A viewer cannot tell a silent
+ * publisher from a bad node. So the connection is renewed only for a stream that arrives undecoded, and, once per
+ * move, for one that was shown before. In a crowd renewals are spread.
  */
 export class FreezePolicy {
   #random;
   /**
-   * When the node is asked next, in frozenMs, by stream.
+   * In frozenMs, by stream.
    * @type {Map<string, number>}
    */
   #askAt = new Map();
@@ -58,7 +55,7 @@ export class FreezePolicy {
       if (!keys.has(key)) this.#askAt.delete(key);
     }
     if (nowMs - this.#renewedAt > 2 * CEILING_MS) this.#pauseMs = PAUSE_MS;
-    // On a silent connection the question is whether its node lives, and others ask it.
+    // Whether a silent connection's node lives is asked by others.
     const refresh = silent ? [] : frozen.flatMap((stream) => this.#ask(stream));
     const how = this.#renew(frozen, nowMs, people);
     if (how !== '') {
@@ -67,7 +64,7 @@ export class FreezePolicy {
     return { refresh, how };
   }
 
-  /** The room moved, or the connection was renewed for another reason: begins anew. */
+  /** After a move, or a renewal for another reason. */
   reset() {
     this.#askAt.clear();
     this.#rung = 0;

@@ -1,5 +1,4 @@
-// Which streams should be shown and are not: what the statistics of two looks say.
-// Pure but for the clock, which is the caller's.
+// Which streams should be shown and are not, by the statistics of two looks. Pure.
 
 import { slotKey } from './slots.js';
 
@@ -8,15 +7,15 @@ import { slotKey } from './slots.js';
 /** @typedef {import('./protocol.js').Source} Source */
 /** @typedef {import('./freeze-policy.js').Frozen} Frozen */
 
-/** A look that comes so late adds nothing: while the page itself stands still nobody else is to blame. */
+/** A later look adds nothing: the page itself stood still. */
 const LATE_MS = 2000;
-/** From this share of lost packets on it is the path that spoils a picture, and a new connection takes the same path. */
+/** With more loss the path spoils a picture, and a new connection takes the same path. */
 const LOSSY = 0.1;
-/** How much longer to wait when nothing at all comes of a person, who may only be late. */
+/** For a person of whom nothing comes, who may only be late. */
 const DOUBT = 4;
 
 /**
- * Whether somebody's source should be shown here now: the person sends it and the page wants to see it.
+ * Whether the person sends the source and the page wants to see it.
  * @param {{peer: string, source: string}} stream
  * @param {{roster: import('./protocol.js').RosterEntry[], wants: import('./protocol.js').Want[], hidden: boolean}} page `hidden`: a browser may not decode pictures
  */
@@ -67,7 +66,7 @@ export class FreezeWatch {
       const { shown, arrived, sends } = progress(slot, comparable ? before.figures : figures, figures);
       if (arrived) present.add(slot.peer);
       const moved = missing.has(key);
-      // A screen that stands still is not sent. It must be shown once, and when something of it comes.
+      // A screen that stands still is not sent: it counts once it was shown, and when something comes.
       const suspect = slot.source !== 'screen' || sends || moved || Boolean(before?.suspect);
       const frozenMs = shown || !before?.suspect ? 0 : before.frozenMs + stepMs;
       streams.set(key, { mid: slot.mid, frozenMs, suspect: suspect && !(shown && slot.source === 'screen'), figures });
@@ -79,11 +78,11 @@ export class FreezeWatch {
     for (const stream of frozen) {
       if (silent || (people > 2 && !present.has(stream.peer))) stream.doubt = DOUBT;
     }
-    // A browser that tells nothing of the transport may hear control packets.
+    // A browser without statistics of the transport may hear RTCP.
     return { frozen: frozen.map(({ peer, ...stream }) => stream), silent: silent && stats.transport.dtlsState !== '' };
   }
 
-  /** The room moved, or the connection was renewed for another reason: every stream has its time again. */
+  /** After a move, or a renewal for another reason. */
   reset() {
     this.#streams.clear();
     this.#packets = -1;
@@ -91,7 +90,7 @@ export class FreezeWatch {
 }
 
 /**
- * What happened to a stream between two looks.
+ * Between two looks.
  * @param {Slot} slot
  * @param {import('./stats.js').InboundStats | undefined} before
  * @param {import('./stats.js').InboundStats | undefined} now
@@ -104,6 +103,6 @@ function progress({ kind }, before, now) {
   // Samples are counted only while somebody listens.
   const shown = kind === 'video' ? grown('framesDecoded') > 0 : packets > 0 && (played <= 0 || played > grown('concealedSamples'));
   const lossy = grown('packetsLost') > LOSSY * (packets + grown('packetsLost'));
-  // Bytes of the payload: padding has none.
+  // Padding has no payload bytes.
   return { shown, arrived: packets > 0, sends: grown('bytesReceived') > 0 && !lossy };
 }

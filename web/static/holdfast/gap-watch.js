@@ -1,5 +1,4 @@
-// Watches what the slots deliver: now and then while a call runs, closely from the
-// beginning of a journey until it is known how long nothing was seen or heard.
+// Watches what the slots deliver: closely from the beginning of a journey until its gap is known.
 
 import { GapMeter } from './gap.js';
 import { slotKey, streamOf } from './slots.js';
@@ -9,7 +8,7 @@ import { wait } from './wait.js';
 /** @typedef {import('./protocol.js').Stream} Stream */
 /** @typedef {import('./slots.js').SlotTable} SlotTable */
 
-/** How often deliveries are noted during a journey. */
+/** During a journey. */
 const CLOSE_LOOK_MS = 15;
 const REPORT_LIMIT_MS = 5000;
 
@@ -31,14 +30,14 @@ export class GapWatch {
     this.#limitMs = limitMs;
   }
 
-  /** Whether somebody's media ran when the journey began, so that it should come back. */
+  /** Whether media ran when the journey began, so that it should come back. */
   get expects() {
     return this.#meter.witnesses > 0;
   }
 
   /**
-   * The streams, by slotKey, that ran when the last journey began, should be shown, and have not been since.
-   * One whose place others have taken is not missing. A new node's first tables may lack a stream whose place is kept.
+   * By slotKey: ran when the last journey began, should be shown, and was not since. One whose place others have
+   * taken is not missing. A new node's first tables may lack a stream whose place is kept.
    * @returns {Map<string, Stream>}
    */
   get missing() {
@@ -58,7 +57,7 @@ export class GapWatch {
   }
 
   /**
-   * The table has changed. That a paused slot delivers nothing is no gap.
+   * A paused slot that delivers nothing is no gap.
    * @param {Slot[]} slots
    */
   heard(slots) {
@@ -76,7 +75,7 @@ export class GapWatch {
   }
 
   /**
-   * A journey begins: looks closely until its gap is known, or `stop`.
+   * Looks closely until the journey's gap is known, or `stop`.
    * @param {ReadonlySet<string>} frozen the streams, by slotKey, that should have been running
    */
   async begin(frozen) {
@@ -84,7 +83,7 @@ export class GapWatch {
     this.#looking = new AbortController();
     const { signal } = this.#looking;
     try {
-      // A look waits for what the browser is doing with its connections, and the offer would wait for the look.
+      // Else the offer would wait for the look.
       await wait(0, signal);
       this.note();
       this.#meter.begin(frozen);
@@ -97,14 +96,14 @@ export class GapWatch {
     }
   }
 
-  /** The node is reached: what is delivered from now on comes from there. */
+  /** What is delivered from now on comes from the new node. */
   mark() {
     this.note();
     this.#meter.mark();
   }
 
   /**
-   * The journey is over. Resolves once every source that ran before runs again, or when that is waited for no longer.
+   * Resolves once every source that ran before runs again, or the limit is over.
    * @returns {Promise<{gapMs: number, lost: Stream[]} | null>} the longest gap, and what has not come back; null when stopped, and then the next journey's reaches back to the same deliveries
    */
   async measured() {

@@ -1,18 +1,18 @@
-// How long nothing was seen or heard around a migration: the longest time between
-// two deliveries (a decoded frame, a played packet) of the same source. Pure.
+// The longest time between two deliveries (a decoded frame, a played packet) of one source around a migration.
+// Pure.
 
 /** A source counts as running when it delivered this shortly before the latest of all. */
 const RUNNING_MS = 1000;
 
-/** Deliveries are told as (source, time); times are all of one clock. */
+/** All times are of one clock. */
 export class GapMeter {
   /**
-   * The latest delivery of each source. Bounded by `forget`: one for each source of somebody who is in the room.
+   * Bounded by `forget`: one for each source of the room's people.
    * @type {Map<string, number>}
    */
   #latest = new Map();
   /**
-   * The sources that ran when the migration began.
+   * Those that ran when the migration began.
    * @type {Map<string, {longestMs: number, mark: number}>}
    */
   #witnesses = new Map();
@@ -31,7 +31,7 @@ export class GapMeter {
   }
 
   /**
-   * Forgets sources for which nobody waits: they fell silent on purpose, or their person left.
+   * They fell silent on purpose, or their person left.
    * @param {(key: string) => boolean} which
    */
   forget(which) {
@@ -43,11 +43,11 @@ export class GapMeter {
   }
 
   /**
-   * A migration begins: the sources that are running now are its witnesses.
+   * The sources that run now are the migration's witnesses.
    * @param {ReadonlySet<string>} [frozen] sources that should have been running
    */
   begin(frozen = new Set()) {
-    // Sources that have not come back from the journey before are still missed.
+    // Those that have not come back from the journey before are still missed.
     for (const [key, { mark }] of this.#witnesses) {
       if ((this.#latest.get(key) ?? mark) > mark) this.#witnesses.delete(key);
     }
@@ -59,19 +59,19 @@ export class GapMeter {
     }
   }
 
-  /** The new node is reached: what is delivered from now on comes from there. */
+  /** What is delivered from now on comes from the new node. */
   mark() {
     this.#marked = true;
     for (const [key, witness] of this.#witnesses) witness.mark = this.#latest.get(key) ?? witness.mark;
   }
 
-  /** How many sources were running when the migration began and have not been forgotten. */
+  /** Not counting those that were forgotten. */
   get witnesses() {
     return this.#witnesses.size;
   }
 
   /**
-   * The witnesses that have not delivered from the new node.
+   * Those that have not delivered from the new node.
    * @returns {string[]}
    */
   get missing() {
@@ -79,7 +79,7 @@ export class GapMeter {
     return all.filter(([key, { mark }]) => !this.#marked || (this.#latest.get(key) ?? mark) <= mark).map(([key]) => key);
   }
 
-  /** The longest gap of the witnesses that have come back; 0 when there are none. */
+  /** Of those that came back; 0 without any. */
   get longestMs() {
     const missing = new Set(this.missing);
     return Math.max(0, ...[...this.#witnesses].map(([key, { longestMs }]) => (missing.has(key) ? 0 : longestMs)));

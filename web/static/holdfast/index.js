@@ -1,5 +1,3 @@
-// Holdfast's client library: everything an application needs.
-
 export { attach } from './attach.js';
 export { Call } from './call.js';
 export { CallError } from './errors.js';

@@ -1,7 +1,5 @@
-// Which simulcast layers a camera is sent in. Pure.
-//
-// Browsers send fewer layers of a small picture, and keep the smallest of them: a
-// 320-pixel camera would be sent at 80. So the scales follow the size of the picture.
+// Which simulcast layers a camera is sent in. Pure. Browsers send fewer layers of a small picture and keep the
+// smallest, so the scales follow the size.
 
 /** @typedef {{rid: string, scaleResolutionDownBy: number, maxBitrate: number, active: boolean}} Layer */
 
@@ -10,8 +8,7 @@ const THREE_FROM = 900;
 const TWO_FROM = 600;
 
 /**
- * The layers, smallest first. There are always three, because an m-line's layers are
- * negotiated once; the ones that make no sense are inactive.
+ * Always three, smallest first, because layers are negotiated once; those that make no sense are inactive.
  * @param {number} width of the camera's picture; 0 when unknown
  * @param {number} height
  * @returns {Layer[]}

@@ -1,8 +1,6 @@
-// Does media really come from the node that answered?
-//
-// Never believed: connectionState. Chromium may not change it on an early restart, and
-// Firefox says `connected` of a connection that decrypts nothing. Believed: the
-// certificate with which DTLS was done, and packets that arrived after it.
+// Does media come from the node that answered? connectionState is not believed: Chromium may not change it on an
+// early restart, Firefox says `connected` without decrypting. Believed are the certificate of the DTLS
+// handshake, and packets after it.
 
 import { fingerprint } from './sdp.js';
 import { wait } from './wait.js';
@@ -10,24 +8,19 @@ import { wait } from './wait.js';
 /** @typedef {import('./stats.js').Stats} Stats */
 /** @typedef {'dark' | 'secured' | 'quiet' | 'alive'} Verdict */
 
-/** The pause between two looks. A browser may answer from a cache of about 50 ms. */
+/** A browser may answer from a cache of 50 ms. */
 const LOOK_MS = 30;
 
 /**
- * What is known of the secure transport: `certificate` is the other side's and
- * `answered` that of the last answer taken, both as sdp.fingerprint writes them, empty
- * when unknown; `ssrcs` are those that media has come under.
+ * `certificate` is the other side's, `answered` that of the last answer, both as sdp.fingerprint has them, or empty;
+ * `ssrcs` are those that media came under.
  * @typedef {{dtlsState: string, iceState: string, certificate: string, answered: string, ssrcs: ReadonlySet<number>}} Security
  */
 
 /**
- * Whether DTLS stands with the node that gave an answer.
- *
- * On the node from before (an ICE restart) DTLS is not redone, and ICE must have
- * found its way. On another node the certificate is the proof. But Chromium reads it once for
- * every description: read too early it is the old one, read during the handshake it is
- * none, and it stays so. Then it is as good a proof that the transport was seen
- * unconnected since the answer (`renewed`), or that a certificate which was there is gone.
+ * Whether DTLS stands with the node that answered. On the same node ICE must have found its way; on another one the
+ * certificate is the proof. Chromium reads it once for each description and may keep an old one or none. Then the
+ * proof is that the transport was seen unconnected since the answer (`renewed`), or that a certificate is gone.
  * @param {Security} now
  * @param {Security} before as it was when the offer was made
  * @param {{announced: string, renewed: boolean}} since the answer's fingerprint, and what was seen since
@@ -40,8 +33,7 @@ export function secured(now, before, { announced, renewed }) {
 }
 
 /**
- * Whether media comes under an SSRC that was not there before the offer: it can
- * only be another node's, whatever the transport says of itself.
+ * Media under a new SSRC can only be another node's.
  * @param {Stats} base
  * @param {Stats} now
  * @param {ReadonlySet<number>} before
@@ -54,7 +46,7 @@ export function newborn(base, now, before) {
 }
 
 /**
- * What arrived between two looks, both taken after `secured`.
+ * Between two looks, both taken after `secured`.
  * @param {Stats} base
  * @param {Stats} now
  * @returns {Verdict}
@@ -67,9 +59,7 @@ export function judge(base, now) {
 }
 
 /**
- * Watches a connection until media arrives from the node that gave this
- * answer. Resolves with what is known when the limit is over: `alive` (media came), `quiet`
- * (only control packets came: nobody sends to us just now), `secured` (DTLS stands, nothing came) or `dark`.
+ * Resolves with `alive` (media came), `quiet` (only RTCP came), `secured` (DTLS stands, nothing came) or `dark`.
  * @param {{look: () => Promise<Stats>, security: () => Security, before: Security, answer: string, mediaExpected: () => boolean, onSecured: () => void, limitMs: number, signal: AbortSignal}} options
  * @returns {Promise<Verdict>}
  */

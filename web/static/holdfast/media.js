@@ -1,6 +1,5 @@
-// Everything between the session and the page's elements: one connection at a
-// time, the journeys that carry it from node to node, the slots, and what is
-// learned about it while it runs.
+// One connection at a time, the journeys that carry it from node to node, the slots, and what is learned while
+// it runs.
 
 import { emit } from './emit.js';
 import { CallError } from './errors.js';
@@ -21,21 +20,22 @@ import { Aborted, wait } from './wait.js';
 /** @typedef {import('./protocol.js').Slot} Slot */
 /** @typedef {import('./restart-policy.js').Step} Step */
 /**
- * Corrupts the next n answers to restarts, so that the browser really rejects them: for tests of the fallback.
+ * Corrupts the next n answers to restarts, for tests of the fallback.
  * @typedef {{rejectAnswers?: number}} Faults
  */
 /** @typedef {{send: (message: import('./protocol.js').ClientMessage) => boolean, isOpen: () => boolean, socketOpen: (signal: AbortSignal) => Promise<void>, canMove: boolean, audioSlots: number, videoSlots: number, simulcast: boolean, faults: Faults, isExpected: (stream: import('./protocol.js').Stream) => boolean, people: () => number}} MediaOptions */
 /** @typedef {import('./journey.js').Reason} Reason */
 /** @typedef {import('./journey.js').Journey} Journey */
 
-/** After the network came back: how long the connection may stay silent before it is mended. */
+/** After the network came back, until the connection is mended. */
 const SILENT_MS = 800;
-/** Migrations remembered for `stats`; the oldest are forgotten. */
+/** For `stats`. */
 const REMEMBERED = 100;
 
 /**
- * Events: `slot` (SlotChange), `moving` ({reason, node, epoch}), `attempt` ({reason, step}),
- * `up` ({reason}), `migrated` (Journey: to another node), `mended` (Journey: on the same one), `stalled` ({epoch, silentMs}), `alarm` (CallError).
+ * Events: `slot` (SlotChange), `moving` ({reason, node, epoch}), `attempt` ({reason, step}), `up` ({reason}),
+ * `migrated` and `mended` (Journey: to another node, on the same one), `stalled` ({epoch, silentMs}), `alarm`
+ * (CallError).
  */
 export class Media extends EventTarget {
   #options;
@@ -54,7 +54,7 @@ export class Media extends EventTarget {
   #iceServers = [];
   /** @type {Reason | ''} */
   #reason = '';
-  /** A move that has not been reported, since another journey began before its gap was known. */
+  /** Another journey began before a move's gap was known. */
   #moveOwed = false;
   /** @type {Journey[]} */
   #migrations = [];
@@ -89,12 +89,12 @@ export class Media extends EventTarget {
     globalThis.addEventListener?.('online', () => this.#onOnline(), { signal: this.#closing.signal });
   }
 
-  /** Where the media is (or goes), by the last word heard. */
+  /** As last heard. */
   get node() {
     return this.#node;
   }
 
-  /** Why the journey that is under way is made; empty without one. */
+  /** Empty without a journey. */
   get journey() {
     return this.#move ? this.#reason : '';
   }
@@ -112,10 +112,7 @@ export class Media extends EventTarget {
     return this.#slots.stream(peer, source);
   }
 
-  /**
-   * Makes the first connection of a session.
-   * @param {{node: string, epoch: number, iceServers: RTCIceServer[]}} joined
-   */
+  /** @param {{node: string, epoch: number, iceServers: RTCIceServer[]}} joined */
   start({ node, epoch, iceServers }) {
     const reason = this.#transport ? 'rejoined' : 'first';
     this.#iceServers = iceServers;
@@ -124,18 +121,14 @@ export class Media extends EventTarget {
     this.#go({ reason, node, epoch, canMove: false });
   }
 
-  /**
-   * The room lives elsewhere now.
-   * @param {{node: string, epoch: number, attempts?: number, attemptMs?: number}} order
-   */
+  /** @param {{node: string, epoch: number, attempts?: number, attemptMs?: number}} order */
   restart({ node, epoch, attempts, attemptMs }) {
     const canMove = this.#options.canMove;
     this.#go({ reason: 'moved', node, epoch, canMove, attempts, attemptMs });
   }
 
   /**
-   * The session is on another signaling node. The media has not noticed, unless
-   * the room moved meanwhile.
+   * On another signaling node. The media has not noticed, unless the room moved.
    * @param {import('./protocol.js').Resumed} resumed
    */
   resumed({ node, epoch, slots, mediaAlive }) {
@@ -145,10 +138,9 @@ export class Media extends EventTarget {
       this.heardSlots(slots);
       this.#offers.resend();
     } else if (this.#move && epoch === this.#epoch) {
-      this.#offers.resend(); // Already on the way to that very node.
+      this.#offers.resend(); // Already on the way to that node.
     } else if (node === this.#node && epoch === this.#epoch) {
-      // The node gave our connection up. A new one of the same node shows the same
-      // certificate, with which no browser redoes DTLS on a live connection.
+      // The same node shows the same certificate, with which no browser redoes DTLS on a live connection.
       this.#go({ reason: 'lost', node, epoch, canMove: false });
     } else {
       this.restart({ node, epoch });
@@ -166,13 +158,13 @@ export class Media extends EventTarget {
   }
 
   /**
-   * The node asks for an offer, because it cannot use what we send. A device that gives nothing is no reason for one.
+   * A device that gives nothing is no reason for an offer.
    * @param {import('./protocol.js').Reoffer} order
    */
   reoffer({ mids, reason, epoch }) {
     const tracks = mids.map((mid) => this.#tracks.get(this.#transport?.sources.get(mid) ?? 'microphone'));
     const mute = reason === 'silent' && tracks.length > 0 && tracks.every((track) => !track || track.muted || track.readyState === 'ended');
-    if (mute || this.#move || epoch < this.#epoch) return; // During a journey an offer is on its way.
+    if (mute || this.#move || epoch < this.#epoch) return; // A journey's offer is on its way.
     this.#renew('asked', this.#reoffers.next(performance.now()));
   }
 
@@ -189,7 +181,7 @@ export class Media extends EventTarget {
   }
 
   /**
-   * Somebody muted a source: that it delivers nothing is no gap.
+   * That a muted source delivers nothing is no gap.
    * @param {string} peer
    * @param {Source} source
    */
@@ -198,7 +190,7 @@ export class Media extends EventTarget {
   }
 
   /**
-   * What is sent as this source from now on, on this connection and every later one.
+   * On this connection and every later one.
    * @param {Source} source
    * @param {MediaStreamTrack | null} track
    */
@@ -296,7 +288,7 @@ export class Media extends EventTarget {
     };
   }
 
-  /** A new connection that sends what there is to send; the old one falls silent, or both would be encoded for. */
+  /** The old connection falls silent, or both would be encoded for. */
   #make() {
     const { audioSlots, videoSlots, simulcast } = this.#options;
     this.#made++;
@@ -313,8 +305,8 @@ export class Media extends EventTarget {
   }
 
   /**
-   * What an attempt that was called off took from this connection is sent again. The rest is not touched: a
-   * browser makes no offer before it has done what was asked of its senders.
+   * Sends again what a called-off attempt took. The rest is not touched: a browser makes no offer before it has done
+   * what was asked of its senders.
    * @param {Transport} transport
    */
   #restore(transport) {
@@ -323,16 +315,13 @@ export class Media extends EventTarget {
     }
   }
 
-  /**
-   * This connection is the call's now.
-   * @param {Transport} transport
-   */
+  /** @param {Transport} transport */
   #adopt(transport) {
     if (transport === this.#transport) return;
     const before = this.#transport;
     this.#transport = transport;
     this.#ssrcs.clear();
-    this.#carry(transport); // What the page changed while it was being made.
+    this.#carry(transport); // What the page changed meanwhile.
     this.#slots.bind(transport.lanes);
     before?.close();
     this.#monitor.learnSoon(transport, this.#closing.signal);
@@ -345,7 +334,6 @@ export class Media extends EventTarget {
   }
 
   /**
-   * Renews a connection that stands, to the node that has it.
    * @param {'frozen' | 'asked'} reason
    * @param {import('./protocol.js').How | ''} how
    */
@@ -359,7 +347,7 @@ export class Media extends EventTarget {
     this.#go({ reason: 'network', node: this.#node, epoch: this.#epoch, canMove: true });
   }
 
-  /** Our own network changed: ICE may need half a minute to notice what a second of silence tells. */
+  /** ICE may need half a minute to notice what a second of silence tells. */
   async #onOnline() {
     const transport = this.#transport;
     if (!transport || this.#move) return;
@@ -372,10 +360,7 @@ export class Media extends EventTarget {
     }
   }
 
-  /**
-   * The journey is over: says so once every source that ran before runs again.
-   * @param {Step} step
-   */
+  /** @param {Step} step */
   async #report({ how, attempt }) {
     const [node, epoch] = [this.#node, this.#epoch];
     const measured = await this.#gap.measured();

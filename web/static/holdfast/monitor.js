@@ -1,5 +1,5 @@
-// One look a second at the statistics of the connection, shared by all who judge by them: the table of
-// SSRCs, the stall and the freezes. Four a second while something that should be shown is not.
+// One look a second at the statistics, shared by all who judge by them; four while something should be shown and
+// is not.
 
 import { FreezePolicy } from './freeze-policy.js';
 import { FreezeWatch } from './freeze.js';
@@ -11,13 +11,12 @@ import { wait } from './wait.js';
 
 const STEADY_MS = 1000;
 const CLOSE_MS = 250;
-/** How long a freeze is looked at closely: until its remedies have been tried. */
+/** Until the remedies have been tried. */
 const CLOSE_LIMIT_MS = 6000;
-/** When the SSRCs of a new connection are learned: it may be lost within its first second. */
+/** The SSRCs of a new connection: it may be lost within its first second. */
 const LEARN_MS = [100, 200, 300];
 
 /**
- * What the monitor needs of its surroundings.
  * @typedef {object} Watched
  * @property {import('./slots.js').SlotTable} slots
  * @property {import('./ssrc-table.js').SsrcTable} ssrcs
@@ -37,7 +36,7 @@ export class Monitor {
   #stall = new StallWatch();
   #freeze = new FreezeWatch();
   #policy = new FreezePolicy();
-  /** What is frozen, by slotKey, as of the last look. */
+  /** By slotKey, as of the last look. */
   #frozen = new Set();
   #close = false;
 
@@ -47,7 +46,7 @@ export class Monitor {
   }
 
   /**
-   * The streams, by slotKey, that should have been shown at the last look and were not.
+   * By slotKey: should have been shown at the last look and were not.
    * @returns {ReadonlySet<string>}
    */
   get frozen() {
@@ -69,7 +68,7 @@ export class Monitor {
         if (steady) steadyAt = performance.now();
         if (this.#watched.busy()) closeUntil = performance.now() + CLOSE_LIMIT_MS;
         const missed = performance.now() < closeUntil && this.#watched.gap.missing.size > 0;
-        // A connection that was closed meanwhile may refuse; the next look finds another one.
+        // A connection that was closed meanwhile may refuse.
         if (steady || this.#close || missed) await this.#look(steady).catch(() => {});
       }
     } catch {
@@ -78,7 +77,6 @@ export class Monitor {
   }
 
   /**
-   * Learns the SSRCs of a connection that was made just now.
    * @param {Transport} transport
    * @param {AbortSignal} signal
    */
@@ -94,7 +92,6 @@ export class Monitor {
     }
   }
 
-  /** The room moved, or the connection was renewed for a reason that is not ours: judges anew. */
   reset() {
     this.#freeze.reset();
     this.#policy.reset();

@@ -1,5 +1,5 @@
-// One journey of the media to the node where the room lives now: attempts after
-// the restart policy, until media arrives or a newer journey supersedes this one.
+// One journey to the node where the room lives: attempts after the restart policy, until media arrives or a
+// newer journey supersedes it.
 
 import { OfferRejected } from './offers.js';
 import { watch } from './liveness.js';
@@ -11,7 +11,6 @@ import { Aborted, wait } from './wait.js';
 /** @typedef {import('./protocol.js').Answer} Answer */
 
 /**
- * What a journey needs from its surroundings.
  * @typedef {object} Surroundings
  * @property {() => Transport} make a new connection, sending what the old one sent
  * @property {(transport: Transport, sdp: string, fresh: boolean, signal: AbortSignal) => Promise<Answer>} ask
@@ -41,7 +40,7 @@ export class Move {
     this.#around = around;
   }
 
-  /** Calls it off: the run rejects with Aborted, and a connection made on the way is closed. */
+  /** The run rejects with Aborted; a connection made on the way is closed. */
   supersede() {
     this.#abort.abort();
   }
@@ -70,7 +69,7 @@ export class Move {
       if (typeof outcome === 'string' && fresh) this.#discard(transport);
       return outcome;
     } catch (error) {
-      // Superseded. A connection that has reached its node is worth moving on from there.
+      // A connection that has reached its node is worth moving on from there.
       if (fresh && !this.#secured) this.#discard(transport);
       throw error;
     }
@@ -135,16 +134,14 @@ export class Move {
       signal,
     });
     this.#check();
-    // Without any media to expect, or when only control packets come (the others are
-    // still on their way), the connection is as good as it can be.
+    // Without media to expect, or with RTCP alone (the others are on their way), it is as good as it can be.
     const arrived = verdict === 'alive' || verdict === 'quiet' || (verdict === 'secured' && !this.#around.mediaExpected());
     return arrived ? { transport, answer } : 'timeout';
   }
 
   /**
-   * Asks, has the browser take the offer meanwhile (which may take it as long as the node needs for the answer), and waits
-   * for the limit. While there is no socket the clock stands: the
-   * network's time is not held against the attempt.
+   * The browser takes the offer while the node answers. Without a socket the clock stands: the network's time is not
+   * held against the attempt.
    * @param {Transport} transport
    * @param {import('./transport.js').MadeOffer} offer
    * @param {boolean} fresh

@@ -1,19 +1,17 @@
-// Offers that are waiting for their answers. An offer keeps its id, and an offer sent
-// twice gets the same answer, so a lost socket costs nothing but the time.
+// Offers that wait for answers. An offer sent twice gets the same answer, so a lost socket costs only time.
 
 import { Aborted } from './wait.js';
 
 /** @typedef {import('./protocol.js').Offer} Offer */
 /** @typedef {import('./protocol.js').Answer} Answer */
 
-/** The node could not answer the offer. */
 export class OfferRejected extends Error {}
 
 export class Offers {
   #send;
   #count = 0;
   /**
-   * The one offer that is due; a newer one takes its place.
+   * A newer one takes its place.
    * @type {{offer: Offer, resolve: (answer: Answer) => void, reject: (error: Error) => void} | null}
    */
   #due = null;
@@ -23,13 +21,13 @@ export class Offers {
     this.#send = send;
   }
 
-  /** Offers made so far; one that was sent again over a new socket counts once. */
+  /** One that was sent again counts once. */
   get count() {
     return this.#count;
   }
 
   /**
-   * Sends an offer (or keeps it for the next socket) and waits for its answer.
+   * Sends an offer, or keeps it for the next socket, and waits for its answer.
    * @param {Omit<Offer, 'type' | 'id'>} body
    * @param {AbortSignal} signal
    * @returns {Promise<Answer>} rejects with OfferRejected or Aborted
@@ -50,7 +48,7 @@ export class Offers {
     });
   }
 
-  /** The session is open again: what is due is said again. */
+  /** The session is open again. */
   resend() {
     if (this.#due) this.#send(this.#due.offer);
   }

@@ -1,4 +1,4 @@
-// What this person sends: a track for each source, and which of them are muted.
+// A track for each source, and which of them are muted.
 
 /** @typedef {import('./protocol.js').Source} Source */
 /**
@@ -21,35 +21,28 @@ export class OwnSources {
     this.#outlets = outlets;
   }
 
-  /** What there is to send. */
   get sources() {
     return [...this.#tracks.keys()];
   }
 
-  /**
-   * Takes the microphone and the camera that the call begins with.
-   * @param {MediaStream | undefined} stream
-   */
+  /** @param {MediaStream | undefined} stream */
   take(stream) {
     for (const track of stream?.getTracks() ?? []) this.#tracks.set(track.kind === 'audio' ? 'microphone' : 'camera', track);
   }
 
-  /**
-   * The session's permissions are known: sends what may be sent, and says what is muted.
-   * @param {(source: Source) => boolean} allowed to publish it
-   */
+  /** @param {(source: Source) => boolean} allowed to publish it */
   begin(allowed) {
     this.#allowed = allowed;
     for (const source of this.#said()) this.#apply(source);
   }
 
-  /** Says again what a new edge or a new node must know. */
+  /** A new node must know this. */
   sayAgain() {
     for (const source of this.#said()) this.#say(source);
   }
 
   /**
-   * Whether nothing is sent of a source: it is muted, there is none, or it may not be sent.
+   * Muted, absent, or not allowed.
    * @param {Source} source
    */
   isMuted(source) {
@@ -92,7 +85,7 @@ export class OwnSources {
   }
 
   /**
-   * Sources that the others are told of: a screen only while there is one.
+   * The others are told of a screen only while there is one.
    * @returns {Source[]}
    */
   #said() {

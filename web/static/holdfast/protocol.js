@@ -1,40 +1,29 @@
-// The messages of the signaling protocol, version 1: one type per message, and
-// the reader that turns a text frame into one of them. The contract is
-// docs/PROTOCOL.md; the golden files of signaling/wire keep both sides to it.
+// The messages of docs/PROTOCOL.md, and their reader. The golden files of signaling/wire keep both sides to it.
 
-/** The WebSocket subprotocol. */
 export const SUBPROTOCOL = 'holdfast.v1';
 
-/** The protocol version this library speaks. */
 export const VERSION = 1;
 
 /** @typedef {'microphone' | 'camera' | 'screen'} Source */
 /** @typedef {'audio' | 'video'} Kind */
 
+/** @typedef {{peer: string, identity: string, name: string, audioMuted: boolean, videoMuted: boolean, screenShared?: boolean}} RosterEntry */
 /**
- * Someone in the room.
- * @typedef {{peer: string, identity: string, name: string, audioMuted: boolean, videoMuted: boolean, screenShared?: boolean}} RosterEntry
- */
-/**
- * What one receive m-line shows; an empty peer is an empty slot. Of a paused one nothing is
- * sent, because the path here does not carry it just now; it comes back by itself.
+ * An empty peer is an empty slot. Nothing is sent of a paused one, because the path does not carry it now.
  * @typedef {{mid: string, kind: Kind, peer: string, source: Source | '', paused?: boolean}} Slot
  */
 /**
- * What one own m-line (or one simulcast layer) carries.
+ * One own m-line, or one simulcast layer.
  * @typedef {{mid: string, source: Source, rid?: string, ssrc?: number, rtxSsrc?: number}} Sender
  */
 /**
- * What the page shows of somebody, in device pixels; 0 x 0 is hidden.
+ * In device pixels; 0 x 0 is hidden.
  * @typedef {{peer: string, source: Source, width: number, height: number}} Want
  */
 /** @typedef {{peer: string, level: number}} Speaker */
 /** @typedef {{publish: boolean, subscribe: boolean, chat: boolean, rename: boolean, sources?: Source[]}} Permissions */
 
-/**
- * One source of somebody.
- * @typedef {{peer: string, source: Source}} Stream
- */
+/** @typedef {{peer: string, source: Source}} Stream */
 
 // Client to server.
 
@@ -44,20 +33,17 @@ export const VERSION = 1;
 /** @typedef {{type: 'view', wants: Want[]}} View */
 /** @typedef {{type: 'mute', source: Source, muted: boolean}} Mute */
 /**
- * `gapMs` is the longest gap of a stream that was shown before and is again; `lost` names those that are not.
+ * `gapMs`: of a stream that is shown again; `lost`: those that are not.
  * @typedef {{type: 'migrated', epoch: number, attempt: number, how: How, gapMs: number, lost?: Stream[]}} Migrated
  */
-/**
- * Receive m-lines of which nothing is shown that should be: the node asks for keyframes and arms the slots anew.
- * @typedef {{type: 'refresh', mids: string[]}} Refresh
- */
+/** @typedef {{type: 'refresh', mids: string[]}} Refresh */
 /** @typedef {{type: 'stalled', epoch: number, silentMs: number}} Stalled */
 /** @typedef {{type: 'chat', text: string, id?: string}} Say */
 /** @typedef {{type: 'rename', name: string}} Rename */
 /** @typedef {{type: 'ping', t: number}} Ping */
 /** @typedef {{type: 'leave'}} Leave */
 /**
- * How a restart ended: on the same RTCPeerConnection or on a new one.
+ * On the same RTCPeerConnection or on a new one.
  * @typedef {'restart' | 'new-connection'} How
  */
 /** @typedef {Join | Resume | Offer | View | Mute | Migrated | Refresh | Stalled | Say | Rename | Ping | Leave} ClientMessage */
@@ -75,17 +61,13 @@ export const VERSION = 1;
 /** @typedef {{type: 'speakers', speakers: Speaker[], epoch: number}} Speakers */
 /** @typedef {{type: 'chat', peer: string, name: string, text: string, id?: string, at: number, seq: number, epoch: number}} Said */
 /** @typedef {{type: 'restart', node: string, epoch: number, reason: string, attempts: number, attemptMs: number}} Restart */
-/**
- * The node asks for an offer, because it cannot use what this client sends.
- * @typedef {{type: 'reoffer', mids: string[], reason: string, epoch: number}} Reoffer
- */
+/** @typedef {{type: 'reoffer', mids: string[], reason: string, epoch: number}} Reoffer */
 /** @typedef {{type: 'error', code: string, message: string, retryable: boolean, retryAfterMs?: number}} ServerError */
 /** @typedef {{type: 'pong', t: number}} Pong */
 /** @typedef {{type: 'bye', code: string, message: string}} Bye */
 /** @typedef {Joined | Resumed | Answer | OfferRejected | Slots | PeerChanged | PeerLeft | Roster | Speakers | Said | Restart | Reoffer | ServerError | Pong | Bye} ServerMessage */
 
-// The fields without which a message means nothing, and their JSON types. Empty
-// lists may be null or left out by a server written in Go; see `listFields`.
+// The fields without which a message means nothing. A Go server may leave empty lists out; see `listFields`.
 /** @type {Record<string, Record<string, 'string' | 'number' | 'boolean' | 'object'>>} */
 const required = {
   'joined': { peer: 'string', resume: 'string', node: 'string', epoch: 'number' },
@@ -117,9 +99,7 @@ const listFields = {
 };
 
 /**
- * Reads one text frame. Returns null for what is not a message of this
- * version: an unknown type or a missing field is ignored, never fatal, so that
- * a newer server can say more than an older page understands.
+ * Returns null for what is not a message of this version, so that a newer server can say more.
  * @param {unknown} text
  * @returns {ServerMessage | null}
  */

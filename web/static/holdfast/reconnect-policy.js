@@ -1,13 +1,8 @@
-// When to try the socket again. Pure: a count in, a delay out.
-
-/** The longest pause between two tries. */
 const CEILING_MS = 5000;
 
 /**
- * The first try comes almost at once, because media runs on and another
- * signaling node is most likely there; it is spread a little, because everybody
- * whom a dying node served comes at the same instant. After that the pause doubles,
- * and half of it is random.
+ * The first try comes almost at once, spread a little, because everybody whom a dead node served comes together. Then
+ * the pause doubles, and half of it is random.
  * @param {number} tries how many tries in a row have ended without a session
  * @param {() => number} [random] 0 to 1
  * @returns {number} milliseconds to wait before the next try

@@ -1,13 +1,12 @@
-// What is done when the node asks for an offer, because it cannot use what we send. Pure: a time in, what to do out.
+// What is done when the node cannot use what we send. Pure.
 
 /** @typedef {import('./protocol.js').How} How */
 
-/** Asked again so soon after the last offer, the connection itself is in doubt. */
+/** Asked again this soon, the connection itself is in doubt. */
 const AGAIN_MS = 15000;
-/** The longest pause between two new connections. */
 const CEILING_MS = 120000;
 
-/** An offer of the same connection first, then a new connection, then new ones slower and slower, while the node goes on asking. */
+/** An offer of the same connection first, then new connections, slower and slower. */
 export class ReofferPolicy {
   #offeredAt = -Infinity;
   #pauseMs = 0;

@@ -1,24 +1,21 @@
-// How a connection is carried to where its room lives now. Pure: what happened
-// in, what to do next out.
+// How a connection is carried to where its room lives. Pure.
 
 /** @typedef {import('./protocol.js').How} How */
 /**
- * How an attempt ended: nothing arrived in time, the answer was refused, or the server refused the offer.
+ * Nothing arrived in time, the browser rejected the answer, or the server the offer.
  * @typedef {'timeout' | 'rejected'} Failure
  */
 /** @typedef {{how: How, attempt: number, waitMs: number, limitMs: number, alarm: boolean}} Step */
 
-/** The longest pause between two new connections; there is no last one, since the network may come back at any time. */
+/** There is no last one: the network may come back at any time. */
 const CEILING_MS = 10000;
 
-/** New connections that may fail before the person is told. */
+/** Before the person is told. */
 const QUIET_FAILURES = 2;
 
 /**
- * Restarts of the live connection first, a bounded number of a bounded time
- * each, then new connections, slower and slower. An answer that the browser
- * rejects leaves the connection in have-local-offer, where another restart
- * would meet the same refusal: that goes straight to a new connection.
+ * Restarts of the live connection first, then new connections, slower and slower. After a rejected answer the
+ * connection stays in have-local-offer, where another restart would be rejected too: a new one at once.
  */
 export class RestartPolicy {
   #canMove;
@@ -30,7 +27,7 @@ export class RestartPolicy {
   /** @param {{canMove: boolean, attempts?: number, attemptMs?: number}} options */
   constructor({ canMove, attempts = 3, attemptMs = 4000 }) {
     this.#canMove = canMove;
-    // A server cannot make the client hang or hammer: both are bounded here.
+    // A server cannot make the client hang or hammer.
     this.#attempts = Math.min(Math.max(Math.floor(attempts), 0), 10);
     this.#attemptMs = Math.min(Math.max(attemptMs, 500), 15000);
   }

@@ -1,4 +1,4 @@
-// Who is in the room, as last said by its owner. Pure.
+// Who is in the room. Pure.
 
 /** @typedef {import('./protocol.js').RosterEntry} RosterEntry */
 /** @typedef {import('./protocol.js').PeerChanged | import('./protocol.js').PeerLeft} Change */
@@ -14,13 +14,13 @@ export class Roster {
     return [...this.#entries.values()];
   }
 
-  /** The last event seen: the cursor of a `resume`. */
+  /** The cursor of a `resume`. */
   get cursor() {
     return { epoch: this.#epoch, seq: this.#seq };
   }
 
   /**
-   * A snapshot replaces everything. Returns who is gone since the last one.
+   * Returns who is gone since the last snapshot.
    * @param {{roster: RosterEntry[], epoch: number, seq: number}} snapshot
    * @returns {string[]} peer ids
    */
@@ -33,8 +33,7 @@ export class Roster {
   }
 
   /**
-   * One change. False for one that was seen before: a resumed session is told
-   * again what it may have missed.
+   * False for a change that was seen before.
    * @param {Change} change
    */
   apply(change) {

@@ -1,9 +1,6 @@
-// The little that must be read out of an SDP text. Pure.
+// The little that is read out of an SDP. Pure.
 
-/**
- * One m-line: its mid, its kind, and the lines under it.
- * @typedef {{mid: string, kind: string, lines: string[]}} Section
- */
+/** @typedef {{mid: string, kind: string, lines: string[]}} Section */
 
 /**
  * @param {string} sdp
@@ -18,8 +15,7 @@ export function sections(sdp) {
 }
 
 /**
- * The certificate fingerprint a description announces ("sha-256 AB:CD:..."),
- * in the case-folded form in which two of them can be compared.
+ * "sha-256 AB:CD:...", case-folded for comparison.
  * @param {string} sdp
  * @returns {string} empty when there is none
  */
@@ -29,7 +25,7 @@ export function fingerprint(sdp) {
 }
 
 /**
- * The session id of the origin line: the same for as long as one connection answers.
+ * The same for as long as one connection answers.
  * @param {string} sdp
  * @returns {string} empty when there is none
  */
@@ -38,7 +34,7 @@ export function sessionId(sdp) {
 }
 
 /**
- * The simulcast layers that a section sends, in its order.
+ * In their order.
  * @param {Section} section
  * @returns {string[]}
  */
@@ -50,7 +46,7 @@ export function sendRids(section) {
 }
 
 /**
- * The SSRCs a section names, each with its retransmission SSRC (0 without).
+ * Each with its retransmission SSRC (0 without).
  * @param {Section} section
  * @returns {{ssrc: number, rtxSsrc: number}[]}
  */

@@ -1,5 +1,4 @@
-// One person's session with the cluster: joined once, resumed on any signaling
-// node whenever the socket is lost, joined anew only when it can no longer be resumed.
+// One person's session: joined once, resumed on any signaling node, joined anew only when it cannot be resumed.
 
 import { emit } from './emit.js';
 import { CallError } from './errors.js';
@@ -10,14 +9,14 @@ import { Socket } from './socket.js';
 /** @typedef {string | (() => string | Promise<string>)} TokenSource */
 /** @typedef {{url: string, token: TokenSource, room?: string, name?: string, joinLimitMs?: number, WebSocket?: import('./socket.js').SocketMaker}} SessionOptions */
 
-/** How long a first join is tried before it is given up; time in which the cluster's store is away does not count. */
+/** Of a first join, not counting time in which the store is away. */
 const JOIN_LIMIT_MS = 15000;
-/** Messages kept for the next socket. Over that the oldest is dropped: they are reports, nobody waits for them. */
+/** Past it the oldest is dropped: they are reports. */
 const KEPT_LIMIT = 16;
 
 /**
- * Events: `joined`, `resumed` (details: the messages), `message` (any other, of an epoch
- * that is not past), `lost`, `error` (CallError: told, the session goes on), `ended` (CallError: it does not).
+ * Events: `joined`, `resumed`, `message` (any other, of a present epoch), `lost`, `error` (CallError: the session
+ * goes on), `ended` (CallError).
  */
 export class Session extends EventTarget {
   /** @type {'idle' | 'joining' | 'open' | 'lost' | 'ended'} */
@@ -51,13 +50,12 @@ export class Session extends EventTarget {
     this.#socket.addEventListener('message', (event) => this.#onMessage(/** @type {CustomEvent} */ (event).detail));
   }
 
-  /** Whether messages can be sent now. */
   get isOpen() {
     return this.#state === 'open';
   }
 
   /**
-   * Resolves when the session is open: at once, or after its next join or resume.
+   * At once, or after the next join or resume.
    * @param {AbortSignal} signal
    * @returns {Promise<void>}
    */
@@ -69,12 +67,11 @@ export class Session extends EventTarget {
     });
   }
 
-  /** The highest epoch heard of. */
   get epoch() {
     return this.#epoch;
   }
 
-  /** Begins. Ends in `joined` or `ended`. */
+  /** Ends in `joined` or `ended`. */
   start() {
     this.#state = 'joining';
     this.#limitJoin();
@@ -97,7 +94,7 @@ export class Session extends EventTarget {
   }
 
   /**
-   * Sends now, or when the session is open again.
+   * Now, or when the session is open again.
    * @param {ClientMessage} message
    */
   sendOrKeep(message) {
@@ -106,7 +103,6 @@ export class Session extends EventTarget {
     if (this.#kept.length > KEPT_LIMIT) this.#kept.shift();
   }
 
-  /** The person leaves. */
   leave() {
     this.send({ type: 'leave' });
     this.#close();
@@ -187,7 +183,7 @@ export class Session extends EventTarget {
   #onError(message) {
     const error = CallError.of(message);
     if (this.#state === 'open') {
-      // Of one message, not of the session: an offer or a mute the server would not take.
+      // Of one message, not of the session.
       if (message.code === 'superseded') this.#end(error);
       else emit(this, 'error', error);
       return;
@@ -196,15 +192,14 @@ export class Session extends EventTarget {
     this.#lastError = error;
     if (message.code === 'resume_expired') this.#rejoin();
     else if (message.retryable) {
-      // A cluster that waits for its store says so at every try, and the person is told: whoever waits gets in by
-      // himself as soon as it is back, however long that takes.
+      // The store is away: whoever waits gets in when it is back, however long that takes.
       if (message.code === 'store_unavailable' && this.#state === 'joining') this.#limitJoin();
       emit(this, 'error', error);
       this.#socket.again(message.retryAfterMs);
     } else this.#end(error);
   }
 
-  /** The session is gone on the server's side: a new one takes its place. */
+  /** The session is gone on the server's side. */
   #rejoin() {
     if (this.#rejoining) return;
     this.#rejoining = true;

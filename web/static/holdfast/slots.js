@@ -1,18 +1,12 @@
-// Who is shown in which receive slot, as streams that a page can hold on to.
-//
-// The SFU fills the slots and says so; a page only ever sees one MediaStream for each
-// person and source. Its track follows the person from slot to slot, and from an
-// old RTCPeerConnection to a new one, inside the same MediaStream object.
+// Who is shown in which slot, as streams that a page can hold on to. A track follows its person from slot to
+// slot and from connection to connection, inside one MediaStream.
 
 /** @typedef {import('./protocol.js').Slot} Slot */
 /** @typedef {import('./protocol.js').Source} Source */
 /** @typedef {import('./protocol.js').Kind} Kind */
+/** @typedef {{mid: string, kind: Kind, track: MediaStreamTrack, receiver: RTCRtpReceiver}} Lane */
 /**
- * One receive m-line of a connection.
- * @typedef {{mid: string, kind: Kind, track: MediaStreamTrack, receiver: RTCRtpReceiver}} Lane
- */
-/**
- * `live` says whether a slot carries the source now, `paused` that nothing is sent of it, because the path here is too narrow just now.
+ * `live`: a slot carries the source. `paused`: the path is too narrow for it now.
  * @typedef {{peer: string, source: Source, kind: Kind, mid: string, stream: MediaStream, live: boolean, paused: boolean}} SlotChange
  */
 
@@ -37,19 +31,18 @@ export class SlotTable {
   /** @type {Map<string, Lane>} */
   #lanes = new Map();
   /**
-   * By slotKey. At most one for each person and source in the roster: `forget` drops a leaver's.
+   * By slotKey; `forget` drops a leaver's.
    * @type {Map<string, MediaStream>}
    */
   #streams = new Map();
 
-  /** The table as the server last said it. */
+  /** As the server last said it. */
   get slots() {
     return this.#slots.map((slot) => ({ ...slot }));
   }
 
   /**
-   * The stream of somebody's source. The same object for as long as the person
-   * stays in the room; without a track while no slot carries the source.
+   * The same object for as long as the person stays; without a track while no slot carries the source.
    * @param {string} peer
    * @param {Source} source
    */
@@ -61,8 +54,7 @@ export class SlotTable {
   }
 
   /**
-   * The receive lanes have been made anew, on another RTCPeerConnection: puts
-   * their tracks where the old ones were.
+   * After a new RTCPeerConnection: puts its tracks where the old ones were.
    * @param {Lane[]} lanes
    */
   bind(lanes) {
@@ -73,7 +65,7 @@ export class SlotTable {
   }
 
   /**
-   * Takes the server's whole table; tells what changed for a page.
+   * Returns what changed for a page.
    * @param {Slot[]} slots
    * @returns {SlotChange[]}
    */
@@ -100,10 +92,7 @@ export class SlotTable {
     return changes;
   }
 
-  /**
-   * Drops the streams of somebody who left the room.
-   * @param {string} peer
-   */
+  /** @param {string} peer */
   forget(peer) {
     for (const [key, stream] of this.#streams) {
       if (!key.startsWith(`${peer}/`)) continue;
@@ -113,7 +102,7 @@ export class SlotTable {
   }
 
   /**
-   * The occupied slots that have a lane, by slotKey.
+   * By slotKey, those that have a lane.
    * @returns {Map<string, {slot: Slot, lane: Lane}>}
    */
   occupied() {
@@ -143,10 +132,7 @@ export class SlotTable {
       .map((slot) => [slotKey(slot.peer, slot.source), slot]));
   }
 
-  /**
-   * Puts the slot's track into its stream, and nothing else.
-   * @param {Slot} slot
-   */
+  /** @param {Slot} slot */
   #fill(slot) {
     const lane = this.#lanes.get(slot.mid);
     if (!lane || slot.source === '') return;

@@ -1,25 +1,20 @@
-// A WebSocket that comes back: it reconnects until it is closed, and notices a
-// peer that went silent. What is said over it is the session's business.
+// A WebSocket that reconnects until it is closed, and notices a peer that went silent.
 
 import { emit } from './emit.js';
 import { readServerMessage, SUBPROTOCOL } from './protocol.js';
 import { reconnectDelayMs } from './reconnect-policy.js';
 
-/** A try that has not opened by then is given up. */
 const OPEN_LIMIT_MS = 5000;
-/** A ping this often, so that a dead path is noticed and proxies keep the socket. */
+/** So that a dead path is noticed and proxies keep the socket. */
 const PING_MS = 4000;
-/** Nothing heard for this long: the socket is half open, and another one is made. */
+/** Then the socket is half open, and another one is made. */
 const SILENT_MS = 10000;
 
 /** @typedef {import('./protocol.js').ClientMessage} ClientMessage */
 /** @typedef {import('./protocol.js').ServerMessage} ServerMessage */
 /** @typedef {new (url: string, protocols: string) => WebSocket} SocketMaker */
 
-/**
- * Events: `open` (a new socket, nothing said yet), `message` (detail: a
- * ServerMessage), `lost` (the socket that was open is gone), `failed` (a try did not open).
- */
+/** Events: `open` (nothing said yet), `message` (a ServerMessage), `lost` (of an open socket), `failed` (a try did not open). */
 export class Socket extends EventTarget {
   #url;
   #Maker;
@@ -47,23 +42,19 @@ export class Socket extends EventTarget {
     this.#Maker = Maker;
   }
 
-  /** Begins, and goes on until `close`. */
   open() {
     globalThis.addEventListener?.('online', this.#onOnline);
     this.#try();
   }
 
-  /** The session stands: pings begin, and the next loss is followed by a quick first try. */
+  /** Pings begin, and the next loss is followed by a quick first try. */
   settle() {
     this.#tries = 0;
     clearInterval(this.#pingTimer);
     this.#pingTimer = setInterval(() => this.#ping(), PING_MS);
   }
 
-  /**
-   * Drops this socket and makes another one.
-   * @param {number} [afterMs] the server's wish; otherwise the policy's delay
-   */
+  /** @param {number} [afterMs] the server's wish; otherwise the policy's delay */
   again(afterMs) {
     this.#drop();
     this.#schedule(afterMs);
@@ -79,7 +70,6 @@ export class Socket extends EventTarget {
     return true;
   }
 
-  /** Ends it for good. */
   close() {
     this.#closed = true;
     globalThis.removeEventListener?.('online', this.#onOnline);
@@ -93,7 +83,7 @@ export class Socket extends EventTarget {
     this.#tries++;
     const ws = new this.#Maker(this.#url, SUBPROTOCOL);
     this.#ws = ws;
-    // Events of a socket that was dropped meanwhile mean nothing any more.
+    // Events of a dropped socket mean nothing.
     const current = () => this.#ws === ws;
     ws.onopen = () => current() && this.#onOpen();
     ws.onmessage = ({ data }) => current() && this.#onMessage(data);

@@ -1,9 +1,6 @@
-// What this client sends, by SSRC: mid, rid, ssrc and rtxSsrc of its own senders.
-//
-// Browsers stop sending the MID and RID header extensions once receiver reports
-// have acknowledged an SSRC, so after a move the new node could not tell whose packets
-// these are. The table goes with the offer. It is learned while the call runs,
-// because asking getStats at the moment of a failover would cost the time it saves.
+// What this client sends, by SSRC. Browsers stop sending the MID and RID extensions once an SSRC is
+// acknowledged, so an offer to a new node names them. They are learned while the call runs: getStats takes time
+// at a failover.
 
 import { sections, sendRids, ssrcs } from './sdp.js';
 
@@ -18,15 +15,14 @@ export class SsrcTable {
    */
   #rows = new Map();
 
-  /** Forgets everything: a new RTCPeerConnection has new SSRCs. */
+  /** A new RTCPeerConnection has new SSRCs. */
   clear() {
     this.#rows.clear();
   }
 
   /**
-   * Learns from the local description (Firefox names every SSRC there, Chromium
-   * only those without simulcast) and from the outbound statistics. What is known stays
-   * known: a paused layer vanishes from the statistics of some browsers.
+   * From the local description (Firefox names every SSRC there, Chromium only those without simulcast) and the
+   * statistics. Known ones stay: some browsers drop paused layers from the statistics.
    * @param {string} localSdp
    * @param {Iterable<OutboundStats>} outbound
    */
@@ -38,7 +34,7 @@ export class SsrcTable {
       for (const { ssrc, rtxSsrc } of named) repairs.set(ssrc, rtxSsrc);
       const rids = sendRids(section);
       if (rids.length === 0 && named.length > 0) this.#put(section.mid, '', named[0]);
-      // With simulcast the SSRCs stand in the order of the layers; fewer of them prove nothing.
+      // SSRCs stand in the order of the layers; fewer of them prove nothing.
       if (rids.length > 0 && named.length === rids.length) {
         rids.forEach((rid, index) => this.#put(section.mid, rid, named[index]));
       }
@@ -49,8 +45,7 @@ export class SsrcTable {
   }
 
   /**
-   * The `senders` of an offer: a row for each own m-line, or one for each
-   * simulcast layer, with the SSRCs that are known.
+   * A row for each own m-line, or for each simulcast layer, with the SSRCs that are known.
    * @param {string} localSdp
    * @param {Map<string, Source>} sources by mid
    * @returns {Sender[]}

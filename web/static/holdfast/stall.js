@@ -1,12 +1,12 @@
-// Does anything arrive at all? What the figures of two looks say; pure but for the clock, which is the caller's.
+// Does anything arrive at all? Pure.
 
 /** @typedef {import('./stats.js').Stats} Stats */
 
-/** Silence after which it is said: two looks without a packet, so that a late one is none. */
+/** Two looks, so that a late packet is none. */
 const SILENT_MS = 1500;
 
 /**
- * Whether packets are due at all: a microphone that is on is always sent, where pictures may be hidden or held back.
+ * A microphone that is on is always sent; pictures may be hidden or held back.
  * @param {import('./protocol.js').Slot[]} slots
  * @param {import('./protocol.js').RosterEntry[]} roster
  */
@@ -15,15 +15,14 @@ export function isDue(slots, roster) {
   return slots.some(({ peer, source }) => source === 'microphone' && on.has(peer));
 }
 
-/** Looked at about once a second, while no journey is under way. */
 export class StallWatch {
-  #media = Infinity; // so that the first look, which has nothing to compare with, sees none running
+  #media = Infinity; // the first look has nothing to compare with
   #packets = 0;
   #running = false;
   #heardAt = 0;
 
   /**
-   * A connection whose media ran, and to which not even control packets come any more, has stalled, if packets are due.
+   * Stalled: media ran, packets are due, and not even RTCP comes any more.
    * @param {Stats} stats
    * @param {number} nowMs
    * @returns {number} for how many milliseconds nothing has come; 0 while it is not stalled
@@ -41,7 +40,7 @@ export class StallWatch {
     return this.#running && silentMs >= SILENT_MS ? Math.round(silentMs) : 0;
   }
 
-  /** Another connection, or another node: what was counted says nothing of it. */
+  /** Another connection, or another node. */
   reset() {
     [this.#media, this.#packets, this.#running] = [Infinity, 0, false];
   }

@@ -1,11 +1,11 @@
-// getStats, read once into the few figures this library decides by. Pure.
+// getStats in the few figures that decide. Pure.
 
 /** @typedef {import('./protocol.js').Kind} Kind */
 /** @typedef {{mid: string, kind: Kind, packetsReceived: number, bytesReceived: number, packetsLost: number, framesDecoded: number, framesPerSecond: number, frameWidth: number, frameHeight: number, concealedSamples: number, totalSamplesReceived: number}} InboundStats */
 /** @typedef {{mid: string, rid: string, kind: Kind, ssrc: number, rtxSsrc: number, active: boolean, packetsSent: number, bytesSent: number, framesEncoded: number, frameWidth: number, frameHeight: number}} OutboundStats */
 /** @typedef {{dtlsState: string, certificate: string, packetsReceived: number, pairChanges: number, rttMs: number}} TransportStats */
 /**
- * `received` counts packets by SSRC. `sentLoss` is the worst share of our packets that the node reports as lost, 0 to 1.
+ * `received` counts packets by SSRC. `sentLoss`: the worst share of our packets that the node reports lost, 0 to 1.
  * @typedef {{inbound: Map<string, InboundStats>, received: Map<number, number>, outbound: OutboundStats[], transport: TransportStats, sentLoss: number}} Stats
  */
 
@@ -56,8 +56,7 @@ function outboundOf(entry) {
 }
 
 /**
- * Reads a report. An m-line that received under several SSRCs (a moved
- * connection keeps the old entry for a while) is one sum.
+ * A moved connection keeps its m-lines' old entries for a while: they are summed.
  * @param {Iterable<[string, any]>} report an RTCStatsReport, or a list of pairs in tests
  * @returns {Stats}
  */

@@ -1,7 +1,6 @@
-// One RTCPeerConnection and its m-lines, in an order that never changes: microphone,
-// camera, screen, then the audio slots, then the video slots. Everything is bundled onto
-// one transport; candidates are not trickled (the node learns ours from the
-// first check, and its own stand in the answer). There are no data channels.
+// One RTCPeerConnection and its m-lines, in an order that never changes: microphone, camera, screen, audio
+// slots, video slots. One transport, no trickled candidates (the node learns ours from the first check), no data
+// channels.
 
 import { layersFor } from './layers.js';
 import { fingerprint, sessionId } from './sdp.js';
@@ -12,15 +11,15 @@ import { readStats } from './stats.js';
 /** @typedef {{id: number, iceServers: RTCIceServer[], audioSlots: number, videoSlots: number, simulcast: boolean}} TransportOptions */
 
 /**
- * An offer, which may be sent before it is `set` (once, however often it is called). `prepared` says that it had been made in advance.
+ * It may be sent before it is `set`. `prepared`: it was made in advance.
  * @typedef {{sdp: string, set: () => Promise<void>, prepared: boolean}} MadeOffer
  */
 
-/** How long `disconnected` may last before it is trouble: a moment of it is normal on a busy machine. */
+/** A moment of `disconnected` is normal on a busy machine. */
 const DISCONNECTED_MS = 3000;
 
 /**
- * The codecs every SFU node takes, preferred first. A short list keeps an offer with many slots small.
+ * Preferred first. A short list keeps an offer with many slots small.
  * @type {Record<string, string[]>}
  */
 const codecs = {
@@ -34,10 +33,7 @@ export class Transport extends EventTarget {
   #id;
   /** @type {Map<Source, RTCRtpTransceiver>} */
   #senders = new Map();
-  /**
-   * What each sender was given last.
-   * @type {Map<Source, MediaStreamTrack | null>}
-   */
+  /** @type {Map<Source, MediaStreamTrack | null>} */
   #given = new Map();
   /** @type {RTCRtpTransceiver[]} */
   #receivers = [];
@@ -45,23 +41,20 @@ export class Transport extends EventTarget {
   #disconnectedTimer;
   #broken = false;
   #seen = { dtlsState: '', certificate: '' };
-  /**
-   * The SSRCs of the last look.
-   * @type {ReadonlySet<number>}
-   */
+  /** @type {ReadonlySet<number>} */
   #ssrcs = new Set();
   #answered = { fingerprint: '', sessionId: '' };
   /**
-   * How each question for statistics that is open is ended.
+   * Ends an open question for statistics.
    * @type {Set<() => void>}
    */
   #asking = new Set();
   /**
-   * The offer of the next ICE restart, made in advance.
+   * Of the next ICE restart.
    * @type {RTCSessionDescriptionInit | null}
    */
   #prepared = null;
-  /** Grows when an offer that was made before is out of date. */
+  /** Grows when an earlier offer is out of date. */
   #era = 0;
 
   /** @param {TransportOptions} options */
@@ -86,7 +79,7 @@ export class Transport extends EventTarget {
     return this.#pc.iceConnectionState;
   }
 
-  /** Whether an answer was rejected: the connection stays in have-local-offer and cannot be moved. */
+  /** An answer was rejected: the connection stays in have-local-offer and cannot be moved. */
   get broken() {
     return this.#broken || this.#pc.signalingState === 'closed';
   }
@@ -96,7 +89,7 @@ export class Transport extends EventTarget {
   }
 
   /**
-   * The own m-lines by mid; empty before the first offer.
+   * By mid; empty before the first offer.
    * @returns {Map<string, Source>}
    */
   get sources() {
@@ -104,7 +97,7 @@ export class Transport extends EventTarget {
   }
 
   /**
-   * The receive m-lines; empty before the first offer.
+   * Receive m-lines; empty before the first offer.
    * @returns {Lane[]}
    */
   get lanes() {
@@ -114,8 +107,7 @@ export class Transport extends EventTarget {
   }
 
   /**
-   * Makes an offer, or takes the one that was made in advance. May be called again while an answer is due: the
-   * earlier offer is then void.
+   * Makes an offer, or takes the prepared one. An earlier unanswered offer is void then.
    * @param {{iceRestart: boolean}} options
    * @returns {Promise<MadeOffer>}
    */
@@ -130,10 +122,7 @@ export class Transport extends EventTarget {
     return { sdp: made.sdp ?? '', set, prepared: prepared !== null };
   }
 
-  /**
-   * Makes the offer of the next ICE restart while there is time: the browser takes some 20 ms for it on a free core, and a multiple
-   * of that when everybody of a dead node restarts at once.
-   */
+  /** Makes the next ICE restart's offer in advance: it takes the browser 20 ms, and more when everybody restarts at once. */
   async prepare() {
     if (this.#prepared || this.#pc.signalingState !== 'stable') return;
     const era = this.#era;
@@ -151,9 +140,8 @@ export class Transport extends EventTarget {
   }
 
   /**
-   * Takes the answer to the last offer. Rejects when the browser does, and when
-   * it would be of no use: another connection that shows the same certificate would wait for
-   * a DTLS handshake that the browser does not begin.
+   * Rejects when the browser does, and for another connection with the same certificate, for which no browser begins
+   * a DTLS handshake.
    * @param {string} sdp
    */
   async accept(sdp) {
@@ -186,12 +174,11 @@ export class Transport extends EventTarget {
       this.#given.delete(source);
       if (this.#pc.signalingState !== 'closed') throw error; // A closed connection sends nothing anyway.
     } finally {
-      this.#outdate(); // The offer made in advance may describe other layers.
+      this.#outdate(); // The prepared offer may describe other layers.
     }
   }
 
   /**
-   * Whether this is what is sent as this source already.
    * @param {Source} source
    * @param {MediaStreamTrack | null} track
    */
@@ -208,7 +195,7 @@ export class Transport extends EventTarget {
   }
 
   /**
-   * With whom DTLS stands, as of the last look at the statistics.
+   * As of the last look.
    * @returns {import('./liveness.js').Security}
    */
   get security() {
@@ -230,8 +217,7 @@ export class Transport extends EventTarget {
   }
 
   /**
-   * The browser's statistics. Of a connection that is closed there are none, and a browser may then leave
-   * a question that was put before without an answer.
+   * Of a closed connection a browser may leave a question without an answer.
    * @returns {Promise<Iterable<[string, any]>>}
    */
   #report() {
@@ -270,7 +256,6 @@ export class Transport extends EventTarget {
 }
 
 /**
- * Fits a simulcast sender's layers to the picture that it is about to send.
  * @param {RTCRtpSender} sender
  * @param {MediaStreamTrack} track
  */
@@ -291,7 +276,7 @@ function preferCodecs(transceiver, kind) {
   const wanted = codecs[kind];
   const known = RTCRtpReceiver.getCapabilities?.(kind)?.codecs ?? [];
   const chosen = wanted.flatMap((mime) => known.filter(({ mimeType, sdpFmtpLine = '' }) => mimeType.toLowerCase() === mime.toLowerCase()
-    // Of the many H264 variants only those that every SFU node names.
+    // Of the many H264 variants only those that every media node names.
     && (mime !== 'video/H264' || sdpFmtpLine.includes('packetization-mode=1'))));
   if (chosen.length === 0 || !('setCodecPreferences' in transceiver)) return;
   try {

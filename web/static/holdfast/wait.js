@@ -1,10 +1,7 @@
-// Waiting that can be called off.
-
-/** Why a wait ended early: the signal was aborted. */
 export class Aborted extends Error {}
 
 /**
- * Waits for a time; rejects with Aborted when the signal is aborted first.
+ * Rejects with Aborted when the signal is aborted first.
  * @param {number} ms
  * @param {AbortSignal} signal
  * @returns {Promise<void>}

@@ -1,12 +1,10 @@
-// The room's chat: lines of text, and a field for the next one. Whatever people write
-// is shown as text, never as markup.
+// The room's chat. What people write is text, never markup.
 
 import { find, make, who } from './elements.js';
 
 /** @typedef {import('../holdfast/call.js').Call} Call */
 /** @typedef {import('../holdfast/chat.js').Line} Line */
 
-/** Lines shown; the oldest fall off. */
 const SHOWN = 500;
 
 export class ChatPanel {

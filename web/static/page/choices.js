@@ -1,4 +1,4 @@
-// What a person chose last time. A browser may refuse to keep anything; then nothing is kept.
+// What a person chose last time, if the browser keeps anything.
 
 /** @typedef {{name: string, microphone: string, camera: string, speaker: string, microphoneOff: boolean, cameraOff: boolean}} Choices */
 

@@ -1,5 +1,3 @@
-// Lists of microphones, cameras and loudspeakers to choose from.
-
 import { keepChoices } from './choices.js';
 import { DeviceProblem } from './devices.js';
 import { make } from './elements.js';
@@ -45,7 +43,7 @@ export class DevicePicker {
       const options = list.map(({ id, label, chosen }) => new Option(label, id, chosen, chosen));
       if (options.length === 0) options.push(new Option(kind === 'speaker' ? 'The system’s' : `No ${kind} in use`, ''));
       const texts = options.map(({ text, value, selected }) => `${text}\n${value}\n${selected}`).join('\n');
-      if (select.dataset.list === texts) continue; // A list that is open shall not close.
+      if (select.dataset.list === texts) continue; // An open list shall not close.
       select.dataset.list = texts;
       select.replaceChildren(...options);
       select.disabled = list.length === 0;

@@ -1,4 +1,4 @@
-// One's own microphone and camera: what is open, what is off, and which there are.
+// One's own microphone and camera.
 
 import { keepChoices, readChoices } from './choices.js';
 import { ofDevice } from './sentences.js';
@@ -8,19 +8,16 @@ import { ofDevice } from './sentences.js';
 /** Something a person can do something about. */
 export class DeviceProblem extends Error {}
 
-/** How long the browser's question may be open before the page points to it. */
+/** Then the page points to the browser's question. */
 const ASKING_MS = 600;
 
-/**
- * Events: `change` (anything below), `track` ({source}): another track, or none, is to be sent.
- */
+/** Events: `change`, `track` ({source}): another track, or none, is to be sent. */
 export class Devices extends EventTarget {
-  /** One stream for as long as the page lives; tracks come and go in it. */
+  /** One stream for as long as the page lives. */
   stream = new MediaStream();
-  /** What the person switched off. */
   off = { microphone: readChoices().microphoneOff, camera: readChoices().cameraOff };
   /**
-   * What is wrong with each, as a sentence.
+   * As sentences.
    * @type {Record<Source, string>}
    */
   problems = { microphone: '', camera: '' };
@@ -42,15 +39,12 @@ export class Devices extends EventTarget {
     return (source === 'microphone' ? this.stream.getAudioTracks() : this.stream.getVideoTracks())[0] ?? null;
   }
 
-  /**
-   * Whether a source is sent.
-   * @param {Source} source
-   */
+  /** @param {Source} source */
   on(source) {
     return !this.off[source] && this.track(source) !== null;
   }
 
-  /** Opens what is not switched off: both with one question, else whichever there is. */
+  /** Both with one question, else whichever there is. */
   async open() {
     /** @type {Source[]} */
     const wanted = this.off.camera ? ['microphone'] : ['microphone', 'camera'];
@@ -74,7 +68,7 @@ export class Devices extends EventTarget {
   }
 
   /**
-   * Switches a source on or off; off means off: the camera is given back, and its light goes out.
+   * Off means off: the camera is given back, and its light goes out.
    * @param {Source} source
    */
   async toggle(source) {
@@ -97,7 +91,6 @@ export class Devices extends EventTarget {
   }
 
   /**
-   * Takes another device from now on.
    * @param {Source} source
    * @param {string} id
    */
@@ -164,7 +157,7 @@ export class Devices extends EventTarget {
   }
 
   /**
-   * The device was unplugged, or the permission taken back.
+   * Unplugged, or the permission was taken back.
    * @param {Source} source
    * @param {MediaStreamTrack} track
    */
@@ -207,12 +200,12 @@ const wish = (id) => (id ? { ideal: id } : undefined);
 /** @param {unknown} error */
 const isDenied = (error) => error instanceof DOMException && error.name === 'NotAllowedError';
 
-/** Whether exactly one of the two was refused: then the other one may be asked for alone. */
+/** Then the other one may be asked for alone. */
 async function oneIsDenied() {
   try {
     const states = await Promise.all(['camera', 'microphone'].map((name) => navigator.permissions.query({ name: /** @type {PermissionName} */ (name) })));
     return states.filter(({ state }) => state === 'denied').length === 1;
   } catch {
-    return false; // This browser does not say; asking again would only annoy.
+    return false; // Asking again would only annoy.
   }
 }

@@ -1,4 +1,4 @@
-// The page's own elements, found once and typed; and small ones made anew.
+// The page's own elements, found once and typed.
 
 /**
  * @template {Element} T
@@ -27,7 +27,7 @@ export function make(tag, className, text = '') {
 }
 
 /**
- * A person's name. It runs in the direction of its own script, so that one that is too long is cut at its end.
+ * A name in its own direction, so that a long one is cut at its end.
  * @param {string} [name]
  */
 export function who(name) {
@@ -37,7 +37,7 @@ export function who(name) {
 }
 
 /**
- * One of the symbols of index.html.
+ * Of index.html's symbols.
  * @param {string} name
  */
 export function icon(name) {

@@ -1,4 +1,4 @@
-// What stands for somebody whose picture is not there. Pure.
+// For somebody without a picture. Pure.
 
 /** @param {string} name */
 export function initials(name) {
@@ -8,7 +8,7 @@ export function initials(name) {
 }
 
 /**
- * The same colour for the same person, dark enough for white letters.
+ * Dark enough for white letters.
  * @param {string} text
  */
 export function colour(text) {

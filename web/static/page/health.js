@@ -1,4 +1,4 @@
-// Looks at the call's statistics every other second and tells how good each connection is.
+// How good each connection is, every other second.
 
 import { fair, ofPeer, ofSelf } from './quality.js';
 

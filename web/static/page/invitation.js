@@ -1,5 +1,3 @@
-// The link that brings others into the room.
-
 import { notice } from './notices.js';
 
 /** @param {string} room */

@@ -1,4 +1,4 @@
-// In a development cluster: the button that kills the room's media node, to see the call survive.
+// In a development cluster: kills the room's media node, to see the call survive.
 
 import { find } from './elements.js';
 import { notice } from './notices.js';

@@ -3,17 +3,16 @@
 /** @typedef {{x: number, y: number, width: number, height: number}} Box whole pixels */
 /** @typedef {{width: number, height: number, gap: number}} Area */
 
-/** The shapes a tile may take. Cameras are wide; on an upright screen a square shows more of a face. */
+/** On an upright screen a square shows more of a face. */
 const wide = [16 / 9, 4 / 3];
 const upright = [...wide, 1];
 
-/** Nobody looks at more than this many people at a time. */
 export const MOST_TILES = 25;
-/** Tiles narrower than this show nobody; on a narrow screen two of them stand side by side. */
+/** Two of them stand side by side on a narrow screen. */
 const LEAST_WIDTH = 150;
 
 /**
- * The number of columns and the shape that show the most picture.
+ * Columns and shape with the most picture.
  * @param {Area & {count: number}} area
  * @returns {{columns: number, rows: number, width: number, height: number}}
  */
@@ -27,7 +26,7 @@ export function bestGrid({ count, width, height, gap }) {
     for (const ratio of height > width ? upright : wide) {
       const tileWidth = Math.floor(Math.min(cellWidth, cellHeight * ratio));
       const tileHeight = Math.floor(tileWidth / ratio);
-      // A squarer tile must show clearly more, or wide pictures are cropped for nothing.
+      // A squarer tile must show clearly more, or pictures are cropped for nothing.
       if (tileWidth * tileHeight > best.width * best.height * 1.05) {
         best = { columns, rows, width: Math.max(tileWidth, 0), height: Math.max(tileHeight, 0) };
       }
@@ -37,7 +36,7 @@ export function bestGrid({ count, width, height, gap }) {
 }
 
 /**
- * How many tiles fit at a time, the large one included.
+ * The large one included.
  * @param {Area & {large: boolean}} area
  * @returns {number}
  */
@@ -54,8 +53,7 @@ export function capacity({ width, height, gap, large }) {
 }
 
 /**
- * The boxes of that many tiles. With `large` the first of them has most of the place, and
- * the others stand in a column beside it, or below it on an upright screen.
+ * With `large` the first one has most of the place; the others stand beside it, or below on an upright screen.
  * @param {Area & {count: number, large: boolean}} area
  * @returns {Box[]}
  */
@@ -79,7 +77,7 @@ export function arrange({ count, large, width, height, gap }) {
 }
 
 /**
- * Rows of equal tiles in the middle, as small as those of `least` would be; the last row may be shorter.
+ * Rows of equal tiles in the middle, as small as those of `least`.
  * @param {Area & {count: number, least?: number}} area
  * @returns {Box[]}
  */
@@ -109,7 +107,7 @@ function isUpright(width, height) {
 }
 
 /**
- * Of the large tile on an upright screen: a wide picture needs no more.
+ * A wide picture needs no more on an upright screen.
  * @param {number} width
  * @param {number} height
  */
@@ -118,7 +116,6 @@ function largeHeight(width, height) {
 }
 
 /**
- * The tiles beside a large one.
  * @param {Area} area
  * @returns {{width: number, height: number, capacity: number}}
  */

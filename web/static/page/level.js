@@ -1,5 +1,3 @@
-// How loud the microphone is, drawn into a meter.
-
 export class Level {
   #meter;
   /** @type {AudioContext | null} */

@@ -1,4 +1,4 @@
-// The lobby: a name, a room, a look at oneself, and the devices.
+// Before a call: a name, a room, a look at oneself, and the devices.
 
 import { attach } from '../holdfast/index.js';
 import { DevicePicker } from './device-picker.js';
@@ -38,7 +38,7 @@ export class Lobby {
     devices.addEventListener('change', () => this.#paint());
   }
 
-  /** Begins the preview: not before the page has loaded, whose load event an empty stream would hold back. */
+  /** Not before the page has loaded: an empty stream would hold its load event back. */
   preview() {
     attach(this.#preview, this.#devices.stream);
     this.#paint();

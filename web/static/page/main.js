@@ -1,4 +1,4 @@
-// The page: a lobby, then the stage, then the lobby again.
+// The page: lobby, stage, lobby.
 
 import { Call, CallError } from '../holdfast/index.js';
 import { keepChoices, readChoices } from './choices.js';
@@ -18,7 +18,7 @@ const lobby = new Lobby(devices, { name: parameters.name || readChoices().name, 
 let call = null;
 
 addEventListener('pagehide', () => call?.leave());
-// Another link into this tab that differs behind the # alone: the browser does not load it anew.
+// The browser does not load a link anew that differs behind the # alone.
 addEventListener('hashchange', () => location.reload());
 start();
 
@@ -31,7 +31,7 @@ async function start() {
   lobby.preview();
   await devices.open();
   if (!joins) return;
-  // Anywhere else a link would put whoever opens it before a stranger's eyes.
+  // Elsewhere a link would put whoever opens it before a stranger's eyes.
   if (await inDevelopment()) join(name, room);
   else lobby.setBusy(false);
 }
@@ -55,11 +55,11 @@ async function join(name, room) {
   const { audioSlots, videoSlots, simulcast, moveLive, rejectAnswers } = parameters;
   const joining = new Call({ audioSlots, videoSlots, simulcast, moveLive, faults: { rejectAnswers } });
   call = joining;
-  // For tests, and for whoever opens the console.
+  // For tests, and for the console.
   Object.assign(globalThis, { call: joining });
   stage.take(joining, videoSlots);
   joining.addEventListener('joined', () => lobby.hide(), { once: true });
-  // The stage, and the notices on it, are hidden until then: whoever waits reads here why.
+  // The stage is hidden until then: whoever waits reads here why.
   joining.addEventListener('error', (event) => lobby.say(ofCall(/** @type {CustomEvent} */ (event).detail)));
   joining.addEventListener('left', (event) => {
     const { code, message } = /** @type {CustomEvent} */ (event).detail;
@@ -69,7 +69,7 @@ async function join(name, room) {
     await enter(joining, name, room);
     remember(room);
   } catch (error) {
-    // A person can do something about a CallError; anything else is a fault of ours.
+    // Anything but a CallError is a fault of ours.
     if (!(error instanceof CallError)) console.error(error);
     if (joining.state !== 'left') joining.leave();
     end(error instanceof CallError ? ofCall(error) : 'The call could not be joined. Reload the page and try again.');
@@ -85,7 +85,7 @@ async function enter(joining, name, room) {
   for (const source of /** @type {const} */ (['microphone', 'camera'])) {
     if (devices.off[source]) joining.setMuted(source, true);
   }
-  // Without a token the cluster's own is fetched; first here, so that its refusal is the page's to tell.
+  // First here, so that a refusal is the page's to tell.
   let token = await fetchToken(linkToken, room, name);
   let first = true;
   await joining.join({

@@ -1,11 +1,11 @@
-// Words over the stage: short, few, and gone by themselves. Screen readers hear them too.
+// Words over the stage. Screen readers hear them too.
 
 import { find, make } from './elements.js';
 
 const MOST = 3;
 
 /**
- * The same word is not shown twice at a time.
+ * Not twice at a time.
  * @param {string} text
  * @param {{forMs?: number, action?: string, onAction?: () => void}} [options] 0 ms: until it is clicked away
  */
@@ -32,7 +32,7 @@ export function clearNotices() {
 }
 
 /**
- * Said to screen readers only.
+ * To screen readers only.
  * @param {string} text
  */
 export function whisper(text) {

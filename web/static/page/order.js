@@ -1,11 +1,11 @@
-// In which order people stand. Nobody moves without a reason: who comes stands last, and
-// who speaks unseen changes places with whoever in sight has been silent longest. Pure.
+// In which order people stand. Newcomers stand last; whoever speaks unseen changes places with whoever in sight
+// has been silent longest. Pure.
 
 export class Order {
   /** @type {string[]} */
   #keys = [];
   /**
-   * When each spoke last, as a count of what was heard.
+   * A count of what was heard.
    * @type {Map<string, number>}
    */
   #spoke = new Map();
@@ -16,7 +16,7 @@ export class Order {
   }
 
   /**
-   * Takes who is here; the order of those who stay is kept.
+   * The order of those who stay is kept.
    * @param {string[]} here
    */
   sync(here) {
@@ -27,7 +27,7 @@ export class Order {
   }
 
   /**
-   * Somebody speaks. Returns whether the order changed.
+   * Returns whether the order changed.
    * @param {string[]} speaking loudest first
    * @param {number} inSight how many of the first are in sight
    * @param {string} [stays] who is never moved out of sight: oneself

@@ -1,4 +1,4 @@
-// The panels beside the tiles: one at a time, closed with Escape.
+// One panel at a time, closed with Escape.
 
 import { find } from './elements.js';
 
@@ -31,7 +31,7 @@ export class Panels {
     else this.#show(panel);
   }
 
-  /** Closes what is open; false when nothing was. */
+  /** False when nothing was open. */
   close() {
     if (this.#open === '') return false;
     this.#show('');

@@ -1,9 +1,8 @@
-// What the address says: who joins which room, and what a test wants of the call.
+// What the address says.
 
 /**
- * The token of a link stands behind the #, which browsers send to nobody: not to servers, proxies and their
- * logs, and not as a referrer. From the address it is taken away at once, so that nobody copies or photographs it;
- * the entry of the history keeps it, and a reload finds it there.
+ * The token stands behind the #, which browsers send to nobody. It is taken out of the address at once; the history
+ * keeps it for a reload.
  * @returns {string}
  */
 export function takeToken() {

@@ -1,5 +1,3 @@
-// Who is here.
-
 import { find, icon, make, who } from './elements.js';
 import { colour, initials } from './face.js';
 import { words } from './quality.js';

@@ -1,26 +1,24 @@
-// How good a connection is, in a word that a person understands. Pure.
+// How good a connection is, in a word. Pure.
 
 /** @typedef {'good' | 'weak' | 'lost'} Quality */
 /**
- * What one m-line received since the last look. `expected`: something should have come;
- * `paused`: the node holds it back, because the way here is too narrow.
+ * Of one m-line since the last look. `expected`: something should have come; `paused`: the node holds it back.
  * @typedef {{paused?: boolean, kind: 'audio' | 'video', expected: boolean, packets: number, lost: number, frames: number}} Received
  */
 
-/** Loss that can be heard and seen. */
 const LOSSY = 0.05;
-/** Fewer pictures a second than this look like a slide show. */
+/** Fewer look like a slide show. */
 const FEW_FRAMES = 5;
 /** So many of the others, and it is us. */
 const MOST = 2 / 3;
-/** A round trip with which people begin to talk over each other. */
+/** People begin to talk over each other. */
 const SLOW_MS = 400;
 
 /** @type {Record<Quality, string>} */
 export const words = { good: 'Good', weak: 'Weak', lost: 'Lost' };
 
 /**
- * Of somebody else, as it arrives here; null when nothing is expected of them.
+ * As it arrives here; null when nothing is expected.
  * @param {Received[]} received
  * @param {number} seconds since the last look
  * @returns {Quality | null}
@@ -37,7 +35,7 @@ export function ofPeer(received, seconds) {
 }
 
 /**
- * What is shown of the others: when our own connection is not good they are not to blame for how they arrive.
+ * When our own connection is not good the others are not to blame.
  * @param {Quality} own
  * @param {Map<string, Quality | null>} others
  * @returns {Map<string, Quality | null>}
@@ -54,7 +52,7 @@ export function fair(own, others) {
 export function ofSelf({ state, rttMs, sentLoss, held, peers }) {
   if (state !== 'live' && state !== 'reconnecting') return 'lost';
   const judged = peers.filter((quality) => quality !== null);
-  // When everybody is bad at once it is our own connection, and when nearly everybody is it is likelier ours than theirs.
+  // When nearly everybody is bad, it is likelier our own connection.
   if (judged.length > 1 && judged.every((quality) => quality === 'lost')) return 'lost';
   if (state === 'reconnecting' || held || rttMs > SLOW_MS || sentLoss > LOSSY) return 'weak';
   const bad = judged.filter((quality) => quality !== 'good').length;

@@ -1,4 +1,4 @@
-// A sentence for everything that can go wrong: what happened, and what to do.
+// What happened, and what to do.
 
 import { CallError } from '../holdfast/errors.js';
 
@@ -22,7 +22,7 @@ const ofCalls = {
 };
 
 /**
- * What a person reads instead of an error's message; that message for a code of no sentence here.
+ * The error's own message for a code without a sentence here.
  * @param {{code: string, message: string}} error
  */
 export function ofCall({ code, message }) {
@@ -63,7 +63,7 @@ export function ofScreen(error) {
 }
 
 /**
- * What did not come back, to be said after how long the rest took.
+ * What did not come back.
  * @param {unknown[]} [lost]
  */
 export function without(lost = []) {

@@ -1,4 +1,4 @@
-// Showing one's screen to the room, until the person or the browser's own bar ends it.
+// Showing one's screen, until the person or the browser's own bar ends it.
 
 import { notice } from './notices.js';
 import { ofScreen } from './sentences.js';
@@ -25,7 +25,7 @@ export class Share {
     call.addEventListener('left', () => this.#drop(), { once: true });
   }
 
-  /** Whether this browser can share a screen at all; phones cannot. */
+  /** Phones cannot. */
   static get possible() {
     return typeof navigator.mediaDevices?.getDisplayMedia === 'function';
   }

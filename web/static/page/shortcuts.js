@@ -1,4 +1,4 @@
-// One letter for what is done often. Not while somebody writes.
+// Not while somebody writes.
 
 /**
  * @param {Record<string, () => void>} actions by the key, in lower case; 'escape' too

@@ -1,4 +1,4 @@
-// The stage: one call, from the first tile to the last word.
+// One call, from the first tile to the last word.
 
 import { readChoices } from './choices.js';
 import { ChatPanel } from './chat-panel.js';
@@ -21,7 +21,6 @@ import { Tiles } from './tiles.js';
 /** @typedef {import('./devices.js').Devices} Devices */
 /** @typedef {import('./quality.js').Quality} Quality */
 
-/** What lives as long as the page: listeners on elements that every call uses. */
 export class Stage {
   #root = find('#stage', HTMLElement);
   #devices;
@@ -52,7 +51,7 @@ export class Stage {
     });
     this.#picker = new DevicePicker(find('#settings-devices', HTMLElement), devices, ['microphone', 'camera', 'speaker'], (id) => this.#tiles?.setSpeaker(id));
     find('#leave', HTMLButtonElement).addEventListener('click', () => this.#call?.leave());
-    // Every tile has a button of its own: with the keyboard alone the way past 25 of them is long.
+    // With the keyboard alone the way past 25 tiles is long.
     find('#skip', HTMLButtonElement).addEventListener('click', () => find('.controls button', HTMLButtonElement).focus());
     find('#copy', HTMLButtonElement).addEventListener('click', () => copyInvitation(this.#call?.room ?? ''));
     find('#alone-copy', HTMLButtonElement).addEventListener('click', () => copyInvitation(this.#call?.room ?? ''));
@@ -67,7 +66,6 @@ export class Stage {
   }
 
   /**
-   * Takes a call that is about to be joined.
    * @param {Call} call
    * @param {number} videoSlots
    */
@@ -114,7 +112,7 @@ export class Stage {
     this.#names = new Map(call.roster.map(({ peer, name }) => [peer, name]));
     this.#listenForKeys();
     this.#paint();
-    this.#root.focus(); // What had it goes with the lobby; from here Tab leads to the first button.
+    this.#root.focus(); // The lobby's focus goes with it; Tab leads to the first button.
   }
 
   #listenForKeys() {
@@ -149,7 +147,7 @@ export class Stage {
     this.#slow = slow;
   }
 
-  /** Who came and went, for those who do not see it. */
+  /** For those who do not see it. */
   #roster() {
     if (!this.#tiles || !this.#call) return;
     const now = new Map(this.#call.roster.map(({ peer, name }) => [peer, name]));
@@ -161,7 +159,6 @@ export class Stage {
     this.#paint();
   }
 
-  /** Shows everything as it is now; does nothing without a call but paint the device buttons. */
   #paint() {
     for (const source of /** @type {const} */ (['microphone', 'camera'])) {
       const on = this.#devices.on(source);
@@ -195,10 +192,7 @@ export class Stage {
     }
   }
 
-  /**
-   * Sends what a device gives now.
-   * @param {'microphone' | 'camera'} source
-   */
+  /** @param {'microphone' | 'camera'} source */
   async #send(source) {
     const call = this.#call;
     if (!call) return;

@@ -1,4 +1,4 @@
-// The discreet line below: how the connection is, where the call lives, and every move it has made.
+// How the connection is, where the call lives, and its moves.
 
 import { find, make } from './elements.js';
 import { words as qualities } from './quality.js';
@@ -16,7 +16,6 @@ const words = {
   left: 'Not connected',
 };
 
-/** Moves shown; the oldest fall off. */
 const SHOWN = 12;
 
 export class Status {
@@ -63,7 +62,7 @@ export class Status {
   }
 
   /**
-   * The room did not move, and the line does not say that it did.
+   * The room did not move.
    * @param {{node: string, gapMs: number, lost?: unknown[]}} mend
    */
   #mended({ node, gapMs, lost }) {

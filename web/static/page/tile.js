@@ -1,5 +1,4 @@
-// One tile: a person or a shared screen. Its elements are made once and stay; what they
-// show changes inside their streams, through every move of the call.
+// A person or a shared screen. Its elements stay; what they show changes inside their streams.
 
 import { attach } from '../holdfast/index.js';
 import { icon, make, who } from './elements.js';
@@ -9,7 +8,6 @@ import { words } from './quality.js';
 /** @typedef {import('./layout.js').Box} Box */
 /** @typedef {import('./quality.js').Quality} Quality */
 /**
- * What a tile shows.
  * @typedef {object} Appearance
  * @property {string} name
  * @property {string} identity
@@ -78,7 +76,7 @@ export class Tile {
     if (text === this.#painted) return;
     this.#painted = text;
     const { name, identity, silent, paused, pinned } = appearance;
-    // The last picture stays, dimmed; before the first one there is none to keep.
+    // The last picture stays, dimmed.
     const dark = appearance.dark || (paused && this.video.videoWidth === 0);
     this.#who.textContent = name;
     this.#face.textContent = initials(name.replace(/ \(you\)$/, ''));
@@ -109,7 +107,7 @@ export class Tile {
     this.#quality.title = shown === 'weak' ? 'The connection is weak' : shown ? 'Nothing arrives just now' : '';
   }
 
-  /** Plays what the browser held back; to be called in a click. */
+  /** To be called in a click. */
   play() {
     this.audio?.play().catch(() => {});
     this.video.play().catch(() => {});

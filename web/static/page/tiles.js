@@ -1,4 +1,4 @@
-// The tiles of a call: who has one, which is large, which are on this page, and where each stands.
+// Who has a tile, which is large, which are on this page, and where each stands.
 
 import { find } from './elements.js';
 import { arrange, capacity } from './layout.js';
@@ -26,7 +26,7 @@ export class Tiles {
   /** @type {Map<string, RosterEntry>} */
   #people = new Map();
   /**
-   * What the person chose to see large; empty for none, null to see nothing large.
+   * Empty for none chosen, null for none large.
    * @type {string | null}
    */
   #pinned = '';
@@ -54,7 +54,7 @@ export class Tiles {
     }, { once: true });
   }
 
-  /** Plays what the browser held back; to be called in a click. */
+  /** To be called in a click. */
   play() {
     for (const tile of this.#tiles.values()) tile.play();
   }
@@ -65,15 +65,11 @@ export class Tiles {
     for (const tile of this.#tiles.values()) tile.speaker(id);
   }
 
-  /**
-   * Whether somebody's picture is in sight.
-   * @param {string} peer
-   */
+  /** @param {string} peer */
   sees(peer) {
     return this.#view.sees(peer);
   }
 
-  /** Takes the roster and one's own state as they are now. */
   refresh() {
     this.#people = new Map(this.#call.roster.map((entry) => [entry.peer, entry]));
     const screens = this.#screens().map(screenKey);
@@ -84,7 +80,7 @@ export class Tiles {
       this.#tiles.delete(key);
       if (this.#pinned === key) this.#pinned = '';
     }
-    // When the last screen ends, so does the wish to see none of them.
+    // The wish to see none of the screens ends with them.
     if (this.#pinned === null && screens.length === 0) this.#pinned = '';
     for (const key of keys) if (!this.#tiles.has(key)) this.#make(key);
     this.#order.sync([...this.#people.keys()]);
@@ -117,7 +113,6 @@ export class Tiles {
     }
   }
 
-  /** Shows names and states as they are now. */
   paint() {
     const pictures = this.#call.slots.filter(({ peer, kind }) => peer !== '' && kind === 'video');
     const paused = new Map(pictures.map(({ peer, source, paused }) => [source === 'screen' ? screenKey(peer) : peer, Boolean(paused)]));
@@ -156,7 +151,7 @@ export class Tiles {
     const paged = row.length > each;
     room.classList.toggle('paged', paged);
     if (paged) {
-      area.height = this.#grid.clientHeight; // Less than the room: the pager has its place.
+      area.height = this.#grid.clientHeight; // The pager has its place.
       each = this.#fits(area, large);
     }
     const pages = Math.max(Math.ceil(row.length / each), 1);
@@ -175,7 +170,7 @@ export class Tiles {
   }
 
   /**
-   * How many tiles fit beside the large one, or at all when none is.
+   * Beside the large one, if there is one.
    * @param {import('./layout.js').Area} area
    * @param {string} large
    */
@@ -184,7 +179,7 @@ export class Tiles {
     return large ? fits : Math.min(fits, this.#pictures());
   }
 
-  /** How many tiles the slots have pictures for: oneself and whoever has no camera on cost none. */
+  /** Oneself and whoever has no camera on cost no slot. */
   #pictures() {
     const free = [...this.#people.values()].filter(({ peer, videoMuted }) => peer === this.#call.peer || videoMuted).length;
     return Math.max(this.#options.videoSlots - this.#screens().length, 1) + free;
@@ -220,12 +215,12 @@ export class Tiles {
     this.layOut();
   }
 
-  /** Who shares a screen, in the order they came. */
+  /** In the order they came. */
   #screens() {
     return [...this.#people.values()].filter(({ peer, screenShared }) => (peer === this.#call.peer ? this.#options.screen() !== null : screenShared)).map(({ peer }) => peer);
   }
 
-  /** The key of the large tile: what is pinned, else somebody's screen, else none. */
+  /** What is pinned, else somebody's screen, else none. */
   #large() {
     if (this.#pinned === null) return '';
     if (this.#pinned !== '' && this.#tiles.has(this.#pinned)) return this.#pinned;

@@ -1,4 +1,4 @@
-// Where a token comes from: the address, or, in dev, the cluster itself.
+// From the address, or, in dev, from the cluster.
 
 import { CallError } from '../holdfast/index.js';
 
@@ -18,7 +18,6 @@ export async function fetchToken(given, room, name) {
   return token;
 }
 
-/** Whether this is a development cluster, which lets anybody in. It is not when it does not say so. */
 export async function inDevelopment() {
   const { dev } = await getJson('/api/v1/config').catch(() => ({}));
   return dev === true;

@@ -1,13 +1,12 @@
-// What of the room is in sight, told to the call: it fills the slots and chooses the layers
-// by it, and what nobody sees costs nothing.
+// Tells the call what is in sight: what nobody sees costs nothing.
 
 /** @typedef {import('../holdfast/call.js').Call} Call */
 /** @typedef {import('../holdfast/protocol.js').Source} Source */
 /** @typedef {{peer: string, source: Source, root: HTMLElement, width: number, height: number}} Shown */
 
-/** Windows are resized and pages turned many times a second; the last state counts. */
+/** The last state counts. */
 const DEBOUNCE_MS = 120;
-/** Wants of one message (docs/PROTOCOL.md). */
+/** Of one message (docs/PROTOCOL.md). */
 const MOST_WANTS = 500;
 
 export class View {
@@ -41,7 +40,7 @@ export class View {
   }
 
   /**
-   * Takes the tiles of others, most important first; 0 x 0 is out of sight.
+   * 0 x 0 is out of sight.
    * @param {Shown[]} shown
    */
   show(shown) {
@@ -58,10 +57,7 @@ export class View {
     else this.#tell(); // The first picture shall not wait.
   }
 
-  /**
-   * Whether somebody's picture is in sight.
-   * @param {string} peer
-   */
+  /** @param {string} peer */
   sees(peer) {
     return !document.hidden && this.#shown.some((one) => one.peer === peer && one.source === 'camera' && one.width > 0 && !this.#covered.has(one.root));
   }

@@ -1,0 +1,23 @@
+// What an application gives a call.
+
+/**
+ * @typedef {object} CallOptions
+ * @property {number} [audioSlots] how many people can be heard at once (6)
+ * @property {number} [videoSlots] how many pictures can be shown at once (12)
+ * @property {boolean} [simulcast] send the camera in up to three sizes (true)
+ * @property {boolean} [moveLive] carry the live connection to another node; by default where the browser is known to be able to
+ * @property {import('./media.js').Faults} [faults] for tests only
+ * @property {import('./socket.js').SocketMaker} [WebSocket] a stand-in, for tests only
+ */
+
+/**
+ * @typedef {object} JoinOptions
+ * @property {string | URL} url a signaling node or the balancer before them: http(s) or ws(s); the path is /ws unless given
+ * @property {import('./session.js').TokenSource} token an access token, or a function that fetches one (asked again when a session must be made anew)
+ * @property {string} [room] must be the token's
+ * @property {string} [name] shown to the others; the token's name unless given
+ * @property {MediaStream} [stream] the microphone and the camera; not stopped when the call ends
+ * @property {number} [joinLimitMs] how long to try (15000), not counting time in which the cluster waits for its store
+ */
+
+export {};

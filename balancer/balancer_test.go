@@ -17,6 +17,8 @@ import (
 	"time"
 
 	"go.uber.org/goleak"
+
+	"github.com/holdfast-rtc/holdfast/internal/testkit"
 )
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
@@ -170,7 +172,7 @@ func TestAFrozenBackendGetsNothing(t *testing.T) {
 	ended := make(chan error, 1)
 	go func() { ended <- b.Serve(ctx, l) }()
 	t.Cleanup(func() { cancel(); <-ended })
-	await(t, "the frozen backend to be found out", func() bool { return !b.backends[0].ready() })
+	testkit.Eventually(t, "the frozen backend to be found out", func() bool { return !b.backends[0].ready() })
 	for range 4 {
 		client := &http.Client{Timeout: patience, Transport: &http.Transport{DisableKeepAlives: true}}
 		response, err := client.Get("http://" + l.Addr().String() + "/")
@@ -194,7 +196,7 @@ func TestPastTheLimitAConnectionIsClosed(t *testing.T) {
 		t.Errorf("the second connection got %d bytes, %v; want a closed one", n, err)
 	}
 	first.Close()
-	await(t, "the place to be free again", func() bool {
+	testkit.Eventually(t, "the place to be free again", func() bool {
 		line, err := bufio.NewReader(dial(t, address)).ReadString('\n')
 		return err == nil && line == "a\n"
 	})
@@ -229,20 +231,5 @@ func TestValidateListsEveryFault(t *testing.T) {
 	}
 	if err := (Config{MaxConnections: 1, DialTimeout: 1}).Validate(); err == nil {
 		t.Error("a balancer without backends was accepted")
-	}
-}
-
-// await waits for a condition.
-func await(t *testing.T, what string, met func() bool) {
-	t.Helper()
-	limit := time.After(patience)
-	tick := time.NewTicker(10 * time.Millisecond)
-	defer tick.Stop()
-	for !met() {
-		select {
-		case <-tick.C:
-		case <-limit:
-			t.Fatalf("waited %s for %s", patience, what)
-		}
 	}
 }

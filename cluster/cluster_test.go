@@ -18,6 +18,7 @@ import (
 
 	"go.uber.org/goleak"
 
+	"github.com/holdfast-rtc/holdfast/internal/testkit"
 	"github.com/holdfast-rtc/holdfast/pin"
 	"github.com/holdfast-rtc/holdfast/ring"
 )
@@ -119,21 +120,7 @@ func (p *process) events(id ring.NodeID) []string {
 // await waits until the view is as wanted.
 func (p *process) await(what string, ok func(*View) bool) {
 	p.t.Helper()
-	await(p.t, fmt.Sprintf("%s sees %s", p.config.Node.ID, what), func() bool { return ok(p.View()) })
-}
-
-func await(t *testing.T, what string, ok func() bool) {
-	t.Helper()
-	ticker := time.NewTicker(2 * time.Millisecond)
-	defer ticker.Stop()
-	deadline := time.After(patience)
-	for !ok() {
-		select {
-		case <-ticker.C:
-		case <-deadline:
-			t.Fatalf("not after %v: %s", patience, what)
-		}
-	}
+	testkit.Eventually(p.t, fmt.Sprintf("%s sees %s", p.config.Node.ID, what), func() bool { return ok(p.View()) })
 }
 
 // network is a test's cluster: its key and its first member.
@@ -273,7 +260,7 @@ func TestLeaveAndDeathAreToldApart(t *testing.T) {
 		if v := p.View(); v.Gone[leaver.config.Node.Boot] != DepartureLeft || len(v.Ring.Nodes()) != 1 {
 			t.Errorf("%s: gone %v, ring of %q", p.config.Node.ID, v.Gone, v.Ring.Nodes())
 		}
-		await(t, "both events", func() bool { return len(p.events("sfu-1")) == 2 && len(p.events("sfu-2")) == 2 })
+		testkit.Eventually(t, "both events", func() bool { return len(p.events("sfu-1")) == 2 && len(p.events("sfu-2")) == 2 })
 		if got := p.events("sfu-1"); !slices.Equal(got, []string{"joined (gossip)", "left (leave message)"}) {
 			t.Errorf("%s heard of sfu-1: %q", p.config.Node.ID, got)
 		}
@@ -297,7 +284,7 @@ func TestQuickRestartIsADeath(t *testing.T) {
 	if v := signaling.View(); v.Gone[first.config.Node.Boot] != DepartureDead || v.Nodes["sfu-1"].Load.Seq != 0 {
 		t.Fatalf("after the restart: gone %v, load %+v", v.Gone, v.Nodes["sfu-1"].Load)
 	}
-	await(t, "the restart", func() bool { return len(signaling.events("sfu-1")) >= 3 })
+	testkit.Eventually(t, "the restart", func() bool { return len(signaling.events("sfu-1")) >= 3 })
 	// Wait until memberlist has noticed, too: another member's death comes after it.
 	other := n.start("sfu-2")
 	n.together(signaling, second, other)

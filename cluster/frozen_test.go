@@ -14,6 +14,8 @@ import (
 	"syscall"
 	"testing"
 	"time"
+
+	"github.com/holdfast-rtc/holdfast/internal/testkit"
 )
 
 // A child is a member in a process of its own, this test binary again, so that it
@@ -108,7 +110,7 @@ func TestFrozenProcessDiesAndReturns(t *testing.T) {
 	t.Logf("declared dead after %v", took)
 	if rounds() == 1 {
 		want := []string{"joined (gossip)", "dead (gossip)", "joined (returned)"}
-		await(t, "three events", func() bool { return len(signaling.events("sfu-frozen")) >= 3 })
+		testkit.Eventually(t, "three events", func() bool { return len(signaling.events("sfu-frozen")) >= 3 })
 		if got := signaling.events("sfu-frozen"); !slices.Equal(got, want) {
 			t.Errorf("signaling node heard %q, want %q", got, want)
 		}
@@ -172,7 +174,7 @@ func TestShortStallIsNoDeath(t *testing.T) {
 		t.Fatal(err)
 	}
 	for _, p := range all {
-		await(t, "the end of the child", func() bool { return len(p.events("sfu-late")) > 1 })
+		testkit.Eventually(t, "the end of the child", func() bool { return len(p.events("sfu-late")) > 1 })
 		if got := p.events("sfu-late"); !slices.Equal(got, []string{"joined (gossip)", "left (leave message)"}) {
 			t.Errorf("%s heard %q", p.config.Node.ID, got)
 		}

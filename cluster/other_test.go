@@ -6,6 +6,8 @@ import (
 	"strings"
 	"sync"
 	"testing"
+
+	"github.com/holdfast-rtc/holdfast/internal/testkit"
 )
 
 // lines is a log that is read while it is written.
@@ -36,7 +38,7 @@ func TestMemberOfAnotherClusterIsRefused(t *testing.T) {
 	config = net.config("red-1")
 	config.Name, config.Join, config.Solo = "red", []string{blue.LocalAddr()}, true
 	red := start(t, config)
-	await(t, "the log to name the other cluster", func() bool { return said.has("another cluster") && said.has("red") })
+	testkit.Eventually(t, "the log to name the other cluster", func() bool { return said.has("another cluster") && said.has("red") })
 	if a, b := len(blue.View().Nodes), len(red.View().Nodes); a != 1 || b != 1 {
 		t.Errorf("%d and %d members, want each alone", a, b)
 	}

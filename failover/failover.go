@@ -80,7 +80,7 @@ type Pins interface {
 // Nodes is *control.Pool.
 type Nodes interface {
 	// Watch ends with the stream or with an error of heartbeat.
-	Watch(ctx context.Context, addr, watcher string, heartheartbeat func(control.Hello) error) error
+	Watch(ctx context.Context, addr, watcher string, heartbeat func(control.Hello) error) error
 	// HelloAt uses a new connection. A refusal wraps control.ErrRefused.
 	HelloAt(ctx context.Context, addr string) (control.Hello, error)
 	// Outrank tells a media node that room has a higher pin.

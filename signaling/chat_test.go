@@ -5,6 +5,7 @@ import (
 	"testing"
 
 	"github.com/holdfast-rtc/holdfast/control"
+	"github.com/holdfast-rtc/holdfast/internal/testkit"
 	"github.com/holdfast-rtc/holdfast/signaling/wire"
 )
 
@@ -14,7 +15,7 @@ func TestChatGoesToTheNodeAndBackWithinItsPace(t *testing.T) {
 	r.placer.set("lobby", n.pin(firstEpoch))
 	ada, _ := r.signalingNode(nil).join("lobby", "Ada")
 	ada.say(&wire.Say{Text: "<b>hello</b>", ID: "c-1"})
-	waitFor(t, "word of the line", func() bool { return n.said() == `Ada says "<b>hello</b>" c-1` })
+	testkit.Eventually(t, "word of the line", func() bool { return n.said() == `Ada says "<b>hello</b>" c-1` })
 	n.say("Ada", n.pin(firstEpoch).Fence, &control.PeerEvent{Event: &control.PeerEvent_Chat{Chat: &control.Chat{
 		Peer: "p-9", Name: "Grace", Text: "hello", AtUnixMs: 12, Seq: 4, Id: "c-7",
 	}}})

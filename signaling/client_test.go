@@ -121,18 +121,3 @@ func (c *client) closed() (websocket.StatusCode, []wire.Message) {
 		heard = append(heard, m)
 	}
 }
-
-func waitFor(t *testing.T, what string, done func() bool) {
-	t.Helper()
-	limit := time.NewTimer(generous)
-	defer limit.Stop()
-	tick := time.NewTicker(2 * time.Millisecond)
-	defer tick.Stop()
-	for !done() {
-		select {
-		case <-limit.C:
-			t.Fatalf("no %s within %s", what, generous)
-		case <-tick.C:
-		}
-	}
-}

@@ -17,6 +17,7 @@ import (
 	"golang.org/x/time/rate"
 
 	"github.com/holdfast-rtc/holdfast/connlimit"
+	"github.com/holdfast-rtc/holdfast/internal/testkit"
 	"github.com/holdfast-rtc/holdfast/signaling/wire"
 )
 
@@ -47,7 +48,7 @@ func TestACrowdThatOnlyWaitsKeepsNobodyOut(t *testing.T) {
 		t.Errorf("who has waited longest hears %+v", fault)
 	}
 	crowd[0].closed()
-	waitFor(t, "end of the crowd's overhang", func() bool {
+	testkit.Eventually(t, "end of the crowd's overhang", func() bool {
 		now, _ := e.pending.Count()
 		return now <= 8
 	})
@@ -92,7 +93,7 @@ func TestAFarewellTakesNoLongerThanItMay(t *testing.T) {
 	if !strings.Contains(string(heard), string(wire.CodeBadMessage)) {
 		t.Errorf("heard %q", heard)
 	}
-	waitFor(t, "empty lobby", func() bool { now, _ := e.pending.Count(); return now == 0 })
+	testkit.Eventually(t, "empty lobby", func() bool { now, _ := e.pending.Count(); return now == 0 })
 }
 
 // TestAClientIsReadAtItsPace: what never becomes a message, such as frames without
@@ -150,7 +151,7 @@ func TestWhoComesAndGoesTooOftenIsHeldBack(t *testing.T) {
 			t.Fatalf("the others hear of %+v", who)
 		}
 	}
-	waitFor(t, "end of Ada's sockets", func() bool { return e.sockets.Load() == 2 })
+	testkit.Eventually(t, "end of Ada's sockets", func() bool { return e.sockets.Load() == 2 })
 }
 
 func TestOffersAreHeldBack(t *testing.T) {
@@ -206,6 +207,6 @@ func TestAFullNodeSaysSo(t *testing.T) {
 	}
 	ada.say(&wire.Leave{})
 	ada.closed()
-	waitFor(t, "place for another", func() bool { return e.sockets.Load() == 0 })
+	testkit.Eventually(t, "place for another", func() bool { return e.sockets.Load() == 0 })
 	e.join("lobby", "Grace")
 }

@@ -11,6 +11,7 @@ import (
 	"github.com/coder/websocket"
 
 	"github.com/holdfast-rtc/holdfast/cluster"
+	"github.com/holdfast-rtc/holdfast/internal/testkit"
 	"github.com/holdfast-rtc/holdfast/pin"
 	"github.com/holdfast-rtc/holdfast/readiness"
 	"github.com/holdfast-rtc/holdfast/ring"
@@ -71,7 +72,7 @@ func TestAnEdgeThatIsCutOffSendsItsClientsOn(t *testing.T) {
 	cut.views.add(cluster.Node{ID: "signaling-1", Role: cluster.RoleSignaling, HTTP: first.addr}) // itself
 	cut.views.add(cluster.Node{ID: "signaling-2", Role: cluster.RoleSignaling, HTTP: strings.TrimPrefix(other.URL, "http://")})
 	cut.views.add(cluster.Node{ID: "sfu-1", Role: cluster.RoleSFU, Unreachable: true})
-	waitFor(t, "question to the other node", func() bool { return asked.Load() > 1 })
+	testkit.Eventually(t, "question to the other node", func() bool { return asked.Load() > 1 })
 	if status, body, _ := first.get("/readyz", ""); status != http.StatusServiceUnavailable || !strings.Contains(body, "no media node is heard") {
 		t.Errorf("readyz says %d %s", status, body)
 	}
@@ -97,7 +98,7 @@ func TestAnEdgeThatIsCutOffSendsItsClientsOn(t *testing.T) {
 	cut.views.mu.Lock()
 	cut.views.view = &cluster.View{Nodes: map[ring.NodeID]cluster.Node{"sfu-1": heard}, Signaling: map[ring.NodeID]cluster.Node{}, Settled: true}
 	cut.views.mu.Unlock()
-	waitFor(t, "readiness", func() bool {
+	testkit.Eventually(t, "readiness", func() bool {
 		status, _, _ := first.get("/readyz", "")
 		return status == http.StatusOK
 	})

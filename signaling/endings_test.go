@@ -8,6 +8,7 @@ import (
 
 	"github.com/coder/websocket"
 
+	"github.com/holdfast-rtc/holdfast/internal/testkit"
 	"github.com/holdfast-rtc/holdfast/signaling/access"
 	"github.com/holdfast-rtc/holdfast/signaling/wire"
 )
@@ -80,7 +81,7 @@ func TestALeaveIsNotedWhenTheStoreIsBack(t *testing.T) {
 	ada.say(&wire.Leave{})
 	ada.closed()
 	r.placer.noting(nil)
-	waitFor(t, "the note", func() bool {
+	testkit.Eventually(t, "the note", func() bool {
 		texts, err := r.placer.Notes(t.Context(), "lobby", noteEnded+string(joined.Peer))
 		return err == nil && texts[0] == whyLeft
 	})
@@ -178,7 +179,7 @@ func TestAResumeIsJudgedWhenTheStoreIsBack(t *testing.T) {
 	if bye, ok := heard[len(heard)-1].(*wire.Bye); !ok || bye.Code != wire.CodeKicked {
 		t.Errorf("the last word is %+v", heard[len(heard)-1])
 	}
-	waitFor(t, "the end of the peer", func() (gone bool) {
+	testkit.Eventually(t, "the end of the peer", func() (gone bool) {
 		two.set(func() { gone = two.peers[string(joined.Peer)] == nil })
 		return gone
 	})

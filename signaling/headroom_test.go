@@ -8,6 +8,7 @@ import (
 
 	"github.com/holdfast-rtc/holdfast/control"
 	"github.com/holdfast-rtc/holdfast/headroom"
+	"github.com/holdfast-rtc/holdfast/internal/testkit"
 	"github.com/holdfast-rtc/holdfast/pin"
 	"github.com/holdfast-rtc/holdfast/signaling/access"
 	"github.com/holdfast-rtc/holdfast/signaling/wire"
@@ -75,12 +76,12 @@ func TestTheHubKnowsWhatARoomCosts(t *testing.T) {
 			return len(rooms) == 1 && rooms[0].Expect == want
 		}
 	}
-	waitFor(t, "two people", known(headroom.Expect(2)))
+	testkit.Eventually(t, "two people", known(headroom.Expect(2)))
 	sent := headroom.Egress{BitsPerSecond: 90_000, PacketsPerSecond: 120}
 	for _, name := range []string{"Ada", "Grace"} {
 		n.say(name, n.pin(firstEpoch).Fence, &control.PeerEvent{Event: &control.PeerEvent_Egress{Egress: control.EgressProto(sent)}})
 	}
-	waitFor(t, "what is sent", known(headroom.Room{People: 2, Cameras: 2, Microphones: 2, Measured: true, Sent: sent}))
+	testkit.Eventually(t, "what is sent", known(headroom.Room{People: 2, Cameras: 2, Microphones: 2, Measured: true, Sent: sent}))
 }
 
 // Somebody who opens room after room, with a token for any, reserves egress for a few of them, whatever size the token claims.

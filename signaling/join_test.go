@@ -12,6 +12,7 @@ import (
 	"github.com/coder/websocket"
 
 	"github.com/holdfast-rtc/holdfast/control"
+	"github.com/holdfast-rtc/holdfast/internal/testkit"
 	"github.com/holdfast-rtc/holdfast/orchestrator"
 	"github.com/holdfast-rtc/holdfast/pin"
 	"github.com/holdfast-rtc/holdfast/signaling/access"
@@ -55,12 +56,12 @@ func TestJoinOfferMuteViewAndLeave(t *testing.T) {
 	if code, _ := ada.closed(); code != websocket.StatusNormalClosure {
 		t.Fatalf("closed with %v", code)
 	}
-	waitFor(t, "word of all that", func() bool {
+	testkit.Eventually(t, "word of all that", func() bool {
 		return n.said() == "Ada offers o-1 fresh=true slots=0\nAda offers o-2 fresh=false slots=1\nAda mutes SOURCE_SCREEN true\nAda views 1\nAda leaves"
 	})
 	// A socket that dies without a leave is no leave.
 	_ = grace.conn.CloseNow()
-	waitFor(t, "end of the session", func() bool { return len(e.Hub().PinnedTo(n.boot)) == 0 })
+	testkit.Eventually(t, "end of the session", func() bool { return len(e.Hub().PinnedTo(n.boot)) == 0 })
 	if n.mu.Lock(); len(n.peers) != 1 {
 		t.Errorf("the node has %d peers, want Grace alone", len(n.peers))
 	}
@@ -224,7 +225,7 @@ func TestJoinOutlastsADeadNode(t *testing.T) {
 	r.placer.set("lobby", dead.pin(firstEpoch))
 	c := r.signalingNode(nil).dial()
 	c.say(&wire.Join{Token: r.token("lobby", "Ada")})
-	waitFor(t, "second look", func() bool {
+	testkit.Eventually(t, "second look", func() bool {
 		r.placer.mu.Lock()
 		defer r.placer.mu.Unlock()
 		return len(r.placer.calls) >= 2

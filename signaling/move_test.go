@@ -8,6 +8,7 @@ import (
 	"github.com/coder/websocket"
 
 	"github.com/holdfast-rtc/holdfast/control"
+	"github.com/holdfast-rtc/holdfast/internal/testkit"
 	"github.com/holdfast-rtc/holdfast/pin"
 	"github.com/holdfast-rtc/holdfast/ring"
 	"github.com/holdfast-rtc/holdfast/signaling/wire"
@@ -26,7 +27,7 @@ func TestMovedRoomsAreReached(t *testing.T) {
 	hear[*wire.Answer](ada)
 	ada.say(&wire.Mute{Source: wire.SourceCamera, Muted: true})
 	ada.say(&wire.View{Wants: wire.List[wire.Want]{}})
-	waitFor(t, "word of what she said", func() bool { return strings.HasSuffix(one.said(), "Ada views 0") })
+	testkit.Eventually(t, "word of what she said", func() bool { return strings.HasSuffix(one.said(), "Ada views 0") })
 	grace, _ := e.join("lobby", "Grace")
 	hear[*wire.PeerJoined](ada)
 	rooms := e.Hub().PinnedTo(one.boot)
@@ -65,7 +66,7 @@ func TestMovedRoomsAreReached(t *testing.T) {
 	if !answered {
 		t.Fatal("the offer was not answered by the new node")
 	}
-	waitFor(t, "word at the new node", func() bool {
+	testkit.Eventually(t, "word at the new node", func() bool {
 		said := two.said()
 		return said == "Ada mutes SOURCE_CAMERA true\nAda views 0\nAda offers o-2 fresh=false slots=0" ||
 			said == "Ada mutes SOURCE_CAMERA true\nAda views 0\nAda offers o-2 fresh=false slots=0\n"
@@ -111,7 +112,7 @@ func TestABrokenLinkIsNoDeath(t *testing.T) {
 	// An offer that was under way is said again, and answered once.
 	n.set(func() { n.silent = true })
 	ada.offer("o-2", false)
-	waitFor(t, "second offer", func() bool {
+	testkit.Eventually(t, "second offer", func() bool {
 		return n.said() == "Ada offers o-1 fresh=true slots=0\nAda offers o-2 fresh=false slots=0"
 	})
 	n.set(func() { n.silent = false })
@@ -274,7 +275,7 @@ func TestANewNodeThatRefusesIsReplaced(t *testing.T) {
 			}
 		}
 	}
-	waitFor(t, "both at sfu-3", func() bool { return len(three.attached()) == 2 })
+	testkit.Eventually(t, "both at sfu-3", func() bool { return len(three.attached()) == 2 })
 }
 
 // TestANewPinOfTheSameNodeIsNoRestart: the node holds the room by a higher pin, and media flows.
@@ -327,7 +328,7 @@ func TestASilentNodeIsNeverLeft(t *testing.T) {
 		}
 	})
 	n.breakLinks()
-	waitFor(t, "many tries", func() bool { return len(n.attached()) > 6 })
+	testkit.Eventually(t, "many tries", func() bool { return len(n.attached()) > 6 })
 	ada.offer("o-2", false) // is kept until the node answers again
 	n.set(func() { n.refuse = nil })
 	hear[*wire.Roster](ada)
@@ -378,7 +379,7 @@ func TestAnOfferOfTheOldNodeStaysThere(t *testing.T) {
 	e := r.signalingNode(nil)
 	ada, _ := e.join("lobby", "Ada")
 	ada.offer("o-1", true)
-	waitFor(t, "offer", func() bool { return one.said() != "" })
+	testkit.Eventually(t, "offer", func() bool { return one.said() != "" })
 	r.placer.set("lobby", two.pin(firstEpoch+1))
 	e.Hub().Moved(context.Background(), "lobby", two.pin(firstEpoch+1))
 	hear[*wire.Restart](ada)

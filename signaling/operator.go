@@ -137,42 +137,50 @@ func (s *Server) serveRoom(w http.ResponseWriter, r *http.Request) {
 	writeJSON(w, http.StatusOK, answer)
 }
 
-// askAll asks every live media node what it serves: the store only has intentions.
-func (s *Server) askAll(ctx context.Context, media bool) roomsAnswer {
-	answer := roomsAnswer{Rooms: []heldRoom{}, Unreachable: []ring.NodeID{}}
-	var mu sync.Mutex // guards answer
-	var asks errgroup.Group
+// askNodes asks every live media node, with its client and within roomsPatience, and joins their lists. It returns the
+// nodes that did not answer too.
+func askNodes[T any](ctx context.Context, s *Server, what string, ask func(context.Context, cluster.Node, control.MediaClient) ([]T, error)) (answers []T, unreachable []ring.NodeID) {
+	answers, unreachable = []T{}, []ring.NodeID{} // not null in JSON
+	var (
+		mu   sync.Mutex // guards the results
+		asks errgroup.Group
+	)
 	asks.SetLimit(roomsAtOnce)
 	for _, n := range s.parts.Views.View().Nodes {
 		asks.Go(func() error {
-			rooms, err := s.ask(ctx, n, media)
+			limited, cancel := context.WithTimeout(ctx, roomsPatience)
+			defer cancel()
+			client, err := s.parts.Links.Client(n.Control)
+			var some []T
+			if err == nil {
+				some, err = ask(limited, n, client)
+			}
 			mu.Lock()
 			defer mu.Unlock()
 			if err != nil {
-				s.log.Debug("node not asked for its rooms", "node", n.ID, "error", err)
-				answer.Unreachable = append(answer.Unreachable, n.ID)
+				s.log.Debug("node not asked", "node", n.ID, "what", what, "error", err)
+				unreachable = append(unreachable, n.ID)
 			}
-			answer.Rooms = append(answer.Rooms, rooms...)
+			answers = append(answers, some...)
 			return nil
 		})
 	}
 	_ = asks.Wait() // Every ask returns nil: an unreachable node is part of the answer.
-	slices.Sort(answer.Unreachable)
-	slices.SortFunc(answer.Rooms, func(a, b heldRoom) int { return cmp.Or(cmp.Compare(a.Room, b.Room), cmp.Compare(a.Node, b.Node)) })
-	return answer
+	slices.Sort(unreachable)
+	return answers, unreachable
 }
 
-func (s *Server) ask(ctx context.Context, n cluster.Node, media bool) ([]heldRoom, error) {
-	ctx, cancel := context.WithTimeout(ctx, roomsPatience)
-	defer cancel()
-	client, err := s.parts.Links.Client(n.Control)
-	if err != nil {
-		return nil, err
-	}
-	reply, err := client.Rooms(ctx, &control.RoomsRequest{Media: media})
-	if err != nil {
-		return nil, err
-	}
+// askAll asks every live media node what it serves: the store only has intentions.
+func (s *Server) askAll(ctx context.Context, media bool) roomsAnswer {
+	rooms, unreachable := askNodes(ctx, s, "rooms", func(ctx context.Context, _ cluster.Node, client control.MediaClient) ([]heldRoom, error) {
+		reply, err := client.Rooms(ctx, &control.RoomsRequest{Media: media})
+		return heldRooms(reply), err
+	})
+	slices.SortFunc(rooms, func(a, b heldRoom) int { return cmp.Or(cmp.Compare(a.Room, b.Room), cmp.Compare(a.Node, b.Node)) })
+	return roomsAnswer{Rooms: rooms, Unreachable: unreachable}
+}
+
+func heldRooms(reply *control.RoomsReply) []heldRoom {
 	return each(reply.GetRooms(), func(h *control.HeldRoom) heldRoom {
 		return heldRoom{
 			Room: h.GetRoom(), Node: reply.GetNode(), Boot: reply.GetBoot(), Epoch: h.GetPin().GetFence().GetEpoch(),
@@ -184,5 +192,5 @@ func (s *Server) ask(ctx context.Context, n cluster.Node, media bool) ([]heldRoo
 				}
 			}),
 		}
-	}), nil
+	})
 }

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/holdfast-rtc/holdfast/control"
+	"github.com/holdfast-rtc/holdfast/internal/testkit"
 	"github.com/holdfast-rtc/holdfast/ring"
 	"github.com/holdfast-rtc/holdfast/signaling/access"
 	"github.com/holdfast-rtc/holdfast/signaling/wire"
@@ -89,7 +90,7 @@ func TestWhoMayChangesItsName(t *testing.T) {
 		t.Errorf("a name of nothing is answered %+v", fault)
 	}
 	ada.say(&wire.Rename{Name: "Grace\u202e"})
-	waitFor(t, "the new name", func() bool { return strings.Contains(one.said(), "renames Grace (self-chosen)") })
+	testkit.Eventually(t, "the new name", func() bool { return strings.Contains(one.said(), "renames Grace (self-chosen)") })
 	r.placer.set("lobby", two.pin(firstEpoch+1))
 	e.Hub().Moved(t.Context(), "lobby", two.pin(firstEpoch+1))
 	hear[*wire.Restart](ada)
@@ -155,10 +156,10 @@ func TestWhereItIsDemandedOnlyRoomCreateOpensARoom(t *testing.T) {
 	r.placer.mu.Unlock()
 	ada, joined := e.join("lobby", "Ada")
 	_ = ada.conn.CloseNow()
-	waitFor(t, "the end of the session", func() bool { return len(e.Hub().PinnedTo(n.boot)) == 0 })
+	testkit.Eventually(t, "the end of the session", func() bool { return len(e.Hub().PinnedTo(n.boot)) == 0 })
 	ada, _ = e.resume(joined.Resume, 2)
 	_ = ada.conn.CloseNow()
-	waitFor(t, "the end of the session", func() bool { return len(e.Hub().PinnedTo(n.boot)) == 0 })
+	testkit.Eventually(t, "the end of the session", func() bool { return len(e.Hub().PinnedTo(n.boot)) == 0 })
 	r.placer.mu.Lock()
 	delete(r.placer.pins, "lobby")
 	r.placer.mu.Unlock()

@@ -10,6 +10,7 @@ import (
 
 	"github.com/coder/websocket"
 
+	"github.com/holdfast-rtc/holdfast/internal/testkit"
 	"github.com/holdfast-rtc/holdfast/ring"
 	"github.com/holdfast-rtc/holdfast/signaling/access"
 	"github.com/holdfast-rtc/holdfast/signaling/wire"
@@ -138,7 +139,7 @@ func TestSocketsOfOneIdentityAreCounted(t *testing.T) {
 	}
 	eve.say(&wire.Leave{})
 	eve.closed()
-	waitFor(t, "end of her session", func() bool { return e.sockets.Load() == 2 })
+	testkit.Eventually(t, "end of her session", func() bool { return e.sockets.Load() == 2 })
 	e.join("3", "Grace") // What was refused for the key's sake took none of the identity's.
 }
 
@@ -205,7 +206,7 @@ func TestChatIsPacedByPerson(t *testing.T) {
 		tab.say(&wire.Mute{Source: wire.SourceScreen, Muted: true}) // after all she said
 	}
 	ada.say(&wire.Say{Text: "ada's"})
-	waitFor(t, "word of all that", func() bool {
+	testkit.Eventually(t, "word of all that", func() bool {
 		said := n.said()
 		return strings.Count(said, "mutes") == len(tabs) && strings.Contains(said, "ada's")
 	})

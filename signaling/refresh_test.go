@@ -5,6 +5,7 @@ import (
 	"testing"
 
 	"github.com/holdfast-rtc/holdfast/control"
+	"github.com/holdfast-rtc/holdfast/internal/testkit"
 	"github.com/holdfast-rtc/holdfast/signaling/wire"
 )
 
@@ -16,7 +17,7 @@ func TestRefreshAndReofferPass(t *testing.T) {
 	r.placer.set("lobby", n.pin(firstEpoch))
 	ada, _ := r.signalingNode(nil).join("lobby", "Ada")
 	ada.say(&wire.Refresh{Mids: wire.List[string]{"7", "8"}})
-	waitFor(t, "the refresh at the node", func() bool { return n.said() == "Ada refreshes [7 8]" })
+	testkit.Eventually(t, "the refresh at the node", func() bool { return n.said() == "Ada refreshes [7 8]" })
 	n.say("Ada", n.pin(firstEpoch).Fence, &control.PeerEvent{Event: &control.PeerEvent_Reoffer{
 		Reoffer: &control.Reoffer{Mids: []string{"1"}, Reason: wire.ReofferSilent},
 	}})

@@ -7,9 +7,6 @@ import (
 	"fmt"
 	"net/http"
 	"slices"
-	"sync"
-
-	"golang.org/x/sync/errgroup"
 
 	"github.com/holdfast-rtc/holdfast/cluster"
 	"github.com/holdfast-rtc/holdfast/control"
@@ -95,38 +92,10 @@ func (s *Server) mayAsk(grant access.Grant, room ring.RoomID) error {
 }
 
 func (s *Server) removeEverywhere(ctx context.Context, request *control.RemoveRequest) removalAnswer {
-	answer := removalAnswer{Removed: []removedPeer{}, Unreachable: []ring.NodeID{}}
-	var mu sync.Mutex // guards answer
-	var asks errgroup.Group
-	asks.SetLimit(roomsAtOnce)
-	for _, n := range s.parts.Views.View().Nodes {
-		asks.Go(func() error {
-			removed, err := s.removeAt(ctx, n, request)
-			mu.Lock()
-			defer mu.Unlock()
-			if err != nil {
-				s.log.Debug("node not asked to remove somebody", "node", n.ID, "error", err)
-				answer.Unreachable = append(answer.Unreachable, n.ID)
-			}
-			for _, peer := range removed {
-				answer.Removed = append(answer.Removed, removedPeer{Peer: peer, Node: n.ID})
-			}
-			return nil
-		})
-	}
-	_ = asks.Wait() // Every ask returns nil: an unreachable node is part of the answer.
-	slices.Sort(answer.Unreachable)
-	slices.SortFunc(answer.Removed, func(a, b removedPeer) int { return cmp.Or(cmp.Compare(a.Peer, b.Peer), cmp.Compare(a.Node, b.Node)) })
-	return answer
-}
-
-func (s *Server) removeAt(ctx context.Context, n cluster.Node, request *control.RemoveRequest) ([]string, error) {
-	ctx, cancel := context.WithTimeout(ctx, roomsPatience)
-	defer cancel()
-	client, err := s.parts.Links.Client(n.Control)
-	if err != nil {
-		return nil, err
-	}
-	reply, err := client.Remove(ctx, request)
-	return reply.GetRemoved(), err
+	removed, unreachable := askNodes(ctx, s, "remove", func(ctx context.Context, n cluster.Node, client control.MediaClient) ([]removedPeer, error) {
+		reply, err := client.Remove(ctx, request)
+		return each(reply.GetRemoved(), func(peer string) removedPeer { return removedPeer{Peer: peer, Node: n.ID} }), err
+	})
+	slices.SortFunc(removed, func(a, b removedPeer) int { return cmp.Or(cmp.Compare(a.Peer, b.Peer), cmp.Compare(a.Node, b.Node)) })
+	return removalAnswer{Removed: removed, Unreachable: unreachable}
 }

@@ -10,6 +10,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/holdfast-rtc/holdfast/internal/testkit"
 	"github.com/holdfast-rtc/holdfast/signaling/access"
 )
 
@@ -79,7 +80,7 @@ func TestTheProcessTellsWhatItHolds(t *testing.T) {
 		t.Errorf("somebody is answered %d", status)
 	}
 	// The one who waits, and the connection that asks. The connection of the answer before counts until the server has seen it end.
-	waitFor(t, "one person and two connections without a session", func() bool {
+	testkit.Eventually(t, "one person and two connections without a session", func() bool {
 		status, body, _ := e.get("/api/v1/process", admin)
 		var answer processAnswer
 		if err := json.Unmarshal([]byte(body), &answer); err != nil || status != http.StatusOK {

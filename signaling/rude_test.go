@@ -11,6 +11,7 @@ import (
 	"github.com/coder/websocket"
 
 	"github.com/holdfast-rtc/holdfast/control"
+	"github.com/holdfast-rtc/holdfast/internal/testkit"
 	"github.com/holdfast-rtc/holdfast/signaling/wire"
 )
 
@@ -119,7 +120,7 @@ func TestASlowReaderIsCutOff(t *testing.T) {
 	ada.say(&wire.Join{Token: r.token("lobby", "Ada")})
 	hear[*wire.Joined](ada)
 	noise := &control.Roster{Peers: []*control.Peer{{Id: "p", Name: strings.Repeat("x", 20_000)}}}
-	waitFor(t, "end of the session", func() bool {
+	testkit.Eventually(t, "end of the session", func() bool {
 		for range 50 {
 			n.say("Ada", n.pin(firstEpoch).Fence, &control.PeerEvent{Event: &control.PeerEvent_Roster{Roster: noise}})
 		}
@@ -171,7 +172,7 @@ func TestAClientThatIsGoneIsNoticed(t *testing.T) {
 	// Long enough for the answer to the join to be read on a busy machine: reading answers pings, too.
 	e := r.signalingNode(func(c *Config) { c.PingInterval, c.PongLimit = 5*time.Millisecond, 2*time.Second })
 	_, _ = e.join("lobby", "Ada")
-	waitFor(t, "end of the session", func() bool { return len(e.Hub().PinnedTo(n.boot)) == 0 })
+	testkit.Eventually(t, "end of the session", func() bool { return len(e.Hub().PinnedTo(n.boot)) == 0 })
 	if n.mu.Lock(); len(n.peers) != 1 {
 		t.Errorf("the node has %d peers, want Ada in her grace time", len(n.peers))
 	}

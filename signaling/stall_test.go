@@ -4,6 +4,7 @@ import (
 	"context"
 	"testing"
 
+	"github.com/holdfast-rtc/holdfast/internal/testkit"
 	"github.com/holdfast-rtc/holdfast/signaling/wire"
 )
 
@@ -40,7 +41,7 @@ func TestStalledClientsAreCounted(t *testing.T) {
 		t.Fatalf("%v stalled of all, want 2 of 2", got)
 	}
 	grace.say(&wire.Leave{})
-	waitFor(t, "Grace is gone", func() bool { return counts() == [2]int{1, 1} })
+	testkit.Eventually(t, "Grace is gone", func() bool { return counts() == [2]int{1, 1} })
 
 	e.Hub().Moved(context.Background(), "lobby", two.pin(firstEpoch+1))
 	hear[*wire.Restart](ada)

@@ -56,11 +56,11 @@ func (f *gossipFlags) key() (control.ClusterKey, error) {
 }
 
 func (f gossipFlags) check() error {
-	var lonely error
+	var alone error
 	if len(f.Join) == 0 && !f.Solo {
-		lonely = errors.New("--join: name at least one member of the cluster, or give --solo to the first node")
+		alone = errors.New("--join: name at least one member of the cluster, or give --solo to the first node")
 	}
-	return errors.Join(checkHostPort("gossip-listen", f.GossipListen), lonely)
+	return errors.Join(checkHostPort("gossip-listen", f.GossipListen), alone)
 }
 
 func (f gossipFlags) config(node cluster.Node, key control.ClusterKey) cluster.Config {

@@ -66,14 +66,14 @@ func (x *Beat) Value() (Hello, error) {
 	// Names have the rules of a pin; its other fields are filled with valid ones.
 	named := pin.Pin{Fence: pin.Fence{Epoch: 1}, Node: h.Node, Boot: h.Boot, Control: "-"}
 	if err := named.Validate(); err != nil {
-		return Hello{}, fmt.Errorf("beat: %w", err)
+		return Hello{}, fmt.Errorf("heartbeat: %w", err)
 	}
 	_, port, err := net.SplitHostPort(h.Media)
 	if err != nil {
-		return Hello{}, fmt.Errorf("%w: beat: media address %q: %w", pin.ErrCorrupt, h.Media, err)
+		return Hello{}, fmt.Errorf("%w: heartbeat: media address %q: %w", pin.ErrCorrupt, h.Media, err)
 	}
 	if n, err := strconv.ParseUint(port, 10, 16); err != nil || n == 0 {
-		return Hello{}, fmt.Errorf("%w: beat: media address %q has no port", pin.ErrCorrupt, h.Media)
+		return Hello{}, fmt.Errorf("%w: heartbeat: media address %q has no port", pin.ErrCorrupt, h.Media)
 	}
 	return h, nil
 }

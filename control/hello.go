@@ -64,9 +64,9 @@ func (p *Pool) helloOver(ctx context.Context, socket net.Conn, addr string) (Hel
 	if err != nil {
 		return Hello{}, err
 	}
-	beat, err := stream.Recv()
+	heartbeat, err := stream.Recv()
 	if err != nil {
 		return Hello{}, err
 	}
-	return beat.Value()
+	return heartbeat.Value()
 }

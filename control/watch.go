@@ -15,16 +15,16 @@ import (
 // ErrStreamEnded says that a node ended a Watch of its own will.
 var ErrStreamEnded = errors.New("the node ended the stream")
 
-// Watch calls beat for each heartbeat of the node at addr, from the calling goroutine, until the stream breaks, ctx
-// ends or beat returns an error; it returns that error. A connection in back-off is dialed now. While the node cannot
+// Watch calls heard for each heartbeat of the node at addr, from the calling goroutine, until the stream breaks, ctx
+// ends or heard returns an error; it returns that error. A connection in back-off is dialed now. While the node cannot
 // be reached it waits: the caller bounds that with ctx.
-func (p *Pool) Watch(ctx context.Context, addr, self string, beat func(Hello) error) error {
+func (p *Pool) Watch(ctx context.Context, addr, self string, heard func(Hello) error) error {
 	client, err := p.Client(addr)
 	if err != nil {
 		return err
 	}
 	ctx, cancel := context.WithCancel(ctx)
-	defer cancel() // ends the stream when beat refuses
+	defer cancel() // ends the stream when heard refuses
 	p.Hurry(addr)
 	stream, err := client.Watch(ctx, &WatchRequest{Edge: self}, grpc.WaitForReady(true))
 	if err != nil {
@@ -42,7 +42,7 @@ func (p *Pool) Watch(ctx context.Context, addr, self string, beat func(Hello) er
 		if err != nil {
 			return fmt.Errorf("watch %s: %w", addr, err)
 		}
-		if err := beat(hello); err != nil {
+		if err := heard(hello); err != nil {
 			return err
 		}
 	}
@@ -57,7 +57,7 @@ func (p *Pool) Outrank(ctx context.Context, addr string, room ring.RoomID, highe
 	p.Hurry(addr)
 	reply, err := client.Outrank(ctx, &OutrankRequest{Room: string(room), Pin: PinProto(higher)}, grpc.WaitForReady(true))
 	if err != nil {
-		return false, fmt.Errorf("outrank room %s at %s: %w", room, addr, err)
+		return false, fmt.Errorf("fence room %s at %s: %w", room, addr, err)
 	}
 	return reply.GetHeld(), nil
 }

@@ -41,8 +41,8 @@ func (s *session) dropLink() {
 	}
 }
 
-// settle takes over what reach reached.
-func (s *session) settle(ctx context.Context, r reached) (ending, bool) {
+// takeOver adopts what reach reached.
+func (s *session) takeOver(ctx context.Context, r reached) (ending, bool) {
 	if r.number != s.expected {
 		if r.link != nil {
 			r.link.Close()

@@ -175,7 +175,7 @@ func (s *session) turn(ctx context.Context) (ending, bool) {
 	case to := <-s.moves:
 		s.moveTo(ctx, to)
 	case r := <-s.reached:
-		return s.settle(ctx, r)
+		return s.takeOver(ctx, r)
 	case verdict := <-s.verdicts:
 		return s.expel(verdict)
 	}

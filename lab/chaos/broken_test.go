@@ -82,7 +82,7 @@ func brokenBuilds() []brokenBuild {
 	}`,
 		}}}, Kill, "moved once", 0},
 		{mutant{"clients are not told that their room has moved", []edit{
-			{"signaling", "session.settle", `_recv.restart("moved")`, ""},
+			{"signaling", "session.takeOver", `_recv.restart("moved")`, ""},
 		}}, Kill, "everybody receives everybody", 0},
 		{mutant{"a node that cannot refresh its pins closes its rooms", []edit{
 			{"orchestrator/pinowner", "Owner.Run", "_err := _recv.Refresh(_ctx)", `_err := _recv.Refresh(_ctx)

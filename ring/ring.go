@@ -20,7 +20,6 @@ import (
 	"cmp"
 	"crypto/sha1" // The values are the interface; it protects nothing.
 	"encoding/binary"
-	"iter"
 	"slices"
 	"strconv"
 	"unsafe"
@@ -89,23 +88,6 @@ func (r *Ring) Len() int {
 	}
 	return len(r.nodes)
 }
-
-// Points yields the points in ascending order, each with its node: the end of an arc.
-func (r *Ring) Points() iter.Seq2[uint32, NodeID] {
-	return func(yield func(uint32, NodeID) bool) {
-		if r == nil {
-			return
-		}
-		for i, hash := range r.hashes {
-			if !yield(hash, r.nodes[r.owners[i]]) {
-				return
-			}
-		}
-	}
-}
-
-// Position is a room's place on the circle of 2^32.
-func Position(room RoomID) uint32 { return hash32(string(room)) }
 
 // search returns the first point at or clockwise of hash.
 func (r *Ring) search(hash uint32) int {

@@ -59,9 +59,6 @@ type Report struct {
 	Rooms        int          `json:"rooms"`
 	Before       Distribution `json:"distribution"`
 	Growth       *Growth      `json:"growth,omitempty"` // nil without growth
-
-	before, after *ring.Ring // after may be nil
-	rooms         []ring.RoomID
 }
 
 // Distribution is the rooms per node.
@@ -104,19 +101,18 @@ func Compute(p Plan) (Report, error) {
 	r := Report{
 		Nodes: p.Nodes, VirtualNodes: ring.VirtualNodes, Rooms: p.Rooms,
 		Before: distribute(before, nodes[:p.Nodes], rooms),
-		before: before, rooms: rooms,
 	}
 	if p.Add == 0 {
 		return r, nil
 	}
-	r.after = ring.New(nodes)
-	remapped := len(ring.Moves(before, r.after, rooms))
+	after := ring.New(nodes)
+	remapped := len(ring.Moves(before, after, rooms))
 	r.Growth = &Growth{
 		Added:         nodes[p.Nodes:],
 		Remapped:      remapped,
 		RemapShare:    round(float64(remapped) / float64(p.Rooms)),
 		ExpectedShare: round(float64(p.Add) / float64(len(nodes))),
-		After:         distribute(r.after, nodes, rooms),
+		After:         distribute(after, nodes, rooms),
 	}
 	return r, nil
 }

@@ -15,6 +15,7 @@ import (
 	"google.golang.org/grpc/credentials/insecure"
 
 	"github.com/holdfast-rtc/holdfast/control"
+	"github.com/holdfast-rtc/holdfast/internal/testkit"
 	"github.com/holdfast-rtc/holdfast/pin"
 	"github.com/holdfast-rtc/holdfast/ring"
 )
@@ -315,19 +316,9 @@ func (s *stage) heldPeer(room, peer string) *control.HeldPeer {
 	return nil
 }
 
-// eventually waits for a condition.
 func eventually(t testing.TB, what string, holds func() bool) {
 	t.Helper()
-	tick := time.NewTicker(5 * time.Millisecond)
-	defer tick.Stop()
-	limit := time.After(patience)
-	for !holds() {
-		select {
-		case <-tick.C:
-		case <-limit:
-			t.Fatal("never: " + what)
-		}
-	}
+	testkit.Eventually(t, what, holds)
 }
 
 // rosterIDs lists the peers of a roster.

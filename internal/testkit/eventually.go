@@ -2,25 +2,46 @@
 package testkit
 
 import (
+	"errors"
 	"testing"
 	"time"
 )
 
-const (
-	patience  = time.Minute
-	lookEvery = 5 * time.Millisecond
-)
+// patience is long: a machine that is busy with other tests needs a part of it.
+const patience = time.Minute
+
+var errNotYet = errors.New("it does not hold")
 
 // Eventually waits until holds, for a minute at most.
 func Eventually(t testing.TB, what string, holds func() bool) {
 	t.Helper()
-	limit, every := time.After(patience), time.NewTicker(lookEvery)
-	defer every.Stop()
-	for !holds() {
-		select {
-		case <-limit:
-			t.Fatalf("waited %s for %s", patience, what)
-		case <-every.C:
+	wait(t, patience, 5*time.Millisecond, what, func() error {
+		if !holds() {
+			return errNotYet
 		}
+		return nil
+	})
+}
+
+// Within waits until met returns no error, and fails with its last one at the limit. What is looked at may be a whole cluster,
+// so it looks less often than Eventually.
+func Within(t testing.TB, limit time.Duration, what string, met func() error) {
+	t.Helper()
+	wait(t, limit, 100*time.Millisecond, what, met)
+}
+
+func wait(t testing.TB, limit, every time.Duration, what string, met func() error) {
+	t.Helper()
+	deadline, tick := time.Now().Add(limit), time.NewTicker(every)
+	defer tick.Stop()
+	for {
+		err := met()
+		if err == nil {
+			return
+		}
+		if time.Now().After(deadline) {
+			t.Fatalf("waited %s for %s: %v", limit, what, err)
+		}
+		<-tick.C
 	}
 }

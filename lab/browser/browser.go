@@ -38,9 +38,8 @@ type Page struct {
 	close func()
 }
 
-// Open starts a browser, runs the script before any of the page's own, and opens
-// the address. heard gets the lines of the console, from another goroutine; nil =
-// nobody. The browser lives until Close, whatever becomes of ctx.
+// Open starts a browser, runs the script before the page's own, and opens the address. heard gets the console's lines
+// from another goroutine; nil = nobody. The browser lives until Close, even if ctx ends.
 func Open(ctx context.Context, address, script string, heard func(line string)) (*Page, error) {
 	if Path() == "" {
 		return nil, ErrNoChromium
@@ -57,7 +56,6 @@ func Open(ctx context.Context, address, script string, heard func(line string)) 
 		cancelAlloc()
 		_ = os.RemoveAll(profile)
 	}}
-	// The first command starts the browser, which lives as long as its context.
 	_, err = chromedp.Call(tab, cdppage.AddScriptToEvaluateOnNewDocument, cdppage.AddScriptToEvaluateOnNewDocumentParams{Source: script})
 	if err != nil {
 		p.close()
@@ -66,8 +64,7 @@ func Open(ctx context.Context, address, script string, heard func(line string)) 
 	if heard != nil {
 		go listen(chromedp.Console(tab), heard)
 	}
-	// Not chromedp.Navigate, which waits for a load event that it can miss: the
-	// caller waits for what the page shows.
+	// chromedp.Navigate waits for a load event that it can miss; the caller waits for what the page shows.
 	if _, err := chromedp.Call(tab, cdppage.Navigate, cdppage.NavigateParams{URL: address}); err != nil {
 		p.close()
 		return nil, fmt.Errorf("open %s: %w", address, err)
@@ -75,7 +72,6 @@ func Open(ctx context.Context, address, script string, heard func(line string)) 
 	return p, nil
 }
 
-// listen passes the console on; it ends with the browser.
 func listen(messages iter.Seq2[chromedp.ConsoleMessage, error], heard func(string)) {
 	for m, err := range messages {
 		if err != nil {
@@ -111,8 +107,7 @@ func (p *Page) Eval(ctx context.Context, expression string, into any) error {
 // Close ends the browser.
 func (p *Page) Close() { p.close() }
 
-// Flags are what a headless Chromium needs to run as root, over loopback, with
-// fake devices and no services of its own.
+// Flags are what a headless Chromium needs as root, over loopback, with fake devices and no services of its own.
 func Flags(profile string) []chromedp.ExecAllocatorOption {
 	return []chromedp.ExecAllocatorOption{
 		chromedp.ExecPath(Path()),

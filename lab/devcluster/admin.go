@@ -4,7 +4,6 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
-	"net/url"
 	"strings"
 )
 
@@ -18,7 +17,7 @@ type AdminNode struct {
 	AdminLoad
 }
 
-// AdminLoad is what a media node says that it sends and has reserved, and its ceilings.
+// AdminLoad is what a media node sends and has reserved, and its ceilings.
 type AdminLoad struct {
 	EgressBitsPerSecond     uint64 `json:"egressBitsPerSecond"`
 	EgressPacketsPerSecond  uint64 `json:"egressPacketsPerSecond"`
@@ -26,8 +25,7 @@ type AdminLoad struct {
 	CeilingPacketsPerSecond uint64 `json:"ceilingPacketsPerSecond"`
 }
 
-// Admin fetches a path of the operator's API ("nodes", "rooms", "rooms/NAME")
-// through the front and decodes the answer into into.
+// Admin fetches a path of the operator's API ("nodes", "rooms/NAME") through the front and decodes the answer.
 func (c *Cluster) Admin(ctx context.Context, path string, into any) error {
 	return c.AdminAt(ctx, c.page, path, into)
 }
@@ -55,11 +53,4 @@ func (c *Cluster) AdminNodes(ctx context.Context) ([]AdminNode, error) {
 	}
 	err := c.Admin(ctx, "nodes", &answer)
 	return answer.Nodes, err
-}
-
-// Explain says why a room lives where it lives, as the operator's API does.
-func (c *Cluster) Explain(ctx context.Context, room string) (json.RawMessage, error) {
-	var answer json.RawMessage
-	err := c.Admin(ctx, "rooms/"+url.PathEscape(room), &answer)
-	return answer, err
 }

@@ -13,11 +13,10 @@ import (
 	"time"
 )
 
-// requestBytes bounds a request's body: a signal or a few variables.
+// requestBytes bounds a request's body.
 const requestBytes = 64 << 10
 
-// serveAPI serves the supervisor's requests on loopback and writes the state file
-// that leads to it. The returned function ends both.
+// serveAPI serves requests on loopback and writes the state file that leads to them. closeAPI ends both.
 func (s *Supervisor) serveAPI(ctx context.Context) (closeAPI func(), err error) {
 	path, err := statePath(s.options.State)
 	if err != nil {
@@ -86,7 +85,6 @@ func (s *Supervisor) handler() http.Handler {
 	return s.authorize(mux)
 }
 
-// startAndWait starts a node and answers once the cluster sees it.
 func (s *Supervisor) startAndWait(w http.ResponseWriter, r *http.Request, start func(context.Context) (Node, error)) {
 	node, err := start(r.Context())
 	if err == nil {
@@ -107,8 +105,7 @@ func (s *Supervisor) handleLog(w http.ResponseWriter, r *http.Request) {
 	_, _ = io.WriteString(w, m.log.text())
 }
 
-// authorize lets only those in who could read the state file. Any page in a
-// browser on this machine can reach a loopback port.
+// authorize admits only who could read the state file: any page in a browser on this machine can reach a loopback port.
 func (s *Supervisor) authorize(next http.Handler) http.Handler {
 	want := []byte("Bearer " + s.secrets.control)
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {

@@ -5,7 +5,6 @@ import (
 	"time"
 )
 
-// banner tells people that the cluster is up and what they can do with it.
 func (s *Supervisor) banner(took time.Duration) {
 	status := s.Status()
 	var b strings.Builder

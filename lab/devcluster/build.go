@@ -12,7 +12,6 @@ import (
 	"time"
 )
 
-// mainPackage is what a test builds.
 const mainPackage = "github.com/holdfast-rtc/holdfast"
 
 // Binary builds the binary, once for each process, and returns its path. It is for tests.
@@ -21,12 +20,9 @@ func Binary() (string, error) { return builtOnce() }
 // oldBinary is the age at which a test's binary is removed by a later build.
 const oldBinary = 24 * time.Hour
 
-// builtOnce is the one build of this test run.
 var builtOnce = sync.OnceValues(build) //nolint:gochecknoglobals // once per process is the point: linking takes seconds.
 
-// build compiles the binary into the user's cache and names it by its content,
-// so that test processes that build side by side never replace a file that
-// another one is running.
+// build names the binary by its content: test processes that build side by side never replace one that runs.
 func build() (string, error) {
 	cache, err := os.UserCacheDir()
 	if err != nil {
@@ -55,7 +51,6 @@ func build() (string, error) {
 	return final, nil
 }
 
-// removeOld keeps the cache from growing with every change of the code.
 func removeOld(dir string) {
 	entries, err := os.ReadDir(dir)
 	if err != nil {

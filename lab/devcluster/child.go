@@ -7,14 +7,12 @@ import (
 	"os"
 )
 
-// supervisedEnv tells a process that a supervisor started it: its standard input
-// is a pipe that stays open while the supervisor lives, and the first line of its
+// supervisedEnv marks a child: its standard input stays open while the supervisor lives, and the first line of its
 // standard output is its Report.
 const supervisedEnv = "HOLDFAST_SUPERVISED"
 
-// Report is what a child says about itself, as one line of JSON, once its
-// listeners are bound. Children bind port 0 and report what they got, so that
-// two of them can never be given the same port.
+// Report is one line of JSON, written once the listeners are bound. Children bind port 0, so that no two get the same
+// port.
 type Report struct {
 	Pid       int               `json:"pid"`
 	Addresses map[string]string `json:"addresses"`
@@ -23,9 +21,8 @@ type Report struct {
 // Supervised reports whether this process is a supervisor's child.
 func Supervised() bool { return os.Getenv(supervisedEnv) == "1" }
 
-// EndWithParent calls end when the supervisor is gone, which shows as the end of
-// the inherited pipe. It is the portable half of the promise; on Linux the kernel
-// also kills the child, so that a stopped one ends too.
+// EndWithParent calls end when the supervisor is gone, which closes the inherited pipe. On Linux the kernel kills the
+// child as well, so that a stopped one ends too.
 func EndWithParent(pipe io.Reader, end func()) {
 	go func() {
 		_, _ = io.Copy(io.Discard, pipe)

@@ -20,8 +20,7 @@ type Client struct {
 	http  *http.Client
 }
 
-// Find returns a client of the cluster whose state file is given, or of the only
-// one this user runs.
+// Find returns a client of the cluster with this state file, or of the user's only one.
 func Find(ctx context.Context, path string) (*Client, error) {
 	if path != "" {
 		return open(path)
@@ -85,8 +84,7 @@ func (c *Client) Kill(ctx context.Context, name string, sig syscall.Signal) erro
 	return c.call(ctx, http.MethodPost, "/nodes/"+name+"/kill", killRequest{Signal: sig}, nil)
 }
 
-// StartNode starts a dead node again and returns when the cluster sees it. The
-// variables (KEY=VALUE) are for this run only.
+// StartNode starts a dead node again and returns when the cluster sees it. The variables (KEY=VALUE) are for this run.
 func (c *Client) StartNode(ctx context.Context, name string, env ...string) (Node, error) {
 	var node Node
 	err := c.call(ctx, http.MethodPost, "/nodes/"+name+"/start", startRequest{Env: env}, &node)

@@ -11,12 +11,10 @@ import (
 	"time"
 )
 
-// startLimit bounds the start of a whole cluster in a test.
 const startLimit = readyLimit + 2*reportLimit
 
-// Cluster is a running development cluster in the hands of a test: a `holdfast
-// dev` process, and a client of its supervisor. It ends with the test process,
-// also when that is killed.
+// Cluster is a `holdfast dev` process of a test, and a client of its supervisor. It ends with the test process, also
+// when that is killed.
 type Cluster struct {
 	*Client
 
@@ -82,7 +80,6 @@ func (c *Cluster) start(ctx context.Context, o Options) error {
 	return err
 }
 
-// args is the command line of `holdfast dev` for these options.
 func (o Options) args(state string) []string {
 	args := []string{
 		"dev", "--sfu", strconv.Itoa(o.SFU), "--signaling", strconv.Itoa(o.Signaling),
@@ -145,7 +142,7 @@ func (c *Cluster) KillSupervisor(sig syscall.Signal) error {
 // Output is what `holdfast dev` has shown so far.
 func (c *Cluster) Output() string { return c.log.text() }
 
-// Tied starts a process that dies with this one, however this one ends, and with Close at the latest.
+// Tied starts a process that dies with this one, and with Close at the latest.
 func (c *Cluster) Tied(cmd *exec.Cmd) error { return c.spawner.start(cmd, "") }
 
 // Node describes one node.
@@ -168,7 +165,7 @@ func (c *Cluster) Pid(ctx context.Context, name string) (int, error) {
 	return n.Pid, err
 }
 
-// Restart starts a dead node again; it is StartNode under the name tests look for.
+// Restart is StartNode under the name that tests look for.
 func (c *Cluster) Restart(ctx context.Context, name string, env ...string) (Node, error) {
 	return c.StartNode(ctx, name, env...)
 }

@@ -11,6 +11,8 @@ import (
 	"syscall"
 	"testing"
 	"time"
+
+	"github.com/holdfast-rtc/holdfast/internal/testkit"
 )
 
 // start starts a cluster for the test and ends it afterwards.
@@ -106,7 +108,7 @@ func TestTheLifeOfACluster(t *testing.T) {
 	if n := node(t, c, "sfu-2"); n.State != StateDead || !gone(before.Pid) || !strings.Contains(n.Ended, "killed") {
 		t.Errorf("after SIGKILL: %+v", n)
 	}
-	await(t, "the signaling nodes to miss it", func() bool { return !seen(t, c, "sfu-2") })
+	testkit.Eventually(t, "the signaling nodes to miss it", func() bool { return !seen(t, c, "sfu-2") })
 	if n := node(t, c, "sfu-2"); n.State != StateDead {
 		t.Errorf("a killed node came back unasked: %+v", n)
 	}
@@ -204,7 +206,7 @@ func TestNoChildOutlivesItsSupervisor(t *testing.T) {
 				t.Fatal(err)
 			}
 			for _, pid := range children {
-				await(t, fmt.Sprintf("child %d to end", pid), func() bool { return gone(pid) })
+				testkit.Eventually(t, fmt.Sprintf("child %d to end", pid), func() bool { return gone(pid) })
 			}
 			if sig == syscall.SIGKILL {
 				next := New(Defaults())
@@ -220,9 +222,42 @@ func TestNoChildOutlivesItsSupervisor(t *testing.T) {
 	}
 }
 
-// TestTheStatusSaysWhatIsMissing: a cluster is ready while people can join.
-func TestTheStatusSaysWhatIsMissing(t *testing.T) {
-	c := start(t, Options{SFU: 2, Signaling: 1})
+// TestWhatASupervisorIsAsked: one cluster, asked by a stranger, for what it lacks, for a node with another environment,
+// and for its end, as `holdfast dev stop` asks.
+func TestWhatASupervisorIsAsked(t *testing.T) {
+	c := start(t, Options{SFU: 2, Signaling: 1, NodeEnv: map[string][]string{"sfu-2": {"HOLDFAST_TEST_MARK=first"}}})
+	// Any page of a browser on this machine can reach the port.
+	stranger := &Client{state: c.state, http: c.http}
+	stranger.state.Token = "guess"
+	if err := stranger.Stop(t.Context()); err == nil {
+		t.Error("a wrong token was accepted")
+	}
+	mark := func(name string) string { return environment(t, node(t, c, name).Pid, "HOLDFAST_TEST_MARK") }
+	if mark("sfu-1") != "" || mark("sfu-2") != "first" {
+		t.Errorf("marks are %q and %q", mark("sfu-1"), mark("sfu-2"))
+	}
+	saysWhatIsMissing(t, c)
+	if _, err := c.Restart(t.Context(), "sfu-2", "HOLDFAST_TEST_MARK=second"); err != nil {
+		t.Fatal(err)
+	}
+	if mark("sfu-2") != "second" {
+		t.Errorf("after the restart the mark is %q", mark("sfu-2"))
+	}
+	children := pids(t, c)
+	if err := c.Stop(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	for _, pid := range append(children, c.SupervisorPid()) {
+		testkit.Eventually(t, fmt.Sprintf("process %d to end", pid), func() bool { return gone(pid) })
+	}
+	if _, err := os.Stat(filepath.Join(c.dir.path, "state.json")); !errors.Is(err, os.ErrNotExist) {
+		t.Errorf("the state file is still there: %v", err)
+	}
+}
+
+// saysWhatIsMissing: a cluster is ready while people can join.
+func saysWhatIsMissing(t *testing.T, c *Cluster) {
+	t.Helper()
 	check := func(ready bool, said ...string) {
 		t.Helper()
 		s := status(t, c)
@@ -236,12 +271,11 @@ func TestTheStatusSaysWhatIsMissing(t *testing.T) {
 			}
 		}
 	}
-	steps := []struct {
+	for _, step := range []struct {
 		kill  string
 		ready bool
 		said  []string
-	}{{"sfu-2", true, []string{"(ready)"}}, {"store", false, []string{"not ready", "store"}}, {"front", false, []string{"store", "front"}}, {"sfu-1", false, []string{"sfu"}}}
-	for _, step := range steps {
+	}{{"sfu-2", true, []string{"(ready)"}}, {"store", false, []string{"not ready", "store"}}, {"front", false, []string{"store", "front"}}, {"sfu-1", false, []string{"sfu"}}} {
 		if err := c.Kill(t.Context(), step.kill, syscall.SIGKILL); err != nil {
 			t.Fatal(err)
 		}
@@ -253,53 +287,6 @@ func TestTheStatusSaysWhatIsMissing(t *testing.T) {
 		}
 	}
 	check(true, "(ready)")
-}
-
-// TestAStopEndsEverything asks by the API, as `holdfast dev stop` does.
-func TestAStopEndsEverything(t *testing.T) {
-	c := start(t, Options{SFU: 1, Signaling: 1})
-	children := pids(t, c)
-	if err := c.Stop(t.Context()); err != nil {
-		t.Fatal(err)
-	}
-	for _, pid := range append(children, c.SupervisorPid()) {
-		await(t, fmt.Sprintf("process %d to end", pid), func() bool { return gone(pid) })
-	}
-	if _, err := os.Stat(filepath.Join(c.dir.path, "state.json")); !errors.Is(err, os.ErrNotExist) {
-		t.Errorf("the state file is still there: %v", err)
-	}
-}
-
-// TestAStrangerIsRefused: any page of a browser on this machine can reach the port.
-func TestAStrangerIsRefused(t *testing.T) {
-	c := start(t, Options{SFU: 1, Signaling: 1})
-	stranger := &Client{state: c.state, http: c.http}
-	stranger.state.Token = "guess"
-	if err := stranger.Stop(t.Context()); err == nil {
-		t.Error("a wrong token was accepted")
-	}
-	if !status(t, c).Ready {
-		t.Error("the cluster is not ready any more")
-	}
-}
-
-// TestEnvironmentOfOneNode gives one node a variable at its first run and another
-// at a restart.
-func TestEnvironmentOfOneNode(t *testing.T) {
-	c := start(t, Options{SFU: 2, Signaling: 1, NodeEnv: map[string][]string{"sfu-2": {"HOLDFAST_TEST_MARK=first"}}})
-	mark := func(name string) string { return environment(t, node(t, c, name).Pid, "HOLDFAST_TEST_MARK") }
-	if mark("sfu-1") != "" || mark("sfu-2") != "first" {
-		t.Errorf("marks are %q and %q", mark("sfu-1"), mark("sfu-2"))
-	}
-	if err := c.Kill(t.Context(), "sfu-2", syscall.SIGKILL); err != nil {
-		t.Fatal(err)
-	}
-	if _, err := c.Restart(t.Context(), "sfu-2", "HOLDFAST_TEST_MARK=second"); err != nil {
-		t.Fatal(err)
-	}
-	if mark("sfu-2") != "second" {
-		t.Errorf("after the restart the mark is %q", mark("sfu-2"))
-	}
 }
 
 func environment(t *testing.T, pid int, key string) string {

@@ -68,7 +68,6 @@ type Access struct {
 	Secret string `json:"secret"`
 }
 
-// The bodies of the supervisor's requests.
 type (
 	killRequest struct {
 		Signal syscall.Signal `json:"signal"`

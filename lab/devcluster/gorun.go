@@ -11,9 +11,8 @@ import (
 // goRunPoll is how often a supervisor under `go run` looks for its parent.
 const goRunPoll = 250 * time.Millisecond
 
-// EndWithGoRun calls end when `go run`, which compiled and started this process,
-// is gone: it does not pass on a SIGTERM, and cannot pass on a SIGKILL. A process
-// that something else started is left alone, so that nohup and the like work.
+// EndWithGoRun calls end when the `go run` that started this process is gone: it does not pass on a SIGTERM and cannot
+// pass on a SIGKILL. A process that something else started is left alone, as under nohup.
 func EndWithGoRun(ctx context.Context, end func()) {
 	parent := os.Getppid()
 	if !startedByGoRun(parent) {
@@ -36,8 +35,7 @@ func EndWithGoRun(ctx context.Context, end func()) {
 	}()
 }
 
-// startedByGoRun recognizes the compiler's cache in our path, or (on Linux, where
-// the cache may have been moved) the go command as our parent.
+// startedByGoRun recognizes the compiler's cache in our path, or, on Linux, the go command as our parent.
 func startedByGoRun(parent int) bool {
 	self, err := os.Executable()
 	if err == nil && strings.Contains(self, "go-build") {

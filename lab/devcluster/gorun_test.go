@@ -7,6 +7,8 @@ import (
 	"path/filepath"
 	"syscall"
 	"testing"
+
+	"github.com/holdfast-rtc/holdfast/internal/testkit"
 )
 
 // TestTheClusterEndsWithGoRun: `go run . dev` is what people type, and go run passes on
@@ -25,7 +27,7 @@ func TestTheClusterEndsWithGoRun(t *testing.T) {
 				t.Fatal(err)
 			}
 			var up Status
-			await(t, "the cluster to be ready", func() bool {
+			testkit.Eventually(t, "the cluster to be ready", func() bool {
 				c, err := Find(t.Context(), state)
 				if err != nil {
 					return false
@@ -47,7 +49,7 @@ func TestTheClusterEndsWithGoRun(t *testing.T) {
 				all = append(all, n.Pid)
 			}
 			for _, pid := range all {
-				await(t, fmt.Sprintf("process %d to end", pid), func() bool { return gone(pid) })
+				testkit.Eventually(t, fmt.Sprintf("process %d to end", pid), func() bool { return gone(pid) })
 			}
 		})
 	}

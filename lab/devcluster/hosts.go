@@ -23,7 +23,6 @@ func ParseHost(given string) (name string, h Host, err error) {
 	return name, h, nil
 }
 
-// flags are the --host flags for these hosts.
 func (o Options) hostFlags() []string {
 	var flags []string
 	for name, h := range o.Hosts {
@@ -32,7 +31,6 @@ func (o Options) hostFlags() []string {
 	return flags
 }
 
-// host is where a node runs: this machine's loopback unless it has a host of its own.
 func (o Options) host(name string) Host {
 	if h, own := o.Hosts[name]; own {
 		return h
@@ -40,5 +38,5 @@ func (o Options) host(name string) Host {
 	return Host{IP: "127.0.0.1"}
 }
 
-// errNoHost refuses one more node where each has a host of its own.
+// errNoHost refuses one more node if each has a host of its own.
 var errNoHost = errors.New("each node of this cluster has a host of its own, and there is none for one more")

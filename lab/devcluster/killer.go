@@ -8,8 +8,7 @@ import (
 	"syscall"
 )
 
-// What signaling nodes are told so that a page can kill a media node: where the
-// supervisor listens, and what a request must carry. They are told only when the page is
+// A signaling node gets the supervisor's address and token, so that its page can kill media nodes: only if the page is
 // served on loopback.
 const (
 	superviseEnv      = "HOLDFAST_DEV_CONTROL"
@@ -19,7 +18,7 @@ const (
 // Killer kills nodes of the cluster whose child this process is.
 type Killer struct{ client *Client }
 
-// NewKiller returns nil when this process is no child of a supervisor that lets it.
+// NewKiller returns nil unless a supervisor gave this process the right.
 func NewKiller() *Killer {
 	address, token := os.Getenv(superviseEnv), os.Getenv(superviseTokenEnv)
 	if address == "" || token == "" || !Supervised() {
@@ -35,8 +34,7 @@ func (k *Killer) Kill(ctx context.Context, node string) error {
 	return k.client.Kill(ctx, node, syscall.SIGKILL)
 }
 
-// loopbackPage reports whether the page is for this machine only. An address that is
-// not chosen yet becomes a loopback one.
+// loopbackPage reports whether only this machine reaches the page. An address to be chosen will be loopback.
 func loopbackPage(listen string) bool {
 	if listen == "" {
 		return true

@@ -14,14 +14,13 @@ import (
 	"github.com/holdfast-rtc/holdfast/pin"
 )
 
-// readyLimit bounds the wait for a whole cluster: gossip settles within seconds,
-// and a cold, busy machine may need several times that.
+// readyLimit bounds the wait for a whole cluster on a cold, busy machine; gossip settles within seconds.
 const readyLimit = 60 * time.Second
 
-// redisLimit bounds the look at a Redis server that the user named.
+// redisLimit bounds the look at the user's Redis server.
 const redisLimit = 3 * time.Second
 
-// bringUp starts the cluster: what others need first, the rest side by side.
+// bringUp starts what others need first, then the rest side by side.
 func (s *Supervisor) bringUp(ctx context.Context) error {
 	began := time.Now()
 	if err := s.listenable(); err != nil {
@@ -30,7 +29,7 @@ func (s *Supervisor) bringUp(ctx context.Context) error {
 	if err := s.startStore(ctx); err != nil {
 		return err
 	}
-	// One media node alone first: the others have somebody to join.
+	// One media node alone first, for the others to join.
 	if err := s.startNew(ctx, "sfu-1", RoleSFU); err != nil {
 		return err
 	}
@@ -58,8 +57,8 @@ func (s *Supervisor) bringUp(ctx context.Context) error {
 	return s.onReady(strings.TrimSuffix(strings.TrimPrefix(page, "http://"), "/"))
 }
 
-// startStore starts the embedded store, or looks whether somebody listens where
-// --redis points: without it the signaling nodes would wait for it in silence.
+// startStore starts the embedded store, or checks that somebody listens at --redis: signaling nodes would wait for it in
+// silence.
 func (s *Supervisor) startStore(ctx context.Context) error {
 	if s.options.Redis == "" {
 		return s.startNew(ctx, "store", RoleStore)
@@ -76,7 +75,7 @@ func (s *Supervisor) startStore(ctx context.Context) error {
 	return fmt.Errorf("--redis: no server answers there: %w", errors.Join(faults...))
 }
 
-// storeHosts are the servers that a store's URL of any form names (docs/STORE.md), without who asks them.
+// storeHosts are the servers in a store's URL of any form (docs/STORE.md).
 func storeHosts(rawURL string) []string {
 	scheme, rest, _ := strings.Cut(rawURL, "://")
 	authority := rest
@@ -97,8 +96,7 @@ func storeHosts(rawURL string) []string {
 	return hosts
 }
 
-// startFront starts the balancer on the wanted port, or on a free one when
-// nobody named a port and the usual one is taken.
+// startFront uses the wanted port, else the usual one, else a free one.
 func (s *Supervisor) startFront(ctx context.Context) error {
 	s.mu.Lock()
 	switch {
@@ -122,7 +120,7 @@ func (s *Supervisor) startFront(ctx context.Context) error {
 	return nil
 }
 
-// listenable is the fault of a --listen where nobody can listen, said before anything is started.
+// listenable reports the fault of a --listen before anything is started.
 func (s *Supervisor) listenable() error {
 	if s.options.Listen == "" || s.options.host("front").Space != "" {
 		return nil
@@ -151,7 +149,6 @@ func (s *Supervisor) startNew(ctx context.Context, name string, role Role) error
 	return err
 }
 
-// start runs a member that is not running, and returns once it has reported.
 func (s *Supervisor) start(ctx context.Context, name string, env []string) (Node, error) {
 	m, c, err := s.reserve(name, env)
 	if err != nil {
@@ -178,7 +175,7 @@ func (s *Supervisor) start(ctx context.Context, name string, env []string) (Node
 	return m.node(), nil
 }
 
-// reserve marks a member as starting and says what to run.
+// reserve marks a member as starting and returns what to run.
 func (s *Supervisor) reserve(name string, env []string) (*member, command, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -216,7 +213,7 @@ func (s *Supervisor) reserve(name string, env []string) (*member, command, error
 	}, nil
 }
 
-// clusterName is a name of its own for a cluster whose store is not.
+// clusterName is unique if the store is shared.
 func (s *Supervisor) clusterName() string {
 	if s.options.Redis == "" {
 		return pin.DefaultCluster
@@ -224,8 +221,7 @@ func (s *Supervisor) clusterName() string {
 	return s.secrets.cluster
 }
 
-// environment is what every child is told: the secrets, and where the store is.
-// A secret in an argument would show in every process list.
+// environment has the secrets and the store's address: arguments would show in every process list.
 func (s *Supervisor) environment(role Role) []string {
 	store := s.options.Redis
 	for _, m := range s.members {
@@ -247,8 +243,7 @@ func (s *Supervisor) environment(role Role) []string {
 	return env
 }
 
-// kill sends a signal to a running member and, when the signal is SIGKILL, waits
-// for the end.
+// kill sends a signal to a running member; after SIGKILL it waits for the end.
 func (s *Supervisor) kill(ctx context.Context, name string, sig syscall.Signal) error {
 	s.mu.Lock()
 	m, err := s.find(name)

@@ -14,8 +14,8 @@ const (
 	logFileBytes = 64 << 20 // of each node's log on disk; later lines are dropped, and the last line says so
 )
 
-// terminal serializes lines of many children onto one writer. It never blocks a
-// child: lines that do not fit into its queue are dropped and counted.
+// terminal serializes lines of many children onto one writer. It never blocks a child: lines that do not fit are
+// dropped.
 type terminal struct {
 	lines chan []byte // bounded; when full, a line is dropped
 	done  chan struct{}
@@ -49,8 +49,7 @@ func (t *terminal) close() {
 	<-t.done
 }
 
-// logbook is one node's log over all its runs. It is the io.Writer that a child's
-// standard error is copied to.
+// logbook is one node's log over all its runs; a child's standard error is copied to it.
 type logbook struct {
 	show func(line []byte) // decides what the terminal sees of a whole line
 

@@ -9,8 +9,7 @@ import (
 	"strings"
 )
 
-// member is one node of the cluster across its runs. The supervisor's mutex
-// guards it.
+// member is one node across its runs. The supervisor's mutex guards it.
 type member struct {
 	name    string
 	role    Role
@@ -21,7 +20,6 @@ type member struct {
 	pending bool // a start is under way
 }
 
-// node describes the member for people and programs.
 func (m *member) node() Node {
 	n := Node{Name: m.name, Role: m.role, State: StateDead, Starts: m.starts, Addresses: maps.Clone(m.seen)}
 	switch {
@@ -36,9 +34,8 @@ func (m *member) node() Node {
 	return n
 }
 
-// args is the command line of the member's next run, given the cluster around
-// it. The store and the signaling nodes come back where they were, because
-// others have their addresses; a media node takes new ports, as its boot changes too.
+// args is the command line of the member's next run. The store and the signaling nodes come back at their addresses,
+// which others have; a media node takes new ports.
 func (m *member) args(join, backends []string, o Options) []string {
 	free := net.JoinHostPort(o.host(m.name).IP, "0")
 	gossip := []string{"--gossip-listen", free}
@@ -70,7 +67,6 @@ func (m *member) again(kind, first string) string {
 	return first
 }
 
-// line describes the member on one line of the terminal.
 func (n Node) line() string {
 	var ports []string
 	for _, kind := range slices.Sorted(maps.Keys(n.Addresses)) {
@@ -86,8 +82,7 @@ func (n Node) line() string {
 	return strings.TrimRight(line, " ")
 }
 
-// byRoleAndAge orders nodes as people read them: the store, media nodes, signaling
-// nodes, the front; the lower number first.
+// byRoleAndAge orders the store, media nodes, signaling nodes, the front; the lower number first.
 func byRoleAndAge(a, b Node) int {
 	roles := []Role{RoleStore, RoleSFU, RoleSignaling, RoleFront}
 	return cmp.Or(

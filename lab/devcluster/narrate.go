@@ -12,8 +12,7 @@ import (
 	"unicode"
 )
 
-// isStep reports whether a log message is a step of a failover: what a person
-// who kills a node wants to watch.
+// isStep reports whether a log message is a step of a failover.
 func isStep(message string) bool {
 	switch message {
 	case "node down", "room re-homing", "room re-homed", "clients told to restart", "client migrated":
@@ -22,8 +21,6 @@ func isStep(message string) bool {
 	return false
 }
 
-// narrator turns one node's log lines into what the terminal shows: the steps of
-// a failover always, everything when verbose, and crashes always.
 type narrator struct {
 	name    string
 	verbose bool
@@ -44,7 +41,6 @@ func (n *narrator) show(line []byte) {
 	}
 }
 
-// entry is one structured log line of a child.
 type entry struct {
 	at      time.Time
 	level   string
@@ -78,7 +74,6 @@ func legible(text string) string {
 	return text
 }
 
-// text gives the entry as one line for people.
 func (e entry) text(name string) string {
 	var b strings.Builder
 	fmt.Fprintf(&b, "%s  %-12s ", e.at.Format("15:04:05.000"), name)

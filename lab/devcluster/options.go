@@ -9,8 +9,7 @@ import (
 	"strings"
 )
 
-// DefaultListen is where the page is served when the port is free: the port that
-// people who know this kind of server expect.
+// DefaultListen is the port that users of such servers expect, if it is free.
 const DefaultListen = "127.0.0.1:7880"
 
 // Options say what cluster to run.
@@ -23,11 +22,10 @@ type Options struct {
 	MediaHost string   // the IP address of this machine that media is bound to; loopback when empty
 	State     string   // path of the state file; empty chooses one in the user's runtime directory
 
-	// NodeEnv is extra environment (KEY=VALUE) of the first run of a node, by name,
-	// for example {"sfu-1": {"HOLDFAST_FAILPOINTS=..."}}.
+	// NodeEnv is extra environment (KEY=VALUE) of a node's first run, by name.
 	NodeEnv map[string][]string
 
-	// Hosts are the network namespaces that nodes run in, by name; the others run in ours.
+	// Hosts are the network namespaces of nodes, by name; the others run in ours.
 	Hosts map[string]Host
 
 	Verbose bool      // show every log line of every node
@@ -38,7 +36,7 @@ type Options struct {
 // Defaults returns the options of `holdfast dev` without flags.
 func Defaults() Options { return Options{SFU: 3, Signaling: 2} }
 
-// maxNodes bounds each role: more processes than this tell nothing on one machine.
+// maxNodes bounds each role.
 const maxNodes = 32
 
 // Validate returns every fault of the options at once.
@@ -71,8 +69,7 @@ func (o Options) Validate() error {
 	return errors.Join(faults...)
 }
 
-// origins are the signaling nodes' --origin flags. Where the page is served under a
-// name, that name is one of their own.
+// origins are the signaling nodes' --origin flags; a named host of the page is one of them.
 func (o Options) origins() []string {
 	var flags []string
 	for _, origin := range o.Origins {
@@ -84,8 +81,7 @@ func (o Options) origins() []string {
 	return flags
 }
 
-// mediaListen is where a media node binds its media socket: a free port of an
-// address that browsers reach.
+// mediaListen is where a media node binds its media socket: a free port of an address that browsers reach.
 func (o Options) mediaListen(name string) string {
 	return net.JoinHostPort(cmp.Or(o.MediaHost, o.host(name).IP), "0")
 }

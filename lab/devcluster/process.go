@@ -15,17 +15,14 @@ import (
 	"time"
 )
 
-// reportLimit bounds the wait for a child's report. Starting takes a fraction of
-// a second; a busy machine may need many times that.
+// reportLimit is generous for a busy machine: starting takes a fraction of a second.
 const reportLimit = 30 * time.Second
 
 // endLimit is how long a child may take to end in order before it is killed.
 const endLimit = 3 * time.Second
 
-// errEndedEarly is returned when a child ends before it has reported.
 var errEndedEarly = errors.New("it ended before it was up")
 
-// process is one run of one child.
 type process struct {
 	pid    int
 	report Report
@@ -35,7 +32,6 @@ type process struct {
 	how    string        // how it ended, in words; set before ended is closed
 }
 
-// command is what to run.
 type command struct {
 	binary string
 	space  string // the network namespace to run in; empty = ours
@@ -44,8 +40,7 @@ type command struct {
 	stderr io.Writer // gets the child's log; must not block for long
 }
 
-// launch starts a child and waits for its report. On an error the process
-// returned, if any, has ended.
+// launch starts a child and waits for its report. After an error the returned process, if any, has ended.
 func launch(ctx context.Context, sp *spawner, c command, limit time.Duration) (*process, error) {
 	cmd := exec.Command(c.binary, c.args...)
 	cmd.Env = append(append(foreignEnviron(), supervisedEnv+"=1"), c.env...)
@@ -69,13 +64,11 @@ func launch(ctx context.Context, sp *spawner, c command, limit time.Duration) (*
 	return p, p.awaitReport(ctx, reports, limit)
 }
 
-// foreignEnviron is our environment without our own variables: what the user
-// exported for a node of his must not leak into ours.
+// foreignEnviron leaves out Holdfast's variables: what a user exported must not leak into the cluster.
 func foreignEnviron() []string {
 	return slices.DeleteFunc(os.Environ(), func(pair string) bool { return strings.HasPrefix(pair, "HOLDFAST_") })
 }
 
-// wait reads the report and then waits for the end of the process.
 func (p *process) wait(stdout io.Reader, reports chan<- Report) {
 	defer close(p.ended)
 	lines := bufio.NewReader(stdout)
@@ -118,7 +111,6 @@ func (p *process) awaitReport(ctx context.Context, reports <-chan Report, limit 
 	return err
 }
 
-// alive reports whether the process is still there.
 func (p *process) alive() bool {
 	select {
 	case <-p.ended:
@@ -128,8 +120,7 @@ func (p *process) alive() bool {
 	}
 }
 
-// signal sends sig, unless the process is gone: a pid is never signalled after
-// its process was waited for, so it cannot be somebody else's.
+// signal sends sig unless the process was waited for: its pid could be another's by then.
 func (p *process) signal(sig syscall.Signal) error {
 	if err := p.cmd.Process.Signal(sig); err != nil && !errors.Is(err, os.ErrProcessDone) {
 		return fmt.Errorf("signal pid %d: %w", p.pid, err)

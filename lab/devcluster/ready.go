@@ -13,24 +13,19 @@ import (
 	"github.com/holdfast-rtc/holdfast/readiness"
 )
 
-// readyPoll is how often a condition is looked at again.
 const readyPoll = 50 * time.Millisecond
 
-// readyBodyBytes bounds what is read of an answer.
 const readyBodyBytes = 1 << 20
 
-// errNotYet wraps what the cluster is still waiting for.
 var errNotYet = errors.New("not ready")
 
-// waitReady returns when the page answers, every running signaling node says it
-// is ready, and each of them sees every running media node.
+// waitReady returns when the page answers, and every running signaling node is ready and sees every running media node.
 func (s *Supervisor) waitReady(ctx context.Context) error {
 	return poll(ctx, "the cluster", s.checkReady)
 }
 
-// waitFor returns when a node that was started does its work: its own readiness, or
-// for a media node that it is seen. What else is broken in the cluster does not matter; a
-// test may have broken it.
+// waitFor returns when a started node is ready, or, a media node, is seen. Other faults of the cluster do not matter: a
+// test may have made them.
 func (s *Supervisor) waitFor(ctx context.Context, n Node) error {
 	switch n.Role {
 	case RoleSFU:
@@ -44,7 +39,7 @@ func (s *Supervisor) waitFor(ctx context.Context, n Node) error {
 	return nil
 }
 
-// poll looks until the check is content or readyLimit has passed.
+// poll retries the check until it succeeds or readyLimit has passed.
 func poll(ctx context.Context, what string, check func(context.Context, *http.Client) error) error {
 	client := &http.Client{Timeout: 2 * time.Second, Transport: &http.Transport{DisableKeepAlives: true}}
 	ctx, cancel := context.WithTimeout(ctx, readyLimit)
@@ -81,8 +76,7 @@ func (s *Supervisor) checkReady(ctx context.Context, client *http.Client) error 
 	return nil
 }
 
-// checkSeen is content when every running signaling node that answers, and at
-// least one, sees the node.
+// checkSeen wants every signaling node that answers, and at least one, to see the node.
 func (s *Supervisor) checkSeen(ctx context.Context, client *http.Client, node Node) error {
 	witnesses := 0
 	for _, n := range running(s.Status(), RoleSignaling) {
@@ -100,14 +94,12 @@ func (s *Supervisor) checkSeen(ctx context.Context, client *http.Client, node No
 	return nil
 }
 
-// running lists the nodes of a role whose process runs.
 func running(status Status, role Role) []Node {
 	return slices.DeleteFunc(slices.Clone(status.Nodes), func(n Node) bool {
 		return n.Role != role || n.State != StateRunning
 	})
 }
 
-// ask wants 200 of a path of a node.
 func ask(ctx context.Context, client *http.Client, n Node, path string) error {
 	if _, err := get(ctx, client, "http://"+n.Addresses[AddressHTTP]+path, ""); err != nil {
 		return fmt.Errorf("%s: %w", n.Name, err)
@@ -115,7 +107,7 @@ func ask(ctx context.Context, client *http.Client, n Node, path string) error {
 	return nil
 }
 
-// sees asks a signaling node whether it sees the media nodes.
+// sees wants a signaling node to see the media nodes.
 func (s *Supervisor) sees(ctx context.Context, client *http.Client, n Node, media []Node) error {
 	token, err := s.secrets.access.adminToken()
 	if err != nil {
@@ -131,9 +123,7 @@ func (s *Supervisor) sees(ctx context.Context, client *http.Client, n Node, medi
 	return nil
 }
 
-// seesAll checks that the answer of a signaling node lists every media node at
-// the address it has now: a node that has just restarted may still be listed as
-// its old boot.
+// seesAll wants every media node at its present address: a restarted one may still be listed as its old boot.
 func seesAll(body []byte, media []Node) error {
 	var answer struct {
 		Nodes []AdminNode `json:"nodes"`

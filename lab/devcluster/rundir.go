@@ -6,18 +6,16 @@ import (
 	"path/filepath"
 )
 
-// runDir is a temporary directory that belongs to a process. It is locked while the process lives, and
-// the kernel unlocks it however that ends, so whoever makes the next one removes what a killed
-// process left behind.
+// runDir is a temporary directory, locked while its process lives. The next process removes what a killed one left
+// behind.
 type runDir struct {
 	path string
 	lock *os.File
 }
 
-// makeRunDir makes one whose name begins with prefix.
 func makeRunDir(prefix string) (*runDir, error) {
 	sweep(prefix)
-	// It gets its name once it is locked: another process that sweeps must not take it for left behind.
+	// It gets its name once it is locked, or another process could sweep it away.
 	fresh, err := os.MkdirTemp("", "new-"+prefix)
 	if err != nil {
 		return nil, fmt.Errorf("make a directory of this run: %w", err)
@@ -36,7 +34,6 @@ func makeRunDir(prefix string) (*runDir, error) {
 	return d, nil
 }
 
-// remove removes it with all that is in it.
 func (d *runDir) remove() {
 	os.RemoveAll(d.path)
 	d.lock.Close()

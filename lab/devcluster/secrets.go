@@ -5,8 +5,8 @@ import (
 	"encoding/hex"
 )
 
-// secrets, and the name, are made anew for every run and live only in the environment of the
-// children and in the state file, which the user alone can read.
+// secrets are made for each run. They live in the environment of the children and in the state file, which the user
+// alone can read.
 type secrets struct {
 	clusterKey string
 	cluster    string // its name: two clusters on one store must not meet
@@ -23,7 +23,6 @@ func newSecrets() secrets {
 	}
 }
 
-// randomHex returns n random bytes as text.
 func randomHex(n int) string {
 	b := make([]byte, n)
 	_, _ = rand.Read(b) // never fails (crypto/rand)

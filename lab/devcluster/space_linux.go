@@ -7,8 +7,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// inSpace runs f with this thread, which must be locked, in another network namespace:
-// a process that f starts is there.
+// inSpace runs f in another network namespace with this thread, which must be locked: a process that f starts is there.
 func inSpace(path string, f func() error) error {
 	own, err := unix.Open("/proc/thread-self/ns/net", unix.O_RDONLY|unix.O_CLOEXEC, 0)
 	if err != nil {

@@ -7,12 +7,10 @@ import (
 	"runtime"
 )
 
-// errSpawnerEnded is returned to whoever asks for a process during the end.
 var errSpawnerEnded = errors.New("the supervisor is ending")
 
-// spawner starts processes from one OS thread that lives as long as Run does.
-// Linux ties a child's parent-death signal to the thread that forked it, not to
-// the process, so a child forked from a pooled thread could be killed at any time.
+// spawner starts processes from one OS thread that lives as long as Run. Linux ties a child's parent-death signal to the
+// thread that forked it: a child of a pooled thread could be killed at any time.
 type spawner struct {
 	requests chan spawnRequest // unbuffered: a caller waits its turn
 	done     chan struct{}
@@ -28,8 +26,7 @@ func newSpawner() *spawner {
 	return &spawner{requests: make(chan spawnRequest), done: make(chan struct{})}
 }
 
-// run serves until ctx ends. The thread is not unlocked, so it ends with this
-// goroutine, and with it any child that is still there.
+// run serves until ctx ends. The thread is not unlocked, so it ends with this goroutine, and its children with it.
 func (s *spawner) run(ctx context.Context) {
 	runtime.LockOSThread()
 	defer close(s.done)
@@ -43,7 +40,6 @@ func (s *spawner) run(ctx context.Context) {
 	}
 }
 
-// start starts the process from this thread.
 func (r spawnRequest) start() error {
 	if r.space == "" {
 		return r.cmd.Start()

@@ -12,8 +12,7 @@ import (
 // ErrNoCluster is returned when no development cluster of this user is running.
 var ErrNoCluster = errors.New("no development cluster is running; start one with: holdfast dev")
 
-// stateFile is how later commands find a running supervisor. It holds the
-// secrets of the run, so only the user can read it.
+// stateFile leads later commands to a running supervisor. It holds the run's secrets.
 type stateFile struct {
 	Pid     int    `json:"pid"`
 	Control string `json:"control"` // host:port of the supervisor's API
@@ -21,7 +20,6 @@ type stateFile struct {
 	Access  Access `json:"access"`
 }
 
-// stateDir is a directory that only this user can read and write.
 func stateDir() (string, error) {
 	base := os.Getenv("XDG_RUNTIME_DIR")
 	if base == "" {
@@ -41,7 +39,6 @@ func stateDir() (string, error) {
 	return dir, nil
 }
 
-// statePath is where this process writes its state file.
 func statePath(wanted string) (string, error) {
 	if wanted != "" {
 		return wanted, nil
@@ -53,7 +50,7 @@ func statePath(wanted string) (string, error) {
 	return filepath.Join(dir, strconv.Itoa(os.Getpid())+".json"), nil
 }
 
-// write puts the file into place in one step, so that no reader sees half of it.
+// write replaces the file in one step.
 func (f stateFile) write(path string) error {
 	content, err := json.Marshal(f)
 	if err != nil {

@@ -10,12 +10,10 @@ import (
 	"github.com/alicebob/miniredis/v2"
 )
 
-// storeTick is how often the embedded store's clock is advanced: miniredis
-// expires keys only when told that time has passed. Leases are seconds long.
+// storeTick is how often the store's clock advances: miniredis expires keys only when told that time has passed.
 const storeTick = 100 * time.Millisecond
 
-// Store is the embedded Redis of a development cluster, spoken to over TCP like
-// a real one. It keeps everything in memory.
+// Store is the embedded Redis of a development cluster, over TCP and in memory.
 type Store struct {
 	redis *miniredis.Miniredis
 }

@@ -48,12 +48,10 @@ func New(o Options) *Supervisor {
 	}
 }
 
-// OnReady has f called with the page's host:port once the cluster is ready. Call
-// it before Run.
+// OnReady has f called with the page's host:port once the cluster is ready. Call it before Run.
 func (s *Supervisor) OnReady(f func(page string) error) { s.onReady = f }
 
-// Run brings the cluster up and keeps it until ctx ends or somebody asks for the
-// end; then it ends every child.
+// Run brings the cluster up and keeps it until ctx ends or Stop is called; then it ends every child.
 func (s *Supervisor) Run(ctx context.Context) error {
 	if err := s.prepare(); err != nil {
 		return err
@@ -92,7 +90,6 @@ func (s *Supervisor) Run(ctx context.Context) error {
 	return nil
 }
 
-// prepare finds the binary and makes the directory of the logs.
 func (s *Supervisor) prepare() error {
 	if err := s.options.Validate(); err != nil {
 		return err
@@ -113,8 +110,7 @@ func (s *Supervisor) prepare() error {
 // Stop asks Run to end.
 func (s *Supervisor) Stop() { s.stopOnce.Do(func() { close(s.stop) }) }
 
-// add makes a member that has not been started. The name is made under the lock
-// from how many of its role there are, so that two adds at once differ.
+// add makes a member that has not been started. It is named under the lock, so that two adds at once differ.
 func (s *Supervisor) add(role Role, name func(count int) string) (*member, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -138,7 +134,6 @@ func (s *Supervisor) add(role Role, name func(count int) string) (*member, error
 	return m, nil
 }
 
-// addSFU makes the next media node and starts it.
 func (s *Supervisor) addSFU(ctx context.Context, env []string) (Node, error) {
 	if len(s.options.Hosts) > 0 {
 		return Node{}, errNoHost
@@ -191,7 +186,6 @@ func lacks(nodes []Node) []Role {
 	return lacking
 }
 
-// endAll ends every child and waits for the ends.
 func (s *Supervisor) endAll() {
 	s.mu.Lock()
 	s.ending = true
@@ -213,7 +207,7 @@ func (s *Supervisor) endAll() {
 	}
 }
 
-// watch tells people when a run ends that nobody asked to end.
+// watch reports the end of a run that nobody asked to end.
 func (s *Supervisor) watch(m *member, p *process) {
 	<-p.ended
 	s.mu.Lock()

@@ -5,9 +5,8 @@ import (
 	"syscall"
 )
 
-// tieToParent has the kernel kill the child when the spawner's thread ends, also
-// a stopped child, and puts it into a process group of its own, so that Ctrl-C
-// reaches the supervisor alone and the children end in order.
+// tieToParent has the kernel kill the child with the spawner's thread. The child gets a process group of its own: Ctrl-C
+// reaches the supervisor alone, which ends children in order.
 func tieToParent(cmd *exec.Cmd) {
 	cmd.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL, Setpgid: true}
 }

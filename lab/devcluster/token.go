@@ -7,10 +7,9 @@ import (
 	"github.com/holdfast-rtc/holdfast/signaling/access"
 )
 
-// tokenLife is long: a development cluster's keys die with it.
+// A development cluster's keys die with it.
 const tokenLife = 24 * time.Hour
 
-// adminToken opens the operator's API.
 func (a Access) adminToken() (string, error) {
 	return access.Mint(a.Key, a.Secret, access.Operator("operator"), tokenLife)
 }

@@ -8,6 +8,7 @@ import (
 	"testing"
 
 	"github.com/alicebob/miniredis/v2"
+	"github.com/holdfast-rtc/holdfast/internal/testkit"
 )
 
 func TestWhatTheTerminalShows(t *testing.T) {
@@ -91,7 +92,7 @@ func TestTheStoreForgetsWithTime(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
 	ended := make(chan error, 1)
 	go func() { ended <- store.Run(ctx) }()
-	await(t, "the key to expire", func() bool { return !redis.Exists("k") })
+	testkit.Eventually(t, "the key to expire", func() bool { return !redis.Exists("k") })
 	cancel()
 	if err := <-ended; err != nil {
 		t.Error(err)

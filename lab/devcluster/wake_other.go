@@ -2,5 +2,4 @@
 
 package devcluster
 
-// wake does nothing here: no process can be stopped.
 func wake(*process) {}

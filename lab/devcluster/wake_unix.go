@@ -4,5 +4,5 @@ package devcluster
 
 import "syscall"
 
-// wake lets a stopped process hear that it was told to end.
+// wake continues a stopped process, which was told to end.
 func wake(p *process) { _ = p.signal(syscall.SIGCONT) }

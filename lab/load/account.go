@@ -11,11 +11,10 @@ import (
 	"github.com/holdfast-rtc/holdfast/lab/measure"
 )
 
-// accountInterval is how often CPU times are read: a process that is killed in
-// between takes less than that of its account with it.
+// accountInterval is how much CPU time a killed process may take with it.
 const accountInterval = time.Second
 
-// account adds up the CPU time of the cluster's processes, over all their runs.
+// account adds up the CPU time of the cluster's processes over all their runs.
 type account struct {
 	cluster Cluster // nil: only this process
 	order   []string
@@ -23,7 +22,6 @@ type account struct {
 	self    processRun
 }
 
-// processRun is one process while it lives.
 type processRun struct {
 	name        string
 	first, last time.Duration // of CPU
@@ -33,8 +31,7 @@ func newAccount(cluster Cluster) *account {
 	return &account{cluster: cluster, runs: make(map[int]*processRun)}
 }
 
-// run reads until ctx ends, and once more then. Where the system does not tell,
-// there is no account.
+// run reads until ctx ends, and once more then.
 func (a *account) run(ctx context.Context) error {
 	a.self.first, _ = cpuTime(os.Getpid())
 	a.read(ctx, true)
@@ -52,8 +49,7 @@ func (a *account) run(ctx context.Context) error {
 	}
 }
 
-// read reads every process once. What a process that started during the run has
-// used is all of the run's.
+// read reads every process once. All that a process used which started during the run counts.
 func (a *account) read(ctx context.Context, first bool) {
 	if a.cluster == nil {
 		return
@@ -87,7 +83,6 @@ func (a *account) read(ctx context.Context, first bool) {
 	}
 }
 
-// report gives each process's share of the run.
 func (a *account) report(elapsedSeconds float64) []ProcessCPU {
 	all := []ProcessCPU{}
 	for _, name := range a.order {
@@ -102,7 +97,6 @@ func (a *account) report(elapsedSeconds float64) []ProcessCPU {
 	return all
 }
 
-// generator describes this process.
 func (a *account) generator(lives []life, elapsedSeconds float64) Generator {
 	used := a.self.last - a.self.first
 	g := Generator{

@@ -13,7 +13,6 @@ import (
 	"github.com/holdfast-rtc/holdfast/ring"
 )
 
-// egressInterval is how often the media nodes are asked what they send.
 const egressInterval = 500 * time.Millisecond
 
 // NodeEgress is what a media node sent, by its own measurement of each room.
@@ -21,7 +20,7 @@ type NodeEgress struct {
 	Node                 ring.NodeID `json:"node"`
 	CeilingBitsPerSecond uint64      `json:"ceilingBitsPerSecond"`
 	MostBitsPerSecond    uint64      `json:"mostBitsPerSecond"`
-	// OverSeconds is for how long in a row at most that was more than the ceiling, in steps of half a second.
+	// OverSeconds is the longest time in a row above the ceiling.
 	OverSeconds float64 `json:"overSeconds"`
 
 	over, longest time.Duration
@@ -33,7 +32,7 @@ type ceilings struct {
 	nodes   map[ring.NodeID]*NodeEgress
 }
 
-// run looks until ctx ends. A look that fails is left out: the next one tells.
+// run looks until ctx ends and leaves out looks that fail.
 func (c *ceilings) run(ctx context.Context) error {
 	if c.options.Cluster == nil {
 		return nil
@@ -54,7 +53,6 @@ func (c *ceilings) run(ctx context.Context) error {
 	}
 }
 
-// look asks what each node sends, measured, and what it may.
 func (c *ceilings) look(ctx context.Context) (sent, limits map[ring.NodeID]uint64, err error) {
 	var nodes struct {
 		Nodes []devcluster.AdminNode `json:"nodes"`
@@ -83,7 +81,7 @@ func (c *ceilings) look(ctx context.Context) (sent, limits map[ring.NodeID]uint6
 	return sent, limits, nil
 }
 
-// count notes one look; since is the time from the one before it.
+// count adds one look; since is the time from the one before it.
 func (c *ceilings) count(sent, limits map[ring.NodeID]uint64, since time.Duration) {
 	for id, limit := range limits {
 		n := c.nodes[id]

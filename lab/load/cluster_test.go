@@ -11,13 +11,17 @@ import (
 	"testing"
 	"time"
 
+	"github.com/holdfast-rtc/holdfast/internal/testkit"
 	"github.com/holdfast-rtc/holdfast/lab/devcluster"
 	"github.com/holdfast-rtc/holdfast/lab/peer"
 	"github.com/holdfast-rtc/holdfast/ring"
 	"github.com/holdfast-rtc/holdfast/signaling/access"
 )
 
-const sfus = 3
+const (
+	sfus     = 3
+	patience = time.Minute // bounds every wait; a busy machine may need a good part of it
+)
 
 func startCluster(t *testing.T) *devcluster.Cluster {
 	t.Helper()
@@ -64,7 +68,7 @@ func run(ctx context.Context, t *testing.T, o Options) *Report {
 // tinyLossPercent is what a busy machine may lose on loopback.
 const tinyLossPercent = 0.5
 
-func TestAShortRun(t *testing.T) {
+func TestShortRuns(t *testing.T) {
 	c := startCluster(t)
 	for _, test := range []struct {
 		video      peer.Video
@@ -109,11 +113,13 @@ func TestAShortRun(t *testing.T) {
 			}
 		})
 	}
+	t.Run("no media", func(t *testing.T) { noMedia(t, c) })
+	t.Run("kill", func(t *testing.T) { restartsOfTheKilledNodesRoomsOnly(t, c) })
 }
 
-// TestNoMedia: everybody joins, and nobody connects.
-func TestNoMedia(t *testing.T) {
-	o := optionsFor(t, startCluster(t))
+// noMedia: everybody joins, and nobody connects.
+func noMedia(t *testing.T, c *devcluster.Cluster) {
+	o := optionsFor(t, c)
 	o.Video, o.Duration = peer.VideoNone, time.Second
 	r := run(t.Context(), t, o)
 	if r.People.Joined != 9 || len(r.Refusals) != 0 || r.Gaps.StreamsExpected != 0 || r.Bitrate.SentPacketsPerSecond+r.Bitrate.ReceivedPacketsPerSecond != 0 {
@@ -132,10 +138,9 @@ func lastLine(t *testing.T, text string) (last Line) {
 	return last
 }
 
-// TestRestartsAreOfTheKilledNodesRoomsOnly kills the node of some of the rooms
+// restartsOfTheKilledNodesRoomsOnly kills the node of some of the rooms
 // and ends the run when they live elsewhere: an interrupted run reports too.
-func TestRestartsAreOfTheKilledNodesRoomsOnly(t *testing.T) {
-	c := startCluster(t)
+func restartsOfTheKilledNodesRoomsOnly(t *testing.T, c *devcluster.Cluster) {
 	o := optionsFor(t, c)
 	o.Duration = 2 * patience
 	victim := ring.NodeID("sfu-1")
@@ -157,11 +162,11 @@ func TestRestartsAreOfTheKilledNodesRoomsOnly(t *testing.T) {
 		r, err := l.Run(ctx)
 		ended <- outcome{r, err}
 	}()
-	eventually(t, "everybody is connected", func() error { return allFlow(t, c, o, nil) })
+	testkit.Within(t, patience, "everybody is connected", func() error { return allFlow(t, c, o, nil) })
 	if err := c.Kill(t.Context(), string(victim), syscall.SIGKILL); err != nil {
 		t.Fatal(err)
 	}
-	eventually(t, "everybody is connected elsewhere", func() error { return allFlow(t, c, o, &victim) })
+	testkit.Within(t, patience, "everybody is connected elsewhere", func() error { return allFlow(t, c, o, &victim) })
 	cancel()
 	got := <-ended
 	if got.err != nil {

@@ -7,7 +7,7 @@ import (
 	"time"
 )
 
-// lineEvery is how often a line of the run is written. A pause is in every line that it lasts through.
+// lineEvery is how often a line is written. A pause is in every line that it lasts through.
 const lineEvery = 250 * time.Millisecond
 
 // Line is what a run was like since the line before.
@@ -41,7 +41,6 @@ func (l *Load) writeLines(ctx context.Context) error {
 	}
 }
 
-// line looks at everybody.
 func (l *Load) line() Line {
 	line := Line{At: time.Now()}
 	longest := time.Duration(0)

@@ -24,8 +24,7 @@ import (
 	"github.com/holdfast-rtc/holdfast/ring"
 )
 
-// settleLimit is how long the run waits, once everybody was told to join, before
-// its window begins all the same.
+// settleLimit bounds the wait for everybody to be in, before the window begins.
 const settleLimit = 15 * time.Second
 
 // Load is one run.
@@ -53,7 +52,7 @@ func New(o Options) (*Load, error) {
 		return nil, err
 	}
 	l := &Load{options: o}
-	// The first of every room, then the second: rooms grow side by side, as they do.
+	// The first person of every room, then the second: rooms grow side by side.
 	for i := range o.Peers {
 		for room := range o.Rooms {
 			p, err := newPerson(o, stack, room, i)
@@ -72,8 +71,7 @@ func isLoopback(host string) bool {
 	return host == "localhost" || (ip != nil && ip.IsLoopback())
 }
 
-// Run lets everybody join, stay and leave, and returns what was measured. The end
-// of ctx cuts the run short; the report says so.
+// Run lets everybody join, stay and leave, and returns what was measured. If ctx ends early, the report says so.
 func (l *Load) Run(ctx context.Context) (*Report, error) {
 	living, leave := context.WithCancel(context.WithoutCancel(ctx))
 	defer leave()
@@ -113,7 +111,6 @@ func (l *Load) begin() {
 	l.began = time.Now()
 }
 
-// joinAll starts people at the wanted rate.
 func (l *Load) joinAll(ctx context.Context, start func(*person)) {
 	tick := time.NewTicker(time.Duration(float64(time.Second) / l.options.JoinsPerSecond))
 	defer tick.Stop()
@@ -150,7 +147,6 @@ func (l *Load) settle(ctx context.Context) {
 	}
 }
 
-// stay lets the call go on for the wanted time.
 func (l *Load) stay(ctx context.Context) {
 	now, at := l.totals(), time.Now()
 	l.mu.Lock()
@@ -167,5 +163,5 @@ func (l *Load) stay(ctx context.Context) {
 	}
 }
 
-// quiet is the log of a crowd: what goes wrong is in the counts.
+// What goes wrong in a crowd is in the counts.
 func quiet() *slog.Logger { return slog.New(slog.DiscardHandler) }

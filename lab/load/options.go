@@ -13,7 +13,7 @@ import (
 	"github.com/holdfast-rtc/holdfast/signaling/access"
 )
 
-// Cluster is a development cluster on this machine, whose processes can be looked at.
+// Cluster is a development cluster on this machine.
 type Cluster interface {
 	Status(ctx context.Context) (devcluster.Status, error)
 	AdminAt(ctx context.Context, base, path string, into any) error
@@ -42,8 +42,7 @@ func Defaults() Options {
 	return Options{Rooms: 5, Peers: 4, JoinsPerSecond: 20, Duration: 30 * time.Second, Video: peer.VideoLight}
 }
 
-// The bounds of a run. One process is one machine's worth of people; more of
-// them take more machines, and longer runs tell no more than an hour.
+// Bounds: one process is one machine's worth of people.
 const (
 	maxRooms     = 1000
 	maxPeers     = 300 // in a room, as a media node's own limit
@@ -55,7 +54,7 @@ const (
 	maxBits      = 2_000_000_000 // sent and received by this process in a second
 )
 
-// What everybody is ready to hear and see at once; the page's own numbers.
+// The page's own numbers.
 const (
 	mostAudioSlots = 6
 	mostVideoSlots = 12
@@ -91,7 +90,6 @@ func (o Options) Validate() error {
 	return errors.Join(faults...)
 }
 
-// publishers is how many of a room publish.
 func (o Options) publishers() int {
 	if o.Publishers == 0 {
 		return o.Peers
@@ -108,7 +106,7 @@ func (o Options) slots() (audio, video int) {
 	return min(max(others, 1), mostAudioSlots), min(max(others, 1), mostVideoSlots)
 }
 
-// bitsPerSecond is a generous guess of what the run sends and receives.
+// bitsPerSecond is an upper estimate of what the run sends and receives.
 func (o Options) bitsPerSecond() int {
 	if o.Video == peer.VideoNone {
 		return 0

@@ -13,10 +13,8 @@ import (
 	"github.com/holdfast-rtc/holdfast/signaling/wire"
 )
 
-// tokenMargin is how much longer than the run a token is good.
 const tokenMargin = 30 * time.Minute
 
-// person is one synthetic participant of the run.
 type person struct {
 	room      string
 	publishes bool
@@ -44,10 +42,9 @@ func newPerson(o Options, stack *peer.Stack, room, index int) (*person, error) {
 	return p, err
 }
 
-// roomName is the same for the same seed, and so is the ring's choice of a node.
+// roomName decides the ring's choice of a node: the same for the same seed.
 func roomName(seed uint64, room int) string { return fmt.Sprintf("load-%x-%d", seed, room+1) }
 
-// run is the person's life.
 func (p *person) run(ctx context.Context) {
 	err := p.peer.Run(ctx)
 	if refused := new(peer.RefusedError); errors.As(err, &refused) {
@@ -55,7 +52,7 @@ func (p *person) run(ctx context.Context) {
 	}
 }
 
-// life is a person and what was lived through, at one moment.
+// life is a person and what was lived through so far.
 type life struct {
 	*person
 
@@ -71,7 +68,6 @@ func (l *Load) lives() []life {
 	return lives
 }
 
-// totals are sums over everybody.
 type totals struct {
 	joined, gone, restarts, refusals int
 	sent, received                   peer.Traffic

@@ -9,8 +9,7 @@ import (
 	"time"
 )
 
-// ticksPerSecond is the unit of /proc's CPU times (USER_HZ), the same on every
-// architecture that Go runs on.
+// ticksPerSecond is USER_HZ, the same on every architecture that Go runs on.
 const ticksPerSecond = 100
 
 var errBadStat = errors.New("it does not have the form of proc_pid_stat(5)")
@@ -24,8 +23,7 @@ func cpuTime(pid int) (time.Duration, error) {
 	return parseStat(content)
 }
 
-// parseStat finds utime and stime. The second field, the name, may contain
-// anything, parentheses and spaces too.
+// parseStat finds utime and stime. The second field, the name, may contain anything.
 func parseStat(content []byte) (time.Duration, error) {
 	const utime, stime = 11, 12 // counted from the state, which follows the name
 	end := bytes.LastIndexByte(content, ')')

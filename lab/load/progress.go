@@ -7,13 +7,12 @@ import (
 	"time"
 )
 
-// How often the progress is shown: a line that is rewritten, or one after the other.
+// The progress is one line that is rewritten, or one after the other.
 const (
 	rewriteInterval = time.Second
 	lineInterval    = 5 * time.Second
 )
 
-// show tells how the run goes, until ctx ends.
 func (l *Load) show(ctx context.Context) error {
 	if l.options.Progress == nil {
 		return nil

@@ -11,12 +11,10 @@ import (
 	"github.com/holdfast-rtc/holdfast/signaling/wire"
 )
 
-// ReportVersion grows when a field of the report changes its name or meaning.
-// Fields may be added under the same version.
+// ReportVersion grows when a field changes its name or meaning; new fields do not change it.
 const ReportVersion = 1
 
-// Report is what a run measured. Bytes are those of RTP packets with their headers,
-// without SRTP, UDP and IP.
+// Report is what a run measured. Bytes are those of RTP packets with headers, without SRTP, UDP and IP.
 type Report struct {
 	Version        int        `json:"version"`
 	Parameters     Parameters `json:"parameters"`
@@ -62,14 +60,13 @@ type People struct {
 	Refused int `json:"refused"`
 }
 
-// Gaps are the longest times without a packet, one for each stream and receiver.
+// Gaps are the longest times without a packet, for each stream and receiver.
 type Gaps struct {
 	AudioMs Distribution `json:"audioMs"`
 	VideoMs Distribution `json:"videoMs"`
-	// StreamsExpected is how many streams everybody together should receive at a
-	// time, StreamsReceived how many of them brought a packet, StreamsDifferent how many brought
-	// one at any time (more, where slots change between speakers), and Silent how many
-	// brought none for the last 3 s although a slot shows them.
+	// StreamsExpected is how many streams everybody together should receive at a time, StreamsReceived how many of them
+	// brought a packet. StreamsDifferent did at any time: more, if slots change between speakers. Silent brought none in
+	// the last 3 s although a slot shows them.
 	StreamsExpected  int `json:"streamsExpected"`
 	StreamsReceived  int `json:"streamsReceived"`
 	StreamsDifferent int `json:"streamsDifferent"`
@@ -95,8 +92,7 @@ type Bitrate struct {
 	ReceivedPacketsPerSecond float64 `json:"receivedPacketsPerSecond"`
 }
 
-// Restarts are the moves of rooms. A gap is from the last packet of the old
-// connection to the first of the new one, for each stream and receiver.
+// Restarts are the moves of rooms. A gap is from the last packet of the old connection to the first of the new one.
 type Restarts struct {
 	Told       int          `json:"peopleTold"` // a person told twice counts twice
 	Rooms      []string     `json:"rooms"`
@@ -134,7 +130,6 @@ type Room struct {
 // silence is how long a stream may bring nothing before it is called silent.
 const silence = 3 * time.Second
 
-// report makes the report of what everybody has lived through until end.
 func (l *Load) report(lives []life, end time.Time, interrupted bool) *Report {
 	o := l.options
 	l.mu.Lock()
@@ -161,7 +156,7 @@ func (l *Load) report(lives []life, end time.Time, interrupted bool) *Report {
 	return r
 }
 
-// totalsOf sums the traffic of snapshots, so that it ends when they were taken.
+// totalsOf sums snapshots, so that the traffic ends when they were taken.
 func totalsOf(lives []life) totals {
 	var sum totals
 	for _, one := range lives {
@@ -188,7 +183,6 @@ func bitrate(from, to totals, window time.Duration) Bitrate {
 	}
 }
 
-// roomsOf describes the rooms, in their order.
 func roomsOf(o Options, lives []life) []Room {
 	byName := map[string]*Room{}
 	for _, one := range lives {
@@ -216,7 +210,6 @@ func roomsOf(o Options, lives []life) []Room {
 	return rooms
 }
 
-// moved lists the rooms that were told to restart.
 func moved(rooms []Room) []string {
 	names := map[string]bool{}
 	for _, room := range rooms {

@@ -38,7 +38,7 @@ func (r *Report) WriteTable(w io.Writer) error {
 	return nil
 }
 
-// changing tells of slots that were shared out among more streams than there are slots.
+// changing reports slots that were shared by more streams than there are slots.
 func changing(g Gaps) string {
 	if g.StreamsDifferent <= g.StreamsReceived {
 		return ""

@@ -16,7 +16,6 @@ type tally struct {
 	loss                 peer.Loss
 }
 
-// add counts one person.
 func (t *tally) add(r *Report, one life, end time.Time) {
 	s := one.stats
 	if one.gone != nil {
@@ -63,7 +62,6 @@ func (t *tally) addStream(r *Report, id peer.StreamID, stream peer.Stream, conne
 	}
 }
 
-// finish puts the samples and sums into the report.
 func (t *tally) finish(r *Report, o Options, lives []life) {
 	r.JoinMs, r.FirstMediaMs = t.join.Distribution(), t.firstMedia.Distribution()
 	r.Gaps.AudioMs, r.Gaps.VideoMs = t.audioGap.Distribution(), t.videoGap.Distribution()
@@ -80,10 +78,8 @@ func (t *tally) finish(r *Report, o Options, lives []life) {
 	r.Restarts.Rooms = moved(r.Rooms)
 }
 
-// streams counts the streams that those who joined should receive of each other at
-// a time, as far as there are slots, and how many of those they did receive. Where more
-// people speak than there are slots, whose streams fill them changes: one person may
-// receive more streams over the run than at a time.
+// streams counts the streams that those who joined should receive of each other at a time, and did. With more speakers
+// than slots one person may receive more over the run than at a time.
 func streams(o Options, lives []life) (expected, received int) {
 	publishing := map[string]int{}
 	for _, one := range lives {
@@ -114,7 +110,6 @@ func streams(o Options, lives []life) (expected, received int) {
 	return expected, received
 }
 
-// heard counts the streams that brought a packet.
 func heard(all map[peer.StreamID]peer.Stream) (sounds, pictures int) {
 	for id, stream := range all {
 		switch {

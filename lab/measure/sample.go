@@ -9,13 +9,11 @@ import (
 	"time"
 )
 
-// maxSample bounds a sample. Up to it the percentiles are exact; past it
-// what is kept is a random choice of all values (Vitter's algorithm R), and the count
-// and the maximum stay exact.
+// maxSample bounds a sample: past it the kept values are a random choice (Vitter's algorithm R); the count and the
+// maximum stay exact.
 const maxSample = 100_000
 
-// Sample collects durations. It is sorted when it is asked: exact percentiles of
-// some ten thousand values need no sketch.
+// Sample collects durations and sorts them on demand.
 type Sample struct {
 	values []time.Duration
 	count  int
@@ -35,8 +33,7 @@ func (s *Sample) Add(d time.Duration) {
 	}
 }
 
-// Distribution is a sample in milliseconds. Percentiles are by nearest rank: each
-// is a value that was measured.
+// Distribution is a sample in milliseconds. Percentiles are by nearest rank: each was measured.
 type Distribution struct {
 	Count int     `json:"count"`
 	P50   float64 `json:"p50"`

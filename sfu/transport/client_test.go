@@ -21,6 +21,8 @@ import (
 	"github.com/pion/stun/v4"
 	"github.com/pion/transport/v4/packetio"
 	"go.uber.org/goleak"
+
+	"github.com/holdfast-rtc/holdfast/internal/testkit"
 )
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
@@ -309,14 +311,5 @@ func (c *client) SetWriteDeadline(time.Time) error { return nil }
 
 func eventually(t testing.TB, what string, holds func() bool) {
 	t.Helper()
-	tick := time.NewTicker(5 * time.Millisecond)
-	defer tick.Stop()
-	limit := time.After(patience)
-	for !holds() {
-		select {
-		case <-tick.C:
-		case <-limit:
-			t.Fatalf("in vain: %s", what)
-		}
-	}
+	testkit.Eventually(t, what, holds)
 }

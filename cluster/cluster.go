@@ -113,9 +113,9 @@ func (c *Cluster) LocalAddr() string { return *c.local.Load() }
 // Running is closed when the sockets are open.
 func (c *Cluster) Running() <-chan struct{} { return c.running }
 
-// Subscribe delivers all later changes but our own. To miss nothing, subscribe before you read the view. cancel must
-// be called. The channel is closed after cancel, after Run, and after maxPending unread events, when View().Gone has
-// the deaths. Events are merged per boot; no death is dropped.
+// Subscribe delivers all later changes but our own. To miss nothing, subscribe before you read the view. cancel must be
+// called. The channel is closed after cancel, after Run, and after maxPending unread events, when View().Gone has the
+// deaths. No death is dropped.
 func (c *Cluster) Subscribe() (events <-chan Event, cancel func()) {
 	s := newSubscription()
 	var delivered sync.WaitGroup
@@ -158,7 +158,7 @@ func (c *Cluster) SetDraining(draining bool) {
 }
 
 // ReportDead removes a media node's boot that was proven dead. When it returns, the view lacks the boot and the event
-// is queued. A boot that gossip still believes alive is live again after one to two times remindEvery.
+// is queued. A boot that gossip still believes alive comes back within twice remindEvery.
 func (c *Cluster) ReportDead(id ring.NodeID, boot pin.BootID, why string) {
 	c.report((*members).reportDead, id, boot, why)
 }
@@ -185,7 +185,7 @@ func (c *Cluster) report(how func(*members, Node, string) []Event, id ring.NodeI
 	}
 }
 
-// SetUnreachable names all boots that this process does not hear now. They are off our ring while others are on it.
+// SetUnreachable names all boots that are not heard here. They are off our ring while others are on it.
 func (c *Cluster) SetUnreachable(boots []pin.BootID) {
 	boots = slices.Clone(boots)
 	c.post(func() {

@@ -40,7 +40,7 @@ type Config struct {
 	// Name is that of the cluster. Other clusters are refused.
 	Name string
 
-	// Keys of KeyBytes bytes each: the first encrypts all gossip, and what any of them encrypted is read. At least one.
+	// Keys of KeyBytes bytes each: the first encrypts all gossip, any of them decrypts it.
 	Keys [][]byte
 
 	// Solo: this process may be the first, so its view is settled at once.
@@ -50,7 +50,6 @@ type Config struct {
 	ConfirmDeaths bool
 
 	// Haste divides the times of detection, and LosePercent of the datagrams are discarded, in tests of false deaths.
-	// 0 is off.
 	Haste       float64
 	LosePercent int
 }

@@ -106,8 +106,7 @@ const (
 	warnBlockedEvery = 5 * time.Minute
 )
 
-// exchangeWithBlocked replaces gossip by TCP for members that no UDP reaches. memberlist keeps them, but news would
-// wait for pushPullInterval.
+// exchangeWithBlocked replaces gossip by TCP for members that no UDP reaches.
 func (c *Cluster) exchangeWithBlocked(ctx context.Context, list *memberlist.Memberlist, probeInterval time.Duration) {
 	var warned time.Time
 	for backoff.Sleep(ctx, exchangeEvery) {

@@ -43,8 +43,8 @@ func (f *Failover) detect(ctx context.Context) {
 	}
 }
 
-// reportUnreachable keeps new rooms away from boots that are not heard. Otherwise, when two nodes die at once, one
-// signaling node moves rooms to a node that another knows to be dead.
+// reportUnreachable keeps new rooms away from boots that are not heard. When two nodes die at once, no room goes from
+// the one to the other.
 func (f *Failover) reportUnreachable() {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -84,8 +84,8 @@ func (f *Failover) watches() []*watching {
 	return slices.Collect(maps.Values(f.watched))
 }
 
-// evaluate confirms the deaths that gossip reports and no heartbeat or answer contradicts. An isolated process
-// confirms none: probably it is cut off itself.
+// evaluate confirms deaths that gossip reports and no heartbeat or answer contradicts. An isolated process confirms
+// none.
 func (f *Failover) evaluate(view *cluster.View) {
 	watches := f.watches()
 	isolated := f.updateIsolated(watches)
@@ -109,8 +109,8 @@ func (f *Failover) evaluate(view *cluster.View) {
 	}
 }
 
-// updateIsolated reports whether no node was heard for AskAfter. That is below BelieveAfter, so that nodes which are
-// cut off together are not confirmed dead. Afterwards all silences start anew.
+// updateIsolated reports whether no node was heard for AskAfter, which is below BelieveAfter: nodes that are cut off
+// together are not confirmed dead. Afterwards all silences start anew.
 func (f *Failover) updateIsolated(watches []*watching) bool {
 	isolated := !slices.ContainsFunc(watches, func(w *watching) bool {
 		silence, _ := w.health.silence()

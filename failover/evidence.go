@@ -48,14 +48,14 @@ const (
 	VerdictDead    Verdict = "dead"
 )
 
-// Evidence is what was observed of one boot at one moment.
+// Evidence was observed of one boot at one moment.
 type Evidence struct {
 	Stream  Stream
 	Control Control
 	Media   Media
 }
 
-// Verdict concludes: a newer boot proves a death. Otherwise all three must agree, because each alone has an innocent cause: a
+// Verdict: a newer boot proves a death. Otherwise all three must agree, because each alone has an innocent cause: a
 // proxy, a firewall, a listener closed early.
 func (e Evidence) Verdict() Verdict {
 	switch e.Control {

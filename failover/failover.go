@@ -54,12 +54,11 @@ type LocalRoom struct {
 
 // Rooms holds the clients' sockets. It must be safe for concurrent use.
 type Rooms interface {
-	// PinnedTo lists the local rooms on boot. It is called every second for each lost boot.
+	// PinnedTo lists the local rooms on boot, every second for each lost boot.
 	PinnedTo(boot pin.BootID) []LocalRoom
-	// Moved tells the room's clients to restart at a new pin. It ignores foreign rooms and lower pins.
+	// Moved tells the room's clients to restart. It ignores foreign rooms and lower pins.
 	Moved(ctx context.Context, room ring.RoomID, to pin.Pin)
-	// Stalled counts the peers of boot that receive nothing; all may be 0 if stalled is. It is called 20 times a
-	// second for each boot.
+	// Stalled counts the peers of boot that receive nothing, 20 times a second; all may be 0 if stalled is.
 	Stalled(boot pin.BootID) (stalled, all int)
 }
 
@@ -100,8 +99,8 @@ type Config struct {
 	Burst               int
 	// SuspectAfter is the silence that ends a Watch stream.
 	SuspectAfter time.Duration
-	// AskAfter is the silence before a node is asked. Gossip's word counts after BelieveAfter, if a question is
-	// unanswered for AnswerWithin.
+	// AskAfter is the silence before a node is asked. Gossip counts after BelieveAfter, if a question is unanswered for
+	// AnswerWithin.
 	AskAfter, BelieveAfter, AnswerWithin time.Duration
 	// SweepEvery is the mean interval.
 	SweepEvery time.Duration

@@ -12,8 +12,8 @@ import (
 // maxBuckets: full buckets hold no state and go first.
 const maxBuckets = 256
 
-// pacer spreads the clients sent to one node, because flooded survivors bring everybody back later. Each signaling
-// node takes an equal share. A room is told when its first burst fits; the next room waits for the rest.
+// pacer spreads the clients sent to one node. Each signaling node takes an equal share. A room is told when its first
+// burst fits; the next room waits for the rest.
 type pacer struct {
 	perSecond float64
 	burst     int

@@ -33,8 +33,8 @@ type move struct {
 
 func (m *move) key() moveKey { return moveKey{m.room.Room, m.room.Pin.Boot} }
 
-// carryOut moves one room and tells its clients, however long the store takes. It gives up when the room has no
-// sockets here or the node came back. turn is nil if the new pin is known.
+// carryOut moves one room and tells its clients, however long the store takes. It gives up when the room has no sockets
+// here or the node came back.
 func (f *Failover) carryOut(ctx context.Context, m *move, turn *waiter) {
 	started := time.Now()
 	pause := backoff.Backoff{First: firstRetry, Most: latestRetry}

@@ -9,7 +9,7 @@ import (
 
 // Config bounds the unevenness of nodes and the waits of a call.
 type Config struct {
-	// Epsilon: no node should exceed (1+Epsilon) times the cluster's load/ceiling, the new room included.
+	// Epsilon: no node should exceed (1+Epsilon) times the cluster's load/ceiling with the new room.
 	Epsilon float64
 	// AssumedCeiling is for nodes that reported none.
 	AssumedCeiling headroom.Egress
@@ -17,8 +17,7 @@ type Config struct {
 	StoreBudget time.Duration
 	// ProbeTimeout bounds questions to media nodes.
 	ProbeTimeout time.Duration
-	// Clock makes the epochs of fresh claims; nil is time.Now. The store's clock is the one that all signaling nodes
-	// share.
+	// Clock makes the epochs of fresh claims; all signaling nodes must share it. nil is time.Now.
 	Clock func() time.Time
 }
 

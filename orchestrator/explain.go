@@ -31,7 +31,7 @@ type Step struct {
 	Why      string          `json:"why"`
 }
 
-// Explain says why room lives where it lives, and where a new one would go. It changes nothing.
+// Explain changes nothing.
 func (o *Orchestrator) Explain(ctx context.Context, room ring.RoomID) (Explanation, error) {
 	view, err := o.settledView()
 	if err != nil {

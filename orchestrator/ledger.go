@@ -26,7 +26,7 @@ type reservation struct {
 	fence   pin.Fence
 	cost    headroom.Egress
 	lapses  time.Time
-	charged uint64 // load reports from this number on include the room; 0 while it is not open
+	charged uint64 // load reports from this number on include the room
 }
 
 type lapse struct {
@@ -34,8 +34,7 @@ type lapse struct {
 	at   time.Time
 }
 
-// ledger adds this node's won claims to what media nodes report, so that a burst does not land on one node between
-// two reports. The draw spreads claims under way.
+// ledger adds won claims to what media nodes report, so that a burst does not land on one node between two reports.
 type ledger struct {
 	mu      sync.Mutex // guards the fields below
 	view    *cluster.View
@@ -47,7 +46,6 @@ type ledger struct {
 	refused map[pin.BootID]time.Time
 }
 
-// avoidance is what a walk must not choose.
 type avoidance struct {
 	node ring.NodeID // it refused this room
 	boot pin.BootID
@@ -69,7 +67,7 @@ func (l *ledger) totals() totals {
 	return sum
 }
 
-// walk yields the ring's successors of room with their loads. It needs mu.
+// walk yields the ring's successors of room. It needs mu.
 func (l *ledger) walk(view *cluster.View, room ring.RoomID, avoid avoidance, cfg Config) iter.Seq[candidate] {
 	return func(yield func(candidate) bool) {
 		now := time.Now()
@@ -124,7 +122,6 @@ func (l *ledger) forget(room ring.RoomID, fence pin.Fence) {
 	}
 }
 
-// opened: reports of node include room from charged on.
 func (l *ledger) opened(room ring.RoomID, node ring.NodeID, charged uint64) {
 	l.mu.Lock()
 	defer l.mu.Unlock()

@@ -24,9 +24,9 @@ import (
 // PinStore is the store of a signaling node. Each method is one round trip and safe to repeat. An error is a
 // *pin.CorruptError or means unknown.
 type PinStore interface {
-	// Claim writes p unless the room has a pin. It returns the current pin and its store incarnation, 0 if unknown.
+	// Claim writes p unless the room has a pin. It returns the current pin and its incarnation, 0 if unknown.
 	Claim(ctx context.Context, room ring.RoomID, p pin.Pin) (winner pin.Pin, in pin.Incarnation, err error)
-	// Swap replaces old by next if old is current, and returns what is current afterwards; zero for an absent key.
+	// Swap replaces old if it is current. It returns what is current then; zero for an absent key.
 	Swap(ctx context.Context, room ring.RoomID, old, next pin.Pin) (current pin.Pin, in pin.Incarnation, err error)
 	// Repair is Swap for bytes that are no pin.
 	Repair(ctx context.Context, room ring.RoomID, raw string, next pin.Pin) (current pin.Pin, err error)
@@ -43,7 +43,7 @@ type Views interface {
 type Prober interface {
 	// BootAt returns who answers. An error wraps ErrNobodyThere for a refused dial, or means unknown.
 	BootAt(ctx context.Context, control string) (pin.BootID, error)
-	// Holds returns the pin under which room is open or about to open there, or none. Errors as of BootAt.
+	// Holds returns the pin under which room is open, or about to be, there.
 	Holds(ctx context.Context, control string, room ring.RoomID) (pin.Pin, error)
 }
 
@@ -64,16 +64,16 @@ func New(store PinStore, views Views, prober Prober, cfg Config, log *slog.Logge
 	return &Orchestrator{store: store, views: views, prober: prober, cfg: cfg, log: log, cache: pincache.Cache{Clock: cfg.Clock}}
 }
 
-// Place returns the pin of room, or claims one. It costs one store round trip; more for a stale or corrupt pin. After
-// possible data loss it asks the owners too. Without a store it returns the pin of the owner that has the room open,
-// or the one that the store showed in the last half hour. Errors: ErrNotSettled, ErrNoNodes, *NoHeadroomError,
-// ErrStoreUnavailable (the claim may be written all the same), ErrContended, the context's.
+// Place returns the pin of room, or claims one, in one round trip; more for a stale or corrupt pin, or after possible
+// data loss. Without a store it returns the pin of the owner that has the room open, or a recent one. Errors:
+// ErrNotSettled, ErrNoNodes, *NoHeadroomError, ErrStoreUnavailable (the claim may be written all the same),
+// ErrContended, the context's.
 func (o *Orchestrator) Place(ctx context.Context, room ring.RoomID, expect headroom.Room) (pin.Pin, error) {
 	return o.swapLoop(ctx, o.request(room, expect), current{})
 }
 
-// Rehome moves room off the boot of from, which the caller knows to be dead, and returns the current pin, whoever
-// wrote it. Errors as of Place.
+// Rehome moves room off the boot of from, which is known to be dead. It returns the current pin, whoever wrote it.
+// Errors as of Place.
 func (o *Orchestrator) Rehome(ctx context.Context, room ring.RoomID, from pin.Pin, expect headroom.Room) (pin.Pin, error) {
 	r := o.request(room, expect)
 	r.avoid.boot = from.Boot
@@ -91,15 +91,14 @@ func (o *Orchestrator) PlaceAgain(ctx context.Context, room ring.RoomID, refused
 	return o.swapLoop(ctx, r, current{pin: refused})
 }
 
-// Observe keeps later pins of room, and all fresh claims, above f. So f must come from a node or the store, never
-// from a client.
+// Observe keeps later pins above f, which must come from a node or the store, never from a client.
 func (o *Orchestrator) Observe(room ring.RoomID, f pin.Fence) {
 	if !f.IsZero() {
 		o.cache.Note(room, pin.Pin{Fence: f})
 	}
 }
 
-// Opened says that node's load reports include room from chargedInReport on, so its reservation ends there.
+// Opened ends the reservation of room: node's load reports include it from chargedInReport on.
 func (o *Orchestrator) Opened(room ring.RoomID, node ring.NodeID, chargedInReport uint64) {
 	o.ledger.opened(room, node, chargedInReport)
 }

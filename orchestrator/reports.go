@@ -70,7 +70,6 @@ func ceilingOf(node cluster.Node, cfg Config) headroom.Egress {
 	return ceiling
 }
 
-// explain fills in the walk.
 func (l *ledger) explain(view *cluster.View, out *Explanation, cfg Config) {
 	l.mu.Lock()
 	defer l.mu.Unlock()

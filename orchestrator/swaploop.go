@@ -13,8 +13,7 @@ import (
 // maxSteps: each step means that the pin was moved to another dead node.
 const maxSteps = 4
 
-// swapLoop is compare-and-swap until the current pin is usable. Place begins with a claim, the others with the pin to
-// be moved.
+// Place begins with a claim, the others with the pin to be moved.
 func (o *Orchestrator) swapLoop(ctx context.Context, r *request, was current) (pin.Pin, error) {
 	for step := range maxSteps {
 		view, err := o.settledView()
@@ -94,7 +93,6 @@ func (o *Orchestrator) replace(ctx context.Context, r *request, was current, nex
 	return now, nil
 }
 
-// propose returns the pin that should replace was.
 func (o *Orchestrator) propose(ctx context.Context, view *cluster.View, r *request, was current) (pin.Pin, error) {
 	epoch, nonce := o.cache.NextEpoch(r.room, was.pin), pin.NewNonce
 	if was.pin.IsZero() {

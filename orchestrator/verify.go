@@ -14,7 +14,7 @@ import (
 
 const maxAsking = 64
 
-// unsynced returns the live media nodes whose pins may be missing in incarnation in; all for 0.
+// unsynced returns the live media nodes whose pins may be missing in in; all for 0.
 func unsynced(view *cluster.View, in pin.Incarnation) []cluster.Node {
 	var list []cluster.Node
 	for _, node := range view.Nodes {
@@ -25,8 +25,8 @@ func unsynced(view *cluster.View, in pin.Incarnation) []cluster.Node {
 	return list
 }
 
-// verify returns the pin of a live owner that has the room open although the store says otherwise, or zero. A store
-// that lost data must not split a room. The view is read after the write, so owners synced in it need not be asked.
+// verify returns the pin of a live owner that has the room open although the store says otherwise. The view is read
+// after the write, so owners synced in it need not be asked.
 func (o *Orchestrator) verify(ctx context.Context, r *request, now current, usable bool) (pin.Pin, error) {
 	known := o.cache.Of(r.room)
 	in := r.in
@@ -73,11 +73,11 @@ func (o *Orchestrator) verify(ctx context.Context, r *request, now current, usab
 	return owner, nil
 }
 
-// graceShare of ProbeTimeout remains for the others once the cached owner has answered. Nodes answer within 300 ms.
+// graceShare of ProbeTimeout remains for the others once the cached owner has answered.
 const graceShare = 2
 
-// askOwners returns the highest pin under which a node has the room open. Nodes that do not answer are passed over,
-// because one frozen node must not stop all joins; they reclaim their rooms later.
+// askOwners returns the highest pin under which a node has the room open. One frozen node must not stop all joins:
+// nodes that do not answer reclaim their rooms later.
 func (o *Orchestrator) askOwners(ctx context.Context, r *request, nodes []cluster.Node) (pin.Pin, error) {
 	known := o.cache.Of(r.room)
 	nodes = slices.DeleteFunc(nodes, func(n cluster.Node) bool {
@@ -131,8 +131,8 @@ func (o *Orchestrator) askOwners(ctx context.Context, r *request, nodes []cluste
 // rememberedFor is half of a pin's life: the pin cannot have expired.
 const rememberedFor = 30 * time.Minute
 
-// withoutStore returns the pin of the live owner that has the room open, or a recent one from the cache. Its node
-// confirms it. Large clusters are not asked for unknown rooms, which a client may invent.
+// withoutStore returns the pin of the live owner, or a recent one from the cache. Large clusters are not asked for
+// unknown rooms, which a client may invent.
 func (o *Orchestrator) withoutStore(ctx context.Context, r *request) (pin.Pin, bool) {
 	known, view := o.cache.Of(r.room), o.views.View()
 	if r.avoid != (avoidance{}) || view == nil {

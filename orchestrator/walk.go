@@ -43,13 +43,12 @@ const (
 	barred    verdict = "barred"
 )
 
-// bound is the load/ceiling of the cluster with the room, times 1+epsilon.
+// bound is the cluster's load/ceiling with the room, times 1+epsilon.
 func bound(total totals, need headroom.Egress, epsilon float64) float64 {
 	return (1 + epsilon) * total.load.Plus(need).Share(total.ceiling)
 }
 
-// judge compares a node with the bound, which does not hold for an idle one: with few rooms it would refuse the
-// ring's owner.
+// The bound does not hold for an idle node: with few rooms it would refuse the ring's owner.
 func judge(c candidate, need headroom.Egress, limit float64) verdict {
 	switch with := c.load.Plus(need); {
 	case c.barred != "":
@@ -74,14 +73,13 @@ type choice struct {
 	best    headroom.Egress // the most free egress of those asked
 }
 
-// draw is a weighted draw.
 type draw struct {
 	node ring.NodeID
 	best float64
 	lots float64 // of all nodes together
 }
 
-// enter uses weighted rendezvous hashing: all callers draw the same node, each node in proportion to its lots.
+// enter uses weighted rendezvous hashing: all callers draw the same node, each in proportion to its lots.
 func (d *draw) enter(node ring.NodeID, room ring.RoomID, lots float64) {
 	u := (float64(ring.Weight(node, string(room))>>11) + 0.5) / (1 << 53) // in (0, 1)
 	if score := lots / -math.Log(u); d.node == "" || score > d.best {
@@ -90,9 +88,8 @@ func (d *draw) enter(node ring.NodeID, room ring.RoomID, lots float64) {
 	d.lots += lots
 }
 
-// choose takes the first node that is not barred if it is within the bound or idle. Otherwise it draws by how many
-// such rooms a node takes below the bound; or below its ceiling, if all together cannot take one from each signaling
-// node. Equal views give equal choices.
+// choose takes the first node that is not barred if it is within the bound or idle. Otherwise it draws by how many such
+// rooms a node takes below the bound, or below its ceiling if all together cannot take one from each signaling node.
 func choose(walk iter.Seq[candidate], total totals, room ring.RoomID, need headroom.Egress, epsilon float64) choice {
 	var (
 		out                              choice

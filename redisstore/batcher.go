@@ -15,8 +15,8 @@ import (
 // Concurrent claims share a pipeline. A lone claim is sent at once, on its caller's goroutine.
 const (
 	maxBatch = 128
-	// maxPipelines for one master: more mean smaller batches, one could hang. A far master has more, because waiting
-	// for another pipeline would double the round trip.
+	// maxPipelines for one master: more mean smaller batches, one could hang. For a far master, waiting would double
+	// the round trip.
 	maxPipelines    = 2
 	maxFarPipelines = 32
 	// far is the round trip from which on a master is far.
@@ -123,8 +123,8 @@ func (m *master) executeAll(batch []*claim) {
 	}
 }
 
-// execute makes one round trip. It reads the marker after the claims: a data loss in between must lose the claims and
-// show no marker, never the other way around.
+// execute reads the marker after the claims, in one round trip: a data loss in between must lose the claims and show no
+// marker.
 func (m *master) execute(ctx context.Context, batch []*claim) {
 	pipe := m.client.Pipeline()
 	sets := make([]*redis.StatusCmd, len(batch))

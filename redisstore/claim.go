@@ -15,8 +15,8 @@ import (
 // pinTTL is longer than an outage that can be ridden out.
 const pinTTL = time.Hour
 
-// Claim is SET NX GET EX. It returns the current pin and its incarnation, 0 if unknown. It is one round trip, shared
-// with other claims.
+// Claim is SET NX GET EX, one round trip shared with other claims. It returns the current pin and its incarnation, 0 if
+// unknown.
 func (s *Store) Claim(ctx context.Context, room ring.RoomID, p pin.Pin) (pin.Pin, pin.Incarnation, error) {
 	err := p.Validate()
 	if err == nil {

@@ -35,7 +35,7 @@ func (c *clock) isOld() bool {
 	return c.at.IsZero() || time.Since(c.at) > clockEvery
 }
 
-// latest is the server's time at the end of ctx, or somewhat before; 0 when unknown.
+// latest is the server's time at the end of ctx or somewhat before; 0 when unknown.
 func (c *clock) latest(ctx context.Context) int64 {
 	end, ends := ctx.Deadline()
 	c.mu.Lock()
@@ -52,8 +52,7 @@ func (c *clock) now() (time.Time, bool) {
 	return time.UnixMicro(c.says).Add(time.Since(c.at)), !c.at.IsZero()
 }
 
-// Now is the store's time, the latest of all masters, or ours while none is known. All signaling nodes share it, so
-// epochs grow.
+// Now is the latest time of all masters, or ours while none is known. All signaling nodes share it, so epochs grow.
 func (s *Store) Now() time.Time {
 	var latest time.Time
 	s.masters.mu.Lock()

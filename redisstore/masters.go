@@ -55,8 +55,8 @@ func (s *Store) masterOf(ctx context.Context, room ring.RoomID) (*master, error)
 	return m, nil
 }
 
-// Incarnations returns those of all masters that take writes, and writes missing markers. Pins written afterwards are
-// in these or later ones. An error means that some are missing; those returned are right.
+// Incarnations writes missing markers. Pins written afterwards are in the returned incarnations or later ones. An error
+// means that some are missing.
 func (s *Store) Incarnations(ctx context.Context) ([]pin.Incarnation, error) {
 	if s.sole != nil {
 		g, err := s.sole.incarnation(ctx)

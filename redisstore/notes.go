@@ -10,8 +10,7 @@ import (
 	"github.com/holdfast-rtc/holdfast/ring"
 )
 
-// Note writes notes of a room, by name: short texts that the store keeps for life, whether or not the room has a pin.
-// A note that is written again is replaced. It is one round trip, and safe to repeat.
+// Note writes notes of a room, by name, for life, in one round trip. It may be repeated.
 func (s *Store) Note(ctx context.Context, room ring.RoomID, notes map[string]string, life time.Duration) error {
 	if len(notes) == 0 || life <= 0 {
 		return nil
@@ -28,7 +27,7 @@ func (s *Store) Note(ctx context.Context, room ring.RoomID, notes map[string]str
 	return nil
 }
 
-// Notes reads notes of a room in one round trip: a text for each name, empty where there is none.
+// Notes returns a text for each name, empty where there is none, in one round trip.
 func (s *Store) Notes(ctx context.Context, room ring.RoomID, names ...string) ([]string, error) {
 	texts := make([]string, len(names))
 	if len(names) == 0 {

@@ -15,9 +15,8 @@ import (
 // roomsPerPipeline blocks the server for a millisecond.
 const roomsPerPipeline = 1024
 
-// Refresh returns the current pin of each room. It prolongs due pins by GETEX, which cannot overwrite, and claims
-// missing ones again, epoch kept. A pipeline is one round trip, two if a pin was missing. An error means that nothing
-// was learned.
+// Refresh prolongs due pins by GETEX, which cannot overwrite, and claims missing ones again, epoch kept. A pipeline is
+// one round trip, two if a pin was missing. An error means that nothing was learned.
 func (s *Store) Refresh(ctx context.Context, held []pin.Holding, due func(pin.Holding) bool) ([]pin.Found, error) {
 	found := make([]pin.Found, 0, len(held))
 	for part := range slices.Chunk(held, roomsPerPipeline) {
@@ -30,7 +29,7 @@ func (s *Store) Refresh(ctx context.Context, held []pin.Holding, due func(pin.Ho
 	return found, nil
 }
 
-// Prolong returns the current pin or none, and renews its time to live.
+// Prolong returns the current pin, and renews its time to live.
 func (s *Store) Prolong(ctx context.Context, room ring.RoomID) (pin.Pin, error) {
 	p, err := pinIn(room, s.client.GetEx(ctx, s.keys.pin(room), pinTTL))
 	if err != nil && !errors.Is(err, redis.Nil) {

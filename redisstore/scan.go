@@ -57,8 +57,7 @@ func (s *Store) scan(ctx context.Context, server *redis.Client, visit func(pin.H
 	}
 }
 
-// Pins calls visit, one call at a time, for each room that has a pin. Damaged pins are logged and skipped. It returns
-// the error of visit.
+// Pins calls visit, one call at a time, for each room that has a pin. Damaged pins are logged and skipped.
 func (s *Store) Pins(ctx context.Context, rooms []ring.RoomID, visit func(pin.Holding) error) error {
 	for part := range slices.Chunk(rooms, roomsPerPipeline) {
 		pipe := s.client.Pipeline()

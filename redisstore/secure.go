@@ -9,8 +9,7 @@ import (
 	"os"
 )
 
-// The query parameters of a rediss URL that name PEM files: the servers' authorities, and our own certificate and
-// key, which Redis asks for by default.
+// PEM files in the query of a rediss URL: the servers' authorities, and our own certificate and key.
 const (
 	queryAuthority   = "tls_ca"
 	queryCertificate = "tls_cert"

@@ -64,8 +64,7 @@ func (s *Store) Remove(ctx context.Context, room ring.RoomID, p pin.Pin) (remove
 	return answer.absent, nil
 }
 
-// exchange replaces one text, and returns the current pin and its incarnation. It does not write after ctx has ended,
-// if the store's clock is known.
+// exchange replaces one text. It does not write after ctx has ended, if the store's clock is known.
 func (s *Store) exchange(ctx context.Context, room ring.RoomID, raw string, next pin.Pin) (pin.Pin, pin.Incarnation, error) {
 	err := next.Validate()
 	var answer swapped

@@ -32,14 +32,13 @@ type cacheEntry struct {
 	at       time.Time       // the store last showed it
 }
 
-// Note remembers p if it is the room's highest. p may have only a fence.
+// Note remembers p, which may be only a fence, if it is the room's highest.
 func (c *Cache) Note(room ring.RoomID, p pin.Pin) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.noteLocked(room, p)
 }
 
-// Verified remembers that the owners confirmed p in incarnation in.
 func (c *Cache) Verified(room ring.RoomID, p pin.Pin, in pin.Incarnation) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -95,7 +94,7 @@ func (c *Cache) get(room ring.RoomID) cacheEntry {
 	return c.look(room)
 }
 
-// Of returns the highest pin of room, perhaps only its fence; zero if unknown.
+// Of returns the highest pin of room, perhaps only its fence.
 func (c *Cache) Of(room ring.RoomID) pin.Pin { return c.get(room).pin }
 
 // FreshEpoch is Unix milliseconds, but above every epoch seen.
@@ -112,7 +111,7 @@ func (c *Cache) now() time.Time {
 	return c.Clock()
 }
 
-// NextEpoch is the epoch of a move of p: above it and above all known pins of room.
+// NextEpoch is the epoch of a move of p: above all known pins of room.
 func (c *Cache) NextEpoch(room ring.RoomID, p pin.Pin) uint64 {
 	return max(p.Fence.Epoch, c.Of(room).Fence.Epoch) + 1
 }

@@ -19,9 +19,8 @@ var (
 )
 
 // Confirm must be called before a room opens or takes a new peer. It returns nil if p was confirmed in the last 15 s
-// and the room is open, if the store confirms it now, or if the store has been silent for 3 s and this node sees a
-// gossip majority. Else it returns a *pin.FencedError (OpenRooms has been told), or wraps pin.ErrMissing (place the
-// room again) or pin.ErrUnconfirmed.
+// and the room is open, if the store confirms it now, or if the store is silent and a gossip majority is in sight. Else
+// it returns a *pin.FencedError (OpenRooms has been told), or wraps pin.ErrMissing (place again) or pin.ErrUnconfirmed.
 func (own *Owner) Confirm(ctx context.Context, room ring.RoomID, p pin.Pin) error {
 	own.noticePause()
 	held := pin.Holding{Room: room, Pin: p}
@@ -43,7 +42,7 @@ func (own *Owner) Confirm(ctx context.Context, room ring.RoomID, p pin.Pin) erro
 	return err
 }
 
-// unlessTrusted maps the store's error to Confirm's. No majority vouches for a pin below one served here.
+// No majority vouches for a pin below one served here.
 func (own *Owner) unlessTrusted(held pin.Holding, err error) error {
 	known := own.cache.Of(held.Room)
 	switch {
@@ -85,8 +84,7 @@ func (own *Owner) confirmOpen(ctx context.Context, held pin.Holding) error {
 	return nil
 }
 
-// confirmOpening always asks the store: another node may have opened the room. It prolongs the pin, which must not
-// expire meanwhile.
+// confirmOpening always asks the store, and prolongs the pin, which must not expire meanwhile.
 func (own *Owner) confirmOpening(ctx context.Context, held pin.Holding) error {
 	if known := own.cache.Of(held.Room); held.Pin.Fence.Less(known.Fence) {
 		// The store lost data. The signaling node moves the pin above both.
@@ -110,8 +108,7 @@ func (own *Owner) confirmOpening(ctx context.Context, held pin.Holding) error {
 	}
 }
 
-// fencedOpening ends an opening under a replaced pin. If the room is open here under another, that one is judged as
-// by a refresh.
+// fencedOpening ends an opening under a replaced pin.
 func (own *Owner) fencedOpening(ctx context.Context, opening pin.Holding, higher pin.Pin) error {
 	for _, ours := range own.rooms.Held() {
 		if ours.Room != opening.Room {
@@ -144,7 +141,7 @@ func (own *Owner) start() (began time.Time, pauses uint64) {
 	return time.Now(), own.pauses
 }
 
-// confirm notes that the store had our pin at began; false if this process was paused since.
+// confirm is false if this process was paused since began.
 func (own *Owner) confirm(h pin.Holding, began time.Time, pauses uint64, prolonged bool) bool {
 	own.noticePause()
 	own.mu.Lock()
@@ -152,7 +149,7 @@ func (own *Owner) confirm(h pin.Holding, began time.Time, pauses uint64, prolong
 	if pauses != own.pauses {
 		return false
 	}
-	// An answer about a lower pin of ours must not take the confirmation of a higher one back.
+	// An answer about a lower pin of ours must not undo the confirmation of a higher one.
 	if c, ok := own.confirmed[h.Room]; !ok || !h.Pin.Fence.Less(c.pin.Fence) {
 		c.pin, c.at = h.Pin, began
 		if prolonged {
@@ -170,7 +167,6 @@ func (own *Owner) confirmation(room ring.RoomID) confirmation {
 	return own.confirmed[room]
 }
 
-// trustsMajority reports whether gossip may stand in for the store.
 func (own *Owner) trustsMajority() bool {
 	if own.cfg.Majority == nil {
 		return false

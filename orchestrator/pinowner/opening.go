@@ -9,7 +9,7 @@ import (
 	"github.com/holdfast-rtc/holdfast/ring"
 )
 
-// opening is a pin that Confirm is asked for, or has allowed, and under which the room may not be open yet.
+// opening is a pin that Confirm is asked for, or has allowed.
 type opening struct {
 	pin     pin.Pin
 	at      time.Time       // when Confirm was last asked for it
@@ -19,9 +19,8 @@ type opening struct {
 
 func (o *opening) pending() bool { return o.allowed && time.Since(o.at) < confirmedFor }
 
-// Opening returns the highest pin under which room may be about to open here, or none. It counts as held. Opening
-// waits for the calls of Confirm under way, 300 ms at most: they may have read the store before the caller wrote to
-// it.
+// Opening returns the highest pin under which room may be about to open here. It waits up to 300 ms for the calls of
+// Confirm under way: they may have read the store before the caller wrote to it.
 func (own *Owner) Opening(ctx context.Context, room ring.RoomID) (pin.Pin, error) {
 	var asking []chan struct{}
 	own.mu.Lock()
@@ -102,8 +101,8 @@ func (own *Owner) dropOpenings(room ring.RoomID, done func(*opening) bool) {
 	own.opening[room] = left
 }
 
-// forget drops what has lapsed, and openings that were open at the given time. It returns the open rooms, then the
-// confirmed openings: a pin that the store never showed must not be written.
+// forget drops what has lapsed. It returns the open rooms, then the confirmed openings: a pin that the store never
+// showed must not be written.
 func (own *Owner) forget(open []pin.Holding, at time.Time) []pin.Holding {
 	openUnder := make(map[ring.RoomID]pin.Pin, len(open))
 	for _, h := range open {

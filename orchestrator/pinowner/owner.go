@@ -20,19 +20,19 @@ import (
 type OpenRooms interface {
 	// Held lists them with the pins they were opened under.
 	Held() []pin.Holding
-	// Fence hands room over to the pin higher and closes it. It must not block. The room may not be open.
+	// Fence hands room, which may not be open, over to higher. It must not block.
 	Fence(room ring.RoomID, higher pin.Pin)
 }
 
 // LeaseStore is the store of a pin owner.
 type LeaseStore interface {
-	// Refresh returns what is current for each of held, in order. It prolongs the due pins, claims missing ones
-	// again, epoch kept, and overwrites none. An error means that nothing is known.
+	// Refresh returns what is current for each of held. It prolongs the due pins, claims missing ones again, epoch
+	// kept, and overwrites none. An error means that nothing is known.
 	Refresh(ctx context.Context, held []pin.Holding, due func(pin.Holding) bool) ([]pin.Found, error)
-	// Incarnations returns those of all masters that take writes, and an error if there are other masters. Pins
-	// written afterwards are in these or later ones.
+	// Incarnations returns those of all masters that take writes, and an error if there are others. Later writes are in
+	// these or later ones.
 	Incarnations(ctx context.Context) ([]pin.Incarnation, error)
-	// Swap replaces old by next if old is current, and returns what is current afterwards; zero for an absent key.
+	// Swap replaces old if it is current. It returns what is current then; zero for an absent key.
 	Swap(ctx context.Context, room ring.RoomID, old, next pin.Pin) (current pin.Pin, in pin.Incarnation, err error)
 	// Prolong returns the current pin or none, and renews its time to live.
 	Prolong(ctx context.Context, room ring.RoomID) (pin.Pin, error)
@@ -41,20 +41,20 @@ type LeaseStore interface {
 const (
 	// confirmedFor is three refreshes: a short outage stops nobody.
 	confirmedFor = 15 * time.Second
-	// pauseGap: so late a heartbeat means that this process was stopped, and perhaps declared dead.
+	// pauseGap: so late a heartbeat means that this process was stopped.
 	heartbeatEvery = 250 * time.Millisecond
 	pauseGap       = time.Second
 	// majorityRestsFor: after a pause the view is old until some probe rounds later.
 	majorityRestsFor = 10 * time.Second
 	// retryEvery is short: an empty store needs its pins before people join.
 	retryEvery = 200 * time.Millisecond
-	// checkEvery: until a data loss is noticed, joins are slow and a split room stays split.
+	// checkEvery: until a data loss is noticed, joins are slow.
 	checkEvery = time.Second
 	// silentFor: one lost answer is no outage.
 	silentFor = 3 * time.Second
 	// recheckAfter: the pin may move while the room opens.
 	recheckAfter = 100 * time.Millisecond
-	// reclaimFor is the life of a pin. Before that its key is gone only by data loss or a sweep.
+	// reclaimFor is the life of a pin.
 	reclaimFor     = time.Hour
 	refreshTimeout = 2 * time.Second
 	confirmTimeout = 300 * time.Millisecond
@@ -111,8 +111,7 @@ func New(pins LeaseStore, rooms OpenRooms, cfg Config, log *slog.Logger) *Owner 
 	}
 }
 
-// Synced returns the store incarnations that have all pins of this node; none if the store was silent for 15 s,
-// because pins expire.
+// Synced returns the incarnations that have all pins of this node; none if the store was silent for 15 s.
 func (own *Owner) Synced() pin.Incarnations {
 	own.mu.Lock()
 	defer own.mu.Unlock()

@@ -20,8 +20,8 @@ var (
 // maxSteps bounds the writes to one pin in a refresh.
 const maxSteps = 4
 
-// Refresh checks all pins once, as Run does at intervals, and marks them as synced in the incarnations read before. While a master may refuse writes
-// it prolongs all, because a cut-off master shows old pins.
+// Refresh checks all pins once, as Run does, and marks them as synced. While a master may refuse writes it prolongs
+// all, because a cut-off master shows old pins.
 func (own *Owner) Refresh(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(ctx, refreshTimeout)
 	defer cancel()
@@ -64,7 +64,7 @@ func (own *Owner) recheckSoon() {
 	}
 }
 
-// recheck checks rooms that opened a moment ago. The next refresh repeats what fails.
+// recheck checks rooms that opened a moment ago.
 func (own *Owner) recheck(ctx context.Context) {
 	ctx, cancel := context.WithTimeout(ctx, confirmTimeout)
 	defer cancel()
@@ -90,8 +90,8 @@ func (own *Owner) isDue(h pin.Holding) bool {
 	return pincache.Elapsed(c.prolonged, now) >= every || turn(now) != turn(c.prolonged)
 }
 
-// check checks the pins held, the first open of which are of open rooms. It returns at most three reasons why pins are in
-// doubt, or an error when nothing was learned.
+// check returns at most three reasons why pins are in doubt, or an error when nothing was learned. The first open pins
+// of held are of open rooms.
 func (own *Owner) check(ctx context.Context, held []pin.Holding, open int, due func(pin.Holding) bool) (faults []error, err error) {
 	if len(held) == 0 {
 		return nil, nil
@@ -117,8 +117,8 @@ func (own *Owner) check(ctx context.Context, held []pin.Holding, open int, due f
 	return faults, nil
 }
 
-// judge returns our current pin, a *pin.FencedError (OpenRooms has been told), or another error for unknown. For an
-// open room it replaces a lower pin, and reclaims the room from a pin whose maker ignored ours.
+// judge returns our current pin, a *pin.FencedError (OpenRooms has been told), or another error for unknown. An open
+// room's lower pin is replaced; a pin whose maker ignored ours is reclaimed.
 func (own *Owner) judge(ctx context.Context, ours pin.Holding, f pin.Found, open bool) (pin.Pin, error) {
 	stands, err := f.Stands, f.Err
 	if f.Rewritten {
@@ -135,7 +135,7 @@ func (own *Owner) judge(ctx context.Context, ours pin.Holding, f pin.Found, open
 		case stands.IsZero():
 			return pin.Pin{}, fmt.Errorf("room %s: %w", ours.Room, errVanished)
 		case stands.Fence.Less(ours.Pin.Fence) && !open:
-			// Our write was lost, or the room opened elsewhere. The signaling node asks the owners.
+			// Lost, or opened elsewhere. The signaling node asks the owners.
 			return pin.Pin{}, fmt.Errorf("room %s: %w", ours.Room, pin.ErrMissing)
 		case stands.Fence.Less(ours.Pin.Fence):
 			own.log.Warn("lower pin in the store replaced by the owner", "room", ours.Room, "fence", ours.Pin.Fence, "lower", stands.Fence)

@@ -55,7 +55,7 @@ type Evidence struct {
 	Media   Media
 }
 
-// Verdict: a newer boot proves a death. Otherwise all three must agree, because each alone has an innocent cause: a
+// Verdict says dead for a newer boot. Otherwise all three must agree, because each alone has an innocent cause: a
 // proxy, a firewall, a listener closed early.
 func (e Evidence) Verdict() Verdict {
 	switch e.Control {

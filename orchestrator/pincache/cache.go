@@ -39,6 +39,7 @@ func (c *Cache) Note(room ring.RoomID, p pin.Pin) {
 	c.noteLocked(room, p)
 }
 
+// Verified notes that the owners confirmed p.
 func (c *Cache) Verified(room ring.RoomID, p pin.Pin, in pin.Incarnation) {
 	c.mu.Lock()
 	defer c.mu.Unlock()

@@ -13,7 +13,6 @@ type labCommands struct {
 	Dev   devCommand   `cmd:"" help:"Run a whole cluster on this machine: media nodes, signaling nodes, a store and a front."`
 	Load  loadCommand  `cmd:"" help:"Put synthetic people into rooms and measure joins, gaps, loss, bitrate and CPU."`
 	Chaos chaosCommand `cmd:"" help:"Hurt a development cluster on purpose, check every invariant and measure the gaps."`
-	Cable cableCommand `cmd:"" hidden:"" help:"Delay all that goes through a port of a bridge, until Ctrl-C."`
 	Store storeCommand `cmd:"" hidden:"" help:"Run the embedded store of a development cluster."`
 }
 

@@ -15,19 +15,18 @@ import (
 	"github.com/holdfast-rtc/holdfast/ring"
 )
 
-// watchPage notes, in a page and without a word from it, when its connections
-// took which step and when each remote picture was shown.
+// watchPage records when a page's connections took which step and when each remote picture was shown. The page does not
+// know of it.
 //
 //go:embed watch.js
 var watchPage string
 
-// tab is one browser with one person in it.
 type tab struct {
 	room, name string
 	page       *browser.Page
 }
 
-// account is what watch.js kept; times are Unix milliseconds.
+// account is what watch.js recorded; times are Unix milliseconds.
 type account struct {
 	Joined  bool `json:"joined"`
 	Live    bool `json:"live"` // its socket is open
@@ -49,7 +48,6 @@ func (c *crowd) browserRoom() string {
 	return c.browsers[0].room
 }
 
-// openBrowsers starts all at once and waits until each has joined.
 func (c *crowd) openBrowsers(ctx context.Context) error {
 	nodes := []ring.NodeID{"sfu-1", "sfu-2", "sfu-3"}
 	room := roomOn(nodes, nodes[0], c.chaos.prefix()+"browsers")
@@ -85,7 +83,7 @@ func (c *crowd) openBrowsers(ctx context.Context) error {
 	})
 }
 
-// callAddress asks for a small picture, so that two cores can encode for some people.
+// callAddress asks for a small picture, which two cores encode for several people.
 func callAddress(base, room, name string) string {
 	q := url.Values{
 		"room": {room}, "name": {name}, "autojoin": {"1"},
@@ -104,7 +102,7 @@ func (t *tab) account(ctx context.Context, since time.Time) (account, error) {
 	return a, err
 }
 
-// receipts says how many remote pictures are fresh; who is in them the page knows.
+// receipts counts fresh remote pictures; the page alone knows whose they are.
 func (t *tab) receipts(ctx context.Context, since time.Time, others int) []Receipt {
 	a, _ := t.account(ctx, since) // a page that does not answer has received nothing
 	fresh := make(map[string]bool)
@@ -118,14 +116,13 @@ func (t *tab) receipts(ctx context.Context, since time.Time, others int) []Recei
 	return all
 }
 
-// moved says whether pictures have been shown since the connection was renewed.
 func (t *tab) moved(ctx context.Context, since time.Time) bool {
 	a, err := t.account(ctx, since)
 	return err == nil && len(a.firsts()) > 0
 }
 
-// firsts are the first frames of each picture on the renewed connection: after its
-// answer. A frame that was decoded before and shown late does not count.
+// firsts are the first frames of each picture after the answer of the renewed connection. A frame that was decoded
+// before and shown late does not count.
 func (a account) firsts() map[string]float64 {
 	answered := 0.0
 	for _, m := range a.Moments {
@@ -145,7 +142,6 @@ func (a account) firsts() map[string]float64 {
 	return first
 }
 
-// client is the page's account of the trial.
 func (t *tab) client(ctx context.Context, w *World, others int) Client {
 	c := Client{Name: t.name, Room: t.room, Browser: true, Streams: others}
 	a, err := t.account(ctx, w.first())

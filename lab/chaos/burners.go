@@ -11,8 +11,7 @@ import (
 	"time"
 )
 
-// burners are processes that do nothing but use CPU. The kernel ends each when it has used as much as
-// it can in its time and a little more, whatever becomes of us.
+// burners are processes that only use CPU. ulimit ends each of them even if this process cannot.
 type burners struct {
 	stop  func()
 	ended sync.WaitGroup
@@ -21,16 +20,14 @@ type burners struct {
 	share float64
 }
 
-// burnGrace is how much more CPU than it needs a burner may use.
+// burnGrace is CPU time beyond the run's own.
 const burnGrace = 30 * time.Second
 
-// startBurners starts n of them.
 func startBurners(ctx context.Context, n int, lasting time.Duration) (*burners, error) {
 	ctx, stop := context.WithCancel(ctx)
 	b := &burners{stop: stop, from: readCPUTime()}
 	for range n {
-		// One process, which SIGKILL ends. A timeout(1) around it that is told to end while it forks
-		// ends alone, and leaves behind what burns a core for ever.
+		// A single process, which SIGKILL ends: timeout(1) could end alone and leave its child burning.
 		burn := fmt.Sprintf("ulimit -t %d && while :; do :; done", int((lasting + burnGrace).Seconds()))
 		cmd := exec.CommandContext(ctx, "sh", "-c", burn) //nolint:gosec // a number
 		if err := cmd.Start(); err != nil {
@@ -42,7 +39,7 @@ func startBurners(ctx context.Context, n int, lasting time.Duration) (*burners, 
 	return b, nil
 }
 
-// end ends them and says which part of all cores was busy since the start; -1 where nobody knows.
+// end ends them and returns the busy share of all cores since the start; -1 if unknown.
 func (b *burners) end() float64 {
 	b.once.Do(func() {
 		b.share = readCPUTime().busySince(b.from)
@@ -52,7 +49,7 @@ func (b *burners) end() float64 {
 	return b.share
 }
 
-// cpuTime is what the kernel has counted since boot, in its ticks; zero where it does not say.
+// cpuTime is what the kernel has counted since boot, in ticks; zero if unknown.
 type cpuTime struct{ all, idle uint64 }
 
 func readCPUTime() cpuTime {
@@ -75,7 +72,7 @@ func readCPUTime() cpuTime {
 	return t
 }
 
-// busySince is the part of the time since from in which cores worked.
+// busySince is the share of time since from in which cores worked; -1 if unknown.
 func (t cpuTime) busySince(from cpuTime) float64 {
 	if t.all <= from.all {
 		return -1

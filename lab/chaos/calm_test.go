@@ -2,7 +2,6 @@ package chaos
 
 import (
 	"context"
-	"fmt"
 	"slices"
 	"strings"
 	"testing"
@@ -53,61 +52,35 @@ func TestCalm(t *testing.T) {
 	})
 }
 
-// Each alarm is counted once, however often the log is read, and only what came after the beginning.
-func TestAlarmsAreCountedOnce(t *testing.T) {
-	began := time.Date(2027, 1, 2, 3, 4, 5, 0, time.UTC)
-	heard := &alarms{lossy: map[string]bool{}, seen: map[string]struct{}{}}
-	log := fmt.Sprintf(`{"time":%[1]q,"msg":"gossip datagrams are thrown away on purpose","percent":5}
-{"time":%[1]q,"msg":"node down","node":"sfu-1"}
-{"time":%[2]q,"msg":"member suspect","node":"sfu-1"}
-{"time":%[2]q,"msg":"node down","node":"sfu-1"}
-{"time":%[2]q,"msg":"room re-homing","room":"r"}
-not a line of ours
-{"time":%[2]q,"msg":"member dead","node":"sfu-1"}`, began.Add(-time.Second).Format(time.RFC3339Nano), began.Add(time.Second).Format(time.RFC3339Nano))
-	for range 3 {
-		for line := range strings.Lines(log) {
-			heard.line("signaling-1", line, began)
-		}
+// A calm world fails by a line of a log, or by an epoch, and on a machine on which it proves nothing.
+func TestCalmVerdictsCanFail(t *testing.T) {
+	log := `{"time":"2026-11-21T11:59:59Z","msg":"` + lossSaid + `","percent":5}
+{"time":"2026-11-21T11:59:59Z","msg":"room re-homing","room":"a"}
+not a line of ours`
+	world := func(spoil func(*World)) *World {
+		w := lossyWorld()
+		w.Expect, w.Percent, w.Busy, w.Log = Expect{Stays: true, Calm: true}, 5, 0.99, parseLog(strings.NewReader(log), "signaling-1")
+		spoil(w)
+		return w
 	}
-	if !heard.lossy["signaling-1"] || len(heard.down) != 1 || len(heard.moved) != 1 || heard.suspicions != 1 || heard.gossip != 1 {
-		t.Errorf("%+v", heard)
-	}
-	w := quiet()
-	if v := noRoomMoved(w, &alarms{}); v.Outcome != Kept {
-		t.Errorf("nothing happened: %+v", v)
-	}
-	if v := noRoomMoved(w, heard); v.Outcome != Broken {
-		t.Errorf("a room was moved: %+v", v)
-	}
-	w.After.Held = slices.Clone(w.After.Held)
-	w.After.Held[0].Epoch++
-	if v := noRoomMoved(w, &alarms{}); v.Outcome != Broken {
-		t.Errorf("an epoch grew: %+v", v)
-	}
-}
-
-// quiet is a world with one room, in which nothing happens.
-func quiet() *World {
-	look := Look{Held: []Held{{Room: "r", Node: "sfu-1", Epoch: 7}}}
-	return &World{Expect: Expect{Stays: true}, Before: look, After: look}
-}
-
-// A run on an idle machine, or without loss, proves nothing.
-func TestCalmMustBeHard(t *testing.T) {
-	c := &Chaos{options: Options{Percent: 5, Burners: 2}}
-	lossy := &alarms{lossy: map[string]bool{"sfu-1": true}}
-	for _, example := range []struct {
-		share float64
-		heard *alarms
+	for name, test := range map[string]struct {
+		judge func(*World) Verdict
+		spoil func(*World)
 		want  Outcome
 	}{
-		{0.99, lossy, Kept},
-		{0.99, &alarms{}, Broken},
-		{0.5, lossy, Broken},
-		{-1, lossy, Unchecked},
+		"nothing":                {NothingMoved, func(*World) {}, Kept},
+		"a room was moved":       {NothingMoved, func(w *World) { w.Log = append(w.Log, Entry{Msg: "room re-homing", Time: healedAt}) }, Broken},
+		"an epoch grew":          {NothingMoved, func(w *World) { w.After = look(held("a", "sfu-1", 11), held("b", "sfu-3", 20)) }, Broken},
+		"busy and lossy":         {WasHard, func(*World) {}, Kept},
+		"no gossip was lost":     {WasHard, func(w *World) { w.Log = nil }, Broken},
+		"an idle machine":        {WasHard, func(w *World) { w.Busy = 0.5 }, Broken},
+		"nobody knows how busy":  {WasHard, func(w *World) { w.Busy = -1 }, Unchecked},
+		"a node taken for dead":  {NoFalseDeath, func(w *World) { w.Log = append(w.Log, Entry{Msg: "node down", Node: "sfu-1", Time: healedAt}) }, Broken},
+		"only before the trial":  {NoFalseDeath, func(w *World) { w.Log = append(w.Log, Entry{Msg: "node down", Node: "sfu-1"}) }, Kept},
+		"a log that is not read": {NoFalseDeath, func(w *World) { w.LogUnknown = "no log" }, Unchecked},
 	} {
-		if v := c.wasBusy(example.share, example.heard); v.Outcome != example.want {
-			t.Errorf("%.2f busy: %s, want %s", example.share, v.Outcome, example.want)
+		if v := test.judge(world(test.spoil)); v.Outcome != test.want {
+			t.Errorf("%s: %s, want %s: %v", name, v.Outcome, test.want, v.Faults)
 		}
 	}
 }

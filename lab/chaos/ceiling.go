@@ -2,8 +2,7 @@ package chaos
 
 import "github.com/holdfast-rtc/holdfast/ring"
 
-// UnderCeiling reads the load reports. A node reports the larger of what it sends and what
-// its rooms have reserved, so that a crowd which has just come counts in full.
+// UnderCeiling reads the load reports. A node reports the larger of what it sends and what its rooms have reserved.
 func UnderCeiling(w *World) Verdict {
 	v := verdict("no survivor over its ceiling", "whatever a node takes over from others, neither what it sends nor what it has reserved passes its ceilings")
 	reports := 0
@@ -26,10 +25,9 @@ func UnderCeiling(w *World) Verdict {
 	return *v
 }
 
-// looks are those since the fault.
 func (w *World) looks() []Look { return append(append([]Look(nil), w.Between...), w.After) }
 
-// fullest is the largest part of a ceiling that any node which was not hurt had since the fault.
+// fullest is the largest share of a ceiling on a node that was not hurt.
 func (w *World) fullest() float64 {
 	most := 0.0
 	struck := make(map[ring.NodeID]bool)

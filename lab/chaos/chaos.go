@@ -17,6 +17,7 @@ import (
 	"math/rand/v2"
 	"runtime"
 	"slices"
+	"strings"
 	"sync"
 	"time"
 
@@ -25,17 +26,15 @@ import (
 	"github.com/holdfast-rtc/holdfast/lab/measure"
 )
 
-// joinLimit bounds the wait for everybody to be in, lookInterval is the time between looks.
 const (
-	joinLimit    = 90 * time.Second
-	lookInterval = 250 * time.Millisecond
+	joinLimit    = 90 * time.Second       // bounds the wait for everybody to be in
+	lookInterval = 250 * time.Millisecond // between looks at the cluster
+	calmLook     = 5 * time.Second        // the same where the looks must not disturb
 )
 
-// patience bounds one trial's waits.
 type patience struct{ recover, settle time.Duration }
 
-// patient is what a run has. A busy machine takes a good part of it; a cluster that needs
-// more has not recovered. Tests with builds that never recover have less.
+// patient is the default. Tests of builds that never recover wait for less.
 func patient() patience { return patience{recover: 30 * time.Second, settle: 45 * time.Second} }
 
 // Chaos is one run.
@@ -61,11 +60,11 @@ func New(o Options) (*Chaos, error) {
 	return &Chaos{options: o, cluster: o.Cluster, random: rand.New(rand.NewPCG(o.Seed, 1))}, nil //nolint:gosec // repeatable on purpose
 }
 
-// Run lets people join, hurts the cluster as often as wanted, and reports. The end
-// of ctx cuts the run short; the report says so and has the trials that were whole.
+// Run lets people join, hurts the cluster, and reports. If ctx ends early, the report has the whole trials and says so.
 func (c *Chaos) Run(ctx context.Context) (*Report, error) {
+	s, _ := find(c.options.Scenario) // New has looked
 	report := &Report{
-		Version: ReportVersion, Scenario: c.options.Scenario, Sentence: scenarios()[c.options.Scenario].sentence,
+		Version: ReportVersion, Scenario: s.name, Sentence: s.sentence,
 		Began: time.Now(), Cores: runtime.NumCPU(), Parameters: c.options.parameters(),
 	}
 	status, err := c.cluster.Status(ctx)
@@ -94,16 +93,13 @@ func (c *Chaos) Run(ctx context.Context) (*Report, error) {
 
 // trials hurts the cluster again and again. A trial that ctx cut short is left out.
 func (c *Chaos) trials(ctx context.Context, report *Report) error {
-	if c.options.Scenario == Calm {
-		return c.calm(ctx, report)
-	}
 	until := time.Now().Add(c.options.Soak)
 	for n := 1; ctx.Err() == nil; n++ {
 		if c.options.Scenario == Soak {
 			if !time.Now().Before(until) || n > maxTrials {
 				return nil
 			}
-		} else if n > c.options.Trials {
+		} else if n > c.options.Trials || c.options.Scenario == Calm && n > 1 {
 			return nil
 		}
 		name := c.options.Scenario
@@ -120,35 +116,24 @@ func (c *Chaos) trials(ctx context.Context, report *Report) error {
 			return errors.New(report.Failure)
 		}
 		report.Trials = append(report.Trials, trial)
-		c.say("%s", trial.line())
+		c.say("%s %s", trial.line(), trial.Note)
 	}
 	return nil
 }
 
-// trial is one fault from the calm before it to the calm after it.
+// trial is one fault, from a whole cluster to a whole cluster.
 func (c *Chaos) trial(ctx context.Context, n int, name Name) (*Trial, error) {
-	s := scenarios()[name]
+	s, _ := find(name)
 	w := &World{Expect: s.expect}
-	c.trialNumber = n
-	if s.prepare != nil {
-		if err := s.prepare(ctx, c, n); err != nil {
-			return nil, err
-		}
+	if s.cut {
+		w.Lasts = c.cutLasts()
 	}
-	calm := c.settled(ctx, w, time.Now())
-	if calm == nil && name != Crowd {
-		if err := c.crowd.spread(ctx, w.After); err != nil {
-			return nil, err
-		}
-		calm = c.settled(ctx, w, time.Now())
+	if name == Calm {
+		s.hold = c.options.Soak
 	}
-	if calm != nil {
-		return nil, fmt.Errorf("the cluster is not whole before the fault: %w", calm)
+	if err := c.prepare(ctx, w, n, s); err != nil {
+		return nil, err
 	}
-	w.Before = c.look(ctx)
-	w.Clients = nil
-	c.crowd.mark()
-
 	began := time.Now()
 	watch := c.watch(ctx, w)
 	defer watch()
@@ -163,9 +148,8 @@ func (c *Chaos) trial(ctx context.Context, n int, name Name) (*Trial, error) {
 		return nil, err
 	}
 	whole, settled := c.convalesce(ctx, w, watch) // its complaint shows in the verdicts
-	logs := c.logs(ctx)
-	if w.Deaths, err = c.deaths(ctx, w.first()); err != nil {
-		w.DeathsUnknown = err.Error()
+	if w.Log, err = c.logs(ctx); err != nil {
+		w.LogUnknown = err.Error()
 	}
 	w.Clients = c.crowd.clients(ctx, w)
 	if w.Expect.Returns {
@@ -177,17 +161,67 @@ func (c *Chaos) trial(ctx context.Context, n int, name Name) (*Trial, error) {
 		c.keep(ctx, s)
 	}
 	trial := &Trial{
-		Number: n, Scenario: name, Began: began, Faults: w.Faults, Verdicts: Judge(w), Clients: measureGaps(w, logs),
+		Number: n, Scenario: name, Began: began, Faults: w.Faults, Verdicts: Judge(w), Clients: measureGaps(w),
 		WholeMs: measure.Milliseconds(whole), FullestShare: w.fullest(), HealthyPausesMs: measure.Milliseconds(w.healthyPause()),
 	}
+	if w.Expect.Calm {
+		trial.Note = w.calmNote()
+	}
 	if settled != nil {
-		trial.Note = "not settled: " + settled.Error()
+		trial.Note = strings.TrimSpace(trial.Note + " not settled: " + settled.Error())
 	}
 	return trial, nil
 }
 
-// convalesce waits until all is whole again, and tells how long that took. What a long fault leaves behind shows
-// late: after that everything is watched for a while more.
+// prepare has everybody where the trial needs them, in a whole cluster. What a scenario arms comes last: people who go to
+// new rooms may get a socket anywhere.
+func (c *Chaos) prepare(ctx context.Context, w *World, n int, s scenario) error {
+	c.trialNumber = n
+	whole := func() error {
+		if err := c.settled(ctx, w, time.Now()); err != nil {
+			return fmt.Errorf("the cluster is not whole before the fault: %w", err)
+		}
+		return nil
+	}
+	if s.name != Crowd {
+		if err := whole(); err != nil {
+			return err
+		}
+		if err := c.crowd.spread(ctx, w.After); err != nil {
+			return err
+		}
+	}
+	if s.prepare != nil {
+		if err := s.prepare(ctx, c, n); err != nil {
+			return err
+		}
+	}
+	if err := whole(); err != nil {
+		return err
+	}
+	w.Before = c.look(ctx)
+	w.Clients = nil
+	c.crowd.mark()
+	return nil
+}
+
+// After a long cut gossip on both sides has given up the other. aftermath is how long late effects are looked for.
+const (
+	shortestLongCut = 8 * time.Second
+	longestLongCut  = 16 * time.Second
+	aftermath       = 5 * time.Second
+)
+
+// cutLasts is the least length of a cut: as wanted, and in a soak every other one long.
+func (c *Chaos) cutLasts() time.Duration {
+	if c.options.Cut > 0 || c.options.Scenario != Soak || c.random.IntN(2) == 0 {
+		return c.options.Cut
+	}
+	return shortestLongCut + time.Duration(c.random.Int64N(int64(longestLongCut-shortestLongCut)))
+}
+
+// convalesce waits until all is whole again and returns how long that took. After a long fault it watches longer:
+// effects show late.
 func (c *Chaos) convalesce(ctx context.Context, w *World, endWatch func()) (whole time.Duration, complaint error) {
 	began := time.Now()
 	if w.Lasts == 0 {
@@ -203,8 +237,7 @@ func (c *Chaos) convalesce(ctx context.Context, w *World, endWatch func()) (whol
 	return whole, complaint
 }
 
-// recover waits until people have what the fault took from them: those whose room
-// has to move, until it has; where nothing has to move, for the scenario's while.
+// recover waits until the struck rooms have moved and everybody receives again; if nothing has to move, for hold.
 func (c *Chaos) recover(ctx context.Context, w *World, hold time.Duration) {
 	if hold > 0 {
 		backoff.Sleep(ctx, hold)
@@ -232,8 +265,8 @@ func (c *Chaos) recover(ctx context.Context, w *World, hold time.Duration) {
 	}
 }
 
-// settled waits until the cluster is whole: every process runs, every room is on
-// one node, everybody receives everybody. The last look is w.After.
+// settled waits until every process runs, every room is on one node, and everybody receives everybody. The last look is
+// w.After.
 func (c *Chaos) settled(ctx context.Context, w *World, since time.Time) error {
 	return poll(ctx, c.options.patience.settle, func() error {
 		w.After = c.look(ctx)
@@ -247,19 +280,22 @@ func (c *Chaos) settled(ctx context.Context, w *World, since time.Time) error {
 	})
 }
 
-// watch looks at the cluster and its people until it is ended.
+// watch looks at the cluster and its people until end is called.
 func (c *Chaos) watch(ctx context.Context, w *World) (end func()) {
 	ctx, cancel := context.WithCancel(ctx)
-	pauses := newPauses()
+	pauses, every := newPauses(), lookInterval
+	if w.Expect.Calm {
+		every = calmLook
+	}
 	var looks []Look
 	var watching sync.WaitGroup
 	watching.Go(func() { // A look may take seconds, in which a pause could come and go.
-		for backoff.Sleep(ctx, lookInterval) {
+		for backoff.Sleep(ctx, every) {
 			pauses.see(c.crowd.flows(), time.Now())
 		}
 	})
 	watching.Go(func() {
-		for backoff.Sleep(ctx, lookInterval) {
+		for backoff.Sleep(ctx, every) {
 			look := c.look(ctx)
 			if ctx.Err() == nil && len(looks) < maxLooks {
 				looks = append(looks, look)
@@ -273,17 +309,16 @@ func (c *Chaos) watch(ctx context.Context, w *World) (end func()) {
 	})
 }
 
-// maxLooks bounds what is kept of one trial; a wait of a minute makes 240.
+// maxLooks bounds what is kept of one trial.
 const maxLooks = 1000
 
-// say tells how the run goes.
 func (c *Chaos) say(format string, values ...any) {
 	if c.options.Progress != nil {
 		_, _ = fmt.Fprintf(c.options.Progress, format+"\n", values...)
 	}
 }
 
-// poll looks until there is no complaint, and returns the last one at the limit.
+// poll retries until look succeeds, and returns its last error at the limit.
 func poll(ctx context.Context, limit time.Duration, look func() error) error {
 	deadline := time.Now().Add(limit)
 	for {

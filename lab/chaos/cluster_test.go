@@ -53,12 +53,15 @@ func TestShortRuns(t *testing.T) {
 		t.Run(string(scenario), func(t *testing.T) {
 			o := shortRun(scenario, cluster, store)
 			o.Seed += uint64(i)
+			if scenario == DoubleFault {
+				o.Trials = len(steps())
+			}
 			r := runIn(t, t.Context(), o)
 			if !r.Kept || len(r.Trials) != o.Trials {
 				t.Errorf("kept %t in %d trials, want %d", r.Kept, len(r.Trials), o.Trials)
 			}
-			moves := scenarios()[scenario].expect.Moves
-			if moves && (r.Packets == nil || r.Packets.Streams.Count == 0 || r.Packets.Missing > 0) {
+			s, _ := find(scenario)
+			if s.expect.Moves && (r.Packets == nil || r.Packets.Streams.Count == 0 || r.Packets.Missing > 0) {
 				t.Errorf("gaps: %+v", r.Packets)
 			}
 		})

@@ -18,13 +18,14 @@ import (
 	"github.com/holdfast-rtc/holdfast/signaling/wire"
 )
 
-// crowd is everybody in the rooms. They stay over all trials, as people do.
+// crowd is everybody in the rooms. They stay over all trials.
 type crowd struct {
 	chaos    *Chaos
 	people   []*person
 	browsers []*tab
 	large    string          // the room of Options.Large; empty = there is none
-	step     string          // the armed step of a double fault
+	armed    string          // the signaling node that dies in a double fault
+	step     string          // at which step it does
 	left     map[string]bool // rooms that nobody is in any more
 	stack    *peer.Stack
 
@@ -33,7 +34,6 @@ type crowd struct {
 	wg     sync.WaitGroup
 }
 
-// person is one synthetic participant.
 type person struct {
 	room, name string
 	camera     bool
@@ -46,7 +46,7 @@ type person struct {
 	refused error
 }
 
-// maxMoments bounds what is kept of one person and one trial; a move makes about ten.
+// maxMoments bounds what is kept of one person and trial; a move makes about ten.
 const maxMoments = 500
 
 func newCrowd(c *Chaos) *crowd {
@@ -54,7 +54,6 @@ func newCrowd(c *Chaos) *crowd {
 	return &crowd{chaos: c, living: living, end: end, left: make(map[string]bool)}
 }
 
-// join lets everybody in and waits until all receive all.
 func (c *crowd) join(ctx context.Context, status devcluster.Status) error {
 	nodes := mediaNodes(status)
 	var err error
@@ -70,6 +69,18 @@ func (c *crowd) join(ctx context.Context, status devcluster.Status) error {
 	return c.everybodyReceives(ctx, time.Now(), joinLimit)
 }
 
+// newStack makes what all people share. With a Network the nodes are other hosts.
+func (c *crowd) newStack() (*peer.Stack, error) {
+	video := peer.VideoLight
+	if c.chaos.options.Cameras >= 0 {
+		video = peer.VideoSparse
+	}
+	if c.chaos.options.Network != nil {
+		return peer.NewRemoteStack(video)
+	}
+	return peer.NewStack(video, true)
+}
+
 func mediaNodes(status devcluster.Status) []ring.NodeID {
 	var nodes []ring.NodeID
 	for _, n := range status.Nodes {
@@ -80,7 +91,6 @@ func mediaNodes(status devcluster.Status) []ring.NodeID {
 	return nodes
 }
 
-// open lets so many people join a room.
 func (c *crowd) open(ctx context.Context, room string, people int) error {
 	for j := range people {
 		p := &person{room: room, name: fmt.Sprintf("%s-person-%d", room, j+1), people: people, camera: j < c.chaos.options.cameras(people)}
@@ -94,7 +104,7 @@ func (c *crowd) open(ctx context.Context, room string, people int) error {
 	return nil
 }
 
-// The receive slots of a person, as the page has them.
+// The receive slots of a person, as in the page.
 const (
 	audioSlots = 6
 	videoSlots = 12
@@ -126,9 +136,8 @@ func (c *crowd) add(p *person) error {
 	return nil
 }
 
-// spread lets the people of crowded nodes go to new rooms on nodes that have none: a
-// node that was dead comes back empty, and who has all rooms has no healthy neighbour
-// to be compared with.
+// spread moves people of crowded nodes to new rooms on empty ones: a restarted node is empty, and a node with all rooms
+// has no healthy neighbor to compare with.
 func (c *crowd) spread(ctx context.Context, now Look) error {
 	status, err := c.chaos.cluster.Status(ctx)
 	if err != nil {
@@ -156,7 +165,6 @@ func (c *crowd) spread(ctx context.Context, now Look) error {
 	return nil
 }
 
-// close lets the people of a room leave it.
 func (c *crowd) close(room string) {
 	c.left[room] = true
 	c.people = slices.DeleteFunc(c.people, func(p *person) bool {
@@ -167,7 +175,6 @@ func (c *crowd) close(room string) {
 	})
 }
 
-// leave ends everybody's life here.
 func (c *crowd) leave() {
 	c.end()
 	c.wg.Wait()
@@ -176,8 +183,7 @@ func (c *crowd) leave() {
 	}
 }
 
-// roomOn finds a name whose ring owner is the node, so that an idle cluster
-// places the room there.
+// roomOn finds a name whose ring owner is the node; an idle cluster places the room there.
 func roomOn(nodes []ring.NodeID, node ring.NodeID, prefix string) string {
 	r := ring.New(nodes)
 	name := prefix
@@ -198,7 +204,7 @@ func (p *person) observe(m peer.Moment) {
 	}
 }
 
-// mark begins a trial: only what comes from now on counts.
+// mark begins a trial: earlier moments are forgotten.
 func (c *crowd) mark() {
 	for _, p := range c.people {
 		p.mu.Lock()
@@ -207,15 +213,14 @@ func (c *crowd) mark() {
 	}
 }
 
-// flow is one source of one person at another one.
 type flow struct {
 	room, client, from, source string
 	last                       time.Time
 	shown                      time.Time // since when the receiver's slots show it; zero when it is not known
 }
 
-// flows are all that there should be among the synthetic people: of each other one, or as many as there are
-// slots. A person who is not in yet, and a slot that is empty, has a flow without an end.
+// flows lists every stream that should flow among the synthetic people. A person who has not joined, and an empty slot,
+// has a flow that never flowed.
 func (c *crowd) flows() []flow {
 	byRoom := make(map[string]map[wire.PeerID]*person)
 	shown := make(map[*person]map[peer.StreamID]peer.Stream)
@@ -264,7 +269,6 @@ func (p *person) flows(own wire.PeerID, people map[wire.PeerID]*person, source w
 	return all
 }
 
-// receipts says what came after since.
 func (c *crowd) receipts(ctx context.Context, since time.Time) []Receipt {
 	var all []Receipt
 	for _, f := range c.flows() {
@@ -295,11 +299,9 @@ func (c *crowd) everybodyReceives(ctx context.Context, since time.Time, limit ti
 	})
 }
 
-// attachedFor is how long everybody must have been attached to be believed: the end of
-// a socket may be heard late on a busy machine.
+// attachedFor is how many looks in a row must find everybody attached: the end of a socket may show late.
 const attachedFor = 10
 
-// everybodyAttached waits until every socket is open.
 func (c *crowd) everybodyAttached(ctx context.Context) error {
 	looks := 0
 	return poll(ctx, c.chaos.options.patience.settle, func() error {
@@ -323,7 +325,6 @@ func (c *crowd) everybodyAttached(ctx context.Context) error {
 	})
 }
 
-// missingMoves says who has not been moved yet although the room had to.
 func (c *crowd) missingMoves(w *World) string {
 	epochs := make(map[string]uint64)
 	for _, h := range w.Before.Held {
@@ -351,7 +352,7 @@ func (c *crowd) missingMoves(w *World) string {
 	return ""
 }
 
-// streams is how many a person gets again for certain: where not everybody has a slot, one sound.
+// streams is how many streams a person surely gets again: if not everybody has a slot, one sound.
 func (c *crowd) streams(p *person) int {
 	sounds, cameras := p.people-1, c.chaos.options.cameras(p.people)
 	if sounds > audioSlots {
@@ -363,7 +364,7 @@ func (c *crowd) streams(p *person) int {
 	return sounds + cameras
 }
 
-// clients is everybody's own account of the trial.
+// clients is each person's own account of the trial.
 func (c *crowd) clients(ctx context.Context, w *World) []Client {
 	var all []Client
 	for _, p := range c.people {

@@ -7,15 +7,13 @@ import (
 	"time"
 )
 
-// maxEvidence bounds what is kept of a run: a broken promise often breaks many trials, and
-// the first ones show why.
+// maxEvidence bounds what is kept of a run; the first broken trials show why.
 const maxEvidence = 12
 
-// evidenceAfter is how long people may be without what a fault took before the state of their media is kept: longer than any
-// return that needs no repair, and early enough to see what they wait for.
+// evidenceAfter is longer than any return that needs no repair.
 const evidenceAfter = 6 * time.Second
 
-// Evidence is what the cluster and the browsers said of themselves at one moment of one trial.
+// Evidence is what the cluster and the browsers reported of their media at one moment.
 type Evidence struct {
 	Trial    int                        `json:"trial"`
 	At       time.Time                  `json:"at"`
@@ -27,7 +25,6 @@ type Evidence struct {
 // Name is the name of the file it is kept in.
 func (e Evidence) Name(i int) string { return fmt.Sprintf("evidence-%02d-trial-%d.json", i+1, e.Trial) }
 
-// keep asks the nodes and the browsers for the state of their media.
 func (c *Chaos) keep(ctx context.Context, why string) {
 	if len(c.evidence) == maxEvidence || ctx.Err() != nil {
 		return
@@ -48,7 +45,7 @@ func (c *Chaos) keep(ctx context.Context, why string) {
 	c.evidence = append(c.evidence, e)
 }
 
-// brokenNow names a verdict that the trial broke, empty for none.
+// brokenNow names the first broken verdict; empty if there is none.
 func (c *Chaos) brokenNow(w *World) string {
 	for _, v := range Judge(w) {
 		if v.Outcome != Kept {
@@ -58,7 +55,6 @@ func (c *Chaos) brokenNow(w *World) string {
 	return ""
 }
 
-// saidInstead is an error in the place of what was asked for.
 func saidInstead(err error) json.RawMessage {
 	text, _ := json.Marshal(map[string]string{"error": err.Error()}) // a string always can
 	return text

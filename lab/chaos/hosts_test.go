@@ -20,7 +20,7 @@ func TestHurtHosts(t *testing.T) {
 	mayMakeHosts(t)
 	before := machine(t)
 	t.Run("all", func(t *testing.T) { // ends when each of them has
-		for _, scenario := range networkFaults() {
+		for _, scenario := range those(func(s scenario) bool { return s.hosts }) {
 			if scenario == ControlBlockedOne {
 				continue // It takes a minute: soaks draw it, and signaling/cutoff_test.go has the rule.
 			}
@@ -48,7 +48,8 @@ func hurtHost(t *testing.T, scenario Name) {
 	if !r.Kept || len(r.Trials) != 1 {
 		t.Errorf("kept %t in %d trials, want 1", r.Kept, len(r.Trials))
 	}
-	moves := networkScenarios()[scenario].expect.Moves
+	s, _ := find(scenario)
+	moves := s.expect.Moves
 	if moves != (r.Packets != nil) || (moves && (r.Packets.Streams.Count == 0 || r.Packets.Missing > 0)) {
 		t.Errorf("gaps: %+v", r.Packets)
 	}

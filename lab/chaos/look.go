@@ -12,7 +12,7 @@ import (
 	"github.com/holdfast-rtc/holdfast/ring"
 )
 
-// Look is the cluster at one moment, asked from outside.
+// Look is the cluster at one moment, seen from outside.
 type Look struct {
 	At    time.Time
 	Live  map[pin.BootID]ring.NodeID // the SFU boots that a signaling node sees
@@ -23,10 +23,10 @@ type Look struct {
 	Blind string                     // why the pins are not known; empty = they are
 }
 
-// Load is what an SFU node sends and has reserved, and its ceilings.
+// Load is what a media node sends and has reserved, and its ceilings.
 type Load = devcluster.AdminLoad
 
-// Held is a room as an SFU node that holds it describes it.
+// Held is a room as its media node describes it.
 type Held struct {
 	Room    string `json:"room"`
 	Node    string `json:"node"`
@@ -39,7 +39,6 @@ type Held struct {
 	} `json:"peers"`
 }
 
-// offers counts by peer.
 func (h Held) offers() map[string]uint64 {
 	count := make(map[string]uint64, len(h.Peers))
 	for _, p := range h.Peers {
@@ -48,15 +47,14 @@ func (h Held) offers() map[string]uint64 {
 	return count
 }
 
-// holders are those that hold a room.
 func (l Look) holders(room string) []Held {
 	return slices.DeleteFunc(slices.Clone(l.Held), func(h Held) bool { return h.Room != room })
 }
 
-// lookLimit bounds one look: a frozen node may keep the edge waiting.
+// lookLimit bounds one look: a frozen node delays the signaling node's answer.
 const lookLimit = 5 * time.Second
 
-// look asks a signaling node, which asks every SFU node, and the store.
+// look asks a signaling node, which asks every media node, and the store.
 func (c *Chaos) look(ctx context.Context) Look {
 	ctx, cancel := context.WithTimeout(ctx, lookLimit)
 	defer cancel()
@@ -122,12 +120,10 @@ func (c *Chaos) askStore(ctx context.Context, l *Look) error {
 	return nil
 }
 
-// counts says whether a room is one of this run's that people are in.
 func (c *Chaos) counts(room string) bool {
 	return strings.HasPrefix(room, c.prefix()) && !c.crowd.left[room]
 }
 
-// prefix is what the names of this run's rooms begin with.
 func (c *Chaos) prefix() string { return fmt.Sprintf("chaos-%x-", c.options.Seed) }
 
 func values[K comparable, V any](m map[K]V) []V {

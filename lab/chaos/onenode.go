@@ -12,22 +12,19 @@ import (
 	"github.com/holdfast-rtc/holdfast/ring"
 )
 
-// crowded is the node on which the scenario of that name puts all its rooms, and which
-// it kills.
+// crowded is the node that gets all rooms of that scenario, and is killed.
 const crowded = "sfu-1"
 
-// reportsAfter is how long the survivors of a crowd are watched when everybody is back: nodes
-// report their load every second.
+// reportsAfter covers several load reports of the survivors, one a second.
 const reportsAfter = 3 * time.Second
 
-// generous is the environment of a node that takes any number of rooms. The walk passes a node over
-// once it has a tenth of its ceiling and more than its share, which fifty rooms of four, as they
-// are charged when they open, are of any real one.
+// generous are ceilings that no crowd reaches: the walk passes a node over if it has more than its share and a tenth of
+// its ceiling.
 func generous() []string {
 	return []string{"HOLDFAST_EGRESS_BITS=40000000000", "HOLDFAST_EGRESS_PACKETS=5000000"}
 }
 
-// NodeEnv is the environment by node that a cluster needs for a scenario.
+// NodeEnv is the environment, by node, that a scenario needs.
 func NodeEnv(scenario Name) map[string][]string {
 	if scenario == Crowd {
 		return map[string][]string{crowded: generous()}
@@ -35,8 +32,7 @@ func NodeEnv(scenario Name) map[string][]string {
 	return nil
 }
 
-// homes says which node each room is named for: one after the other, but a crowd's all on one, and
-// one more on each other node, whose people should notice nothing.
+// homes is the node of each room: round robin; a crowd's all on one, and one more on each other node as a control.
 func (o Options) homes(nodes []ring.NodeID) []ring.NodeID {
 	var homes []ring.NodeID
 	for i := range o.Rooms {
@@ -52,7 +48,6 @@ func (o Options) homes(nodes []ring.NodeID) []ring.NodeID {
 	return homes
 }
 
-// openAll lets everybody in; the rooms' names tell the round.
 func (c *crowd) openAll(ctx context.Context, nodes []ring.NodeID, round string) error {
 	for i, home := range c.chaos.options.homes(nodes) {
 		if err := c.open(ctx, roomOn(nodes, home, fmt.Sprintf("%s%sroom%d", c.chaos.prefix(), round, i+1)), c.chaos.options.Peers); err != nil {
@@ -66,11 +61,10 @@ func (c *crowd) openAll(ctx context.Context, nodes []ring.NodeID, round string) 
 	return c.open(ctx, c.large, c.chaos.options.Large)
 }
 
-// calmLimit bounds the wait until nodes have forgotten a crowd: what rooms reserve lapses in 30 s.
+// calmLimit bounds the wait until reservations of the last crowd lapse, which takes 30 s.
 const calmLimit = 90 * time.Second
 
-// gather lets everybody come to the one node again, whose rooms the last trial has spread, once
-// the others have forgotten what those rooms reserved.
+// gather opens all rooms on the one node again, once the others have forgotten the last crowd's load.
 func gather(ctx context.Context, c *Chaos, trial int) error {
 	if trial == 1 {
 		c.measured(ctx)
@@ -101,8 +95,8 @@ func gather(ctx context.Context, c *Chaos, trial int) error {
 	return nil
 }
 
-// measured waits until the crowded node counts what its rooms send, and no longer what they were expected to: a room
-// is judged by that when it moves. Signaling nodes hear of it a moment later. Where that does not come, the run goes on.
+// measured waits until the crowded node reports what its rooms send instead of what they were expected to send. After
+// the limit the run goes on.
 func (c *Chaos) measured(ctx context.Context) {
 	looks := 0
 	_ = poll(ctx, c.options.patience.settle, func() error {
@@ -135,7 +129,7 @@ func killCrowded(ctx context.Context, c *Chaos, w *World) (heal, error) {
 		return nil, fmt.Errorf("only %d of %d rooms are on %s: start its cluster with --node-env %s:%s --node-env %s:%s",
 			on, c.options.Rooms, crowded, crowded, generous()[0], crowded, generous()[1])
 	}
-	err := c.signal(ctx, w, crowded, devcluster.RoleSFU, "killed", syscall.SIGKILL)
+	err := c.signal(ctx, w, devcluster.Node{Name: crowded, Role: devcluster.RoleSFU}, "killed", syscall.SIGKILL)
 	return func(ctx context.Context) error {
 		backoff.Sleep(ctx, reportsAfter)
 		_, err := c.cluster.StartNode(context.WithoutCancel(ctx), crowded, generous()...)

@@ -47,7 +47,7 @@ func Defaults() Options {
 	return Options{Scenario: Kill, Trials: 3, Rooms: 6, Peers: 3, Cameras: -1, Soak: 5 * time.Minute, Percent: 5, Delay: 200 * time.Millisecond}
 }
 
-// The bounds of a run: one machine carries the cluster and the people.
+// Bounds: one machine carries the cluster and the people.
 const (
 	maxTrials   = 1000
 	maxRooms    = 200
@@ -64,7 +64,7 @@ const (
 	minSFU      = 3 // one to hurt, one to move to, and a third that notices nothing
 )
 
-// cameras is how many of a room of so many people have one on.
+// cameras is how many in a room have a camera on.
 func (o Options) cameras(people int) int {
 	if o.Cameras == -1 {
 		return people
@@ -72,7 +72,7 @@ func (o Options) cameras(people int) int {
 	return min(o.Cameras, people)
 }
 
-// Validate returns every fault of the options at once; Cluster is not looked at.
+// Validate returns every fault at once. It does not look at Cluster.
 func (o Options) Validate() error {
 	var faults []error
 	fault := func(wrong bool, format string, values ...any) {
@@ -80,7 +80,7 @@ func (o Options) Validate() error {
 			faults = append(faults, fmt.Errorf(format, values...))
 		}
 	}
-	_, known := scenarios()[o.Scenario]
+	_, known := find(o.Scenario)
 	fault(!known, "scenario %q: give one of %s", o.Scenario, strings.Join(Names(), ", "))
 	fault(o.Trials < 1 || o.Trials > maxTrials, "--trials %d: give 1 to %d", o.Trials, maxTrials)
 	fault(o.Rooms < minSFU || o.Rooms > maxRooms, "--rooms %d: give %d (so that each node has one) to %d", o.Rooms, minSFU, maxRooms)
@@ -103,7 +103,7 @@ func (o Options) Validate() error {
 	return errors.Join(faults...)
 }
 
-// suits says whether a cluster has enough nodes to lose some.
+// suits checks that the cluster has enough nodes to lose some.
 func (o Options) suits(status devcluster.Status) error {
 	sfu, edges, stores := 0, 0, 0
 	for _, n := range status.Nodes {

@@ -2,8 +2,7 @@ package chaos
 
 import "time"
 
-// pauses keeps the longest time without a packet of every flow, as far as looks at
-// intervals show it.
+// pauses keeps the longest pause of every flow, to the precision of the looks.
 type pauses struct {
 	began time.Time
 	most  map[flow]time.Duration // by flow without its last

@@ -1,10 +1,6 @@
 package chaos
 
 import (
-	"bufio"
-	"context"
-	"encoding/json"
-	"strings"
 	"time"
 
 	"github.com/holdfast-rtc/holdfast/lab/devcluster"
@@ -12,7 +8,6 @@ import (
 	"github.com/holdfast-rtc/holdfast/lab/peer"
 )
 
-// The steps of clients, in their order.
 const (
 	stepRestart = string(peer.StepRestart)
 	stepOffer   = string(peer.StepOffer)
@@ -22,10 +17,7 @@ const (
 	stepFirst   = string(peer.StepFirst)
 )
 
-// phaseNames are where a gap's time goes, in order. A phase ends with the step
-// that is named: the edge says "node down", the pin stands, the client hears
-// `restart`, sends its offer, gets the answer, a pair works, keys are there, and the
-// first packet or frame of anybody comes.
+// phaseNames are the parts of a gap, in order; each ends with the step that it names.
 func phaseNames() []string {
 	return []string{"detect", "claim", "tell", stepOffer, stepAnswer, stepICE, stepDTLS, stepFirst}
 }
@@ -40,50 +32,9 @@ type ClientGap struct {
 	Phases  map[string]float64 `json:"phasesMs"`          // of the first stream's gap
 }
 
-// entry is one line of a signaling node's log that matters here.
-type entry struct {
-	Time time.Time `json:"time"`
-	Msg  string    `json:"msg"`
-	Node string    `json:"node"`
-	Room string    `json:"room"`
-}
-
-// logs reads the steps of failover out of the signaling nodes' logs. A log that
-// cannot be had costs the phases, not the gaps.
-func (c *Chaos) logs(ctx context.Context) []entry {
-	var all []entry
-	for _, edge := range c.edges(ctx) {
-		text, err := c.cluster.Logs(ctx, edge)
-		if err != nil {
-			continue
-		}
-		all = append(all, parseLog(text)...)
-	}
-	return all
-}
-
-// parseLog keeps the lines it knows; others, and halves of lines, it passes over.
-func parseLog(text string) []entry {
-	var all []entry
-	lines := bufio.NewScanner(strings.NewReader(text))
-	lines.Buffer(nil, 1<<20)
-	for lines.Scan() {
-		var e entry
-		if json.Unmarshal(lines.Bytes(), &e) != nil {
-			continue
-		}
-		switch e.Msg {
-		case "node down", "room re-homed":
-			all = append(all, e)
-		}
-	}
-	return all
-}
-
-// firstLogged is the earliest line since the fault.
-func firstLogged(logs []entry, since time.Time, msg string, match func(entry) bool) time.Time {
+func (w *World) firstLogged(since time.Time, msg string, match func(Entry) bool) time.Time {
 	var at time.Time
-	for _, e := range logs {
+	for _, e := range w.Log {
 		if e.Msg == msg && !e.Time.Before(since) && match(e) && (at.IsZero() || e.Time.Before(at)) {
 			at = e.Time
 		}
@@ -91,9 +42,8 @@ func firstLogged(logs []entry, since time.Time, msg string, match func(entry) bo
 	return at
 }
 
-// measureGaps tells the gaps of those whose room had to move. The fault that counts for a
-// room is that of the node it was on.
-func measureGaps(w *World, logs []entry) []ClientGap {
+// measureGaps returns the gaps of clients whose room had to move, since the fault of its node.
+func measureGaps(w *World) []ClientGap {
 	if !w.Expect.Moves {
 		return nil
 	}
@@ -103,14 +53,13 @@ func measureGaps(w *World, logs []entry) []ClientGap {
 		if !struck {
 			continue
 		}
-		down := firstLogged(logs, fault.At, "node down", func(e entry) bool { return e.Node == fault.Node })
-		claimed := firstLogged(logs, fault.At, "room re-homed", func(e entry) bool { return e.Room == client.Room })
+		down := w.firstLogged(fault.At, "node down", func(e Entry) bool { return e.Node == fault.Node })
+		claimed := w.firstLogged(fault.At, "room re-homed", func(e Entry) bool { return e.Room == client.Room })
 		all = append(all, gapOf(client, fault.At, down, claimed))
 	}
 	return all
 }
 
-// faultOf is the fault of the media node that a room was on.
 func (w *World) faultOf(room string) (Fault, bool) {
 	for _, h := range w.Before.holders(room) {
 		for _, f := range w.Faults {
@@ -122,9 +71,8 @@ func (w *World) faultOf(room string) (Fault, bool) {
 	return Fault{}, false
 }
 
-// gapOf joins a client's own times with the cluster's. A step that was reached more than
-// once (a second attempt) counts by its last time before the first media; one that nobody
-// saw has no phase of its own, and its time is in the next.
+// gapOf joins a client's own times with the cluster's. Of several attempts at a step the last one before media counts;
+// the time of a step that nobody saw is in the next phase.
 func gapOf(client Client, fault, down, claimed time.Time) ClientGap {
 	g := ClientGap{Client: client.Name, Room: client.Room, Browser: client.Browser, Phases: make(map[string]float64)}
 	reached := map[string]time.Time{"detect": down, "claim": claimed}

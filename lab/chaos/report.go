@@ -88,7 +88,6 @@ type Trial struct {
 	HealthyPausesMs float64 `json:"healthyPausesMs"` // the longest pause of a stream in a room that did not have to move, as the looks show it
 }
 
-// line is the trial in one line.
 func (t *Trial) line() string {
 	var faults, broken []string
 	for _, f := range t.Faults {
@@ -152,7 +151,6 @@ func (r *Report) finish(now time.Time) {
 	r.Sizes = r.sizes()
 }
 
-// gaps sums up the clients of one kind; nil where none had to move.
 func (r *Report) gaps(browsers bool) *Gaps {
 	var streams, clients measure.Sample
 	g := &Gaps{}
@@ -198,7 +196,7 @@ func (r *Report) gaps(browsers bool) *Gaps {
 	return g
 }
 
-// mean adds to a phase's sum, which finish divides.
+// mean adds to a phase's sum, which gaps divides.
 func (g *Gaps) mean(name string, ms float64) {
 	for i := range g.Phases {
 		if g.Phases[i].Name == name {

@@ -7,11 +7,10 @@ import (
 	"time"
 )
 
-// returnLimit is how long a node that can be reached again, and is seen by a signaling node, may still
-// be passed over: the other one hears of it a moment later.
+// returnLimit bounds how long a node that is back may be passed over: signaling nodes hear of it one after the other.
 const returnLimit = 10 * time.Second
 
-// sendPeople lets people go to nodes that have no room, as one has that was cut off, and looks where they are.
+// sendPeople opens rooms on the nodes that are back and empty.
 func (c *Chaos) sendPeople(ctx context.Context, w *World) error {
 	w.Late = w.After
 	var failure error
@@ -29,14 +28,13 @@ func (c *Chaos) sendPeople(ctx context.Context, w *World) error {
 	return failure
 }
 
-// emptyAgain names the struck media nodes that hold no room after people were sent there.
 func (w *World) emptyAgain() []string {
 	return slices.DeleteFunc(w.struckSFU(), func(node string) bool {
 		return slices.ContainsFunc(w.Late.Held, func(h Held) bool { return h.Node == node })
 	})
 }
 
-// BackInService looks at what the nodes hold that were cut off.
+// BackInService looks at the rooms of the nodes that were cut off.
 func BackInService(w *World) Verdict {
 	v := verdict("back in service", "a media node that was cut off takes new rooms when it can be reached again")
 	for _, node := range w.emptyAgain() {

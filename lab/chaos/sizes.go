@@ -7,21 +7,20 @@ import (
 	"github.com/holdfast-rtc/holdfast/lab/measure"
 )
 
-// SizeGaps are the moves of rooms of one size, in the trials in which no larger room had to move: what a
-// room costs is not what it costs beside a larger one.
+// SizeGaps are the moves of rooms of one size, in trials in which no larger room moved.
 type SizeGaps struct {
 	People    int                  `json:"people"` // in the room
 	Trials    int                  `json:"trials"`
 	RehomedMs measure.Distribution `json:"rehomedMs"` // of each client: from the fault until the room's new pin stands
 	FirstMs   measure.Distribution `json:"firstMs"`   // of each client's first stream
 	LastMs    measure.Distribution `json:"lastMs"`    // of each client's last stream
-	// The ratios are to the smallest size, of p50: when a room is larger, how much longer do its people wait?
+	// The ratios are of p50 to the smallest size.
 	RehomedRatio float64 `json:"rehomedRatio"`
 	FirstRatio   float64 `json:"firstRatio"`
 	LastRatio    float64 `json:"lastRatio"`
 }
 
-// sizes compares rooms of several sizes; empty where there is only one.
+// sizes compares rooms of several sizes; nil if there is only one.
 func (r *Report) sizes() []SizeGaps {
 	type samples struct {
 		trials               int
@@ -78,7 +77,6 @@ func ratio(of, to measure.Distribution) float64 {
 	return measure.Round1(10*of.P50/to.P50) / 10 // two digits
 }
 
-// writeSizes is part of WriteTable.
 func (r *Report) writeSizes(row func(format string, values ...any)) {
 	if len(r.Sizes) == 0 {
 		return

@@ -8,10 +8,11 @@ import (
 	"time"
 
 	"github.com/holdfast-rtc/holdfast/lab/devcluster"
+	"github.com/holdfast-rtc/holdfast/lab/hosts"
 )
 
-// lossy is a world in which everything went well while sfu-1 lost packets.
-func lossy() *World {
+// lossyWorld is a world in which everything went well while sfu-1 lost packets.
+func lossyWorld() *World {
 	w := missed()
 	w.Expect = Expect{Stays: true}
 	w.Faults = []Fault{{Node: "sfu-1", Role: devcluster.RoleSFU, What: "lossy", At: struckAt, Seen: true}}
@@ -20,17 +21,17 @@ func lossy() *World {
 
 // TestWhatMustNotMove sees each verdict of a lossy world fail.
 func TestWhatMustNotMove(t *testing.T) {
-	for _, v := range Judge(lossy()) {
+	for _, v := range Judge(lossyWorld()) {
 		if v.Outcome != Kept {
 			t.Errorf("%s is %s: %v", v.Name, v.Outcome, v.Faults)
 		}
 	}
 	fatal := killed()
-	fatal.Deaths = []Death{{Node: "sfu-1", By: "signaling-1", At: healedAt}}
+	fatal.Log = []Entry{{Msg: "node down", Node: "sfu-1", Time: healedAt}}
 	if v := NoFalseDeath(fatal); v.Outcome != Kept {
 		t.Errorf("the death of a killed node: %+v", v)
 	}
-	fatal.Deaths[0].Node = "sfu-2"
+	fatal.Log[0].Node = "sfu-2"
 	if v := NoFalseDeath(fatal); v.Outcome != Broken {
 		t.Errorf("the death of another node: %+v", v)
 	}
@@ -42,14 +43,12 @@ func TestWhatMustNotMove(t *testing.T) {
 		"the node's own room moved": {"surgical", func(w *World) { w.After = look(held("a", "sfu-2", 11), held("b", "sfu-3", 20)) }, Broken},
 		"another room moved":        {"surgical", func(w *World) { w.After = look(held("a", "sfu-1", 10), held("b", "sfu-2", 21)) }, Broken},
 		"a client was told to move": {"moved once", func(w *World) { w.Clients[0].Epochs = []uint64{11} }, Broken},
-		"it was taken for dead":     {"no false death", func(w *World) { w.Deaths = []Death{{Node: "sfu-1", By: "signaling-2", At: healedAt}} }, Broken},
-		"the logs are not known":    {"no false death", func(w *World) { w.DeathsUnknown = "no log" }, Unchecked},
 		"a stream stopped":          {"media goes on", func(w *World) { w.Pauses[0].Longest = 2 * longestPause }, Broken},
 		"somebody connected anew":   {"media goes on", func(w *World) { w.Clients[0].Moments = []Moment{{Step: stepOffer, At: healedAt}} }, Broken},
 		"nobody looked":             {"media goes on", func(w *World) { w.Pauses = nil }, Unchecked},
 		"no packet was lost":        {"the fault happened", func(w *World) { w.Faults[0].Seen = false }, Broken},
 	} {
-		w := lossy()
+		w := lossyWorld()
 		test.spoil(w)
 		verdicts := Judge(w)
 		i := slices.IndexFunc(verdicts, func(v Verdict) bool { return v.Name == test.verdict })
@@ -76,18 +75,16 @@ func TestMediaGoesOnUntilItMoves(t *testing.T) {
 
 // cables are hurt on paper.
 type cables struct {
-	hurt map[string][]string
+	hurt map[string]hosts.Fault
 	gone uint64
 }
 
-func (c *cables) Cut(node string, others ...string) error    { c.hurt[node] = others; return nil }
-func (c *cables) CutUDP(node string, others ...string) error { return c.Cut(node, others...) }
-func (c *cables) CutPort(node string, _ uint16, others ...string) error {
-	return c.Cut(node, others...)
-}
-func (c *cables) Lose(node string, _ int) error { return c.Cut(node) }
-func (c *cables) Delay(node string, _ time.Duration) error {
-	return errors.Join(c.Cut(node), errors.New("no relay"))
+func (c *cables) Hurt(node string, f hosts.Fault) error {
+	if f.Delay > 0 {
+		return errors.New("no relay")
+	}
+	c.hurt[node] = f
+	return nil
 }
 
 func (c *cables) Mend(node string) (uint64, error) {
@@ -97,8 +94,9 @@ func (c *cables) Mend(node string) (uint64, error) {
 
 // TestACableIsMended whatever becomes of the run, and only packets that were hurt make a fault.
 func TestACableIsMended(t *testing.T) {
+	node := devcluster.Node{Name: "sfu-1", Role: devcluster.RoleSFU}
 	for _, packets := range []uint64{0, 7} {
-		network := &cables{hurt: make(map[string][]string), gone: packets}
+		network := &cables{hurt: make(map[string]hosts.Fault), gone: packets}
 		o := Defaults()
 		o.Network = network
 		c, err := New(o)
@@ -106,8 +104,8 @@ func TestACableIsMended(t *testing.T) {
 			t.Fatal(err)
 		}
 		w := &World{}
-		mend, err := c.onCable(w, "sfu-1", devcluster.RoleSFU, "cut off", func() error { return network.Cut("sfu-1", "store") })
-		if err != nil || len(network.hurt["sfu-1"]) != 1 || w.Faults[0].Seen {
+		mend, err := c.onCable(w, node, "cut off", hosts.Fault{From: []string{"store"}})
+		if err != nil || len(network.hurt["sfu-1"].From) != 1 || w.Faults[0].Seen {
 			t.Fatalf("cut: %v, %+v, %+v", err, network.hurt, w.Faults)
 		}
 		ended, end := context.WithCancel(t.Context())
@@ -115,8 +113,7 @@ func TestACableIsMended(t *testing.T) {
 		if err := mend(ended); err != nil || len(network.hurt) != 0 || w.Faults[0].Seen != (packets > 0) {
 			t.Errorf("mended after %d packets: %v, %+v, %+v", packets, err, network.hurt, w.Faults)
 		}
-		_, err = c.onCable(w, "sfu-2", devcluster.RoleSFU, "slow", func() error { return network.Delay("sfu-2", time.Second) })
-		if err == nil || len(w.Faults) != 1 {
+		if _, err := c.onCable(w, node, "slow", hosts.Fault{Delay: time.Second}); err == nil || len(w.Faults) != 1 {
 			t.Errorf("a cable that could not be hurt: %v, %+v", err, w.Faults)
 		}
 	}

@@ -2,7 +2,7 @@ package chaos
 
 import "github.com/holdfast-rtc/holdfast/lab/measure"
 
-// Tally sums up the trials of one scenario, of which a soak has several.
+// Tally sums up the trials of one scenario of a soak.
 type Tally struct {
 	Scenario  Name                 `json:"scenario"`
 	Trials    int                  `json:"trials"`
@@ -10,7 +10,6 @@ type Tally struct {
 	StreamsMs measure.Distribution `json:"streamsMs"` // from the fault to each stream's return, of synthetic people and browsers
 }
 
-// tallies are in the order of Names.
 func (r *Report) tallies() []Tally {
 	var all []Tally
 	for _, name := range Names() {
@@ -47,7 +46,6 @@ func (t *Trial) kept() bool {
 	return true
 }
 
-// writeTallies is part of WriteTable.
 func (r *Report) writeTallies(row func(format string, values ...any)) {
 	if len(r.Tallies) < 2 {
 		return

@@ -9,7 +9,7 @@ import (
 // Outcome is how an invariant fared.
 type Outcome string
 
-// The outcomes. What could not be checked counts as broken.
+// An unchecked verdict counts as broken.
 const (
 	Kept      Outcome = "kept"
 	Broken    Outcome = "broken"
@@ -24,7 +24,6 @@ type Verdict struct {
 	Faults   []string `json:"faults,omitempty"` // what was seen instead; the first few
 }
 
-// maxFaults bounds what one verdict tells.
 const maxFaults = 10
 
 func (v *Verdict) broken(format string, values ...any) {
@@ -34,7 +33,7 @@ func (v *Verdict) broken(format string, values ...any) {
 	}
 }
 
-// unchecked says why nothing can be said; what is broken already stays so.
+// unchecked records why nothing can be said; what is broken stays broken.
 func (v *Verdict) unchecked(format string, values ...any) Verdict {
 	if v.Outcome == Kept {
 		v.Outcome = Unchecked
@@ -54,29 +53,36 @@ func verdict(name, sentence string) *Verdict {
 	return &Verdict{Name: name, Sentence: sentence, Outcome: Kept}
 }
 
-// Judge gives every verdict that the trial's scenario can touch.
+// Judge gives every verdict that the scenario can touch.
 func Judge(w *World) []Verdict {
-	checks := []func(*World) Verdict{FaultHappened, OneOwner, EpochsGrow, Surgical, NoOrphan, MovedOnce, EverybodyReceives, NoFalseDeath}
-	if w.Expect.Store {
-		checks = append(checks, MediaNeedsNoStore)
-	}
-	if w.Expect.Moves {
-		checks = append(checks, UnderCeiling)
-	}
-	if w.Expect.Stays || w.Expect.Smooth {
-		checks = append(checks, MediaGoesOn)
-	}
-	if w.Expect.Returns {
-		checks = append(checks, BackInService)
-	}
-	verdicts := make([]Verdict, 0, len(checks))
-	for _, check := range checks {
-		verdicts = append(verdicts, check(w))
+	var verdicts []Verdict
+	for _, c := range []struct {
+		judge   func(*World) Verdict
+		touched bool
+	}{
+		{FaultHappened, !w.Expect.Calm},
+		{WasHard, w.Expect.Calm},
+		{OneOwner, true},
+		{EpochsGrow, true},
+		{Surgical, !w.Expect.Calm},
+		{NothingMoved, w.Expect.Calm},
+		{NoOrphan, true},
+		{MovedOnce, !w.Expect.Calm},
+		{EverybodyReceives, true},
+		{NoFalseDeath, true},
+		{MediaNeedsNoStore, w.Expect.Store},
+		{UnderCeiling, w.Expect.Moves},
+		{MediaGoesOn, w.Expect.Stays && !w.Expect.Calm || w.Expect.Smooth},
+		{BackInService, w.Expect.Returns},
+	} {
+		if c.touched {
+			verdicts = append(verdicts, c.judge(w))
+		}
 	}
 	return verdicts
 }
 
-// FaultHappened keeps a trial in which nothing was hurt from passing.
+// FaultHappened fails a trial in which nothing was hurt.
 func FaultHappened(w *World) Verdict {
 	v := verdict("the fault happened", "what the scenario was to do to the cluster was done")
 	if len(w.Faults) == 0 {
@@ -90,7 +96,7 @@ func FaultHappened(w *World) Verdict {
 	return *v
 }
 
-// OneOwner asks every SFU, not the store.
+// OneOwner asks every media node, not the store.
 func OneOwner(w *World) Verdict {
 	v := verdict("one room, one owner", "after the fault each room is held by exactly one SFU node, and never by two under one epoch")
 	for i, look := range append(slices.Clone(w.Between), w.After) {
@@ -129,7 +135,7 @@ func nodesOf(holders []Held) []string {
 	return names
 }
 
-// EpochsGrow looks at the pins over time and at what each client was told.
+// EpochsGrow compares pins over time, and what each client was told.
 func EpochsGrow(w *World) Verdict {
 	v := verdict("epochs only grow", "no pin and no client's placement ever goes back to a lower epoch")
 	for _, room := range w.rooms() {
@@ -165,7 +171,7 @@ func EpochsGrow(w *World) Verdict {
 	return *v
 }
 
-// Surgical compares what the SFU nodes of healthy rooms count.
+// Surgical compares what media nodes report of healthy rooms.
 func Surgical(w *World) Verdict {
 	v := verdict("surgical", "a room on a healthy node keeps its node and its epoch, makes no new offer, and its node drops none of its packets")
 	healthy := 0
@@ -224,7 +230,7 @@ func NoOrphan(w *World) Verdict {
 	return *v
 }
 
-// MovedOnce counts by epochs: each re-homing adds one.
+// MovedOnce counts epochs: each re-homing adds one.
 func MovedOnce(w *World) Verdict {
 	v := verdict("moved once", "a room moves at most once for each media node that was hurt, its clients are told of no more moves than that, and a room that had to move did")
 	most := uint64(0)
@@ -257,7 +263,7 @@ func MovedOnce(w *World) Verdict {
 	return *v
 }
 
-// EverybodyReceives counts what came after everything, and what had not come back when the fault was mended at last.
+// EverybodyReceives also reports what had not come back when the fault was mended.
 func EverybodyReceives(w *World) Verdict {
 	v := receivesNow(w)
 	if w.Lacking != "" {
@@ -266,7 +272,7 @@ func EverybodyReceives(w *World) Verdict {
 	return v
 }
 
-// receivesNow is the first part of EverybodyReceives.
+// receivesNow is EverybodyReceives at the end of the trial.
 func receivesNow(w *World) Verdict {
 	v := verdict("everybody receives everybody", "after the fault, and where rooms have to move already while it lasts, each client gets fresh audio and video of each other one in its room")
 	if len(w.Received) == 0 {
@@ -280,16 +286,14 @@ func receivesNow(w *World) Verdict {
 	return *v
 }
 
-// longestPause is what a busy machine may take from a stream. The store is away for
-// longer than that, so that media which did stop with it would be seen.
+// longestPause is what a busy machine may take from a stream. It is shorter than away.
 const longestPause = 3 * time.Second
 
-// MediaNeedsNoStore looks at every stream while the store, or an edge, was away.
+// MediaNeedsNoStore looks at every stream while the store, or a signaling node, was away.
 func MediaNeedsNoStore(w *World) Verdict {
 	return undisturbed(w, "media needs no store", fmt.Sprintf("while the store or a signaling node is away no stream pauses for more than %s, and nobody makes a new connection", longestPause))
 }
 
-// undisturbed looks for pauses and new offers.
 func undisturbed(w *World, name, sentence string) Verdict {
 	v := verdict(name, sentence)
 	if away := w.Until.Sub(w.first()); away <= longestPause && !w.Expect.Moves {
@@ -311,4 +315,24 @@ func undisturbed(w *World, name, sentence string) Verdict {
 		}
 	}
 	return *v
+}
+
+// NoFalseDeath reads the nodes' logs.
+func NoFalseDeath(w *World) Verdict {
+	v := verdict("no false death", "no signaling node takes a node for dead that was neither killed, frozen nor cut off")
+	if w.LogUnknown != "" {
+		return v.unchecked("%s", w.LogUnknown)
+	}
+	for _, e := range w.logged("node down") {
+		if !w.Expect.Stays && slices.ContainsFunc(w.Faults, func(f Fault) bool { return f.Node == e.Node }) {
+			continue
+		}
+		v.broken("%s took %s for dead %s after the fault", e.By, e.Node, e.Time.Sub(w.first()).Round(time.Millisecond))
+	}
+	return *v
+}
+
+// MediaGoesOn looks at every stream while packets were lost, late or blocked between nodes.
+func MediaGoesOn(w *World) Verdict {
+	return undisturbed(w, "media goes on", fmt.Sprintf("while packets are lost, late or blocked no stream pauses for more than %s, and nobody makes a new connection but in a room that has to move", longestPause))
 }

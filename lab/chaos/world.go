@@ -18,10 +18,12 @@ type World struct {
 	Clients  []Client
 	Received []Receipt
 	Pauses   []Pause // of every stream, while the fault lasted
-	Deaths   []Death // that signaling nodes saw since the fault
+	Log      []Entry // what nodes logged that matters here
+	Busy     float64 // the part of all cores that was busy while it was calm; -1 where nobody knows
+	Percent  int     // of gossip that was to be lost then
 
-	Lacking       string // what people had not got back when the rooms had long been due to move, and the faults were mended; empty = nothing
-	DeathsUnknown string // why Deaths is not known; empty = it is
+	Lacking    string // what people had not got back when the rooms had long been due to move, and the faults were mended; empty = nothing
+	LogUnknown string // why Log is not whole; empty = it is
 
 	Lasts time.Duration // the fault lasts at least so long, whatever has moved before
 	Late  Look          // when people had been sent to the nodes that were cut off
@@ -33,6 +35,7 @@ type Expect struct {
 	Store   bool // the store, or a signaling node, is what is struck: no media may stop
 	Stays   bool // a media node is hurt in a way that must move nothing and stop no media
 	Smooth  bool // the rooms of the struck media node move, and its media goes on until they have
+	Calm    bool // nothing is hurt
 	Returns bool // the struck media nodes live on, and take new rooms when they can be reached again
 }
 
@@ -45,26 +48,26 @@ type Fault struct {
 	Seen bool            `json:"seen"` // it was confirmed that the process is dead, or that it took the signal
 }
 
-// Receipt says whether one client got fresh media of another after everything.
+// Receipt says whether a client got fresh media of another in the end.
 type Receipt struct {
 	Room, Client, From, Source string
 	Fresh                      bool
 }
 
-// Pause is the longest time that one client had nothing of one source.
+// Pause is a client's longest time without one source.
 type Pause struct {
 	Room, Client, From, Source string
 	Longest                    time.Duration
 }
 
-// Client is one person, and what was lived through since the fault.
+// Client is one person, and what it lived through since the fault.
 type Client struct {
 	Name    string
 	Room    string
 	Browser bool
 	Moments []Moment
 	Epochs  []uint64 // the placements it was told of since the fault, in order
-	// Streams counts those that it had before and is to get again.
+	// Streams counts those that it is to get again.
 	Streams int
 }
 
@@ -75,7 +78,11 @@ type Moment struct {
 	Stream string // of "first"
 }
 
-// struckSFU names the media nodes that were hurt.
+// logged returns the lines of one message since the fault.
+func (w *World) logged(msg string) []Entry {
+	return slices.DeleteFunc(slices.Clone(w.Log), func(e Entry) bool { return e.Msg != msg || e.Time.Before(w.first()) })
+}
+
 func (w *World) struckSFU() []string {
 	var names []string
 	for _, f := range w.Faults {
@@ -86,7 +93,6 @@ func (w *World) struckSFU() []string {
 	return names
 }
 
-// first is when the first fault was done.
 func (w *World) first() time.Time {
 	var at time.Time
 	for _, f := range w.Faults {
@@ -97,7 +103,6 @@ func (w *World) first() time.Time {
 	return at
 }
 
-// struckRoom says whether a room was on a node that was hurt.
 func (w *World) struckRoom(room string) bool {
 	if w.Expect.Stays {
 		return false
@@ -106,7 +111,6 @@ func (w *World) struckRoom(room string) bool {
 	return slices.ContainsFunc(w.Before.holders(room), func(h Held) bool { return slices.Contains(struck, h.Node) })
 }
 
-// rooms are those that were open before.
 func (w *World) rooms() []string {
 	var rooms []string
 	for _, h := range w.Before.Held {
@@ -118,7 +122,6 @@ func (w *World) rooms() []string {
 	return rooms
 }
 
-// healthyPause is the longest that a stream paused in a room that was not struck.
 func (w *World) healthyPause() time.Duration {
 	longest := time.Duration(0)
 	for _, p := range w.Pauses {

@@ -12,10 +12,9 @@ import (
 	"time"
 )
 
-// endLimit is how long a program that was interrupted may take to end in order.
 const endLimit = 30 * time.Second
 
-// Able says whether this process may make hosts, and in words why not.
+// Able returns why this process may not make hosts, nil if it may.
 func Able() error {
 	for _, tool := range []string{"ip", "nft"} {
 		if _, err := exec.LookPath(tool); err != nil {
@@ -44,14 +43,13 @@ func Able() error {
 // Alone reports whether this process was started by RunAlone.
 func Alone() bool { return os.Getenv(aloneEnv) != "" }
 
-// RunAlone runs a program in a new network namespace with nothing in it, with our standard
-// streams, and returns when it has ended. It is interrupted when ctx ends, and is killed, however
-// we end, with us. An end with another code than 0 is an EndedError.
+// RunAlone runs a program in a new, empty network namespace, with our standard streams, until it ends. It is interrupted
+// when ctx ends, and killed when this process ends. An exit code other than 0 is an EndedError.
 func RunAlone(ctx context.Context, program string, args ...string) error {
 	cmd := exec.CommandContext(ctx, program, args...)
 	cmd.Stdin, cmd.Stdout, cmd.Stderr = os.Stdin, os.Stdout, os.Stderr
 	cmd.Env = append(os.Environ(), aloneEnv+"=1")
-	// A group of its own: a Ctrl-C reaches us, and we pass it on, once.
+	// A group of its own: we pass a Ctrl-C on, once.
 	cmd.SysProcAttr = &syscall.SysProcAttr{Cloneflags: syscall.CLONE_NEWNET, Pdeathsig: syscall.SIGKILL, Setpgid: true}
 	cmd.Cancel = func() error { return cmd.Process.Signal(os.Interrupt) }
 	cmd.WaitDelay = endLimit

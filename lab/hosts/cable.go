@@ -3,27 +3,21 @@
 package hosts
 
 import (
-	"context"
 	"errors"
 	"fmt"
 	"math/rand/v2"
 	"net"
 	"os"
-	"path/filepath"
 	"sync"
 	"time"
 
 	"golang.org/x/sys/unix"
 )
 
-// cable is a relay of ours between a host's cable and the switch:
-//
-//	host eth0 === port   (relay)   near === far = switch
-//
-// It takes whole frames from one interface and puts them onto the other, both ways.
+// cable is a relay between a host's cable and the switch. It passes whole frames, both ways: host eth0 === port (relay)
+// near === far = switch.
 type cable struct {
 	port      string
-	bridge    string
 	ends      [2]*os.File
 	relays    [2]*relay
 	hurry     chan struct{}
@@ -31,22 +25,22 @@ type cable struct {
 	near, far string
 }
 
-// receiveBytes is what may wait in the kernel for the relay to get a core.
+// receiveBytes may wait in the kernel until the relay gets a core.
 const receiveBytes = 8 << 20
 
-// interpose unplugs the port from the switch and puts the relay between; the thread
-// must be in the hub. What is under way in that instant is lost.
-func interpose(port, bridge string, by time.Duration) (*cable, error) {
+// interpose puts the relay between the port and the switch; the thread must be in the hub. Frames under way at that
+// instant are lost.
+func interpose(port string, by time.Duration) (*cable, error) {
 	number := rand.Uint32() // an interface's name has at most 15 letters
 	c := &cable{
-		port: port, bridge: bridge, hurry: make(chan struct{}),
+		port: port, hurry: make(chan struct{}),
 		near: fmt.Sprintf("hfn%08x", number), far: fmt.Sprintf("hff%08x", number),
 	}
 	err := ip(
 		fmt.Sprintf("link add %s type veth peer name %s", c.near, c.far),
 		fmt.Sprintf("link set %s up", c.near),
 		fmt.Sprintf("link set %s nomaster", port),
-		fmt.Sprintf("link set %s master %s", c.far, bridge),
+		fmt.Sprintf("link set %s master switch", c.far),
 		fmt.Sprintf("link set %s up", c.far),
 	)
 	if err == nil {
@@ -67,8 +61,8 @@ func interpose(port, bridge string, by time.Duration) (*cable, error) {
 	return c, nil
 }
 
-// remove plugs the port into the switch again; the thread must be in the hub. It says how
-// many frames went through the relay.
+// remove connects the port to the switch again; the thread must be in the hub. It returns how many frames the relay
+// passed.
 func (c *cable) remove() (frames uint64, err error) {
 	close(c.hurry)
 	for _, end := range c.ends {
@@ -85,28 +79,11 @@ func (c *cable) remove() (frames uint64, err error) {
 			frames += c.relays[i].passed.Load()
 		}
 	}
-	return frames, ip("link del "+c.near, fmt.Sprintf("link set %s master %s", c.port, c.bridge))
+	return frames, ip("link del "+c.near, fmt.Sprintf("link set %s master switch", c.port))
 }
 
-// Relay puts a relay between a port and its bridge, in the namespace of this process, until ctx
-// ends. It says how many frames it has delayed.
-func Relay(ctx context.Context, port string, by time.Duration) (frames uint64, err error) {
-	bridge, err := os.Readlink("/sys/class/net/" + port + "/master")
-	if err != nil {
-		return 0, fmt.Errorf("%s is no port of a bridge here: %w", port, err)
-	}
-	c, err := interpose(port, filepath.Base(bridge), by)
-	if err != nil {
-		return 0, err
-	}
-	<-ctx.Done()
-	return c.remove()
-}
-
-// openInterface opens an interface of the thread's namespace for whole frames, each
-// behind the kernel's notes about it (PACKET_VNET_HDR): veth pairs leave checksums to be filled
-// in and large packets to be cut by a network card that there is not, and only with these notes
-// does a frame that is sent on mean the same.
+// openInterface opens an interface of the thread's namespace for whole frames with PACKET_VNET_HDR: veth pairs leave
+// checksums and segmentation to a network card, so a frame can be sent on only with the kernel's notes.
 func openInterface(name string) (*os.File, error) {
 	device, err := net.InterfaceByName(name)
 	if err != nil {

@@ -9,8 +9,7 @@ import (
 	"sync"
 )
 
-// Network is a switch with hosts around it. This process is at it too, under the
-// address OwnIP.
+// Network is a switch with hosts around it. This process is at it too, as ownIP.
 type Network struct {
 	hub   *space // holds the switch and everybody's end there, and has no address
 	hosts map[string]*host
@@ -18,7 +17,6 @@ type Network struct {
 	mu sync.Mutex // guards what is done to the cables
 }
 
-// host is one host with its cable.
 type host struct {
 	Host
 	space *space
@@ -26,7 +24,7 @@ type host struct {
 	fault fault
 }
 
-// Make makes a network with hosts of these names. This process must be alone (RunAlone).
+// Make makes a network of these hosts. This process must be alone (RunAlone).
 func Make(names []string) (*Network, error) {
 	if os.Getenv(aloneEnv) == "" {
 		return nil, ErrNotAlone
@@ -75,7 +73,7 @@ func (n *Network) make(names []string) error {
 	return nil
 }
 
-// plug lays a cable from the switch's port to the place that inside leads to.
+// plug lays a cable from the switch's port into a namespace.
 func (n *Network) plug(port string, inside func(func() error) error, address string, more ...string) error {
 	err := inside(func() error {
 		return ip(append([]string{
@@ -92,9 +90,6 @@ func (n *Network) plug(port string, inside func(func() error) error, address str
 	})
 }
 
-// OwnIP is the address of this process and all that it starts outside the hosts.
-func (n *Network) OwnIP() string { return ownIP }
-
 // Host finds a host.
 func (n *Network) Host(name string) (Host, error) {
 	h, known := n.hosts[name]
@@ -104,8 +99,7 @@ func (n *Network) Host(name string) (Host, error) {
 	return h.Host, nil
 }
 
-// Close ends what is done to the cables and lets go of the namespaces: they end with
-// the processes in them.
+// Close mends the cables and releases the namespaces, which end with the processes in them.
 func (n *Network) Close() error {
 	var errs []error
 	for _, h := range n.hosts {

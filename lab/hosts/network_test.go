@@ -88,14 +88,14 @@ func insideTheNetwork(t *testing.T) {
 	reaches("whole, from here", us, true)
 	reaches("whole, from b", b, true)
 
-	hurt(t, n, func() error { return n.Cut("a") }, func() {
+	hurt(t, n, Fault{}, func() {
 		reaches("cut, from here", us, false)
 		reaches("cut, from b", b, false)
-		if err := n.Cut("a"); !errors.Is(err, ErrHurt) {
+		if err := n.Hurt("a", Fault{}); !errors.Is(err, ErrHurt) {
 			t.Errorf("cut twice: %v", err)
 		}
 	})
-	hurt(t, n, func() error { return n.Cut("a", "b") }, func() {
+	hurt(t, n, Fault{From: []string{"b"}}, func() {
 		reaches("cut from b, from here", us, true)
 		reaches("cut from b, from b", b, false)
 	})
@@ -115,24 +115,24 @@ func insideTheNetwork(t *testing.T) {
 		}
 	}
 	here := func(f func() error) error { return f() }
-	hurt(t, n, func() error { return n.CutUDP("a", "b") }, func() {
+	hurt(t, n, Fault{From: []string{"b"}, UDP: true}, func() {
 		reaches("no UDP with b, from here", us, true)
 		reaches("no UDP with b, from b", b, false)
 		connects("no UDP with b, TCP from b", n.hosts["b"].space.do, true)
 	})
 	port := uint16(tcp.Addr().(*net.TCPAddr).Port) //nolint:forcetypeassert,gosec // it listens on TCP
-	hurt(t, n, func() error { return n.CutPort("a", port, "b") }, func() {
+	hurt(t, n, Fault{From: []string{"b"}, Port: port}, func() {
 		reaches("no port for b, UDP from b", b, true)
 		connects("no port for b, from b", n.hosts["b"].space.do, false)
 		connects("no port for b, from here", here, true)
 	})
-	hurt(t, n, func() error { return n.Lose("a", 40) }, func() {
+	hurt(t, n, Fault{Percent: 40}, func() {
 		if _, ok := ask(t, us, 100, 50*time.Millisecond); ok < 10 || ok > 65 {
 			t.Errorf("40 of 100 lost, both ways: %d of 100 came back, want about 36", ok)
 		}
 	})
 	const delay = 80 * time.Millisecond
-	hurt(t, n, func() error { return n.Delay("a", delay) }, func() {
+	hurt(t, n, Fault{Delay: delay}, func() {
 		if least, ok := ask(t, us, 5, 5*time.Second); ok != 5 || least < 2*delay {
 			t.Errorf("delayed by %s both ways: %d of 5 came back, the fastest after %s", delay, ok, least)
 		}
@@ -140,15 +140,15 @@ func insideTheNetwork(t *testing.T) {
 	})
 	reaches("mended, from here", us, true)
 	reaches("mended, from b", b, true)
-	if err := n.Cut("c"); !errors.Is(err, ErrNoSuchHost) {
+	if err := n.Hurt("c", Fault{}); !errors.Is(err, ErrNoSuchHost) {
 		t.Errorf("cut nobody: %v", err)
 	}
 }
 
 // hurt does something to a's cable, looks, and mends it.
-func hurt(t *testing.T, n *Network, how func() error, look func()) {
+func hurt(t *testing.T, n *Network, how Fault, look func()) {
 	t.Helper()
-	if err := how(); err != nil {
+	if err := n.Hurt("a", how); err != nil {
 		t.Fatal(err)
 	}
 	look()

@@ -9,18 +9,17 @@ import (
 	"time"
 )
 
-// The bounds of what one direction of a relay holds. When either is reached the frame that
-// comes is dropped and counted, as by a switch with a full buffer. 32 MB held for 200 ms are
-// 1.3 Gbit/s.
+// Bounds of one direction. A frame past them is dropped and counted, as by a full switch. 32 MB at 200 ms are 1.3
+// Gbit/s.
 const (
 	maxHeldFrames = 16384
 	maxHeldBytes  = 32 << 20
 )
 
-// maxFrameBytes is the largest that an interface hands over: 64 KB, not yet cut into packets, and headers.
+// maxFrameBytes is 64 KB, not yet cut into packets, and headers.
 const maxFrameBytes = 66 << 10
 
-// relay passes frames on after a while, in one direction and in order.
+// relay delays frames in one direction and keeps their order.
 type relay struct {
 	from  io.Reader // one frame each Read
 	to    io.Writer
@@ -40,8 +39,8 @@ func newRelay(from io.Reader, to io.Writer, delay time.Duration) *relay {
 	return &relay{from: from, to: to, delay: delay, held: make(chan frame, maxHeldFrames)}
 }
 
-// run passes frames on until from ends or hurry is closed; then what is still held goes
-// out at once. hurry must be closed when from ends.
+// run passes frames on until from ends or hurry is closed; then it sends what it holds at once. Close hurry when from
+// ends.
 func (r *relay) run(hurry <-chan struct{}) {
 	var sending sync.WaitGroup
 	sending.Go(func() { r.send(hurry) })

@@ -13,12 +13,10 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// space is a network namespace without a name. It lives as long as this process, or a
-// process in it.
+// space is an unnamed network namespace. It lives as long as this process, or a process in it.
 type space struct{ file *os.File }
 
-// newSpace makes one, with its loopback interface up and without IPv6, whose own
-// chatter would be frames that nobody sent.
+// newSpace brings loopback up and IPv6 down, whose own chatter would count as frames.
 func newSpace() (*space, error) {
 	var s *space
 	err := onOwnThread(func() error {
@@ -38,7 +36,6 @@ func newSpace() (*space, error) {
 	return s, err
 }
 
-// prepare readies the namespace that the thread is in.
 func prepare() error {
 	for _, which := range []string{"all", "default"} {
 		err := os.WriteFile("/proc/sys/net/ipv6/conf/"+which+"/disable_ipv6", []byte("1"), 0)
@@ -52,7 +49,7 @@ func prepare() error {
 // path names the space to other processes of this user.
 func (s *space) path() string { return fmt.Sprintf("/proc/%d/fd/%d", os.Getpid(), s.file.Fd()) }
 
-// do runs f in the space: sockets that it makes and processes that it starts are there.
+// do runs f in the space: its sockets and processes are there.
 func (s *space) do(f func() error) error {
 	return onOwnThread(func() error {
 		if err := unix.Setns(int(s.file.Fd()), unix.CLONE_NEWNET); err != nil {
@@ -62,8 +59,7 @@ func (s *space) do(f func() error) error {
 	})
 }
 
-// onOwnThread runs f on a thread that ends with it, so that the namespace f
-// enters is never another goroutine's.
+// onOwnThread runs f on a thread that ends with it: no other goroutine gets into f's namespace.
 func onOwnThread(f func() error) error {
 	result := make(chan error, 1)
 	go func() {
@@ -73,10 +69,10 @@ func onOwnThread(f func() error) error {
 	return <-result
 }
 
-// ip runs the tool with lines of arguments, in order, in one go.
+// ip runs the tool once with several lines of arguments.
 func ip(lines ...string) error { return run("ip", []string{"-batch", "-"}, strings.Join(lines, "\n")) }
 
-// nft runs the tool with a script, all of which takes effect, or nothing.
+// nft runs the tool with a script, which takes effect whole or not at all.
 func nft(script string) error { return run("nft", []string{"-f", "-"}, script) }
 
 func run(tool string, args []string, input string) error {

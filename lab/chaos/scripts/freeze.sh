@@ -1,16 +1,19 @@
 #!/usr/bin/env bash
-# Stops a media node without ending it, as a paused virtual machine does, and wakes it
-# up. Its rooms move when gossip has given it up, after about 1.3 s; when it wakes, it
-# learns that they are not its own any more and closes them. A pause that is shorter
-# than that moves nothing, and people see a still picture meanwhile.
+# Stops a node of the development cluster that runs here without ending it, as a paused virtual
+# machine does, and wakes it up. A media node's rooms move after about 1.3 s; when it wakes, it
+# learns of that and closes them. A shorter pause moves nothing.
 #
 #   ./freeze.sh sfu-2        for 5 seconds
-#   ./freeze.sh sfu-2 0.5    for half a second: nothing moves
+#   ./freeze.sh sfu-2 0.5    for half a second
+#   ./freeze.sh store 30
+#
+# HOLDFAST names the binary, by default the one on the PATH.
 set -euo pipefail
-cd "$(dirname "$0")"
-source ./common.sh
-
-usage "sfu-[0-9]+" "sfu-N [SECONDS]" "${1:-}"
-trap 'signal 18 "$1"' EXIT # also when this script is interrupted
-signal 19 "$1"
+if [[ ! ${1:-} =~ ^((sfu|signaling)-[0-9]+|store)$ ]]; then
+  echo "usage: $0 NODE [SECONDS]" >&2
+  exit 2
+fi
+holdfast=${HOLDFAST:-holdfast}
+trap '"$holdfast" dev kill --signal 18 "$1"' EXIT # also when this script is interrupted
+"$holdfast" dev kill --signal 19 "$1"
 sleep "${2:-5}"

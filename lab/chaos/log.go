@@ -1,0 +1,65 @@
+package chaos
+
+import (
+	"bufio"
+	"context"
+	"encoding/json"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+	"time"
+
+	"github.com/holdfast-rtc/holdfast/lab/devcluster"
+)
+
+// lossSaid is logged at the start of a node that loses gossip on purpose.
+const lossSaid = "gossip datagrams are thrown away on purpose"
+
+// Entry is one line of a node's log.
+type Entry struct {
+	Time time.Time `json:"time"`
+	Msg  string    `json:"msg"`
+	Node string    `json:"node"`
+	Room string    `json:"room"`
+	By   string    `json:"-"` // the node that logged it
+}
+
+// logs reads the logs of all nodes.
+func (c *Chaos) logs(ctx context.Context) ([]Entry, error) {
+	status, err := c.cluster.Status(ctx)
+	if err != nil {
+		return nil, fmt.Errorf("ask where the logs are: %w", err)
+	}
+	var all []Entry
+	for _, n := range status.Nodes {
+		if n.Role != devcluster.RoleSignaling && n.Role != devcluster.RoleSFU {
+			continue
+		}
+		file, err := os.Open(filepath.Join(status.LogDir, n.Name+".log"))
+		if err != nil {
+			return all, fmt.Errorf("read the log of %s: %w", n.Name, err)
+		}
+		all = append(all, parseLog(file, n.Name)...)
+		file.Close()
+	}
+	return all, nil
+}
+
+// parseLog keeps the messages that verdicts and phases need.
+func parseLog(text io.Reader, by string) []Entry {
+	var all []Entry
+	lines := bufio.NewScanner(text)
+	lines.Buffer(nil, 1<<20)
+	for lines.Scan() {
+		e := Entry{By: by}
+		if json.Unmarshal(lines.Bytes(), &e) != nil {
+			continue
+		}
+		switch e.Msg {
+		case "node down", "room re-homing", "room re-homed", "member suspect", "member dead", lossSaid:
+			all = append(all, e)
+		}
+	}
+	return all
+}

@@ -21,17 +21,15 @@ import (
 	"github.com/holdfast-rtc/holdfast/signaling/wire"
 )
 
-// attackerIP is where attacks come from: another address than that of the people.
+// attackerIP is another address than the people's.
 var attackerIP = net.IPv4(127, 0, 0, 2)
 
 // portFront is the balancer's port, behind which everybody has its address.
 const portFront = "front"
 
-// attackLimit bounds one attack.
 const attackLimit = time.Minute
 
-// attacker is somebody at another address who knows every port of the cluster, and
-// has a token for a room with people in it.
+// attacker has another address, knows every port of the cluster, and has a token for a room with people in it.
 type attacker struct {
 	access  devcluster.Access
 	room    string
@@ -94,13 +92,11 @@ func (a *attacker) token(name string, ttl time.Duration, change func(*access.Gra
 	return token
 }
 
-// name is one that nobody had before.
 func (a *attacker) name() string {
 	a.serial++
 	return fmt.Sprintf("attacker-%d", a.serial)
 }
 
-// attackSocket is a WebSocket of the attacker's.
 type attackSocket struct{ *websocket.Conn }
 
 func (a *attacker) socket(ctx context.Context) (*attackSocket, error) {
@@ -140,7 +136,6 @@ func (s *attackSocket) say(ctx context.Context, m wire.Message) error {
 	return s.Write(ctx, websocket.MessageText, frame)
 }
 
-// errAnswer is an answer that was not expected.
 var errAnswer = errors.New("unexpected answer")
 
 // awaitMessage reads until a message of the kind comes; errors of the server end it.
@@ -216,7 +211,6 @@ func (a *attacker) upgraded(ctx context.Context, kind string) (net.Conn, error) 
 	return conn, nil
 }
 
-// several runs the same attack side by side and returns its first error.
 func several(n int, attack func(i int) error) error {
 	var all sync.WaitGroup
 	faults := make([]error, n)

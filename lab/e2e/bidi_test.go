@@ -34,7 +34,6 @@ type bidi struct {
 	failed  error                    // the connection has ended
 }
 
-// bidiMessage is anything that the browser says.
 type bidiMessage struct {
 	ID      int             `json:"id"`
 	Type    string          `json:"type"` // success, error or event
@@ -47,8 +46,7 @@ type bidiMessage struct {
 
 const (
 	// firefoxStart is how long a browser may take to start on a loaded machine.
-	firefoxStart = time.Minute
-	// bidiMessageBytes is far above what the tests ask for.
+	firefoxStart     = time.Minute
 	bidiMessageBytes = 16 << 20
 )
 
@@ -95,7 +93,6 @@ func (b *bidi) listen(ctx context.Context, onEvent func(method string, params js
 	}
 }
 
-// end fails every command that waits, and every later one.
 func (b *bidi) end(err error) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -106,7 +103,6 @@ func (b *bidi) end(err error) {
 	}
 }
 
-// call sends a command and decodes its result.
 func (b *bidi) call(ctx context.Context, method string, params, into any) error {
 	answer := make(chan bidiMessage, 1)
 	b.mu.Lock()
@@ -202,7 +198,6 @@ func startFirefox(t *testing.T, inside *netns, preferences []string) string {
 	return ""
 }
 
-// awaitAddress reads what Firefox says until it ends.
 func awaitAddress(said io.Reader, ready chan<- string) {
 	lines := bufio.NewScanner(said)
 	for lines.Scan() {
@@ -214,8 +209,7 @@ func awaitAddress(said io.Reader, ready chan<- string) {
 	_, _ = io.Copy(io.Discard, said)
 }
 
-// firefoxPreferences are what a headless Firefox needs for fake devices, without
-// questions and without services of its own.
+// firefoxPreferences give a headless Firefox fake devices, without questions or services of its own.
 func firefoxPreferences(more []string) string {
 	var text strings.Builder
 	for _, preference := range append([]string{

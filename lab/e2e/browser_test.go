@@ -14,16 +14,15 @@ import (
 
 	"github.com/chromedp/chromedp"
 
+	"github.com/holdfast-rtc/holdfast/internal/testkit"
 	"github.com/holdfast-rtc/holdfast/internal/tool"
 	"github.com/holdfast-rtc/holdfast/lab/browser"
 )
 
-// page is one browser process with one page in it. A process of its own keeps
-// the browser from throttling pages that are not in front.
+// page is one browser process with one page in it: a browser throttles pages that are not in front.
 type page struct {
 	name string
-	// run evaluates a script whose value is a promise of a string.
-	run func(ctx context.Context, script string) (string, error)
+	run  func(ctx context.Context, script string) (string, error)
 
 	mu      sync.Mutex
 	console []string // guarded by mu; the last lines only
@@ -71,7 +70,6 @@ func (p *page) listen(messages iter.Seq2[chromedp.ConsoleMessage, error]) {
 	}
 }
 
-// note keeps a line of the console.
 func (p *page) note(line string) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -116,9 +114,8 @@ func (p *page) mustEval(t *testing.T, expression string, into any) {
 	}
 }
 
-// watchConnections lets a test see every RTCPeerConnection that a page makes,
-// without a word from the page or the library. With via=PORT in the page's address
-// the connections go over that port of this machine instead of the node's own.
+// watchConnections shows a test every RTCPeerConnection of a page. With via=PORT in the page's address the connections
+// use that port of this machine instead of the node's.
 const watchConnections = `
   globalThis.__connections = [];
   const via = new URLSearchParams(location.search).get('via');
@@ -131,8 +128,7 @@ const watchConnections = `
     }
   };`
 
-// callAddress is the page's address with what a test wants of the call: a small
-// picture, so that two cores can encode for five people.
+// callAddress asks for a small picture, which two cores encode for five people.
 func callAddress(base, room, name string, extra url.Values) string {
 	q := url.Values{
 		"room": {room}, "name": {name}, "autojoin": {"1"},
@@ -148,21 +144,8 @@ func callAddress(base, room, name string, extra url.Values) string {
 	return address
 }
 
-// eventually polls until the condition gives no error; its last error is what
-// the test fails with.
+// eventually polls until the condition gives no error; its last error is what the test fails with.
 func eventually(t *testing.T, limit time.Duration, what string, condition func() error) {
 	t.Helper()
-	deadline := time.Now().Add(limit)
-	tick := time.NewTicker(100 * time.Millisecond)
-	defer tick.Stop()
-	for {
-		err := condition()
-		if err == nil {
-			return
-		}
-		if time.Now().After(deadline) {
-			t.Fatalf("%s: not within %v: %v", what, limit, err)
-		}
-		<-tick.C
-	}
+	testkit.Within(t, limit, what, condition)
 }

@@ -13,7 +13,6 @@ import (
 	"github.com/holdfast-rtc/holdfast/ring"
 )
 
-// startCluster runs `holdfast dev` for the test.
 func startCluster(t *testing.T, options devcluster.Options) *devcluster.Cluster {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), 3*time.Minute)
@@ -39,8 +38,7 @@ func tail(text string, lines int) string {
 	return strings.Join(all[max(0, len(all)-lines):], "\n")
 }
 
-// roomOn finds a room name whose ring owner is the node, so that an idle
-// cluster places it there.
+// roomOn finds a room name whose ring owner is the node; an idle cluster places it there.
 func roomOn(t *testing.T, node ring.NodeID, prefix string) string {
 	t.Helper()
 	r := ring.New([]ring.NodeID{"sfu-1", "sfu-2", "sfu-3"})
@@ -71,7 +69,6 @@ type heldPeer struct {
 	Offers    uint64 `json:"offers"`
 }
 
-// holdings asks every live SFU which rooms it holds.
 func holdings(t *testing.T, c *devcluster.Cluster) map[string][]heldRoom {
 	t.Helper()
 	byRoom, err := askHoldings(t.Context(), c)

@@ -13,10 +13,8 @@ import (
 	"github.com/holdfast-rtc/holdfast/signaling/wire"
 )
 
-// TestThirtyPublishersAndABrowser puts a browser with fewer slots than there are
-// pictures into a room of thirty synthetic publishers. Its slots fill with
-// different people whose packets arrive, its own picture reaches an observer with
-// room for all, and the SFU drops nothing.
+// TestThirtyPublishersAndABrowser puts a browser with few slots into a room of thirty synthetic publishers. Its slots
+// fill with different people whose packets arrive, an observer gets its picture, and the media node drops nothing.
 func TestThirtyPublishersAndABrowser(t *testing.T) {
 	needChromium(t)
 	const publishers, slots = 30, 8
@@ -82,7 +80,6 @@ func crowd(t *testing.T, c *devcluster.Cluster, room string, n int) *peer.Peer {
 	return observer
 }
 
-// fullOfPeople says whether every video slot shows another person and receives.
 func fullOfPeople(p *participant, slots int) error {
 	s, err := p.stats()
 	if err != nil {

@@ -41,8 +41,8 @@ var plants = map[string]string{
 	"scrollable":             `(document.querySelector('#people').style.cssText = 'max-height: 10px; overflow-y: auto', document.querySelector('#people').removeAttribute('tabindex'))`,
 }
 
-// TestThePageIsForEverybody looks at every view, dark and light, on a desk and on a phone, by the rules of
-// testdata/rules.js, and at where the focus is.
+// TestThePageIsForEverybody checks every view, dark and light, on a desk and on a phone, by testdata/rules.js, and where
+// the focus is.
 func TestThePageIsForEverybody(t *testing.T) {
 	needChromium(t)
 	c := startCluster(t, devcluster.Options{SFU: 1, Signaling: 1})
@@ -121,7 +121,6 @@ func plantAll(t *testing.T, p *page) {
 	}
 }
 
-// show makes the tab a screen of that kind.
 func show(tab context.Context, t *testing.T, screen string) {
 	t.Helper()
 	scheme, kind, _ := strings.Cut(screen, " ")

@@ -12,7 +12,6 @@ import (
 	"github.com/holdfast-rtc/holdfast/lab/devcluster"
 )
 
-// process is GET /api/v1/process.
 type process struct {
 	Goroutines int    `json:"goroutines"`
 	HeapBytes  uint64 `json:"heapBytes"`
@@ -38,7 +37,6 @@ func processOf(t *testing.T, c *devcluster.Cluster, node string) process {
 	}
 }
 
-// stormOver says whether only the call is left, on the edge and on the media node.
 func stormOver(t *testing.T, c *devcluster.Cluster, call *people, idle process) error {
 	t.Helper()
 	all, err := askHoldings(t.Context(), c)
@@ -54,8 +52,7 @@ func stormOver(t *testing.T, c *devcluster.Cluster, call *people, idle process) 
 	return nil
 }
 
-// footprint is what one process holds at rest. Of the front, which nobody can ask or tell to
-// collect, only the sockets are known.
+// footprint is what one process holds at rest. Of the front only the sockets are known.
 type footprint struct {
 	heap       float64 // KiB that are in use
 	resident   float64 // KiB, without what is mapped from files
@@ -63,15 +60,11 @@ type footprint struct {
 	sockets    float64
 }
 
-// spare is by how much a footprint may differ for no reason: a connection between the nodes that is
-// made anew, a timer, a buffer of the packets that are just on their way. Seen are 60 KiB of heap and not
-// one goroutine or socket. A round has more than 60 sessions and thousands of connections: a leak of one thing for each
-// session is 60 goroutines, or sockets, a round. Sessions kept in a map were 2.5 MiB of heap for some 30 at the edge, and
-// 150 KiB at the media node, where two rounds of all attacks make it several times that. What is resident
-// depends on the highest moment so far and on how pages were cut up; it is to see what is in no heap.
+// spare is the tolerated difference: a new connection between nodes, a timer, packets under way. A round has more than
+// 60 sessions, so one leaked goroutine or socket for each is 60. Resident memory depends on the highest moment so far;
+// it is to see what is in no heap.
 func spare() footprint { return footprint{heap: 160, resident: 8 << 10, goroutines: 12, sockets: 8} }
 
-// more lists what of a footprint is more than another by what is to spare.
 func (f footprint) more(than footprint) error {
 	var faults []error
 	spare := spare()
@@ -91,7 +84,7 @@ func (f footprint) more(than footprint) error {
 	return errors.Join(faults...)
 }
 
-// footprints measures the processes that the attacks met, each several times; the least counts.
+// footprints measures the attacked processes several times; the least counts.
 func footprints(t *testing.T, c *devcluster.Cluster) map[string]footprint {
 	t.Helper()
 	found := make(map[string]footprint)
@@ -155,7 +148,6 @@ func logFootprints(t *testing.T, when string, found map[string]footprint) {
 	}
 }
 
-// nothingLeft waits until every process is down to what it had after the first round.
 func nothingLeft(t *testing.T, c *devcluster.Cluster, when string, first map[string]footprint) {
 	t.Helper()
 	var now map[string]footprint

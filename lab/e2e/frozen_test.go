@@ -9,8 +9,7 @@ import (
 	"github.com/holdfast-rtc/holdfast/signaling/wire"
 )
 
-// frozenFor is longer than every lease and time-out that a pause can outlive:
-// gossip's death (about 1.5 s), the 15 s for which a pin counts as confirmed.
+// frozenFor is longer than gossip's limit and than the 15 s for which a pin counts as confirmed.
 const frozenFor = 20 * time.Second
 
 // TestFrozenOwnerServesNobodyAfterwards stops a node for 20 s. Its room moves

@@ -13,12 +13,10 @@ import (
 	"github.com/holdfast-rtc/holdfast/web"
 )
 
-// libraryLimit bounds one file of the library's tests.
 const libraryLimit = 4 * time.Minute
 
-// TestLibraryInFirefox runs the library's own tests, which the web package runs in
-// Chromium, in Firefox: they hold whole calls against nodes that are connections of the same
-// page.
+// TestLibraryInFirefox runs the library's own tests, which the web package runs in Chromium: whole calls against nodes
+// that are connections of the same page.
 func TestLibraryInFirefox(t *testing.T) {
 	needFirefox(t)
 	mux := http.NewServeMux()

@@ -18,7 +18,7 @@ type resent struct {
 	NACKs     int
 }
 
-// resentVideo reads the statistics of one direction, "outbound-rtp" or "inbound-rtp"; of several streams the one with most packets.
+// resentVideo reads one direction, "outbound-rtp" or "inbound-rtp": the stream with most packets.
 func resentVideo(t *testing.T, p *participant, direction string) resent {
 	t.Helper()
 	var r resent
@@ -35,14 +35,14 @@ func resentVideo(t *testing.T, p *participant, direction string) resent {
 }
 
 const (
-	// mostResent is how many retransmissions a lost packet may cost, those that are lost themselves included. Of its own a browser
-	// counts the old packets too with which it probes the path.
+	// mostResent bounds retransmissions for each lost packet, lost ones included. A browser also counts the old packets
+	// with which it probes the path.
 	mostResent, mostResentByBrowser = 1.5, 2.0
 	lostAtOnce                      = 40 // originals lost until the figures are read
 )
 
-// TestLossyPaths: a packet that a path loses is sent again about once, from the browser to the node and from the node to the
-// browser, and the picture goes on. With HOLDFAST_LOSS_MATRIX=1 also on paths that lose 2 %, where it takes a minute to lose enough.
+// TestLossyPaths: a lost packet is sent again about once, from the browser to the node and back, and the picture goes
+// on. With HOLDFAST_LOSS_MATRIX=1 also at 2 % loss, which takes minutes.
 func TestLossyPaths(t *testing.T) {
 	needChromium(t)
 	c := startCluster(t, devcluster.Options{SFU: 1, Signaling: 1})
@@ -85,8 +85,8 @@ func TestLossyPaths(t *testing.T) {
 	}
 }
 
-// lossyFor has the path lose media until enough originals are lost, then waits until what is asked for has come. It returns how
-// many were lost.
+// lossyFor loses media until enough originals are lost, then waits for the retransmissions. It returns how many were
+// lost.
 func lossyFor(t *testing.T, path *relay, loss float64, ssrc uint32, viewer *participant, sender string) int {
 	t.Helper()
 	before := path.lostOf(ssrc)

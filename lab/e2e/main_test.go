@@ -11,5 +11,4 @@ import (
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
-// quiet is the log of parts whose log nobody reads here.
 func quiet() *slog.Logger { return slog.New(slog.DiscardHandler) }

@@ -11,7 +11,6 @@ import (
 	"github.com/holdfast-rtc/holdfast/lab/devcluster"
 )
 
-// watched is what a page shows of one camera at one moment.
 type watched struct {
 	at     time.Time
 	frames float64
@@ -36,8 +35,8 @@ func watch(t *testing.T, p *participant, peer string) watched {
 	return w
 }
 
-// watchFor looks several times a second, until enough says so or the limit is reached. What it sees of another page
-// at the same time tells what the machine took from both.
+// watchFor looks several times a second, until enough holds or the limit is reached. The control is another page at the
+// same time: it shows pauses of the machine.
 func watchFor(t *testing.T, limit time.Duration, p, other *participant, peer string, enough func(watched) bool) (seen, control []watched) {
 	t.Helper()
 	tick := time.NewTicker(150 * time.Millisecond)
@@ -71,7 +70,7 @@ func longestStill(seen []watched) (picture, sound time.Duration) {
 	return picture, sound
 }
 
-// longestOfMachine is longestStill of the page that tells what the machine took from both.
+// longestOfMachine is longestStill of the control.
 func longestOfMachine(control []watched) (picture, sound time.Duration) {
 	picture, sound = longestStill(control)
 	return min(picture, mostOfMachine), min(sound, mostOfMachine)
@@ -87,13 +86,11 @@ func wantOnly(t *testing.T, p *participant, peer string, width, height int) {
 	})()`, peer, width, height), nil)
 }
 
-// narrowBits is the width of the narrow path: it carries the sound of two people (70
-// kbit/s each with all headers) and the lowest layer, and not the middle one.
+// narrowBits carries the sound of two people and the lowest layer, and not the middle one.
 const narrowBits = 450_000
 
-// What a person would accept. On a machine with nothing else to do the picture stands still for 0.3 to 0.6 s
-// in all of it, and sound for less than 0.3 (looked at every 150 ms). For as long as the picture and the sound of the other viewer,
-// whose path is wide, stood still at most in the same time, it may have been the machine: that is allowed besides, up to what a machine may take.
+// What a person would accept. Pauses that the control, on a wide path, had in the same time are allowed besides, up to
+// mostOfMachine.
 const (
 	longestPicture = 2500 * time.Millisecond
 	longestSound   = time.Second
@@ -103,10 +100,9 @@ const (
 	mostOfMachine  = 3 * time.Second
 )
 
-// TestNarrowLink makes one viewer's way down narrow for a while: the picture steps
-// down within seconds and never stands still for long, and comes back when the
-// way is wide again; the other viewer keeps the highest layer all the time. Then
-// the other viewer hides the tile, and its bytes stop.
+// TestNarrowLink narrows one viewer's way down: the picture steps down within seconds, never stands still for long, and
+// comes back when the way is wide again. The other viewer keeps the highest layer. Then it hides the tile, and its bytes
+// stop.
 func TestNarrowLink(t *testing.T) {
 	needChromium(t)
 	// One node of each kind: the path leads to one, and no other room is looked at.
@@ -141,7 +137,7 @@ func TestNarrowLink(t *testing.T) {
 	t.Run("cut", func(t *testing.T) { cut(t, c, path, sender.id, narrow) })
 }
 
-// cut lets nothing through for a while: the viewer says so to its signaling node, and gets its media back.
+// cut lets nothing through for a while: the viewer reports that, and gets its media back.
 func cut(t *testing.T, c *devcluster.Cluster, path *relay, sender string, viewer *participant) {
 	stalled := func(want int) func() error {
 		return func() error {
@@ -202,7 +198,7 @@ func narrowed(t *testing.T, path *relay, sender string, narrow, wide *participan
 	if got, after := back[len(back)-1].width, time.Since(began); got != 960 || after > backWithin {
 		t.Errorf("the picture is %g wide %v after the path became wide", got, after)
 	}
-	// Stepping up is no reason to stand still either.
+	// Stepping up must not pause it either.
 	widePicture, wideSound = longestOfMachine(wideBack)
 	if picture, sound := longestStill(back); picture > settledPicture+widePicture || sound > longestSound+wideSound {
 		t.Errorf("on the way back the picture stood still for %v, and sound for %v", picture, sound)

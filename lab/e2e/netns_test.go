@@ -18,10 +18,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// netns is a network namespace of the test's own and a pair of virtual interfaces
-// that joins it to this machine: a browser in it has an address that is not loopback.
-// It has no name and lives in one thread: when the test process ends, however it ends,
-// the kernel takes the namespace and both interfaces away.
+// netns is a network namespace, joined to this machine by virtual interfaces: a browser in it has an address that is not
+// loopback. It is unnamed and lives in one thread, so that the kernel removes it with the test process.
 type netns struct {
 	network string // three of the four numbers of its addresses, with the dot
 	host    string // the address of this machine's end
@@ -33,7 +31,6 @@ type netns struct {
 // netnsPrefix leaves a few addresses to move to.
 const netnsPrefix = "/29"
 
-// mayMakeNetns tries it.
 func mayMakeNetns() error {
 	result := make(chan error, 1)
 	go func() {
@@ -46,7 +43,7 @@ func mayMakeNetns() error {
 // newNetns makes the namespace; it ends with the test. It needs root.
 func newNetns(t *testing.T) *netns {
 	t.Helper()
-	// Interfaces of an earlier namespace may still be going away, so each has a name of its own.
+	// Interfaces of an earlier namespace may still be going away.
 	n := &netns{device: fmt.Sprintf("hf%08x", rand.Uint32()), tasks: make(chan func()), ended: make(chan struct{})}
 	entered := make(chan error, 1)
 	go n.live(entered)
@@ -64,8 +61,7 @@ func newNetns(t *testing.T) *netns {
 	return n
 }
 
-// live is the namespace's thread. It is never unlocked, so that it ends with the
-// goroutine and never serves another.
+// live is the namespace's thread. It is never unlocked, so that it serves no other goroutine.
 func (n *netns) live(entered chan<- error) {
 	defer close(n.ended)
 	runtime.LockOSThread()
@@ -79,8 +75,8 @@ func (n *netns) live(entered chan<- error) {
 	}
 }
 
-// do runs f on the namespace's thread: sockets that it makes and processes that
-// it starts are inside. Such a process can be tied to the thread's life.
+// do runs f on the namespace's thread: its sockets and processes are inside, and a process can be tied to the thread's
+// life.
 func (n *netns) do(f func() error) error {
 	result := make(chan error, 1)
 	n.tasks <- func() { result <- f() }
@@ -109,8 +105,7 @@ func (n *netns) join() error {
 	)
 }
 
-// address gives the inside the address with that number and takes every other one
-// from it, as when somebody walks into another network.
+// address replaces the inside's address, as when somebody walks into another network.
 func (n *netns) address(number int) error {
 	return inOrder(
 		func() error { return n.ip("addr", "flush", "dev", "outside", "scope", "global") },
@@ -120,10 +115,8 @@ func (n *netns) address(number int) error {
 	)
 }
 
-// ip runs the tool inside.
 func (n *netns) ip(args ...string) error { return n.do(func() error { return ip(args...) }) }
 
-// inOrder runs the steps until one fails.
 func inOrder(steps ...func() error) error {
 	for _, step := range steps {
 		if err := step(); err != nil {
@@ -158,7 +151,6 @@ func overlaps(network string) (bool, error) {
 	return false, nil
 }
 
-// dial connects from inside.
 func (n *netns) dial(ctx context.Context, network, address string) (net.Conn, error) {
 	var conn net.Conn
 	err := n.do(func() (err error) {
@@ -169,9 +161,8 @@ func (n *netns) dial(ctx context.Context, network, address string) (net.Conn, er
 	return conn, err
 }
 
-// forward listens on a loopback port inside and passes every connection on to
-// an address of this machine, and returns the port's address. A page from there is a
-// secure one, which may use the camera.
+// forward passes connections to a loopback port inside on to an address of this machine. A page from loopback may use
+// the camera.
 func (n *netns) forward(t *testing.T, to string) string {
 	t.Helper()
 	var listener net.Listener

@@ -24,7 +24,6 @@ func (p *page) write(t *testing.T, text string) {
 	p.press(t, "Enter")
 }
 
-// sees waits for a condition in the page.
 func (p *page) sees(t *testing.T, what, condition string) {
 	t.Helper()
 	eventually(t, 30*time.Second, p.name+" sees "+what, func() error {
@@ -44,13 +43,11 @@ func lines(text string, times int) string {
 	return fmt.Sprintf("[...document.querySelectorAll('#lines .text')].filter((p) => p.textContent === %q).length === %d", text, times)
 }
 
-// tileOf is the tile of somebody.
 func tileOf(p *participant) string {
 	return fmt.Sprintf("document.querySelector('.tile[data-key=%q]')", p.id)
 }
 
-// TestThePage uses the page as two people do: they write, mute, share a screen, pin, and
-// kill the node under their call.
+// TestThePage uses the page as two people do: they write, mute, share a screen, pin, and kill their node.
 func TestThePage(t *testing.T) {
 	needChromium(t)
 	c := startCluster(t, devcluster.Options{})
@@ -80,7 +77,7 @@ func chats(t *testing.T, ada, alan *participant) {
 	alan.sees(t, "one unread line", `!document.querySelector('#unread').hidden && document.querySelector('#unread').textContent === '1'`)
 	alan.press(t, "c")
 	alan.sees(t, "nothing unread", `document.querySelector('#unread').hidden`)
-	// While somebody writes a letter is a letter.
+	// A letter that somebody writes is no shortcut.
 	ada.press(t, "m")
 	ada.sees(t, "its microphone on", `!call.isMuted('microphone')`)
 	ada.press(t, "Escape")

@@ -43,7 +43,6 @@ type callStats struct {
 	Outbound   []outboundStats
 }
 
-// lastGap is the gap of the last migration.
 func (s callStats) lastGap() time.Duration {
 	if len(s.Migrations) == 0 {
 		return 0
@@ -51,7 +50,6 @@ func (s callStats) lastGap() time.Duration {
 	return time.Duration(s.Migrations[len(s.Migrations)-1].GapMs) * time.Millisecond
 }
 
-// outboundStats is what one own encoding has sent.
 type outboundStats struct {
 	Source        string
 	RID           string
@@ -79,7 +77,6 @@ func (p *participant) mustStats(t *testing.T) callStats {
 	return s
 }
 
-// knowsItself waits until the page has joined.
 func (p *participant) knowsItself(t *testing.T) {
 	t.Helper()
 	eventually(t, time.Minute, p.name+" joins", func() error {
@@ -120,15 +117,13 @@ func (s callStats) flowFrom(peer string) flow {
 	return f
 }
 
-// The amounts that count as flowing: a third of a second of video at 15 frames
-// a second, and of audio at 50 packets a second.
+// A third of a second of video at 15 frames a second, and of audio at 50 packets a second.
 const (
 	someFrames  = 5
 	somePackets = 16
 )
 
-// flowsSince reports whether, between two looks, frames were decoded and real
-// audio (not concealment) was played.
+// flowsSince fails unless frames were decoded and real audio, not concealment, was played between two looks.
 func (f flow) flowsSince(before flow) error {
 	if got := f.frames - before.frames; got < someFrames {
 		return fmt.Errorf("%g frames decoded, want %d", got, someFrames)
@@ -221,7 +216,7 @@ func (p *participant) sameElements(t *testing.T) {
 	  if (m.elements.length === 0) changed.push('no element was marked');`)
 }
 
-// compare runs statements that put what differs from the mark m into changed.
+// compare runs statements that append to changed what differs from the mark m.
 func (p *participant) compare(t *testing.T, statements string) {
 	t.Helper()
 	var changed []string

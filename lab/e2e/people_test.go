@@ -13,7 +13,6 @@ import (
 	"github.com/holdfast-rtc/holdfast/signaling/wire"
 )
 
-// people are synthetic peers of one room; they leave when the test ends.
 type people struct {
 	room  string
 	peers []*peer.Peer
@@ -21,12 +20,6 @@ type people struct {
 
 // gather lets n synthetic peers join a room through the front.
 func gather(t *testing.T, c *devcluster.Cluster, room string, n int) *people {
-	t.Helper()
-	return gatherAt(t, c, "", room, n)
-}
-
-// gatherAt is gather with the first sockets at one signaling node.
-func gatherAt(t *testing.T, c *devcluster.Cluster, first, room string, n int) *people {
 	t.Helper()
 	g := &people{room: room}
 	ctx, cancel := context.WithCancel(context.Background())
@@ -40,7 +33,7 @@ func gatherAt(t *testing.T, c *devcluster.Cluster, first, room string, n int) *p
 		if err != nil {
 			t.Fatal(err)
 		}
-		p, err := peer.New(peer.Options{URL: c.URL(), FirstURL: first, Token: token, Room: room}, quiet())
+		p, err := peer.New(peer.Options{URL: c.URL(), Token: token, Room: room}, quiet())
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -9,9 +9,8 @@ import (
 	"time"
 )
 
-// relay is a UDP path between one browser and a node, whose way down to the
-// browser can be made narrow: a queue of queueBytes that is served at the path's rate.
-// It can lose packets of media at random, both ways.
+// relay is a UDP path between a browser and a node. Its way down can be narrow: a queue of queueBytes served at the
+// path's rate. It can lose media at random, both ways.
 type relay struct {
 	front  *net.UDPConn // what the browser takes for the node
 	target *net.UDPAddr
@@ -111,7 +110,6 @@ func (r *relay) client(from *net.UDPAddr) *net.UDPConn {
 	return client
 }
 
-// queuedPacket is one packet on its way down.
 type queuedPacket struct {
 	bytes []byte
 	at    time.Time // when it came
@@ -141,9 +139,8 @@ func (r *relay) down(client *net.UDPConn, queue chan<- queuedPacket) {
 	}
 }
 
-// serve sends from the queue at the path's rate. A packet begins when the one before it has
-// left, or when it comes, and never when this goroutine happens to run: on a busy
-// machine the path would become narrower with every sleep that takes too long.
+// serve sends at the path's rate. A packet begins when the one before it has left, or when it comes, not when this
+// goroutine runs: the path must not narrow on a busy machine.
 func (r *relay) serve(queue <-chan queuedPacket, to *net.UDPAddr) {
 	var free time.Time // when the path has sent all before
 	for packet := range queue {

@@ -18,8 +18,8 @@ import (
 	"github.com/holdfast-rtc/holdfast/signaling/wire"
 )
 
-// TestWhoIsRemovedStaysOut removes somebody from a call, and then kills its media node and the signaling node that did it: at every
-// step each way back that her resume token has is closed, and the call goes on.
+// TestWhoIsRemovedStaysOut removes somebody, and then kills the media node and the signaling node that did it. At every
+// step each way back is closed to the resume token, and the call goes on.
 func TestWhoIsRemovedStaysOut(t *testing.T) {
 	c := startCluster(t, devcluster.Options{})
 	room := roomOn(t, "sfu-1", "removed")
@@ -99,7 +99,7 @@ func socketAt(t *testing.T, c *devcluster.Cluster, edge string) *attackSocket {
 	return &attackSocket{conn}
 }
 
-// staysOut resumes at every one of the signaling nodes and wants a refusal for good, once what may be tried again is over.
+// staysOut resumes at each signaling node and wants a final refusal, once those that allow a retry are over.
 func (s *sitter) staysOut(t *testing.T, c *devcluster.Cluster, want wire.Code, edges []string) {
 	t.Helper()
 	for _, edge := range edges {
@@ -137,7 +137,7 @@ func (s *sitter) resume(t *testing.T, socket *attackSocket) *wire.Error {
 	return fault
 }
 
-// remove takes somebody out of a room as who runs it does, through one signaling node.
+// remove takes somebody out of a room with a room admin's token.
 func remove(t *testing.T, c *devcluster.Cluster, edge, room, identity string) {
 	t.Helper()
 	token, err := access.Mint(c.Access().Key, c.Access().Secret, access.Grant{Identity: "host", RoomAdmin: true, Room: ring.RoomID(room)}, time.Minute)

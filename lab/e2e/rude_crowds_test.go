@@ -16,8 +16,7 @@ import (
 	"github.com/holdfast-rtc/holdfast/signaling/wire"
 )
 
-// endlessFrames sends frames without bytes that never end a message, and pings. How fast
-// they are read is signaling's own test: the kernel's buffers hide it here.
+// endlessFrames sends empty frames that never end a message, and pings. How fast they are read is signaling's own test.
 func endlessFrames(ctx context.Context, a *attacker) error {
 	empty, ping := []byte{0x00, 0x80, 0, 0, 0, 0}, []byte{0x89, 0x80, 0, 0, 0, 0}
 	return several(6, func(i int) error {
@@ -59,7 +58,6 @@ func neverRead(ctx context.Context, a *attacker) error {
 
 type closerFunc func() error
 
-// Close is part of io.Closer.
 func (f closerFunc) Close() error { return f() }
 
 // comeAndGo joins and leaves, and joins and goes without a word, as fast as it can under one name.
@@ -100,7 +98,7 @@ func crowdAt(kind string) func(context.Context, *attacker) error {
 				first = conn
 			}
 		}
-		// 10 s is what each may wait. This one had to go long before, and was told why.
+		// Each may wait 10 s. This one had to go long before.
 		began := time.Now()
 		said, err := io.ReadAll(first)
 		if err != nil || time.Since(began) > 5*time.Second || !bytes.Contains(said, []byte(wire.CodeTooManySockets)) {

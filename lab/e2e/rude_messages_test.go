@@ -96,7 +96,6 @@ func sdpLine(mid int, more string) string {
 	return fmt.Sprintf("m=video 9 UDP/TLS/RTP/SAVPF 96\r\nc=IN IP4 0.0.0.0\r\na=mid:%d\r\na=recvonly\r\na=rtcp-mux\r\na=rtpmap:96 VP8/90000\r\n%s", mid, more)
 }
 
-// sdpValue is the value of an attribute.
 func sdpValue(sdp, name string) string {
 	_, rest, _ := strings.Cut(sdp, "a="+name+":")
 	value, _, _ := strings.Cut(rest, "\r\n")

@@ -21,7 +21,7 @@ import (
 	"github.com/holdfast-rtc/holdfast/signaling/wire"
 )
 
-// mediaNoise sends what the media port gets from the internet: nothing of it is for anybody.
+// mediaNoise sends what reaches a media port from the internet.
 func mediaNoise(ctx context.Context, a *attacker) error {
 	conn, err := a.udp(ctx, devcluster.AddressMedia)
 	if err != nil {
@@ -48,8 +48,8 @@ func mediaNoise(ctx context.Context, a *attacker) error {
 	return nil
 }
 
-// checksFromEverywhere joins, and then checks its connection from more ports than any client
-// has, with the right password. The first of them are answered.
+// checksFromEverywhere checks its connection from more ports than any client has, with the right password. The first are
+// answered.
 func checksFromEverywhere(ctx context.Context, a *attacker) error {
 	s, err := a.joined(ctx, a.name())
 	if err != nil {
@@ -79,7 +79,7 @@ func checksFromEverywhere(ctx context.Context, a *attacker) error {
 		}
 		return conn, nil
 	}
-	// Side by side, for who is not answered waits all the time.
+	// Side by side: who is not answered waits for the limit.
 	var mu sync.Mutex
 	answered := make(map[string]bool)
 	err = several(100, func(int) error {

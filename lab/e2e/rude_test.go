@@ -3,14 +3,10 @@ package e2e
 import (
 	"context"
 	"fmt"
-	"strings"
 	"testing"
 	"time"
 
-	"github.com/coder/websocket"
-
 	"github.com/holdfast-rtc/holdfast/lab/devcluster"
-	"github.com/holdfast-rtc/holdfast/signaling/wire"
 )
 
 // attack is one row of the table of what anybody may send.
@@ -41,18 +37,15 @@ func attacks() []attack {
 	}
 }
 
-// rounds is how often everything is done. The first makes what is made once and kept: pools,
-// tables at their size, connections between nodes. What the second has more than that, it leaked.
+// rounds: the first makes what is kept, such as pools and connections between nodes. What the second adds has leaked.
 const rounds = 2
 
-// keptPlace is how long the place of somebody who left without a word is kept here. It is shorter than usual,
-// for each round ends when the last of them is given up.
+// keptPlace shortens the grace time: a round ends when the last abandoned session is given up.
 const keptPlace = 6 * time.Second
 
-// TestNothingThatAnybodySendsDisturbsACall runs every attack, several times, against the very
-// nodes that hold a call of two. The people in it get no new offer and lose no
-// packet at the node, others can join all the time, and when all is over neither
-// memory nor goroutines nor sockets are more than after the first round.
+// TestNothingThatAnybodySendsDisturbsACall runs every attack against the nodes of a call of two. The call gets no new
+// offer and loses no packet at the node, others can join all the time, and in the end memory, goroutines and sockets are
+// those of the first round.
 func TestNothingThatAnybodySendsDisturbsACall(t *testing.T) {
 	t.Parallel() // most of it is waiting
 	c := startCluster(t, devcluster.Options{
@@ -131,28 +124,12 @@ func newcomer(t *testing.T, c *devcluster.Cluster, room string) {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 	defer cancel()
-	token, err := c.Token(room, fmt.Sprintf("newcomer-%d", time.Now().UnixNano()))
-	if err != nil {
-		t.Fatal(err)
-	}
 	began := time.Now()
-	socket, _, err := websocket.Dial(ctx, strings.Replace(c.URL(), "http", "ws", 1)+"ws", &websocket.DialOptions{Subprotocols: []string{wire.Subprotocol}})
+	socket, _, err := joinAs(ctx, c, room, fmt.Sprintf("newcomer-%d", began.UnixNano()))
 	if err != nil {
-		t.Errorf("nobody can join: %v", err)
-		return
-	}
-	defer func() { _ = socket.CloseNow() }()
-	s := &attackSocket{socket}
-	if err := s.say(ctx, &wire.Join{Token: token}); err != nil {
-		t.Errorf("nobody can join: %v", err)
-		return
-	}
-	if _, err := awaitMessage[*wire.Joined](ctx, s); err != nil {
 		t.Errorf("nobody can join: %v", err)
 		return
 	}
 	t.Logf("a newcomer joined in %v", time.Since(began).Round(time.Millisecond))
-	if err := s.say(ctx, &wire.Leave{}); err != nil {
-		t.Error(err)
-	}
+	goodbye(socket)
 }

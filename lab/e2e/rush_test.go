@@ -16,8 +16,7 @@ import (
 	"github.com/holdfast-rtc/holdfast/signaling/wire"
 )
 
-// The rush: how many people join one room at the same moment, over how many signaling nodes, and how many
-// connections are being made at a time (a signaling node lets 512 of one address wait).
+// A signaling node lets 512 connections of one address wait.
 const (
 	rushPeople = 1000
 	rushEdges  = 3
@@ -33,11 +32,11 @@ type arrival struct {
 	err    error
 }
 
-// leastIn is how many of them must get in: an SFU takes 300 people into a room, and refuses the others itself.
+// leastIn must get in: a media node refuses more than 300 people in a room.
 const leastIn = 250
 
-// TestThousandFirstJoinsEndOnOneOwner lets a thousand people join a new room at the same moment over three
-// signaling nodes. Everybody who gets in is told of one pin, and of all SFU nodes one holds the room.
+// TestThousandFirstJoinsEndOnOneOwner lets a thousand people join a new room at once over three signaling nodes.
+// Everybody who gets in is told of one pin, and one media node holds the room.
 func TestThousandFirstJoinsEndOnOneOwner(t *testing.T) {
 	c := startCluster(t, devcluster.Options{Signaling: rushEdges})
 	const room = "rush"
@@ -92,7 +91,6 @@ func TestThousandFirstJoinsEndOnOneOwner(t *testing.T) {
 
 var errHeldOtherwise = errors.New("the room is held otherwise")
 
-// logsOf is what the signaling nodes have logged.
 func logsOf(t *testing.T, c *devcluster.Cluster) string {
 	t.Helper()
 	var all strings.Builder
@@ -156,7 +154,7 @@ func (a *arrival) connect(ctx context.Context) (err error) {
 	return err
 }
 
-// join joins, and tries again after a refusal that says so, as the client library does.
+// join tries again after a refusal that allows it, as the client library does.
 func (a *arrival) join(ctx context.Context) {
 	for {
 		a.ask(ctx)

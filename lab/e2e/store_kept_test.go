@@ -63,7 +63,6 @@ func keepRooms(t *testing.T, c *devcluster.Cluster, rooms map[string][]heldRoom)
 	return k
 }
 
-// begin begins the watch, which lasts until the test ends at the latest.
 func (k *kept) begin(t *testing.T, c *devcluster.Cluster) {
 	ctx, cancel := context.WithCancel(context.Background())
 	k.stop = cancel
@@ -82,7 +81,6 @@ func (k *kept) begin(t *testing.T, c *devcluster.Cluster) {
 	})
 }
 
-// forgetGaps begins to look for pauses of streams from now on.
 func (k *kept) forgetGaps() {
 	for _, g := range k.calls {
 		for _, p := range g.peers {
@@ -91,8 +89,8 @@ func (k *kept) forgetGaps() {
 	}
 }
 
-// keepElsewhere is keep for n rooms of two that live elsewhere than the ring says: whoever claims one anew
-// would claim it where it is not.
+// keepElsewhere keeps n rooms of two that live elsewhere than the ring says: whoever claims one anew would claim it
+// elsewhere.
 func keepElsewhere(t *testing.T, c *devcluster.Cluster, n int) *kept {
 	t.Helper()
 	var calls []*people
@@ -113,7 +111,6 @@ func keepElsewhere(t *testing.T, c *devcluster.Cluster, n int) *kept {
 	return keep(t, c, calls)
 }
 
-// allReceive waits until the people of every call hear each other, counted from now.
 func allReceive(t *testing.T, limit time.Duration, calls []*people) {
 	t.Helper()
 	since := time.Now()
@@ -147,7 +144,6 @@ func allOnce(t *testing.T, c *devcluster.Cluster, calls []*people) map[string]he
 	return once
 }
 
-// look asks every SFU once.
 func (k *kept) look(ctx context.Context, c *devcluster.Cluster) {
 	held, err := askHoldings(ctx, c)
 	if err != nil {
@@ -171,14 +167,13 @@ func sameHolder(was heldRoom, held []heldRoom) error {
 	return nil
 }
 
-// end ends the watch.
 func (k *kept) end() {
 	k.stop()
 	k.watch.Wait()
 }
 
-// untouched ends the watch and fails unless every call is as it was: media flows and never paused, the
-// same connections on the same node, and no visitor was ever sent elsewhere. It returns the longest gap.
+// untouched ends the watch and fails unless every call is as it was: media never paused, the same connections on the
+// same node, and no visitor was sent elsewhere. It returns the longest gap.
 func (k *kept) untouched(t *testing.T, c *devcluster.Cluster, visits []visit) time.Duration {
 	t.Helper()
 	allReceive(t, 30*time.Second, k.calls)
@@ -220,7 +215,6 @@ func (k *kept) untouched(t *testing.T, c *devcluster.Cluster, visits []visit) ti
 	return gap
 }
 
-// sameConnections fails if somebody who was there has gone, or has offered again.
 func sameConnections(t *testing.T, was, is heldRoom) {
 	t.Helper()
 	offers := make(map[string]uint64)

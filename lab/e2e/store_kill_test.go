@@ -14,8 +14,8 @@ import (
 	"github.com/holdfast-rtc/holdfast/signaling/wire"
 )
 
-// The store's kill: how many rooms of two talk, how many people wait for a new room each, how long the same run is watched
-// before anything is done to it, and how soon after the store's first answer to PING people must be in.
+// storeRooms rooms of two talk; storeWaits people wait for a new room each. The run is watched for storeQuiet before the
+// fault. People must be in within storeReturn of the store's first answer to PING.
 const (
 	storeRooms  = 50
 	storeWaits  = 10
@@ -23,11 +23,10 @@ const (
 	storeReturn = time.Second
 )
 
-// storeRounds is how often the store is killed at most. What the product does shows each time; a machine that stands still
-// for a moment, because somebody else needed it, does not.
+// storeRounds bounds how often the store is killed: a fault of the product shows each time, a pause of the machine does
+// not.
 const storeRounds = 3
 
-// storeKill is what the test is done to.
 type storeKill struct {
 	c     *devcluster.Cluster
 	store *storetest.Process
@@ -36,10 +35,9 @@ type storeKill struct {
 	call  heldRoom // one of the crowd's
 }
 
-// TestAHundredPeopleDoNotNeedTheStore kills the store under a hundred synthetic people and two browsers: media goes
-// on, people join the rooms that are known, new rooms are refused for now, and those who wait, the client library in a
-// page among them, are in within a second of its return, without anybody doing anything. What a busy machine does to
-// pauses and joins is measured in the same run before the fault, and allowed again.
+// TestAHundredPeopleDoNotNeedTheStore kills the store under a hundred synthetic people and two browsers. Media goes on,
+// people join known rooms, new rooms are refused for now, and those who wait are in within a second of its return. What
+// a busy machine does to pauses and joins is measured before the fault, and allowed again.
 func TestAHundredPeopleDoNotNeedTheStore(t *testing.T) {
 	needChromium(t)
 	fleet := storetest.StartAlone(t)
@@ -75,7 +73,6 @@ func TestAHundredPeopleDoNotNeedTheStore(t *testing.T) {
 	k.untouched(t, c, nil)
 }
 
-// round watches for a while, kills the store, has it back, and returns what took too long.
 func (s *storeKill) round(t *testing.T, n int) (late []string) {
 	t.Helper()
 	calm := beginLook(t, s.pair)
@@ -116,7 +113,7 @@ func (s *storeKill) round(t *testing.T, n int) (late []string) {
 	return append(seen.over(bound), inAfter(t, back, usual, first, append(ins, shown))...)
 }
 
-// joinsKnown lets somebody into a call. The signaling node that his socket gets to has seen it placed, or the next one has.
+// The signaling node that the socket gets to has seen the call placed, or the next one has.
 func (s *storeKill) joinsKnown(t *testing.T) {
 	t.Helper()
 	eventually(t, 30*time.Second, "somebody joins a call while the store is away", func() error {
@@ -132,15 +129,14 @@ func (s *storeKill) joinsKnown(t *testing.T) {
 	})
 }
 
-// look is a time in which the longest pauses are looked for.
 type look struct {
 	pair  []*participant
 	began time.Time
 	heard map[*participant]flow
 }
 
-// pauses are the longest ones of a time: of a synthetic stream, between two pictures at a browser, and the largest share
-// of sound that a browser had to make up.
+// pauses are the longest of a synthetic stream and between two pictures at a browser, and the largest share of sound
+// that a browser made up.
 type pauses struct {
 	stream, picture time.Duration
 	madeUp          float64
@@ -156,7 +152,6 @@ func beginLook(t *testing.T, pair []*participant) *look {
 	return l
 }
 
-// end is what was seen since the beginning.
 func (l *look) end(t *testing.T, g *throng) pauses {
 	t.Helper()
 	seen := pauses{stream: g.longestPause(t, l.began, time.Now())}
@@ -170,12 +165,11 @@ func (l *look) end(t *testing.T, g *throng) pauses {
 	return seen
 }
 
-// plus is what is allowed where p is the noise: twice that, and not less than so much more.
+// plus allows twice the noise p, and at least so much more.
 func (p pauses) plus(least time.Duration) pauses {
 	return pauses{p.stream + max(p.stream, least), p.picture + max(p.picture, least), p.madeUp + 0.25}
 }
 
-// String gives all three.
 func (p pauses) String() string {
 	return fmt.Sprintf("%v of a stream, %v between pictures, %.0f %% of the sound made up",
 		p.stream.Round(time.Millisecond), p.picture.Round(time.Millisecond), 100*p.madeUp)
@@ -189,7 +183,6 @@ func (p pauses) over(bound pauses) []string {
 	return nil
 }
 
-// someCall is a room of the crowd.
 func someCall(t *testing.T, rooms map[string][]heldRoom) heldRoom {
 	t.Helper()
 	for room, on := range rooms {
@@ -203,8 +196,8 @@ func someCall(t *testing.T, rooms map[string][]heldRoom) heldRoom {
 
 func slowest(at []time.Time) time.Time { return slices.MaxFunc(at, time.Time.Compare) }
 
-// inAfter says so if the first new join, or that of somebody who had waited, the library among them, took longer from the store's
-// return than storeReturn and twice what as many joins at once took in the same run with the store there.
+// inAfter reports joins, new or waiting, that took longer after the store's return than storeReturn and twice the usual
+// time.
 func inAfter(t *testing.T, back time.Time, usual time.Duration, first time.Time, waited []time.Time) []string {
 	t.Helper()
 	page := waited[len(waited)-1].Sub(back).Round(time.Millisecond)
@@ -238,7 +231,6 @@ func refusedClearly(t *testing.T, c *devcluster.Cluster) {
 	}
 }
 
-// soundOf is what each page has heard of the other, and when.
 func soundOf(t *testing.T, pair []*participant) map[*participant]flow {
 	t.Helper()
 	heard := make(map[*participant]flow)

@@ -11,10 +11,9 @@ import (
 	"github.com/holdfast-rtc/holdfast/redisstore/storetest"
 )
 
-// TestOwnersOutliveALongOutage leaves the store away for longer than an owner trusts its last confirmation. While the
-// owner sees most of the cluster, people go on joining its open rooms; when most of the cluster is killed as well it
-// takes nobody new, and still nobody's call ends. With the store back everything is as it was, and the room of
-// a node that died meanwhile lives again.
+// TestOwnersOutliveALongOutage keeps the store away for longer than an owner trusts its last confirmation. While the
+// owner sees most of the cluster, people join its open rooms. In a minority it takes nobody new, and still no call ends.
+// With the store back, the room of a node that died meanwhile lives again.
 func TestOwnersOutliveALongOutage(t *testing.T) {
 	t.Parallel() // most of it is waiting
 	fleet := storetest.StartAlone(t)
@@ -72,7 +71,6 @@ func TestOwnersOutliveALongOutage(t *testing.T) {
 		back.Sub(killedAt).Round(time.Millisecond), trusted.Sub(killedAt).Round(time.Millisecond), visits.summary(), alone.summary(), in.Sub(back).Round(time.Millisecond), gap)
 }
 
-// logged fails until a node has logged the words.
 func logged(t *testing.T, c *devcluster.Cluster, node, words string) error {
 	t.Helper()
 	text, err := c.Logs(t.Context(), node)

@@ -8,9 +8,8 @@ import (
 	"github.com/holdfast-rtc/holdfast/signaling/wire"
 )
 
-// TestSentinelFailoverTouchesNoCall kills the master of a Sentinel set with visitors arriving: new rooms are
-// refused until a replica has taken over, known ones are joined all the while, and the old master, which
-// comes back empty, changes nothing.
+// TestSentinelFailoverTouchesNoCall kills the master of a Sentinel set with visitors arriving. New rooms are refused
+// until a replica has taken over, known ones are joined, and the old master, back and empty, changes nothing.
 func TestSentinelFailoverTouchesNoCall(t *testing.T) {
 	t.Parallel() // most of it is waiting
 	fleet := storetest.StartSentinel(t)

@@ -9,8 +9,8 @@ import (
 	"github.com/holdfast-rtc/holdfast/redisstore/storetest"
 )
 
-// TestSharedStore runs two clusters with nodes and rooms of the same names on one Redis. A node is killed in each; both calls go on where their own
-// cluster moves them.
+// TestSharedStore runs two clusters with nodes and rooms of the same names on one Redis. A node is killed in each; each
+// call goes on where its own cluster moves it.
 func TestSharedStore(t *testing.T) {
 	t.Parallel() // most of it is waiting
 	fleet := storetest.StartAlone(t)

@@ -17,8 +17,8 @@ import (
 	"github.com/holdfast-rtc/holdfast/lab/devcluster"
 )
 
-// throng is `holdfast load` in a process of its own, which is built without the race detector: in this one two cores
-// do not carry a hundred people.
+// throng is `holdfast load` in a process without the race detector, which two cores would not carry for a hundred
+// people.
 type throng struct {
 	people  int
 	streams int // that they should get of each other
@@ -27,7 +27,6 @@ type throng struct {
 	lines []throngLine
 }
 
-// throngLine is a line of `holdfast load --lines`.
 type throngLine struct {
 	At             time.Time
 	Joined         int
@@ -85,7 +84,6 @@ func startThrong(t *testing.T, c *devcluster.Cluster, rooms int) *throng {
 	return g
 }
 
-// between are the lines of a time.
 func (g *throng) between(from, to time.Time) []throngLine {
 	g.mu.Lock()
 	defer g.mu.Unlock()
@@ -98,8 +96,8 @@ func (g *throng) between(from, to time.Time) []throngLine {
 	return some
 }
 
-// A crowd is calm when no stream has paused for longer than calmPause in calmFor. What it takes to join keeps a small machine busy
-// for some seconds, and so does the start of a browser. One that is never calm is taken as it is after calmLimit.
+// A crowd is calm when no stream paused for longer than calmPause in calmFor. Joins and browsers keep a small machine
+// busy for some seconds. A crowd that is not calm after calmLimit is taken as it is.
 const (
 	calmPause = 400 * time.Millisecond
 	calmFor   = 2 * time.Second
@@ -128,7 +126,6 @@ func (g *throng) settles(t *testing.T) {
 	})
 }
 
-// whole fails unless everybody receives everybody.
 func (g *throng) whole(line throngLine) error {
 	if line.Joined != g.people || line.Streams != g.streams {
 		return fmt.Errorf("%d of %d are in and receive %d of %d streams", line.Joined, g.people, line.Streams, g.streams)
@@ -136,7 +133,7 @@ func (g *throng) whole(line throngLine) error {
 	return nil
 }
 
-// until waits until the crowd has told of a moment, and longer.
+// until waits until the crowd has reported a later moment.
 func (g *throng) until(t *testing.T, at time.Time) {
 	t.Helper()
 	eventually(t, time.Minute+time.Until(at), "the crowd has lived on", func() error {
@@ -147,7 +144,7 @@ func (g *throng) until(t *testing.T, at time.Time) {
 	})
 }
 
-// longestPause is that of any stream in a time, of which all are told to flow; unless they did, the test fails.
+// longestPause fails unless every stream flowed all the time.
 func (g *throng) longestPause(t *testing.T, from, to time.Time) time.Duration {
 	t.Helper()
 	longest := time.Duration(0)
@@ -160,7 +157,6 @@ func (g *throng) longestPause(t *testing.T, from, to time.Time) time.Duration {
 	return longest
 }
 
-// undisturbed fails if anybody was told to restart, was refused or lost the socket since a moment.
 func (g *throng) undisturbed(t *testing.T, since time.Time) {
 	t.Helper()
 	lines := g.between(since, time.Now())

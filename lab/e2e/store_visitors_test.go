@@ -44,7 +44,6 @@ func joinAs(ctx context.Context, c *devcluster.Cluster, room, name string) (*web
 	return nil, wire.Placement{}, err
 }
 
-// exchange sends one message and returns the next that comes.
 func exchange(ctx context.Context, socket *websocket.Conn, message wire.Message) (wire.Message, error) {
 	frame, err := wire.Encode(message)
 	if err != nil {
@@ -71,7 +70,6 @@ func goodbye(socket *websocket.Conn) {
 	_ = socket.CloseNow()
 }
 
-// visit is one person's coming and going.
 type visit struct {
 	room         string
 	began, ended time.Time // of the join
@@ -87,7 +85,6 @@ func (v visit) code() wire.Code {
 	return ""
 }
 
-// visitors come and go.
 type visitors struct {
 	all  sync.WaitGroup
 	stop context.CancelFunc
@@ -96,7 +93,7 @@ type visitors struct {
 	visits []visit
 }
 
-// send lets perSecond visitors a second come, each to the room that rooms says, until end is called.
+// send lets visitors come, each to the room that rooms says, until end is called.
 func send(t *testing.T, c *devcluster.Cluster, perSecond int, rooms func(i int) string) *visitors {
 	t.Helper()
 	ctx, cancel := context.WithCancel(context.Background())
@@ -134,13 +131,11 @@ func (v *visitors) comes(ctx context.Context, c *devcluster.Cluster, room, name 
 	}
 }
 
-// end returns when the last has gone.
 func (v *visitors) end() {
 	v.stop()
 	v.all.Wait()
 }
 
-// those are the visits so far of a kind.
 func (v *visitors) those(of func(visit) bool) []visit {
 	v.mu.Lock()
 	defer v.mu.Unlock()
@@ -153,7 +148,6 @@ func (v *visitors) those(of func(visit) bool) []visit {
 	return some
 }
 
-// waitFor waits until n more visits of a kind have been.
 func (v *visitors) waitFor(t *testing.T, limit time.Duration, n int, what string, of func(visit) bool) {
 	t.Helper()
 	before := len(v.those(of))
@@ -165,7 +159,6 @@ func (v *visitors) waitFor(t *testing.T, limit time.Duration, n int, what string
 	})
 }
 
-// summary says how many came in and how the others were refused.
 func (v *visitors) summary() string {
 	in, refused := 0, make(map[string]int)
 	for _, one := range v.those(everyVisit) {
@@ -181,7 +174,6 @@ func (v *visitors) summary() string {
 	return fmt.Sprintf("%d visits in, refused %v", in, refused)
 }
 
-// Kinds of visits.
 func everyVisit(visit) bool { return true }
 
 func succeeded(v visit) bool { return v.err == nil }
@@ -193,7 +185,6 @@ func both(one, other func(visit) bool) func(visit) bool {
 	return func(v visit) bool { return one(v) && other(v) }
 }
 
-// within is a visit that began and ended between two moments.
 func within(from, to time.Time) func(visit) bool {
 	return func(v visit) bool { return v.began.After(from) && v.ended.Before(to) }
 }

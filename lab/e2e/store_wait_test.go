@@ -16,7 +16,7 @@ import (
 	"github.com/holdfast-rtc/holdfast/signaling/wire"
 )
 
-// waiter is a person who wants into a new room and asks again when told, as a client does.
+// waiter wants into a new room and asks again when told, as a client does.
 type waiter struct {
 	room string
 
@@ -26,7 +26,6 @@ type waiter struct {
 	err     error     // another refusal than the store's
 }
 
-// waitAll lets n people wait for a new room each. They stay until the test ends.
 func waitAll(t *testing.T, c *devcluster.Cluster, prefix string, n int) []*waiter {
 	t.Helper()
 	ctx, cancel := context.WithCancel(context.Background())
@@ -71,21 +70,19 @@ func (w *waiter) wait(ctx context.Context, c *devcluster.Cluster) {
 	}
 }
 
-// state is how often one was refused and when he came in, if he is.
 func (w *waiter) state() (refused int, in time.Time, err error) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	return w.refused, w.in, w.err
 }
 
-// laterError is a refusal because of the store, and when the server wants to be asked again.
+// laterError is a refusal because of the store, and when to ask again.
 type laterError struct {
 	*peer.RefusedError
 
 	after time.Duration
 }
 
-// Unwrap is the refusal.
 func (l *laterError) Unwrap() error { return l.RefusedError }
 
 // refusalOf is what an error of the server means for who joins.
@@ -110,7 +107,6 @@ func refusedAgain(t *testing.T, times int, list []*waiter) {
 	})
 }
 
-// allIn waits until all of these have joined, and says when each did.
 func allIn(t *testing.T, list []*waiter) []time.Time {
 	t.Helper()
 	var at []time.Time
@@ -128,8 +124,7 @@ func allIn(t *testing.T, list []*waiter) []time.Time {
 	return at
 }
 
-// waitInPage lets the client library of a page wait for a new room, as a second session in it: it begins now, and the page
-// keeps what becomes of it.
+// waitInPage lets the client library of a page wait for a new room, as a second session in it.
 func waitInPage(t *testing.T, p *participant, c *devcluster.Cluster, room string) {
 	t.Helper()
 	token, err := c.Token(room, "library")
@@ -191,7 +186,6 @@ func firstIn(t *testing.T, c *devcluster.Cluster, round int) time.Time {
 	}
 }
 
-// stays keeps a socket open until the test ends.
 func stays(t *testing.T, socket *websocket.Conn) {
 	t.Helper()
 	t.Cleanup(func() { _ = socket.CloseNow() })

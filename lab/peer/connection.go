@@ -17,8 +17,7 @@ type connection struct {
 	camera  *webrtc.RTPTransceiver
 }
 
-// newConnection builds the m-lines of every client (docs/PROTOCOL.md): own
-// microphone, own camera, then the receive slots.
+// newConnection builds the m-lines of every client (docs/PROTOCOL.md): own microphone, own camera, receive slots.
 func newConnection(offerID string, send *sender, opts Options, read func(track *webrtc.TrackRemote, mid string)) (*connection, error) {
 	pc, err := opts.Stack.connect()
 	if err != nil {
@@ -57,7 +56,6 @@ func (c *connection) addLines(send *sender, opts Options) error {
 	return nil
 }
 
-// addOwn adds what the peer sends.
 func (c *connection) addOwn(send *sender) error {
 	var err error
 	own := webrtc.RTPTransceiverInit{Direction: webrtc.RTPTransceiverDirectionSendonly}
@@ -78,8 +76,7 @@ func (c *connection) addOwn(send *sender) error {
 	return nil
 }
 
-// watchKeyframes turns the SFU's PLIs for one layer into keyframes. Reading is also
-// what shows its NACKs to the responder.
+// watchKeyframes turns PLIs for one layer into keyframes. Its reading also shows NACKs to the responder.
 func watchKeyframes(sender *webrtc.RTPSender, layer *track) {
 	for {
 		var packets []rtcp.Packet
@@ -102,8 +99,7 @@ func watchKeyframes(sender *webrtc.RTPSender, layer *track) {
 	}
 }
 
-// offer is this connection's only offer. It names no candidates: the SFU's
-// candidates are in its answer and the client's become known as peer-reflexive.
+// offer is this connection's only offer. It has no candidates: the client's become known as peer-reflexive.
 func (c *connection) offer(send *sender) (*wire.Offer, error) {
 	sdp, err := c.pc.CreateOffer(nil)
 	if err != nil {
@@ -133,8 +129,7 @@ func (c *connection) answer(sdp string) error {
 	return nil
 }
 
-// stuck reports whether the connection will not come up by itself. One that is
-// merely disconnected may, and its room may be about to move.
+// stuck reports whether the connection will not come up by itself. A disconnected one may.
 func (c *connection) stuck() bool {
 	switch c.pc.ConnectionState() {
 	case webrtc.PeerConnectionStateConnected, webrtc.PeerConnectionStateDisconnected:
@@ -144,7 +139,6 @@ func (c *connection) stuck() bool {
 	}
 }
 
-// coming reports whether the connection is being made.
 func (c *connection) coming() bool {
 	state := c.pc.ConnectionState()
 	return state == webrtc.PeerConnectionStateNew || state == webrtc.PeerConnectionStateConnecting

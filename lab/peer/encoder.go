@@ -41,7 +41,6 @@ func (v Video) TopLayerBitsPerSecond() int {
 	return top
 }
 
-// soundFrame is how long one packet of sound is.
 func (v Video) soundFrame() time.Duration {
 	if v == VideoSparse {
 		return 3 * audioFrame
@@ -49,7 +48,6 @@ func (v Video) soundFrame() time.Duration {
 	return audioFrame
 }
 
-// layer is one encoding of the camera.
 type layer struct {
 	rid             string
 	width, height   int
@@ -58,8 +56,7 @@ type layer struct {
 	steady          bool // every frame has the mean size, keyframes too
 }
 
-// layersOf gives the layers of a kind of video. The simulcast ones have the
-// sizes and bitrates that browsers choose for a camera of 1280x720.
+// layersOf gives the layers of a kind of video. Simulcast has what browsers choose for a camera of 1280x720.
 func layersOf(v Video) []layer {
 	switch v {
 	case VideoSimulcast:
@@ -77,13 +74,10 @@ func layersOf(v Video) []layer {
 	}
 }
 
-// interval is the time from frame to frame.
 func (l layer) interval() time.Duration { return time.Second / time.Duration(l.framesPerSecond) }
 
-// The shape of an encoded stream, in mean frames: a keyframe is keyframeSize of
-// them, other frames vary by +-variation, and what is above the mean is paid back by
-// smaller frames after it. The debt is never above debtLimit, so the bitrate
-// holds over each second or two, however often a keyframe is asked for.
+// In mean frames: a keyframe has keyframeSize of them, other frames vary by +-variation, and smaller frames pay back
+// what is above the mean. The debt stays below debtLimit, so the bitrate holds however often keyframes are requested.
 const (
 	keyframeSize = 6.0
 	variation    = 0.4
@@ -92,14 +86,12 @@ const (
 	smallest     = 0.1
 )
 
-// encoder decides how large each frame of a layer is.
 type encoder struct {
 	layer layer
 	rng   *rand.Rand
 	debt  float64 // in mean frames
 }
 
-// frameBytes is the size of the next frame.
 func (e *encoder) frameBytes(key bool) int {
 	mean := float64(e.layer.bitsPerSecond) / 8 / float64(e.layer.framesPerSecond)
 	if e.layer.steady {

@@ -14,7 +14,7 @@ import (
 	"github.com/holdfast-rtc/holdfast/signaling/wire"
 )
 
-// handle does what one message of the server asks for. An error ends the socket.
+// handle obeys one message of the server. An error ends the socket.
 func (p *Peer) handle(ctx context.Context, socket *websocket.Conn, message wire.Message) error {
 	switch m := message.(type) {
 	case *wire.Joined:
@@ -52,8 +52,8 @@ func (p *Peer) handle(ctx context.Context, socket *websocket.Conn, message wire.
 	return nil
 }
 
-// resumed goes on on another signaling node as the browser's library does (media.js): an offer that is due is
-// said again, and where the media is gone, or the room elsewhere, a new one is made.
+// resumed goes on at another signaling node as media.js does: it repeats an offer that is due, and makes a new one if
+// the media is gone or the room elsewhere.
 func (p *Peer) resumed(ctx context.Context, socket *websocket.Conn, m *wire.Resumed) error {
 	onItsWay := m.Epoch == p.epoch && p.conn != nil && p.conn.coming()
 	p.resume = m.Resume
@@ -71,7 +71,7 @@ func (p *Peer) resumed(ctx context.Context, socket *websocket.Conn, m *wire.Resu
 	return nil
 }
 
-// sayMuted says what a new signaling node and a new media node must know.
+// A new signaling node and a new media node must know.
 func (p *Peer) sayMuted(ctx context.Context, socket *websocket.Conn) error {
 	if !p.opts.CameraOff || p.opts.ListenOnly {
 		return nil
@@ -79,7 +79,7 @@ func (p *Peer) sayMuted(ctx context.Context, socket *websocket.Conn) error {
 	return p.write(ctx, socket, &wire.Mute{Source: wire.SourceCamera, Muted: true})
 }
 
-// joined notes the session's beginning; a second one has lost its first.
+// joined begins the session. A second one counts as the same.
 func (s *Stats) joined(m *wire.Joined) {
 	s.Peer, s.Attached = m.Peer, true
 	if s.Joined {
@@ -94,7 +94,6 @@ func (s *Stats) joined(m *wire.Joined) {
 	}
 }
 
-// restart follows the room to its new node.
 func (p *Peer) restart(ctx context.Context, socket *websocket.Conn, m *wire.Restart) error {
 	if m.Epoch <= p.epoch {
 		return nil // said by a stale edge
@@ -109,8 +108,7 @@ func (p *Peer) restart(ctx context.Context, socket *websocket.Conn, m *wire.Rest
 	return p.offer(ctx, socket, m.Reason)
 }
 
-// refused ends the socket, for a retry where the server says that one can help,
-// with the session's end where not.
+// refused ends the socket: for a retry if the server allows one, else with the session.
 func (p *Peer) refused(m *wire.Error) error {
 	p.note(func(s *Stats) { s.Codes[m.Code]++ })
 	if m.Retryable {
@@ -129,7 +127,6 @@ func (p *Peer) placed(at wire.Placement) {
 	p.note(func(s *Stats) { s.Node, s.Epoch = at.Node, at.Epoch })
 }
 
-// offer makes a new connection and offers it.
 func (p *Peer) offer(ctx context.Context, socket *websocket.Conn, why string) error {
 	if p.opts.Stack.video == VideoNone {
 		return nil

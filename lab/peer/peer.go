@@ -22,7 +22,6 @@ import (
 // Options say whom to be and where.
 type Options struct {
 	URL        string // of the page or any signaling node: http://host:port
-	FirstURL   string // where the first socket goes; empty = URL
 	Token      string
 	Room       string
 	AudioSlots int    // receive slots; 0 = 4
@@ -58,8 +57,7 @@ type laterError struct {
 // Error gives the server's code and sentence.
 func (e *laterError) Error() string { return "refused for now: " + e.why }
 
-// The pauses between tries to reach a signaling node: quick first, for the
-// usual loss is one node of several.
+// Pauses between tries to reach a signaling node: quick first, because usually one of several is lost.
 const (
 	firstRetry = 50 * time.Millisecond
 	lastRetry  = 1 * time.Second
@@ -115,9 +113,8 @@ func New(opts Options, log *slog.Logger) (*Peer, error) {
 	return p, nil
 }
 
-// Run joins and stays until ctx ends, through the death of signaling and SFU
-// nodes; then it leaves and returns nil. It returns *RefusedError when the
-// server will not have it.
+// Run joins and stays until ctx ends, through the death of signaling and media nodes; then it leaves and returns nil. It
+// returns *RefusedError if the server refuses for good.
 func (p *Peer) Run(ctx context.Context) error {
 	media, stopMedia := context.WithCancel(ctx)
 	var wg sync.WaitGroup

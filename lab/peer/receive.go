@@ -9,7 +9,6 @@ import (
 	"github.com/holdfast-rtc/holdfast/signaling/wire"
 )
 
-// arrival is one RTP packet that came in a slot.
 type arrival struct {
 	at            time.Time
 	mid           string
@@ -44,8 +43,7 @@ func (p *Peer) readSlot(track *webrtc.TrackRemote, mid string, connection int) {
 	}
 }
 
-// arrived counts one packet, for whoever the slot shows. What arrives before the
-// slot table says so is nobody's yet.
+// arrived counts one packet for the person in the slot. Packets before the slot table count for nobody.
 func (p *Peer) arrived(a arrival) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -80,8 +78,8 @@ func (p *Peer) arrived(a arrival) {
 	p.stats.Streams[id] = stream
 }
 
-// arrived counts one packet. The answer is the pause since the last packet of an
-// older connection, when this is the first of a newer one.
+// arrived counts one packet. moved is the pause since the last packet of an older connection, if this is the first of a
+// newer one.
 func (s *Stream) arrived(a arrival) (moved time.Duration) {
 	if s.Packets > 0 && !s.fresh {
 		gap := a.at.Sub(s.Last)
@@ -99,8 +97,7 @@ func (s *Stream) arrived(a arrival) (moved time.Duration) {
 	return moved
 }
 
-// show takes a new slot table over. A stream that no slot shows has no gap; one that
-// is away while the connection changes has one, for it was to come back.
+// show takes over a slot table. A stream has no gap while no slot shows it, unless the connection changes meanwhile.
 func (p *Peer) show(slots []wire.Slot) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -135,15 +132,13 @@ func (p *Peer) showing(mid string) (StreamID, bool) {
 	return StreamID{}, false
 }
 
-// table is the latest slot table, for an offer.
 func (p *Peer) table() []wire.Slot {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	return p.slots
 }
 
-// movedWith tells the session, once a restart, that media flows again; p.mu must
-// be held.
+// movedWith tells the session, once a restart, that media flows again; p.mu must be held.
 func (p *Peer) movedWith(gap time.Duration) {
 	if !p.moving {
 		return
@@ -155,7 +150,6 @@ func (p *Peer) movedWith(gap time.Duration) {
 	}
 }
 
-// nextConnection begins the counting of a new connection and gives its number.
 func (p *Peer) nextConnection() int {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -167,7 +161,6 @@ func (p *Peer) nextConnection() int {
 	return p.stats.Connections
 }
 
-// count is how many connections were made.
 func (p *Peer) count() int {
 	p.mu.Lock()
 	defer p.mu.Unlock()

@@ -9,7 +9,7 @@ import (
 	"github.com/pion/webrtc/v4"
 )
 
-// What a microphone sends, and how a frame of video is cut into packets.
+// The packets of a microphone and of a frame of video.
 const (
 	audioClock      = 48000
 	audioFrame      = 20 * time.Millisecond // Opus's usual frame
@@ -23,18 +23,17 @@ const (
 	keyframePause    = 300 * time.Millisecond // browsers ignore requests that come sooner
 )
 
-// lateLimit is how far the sender may fall behind its clock and catch up; past
-// it the frames in between are left out. A peer that floods after a stall would
-// measure itself.
+// lateLimit is how far the sender may fall behind and catch up. Frames past it are left out: a flood after a stall would
+// measure the sender itself.
 const lateLimit = 200 * time.Millisecond
 
-// People speak and fall silent; these are the means of an exponential time.
+// The means of exponential times.
 const (
 	speaking = 3 * time.Second
 	silent   = 6 * time.Second
 )
 
-// Audio levels as RFC 6464 has them, in -dBov.
+// RFC 6464, in -dBov.
 const (
 	levelSpeaking = 30
 	levelSilent   = 127
@@ -54,7 +53,6 @@ type sender struct {
 	leftOut atomic.Uint64
 }
 
-// videoTrack is one layer being sent.
 type videoTrack struct {
 	*track
 
@@ -77,8 +75,7 @@ type clock struct {
 	timestamp uint32
 }
 
-// due reports whether a frame is due, how late that is and how many frames before
-// it are left out, and moves on to the one after it.
+// due reports whether a frame is due, how late it is and how many before it are left out, and moves on.
 func (c *clock) due(now time.Time) (late time.Duration, leftOut int, ok bool) {
 	late = now.Sub(c.next)
 	if late < 0 {
@@ -114,9 +111,8 @@ func newSender(video Video, cameraOff bool, seed uint64) *sender {
 	return s
 }
 
-// run sends until ctx ends.
 func (s *sender) run(ctx context.Context) {
-	// Everybody begins at a moment of his own, or a crowd would send in step.
+	// Everybody begins at another moment: a crowd must not send in step.
 	now := time.Now()
 	sound := clock{interval: s.frame, ticks: uint32(s.frame * audioClock / time.Second), timestamp: s.rng.Uint32()}
 	sound.next = now.Add(rand.N(s.frame))
@@ -156,7 +152,6 @@ func (s *sender) behind(late time.Duration, leftOut int) {
 	}
 }
 
-// speak sends one frame of sound.
 func (s *sender) speak(now time.Time, timestamp uint32) {
 	if now.After(s.turnAt) {
 		s.speaks = !s.speaks
@@ -175,7 +170,7 @@ func (s *sender) speak(now time.Time, timestamp uint32) {
 	s.audio.write(timestamp, false, level, sound[:size])
 }
 
-// sooner is the time at which this layer needs attention, or next.
+// sooner is when this layer is due, if before next.
 func (v *videoTrack) sooner(next time.Time) time.Time {
 	if v.clock.next.Before(next) {
 		next = v.clock.next
@@ -186,8 +181,7 @@ func (v *videoTrack) sooner(next time.Time) time.Time {
 	return next
 }
 
-// frame encodes the next frame. When the one before it is not sent yet, nothing is
-// encoded, as a camera that is too fast for its line loses frames.
+// frame encodes the next frame, or none while the one before it is not sent yet.
 func (v *videoTrack) frame(now time.Time) {
 	if v.left > 0 {
 		return
@@ -202,7 +196,6 @@ func (v *videoTrack) frame(now time.Time) {
 	v.pictureID++
 }
 
-// burst sends as much of the frame as goes out at once.
 func (v *videoTrack) burst(now time.Time) {
 	if v.left == 0 || now.Before(v.burstAt) {
 		return
@@ -211,8 +204,7 @@ func (v *videoTrack) burst(now time.Time) {
 		size := min(v.left, packetBytes)
 		v.left -= size
 		if !v.write(v.clock.timestamp, v.left == 0, 0, v.packet(size)) {
-			// Nobody got it, so the next frame has to be a keyframe, as a new
-			// connection's first one is.
+			// Nobody got it: the next frame must be a keyframe, as on a new connection.
 			v.left, v.lastKey = 0, time.Time{}
 			return
 		}

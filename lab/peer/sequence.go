@@ -26,16 +26,14 @@ func (l *Loss) Add(o Loss) {
 }
 
 const (
-	// sequenceWindow is how many numbers back a packet still counts as come: 3 s
-	// of the largest layer.
+	// sequenceWindow is how many numbers back a packet still counts: 3 s of the largest layer.
 	sequenceWindow = 1024
-	// maxJump is the largest step that is believed to be loss (RFC 3550's
-	// MAX_DROPOUT); past it the stream has begun anew.
+	// maxJump is RFC 3550's MAX_DROPOUT; past it the stream has begun anew.
 	maxJump = 3000
 )
 
-// sequence counts the loss of one RTP stream (RFC 3550 appendix A.3, with a
-// memory of what came, so that neither duplicates nor retransmissions hide loss).
+// sequence counts the loss of one RTP stream (RFC 3550 appendix A.3). It remembers what came: neither duplicates nor
+// retransmissions hide loss.
 type sequence struct {
 	began          bool
 	first, highest uint64 // extended
@@ -79,7 +77,7 @@ func (s *sequence) add(number uint16, retransmitted bool) {
 	}
 }
 
-// begin starts at a number, far enough from zero for what comes before it.
+// begin starts far enough from zero for what comes before it.
 func (s *sequence) begin(number uint16) {
 	s.began = true
 	s.first = 1<<16 | uint64(number)
@@ -89,7 +87,6 @@ func (s *sequence) begin(number uint16) {
 	s.received = 1
 }
 
-// total is the loss so far.
 func (s *sequence) total() Loss {
 	all := s.sum
 	if s.began {
@@ -105,7 +102,7 @@ func (s *sequence) has(at uint64) bool {
 
 func (s *sequence) mark(at uint64) { s.seen[at%sequenceWindow/64] |= 1 << (at % 64) }
 
-// forget clears what the numbers from..to would find of an earlier turn.
+// forget clears the bits of an earlier turn.
 func (s *sequence) forget(from, to uint64) {
 	if to-from >= sequenceWindow-1 {
 		s.seen = [sequenceWindow / 64]uint64{}

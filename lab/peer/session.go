@@ -15,10 +15,9 @@ import (
 const (
 	dialLimit    = 5 * time.Second
 	messageBytes = 4 << 20 // of one message of the server
-	// offerLimit is how long an offer may take to become a connection before the
-	// next one is made: the protocol's attemptMs.
+	// offerLimit is the protocol's attemptMs.
 	offerLimit = 4 * time.Second
-	// firstAgain is the pause after an offer that was rejected; each one after it is twice as long, up to lastAgain.
+	// firstAgain is the pause after a rejected offer; it doubles up to lastAgain.
 	firstAgain = 500 * time.Millisecond
 	lastAgain  = 10 * time.Second
 	leaveLimit = time.Second
@@ -35,7 +34,7 @@ func (p *Peer) session(ctx context.Context) error {
 		return err
 	}
 	frames, ended := make(chan []byte), make(chan error, 1)
-	// Not ctx: its end would close the socket before the goodbye.
+	// The end of ctx would close the socket before the goodbye.
 	reading, stop := context.WithCancel(context.WithoutCancel(ctx))
 	defer stop()
 	go func() { ended <- readFrames(reading, socket, frames) }()
@@ -81,11 +80,7 @@ func (p *Peer) session(ctx context.Context) error {
 }
 
 func (p *Peer) dial(ctx context.Context) (*websocket.Conn, error) {
-	base := p.opts.URL
-	if p.opts.FirstURL != "" {
-		base, p.opts.FirstURL = p.opts.FirstURL, ""
-	}
-	address, err := socketURL(base)
+	address, err := socketURL(p.opts.URL)
 	if err != nil {
 		return nil, err
 	}
@@ -102,8 +97,7 @@ func (p *Peer) dial(ctx context.Context) (*websocket.Conn, error) {
 	return socket, nil
 }
 
-// readFrames reads until the socket or ctx ends. Its error is what the session
-// ended with; it is the only reader.
+// readFrames is the only reader. It returns how the session ended.
 func readFrames(ctx context.Context, socket *websocket.Conn, frames chan<- []byte) error {
 	for {
 		_, frame, err := socket.Read(ctx)
@@ -118,7 +112,7 @@ func readFrames(ctx context.Context, socket *websocket.Conn, frames chan<- []byt
 	}
 }
 
-// hello opens a new session, or the old one on this socket.
+// hello joins, or resumes the session on this socket.
 func (p *Peer) hello(ctx context.Context, socket *websocket.Conn) error {
 	if p.resume == "" {
 		p.attempt = 1
@@ -128,8 +122,7 @@ func (p *Peer) hello(ctx context.Context, socket *websocket.Conn) error {
 	return p.write(ctx, socket, &wire.Resume{Resume: p.resume, Attempt: p.attempt, Epoch: p.epoch})
 }
 
-// leave says goodbye and waits until the server has closed the socket, for a
-// while: its grace time does the same, later.
+// leave says goodbye and waits a while until the server has closed the socket.
 func (p *Peer) leave(ctx context.Context, socket *websocket.Conn, frames <-chan []byte, ended <-chan error) {
 	ctx, cancel := context.WithTimeout(ctx, leaveLimit)
 	defer cancel()

@@ -24,33 +24,28 @@ import (
 // maxPacketBytes is the largest packet read: a path's usual MTU.
 const maxPacketBytes = 1500
 
-// sentPackets is how many packets of each video layer are kept to be sent
-// again: 0.7 s of the largest layer, which is longer than anybody waits.
+// sentPackets of each video layer are kept to be sent again: 0.7 s of the largest.
 const sentPackets = 128
 
 // handshakeRetry is the first pause before a lost DTLS packet is sent again.
 const handshakeRetry = 100 * time.Millisecond
 
-// What may wait to be read of one stream; what comes when it is full is
-// dropped. Nobody reads the reports on the slots, so theirs is small.
+// What may wait to be read of one stream; more is dropped. Nobody reads the reports on the slots.
 const (
 	waitingMediaBytes  = 256 << 10
 	waitingReportBytes = 8 << 10
 )
 
-// Stack is what the peers of one process share of WebRTC: the codecs, the
-// settings and a certificate. Each connection still has a UDP socket of its own:
-// a media node and a mux of Pion's both tell connections apart by the pair of
-// addresses, and the node has one address for everybody.
+// Stack is what the peers of a process share of WebRTC. Each connection has its own UDP socket: a media node and Pion's
+// mux tell connections apart by the pair of addresses, and the node has one address.
 type Stack struct {
 	api          *webrtc.API
 	certificates []webrtc.Certificate
 	video        Video
 }
 
-// NewStack makes the stack for peers that send this kind of video. With
-// loopback the peers talk to media nodes on this machine only, which spares them a
-// socket for each network interface.
+// NewStack makes the stack for peers that send this kind of video. With loopback they use no other interface, which
+// saves sockets.
 func NewStack(video Video, loopback bool) (*Stack, error) {
 	settings := newSettings()
 	if loopback {
@@ -60,8 +55,7 @@ func NewStack(video Video, loopback bool) (*Stack, error) {
 	return newStack(video, settings)
 }
 
-// NewRemoteStack makes the stack for peers whose media nodes are other hosts: an address of
-// loopback would only be tried in vain, and first.
+// NewRemoteStack is for media nodes on other hosts: loopback would be tried first and in vain.
 func NewRemoteStack(video Video) (*Stack, error) {
 	settings := newSettings()
 	settings.SetIPFilter(func(ip net.IP) bool { return !ip.IsLoopback() })
@@ -104,7 +98,7 @@ func (s *Stack) connect() (*webrtc.PeerConnection, error) {
 
 func newSettings() webrtc.SettingEngine {
 	settings := webrtc.SettingEngine{
-		// What goes wrong shows in the counts; a hundred peers that log tell less.
+		// What goes wrong shows in the counts.
 		LoggerFactory: &logging.DefaultLoggerFactory{Writer: io.Discard, DefaultLogLevel: logging.LogLevelDisabled},
 	}
 	settings.BufferFactory = func(kind packetio.BufferPacketType, _ uint32) io.ReadWriteCloser {
@@ -125,8 +119,7 @@ func newSettings() webrtc.SettingEngine {
 	return settings
 }
 
-// newMediaEngine registers one codec of each kind: half of what a connection
-// costs is the comparing of codecs.
+// newMediaEngine registers one codec of each kind: comparing codecs is half of a connection's cost.
 func newMediaEngine(video Video) (*webrtc.MediaEngine, error) {
 	engine := &webrtc.MediaEngine{}
 	feedback := []webrtc.RTCPFeedback{{Type: "nack"}, {Type: "nack", Parameter: "pli"}, {Type: "ccm", Parameter: "fir"}}
@@ -180,10 +173,8 @@ func registerExtensions(engine *webrtc.MediaEngine, video Video) error {
 	return nil
 }
 
-// newInterceptors are what a peer needs to lose as little as a browser: it asks
-// for lost packets and sends its own again. Peers with simulcast also report as
-// browsers do, so that the node can estimate their bandwidth; each report costs
-// a goroutine and a timer, which a crowd of light peers is spared.
+// newInterceptors ask for lost packets and send packets again. With simulcast they also report as browsers do, for the
+// node's estimate of bandwidth; reports cost a goroutine and a timer each.
 func newInterceptors(video Video) (*interceptor.Registry, error) {
 	registry := &interceptor.Registry{}
 	generator, err := nack.NewGeneratorInterceptor()
@@ -220,9 +211,8 @@ func newInterceptors(video Video) (*interceptor.Registry, error) {
 	return registry, nil
 }
 
-// plainRetransmission has a layer's packets sent again under its own SSRC. An RTX
-// packet of a layer without a signaled SSRC needs the RRID extension, which
-// Pion's responder does not write.
+// plainRetransmission sends a layer's packets again under its own SSRC. RTX of a layer without a signaled SSRC needs the
+// RRID extension, which Pion's responder does not write.
 type plainRetransmission struct{ *interceptor.NoOp }
 
 // NewInterceptor is part of interceptor.Factory; it has no state.

@@ -30,8 +30,7 @@ type Stream struct {
 	recent time.Duration // the longest gap that ended since TakePauses
 }
 
-// GapUntil is the longest time without a packet, an unfinished one included that
-// would end at end.
+// GapUntil is the longest time without a packet, an unfinished one until end included.
 func (s Stream) GapUntil(end time.Time) time.Duration {
 	if !s.Shown {
 		return s.LongestGap
@@ -43,8 +42,7 @@ func (s Stream) GapUntil(end time.Time) time.Duration {
 	return max(s.LongestGap, end.Sub(from))
 }
 
-// ForgetGaps begins to look for the longest gaps anew, so that the disturbance of a join is not taken for
-// that of what is done to the cluster afterwards. A gap that has begun counts whole.
+// ForgetGaps restarts LongestGap, without the disturbance of a join. A gap that has begun counts whole.
 func (p *Peer) ForgetGaps() {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -54,8 +52,8 @@ func (p *Peer) ForgetGaps() {
 	}
 }
 
-// TakePauses returns the longest pause since it was last called of the streams that are shown, unfinished ones included, and how
-// many of them have brought a packet at all.
+// TakePauses returns the longest pause of shown streams since its last call, unfinished ones included, and how many have
+// brought a packet.
 func (p *Peer) TakePauses(now time.Time) (longest time.Duration, streams int) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -80,7 +78,7 @@ func later(a, b time.Time) time.Time {
 	return b
 }
 
-// Shown is what the slots show now, for who asks often; the moves of the streams are left out.
+// Shown returns what the slots show now, cheaply.
 func (p *Peer) Shown() (self wire.PeerID, streams map[StreamID]Stream) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -95,7 +93,7 @@ func (p *Peer) Shown() (self wire.PeerID, streams map[StreamID]Stream) {
 	return p.stats.Peer, streams
 }
 
-// Stream is one of them, shown or not.
+// Stream returns one stream, shown or not.
 func (p *Peer) Stream(id StreamID) Stream {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -104,7 +102,7 @@ func (p *Peer) Stream(id StreamID) Stream {
 	return stream
 }
 
-// The bounds of a peer's memory. What is past them is counted in the totals only.
+// Bounds of a peer's memory; more counts in the totals only.
 const (
 	maxStreams = 1024
 	maxMoves   = 64 // of one stream
@@ -162,7 +160,7 @@ func (p *Peer) Stats() Stats {
 	return s
 }
 
-// Totals are the sums of a peer, for who asks often.
+// Totals are the sums of a peer.
 type Totals struct {
 	Joined         bool
 	Node           ring.NodeID
@@ -173,7 +171,7 @@ type Totals struct {
 	Loss           Loss
 }
 
-// Totals copies little.
+// Totals copies little, for frequent calls.
 func (p *Peer) Totals() Totals {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -189,7 +187,6 @@ func (p *Peer) Totals() Totals {
 	return t
 }
 
-// loss sums over all connections; p.mu must be held.
 func (p *Peer) loss() Loss {
 	sum := p.stats.Loss
 	for _, meter := range p.meters {
@@ -204,7 +201,6 @@ func (p *Peer) note(change func(*Stats)) {
 	change(&p.stats)
 }
 
-// sent sums the tracks.
 func (s *sender) sent() Traffic {
 	sum := Traffic{Packets: s.audio.packets.Load(), Bytes: s.audio.bytes.Load()}
 	for _, v := range s.layers {

@@ -10,8 +10,7 @@ import (
 	"github.com/pion/webrtc/v4"
 )
 
-// track is one encoding that a peer sends. It outlives the connections it is
-// bound to, one at a time; while there is none, what is written goes nowhere.
+// track is one encoding that a peer sends. It outlives its connections; without one, what is written goes nowhere.
 type track struct {
 	mime string
 	kind webrtc.RTPCodecType
@@ -26,14 +25,14 @@ type track struct {
 	bytes        atomic.Uint64 // of RTP, headers included
 }
 
-// binding is a track on one connection. Only the sender's goroutine changes it.
+// binding is a track on one connection, changed by the sender's goroutine only.
 type binding struct {
 	id     string
 	writer webrtc.TrackLocalWriter
 	header rtp.Header // of the next packet
 	mid    string
 
-	// The ids of the header extensions, 0 for those that were not negotiated.
+	// Header extensions; 0 = not negotiated.
 	levelID, midID, ridID uint8
 }
 
@@ -83,8 +82,7 @@ func (t *track) StreamID() string { return "peer" }
 // Kind is part of webrtc.TrackLocal.
 func (t *track) Kind() webrtc.RTPCodecType { return t.kind }
 
-// write sends one packet. It says whether the transport took it: not before it is
-// up, and not while there is none.
+// write sends one packet and reports whether the transport took it.
 func (t *track) write(timestamp uint32, marker bool, level uint8, payload []byte) bool {
 	b := t.bound.Load()
 	if b == nil {

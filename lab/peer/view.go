@@ -7,15 +7,13 @@ import (
 	"github.com/holdfast-rtc/holdfast/signaling/wire"
 )
 
-// viewPause gathers the changes of the roster: the page too lays itself out once.
+// viewPause gathers changes of the roster, as the page's layout does.
 const viewPause = 200 * time.Millisecond
 
-// audience is who else is in the room, in the order of their coming. It makes
-// the view of a page that shows them all in a grid. A peer with one light layer
-// needs none.
+// audience is who else is in the room, in the order of their coming, for the view of a page that shows all in a grid.
 type audience []wire.PeerID
 
-// heard takes a message over; changed says that the view is another one now.
+// heard takes a message over and reports whether the view has changed.
 func (a *audience) heard(message wire.Message, self wire.PeerID) (changed bool) {
 	before := slices.Clone(*a)
 	switch m := message.(type) {
@@ -47,8 +45,7 @@ func (a *audience) set(roster []wire.Peer, self wire.PeerID) {
 	}
 }
 
-// view shows the first of them, as many as there are slots, as large as a
-// window of 1280x720 pixels allows.
+// view shows as many as there are slots, as large as a window of 1280x720 pixels allows.
 func (a audience) view(slots int) *wire.View {
 	shown := a[:min(len(a), slots, wire.MaxWants)]
 	width, height := uint32(1280), uint32(720)

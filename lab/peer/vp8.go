@@ -11,9 +11,8 @@ const (
 	payloadBytes    = descriptorBytes + packetBytes
 )
 
-// packet is the payload of the next packet with size bytes of the present frame.
-// Its headers are what a forwarder reads; the rest is filler that no decoder would
-// accept. It is overwritten by the next call.
+// packet is the next packet, with size bytes of the present frame. Its headers are what a forwarder reads; the rest is
+// filler. The next call overwrites it.
 func (v *videoTrack) packet(size int) []byte {
 	p := v.payload[:descriptorBytes+size]
 	p[0], p[1] = 0x80, 0x80 // X, then I

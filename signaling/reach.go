@@ -4,8 +4,8 @@ import (
 	"context"
 	"errors"
 	"math/rand/v2"
-	"time"
 
+	"github.com/holdfast-rtc/holdfast/backoff"
 	"github.com/holdfast-rtc/holdfast/control"
 	"github.com/holdfast-rtc/holdfast/headroom"
 	"github.com/holdfast-rtc/holdfast/pin"
@@ -142,12 +142,5 @@ func final(err error) bool {
 func (s *session) pause(ctx context.Context, tries int) bool {
 	pause := min(s.server.config.RetryBase<<min(tries, 16), s.server.config.RetryMax)
 	pause = pause/2 + rand.N(pause/2+1) // no secret depends on it
-	timer := time.NewTimer(pause)
-	defer timer.Stop()
-	select {
-	case <-timer.C:
-		return true
-	case <-ctx.Done():
-		return false
-	}
+	return backoff.Sleep(ctx, pause)
 }

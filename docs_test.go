@@ -2,6 +2,7 @@ package main
 
 import (
 	"fmt"
+	"io/fs"
 	"os"
 	"path/filepath"
 	"regexp"
@@ -123,5 +124,35 @@ func TestTheTourSeesWhatIsMissing(t *testing.T) {
 	const twice = "class A {\n  b() {\n  }\n}\nclass C {\n  b() {\n  }\n}\n"
 	if _, err := declared("p.js", twice, "A.b"); err == nil {
 		t.Error("a name with two declarations is accepted")
+	}
+}
+
+// documentLink is [text](target), without the part behind #.
+var documentLink = regexp.MustCompile(`\]\(([^)#\s]+)[^)]*\)`)
+
+// TestDocumentsLinkToWhatIsThere checks the relative links of every document.
+func TestDocumentsLinkToWhatIsThere(t *testing.T) {
+	links := 0
+	err := filepath.WalkDir(".", func(path string, entry fs.DirEntry, err error) error {
+		if err != nil || entry.IsDir() || filepath.Ext(path) != ".md" {
+			return err
+		}
+		text, err := os.ReadFile(path)
+		if err != nil {
+			return err
+		}
+		for _, link := range documentLink.FindAllStringSubmatch(string(text), -1) {
+			if strings.Contains(link[1], "://") {
+				continue
+			}
+			links++
+			if _, err := os.Stat(filepath.Join(filepath.Dir(path), link[1])); err != nil {
+				t.Errorf("%s: %v", path, err)
+			}
+		}
+		return nil
+	})
+	if err != nil || links == 0 {
+		t.Fatalf("%d links, %v", links, err)
 	}
 }

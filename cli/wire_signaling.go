@@ -61,7 +61,7 @@ func (n *signalingNode) join(c *signalingCommand, plan signalingPlan) (err error
 	placement.Clock = n.store.Now
 	placer := orchestrator.New(n.store, n.cluster, prober{n.pool}, placement, n.log)
 	parts := signaling.Parts{
-		Placer: placer, Links: n.pool, Views: n.cluster, Store: n.store,
+		Placer: placer, Pool: n.pool, Views: n.cluster, Store: n.store,
 		Keys: plan.keys, Static: web.Static(),
 	}
 	if killer := devcluster.NewKiller(); killer != nil {

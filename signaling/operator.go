@@ -150,7 +150,7 @@ func askNodes[T any](ctx context.Context, s *Server, what string, ask func(conte
 		asks.Go(func() error {
 			limited, cancel := context.WithTimeout(ctx, roomsPatience)
 			defer cancel()
-			client, err := s.parts.Links.Client(n.Control)
+			client, err := s.parts.Pool.Client(n.Control)
 			var some []T
 			if err == nil {
 				some, err = ask(limited, n, client)

@@ -62,7 +62,7 @@ func (s *Server) serveProcess(w http.ResponseWriter, r *http.Request) {
 func (s *Server) serveProcessOf(w http.ResponseWriter, r *http.Request, named cluster.Node, collect bool) {
 	ctx, cancel := context.WithTimeout(r.Context(), roomsPatience)
 	defer cancel()
-	client, err := s.parts.Links.Client(named.Control)
+	client, err := s.parts.Pool.Client(named.Control)
 	if err == nil {
 		var reply *control.ProcessReply
 		if reply, err = client.Process(ctx, &control.ProcessRequest{Collect: collect}); err == nil {

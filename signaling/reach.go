@@ -42,7 +42,7 @@ func (s *session) opening(p pin.Pin) *sfulink.Opening {
 }
 
 func (s *session) attach(ctx context.Context, o *sfulink.Opening) (*sfulink.Link, error) {
-	client, err := s.server.parts.Links.Client(o.Pin.Control)
+	client, err := s.server.parts.Pool.Client(o.Pin.Control)
 	if err != nil {
 		return nil, errors.Join(sfulink.ErrUnreachable, err)
 	}

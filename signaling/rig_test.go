@@ -108,7 +108,7 @@ func (r *rig) signalingNodeWith(killer *fakeKiller, change func(*Config)) *signa
 	pool := control.NewPool(r.key, control.DefaultConfig())
 	r.t.Cleanup(pool.Close)
 	parts := Parts{
-		Placer: r.placer, Links: pool, Views: r.views, Store: r.placer, Keys: r.keys,
+		Placer: r.placer, Pool: pool, Views: r.views, Store: r.placer, Keys: r.keys,
 		Static: fstest.MapFS{"index.html": {Data: []byte("<!doctype html>hello")}},
 	}
 	if killer != nil {

@@ -50,11 +50,6 @@ type Placer interface {
 	Explain(ctx context.Context, room ring.RoomID) (orchestrator.Explanation, error)
 }
 
-// Links gives the control client of an address.
-type Links interface {
-	Client(addr string) (control.MediaClient, error)
-}
-
 // Views gives the present view of the cluster.
 type Views interface {
 	View() *cluster.View
@@ -76,7 +71,7 @@ type Store interface {
 // Parts is what a Server stands on.
 type Parts struct {
 	Placer Placer
-	Links  Links
+	Pool   *control.Pool // of the media nodes
 	Views  Views
 	Store  Store
 	Keys   *access.Keyring
@@ -128,7 +123,7 @@ func New(config Config, parts Parts, log *slog.Logger) (*Server, error) {
 	if err := config.Validate(); err != nil {
 		return nil, fmt.Errorf("signaling configuration: %w", err)
 	}
-	if parts.Placer == nil || parts.Links == nil || parts.Views == nil || parts.Store == nil ||
+	if parts.Placer == nil || parts.Pool == nil || parts.Views == nil || parts.Store == nil ||
 		parts.Keys == nil || parts.Static == nil {
 		return nil, errors.New("signaling needs all of its parts")
 	}

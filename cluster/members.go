@@ -207,8 +207,8 @@ func (m *members) setDraining(draining bool) {
 	m.live[m.self.Name()] = own
 }
 
-// complainAt: every third reminder.
-const complainAt = 3
+// warnAt: every third reminder.
+const warnAt = 3
 
 // remind forgets old departures and checks the shadows. After the first check the boot is used again, or an error
 // logged if another has its name.
@@ -221,7 +221,7 @@ func (m *members) remind() (events []Event) {
 		case s.reminders == 1:
 		case !taken:
 			events = append(events, m.join(s.node)...)
-		case s.reminders%complainAt == 2:
+		case s.reminders%warnAt == 2:
 			m.log.Error("two processes run under one node name: the older one is not used; stop it or rename it", "boot", boot)
 		}
 	}

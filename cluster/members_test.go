@@ -135,7 +135,7 @@ func TestConfirmedDeaths(t *testing.T) {
 	step(m.join(a2), false, true, "dead a/1 (newer boot)", "joined a/2 (gossip)")
 	step(m.die(a2), true, true)
 	step(m.confirmDead(a2, "confirmed"), false, false, "dead a/2 (confirmed)")
-	for range complainAt { // Gossip has declared both dead, so neither is waited for.
+	for range warnAt { // Gossip has declared both dead, so neither is waited for.
 		step(m.remind(), false, false)
 	}
 	step(m.join(a2), false, true, "joined a/2 (returned)")

@@ -78,8 +78,8 @@ func NothingMoved(w *World) Verdict {
 			v.broken("%s of %s was told to restart %d times", client.Name, client.Room, len(client.Epochs))
 		}
 	}
-	if w.Before.Deaf != "" || w.After.Deaf != "" {
-		return v.unchecked("%s%s", w.Before.Deaf, w.After.Deaf)
+	if w.Before.NodesUnknown != "" || w.After.NodesUnknown != "" {
+		return v.unchecked("%s%s", w.Before.NodesUnknown, w.After.NodesUnknown)
 	}
 	return *v
 }

@@ -37,7 +37,7 @@ func TestCalm(t *testing.T) {
 			t.Error("not every verdict was kept")
 		}
 	})
-	// Chance has a part in who is taken for dead. So has how much too fast it is: with haste 40 an edge hears
+	// Chance has a part in who is taken for dead. So has how much too fast it is: with haste 40 a signaling node hears
 	// none of the nodes in time, and then it believes none of them dead. A few of both are tried.
 	t.Run("too tight", func(t *testing.T) {
 		unseen := []string{"no false death", "nothing moved"}

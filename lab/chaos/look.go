@@ -14,38 +14,20 @@ import (
 
 // Look is the cluster at one moment, seen from outside.
 type Look struct {
-	At    time.Time
-	Live  map[pin.BootID]ring.NodeID // the SFU boots that a signaling node sees
-	Held  []Held                     // by every live SFU node
-	Loads map[ring.NodeID]Load       // of the SFU nodes, by their own last report
-	Pins  map[string]pin.Pin         // by room, from the store
-	Deaf  string                     // why it is not known what every live SFU node holds; empty = it is
-	Blind string                     // why the pins are not known; empty = they are
+	At           time.Time
+	Live         map[pin.BootID]ring.NodeID // the SFU boots that a signaling node sees
+	Held         []Held                     // by every live SFU node
+	Loads        map[ring.NodeID]Load       // of the SFU nodes, by their own last report
+	Pins         map[string]pin.Pin         // by room, from the store
+	NodesUnknown string                     // why it is not known what every live SFU node holds; empty = it is
+	PinsUnknown  string                     // why the pins are not known; empty = they are
 }
 
 // Load is what a media node sends and has reserved, and its ceilings.
 type Load = devcluster.AdminLoad
 
 // Held is a room as its media node describes it.
-type Held struct {
-	Room    string `json:"room"`
-	Node    string `json:"node"`
-	Epoch   uint64 `json:"epoch"`
-	Dropped uint64 `json:"packetsDropped"`
-	Egress  uint64 `json:"egressBitsPerSecond"` // measured
-	Peers   []struct {
-		Peer   string `json:"peer"`
-		Offers uint64 `json:"offers"`
-	} `json:"peers"`
-}
-
-func (h Held) offers() map[string]uint64 {
-	count := make(map[string]uint64, len(h.Peers))
-	for _, p := range h.Peers {
-		count[p.Peer] = p.Offers
-	}
-	return count
-}
+type Held = devcluster.AdminRoom
 
 func (l Look) holders(room string) []Held {
 	return slices.DeleteFunc(slices.Clone(l.Held), func(h Held) bool { return h.Room != room })
@@ -60,37 +42,29 @@ func (c *Chaos) look(ctx context.Context) Look {
 	defer cancel()
 	l := Look{At: time.Now(), Live: make(map[pin.BootID]ring.NodeID), Loads: make(map[ring.NodeID]Load), Pins: make(map[string]pin.Pin)}
 	if err := c.askNodes(ctx, &l); err != nil {
-		l.Deaf = err.Error()
+		l.NodesUnknown = err.Error()
 	}
 	if err := c.askStore(ctx, &l); err != nil {
-		l.Blind = err.Error()
+		l.PinsUnknown = err.Error()
 	}
 	return l
 }
 
 func (c *Chaos) askNodes(ctx context.Context, l *Look) error {
-	var seen struct {
-		Nodes []devcluster.AdminNode `json:"nodes"`
-	}
-	var held struct {
-		Rooms       []Held   `json:"rooms"`
-		Unreachable []string `json:"unreachable"`
-	}
-	if err := c.cluster.AdminAt(ctx, c.page, "nodes", &seen); err != nil {
+	nodes, err := c.cluster.NodesAt(ctx, c.page)
+	if err != nil {
 		return fmt.Errorf("ask for the nodes: %w", err)
 	}
-	for _, n := range seen.Nodes {
+	for _, n := range nodes {
 		if n.Role == "sfu" {
 			l.Live[pin.BootID(n.Boot)] = ring.NodeID(n.Node)
 			l.Loads[ring.NodeID(n.Node)] = n.AdminLoad
 		}
 	}
-	if err := c.cluster.AdminAt(ctx, c.page, "rooms", &held); err != nil {
+	held, err := c.cluster.RoomsAt(ctx, c.page)
+	l.Held = slices.DeleteFunc(held, func(h Held) bool { return !c.counts(h.Room) })
+	if err != nil {
 		return fmt.Errorf("ask for the rooms: %w", err)
-	}
-	l.Held = slices.DeleteFunc(held.Rooms, func(h Held) bool { return !c.counts(h.Room) })
-	if len(held.Unreachable) > 0 {
-		return fmt.Errorf("%v did not say what they hold", held.Unreachable)
 	}
 	status, err := c.cluster.Status(ctx)
 	if err != nil {

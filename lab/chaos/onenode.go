@@ -105,7 +105,7 @@ func (c *Chaos) measured(ctx context.Context) {
 		sent, rooms := uint64(0), 0
 		for _, h := range look.Held {
 			if h.Node == crowded {
-				sent, rooms = sent+h.Egress, rooms+1
+				sent, rooms = sent+h.EgressBitsPerSecond, rooms+1
 			}
 		}
 		if load := look.Loads[crowded]; rooms < c.options.Rooms || load.EgressBitsPerSecond > sent+sent/5 {

@@ -105,7 +105,7 @@ func (o Options) Validate() error {
 
 // suits checks that the cluster has enough nodes to lose some.
 func (o Options) suits(status devcluster.Status) error {
-	sfu, edges, stores := 0, 0, 0
+	sfu, signaling, stores := 0, 0, 0
 	for _, n := range status.Nodes {
 		if n.State != devcluster.StateRunning {
 			return fmt.Errorf("%s is %s: start it again, or end that cluster", n.Name, n.State)
@@ -114,7 +114,7 @@ func (o Options) suits(status devcluster.Status) error {
 		case devcluster.RoleSFU:
 			sfu++
 		case devcluster.RoleSignaling:
-			edges++
+			signaling++
 		case devcluster.RoleStore:
 			stores++
 		case devcluster.RoleFront:
@@ -123,8 +123,8 @@ func (o Options) suits(status devcluster.Status) error {
 	switch {
 	case NeedsHosts(o.Scenario) && o.Network == nil:
 		return fmt.Errorf("%s needs a cluster whose nodes are hosts, which a run starts for itself", o.Scenario)
-	case sfu < minSFU || edges < 2:
-		return fmt.Errorf("the cluster has %d media and %d signaling nodes; chaos needs %d and 2", sfu, edges, minSFU)
+	case sfu < minSFU || signaling < 2:
+		return fmt.Errorf("the cluster has %d media and %d signaling nodes; chaos needs %d and 2", sfu, signaling, minSFU)
 	case stores == 0 && (o.Scenario == StoreKill || o.Scenario == StorePause || o.Scenario == Soak):
 		return errors.New("the cluster's store is not its own process: there is nothing to kill or pause")
 	}

@@ -40,8 +40,8 @@ func BackInService(w *World) Verdict {
 	for _, node := range w.emptyAgain() {
 		v.broken("%s has no room, though people were sent there", node)
 	}
-	if w.Late.Deaf != "" {
-		return v.unchecked("%s", w.Late.Deaf)
+	if w.Late.NodesUnknown != "" {
+		return v.unchecked("%s", w.Late.NodesUnknown)
 	}
 	return *v
 }

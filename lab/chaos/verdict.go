@@ -111,8 +111,8 @@ func OneOwner(w *World) Verdict {
 			}
 		}
 	}
-	if w.After.Deaf != "" {
-		return v.unchecked("%s", w.After.Deaf)
+	if w.After.NodesUnknown != "" {
+		return v.unchecked("%s", w.After.NodesUnknown)
 	}
 	for _, room := range w.rooms() {
 		holders := w.After.holders(room)
@@ -164,8 +164,8 @@ func EpochsGrow(w *World) Verdict {
 		}
 	}
 	for _, look := range []Look{w.Before, w.After} {
-		if look.Blind != "" {
-			return v.unchecked("%s", look.Blind)
+		if look.PinsUnknown != "" {
+			return v.unchecked("%s", look.PinsUnknown)
 		}
 	}
 	return *v
@@ -185,10 +185,10 @@ func Surgical(w *World) Verdict {
 				v.broken("%s went from %s epoch %d to %s epoch %d", before.Room, before.Node, before.Epoch, after.Node, after.Epoch)
 				continue
 			}
-			if after.Dropped != before.Dropped {
-				v.broken("%s on %s: %d packets dropped", before.Room, before.Node, after.Dropped-before.Dropped)
+			if after.PacketsDropped != before.PacketsDropped {
+				v.broken("%s on %s: %d packets dropped", before.Room, before.Node, after.PacketsDropped-before.PacketsDropped)
 			}
-			then, now := before.offers(), after.offers()
+			then, now := before.Offers(), after.Offers()
 			for _, peer := range sortedKeys(then) {
 				if now[peer] != then[peer] {
 					v.broken("%s: peer %s offered %d times, %d before the fault", before.Room, peer, now[peer], then[peer])
@@ -200,8 +200,8 @@ func Surgical(w *World) Verdict {
 		}
 	}
 	switch {
-	case w.Before.Deaf != "" || w.After.Deaf != "":
-		return v.unchecked("%s%s", w.Before.Deaf, w.After.Deaf)
+	case w.Before.NodesUnknown != "" || w.After.NodesUnknown != "":
+		return v.unchecked("%s%s", w.Before.NodesUnknown, w.After.NodesUnknown)
 	case healthy == 0:
 		return v.unchecked("no room was on a healthy node")
 	}
@@ -211,11 +211,11 @@ func Surgical(w *World) Verdict {
 // NoOrphan reads the pins.
 func NoOrphan(w *World) Verdict {
 	v := verdict("no orphan", "every room has a pin, and every pin names an SFU boot that is alive")
-	if w.After.Blind != "" {
-		return v.unchecked("%s", w.After.Blind)
+	if w.After.PinsUnknown != "" {
+		return v.unchecked("%s", w.After.PinsUnknown)
 	}
 	if len(w.After.Live) == 0 {
-		return v.unchecked("no SFU node is seen alive: %s", w.After.Deaf)
+		return v.unchecked("no SFU node is seen alive: %s", w.After.NodesUnknown)
 	}
 	for _, room := range w.rooms() {
 		if _, pinned := w.After.Pins[room]; !pinned {
@@ -237,8 +237,8 @@ func MovedOnce(w *World) Verdict {
 	if w.Expect.Moves {
 		most = uint64(len(w.struckSFU()))
 	}
-	if w.Before.Deaf != "" || w.After.Deaf != "" {
-		return v.unchecked("%s%s", w.Before.Deaf, w.After.Deaf)
+	if w.Before.NodesUnknown != "" || w.After.NodesUnknown != "" {
+		return v.unchecked("%s%s", w.Before.NodesUnknown, w.After.NodesUnknown)
 	}
 	moved := 0
 	for _, before := range w.Before.Held {

@@ -18,12 +18,7 @@ var (
 )
 
 func held(room, node string, epoch uint64) Held {
-	h := Held{Room: room, Node: node, Epoch: epoch}
-	h.Peers = append(h.Peers, struct {
-		Peer   string `json:"peer"`
-		Offers uint64 `json:"offers"`
-	}{"p1", 1})
-	return h
+	return Held{Room: room, Node: node, Epoch: epoch, Peers: []devcluster.AdminPeer{{Peer: "p1", Offers: 1}}}
 }
 
 // look is a cluster of sfu-1 to sfu-3 whose pins say what the nodes hold.
@@ -71,7 +66,7 @@ func missed() *World {
 	return &World{
 		Expect: Expect{Store: true}, Until: healedAt,
 		Faults: []Fault{{Node: "store", Role: devcluster.RoleStore, What: "killed", At: struckAt, Seen: true}},
-		Before: whole, Between: []Look{{Blind: "no store", Held: whole.Held}}, After: whole,
+		Before: whole, Between: []Look{{PinsUnknown: "no store", Held: whole.Held}}, After: whole,
 		Clients:  []Client{{Name: "ann", Room: "a"}},
 		Received: []Receipt{{Fresh: true}},
 		Pauses:   []Pause{{Room: "a", Client: "ann", From: "art", Source: "camera", Longest: 300 * time.Millisecond}},
@@ -109,14 +104,14 @@ func brokenWorlds() []struct {
 		{"two owners of one epoch meanwhile", OneOwner, killed, func(w *World) { w.Between[1].Held = append(w.Between[1].Held, held("a", "sfu-3", 11)) }, Broken},
 		{"no owner", OneOwner, killed, func(w *World) { w.After.Held = w.After.Held[1:] }, Broken},
 		{"the owner is not the one of the pin", OneOwner, killed, func(w *World) { w.After.Held[0].Node = "sfu-3" }, Broken},
-		{"an SFU did not answer", OneOwner, killed, func(w *World) { w.After.Deaf = "sfu-1 is silent" }, Unchecked},
+		{"an SFU did not answer", OneOwner, killed, func(w *World) { w.After.NodesUnknown = "sfu-1 is silent" }, Unchecked},
 		{"a pin's epoch went back", EpochsGrow, killed, func(w *World) { w.After = look(held("a", "sfu-2", 9), held("b", "sfu-3", 20)) }, Broken},
 		{"a room is held below its pin", EpochsGrow, killed, func(w *World) { w.After.Held[0].Epoch = 10 }, Broken},
 		{"a client was sent back", EpochsGrow, killed, func(w *World) { w.Clients[0].Epochs = []uint64{11, 10} }, Broken},
-		{"the store did not answer", EpochsGrow, missed, func(w *World) { w.After.Blind = "no store" }, Unchecked},
+		{"the store did not answer", EpochsGrow, missed, func(w *World) { w.After.PinsUnknown = "no store" }, Unchecked},
 		{"a healthy room moved", Surgical, killed, func(w *World) { w.After.Held[1].Node = "sfu-2" }, Broken},
 		{"a healthy room's epoch grew", Surgical, killed, func(w *World) { w.After.Held[1].Epoch++ }, Broken},
-		{"a healthy room dropped a packet", Surgical, killed, func(w *World) { w.After.Held[1].Dropped++ }, Broken},
+		{"a healthy room dropped a packet", Surgical, killed, func(w *World) { w.After.Held[1].PacketsDropped++ }, Broken},
 		{"somebody in a healthy room offered", Surgical, killed, func(w *World) { w.After.Held[1].Peers[0].Offers++ }, Broken},
 		{"a healthy room is gone", Surgical, killed, func(w *World) { w.After.Held = w.After.Held[:1] }, Broken},
 		{"no room was healthy", Surgical, killed, func(w *World) { w.Before = look(held("a", "sfu-1", 10)) }, Unchecked},
@@ -127,7 +122,7 @@ func brokenWorlds() []struct {
 			w.After.Pins["a"] = p
 		}, Broken},
 		{"a room has no pin", NoOrphan, missed, func(w *World) { delete(w.After.Pins, "b") }, Broken},
-		{"nobody knows the pins", NoOrphan, missed, func(w *World) { w.After.Blind = "no store" }, Unchecked},
+		{"nobody knows the pins", NoOrphan, missed, func(w *World) { w.After.PinsUnknown = "no store" }, Unchecked},
 		{"a room moved twice", MovedOnce, killed, func(w *World) { w.After.Held[0].Epoch = 12 }, Broken},
 		{"a room did not move", MovedOnce, killed, func(w *World) { w.After.Held[0].Epoch = 10 }, Broken},
 		{"a client was told twice", MovedOnce, killed, func(w *World) { w.Clients[0].Epochs = []uint64{11, 12} }, Broken},
@@ -151,7 +146,7 @@ func brokenWorlds() []struct {
 		{"a stream stopped with the store", MediaNeedsNoStore, missed, func(w *World) { w.Pauses[0].Longest = away }, Broken},
 		{"somebody offered anew", MediaNeedsNoStore, missed, func(w *World) { w.Clients[0].Moments = []Moment{{Step: stepOffer}} }, Broken},
 		{"a node that is back gets no room", BackInService, returned, func(w *World) { w.Late = w.After }, Broken},
-		{"nobody knows what it holds", BackInService, returned, func(w *World) { w.Late.Deaf = "sfu-2 is silent" }, Unchecked},
+		{"nobody knows what it holds", BackInService, returned, func(w *World) { w.Late.NodesUnknown = "sfu-2 is silent" }, Unchecked},
 		{"the store was hardly away", MediaNeedsNoStore, missed, func(w *World) { w.Until = struckAt.Add(time.Second) }, Unchecked},
 	}
 }

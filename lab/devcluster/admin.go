@@ -3,6 +3,7 @@ package devcluster
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"strings"
 )
@@ -47,10 +48,57 @@ func (c *Client) AdminAt(ctx context.Context, base, path string, into any) error
 }
 
 // AdminNodes lists the nodes that a signaling node sees.
-func (c *Cluster) AdminNodes(ctx context.Context) ([]AdminNode, error) {
+func (c *Cluster) AdminNodes(ctx context.Context) ([]AdminNode, error) { return c.NodesAt(ctx, c.page) }
+
+// NodesAt is AdminNodes of one signaling node.
+func (c *Client) NodesAt(ctx context.Context, base string) ([]AdminNode, error) {
 	var answer struct {
 		Nodes []AdminNode `json:"nodes"`
 	}
-	err := c.Admin(ctx, "nodes", &answer)
+	err := c.AdminAt(ctx, base, "nodes", &answer)
 	return answer.Nodes, err
+}
+
+// AdminRoom is a room as a media node that holds it describes it (GET /api/v1/rooms).
+type AdminRoom struct {
+	Room                string      `json:"room"`
+	Node                string      `json:"node"`
+	Epoch               uint64      `json:"epoch"`
+	PacketsForwarded    uint64      `json:"packetsForwarded"`
+	PacketsDropped      uint64      `json:"packetsDropped"`
+	EgressBitsPerSecond uint64      `json:"egressBitsPerSecond"` // measured
+	Peers               []AdminPeer `json:"peers"`
+}
+
+// AdminPeer is one of its people.
+type AdminPeer struct {
+	Peer      string `json:"peer"`
+	Attached  bool   `json:"attached"`
+	Connected bool   `json:"connected"`
+	Offers    uint64 `json:"offers"`
+}
+
+// Offers counts by peer.
+func (r AdminRoom) Offers() map[string]uint64 {
+	count := make(map[string]uint64, len(r.Peers))
+	for _, p := range r.Peers {
+		count[p.Peer] = p.Offers
+	}
+	return count
+}
+
+// ErrSilentNode is returned when a media node did not say what it holds.
+var ErrSilentNode = errors.New("a media node did not say what it holds")
+
+// RoomsAt lists what every live media node holds. After ErrSilentNode the rooms of the others are there.
+func (c *Client) RoomsAt(ctx context.Context, base string) ([]AdminRoom, error) {
+	var answer struct {
+		Rooms       []AdminRoom `json:"rooms"`
+		Unreachable []string    `json:"unreachable"`
+	}
+	err := c.AdminAt(ctx, base, "rooms", &answer)
+	if len(answer.Unreachable) > 0 {
+		err = fmt.Errorf("%w: %v", ErrSilentNode, answer.Unreachable)
+	}
+	return answer.Rooms, err
 }

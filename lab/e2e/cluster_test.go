@@ -52,22 +52,7 @@ func roomOn(t *testing.T, node ring.NodeID, prefix string) string {
 	return ""
 }
 
-// heldRoom is a room as an SFU that holds it describes it.
-type heldRoom struct {
-	Room             string     `json:"room"`
-	Node             string     `json:"node"`
-	Epoch            uint64     `json:"epoch"`
-	PacketsForwarded uint64     `json:"packetsForwarded"`
-	PacketsDropped   uint64     `json:"packetsDropped"`
-	Peers            []heldPeer `json:"peers"`
-}
-
-type heldPeer struct {
-	Peer      string `json:"peer"`
-	Attached  bool   `json:"attached"`
-	Connected bool   `json:"connected"`
-	Offers    uint64 `json:"offers"`
-}
+type heldRoom = devcluster.AdminRoom
 
 func holdings(t *testing.T, c *devcluster.Cluster) map[string][]heldRoom {
 	t.Helper()
@@ -78,22 +63,14 @@ func holdings(t *testing.T, c *devcluster.Cluster) map[string][]heldRoom {
 	return byRoom
 }
 
+// askHoldings asks every live media node which rooms it holds.
 func askHoldings(ctx context.Context, c *devcluster.Cluster) (map[string][]heldRoom, error) {
-	var answer struct {
-		Rooms       []heldRoom `json:"rooms"`
-		Unreachable []string   `json:"unreachable"`
-	}
-	if err := c.Admin(ctx, "rooms", &answer); err != nil {
-		return nil, err
-	}
-	if len(answer.Unreachable) > 0 {
-		return nil, fmt.Errorf("%w: %v", errUnreachable, answer.Unreachable)
-	}
+	rooms, err := c.RoomsAt(ctx, c.URL())
 	byRoom := make(map[string][]heldRoom)
-	for _, r := range answer.Rooms {
+	for _, r := range rooms {
 		byRoom[r.Room] = append(byRoom[r.Room], r)
 	}
-	return byRoom, nil
+	return byRoom, err
 }
 
 // heldOnce fails unless exactly one SFU holds the room, and returns it.

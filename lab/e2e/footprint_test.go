@@ -47,7 +47,7 @@ func stormOver(t *testing.T, c *devcluster.Cluster, call *people, idle process) 
 		return fmt.Errorf("the SFU holds %d rooms, and %+v", len(all), all[call.room])
 	}
 	if now := processOf(t, c, "signaling-1"); now.Sockets > idle.Sockets || now.Goroutines > idle.Goroutines+5 || now.Waiting > idle.Waiting+1 {
-		return fmt.Errorf("the edge has %+v, before it had %+v", now, idle)
+		return fmt.Errorf("the signaling node has %+v, before it had %+v", now, idle)
 	}
 	return nil
 }

@@ -68,10 +68,7 @@ func sameRoom(t *testing.T, before, after heldRoom) {
 		t.Errorf("room %s: %s epoch %d with %d drops became %s epoch %d with %d drops", before.Room,
 			before.Node, before.Epoch, before.PacketsDropped, after.Node, after.Epoch, after.PacketsDropped)
 	}
-	offers := make(map[string]uint64)
-	for _, p := range before.Peers {
-		offers[p.Peer] = p.Offers
-	}
+	offers := before.Offers()
 	for _, p := range after.Peers {
 		if p.Offers != offers[p.Peer] {
 			t.Errorf("room %s: peer %s offered %d times, before %d", before.Room, p.Peer, p.Offers, offers[p.Peer])

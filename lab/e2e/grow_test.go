@@ -3,6 +3,7 @@ package e2e
 import (
 	"context"
 	"fmt"
+	"slices"
 	"sync"
 	"testing"
 	"time"
@@ -14,23 +15,17 @@ import (
 // seenByAll says whether each signaling node lists the node as live.
 func seenByAll(t *testing.T, c *devcluster.Cluster, name string) error {
 	t.Helper()
-	for _, edge := range []string{"signaling-1", "signaling-2"} {
-		node, err := c.Node(t.Context(), edge)
+	for _, signaling := range []string{"signaling-1", "signaling-2"} {
+		node, err := c.Node(t.Context(), signaling)
 		if err != nil {
 			return err
 		}
-		var answer struct {
-			Nodes []devcluster.AdminNode `json:"nodes"`
-		}
-		if err := c.AdminAt(t.Context(), "http://"+node.Addresses[devcluster.AddressHTTP], "nodes", &answer); err != nil {
+		nodes, err := c.NodesAt(t.Context(), "http://"+node.Addresses[devcluster.AddressHTTP])
+		if err != nil {
 			return err
 		}
-		seen := false
-		for _, n := range answer.Nodes {
-			seen = seen || n.Node == name
-		}
-		if !seen {
-			return fmt.Errorf("%s does not see %s", edge, name)
+		if !slices.ContainsFunc(nodes, func(n devcluster.AdminNode) bool { return n.Node == name }) {
+			return fmt.Errorf("%s does not see %s", signaling, name)
 		}
 	}
 	return nil

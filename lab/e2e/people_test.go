@@ -2,7 +2,6 @@ package e2e
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"sync"
 	"testing"
@@ -120,5 +119,3 @@ func (g *people) onceOn(t *testing.T, c *devcluster.Cluster, limit time.Duration
 	})
 	return held
 }
-
-var errUnreachable = errors.New("an SFU did not say what it holds")

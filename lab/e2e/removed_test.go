@@ -26,7 +26,7 @@ func TestWhoIsRemovedStaysOut(t *testing.T) {
 	call := gather(t, c, room, 2)
 	call.everybodyReceives(t, time.Minute)
 	eve, left := sitIn(t, c, room, "eve"), sitIn(t, c, room, "lea")
-	edges := []string{"signaling-1", "signaling-2"}
+	nodes := []string{"signaling-1", "signaling-2"}
 
 	if err := left.say(t.Context(), &wire.Leave{}); err != nil {
 		t.Fatal(err)
@@ -34,26 +34,26 @@ func TestWhoIsRemovedStaysOut(t *testing.T) {
 	if err := left.endsWith(t.Context(), websocket.StatusNormalClosure); err != nil {
 		t.Error(err)
 	}
-	left.staysOut(t, c, wire.CodeResumeExpired, edges)
+	left.staysOut(t, c, wire.CodeResumeExpired, nodes)
 
 	remove(t, c, "signaling-2", room, "eve")
 	if bye, err := awaitMessage[*wire.Bye](t.Context(), eve.attackSocket); err != nil || bye.Code != wire.CodeKicked {
 		t.Fatalf("her last word is %+v, %v", bye, err)
 	}
-	eve.staysOut(t, c, wire.CodeKicked, edges)
+	eve.staysOut(t, c, wire.CodeKicked, nodes)
 
 	if err := c.Kill(t.Context(), "sfu-1", syscall.SIGKILL); err != nil {
 		t.Fatal(err)
 	}
 	call.settledAt(t, 30*time.Second, func(at wire.Placement) bool { return at.Node != "" && at.Node != "sfu-1" })
-	eve.staysOut(t, c, wire.CodeKicked, edges)
-	left.staysOut(t, c, wire.CodeResumeExpired, edges)
+	eve.staysOut(t, c, wire.CodeKicked, nodes)
+	left.staysOut(t, c, wire.CodeResumeExpired, nodes)
 
 	if err := c.Kill(t.Context(), "signaling-2", syscall.SIGKILL); err != nil {
 		t.Fatal(err)
 	}
-	eve.staysOut(t, c, wire.CodeKicked, edges[:1])
-	left.staysOut(t, c, wire.CodeResumeExpired, edges[:1])
+	eve.staysOut(t, c, wire.CodeKicked, nodes[:1])
+	left.staysOut(t, c, wire.CodeResumeExpired, nodes[:1])
 	call.everybodyReceives(t, time.Minute)
 	if held := call.onceOn(t, c, 30*time.Second); len(held.Peers) != 2 {
 		t.Errorf("the room has %+v", held.Peers)
@@ -84,9 +84,9 @@ func sitIn(t *testing.T, c *devcluster.Cluster, room, name string) *sitter {
 	return s
 }
 
-func socketAt(t *testing.T, c *devcluster.Cluster, edge string) *attackSocket {
+func socketAt(t *testing.T, c *devcluster.Cluster, signaling string) *attackSocket {
 	t.Helper()
-	node, err := c.Node(t.Context(), edge)
+	node, err := c.Node(t.Context(), signaling)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -100,16 +100,16 @@ func socketAt(t *testing.T, c *devcluster.Cluster, edge string) *attackSocket {
 }
 
 // staysOut resumes at each signaling node and wants a final refusal, once those that allow a retry are over.
-func (s *sitter) staysOut(t *testing.T, c *devcluster.Cluster, want wire.Code, edges []string) {
+func (s *sitter) staysOut(t *testing.T, c *devcluster.Cluster, want wire.Code, nodes []string) {
 	t.Helper()
-	for _, edge := range edges {
-		eventually(t, 30*time.Second, edge+" refuses "+s.joined.Identity, func() error {
-			fault := s.resume(t, socketAt(t, c, edge))
+	for _, node := range nodes {
+		eventually(t, 30*time.Second, node+" refuses "+s.joined.Identity, func() error {
+			fault := s.resume(t, socketAt(t, c, node))
 			if fault != nil && fault.Retryable {
 				return fmt.Errorf("%w: %s", errAnswer, fault.Code)
 			}
 			if fault == nil || fault.Code != want {
-				t.Fatalf("%s answers the resume of %s with %+v, want %s", edge, s.joined.Identity, fault, want)
+				t.Fatalf("%s answers the resume of %s with %+v, want %s", node, s.joined.Identity, fault, want)
 			}
 			return nil
 		})
@@ -138,13 +138,13 @@ func (s *sitter) resume(t *testing.T, socket *attackSocket) *wire.Error {
 }
 
 // remove takes somebody out of a room with a room admin's token.
-func remove(t *testing.T, c *devcluster.Cluster, edge, room, identity string) {
+func remove(t *testing.T, c *devcluster.Cluster, signaling, room, identity string) {
 	t.Helper()
 	token, err := access.Mint(c.Access().Key, c.Access().Secret, access.Grant{Identity: "host", RoomAdmin: true, Room: ring.RoomID(room)}, time.Minute)
 	if err != nil {
 		t.Fatal(err)
 	}
-	node, err := c.Node(t.Context(), edge)
+	node, err := c.Node(t.Context(), signaling)
 	if err != nil {
 		t.Fatal(err)
 	}

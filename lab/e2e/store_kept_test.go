@@ -217,10 +217,7 @@ func (k *kept) untouched(t *testing.T, c *devcluster.Cluster, visits []visit) ti
 
 func sameConnections(t *testing.T, was, is heldRoom) {
 	t.Helper()
-	offers := make(map[string]uint64)
-	for _, p := range is.Peers {
-		offers[p.Peer] = p.Offers
-	}
+	offers := is.Offers()
 	for _, p := range was.Peers {
 		if n, there := offers[p.Peer]; !there || n != p.Offers {
 			t.Errorf("room %s: %s offered %d times, before %d (there: %t)", was.Room, p.Peer, n, p.Offers, there)

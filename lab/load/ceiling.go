@@ -9,7 +9,6 @@ import (
 	"text/tabwriter"
 	"time"
 
-	"github.com/holdfast-rtc/holdfast/lab/devcluster"
 	"github.com/holdfast-rtc/holdfast/ring"
 )
 
@@ -54,29 +53,22 @@ func (c *ceilings) run(ctx context.Context) error {
 }
 
 func (c *ceilings) look(ctx context.Context) (sent, limits map[ring.NodeID]uint64, err error) {
-	var nodes struct {
-		Nodes []devcluster.AdminNode `json:"nodes"`
-	}
-	var held struct {
-		Rooms []struct {
-			Node                ring.NodeID `json:"node"`
-			EgressBitsPerSecond uint64      `json:"egressBitsPerSecond"`
-		} `json:"rooms"`
-	}
-	if err := c.options.Cluster.AdminAt(ctx, c.options.URL, "nodes", &nodes); err != nil {
+	nodes, err := c.options.Cluster.NodesAt(ctx, c.options.URL)
+	if err != nil {
 		return nil, nil, err
 	}
-	if err := c.options.Cluster.AdminAt(ctx, c.options.URL, "rooms", &held); err != nil {
+	rooms, err := c.options.Cluster.RoomsAt(ctx, c.options.URL)
+	if err != nil {
 		return nil, nil, err
 	}
 	sent, limits = make(map[ring.NodeID]uint64), make(map[ring.NodeID]uint64)
-	for _, n := range nodes.Nodes {
+	for _, n := range nodes {
 		if n.CeilingBitsPerSecond > 0 {
 			limits[ring.NodeID(n.Node)] = n.CeilingBitsPerSecond
 		}
 	}
-	for _, room := range held.Rooms {
-		sent[room.Node] += room.EgressBitsPerSecond
+	for _, room := range rooms {
+		sent[ring.NodeID(room.Node)] += room.EgressBitsPerSecond
 	}
 	return sent, limits, nil
 }

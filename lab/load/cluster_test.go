@@ -227,25 +227,16 @@ const enoughPackets = 1000
 // each with everybody connected and media flowing.
 func allFlow(t *testing.T, c *devcluster.Cluster, o Options, except *ring.NodeID) error {
 	t.Helper()
-	var answer struct {
-		Rooms []struct {
-			Room             string      `json:"room"`
-			Node             ring.NodeID `json:"node"`
-			PacketsForwarded int         `json:"packetsForwarded"`
-			Peers            []struct {
-				Connected bool `json:"connected"`
-			} `json:"peers"`
-		} `json:"rooms"`
-	}
-	if err := c.Admin(t.Context(), "rooms", &answer); err != nil {
+	rooms, err := c.RoomsAt(t.Context(), c.URL())
+	if err != nil {
 		return err
 	}
 	flowing := 0
-	for _, room := range answer.Rooms {
+	for _, room := range rooms {
 		if !strings.HasPrefix(room.Room, fmt.Sprintf("load-%x-", o.Seed)) {
 			continue
 		}
-		if except != nil && room.Node == *except {
+		if except != nil && room.Node == string(*except) {
 			return errors.New("a dead node is said to hold " + room.Room)
 		}
 		connected := 0
@@ -259,7 +250,7 @@ func allFlow(t *testing.T, c *devcluster.Cluster, o Options, except *ring.NodeID
 		}
 	}
 	if flowing != o.Rooms {
-		return fmt.Errorf("%d of %d rooms flow: %+v", flowing, o.Rooms, answer.Rooms)
+		return fmt.Errorf("%d of %d rooms flow: %+v", flowing, o.Rooms, rooms)
 	}
 	return nil
 }

@@ -16,7 +16,8 @@ import (
 // Cluster is a development cluster on this machine.
 type Cluster interface {
 	Status(ctx context.Context) (devcluster.Status, error)
-	AdminAt(ctx context.Context, base, path string, into any) error
+	NodesAt(ctx context.Context, base string) ([]devcluster.AdminNode, error)
+	RoomsAt(ctx context.Context, base string) ([]devcluster.AdminRoom, error)
 }
 
 // Options say what load to make, on what.

@@ -96,7 +96,7 @@ func (s *Stats) joined(m *wire.Joined) {
 
 func (p *Peer) restart(ctx context.Context, socket *websocket.Conn, m *wire.Restart) error {
 	if m.Epoch <= p.epoch {
-		return nil // said by a stale edge
+		return nil // said by a stale signaling node
 	}
 	p.observe(Moment{At: time.Now(), Step: StepRestart, Connection: p.count(), Epoch: m.Epoch})
 	p.placed(m.Placement)

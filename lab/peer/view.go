@@ -22,7 +22,7 @@ func (a *audience) heard(message wire.Message, self wire.PeerID) (changed bool) 
 		return true // a new session knows no view
 	case *wire.Resumed:
 		a.set(m.Roster, self)
-		return true // the edge may be a new one
+		return true // the signaling node may be a new one
 	case *wire.Roster:
 		a.set(m.Roster, self)
 	case *wire.PeerJoined:

@@ -28,7 +28,7 @@ func TestTheViewShowsTheOthersInAGrid(t *testing.T) {
 		{"the same again", &wire.Roster{Roster: roster("me", "a")}, false, 1, 1280},
 		{"four more", &wire.Roster{Roster: roster("a", "b", "me", "c", "d", "e")}, true, 5, 426},
 		{"one leaves", &wire.PeerLeft{Peer: "b"}, true, 4, 640},
-		{"another edge", &wire.Resumed{Roster: roster("a", "c", "d", "e", "me")}, true, 4, 640},
+		{"another signaling node", &wire.Resumed{Roster: roster("a", "c", "d", "e", "me")}, true, 4, 640},
 		{"something else", &wire.Pong{}, false, 4, 640},
 	} {
 		if changed := others.heard(step.message, "me"); changed != step.changed {

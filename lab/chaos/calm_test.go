@@ -14,7 +14,7 @@ import (
 // takes nobody for dead, and with one that is far too fast, which does: the check can fail.
 func TestCalm(t *testing.T) {
 	run := func(t *testing.T, haste float64, percent, burners int, lasts time.Duration) *Report {
-		o := Defaults()
+		o := defaults()
 		o.Scenario, o.Rooms, o.Peers, o.Seed = Calm, 3, 2, 31
 		o.Soak, o.Percent, o.Burners, o.Haste = lasts, percent, burners, haste
 		env := make(map[string][]string)

@@ -39,7 +39,7 @@ func startCluster(t *testing.T, o devcluster.Options) (*devcluster.Cluster, *red
 
 // shortRun is one trial with a few synthetic people, as many as each node needs.
 func shortRun(scenario Name, cluster *devcluster.Cluster, store Pins) Options {
-	o := Defaults()
+	o := defaults()
 	o.Scenario, o.Trials, o.Rooms, o.Peers, o.Seed = scenario, 1, 3, 2, 1
 	o.Cluster, o.Pins = cluster.Client, store
 	return o

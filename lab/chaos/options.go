@@ -42,11 +42,6 @@ type Options struct {
 	patience patience // zero: patient
 }
 
-// Defaults is a run of a minute.
-func Defaults() Options {
-	return Options{Scenario: Kill, Trials: 3, Rooms: 6, Peers: 3, Cameras: -1, Soak: 5 * time.Minute, Percent: 5, Delay: 200 * time.Millisecond}
-}
-
 // Bounds: one machine carries the cluster and the people.
 const (
 	maxTrials   = 1000

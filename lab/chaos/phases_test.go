@@ -89,7 +89,7 @@ func TestReports(t *testing.T) {
 }
 
 func TestOptionsNameEveryFault(t *testing.T) {
-	if err := Defaults().Validate(); err != nil {
+	if err := defaults().Validate(); err != nil {
 		t.Errorf("the defaults: %v", err)
 	}
 	err := Options{Scenario: "flood", Trials: -1, Rooms: 1, Peers: 1, Browsers: 1}.Validate()
@@ -127,4 +127,9 @@ func TestALongRunIsThinned(t *testing.T) {
 	if err := r.WriteHTML(&page); err != nil || page.Len() > 1<<20 {
 		t.Errorf("the page has %d bytes: %v", page.Len(), err)
 	}
+}
+
+// defaults are those of the command.
+func defaults() Options {
+	return Options{Scenario: Kill, Trials: 3, Rooms: 6, Peers: 3, Cameras: -1, Soak: 5 * time.Minute, Percent: 5, Delay: 200 * time.Millisecond}
 }

@@ -97,7 +97,7 @@ func TestACableIsMended(t *testing.T) {
 	node := devcluster.Node{Name: "sfu-1", Role: devcluster.RoleSFU}
 	for _, packets := range []uint64{0, 7} {
 		network := &cables{hurt: make(map[string]hosts.Fault), gone: packets}
-		o := Defaults()
+		o := defaults()
 		o.Network = network
 		c, err := New(o)
 		if err != nil {

@@ -41,7 +41,7 @@ func optionsFor(t *testing.T, c *devcluster.Cluster) Options {
 	if err != nil {
 		t.Fatal(err)
 	}
-	o := Defaults()
+	o := defaults()
 	o.URL, o.Keys, o.Cluster = c.URL(), keys, c
 	o.Rooms, o.Peers, o.Duration, o.Seed = 3, 3, 5*time.Second, 1
 	return o

@@ -38,11 +38,6 @@ type Options struct {
 	Lines    io.Writer       // gets a Line as JSON four times a second; nil = nobody
 }
 
-// Defaults is a load that a laptop carries beside the cluster.
-func Defaults() Options {
-	return Options{Rooms: 5, Peers: 4, JoinsPerSecond: 20, Duration: 30 * time.Second, Video: peer.VideoLight}
-}
-
 // Bounds: one process is one machine's worth of people.
 const (
 	maxRooms     = 1000

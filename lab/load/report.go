@@ -23,12 +23,12 @@ type Report struct {
 	Interrupted    bool       `json:"interrupted"`
 	People         People     `json:"people"`
 
-	JoinMs       Distribution `json:"joinMs"`       // from opening the first socket to `joined`
-	FirstMediaMs Distribution `json:"firstMediaMs"` // to the first packet of somebody else, for those who found somebody there
-	Gaps         Gaps         `json:"gaps"`
-	Loss         Loss         `json:"loss"`
-	Bitrate      Bitrate      `json:"bitrate"`
-	Restarts     Restarts     `json:"restarts"`
+	JoinMs       measure.Distribution `json:"joinMs"`       // from opening the first socket to `joined`
+	FirstMediaMs measure.Distribution `json:"firstMediaMs"` // to the first packet of somebody else, for those who found somebody there
+	Gaps         Gaps                 `json:"gaps"`
+	Loss         Loss                 `json:"loss"`
+	Bitrate      Bitrate              `json:"bitrate"`
+	Restarts     Restarts             `json:"restarts"`
 
 	Refusals       map[wire.Code]int `json:"refusals"` // every error the server sent, by code
 	OffersRejected int               `json:"offersRejected"`
@@ -62,8 +62,8 @@ type People struct {
 
 // Gaps are the longest times without a packet, for each stream and receiver.
 type Gaps struct {
-	AudioMs Distribution `json:"audioMs"`
-	VideoMs Distribution `json:"videoMs"`
+	AudioMs measure.Distribution `json:"audioMs"`
+	VideoMs measure.Distribution `json:"videoMs"`
 	// StreamsExpected is how many streams everybody together should receive at a time, StreamsReceived how many of them
 	// brought a packet. StreamsDifferent did at any time: more, if slots change between speakers. Silent brought none in
 	// the last 3 s although a slot shows them.
@@ -94,11 +94,11 @@ type Bitrate struct {
 
 // Restarts are the moves of rooms. A gap is from the last packet of the old connection to the first of the new one.
 type Restarts struct {
-	Told       int          `json:"peopleTold"` // a person told twice counts twice
-	Rooms      []string     `json:"rooms"`
-	AudioGapMs Distribution `json:"audioGapMs"`
-	VideoGapMs Distribution `json:"videoGapMs"`
-	NotBack    int          `json:"streamsNotBack"`
+	Told       int                  `json:"peopleTold"` // a person told twice counts twice
+	Rooms      []string             `json:"rooms"`
+	AudioGapMs measure.Distribution `json:"audioGapMs"`
+	VideoGapMs measure.Distribution `json:"videoGapMs"`
+	NotBack    int                  `json:"streamsNotBack"`
 }
 
 // ProcessCPU is the CPU time of one process of the cluster.

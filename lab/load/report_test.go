@@ -21,7 +21,7 @@ var update = flag.Bool("update", false, "write the golden files anew")
 func scene() (l *Load, lives []life, end time.Time) {
 	began := time.Date(2026, 1, 2, 3, 4, 5, 678_900_000, time.UTC)
 	end = began.Add(12 * time.Second)
-	o := Defaults()
+	o := defaults()
 	o.URL, o.Rooms, o.Peers, o.Publishers, o.Duration, o.Seed = "http://127.0.0.1:7880/", 2, 3, 2, 10*time.Second, 42
 	l = &Load{options: o, began: began, window: began.Add(2 * time.Second)}
 	for index := range o.Peers {

@@ -7,6 +7,8 @@ import (
 	"slices"
 	"strings"
 	"text/tabwriter"
+
+	"github.com/holdfast-rtc/holdfast/lab/measure"
 )
 
 // WriteTable writes the report for people.
@@ -62,7 +64,7 @@ func (r *Report) writeTimes(text *strings.Builder) {
 	fmt.Fprint(table, "milliseconds\tcount\tp50\tp95\tp99\tmax\t\n")
 	for _, row := range []struct {
 		name string
-		d    Distribution
+		d    measure.Distribution
 	}{
 		{"socket opened to joined", r.JoinMs},
 		{"socket opened to somebody else's media", r.FirstMediaMs},

@@ -4,15 +4,16 @@ import (
 	"math"
 	"time"
 
+	"github.com/holdfast-rtc/holdfast/lab/measure"
 	"github.com/holdfast-rtc/holdfast/lab/peer"
 	"github.com/holdfast-rtc/holdfast/signaling/wire"
 )
 
 // tally collects the samples of a report, person by person.
 type tally struct {
-	join, firstMedia     sample
-	audioGap, videoGap   sample
-	audioMove, videoMove sample
+	join, firstMedia     measure.Sample
+	audioGap, videoGap   measure.Sample
+	audioMove, videoMove measure.Sample
 	loss                 peer.Loss
 }
 

@@ -205,7 +205,7 @@ func seedThatSplits(t *testing.T, rooms int, node ring.NodeID) (seed uint64, her
 		nodes = append(nodes, ring.NodeID(fmt.Sprintf("sfu-%d", i+1)))
 	}
 	r := ring.New(nodes)
-	for seed = 1; seed < 1000; seed++ {
+	for seed = 2; seed < 1000; seed++ { // not that of the other runs, whose rooms may live on for a moment
 		hers = nil
 		for i := range rooms {
 			if owner, _ := r.Owner(ring.RoomID(roomName(seed, i))); owner == node {

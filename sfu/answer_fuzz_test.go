@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	"github.com/holdfast-rtc/holdfast/control"
+	"github.com/holdfast-rtc/holdfast/sfu/egress"
 	"github.com/holdfast-rtc/holdfast/sfu/forward"
 	"github.com/holdfast-rtc/holdfast/sfu/offer"
 )
@@ -38,14 +39,15 @@ func newLooseConnection(t testing.TB) *connection {
 
 // looseConfig is that of a connection in a room that no service knows of.
 func (s *stage) looseConfig() connectionConfig {
+	batch := s.node.socket.NewBatch()
 	return connectionConfig{
-		room: s.looseRoom(), peer: "alice", canPublish: true, canSubscribe: true,
+		room: s.looseRoom(batch), batch: batch, peer: "alice", canPublish: true, canSubscribe: true,
 		onState: func(*connection, control.TransportState) {}, log: slog.New(slog.DiscardHandler),
 	}
 }
 
-func (s *stage) looseRoom() *forward.Room {
-	room := forward.NewRoom(forward.Config{Batcher: s.node.socket}, slog.New(slog.DiscardHandler))
+func (s *stage) looseRoom(batch *egress.Batch) *forward.Room {
+	room := forward.NewRoom(forward.Config{Batcher: batch}, slog.New(slog.DiscardHandler))
 	ctx, cancel := context.WithCancel(s.t.Context())
 	ended := make(chan error, 1)
 	go func() { ended <- room.Run(ctx) }()

@@ -30,7 +30,8 @@ const (
 // connectionConfig is what a connection needs to know of its peer.
 type connectionConfig struct {
 	room         *forward.Room
-	owner        string // the peer, unique on the node
+	batch        transport.Batch // of the room's loop
+	owner        string          // the peer, unique on the node
 	peer         forward.PeerID
 	canPublish   bool
 	publishable  uint32 // the sources that may be published, as of control.Attach
@@ -210,8 +211,9 @@ func (c *connection) arrange(o *offer.Offer) {
 func (c *connection) newSlot(line *offer.Section) *slot {
 	s := &slot{ssrc: c.newSSRC()}
 	c.bySSRC[s.ssrc] = s
+	writer := c.conn.Writer(c.batch)
 	cfg := forward.SlotConfig{
-		Peer: c.peer, Mid: line.MID, Kind: forwardKind(line), Writer: c.conn, SSRC: s.ssrc, WriteRTCP: c.conn.WriteRTCP,
+		Peer: c.peer, Mid: line.MID, Kind: forwardKind(line), Writer: writer, SSRC: s.ssrc, WriteRTCP: writer.WriteRTCP,
 		Path: c.path, TransportSequenceID: transportSequenceID(line),
 	}
 	for _, codec := range line.Codecs {

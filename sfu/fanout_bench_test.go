@@ -4,72 +4,106 @@ import (
 	"fmt"
 	"os"
 	"runtime"
-	"strings"
+	"runtime/debug"
 	"syscall"
 	"testing"
 	"time"
 
 	"github.com/pion/dtls/v3"
-	"github.com/pion/rtp"
 
 	"github.com/holdfast-rtc/holdfast/control"
 	"github.com/holdfast-rtc/holdfast/sfu/forward"
 	"github.com/holdfast-rtc/holdfast/sfu/offer"
 )
 
-// One publisher, 30 frames a second of six packets of 1,100 bytes: 1.6 Mbit/s.
+// A publisher sends 30 frames a second of six packets of 1,100 bytes: 1.6 Mbit/s.
 const (
 	fanOutFrames  = 30
 	fanOutBurst   = 6
 	fanOutPayload = 1100 - 12
-	fanOutWarmUp  = 1200 * time.Millisecond // the estimates of the paths have begun
-	fanOutTime    = 2 * time.Second         // measured
+	fanOutWarmUp  = 40 // frames: the estimates of the paths have begun
+	fanOutTime    = 90 // frames that are measured
 )
 
-// BenchmarkFanOut is what one publisher's packets cost the node for each subscriber they are sent to: the transports, forwarding and
-// egress of a node, over real sockets. The subscribers are in another process; the figures are this one's alone. What comes in
-// costs nothing here: packets are handed to the room. Cases: a frame's packets at once, or 1 ms apart; AES-128-GCM, or the older
-// profile; with transport-wide feedback, or without.
+// fanOutCases are a frame's packets at once, or 1 ms apart; AES-128-GCM, or the older profile; with transport-wide feedback, or without.
+var fanOutCases = []struct {
+	name  string
+	apart time.Duration
+	kind  clientKind
+}{
+	{"burst", 0, clientKind{Profile: dtls.SRTP_AEAD_AES_128_GCM, Feedback: true}},
+	{"paced", time.Millisecond, clientKind{Profile: dtls.SRTP_AEAD_AES_128_GCM, Feedback: true}},
+	{"burst-nofeedback", 0, clientKind{Profile: dtls.SRTP_AEAD_AES_128_GCM}},
+	{"paced-nofeedback", time.Millisecond, clientKind{Profile: dtls.SRTP_AEAD_AES_128_GCM}},
+	{"burst-cm80", 0, clientKind{Profile: dtls.SRTP_AES128_CM_HMAC_SHA1_80, Feedback: true}},
+	{"paced-cm80", time.Millisecond, clientKind{Profile: dtls.SRTP_AES128_CM_HMAC_SHA1_80, Feedback: true}},
+}
+
+// BenchmarkFanOut is what one publisher's packets cost the node for each subscriber they are sent to, over real sockets, and how long
+// they take from the one to the other. The clients are in another process; CPU and memory are this one's. Run it with -cpu 1.
 func BenchmarkFanOut(b *testing.B) {
-	const gcm, cm = dtls.SRTP_AEAD_AES_128_GCM, dtls.SRTP_AES128_CM_HMAC_SHA1_80
-	for _, subscribers := range []int{20, 50, 100, 200} {
-		for _, c := range []struct {
-			name  string
-			apart time.Duration
-			kind  subscriberKind
-		}{
-			{"burst", 0, subscriberKind{Profile: gcm, Feedback: true, Video: 1}},
-			{"paced", time.Millisecond, subscriberKind{Profile: gcm, Feedback: true, Video: 1}},
-			{"burst-nofeedback", 0, subscriberKind{Profile: gcm, Video: 1}},
-			{"paced-nofeedback", time.Millisecond, subscriberKind{Profile: gcm, Video: 1}},
-			{"burst-cm80", 0, subscriberKind{Profile: cm, Feedback: true, Video: 1}},
-		} {
-			b.Run(fmt.Sprintf("%s/subscribers=%d", c.name, subscribers), func(b *testing.B) { measureFanOut(b, subscribers, c.apart, c.kind) })
+	for _, subscribers := range []int{0, 20, 50, 100, 200} {
+		for _, c := range fanOutCases {
+			b.Run(fmt.Sprintf("%s/subscribers=%d", c.name, subscribers), func(b *testing.B) {
+				publisher, subscriber := c.kind, c.kind
+				publisher.Publish, subscriber.Video = true, 1
+				kinds := []clientKind{publisher}
+				for range subscribers {
+					kinds = append(kinds, subscriber)
+				}
+				measure(b, kinds, 1, subscribers, c.apart)
+			})
 		}
 	}
 }
 
-// BenchmarkSubscriber is the memory of one subscriber with the page's 6 slots of sound and 16 of pictures, all silent.
-func BenchmarkSubscriber(b *testing.B) {
-	const subscribers = 40
-	r := startReceiver(b)
-	s := newStage(b, "one")
-	s.attach("room", "alice", 1) // The node is running when somebody could attach.
-	cfg := s.looseConfig()
-	before, goroutines := rss(b), runtime.NumGoroutine()
-	for range subscribers {
-		subscribe(b, s, cfg, r, subscriberKind{Profile: dtls.SRTP_AEAD_AES_128_GCM, Feedback: true, Audio: 6, Video: 16})
+// BenchmarkMeeting is FanOut for ten people who all publish and see each other.
+func BenchmarkMeeting(b *testing.B) {
+	const people = 10
+	for _, c := range fanOutCases {
+		b.Run(c.name, func(b *testing.B) {
+			kind := c.kind
+			kind.Publish, kind.Video = true, people-1
+			kinds := make([]clientKind, people)
+			for i := range kinds {
+				kinds[i] = kind
+			}
+			measure(b, kinds, people, people-1, c.apart)
+		})
 	}
-	b.ReportMetric(0, "ns/op")
-	b.ReportMetric(float64(rss(b)-before)/subscribers/1e3, "KB/subscriber")
-	b.ReportMetric(float64(runtime.NumGoroutine()-goroutines)/subscribers, "goroutines/subscriber")
 }
 
-// rss is the resident memory of this process in bytes, after a collection.
+// BenchmarkSubscriber is the memory of a silent subscriber with one m-line, and with the page's 6 slots of sound and 16 of pictures.
+func BenchmarkSubscriber(b *testing.B) {
+	const subscribers = 100
+	for _, c := range []struct{ audio, video int }{{0, 1}, {6, 16}} {
+		b.Run(fmt.Sprintf("slots=%d", c.audio+c.video), func(b *testing.B) {
+			r := startReceiver(b)
+			s := newStage(b, "one")
+			s.attach("room", "alice", 1) // The node is running when somebody could attach.
+			cfg := s.looseConfig()
+			before, goroutines := freshRSS(b), runtime.NumGoroutine()
+			for i := range subscribers {
+				connectClient(b, s, cfg, r, i, clientKind{Profile: dtls.SRTP_AEAD_AES_128_GCM, Feedback: true, Audio: c.audio, Video: c.video})
+			}
+			b.ReportMetric(0, "ns/op")
+			b.ReportMetric(float64(freshRSS(b)-before)/subscribers/(1<<20), "MiB/subscriber")
+			b.ReportMetric(float64(runtime.NumGoroutine()-goroutines)/subscribers, "goroutines/subscriber")
+		})
+	}
+}
+
+// freshRSS is rss after a collection.
+func freshRSS(b *testing.B) int64 {
+	b.Helper()
+	runtime.GC() // What it puts aside (sync.Pool) goes with the next one.
+	debug.FreeOSMemory()
+	return rss(b)
+}
+
+// rss is the resident memory of this process in bytes.
 func rss(b *testing.B) int64 {
 	b.Helper()
-	runtime.GC()
-	runtime.GC() // what the first one put aside (sync.Pool) goes with the second
 	text, err := os.ReadFile("/proc/self/statm")
 	must(b, err)
 	var size, resident int64
@@ -78,9 +112,10 @@ func rss(b *testing.B) int64 {
 	return resident * int64(os.Getpagesize())
 }
 
-// subscribe connects a subscriber to a room.
-func subscribe(b *testing.B, s *stage, cfg connectionConfig, r *receiver, kind subscriberKind) {
+// connectClient brings a client into a room.
+func connectClient(b *testing.B, s *stage, cfg connectionConfig, r *receiver, number int, kind clientKind) {
 	b.Helper()
+	cfg.peer, cfg.owner = forward.PeerID(fmt.Sprint(number)), fmt.Sprint(number)
 	var sdp string
 	r.ask(b, request{Offer: &kind}, &sdp)
 	o, err := offer.Read(sdp, offerLimits(s.node.cfg.Limits))
@@ -99,72 +134,49 @@ func subscribe(b *testing.B, s *stage, cfg connectionConfig, r *receiver, kind s
 	b.Cleanup(c.close)
 	answer, err := c.answer(&control.Offer{Id: "1"}, o)
 	must(b, err)
-	var done int64
+	var done bool
 	r.ask(b, request{Answer: answer}, &done)
 	<-connected
 }
 
-func measureFanOut(b *testing.B, subscribers int, apart time.Duration, kind subscriberKind) {
+// measure has the publishers among the clients send to so many slots each.
+func measure(b *testing.B, kinds []clientKind, publishers, slots int, apart time.Duration) {
 	r := startReceiver(b)
 	s := newStage(b, "one")
 	s.attach("room", "alice", 1) // The node is running when somebody could attach.
 	cfg := s.looseConfig()
-	room := cfg.room
-	layer := room.AddLayer(forward.LayerConfig{
-		Peer: "publisher", Source: forward.SourceCamera, Kind: forward.KindVideo,
-		Codec: forward.Codec{MimeType: "video/VP8", ClockRate: 90000, PayloadType: 96},
-	})
-	for i := range subscribers {
-		cfg.peer = forward.PeerID(fmt.Sprint(i))
-		cfg.owner = fmt.Sprint(i)
-		subscribe(b, s, cfg, r, kind)
+	empty := freshRSS(b)
+	for i, kind := range kinds {
+		connectClient(b, s, cfg, r, i, kind)
 	}
-	packet := &rtp.Packet{
-		Header:  rtp.Header{Version: 2, PayloadType: 96, SSRC: 1},
-		Payload: []byte("\x10\x10\x02\x00\x9d\x01\x2a\x40\x01\xb4\x00" + strings.Repeat("x", fanOutPayload-11)), // a VP8 keyframe
+	send := func(frames int) int64 {
+		var done bool
+		r.ask(b, request{Send: &sending{Frames: frames, Apart: apart}}, &done)
+		return int64(frames * fanOutBurst * publishers)
 	}
-	send := func(d time.Duration) int {
-		frames := int(d.Seconds() * fanOutFrames)
-		ticker := time.NewTicker(time.Second / fanOutFrames)
-		defer ticker.Stop()
-		for range frames {
-			<-ticker.C
-			next := time.Now()
-			for i := range fanOutBurst {
-				packet.SequenceNumber++
-				packet.Marker = i == fanOutBurst-1
-				p := room.GetPacket()
-				n, err := packet.MarshalTo(p.Buffer())
-				must(b, err)
-				p.SetLength(n)
-				layer.Push(p)
-				if next = next.Add(apart); apart > 0 {
-					<-time.After(time.Until(next)) // the rhythm of a pacer
-				}
-			}
-			packet.Timestamp += 90000 / fanOutFrames
-		}
-		return frames * fanOutBurst
-	}
-	warm := int64(send(fanOutWarmUp)) * int64(subscribers)
-	received := r.settled(b, warm)
-	var before, after runtime.MemStats
-	runtime.ReadMemStats(&before)
-	cpu := cpuTime(b)
+	r.settled(b, send(fanOutWarmUp)*int64(slots))
+	calls := s.node.socket.Stats().Calls
+	cpu, begun, sent := cpuTime(b), time.Now(), int64(0)
 	b.ResetTimer()
-	sent := 0
 	for range b.N {
 		sent += send(fanOutTime)
 	}
 	b.StopTimer()
 	cpu = cpuTime(b) - cpu
-	runtime.ReadMemStats(&after)
-	forwarded := float64(sent * subscribers)
-	received = r.settled(b, received+int64(forwarded)) - received
+	elapsed := time.Since(begun)
+	calls = s.node.socket.Stats().Calls - calls
+	forwarded := sent * int64(slots)
+	got := r.settled(b, forwarded)
 	b.ReportMetric(0, "ns/op")
-	b.ReportMetric(float64(cpu.Nanoseconds())/forwarded, "cpu-ns/packet")
-	b.ReportMetric(float64(after.Mallocs-before.Mallocs)/forwarded, "allocs/packet")
-	b.ReportMetric(100*float64(received)/forwarded, "%received")
+	b.ReportMetric(1000*cpu.Seconds()/elapsed.Seconds(), "millicores")
+	if forwarded > 0 {
+		b.ReportMetric(float64(cpu.Microseconds())/float64(forwarded), "cpu-us/packet")
+		b.ReportMetric(float64(calls)/float64(forwarded), "calls/packet")
+		b.ReportMetric(100*float64(got.Packets)/float64(forwarded), "%received")
+		b.ReportMetric(float64(got.P50.Microseconds())/1e3, "p50-ms")
+		b.ReportMetric(float64(got.P99.Microseconds())/1e3, "p99-ms")
+		b.ReportMetric(float64(rss(b)-empty)/float64(len(kinds))/(1<<20), "MiB/client")
+	}
 	if stats := s.node.socket.Stats(); stats.Errors > 0 {
 		b.Error(stats)
 	}

@@ -134,6 +134,7 @@ func TestAnswersNameEverySlot(t *testing.T) {
 	if !strings.Contains(sdp, "127.0.0.1") {
 		t.Errorf("no candidate in the answer:\n%s", sdp)
 	}
+	eventually(t, "alice is told of her slots", func() bool { return len(e.lastSlots()) == 6 })
 	// The same offer again, as an edge that reconnected would send it.
 	again, attached := s.attach("room", "alice", 2)
 	if !attached.GetResumed() || len(attached.GetSlots()) != 6 {

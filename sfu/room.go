@@ -12,6 +12,7 @@ import (
 	"github.com/holdfast-rtc/holdfast/headroom"
 	"github.com/holdfast-rtc/holdfast/pin"
 	"github.com/holdfast-rtc/holdfast/ring"
+	"github.com/holdfast-rtc/holdfast/sfu/egress"
 	"github.com/holdfast-rtc/holdfast/sfu/forward"
 )
 
@@ -37,6 +38,7 @@ type room struct {
 	node  *Node
 	log   *slog.Logger
 	media *forward.Room
+	batch *egress.Batch // of the media's loop
 	news  *mediaNews
 	tasks chan func()
 	done  chan struct{} // closed when the loop has ended; nothing is served then
@@ -86,7 +88,8 @@ func newRoom(n *Node, a attachment, now time.Time) *room {
 		r.cost = headroom.Egress{}
 	}
 	r.refusedBefore = n.socket.Stats().Refused
-	r.media = forward.NewRoom(forward.Config{OnSlots: r.news.slots, OnSpeakers: r.news.speak, OnStarved: r.starved, Batcher: n.socket}, r.log)
+	r.batch = n.socket.NewBatch()
+	r.media = forward.NewRoom(forward.Config{OnSlots: r.news.slots, OnSpeakers: r.news.speak, OnStarved: r.starved, Batcher: r.batch}, r.log)
 	r.current.Store(&a.pin)
 	return r
 }

@@ -269,7 +269,7 @@ func (n *negotiation) connect(o *offer.Offer) (*connection, error) {
 		return nil, err
 	}
 	return connect(r.node.transport, o, connectionConfig{
-		room: r.media, owner: string(r.id) + "\n" + string(p.id), peer: p.id, canPublish: n.canPublish, publishable: n.publishable, canSubscribe: n.canSubscribe,
+		room: r.media, batch: r.batch, owner: string(r.id) + "\n" + string(p.id), peer: p.id, canPublish: n.canPublish, publishable: n.publishable, canSubscribe: n.canSubscribe,
 		compatible: n.present != nil && n.present.needsCompatible(), candidates: told,
 		log: r.log.With("peer", string(p.id)),
 		onState: func(c *connection, state control.TransportState) {

@@ -45,6 +45,7 @@ type uplink struct {
 	unplaced  map[uint32]*control.Stream // of which packets have come and which are in no layer
 	reception *reception.Receiver
 	due       []rtcp.Packet // reused by Tick
+	tickAt    time.Time     // when Tick is called next; zero: it is not
 }
 
 // stream is one SSRC that has a place.
@@ -148,6 +149,7 @@ func (c *connection) RTP(header *rtp.Header, packet []byte, arrived time.Time) {
 	if u.closed {
 		return
 	}
+	defer u.schedule()
 	if number := header.GetExtension(u.ids.TransportCC); u.ids.TransportCC != 0 && len(number) >= 2 {
 		u.reception.Transport(binary.BigEndian.Uint16(number), header.SSRC, arrived)
 	}
@@ -191,7 +193,6 @@ func (u *uplink) begin(s *stream) bool {
 		if s.layer = u.connection.room.AddLayer(s.config); s.layer == nil {
 			return false
 		}
-		u.connection.conn.SetTicking()
 		u.connection.log.Debug("track published", "mid", s.mid, "source", s.source, "rid", s.rid, "codec", s.codec.MimeType, "ssrc", s.ssrc)
 	}
 	return true
@@ -345,9 +346,24 @@ func (c *connection) Tick(now time.Time) {
 	u := c.uplink
 	u.mu.Lock()
 	defer u.mu.Unlock()
+	if u.closed {
+		return
+	}
+	u.tickAt = time.Time{}
+	defer u.schedule()
 	if u.due = u.reception.Due(now, u.due[:0]); len(u.due) > 0 {
 		_ = c.conn.WriteRTCP(u.due) // An error means that the transport is down; then there is nobody to tell.
 	}
+}
+
+// schedule has Tick called when reception has something to say. Call it with mu held.
+func (u *uplink) schedule() {
+	next := u.reception.Next()
+	if next.IsZero() || !u.tickAt.IsZero() && !next.Before(u.tickAt) {
+		return
+	}
+	u.tickAt = next
+	u.connection.conn.TickAt(next)
 }
 
 // sendPLI asks the client for a keyframe of one encoding.

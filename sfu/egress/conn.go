@@ -1,34 +1,41 @@
 // Package egress is the seam under the transports through which every byte leaves
-// the node: it counts, and it gathers what is written between Begin and End into
-// few system calls. What comes in passes through as well.
+// the node: it counts, and it sends what was gathered in a Batch with few system
+// calls. What comes in passes through as well.
 //
 // It promises that the packets of one destination leave in the order in which
-// one goroutine wrote them, that no packet waits longer than the End that is
-// next, and that a kernel without these system calls gets the packets one by
-// one. It knows neither RTP nor rooms.
+// one goroutine wrote them, that no packet waits longer than the End of its batch,
+// that one batch does not wait for another, and that a kernel without these system
+// calls gets the packets one by one. It knows neither RTP nor rooms.
 package egress
 
 import (
 	"net"
 	"net/netip"
+	"sync"
 	"sync/atomic"
 )
 
-// Conn is a UDP socket that counts and gathers what it sends. Everything is safe
-// for concurrent use.
+// Conn is a UDP socket that counts what it sends. Everything is safe for concurrent use.
 type Conn struct {
 	*net.UDPConn // Close, LocalAddr, the deadline of reads
 
 	counters
-	gather *gather // nil: every packet is sent by itself
+	gathers bool // else every packet is sent by itself
+	sender  sender
+
+	mu    sync.Mutex // guards spare
+	spare []*queue   // that no Batch uses
 }
+
+// maxSpare is how many batches keep their memory: about as many as send at the same time.
+const maxSpare = 8
 
 // counters are Stats as they are written.
 type counters struct {
 	packets, bytes, calls, errors, refused atomic.Uint64
 }
 
-// Options switch what Conn does between Begin and End.
+// Options switch what happens between Begin and End of a Batch.
 type Options struct {
 	// Gather sends what was written between Begin and End together (sendmmsg,
 	// on Linux). Without it Begin and End do nothing.
@@ -45,9 +52,7 @@ func New(conn *net.UDPConn) *Conn { return NewWith(conn, Options{}) }
 // NewWith wraps a bound, unconnected UDP socket.
 func NewWith(conn *net.UDPConn, options Options) *Conn {
 	c := &Conn{UDPConn: conn}
-	if options.Gather {
-		c.gather = newGather(newBatchSender(conn, &c.counters, options.Segment))
-	}
+	c.gathers = options.Gather && c.sender.open(conn, &c.counters, options.Segment)
 	return c
 }
 
@@ -56,30 +61,36 @@ func (c *Conn) ReadFromAddrPort(b []byte) (int, netip.AddrPort, error) {
 	return c.ReadFromUDPAddrPort(b)
 }
 
-// WriteToAddrPort sends one packet without allocating for its address. While
-// anybody gathers it may keep a copy for the next End, and an error of the
-// kernel is then only counted.
+// WriteToAddrPort sends one packet at once, without allocating for its address.
 func (c *Conn) WriteToAddrPort(b []byte, to netip.AddrPort) (int, error) {
-	if c.gather != nil && c.gather.write(b, to) {
-		return len(b), nil
-	}
 	n, err := c.WriteToUDPAddrPort(b, to)
 	c.count(n, err)
 	return n, err
 }
 
-// Begin opens a gather. Rooms may have theirs open at the same time: what they
-// write goes into one, and each End sends all there is.
-func (c *Conn) Begin() {
-	if c.gather != nil {
-		c.gather.begin()
+func (c *Conn) queue() *queue {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if last := len(c.spare) - 1; last >= 0 {
+		q := c.spare[last]
+		c.spare = c.spare[:last]
+		return q
+	}
+	return newQueue()
+}
+
+func (c *Conn) putBack(q *queue) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if len(c.spare) < maxSpare {
+		c.spare = append(c.spare, q)
 	}
 }
 
-// End sends what was written since Begin. Every Begin needs its End.
-func (c *Conn) End() {
-	if c.gather != nil {
-		c.gather.end()
+func (c *Conn) send(q *queue) {
+	if len(q.packets) > 0 {
+		c.sender.send(q)
+		q.reset()
 	}
 }
 

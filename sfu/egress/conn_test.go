@@ -49,6 +49,12 @@ func read(tb testing.TB, conn *net.UDPConn, limit time.Duration) []byte {
 	return b[:n]
 }
 
+// put writes a packet as the transports do.
+func put(b *Batch, payload []byte, to netip.AddrPort) (int, error) {
+	n := copy(b.Space(len(payload)), payload)
+	return n, b.Put(n, to)
+}
+
 func options() map[string]Options {
 	return map[string]Options{
 		"plain":     {},
@@ -71,11 +77,12 @@ func TestEveryPacketArrivesInOrder(t *testing.T) {
 				}
 			}
 			var bytesWritten, packets uint64
+			batch := c.NewBatch()
 			for round := range 5 {
-				c.Begin()
+				batch.Begin()
 				for i, size := range sizes {
 					for _, r := range receivers {
-						n, err := c.WriteToAddrPort(bytes.Repeat([]byte{byte(round*len(sizes) + i)}, size), to(r))
+						n, err := put(batch, bytes.Repeat([]byte{byte(round*len(sizes) + i)}, size), to(r))
 						if n != size || err != nil {
 							t.Fatal(n, err)
 						}
@@ -83,10 +90,10 @@ func TestEveryPacketArrivesInOrder(t *testing.T) {
 						packets++
 					}
 				}
-				if o.Gather && c.Stats().Packets != packets-uint64(len(sizes)*len(receivers)) {
-					t.Fatal("sent before End")
+				if o.Gather && c.Stats().Packets == packets {
+					t.Fatal("all was sent before End")
 				}
-				c.End()
+				batch.End()
 				for _, r := range receivers {
 					for i, size := range sizes {
 						want := bytes.Repeat([]byte{byte(round*len(sizes) + i)}, size)
@@ -100,59 +107,93 @@ func TestEveryPacketArrivesInOrder(t *testing.T) {
 			if s.Packets != packets || s.Bytes != bytesWritten || s.Errors != 0 {
 				t.Fatal(s)
 			}
-			// One call a gather. A message that the kernel refuses costs several.
-			if o.Gather && runtime.GOOS == "linux" && s.Calls > 2*5 {
+			// One call a full batch. A message that the kernel refuses costs several.
+			if o.Gather && runtime.GOOS == "linux" && s.Calls > 4*5 {
 				t.Fatalf("%d calls for %d packets", s.Calls, packets)
 			}
 		})
 	}
 }
 
-// TestOutsideOfAGatherNothingWaits: also after a gather, and with another open
-// gather's packets in it.
+// TestOutsideOfAGatherNothingWaits: also after one, nor for another's End.
 func TestOutsideOfAGatherNothingWaits(t *testing.T) {
 	c := NewWith(listen(t, "udp4"), Options{Gather: true, Segment: true})
 	r := listen(t, "udp4")
-	write := func(text string) {
-		if _, err := c.WriteToAddrPort([]byte(text), to(r)); err != nil {
+	one, other := c.NewBatch(), c.NewBatch()
+	write := func(b *Batch, text string) {
+		if _, err := put(b, []byte(text), to(r)); err != nil {
 			t.Fatal(err)
 		}
 	}
-	expect := func(texts ...string) {
+	expect := func(text string) {
 		t.Helper()
-		for _, text := range texts {
-			if got := read(t, r, 10*time.Second); string(got) != text {
-				t.Fatalf("%q, want %q", got, text)
-			}
+		if got := read(t, r, 10*time.Second); string(got) != text {
+			t.Fatalf("%q, want %q", got, text)
 		}
 	}
-	write("alone")
+	write(one, "alone")
 	expect("alone")
-	c.Begin()
-	c.Begin()
-	write("one")
-	c.End()
-	expect("one") // whoever ends sends everybody's
-	write("two")
-	c.End()
-	expect("two")
-	write("three")
+	one.Begin()
+	write(one, "later")
+	other.Begin()
+	write(other, "one")
+	other.End()
+	expect("one")
+	if _, err := c.WriteToAddrPort([]byte("unbatched"), to(r)); err != nil {
+		t.Fatal(err)
+	}
+	expect("unbatched")
+	one.End()
+	expect("later")
+	write(one, "three")
 	expect("three")
 }
 
-// TestAFullGatherIsSent: more is written in one gather than it holds.
-func TestAFullGatherIsSent(t *testing.T) {
+// TestAFullBatchIsSent: more is written before End than it holds, in packets and in bytes.
+func TestAFullBatchIsSent(t *testing.T) {
+	for size, fits := range map[int]int{1: batchPackets, 2000: batchBytes / 2000} {
+		c := NewWith(listen(t, "udp4"), Options{Gather: true, Segment: true})
+		r := listen(t, "udp4")
+		b := c.NewBatch()
+		b.Begin()
+		for range fits + 1 {
+			if _, err := put(b, make([]byte, size), to(r)); err != nil {
+				t.Fatal(err)
+			}
+		}
+		if n := c.Stats().Packets; n != uint64(fits) {
+			t.Errorf("%d packets of %d bytes sent, want %d", n, size, fits)
+		}
+		b.End()
+		if n := c.Stats().Packets; n != uint64(fits)+1 {
+			t.Errorf("%d packets of %d bytes sent after End, want one more than %d", n, size, fits)
+		}
+	}
+}
+
+// TestAPacketThatNoBatchHolds gets less space than was asked for.
+func TestAPacketThatNoBatchHolds(t *testing.T) {
 	c := NewWith(listen(t, "udp4"), Options{Gather: true})
-	r := listen(t, "udp4")
-	c.Begin()
-	defer c.End()
-	for i := range batchPackets + 1 {
-		if _, err := c.WriteToAddrPort([]byte{byte(i)}, to(r)); err != nil {
+	if n := len(c.NewBatch().Space(1 << 30)); n != batchBytes {
+		t.Errorf("a space of %d bytes, want %d", n, batchBytes)
+	}
+}
+
+// TestAClosedSocketRefuses what was gathered, and counts it.
+func TestAClosedSocketRefuses(t *testing.T) {
+	socket := listen(t, "udp4")
+	c := NewWith(socket, Options{Gather: true, Segment: true})
+	b := c.NewBatch()
+	b.Begin()
+	for i := range 3 {
+		if _, err := put(b, make([]byte, 100+i), to(socket)); err != nil {
 			t.Fatal(err)
 		}
 	}
-	if n := c.Stats().Packets; n != batchPackets {
-		t.Fatalf("%d packets sent, want %d", n, batchPackets)
+	socket.Close()
+	b.End()
+	if s := c.Stats(); s.Refused != 3 || s.Errors != 3 || s.Packets != 0 {
+		t.Fatal(s)
 	}
 }
 
@@ -164,13 +205,14 @@ func TestOneRefusalCostsOneDestination(t *testing.T) {
 			c := NewWith(listen(t, "udp4"), o)
 			a, z := listen(t, "udp4"), listen(t, "udp4")
 			nobody := netip.MustParseAddrPort("[2001:db8::1]:9") // not in this socket's family
-			c.Begin()
+			batch := c.NewBatch()
+			batch.Begin()
 			for i := range 3 {
 				for _, to := range []netip.AddrPort{to(a), nobody, to(z)} {
-					_, _ = c.WriteToAddrPort([]byte{byte(i)}, to) // gathered or not, an error is counted
+					_, _ = put(batch, []byte{byte(i)}, to) // gathered or not, an error is counted
 				}
 			}
-			c.End()
+			batch.End()
 			for _, r := range []*net.UDPConn{a, z} {
 				for i := range 3 {
 					if got := read(t, r, 10*time.Second); !bytes.Equal(got, []byte{byte(i)}) {
@@ -206,16 +248,16 @@ func TestRoomsGatherAtTheSameTime(t *testing.T) {
 			failures := make(chan error, rooms)
 			for _, r := range receivers {
 				group.Go(func() {
-					b := make([]byte, 100)
+					batch, b := c.NewBatch(), make([]byte, 100)
 					for round := range uint32(rounds) {
-						c.Begin()
+						batch.Begin()
 						for i := range uint32(burst) {
 							binary.BigEndian.PutUint32(b, round*burst+i)
-							if _, err := c.WriteToAddrPort(b, to(r)); err != nil {
+							if _, err := put(batch, b, to(r)); err != nil {
 								failures <- fmt.Errorf("write: %w", err)
 							}
 						}
-						c.End()
+						batch.End()
 					}
 				})
 			}
@@ -246,13 +288,14 @@ func TestDualStackSocket(t *testing.T) {
 	c := NewWith(socket, Options{Gather: true, Segment: true})
 	r := listen(t, "udp4")
 	mapped := netip.AddrPortFrom(netip.AddrFrom16(to(r).Addr().As16()), to(r).Port())
-	c.Begin()
+	b := c.NewBatch()
+	b.Begin()
 	for _, address := range []netip.AddrPort{to(r), mapped, mapped} {
-		if _, err := c.WriteToAddrPort([]byte("x"), address); err != nil {
+		if _, err := put(b, []byte("x"), address); err != nil {
 			t.Fatal(err)
 		}
 	}
-	c.End()
+	b.End()
 	for range 3 {
 		if got := read(t, r, 10*time.Second); string(got) != "x" {
 			t.Fatal(got, c.Stats())
@@ -263,18 +306,18 @@ func TestDualStackSocket(t *testing.T) {
 func TestGatherAllocatesNothing(t *testing.T) {
 	c := NewWith(listen(t, "udp4"), Options{Gather: true, Segment: true})
 	destinations := []netip.AddrPort{to(listen(t, "udp4")), to(listen(t, "udp4"))}
-	b := make([]byte, 1200)
+	batch, b := c.NewBatch(), make([]byte, 1200)
 	once := func() {
-		c.Begin()
+		batch.Begin()
 		for range 3 {
 			for _, d := range destinations {
-				_, _ = c.WriteToAddrPort(b, d)
+				_, _ = put(batch, b, d)
 			}
 		}
-		c.End()
+		batch.End()
 	}
 	once()
-	if n := testing.AllocsPerRun(100, once); n > 1 {
+	if n := testing.AllocsPerRun(100, once); n > 0.5 {
 		t.Fatalf("%v allocations a gather", n)
 	}
 }

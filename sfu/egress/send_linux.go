@@ -5,8 +5,10 @@ import (
 	"errors"
 	"net"
 	"net/netip"
+	"sync/atomic"
+	"syscall"
+	"unsafe"
 
-	"golang.org/x/net/ipv4"
 	"golang.org/x/sys/unix"
 )
 
@@ -15,161 +17,224 @@ const (
 	// go: UDP_MAX_SEGMENTS was 64 until Linux 6.9, and an IP packet holds 65535 bytes.
 	maxSegments       = 64
 	maxSegmentedBytes = 65000
-	// maxAddresses bounds the addresses that are kept ready; past it they are
-	// made anew.
-	maxAddresses = 4096
 )
 
-// batchSender sends batches with sendmmsg. It is used by one goroutine at a time.
-type batchSender struct {
+// sender sends batches with sendmmsg, several at a time: the kernel takes no lock on the socket for datagrams.
+type sender struct {
 	conn     *net.UDPConn
-	messages *ipv4.PacketConn // its WriteBatch asks nothing of the address family
+	raw      syscall.RawConn
 	counters *counters
-	segment  bool
-
-	batch     []ipv4.Message
-	packets   []int    // how many packets each message holds
-	buffers   [][]byte // the messages' buffers, one after the other
-	control   []byte   // the messages' control messages, likewise
-	addresses map[netip.AddrPort]*net.UDPAddr
+	ipv6     bool // the socket's addresses are of that family, IPv4 ones mapped into it
+	segment  atomic.Bool
 }
 
-func newBatchSender(conn *net.UDPConn, counters *counters, segment bool) *batchSender {
-	return &batchSender{
-		conn: conn, messages: ipv4.NewPacketConn(conn), counters: counters, segment: segment && segments(conn),
-		batch: make([]ipv4.Message, 0, batchPackets), packets: make([]int, 0, batchPackets),
-		buffers: make([][]byte, 0, batchPackets),
-		// Only messages of two packets and more have a control message.
-		control:   make([]byte, 0, batchPackets/2*unix.CmsgSpace(2)),
-		addresses: make(map[netip.AddrPort]*net.UDPAddr),
-	}
-}
-
-// segments reports whether the kernel knows UDP_SEGMENT.
-func segments(conn *net.UDPConn) bool {
+// open reports whether the socket can be used so.
+func (s *sender) open(conn *net.UDPConn, counters *counters, segment bool) bool {
 	raw, err := conn.SyscallConn()
 	if err != nil {
 		return false
 	}
-	known := false
+	s.conn, s.raw, s.counters = conn, raw, counters
+	var family int
+	var unknown error
 	err = raw.Control(func(fd uintptr) {
-		_, err := unix.GetsockoptInt(int(fd), unix.IPPROTO_UDP, unix.UDP_SEGMENT)
-		known = err == nil
+		family, unknown = unix.GetsockoptInt(int(fd), unix.SOL_SOCKET, unix.SO_DOMAIN)
+		_, refused := unix.GetsockoptInt(int(fd), unix.IPPROTO_UDP, unix.UDP_SEGMENT)
+		s.segment.Store(segment && refused == nil)
 	})
-	return err == nil && known
+	s.ipv6 = family == unix.AF_INET6
+	return err == nil && unknown == nil
+}
+
+// outbox is the batch as sendmmsg takes it. Nothing in it grows: the parts point at each other.
+type outbox struct {
+	messages []unix.Mmsghdr
+	runs     []run // of each message
+	vectors  []unix.Iovec
+	names    []unix.RawSockaddrInet6 // room for either family
+	control  []byte
+	sent     int // messages
+
+	try   func(fd uintptr)      // call, made once
+	retry func(fd uintptr) bool // call, false while the socket's buffer is full
+	taken int                   // messages, by the last call
+	errno syscall.Errno         // of the last call
+}
+
+// run is the packets of one message.
+type run struct {
+	flow, first    int
+	packets, bytes int
+}
+
+func newOutbox() *outbox {
+	o := &outbox{
+		messages: make([]unix.Mmsghdr, 0, batchPackets),
+		runs:     make([]run, 0, batchPackets),
+		vectors:  make([]unix.Iovec, 0, batchPackets),
+		names:    make([]unix.RawSockaddrInet6, 0, batchPackets),
+		// Only messages of two packets and more have a control message.
+		control: make([]byte, 0, batchPackets/2*unix.CmsgSpace(2)),
+	}
+	o.try = o.call
+	o.retry = func(fd uintptr) bool { o.call(fd); return o.errno != unix.EAGAIN }
+	return o
 }
 
 // send sends a batch, destination by destination.
-func (s *batchSender) send(b *batch) {
-	s.batch, s.packets, s.buffers, s.control = s.batch[:0], s.packets[:0], s.buffers[:0], s.control[:0]
-	for i := range b.flows {
-		s.addFlow(b, &b.flows[i])
+func (s *sender) send(q *queue) {
+	o := q.outbox
+	o.messages, o.runs, o.vectors, o.names, o.control = o.messages[:0], o.runs[:0], o.vectors[:0], o.names[:0], o.control[:0]
+	o.sent = 0
+	for i := range q.flows {
+		s.addFlow(q, i)
 	}
-	for sent := 0; sent < len(s.batch); {
-		n, err := s.messages.WriteBatch(s.batch[sent:], 0)
-		s.counters.calls.Add(1)
-		for i := range max(n, 0) {
-			s.delivered(sent + i)
+	for o.sent < len(o.messages) {
+		err := s.raw.Control(o.try) // Others may be sending meanwhile.
+		if err == nil && o.errno == unix.EAGAIN {
+			err = s.raw.Write(o.retry)
 		}
-		sent += max(n, 0)
-		if err != nil || n <= 0 {
-			// The first message that was not sent is the one that was refused.
-			s.refused(sent, err)
-			sent++
+		if err == nil {
+			s.settle(q)
+			continue
 		}
+		for ; o.sent < len(o.messages); o.sent++ { // The socket is closed.
+			n := uint64(o.runs[o.sent].packets)
+			s.counters.errors.Add(n)
+			s.counters.refused.Add(n)
+		}
+	}
+}
+
+// call gives the kernel the messages that it has not taken yet.
+func (o *outbox) call(fd uintptr) {
+	n, _, errno := unix.Syscall6(unix.SYS_SENDMMSG, fd, uintptr(unsafe.Pointer(&o.messages[o.sent])), uintptr(len(o.messages)-o.sent), 0, 0, 0)
+	o.taken, o.errno = int(n), errno
+}
+
+// settle acts on what the kernel said.
+func (s *sender) settle(q *queue) {
+	o := q.outbox
+	s.counters.calls.Add(1)
+	switch o.errno {
+	case 0:
+		s.delivered(o.runs[o.sent : o.sent+o.taken])
+		o.sent += o.taken
+	case unix.EINTR:
+	default:
+		s.refused(q, o.sent, o.errno) // It is the first message that was not sent.
+		o.sent++
 	}
 }
 
 // addFlow makes messages of one destination's packets: of each run of packets
 // of one size, the last of which may be shorter, where the kernel cuts them up,
 // else of each packet.
-func (s *batchSender) addFlow(b *batch, f *flow) {
-	to := s.address(f.to)
+func (s *sender) addFlow(q *queue, index int) {
+	o, f := q.outbox, &q.flows[index]
+	name := o.name(f.to, s.ipv6)
+	segment := s.segment.Load()
 	for i, more := f.first, true; more; {
-		start := len(s.buffers)
-		first := b.payload(i)
-		total := 0
+		r := run{flow: index, first: i}
+		vector := len(o.vectors)
+		size := len(q.payload(i))
 		for more {
-			payload := b.payload(i)
-			run := len(s.buffers) - start
-			if run > 0 && (!s.segment || len(payload) > len(first) || run == maxSegments || total+len(payload) > maxSegmentedBytes) {
+			payload := q.payload(i)
+			if r.packets > 0 && (!segment || len(payload) > size || r.packets == maxSegments || r.bytes+len(payload) > maxSegmentedBytes) {
 				break
 			}
-			s.buffers = append(s.buffers, payload)
-			total += len(payload)
-			i = b.packets[i].next
+			o.addPayload(payload, vector)
+			r.packets++
+			r.bytes += len(payload)
+			i = q.packets[i].next
 			more = i != 0
-			if len(payload) < len(first) {
+			if len(payload) < size {
 				break
 			}
 		}
-		message := ipv4.Message{Buffers: s.buffers[start:len(s.buffers):len(s.buffers)], Addr: to}
-		if len(message.Buffers) > 1 {
-			message.OOB = s.segmentSize(len(first))
+		var message unix.Mmsghdr
+		message.Hdr.Name, message.Hdr.Namelen = (*byte)(unsafe.Pointer(name)), unix.SizeofSockaddrInet6
+		if name.Family == unix.AF_INET {
+			message.Hdr.Namelen = unix.SizeofSockaddrInet4
 		}
-		s.batch = append(s.batch, message)
-		s.packets = append(s.packets, len(message.Buffers))
+		message.Hdr.Iov = &o.vectors[vector]
+		message.Hdr.SetIovlen(len(o.vectors) - vector)
+		if r.packets > 1 {
+			control := o.segmentSize(size)
+			message.Hdr.Control = &control[0]
+			message.Hdr.SetControllen(len(control))
+		}
+		o.messages = append(o.messages, message)
+		o.runs = append(o.runs, r)
 	}
 }
 
-// segmentSize makes the control message that says how long each packet is.
-func (s *batchSender) segmentSize(size int) []byte {
-	start := len(s.control)
-	s.control = s.control[:start+unix.CmsgSpace(2)]
-	b := s.control[start:]
-	clear(b)
-	// struct cmsghdr: its length (a size_t, so the header's size less two
-	// 32-bit numbers), level and type, all in the byte order of the machine.
-	length := unix.SizeofCmsghdr - 8
-	if length == 8 {
-		binary.NativeEndian.PutUint64(b, uint64(unix.CmsgLen(2)))
-	} else {
-		binary.NativeEndian.PutUint32(b, uint32(unix.CmsgLen(2)))
+// addPayload adds a packet to the vectors of a message, which begin at the given one. What lies behind the one before it in memory is one vector with it.
+func (o *outbox) addPayload(payload []byte, begin int) {
+	base := unsafe.SliceData(payload)
+	if last := len(o.vectors) - 1; last >= begin {
+		if v := &o.vectors[last]; unsafe.Add(unsafe.Pointer(v.Base), v.Len) == unsafe.Pointer(base) {
+			v.SetLen(int(v.Len) + len(payload))
+			return
+		}
 	}
-	binary.NativeEndian.PutUint32(b[length:], unix.IPPROTO_UDP)
-	binary.NativeEndian.PutUint32(b[length+4:], unix.UDP_SEGMENT)
+	o.vectors = append(o.vectors, unix.Iovec{Base: base})
+	o.vectors[len(o.vectors)-1].SetLen(len(payload))
+}
+
+// name is an address as the kernel has it.
+func (o *outbox) name(to netip.AddrPort, ipv6 bool) *unix.RawSockaddrInet6 {
+	o.names = append(o.names, unix.RawSockaddrInet6{})
+	name := &o.names[len(o.names)-1]
+	var port *uint16
+	if address := to.Addr().Unmap(); address.Is4() && !ipv6 {
+		short := (*unix.RawSockaddrInet4)(unsafe.Pointer(name))
+		short.Family, short.Addr, port = unix.AF_INET, address.As4(), &short.Port
+	} else {
+		name.Family, name.Addr, port = unix.AF_INET6, address.As16(), &name.Port
+	}
+	binary.BigEndian.PutUint16((*[2]byte)(unsafe.Pointer(port))[:], to.Port())
+	return name
+}
+
+// segmentSize makes the control message that says how long each packet is.
+func (o *outbox) segmentSize(size int) []byte {
+	start := len(o.control)
+	o.control = o.control[:start+unix.CmsgSpace(2)]
+	b := o.control[start:]
+	clear(b)
+	header := (*unix.Cmsghdr)(unsafe.Pointer(&b[0]))
+	header.Level, header.Type = unix.IPPROTO_UDP, unix.UDP_SEGMENT
+	header.SetLen(unix.CmsgLen(2))
 	binary.NativeEndian.PutUint16(b[unix.CmsgLen(0):], uint16(size))
 	return b
 }
 
-func (s *batchSender) address(to netip.AddrPort) *net.UDPAddr {
-	a := s.addresses[to]
-	if a == nil {
-		if len(s.addresses) == maxAddresses {
-			clear(s.addresses)
-		}
-		a = net.UDPAddrFromAddrPort(to)
-		s.addresses[to] = a
+func (s *sender) delivered(runs []run) {
+	packets, bytes := 0, 0
+	for i := range runs {
+		packets += runs[i].packets
+		bytes += runs[i].bytes
 	}
-	return a
-}
-
-func (s *batchSender) delivered(message int) {
-	s.counters.packets.Add(uint64(s.packets[message]))
-	for _, b := range s.batch[message].Buffers {
-		s.counters.bytes.Add(uint64(len(b)))
-	}
+	s.counters.packets.Add(uint64(packets))
+	s.counters.bytes.Add(uint64(bytes))
 }
 
 // refused deals with a message that the kernel did not take. One that it was to
 // cut up is sent packet by packet; EIO means that it cannot cut at all here (no
 // checksum offload on the way out), and is not asked again.
-func (s *batchSender) refused(message int, err error) {
-	m := &s.batch[message]
-	if len(m.OOB) == 0 {
+func (s *sender) refused(q *queue, message int, err error) {
+	r := q.outbox.runs[message]
+	if r.packets == 1 {
 		s.counters.errors.Add(1)
 		s.counters.refused.Add(1)
 		return
 	}
 	if errors.Is(err, unix.EIO) {
-		s.segment = false
+		s.segment.Store(false)
 	}
-	to, ok := m.Addr.(*net.UDPAddr)
-	if !ok {
-		return
-	}
-	for _, b := range m.Buffers {
-		n, err := s.conn.WriteToUDPAddrPort(b, to.AddrPort())
-		s.counters.countGathered(n, err)
+	for i, n := r.first, 0; n < r.packets; i, n = q.packets[i].next, n+1 {
+		written, err := s.conn.WriteToUDPAddrPort(q.payload(i), q.flows[r.flow].to)
+		s.counters.countGathered(written, err)
 	}
 }

@@ -4,21 +4,26 @@ package egress
 
 import "net"
 
-// batchSender sends the packets of a batch one by one: this system has no call
-// for several.
-type batchSender struct {
+// outbox holds nothing: this system has no call for several packets.
+type outbox struct{}
+
+func newOutbox() *outbox { return nil }
+
+// sender sends the packets of a batch one by one.
+type sender struct {
 	conn     *net.UDPConn
 	counters *counters
 }
 
-func newBatchSender(conn *net.UDPConn, counters *counters, _ bool) *batchSender {
-	return &batchSender{conn: conn, counters: counters}
+func (s *sender) open(conn *net.UDPConn, counters *counters, _ bool) bool {
+	s.conn, s.counters = conn, counters
+	return true
 }
 
-func (s *batchSender) send(b *batch) {
-	for _, f := range b.flows {
-		for i, more := f.first, true; more; i, more = b.packets[i].next, b.packets[i].next != 0 {
-			n, err := s.conn.WriteToUDPAddrPort(b.payload(i), f.to)
+func (s *sender) send(q *queue) {
+	for _, f := range q.flows {
+		for i, more := f.first, true; more; i, more = q.packets[i].next, q.packets[i].next != 0 {
+			n, err := s.conn.WriteToUDPAddrPort(q.payload(i), f.to)
 			s.counters.countGathered(n, err)
 		}
 	}

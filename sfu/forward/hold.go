@@ -9,6 +9,9 @@ const (
 	holdTime = 3 * time.Millisecond
 	// holdPackets bounds how many wait: a keyframe of a large screen has hundreds.
 	holdPackets = 32
+	// equalBytes is how much padding a packet may get to be as long as the others of its frame. libwebrtc cuts a frame into
+	// packets that differ by a byte, and by the header extensions of the first and the last.
+	equalBytes = 32
 )
 
 // holding are the layers of which packets wait.
@@ -77,12 +80,30 @@ func (h *holding) remove(l *Layer) {
 
 // forwardHeld forwards what the layer holds, one subscriber after the other. A slot passes over what it has been written already.
 func (l *Layer) forwardHeld() {
+	if l.room.cfg.Batcher != nil {
+		equalise(l.held)
+	}
 	for _, s := range l.slots {
 		for _, p := range l.held {
 			s.forward(p)
 		}
 	}
 	l.dropHeld()
+}
+
+// equalise pads packets to the length of the longest where little is missing: the kernel cuts packets of one length out of one
+// message, of which the last may be shorter. Receivers take padding off every packet of media (RFC 3550 section 5.1).
+func equalise(held []*Packet) {
+	longest := 0
+	for _, p := range held {
+		longest = max(longest, len(p.payload()))
+	}
+	for i, p := range held {
+		missing := longest - len(p.payload())
+		if missing > 0 && missing <= equalBytes && !p.empty() && i < len(held)-1 {
+			p.padding = uint8(missing)
+		}
+	}
 }
 
 func (l *Layer) dropHeld() {

@@ -150,6 +150,7 @@ func (l *Layer) receive(p *Packet) bool {
 
 // requestKeyframe asks the publisher, now or when the interval is over.
 func (l *Layer) requestKeyframe(now time.Time) {
+	l.room.restless = true
 	if l.cfg.Kind == KindVideo && l.requests.request(now) {
 		l.sendPLI()
 	}
@@ -173,6 +174,7 @@ func (l *Layer) tick(now time.Time) {
 	if l.requests.due(now) || waiting && now.Sub(l.requests.last) >= l.requests.patience() && l.requests.request(now) {
 		l.sendPLI()
 	}
+	l.room.restless = l.room.restless || waiting || l.requests.pending
 }
 
 func (l *Layer) alive(now time.Time) bool { return now.Sub(l.lastHeard) < layerSilence }

@@ -7,10 +7,11 @@ import (
 )
 
 const (
-	// tickInterval is how soon something that falls due is done: keyframe
-	// requests that were kept, sender reports, layers that went silent. A room
-	// in which nobody publishes has nothing of the kind, and ticks slowly.
+	// tickInterval is how soon something is done that viewers wait for: keyframe requests that were kept, probes. calmInterval is the
+	// same for what nobody waits for: sender reports, layers that went silent, who speaks. A room in which nobody publishes has
+	// nothing of the kind. Ticks are few because each wakes a process that sleeps.
 	tickInterval = 20 * time.Millisecond
+	calmInterval = 100 * time.Millisecond
 	idleInterval = 500 * time.Millisecond
 
 	// lookInterval is how often the choice of layers is looked at without cause.
@@ -49,10 +50,14 @@ func (r *Room) Run(ctx context.Context) error {
 }
 
 func (r *Room) tickEvery() time.Duration {
-	if len(r.layers) == 0 {
+	switch {
+	case len(r.layers) == 0:
 		return idleInterval
+	case r.restless:
+		return tickInterval
+	default:
+		return calmInterval
 	}
-	return tickInterval
 }
 
 // control does the tasks that wait, then works out once what they changed.
@@ -125,13 +130,9 @@ func (r *Room) survive() {
 
 func (r *Room) tick(now time.Time) {
 	r.takeBudgets()
+	r.restless = false
 	for _, l := range r.layers {
 		l.tick(now)
-	}
-	for _, sub := range r.subscribers {
-		for _, s := range sub.slots {
-			s.tick(now)
-		}
 	}
 	r.expireHolds(now)
 	if list, changed := r.speakers.update(now); changed {
@@ -151,7 +152,11 @@ func (r *Room) tick(now time.Time) {
 	r.gather(func() {
 		r.arrange(now)
 		for _, sub := range r.subscribers {
+			for _, s := range sub.slots {
+				s.tick(now)
+			}
 			sub.probe()
+			r.restless = r.restless || sub.short > 0
 		}
 	})
 }

@@ -26,6 +26,7 @@ type Packet struct {
 	header   header
 	picture  picture
 	sequence uint32 // the layer's extended sequence number, set by the loop
+	padding  uint8  // with which it is forwarded, set by the loop
 }
 
 // Buffer is the space to read a packet into.

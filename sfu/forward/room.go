@@ -81,6 +81,7 @@ type Room struct {
 	speakersChanged  bool // who speaks has changed, which decides where slots are scarce
 	layersChanged    bool // which layer each slot shows must be worked out again
 	scarce           bool // somebody has fewer slots than there are sources, and who speaks decides
+	restless         bool // something is due that viewers wait for; see tickInterval
 	layersLooked     time.Time
 	scratch          []byte   // for the packet that is being retransmitted
 	demands          []demand // of the subscriber that is being arranged
@@ -121,7 +122,7 @@ func (r *Room) GetPacket() *Packet {
 		p = &Packet{pool: r.pool}
 	}
 	p.references = 1
-	p.length = 0
+	p.length, p.padding = 0, 0
 	return p
 }
 
@@ -207,7 +208,7 @@ func (r *Room) takeBudgets() {
 	for peer, budget := range r.budgets {
 		if sub := r.subscribers[peer]; sub != nil {
 			sub.budget = budget
-			r.layersChanged = true
+			r.layersChanged, r.restless = true, true
 		}
 	}
 	clear(r.budgets)

@@ -48,7 +48,8 @@ func (s *Slot) write(p *Packet, in *incoming) {
 	payload := p.payload()
 	p.picture.patchVP8(payload, out.pictureID, out.tl0)
 	s.setHeader(p, out, s.cfg.SSRC, s.payload.media)
-	s.number(len(payload))
+	s.header.Padding, s.header.PaddingSize = p.padding > 0, p.padding
+	s.number(len(payload) + int(p.padding))
 	n, err := s.cfg.Writer.WriteRTP(&s.header, payload)
 	if s.wrote(n, err) {
 		s.room.stats.forwarded.Add(1)

@@ -8,8 +8,8 @@ import (
 	"github.com/pion/rtp"
 )
 
-// PacketWriter sends one RTP packet. It must be done with header and payload
-// when it returns: both are reused. webrtc.TrackLocalWriter satisfies it.
+// PacketWriter sends one RTP packet, with as much padding as the header says. It must be done with header and payload
+// when it returns: both are reused. transport.Writer is one.
 type PacketWriter interface {
 	WriteRTP(header *rtp.Header, payload []byte) (int, error)
 }

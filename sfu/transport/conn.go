@@ -42,7 +42,7 @@ type Handler interface {
 	RTP(header *rtp.Header, packet []byte, arrived time.Time)
 	// RTCP gets each compound packet.
 	RTCP(packet []byte, arrived time.Time)
-	// Tick is called every 10 ms once SetTicking was.
+	// Tick is called as TickAt asked for.
 	Tick(now time.Time)
 	// StateChanged is told of every change, in order. It must not call Close.
 	StateChanged(state State)
@@ -235,16 +235,6 @@ func (c *Conn) answered(from netip.AddrPort, id [stun.TransactionIDSize]byte, au
 	if c.wanted.to == from && c.wanted.id == id && authentic(c.wanted.remote.password) {
 		c.wanted = checkBack{}
 		c.selected.Store(&from)
-	}
-}
-
-// SetTicking has Tick called from now on.
-func (c *Conn) SetTicking() {
-	t := c.transport
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	if _, open := t.conns[c]; open {
-		t.ticking[c] = struct{}{}
 	}
 }
 

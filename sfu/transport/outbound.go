@@ -1,8 +1,10 @@
 package transport
 
 import (
+	"errors"
 	"fmt"
 	"net"
+	"net/netip"
 	"sync"
 
 	"github.com/pion/rtcp"
@@ -10,29 +12,29 @@ import (
 	"github.com/pion/srtp/v3"
 )
 
-// sealBytes is the room for one packet to be sent: a received one with its header rewritten, and what SRTP adds.
-const sealBytes = 2048
+var errPacketSize = errors.New("the packet is longer than its space")
 
 // outbound encrypts what is sent.
 type outbound struct {
 	mu      sync.Mutex    // guards the fields below
-	context *srtp.Context // nil until there are keys
+	media   sealer        // nil until there are keys
+	context *srtp.Context // of RTCP; nil until there are keys
 	closed  bool
-	header  rtp.Header // as SRTP reads it
-	control rtcp.Header
+	control rtcp.Header // as SRTCP reads it
 }
-
-// sealing is the space in which packets are sealed, one at a time.
-var sealing = sync.Pool{New: func() any { return new([sealBytes]byte) }} //nolint:gochecknoglobals // a pool of buffers has no state
 
 func (o *outbound) open(keys srtp.Config) error {
 	context, err := srtp.CreateContext(keys.Keys.LocalMasterKey, keys.Keys.LocalMasterSalt, keys.Profile)
 	if err != nil {
 		return fmt.Errorf("open outgoing SRTP: %w", err)
 	}
+	media, err := newSealer(keys, context)
+	if err != nil {
+		return fmt.Errorf("open outgoing SRTP: %w", err)
+	}
 	o.mu.Lock()
 	defer o.mu.Unlock()
-	o.context = context
+	o.context, o.media = context, media
 	return nil
 }
 
@@ -42,42 +44,54 @@ func (o *outbound) close() {
 	o.closed = true
 }
 
+// Batch takes packets that are written in its own space. egress.Batch is one.
+type Batch interface {
+	// Space is room for one packet of so many bytes, until the next call.
+	Space(bytes int) []byte
+	// Put sends the first n bytes of the last Space.
+	Put(n int, to netip.AddrPort) error
+}
+
+// Writer sends what one connection gets, through a batch. It is used by the goroutine that uses the batch. Of one SSRC only one
+// Writer may send.
+type Writer struct {
+	conn  *Conn
+	batch Batch
+}
+
+// Writer returns a Writer of the connection.
+func (c *Conn) Writer(batch Batch) *Writer { return &Writer{conn: c, batch: batch} }
+
 // WriteRTP sends one packet and returns its size on the wire, without UDP and IP headers. It returns 0 and no error while the
 // transport is not up, and net.ErrClosed after Close.
-func (c *Conn) WriteRTP(header *rtp.Header, payload []byte) (int, error) {
-	space, ok := sealing.Get().(*[sealBytes]byte)
-	if !ok {
-		space = new([sealBytes]byte)
-	}
-	defer sealing.Put(space)
-	n, err := header.MarshalTo(space[:])
-	if err != nil {
-		return 0, fmt.Errorf("write RTP header: %w", err)
-	}
-	n += copy(space[n:], payload)
-	o := &c.out
+func (w *Writer) WriteRTP(header *rtp.Header, payload []byte) (int, error) {
+	o := &w.conn.out
 	o.mu.Lock()
 	defer o.mu.Unlock()
-	to := c.selected.Load()
+	to := w.conn.selected.Load()
 	switch {
 	case o.closed:
 		return 0, net.ErrClosed
-	case o.context == nil || to == nil:
+	case o.media == nil || to == nil:
 		return 0, nil
 	}
-	sealed, err := o.context.EncryptRTP(space[:], space[:n], &o.header)
+	space := w.batch.Space(header.MarshalSize() + len(payload) + int(header.PaddingSize) + sealOverhead)
+	n, err := o.media.seal(space, header, payload)
 	if err != nil {
-		return 0, fmt.Errorf("seal RTP: %w", err)
+		return 0, err
 	}
-	return c.transport.socket.WriteToAddrPort(sealed, *to)
+	return n, w.batch.Put(n, *to)
 }
 
 // maxControl bounds a datagram of RTCP before encryption. Every path carries it; a longer one might be cut into fragments, of
 // which networks lose more.
 const maxControl = 1200
 
+// controlOverhead is what SRTCP adds at most: tag and index.
+const controlOverhead = 20
+
 // WriteRTCP sends compound packets, as few as there can be, as WriteRTP does. No packet may be longer than maxControl by itself.
-func (c *Conn) WriteRTCP(packets []rtcp.Packet) error {
+func (w *Writer) WriteRTCP(packets []rtcp.Packet) error {
 	for len(packets) > 0 {
 		n, size := 1, packets[0].MarshalSize()
 		for ; n < len(packets); n++ {
@@ -85,7 +99,7 @@ func (c *Conn) WriteRTCP(packets []rtcp.Packet) error {
 				break
 			}
 		}
-		if err := c.writeCompound(packets[:n]); err != nil {
+		if err := w.writeCompound(packets[:n]); err != nil {
 			return err
 		}
 		packets = packets[n:]
@@ -93,25 +107,48 @@ func (c *Conn) WriteRTCP(packets []rtcp.Packet) error {
 	return nil
 }
 
-func (c *Conn) writeCompound(packets []rtcp.Packet) error {
+func (w *Writer) writeCompound(packets []rtcp.Packet) error {
 	b, err := rtcp.Marshal(packets)
 	if err != nil {
 		return fmt.Errorf("write RTCP: %w", err)
 	}
-	o := &c.out
+	o := &w.conn.out
 	o.mu.Lock()
 	defer o.mu.Unlock()
-	to := c.selected.Load()
+	to := w.conn.selected.Load()
 	switch {
 	case o.closed:
 		return net.ErrClosed
 	case o.context == nil || to == nil:
 		return nil
 	}
-	sealed, err := o.context.EncryptRTCP(nil, b, &o.control)
+	space := w.batch.Space(len(b) + controlOverhead)
+	sealed, err := o.context.EncryptRTCP(space[:0], b, &o.control)
 	if err != nil {
 		return fmt.Errorf("seal RTCP: %w", err)
 	}
-	_, err = c.transport.socket.WriteToAddrPort(sealed, *to)
+	if len(sealed) > len(space) {
+		return errPacketSize
+	}
+	return w.batch.Put(len(sealed), *to)
+}
+
+// WriteRTCP is that of Writer for any goroutine: it sends at once.
+func (c *Conn) WriteRTCP(packets []rtcp.Packet) error {
+	return c.Writer(&direct{socket: c.transport.socket}).WriteRTCP(packets)
+}
+
+// direct is a Batch of RTCP that gathers nothing.
+type direct struct {
+	socket Socket
+	space  [maxControl + controlOverhead]byte
+}
+
+// Space is part of Batch.
+func (d *direct) Space(bytes int) []byte { return d.space[:min(bytes, len(d.space))] }
+
+// Put is part of Batch.
+func (d *direct) Put(n int, to netip.AddrPort) error {
+	_, err := d.socket.WriteToAddrPort(d.space[:n], to)
 	return err
 }

@@ -16,8 +16,6 @@ import (
 const (
 	// receiveBytes is the largest datagram that is read. Browsers stay below 1,200 bytes for media; Firefox's ClientHello takes more.
 	receiveBytes = 1500
-	// tickEvery is how often connections that receive media are called to report on it.
-	tickEvery = 10 * time.Millisecond
 	// watchEvery is how often silence is looked for.
 	watchEvery = 250 * time.Millisecond
 )
@@ -32,19 +30,19 @@ type Socket interface {
 type Transport struct {
 	socket Socket
 	log    *slog.Logger
+	clock  *clock
 
 	mu        sync.RWMutex // guards the fields below, and the addresses of every connection
 	conns     map[*Conn]struct{}
 	byUser    map[string]*Conn // by each of their ICE user fragments
 	byAddress map[netip.AddrPort]*Conn
-	ticking   map[*Conn]struct{} // connections that receive media
 }
 
 // New makes a transport on a bound socket; Run makes it work.
 func New(socket Socket, log *slog.Logger) *Transport {
 	return &Transport{
-		socket: socket, log: log,
-		conns: map[*Conn]struct{}{}, byUser: map[string]*Conn{}, byAddress: map[netip.AddrPort]*Conn{}, ticking: map[*Conn]struct{}{},
+		socket: socket, log: log, clock: newClock(),
+		conns: map[*Conn]struct{}{}, byUser: map[string]*Conn{}, byAddress: map[netip.AddrPort]*Conn{},
 	}
 }
 
@@ -53,8 +51,8 @@ func New(socket Socket, log *slog.Logger) *Transport {
 func (t *Transport) Run(ctx context.Context) error {
 	ctx, cancel := context.WithCancel(ctx)
 	var clocks sync.WaitGroup
-	clocks.Go(func() { t.every(ctx, tickEvery, t.tick) })
-	clocks.Go(func() { t.every(ctx, watchEvery, t.watch) })
+	clocks.Go(func() { t.clock.run(ctx) })
+	clocks.Go(func() { t.watch(ctx) })
 	defer clocks.Wait()
 	defer cancel()
 	var check checker
@@ -117,39 +115,30 @@ func (t *Transport) of(user string) *Conn {
 	return t.byUser[user]
 }
 
-func (t *Transport) every(ctx context.Context, interval time.Duration, do func(time.Time)) {
-	ticker := time.NewTicker(interval)
+// watch looks for silence.
+func (t *Transport) watch(ctx context.Context) {
+	ticker := time.NewTicker(watchEvery)
 	defer ticker.Stop()
 	for {
 		select {
 		case <-ctx.Done():
 			return
 		case now := <-ticker.C:
-			do(now)
+			for _, c := range t.list() {
+				c.settle(now)
+			}
 		}
 	}
 }
 
-func (t *Transport) tick(now time.Time) {
-	for _, c := range t.list(t.ticking) {
-		c.cfg.Handler.Tick(now)
-	}
-}
-
-func (t *Transport) watch(now time.Time) {
-	for _, c := range t.list(t.conns) {
-		c.settle(now)
-	}
-}
-
-func (t *Transport) list(of map[*Conn]struct{}) []*Conn {
+func (t *Transport) list() []*Conn {
 	t.mu.RLock()
 	defer t.mu.RUnlock()
-	if len(of) == 0 {
+	if len(t.conns) == 0 {
 		return nil
 	}
-	list := make([]*Conn, 0, len(of))
-	for c := range of {
+	list := make([]*Conn, 0, len(t.conns))
+	for c := range t.conns {
 		list = append(list, c)
 	}
 	return list
@@ -175,7 +164,7 @@ func (t *Transport) remove(c *Conn, users []user) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	delete(t.conns, c)
-	delete(t.ticking, c)
+	t.clock.forget(c)
 	for _, u := range users {
 		delete(t.byUser, u.ufrag)
 	}

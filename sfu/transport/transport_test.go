@@ -17,7 +17,8 @@ func TestMediaGoesBothWays(t *testing.T) {
 	c := newClient(t, transport, w, "alice")
 	c.send(7, 1)
 	eventually(t, "the node hears the client", func() bool { return c.got.heard() == 1 })
-	n, err := c.conn.WriteRTP(&rtp.Header{Version: 2, SSRC: 9, SequenceNumber: 1}, []byte("frame"))
+	writer := c.conn.Writer(&direct{socket: w})
+	n, err := writer.WriteRTP(&rtp.Header{Version: 2, SSRC: 9, SequenceNumber: 1}, []byte("frame"))
 	if want := 12 + 5 + 16; n != want || err != nil {
 		t.Errorf("%d bytes were written, want %d (%v)", n, want, err)
 	}
@@ -25,7 +26,7 @@ func TestMediaGoesBothWays(t *testing.T) {
 		t.Error(err)
 	}
 	c.conn.Close()
-	if _, err := c.conn.WriteRTP(&rtp.Header{Version: 2}, nil); !errors.Is(err, net.ErrClosed) {
+	if _, err := writer.WriteRTP(&rtp.Header{Version: 2}, nil); !errors.Is(err, net.ErrClosed) {
 		t.Errorf("a write after Close gives %v", err)
 	}
 	if n := w.strayed(); n != 0 {

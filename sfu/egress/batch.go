@@ -1,0 +1,133 @@
+package egress
+
+import "net/netip"
+
+// Batch gathers what one goroutine sends between Begin and End. It is not safe for concurrent use: every loop that sends much has one
+// of its own, so that none waits for another.
+type Batch struct {
+	conn  *Conn
+	open  bool
+	queue *queue // nil while there is nothing in it
+}
+
+// NewBatch makes a batch. It takes memory only while it is used.
+func (c *Conn) NewBatch() *Batch { return &Batch{conn: c} }
+
+// Begin has the packets that follow wait for End.
+func (b *Batch) Begin() { b.open = true }
+
+// End sends what was put in since Begin.
+func (b *Batch) End() {
+	b.open = false
+	if b.queue == nil {
+		return
+	}
+	b.conn.send(b.queue)
+	b.release()
+}
+
+// Space is room for one packet of at most so many bytes, until the next call. It is shorter only if no batch is that large. What is
+// there may be sent to make room.
+func (b *Batch) Space(size int) []byte {
+	if b.queue == nil {
+		b.queue = b.conn.queue()
+	}
+	if len(b.queue.packets) == batchPackets || len(b.queue.arena)+size > batchBytes {
+		b.conn.send(b.queue)
+	}
+	return b.queue.space(size)
+}
+
+// Put sends the first n bytes of the last Space at the next End, at once without a Begin. An error of the kernel at End is only counted.
+func (b *Batch) Put(n int, to netip.AddrPort) error {
+	if b.open && b.conn.gathers && to.Addr().Zone() == "" { // The number of a zone is net's to look up.
+		b.queue.add(n, to)
+		return nil
+	}
+	_, err := b.conn.WriteToAddrPort(b.queue.space(n), to)
+	if len(b.queue.packets) == 0 {
+		b.release()
+	}
+	return err
+}
+
+func (b *Batch) release() {
+	b.conn.putBack(b.queue)
+	b.queue = nil
+}
+
+// The bounds of one batch: about what a core's cache holds, for the kernel reads the packets once more. A full batch is sent
+// before its End.
+const (
+	batchPackets = 256
+	batchBytes   = 256 << 10
+)
+
+// queue is a number of packets, ordered by destination.
+type queue struct {
+	arena   []byte // the packets' bytes; never grows, so slices of it stay valid
+	packets []queued
+	flows   []flow
+	byTo    map[netip.AddrPort]int // index into flows
+	latest  int                    // the flow of the last packet
+	outbox  *outbox                // what the system's call needs
+}
+
+// flow is the packets for one destination, in the order of writing.
+type flow struct {
+	to          netip.AddrPort
+	first, last int // index into packets
+}
+
+type queued struct {
+	start, end int // in the arena
+	next       int // the flow's next packet, 0 for none: packet 0 is always a first
+}
+
+func newQueue() *queue {
+	return &queue{
+		arena:   make([]byte, 0, batchBytes),
+		packets: make([]queued, 0, batchPackets),
+		flows:   make([]flow, 0, batchPackets),
+		byTo:    make(map[netip.AddrPort]int),
+		outbox:  newOutbox(),
+	}
+}
+
+// space is where the next packet goes.
+func (q *queue) space(size int) []byte {
+	start := len(q.arena)
+	end := min(start+size, batchBytes)
+	return q.arena[start:end:end]
+}
+
+// add takes in the packet that was written into space.
+func (q *queue) add(n int, to netip.AddrPort) {
+	start, at := len(q.arena), len(q.packets)
+	q.arena = q.arena[:start+n]
+	q.packets = append(q.packets, queued{start: start, end: start + n})
+	if at > 0 && q.flows[q.latest].to == to { // A frame for one viewer.
+		q.extend(q.latest, at)
+		return
+	}
+	if i, ok := q.byTo[to]; ok {
+		q.extend(i, at)
+		return
+	}
+	q.latest = len(q.flows)
+	q.byTo[to] = q.latest
+	q.flows = append(q.flows, flow{to: to, first: at, last: at})
+}
+
+func (q *queue) extend(i, at int) {
+	q.packets[q.flows[i].last].next = at
+	q.flows[i].last = at
+	q.latest = i
+}
+
+func (q *queue) payload(i int) []byte { return q.arena[q.packets[i].start:q.packets[i].end] }
+
+func (q *queue) reset() {
+	q.arena, q.packets, q.flows, q.latest = q.arena[:0], q.packets[:0], q.flows[:0], 0
+	clear(q.byTo)
+}

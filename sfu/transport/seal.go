@@ -1,0 +1,167 @@
+package transport
+
+import (
+	"crypto/aes"
+	"crypto/cipher"
+	"crypto/subtle"
+	"encoding/binary"
+	"fmt"
+
+	"github.com/pion/rtp"
+	"github.com/pion/srtp/v3"
+)
+
+// sealer encrypts the RTP of one connection where the packet is to be sent from. It is used by one goroutine at a time.
+type sealer interface {
+	// seal writes the header, then the payload and its padding, encrypted, and returns how long that is.
+	seal(space []byte, header *rtp.Header, payload []byte) (int, error)
+}
+
+// newSealer makes the sealer of a profile.
+func newSealer(keys srtp.Config, context *srtp.Context) (sealer, error) {
+	switch keys.Profile {
+	case srtp.ProtectionProfileAeadAes128Gcm, srtp.ProtectionProfileAeadAes256Gcm:
+		return newGCM(keys.Keys.LocalMasterKey, keys.Keys.LocalMasterSalt)
+	default:
+		return &pionSealer{context: context}, nil
+	}
+}
+
+// gcm is SRTP with AES-GCM (RFC 7714). Almost all that the node sends goes through it.
+type gcm struct {
+	aead    cipher.AEAD
+	salt    [nonceBytes]byte
+	nonce   [nonceBytes]byte // of the packet at hand
+	indices map[uint32]*index
+}
+
+const (
+	nonceBytes = 12
+	// sealOverhead is what any profile adds to a packet at most.
+	sealOverhead = 16
+)
+
+// The labels of the session keys (RFC 3711 section 4.3.1).
+const (
+	labelKey  = 0
+	labelSalt = 2
+)
+
+func newGCM(masterKey, masterSalt []byte) (*gcm, error) {
+	key, err := derive(masterKey, masterSalt, labelKey, len(masterKey))
+	if err != nil {
+		return nil, err
+	}
+	block, err := aes.NewCipher(key)
+	if err != nil {
+		return nil, fmt.Errorf("use the session key: %w", err)
+	}
+	g := &gcm{indices: map[uint32]*index{}}
+	if g.aead, err = cipher.NewGCM(block); err != nil {
+		return nil, fmt.Errorf("use the session key: %w", err)
+	}
+	salt, err := derive(masterKey, masterSalt, labelSalt, nonceBytes)
+	copy(g.salt[:], salt)
+	return g, err
+}
+
+// derive makes a session key (RFC 3711 section 4.3.3): the key stream of AES in counter mode, which begins at the salt with the label in it.
+func derive(masterKey, masterSalt []byte, label byte, bytes int) ([]byte, error) {
+	block, err := aes.NewCipher(masterKey)
+	if err != nil {
+		return nil, fmt.Errorf("use the master key: %w", err)
+	}
+	const labelAt = 7
+	var begin [aes.BlockSize]byte
+	copy(begin[:14], masterSalt)
+	begin[labelAt] ^= label
+	out := make([]byte, bytes)
+	cipher.NewCTR(block, begin[:]).XORKeyStream(out, out)
+	return out, nil
+}
+
+// seal is part of sealer. The payload is read once: the cipher writes it to its place.
+func (g *gcm) seal(space []byte, header *rtp.Header, payload []byte) (int, error) {
+	start, err := header.MarshalTo(space)
+	if err != nil {
+		return 0, fmt.Errorf("write RTP header: %w", err)
+	}
+	end := start + len(payload) + int(header.PaddingSize)
+	if len(space) < end+sealOverhead {
+		return 0, errPacketSize
+	}
+	if header.PaddingSize > 0 {
+		payload = space[start : start+pad(space[start:], payload, header.PaddingSize)]
+	}
+	g.address(header)
+	g.aead.Seal(space[start:start], g.nonce[:], payload, space[:start])
+	return end + g.aead.Overhead(), nil
+}
+
+// address makes the packet's nonce (RFC 7714 section 8.1).
+func (g *gcm) address(header *rtp.Header) {
+	i := g.indices[header.SSRC]
+	if i == nil {
+		i = &index{}
+		g.indices[header.SSRC] = i
+	}
+	clear(g.nonce[:2])
+	binary.BigEndian.PutUint32(g.nonce[2:], header.SSRC)
+	binary.BigEndian.PutUint16(g.nonce[10:], header.SequenceNumber)
+	binary.BigEndian.PutUint32(g.nonce[6:], i.rollover(header.SequenceNumber))
+	subtle.XORBytes(g.nonce[:], g.nonce[:], g.salt[:])
+}
+
+// index follows the sequence numbers of one SSRC (RFC 3711 section 3.3.1).
+type index struct {
+	begun   bool
+	highest uint64 // roll-overs and number
+}
+
+// rollover is how often the numbers had begun anew at the packet with this one.
+func (i *index) rollover(sequence uint16) uint32 {
+	if !i.begun {
+		i.begun, i.highest = true, uint64(sequence)
+	}
+	at := i.highest + uint64(int64(int16(sequence-uint16(i.highest))))
+	if at > i.highest && at-i.highest < 1<<15 {
+		i.highest = at
+	}
+	return uint32(at >> 16)
+}
+
+// pad writes a payload with padding behind it, of which the last byte says how much it is (RFC 3550 section 5.1).
+func pad(space, payload []byte, padding uint8) int {
+	n := copy(space, payload)
+	clear(space[n : n+int(padding)])
+	n += int(padding)
+	space[n-1] = padding
+	return n
+}
+
+// pionSealer is for the profiles that only old clients use.
+type pionSealer struct {
+	context *srtp.Context
+	header  rtp.Header // as the context reads it
+}
+
+// seal is part of sealer.
+func (p *pionSealer) seal(space []byte, header *rtp.Header, payload []byte) (int, error) {
+	n, err := header.MarshalTo(space)
+	if err != nil {
+		return 0, fmt.Errorf("write RTP header: %w", err)
+	}
+	if len(space) < n+len(payload)+int(header.PaddingSize)+sealOverhead {
+		return 0, errPacketSize
+	}
+	if header.PaddingSize > 0 {
+		n += pad(space[n:], payload, header.PaddingSize)
+	} else {
+		n += copy(space[n:], payload)
+	}
+	sealed, err := p.context.EncryptRTP(space, space[:n], &p.header)
+	if err != nil {
+		return 0, fmt.Errorf("seal RTP: %w", err)
+	}
+	return len(sealed), nil
+}

@@ -7,7 +7,6 @@ import (
 	"testing"
 
 	"github.com/holdfast-rtc/holdfast/control"
-	"github.com/holdfast-rtc/holdfast/sfu/egress"
 	"github.com/holdfast-rtc/holdfast/sfu/forward"
 	"github.com/holdfast-rtc/holdfast/sfu/offer"
 )
@@ -46,8 +45,8 @@ func (s *stage) looseConfig() connectionConfig {
 	}
 }
 
-func (s *stage) looseRoom(batch *egress.Batch) *forward.Room {
-	room := forward.NewRoom(forward.Config{Batcher: batch}, slog.New(slog.DiscardHandler))
+func (s *stage) looseRoom(batchers ...forward.Batcher) *forward.Room {
+	room := forward.NewRoom(forward.Config{Batchers: batchers}, slog.New(slog.DiscardHandler))
 	ctx, cancel := context.WithCancel(s.t.Context())
 	ended := make(chan error, 1)
 	go func() { ended <- room.Run(ctx) }()

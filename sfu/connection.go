@@ -31,6 +31,7 @@ const (
 type connectionConfig struct {
 	room         *forward.Room
 	batch        transport.Batch // of the room's loop
+	shard        int             // its index
 	owner        string          // the peer, unique on the node
 	peer         forward.PeerID
 	canPublish   bool
@@ -213,7 +214,7 @@ func (c *connection) newSlot(line *offer.Section) *slot {
 	c.bySSRC[s.ssrc] = s
 	writer := c.conn.Writer(c.batch)
 	cfg := forward.SlotConfig{
-		Peer: c.peer, Mid: line.MID, Kind: forwardKind(line), Writer: writer, SSRC: s.ssrc, WriteRTCP: writer.WriteRTCP,
+		Peer: c.peer, Mid: line.MID, Kind: forwardKind(line), Writer: writer, Shard: c.shard, SSRC: s.ssrc, WriteRTCP: writer.WriteRTCP,
 		Path: c.path, TransportSequenceID: transportSequenceID(line),
 	}
 	for _, codec := range line.Codecs {

@@ -5,13 +5,16 @@ import (
 	"os"
 	"runtime"
 	"runtime/debug"
+	"strings"
 	"syscall"
 	"testing"
 	"time"
 
 	"github.com/pion/dtls/v3"
+	"github.com/pion/rtp"
 
 	"github.com/holdfast-rtc/holdfast/control"
+	"github.com/holdfast-rtc/holdfast/sfu/egress"
 	"github.com/holdfast-rtc/holdfast/sfu/forward"
 	"github.com/holdfast-rtc/holdfast/sfu/offer"
 )
@@ -91,6 +94,66 @@ func BenchmarkSubscriber(b *testing.B) {
 			b.ReportMetric(float64(runtime.NumGoroutine()-goroutines)/subscribers, "goroutines/subscriber")
 		})
 	}
+}
+
+// BenchmarkCores is how many packets a second one room forwards; compare -cpu 1 with -cpu 2. The subscribers are stopped once they are
+// connected: their sockets fill up and the kernel drops what follows, so that they take nothing of the cores.
+func BenchmarkCores(b *testing.B) {
+	const subscribers, chunk, chunks = 8 * shardPeers, 20 * fanOutBurst, 40
+	r := startReceiver(b)
+	s := newStage(b, "one")
+	s.attach("room", "alice", 1) // The node is running when somebody could attach.
+	cfg := s.looseConfig()
+	var parts []*egress.Batch
+	var batchers []forward.Batcher
+	for range s.node.cores() {
+		part := s.node.socket.NewBatch()
+		parts, batchers = append(parts, part), append(batchers, part)
+	}
+	cfg.room = s.looseRoom(batchers...)
+	for i := range subscribers {
+		cfg.shard = i / shardPeers % len(parts)
+		cfg.batch = parts[cfg.shard]
+		connectClient(b, s, cfg, r, i, clientKind{Profile: dtls.SRTP_AEAD_AES_128_GCM, Video: 1})
+	}
+	must(b, r.cmd.Process.Signal(syscall.SIGSTOP))
+	defer func() { must(b, r.cmd.Process.Signal(syscall.SIGCONT)) }()
+	layer := cfg.room.AddLayer(forward.LayerConfig{
+		Peer: "publisher", Source: forward.SourceCamera, Kind: forward.KindVideo, Codec: forward.Codec{MimeType: "video/VP8", PayloadType: 96},
+	})
+	packet := rtp.Packet{Header: rtp.Header{Version: 2, PayloadType: 96, SSRC: 1}, Payload: []byte(keyframe + strings.Repeat("x", fanOutPayload-len(keyframe)))}
+	push := func(packets int) {
+		for i := range packets {
+			packet.SequenceNumber++
+			packet.Marker = i%fanOutBurst == fanOutBurst-1
+			p := cfg.room.GetPacket()
+			n, err := packet.MarshalTo(p.Buffer())
+			must(b, err)
+			p.SetLength(n)
+			layer.Push(p)
+		}
+	}
+	forwarded := func() uint64 { return cfg.room.Stats().PacketsForwarded }
+	eventually(b, "all slots show the publisher", func() bool {
+		before := forwarded()
+		push(fanOutBurst)
+		<-time.After(50 * time.Millisecond)
+		return forwarded()-before == fanOutBurst*subscribers
+	})
+	begun, cpu := time.Now(), cpuTime(b)
+	b.ResetTimer()
+	for range b.N * chunks {
+		before := forwarded()
+		push(chunk)
+		for forwarded()-before < chunk*subscribers {
+			<-time.After(200 * time.Microsecond)
+		}
+	}
+	b.StopTimer()
+	sent := float64(b.N * chunks * chunk * subscribers)
+	b.ReportMetric(0, "ns/op")
+	b.ReportMetric(sent/time.Since(begun).Seconds(), "packets/s")
+	b.ReportMetric(float64((cpuTime(b)-cpu).Nanoseconds())/1e3/sent, "cpu-us/packet")
 }
 
 // freshRSS is rss after a collection.

@@ -81,6 +81,12 @@ func New(cfg Config, owner Owner, log *slog.Logger) (*Node, error) {
 	}, nil
 }
 
+// maxShards bounds on how many cores one room is forwarded.
+const maxShards = 8
+
+// cores is on how many cores a room is forwarded.
+func (n *Node) cores() int { return min(runtime.GOMAXPROCS(0), maxShards) }
+
 // MediaAddress is the address of the bound media socket.
 func (n *Node) MediaAddress() net.Addr { return n.socket.LocalAddr() }
 

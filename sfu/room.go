@@ -25,6 +25,8 @@ const (
 	// taskQueue is how many tasks wait for a room's loop before the callers wait
 	// too. The loop never waits for any of them.
 	taskQueue = 64
+	// shardPeers is how many connections in a row are of one part of a room: a small room sends in one.
+	shardPeers = 32
 	// handOverTime is how long an outranked room's connections live on, so that
 	// clients move while media still flows: three restart attempts of 3 to 5 s
 	// would be longer, but the first one nearly always succeeds.
@@ -38,7 +40,8 @@ type room struct {
 	node  *Node
 	log   *slog.Logger
 	media *forward.Room
-	batch *egress.Batch // of the media's loop
+	parts []*egress.Batch // in which the media's loop sends
+	turn  atomic.Uint32   // connections so far, by which they are given a part
 	news  *mediaNews
 	tasks chan func()
 	done  chan struct{} // closed when the loop has ended; nothing is served then
@@ -88,8 +91,12 @@ func newRoom(n *Node, a attachment, now time.Time) *room {
 		r.cost = headroom.Egress{}
 	}
 	r.refusedBefore = n.socket.Stats().Refused
-	r.batch = n.socket.NewBatch()
-	r.media = forward.NewRoom(forward.Config{OnSlots: r.news.slots, OnSpeakers: r.news.speak, OnStarved: r.starved, Batcher: r.batch}, r.log)
+	var batchers []forward.Batcher
+	for range n.cores() {
+		part := n.socket.NewBatch()
+		r.parts, batchers = append(r.parts, part), append(batchers, part)
+	}
+	r.media = forward.NewRoom(forward.Config{OnSlots: r.news.slots, OnSpeakers: r.news.speak, OnStarved: r.starved, Batchers: batchers}, r.log)
 	r.current.Store(&a.pin)
 	return r
 }

@@ -268,8 +268,9 @@ func (n *negotiation) connect(o *offer.Offer) (*connection, error) {
 	if err != nil {
 		return nil, err
 	}
+	shard := int(r.turn.Add(1)-1) / shardPeers % len(r.parts)
 	return connect(r.node.transport, o, connectionConfig{
-		room: r.media, batch: r.batch, owner: string(r.id) + "\n" + string(p.id), peer: p.id, canPublish: n.canPublish, publishable: n.publishable, canSubscribe: n.canSubscribe,
+		room: r.media, batch: r.parts[shard], shard: shard, owner: string(r.id) + "\n" + string(p.id), peer: p.id, canPublish: n.canPublish, publishable: n.publishable, canSubscribe: n.canSubscribe,
 		compatible: n.present != nil && n.present.needsCompatible(), candidates: told,
 		log: r.log.With("peer", string(p.id)),
 		onState: func(c *connection, state control.TransportState) {

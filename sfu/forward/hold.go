@@ -80,12 +80,17 @@ func (h *holding) remove(l *Layer) {
 
 // forwardHeld forwards what the layer holds, one subscriber after the other. A slot passes over what it has been written already.
 func (l *Layer) forwardHeld() {
-	if l.room.cfg.Batcher != nil {
+	shards := len(l.room.cfg.Batchers)
+	if shards > 0 {
 		equalise(l.held)
 	}
-	for _, s := range l.slots {
-		for _, p := range l.held {
-			s.forward(p)
+	if shards > 1 && len(l.slots) >= shardSlots {
+		l.room.forwardInShards(l)
+	} else {
+		for _, s := range l.slots {
+			for _, p := range l.held {
+				s.forward(p)
+			}
 		}
 	}
 	l.dropHeld()

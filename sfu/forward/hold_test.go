@@ -17,17 +17,17 @@ func (openBatcher) End()   {}
 // TestPacketsOfAFrameAreMadeEqual where little is missing, and only where packets leave together. The last one may be shorter.
 func TestPacketsOfAFrameAreMadeEqual(t *testing.T) {
 	for _, c := range []struct {
-		batcher  Batcher
+		batchers []Batcher
 		payloads []int
 		padding  []int
 	}{
-		{openBatcher{}, []int{1000, 1001, 1001, 1000}, []int{1, 0, 0, 0}},
-		{openBatcher{}, []int{1000, 1000, 1000, 400}, []int{0, 0, 0, 0}},
-		{openBatcher{}, []int{1000, 1000, 1001}, []int{1, 1, 0}},
-		{openBatcher{}, []int{1000 - equalBytes - 1, 1000 - equalBytes, 1000, 999}, []int{0, equalBytes, 0, 0}},
+		{[]Batcher{openBatcher{}}, []int{1000, 1001, 1001, 1000}, []int{1, 0, 0, 0}},
+		{[]Batcher{openBatcher{}}, []int{1000, 1000, 1000, 400}, []int{0, 0, 0, 0}},
+		{[]Batcher{openBatcher{}}, []int{1000, 1000, 1001}, []int{1, 1, 0}},
+		{[]Batcher{openBatcher{}}, []int{1000 - equalBytes - 1, 1000 - equalBytes, 1000, 999}, []int{0, equalBytes, 0, 0}},
 		{nil, []int{1000, 1001, 1001, 1000}, []int{0, 0, 0, 0}},
 	} {
-		onStage(t, Config{Batcher: c.batcher}, func(st *stage) {
+		onStage(t, Config{Batchers: c.batchers}, func(st *stage) {
 			alice := st.camera("alice", "", 180)
 			view := st.slot("bob", "1", KindVideo)
 			view.slot.Ready()

@@ -72,14 +72,12 @@ func (r *Room) control(task func()) {
 	})
 }
 
-// gather puts what f writes into one batch.
+// gather has what f writes sent together.
 func (r *Room) gather(f func()) {
-	if r.cfg.Batcher == nil {
-		f()
-		return
+	for _, b := range r.cfg.Batchers {
+		b.Begin()
+		defer b.End()
 	}
-	r.cfg.Batcher.Begin()
-	defer r.cfg.Batcher.End()
 	f()
 }
 

@@ -10,7 +10,7 @@ import (
 )
 
 // Batcher gathers what is written between Begin and End into few system calls.
-// egress.Conn is one.
+// egress.Batch is one. It is used by one goroutine at a time.
 type Batcher interface {
 	Begin()
 	End()
@@ -27,7 +27,9 @@ type Config struct {
 	// every 5 s while it lasts.
 	OnStarved func(Starved)
 
-	Batcher Batcher // nil: every packet is written by itself
+	// Batchers gather what is written: the Writer of a slot writes into that of its Shard. With several of them the frames of a large
+	// room are forwarded on as many cores. None: every packet is written by itself.
+	Batchers []Batcher
 
 	QueuePackets   int           // packets waiting for the loop; default 1024. See Layer.Push for when it is full
 	MinPLIInterval time.Duration // between keyframe requests to one layer; default 320 ms
@@ -71,6 +73,7 @@ type Room struct {
 	layers           map[uint64]*Layer // by number
 	lastNumber       uint64
 	holding          holding
+	shards           shards
 	handling         *Layer         // of the packet that is being handled
 	publications     []*publication // in order of arrival
 	sources          map[trackKey]*publication
@@ -108,6 +111,7 @@ func NewRoom(cfg Config, log *slog.Logger) *Room {
 		layers:      make(map[uint64]*Layer),
 		sources:     make(map[trackKey]*publication),
 		holding:     newHolding(),
+		shards:      newShards(len(cfg.Batchers)),
 		subscribers: make(map[PeerID]*subscriber),
 		clocks:      make(map[PeerID]*peerClock),
 		speakers:    newSpeakerTracker(),

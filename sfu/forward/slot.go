@@ -31,6 +31,7 @@ type SlotConfig struct {
 	Mid     string
 	Kind    Kind
 	Writer  PacketWriter
+	Shard   int // the Batcher that Writer writes into, as an index; the same for all slots of one transport
 	SSRC    uint32
 	RTXSSRC uint32  // 0: retransmissions go out on SSRC
 	Codecs  []Codec // what this subscriber negotiated for the m-line; a source it cannot decode is not shown

@@ -191,10 +191,12 @@ func (v *screenful) takeReports() []*rtcp.SenderReport {
 	return reports
 }
 
-func (st *stage) slot(peer PeerID, mid string, kind Kind) *screenful {
+func (st *stage) slot(peer PeerID, mid string, kind Kind) *screenful { return st.slotIn(peer, mid, kind, 0) }
+
+func (st *stage) slotIn(peer PeerID, mid string, kind Kind, shard int) *screenful {
 	v := &screenful{}
 	cfg := SlotConfig{
-		Peer: peer, Mid: mid, Kind: kind, Writer: v, SSRC: 4711, RTXSSRC: 4712, Codecs: []Codec{vp8},
+		Peer: peer, Shard: shard, Mid: mid, Kind: kind, Writer: v, SSRC: 4711, RTXSSRC: 4712, Codecs: []Codec{vp8},
 		WriteRTCP: func(packets []rtcp.Packet) error {
 			v.mu.Lock()
 			defer v.mu.Unlock()

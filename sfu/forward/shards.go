@@ -1,0 +1,90 @@
+package forward
+
+import "sync"
+
+// shardSlots is from how many slots on the frames of a layer are forwarded by several goroutines: to hand work over costs some
+// microseconds, and a slot's part of a frame about ten.
+const shardSlots = 64
+
+// shards are the parts in which a room's slots are served, one for each Batcher. All slots of one transport are of one part. The
+// room's loop gives the parts out and waits for them, so that nothing else happens in the room meanwhile: a part touches its slots alone.
+type shards struct {
+	steady [][]*Slot   // of the layer at hand, by part: they show it already, so that writing changes nothing of the room
+	copies [][]*Packet // of the packets at hand, by part
+	faults []any       // what a part panicked with
+}
+
+func newShards(n int) shards {
+	return shards{steady: make([][]*Slot, n), copies: make([][]*Packet, n), faults: make([]any, n)}
+}
+
+// forwardInShards is forwardHeld for many slots.
+func (r *Room) forwardInShards(l *Layer) {
+	h := &r.shards
+	for i := range h.steady {
+		h.steady[i], h.faults[i] = h.steady[i][:0], nil
+	}
+	for _, s := range l.slots {
+		if s.ready && s.current == l {
+			h.steady[s.cfg.Shard] = append(h.steady[s.cfg.Shard], s)
+			continue
+		}
+		for _, p := range l.held {
+			s.forward(p)
+		}
+	}
+	defer r.rejoin()
+	var group sync.WaitGroup
+	defer group.Wait()
+	for i := 1; i < len(h.steady); i++ {
+		if len(h.steady[i]) == 0 {
+			continue
+		}
+		h.copies[i] = r.copies(h.copies[i][:0], l.held)
+		group.Go(func() {
+			defer func() { h.faults[i] = recover() }()
+			r.forwardShard(i, h.copies[i])
+		})
+	}
+	r.forwardShard(0, l.held)
+}
+
+// forwardShard writes packets to the slots of one part and sends them.
+func (r *Room) forwardShard(i int, packets []*Packet) {
+	for _, s := range r.shards.steady[i] {
+		for _, p := range packets {
+			in := p.incoming()
+			s.write(p, &in)
+		}
+	}
+	batcher := r.cfg.Batchers[i]
+	batcher.End()
+	batcher.Begin()
+}
+
+// copies are packets whose payload a part may patch.
+func (r *Room) copies(into, packets []*Packet) []*Packet {
+	for _, p := range packets {
+		c := r.GetPacket()
+		copy(c.buffer[:p.length], p.buffer[:p.length])
+		c.length, c.layer, c.arrived, c.header, c.picture, c.sequence, c.padding = p.length, p.layer, p.arrived, p.header, p.picture, p.sequence, p.padding
+		into = append(into, c)
+	}
+	return into
+}
+
+// rejoin ends what forwardInShards began. It panics with what a part has panicked with, for survive to deal with.
+func (r *Room) rejoin() {
+	for i, copies := range r.shards.copies {
+		for j, c := range copies {
+			c.Release()
+			copies[j] = nil
+		}
+		r.shards.copies[i] = copies[:0]
+	}
+	for _, fault := range r.shards.faults {
+		if fault != nil {
+			panic(fault) //nolint:forbidigo // it is passed on, to the goroutine that can deal with it
+		}
+	}
+}

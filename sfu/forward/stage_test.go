@@ -191,7 +191,9 @@ func (v *screenful) takeReports() []*rtcp.SenderReport {
 	return reports
 }
 
-func (st *stage) slot(peer PeerID, mid string, kind Kind) *screenful { return st.slotIn(peer, mid, kind, 0) }
+func (st *stage) slot(peer PeerID, mid string, kind Kind) *screenful {
+	return st.slotIn(peer, mid, kind, 0)
+}
 
 func (st *stage) slotIn(peer PeerID, mid string, kind Kind, shard int) *screenful {
 	v := &screenful{}

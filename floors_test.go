@@ -40,7 +40,7 @@ var floors = [][]string{
 	{"sfu/egress", "sfu/bandwidth", "sfu/reception", "sfu/offer", "sfu/transport"},
 	{"control"},
 	{"internal/testkit"},
-	{"pin"},
+	{"pin", "panics"},
 	{"ring/paper"},
 	{"ring", "headroom", "failpoint", "connlimit", "readiness", "backoff", "loglimit", "internal/tool"},
 }
@@ -76,7 +76,7 @@ var technologies = []technology{
 	{
 		"github.com/pion",
 		[]string{"sfu", "sfu/forward", "sfu/reception", "sfu/transport", "lab/peer"},
-		[]string{"lab/e2e", "sfu/offer"},
+		[]string{"lab/attack", "lab/e2e", "sfu/offer"},
 		"only the media node knows Pion; lab/peer is a client that knows it as a browser would",
 	},
 	{

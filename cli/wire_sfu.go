@@ -89,7 +89,7 @@ func (n *sfuNode) join(c *sfuCommand, plan sfuPlan) (err error) {
 	keeping.Majority = n.quorum.majority
 	n.owner = pinowner.New(n.store, n.media, keeping, n.log)
 	owner.pins = n.owner
-	n.server = control.NewServer(plan.key, n.log)
+	n.server = control.NewServer(plan.key, n.media.Panics(), n.log)
 	return nil
 }
 

@@ -138,23 +138,25 @@ const (
 	Refusal_REFUSAL_ROOM_FULL        Refusal = 5 // will not take one more peer; never moves the room
 	Refusal_REFUSAL_STALE_GENERATION Refusal = 6 // a newer edge has the peer
 	Refusal_REFUSAL_BAD_REQUEST      Refusal = 7
-	Refusal_REFUSAL_UNCONFIRMED      Refusal = 8 // the owner cannot confirm its pin just now: retry
-	Refusal_REFUSAL_REMOVED          Refusal = 9 // somebody who runs the room removed this peer; final
+	Refusal_REFUSAL_UNCONFIRMED      Refusal = 8  // the owner cannot confirm its pin just now: retry
+	Refusal_REFUSAL_REMOVED          Refusal = 9  // somebody who runs the room removed this peer; final
+	Refusal_REFUSAL_BROKE            Refusal = 10 // what this peer sent made the node panic; after two it is refused for a while
 )
 
 // Enum value maps for Refusal.
 var (
 	Refusal_name = map[int32]string{
-		0: "REFUSAL_UNSPECIFIED",
-		1: "REFUSAL_FENCED",
-		2: "REFUSAL_WRONG_BOOT",
-		3: "REFUSAL_NO_HEADROOM",
-		4: "REFUSAL_DRAINING",
-		5: "REFUSAL_ROOM_FULL",
-		6: "REFUSAL_STALE_GENERATION",
-		7: "REFUSAL_BAD_REQUEST",
-		8: "REFUSAL_UNCONFIRMED",
-		9: "REFUSAL_REMOVED",
+		0:  "REFUSAL_UNSPECIFIED",
+		1:  "REFUSAL_FENCED",
+		2:  "REFUSAL_WRONG_BOOT",
+		3:  "REFUSAL_NO_HEADROOM",
+		4:  "REFUSAL_DRAINING",
+		5:  "REFUSAL_ROOM_FULL",
+		6:  "REFUSAL_STALE_GENERATION",
+		7:  "REFUSAL_BAD_REQUEST",
+		8:  "REFUSAL_UNCONFIRMED",
+		9:  "REFUSAL_REMOVED",
+		10: "REFUSAL_BROKE",
 	}
 	Refusal_value = map[string]int32{
 		"REFUSAL_UNSPECIFIED":      0,
@@ -167,6 +169,7 @@ var (
 		"REFUSAL_BAD_REQUEST":      7,
 		"REFUSAL_UNCONFIRMED":      8,
 		"REFUSAL_REMOVED":          9,
+		"REFUSAL_BROKE":            10,
 	}
 )
 
@@ -3596,6 +3599,7 @@ type ProcessReply struct {
 	Boot          string                 `protobuf:"bytes,2,opt,name=boot,proto3" json:"boot,omitempty"`
 	Goroutines    uint64                 `protobuf:"varint,3,opt,name=goroutines,proto3" json:"goroutines,omitempty"`
 	HeapBytes     uint64                 `protobuf:"varint,4,opt,name=heap_bytes,json=heapBytes,proto3" json:"heap_bytes,omitempty"` // live after collect, else with the garbage of the moment
+	Panics        uint64                 `protobuf:"varint,5,opt,name=panics,proto3" json:"panics,omitempty"`                        // that were caused by input and borne, since the start
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -3654,6 +3658,13 @@ func (x *ProcessReply) GetGoroutines() uint64 {
 func (x *ProcessReply) GetHeapBytes() uint64 {
 	if x != nil {
 		return x.HeapBytes
+	}
+	return 0
+}
+
+func (x *ProcessReply) GetPanics() uint64 {
+	if x != nil {
+		return x.Panics
 	}
 	return 0
 }
@@ -4015,7 +4026,7 @@ const file_control_proto_rawDesc = "" +
 	"\fOutrankReply\x12\x12\n" +
 	"\x04held\x18\x01 \x01(\bR\x04held\"*\n" +
 	"\x0eProcessRequest\x12\x18\n" +
-	"\acollect\x18\x01 \x01(\bR\acollect\"u\n" +
+	"\acollect\x18\x01 \x01(\bR\acollect\"\x8d\x01\n" +
 	"\fProcessReply\x12\x12\n" +
 	"\x04node\x18\x01 \x01(\tR\x04node\x12\x12\n" +
 	"\x04boot\x18\x02 \x01(\tR\x04boot\x12\x1e\n" +
@@ -4023,7 +4034,8 @@ const file_control_proto_rawDesc = "" +
 	"goroutines\x18\x03 \x01(\x04R\n" +
 	"goroutines\x12\x1d\n" +
 	"\n" +
-	"heap_bytes\x18\x04 \x01(\x04R\theapBytes\"S\n" +
+	"heap_bytes\x18\x04 \x01(\x04R\theapBytes\x12\x16\n" +
+	"\x06panics\x18\x05 \x01(\x04R\x06panics\"S\n" +
 	"\rRemoveRequest\x12\x12\n" +
 	"\x04room\x18\x01 \x01(\tR\x04room\x12\x12\n" +
 	"\x04peer\x18\x02 \x01(\tR\x04peer\x12\x1a\n" +
@@ -4040,7 +4052,7 @@ const file_control_proto_rawDesc = "" +
 	"\x12SOURCE_UNSPECIFIED\x10\x00\x12\x15\n" +
 	"\x11SOURCE_MICROPHONE\x10\x01\x12\x11\n" +
 	"\rSOURCE_CAMERA\x10\x02\x12\x11\n" +
-	"\rSOURCE_SCREEN\x10\x03*\xf9\x01\n" +
+	"\rSOURCE_SCREEN\x10\x03*\x8c\x02\n" +
 	"\aRefusal\x12\x17\n" +
 	"\x13REFUSAL_UNSPECIFIED\x10\x00\x12\x12\n" +
 	"\x0eREFUSAL_FENCED\x10\x01\x12\x16\n" +
@@ -4051,7 +4063,9 @@ const file_control_proto_rawDesc = "" +
 	"\x18REFUSAL_STALE_GENERATION\x10\x06\x12\x17\n" +
 	"\x13REFUSAL_BAD_REQUEST\x10\a\x12\x17\n" +
 	"\x13REFUSAL_UNCONFIRMED\x10\b\x12\x13\n" +
-	"\x0fREFUSAL_REMOVED\x10\t*\x8e\x01\n" +
+	"\x0fREFUSAL_REMOVED\x10\t\x12\x11\n" +
+	"\rREFUSAL_BROKE\x10\n" +
+	"*\x8e\x01\n" +
 	"\x0eTransportState\x12\x1f\n" +
 	"\x1bTRANSPORT_STATE_UNSPECIFIED\x10\x00\x12\x1d\n" +
 	"\x19TRANSPORT_STATE_CONNECTED\x10\x01\x12 \n" +

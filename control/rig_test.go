@@ -13,6 +13,7 @@ import (
 	"google.golang.org/grpc"
 
 	"github.com/holdfast-rtc/holdfast/internal/testkit"
+	"github.com/holdfast-rtc/holdfast/panics"
 )
 
 const generous = 60 * time.Second
@@ -82,7 +83,7 @@ func startNode(t *testing.T, key ClusterKey, addr, boot string) *node {
 	n := &node{addr: lis.Addr().String(), media: &media{boot: boot, beat: make(chan struct{})}, log: &logBuffer{}}
 	ctx, cancel := context.WithCancel(context.Background())
 	ended := make(chan error, 1)
-	server := NewServer(key, slog.New(slog.NewTextHandler(n.log, &slog.HandlerOptions{Level: slog.LevelDebug})))
+	server := NewServer(key, panics.New(), slog.New(slog.NewTextHandler(n.log, &slog.HandlerOptions{Level: slog.LevelDebug})))
 	go func() { ended <- server.Serve(ctx, lis, func(s *grpc.Server) { RegisterMediaServer(s, n.media) }) }()
 	n.stop = sync.OnceValue(func() error { cancel(); return <-ended })
 	t.Cleanup(func() { _ = n.stop() })

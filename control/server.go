@@ -11,11 +11,15 @@ import (
 	"time"
 
 	"google.golang.org/grpc"
+	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/credentials"
 	"google.golang.org/grpc/keepalive"
+	"google.golang.org/grpc/peer"
+	"google.golang.org/grpc/status"
 
 	"github.com/holdfast-rtc/holdfast/connlimit"
 	"github.com/holdfast-rtc/holdfast/loglimit"
+	"github.com/holdfast-rtc/holdfast/panics"
 )
 
 const (
@@ -36,12 +40,42 @@ const (
 
 // Server is the control port of one media node.
 type Server struct {
-	key ClusterKey
-	log *slog.Logger
+	key    ClusterKey
+	panics *panics.Guard
+	log    *slog.Logger
 }
 
-// NewServer makes a control server that only talks to holders of key.
-func NewServer(key ClusterKey, log *slog.Logger) *Server { return &Server{key: key, log: log} }
+// NewServer makes a control server that only talks to holders of key. A call that makes its handler panic ends, is reported to guard,
+// and costs the other calls nothing.
+func NewServer(key ClusterKey, guard *panics.Guard, log *slog.Logger) *Server {
+	return &Server{key: key, panics: guard, log: log}
+}
+
+// borne runs a handler and makes an error of its panic.
+func (s *Server) borne(ctx context.Context, method string, handle func() error) (err error) {
+	caught := panics.Catch(func() { err = handle() })
+	if caught == nil {
+		return err
+	}
+	remote := ""
+	if p, ok := peer.FromContext(ctx); ok {
+		remote = p.Addr.String()
+	}
+	s.panics.Report(s.log, caught, "a control call broke its handling: call ended", "method", method, "remote", remote)
+	return status.Error(codes.Internal, "the node broke while it handled this call")
+}
+
+func (s *Server) unary(ctx context.Context, request any, info *grpc.UnaryServerInfo, handler grpc.UnaryHandler) (reply any, err error) {
+	err = s.borne(ctx, info.FullMethod, func() (err error) {
+		reply, err = handler(ctx, request)
+		return err
+	})
+	return reply, err
+}
+
+func (s *Server) stream(server any, stream grpc.ServerStream, info *grpc.StreamServerInfo, handler grpc.StreamHandler) error {
+	return s.borne(stream.Context(), info.FullMethod, func() error { return handler(server, stream) })
+}
 
 // Serve answers on lis, with the services that register adds, until ctx ends; then it closes the listener and every
 // connection, and returns when the handlers have ended. They must end with their stream's context. A closed listener is
@@ -52,6 +86,8 @@ func (s *Server) Serve(ctx context.Context, lis net.Listener, register func(*grp
 	}
 	server := grpc.NewServer(
 		grpc.Creds(guard),
+		grpc.UnaryInterceptor(s.unary),
+		grpc.StreamInterceptor(s.stream),
 		grpc.ConnectionTimeout(handshakeTimeout),
 		grpc.MaxRecvMsgSize(requestBytes),
 		grpc.MaxSendMsgSize(replyBytes),

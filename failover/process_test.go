@@ -19,6 +19,7 @@ import (
 
 	"github.com/holdfast-rtc/holdfast/cluster"
 	"github.com/holdfast-rtc/holdfast/control"
+	"github.com/holdfast-rtc/holdfast/panics"
 )
 
 // childVariable turns this test binary into a node that can be killed for real.
@@ -54,7 +55,7 @@ func serveAsChild() {
 		_, _ = os.Stdin.Read(make([]byte, 1))
 		cancel()
 	}()
-	server := control.NewServer(key, slog.New(slog.DiscardHandler))
+	server := control.NewServer(key, panics.New(), slog.New(slog.DiscardHandler))
 	if server.Serve(ctx, lis, func(s *grpc.Server) { control.RegisterMediaServer(s, n) }) != nil {
 		os.Exit(1)
 	}

@@ -13,6 +13,7 @@ import (
 
 	"github.com/holdfast-rtc/holdfast/cluster"
 	"github.com/holdfast-rtc/holdfast/control"
+	"github.com/holdfast-rtc/holdfast/panics"
 	"github.com/holdfast-rtc/holdfast/pin"
 	"github.com/holdfast-rtc/holdfast/ring"
 )
@@ -69,7 +70,7 @@ func startRealNode(t *testing.T, id ring.NodeID, boot pin.BootID, controlAddr, m
 	ctx, cancel := context.WithCancel(context.Background())
 	var served sync.WaitGroup
 	served.Go(func() {
-		server := control.NewServer(testKey(t), slog.New(slog.DiscardHandler))
+		server := control.NewServer(testKey(t), panics.New(), slog.New(slog.DiscardHandler))
 		if err := server.Serve(ctx, lis, func(s *grpc.Server) { control.RegisterMediaServer(s, n) }); err != nil {
 			t.Errorf("serve: %v", err)
 		}

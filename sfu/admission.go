@@ -50,6 +50,9 @@ func (n *Node) readAttach(message *control.EdgeMessage) (attachment, *refusal) {
 	if peer.GetId() == "" || !entryFits(peer) {
 		return attachment{}, refuse(control.Refusal_REFUSAL_BAD_REQUEST, "the peer has no id, or its entry is too large")
 	}
+	if n.panics.Refuses(strikeName(peer)) {
+		return attachment{}, refuse(control.Refusal_REFUSAL_BROKE, "what this peer sent has broken the node's handling of it twice")
+	}
 	if p.Node != n.cfg.Node || p.Boot != n.cfg.Boot {
 		return attachment{}, refuse(control.Refusal_REFUSAL_WRONG_BOOT,
 			"this is node %s, boot %s; the pin names node %s, boot %s", n.cfg.Node, n.cfg.Boot, p.Node, p.Boot)

@@ -13,6 +13,7 @@ import (
 
 	"github.com/holdfast-rtc/holdfast/control"
 	"github.com/holdfast-rtc/holdfast/headroom"
+	"github.com/holdfast-rtc/holdfast/panics"
 	"github.com/holdfast-rtc/holdfast/pin"
 	"github.com/holdfast-rtc/holdfast/ring"
 	"github.com/holdfast-rtc/holdfast/sfu/egress"
@@ -34,6 +35,7 @@ type Node struct {
 	owner  Owner
 	log    *slog.Logger
 	socket *egress.Conn
+	panics *panics.Guard // of what clients and signaling nodes send
 
 	transport *transport.Transport
 	starting  chan *room    // rooms that Run is to run
@@ -74,8 +76,9 @@ func New(cfg Config, owner Owner, log *slog.Logger) (*Node, error) {
 	batch := cfg.EgressBatch && runtime.GOOS == "linux"
 	media := egress.NewWith(socket, egress.Options{Gather: batch, Segment: batch})
 	log = log.With("node", string(cfg.Node))
+	guard := panics.New()
 	return &Node{
-		cfg: cfg, owner: owner, log: log, socket: media, transport: transport.New(media, log),
+		cfg: cfg, owner: owner, log: log, socket: media, panics: guard, transport: transport.New(media, guard, log),
 		starting: make(chan *room), stopped: make(chan struct{}), answering: make(chan struct{}, runtime.GOMAXPROCS(0)),
 		rooms: map[ring.RoomID]*room{}, stones: newTombstones(),
 	}, nil
@@ -86,6 +89,9 @@ const maxShards = 8
 
 // cores is on how many cores a room is forwarded.
 func (n *Node) cores() int { return min(runtime.GOMAXPROCS(0), maxShards) }
+
+// Panics counts what made this node panic and was borne. The node's control server shall share it.
+func (n *Node) Panics() *panics.Guard { return n.panics }
 
 // MediaAddress is the address of the bound media socket.
 func (n *Node) MediaAddress() net.Addr { return n.socket.LocalAddr() }

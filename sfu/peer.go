@@ -40,7 +40,6 @@ type peer struct {
 
 	negotiation sync.Mutex // held while an offer is answered; guards the fields below
 	answers     []answered // the newest last
-	broken      int        // offers that made us panic
 }
 
 // answered is an offer that was answered.

@@ -18,6 +18,6 @@ func (s *service) Process(_ context.Context, request *control.ProcessRequest) (*
 	runtime.ReadMemStats(&memory)
 	return &control.ProcessReply{
 		Node: string(s.node.cfg.Node), Boot: string(s.node.cfg.Boot),
-		Goroutines: uint64(runtime.NumGoroutine()), HeapBytes: memory.HeapAlloc,
+		Goroutines: uint64(runtime.NumGoroutine()), HeapBytes: memory.HeapAlloc, Panics: s.node.panics.Count(),
 	}, nil
 }

@@ -18,6 +18,7 @@ import (
 
 var (
 	errRoomClosed = errors.New("the room is closed")
+	errTaskBroke  = errors.New("the room's handling of it broke")
 	errStranger   = errors.New("the peer is new to the room and its pin was not confirmed")
 )
 
@@ -96,7 +97,7 @@ func newRoom(n *Node, a attachment, now time.Time) *room {
 		part := n.socket.NewBatch()
 		r.parts, batchers = append(r.parts, part), append(batchers, part)
 	}
-	r.media = forward.NewRoom(forward.Config{OnSlots: r.news.slots, OnSpeakers: r.news.speak, OnStarved: r.starved, Batchers: batchers}, r.log)
+	r.media = forward.NewRoom(forward.Config{OnSlots: r.news.slots, OnSpeakers: r.news.speak, OnStarved: r.starved, OnBroken: r.mediaBroke, Batchers: batchers, Panics: n.panics}, r.log)
 	r.current.Store(&a.pin)
 	return r
 }
@@ -105,11 +106,16 @@ func newRoom(n *Node, a attachment, now time.Time) *room {
 func (r *room) pin() pin.Pin { return *r.current.Load() }
 
 // do runs a task on the loop and returns when it has run. An error means that
-// it has not and will not.
+// it has not and will not, or, with errTaskBroke, that it panicked on the way.
 func (r *room) do(ctx context.Context, task func()) error {
 	ran := make(chan struct{})
+	err := errTaskBroke
 	select {
-	case r.tasks <- func() { task(); close(ran) }:
+	case r.tasks <- func() {
+		defer close(ran)
+		task()
+		err = nil
+	}:
 	case <-r.done:
 		return errRoomClosed
 	case <-ctx.Done():
@@ -118,11 +124,11 @@ func (r *room) do(ctx context.Context, task func()) error {
 	// Once it is queued it is waited for: it may be running, on the caller's variables.
 	select {
 	case <-ran:
-		return nil
+		return err
 	case <-r.done:
 		select {
 		case <-ran:
-			return nil
+			return err
 		default:
 			return errRoomClosed
 		}
@@ -177,9 +183,9 @@ func (r *room) loop(ctx context.Context) {
 	for !r.endNow {
 		select {
 		case task := <-r.tasks:
-			task()
+			r.survive(task)
 		case <-r.news.wake:
-			r.tellNews()
+			r.survive(r.tellNews)
 		case <-ctx.Done():
 			r.end("the node is stopping")
 		}

@@ -3,6 +3,7 @@ package sfu
 import (
 	"cmp"
 	"context"
+	"errors"
 	"slices"
 	"time"
 
@@ -24,7 +25,19 @@ func (r *room) knows(ctx context.Context, id string) bool {
 // closed or that the pin must be confirmed first.
 func (r *room) attach(ctx context.Context, a attachment) (s *session, refused *refusal, err error) {
 	// The results are read after do only if the task has run.
-	done := r.do(ctx, func() { s, refused, err = r.attachNow(a) })
+	done := r.do(ctx, func() {
+		whole := false
+		defer func() {
+			if !whole {
+				r.abandon(a)
+			}
+		}()
+		s, refused, err = r.attachNow(a)
+		whole = true
+	})
+	if errors.Is(done, errTaskBroke) {
+		return nil, brokeRefusal(), nil
+	}
 	if done != nil {
 		return nil, nil, done
 	}

@@ -11,6 +11,7 @@ import (
 
 	"github.com/holdfast-rtc/holdfast/control"
 	"github.com/holdfast-rtc/holdfast/headroom"
+	"github.com/holdfast-rtc/holdfast/panics"
 	"github.com/holdfast-rtc/holdfast/ring"
 )
 
@@ -47,7 +48,14 @@ func (s *service) Attach(stream control.Media_AttachServer) error {
 		return stream.Send(refused.event())
 	}
 	written := make(chan error, 1)
-	go func() { written <- session.outbox.drain(stream.Send) }()
+	go func() {
+		var err error
+		if caught := panics.Catch(func() { err = session.outbox.drain(stream.Send) }); caught != nil {
+			s.node.panics.Report(session.room.log, caught, "an event broke its sending: stream ended", "peer", string(session.peer.id))
+			err = status.Error(codes.Internal, "the node broke while it sent")
+		}
+		written <- err
+	}()
 	go session.read(stream)
 	defer session.end()
 	select {
@@ -72,6 +80,12 @@ func (s *service) Attach(stream control.Media_AttachServer) error {
 // read acts on the edge's messages until the stream or the session ends.
 func (s *session) read(stream control.Media_AttachServer) {
 	defer s.end()
+	defer func() {
+		if caught := panics.Of(recover()); caught != nil {
+			s.room.node.panics.Report(s.room.log, caught, "a message broke its reading: stream ended", "peer", string(s.peer.id))
+			s.outbox.end(brokeRefusal().event())
+		}
+	}()
 	for {
 		message, err := stream.Recv()
 		if err != nil || !s.handle(stream.Context(), message) {

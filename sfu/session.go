@@ -4,10 +4,10 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"runtime/debug"
 	"strings"
 
 	"github.com/holdfast-rtc/holdfast/control"
+	"github.com/holdfast-rtc/holdfast/panics"
 	"github.com/holdfast-rtc/holdfast/sfu/offer"
 )
 
@@ -29,7 +29,7 @@ func (s *session) handle(ctx context.Context, message *control.EdgeMessage) bool
 	goesOn := false
 	err := s.room.do(ctx, func() {
 		if goesOn = s.check(message); goesOn {
-			goesOn = s.handleNow(message)
+			goesOn = s.handleOrBreak(message)
 		}
 	})
 	return err == nil && goesOn
@@ -114,6 +114,7 @@ func (s *session) offer(ctx context.Context, message *control.EdgeMessage, wante
 			n = negotiation{
 				session: s, message: wanted, present: s.peer.connection,
 				canPublish: s.peer.canPublish, publishable: s.peer.sources, canSubscribe: s.peer.canSubscribe,
+				strikeName: strikeName(s.peer.entry),
 			}
 		}
 	})
@@ -168,24 +169,22 @@ type negotiation struct {
 	canPublish   bool
 	publishable  uint32
 	canSubscribe bool
+	strikeName   string
 }
-
-// maxBrokenOffers is how many offers of one peer may break the node's answering.
-const maxBrokenOffers = 2
 
 var (
 	errBroken     = errors.New("the offer broke the node's answering")
-	errBrokenPeer = errors.New("offers of this peer have broken the node's answering")
+	errBrokenPeer = errors.New("what this peer sent has broken the node's handling of it twice")
 )
 
 // survive is run for offers that make it panic: the connection that the offer was for is given up, everything else goes on. Call it
 // under the peer's negotiation.
 func (n *negotiation) survive(ctx context.Context) (sdp string, err error) {
-	p := n.session.peer
-	if p.broken >= maxBrokenOffers {
+	node := n.session.room.node
+	if node.panics.Refuses(n.strikeName) {
 		return "", errBrokenPeer
 	}
-	answering := n.session.room.node.answering
+	answering := node.answering
 	select {
 	case answering <- struct{}{}:
 		defer func() { <-answering }()
@@ -193,9 +192,9 @@ func (n *negotiation) survive(ctx context.Context) (sdp string, err error) {
 		return "", ctx.Err()
 	}
 	defer func() {
-		if fault := recover(); fault != nil {
-			p.broken++
-			n.session.room.log.Error("an offer broke the node's answering of it", "peer", string(p.id), "times", p.broken, "fault", fault, "stack", string(debug.Stack()))
+		if caught := panics.Of(recover()); caught != nil {
+			node.panics.Report(n.session.room.log, caught, "an offer broke the node's answering of it", "peer", string(n.session.peer.id))
+			node.panics.Strike(n.strikeName)
 			if n.present != nil {
 				n.present.giveUp()
 			}

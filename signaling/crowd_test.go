@@ -30,6 +30,7 @@ func TestACrowdThatOnlyWaitsKeepsNobodyOut(t *testing.T) {
 	e := r.signalingNode(func(c *Config) { c.MaxWaitingPerAddress = 8 })
 	ada, _ := e.join("lobby", "Ada")
 	crowd := []*client{e.dial()}
+	crowd[0].goesOn() // Its session runs: before, it would be cut off without a word.
 	for range 12 {
 		for _, text := range []string{"", "GET /ws HTTP/1.1\r\nHost: x\r\nX-Slow: "} {
 			conn, err := net.Dial("tcp", e.addr)

@@ -186,7 +186,7 @@ func over(err error) bool { return errors.Is(err, errLeft) || errors.Is(err, err
 func (s *session) judge(ctx context.Context) {
 	s.unjudge()
 	ctx, s.unjudge = context.WithCancel(ctx)
-	s.workers.Go(func() {
+	s.work(func() {
 		for tries := 0; ; tries++ {
 			err := s.server.ended(ctx, s.who)
 			if err == nil || ctx.Err() != nil {

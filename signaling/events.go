@@ -4,8 +4,18 @@ import (
 	"context"
 
 	"github.com/holdfast-rtc/holdfast/control"
+	"github.com/holdfast-rtc/holdfast/panics"
 	"github.com/holdfast-rtc/holdfast/signaling/wire"
 )
+
+// tellOrSkip is tell for an event that may make us panic: it is left out.
+func (s *session) tellOrSkip(ctx context.Context, event *control.PeerEvent) (how ending, done bool) {
+	if caught := panics.Catch(func() { how, done = s.tell(ctx, event) }); caught != nil {
+		s.report(caught, "an event of the media node broke its handling: left out")
+		return ending{}, false
+	}
+	return how, done
+}
 
 // tell passes an event of the media node on to the client.
 func (s *session) tell(ctx context.Context, event *control.PeerEvent) (ending, bool) {
@@ -62,6 +72,8 @@ func (s *session) refusedLater(ctx context.Context, r *control.Refused) (ending,
 		return s.bye(wire.CodeKicked)
 	case control.Refusal_REFUSAL_FENCED:
 		s.fenced(ctx, r.GetCurrent())
+	case control.Refusal_REFUSAL_BROKE: // The link ends, and the next attach is refused if it was not the first time.
+		s.log.Warn("a message of this client broke its media node", "node", s.pin.Node)
 	default:
 		s.log.Info("node refused", "code", r.GetCode(), "message", r.GetMessage(), "node", s.pin.Node)
 	}

@@ -39,6 +39,8 @@ func faultOf(err error) *wire.Error {
 // messageOf describes what the client itself said; all else has its code's sentence.
 func messageOf(err error, meaning wire.Meaning) string {
 	switch {
+	case struck(err):
+		return sentenceOf(errStruck) + " Try again in ten minutes, with another client."
 	case errors.Is(err, errForgedResume):
 		return sentenceOf(errForgedResume) + " Join again."
 	case errors.Is(err, errCollecting):
@@ -64,6 +66,12 @@ func messageOf(err error, meaning wire.Meaning) string {
 	default:
 		return meaning.Sentence
 	}
+}
+
+// struck reports whether this node or a media node refuses somebody who broke it.
+func struck(err error) bool {
+	refused, ok := errors.AsType[*sfulink.RefusedError](err)
+	return errors.Is(err, errStruck) || ok && refused.Code == control.Refusal_REFUSAL_BROKE
 }
 
 func codeOf(err error) wire.Code {
@@ -97,6 +105,7 @@ func codeOf(err error) wire.Code {
 		{errNoChat, wire.CodeNotAllowed},
 		{errNoRename, wire.CodeNotAllowed},
 		{errNoRoom, wire.CodeNotAllowed},
+		{errStruck, wire.CodeNotAllowed},
 		{errCollecting, wire.CodeTooManyMessages},
 		{access.ErrBadRoom, wire.CodeBadRoom},
 		{wire.ErrUnknownType, wire.CodeUnknownType},
@@ -135,6 +144,8 @@ func codeOfRefusal(code control.Refusal) wire.Code {
 		return wire.CodeSuperseded
 	case control.Refusal_REFUSAL_REMOVED:
 		return wire.CodeKicked
+	case control.Refusal_REFUSAL_BROKE:
+		return wire.CodeNotAllowed
 	case control.Refusal_REFUSAL_NO_HEADROOM, control.Refusal_REFUSAL_DRAINING:
 		return wire.CodeNoCapacity
 	case control.Refusal_REFUSAL_FENCED, control.Refusal_REFUSAL_WRONG_BOOT, control.Refusal_REFUSAL_UNCONFIRMED:

@@ -10,6 +10,7 @@ import (
 
 	"github.com/holdfast-rtc/holdfast/failover"
 	"github.com/holdfast-rtc/holdfast/headroom"
+	"github.com/holdfast-rtc/holdfast/panics"
 	"github.com/holdfast-rtc/holdfast/pin"
 	"github.com/holdfast-rtc/holdfast/ring"
 )
@@ -18,6 +19,7 @@ import (
 // session.
 type Hub struct {
 	placer Placer
+	panics *panics.Guard
 	log    *slog.Logger
 	asks   singleflight.Group // one question for all of a room
 
@@ -34,8 +36,8 @@ type localRoom struct {
 
 var _ failover.Rooms = (*Hub)(nil)
 
-func newHub(placer Placer, log *slog.Logger) *Hub {
-	return &Hub{placer: placer, log: log, rooms: make(map[ring.RoomID]*localRoom), byBoot: make(map[pin.BootID]map[ring.RoomID]*localRoom), stalls: make(map[*session]stall)}
+func newHub(placer Placer, guard *panics.Guard, log *slog.Logger) *Hub {
+	return &Hub{placer: placer, panics: guard, log: log, rooms: make(map[ring.RoomID]*localRoom), byBoot: make(map[pin.BootID]map[ring.RoomID]*localRoom), stalls: make(map[*session]stall)}
 }
 
 // file and unfile need h.mu.
@@ -73,9 +75,7 @@ func (h *Hub) PinnedTo(boot pin.BootID) []failover.LocalRoom {
 // Moved posts the room's new pin to its sessions: each attaches there and tells its client to restart. It does not
 // block, and does nothing for a known fence.
 func (h *Hub) Moved(_ context.Context, room ring.RoomID, to pin.Pin) {
-	h.mu.Lock()
-	told, from := h.move(room, to)
-	h.mu.Unlock()
+	told, from := h.moveNow(room, to)
 	if told > 0 {
 		h.log.Debug("sessions sent to the room's new node", "room", room, "peers", told, "from", from.Node, "to", to.Node, "epoch", to.Fence.Epoch)
 	}
@@ -83,9 +83,7 @@ func (h *Hub) Moved(_ context.Context, room ring.RoomID, to pin.Pin) {
 
 // found is Moved for a pin that a session came across.
 func (h *Hub) found(room ring.RoomID, to pin.Pin) {
-	h.mu.Lock()
-	told, from := h.move(room, to)
-	h.mu.Unlock()
+	told, from := h.moveNow(room, to)
 	h.logFound(room, told, from, to)
 }
 
@@ -93,6 +91,12 @@ func (h *Hub) logFound(room ring.RoomID, told int, from, to pin.Pin) {
 	if told > 0 {
 		h.log.Info("clients told to restart", "room", room, "peers", told, "from", from.Node, "to", to.Node, "epoch", to.Fence.Epoch, "why", "found by a session")
 	}
+}
+
+func (h *Hub) moveNow(room ring.RoomID, to pin.Pin) (told int, from pin.Pin) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	return h.move(room, to)
 }
 
 // move needs h.mu, and returns how many sessions it told.
@@ -175,7 +179,14 @@ func (h *Hub) ask(ctx context.Context, key string, call func(context.Context) (p
 	answer := h.asks.DoChan(key, func() (any, error) {
 		ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), askLimit)
 		defer cancel()
-		return call(ctx)
+		var p pin.Pin
+		var err error
+		// A panic here would be nobody's to recover: singleflight passes it on to a goroutine of its own.
+		if caught := panics.Catch(func() { p, err = call(ctx) }); caught != nil {
+			h.panics.Report(h.log, caught, "a placement broke")
+			return pin.Pin{}, errBroke
+		}
+		return p, err
 	})
 	select {
 	case a := <-answer:

@@ -39,6 +39,9 @@ func (s *session) begin(ctx context.Context, first wire.Message) error {
 	s.admitted = true
 	s.server.sockets.Add(1)
 	s.socket.admit()
+	if s.server.panics.Refuses(s.strikeName()) {
+		return errStruck
+	}
 	if !s.server.asks.Allow(s.entryKey()) {
 		return errTooOften
 	}
@@ -212,7 +215,7 @@ func (s *session) arriveWithin(ctx context.Context) (*sfulink.Link, error) {
 	opening := s.opening(pin.Pin{})
 	verdict := make(chan error, 1)
 	if s.resumes { // A new session cannot be over.
-		s.workers.Go(func() { verdict <- s.server.ended(ctx, s.who) })
+		s.work(func() { verdict <- s.server.ended(ctx, s.who) })
 	} else {
 		verdict <- nil
 	}
@@ -220,7 +223,12 @@ func (s *session) arriveWithin(ctx context.Context) (*sfulink.Link, error) {
 	if err != nil {
 		return nil, err
 	}
-	switch err := <-verdict; {
+	select {
+	case err = <-verdict:
+	case <-ctx.Done(): // as when asking for it broke
+		return nil, ctx.Err()
+	}
+	switch {
 	case over(err):
 		return nil, err
 	case err != nil:

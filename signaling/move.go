@@ -2,9 +2,11 @@ package signaling
 
 import (
 	"context"
+	"errors"
 	"time"
 
 	"github.com/holdfast-rtc/holdfast/control"
+	"github.com/holdfast-rtc/holdfast/panics"
 	"github.com/holdfast-rtc/holdfast/pin"
 	"github.com/holdfast-rtc/holdfast/signaling/sfulink"
 	"github.com/holdfast-rtc/holdfast/signaling/wire"
@@ -54,7 +56,7 @@ func (s *session) takeOver(ctx context.Context, r reached) (ending, bool) {
 		return ending{}, false // the hub's word is on its way, or this session ends
 	case r.err != nil:
 		s.log.Info("session ended by its node", "error", r.err)
-		return s.bye(codeOf(r.err))
+		return s.byeFor(r.err)
 	}
 	alive := r.link.Attached.GetResumed()
 	s.link = r.link
@@ -109,6 +111,9 @@ func (s *session) say(m *control.EdgeMessage) {
 // linkEnded proves nothing about the node: the same pin is tried until the hub says that the room has moved.
 func (s *session) linkEnded(ctx context.Context) (ending, bool) {
 	err := s.link.Err()
+	if caught, broken := errors.AsType[*panics.Error](err); broken {
+		s.report(caught, "what a media node sent broke its reading: link ended")
+	}
 	s.link.Close()
 	s.link = nil
 	s.log.Debug("link ended", "error", err)
@@ -122,7 +127,7 @@ func (s *session) fenced(ctx context.Context, current *control.Fence) {
 		refused.Current = f
 	}
 	at, expect := s.pin, s.expect()
-	s.workers.Go(func() {
+	s.work(func() {
 		// If this finds nothing, attaching again is refused.
 		_ = s.lookAgain(ctx, at, expect, refused, 0)
 	})

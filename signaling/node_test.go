@@ -10,6 +10,7 @@ import (
 
 	"github.com/holdfast-rtc/holdfast/cluster"
 	"github.com/holdfast-rtc/holdfast/control"
+	"github.com/holdfast-rtc/holdfast/panics"
 	"github.com/holdfast-rtc/holdfast/pin"
 	"github.com/holdfast-rtc/holdfast/ring"
 )
@@ -49,7 +50,7 @@ func (r *rig) node(id ring.NodeID) *node {
 		peers: map[string]*fakePeer{}, gone: map[string]bool{},
 	}
 	n.stop = r.serve(func(ctx context.Context) error {
-		return control.NewServer(r.key, r.log).Serve(ctx, lis, func(s *grpc.Server) { control.RegisterMediaServer(s, n) })
+		return control.NewServer(r.key, panics.New(), r.log).Serve(ctx, lis, func(s *grpc.Server) { control.RegisterMediaServer(s, n) })
 	})
 	r.views.add(cluster.Node{ID: id, Boot: n.boot, Role: cluster.RoleSFU, Control: n.control})
 	return n

@@ -153,7 +153,10 @@ func askNodes[T any](ctx context.Context, s *Server, what string, ask func(conte
 			client, err := s.parts.Pool.Client(n.Control)
 			var some []T
 			if err == nil {
-				some, err = ask(limited, n, client)
+				err = s.borne(func() (err error) {
+					some, err = ask(limited, n, client)
+					return err
+				})
 			}
 			mu.Lock()
 			defer mu.Unlock()

@@ -28,6 +28,7 @@ type processAnswer struct {
 	Sockets    int64       `json:"sockets"`  // with a session
 	Waiting    int         `json:"waiting"`  // connections without one
 	SentAway   uint64      `json:"sentAway"` // pending connections dropped for others, since the start
+	Panics     uint64      `json:"panics"`   // that input caused, since the start
 }
 
 // serveProcess answers for this process or the named media node, after a collection where collect asks for it.
@@ -55,7 +56,7 @@ func (s *Server) serveProcess(w http.ResponseWriter, r *http.Request) {
 	waiting, sentAway := s.pending.Count()
 	writeJSON(w, http.StatusOK, processAnswer{
 		Node: s.config.Node, Goroutines: runtime.NumGoroutine(), HeapBytes: memory.HeapAlloc,
-		Sockets: s.sockets.Load(), Waiting: waiting, SentAway: sentAway,
+		Sockets: s.sockets.Load(), Waiting: waiting, SentAway: sentAway, Panics: s.panics.Count(),
 	})
 }
 
@@ -68,6 +69,7 @@ func (s *Server) serveProcessOf(w http.ResponseWriter, r *http.Request, named cl
 		if reply, err = client.Process(ctx, &control.ProcessRequest{Collect: collect}); err == nil {
 			writeJSON(w, http.StatusOK, processAnswer{
 				Node: ring.NodeID(reply.GetNode()), Goroutines: int(reply.GetGoroutines()), HeapBytes: reply.GetHeapBytes(),
+				Panics: reply.GetPanics(),
 			})
 			return
 		}

@@ -63,7 +63,7 @@ func (s *session) reach(ctx context.Context) {
 	s.drop()
 	ctx, s.drop = context.WithCancel(ctx)
 	opening := s.opening(s.pin)
-	s.workers.Go(func() {
+	s.work(func() {
 		r := reached{number: opening}
 		for tries := 0; ; tries++ {
 			r.link, r.err = s.attach(ctx, opening)
@@ -131,7 +131,7 @@ func final(err error) bool {
 	}
 	switch refused.Code {
 	case control.Refusal_REFUSAL_ROOM_FULL, control.Refusal_REFUSAL_STALE_GENERATION, control.Refusal_REFUSAL_BAD_REQUEST,
-		control.Refusal_REFUSAL_REMOVED:
+		control.Refusal_REFUSAL_REMOVED, control.Refusal_REFUSAL_BROKE:
 		return true
 	default:
 		return false

@@ -6,6 +6,7 @@ import (
 	"log/slog"
 	"maps"
 	"net"
+	"strings"
 	"sync"
 	"testing"
 	"testing/fstest"
@@ -41,6 +42,8 @@ type rig struct {
 	placer *fakePlacer
 	views  *fakeViews
 	log    *slog.Logger
+	// prepare changes a signaling node before it runs.
+	prepare func(*Server)
 }
 
 func newRig(t *testing.T) *rig {
@@ -118,6 +121,9 @@ func (r *rig) signalingNodeWith(killer *fakeKiller, change func(*Config)) *signa
 	if err != nil {
 		r.t.Fatal(err)
 	}
+	if r.prepare != nil {
+		r.prepare(server)
+	}
 	lis := listen(r.t)
 	stop := r.serve(func(ctx context.Context) error { return server.Run(ctx, lis) })
 	return &signalingNode{Server: server, rig: r, addr: lis.Addr().String(), stop: stop}
@@ -138,6 +144,22 @@ type fakePlacer struct {
 	opens   int
 	notes   map[string]string // of all rooms, by room and name
 	reads   int               // of pins
+	deadly  ring.RoomID       // to ask about it panics
+}
+
+// mine panics where the room is the deadly one.
+func (p *fakePlacer) mine(room ring.RoomID) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.deadly != "" && room == p.deadly {
+		panic("of a test")
+	}
+}
+
+func (p *fakePlacer) bury(room ring.RoomID) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.deadly = room
 }
 
 func (p *fakePlacer) Now() time.Time { return time.Now() }
@@ -157,6 +179,7 @@ func (p *fakePlacer) Note(_ context.Context, room ring.RoomID, notes map[string]
 }
 
 func (p *fakePlacer) Notes(_ context.Context, room ring.RoomID, names ...string) ([]string, error) {
+	p.mine(room)
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if p.noteFail != nil || p.fail != nil {
@@ -176,6 +199,9 @@ func (p *fakePlacer) set(room ring.RoomID, to pin.Pin) {
 }
 
 func (p *fakePlacer) Place(_ context.Context, room ring.RoomID, _ headroom.Room) (pin.Pin, error) {
+	if !strings.HasPrefix(string(room), "placed-") {
+		p.mine(room)
+	}
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.calls = append(p.calls, "place")
@@ -213,6 +239,7 @@ func (p *fakePlacer) Opened(ring.RoomID, ring.NodeID, uint64) {
 }
 
 func (p *fakePlacer) Explain(_ context.Context, room ring.RoomID) (orchestrator.Explanation, error) {
+	p.mine(room)
 	return orchestrator.Explanation{Room: room, Owner: "sfu-1"}, nil
 }
 

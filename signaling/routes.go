@@ -22,7 +22,7 @@ const contentPolicy = "default-src 'none'; script-src 'self'; style-src 'self'; 
 
 func (s *Server) routes() http.Handler {
 	r := chi.NewRouter()
-	r.Use(s.headers)
+	r.Use(s.headers, s.bearRequests)
 	if s.config.Dev {
 		r.Use(s.ownNameOnly)
 	}

@@ -31,9 +31,11 @@ import (
 	"github.com/holdfast-rtc/holdfast/headroom"
 	"github.com/holdfast-rtc/holdfast/loglimit"
 	"github.com/holdfast-rtc/holdfast/orchestrator"
+	"github.com/holdfast-rtc/holdfast/panics"
 	"github.com/holdfast-rtc/holdfast/pin"
 	"github.com/holdfast-rtc/holdfast/ring"
 	"github.com/holdfast-rtc/holdfast/signaling/access"
+	"github.com/holdfast-rtc/holdfast/signaling/wire"
 )
 
 // Placer says where rooms live; orchestrator.Orchestrator is one.
@@ -85,6 +87,8 @@ type Server struct {
 	parts  Parts
 	hub    *Hub
 	log    *slog.Logger
+	panics *panics.Guard                      // of what anybody sends
+	decode func([]byte) (wire.Message, error) // of clients
 
 	pending      *connlimit.Limiter // connections without a session
 	asks         *connlimit.KeyedLimiter
@@ -127,8 +131,9 @@ func New(config Config, parts Parts, log *slog.Logger) (*Server, error) {
 		parts.Keys == nil || parts.Static == nil {
 		return nil, errors.New("signaling needs all of its parts")
 	}
+	guard := panics.New()
 	return &Server{
-		config: config, parts: parts, hub: newHub(parts.Placer, log), log: log,
+		config: config, parts: parts, hub: newHub(parts.Placer, guard, log), log: log, panics: guard, decode: wire.Decode,
 		pending:      connlimit.New(connlimit.Limits{Total: config.MaxWaiting, PerAddress: config.MaxWaitingPerAddress, Proxies: config.TrustedProxies}),
 		asks:         connlimit.NewKeyedLimiter(config.AsksPerSecond, config.AskBurst, rememberedEntries),
 		entries:      connlimit.NewKeyedLimiter(config.EntriesPerSecond, config.EntryBurst, rememberedEntries),

@@ -17,6 +17,7 @@ import (
 
 	"github.com/holdfast-rtc/holdfast/control"
 	"github.com/holdfast-rtc/holdfast/headroom"
+	"github.com/holdfast-rtc/holdfast/panics"
 	"github.com/holdfast-rtc/holdfast/pin"
 	"github.com/holdfast-rtc/holdfast/signaling/access"
 	"github.com/holdfast-rtc/holdfast/signaling/sfulink"
@@ -72,7 +73,7 @@ func (s *Server) serveSocket(w http.ResponseWriter, r *http.Request) {
 		writeFault(w, errFull) // another node may have room
 		return
 	}
-	socket, err := upgrade(w, r, conn, &s.config, s.log)
+	socket, err := s.upgrade(w, r, conn)
 	if err != nil {
 		s.log.Debug("socket refused", "remote", r.RemoteAddr, "error", err)
 		return
@@ -111,15 +112,22 @@ func (s *Server) hostSessions(ctx context.Context) {
 func (s *session) live(ctx context.Context) {
 	ctx, end := context.WithCancelCause(ctx)
 	defer end(nil)
+	defer s.giveBack()
 	s.socket.tcp.DropBy(func() { end(errCrowded) })
 	s.socket.start(ctx, end)
-	how := s.run(ctx)
+	how := s.runOrBreak(func() ending { return s.run(ctx) })
 	if s.who.Peer != "" {
 		s.log.Info("session ends", "identity", s.who.Identity, "code", int(how.code), "reason", how.reason)
 	}
-	s.part(ctx, how)
-	end(nil) // The socket's goroutines have nobody to tell any more.
+	if caught := panics.Catch(func() { s.part(ctx, how) }); caught != nil {
+		s.report(caught, "a session broke its end")
+	}
+	end(nil) // The socket's goroutines have nobody to tell any more, and what is left of its workers ends.
 	s.socket.close(how)
+}
+
+// giveBack ends what the session counts for.
+func (s *session) giveBack() {
 	if s.admitted {
 		s.server.sockets.Add(-1)
 	}
@@ -144,6 +152,9 @@ func (s *session) run(ctx context.Context) ending {
 	if ctx.Err() != nil {
 		return endingOf(context.Cause(ctx))
 	}
+	if caught, broken := errors.AsType[*panics.Error](err); broken {
+		return s.broke(caught, "a stranger's message broke its decoding: closed")
+	}
 	if err != nil {
 		return s.refuse(err)
 	}
@@ -166,12 +177,12 @@ func (s *session) turn(ctx context.Context) (ending, bool) {
 		if !ok {
 			return endingOf(errLost), true
 		}
-		return s.handle(next)
+		return s.handleOrBreak(next)
 	case event, ok := <-events:
 		if !ok {
 			return s.linkEnded(ctx)
 		}
-		return s.tell(ctx, event)
+		return s.tellOrSkip(ctx, event)
 	case to := <-s.moves:
 		s.moveTo(ctx, to)
 	case r := <-s.reached:
@@ -235,6 +246,13 @@ func (s *session) bye(code wire.Code) (ending, bool) {
 	return ending{code: websocket.StatusNormalClosure, reason: string(code)}, true
 }
 
+// byeFor is bye with an error's code and sentence.
+func (s *session) byeFor(err error) (ending, bool) {
+	fault := faultOf(err)
+	s.socket.send(&wire.Bye{Code: fault.Code, Message: fault.Message})
+	return ending{code: websocket.StatusNormalClosure, reason: string(fault.Code)}, true
+}
+
 // part gives back what the session holds.
 func (s *session) part(ctx context.Context, how ending) {
 	s.server.hub.leave(s)
@@ -242,7 +260,7 @@ func (s *session) part(ctx context.Context, how ending) {
 	if how.leave {
 		// Not in the session's context, which may end with the socket.
 		detached := context.WithoutCancel(ctx)
-		s.workers.Go(func() { _ = s.server.note(detached, leaveOf(s.who, s.server.parts.Store.Now())) })
+		s.work(func() { _ = s.server.note(detached, leaveOf(s.who, s.server.parts.Store.Now())) })
 	}
 	if s.link != nil && (how.leave || how.expelled) {
 		s.link.Leave("left")
@@ -260,6 +278,8 @@ func endingOf(cause error) ending {
 		return ending{code: websocket.StatusServiceRestart, reason: "service restart"}
 	case errors.Is(cause, errCutOff):
 		return ending{code: websocket.StatusServiceRestart, reason: "no media node is heard here"}
+	case errors.Is(cause, errBroke):
+		return ending{code: websocket.StatusInternalError, reason: "internal error"}
 	case errors.Is(cause, errSlow):
 		return ending{code: websocket.StatusPolicyViolation, reason: errSlow.Error(), hopeless: true}
 	case errors.Is(cause, errFlood), errors.Is(cause, errNonsense):

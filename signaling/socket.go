@@ -13,6 +13,7 @@ import (
 	"github.com/coder/websocket"
 	"golang.org/x/time/rate"
 
+	"github.com/holdfast-rtc/holdfast/panics"
 	"github.com/holdfast-rtc/holdfast/signaling/wire"
 )
 
@@ -61,6 +62,8 @@ type inbound struct {
 // has one goroutine, the reader.
 type socket struct {
 	conn   *websocket.Conn
+	decode func([]byte) (wire.Message, error)
+	panics *panics.Guard
 	tcp    *clientConn
 	config *Config
 	log    *slog.Logger
@@ -79,20 +82,20 @@ type socket struct {
 }
 
 // upgrade answers its errors itself.
-func upgrade(w http.ResponseWriter, r *http.Request, tcp *clientConn, config *Config, log *slog.Logger) (*socket, error) {
+func (s *Server) upgrade(w http.ResponseWriter, r *http.Request, tcp *clientConn) (*socket, error) {
 	if !speaks(r) {
 		writeFault(w, errTongue)
 		return nil, errTongue
 	}
 	conn, err := websocket.Accept(slimWriter{w}, r, &websocket.AcceptOptions{
-		Subprotocols: []string{wire.Subprotocol}, OriginPatterns: config.pageHosts(),
+		Subprotocols: []string{wire.Subprotocol}, OriginPatterns: s.config.pageHosts(),
 	})
 	if err != nil {
 		return nil, fmt.Errorf("accept WebSocket: %w", err)
 	}
 	conn.SetReadLimit(strangerBytes)
 	return &socket{
-		conn: conn, tcp: tcp, config: config, log: log,
+		conn: conn, decode: s.decode, panics: s.panics, tcp: tcp, config: &s.config, log: s.log,
 		in: make(chan inbound, incomingMessages),
 	}, nil
 }
@@ -111,8 +114,8 @@ func speaks(r *http.Request) bool {
 func (k *socket) start(ctx context.Context, end context.CancelCauseFunc) {
 	k.end = end
 	detached := context.WithoutCancel(ctx)
-	k.writer = func() { k.write(detached) }
-	k.ends.Go(func() { k.read(detached, ctx.Done()) })
+	k.writer = func() { defer k.bear(); k.write(detached) }
+	k.ends.Go(func() { defer k.bear(); k.read(detached, ctx.Done()) })
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	k.ends.Add(1) // for the timer, or the ping that it began
@@ -206,7 +209,9 @@ func (k *socket) read(ctx context.Context, ended <-chan struct{}) {
 			next.err = fmt.Errorf("%w: it is not a text frame", wire.ErrMalformed)
 		default:
 			dropped = 0
-			next.message, next.err = wire.Decode(frame)
+			if caught := panics.Catch(func() { next.message, next.err = k.decode(frame) }); caught != nil {
+				next = inbound{err: caught, last: true}
+			}
 		}
 		if errors.Is(next.err, wire.ErrMalformed) {
 			if nonsense++; nonsense > nonsenseMessages {
@@ -256,6 +261,7 @@ func (k *socket) next() (frame []byte, ok bool) {
 // ping finds a client that is gone without a word.
 func (k *socket) ping(ctx context.Context) {
 	defer k.ends.Done()
+	defer k.bear()
 	limited, cancel := context.WithTimeout(ctx, k.config.PongLimit)
 	defer cancel()
 	if k.conn.Ping(limited) != nil {

@@ -35,7 +35,7 @@ func TestTenThousandSockets(t *testing.T) {
 	}
 	sockets := min(10_000, int(min(files.Cur, 1<<20))-1000)
 	s := newStage(t)
-	before := s.memory()
+	before := s.memory("signaling-1")
 	ctx, cancel := context.WithTimeout(t.Context(), patience)
 	defer cancel()
 	upgrade := "GET /ws HTTP/1.1\r\nHost: localhost\r\nConnection: Upgrade\r\nUpgrade: websocket\r\n" +
@@ -53,7 +53,7 @@ func TestTenThousandSockets(t *testing.T) {
 		}
 	}
 	s.newcomer("last")
-	after := s.memory()
+	after := s.memory("signaling-1")
 	t.Logf("%d sockets: %d MiB of memory before, %d after", sockets, before>>20, after>>20)
 	if after-before > 150<<20 {
 		t.Errorf("sockets that never join cost %d MiB", (after-before)>>20)
@@ -66,7 +66,7 @@ func TestTenThousandSockets(t *testing.T) {
 func TestSlowReaders(t *testing.T) {
 	const people, cut = 50, 40
 	s := newStage(t)
-	before := s.memory()
+	before := s.memory("signaling-1")
 	ctx, cancel := context.WithTimeout(t.Context(), patience)
 	defer cancel()
 	small := &http.Transport{DialContext: func(ctx context.Context, network, addr string) (net.Conn, error) {
@@ -113,7 +113,7 @@ func TestSlowReaders(t *testing.T) {
 		}
 		return err
 	})
-	if after := s.memory(); after-before > 150<<20 {
+	if after := s.memory("signaling-1"); after-before > 150<<20 {
 		t.Errorf("they cost %d MiB", (after-before)>>20)
 	}
 	cancel()

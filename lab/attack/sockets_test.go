@@ -25,11 +25,11 @@ func TestWhatASocketCosts(t *testing.T) {
 	s := newStage(t)
 	// Everything that is made once is made before.
 	s.hold(100, "early")
-	before := s.memory()
+	before := s.memory("signaling-1")
 	began := time.Now()
 	s.hold(people, "late")
 	took := time.Since(began)
-	after := s.memory()
+	after := s.memory("signaling-1")
 	each := (after - before) / people
 	t.Logf("%d people came in %v: %d KiB of memory for each (%d MiB before, %d MiB after)", people, took, each>>10, before>>20, after>>20)
 	if each > 60<<10 {
@@ -78,28 +78,28 @@ func drain(ctx context.Context, conn *websocket.Conn) {
 	}
 }
 
-// process is what the signaling node's process tells of itself.
+// process is what a node's process tells of itself.
 type process struct {
 	Heap       uint64 `json:"heapBytes"`
 	Goroutines int    `json:"goroutines"`
 }
 
-// process has the garbage collected and asks for it.
-func (s *stage) process() (p process) {
+// process has the garbage of a node collected and asks for it.
+func (s *stage) process(node string) (p process) {
 	s.t.Helper()
 	ctx, cancel := context.WithTimeout(s.t.Context(), patience)
 	defer cancel()
-	if err := s.cluster.Admin(ctx, "process?collect", &p); err != nil {
+	if err := s.cluster.Admin(ctx, "process?collect&node="+node, &p); err != nil {
 		s.t.Fatal(err)
 	}
 	return p
 }
 
-// memory is what the signaling node's process has of the machine's memory, in bytes, after it has collected its garbage.
-func (s *stage) memory() int {
+// memory is what a node's process has of the machine's memory, in bytes, after it has collected its garbage.
+func (s *stage) memory(node string) int {
 	s.t.Helper()
-	process := s.process()
-	pid, err := s.cluster.Pid(s.t.Context(), "signaling-1")
+	process := s.process(node)
+	pid, err := s.cluster.Pid(s.t.Context(), node)
 	if err != nil {
 		s.t.Fatal(err)
 	}

@@ -17,27 +17,37 @@ func (r *Room) arrange(now time.Time) {
 	}
 	r.looks++
 	for _, sub := range r.subscribers {
-		anew := r.tablesChanged || sub.changed
-		r.assignment.moved = r.assignment.moved[:0]
-		for _, kind := range []Kind{KindAudio, KindVideo} {
-			if anew || r.speakersChanged && r.unseated(sub, kind) {
-				r.assign(sub, kind, now)
-			}
-		}
-		// Without a budget, which joins them, a slot that shows the same as before keeps its layer.
-		all := anew || r.layersChanged || sub.budget > 0
-		if anew || r.layersChanged || sub.moved {
-			r.chooseTargets(sub, now, all)
-		}
-		switch {
-		case anew || sub.moved && all:
-			r.tell(sub)
-		case sub.moved:
-			r.tellMoved(sub)
-		}
-		sub.changed, sub.moved = false, false
+		r.arrangeFor(sub, now)
 	}
 	r.tablesChanged, r.speakersChanged, r.layersChanged = false, false, false
+}
+
+// arrangeFor is arrange for one subscriber.
+func (r *Room) arrangeFor(sub *subscriber, now time.Time) {
+	defer r.surviveFor(sub)
+	anew := r.tablesChanged || sub.changed
+	r.assignment.moved = r.assignment.moved[:0]
+	for _, kind := range []Kind{KindAudio, KindVideo} {
+		if anew || r.speakersChanged && r.unseated(sub, kind) {
+			r.assign(sub, kind, now)
+		}
+	}
+	// Without a budget, which joins them, a slot that shows the same as before keeps its layer.
+	all := anew || r.layersChanged || sub.budget > 0
+	if anew || r.layersChanged || sub.moved {
+		r.chooseTargets(sub, now, all)
+	}
+	var told bool
+	switch {
+	case anew || sub.moved && all:
+		told = r.tell(sub)
+	case sub.moved:
+		told = r.tellMoved(sub)
+	}
+	if told && r.cfg.OnSlots != nil {
+		r.cfg.OnSlots(sub.peer)
+	}
+	sub.changed, sub.moved = false, false
 }
 
 // unseated reports whether somebody speaks for whom the subscriber has no slot. Otherwise who speaks changes nothing: the slots
@@ -62,38 +72,33 @@ func (r *Room) assign(sub *subscriber, kind Kind, now time.Time) {
 	r.scarce = r.scarce || group.scarce
 }
 
-// tell reports the subscriber's table if it has changed.
-func (r *Room) tell(sub *subscriber) {
+// tell writes the subscriber's table, and reports whether it has changed.
+func (r *Room) tell(sub *subscriber) bool {
 	r.mu.Lock()
+	defer r.mu.Unlock()
 	table := r.tables[sub.peer]
 	for i, s := range sub.slots {
 		s.position = i
 	}
 	if slices.EqualFunc(table, sub.slots, func(e Entry, s *Slot) bool { return e == s.told() }) {
-		r.mu.Unlock()
-		return
+		return false
 	}
 	table = table[:0]
 	for _, s := range sub.slots {
 		table = append(table, s.told())
 	}
 	r.tables[sub.peer] = table
-	r.mu.Unlock()
-	if r.cfg.OnSlots != nil {
-		r.cfg.OnSlots(sub.peer)
-	}
+	return true
 }
 
 // tellMoved is tell for the slots that were assigned something else, in a table whose slots are the same as before.
-func (r *Room) tellMoved(sub *subscriber) {
+func (r *Room) tellMoved(sub *subscriber) bool {
 	r.mu.Lock()
+	defer r.mu.Unlock()
 	for _, s := range r.assignment.moved {
 		r.tables[sub.peer][s.position] = s.told()
 	}
-	r.mu.Unlock()
-	if r.cfg.OnSlots != nil {
-		r.cfg.OnSlots(sub.peer)
-	}
+	return true
 }
 
 // told is the slot's entry in the table.

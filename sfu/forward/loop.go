@@ -2,7 +2,6 @@ package forward
 
 import (
 	"context"
-	"runtime/debug"
 	"time"
 )
 
@@ -62,11 +61,11 @@ func (r *Room) tickEvery() time.Duration {
 
 // control does the tasks that wait, then works out once what they changed.
 func (r *Room) control(task func()) {
+	defer r.surviveTask()
 	r.gather(func() {
-		task()
+		r.do(task)
 		for range len(r.tasks) {
-			task = <-r.tasks
-			task()
+			r.do(<-r.tasks)
 		}
 		r.arrange(time.Now())
 	})
@@ -114,23 +113,12 @@ func (r *Room) handle(p *Packet) {
 	r.hold(p)
 }
 
-// survive drops the layer whose packet made the loop panic; the room goes on.
-func (r *Room) survive() {
-	fault := recover()
-	if fault == nil {
-		return
-	}
-	l := r.handling
-	r.log.Error("a packet broke forwarding: its track is dropped", "publisher", string(l.cfg.Peer), "source", string(l.cfg.Source), "rid", l.cfg.RID,
-		"fault", fault, "stack", string(debug.Stack()))
-	r.dropLayer(l)
-}
-
 func (r *Room) tick(now time.Time) {
+	defer r.surviveTask()
 	r.takeBudgets()
 	r.restless = false
 	for _, l := range r.layers {
-		l.tick(now)
+		r.tickLayer(l, now)
 	}
 	r.expireHolds(now)
 	if list, changed := r.speakers.update(now); changed {
@@ -150,10 +138,7 @@ func (r *Room) tick(now time.Time) {
 	r.gather(func() {
 		r.arrange(now)
 		for _, sub := range r.subscribers {
-			for _, s := range sub.slots {
-				s.tick(now)
-			}
-			sub.probe()
+			r.tickSubscriber(sub, now)
 			r.restless = r.restless || sub.short > 0
 		}
 	})

@@ -7,6 +7,8 @@ import (
 	"slices"
 	"sync"
 	"time"
+
+	"github.com/holdfast-rtc/holdfast/panics"
 )
 
 // Batcher gathers what is written between Begin and End into few system calls.
@@ -26,6 +28,9 @@ type Config struct {
 	// OnStarved is told, in the same way, of a slot that is armed and has had no picture for 2 s, and again
 	// every 5 s while it lasts.
 	OnStarved func(Starved)
+	// OnBroken is told, in the same way, of a peer whose packets or slots made the loop panic: what it had here is dropped.
+	OnBroken func(PeerID)
+	Panics   *panics.Guard // nil: one of the room's own
 
 	// Batchers gather what is written: the Writer of a slot writes into that of its Shard. With several of them the frames of a large
 	// room are forwarded on as many cores. None: every packet is written by itself.
@@ -74,7 +79,7 @@ type Room struct {
 	lastNumber       uint64
 	holding          holding
 	shards           shards
-	handling         *Layer         // of the packet that is being handled
+	handling         *Layer         // of the packet that is being handled, or that is being cared for
 	publications     []*publication // in order of arrival
 	sources          map[trackKey]*publication
 	subscribers      map[PeerID]*subscriber
@@ -96,6 +101,7 @@ type Room struct {
 
 // NewRoom makes a room; Run makes it work.
 func NewRoom(cfg Config, log *slog.Logger) *Room {
+	cfg.Panics = cmp.Or(cfg.Panics, panics.New())
 	cfg.QueuePackets = cmp.Or(cfg.QueuePackets, defaultQueuePackets)
 	cfg.MinPLIInterval = cmp.Or(cfg.MinPLIInterval, defaultMinPLIInterval)
 	cfg.HoldTable = cmp.Or(cfg.HoldTable, defaultHoldTable)
@@ -250,8 +256,8 @@ func (r *Room) RemovePeer(peer PeerID) {
 			maps.DeleteFunc(sub.holds, func(key trackKey, _ time.Time) bool { return key.peer == peer })
 		}
 		r.mu.Lock()
+		defer r.mu.Unlock()
 		delete(r.tables, peer)
-		r.mu.Unlock()
 		r.tablesChanged = true
 	})
 }

@@ -48,7 +48,10 @@ type PeerState struct {
 // States says it of every peer. It waits for the room's loop; once that has ended there are none.
 func (r *Room) States() map[PeerID]PeerState {
 	told := make(chan map[PeerID]PeerState, 1)
-	r.post(func() { told <- r.states(time.Now()) })
+	r.post(func() {
+		defer close(told) // if that panics
+		told <- r.states(time.Now())
+	})
 	select {
 	case states := <-told:
 		return states

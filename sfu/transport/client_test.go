@@ -23,6 +23,7 @@ import (
 	"go.uber.org/goleak"
 
 	"github.com/holdfast-rtc/holdfast/internal/testkit"
+	"github.com/holdfast-rtc/holdfast/panics"
 )
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
@@ -52,7 +53,7 @@ type datagram struct {
 func newTransport(t testing.TB) (*Transport, *wire) {
 	t.Helper()
 	w := &wire{in: make(chan datagram, 1024), closed: make(chan struct{}), clients: map[netip.AddrPort]*packetio.Buffer{}}
-	transport := New(w, slog.New(slog.DiscardHandler))
+	transport := New(w, panics.New(), slog.New(slog.DiscardHandler))
 	ended := make(chan error, 1)
 	go func() { ended <- transport.Run(t.Context()) }()
 	t.Cleanup(func() {
@@ -128,6 +129,8 @@ type recorder struct {
 	streams map[uint32]int
 	reports int
 	states  []State
+	// To tick, and to tell of a connection that is silent, panics.
+	deadlyTick, deadlyState bool
 }
 
 // deadlySSRC makes the recorder panic.
@@ -148,11 +151,20 @@ func (r *recorder) RTCP([]byte, time.Time) {
 	r.reports++
 }
 
-func (r *recorder) Tick(time.Time) {}
+func (r *recorder) Tick(time.Time) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if r.deadlyTick {
+		panic("of a test")
+	}
+}
 
 func (r *recorder) StateChanged(s State) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
+	if r.deadlyState && s == Disconnected {
+		panic("of a test")
+	}
 	r.states = append(r.states, s)
 }
 

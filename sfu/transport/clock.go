@@ -56,7 +56,7 @@ func (k *clock) run(ctx context.Context) {
 			return
 		case now := <-k.timer.C:
 			for _, c := range k.fallen(now) {
-				c.cfg.Handler.Tick(now)
+				c.transport.on(c, now, (*Conn).tick)
 			}
 		}
 	}

@@ -76,7 +76,8 @@ type Credentials struct {
 const (
 	// keptUsers is how many ICE generations of a connection are answered: while the client restarts ICE it still checks the old way.
 	keptUsers = 2
-	// checksPerSecond bounds the checks from new addresses whose password is verified: verifying is the cost.
+	// checksPerSecond bounds the checks from other addresses than the one in use: a browser sends 20 a second (RFC 8445 section 14.2), for a
+	// few seconds.
 	checksPerSecond, checksBurst = 50, 100
 	// backsPerSecond bounds our own checks: a client could forge the address that they go to.
 	backsPerSecond, backsBurst = 20, 40
@@ -194,9 +195,14 @@ func (c *Conn) password(ufrag string) (string, bool) {
 	return "", false
 }
 
-// mayCheck bounds what strangers can make us verify. An address that is known is always heard.
+// mayCheck bounds what strangers can make us verify, and what a client can make us answer to somebody whose address it forges. The address
+// that media goes to is always heard: somebody has shaken hands or answered a check there.
 func (c *Conn) mayCheck(from netip.AddrPort, now time.Time) bool {
-	return c.transport.at(from) == c || c.stranger.AllowN(now, 1)
+	c.mu.Lock()
+	up := c.up
+	c.mu.Unlock()
+	used := c.selected.Load()
+	return up && used != nil && *used == from || c.stranger.AllowN(now, 1)
 }
 
 func (c *Conn) heardFrom(now time.Time) { c.heard.Store(now.UnixNano()) }
@@ -237,6 +243,8 @@ func (c *Conn) answered(from netip.AddrPort, id [stun.TransactionIDSize]byte, au
 		c.selected.Store(&from)
 	}
 }
+
+func (c *Conn) tick(now time.Time) { c.cfg.Handler.Tick(now) }
 
 // HandshakeFailed reports whether the client was reached and DTLS came to no end.
 func (c *Conn) HandshakeFailed() bool {

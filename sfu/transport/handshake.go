@@ -15,6 +15,8 @@ import (
 	"github.com/pion/dtls/v3"
 	"github.com/pion/srtp/v3"
 	"github.com/pion/transport/v4/packetio"
+
+	"github.com/holdfast-rtc/holdfast/panics"
 )
 
 const (
@@ -52,7 +54,11 @@ func (c *Conn) beginHandshake(to netip.AddrPort) {
 		case <-wait.C:
 		case <-ctx.Done():
 		}
-		err := c.shakeHands(ctx, p, net.UDPAddrFromAddrPort(to))
+		var err error
+		if caught := panics.Catch(func() { err = c.shakeHands(ctx, p, net.UDPAddrFromAddrPort(to)) }); caught != nil {
+			c.transport.panics.Report(c.cfg.Log, caught, "a handshake broke the node's part of it: connection ended")
+			err = caught
+		}
 		c.mu.Lock()
 		c.pipe, c.up, c.failed = nil, err == nil, c.failed || err != nil
 		c.mu.Unlock()
@@ -61,7 +67,7 @@ func (c *Conn) beginHandshake(to netip.AddrPort) {
 		} else {
 			c.cfg.Log.Debug("DTLS is up", "after", time.Since(begun))
 		}
-		c.settle(time.Now())
+		c.transport.on(c, time.Now(), (*Conn).settle)
 	})
 }
 

@@ -8,9 +8,10 @@ import (
 	"log/slog"
 	"net"
 	"net/netip"
-	"runtime/debug"
 	"sync"
 	"time"
+
+	"github.com/holdfast-rtc/holdfast/panics"
 )
 
 const (
@@ -29,6 +30,7 @@ type Socket interface {
 // Transport is one socket and its connections. Its methods are safe for concurrent use.
 type Transport struct {
 	socket Socket
+	panics *panics.Guard
 	log    *slog.Logger
 	clock  *clock
 
@@ -39,9 +41,9 @@ type Transport struct {
 }
 
 // New makes a transport on a bound socket; Run makes it work.
-func New(socket Socket, log *slog.Logger) *Transport {
+func New(socket Socket, guard *panics.Guard, log *slog.Logger) *Transport {
 	return &Transport{
-		socket: socket, log: log, clock: newClock(),
+		socket: socket, panics: guard, log: log, clock: newClock(),
 		conns: map[*Conn]struct{}{}, byUser: map[string]*Conn{}, byAddress: map[netip.AddrPort]*Conn{},
 	}
 }
@@ -93,14 +95,25 @@ func (t *Transport) receive(b []byte, from netip.AddrPort, now time.Time, check 
 // survive ends the connection whose packet made us panic; all others go on. What a packet can do once it could do again, so the
 // connection takes no more.
 func (t *Transport) survive(from netip.AddrPort) {
-	fault := recover()
-	if fault == nil {
+	caught := panics.Of(recover())
+	if caught == nil {
 		return
 	}
-	t.log.Error("a packet broke the node's reading of it: connection ended", "from", from.String(), "fault", fault, "stack", string(debug.Stack()))
+	t.panics.Report(t.log, caught, "a packet broke the node's reading of it: connection ended", "from", from.String())
 	if c := t.at(from); c != nil {
 		c.fail()
 	}
+}
+
+// on calls do, and ends the connection if that panics. One that is closed by then is told nothing.
+func (t *Transport) on(c *Conn, now time.Time, do func(*Conn, time.Time)) {
+	defer func() {
+		if caught := panics.Of(recover()); caught != nil {
+			t.panics.Report(c.cfg.Log, caught, "a connection broke the node's care for it: connection ended")
+			c.fail()
+		}
+	}()
+	do(c, now)
 }
 
 func (t *Transport) at(address netip.AddrPort) *Conn {
@@ -125,7 +138,7 @@ func (t *Transport) watch(ctx context.Context) {
 			return
 		case now := <-ticker.C:
 			for _, c := range t.list() {
-				c.settle(now)
+				t.on(c, now, (*Conn).settle)
 			}
 		}
 	}

@@ -143,6 +143,19 @@ func TestAFloodOfForgedChecksIsNotVerified(t *testing.T) {
 	}
 }
 
+// TestAnswersToAForgedAddressAreBounded: a client can have the node answer checks that it sends in another's name. That one gets few.
+func TestAnswersToAForgedAddressAreBounded(t *testing.T) {
+	transport, w := newTransport(t)
+	c := newClient(t, transport, w, "alice")
+	now, check := time.Now(), checkFor(t, c.conn.Credentials(), true)
+	for range 10 * checksBurst {
+		transport.receive(check, netip.MustParseAddrPort("198.51.100.1:9"), now, &checker{})
+	}
+	if n := w.strayed(); n == 0 || n > checksBurst+backsBurst {
+		t.Errorf("%d packets went to the forged address for %d checks, want %d at most", n, 10*checksBurst, checksBurst+backsBurst)
+	}
+}
+
 // TestAnAddressIsNotTaken: a client whose check comes from the address of another one that is alive gets no answer, and the other
 // one's media goes on. When that one has been silent the address is free; a newer connection of the same client may have it at once.
 func TestAnAddressIsNotTaken(t *testing.T) {
@@ -252,6 +265,29 @@ func TestOneBadPacketEndsOneConnection(t *testing.T) {
 	}
 }
 
+// TestWhatBreaksBesideThePacketsEndsOneConnection: reports and changes of state are told by clocks of the transport.
+func TestWhatBreaksBesideThePacketsEndsOneConnection(t *testing.T) {
+	for name, arm := range map[string]func(*recorder){
+		"a report": func(r *recorder) { r.deadlyTick = true }, "a change of state": func(r *recorder) { r.deadlyState = true },
+	} {
+		t.Run(name, func(t *testing.T) {
+			transport, w := newTransport(t)
+			unlucky, other := newClient(t, transport, w, "unlucky"), newClient(t, transport, w, "other")
+			unlucky.got.mu.Lock()
+			arm(unlucky.got)
+			unlucky.got.mu.Unlock()
+			unlucky.conn.SetTicking()
+			if name == "a change of state" {
+				unlucky.conn.heard.Store(time.Now().Add(-disconnectedAfter).UnixNano())
+			}
+			eventually(t, "the panic is counted", func() bool { return transport.panics.Count() > 0 })
+			eventually(t, "the connection is ended", func() bool { return unlucky.got.state() == Failed })
+			other.send(7, 1)
+			eventually(t, "the other is heard", func() bool { return other.got.heard() == 1 })
+		})
+	}
+}
+
 // TestSilence: disconnected, back, and failed for good. An alert only makes the node less patient, for anybody could have sent it.
 func TestSilence(t *testing.T) {
 	transport, w := newTransport(t)
@@ -293,6 +329,9 @@ func FuzzReceive(f *testing.F) {
 		}
 		if len(b) > 0 {
 			transport.receive(b, from, time.Now(), &checker{})
+		}
+		if n := transport.panics.Count(); n > 0 {
+			t.Fatal("the reading of it panics")
 		}
 		if c.got.state() == Failed {
 			t.Fatal("bytes that nobody authenticated ended the connection")

@@ -17,6 +17,7 @@ import (
 
 	"github.com/holdfast-rtc/holdfast/control"
 	"github.com/holdfast-rtc/holdfast/headroom"
+	"github.com/holdfast-rtc/holdfast/panics"
 	"github.com/holdfast-rtc/holdfast/pin"
 	"github.com/holdfast-rtc/holdfast/ring"
 )
@@ -218,6 +219,11 @@ func (l *Link) Close() {
 
 // send runs while something waits. After a Leave it half-closes the stream.
 func (l *Link) send() {
+	defer func() {
+		if caught := panics.Of(recover()); caught != nil {
+			l.end(caught)
+		}
+	}()
 	for {
 		m, last := l.next()
 		switch {
@@ -247,6 +253,11 @@ func (l *Link) next() (m *control.EdgeMessage, last bool) {
 
 func (l *Link) receive() {
 	defer close(l.in)
+	defer func() {
+		if caught := panics.Of(recover()); caught != nil {
+			l.end(caught)
+		}
+	}()
 	for {
 		event, err := l.stream.Recv()
 		if err != nil {
@@ -274,6 +285,8 @@ func (l *Link) stale(event *control.PeerEvent) bool {
 func (l *Link) end(err error) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	l.err = fmt.Errorf("link to %s: %w", l.Pin.Node, err)
+	if l.err == nil { // else send has said why
+		l.err = fmt.Errorf("link to %s: %w", l.Pin.Node, err)
+	}
 	l.cancel(ErrClosed)
 }

@@ -12,6 +12,7 @@ import (
 	"google.golang.org/grpc"
 
 	"github.com/holdfast-rtc/holdfast/control"
+	"github.com/holdfast-rtc/holdfast/panics"
 	"github.com/holdfast-rtc/holdfast/pin"
 )
 
@@ -47,7 +48,7 @@ func dial(t *testing.T, attach func(grpc.BidiStreamingServer[control.EdgeMessage
 	ctx, cancel := context.WithCancel(context.Background())
 	ended := make(chan error, 1)
 	go func() {
-		ended <- control.NewServer(key, slog.New(slog.DiscardHandler)).Serve(ctx, lis, func(s *grpc.Server) {
+		ended <- control.NewServer(key, panics.New(), slog.New(slog.DiscardHandler)).Serve(ctx, lis, func(s *grpc.Server) {
 			control.RegisterMediaServer(s, &media{attach: attach})
 		})
 	}()

@@ -1,0 +1,115 @@
+// Package panics keeps what one peer sends from ending the process when handling it panics.
+//
+// Whoever handles input recovers, reports the panic to the process's Guard and ends the connection that the input came on. The Guard
+// counts, logs with the stack at a bounded rate, and remembers whose input it was: who does it twice is refused for a while.
+// It does not know what a half-done handler leaves behind: that is its caller's to put right.
+package panics
+
+import (
+	"fmt"
+	"log/slog"
+	"runtime/debug"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/holdfast-rtc/holdfast/loglimit"
+)
+
+const (
+	// refusedAfter is how many panics the input of one peer may cause.
+	refusedAfter = 2
+	// strikeLife is how long a panic is held against a peer: the fault is ours, and its input may have been innocent.
+	strikeLife = 10 * time.Minute
+	// rememberedPeers bounds the peers that are remembered; past it the others go unremembered until a life has passed.
+	rememberedPeers = 10_000
+	// linesPerSecond and lineBurst bound the log: a stack has some 5 KB.
+	linesPerSecond = 0.1
+	lineBurst      = 10
+)
+
+// Error is a panic that was recovered.
+type Error struct {
+	Fault any
+	Stack []byte
+}
+
+// Error is what panic was called with.
+func (e *Error) Error() string { return fmt.Sprintf("panic: %v", e.Fault) }
+
+// Of makes an error of what recover returned, nil of nil. The deferred function that recovers must call it, for the stack.
+func Of(fault any) *Error {
+	if fault == nil {
+		return nil
+	}
+	return &Error{Fault: fault, Stack: debug.Stack()}
+}
+
+// Catch calls f and returns the panic that ended it, nil for none.
+func Catch(f func()) (caught *Error) {
+	defer func() { caught = Of(recover()) }()
+	f()
+	return nil
+}
+
+// Guard is one process's count of panics. Its methods may be called from any goroutine.
+type Guard struct {
+	count atomic.Uint64
+	lines *loglimit.Limiter
+
+	mu      sync.Mutex // guards strikes
+	strikes map[string]strikes
+}
+
+// strikes are the panics of one peer's input.
+type strikes struct {
+	number int
+	last   time.Time
+}
+
+// New makes a Guard that has seen nothing.
+func New() *Guard {
+	return &Guard{lines: loglimit.New(linesPerSecond, lineBurst), strikes: make(map[string]strikes)}
+}
+
+// Report counts a panic and logs it, with attributes that say whose input it was. what is a sentence's beginning such as
+// "a packet broke its reading".
+func (g *Guard) Report(log *slog.Logger, caught *Error, what string, attributes ...any) {
+	total := g.count.Add(1)
+	if unlogged, ok := g.lines.Next(); ok {
+		log.Error(what, append(attributes, "fault", fmt.Sprint(caught.Fault), "total", total, "unlogged", unlogged, "stack", string(caught.Stack))...)
+	}
+}
+
+// Count is how many panics were reported.
+func (g *Guard) Count() uint64 { return g.count.Load() }
+
+// Strike remembers that the input of a peer caused a panic. The name must be one that strangers cannot choose, such as an identity.
+func (g *Guard) Strike(who string) {
+	now := time.Now()
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	s, known := g.strikes[who]
+	if !known && len(g.strikes) >= rememberedPeers {
+		for name, old := range g.strikes {
+			if now.Sub(old.last) >= strikeLife {
+				delete(g.strikes, name)
+			}
+		}
+		if len(g.strikes) >= rememberedPeers {
+			return
+		}
+	}
+	if now.Sub(s.last) >= strikeLife {
+		s.number = 0
+	}
+	g.strikes[who] = strikes{number: s.number + 1, last: now}
+}
+
+// Refuses reports whether a peer has used up what is borne.
+func (g *Guard) Refuses(who string) bool {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	s := g.strikes[who]
+	return s.number >= refusedAfter && time.Since(s.last) < strikeLife
+}

@@ -1,0 +1,78 @@
+package sfu
+
+import (
+	"cmp"
+
+	"github.com/holdfast-rtc/holdfast/control"
+	"github.com/holdfast-rtc/holdfast/panics"
+	"github.com/holdfast-rtc/holdfast/sfu/forward"
+)
+
+// strikeName is by what a peer is remembered whose input made the node panic: its token's subject, which it cannot choose.
+func strikeName(entry *control.Peer) string { return cmp.Or(entry.GetIdentity(), entry.GetId()) }
+
+// brokeRefusal ends a stream whose messages broke the node's handling of them.
+func brokeRefusal() *refusal {
+	return refuse(control.Refusal_REFUSAL_BROKE, "the node broke while it handled what this peer sent")
+}
+
+// survive runs a task of the loop. One that panics is given up, and the loop goes on.
+func (r *room) survive(task func()) {
+	if caught := panics.Catch(task); caught != nil {
+		r.node.panics.Report(r.log, caught, "a task broke the room's loop: it is given up")
+	}
+}
+
+// handleOrBreak is handleNow for a message that may make us panic: the stream ends, and who does it twice leaves the room.
+func (s *session) handleOrBreak(message *control.EdgeMessage) (goesOn bool) {
+	if caught := panics.Catch(func() { goesOn = s.handleNow(message) }); caught != nil {
+		s.broke(caught)
+		return false
+	}
+	return goesOn
+}
+
+// broke ends the stream of a peer whose message made the loop panic. Call it on the loop.
+func (s *session) broke(caught *panics.Error) {
+	r, p := s.room, s.peer
+	guard, name := r.node.panics, strikeName(p.entry)
+	guard.Report(r.log, caught, "a message broke the room's handling of it: stream ended", "peer", string(p.id), "identity", p.entry.GetIdentity())
+	guard.Strike(name)
+	s.outbox.end(brokeRefusal().event())
+	switch {
+	case p.gone || p.outbox != s.outbox: // It was on its way out.
+	case guard.Refuses(name):
+		r.remove(p, "what it sends breaks the room")
+	default:
+		r.detach(p)
+	}
+}
+
+// abandon ends what an Attach began that made the loop panic. Call it on the loop.
+func (r *room) abandon(a attachment) {
+	if p, here := r.peers[forward.PeerID(a.entry.GetId())]; here && !p.expected {
+		r.supersede(p)
+		r.detach(p)
+	}
+}
+
+// mediaBroke ends the connection of a peer whose media made forward's loop panic. It is forward's OnBroken: it must not block.
+func (r *room) mediaBroke(id forward.PeerID) {
+	select {
+	case r.tasks <- func() { r.endConnection(id) }:
+	default: // The room's loop is busy; its media is dropped already.
+	}
+}
+
+// endConnection does it on the room's loop. The peer's next offer gets another connection.
+func (r *room) endConnection(id forward.PeerID) {
+	p, here := r.peers[id]
+	if !here || p.connection == nil {
+		return
+	}
+	r.node.panics.Strike(strikeName(p.entry))
+	r.node.closers.Go(p.connection.close)
+	p.connection, p.connected = nil, false
+	r.count()
+	r.send(p, &control.PeerEvent{Event: &control.PeerEvent_Transport{Transport: &control.Transport{State: control.TransportState_TRANSPORT_STATE_FAILED}}})
+}

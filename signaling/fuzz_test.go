@@ -1,0 +1,209 @@
+package signaling
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"log/slog"
+	"net/http"
+	"net/http/httptest"
+	"net/url"
+	"strings"
+	"testing"
+	"testing/fstest"
+
+	"google.golang.org/grpc"
+	"google.golang.org/protobuf/proto"
+
+	"github.com/holdfast-rtc/holdfast/cluster"
+	"github.com/holdfast-rtc/holdfast/control"
+	"github.com/holdfast-rtc/holdfast/pin"
+	"github.com/holdfast-rtc/holdfast/ring"
+	"github.com/holdfast-rtc/holdfast/signaling/access"
+	"github.com/holdfast-rtc/holdfast/signaling/wire"
+)
+
+// fakeMedia is a media node that replies what the fuzzer says.
+type fakeMedia struct {
+	control.MediaClient
+
+	rooms   control.RoomsReply
+	process control.ProcessReply
+	remove  control.RemoveReply
+}
+
+func (m *fakeMedia) Client(string) (control.MediaClient, error) { return m, nil }
+
+func (m *fakeMedia) Rooms(context.Context, *control.RoomsRequest, ...grpc.CallOption) (*control.RoomsReply, error) {
+	return &m.rooms, nil
+}
+
+func (m *fakeMedia) Process(context.Context, *control.ProcessRequest, ...grpc.CallOption) (*control.ProcessReply, error) {
+	return &m.process, nil
+}
+
+func (m *fakeMedia) Remove(context.Context, *control.RemoveRequest, ...grpc.CallOption) (*control.RemoveReply, error) {
+	return &m.remove, nil
+}
+
+var errNobody = errors.New("nobody is there")
+
+func (m *fakeMedia) Attach(context.Context, ...grpc.CallOption) (grpc.BidiStreamingClient[control.EdgeMessage, control.PeerEvent], error) {
+	return nil, errNobody
+}
+
+// loneServer is a signaling node that only routes, and a token for its whole REST API.
+func loneServer(f *testing.F) (s *Server, media *fakeMedia, token string) {
+	f.Helper()
+	keys, err := access.ParseKeyring(apiKey + ":" + apiSecret)
+	if err != nil {
+		f.Fatal(err)
+	}
+	placer, views, media := &fakePlacer{pins: map[ring.RoomID]pin.Pin{}, notes: map[string]string{}}, newFakeViews(), &fakeMedia{}
+	views.add(cluster.Node{ID: "sfu-1", Boot: "b1", Role: cluster.RoleSFU, Control: "127.0.0.1:1"})
+	config := DefaultConfig("edge")
+	config.Dev = true
+	s, err = New(config, Parts{
+		Placer: placer, Links: media, Views: views, Store: placer, Keys: keys, Static: fstest.MapFS{"index.html": {Data: []byte("<!doctype html>hello")}},
+	}, slog.New(slog.DiscardHandler))
+	if err != nil {
+		f.Fatal(err)
+	}
+	token, err = keys.Mint(apiKey, access.Grant{Identity: "ops", RoomList: true, RoomAdmin: true}, generous)
+	if err != nil {
+		f.Fatal(err)
+	}
+	return s, media, token
+}
+
+// FuzzRequest: whatever is asked of the REST API, with a good token and without one, is answered with a status and, under /api, JSON or a sentence.
+func FuzzRequest(f *testing.F) {
+	for _, target := range []string{
+		"/", "/ws", "/healthz", "/readyz", "/api/v1/config", "/api/v1/dev/token?room=lobby&name=Ada", "/api/v1/nodes", "/api/v1/rooms?media",
+		"/api/v1/rooms/a%2fb", "/api/v1/rooms/%00", "/api/v1/process?node=sfu-1&collect", "/api/v1/peers?room=lobby&peer=p-1", "/api/v1/peers?room=lobby&identity=%ff",
+	} {
+		f.Add(http.MethodGet, target, true)
+	}
+	f.Add(http.MethodDelete, "/api/v1/peers?room=lobby&peer=p-1", true)
+	s, _, token := loneServer(f)
+	handler := s.routes()
+	f.Fuzz(func(t *testing.T, method, target string, authorized bool) {
+		u, err := url.ParseRequestURI(target)
+		if err != nil || strings.Contains(target, "collect") || !strings.HasPrefix(target, "/") {
+			return
+		}
+		request := (&http.Request{
+			Method: method, URL: u, Host: "localhost", RequestURI: target, Header: http.Header{}, Body: http.NoBody, RemoteAddr: "192.0.2.1:1",
+			Proto: "HTTP/1.1", ProtoMajor: 1, ProtoMinor: 1,
+		}).WithContext(t.Context())
+		if authorized {
+			request.Header.Set("Authorization", "Bearer "+token)
+		}
+		answer := httptest.NewRecorder()
+		handler.ServeHTTP(answer, request)
+		if n := s.panics.Count(); n > 0 {
+			t.Fatalf("%s %q panics", method, target)
+		}
+		if answer.Code == http.StatusInternalServerError || answer.Code < 200 {
+			t.Fatalf("%s %q is answered with %d", method, target, answer.Code)
+		}
+		if answer.Header().Get("Content-Type") == "application/json" && method != http.MethodHead && !json.Valid(answer.Body.Bytes()) {
+			t.Fatalf("%s %q is answered with %q, which is not JSON", method, target, answer.Body)
+		}
+	})
+}
+
+// FuzzReplies: whatever a media node replies, an operator is answered with JSON.
+func FuzzReplies(f *testing.F) {
+	seed := func(kind byte, reply proto.Message) {
+		text, err := proto.Marshal(reply)
+		if err != nil {
+			f.Fatal(err)
+		}
+		f.Add(kind, text)
+	}
+	seed(0, &control.RoomsReply{Node: "sfu-1", Rooms: []*control.HeldRoom{{Room: "lobby", Peers: []*control.HeldPeer{{Id: "p-1", Media: &control.MediaState{
+		Slots: []*control.SlotState{{Mid: "0", AskedMsAgo: -1}, nil}, Tracks: []*control.TrackState{{Rid: "q"}, nil}, Unplaced: []*control.Stream{{Ssrc: 1}, nil},
+	}}, nil}}, nil}})
+	seed(1, &control.ProcessReply{Node: "sfu-1", Goroutines: 1 << 63})
+	seed(2, &control.RemoveReply{Removed: []string{"p-1", ""}})
+	s, media, token := loneServer(f)
+	handler := s.routes()
+	f.Fuzz(func(t *testing.T, kind byte, text []byte) {
+		media.rooms.Reset()
+		media.process.Reset()
+		media.remove.Reset()
+		replies := []proto.Message{&media.rooms, &media.process, &media.remove}
+		if proto.Unmarshal(text, replies[int(kind)%len(replies)]) != nil {
+			return
+		}
+		for _, ask := range []string{"GET /api/v1/rooms?media", "GET /api/v1/process?node=sfu-1", "DELETE /api/v1/peers?room=lobby&peer=p-1"} {
+			method, target, _ := strings.Cut(ask, " ")
+			request := httptest.NewRequestWithContext(t.Context(), method, "http://localhost"+target, http.NoBody)
+			request.Header.Set("Authorization", "Bearer "+token)
+			answer := httptest.NewRecorder()
+			handler.ServeHTTP(answer, request)
+			if s.panics.Count() > 0 || !json.Valid(answer.Body.Bytes()) {
+				t.Fatalf("%s is answered with %d %q, %d panics", ask, answer.Code, answer.Body, s.panics.Count())
+			}
+		}
+	})
+}
+
+// FuzzEvents: whatever a media node says to a session, it neither panics nor tells the client what is no message.
+func FuzzEvents(f *testing.F) {
+	for _, event := range []*control.PeerEvent{
+		{Event: &control.PeerEvent_Attached{Attached: &control.Attached{Roster: []*control.Peer{{Id: "p-2"}, nil}, Slots: []*control.Slot{{Mid: "0"}, nil}, Egress: &control.Egress{BitsPerSecond: 1 << 63}}}},
+		{Event: &control.PeerEvent_Answer{Answer: &control.Answer{OfferId: "1", Sdp: "v=0"}}},
+		{Event: &control.PeerEvent_OfferRejected{OfferRejected: &control.OfferRejected{OfferId: "1", NodeFault: true}}},
+		{Event: &control.PeerEvent_Slots{Slots: &control.SlotTable{Slots: []*control.Slot{{Mid: "0", Source: 99}, nil}}}},
+		{Event: &control.PeerEvent_Roster{Roster: &control.Roster{Peers: []*control.Peer{{Id: "p-2"}, nil}}}},
+		{Event: &control.PeerEvent_RosterChange{RosterChange: &control.RosterChange{Change: &control.RosterChange_Joined{Joined: &control.Peer{Id: "p-3"}}}}},
+		{Event: &control.PeerEvent_RosterChange{RosterChange: &control.RosterChange{Change: &control.RosterChange_Left{Left: "p-3"}}}},
+		{Event: &control.PeerEvent_Speakers{Speakers: &control.Speakers{Speakers: []*control.Speaker{{Peer: "p-2", Level: 0.5}, nil}}}},
+		{Event: &control.PeerEvent_Chat{Chat: &control.Chat{Peer: "p-2", Text: "hello", AtUnixMs: -1}}},
+		{Event: &control.PeerEvent_Reoffer{Reoffer: &control.Reoffer{Mids: []string{"0", ""}, Reason: "silent"}}},
+		{Event: &control.PeerEvent_Egress{Egress: &control.Egress{PacketsPerSecond: 1 << 63}}},
+		{Event: &control.PeerEvent_Fenced{Fenced: &control.Fenced{Current: &control.Fence{Epoch: 1 << 63}}}},
+		{Event: &control.PeerEvent_Refused{Refused: &control.Refused{Code: 1}}},
+	} {
+		text, err := proto.Marshal(event)
+		if err != nil {
+			f.Fatal(err)
+		}
+		f.Add(text, text)
+	}
+	s, _, _ := loneServer(f)
+	f.Fuzz(func(t *testing.T, one, two []byte) {
+		ended := false
+		// Nobody writes out what it is told.
+		k := &socket{log: s.log, writing: true, end: func(error) { ended = true }}
+		told := &session{
+			server: s, socket: k, log: s.log, who: access.Session{Room: "lobby", Peer: "p-1", Identity: "ada"},
+			pin: pin.Pin{Fence: pin.Fence{Epoch: 1}, Node: "sfu-1"}, drop: func() {}, moves: make(chan pin.Pin, 1), unjudge: func() {},
+		}
+		for _, text := range [][]byte{one, two} {
+			var event control.PeerEvent
+			if proto.Unmarshal(text, &event) != nil {
+				return
+			}
+			if attached := event.GetAttached(); attached != nil {
+				told.setRoster(attached.GetRoster())
+				told.setEgress(attached.GetEgress())
+				told.known.slots = attached.GetSlots()
+				k.send(&wire.Roster{Roster: wireRoster(told.known.roster), Epoch: 1})
+				_ = told.opening(told.pin)
+			}
+			told.tell(t.Context(), &event)
+		}
+		told.workers.Wait()
+		if ended {
+			t.Fatal("two events end the session")
+		}
+		for _, frame := range k.out {
+			if _, err := wire.DecodeServer(frame); err != nil {
+				t.Fatalf("the client is told %s: %v", frame, err)
+			}
+		}
+	})
+}

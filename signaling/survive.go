@@ -1,0 +1,93 @@
+package signaling
+
+import (
+	"errors"
+	"fmt"
+	"net/http"
+
+	"github.com/holdfast-rtc/holdfast/panics"
+)
+
+// A panic costs the connection whose input was being handled, and the node goes on. What an event of a media node breaks costs that event
+// only: it may come of another client's input, and every session of the room is told of it.
+
+var (
+	// errBroke ends a session, and answers a request, whose handling panicked.
+	errBroke = errors.New("this signaling node broke while it handled this connection")
+	// errStruck refuses whoever has broken the handling twice.
+	errStruck = errors.New("what this identity sent has broken the server twice")
+)
+
+// strikeName is by what a client is remembered whose messages made the node panic.
+func (s *session) strikeName() string { return s.who.Key + "\x00" + s.who.Identity }
+
+// runOrBreak is run for a session that may panic.
+func (s *session) runOrBreak(run func() ending) (how ending) {
+	if caught := panics.Catch(func() { how = run() }); caught != nil {
+		return s.broke(caught, "a session broke its handling: closed")
+	}
+	return how
+}
+
+// handleOrBreak is handle for a message that may make us panic, or has made its decoder.
+func (s *session) handleOrBreak(next inbound) (how ending, done bool) {
+	caught, broken := errors.AsType[*panics.Error](next.err)
+	if !broken {
+		if caught = panics.Catch(func() { how, done = s.handle(next) }); caught == nil {
+			return how, done
+		}
+	}
+	s.server.panics.Strike(s.strikeName())
+	return s.broke(caught, "a client's message broke its handling: session closed"), true
+}
+
+// broke reports a panic and says how the session ends.
+func (s *session) broke(caught *panics.Error, what string) ending {
+	s.report(caught, what)
+	s.socket.send(faultOf(errBroke))
+	return endingOf(errBroke)
+}
+
+func (s *session) report(caught *panics.Error, what string) {
+	s.server.panics.Report(s.log, caught, what, "identity", s.who.Identity, "remote", s.socket.tcp.RemoteAddr().String())
+}
+
+// work runs f beside the session's loop. If it panics the session ends.
+func (s *session) work(f func()) {
+	s.workers.Go(func() {
+		if caught := panics.Catch(f); caught != nil {
+			s.report(caught, "work for a session broke: closed")
+			s.socket.end(errBroke)
+		}
+	})
+}
+
+// bear is deferred by the socket's goroutines: a panic ends the session.
+func (k *socket) bear() {
+	if caught := panics.Of(recover()); caught != nil {
+		k.panics.Report(k.log, caught, "a socket broke its reading or writing: session closed", "remote", k.tcp.RemoteAddr().String())
+		k.end(errBroke)
+	}
+}
+
+// bearRequests answers a request whose handler panics, and closes its connection.
+func (s *Server) bearRequests(next http.Handler) http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		caught := panics.Catch(func() { next.ServeHTTP(w, r) })
+		if caught == nil {
+			return
+		}
+		s.panics.Report(s.log, caught, "a request broke its handling", "method", r.Method, "path", fmt.Sprintf("%.200q", r.URL.Path), "remote", r.RemoteAddr)
+		w.Header().Set("Connection", "close")
+		writeFault(w, errBroke)
+	})
+}
+
+// borne makes an error of a panic that a media node's reply causes.
+func (s *Server) borne(ask func() error) (err error) {
+	if caught := panics.Catch(func() { err = ask() }); caught != nil {
+		s.panics.Report(s.log, caught, "a media node's reply broke its reading")
+		return errBroke
+	}
+	return err
+}

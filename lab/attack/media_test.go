@@ -184,37 +184,33 @@ func reflection(s *stage) {
 	}
 }
 
-// costlyOffers has ten people offer the largest text that is read, as often as they can.
+// costlyOffers has ten people offer the largest text that is read, as often as they can: a socket is read at a pace.
 func costlyOffers(s *stage) {
 	offer := costlyOffer()
-	type told struct{ answered, refused int }
-	results := make(chan told)
-	const people, offers = 10, 20
+	const people, offers = 10, 4
+	answered := make(chan int)
 	for i := range people {
 		in := s.intrude(fmt.Sprint("bomber-", i))
 		go func() {
-			var t told
+			n := 0
 			for range offers {
 				switch answer, err := in.offer(offer); {
 				case err != nil:
 					s.t.Errorf("bomber %d: %v", i, err)
 				case answer != "":
-					t.answered++
-				default:
-					t.refused++
+					n++
 				}
 			}
-			results <- t
+			answered <- n
 		}()
 	}
-	var all told
+	began, all := time.Now(), 0
 	for range people {
-		t := <-results
-		all.answered, all.refused = all.answered+t.answered, all.refused+t.refused
+		all += <-answered
 	}
-	s.t.Logf("%d offers of %d KiB were answered and %d refused", all.answered, len(offer)>>10, all.refused)
-	if all.answered < people || all.refused < people {
-		s.t.Errorf("%d offers were answered and %d refused: the attack or the bound does not work", all.answered, all.refused)
+	s.t.Logf("%d offers of %d KiB were answered in %v", all, len(offer)>>10, time.Since(began))
+	if all < people {
+		s.t.Errorf("%d offers were answered: the attack does not work", all)
 	}
 }
 

@@ -11,6 +11,7 @@ import (
 	"github.com/coder/websocket"
 
 	"github.com/holdfast-rtc/holdfast/control"
+	"github.com/holdfast-rtc/holdfast/internal/testkit"
 	"github.com/holdfast-rtc/holdfast/signaling/access"
 	"github.com/holdfast-rtc/holdfast/signaling/wire"
 )
@@ -30,7 +31,7 @@ func (l landmine) WithAttrs(attrs []slog.Attr) slog.Handler {
 }
 
 // minefield is a node with a call in it, and a signaling node that breaks at certain messages.
-func minefield(t *testing.T) (r *rig, n *node, e *edge, bob *client) {
+func minefield(t *testing.T) (r *rig, n *node, e *signalingNode, bob *client) {
 	t.Helper()
 	r = newRig(t)
 	r.log = slog.New(landmine{r.log.Handler()})
@@ -45,7 +46,7 @@ func minefield(t *testing.T) (r *rig, n *node, e *edge, bob *client) {
 			return wire.Decode(frame)
 		}
 	}
-	e = r.edge(nil)
+	e = r.signalingNode(nil)
 	bob, _ = e.join("lobby", "Bob")
 	return r, n, e, bob
 }
@@ -119,7 +120,7 @@ func TestAStrangersMessageThatBreaksItsDecodingCostsItsSocket(t *testing.T) {
 func TestAnEventThatBreaksItsHandlingIsLeftOut(t *testing.T) {
 	_, n, e, bob := minefield(t)
 	n.say("Bob", n.pin(firstEpoch).Fence, &control.PeerEvent{Event: &control.PeerEvent_Reoffer{Reoffer: &control.Reoffer{Reason: "silent"}}})
-	waitFor(t, "the panic is counted", func() bool { return e.panics.Count() == 1 })
+	testkit.Eventually(t, "the panic is counted", func() bool { return e.panics.Count() == 1 })
 	bob.goesOn()
 }
 

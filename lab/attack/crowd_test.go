@@ -123,6 +123,7 @@ func TestSlowReaders(t *testing.T) {
 
 // TestSlowRequests sends the headers of requests byte by byte. Each connection is given up after 5 s.
 func TestSlowRequests(t *testing.T) {
+	t.Parallel() // most of it is waiting
 	s := newStage(t)
 	ctx, cancel := context.WithTimeout(t.Context(), patience)
 	defer cancel()

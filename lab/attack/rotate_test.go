@@ -11,6 +11,7 @@ import (
 // TestTheClusterKeyIsRotatedUnderACall replaces the key of running nodes, step by step, while two people call each other.
 // Nobody is disconnected, no node is taken for dead, and somebody can join after each step.
 func TestTheClusterKeyIsRotatedUnderACall(t *testing.T) {
+	t.Parallel() // most of it is waiting
 	file := filepath.Join(t.TempDir(), "cluster.key")
 	write := func(lines ...string) {
 		t.Helper()

@@ -8,6 +8,8 @@ import (
 	"time"
 
 	"github.com/pion/rtp"
+
+	"github.com/holdfast-rtc/holdfast/panics"
 )
 
 // ticked is a handler that notes its ticks.
@@ -21,7 +23,7 @@ func (h ticked) Tick(now time.Time)               { h.at <- now }
 // TestTicksComeWhenTheyAreDue: once each, the sooner of two, several of one moment together, and none for who is gone.
 func TestTicksComeWhenTheyAreDue(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		transport := New(nil, slog.New(slog.DiscardHandler))
+		transport := New(nil, panics.New(), slog.New(slog.DiscardHandler))
 		ctx, cancel := context.WithCancel(t.Context())
 		ended := make(chan struct{})
 		go func() { transport.clock.run(ctx); close(ended) }()

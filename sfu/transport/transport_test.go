@@ -276,7 +276,7 @@ func TestWhatBreaksBesideThePacketsEndsOneConnection(t *testing.T) {
 			unlucky.got.mu.Lock()
 			arm(unlucky.got)
 			unlucky.got.mu.Unlock()
-			unlucky.conn.SetTicking()
+			unlucky.conn.TickAt(time.Now())
 			if name == "a change of state" {
 				unlucky.conn.heard.Store(time.Now().Add(-disconnectedAfter).UnixNano())
 			}

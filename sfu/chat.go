@@ -8,8 +8,8 @@ import (
 	"github.com/holdfast-rtc/holdfast/control"
 )
 
-// Bounds of a line of chat. Edges bound and pace it too; what is longer comes from
-// an edge that does not, and is dropped.
+// Bounds of a line of chat. Signaling nodes bound and pace it too; what is longer comes from
+// a signaling node that does not, and is dropped.
 const (
 	chatBytes   = 8000
 	chatIDBytes = 64

@@ -33,7 +33,7 @@ type Config struct {
 	CeilingBitsPerSecond    uint64 // of egress; no new room is opened past it
 	CeilingPacketsPerSecond uint64
 
-	// Grace is how long a peer without an edge stays, how long an expected peer
+	// Grace is how long a peer without a signaling node stays, how long an expected peer
 	// is kept in the roster, and how long an empty room stays open.
 	Grace time.Duration
 
@@ -66,11 +66,11 @@ func DefaultConfig() Config {
 		// DESIGN.md measured 490,000 packets/s and core at best and 170,000 with one
 		// system call a packet; 100,000 is safe on a small shared machine.
 		CeilingPacketsPerSecond: 100_000,
-		// Long enough for a browser to find another edge through a balancer's
+		// Long enough for a browser to find another signaling node through a balancer's
 		// health check interval, short enough that a ghost is not a nuisance.
 		Grace: 30 * time.Second,
 		Limits: Limits{
-			// A room costs a few goroutines and its peers; this bounds what an edge
+			// A room costs a few goroutines and its peers; this bounds what a signaling node
 			// gone wild can open.
 			Rooms: 5000,
 			// The roster is sent whole: 300 entries are about 60 KiB. More people

@@ -4,11 +4,11 @@
 // It promises that a room is served under one fence at a time and never under
 // one that was fenced; that a peer's media outlives the signaling node that
 // attached it by the grace time; that a browser may bring the connection it had
-// with another node and keep it; and that nothing a client or an edge says can
+// with another node and keep it; and that nothing a client or a signaling node says can
 // harm another peer. Every queue it holds is bounded.
 //
 // It does not know how rooms are placed, who else is in the cluster, or where
-// pins are stored: it is told a pin by the edge that attaches, asks its Owner
+// pins are stored: it is told a pin by the signaling node that attaches, asks its Owner
 // before it serves somebody new, and is told by Fence when a room has gone
 // elsewhere. Packets are forwarded by sfu/forward.
 package sfu

@@ -38,14 +38,14 @@ func reserved(cost headroom.Egress, age time.Duration, expected, measured int) h
 }
 
 const (
-	// egressToldEvery is how often at most the edges of a room are told what it sends: it is for whoever has to move
+	// egressToldEvery is how often at most the signaling nodes of a room are told what it sends: it is for whoever has to move
 	// the room when this node is gone, and each telling is a message for each person.
 	egressToldEvery = 2 * time.Second
 	// egressSettles is when a room is told of although not everybody in it is connected.
 	egressSettles = reservationLife
 )
 
-// tellEgress tells the edges what the room sends, if that is known, and news to them. Only Node.measure calls it. It
+// tellEgress tells the signaling nodes what the room sends, if that is known, and news to them. Only Node.measure calls it. It
 // does not wait for the loop: a busy room is told of at the next measurement.
 func (r *room) tellEgress(sent headroom.Egress, covered int, now time.Time) {
 	people, told := int(r.peerCount.Load()), !r.toldAt.IsZero()

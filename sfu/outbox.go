@@ -6,9 +6,9 @@ import (
 	"github.com/holdfast-rtc/holdfast/control"
 )
 
-// outboxEvents bounds what waits for one peer's edge. A join of 250 others at
-// once fits; an edge that is further behind has stopped reading. When the box is
-// full the stream is ended: the peer lives on in its grace time, and the edge
+// outboxEvents bounds what waits for one peer's signaling node. A join of 250 others at
+// once fits; a signaling node that is further behind has stopped reading. When the box is
+// full the stream is ended: the peer lives on in its grace time, and the signaling node
 // that attaches next gets a snapshot instead of what was lost.
 const outboxEvents = 256
 

@@ -10,10 +10,10 @@ import (
 )
 
 // rememberedAnswers is how many answers a peer keeps for offers that come twice:
-// a client has one offer in flight, and a reconnecting edge repeats that one.
+// a client has one offer in flight, and a reconnecting signaling node repeats that one.
 const rememberedAnswers = 4
 
-// peer is one participant. An absent one is expected or has lost its edge, and
+// peer is one participant. An absent one is expected or has lost its signaling node, and
 // is forgotten at its deadline.
 type peer struct {
 	id     forward.PeerID
@@ -25,7 +25,7 @@ type peer struct {
 	canPublish   bool
 	canSubscribe bool
 	sources      uint32  // which of them it may publish, as of control.Attach
-	outbox       *outbox // nil while no edge holds the peer
+	outbox       *outbox // nil while no signaling node holds the peer
 	deadline     time.Time
 	expected     bool // only announced by others so far
 	connected    bool
@@ -69,7 +69,7 @@ func (p *peer) remember(id, sdp string) {
 // it had here.
 func (p *peer) mediaLives() bool { return p.connection != nil && p.connection.alive() }
 
-// rosterCopy is what the client may be told of an entry that an edge sent: the
+// rosterCopy is what the client may be told of an entry that a signaling node sent: the
 // fields that exist today and nothing that came with them.
 func rosterCopy(entry *control.Peer) *control.Peer {
 	return &control.Peer{

@@ -28,7 +28,7 @@ func fenced(current pin.Fence) *refusal {
 
 // unconfirmed maps what an Owner said of a pin.
 func unconfirmed(err error) *refusal {
-	if errors.Is(err, pin.ErrMissing) { // No fence is named, so the edge just places the room again.
+	if errors.Is(err, pin.ErrMissing) { // No fence is named, so the signaling node just places the room again.
 		return refuse(control.Refusal_REFUSAL_FENCED, "the pin does not stand: %v", err)
 	}
 	if !errors.Is(err, pin.ErrFenced) {

@@ -60,14 +60,14 @@ type room struct {
 
 	meter    meter           // used by Node.measure only
 	waited   int             // as connected at the last measurement; used by Node.measure only
-	toldAt   time.Time       // when the edges were told last what is sent; used by Node.measure only
+	toldAt   time.Time       // when the signaling nodes were told last what is sent; used by Node.measure only
 	told     headroom.Egress // used by Node.measure only
 	measured headroom.Egress // guarded by Node.mu
 	covered  int             // people who were connected for all of that measurement; guarded by Node.mu
 
 	// Owned by the loop.
 	seq        uint64          // of the last roster event
-	egress     *control.Egress // as the edges were told; nil before
+	egress     *control.Egress // as the signaling nodes were told; nil before
 	chatSeq    uint64          // of the last line of chat
 	chatters   *connlimit.KeyedLimiter
 	arrivals   uint64
@@ -200,7 +200,7 @@ func (r *room) end(reason string) {
 	}
 }
 
-// endStreams tells every edge; the loop has ended.
+// endStreams tells every signaling node; the loop has ended.
 func (r *room) endStreams() {
 	for _, p := range r.peers {
 		if p.outbox != nil {
@@ -261,17 +261,17 @@ func (r *room) tellNews() {
 	}
 }
 
-// send queues an event for a peer's edge, if one holds it.
+// send queues an event for a peer's signaling node, if one holds it.
 func (r *room) send(p *peer, event *control.PeerEvent) {
 	if p.outbox == nil || p.outbox.send(r.event(event)) {
 		return
 	}
-	r.log.Warn("edge does not read a peer's events: stream ended", "peer", string(p.id), "events", outboxEvents)
+	r.log.Warn("signaling node does not read a peer's events: stream ended", "peer", string(p.id), "events", outboxEvents)
 	p.outbox.end(nil)
 	r.detach(p)
 }
 
-// detach begins the grace time of a peer whose edge is gone.
+// detach begins the grace time of a peer whose signaling node is gone.
 func (r *room) detach(p *peer) {
 	p.outbox = nil
 	p.deadline = time.Now().Add(r.node.cfg.Grace)

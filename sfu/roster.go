@@ -86,7 +86,7 @@ func (r *room) attachNow(a attachment) (*session, *refusal, error) {
 // supersede ends the stream that held a peer.
 func (r *room) supersede(p *peer) {
 	if p.outbox != nil {
-		p.outbox.end(r.event(&control.PeerEvent{Event: &control.PeerEvent_Closed{Closed: &control.Closed{Reason: "superseded: a newer edge has the peer"}}}))
+		p.outbox.end(r.event(&control.PeerEvent{Event: &control.PeerEvent_Closed{Closed: &control.Closed{Reason: "superseded: a newer signaling node has the peer"}}}))
 	}
 	p.outbox = nil
 }

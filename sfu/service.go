@@ -16,11 +16,11 @@ import (
 )
 
 const (
-	// beatEvery is how often a Watch stream beats. It is there for edges that want
-	// to see silence; a death is seen by the stream's end. An edge asks when three are missing and believes
+	// beatEvery is how often a Watch stream beats. It is there for signaling nodes that want
+	// to see silence; a death is seen by the stream's end. A signaling node asks when three are missing and believes
 	// gossip that we are dead when five are (package failover). One is a frame of 60 bytes.
 	beatEvery = 200 * time.Millisecond
-	// lastWords is how long the end of a stream waits for an edge to read what
+	// lastWords is how long the end of a stream waits for a signaling node to read what
 	// was queued before it.
 	lastWords = 2 * time.Second
 )
@@ -73,11 +73,11 @@ func (s *service) Attach(stream control.Media_AttachServer) error {
 	case <-stream.Context().Done():
 		return status.FromContextError(stream.Context().Err()).Err()
 	case <-late.C:
-		return status.Error(codes.ResourceExhausted, "the edge does not read this stream")
+		return status.Error(codes.ResourceExhausted, "the signaling node does not read this stream")
 	}
 }
 
-// read acts on the edge's messages until the stream or the session ends.
+// read acts on the signaling node's messages until the stream or the session ends.
 func (s *session) read(stream control.Media_AttachServer) {
 	defer s.end()
 	defer func() {
@@ -94,10 +94,10 @@ func (s *session) read(stream control.Media_AttachServer) {
 	}
 }
 
-// Watch says who this is, then beats until the edge or the node ends.
+// Watch says who this is, then beats until the signaling node or the node ends.
 func (s *service) Watch(request *control.WatchRequest, stream control.Media_WatchServer) error {
 	n := s.node
-	n.log.Debug("edge watches", "edge", request.GetEdge())
+	n.log.Debug("signaling node watches", "signaling", request.GetEdge())
 	if request.GetEdge() != "" { // else it only asks who lives here
 		n.watchers.Add(1)
 		defer n.watchers.Add(-1)

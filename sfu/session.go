@@ -21,7 +21,7 @@ type session struct {
 	outbox *outbox
 }
 
-// handle acts on one message of the edge and reports whether the stream goes on.
+// handle acts on one message of the signaling node and reports whether the stream goes on.
 func (s *session) handle(ctx context.Context, message *control.EdgeMessage) bool {
 	if wanted := message.GetOffer(); wanted != nil {
 		return s.offer(ctx, message, wanted)
@@ -40,7 +40,7 @@ func (s *session) handle(ctx context.Context, message *control.EdgeMessage) bool
 // not the stream ends.
 func (s *session) check(message *control.EdgeMessage) bool {
 	if s.peer.outbox != s.outbox {
-		return false // Superseded, or the peer is gone; the edge was told.
+		return false // Superseded, or the peer is gone; the signaling node was told.
 	}
 	refused := s.judge(message)
 	if refused == nil {
@@ -92,7 +92,7 @@ func (s *session) handleNow(message *control.EdgeMessage) bool {
 	return true
 }
 
-// end is called when the stream has ended from the edge's side.
+// end is called when the stream has ended from the signaling node's side.
 func (s *session) end() {
 	s.outbox.end(nil)
 	s.room.post(func() {
@@ -140,7 +140,7 @@ func (s *session) offer(ctx context.Context, message *control.EdgeMessage, wante
 	}) == nil
 }
 
-// sendAnswer sends an answer to the edge that holds the peer now, which may be
+// sendAnswer sends an answer to the signaling node that holds the peer now, which may be
 // a newer one than the one that asked.
 func (s *session) sendAnswer(id, sdp string) {
 	s.room.send(s.peer, &control.PeerEvent{Event: &control.PeerEvent_Answer{Answer: &control.Answer{OfferId: id, Sdp: sdp}}})
@@ -278,7 +278,7 @@ func (n *negotiation) connect(o *offer.Offer) (*connection, error) {
 	})
 }
 
-// transportChanged tells the peer's edge about its connection; news of a connection
+// transportChanged tells the peer's signaling node about its connection; news of a connection
 // that was replaced is no news.
 func (r *room) transportChanged(p *peer, c *connection, state control.TransportState) {
 	if p.gone || p.connection != c {

@@ -10,7 +10,7 @@ import (
 
 const (
 	// tombstoneLife is twice the hour that a pin lives in the store without
-	// a refresh, so that no edge can still read a pin that a tombstone forbids.
+	// a refresh, so that no signaling node can still read a pin that a tombstone forbids.
 	tombstoneLife = 2 * time.Hour
 	// maxTombstones bounds the memory (about 10 MB). When it is full the oldest
 	// is forgotten; the Owner, asked before anybody is served, still knows.

@@ -1,7 +1,7 @@
 package sfu
 
 // vacate frees a place in a full room for somebody new, if it can: it takes out a
-// peer who is away, without an edge and without a connected transport, so nothing is
+// peer who is away, without a signaling node and without a connected transport, so nothing is
 // lost but the right to come back in the grace time. The identity with most such
 // places loses one first, so that dropping sockets fills no room; then who has been
 // away longest.
@@ -34,5 +34,5 @@ func (r *room) vacate() bool {
 	return true
 }
 
-// away reports whether nothing of a peer is here: neither its edge nor its media.
+// away reports whether nothing of a peer is here: neither its signaling node nor its media.
 func (p *peer) away() bool { return !p.expected && p.outbox == nil && !p.connected }

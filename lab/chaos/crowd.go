@@ -69,16 +69,13 @@ func (c *crowd) join(ctx context.Context, status devcluster.Status) error {
 	return c.everybodyReceives(ctx, time.Now(), joinLimit)
 }
 
-// newStack makes what all people share. With a Network the nodes are other hosts.
+// newStack makes what all people share.
 func (c *crowd) newStack() (*peer.Stack, error) {
 	video := peer.VideoLight
 	if c.chaos.options.Cameras >= 0 {
 		video = peer.VideoSparse
 	}
-	if c.chaos.options.Network != nil {
-		return peer.NewRemoteStack(video)
-	}
-	return peer.NewStack(video, true)
+	return peer.NewStack(video)
 }
 
 func mediaNodes(status devcluster.Status) []ring.NodeID {

@@ -11,10 +11,7 @@ package load
 
 import (
 	"context"
-	"fmt"
 	"log/slog"
-	"net"
-	"net/url"
 	"sync"
 	"time"
 
@@ -43,11 +40,7 @@ func New(o Options) (*Load, error) {
 	if err := o.Validate(); err != nil {
 		return nil, err
 	}
-	where, err := url.Parse(o.URL)
-	if err != nil {
-		return nil, fmt.Errorf("--url %q is not a URL: %w", o.URL, err)
-	}
-	stack, err := peer.NewStack(o.Video, isLoopback(where.Hostname()))
+	stack, err := peer.NewStack(o.Video)
 	if err != nil {
 		return nil, err
 	}
@@ -63,12 +56,6 @@ func New(o Options) (*Load, error) {
 		}
 	}
 	return l, nil
-}
-
-// isLoopback reports whether the cluster is on this machine only.
-func isLoopback(host string) bool {
-	ip := net.ParseIP(host)
-	return host == "localhost" || (ip != nil && ip.IsLoopback())
 }
 
 // Run lets everybody join, stay and leave, and returns what was measured. If ctx ends early, the report says so.

@@ -1,147 +1,232 @@
 package peer
 
 import (
+	"context"
+	"crypto/rand"
+	"encoding/hex"
+	"errors"
 	"fmt"
+	random "math/rand/v2"
+	"net"
+	"net/netip"
+	"os"
+	"sync"
+	"sync/atomic"
+	"time"
 
+	"github.com/pion/dtls/v3"
 	"github.com/pion/rtcp"
-	"github.com/pion/webrtc/v4"
+	"github.com/pion/srtp/v3"
 
+	"github.com/holdfast-rtc/holdfast/sfu/reception"
 	"github.com/holdfast-rtc/holdfast/signaling/wire"
 )
 
-// connection is one Pion peer connection and the offer that it made.
+// maxPacketBytes is the largest packet read: a path's usual MTU.
+const maxPacketBytes = 1500
+
+// lostAfter is how long a connection without an answered check may still come back by itself: its room may be about to move.
+const lostAfter = 30 * time.Second
+
+// connection is one connection to a media node, made by one offer: an ICE agent with one socket, DTLS in the server's role, SRTP.
+// A media node tells connections apart by the client's address, so each has a socket of its own.
 type connection struct {
-	pc      *webrtc.PeerConnection
+	stack   *Stack
 	offerID string
-	mic     *webrtc.RTPTransceiver // nil for who does not publish, as the camera
-	camera  *webrtc.RTPTransceiver
+	session uint32 // of the offer's o= line
+	cname   string
+	own     user
+	socket  *net.UDPConn
+	arrived func(arrival)
+	reached func(Step)
+
+	microphone *sendStream   // nil for who does not publish, as the camera
+	camera     []*sendStream // its layers
+
+	remote *answer // set before the goroutines start
+	state  atomic.Int32
+	heard  atomic.Int64 // when a check was last answered, Unix nanoseconds
+	pipe   *pipe        // to DTLS
+	dtls   *dtls.Conn
+	cancel context.CancelFunc // of the handshake
+	wg     sync.WaitGroup
+
+	// What follows belongs to the reader's goroutine.
+	checks   checks
+	keys     atomic.Pointer[srtp.Context] // what decrypts, once DTLS is up
+	plain    []byte
+	receiver *reception.Receiver
+	due      []rtcp.Packet
+	reports  time.Time // when sender reports are due
+
+	out outbound
 }
 
-// newConnection builds the m-lines of every client (docs/PROTOCOL.md): own microphone, own camera, receive slots.
-func newConnection(offerID string, send *sender, opts Options, read func(track *webrtc.TrackRemote, mid string)) (*connection, error) {
-	pc, err := opts.Stack.connect()
+// The states of a connection.
+const (
+	connecting int32 = iota
+	connected
+	failed
+)
+
+// newConnection opens a socket. number counts the peer's connections from 1.
+func newConnection(number string, send *sender, opts Options) (*connection, error) {
+	socket, err := net.ListenUDP("udp", nil)
 	if err != nil {
-		return nil, err
+		return nil, fmt.Errorf("open a socket: %w", err)
 	}
-	c := &connection{pc: pc, offerID: offerID}
-	pc.OnTrack(func(track *webrtc.TrackRemote, receiver *webrtc.RTPReceiver) {
-		if transceiver := receiver.RTPTransceiver(); transceiver != nil {
-			read(track, transceiver.Mid())
+	c := &connection{
+		stack: opts.Stack, offerID: number, session: random.Uint32(), cname: letters(8), own: user{ufrag: letters(4), password: letters(12)},
+		socket: socket, receiver: reception.New(random.Uint32()),
+	}
+	c.out.socket = socket
+	c.pipe = newPipe(&c.out)
+	if send != nil {
+		c.microphone = newSendStream(c, send.audio)
+		for _, layer := range send.layers {
+			c.camera = append(c.camera, newSendStream(c, layer.track))
 		}
-	})
-	if err := c.addLines(send, opts); err != nil {
-		_ = pc.Close()
-		return nil, err
 	}
 	return c, nil
 }
 
-func (c *connection) addLines(send *sender, opts Options) error {
-	if send != nil {
-		if err := c.addOwn(send); err != nil {
-			return err
+// sends is everything that is sent.
+func (c *connection) sends() []*sendStream {
+	if c.microphone == nil {
+		return nil
+	}
+	return append([]*sendStream{c.microphone}, c.camera...)
+}
+
+// letters is a string of ICE characters (RFC 8839 section 5.4), two for each random byte.
+func letters(bytes int) string {
+	b := make([]byte, bytes)
+	_, _ = rand.Read(b) // It never fails.
+	return hex.EncodeToString(b)
+}
+
+// offer is this connection's only offer.
+func (c *connection) offer(opts Options) *wire.Offer {
+	offer := &wire.Offer{ID: c.offerID, SDP: offerText(c, opts), Fresh: true, Senders: wire.List[wire.Sender]{}}
+	if c.microphone != nil {
+		offer.Senders = append(offer.Senders, wire.Sender{Mid: microphoneMid, Source: wire.SourceMicrophone})
+	}
+	if len(c.camera) > 0 {
+		offer.Senders = append(offer.Senders, wire.Sender{Mid: cameraMid, Source: wire.SourceCamera})
+	}
+	return offer
+}
+
+// answer begins to connect. arrived gets each packet of a slot, reached each step, both from goroutines of the connection.
+func (c *connection) answer(text string, arrived func(arrival), reached func(Step)) error {
+	remote, err := readAnswer(text)
+	if err != nil || c.remote != nil {
+		return err
+	}
+	c.remote, c.arrived, c.reached = remote, arrived, reached
+	for ssrc, s := range remote.streams {
+		if s.repairs == 0 {
+			c.receiver.Add(ssrc, clockRate(s.audio), !s.audio)
 		}
 	}
-	slot := webrtc.RTPTransceiverInit{Direction: webrtc.RTPTransceiverDirectionRecvonly}
-	for range opts.AudioSlots {
-		if _, err := c.pc.AddTransceiverFromKind(webrtc.RTPCodecTypeAudio, slot); err != nil {
-			return fmt.Errorf("add an audio slot: %w", err)
-		}
+	ctx, cancel := context.WithCancel(context.Background())
+	c.cancel = cancel
+	if err := c.listen(); err != nil {
+		return err
 	}
-	for range opts.VideoSlots {
-		if _, err := c.pc.AddTransceiverFromKind(webrtc.RTPCodecTypeVideo, slot); err != nil {
-			return fmt.Errorf("add a video slot: %w", err)
-		}
-	}
+	c.wg.Go(c.read)
+	c.wg.Go(func() { c.shakeHands(ctx) })
 	return nil
 }
 
-func (c *connection) addOwn(send *sender) error {
-	var err error
-	own := webrtc.RTPTransceiverInit{Direction: webrtc.RTPTransceiverDirectionSendonly}
-	if c.mic, err = c.pc.AddTransceiverFromTrack(send.audio, own); err != nil {
-		return fmt.Errorf("add the microphone: %w", err)
+func clockRate(audio bool) uint32 {
+	if audio {
+		return audioClock
 	}
-	for i, layer := range send.layers {
-		if i == 0 {
-			c.camera, err = c.pc.AddTransceiverFromTrack(layer.track, own)
-		} else {
-			err = c.camera.Sender().AddEncoding(layer.track)
-		}
-		if err != nil {
-			return fmt.Errorf("add the camera: %w", err)
-		}
-		go watchKeyframes(c.camera.Sender(), layer.track) // ends when the connection closes
-	}
-	return nil
+	return videoClock
 }
 
-// watchKeyframes turns PLIs for one layer into keyframes. Its reading also shows NACKs to the responder.
-func watchKeyframes(sender *webrtc.RTPSender, layer *track) {
+// read is the connection's life: what arrives, and what is due.
+func (c *connection) read() {
+	buffer := make([]byte, maxPacketBytes)
+	var deadline time.Time
 	for {
-		var packets []rtcp.Packet
-		var err error
-		if layer.rid == "" {
-			packets, _, err = sender.ReadRTCP()
-		} else {
-			packets, _, err = sender.ReadSimulcastRTCP(layer.rid)
-		}
-		if err != nil {
-			return
-		}
-		for _, packet := range packets {
-			switch packet.(type) {
-			case *rtcp.PictureLossIndication, *rtcp.FullIntraRequest:
-				layer.wantKeyframe.Store(true)
-			default:
+		now := time.Now()
+		next := c.tick(now)
+		if !next.Equal(deadline) {
+			deadline = next
+			if c.socket.SetReadDeadline(deadline) != nil {
+				return // closed
 			}
 		}
-	}
-}
-
-// offer is this connection's only offer. It has no candidates: the client's become known as peer-reflexive.
-func (c *connection) offer(send *sender) (*wire.Offer, error) {
-	sdp, err := c.pc.CreateOffer(nil)
-	if err != nil {
-		return nil, fmt.Errorf("create: %w", err)
-	}
-	if err := c.pc.SetLocalDescription(sdp); err != nil {
-		return nil, fmt.Errorf("set: %w", err)
-	}
-	offer := &wire.Offer{ID: c.offerID, SDP: sdp.SDP, Fresh: true, Senders: wire.List[wire.Sender]{}}
-	if c.mic != nil {
-		offer.Senders = append(offer.Senders, wire.Sender{Mid: c.mic.Mid(), Source: wire.SourceMicrophone})
-	}
-	if c.camera != nil {
-		mid := c.camera.Mid()
-		for _, layer := range send.layers {
-			layer.mid.Store(&mid)
+		n, from, err := c.socket.ReadFromUDPAddrPort(buffer)
+		switch {
+		case err == nil:
+			c.packet(buffer[:n], netip.AddrPortFrom(from.Addr().Unmap(), from.Port()), time.Now())
+		case errors.Is(err, net.ErrClosed):
+			return
+		case !errors.Is(err, os.ErrDeadlineExceeded):
+			// The kernel tells of a port that nobody listens at; the node may yet come.
 		}
-		offer.Senders = append(offer.Senders, wire.Sender{Mid: mid, Source: wire.SourceCamera})
 	}
-	return offer, nil
 }
 
-func (c *connection) answer(sdp string) error {
-	if err := c.pc.SetRemoteDescription(webrtc.SessionDescription{Type: webrtc.SDPTypeAnswer, SDP: sdp}); err != nil {
-		return fmt.Errorf("apply the answer: %w", err)
+// tick does what is due and returns when something is next.
+func (c *connection) tick(now time.Time) time.Time {
+	next := c.checkAgain(now)
+	if c.keys.Load() == nil {
+		return next
 	}
-	return nil
+	if due := c.receiver.Next(); !due.IsZero() && !now.Before(due) {
+		c.due = c.receiver.Due(now, c.due[:0])
+		c.out.report(c.due)
+	}
+	if c.reports.Before(now) {
+		c.reports = now.Add(c.reportSent(now))
+	}
+	if due := c.receiver.Next(); !due.IsZero() && due.Before(next) {
+		next = due
+	}
+	if c.reports.Before(next) {
+		next = c.reports
+	}
+	return next
 }
 
-// stuck reports whether the connection will not come up by itself. A disconnected one may.
-func (c *connection) stuck() bool {
-	switch c.pc.ConnectionState() {
-	case webrtc.PeerConnectionStateConnected, webrtc.PeerConnectionStateDisconnected:
-		return false
+// packet sorts what arrives (RFC 7983).
+func (c *connection) packet(b []byte, from netip.AddrPort, now time.Time) {
+	switch {
+	case len(b) < 2:
+	case b[0] < 4:
+		c.stun(b, from, now)
+	case b[0] >= 20 && b[0] < 64:
+		_, _ = c.pipe.Write(b) // It copies. What does not fit is lost like a packet.
+	case b[0] < 128 || b[0] >= 192:
+	case b[1] >= 192 && b[1] < 224:
+		c.rtcp(b, now)
 	default:
-		return true
+		c.rtp(b, now)
 	}
 }
 
-func (c *connection) coming() bool {
-	state := c.pc.ConnectionState()
-	return state == webrtc.PeerConnectionStateNew || state == webrtc.PeerConnectionStateConnecting
+// stuck reports whether the connection will not come up by itself.
+func (c *connection) stuck() bool {
+	return c.state.Load() != connected || time.Since(time.Unix(0, c.heard.Load())) > lostAfter
 }
 
-func (c *connection) close() { _ = c.pc.Close() }
+// coming reports whether the connection is being made.
+func (c *connection) coming() bool { return c.state.Load() == connecting }
+
+// close ends the connection, tells the node so, and returns when its goroutines have ended.
+func (c *connection) close() {
+	if c.cancel != nil {
+		c.cancel()
+		_ = c.dtls.Close() // says close_notify
+	}
+	_ = c.pipe.Close()
+	_ = c.socket.Close()
+	c.wg.Wait()
+	for _, s := range c.sends() {
+		s.unbind()
+	}
+}

@@ -9,7 +9,6 @@ import (
 	"time"
 
 	"github.com/coder/websocket"
-	"github.com/pion/webrtc/v4"
 
 	"github.com/holdfast-rtc/holdfast/signaling/wire"
 )
@@ -32,7 +31,7 @@ func (p *Peer) handle(ctx context.Context, socket *websocket.Conn, message wire.
 		}
 		p.due = nil
 		p.observe(Moment{At: time.Now(), Step: StepAnswer, Connection: p.count(), Epoch: p.epoch})
-		return p.conn.answer(m.SDP)
+		return p.answered(m)
 	case *wire.OfferRejected:
 		p.note(func(s *Stats) { s.OffersRejected++ })
 		if p.due != nil && p.due.ID == m.ID {
@@ -48,6 +47,22 @@ func (p *Peer) handle(ctx context.Context, socket *websocket.Conn, message wire.
 	case *wire.Bye:
 		return &RefusedError{Code: m.Code, Message: m.Message}
 	default: // roster, speakers: a synthetic peer has no page to show them on
+	}
+	return nil
+}
+
+// answered begins to connect.
+func (p *Peer) answered(m *wire.Answer) error {
+	number, epoch := p.count(), p.epoch
+	arrived := func(a arrival) {
+		a.connection = number
+		p.arrived(a)
+	}
+	reached := func(step Step) {
+		p.observe(Moment{At: time.Now(), Step: step, Connection: number, Epoch: epoch})
+	}
+	if err := p.conn.answer(m.SDP, arrived, reached); err != nil {
+		return fmt.Errorf("apply the answer: %w", err)
 	}
 	return nil
 }
@@ -137,17 +152,12 @@ func (p *Peer) offer(ctx context.Context, socket *websocket.Conn, why string) er
 	number := p.nextConnection()
 	p.tries++
 	p.log.Debug("offer", "why", why, "count", number)
-	read := func(track *webrtc.TrackRemote, mid string) { p.readSlot(track, mid, number) }
-	conn, err := newConnection(strconv.Itoa(number), p.send, p.opts, read)
+	conn, err := newConnection(strconv.Itoa(number), p.send, p.opts)
 	if err != nil {
 		return fmt.Errorf("make a connection: %w", err)
 	}
 	p.conn = conn
-	p.watchTransport(conn.pc, number, p.epoch)
-	message, err := conn.offer(p.send)
-	if err != nil {
-		return fmt.Errorf("make an offer: %w", err)
-	}
+	message := conn.offer(p.opts)
 	message.Slots = p.table()
 	p.due = message
 	p.nextTry.Reset(offerLimit)

@@ -1,10 +1,6 @@
 package peer
 
-import (
-	"time"
-
-	"github.com/pion/webrtc/v4"
-)
+import "time"
 
 // Step is a step of getting a connection.
 type Step string
@@ -33,22 +29,4 @@ func (p *Peer) observe(m Moment) {
 	if p.opts.Observe != nil {
 		p.opts.Observe(m)
 	}
-}
-
-// watchTransport tells when the connection's transports are up. Pion calls from
-// goroutines of its own.
-func (p *Peer) watchTransport(pc *webrtc.PeerConnection, number int, epoch uint64) {
-	if p.opts.Observe == nil {
-		return
-	}
-	pc.OnICEConnectionStateChange(func(state webrtc.ICEConnectionState) {
-		if state == webrtc.ICEConnectionStateConnected {
-			p.observe(Moment{At: time.Now(), Step: StepICE, Connection: number, Epoch: epoch})
-		}
-	})
-	pc.OnConnectionStateChange(func(state webrtc.PeerConnectionState) {
-		if state == webrtc.PeerConnectionStateConnected {
-			p.observe(Moment{At: time.Now(), Step: StepDTLS, Connection: number, Epoch: epoch})
-		}
-	})
 }

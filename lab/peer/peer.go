@@ -1,10 +1,12 @@
 // Package peer is a synthetic participant: a client of the signaling protocol
-// with a Pion peer connection that sends audio and video with the timing of a real
-// one, and counts what it receives from whom. Tests and load generators are made of it.
+// that sends audio and video with the timing of a real one, and counts what it
+// receives from whom. Tests and load generators are made of it.
 //
-// It does what a browser without a provable restart does (docs/PROTOCOL.md): on
-// `restart` it makes a new connection at once, for Pion cannot redo DTLS on a
-// live one. It decodes nothing.
+// Its transport is as small as a client's can be, so that hundreds of them beside a
+// cluster do not measure themselves: a controlling ICE agent with one socket, Pion's
+// DTLS and SRTP, and the node's own receiver of streams. It does what a browser without
+// a provable restart does (docs/PROTOCOL.md): on `restart` it makes a new connection at
+// once. It decodes nothing and asks for no keyframes.
 package peer
 
 import (
@@ -100,7 +102,7 @@ func New(opts Options, log *slog.Logger) (*Peer, error) {
 		opts.Seed = rand.Uint64()
 	}
 	if opts.Stack == nil {
-		stack, err := NewStack(VideoLight, false)
+		stack, err := NewStack(VideoLight)
 		if err != nil {
 			return nil, err
 		}

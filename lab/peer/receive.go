@@ -1,10 +1,11 @@
 package peer
 
 import (
+	"encoding/binary"
 	"time"
 
+	"github.com/pion/rtcp"
 	"github.com/pion/rtp"
-	"github.com/pion/webrtc/v4"
 
 	"github.com/holdfast-rtc/holdfast/signaling/wire"
 )
@@ -19,27 +20,92 @@ type arrival struct {
 	retransmitted bool // by RTX
 }
 
-// readSlot reads a slot until its connection closes.
-func (p *Peer) readSlot(track *webrtc.TrackRemote, mid string, connection int) {
-	buffer := make([]byte, maxPacketBytes)
+// rtp takes in one packet of a slot. What cannot be decrypted is dropped.
+func (c *connection) rtp(b []byte, now time.Time) {
+	keys := c.keys.Load()
+	if keys == nil {
+		return
+	}
 	var header rtp.Header
-	for {
-		n, attributes, err := track.Read(buffer)
-		if err != nil {
-			return
+	size, err := header.Unmarshal(b)
+	if err != nil {
+		return
+	}
+	stream, known := c.remote.streams[header.SSRC]
+	if c.plain, err = keys.DecryptRTP(c.plain[:0], b, &header); err != nil || !known {
+		return
+	}
+	if number := header.GetExtension(transportID); c.stack.simulcast() && len(number) == 2 {
+		c.receiver.Transport(binary.BigEndian.Uint16(number), header.SSRC, now)
+	}
+	payload := c.plain[size:]
+	if header.Padding && len(payload) > 0 {
+		payload = payload[:max(len(payload)-int(payload[len(payload)-1]), 0)]
+	}
+	a := arrival{at: now, mid: stream.mid, number: header.SequenceNumber, bytes: len(c.plain), media: len(payload) > 0}
+	if stream.repairs == 0 {
+		c.receiver.Received(header.SSRC, header.SequenceNumber, header.Timestamp, now)
+		c.arrived(a)
+		return
+	}
+	if len(payload) < 2 {
+		return // a probe
+	}
+	a.number, a.retransmitted, a.media = binary.BigEndian.Uint16(payload), true, len(payload) > 2
+	if c.receiver.Repaired(stream.repairs, a.number, now) {
+		c.arrived(a)
+	}
+}
+
+// rtcp takes in what the node says of what is sent, and its sender reports.
+func (c *connection) rtcp(b []byte, now time.Time) {
+	keys := c.keys.Load()
+	if keys == nil {
+		return
+	}
+	plain, err := keys.DecryptRTCP(nil, b, nil)
+	if err != nil {
+		return
+	}
+	packets, err := rtcp.Unmarshal(plain)
+	if err != nil {
+		return
+	}
+	for _, packet := range packets {
+		switch p := packet.(type) {
+		case *rtcp.PictureLossIndication:
+			c.askedForKeyframe(p.MediaSSRC)
+		case *rtcp.FullIntraRequest:
+			for _, entry := range p.FIR {
+				c.askedForKeyframe(entry.SSRC)
+			}
+		case *rtcp.TransportLayerNack:
+			c.askedAgain(p)
+		case *rtcp.SenderReport:
+			c.receiver.SenderReport(p.SSRC, p.NTPTime, now)
+		default:
 		}
-		size, err := header.Unmarshal(buffer[:n])
-		if err != nil {
+	}
+}
+
+func (c *connection) askedForKeyframe(ssrc uint32) {
+	for _, s := range c.camera {
+		if s.ssrc == ssrc {
+			s.wantKeyframe.Store(true)
+		}
+	}
+}
+
+func (c *connection) askedAgain(nack *rtcp.TransportLayerNack) {
+	for _, s := range c.camera {
+		if s.ssrc != nack.MediaSSRC {
 			continue
 		}
-		padding := 0
-		if header.Padding {
-			padding = int(buffer[n-1])
+		for _, pair := range nack.Nacks {
+			for _, number := range pair.PacketList() {
+				s.again(number)
+			}
 		}
-		p.arrived(arrival{
-			at: time.Now(), mid: mid, connection: connection, number: header.SequenceNumber, bytes: n,
-			media: size+padding < n, retransmitted: attributes.Get(webrtc.AttributeRtxSequenceNumber) != nil,
-		})
 	}
 }
 

@@ -5,8 +5,6 @@ import (
 	"math/rand/v2"
 	"sync/atomic"
 	"time"
-
-	"github.com/pion/webrtc/v4"
 )
 
 // The packets of a microphone and of a frame of video.
@@ -94,7 +92,7 @@ func (c *clock) due(now time.Time) (late time.Duration, leftOut int, ok bool) {
 func newSender(video Video, cameraOff bool, seed uint64) *sender {
 	s := &sender{
 		frame: video.soundFrame(),
-		audio: &track{mime: webrtc.MimeTypeOpus, kind: webrtc.RTPCodecTypeAudio},
+		audio: &track{audio: true},
 		rng:   rand.New(rand.NewPCG(seed, 0)), //nolint:gosec // repeatable, not secret
 	}
 	if cameraOff {
@@ -102,7 +100,7 @@ func newSender(video Video, cameraOff bool, seed uint64) *sender {
 	}
 	for _, l := range layersOf(video) {
 		v := &videoTrack{
-			track:   &track{mime: webrtc.MimeTypeVP8, kind: webrtc.RTPCodecTypeVideo, rid: l.rid},
+			track:   &track{rid: l.rid},
 			encoder: encoder{layer: l, rng: s.rng},
 		}
 		v.clock = clock{interval: l.interval(), ticks: uint32(videoClock / l.framesPerSecond), timestamp: s.rng.Uint32()}

@@ -1,23 +1,33 @@
 package peer
 
 import (
+	"encoding/binary"
 	"math/rand/v2"
-	"slices"
 	"sync/atomic"
+	"time"
 
+	"github.com/pion/rtcp"
 	"github.com/pion/rtp"
-	"github.com/pion/sdp/v3"
-	"github.com/pion/webrtc/v4"
 )
 
-// track is one encoding that a peer sends. It outlives its connections; without one, what is written goes nowhere.
-type track struct {
-	mime string
-	kind webrtc.RTPCodecType
-	rid  string // empty without simulcast
+const (
+	// The m-lines of what a peer sends come first.
+	microphoneMid = "0"
+	cameraMid     = "1"
 
-	bound atomic.Pointer[binding]
-	mid   atomic.Pointer[string] // of the m-line of the next binding; nil before the first offer
+	// keptPackets is how many packets of each layer can be sent again: 0.7 s of the largest, which is longer than anybody waits.
+	keptPackets    = 128
+	firstReport    = 50 * time.Millisecond // look again whether something was sent
+	reportInterval = time.Second           // of sender reports
+)
+
+// track is one encoding that a peer sends. It outlives the connections it is bound to, one at a time; while there is none,
+// what is written goes nowhere.
+type track struct {
+	audio bool
+	rid   string // empty without simulcast
+
+	bound atomic.Pointer[sendStream]
 
 	// wantKeyframe is set by a PLI and cleared by the next frame.
 	wantKeyframe atomic.Bool
@@ -25,84 +35,129 @@ type track struct {
 	bytes        atomic.Uint64 // of RTP, headers included
 }
 
-// binding is a track on one connection, changed by the sender's goroutine only.
-type binding struct {
-	id     string
-	writer webrtc.TrackLocalWriter
-	header rtp.Header // of the next packet
-	mid    string
-
-	// Header extensions; 0 = not negotiated.
-	levelID, midID, ridID uint8
-}
-
-// Bind is part of webrtc.TrackLocal.
-func (t *track) Bind(bound webrtc.TrackLocalContext) (webrtc.RTPCodecParameters, error) {
-	codecs := bound.CodecParameters()
-	i := slices.IndexFunc(codecs, func(c webrtc.RTPCodecParameters) bool { return c.MimeType == t.mime })
-	if i < 0 {
-		return webrtc.RTPCodecParameters{}, webrtc.ErrUnsupportedCodec
-	}
-	b := &binding{id: bound.ID(), writer: bound.WriteStream()}
-	if mid := t.mid.Load(); mid != nil {
-		b.mid = *mid
-	}
-	b.header = rtp.Header{Version: 2, SequenceNumber: uint16(rand.Uint32()), SSRC: uint32(bound.SSRC()), PayloadType: uint8(codecs[i].PayloadType)}
-	for _, extension := range bound.HeaderExtensions() {
-		switch extension.URI {
-		case sdp.AudioLevelURI:
-			b.levelID = uint8(extension.ID)
-		case sdp.SDESMidURI:
-			b.midID = uint8(extension.ID)
-		case sdp.SDESRTPStreamIDURI:
-			b.ridID = uint8(extension.ID)
-		}
-	}
-	t.bound.Store(b)
-	return codecs[i], nil
-}
-
-// Unbind is part of webrtc.TrackLocal.
-func (t *track) Unbind(bound webrtc.TrackLocalContext) error {
-	if b := t.bound.Load(); b != nil && b.id == bound.ID() {
-		t.bound.CompareAndSwap(b, nil)
-	}
-	return nil
-}
-
-// ID is part of webrtc.TrackLocal.
-func (t *track) ID() string { return t.kind.String() }
-
-// RID is part of webrtc.TrackLocal.
-func (t *track) RID() string { return t.rid }
-
-// StreamID is part of webrtc.TrackLocal.
-func (t *track) StreamID() string { return "peer" }
-
-// Kind is part of webrtc.TrackLocal.
-func (t *track) Kind() webrtc.RTPCodecType { return t.kind }
-
-// write sends one packet and reports whether the transport took it.
+// write sends one packet. It says whether the transport took it: not before it is up, and not while there is none.
 func (t *track) write(timestamp uint32, marker bool, level uint8, payload []byte) bool {
-	b := t.bound.Load()
-	if b == nil {
+	s := t.bound.Load()
+	if s == nil {
 		return false
 	}
-	h := b.header
-	h.Timestamp, h.Marker = timestamp, marker
-	if t.kind == webrtc.RTPCodecTypeAudio && b.levelID != 0 {
-		_ = h.SetExtension(b.levelID, []byte{level}) // one byte always fits, as do the two below
+	size := s.send(timestamp, marker, level, payload)
+	if size == 0 {
+		return false
 	}
-	if t.rid != "" && b.midID != 0 && b.ridID != 0 {
-		_ = h.SetExtension(b.midID, []byte(b.mid))
-		_ = h.SetExtension(b.ridID, []byte(t.rid))
-	}
-	size := h.MarshalSize() + len(payload)
-	if n, err := b.writer.WriteRTP(&h, payload); err != nil || n == 0 {
-		return false // Pion writes nothing, without an error, until DTLS is up
-	}
-	b.header.SequenceNumber++
 	t.packets.Add(1)
 	t.bytes.Add(uint64(size))
 	return true
+}
+
+// sendStream is a track on one connection. Its fields are guarded by the connection's outbound.
+type sendStream struct {
+	*track
+
+	out           *outbound
+	cname         string
+	ssrc, rtxSSRC uint32
+	number        uint16 // of the next packet
+	rtxNumber     uint16
+
+	sent           [keptPackets][]byte // plain packets, by number; empty for sound
+	packets, bytes uint32              // for the reports
+	lastTimestamp  uint32
+	lastAt         time.Time
+}
+
+func newSendStream(c *connection, t *track) *sendStream {
+	return &sendStream{
+		track: t, out: &c.out, cname: c.cname,
+		ssrc: rand.Uint32() | 1, rtxSSRC: rand.Uint32() | 1, number: uint16(rand.Uint32() >> 17), rtxNumber: uint16(rand.Uint32()),
+	}
+}
+
+func (s *sendStream) bind()   { s.bound.Store(s) }
+func (s *sendStream) unbind() { s.bound.CompareAndSwap(s, nil) }
+
+func (s *sendStream) header(ssrc uint32, payload uint8, number uint16) rtp.Header {
+	return rtp.Header{Version: 2, SSRC: ssrc, PayloadType: payload, SequenceNumber: number}
+}
+
+// send sends one packet and returns its size, 0 for a packet that was not sent.
+func (s *sendStream) send(timestamp uint32, marker bool, level uint8, payload []byte) int {
+	s.out.mu.Lock()
+	defer s.out.mu.Unlock()
+	h := s.header(s.ssrc, vp8Type, s.number)
+	h.Timestamp, h.Marker = timestamp, marker
+	if s.audio {
+		h.PayloadType = opusType
+		_ = h.SetExtension(levelID, []byte{level}) // One byte always fits, as do those of a short name.
+	}
+	if s.rid != "" {
+		_ = h.SetExtension(midID, []byte(cameraMid))
+		_ = h.SetExtension(ridID, []byte(s.rid))
+	}
+	packet := &rtp.Packet{Header: h, Payload: payload}
+	if !s.out.rtp(packet) {
+		return 0
+	}
+	if !s.audio {
+		kept := &s.sent[s.number%keptPackets]
+		*kept = append((*kept)[:0], s.out.plain...)
+	}
+	s.number++
+	s.packets, s.bytes = s.packets+1, s.bytes+uint32(len(payload))
+	s.lastTimestamp, s.lastAt = timestamp, time.Now()
+	return len(s.out.plain)
+}
+
+// again sends a packet again (RFC 4588), if it is remembered.
+func (s *sendStream) again(number uint16) {
+	s.out.mu.Lock()
+	defer s.out.mu.Unlock()
+	var lost rtp.Packet
+	if s.audio || lost.Unmarshal(s.sent[number%keptPackets]) != nil || lost.SequenceNumber != number {
+		return
+	}
+	h := s.header(s.rtxSSRC, rtxType, s.rtxNumber)
+	h.Timestamp, h.Marker = lost.Timestamp, lost.Marker
+	if s.rid != "" {
+		_ = h.SetExtension(midID, []byte(cameraMid))
+		_ = h.SetExtension(repairedRIDID, []byte(s.rid))
+	}
+	if s.out.rtp(&rtp.Packet{Header: h, Payload: append(binary.BigEndian.AppendUint16(nil, number), lost.Payload...)}) {
+		s.rtxNumber++
+	}
+}
+
+// report is the stream's sender report (RFC 3550 section 6.4.1), nil while nothing was sent.
+func (s *sendStream) report(now time.Time) *rtcp.SenderReport {
+	s.out.mu.Lock()
+	defer s.out.mu.Unlock()
+	if s.packets == 0 {
+		return nil
+	}
+	rate := clockRate(s.audio)
+	return &rtcp.SenderReport{
+		SSRC: s.ssrc, NTPTime: ntp(now), RTPTime: s.lastTimestamp + uint32(now.Sub(s.lastAt)*time.Duration(rate)/time.Second),
+		PacketCount: s.packets, OctetCount: s.bytes,
+	}
+}
+
+// ntp is a time in NTP's format (RFC 5905 section 6).
+func ntp(t time.Time) uint64 {
+	const since1900 = 2208988800
+	return uint64(t.Unix()+since1900)<<32 | uint64(t.Nanosecond())<<32/1e9
+}
+
+// reportSent tells the node of all streams that are sent, and returns when to do so again.
+func (c *connection) reportSent(now time.Time) time.Duration {
+	var reports []rtcp.Packet
+	for _, s := range c.sends() {
+		if report := s.report(now); report != nil {
+			reports = append(reports, report)
+		}
+	}
+	if len(reports) == 0 {
+		return firstReport
+	}
+	c.out.report(append(reports, rtcp.NewCNAMESourceDescription(c.microphone.ssrc, c.cname)))
+	return reportInterval
 }

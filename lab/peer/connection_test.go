@@ -1,0 +1,173 @@
+package peer
+
+import (
+	"encoding/binary"
+	"log/slog"
+	"net"
+	"net/netip"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/pion/dtls/v3"
+	"github.com/pion/rtcp"
+	"github.com/pion/rtp"
+
+	"github.com/holdfast-rtc/holdfast/sfu/offer"
+	"github.com/holdfast-rtc/holdfast/sfu/transport"
+)
+
+// node is a media node's transport with one connection.
+type node struct {
+	*transport.Conn
+
+	mu      sync.Mutex // guards the fields below
+	packets map[uint32][]uint16
+	repairs []uint16 // the numbers of the packets that came again
+	reports int
+}
+
+type udpSocket struct{ *net.UDPConn }
+
+func (s udpSocket) ReadFromAddrPort(b []byte) (int, netip.AddrPort, error) {
+	n, from, err := s.ReadFromUDPAddrPort(b)
+	return n, netip.AddrPortFrom(from.Addr().Unmap(), from.Port()), err
+}
+
+func (s udpSocket) WriteToAddrPort(b []byte, to netip.AddrPort) (int, error) {
+	return s.WriteToUDPAddrPort(b, to)
+}
+
+func (n *node) RTP(header *rtp.Header, packet []byte, _ time.Time) {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	if header.PayloadType == rtxType {
+		n.repairs = append(n.repairs, binary.BigEndian.Uint16(packet[header.MarshalSize():]))
+		return
+	}
+	n.packets[header.SSRC] = append(n.packets[header.SSRC], header.SequenceNumber)
+}
+
+func (n *node) RTCP([]byte, time.Time) {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	n.reports++
+}
+
+func (n *node) Tick(time.Time)               {}
+func (n *node) StateChanged(transport.State) {}
+
+// dial answers a peer's offer with slots of the SSRCs 100 and 200, the latter repaired by 201.
+func dial(t *testing.T, opts Options, c *connection, heard func(arrival)) *node {
+	t.Helper()
+	listening, err := net.ListenUDP("udp4", &net.UDPAddr{IP: net.IPv4(127, 0, 0, 1)})
+	if err != nil {
+		t.Fatal(err)
+	}
+	transports := transport.New(udpSocket{listening}, slog.New(slog.DiscardHandler))
+	ended := make(chan error, 1)
+	go func() { ended <- transports.Run(t.Context()) }()
+	t.Cleanup(func() { _ = listening.Close(); <-ended })
+	o, err := offer.Read(c.offer(opts).SDP, offer.Limits{SlotsPerPeer: 2, SDPBytes: 1 << 20})
+	if err != nil {
+		t.Fatal(err)
+	}
+	n := &node{packets: map[uint32][]uint16{}}
+	n.Conn, err = transports.Open(transport.Config{
+		Handler: n, Owner: "peer", Ufrag: o.Ufrag, Password: o.Password, Fingerprint: transport.Fingerprint(o.Fingerprint),
+		Profiles: []dtls.SRTPProtectionProfile{dtls.SRTP_AEAD_AES_128_GCM}, Log: slog.New(slog.DiscardHandler),
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(n.Close)
+	known := n.Credentials()
+	at := listening.LocalAddr().(*net.UDPAddr).AddrPort()
+	answer := o.Answer(&offer.Answer{
+		Ufrag: known.Ufrag, Password: known.Password, Fingerprint: known.Fingerprint, Setup: "active", Candidates: []netip.AddrPort{at},
+		CanPublish: true, CanSubscribe: true, Slots: map[string]offer.Slot{"2": {SSRC: 100}, "3": {SSRC: 200, RTXSSRC: 201}},
+	})
+	up := make(chan Step, 2)
+	if err := c.answer(answer, heard, func(s Step) { up <- s }); err != nil {
+		t.Fatal(err)
+	}
+	for range 2 { // ICE and DTLS, in any order: the callbacks are of two goroutines.
+		<-up
+	}
+	return n
+}
+
+// until waits for what n has counted.
+func (n *node) until(t *testing.T, what string, holds func() bool) {
+	t.Helper()
+	for began := time.Now(); ; time.Sleep(time.Millisecond) {
+		n.mu.Lock()
+		held := holds()
+		n.mu.Unlock()
+		if held {
+			return
+		}
+		if time.Since(began) > time.Minute {
+			t.Fatalf("in vain: %s", what)
+		}
+	}
+}
+
+// TestMediaBothWays: a connection to a media node's own transport carries media, reports and what is sent again.
+func TestMediaBothWays(t *testing.T) {
+	for _, video := range []Video{VideoLight, VideoSimulcast} {
+		t.Run(string(video), func(t *testing.T) {
+			t.Parallel()
+			bothWays(t, video)
+		})
+	}
+}
+
+func bothWays(t *testing.T, video Video) {
+	stack, err := NewStack(video)
+	if err != nil {
+		t.Fatal(err)
+	}
+	opts := Options{Stack: stack, AudioSlots: 1, VideoSlots: 1}
+	c, err := newConnection("1", newSender(video, false, 1), opts)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(c.close)
+	heard := make(chan arrival, 16)
+	n := dial(t, opts, c, func(a arrival) { heard <- a })
+	if c.coming() || c.stuck() {
+		t.Error("it is up, and counts as coming or stuck")
+	}
+	for _, s := range c.sends() {
+		n.until(t, "what is sent arrives", func() bool { // The node's side of DTLS may end later.
+			return s.write(0, true, 0, []byte("frame")) && len(n.packets[s.ssrc]) > 0
+		})
+	}
+	n.until(t, "the reports arrive", func() bool { return n.reports > 0 })
+	camera := c.camera[0]
+	last := camera.number - 1
+	if err := n.WriteRTCP([]rtcp.Packet{
+		&rtcp.TransportLayerNack{MediaSSRC: camera.ssrc, Nacks: rtcp.NackPairsFromSequenceNumbers([]uint16{last, last - 200})},
+		&rtcp.PictureLossIndication{MediaSSRC: camera.ssrc},
+	}); err != nil {
+		t.Fatal(err)
+	}
+	n.until(t, "what was asked for comes again", func() bool { return len(n.repairs) == 1 && n.repairs[0] == last })
+	n.until(t, "a keyframe is asked for", camera.wantKeyframe.Load)
+
+	for _, number := range []uint16{1, 3} {
+		if _, err := n.WriteRTP(&rtp.Header{Version: 2, SSRC: 200, PayloadType: vp8Type, SequenceNumber: number}, []byte("frame")); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if _, err := n.WriteRTP(&rtp.Header{Version: 2, SSRC: 201, PayloadType: rtxType, SequenceNumber: 9}, []byte("\x00\x02frame")); err != nil {
+		t.Fatal(err)
+	}
+	for _, want := range []arrival{{number: 1}, {number: 3}, {number: 2, retransmitted: true}} {
+		got := <-heard
+		if got.mid != "3" || got.number != want.number || got.retransmitted != want.retransmitted || !got.media {
+			t.Errorf("%+v arrived, want number %d, sent again %t", got, want.number, want.retransmitted)
+		}
+	}
+}

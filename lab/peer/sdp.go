@@ -1,0 +1,184 @@
+package peer
+
+import (
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"net/netip"
+	"strconv"
+	"strings"
+)
+
+// The numbers of the offers. One codec of each kind: what more there is only costs.
+const (
+	opusType = 111
+	vp8Type  = 96
+	rtxType  = 97
+
+	levelID       = 1 // audio level (RFC 6464)
+	transportID   = 2 // transport-wide sequence number
+	midID         = 3 // RFC 9143
+	ridID         = 4 // RFC 8852
+	repairedRIDID = 5 // RFC 8852
+)
+
+const (
+	// maxCandidates and maxSlotStreams bound what is believed of an answer.
+	maxCandidates  = 8
+	maxSlotStreams = 512
+)
+
+// offerText writes an offer as docs/PROTOCOL.md has it: own microphone, own camera, then the receive slots. It names no
+// candidates: the node learns the client's address from its checks.
+func offerText(c *connection, opts Options) string {
+	slots := opts.AudioSlots + opts.VideoSlots
+	var lines strings.Builder
+	var mids []string
+	line := func(kind, direction string, types string) {
+		mid := strconv.Itoa(len(mids))
+		mids = append(mids, mid)
+		fmt.Fprintf(&lines, "m=%s 9 UDP/TLS/RTP/SAVPF %s\r\nc=IN IP4 0.0.0.0\r\na=mid:%s\r\na=%s\r\na=rtcp-mux\r\na=rtcp-rsize\r\n", kind, types, mid, direction)
+	}
+	if c.microphone != nil {
+		line("audio", "sendonly", strconv.Itoa(opusType))
+		c.writeAudio(&lines)
+		fmt.Fprintf(&lines, "a=ssrc:%d cname:%s\r\n", c.microphone.ssrc, c.cname)
+	}
+	if len(c.camera) > 0 {
+		line("video", "sendonly", fmt.Sprintf("%d %d", vp8Type, rtxType))
+		c.writeVideo(&lines)
+		c.writeLayers(&lines)
+	}
+	for i := range slots {
+		if i < opts.AudioSlots {
+			line("audio", "recvonly", strconv.Itoa(opusType))
+			c.writeAudio(&lines)
+		} else {
+			line("video", "recvonly", fmt.Sprintf("%d %d", vp8Type, rtxType))
+			c.writeVideo(&lines)
+		}
+	}
+	return fmt.Sprintf("v=0\r\no=- %d 1 IN IP4 0.0.0.0\r\ns=-\r\nt=0 0\r\na=group:BUNDLE %s\r\na=extmap-allow-mixed\r\n"+
+		"a=ice-ufrag:%s\r\na=ice-pwd:%s\r\na=fingerprint:%s\r\na=setup:actpass\r\n", c.session, strings.Join(mids, " "), c.own.ufrag, c.own.password, c.stack.fingerprint) + lines.String()
+}
+
+func (c *connection) writeAudio(lines *strings.Builder) {
+	fmt.Fprintf(lines, "a=rtpmap:%d opus/48000/2\r\na=fmtp:%d minptime=10;useinbandfec=1\r\na=extmap:%d urn:ietf:params:rtp-hdrext:ssrc-audio-level\r\n",
+		opusType, opusType, levelID)
+	c.writeShared(lines, opusType)
+}
+
+func (c *connection) writeVideo(lines *strings.Builder) {
+	fmt.Fprintf(lines, "a=rtpmap:%d VP8/90000\r\na=rtcp-fb:%d nack\r\na=rtcp-fb:%d nack pli\r\na=rtcp-fb:%d ccm fir\r\na=rtpmap:%d rtx/90000\r\na=fmtp:%d apt=%d\r\n",
+		vp8Type, vp8Type, vp8Type, vp8Type, rtxType, rtxType, vp8Type)
+	c.writeShared(lines, vp8Type)
+}
+
+// writeShared writes what sound and video have both.
+func (c *connection) writeShared(lines *strings.Builder, payload int) {
+	fmt.Fprintf(lines, "a=extmap:%d urn:ietf:params:rtp-hdrext:sdes:mid\r\n", midID)
+	if c.stack.simulcast() {
+		fmt.Fprintf(lines, "a=extmap:%d http://www.ietf.org/id/draft-holmer-rmcat-transport-wide-cc-extensions-01\r\na=rtcp-fb:%d transport-cc\r\n", transportID, payload)
+	}
+}
+
+// writeLayers names the layers of the own camera: by RID, or by SSRC where there is one only.
+func (c *connection) writeLayers(lines *strings.Builder) {
+	if only := c.camera[0]; only.rid == "" {
+		fmt.Fprintf(lines, "a=ssrc-group:FID %d %d\r\na=ssrc:%d cname:%s\r\na=ssrc:%d cname:%s\r\n", only.ssrc, only.rtxSSRC, only.ssrc, c.cname, only.rtxSSRC, c.cname)
+		return
+	}
+	var rids []string
+	for _, s := range c.camera {
+		fmt.Fprintf(lines, "a=rid:%s send\r\n", s.rid)
+		rids = append(rids, s.rid)
+	}
+	fmt.Fprintf(lines, "a=extmap:%d urn:ietf:params:rtp-hdrext:sdes:rtp-stream-id\r\na=extmap:%d urn:ietf:params:rtp-hdrext:sdes:repaired-rtp-stream-id\r\na=simulcast:send %s\r\n",
+		ridID, repairedRIDID, strings.Join(rids, ";"))
+}
+
+// user is one side's ICE credentials.
+type user struct{ ufrag, password string }
+
+// slotStream is one SSRC that the node sends.
+type slotStream struct {
+	mid     string
+	audio   bool
+	repairs uint32 // the SSRC whose packets it sends again; 0 for an original
+}
+
+// answer is what an answer says of the node.
+type answer struct {
+	user        user
+	fingerprint []byte // SHA-256
+	candidates  []netip.AddrPort
+	streams     map[uint32]slotStream
+}
+
+var errAnswer = errors.New("the answer lacks ICE credentials, a SHA-256 fingerprint or a candidate")
+
+// readAnswer reads an answer. What it does not know is passed over.
+func readAnswer(text string) (*answer, error) {
+	a := &answer{streams: make(map[uint32]slotStream)}
+	repairs := make(map[uint32]uint32)
+	var here slotStream
+	for line := range strings.Lines(text) {
+		line = strings.TrimSpace(line)
+		if kind, ok := strings.CutPrefix(line, "m="); ok {
+			here = slotStream{audio: strings.HasPrefix(kind, "audio")}
+		}
+		attribute, ok := strings.CutPrefix(line, "a=")
+		if !ok {
+			continue
+		}
+		switch key, value, _ := strings.Cut(attribute, ":"); key {
+		case "mid":
+			here.mid = value
+		case "ice-ufrag":
+			a.user.ufrag = value
+		case "ice-pwd":
+			a.user.password = value
+		case "fingerprint":
+			if hash, ok := strings.CutPrefix(value, "sha-256 "); ok {
+				a.fingerprint, _ = hex.DecodeString(strings.ReplaceAll(hash, ":", ""))
+			}
+		case "candidate":
+			a.addCandidate(strings.Fields(value))
+		case "ssrc-group":
+			if words := strings.Fields(value); len(words) == 3 && words[0] == "FID" && len(repairs) < maxSlotStreams {
+				repairs[number(words[2])] = number(words[1])
+			}
+		case "ssrc":
+			if first, _, _ := strings.Cut(value, " "); len(a.streams) < maxSlotStreams {
+				a.streams[number(first)] = here
+			}
+		}
+	}
+	for ssrc, original := range repairs {
+		if s, known := a.streams[ssrc]; known {
+			s.repairs = original
+			a.streams[ssrc] = s
+		}
+	}
+	if a.user.ufrag == "" || a.user.password == "" || len(a.fingerprint) != 32 || len(a.candidates) == 0 {
+		return nil, errAnswer
+	}
+	return a, nil
+}
+
+// addCandidate takes a UDP candidate over (RFC 8839 section 5.1).
+func (a *answer) addCandidate(words []string) {
+	if len(words) < 6 || !strings.EqualFold(words[2], "udp") || len(a.candidates) == maxCandidates {
+		return
+	}
+	ip, err := netip.ParseAddr(words[4])
+	port, bad := strconv.ParseUint(words[5], 10, 16)
+	if err == nil && bad == nil {
+		a.candidates = append(a.candidates, netip.AddrPortFrom(ip, uint16(port)))
+	}
+}
+
+func number(text string) uint32 {
+	n, _ := strconv.ParseUint(text, 10, 32) // What is none is 0, which nobody sends from.
+	return uint32(n)
+}

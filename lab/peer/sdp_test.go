@@ -1,0 +1,84 @@
+package peer
+
+import (
+	"os"
+	"slices"
+	"testing"
+
+	"github.com/holdfast-rtc/holdfast/sfu/offer"
+)
+
+// TestTheNodeReadsTheOffers: what each kind of video offers is what the media node's reader finds.
+func TestTheNodeReadsTheOffers(t *testing.T) {
+	for video, rids := range map[Video][]string{VideoLight: nil, VideoSimulcast: {"q", "h", "f"}} {
+		stack, err := NewStack(video)
+		if err != nil {
+			t.Fatal(err)
+		}
+		opts := Options{Stack: stack, AudioSlots: 2, VideoSlots: 3}
+		c, err := newConnection("1", newSender(video, false, 1), opts)
+		if err != nil {
+			t.Fatal(err)
+		}
+		t.Cleanup(c.close)
+		o, err := offer.Read(c.offer(opts).SDP, offer.Limits{SlotsPerPeer: 5, SDPBytes: 1 << 20})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if len(o.Sections) != 7 {
+			t.Fatalf("%s: %d m-lines, want 7", video, len(o.Sections))
+		}
+		for i, s := range o.Sections {
+			if s.Publishes != (i < 2) || s.Receives != (i >= 2) || s.Rejected || len(s.Codecs) == 0 {
+				t.Errorf("%s: m-line %d is read as %+v", video, i, s)
+			}
+		}
+		if got := o.Sections[1].RIDs; !slices.Equal(got, rids) {
+			t.Errorf("%s: the layers %q, want %q", video, got, rids)
+		}
+		if rids == nil && o.Sections[1].Repairs[c.camera[0].rtxSSRC] != c.camera[0].ssrc {
+			t.Errorf("%s: what the retransmissions repair is not read", video)
+		}
+	}
+}
+
+const anAnswer = "../../sfu/offer/testdata/chromium.answer.sdp"
+
+func TestReadAnswer(t *testing.T) {
+	text, err := os.ReadFile(anAnswer)
+	if err != nil {
+		t.Fatal(err)
+	}
+	a, err := readAnswer(string(text))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if a.user != (user{"hold", "fast-fast-fast-fast-fast"}) || len(a.candidates) != 2 || a.candidates[1].String() != "203.0.113.7:7000" || a.fingerprint[1] != 0x22 {
+		t.Errorf("the node is read as %+v", a)
+	}
+	for ssrc, want := range map[uint32]slotStream{
+		1003: {mid: "3", audio: true}, 1024: {mid: "24"}, 2024: {mid: "24", repairs: 1024},
+	} {
+		if got := a.streams[ssrc]; got != want {
+			t.Errorf("SSRC %d is %+v, want %+v", ssrc, got, want)
+		}
+	}
+}
+
+func FuzzReadAnswer(f *testing.F) {
+	text, err := os.ReadFile(anAnswer)
+	if err != nil {
+		f.Fatal(err)
+	}
+	f.Add(string(text))
+	f.Add("m=audio\na=ssrc:\na=ssrc-group:FID 1\na=candidate:1 1 udp 1 :: 70000 typ host\na=fingerprint:sha-256 1")
+	f.Fuzz(func(t *testing.T, text string) {
+		a, err := readAnswer(text)
+		if (a == nil) != (err != nil) {
+			t.Fatalf("%v, %v", a, err)
+		}
+		if a != nil && (len(a.candidates) > maxCandidates || len(a.streams) > maxSlotStreams) {
+			t.Fatalf("%d candidates, %d streams", len(a.candidates), len(a.streams))
+		}
+	})
+}

@@ -3,6 +3,7 @@ package signaling
 import (
 	"context"
 	"errors"
+	"slices"
 	"time"
 
 	"github.com/holdfast-rtc/holdfast/control"
@@ -65,9 +66,11 @@ func (s *session) takeOver(ctx context.Context, r reached) (ending, bool) {
 		s.restart("moved")
 		s.judge(ctx) // The node before may have known of a removal, and died before this session heard.
 	}
+	if told, roster := s.known.roster, r.link.Attached.GetRoster(); !samePeople(told, roster) {
+		s.socket.send(&wire.Roster{Roster: wireRoster(roster), Epoch: s.pin.Fence.Epoch, Seq: r.link.Seq})
+	}
 	s.setRoster(r.link.Attached.GetRoster())
 	s.setEgress(r.link.Attached.GetEgress())
-	s.socket.send(&wire.Roster{Roster: wireRoster(s.known.roster), Epoch: s.pin.Fence.Epoch, Seq: r.link.Seq})
 	if alive {
 		s.known.slots = r.link.Attached.GetSlots()
 		s.socket.send(&wire.Slots{Slots: wireSlots(s.known.slots), Epoch: s.pin.Fence.Epoch})
@@ -83,6 +86,19 @@ func (s *session) takeOver(ctx context.Context, r reached) (ending, bool) {
 	}
 	s.log.Debug("attached again", "node", s.pin.Node, "epoch", s.pin.Fence.Epoch, "media_alive", alive)
 	return ending{}, false
+}
+
+// samePeople reports whether a client sees the same in two rosters, in whatever order. A large room's roster for each of its
+// people would cost more than the rest of a move.
+func samePeople(told, now []*control.Peer) bool {
+	if len(told) != len(now) {
+		return false
+	}
+	known := make(map[string]wire.Peer, len(told))
+	for _, p := range told {
+		known[p.GetId()] = wirePeer(p)
+	}
+	return !slices.ContainsFunc(now, func(p *control.Peer) bool { return known[p.GetId()] != wirePeer(p) })
 }
 
 // repeat tells a new node what the client said.

@@ -47,7 +47,6 @@ func TestTranscriptOfAFailover(t *testing.T) {
 	r.placer.set("lobby", two.pin(firstEpoch+1))
 	first.Hub().Moved(context.Background(), "lobby", two.pin(firstEpoch+1))
 	heard(ada)
-	heard(ada)
 	offer(ada, "o-2", false)
 	heard(ada)
 	say(ada, &wire.Migrated{Epoch: firstEpoch + 1, Attempt: 1, How: wire.HowRestart, GapMs: 212})

@@ -118,7 +118,7 @@ func (c *connection) offer(opts Options) *wire.Offer {
 }
 
 // answer begins to connect. arrived gets each packet of a slot, reached each step, both from goroutines of the connection.
-func (c *connection) answer(text string, arrived func(arrival), reached func(Step)) error {
+func (c *connection) answer(ctx context.Context, text string, arrived func(arrival), reached func(Step)) error {
 	remote, err := readAnswer(text)
 	if err != nil || c.remote != nil {
 		return err
@@ -129,7 +129,7 @@ func (c *connection) answer(text string, arrived func(arrival), reached func(Ste
 			c.receiver.Add(ssrc, clockRate(s.audio), !s.audio)
 		}
 	}
-	ctx, cancel := context.WithCancel(context.Background())
+	ctx, cancel := context.WithCancel(context.WithoutCancel(ctx)) // until close
 	c.cancel = cancel
 	if err := c.listen(); err != nil {
 		return err

@@ -13,13 +13,14 @@ import (
 	"github.com/pion/rtcp"
 	"github.com/pion/rtp"
 
+	"github.com/holdfast-rtc/holdfast/internal/testkit"
 	"github.com/holdfast-rtc/holdfast/sfu/offer"
 	"github.com/holdfast-rtc/holdfast/sfu/transport"
 )
 
 // node is a media node's transport with one connection.
 type node struct {
-	*transport.Conn
+	*transport.Writer
 
 	mu      sync.Mutex // guards the fields below
 	packets map[uint32][]uint16
@@ -36,6 +37,19 @@ func (s udpSocket) ReadFromAddrPort(b []byte) (int, netip.AddrPort, error) {
 
 func (s udpSocket) WriteToAddrPort(b []byte, to netip.AddrPort) (int, error) {
 	return s.WriteToUDPAddrPort(b, to)
+}
+
+// batch sends each packet at once.
+type batch struct {
+	socket udpSocket
+	space  [maxPacketBytes]byte
+}
+
+func (b *batch) Space(bytes int) []byte { return b.space[:bytes] }
+
+func (b *batch) Put(n int, to netip.AddrPort) error {
+	_, err := b.socket.WriteToAddrPort(b.space[:n], to)
+	return err
 }
 
 func (n *node) RTP(header *rtp.Header, packet []byte, _ time.Time) {
@@ -73,22 +87,23 @@ func dial(t *testing.T, opts Options, c *connection, heard func(arrival)) *node 
 		t.Fatal(err)
 	}
 	n := &node{packets: map[uint32][]uint16{}}
-	n.Conn, err = transports.Open(transport.Config{
+	conn, err := transports.Open(transport.Config{
 		Handler: n, Owner: "peer", Ufrag: o.Ufrag, Password: o.Password, Fingerprint: transport.Fingerprint(o.Fingerprint),
 		Profiles: []dtls.SRTPProtectionProfile{dtls.SRTP_AEAD_AES_128_GCM}, Log: slog.New(slog.DiscardHandler),
 	})
 	if err != nil {
 		t.Fatal(err)
 	}
-	t.Cleanup(n.Close)
-	known := n.Credentials()
+	t.Cleanup(conn.Close)
+	n.Writer = conn.Writer(&batch{socket: udpSocket{listening}})
+	known := conn.Credentials()
 	at := listening.LocalAddr().(*net.UDPAddr).AddrPort()
 	answer := o.Answer(&offer.Answer{
 		Ufrag: known.Ufrag, Password: known.Password, Fingerprint: known.Fingerprint, Setup: "active", Candidates: []netip.AddrPort{at},
 		CanPublish: true, CanSubscribe: true, Slots: map[string]offer.Slot{"2": {SSRC: 100}, "3": {SSRC: 200, RTXSSRC: 201}},
 	})
 	up := make(chan Step, 2)
-	if err := c.answer(answer, heard, func(s Step) { up <- s }); err != nil {
+	if err := c.answer(t.Context(), answer, heard, func(s Step) { up <- s }); err != nil {
 		t.Fatal(err)
 	}
 	for range 2 { // ICE and DTLS, in any order: the callbacks are of two goroutines.
@@ -100,17 +115,11 @@ func dial(t *testing.T, opts Options, c *connection, heard func(arrival)) *node 
 // until waits for what n has counted.
 func (n *node) until(t *testing.T, what string, holds func() bool) {
 	t.Helper()
-	for began := time.Now(); ; time.Sleep(time.Millisecond) {
+	testkit.Eventually(t, what, func() bool {
 		n.mu.Lock()
-		held := holds()
-		n.mu.Unlock()
-		if held {
-			return
-		}
-		if time.Since(began) > time.Minute {
-			t.Fatalf("in vain: %s", what)
-		}
-	}
+		defer n.mu.Unlock()
+		return holds()
+	})
 }
 
 // TestMediaBothWays: a connection to a media node's own transport carries media, reports and what is sent again.

@@ -31,7 +31,7 @@ func (p *Peer) handle(ctx context.Context, socket *websocket.Conn, message wire.
 		}
 		p.due = nil
 		p.observe(Moment{At: time.Now(), Step: StepAnswer, Connection: p.count(), Epoch: p.epoch})
-		return p.answered(m)
+		return p.answered(ctx, m)
 	case *wire.OfferRejected:
 		p.note(func(s *Stats) { s.OffersRejected++ })
 		if p.due != nil && p.due.ID == m.ID {
@@ -52,7 +52,7 @@ func (p *Peer) handle(ctx context.Context, socket *websocket.Conn, message wire.
 }
 
 // answered begins to connect.
-func (p *Peer) answered(m *wire.Answer) error {
+func (p *Peer) answered(ctx context.Context, m *wire.Answer) error {
 	number, epoch := p.count(), p.epoch
 	arrived := func(a arrival) {
 		a.connection = number
@@ -61,7 +61,7 @@ func (p *Peer) answered(m *wire.Answer) error {
 	reached := func(step Step) {
 		p.observe(Moment{At: time.Now(), Step: step, Connection: number, Epoch: epoch})
 	}
-	if err := p.conn.answer(m.SDP, arrived, reached); err != nil {
+	if err := p.conn.answer(ctx, m.SDP, arrived, reached); err != nil {
 		return fmt.Errorf("apply the answer: %w", err)
 	}
 	return nil

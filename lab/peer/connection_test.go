@@ -14,6 +14,7 @@ import (
 	"github.com/pion/rtp"
 
 	"github.com/holdfast-rtc/holdfast/internal/testkit"
+	"github.com/holdfast-rtc/holdfast/panics"
 	"github.com/holdfast-rtc/holdfast/sfu/offer"
 	"github.com/holdfast-rtc/holdfast/sfu/transport"
 )
@@ -78,7 +79,7 @@ func dial(t *testing.T, opts Options, c *connection, heard func(arrival)) *node 
 	if err != nil {
 		t.Fatal(err)
 	}
-	transports := transport.New(udpSocket{listening}, slog.New(slog.DiscardHandler))
+	transports := transport.New(udpSocket{listening}, panics.New(), slog.New(slog.DiscardHandler))
 	ended := make(chan error, 1)
 	go func() { ended <- transports.Run(t.Context()) }()
 	t.Cleanup(func() { _ = listening.Close(); <-ended })

@@ -129,7 +129,7 @@ var technologies = []technology{
 	{
 		"os/signal",
 		[]string{"cli"},
-		[]string{"cluster"},
+		[]string{"cluster", "lab/devcluster"},
 		"only the command line owns the process; packages end with their context",
 	},
 	{

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"os/signal"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -189,6 +190,10 @@ func seen(t *testing.T, c *Cluster, name string) bool {
 // one child frozen, and looks for survivors, and for the folder of the logs: who was killed leaves it to
 // the next one.
 func TestNoChildOutlivesItsSupervisor(t *testing.T) {
+	// Under nohup the supervisor would inherit that SIGHUP is ignored; exec resets what is handled.
+	hangup := make(chan os.Signal, 1)
+	signal.Notify(hangup, syscall.SIGHUP)
+	t.Cleanup(func() { signal.Stop(hangup) })
 	for _, sig := range []syscall.Signal{syscall.SIGKILL, syscall.SIGTERM, syscall.SIGINT, syscall.SIGHUP} {
 		t.Run(sig.String(), func(t *testing.T) {
 			c := start(t, Options{SFU: 2, Signaling: 1})

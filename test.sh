@@ -34,26 +34,6 @@ check() {
   fi
 }
 
-# idly NAME COMMAND...: a step beside what follows, on what that leaves of the machine. The next one waits for it.
-idly() {
-  local name=$1
-  shift
-  (
-    chrt -i -p 0 "$BASHPID" >/dev/null 2>&1 || renice -n 19 -p "$BASHPID" >/dev/null 2>&1
-    "$@"
-  ) >"$work/idly-$name" 2>&1 &
-  idle_steps[$name]=$!
-}
-declare -A idle_steps
-
-# awaited NAME: the result of what was begun idly.
-awaited() {
-  wait "${idle_steps[$1]}"
-  local status=$?
-  cat "$work/idly-$1"
-  return $status
-}
-
 # missing NAME TOOL: a step that cannot be done here.
 missing() {
   say "$1"
@@ -273,9 +253,10 @@ if [[ ${1:-} == quick ]]; then # For the time between two edits: no browser, no 
   if have tsc; then check "tsc (the JSDoc types of web/)" tsc -p web/tsconfig.json; else missing "tsc" "tsc"; fi
   finish
 fi
-# Beside the unit tests, since it mostly waits for the network and the disk.
+# Beside the linter, since both mostly wait: one for the network, one for the disk.
 bare=
 if [[ $(id -u) == 0 ]] && have debootstrap; then bare_machine >"$work/bare.said" 2>&1 & bare=$!; fi
+check "golangci-lint $lint_version" lint
 
 # The race detector is linked with a C compiler.
 race=-race
@@ -285,14 +266,10 @@ have gcc || have cc || { race=; missing "race detector" "C compiler"; }
 # Three packages at a time: those that run servers of Redis, gossip or network namespaces mostly wait.
 tests "unit tests${race:+, race detector}" $race -p 3 -timeout 10m $light
 if [[ -n $bare ]]; then check "every listed tool can be installed on a bare Debian" wait "$bare"; cat "$work/bare.said"; else missing "the tools on a bare Debian" "debootstrap, or no root,"; fi
-# Clusters and browsers mostly wait: the linter and the fuzz tests have the cores meanwhile, whenever nobody else wants them.
-idly lint lint
-idly fuzz fuzz
 # shellcheck disable=SC2086
 [[ -z $heavy ]] || tests "cluster and browser tests${race:+, race detector}" $race -p 1 -count=1 -timeout 20m $heavy
 
-check "golangci-lint $lint_version" awaited lint
-check "fuzzing" awaited fuzz
+check "fuzzing" fuzz
 if have tsc; then check "tsc (the JSDoc types of web/)" tsc -p web/tsconfig.json; else missing "tsc" "tsc"; fi
 if have docker-compose || docker compose version >/dev/null 2>&1; then
   check "docker-compose.yml is valid" compose_valid

@@ -37,6 +37,12 @@ func reserved(cost headroom.Egress, age time.Duration, expected, measured int) h
 	return cost.Part(left)
 }
 
+// charge is what a room counts for. What is measured of people whose first second is not over is a part of what is reserved for
+// them: together they are no more than the room was expected to cost, unless it sends more.
+func charge(measured, reserved, cost headroom.Egress) headroom.Egress {
+	return measured.Plus(reserved).Min(cost).Max(measured)
+}
+
 const (
 	// egressToldEvery is how often at most the signaling nodes of a room are told what it sends: it is for whoever has to move
 	// the room when this node is gone, and each telling is a message for each person.

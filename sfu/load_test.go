@@ -40,6 +40,21 @@ func TestReservationsEndAsPeopleAreMeasured(t *testing.T) {
 	}
 }
 
+// TestNobodyIsChargedTwice: people who came back quickly are measured before their reservation has ended.
+func TestNobodyIsChargedTwice(t *testing.T) {
+	cost, more := headroom.Egress{BitsPerSecond: 1000, PacketsPerSecond: 100}, headroom.Egress{BitsPerSecond: 1500, PacketsPerSecond: 150}
+	for _, c := range []struct{ measured, reserved, want headroom.Egress }{
+		{headroom.Egress{}, cost, cost},
+		{cost.Part(0.8), cost, cost},
+		{cost.Part(0.3), cost.Part(0.5), cost.Part(0.8)},
+		{more, cost.Part(0.5), more},
+	} {
+		if got := charge(c.measured, c.reserved, cost); got != c.want {
+			t.Errorf("measured %v, reserved %v: charged %v, want %v", c.measured, c.reserved, got, c.want)
+		}
+	}
+}
+
 func TestMeter(t *testing.T) {
 	var m meter
 	at := time.UnixMilli(1769000000000)

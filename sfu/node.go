@@ -237,7 +237,7 @@ func (n *Node) loadNow(now time.Time) Load {
 func (n *Node) egressNow(now time.Time) headroom.Egress {
 	var rooms headroom.Egress
 	for _, r := range n.rooms {
-		rooms = rooms.Plus(r.measured).Plus(reserved(r.cost, now.Sub(r.opened), r.people, r.covered))
+		rooms = rooms.Plus(charge(r.measured, reserved(r.cost, now.Sub(r.opened), r.people, r.covered), r.cost))
 	}
 	return rooms.Max(n.measured)
 }

@@ -2,6 +2,7 @@ package e2e
 
 import (
 	"fmt"
+	"net/url"
 	"syscall"
 	"testing"
 	"time"
@@ -106,4 +107,46 @@ func (p *participant) longestFrameGap(t *testing.T) time.Duration {
 	var ms float64
 	p.mustEval(t, "globalThis.__gap", &ms)
 	return time.Duration(ms * float64(time.Millisecond))
+}
+
+// TestFallbackToANewConnection makes the browser reject the answer of the
+// restart: the library takes a new connection, and the page does not notice.
+func TestFallbackToANewConnection(t *testing.T) {
+	needChromium(t)
+	c := startCluster(t, devcluster.Options{})
+	room := roomOn(t, "sfu-3", "fallback")
+	people := []*participant{
+		join(t, c.URL(), room, "Rosalind", url.Values{"rejectAnswers": {"1"}}),
+		join(t, c.URL(), room, "Rita", nil),
+	}
+	for _, p := range people {
+		p.knowsItself(t)
+	}
+	allDecodeAll(t, time.Minute, people)
+	before := people[0].mustStats(t)
+	if err := c.Kill(t.Context(), "sfu-3", syscall.SIGKILL); err != nil {
+		t.Fatal(err)
+	}
+	eventually(t, 30*time.Second, "Rosalind takes a new connection", func() error {
+		s, err := people[0].stats()
+		if err != nil {
+			return err
+		}
+		if len(s.Migrations) != 1 || s.Migrations[0].How != "new-connection" || s.PcID == before.PcID {
+			return fmt.Errorf("connection %d -> %d, migrations %+v", before.PcID, s.PcID, s.Migrations)
+		}
+		return nil
+	})
+	eventually(t, 30*time.Second, "Rita restarts", func() error {
+		s, err := people[1].stats()
+		if err != nil {
+			return err
+		}
+		if len(s.Migrations) != 1 || s.Migrations[0].How != "restart" {
+			return fmt.Errorf("migrations %+v", s.Migrations)
+		}
+		return nil
+	})
+	allDecodeAll(t, 30*time.Second, people)
+	heldOnce(t, c, room)
 }

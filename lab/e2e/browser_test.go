@@ -128,18 +128,23 @@ const watchConnections = `
     }
   };`
 
-// callAddress asks for a small picture, which two cores encode for five people.
+// callAddress asks for a small picture, which two cores encode for five people. A token and a key stand behind the #.
 func callAddress(base, room, name string, extra url.Values) string {
 	q := url.Values{
 		"room": {room}, "name": {name}, "autojoin": {"1"},
 		"width": {"320"}, "height": {"180"}, "fps": {"15"}, "simulcast": {"0"}, "audio": {"4"}, "video": {"4"},
 	}
 	maps.Copy(q, extra)
-	token := q.Get("token")
-	q.Del("token")
+	secrets := url.Values{}
+	for _, name := range []string{"token", "key"} {
+		if q.Has(name) {
+			secrets.Set(name, q.Get(name))
+			q.Del(name)
+		}
+	}
 	address := strings.TrimSuffix(base, "/") + "/?" + q.Encode()
-	if token != "" {
-		address += "#token=" + token
+	if len(secrets) > 0 {
+		address += "#" + secrets.Encode()
 	}
 	return address
 }

@@ -27,7 +27,7 @@ func TestLibraryInFirefox(t *testing.T) {
 	t.Cleanup(server.Close)
 	inside := newNetns(t)
 	from := "http://" + inside.forward(t, strings.TrimPrefix(server.URL, "http://"))
-	for _, file := range []string{"policy.test.js", "slots.test.js", "call.test.js", "frozen.test.js"} {
+	for _, file := range []string{"policy.test.js", "slots.test.js", "call.test.js", "frozen.test.js", "sealed-frame.test.js"} {
 		t.Run(file, func(t *testing.T) {
 			p := openFirefox(t, inside, file, from+"/tests/run.html?file="+file,
 				// Two connections of one page reach each other by addresses: nobody answers multicast DNS here.

@@ -39,6 +39,7 @@ type connection struct {
 	socket  *net.UDPConn
 	arrived func(arrival)
 	reached func(Step)
+	payload func(audio bool, payload []byte) // nil for nobody
 
 	microphone *sendStream   // nil for who does not publish, as the camera
 	camera     []*sendStream // its layers
@@ -77,7 +78,7 @@ func newConnection(number string, send *sender, opts Options) (*connection, erro
 	}
 	c := &connection{
 		stack: opts.Stack, offerID: number, session: random.Uint32(), cname: letters(8), own: user{ufrag: letters(4), password: letters(12)},
-		socket: socket, receiver: reception.New(random.Uint32()),
+		socket: socket, receiver: reception.New(random.Uint32()), payload: opts.Payload,
 	}
 	c.out.socket = socket
 	c.pipe = newPipe(&c.out)

@@ -36,6 +36,10 @@ type Options struct {
 	// one of its own with VideoLight.
 	Stack *Stack
 
+	// Payload sees the payload of each packet, as the node forwards it; retransmissions are left out. It must not keep the
+	// bytes and must be quick. nil = nobody.
+	Payload func(audio bool, payload []byte)
+
 	// Observe hears of each step of a connection, from any goroutine; it must be quick
 	// and must not call the peer. nil = nobody.
 	Observe func(Moment)

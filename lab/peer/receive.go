@@ -44,6 +44,9 @@ func (c *connection) rtp(b []byte, now time.Time) {
 	}
 	a := arrival{at: now, mid: stream.mid, number: header.SequenceNumber, bytes: len(c.plain), media: len(payload) > 0}
 	if stream.repairs == 0 {
+		if c.payload != nil && a.media {
+			c.payload(stream.audio, payload)
+		}
 		c.receiver.Received(header.SSRC, header.SequenceNumber, header.Timestamp, now)
 		c.arrived(a)
 		return

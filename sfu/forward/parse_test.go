@@ -84,6 +84,14 @@ func TestPictures(t *testing.T) {
 	if p := parseVP8([]byte{0x90, 0xA0, 0x05, 0x20, 0x00}); !p.keyframe || p.pictureID != 5 || p.pictureIDLong || p.tl0At != 0 {
 		t.Fatal("7-bit picture id with a temporal layer:", p)
 	}
+	// What web/static/page/sealed-frame.js puts ahead of an encrypted frame.
+	sealed := append([]byte{0x90, 0x80, 0x05, 0xF0, 0xFF, 0xFF, 0x9D, 0x01, 0x2A, 0x40, 0x01, 0xB4, 0x00}, "noise"...)
+	if p := parseVP8(sealed); !p.keyframe || p.width != 320 || p.height != 180 || p.pictureID != 5 {
+		t.Fatal("an encrypted keyframe:", p)
+	}
+	if p := parseVP8([]byte{0x90, 0x80, 0x06, 0xF1, 0xFF, 0xFF, 'n', 'o', 'i', 's', 'e'}); p.keyframe || p.pictureID != 6 {
+		t.Fatal("an encrypted delta frame:", p)
+	}
 	for name, c := range map[string]struct {
 		payload  []byte
 		keyframe bool

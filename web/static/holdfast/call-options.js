@@ -1,11 +1,21 @@
 // What an application gives a call.
 
 /**
+ * Gives the transform of one sender (`track` is null) or receiver of encoded frames, such as an RTCRtpScriptTransform.
+ * @callback CreateTransform
+ * @param {'send' | 'receive'} side
+ * @param {'audio' | 'video'} kind
+ * @param {MediaStreamTrack | null} track that the receiver gives
+ * @returns {object | null} null for none
+ */
+
+/**
  * @typedef {object} CallOptions
  * @property {number} [audioSlots] how many people can be heard at once (6)
  * @property {number} [videoSlots] how many pictures can be shown at once (12)
  * @property {boolean} [simulcast] send the camera in up to three sizes (true)
  * @property {boolean} [moveLive] carry the live connection to another node; by default where the browser is known to be able to
+ * @property {CreateTransform} [createTransform] called for each sender and receiver of every connection, before anything is sent; then only Opus and VP8 are used
  * @property {import('./media.js').Faults} [faults] for tests only
  * @property {import('./socket.js').SocketMaker} [WebSocket] a stand-in, for tests only
  */

@@ -11,6 +11,7 @@ import { Media } from './media.js';
 import { OwnSources } from './own-sources.js';
 import { Roster } from './roster.js';
 import { Session } from './session.js';
+import { slotKey, streamOf } from './slots.js';
 import { isDue } from './stall.js';
 
 /** @typedef {import('./protocol.js').Source} Source */
@@ -56,6 +57,11 @@ export class Call extends EventTarget {
   });
   /** @type {Want[]} */
   #wants = [];
+  /**
+   * By slotKey.
+   * @type {Set<string>}
+   */
+  #unreadable = new Set();
   #name = '';
   #wentUp = false;
 
@@ -206,6 +212,17 @@ export class Call extends EventTarget {
     this.#session?.send({ type: 'view', wants });
   }
 
+  /**
+   * Says that an application's transform drops all that comes of a source, or does no more: nothing is done then to have it shown.
+   * @param {string} peer
+   * @param {Source} source
+   * @param {boolean} unreadable
+   */
+  setUnreadable(peer, source, unreadable) {
+    if (unreadable) this.#unreadable.add(slotKey(peer, source));
+    else this.#unreadable.delete(slotKey(peer, source));
+  }
+
   /** pcId (grows with every new RTCPeerConnection), epoch, node, offersSent, migrations, slots, perSlot (by mid), outbound. */
   async stats() {
     return this.#media?.stats();
@@ -214,7 +231,7 @@ export class Call extends EventTarget {
   /** @param {import('./session.js').SessionOptions} options */
   #open(options) {
     const session = new Session(options, () => this.#roster.cursor);
-    const { audioSlots = 6, videoSlots = 12, simulcast = true, moveLive, faults = {} } = this.#options;
+    const { audioSlots = 6, videoSlots = 12, simulcast = true, moveLive, createTransform, faults = {} } = this.#options;
     const media = new Media({
       send: (message) => session.send(message),
       isOpen: () => session.isOpen,
@@ -223,8 +240,9 @@ export class Call extends EventTarget {
       audioSlots,
       videoSlots,
       simulcast,
+      createTransform,
       faults,
-      isExpected: (stream) => isExpected(stream, { roster: this.roster, wants: this.#wants, hidden: globalThis.document?.visibilityState === 'hidden' }),
+      isExpected: (stream) => !this.#unreadable.has(slotKey(stream.peer, stream.source)) && isExpected(stream, { roster: this.roster, wants: this.#wants, hidden: globalThis.document?.visibilityState === 'hidden' }),
       people: () => this.roster.length,
     });
     this.#session = session;
@@ -298,7 +316,7 @@ export class Call extends EventTarget {
       case 'peer-updated':
       case 'peer-left':
         if (this.#roster.apply(message)) {
-          if (message.type === 'peer-left') this.#media?.forget(message.peer);
+          if (message.type === 'peer-left') this.#forget(message.peer);
           else this.#noteMuted(message.peer);
           emit(this, 'roster', { roster: this.roster });
         }
@@ -309,8 +327,14 @@ export class Call extends EventTarget {
 
   /** @param {{roster: import('./protocol.js').RosterEntry[], epoch: number, seq: number}} snapshot */
   #replaceRoster(snapshot) {
-    for (const peer of this.#roster.replace(snapshot)) this.#media?.forget(peer);
+    for (const peer of this.#roster.replace(snapshot)) this.#forget(peer);
     emit(this, 'roster', { roster: this.roster });
+  }
+
+  /** @param {string} peer */
+  #forget(peer) {
+    this.#media?.forget(peer);
+    for (const key of this.#unreadable) if (streamOf(key).peer === peer) this.#unreadable.delete(key);
   }
 
   /** @param {import('./protocol.js').RosterEntry} entry */

@@ -23,7 +23,7 @@ import { Aborted, wait } from './wait.js';
  * Corrupts the next n answers to restarts, for tests of the fallback.
  * @typedef {{rejectAnswers?: number}} Faults
  */
-/** @typedef {{send: (message: import('./protocol.js').ClientMessage) => boolean, isOpen: () => boolean, socketOpen: (signal: AbortSignal) => Promise<void>, canMove: boolean, audioSlots: number, videoSlots: number, simulcast: boolean, faults: Faults, isExpected: (stream: import('./protocol.js').Stream) => boolean, people: () => number}} MediaOptions */
+/** @typedef {{send: (message: import('./protocol.js').ClientMessage) => boolean, isOpen: () => boolean, socketOpen: (signal: AbortSignal) => Promise<void>, canMove: boolean, audioSlots: number, videoSlots: number, simulcast: boolean, createTransform?: import('./call-options.js').CreateTransform, faults: Faults, isExpected: (stream: import('./protocol.js').Stream) => boolean, people: () => number}} MediaOptions */
 /** @typedef {import('./journey.js').Reason} Reason */
 /** @typedef {import('./journey.js').Journey} Journey */
 
@@ -290,9 +290,9 @@ export class Media extends EventTarget {
 
   /** The old connection falls silent, or both would be encoded for. */
   #make() {
-    const { audioSlots, videoSlots, simulcast } = this.#options;
+    const { audioSlots, videoSlots, simulcast, createTransform } = this.#options;
     this.#made++;
-    const transport = new Transport({ id: this.#made, iceServers: this.#iceServers, audioSlots, videoSlots, simulcast });
+    const transport = new Transport({ id: this.#made, iceServers: this.#iceServers, audioSlots, videoSlots, simulcast, createTransform });
     transport.addEventListener('trouble', () => this.#onTrouble(transport));
     for (const source of this.#tracks.keys()) this.#transport?.setTrack(source, null);
     this.#carry(transport);

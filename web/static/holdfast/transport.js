@@ -8,7 +8,8 @@ import { readStats } from './stats.js';
 
 /** @typedef {import('./protocol.js').Source} Source */
 /** @typedef {import('./slots.js').Lane} Lane */
-/** @typedef {{id: number, iceServers: RTCIceServer[], audioSlots: number, videoSlots: number, simulcast: boolean}} TransportOptions */
+/** @typedef {import('./call-options.js').CreateTransform} CreateTransform */
+/** @typedef {{id: number, iceServers: RTCIceServer[], audioSlots: number, videoSlots: number, simulcast: boolean, createTransform?: CreateTransform}} TransportOptions */
 
 /**
  * It may be sent before it is `set`. `prepared`: it was made in advance.
@@ -27,10 +28,14 @@ const codecs = {
   video: ['video/VP8', 'video/H264', 'video/rtx'],
 };
 
+/** Those whose packetizers and depacketizers take a frame for so many bytes, which a transform may have changed. */
+const opaque = ['audio/opus', 'video/VP8', 'video/rtx'];
+
 /** Event: `trouble` (ICE failed, or stayed disconnected). */
 export class Transport extends EventTarget {
   #pc;
   #id;
+  #createTransform;
   /** @type {Map<Source, RTCRtpTransceiver>} */
   #senders = new Map();
   /** @type {Map<Source, MediaStreamTrack | null>} */
@@ -58,9 +63,10 @@ export class Transport extends EventTarget {
   #era = 0;
 
   /** @param {TransportOptions} options */
-  constructor({ id, iceServers, audioSlots, videoSlots, simulcast }) {
+  constructor({ id, iceServers, audioSlots, videoSlots, simulcast, createTransform }) {
     super();
     this.#id = id;
+    this.#createTransform = createTransform;
     this.#pc = new RTCPeerConnection({ iceServers, bundlePolicy: 'max-bundle' });
     this.#addSender('microphone', 'audio', [{ maxBitrate: 48_000 }]);
     this.#addSender('camera', 'video', simulcast ? layersFor(0, 0) : [{ maxBitrate: 1_500_000 }]);
@@ -236,15 +242,26 @@ export class Transport extends EventTarget {
    */
   #addSender(source, kind, sendEncodings) {
     const transceiver = this.#pc.addTransceiver(kind, { direction: 'sendonly', sendEncodings });
-    preferCodecs(transceiver, kind);
+    this.#prefer(transceiver, kind);
+    transformWith(transceiver.sender, this.#createTransform?.('send', kind, null));
     this.#senders.set(source, transceiver);
   }
 
   /** @param {'audio' | 'video'} kind */
   #addReceiver(kind) {
     const transceiver = this.#pc.addTransceiver(kind, { direction: 'recvonly' });
-    preferCodecs(transceiver, kind);
+    this.#prefer(transceiver, kind);
+    const { receiver } = transceiver;
+    transformWith(receiver, this.#createTransform?.('receive', kind, receiver.track));
     this.#receivers.push(transceiver);
+  }
+
+  /**
+   * @param {RTCRtpTransceiver} transceiver
+   * @param {'audio' | 'video'} kind
+   */
+  #prefer(transceiver, kind) {
+    preferCodecs(transceiver, kind, this.#createTransform ? codecs[kind].filter((mime) => opaque.includes(mime)) : codecs[kind]);
   }
 
   #onIceState() {
@@ -269,11 +286,19 @@ async function fitLayers(sender, track) {
 }
 
 /**
+ * @param {RTCRtpSender | RTCRtpReceiver} end
+ * @param {object | null | undefined} transform
+ */
+function transformWith(end, transform) {
+  if (transform) Object.assign(end, { transform });
+}
+
+/**
  * @param {RTCRtpTransceiver} transceiver
  * @param {'audio' | 'video'} kind
+ * @param {string[]} wanted
  */
-function preferCodecs(transceiver, kind) {
-  const wanted = codecs[kind];
+function preferCodecs(transceiver, kind, wanted) {
   const known = RTCRtpReceiver.getCapabilities?.(kind)?.codecs ?? [];
   const chosen = wanted.flatMap((mime) => known.filter(({ mimeType, sdpFmtpLine = '' }) => mimeType.toLowerCase() === mime.toLowerCase()
     // Of the many H264 variants only those that every media node names.

@@ -10,7 +10,7 @@ const EVERY_MS = 2000;
 /**
  * @param {Call} call
  * @param {(peer: string) => boolean} shows whether somebody's picture is in sight
- * @param {(self: Quality, peers: Map<string, Quality | null>) => void} tell
+ * @param {(self: Quality, peers: Map<string, Quality | null>, undecoded: Set<string>) => void} tell `undecoded`: whose pictures come and are not decoded
  */
 export function watchHealth(call, shows, tell) {
   /** @type {Map<string, any>} */
@@ -23,10 +23,12 @@ export function watchHealth(call, shows, tell) {
     const seconds = (now - at) / 1000;
     const after = new Map(Object.values(stats.perSlot).filter(({ peer }) => peer !== '').map((slot) => [`${slot.mid} ${slot.peer} ${slot.source}`, slot]));
     const peers = new Map();
+    const undecoded = new Set();
     for (const { peer, audioMuted, videoMuted } of call.roster) {
       if (peer === call.peer) continue;
       const received = [...after].filter(([key, slot]) => slot.peer === peer && slot.source !== 'screen' && before.has(key)).map(([key, slot]) => {
         const since = before.get(key);
+        if (slot.kind === 'video' && !videoMuted && slot.framesDecoded === 0 && difference(slot.packetsReceived, since.packetsReceived) > 0 && since.packetsReceived > 0) undecoded.add(peer);
         return {
           kind: slot.kind,
           paused: Boolean(slot.paused),
@@ -42,7 +44,7 @@ export function watchHealth(call, shows, tell) {
     at = now;
     const held = call.slots.some(({ paused }) => paused);
     const own = ofSelf({ state: call.state, rttMs: stats.rttMs, sentLoss: stats.sentLoss, held, peers: [...peers.values()] });
-    tell(own, fair(own, peers));
+    tell(own, fair(own, peers), undecoded);
   };
   const timer = setInterval(look, EVERY_MS);
   call.addEventListener('left', () => clearInterval(timer), { once: true });

@@ -15,6 +15,7 @@ export class Lobby {
   #enter = find('#enter', HTMLButtonElement);
   #name = find('#name', HTMLInputElement);
   #room = find('#room', HTMLInputElement);
+  #encrypt = find('#encrypt', HTMLInputElement);
   #level = new Level(find('#lobby-level', HTMLElement));
   #devices;
   #picker;
@@ -23,12 +24,14 @@ export class Lobby {
 
   /**
    * @param {Devices} devices
-   * @param {{name: string, room: string, onJoin: (name: string, room: string) => void}} options
+   * @param {{name: string, room: string, encrypt: boolean, mayEncrypt: boolean, onJoin: (name: string, room: string) => void}} options
    */
-  constructor(devices, { name, room, onJoin }) {
+  constructor(devices, { name, room, encrypt, mayEncrypt, onJoin }) {
     this.#devices = devices;
     this.#picker = new DevicePicker(find('#lobby-devices', HTMLElement), devices, ['microphone', 'camera']);
     [this.#name.value, this.#room.value] = [name, room];
+    this.#encrypt.checked = encrypt;
+    find('#encrypt-choice', HTMLElement).hidden = !mayEncrypt;
     find('#join', HTMLFormElement).addEventListener('submit', (event) => {
       event.preventDefault();
       const [who, where] = [this.#name.value.trim(), this.#room.value.trim()];
@@ -46,6 +49,10 @@ export class Lobby {
 
   get values() {
     return { name: this.#name.value.trim(), room: this.#room.value.trim() };
+  }
+
+  get encrypts() {
+    return this.#encrypt.checked;
   }
 
   show() {

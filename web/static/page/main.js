@@ -3,17 +3,20 @@
 import { Call, CallError } from '../holdfast/index.js';
 import { keepChoices, readChoices } from './choices.js';
 import { Devices } from './devices.js';
+import { canEncrypt, Encryption, newSecret, readSecret } from './encryption.js';
 import { Lobby } from './lobby.js';
-import { readParameters, takeToken } from './parameters.js';
+import { readParameters, takeSecrets } from './parameters.js';
 import { ofCall } from './sentences.js';
 import { Stage } from './stage.js';
 import { fetchToken, inDevelopment } from './tokens.js';
 
-const linkToken = takeToken();
+const { token: linkToken, key: linkKey } = takeSecrets();
 const parameters = readParameters(location.search);
 const devices = new Devices(parameters);
 const stage = new Stage(devices);
-const lobby = new Lobby(devices, { name: parameters.name || readChoices().name, room: parameters.room, onJoin: join });
+const lobby = new Lobby(devices, {
+  name: parameters.name || readChoices().name, room: parameters.room, encrypt: linkKey !== '', mayEncrypt: canEncrypt || linkKey !== '', onJoin: join,
+});
 /** @type {Call | null} */
 let call = null;
 
@@ -52,16 +55,25 @@ async function join(name, room) {
   if (call) return;
   lobby.setBusy(true);
   keepChoices({ name });
+  const key = lobby.encrypts ? linkKey || madeKey() : '';
+  const secret = readSecret(key);
+  if (key !== '' && (!canEncrypt || !secret)) {
+    end(canEncrypt ? ofCall({ code: 'bad_key', message: '' }) : ofCall({ code: 'cannot_encrypt', message: '' }));
+    return;
+  }
+  const encryption = secret && new Encryption(secret);
   const { audioSlots, videoSlots, simulcast, moveLive, rejectAnswers } = parameters;
-  const joining = new Call({ audioSlots, videoSlots, simulcast, moveLive, faults: { rejectAnswers } });
+  const createTransform = encryption?.createTransform.bind(encryption);
+  const joining = new Call({ audioSlots, videoSlots, simulcast, moveLive, createTransform, faults: { rejectAnswers } });
   call = joining;
   // For tests, and for the console.
   Object.assign(globalThis, { call: joining });
-  stage.take(joining, videoSlots);
+  stage.take(joining, { videoSlots, encryption, key });
   joining.addEventListener('joined', () => lobby.hide(), { once: true });
   // The stage is hidden until then: whoever waits reads here why.
   joining.addEventListener('error', (event) => lobby.say(ofCall(/** @type {CustomEvent} */ (event).detail)));
   joining.addEventListener('left', (event) => {
+    encryption?.close();
     const { code, message } = /** @type {CustomEvent} */ (event).detail;
     end(code === 'left' ? '' : ofCall({ code, message }));
   }, { once: true });
@@ -99,6 +111,13 @@ async function enter(joining, name, room) {
       return token;
     },
   });
+}
+
+/** A reload leads back into the same encrypted call. */
+function madeKey() {
+  const key = newSecret();
+  history.replaceState({ ...history.state, key }, '');
+  return key;
 }
 
 /**

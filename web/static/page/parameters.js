@@ -1,20 +1,21 @@
 // What the address says.
 
 /**
- * The token stands behind the #, which browsers send to nobody. It is taken out of the address at once; the history
- * keeps it for a reload.
- * @returns {string}
+ * The token, and the key of an encrypted call, stand behind the #, which browsers send to nobody. They are taken out of
+ * the address at once; the history keeps them for a reload.
+ * @returns {{token: string, key: string}}
  */
-export function takeToken() {
+export function takeSecrets() {
   const address = new URL(location.href);
-  const given = new URLSearchParams(address.hash.slice(1)).get('token') ?? '';
-  const token = given || String(history.state?.token ?? '');
-  if (given || address.searchParams.has('token')) {
+  const given = new URLSearchParams(address.hash.slice(1));
+  const kept = history.state ?? {};
+  const secrets = { token: given.get('token') || String(kept.token ?? ''), key: given.get('key') || String(kept.key ?? '') };
+  if (address.hash !== '' || address.searchParams.has('token')) {
     address.hash = '';
     address.searchParams.delete('token');
-    history.replaceState({ token }, '', address);
+    history.replaceState(secrets, '', address);
   }
-  return token;
+  return secrets;
 }
 
 /**

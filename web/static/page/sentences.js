@@ -18,6 +18,8 @@ const ofCalls = {
   node_unreachable: 'The media server of this room does not answer. Try again in a moment.',
   not_ready: 'The server is starting. Try again in a moment.',
   too_many_sockets: 'Too many connections from here at once. Wait a moment, then join again.',
+  bad_key: 'The key in this link is cut or damaged. Open the whole link that you were sent, with everything behind the #.',
+  cannot_encrypt: 'This browser cannot encrypt calls from end to end. Use a current version of Chrome, Edge, Firefox or Safari.',
   internal: 'Something went wrong on the server. Try again.',
 };
 
@@ -61,6 +63,18 @@ export function ofScreen(error) {
   if (name === 'NotReadableError') return 'The system does not let this browser record the screen. Allow it in the system settings.';
   return 'The screen could not be shared. Try again.';
 }
+
+/**
+ * Why what somebody sends is not shown in an encrypted call; empty when it is.
+ * @param {import('./encryption.js').State} state
+ */
+export function ofEncryption(state) {
+  if (state === 'wrong-key') return 'Encrypted with another key than yours. Open the whole link that you were sent, with everything behind the #.';
+  return state === 'clear' ? 'Not shown: not encrypted, unlike this call.' : '';
+}
+
+/** Of pictures that come and that nothing can be made of, where this page does not encrypt. */
+export const undecoded = 'This picture cannot be decoded. If the call is encrypted, open the whole link that you were sent, with everything behind the #.';
 
 /**
  * What did not come back.

@@ -36,6 +36,9 @@ export class Stage {
   #chat = null;
   /** @type {Map<string, Quality | null>} */
   #qualities = new Map();
+  /** @type {import('./encryption.js').Encryption | null} */
+  #encryption = null;
+  #key = '';
   /** @type {Map<string, string>} */
   #names = new Map();
   /** Some pictures are held back now. */
@@ -53,8 +56,8 @@ export class Stage {
     find('#leave', HTMLButtonElement).addEventListener('click', () => this.#call?.leave());
     // With the keyboard alone the way past 25 tiles is long.
     find('#skip', HTMLButtonElement).addEventListener('click', () => find('.controls button', HTMLButtonElement).focus());
-    find('#copy', HTMLButtonElement).addEventListener('click', () => copyInvitation(this.#call?.room ?? ''));
-    find('#alone-copy', HTMLButtonElement).addEventListener('click', () => copyInvitation(this.#call?.room ?? ''));
+    find('#copy', HTMLButtonElement).addEventListener('click', () => copyInvitation(this.#call?.room ?? '', this.#key));
+    find('#alone-copy', HTMLButtonElement).addEventListener('click', () => copyInvitation(this.#call?.room ?? '', this.#key));
     const share = find('#share', HTMLButtonElement);
     share.hidden = !Share.possible;
     share.addEventListener('click', () => this.#share?.toggle());
@@ -67,10 +70,11 @@ export class Stage {
 
   /**
    * @param {Call} call
-   * @param {number} videoSlots
+   * @param {{videoSlots: number, encryption: import('./encryption.js').Encryption | null, key: string}} options `key`: for invitations
    */
-  take(call, videoSlots) {
-    this.#call = call;
+  take(call, { videoSlots, encryption, key }) {
+    [this.#call, this.#encryption, this.#key] = [call, encryption, key];
+    encryption?.addEventListener('change', () => this.#tiles?.paint());
     /** @type {(type: string, handler: (detail: any) => void) => void} */
     const on = (type, handler) => call.addEventListener(type, (event) => handler(/** @type {CustomEvent} */ (event).detail));
     on('joined', ({ room }) => this.#show(room, videoSlots));
@@ -94,17 +98,19 @@ export class Stage {
     const call = this.#call;
     if (!call || this.#tiles) return; // Joined anew: everything is in its place.
     find('#title', HTMLElement).textContent = room;
+    find('#encrypted', HTMLElement).hidden = !this.#encryption;
     document.title = `${room} · Holdfast`;
     clearNotices();
     this.#root.hidden = false;
     this.#share = new Share(call, () => this.#paint());
     this.#chat = new ChatPanel(call);
-    this.#tiles = new Tiles({ call, own: this.#devices.stream, screen: () => this.#share?.stream ?? null, videoSlots, onBlocked: () => this.#askForSound() });
+    const encryption = this.#encryption;
+    this.#tiles = new Tiles({ call, encryption, own: this.#devices.stream, screen: () => this.#share?.stream ?? null, videoSlots, onBlocked: () => this.#askForSound() });
     this.#tiles.setSpeaker(readChoices().speaker);
     const status = new Status(call);
-    watchHealth(call, (peer) => this.#tiles?.sees(peer) ?? false, (own, peers) => {
+    watchHealth(call, (peer) => this.#tiles?.sees(peer) ?? false, (own, peers, undecoded) => {
       this.#qualities = new Map(peers).set(call.peer, own);
-      this.#tiles?.judge(own, peers);
+      this.#tiles?.judge(own, peers, undecoded);
       status.judge(own);
       showPeople(call, this.#qualities);
     });

@@ -14,6 +14,7 @@ import { words } from './quality.js';
  * @property {boolean} silent the microphone is off
  * @property {boolean} dark there is no picture
  * @property {boolean} paused the picture is held back, because the way here is too narrow
+ * @property {string} [problem] why nothing of it is shown, in a sentence
  * @property {boolean} pinned
  */
 
@@ -75,17 +76,17 @@ export class Tile {
     const text = JSON.stringify(appearance);
     if (text === this.#painted) return;
     this.#painted = text;
-    const { name, identity, silent, paused, pinned } = appearance;
+    const { name, identity, silent, paused, problem = '', pinned } = appearance;
     // The last picture stays, dimmed.
-    const dark = appearance.dark || (paused && this.video.videoWidth === 0);
+    const dark = appearance.dark || problem !== '' || (paused && this.video.videoWidth === 0);
     this.#who.textContent = name;
     this.#face.textContent = initials(name.replace(/ \(you\)$/, ''));
     this.#face.style.setProperty('--face', colour(identity));
     this.root.classList.toggle('silent', silent);
     this.root.classList.toggle('dark', dark);
     this.root.classList.toggle('pinned', pinned);
-    this.root.classList.toggle('paused', paused);
-    const held = paused ? pausedWords(this.#screen) : '';
+    const held = problem || (paused ? pausedWords(this.#screen) : '');
+    this.root.classList.toggle('paused', held !== '');
     this.#held.textContent = held;
     this.#held.title = held;
     this.root.setAttribute('aria-label', [name, silent && 'muted', held || (dark && 'no picture')].filter(Boolean).join(', '));

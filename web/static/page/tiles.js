@@ -3,13 +3,14 @@
 import { find } from './elements.js';
 import { arrange, capacity } from './layout.js';
 import { Order } from './order.js';
+import { ofEncryption, undecoded } from './sentences.js';
 import { Tile } from './tile.js';
 import { View } from './view.js';
 
 /** @typedef {import('../holdfast/call.js').Call} Call */
 /** @typedef {import('../holdfast/protocol.js').RosterEntry} RosterEntry */
 /** @typedef {import('./quality.js').Quality} Quality */
-/** @typedef {{call: Call, own: MediaStream, screen: () => MediaStream | null, videoSlots: number, onBlocked: () => void}} Options */
+/** @typedef {{call: Call, encryption: import('./encryption.js').Encryption | null, own: MediaStream, screen: () => MediaStream | null, videoSlots: number, onBlocked: () => void}} Options */
 
 /** @param {string} peer */
 const screenKey = (peer) => `${peer}/screen`;
@@ -33,6 +34,11 @@ export class Tiles {
   #speaker = '';
   #page = 0;
   #inSight = 1;
+  /**
+   * Peers whose pictures come and are not decoded.
+   * @type {ReadonlySet<string>}
+   */
+  #undecoded = new Set();
   #resize = new ResizeObserver(() => this.layOut());
 
   /** @param {Options} options */
@@ -106,8 +112,11 @@ export class Tiles {
   /**
    * @param {Quality} own
    * @param {Map<string, Quality | null>} others
+   * @param {ReadonlySet<string>} undecoded peers whose pictures come and are not decoded
    */
-  judge(own, others) {
+  judge(own, others, undecoded) {
+    this.#undecoded = undecoded;
+    this.paint();
     for (const [key, tile] of this.#tiles) {
       tile.judge(key === this.#call.peer ? own : others.get(key) ?? null);
     }
@@ -123,7 +132,7 @@ export class Tiles {
       const self = peer === this.#call.peer;
       const name = entry.name || entry.identity;
       if (key !== peer) {
-        tile.paint({ name: self ? 'You are sharing your screen' : `${name}’s screen`, identity: entry.identity, silent: false, dark: !self && !paused.has(key), paused: paused.get(key) ?? false, pinned: this.#large() === key });
+        tile.paint({ name: self ? 'You are sharing your screen' : `${name}’s screen`, identity: entry.identity, silent: false, dark: !self && !paused.has(key), paused: paused.get(key) ?? false, problem: this.#problem(entry, ['screen']), pinned: this.#large() === key });
         continue;
       }
       tile.paint({
@@ -132,9 +141,29 @@ export class Tiles {
         silent: self ? this.#call.isMuted('microphone') : entry.audioMuted,
         dark: self ? this.#call.isMuted('camera') : entry.videoMuted || !paused.has(key),
         paused: !self && !entry.videoMuted && (paused.get(key) ?? false),
+        problem: this.#problem(entry, ['camera', 'microphone']),
         pinned: this.#large() === key,
       });
     }
+  }
+
+  /**
+   * Why nothing is shown of what somebody sends; empty when there is no reason.
+   * @param {RosterEntry} entry
+   * @param {import('../holdfast/protocol.js').Source[]} sources
+   */
+  #problem({ peer, audioMuted, videoMuted }, sources) {
+    const { encryption } = this.#options;
+    if (peer === this.#call.peer) return '';
+    if (!encryption) return this.#undecoded.has(peer) && sources.includes('camera') ? undecoded : '';
+    let problem = '';
+    for (const source of sources) {
+      const off = (source === 'camera' && videoMuted) || (source === 'microphone' && audioMuted);
+      const state = off ? 'open' : encryption.stateOf(this.#call.stream(peer, source));
+      this.#call.setUnreadable(peer, source, state !== 'open');
+      problem ||= ofEncryption(state);
+    }
+    return problem;
   }
 
   /** Places the tiles, and tells the call what is in sight how large. */

@@ -135,6 +135,34 @@ test('a browser that cannot restart takes a new connection at once', async (t) =
   equal(cluster.node.offers.map(({ fresh }) => fresh), [true]);
 });
 
+test('each sender and receiver of each connection is given a transform, and no codec that looks into frames is used', async (t) => {
+  const made = [];
+  const createTransform = (side, kind, track) => (made.push(`${side} ${kind} ${track?.kind ?? ''}`), null);
+  const { cluster, call, video } = await joined(t, { moveLive: false, createTransform });
+  const each = ['send audio ', 'send video ', 'send video ', 'receive audio audio', 'receive video video'];
+  equal(made, each);
+  const migrated = done(call);
+  cluster.node.kill();
+  cluster.move('n2');
+  await migrated;
+  equal(made, [...each, ...each], 'on the new connection too');
+  for (const { sdp } of cluster.node.offers) {
+    equal([...new Set([...sdp.matchAll(/^a=rtpmap:\d+ ([^/]+)/gm)].map(([, name]) => name.toLowerCase()))].sort(), ['opus', 'rtx', 'vp8']);
+  }
+  await flowing(call, video);
+});
+
+test('what an application cannot read is not waited for', async (t) => {
+  const { cluster, call } = await joined(t);
+  call.setUnreadable('ada', 'camera', true);
+  call.setUnreadable('ada', 'microphone', true);
+  await cluster.node.pc.getTransceivers().find(({ mid }) => mid === '4').sender.replaceTrack(null);
+  await new Promise((resolve) => setTimeout(resolve, 3000));
+  equal(cluster.heard.filter(({ type }) => type === 'refresh').length, 0, 'no keyframe is asked for');
+  call.setUnreadable('ada', 'camera', false);
+  await eventually(() => cluster.heard.some(({ type }) => type === 'refresh'), 'a keyframe is asked for');
+});
+
 test('an answer that never comes costs one bounded attempt', async (t) => {
   const { cluster, call, video } = await joined(t);
   const migrated = done(call);

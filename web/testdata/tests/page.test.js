@@ -5,6 +5,7 @@ import { Order } from '/page/order.js';
 import { fair, ofPeer, ofSelf } from '/page/quality.js';
 import { ofCall, ofDevice } from '/page/sentences.js';
 import { initials } from '/page/face.js';
+import { invitationTo } from '/page/invitation.js';
 import { equal, ok, test } from './harness.js';
 
 const screens = [[1280, 640], [1920, 950], [900, 500], [374, 680], [680, 300], [2560, 1300], [320, 480]];
@@ -130,6 +131,12 @@ test('every failure has a sentence that says what to do', () => {
   for (const name of ['NotAllowedError', 'NotFoundError', 'NotReadableError', 'OverconstrainedError', 'AbortError', 'Unheard']) {
     ok(ofDevice(new DOMException('', name), 'camera').includes('camera'), name);
   }
+});
+
+test('the key of an encrypted call stands in its invitation, behind the #', () => {
+  const link = new URL(invitationTo('a room', 'k-_1'));
+  equal([link.searchParams.get('room'), link.hash, link.search.includes('k-_1')], ['a room', '#key=k-_1', false]);
+  equal(new URL(invitationTo('a room', '')).hash, '');
 });
 
 test('initials are of every writing', () => {

@@ -1,6 +1,7 @@
 // What a tile shows and says, and what the line below says of moves.
 
 import { Status } from '/page/status.js';
+import { ofEncryption } from '/page/sentences.js';
 import { Tile } from '/page/tile.js';
 import { equal, eventually, ok, test } from './harness.js';
 
@@ -27,6 +28,17 @@ test('a picture that is held back says why, to eyes and to screen readers', asyn
   ok(made.root.classList.contains('paused') && !made.root.classList.contains('dark'), 'the last picture stays');
   made.paint(as);
   equal([held(made), label(made), made.root.classList.contains('paused')], ['', 'Ada', false]);
+});
+
+test('what cannot be decrypted is said in place of the picture', async ({ cleanup }) => {
+  const made = tile(cleanup, { width: 160 });
+  await eventually(() => made.video.videoWidth > 0, 'a picture');
+  const problem = ofEncryption('wrong-key');
+  made.paint({ ...as, paused: true, problem });
+  equal([held(made), label(made)], [problem, `Ada, ${problem}`]);
+  ok(made.root.classList.contains('paused') && made.root.classList.contains('dark'), 'the words on the face');
+  made.paint(as);
+  equal([held(made), made.root.classList.contains('dark')], ['', false]);
 });
 
 test('a picture that is held back before it ever came leaves the face', ({ cleanup }) => {

@@ -25,6 +25,8 @@ const (
 	maxMidBytes = 16
 	// maxSources bounds the m-lines that a client says what they carry.
 	maxSources = 32
+	// How many packets are kept as they were sent for a slot without RTX: 0.6 s of sound, and about as much of a picture.
+	repeatedSound, repeatedPicture = 32, 256
 )
 
 // connectionConfig is what a connection needs to know of its peer.
@@ -219,12 +221,22 @@ func (c *connection) newSlot(line *offer.Section) *slot {
 	}
 	for _, codec := range line.Codecs {
 		cfg.Codecs = append(cfg.Codecs, forwardCodec(codec))
+		if codec.NACK() && codec.RTXPayloadType == 0 {
+			cfg.Repeat = writer.Repeat
+		}
 		if codec.RTXPayloadType != 0 && s.rtx == 0 {
 			s.rtx = c.newSSRC()
 			c.bySSRC[s.rtx] = s
 		}
 	}
 	cfg.RTXSSRC = s.rtx
+	switch {
+	case cfg.Repeat == nil:
+	case line.Audio:
+		writer.Keep(s.ssrc, repeatedSound)
+	default:
+		writer.Keep(s.ssrc, repeatedPicture)
+	}
 	s.Slot = c.room.AddSlot(cfg)
 	c.slots[line.MID] = s
 	return s

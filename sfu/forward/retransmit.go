@@ -62,26 +62,34 @@ func (s *Slot) retransmit(sequenceNumbers []uint16, now time.Time) {
 	guard := uint32(sub.resendAfter().Milliseconds())
 	for _, sequence := range sequenceNumbers {
 		from, ok := s.rewriter.lookup(sequence)
-		if !ok {
-			s.room.stats.retransmitMisses.Add(1)
-			continue
-		}
-		if from.place.again != 0 && at-from.place.again < guard {
+		if ok && from.place.again != 0 && at-from.place.again < guard {
 			continue // It is on its way.
 		}
-		layer := s.room.layers[from.segment.layer]
-		if layer == nil {
-			s.room.stats.retransmitMisses.Add(1)
-			continue
-		}
-		p := layer.cache.get(from.sequence)
-		if p == nil || !s.budget.take(now, sub.budget) {
+		if !ok || !s.budget.take(now, sub.budget) || !s.again(from, sequence) {
 			s.room.stats.retransmitMisses.Add(1)
 			continue
 		}
 		from.place.again = at
-		s.resend(p, from.segment, sequence)
+		s.room.stats.retransmitted.Add(1)
 	}
+}
+
+// again sends a packet once more. Without RTX only the very bytes that were sent will do: another packet under the number would be
+// encrypted with the nonce of the first.
+func (s *Slot) again(from origin, sequence uint16) bool {
+	if s.cfg.RTXSSRC == 0 || from.segment.payload.rtx == 0 {
+		if s.cfg.Repeat == nil {
+			return false
+		}
+		n, err := s.cfg.Repeat(sequence)
+		return s.wrote(n, err)
+	}
+	layer := s.room.layers[from.segment.layer]
+	if layer == nil {
+		return false
+	}
+	p := layer.cache.get(from.sequence)
+	return p != nil && s.resend(p, from.segment, sequence)
 }
 
 func (sub *subscriber) resendAfter() time.Duration {

@@ -36,7 +36,7 @@ func TestRetransmission(t *testing.T) {
 			onStage(t, Config{}, func(st *stage) {
 				bob, dave := st.slot("bob", "1", KindVideo), st.slot("dave", "1", KindVideo)
 				if !rtx {
-					bob.slot.cfg.RTXSSRC = 0
+					bob.slot.cfg.RTXSSRC, bob.slot.cfg.Repeat = 0, bob.repeat
 				}
 				bob.slot.Ready()
 				alice := st.camera("alice", "", 180)
@@ -63,16 +63,15 @@ func TestRetransmission(t *testing.T) {
 					t.Fatalf("%d packets, want %d", len(again), len(asked))
 				}
 				for i, p := range again {
-					payload := p.Payload
-					number, ssrc, payloadType := p.SequenceNumber, uint32(4711), uint8(96)
-					if rtx {
-						number, payload = binary.BigEndian.Uint16(payload), payload[2:]
-						ssrc, payloadType = 4712, 97
-						if p.SequenceNumber != again[0].SequenceNumber+uint16(i) {
-							t.Fatal("RTX has numbers of its own, without gaps")
-						}
+					if !rtx {
+						checkSame(t, &p, &asked[i])
+						continue
 					}
-					if number != numbers[i] || p.SSRC != ssrc || p.PayloadType != payloadType || p.Timestamp != asked[i].Timestamp ||
+					number, payload := binary.BigEndian.Uint16(p.Payload), p.Payload[2:]
+					if p.SequenceNumber != again[0].SequenceNumber+uint16(i) {
+						t.Fatal("RTX has numbers of its own, without gaps")
+					}
+					if number != numbers[i] || p.SSRC != 4712 || p.PayloadType != 97 || p.Timestamp != asked[i].Timestamp ||
 						p.Marker != asked[i].Marker || !bytes.Equal(payload, asked[i].Payload) {
 						t.Fatalf("packet %d differs", i)
 					}
@@ -81,6 +80,7 @@ func TestRetransmission(t *testing.T) {
 					t.Fatal(s)
 				}
 				st.pass(2 * cacheAge)
+				bob.forget()
 				bob.slot.NACK(numbers)
 				synctest.Wait()
 				if got := bob.take(); len(got) != 0 {

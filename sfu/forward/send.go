@@ -150,28 +150,21 @@ func (s *Slot) wrote(n int, err error) bool {
 	}
 }
 
-// resend writes a packet once more: as RFC 4588 has it (another SSRC and
-// payload type, the original sequence number before the payload) where that was
-// negotiated, else as it was.
-func (s *Slot) resend(p *Packet, from *segment, sequence uint16) {
+// resend writes a packet once more as RFC 4588 has it: with another SSRC and payload type, and the original sequence number before
+// the payload.
+func (s *Slot) resend(p *Packet, from *segment, sequence uint16) bool {
 	in := p.incoming()
 	out := from.apply(&in, sequence)
 	payload := p.payload()
 	p.picture.patchVP8(payload, out.pictureID, out.tl0)
-	if s.cfg.RTXSSRC == 0 || from.payload.rtx == 0 {
-		s.setHeader(p, out, s.cfg.SSRC, from.payload.media)
-	} else {
-		buffer := binary.BigEndian.AppendUint16(s.room.scratch[:0], sequence)
-		payload = append(buffer, payload...)
-		s.room.scratch = payload
-		out.sequence = s.rtxSequence
-		s.rtxSequence++
-		s.setHeader(p, out, s.cfg.RTXSSRC, from.payload.rtx)
-	}
+	payload = append(binary.BigEndian.AppendUint16(s.room.scratch[:0], sequence), payload...)
+	s.room.scratch = payload
+	out.sequence = s.rtxSequence
+	s.rtxSequence++
+	s.setHeader(p, out, s.cfg.RTXSSRC, from.payload.rtx)
 	s.number(len(payload))
-	if n, err := s.cfg.Writer.WriteRTP(&s.header, payload); s.wrote(n, err) {
-		s.room.stats.retransmitted.Add(1)
-	}
+	n, err := s.cfg.Writer.WriteRTP(&s.header, payload)
+	return s.wrote(n, err)
 }
 
 func (p *Packet) empty() bool { return p.header.payloadStart == p.header.payloadEnd }

@@ -33,13 +33,17 @@ type SlotConfig struct {
 	Writer  PacketWriter
 	Shard   int // the Batcher that Writer writes into, as an index; the same for all slots of one transport
 	SSRC    uint32
-	RTXSSRC uint32  // 0: retransmissions go out on SSRC
+	RTXSSRC uint32  // 0: what is asked for again is left to Repeat
 	Codecs  []Codec // what this subscriber negotiated for the m-line; a source it cannot decode is not shown
 
 	// Path numbers what is written, with the negotiated id of the transport-wide
 	// sequence number (1 to 14). All slots of one transport share one Path. Nil: nothing is numbered.
 	Path                Path
 	TransportSequenceID uint8
+
+	// Repeat sends the packet that SSRC had under a sequence number again, byte for byte: for what was negotiated without RTX. It
+	// returns 0 for a packet that it has not. Nil: it has none.
+	Repeat func(sequence uint16) (int, error)
 
 	// WriteRTCP sends sender reports. It is called on the room's loop and must not block.
 	WriteRTCP func([]rtcp.Packet) error

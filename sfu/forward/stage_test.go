@@ -153,6 +153,7 @@ type screenful struct {
 
 	mu      sync.Mutex
 	packets []rtp.Packet
+	sent    []rtp.Packet // all, as repeat knows them
 	reports []*rtcp.SenderReport
 	err     error
 }
@@ -163,8 +164,29 @@ func (v *screenful) WriteRTP(h *rtp.Header, payload []byte) (int, error) {
 	if v.err != nil {
 		return 0, v.err
 	}
-	v.packets = append(v.packets, rtp.Packet{Header: h.Clone(), Payload: slices.Clone(payload)})
+	p := rtp.Packet{Header: h.Clone(), Payload: slices.Clone(payload)}
+	v.packets, v.sent = append(v.packets, p), append(v.sent, p)
 	return 12 + len(payload), nil
+}
+
+// repeat is a SlotConfig.Repeat.
+func (v *screenful) repeat(sequence uint16) (int, error) {
+	v.mu.Lock()
+	defer v.mu.Unlock()
+	for _, p := range slices.Backward(v.sent) {
+		if p.SSRC == v.slot.cfg.SSRC && p.SequenceNumber == sequence {
+			v.packets = append(v.packets, p)
+			return 12 + len(p.Payload), nil
+		}
+	}
+	return 0, nil
+}
+
+// forget lets repeat find nothing of what was written so far.
+func (v *screenful) forget() {
+	v.mu.Lock()
+	defer v.mu.Unlock()
+	v.sent = nil
 }
 
 // take returns what was written since the last call.

@@ -18,6 +18,9 @@ type Codec struct {
 	feedback feedback // kinds that both sides have
 }
 
+// NACK reports whether the client asks for lost packets again.
+func (c *Codec) NACK() bool { return c.feedback&nack != 0 }
+
 // feedback is a set of kinds of RTCP feedback.
 type feedback uint8
 

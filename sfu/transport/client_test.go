@@ -117,9 +117,10 @@ type client struct {
 	conn *Conn
 	got  *recorder
 
-	*packetio.Buffer // what comes for it, checks' answers left out
+	*packetio.Buffer // what comes for it, checks' answers and media left out
 
 	answers chan *stun.Message
+	media   chan []byte
 	out     *srtp.Context
 }
 
@@ -202,7 +203,7 @@ func newClient(t testing.TB, transport *Transport, w *wire, owner string) *clien
 	if err != nil {
 		t.Fatal(err)
 	}
-	c := &client{t: t, wire: w, got: &recorder{streams: map[uint32]int{}}, Buffer: packetio.NewBuffer(), answers: make(chan *stun.Message, 1024)}
+	c := &client{t: t, wire: w, got: &recorder{streams: map[uint32]int{}}, Buffer: packetio.NewBuffer(), answers: make(chan *stun.Message, 1024), media: make(chan []byte, 1024)}
 	from, arriving := w.address()
 	c.from = from
 	go c.sort(arriving)
@@ -267,6 +268,10 @@ func (c *client) sort(arriving *packetio.Buffer) {
 			if m.Decode() == nil {
 				c.answers <- m
 			}
+			continue
+		}
+		if b[0]>>6 == 2 {
+			c.media <- bytes.Clone(b[:n])
 			continue
 		}
 		_, _ = c.Write(b[:n]) // Nobody reads after the handshake.

@@ -55,8 +55,9 @@ type Batch interface {
 // Writer sends what one connection gets, through a batch. It is used by the goroutine that uses the batch. Of one SSRC only one
 // Writer may send.
 type Writer struct {
-	conn  *Conn
-	batch Batch
+	conn    *Conn
+	batch   Batch
+	repeats repeats
 }
 
 // Writer returns a Writer of the connection.
@@ -80,6 +81,7 @@ func (w *Writer) WriteRTP(header *rtp.Header, payload []byte) (int, error) {
 	if err != nil {
 		return 0, err
 	}
+	w.repeats.put(header.SSRC, header.SequenceNumber, space[:n])
 	return n, w.batch.Put(n, *to)
 }
 

@@ -1,0 +1,62 @@
+package transport
+
+import "net"
+
+// repeats are the newest packets of one SSRC as they were sent, so that they can be sent again without RTX. To seal a packet anew under
+// its number would use a nonce twice, unless every byte of it is the same.
+type repeats struct {
+	ssrc   uint32
+	count  int            // of packets that are kept, a power of two; 0: none
+	sealed []sealedPacket // by sequence number; nil until there is one
+}
+
+type sealedPacket struct {
+	sequence uint16
+	bytes    []byte
+}
+
+// Keep has the Writer remember so many packets of an SSRC, a power of two, for Repeat. Call it before the first packet.
+func (w *Writer) Keep(ssrc uint32, packets int) { w.repeats = repeats{ssrc: ssrc, count: packets} }
+
+// Repeat sends once more what was sent under a sequence number of the SSRC that is kept, byte for byte. It returns 0 and no error for what
+// is not there any more, else what WriteRTP returns.
+func (w *Writer) Repeat(sequence uint16) (int, error) {
+	sealed := w.repeats.get(sequence)
+	if sealed == nil {
+		return 0, nil
+	}
+	o := &w.conn.out
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	to := w.conn.selected.Load()
+	if o.closed || to == nil {
+		return 0, net.ErrClosed
+	}
+	space := w.batch.Space(len(sealed))
+	if len(space) < len(sealed) {
+		return 0, errPacketSize
+	}
+	return len(sealed), w.batch.Put(copy(space, sealed), *to)
+}
+
+func (r *repeats) put(ssrc uint32, sequence uint16, sealed []byte) {
+	if r.count == 0 || ssrc != r.ssrc {
+		return
+	}
+	if r.sealed == nil {
+		r.sealed = make([]sealedPacket, r.count)
+	}
+	p := &r.sealed[int(sequence)&(r.count-1)]
+	p.sequence, p.bytes = sequence, append(p.bytes[:0], sealed...)
+}
+
+func (r *repeats) get(sequence uint16) []byte {
+	if r.sealed == nil {
+		return nil
+	}
+	p := &r.sealed[int(sequence)&(r.count-1)]
+	if p.sequence != sequence {
+		return nil
+	}
+	return p.bytes
+}

@@ -19,6 +19,7 @@ import (
 	"github.com/holdfast-rtc/holdfast/lab/chaos"
 	"github.com/holdfast-rtc/holdfast/lab/devcluster"
 	"github.com/holdfast-rtc/holdfast/lab/hosts"
+	"github.com/holdfast-rtc/holdfast/panics"
 	"github.com/holdfast-rtc/holdfast/redisstore"
 )
 
@@ -186,7 +187,7 @@ func (c *chaosCommand) store(ctx context.Context, cluster *devcluster.Client) (*
 	if where == "" {
 		return nil, func() {}, nil
 	}
-	store, err := redisstore.OpenAs(where, status.Name, slog.New(slog.DiscardHandler))
+	store, err := redisstore.OpenAs(where, status.Name, panics.New(), slog.New(slog.DiscardHandler))
 	if err != nil {
 		return nil, nil, err
 	}

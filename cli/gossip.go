@@ -8,6 +8,7 @@ import (
 	"github.com/holdfast-rtc/holdfast/cluster"
 	"github.com/holdfast-rtc/holdfast/control"
 	"github.com/holdfast-rtc/holdfast/failover"
+	"github.com/holdfast-rtc/holdfast/panics"
 	"github.com/holdfast-rtc/holdfast/pin"
 )
 
@@ -63,10 +64,10 @@ func (f gossipFlags) check() error {
 	return errors.Join(checkHostPort("gossip-listen", f.GossipListen), alone)
 }
 
-func (f gossipFlags) config(node cluster.Node, key control.ClusterKey) cluster.Config {
+func (f gossipFlags) config(node cluster.Node, key control.ClusterKey, guard *panics.Guard) cluster.Config {
 	return cluster.Config{
 		Node: node, Bind: f.GossipListen, Advertise: f.GossipAdvertise, Join: f.Join, Solo: f.Solo, Name: f.Cluster, Keys: key.GossipKeys(),
-		Haste: f.DetectHaste, LosePercent: f.GossipLoss,
+		Haste: f.DetectHaste, LosePercent: f.GossipLoss, Panics: guard,
 		// Failover on a signaling node has evidence of its own.
 		ConfirmDeaths: node.Role == cluster.RoleSignaling,
 	}

@@ -70,7 +70,7 @@ func (n *sfuNode) join(c *sfuCommand, plan sfuPlan) (err error) {
 	if n.media, err = sfu.New(plan.config, owner, n.log); err != nil {
 		return err
 	}
-	if n.store, err = redisstore.OpenAs(c.Store, c.Cluster, n.log); err != nil {
+	if n.store, err = redisstore.OpenAs(c.Store, c.Cluster, n.media.Panics(), n.log); err != nil {
 		return faults(fmt.Errorf("--store: %w", err))
 	}
 	self := cluster.Node{ID: plan.config.Node, Boot: plan.config.Boot, Role: cluster.RoleSFU}
@@ -80,13 +80,13 @@ func (n *sfuNode) join(c *sfuCommand, plan sfuPlan) (err error) {
 	if self.Media, err = beside(self.Control, n.media.MediaAddress()); err != nil {
 		return err
 	}
-	if n.cluster, err = cluster.New(c.config(self, plan.key), n.log); err != nil {
+	if n.cluster, err = cluster.New(c.config(self, plan.key, n.media.Panics()), n.log); err != nil {
 		return faults(err)
 	}
 	n.watch = func(ctx context.Context) error { return c.watchClusterKey(ctx, plan.key, n.cluster, n.log) }
 	n.quorum = newQuorum(n.cluster)
 	keeping := pinowner.DefaultConfig()
-	keeping.Majority = n.quorum.majority
+	keeping.Majority, keeping.Panics = n.quorum.majority, n.media.Panics()
 	n.owner = pinowner.New(n.store, n.media, keeping, n.log)
 	owner.pins = n.owner
 	n.server = control.NewServer(plan.key, n.media.Panics(), n.log)
@@ -158,11 +158,13 @@ func (n *sfuNode) publishLoad(ctx context.Context, unreached *unwatched, leave f
 	tick := time.NewTicker(reportEvery)
 	defer tick.Stop()
 	for {
-		n.cluster.SetLoad(n.report())
-		if unreached.leaves(n.cluster.View(), time.Now()) {
-			n.log.Error("no signaling node reaches the control port, and others are reached: leaving, so that the rooms move", "after", unwatchedFor)
-			leave()
-		}
+		n.media.Panics().Survives(n.log, "a load report broke", func() {
+			n.cluster.SetLoad(n.report())
+			if unreached.leaves(n.cluster.View(), time.Now()) {
+				n.log.Error("no signaling node reaches the control port, and others are reached: leaving, so that the rooms move", "after", unwatchedFor)
+				leave()
+			}
+		})
 		select {
 		case <-ctx.Done():
 			return nil

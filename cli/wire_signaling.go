@@ -14,6 +14,7 @@ import (
 	"github.com/holdfast-rtc/holdfast/failover"
 	"github.com/holdfast-rtc/holdfast/lab/devcluster"
 	"github.com/holdfast-rtc/holdfast/orchestrator"
+	"github.com/holdfast-rtc/holdfast/panics"
 	"github.com/holdfast-rtc/holdfast/redisstore"
 	"github.com/holdfast-rtc/holdfast/signaling"
 	"github.com/holdfast-rtc/holdfast/web"
@@ -46,23 +47,24 @@ func (c *signalingCommand) wire(ctx context.Context, plan signalingPlan, log *sl
 }
 
 func (n *signalingNode) join(c *signalingCommand, plan signalingPlan) (err error) {
-	if n.store, err = redisstore.OpenAs(c.Store, c.Cluster, n.log); err != nil {
+	guard := panics.New()
+	if n.store, err = redisstore.OpenAs(c.Store, c.Cluster, guard, n.log); err != nil {
 		return faults(fmt.Errorf("--store: %w", err))
 	}
 	self := cluster.Node{ID: plan.config.Node, Boot: newBoot(), Role: cluster.RoleSignaling}
 	if self.HTTP, err = reachable(c.Advertise, n.listener.Addr(), os.Hostname); err != nil {
 		return err
 	}
-	if n.cluster, err = cluster.New(c.config(self, plan.key), n.log); err != nil {
+	if n.cluster, err = cluster.New(c.config(self, plan.key, guard), n.log); err != nil {
 		return faults(err)
 	}
 	n.pool = control.NewPool(plan.key, control.DefaultConfig())
 	placement := orchestrator.DefaultConfig()
-	placement.Clock = n.store.Now
+	placement.Clock, placement.Panics = n.store.Now, guard
 	placer := orchestrator.New(n.store, n.cluster, prober{n.pool}, placement, n.log)
 	parts := signaling.Parts{
 		Placer: placer, Pool: n.pool, Views: n.cluster, Store: n.store,
-		Keys: plan.keys, Static: web.Static(),
+		Keys: plan.keys, Static: web.Static(), Panics: guard,
 	}
 	if killer := devcluster.NewKiller(); killer != nil {
 		parts.Killer = killer
@@ -76,7 +78,7 @@ func (n *signalingNode) join(c *signalingCommand, plan signalingPlan) (err error
 		func(ctx context.Context) error { return c.watchKeyring(ctx, plan.keys, n.log) },
 	}
 	moving := c.hurried(failover.DefaultConfig())
-	moving.Self = plan.config.Node
+	moving.Self, moving.Panics = plan.config.Node, guard
 	n.failover = failover.New(moving, n.cluster, n.server.Hub(), placer, n.store, n.pool, n.log)
 	return nil
 }

@@ -16,6 +16,7 @@
 package cluster
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -28,6 +29,7 @@ import (
 	"github.com/hashicorp/memberlist"
 
 	"github.com/holdfast-rtc/holdfast/loglimit"
+	"github.com/holdfast-rtc/holdfast/panics"
 	"github.com/holdfast-rtc/holdfast/pin"
 	"github.com/holdfast-rtc/holdfast/ring"
 )
@@ -88,6 +90,7 @@ func New(config Config, log *slog.Logger) (*Cluster, error) {
 		return nil, fmt.Errorf("gossip keys: %w", err)
 	}
 	config.Node.Load = Load{}
+	config.Panics = cmp.Or(config.Panics, panics.New())
 	c := &Cluster{
 		config: config, name: memberName(config.Node), log: log, keyring: keyring,
 		mailbox: make(chan func(), mailboxSize), reannounce: make(chan struct{}, 1),
@@ -223,15 +226,20 @@ func (c *Cluster) loop(stop <-chan struct{}) {
 	for {
 		select {
 		case <-reminder.C:
-			c.publish(c.members.remind())
+			c.survive("a check of the members broke", func() { c.publish(c.members.remind()) })
 		case <-c.publishTimer:
-			c.publish(nil)
+			c.survive("the view broke", func() { c.publish(nil) })
 		case task := <-c.mailbox:
-			task()
+			c.survive("a change of the membership broke: it is given up", task)
 		case <-stop:
 			return
 		}
 	}
+}
+
+// survive runs f for a goroutine that must go on, ours or memberlist's.
+func (c *Cluster) survive(what string, f func(), attributes ...any) bool {
+	return c.config.Panics.Survives(c.log, what, f, attributes...)
 }
 
 func (c *Cluster) post(task func()) {

@@ -10,6 +10,7 @@ import (
 
 	"github.com/hashicorp/memberlist"
 
+	"github.com/holdfast-rtc/holdfast/panics"
 	"github.com/holdfast-rtc/holdfast/pin"
 	"github.com/holdfast-rtc/holdfast/ring"
 )
@@ -52,6 +53,9 @@ type Config struct {
 	// Haste divides the times of detection, and LosePercent of the datagrams are discarded, in tests of false deaths.
 	Haste       float64
 	LosePercent int
+
+	// Panics is told of gossip that breaks its handling; nil: one of its own.
+	Panics *panics.Guard
 }
 
 // LogValue keeps the key out of logs.

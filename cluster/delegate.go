@@ -7,13 +7,17 @@ import (
 	"github.com/hashicorp/memberlist"
 )
 
-// delegate receives memberlist's callbacks, some under its locks: each only posts to the loop.
+// delegate receives memberlist's callbacks, some under its locks: each only posts to the loop. What breaks one is dropped.
 type delegate struct{ c *Cluster }
 
 func (d delegate) NodeMeta(int) []byte { return *d.c.meta.Load() }
 
 // NotifyMsg drops the message when the mailbox is full.
 func (d delegate) NotifyMsg(in []byte) {
+	d.c.survive("a gossiped message broke its reading: dropped", func() { d.message(in) })
+}
+
+func (d delegate) message(in []byte) {
 	m, err := parseMessage(in)
 	if err != nil {
 		d.c.logDropped("gossiped message dropped", err)
@@ -25,13 +29,18 @@ func (d delegate) NotifyMsg(in []byte) {
 	}
 }
 
-func (d delegate) GetBroadcasts(overhead, limit int) [][]byte {
-	return d.c.broadcasts.GetBroadcasts(overhead, limit)
+func (d delegate) GetBroadcasts(overhead, limit int) (messages [][]byte) {
+	d.c.survive("the broadcasts broke", func() { messages = d.c.broadcasts.GetBroadcasts(overhead, limit) })
+	return messages
 }
 
-func (d delegate) LocalState(bool) []byte {
-	view := d.c.View()
-	messages := []message{{kind: kindHello, from: d.c.config.Node}}
+func (d delegate) LocalState(bool) (state []byte) {
+	d.c.survive("the state for an exchange broke", func() { state = stateOf(d.c.config.Node, d.c.View()) })
+	return state
+}
+
+func stateOf(self Node, view *View) []byte {
+	messages := []message{{kind: kindHello, from: self}}
 	for _, node := range view.Nodes {
 		if node.Load.Seq > 0 {
 			messages = append(messages, message{kind: kindLoad, from: node, load: node.Load})
@@ -48,6 +57,10 @@ func (d delegate) LocalState(bool) []byte {
 }
 
 func (d delegate) MergeRemoteState(in []byte, _ bool) {
+	d.c.survive("a state exchange broke its reading: dropped", func() { d.merge(in) })
+}
+
+func (d delegate) merge(in []byte) {
 	messages, passed, err := parseState(in)
 	if err != nil {
 		d.c.logDropped("state exchange dropped", err)
@@ -58,17 +71,21 @@ func (d delegate) MergeRemoteState(in []byte, _ bool) {
 	}
 	d.c.post(func() {
 		for _, m := range messages {
-			d.c.handle(m)
+			d.c.survive("a message of a state exchange broke its handling: dropped", func() { d.c.handle(m) }, "from", m.from.ID)
 		}
 	})
 }
 
 func (d delegate) NotifyJoin(n *memberlist.Node) {
-	d.member(n, (*members).join)
+	d.survive(n, func() { d.member(n, (*members).join) })
 }
 
 func (d delegate) NotifyUpdate(n *memberlist.Node) {
-	d.member(n, (*members).update)
+	d.survive(n, func() { d.member(n, (*members).update) })
+}
+
+func (d delegate) survive(n *memberlist.Node, f func()) {
+	d.c.survive("news of a member broke its handling: dropped", f, "member", n.Name)
 }
 
 func (d delegate) member(n *memberlist.Node, change func(*members, Node) []Event) {
@@ -87,6 +104,10 @@ func (d delegate) member(n *memberlist.Node, change func(*members, Node) []Event
 
 // NotifyLeave: memberlist does not say whether the member died or left.
 func (d delegate) NotifyLeave(n *memberlist.Node) {
+	d.survive(n, func() { d.leave(n) })
+}
+
+func (d delegate) leave(n *memberlist.Node) {
 	node, err := parseMemberName(n.Name)
 	if err != nil || n.Name == d.c.name {
 		return

@@ -79,11 +79,13 @@ func (c *Cluster) exchange(ctx context.Context, list *memberlist.Memberlist, add
 		if ctx.Err() != nil {
 			return joined
 		}
-		n, err := list.Join([]string{address})
-		if err != nil {
-			c.log.Debug("seed not reached", "seed", address, "err", err)
-		}
-		joined += n
+		c.survive("an exchange of states broke", func() {
+			n, err := list.Join([]string{address})
+			if err != nil {
+				c.log.Debug("seed not reached", "seed", address, "err", err)
+			}
+			joined += n
+		}, "with", address)
 	}
 	return joined
 }

@@ -97,9 +97,11 @@ func (c *Cluster) announce(ctx context.Context, list *memberlist.Memberlist) {
 	for {
 		select {
 		case <-c.reannounce:
-			if err := list.UpdateNode(announceTimeout); err != nil {
-				c.log.Debug("announcement not sent yet", "err", err)
-			}
+			c.survive("an announcement broke", func() {
+				if err := list.UpdateNode(announceTimeout); err != nil {
+					c.log.Debug("announcement not sent yet", "err", err)
+				}
+			})
 		case <-ctx.Done():
 			return
 		}

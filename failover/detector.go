@@ -26,20 +26,25 @@ func (f *Failover) detect(ctx context.Context) {
 	var questions sync.WaitGroup
 	defer questions.Wait()
 	for f.nap(ctx, detectEvery) {
-		f.clock.tick(time.Now())
-		for _, w := range f.watches() {
-			if w.health.mayAsk(f.askAfter(w)) {
-				done := w.health.ask()
-				questions.Go(func() {
-					defer done()
-					if f.askControl(ctx, w.node) == ControlSame {
-						w.health.heard()
-					}
-				})
-			}
+		f.survive("a round of detection broke", func() { f.detectOnce(ctx, &questions) })
+	}
+}
+
+func (f *Failover) detectOnce(ctx context.Context, questions *sync.WaitGroup) {
+	f.clock.tick(time.Now())
+	for _, w := range f.watches() {
+		if w.health.mayAsk(f.askAfter(w)) {
+			questions.Go(func() { f.survive("a question to a node broke", func() { f.question(ctx, w) }, "node", w.node.ID) })
 		}
-		f.reportUnreachable()
-		f.evaluate(f.membership.View())
+	}
+	f.reportUnreachable()
+	f.evaluate(f.membership.View())
+}
+
+func (f *Failover) question(ctx context.Context, w *watching) {
+	defer w.health.ask()()
+	if f.askControl(ctx, w.node) == ControlSame {
+		w.health.heard()
 	}
 }
 

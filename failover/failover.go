@@ -17,6 +17,7 @@
 package failover
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"log/slog"
@@ -28,6 +29,7 @@ import (
 	"github.com/holdfast-rtc/holdfast/control"
 	"github.com/holdfast-rtc/holdfast/headroom"
 	"github.com/holdfast-rtc/holdfast/loglimit"
+	"github.com/holdfast-rtc/holdfast/panics"
 	"github.com/holdfast-rtc/holdfast/pin"
 	"github.com/holdfast-rtc/holdfast/ring"
 )
@@ -104,9 +106,11 @@ type Config struct {
 	AskAfter, BelieveAfter, AnswerWithin time.Duration
 	// SweepEvery is the mean interval.
 	SweepEvery time.Duration
+	// Panics is told of what breaks; nil: one of its own.
+	Panics *panics.Guard
 }
 
-// DefaultConfig leaves Self to the caller.
+// DefaultConfig leaves Self and Panics to the caller.
 func DefaultConfig() Config {
 	return Config{
 		// 16 move some 10,000 rooms a second.
@@ -178,6 +182,7 @@ type watching struct {
 
 // New needs a valid config.
 func New(config Config, membership Membership, rooms Rooms, rehomer Rehomer, pins Pins, nodes Nodes, log *slog.Logger) *Failover {
+	config.Panics = cmp.Or(config.Panics, panics.New())
 	return &Failover{
 		config: config, membership: membership, rooms: rooms, rehomer: rehomer, pins: pins, nodes: nodes, log: log,
 		askMedia: probeMedia, spread: backoff.Jitter, nap: backoff.Sleep, clock: &pauseAwareClock{}, delayLogs: loglimit.New(delayLogsPerSecond, 2),
@@ -185,4 +190,9 @@ func New(config Config, membership Membership, rooms Rooms, rehomer Rehomer, pin
 		active: map[moveKey]struct{}{}, wanted: map[moveKey]struct{}{}, watched: map[pin.BootID]*watching{},
 		deaths: map[pin.BootID]chan struct{}{}, known: map[pin.BootID]cluster.Node{}, tracked: map[pin.BootID]struct{}{},
 	}
+}
+
+// survive runs one round or task. What breaks one must not end the others: the next reconciliation finds what is left.
+func (f *Failover) survive(what string, task func(), attributes ...any) bool {
+	return f.config.Panics.Survives(f.log, what, task, attributes...)
 }

@@ -34,11 +34,10 @@ type move struct {
 func (m *move) key() moveKey { return moveKey{m.room.Room, m.room.Pin.Boot} }
 
 // carryOut moves one room and tells its clients, however long the store takes. It gives up when the room has no sockets
-// here or the node came back.
+// here or the node came back. Nothing may break before turn is used, which would be lost.
 func (f *Failover) carryOut(ctx context.Context, m *move, turn *waiter) {
 	started := time.Now()
 	pause := backoff.Backoff{First: firstRetry, Most: latestRetry}
-	f.announce(m)
 	for {
 		err := f.advance(ctx, m, turn, started)
 		switch {

@@ -49,7 +49,7 @@ func (f *Failover) Run(ctx context.Context) error {
 				continue
 			}
 			if event.Kind == cluster.EventDead || event.Kind == cluster.EventLeft {
-				f.depart(event.Node.Boot, cluster.Departure(event.Kind), event.Why)
+				f.survive("a departure broke its handling", func() { f.depart(event.Node.Boot, cluster.Departure(event.Kind), event.Why) }, "boot", event.Node.Boot)
 			}
 		case <-tick.C:
 		}
@@ -77,12 +77,16 @@ func (f *Failover) depart(boot pin.BootID, how cluster.Departure, why string) {
 
 func (f *Failover) reconcile(ctx context.Context, owned *sync.WaitGroup) {
 	view := f.membership.View()
-	f.noticeGone(view)
-	f.moveLost(ctx, owned, view)
-	f.watchLive(ctx, owned, view)
-	f.evaluate(view)
-	f.tellReturned(ctx, owned)
-	f.forgetDeparted(view)
+	for _, step := range []func(){
+		func() { f.noticeGone(view) },
+		func() { f.moveLost(ctx, owned, view) },
+		func() { f.watchLive(ctx, owned, view) },
+		func() { f.evaluate(view) },
+		func() { f.tellReturned(ctx, owned) },
+		func() { f.forgetDeparted(view) },
+	} {
+		f.survive("a step of failover broke: it is tried again in a second", step)
+	}
 }
 
 // noticeGone handles missed events, and ends holdBack for lost targets.
@@ -160,7 +164,8 @@ func (f *Failover) begin(ctx context.Context, owned *sync.WaitGroup, m *move) {
 		turn = f.storeSlots.queue(m.room.Peers)
 	}
 	owned.Go(func() {
-		f.carryOut(ctx, m, turn)
+		f.survive("telling of a re-homing broke", func() { f.announce(m) })
+		f.survive("a room's re-homing broke: it begins anew", func() { f.carryOut(ctx, m, turn) }, "room", key.room)
 		f.mu.Lock()
 		defer f.mu.Unlock()
 		delete(f.active, key)
@@ -187,7 +192,7 @@ func (f *Failover) watchLive(ctx context.Context, owned *sync.WaitGroup, view *c
 		f.watched[node.Boot] = w
 		owned.Go(func() {
 			defer end()
-			f.watch(ctx, w)
+			f.survive("the watch of a node broke: it begins anew", func() { f.watch(ctx, w) }, "node", w.node.ID)
 			f.mu.Lock()
 			defer f.mu.Unlock()
 			if f.watched[w.node.Boot] == w { // If gossip keeps it alive, it is watched anew.

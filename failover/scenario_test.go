@@ -116,6 +116,8 @@ func (w *world) run(words []string) {
 			w.t.Fatal(err)
 		}
 		w.change(func() { w.signalingNodes[args[0]].stopped = time.Now().Add(pause) })
+	case "mine": // the next line of this text in a log makes its writer panic
+		w.change(func() { w.mine = strings.Join(args, " ") })
 	case "store":
 		w.change(func() { w.store.down = args[0] == "down" })
 	case "pins":

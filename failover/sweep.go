@@ -37,7 +37,7 @@ func (f *Failover) sweepUntilDone(ctx context.Context) {
 		case <-ctx.Done():
 			return
 		case <-scan.C:
-			s.scan(ctx)
+			s.survive("a scan of all pins broke", func() { s.scan(ctx) })
 			scan.Reset(f.spread(s.pause()))
 		}
 	}

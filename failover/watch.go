@@ -97,8 +97,13 @@ func (f *Failover) listen(ctx context.Context, w *watching) (heard bool, err err
 func (f *Failover) gather(ctx context.Context, node cluster.Node, stream Stream) Evidence {
 	e := Evidence{Stream: stream}
 	var both sync.WaitGroup
-	both.Go(func() { e.Media = f.askMedia(ctx, node.Media) })
-	both.Go(func() { e.Control = f.askControl(ctx, node) })
+	e.Media, e.Control = MediaSilent, ControlSilent // no evidence, should asking break
+	both.Go(func() {
+		f.survive("a question to a media port broke", func() { e.Media = f.askMedia(ctx, node.Media) }, "node", node.ID)
+	})
+	both.Go(func() {
+		f.survive("a question to a node broke", func() { e.Control = f.askControl(ctx, node) }, "node", node.ID)
+	})
 	both.Wait()
 	return e
 }

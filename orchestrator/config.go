@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"github.com/holdfast-rtc/holdfast/headroom"
+	"github.com/holdfast-rtc/holdfast/panics"
 )
 
 // Config bounds the unevenness of nodes and the waits of a call.
@@ -19,6 +20,8 @@ type Config struct {
 	ProbeTimeout time.Duration
 	// Clock makes the epochs of fresh claims; all signaling nodes must share it. nil is time.Now.
 	Clock func() time.Time
+	// Panics is told of questions that break; nil: one of its own.
+	Panics *panics.Guard
 }
 
 // DefaultConfig is what the binary uses.

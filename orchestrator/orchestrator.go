@@ -9,6 +9,7 @@
 package orchestrator
 
 import (
+	"cmp"
 	"context"
 	"log/slog"
 
@@ -17,6 +18,7 @@ import (
 	"github.com/holdfast-rtc/holdfast/cluster"
 	"github.com/holdfast-rtc/holdfast/headroom"
 	"github.com/holdfast-rtc/holdfast/orchestrator/pincache"
+	"github.com/holdfast-rtc/holdfast/panics"
 	"github.com/holdfast-rtc/holdfast/pin"
 	"github.com/holdfast-rtc/holdfast/ring"
 )
@@ -61,6 +63,7 @@ type Orchestrator struct {
 
 // New needs a valid configuration.
 func New(store PinStore, views Views, prober Prober, cfg Config, log *slog.Logger) *Orchestrator {
+	cfg.Panics = cmp.Or(cfg.Panics, panics.New())
 	return &Orchestrator{store: store, views: views, prober: prober, cfg: cfg, log: log, cache: pincache.Cache{Clock: cfg.Clock}}
 }
 

@@ -183,7 +183,9 @@ func (o *Orchestrator) probe(ctx context.Context, p pin.Pin) (pin.BootID, error)
 	answer := o.probes.DoChan(p.Control, func() (any, error) {
 		ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), o.cfg.ProbeTimeout)
 		defer cancel()
-		return o.prober.BootAt(ctx, p.Control)
+		boot, err := pin.BootID(""), errBroke
+		o.cfg.Panics.Survives(o.log, "a question about a boot broke", func() { boot, err = o.prober.BootAt(ctx, p.Control) }, "node", p.Node)
+		return boot, err
 	})
 	select {
 	case <-ctx.Done():

@@ -14,6 +14,9 @@ import (
 
 const maxAsking = 64
 
+// errBroke is no answer: a question panicked.
+var errBroke = errors.New("asking broke")
+
 // unsynced returns the live media nodes whose pins may be missing in in; all for 0.
 func unsynced(view *cluster.View, in pin.Incarnation) []cluster.Node {
 	var list []cluster.Node
@@ -97,7 +100,9 @@ func (o *Orchestrator) askOwners(ctx context.Context, r *request, nodes []cluste
 	for _, node := range nodes {
 		turn <- struct{}{}
 		all.Go(func() {
-			p, err := o.prober.Holds(asking, node.Control, r.room)
+			p, err := pin.Pin{}, errBroke
+			o.cfg.Panics.Survives(o.log, "a question to an owner broke", func() { p, err = o.prober.Holds(asking, node.Control, r.room) },
+				"room", r.room, "node", node.ID)
 			<-turn
 			mu.Lock()
 			defer mu.Unlock()

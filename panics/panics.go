@@ -81,6 +81,15 @@ func (g *Guard) Report(log *slog.Logger, caught *Error, what string, attributes 
 	}
 }
 
+// Survives reports whether f returned. A panic of f is reported as by Report. A loop calls it for each round, and goes on.
+func (g *Guard) Survives(log *slog.Logger, what string, f func(), attributes ...any) bool {
+	caught := Catch(f)
+	if caught != nil {
+		g.Report(log, caught, what, attributes...)
+	}
+	return caught == nil
+}
+
 // Count is how many panics were reported.
 func (g *Guard) Count() uint64 { return g.count.Load() }
 

@@ -123,9 +123,19 @@ func (m *master) executeAll(batch []*claim) {
 	}
 }
 
-// execute reads the marker after the claims, in one round trip: a data loss in between must lose the claims and show no
-// marker.
+// execute answers every claim, whatever breaks: others wait behind the batch.
 func (m *master) execute(ctx context.Context, batch []*claim) {
+	err := m.borne("a batch of claims broke", func() error { m.send(ctx, batch); return nil })
+	for _, c := range batch {
+		if err != nil {
+			c.answer = claimed{err: err}
+		}
+	}
+}
+
+// send reads the marker after the claims, in one round trip: a data loss in between must lose the claims and show no
+// marker.
+func (m *master) send(ctx context.Context, batch []*claim) {
 	pipe := m.client.Pipeline()
 	sets := make([]*redis.StatusCmd, len(batch))
 	for i, c := range batch {

@@ -12,6 +12,7 @@ import (
 
 	"github.com/redis/go-redis/v9"
 
+	"github.com/holdfast-rtc/holdfast/panics"
 	"github.com/holdfast-rtc/holdfast/pin"
 )
 
@@ -31,12 +32,22 @@ type master struct {
 	client *redis.Client
 	keys   keyspace
 	log    *slog.Logger
+	panics *panics.Guard
 	warned atomic.Bool
 	run    atomic.Pointer[string]
 	marker atomic.Pointer[string] // the key of the marker; nil while unknown
 	cold   atomic.Bool            // the last ping failed
 	claims batcher
 	clock  clock
+}
+
+var errBroke = errors.New("the store's reply broke its reading")
+
+// borne makes an error of a panic: f runs on a goroutine of the client's or of a batch.
+func (m *master) borne(what string, f func() error) error {
+	err := errBroke
+	m.panics.Survives(m.log, what, func() { err = f() })
+	return err
 }
 
 // greet runs before a new connection is used, so run is never older than the process that answers.

@@ -33,8 +33,10 @@ func (m *masters) all() []*master {
 }
 
 func (s *Store) addMaster(options *redis.Options, open func() *redis.Client) *master {
-	m := &master{keys: s.keys, log: s.log}
-	options.OnConnect = m.greet
+	m := &master{keys: s.keys, log: s.log, panics: s.panics}
+	options.OnConnect = func(ctx context.Context, conn *redis.Conn) error {
+		return m.borne("a greeting of the store broke", func() error { return m.greet(ctx, conn) })
+	}
 	m.client = open()
 	m.client.AddHook(s.trips)
 	s.masters.mu.Lock()
@@ -75,13 +77,15 @@ func (s *Store) Incarnations(ctx context.Context) ([]pin.Incarnation, error) {
 		if m == nil || m.marker.Load() == nil {
 			return nil // It owns no slot.
 		}
-		g, err := m.incarnation(ctx)
-		mu.Lock()
-		defer mu.Unlock()
-		if err == nil {
-			all = append(all, g)
-		}
-		return err
+		return m.borne("an incarnation broke its reading", func() error {
+			g, err := m.incarnation(ctx)
+			if err == nil {
+				mu.Lock()
+				defer mu.Unlock()
+				all = append(all, g)
+			}
+			return err
+		})
 	})
 	return all, err
 }
@@ -137,19 +141,20 @@ func (s *Store) Run(ctx context.Context) error {
 	moved, cold := time.NewTicker(relocateEvery), time.NewTicker(warmEvery)
 	defer moved.Stop()
 	defer cold.Stop()
-	s.warm(ctx)
-	for {
+	if s.cluster == nil { // No slots move.
+		moved.Stop()
+	}
+	for due := s.warm; ; {
+		s.panics.Survives(s.log, "care for the store's connections broke", func() { due(ctx) })
 		select {
 		case <-ctx.Done():
 			return nil
 		case <-s.rechecks:
-			s.renewMarkers(ctx)
+			due = s.renewMarkers
 		case <-cold.C:
-			s.warm(ctx)
+			due = s.warm
 		case <-moved.C:
-			if s.cluster != nil {
-				s.renewMarkers(ctx)
-			}
+			due = s.renewMarkers
 		}
 	}
 }

@@ -6,6 +6,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/holdfast-rtc/holdfast/panics"
 	"github.com/holdfast-rtc/holdfast/pin"
 	"github.com/holdfast-rtc/holdfast/redisstore/storetest"
 	"github.com/holdfast-rtc/holdfast/ring"
@@ -16,7 +17,7 @@ func TestClustersOnOneStoreDoNotMeet(t *testing.T) {
 	storetest.OnEach(t, func(t *testing.T, server storetest.Server) {
 		ctx, stores := t.Context(), map[string]*Store{}
 		for _, name := range []string{"blue", "red"} {
-			store, err := OpenAs(patient(server).URL, name, slog.New(slog.DiscardHandler))
+			store, err := OpenAs(patient(server).URL, name, panics.New(), slog.New(slog.DiscardHandler))
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -52,7 +53,7 @@ func TestNamesOfClusters(t *testing.T) {
 	for name, good := range map[string]bool{
 		"holdfast": true, "dev-1_2": true, "": false, "Blue": false, "a:b": false, "{a}": false, "a*": false, "a b": false, strings.Repeat("a", 33): false,
 	} {
-		if _, err := OpenAs("redis://127.0.0.1:1", name, slog.New(slog.DiscardHandler)); (err == nil) != good {
+		if _, err := OpenAs("redis://127.0.0.1:1", name, panics.New(), slog.New(slog.DiscardHandler)); (err == nil) != good {
 			t.Errorf("OpenAs for %q: %v", name, err)
 		}
 	}

@@ -16,6 +16,7 @@ import (
 	"github.com/redis/go-redis/v9"
 	"github.com/redis/go-redis/v9/logging"
 
+	"github.com/holdfast-rtc/holdfast/panics"
 	"github.com/holdfast-rtc/holdfast/pin"
 )
 
@@ -37,17 +38,19 @@ type Store struct {
 	sole     *master
 	masters  masters
 	log      *slog.Logger
+	panics   *panics.Guard
 	trips    *tripCounter
 	rechecks chan struct{}
 }
 
 // Open uses pin.DefaultCluster.
 func Open(rawURL string, log *slog.Logger) (*Store, error) {
-	return OpenAs(rawURL, pin.DefaultCluster, log)
+	return OpenAs(rawURL, pin.DefaultCluster, panics.New(), log)
 }
 
-// OpenAs does not connect. address.go has the forms of URLs, which no error shows.
-func OpenAs(rawURL, cluster string, log *slog.Logger) (*Store, error) {
+// OpenAs does not connect. address.go has the forms of URLs, which no error shows. guard is told of replies that break their
+// reading on goroutines that no caller waits for.
+func OpenAs(rawURL, cluster string, guard *panics.Guard, log *slog.Logger) (*Store, error) {
 	if err := pin.ValidCluster(cluster); err != nil {
 		return nil, err
 	}
@@ -58,7 +61,7 @@ func OpenAs(rawURL, cluster string, log *slog.Logger) (*Store, error) {
 	// go-redis logs to standard error; all comes back as errors.
 	logging.Disable()
 	s := &Store{
-		keys: keyspace(cluster), log: log, trips: &tripCounter{}, rechecks: make(chan struct{}, 1),
+		keys: keyspace(cluster), log: log, panics: guard, trips: &tripCounter{}, rechecks: make(chan struct{}, 1),
 		masters: masters{byAddress: make(map[string]*master)},
 	}
 	if at.kind == kindCluster {

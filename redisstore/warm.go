@@ -19,7 +19,7 @@ func (s *Store) warm(ctx context.Context) {
 	defer cancel()
 	var all sync.WaitGroup
 	for _, m := range s.masters.all() {
-		all.Go(func() { m.warm(ctx) })
+		all.Go(func() { m.panics.Survives(m.log, "warming a master's connections broke", func() { m.warm(ctx) }) })
 	}
 	all.Wait()
 }
@@ -35,7 +35,7 @@ func (m *master) warm(ctx context.Context) {
 	for i := range tries {
 		all.Go(func() {
 			began := time.Now()
-			failed[i] = m.client.Ping(ctx).Err()
+			failed[i] = m.borne("a ping broke", func() error { return m.client.Ping(ctx).Err() })
 			trips[i] = time.Since(began)
 		})
 	}

@@ -120,7 +120,7 @@ func (n *Node) Run(ctx context.Context) error {
 		case r := <-n.starting:
 			rooms.Go(func() { r.run(roomsCtx) })
 		case now := <-tick.C:
-			n.measure(now)
+			n.panics.Survives(n.log, "measuring the load broke", func() { n.measure(now) })
 		case err = <-broken:
 			running = false
 		case <-ctx.Done():

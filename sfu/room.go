@@ -171,7 +171,7 @@ func (r *room) run(ctx context.Context) {
 	}
 	for _, p := range r.peers {
 		if p.connection != nil {
-			r.node.closers.Go(p.connection.close)
+			r.node.closeSoon(p.connection.close)
 		}
 	}
 	endMedia()

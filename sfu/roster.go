@@ -153,7 +153,7 @@ func (r *room) remove(p *peer, why string) {
 		p.outbox = nil
 	}
 	if p.connection != nil {
-		r.node.closers.Go(p.connection.close)
+		r.node.closeSoon(p.connection.close)
 	}
 	r.media.RemovePeer(p.id)
 	if time.Since(r.opened) < r.node.cfg.Grace && len(r.left) < r.node.cfg.Limits.PeersPerRoom {

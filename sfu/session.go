@@ -245,7 +245,7 @@ func (n *negotiation) replace(ctx context.Context, o *offer.Offer) (string, erro
 			return
 		}
 		if old := p.connection; old != nil {
-			r.node.closers.Go(func() {
+			r.node.closeSoon(func() {
 				old.retire()
 				old.close()
 			})

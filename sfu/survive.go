@@ -16,11 +16,14 @@ func brokeRefusal() *refusal {
 	return refuse(control.Refusal_REFUSAL_BROKE, "the node broke while it handled what this peer sent")
 }
 
+// closeSoon closes a connection beside its room's loop.
+func (n *Node) closeSoon(closing func()) {
+	n.closers.Go(func() { n.panics.Survives(n.log, "a connection broke its closing", closing) })
+}
+
 // survive runs a task of the loop. One that panics is given up, and the loop goes on.
 func (r *room) survive(task func()) {
-	if caught := panics.Catch(task); caught != nil {
-		r.node.panics.Report(r.log, caught, "a task broke the room's loop: it is given up")
-	}
+	r.node.panics.Survives(r.log, "a task broke the room's loop: it is given up", task)
 }
 
 // handleOrBreak is handleNow for a message that may make us panic: the stream ends, and who does it twice leaves the room.
@@ -71,7 +74,7 @@ func (r *room) endConnection(id forward.PeerID) {
 		return
 	}
 	r.node.panics.Strike(strikeName(p.entry))
-	r.node.closers.Go(p.connection.close)
+	r.node.closeSoon(p.connection.close)
 	p.connection, p.connected = nil, false
 	r.count()
 	r.send(p, &control.PeerEvent{Event: &control.PeerEvent_Transport{Transport: &control.Transport{State: control.TransportState_TRANSPORT_STATE_FAILED}}})

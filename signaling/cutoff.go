@@ -37,41 +37,52 @@ func cutOff(view *cluster.View) bool {
 	return vouchedFor
 }
 
+// reach is what watchReach remembers between its rounds.
+type reach struct {
+	*Server
+
+	asker     *readiness.Asker
+	since     time.Time // zero while a media node is heard
+	unreached map[pin.BootID]time.Time
+}
+
 func (s *Server) watchReach(ctx context.Context) {
-	asker := readiness.New(askReadyLimit)
+	r := &reach{Server: s, asker: readiness.New(askReadyLimit)}
 	tick := time.NewTicker(reachEvery)
 	defer tick.Stop()
-	var since time.Time // zero while a media node is heard
-	var unreached map[pin.BootID]time.Time
 	for {
 		select {
 		case <-ctx.Done():
 			return
 		case <-tick.C:
+			s.panics.Survives(s.log, "a look at which media nodes are heard broke", func() { r.look(ctx) })
 		}
-		view := s.parts.Views.View()
-		if view == nil || !cutOff(view) {
-			if view != nil {
-				unreached = s.handOver(ctx, asker, view, unreached, time.Now())
-			}
-			since = time.Time{}
-			if s.cut.Swap(false) {
-				s.log.Info("media nodes are heard again")
-			}
-			continue
+	}
+}
+
+func (r *reach) look(ctx context.Context) {
+	view := r.parts.Views.View()
+	if view == nil || !cutOff(view) {
+		if view != nil {
+			r.unreached = r.handOver(ctx, r.asker, view, r.unreached, time.Now())
 		}
-		if since.IsZero() {
-			since = time.Now()
+		r.since = time.Time{}
+		if r.cut.Swap(false) {
+			r.log.Info("media nodes are heard again")
 		}
-		if time.Since(since) < s.config.CutOffAfter {
-			continue
-		}
-		if !s.cut.Swap(true) {
-			s.log.Warn("no media node is heard here, though gossip takes them for alive: this node is not ready")
-		}
-		if !s.hub.empty() && s.anotherIsReady(ctx, asker, view) && cutOff(s.parts.Views.View()) { // still, for asking takes time
-			s.log.Info("clients sent to another signaling node", "clients", s.hub.sendAway(sentAwayAtOnce, ""))
-		}
+		return
+	}
+	if r.since.IsZero() {
+		r.since = time.Now()
+	}
+	if time.Since(r.since) < r.config.CutOffAfter {
+		return
+	}
+	if !r.cut.Swap(true) {
+		r.log.Warn("no media node is heard here, though gossip takes them for alive: this node is not ready")
+	}
+	if !r.hub.empty() && r.anotherIsReady(ctx, r.asker, view) && cutOff(r.parts.Views.View()) { // still, for asking takes time
+		r.log.Info("clients sent to another signaling node", "clients", r.hub.sendAway(sentAwayAtOnce, ""))
 	}
 }
 

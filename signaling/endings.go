@@ -8,6 +8,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/holdfast-rtc/holdfast/backoff"
 	"github.com/holdfast-rtc/holdfast/ring"
 	"github.com/holdfast-rtc/holdfast/signaling/access"
 )
@@ -136,20 +137,17 @@ func (s *Server) writeNotes(ctx context.Context) {
 	for {
 		select {
 		case <-again.C:
-			s.rewriteRemovals(ctx)
+			s.panics.Survives(s.log, "noting removals again broke", func() { s.rewriteRemovals(ctx) })
 		case <-ctx.Done():
 			if lost := len(s.notes); lost > 0 {
 				s.log.Warn("ends of sessions are not noted: this node stops, and the store did not answer", "notes", lost)
 			}
 			return
 		case e := <-s.notes:
-			for s.writeNote(ctx, e) != nil {
-				select {
-				case <-ctx.Done():
-					return
-				case <-time.After(noteEvery):
+			s.panics.Survives(s.log, "noting the end of sessions broke: it is given up", func() {
+				for s.writeNote(ctx, e) != nil && backoff.Sleep(ctx, noteEvery) {
 				}
-			}
+			}, "room", e.room)
 		}
 	}
 }

@@ -27,7 +27,7 @@ func (s *Server) watchPins(ctx context.Context) {
 			return
 		case <-timer.C:
 		}
-		s.rereadPins(ctx)
+		s.panics.Survives(s.log, "a look at the rooms' pins broke", func() { s.rereadPins(ctx) })
 	}
 }
 

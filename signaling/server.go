@@ -14,6 +14,7 @@
 package signaling
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -77,8 +78,9 @@ type Parts struct {
 	Views  Views
 	Store  Store
 	Keys   *access.Keyring
-	Static fs.FS  // the site; index.html at its root
-	Killer Killer // nil outside development clusters
+	Static fs.FS         // the site; index.html at its root
+	Killer Killer        // nil outside development clusters
+	Panics *panics.Guard // nil: one of its own
 }
 
 // Server is one signaling node.
@@ -131,7 +133,7 @@ func New(config Config, parts Parts, log *slog.Logger) (*Server, error) {
 		parts.Keys == nil || parts.Static == nil {
 		return nil, errors.New("signaling needs all of its parts")
 	}
-	guard := panics.New()
+	guard := cmp.Or(parts.Panics, panics.New())
 	return &Server{
 		config: config, parts: parts, hub: newHub(parts.Placer, guard, log), log: log, panics: guard, decode: wire.Decode,
 		pending:      connlimit.New(connlimit.Limits{Total: config.MaxWaiting, PerAddress: config.MaxWaitingPerAddress, Proxies: config.TrustedProxies}),

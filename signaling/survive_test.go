@@ -4,37 +4,25 @@ import (
 	"bytes"
 	"context"
 	"encoding/json"
-	"log/slog"
 	"net/http"
+	"sync/atomic"
 	"testing"
+	"time"
 
 	"github.com/coder/websocket"
 
 	"github.com/holdfast-rtc/holdfast/control"
 	"github.com/holdfast-rtc/holdfast/internal/testkit"
+	"github.com/holdfast-rtc/holdfast/ring"
 	"github.com/holdfast-rtc/holdfast/signaling/access"
 	"github.com/holdfast-rtc/holdfast/signaling/wire"
 )
-
-// landmine is a log that panics at certain lines: whoever writes them breaks.
-type landmine struct{ slog.Handler }
-
-func (l landmine) Handle(ctx context.Context, r slog.Record) error {
-	if r.Message == "client migrated" || r.Message == "node asks for a new offer" {
-		panic("of a test")
-	}
-	return l.Handler.Handle(ctx, r)
-}
-
-func (l landmine) WithAttrs(attrs []slog.Attr) slog.Handler {
-	return landmine{l.Handler.WithAttrs(attrs)}
-}
 
 // minefield is a node with a call in it, and a signaling node that breaks at certain messages.
 func minefield(t *testing.T) (r *rig, n *node, e *signalingNode, bob *client) {
 	t.Helper()
 	r = newRig(t)
-	r.log = slog.New(landmine{r.log.Handler()})
+	r.log = testkit.Landmine(r.log, "client migrated", "node asks for a new offer")
 	n = r.node("sfu-1")
 	r.placer.set("lobby", n.pin(firstEpoch))
 	r.placer.set("placed-attic", n.pin(firstEpoch))
@@ -205,4 +193,41 @@ func TestAMediaNodesRefusalOfWhoBrokeItIsFinal(t *testing.T) {
 		}
 	}
 	bob.goesOn()
+}
+
+// notesBreak is a store whose notes break while armed.
+type notesBreak struct {
+	Store
+
+	armed   atomic.Bool
+	written chan ring.RoomID
+}
+
+func (b *notesBreak) Note(_ context.Context, room ring.RoomID, _ map[string]string, _ time.Duration) error {
+	if b.armed.Load() {
+		panic("of a test")
+	}
+	b.written <- room
+	return nil
+}
+
+// TestLoopsOfASignalingNodeSurviveTheirRounds: what broke is given up or done again, the loop goes on.
+func TestLoopsOfASignalingNodeSurviveTheirRounds(t *testing.T) {
+	r := newRig(t)
+	store := &notesBreak{written: make(chan ring.RoomID, 1)}
+	r.prepare = func(s *Server) { store.Store, s.parts.Store = s.parts.Store, store }
+	e := r.signalingNode(nil)
+	store.armed.Store(true)
+	e.notes <- endedSessions{room: "broken", notes: map[string]string{"a": "b"}}
+	testkit.Eventually(t, "the panic is counted", func() bool { return e.panics.Count() == 1 })
+	store.armed.Store(false)
+	e.notes <- endedSessions{room: "whole", notes: map[string]string{"a": "b"}}
+	select {
+	case room := <-store.written:
+		if room != "whole" {
+			t.Errorf("room %s is noted", room)
+		}
+	case <-time.After(generous):
+		t.Error("nothing is noted any more")
+	}
 }

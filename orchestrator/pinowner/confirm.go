@@ -33,10 +33,10 @@ func (own *Owner) Confirm(ctx context.Context, room ring.RoomID, p pin.Pin) erro
 	if open {
 		return own.unlessTrusted(held, own.confirmOpen(ctx, held))
 	}
-	answer := own.mayOpen(held)
+	answer, stands := own.mayOpen(held), false
+	defer func() { answer(stands) }() // after a panic, too: others wait for it
 	err := own.unlessTrusted(held, own.confirmOpening(ctx, held))
-	answer(err == nil)
-	if err == nil {
+	if stands = err == nil; stands {
 		own.recheckSoon()
 	}
 	return err

@@ -6,12 +6,14 @@
 package pinowner
 
 import (
+	"cmp"
 	"context"
 	"log/slog"
 	"sync"
 	"time"
 
 	"github.com/holdfast-rtc/holdfast/orchestrator/pincache"
+	"github.com/holdfast-rtc/holdfast/panics"
 	"github.com/holdfast-rtc/holdfast/pin"
 	"github.com/holdfast-rtc/holdfast/ring"
 )
@@ -68,9 +70,11 @@ type Config struct {
 	ProlongEvery time.Duration
 	// Majority reports a gossip majority, which stands in for an unreachable store; nil means no.
 	Majority func() bool
+	// Panics is told of rounds that break; nil: one of its own.
+	Panics *panics.Guard
 }
 
-// DefaultConfig leaves Majority to the caller.
+// DefaultConfig leaves Majority and Panics to the caller.
 func DefaultConfig() Config {
 	// Two refreshes may be lost before a confirmation lapses.
 	return Config{RefreshEvery: 5 * time.Second, ProlongEvery: 10 * time.Minute}
@@ -105,6 +109,7 @@ type confirmation struct {
 
 // New returns a pin owner; Run does its periodic work.
 func New(pins LeaseStore, rooms OpenRooms, cfg Config, log *slog.Logger) *Owner {
+	cfg.Panics = cmp.Or(cfg.Panics, panics.New())
 	return &Owner{
 		pins: pins, rooms: rooms, cfg: cfg, log: log,
 		kick: make(chan struct{}, 1), confirmed: make(map[ring.RoomID]confirmation), opening: make(map[ring.RoomID][]*opening),

@@ -42,23 +42,31 @@ func (own *Owner) Run(ctx context.Context) error {
 		case <-timer.C:
 		case <-own.kick:
 		}
-		now, plan := time.Now(), own.planned()
-		switch {
-		case !now.Before(plan.refresh), !now.Before(plan.check) && own.incarnationsChanged(ctx, failing):
-			err := own.Refresh(ctx)
-			if ctx.Err() != nil {
-				return nil
-			}
-			if (err != nil) != failing { // One line per change.
-				failing = err != nil
-				own.log.Warn("refresh of pins", "failing", failing, "error", err)
-			}
-			own.refreshed(errors.Is(err, errAway))
-		case !plan.recheck.IsZero() && !now.Before(plan.recheck):
-			own.recheck(ctx)
+		if !own.cfg.Panics.Survives(own.log, "a refresh of pins broke", func() { failing = own.round(ctx, failing) }) {
+			own.refreshed(true)
 		}
 		timer.Reset(time.Until(own.planned().next()))
 	}
+}
+
+// round does what is due, and reports whether refreshing fails.
+func (own *Owner) round(ctx context.Context, failing bool) bool {
+	now, plan := time.Now(), own.planned()
+	switch {
+	case !now.Before(plan.refresh), !now.Before(plan.check) && own.incarnationsChanged(ctx, failing):
+		err := own.Refresh(ctx)
+		if ctx.Err() != nil {
+			return failing
+		}
+		if (err != nil) != failing { // One line per change.
+			failing = err != nil
+			own.log.Warn("refresh of pins", "failing", failing, "error", err)
+		}
+		own.refreshed(errors.Is(err, errAway))
+	case !plan.recheck.IsZero() && !now.Before(plan.recheck):
+		own.recheck(ctx)
+	}
+	return failing
 }
 
 func (own *Owner) planned() schedule {
@@ -115,7 +123,7 @@ func (own *Owner) watchPauses(ctx context.Context) {
 	ticker := time.NewTicker(heartbeatEvery)
 	defer ticker.Stop()
 	for {
-		own.noticePause()
+		own.cfg.Panics.Survives(own.log, "a look for a pause broke", own.noticePause)
 		select {
 		case <-ctx.Done():
 			return

@@ -1,0 +1,39 @@
+package testkit
+
+import (
+	"context"
+	"log/slog"
+	"slices"
+)
+
+// landmine is a log that panics at some lines.
+type landmine struct {
+	slog.Handler
+
+	lines []string
+}
+
+// Landmine returns a log that panics at lines of these texts: whoever writes them breaks.
+func Landmine(log *slog.Logger, lines ...string) *slog.Logger {
+	return slog.New(landmine{log.Handler(), lines})
+}
+
+func (l landmine) Enabled(context.Context, slog.Level) bool { return true }
+
+func (l landmine) Handle(ctx context.Context, r slog.Record) error {
+	if slices.Contains(l.lines, r.Message) {
+		panic("of a test")
+	}
+	if !l.Handler.Enabled(ctx, r.Level) {
+		return nil
+	}
+	return l.Handler.Handle(ctx, r)
+}
+
+func (l landmine) WithAttrs(attrs []slog.Attr) slog.Handler {
+	return landmine{l.Handler.WithAttrs(attrs), l.lines}
+}
+
+func (l landmine) WithGroup(name string) slog.Handler {
+	return landmine{l.Handler.WithGroup(name), l.lines}
+}

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -40,15 +41,25 @@ type stage struct {
 // newStage starts it, with more environment for both nodes.
 func newStage(t *testing.T, env ...string) *stage {
 	t.Helper()
+	return newStageOf(t, 1, func(*devcluster.Cluster) {}, env...)
+}
+
+// newStageOf starts so many nodes of each role, and the call, on signaling-1, after prepare.
+func newStageOf(t *testing.T, nodes int, prepare func(*devcluster.Cluster), env ...string) *stage {
+	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), 3*time.Minute)
 	defer cancel()
-	c, err := devcluster.Start(ctx, devcluster.Options{SFU: 1, Signaling: 1, NodeEnv: map[string][]string{
-		"signaling-1": env, "sfu-1": append(env, "HOLDFAST_EGRESS_BITS=1000000000000", "HOLDFAST_EGRESS_PACKETS=1000000000"),
-	}})
+	wide := append(slices.Clone(env), "HOLDFAST_EGRESS_BITS=1000000000000", "HOLDFAST_EGRESS_PACKETS=1000000000")
+	options := devcluster.Options{SFU: nodes, Signaling: nodes, NodeEnv: map[string][]string{}}
+	for i := range nodes {
+		options.NodeEnv[fmt.Sprint("signaling-", i+1)], options.NodeEnv[fmt.Sprint("sfu-", i+1)] = env, wide
+	}
+	c, err := devcluster.Start(ctx, options)
 	if err != nil {
 		t.Fatalf("start the cluster: %v", err)
 	}
 	t.Cleanup(c.Close)
+	prepare(c)
 	node, err := c.Node(ctx, "signaling-1")
 	if err != nil {
 		t.Fatal(err)
@@ -135,6 +146,7 @@ func (s *stage) unharmed() {
 // heldRoom is a room as the operator's API tells of it.
 type heldRoom struct {
 	Room    string `json:"room"`
+	Node    string `json:"node"`
 	Dropped uint64 `json:"packetsDropped"`
 	Peers   []struct {
 		Identity string `json:"identity"`
@@ -156,12 +168,17 @@ func (s *stage) rooms() []heldRoom {
 
 // join opens a socket and says join; it returns the server's first word.
 func (s *stage) join(ctx context.Context, token, room string) (*websocket.Conn, wire.Message, error) {
-	conn, _, err := websocket.Dial(ctx, strings.Replace(s.url, "http", "ws", 1)+"/ws", &websocket.DialOptions{Subprotocols: []string{wire.Subprotocol}})
+	return say(ctx, s.url, &wire.Join{Token: token, Room: room})
+}
+
+// say opens a socket at a signaling node and says something first; it returns the server's first word.
+func say(ctx context.Context, url string, first wire.Message) (*websocket.Conn, wire.Message, error) {
+	conn, _, err := websocket.Dial(ctx, strings.Replace(url, "http", "ws", 1)+"/ws", &websocket.DialOptions{Subprotocols: []string{wire.Subprotocol}})
 	if err != nil {
 		return nil, nil, err
 	}
 	conn.SetReadLimit(wire.MaxMessageBytes)
-	frame, err := wire.Encode(&wire.Join{Token: token, Room: room})
+	frame, err := wire.Encode(first)
 	if err == nil {
 		err = conn.Write(ctx, websocket.MessageText, frame)
 	}

@@ -85,7 +85,7 @@ func brokenBuilds() []brokenBuild {
 			{"signaling", "session.takeOver", `_recv.restart("moved")`, ""},
 		}}, Kill, "everybody receives everybody", 0},
 		{mutant{"a node that cannot refresh its pins closes its rooms", []edit{
-			{"orchestrator/pinowner", "Owner.Run", "_err := _recv.Refresh(_ctx)", `_err := _recv.Refresh(_ctx)
+			{"orchestrator/pinowner", "Owner.round", "_err := _recv.Refresh(_ctx)", `_err := _recv.Refresh(_ctx)
 			if _err != nil {
 				for _, h := range _recv.rooms.Held() {
 					h.Pin.Node, h.Pin.Fence.Epoch = "nobody", h.Pin.Fence.Epoch+1

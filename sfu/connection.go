@@ -5,6 +5,7 @@ import (
 	"log/slog"
 	"math/rand/v2"
 	"net/netip"
+	"strconv"
 	"sync"
 	"time"
 
@@ -82,6 +83,8 @@ type slot struct {
 	*forward.Slot
 
 	ssrc, rtx uint32
+	audio     bool
+	stream    string
 }
 
 // connect makes the connection that answers an offer.
@@ -154,7 +157,7 @@ func (c *connection) answer(message *control.Offer, o *offer.Offer) (string, err
 	}
 	for mid, s := range c.slots {
 		// The names are the same on every node, so that nothing in the page changes when the connection moves.
-		answer.Slots[mid] = offer.Slot{SSRC: s.ssrc, RTXSSRC: s.rtx, Stream: "slot-" + mid, Track: "slot-" + mid}
+		answer.Slots[mid] = offer.Slot{SSRC: s.ssrc, RTXSSRC: s.rtx, Stream: s.stream, Track: "slot-" + mid}
 	}
 	return o.Answer(&answer), nil
 }
@@ -212,11 +215,11 @@ func (c *connection) arrange(o *offer.Offer) {
 
 // newSlot makes the slot of a receive m-line. Call it with mu held.
 func (c *connection) newSlot(line *offer.Section) *slot {
-	s := &slot{ssrc: c.newSSRC()}
+	s := &slot{ssrc: c.newSSRC(), audio: line.Audio, stream: c.newStream(line.Audio)}
 	c.bySSRC[s.ssrc] = s
 	writer := c.conn.Writer(c.batch)
 	cfg := forward.SlotConfig{
-		Peer: c.peer, Mid: line.MID, Kind: forwardKind(line), Writer: writer, Shard: c.shard, SSRC: s.ssrc, WriteRTCP: writer.WriteRTCP,
+		Peer: c.peer, Mid: line.MID, Kind: forwardKind(line), Stream: s.stream, Writer: writer, Shard: c.shard, SSRC: s.ssrc, WriteRTCP: writer.WriteRTCP,
 		Path: c.path, TransportSequenceID: transportSequenceID(line),
 	}
 	for _, codec := range line.Codecs {
@@ -240,6 +243,20 @@ func (c *connection) newSlot(line *offer.Section) *slot {
 	s.Slot = c.room.AddSlot(cfg)
 	c.slots[line.MID] = s
 	return s
+}
+
+// newStream names the MediaStream of a new slot. The first for sound and the first for a picture share one, and so on: browsers play
+// what is in one stream in step. Call it with mu held.
+func (c *connection) newStream(audio bool) string {
+	taken := map[string]bool{}
+	for _, s := range c.slots {
+		taken[s.stream] = taken[s.stream] || s.audio == audio
+	}
+	for i := 0; ; i++ {
+		if name := "slots-" + strconv.Itoa(i); !taken[name] {
+			return name
+		}
+	}
 }
 
 // newSSRC is a random one (RFC 3550 section 8) that no slot has. Call it with mu held.

@@ -115,15 +115,17 @@ func (p *page) mustEval(t *testing.T, expression string, into any) {
 }
 
 // watchConnections shows a test every RTCPeerConnection of a page. With via=PORT in the page's address the connections
-// use that port of this machine instead of the node's.
+// use that port of this machine instead of the node's; with feedback=none besides they do not say when packets arrive.
 const watchConnections = `
   globalThis.__connections = [];
   const via = new URLSearchParams(location.search).get('via');
+  const deaf = new URLSearchParams(location.search).get('feedback') === 'none';
   globalThis.RTCPeerConnection = class extends globalThis.RTCPeerConnection {
     constructor(...args) { super(...args); globalThis.__connections.push(this); }
     setRemoteDescription(description) {
       if (!via) return super.setRemoteDescription(description);
-      const sdp = description.sdp.replace(/^(a=candidate:\S+ \d+ \S+ \d+) \S+ \d+/gm, '$1 127.0.0.1 ' + via);
+      let sdp = description.sdp.replace(/^(a=candidate:\S+ \d+ \S+ \d+) \S+ \d+/gm, '$1 127.0.0.1 ' + via);
+      if (deaf) sdp = sdp.replace(/^a=(rtcp-fb:\d+ transport-cc|extmap:.*transport-wide-cc.*)\r\n/gm, '');
       return super.setRemoteDescription({ type: description.type, sdp });
     }
   };`

@@ -22,6 +22,7 @@ type relay struct {
 	queued   int                     // bytes
 	lost     int                     // packets that found the queue full
 	loss     float64                 // share of the packets of media
+	late     time.Duration           // by which sound comes down later than the rest
 	losses   map[uint32]int          // so many of them were lost, by SSRC
 	sent     map[uint32]int          // and so many came, padding not counted
 	random   *rand.Rand
@@ -105,9 +106,51 @@ func (r *relay) client(from *net.UDPAddr) *net.UDPConn {
 	}
 	r.clients[from.String()] = client
 	queue := make(chan queuedPacket, 4096) // more than queueBytes of the smallest packets
-	r.sessions.Go(func() { r.down(client, queue) })
+	late := make(chan queuedPacket, 4096)
+	r.sessions.Go(func() { r.down(client, queue, late) })
+	r.sessions.Go(func() { r.serveLate(late, from) })
 	r.sessions.Go(func() { r.serve(queue, from) })
 	return client
+}
+
+// retarget leads to another node, from the browser's next address on.
+func (r *relay) retarget(t *testing.T, target string) {
+	t.Helper()
+	to, err := net.ResolveUDPAddr("udp4", target)
+	if err != nil {
+		t.Fatal(err)
+	}
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.target = to
+}
+
+// opus is the payload type of sound in what Chromium offers.
+const opus = 111
+
+// delaySound has sound come down later, and nothing else.
+func (r *relay) delaySound(by time.Duration) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.late = by
+}
+
+// lateBy is by how much a packet is to be late.
+func (r *relay) lateBy(packet []byte) time.Duration {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if len(packet) < 12 || packet[0]>>6 != 2 || packet[1]&0x7F != opus {
+		return 0
+	}
+	return r.late
+}
+
+// serveLate sends each packet when its time has come.
+func (r *relay) serveLate(queue <-chan queuedPacket, to *net.UDPAddr) {
+	for packet := range queue {
+		<-time.After(time.Until(packet.at))
+		_, _ = r.front.WriteToUDP(packet.bytes, to)
+	}
 }
 
 type queuedPacket struct {
@@ -116,13 +159,18 @@ type queuedPacket struct {
 }
 
 // down queues what the node sends, and drops what the queue does not hold.
-func (r *relay) down(client *net.UDPConn, queue chan<- queuedPacket) {
+func (r *relay) down(client *net.UDPConn, queue, late chan<- queuedPacket) {
 	defer close(queue)
+	defer close(late)
 	buffer := make([]byte, 1<<16)
 	for {
 		n, err := client.Read(buffer)
 		if err != nil {
 			return
+		}
+		if by := r.lateBy(buffer[:n]); by > 0 {
+			late <- queuedPacket{bytes: append([]byte(nil), buffer[:n]...), at: time.Now().Add(by)}
+			continue
 		}
 		r.mu.Lock()
 		full := r.bits > 0 && r.queued+n > queueBytes

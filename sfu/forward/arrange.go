@@ -16,8 +16,10 @@ func (r *Room) arrange(now time.Time) {
 		r.scarce = false
 	}
 	r.looks++
+	r.apart = false
 	for _, sub := range r.subscribers {
 		r.arrangeFor(sub, now)
+		r.apart = r.apart || sub.apart
 	}
 	r.tablesChanged, r.speakersChanged, r.layersChanged = false, false, false
 }
@@ -27,10 +29,15 @@ func (r *Room) arrangeFor(sub *subscriber, now time.Time) {
 	defer r.surviveFor(sub)
 	anew := r.tablesChanged || sub.changed
 	r.assignment.moved = r.assignment.moved[:0]
+	pair := sub.apart && r.speakersChanged
 	for _, kind := range []Kind{KindAudio, KindVideo} {
 		if anew || r.speakersChanged && r.unseated(sub, kind) {
 			r.assign(sub, kind, now)
+			pair = true
 		}
+	}
+	if pair {
+		r.assignment.pair(r, sub)
 	}
 	// Without a budget, which joins them, a slot that shows the same as before keeps its layer.
 	all := anew || r.layersChanged || sub.budget > 0

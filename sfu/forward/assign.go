@@ -241,19 +241,18 @@ func (a *assignment) place() {
 			a.show(s, trackKey{}, nil)
 		}
 	}
-	free := 0
-	for i := range a.choices {
-		c := &a.choices[i]
-		if c.placed {
-			continue
+	for _, fit := range []func(*Slot, trackKey) bool{besideSound, spare, anywhere} {
+		for i := range a.choices {
+			c := &a.choices[i]
+			if c.placed {
+				continue
+			}
+			at := slices.IndexFunc(a.slots, func(s *Slot) bool { return s.entry.Peer == "" && fit(s, c.key) })
+			if at >= 0 {
+				a.show(a.slots[at], c.key, c.pub)
+				c.placed = true
+			}
 		}
-		for free < len(a.slots) && a.slots[free].entry.Peer != "" {
-			free++
-		}
-		if free == len(a.slots) {
-			break
-		}
-		a.show(a.slots[free], c.key, c.pub)
 	}
 }
 

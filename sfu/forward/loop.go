@@ -122,7 +122,7 @@ func (r *Room) tick(now time.Time) {
 	}
 	r.expireHolds(now)
 	if list, changed := r.speakers.update(now); changed {
-		r.speakersChanged = r.speakersChanged || r.scarce
+		r.speakersChanged = r.speakersChanged || r.scarce || r.apart
 		if r.cfg.OnSpeakers != nil {
 			r.cfg.OnSpeakers(list)
 		}

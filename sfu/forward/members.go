@@ -33,6 +33,7 @@ type subscriber struct {
 	wants   []Want
 	hasView bool
 	changed bool // its table must be worked out again
+	apart   bool // somebody who speaks is heard in another stream than seen
 	moved   bool // its table is not what was told
 
 	sounds, pictures group // of slots
@@ -196,6 +197,7 @@ func (r *Room) takeSlot(s *Slot) {
 	sub.slots = append(sub.slots, s)
 	group := sub.group(s.cfg.Kind)
 	group.slots = append(group.slots, s)
+	sub.join(s)
 	sub.changed = true
 }
 
@@ -220,6 +222,9 @@ func (r *Room) dropSlot(s *Slot) {
 	sub.slots = slices.Delete(sub.slots, i, i+1)
 	group := sub.group(s.cfg.Kind)
 	group.slots = slices.DeleteFunc(group.slots, func(other *Slot) bool { return other == s })
+	if s.beside != nil {
+		s.beside.beside, s.beside = nil, nil
+	}
 	if len(sub.remembered) < maxRemembered {
 		sub.remembered[s.cfg.Mid] = s.entry
 	}

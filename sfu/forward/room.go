@@ -88,6 +88,7 @@ type Room struct {
 	tablesChanged    bool // who is shown where must be worked out again, for everybody
 	speakersChanged  bool // who speaks has changed, which decides where slots are scarce
 	layersChanged    bool // which layer each slot shows must be worked out again
+	apart            bool // some subscriber is
 	scarce           bool // somebody has fewer slots than there are sources, and who speaks decides
 	restless         bool // something is due that viewers wait for; see tickInterval
 	layersLooked     time.Time

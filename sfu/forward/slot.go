@@ -30,6 +30,7 @@ type SlotConfig struct {
 	Peer    PeerID // the subscriber
 	Mid     string
 	Kind    Kind
+	Stream  string // its MediaStream: a browser plays one sound and one picture of it in step; empty for none
 	Writer  PacketWriter
 	Shard   int // the Batcher that Writer writes into, as an index; the same for all slots of one transport
 	SSRC    uint32
@@ -62,6 +63,7 @@ type Slot struct {
 
 	// The fields below belong to the room's loop.
 	sub      *subscriber
+	beside   *Slot // the one of the other kind in its stream, nil for none
 	closed   bool
 	ready    bool
 	entry    Entry

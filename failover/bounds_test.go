@@ -8,53 +8,9 @@ import (
 	"testing/synctest"
 	"time"
 
-	"pgregory.net/rapid"
-
 	"github.com/holdfast-rtc/holdfast/pin"
 	"github.com/holdfast-rtc/holdfast/ring"
 )
-
-// However many rooms of whatever size move at once, what one signaling node sends to one node stays within
-// its share: burst + rate * time, and one room beyond it, since a room is told as a whole.
-func TestPacerKeepsToItsShare(t *testing.T) {
-	rapid.Check(t, keepsToItsShare)
-}
-
-func keepsToItsShare(t *rapid.T) {
-	now := time.UnixMilli(1769000000000)
-	p := newPacer(200, 50)
-	signalingNodes := rapid.IntRange(1, 60).Draw(t, "signalingNodes")
-	rooms := rapid.SliceOfN(rapid.IntRange(0, 300), 1, 40).Draw(t, "rooms")
-	rate, burst := 200/float64(signalingNodes), float64(max(50/signalingNodes, 1))
-	sent, largest := 0, 0
-	for i, clients := range rooms {
-		wait := p.reserve(now, "target", clients, signalingNodes)
-		clients = max(clients, 1)
-		sent, largest = sent+clients, max(largest, clients)
-		if limit := burst + rate*wait.Seconds() + float64(largest); float64(sent) > limit+1e-3 {
-			t.Fatalf("room %d: %d clients sent by %s, limit %.0f", i, sent, wait, limit)
-		}
-		if i == 0 && wait != 0 {
-			t.Fatalf("the first room waits %s", wait)
-		}
-	}
-	if wait := p.reserve(now, "another target", 1, signalingNodes); wait != 0 {
-		t.Fatalf("another node waits %s", wait)
-	}
-}
-
-func TestPacerForgetsFullBuckets(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		p := newPacer(200, 50)
-		for i := range 3 * maxBuckets {
-			p.reserve(time.Now(), pin.BootID(fmt.Sprint(i)), 1, 1)
-			time.Sleep(10 * time.Millisecond) //nolint:forbidigo // the bubble's clock
-		}
-		if len(p.buckets) > maxBuckets {
-			t.Fatalf("%d buckets, at most %d", len(p.buckets), maxBuckets)
-		}
-	})
-}
 
 // The semaphore never admits more than its places, serves the largest first, and loses no place when
 // waiters give up.
@@ -150,7 +106,7 @@ func TestMovesAreBoundedAndKeepTheHighestPin(t *testing.T) {
 	})
 }
 
-// Run ends while rooms wait for the store, for their pace and for an answer, and leaves nothing
+// Run ends while rooms wait for the store and for an answer, and leaves nothing
 // running (goleak looks at that).
 func TestRunEndsInTheMiddle(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
@@ -215,7 +171,7 @@ func TestConfigListsEveryFault(t *testing.T) {
 		t.Fatal(err)
 	}
 	var faults interface{ Unwrap() []error }
-	if err := (Config{}).Validate(); !errors.As(err, &faults) || len(faults.Unwrap()) != 5 {
-		t.Fatalf("Validate = %v, want five faults", err)
+	if err := (Config{}).Validate(); !errors.As(err, &faults) || len(faults.Unwrap()) != 4 {
+		t.Fatalf("Validate = %v, want four faults", err)
 	}
 }

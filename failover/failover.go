@@ -96,9 +96,6 @@ type Config struct {
 	Self ring.NodeID
 	// Concurrent is how many rooms are moved at once.
 	Concurrent int
-	// HandshakesPerSecond and Burst are for one media node, from all signaling nodes together.
-	HandshakesPerSecond float64
-	Burst               int
 	// SuspectAfter is the silence that ends a Watch stream.
 	SuspectAfter time.Duration
 	// AskAfter is the silence before a node is asked. Gossip counts after BelieveAfter, if a question is unanswered for
@@ -115,9 +112,6 @@ func DefaultConfig() Config {
 	return Config{
 		// 16 move some 10,000 rooms a second.
 		Concurrent: 16,
-		// A handshake costs a node 2 to 4 ms of CPU.
-		HandshakesPerSecond: 200,
-		Burst:               50,
 		// Twelve missing heartbeats.
 		SuspectAfter: 2500 * time.Millisecond,
 		// Three missing heartbeats; gossip reports a frozen node after about a second.
@@ -136,7 +130,6 @@ func (c Config) Validate() error {
 	}
 	check(c.Self != "", "the signaling node has no name")
 	check(c.Concurrent > 0, "the number of rooms moved at once must be positive")
-	check(c.HandshakesPerSecond > 0 && c.Burst > 0, "handshakes per second and their burst must be positive")
 	check(c.AskAfter > 0 && c.BelieveAfter > 0 && c.AnswerWithin > 0, "the times of silence before a node is asked and gossip is believed must be positive")
 	check(c.SuspectAfter > 0 && c.SweepEvery > 0, "the times of silence and sweeping must be positive")
 	return errors.Join(faults...)
@@ -159,7 +152,6 @@ type Failover struct {
 
 	delayLogs  *loglimit.Limiter
 	storeSlots *prioritySemaphore
-	pacer      *pacer
 	moves      *moves
 
 	mu          sync.Mutex               // guards the fields below
@@ -167,7 +159,6 @@ type Failover struct {
 	wanted      map[moveKey]struct{}     // lost rooms of the last reconciliation
 	watched     map[pin.BootID]*watching // by live boot
 	isolated    bool
-	deaths      map[pin.BootID]chan struct{} // of boots that rooms were sent to; closed at death
 	known       map[pin.BootID]cluster.Node
 	tracked     map[pin.BootID]struct{}
 	unreachable []pin.BootID // the last SetUnreachable, sorted
@@ -186,9 +177,9 @@ func New(config Config, membership Membership, rooms Rooms, rehomer Rehomer, pin
 	return &Failover{
 		config: config, membership: membership, rooms: rooms, rehomer: rehomer, pins: pins, nodes: nodes, log: log,
 		askMedia: probeMedia, spread: backoff.Jitter, nap: backoff.Sleep, clock: &pauseAwareClock{}, delayLogs: loglimit.New(delayLogsPerSecond, 2),
-		storeSlots: &prioritySemaphore{free: config.Concurrent}, pacer: newPacer(config.HandshakesPerSecond, config.Burst), moves: newMoves(),
+		storeSlots: &prioritySemaphore{free: config.Concurrent}, moves: newMoves(),
 		active: map[moveKey]struct{}{}, wanted: map[moveKey]struct{}{}, watched: map[pin.BootID]*watching{},
-		deaths: map[pin.BootID]chan struct{}{}, known: map[pin.BootID]cluster.Node{}, tracked: map[pin.BootID]struct{}{},
+		known: map[pin.BootID]cluster.Node{}, tracked: map[pin.BootID]struct{}{},
 	}
 }
 

@@ -73,7 +73,7 @@ func (f *Failover) advance(ctx context.Context, m *move, turn *waiter, started t
 		m.to = to
 		f.log.Info("room re-homed", "room", m.room.Room, "to", to.Node, "epoch", to.Fence.Epoch, "took_ms", milliseconds(time.Since(started)))
 	}
-	if err := f.holdBack(ctx, m); err != nil {
+	if err := f.outlived(m); err != nil {
 		return err
 	}
 	// First, so that no reconciliation begins anew.
@@ -87,18 +87,8 @@ func (f *Failover) advance(ctx context.Context, m *move, turn *waiter, started t
 	return nil
 }
 
-// holdBack waits until the target can take the clients. If the target dies, the clients hear of one move only.
-func (f *Failover) holdBack(ctx context.Context, m *move) error {
-	wait := f.pacer.reserve(time.Now(), m.to.Boot, m.room.Peers, len(f.signalingNodes()))
-	died := f.deathOf(m.to.Boot)
-	timer := time.NewTimer(wait)
-	defer timer.Stop()
-	select {
-	case <-timer.C:
-	case <-died:
-	case <-ctx.Done():
-		return ctx.Err()
-	}
+// outlived begins anew if the target is gone too, so that the clients hear of one move only.
+func (f *Failover) outlived(m *move) error {
 	if !f.gone(m.to.Boot) {
 		return nil
 	}

@@ -89,7 +89,7 @@ func (f *Failover) reconcile(ctx context.Context, owned *sync.WaitGroup) {
 	}
 }
 
-// noticeGone handles missed events, and ends holdBack for lost targets.
+// noticeGone handles missed events.
 func (f *Failover) noticeGone(view *cluster.View) {
 	missed := map[pin.BootID]cluster.Departure{}
 	f.mu.Lock()
@@ -98,25 +98,10 @@ func (f *Failover) noticeGone(view *cluster.View) {
 			missed[boot] = how
 		}
 	}
-	for boot, died := range f.deaths {
-		if view.Gone[boot] != "" {
-			close(died)
-			delete(f.deaths, boot)
-		}
-	}
 	f.mu.Unlock()
 	for boot, how := range missed {
 		f.depart(boot, how, "seen in the view")
 	}
-}
-
-func (f *Failover) deathOf(boot pin.BootID) <-chan struct{} {
-	f.mu.Lock()
-	defer f.mu.Unlock()
-	if f.deaths[boot] == nil {
-		f.deaths[boot] = make(chan struct{})
-	}
-	return f.deaths[boot]
 }
 
 // moveLost begins with the largest audience.

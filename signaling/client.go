@@ -32,6 +32,7 @@ func (s *session) handle(next inbound) (ending, bool) {
 			break
 		}
 		s.known.mute(m)
+		s.shown.Store(s.shows())
 		s.say(muteMessage(m.Source, m.Muted))
 	case *wire.Rename:
 		if err := s.rename(m); err != nil {
@@ -40,6 +41,7 @@ func (s *session) handle(next inbound) (ending, bool) {
 	case *wire.Say:
 		s.chat(m)
 	case *wire.Migrated:
+		s.server.hub.arrived(s, s.pin.Boot)
 		s.log.Info("client migrated", "how", m.How, "attempt", m.Attempt, "gap_ms", m.GapMs, "lost", m.Lost, "epoch", m.Epoch, "node", s.pin.Node)
 	case *wire.Stalled:
 		s.server.hub.stalled(s, m.Epoch)

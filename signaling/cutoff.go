@@ -14,7 +14,7 @@ import (
 // another signaling node, where they resume without a pause. Where no other one is ready, they stay.
 const (
 	reachEvery = 250 * time.Millisecond
-	// sentAwayAtOnce makes 200 clients a second: the pace at which failover sends them to a node.
+	// sentAwayAtOnce makes 200 clients a second.
 	sentAwayAtOnce = 50
 	// unreachedFor is longer than a media node may count a broken stream of ours (7 s, package control).
 	unreachedFor  = 9 * time.Second

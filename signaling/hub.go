@@ -27,6 +27,9 @@ type Hub struct {
 	rooms  map[ring.RoomID]*localRoom
 	byBoot map[pin.BootID]map[ring.RoomID]*localRoom // by the boot in their pin
 	stalls map[*session]stall                        // sessions that said so lately
+
+	windows map[pin.BootID]*window
+	nodes   func() int // how many signaling nodes there are
 }
 
 type localRoom struct {
@@ -36,8 +39,11 @@ type localRoom struct {
 
 var _ failover.Rooms = (*Hub)(nil)
 
-func newHub(placer Placer, guard *panics.Guard, log *slog.Logger) *Hub {
-	return &Hub{placer: placer, panics: guard, log: log, rooms: make(map[ring.RoomID]*localRoom), byBoot: make(map[pin.BootID]map[ring.RoomID]*localRoom), stalls: make(map[*session]stall)}
+func newHub(placer Placer, nodes func() int, guard *panics.Guard, log *slog.Logger) *Hub {
+	return &Hub{
+		placer: placer, nodes: nodes, panics: guard, log: log, rooms: make(map[ring.RoomID]*localRoom),
+		byBoot: make(map[pin.BootID]map[ring.RoomID]*localRoom), stalls: make(map[*session]stall), windows: make(map[pin.BootID]*window),
+	}
 }
 
 // file and unfile need h.mu.
@@ -72,8 +78,8 @@ func (h *Hub) PinnedTo(boot pin.BootID) []failover.LocalRoom {
 	return list
 }
 
-// Moved posts the room's new pin to its sessions: each attaches there and tells its client to restart. It does not
-// block, and does nothing for a known fence.
+// Moved posts the room's new pin to its sessions, a window at a time: each attaches there and tells its client to restart. It
+// does not block, and does nothing for a known fence.
 func (h *Hub) Moved(_ context.Context, room ring.RoomID, to pin.Pin) {
 	told, from := h.moveNow(room, to)
 	if told > 0 {
@@ -108,9 +114,7 @@ func (h *Hub) move(room ring.RoomID, to pin.Pin) (told int, from pin.Pin) {
 	h.unfile(room, r)
 	from, r.pin = r.pin, to
 	h.file(room, r)
-	for s := range r.sessions {
-		post(s.moves, to)
-	}
+	h.sendTo(room, r)
 	return len(r.sessions), from
 }
 
@@ -151,6 +155,7 @@ func (h *Hub) leave(s *session) {
 	}
 	delete(r.sessions, s)
 	delete(h.stalls, s)
+	h.unload(s, r.pin.Boot)
 	if len(r.sessions) == 0 {
 		delete(h.rooms, s.who.Room)
 		h.unfile(s.who.Room, r)

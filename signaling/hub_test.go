@@ -15,7 +15,7 @@ import (
 
 // hubOf is a hub with a session in each of so many rooms, all on boot b1.
 func hubOf(rooms int) (*Hub, []*session) {
-	h := newHub(nil, panics.New(), slog.New(slog.DiscardHandler))
+	h := newHub(nil, func() int { return 1 }, panics.New(), slog.New(slog.DiscardHandler))
 	sessions := make([]*session, rooms)
 	for i := range sessions {
 		sessions[i] = &session{who: access.Session{Room: ring.RoomID(fmt.Sprint("room-", i))}, moves: make(chan pin.Pin, 1)}

@@ -105,6 +105,12 @@ func (m *memory) shares(source wire.Source) bool {
 	return said && !muted
 }
 
+// shows reports whether others see something of this client.
+func (s *session) shows() bool {
+	camera := !s.known.muted[wire.SourceCamera] && mayPublish(s.who, wire.SourceCamera)
+	return camera || s.known.shares(wire.SourceScreen)
+}
+
 func (m *memory) mute(said *wire.Mute) {
 	if m.muted == nil {
 		m.muted = make(map[wire.Source]bool)

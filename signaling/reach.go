@@ -27,6 +27,7 @@ type reached struct {
 var errElsewhere = errors.New("the room is elsewhere")
 
 func (s *session) opening(p pin.Pin) *sfulink.Opening {
+	s.shown.Store(s.shows())
 	return &sfulink.Opening{
 		Pin: p, Room: s.who.Room,
 		Peer: &control.Peer{

@@ -83,6 +83,15 @@ type Parts struct {
 	Panics *panics.Guard // nil: one of its own
 }
 
+// signalingNodes is how many there are, this one included.
+func (p Parts) signalingNodes() int {
+	view := p.Views.View()
+	if view == nil {
+		return 1
+	}
+	return max(len(view.Signaling), 1)
+}
+
 // Server is one signaling node.
 type Server struct {
 	config Config
@@ -135,7 +144,7 @@ func New(config Config, parts Parts, log *slog.Logger) (*Server, error) {
 	}
 	guard := cmp.Or(parts.Panics, panics.New())
 	return &Server{
-		config: config, parts: parts, hub: newHub(parts.Placer, guard, log), log: log, panics: guard, decode: wire.Decode,
+		config: config, parts: parts, hub: newHub(parts.Placer, parts.signalingNodes, guard, log), log: log, panics: guard, decode: wire.Decode,
 		pending:      connlimit.New(connlimit.Limits{Total: config.MaxWaiting, PerAddress: config.MaxWaitingPerAddress, Proxies: config.TrustedProxies}),
 		asks:         connlimit.NewKeyedLimiter(config.AsksPerSecond, config.AskBurst, rememberedEntries),
 		entries:      connlimit.NewKeyedLimiter(config.EntriesPerSecond, config.EntryBurst, rememberedEntries),

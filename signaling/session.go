@@ -53,6 +53,7 @@ type session struct {
 	known memory
 
 	room       atomic.Pointer[headroom.Room] // as last known; the hub reads it
+	shown      atomic.Bool                   // it has a camera or a screen on; the hub reads it
 	unreserved bool                          // this identity opens many rooms
 	told       pin.BootID                    // the boot whose media the client has, or was told to go to
 }

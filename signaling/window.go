@@ -1,0 +1,87 @@
+package signaling
+
+import (
+	"slices"
+	"time"
+
+	"github.com/holdfast-rtc/holdfast/pin"
+	"github.com/holdfast-rtc/holdfast/ring"
+)
+
+const (
+	// moveWindow is how many clients all signaling nodes together have on their way to one media node: as many as keep a
+	// few cores busy with their handshakes. More share the cores, and all are late.
+	moveWindow      = 64
+	leastMoveWindow = 8
+
+	// onTheWay is how long a client counts at most, so that one far away or gone holds up the others a little only.
+	onTheWay = 100 * time.Millisecond
+)
+
+// window is the moved clients of one media node. The next one is told when one before it has its media.
+type window struct {
+	under   map[*session]*time.Timer // on their way
+	waiting []*movedRoom             // they take turns
+}
+
+type movedRoom struct {
+	room     ring.RoomID
+	sessions []*session // those that others see first
+}
+
+// sendTo posts a room's new pin to its sessions as the window of its node allows. It needs h.mu.
+func (h *Hub) sendTo(room ring.RoomID, r *localRoom) {
+	w := h.windows[r.pin.Boot]
+	if w == nil {
+		w = &window{under: make(map[*session]*time.Timer)}
+		h.windows[r.pin.Boot] = w
+	}
+	moved := &movedRoom{room: room}
+	for s := range r.sessions {
+		moved.sessions = append(moved.sessions, s)
+	}
+	slices.SortFunc(moved.sessions, func(a, b *session) int { return ones(b.shown.Load()) - ones(a.shown.Load()) })
+	w.waiting = append(w.waiting, moved)
+	h.advance(r.pin.Boot, w)
+}
+
+// advance needs h.mu.
+func (h *Hub) advance(boot pin.BootID, w *window) {
+	for most := max(moveWindow/max(h.nodes(), 1), leastMoveWindow); len(w.under) < most && len(w.waiting) > 0; {
+		next := w.waiting[0]
+		w.waiting = w.waiting[1:]
+		s := next.sessions[0]
+		if next.sessions = next.sessions[1:]; len(next.sessions) > 0 {
+			w.waiting = append(w.waiting, next)
+		}
+		r := h.rooms[next.room]
+		if r == nil || r.pin.Boot != boot { // It has moved on.
+			continue
+		}
+		if _, here := r.sessions[s]; here {
+			post(s.moves, r.pin)
+			w.under[s] = time.AfterFunc(onTheWay, func() { h.arrived(s, boot) })
+		}
+	}
+	if len(w.under)+len(w.waiting) == 0 {
+		delete(h.windows, boot)
+	}
+}
+
+// arrived makes room for the next client: this one has its media on boot, or no longer counts.
+func (h *Hub) arrived(s *session, boot pin.BootID) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	h.unload(s, boot)
+}
+
+// unload is arrived for callers with h.mu.
+func (h *Hub) unload(s *session, boot pin.BootID) {
+	w := h.windows[boot]
+	if w == nil || w.under[s] == nil {
+		return
+	}
+	w.under[s].Stop()
+	delete(w.under, s)
+	h.advance(boot, w)
+}

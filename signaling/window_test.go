@@ -1,0 +1,135 @@
+package signaling
+
+import (
+	"context"
+	"log/slog"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/holdfast-rtc/holdfast/panics"
+	"github.com/holdfast-rtc/holdfast/pin"
+	"github.com/holdfast-rtc/holdfast/ring"
+	"github.com/holdfast-rtc/holdfast/signaling/access"
+)
+
+var (
+	pinBefore = pin.Pin{Fence: pin.Fence{Epoch: 1}, Node: "a", Boot: "b1"}
+	pinAfter  = pin.Pin{Fence: pin.Fence{Epoch: 2}, Node: "b", Boot: "b2"}
+)
+
+// crowd is a hub, one of so many, whose rooms have so many sessions. The first tenth of each show something.
+func crowd(nodes int, rooms map[ring.RoomID]int) (*Hub, map[ring.RoomID][]*session) {
+	h := newHub(nil, func() int { return nodes }, panics.New(), slog.New(slog.DiscardHandler))
+	all := make(map[ring.RoomID][]*session)
+	for room, people := range rooms {
+		for i := range people {
+			s := &session{who: access.Session{Room: room}, moves: make(chan pin.Pin, 1)}
+			s.shown.Store(i < people/10)
+			h.enter(s, pinBefore)
+			all[room] = append(all[room], s)
+		}
+	}
+	return h, all
+}
+
+// windowsLeft waits for timers that have fired.
+func windowsLeft(h *Hub) int {
+	synctest.Wait()
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	return len(h.windows)
+}
+
+// heard takes the pins that were posted.
+func heard(sessions []*session) (who []*session) {
+	for _, s := range sessions {
+		select {
+		case <-s.moves:
+			who = append(who, s)
+		default:
+		}
+	}
+	return who
+}
+
+// TestAMoveIsToldAWindowAtATime: who is shown first, the next when one has arrived, and everybody once.
+func TestAMoveIsToldAWindowAtATime(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		h, all := crowd(2, map[ring.RoomID]int{"large": 200})
+		sessions := all["large"]
+		h.Moved(context.Background(), "large", pinAfter)
+		first := heard(sessions)
+		if len(first) != moveWindow/2 || len(heard(sessions[:20])) != 0 {
+			t.Fatalf("%d were told at once, want %d", len(first), moveWindow/2)
+		}
+		for _, s := range sessions[:20] {
+			if h.windows["b2"].under[s] == nil {
+				t.Fatal("one who is shown was not among the first")
+			}
+		}
+		h.arrived(first[0], "b2")
+		h.leave(first[1])
+		if next := heard(sessions); len(next) != 2 {
+			t.Fatalf("%d were told when two no longer counted", len(next))
+		}
+		sum := len(first) + 2
+		for range 200 {
+			if windowsLeft(h) == 0 {
+				break
+			}
+			<-time.After(onTheWay + 1)
+			synctest.Wait()
+			sum += len(heard(sessions))
+		}
+		if left := windowsLeft(h); sum != 200 || left != 0 {
+			t.Fatalf("%d of 200 were told, and %d windows are left", sum, left)
+		}
+	})
+}
+
+// TestRoomsShareTheWindow: a small room does not wait for a large one.
+func TestRoomsShareTheWindow(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		h, all := crowd(1, map[ring.RoomID]int{"large": 200, "small": 3})
+		h.Moved(context.Background(), "large", pinAfter)
+		h.Moved(context.Background(), "small", pinAfter)
+		for _, s := range heard(all["large"])[:6] {
+			h.arrived(s, "b2")
+		}
+		if got := len(heard(all["small"])); got != 3 {
+			t.Errorf("%d of the small room's three were told after six of the large one had arrived", got)
+		}
+		h.Moved(context.Background(), "small", pin.Pin{Fence: pin.Fence{Epoch: 3}, Node: "c", Boot: "b3"})
+		if got := len(heard(all["small"])); got != 3 {
+			t.Errorf("%d of three were told of another node at once", got)
+		}
+	})
+}
+
+// TestWhoWaitsHearsOfTheLatestNode: a node that dies while clients wait for it is not one that they hear of.
+func TestWhoWaitsHearsOfTheLatestNode(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		h, all := crowd(1, map[ring.RoomID]int{"large": 100})
+		h.Moved(context.Background(), "large", pinAfter)
+		waiting := len(all["large"]) - len(heard(all["large"]))
+		latest := pin.Pin{Fence: pin.Fence{Epoch: 3}, Node: "c", Boot: "b3"}
+		h.Moved(context.Background(), "large", latest)
+		for range 10 {
+			for _, s := range all["large"] {
+				select {
+				case p := <-s.moves:
+					if p != latest {
+						t.Fatalf("told of %s", p.Node)
+					}
+				default:
+				}
+			}
+			<-time.After(onTheWay + 1)
+			synctest.Wait()
+		}
+		if left := windowsLeft(h); waiting != 100-moveWindow || left != 0 {
+			t.Errorf("%d waited, and %d windows are left", waiting, left)
+		}
+	})
+}

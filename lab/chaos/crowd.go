@@ -365,7 +365,7 @@ func (c *crowd) streams(p *person) int {
 func (c *crowd) clients(ctx context.Context, w *World) []Client {
 	var all []Client
 	for _, p := range c.people {
-		client := Client{Name: strings.TrimPrefix(p.name, p.room+"-"), Room: p.room, Streams: c.streams(p)}
+		client := Client{Name: strings.TrimPrefix(p.name, p.room+"-"), Room: p.room, Streams: c.streams(p), FewSlots: p.people-1 > audioSlots}
 		p.mu.Lock()
 		for _, m := range p.moments {
 			if m.Step == peer.StepRestart {

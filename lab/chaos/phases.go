@@ -1,11 +1,13 @@
 package chaos
 
 import (
+	"strings"
 	"time"
 
 	"github.com/holdfast-rtc/holdfast/lab/devcluster"
 	"github.com/holdfast-rtc/holdfast/lab/measure"
 	"github.com/holdfast-rtc/holdfast/lab/peer"
+	"github.com/holdfast-rtc/holdfast/signaling/wire"
 )
 
 const (
@@ -76,13 +78,14 @@ func (w *World) faultOf(room string) (Fault, bool) {
 func gapOf(client Client, fault, down, claimed time.Time) ClientGap {
 	g := ClientGap{Client: client.Name, Room: client.Room, Browser: client.Browser, Phases: make(map[string]float64)}
 	reached := map[string]time.Time{"detect": down, "claim": claimed}
-	came := make(map[string]bool)
+	came, heard := make(map[string]bool), false
 	for _, m := range client.Moments {
+		sound := strings.HasSuffix(m.Stream, "/"+string(wire.SourceMicrophone))
 		switch {
 		case m.At.Before(fault):
-		case m.Step == stepFirst && came[m.Stream]:
+		case m.Step == stepFirst && (came[m.Stream] || sound && heard && client.FewSlots):
 		case m.Step == stepFirst:
-			came[m.Stream] = true
+			came[m.Stream], heard = true, heard || sound
 			g.GapsMs = append(g.GapsMs, measure.Milliseconds(m.At.Sub(fault)))
 			if reached[stepFirst].IsZero() {
 				reached[stepFirst] = m.At

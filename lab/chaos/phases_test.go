@@ -25,7 +25,9 @@ func TestWhereTheTimeGoes(t *testing.T) {
 		{stepFirst, after(100), "art/microphone"},
 		{stepFirst, after(140), "art/camera"},
 		{stepFirst, after(300), "art/camera"},
+		{stepFirst, after(5000), "bea/microphone"}, // when somebody else had spoken
 	}
+	w.Clients[0].FewSlots = true
 	w.Log = parseLog(strings.NewReader(strings.Join([]string{
 		`{"time":"2026-11-21T11:59:59.000Z","msg":"node down","node":"sfu-1"}`,
 		`{"time":"2026-11-21T12:00:00.015Z","msg":"room re-homed","room":"a"}`,
@@ -45,6 +47,10 @@ func TestWhereTheTimeGoes(t *testing.T) {
 	}
 	if !slices.Equal(gaps[0].GapsMs, []float64{100, 140}) || gaps[0].Missing != 1 {
 		t.Errorf("gaps %v and %d missing, want 100, 140 and 1", gaps[0].GapsMs, gaps[0].Missing)
+	}
+	w.Clients[0].FewSlots = false
+	if got := measureGaps(w)[0].GapsMs; !slices.Equal(got, []float64{100, 140, 5000}) {
+		t.Errorf("gaps %v where everybody has a slot", got)
 	}
 }
 

@@ -67,8 +67,10 @@ type Client struct {
 	Browser bool
 	Moments []Moment
 	Epochs  []uint64 // the placements it was told of since the fault, in order
-	// Streams counts those that it is to get again.
-	Streams int
+	// Streams counts those that it is to get again. With FewSlots not everybody is heard at a time: one sound counts, since
+	// when the next comes depends on who speaks.
+	Streams  int
+	FewSlots bool
 }
 
 // Moment is when a client reached a step.

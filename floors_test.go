@@ -38,6 +38,7 @@ var floors = [][]string{
 	{"sfu"},
 	{"sfu/forward"},
 	{"sfu/egress", "sfu/bandwidth", "sfu/reception", "sfu/offer", "sfu/transport"},
+	{"sfu/h264"},
 	{"control"},
 	{"internal/testkit"},
 	{"pin", "panics"},

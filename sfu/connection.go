@@ -220,7 +220,7 @@ func (c *connection) newSlot(line *offer.Section) *slot {
 	writer := c.conn.Writer(c.batch)
 	cfg := forward.SlotConfig{
 		Peer: c.peer, Mid: line.MID, Kind: forwardKind(line), Stream: s.stream, Writer: writer, Shard: c.shard, SSRC: s.ssrc, WriteRTCP: writer.WriteRTCP,
-		Path: c.path, TransportSequenceID: transportSequenceID(line),
+		Path: c.path, TransportSequenceID: transportSequenceID(line), Passed: passedExtensions(line),
 	}
 	for _, codec := range line.Codecs {
 		cfg.Codecs = append(cfg.Codecs, forwardCodec(codec))
@@ -364,6 +364,12 @@ func forwardKind(line *offer.Section) forward.Kind {
 		return forward.KindAudio
 	}
 	return forward.KindVideo
+}
+
+// passedExtensions are the ids of the header extensions that go from publishers to subscribers.
+func passedExtensions(line *offer.Section) forward.PassedExtensions {
+	ids := &line.Extensions
+	return forward.PassedExtensions{ids.AbsCaptureTime, ids.PlayoutDelay, ids.VideoOrientation}
 }
 
 func forwardCodec(codec offer.Codec) forward.Codec {

@@ -13,6 +13,7 @@ const (
 	reofferSilent     = "silent"
 	reofferUnplaced   = "unplaced"
 	reofferNoKeyframe = "no-keyframe"
+	reofferCodec      = "codec"
 )
 
 const (
@@ -54,6 +55,8 @@ func (r *room) reoffer(s forward.Starved, now time.Time) {
 	p.reofferedAt = now
 	reason := reofferSilent
 	switch {
+	case s.LacksCodec:
+		reason = reofferCodec
 	case s.Heard:
 		reason = reofferNoKeyframe
 	case len(p.connection.uplink.homeless()) > 0:

@@ -310,8 +310,8 @@ func (u *uplink) add(s *stream, line *offer.Section) *stream {
 	s.pace = newPace(kind)
 	s.config = forward.LayerConfig{
 		Peer: u.connection.peer, Source: s.source, Kind: kind, RID: s.rid, SSRC: s.ssrc, Codec: forwardCodec(s.codec),
-		AudioLevelExtensionID: line.Extensions.AudioLevel,
-		SendPLI:               func() { u.sendPLI(s.ssrc) },
+		AudioLevelExtensionID: line.Extensions.AudioLevel, Passed: passedExtensions(line),
+		SendPLI: func() { u.sendPLI(s.ssrc) },
 	}
 	u.streams[s.ssrc] = s
 	delete(u.unplaced, s.ssrc)

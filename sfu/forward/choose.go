@@ -4,6 +4,8 @@ import (
 	"cmp"
 	"slices"
 	"strings"
+
+	"github.com/holdfast-rtc/holdfast/sfu/h264"
 )
 
 // layerChoice is what the choice between the layers of one source rests on.
@@ -61,16 +63,13 @@ func (c layerChoice) effectiveHeight() int {
 	return assumedHeight(c.rid)
 }
 
-// format names what must agree for a packet to be decoded: the codec and, of H264, the packetization mode and the profile (the
-// first byte of profile-level-id). Level and constraints are what the decoder can take, and browsers take more than they say.
+// format names what must agree for a packet to be decoded.
 func format(c Codec) string {
 	mime := strings.ToLower(c.MimeType)
 	if codecOf(c.MimeType) != codecH264 {
 		return mime
 	}
-	mode := cmp.Or(parameter(c.Fmtp, "packetization-mode"), "0")
-	id := cmp.Or(parameter(c.Fmtp, "profile-level-id"), "42") // RFC 6184 section 8.1: Baseline
-	return mime + ";" + mode + ";" + strings.ToLower(id[:min(2, len(id))])
+	return mime + ";" + h264.Format(c.Fmtp)
 }
 
 func formats(codecs []Codec) []string {
@@ -83,13 +82,3 @@ func formats(codecs []Codec) []string {
 
 // takes reports whether the subscriber negotiated the layer's codec for the slot.
 func (s *Slot) takes(l *Layer) bool { return slices.Contains(s.formats, l.format) }
-
-func parameter(fmtp, name string) string {
-	for part := range strings.SplitSeq(fmtp, ";") {
-		key, value, _ := strings.Cut(strings.TrimSpace(part), "=")
-		if strings.EqualFold(key, name) {
-			return value
-		}
-	}
-	return ""
-}

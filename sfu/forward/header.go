@@ -16,6 +16,19 @@ const (
 	profileTwoByte = 0x1000 // RFC 8285 section 4.3; the low four bits are the application's
 )
 
+// PassedExtensions are the negotiated ids, 0 for none, of the header extensions that go from publishers to subscribers as they
+// are. Their places mean the same on both sides.
+type PassedExtensions [3]uint8
+
+// extensionIDs are the ids of what is read of a publisher's header extensions.
+type extensionIDs struct {
+	level  uint8 // RFC 6464
+	passed PassedExtensions
+}
+
+// span is a stretch of a packet; without a length it is absent.
+type span struct{ at, length int }
+
 // header is what forwarding needs of an RTP header (RFC 3550 section 5.1).
 type header struct {
 	sequence     uint16
@@ -25,11 +38,11 @@ type header struct {
 	audioLevel   uint8 // -dBov, or noAudioLevel
 	payloadStart int
 	payloadEnd   int // without padding
+	passed       [len(PassedExtensions{})]span
 }
 
-// parseHeader reads an RTP header without allocating. levelID is the id of the
-// audio level extension, 0 when there is none.
-func parseHeader(b []byte, levelID uint8) (header, error) {
+// parseHeader reads an RTP header without allocating.
+func parseHeader(b []byte, ids *extensionIDs) (header, error) {
 	const fixed = 12
 	if len(b) < fixed || b[0]>>6 != 2 {
 		return header{}, errMalformed
@@ -54,8 +67,8 @@ func parseHeader(b []byte, levelID uint8) (header, error) {
 			return header{}, errMalformed
 		}
 		h.payloadStart = end
-		if levelID != 0 {
-			h.audioLevel = findAudioLevel(profile, b[start:end], levelID)
+		if *ids != (extensionIDs{}) {
+			h.readExtensions(profile, b[:end], start, ids)
 		}
 	}
 	if b[0]&0x20 != 0 {
@@ -71,34 +84,48 @@ func parseHeader(b []byte, levelID uint8) (header, error) {
 	return h, nil
 }
 
-// findAudioLevel walks the header extensions for RFC 6464's element. The top
-// bit of its byte (voice activity) is an opinion of the sender that we do not use.
-func findAudioLevel(profile uint16, b []byte, id uint8) uint8 {
-	for len(b) > 0 {
-		if b[0] == 0 { // padding between elements
-			b = b[1:]
+// readExtensions walks the header extensions from a place on. The top bit of the audio level's byte (voice activity) is an
+// opinion of the sender that we do not use.
+func (h *header) readExtensions(profile uint16, b []byte, at int, ids *extensionIDs) {
+	for at < len(b) {
+		if b[at] == 0 { // padding between elements
+			at++
 			continue
 		}
-		var elementID uint8
-		var length, skip int
+		var id uint8
+		var length int
 		switch {
 		case profile == profileOneByte:
-			elementID, length, skip = b[0]>>4, int(b[0]&0x0F)+1, 1
-			if elementID == 15 {
-				return noAudioLevel // reserved: stop here (RFC 8285 section 4.2)
+			id, length = b[at]>>4, int(b[at]&0x0F)+1
+			if id == 15 {
+				return // reserved: stop here (RFC 8285 section 4.2)
 			}
-		case profile&0xFFF0 == profileTwoByte && len(b) >= 2:
-			elementID, length, skip = b[0], int(b[1]), 2
+			at++
+		case profile&0xFFF0 == profileTwoByte && len(b)-at >= 2:
+			id, length = b[at], int(b[at+1])
+			at += 2
 		default:
-			return noAudioLevel
+			return
 		}
-		if len(b) < skip+length {
-			return noAudioLevel
+		if len(b)-at < length {
+			return
 		}
-		if elementID == id && length >= 1 {
-			return b[skip] & 0x7F
-		}
-		b = b[skip+length:]
+		h.readExtension(id, b, span{at, length}, ids)
+		at += length
 	}
-	return noAudioLevel
+}
+
+// readExtension takes over one element if it is wanted. One that does not fit the one-byte form is not passed on.
+func (h *header) readExtension(id uint8, b []byte, s span, ids *extensionIDs) {
+	if id == 0 || s.length < 1 || s.length > 16 {
+		return
+	}
+	if id == ids.level && h.audioLevel == noAudioLevel {
+		h.audioLevel = b[s.at] & 0x7F
+	}
+	for i, wanted := range ids.passed {
+		if id == wanted {
+			h.passed[i] = s
+		}
+	}
 }

@@ -25,6 +25,7 @@ type LayerConfig struct {
 
 	// AudioLevelExtensionID is the negotiated id of RFC 6464's extension, 0 when there is none.
 	AudioLevelExtensionID uint8
+	Passed                PassedExtensions
 
 	// SendPLI asks the publisher for a keyframe of this layer. It is called on
 	// the room's loop and must not block. Nil for audio.
@@ -72,7 +73,7 @@ type Layer struct {
 func (l *Layer) Push(p *Packet) {
 	r := l.room
 	r.stats.packetsIn.Add(1)
-	if err := p.parse(l.codec, l.cfg.AudioLevelExtensionID); err != nil {
+	if err := p.parse(l.codec, &extensionIDs{l.cfg.AudioLevelExtensionID, l.cfg.Passed}); err != nil {
 		r.stats.malformed.Add(1)
 		p.Release()
 		return

@@ -22,6 +22,8 @@ type publication struct {
 	present, chosen uint64
 	choice          int
 
+	lackTold time.Time // that somebody lacks the codec; zero: never
+
 	looked uint64        // the look that rungs are of
 	rungs  []layerChoice // see ladder
 }

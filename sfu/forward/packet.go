@@ -53,8 +53,8 @@ func (p *Packet) payload() []byte {
 }
 
 // parse reads what forwarding needs from the packet's bytes.
-func (p *Packet) parse(c codec, levelID uint8) error {
-	h, err := parseHeader(p.buffer[:p.length], levelID)
+func (p *Packet) parse(c codec, ids *extensionIDs) error {
+	h, err := parseHeader(p.buffer[:p.length], ids)
 	if err != nil {
 		return err
 	}

@@ -36,11 +36,14 @@ func withLevel(t testing.TB, id uint8, level uint8, profile uint16) []byte {
 func TestHeader(t *testing.T) {
 	for _, profile := range []uint16{profileOneByte, profileTwoByte} {
 		raw := withLevel(t, 5, 42, profile)
-		h, err := parseHeader(raw, 5)
+		h, err := parseHeader(raw, &extensionIDs{level: 5, passed: PassedExtensions{9, 3, 7}})
 		if err != nil || h.audioLevel != 42 || string(raw[h.payloadStart:h.payloadEnd]) != "sound" {
 			t.Fatal(h, err)
 		}
-		if h, _ := parseHeader(raw, 6); h.audioLevel != noAudioLevel {
+		if a, b, c := h.passed[0], h.passed[1], h.passed[2]; !bytes.Equal(raw[a.at:a.at+a.length], []byte{4}) || !bytes.Equal(raw[b.at:b.at+b.length], []byte{1, 2, 3}) || c.length != 0 {
+			t.Fatal(h.passed)
+		}
+		if h, _ := parseHeader(raw, &extensionIDs{level: 6}); h.audioLevel != noAudioLevel {
 			t.Fatal("found an extension that is not there")
 		}
 	}
@@ -53,7 +56,12 @@ func FuzzHeader(f *testing.F) {
 	f.Add(withLevel(f, 5, 42, profileTwoByte), uint8(5))
 	f.Add(marshal(f, rtp.Header{Version: 2, CSRC: []uint32{1, 2}, Padding: true, PaddingSize: 3}, []byte{1}), uint8(0))
 	f.Fuzz(func(t *testing.T, raw []byte, id uint8) {
-		h, err := parseHeader(raw, id)
+		h, err := parseHeader(raw, &extensionIDs{level: id, passed: PassedExtensions{id, id + 1, 3}})
+		for _, s := range h.passed {
+			if s.length < 0 || s.at+s.length > len(raw) {
+				t.Fatal(h)
+			}
+		}
 		var p rtp.Packet
 		pionErr := p.Unmarshal(raw)
 		if err != nil {
@@ -114,6 +122,66 @@ func TestPictures(t *testing.T) {
 	}
 }
 
+func TestVP9AndAV1Keyframes(t *testing.T) {
+	structure := []byte{0x10, 0x05, 0x00, 0x02, 0xD0} // one layer of 1280 x 720
+	begin := append([]byte{0x8A, 0x92, 0x34}, structure...)
+	if p, want := parseVP9(begin), (picture{keyframe: true, width: 1280, height: 720, pictureIDAt: 1, pictureIDLong: true, pictureID: 0x1234}); p != want {
+		t.Error(p)
+	}
+	for name, c := range map[string]struct {
+		payload []byte
+		want    picture
+	}{
+		"not the beginning":        {[]byte{0x80, 0x05}, picture{pictureIDAt: 1, pictureID: 5}},
+		"predicted":                {[]byte{0xC8, 0x05}, picture{pictureIDAt: 1, pictureID: 5}},
+		"with a TL0PICIDX":         {[]byte{0xA8, 0x05, 0x00, 0x09}, picture{keyframe: true, pictureIDAt: 1, pictureID: 5, tl0At: 3, tl0: 9}},
+		"of a higher layer":        {[]byte{0xA8, 0x05, 0x02, 0x09}, picture{pictureIDAt: 1, pictureID: 5, tl0At: 3, tl0: 9}},
+		"flexible":                 {[]byte{0xB8, 0x05, 0x00}, picture{keyframe: true, pictureIDAt: 1, pictureID: 5}},
+		"a structure cut short":    {[]byte{0x0A, 0x10, 0x05}, picture{keyframe: true}},
+		"a picture id cut short":   {[]byte{0x88, 0x80}, picture{}},
+		"layers that are cut away": {[]byte{0xA8, 0x05}, picture{}},
+	} {
+		if p := parseVP9(c.payload); p != c.want {
+			t.Errorf("%s: %+v, want %+v", name, p, c.want)
+		}
+	}
+	for payload, want := range map[string]bool{"\x18\x0A": true, "\x10\x0A": false, "\x98\x0A": false, "\x18": false, "": false} {
+		if av1Keyframe([]byte(payload)) != want {
+			t.Errorf("%x begins a sequence of AV1: %v", payload, !want)
+		}
+	}
+}
+
+// FuzzVP9 is FuzzPicture for VP9, and for the one byte that is read of AV1.
+func FuzzVP9(f *testing.F) {
+	f.Add([]byte{0x8A, 0x92, 0x34, 0x10, 0x05, 0x00, 0x02, 0xD0}, uint16(77), uint8(4))
+	f.Add([]byte{0xA8, 0x05, 0x00, 0x09}, uint16(500), uint8(4))
+	f.Add([]byte{0xF8, 0x05, 0x00, 0x03, 0x02}, uint16(500), uint8(4))
+	f.Fuzz(func(t *testing.T, payload []byte, id uint16, tl0 uint8) {
+		av1Keyframe(payload)
+		p := parseVP9(payload)
+		var before, after codecs.VP9Packet
+		_, err := before.Unmarshal(bytes.Clone(payload))
+		p.patch(payload, id, tl0)
+		again := parseVP9(payload)
+		if again.keyframe != p.keyframe || again.height != p.height || again.pictureIDAt != p.pictureIDAt || again.tl0At != p.tl0At {
+			t.Fatal("patching changed more than the counters")
+		}
+		if p.tl0At != 0 && again.tl0 != tl0 || p.pictureIDLong && again.pictureID != id&0x7FFF {
+			t.Fatal(again)
+		}
+		if err != nil {
+			return
+		}
+		if p.pictureIDAt != 0 && before.PictureID != p.pictureID || p.tl0At != 0 && before.TL0PICIDX != p.tl0 || p.keyframe != (before.B && !before.P && before.SID == 0) {
+			t.Fatalf("Pion reads %+v, we %+v", before, p)
+		}
+		if _, err := after.Unmarshal(payload); err != nil || p.pictureIDLong && after.PictureID != id&0x7FFF {
+			t.Fatalf("what was patched is %+v to Pion (%v)", after, err)
+		}
+	})
+}
+
 // FuzzPicture: no bytes make the parsers read or write out of bounds, and a
 // patched payload says what was patched into it, to Pion as well.
 func FuzzPicture(f *testing.F) {
@@ -126,7 +194,7 @@ func FuzzPicture(f *testing.F) {
 		before := bytes.Clone(payload)
 		var pion codecs.VP8Packet
 		_, err := pion.Unmarshal(before)
-		p.patchVP8(payload, id, tl0)
+		p.patch(payload, id, tl0)
 		again := parseVP8(payload)
 		if again.keyframe != p.keyframe || again.height != p.height || again.pictureIDAt != p.pictureIDAt || again.tl0At != p.tl0At {
 			t.Fatal("patching changed more than the counters")

@@ -8,6 +8,8 @@ type codec uint8
 const (
 	codecOpaque codec = iota // audio, or video that may be cut anywhere
 	codecVP8
+	codecVP9
+	codecAV1
 	codecH264
 )
 
@@ -15,6 +17,10 @@ func codecOf(mimeType string) codec {
 	switch {
 	case strings.EqualFold(mimeType, "video/VP8"):
 		return codecVP8
+	case strings.EqualFold(mimeType, "video/VP9"):
+		return codecVP9
+	case strings.EqualFold(mimeType, "video/AV1"):
+		return codecAV1
 	case strings.EqualFold(mimeType, "video/H264"):
 		return codecH264
 	default:
@@ -27,7 +33,7 @@ type picture struct {
 	keyframe      bool // this packet begins a keyframe: a switch may happen here
 	width, height int  // of the keyframe, 0 when it does not say
 
-	// Where a VP8 payload descriptor holds its counters, as offsets into the
+	// Where the payload descriptor of VP8 or VP9 holds its counters, as offsets into the
 	// payload; 0 means absent (the first byte is never a counter). The values are
 	// as the publisher sent them: the bytes in the buffer are overwritten for
 	// every slot, in turn.
@@ -42,6 +48,10 @@ func parsePicture(c codec, payload []byte) picture {
 	switch c {
 	case codecVP8:
 		return parseVP8(payload)
+	case codecVP9:
+		return parseVP9(payload)
+	case codecAV1:
+		return picture{keyframe: av1Keyframe(payload)}
 	case codecH264:
 		return picture{keyframe: h264Keyframe(payload)}
 	case codecOpaque:
@@ -66,21 +76,9 @@ func parseVP8(b []byte) picture {
 		bits := b[1]
 		at = 2
 		if bits&0x80 != 0 { // I: picture id
-			if len(b) <= at {
+			if at = p.readPictureID(b, at); at == 0 {
 				return picture{}
 			}
-			p.pictureIDAt = at
-			if b[at]&0x80 != 0 {
-				if len(b) <= at+1 {
-					return picture{}
-				}
-				p.pictureIDLong = true
-				p.pictureID = uint16(b[at]&0x7F)<<8 | uint16(b[at+1])
-				at++
-			} else {
-				p.pictureID = uint16(b[at])
-			}
-			at++
 		}
 		if bits&0x40 != 0 { // L: index of the last base-layer picture
 			if len(b) <= at {
@@ -107,8 +105,26 @@ func parseVP8(b []byte) picture {
 	return p
 }
 
-// patchVP8 writes the counters of one slot into a payload.
-func (p *picture) patchVP8(payload []byte, pictureID uint16, tl0 uint8) {
+// readPictureID reads a picture id of 7 or 15 bits and returns where it ends, 0 when it is cut short.
+func (p *picture) readPictureID(b []byte, at int) int {
+	if len(b) <= at {
+		return 0
+	}
+	p.pictureIDAt = at
+	if b[at]&0x80 == 0 {
+		p.pictureID = uint16(b[at])
+		return at + 1
+	}
+	if len(b) <= at+1 {
+		return 0
+	}
+	p.pictureIDLong = true
+	p.pictureID = uint16(b[at]&0x7F)<<8 | uint16(b[at+1])
+	return at + 2
+}
+
+// patch writes the counters of one slot into a payload.
+func (p *picture) patch(payload []byte, pictureID uint16, tl0 uint8) {
 	if p.pictureIDAt != 0 {
 		if p.pictureIDLong {
 			payload[p.pictureIDAt] = 0x80 | byte(pictureID>>8)&0x7F

@@ -98,6 +98,7 @@ type Room struct {
 	sounds, pictures ranking
 	looks            uint64 // calls of arrange
 	lastMark         uint64 // see mark
+	compared         int    // publications, by compareCodecs
 }
 
 // NewRoom makes a room; Run makes it work.

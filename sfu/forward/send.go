@@ -46,7 +46,7 @@ func (s *Slot) write(p *Packet, in *incoming) {
 		s.newest, s.newestArrived = sampled, p.arrived
 	}
 	payload := p.payload()
-	p.picture.patchVP8(payload, out.pictureID, out.tl0)
+	p.picture.patch(payload, out.pictureID, out.tl0)
 	s.setHeader(p, out, s.cfg.SSRC, s.payload.media)
 	s.header.Padding, s.header.PaddingSize = p.padding > 0, p.padding
 	s.number(len(payload) + int(p.padding))
@@ -103,8 +103,8 @@ func (s *Slot) elapsedTicks(l *Layer, timestamp uint32, arrived time.Time) uint3
 	return ticks(elapsed, l.clock.rate)
 }
 
-// setHeader fills the slot's header. The publisher's extensions and
-// contributing sources are not carried over: their ids mean nothing here.
+// setHeader fills the slot's header. Of the publisher's extensions those that are passed on get the subscriber's ids; contributing
+// sources are not carried over.
 func (s *Slot) setHeader(p *Packet, out outgoing, ssrc uint32, payloadType uint8) {
 	extensions := s.header.Extensions[:0]
 	s.header = rtp.Header{
@@ -115,6 +115,11 @@ func (s *Slot) setHeader(p *Packet, out outgoing, ssrc uint32, payloadType uint8
 		Timestamp:      out.timestamp,
 		SSRC:           ssrc,
 		Extensions:     extensions,
+	}
+	for i, id := range s.cfg.Passed {
+		if at := p.header.passed[i]; id != 0 && at.length > 0 {
+			_ = s.header.SetExtension(id, p.buffer[at.at:at.at+at.length]) // An id of 1 to 14 with 1 to 16 bytes is never refused.
+		}
 	}
 }
 
@@ -156,7 +161,7 @@ func (s *Slot) resend(p *Packet, from *segment, sequence uint16) bool {
 	in := p.incoming()
 	out := from.apply(&in, sequence)
 	payload := p.payload()
-	p.picture.patchVP8(payload, out.pictureID, out.tl0)
+	p.picture.patch(payload, out.pictureID, out.tl0)
 	payload = append(binary.BigEndian.AppendUint16(s.room.scratch[:0], sequence), payload...)
 	s.room.scratch = payload
 	out.sequence = s.rtxSequence

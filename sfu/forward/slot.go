@@ -41,6 +41,7 @@ type SlotConfig struct {
 	// sequence number (1 to 14). All slots of one transport share one Path. Nil: nothing is numbered.
 	Path                Path
 	TransportSequenceID uint8
+	Passed              PassedExtensions
 
 	// Repeat sends the packet that SSRC had under a sequence number again, byte for byte: for what was negotiated without RTX. It
 	// returns 0 for a packet that it has not. Nil: it has none.

@@ -11,13 +11,14 @@ const (
 	shunned = 10 * time.Second
 )
 
-// Starved says that a slot which is armed has had no picture for a while.
+// Starved says that a slot which is armed has had no picture for a while, or that a subscriber can have none.
 type Starved struct {
 	Subscriber PeerID
 	Mid        string
 	Publisher  PeerID
 	Source     Source
 	Heard      bool // packets of the publisher's layer come, but no keyframe
+	LacksCodec bool // the subscriber did not negotiate the publisher's codec; then Mid is empty
 }
 
 // starvation is how long a slot has been without a picture that it should send.

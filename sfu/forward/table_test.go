@@ -87,13 +87,18 @@ func TestHiddenSendsNothing(t *testing.T) {
 }
 
 func TestCodecTheViewerLacks(t *testing.T) {
-	onStage(t, Config{}, func(st *stage) {
-		st.slot("bob", "1", KindVideo)
+	var told []Starved
+	onStage(t, Config{OnStarved: func(s Starved) { told = append(told, s) }}, func(st *stage) {
+		st.slot("bob", "1", KindVideo).slot.Ready()
 		st.room.AddLayer(LayerConfig{
 			Peer: "alice", Source: SourceCamera, Kind: KindVideo,
 			Codec: Codec{MimeType: "video/H264", Fmtp: "profile-level-id=42e01f;packetization-mode=1", PayloadType: 102},
 		})
 		st.shows("bob", "")
+		st.pass(12 * time.Second)
+		if want := (Starved{Subscriber: "bob", Publisher: "alice", Source: SourceCamera, Heard: true, LacksCodec: true}); len(told) < 2 || len(told) > 3 || told[0] != want {
+			t.Errorf("told %v, want %v once in five seconds", told, want)
+		}
 	})
 }
 

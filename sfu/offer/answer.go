@@ -123,6 +123,9 @@ func (s *Section) writeExtensions(w *writer) {
 	s.writeExtension(w, e.MID, uriMID)
 	s.writeExtension(w, e.RID, uriRID)
 	s.writeExtension(w, e.RepairedRID, uriRepairedRID)
+	s.writeExtension(w, e.AbsCaptureTime, uriAbsCaptureTime)
+	s.writeExtension(w, e.PlayoutDelay, uriPlayoutDelay)
+	s.writeExtension(w, e.VideoOrientation, uriVideoOrientation)
 }
 
 // writeExtension turns the offered direction round (RFC 8285 section 6).

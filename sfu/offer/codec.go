@@ -3,11 +3,13 @@ package offer
 import (
 	"strconv"
 	"strings"
+
+	"github.com/holdfast-rtc/holdfast/sfu/h264"
 )
 
 // Codec is a codec that is forwarded, with the payload types of the offer.
 type Codec struct {
-	Name           string // VP8, H264 or opus
+	Name           string // VP8, VP9, AV1, H264 or opus
 	MimeType       string // video/VP8
 	Fmtp           string // as it stands in the answer; empty for none
 	ClockRate      uint32 // Hz
@@ -16,6 +18,7 @@ type Codec struct {
 	RTXPayloadType uint8 // 0 for none
 
 	feedback feedback // kinds that both sides have
+	profile  h264.Profile
 }
 
 // NACK reports whether the client asks for lost packets again.
@@ -66,6 +69,8 @@ const (
 	encodingOther encoding = iota
 	encodingOpus
 	encodingVP8
+	encodingVP9
+	encodingAV1
 	encodingH264
 	encodingRTX
 )
@@ -76,6 +81,10 @@ func readEncoding(rtpmap string) encoding {
 		return encodingOpus
 	case strings.EqualFold(rtpmap, "VP8/90000"):
 		return encodingVP8
+	case strings.EqualFold(rtpmap, "VP9/90000"):
+		return encodingVP9
+	case strings.EqualFold(rtpmap, "AV1/90000"):
+		return encodingAV1
 	case strings.EqualFold(rtpmap, "H264/90000"):
 		return encodingH264
 	case strings.EqualFold(rtpmap, "rtx/90000"):
@@ -83,12 +92,6 @@ func readEncoding(rtpmap string) encoding {
 	}
 	return encodingOther
 }
-
-// The forms of H.264 that every browser and phone can encode and decode. Chromium writes them just so.
-const (
-	h264Constrained = "level-asymmetry-allowed=1;packetization-mode=1;profile-level-id=42e01f"
-	h264Baseline    = "level-asymmetry-allowed=1;packetization-mode=1;profile-level-id=42001f"
-)
 
 // payload is what the attributes of an m-line say of one payload type.
 type payload struct {
@@ -109,36 +112,34 @@ func (p *payload) codec(audio bool) (Codec, bool) {
 		}, true
 	case !audio && p.encoding == encodingVP8:
 		return Codec{Name: "VP8", MimeType: "video/VP8", ClockRate: 90000, feedback: p.feedback & video}, true
+	case !audio && p.encoding == encodingVP9:
+		fmtp, ok := mainProfile(p.fmtp, "profile-id")
+		return Codec{Name: "VP9", MimeType: "video/VP9", Fmtp: fmtp, ClockRate: 90000, feedback: p.feedback & video}, ok
+	case !audio && p.encoding == encodingAV1:
+		fmtp, ok := mainProfile(p.fmtp, "profile")
+		return Codec{Name: "AV1", MimeType: "video/AV1", Fmtp: fmtp, ClockRate: 90000, feedback: p.feedback & video}, ok
 	case !audio && p.encoding == encodingH264:
-		form := h264Form(p.fmtp)
-		return Codec{Name: "H264", MimeType: "video/H264", Fmtp: form, ClockRate: 90000, feedback: p.feedback & video}, form != ""
+		profile := h264.ProfileOf(h264.Parameter(p.fmtp, "profile-level-id"))
+		if profile == h264.Unknown || h264.Parameter(p.fmtp, "packetization-mode") != "1" {
+			break
+		}
+		// Chromium writes it just so. The level is the client's own: it bounds what the other side sends.
+		fmtp := "level-asymmetry-allowed=1;packetization-mode=1;profile-level-id=" + strings.ToLower(h264.Parameter(p.fmtp, "profile-level-id"))
+		return Codec{Name: "H264", MimeType: "video/H264", Fmtp: fmtp, ClockRate: 90000, feedback: p.feedback & video, profile: profile}, true
 	}
 	return Codec{}, false
 }
 
-// h264Form gives the form of H.264 that parameters describe, empty for one that is not forwarded.
-func h264Form(fmtp string) string {
-	if parameter(fmtp, "packetization-mode") != "1" {
-		return ""
+// mainProfile is what the answer says of the profile: as the client did, if at all. False for other profiles than 0, with
+// more bits or colours, which not every browser decodes.
+func mainProfile(fmtp, name string) (string, bool) {
+	switch h264.Parameter(fmtp, name) {
+	case "":
+		return "", true
+	case "0":
+		return name + "=0", true
 	}
-	switch id := parameter(fmtp, "profile-level-id"); {
-	case strings.EqualFold(id, "42e01f"):
-		return h264Constrained
-	case strings.EqualFold(id, "42001f"):
-		return h264Baseline
-	}
-	return ""
-}
-
-// parameter is the value of one fmtp parameter, empty for none.
-func parameter(fmtp, name string) string {
-	for part := range strings.SplitSeq(fmtp, ";") {
-		key, value, _ := strings.Cut(strings.TrimSpace(part), "=")
-		if strings.EqualFold(key, name) {
-			return value
-		}
-	}
-	return ""
+	return "", false
 }
 
 // payloadTypes is how many there are: they have 7 bits.
@@ -197,7 +198,7 @@ func (t *payloadTable) codecs(list []Codec, formats string, audio bool) []Codec 
 		}
 		p.listed = true
 		if p.encoding == encodingRTX {
-			if apt, ok := payloadType(parameter(p.fmtp, "apt")); ok && repairs[apt] == 0 {
+			if apt, ok := payloadType(h264.Parameter(p.fmtp, "apt")); ok && repairs[apt] == 0 {
 				repairs[apt] = n
 			}
 			continue
@@ -216,7 +217,7 @@ func (t *payloadTable) codecs(list []Codec, formats string, audio bool) []Codec 
 
 func has(list []Codec, codec Codec) bool {
 	for i := range list {
-		if list[i].Name == codec.Name && list[i].Fmtp == codec.Fmtp {
+		if list[i].Name == codec.Name && list[i].profile == codec.profile {
 			return true
 		}
 	}

@@ -8,6 +8,8 @@ import (
 // Extensions are the negotiated ids of the header extensions, 1 to 14, which fit the one-byte form; 0 for none.
 type Extensions struct {
 	MID, RID, RepairedRID, AudioLevel, TransportCC, AbsSendTime uint8
+	// What follows is passed on as it is.
+	AbsCaptureTime, PlayoutDelay, VideoOrientation uint8
 }
 
 const (
@@ -17,6 +19,10 @@ const (
 	uriAudioLevel  = "urn:ietf:params:rtp-hdrext:ssrc-audio-level"
 	uriTransportCC = "http://www.ietf.org/id/draft-holmer-rmcat-transport-wide-cc-extensions-01"
 	uriAbsSendTime = "http://www.webrtc.org/experiments/rtp-hdrext/abs-send-time"
+
+	uriAbsCaptureTime   = "http://www.webrtc.org/experiments/rtp-hdrext/abs-capture-time"
+	uriPlayoutDelay     = "http://www.webrtc.org/experiments/rtp-hdrext/playout-delay"
+	uriVideoOrientation = "urn:3gpp:video-orientation"
 
 	// maxOneByteID is the greatest id in the one-byte form (RFC 8285 section 4.2), which is the form that is sent.
 	maxOneByteID = 14
@@ -31,6 +37,16 @@ func (e *Extensions) named(uri string, audio bool) *uint8 {
 		return &e.TransportCC
 	case uriAbsSendTime:
 		return &e.AbsSendTime
+	case uriAbsCaptureTime:
+		return &e.AbsCaptureTime
+	case uriPlayoutDelay:
+		if !audio {
+			return &e.PlayoutDelay
+		}
+	case uriVideoOrientation:
+		if !audio {
+			return &e.VideoOrientation
+		}
 	case uriAudioLevel:
 		if audio {
 			return &e.AudioLevel

@@ -124,7 +124,7 @@ func (r *sectionReader) end(before []Codec) (Section, error) {
 		return Section{}, fmt.Errorf("%w: an m-line has no mid", ErrBad)
 	}
 	s.MID = strings.Clone(s.MID)
-	var room [4]Codec // There are no more forms.
+	var room [8]Codec // There are no more forms.
 	switch codecs := r.payloads.codecs(room[:0], r.formats, s.Audio); {
 	case slices.Equal(codecs, before):
 		s.Codecs = before

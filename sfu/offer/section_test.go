@@ -16,6 +16,12 @@ func video(formats string, lines ...string) string {
 		strings.Join(lines, "\r\n") + "\r\n"
 }
 
+// The forms of H.264 as Chromium writes them.
+const (
+	h264Constrained = "level-asymmetry-allowed=1;packetization-mode=1;profile-level-id=42e01f"
+	h264Baseline    = "level-asymmetry-allowed=1;packetization-mode=1;profile-level-id=42001f"
+)
+
 func TestCodecs(t *testing.T) {
 	h264 := func(payload int, fmtp string) string {
 		return fmt.Sprintf("a=rtpmap:%d H264/90000\r\na=fmtp:%[1]d %s", payload, fmtp)
@@ -27,15 +33,26 @@ func TestCodecs(t *testing.T) {
 	}{
 		{"in the client's order", "100 96", []string{"a=rtpmap:96 VP8/90000", h264(100, h264Baseline)}, []string{"H264 " + h264Baseline + " 100 0", "VP8  96 0"}},
 		{"with RTX, also named before", "97 96", []string{"a=fmtp:97 apt=96;rtx-time=3000", "a=rtpmap:97 rtx/90000", "a=rtpmap:96 vp8/90000"}, []string{"VP8  96 97"}},
-		{"RTX of what is not forwarded", "97 98", []string{"a=rtpmap:98 VP9/90000", "a=rtpmap:97 rtx/90000", "a=fmtp:97 apt=98"}, nil},
+		{"RTX of what is not forwarded", "97 98", []string{"a=rtpmap:98 VP9/90000", "a=fmtp:98 profile-id=2", "a=rtpmap:97 rtx/90000", "a=fmtp:97 apt=98"}, nil},
 		{"RTX that is not a format", "96", []string{"a=rtpmap:96 VP8/90000", "a=rtpmap:97 rtx/90000", "a=fmtp:97 apt=96"}, []string{"VP8  96 0"}},
 		{"not a format", "98", []string{"a=rtpmap:96 VP8/90000"}, nil},
 		{"each form once", "96 97 98 99 100", []string{
 			"a=rtpmap:96 VP8/90000", "a=rtpmap:97 VP8/90000", h264(98, "profile-level-id=42E01F; packetization-mode=1"), h264(99, h264Constrained), h264(100, h264Baseline),
 		}, []string{"VP8  96 0", "H264 " + h264Constrained + " 98 0", "H264 " + h264Baseline + " 100 0"}},
 		{"other forms of H.264", "96 97 98", []string{
-			h264(96, "packetization-mode=0;profile-level-id=42e01f"), h264(97, "packetization-mode=1;profile-level-id=64001f"), "a=rtpmap:98 H264/90000",
+			h264(96, "packetization-mode=0;profile-level-id=42e01f"), h264(97, "packetization-mode=1;profile-level-id=f4001f"), "a=rtpmap:98 H264/90000",
 		}, nil},
+		{"the profiles of hardware, at their own level", "96 97 98 99", []string{
+			h264(96, "packetization-mode=1;profile-level-id=42C033"), h264(97, "packetization-mode=1;profile-level-id=640c34"),
+			h264(98, "packetization-mode=1;profile-level-id=640033"), h264(99, "packetization-mode=1;profile-level-id=4d0033"),
+		}, []string{
+			"H264 level-asymmetry-allowed=1;packetization-mode=1;profile-level-id=42c033 96 0", "H264 level-asymmetry-allowed=1;packetization-mode=1;profile-level-id=640c34 97 0",
+			"H264 level-asymmetry-allowed=1;packetization-mode=1;profile-level-id=640033 98 0", "H264 level-asymmetry-allowed=1;packetization-mode=1;profile-level-id=4d0033 99 0",
+		}},
+		{"VP9 and AV1 in profile 0", "35 45 98 100 101", []string{
+			"a=rtpmap:35 AV1/90000", "a=fmtp:35 level-idx=5;profile=1;tier=0", "a=rtpmap:45 AV1/90000", "a=fmtp:45 level-idx=5;profile=0;tier=0",
+			"a=rtpmap:98 VP9/90000", "a=fmtp:98 max-fs=12288;max-fr=60", "a=rtpmap:100 VP9/90000", "a=fmtp:100 profile-id=2", "a=rtpmap:101 rtx/90000", "a=fmtp:101 apt=98",
+		}, []string{"AV1 profile=0 45 0", "VP9  98 101"}},
 		{"another clock", "96", []string{"a=rtpmap:96 VP8/48000"}, nil},
 		{"sound", "111", []string{"a=rtpmap:111 opus/48000/2"}, nil},
 		{"payload types that look like RTCP or are none", "72 128 -1 300 x 96", []string{
@@ -77,9 +94,12 @@ func TestExtensions(t *testing.T) {
 		"a=extmap:13 " + uriMID, // Again.
 		"a=extmap:5",
 		"a=extmap:" + "6 urn:unknown",
+		"a=extmap:7 " + uriAbsCaptureTime,
+		"a=extmap:8 " + uriPlayoutDelay,
+		"a=extmap:9 " + uriVideoOrientation,
 	}
 	o := mustRead(t, video("96", lines...))
-	if got, want := o.Sections[1].Extensions, (Extensions{MID: 14, RID: 2, AbsSendTime: 3}); got != want {
+	if got, want := o.Sections[1].Extensions, (Extensions{MID: 14, RID: 2, AbsSendTime: 3, AbsCaptureTime: 7, PlayoutDelay: 8, VideoOrientation: 9}); got != want {
 		t.Errorf("got %+v, want %+v", got, want)
 	}
 	answer := o.Answer(&Answer{CanPublish: true})
@@ -88,8 +108,8 @@ func TestExtensions(t *testing.T) {
 			t.Errorf("the answer lacks %s:\n%s", want, answer)
 		}
 	}
-	if n := strings.Count(answer, "a=extmap:"); n != 3 {
-		t.Errorf("the answer has %d extensions, want 3:\n%s", n, answer)
+	if n := strings.Count(answer, "a=extmap:"); n != 6 {
+		t.Errorf("the answer has %d extensions, want 6:\n%s", n, answer)
 	}
 }
 

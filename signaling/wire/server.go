@@ -106,6 +106,7 @@ const (
 	ReofferSilent     = "silent"      // nothing comes of a source that is not muted
 	ReofferUnplaced   = "unplaced"    // packets belong to no track
 	ReofferNoKeyframe = "no-keyframe" // no keyframe comes
+	ReofferCodec      = "codec"       // somebody did not negotiate the codec: send VP8
 )
 
 // Reoffer asks for a new offer: what the client publishes cannot be forwarded.

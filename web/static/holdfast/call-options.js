@@ -9,12 +9,15 @@
  * @returns {object | null} null for none
  */
 
+/** @typedef {'VP8' | 'VP9' | 'AV1' | 'H264'} VideoCodec */
+
 /**
  * @typedef {object} CallOptions
  * @property {number} [audioSlots] how many people can be heard at once (6)
  * @property {number} [videoSlots] how many pictures can be shown at once (12)
  * @property {boolean} [simulcast] send the camera in up to three sizes (true)
  * @property {boolean} [moveLive] carry the live connection to another node; by default where the browser is known to be able to
+ * @property {VideoCodec} [videoCodec] what pictures are sent in, where the browser can (VP8, which every browser shows)
  * @property {CreateTransform} [createTransform] called for each sender and receiver of every connection, before anything is sent; then only Opus and VP8 are used
  * @property {import('./media.js').Faults} [faults] for tests only
  * @property {import('./socket.js').SocketMaker} [WebSocket] a stand-in, for tests only

@@ -231,7 +231,7 @@ export class Call extends EventTarget {
   /** @param {import('./session.js').SessionOptions} options */
   #open(options) {
     const session = new Session(options, () => this.#roster.cursor);
-    const { audioSlots = 6, videoSlots = 12, simulcast = true, moveLive, createTransform, faults = {} } = this.#options;
+    const { audioSlots = 6, videoSlots = 12, simulcast = true, moveLive, videoCodec, createTransform, faults = {} } = this.#options;
     const media = new Media({
       send: (message) => session.send(message),
       isOpen: () => session.isOpen,
@@ -240,6 +240,7 @@ export class Call extends EventTarget {
       audioSlots,
       videoSlots,
       simulcast,
+      videoCodec,
       createTransform,
       faults,
       isExpected: (stream) => !this.#unreadable.has(slotKey(stream.peer, stream.source)) && isExpected(stream, { roster: this.roster, wants: this.#wants, hidden: globalThis.document?.visibilityState === 'hidden' }),

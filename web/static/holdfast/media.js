@@ -23,12 +23,14 @@ import { Aborted, wait } from './wait.js';
  * Corrupts the next n answers to restarts, for tests of the fallback.
  * @typedef {{rejectAnswers?: number}} Faults
  */
-/** @typedef {{send: (message: import('./protocol.js').ClientMessage) => boolean, isOpen: () => boolean, socketOpen: (signal: AbortSignal) => Promise<void>, canMove: boolean, audioSlots: number, videoSlots: number, simulcast: boolean, createTransform?: import('./call-options.js').CreateTransform, faults: Faults, isExpected: (stream: import('./protocol.js').Stream) => boolean, people: () => number}} MediaOptions */
+/** @typedef {{send: (message: import('./protocol.js').ClientMessage) => boolean, isOpen: () => boolean, socketOpen: (signal: AbortSignal) => Promise<void>, canMove: boolean, audioSlots: number, videoSlots: number, simulcast: boolean, videoCodec?: import('./call-options.js').VideoCodec, createTransform?: import('./call-options.js').CreateTransform, faults: Faults, isExpected: (stream: import('./protocol.js').Stream) => boolean, people: () => number}} MediaOptions */
 /** @typedef {import('./journey.js').Reason} Reason */
 /** @typedef {import('./journey.js').Journey} Journey */
 
 /** After the network came back, until the connection is mended. */
 const SILENT_MS = 800;
+/** Every browser decodes it (RFC 7742). */
+const COMMON_CODEC = 'VP8';
 /** For `stats`. */
 const REMEMBERED = 100;
 
@@ -63,6 +65,7 @@ export class Media extends EventTarget {
   #epoch = 0;
   #reoffers = new ReofferPolicy();
   #rejectAnswers;
+  #videoCodec;
   #closing = new AbortController();
 
   /** @param {MediaOptions} options */
@@ -86,6 +89,7 @@ export class Media extends EventTarget {
       remedy: (remedy) => this.#remedy(remedy),
     });
     this.#rejectAnswers = options.faults.rejectAnswers ?? 0;
+    this.#videoCodec = options.videoCodec;
     globalThis.addEventListener?.('online', () => this.#onOnline(), { signal: this.#closing.signal });
   }
 
@@ -165,7 +169,18 @@ export class Media extends EventTarget {
     const tracks = mids.map((mid) => this.#tracks.get(this.#transport?.sources.get(mid) ?? 'microphone'));
     const mute = reason === 'silent' && tracks.length > 0 && tracks.every((track) => !track || track.muted || track.readyState === 'ended');
     if (mute || this.#move || epoch < this.#epoch) return; // A journey's offer is on its way.
-    this.#renew('asked', this.#reoffers.next(performance.now()));
+    if (reason !== 'codec') this.#renew('asked', this.#reoffers.next(performance.now()));
+    else if (this.#videoCodec && this.#videoCodec !== COMMON_CODEC) this.#sendCommonCodec(this.#videoCodec);
+  }
+
+  /**
+   * On a new connection: the node would not take another codec on this one.
+   * @param {string} lacked
+   */
+  #sendCommonCodec(lacked) {
+    this.#videoCodec = COMMON_CODEC;
+    emit(this, 'alarm', new CallError('codec_lacked', { message: `Somebody here cannot show ${lacked}. Your pictures are sent in ${COMMON_CODEC} from now on.` }));
+    this.#renew('asked', 'new-connection');
   }
 
   /** @param {Slot[]} slots */
@@ -291,8 +306,9 @@ export class Media extends EventTarget {
   /** The old connection falls silent, or both would be encoded for. */
   #make() {
     const { audioSlots, videoSlots, simulcast, createTransform } = this.#options;
+    const videoCodec = this.#videoCodec;
     this.#made++;
-    const transport = new Transport({ id: this.#made, iceServers: this.#iceServers, audioSlots, videoSlots, simulcast, createTransform });
+    const transport = new Transport({ id: this.#made, iceServers: this.#iceServers, audioSlots, videoSlots, simulcast, videoCodec, createTransform });
     transport.addEventListener('trouble', () => this.#onTrouble(transport));
     for (const source of this.#tracks.keys()) this.#transport?.setTrack(source, null);
     this.#carry(transport);

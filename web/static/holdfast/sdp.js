@@ -25,6 +25,18 @@ export function fingerprint(sdp) {
 }
 
 /**
+ * Without the extension for the orientation of what is sent: not everybody who sees it turns the picture, so the browser
+ * has to do it.
+ * @param {string} sdp
+ * @returns {string}
+ */
+export function turnedByBrowser(sdp) {
+  return sdp.split(/^(?=m=)/m).map((section) => (/^a=sendonly/m.test(section)
+    ? section.replace(/^a=extmap:\S+ urn:3gpp:video-orientation\r?\n/m, '')
+    : section)).join('');
+}
+
+/**
  * The same for as long as one connection answers.
  * @param {string} sdp
  * @returns {string} empty when there is none

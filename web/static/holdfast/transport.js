@@ -3,13 +3,14 @@
 // channels.
 
 import { layersFor } from './layers.js';
-import { fingerprint, sessionId } from './sdp.js';
+import { fingerprint, sessionId, turnedByBrowser } from './sdp.js';
 import { readStats } from './stats.js';
 
 /** @typedef {import('./protocol.js').Source} Source */
 /** @typedef {import('./slots.js').Lane} Lane */
 /** @typedef {import('./call-options.js').CreateTransform} CreateTransform */
-/** @typedef {{id: number, iceServers: RTCIceServer[], audioSlots: number, videoSlots: number, simulcast: boolean, createTransform?: CreateTransform}} TransportOptions */
+/** @typedef {import('./call-options.js').VideoCodec} VideoCodec */
+/** @typedef {{id: number, iceServers: RTCIceServer[], audioSlots: number, videoSlots: number, simulcast: boolean, videoCodec?: VideoCodec, createTransform?: CreateTransform}} TransportOptions */
 
 /**
  * It may be sent before it is `set`. `prepared`: it was made in advance.
@@ -25,8 +26,14 @@ const DISCONNECTED_MS = 3000;
  */
 const codecs = {
   audio: ['audio/opus'],
-  video: ['video/VP8', 'video/H264', 'video/rtx'],
+  video: ['video/VP8', 'video/H264', 'video/VP9', 'video/AV1', 'video/rtx'],
 };
+
+/**
+ * Of the variants of a codec those that every media node takes.
+ * @type {Record<string, RegExp>}
+ */
+const variants = { 'video/H264': /packetization-mode=1/, 'video/VP9': /^(?!.*profile-id=[^0])/, 'video/AV1': /^(?!.*profile=[^0])/ };
 
 /** Those whose packetizers and depacketizers take a frame for so many bytes, which a transform may have changed. */
 const opaque = ['audio/opus', 'video/VP8', 'video/rtx'];
@@ -35,6 +42,7 @@ const opaque = ['audio/opus', 'video/VP8', 'video/rtx'];
 export class Transport extends EventTarget {
   #pc;
   #id;
+  #videoCodec;
   #createTransform;
   /** @type {Map<Source, RTCRtpTransceiver>} */
   #senders = new Map();
@@ -63,9 +71,10 @@ export class Transport extends EventTarget {
   #era = 0;
 
   /** @param {TransportOptions} options */
-  constructor({ id, iceServers, audioSlots, videoSlots, simulcast, createTransform }) {
+  constructor({ id, iceServers, audioSlots, videoSlots, simulcast, videoCodec = 'VP8', createTransform }) {
     super();
     this.#id = id;
+    this.#videoCodec = `video/${videoCodec}`;
     this.#createTransform = createTransform;
     this.#pc = new RTCPeerConnection({ iceServers, bundlePolicy: 'max-bundle' });
     this.#addSender('microphone', 'audio', [{ maxBitrate: 48_000 }]);
@@ -125,7 +134,7 @@ export class Transport extends EventTarget {
     let setting;
     const set = () => (setting ??= this.#pc.setLocalDescription(made));
     if (!iceRestart) await set(); // The m-lines of a first offer get their mids by it.
-    return { sdp: made.sdp ?? '', set, prepared: prepared !== null };
+    return { sdp: turnedByBrowser(made.sdp ?? ''), set, prepared: prepared !== null };
   }
 
   /** Makes the next ICE restart's offer in advance: it takes the browser 20 ms, and more when everybody restarts at once. */
@@ -241,7 +250,9 @@ export class Transport extends EventTarget {
    * @param {RTCRtpEncodingParameters[]} sendEncodings
    */
   #addSender(source, kind, sendEncodings) {
-    const transceiver = this.#pc.addTransceiver(kind, { direction: 'sendonly', sendEncodings });
+    // Chromium takes simulcast of these for layers of one stream otherwise.
+    const apart = ['video/VP9', 'video/AV1'].includes(this.#videoCodec) && sendEncodings.length > 1 ? { scalabilityMode: 'L1T1' } : {};
+    const transceiver = this.#pc.addTransceiver(kind, { direction: 'sendonly', sendEncodings: sendEncodings.map((encoding) => ({ ...encoding, ...apart })) });
     this.#prefer(transceiver, kind);
     transformWith(transceiver.sender, this.#createTransform?.('send', kind, null));
     this.#senders.set(source, transceiver);
@@ -261,7 +272,8 @@ export class Transport extends EventTarget {
    * @param {'audio' | 'video'} kind
    */
   #prefer(transceiver, kind) {
-    preferCodecs(transceiver, kind, this.#createTransform ? codecs[kind].filter((mime) => opaque.includes(mime)) : codecs[kind]);
+    const usable = this.#createTransform ? codecs[kind].filter((mime) => opaque.includes(mime)) : codecs[kind];
+    preferCodecs(transceiver, kind, [...usable.filter((mime) => mime === this.#videoCodec), ...usable.filter((mime) => mime !== this.#videoCodec)]);
   }
 
   #onIceState() {
@@ -301,8 +313,7 @@ function transformWith(end, transform) {
 function preferCodecs(transceiver, kind, wanted) {
   const known = RTCRtpReceiver.getCapabilities?.(kind)?.codecs ?? [];
   const chosen = wanted.flatMap((mime) => known.filter(({ mimeType, sdpFmtpLine = '' }) => mimeType.toLowerCase() === mime.toLowerCase()
-    // Of the many H264 variants only those that every media node names.
-    && (mime !== 'video/H264' || sdpFmtpLine.includes('packetization-mode=1'))));
+    && (variants[mime]?.test(sdpFmtpLine) ?? true)));
   if (chosen.length === 0 || !('setCodecPreferences' in transceiver)) return;
   try {
     transceiver.setCodecPreferences(chosen);

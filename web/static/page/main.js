@@ -62,9 +62,9 @@ async function join(name, room) {
     return;
   }
   const encryption = secret && new Encryption(secret);
-  const { audioSlots, videoSlots, simulcast, moveLive, rejectAnswers } = parameters;
+  const { audioSlots, videoSlots, simulcast, moveLive, videoCodec, rejectAnswers } = parameters;
   const createTransform = encryption?.createTransform.bind(encryption);
-  const joining = new Call({ audioSlots, videoSlots, simulcast, moveLive, createTransform, faults: { rejectAnswers } });
+  const joining = new Call({ audioSlots, videoSlots, simulcast, moveLive, videoCodec, createTransform, faults: { rejectAnswers } });
   call = joining;
   // For tests, and for the console.
   Object.assign(globalThis, { call: joining });

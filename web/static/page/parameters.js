@@ -20,7 +20,7 @@ export function takeSecrets() {
 
 /**
  * @param {string} search
- * @returns {{room: string, name: string, autojoin: boolean, width: number, height: number, fps: number, simulcast: boolean, audioSlots: number, videoSlots: number, moveLive: boolean | undefined, rejectAnswers: number}}
+ * @returns {{room: string, name: string, autojoin: boolean, width: number, height: number, fps: number, simulcast: boolean, audioSlots: number, videoSlots: number, moveLive: boolean | undefined, videoCodec: import('../holdfast/call-options.js').VideoCodec, rejectAnswers: number}}
  */
 export function readParameters(search) {
   const query = new URLSearchParams(search);
@@ -34,6 +34,7 @@ export function readParameters(search) {
     const value = Number.parseInt(query.get(name) ?? '', 10);
     return Number.isNaN(value) ? otherwise : Math.min(Math.max(value, least), most);
   };
+  const codecs = /** @type {const} */ (['VP8', 'VP9', 'AV1', 'H264']);
   return {
     room: query.get('room') ?? '',
     name: query.get('name') ?? '',
@@ -45,6 +46,7 @@ export function readParameters(search) {
     audioSlots: number('audio', 6, 0, 32),
     videoSlots: number('video', 16, 0, 32),
     moveLive: query.has('restart') ? query.get('restart') === '1' : undefined,
+    videoCodec: codecs.find((codec) => codec === query.get('codec')) ?? 'VP8',
     rejectAnswers: number('rejectAnswers', 0, 0, 10),
   };
 }

@@ -8,11 +8,11 @@ import { equal, eventually, ok, once, test } from './harness.js';
 const best = canMoveLiveConnection(navigator) ? 'restart' : 'new-connection';
 
 /** A call that shows ada, and when each of ada's pictures was shown, by the element's own account. */
-async function watching({ cleanup }) {
+async function watching({ cleanup }, options = {}) {
   const other = someone();
   const cluster = new FakeCluster(other.stream);
   const stream = await navigator.mediaDevices.getUserMedia({ audio: true, video: { width: 320, height: 180, frameRate: 15 } });
-  const call = new Call({ audioSlots: 1, videoSlots: 1, WebSocket: cluster.WebSocket });
+  const call = new Call({ audioSlots: 1, videoSlots: 1, WebSocket: cluster.WebSocket, ...options });
   const [video, audio] = [document.createElement('video'), document.createElement('audio')];
   [video.muted, video.playsInline] = [true, true];
   document.body.append(video, audio);
@@ -76,6 +76,24 @@ test('a move tells the gap of the picture that came back last', async (t) => {
   ok(Math.abs(gapMs - seen) < 250, `told a gap of ${gapMs} ms, the picture stood for ${seen} ms`);
   equal([how, lost], [best, []]);
   equal(node.offers.length, 1, 'no connection was renewed');
+});
+
+test('somebody lacks the codec: a new connection sends VP8, once', async (t) => {
+  const { cluster, call } = await watching(t, { videoCodec: 'VP9' });
+  const { node } = cluster;
+  const first = ({ sdp }) => /m=video \d+ \S+ (\d+)/.exec(sdp)[1];
+  const named = ({ sdp }, type) => new RegExp(`a=rtpmap:${type} (\\w+)`).exec(sdp)[1];
+  equal(named(node.offers[0], first(node.offers[0])), 'VP9');
+  const ask = () => cluster.say({ type: 'reoffer', mids: ['1'], reason: 'codec', epoch: cluster.epoch });
+  const said = once(call, 'error', ({ code }) => code === 'codec_lacked');
+  ask();
+  ok(/VP9.*VP8/.test((await said).message), 'it is said');
+  await eventually(() => node.offers.length === 2 && call.state === 'live', 'a new connection');
+  equal([named(node.offers[1], first(node.offers[1])), node.offers[1].fresh], ['VP8', true]);
+  ask();
+  cluster.say({ type: 'reoffer', mids: ['1'], reason: 'unplaced', epoch: cluster.epoch });
+  await eventually(() => node.offers.length === 3 && call.state === 'live', 'an offer');
+  equal(node.offers[2].fresh, false, 'of the same connection');
 });
 
 test('the node asks for an offer: it gets one of this connection, and a second time a new connection', async (t) => {

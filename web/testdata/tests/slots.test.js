@@ -141,8 +141,30 @@ test('an offer has its m-lines in the promised order and fits a message', async 
   equal(sendRids(lines[1]), ['q', 'h', 'f']);
   ok(!sdp.includes('m=application'), 'no data channels');
   // Firefox has H264 once its plugin is loaded, Chromium when it was built with it.
-  ok(/a=rtpmap:\d+ VP8/.test(sdp) && !/VP9|AV1/.test(sdp), 'codecs of the cluster only');
+  ok(/a=rtpmap:\d+ VP8/.test(sdp) && !/profile-id=[^0]|packetization-mode=0|H265/.test(sdp), 'codecs of the cluster only');
+  ok(/^m=video \d+ \S+ (\d+)[^]*a=rtpmap:\1 VP8/m.test(sdp), 'VP8 is preferred');
   ok(sdp.length < 96 << 10, `an offer of ${sdp.length} characters`);
+  const largest = new Transport({ ...options, audioSlots: 15, videoSlots: 49 });
+  cleanup(() => largest.close());
+  const { length } = (await largest.offer({ iceRestart: false })).sdp;
+  ok(length < 180 << 10, `the largest offer has ${length} characters`);
+});
+
+test('a browser is asked to turn what it sends, and turns what it receives', async ({ cleanup }) => {
+  const transport = new Transport({ ...options, audioSlots: 0, videoSlots: 1 });
+  cleanup(() => transport.close());
+  const lines = sections((await transport.offer({ iceRestart: false })).sdp);
+  const turns = RTCRtpReceiver.getCapabilities('video').headerExtensions.some(({ uri }) => uri.endsWith('video-orientation'));
+  equal(lines.map(({ lines: attributes }) => attributes.some((line) => line.includes('video-orientation'))), [false, false, false, turns]);
+});
+
+test('the preferred codec stands first', async ({ cleanup }) => {
+  for (const videoCodec of ['VP9', 'AV1']) {
+    const transport = new Transport({ ...options, audioSlots: 0, videoSlots: 0, videoCodec });
+    cleanup(() => transport.close());
+    const { sdp } = await transport.offer({ iceRestart: false });
+    ok(new RegExp(`^m=video \\d+ \\S+ (\\d+)[^]*a=rtpmap:\\1 ${videoCodec}`, 'm').test(sdp), videoCodec);
+  }
 });
 
 test('a useless answer is refused: another connection behind the same certificate', async ({ cleanup }) => {

@@ -7,9 +7,8 @@ import (
 	"slices"
 )
 
-// candidates are the addresses of the media socket that clients are told of, made once: one of each family. Several addresses behind
-// one socket could not be told apart when a packet comes in, and the answer might take another path than the one the client chose;
-// so a machine with several networks names the one it serves.
+// candidates are the addresses that clients are told of, one of each family. With several behind one socket the answer might take
+// another path than the client chose.
 func candidates(bound *net.UDPAddr, cfg Config) ([]netip.AddrPort, error) {
 	port := uint16(bound.Port)
 	usable := []netip.Addr{bound.AddrPort().Addr().Unmap()}

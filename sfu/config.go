@@ -17,24 +17,20 @@ type Config struct {
 	Node ring.NodeID // stable name, the same across restarts
 	Boot pin.BootID  // this run of the process
 
-	// MediaAddress is the host:port of the one UDP socket of all media. Port 0
-	// takes a free one; Node.MediaAddress says which.
+	// MediaAddress is the host:port of the one UDP socket. Port 0 takes a free one: Node.MediaAddress.
 	MediaAddress string
-	// AdvertiseIPs replace the socket's own address in the candidates, for
-	// a node behind a one-to-one NAT or bound to all interfaces.
+	// AdvertiseIPs are the candidates of a node behind a one-to-one NAT or on all interfaces.
 	AdvertiseIPs []string
-	// Loopback allows candidates on loopback addresses: one machine, tests, dev.
+	// Loopback allows candidates on loopback addresses.
 	Loopback bool
 
-	// EgressBatch sends the packets of one burst with one system call, and lets the
-	// kernel cut what goes to one client (sendmmsg and UDP_SEGMENT; on Linux only). Packets of one frame then leave back to back.
+	// EgressBatch sends a burst with one system call (sendmmsg and UDP_SEGMENT; Linux only).
 	EgressBatch bool
 
-	CeilingBitsPerSecond    uint64 // of egress; no new room is opened past it
+	CeilingBitsPerSecond    uint64 // of egress, for new rooms
 	CeilingPacketsPerSecond uint64
 
-	// Grace is how long a peer without a signaling node stays, how long an expected peer
-	// is kept in the roster, and how long an empty room stays open.
+	// Grace is how long a peer without a signaling node, an expected peer and an empty room stay.
 	Grace time.Duration
 
 	Limits Limits
@@ -42,39 +38,31 @@ type Config struct {
 
 // Limits bound what one node, one room and one peer can take.
 type Limits struct {
-	Rooms        int // on the node; past it a room is not opened (no headroom)
-	PeersPerRoom int // past it: room full
-	SlotsPerPeer int // receive m-lines of one offer; past it the offer is rejected
-	SDPBytes     int // of one offer; past it the offer is rejected
+	Rooms        int // on the node
+	PeersPerRoom int
+	SlotsPerPeer int // receive m-lines of one offer
+	SDPBytes     int // of one offer
 }
 
-// offerLimits are those of one offer.
 func offerLimits(l Limits) offer.Limits {
 	return offer.Limits{SlotsPerPeer: l.SlotsPerPeer, SDPBytes: l.SDPBytes}
 }
 
-// DefaultConfig is a node with nothing named: Node and Boot must still be given.
+// DefaultConfig leaves Node and Boot to the caller.
 func DefaultConfig() Config {
 	return Config{
 		// A server names its address: of several networks clients are told of one.
 		MediaAddress: "127.0.0.1:0",
-		// It saves a fifth of the CPU at 50 viewers and more (forward/DESIGN.md).
-		EgressBatch: true,
-		// 1 Gbit/s with a fifth left for retransmissions and for the rooms that are
-		// open to grow.
+		EgressBatch:  true,
+		// 1 Gbit/s, less a fifth for retransmissions and growing rooms.
 		CeilingBitsPerSecond: 800_000_000,
-		// DESIGN.md measured 490,000 packets/s and core at best and 170,000 with one
-		// system call a packet; 100,000 is safe on a small shared machine.
+		// Safe on a small shared machine.
 		CeilingPacketsPerSecond: 100_000,
-		// Long enough for a browser to find another signaling node through a balancer's
-		// health check interval, short enough that a ghost is not a nuisance.
+		// Longer than a balancer's health check interval.
 		Grace: 30 * time.Second,
 		Limits: Limits{
-			// A room costs a few goroutines and its peers; this bounds what a signaling node
-			// gone wild can open.
 			Rooms: 5000,
-			// The roster is sent whole: 300 entries are about 60 KiB. More people
-			// than that belong in another kind of room (one that fans out in tiers).
+			// The roster is sent whole: 60 KiB.
 			PeersPerRoom: 300,
 			// A 7 x 7 grid of video and a few audio slots.
 			SlotsPerPeer: 64,

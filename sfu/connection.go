@@ -47,8 +47,7 @@ type connectionConfig struct {
 	log     *slog.Logger
 }
 
-// connection is one RTCPeerConnection of one peer: what it sends goes into layers of the room, and each of its receive m-lines
-// is a slot.
+// connection is one RTCPeerConnection: what it sends goes into layers of the room, and each of its receive m-lines is a slot.
 type connection struct {
 	connectionConfig
 
@@ -105,9 +104,8 @@ func connect(t *transport.Transport, o *offer.Offer, cfg connectionConfig) (*con
 	return c, nil
 }
 
-// srtpProfiles are the ways to encrypt media that one connection offers (RFC 7714, RFC 5764). The node is the DTLS client, so the
-// browser picks, and libwebrtc picks AES128_CM_HMAC_SHA1_80 whenever it is offered. That costs six times as much as AES-128-GCM,
-// so it is offered only to a client whose handshake has failed without it.
+// srtpProfiles are what the node, as the DTLS client, offers (RFC 7714, RFC 5764). libwebrtc picks AES128_CM_HMAC_SHA1_80 whenever it
+// may, at six times the cost of AES-128-GCM: it is offered only after a handshake has failed without it.
 func srtpProfiles(compatible bool) []dtls.SRTPProtectionProfile {
 	if compatible {
 		return []dtls.SRTPProtectionProfile{dtls.SRTP_AEAD_AES_128_GCM, dtls.SRTP_AEAD_AES_256_GCM, dtls.SRTP_AES128_CM_HMAC_SHA1_80}
@@ -115,16 +113,14 @@ func srtpProfiles(compatible bool) []dtls.SRTPProtectionProfile {
 	return []dtls.SRTPProtectionProfile{dtls.SRTP_AEAD_AES_128_GCM}
 }
 
-// accepts reports whether an offer is about this very connection: the same
-// RTCPeerConnection at the other end, and this one can still work.
+// accepts reports whether an offer is of the same RTCPeerConnection, and this connection can still work.
 func (c *connection) accepts(o *offer.Offer) bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	return !c.dead && !c.closed && c.origin == o.Origin
 }
 
-// needsCompatible reports whether the peer's next connection must offer all SRTP profiles: the client was reached here and DTLS
-// failed, or it had failed before.
+// needsCompatible: DTLS has failed, here or before.
 func (c *connection) needsCompatible() bool { return c.compatible || c.conn.HandshakeFailed() }
 
 // alive reports whether the client may still be talking over this connection.
@@ -134,8 +130,7 @@ func (c *connection) alive() bool {
 	return !c.dead && !c.closed
 }
 
-// answer negotiates. The connection may be fresh or live; a live one survives an
-// offer that cannot be answered. One call at a time.
+// answer negotiates. A live connection survives an offer that cannot be answered. One call at a time.
 func (c *connection) answer(message *control.Offer, o *offer.Offer) (string, error) {
 	restarted, err := c.learn(message, o)
 	if err != nil {
@@ -275,8 +270,7 @@ func (c *connection) slotOf(ssrc uint32) *slot {
 	return c.bySSRC[ssrc]
 }
 
-// giveUp lets media flow as it does but takes no more offers: the next one gets
-// a new connection.
+// giveUp leaves media as it is; the next offer gets a new connection.
 func (c *connection) giveUp() {
 	c.mu.Lock()
 	c.dead = true
@@ -298,9 +292,8 @@ func (c *connection) StateChanged(state transport.State) {
 	}
 }
 
-// connected lets the client's slots begin, the first time: one that began earlier would lose its keyframe to a transport that was
-// not up. And it asks the client for keyframes before its first packet has come. Who is up a little later is shown that keyframe
-// from the cache.
+// connected lets the client's slots begin, the first time: before, their keyframes would be lost. And it asks the client for
+// keyframes before its first packet has come.
 func (c *connection) connected() {
 	c.mu.Lock()
 	if c.up {
@@ -335,8 +328,7 @@ func (c *connection) budget(bitsPerSecond uint64) {
 	c.room.SetBudget(c.peer, bitsPerSecond)
 }
 
-// retire says that another connection of the peer is served now: its path has
-// not been measured yet and is not limited.
+// retire says that another connection of the peer is served now, whose path is not measured yet.
 func (c *connection) retire() {
 	c.budgets.Lock()
 	defer c.budgets.Unlock()

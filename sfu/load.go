@@ -18,13 +18,10 @@ type Load struct {
 	Peers                   uint32
 }
 
-// reservationLife is how long the expected cost of a room counts: whole for the first half, then it falls to nothing
-// in a straight line, and it is gone sooner for those whose traffic is measured. The people of a room that was moved here
-// are sent within seconds; a meeting gathers for longer than any reservation would be true.
+// reservationLife is how long the expected cost of a room counts: whole for the first half, then falling to nothing.
 const reservationLife = 10 * time.Second
 
-// reserved is what is left of a room's expected cost at an age, when so many of the people who were expected are measured: what those
-// who are missing would add. It comes on top of what is measured.
+// reserved is what those who are missing of the expected people would add to what is measured.
 func reserved(cost headroom.Egress, age time.Duration, expected, measured int) headroom.Egress {
 	if age >= reservationLife || measured >= expected {
 		return headroom.Egress{}
@@ -37,22 +34,20 @@ func reserved(cost headroom.Egress, age time.Duration, expected, measured int) h
 	return cost.Part(left)
 }
 
-// charge is what a room counts for. What is measured of people whose first second is not over is a part of what is reserved for
-// them: together they are no more than the room was expected to cost, unless it sends more.
+// charge is what a room counts for. In somebody's first second both are counted, so the sum is bounded by the expected cost.
 func charge(measured, reserved, cost headroom.Egress) headroom.Egress {
 	return measured.Plus(reserved).Min(cost).Max(measured)
 }
 
 const (
-	// egressToldEvery is how often at most the signaling nodes of a room are told what it sends: it is for whoever has to move
-	// the room when this node is gone, and each telling is a message for each person.
+	// egressToldEvery bounds how often the signaling nodes of a room are told what it sends, in case they must move it.
 	egressToldEvery = 2 * time.Second
 	// egressSettles is when a room is told of although not everybody in it is connected.
 	egressSettles = reservationLife
 )
 
-// tellEgress tells the signaling nodes what the room sends, if that is known, and news to them. Only Node.measure calls it. It
-// does not wait for the loop: a busy room is told of at the next measurement.
+// tellEgress tells the signaling nodes what the room sends, if that is known and news. Only Node.measure calls it. A busy room
+// is told of at the next measurement.
 func (r *room) tellEgress(sent headroom.Egress, covered int, now time.Time) {
 	people, told := int(r.peerCount.Load()), !r.toldAt.IsZero()
 	settled := people > 0 && covered >= people || now.Sub(r.opened) >= egressSettles

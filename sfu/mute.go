@@ -8,9 +8,7 @@ import (
 	"github.com/holdfast-rtc/holdfast/sfu/forward"
 )
 
-// muteEvery is how often the others are told that one person muted or unmuted.
-// A hand on a button is slower; a client gone wild would otherwise cost everybody
-// in the room a message for each of its own.
+// muteEvery bounds how often the others are told that one person muted or unmuted.
 const muteEvery = 200 * time.Millisecond
 
 // mute notes that a person muted a source, and tells the others if it shows.

@@ -28,8 +28,7 @@ const (
 	loadEvery = loadWindow / 2
 )
 
-// Node is one SFU process: its rooms, its media socket and its control service.
-// Its methods may be called from any goroutine.
+// Node is one SFU process. Its methods may be called from any goroutine.
 type Node struct {
 	cfg    Config
 	owner  Owner
@@ -43,8 +42,7 @@ type Node struct {
 	draining  atomic.Bool
 	watchers  atomic.Int32   // Watch streams of signaling nodes
 	closers   sync.WaitGroup // connections that are being closed
-	// answering holds a place for each offer that is being answered: one a core, so that a crowd of offers leaves the cores to media
-	// in between.
+	// answering has a place for each offer that is being answered, one a core: media gets the cores in between.
 	answering chan struct{}
 
 	mu        sync.Mutex // guards the fields below
@@ -96,8 +94,7 @@ func (n *Node) Panics() *panics.Guard { return n.panics }
 // MediaAddress is the address of the bound media socket.
 func (n *Node) MediaAddress() net.Addr { return n.socket.LocalAddr() }
 
-// Run serves media until ctx ends, then closes every room. The media socket is
-// closed first and without a word to the clients, who are about to bring their connections to another node.
+// Run serves media until ctx ends, then closes every room: first the media socket, silently, because the clients are about to move.
 func (n *Node) Run(ctx context.Context) error {
 	defer close(n.stopped)
 	if _, err := n.candidates(); err != nil {
@@ -172,9 +169,8 @@ func (n *Node) Held() []pin.Holding {
 	return held
 }
 
-// Fence says that higher stands for room. If that is another node's, or another
-// boot's, the room's peers are handed over and it is closed, and it is never served again under
-// a fence at or below higher's. It does not wait for the hand-over.
+// Fence says that higher stands for room. If that is another boot's, the room's peers are handed over, and it is never served again
+// at or below that fence. It does not wait for the hand-over.
 func (n *Node) Fence(room ring.RoomID, higher pin.Pin) { n.fence(room, higher) }
 
 // fence reports whether the room was held here under a lower fence.

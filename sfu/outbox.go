@@ -6,10 +6,8 @@ import (
 	"github.com/holdfast-rtc/holdfast/control"
 )
 
-// outboxEvents bounds what waits for one peer's signaling node. A join of 250 others at
-// once fits; a signaling node that is further behind has stopped reading. When the box is
-// full the stream is ended: the peer lives on in its grace time, and the signaling node
-// that attaches next gets a snapshot instead of what was lost.
+// outboxEvents bounds what waits for one peer's signaling node; a join of 250 others at once fits. A full box ends the stream: the
+// signaling node that attaches next gets a snapshot.
 const outboxEvents = 256
 
 // outbox is what waits to be sent on one Attach stream. The room's loop fills

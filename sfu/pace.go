@@ -6,9 +6,8 @@ import (
 	"github.com/holdfast-rtc/holdfast/sfu/forward"
 )
 
-// What one encoding of a publisher may send: several times what a browser does. A
-// client gone wild would otherwise fill the room's queue, and everybody's packets
-// with it. What is too much is let go before it is looked at.
+// What one encoding of a publisher may send: several times what a browser does. The rest is dropped unread, so that it does not fill
+// the room's queue.
 const (
 	// Opus has 50 packets a second, 100 at most.
 	wildAudioPerSecond, wildAudioBurst = 500, 500

@@ -9,12 +9,10 @@ import (
 	"github.com/holdfast-rtc/holdfast/sfu/forward"
 )
 
-// rememberedAnswers is how many answers a peer keeps for offers that come twice:
-// a client has one offer in flight, and a reconnecting signaling node repeats that one.
+// rememberedAnswers are kept for offers that a reconnecting signaling node repeats.
 const rememberedAnswers = 4
 
-// peer is one participant. An absent one is expected or has lost its signaling node, and
-// is forgotten at its deadline.
+// peer is one participant. One that is expected, or has lost its signaling node, is forgotten at its deadline.
 type peer struct {
 	id     forward.PeerID
 	joined uint64 // order of arrival in the room
@@ -32,7 +30,7 @@ type peer struct {
 	offers       uint64
 	connection   *connection
 	gone         bool
-	told         *control.Peer // the entry that the others were told last, since they were told of a change
+	told         *control.Peer // the entry that the others were told last
 	toldAt       time.Time
 	reoffers     int // how often the client was asked for a new offer, and when last
 	reofferedAt  time.Time
@@ -42,12 +40,11 @@ type peer struct {
 	answers     []answered // the newest last
 }
 
-// answered is an offer that was answered.
 type answered struct {
 	id, sdp string
 }
 
-// answerTo finds the answer that an offer got. Call it under negotiation.
+// answerTo and remember are called under negotiation.
 func (p *peer) answerTo(id string) (string, bool) {
 	for _, a := range p.answers {
 		if a.id == id {
@@ -57,7 +54,6 @@ func (p *peer) answerTo(id string) (string, bool) {
 	return "", false
 }
 
-// remember keeps an answer. Call it under negotiation.
 func (p *peer) remember(id, sdp string) {
 	p.answers = append(p.answers, answered{id: id, sdp: sdp})
 	if len(p.answers) > rememberedAnswers {
@@ -65,12 +61,9 @@ func (p *peer) remember(id, sdp string) {
 	}
 }
 
-// mediaLives reports whether the client may still be talking over the connection
-// it had here.
 func (p *peer) mediaLives() bool { return p.connection != nil && p.connection.alive() }
 
-// rosterCopy is what the client may be told of an entry that a signaling node sent: the
-// fields that exist today and nothing that came with them.
+// rosterCopy has the fields that clients may be told, and nothing that came with them.
 func rosterCopy(entry *control.Peer) *control.Peer {
 	return &control.Peer{
 		Id: entry.GetId(), Identity: entry.GetIdentity(), Name: entry.GetName(), Metadata: entry.GetMetadata(),

@@ -23,19 +23,15 @@ var (
 )
 
 const (
-	// taskQueue is how many tasks wait for a room's loop before the callers wait
-	// too. The loop never waits for any of them.
+	// taskQueue: past it callers wait for the loop, which never waits for them.
 	taskQueue = 64
-	// shardPeers is how many connections in a row are of one part of a room: a small room sends in one.
+	// shardPeers connections in a row are of one part of a room: a small room sends in one.
 	shardPeers = 32
-	// handOverTime is how long an outranked room's connections live on, so that
-	// clients move while media still flows: three restart attempts of 3 to 5 s
-	// would be longer, but the first one nearly always succeeds.
+	// handOverTime is how long a fenced room's connections live on, so that clients move while media still flows.
 	handOverTime = 5 * time.Second
 )
 
-// room is one open room: one goroutine with a task loop, and beside it the
-// media plane, which has its own. See DESIGN.md for its states.
+// room is one open room: a task loop, and beside it the media plane, which has its own. DESIGN.md has its states.
 type room struct {
 	id    ring.RoomID
 	node  *Node

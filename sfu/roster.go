@@ -119,9 +119,7 @@ func (r *room) welcome(a attachment) *peer {
 	return p
 }
 
-// expect keeps places in the roster for people who are on their way here. Only
-// a room that has just been opened believes in them: later, somebody who
-// is not here has left.
+// expect keeps places in the roster of a room that has just been opened for people who are on their way.
 func (r *room) expect(entries []*control.Peer) {
 	now := time.Now()
 	if now.Sub(r.opened) >= r.node.cfg.Grace {

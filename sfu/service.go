@@ -16,9 +16,7 @@ import (
 )
 
 const (
-	// beatEvery is how often a Watch stream beats. It is there for signaling nodes that want
-	// to see silence; a death is seen by the stream's end. A signaling node asks when three are missing and believes
-	// gossip that we are dead when five are (package failover). One is a frame of 60 bytes.
+	// beatEvery: by missing heartbeats signaling nodes see silence (package failover); the stream's end shows a death.
 	beatEvery = 200 * time.Millisecond
 	// lastWords is how long the end of a stream waits for a signaling node to read what
 	// was queued before it.

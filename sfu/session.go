@@ -35,9 +35,7 @@ func (s *session) handle(ctx context.Context, message *control.EdgeMessage) bool
 	return err == nil && goesOn
 }
 
-// check decides on the loop whether a message may be acted on: this stream must
-// still hold the peer, and the message must be said under the room's fence. If
-// not the stream ends.
+// check ends the stream unless it still holds the peer and the message was said under the room's fence. Call it on the loop.
 func (s *session) check(message *control.EdgeMessage) bool {
 	if s.peer.outbox != s.outbox {
 		return false // Superseded, or the peer is gone; the signaling node was told.

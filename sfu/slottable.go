@@ -7,9 +7,8 @@ import (
 	"github.com/holdfast-rtc/holdfast/sfu/forward"
 )
 
-// mediaNews holds what forward has said and the room's loop has not yet taken:
-// only whose tables have changed and the newest speakers, so it is bounded by
-// the peers, and forward's loop never waits for the room's.
+// mediaNews holds what forward has said and the room's loop has not yet taken: whose tables have changed, and the newest speakers.
+// It is bounded, and forward's loop never waits for the room's.
 type mediaNews struct {
 	wake chan struct{}
 

@@ -1,10 +1,7 @@
 package sfu
 
-// vacate frees a place in a full room for somebody new, if it can: it takes out a
-// peer who is away, without a signaling node and without a connected transport, so nothing is
-// lost but the right to come back in the grace time. The identity with most such
-// places loses one first, so that dropping sockets fills no room; then who has been
-// away longest.
+// vacate frees a place in a full room, if it can: that of a peer without a signaling node and a connected transport. The identity
+// with most such places loses one first, so that dropping sockets fills no room; then who has been away longest.
 func (r *room) vacate() bool {
 	away := map[string]int{}
 	for _, p := range r.peers {

@@ -2,12 +2,10 @@ package attack
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
-	"net/http"
-	"net/url"
 	"os"
+	"os/exec"
 	"path/filepath"
 	"strings"
 	"syscall"
@@ -192,29 +190,20 @@ func lastWord(ctx context.Context, conn *websocket.Conn) (last wire.Message, err
 	}
 }
 
-// remove has a moderator take somebody out.
+// remove has a moderator take somebody out, as `holdfast remove` does.
 func (h *holder) remove() {
 	h.t.Helper()
 	token, err := h.keys.Mint("", access.Grant{Identity: "host", RoomAdmin: true, Room: ring.RoomID(h.room)}, time.Minute)
 	if err != nil {
 		h.t.Fatal(err)
 	}
-	address := h.urls["signaling-2"] + "/api/v1/peers?" + url.Values{"room": {h.room}, "identity": {h.name}}.Encode()
-	request, err := http.NewRequestWithContext(h.t.Context(), http.MethodDelete, address, http.NoBody)
+	binary, err := devcluster.Binary()
 	if err != nil {
 		h.t.Fatal(err)
 	}
-	request.Header.Set("Authorization", "Bearer "+token)
-	client := http.Client{Timeout: patience}
-	response, err := client.Do(request)
+	said, err := exec.CommandContext(h.t.Context(), binary, "remove", h.room, h.name, "--server", h.urls["signaling-2"], "--token", token).CombinedOutput() //nolint:gosec // our own binary
 	if err != nil {
-		h.t.Fatal(err)
-	}
-	defer client.CloseIdleConnections()
-	defer response.Body.Close()
-	var answer struct{ Removed []struct{ Peer string } }
-	if err := json.NewDecoder(response.Body).Decode(&answer); err != nil || len(answer.Removed) != 1 {
-		h.t.Fatalf("the removal is answered %s %+v, %v", response.Status, answer, err)
+		h.t.Fatalf("%v: %s", err, said)
 	}
 }
 

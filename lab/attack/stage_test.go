@@ -12,6 +12,7 @@ import (
 
 	"github.com/coder/websocket"
 
+	"github.com/holdfast-rtc/holdfast/internal/testkit"
 	"github.com/holdfast-rtc/holdfast/lab/devcluster"
 	"github.com/holdfast-rtc/holdfast/lab/peer"
 	"github.com/holdfast-rtc/holdfast/ring"
@@ -217,18 +218,5 @@ func (s *stage) newcomer(identity string) {
 // eventually waits for a condition; met says what is still missing.
 func (s *stage) eventually(what string, met func() error) {
 	s.t.Helper()
-	limit := time.After(patience)
-	tick := time.NewTicker(50 * time.Millisecond)
-	defer tick.Stop()
-	for {
-		err := met()
-		if err == nil {
-			return
-		}
-		select {
-		case <-tick.C:
-		case <-limit:
-			s.t.Fatalf("waited %s until %s: %v", patience, what, err)
-		}
-	}
+	testkit.Within(s.t, patience, what, met)
 }

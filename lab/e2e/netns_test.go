@@ -6,7 +6,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io"
 	"math/rand/v2"
 	"net"
 	"os"
@@ -16,6 +15,8 @@ import (
 	"testing"
 
 	"golang.org/x/sys/unix"
+
+	"github.com/holdfast-rtc/holdfast/balancer"
 )
 
 // netns is a network namespace, joined to this machine by virtual interfaces: a browser in it has an address that is not
@@ -173,46 +174,11 @@ func (n *netns) forward(t *testing.T, to string) string {
 	if err != nil {
 		t.Fatalf("listen in the network namespace: %v", err)
 	}
+	cfg := balancer.DefaultConfig()
+	cfg.Backends, cfg.CheckEvery = []string{to}, 0
 	var passing sync.WaitGroup
 	ctx, cancel := context.WithCancel(context.Background())
-	t.Cleanup(func() {
-		cancel()
-		listener.Close()
-		passing.Wait()
-	})
-	passing.Go(func() {
-		for {
-			conn, err := listener.Accept()
-			if err != nil {
-				return
-			}
-			passing.Go(func() { pass(ctx, conn, to) })
-		}
-	})
+	t.Cleanup(func() { cancel(); passing.Wait() })
+	passing.Go(func() { _ = balancer.New(cfg, quiet()).Serve(ctx, listener) }) // It ends with ctx.
 	return listener.Addr().String()
-}
-
-// pass copies both ways until either side ends, or ctx does.
-func pass(ctx context.Context, inside net.Conn, to string) {
-	defer inside.Close()
-	outside, err := (&net.Dialer{}).DialContext(ctx, "tcp", to)
-	if err != nil {
-		return
-	}
-	defer outside.Close()
-	ctx, cancel := context.WithCancel(ctx)
-	defer cancel()
-	stop := context.AfterFunc(ctx, func() {
-		inside.Close()
-		outside.Close()
-	})
-	defer stop()
-	var back sync.WaitGroup
-	defer back.Wait()
-	back.Go(func() {
-		defer cancel()
-		_, _ = io.Copy(inside, outside)
-	})
-	_, _ = io.Copy(outside, inside)
-	cancel()
 }

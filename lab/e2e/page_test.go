@@ -3,6 +3,8 @@ package e2e
 import (
 	"fmt"
 	"net/url"
+	"os"
+	"os/exec"
 	"strconv"
 	"testing"
 	"time"
@@ -142,7 +144,15 @@ func killsFromPage(t *testing.T, ada, alan *participant) {
 func removes(t *testing.T, c *devcluster.Cluster, ada, alan *participant) {
 	var identity string
 	alan.mustEval(t, "call.roster.find(({ peer }) => peer === call.peer).identity", &identity)
-	remove(t, c, "signaling-1", "page", identity)
+	binary, err := devcluster.Binary()
+	if err != nil {
+		t.Fatal(err)
+	}
+	removal := exec.CommandContext(t.Context(), binary, "remove", "page", identity, "--server", c.URL()) //nolint:gosec // our own binary
+	removal.Env = append(os.Environ(), "HOLDFAST_API_KEYS="+c.Access().Key+":"+c.Access().Secret)
+	if said, err := removal.CombinedOutput(); err != nil {
+		t.Fatalf("%v: %s", err, said)
+	}
 	alan.sees(t, "that it was removed", `document.querySelector('#problem').textContent.startsWith('Somebody who runs this room removed you') && document.querySelector('#stage').hidden`)
 	ada.sees(t, "that it is alone", `call.roster.length === 1 && !document.querySelector('#alone').hidden`)
 }

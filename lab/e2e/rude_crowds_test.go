@@ -3,12 +3,10 @@ package e2e
 import (
 	"bytes"
 	"context"
-	"errors"
 	"fmt"
 	"io"
 	"net"
 	"net/http"
-	"os"
 	"strings"
 	"time"
 
@@ -60,71 +58,27 @@ type closerFunc func() error
 
 func (f closerFunc) Close() error { return f() }
 
-// comeAndGo joins and leaves, and joins and goes without a word, as fast as it can under one name.
-func comeAndGo(ctx context.Context, a *attacker) error {
-	name, heldBack := a.name(), 0
-	for i := range 100 {
-		s, err := a.joined(ctx, name)
-		if errors.Is(err, errAnswer) && strings.Contains(err.Error(), string(wire.CodeTooManySockets)) {
-			heldBack++
-			continue
-		}
+// idleSockets opens more sockets behind the balancer than may wait of one address, and holds them.
+func idleSockets(ctx context.Context, a *attacker) error {
+	var first net.Conn
+	for i := range 1500 {
+		conn, err := a.upgraded(ctx, portFront)
 		if err != nil {
 			return err
 		}
-		if i%2 == 0 {
-			_ = s.say(ctx, &wire.Leave{})
+		a.held = append(a.held, conn)
+		if i == 0 {
+			_ = conn.SetReadDeadline(time.Now().Add(attackLimit))
+			first = conn
 		}
-		_ = s.CloseNow()
 	}
-	if heldBack < 50 {
-		return fmt.Errorf("%w: of 100 joins only %d were held back", errAnswer, heldBack)
+	// Each may wait 10 s. This one had to go long before.
+	began := time.Now()
+	said, err := io.ReadAll(first)
+	if err != nil || time.Since(began) > 5*time.Second || !bytes.Contains(said, []byte(wire.CodeTooManySockets)) {
+		return fmt.Errorf("%w: the first of a crowd was told %q (%w) after %v", errAnswer, said, err, time.Since(began))
 	}
 	return nil
-}
-
-// crowdAt opens more sockets at a port than may wait of one address, and holds them.
-func crowdAt(kind string) func(context.Context, *attacker) error {
-	return func(ctx context.Context, a *attacker) error {
-		var first net.Conn
-		for i := range 1500 {
-			conn, err := a.upgraded(ctx, kind)
-			if err != nil {
-				return err
-			}
-			a.held = append(a.held, conn)
-			if i == 0 {
-				_ = conn.SetReadDeadline(time.Now().Add(attackLimit))
-				first = conn
-			}
-		}
-		// Each may wait 10 s. This one had to go long before.
-		began := time.Now()
-		said, err := io.ReadAll(first)
-		if err != nil || time.Since(began) > 5*time.Second || !bytes.Contains(said, []byte(wire.CodeTooManySockets)) {
-			return fmt.Errorf("%w: the first of a crowd was told %q (%w) after %v", errAnswer, said, err, time.Since(began))
-		}
-		return nil
-	}
-}
-
-// slowRequests sends the beginning of requests; the node must not wait for the rest for long.
-func slowRequests(ctx context.Context, a *attacker) error {
-	return several(100, func(int) error {
-		conn, err := a.tcp(ctx, devcluster.AddressHTTP)
-		if err != nil {
-			return err
-		}
-		defer conn.Close()
-		if _, err := io.WriteString(conn, "GET / HTTP/1.1\r\nHost: localhost\r\nX-Slow: "); err != nil {
-			return err
-		}
-		_ = conn.SetReadDeadline(time.Now().Add(20 * time.Second))
-		if _, err := io.Copy(io.Discard, conn); err != nil && errors.Is(err, os.ErrDeadlineExceeded) {
-			return fmt.Errorf("%w: the node still waits for half a request", errAnswer)
-		}
-		return nil
-	})
 }
 
 func badRequests(ctx context.Context, a *attacker) error {

@@ -15,7 +15,7 @@ type attack struct {
 	do   func(ctx context.Context, a *attacker) error
 }
 
-// attacks lists them; docs/PROTOCOL.md has the limits that they meet.
+// attacks lists them; docs/PROTOCOL.md has the limits that they meet. lab/attack has those of crowds at a node.
 func attacks() []attack {
 	return []attack{
 		{"bad tokens and rooms", badEntries},
@@ -25,10 +25,7 @@ func attacks() []attack {
 		{"20,000 messages at once", messageFlood},
 		{"frames that never become messages", endlessFrames},
 		{"clients that never read", neverRead},
-		{"somebody who comes and goes", comeAndGo},
-		{"sockets that never say join", crowdAt(devcluster.AddressHTTP)},
-		{"the same behind the balancer", crowdAt(portFront)},
-		{"half requests", slowRequests},
+		{"sockets behind the balancer that never say join", idleSockets},
 		{"nonsense on the REST API", badRequests},
 		{"noise on the media port", mediaNoise},
 		{"checks from thousands of ports", checksFromEverywhere},

@@ -5,35 +5,24 @@ import (
 	"time"
 )
 
-// The estimator follows draft-ietf-rmcat-gcc-02 in what it is fed and in how it
-// answers: feedback of arrival times for a whole transport, a decrease to 0.85 of the
-// measured rate when a queue builds up, a decrease at heavy loss. It differs in how
-// a queue is seen. The draft filters the gradient of the delay; here the SMALLEST queueing
-// delay of an interval decides, as in CoDel (RFC 8289): one packet that passed at
-// once shows that no queue stands. A busy machine makes single packets late by
-// tens of milliseconds, which a gradient takes for congestion and a minimum does not.
+// The estimator follows draft-ietf-rmcat-gcc-02, but for how it sees a queue: by the smallest queueing delay of an interval, as CoDel
+// (RFC 8289), not by the delay's gradient. A busy machine makes single packets late, which a gradient takes for congestion.
 const (
-	// interval is the time over which is judged; CoDel's is 100 ms for paths whose
-	// packets come in the hundreds, ours must hold a few packets of audio.
+	// interval must hold a few packets of audio.
 	interval      = 250 * time.Millisecond
 	leastPackets  = 5
 	staleInterval = 2 * time.Second // an interval that takes longer says nothing
 
 	// standingQueue is the delay above the path's own that no good path keeps up.
 	standingQueue = 80 * time.Millisecond
-	// draining is by how much the smallest delay falls from the first half of an
-	// interval to the second when the queue is on its way out: then enough has been done.
+	// draining is how much the smallest delay falls from the first half of an interval to the second when the queue is on its way out.
 	draining = 10 * time.Millisecond
-	// notOurs: a delay that stays, and neither grows nor loses, while less than this part
-	// of what passed before is sent is no queue of ours. The path has become
-	// longer, or the receiver's machine is busy.
+	// notOurs: a delay that stays without loss while less than this part of what passed before is sent is no queue of ours.
 	notOurs = 0.7
-	// baseLife is how long the smallest delay ever seen counts as the path's own,
-	// at most twice: clocks drift, and paths change.
+	// baseLife is how long, at most twice, the smallest delay counts as the path's own: clocks drift.
 	baseLife = 10 * time.Second
 
-	// The draft has 0.10; at 5 % of random loss a second of few packets reaches that now
-	// and then.
+	// The draft's 0.10 is reached now and then at 5 % of random loss.
 	lossIntervals = 6 // over which loss is judged
 	lossPackets   = 100
 	heavyLoss     = 0.12
@@ -41,12 +30,9 @@ const (
 	// afterQueue leaves room for the queue to empty; after loss there is no queue.
 	afterQueue = 0.85
 	afterLoss  = 0.95
-	// recovered is how much of the rate that was measured in the queue is used once the
-	// queue is gone: it was what the path carries.
+	// recovered is the part of the rate measured in the queue that is used once the queue is gone.
 	recovered = 0.95
-	// afterDecrease is how long after a decrease it is given time to show: a keyframe of the
-	// lower layer must come, and the queue must begin to empty. afterProbe is the same for the
-	// queue that a probe made.
+	// afterDecrease is the time in which a decrease shows: a keyframe of the lower layer must come. afterProbe: a probe's queue empties.
 	afterDecrease = 500 * time.Millisecond
 	afterProbe    = time.Second
 	// growth is the increase a second while nearly all of the target is used.
@@ -82,8 +68,7 @@ type window struct {
 	packets, losses int
 }
 
-// rate is what passed, in bits per second: the slower of what was sent and of
-// what arrived, for a burst that waited somewhere arrives faster than the path is.
+// rate is in bits per second, the slower of what was sent and what arrived: a burst that waited arrives faster than the path is.
 func (w *window) rate() float64 {
 	arrived, sent := w.last.arrived-w.first.arrived, w.last.sent-w.first.sent
 	if arrived <= 0 || sent <= 0 {
@@ -218,8 +203,7 @@ func (e *estimator) decrease(to float64, w *window) {
 	e.probing.putOff(w.last.sent)
 }
 
-// grow takes what passed without a queue for possible, and a little more while
-// the target is used.
+// grow takes what passed without a queue for possible, and a little more while the target is used.
 func (e *estimator) grow(rate, seconds float64) {
 	if rate >= nearlyAll*e.target {
 		e.target *= 1 + growth*seconds

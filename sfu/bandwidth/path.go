@@ -16,9 +16,7 @@ import (
 	"time"
 )
 
-// historyPackets is how many sent packets are remembered for the feedback on
-// them, a power of two: at 1000 packets a second it is one second, and feedback
-// comes every 50 to 250 ms. What is overwritten before its feedback is not counted.
+// historyPackets, a power of two, is a second at 1000 packets a second; feedback comes every 50 to 250 ms.
 const historyPackets = 1024
 
 // Path is one transport. Its methods are safe for concurrent use.
@@ -52,15 +50,13 @@ type Arrival struct {
 // Report is one feedback message: consecutive packets from Base on.
 type Report struct {
 	Base uint16
-	// Reference is the receiver's time from which the first delta counts, in
-	// units of 64 ms, 24 bits.
+	// Reference is the receiver's time of the first delta, in units of 64 ms, 24 bits.
 	Reference uint32
 	Packets   []Arrival
 }
 
-// NewPath makes a path. onTarget is told the bits per second that may be sent,
-// when that changes by more than a twentieth, and 0 when nothing is known any more; it is called on the goroutine
-// of Feedback, outside of any lock.
+// NewPath makes a path. onTarget is told the bits per second that may be sent when that changes by more than a twentieth, and 0 when
+// nothing is known any more, on Feedback's goroutine and outside of any lock.
 func NewPath(onTarget func(bitsPerSecond uint64)) *Path {
 	return &Path{onTarget: onTarget, begun: time.Now(), estimator: newEstimator()}
 }
@@ -115,11 +111,8 @@ func (p *Path) Feedback(r Report) {
 	}
 }
 
-// foreign deals with a report on packets that were never sent here. A browser that
-// kept its connection when it moved from another node goes on with that node's numbers,
-// and while ours are lower it reports both as one row: what is on its way as lost, and
-// what that node sent as ours. So the numbers go on from the end of its row, and
-// nothing of the report is believed. Call it with mu held.
+// foreign deals with a report on packets that were never sent here: a browser that kept its connection when it moved goes on with the
+// other node's numbers, and reports both as one row. Ours go on from its end, and nothing of the report is believed. Needs mu.
 func (p *Path) foreign(r Report) bool {
 	end := r.Base + uint16(len(r.Packets))
 	if int16(end-p.sequence) <= 0 {
@@ -131,16 +124,15 @@ func (p *Path) foreign(r Report) bool {
 	return true
 }
 
-// Probe is called every few tens of milliseconds while the application would
-// send wantedBitsPerSecond in all if it might, urgent while it sends nothing of something for want of
-// that. It returns how many bytes of padding to send now.
+// Probe is called every few tens of milliseconds while the application would send wantedBitsPerSecond in all; urgent while a picture is
+// not sent for want of that. It returns how many bytes of padding to send now.
 func (p *Path) Probe(wantedBitsPerSecond uint64, urgent bool) int {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	return p.estimator.probe(time.Since(p.begun), float64(wantedBitsPerSecond), urgent, p.sentBytes, p.sequence)
 }
 
-// news reports whether the target is worth telling. Call it with mu held.
+// news reports whether the target is worth telling. Needs mu.
 func (p *Path) news() (bool, uint64) {
 	target := uint64(p.estimator.target)
 	difference := max(target, p.told) - min(target, p.told)

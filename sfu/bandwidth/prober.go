@@ -2,10 +2,7 @@ package bandwidth
 
 import "time"
 
-// A probe sends at a higher rate for a moment, padding on top of the media, and
-// measures at what rate the packets pass: a narrow path spreads them. It fills a
-// queue by no more than probeTime at the path's own rate, because it sends at most
-// twice the target.
+// A probe sends padding on top of the media for a moment, at most twice the target, and measures at what rate the packets pass.
 const (
 	probeTime   = 150 * time.Millisecond
 	probeFactor = 2.0
@@ -15,15 +12,14 @@ const (
 	probeWait   = time.Second
 	probeAhead  = 20 * time.Millisecond // one tick, so that the first packets go out at once
 
-	// The time to the next probe: soon after one that found more, and twice as long
-	// after each that did not, for every probe on a narrow path makes sound late.
+	// The time to the next probe: soon after one that found more, twice as long after each other, for a probe on a narrow path makes
+	// sound late.
 	probeAgain = time.Second
 	probeFirst = 3 * time.Second
 	probeLast  = 8 * time.Second
 
-	// While a picture is not sent at all the next probe comes after half that time, 2 s at least
-	// for the sound's sake, and goes up to urgentRate at least: 150 ms of that are 5 KB, as much
-	// as the keyframe that the picture would begin with.
+	// While a picture is not sent at all the next probe comes after half that time, and goes up to urgentRate at least: as much as the
+	// keyframe that the picture would begin with.
 	probeUrgent = 2 * time.Second
 	urgentRate  = 250_000
 

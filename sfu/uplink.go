@@ -249,6 +249,11 @@ func (u *uplink) place(header *rtp.Header) *stream {
 	for _, codec := range line.Codecs {
 		switch header.PayloadType {
 		case codec.PayloadType:
+			if codec.Name == offer.NameRED {
+				if codec, ok = opusOf(line); !ok {
+					return nil
+				}
+			}
 			return u.add(&stream{identity: who, ssrc: header.SSRC, source: source, codec: codec}, line)
 		case codec.RTXPayloadType:
 			original := u.originalOf(header.SSRC, who)
@@ -310,13 +315,42 @@ func (u *uplink) add(s *stream, line *offer.Section) *stream {
 	s.pace = newPace(kind)
 	s.config = forward.LayerConfig{
 		Peer: u.connection.peer, Source: s.source, Kind: kind, RID: s.rid, SSRC: s.ssrc, Codec: forwardCodec(s.codec),
-		AudioLevelExtensionID: line.Extensions.AudioLevel, Passed: passedExtensions(line),
+		AudioLevelExtensionID: line.Extensions.AudioLevel, REDPayloadType: redOf(line), Passed: passedExtensions(line),
 		SendPLI: func() { u.sendPLI(s.ssrc) },
 	}
 	u.streams[s.ssrc] = s
 	delete(u.unplaced, s.ssrc)
-	u.reception.Add(s.ssrc, s.codec.ClockRate, kind == forward.KindVideo)
+	u.reception.Add(s.ssrc, s.codec.ClockRate, repairOf(&s.codec))
 	return s
+}
+
+// opusOf is the codec that is inside of redundant sound.
+func opusOf(line *offer.Section) (offer.Codec, bool) {
+	i := slices.IndexFunc(line.Codecs, func(c offer.Codec) bool { return c.MimeType == "audio/opus" })
+	if i < 0 {
+		return offer.Codec{}, false
+	}
+	return line.Codecs[i], true
+}
+
+// redOf is the payload type of redundant sound, 0 for none.
+func redOf(line *offer.Section) uint8 {
+	if i := slices.IndexFunc(line.Codecs, func(c offer.Codec) bool { return c.Name == offer.NameRED }); i >= 0 {
+		return line.Codecs[i].PayloadType
+	}
+	return 0
+}
+
+// repairOf is how the client repairs what is lost of a stream.
+func repairOf(codec *offer.Codec) reception.Repair {
+	switch {
+	case !codec.NACK():
+		return reception.NoRepair
+	case codec.RTXPayloadType == 0:
+		return reception.Repeats
+	default:
+		return reception.RTX
+	}
 }
 
 // misplaced counts a packet that belongs nowhere. The transport bounds how many SSRCs there are.

@@ -168,6 +168,9 @@ func (r *relay) down(client *net.UDPConn, queue, late chan<- queuedPacket) {
 		if err != nil {
 			return
 		}
+		if r.loses(buffer[:n]) {
+			continue
+		}
 		if by := r.lateBy(buffer[:n]); by > 0 {
 			late <- queuedPacket{bytes: append([]byte(nil), buffer[:n]...), at: time.Now().Add(by)}
 			continue
@@ -178,7 +181,7 @@ func (r *relay) down(client *net.UDPConn, queue, late chan<- queuedPacket) {
 			r.lost++
 		}
 		r.mu.Unlock()
-		if !full && !r.loses(buffer[:n]) {
+		if !full {
 			r.mu.Lock()
 			r.queued += n
 			r.mu.Unlock()

@@ -126,9 +126,14 @@ func (c *connection) answer(ctx context.Context, text string, arrived func(arriv
 	}
 	c.remote, c.arrived, c.reached = remote, arrived, reached
 	for ssrc, s := range remote.streams {
-		if s.repairs == 0 {
-			c.receiver.Add(ssrc, clockRate(s.audio), !s.audio)
+		if s.repairs != 0 {
+			continue
 		}
+		repair := reception.RTX
+		if s.audio {
+			repair = reception.NoRepair
+		}
+		c.receiver.Add(ssrc, clockRate(s.audio), repair)
 	}
 	ctx, cancel := context.WithCancel(context.WithoutCancel(ctx)) // until close
 	c.cancel = cancel

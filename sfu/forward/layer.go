@@ -23,6 +23,9 @@ type LayerConfig struct {
 	SSRC   uint32 // for logs
 	Codec  Codec  // what its packets carry; a packet with another payload type is ignored
 
+	// REDPayloadType is that of packets that carry the codec's in the form of RFC 2198, 0 when there are none.
+	REDPayloadType uint8
+
 	// AudioLevelExtensionID is the negotiated id of RFC 6464's extension, 0 when there is none.
 	AudioLevelExtensionID uint8
 	Passed                PassedExtensions
@@ -78,7 +81,7 @@ func (l *Layer) Push(p *Packet) {
 		p.Release()
 		return
 	}
-	if p.header.payloadType != l.cfg.Codec.PayloadType {
+	if !l.takes(p) {
 		p.Release()
 		return
 	}

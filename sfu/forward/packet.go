@@ -21,12 +21,13 @@ type Packet struct {
 	// packet owns it until Push, the room's loop from then on.
 	references int32
 
-	layer    *Layer
-	arrived  time.Time
-	header   header
-	picture  picture
-	sequence uint32 // the layer's extended sequence number, set by the loop
-	padding  uint8  // with which it is forwarded, set by the loop
+	layer      *Layer
+	arrived    time.Time
+	header     header
+	picture    picture
+	sequence   uint32 // the layer's extended sequence number, set by the loop
+	redundancy redundancy
+	padding    uint8 // with which it is forwarded, set by the loop
 }
 
 // Buffer is the space to read a packet into.

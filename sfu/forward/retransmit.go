@@ -69,6 +69,9 @@ func (s *Slot) retransmit(sequenceNumbers []uint16, now time.Time) {
 			s.room.stats.retransmitMisses.Add(1)
 			continue
 		}
+		if from.place.again == 0 {
+			s.losses.note(now)
+		}
 		from.place.again = at
 		s.room.stats.retransmitted.Add(1)
 	}

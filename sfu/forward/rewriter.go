@@ -25,7 +25,7 @@ type origin struct {
 }
 
 // payloadTypes are what a subscriber negotiated for the codec of a segment.
-type payloadTypes struct{ media, rtx uint8 }
+type payloadTypes struct{ media, rtx, red uint8 }
 
 const (
 	keptSegments = 8  // switches within the memory of a slot; older packets are not sent again

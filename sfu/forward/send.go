@@ -45,9 +45,9 @@ func (s *Slot) write(p *Packet, in *incoming) {
 	if sampled := p.layer.clock.sampled(in.timestamp); sampled.After(s.newest) {
 		s.newest, s.newestArrived = sampled, p.arrived
 	}
-	payload := p.payload()
+	payload, payloadType := p.payloadFor(s.wants(p.arrived))
 	p.picture.patch(payload, out.pictureID, out.tl0)
-	s.setHeader(p, out, s.cfg.SSRC, s.payload.media)
+	s.setHeader(p, out, s.cfg.SSRC, payloadType)
 	s.header.Padding, s.header.PaddingSize = p.padding > 0, p.padding
 	s.number(len(payload) + int(p.padding))
 	n, err := s.cfg.Writer.WriteRTP(&s.header, payload)
@@ -71,7 +71,7 @@ func (s *Slot) change(p *Packet, in *incoming) bool {
 	if s.rewriter.sent == nil {
 		s.rewriter = newSlotStream(s.cfg.Kind)
 	}
-	payload := payloadTypes{media: s.cfg.Codecs[i].PayloadType, rtx: s.cfg.Codecs[i].RTXPayloadType}
+	payload := payloadTypes{media: s.cfg.Codecs[i].PayloadType, rtx: s.cfg.Codecs[i].RTXPayloadType, red: s.redPayloadType()}
 	s.rewriter.begin(l.number, payload, in, s.elapsedTicks(l, in.timestamp, p.arrived))
 	s.payload = payload
 	if old := s.current; old != nil && old != l {

@@ -94,6 +94,7 @@ type Slot struct {
 	starvation     starvation
 	refreshed      time.Time // when the subscriber last said that it sees nothing
 	report         slotReport
+	losses         losses
 }
 
 // Ready says that this subscriber's DTLS transport is up (also: up again).

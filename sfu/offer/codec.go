@@ -73,6 +73,7 @@ const (
 	encodingAV1
 	encodingH264
 	encodingRTX
+	encodingRED
 )
 
 func readEncoding(rtpmap string) encoding {
@@ -89,6 +90,8 @@ func readEncoding(rtpmap string) encoding {
 		return encodingH264
 	case strings.EqualFold(rtpmap, "rtx/90000"):
 		return encodingRTX
+	case strings.EqualFold(rtpmap, "red/48000/2"):
+		return encodingRED
 	}
 	return encodingOther
 }
@@ -107,9 +110,12 @@ func (p *payload) codec(audio bool) (Codec, bool) {
 	switch {
 	case audio && p.encoding == encodingOpus:
 		return Codec{
-			Name: "opus", MimeType: "audio/opus", Fmtp: "minptime=10;useinbandfec=1", ClockRate: 48000, Channels: 2,
-			feedback: p.feedback & transportCC,
+			Name: "opus", MimeType: "audio/opus", Fmtp: opusForm(p.fmtp), ClockRate: 48000, Channels: 2,
+			feedback: p.feedback & (transportCC | nack),
 		}, true
+	case audio && p.encoding == encodingRED:
+		form := redForm(p.fmtp)
+		return Codec{Name: NameRED, MimeType: "audio/red", Fmtp: form, ClockRate: 48000, Channels: 2}, form != ""
 	case !audio && p.encoding == encodingVP8:
 		return Codec{Name: "VP8", MimeType: "video/VP8", ClockRate: 90000, feedback: p.feedback & video}, true
 	case !audio && p.encoding == encodingVP9:
@@ -128,6 +134,36 @@ func (p *payload) codec(audio bool) (Codec, bool) {
 		return Codec{Name: "H264", MimeType: "video/H264", Fmtp: fmtp, ClockRate: 90000, feedback: p.feedback & video, profile: profile}, true
 	}
 	return Codec{}, false
+}
+
+// opusForm is what we say of Opus (RFC 7587 section 6.1): two channels and silence without packets as the client offers them. What a
+// client sends is forwarded as it is, so the node itself takes both.
+func opusForm(fmtp string) string {
+	form := []string{"minptime=10;useinbandfec=1"}
+	for _, name := range []string{"stereo", "usedtx"} {
+		if h264.Parameter(fmtp, name) == "1" {
+			form = append(form, name+"=1")
+		}
+	}
+	return strings.Join(form, ";")
+}
+
+// NameRED is the Name of redundant sound (RFC 2198): packets that repeat what was in those before. Its Fmtp names the payload type of
+// what is in them.
+const NameRED = "red"
+
+// redForm reads "111/111", one payload type for all that is in a packet; it is empty for anything else.
+func redForm(fmtp string) string {
+	first, _, _ := strings.Cut(fmtp, "/")
+	if _, ok := payloadType(first); !ok {
+		return ""
+	}
+	for block := range strings.SplitSeq(fmtp, "/") {
+		if block != first {
+			return ""
+		}
+	}
+	return first + "/" + first
 }
 
 // mainProfile is what the answer says of the profile: as the client did, if at all. False for other profiles than 0, with

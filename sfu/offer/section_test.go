@@ -198,3 +198,22 @@ func TestNothingOfTheTextIsKept(t *testing.T) {
 		t.Error("an offer changes with the text that it was read from")
 	}
 }
+
+// TestSoundIsAnsweredAsOffered: lost packets are asked for again, in stereo and with silent pauses, if the client can.
+func TestSoundIsAnsweredAsOffered(t *testing.T) {
+	text := golden(t, "chromium.offer.sdp")
+	text = strings.ReplaceAll(text, "a=rtcp-fb:111 transport-cc\r\n", "a=rtcp-fb:111 transport-cc\r\na=rtcp-fb:111 nack\r\n")
+	text = strings.ReplaceAll(text, "a=fmtp:111 minptime=10;useinbandfec=1\r\n", "a=fmtp:111 minptime=10;useinbandfec=1;usedtx=1;stereo=1\r\n")
+	o := mustRead(t, text)
+	answer := o.Answer(answerTo(o))
+	for i := range o.Sections {
+		if s := &o.Sections[i]; s.Audio && !s.Codecs[0].NACK() {
+			t.Errorf("the m-line with mid %s has no NACK", s.MID)
+		}
+	}
+	for line, want := range map[string]int{"a=rtcp-fb:111 nack\r\n": 7, "a=fmtp:111 minptime=10;useinbandfec=1;stereo=1;usedtx=1\r\n": 7} {
+		if n := strings.Count(answer, line); n != want {
+			t.Errorf("%q stands %d times in the answer, want %d", line, n, want)
+		}
+	}
+}

@@ -23,8 +23,8 @@ func FuzzReceiver(f *testing.F) {
 	f.Add([]byte{0x40, 1, 0, 0, 0x40, 1, 0x7f, 0xff, 0x40, 1, 0xff, 0xfe, 0x40, 1, 0xff, 0xff, 0xc0, 0xff, 0, 0})
 	f.Fuzz(func(t *testing.T, data []byte) {
 		r := New(1)
-		r.Add(0, 90_000, true)
-		r.Add(1, 48_000, true)
+		r.Add(0, 90_000, RTX)
+		r.Add(1, 48_000, Repeats)
 		now := begin
 		known := truth{begin, [2]map[uint16]bool{{}, {}}, map[uint16][]time.Duration{}}
 		for ; len(data) >= 4; data = data[4:] {

@@ -29,7 +29,7 @@ type lostPacket struct {
 
 // skip notes that the newest number moves on by step and returns whether packets are missing now that were not.
 func (s *stream) skip(step int64, at time.Duration, path *path) bool {
-	if !s.nack {
+	if s.repair == NoRepair {
 		return false
 	}
 	gap := int(step) - 1

@@ -15,7 +15,7 @@ func receive(r *Receiver, now time.Time, sequences ...uint16) {
 
 func newVideo() *Receiver {
 	r := New(1)
-	r.Add(video, 90_000, true)
+	r.Add(video, 90_000, RTX)
 	return r
 }
 
@@ -73,7 +73,7 @@ func TestWhatCameIsNotAskedFor(t *testing.T) {
 
 func TestNothingIsAskedFor(t *testing.T) {
 	sound := New(1)
-	sound.Add(video, 48_000, false)
+	sound.Add(video, 48_000, NoRepair)
 	receive(sound, begin, 1, 3)
 	gap := newVideo()
 	receive(gap, begin, 1, 3, 3+maxLost+2)
@@ -113,6 +113,23 @@ func TestARoundTripFromElsewhere(t *testing.T) {
 		_, at := nacksUntilSilence(r)
 		if len(at) < 2 || at[1]-at[0] < want || at[1]-at[0] > want {
 			t.Errorf("a round trip of %v: asked at %v, want %v between", roundTrip, at, want)
+		}
+	}
+}
+
+// TestARepeatedOriginalIsNoReordering: without RTX a retransmission looks like an original that is late. If the wait before the first
+// request grew by it, the next would be later still.
+func TestARepeatedOriginalIsNoReordering(t *testing.T) {
+	for repair, want := range map[Repair]time.Duration{Repeats: leastWait, RTX: 25 * time.Millisecond} {
+		r := New(1)
+		r.Add(video, 48_000, repair)
+		receive(r, begin, 1, 3)
+		if got := asked(r.Due(begin.Add(leastWait), nil)); !slices.Equal(got, []uint16{2}) {
+			t.Fatalf("asked for %v, want 2", got)
+		}
+		receive(r, begin.Add(25*time.Millisecond), 2)
+		if r.path.wait != want {
+			t.Errorf("repair %d: a packet that was asked for and came after 25 ms leads to a wait of %v, want %v", repair, r.path.wait, want)
 		}
 	}
 }

@@ -27,7 +27,7 @@ type ours struct {
 
 func newOurs() ours {
 	r := New(1)
-	r.Add(video, 90_000, true)
+	r.Add(video, 90_000, RTX)
 	return ours{r, &time.Time{}}
 }
 

@@ -34,11 +34,21 @@ func New(ssrc uint32) *Receiver {
 	return &Receiver{ssrc: ssrc, path: newPath(), feedback: feedback{due: never}, nackAt: never, reportAt: never}
 }
 
-// Add begins a stream of clockRate ticks a second; nack tells whether its sender answers NACKs. A stream that is there is
-// replaced. The caller bounds the number of streams: 64 cost nothing that is felt.
-func (r *Receiver) Add(ssrc, clockRate uint32, nack bool) {
+// Repair is how the sender of a stream answers NACKs.
+type Repair int
+
+// The ways to repair. With Repeats, a retransmission cannot be told from an original that is late.
+const (
+	NoRepair Repair = iota // not at all
+	RTX                    // as RFC 4588 has it
+	Repeats                // with the original once more
+)
+
+// Add begins a stream of clockRate ticks a second. A stream that is there is replaced. The caller bounds the number of streams:
+// 64 cost nothing that is felt.
+func (r *Receiver) Add(ssrc, clockRate uint32, repair Repair) {
 	r.Remove(ssrc)
-	r.streams = append(r.streams, &stream{ssrc: ssrc, clockRate: clockRate, nack: nack})
+	r.streams = append(r.streams, &stream{ssrc: ssrc, clockRate: clockRate, repair: repair})
 }
 
 // Remove ends a stream. It may be unknown.

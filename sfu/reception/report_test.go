@@ -29,7 +29,7 @@ func oneReport(t testing.TB, r *Receiver, now time.Time) rtcp.ReceptionReport {
 
 func TestReportsCountWhatWasLost(t *testing.T) {
 	r := New(1)
-	r.Add(video, 90_000, true)
+	r.Add(video, 90_000, RTX)
 	for n := range 100 {
 		if n%4 != 3 { // a quarter is lost; the last is lost, too, which nobody can know
 			r.Received(video, uint16(65_500+n), 0, begin)
@@ -58,7 +58,7 @@ func TestReportsCountWhatWasLost(t *testing.T) {
 
 func TestReportsTellWhenTheSendersReportCame(t *testing.T) {
 	r := New(1)
-	r.Add(video, 90_000, true)
+	r.Add(video, 90_000, RTX)
 	r.Received(video, 1, 0, begin)
 	r.SenderReport(video, 0x1111_2222_3333_4444, begin.Add(500*time.Millisecond))
 	r.SenderReport(video+1, 1, begin)
@@ -71,7 +71,7 @@ func TestReportsTellWhenTheSendersReportCame(t *testing.T) {
 // TestReportsTellTheJitter: packets that are late by turns differ by that time in each step, to which the filter converges.
 func TestReportsTellTheJitter(t *testing.T) {
 	r := New(1)
-	r.Add(video, 48_000, false)
+	r.Add(video, 48_000, NoRepair)
 	for n := range 500 {
 		at := time.Duration(n)*20*time.Millisecond + time.Duration(n%2)*5*time.Millisecond
 		r.Received(video, uint16(n), uint32(n)*960+4_294_900_000, begin.Add(at)) // wraps
@@ -85,7 +85,7 @@ func TestReportsTellTheJitter(t *testing.T) {
 func TestReportsAreOfStreamsThatAreHeard(t *testing.T) {
 	r := New(1)
 	for ssrc := range uint32(64) {
-		r.Add(ssrc, 90_000, true)
+		r.Add(ssrc, 90_000, RTX)
 	}
 	r.Received(99, 1, 0, begin) // unknown
 	if !r.Next().IsZero() {
@@ -115,7 +115,7 @@ func TestReportsAreOfStreamsThatAreHeard(t *testing.T) {
 func TestASenderThatBeginsAnew(t *testing.T) {
 	for _, jump := range []uint16{5000, 30_000, 65_536 - 2000} {
 		r := New(1)
-		r.Add(video, 90_000, true)
+		r.Add(video, 90_000, RTX)
 		for n := range uint16(10) {
 			r.Received(video, n, 0, begin)
 		}

@@ -16,7 +16,7 @@ const (
 // stream is one SSRC. Numbers are extended: they do not wrap.
 type stream struct {
 	ssrc, clockRate uint32
-	nack            bool
+	repair          Repair
 
 	begun         bool
 	first, newest int64
@@ -44,7 +44,8 @@ func (s *stream) received(sequence uint16, timestamp uint32, at time.Duration, p
 		missing = s.skip(step, at, path)
 		s.newest += step
 	case step <= 0 && step > -maxMisorder:
-		if p, ok := s.found(s.newest + step); ok {
+		// Once it was asked for it may be a retransmission, whose round trip says nothing of reordering.
+		if p, ok := s.found(s.newest + step); ok && (s.repair == RTX || p.tries == 0) {
 			path.reordered(at - p.missed)
 		}
 	case s.jumped && sequence == s.following: // Two in a row: the sender began anew.

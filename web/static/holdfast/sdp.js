@@ -76,3 +76,16 @@ export function ssrcs(section) {
   const repairs = new Set(rtx.values());
   return [...named].filter((ssrc) => !repairs.has(ssrc)).map((ssrc) => ({ ssrc, rtxSsrc: rtx.get(ssrc) ?? 0 }));
 }
+
+/**
+ * Offers to ask for lost sound again: browsers can, and no interface but the SDP says so.
+ * @param {string} sdp
+ */
+export function withSoundRepair(sdp) {
+  return sdp.split(/^(?=m=)/m).map((section) => {
+    const type = /^a=rtpmap:(\d+) opus\/48000/im.exec(section)?.[1];
+    const line = `a=rtcp-fb:${type} nack\r\n`;
+    if (!section.startsWith('m=audio') || !type || section.includes(line)) return section;
+    return section.replace(new RegExp(`^a=rtpmap:${type} .*\r\n`, 'm'), `$&${line}`);
+  }).join('');
+}

@@ -3,7 +3,7 @@
 // channels.
 
 import { layersFor } from './layers.js';
-import { fingerprint, sessionId, turnedByBrowser } from './sdp.js';
+import { fingerprint, sessionId, turnedByBrowser, withSoundRepair } from './sdp.js';
 import { readStats } from './stats.js';
 
 /** @typedef {import('./protocol.js').Source} Source */
@@ -25,7 +25,7 @@ const DISCONNECTED_MS = 3000;
  * @type {Record<string, string[]>}
  */
 const codecs = {
-  audio: ['audio/opus'],
+  audio: ['audio/red', 'audio/opus'],
   video: ['video/VP8', 'video/H264', 'video/VP9', 'video/AV1', 'video/rtx'],
 };
 
@@ -129,7 +129,7 @@ export class Transport extends EventTarget {
   async offer({ iceRestart }) {
     const prepared = iceRestart ? this.#prepared : null;
     this.#outdate();
-    const made = prepared ?? await this.#pc.createOffer({ iceRestart });
+    const made = prepared ?? await this.#createOffer(iceRestart);
     /** @type {Promise<void> | undefined} */
     let setting;
     const set = () => (setting ??= this.#pc.setLocalDescription(made));
@@ -142,11 +142,17 @@ export class Transport extends EventTarget {
     if (this.#prepared || this.#pc.signalingState !== 'stable') return;
     const era = this.#era;
     try {
-      const made = await this.#pc.createOffer({ iceRestart: true });
+      const made = await this.#createOffer(true);
       if (era === this.#era) this.#prepared = made;
     } catch {
       // Closed, or a restart will meet the same and say so.
     }
+  }
+
+  /** @param {boolean} iceRestart */
+  async #createOffer(iceRestart) {
+    const { type, sdp } = await this.#pc.createOffer({ iceRestart });
+    return { type, sdp: withSoundRepair(sdp ?? '') };
   }
 
   #outdate() {

@@ -6,6 +6,7 @@ import { judge, newborn, secured } from '/holdfast/liveness.js';
 import { reconnectDelayMs } from '/holdfast/reconnect-policy.js';
 import { RestartPolicy } from '/holdfast/restart-policy.js';
 import { Roster } from '/holdfast/roster.js';
+import { withSoundRepair } from '/holdfast/sdp.js';
 import { isDue, StallWatch } from '/holdfast/stall.js';
 import { readStats } from '/holdfast/stats.js';
 import { readParameters } from '/page/parameters.js';
@@ -138,4 +139,12 @@ test('packets are due of a microphone that is on', () => {
   const slots = [{ peer: 'ada', source: 'microphone' }, { peer: 'bob', source: 'camera' }, { peer: '', source: '' }];
   const roster = (audioMuted) => [{ peer: 'ada', audioMuted }, { peer: 'bob', audioMuted: false }];
   equal([isDue(slots, roster(false)), isDue(slots, roster(true)), isDue([], roster(false)), isDue(slots, [])], [true, false, false, false]);
+});
+
+test('lost sound is asked for again, whatever the numbers of the offer, and pictures are left alone', () => {
+  const offer = (feedback) => ['v=0', 'm=audio 9 X 96 111', 'a=rtpmap:96 G722/8000', 'a=rtpmap:111 opus/48000/2', ...feedback, 'a=rtcp-fb:111 transport-cc',
+    'm=video 9 X 96', 'a=rtpmap:96 VP8/90000', ''].join('\r\n');
+  equal(withSoundRepair(offer([])), offer(['a=rtcp-fb:111 nack']));
+  equal(withSoundRepair(offer(['a=rtcp-fb:111 nack'])), offer(['a=rtcp-fb:111 nack']));
+  equal(withSoundRepair('v=0\r\n'), 'v=0\r\n');
 });

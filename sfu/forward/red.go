@@ -1,0 +1,107 @@
+package forward
+
+import (
+	"slices"
+	"strings"
+	"time"
+)
+
+// redundancy is where the parts of a payload of RFC 2198 are: sound, and ahead of it the sound of the packets before.
+type redundancy struct {
+	blocks int // with the newest; 0: the payload has not that form
+	newest int // where the newest begins in the payload
+}
+
+// blockHeaderBytes is the length of the header of each block but the newest, which has one byte. The first bit tells them apart.
+const blockHeaderBytes = 4
+
+// parseRED reads the headers of a payload of which every block has the same payload type. It returns false for anything else.
+func parseRED(b []byte, payloadType uint8) (r redundancy, ok bool) {
+	at, older := 0, 0
+	for r.blocks = 1; ; r.blocks++ {
+		if len(b) <= at || b[at]&0x7F != payloadType {
+			return redundancy{}, false
+		}
+		if b[at]&0x80 == 0 {
+			r.newest = at + 1 + older
+			return r, r.newest <= len(b)
+		}
+		if len(b) < at+blockHeaderBytes {
+			return redundancy{}, false
+		}
+		older += int(b[at+2]&0x03)<<8 | int(b[at+3])
+		at += blockHeaderBytes
+	}
+}
+
+// takes reports whether a packet is of the layer's codec. One with redundancy is parsed.
+func (l *Layer) takes(p *Packet) (ok bool) {
+	p.redundancy = redundancy{}
+	switch {
+	case p.header.payloadType == l.cfg.Codec.PayloadType:
+		return true
+	case l.cfg.REDPayloadType == 0 || p.header.payloadType != l.cfg.REDPayloadType:
+		return false
+	case p.empty():
+		return true // padding
+	}
+	p.redundancy, ok = parseRED(p.payload(), l.cfg.Codec.PayloadType)
+	return ok
+}
+
+// payloadFor is the packet's payload and its type for a subscriber: without redundancy for one that has not negotiated it.
+func (p *Packet) payloadFor(to payloadTypes) (payload []byte, payloadType uint8) {
+	payload = p.payload()
+	switch {
+	case p.redundancy.blocks == 0:
+		return payload, to.media
+	case to.red == 0:
+		return payload[p.redundancy.newest:], to.media
+	}
+	for i := range p.redundancy.blocks {
+		header := &payload[i*blockHeaderBytes]
+		*header = *header&0x80 | to.media
+	}
+	return payload, to.red
+}
+
+// What is repeated is of use where packets are lost, and takes as much again of the path as the sound. So a slot gets it for redundantFor
+// after lossyPackets were asked for again within lossyWithin, about one in a hundred.
+const (
+	lossyPackets = 3
+	lossyWithin  = 6 * time.Second
+	redundantFor = 20 * time.Second
+)
+
+// losses are when packets of a slot were asked for again, each once.
+type losses struct {
+	asked [lossyPackets]time.Time
+	next  int
+	until time.Time // so long the path is taken for a lossy one
+}
+
+func (l *losses) note(now time.Time) {
+	oldest := l.asked[l.next]
+	l.asked[l.next] = now
+	l.next = (l.next + 1) % lossyPackets
+	if !oldest.IsZero() && now.Sub(oldest) < lossyWithin {
+		l.until = now.Add(redundantFor)
+	}
+}
+
+// wants gives the payload types for what arrived at a time. Without NACK nobody knows what is lost. A narrow path loses because of what it
+// carries.
+func (s *Slot) wants(arrived time.Time) payloadTypes {
+	to := s.payload
+	if to.red != 0 && (s.sub.budget != 0 || s.cfg.Repeat != nil && arrived.After(s.losses.until)) {
+		to.red = 0
+	}
+	return to
+}
+
+func (s *Slot) redPayloadType() uint8 {
+	if i := slices.IndexFunc(s.cfg.Codecs, func(c Codec) bool { return strings.EqualFold(c.MimeType, "audio/red") }); i >= 0 {
+		return s.cfg.Codecs[i].PayloadType
+	}
+	return 0
+}

@@ -36,11 +36,6 @@ func (r *Room) hold(p *Packet) {
 		p.Release()
 		return
 	}
-	for _, s := range l.slots {
-		if s.sub.budget != 0 {
-			s.forward(p) // A narrow path gets packets in the rhythm of the publisher.
-		}
-	}
 	l.held = append(l.held, p)
 	switch {
 	case p.header.marker || len(l.held) == holdPackets:
@@ -78,7 +73,7 @@ func (h *holding) remove(l *Layer) {
 	}
 }
 
-// forwardHeld forwards what the layer holds, one subscriber after the other. A slot passes over what it has been written already.
+// forwardHeld forwards what the layer holds, one subscriber after the other.
 func (l *Layer) forwardHeld() {
 	shards := len(l.room.cfg.Batchers)
 	if shards > 0 {
@@ -89,7 +84,7 @@ func (l *Layer) forwardHeld() {
 	} else {
 		for _, s := range l.slots {
 			for _, p := range l.held {
-				s.forward(p)
+				s.pass(p)
 			}
 		}
 	}

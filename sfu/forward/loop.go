@@ -27,6 +27,7 @@ func (r *Room) Run(ctx context.Context) error {
 	ticker := time.NewTicker(interval)
 	defer ticker.Stop()
 	defer r.holding.timer.Stop()
+	defer r.pacing.timer.Stop()
 	defer r.release()
 	for {
 		if wanted := r.tickEvery(); wanted != interval {
@@ -40,6 +41,8 @@ func (r *Room) Run(ctx context.Context) error {
 			r.burst(p)
 		case <-r.holding.timer.C:
 			r.lapse()
+		case now := <-r.pacing.timer.C:
+			r.paced(now)
 		case task := <-r.tasks:
 			r.control(task)
 		case now := <-ticker.C:
@@ -95,6 +98,12 @@ func (r *Room) burst(p *Packet) {
 func (r *Room) lapse() {
 	defer r.survive()
 	r.gather(func() { r.letGo(time.Now()) })
+}
+
+// paced forwards what has waited for its turn on a narrow path.
+func (r *Room) paced(now time.Time) {
+	defer r.survive()
+	r.gather(func() { r.releasePaced(now) })
 }
 
 // handle takes a packet into its layer, and forwards it now or with the rest of its frame.
@@ -155,6 +164,9 @@ func (r *Room) release() {
 		case p := <-r.packets:
 			p.Release()
 		default:
+			for _, sub := range r.pacing.subs {
+				sub.dropPaced()
+			}
 			for _, l := range r.layers {
 				l.closed = true
 				l.dropHeld()

@@ -41,6 +41,7 @@ type subscriber struct {
 	sounds, pictures group // of slots
 
 	budget uint64 // bits per second in all, 0: unlimited
+	pace   pacer
 	short  uint64 // what it would be sent in all if the budget allowed; 0: the budget is enough
 
 	roundTrip time.Duration // of its path; 0: not known

@@ -78,6 +78,7 @@ type Room struct {
 	layers           map[uint64]*Layer // by number
 	lastNumber       uint64
 	holding          holding
+	pacing           pacing
 	shards           shards
 	handling         *Layer         // of the packet that is being handled, or that is being cared for
 	publications     []*publication // in order of arrival
@@ -119,6 +120,7 @@ func NewRoom(cfg Config, log *slog.Logger) *Room {
 		layers:      make(map[uint64]*Layer),
 		sources:     make(map[trackKey]*publication),
 		holding:     newHolding(),
+		pacing:      newPacing(),
 		shards:      newShards(len(cfg.Batchers)),
 		subscribers: make(map[PeerID]*subscriber),
 		clocks:      make(map[PeerID]*peerClock),
@@ -250,6 +252,7 @@ func (r *Room) RemovePeer(peer PeerID) {
 				r.dropSlot(s)
 			}
 		}
+		r.subscriber(peer).dropPaced()
 		delete(r.subscribers, peer)
 		delete(r.clocks, peer)
 		r.speakers.remove(peer)

@@ -30,8 +30,7 @@ func (s *Slot) forward(p *Packet) {
 	// before it in time and belongs behind it follows at once.
 	for sequence := p.sequence + 1; sequence <= p.layer.tracker.highest; sequence++ {
 		if next := p.layer.cache.get(sequence); next != nil {
-			in = next.incoming()
-			s.write(next, &in)
+			s.pass(next)
 		}
 	}
 }
@@ -54,6 +53,7 @@ func (s *Slot) write(p *Packet, in *incoming) {
 	if s.wrote(n, err) {
 		s.room.stats.forwarded.Add(1)
 		s.report.sent(len(payload))
+		s.charge(n)
 		if p.picture.keyframe && s.cfg.Kind == KindVideo {
 			s.keyframes++
 			s.keyframeAt = p.arrived

@@ -25,12 +25,12 @@ func (r *Room) forwardInShards(l *Layer) {
 		h.steady[i], h.faults[i] = h.steady[i][:0], nil
 	}
 	for _, s := range l.slots {
-		if s.ready && s.current == l {
+		if s.ready && s.current == l && s.sub.budget == 0 && len(s.sub.pace.queue) == 0 {
 			h.steady[s.cfg.Shard] = append(h.steady[s.cfg.Shard], s)
 			continue
 		}
 		for _, p := range l.held {
-			s.forward(p)
+			s.pass(p)
 		}
 	}
 	defer r.rejoin()

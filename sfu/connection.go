@@ -152,7 +152,7 @@ func (c *connection) answer(message *control.Offer, o *offer.Offer) (string, err
 	}
 	for mid, s := range c.slots {
 		// The names are the same on every node, so that nothing in the page changes when the connection moves.
-		answer.Slots[mid] = offer.Slot{SSRC: s.ssrc, RTXSSRC: s.rtx, Stream: s.stream, Track: "slot-" + mid}
+		answer.Slots[mid] = offer.Slot{SSRC: s.ssrc, RTXSSRC: s.rtx, Stream: s.stream, Track: "slot-" + mid, CNAME: forward.CNAME}
 	}
 	return o.Answer(&answer), nil
 }

@@ -6,6 +6,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/pion/rtcp"
 	"github.com/pion/rtp"
 )
 
@@ -140,6 +141,47 @@ func TestReportsKeepPictureAndSoundTogether(t *testing.T) {
 		sightAt := sightNTP + float64(int32(sights[80].Timestamp-sightRTP))/90000
 		if apart := time.Duration((soundAt - sightAt) * float64(time.Second)); apart.Abs() > 2*time.Millisecond {
 			t.Fatal("sound and picture of one instant are told to be apart by", apart)
+		}
+	})
+}
+
+// TestReportsOfAPeerAreOneCompound: all that is sent to a subscriber is reported on together, each with its name.
+func TestReportsOfAPeerAreOneCompound(t *testing.T) {
+	onStage(t, Config{}, func(st *stage) {
+		var compounds [][]rtcp.Packet // written by the loop, read while it rests
+		path := &pathStub{}
+		for ssrc, kind := range map[uint32]Kind{1: KindAudio, 2: KindVideo} {
+			st.room.AddSlot(SlotConfig{
+				Peer: "bob", Mid: string(kind), Kind: kind, Writer: &screenful{}, SSRC: ssrc, Codecs: []Codec{vp8, opus}, Path: path, TransportSequenceID: 3,
+				WriteRTCP: func(packets []rtcp.Packet) error {
+					compounds = append(compounds, packets)
+					return nil
+				},
+			}).Ready()
+		}
+		voice, alice := st.microphone("alice"), st.camera("alice", "", 180)
+		alice.frame(true, 1)
+		for range 100 {
+			voice.say(30)
+			alice.frame(false, 1)
+		}
+		if n := len(compounds); n < 3 || n > 5 {
+			t.Errorf("%d compounds in 3.3 s, want one a second and one at the beginning", n)
+		}
+		for _, packets := range compounds[1:] {
+			reported := map[uint32]bool{}
+			for _, p := range packets {
+				if report, ok := p.(*rtcp.SenderReport); ok {
+					reported[report.SSRC] = true
+				}
+			}
+			names, ok := packets[len(packets)-1].(*rtcp.SourceDescription)
+			if !ok || len(reported) != 2 || len(names.Chunks) != 2 || !reported[names.Chunks[0].Source] || names.Chunks[0].Items[0].Text != CNAME {
+				t.Fatalf("a compound of %v", packets)
+			}
+			if _, err := rtcp.Marshal(packets); err != nil {
+				t.Fatal(err)
+			}
 		}
 	})
 }

@@ -63,8 +63,6 @@ func (r *Room) tickLayer(l *Layer, now time.Time) {
 
 func (r *Room) tickSubscriber(sub *subscriber, now time.Time) {
 	defer r.surviveFor(sub)
-	for _, s := range sub.slots {
-		s.tick(now)
-	}
+	sub.sendReports(now)
 	sub.probe()
 }

@@ -26,7 +26,7 @@ const (
 	resumed wire.Code = "resumed"
 
 	lateKey = "late" // the API key that is withdrawn
-	// soon is when a token expires of which the test wants it: what leeway is left.
+	// A token minted to end soon-leeway from now is refused after soon.
 	leeway, soon = 30 * time.Second, 4 * time.Second
 )
 

@@ -67,9 +67,11 @@ type Cluster struct {
 	mailbox    chan func()
 	reannounce chan struct{} // capacity 1
 	crash      chan struct{} // tests: end without leaving
-	running    chan struct{}
-	done       chan struct{} // the loop has ended
-	ran        atomic.Bool
+
+	wrap    func(memberlist.NodeAwareTransport) memberlist.Transport // tests cut its sockets off
+	running chan struct{}
+	done    chan struct{} // the loop has ended
+	ran     atomic.Bool
 
 	members      *members // used by the loop only
 	publishTimer <-chan time.Time
@@ -96,6 +98,7 @@ func New(config Config, log *slog.Logger) (*Cluster, error) {
 		mailbox: make(chan func(), mailboxSize), reannounce: make(chan struct{}, 1),
 		crash: make(chan struct{}), running: make(chan struct{}), done: make(chan struct{}),
 		members: newMembers(config.Node, log), logLimiter: loglimit.New(droppedLogsPerSecond, 1),
+		wrap: func(t memberlist.NodeAwareTransport) memberlist.Transport { return t },
 	}
 	c.members.confirmDeaths = config.ConfirmDeaths
 	c.broadcasts.RetransmitMult = retransmitMult

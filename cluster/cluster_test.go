@@ -60,6 +60,11 @@ func startLogging(t *testing.T, config Config, log *slog.Logger) *process {
 	if err != nil {
 		t.Fatal(err)
 	}
+	return run(t, c)
+}
+
+func run(t *testing.T, c *Cluster) *process {
+	t.Helper()
 	ctx, stop := context.WithCancel(context.Background())
 	p := &process{Cluster: c, t: t, stop: stop, ended: make(chan error, 1)}
 	events, cancel := c.Subscribe()
@@ -81,7 +86,7 @@ func startLogging(t *testing.T, config Config, log *slog.Logger) *process {
 	select {
 	case <-c.Running():
 	case err := <-p.ended:
-		t.Fatalf("%s: Run = %v", config.Node.ID, err)
+		t.Fatalf("%s: Run = %v", c.config.Node.ID, err)
 	}
 	return p
 }

@@ -108,10 +108,14 @@ const (
 	warnBlockedEvery = 5 * time.Minute
 )
 
-// exchangeWithBlocked replaces gossip by TCP for members that no UDP reaches.
+// exchangeWithBlocked replaces gossip by TCP for members that no UDP reaches, and tells a dead member that is heard again of its
+// death: gossip about it ends before a cut that long does, and only who knows of it can refute it.
 func (c *Cluster) exchangeWithBlocked(ctx context.Context, list *memberlist.Memberlist, probeInterval time.Duration) {
 	var warned time.Time
 	for backoff.Sleep(ctx, exchangeEvery) {
+		if address := c.addresses.returning(); address != "" && c.exchange(ctx, list, []string{address}) > 0 {
+			c.addresses.returned(address)
+		}
 		// Three pings and 2 s: a member pings another once in present-1 intervals.
 		blocked := c.addresses.unheard(time.Duration(10+3*c.present()) * probeInterval)
 		switch {
@@ -134,15 +138,29 @@ type addresses struct {
 	mu     sync.Mutex // guards the fields below
 	byName map[string]string
 	heard  map[string]time.Time // by address: the last datagram, or the join
+	lost   map[string]*lost     // by address: of dead members
 }
+
+// lost is an address whose member gossip holds dead.
+type lost struct {
+	since time.Time
+	heard bool // again
+}
+
+// maxLost addresses are remembered, for lostFor: longer cuts are healed by joining again.
+const (
+	maxLost = 256
+	lostFor = 2 * rejoinEvery
+)
 
 func (a *addresses) put(name, address string) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	if a.byName == nil {
-		a.byName, a.heard = map[string]string{}, map[string]time.Time{}
+		a.byName, a.heard, a.lost = map[string]string{}, map[string]time.Time{}, map[string]*lost{}
 	}
 	a.byName[name], a.heard[address] = address, time.Now()
+	delete(a.lost, address)
 }
 
 func (a *addresses) hear(address string) {
@@ -150,6 +168,8 @@ func (a *addresses) hear(address string) {
 	defer a.mu.Unlock()
 	if _, known := a.heard[address]; known {
 		a.heard[address] = time.Now()
+	} else if l := a.lost[address]; l != nil {
+		l.heard = true
 	}
 }
 
@@ -164,6 +184,33 @@ func (a *addresses) remove(name string) {
 		}
 	}
 	delete(a.heard, address)
+	for other, l := range a.lost {
+		if time.Since(l.since) >= lostFor {
+			delete(a.lost, other)
+		}
+	}
+	if address != "" && len(a.lost) < maxLost {
+		a.lost[address] = &lost{since: time.Now()}
+	}
+}
+
+// returning is the address of a dead member that was heard after its death, empty for none.
+func (a *addresses) returning() string {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	for address, l := range a.lost {
+		if l.heard && time.Since(l.since) < lostFor {
+			return address
+		}
+	}
+	return ""
+}
+
+// returned ends that: its member knows, or none is there.
+func (a *addresses) returned(address string) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	delete(a.lost, address)
 }
 
 func (a *addresses) all() []string { return a.unheard(0) }

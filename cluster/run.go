@@ -25,7 +25,7 @@ func (c *Cluster) gossip(ctx context.Context) error {
 	if err != nil {
 		return fmt.Errorf("open gossip sockets on %s: %w", c.config.Bind, err)
 	}
-	config.Transport = sockets
+	config.Transport = c.wrap(sockets)
 	list, err := memberlist.Create(config)
 	if err != nil {
 		_ = sockets.Shutdown()

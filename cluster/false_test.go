@@ -46,6 +46,8 @@ func TestFalseDeathsHeal(t *testing.T) {
 			m.join(restarted)
 			m.die(old) // not confirmed yet, with confirmDeaths
 			m.confirmDead(old, "silence")
+			m.remind()
+			m.remind()
 		}, restarted},
 		"a restart with a lower boot id, after a proof": {func(m *members) {
 			m.join(old)
@@ -58,7 +60,22 @@ func TestFalseDeathsHeal(t *testing.T) {
 			m.join(old)
 			m.join(restarted)
 			m.leave(old, 0)
+			m.remind()
+			m.remind()
 		}, restarted},
+		"the boot before it is dead, too, and gossip finds out later": {func(m *members) {
+			m.join(old)
+			m.join(restarted) // It is what it seems here: the older one.
+			m.reportDead(old, "proof")
+			m.remind()
+			if node := m.live[old.Name()]; node.Boot != "" {
+				t.Errorf("%q is used at once", node.Boot)
+			}
+			m.die(old)
+			m.die(restarted)
+			m.remind()
+			m.remind()
+		}, Node{}},
 		"the boot before it is thawed": {func(m *members) {
 			m.join(old)
 			m.reportDead(old, "proof")

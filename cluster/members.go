@@ -228,17 +228,12 @@ func (m *members) remind() (events []Event) {
 	return events
 }
 
-// remove lets a boot that has waited take the place, as after a clock was set back.
+// remove leaves a boot that has waited, as after a clock was set back, to remind: it may be older indeed, and dead before gossip
+// has found out.
 func (m *members) remove(node Node, how Departure, why string) []Event {
 	delete(m.live, node.Name())
 	m.depart(node, how, 0)
-	events := m.event(EventKind(how), node, why)
-	for _, s := range m.shadows {
-		if s.node.Name() == node.Name() && !s.wasLive {
-			return append(events, m.join(s.node)...)
-		}
-	}
-	return events
+	return m.event(EventKind(how), node, why)
 }
 
 func (m *members) depart(node Node, how Departure, age time.Duration) {

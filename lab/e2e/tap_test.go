@@ -15,7 +15,7 @@ type tap struct {
 }
 
 const (
-	tapped = 400 // packets of each kind
+	tapped = 160 // packets of each kind
 	// sealedHeader is what a sealed frame has ahead of its ciphertext at most: web/static/page/sealed-frame.js.
 	coverOfKeyframe, coverOfDelta, coverOfSound = 10, 3, 2
 	sealedHeaderLeast                           = 1 + 8 + 1

@@ -152,17 +152,6 @@ test('each sender and receiver of each connection is given a transform, and no c
   await flowing(call, video);
 });
 
-test('what an application cannot read is not waited for', async (t) => {
-  const { cluster, call } = await joined(t);
-  call.setUnreadable('ada', 'camera', true);
-  call.setUnreadable('ada', 'microphone', true);
-  await cluster.node.pc.getTransceivers().find(({ mid }) => mid === '4').sender.replaceTrack(null);
-  await new Promise((resolve) => setTimeout(resolve, 3000));
-  equal(cluster.heard.filter(({ type }) => type === 'refresh').length, 0, 'no keyframe is asked for');
-  call.setUnreadable('ada', 'camera', false);
-  await eventually(() => cluster.heard.some(({ type }) => type === 'refresh'), 'a keyframe is asked for');
-});
-
 test('an answer that never comes costs one bounded attempt', async (t) => {
   const { cluster, call, video } = await joined(t);
   const migrated = done(call);

@@ -110,3 +110,14 @@ test('the node asks for an offer: it gets one of this connection, and a second t
   await eventually(() => shown.length > since + 5, 'the picture moves');
   ok(!cluster.heard.some(({ type }) => type === 'migrated'), 'nothing is called a move');
 });
+
+test('what an application cannot read is not waited for', async (t) => {
+  const { cluster, call } = await watching(t);
+  call.setUnreadable('ada', 'camera', true);
+  call.setUnreadable('ada', 'microphone', true);
+  await cluster.node.pc.getTransceivers().find(({ mid }) => mid === '4').sender.replaceTrack(null);
+  await new Promise((resolve) => setTimeout(resolve, 3000));
+  equal(cluster.heard.filter(({ type }) => type === 'refresh').length, 0, 'no keyframe is asked for');
+  call.setUnreadable('ada', 'camera', false);
+  await eventually(() => cluster.heard.some(({ type }) => type === 'refresh'), 'a keyframe is asked for');
+});

@@ -118,6 +118,8 @@ test('what an application cannot read is not waited for', async (t) => {
   await cluster.node.pc.getTransceivers().find(({ mid }) => mid === '4').sender.replaceTrack(null);
   await new Promise((resolve) => setTimeout(resolve, 3000));
   equal(cluster.heard.filter(({ type }) => type === 'refresh').length, 0, 'no keyframe is asked for');
+  // Nothing but the picture comes in Firefox here, and a connection on which nothing comes is not asked about.
+  if (best !== 'restart') return;
   call.setUnreadable('ada', 'camera', false);
   await eventually(() => cluster.heard.some(({ type }) => type === 'refresh'), 'a keyframe is asked for');
 });

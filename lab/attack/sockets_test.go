@@ -3,6 +3,7 @@ package attack
 import (
 	"context"
 	"fmt"
+	"net/http"
 	"os"
 	"strconv"
 	"strings"
@@ -89,10 +90,18 @@ func (s *stage) process(node string) (p process) {
 	s.t.Helper()
 	ctx, cancel := context.WithTimeout(s.t.Context(), patience)
 	defer cancel()
-	if err := s.cluster.Admin(ctx, "process?collect&node="+node, &p); err != nil {
-		s.t.Fatal(err)
+	tick := time.NewTicker(time.Second / 4)
+	defer tick.Stop()
+	for {
+		err := s.cluster.Admin(ctx, "process?collect&node="+node, &p)
+		if err == nil {
+			return p
+		}
+		if !strings.Contains(err.Error(), http.StatusText(http.StatusTooManyRequests)) {
+			s.t.Fatal(err)
+		}
+		<-tick.C // Each process is made to collect once a second at most.
 	}
-	return p
 }
 
 // memory is what a node's process has of the machine's memory, in bytes, after it has collected its garbage.

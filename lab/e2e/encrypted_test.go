@@ -78,7 +78,6 @@ func TestEncryptedCall(t *testing.T) {
 
 // TestNodeSeesNoise compares what the node forwards of an encrypted call with what it forwards of another one.
 func TestNodeSeesNoise(t *testing.T) {
-	t.Parallel() // most of it is waiting
 	needChromium(t)
 	c := startCluster(t, devcluster.Options{})
 	for _, encrypted := range []bool{false, true} {

@@ -43,7 +43,6 @@ const (
 // TestLostSoundIsRepaired: a tenth of what comes to one page is lost, and of what its person hears hardly anything is made up.
 // The same on the way from a browser to the node, in another call.
 func TestLostSoundIsRepaired(t *testing.T) {
-	t.Parallel() // most of it is waiting
 	needChromium(t)
 	c := startCluster(t, devcluster.Options{SFU: 1, Signaling: 1})
 	node, err := c.Node(t.Context(), "sfu-1")

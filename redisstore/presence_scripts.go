@@ -1,0 +1,133 @@
+package redisstore
+
+// The scripts of presence; presence/DESIGN.md says what they promise. Each is about one shard, whose keys are KEYS = head,
+// leases, users, seen, log. Times are milliseconds of the store's clock.
+
+// presencePrelude begins the scripts that write. ARGV[1] is the TTL. A shard without a head begins a memory, and evicts
+// nobody for a TTL.
+const presencePrelude = `
+local t = redis.call('TIME')
+local micros = t[1] * 1000000 + t[2]
+local now = math.floor(micros / 1000)
+local head, leases, users, seen, log = KEYS[1], KEYS[2], KEYS[3], KEYS[4], KEYS[5]
+local ttl = tonumber(ARGV[1])
+local from = tonumber(redis.call('HGET', head, 'from') or '')
+if not from then
+  from = now + ttl
+  redis.call('HSET', head, 'born', string.format('%.0f', micros), 'version', 0, 'swept', now, 'from', from)
+end
+local function say(sign, at, user)
+  redis.call('HINCRBY', head, 'version', 1)
+  redis.call('RPUSH', log, sign .. string.format('%.0f', at) .. ' ' .. user)
+end
+local function trim()
+  redis.call('LTRIM', log, -1000, -1)
+  redis.call('ZREMRANGEBYSCORE', seen, '-inf', now - 2592000000)
+  redis.call('ZREMRANGEBYRANK', seen, 0, -3001)
+end
+local function drop(lease, at)
+  redis.call('ZREM', leases, lease)
+  local user, conn = string.match(lease, '^([^\n]*)\n(.*)$')
+  local packed = redis.call('HGET', users, user)
+  if not packed then return end
+  local rest, mine = {}, conn .. '\t'
+  for line in string.gmatch(packed, '[^\n]+') do
+    if string.sub(line, 1, #mine) ~= mine then rest[#rest + 1] = line end
+  end
+  if #rest > 1 then
+    redis.call('HSET', users, user, table.concat(rest, '\n'))
+    return
+  end
+  redis.call('HDEL', users, user)
+  redis.call('ZADD', seen, at, user)
+  say('-', at, user)
+end
+`
+
+// addScript: ARGV[2...] = user, connection, room, since, and so on. What a node remembers of since counts only while the
+// memory is young.
+const addScript = presencePrelude + `
+for i = 2, #ARGV, 4 do
+  local user, conn, room, since = ARGV[i], ARGV[i + 1], ARGV[i + 2], tonumber(ARGV[i + 3])
+  if now >= from or since <= 0 or since > now then since = now end
+  local packed, mine = redis.call('HGET', users, user), conn .. '\t'
+  if not packed then
+    redis.call('HSET', users, user, string.format('%.0f', since) .. '\n' .. mine .. room)
+    redis.call('ZREM', seen, user)
+    say('+', since, user)
+  else
+    local lines, found = {}, false
+    for line in string.gmatch(packed, '[^\n]+') do
+      if string.sub(line, 1, #mine) == mine then line, found = mine .. room, true end
+      lines[#lines + 1] = line
+    end
+    lines[1] = string.format('%.0f', math.min(tonumber(lines[1]), since))
+    if not found then lines[#lines + 1] = mine .. room end
+    redis.call('HSET', users, user, table.concat(lines, '\n'))
+  end
+  redis.call('ZADD', leases, now, user .. '\n' .. conn)
+end
+trim()
+return #ARGV`
+
+// removeScript: ARGV[2...] = leases.
+const removeScript = presencePrelude + `
+for i = 2, #ARGV do
+  if redis.call('ZSCORE', leases, ARGV[i]) then drop(ARGV[i], now) end
+end
+trim()
+return #ARGV`
+
+// sweepScript: ARGV[2] = how soon another sweep may follow, ARGV[3] = the longest gap between sweeps after which leases
+// are believed. It returns 1 if more is left.
+const sweepScript = presencePrelude + `
+local swept = tonumber(redis.call('HGET', head, 'swept'))
+if now < swept or now - swept > tonumber(ARGV[3]) then
+  redis.call('HSET', head, 'swept', now, 'from', now + ttl)
+  return 0
+end
+if now - swept < tonumber(ARGV[2]) then return 0 end
+local due = {}
+if now >= from then
+  due = redis.call('ZRANGEBYSCORE', leases, '-inf', now - ttl, 'WITHSCORES', 'LIMIT', 0, 200)
+end
+for i = 1, #due, 2 do drop(due[i], tonumber(due[i + 1])) end
+if #due > 0 then trim() end
+if #due == 400 then return 1 end
+redis.call('HSET', head, 'swept', now)
+return 0`
+
+// heartbeatScript: KEYS = leases, ARGV = leases. It returns the places in ARGV of those that are missing.
+const heartbeatScript = `
+local t = redis.call('TIME')
+local now = t[1] * 1000 + math.floor(t[2] / 1000)
+local scores, there, missing = redis.call('ZMSCORE', KEYS[1], unpack(ARGV)), {}, {}
+for i, lease in ipairs(ARGV) do
+  if scores[i] then
+    there[#there + 1] = now
+    there[#there + 1] = lease
+  else
+    missing[#missing + 1] = i
+  end
+end
+if #there > 0 then redis.call('ZADD', KEYS[1], 'XX', unpack(there)) end
+return missing`
+
+// askScript: KEYS = head, users, seen, ARGV = users. It returns whether the shard is settled, its users' lines, and when
+// they were last seen.
+const askScript = `
+local t = redis.call('TIME')
+local from = tonumber(redis.call('HGET', KEYS[1], 'from') or '')
+local settled = from and t[1] * 1000 + math.floor(t[2] / 1000) >= from
+return {settled and 1 or 0, redis.call('HMGET', KEYS[2], unpack(ARGV)), redis.call('ZMSCORE', KEYS[3], unpack(ARGV))}`
+
+// followScript: KEYS = head, log, ARGV = the cursor's born and version. It returns the new cursor and the lines since,
+// false for a gap.
+const followScript = `
+local head = redis.call('HMGET', KEYS[1], 'born', 'version')
+if not head[1] then return {'0', 0, false} end
+local version = tonumber(head[2])
+local n = version - tonumber(ARGV[2])
+if head[1] ~= ARGV[1] or n < 0 or n > redis.call('LLEN', KEYS[2]) then return {head[1], version, false} end
+if n == 0 then return {head[1], version, {}} end
+return {head[1], version, redis.call('LRANGE', KEYS[2], -n, -1)}`

@@ -34,7 +34,7 @@ var floors = [][]string{
 	{"orchestrator/pincache"},
 	{"redisstore"},
 	{"redisstore/storetest"},
-	{"cluster"},
+	{"cluster", "presence"},
 	{"sfu"},
 	{"sfu/forward"},
 	{"sfu/egress", "sfu/bandwidth", "sfu/reception", "sfu/offer", "sfu/transport"},

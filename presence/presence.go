@@ -7,7 +7,10 @@ package presence
 
 import (
 	"context"
+	"errors"
+	"fmt"
 	"hash/fnv"
+	"strings"
 	"time"
 
 	"github.com/holdfast-rtc/holdfast/ring"
@@ -45,6 +48,17 @@ type Lease struct {
 	Conn  string      // unique for the user; who resumes keeps it
 	Room  ring.RoomID // empty in no room
 	Since time.Time   // by the store's clock
+}
+
+var errUnprintable = errors.New("a lease needs a user and a connection, and none of its names may have control characters")
+
+// Validate refuses names that a store cannot keep apart: it puts control characters between them.
+func (l Lease) Validate() error {
+	control := func(r rune) bool { return r < ' ' }
+	if l.User == "" || l.Conn == "" || strings.ContainsFunc(l.User+l.Conn+string(l.Room), control) {
+		return fmt.Errorf("%w: user %.60q", errUnprintable, l.User)
+	}
+	return nil
 }
 
 // State is what is known of a user.

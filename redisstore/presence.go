@@ -35,8 +35,7 @@ var (
 	_ presence.LeaseStore = (*Presence)(nil)
 	_ presence.WatchStore = (*Presence)(nil)
 
-	errUnprintable = errors.New("users, connections and rooms need a name without control characters")
-	errNotALine    = errors.New("not a line of presence")
+	errNotALine = errors.New("not a line of presence")
 )
 
 type presenceKeys struct{ head, leases, users, seen, log string }
@@ -63,14 +62,6 @@ func (k keyspace) presence(tag string) presenceKeys {
 func (k presenceKeys) all() []string { return []string{k.head, k.leases, k.users, k.seen, k.log} }
 
 func member(l presence.Lease) string { return l.User + "\n" + l.Conn }
-
-func printable(l presence.Lease) error {
-	control := func(r rune) bool { return r < ' ' }
-	if l.User == "" || l.Conn == "" || strings.ContainsFunc(l.User+l.Conn+string(l.Room), control) {
-		return fmt.Errorf("lease of %.60q: %w", l.User, errUnprintable)
-	}
-	return nil
-}
 
 // part is some of a call's leases or users: those for one script.
 type part[T any] struct {
@@ -118,7 +109,7 @@ func (p *Presence) ttl() int64 { return p.timing.TTL.Milliseconds() }
 // Add writes leases, old and new. The first one of a user is a join.
 func (p *Presence) Add(ctx context.Context, leases []presence.Lease) error {
 	for _, l := range leases {
-		if err := printable(l); err != nil {
+		if err := l.Validate(); err != nil {
 			return err
 		}
 	}

@@ -72,9 +72,7 @@ return #ARGV`
 
 // removeScript: ARGV[2...] = leases.
 const removeScript = presencePrelude + `
-for i = 2, #ARGV do
-  if redis.call('ZSCORE', leases, ARGV[i]) then drop(ARGV[i], now) end
-end
+for i = 2, #ARGV do drop(ARGV[i], now) end
 trim()
 return #ARGV`
 
@@ -100,17 +98,17 @@ return 0`
 // heartbeatScript: KEYS = leases, ARGV = leases. It returns the places in ARGV of those that are missing.
 const heartbeatScript = `
 local t = redis.call('TIME')
-local now = t[1] * 1000 + math.floor(t[2] / 1000)
-local scores, there, missing = redis.call('ZMSCORE', KEYS[1], unpack(ARGV)), {}, {}
+local now = string.format('%.0f', t[1] * 1000 + math.floor(t[2] / 1000))
+local all, missing = {}, {}
 for i, lease in ipairs(ARGV) do
-  if scores[i] then
-    there[#there + 1] = now
-    there[#there + 1] = lease
-  else
-    missing[#missing + 1] = i
-  end
+  all[2 * i - 1] = now
+  all[2 * i] = lease
 end
-if #there > 0 then redis.call('ZADD', KEYS[1], 'XX', unpack(there)) end
+if redis.call('ZADD', KEYS[1], 'XX', 'CH', unpack(all)) == #ARGV then return missing end
+local scores = redis.call('ZMSCORE', KEYS[1], unpack(ARGV))
+for i = 1, #ARGV do
+  if not scores[i] then missing[#missing + 1] = i end
+end
 return missing`
 
 // askScript: KEYS = head, users, seen, ARGV = users. It returns whether the shard is settled, its users' lines, and when

@@ -574,13 +574,14 @@ type Attach struct {
 	// The people an edge last saw in the room. At a re-homing they are kept in
 	// the roster as "expected" for the grace time, so that nobody flickers out
 	// and in again while the others are still on their way.
-	Expected       []*Peer `protobuf:"bytes,7,rep,name=expected,proto3" json:"expected,omitempty"`
-	ExpectedSize   uint32  `protobuf:"varint,8,opt,name=expected_size,json=expectedSize,proto3" json:"expected_size,omitempty"`      // people; when this attach opens the room, for how long its cost is reserved
-	ExpectedEgress *Egress `protobuf:"bytes,9,opt,name=expected_egress,json=expectedEgress,proto3" json:"expected_egress,omitempty"` // what placement reckoned the room to cost; without it the node reckons by expected_size
-	Unreserved     bool    `protobuf:"varint,10,opt,name=unreserved,proto3" json:"unreserved,omitempty"`                             // the room is judged by its cost and then charged for what it sends only
-	Sources        uint32  `protobuf:"varint,11,opt,name=sources,proto3" json:"sources,omitempty"`                                   // what may be published: bit 0 for SOURCE_MICROPHONE and so on; 0 is everything
-	unknownFields  protoimpl.UnknownFields
-	sizeCache      protoimpl.SizeCache
+	Expected          []*Peer `protobuf:"bytes,7,rep,name=expected,proto3" json:"expected,omitempty"`
+	ExpectedSize      uint32  `protobuf:"varint,8,opt,name=expected_size,json=expectedSize,proto3" json:"expected_size,omitempty"`                     // people; when this attach opens the room, for how long its cost is reserved
+	ExpectedEgress    *Egress `protobuf:"bytes,9,opt,name=expected_egress,json=expectedEgress,proto3" json:"expected_egress,omitempty"`                // what placement reckoned the room to cost; without it the node reckons by expected_size
+	Unreserved        bool    `protobuf:"varint,10,opt,name=unreserved,proto3" json:"unreserved,omitempty"`                                            // the room is judged by its cost and then charged for what it sends only
+	Sources           uint32  `protobuf:"varint,11,opt,name=sources,proto3" json:"sources,omitempty"`                                                  // what may be published: bit 0 for SOURCE_MICROPHONE and so on; 0 is everything
+	PathBitsPerSecond uint64  `protobuf:"varint,12,opt,name=path_bits_per_second,json=pathBitsPerSecond,proto3" json:"path_bits_per_second,omitempty"` // what a node last found the peer's path to carry; 0: no limit is known
+	unknownFields     protoimpl.UnknownFields
+	sizeCache         protoimpl.SizeCache
 }
 
 func (x *Attach) Reset() {
@@ -686,6 +687,13 @@ func (x *Attach) GetUnreserved() bool {
 func (x *Attach) GetSources() uint32 {
 	if x != nil {
 		return x.Sources
+	}
+	return 0
+}
+
+func (x *Attach) GetPathBitsPerSecond() uint64 {
+	if x != nil {
+		return x.PathBitsPerSecond
 	}
 	return 0
 }
@@ -1378,6 +1386,7 @@ type PeerEvent struct {
 	//	*PeerEvent_Closed
 	//	*PeerEvent_Chat
 	//	*PeerEvent_Reoffer
+	//	*PeerEvent_Path
 	//	*PeerEvent_Egress
 	Event         isPeerEvent_Event `protobuf_oneof:"event"`
 	unknownFields protoimpl.UnknownFields
@@ -1552,6 +1561,15 @@ func (x *PeerEvent) GetReoffer() *Reoffer {
 	return nil
 }
 
+func (x *PeerEvent) GetPath() *Path {
+	if x != nil {
+		if x, ok := x.Event.(*PeerEvent_Path); ok {
+			return x.Path
+		}
+	}
+	return nil
+}
+
 func (x *PeerEvent) GetEgress() *Egress {
 	if x != nil {
 		if x, ok := x.Event.(*PeerEvent_Egress); ok {
@@ -1617,6 +1635,10 @@ type PeerEvent_Reoffer struct {
 	Reoffer *Reoffer `protobuf:"bytes,15,opt,name=reoffer,proto3,oneof"`
 }
 
+type PeerEvent_Path struct {
+	Path *Path `protobuf:"bytes,17,opt,name=path,proto3,oneof"` // what the peer's path carries, for the node that comes next; when it has changed by a quarter
+}
+
 type PeerEvent_Egress struct {
 	Egress *Egress `protobuf:"bytes,16,opt,name=egress,proto3,oneof"` // of the room, measured: for whoever has to move it; at most every 2 s, when it has changed by a quarter
 }
@@ -1647,18 +1669,21 @@ func (*PeerEvent_Chat) isPeerEvent_Event() {}
 
 func (*PeerEvent_Reoffer) isPeerEvent_Event() {}
 
+func (*PeerEvent_Path) isPeerEvent_Event() {}
+
 func (*PeerEvent_Egress) isPeerEvent_Event() {}
 
 type Attached struct {
-	state           protoimpl.MessageState `protogen:"open.v1"`
-	Peer            string                 `protobuf:"bytes,1,opt,name=peer,proto3" json:"peer,omitempty"`
-	Resumed         bool                   `protobuf:"varint,2,opt,name=resumed,proto3" json:"resumed,omitempty"`                                          // the peer was here: its media connection lives
-	ChargedInReport uint64                 `protobuf:"varint,3,opt,name=charged_in_report,json=chargedInReport,proto3" json:"charged_in_report,omitempty"` // load reports from this sequence number on include the room
-	Roster          []*Peer                `protobuf:"bytes,4,rep,name=roster,proto3" json:"roster,omitempty"`
-	Slots           []*Slot                `protobuf:"bytes,5,rep,name=slots,proto3" json:"slots,omitempty"`   // the present table of a resumed peer
-	Egress          *Egress                `protobuf:"bytes,6,opt,name=egress,proto3" json:"egress,omitempty"` // of the room, as last told; absent before it was measured
-	unknownFields   protoimpl.UnknownFields
-	sizeCache       protoimpl.SizeCache
+	state             protoimpl.MessageState `protogen:"open.v1"`
+	Peer              string                 `protobuf:"bytes,1,opt,name=peer,proto3" json:"peer,omitempty"`
+	Resumed           bool                   `protobuf:"varint,2,opt,name=resumed,proto3" json:"resumed,omitempty"`                                          // the peer was here: its media connection lives
+	ChargedInReport   uint64                 `protobuf:"varint,3,opt,name=charged_in_report,json=chargedInReport,proto3" json:"charged_in_report,omitempty"` // load reports from this sequence number on include the room
+	Roster            []*Peer                `protobuf:"bytes,4,rep,name=roster,proto3" json:"roster,omitempty"`
+	Slots             []*Slot                `protobuf:"bytes,5,rep,name=slots,proto3" json:"slots,omitempty"`                                                       // the present table of a resumed peer
+	Egress            *Egress                `protobuf:"bytes,6,opt,name=egress,proto3" json:"egress,omitempty"`                                                     // of the room, as last told; absent before it was measured
+	PathBitsPerSecond uint64                 `protobuf:"varint,7,opt,name=path_bits_per_second,json=pathBitsPerSecond,proto3" json:"path_bits_per_second,omitempty"` // as last told of this peer
+	unknownFields     protoimpl.UnknownFields
+	sizeCache         protoimpl.SizeCache
 }
 
 func (x *Attached) Reset() {
@@ -1733,6 +1758,58 @@ func (x *Attached) GetEgress() *Egress {
 	return nil
 }
 
+func (x *Attached) GetPathBitsPerSecond() uint64 {
+	if x != nil {
+		return x.PathBitsPerSecond
+	}
+	return 0
+}
+
+// Path is the estimate of what one peer's path carries.
+type Path struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	BitsPerSecond uint64                 `protobuf:"varint,1,opt,name=bits_per_second,json=bitsPerSecond,proto3" json:"bits_per_second,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *Path) Reset() {
+	*x = Path{}
+	mi := &file_control_proto_msgTypes[17]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *Path) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*Path) ProtoMessage() {}
+
+func (x *Path) ProtoReflect() protoreflect.Message {
+	mi := &file_control_proto_msgTypes[17]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use Path.ProtoReflect.Descriptor instead.
+func (*Path) Descriptor() ([]byte, []int) {
+	return file_control_proto_rawDescGZIP(), []int{17}
+}
+
+func (x *Path) GetBitsPerSecond() uint64 {
+	if x != nil {
+		return x.BitsPerSecond
+	}
+	return 0
+}
+
 type Refused struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
 	Code          Refusal                `protobuf:"varint,1,opt,name=code,proto3,enum=holdfast.control.v1.Refusal" json:"code,omitempty"`
@@ -1744,7 +1821,7 @@ type Refused struct {
 
 func (x *Refused) Reset() {
 	*x = Refused{}
-	mi := &file_control_proto_msgTypes[17]
+	mi := &file_control_proto_msgTypes[18]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1756,7 +1833,7 @@ func (x *Refused) String() string {
 func (*Refused) ProtoMessage() {}
 
 func (x *Refused) ProtoReflect() protoreflect.Message {
-	mi := &file_control_proto_msgTypes[17]
+	mi := &file_control_proto_msgTypes[18]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1769,7 +1846,7 @@ func (x *Refused) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Refused.ProtoReflect.Descriptor instead.
 func (*Refused) Descriptor() ([]byte, []int) {
-	return file_control_proto_rawDescGZIP(), []int{17}
+	return file_control_proto_rawDescGZIP(), []int{18}
 }
 
 func (x *Refused) GetCode() Refusal {
@@ -1803,7 +1880,7 @@ type Answer struct {
 
 func (x *Answer) Reset() {
 	*x = Answer{}
-	mi := &file_control_proto_msgTypes[18]
+	mi := &file_control_proto_msgTypes[19]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1815,7 +1892,7 @@ func (x *Answer) String() string {
 func (*Answer) ProtoMessage() {}
 
 func (x *Answer) ProtoReflect() protoreflect.Message {
-	mi := &file_control_proto_msgTypes[18]
+	mi := &file_control_proto_msgTypes[19]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1828,7 +1905,7 @@ func (x *Answer) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Answer.ProtoReflect.Descriptor instead.
 func (*Answer) Descriptor() ([]byte, []int) {
-	return file_control_proto_rawDescGZIP(), []int{18}
+	return file_control_proto_rawDescGZIP(), []int{19}
 }
 
 func (x *Answer) GetOfferId() string {
@@ -1856,7 +1933,7 @@ type OfferRejected struct {
 
 func (x *OfferRejected) Reset() {
 	*x = OfferRejected{}
-	mi := &file_control_proto_msgTypes[19]
+	mi := &file_control_proto_msgTypes[20]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1868,7 +1945,7 @@ func (x *OfferRejected) String() string {
 func (*OfferRejected) ProtoMessage() {}
 
 func (x *OfferRejected) ProtoReflect() protoreflect.Message {
-	mi := &file_control_proto_msgTypes[19]
+	mi := &file_control_proto_msgTypes[20]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1881,7 +1958,7 @@ func (x *OfferRejected) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use OfferRejected.ProtoReflect.Descriptor instead.
 func (*OfferRejected) Descriptor() ([]byte, []int) {
-	return file_control_proto_rawDescGZIP(), []int{19}
+	return file_control_proto_rawDescGZIP(), []int{20}
 }
 
 func (x *OfferRejected) GetOfferId() string {
@@ -1920,7 +1997,7 @@ type Slot struct {
 
 func (x *Slot) Reset() {
 	*x = Slot{}
-	mi := &file_control_proto_msgTypes[20]
+	mi := &file_control_proto_msgTypes[21]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1932,7 +2009,7 @@ func (x *Slot) String() string {
 func (*Slot) ProtoMessage() {}
 
 func (x *Slot) ProtoReflect() protoreflect.Message {
-	mi := &file_control_proto_msgTypes[20]
+	mi := &file_control_proto_msgTypes[21]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1945,7 +2022,7 @@ func (x *Slot) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Slot.ProtoReflect.Descriptor instead.
 func (*Slot) Descriptor() ([]byte, []int) {
-	return file_control_proto_rawDescGZIP(), []int{20}
+	return file_control_proto_rawDescGZIP(), []int{21}
 }
 
 func (x *Slot) GetMid() string {
@@ -1992,7 +2069,7 @@ type SlotTable struct {
 
 func (x *SlotTable) Reset() {
 	*x = SlotTable{}
-	mi := &file_control_proto_msgTypes[21]
+	mi := &file_control_proto_msgTypes[22]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2004,7 +2081,7 @@ func (x *SlotTable) String() string {
 func (*SlotTable) ProtoMessage() {}
 
 func (x *SlotTable) ProtoReflect() protoreflect.Message {
-	mi := &file_control_proto_msgTypes[21]
+	mi := &file_control_proto_msgTypes[22]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2017,7 +2094,7 @@ func (x *SlotTable) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use SlotTable.ProtoReflect.Descriptor instead.
 func (*SlotTable) Descriptor() ([]byte, []int) {
-	return file_control_proto_rawDescGZIP(), []int{21}
+	return file_control_proto_rawDescGZIP(), []int{22}
 }
 
 func (x *SlotTable) GetSlots() []*Slot {
@@ -2036,7 +2113,7 @@ type Roster struct {
 
 func (x *Roster) Reset() {
 	*x = Roster{}
-	mi := &file_control_proto_msgTypes[22]
+	mi := &file_control_proto_msgTypes[23]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2048,7 +2125,7 @@ func (x *Roster) String() string {
 func (*Roster) ProtoMessage() {}
 
 func (x *Roster) ProtoReflect() protoreflect.Message {
-	mi := &file_control_proto_msgTypes[22]
+	mi := &file_control_proto_msgTypes[23]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2061,7 +2138,7 @@ func (x *Roster) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Roster.ProtoReflect.Descriptor instead.
 func (*Roster) Descriptor() ([]byte, []int) {
-	return file_control_proto_rawDescGZIP(), []int{22}
+	return file_control_proto_rawDescGZIP(), []int{23}
 }
 
 func (x *Roster) GetPeers() []*Peer {
@@ -2085,7 +2162,7 @@ type RosterChange struct {
 
 func (x *RosterChange) Reset() {
 	*x = RosterChange{}
-	mi := &file_control_proto_msgTypes[23]
+	mi := &file_control_proto_msgTypes[24]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2097,7 +2174,7 @@ func (x *RosterChange) String() string {
 func (*RosterChange) ProtoMessage() {}
 
 func (x *RosterChange) ProtoReflect() protoreflect.Message {
-	mi := &file_control_proto_msgTypes[23]
+	mi := &file_control_proto_msgTypes[24]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2110,7 +2187,7 @@ func (x *RosterChange) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RosterChange.ProtoReflect.Descriptor instead.
 func (*RosterChange) Descriptor() ([]byte, []int) {
-	return file_control_proto_rawDescGZIP(), []int{23}
+	return file_control_proto_rawDescGZIP(), []int{24}
 }
 
 func (x *RosterChange) GetChange() isRosterChange_Change {
@@ -2178,7 +2255,7 @@ type Speakers struct {
 
 func (x *Speakers) Reset() {
 	*x = Speakers{}
-	mi := &file_control_proto_msgTypes[24]
+	mi := &file_control_proto_msgTypes[25]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2190,7 +2267,7 @@ func (x *Speakers) String() string {
 func (*Speakers) ProtoMessage() {}
 
 func (x *Speakers) ProtoReflect() protoreflect.Message {
-	mi := &file_control_proto_msgTypes[24]
+	mi := &file_control_proto_msgTypes[25]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2203,7 +2280,7 @@ func (x *Speakers) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Speakers.ProtoReflect.Descriptor instead.
 func (*Speakers) Descriptor() ([]byte, []int) {
-	return file_control_proto_rawDescGZIP(), []int{24}
+	return file_control_proto_rawDescGZIP(), []int{25}
 }
 
 func (x *Speakers) GetSpeakers() []*Speaker {
@@ -2223,7 +2300,7 @@ type Speaker struct {
 
 func (x *Speaker) Reset() {
 	*x = Speaker{}
-	mi := &file_control_proto_msgTypes[25]
+	mi := &file_control_proto_msgTypes[26]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2235,7 +2312,7 @@ func (x *Speaker) String() string {
 func (*Speaker) ProtoMessage() {}
 
 func (x *Speaker) ProtoReflect() protoreflect.Message {
-	mi := &file_control_proto_msgTypes[25]
+	mi := &file_control_proto_msgTypes[26]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2248,7 +2325,7 @@ func (x *Speaker) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Speaker.ProtoReflect.Descriptor instead.
 func (*Speaker) Descriptor() ([]byte, []int) {
-	return file_control_proto_rawDescGZIP(), []int{25}
+	return file_control_proto_rawDescGZIP(), []int{26}
 }
 
 func (x *Speaker) GetPeer() string {
@@ -2274,7 +2351,7 @@ type Transport struct {
 
 func (x *Transport) Reset() {
 	*x = Transport{}
-	mi := &file_control_proto_msgTypes[26]
+	mi := &file_control_proto_msgTypes[27]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2286,7 +2363,7 @@ func (x *Transport) String() string {
 func (*Transport) ProtoMessage() {}
 
 func (x *Transport) ProtoReflect() protoreflect.Message {
-	mi := &file_control_proto_msgTypes[26]
+	mi := &file_control_proto_msgTypes[27]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2299,7 +2376,7 @@ func (x *Transport) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Transport.ProtoReflect.Descriptor instead.
 func (*Transport) Descriptor() ([]byte, []int) {
-	return file_control_proto_rawDescGZIP(), []int{26}
+	return file_control_proto_rawDescGZIP(), []int{27}
 }
 
 func (x *Transport) GetState() TransportState {
@@ -2325,7 +2402,7 @@ type Chat struct {
 
 func (x *Chat) Reset() {
 	*x = Chat{}
-	mi := &file_control_proto_msgTypes[27]
+	mi := &file_control_proto_msgTypes[28]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2337,7 +2414,7 @@ func (x *Chat) String() string {
 func (*Chat) ProtoMessage() {}
 
 func (x *Chat) ProtoReflect() protoreflect.Message {
-	mi := &file_control_proto_msgTypes[27]
+	mi := &file_control_proto_msgTypes[28]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2350,7 +2427,7 @@ func (x *Chat) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Chat.ProtoReflect.Descriptor instead.
 func (*Chat) Descriptor() ([]byte, []int) {
-	return file_control_proto_rawDescGZIP(), []int{27}
+	return file_control_proto_rawDescGZIP(), []int{28}
 }
 
 func (x *Chat) GetPeer() string {
@@ -2407,7 +2484,7 @@ type Reoffer struct {
 
 func (x *Reoffer) Reset() {
 	*x = Reoffer{}
-	mi := &file_control_proto_msgTypes[28]
+	mi := &file_control_proto_msgTypes[29]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2419,7 +2496,7 @@ func (x *Reoffer) String() string {
 func (*Reoffer) ProtoMessage() {}
 
 func (x *Reoffer) ProtoReflect() protoreflect.Message {
-	mi := &file_control_proto_msgTypes[28]
+	mi := &file_control_proto_msgTypes[29]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2432,7 +2509,7 @@ func (x *Reoffer) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Reoffer.ProtoReflect.Descriptor instead.
 func (*Reoffer) Descriptor() ([]byte, []int) {
-	return file_control_proto_rawDescGZIP(), []int{28}
+	return file_control_proto_rawDescGZIP(), []int{29}
 }
 
 func (x *Reoffer) GetMids() []string {
@@ -2458,7 +2535,7 @@ type Fenced struct {
 
 func (x *Fenced) Reset() {
 	*x = Fenced{}
-	mi := &file_control_proto_msgTypes[29]
+	mi := &file_control_proto_msgTypes[30]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2470,7 +2547,7 @@ func (x *Fenced) String() string {
 func (*Fenced) ProtoMessage() {}
 
 func (x *Fenced) ProtoReflect() protoreflect.Message {
-	mi := &file_control_proto_msgTypes[29]
+	mi := &file_control_proto_msgTypes[30]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2483,7 +2560,7 @@ func (x *Fenced) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Fenced.ProtoReflect.Descriptor instead.
 func (*Fenced) Descriptor() ([]byte, []int) {
-	return file_control_proto_rawDescGZIP(), []int{29}
+	return file_control_proto_rawDescGZIP(), []int{30}
 }
 
 func (x *Fenced) GetCurrent() *Fence {
@@ -2502,7 +2579,7 @@ type Closed struct {
 
 func (x *Closed) Reset() {
 	*x = Closed{}
-	mi := &file_control_proto_msgTypes[30]
+	mi := &file_control_proto_msgTypes[31]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2514,7 +2591,7 @@ func (x *Closed) String() string {
 func (*Closed) ProtoMessage() {}
 
 func (x *Closed) ProtoReflect() protoreflect.Message {
-	mi := &file_control_proto_msgTypes[30]
+	mi := &file_control_proto_msgTypes[31]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2527,7 +2604,7 @@ func (x *Closed) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Closed.ProtoReflect.Descriptor instead.
 func (*Closed) Descriptor() ([]byte, []int) {
-	return file_control_proto_rawDescGZIP(), []int{30}
+	return file_control_proto_rawDescGZIP(), []int{31}
 }
 
 func (x *Closed) GetReason() string {
@@ -2546,7 +2623,7 @@ type WatchRequest struct {
 
 func (x *WatchRequest) Reset() {
 	*x = WatchRequest{}
-	mi := &file_control_proto_msgTypes[31]
+	mi := &file_control_proto_msgTypes[32]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2558,7 +2635,7 @@ func (x *WatchRequest) String() string {
 func (*WatchRequest) ProtoMessage() {}
 
 func (x *WatchRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_control_proto_msgTypes[31]
+	mi := &file_control_proto_msgTypes[32]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2571,7 +2648,7 @@ func (x *WatchRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use WatchRequest.ProtoReflect.Descriptor instead.
 func (*WatchRequest) Descriptor() ([]byte, []int) {
-	return file_control_proto_rawDescGZIP(), []int{31}
+	return file_control_proto_rawDescGZIP(), []int{32}
 }
 
 func (x *WatchRequest) GetEdge() string {
@@ -2593,7 +2670,7 @@ type Beat struct {
 
 func (x *Beat) Reset() {
 	*x = Beat{}
-	mi := &file_control_proto_msgTypes[32]
+	mi := &file_control_proto_msgTypes[33]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2605,7 +2682,7 @@ func (x *Beat) String() string {
 func (*Beat) ProtoMessage() {}
 
 func (x *Beat) ProtoReflect() protoreflect.Message {
-	mi := &file_control_proto_msgTypes[32]
+	mi := &file_control_proto_msgTypes[33]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2618,7 +2695,7 @@ func (x *Beat) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Beat.ProtoReflect.Descriptor instead.
 func (*Beat) Descriptor() ([]byte, []int) {
-	return file_control_proto_rawDescGZIP(), []int{32}
+	return file_control_proto_rawDescGZIP(), []int{33}
 }
 
 func (x *Beat) GetNode() string {
@@ -2658,7 +2735,7 @@ type RoomsRequest struct {
 
 func (x *RoomsRequest) Reset() {
 	*x = RoomsRequest{}
-	mi := &file_control_proto_msgTypes[33]
+	mi := &file_control_proto_msgTypes[34]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2670,7 +2747,7 @@ func (x *RoomsRequest) String() string {
 func (*RoomsRequest) ProtoMessage() {}
 
 func (x *RoomsRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_control_proto_msgTypes[33]
+	mi := &file_control_proto_msgTypes[34]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2683,7 +2760,7 @@ func (x *RoomsRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RoomsRequest.ProtoReflect.Descriptor instead.
 func (*RoomsRequest) Descriptor() ([]byte, []int) {
-	return file_control_proto_rawDescGZIP(), []int{33}
+	return file_control_proto_rawDescGZIP(), []int{34}
 }
 
 func (x *RoomsRequest) GetMedia() bool {
@@ -2704,7 +2781,7 @@ type RoomsReply struct {
 
 func (x *RoomsReply) Reset() {
 	*x = RoomsReply{}
-	mi := &file_control_proto_msgTypes[34]
+	mi := &file_control_proto_msgTypes[35]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2716,7 +2793,7 @@ func (x *RoomsReply) String() string {
 func (*RoomsReply) ProtoMessage() {}
 
 func (x *RoomsReply) ProtoReflect() protoreflect.Message {
-	mi := &file_control_proto_msgTypes[34]
+	mi := &file_control_proto_msgTypes[35]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2729,7 +2806,7 @@ func (x *RoomsReply) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RoomsReply.ProtoReflect.Descriptor instead.
 func (*RoomsReply) Descriptor() ([]byte, []int) {
-	return file_control_proto_rawDescGZIP(), []int{34}
+	return file_control_proto_rawDescGZIP(), []int{35}
 }
 
 func (x *RoomsReply) GetNode() string {
@@ -2767,7 +2844,7 @@ type HeldRoom struct {
 
 func (x *HeldRoom) Reset() {
 	*x = HeldRoom{}
-	mi := &file_control_proto_msgTypes[35]
+	mi := &file_control_proto_msgTypes[36]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2779,7 +2856,7 @@ func (x *HeldRoom) String() string {
 func (*HeldRoom) ProtoMessage() {}
 
 func (x *HeldRoom) ProtoReflect() protoreflect.Message {
-	mi := &file_control_proto_msgTypes[35]
+	mi := &file_control_proto_msgTypes[36]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2792,7 +2869,7 @@ func (x *HeldRoom) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use HeldRoom.ProtoReflect.Descriptor instead.
 func (*HeldRoom) Descriptor() ([]byte, []int) {
-	return file_control_proto_rawDescGZIP(), []int{35}
+	return file_control_proto_rawDescGZIP(), []int{36}
 }
 
 func (x *HeldRoom) GetRoom() string {
@@ -2851,7 +2928,7 @@ type HeldPeer struct {
 
 func (x *HeldPeer) Reset() {
 	*x = HeldPeer{}
-	mi := &file_control_proto_msgTypes[36]
+	mi := &file_control_proto_msgTypes[37]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2863,7 +2940,7 @@ func (x *HeldPeer) String() string {
 func (*HeldPeer) ProtoMessage() {}
 
 func (x *HeldPeer) ProtoReflect() protoreflect.Message {
-	mi := &file_control_proto_msgTypes[36]
+	mi := &file_control_proto_msgTypes[37]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2876,7 +2953,7 @@ func (x *HeldPeer) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use HeldPeer.ProtoReflect.Descriptor instead.
 func (*HeldPeer) Descriptor() ([]byte, []int) {
-	return file_control_proto_rawDescGZIP(), []int{36}
+	return file_control_proto_rawDescGZIP(), []int{37}
 }
 
 func (x *HeldPeer) GetId() string {
@@ -2937,7 +3014,7 @@ type MediaState struct {
 
 func (x *MediaState) Reset() {
 	*x = MediaState{}
-	mi := &file_control_proto_msgTypes[37]
+	mi := &file_control_proto_msgTypes[38]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2949,7 +3026,7 @@ func (x *MediaState) String() string {
 func (*MediaState) ProtoMessage() {}
 
 func (x *MediaState) ProtoReflect() protoreflect.Message {
-	mi := &file_control_proto_msgTypes[37]
+	mi := &file_control_proto_msgTypes[38]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2962,7 +3039,7 @@ func (x *MediaState) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use MediaState.ProtoReflect.Descriptor instead.
 func (*MediaState) Descriptor() ([]byte, []int) {
-	return file_control_proto_rawDescGZIP(), []int{37}
+	return file_control_proto_rawDescGZIP(), []int{38}
 }
 
 func (x *MediaState) GetEstimateBitsPerSecond() uint64 {
@@ -3023,7 +3100,7 @@ type SlotState struct {
 
 func (x *SlotState) Reset() {
 	*x = SlotState{}
-	mi := &file_control_proto_msgTypes[38]
+	mi := &file_control_proto_msgTypes[39]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3035,7 +3112,7 @@ func (x *SlotState) String() string {
 func (*SlotState) ProtoMessage() {}
 
 func (x *SlotState) ProtoReflect() protoreflect.Message {
-	mi := &file_control_proto_msgTypes[38]
+	mi := &file_control_proto_msgTypes[39]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3048,7 +3125,7 @@ func (x *SlotState) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use SlotState.ProtoReflect.Descriptor instead.
 func (*SlotState) Descriptor() ([]byte, []int) {
-	return file_control_proto_rawDescGZIP(), []int{38}
+	return file_control_proto_rawDescGZIP(), []int{39}
 }
 
 func (x *SlotState) GetMid() string {
@@ -3176,7 +3253,7 @@ type TrackState struct {
 
 func (x *TrackState) Reset() {
 	*x = TrackState{}
-	mi := &file_control_proto_msgTypes[39]
+	mi := &file_control_proto_msgTypes[40]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3188,7 +3265,7 @@ func (x *TrackState) String() string {
 func (*TrackState) ProtoMessage() {}
 
 func (x *TrackState) ProtoReflect() protoreflect.Message {
-	mi := &file_control_proto_msgTypes[39]
+	mi := &file_control_proto_msgTypes[40]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3201,7 +3278,7 @@ func (x *TrackState) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use TrackState.ProtoReflect.Descriptor instead.
 func (*TrackState) Descriptor() ([]byte, []int) {
-	return file_control_proto_rawDescGZIP(), []int{39}
+	return file_control_proto_rawDescGZIP(), []int{40}
 }
 
 func (x *TrackState) GetSource() Source {
@@ -3300,7 +3377,7 @@ type Stream struct {
 
 func (x *Stream) Reset() {
 	*x = Stream{}
-	mi := &file_control_proto_msgTypes[40]
+	mi := &file_control_proto_msgTypes[41]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3312,7 +3389,7 @@ func (x *Stream) String() string {
 func (*Stream) ProtoMessage() {}
 
 func (x *Stream) ProtoReflect() protoreflect.Message {
-	mi := &file_control_proto_msgTypes[40]
+	mi := &file_control_proto_msgTypes[41]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3325,7 +3402,7 @@ func (x *Stream) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Stream.ProtoReflect.Descriptor instead.
 func (*Stream) Descriptor() ([]byte, []int) {
-	return file_control_proto_rawDescGZIP(), []int{40}
+	return file_control_proto_rawDescGZIP(), []int{41}
 }
 
 func (x *Stream) GetSsrc() uint32 {
@@ -3358,7 +3435,7 @@ type HoldsRequest struct {
 
 func (x *HoldsRequest) Reset() {
 	*x = HoldsRequest{}
-	mi := &file_control_proto_msgTypes[41]
+	mi := &file_control_proto_msgTypes[42]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3370,7 +3447,7 @@ func (x *HoldsRequest) String() string {
 func (*HoldsRequest) ProtoMessage() {}
 
 func (x *HoldsRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_control_proto_msgTypes[41]
+	mi := &file_control_proto_msgTypes[42]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3383,7 +3460,7 @@ func (x *HoldsRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use HoldsRequest.ProtoReflect.Descriptor instead.
 func (*HoldsRequest) Descriptor() ([]byte, []int) {
-	return file_control_proto_rawDescGZIP(), []int{41}
+	return file_control_proto_rawDescGZIP(), []int{42}
 }
 
 func (x *HoldsRequest) GetRoom() string {
@@ -3404,7 +3481,7 @@ type HoldsReply struct {
 
 func (x *HoldsReply) Reset() {
 	*x = HoldsReply{}
-	mi := &file_control_proto_msgTypes[42]
+	mi := &file_control_proto_msgTypes[43]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3416,7 +3493,7 @@ func (x *HoldsReply) String() string {
 func (*HoldsReply) ProtoMessage() {}
 
 func (x *HoldsReply) ProtoReflect() protoreflect.Message {
-	mi := &file_control_proto_msgTypes[42]
+	mi := &file_control_proto_msgTypes[43]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3429,7 +3506,7 @@ func (x *HoldsReply) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use HoldsReply.ProtoReflect.Descriptor instead.
 func (*HoldsReply) Descriptor() ([]byte, []int) {
-	return file_control_proto_rawDescGZIP(), []int{42}
+	return file_control_proto_rawDescGZIP(), []int{43}
 }
 
 func (x *HoldsReply) GetNode() string {
@@ -3463,7 +3540,7 @@ type OutrankRequest struct {
 
 func (x *OutrankRequest) Reset() {
 	*x = OutrankRequest{}
-	mi := &file_control_proto_msgTypes[43]
+	mi := &file_control_proto_msgTypes[44]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3475,7 +3552,7 @@ func (x *OutrankRequest) String() string {
 func (*OutrankRequest) ProtoMessage() {}
 
 func (x *OutrankRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_control_proto_msgTypes[43]
+	mi := &file_control_proto_msgTypes[44]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3488,7 +3565,7 @@ func (x *OutrankRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use OutrankRequest.ProtoReflect.Descriptor instead.
 func (*OutrankRequest) Descriptor() ([]byte, []int) {
-	return file_control_proto_rawDescGZIP(), []int{43}
+	return file_control_proto_rawDescGZIP(), []int{44}
 }
 
 func (x *OutrankRequest) GetRoom() string {
@@ -3514,7 +3591,7 @@ type OutrankReply struct {
 
 func (x *OutrankReply) Reset() {
 	*x = OutrankReply{}
-	mi := &file_control_proto_msgTypes[44]
+	mi := &file_control_proto_msgTypes[45]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3526,7 +3603,7 @@ func (x *OutrankReply) String() string {
 func (*OutrankReply) ProtoMessage() {}
 
 func (x *OutrankReply) ProtoReflect() protoreflect.Message {
-	mi := &file_control_proto_msgTypes[44]
+	mi := &file_control_proto_msgTypes[45]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3539,7 +3616,7 @@ func (x *OutrankReply) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use OutrankReply.ProtoReflect.Descriptor instead.
 func (*OutrankReply) Descriptor() ([]byte, []int) {
-	return file_control_proto_rawDescGZIP(), []int{44}
+	return file_control_proto_rawDescGZIP(), []int{45}
 }
 
 func (x *OutrankReply) GetHeld() bool {
@@ -3558,7 +3635,7 @@ type ProcessRequest struct {
 
 func (x *ProcessRequest) Reset() {
 	*x = ProcessRequest{}
-	mi := &file_control_proto_msgTypes[45]
+	mi := &file_control_proto_msgTypes[46]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3570,7 +3647,7 @@ func (x *ProcessRequest) String() string {
 func (*ProcessRequest) ProtoMessage() {}
 
 func (x *ProcessRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_control_proto_msgTypes[45]
+	mi := &file_control_proto_msgTypes[46]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3583,7 +3660,7 @@ func (x *ProcessRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ProcessRequest.ProtoReflect.Descriptor instead.
 func (*ProcessRequest) Descriptor() ([]byte, []int) {
-	return file_control_proto_rawDescGZIP(), []int{45}
+	return file_control_proto_rawDescGZIP(), []int{46}
 }
 
 func (x *ProcessRequest) GetCollect() bool {
@@ -3606,7 +3683,7 @@ type ProcessReply struct {
 
 func (x *ProcessReply) Reset() {
 	*x = ProcessReply{}
-	mi := &file_control_proto_msgTypes[46]
+	mi := &file_control_proto_msgTypes[47]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3618,7 +3695,7 @@ func (x *ProcessReply) String() string {
 func (*ProcessReply) ProtoMessage() {}
 
 func (x *ProcessReply) ProtoReflect() protoreflect.Message {
-	mi := &file_control_proto_msgTypes[46]
+	mi := &file_control_proto_msgTypes[47]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3631,7 +3708,7 @@ func (x *ProcessReply) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ProcessReply.ProtoReflect.Descriptor instead.
 func (*ProcessReply) Descriptor() ([]byte, []int) {
-	return file_control_proto_rawDescGZIP(), []int{46}
+	return file_control_proto_rawDescGZIP(), []int{47}
 }
 
 func (x *ProcessReply) GetNode() string {
@@ -3681,7 +3758,7 @@ type RemoveRequest struct {
 
 func (x *RemoveRequest) Reset() {
 	*x = RemoveRequest{}
-	mi := &file_control_proto_msgTypes[47]
+	mi := &file_control_proto_msgTypes[48]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3693,7 +3770,7 @@ func (x *RemoveRequest) String() string {
 func (*RemoveRequest) ProtoMessage() {}
 
 func (x *RemoveRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_control_proto_msgTypes[47]
+	mi := &file_control_proto_msgTypes[48]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3706,7 +3783,7 @@ func (x *RemoveRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RemoveRequest.ProtoReflect.Descriptor instead.
 func (*RemoveRequest) Descriptor() ([]byte, []int) {
-	return file_control_proto_rawDescGZIP(), []int{47}
+	return file_control_proto_rawDescGZIP(), []int{48}
 }
 
 func (x *RemoveRequest) GetRoom() string {
@@ -3739,7 +3816,7 @@ type RemoveReply struct {
 
 func (x *RemoveReply) Reset() {
 	*x = RemoveReply{}
-	mi := &file_control_proto_msgTypes[48]
+	mi := &file_control_proto_msgTypes[49]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3751,7 +3828,7 @@ func (x *RemoveReply) String() string {
 func (*RemoveReply) ProtoMessage() {}
 
 func (x *RemoveReply) ProtoReflect() protoreflect.Message {
-	mi := &file_control_proto_msgTypes[48]
+	mi := &file_control_proto_msgTypes[49]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3764,7 +3841,7 @@ func (x *RemoveReply) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RemoveReply.ProtoReflect.Descriptor instead.
 func (*RemoveReply) Descriptor() ([]byte, []int) {
-	return file_control_proto_rawDescGZIP(), []int{48}
+	return file_control_proto_rawDescGZIP(), []int{49}
 }
 
 func (x *RemoveReply) GetRemoved() []string {
@@ -3797,7 +3874,7 @@ const file_control_proto_rawDesc = "" +
 	"\x03say\x18\a \x01(\v2\x18.holdfast.control.v1.SayH\x00R\x03say\x128\n" +
 	"\arefresh\x18\b \x01(\v2\x1c.holdfast.control.v1.RefreshH\x00R\arefresh\x125\n" +
 	"\x06rename\x18\t \x01(\v2\x1b.holdfast.control.v1.RenameH\x00R\x06renameB\t\n" +
-	"\amessage\"\xb9\x03\n" +
+	"\amessage\"\xea\x03\n" +
 	"\x06Attach\x12*\n" +
 	"\x03pin\x18\x01 \x01(\v2\x18.holdfast.control.v1.PinR\x03pin\x12\x12\n" +
 	"\x04room\x18\x02 \x01(\tR\x04room\x12-\n" +
@@ -3815,7 +3892,8 @@ const file_control_proto_rawDesc = "" +
 	"unreserved\x18\n" +
 	" \x01(\bR\n" +
 	"unreserved\x12\x18\n" +
-	"\asources\x18\v \x01(\rR\asources\"^\n" +
+	"\asources\x18\v \x01(\rR\asources\x12/\n" +
+	"\x14path_bits_per_second\x18\f \x01(\x04R\x11pathBitsPerSecond\"^\n" +
 	"\x06Egress\x12&\n" +
 	"\x0fbits_per_second\x18\x01 \x01(\x04R\rbitsPerSecond\x12,\n" +
 	"\x12packets_per_second\x18\x02 \x01(\x04R\x10packetsPerSecond\"\xe1\x01\n" +
@@ -3860,7 +3938,7 @@ const file_control_proto_rawDesc = "" +
 	"\x04text\x18\x01 \x01(\tR\x04text\x12\x0e\n" +
 	"\x02id\x18\x02 \x01(\tR\x02id\"\x1d\n" +
 	"\aRefresh\x12\x12\n" +
-	"\x04mids\x18\x01 \x03(\tR\x04mids\"\x99\a\n" +
+	"\x04mids\x18\x01 \x03(\tR\x04mids\"\xca\a\n" +
 	"\tPeerEvent\x120\n" +
 	"\x05fence\x18\x01 \x01(\v2\x1a.holdfast.control.v1.FenceR\x05fence\x12\x10\n" +
 	"\x03seq\x18\x02 \x01(\x04R\x03seq\x12;\n" +
@@ -3877,16 +3955,20 @@ const file_control_proto_rawDesc = "" +
 	"\x06fenced\x18\f \x01(\v2\x1b.holdfast.control.v1.FencedH\x00R\x06fenced\x125\n" +
 	"\x06closed\x18\r \x01(\v2\x1b.holdfast.control.v1.ClosedH\x00R\x06closed\x12/\n" +
 	"\x04chat\x18\x0e \x01(\v2\x19.holdfast.control.v1.ChatH\x00R\x04chat\x128\n" +
-	"\areoffer\x18\x0f \x01(\v2\x1c.holdfast.control.v1.ReofferH\x00R\areoffer\x125\n" +
+	"\areoffer\x18\x0f \x01(\v2\x1c.holdfast.control.v1.ReofferH\x00R\areoffer\x12/\n" +
+	"\x04path\x18\x11 \x01(\v2\x19.holdfast.control.v1.PathH\x00R\x04path\x125\n" +
 	"\x06egress\x18\x10 \x01(\v2\x1b.holdfast.control.v1.EgressH\x00R\x06egressB\a\n" +
-	"\x05event\"\xfd\x01\n" +
+	"\x05event\"\xae\x02\n" +
 	"\bAttached\x12\x12\n" +
 	"\x04peer\x18\x01 \x01(\tR\x04peer\x12\x18\n" +
 	"\aresumed\x18\x02 \x01(\bR\aresumed\x12*\n" +
 	"\x11charged_in_report\x18\x03 \x01(\x04R\x0fchargedInReport\x121\n" +
 	"\x06roster\x18\x04 \x03(\v2\x19.holdfast.control.v1.PeerR\x06roster\x12/\n" +
 	"\x05slots\x18\x05 \x03(\v2\x19.holdfast.control.v1.SlotR\x05slots\x123\n" +
-	"\x06egress\x18\x06 \x01(\v2\x1b.holdfast.control.v1.EgressR\x06egress\"\x8b\x01\n" +
+	"\x06egress\x18\x06 \x01(\v2\x1b.holdfast.control.v1.EgressR\x06egress\x12/\n" +
+	"\x14path_bits_per_second\x18\a \x01(\x04R\x11pathBitsPerSecond\".\n" +
+	"\x04Path\x12&\n" +
+	"\x0fbits_per_second\x18\x01 \x01(\x04R\rbitsPerSecond\"\x8b\x01\n" +
 	"\aRefused\x120\n" +
 	"\x04code\x18\x01 \x01(\x0e2\x1c.holdfast.control.v1.RefusalR\x04code\x12\x18\n" +
 	"\amessage\x18\x02 \x01(\tR\amessage\x124\n" +
@@ -4093,7 +4175,7 @@ func file_control_proto_rawDescGZIP() []byte {
 }
 
 var file_control_proto_enumTypes = make([]protoimpl.EnumInfo, 4)
-var file_control_proto_msgTypes = make([]protoimpl.MessageInfo, 49)
+var file_control_proto_msgTypes = make([]protoimpl.MessageInfo, 50)
 var file_control_proto_goTypes = []any{
 	(Kind)(0),              // 0: holdfast.control.v1.Kind
 	(Source)(0),            // 1: holdfast.control.v1.Source
@@ -4116,38 +4198,39 @@ var file_control_proto_goTypes = []any{
 	(*Refresh)(nil),        // 18: holdfast.control.v1.Refresh
 	(*PeerEvent)(nil),      // 19: holdfast.control.v1.PeerEvent
 	(*Attached)(nil),       // 20: holdfast.control.v1.Attached
-	(*Refused)(nil),        // 21: holdfast.control.v1.Refused
-	(*Answer)(nil),         // 22: holdfast.control.v1.Answer
-	(*OfferRejected)(nil),  // 23: holdfast.control.v1.OfferRejected
-	(*Slot)(nil),           // 24: holdfast.control.v1.Slot
-	(*SlotTable)(nil),      // 25: holdfast.control.v1.SlotTable
-	(*Roster)(nil),         // 26: holdfast.control.v1.Roster
-	(*RosterChange)(nil),   // 27: holdfast.control.v1.RosterChange
-	(*Speakers)(nil),       // 28: holdfast.control.v1.Speakers
-	(*Speaker)(nil),        // 29: holdfast.control.v1.Speaker
-	(*Transport)(nil),      // 30: holdfast.control.v1.Transport
-	(*Chat)(nil),           // 31: holdfast.control.v1.Chat
-	(*Reoffer)(nil),        // 32: holdfast.control.v1.Reoffer
-	(*Fenced)(nil),         // 33: holdfast.control.v1.Fenced
-	(*Closed)(nil),         // 34: holdfast.control.v1.Closed
-	(*WatchRequest)(nil),   // 35: holdfast.control.v1.WatchRequest
-	(*Beat)(nil),           // 36: holdfast.control.v1.Beat
-	(*RoomsRequest)(nil),   // 37: holdfast.control.v1.RoomsRequest
-	(*RoomsReply)(nil),     // 38: holdfast.control.v1.RoomsReply
-	(*HeldRoom)(nil),       // 39: holdfast.control.v1.HeldRoom
-	(*HeldPeer)(nil),       // 40: holdfast.control.v1.HeldPeer
-	(*MediaState)(nil),     // 41: holdfast.control.v1.MediaState
-	(*SlotState)(nil),      // 42: holdfast.control.v1.SlotState
-	(*TrackState)(nil),     // 43: holdfast.control.v1.TrackState
-	(*Stream)(nil),         // 44: holdfast.control.v1.Stream
-	(*HoldsRequest)(nil),   // 45: holdfast.control.v1.HoldsRequest
-	(*HoldsReply)(nil),     // 46: holdfast.control.v1.HoldsReply
-	(*OutrankRequest)(nil), // 47: holdfast.control.v1.OutrankRequest
-	(*OutrankReply)(nil),   // 48: holdfast.control.v1.OutrankReply
-	(*ProcessRequest)(nil), // 49: holdfast.control.v1.ProcessRequest
-	(*ProcessReply)(nil),   // 50: holdfast.control.v1.ProcessReply
-	(*RemoveRequest)(nil),  // 51: holdfast.control.v1.RemoveRequest
-	(*RemoveReply)(nil),    // 52: holdfast.control.v1.RemoveReply
+	(*Path)(nil),           // 21: holdfast.control.v1.Path
+	(*Refused)(nil),        // 22: holdfast.control.v1.Refused
+	(*Answer)(nil),         // 23: holdfast.control.v1.Answer
+	(*OfferRejected)(nil),  // 24: holdfast.control.v1.OfferRejected
+	(*Slot)(nil),           // 25: holdfast.control.v1.Slot
+	(*SlotTable)(nil),      // 26: holdfast.control.v1.SlotTable
+	(*Roster)(nil),         // 27: holdfast.control.v1.Roster
+	(*RosterChange)(nil),   // 28: holdfast.control.v1.RosterChange
+	(*Speakers)(nil),       // 29: holdfast.control.v1.Speakers
+	(*Speaker)(nil),        // 30: holdfast.control.v1.Speaker
+	(*Transport)(nil),      // 31: holdfast.control.v1.Transport
+	(*Chat)(nil),           // 32: holdfast.control.v1.Chat
+	(*Reoffer)(nil),        // 33: holdfast.control.v1.Reoffer
+	(*Fenced)(nil),         // 34: holdfast.control.v1.Fenced
+	(*Closed)(nil),         // 35: holdfast.control.v1.Closed
+	(*WatchRequest)(nil),   // 36: holdfast.control.v1.WatchRequest
+	(*Beat)(nil),           // 37: holdfast.control.v1.Beat
+	(*RoomsRequest)(nil),   // 38: holdfast.control.v1.RoomsRequest
+	(*RoomsReply)(nil),     // 39: holdfast.control.v1.RoomsReply
+	(*HeldRoom)(nil),       // 40: holdfast.control.v1.HeldRoom
+	(*HeldPeer)(nil),       // 41: holdfast.control.v1.HeldPeer
+	(*MediaState)(nil),     // 42: holdfast.control.v1.MediaState
+	(*SlotState)(nil),      // 43: holdfast.control.v1.SlotState
+	(*TrackState)(nil),     // 44: holdfast.control.v1.TrackState
+	(*Stream)(nil),         // 45: holdfast.control.v1.Stream
+	(*HoldsRequest)(nil),   // 46: holdfast.control.v1.HoldsRequest
+	(*HoldsReply)(nil),     // 47: holdfast.control.v1.HoldsReply
+	(*OutrankRequest)(nil), // 48: holdfast.control.v1.OutrankRequest
+	(*OutrankReply)(nil),   // 49: holdfast.control.v1.OutrankReply
+	(*ProcessRequest)(nil), // 50: holdfast.control.v1.ProcessRequest
+	(*ProcessReply)(nil),   // 51: holdfast.control.v1.ProcessReply
+	(*RemoveRequest)(nil),  // 52: holdfast.control.v1.RemoveRequest
+	(*RemoveReply)(nil),    // 53: holdfast.control.v1.RemoveReply
 }
 var file_control_proto_depIdxs = []int32{
 	4,  // 0: holdfast.control.v1.Pin.fence:type_name -> holdfast.control.v1.Fence
@@ -4165,71 +4248,72 @@ var file_control_proto_depIdxs = []int32{
 	9,  // 12: holdfast.control.v1.Attach.expected:type_name -> holdfast.control.v1.Peer
 	8,  // 13: holdfast.control.v1.Attach.expected_egress:type_name -> holdfast.control.v1.Egress
 	11, // 14: holdfast.control.v1.Offer.senders:type_name -> holdfast.control.v1.Sender
-	24, // 15: holdfast.control.v1.Offer.slots:type_name -> holdfast.control.v1.Slot
+	25, // 15: holdfast.control.v1.Offer.slots:type_name -> holdfast.control.v1.Slot
 	1,  // 16: holdfast.control.v1.Sender.source:type_name -> holdfast.control.v1.Source
 	13, // 17: holdfast.control.v1.View.wants:type_name -> holdfast.control.v1.Want
 	1,  // 18: holdfast.control.v1.Want.source:type_name -> holdfast.control.v1.Source
 	1,  // 19: holdfast.control.v1.Mute.source:type_name -> holdfast.control.v1.Source
 	4,  // 20: holdfast.control.v1.PeerEvent.fence:type_name -> holdfast.control.v1.Fence
 	20, // 21: holdfast.control.v1.PeerEvent.attached:type_name -> holdfast.control.v1.Attached
-	21, // 22: holdfast.control.v1.PeerEvent.refused:type_name -> holdfast.control.v1.Refused
-	22, // 23: holdfast.control.v1.PeerEvent.answer:type_name -> holdfast.control.v1.Answer
-	23, // 24: holdfast.control.v1.PeerEvent.offer_rejected:type_name -> holdfast.control.v1.OfferRejected
-	25, // 25: holdfast.control.v1.PeerEvent.slots:type_name -> holdfast.control.v1.SlotTable
-	26, // 26: holdfast.control.v1.PeerEvent.roster:type_name -> holdfast.control.v1.Roster
-	27, // 27: holdfast.control.v1.PeerEvent.roster_change:type_name -> holdfast.control.v1.RosterChange
-	28, // 28: holdfast.control.v1.PeerEvent.speakers:type_name -> holdfast.control.v1.Speakers
-	30, // 29: holdfast.control.v1.PeerEvent.transport:type_name -> holdfast.control.v1.Transport
-	33, // 30: holdfast.control.v1.PeerEvent.fenced:type_name -> holdfast.control.v1.Fenced
-	34, // 31: holdfast.control.v1.PeerEvent.closed:type_name -> holdfast.control.v1.Closed
-	31, // 32: holdfast.control.v1.PeerEvent.chat:type_name -> holdfast.control.v1.Chat
-	32, // 33: holdfast.control.v1.PeerEvent.reoffer:type_name -> holdfast.control.v1.Reoffer
-	8,  // 34: holdfast.control.v1.PeerEvent.egress:type_name -> holdfast.control.v1.Egress
-	9,  // 35: holdfast.control.v1.Attached.roster:type_name -> holdfast.control.v1.Peer
-	24, // 36: holdfast.control.v1.Attached.slots:type_name -> holdfast.control.v1.Slot
-	8,  // 37: holdfast.control.v1.Attached.egress:type_name -> holdfast.control.v1.Egress
-	2,  // 38: holdfast.control.v1.Refused.code:type_name -> holdfast.control.v1.Refusal
-	4,  // 39: holdfast.control.v1.Refused.current:type_name -> holdfast.control.v1.Fence
-	0,  // 40: holdfast.control.v1.Slot.kind:type_name -> holdfast.control.v1.Kind
-	1,  // 41: holdfast.control.v1.Slot.source:type_name -> holdfast.control.v1.Source
-	24, // 42: holdfast.control.v1.SlotTable.slots:type_name -> holdfast.control.v1.Slot
-	9,  // 43: holdfast.control.v1.Roster.peers:type_name -> holdfast.control.v1.Peer
-	9,  // 44: holdfast.control.v1.RosterChange.joined:type_name -> holdfast.control.v1.Peer
-	9,  // 45: holdfast.control.v1.RosterChange.updated:type_name -> holdfast.control.v1.Peer
-	29, // 46: holdfast.control.v1.Speakers.speakers:type_name -> holdfast.control.v1.Speaker
-	3,  // 47: holdfast.control.v1.Transport.state:type_name -> holdfast.control.v1.TransportState
-	4,  // 48: holdfast.control.v1.Fenced.current:type_name -> holdfast.control.v1.Fence
-	39, // 49: holdfast.control.v1.RoomsReply.rooms:type_name -> holdfast.control.v1.HeldRoom
-	5,  // 50: holdfast.control.v1.HeldRoom.pin:type_name -> holdfast.control.v1.Pin
-	40, // 51: holdfast.control.v1.HeldRoom.peers:type_name -> holdfast.control.v1.HeldPeer
-	41, // 52: holdfast.control.v1.HeldPeer.media:type_name -> holdfast.control.v1.MediaState
-	42, // 53: holdfast.control.v1.MediaState.slots:type_name -> holdfast.control.v1.SlotState
-	43, // 54: holdfast.control.v1.MediaState.tracks:type_name -> holdfast.control.v1.TrackState
-	44, // 55: holdfast.control.v1.MediaState.unplaced:type_name -> holdfast.control.v1.Stream
-	0,  // 56: holdfast.control.v1.SlotState.kind:type_name -> holdfast.control.v1.Kind
-	1,  // 57: holdfast.control.v1.SlotState.source:type_name -> holdfast.control.v1.Source
-	1,  // 58: holdfast.control.v1.TrackState.source:type_name -> holdfast.control.v1.Source
-	5,  // 59: holdfast.control.v1.HoldsReply.pin:type_name -> holdfast.control.v1.Pin
-	5,  // 60: holdfast.control.v1.OutrankRequest.pin:type_name -> holdfast.control.v1.Pin
-	6,  // 61: holdfast.control.v1.Media.Attach:input_type -> holdfast.control.v1.EdgeMessage
-	35, // 62: holdfast.control.v1.Media.Watch:input_type -> holdfast.control.v1.WatchRequest
-	37, // 63: holdfast.control.v1.Media.Rooms:input_type -> holdfast.control.v1.RoomsRequest
-	45, // 64: holdfast.control.v1.Media.Holds:input_type -> holdfast.control.v1.HoldsRequest
-	47, // 65: holdfast.control.v1.Media.Outrank:input_type -> holdfast.control.v1.OutrankRequest
-	51, // 66: holdfast.control.v1.Media.Remove:input_type -> holdfast.control.v1.RemoveRequest
-	49, // 67: holdfast.control.v1.Media.Process:input_type -> holdfast.control.v1.ProcessRequest
-	19, // 68: holdfast.control.v1.Media.Attach:output_type -> holdfast.control.v1.PeerEvent
-	36, // 69: holdfast.control.v1.Media.Watch:output_type -> holdfast.control.v1.Beat
-	38, // 70: holdfast.control.v1.Media.Rooms:output_type -> holdfast.control.v1.RoomsReply
-	46, // 71: holdfast.control.v1.Media.Holds:output_type -> holdfast.control.v1.HoldsReply
-	48, // 72: holdfast.control.v1.Media.Outrank:output_type -> holdfast.control.v1.OutrankReply
-	52, // 73: holdfast.control.v1.Media.Remove:output_type -> holdfast.control.v1.RemoveReply
-	50, // 74: holdfast.control.v1.Media.Process:output_type -> holdfast.control.v1.ProcessReply
-	68, // [68:75] is the sub-list for method output_type
-	61, // [61:68] is the sub-list for method input_type
-	61, // [61:61] is the sub-list for extension type_name
-	61, // [61:61] is the sub-list for extension extendee
-	0,  // [0:61] is the sub-list for field type_name
+	22, // 22: holdfast.control.v1.PeerEvent.refused:type_name -> holdfast.control.v1.Refused
+	23, // 23: holdfast.control.v1.PeerEvent.answer:type_name -> holdfast.control.v1.Answer
+	24, // 24: holdfast.control.v1.PeerEvent.offer_rejected:type_name -> holdfast.control.v1.OfferRejected
+	26, // 25: holdfast.control.v1.PeerEvent.slots:type_name -> holdfast.control.v1.SlotTable
+	27, // 26: holdfast.control.v1.PeerEvent.roster:type_name -> holdfast.control.v1.Roster
+	28, // 27: holdfast.control.v1.PeerEvent.roster_change:type_name -> holdfast.control.v1.RosterChange
+	29, // 28: holdfast.control.v1.PeerEvent.speakers:type_name -> holdfast.control.v1.Speakers
+	31, // 29: holdfast.control.v1.PeerEvent.transport:type_name -> holdfast.control.v1.Transport
+	34, // 30: holdfast.control.v1.PeerEvent.fenced:type_name -> holdfast.control.v1.Fenced
+	35, // 31: holdfast.control.v1.PeerEvent.closed:type_name -> holdfast.control.v1.Closed
+	32, // 32: holdfast.control.v1.PeerEvent.chat:type_name -> holdfast.control.v1.Chat
+	33, // 33: holdfast.control.v1.PeerEvent.reoffer:type_name -> holdfast.control.v1.Reoffer
+	21, // 34: holdfast.control.v1.PeerEvent.path:type_name -> holdfast.control.v1.Path
+	8,  // 35: holdfast.control.v1.PeerEvent.egress:type_name -> holdfast.control.v1.Egress
+	9,  // 36: holdfast.control.v1.Attached.roster:type_name -> holdfast.control.v1.Peer
+	25, // 37: holdfast.control.v1.Attached.slots:type_name -> holdfast.control.v1.Slot
+	8,  // 38: holdfast.control.v1.Attached.egress:type_name -> holdfast.control.v1.Egress
+	2,  // 39: holdfast.control.v1.Refused.code:type_name -> holdfast.control.v1.Refusal
+	4,  // 40: holdfast.control.v1.Refused.current:type_name -> holdfast.control.v1.Fence
+	0,  // 41: holdfast.control.v1.Slot.kind:type_name -> holdfast.control.v1.Kind
+	1,  // 42: holdfast.control.v1.Slot.source:type_name -> holdfast.control.v1.Source
+	25, // 43: holdfast.control.v1.SlotTable.slots:type_name -> holdfast.control.v1.Slot
+	9,  // 44: holdfast.control.v1.Roster.peers:type_name -> holdfast.control.v1.Peer
+	9,  // 45: holdfast.control.v1.RosterChange.joined:type_name -> holdfast.control.v1.Peer
+	9,  // 46: holdfast.control.v1.RosterChange.updated:type_name -> holdfast.control.v1.Peer
+	30, // 47: holdfast.control.v1.Speakers.speakers:type_name -> holdfast.control.v1.Speaker
+	3,  // 48: holdfast.control.v1.Transport.state:type_name -> holdfast.control.v1.TransportState
+	4,  // 49: holdfast.control.v1.Fenced.current:type_name -> holdfast.control.v1.Fence
+	40, // 50: holdfast.control.v1.RoomsReply.rooms:type_name -> holdfast.control.v1.HeldRoom
+	5,  // 51: holdfast.control.v1.HeldRoom.pin:type_name -> holdfast.control.v1.Pin
+	41, // 52: holdfast.control.v1.HeldRoom.peers:type_name -> holdfast.control.v1.HeldPeer
+	42, // 53: holdfast.control.v1.HeldPeer.media:type_name -> holdfast.control.v1.MediaState
+	43, // 54: holdfast.control.v1.MediaState.slots:type_name -> holdfast.control.v1.SlotState
+	44, // 55: holdfast.control.v1.MediaState.tracks:type_name -> holdfast.control.v1.TrackState
+	45, // 56: holdfast.control.v1.MediaState.unplaced:type_name -> holdfast.control.v1.Stream
+	0,  // 57: holdfast.control.v1.SlotState.kind:type_name -> holdfast.control.v1.Kind
+	1,  // 58: holdfast.control.v1.SlotState.source:type_name -> holdfast.control.v1.Source
+	1,  // 59: holdfast.control.v1.TrackState.source:type_name -> holdfast.control.v1.Source
+	5,  // 60: holdfast.control.v1.HoldsReply.pin:type_name -> holdfast.control.v1.Pin
+	5,  // 61: holdfast.control.v1.OutrankRequest.pin:type_name -> holdfast.control.v1.Pin
+	6,  // 62: holdfast.control.v1.Media.Attach:input_type -> holdfast.control.v1.EdgeMessage
+	36, // 63: holdfast.control.v1.Media.Watch:input_type -> holdfast.control.v1.WatchRequest
+	38, // 64: holdfast.control.v1.Media.Rooms:input_type -> holdfast.control.v1.RoomsRequest
+	46, // 65: holdfast.control.v1.Media.Holds:input_type -> holdfast.control.v1.HoldsRequest
+	48, // 66: holdfast.control.v1.Media.Outrank:input_type -> holdfast.control.v1.OutrankRequest
+	52, // 67: holdfast.control.v1.Media.Remove:input_type -> holdfast.control.v1.RemoveRequest
+	50, // 68: holdfast.control.v1.Media.Process:input_type -> holdfast.control.v1.ProcessRequest
+	19, // 69: holdfast.control.v1.Media.Attach:output_type -> holdfast.control.v1.PeerEvent
+	37, // 70: holdfast.control.v1.Media.Watch:output_type -> holdfast.control.v1.Beat
+	39, // 71: holdfast.control.v1.Media.Rooms:output_type -> holdfast.control.v1.RoomsReply
+	47, // 72: holdfast.control.v1.Media.Holds:output_type -> holdfast.control.v1.HoldsReply
+	49, // 73: holdfast.control.v1.Media.Outrank:output_type -> holdfast.control.v1.OutrankReply
+	53, // 74: holdfast.control.v1.Media.Remove:output_type -> holdfast.control.v1.RemoveReply
+	51, // 75: holdfast.control.v1.Media.Process:output_type -> holdfast.control.v1.ProcessReply
+	69, // [69:76] is the sub-list for method output_type
+	62, // [62:69] is the sub-list for method input_type
+	62, // [62:62] is the sub-list for extension type_name
+	62, // [62:62] is the sub-list for extension extendee
+	0,  // [0:62] is the sub-list for field type_name
 }
 
 func init() { file_control_proto_init() }
@@ -4261,9 +4345,10 @@ func file_control_proto_init() {
 		(*PeerEvent_Closed)(nil),
 		(*PeerEvent_Chat)(nil),
 		(*PeerEvent_Reoffer)(nil),
+		(*PeerEvent_Path)(nil),
 		(*PeerEvent_Egress)(nil),
 	}
-	file_control_proto_msgTypes[23].OneofWrappers = []any{
+	file_control_proto_msgTypes[24].OneofWrappers = []any{
 		(*RosterChange_Joined)(nil),
 		(*RosterChange_Updated)(nil),
 		(*RosterChange_Left)(nil),
@@ -4274,7 +4359,7 @@ func file_control_proto_init() {
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_control_proto_rawDesc), len(file_control_proto_rawDesc)),
 			NumEnums:      4,
-			NumMessages:   49,
+			NumMessages:   50,
 			NumExtensions: 0,
 			NumServices:   1,
 		},

@@ -42,6 +42,8 @@ type connectionConfig struct {
 	canSubscribe bool
 	compatible   bool // the peer's DTLS has failed before: offer all SRTP profiles
 	candidates   []netip.AddrPort
+	pathStart    uint64 // bits per second that the client's path is believed to carry; 0: no limit is known
+	onPath       func() // that has changed; it must not block
 	// onState is told of every change of the transport, in order. It must not call the connection.
 	onState func(*connection, control.TransportState)
 	log     *slog.Logger
@@ -92,7 +94,7 @@ func connect(t *transport.Transport, o *offer.Offer, cfg connectionConfig) (*con
 		connectionConfig: cfg, origin: o.Origin, ufrag: o.Ufrag, session: rand.Uint64N(1 << 62),
 		sources: map[string]forward.Source{}, sent: map[forward.Source]bool{}, slots: map[string]*slot{}, bySSRC: map[uint32]*slot{},
 	}
-	c.path = bandwidth.NewPath(c.budget)
+	c.path = bandwidth.NewPath(cfg.pathStart, c.budget)
 	c.uplink = newUplink(c)
 	var err error
 	c.conn, err = t.Open(transport.Config{
@@ -318,22 +320,24 @@ func (c *connection) connected() {
 }
 
 // budget tells forward what the client's path carries. It does not block.
-func (c *connection) budget(bitsPerSecond uint64) {
+func (c *connection) budget() {
 	c.budgets.Lock()
 	defer c.budgets.Unlock()
 	if c.replaced {
 		return
 	}
+	bitsPerSecond := c.path.Target()
 	c.log.Debug("bandwidth estimate", "bits_per_second", bitsPerSecond)
 	c.room.SetBudget(c.peer, bitsPerSecond)
+	c.onPath()
 }
 
-// retire says that another connection of the peer is served now, whose path is not measured yet.
-func (c *connection) retire() {
+// retire says that another connection of the peer is served now.
+func (c *connection) retire(by *connection) {
 	c.budgets.Lock()
-	defer c.budgets.Unlock()
 	c.replaced = true
-	c.room.SetBudget(c.peer, 0)
+	c.budgets.Unlock()
+	by.budget() // What was told last may be this one's.
 }
 
 // close ends the connection. It must not be called from StateChanged, nor from the room's loop.

@@ -83,7 +83,7 @@ func FuzzTransportFeedback(f *testing.F) {
 			}
 		}
 		if ok {
-			bandwidth.NewPath(func(uint64) {}).Feedback(report)
+			bandwidth.NewPath(0, func() {}).Feedback(report)
 		}
 	})
 }

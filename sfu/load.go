@@ -69,9 +69,10 @@ func (r *room) tellEgress(sent headroom.Egress, covered int, now time.Time) {
 
 // differ reports whether one amount is more than a quarter off the other.
 func differ(a, b headroom.Egress) bool {
-	off := func(a, b uint64) bool { return max(a, b)-min(a, b) > max(a, b)/4 }
-	return off(a.BitsPerSecond, b.BitsPerSecond) || off(a.PacketsPerSecond, b.PacketsPerSecond)
+	return differs(a.BitsPerSecond, b.BitsPerSecond) || differs(a.PacketsPerSecond, b.PacketsPerSecond)
 }
+
+func differs(a, b uint64) bool { return max(a, b)-min(a, b) > max(a, b)/4 }
 
 // loadWindow is the length of one measurement.
 const loadWindow = time.Second

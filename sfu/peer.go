@@ -29,6 +29,7 @@ type peer struct {
 	connected    bool
 	offers       uint64
 	connection   *connection
+	path         uint64 // bits per second that its path carries, as last told; 0: no limit is known
 	gone         bool
 	told         *control.Peer // the entry that the others were told last
 	toldAt       time.Time

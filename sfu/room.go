@@ -238,11 +238,17 @@ func (r *room) event(event *control.PeerEvent) *control.PeerEvent {
 
 // tellNews passes on what forward has said.
 func (r *room) tellNews() {
-	tables, speakers, spoken := r.news.take()
-	for id := range tables {
-		table := r.media.Table(id)
-		if p, ok := r.peers[id]; ok && !p.expected && table != nil {
+	peers, speakers, spoken := r.news.take()
+	for id, news := range peers {
+		p, ok := r.peers[id]
+		if !ok || p.expected {
+			continue
+		}
+		if table := r.media.Table(id); news.table && table != nil {
 			r.send(p, &control.PeerEvent{Event: &control.PeerEvent_Slots{Slots: &control.SlotTable{Slots: slotsProto(table)}}})
+		}
+		if news.path && p.connection != nil {
+			r.tellPath(p, p.connection.path.Target())
 		}
 	}
 	if !spoken {
@@ -255,6 +261,15 @@ func (r *room) tellNews() {
 	for _, p := range r.peers {
 		r.send(p, &control.PeerEvent{Event: &control.PeerEvent_Speakers{Speakers: message}})
 	}
+}
+
+// tellPath tells the peer's signaling node what its path carries, for the node to which the room may have to move.
+func (r *room) tellPath(p *peer, bitsPerSecond uint64) {
+	if !differs(bitsPerSecond, p.path) {
+		return
+	}
+	p.path = bitsPerSecond
+	r.send(p, &control.PeerEvent{Event: &control.PeerEvent_Path{Path: &control.Path{BitsPerSecond: bitsPerSecond}}})
 }
 
 // send queues an event for a peer's signaling node, if one holds it.

@@ -74,7 +74,12 @@ func (r *room) attachNow(a attachment) (*session, *refusal, error) {
 	p.sources = a.request.GetSources()
 	r.expect(a.request.GetExpected())
 	p.outbox, p.deadline = newOutbox(), time.Time{} // Not earlier: Attached comes first.
-	attached := &control.Attached{Peer: string(p.id), Resumed: resumed, ChargedInReport: r.chargedIn, Roster: r.rosterFor(p), Egress: r.egress}
+	if p.connection == nil {
+		p.path = a.request.GetPathBitsPerSecond()
+	}
+	attached := &control.Attached{
+		Peer: string(p.id), Resumed: resumed, ChargedInReport: r.chargedIn, Roster: r.rosterFor(p), Egress: r.egress, PathBitsPerSecond: p.path,
+	}
 	if resumed {
 		attached.Slots = slotsProto(r.media.Table(p.id))
 	}

@@ -112,7 +112,7 @@ func (s *session) offer(ctx context.Context, message *control.EdgeMessage, wante
 			n = negotiation{
 				session: s, message: wanted, present: s.peer.connection,
 				canPublish: s.peer.canPublish, publishable: s.peer.sources, canSubscribe: s.peer.canSubscribe,
-				strikeName: strikeName(s.peer.entry),
+				strikeName: strikeName(s.peer.entry), path: s.peer.path,
 			}
 		}
 	})
@@ -168,6 +168,7 @@ type negotiation struct {
 	publishable  uint32
 	canSubscribe bool
 	strikeName   string
+	path         uint64 // as of peer.path
 }
 
 var (
@@ -244,7 +245,7 @@ func (n *negotiation) replace(ctx context.Context, o *offer.Offer) (string, erro
 		}
 		if old := p.connection; old != nil {
 			r.node.closeSoon(func() {
-				old.retire()
+				old.retire(fresh)
 				old.close()
 			})
 		}
@@ -266,9 +267,14 @@ func (n *negotiation) connect(o *offer.Offer) (*connection, error) {
 		return nil, err
 	}
 	shard := int(r.turn.Add(1)-1) / shardPeers % len(r.parts)
+	path := n.path
+	if n.present != nil {
+		path = n.present.path.Target()
+	}
 	return connect(r.node.transport, o, connectionConfig{
 		room: r.media, batch: r.parts[shard], shard: shard, owner: string(r.id) + "\n" + string(p.id), peer: p.id, canPublish: n.canPublish, publishable: n.publishable, canSubscribe: n.canSubscribe,
 		compatible: n.present != nil && n.present.needsCompatible(), candidates: told,
+		pathStart: path, onPath: func() { r.news.path(p.id) },
 		log: r.log.With("peer", string(p.id)),
 		onState: func(c *connection, state control.TransportState) {
 			r.post(func() { r.transportChanged(p, c, state) })

@@ -7,25 +7,33 @@ import (
 	"github.com/holdfast-rtc/holdfast/sfu/forward"
 )
 
-// mediaNews holds what forward has said and the room's loop has not yet taken: whose tables have changed, and the newest speakers.
-// It is bounded, and forward's loop never waits for the room's.
+// mediaNews holds what forward has said and the room's loop has not yet taken. It is bounded, and forward's loop never waits for the room's.
 type mediaNews struct {
 	wake chan struct{}
 
-	mu       sync.Mutex                  // guards the fields below
-	tables   map[forward.PeerID]struct{} // of which there is a new one
+	mu       sync.Mutex // guards the fields below
+	peers    map[forward.PeerID]peerNews
 	speakers []forward.Speaker
 	spoken   bool // speakers is news
 }
 
+// peerNews says what has changed for one peer.
+type peerNews struct{ table, path bool }
+
 func newMediaNews() *mediaNews {
-	return &mediaNews{wake: make(chan struct{}, 1), tables: map[forward.PeerID]struct{}{}}
+	return &mediaNews{wake: make(chan struct{}, 1), peers: map[forward.PeerID]peerNews{}}
 }
 
 // slots is forward's OnSlots.
-func (n *mediaNews) slots(peer forward.PeerID) {
+func (n *mediaNews) slots(peer forward.PeerID) { n.tell(peer, peerNews{table: true}) }
+
+// path says that what a peer's path carries has changed.
+func (n *mediaNews) path(peer forward.PeerID) { n.tell(peer, peerNews{path: true}) }
+
+func (n *mediaNews) tell(peer forward.PeerID, news peerNews) {
 	n.mu.Lock()
-	n.tables[peer] = struct{}{}
+	before := n.peers[peer]
+	n.peers[peer] = peerNews{table: before.table || news.table, path: before.path || news.path}
 	n.mu.Unlock()
 	n.ring()
 }
@@ -46,12 +54,12 @@ func (n *mediaNews) ring() {
 }
 
 // take empties the news.
-func (n *mediaNews) take() (tables map[forward.PeerID]struct{}, speakers []forward.Speaker, spoken bool) {
+func (n *mediaNews) take() (peers map[forward.PeerID]peerNews, speakers []forward.Speaker, spoken bool) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
-	tables, speakers, spoken = n.tables, n.speakers, n.spoken
-	n.tables, n.speakers, n.spoken = map[forward.PeerID]struct{}{}, nil, false
-	return tables, speakers, spoken
+	peers, speakers, spoken = n.peers, n.speakers, n.spoken
+	n.peers, n.speakers, n.spoken = map[forward.PeerID]peerNews{}, nil, false
+	return peers, speakers, spoken
 }
 
 // slotsProto writes a table as a message.

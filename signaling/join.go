@@ -61,7 +61,7 @@ func (s *session) begin(ctx context.Context, first wire.Message) error {
 	s.link, s.pin, s.told = link, link.Pin, link.Pin.Boot
 	s.setRoster(link.Attached.GetRoster())
 	s.setEgress(link.Attached.GetEgress())
-	s.known.slots = link.Attached.GetSlots()
+	s.known.slots, s.known.path = link.Attached.GetSlots(), link.Attached.GetPathBitsPerSecond()
 	s.known.offered = link.Attached.GetResumed()
 	// enter posts a higher known pin, so that the client hears of the session before the restart.
 	s.server.hub.enter(s, link.Pin)

@@ -15,6 +15,7 @@ const maxExpected = 1000
 type memory struct {
 	roster     []*control.Peer
 	egress     *control.Egress // as a media node measured it last
+	path       uint64          // bits per second that the client's path carries, as a media node told; 0: no limit is known
 	slots      []*control.Slot
 	muted      map[wire.Source]bool
 	view       *wire.View  // nil until the client says one

@@ -30,6 +30,9 @@ func TestMovedRoomsAreReached(t *testing.T) {
 	testkit.Eventually(t, "word of what she said", func() bool { return strings.HasSuffix(one.said(), "Ada views 0") })
 	grace, _ := e.join("lobby", "Grace")
 	hear[*wire.PeerJoined](ada)
+	one.say("Ada", one.pin(firstEpoch).Fence, &control.PeerEvent{Event: &control.PeerEvent_Path{Path: &control.Path{BitsPerSecond: 400_000}}})
+	one.say("Ada", one.pin(firstEpoch).Fence, &control.PeerEvent{Event: &control.PeerEvent_Speakers{Speakers: &control.Speakers{}}})
+	hear[*wire.Speakers](ada) // so that what came before it is known
 	rooms := e.Hub().PinnedTo(one.boot)
 	if len(rooms) != 1 || rooms[0].Room != "lobby" || rooms[0].Peers != 2 || rooms[0].Expect.People != 2 || rooms[0].Pin != one.pin(firstEpoch) {
 		t.Fatalf("pinned to sfu-1: %+v", rooms)
@@ -74,6 +77,9 @@ func TestMovedRoomsAreReached(t *testing.T) {
 	for _, a := range two.attached() {
 		if a.GetPeer().GetName() == "Ada" && (a.GetPeer().GetId() != string(joined.Peer) || !a.GetPeer().GetVideoMuted() || len(a.GetExpected()) != 2 || a.GetExpectedSize() != 2) {
 			t.Errorf("Ada attached with %v", a)
+		}
+		if want := map[string]uint64{"Ada": 400_000}[a.GetPeer().GetName()]; a.GetPathBitsPerSecond() != want {
+			t.Errorf("%s attached with a path of %d, want %d", a.GetPeer().GetName(), a.GetPathBitsPerSecond(), want)
 		}
 	}
 	if rooms := e.Hub().PinnedTo(two.boot); len(rooms) != 1 {

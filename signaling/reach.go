@@ -38,7 +38,7 @@ func (s *session) opening(p pin.Pin) *sfulink.Opening {
 			Hidden:       s.who.Hidden,
 		},
 		CanPublish: s.who.CanPublish, Sources: uint32(s.who.Sources), CanSubscribe: s.who.CanSubscribe,
-		Expected: s.known.expected(), Expect: s.expect(),
+		Expected: s.known.expected(), Expect: s.expect(), Path: s.known.path,
 	}
 }
 

@@ -40,6 +40,8 @@ const (
 	nearlyAll = 0.9
 
 	leastTarget = 30_000 // a voice
+	// mostStart: a path that carried so much is not known to be narrow.
+	mostStart = 100_000_000
 )
 
 // sample is one packet that arrived. The two times are of different clocks.
@@ -119,7 +121,17 @@ type estimator struct {
 	probing     prober
 }
 
-func newEstimator() estimator { return estimator{probing: newProber()} }
+// newEstimator begins at a time with a target that was found elsewhere, 0 for none. Nothing is probed at first: a connection begins with
+// keyframes, and the path is as narrow as it was.
+func newEstimator(target uint64, now time.Duration) estimator {
+	e := estimator{probing: newProber(), decreasedAt: now - afterDecrease}
+	e.probing.ended = now - afterProbe
+	if target > 0 && target < mostStart {
+		e.target = max(float64(target), leastTarget)
+		e.probing.putOff(now)
+	}
+	return e
+}
 
 func (e *estimator) received(s sample) {
 	e.follow(s)

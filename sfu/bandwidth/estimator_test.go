@@ -133,3 +133,43 @@ func TestAPausedPictureIsProbedFor(t *testing.T) {
 		}
 	}
 }
+
+// TestAnEstimateIsKeptAcrossAMove: the first seconds on another node send no more than the path carries, so that sound is not late; and
+// what was known is only a beginning, whether the path has become narrower or wider by then.
+func TestAnEstimateIsKeptAcrossAMove(t *testing.T) {
+	const narrow = 400_000
+	move := func(before *call, l link) *call {
+		c := newCall(t, l)
+		c.estimator = newEstimator(uint64(before.estimator.target), 0)
+		c.choose()
+		c.keyframe = true
+		return c
+	}
+	path := link{bitsPerSecond: narrow, queue: time.Second}
+	before := newCall(t, path)
+	before.run(20 * time.Second)
+	t.Run("as narrow", func(t *testing.T) {
+		c := move(before, path)
+		c.run(2 * time.Second)
+		if c.longest > 300*time.Millisecond {
+			t.Errorf("a packet took %v in the first 2 s", c.longest)
+		}
+		if c.paused > 0 {
+			t.Errorf("no picture for %v", c.paused)
+		}
+	})
+	t.Run("narrower", func(t *testing.T) {
+		c := move(before, link{bitsPerSecond: narrow / 2, queue: time.Second})
+		c.run(2 * time.Second)
+		if got := c.estimator.target; got > 1.15*narrow/2 {
+			t.Errorf("target %.0f after 2 s, the path carries %d", got, narrow/2)
+		}
+	})
+	t.Run("wide", func(t *testing.T) {
+		c := move(before, wide())
+		c.run(20 * time.Second)
+		if c.level != len(layers)-1 {
+			t.Errorf("layer %d after 20 s, target %.0f", c.level, c.estimator.target)
+		}
+	})
+}

@@ -67,7 +67,7 @@ const (
 )
 
 func newCall(t *testing.T, l link) *call {
-	return &call{t: t, link: l, estimator: newEstimator(), level: len(layers) - 1}
+	return &call{t: t, link: l, estimator: newEstimator(0, 0), level: len(layers) - 1}
 }
 
 func (c *call) send(bytes int) {

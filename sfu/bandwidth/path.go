@@ -6,7 +6,8 @@
 // or of heavy loss, never to take what was sent for what could be sent (an
 // application that sends little learns nothing of the path), and to look for more
 // by short bounded probes only. Until a path has been congested once nothing is
-// estimated and nothing is limited. Numbering a packet allocates nothing.
+// estimated and nothing is limited; an estimate made on another node for the same
+// client is where this one begins. Numbering a packet allocates nothing.
 //
 // It knows neither RTP nor RTCP nor rooms, and has no clock but time.Now.
 package bandwidth
@@ -21,7 +22,7 @@ const historyPackets = 1024
 
 // Path is one transport. Its methods are safe for concurrent use.
 type Path struct {
-	onTarget func(bitsPerSecond uint64)
+	onTarget func()
 	begun    time.Time
 
 	mu        sync.Mutex // guards the fields below
@@ -30,7 +31,7 @@ type Path struct {
 	history   [historyPackets]sentPacket
 	clock     remoteClock
 	estimator estimator
-	told      uint64 // the target of the last onTarget
+	told      uint64 // see Target
 }
 
 // sentPacket is one packet that awaits its feedback.
@@ -55,10 +56,19 @@ type Report struct {
 	Packets   []Arrival
 }
 
-// NewPath makes a path. onTarget is told the bits per second that may be sent when that changes by more than a twentieth, and 0 when
-// nothing is known any more, on Feedback's goroutine and outside of any lock.
-func NewPath(onTarget func(bitsPerSecond uint64)) *Path {
-	return &Path{onTarget: onTarget, begun: time.Now(), estimator: newEstimator()}
+// NewPath makes a path that is believed to carry so many bits per second until that shows to be wrong; 0 for not known. onTarget is
+// called when Target has changed, on Feedback's goroutine and outside of any lock.
+func NewPath(start uint64, onTarget func()) *Path {
+	p := &Path{onTarget: onTarget, begun: time.Now(), estimator: newEstimator(start, 0)}
+	p.told = uint64(p.estimator.target)
+	return p
+}
+
+// Target is how many bits per second may be sent, 0 for no limit. It changes by more than a twentieth at a time.
+func (p *Path) Target() uint64 {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return p.told
 }
 
 // Next numbers the next packet of the transport, of so many bytes on the wire.
@@ -78,12 +88,7 @@ func (p *Path) Next(bytes int) uint16 {
 func (p *Path) Feedback(r Report) {
 	p.mu.Lock()
 	if p.foreign(r) {
-		limited := p.told != 0
-		p.told = 0
 		p.mu.Unlock()
-		if limited {
-			p.onTarget(0) // A limit without an estimate would never be probed, nor taken back.
-		}
 		return
 	}
 	arrived := p.clock.extend(r.Reference)
@@ -104,15 +109,16 @@ func (p *Path) Feedback(r Report) {
 		}
 	}
 	p.estimator.settle(time.Since(p.begun))
-	tell, target := p.news()
+	tell := p.news()
 	p.mu.Unlock()
 	if tell {
-		p.onTarget(target)
+		p.onTarget()
 	}
 }
 
 // foreign deals with a report on packets that were never sent here: a browser that kept its connection when it moved goes on with the
-// other node's numbers, and reports both as one row. Ours go on from its end, and nothing of the report is believed. Needs mu.
+// other node's numbers, and reports both as one row. Ours go on from its end, and nothing of the report is believed; the estimate begins
+// anew from its target. Needs mu.
 func (p *Path) foreign(r Report) bool {
 	end := r.Base + uint16(len(r.Packets))
 	if int16(end-p.sequence) <= 0 {
@@ -120,7 +126,7 @@ func (p *Path) foreign(r Report) bool {
 	}
 	p.sequence = end
 	clear(p.history[:])
-	p.clock, p.estimator = remoteClock{}, newEstimator()
+	p.clock, p.estimator = remoteClock{}, newEstimator(p.told, time.Since(p.begun))
 	return true
 }
 
@@ -132,15 +138,15 @@ func (p *Path) Probe(wantedBitsPerSecond uint64, urgent bool) int {
 	return p.estimator.probe(time.Since(p.begun), float64(wantedBitsPerSecond), urgent, p.sentBytes, p.sequence)
 }
 
-// news reports whether the target is worth telling. Needs mu.
-func (p *Path) news() (bool, uint64) {
+// news reports whether the target has changed by what is worth telling. Needs mu.
+func (p *Path) news() bool {
 	target := uint64(p.estimator.target)
 	difference := max(target, p.told) - min(target, p.told)
 	if target == 0 || difference*20 <= p.told {
-		return false, target
+		return false
 	}
 	p.told = target
-	return true, target
+	return true
 }
 
 // remoteClock extends the 24 bits of a report's reference time.

@@ -26,7 +26,8 @@ func congest(p *Path) {
 func TestPathTellsItsTarget(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var told []uint64
-		p := NewPath(func(bits uint64) { told = append(told, bits) })
+		var p *Path
+		p = NewPath(0, func() { told = append(told, p.Target()) })
 		congest(p)
 		// 1200 bytes in 14 ms are 686 kbit/s.
 		if len(told) == 0 || told[0] < 500_000 || told[0] > 600_000 {
@@ -38,7 +39,7 @@ func TestPathTellsItsTarget(t *testing.T) {
 // TestABrowserGoesOnWithAnotherNodesNumbers: its reports count nothing as lost,
 // and ours are believed once our numbers are beyond its own.
 func TestABrowserGoesOnWithAnotherNodesNumbers(t *testing.T) {
-	p := NewPath(func(bits uint64) { t.Error("told", bits) })
+	p := NewPath(0, func() { t.Error("told a target") })
 	for range 100 {
 		p.Next(1200)
 	}
@@ -53,21 +54,33 @@ func TestABrowserGoesOnWithAnotherNodesNumbers(t *testing.T) {
 	}
 }
 
-// TestAForeignReportTakesBackWhatWasTold: an estimate that is dropped is no limit any more. A limit that
-// stood on without its estimate would never be probed again, and the pictures under it stay paused.
-func TestAForeignReportTakesBackWhatWasTold(t *testing.T) {
+// TestAForeignReportKeepsTheTarget: what the path was found to carry stands, and is probed.
+func TestAForeignReportKeepsTheTarget(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		var told []uint64
-		p := NewPath(func(bits uint64) { told = append(told, bits) })
-		congest(p)
-		if len(told) == 0 || told[len(told)-1] == 0 {
-			t.Fatal("the path was not found to be narrow:", told)
-		}
+		p := NewPath(400_000, func() { t.Error("told a target") })
 		p.Feedback(report(p.Next(1200), 0, make([]Arrival, 500)...)) // of numbers that were never sent here
-		if told[len(told)-1] != 0 {
-			t.Error("told", told, "want a last 0: nothing is known of the path")
+		if got := p.Target(); got != 400_000 {
+			t.Errorf("target %d, want 400000", got)
+		}
+		if p.Probe(1_000_000, false) > 0 {
+			t.Error("it is probed at once, while keyframes are on their way")
+		}
+		time.Sleep(probeFirst) // synthetic
+		if p.Probe(1_000_000, false) == 0 {
+			t.Error("it is not probed in time")
 		}
 	})
+}
+
+// TestAStartIsBounded: what another node says is no reason to send nothing, and what is said of a wide path limits nothing.
+func TestAStartIsBounded(t *testing.T) {
+	for start, want := range map[uint64]uint64{
+		0: 0, 1: leastTarget, leastTarget + 1: leastTarget + 1, mostStart - 1: mostStart - 1, mostStart: 0, 1<<64 - 1: 0,
+	} {
+		if got := NewPath(start, nil).Target(); got != want {
+			t.Errorf("begun with %d the target is %d, want %d", start, got, want)
+		}
+	}
 }
 
 func TestRemoteClockTurnsOver(t *testing.T) {
@@ -82,14 +95,14 @@ func TestRemoteClockTurnsOver(t *testing.T) {
 }
 
 func TestNextAllocatesNothing(t *testing.T) {
-	p := NewPath(nil)
+	p := NewPath(0, nil)
 	if n := testing.AllocsPerRun(1000, func() { p.Next(1200) }); n != 0 {
 		t.Fatalf("%v allocations", n)
 	}
 }
 
 func BenchmarkNext(b *testing.B) {
-	p := NewPath(nil)
+	p := NewPath(0, nil)
 	b.ReportAllocs()
 	for b.Loop() {
 		p.Next(1200)
@@ -100,7 +113,7 @@ func FuzzFeedback(f *testing.F) {
 	f.Add(uint16(0), uint32(0), []byte{1, 0, 5, 255})
 	f.Add(uint16(65530), uint32(1<<24-1), []byte{200, 0, 0, 3})
 	f.Fuzz(func(_ *testing.T, base uint16, reference uint32, packets []byte) {
-		p := NewPath(func(uint64) {})
+		p := NewPath(uint64(base), func() {})
 		for range 50 {
 			p.Next(1000)
 		}

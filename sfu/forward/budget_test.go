@@ -237,7 +237,10 @@ type pathStub struct {
 	bytes   int
 	padding int
 	wanted  uint64
+	target  uint64
 }
+
+func (p *pathStub) Target() uint64 { return p.target }
 
 func (p *pathStub) Next(bytes int) uint16 { p.numbers++; p.bytes += bytes; return p.numbers - 1 }
 

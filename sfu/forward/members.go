@@ -197,6 +197,9 @@ func (r *Room) takeSlot(s *Slot) {
 	}
 	delete(sub.remembered, s.cfg.Mid)
 	s.formats = formats(s.cfg.Codecs)
+	if s.cfg.Path != nil {
+		sub.budget = s.cfg.Path.Target()
+	}
 	sub.slots = append(sub.slots, s)
 	group := sub.group(s.cfg.Kind)
 	group.slots = append(group.slots, s)

@@ -15,8 +15,10 @@ type PacketWriter interface {
 }
 
 // Path is the transport that a slot is written to, as far as it is measured.
-// Both methods are called on the room's loop. bandwidth.Path is one.
+// Its methods are called on the room's loop. bandwidth.Path is one.
 type Path interface {
+	// Target is how many bits per second it carries, 0 for no limit: where a new slot begins, before SetBudget is called.
+	Target() uint64
 	// Next numbers the next packet, of so many bytes on the wire.
 	Next(bytes int) uint16
 	// Probe is called at every tick while the subscriber would be sent so much in

@@ -61,6 +61,7 @@ type Opening struct {
 	CanSubscribe bool
 	Expected     []*control.Peer
 	Expect       headroom.Room // the room's cost, if this attach opens it
+	Path         uint64        // bits per second that the peer's path carries, as a node told last; 0: no limit is known
 }
 
 func (o Opening) message() *control.EdgeMessage {
@@ -68,6 +69,7 @@ func (o Opening) message() *control.EdgeMessage {
 		Pin: control.PinProto(o.Pin), Room: string(o.Room), Peer: o.Peer, Generation: o.Generation,
 		CanPublish: o.CanPublish, Sources: o.Sources, CanSubscribe: o.CanSubscribe, Expected: o.Expected,
 		ExpectedSize: uint32(min(max(o.Expect.People, 0), headroom.MaxPeople)), ExpectedEgress: control.EgressProto(o.Expect.Cost()), Unreserved: o.Expect.Unreserved,
+		PathBitsPerSecond: o.Path,
 	}}}
 }
 

@@ -72,7 +72,9 @@ func TestThePathsEstimateMoves(t *testing.T) {
 		t.Errorf("told %d of a path that has become narrower", now)
 	}
 	newMediaClient(t, 'a', false, 2).negotiate(moved, nil)
-	eventually(t, "the old connection is closed", func() bool { return second.connectionOf("room", "alice").path.Target() == second.budgetOf("room", "alice") })
+	eventually(t, "the old connection is closed", func() bool {
+		return second.connectionOf("room", "alice").path.Target() == second.budgetOf("room", "alice")
+	})
 	if got := second.budgetOf("room", "alice"); got > told*3/4 || got == 0 {
 		t.Errorf("a new connection of the peer begins with %d, the old one had found %d", got, now)
 	}

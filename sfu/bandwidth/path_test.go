@@ -65,7 +65,7 @@ func TestAForeignReportKeepsTheTarget(t *testing.T) {
 		if p.Probe(1_000_000, false) > 0 {
 			t.Error("it is probed at once, while keyframes are on their way")
 		}
-		time.Sleep(probeFirst) // synthetic
+		<-time.After(probeFirst) // synthetic
 		if p.Probe(1_000_000, false) == 0 {
 			t.Error("it is not probed in time")
 		}

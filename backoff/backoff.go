@@ -8,7 +8,7 @@ import (
 	"time"
 )
 
-// Backoff is a pause that doubles from First to Most. It is for one goroutine.
+// Backoff is a pause that doubles from First to Most, for one goroutine.
 type Backoff struct {
 	First, Most time.Duration
 

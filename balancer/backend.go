@@ -13,18 +13,17 @@ import (
 
 type backend struct {
 	address string
-	checked bool        // only watch says that it is ready again
-	down    atomic.Bool // it refused, was late, or said it is not ready
+	checked bool // only watch says that it is ready again
+	down    atomic.Bool
 }
 
 func newBackend(address string, checked bool) *backend {
 	return &backend{address: address, checked: checked}
 }
 
-// A backend is ready until it proves otherwise.
 func (b *backend) ready() bool { return !b.down.Load() }
 
-// The kernel of a frozen process accepts, so with checks a dial does not prove that a backend is ready again.
+// A frozen process accepts, so with checks a dial does not prove readiness.
 func (b *backend) dial(ctx context.Context, limit time.Duration) (net.Conn, error) {
 	dialer := net.Dialer{Timeout: limit}
 	conn, err := dialer.DialContext(ctx, "tcp", b.address)
@@ -38,7 +37,6 @@ func (b *backend) dial(ctx context.Context, limit time.Duration) (net.Conn, erro
 	return conn, nil
 }
 
-// An answer that takes as long as the interval is none.
 func (b *backend) watch(ctx context.Context, every time.Duration, path string, log *slog.Logger) {
 	asker := readiness.New(every)
 	tick := time.NewTicker(every)

@@ -21,23 +21,22 @@ import (
 	"github.com/holdfast-rtc/holdfast/readiness"
 )
 
-// Config is one balancer.
+// Config of a balancer.
 type Config struct {
-	Backends       []string      // host:port of the signaling nodes
-	MaxConnections int           // past it a new connection is closed
-	DialTimeout    time.Duration // for each backend; then the next is tried
+	Backends       []string      // host:port of signaling nodes
+	MaxConnections int           // one more is closed
+	DialTimeout    time.Duration // for each backend
 	CheckEvery     time.Duration // 0 for never
-	CheckPath      string        // asked of each backend
+	CheckPath      string
 }
 
 // DefaultConfig names no backend.
 func DefaultConfig() Config {
 	return Config{
-		// Each costs two sockets and two goroutines: a development machine's file limit ends first.
+		// Each costs two sockets: a development machine's file limit ends first.
 		MaxConnections: 4096,
-		// A live backend next door answers in a millisecond.
-		DialTimeout: 500 * time.Millisecond,
-		// For frozen processes, whose kernel still accepts, and for those that are not ready.
+		DialTimeout:    500 * time.Millisecond,
+		// The kernel of a frozen process still accepts.
 		CheckEvery: 500 * time.Millisecond,
 		CheckPath:  readiness.Path,
 	}
@@ -63,15 +62,15 @@ func (c Config) Validate() error {
 	return errors.Join(faults...)
 }
 
-// Balancer accepts connections and splices each to a backend.
+// Balancer splices each connection to a backend.
 type Balancer struct {
 	cfg      Config
 	log      *slog.Logger
 	backends []*backend
-	next     atomic.Uint64 // round robin
+	next     atomic.Uint64
 }
 
-// New makes a balancer of a valid configuration.
+// New needs a valid configuration.
 func New(cfg Config, log *slog.Logger) *Balancer {
 	b := &Balancer{cfg: cfg, log: log}
 	for _, address := range cfg.Backends {
@@ -80,7 +79,7 @@ func New(cfg Config, log *slog.Logger) *Balancer {
 	return b
 }
 
-// Serve accepts on l until ctx ends; then it closes l and every connection, and returns when all have ended.
+// Serve accepts until ctx ends, and returns when all connections have ended.
 func (b *Balancer) Serve(ctx context.Context, l net.Listener) error {
 	var running sync.WaitGroup
 	defer running.Wait()
@@ -119,7 +118,7 @@ func (b *Balancer) Serve(ctx context.Context, l net.Listener) error {
 	}
 }
 
-// acceptPause keeps a listener without descriptors from spinning.
+// Else a listener without descriptors would spin.
 const acceptPause = 50 * time.Millisecond
 
 func (b *Balancer) carry(ctx context.Context, client net.Conn) {
@@ -136,8 +135,7 @@ func (b *Balancer) carry(ctx context.Context, client net.Conn) {
 	splice(client, server)
 }
 
-// dial tries the backends that are ready, then the others: a node that is not ready explains itself better than silence
-// does.
+// dial tries backends that are not ready last: they explain themselves better than silence does.
 func (b *Balancer) dial(ctx context.Context) (net.Conn, error) {
 	first := b.next.Add(1) - 1
 	var faults []error

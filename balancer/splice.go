@@ -6,11 +6,9 @@ import (
 	"time"
 )
 
-// lingerAfterServer is how long a client may keep its side open after the backend's end.
 const lingerAfterServer = 5 * time.Second
 
-// splice copies both ways until both sides have ended. An end is passed on as a half-close; a broken side breaks the
-// other.
+// splice passes an end on as a half-close; a broken side breaks the other.
 func splice(client, server net.Conn) {
 	done := make(chan struct{})
 	go func() {

@@ -16,11 +16,11 @@ type prober struct{ pool *control.Pool }
 
 // BootAt tells a refusal from every other silence.
 func (p prober) BootAt(ctx context.Context, address string) (pin.BootID, error) {
-	boot, err := p.pool.BootAt(ctx, address)
+	hello, err := p.pool.HelloAt(ctx, address)
 	if errors.Is(err, control.ErrRefused) {
 		return "", fmt.Errorf("%w: %w", orchestrator.ErrNobodyThere, err)
 	}
-	return boot, err
+	return hello.Boot, err
 }
 
 // Holds asks whether the node has the room open. The pooled connection may belong to a dead process; then a new one is

@@ -34,18 +34,18 @@ import (
 	"github.com/holdfast-rtc/holdfast/ring"
 )
 
-// ErrAlreadyRun means that Run was called before: a boot runs once.
-var ErrAlreadyRun = errors.New("cluster has already been run")
+// A boot runs once.
+var errAlreadyRun = errors.New("cluster has already been run")
 
 const (
 	mailboxSize = 1024
 
-	// remindEvery is far above the time in which memberlist notices a death.
+	// remindEvery is far above memberlist's time to notice a death.
 	remindEvery = 5 * time.Second
 
 	publishAfter = 100 * time.Millisecond
 
-	// droppedLogsPerSecond: another version sends a report every second.
+	// Another version sends a report every second.
 	droppedLogsPerSecond = 0.1
 )
 
@@ -56,10 +56,10 @@ type Cluster struct {
 	log    *slog.Logger
 
 	view       atomic.Pointer[View]
-	meta       atomic.Pointer[[]byte] // encoded metadata
+	meta       atomic.Pointer[[]byte] // encoded
 	local      atomic.Pointer[string] // bound gossip address
-	addresses  addresses              // of the other members
-	liveCount  atomic.Int64           // members, for the transmit queue
+	addresses  addresses              // of other members
+	liveCount  atomic.Int64           // for the transmit queue
 	broadcasts memberlist.TransmitLimitedQueue
 	keyring    *memberlist.Keyring
 	logLimiter *loglimit.Limiter
@@ -68,15 +68,15 @@ type Cluster struct {
 	reannounce chan struct{} // capacity 1
 	crash      chan struct{} // tests: end without leaving
 
-	wrap    func(memberlist.NodeAwareTransport) memberlist.Transport // tests cut its sockets off
+	wrap    func(memberlist.NodeAwareTransport) memberlist.Transport // tests cut sockets off
 	running chan struct{}
-	done    chan struct{} // the loop has ended
+	done    chan struct{}
 	ran     atomic.Bool
 
-	members      *members // used by the loop only
+	members      *members // of the loop
 	publishTimer <-chan time.Time
 
-	mu            sync.Mutex // guards the fields below
+	mu            sync.Mutex
 	subscriptions []*subscription
 	ended         bool
 }
@@ -113,15 +113,15 @@ func New(config Config, log *slog.Logger) (*Cluster, error) {
 // View is never nil and never changes.
 func (c *Cluster) View() *View { return c.view.Load() }
 
-// LocalAddr is the gossip address; Config.Bind until Running is closed.
+// LocalAddr is Config.Bind until Running is closed.
 func (c *Cluster) LocalAddr() string { return *c.local.Load() }
 
 // Running is closed when the sockets are open.
 func (c *Cluster) Running() <-chan struct{} { return c.running }
 
-// Subscribe delivers all later changes but our own. To miss nothing, subscribe before you read the view. cancel must be
-// called. The channel is closed after cancel, after Run, and after maxPending unread events, when View().Gone has the
-// deaths. No death is dropped.
+// Subscribe delivers later changes but our own; subscribe, then read the view. The channel closes after cancel, which
+// must be called, after Run, and after maxPending unread events: then View().Gone has the deaths. No death is
+// dropped.
 func (c *Cluster) Subscribe() (events <-chan Event, cancel func()) {
 	s := newSubscription()
 	var delivered sync.WaitGroup
@@ -142,7 +142,7 @@ func (c *Cluster) Subscribe() (events <-chan Event, cancel func()) {
 	})
 }
 
-// SetLoad gossips a load report. A Seq that does not grow is ignored.
+// SetLoad gossips a load report whose Seq grew.
 func (c *Cluster) SetLoad(load Load) {
 	c.post(func() {
 		if c.members.setLoad(c.config.Node, load) {
@@ -163,13 +163,13 @@ func (c *Cluster) SetDraining(draining bool) {
 	})
 }
 
-// ReportDead removes a media node's boot that was proven dead. When it returns, the view lacks the boot and the event
-// is queued. A boot that gossip still believes alive comes back within twice remindEvery.
+// ReportDead removes a media node's boot that was proven dead, and queues the event before it returns. A boot that
+// gossip still believes alive comes back within twice remindEvery.
 func (c *Cluster) ReportDead(id ring.NodeID, boot pin.BootID, why string) {
 	c.report((*members).reportDead, id, boot, why)
 }
 
-// ConfirmDead is ReportDead for a Suspect boot; it ignores others.
+// ConfirmDead is ReportDead for Suspect boots only.
 func (c *Cluster) ConfirmDead(id ring.NodeID, boot pin.BootID, why string) {
 	c.report((*members).confirmDead, id, boot, why)
 }
@@ -200,10 +200,10 @@ func (c *Cluster) SetUnreachable(boots []pin.BootID) {
 	})
 }
 
-// Run joins the cluster as soon as another member is up. When ctx ends it says goodbye and returns. It runs once.
+// Run joins as soon as another member is up. When ctx ends it says goodbye and returns.
 func (c *Cluster) Run(ctx context.Context) error {
 	if !c.ran.CompareAndSwap(false, true) {
-		return ErrAlreadyRun
+		return errAlreadyRun
 	}
 	var loop sync.WaitGroup
 	stop := make(chan struct{})
@@ -221,7 +221,6 @@ func (c *Cluster) Run(ctx context.Context) error {
 	return c.gossip(ctx)
 }
 
-// loop alone uses members.
 func (c *Cluster) loop(stop <-chan struct{}) {
 	defer close(c.done)
 	reminder := time.NewTicker(remindEvery)

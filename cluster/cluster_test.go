@@ -137,7 +137,7 @@ type network struct {
 }
 
 func newNetwork(t *testing.T) *network {
-	key := make([]byte, KeyBytes)
+	key := make([]byte, keyBytes)
 	_, _ = rand.Read(key)
 	return &network{t: t, key: key}
 }
@@ -409,7 +409,7 @@ func crowd(t *testing.T, address string) {
 func TestRunEnds(t *testing.T) {
 	n := newNetwork(t)
 	p := n.start("sfu-1")
-	if err := p.Run(context.Background()); !errors.Is(err, ErrAlreadyRun) {
+	if err := p.Run(context.Background()); !errors.Is(err, errAlreadyRun) {
 		t.Fatalf("second Run = %v", err)
 	}
 	taken, err := New(Config{Node: sfuNode("sfu-2", 9), Bind: p.LocalAddr(), Keys: [][]byte{n.key}, Solo: true}, quiet())

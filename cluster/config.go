@@ -15,8 +15,8 @@ import (
 	"github.com/holdfast-rtc/holdfast/ring"
 )
 
-// KeyBytes of the gossip key: AES-256.
-const KeyBytes = 32
+// AES-256.
+const keyBytes = 32
 
 const (
 	maxIDBytes      = 128
@@ -29,28 +29,28 @@ type Config struct {
 	// Node is this process.
 	Node Node
 
-	// Bind is the host:port of gossip, UDP and TCP. The host is an IP address, or empty for all IPv4 interfaces.
+	// Bind is host:port of UDP and TCP: an IP address, or empty for all IPv4 interfaces.
 	Bind string
 
-	// Advertise is the host or host:port for others, if not Bind.
+	// Advertise is host or host:port for others, if not Bind.
 	Advertise string
 
-	// Join lists host:port of seeds; our own may be among them.
+	// Join lists host:port of seeds; ours may be among them.
 	Join []string
 
-	// Name is that of the cluster. Other clusters are refused.
+	// Name of the cluster; others are refused.
 	Name string
 
-	// Keys of KeyBytes bytes each: the first encrypts all gossip, any of them decrypts it.
+	// Keys of keyBytes: the first encrypts, any decrypts.
 	Keys [][]byte
 
 	// Solo: this process may be the first, so its view is settled at once.
 	Solo bool
 
-	// ConfirmDeaths makes a media node that gossip reports dead Suspect, until ConfirmDead.
+	// ConfirmDeaths makes nodes that gossip reports dead Suspect, until ConfirmDead.
 	ConfirmDeaths bool
 
-	// Haste divides the times of detection, and LosePercent of the datagrams are discarded, in tests of false deaths.
+	// For tests of false deaths: Haste divides the times of detection.
 	Haste       float64
 	LosePercent int
 
@@ -58,7 +58,7 @@ type Config struct {
 	Panics *panics.Guard
 }
 
-// LogValue keeps the key out of logs.
+// LogValue hides the key.
 func (c Config) LogValue() slog.Value {
 	return slog.GroupValue(
 		slog.String("node", string(c.Node.ID)), slog.String("boot", string(c.Node.Boot)), slog.String("role", string(c.Node.Role)),
@@ -99,8 +99,8 @@ func (c Config) Validate() error {
 		fault("there is no gossip key")
 	}
 	for _, key := range c.Keys {
-		if len(key) != KeyBytes {
-			fault("gossip key has %d bytes, want %d", len(key), KeyBytes)
+		if len(key) != keyBytes {
+			fault("gossip key has %d bytes, want %d", len(key), keyBytes)
 		}
 	}
 	if !c.Solo && len(c.Join) == 0 {
@@ -154,7 +154,7 @@ func parseMemberName(name string) (Node, error) {
 	return Node{ID: ring.NodeID(id), Boot: pin.BootID(boot), Role: Role(role)}, nil
 }
 
-// validID: an id fits a pin, a member name and a log line.
+// validID: it fits a pin, a member name and a log line.
 func validID(id string) error {
 	if id == "" || len(id) > maxIDBytes {
 		return fmt.Errorf("%d bytes long, want 1 to %d", len(id), maxIDBytes)
@@ -165,7 +165,6 @@ func validID(id string) error {
 	return nil
 }
 
-// validAddress accepts empty addresses.
 func validAddress(address string) error {
 	if address == "" {
 		return nil

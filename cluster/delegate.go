@@ -7,12 +7,12 @@ import (
 	"github.com/hashicorp/memberlist"
 )
 
-// delegate receives memberlist's callbacks, some under its locks: each only posts to the loop. What breaks one is dropped.
+// delegate posts memberlist's callbacks to the loop, for some hold its locks. What breaks one is dropped.
 type delegate struct{ c *Cluster }
 
 func (d delegate) NodeMeta(int) []byte { return *d.c.meta.Load() }
 
-// NotifyMsg drops the message when the mailbox is full.
+// NotifyMsg drops messages when the mailbox is full.
 func (d delegate) NotifyMsg(in []byte) {
 	d.c.survive("a gossiped message broke its reading: dropped", func() { d.message(in) })
 }
@@ -102,7 +102,7 @@ func (d delegate) member(n *memberlist.Node, change func(*members, Node) []Event
 	d.c.post(func() { d.c.publish(change(d.c.members, node)) })
 }
 
-// NotifyLeave: memberlist does not say whether the member died or left.
+// NotifyLeave: memberlist does not say whether it died or left.
 func (d delegate) NotifyLeave(n *memberlist.Node) {
 	d.survive(n, func() { d.leave(n) })
 }

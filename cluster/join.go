@@ -15,10 +15,10 @@ const (
 	joinBackoffFirst = 100 * time.Millisecond
 	joinBackoffMost  = 2 * time.Second
 
-	// rejoinEvery heals long partitions: memberlist forgets dead members.
+	// memberlist forgets dead members; joining again heals long partitions.
 	rejoinEvery = 30 * time.Second
 
-	countEvery = time.Second // checks for a partition
+	countEvery = time.Second
 
 	peakFor = 5 * time.Minute
 
@@ -32,10 +32,9 @@ type peakMembership struct {
 	since     time.Time
 }
 
-// partitioned: half of the peak or all others are lost, so both sides have given each other up.
+// Half of the peak or all others are lost, so both sides have given each other up.
 func (p peakMembership) partitioned(now int) bool { return now < 2 || 2*now <= p.members }
 
-// observe returns the new peak.
 func (p peakMembership) observe(now int, peers []string, at time.Time) peakMembership {
 	if now < p.members && at.Sub(p.since) < peakFor {
 		return p
@@ -44,8 +43,8 @@ func (p peakMembership) observe(now int, peers []string, at time.Time) peakMembe
 	return peakMembership{members: now, lastPeers: peers[:min(len(peers), maxLastPeers)], since: at}
 }
 
-// joinSeeds exchanges states with a seed every rejoinEvery; more often before the first answer and while partitioned.
-// Then it asks the last peers too, because this node may be its own seed.
+// joinSeeds exchanges states with a seed, more often before the first answer and while partitioned. Then it asks the
+// last peers too: this node may be its own seed.
 func (c *Cluster) joinSeeds(ctx context.Context, list *memberlist.Memberlist) {
 	if len(c.config.Join) == 0 {
 		return
@@ -62,7 +61,7 @@ func (c *Cluster) joinSeeds(ctx context.Context, list *memberlist.Memberlist) {
 		observe()
 		if joined == 0 || partitioned {
 			pause := wait.Next()
-			backoff.Sleep(ctx, pause/2+rand.N(pause)) // Not in step with others.
+			backoff.Sleep(ctx, pause/2+rand.N(pause)) // not in step with others
 			continue
 		}
 		wait.Reset()
@@ -73,7 +72,6 @@ func (c *Cluster) joinSeeds(ctx context.Context, list *memberlist.Memberlist) {
 	}
 }
 
-// exchange counts the answers.
 func (c *Cluster) exchange(ctx context.Context, list *memberlist.Memberlist, addresses []string) (joined int) {
 	for _, address := range addresses {
 		if ctx.Err() != nil {
@@ -102,14 +100,14 @@ func (c *Cluster) present() int {
 }
 
 const (
-	// exchangeEvery: news doubles each time, and reaches 100 members in 4 s.
+	// News doubles each time, and reaches 100 members in 4 s.
 	exchangeEvery = 500 * time.Millisecond
 
 	warnBlockedEvery = 5 * time.Minute
 )
 
-// exchangeWithBlocked replaces gossip by TCP for members that no UDP reaches, and tells a dead member that is heard again of its
-// death: gossip about it ends before a cut that long does, and only who knows of it can refute it.
+// exchangeWithBlocked uses TCP for members that no UDP reaches, and tells a dead member that is heard again of its
+// death: gossip about it may have ended, and only who knows of it can refute it.
 func (c *Cluster) exchangeWithBlocked(ctx context.Context, list *memberlist.Memberlist, probeInterval time.Duration) {
 	var warned time.Time
 	for backoff.Sleep(ctx, exchangeEvery) {
@@ -133,21 +131,21 @@ func (c *Cluster) exchangeWithBlocked(ctx context.Context, list *memberlist.Memb
 	}
 }
 
-// addresses are of the other members. Only callbacks may read memberlist's list.
+// Only callbacks may read memberlist's list.
 type addresses struct {
-	mu     sync.Mutex // guards the fields below
+	mu     sync.Mutex
 	byName map[string]string
 	heard  map[string]time.Time // by address: the last datagram, or the join
-	lost   map[string]*lost     // by address: of dead members
+	lost   map[string]*lost     // by address, of dead members
 }
 
-// lost is an address whose member gossip holds dead.
+// lost is a member that gossip holds dead.
 type lost struct {
 	since time.Time
 	heard bool // again
 }
 
-// maxLost addresses are remembered, for lostFor: longer cuts are healed by joining again.
+// Longer cuts are healed by joining again.
 const (
 	maxLost = 256
 	lostFor = 2 * rejoinEvery
@@ -179,7 +177,7 @@ func (a *addresses) remove(name string) {
 	address := a.byName[name]
 	delete(a.byName, name)
 	for _, other := range a.byName {
-		if other == address { // A restart has the same address.
+		if other == address { // a restart has the same address
 			return
 		}
 	}
@@ -194,7 +192,7 @@ func (a *addresses) remove(name string) {
 	}
 }
 
-// returning is the address of a dead member that was heard after its death, empty for none.
+// returning is a dead member's address that was heard since, or empty.
 func (a *addresses) returning() string {
 	a.mu.Lock()
 	defer a.mu.Unlock()
@@ -206,7 +204,6 @@ func (a *addresses) returning() string {
 	return ""
 }
 
-// returned ends that: its member knows, or none is there.
 func (a *addresses) returned(address string) {
 	a.mu.Lock()
 	defer a.mu.Unlock()

@@ -7,8 +7,7 @@ import (
 	"slices"
 )
 
-// SetKeys changes the gossip keys, as Config.Keys, while gossip goes on. Members that encrypt with a key that is not among
-// them are not heard any more.
+// SetKeys changes the gossip keys. Members that encrypt with others are not heard any more.
 func (c *Cluster) SetKeys(keys [][]byte) error {
 	if len(keys) == 0 {
 		return errors.New("there is no gossip key")

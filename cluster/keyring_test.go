@@ -9,7 +9,7 @@ import (
 // key that was dropped is not heard.
 func TestGossipKeysAreReplacedStepByStep(t *testing.T) {
 	n := newNetwork(t)
-	next := bytes.Repeat([]byte{9}, KeyBytes)
+	next := bytes.Repeat([]byte{9}, keyBytes)
 	signaling, a, b := n.start("signaling-1"), n.start("sfu-1"), n.start("sfu-2")
 	all := []*process{signaling, a, b}
 	n.together(all...)

@@ -5,18 +5,18 @@ import (
 	"github.com/holdfast-rtc/holdfast/ring"
 )
 
-// Liveness is what a view says of one boot of a media node.
+// Liveness is what a view says of a boot of a media node.
 type Liveness string
 
-// The kinds of liveness. Unknown is not dead.
+// Unknown is not dead.
 const (
 	Live     Liveness = "live"
-	Replaced Liveness = "replaced" // a newer boot has its name
-	Departed Liveness = "departed" // it died or left; View.Gone says which
+	Replaced Liveness = "replaced" // by a newer boot
+	Departed Liveness = "departed" // dead or left; View.Gone says which
 	Unknown  Liveness = "unknown"  // the view may be out of date
 )
 
-// Liveness of a boot of the node id. A nil view knows nothing.
+// Liveness of a boot of the node. A nil view knows nothing.
 func (v *View) Liveness(id ring.NodeID, boot pin.BootID) Liveness {
 	if v == nil {
 		return Unknown

@@ -25,12 +25,11 @@ const (
 )
 
 // members is the state behind the view, for one goroutine. A boot is live, gone, or unknown. One that left never
-// comes back. A dead one does, when it joins again or memberlist goes on believing it alive (shadow). Of two boots of
-// one name the newer is used; one that was declared dead counts as older, since clocks are set back.
+// comes back; a dead one does, when it joins again or memberlist goes on believing it alive (shadow). Of two boots of
+// a name the newer counts, and one that was declared dead as older, since clocks are set back.
 type members struct {
-	log  *slog.Logger
-	self Node // only its name and boot
-	// confirmDeaths is Config.ConfirmDeaths.
+	log           *slog.Logger
+	self          Node // name and boot
 	confirmDeaths bool
 	live          map[Name]Node
 	gone          map[pin.BootID]Departure
@@ -50,8 +49,7 @@ type departure struct {
 	at   time.Time
 }
 
-// shadow is a boot that memberlist believes alive and that is not live here, for a second or two after a death or
-// quick restart.
+// shadow is a boot that memberlist believes alive and that is not live here, as for a second after a quick restart.
 type shadow struct {
 	node      Node
 	wasLive   bool
@@ -91,7 +89,7 @@ func (m *members) join(node Node) []Event {
 		return nil
 	}
 	var events []Event
-	if live { // A quick restart, usually.
+	if live {
 		m.log.Warn("newer boot of a node joined: the older one counts as dead",
 			"node", node.ID, "boot", current.Boot, "newer_boot", node.Boot)
 		m.depart(current, DepartureDead, 0)
@@ -105,7 +103,7 @@ func (m *members) join(node Node) []Event {
 	return append(events, m.event(EventJoined, node, why)...)
 }
 
-// shade remembers a live boot that is about to go, unless memberlist has declared it dead already: it tells that once.
+// shade remembers a live boot that is about to go, unless memberlist has declared it dead: it tells that once.
 func (m *members) shade(node Node) {
 	if !node.Suspect {
 		m.shadows[node.Boot] = &shadow{node: node, wasLive: true}
@@ -119,7 +117,7 @@ func (m *members) update(node Node) []Event {
 			s.node = node
 		}
 		if m.gone[node.Boot] != "" {
-			return nil // Reported dead or replaced.
+			return nil // dead or replaced
 		}
 		return m.join(node)
 	}
@@ -156,7 +154,7 @@ func (m *members) leave(node Node, age time.Duration) (events []Event, news bool
 	return nil, true
 }
 
-// heardDead is another member's word. It never removes a live boot.
+// heardDead, another member's word, never removes a live boot.
 func (m *members) heardDead(node Node, age time.Duration) {
 	if m.live[node.Name()].Boot != node.Boot && m.gone[node.Boot] == "" && node.Boot != m.self.Boot && age < goneFor {
 		m.depart(node, DepartureDead, age)
@@ -210,8 +208,8 @@ func (m *members) setDraining(draining bool) {
 // warnAt: every third reminder.
 const warnAt = 3
 
-// remind forgets old departures and checks the shadows. After the first check the boot is used again, or an error
-// logged if another has its name.
+// remind forgets old departures and checks the shadows. After one check a boot is used again, or logged if another
+// has its name.
 func (m *members) remind() (events []Event) {
 	m.forget(func(d departure) bool { return time.Since(d.at) >= goneFor })
 	for boot, s := range m.shadows {
@@ -228,8 +226,8 @@ func (m *members) remind() (events []Event) {
 	return events
 }
 
-// remove leaves a boot that has waited, as after a clock was set back, to remind: it may be older indeed, and dead before gossip
-// has found out.
+// A boot that waited, as after a clock was set back, is left to remind: it may be older indeed, and dead before
+// gossip knows.
 func (m *members) remove(node Node, how Departure, why string) []Event {
 	delete(m.live, node.Name())
 	m.depart(node, how, 0)
@@ -273,7 +271,7 @@ func (m *members) logChange(what string, node Node, why string) {
 	m.log.Info("member "+what, "node", node.ID, "boot", node.Boot, "role", node.Role, "draining", node.Draining, "why", why)
 }
 
-// view rebuilds the ring only when its nodes changed.
+// The ring is rebuilt only when its nodes changed.
 func (m *members) view() *View {
 	nodes, signaling := make(map[ring.NodeID]Node, len(m.live)), map[ring.NodeID]Node{}
 	var placeable, unreachable []ring.NodeID
@@ -293,7 +291,7 @@ func (m *members) view() *View {
 		}
 	}
 	if len(placeable) == 0 {
-		placeable = unreachable // This process is cut off, more likely.
+		placeable = unreachable // this process is cut off, more likely
 	}
 	slices.Sort(placeable)
 	if !slices.Equal(placeable, m.placeable) {

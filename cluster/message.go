@@ -9,9 +9,8 @@ import (
 	"github.com/holdfast-rtc/holdfast/pin"
 )
 
-// A message is a kind byte, the name of the member it is about (a length and its bytes), and unsigned varints. Later
-// versions may append fields. A state exchange is a sequence of messages, each behind its length; the first is a
-// hello.
+// A message is a kind byte, a member's name (its length first) and unsigned varints. Later versions may append
+// fields. A state exchange is messages, each behind its length; the first is a hello.
 const (
 	kindLoad  byte = 1
 	kindLeave byte = 2
@@ -21,17 +20,17 @@ const (
 
 const maxStateMessages = 8192
 
-// A load report above these bounds is dropped: it would repel or attract rooms, or hide later reports.
+// Past these a report is dropped: it would repel or attract rooms, or hide later ones.
 const (
 	maxLoadBitsPerSecond    = 1 << 50 // a petabit
 	maxLoadPacketsPerSecond = 1 << 40
-	maxLoadSeq              = 1 << 48 // one a second, for longer than any process lives
+	maxLoadSeq              = 1 << 48 // one a second, longer than any process lives
 )
 
 type message struct {
 	kind byte
-	from Node          // Role, ID and Boot
-	load Load          // kindLoad
+	from Node // Role, ID and Boot
+	load Load
 	age  time.Duration // kindLeave and kindDead; whole seconds on the wire
 }
 
@@ -60,7 +59,7 @@ func (m message) encode() []byte {
 	return out
 }
 
-// parseMessage's errors wrap errForeign.
+// Errors wrap errForeign.
 func parseMessage(in []byte) (message, error) {
 	if len(in) == 0 || in[0] < kindLoad || in[0] > kindDead {
 		return message{}, fmt.Errorf("%w: message of an unknown kind", errForeign)
@@ -140,7 +139,7 @@ func encodeState(messages []message) []byte {
 	return out
 }
 
-// parseState skips invalid messages; passed is the first of their errors. All errors wrap errForeign.
+// parseState skips invalid messages; passed is the first of their errors. All wrap errForeign.
 func parseState(in []byte) (messages []message, passed, err error) {
 	for count := 0; len(in) > 0; count++ {
 		if count == maxStateMessages {

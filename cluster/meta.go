@@ -6,12 +6,12 @@ import (
 	"fmt"
 )
 
-// errForeign is wrapped by every error about foreign bytes, which are dropped.
+// errForeign is wrapped by errors about foreign bytes, which are dropped.
 var errForeign = errors.New("not understood")
 
 const metaVersion = 1
 
-// meta is a member's metadata, at most 512 bytes: hence the short keys.
+// At most 512 bytes: hence the short keys.
 type meta struct {
 	Version  int    `json:"v"`
 	Control  string `json:"c,omitempty"`
@@ -25,12 +25,12 @@ func encodeMeta(node Node) []byte {
 		Version: metaVersion, Control: node.Control, Media: node.Media, HTTP: node.HTTP, Draining: node.Draining,
 	})
 	if err != nil {
-		return nil // Cannot happen.
+		return nil // cannot happen
 	}
 	return text
 }
 
-// parseMember ignores unknown keys and refuses unknown versions. Its errors wrap errForeign.
+// parseMember ignores unknown keys and refuses unknown versions. Errors wrap errForeign.
 func parseMember(name string, text []byte) (Node, error) {
 	node, err := parseMemberName(name)
 	if err != nil {

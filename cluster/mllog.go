@@ -7,11 +7,9 @@ import (
 
 const otherLabel = "with unacceptable label"
 
-// memberlistWriter logs at Debug, since memberlist warns of ordinary things. Only another cluster is reported by
-// nobody else.
+// memberlist warns of ordinary things, so it logs at Debug. Only another cluster is reported by nobody else.
 type memberlistWriter struct{ c *Cluster }
 
-// Write takes "[WARN] memberlist: text".
 func (w memberlistWriter) Write(line []byte) (int, error) {
 	severity, text := parseMemberlistLine(string(line))
 	if strings.Contains(text, otherLabel) {

@@ -67,7 +67,7 @@ func (c *Cluster) gossip(ctx context.Context) error {
 func (c *Cluster) memberlistConfig(ctx context.Context) (*memberlist.Config, error) {
 	config := tuning(c.config.Haste)
 	config.Name, config.Label = c.name, c.config.Name
-	config.Keyring = c.keyring // This refuses all plain text.
+	config.Keyring = c.keyring // it refuses plain text
 	config.Logger = log.New(memberlistWriter{c}, "", 0)
 	config.Delegate, config.Events = delegate{c}, delegate{c}
 	config.BindAddr, config.BindPort, _ = splitHostPort(c.config.Bind)
@@ -108,7 +108,7 @@ func (c *Cluster) announce(ctx context.Context, list *memberlist.Memberlist) {
 	}
 }
 
-// leave sends ours before memberlist's, which others take for a death.
+// Ours goes before memberlist's, which others take for a death.
 func (c *Cluster) leave(list *memberlist.Memberlist) {
 	goodbye := message{kind: kindLeave, from: c.config.Node}
 	c.broadcasts.QueueBroadcast(newBroadcast(goodbye))

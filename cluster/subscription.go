@@ -5,15 +5,15 @@ import (
 	"sync"
 )
 
-// maxPending bounds the unread events; at most two are of one boot.
+// At most two of them are of one boot.
 const maxPending = 1024
 
 type subscription struct {
 	events chan Event
-	stop   chan struct{} // closed by cancel
+	stop   chan struct{}
 	wake   chan struct{}
 
-	mu      sync.Mutex // guards the fields below
+	mu      sync.Mutex
 	pending []Event
 	ended   bool
 }
@@ -23,7 +23,7 @@ func newSubscription() *subscription {
 }
 
 // push never blocks. A death or leave replaces the boot's events, a join waits behind a death. A full queue ends the
-// subscription, and push returns false.
+// subscription: false.
 func (s *subscription) push(event Event) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -56,7 +56,7 @@ func wake(signal chan<- struct{}) {
 	}
 }
 
-// deliver takes one event at a time; the rest can still be merged.
+// One event at a time; the rest can still be merged.
 func (s *subscription) deliver() {
 	defer close(s.events)
 	for {

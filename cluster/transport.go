@@ -16,10 +16,10 @@ const (
 	streams           = 64
 	streamsPerAddress = 16
 
-	// streamBytes is 4000 members of 500 bytes. memberlist allows 20 MB before it checks the key.
+	// 4000 members of 500 bytes. memberlist allows 20 MB before it checks the key.
 	streamBytes = 2 << 20
 
-	// bindTries: a free TCP port may be in use for UDP.
+	// A free TCP port may be in use for UDP.
 	bindTries = 10
 )
 
@@ -32,9 +32,9 @@ type transport struct {
 	pending *connlimit.Limiter
 	streams chan net.Conn
 	packets chan *memberlist.Packet
-	heard   func(address string) // for each datagram
+	heard   func(address string)
 	stop    chan struct{}
-	stopped sync.Once // Shutdown is called twice when memberlist cannot start
+	stopped sync.Once // memberlist that cannot start calls Shutdown twice
 	pump    sync.WaitGroup
 }
 
@@ -107,7 +107,7 @@ func (t *transport) admit() {
 }
 
 func (t *transport) Shutdown() error {
-	err := t.NetTransport.Shutdown() // It waits for its listeners, which need the pump.
+	err := t.NetTransport.Shutdown() // it waits for its listeners, which need the pump
 	t.stopped.Do(func() { close(t.stop) })
 	t.pump.Wait()
 	return err

@@ -9,30 +9,29 @@ import (
 
 // Gossip declares a frozen process dead within about a second: a probe (0.2 s), its failure (0.2 s), suspicion
 // (suspicionMult x probeInterval from 3 to 10 members, twice that without a confirmation) and dissemination (0.1 s).
-// It may be wrong: a signaling node that still hears the node does not act on it. docs/CLUSTER.md has the measured
-// figures.
+// It may be wrong: a signaling node that hears the node does not act on it. See docs/CLUSTER.md.
 const (
-	// probeInterval is short and suspicionMult high for it (defaults: 1 s and 4), so that a late process can refute.
-	// It costs five pings of 100 bytes per second and member.
+	// Short, and suspicionMult high for it (defaults: 1 s and 4), so that a late process can refute. It costs five
+	// pings of 100 bytes per second and member.
 	probeInterval = 200 * time.Millisecond
 	suspicionMult = 3
 
-	// suspicionMaxTimeoutMult: the default of 6 means 3.6 s.
+	// The default of 6 means 3.6 s.
 	suspicionMaxTimeoutMult = 2
 
-	// probeTimeout is for the direct ping; the rest of probeInterval is for indirect probes and TCP.
+	// For the direct ping; the rest of probeInterval is for indirect probes and TCP.
 	probeTimeout = 100 * time.Millisecond
 
-	// gossipInterval is the wait for the next packet (default 200 ms).
+	// Default: 200 ms.
 	gossipInterval = 50 * time.Millisecond
 
-	// pushPullInterval repairs lost gossip (default 30 s), at 200 bytes per member.
+	// It repairs lost gossip (default 30 s), at 200 bytes per member.
 	pushPullInterval = 10 * time.Second
 
-	// streamTimeout bounds a TCP exchange (default 10 s). A frozen seed delays the others, and the end of Run.
+	// Default: 10 s. A frozen seed delays the others, and the end of Run.
 	streamTimeout = 2 * time.Second
 
-	// retransmitMult is memberlist's default: 4 x ceil(log10(n+1)) times.
+	// memberlist's default: 4 x ceil(log10(n+1)) times.
 	retransmitMult = 4
 )
 
@@ -51,7 +50,7 @@ func tuning(haste float64) *memberlist.Config {
 	c.PushPullInterval = pushPullInterval
 	c.TCPTimeout = streamTimeout
 	c.RetransmitMult = retransmitMult
-	c.EnableCompression = false  // Packets are small; LZW allocates on each.
-	c.DNSConfigPath = os.DevNull // Otherwise memberlist sends a TCP query of type ANY for each name.
+	c.EnableCompression = false  // packets are small; LZW allocates on each
+	c.DNSConfigPath = os.DevNull // else memberlist sends a TCP query of type ANY for each name
 	return c
 }

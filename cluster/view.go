@@ -25,23 +25,23 @@ type Node struct {
 	Role        Role
 	Control     string
 	Media       string
-	HTTP        string // host:port; signaling nodes
-	Draining    bool   // takes no new rooms; off the ring
+	HTTP        string // of signaling nodes
+	Draining    bool   // off the ring: takes no new rooms
 	Suspect     bool   // gossip reports it dead, unconfirmed; off the ring
 	Unreachable bool   // not heard here; off the ring if that leaves others
-	Load        Load   // the latest report of a media node
+	Load        Load
 }
 
 // Load is a media node's report about itself.
 type Load struct {
 	Seq                     uint64 // grows with each report
-	EgressBitsPerSecond     uint64 // the larger of what is sent and what is reserved
+	EgressBitsPerSecond     uint64 // the larger of sent and reserved
 	EgressPacketsPerSecond  uint64
 	CeilingBitsPerSecond    uint64
 	CeilingPacketsPerSecond uint64
 	Rooms                   uint32
 	Peers                   uint32
-	// Synced has the store incarnations in which all pins of the node were confirmed.
+	// Synced has the store incarnations in which all its pins were confirmed.
 	Synced   pin.Incarnations
 	Watchers uint32
 }
@@ -58,9 +58,9 @@ func (n Node) Name() Name { return Name{n.Role, n.ID} }
 // View is the cluster at one moment. It is immutable.
 type View struct {
 	Version   uint64
-	Nodes     map[ring.NodeID]Node // live media nodes
-	Signaling map[ring.NodeID]Node // live signaling nodes
-	Ring      *ring.Ring           // media nodes that are not Draining, Suspect or Unreachable
+	Nodes     map[ring.NodeID]Node // media nodes
+	Signaling map[ring.NodeID]Node
+	Ring      *ring.Ring // media nodes that are not Draining, Suspect or Unreachable
 	Gone      map[pin.BootID]Departure
 	Settled   bool
 	SettledAt time.Time // zero before
@@ -71,7 +71,7 @@ type View struct {
 // absentFor is at least rejoinEvery.
 const absentFor = 30 * time.Second
 
-// Absent reports whether a view that settled absentFor ago has the boot neither live nor gone.
+// Absent: a view that settled absentFor ago has the boot neither live nor gone.
 func (v *View) Absent(id ring.NodeID, boot pin.BootID) bool {
 	return !v.SettledAt.IsZero() && time.Since(v.SettledAt) >= absentFor && v.Nodes[id].Boot != boot && v.Gone[boot] == ""
 }

@@ -18,7 +18,7 @@ import (
 
 func validConfig() Config {
 	return Config{
-		Node: sfuNode("sfu-1", 1), Bind: "127.0.0.1:0", Keys: [][]byte{bytes.Repeat([]byte{7}, KeyBytes)}, Solo: true,
+		Node: sfuNode("sfu-1", 1), Bind: "127.0.0.1:0", Keys: [][]byte{bytes.Repeat([]byte{7}, keyBytes)}, Solo: true,
 	}
 }
 
@@ -64,7 +64,7 @@ func TestValidateListsEveryFault(t *testing.T) {
 	if strings.Contains(err.Error(), "short") {
 		t.Error("the key is in the error")
 	}
-	if err := (Config{Node: sfuNode("a", 1), Bind: "[::]:7000", Keys: [][]byte{make([]byte, KeyBytes)}}).Validate(); err == nil ||
+	if err := (Config{Node: sfuNode("a", 1), Bind: "[::]:7000", Keys: [][]byte{make([]byte, keyBytes)}}).Validate(); err == nil ||
 		!strings.Contains(err.Error(), "name the address to advertise") || !strings.Contains(err.Error(), "no members to join") {
 		t.Errorf("unspecified IPv6 without an address to advertise, nobody to join: %v", err)
 	}

@@ -4,18 +4,18 @@ import "sync"
 
 // KeyedCounter bounds how many things each key holds at once.
 type KeyedCounter struct {
-	most int // of one key; 0 counts nothing
+	most int // 0 counts nothing
 
-	mu   sync.Mutex // guards held
+	mu   sync.Mutex
 	held map[string]int
 }
 
-// NewKeyedCounter allows each key most things at once, any number if most is 0.
+// NewKeyedCounter allows each key most at once; 0 is no bound.
 func NewKeyedCounter(most int) *KeyedCounter {
 	return &KeyedCounter{most: most, held: make(map[string]int)}
 }
 
-// Take counts one more for the key, and reports false if it has as many as it may.
+// Take is false if the key has as many as it may.
 func (c *KeyedCounter) Take(key string) bool {
 	if c.most == 0 {
 		return true
@@ -29,7 +29,7 @@ func (c *KeyedCounter) Take(key string) bool {
 	return true
 }
 
-// Give takes back one Take that succeeded.
+// Give takes back a Take that succeeded.
 func (c *KeyedCounter) Give(key string) {
 	if c.most == 0 {
 		return

@@ -7,24 +7,24 @@ import (
 	"golang.org/x/time/rate"
 )
 
-// KeyedLimiter bounds how often each key does something. Keys must be of people who have shown who they are: a stranger
-// could make up keys without end.
+// KeyedLimiter bounds how often each key does something. Strangers must not choose keys: they could make up any
+// number.
 type KeyedLimiter struct {
 	perSecond rate.Limit
 	burst     int
-	most      int // keys remembered
+	most      int
 
-	mu   sync.Mutex // guards keys
+	mu   sync.Mutex
 	keys map[string]*rate.Limiter
 }
 
-// NewKeyedLimiter allows each key perSecond on average and burst at once. It remembers most keys; when so many have come
-// lately that none can be forgotten, it lets others through rather than shut them out.
+// NewKeyedLimiter allows each key perSecond and a burst. When more than most keys came lately, it lets others through
+// rather than shut them out.
 func NewKeyedLimiter(perSecond float64, burst, most int) *KeyedLimiter {
 	return &KeyedLimiter{perSecond: rate.Limit(perSecond), burst: burst, most: most, keys: make(map[string]*rate.Limiter)}
 }
 
-// Allow reports whether the key may do it now.
+// Allow is false if the key must wait.
 func (l *KeyedLimiter) Allow(key string) bool {
 	if l.perSecond == rate.Inf {
 		return true
@@ -44,7 +44,7 @@ func (l *KeyedLimiter) Allow(key string) bool {
 	return limit.Allow()
 }
 
-// Return takes back one Allow.
+// Return takes back an Allow.
 func (l *KeyedLimiter) Return(key string) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -53,7 +53,7 @@ func (l *KeyedLimiter) Return(key string) {
 	}
 }
 
-// forgetRested forgets the keys that are as good as new. It needs mu.
+// forgetRested needs mu.
 func (l *KeyedLimiter) forgetRested() {
 	for key, limit := range l.keys {
 		if limit.Tokens() >= float64(l.burst) {

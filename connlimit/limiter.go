@@ -16,38 +16,37 @@ import (
 
 // Limits bound pending connections.
 type Limits struct {
-	Total      int // of all addresses together
-	PerAddress int // of one IPv4 address, or one IPv6 network of 64 bits
-	// Proxies bring the connections of many people, and have no limit of their own: CountFor says whose a connection is.
+	Total      int
+	PerAddress int // an IPv4 address, or an IPv6 network of 64 bits
+	// Proxies bring many people's connections and have no limit: CountFor says whose one is.
 	Proxies []netip.Prefix
 }
 
-// Limiter has the pending connections. Its methods may be called from any goroutine.
+// Limiter has the pending connections. It is safe for concurrent use.
 type Limiter struct {
 	limits Limits
 
-	mu        sync.Mutex // guards the fields below
-	all       list.List  // of *Pending, the oldest first
+	mu        sync.Mutex
+	all       list.List // of *Pending, oldest first
 	addresses map[netip.Prefix]*list.List
 	dropped   uint64
 }
 
-// New makes a limiter without connections.
+// New makes an empty limiter.
 func New(limits Limits) *Limiter {
 	return &Limiter{limits: limits, addresses: make(map[netip.Prefix]*list.List)}
 }
 
-// Pending is one connection that has shown nothing yet.
+// Pending is a connection that has shown nothing yet.
 type Pending struct {
 	limiter *Limiter
 	address netip.Prefix
 
-	// Guarded by the limiter's mu.
 	inAll, inAddress *list.Element // nil once it is done
 	drop             func()
 }
 
-// Add counts a connection. drop is called at most once, and without locks, if it must go for others; it must not block.
+// Add counts a connection. drop is called at most once, without locks, if it must go; it must not block.
 func (l *Limiter) Add(from net.Addr, drop func()) *Pending {
 	p := &Pending{limiter: l, drop: drop}
 	ip := ipOf(from)
@@ -64,8 +63,7 @@ func (l *Limiter) Add(from net.Addr, drop func()) *Pending {
 	return p
 }
 
-// CountFor says for which address a connection counts that came through a proxy. The oldest one of that address may
-// be dropped for it.
+// CountFor names the address behind a proxy. Its oldest connection may be dropped.
 func (p *Pending) CountFor(address netip.Prefix) {
 	p.limiter.mu.Lock()
 	var drops []func()
@@ -79,7 +77,7 @@ func (p *Pending) CountFor(address netip.Prefix) {
 	}
 }
 
-// file counts p for an address and returns the drops that it causes. It needs mu.
+// file returns the drops that it causes. It needs mu.
 func (l *Limiter) file(p *Pending, address netip.Prefix, proxy bool) []func() {
 	p.address = address
 	same := l.addresses[address]
@@ -103,7 +101,7 @@ func (l *Limiter) unfile(p *Pending) {
 	}
 }
 
-// expel removes the connection of an element and returns its drop. It needs mu.
+// expel returns the connection's drop. It needs mu.
 func (l *Limiter) expel(element *list.Element) func() {
 	p, ok := element.Value.(*Pending)
 	if !ok {
@@ -124,14 +122,14 @@ func (l *Limiter) remove(p *Pending) {
 	p.inAll, p.inAddress = nil, nil
 }
 
-// Count returns the pending connections, and how many were dropped so far.
+// Count returns how many are pending, and were dropped so far.
 func (l *Limiter) Count() (now int, dropped uint64) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	return l.all.Len(), l.dropped
 }
 
-// Done ends the counting: the connection has shown what it had to, or is gone. It may be called twice.
+// Done ends the counting. It may be called twice.
 func (p *Pending) Done() {
 	p.limiter.mu.Lock()
 	defer p.limiter.mu.Unlock()
@@ -145,13 +143,12 @@ func (p *Pending) DropBy(drop func()) {
 	p.drop = drop
 }
 
-// ipOf returns the zero Addr where there is none.
 func ipOf(from net.Addr) netip.Addr {
 	parsed, _ := netip.ParseAddrPort(from.String())
 	return parsed.Addr()
 }
 
-// Network is who an address counts for: somebody with IPv6 has at least 2^64 addresses. What is no address counts for the zero Prefix.
+// Network is who an address counts for: with IPv6 one has 2^64 of them. Zero is for no address.
 func Network(ip netip.Addr) netip.Prefix {
 	ip = ip.Unmap().WithZone("")
 	bits := 32
@@ -162,7 +159,7 @@ func Network(ip netip.Addr) netip.Prefix {
 	return prefix
 }
 
-// Within reports whether one of the networks has the address.
+// Within reports whether a network has the address.
 func Within(networks []netip.Prefix, ip netip.Addr) bool {
 	return slices.ContainsFunc(networks, func(network netip.Prefix) bool { return network.Contains(ip.Unmap().WithZone("")) })
 }

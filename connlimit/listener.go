@@ -2,14 +2,14 @@ package connlimit
 
 import "net"
 
-// Listener counts every connection that it accepts as pending.
+// Listener counts what it accepts as pending.
 type Listener struct {
 	net.Listener
 
 	limiter *Limiter
 }
 
-// Listen wraps a listener. Its connections are of type *Conn; one that is dropped is closed.
+// Listen wraps a listener. Connections are *Conn; dropped ones are closed.
 func Listen(inner net.Listener, l *Limiter) *Listener { return &Listener{Listener: inner, limiter: l} }
 
 // Accept is part of net.Listener.

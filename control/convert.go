@@ -10,12 +10,12 @@ import (
 	"github.com/holdfast-rtc/holdfast/ring"
 )
 
-// PinProto writes a pin as a message.
+// PinProto writes a pin.
 func PinProto(p pin.Pin) *Pin {
 	return &Pin{Fence: FenceProto(p.Fence), Node: string(p.Node), Boot: string(p.Boot), Control: p.Control}
 }
 
-// Value reads a pin. What could not be stored, or is missing, is an error that wraps pin.ErrCorrupt.
+// Value reads a pin. Errors, also for nil, wrap pin.ErrCorrupt.
 func (x *Pin) Value() (pin.Pin, error) {
 	if x == nil {
 		return pin.Pin{}, fmt.Errorf("%w: no pin", pin.ErrCorrupt)
@@ -32,20 +32,20 @@ func (x *Pin) Value() (pin.Pin, error) {
 	return p, nil
 }
 
-// EgressProto writes an amount of egress as a message.
+// EgressProto writes egress.
 func EgressProto(e headroom.Egress) *Egress {
 	return &Egress{BitsPerSecond: e.BitsPerSecond, PacketsPerSecond: e.PacketsPerSecond}
 }
 
-// Value reads an amount of egress; nil is none.
+// Value reads egress; nil is none.
 func (x *Egress) Value() headroom.Egress {
 	return headroom.Egress{BitsPerSecond: x.GetBitsPerSecond(), PacketsPerSecond: x.GetPacketsPerSecond()}
 }
 
-// FenceProto writes a fence as a message.
+// FenceProto writes a fence.
 func FenceProto(f pin.Fence) *Fence { return &Fence{Epoch: f.Epoch, Nonce: f.Nonce} }
 
-// Value reads a fence. A missing one, or one of epoch 0, is an error that wraps pin.ErrCorrupt.
+// Value reads a fence. A missing one is a pin.ErrCorrupt.
 func (x *Fence) Value() (pin.Fence, error) {
 	if x.GetEpoch() == 0 {
 		return pin.Fence{}, fmt.Errorf("%w: no fence", pin.ErrCorrupt)
@@ -53,17 +53,17 @@ func (x *Fence) Value() (pin.Fence, error) {
 	return pin.Fence{Epoch: x.GetEpoch(), Nonce: x.GetNonce()}, nil
 }
 
-// Hello is what the first Beat of a Watch says of its process.
+// Hello is what a heartbeat says of its process.
 type Hello struct {
 	Node  ring.NodeID
 	Boot  pin.BootID
-	Media string // host:port of its UDP media socket
+	Media string // host:port of UDP
 }
 
-// Value reads a heartbeat. A malformed one is an error that wraps pin.ErrCorrupt.
+// Value reads a heartbeat. Errors wrap pin.ErrCorrupt.
 func (x *Beat) Value() (Hello, error) {
 	h := Hello{Node: ring.NodeID(x.GetNode()), Boot: pin.BootID(x.GetBoot()), Media: x.GetMedia()}
-	// Names have the rules of a pin; its other fields are filled with valid ones.
+	// Names have the rules of a pin.
 	named := pin.Pin{Fence: pin.Fence{Epoch: 1}, Node: h.Node, Boot: h.Boot, Control: "-"}
 	if err := named.Validate(); err != nil {
 		return Hello{}, fmt.Errorf("heartbeat: %w", err)

@@ -12,29 +12,28 @@ import (
 	"google.golang.org/grpc/credentials"
 )
 
-// ErrWrongKey says that the other end does not hold this cluster's key.
-var ErrWrongKey = errors.New("the other end holds another cluster key")
+// errWrongKey: the other end does not hold this cluster's key.
+var errWrongKey = errors.New("the other end holds another cluster key")
 
-// ErrOtherCluster says that the other end's cluster has the key and another name.
-var ErrOtherCluster = errors.New("the other end belongs to another cluster")
+// errOtherCluster: the key is ours, the cluster's name is not.
+var errOtherCluster = errors.New("the other end belongs to another cluster")
 
-// ServerCredentials are mutual TLS 1.3 in which both ends prove that they hold the cluster key.
-func (k ClusterKey) ServerCredentials() credentials.TransportCredentials {
+// Both ends prove by TLS 1.3 that they hold the cluster key.
+func (k ClusterKey) serverCredentials() credentials.TransportCredentials {
 	config := k.tlsConfig()
 	config.ClientAuth = tls.RequireAnyClientCert // VerifyConnection judges it
 	return credentials.NewTLS(config)
 }
 
-// ClientCredentials are those of a signaling node.
-func (k ClusterKey) ClientCredentials() credentials.TransportCredentials {
+func (k ClusterKey) clientCredentials() credentials.TransportCredentials {
 	config := k.tlsConfig()
-	// The pinned public key is the whole identity. Nodes have no host names.
+	// The pinned public key is the whole identity; nodes have no host names.
 	config.InsecureSkipVerify = true
 	return credentials.NewTLS(config)
 }
 
-// TLS proves that the other end holds the private key of its certificate; pinning the public key proves that this is
-// the cluster's. Both are looked up at each handshake, so that Replace counts for the next.
+// TLS proves that the other end holds its certificate's private key; pinning proves that it is the cluster's. Each
+// handshake looks both up, for Replace.
 func (k ClusterKey) tlsConfig() *tls.Config {
 	return &tls.Config{
 		MinVersion: tls.VersionTLS13,
@@ -49,26 +48,25 @@ func (k ClusterKey) tlsConfig() *tls.Config {
 func (k ClusterKey) certificate() (*tls.Certificate, error) {
 	keys := k.keys()
 	if len(keys) == 0 {
-		return nil, ErrWrongKey
+		return nil, errWrongKey
 	}
 	return &keys[0].identity, nil
 }
 
-// verifyPinned refuses leaf certificates with another public key or cluster.
 func verifyPinned(state tls.ConnectionState, ours []derivedKeys) error {
 	if len(ours) == 0 || len(state.PeerCertificates) == 0 {
-		return ErrWrongKey
+		return errWrongKey
 	}
 	got, ok := state.PeerCertificates[0].PublicKey.(ed25519.PublicKey)
 	if !ok || !slices.ContainsFunc(ours, func(d derivedKeys) bool { return subtle.ConstantTimeCompare(got, d.public) == 1 }) {
-		return ErrWrongKey
+		return errWrongKey
 	}
 	own, err := x509.ParseCertificate(ours[0].identity.Certificate[0])
 	if err != nil {
 		return err
 	}
 	if theirs := state.PeerCertificates[0].Subject.CommonName; theirs != own.Subject.CommonName {
-		return fmt.Errorf("%w: %q, and this is %q", ErrOtherCluster, theirs, own.Subject.CommonName)
+		return fmt.Errorf("%w: %q, and this is %q", errOtherCluster, theirs, own.Subject.CommonName)
 	}
 	return nil
 }

@@ -9,26 +9,15 @@ import (
 	"syscall"
 
 	"google.golang.org/grpc"
-
-	"github.com/holdfast-rtc/holdfast/pin"
 )
 
-// ErrRefused says that the kernel at the address refused the connection: one of three pieces of evidence for a death,
-// and no proof alone.
+// ErrRefused says that the kernel at the address refused: one piece of evidence for a death, no proof alone.
 var ErrRefused = errors.New("connection refused")
 
-// errDialedOnce ends gRPC's second attempt in BootAt.
 var errDialedOnce = errors.New("the connection of a hello is dialed once")
 
-// BootAt asks who answers at addr, over a fresh TCP connection rather than the pooled one, which may sit in back-off.
-// It takes no longer than Config.HelloTimeout. A refused dial wraps ErrRefused; other errors say nothing about who
-// lives there.
-func (p *Pool) BootAt(ctx context.Context, addr string) (pin.BootID, error) {
-	hello, err := p.HelloAt(ctx, addr)
-	return hello.Boot, err
-}
-
-// HelloAt is BootAt with everything that the first heartbeat says.
+// HelloAt asks who answers at addr over a new connection: the pooled one may be in back-off. It is bounded by
+// Config.HelloTimeout. A refused dial wraps ErrRefused; other errors prove nothing.
 func (p *Pool) HelloAt(ctx context.Context, addr string) (Hello, error) {
 	ctx, cancel := context.WithTimeout(ctx, p.config.HelloTimeout)
 	defer cancel()

@@ -21,13 +21,12 @@ import (
 	"github.com/holdfast-rtc/holdfast/pin"
 )
 
-// ErrShortKey is returned for a key with too few characters.
-var ErrShortKey = errors.New("cluster key is too short")
+var errShortKey = errors.New("cluster key is too short")
 
-// minKeyCharacters is 128 bits of hexadecimal digits.
+// That is 128 bits of hexadecimal digits.
 const minKeyCharacters = 32
 
-// The labels keep derived keys apart. A changed label is another cluster.
+// They keep derived keys apart. A changed label is another cluster.
 const (
 	labelSalt     = "holdfast cluster key v1"
 	labelGossip   = "holdfast gossip aes-256 v1"
@@ -35,12 +34,11 @@ const (
 	derivedBytes  = 32
 )
 
-// maxKeys may be given at a time.
 const maxKeys = 2
 
-// ClusterKey is the secret that every node of a cluster shares, or two of them while one replaces the other: the first
-// is used, all are accepted. It keeps only derived keys, in a closure, because fmt follows pointers. Copies share what
-// Replace changes. The zero ClusterKey refuses every connection.
+// ClusterKey is the secret of a cluster, or two while one replaces the other: the first is used, both are accepted.
+// Derived keys are in a closure, because fmt prints unexported fields. Copies share what Replace changes. The zero
+// value refuses every connection.
 type ClusterKey struct {
 	derived func() []derivedKeys
 	replace func(text string) error
@@ -49,13 +47,13 @@ type ClusterKey struct {
 type derivedKeys struct {
 	gossip   []byte
 	identity tls.Certificate
-	public   ed25519.PublicKey // that both ends pin
+	public   ed25519.PublicKey // pinned by both ends
 }
 
-// ParseClusterKey reads one key a line, the one that is used first. An error never contains the text.
+// ParseClusterKey reads one key a line, the used one first. Errors do not contain it.
 func ParseClusterKey(text string) (ClusterKey, error) { return parseFor(text, pin.DefaultCluster) }
 
-// In is the same key for the cluster of that name; control connections to another one are refused.
+// In is the key for the cluster of that name; others are refused.
 func (k ClusterKey) In(cluster string) (ClusterKey, error) {
 	var of []derivedKeys
 	for _, d := range k.keys() {
@@ -72,8 +70,7 @@ func (k ClusterKey) In(cluster string) (ClusterKey, error) {
 	return holding(of, cluster), nil
 }
 
-// Replace has this key, and all its copies, be what the text says: new connections use it, and those that stand go on.
-// On an error nothing has changed.
+// Replace changes this key and its copies for new connections. An error changes nothing.
 func (k ClusterKey) Replace(text string) error {
 	if k.IsZero() {
 		return errors.New("there is no key to replace")
@@ -112,7 +109,7 @@ func derive(text, cluster string) ([]derivedKeys, error) {
 			continue
 		}
 		if n := utf8.RuneCountInString(line); n < minKeyCharacters {
-			return nil, fmt.Errorf("%w: %d characters, want at least %d", ErrShortKey, n, minKeyCharacters)
+			return nil, fmt.Errorf("%w: %d characters, want at least %d", errShortKey, n, minKeyCharacters)
 		}
 		d, err := deriveOne(line, cluster)
 		if err != nil {
@@ -144,14 +141,13 @@ func deriveOne(text, cluster string) (d derivedKeys, err error) {
 	return d, err
 }
 
-// identityOf makes the certificate of both ends; its subject is the cluster's name. Ed25519 signs deterministically, so
-// every node makes the same bytes.
+// The certificate's subject is the cluster's name. Ed25519 signs deterministically, so all nodes make the same bytes.
 func identityOf(private ed25519.PrivateKey, cluster string) (tls.Certificate, ed25519.PublicKey, error) {
 	public, ok := private.Public().(ed25519.PublicKey)
 	if !ok {
 		return tls.Certificate{}, nil, errors.New("the control identity is not an ed25519 key")
 	}
-	// Only the pinned key is verified: a certificate that runs out would stop a cluster.
+	// Only the key is verified: a certificate that runs out would stop a cluster.
 	template := &x509.Certificate{
 		SerialNumber:          big.NewInt(1),
 		Subject:               pkix.Name{CommonName: cluster},
@@ -168,10 +164,10 @@ func identityOf(private ed25519.PrivateKey, cluster string) (tls.Certificate, ed
 	return tls.Certificate{Certificate: [][]byte{raw}, PrivateKey: private}, public, nil
 }
 
-// IsZero reports whether k is the key of no cluster.
+// IsZero is true for no key.
 func (k ClusterKey) IsZero() bool { return k.derived == nil }
 
-// GossipKeys are AES-256 keys, the one that encrypts first.
+// GossipKeys are for AES-256; the first encrypts.
 func (k ClusterKey) GossipKeys() [][]byte {
 	var keys [][]byte
 	for _, d := range k.keys() {
@@ -180,7 +176,7 @@ func (k ClusterKey) GossipKeys() [][]byte {
 	return keys
 }
 
-// Marks name the keys without telling them, in order: 8 hexadecimal digits each.
+// Marks name the keys without telling them: 8 hexadecimal digits each.
 func (k ClusterKey) Marks() []string {
 	var marks []string
 	for _, d := range k.keys() {
@@ -190,7 +186,6 @@ func (k ClusterKey) Marks() []string {
 	return marks
 }
 
-// String hides the key.
 func (k ClusterKey) String() string {
 	if k.IsZero() {
 		return "cluster key (none)"
@@ -198,13 +193,12 @@ func (k ClusterKey) String() string {
 	return "cluster key (hidden)"
 }
 
-// GoString hides the key from %#v.
+// GoString hides the key.
 func (k ClusterKey) GoString() string { return k.String() }
 
-// LogValue hides the key from logs.
+// LogValue hides the key.
 func (k ClusterKey) LogValue() slog.Value { return slog.StringValue(k.String()) }
 
-// keys spares the methods a nil check.
 func (k ClusterKey) keys() []derivedKeys {
 	if k.derived == nil {
 		return nil

@@ -48,7 +48,7 @@ func TestIdentityIsDeterministic(t *testing.T) {
 func TestShortKeyIsRefusedWithoutShowingIt(t *testing.T) {
 	const short = "only-31-characters-of-secret-xx"
 	_, err := ParseClusterKey(short + "   ")
-	if !errors.Is(err, ErrShortKey) || strings.Contains(err.Error(), short) {
+	if !errors.Is(err, errShortKey) || strings.Contains(err.Error(), short) {
 		t.Fatalf("ParseClusterKey = %v, want ErrShortKey without the text", err)
 	}
 }

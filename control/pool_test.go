@@ -23,15 +23,15 @@ func TestBootAtTellsARefusalFromSilence(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer silent.Close()
-	if _, err := pool.BootAt(testContext(t), silent.Addr().String()); err == nil || errors.Is(err, ErrRefused) {
+	if _, err := pool.HelloAt(testContext(t), silent.Addr().String()); err == nil || errors.Is(err, ErrRefused) {
 		t.Fatalf("a silent node: %v, want an error that is not ErrRefused", err)
 	}
 	gone := silent.Addr().String()
 	_ = silent.Close()
-	if _, err := pool.BootAt(testContext(t), gone); !errors.Is(err, ErrRefused) {
+	if _, err := pool.HelloAt(testContext(t), gone); !errors.Is(err, ErrRefused) {
 		t.Fatalf("a closed port: %v, want ErrRefused", err)
 	}
-	if _, err := pool.BootAt(testContext(t), "no port here"); err == nil || errors.Is(err, ErrRefused) {
+	if _, err := pool.HelloAt(testContext(t), "no port here"); err == nil || errors.Is(err, ErrRefused) {
 		t.Fatalf("nonsense: %v", err)
 	}
 }
@@ -58,9 +58,9 @@ func TestFreshDialAndHurryIgnoreBackOff(t *testing.T) {
 	testkit.Eventually(t, "refused call", func() bool { _, err := client.Outrank(testContext(t), &OutrankRequest{}); return err != nil })
 
 	second := startNode(t, key, first.addr, "1769000000001-00000002")
-	boot, err := pool.BootAt(testContext(t), second.addr)
-	if err != nil || string(boot) != second.media.boot {
-		t.Fatalf("BootAt = %q, %v, want %q", boot, err, second.media.boot)
+	hello, err := pool.HelloAt(testContext(t), second.addr)
+	if err != nil || string(hello.Boot) != second.media.boot {
+		t.Fatalf("HelloAt = %v, %v, want boot %q", hello, err, second.media.boot)
 	}
 	pool.Hurry(second.addr)
 	if _, err := client.Outrank(testContext(t), &OutrankRequest{}, grpc.WaitForReady(true)); err != nil {
@@ -117,7 +117,7 @@ func TestPoolSharesForgetsAndIsBounded(t *testing.T) {
 	if _, err := pool.Client(node.addr); err != nil {
 		t.Fatalf("the same address again: %v", err)
 	}
-	if _, err := pool.Client("127.0.0.1:1"); !errors.Is(err, ErrPoolFull) {
+	if _, err := pool.Client("127.0.0.1:1"); !errors.Is(err, errPoolFull) {
 		t.Fatalf("one address too many: %v, want ErrPoolFull", err)
 	}
 	pool.Forget(node.addr)
@@ -129,20 +129,20 @@ func TestPoolSharesForgetsAndIsBounded(t *testing.T) {
 	}
 	pool.Close()
 	pool.Close()
-	if _, err := pool.Client(node.addr); !errors.Is(err, ErrPoolClosed) {
+	if _, err := pool.Client(node.addr); !errors.Is(err, errPoolClosed) {
 		t.Fatalf("after Close: %v, want ErrPoolClosed", err)
 	}
 }
 
 func TestZeroKeyReachesNobody(t *testing.T) {
 	node := startNode(t, mustKey(t, testKeyText), "127.0.0.1:0", "1769000000000-00000001")
-	if _, err := startPool(t, ClusterKey{}, DefaultConfig()).BootAt(testContext(t), node.addr); err == nil {
+	if _, err := startPool(t, ClusterKey{}, DefaultConfig()).HelloAt(testContext(t), node.addr); err == nil {
 		t.Fatal("the zero key was let in")
 	}
 	open := startNode(t, ClusterKey{}, "127.0.0.1:0", "1769000000000-00000001")
 	ctx, cancel := context.WithTimeout(t.Context(), generous)
 	defer cancel()
-	if _, err := startPool(t, ClusterKey{}, DefaultConfig()).BootAt(ctx, open.addr); err == nil {
+	if _, err := startPool(t, ClusterKey{}, DefaultConfig()).HelloAt(ctx, open.addr); err == nil {
 		t.Fatal("two zero keys trusted each other")
 	}
 }

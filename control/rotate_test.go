@@ -35,7 +35,7 @@ func TestAKeyIsReplacedStepByStep(t *testing.T) {
 				t.Fatal(err)
 			}
 			for _, n := range nodes {
-				if _, err := pool.BootAt(ctx, n.addr); err != nil { // over a new connection
+				if _, err := pool.HelloAt(ctx, n.addr); err != nil { // over a new connection
 					t.Fatalf("after a step: %v", err)
 				}
 			}
@@ -46,8 +46,8 @@ func TestAKeyIsReplacedStepByStep(t *testing.T) {
 		t.Fatalf("the stream from before says %v, %v", beat, err)
 	}
 	old := startPool(t, mustKey(t, testKeyText), DefaultConfig())
-	if _, err := old.BootAt(ctx, nodes[0].addr); err == nil || !strings.Contains(err.Error(), ErrWrongKey.Error()) {
-		t.Fatalf("with the key that was dropped: %v, want %q in it", err, ErrWrongKey)
+	if _, err := old.HelloAt(ctx, nodes[0].addr); err == nil || !strings.Contains(err.Error(), errWrongKey.Error()) {
+		t.Fatalf("with the key that was dropped: %v, want %q in it", err, errWrongKey)
 	}
 }
 
@@ -57,7 +57,7 @@ func TestABadReplacementChangesNothing(t *testing.T) {
 		t.Fatal(err)
 	}
 	before := key.Marks()
-	if err := key.Replace("short"); !errors.Is(err, ErrShortKey) {
+	if err := key.Replace("short"); !errors.Is(err, errShortKey) {
 		t.Errorf("Replace = %v", err)
 	}
 	if err := key.Replace(strings.Repeat(testKeyText+"\n", 3)); err == nil {

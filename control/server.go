@@ -23,35 +23,33 @@ import (
 )
 
 const (
-	// requestBytes: an Attach that names 300 expected people has 600 KiB.
+	// An Attach that names 300 people has 600 KiB.
 	requestBytes = 1 << 20
-	// handshakeTimeout replaces gRPC's two minutes for connections that have not proven the key.
+	// gRPC's own is two minutes.
 	handshakeTimeout = 3 * time.Second
-	// serverKeepaliveTime and keepaliveTimeout are how long a signaling node that is cut off still counts as watching.
-	// gRPC bounds a client's pings only.
+	// With keepaliveTimeout, this is how long a signaling node that is cut off counts as watching. gRPC bounds a
+	// client's pings only.
 	serverKeepaliveTime = 2 * time.Second
-	// These bound the log lines about refused connections.
+	// Log lines about refused connections.
 	refusalsPerSecond = 0.2
 	refusalBurst      = 3
-	// These bound pending connections. A signaling node proves itself within two round trips.
+	// Pending connections prove themselves within two round trips.
 	unproven           = 1024
 	unprovenPerAddress = 128
 )
 
-// Server is the control port of one media node.
+// Server is the control port of a media node.
 type Server struct {
 	key    ClusterKey
 	panics *panics.Guard
 	log    *slog.Logger
 }
 
-// NewServer makes a control server that only talks to holders of key. A call that makes its handler panic ends, is reported to guard,
-// and costs the other calls nothing.
+// NewServer talks to holders of key only. A panic in a handler ends its call only.
 func NewServer(key ClusterKey, guard *panics.Guard, log *slog.Logger) *Server {
 	return &Server{key: key, panics: guard, log: log}
 }
 
-// borne runs a handler and makes an error of its panic.
 func (s *Server) borne(ctx context.Context, method string, handle func() error) (err error) {
 	caught := panics.Catch(func() { err = handle() })
 	if caught == nil {
@@ -77,12 +75,11 @@ func (s *Server) stream(server any, stream grpc.ServerStream, info *grpc.StreamS
 	return s.borne(stream.Context(), info.FullMethod, func() error { return handler(server, stream) })
 }
 
-// Serve answers on lis, with the services that register adds, until ctx ends; then it closes the listener and every
-// connection, and returns when the handlers have ended. They must end with their stream's context. A closed listener is
-// evidence of a dead process, so a node that drains keeps ctx alive until it has said in gossip that it leaves.
+// Serve answers until ctx ends, and returns when the handlers have ended, as they must with their stream's context. A
+// closed listener is evidence of a death, so a draining node keeps ctx alive until gossip has its leave.
 func (s *Server) Serve(ctx context.Context, lis net.Listener, register func(*grpc.Server)) error {
 	guard := &guardedCredentials{
-		TransportCredentials: s.key.ServerCredentials(), log: s.log, refusals: loglimit.New(refusalsPerSecond, refusalBurst),
+		TransportCredentials: s.key.serverCredentials(), log: s.log, refusals: loglimit.New(refusalsPerSecond, refusalBurst),
 	}
 	server := grpc.NewServer(
 		grpc.Creds(guard),
@@ -93,7 +90,7 @@ func (s *Server) Serve(ctx context.Context, lis net.Listener, register func(*grp
 		grpc.MaxSendMsgSize(replyBytes),
 		grpc.WaitForHandlers(true),
 		grpc.KeepaliveParams(keepalive.ServerParameters{Time: serverKeepaliveTime, Timeout: keepaliveTimeout}),
-		// Half of what clients do, so that a late timer is not taken for abuse.
+		// Half of what clients do: a late timer is no abuse.
 		grpc.KeepaliveEnforcementPolicy(keepalive.EnforcementPolicy{MinTime: keepaliveTime / 2, PermitWithoutStream: true}),
 	)
 	register(server)
@@ -123,7 +120,7 @@ type guardedCredentials struct {
 	refusals *loglimit.Limiter
 }
 
-// ServerHandshake counts a connection as pending until it has proven the key.
+// ServerHandshake ends the pending state once the key is proven.
 func (g *guardedCredentials) ServerHandshake(conn net.Conn) (net.Conn, credentials.AuthInfo, error) {
 	secured, info, err := g.TransportCredentials.ServerHandshake(conn)
 	if err == nil {
@@ -148,13 +145,13 @@ func (g *guardedCredentials) Clone() credentials.TransportCredentials {
 	return &guardedCredentials{TransportCredentials: g.TransportCredentials.Clone(), log: g.log, refusals: g.refusals}
 }
 
-// refusalReason says in words why a handshake ended. A connection closed without a word is a port check: harmless.
+// A connection closed without a word is a port check: harmless.
 func refusalReason(err error) (reason string, harmless bool) {
 	var header tls.RecordHeaderError
-	var alert *net.OpError // crypto/tls reports the other end's alert as an operation "remote error"
+	var alert *net.OpError // the other end's alert is an operation "remote error"
 	var timeout net.Error
 	switch {
-	case errors.Is(err, ErrWrongKey):
+	case errors.Is(err, errWrongKey):
 		return "it holds another cluster key", false
 	case errors.As(err, &header):
 		return "it does not speak TLS", false

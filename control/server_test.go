@@ -32,10 +32,10 @@ func TestStrangersAreRefusedAndDisturbNobody(t *testing.T) {
 	garbage(t, node.addr)
 	node.log.wait(t, "does not speak TLS")
 	stranger := startPool(t, mustKey(t, testKeyText+"-other"), DefaultConfig())
-	if _, err := stranger.BootAt(testContext(t), node.addr); err == nil {
+	if _, err := stranger.HelloAt(testContext(t), node.addr); err == nil {
 		t.Fatal("a stranger was told the boot")
-	} else if !strings.Contains(err.Error(), ErrWrongKey.Error()) {
-		t.Fatalf("a stranger is told %v, want %q in it", err, ErrWrongKey)
+	} else if !strings.Contains(err.Error(), errWrongKey.Error()) {
+		t.Fatalf("a stranger is told %v, want %q in it", err, errWrongKey)
 	}
 	node.log.wait(t, "another cluster key")
 	if got := handshakeWithout(t, node.addr, tls.VersionTLS13); got == nil {
@@ -84,21 +84,21 @@ func TestOtherClusterIsRefusedByName(t *testing.T) {
 		t.Fatal(err)
 	}
 	node := startNode(t, mustKey(t, testKeyText), "127.0.0.1:0", "1769000000000-00000001")
-	_, err = startPool(t, red, DefaultConfig()).BootAt(testContext(t), node.addr)
-	if err == nil || !strings.Contains(err.Error(), ErrOtherCluster.Error()) || !strings.Contains(err.Error(), "red") {
+	_, err = startPool(t, red, DefaultConfig()).HelloAt(testContext(t), node.addr)
+	if err == nil || !strings.Contains(err.Error(), errOtherCluster.Error()) || !strings.Contains(err.Error(), "red") {
 		t.Fatalf("BootAt = %v", err)
 	}
 	node.log.wait(t, "control connection refused")
-	if _, err := startPool(t, mustKey(t, testKeyText), DefaultConfig()).BootAt(testContext(t), node.addr); err != nil {
+	if _, err := startPool(t, mustKey(t, testKeyText), DefaultConfig()).HelloAt(testContext(t), node.addr); err != nil {
 		t.Fatal(err)
 	}
 }
 
 func TestServerWithAnotherKeyIsNotTrusted(t *testing.T) {
 	node := startNode(t, mustKey(t, testKeyText+"-other"), "127.0.0.1:0", "1769000000000-00000001")
-	_, err := startPool(t, mustKey(t, testKeyText), DefaultConfig()).BootAt(testContext(t), node.addr)
-	if err == nil || !strings.Contains(err.Error(), ErrWrongKey.Error()) {
-		t.Fatalf("BootAt = %v, want %q in it", err, ErrWrongKey)
+	_, err := startPool(t, mustKey(t, testKeyText), DefaultConfig()).HelloAt(testContext(t), node.addr)
+	if err == nil || !strings.Contains(err.Error(), errWrongKey.Error()) {
+		t.Fatalf("BootAt = %v, want %q in it", err, errWrongKey)
 	}
 }
 

@@ -12,12 +12,10 @@ import (
 	"github.com/holdfast-rtc/holdfast/ring"
 )
 
-// ErrStreamEnded says that a node ended a Watch of its own will.
-var ErrStreamEnded = errors.New("the node ended the stream")
+var errStreamEnded = errors.New("the node ended the stream")
 
-// Watch calls heard for each heartbeat of the node at addr, from the calling goroutine, until the stream breaks, ctx
-// ends or heard returns an error; it returns that error. A connection in back-off is dialed now. While the node cannot
-// be reached it waits: the caller bounds that with ctx.
+// Watch calls heard for each heartbeat of the node at addr, until the stream breaks, ctx ends or heard returns an
+// error. It dials at once, and waits while the node cannot be reached.
 func (p *Pool) Watch(ctx context.Context, addr, self string, heard func(Hello) error) error {
 	client, err := p.Client(addr)
 	if err != nil {
@@ -33,7 +31,7 @@ func (p *Pool) Watch(ctx context.Context, addr, self string, heard func(Hello) e
 	for {
 		message, err := stream.Recv()
 		if errors.Is(err, io.EOF) {
-			err = ErrStreamEnded
+			err = errStreamEnded
 		}
 		if err != nil {
 			return fmt.Errorf("watch %s: %w", addr, err)
@@ -48,7 +46,7 @@ func (p *Pool) Watch(ctx context.Context, addr, self string, heard func(Hello) e
 	}
 }
 
-// Outrank tells the node at addr that higher stands for room, and reports whether it held the room under a lower pin.
+// Outrank tells the node at addr of a higher pin, and returns whether it held the room under a lower one.
 func (p *Pool) Outrank(ctx context.Context, addr string, room ring.RoomID, higher pin.Pin) (held bool, err error) {
 	client, err := p.Client(addr)
 	if err != nil {

@@ -163,15 +163,3 @@ func TestManyRoomsMoveOnce(t *testing.T) {
 		}
 	})
 }
-
-func TestConfigListsEveryFault(t *testing.T) {
-	config := DefaultConfig()
-	config.Self = "signaling-1"
-	if err := config.Validate(); err != nil {
-		t.Fatal(err)
-	}
-	var faults interface{ Unwrap() []error }
-	if err := (Config{}).Validate(); !errors.As(err, &faults) || len(faults.Unwrap()) != 4 {
-		t.Fatalf("Validate = %v, want four faults", err)
-	}
-}

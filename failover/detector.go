@@ -14,11 +14,11 @@ import (
 
 const (
 	detectEvery = 50 * time.Millisecond
-	// logSuspectAfter: a live node normally refutes gossip within 100 ms.
+	// A live node normally refutes gossip within 100 ms.
 	logSuspectAfter = 5 * time.Second
-	// lateHeartbeat: they come every 0.2 s.
+	// Heartbeats come every 0.2 s.
 	lateHeartbeat = 300 * time.Millisecond
-	// manyStalls stalled clients may have a bad node; fewer, bad paths of their own.
+	// Fewer stalled clients have bad paths of their own.
 	manyStalls = 3
 )
 
@@ -43,13 +43,12 @@ func (f *Failover) detectOnce(ctx context.Context, questions *sync.WaitGroup) {
 
 func (f *Failover) question(ctx context.Context, w *watching) {
 	defer w.health.ask()()
-	if f.askControl(ctx, w.node) == ControlSame {
+	if f.askControl(ctx, w.node) == controlSame {
 		w.health.heard()
 	}
 }
 
-// reportUnreachable keeps new rooms away from boots that are not heard. When two nodes die at once, no room goes from
-// the one to the other.
+// When two nodes die at once, no room goes from the one to the other.
 func (f *Failover) reportUnreachable() {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -66,7 +65,7 @@ func (f *Failover) reportUnreachable() {
 	}
 }
 
-// askAfter is when a silent boot is asked. Stalled clients can only shorten it.
+// Stalled clients can only shorten the time to a question.
 func (f *Failover) askAfter(w *watching) time.Duration {
 	stalled, all := f.rooms.Stalled(w.node.Boot)
 	begins, ends := w.health.stall(stalled >= manyStalls && 2*stalled >= all)
@@ -89,8 +88,7 @@ func (f *Failover) watches() []*watching {
 	return slices.Collect(maps.Values(f.watched))
 }
 
-// evaluate confirms deaths that gossip reports and no heartbeat or answer contradicts. An isolated process confirms
-// none.
+// evaluate confirms deaths that gossip reports and nothing here contradicts. An isolated process confirms none.
 func (f *Failover) evaluate(view *cluster.View) {
 	watches := f.watches()
 	isolated := f.updateIsolated(watches)
@@ -114,8 +112,8 @@ func (f *Failover) evaluate(view *cluster.View) {
 	}
 }
 
-// updateIsolated reports whether no node was heard for AskAfter, which is below BelieveAfter: nodes that are cut off
-// together are not confirmed dead. Afterwards all silences start anew.
+// updateIsolated is true if no node was heard for AskAfter, which is below BelieveAfter: nodes cut off together are
+// not confirmed dead. Afterwards all silences start anew.
 func (f *Failover) updateIsolated(watches []*watching) bool {
 	isolated := !slices.ContainsFunc(watches, func(w *watching) bool {
 		silence, _ := w.health.silence()

@@ -7,86 +7,80 @@ import (
 	"github.com/holdfast-rtc/holdfast/control"
 )
 
-// Stream is the state of the Watch stream to a node.
-type Stream string
+// streamState is of the Watch stream.
+type streamState string
 
-// Its values.
 const (
-	StreamNever  Stream = "never open" // no heartbeat came
-	StreamBroken Stream = "broken"     // it broke after heartbeats
+	streamNever  streamState = "never open" // no heartbeat came
+	streamBroken streamState = "broken"     // it broke after heartbeats
 )
 
-// Control is the result of a new connection to the control address.
-type Control string
+// controlAnswer is what a new connection came to.
+type controlAnswer string
 
-// Its values.
 const (
-	ControlRefused   Control = "refused"
-	ControlSilent    Control = "silent" // a timeout, no route, a reset, a failed handshake
-	ControlSame      Control = "same boot"
-	ControlNewer     Control = "newer boot"
-	ControlOlder     Control = "older boot"
-	ControlOtherNode Control = "another node"
+	controlRefused   controlAnswer = "refused"
+	controlSilent    controlAnswer = "silent" // a timeout, no route, a reset, a failed handshake
+	controlSame      controlAnswer = "same boot"
+	controlNewer     controlAnswer = "newer boot"
+	controlOlder     controlAnswer = "older boot"
+	controlOtherNode controlAnswer = "another node"
 )
 
-// Media is the result of a datagram to the media address.
-type Media string
+// mediaAnswer is what a datagram came to.
+type mediaAnswer string
 
-// Its values.
 const (
-	MediaRefused Media = "refused" // ICMP port unreachable
-	MediaSilent  Media = "silent"
+	mediaRefused mediaAnswer = "refused" // ICMP port unreachable
+	mediaSilent  mediaAnswer = "silent"
 )
 
-// Verdict is the conclusion from evidence.
-type Verdict string
+type verdict string
 
-// Its values.
 const (
-	VerdictAlive   Verdict = "alive"
-	VerdictSuspect Verdict = "suspect" // gossip decides
-	VerdictDead    Verdict = "dead"
+	verdictAlive   verdict = "alive"
+	verdictSuspect verdict = "suspect" // gossip decides
+	verdictDead    verdict = "dead"
 )
 
-// Evidence was observed of one boot at one moment.
-type Evidence struct {
-	Stream  Stream
-	Control Control
-	Media   Media
+// evidence of one boot at one moment.
+type evidence struct {
+	Stream  streamState
+	Control controlAnswer
+	Media   mediaAnswer
 }
 
-// Verdict says dead for a newer boot. Otherwise all three must agree, because each alone has an innocent cause: a
-// proxy, a firewall, a listener closed early.
-func (e Evidence) Verdict() Verdict {
+// A newer boot means dead. Else all three must agree, for each alone has an innocent cause: a proxy, a
+// firewall, a listener closed early.
+func (e evidence) verdict() verdict {
 	switch e.Control {
-	case ControlSame:
-		return VerdictAlive
-	case ControlNewer:
-		return VerdictDead
-	case ControlRefused, ControlOtherNode:
-		if e.Stream == StreamBroken && e.Media == MediaRefused {
-			return VerdictDead
+	case controlSame:
+		return verdictAlive
+	case controlNewer:
+		return verdictDead
+	case controlRefused, controlOtherNode:
+		if e.Stream == streamBroken && e.Media == mediaRefused {
+			return verdictDead
 		}
-		return VerdictSuspect
+		return verdictSuspect
 	default:
-		return VerdictSuspect
+		return verdictSuspect
 	}
 }
 
-// String is for logs.
-func (e Evidence) String() string {
+func (e evidence) String() string {
 	return fmt.Sprintf("stream %s, control %s, media %s", e.Stream, e.Control, e.Media)
 }
 
-func controlOf(node cluster.Node, hello control.Hello) Control {
+func controlOf(node cluster.Node, hello control.Hello) controlAnswer {
 	switch {
 	case hello.Node != node.ID:
-		return ControlOtherNode
+		return controlOtherNode
 	case hello.Boot == node.Boot:
-		return ControlSame
+		return controlSame
 	case hello.Boot.Newer(node.Boot):
-		return ControlNewer
+		return controlNewer
 	default:
-		return ControlOlder
+		return controlOlder
 	}
 }

@@ -19,7 +19,6 @@ package failover
 import (
 	"cmp"
 	"context"
-	"errors"
 	"log/slog"
 	"sync"
 	"time"
@@ -40,7 +39,7 @@ type Membership interface {
 	View() *cluster.View
 	// ReportDead declares a boot dead by proof; the event follows.
 	ReportDead(id ring.NodeID, boot pin.BootID, why string)
-	// ConfirmDead does so if the boot is Suspect.
+	// ConfirmDead does so for a Suspect boot.
 	ConfirmDead(id ring.NodeID, boot pin.BootID, why string)
 	// SetUnreachable names all boots that are not heard here.
 	SetUnreachable(boots []pin.BootID)
@@ -49,18 +48,18 @@ type Membership interface {
 // LocalRoom is a room with clients here.
 type LocalRoom struct {
 	Room   ring.RoomID
-	Pin    pin.Pin       // under which it is served here
+	Pin    pin.Pin       // as served here
 	Peers  int           // sockets here
 	Expect headroom.Room // of the whole room
 }
 
 // Rooms holds the clients' sockets. It must be safe for concurrent use.
 type Rooms interface {
-	// PinnedTo lists the local rooms on boot, every second for each lost boot.
+	// PinnedTo lists local rooms, every second for each lost boot.
 	PinnedTo(boot pin.BootID) []LocalRoom
-	// Moved tells the room's clients to restart. It ignores foreign rooms and lower pins.
+	// Moved tells clients to restart. It ignores foreign rooms and lower pins.
 	Moved(ctx context.Context, room ring.RoomID, to pin.Pin)
-	// Stalled counts the peers of boot that receive nothing, 20 times a second; all may be 0 if stalled is.
+	// Stalled counts the boot's peers that receive nothing, 20 times a second; all may be 0 if stalled is.
 	Stalled(boot pin.BootID) (stalled, all int)
 }
 
@@ -80,11 +79,11 @@ type Pins interface {
 
 // Nodes is *control.Pool.
 type Nodes interface {
-	// Watch ends with the stream or with an error of heartbeat.
+	// Watch ends with the stream or an error of heartbeat.
 	Watch(ctx context.Context, addr, watcher string, heartbeat func(control.Hello) error) error
 	// HelloAt uses a new connection. A refusal wraps control.ErrRefused.
 	HelloAt(ctx context.Context, addr string) (control.Hello, error)
-	// Outrank tells a media node that room has a higher pin.
+	// Outrank tells a media node of a higher pin.
 	Outrank(ctx context.Context, addr string, room ring.RoomID, higher pin.Pin) (held bool, err error)
 	// Forget closes the pooled connection.
 	Forget(addr string)
@@ -98,7 +97,7 @@ type Config struct {
 	Concurrent int
 	// SuspectAfter is the silence that ends a Watch stream.
 	SuspectAfter time.Duration
-	// AskAfter is the silence before a node is asked. Gossip counts after BelieveAfter, if a question is unanswered for
+	// AskAfter is the silence before a question. Gossip counts after BelieveAfter, if a question is unanswered for
 	// AnswerWithin.
 	AskAfter, BelieveAfter, AnswerWithin time.Duration
 	// SweepEvery is the mean interval.
@@ -120,21 +119,6 @@ func DefaultConfig() Config {
 	}
 }
 
-// Validate lists every fault at once.
-func (c Config) Validate() error {
-	var faults []error
-	check := func(ok bool, text string) {
-		if !ok {
-			faults = append(faults, errors.New(text))
-		}
-	}
-	check(c.Self != "", "the signaling node has no name")
-	check(c.Concurrent > 0, "the number of rooms moved at once must be positive")
-	check(c.AskAfter > 0 && c.BelieveAfter > 0 && c.AnswerWithin > 0, "the times of silence before a node is asked and gossip is believed must be positive")
-	check(c.SuspectAfter > 0 && c.SweepEvery > 0, "the times of silence and sweeping must be positive")
-	return errors.Join(faults...)
-}
-
 // Failover is the failover of one signaling node. Run is called once.
 type Failover struct {
 	config     Config
@@ -145,7 +129,7 @@ type Failover struct {
 	nodes      Nodes
 	log        *slog.Logger
 
-	askMedia func(ctx context.Context, addr string) Media // tests replace these three
+	askMedia func(ctx context.Context, addr string) mediaAnswer // tests replace these three
 	spread   func(time.Duration) time.Duration
 	nap      func(context.Context, time.Duration) bool
 	clock    *pauseAwareClock
@@ -154,14 +138,14 @@ type Failover struct {
 	storeSlots *prioritySemaphore
 	moves      *moves
 
-	mu          sync.Mutex               // guards the fields below
-	active      map[moveKey]struct{}     // moves under way
+	mu          sync.Mutex
+	active      map[moveKey]struct{}     // under way
 	wanted      map[moveKey]struct{}     // lost rooms of the last reconciliation
 	watched     map[pin.BootID]*watching // by live boot
 	isolated    bool
 	known       map[pin.BootID]cluster.Node
 	tracked     map[pin.BootID]struct{}
-	unreachable []pin.BootID // the last SetUnreachable, sorted
+	unreachable []pin.BootID // sorted
 	departed    []departure  // of the last forgetAfter
 }
 
@@ -183,7 +167,7 @@ func New(config Config, membership Membership, rooms Rooms, rehomer Rehomer, pin
 	}
 }
 
-// survive runs one round or task. What breaks one must not end the others: the next reconciliation finds what is left.
+// What breaks one round or task must not end the others: the next reconciliation finds the rest.
 func (f *Failover) survive(what string, task func(), attributes ...any) bool {
 	return f.config.Panics.Survives(f.log, what, task, attributes...)
 }

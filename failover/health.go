@@ -6,10 +6,10 @@ import (
 	"time"
 )
 
-// pauseAwareClock stands still while this process does not run, so that its own pause is no silence of nodes.
+// pauseAwareClock stands still while this process does not run: its own pause is no silence of nodes.
 type pauseAwareClock struct {
 	elapsed atomic.Int64 // nanoseconds
-	last    time.Time    // used by the detector loop only
+	last    time.Time    // of the detector loop
 }
 
 const longestTick = 2 * detectEvery
@@ -23,17 +23,17 @@ func (c *pauseAwareClock) tick(now time.Time) {
 
 func (c *pauseAwareClock) now() time.Duration { return time.Duration(c.elapsed.Load()) }
 
-// peerHealth is what was observed of one boot, by the pauseAwareClock.
+// peerHealth is what was observed of one boot.
 type peerHealth struct {
 	clock *pauseAwareClock
 
-	mu            sync.Mutex // guards the fields below
+	mu            sync.Mutex
 	lastHeard     time.Duration
 	asked         time.Duration // the first question since lastHeard
-	unanswered    bool          // a question was asked since lastHeard
+	unanswered    bool          // since lastHeard
 	asking        bool          // a question is out
 	streamBroken  bool          // since lastHeard
-	suspect       bool          // gossip suspects the boot
+	suspect       bool          // by gossip
 	suspectAt     time.Duration
 	suspectLogged bool
 	stalled       bool // many clients receive nothing
@@ -81,7 +81,7 @@ func (h *peerHealth) mayAsk(after time.Duration) bool {
 	return !h.asking && h.clock.now()-h.lastHeard >= after
 }
 
-// silence returns the time since heard, and the age of the first unanswered question.
+// answer is the age of the first unanswered question.
 func (h *peerHealth) silence() (silence, answer time.Duration) {
 	h.mu.Lock()
 	defer h.mu.Unlock()

@@ -10,7 +10,7 @@ import (
 )
 
 const (
-	// Past these bounds the oldest is forgotten; its boot learns by refreshing pins.
+	// Past these the oldest is forgotten; its boot learns by refreshing pins.
 	movesPerBoot  = 10_000
 	bootsOfMoves  = 64
 	movesLifetime = time.Hour // the life of a pin
@@ -23,7 +23,7 @@ type moveKey struct {
 
 // moves remembers where rooms went, to tell a boot that comes back.
 type moves struct {
-	mu    sync.Mutex // guards the fields below
+	mu    sync.Mutex
 	boots map[pin.BootID]*bootMoves
 	order []pin.BootID
 }
@@ -122,7 +122,7 @@ func (m *moves) forget(boot pin.BootID) {
 	m.order = slices.DeleteFunc(m.order, func(b pin.BootID) bool { return b == boot })
 }
 
-// pending returns the boots that are not told everything, and forgets old moves.
+// pending returns boots that are not told everything, and forgets old moves.
 func (m *moves) pending() []pin.BootID {
 	m.mu.Lock()
 	defer m.mu.Unlock()

@@ -12,46 +12,45 @@ import (
 )
 
 const (
-	// mediaProbes: each waits twice as long for its refusal, 126 ms in total. The first may find sockets of a killed
-	// process.
+	// Each waits twice as long, 126 ms in all. The first may find sockets of a killed process.
 	mediaProbes    = 6
 	mediaProbeWait = 2 * time.Millisecond
 	resolveTimeout = time.Second
 )
 
-func (f *Failover) askControl(ctx context.Context, node cluster.Node) Control {
+func (f *Failover) askControl(ctx context.Context, node cluster.Node) controlAnswer {
 	hello, err := f.nodes.HelloAt(ctx, node.Control)
 	switch {
 	case err == nil:
 		return controlOf(node, hello)
 	case errors.Is(err, control.ErrRefused):
-		return ControlRefused
+		return controlRefused
 	default:
-		return ControlSilent
+		return controlSilent
 	}
 }
 
-// probeMedia sends single bytes, which nobody takes for media. Only a connected socket learns of a refusal.
-func probeMedia(ctx context.Context, addr string) Media {
+// It sends single bytes, which are no media. Only a connected socket learns of a refusal.
+func probeMedia(ctx context.Context, addr string) mediaAnswer {
 	socket, err := (&net.Dialer{Timeout: resolveTimeout}).DialContext(ctx, "udp", addr)
 	if err != nil {
-		return MediaSilent // No evidence.
+		return mediaSilent
 	}
 	defer func() { _ = socket.Close() }()
 	for i := range mediaProbes {
 		if ctx.Err() != nil {
-			return MediaSilent
+			return mediaSilent
 		}
 		// The next call reports the refusal of an earlier datagram.
 		if _, err := socket.Write([]byte{0}); errors.Is(err, syscall.ECONNREFUSED) {
-			return MediaRefused
+			return mediaRefused
 		}
 		if err := socket.SetReadDeadline(time.Now().Add(mediaProbeWait << i)); err != nil {
-			return MediaSilent
+			return mediaSilent
 		}
 		if _, err := socket.Read(make([]byte, 1)); errors.Is(err, syscall.ECONNREFUSED) {
-			return MediaRefused
+			return mediaRefused
 		}
 	}
-	return MediaSilent
+	return mediaSilent
 }

@@ -99,10 +99,10 @@ func startChild(t testing.TB) (node cluster.Node, signal func(syscall.Signal)) {
 // A process that is stopped is not dead, and is known to live when it goes on; killed, it is dead.
 func TestStoppedProcessIsNotDeclaredAndAKilledOneIs(t *testing.T) {
 	node, signal := startChild(t)
-	g, evidence, ended := watchReal(t, node)
+	g, gather, ended := watchReal(t, node)
 	signal(syscall.SIGSTOP)
 	for range 2 {
-		if got, want := evidence(StreamBroken), (Evidence{StreamBroken, ControlSilent, MediaSilent}); got != want {
+		if got, want := gather(streamBroken), (evidence{streamBroken, controlSilent, mediaSilent}); got != want {
 			t.Fatalf("stopped: %v, want %v", got, want)
 		}
 	}
@@ -111,7 +111,7 @@ func TestStoppedProcessIsNotDeclaredAndAKilledOneIs(t *testing.T) {
 	}
 	signal(syscall.SIGCONT)
 	limit := time.After(generous)
-	for evidence(StreamBroken).Verdict() != VerdictAlive {
+	for gather(streamBroken).verdict() != verdictAlive {
 		select {
 		case <-limit:
 			t.Fatal("a process that goes on is not known to live")

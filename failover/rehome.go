@@ -12,7 +12,7 @@ import (
 )
 
 const (
-	// The back-off while the store is down.
+	// While the store is down.
 	firstRetry         = 25 * time.Millisecond
 	latestRetry        = 2 * time.Second
 	decideTimeout      = 3 * time.Second
@@ -26,15 +26,15 @@ var (
 
 type move struct {
 	room  LocalRoom
-	from  pin.Pin // the pin that is replaced
+	from  pin.Pin
 	to    pin.Pin
 	again bool // moved before, but Rooms did not map it
 }
 
 func (m *move) key() moveKey { return moveKey{m.room.Room, m.room.Pin.Boot} }
 
-// carryOut moves one room and tells its clients, however long the store takes. It gives up when the room has no sockets
-// here or the node came back. Nothing may break before turn is used, which would be lost.
+// carryOut moves a room and tells its clients, however long the store takes. It gives up when the room has no sockets
+// here or the node is back. Nothing may break before turn is used: it would be lost.
 func (f *Failover) carryOut(ctx context.Context, m *move, turn *waiter) {
 	started := time.Now()
 	pause := backoff.Backoff{First: firstRetry, Most: latestRetry}
@@ -87,7 +87,7 @@ func (f *Failover) advance(ctx context.Context, m *move, turn *waiter, started t
 	return nil
 }
 
-// outlived begins anew if the target is gone too, so that the clients hear of one move only.
+// outlived begins anew if the target is gone too, so that clients hear of one move only.
 func (f *Failover) outlived(m *move) error {
 	if !f.gone(m.to.Boot) {
 		return nil
@@ -115,7 +115,7 @@ func (f *Failover) decide(ctx context.Context, m *move, turn *waiter) (pin.Pin, 
 	return to, err
 }
 
-// stillWanted reports whether the last reconciliation found sockets on the lost boot.
+// The last reconciliation found sockets on the lost boot.
 func (f *Failover) stillWanted(m *move) bool {
 	f.mu.Lock()
 	defer f.mu.Unlock()

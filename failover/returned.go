@@ -10,14 +10,13 @@ import (
 )
 
 const (
-	// One refused dial per second and lost boot is cheap.
+	// A refused dial per second is cheap.
 	firstCall    = 250 * time.Millisecond
 	latestCall   = time.Second
 	fenceTimeout = time.Second // the process may freeze again
 )
 
-// tellReturned follows lost boots until they are told. A thawed process serves its rooms at once, before gossip sees
-// it.
+// A thawed process serves its rooms at once, before gossip sees it.
 func (f *Failover) tellReturned(ctx context.Context, owned *sync.WaitGroup) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -35,7 +34,7 @@ func (f *Failover) tellReturned(ctx context.Context, owned *sync.WaitGroup) {
 	}
 }
 
-// follow ends when the boot knows all, is replaced, or its moves are forgotten.
+// follow ends when the boot knows all or is replaced.
 func (f *Failover) follow(ctx context.Context, boot pin.BootID) {
 	call := backoff.Backoff{First: firstCall, Most: latestCall}
 	for backoff.Sleep(ctx, f.spread(call.Next())) {

@@ -13,11 +13,11 @@ import (
 )
 
 const (
-	// reconcileEvery is what a lost event costs.
+	// That is what a lost event costs.
 	reconcileEvery = time.Second
-	// maxActive: a later reconciliation finds the rest.
+	// A later reconciliation finds the rest.
 	maxActive = 65_536
-	// forgetAfter leaves time for calls under way.
+	// It leaves time for calls under way.
 	forgetAfter = time.Minute
 )
 
@@ -45,7 +45,7 @@ func (f *Failover) Run(ctx context.Context) error {
 			return nil
 		case event, ok := <-events:
 			if !ok {
-				events = nil // The ticks go on.
+				events = nil // the ticks go on
 				continue
 			}
 			if event.Kind == cluster.EventDead || event.Kind == cluster.EventLeft {
@@ -104,7 +104,7 @@ func (f *Failover) noticeGone(view *cluster.View) {
 	}
 }
 
-// moveLost begins with the largest audience.
+// The largest audience first.
 func (f *Failover) moveLost(ctx context.Context, owned *sync.WaitGroup, view *cluster.View) {
 	var lost []LocalRoom
 	wanted := map[moveKey]struct{}{}
@@ -127,7 +127,7 @@ func (f *Failover) moveLost(ctx context.Context, owned *sync.WaitGroup, view *cl
 		to, ago, moved := f.moves.to(m.key())
 		if moved && room.Pin.Fence.Less(to.Fence) && !f.gone(to.Boot) {
 			if ago < reconcileEvery {
-				continue // Rooms is about to map it.
+				continue // Rooms is about to map it
 			}
 			m.to, m.again = to, true
 		}
@@ -135,7 +135,7 @@ func (f *Failover) moveLost(ctx context.Context, owned *sync.WaitGroup, view *cl
 	}
 }
 
-// begin does nothing if the room is leaving that boot already.
+// begin does nothing if the room is leaving that boot.
 func (f *Failover) begin(ctx context.Context, owned *sync.WaitGroup, m *move) {
 	key := m.key()
 	f.mu.Lock()
@@ -180,7 +180,7 @@ func (f *Failover) watchLive(ctx context.Context, owned *sync.WaitGroup, view *c
 			f.survive("the watch of a node broke: it begins anew", func() { f.watch(ctx, w) }, "node", w.node.ID)
 			f.mu.Lock()
 			defer f.mu.Unlock()
-			if f.watched[w.node.Boot] == w { // If gossip keeps it alive, it is watched anew.
+			if f.watched[w.node.Boot] == w { // if gossip keeps it alive, it is watched anew
 				delete(f.watched, w.node.Boot)
 			}
 		})

@@ -7,7 +7,7 @@ import (
 )
 
 type prioritySemaphore struct {
-	mu      sync.Mutex // guards the fields below, and abandoned of each waiter
+	mu      sync.Mutex // also guards abandoned of each waiter
 	free    int
 	waiting waiterHeap
 	arrived uint64

@@ -134,7 +134,7 @@ func (g *gossip) dead() []string {
 
 // watchReal runs the watch of one node with a real pool and real probes. The channel closes when
 // the watch has ended, which without a cancel is the proof of a death.
-func watchReal(t testing.TB, node cluster.Node) (g *gossip, evidence func(Stream) Evidence, ended <-chan struct{}) {
+func watchReal(t testing.TB, node cluster.Node) (g *gossip, gather func(streamState) evidence, ended <-chan struct{}) {
 	t.Helper()
 	pool := control.NewPool(testKey(t), control.DefaultConfig())
 	t.Cleanup(pool.Close)
@@ -153,7 +153,7 @@ func watchReal(t testing.TB, node cluster.Node) (g *gossip, evidence func(Stream
 	case <-time.After(generous):
 		t.Fatal("no heartbeat")
 	}
-	return g, func(stream Stream) Evidence { return f.gather(ctx, node, stream) }, done
+	return g, func(stream streamState) evidence { return f.gather(ctx, node, stream) }, done
 }
 
 // firstBeat tells when a Watch has beaten.
@@ -196,12 +196,12 @@ func TestDeadProcessIsProvenWithRealSockets(t *testing.T) {
 func TestHalfDeadNodesAreNotDeclaredWithRealSockets(t *testing.T) {
 	t.Run("control refused, media open", func(t *testing.T) {
 		n := startRealNode(t, "sfu-1", realBoot, "127.0.0.1:0", "127.0.0.1:0")
-		g, evidence, _ := watchReal(t, n.node)
+		g, gather, _ := watchReal(t, n.node)
 		n.stopServe()
-		want := Evidence{StreamBroken, ControlRefused, MediaSilent}
+		want := evidence{streamBroken, controlRefused, mediaSilent}
 		for range 3 {
-			if got := evidence(StreamBroken); got != want || got.Verdict() != VerdictSuspect {
-				t.Fatalf("evidence %v (%s), want %v", got, got.Verdict(), want)
+			if got := gather(streamBroken); got != want || got.verdict() != verdictSuspect {
+				t.Fatalf("evidence %v (%s), want %v", got, got.verdict(), want)
 			}
 		}
 		if got := g.dead(); len(got) != 0 {
@@ -210,15 +210,15 @@ func TestHalfDeadNodesAreNotDeclaredWithRealSockets(t *testing.T) {
 	})
 	t.Run("media refused, control open", func(t *testing.T) {
 		n := startRealNode(t, "sfu-1", realBoot, "127.0.0.1:0", "127.0.0.1:0")
-		g, evidence, _ := watchReal(t, n.node)
+		g, gather, _ := watchReal(t, n.node)
 		_ = n.media.Close()
-		want := Evidence{StreamBroken, ControlSame, MediaRefused}
-		got := evidence(StreamBroken)
-		for limit := time.Now().Add(generous); got.Control == ControlSilent && time.Now().Before(limit); {
-			got = evidence(StreamBroken) // A busy machine may be late with the answer.
+		want := evidence{streamBroken, controlSame, mediaRefused}
+		got := gather(streamBroken)
+		for limit := time.Now().Add(generous); got.Control == controlSilent && time.Now().Before(limit); {
+			got = gather(streamBroken) // A busy machine may be late with the answer.
 		}
-		if got != want || got.Verdict() != VerdictAlive {
-			t.Fatalf("evidence %v (%s), want %v", got, got.Verdict(), want)
+		if got != want || got.verdict() != verdictAlive {
+			t.Fatalf("evidence %v (%s), want %v", got, got.verdict(), want)
 		}
 		if got := g.dead(); len(got) != 0 {
 			t.Fatalf("reported %q", got)
@@ -241,8 +241,8 @@ func TestHalfDeadNodesAreNotDeclaredWithRealSockets(t *testing.T) {
 		defer pool.Close()
 		f := New(DefaultConfig(), newGossip(), nil, nil, nil, pool, slog.New(slog.DiscardHandler))
 		node := cluster.Node{ID: "sfu-1", Boot: realBoot, Control: lis.Addr().String(), Media: media.LocalAddr().String()}
-		want := Evidence{StreamBroken, ControlSilent, MediaSilent}
-		if got := f.gather(t.Context(), node, StreamBroken); got != want {
+		want := evidence{streamBroken, controlSilent, mediaSilent}
+		if got := f.gather(t.Context(), node, streamBroken); got != want {
 			t.Fatalf("evidence %v, want %v", got, want)
 		}
 	})
@@ -266,7 +266,7 @@ func TestRestartAtTheSameAddressIsProofWithRealSockets(t *testing.T) {
 
 func TestProbeOfNoAddressProvesNothing(t *testing.T) {
 	for _, addr := range []string{"", "nonsense", "127.0.0.1:http-but-not", "256.0.0.1:9"} {
-		if got := probeMedia(t.Context(), addr); got != MediaSilent {
+		if got := probeMedia(t.Context(), addr); got != mediaSilent {
 			t.Errorf("probe of %q: %s", addr, got)
 		}
 	}

@@ -13,10 +13,10 @@ import (
 )
 
 const (
-	// sweptPerSecond leaves the store to joins.
+	// The store is left to joins.
 	sweptPerSecond = 500
 	scanKey        = "scan of all pins"
-	// scansToRemove: signaling nodes with sockets move their rooms first, and a new process may be slow to listen.
+	// Signaling nodes with sockets move their rooms first, and a new process may be slow to listen.
 	scansToRemove = 2
 	rescanAfter   = 5 * time.Second
 	maxSuspects   = 1024
@@ -52,7 +52,7 @@ func (s *sweeper) pause() time.Duration {
 	return s.config.SweepEvery
 }
 
-// scan: a room that is joined again is claimed above the removed pin.
+// A room that is joined again is claimed above the removed pin.
 func (s *sweeper) scan(ctx context.Context) {
 	view, before := s.membership.View(), s.suspects
 	s.suspects = map[pin.BootID]int{}
@@ -87,7 +87,7 @@ func (s *sweeper) scan(ctx context.Context) {
 	}
 }
 
-// isDead asks at the address. Another process or a refusal proves a death, silence does not.
+// Another process or a refusal proves a death, silence does not.
 func (s *sweeper) isDead(ctx context.Context, view *cluster.View, p pin.Pin) bool {
 	liveness := view.Liveness(p.Node, p.Boot)
 	if liveness == cluster.Live || liveness == cluster.Replaced {

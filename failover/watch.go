@@ -12,16 +12,16 @@ import (
 )
 
 const (
-	// firstProbe: a killed process closes its sockets within milliseconds.
+	// A killed process closes its sockets within milliseconds.
 	firstProbe  = 5 * time.Millisecond
 	latestProbe = 500 * time.Millisecond
-	// settledStream resets the back-off.
+	// Longer ones reset the back-off.
 	settledStream = time.Second
 )
 
 // watch returns when the boot is proven dead, or ctx ends.
 func (f *Failover) watch(ctx context.Context, w *watching) {
-	stream := StreamNever
+	stream := streamNever
 	probe := backoff.Backoff{First: firstProbe, Most: latestProbe}
 	for {
 		started := time.Now()
@@ -29,7 +29,7 @@ func (f *Failover) watch(ctx context.Context, w *watching) {
 		w.health.loseStream()
 		f.reportUnreachable()
 		if heard {
-			stream = StreamBroken
+			stream = streamBroken
 			if time.Since(started) > settledStream {
 				probe.Reset()
 			}
@@ -40,29 +40,29 @@ func (f *Failover) watch(ctx context.Context, w *watching) {
 	}
 }
 
-// investigate returns true when the node answers, false when it is dead or ctx ends.
-func (f *Failover) investigate(ctx context.Context, w *watching, stream Stream, broke error, probe *backoff.Backoff) bool {
+// investigate is true when the node answers, false when it is dead or ctx ends.
+func (f *Failover) investigate(ctx context.Context, w *watching, stream streamState, broke error, probe *backoff.Backoff) bool {
 	node := w.node
 	for suspected := false; ; suspected = true {
 		done := w.health.ask()
 		evidence := f.gather(ctx, node, stream)
-		if evidence.Control == ControlSame {
+		if evidence.Control == controlSame {
 			w.health.heard()
 		}
 		done()
 		if ctx.Err() != nil {
 			return false
 		}
-		switch evidence.Verdict() {
-		case VerdictDead:
+		switch evidence.verdict() {
+		case verdictDead:
 			f.membership.ReportDead(node.ID, node.Boot, "proof: "+evidence.String())
 			return false
-		case VerdictAlive: // Only the connection broke.
+		case verdictAlive: // only the connection broke
 			if suspected {
 				f.log.Info("node answers again", "node", node.ID, "boot", node.Boot)
 			}
 			return true
-		case VerdictSuspect:
+		case verdictSuspect:
 			if !suspected {
 				f.log.Warn("node suspected", "node", node.ID, "boot", node.Boot, "evidence", evidence.String(), "error", broke)
 			}
@@ -79,7 +79,7 @@ func (f *Failover) listen(ctx context.Context, w *watching) (heard bool, err err
 	silence := time.AfterFunc(f.config.SuspectAfter, func() { cancel(fmt.Errorf("no heartbeat within %s", f.config.SuspectAfter)) })
 	defer silence.Stop()
 	err = f.nodes.Watch(ctx, w.node.Control, string(f.config.Self), func(hello control.Hello) error {
-		if answer := controlOf(w.node, hello); answer != ControlSame {
+		if answer := controlOf(w.node, hello); answer != controlSame {
 			return fmt.Errorf("answered by: %s", answer)
 		}
 		silence.Reset(f.config.SuspectAfter)
@@ -93,11 +93,11 @@ func (f *Failover) listen(ctx context.Context, w *watching) (heard bool, err err
 	return heard, err
 }
 
-// gather observes both at one moment.
-func (f *Failover) gather(ctx context.Context, node cluster.Node, stream Stream) Evidence {
-	e := Evidence{Stream: stream}
+// Both are observed at one moment.
+func (f *Failover) gather(ctx context.Context, node cluster.Node, stream streamState) evidence {
+	e := evidence{Stream: stream}
 	var both sync.WaitGroup
-	e.Media, e.Control = MediaSilent, ControlSilent // no evidence, should asking break
+	e.Media, e.Control = mediaSilent, controlSilent // if asking breaks
 	both.Go(func() {
 		f.survive("a question to a media port broke", func() { e.Media = f.askMedia(ctx, node.Media) }, "node", node.ID)
 	})

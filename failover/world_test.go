@@ -113,7 +113,7 @@ func (w *world) startSignaling(name string) {
 	f := New(config, e, e, &paperRehomer{w.store, e}, w.store, &paperNodes{w, e}, slog.New(&recorder{e: e}))
 	f.nap = func(ctx context.Context, pause time.Duration) bool { return backoff.Sleep(ctx, pause) && e.goOn(ctx) }
 	f.spread = func(pause time.Duration) time.Duration { return pause }
-	f.askMedia = func(_ context.Context, addr string) Media { return e.media(addr) }
+	f.askMedia = func(_ context.Context, addr string) mediaAnswer { return e.media(addr) }
 	e.failover = f
 	ctx, cancel := context.WithCancel(context.Background())
 	done := make(chan struct{})
@@ -141,14 +141,14 @@ func (w *world) gossipAll(tell func(*signalingNode)) {
 	}
 }
 
-func (e *signalingNode) media(addr string) Media {
+func (e *signalingNode) media(addr string) mediaAnswer {
 	e.w.mu.Lock()
 	defer e.w.mu.Unlock()
 	name := strings.TrimSuffix(addr, ":2")
 	if p := e.w.sfus[name]; !e.limited[name] && (p == nil || !p.running || p.noMedia) {
-		return MediaRefused
+		return mediaRefused
 	}
-	return MediaSilent
+	return mediaSilent
 }
 
 // A signaling node is its Failover's Membership. Its methods that begin with a lower case letter

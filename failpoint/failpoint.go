@@ -63,7 +63,7 @@ func act(a action) {
 	case exit:
 		process, err := os.FindProcess(os.Getpid())
 		if err == nil {
-			_ = process.Kill() // SIGKILL cannot be refused to oneself.
+			_ = process.Kill() // SIGKILL cannot be refused to oneself
 		}
 		select {} // the signal may arrive a moment later
 	case stop:
@@ -73,7 +73,6 @@ func act(a action) {
 	}
 }
 
-// Faults are sentences, one for each bad entry.
 func parse(text string) (list map[string]action, faults []string) {
 	for entry := range strings.SplitSeq(text, ",") {
 		entry = strings.TrimSpace(entry)

@@ -6,18 +6,17 @@ import (
 	"math/bits"
 )
 
-// Egress is an amount of outgoing media.
+// Egress is outgoing media.
 type Egress struct {
 	BitsPerSecond    uint64 `json:"bitsPerSecond"`
 	PacketsPerSecond uint64 `json:"packetsPerSecond"`
 }
 
-// String is for logs and messages.
 func (e Egress) String() string {
 	return fmt.Sprintf("%.1f Mbit/s and %d packets/s", float64(e.BitsPerSecond)/1e6, e.PacketsPerSecond)
 }
 
-// Plus saturates: a report near the largest number must not come out small.
+// Plus saturates: a huge report must not come out small.
 func (e Egress) Plus(f Egress) Egress {
 	return Egress{added(e.BitsPerSecond, f.BitsPerSecond), added(e.PacketsPerSecond, f.PacketsPerSecond)}
 }
@@ -45,7 +44,7 @@ func (e Egress) Max(f Egress) Egress {
 	return Egress{max(e.BitsPerSecond, f.BitsPerSecond), max(e.PacketsPerSecond, f.PacketsPerSecond)}
 }
 
-// Times returns n times e.
+// Times multiplies.
 func (e Egress) Times(n uint64) Egress {
 	return Egress{e.BitsPerSecond * n, e.PacketsPerSecond * n}
 }

@@ -8,34 +8,34 @@
 package headroom
 
 const (
-	// DefaultPeople is for rooms of unknown size; most calls have two to four.
+	// Most calls have two to four.
 	DefaultPeople = 3
-	// MaxPeople bounds claims, so that no cost overflows.
+	// It bounds claims, so that no cost overflows.
 	MaxPeople = 100_000
 
-	// A viewer is sent three voices, which people can follow, and nine pictures, which fill a page.
+	// A viewer follows three voices, and nine pictures fill a page.
 	voices, pictures = 3, 9
-	// idleTenth: a node below a tenth of its ceiling is idle.
+	// Below a tenth of its ceiling a node is idle.
 	idleTenth = 10
 )
 
-// audio is Opus at 20 ms: 32 kbit/s and 20 bytes a packet.
+// Opus at 20 ms: 32 kbit/s and 20 bytes a packet.
 func audio() Egress { return Egress{BitsPerSecond: 40_000, PacketsPerSecond: 50} }
 
-// video has a page to itself: 720p-class, 1,200 bytes a packet.
+// A whole page: 720p-class, 1,200 bytes a packet.
 func video() Egress { return Egress{BitsPerSecond: 1_500_000, PacketsPerSecond: 160} }
 
-// page is all pictures of a viewer: several come in smaller layers.
+// All pictures of a viewer: several come in smaller layers.
 func page() Egress { return Egress{BitsPerSecond: 2_000_000, PacketsPerSecond: 210} }
 
-// Room is what is known of a room; zero is nothing.
+// Room is what is known of a room.
 type Room struct {
 	People      int    // there, or expected
-	Cameras     int    // that are on; screens count as cameras
-	Microphones int    // that are on
-	Measured    bool   // Sent was measured by the last owner
-	Sent        Egress // set with Measured only
-	// Unreserved rooms count for nothing until their traffic is measured.
+	Cameras     int    // on; screens count
+	Microphones int    // on
+	Measured    bool   // by the last owner
+	Sent        Egress // set with Measured
+	// Unreserved rooms count for nothing until measured.
 	Unreserved bool
 }
 
@@ -45,7 +45,7 @@ func Expect(people int) Room {
 	return Room{People: people, Cameras: people, Microphones: people}
 }
 
-// Cost is what the room is expected to send. A room of one is charged as one of two.
+// Cost is what the room is expected to send. One alone is charged as two.
 func (r Room) Cost() Egress {
 	if r.Measured {
 		return r.Sent
@@ -61,7 +61,7 @@ func (r Room) Cost() Egress {
 		Plus(toAll(people, r.Microphones, func(heard int) Egress { return audio().Times(uint64(min(heard, voices))) }))
 }
 
-// toAll is what people are sent, so many of whom send: nobody is sent a stream of their own.
+// Nobody is sent a stream of their own.
 func toAll(people, senders int, sent func(streams int) Egress) Egress {
 	senders = min(max(senders, 0), people)
 	return sent(max(senders-1, 0)).Times(uint64(senders)).Plus(sent(senders).Times(uint64(people - senders)))
@@ -72,7 +72,7 @@ func Idle(load, ceiling Egress) bool {
 	return load.BitsPerSecond < ceiling.BitsPerSecond/idleTenth && load.PacketsPerSecond < ceiling.PacketsPerSecond/idleTenth
 }
 
-// Takes reports whether a node with the load takes a room of the cost.
+// Takes reports whether a node with the load takes the cost.
 func Takes(load, cost, ceiling Egress) bool {
 	return load.Plus(cost).Fits(ceiling) || Idle(load, ceiling)
 }

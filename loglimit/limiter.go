@@ -12,16 +12,16 @@ import (
 type Limiter struct {
 	limit *rate.Limiter
 
-	mu       sync.Mutex // guards unlogged
+	mu       sync.Mutex
 	unlogged int
 }
 
-// New allows burst lines at once and perSecond on average.
+// New allows burst lines at once.
 func New(perSecond float64, burst int) *Limiter {
 	return &Limiter{limit: rate.NewLimiter(rate.Limit(perSecond), burst)}
 }
 
-// Next reports whether this line is written and, if so, how many before it were not.
+// Next says whether this line is written and how many were not.
 func (l *Limiter) Next() (unlogged int, ok bool) {
 	l.mu.Lock()
 	defer l.mu.Unlock()

@@ -9,12 +9,12 @@ import (
 
 // The refusals of placement, returned wrapped.
 var (
-	// ErrNotSettled: this process has not seen the whole cluster yet. Retry soon.
+	// ErrNotSettled: the whole cluster was not seen yet.
 	ErrNotSettled = errors.New("this node has not seen the cluster yet")
 	ErrNoNodes    = errors.New("no SFU node takes rooms")
-	// ErrStoreUnavailable: no answer within the budget. Running rooms go on.
+	// ErrStoreUnavailable: no answer in time. Running rooms go on.
 	ErrStoreUnavailable = errors.New("the placement store is unavailable")
-	// ErrContended: the pin moved at every attempt. Retry soon.
+	// ErrContended: the pin moved at every attempt.
 	ErrContended = errors.New("the room's pin keeps moving")
 	// ErrNobodyThere: the dial was refused. A time-out is not this.
 	ErrNobodyThere = errors.New("nobody listens there")
@@ -26,7 +26,6 @@ type NoHeadroomError struct {
 	Best headroom.Egress // the largest free egress of any node that may be asked
 }
 
-// Error gives both amounts.
 func (e *NoHeadroomError) Error() string {
 	return fmt.Sprintf("no node has headroom for the room: it needs %v, the best node has %v left", e.Need, e.Best)
 }

@@ -16,7 +16,7 @@ type Explanation struct {
 	State string          `json:"state"` // of the pin, in words
 	Owner ring.NodeID     `json:"owner"`
 	Need  headroom.Egress `json:"need"`
-	Bound float64         `json:"bound"` // load/ceiling, such a room included
+	Bound float64         `json:"bound"` // load/ceiling, the room included
 	Walk  []Step          `json:"walk"`  // from the ring's owner on
 }
 
@@ -27,7 +27,7 @@ type Step struct {
 	Reserved headroom.Egress `json:"reserved"` // won claims that no report shows yet
 	Ceiling  headroom.Egress `json:"ceiling"`
 	Share    float64         `json:"share"`  // load/ceiling with the room
-	Chosen   bool            `json:"chosen"` // a new room would go here
+	Chosen   bool            `json:"chosen"` // for a new room
 	Why      string          `json:"why"`
 }
 

@@ -13,9 +13,9 @@ import (
 
 const (
 	reservationLasts = 5 * time.Second
-	// refusalLasts is about two load reports.
+	// About two load reports.
 	refusalLasts = 2 * time.Second
-	// maxReservations: claims past it are not counted. The media node still refuses.
+	// Past it claims are not counted. The media node still refuses.
 	maxReservations = 4096
 )
 
@@ -26,7 +26,7 @@ type reservation struct {
 	fence   pin.Fence
 	cost    headroom.Egress
 	lapses  time.Time
-	charged uint64 // load reports from this number on include the room
+	charged uint64 // reports from this number on include the room
 }
 
 type lapse struct {
@@ -34,9 +34,9 @@ type lapse struct {
 	at   time.Time
 }
 
-// ledger adds won claims to what media nodes report, so that a burst does not land on one node between two reports.
+// ledger adds won claims to reports, so that a burst does not land on one node between two of them.
 type ledger struct {
-	mu      sync.Mutex // guards the fields below
+	mu      sync.Mutex
 	view    *cluster.View
 	base    totals // of view, without reservations
 	held    map[ring.RoomID]reservation

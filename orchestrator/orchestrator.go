@@ -23,16 +23,16 @@ import (
 	"github.com/holdfast-rtc/holdfast/ring"
 )
 
-// PinStore is the store of a signaling node. Each method is one round trip and safe to repeat. An error is a
+// PinStore is a signaling node's store. Each method is one round trip and safe to repeat. An error is a
 // *pin.CorruptError or means unknown.
 type PinStore interface {
-	// Claim writes p unless the room has a pin. It returns the current pin and its incarnation, 0 if unknown.
+	// Claim writes p unless the room has a pin, and returns the current one with its incarnation, 0 if unknown.
 	Claim(ctx context.Context, room ring.RoomID, p pin.Pin) (winner pin.Pin, in pin.Incarnation, err error)
 	// Swap replaces old if it is current. It returns what is current then; zero for an absent key.
 	Swap(ctx context.Context, room ring.RoomID, old, next pin.Pin) (current pin.Pin, in pin.Incarnation, err error)
 	// Repair is Swap for bytes that are no pin.
 	Repair(ctx context.Context, room ring.RoomID, raw string, next pin.Pin) (current pin.Pin, err error)
-	// Get returns false when there is no pin.
+	// Get is false without a pin.
 	Get(ctx context.Context, room ring.RoomID) (pin.Pin, bool, error)
 }
 
@@ -45,7 +45,7 @@ type Views interface {
 type Prober interface {
 	// BootAt returns who answers. An error wraps ErrNobodyThere for a refused dial, or means unknown.
 	BootAt(ctx context.Context, control string) (pin.BootID, error)
-	// Holds returns the pin under which room is open, or about to be, there.
+	// Holds returns the pin under which room is open, or about to be.
 	Holds(ctx context.Context, control string, room ring.RoomID) (pin.Pin, error)
 }
 
@@ -67,7 +67,7 @@ func New(store PinStore, views Views, prober Prober, cfg Config, log *slog.Logge
 	return &Orchestrator{store: store, views: views, prober: prober, cfg: cfg, log: log, cache: pincache.Cache{Clock: cfg.Clock}}
 }
 
-// Place returns the pin of room, or claims one, in one round trip; more for a stale or corrupt pin, or after possible
+// Place returns the room's pin, or claims one, in one round trip; more for a stale or corrupt pin or after possible
 // data loss. Without a store it returns the pin of the owner that has the room open, or a recent one. Errors:
 // ErrNotSettled, ErrNoNodes, *NoHeadroomError, ErrStoreUnavailable (the claim may be written all the same),
 // ErrContended, the context's.
@@ -75,8 +75,8 @@ func (o *Orchestrator) Place(ctx context.Context, room ring.RoomID, expect headr
 	return o.swapLoop(ctx, o.request(room, expect), current{})
 }
 
-// Rehome moves room off the boot of from, which is known to be dead. It returns the current pin, whoever wrote it.
-// Errors as of Place.
+// Rehome moves room off the boot of from, which is dead. It returns the current pin, whoever wrote it. Errors as of
+// Place.
 func (o *Orchestrator) Rehome(ctx context.Context, room ring.RoomID, from pin.Pin, expect headroom.Room) (pin.Pin, error) {
 	r := o.request(room, expect)
 	r.avoid.boot = from.Boot
@@ -84,7 +84,7 @@ func (o *Orchestrator) Rehome(ctx context.Context, room ring.RoomID, from pin.Pi
 	return o.swapLoop(ctx, r, current{pin: from})
 }
 
-// PlaceAgain is Rehome off a node that refused to open the room. Other rooms pass that node over for a moment too.
+// PlaceAgain is Rehome off a node that refused the room. Other rooms pass that node over for a moment too.
 func (o *Orchestrator) PlaceAgain(ctx context.Context, room ring.RoomID, refused pin.Pin, expect headroom.Room) (pin.Pin, error) {
 	r := o.request(room, expect)
 	r.avoid.node = refused.Node
@@ -94,14 +94,14 @@ func (o *Orchestrator) PlaceAgain(ctx context.Context, room ring.RoomID, refused
 	return o.swapLoop(ctx, r, current{pin: refused})
 }
 
-// Observe keeps later pins above f, which must come from a node or the store, never from a client.
+// Observe keeps later pins above f, which must never come from a client.
 func (o *Orchestrator) Observe(room ring.RoomID, f pin.Fence) {
 	if !f.IsZero() {
 		o.cache.Note(room, pin.Pin{Fence: f})
 	}
 }
 
-// Opened ends the reservation of room: node's load reports include it from chargedInReport on.
+// Opened ends the reservation of room: load reports include it from chargedInReport on.
 func (o *Orchestrator) Opened(room ring.RoomID, node ring.NodeID, chargedInReport uint64) {
 	o.ledger.opened(room, node, chargedInReport)
 }

@@ -42,7 +42,7 @@ func (l *ledger) dropIfReported(room ring.RoomID, r reservation) {
 	}
 }
 
-// sum adds up the ring's nodes. A load counts up to its ceiling: an overload would raise everybody's bound.
+// A load counts up to its ceiling: an overload would raise everybody's bound.
 func sum(view *cluster.View, cfg Config) totals {
 	t := totals{placers: len(view.Signaling)}
 	for _, id := range view.Ring.Nodes() {

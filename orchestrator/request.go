@@ -15,7 +15,7 @@ type request struct {
 	room       ring.RoomID
 	expect     headroom.Room
 	avoid      avoidance     // empty for Place
-	refused    pin.Fence     // the fence under which its node refused the room
+	refused    pin.Fence     // under which its node refused the room
 	left       time.Duration // of Config.StoreBudget
 	evidence   evidence
 	in         pin.Incarnation // of the store's answers; 0 once one was unknown
@@ -26,8 +26,8 @@ type request struct {
 type evidence int
 
 const (
-	fromMemory evidence = iota // this process remembers the pin: nobody needs to be asked
-	fromStore                  // the store gave the pin: the cache or the owners must confirm it
+	fromMemory evidence = iota // nobody needs to be asked
+	fromStore                  // the cache or the owners must confirm it
 	restored                   // this call put a remembered pin over a lower one: the owners must confirm it
 )
 
@@ -69,7 +69,7 @@ func (o *Orchestrator) read(ctx context.Context, r *request) (current, error) {
 	})
 }
 
-// write replaces was by next if was is current, and returns what is current afterwards.
+// write replaces was if it is current, and returns what is current afterwards.
 func (o *Orchestrator) write(ctx context.Context, r *request, was current, next pin.Pin) (current, error) {
 	return r.ask(ctx, func(ctx context.Context) (stands pin.Pin, err error) {
 		if was.raw != nil {

@@ -10,7 +10,7 @@ import (
 	"github.com/holdfast-rtc/holdfast/pin"
 )
 
-// maxSteps: each step means that the pin was moved to another dead node.
+// Each step means that the pin was moved to another dead node.
 const maxSteps = 4
 
 // Place begins with a claim, the others with the pin to be moved.
@@ -48,7 +48,7 @@ func (o *Orchestrator) swapLoop(ctx context.Context, r *request, was current) (p
 			return pin.Pin{}, err
 		case usable && now.owner.IsZero():
 			if len(r.unanswered) > 0 {
-				r.in = 0 // The next call asks again.
+				r.in = 0 // the next call asks again
 			}
 			o.cache.Verified(r.room, now.pin, r.in)
 			return now.pin, nil
@@ -60,14 +60,14 @@ func (o *Orchestrator) swapLoop(ctx context.Context, r *request, was current) (p
 	return pin.Pin{}, fmt.Errorf("place room %s: %w", r.room, ErrContended)
 }
 
-// readInstead reads where nothing could be written; why is the error if there is no pin.
+// readInstead reads where nothing could be written. why is the error without a pin.
 func (o *Orchestrator) readInstead(ctx context.Context, r *request, why error) (current, error) {
 	found, err := o.read(ctx, r)
 	if err == nil && found.absent() {
 		err = why
 	}
 	if err == nil && o.cache.Of(r.room) != found.pin {
-		r.evidence = max(r.evidence, fromStore) // Its claimer may not have asked the owners.
+		r.evidence = max(r.evidence, fromStore) // its claimer may not have asked the owners
 	}
 	return found, err
 }
@@ -104,7 +104,7 @@ func (o *Orchestrator) propose(ctx context.Context, view *cluster.View, r *reque
 	}
 	known := o.cache.Of(r.room)
 	if !was.pin.IsZero() && was.pin.Fence.Less(known.Fence) && known.Node != "" && o.whyStale(ctx, r, known) == "" {
-		r.evidence = restored // A lost write: put it back.
+		r.evidence = restored // a lost write: put it back
 		return known, nil
 	}
 	need := r.expect.Cost()
@@ -178,7 +178,7 @@ func whyGone(view *cluster.View, p pin.Pin) (why string, known bool) {
 	}
 }
 
-// probe shares concurrent dials, which outlive their callers.
+// Concurrent dials are shared, and outlive their callers.
 func (o *Orchestrator) probe(ctx context.Context, p pin.Pin) (pin.BootID, error) {
 	answer := o.probes.DoChan(p.Control, func() (any, error) {
 		ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), o.cfg.ProbeTimeout)

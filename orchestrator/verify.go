@@ -14,7 +14,6 @@ import (
 
 const maxAsking = 64
 
-// errBroke is no answer: a question panicked.
 var errBroke = errors.New("asking broke")
 
 // unsynced returns the live media nodes whose pins may be missing in in; all for 0.
@@ -43,7 +42,7 @@ func (o *Orchestrator) verify(ctx context.Context, r *request, now current, usab
 	case !usable && lower:
 		in = 0
 	case !usable && r.avoid != (avoidance{}), r.evidence == fromMemory:
-		return pin.Pin{}, nil // Rehome and PlaceAgain verify after the write.
+		return pin.Pin{}, nil // Rehome and PlaceAgain verify after the write
 	case usable && r.evidence == fromStore && o.cache.IsVerified(r.room, now.pin, in):
 		return pin.Pin{}, nil
 	}
@@ -56,7 +55,7 @@ func (o *Orchestrator) verify(ctx context.Context, r *request, now current, usab
 		return pin.Pin{}, nil
 	}
 	if node, ok := view.Nodes[now.pin.Node]; usable && ok && node.Boot == now.pin.Boot && node.Load.Synced.Has(in) {
-		ask = append(ask, node) // Whether it has the room open decides when another owner has.
+		ask = append(ask, node) // whether it has the room open decides when another owner has
 	}
 	owner, err := o.askOwners(ctx, r, ask)
 	switch {
@@ -64,11 +63,11 @@ func (o *Orchestrator) verify(ctx context.Context, r *request, now current, usab
 		return pin.Pin{}, err
 	case now.raw != nil:
 	case !usable && owner.Boot == known.Boot && !known.Fence.Less(owner.Fence):
-		return pin.Pin{}, nil // propose puts it back.
+		return pin.Pin{}, nil // propose puts it back
 	case usable && owner.Boot == now.pin.Boot && !now.pin.Fence.Less(owner.Fence):
-		return pin.Pin{}, nil // The owner takes the pin over.
+		return pin.Pin{}, nil // the owner takes the pin over
 	case usable && owner.Fence.Less(now.pin.Fence) && !now.pin.Fence.Ignores(owner.Fence):
-		return pin.Pin{}, nil // The room was moved away from this owner.
+		return pin.Pin{}, nil // the room was moved away from this owner
 	case usable && !owner.IsZero():
 		o.log.Info("claim handed back", "room", r.room, "fence", now.pin.Fence, "node", now.pin.Node,
 			"holder", owner.Node, "holder_fence", owner.Fence, "why", "the store forgot the holder's pin")
@@ -76,11 +75,11 @@ func (o *Orchestrator) verify(ctx context.Context, r *request, now current, usab
 	return owner, nil
 }
 
-// graceShare of ProbeTimeout remains for the others once the cached owner has answered.
+// Part of ProbeTimeout that remains for the others once the cached owner has answered.
 const graceShare = 2
 
-// askOwners returns the highest pin under which a node has the room open. One frozen node must not stop all joins:
-// nodes that do not answer reclaim their rooms later.
+// askOwners returns the highest pin under which a node has the room open. A frozen node must not stop all joins: who
+// does not answer reclaims its rooms later.
 func (o *Orchestrator) askOwners(ctx context.Context, r *request, nodes []cluster.Node) (pin.Pin, error) {
 	known := o.cache.Of(r.room)
 	nodes = slices.DeleteFunc(nodes, func(n cluster.Node) bool {
@@ -93,7 +92,7 @@ func (o *Orchestrator) askOwners(ctx context.Context, r *request, nodes []cluste
 	defer stop()
 	var (
 		all  sync.WaitGroup
-		mu   sync.Mutex // guards held and r.unanswered
+		mu   sync.Mutex // also guards r.unanswered
 		held []pin.Pin
 	)
 	turn := make(chan struct{}, maxAsking)
@@ -126,18 +125,18 @@ func (o *Orchestrator) askOwners(ctx context.Context, r *request, nodes []cluste
 	var top pin.Pin
 	view := o.views.View()
 	for _, p := range held {
-		if why, _ := whyGone(view, p); why == "" && top.Fence.Less(p.Fence) { // It may have died since.
+		if why, _ := whyGone(view, p); why == "" && top.Fence.Less(p.Fence) { // it may have died since
 			top = p
 		}
 	}
 	return top, nil
 }
 
-// rememberedFor is half of a pin's life: the pin cannot have expired.
+// Half of a pin's life: the pin cannot have expired.
 const rememberedFor = 30 * time.Minute
 
-// withoutStore returns the pin of the live owner, or a recent one from the cache. Large clusters are not asked for
-// unknown rooms, which a client may invent.
+// withoutStore returns the pin of the live owner, or a recent one. Large clusters are not asked for unknown rooms,
+// which a client may invent.
 func (o *Orchestrator) withoutStore(ctx context.Context, r *request) (pin.Pin, bool) {
 	known, view := o.cache.Of(r.room), o.views.View()
 	if r.avoid != (avoidance{}) || view == nil {
@@ -155,7 +154,7 @@ func (o *Orchestrator) withoutStore(ctx context.Context, r *request) (pin.Pin, b
 		o.cache.Note(r.room, owner)
 		return owner, true
 	case !owner.IsZero() && owner.Boot != known.Boot:
-		return pin.Pin{}, false // Only the store can tell.
+		return pin.Pin{}, false // only the store can tell
 	}
 	why, sure := whyGone(view, known)
 	return known, known.Node != "" && sure && why == "" && (!owner.IsZero() || o.cache.IsRecent(r.room, known, rememberedFor))

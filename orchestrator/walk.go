@@ -29,7 +29,7 @@ const (
 
 type totals struct {
 	load, ceiling headroom.Egress
-	placers       int // signaling nodes: each may place a room by the same view
+	placers       int // each signaling node may place a room by the same view
 }
 
 type verdict string
@@ -68,7 +68,7 @@ func judge(c candidate, need headroom.Egress, limit float64) verdict {
 
 type choice struct {
 	node    ring.NodeID // empty for none
-	asked   int         // nodes that were not barred
+	asked   int         // nodes not barred
 	refused int
 	best    headroom.Egress // the most free egress of those asked
 }
@@ -76,10 +76,10 @@ type choice struct {
 type draw struct {
 	node ring.NodeID
 	best float64
-	lots float64 // of all nodes together
+	lots float64 // of all nodes
 }
 
-// enter uses weighted rendezvous hashing: all callers draw the same node, each in proportion to its lots.
+// By weighted rendezvous all callers draw the same node, each in proportion to its lots.
 func (d *draw) enter(node ring.NodeID, room ring.RoomID, lots float64) {
 	u := (float64(ring.Weight(node, string(room))>>11) + 0.5) / (1 << 53) // in (0, 1)
 	if score := lots / -math.Log(u); d.node == "" || score > d.best {
@@ -88,7 +88,7 @@ func (d *draw) enter(node ring.NodeID, room ring.RoomID, lots float64) {
 	d.lots += lots
 }
 
-// choose takes the first node that is not barred if it is within the bound or idle. Otherwise it draws by how many such
+// choose takes the first node that is not barred if it is within the bound or idle. Else it draws by how many such
 // rooms a node takes below the bound, or below its ceiling if all together cannot take one from each signaling node.
 func choose(walk iter.Seq[candidate], total totals, room ring.RoomID, need headroom.Egress, epsilon float64) choice {
 	var (

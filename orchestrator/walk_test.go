@@ -143,12 +143,3 @@ func TestWalkBoundsTheFullestNode(t *testing.T) {
 		t.Errorf("the fullest node has %.3f of its ceiling, want at most %.3f", fullest, limit)
 	}
 }
-
-func TestConfigNamesEveryFault(t *testing.T) {
-	if err := DefaultConfig().Validate(); err != nil {
-		t.Errorf("the default configuration: %v", err)
-	}
-	if err := (Config{}).Validate(); err == nil || len(err.(interface{ Unwrap() []error }).Unwrap()) != 3 {
-		t.Errorf("an empty configuration has the faults %v, want all three", err)
-	}
-}

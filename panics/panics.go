@@ -17,13 +17,13 @@ import (
 )
 
 const (
-	// refusedAfter is how many panics the input of one peer may cause.
+	// For the input of one peer.
 	refusedAfter = 2
-	// strikeLife is how long a panic is held against a peer: the fault is ours, and its input may have been innocent.
+	// The fault is ours, and the input may have been innocent.
 	strikeLife = 10 * time.Minute
-	// rememberedPeers bounds the peers that are remembered; past it the others go unremembered until a life has passed.
+	// Past it others go unremembered until a life has passed.
 	rememberedPeers = 10_000
-	// linesPerSecond and lineBurst bound the log: a stack has some 5 KB.
+	// A stack has some 5 KB.
 	linesPerSecond = 0.1
 	lineBurst      = 10
 )
@@ -34,10 +34,10 @@ type Error struct {
 	Stack []byte
 }
 
-// Error is what panic was called with.
 func (e *Error) Error() string { return fmt.Sprintf("panic: %v", e.Fault) }
 
-// Of makes an error of what recover returned, nil of nil. The deferred function that recovers must call it, for the stack.
+// Of makes an error of what recover returned, nil of nil. The deferred function that recovers must call it, for the
+// stack.
 func Of(fault any) *Error {
 	if fault == nil {
 		return nil
@@ -45,19 +45,19 @@ func Of(fault any) *Error {
 	return &Error{Fault: fault, Stack: debug.Stack()}
 }
 
-// Catch calls f and returns the panic that ended it, nil for none.
+// Catch calls f and returns the panic that ended it, or nil.
 func Catch(f func()) (caught *Error) {
 	defer func() { caught = Of(recover()) }()
 	f()
 	return nil
 }
 
-// Guard is one process's count of panics. Its methods may be called from any goroutine.
+// Guard counts one process's panics. It is safe for concurrent use.
 type Guard struct {
 	count atomic.Uint64
 	lines *loglimit.Limiter
 
-	mu      sync.Mutex // guards strikes
+	mu      sync.Mutex
 	strikes map[string]strikes
 }
 
@@ -72,8 +72,8 @@ func New() *Guard {
 	return &Guard{lines: loglimit.New(linesPerSecond, lineBurst), strikes: make(map[string]strikes)}
 }
 
-// Report counts a panic and logs it, with attributes that say whose input it was. what is a sentence's beginning such as
-// "a packet broke its reading".
+// Report counts and logs a panic; attributes say whose input it was. what begins a sentence, as "a packet broke its
+// reading".
 func (g *Guard) Report(log *slog.Logger, caught *Error, what string, attributes ...any) {
 	total := g.count.Add(1)
 	if unlogged, ok := g.lines.Next(); ok {
@@ -81,7 +81,7 @@ func (g *Guard) Report(log *slog.Logger, caught *Error, what string, attributes 
 	}
 }
 
-// Survives reports whether f returned. A panic of f is reported as by Report. A loop calls it for each round, and goes on.
+// Survives reports whether f returned; a panic is reported. Loops call it for each round.
 func (g *Guard) Survives(log *slog.Logger, what string, f func(), attributes ...any) bool {
 	caught := Catch(f)
 	if caught != nil {
@@ -93,7 +93,7 @@ func (g *Guard) Survives(log *slog.Logger, what string, f func(), attributes ...
 // Count is how many panics were reported.
 func (g *Guard) Count() uint64 { return g.count.Load() }
 
-// Strike remembers that the input of a peer caused a panic. The name must be one that strangers cannot choose, such as an identity.
+// Strike remembers that a peer's input caused a panic. Strangers must not be able to choose the name.
 func (g *Guard) Strike(who string) {
 	now := time.Now()
 	g.mu.Lock()

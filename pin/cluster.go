@@ -5,17 +5,17 @@ import (
 	"strings"
 )
 
-// DefaultCluster is the name of a cluster that nobody named.
+// DefaultCluster is the name where none is given.
 const DefaultCluster = "holdfast"
 
-// maxClusterName keeps keys and log lines short.
+// Keys and log lines stay short.
 const maxClusterName = 32
 
 func foreign(c rune) bool {
 	return (c < 'a' || c > 'z') && (c < '0' || c > '9') && c != '-' && c != '_'
 }
 
-// ValidCluster accepts what stands in keys, gossip and certificates, and is no pattern and no hash tag.
+// ValidCluster accepts what fits keys, gossip and certificates, and is no pattern and no hash tag.
 func ValidCluster(name string) error {
 	if name == "" || len(name) > maxClusterName || strings.ContainsFunc(name, foreign) {
 		return fmt.Errorf("cluster name %q: give 1 to %d lower-case letters, digits, - and _", name, maxClusterName)

@@ -5,7 +5,7 @@ import (
 	"slices"
 )
 
-// Incarnation names one unbroken memory of one master of the store. It ends when the master comes back empty, or a
+// Incarnation names one unbroken memory of a master of the store. It ends when the master comes back empty, or a
 // replica that may lack writes takes its place. Zero is unknown.
 type Incarnation uint64
 
@@ -34,7 +34,7 @@ func IncarnationsOf(given []Incarnation) Incarnations {
 func (s Incarnations) Has(g Incarnation) bool {
 	var wanted [bytesPerIncarnation]byte
 	binary.BigEndian.PutUint64(wanted[:], uint64(g))
-	for at := 0; at+bytesPerIncarnation <= len(s); at += bytesPerIncarnation { // Claims ask this of every node: no allocation.
+	for at := 0; at+bytesPerIncarnation <= len(s); at += bytesPerIncarnation { // claims ask this of every node: no allocation
 		if s[at:at+bytesPerIncarnation] == Incarnations(wanted[:]) {
 			return true
 		}
@@ -42,7 +42,7 @@ func (s Incarnations) Has(g Incarnation) bool {
 	return false
 }
 
-// All is in ascending order.
+// All are in ascending order.
 func (s Incarnations) All() []Incarnation {
 	var all []Incarnation
 	for rest := []byte(s); len(rest) >= bytesPerIncarnation; rest = rest[bytesPerIncarnation:] {

@@ -13,19 +13,19 @@ import (
 	"github.com/holdfast-rtc/holdfast/ring"
 )
 
-// BootID names one run of a process. Boots of one node sort by age as text.
+// BootID names one run of a process. Those of one node sort by age as text.
 type BootID string
 
-// Fence orders the pins of one room by epoch, then nonce. The higher fence wins everywhere.
+// Fence orders a room's pins by epoch, then nonce. The higher one wins everywhere.
 type Fence struct {
 	Epoch uint64 `json:"epoch"`        // Unix milliseconds of the first claim, +1 per re-homing
-	Nonce uint64 `json:"nonce,string"` // random per claim, see Fresh; too long for a JavaScript number
+	Nonce uint64 `json:"nonce,string"` // see Fresh; too long for a JavaScript number
 }
 
 const freshBit = 1 << 63
 
-// Fresh says that the pin was claimed on an absent key, by somebody who did not know whether the room is open. An owner whose
-// pin the store lost may reclaim from it.
+// Fresh says that the pin was claimed on an absent key, by somebody who did not know whether the room is open. An
+// owner whose pin the store lost may reclaim from it.
 func (f Fence) Fresh() bool { return f.Nonce&freshBit != 0 }
 
 // Compare returns -1, 0 or +1.
@@ -36,13 +36,12 @@ func (f Fence) Compare(g Fence) int {
 // Less reports whether g fences f.
 func (f Fence) Less(g Fence) bool { return f.Compare(g) < 0 }
 
-// Ignores reports whether the maker of f cannot have known the lower fence g: every move raises the epoch.
+// Ignores: the maker of f cannot have known the lower fence g, for every move raises the epoch.
 func (f Fence) Ignores(g Fence) bool { return f.Fresh() || f.Epoch == g.Epoch }
 
-// IsZero is true for no pin at all.
+// IsZero is true for no pin.
 func (f Fence) IsZero() bool { return f == Fence{} }
 
-// String is "epoch/nonce", the nonce in hex.
 func (f Fence) String() string { return fmt.Sprintf("%d/%016x", f.Epoch, f.Nonce) }
 
 // LogValue is String.
@@ -53,7 +52,7 @@ type Pin struct {
 	Fence   Fence       `json:"fence"`
 	Node    ring.NodeID `json:"node"`
 	Boot    BootID      `json:"boot"`
-	Control string      `json:"control"` // host:port of the node's control service
+	Control string      `json:"control"` // host:port
 }
 
 // IsZero reports whether p places nothing.

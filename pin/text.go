@@ -24,9 +24,8 @@ const (
 	fieldCount    = 6
 )
 
-// MaxEpoch is the largest integer that JavaScript holds exactly. An epoch above it (year 287396) is damage, and must
-// not raise later ones.
-const MaxEpoch = 1<<53 - 1
+// maxEpoch is the largest exact integer of JavaScript. An epoch above it is damage, and must not raise later ones.
+const maxEpoch = 1<<53 - 1
 
 // Encode gives "1|epoch|nonce|node|boot|control", the nonce as 16 hex digits. Two texts are equal exactly when the
 // pins are.
@@ -80,8 +79,8 @@ func (p Pin) Validate() error {
 	if p.Fence.Epoch == 0 {
 		return fmt.Errorf("%w: epoch is 0", ErrCorrupt)
 	}
-	if p.Fence.Epoch > MaxEpoch {
-		return fmt.Errorf("%w: epoch %d is above %d", ErrCorrupt, p.Fence.Epoch, uint64(MaxEpoch))
+	if p.Fence.Epoch > maxEpoch {
+		return fmt.Errorf("%w: epoch %d is above %d", ErrCorrupt, p.Fence.Epoch, uint64(maxEpoch))
 	}
 	for _, f := range []struct{ name, value string }{
 		{"node", string(p.Node)}, {"boot", string(p.Boot)}, {"control address", p.Control},
@@ -101,11 +100,11 @@ func (p Pin) Validate() error {
 // NewNonce is for a pin that replaces a known one.
 func NewNonce() uint64 {
 	var b [8]byte
-	_, _ = rand.Read(b[:]) // It returns no error.
+	_, _ = rand.Read(b[:])
 	return binary.BigEndian.Uint64(b[:]) &^ freshBit
 }
 
-// NewFreshNonce is for a claim on an absent key; see Fence.Fresh.
+// NewFreshNonce is for a claim on an absent key.
 func NewFreshNonce() uint64 { return NewNonce() | freshBit }
 
 // NewBootID is 13 digits of Unix milliseconds, a dash, and 8 random hex digits.

@@ -13,7 +13,7 @@ import (
 	"time"
 )
 
-// Path is where every signaling node says whether it is ready.
+// Path is where a signaling node says whether it is ready.
 const Path = "/readyz"
 
 const answerBytes = 4 << 10
@@ -21,7 +21,7 @@ const answerBytes = 4 << 10
 // Asker asks. It is safe for concurrent use.
 type Asker struct{ client *http.Client }
 
-// New returns an Asker for which an answer later than limit is none.
+// New returns an Asker that waits until limit.
 func New(limit time.Duration) *Asker {
 	return &Asker{&http.Client{
 		Timeout: limit,
@@ -30,7 +30,7 @@ func New(limit time.Duration) *Asker {
 	}}
 }
 
-// Ask returns nil when the process at address (host:port) answers path with 200.
+// Ask returns nil when address (host:port) answers path with 200.
 func (a *Asker) Ask(ctx context.Context, address, path string) error {
 	url := "http://" + address + path
 	request, err := http.NewRequestWithContext(ctx, http.MethodGet, url, http.NoBody)

@@ -14,27 +14,27 @@ import (
 	"github.com/redis/go-redis/v9/maintnotifications"
 )
 
-// The kinds of store that a URL can name; rediss instead of redis means TLS.
+// The kinds of store that a URL can name; rediss means TLS.
 //
 //	redis://[user:password@]host:port[/db]
 //	redis+sentinel://[user:password@]host:port,host:port/master[?db=n][&sentinel_username=u&sentinel_password=p]
 //	redis+cluster://[user:password@]host:port,host:port
 //
-// The user and the password are those of the data servers. Time-outs in the URL (?read_timeout=250ms) replace
-// those of this package. secure.go has the parameters of TLS.
+// User and password are of the data servers. Time-outs in the URL (?read_timeout=250ms) replace this package's.
+// secure.go has the parameters of TLS.
 const (
 	kindSingle   = ""
 	kindSentinel = "sentinel"
 	kindCluster  = "cluster"
 )
 
-// poolSize: after as many failed look-ups of a Sentinel master go-redis waits a second.
+// After as many failed look-ups of a Sentinel master go-redis waits a second.
 const poolSize = 128
 
 type address struct {
 	kind     string
 	hosts    []string
-	master   string // of Sentinel
+	master   string
 	sentinel url.Userinfo
 	options  *redis.Options // for data servers
 }
@@ -110,17 +110,17 @@ func (a *address) read(single string, files tlsFiles) error {
 	options.MaintNotificationsConfig = &maintnotifications.Config{Mode: maintnotifications.ModeDisabled}
 	options.ContextTimeoutEnabled = true
 	options.DialTimeout = cmp.Or(options.DialTimeout, dialTimeout)
-	options.DialerRetries = 1 // MaxRetries is the only retry.
+	options.DialerRetries = 1 // MaxRetries is the only retry
 	options.ReadTimeout = cmp.Or(options.ReadTimeout, exchangeTimeout)
 	options.WriteTimeout = cmp.Or(options.WriteTimeout, exchangeTimeout)
 	options.PoolTimeout = cmp.Or(options.PoolTimeout, poolTimeout)
 	options.PoolSize = cmp.Or(options.PoolSize, poolSize)
-	options.PipelinePoolSize = -1 // One pool, which warm keeps ready.
+	options.PipelinePoolSize = -1 // one pool, which warm keeps ready
 	options.MaxRetries = cmp.Or(options.MaxRetries, maxRetries)
 	options.MinRetryBackoff = minRetryBackoff
 	options.MaxRetryBackoff = maxRetryBackoff
 	if options.TLSConfig != nil && a.kind != kindSingle {
-		options.TLSConfig.ServerName = "" // Verify each server by its own host.
+		options.TLSConfig.ServerName = "" // each server is verified by its own host
 	}
 	options.Dialer = patientDialer(options.TLSConfig)
 	a.options = options
@@ -164,8 +164,7 @@ func (b *brokenConn) Read([]byte) (int, error) { return 0, b.why }
 
 func (b *brokenConn) Write([]byte) (int, error) { return 0, b.why }
 
-// patientDialer returns a brokenConn where it cannot dial. Otherwise go-redis stops dialing for seconds after
-// poolSize failures.
+// Where dialing fails it returns a brokenConn: go-redis stops dialing for seconds after poolSize failures.
 func patientDialer(secure *tls.Config) func(ctx context.Context, network, addr string) (net.Conn, error) {
 	plain := &net.Dialer{}
 	dial := plain.DialContext

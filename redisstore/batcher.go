@@ -12,16 +12,15 @@ import (
 	"github.com/holdfast-rtc/holdfast/ring"
 )
 
-// Concurrent claims share a pipeline. A lone claim is sent at once, on its caller's goroutine.
+// Concurrent claims share a pipeline. A lone claim is sent at once, by its caller.
 const (
 	maxBatch = 128
-	// maxPipelines for one master: more mean smaller batches, one could hang. For a far master, waiting would double
-	// the round trip.
+	// More mean smaller batches, one could hang. For a far master, waiting would double the round trip.
 	maxPipelines    = 2
 	maxFarPipelines = 32
-	// far is the round trip from which on a master is far.
+	// From this round trip on a master is far.
 	far = 10 * time.Millisecond
-	// maxWaiting: a store that far behind will not answer in time.
+	// A store that far behind will not answer in time.
 	maxWaiting   = 8192
 	batchTimeout = 500 * time.Millisecond
 )
@@ -46,7 +45,7 @@ type claimed struct {
 }
 
 type batcher struct {
-	mu        sync.Mutex // guards the fields below
+	mu        sync.Mutex
 	waiting   []*claim
 	pipelines int           // under way
 	trip      time.Duration // the last round trip
@@ -84,7 +83,7 @@ func (b *batcher) next() []*claim {
 	n := min(len(b.waiting), maxBatch)
 	if n == 0 {
 		b.pipelines--
-		b.waiting = nil // Free the memory.
+		b.waiting = nil
 		return nil
 	}
 	batch := b.waiting[:n:n]
@@ -100,7 +99,7 @@ func (m *master) claim(ctx context.Context, c *claim) claimed {
 	if now {
 		m.execute(ctx, []*claim{c})
 		if batch := m.claims.next(); batch != nil {
-			go m.executeAll(batch) //nolint:contextcheck // The caller's context must not end the claims of others.
+			go m.executeAll(batch) //nolint:contextcheck // the caller's context must not end others' claims
 		}
 		return c.answer
 	}
@@ -133,7 +132,7 @@ func (m *master) execute(ctx context.Context, batch []*claim) {
 	}
 }
 
-// send reads the marker after the claims, in one round trip: a data loss in between must lose the claims and show no
+// The marker is read after the claims, in one round trip: a data loss in between must lose the claims and show no
 // marker.
 func (m *master) send(ctx context.Context, batch []*claim) {
 	pipe := m.client.Pipeline()
@@ -147,7 +146,7 @@ func (m *master) send(ctx context.Context, batch []*claim) {
 		now = pipe.Time(ctx)
 	}
 	began := time.Now()
-	if _, err := pipe.Exec(ctx); err == nil || isReply(err) { // Each command has its own error.
+	if _, err := pipe.Exec(ctx); err == nil || isReply(err) { // each command has its own error
 		m.claims.took(time.Since(began))
 	}
 	if now != nil && now.Err() == nil {

@@ -12,11 +12,11 @@ import (
 	"github.com/holdfast-rtc/holdfast/ring"
 )
 
-// pinTTL is longer than an outage that can be ridden out.
+// Longer than an outage that can be ridden out.
 const pinTTL = time.Hour
 
-// Claim is SET NX GET EX, one round trip shared with other claims. It returns the current pin and its incarnation, 0 if
-// unknown.
+// Claim is SET NX GET EX, one round trip shared with other claims. It returns the current pin and its incarnation, 0
+// if unknown.
 func (s *Store) Claim(ctx context.Context, room ring.RoomID, p pin.Pin) (pin.Pin, pin.Incarnation, error) {
 	err := p.Validate()
 	if err == nil {
@@ -56,7 +56,7 @@ func (s *Store) claim(ctx context.Context, c *claim) claimed {
 	return claimedBy(s.cluster.SetArgs(ctx, s.keys.pin(c.room), c.pin.Encode(), claimArgs()))
 }
 
-// Get returns false when there is no pin.
+// Get is false without a pin.
 func (s *Store) Get(ctx context.Context, room ring.RoomID) (pin.Pin, bool, error) {
 	p, err := pinIn(room, s.client.Get(ctx, s.keys.pin(room)))
 	if errors.Is(err, redis.Nil) {

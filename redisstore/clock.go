@@ -7,16 +7,16 @@ import (
 )
 
 const (
-	// clockLasts: clocks drift by milliseconds a minute at worst.
+	// Clocks drift by milliseconds a minute at worst.
 	clockLasts = time.Minute
-	// clockEvery is the age at which claims ask again.
+	// From this age on claims ask again.
 	clockEvery = clockLasts / 2
 )
 
 // clock knows a server's time. Learned from replies; costs no round trip of its own.
 type clock struct {
-	mu   sync.Mutex // guards the fields below
-	says int64      // microseconds
+	mu   sync.Mutex
+	says int64 // microseconds
 	at   time.Time
 }
 

@@ -8,8 +8,8 @@ import (
 	"github.com/holdfast-rtc/holdfast/ring"
 )
 
-// The keys. Each begins with the name of the cluster, since several may share a store. The braces are Redis
-// Cluster's hash tag: all keys of one room lie in one slot.
+// Keys begin with the cluster's name, since several may share a store. The braces are Redis Cluster's hash tag: all
+// keys of a room lie in one slot.
 //
 //	<cluster>:room:{<room>}:node           the room's pin, pin.Pin.Encode
 //	<cluster>:room:{<room>}:note:<name>    a note of the room: see notes.go
@@ -29,7 +29,7 @@ func (k keyspace) pin(room ring.RoomID) string {
 	return string(k) + roomInfix + escape(string(room)) + pinSuffix
 }
 
-// note is where a note of room stands. Its name is escaped, so that no note is found among the pins.
+// The name is escaped, so that no note is found among the pins.
 func (k keyspace) note(room ring.RoomID, name string) string {
 	return string(k) + roomInfix + escape(string(room)) + noteInfix + escape(name)
 }
@@ -50,8 +50,8 @@ func (k keyspace) room(key string) (ring.RoomID, error) {
 	return ring.RoomID(id), err
 }
 
-// escape: a brace would end the hash tag, and spread a room over two slots. "{", "}" and "%" become %7B, %7D and %25;
-// the empty id becomes "%".
+// A brace would end the hash tag, and spread a room over two slots. "{", "}" and "%" become %7B, %7D and %25; the
+// empty id becomes "%".
 func escape(id string) string {
 	if id == "" {
 		return "%"

@@ -16,16 +16,16 @@ import (
 	"github.com/holdfast-rtc/holdfast/pin"
 )
 
-// A marker tells the incarnations of one master apart: "<run id>.<nonce>", the run id of the process that it was
-// written on. It is rewritten when it is missing (a new or empty master) or names another process (a replica or an
-// old file may lack the last pins). In a Redis Cluster it lies in the master's lowest slot. renewScript writes
-// KEYS[1] unless it names the process already: ARGV = "<run id>.", nonce.
+// A marker tells a master's incarnations apart: "<run id>.<nonce>", the run id of the process that it was written on.
+// It is rewritten when it is missing (a new or empty master) or names another process (a replica or an old file may
+// lack the last pins). In a Redis Cluster it lies in the master's lowest slot. renewScript writes KEYS[1] unless it
+// names the process already: ARGV = "<run id>.", nonce.
 const renewScript = `local stands = redis.pcall('GET', KEYS[1])
 if type(stands) == 'string' and string.sub(stands, 1, #ARGV[1]) == ARGV[1] then return stands end
 redis.call('SET', KEYS[1], ARGV[1] .. ARGV[2])
 return ARGV[1] .. ARGV[2]`
 
-// unnamedRun is for servers that tell no run id. There a failover is not noticed.
+// For servers that tell no run id. There a failover is not noticed.
 const unnamedRun = "unnamed"
 
 type master struct {
@@ -35,7 +35,7 @@ type master struct {
 	panics *panics.Guard
 	warned atomic.Bool
 	run    atomic.Pointer[string]
-	marker atomic.Pointer[string] // the key of the marker; nil while unknown
+	marker atomic.Pointer[string] // its key; nil while unknown
 	cold   atomic.Bool            // the last ping failed
 	claims batcher
 	clock  clock
@@ -43,7 +43,7 @@ type master struct {
 
 var errBroke = errors.New("the store's reply broke its reading")
 
-// borne makes an error of a panic: f runs on a goroutine of the client's or of a batch.
+// borne makes an error of a panic on a goroutine that no caller waits for.
 func (m *master) borne(what string, f func() error) error {
 	err := errBroke
 	m.panics.Survives(m.log, what, func() { err = f() })
@@ -63,7 +63,7 @@ func (m *master) greet(ctx context.Context, conn *redis.Conn) error {
 	return nil
 }
 
-// warnOfEviction reads INFO because a managed Redis refuses CONFIG.
+// A managed Redis refuses CONFIG, so INFO is read.
 func (m *master) warnOfEviction(info string) {
 	for line := range strings.Lines(info) {
 		policy, found := strings.CutPrefix(strings.TrimSpace(line), "maxmemory_policy:")
@@ -103,7 +103,7 @@ func (m *master) incarnationOf(marker string, err error) pin.Incarnation {
 		return 0
 	}
 	sum := fnv.New64a()
-	_, _ = sum.Write([]byte(marker)) // never an error
+	_, _ = sum.Write([]byte(marker))
 	return pin.Incarnation(max(sum.Sum64(), 1))
 }
 
@@ -114,8 +114,7 @@ func (m *master) readMarker(ctx context.Context, pipe redis.Pipeliner) *redis.St
 	return redis.NewStringResult("", errNoMarker)
 }
 
-// incarnation reads the marker by GETEX PERSIST, a write that changes nothing: a server that refuses writes still
-// answers GET.
+// GETEX PERSIST is a write that changes nothing: a server that refuses writes still answers GET.
 func (m *master) incarnation(ctx context.Context) (pin.Incarnation, error) {
 	key := m.marker.Load()
 	if key == nil {

@@ -16,7 +16,7 @@ import (
 )
 
 type masters struct {
-	mu        sync.Mutex // guards byAddress
+	mu        sync.Mutex
 	byAddress map[string]*master
 }
 
@@ -57,8 +57,8 @@ func (s *Store) masterOf(ctx context.Context, room ring.RoomID) (*master, error)
 	return m, nil
 }
 
-// Incarnations writes missing markers. Pins written afterwards are in the returned incarnations or later ones. An error
-// means that some are missing.
+// Incarnations writes missing markers. Pins written afterwards are in the returned incarnations or later ones. An
+// error means that some are missing.
 func (s *Store) Incarnations(ctx context.Context) ([]pin.Incarnation, error) {
 	if s.sole != nil {
 		g, err := s.sole.incarnation(ctx)
@@ -70,12 +70,12 @@ func (s *Store) Incarnations(ctx context.Context) ([]pin.Incarnation, error) {
 	if err := s.locate(ctx); err != nil {
 		return nil, err
 	}
-	var mu sync.Mutex // ForEachMaster is concurrent.
+	var mu sync.Mutex // ForEachMaster is concurrent
 	var all []pin.Incarnation
 	err := s.cluster.ForEachMaster(ctx, func(ctx context.Context, client *redis.Client) error {
 		m := s.masters.at(client.Options().Addr)
 		if m == nil || m.marker.Load() == nil {
-			return nil // It owns no slot.
+			return nil // it owns no slot
 		}
 		return m.borne("an incarnation broke its reading", func() error {
 			g, err := m.incarnation(ctx)
@@ -92,7 +92,7 @@ func (s *Store) Incarnations(ctx context.Context) ([]pin.Incarnation, error) {
 
 // locate finds each master's marker.
 func (s *Store) locate(ctx context.Context) error {
-	slots, err := s.cluster.ClusterSlots(ctx).Result() //nolint:staticcheck // go-redis names its own clients after these addresses, not after those of CLUSTER SHARDS.
+	slots, err := s.cluster.ClusterSlots(ctx).Result() //nolint:staticcheck // go-redis names its clients after these, not after CLUSTER SHARDS
 	if err != nil {
 		return fmt.Errorf("ask the cluster for its slots: %w", err)
 	}
@@ -131,7 +131,7 @@ func (s *Store) recheck() {
 }
 
 const (
-	// relocateEvery: after slots moved, claims are slow until everybody reads one marker for each master.
+	// After slots moved, claims are slow until everybody reads one marker for each master.
 	relocateEvery = 5 * time.Second
 	renewTimeout  = time.Second
 )
@@ -141,7 +141,7 @@ func (s *Store) Run(ctx context.Context) error {
 	moved, cold := time.NewTicker(relocateEvery), time.NewTicker(warmEvery)
 	defer moved.Stop()
 	defer cold.Stop()
-	if s.cluster == nil { // No slots move.
+	if s.cluster == nil { // no slots move
 		moved.Stop()
 	}
 	for due := s.warm; ; {
@@ -167,10 +167,9 @@ func (s *Store) renewMarkers(ctx context.Context) {
 	}
 }
 
-// slotCount of a Redis Cluster.
 const slotCount = 16384
 
-// markerIn is a marker's key in a slot: the first number whose hash tag falls into it.
+// The first number whose hash tag falls into the slot.
 func (k keyspace) markerIn(slot int) string {
 	for n := 0; ; n++ {
 		if tag := strconv.Itoa(n); slotOf(tag) == slot {

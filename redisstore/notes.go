@@ -10,7 +10,7 @@ import (
 	"github.com/holdfast-rtc/holdfast/ring"
 )
 
-// Note writes notes of a room, by name, for life, in one round trip. It may be repeated.
+// Note writes a room's notes, by name, for life, in one round trip. It may be repeated.
 func (s *Store) Note(ctx context.Context, room ring.RoomID, notes map[string]string, life time.Duration) error {
 	if len(notes) == 0 || life <= 0 {
 		return nil
@@ -42,7 +42,7 @@ func (s *Store) Notes(ctx context.Context, room ring.RoomID, names ...string) ([
 		return nil, fmt.Errorf("read notes of room %s: %w", room, err)
 	}
 	for i, value := range values {
-		texts[i], _ = value.(string) // What is missing, or no text, is nil.
+		texts[i], _ = value.(string) // nil for what is missing or no text
 	}
 	return texts, nil
 }

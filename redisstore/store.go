@@ -20,7 +20,7 @@ import (
 	"github.com/holdfast-rtc/holdfast/pin"
 )
 
-// The client's own time-outs. A join's context ends sooner.
+// A join's context ends sooner.
 const (
 	dialTimeout     = time.Second
 	exchangeTimeout = 2 * time.Second        // each way
@@ -48,8 +48,7 @@ func Open(rawURL string, log *slog.Logger) (*Store, error) {
 	return OpenAs(rawURL, pin.DefaultCluster, panics.New(), log)
 }
 
-// OpenAs does not connect. address.go has the forms of URLs, which no error shows. guard is told of replies that break their
-// reading on goroutines that no caller waits for.
+// OpenAs does not connect, and shows no URL in errors. guard is told of replies that break their reading.
 func OpenAs(rawURL, cluster string, guard *panics.Guard, log *slog.Logger) (*Store, error) {
 	if err := pin.ValidCluster(cluster); err != nil {
 		return nil, err
@@ -58,7 +57,7 @@ func OpenAs(rawURL, cluster string, guard *panics.Guard, log *slog.Logger) (*Sto
 	if err != nil {
 		return nil, fmt.Errorf("redis URL: %w", err)
 	}
-	// go-redis logs to standard error; all comes back as errors.
+	// All comes back as errors.
 	logging.Disable()
 	s := &Store{
 		keys: keyspace(cluster), log: log, panics: guard, trips: &tripCounter{}, rechecks: make(chan struct{}, 1),

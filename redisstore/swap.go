@@ -38,23 +38,23 @@ var (
 	errAnswer = errors.New("the store's answer to a script cannot be read")
 )
 
-// Swap replaces old by next; see orchestrator.PinStore.
+// Swap is part of orchestrator.PinStore.
 func (s *Store) Swap(ctx context.Context, room ring.RoomID, old, next pin.Pin) (pin.Pin, pin.Incarnation, error) {
 	return s.exchange(ctx, room, old.Encode(), next)
 }
 
-// Repair replaces a value that is no pin by next; see orchestrator.PinStore.
+// Repair is part of orchestrator.PinStore.
 func (s *Store) Repair(ctx context.Context, room ring.RoomID, raw string, next pin.Pin) (pin.Pin, error) {
 	current, _, err := s.exchange(ctx, room, raw, next)
 	return current, err
 }
 
-// removableAfter: the next claim, in a later millisecond, must get a higher epoch.
+// The next claim, in a later millisecond, must get a higher epoch.
 const removableAfter = 10 * time.Second
 
 // Remove deletes p if it is current and older than removableAfter.
 func (s *Store) Remove(ctx context.Context, room ring.RoomID, p pin.Pin) (removed bool, err error) {
-	if int64(p.Fence.Epoch) > s.Now().Add(-removableAfter).UnixMilli() { //nolint:gosec // pin.MaxEpoch is far below
+	if int64(p.Fence.Epoch) > s.Now().Add(-removableAfter).UnixMilli() { //nolint:gosec // the largest epoch is far below
 		return false, nil
 	}
 	answer, err := s.swap(ctx, room, p.Encode(), "")
@@ -71,7 +71,7 @@ func (s *Store) exchange(ctx context.Context, room ring.RoomID, raw string, next
 	if err == nil {
 		answer, err = s.swap(ctx, room, raw, next.Encode())
 	}
-	if answer.late { // The store's clock was set. Try once more.
+	if answer.late { // the store's clock was set: try once more
 		answer, err = s.swap(ctx, room, raw, next.Encode())
 	}
 	if err == nil && answer.late {
@@ -112,7 +112,7 @@ func (s *Store) swap(ctx context.Context, room ring.RoomID, raw, next string) (s
 	return swappedBy(evalSwap(ctx, s.cluster, s.keys.pin(room), raw, next, 0))
 }
 
-// swap reads the marker after the script, in one round trip, as master.execute does.
+// The marker is read after the script, in one round trip, as by master.execute.
 func (m *master) swap(ctx context.Context, room ring.RoomID, raw, next string) (swapped, error) {
 	pipe := m.client.Pipeline()
 	script := evalSwap(ctx, pipe, m.keys.pin(room), raw, next, m.clock.latest(ctx))

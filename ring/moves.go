@@ -1,13 +1,13 @@
 package ring
 
-// Move is a room with another owner. From or To is empty for an empty ring.
+// Move is a room with another owner; From or To may be empty.
 type Move struct {
 	Room RoomID
 	From NodeID
 	To   NodeID
 }
 
-// Moves returns the rooms whose owners differ, in the order given.
+// Moves returns the rooms whose owners differ.
 func Moves(before, after *Ring, rooms []RoomID) []Move {
 	var moves []Move
 	for _, room := range rooms {

@@ -5,8 +5,8 @@ import (
 	"encoding/binary"
 )
 
-// Rendezvous elects one of nodes for key by highest random weight: every caller elects the same. It returns false
-// when there are none. It costs one SHA-1 per node.
+// Rendezvous elects one of nodes for key by highest random weight: all callers elect the same. It is false without
+// nodes.
 func Rendezvous(nodes []NodeID, key string) (NodeID, bool) {
 	var (
 		best       NodeID

@@ -30,21 +30,21 @@ const VirtualNodes = 160
 
 // Ring is immutable. A nil *Ring has no nodes.
 type Ring struct {
-	nodes []NodeID // sorted, distinct
-	// In two slices: a look-up reads log2(n) hashes and one owner.
+	nodes []NodeID // sorted
+	// Two slices: a look-up reads log2(n) hashes and one owner.
 	hashes []uint32
 	owners []uint32 // index into nodes
 }
 
 type point struct {
 	hash  uint32
-	owner uint32 // index into the sorted nodes, so comparing owners compares node ids
+	owner uint32 // compares as the node's id does
 }
 
 // New ignores order and duplicates.
 func New(nodes []NodeID) *Ring { return build(nodes, virtualNode) }
 
-// build lets tests force collisions.
+// Tests force collisions.
 func build(nodes []NodeID, hashOf func(node NodeID, v int) uint32) *Ring {
 	sorted := slices.Clone(nodes)
 	slices.Sort(sorted)
@@ -81,7 +81,7 @@ func (r *Ring) Nodes() []NodeID {
 	return slices.Clone(r.nodes)
 }
 
-// Len returns the number of nodes.
+// Len is the number of nodes.
 func (r *Ring) Len() int {
 	if r == nil {
 		return 0
@@ -99,7 +99,7 @@ func (r *Ring) search(hash uint32) int {
 }
 
 func virtualNode(node NodeID, v int) uint32 {
-	var space [64]byte // Longer names allocate.
+	var space [64]byte // longer names allocate
 	text := append(space[:0], node...)
 	text = append(text, '#')
 	text = strconv.AppendInt(text, int64(v), 10)

@@ -2,11 +2,11 @@ package ring
 
 import "iter"
 
-// inlineMarks is for 1024 nodes without an allocation.
+// For 1024 nodes without an allocation.
 const inlineMarks = 16
 
-// Successors yields every node once, clockwise from the room: the owner, then the node that the room would fall to
-// without it, and so on. The walk is lazy.
+// Successors yields every node once, clockwise from the room: the owner, then where the room would fall without it,
+// and so on. The walk is lazy.
 func (r *Ring) Successors(room RoomID) iter.Seq[NodeID] {
 	return func(yield func(NodeID) bool) {
 		if r.Len() == 0 {

@@ -8,8 +8,8 @@ import (
 	"github.com/holdfast-rtc/holdfast/connlimit"
 )
 
-// addressOf returns the network whose quota a request counts for: that of the connection, or, behind a trusted proxy,
-// the last untrusted one in X-Forwarded-For. The zero Prefix has no quota: loopback, and proxies that name nobody.
+// addressOf returns the network whose quota a request counts for: the connection's, or behind a trusted proxy the
+// last untrusted one in X-Forwarded-For. Loopback and proxies that name nobody have no quota (zero).
 func addressOf(r *http.Request, proxies []netip.Prefix) netip.Prefix {
 	peer, err := netip.ParseAddrPort(r.RemoteAddr)
 	if err != nil {

@@ -13,16 +13,16 @@ import (
 // readBytes bounds how far a client can outrun its pace.
 const readBytes = 16 << 10
 
-// clientConn is one client's TCP connection. It is pending until the client has shown a good token, and is read no
-// faster than its pace, whether or not what it sends becomes a message.
+// clientConn is pending until the client has shown a good token. It is read no faster than its pace, whether or not
+// that becomes a message.
 type clientConn struct {
 	*connlimit.Conn
 
 	pace *rate.Limiter // in bytes
-	due  time.Time     // of the next read; the reader's
+	due  time.Time     // of the next read
 }
 
-// Read is part of net.Conn. It waits for what was read before, so it holds back nothing that has arrived.
+// Read waits for what was read before, so it holds back nothing that has arrived.
 func (c *clientConn) Read(b []byte) (int, error) {
 	if wait := time.Until(c.due); wait > 0 {
 		timer := time.NewTimer(wait)
@@ -50,7 +50,7 @@ func (l *clientListener) Accept() (net.Conn, error) {
 	}
 	waiting, ok := inner.(*connlimit.Conn)
 	if !ok {
-		return inner, nil // It always is one.
+		return inner, nil
 	}
 	return &clientConn{
 		Conn: waiting, pace: rate.NewLimiter(rate.Limit(l.config.BytesPerSecond), max(l.config.ByteBurst, readBytes)),

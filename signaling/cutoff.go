@@ -10,13 +10,12 @@ import (
 	"github.com/holdfast-rtc/holdfast/readiness"
 )
 
-// A signaling node that alone hears no media node refuses newcomers, says so to its balancer, and sends its clients to
-// another signaling node, where they resume without a pause. Where no other one is ready, they stay.
+// A signaling node that alone hears no media node is not ready, and sends its clients to another signaling node,
+// where they resume without a pause. If no other one is ready, they stay.
 const (
-	reachEvery = 250 * time.Millisecond
-	// sentAwayAtOnce makes 200 clients a second.
+	reachEvery     = 250 * time.Millisecond
 	sentAwayAtOnce = 50
-	// unreachedFor is longer than a media node may count a broken stream of ours (7 s, package control).
+	// unreachedFor exceeds the 7 s for which a media node may count our broken stream.
 	unreachedFor  = 9 * time.Second
 	askReadyLimit = time.Second
 )
@@ -25,7 +24,7 @@ var errUnheard = errors.New("the room's media node is not heard here, but by ano
 
 var errCutOff = errors.New("no media node is heard here, though the cluster says that they live: is this node cut off from their control port?")
 
-// cutOff reports whether no media node is heard here although gossip, which asks through others too, holds one alive.
+// cutOff reports whether no media node is heard here although gossip holds one alive.
 func cutOff(view *cluster.View) bool {
 	vouchedFor := false
 	for _, node := range view.Nodes {
@@ -37,7 +36,6 @@ func cutOff(view *cluster.View) bool {
 	return vouchedFor
 }
 
-// reach is what watchReach remembers between its rounds.
 type reach struct {
 	*Server
 
@@ -81,13 +79,13 @@ func (r *reach) look(ctx context.Context) {
 	if !r.cut.Swap(true) {
 		r.log.Warn("no media node is heard here, though gossip takes them for alive: this node is not ready")
 	}
-	if !r.hub.empty() && r.anotherIsReady(ctx, r.asker, view) && cutOff(r.parts.Views.View()) { // still, for asking takes time
+	if !r.hub.empty() && r.anotherIsReady(ctx, r.asker, view) && cutOff(r.parts.Views.View()) { // asking took time
 		r.log.Info("clients sent to another signaling node", "clients", r.hub.sendAway(sentAwayAtOnce, ""))
 	}
 }
 
-// handOver sends the clients of media nodes that only other signaling nodes hear to those. It returns since when which
-// boots are in that case.
+// handOver sends the clients of media nodes that only other signaling nodes hear to those. It returns the boots
+// concerned, and since when.
 func (s *Server) handOver(
 	ctx context.Context, asker *readiness.Asker, view *cluster.View, before map[pin.BootID]time.Time, now time.Time,
 ) map[pin.BootID]time.Time {
@@ -111,8 +109,7 @@ func (s *Server) handOver(
 	return unreached
 }
 
-// refuses reports whether a client whose room is on boot must go to another signaling node. It keeps clients that were
-// sent away from coming back.
+// refuses keeps clients that were sent away from coming back.
 func (s *Server) refuses(boot pin.BootID) bool {
 	unheard := s.unheard.Load()
 	return unheard != nil && (*unheard)[boot]
@@ -120,7 +117,6 @@ func (s *Server) refuses(boot pin.BootID) bool {
 
 func onlyUnheardHere(n cluster.Node) bool { return n.Unreachable && !n.Suspect && n.Load.Watchers > 0 }
 
-// anotherIsReady asks the other signaling nodes as their balancers do.
 func (s *Server) anotherIsReady(ctx context.Context, asker *readiness.Asker, view *cluster.View) bool {
 	for id, node := range view.Signaling {
 		if id == s.config.Node || node.HTTP == "" {

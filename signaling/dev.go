@@ -9,17 +9,17 @@ import (
 	"github.com/holdfast-rtc/holdfast/ring"
 )
 
-// Killer kills a media node's process. Only a development cluster has one.
+// Killer kills a media node's process, in development clusters.
 type Killer interface {
 	Kill(ctx context.Context, node string) error
 }
 
-// devHeader guards requests that change something: a page of another origin cannot send it without asking first.
+// devHeader cannot be sent by a page of another origin without asking first.
 const devHeader = "X-Holdfast-Dev"
 
 func (s *Server) mayKill() bool { return s.config.Dev && s.parts.Killer != nil }
 
-// serveDevKill kills a media node, for this machine only. It spares the last one.
+// It spares the last media node.
 func (s *Server) serveDevKill(w http.ResponseWriter, r *http.Request) {
 	if !fromHere(r) || r.Header.Get(devHeader) == "" {
 		writeText(w, http.StatusForbidden, "only a page of this machine may do that")
@@ -53,7 +53,6 @@ func (s *Server) serveDevKill(w http.ResponseWriter, r *http.Request) {
 	writeJSON(w, http.StatusOK, struct{}{})
 }
 
-// fromHere reports whether a request comes from this machine and was addressed to it.
 func fromHere(r *http.Request) bool {
 	return loopback(r.RemoteAddr) && loopback(r.Host)
 }

@@ -13,31 +13,29 @@ import (
 	"github.com/holdfast-rtc/holdfast/signaling/access"
 )
 
-// Sessions that have ended for good (a leave, a removal) are noted in the store, for as long as a token could bring the
-// person back: so they hold on every signaling node, and after any node's death. While the store is away a resume is
-// let in and judged later, because a running call does not need the store.
+// Sessions that ended for good (a leave, a removal) are noted in the store while a token could bring the person back,
+// so every signaling node knows. Without the store a resume is let in and judged later, because a running call does
+// not need the store.
 
-// Names of notes.
 const (
-	noteEnded   = "ended/"   // and a peer: why its session is over
-	noteRemoved = "removed/" // and an identity: until when its ended sessions had begun, in Unix milliseconds
+	noteEnded   = "ended/"   // and a peer
+	noteRemoved = "removed/" // and an identity: its sessions had begun by then, Unix milliseconds
 
 	whyLeft    = "left"
 	whyRemoved = "removed"
 )
 
 const (
-	// endingLife adds what clocks differ by.
+	// The minute is for differing clocks.
 	endingLife = access.ResumeLife + time.Minute
-	// askEndedLimit is the time of a placement, which runs beside it.
+	// A placement, which runs beside it, takes as long.
 	askEndedLimit = 300 * time.Millisecond
-	// asksOfEndings leaves the store's connections to placement.
 	asksOfEndings = 16
 	noteLimit     = 500 * time.Millisecond
 	noteEvery     = time.Second
-	// waitingNotes: past it the next note is lost and logged.
+	// Past waitingNotes the next note is lost and logged.
 	waitingNotes = 4096
-	// keptRemovals are written again every rewriteEvery, for a store that lost its memory.
+	// For a store that lost its memory.
 	rewriteEvery = 30 * time.Second
 	keptRemovals = 10_000
 )
@@ -50,12 +48,12 @@ var (
 type endedSessions struct {
 	room  ring.RoomID
 	notes map[string]string
-	until time.Time // no token is good for longer
+	until time.Time
 }
 
 type keptNotes struct {
-	mu       sync.Mutex      // guards removals
-	removals []endedSessions // the oldest first
+	mu       sync.Mutex
+	removals []endedSessions
 }
 
 func leaveOf(who access.Session, now time.Time) endedSessions {
@@ -66,8 +64,8 @@ func leaveOf(who access.Session, now time.Time) endedSessions {
 	return endedSessions{room: who.Room, notes: map[string]string{noteEnded + who.Peer: whyLeft}, until: until}
 }
 
-// removalFrom notes the peer that was meant, the peers that were found, and all earlier sessions of an identity, for it
-// may have a token of a session that no node has any more.
+// removalFrom notes the peers meant and found, and all earlier sessions of an identity: it may have a token of a
+// session that no node has any more.
 func removalFrom(room ring.RoomID, identity, peer string, found []removedPeer, now time.Time) endedSessions {
 	e := endedSessions{room: room, notes: make(map[string]string, len(found)+1), until: now.Add(endingLife)}
 	if peer != "" {
@@ -82,7 +80,7 @@ func removalFrom(room ring.RoomID, identity, peer string, found []removedPeer, n
 	return e
 }
 
-// note writes that sessions are over, and goes on trying in the background if that fails.
+// note goes on trying in the background if writing fails.
 func (s *Server) note(ctx context.Context, e endedSessions) error {
 	err := s.writeNote(ctx, e)
 	if err == nil {
@@ -103,7 +101,6 @@ func (s *Server) writeNote(ctx context.Context, e endedSessions) error {
 	return s.parts.Store.Note(ctx, e.room, e.notes, e.until.Sub(s.parts.Store.Now()))
 }
 
-// noteRemoval is note for a removal, which is also written again later.
 func (s *Server) noteRemoval(ctx context.Context, e endedSessions) error {
 	if len(e.notes) == 0 {
 		return nil
@@ -117,7 +114,6 @@ func (s *Server) noteRemoval(ctx context.Context, e endedSessions) error {
 	return s.note(ctx, e)
 }
 
-// When the store fails, the rest waits for the next time.
 func (s *Server) rewriteRemovals(ctx context.Context) {
 	now := s.parts.Store.Now()
 	s.kept.mu.Lock()
@@ -152,8 +148,7 @@ func (s *Server) writeNotes(ctx context.Context) {
 	}
 }
 
-// ended returns errLeft, errKicked, nil for a session that may be resumed, or another error when the store could not
-// say.
+// ended returns errLeft, errKicked, nil if the session may be resumed, or another error if the store did not say.
 func (s *Server) ended(ctx context.Context, who access.Session) error {
 	ctx, cancel := context.WithTimeout(ctx, askEndedLimit)
 	defer cancel()
@@ -170,7 +165,7 @@ func (s *Server) ended(ctx context.Context, who access.Session) error {
 	switch removed, err := strconv.ParseInt(texts[1], 10, 64); {
 	case texts[0] == whyLeft:
 		return errLeft
-	case texts[0] != "": // An unknown note ends the session too.
+	case texts[0] != "":
 		return errKicked
 	case err == nil && who.Began <= removed:
 		return errKicked
@@ -180,7 +175,7 @@ func (s *Server) ended(ctx context.Context, who access.Session) error {
 
 func over(err error) bool { return errors.Is(err, errLeft) || errors.Is(err, errKicked) }
 
-// judge asks in the background whether this session is over, until the store answers.
+// judge asks in the background until the store answers.
 func (s *session) judge(ctx context.Context) {
 	s.unjudge()
 	ctx, s.unjudge = context.WithCancel(ctx)
@@ -206,7 +201,7 @@ func (s *session) judge(ctx context.Context) {
 
 func (s *session) expel(verdict error) (ending, bool) {
 	s.log.Info("session is over", "why", verdict)
-	how, done := s.bye(codeOf(verdict))
+	how, done := s.bye(verdict)
 	how.expelled = true
 	return how, done
 }

@@ -5,10 +5,11 @@ import (
 
 	"github.com/holdfast-rtc/holdfast/control"
 	"github.com/holdfast-rtc/holdfast/panics"
+	"github.com/holdfast-rtc/holdfast/signaling/sfulink"
 	"github.com/holdfast-rtc/holdfast/signaling/wire"
 )
 
-// tellOrSkip is tell for an event that may make us panic: it is left out.
+// tellOrSkip leaves out an event that makes us panic.
 func (s *session) tellOrSkip(ctx context.Context, event *control.PeerEvent) (how ending, done bool) {
 	if caught := panics.Catch(func() { how, done = s.tell(ctx, event) }); caught != nil {
 		s.report(caught, "an event of the media node broke its handling: left out")
@@ -17,7 +18,6 @@ func (s *session) tellOrSkip(ctx context.Context, event *control.PeerEvent) (how
 	return how, done
 }
 
-// tell passes an event of the media node on to the client.
 func (s *session) tell(ctx context.Context, event *control.PeerEvent) (ending, bool) {
 	epoch := s.pin.Fence.Epoch
 	switch e := event.GetEvent().(type) {
@@ -68,13 +68,11 @@ func (s *session) tell(ctx context.Context, event *control.PeerEvent) (ending, b
 
 func (s *session) refusedLater(ctx context.Context, r *control.Refused) (ending, bool) {
 	switch r.GetCode() {
-	case control.Refusal_REFUSAL_STALE_GENERATION:
-		return s.bye(wire.CodeSuperseded)
-	case control.Refusal_REFUSAL_REMOVED:
-		return s.bye(wire.CodeKicked)
+	case control.Refusal_REFUSAL_STALE_GENERATION, control.Refusal_REFUSAL_REMOVED:
+		return s.bye(&sfulink.RefusedError{Code: r.GetCode()})
 	case control.Refusal_REFUSAL_FENCED:
 		s.fenced(ctx, r.GetCurrent())
-	case control.Refusal_REFUSAL_BROKE: // The link ends, and the next attach is refused if it was not the first time.
+	case control.Refusal_REFUSAL_BROKE: // the next attach is refused if it was not the first time
 		s.log.Warn("a message of this client broke its media node", "node", s.pin.Node)
 	default:
 		s.log.Info("node refused", "code", r.GetCode(), "message", r.GetMessage(), "node", s.pin.Node)

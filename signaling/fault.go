@@ -23,10 +23,9 @@ var (
 	errCollecting    = errors.New("the garbage of that process is collected too often")
 )
 
-// retryAfter is for all retryable errors but the store's (retryschedule.go).
 const retryAfter = time.Second
 
-// faultOf is the one place where errors become what a client sees. Addresses and the store's words stay in the log.
+// faultOf alone makes of errors what a client sees. Addresses and the store's words stay in the log.
 func faultOf(err error) *wire.Error {
 	meaning := wire.MeaningOf(codeOf(err))
 	fault := &wire.Error{Code: meaning.Code, Message: messageOf(err, meaning), Retryable: meaning.Retryable}
@@ -36,7 +35,6 @@ func faultOf(err error) *wire.Error {
 	return fault
 }
 
-// messageOf describes what the client itself said; all else has its code's sentence.
 func messageOf(err error, meaning wire.Meaning) string {
 	switch {
 	case struck(err):
@@ -68,7 +66,7 @@ func messageOf(err error, meaning wire.Meaning) string {
 	}
 }
 
-// struck reports whether this node or a media node refuses somebody who broke it.
+// struck: this node or a media node refuses somebody who broke it.
 func struck(err error) bool {
 	refused, ok := errors.AsType[*sfulink.RefusedError](err)
 	return errors.Is(err, errStruck) || ok && refused.Code == control.Refusal_REFUSAL_BROKE
@@ -135,7 +133,6 @@ func codeOf(err error) wire.Code {
 	return wire.CodeInternal
 }
 
-// codeOfRefusal maps a refusal after all attempts.
 func codeOfRefusal(code control.Refusal) wire.Code {
 	switch code {
 	case control.Refusal_REFUSAL_ROOM_FULL:
@@ -155,7 +152,6 @@ func codeOfRefusal(code control.Refusal) wire.Code {
 	}
 }
 
-// sentenceOf is for errors about what the client itself said.
 func sentenceOf(err error) string {
 	text := []byte(err.Error())
 	if len(text) == 0 {

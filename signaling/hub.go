@@ -15,21 +15,20 @@ import (
 	"github.com/holdfast-rtc/holdfast/ring"
 )
 
-// Hub has the rooms with sockets here: their sessions, and the highest pin heard of. A room is forgotten with its last
-// session.
+// Hub has the rooms with sockets here and the highest pin heard of each. A room is forgotten with its last session.
 type Hub struct {
 	placer Placer
 	panics *panics.Guard
 	log    *slog.Logger
-	asks   singleflight.Group // one question for all of a room
+	asks   singleflight.Group
 
-	mu     sync.Mutex // guards the fields below and their values
+	mu     sync.Mutex
 	rooms  map[ring.RoomID]*localRoom
-	byBoot map[pin.BootID]map[ring.RoomID]*localRoom // by the boot in their pin
-	stalls map[*session]stall                        // sessions that said so lately
+	byBoot map[pin.BootID]map[ring.RoomID]*localRoom
+	stalls map[*session]stall
 
 	windows map[pin.BootID]*window
-	nodes   func() int // how many signaling nodes there are
+	nodes   func() int // of signaling nodes
 }
 
 type localRoom struct {
@@ -61,7 +60,7 @@ func (h *Hub) unfile(room ring.RoomID, r *localRoom) {
 	}
 }
 
-// PinnedTo lists the rooms with sockets here whose pin names the boot.
+// PinnedTo is part of failover.Rooms.
 func (h *Hub) PinnedTo(boot pin.BootID) []failover.LocalRoom {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -78,47 +77,35 @@ func (h *Hub) PinnedTo(boot pin.BootID) []failover.LocalRoom {
 	return list
 }
 
-// Moved posts the room's new pin to its sessions, a window at a time: each attaches there and tells its client to restart. It
-// does not block, and does nothing for a known fence.
+// Moved posts the room's new pin to its sessions, a window at a time. It does not block, and ignores a known fence.
 func (h *Hub) Moved(_ context.Context, room ring.RoomID, to pin.Pin) {
-	told, from := h.moveNow(room, to)
-	if told > 0 {
-		h.log.Debug("sessions sent to the room's new node", "room", room, "peers", told, "from", from.Node, "to", to.Node, "epoch", to.Fence.Epoch)
-	}
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	h.move(room, to, h.log.Debug, "sessions sent to the room's new node")
 }
 
 // found is Moved for a pin that a session came across.
 func (h *Hub) found(room ring.RoomID, to pin.Pin) {
-	told, from := h.moveNow(room, to)
-	h.logFound(room, told, from, to)
-}
-
-func (h *Hub) logFound(room ring.RoomID, told int, from, to pin.Pin) {
-	if told > 0 {
-		h.log.Info("clients told to restart", "room", room, "peers", told, "from", from.Node, "to", to.Node, "epoch", to.Fence.Epoch, "why", "found by a session")
-	}
-}
-
-func (h *Hub) moveNow(room ring.RoomID, to pin.Pin) (told int, from pin.Pin) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	return h.move(room, to)
+	h.move(room, to, h.log.Info, "clients told to restart", "why", "found by a session")
 }
 
-// move needs h.mu, and returns how many sessions it told.
-func (h *Hub) move(room ring.RoomID, to pin.Pin) (told int, from pin.Pin) {
+// move needs h.mu.
+func (h *Hub) move(room ring.RoomID, to pin.Pin, say func(string, ...any), what string, why ...any) {
 	r := h.rooms[room]
 	if r == nil || !r.pin.Fence.Less(to.Fence) {
-		return 0, pin.Pin{}
+		return
 	}
+	from := r.pin
 	h.unfile(room, r)
-	from, r.pin = r.pin, to
+	r.pin = to
 	h.file(room, r)
 	h.sendTo(room, r)
-	return len(r.sessions), from
+	say(what, append([]any{"room", room, "peers", len(r.sessions), "from", from.Node, "to", to.Node, "epoch", to.Fence.Epoch}, why...)...)
 }
 
-// post replaces the waiting pin: only the latest counts. Its callers hold h.mu.
+// post keeps the latest pin only. It needs h.mu.
 func post(moves chan pin.Pin, p pin.Pin) {
 	select {
 	case <-moves:
@@ -127,8 +114,7 @@ func post(moves chan pin.Pin, p pin.Pin) {
 	moves <- p
 }
 
-// enter adds a session attached under p. Whoever is behind the highest known pin hears of it: the newcomer or the
-// others.
+// enter adds a session attached under p. The newcomer or the others hear of a higher pin.
 func (h *Hub) enter(s *session, p pin.Pin) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -138,8 +124,7 @@ func (h *Hub) enter(s *session, p pin.Pin) {
 		h.rooms[s.who.Room] = r
 		h.file(s.who.Room, r)
 	}
-	told, from := h.move(s.who.Room, p)
-	h.logFound(s.who.Room, told, from, p)
+	h.move(s.who.Room, p, h.log.Info, "clients told to restart", "why", "found by a session")
 	r.sessions[s] = struct{}{}
 	if p.Fence.Less(r.pin.Fence) {
 		post(s.moves, r.pin)
@@ -162,10 +147,10 @@ func (h *Hub) leave(s *session) {
 	}
 }
 
-// askLimit is above the placer's own budget.
+// askLimit exceeds the placer's own budget.
 const askLimit = 3 * time.Second
 
-// Callers of one room share an answer.
+// Callers for one room share an answer.
 func (h *Hub) place(ctx context.Context, room ring.RoomID, expect headroom.Room) (pin.Pin, error) {
 	return h.ask(ctx, "place\x00"+string(room), func(ctx context.Context) (pin.Pin, error) {
 		return h.placer.Place(ctx, room, expect)
@@ -179,14 +164,14 @@ func (h *Hub) placeAgain(ctx context.Context, room ring.RoomID, refused pin.Pin,
 	})
 }
 
-// ask does not end with the first caller's context, for others wait too.
+// The first caller's context does not end it, for others wait too.
 func (h *Hub) ask(ctx context.Context, key string, call func(context.Context) (pin.Pin, error)) (pin.Pin, error) {
 	answer := h.asks.DoChan(key, func() (any, error) {
 		ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), askLimit)
 		defer cancel()
 		var p pin.Pin
 		var err error
-		// A panic here would be nobody's to recover: singleflight passes it on to a goroutine of its own.
+		// singleflight would pass a panic on to a goroutine of its own.
 		if caught := panics.Catch(func() { p, err = call(ctx) }); caught != nil {
 			h.panics.Report(h.log, caught, "a placement broke")
 			return pin.Pin{}, errBroke
@@ -195,7 +180,7 @@ func (h *Hub) ask(ctx context.Context, key string, call func(context.Context) (p
 	})
 	select {
 	case a := <-answer:
-		p, _ := a.Val.(pin.Pin) // zero beside an error
+		p, _ := a.Val.(pin.Pin)
 		return p, a.Err
 	case <-ctx.Done():
 		return pin.Pin{}, ctx.Err()

@@ -8,13 +8,11 @@ import (
 
 	"github.com/holdfast-rtc/holdfast/failpoint"
 	"github.com/holdfast-rtc/holdfast/pin"
-	"github.com/holdfast-rtc/holdfast/ring"
 	"github.com/holdfast-rtc/holdfast/signaling/access"
 	"github.com/holdfast-rtc/holdfast/signaling/sfulink"
 	"github.com/holdfast-rtc/holdfast/signaling/wire"
 )
 
-// nameless is shown when no visible name is left.
 const nameless = "Somebody"
 
 // joinTries with their pauses fill most of the budget, which a death and a re-homing fit into.
@@ -96,9 +94,8 @@ func (s *session) spend() error {
 func (s *session) arriveCounted(ctx context.Context) (*sfulink.Link, error) {
 	spent := s.server.meter.open(*s.spends)
 	if spent != nil {
-		stands := false
 		limited, cancel := context.WithTimeout(ctx, s.server.config.JoinBudget)
-		err := s.server.parts.Store.Pins(limited, []ring.RoomID{s.who.Room}, func(pin.Holding) error { stands = true; return nil })
+		stands, err := s.stands(limited)
 		cancel()
 		if err == nil && !stands {
 			return nil, spent

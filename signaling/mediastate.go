@@ -5,11 +5,10 @@ import (
 	"github.com/holdfast-rtc/holdfast/signaling/wire"
 )
 
-// media is what a media node tells of one peer. Counts are since the slot or the track began; an age of -1 ms means
-// never.
+// media is a media node's account of one peer. Counts are since the slot or track began; an age of -1 ms means never.
 type media struct {
 	EstimateBitsPerSecond uint64       `json:"estimateBitsPerSecond"` // 0: not limited
-	ShortBitsPerSecond    uint64       `json:"shortBitsPerSecond"`    // what is missing; 0: the path suffices
+	ShortBitsPerSecond    uint64       `json:"shortBitsPerSecond"`    // missing; 0: the path suffices
 	Slots                 []mediaSlot  `json:"slots"`
 	Tracks                []mediaTrack `json:"tracks"`
 	Unplaced              []unplaced   `json:"unplaced"`
@@ -22,12 +21,12 @@ type mediaSlot struct {
 	Source         wire.Source `json:"source"`
 	Ready          bool        `json:"ready"`
 	Paused         bool        `json:"paused"`
-	Waits          string      `json:"waits"` // for what; empty when it sends
+	Waits          string      `json:"waits"` // empty when it sends
 	Target         string      `json:"target"`
 	Sent           string      `json:"sent"`
-	PacketsIn      uint64      `json:"packetsIn"` // of the target
+	PacketsIn      uint64      `json:"packetsIn"`
 	PacketsOut     uint64      `json:"packetsOut"`
-	KeyframesAsked uint64      `json:"keyframesAsked"` // by the subscriber
+	KeyframesAsked uint64      `json:"keyframesAsked"`
 	AskedMsAgo     int64       `json:"askedMsAgo"`
 	KeyframesSent  uint64      `json:"keyframesSent"`
 	SentMsAgo      int64       `json:"sentMsAgo"`
@@ -42,13 +41,12 @@ type mediaTrack struct {
 	HeardMsAgo     int64       `json:"heardMsAgo"`
 	BitsPerSecond  uint64      `json:"bitsPerSecond"`
 	Height         uint32      `json:"height"`
-	KeyframesAsked uint64      `json:"keyframesAsked"` // of the publisher
+	KeyframesAsked uint64      `json:"keyframesAsked"`
 	AskedMsAgo     int64       `json:"askedMsAgo"`
 	KeyframesSeen  uint64      `json:"keyframesSeen"`
 	SeenMsAgo      int64       `json:"seenMsAgo"`
 }
 
-// unplaced is an SSRC in no track.
 type unplaced struct {
 	SSRC    uint32 `json:"ssrc"`
 	Packets uint64 `json:"packets"`

@@ -8,19 +8,18 @@ import (
 	"github.com/holdfast-rtc/holdfast/signaling/wire"
 )
 
-// maxExpected keeps an Attach below the 1 MiB of a control message.
 const maxExpected = 1000
 
-// memory is what a session can tell a new node of its room and client. The limits of messages bound it.
+// memory is what a session can tell a new node. The limits of messages bound it.
 type memory struct {
 	roster     []*control.Peer
-	egress     *control.Egress // as a media node measured it last
-	path       uint64          // bits per second that the client's path carries, as a media node told; 0: no limit is known
+	egress     *control.Egress
+	path       uint64 // bits per second that the client's path carries, as a media node told; 0: no limit is known
 	slots      []*control.Slot
 	muted      map[wire.Source]bool
-	view       *wire.View  // nil until the client says one
-	unanswered *wire.Offer // the client's latest offer, until it is answered
-	offered    bool        // under this pin
+	view       *wire.View
+	unanswered *wire.Offer
+	offered    bool // under this pin
 }
 
 func (s *session) setRoster(peers []*control.Peer) {
@@ -31,15 +30,15 @@ func (s *session) setRoster(peers []*control.Peer) {
 
 func (s *session) setEgress(sent *control.Egress) {
 	if sent == nil {
-		return // An earlier measurement is still the best.
+		return
 	}
 	s.known.egress = sent
 	room := s.expect()
 	s.room.Store(&room)
 }
 
-// expect is the room as far as it is known: its people with what they have on, those who are expected with everything
-// on, and what it sends, once that is measured.
+// expect is the room as known: its people with what they have on, those expected with everything on, and measured
+// egress.
 func (s *session) expect() headroom.Room {
 	said := headroom.Expect(max(s.who.ExpectedSize, s.server.config.ExpectedSize))
 	room := headroom.Room{People: len(s.known.roster), Unreserved: s.unreserved}
@@ -86,11 +85,10 @@ func (m *memory) put(p *control.Peer) {
 	m.roster = append(m.roster, p)
 }
 
-// expected is the roster for a new node.
 func (m *memory) expected() []*control.Peer {
 	list := make([]*control.Peer, 0, min(len(m.roster), maxExpected))
 	for _, p := range m.roster[:min(len(m.roster), maxExpected)] {
-		if p.GetHidden() { // It is oneself, and nobody is to be told.
+		if p.GetHidden() { // oneself: nobody is to be told
 			continue
 		}
 		list = append(list, &control.Peer{
@@ -106,7 +104,6 @@ func (m *memory) shares(source wire.Source) bool {
 	return said && !muted
 }
 
-// shows reports whether others see something of this client.
 func (s *session) shows() bool {
 	camera := !s.known.muted[wire.SourceCamera] && mayPublish(s.who, wire.SourceCamera)
 	return camera || s.known.shares(wire.SourceScreen)

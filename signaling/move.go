@@ -13,13 +13,13 @@ import (
 	"github.com/holdfast-rtc/holdfast/signaling/wire"
 )
 
-// Three tries of four seconds cover a slow network; then a new connection is the better bet.
+// A slow network needs at most these; then a new connection is the better bet.
 const (
 	restartAttempts = 3
 	restartAttempt  = 4 * time.Second
 )
 
-// moveTo attaches to the room's new node. The client hears of it once that node has accepted.
+// The client hears of it once the new node has accepted.
 func (s *session) moveTo(ctx context.Context, to pin.Pin) {
 	if !s.pin.Fence.Less(to.Fence) {
 		return
@@ -44,7 +44,6 @@ func (s *session) dropLink() {
 	}
 }
 
-// takeOver adopts what reach reached.
 func (s *session) takeOver(ctx context.Context, r reached) (ending, bool) {
 	if r.number != s.expected {
 		if r.link != nil {
@@ -57,14 +56,14 @@ func (s *session) takeOver(ctx context.Context, r reached) (ending, bool) {
 		return ending{}, false // the hub's word is on its way, or this session ends
 	case r.err != nil:
 		s.log.Info("session ended by its node", "error", r.err)
-		return s.byeFor(r.err)
+		return s.bye(r.err)
 	}
 	alive := r.link.Attached.GetResumed()
 	s.link = r.link
-	if s.told != s.pin.Boot { // else the same process holds the room under a new pin, and media flows
+	if s.told != s.pin.Boot { // else the same process has the room, and media flows
 		s.told, s.known.unanswered, s.known.offered = s.pin.Boot, nil, false
 		s.restart("moved")
-		s.judge(ctx) // The node before may have known of a removal, and died before this session heard.
+		s.judge(ctx) // The old node may have known of a removal.
 	}
 	if told, roster := s.known.roster, r.link.Attached.GetRoster(); !samePeople(told, roster) {
 		s.socket.send(&wire.Roster{Roster: wireRoster(roster), Epoch: s.pin.Fence.Epoch, Seq: r.link.Seq})
@@ -78,8 +77,7 @@ func (s *session) takeOver(ctx context.Context, r reached) (ending, bool) {
 	}
 	s.repeat()
 	if !alive && s.known.offered && s.known.unanswered == nil {
-		// The same node lost this peer's connection. The client must make a new one, because the node's certificate is
-		// the old one.
+		// The same node lost this peer's connection, and its certificate is the old one.
 		s.known.offered = false
 		if err := s.greet(true); err != nil {
 			s.log.Error("client not told that its media ended", "error", err)
@@ -89,8 +87,7 @@ func (s *session) takeOver(ctx context.Context, r reached) (ending, bool) {
 	return ending{}, false
 }
 
-// samePeople reports whether a client sees the same in two rosters, in whatever order. A large room's roster for each of its
-// people would cost more than the rest of a move.
+// samePeople spares a move the cost of a large room's roster for each client.
 func samePeople(told, now []*control.Peer) bool {
 	if len(told) != len(now) {
 		return false
@@ -102,7 +99,6 @@ func samePeople(told, now []*control.Peer) bool {
 	return !slices.ContainsFunc(now, func(p *control.Peer) bool { return known[p.GetId()] != wirePeer(p) })
 }
 
-// repeat tells a new node what the client said.
 func (s *session) repeat() {
 	for source, muted := range s.known.muted {
 		s.say(muteMessage(source, muted))
@@ -115,7 +111,7 @@ func (s *session) repeat() {
 	}
 }
 
-// say sends to the node if there is a link; repeat makes up for what is lost.
+// repeat makes up for what say loses.
 func (s *session) say(m *control.EdgeMessage) {
 	if s.link == nil {
 		return
@@ -125,7 +121,7 @@ func (s *session) say(m *control.EdgeMessage) {
 	}
 }
 
-// linkEnded proves nothing about the node: the same pin is tried until the hub says that the room has moved.
+// linkEnded tries the same pin until the hub says that the room has moved.
 func (s *session) linkEnded(ctx context.Context) (ending, bool) {
 	err := s.link.Err()
 	if caught, broken := errors.AsType[*panics.Error](err); broken {
@@ -145,7 +141,6 @@ func (s *session) fenced(ctx context.Context, current *control.Fence) {
 	}
 	at, expect := s.pin, s.expect()
 	s.work(func() {
-		// If this finds nothing, attaching again is refused.
 		_ = s.lookAgain(ctx, at, expect, refused, 0)
 	})
 }

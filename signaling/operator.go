@@ -21,8 +21,8 @@ import (
 )
 
 const (
-	roomsPatience = 2 * time.Second // of one node's answer
-	roomsAtOnce   = 32              // nodes asked at the same time
+	roomsPatience = 2 * time.Second
+	roomsAtOnce   = 32
 )
 
 type nodeRow struct {
@@ -33,9 +33,9 @@ type nodeRow struct {
 	Media                string       `json:"media,omitempty"`
 	HTTP                 string       `json:"http,omitempty"`
 	Draining             bool         `json:"draining"`
-	Suspect              bool         `json:"suspect"`     // by gossip, not by this node: it keeps its rooms and gets no new ones
-	Unreachable          bool         `json:"unreachable"` // not heard here: prefers other nodes for new rooms
-	Stalled              int          `json:"stalled"`     // sessions here to which nothing arrives from it
+	Suspect              bool         `json:"suspect"`     // by gossip: it keeps its rooms and gets no new ones
+	Unreachable          bool         `json:"unreachable"` // not heard here
+	Stalled              int          `json:"stalled"`     // sessions here that receive nothing from it
 	Rooms                uint32       `json:"rooms"`
 	Peers                uint32       `json:"peers"`
 	EgressBitsPerSecond  uint64       `json:"egressBitsPerSecond"`
@@ -56,7 +56,7 @@ type heldPeer struct {
 	Attached  bool   `json:"attached"`
 	Connected bool   `json:"connected"`
 	Offers    uint64 `json:"offers"`
-	Media     *media `json:"media,omitempty"` // only when asked for
+	Media     *media `json:"media,omitempty"`
 }
 
 type heldRoom struct {
@@ -101,8 +101,7 @@ func (s *Server) serveRooms(w http.ResponseWriter, r *http.Request) {
 	writeJSON(w, http.StatusOK, s.askAll(r.Context(), r.URL.Query().Has("media")))
 }
 
-// serveRoom answers those who run the room or see the cluster. The name is the rest of the path, which may contain
-// slashes.
+// serveRoom answers who runs the room or sees the cluster. The name may contain slashes.
 func (s *Server) serveRoom(w http.ResponseWriter, r *http.Request) {
 	grant, err := s.grantOf(r)
 	if err != nil {
@@ -120,7 +119,7 @@ func (s *Server) serveRoom(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	var answer roomAnswer
-	if grant.ForCluster() == nil { // It tells of nodes that hold other rooms.
+	if grant.ForCluster() == nil { // it tells of other rooms' nodes
 		explanation, err := s.parts.Placer.Explain(r.Context(), room)
 		if err != nil {
 			writeFault(w, err)
@@ -137,12 +136,11 @@ func (s *Server) serveRoom(w http.ResponseWriter, r *http.Request) {
 	writeJSON(w, http.StatusOK, answer)
 }
 
-// askNodes asks every live media node, with its client and within roomsPatience, and joins their lists. It returns the
-// nodes that did not answer too.
+// askNodes asks every live media node within roomsPatience, and also returns those that did not answer.
 func askNodes[T any](ctx context.Context, s *Server, what string, ask func(context.Context, cluster.Node, control.MediaClient) ([]T, error)) (answers []T, unreachable []ring.NodeID) {
 	answers, unreachable = []T{}, []ring.NodeID{} // not null in JSON
 	var (
-		mu   sync.Mutex // guards the results
+		mu   sync.Mutex
 		asks errgroup.Group
 	)
 	asks.SetLimit(roomsAtOnce)
@@ -168,12 +166,12 @@ func askNodes[T any](ctx context.Context, s *Server, what string, ask func(conte
 			return nil
 		})
 	}
-	_ = asks.Wait() // Every ask returns nil: an unreachable node is part of the answer.
+	_ = asks.Wait()
 	slices.Sort(unreachable)
 	return answers, unreachable
 }
 
-// askAll asks every live media node what it serves: the store only has intentions.
+// The store only has intentions, so every node is asked.
 func (s *Server) askAll(ctx context.Context, media bool) roomsAnswer {
 	rooms, unreachable := askNodes(ctx, s, "rooms", func(ctx context.Context, _ cluster.Node, client control.MediaClient) ([]heldRoom, error) {
 		reply, err := client.Rooms(ctx, &control.RoomsRequest{Media: media})

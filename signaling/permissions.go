@@ -31,7 +31,7 @@ func bitOf(source wire.Source) access.Sources {
 	}
 }
 
-// The media node, which sees what is really sent, judges by the same set.
+// The media node judges what is really sent by the same set.
 func mayPublish(who access.Session, source wire.Source) bool {
 	return who.CanPublish && who.Sources.Allows(bitOf(source))
 }
@@ -49,7 +49,6 @@ func permissionsOf(who access.Session) wire.Permissions {
 	return p
 }
 
-// rename changes the name that the others see, marked as self-chosen.
 func (s *session) rename(m *wire.Rename) error {
 	if !s.who.CanRename {
 		return errNoRename
@@ -63,18 +62,14 @@ func (s *session) rename(m *wire.Rename) error {
 	return nil
 }
 
-// mayEnter refuses, where roomCreate is demanded, whoever lacks it and comes to a room without a pin.
+// mayEnter refuses, where roomCreate is demanded, whoever lacks it and finds no pin.
 func (s *session) mayEnter(ctx context.Context) error {
 	if !s.server.config.DemandRoomCreate || s.who.RoomCreate || s.server.hub.has(s.who.Room) {
 		return nil
 	}
-	open := false
-	err := s.server.parts.Store.Pins(ctx, []ring.RoomID{s.who.Room}, func(pin.Holding) error {
-		open = true
-		return nil
-	})
+	open, err := s.stands(ctx)
 	switch {
-	case open, err != nil && s.resumes: // A running call does not wait for the store.
+	case open, err != nil && s.resumes: // a running call needs no store
 		return nil
 	case err != nil:
 		return errors.Join(orchestrator.ErrStoreUnavailable, err)
@@ -83,6 +78,15 @@ func (s *session) mayEnter(ctx context.Context) error {
 	default:
 		return errNoRoom
 	}
+}
+
+// stands reports whether the store has a pin of the room.
+func (s *session) stands(ctx context.Context) (stands bool, err error) {
+	err = s.server.parts.Store.Pins(ctx, []ring.RoomID{s.who.Room}, func(pin.Holding) error {
+		stands = true
+		return nil
+	})
+	return stands, err
 }
 
 func (h *Hub) has(room ring.RoomID) bool {

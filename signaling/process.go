@@ -13,25 +13,22 @@ import (
 )
 
 const (
-	// A collection costs a process all its cores for as long as its heap is large.
+	// A collection takes all cores.
 	collectsPerSecond = 1
 	collectBurst      = 5
-	// collectingNodes is more than a cluster has.
-	collectingNodes = 1024
+	collectingNodes   = 1024
 )
 
-// processAnswer is what must come back to where it was after a storm.
 type processAnswer struct {
 	Node       ring.NodeID `json:"node"`
 	Goroutines int         `json:"goroutines"`
 	HeapBytes  uint64      `json:"heapBytes"`
-	Sockets    int64       `json:"sockets"`  // with a session
-	Waiting    int         `json:"waiting"`  // connections without one
-	SentAway   uint64      `json:"sentAway"` // pending connections dropped for others, since the start
-	Panics     uint64      `json:"panics"`   // that input caused, since the start
+	Sockets    int64       `json:"sockets"`
+	Waiting    int         `json:"waiting"`  // without a session
+	SentAway   uint64      `json:"sentAway"` // dropped while pending, since the start
+	Panics     uint64      `json:"panics"`   // caused by input, since the start
 }
 
-// serveProcess answers for this process or the named media node, after a collection where collect asks for it.
 func (s *Server) serveProcess(w http.ResponseWriter, r *http.Request) {
 	collect := r.URL.Query().Has("collect")
 	node := cmp.Or(ring.NodeID(r.URL.Query().Get("node")), s.config.Node)
@@ -48,7 +45,7 @@ func (s *Server) serveProcess(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	if collect {
-		runtime.GC() // Pools keep their values for one collection more.
+		runtime.GC() // pools keep values for one more
 		debug.FreeOSMemory()
 	}
 	var memory runtime.MemStats

@@ -11,7 +11,7 @@ import (
 	"github.com/holdfast-rtc/holdfast/connlimit"
 )
 
-// Quotas bound what one identity, API key and address do through this node, in all rooms together.
+// Quotas bound what one identity, API key and address do through this node in all rooms.
 type Quotas struct {
 	Identity, Key, Address Quota
 }
@@ -19,12 +19,12 @@ type Quotas struct {
 // Quota is one of them; zero fields have no bound.
 type Quota struct {
 	Joins   Rate // joins and resumes
-	Rooms   Rate // those of them that find nobody in the room
+	Rooms   Rate // into empty rooms
 	Offers  Rate
 	Sockets int // with a session, held at once
 }
 
-// Rate is an average a second, and a burst.
+// Rate is an average and a burst.
 type Rate struct {
 	PerSecond float64
 	Burst     int
@@ -33,7 +33,7 @@ type Rate struct {
 // defaultQuotas are far above what people do, and far below what hurts.
 func defaultQuotas() Quotas {
 	return Quotas{
-		// One person with many tabs, or an application that calls the doctor of each of its rooms "doctor".
+		// One person with many tabs, or an application that calls each room's doctor "doctor".
 		Identity: Quota{Joins: Rate{10, 100}, Rooms: Rate{1, 20}, Offers: Rate{10, 100}, Sockets: 200},
 		// Most deployments have one API key, which would bound the whole node.
 		Key: Quota{},
@@ -42,7 +42,7 @@ func defaultQuotas() Quotas {
 	}
 }
 
-// Set reads "joins=5:50,sockets=off": rates are PERSECOND:BURST. Unnamed bounds stay; "off" lifts one, and alone all.
+// Set reads "joins=5:50,sockets=off", PERSECOND:BURST. Unnamed bounds stay; "off" alone lifts all.
 func (q *Quota) Set(text string) error {
 	if strings.TrimSpace(text) == "off" {
 		*q = Quota{}
@@ -102,7 +102,7 @@ type quotaError struct{ what, whose string }
 
 func (e *quotaError) Error() string { return "too many " + e.what + " of this " + e.whose }
 
-// spender is whose quotas a session spends; empty ones are not counted.
+// spender is whose quotas a session spends; empty fields do not count.
 type spender struct{ identity, key, address string }
 
 type meter struct{ identity, key, address account }
@@ -130,7 +130,7 @@ func (r Rate) limiter() *connlimit.KeyedLimiter {
 	return connlimit.NewKeyedLimiter(r.PerSecond, r.Burst, rememberedEntries)
 }
 
-// each stops at the first account where do fails, and returns it.
+// each returns the first account where do fails.
 func (m *meter) each(s spender, do func(a *account, key string) bool) *account {
 	for _, row := range []struct {
 		account *account
@@ -143,7 +143,7 @@ func (m *meter) each(s spender, do func(a *account, key string) bool) *account {
 	return nil
 }
 
-// enter counts a join and its socket; without an error leave must follow.
+// enter counts a join and its socket; if it succeeds leave must follow.
 func (m *meter) enter(s spender) error {
 	if full := m.each(s, func(a *account, key string) bool { return a.joins.Allow(key) }); full != nil {
 		return &quotaError{"joins", full.whose}
@@ -166,7 +166,7 @@ func (m *meter) leave(s spender) {
 	m.each(s, func(a *account, key string) bool { a.sockets.Give(key); return true })
 }
 
-// open counts a new room; reopen takes one back that was not new.
+// open counts a new room; reopen takes it back.
 func (m *meter) open(s spender) error {
 	full := m.each(s, func(a *account, key string) bool { return a.rooms.Allow(key) })
 	if full == nil {

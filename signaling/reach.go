@@ -13,17 +13,16 @@ import (
 	"github.com/holdfast-rtc/holdfast/signaling/wire"
 )
 
-// patientTries: a session that was attached tries its node again before it asks the store, for the hub hears of a death
-// sooner.
+// An attached session first tries its node again: the hub hears of a death sooner than the store would tell.
 const patientTries = 3
 
 type reached struct {
-	number *sfulink.Opening // which attempt; an older one no longer counts
-	link   *sfulink.Link    // nil with err
-	err    error            // final
+	number *sfulink.Opening // an older attempt does not count
+	link   *sfulink.Link
+	err    error // final
 }
 
-// errElsewhere: the hub has a higher pin and tells this session like the others.
+// errElsewhere: the hub has a higher pin and tells this session.
 var errElsewhere = errors.New("the room is elsewhere")
 
 func (s *session) opening(p pin.Pin) *sfulink.Opening {
@@ -58,8 +57,8 @@ func (s *session) attach(ctx context.Context, o *sfulink.Opening) (*sfulink.Link
 	return link, nil
 }
 
-// reach attaches under the session's pin in the background until it is attached, refused for good, or dropped because
-// the room moved. A silent node is only retried: failover decides whether it is dead.
+// reach attaches in the background until it is attached, refused for good, or dropped because the room moved.
+// Failover decides whether a silent node is dead.
 func (s *session) reach(ctx context.Context) {
 	s.drop()
 	ctx, s.drop = context.WithCancel(ctx)
@@ -87,8 +86,8 @@ func (s *session) reach(ctx context.Context) {
 	s.expected = opening
 }
 
-// lookAgain asks where the room is when the failure says that it may have moved, and tells the hub. It returns
-// errElsewhere for a higher pin.
+// lookAgain asks where the room is if the failure says that it may have moved, and tells the hub of a higher pin:
+// errElsewhere.
 func (s *session) lookAgain(ctx context.Context, at pin.Pin, expect headroom.Room, failure error, tries int) error {
 	if errors.Is(failure, sfulink.ErrUnreachable) && tries < patientTries {
 		return nil
@@ -106,8 +105,8 @@ func (s *session) lookAgain(ctx context.Context, at pin.Pin, expect headroom.Roo
 	return nil
 }
 
-// placeAfter returns where the room is after an attempt under p failed. A refused room is placed again with the size
-// that its node judged.
+// placeAfter returns where the room is after an attempt under p failed. A refused room is placed with the size that
+// its node judged.
 func (s *session) placeAfter(ctx context.Context, p pin.Pin, expect headroom.Room, failure error) (pin.Pin, error) {
 	if refused, ok := errors.AsType[*sfulink.RefusedError](failure); ok {
 		switch refused.Code {
@@ -124,7 +123,7 @@ func (s *session) placeAfter(ctx context.Context, p pin.Pin, expect headroom.Roo
 	return s.server.hub.place(ctx, s.who.Room, expect)
 }
 
-// final reports whether a refusal stays one, however often this node tries.
+// final: trying again does not help.
 func final(err error) bool {
 	refused, ok := errors.AsType[*sfulink.RefusedError](err)
 	if !ok {
@@ -139,9 +138,9 @@ func final(err error) bool {
 	}
 }
 
-// pause doubles, with jitter so that a node's clients do not come in step. It returns false when ctx ended first.
+// Jitter keeps a node's clients out of step. It is false when ctx ended.
 func (s *session) pause(ctx context.Context, tries int) bool {
 	pause := min(s.server.config.RetryBase<<min(tries, 16), s.server.config.RetryMax)
-	pause = pause/2 + rand.N(pause/2+1) // no secret depends on it
+	pause = pause/2 + rand.N(pause/2+1)
 	return backoff.Sleep(ctx, pause)
 }

@@ -31,18 +31,18 @@ type removedPeer struct {
 type removalAnswer struct {
 	Removed     []removedPeer `json:"removed"`
 	Unreachable []ring.NodeID `json:"unreachable"`
-	// Recorded: the store has noted the removal. Else this node goes on trying.
+	// Else this node goes on trying.
 	Recorded bool `json:"recorded"`
 }
 
-// serveRemoval asks every node, not only the one that the store names: whoever holds the room can remove people.
+// The store's pin is not trusted: whoever holds the room is asked.
 func (s *Server) serveRemoval(w http.ResponseWriter, r *http.Request) {
 	request, err := s.removalOf(r)
 	if err != nil {
 		writeFault(w, err)
 		return
 	}
-	// Noted first: a session that is just moving is with no node, and reads the note when it arrives.
+	// Noted first: a session that is moving is with no node, and reads the note on arrival.
 	room, now := ring.RoomID(request.GetRoom()), s.parts.Store.Now()
 	first := s.noteRemoval(r.Context(), removalFrom(room, request.GetIdentity(), request.GetPeer(), nil, now))
 	answer := s.removeEverywhere(r.Context(), request)
@@ -53,7 +53,7 @@ func (s *Server) serveRemoval(w http.ResponseWriter, r *http.Request) {
 	case len(answer.Removed) > 0:
 		s.log.Info("people removed from a room", "room", request.GetRoom(), "peers", len(answer.Removed))
 	case len(answer.Unreachable) > 0:
-		status = http.StatusServiceUnavailable // They may be with the one that did not answer.
+		status = http.StatusServiceUnavailable // perhaps with one that did not answer
 	default:
 		status = http.StatusNotFound
 	}
@@ -80,7 +80,6 @@ func (s *Server) removalOf(r *http.Request) (*control.RemoveRequest, error) {
 	return &control.RemoveRequest{Room: string(room), Peer: peer, Identity: identity}, nil
 }
 
-// mayAsk judges whether a grant runs a room, and whether those who run it ask too often.
 func (s *Server) mayAsk(grant access.Grant, room ring.RoomID) error {
 	if err := grant.ForRoomAdmin(room); err != nil {
 		return err

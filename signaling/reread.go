@@ -11,8 +11,8 @@ import (
 )
 
 const (
-	// The pins of rooms with sockets here are read every 30 to 60 s: an owner that cannot reach the store does not
-	// learn that its pin expired and the room was opened elsewhere.
+	// An owner that cannot reach the store does not learn that its pin expired and the room opened elsewhere. So
+	// signaling nodes read their rooms' pins.
 	rereadLeast  = 30 * time.Second
 	rereadSpread = 30 * time.Second
 	rereadLimit  = 5 * time.Second
@@ -31,8 +31,8 @@ func (s *Server) watchPins(ctx context.Context) {
 	}
 }
 
-// rereadPins follows higher pins on other nodes. The placer judges such a pin first: just after a data loss it may be a
-// claim that is being handed back.
+// rereadPins follows higher pins. The placer judges them first: after a data loss one may be a claim that is being
+// handed back.
 func (s *Server) rereadPins(ctx context.Context) {
 	here := s.hub.pins()
 	rooms := make([]ring.RoomID, 0, len(here))

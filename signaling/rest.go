@@ -13,16 +13,14 @@ import (
 )
 
 const (
-	// devTokenLife is a day's work on a page.
 	devTokenLife = 12 * time.Hour
-	// readyLimit bounds a balancer's check.
-	readyLimit = time.Second
+	readyLimit   = time.Second
 )
 
 var errWarming = errors.New("the cluster has not been seen yet: no member of --join has answered")
 
-// serveReady answers a balancer: not before gossip has settled and the store has been reached once, and not while cut
-// off. A store that goes away later changes nothing: running calls do not need it.
+// serveReady answers a balancer: not before gossip is settled and the store was reached once, nor while cut off.
+// Running calls need no store.
 func (s *Server) serveReady(w http.ResponseWriter, r *http.Request) {
 	if err := s.checkReady(r.Context()); err != nil {
 		writeText(w, http.StatusServiceUnavailable, err.Error())
@@ -54,7 +52,7 @@ func (s *Server) checkReady(ctx context.Context) error {
 type clientConfig struct {
 	Dev      bool `json:"dev"`
 	Protocol int  `json:"protocol"`
-	Kill     bool `json:"kill,omitempty"` // the page may kill the room's node
+	Kill     bool `json:"kill,omitempty"`
 }
 
 func (s *Server) serveConfig(w http.ResponseWriter, _ *http.Request) {
@@ -67,7 +65,6 @@ func (s *Server) serveDevToken(w http.ResponseWriter, r *http.Request) {
 		writeFault(w, err)
 		return
 	}
-	// Two tabs of one name are two people.
 	grant := access.Everything("dev-"+newPeerID(), room)
 	grant.Name = r.URL.Query().Get("name")
 	if len(grant.Name) > wire.MaxNameBytes {
@@ -82,7 +79,6 @@ func (s *Server) serveDevToken(w http.ResponseWriter, r *http.Request) {
 	writeJSON(w, http.StatusOK, map[string]string{"token": token})
 }
 
-// clusterOnly lets those through who may see the whole cluster.
 func (s *Server) clusterOnly(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		grant, err := s.grantOf(r)
@@ -97,7 +93,7 @@ func (s *Server) clusterOnly(next http.Handler) http.Handler {
 	})
 }
 
-// unstored keeps answers, refusals too, out of caches.
+// unstored keeps answers out of caches.
 func unstored(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		w.Header().Set("Cache-Control", "no-store")
@@ -119,7 +115,6 @@ type restFault struct {
 	Retryable bool      `json:"retryable"`
 }
 
-// writeFault answers with an error's code, sentence and status.
 func writeFault(w http.ResponseWriter, err error) {
 	fault := faultOf(err)
 	status := wire.MeaningOf(fault.Code).Status
@@ -127,7 +122,7 @@ func writeFault(w http.ResponseWriter, err error) {
 		w.Header().Set("WWW-Authenticate", "Bearer")
 	}
 	if fault.Retryable {
-		w.Header().Set("Retry-After", "1") // It counts whole seconds.
+		w.Header().Set("Retry-After", "1")
 	}
 	writeJSON(w, status, restFault{Code: fault.Code, Message: fault.Message, Retryable: fault.Retryable})
 }
@@ -140,11 +135,11 @@ func writeJSON(w http.ResponseWriter, status int, body any) {
 	}
 	w.Header().Set("Content-Type", "application/json")
 	w.WriteHeader(status)
-	_, _ = w.Write(append(text, '\n')) // A client that is gone needs no answer.
+	_, _ = w.Write(append(text, '\n'))
 }
 
 func writeText(w http.ResponseWriter, status int, text string) {
 	w.Header().Set("Content-Type", "text/plain; charset=utf-8")
 	w.WriteHeader(status)
-	_, _ = w.Write([]byte(text + "\n")) // A client that is gone needs no answer.
+	_, _ = w.Write([]byte(text + "\n"))
 }

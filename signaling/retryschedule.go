@@ -6,21 +6,19 @@ import (
 )
 
 const (
-	// firstRetryAfter lets whoever waits in within half a second of the store's return.
 	firstRetryAfter = 200 * time.Millisecond
-	// retryEvery lets 500 a second come: half a core's work of handshakes.
+	// 500 a second cost half a core for handshakes.
 	retryEvery = 2 * time.Millisecond
-	// lastRetryAfter is told to everybody when some 2500 wait.
+	// Some 2500 wait by then.
 	lastRetryAfter = 5 * time.Second
 )
 
-// retrySchedule spreads those who wait for the store, so that they come one after the other.
+// retrySchedule spreads those who wait for the store.
 type retrySchedule struct {
-	mu   sync.Mutex // guards next
-	next time.Time  // the first slot that nobody has
+	mu   sync.Mutex
+	next time.Time // the first free slot
 }
 
-// take returns the time until the next free slot.
 func (r *retrySchedule) take(now time.Time) time.Duration {
 	r.mu.Lock()
 	defer r.mu.Unlock()

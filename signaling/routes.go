@@ -15,7 +15,7 @@ import (
 	"github.com/holdfast-rtc/holdfast/readiness"
 )
 
-// contentPolicy allows our own scripts, what the page captured or made, and this node.
+// Our own scripts, what the page captured or made, and this node.
 const contentPolicy = "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data: blob:; font-src 'self'; " +
 	"connect-src 'self'; media-src 'self' blob: mediastream:; worker-src 'self' blob:; manifest-src 'self'; " +
 	"base-uri 'none'; form-action 'self'; frame-ancestors 'none'"
@@ -62,17 +62,16 @@ func (s *Server) headers(next http.Handler) http.Handler {
 		h.Set("X-Content-Type-Options", "nosniff")
 		h.Set("Referrer-Policy", "no-referrer")
 		h.Set("Permissions-Policy", "camera=(self), microphone=(self), display-capture=(self)")
-		// Embedded files have no date, so caches must ask.
+		// Embedded files have no date: caches must ask.
 		h.Set("Cache-Control", "no-cache")
 		h.Add("Vary", "Origin")
 		if origin := r.Header.Get("Origin"); s.embeds(origin) {
-			h.Set("Access-Control-Allow-Origin", origin) // for pages elsewhere that load the library
+			h.Set("Access-Control-Allow-Origin", origin)
 		}
 		next.ServeHTTP(w, r)
 	})
 }
 
-// embeds reports whether a page of the origin may load the client library.
 func (s *Server) embeds(origin string) bool {
 	u, err := url.Parse(origin)
 	if err != nil || u.Host == "" {
@@ -81,7 +80,7 @@ func (s *Server) embeds(origin string) bool {
 	return matches(s.config.pageHosts(), u.Host)
 }
 
-// pageHosts are patterns with the port. In dev they include every server of this machine.
+// In dev, every server of this machine is included.
 func (c *Config) pageHosts() []string {
 	if !c.Dev {
 		return c.Origins
@@ -96,8 +95,8 @@ func matches(patterns []string, host string) bool {
 	})
 }
 
-// ownNameOnly refuses, in dev, what is addressed to a foreign name. With DNS rebinding a stranger's page would be of
-// our own origin, and dev gives tokens to those.
+// ownNameOnly refuses, in dev, foreign names. With DNS rebinding a stranger's page would be of our origin, which gets
+// tokens in dev.
 func (s *Server) ownNameOnly(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		host := r.Host

@@ -41,49 +41,44 @@ import (
 
 // Placer says where rooms live; orchestrator.Orchestrator is one.
 type Placer interface {
-	// Place returns the room's pin, and makes one if there is none.
+	// Place returns the room's pin, made if there is none.
 	Place(ctx context.Context, room ring.RoomID, expect headroom.Room) (pin.Pin, error)
-	// PlaceAgain moves the room after its node refused to open it.
+	// PlaceAgain moves a room that its node refused to open.
 	PlaceAgain(ctx context.Context, room ring.RoomID, refused pin.Pin, expect headroom.Room) (pin.Pin, error)
-	// Observe remembers a fence that was seen anywhere.
 	Observe(room ring.RoomID, fence pin.Fence)
-	// Opened says from which load report on a node counts the room.
+	// Opened says from which load report on the node counts the room.
 	Opened(room ring.RoomID, node ring.NodeID, chargedInReport uint64)
-	// Explain says why a room lives where it lives.
 	Explain(ctx context.Context, room ring.RoomID) (orchestrator.Explanation, error)
 }
 
-// Views gives the present view of the cluster.
+// Views gives the current view.
 type Views interface {
 	View() *cluster.View
 }
 
-// Store has pins and notes.
+// Store has pins and notes; see package redisstore.
 type Store interface {
 	Ping(ctx context.Context) error
-	// Pins visits the current pins of some rooms.
 	Pins(ctx context.Context, rooms []ring.RoomID, visit func(pin.Holding) error) error
-	// Note writes notes of a room, by name.
 	Note(ctx context.Context, room ring.RoomID, notes map[string]string, life time.Duration) error
-	// Notes reads notes of a room, empty where there is none.
 	Notes(ctx context.Context, room ring.RoomID, names ...string) ([]string, error)
 	// Now is the store's clock.
 	Now() time.Time
 }
 
-// Parts is what a Server stands on.
+// Parts is what a Server needs.
 type Parts struct {
 	Placer Placer
-	Pool   *control.Pool // of the media nodes
+	Pool   *control.Pool
 	Views  Views
 	Store  Store
 	Keys   *access.Keyring
-	Static fs.FS         // the site; index.html at its root
+	Static fs.FS         // index.html at its root
 	Killer Killer        // nil outside development clusters
 	Panics *panics.Guard // nil: one of its own
 }
 
-// signalingNodes is how many there are, this one included.
+// signalingNodes includes this one.
 func (p Parts) signalingNodes() int {
 	view := p.Views.View()
 	if view == nil {
@@ -98,35 +93,35 @@ type Server struct {
 	parts  Parts
 	hub    *Hub
 	log    *slog.Logger
-	panics *panics.Guard                      // of what anybody sends
-	decode func([]byte) (wire.Message, error) // of clients
+	panics *panics.Guard
+	decode func([]byte) (wire.Message, error)
 
-	pending      *connlimit.Limiter // connections without a session
+	pending      *connlimit.Limiter
 	asks         *connlimit.KeyedLimiter
 	entries      *connlimit.KeyedLimiter
 	openings     *connlimit.KeyedLimiter // placements that may reserve egress
-	collects     *connlimit.KeyedLimiter // garbage collections, by node
-	meter        *meter                  // of the quotas
-	chats        *connlimit.KeyedLimiter // lines of chat, by person and room
-	roomAsks     *connlimit.KeyedLimiter // of those who run a room, by room
-	retries      retrySchedule           // of those who wait for the store
-	strangerLogs *loglimit.Limiter       // of strangers, in the log
+	collects     *connlimit.KeyedLimiter
+	meter        *meter
+	chats        *connlimit.KeyedLimiter // by person and room
+	roomAsks     *connlimit.KeyedLimiter // of room admins, by room
+	retries      retrySchedule
+	strangerLogs *loglimit.Limiter
 
-	notes  chan endedSessions // wait for the store
+	notes  chan endedSessions
 	kept   keptNotes
-	asking chan struct{} // one for each question about endings
+	asking chan struct{} // bounds questions about endings
 
-	ready    atomic.Bool                         // the store has been reached once
-	unheard  atomic.Pointer[map[pin.BootID]bool] // media nodes that only other signaling nodes hear
+	ready    atomic.Bool                         // the store was reached once
+	unheard  atomic.Pointer[map[pin.BootID]bool] // heard by other signaling nodes only
 	cut      atomic.Bool                         // no media node is heard here, though some live
-	sockets  atomic.Int64                        // with a session, now
-	upgraded chan *session                       // what hostSessions takes over
+	sockets  atomic.Int64                        // with a session
+	upgraded chan *session                       // for hostSessions
 }
 
 const (
-	// rememberedEntries is as many as there may be sockets. Each costs 200 bytes.
+	// There are as many sockets. Each costs 200 bytes.
 	rememberedEntries = 20_000
-	// These bound log lines about people without a good token.
+	// Of people without a good token.
 	strangerLogsPerSecond = 1
 	strangerLogBurst      = 20
 )
@@ -160,18 +155,18 @@ func New(config Config, parts Parts, log *slog.Logger) (*Server, error) {
 	}, nil
 }
 
-// Hub has the rooms with sockets here, for failover.
+// Hub is for failover.
 func (s *Server) Hub() *Hub { return s.hub }
 
-// Run serves on lis until ctx ends. Then clients are told to go to another signaling node (close code 1012), and it
-// returns when all sessions have ended.
+// Run serves until ctx ends. Then clients are told to go elsewhere (close code 1012), and it returns when all
+// sessions have ended.
 func (s *Server) Run(ctx context.Context, lis net.Listener) error {
 	life, stop := context.WithCancelCause(context.WithoutCancel(ctx))
 	server := &http.Server{
 		Handler:     s.routes(),
 		BaseContext: func(net.Listener) context.Context { return life },
 		ConnContext: withConn,
-		// A WebSocket lifts all of these when it takes the connection over.
+		// A WebSocket lifts all of these.
 		ReadHeaderTimeout: 5 * time.Second,
 		ReadTimeout:       10 * time.Second,
 		WriteTimeout:      30 * time.Second,
@@ -196,7 +191,7 @@ func (s *Server) Run(ctx context.Context, lis net.Listener) error {
 	limited, cancel := context.WithTimeout(context.WithoutCancel(ctx), s.config.ShutdownLimit)
 	defer cancel()
 	if server.Shutdown(limited) != nil {
-		_ = server.Close() // It is being given up.
+		_ = server.Close()
 	}
 	watched.Wait()
 	if err != nil && !errors.Is(err, http.ErrServerClosed) {

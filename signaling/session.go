@@ -24,54 +24,54 @@ import (
 	"github.com/holdfast-rtc/holdfast/signaling/wire"
 )
 
-// session is one client on one socket. Its loop, run, owns the fields; other goroutines post to its channels.
+// session is one client on one socket. Its loop, run, owns the fields; others post to its channels.
 type session struct {
 	server *Server
 	socket *socket
 	log    *slog.Logger
 
 	who        access.Session
-	address    netip.Prefix // zero for none
-	spends     *spender     // nil until its join and its socket are counted
-	admitted   bool         // it has shown a good token
-	resumes    bool         // by a resume token
-	unjudged   bool         // the store could not say whether it is over
+	address    netip.Prefix
+	spends     *spender // nil until counted
+	admitted   bool     // it has shown a good token
+	resumes    bool
+	unjudged   bool // the store did not say whether it is over
 	generation generation
 	offers     *rate.Limiter
 
-	moves    chan pin.Pin // the hub's; holds one, the latest pin
+	moves    chan pin.Pin // holds the latest pin
 	reached  chan reached
 	workers  sync.WaitGroup
 	verdicts chan error
-	unjudge  context.CancelFunc // ends the question
+	unjudge  context.CancelFunc
 
 	expected *sfulink.Opening // the attempt whose outcome counts
 
-	pin   pin.Pin            // where the room is, as far as known here
-	link  *sfulink.Link      // nil while there is none
-	drop  context.CancelFunc // ends the link or the attempt to make one
+	pin   pin.Pin // as known here
+	link  *sfulink.Link
+	drop  context.CancelFunc // ends the link or the attempt
 	known memory
 
-	room       atomic.Pointer[headroom.Room] // as last known; the hub reads it
-	shown      atomic.Bool                   // it has a camera or a screen on; the hub reads it
+	room       atomic.Pointer[headroom.Room] // the hub reads it
+	shown      atomic.Bool                   // a camera or a screen is on; the hub reads it
 	unreserved bool                          // this identity opens many rooms
-	told       pin.BootID                    // the boot whose media the client has, or was told to go to
+	told       pin.BootID                    // whose media the client has, or was told to go to
 }
 
 type ending struct {
 	code     websocket.StatusCode
 	reason   string
-	leave    bool // the peer goes too, and its session is over
-	expelled bool // the peer goes too: its session was over before
+	leave    bool // the session is over: the peer goes too
+	expelled bool // it was over before: the peer goes too
 	hopeless bool // nothing more can be written
-	brief    bool // there is no session worth patience
+	brief    bool // no session is worth patience
 }
 
-// serveSocket hands the session to hostSessions and returns, so that net/http frees the request's buffers and stack.
+// serveSocket hands the session over and returns, so that net/http frees the request's buffers and stack.
 func (s *Server) serveSocket(w http.ResponseWriter, r *http.Request) {
 	conn := connOf(r.Context())
 	if conn == nil || s.sockets.Load() >= int64(s.config.MaxSockets) {
-		writeFault(w, errFull) // another node may have room
+		writeFault(w, errFull)
 		return
 	}
 	socket, err := s.upgrade(w, r, conn)
@@ -91,12 +91,11 @@ func (s *Server) serveSocket(w http.ResponseWriter, r *http.Request) {
 	}
 	select {
 	case s.upgraded <- one:
-	case <-r.Context().Done(): // The node stops, and hosts no more.
+	case <-r.Context().Done():
 		_ = socket.conn.Close(websocket.StatusServiceRestart, "service restart")
 	}
 }
 
-// hostSessions returns when all sessions have ended.
 func (s *Server) hostSessions(ctx context.Context) {
 	var sessions sync.WaitGroup
 	defer sessions.Wait()
@@ -123,11 +122,10 @@ func (s *session) live(ctx context.Context) {
 	if caught := panics.Catch(func() { s.part(ctx, how) }); caught != nil {
 		s.report(caught, "a session broke its end")
 	}
-	end(nil) // The socket's goroutines have nobody to tell any more, and what is left of its workers ends.
+	end(nil) // ends what is left of the workers
 	s.socket.close(how)
 }
 
-// giveBack ends what the session counts for.
 func (s *session) giveBack() {
 	if s.admitted {
 		s.server.sockets.Add(-1)
@@ -147,7 +145,7 @@ func (s *session) run(ctx context.Context) ending {
 	}
 	if errors.Is(context.Cause(ctx), errCrowded) && !s.admitted {
 		how := s.refuse(errCrowded)
-		how.code = noCode // Others need the place now: no time for a farewell.
+		how.code = noCode // no time for a farewell
 		return how
 	}
 	if ctx.Err() != nil {
@@ -167,7 +165,7 @@ func (s *session) run(ctx context.Context) ending {
 }
 
 func (s *session) turn(ctx context.Context) (ending, bool) {
-	var events <-chan *control.PeerEvent // nil without a link: never ready
+	var events <-chan *control.PeerEvent // nil without a link
 	if s.link != nil {
 		events = s.link.Events()
 	}
@@ -216,7 +214,7 @@ func (s *session) first(ctx context.Context) (wire.Message, error) {
 	}
 }
 
-// refuse answers a join or a resume that failed. The client tries again on a new socket, perhaps of another node.
+// The client tries again on a new socket, perhaps of another node.
 func (s *session) refuse(err error) ending {
 	fault := faultOf(err)
 	if fault.Code == wire.CodeStoreUnavailable {
@@ -232,8 +230,7 @@ func (s *session) refuse(err error) ending {
 	return ending{code: websocket.StatusPolicyViolation, reason: string(fault.Code), brief: true}
 }
 
-// mayLog reports whether a refusal is logged: always for whoever has shown a good token and does not merely come
-// too often.
+// mayLog is always true for good tokens that do not merely come too often.
 func (s *session) mayLog(err error) (unlogged int, ok bool) {
 	_, spent := errors.AsType[*quotaError](err)
 	if s.admitted && !spent && !errors.Is(err, errTooOften) {
@@ -242,24 +239,18 @@ func (s *session) mayLog(err error) (unlogged int, ok bool) {
 	return s.server.strangerLogs.Next()
 }
 
-func (s *session) bye(code wire.Code) (ending, bool) {
-	s.socket.send(&wire.Bye{Code: code, Message: wire.MeaningOf(code).Sentence})
-	return ending{code: websocket.StatusNormalClosure, reason: string(code)}, true
-}
-
-// byeFor is bye with an error's code and sentence.
-func (s *session) byeFor(err error) (ending, bool) {
+// bye ends the session for good with an error's code and sentence.
+func (s *session) bye(err error) (ending, bool) {
 	fault := faultOf(err)
 	s.socket.send(&wire.Bye{Code: fault.Code, Message: fault.Message})
 	return ending{code: websocket.StatusNormalClosure, reason: string(fault.Code)}, true
 }
 
-// part gives back what the session holds.
 func (s *session) part(ctx context.Context, how ending) {
 	s.server.hub.leave(s)
 	s.unjudge()
 	if how.leave {
-		// Not in the session's context, which may end with the socket.
+		// The session's context may end with the socket.
 		detached := context.WithoutCancel(ctx)
 		s.work(func() { _ = s.server.note(detached, leaveOf(s.who, s.server.parts.Store.Now())) })
 	}
@@ -290,9 +281,8 @@ func endingOf(cause error) ending {
 	}
 }
 
-// newPeerID makes a peer id that nobody can guess or has had before.
 func newPeerID() string {
 	var b [8]byte
-	_, _ = rand.Read(b[:]) // crypto/rand.Read never returns an error (Go 1.24).
+	_, _ = rand.Read(b[:])
 	return "p-" + hex.EncodeToString(b[:])
 }

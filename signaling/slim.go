@@ -9,14 +9,12 @@ import (
 )
 
 const (
-	// slimRead holds most of what a quiet client says; more is read past it.
-	slimRead = 512
-	// slimWrite holds a message of the usual size.
+	// Longer messages are read in parts.
+	slimRead  = 512
 	slimWrite = 1 << 10
 )
 
-// slimWriter hands out a hijacked connection with buffers of 1.5 KiB instead of net/http's 8: a socket keeps them for
-// life.
+// slimWriter hands out hijacked connections with 1.5 KiB of buffers instead of 8, for the socket's life.
 type slimWriter struct{ http.ResponseWriter }
 
 // Hijack is part of http.Hijacker.
@@ -25,9 +23,9 @@ func (w slimWriter) Hijack() (net.Conn, *bufio.ReadWriter, error) {
 	if err != nil {
 		return nil, nil, err
 	}
-	early := make([]byte, buffers.Reader.Buffered()) // what came right behind the request
+	early := make([]byte, buffers.Reader.Buffered())
 	if _, err := io.ReadFull(buffers.Reader, early); err != nil {
-		return nil, nil, err // never: they are there
+		return nil, nil, err
 	}
 	reader := bufio.NewReaderSize(io.MultiReader(bytes.NewReader(early), conn), max(slimRead, len(early)))
 	if _, err := reader.Peek(len(early)); err != nil { // so that they count as buffered

@@ -18,31 +18,26 @@ import (
 )
 
 const (
-	// outgoingMessages: a client this far behind is cut off (1008) and resumes with a snapshot.
+	// A client this far behind is cut off (1008) and resumes with a snapshot.
 	outgoingMessages = 256
-	// incomingMessages: past that TCP holds the client back.
+	// Past that TCP holds the client back.
 	incomingMessages = 16
-	// droppedInARow messages above the rate close the socket.
-	droppedInARow = 100
-	// nonsenseMessages close the socket.
+	droppedInARow    = 100
 	nonsenseMessages = 20
-	// outgoingBytes is many times a full room's roster and an answer of 64 slots.
+	// Many times a full room's roster and an answer of 64 slots.
 	outgoingBytes = 4 << 20
-	// strangerBytes is enough for a join, and for a resume with the longest token.
+	// Enough for a resume with the longest token.
 	strangerBytes = 64 << 10
 )
 
 const (
-	// lastWord bounds the end when the client does not read.
 	lastWord = time.Second
-	// farewell bounds it for a client without a session.
+	// For a client without a session.
 	farewell = 3 * time.Second
 )
 
-// noCode closes without a close frame.
 const noCode websocket.StatusCode = 0
 
-// Why a session's context ends.
 var (
 	errLost     = errors.New("the connection to the client was lost")
 	errSlow     = errors.New("the client reads too slowly")
@@ -55,11 +50,11 @@ var (
 type inbound struct {
 	message wire.Message
 	err     error
-	last    bool // the client has gone too far: the session ends with err
+	last    bool // the session ends with err
 }
 
-// socket is one client's WebSocket with two bounded queues. Only send may be called from any goroutine. A quiet client
-// has one goroutine, the reader.
+// socket is a WebSocket with two bounded queues. Only send may be called from any goroutine. A quiet client costs
+// one, the reader.
 type socket struct {
 	conn   *websocket.Conn
 	decode func([]byte) (wire.Message, error)
@@ -67,21 +62,20 @@ type socket struct {
 	tcp    *clientConn
 	config *Config
 	log    *slog.Logger
-	end    context.CancelCauseFunc // ends the session
-	in     chan inbound            // closed when nothing more comes
-	writer func()                  // writes out until it is empty
+	end    context.CancelCauseFunc
+	in     chan inbound
+	writer func()
 
 	ends, writers sync.WaitGroup // all goroutines but the writer; the writer
 
-	mu      sync.Mutex // guards the fields below
+	mu      sync.Mutex
 	out     [][]byte
-	queued  int  // bytes in out
-	writing bool // the writer runs
+	queued  int
+	writing bool
 	closed  bool // out takes no more, and no ping follows
 	pings   *time.Timer
 }
 
-// upgrade answers its errors itself.
 func (s *Server) upgrade(w http.ResponseWriter, r *http.Request, tcp *clientConn) (*socket, error) {
 	if !speaks(r) {
 		writeFault(w, errTongue)
@@ -100,7 +94,7 @@ func (s *Server) upgrade(w http.ResponseWriter, r *http.Request, tcp *clientConn
 	}, nil
 }
 
-// speaks reports whether the client offers our subprotocol, without which the upgrade would succeed too.
+// Without our subprotocol the upgrade would succeed too.
 func speaks(r *http.Request) bool {
 	for offered := range strings.SplitSeq(strings.Join(r.Header.Values("Sec-WebSocket-Protocol"), ","), ",") {
 		if strings.EqualFold(strings.TrimSpace(offered), wire.Subprotocol) {
@@ -110,7 +104,7 @@ func speaks(r *http.Request) bool {
 	return false
 }
 
-// The goroutines end with the connection, not with ctx, because a session says a last word after its context.
+// The goroutines end with the connection: a session says a last word after ctx.
 func (k *socket) start(ctx context.Context, end context.CancelCauseFunc) {
 	k.end = end
 	detached := context.WithoutCancel(ctx)
@@ -118,11 +112,10 @@ func (k *socket) start(ctx context.Context, end context.CancelCauseFunc) {
 	k.ends.Go(func() { defer k.bear(); k.read(detached, ctx.Done()) })
 	k.mu.Lock()
 	defer k.mu.Unlock()
-	k.ends.Add(1) // for the timer, or the ping that it began
+	k.ends.Add(1) // for the timer or its ping
 	k.pings = time.AfterFunc(k.config.PingInterval, func() { k.ping(detached) })
 }
 
-// admit lifts what holds for strangers.
 func (k *socket) admit() {
 	k.tcp.Done()
 	k.conn.SetReadLimit(wire.MaxMessageBytes)
@@ -132,7 +125,7 @@ func (k *socket) admit() {
 func (k *socket) send(m wire.Message) {
 	frame, err := wire.Encode(m)
 	if err != nil {
-		k.log.Error("message not encoded", "type", m.Type(), "error", err)
+		k.log.Error("message not encoded", "type", wire.TypeOf(m), "error", err)
 		return
 	}
 	k.mu.Lock()
@@ -151,9 +144,8 @@ func (k *socket) send(m wire.Message) {
 	}
 }
 
-// close sends what is queued unless that is hopeless, then the close frame, and returns when the socket's goroutines
-// have ended. It closes the connection when the patience ends: coder/websocket would wait for ever for the rest of a
-// frame.
+// close sends what is queued unless that is hopeless, then the close frame. When the patience ends it closes the
+// connection: coder/websocket would wait for the rest of a frame for ever.
 func (k *socket) close(how ending) {
 	k.mu.Lock()
 	k.closed = true
@@ -171,13 +163,11 @@ func (k *socket) close(how ending) {
 	case how.brief:
 		patience = min(patience, farewell)
 	}
-	// Whoever waits too long from here on is cut off.
 	cut := func() { _ = k.tcp.Close() }
 	k.tcp.DropBy(cut)
 	limit := time.AfterFunc(patience, cut)
 	defer limit.Stop()
 	k.writers.Wait()
-	// The connection is gone whatever these say.
 	if how.code == noCode {
 		_ = k.conn.CloseNow()
 	} else {
@@ -197,7 +187,7 @@ func (k *socket) read(ctx context.Context, ended <-chan struct{}) {
 		}
 		var next inbound
 		switch allowed := limit.Allow(); {
-		case !allowed && dropped > 0: // told already
+		case !allowed && dropped > 0:
 			if dropped++; dropped <= droppedInARow {
 				continue
 			}
@@ -229,7 +219,6 @@ func (k *socket) read(ctx context.Context, ended <-chan struct{}) {
 	}
 }
 
-// write ends when nothing waits.
 func (k *socket) write(ctx context.Context) {
 	for {
 		frame, ok := k.next()
@@ -241,7 +230,7 @@ func (k *socket) write(ctx context.Context) {
 		cancel()
 		if err != nil {
 			k.end(errLost)
-			return // writing stays true: nothing more is written
+			return // nothing more is written
 		}
 	}
 }
@@ -258,7 +247,6 @@ func (k *socket) next() (frame []byte, ok bool) {
 	return frame, true
 }
 
-// ping finds a client that is gone without a word.
 func (k *socket) ping(ctx context.Context) {
 	defer k.ends.Done()
 	defer k.bear()

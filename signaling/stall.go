@@ -6,16 +6,15 @@ import (
 	"github.com/holdfast-rtc/holdfast/pin"
 )
 
-// stallLasts: clients repeat it about once a second.
+// Clients repeat it about once a second.
 const stallLasts = 3 * time.Second
 
-// stall is when, and under which fence, a client last said that no media arrives.
+// stall: a client said that no media arrives.
 type stall struct {
 	at    time.Time
 	under pin.Fence
 }
 
-// stalled ignores a word about an earlier placement.
 func (h *Hub) stalled(s *session, epoch uint64) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -28,8 +27,7 @@ func (h *Hub) stalled(s *session, epoch uint64) {
 	}
 }
 
-// Stalled counts the sessions here whose room is on the boot and whose client receives nothing; all counts the others
-// too if there is one.
+// Stalled is part of failover.Rooms.
 func (h *Hub) Stalled(boot pin.BootID) (stalled, all int) {
 	h.mu.Lock()
 	defer h.mu.Unlock()

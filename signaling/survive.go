@@ -8,20 +8,16 @@ import (
 	"github.com/holdfast-rtc/holdfast/panics"
 )
 
-// A panic costs the connection whose input was being handled, and the node goes on. What an event of a media node breaks costs that event
-// only: it may come of another client's input, and every session of the room is told of it.
+// A panic costs the connection whose input was being handled. What a media node's event breaks costs that event only:
+// every session of the room hears it, and another client may have caused it.
 
 var (
-	// errBroke ends a session, and answers a request, whose handling panicked.
-	errBroke = errors.New("this signaling node broke while it handled this connection")
-	// errStruck refuses whoever has broken the handling twice.
+	errBroke  = errors.New("this signaling node broke while it handled this connection")
 	errStruck = errors.New("what this identity sent has broken the server twice")
 )
 
-// strikeName is by what a client is remembered whose messages made the node panic.
 func (s *session) strikeName() string { return s.who.Key + "\x00" + s.who.Identity }
 
-// runOrBreak is run for a session that may panic.
 func (s *session) runOrBreak(run func() ending) (how ending) {
 	if caught := panics.Catch(func() { how = run() }); caught != nil {
 		return s.broke(caught, "a session broke its handling: closed")
@@ -29,7 +25,6 @@ func (s *session) runOrBreak(run func() ending) (how ending) {
 	return how
 }
 
-// handleOrBreak is handle for a message that may make us panic, or has made its decoder.
 func (s *session) handleOrBreak(next inbound) (how ending, done bool) {
 	caught, broken := errors.AsType[*panics.Error](next.err)
 	if !broken {
@@ -41,7 +36,6 @@ func (s *session) handleOrBreak(next inbound) (how ending, done bool) {
 	return s.broke(caught, "a client's message broke its handling: session closed"), true
 }
 
-// broke reports a panic and says how the session ends.
 func (s *session) broke(caught *panics.Error, what string) ending {
 	s.report(caught, what)
 	s.socket.send(faultOf(errBroke))
@@ -52,7 +46,7 @@ func (s *session) report(caught *panics.Error, what string) {
 	s.server.panics.Report(s.log, caught, what, "identity", s.who.Identity, "remote", s.socket.tcp.RemoteAddr().String())
 }
 
-// work runs f beside the session's loop. If it panics the session ends.
+// work runs f beside the session's loop; a panic ends the session.
 func (s *session) work(f func()) {
 	s.workers.Go(func() {
 		if caught := panics.Catch(f); caught != nil {
@@ -62,7 +56,7 @@ func (s *session) work(f func()) {
 	})
 }
 
-// bear is deferred by the socket's goroutines: a panic ends the session.
+// bear is deferred by the socket's goroutines.
 func (k *socket) bear() {
 	if caught := panics.Of(recover()); caught != nil {
 		k.panics.Report(k.log, caught, "a socket broke its reading or writing: session closed", "remote", k.tcp.RemoteAddr().String())
@@ -70,7 +64,6 @@ func (k *socket) bear() {
 	}
 }
 
-// bearRequests answers a request whose handler panics, and closes its connection.
 func (s *Server) bearRequests(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		caught := panics.Catch(func() { next.ServeHTTP(w, r) })
@@ -83,7 +76,6 @@ func (s *Server) bearRequests(next http.Handler) http.Handler {
 	})
 }
 
-// borne makes an error of a panic that a media node's reply causes.
 func (s *Server) borne(ask func() error) (err error) {
 	if caught := panics.Catch(func() { err = ask() }); caught != nil {
 		s.panics.Report(s.log, caught, "a media node's reply broke its reading")

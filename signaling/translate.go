@@ -69,7 +69,7 @@ func controlKind(k wire.Kind) control.Kind {
 	return control.Kind_KIND_VIDEO
 }
 
-// offerMessage carries an offer to the node; known is used when the client did not send its slot table.
+// known is used when the client sent no slot table.
 func offerMessage(o *wire.Offer, known []*control.Slot) *control.EdgeMessage {
 	offer := &control.Offer{Id: o.ID, Sdp: o.SDP, Fresh: o.Fresh}
 	offer.Senders = each(o.Senders, func(s wire.Sender) *control.Sender {

@@ -9,27 +9,27 @@ import (
 )
 
 const (
-	// moveWindow is how many clients all signaling nodes together have on their way to one media node: as many as keep a
-	// few cores busy with their handshakes. More share the cores, and all are late.
+	// moveWindow is how many clients all signaling nodes together have on their way to one media node. More would
+	// share its cores, and all be late.
 	moveWindow      = 64
 	leastMoveWindow = 8
 
-	// onTheWay is how long a client counts at most, so that one far away or gone holds up the others a little only.
+	// A client that is far away or gone counts no longer than this.
 	onTheWay = 100 * time.Millisecond
 )
 
-// window is the moved clients of one media node. The next one is told when one before it has its media.
+// window is the moved clients of one media node; one's media lets the next one go.
 type window struct {
 	under   map[*session]*time.Timer // on their way
-	waiting []*movedRoom             // they take turns
+	waiting []*movedRoom             // taking turns
 }
 
 type movedRoom struct {
 	room     ring.RoomID
-	sessions []*session // those that others see first
+	sessions []*session // first those whom others see
 }
 
-// sendTo posts a room's new pin to its sessions as the window of its node allows. It needs h.mu.
+// sendTo needs h.mu.
 func (h *Hub) sendTo(room ring.RoomID, r *localRoom) {
 	w := h.windows[r.pin.Boot]
 	if w == nil {
@@ -55,7 +55,7 @@ func (h *Hub) advance(boot pin.BootID, w *window) {
 			w.waiting = append(w.waiting, next)
 		}
 		r := h.rooms[next.room]
-		if r == nil || r.pin.Boot != boot { // It has moved on.
+		if r == nil || r.pin.Boot != boot {
 			continue
 		}
 		if _, here := r.sessions[s]; here {
@@ -68,14 +68,14 @@ func (h *Hub) advance(boot pin.BootID, w *window) {
 	}
 }
 
-// arrived makes room for the next client: this one has its media on boot, or no longer counts.
+// arrived: this client has its media on boot, or no longer counts.
 func (h *Hub) arrived(s *session, boot pin.BootID) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	h.unload(s, boot)
 }
 
-// unload is arrived for callers with h.mu.
+// unload needs h.mu.
 func (h *Hub) unload(s *session, boot pin.BootID) {
 	w := h.windows[boot]
 	if w == nil || w.under[s] == nil {

@@ -38,7 +38,7 @@ func joinAs(ctx context.Context, c *devcluster.Cluster, room, name string) (*web
 	case *wire.Error:
 		err = refusalOf(m)
 	default:
-		err = fmt.Errorf("the answer is %s", m.Type())
+		err = fmt.Errorf("the answer is %s", wire.TypeOf(m))
 	}
 	_ = socket.CloseNow()
 	return nil, wire.Placement{}, err

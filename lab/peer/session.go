@@ -146,7 +146,7 @@ func (p *Peer) write(ctx context.Context, socket *websocket.Conn, message wire.M
 		return err
 	}
 	if err := socket.Write(ctx, websocket.MessageText, frame); err != nil {
-		return fmt.Errorf("write %s: %w", message.Type(), err)
+		return fmt.Errorf("write %s: %w", wire.TypeOf(message), err)
 	}
 	return nil
 }

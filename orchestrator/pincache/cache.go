@@ -12,7 +12,7 @@ import (
 
 const (
 	maxCachedRooms = 16_384
-	// maxClockLead: one damaged pin must not push all epochs towards pin.MaxEpoch.
+	// One damaged pin must not push all epochs towards the largest.
 	maxClockLead = 30 * 24 * time.Hour
 )
 
@@ -20,7 +20,7 @@ const (
 type Cache struct {
 	Clock func() time.Time // of epochs; nil is time.Now
 
-	mu      sync.Mutex // guards the fields below
+	mu      sync.Mutex
 	highest uint64
 	recent  map[ring.RoomID]cacheEntry
 	older   map[ring.RoomID]cacheEntry
@@ -32,7 +32,7 @@ type cacheEntry struct {
 	at       time.Time       // the store last showed it
 }
 
-// Note remembers p, which may be only a fence, if it is the room's highest.
+// Note remembers p, or only a fence, if it is the room's highest.
 func (c *Cache) Note(room ring.RoomID, p pin.Pin) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -49,13 +49,13 @@ func (c *Cache) Verified(room ring.RoomID, p pin.Pin, in pin.Incarnation) {
 	}
 }
 
-// IsVerified reports whether the owners confirmed p in incarnation in; never for 0.
+// IsVerified: the owners confirmed p in incarnation in; never for 0.
 func (c *Cache) IsVerified(room ring.RoomID, p pin.Pin, in pin.Incarnation) bool {
 	known := c.get(room)
 	return in != 0 && known.pin == p && known.verified == in
 }
 
-// IsRecent reports whether the store showed p within that time.
+// IsRecent: the store showed p within that time.
 func (c *Cache) IsRecent(room ring.RoomID, p pin.Pin, within time.Duration) bool {
 	known := c.get(room)
 	return known.pin == p && !known.at.IsZero() && Elapsed(known.at, time.Now()) < within
@@ -95,7 +95,7 @@ func (c *Cache) get(room ring.RoomID) cacheEntry {
 	return c.look(room)
 }
 
-// Of returns the highest pin of room, perhaps only its fence.
+// Of returns the room's highest pin, perhaps only its fence.
 func (c *Cache) Of(room ring.RoomID) pin.Pin { return c.get(room).pin }
 
 // FreshEpoch is Unix milliseconds, but above every epoch seen.
@@ -112,7 +112,7 @@ func (c *Cache) now() time.Time {
 	return c.Clock()
 }
 
-// NextEpoch is the epoch of a move of p: above all known pins of room.
+// NextEpoch is for a move of p: above all known pins of room.
 func (c *Cache) NextEpoch(room ring.RoomID, p pin.Pin) uint64 {
 	return max(p.Fence.Epoch, c.Of(room).Fence.Epoch) + 1
 }

@@ -13,14 +13,15 @@ import (
 
 var (
 	errVanished = errors.New("the pin vanished while it was being confirmed")
-	// errDamaged: the damage may hide a higher pin.
+	// The damage may hide a higher pin.
 	errDamaged = errors.New("the pin is damaged")
 	errPaused  = errors.New("this process was paused before the answer came")
 )
 
 // Confirm must be called before a room opens or takes a new peer. It returns nil if p was confirmed in the last 15 s
-// and the room is open, if the store confirms it now, or if the store is silent and a gossip majority is in sight. Else
-// it returns a *pin.FencedError (OpenRooms has been told), or wraps pin.ErrMissing (place again) or pin.ErrUnconfirmed.
+// and the room is open, if the store confirms it now, or if the store is silent and a gossip majority is in sight.
+// Else it returns a *pin.FencedError (OpenRooms has been told), or wraps pin.ErrMissing (place again) or
+// pin.ErrUnconfirmed.
 func (own *Owner) Confirm(ctx context.Context, room ring.RoomID, p pin.Pin) error {
 	own.noticePause()
 	held := pin.Holding{Room: room, Pin: p}
@@ -34,7 +35,7 @@ func (own *Owner) Confirm(ctx context.Context, room ring.RoomID, p pin.Pin) erro
 		return own.unlessTrusted(held, own.confirmOpen(ctx, held))
 	}
 	answer, stands := own.mayOpen(held), false
-	defer func() { answer(stands) }() // after a panic, too: others wait for it
+	defer func() { answer(stands) }() // others wait for it, also after a panic
 	err := own.unlessTrusted(held, own.confirmOpening(ctx, held))
 	if stands = err == nil; stands {
 		own.recheckSoon()
@@ -55,7 +56,7 @@ func (own *Owner) unlessTrusted(held pin.Holding, err error) error {
 	case own.trustsMajority():
 		own.log.Info("pin taken as confirmed by a gossip majority", "room", held.Room, "fence", held.Pin.Fence, "error", err)
 		own.mu.Lock()
-		own.synced = "" // The store may lack this pin.
+		own.synced = "" // the store may lack this pin
 		own.mu.Unlock()
 		own.cache.Note(held.Room, held.Pin)
 		return nil
@@ -64,7 +65,7 @@ func (own *Owner) unlessTrusted(held pin.Holding, err error) error {
 	}
 }
 
-// confirmOpen writes, because a store that refuses writes may show an old pin.
+// It writes, because a store that refuses writes may show an old pin.
 func (own *Owner) confirmOpen(ctx context.Context, held pin.Holding) error {
 	began, pauses := own.start()
 	found, err := own.pins.Refresh(ctx, []pin.Holding{held}, always)
@@ -84,7 +85,7 @@ func (own *Owner) confirmOpen(ctx context.Context, held pin.Holding) error {
 	return nil
 }
 
-// confirmOpening always asks the store, and prolongs the pin, which must not expire meanwhile.
+// It prolongs the pin, which must not expire meanwhile.
 func (own *Owner) confirmOpening(ctx context.Context, held pin.Holding) error {
 	if known := own.cache.Of(held.Room); held.Pin.Fence.Less(known.Fence) {
 		// The store lost data. The signaling node moves the pin above both.
@@ -103,7 +104,7 @@ func (own *Owner) confirmOpening(ctx context.Context, held pin.Holding) error {
 		return nil
 	case held.Pin.Fence.Less(stands.Fence):
 		return own.fencedOpening(ctx, held, stands)
-	default: // Nothing, or a lower pin.
+	default: // nothing, or a lower pin
 		return fmt.Errorf("room %s: %w", held.Room, pin.ErrMissing)
 	}
 }
@@ -120,7 +121,7 @@ func (own *Owner) fencedOpening(ctx context.Context, opening pin.Holding, higher
 		} else if err != nil {
 			return err
 		}
-		if !opening.Pin.Fence.Less(stands.Fence) { // The store lost data again.
+		if !opening.Pin.Fence.Less(stands.Fence) { // the store lost data again
 			return fmt.Errorf("room %s: %w", opening.Room, pin.ErrMissing)
 		}
 		return &pin.FencedError{Room: opening.Room, Current: stands}
@@ -149,7 +150,7 @@ func (own *Owner) confirm(h pin.Holding, began time.Time, pauses uint64, prolong
 	if pauses != own.pauses {
 		return false
 	}
-	// An answer about a lower pin of ours must not undo the confirmation of a higher one.
+	// An answer about a lower pin must not undo a higher one's confirmation.
 	if c, ok := own.confirmed[h.Room]; !ok || !h.Pin.Fence.Less(c.pin.Fence) {
 		c.pin, c.at = h.Pin, began
 		if prolonged {

@@ -9,18 +9,18 @@ import (
 	"github.com/holdfast-rtc/holdfast/ring"
 )
 
-// opening is a pin that Confirm is asked for, or has allowed.
+// opening is a pin that Confirm was asked for.
 type opening struct {
 	pin     pin.Pin
-	at      time.Time       // when Confirm was last asked for it
-	asking  []chan struct{} // calls of Confirm under way; each is closed when it ends
-	allowed bool            // by a call of Confirm
+	at      time.Time       // of the last question
+	asking  []chan struct{} // calls under way; each is closed when it ends
+	allowed bool            // by Confirm
 }
 
 func (o *opening) pending() bool { return o.allowed && time.Since(o.at) < confirmedFor }
 
-// Opening returns the highest pin under which room may be about to open here. It waits up to 300 ms for the calls of
-// Confirm under way: they may have read the store before the caller wrote to it.
+// Opening returns the highest pin under which room may be about to open. It waits up to 300 ms for calls of Confirm:
+// they may have read the store before the caller wrote to it.
 func (own *Owner) Opening(ctx context.Context, room ring.RoomID) (pin.Pin, error) {
 	var asking []chan struct{}
 	own.mu.Lock()

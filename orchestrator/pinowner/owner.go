@@ -20,7 +20,7 @@ import (
 
 // OpenRooms are the rooms of the media node.
 type OpenRooms interface {
-	// Held lists them with the pins they were opened under.
+	// Held lists them with their pins.
 	Held() []pin.Holding
 	// Fence hands room, which may not be open, over to higher. It must not block.
 	Fence(room ring.RoomID, higher pin.Pin)
@@ -31,32 +31,32 @@ type LeaseStore interface {
 	// Refresh returns what is current for each of held. It prolongs the due pins, claims missing ones again, epoch
 	// kept, and overwrites none. An error means that nothing is known.
 	Refresh(ctx context.Context, held []pin.Holding, due func(pin.Holding) bool) ([]pin.Found, error)
-	// Incarnations returns those of all masters that take writes, and an error if there are others. Later writes are in
-	// these or later ones.
+	// Incarnations returns those of all masters that take writes, and an error if there are others. Later writes are
+	// in these or later ones.
 	Incarnations(ctx context.Context) ([]pin.Incarnation, error)
 	// Swap replaces old if it is current. It returns what is current then; zero for an absent key.
 	Swap(ctx context.Context, room ring.RoomID, old, next pin.Pin) (current pin.Pin, in pin.Incarnation, err error)
-	// Prolong returns the current pin or none, and renews its time to live.
+	// Prolong returns the current pin or none, and renews its life.
 	Prolong(ctx context.Context, room ring.RoomID) (pin.Pin, error)
 }
 
 const (
-	// confirmedFor is three refreshes: a short outage stops nobody.
+	// Three refreshes: a short outage stops nobody.
 	confirmedFor = 15 * time.Second
-	// pauseGap: so late a heartbeat means that this process was stopped.
+	// So late a heartbeat means that this process was stopped.
 	heartbeatEvery = 250 * time.Millisecond
 	pauseGap       = time.Second
-	// majorityRestsFor: after a pause the view is old until some probe rounds later.
+	// After a pause the view is old until some probe rounds later.
 	majorityRestsFor = 10 * time.Second
-	// retryEvery is short: an empty store needs its pins before people join.
+	// An empty store needs its pins before people join.
 	retryEvery = 200 * time.Millisecond
-	// checkEvery: until a data loss is noticed, joins are slow.
+	// Until a data loss is noticed, joins are slow.
 	checkEvery = time.Second
-	// silentFor: one lost answer is no outage.
+	// One lost answer is no outage.
 	silentFor = 3 * time.Second
-	// recheckAfter: the pin may move while the room opens.
+	// The pin may move while the room opens.
 	recheckAfter = 100 * time.Millisecond
-	// reclaimFor is the life of a pin.
+	// The life of a pin.
 	reclaimFor     = time.Hour
 	refreshTimeout = 2 * time.Second
 	confirmTimeout = 300 * time.Millisecond
@@ -80,7 +80,7 @@ func DefaultConfig() Config {
 	return Config{RefreshEvery: 5 * time.Second, ProlongEvery: 10 * time.Minute}
 }
 
-// Owner keeps the pins of one media node's rooms. It is safe for concurrent use.
+// Owner keeps the pins of a media node's rooms. It is safe for concurrent use.
 type Owner struct {
 	pins  LeaseStore
 	rooms OpenRooms
@@ -89,15 +89,15 @@ type Owner struct {
 	kick  chan struct{} // the schedule has changed
 	cache pincache.Cache
 
-	mu        sync.Mutex // guards the fields below
+	mu        sync.Mutex
 	confirmed map[ring.RoomID]confirmation
-	opening   map[ring.RoomID][]*opening // rooms about to open
+	opening   map[ring.RoomID][]*opening
 	synced    pin.Incarnations
 	plan      schedule
 	heard     time.Time
 	fastUntil time.Time
 	heartbeat time.Time
-	paused    time.Time // when a pause was last noticed
+	paused    time.Time // last noticed
 	pauses    uint64    // an answer that spans one confirms nothing
 }
 

@@ -12,16 +12,14 @@ import (
 )
 
 var (
-	// errAway: no master takes writes.
 	errAway      = errors.New("the store is away, or refuses writes")
 	errContended = errors.New("the pin keeps moving")
 )
 
-// maxSteps bounds the writes to one pin in a refresh.
 const maxSteps = 4
 
-// Refresh checks all pins once, as Run does, and marks them as synced. While a master may refuse writes it prolongs
-// all, because a cut-off master shows old pins.
+// Refresh checks all pins once and marks them as synced. While a master may refuse writes it prolongs all, because a
+// cut-off master shows old pins.
 func (own *Owner) Refresh(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(ctx, refreshTimeout)
 	defer cancel()
@@ -47,7 +45,7 @@ func (own *Owner) Refresh(ctx context.Context) error {
 func (own *Owner) heardAll(in pin.Incarnations, at time.Time, synced bool) {
 	own.mu.Lock()
 	defer own.mu.Unlock()
-	if in != own.synced { // After data loss, refresh faster, so that fenced owners stop sooner.
+	if in != own.synced { // after data loss, refresh faster: fenced owners stop sooner
 		own.fastUntil = at.Add(own.cfg.RefreshEvery)
 	}
 	if synced {
@@ -81,7 +79,7 @@ func (own *Owner) recheck(ctx context.Context) {
 
 func always(pin.Holding) bool { return true }
 
-// isDue spreads prolonging over ProlongEvery by the pin's nonce.
+// Prolonging is spread over ProlongEvery by the pin's nonce.
 func (own *Owner) isDue(h pin.Holding) bool {
 	c, every, now := own.confirmation(h.Room), own.cfg.ProlongEvery, time.Now()
 	turn := func(at time.Time) int64 {
@@ -90,8 +88,8 @@ func (own *Owner) isDue(h pin.Holding) bool {
 	return pincache.Elapsed(c.prolonged, now) >= every || turn(now) != turn(c.prolonged)
 }
 
-// check returns at most three reasons why pins are in doubt, or an error when nothing was learned. The first open pins
-// of held are of open rooms.
+// check returns at most three reasons why pins are in doubt, or an error when nothing was learned. The first open
+// pins of held are of open rooms.
 func (own *Owner) check(ctx context.Context, held []pin.Holding, open int, due func(pin.Holding) bool) (faults []error, err error) {
 	if len(held) == 0 {
 		return nil, nil
@@ -106,8 +104,8 @@ func (own *Owner) check(ctx context.Context, held []pin.Holding, open int, due f
 		switch {
 		case err == nil && i < open:
 			_ = own.confirm(pin.Holding{Room: held[i].Room, Pin: stands}, began, pauses, f.Prolonged)
-		case err == nil: // Confirm does it.
-		case errors.Is(err, pin.ErrFenced): // OpenRooms has been told.
+		case err == nil: // Confirm does it
+		case errors.Is(err, pin.ErrFenced): // OpenRooms was told
 		case errors.Is(err, errDamaged):
 			own.log.Warn("corrupt pin", "room", held[i].Room, "error", err)
 		case len(faults) < 3:
@@ -117,7 +115,7 @@ func (own *Owner) check(ctx context.Context, held []pin.Holding, open int, due f
 	return faults, nil
 }
 
-// judge returns our current pin, a *pin.FencedError (OpenRooms has been told), or another error for unknown. An open
+// judge returns our current pin, a *pin.FencedError (OpenRooms was told), or another error for unknown. An open
 // room's lower pin is replaced; a pin whose maker ignored ours is reclaimed.
 func (own *Owner) judge(ctx context.Context, ours pin.Holding, f pin.Found, open bool) (pin.Pin, error) {
 	stands, err := f.Stands, f.Err
@@ -159,7 +157,7 @@ func (own *Owner) judge(ctx context.Context, ours pin.Holding, f pin.Found, open
 	return pin.Pin{}, fmt.Errorf("room %s: %w", ours.Room, errContended)
 }
 
-// mayReclaim reports whether nobody can have moved ours with good reason.
+// Nobody can have moved ours with good reason.
 func (own *Owner) mayReclaim(ours pin.Holding) bool {
 	c := own.confirmation(ours.Room)
 	return c.pin == ours.Pin && pincache.Elapsed(c.prolonged, time.Now()) < reclaimFor && (own.cfg.Majority == nil || own.cfg.Majority())

@@ -10,7 +10,7 @@ import (
 	"github.com/holdfast-rtc/holdfast/pin"
 )
 
-// schedule is when Run does what next; a zero recheck is never.
+// A zero recheck is never.
 type schedule struct {
 	refresh time.Time
 	recheck time.Time
@@ -27,13 +27,13 @@ func (s schedule) next() time.Time {
 	return first
 }
 
-// Run refreshes the pins until ctx ends; at once after a pause or data loss. It returns nil.
+// Run refreshes until ctx ends; at once after a pause or data loss. It returns nil.
 func (own *Owner) Run(ctx context.Context) error {
 	var watch sync.WaitGroup
 	watch.Go(func() { own.watchPauses(ctx) })
 	defer watch.Wait()
 	failing := false
-	timer := time.NewTimer(0) // Rooms may be open already.
+	timer := time.NewTimer(0) // rooms may be open already
 	defer timer.Stop()
 	for {
 		select {
@@ -58,7 +58,7 @@ func (own *Owner) round(ctx context.Context, failing bool) bool {
 		if ctx.Err() != nil {
 			return failing
 		}
-		if (err != nil) != failing { // One line per change.
+		if (err != nil) != failing { // one line per change
 			failing = err != nil
 			own.log.Warn("refresh of pins", "failing", failing, "error", err)
 		}
@@ -118,7 +118,7 @@ func (own *Owner) incarnationsChanged(ctx context.Context, failing bool) bool {
 	return err == nil && !same
 }
 
-// watchPauses has its own goroutine: a refresh may wait longer than a pause.
+// A refresh may wait longer than a pause.
 func (own *Owner) watchPauses(ctx context.Context) {
 	ticker := time.NewTicker(heartbeatEvery)
 	defer ticker.Stop()

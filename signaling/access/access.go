@@ -20,15 +20,15 @@ import (
 // Why a token or a room name is refused.
 var (
 	ErrExpired    = errors.New("token has expired")
-	ErrForged     = errors.New("token is not genuine")          // bad signature, another algorithm, not a token
-	ErrUnknownKey = errors.New("token's API key is not known")  // `iss` names no key of ours
-	ErrUnfit      = errors.New("the token cannot be used here") // the wrapping error says why
+	ErrForged     = errors.New("token is not genuine")
+	ErrUnknownKey = errors.New("token's API key is not known") // `iss` names no key of ours
+	ErrUnfit      = errors.New("the token cannot be used here")
 	ErrNoIdentity = errors.New("the token names no identity (sub)")
 	ErrNotJoin    = errors.New("token does not allow joining")
 	ErrOtherRoom  = errors.New("token is for another room")
 	ErrNotAdmin   = errors.New("the token does not run this room: that needs roomAdmin, and the name of the room in the token")
 	ErrNotCluster = errors.New("the token does not open the view of the whole cluster: that needs roomList, in a token that names no room")
-	ErrSource     = errors.New("unknown source")
+	errSource     = errors.New("unknown source")
 	ErrBadRoom    = errors.New("room name is not 1 to 128 printable characters")
 )
 

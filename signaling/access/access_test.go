@@ -232,7 +232,7 @@ func TestParseKeyringRefuses(t *testing.T) {
 		"", ",", "key", ":" + testSecret, "key:", "key:" + testSecret[1:], "key:" + testSecret + ",key:" + testSecret + "1",
 	} {
 		_, err := ParseKeyring(text)
-		if !errors.Is(err, ErrBadKeys) {
+		if !errors.Is(err, errBadKeys) {
 			t.Errorf("ParseKeyring(%q) = %v, want ErrBadKeys", text, err)
 		} else if strings.Contains(err.Error(), testSecret[1:]) {
 			t.Errorf("ParseKeyring(%q) shows a secret: %v", text, err)
@@ -473,7 +473,7 @@ func TestKeysAreReplacedWhileTheyAreUsed(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	if err := ring.Replace("next:short"); !errors.Is(err, ErrBadKeys) {
+	if err := ring.Replace("next:short"); !errors.Is(err, errBadKeys) {
 		t.Errorf("Replace = %v", err)
 	}
 	if err := ring.Replace("next:" + strings.Repeat("n", 32)); err != nil {

@@ -8,27 +8,27 @@ import (
 	"github.com/holdfast-rtc/holdfast/ring"
 )
 
-// Grant is what a token allows, to whom. The zero value of CanPublish, CanSubscribe and CanPublishData forbids.
+// Grant is what a token allows, to whom. False forbids.
 type Grant struct {
-	Identity string    // the token's subject
-	Name     string    // shown to people
-	Metadata string    // opaque, for the media node
-	Key      string    // the API key that signed the token
-	Expires  time.Time // when the token ends
+	Identity string
+	Name     string // shown to people
+	Metadata string // for the media node
+	Key      string // the API key that signed the token
+	Expires  time.Time
 
 	Room       ring.RoomID
 	RoomJoin   bool
-	RoomAdmin  bool // of Room; see ForRoomAdmin
-	RoomList   bool // of the cluster; see ForCluster
-	RoomCreate bool // may open a room where that is demanded
+	RoomAdmin  bool // of Room
+	RoomList   bool // of the cluster
+	RoomCreate bool // where that is demanded
 
 	CanPublish     bool
 	Sources        Sources // zero for everything
 	CanSubscribe   bool
-	CanPublishData bool // may write to the chat
-	Hidden         bool // the others do not see it
-	CanRename      bool // canUpdateOwnMetadata
-	ExpectedSize   int  // of Room; 0 if unknown
+	CanPublishData bool
+	Hidden         bool
+	CanRename      bool
+	ExpectedSize   int // 0 if unknown
 }
 
 const maxExpectedSize = 1000
@@ -38,25 +38,25 @@ func Everything(identity string, room ring.RoomID) Grant {
 	return Grant{Identity: identity, Room: room, RoomJoin: true, CanPublish: true, CanSubscribe: true, CanPublishData: true}
 }
 
-// Operator is the grant of the cluster's operator: all views, all rooms, and no call.
+// Operator sees all views and rooms, and joins no call.
 func Operator(identity string) Grant {
 	return Grant{Identity: identity, RoomList: true, RoomAdmin: true}
 }
 
-// Sources is a set, sent to the media node as a number.
+// Sources is a set; zero is everything.
 type Sources uint32
 
-// The sources, with the bits of control.Attach.
+// The bits of control.Attach.
 const (
 	Microphone Sources = 1 << iota
 	Camera
 	Screen
 )
 
-// Allows reports whether the set has all of what. The empty set allows everything, as LiveKit's empty list does.
+// Allows reports whether the set has all of what.
 func (s Sources) Allows(what Sources) bool { return s == 0 || s&what == what }
 
-// Names lists the set in LiveKit's words; nothing for the empty set.
+// Names lists the set in LiveKit's words.
 func (s Sources) Names() []string {
 	var names []string
 	for _, row := range []struct {
@@ -70,7 +70,7 @@ func (s Sources) Names() []string {
 	return names
 }
 
-// ParseSources reads LiveKit's canPublishSources. The sound of a screen, which nothing publishes here, is left out.
+// ParseSources reads LiveKit's canPublishSources. Nothing publishes a screen's sound here.
 func ParseSources(names []string) (Sources, error) {
 	var allowed Sources
 	for _, name := range names {
@@ -83,13 +83,13 @@ func ParseSources(names []string) (Sources, error) {
 			allowed |= Screen
 		case "screen_share_audio":
 		default:
-			return 0, fmt.Errorf("%w %.40q: known are microphone, camera, screen_share and screen_share_audio", ErrSource, name)
+			return 0, fmt.Errorf("%w %.40q: known are microphone, camera, screen_share and screen_share_audio", errSource, name)
 		}
 	}
 	return allowed, nil
 }
 
-// ForRoom returns the room that g lets its holder into: the one it names, or asked.
+// ForRoom returns the room that g opens: the one it names, or asked.
 func (g Grant) ForRoom(asked string) (ring.RoomID, error) {
 	if g.Identity == "" {
 		return "", ErrNoIdentity
@@ -106,7 +106,7 @@ func (g Grant) ForRoom(asked string) (ring.RoomID, error) {
 	return CheckRoom(asked)
 }
 
-// ForRoomAdmin judges whether g runs a room: roomAdmin of that room, or the operator's grant.
+// ForRoomAdmin judges whether g runs a room; an operator's does.
 func (g Grant) ForRoomAdmin(room ring.RoomID) error {
 	if g.RoomAdmin && (g.Room == room || g.Room == "" && g.RoomList) {
 		return nil
@@ -114,7 +114,7 @@ func (g Grant) ForRoomAdmin(room ring.RoomID) error {
 	return ErrNotAdmin
 }
 
-// ForCluster judges whether g opens the views of the whole cluster.
+// ForCluster judges whether g opens the cluster's views.
 func (g Grant) ForCluster() error {
 	if g.RoomList && g.Room == "" {
 		return nil

@@ -13,20 +13,18 @@ import (
 	"unicode/utf8"
 )
 
-// ErrBadKeys is wrapped by the errors of ParseKeyring, which never contain a secret.
-var ErrBadKeys = errors.New("bad API keys")
+// errBadKeys is wrapped by errors about keys, which contain no secret.
+var errBadKeys = errors.New("bad API keys")
 
 const (
-	// markLabel makes a mark useless for everything else.
 	markLabel = "holdfast resume token's API key v1"
 	markBytes = 12
 )
 
-// minSecretCharacters is 128 bits of hexadecimal digits.
+// That is 128 bits of hexadecimal digits.
 const minSecretCharacters = 32
 
-// Keyring is the API keys of a deployment. The secrets are in a closure, because fmt follows pointers and prints
-// unexported fields.
+// Keyring has a deployment's API keys. The secrets are in a closure, because fmt prints unexported fields.
 type Keyring struct {
 	current func() keySet
 	replace func(keySet)
@@ -37,8 +35,7 @@ type keySet struct {
 	keys    []string
 }
 
-// ParseKeyring reads "key:secret,key2:secret2"; a line break does as well as a comma. A secret has at least 32
-// characters and no comma.
+// ParseKeyring reads "key:secret,key2:secret2"; a line break does as well as a comma.
 func ParseKeyring(text string) (*Keyring, error) {
 	keys, err := parseKeys(text)
 	if err != nil {
@@ -52,8 +49,7 @@ func ParseKeyring(text string) (*Keyring, error) {
 	}, nil
 }
 
-// Replace has the keyring hold what the text says. Tokens of keys that it no longer holds are refused. On an error
-// nothing has changed.
+// Replace takes other keys. Tokens of keys that are gone are refused. An error changes nothing.
 func (k *Keyring) Replace(text string) error {
 	keys, err := parseKeys(text)
 	if err == nil {
@@ -72,19 +68,19 @@ func parseKeys(text string) (keySet, error) {
 		key, secret, ok := strings.Cut(entry, ":")
 		key, secret = strings.TrimSpace(key), strings.TrimSpace(secret)
 		if !ok || key == "" {
-			return keySet{}, fmt.Errorf("%w: entry %d is not key:secret", ErrBadKeys, i+1)
+			return keySet{}, fmt.Errorf("%w: entry %d is not key:secret", errBadKeys, i+1)
 		}
 		if n := utf8.RuneCountInString(secret); n < minSecretCharacters {
-			return keySet{}, fmt.Errorf("%w: the secret of key %q has %d characters, want at least %d", ErrBadKeys, key, n, minSecretCharacters)
+			return keySet{}, fmt.Errorf("%w: the secret of key %q has %d characters, want at least %d", errBadKeys, key, n, minSecretCharacters)
 		}
 		if _, twice := set.secrets[key]; twice {
-			return keySet{}, fmt.Errorf("%w: key %q is given twice", ErrBadKeys, key)
+			return keySet{}, fmt.Errorf("%w: key %q is given twice", errBadKeys, key)
 		}
 		set.secrets[key] = []byte(secret)
 		set.keys = append(set.keys, key)
 	}
 	if len(set.keys) == 0 {
-		return keySet{}, fmt.Errorf("%w: there are none", ErrBadKeys)
+		return keySet{}, fmt.Errorf("%w: there are none", errBadKeys)
 	}
 	return set, nil
 }
@@ -94,22 +90,21 @@ func (k *Keyring) secret(key string) (secret []byte, ok bool) {
 	return secret, ok
 }
 
-// Mark identifies a key and its secret without telling the secret, so that a resume token ends with either. It is empty
-// for an unknown key.
+// Mark names a key and its secret without telling it, so that resume tokens end with either. It is empty for an
+// unknown key.
 func (k *Keyring) Mark(key string) string {
 	secret, ok := k.secret(key)
 	if !ok {
 		return ""
 	}
 	mac := hmac.New(sha256.New, secret)
-	mac.Write([]byte(markLabel)) // never an error
+	mac.Write([]byte(markLabel))
 	return base64.RawURLEncoding.EncodeToString(mac.Sum(nil)[:markBytes])
 }
 
-// Keys returns the API keys in the order given.
+// Keys are in the order given.
 func (k *Keyring) Keys() []string { return slices.Clone(k.current().keys) }
 
-// String hides the secrets.
 func (k *Keyring) String() string { return fmt.Sprintf("API keys %v (secrets hidden)", k.Keys()) }
 
 // GoString hides the secrets from %#v.

@@ -5,7 +5,7 @@ import (
 	"unicode"
 )
 
-// maxMarks is more than any script needs; a tower of marks hides what is around a name.
+// A tower of marks hides what is around a name; no script needs more.
 const maxMarks = 4
 
 const (
@@ -13,12 +13,12 @@ const (
 	zeroWidthJoiner    = '\u200d'
 )
 
-// ShownName makes a name safe to show in somebody else's page: without control, direction-turning and invisible
-// characters and towers of marks, with single spaces. Joiners between two characters stay. It may return "".
+// ShownName makes a name safe for others' pages: no control, direction-turning or invisible characters, no towers of
+// marks, single spaces. Joiners between characters stay. It may return "".
 func ShownName(name string) string {
 	var shown strings.Builder
-	var joiner rune                   // waits for a character to join to
-	space, marks := false, maxMarks+1 // no mark without a character
+	var joiner rune // waits for a character
+	space, marks := false, maxMarks+1
 	for _, r := range name {
 		switch {
 		case r == unicode.ReplacementChar:
@@ -46,7 +46,7 @@ func ShownName(name string) string {
 
 const selfChosen = " (self-chosen)"
 
-// SelfChosenName is ShownName of a name that the token does not vouch for, and says so.
+// SelfChosenName is ShownName, marked as not vouched for by the token.
 func SelfChosenName(name string) string {
 	shown := ShownName(name)
 	if shown == "" {
@@ -58,7 +58,7 @@ func SelfChosenName(name string) string {
 	return shown + selfChosen
 }
 
-// blank reports fillers of Hangul and the empty Braille pattern, which show nothing.
+// blank: fillers of Hangul and the empty Braille pattern.
 func blank(r rune) bool {
 	switch r {
 	case '\u115f', '\u1160', '\u3164', '\uffa0', '\u2800':

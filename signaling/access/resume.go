@@ -13,16 +13,15 @@ import (
 	"github.com/holdfast-rtc/holdfast/ring"
 )
 
-// resumePrefix is signed too, so that a later form is never read as this one.
+// It is signed too, so that no later form is read as this one.
 const resumePrefix = "hfr2."
 
-// resumeLabel makes the derived key useless for every other purpose.
 const resumeLabel = "holdfast resume hmac v2"
 
-// WithdrawnResume is said to somebody whose API key was withdrawn during the call. Open refuses it with ErrUnknownKey.
+// WithdrawnResume is for sessions whose API key was withdrawn. Open refuses it with ErrUnknownKey.
 const WithdrawnResume = "hfr0.withdrawn.0"
 
-// maxResumeBytes fits the longest room, identity, name and metadata, at six bytes a character.
+// The longest room, identity, name and metadata fit, at six bytes a character.
 const maxResumeBytes = 32 << 10
 
 // ResumeLife bounds one resume token.
@@ -30,12 +29,12 @@ const ResumeLife = 24 * time.Hour
 
 // Session is what a resume token is bound to.
 type Session struct {
-	// Key is the API key that let the person in; Seal sets Mark.
+	// Key let the person in; Seal sets Mark.
 	Key  string `json:"key,omitempty"`
 	Mark string `json:"mark,omitempty"`
-	// Until ends the right to resume, however often the token is renewed. Unix seconds.
+	// Until, in Unix seconds, ends the right to resume, however often the token is renewed.
 	Until int64 `json:"until,omitempty"`
-	// Began is when the person joined. Unix milliseconds of the store's clock.
+	// Began is when the person joined, in Unix milliseconds of the store's clock.
 	Began int64 `json:"began,omitempty"`
 
 	Room         ring.RoomID `json:"room"`
@@ -44,20 +43,20 @@ type Session struct {
 	Name         string      `json:"name,omitempty"`
 	Metadata     string      `json:"metadata,omitempty"`
 	CanPublish   bool        `json:"pub,omitempty"`
-	Sources      Sources     `json:"src,omitempty"` // as of Grant, as are the next five
+	Sources      Sources     `json:"src,omitempty"` // these are as of Grant
 	CanSubscribe bool        `json:"sub,omitempty"`
 	CanChat      bool        `json:"chat,omitempty"`
 	Hidden       bool        `json:"hidden,omitempty"`
 	RoomCreate   bool        `json:"create,omitempty"`
 	CanRename    bool        `json:"rename,omitempty"`
-	ExpectedSize int         `json:"size,omitempty"` // as of Grant
-	// Epoch is the room's, when the token was made. Unlike what a client says, it may be believed.
+	ExpectedSize int         `json:"size,omitempty"`
+	// Epoch is the room's. Unlike what a client says, it may be believed.
 	Epoch   uint64 `json:"epoch,omitempty"`
-	Expires int64  `json:"exp"` // Unix seconds; Seal sets it
+	Expires int64  `json:"exp"` // Unix seconds
 }
 
-// Seal makes the token of a session, good for ResumeLife or until s.Until. It is signed with a key derived from the
-// secret of s.Key: any signaling node can open it, and a media node can make none.
+// Seal makes a token, good for ResumeLife or until s.Until. Its key is derived from the secret of s.Key, so any
+// signaling node can open it, and no media node can make one.
 func (k *Keyring) Seal(s Session) (string, error) {
 	secret, ok := k.secret(s.Key)
 	if !ok {
@@ -80,12 +79,12 @@ func resumeMAC(secret []byte, text string) ([]byte, error) {
 		return nil, fmt.Errorf("derive the resume key: %w", err)
 	}
 	mac := hmac.New(sha256.New, key)
-	mac.Write([]byte(text)) // never an error
+	mac.Write([]byte(text))
 	return mac.Sum(nil), nil
 }
 
-// Open returns the session of a token. Its error is ErrForged, ErrExpired, or ErrUnknownKey when the API key is gone or
-// has another secret.
+// Open returns a token's session, ErrForged, ErrExpired, or ErrUnknownKey if the API key is gone or has another
+// secret.
 func (k *Keyring) Open(token string) (Session, error) {
 	cut := strings.LastIndexByte(token, '.')
 	if len(token) > maxResumeBytes || cut < len(resumePrefix) || !strings.HasPrefix(token, "hfr") {
@@ -98,7 +97,7 @@ func (k *Keyring) Open(token string) (Session, error) {
 	if err != nil {
 		return Session{}, fmt.Errorf("%w: %w", ErrForged, err)
 	}
-	var s Session // Only the key's name is believed before the signature is checked.
+	var s Session // only the key's name is believed before the signature is checked
 	if err := json.Unmarshal(payload, &s); err != nil {
 		return Session{}, fmt.Errorf("%w: %w", ErrForged, err)
 	}

@@ -11,10 +11,10 @@ import (
 	"github.com/holdfast-rtc/holdfast/ring"
 )
 
-// leeway is how far clocks may differ.
+// leeway is for differing clocks.
 const leeway = 30 * time.Second
 
-// video is LiveKit's grant. Pointers tell absent from false.
+// video is LiveKit's grant; pointers tell absent from false.
 type video struct {
 	Room       string `json:"room,omitempty"`
 	RoomJoin   bool   `json:"roomJoin,omitempty"`
@@ -40,7 +40,7 @@ type claims struct {
 	Video    *video `json:"video,omitempty"`
 }
 
-// Mint makes an access token that is good from now for ttl.
+// Mint makes an access token that is good for ttl.
 func Mint(key, secret string, g Grant, ttl time.Duration) (string, error) {
 	now := time.Now()
 	token := jwt.NewWithClaims(jwt.SigningMethodHS256, claims{
@@ -62,7 +62,7 @@ func Mint(key, secret string, g Grant, ttl time.Duration) (string, error) {
 	return signed, nil
 }
 
-// Mint uses the ring's first key if key is empty.
+// Mint uses the first key if key is empty.
 func (k *Keyring) Mint(key string, g Grant, ttl time.Duration) (string, error) {
 	if key == "" {
 		key = k.current().keys[0]
@@ -74,8 +74,7 @@ func (k *Keyring) Mint(key string, g Grant, ttl time.Duration) (string, error) {
 	return Mint(key, string(secret), g, ttl)
 }
 
-// Verify returns what the token grants; ForRoom, ForRoomAdmin and ForCluster judge that. Its error is one of
-// ErrExpired, ErrForged, ErrUnknownKey and ErrUnfit.
+// Verify returns what the token grants, or ErrExpired, ErrForged, ErrUnknownKey or ErrUnfit.
 func (k *Keyring) Verify(token string) (Grant, error) {
 	if len(token) > maxTokenBytes {
 		return Grant{}, fmt.Errorf("%w: it has %d bytes, and at most %d are read; put less into its metadata and attributes", ErrUnfit, len(token), maxTokenBytes)
@@ -107,7 +106,7 @@ func (k *Keyring) Verify(token string) (Grant, error) {
 	return c.grant()
 }
 
-// Genuine claims may still be more than the cluster carries.
+// Genuine claims may exceed what the cluster carries.
 func (c *claims) grant() (Grant, error) {
 	for _, part := range []struct {
 		name, text string
@@ -117,7 +116,7 @@ func (c *claims) grant() (Grant, error) {
 			return Grant{}, fmt.Errorf("%w: its %s has %d bytes, and at most %d are carried", ErrUnfit, part.name, len(part.text), part.most)
 		}
 	}
-	// An identity is compared and logged as it is, so it may hide nothing. A name is only shown.
+	// Identities are compared and logged as they are, so they may hide nothing.
 	for _, r := range c.Subject {
 		if !unicode.IsPrint(r) || r == unicode.ReplacementChar {
 			return Grant{}, fmt.Errorf("%w: its identity (sub) contains %U, which is not printable", ErrUnfit, r)
@@ -132,8 +131,7 @@ func (c *claims) grant() (Grant, error) {
 	return g, nil
 }
 
-// read has LiveKit's defaults: whoever may publish may chat. Whoever is hidden does neither; a token that says
-// otherwise is refused, for it would be seen.
+// Defaults are LiveKit's: who publishes may chat. Who is hidden may do neither, for it would be seen.
 func (v *video) read(g *Grant) error {
 	sources, err := ParseSources(v.CanPublishSources)
 	if err != nil {
@@ -147,7 +145,7 @@ func (v *video) read(g *Grant) error {
 	if g.Hidden && (g.CanPublish || g.CanPublishData) {
 		return fmt.Errorf("%w: it is hidden, and canPublish or canPublishData of it is true: the others would see who is hidden", ErrUnfit)
 	}
-	if v.Room != "" { // else a reservation without bounds, in any room
+	if v.Room != "" { // else it would reserve in any room
 		g.ExpectedSize = min(max(v.ExpectedSize, 0), maxExpectedSize)
 	}
 	return nil

@@ -26,41 +26,39 @@ import (
 var (
 	// ErrUnreachable proves nothing about the node.
 	ErrUnreachable = errors.New("the room's node does not answer")
-	// ErrStuck says that messages for the node piled up.
-	ErrStuck = errors.New("the room's node takes no messages")
-	// ErrClosed is what Send returns on a link that has ended.
-	ErrClosed = errors.New("link is closed")
+	// ErrStuck: messages for the node piled up.
+	ErrStuck  = errors.New("the room's node takes no messages")
+	errClosed = errors.New("link is closed")
 )
 
 // RefusedError is a node's refusal.
 type RefusedError struct {
 	Code    control.Refusal
 	Message string
-	Current pin.Fence // with REFUSAL_FENCED, if the node named it
+	Current pin.Fence // with REFUSAL_FENCED, if named
 }
 
-// Error says which refusal it is.
 func (e *RefusedError) Error() string { return fmt.Sprintf("refused with %v: %s", e.Code, e.Message) }
 
 const (
-	// outboundMessages: a queue this long means that the node is frozen, and the link is given up.
+	// A queue this long means a frozen node.
 	outboundMessages = 64
-	// inboundEvents: past that the stream's flow control holds the node back.
+	// Past that flow control holds the node back.
 	inboundEvents = 64
 	leavePatience = time.Second
 )
 
-// Opening is what a link is opened with.
+// Opening says how to attach.
 type Opening struct {
 	Pin          pin.Pin
 	Room         ring.RoomID
 	Peer         *control.Peer
 	Generation   uint64
 	CanPublish   bool
-	Sources      uint32 // as of control.Attach
+	Sources      uint32
 	CanSubscribe bool
 	Expected     []*control.Peer
-	Expect       headroom.Room // the room's cost, if this attach opens it
+	Expect       headroom.Room // if this attach opens the room
 	Path         uint64        // bits per second that the peer's path carries, as a node told last; 0: no limit is known
 }
 
@@ -73,9 +71,9 @@ func (o Opening) message() *control.EdgeMessage {
 	}}}
 }
 
-// Link is an accepted Attach stream. Its methods may be called from any goroutine; Events has one reader.
+// Link is an accepted Attach stream. Only Events needs a single reader.
 type Link struct {
-	// Attached is the node's first word, Seq the room's number then. They never change.
+	// The node's first word, and its number; constant.
 	Pin      pin.Pin
 	Attached *control.Attached
 	Seq      uint64
@@ -88,13 +86,13 @@ type Link struct {
 
 	mu      sync.Mutex // guards the fields below
 	out     []*control.EdgeMessage
-	sending bool // send runs
+	sending bool
 	leaving bool // out takes no more
 	err     error
 }
 
-// Open attaches a peer. The link lives until ctx ends or Close; patience bounds the wait for the node's first word.
-// Errors: *RefusedError, one that wraps ErrUnreachable, or the context's.
+// Open attaches. The link lives until ctx ends or Close; patience bounds the wait for the first word. Errors:
+// *RefusedError, one that wraps ErrUnreachable, or the context's.
 func Open(ctx context.Context, client control.MediaClient, o Opening, patience time.Duration) (*Link, error) {
 	life, cancel := context.WithCancelCause(ctx)
 	impatient := time.AfterFunc(patience, func() { cancel(fmt.Errorf("%w within %v", ErrUnreachable, patience)) })
@@ -109,7 +107,7 @@ func Open(ctx context.Context, client control.MediaClient, o Opening, patience t
 	if cause := context.Cause(life); cause != nil {
 		err = cause // gRPC only says that it was cancelled
 	}
-	cancel(ErrClosed)
+	cancel(errClosed)
 	var refused *RefusedError
 	if ctx.Err() == nil && !errors.As(err, &refused) && !errors.Is(err, ErrUnreachable) {
 		err = fmt.Errorf("%w: %w", ErrUnreachable, err)
@@ -152,27 +150,27 @@ func refusal(r *control.Refused) *RefusedError {
 	return e
 }
 
-// Events yields what the node says, and is closed when the link has ended; then Err says why.
+// Events is closed when the link has ended; then Err says why.
 func (l *Link) Events() <-chan *control.PeerEvent { return l.in }
 
-// Err says why the link ended, once Events is closed.
+// Err is for after Events.
 func (l *Link) Err() error {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	return l.err
 }
 
-// Send sets the fence. It does not block: when too much waits, the link is given up with ErrStuck.
+// Send sets the fence and does not block: a full queue ends the link with ErrStuck.
 func (l *Link) Send(m *control.EdgeMessage) error {
 	m.Fence = control.FenceProto(l.Pin.Fence)
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if l.leaving {
-		return ErrClosed
+		return errClosed
 	}
 	select {
 	case <-l.done:
-		return ErrClosed
+		return errClosed
 	default:
 	}
 	if len(l.out) >= outboundMessages {
@@ -192,7 +190,7 @@ func (l *Link) startSending() {
 	}
 }
 
-// Leave takes the peer out of the room for good, and closes the link.
+// Leave takes the peer out of the room, and closes the link.
 func (l *Link) Leave(reason string) {
 	err := l.Send(&control.EdgeMessage{Message: &control.EdgeMessage_Leave{Leave: &control.Leave{Reason: reason}}})
 	l.mu.Lock()
@@ -202,24 +200,24 @@ func (l *Link) Leave(reason string) {
 	}
 	l.mu.Unlock()
 	if err == nil {
-		patience := time.AfterFunc(leavePatience, func() { l.cancel(ErrClosed) })
+		patience := time.AfterFunc(leavePatience, func() { l.cancel(errClosed) })
 		defer patience.Stop()
-		for range l.in { // only the end matters
+		for range l.in {
 		}
 	}
 	l.Close()
 }
 
-// Close ends the stream without a Leave, so the node keeps the peer for its grace time.
+// Close sends no Leave, so the node keeps the peer for its grace time.
 func (l *Link) Close() {
 	l.mu.Lock()
-	l.leaving = true // so that send is not started any more
-	l.cancel(ErrClosed)
+	l.leaving = true // send is not started any more
+	l.cancel(errClosed)
 	l.mu.Unlock()
 	l.ends.Wait()
 }
 
-// send runs while something waits. After a Leave it half-closes the stream.
+// send runs while something waits, and half-closes after a Leave.
 func (l *Link) send() {
 	defer func() {
 		if caught := panics.Of(recover()); caught != nil {
@@ -230,17 +228,17 @@ func (l *Link) send() {
 		m, last := l.next()
 		switch {
 		case last:
-			_ = l.stream.CloseSend() // receive sees the stream's end
+			_ = l.stream.CloseSend()
 			return
 		case m == nil:
 			return
 		case l.stream.Send(m) != nil:
-			return // sending stays true: receive sees the reason
+			return // sending stays true
 		}
 	}
 }
 
-// next returns last if nothing waits or will follow.
+// last: nothing waits or will follow.
 func (l *Link) next() (m *control.EdgeMessage, last bool) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -272,13 +270,13 @@ func (l *Link) receive() {
 		select {
 		case l.in <- event:
 		case <-l.done:
-			l.end(ErrClosed)
+			l.end(errClosed)
 			return
 		}
 	}
 }
 
-// stale reports whether the node said this before the room moved.
+// stale: the node said this before the room moved.
 func (l *Link) stale(event *control.PeerEvent) bool {
 	fence, err := event.GetFence().Value()
 	return err == nil && fence.Less(l.Pin.Fence)
@@ -290,5 +288,5 @@ func (l *Link) end(err error) {
 	if l.err == nil { // else send has said why
 		l.err = fmt.Errorf("link to %s: %w", l.Pin.Node, err)
 	}
-	l.cancel(ErrClosed)
+	l.cancel(errClosed)
 }

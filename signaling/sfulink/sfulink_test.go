@@ -133,7 +133,7 @@ func TestMessagesCarryTheFenceAndStaleEventsAreDropped(t *testing.T) {
 	if len(said) != 2 || said[0] != "mute" || said[1] != "leave" {
 		t.Errorf("said %v", said)
 	}
-	if err := link.Send(&control.EdgeMessage{}); !errors.Is(err, ErrClosed) {
+	if err := link.Send(&control.EdgeMessage{}); !errors.Is(err, errClosed) {
 		t.Errorf("Send after Leave = %v", err)
 	}
 }

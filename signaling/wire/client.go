@@ -29,7 +29,7 @@ type View struct {
 	Wants List[Want] `json:"wants"`
 }
 
-// Mute says that the person muted or unmuted a source.
+// Mute says that a source was muted or unmuted.
 type Mute struct {
 	Source Source `json:"source"`
 	Muted  bool   `json:"muted"`
@@ -46,17 +46,17 @@ type Migrated struct {
 	Epoch   uint64   `json:"epoch"`
 	Attempt uint64   `json:"attempt"`
 	How     string   `json:"how"`
-	GapMs   uint64   `json:"gapMs"`          // the longest gap of a stream that runs again
-	Lost    []Stream `json:"lost,omitempty"` // those that do not
+	GapMs   uint64   `json:"gapMs"` // the longest of a stream that runs again
+	Lost    []Stream `json:"lost,omitempty"`
 }
 
-// Stalled says that nothing arrives on the media connection, though media should.
+// Stalled says that nothing arrives, though it should.
 type Stalled struct {
 	Epoch    uint64 `json:"epoch"`
 	SilentMs uint64 `json:"silentMs"`
 }
 
-// Refresh says that slots show nothing, though they should.
+// Refresh names slots that show nothing, though they should.
 type Refresh struct {
 	Mids List[string] `json:"mids"`
 }
@@ -72,7 +72,7 @@ type Say struct {
 	ID   string `json:"id,omitempty"` // tells a repeated line
 }
 
-// Rename changes the name that the person is shown by.
+// Rename changes the name that is shown.
 type Rename struct {
 	Name string `json:"name"`
 }
@@ -80,38 +80,15 @@ type Rename struct {
 // Leave ends the session.
 type Leave struct{}
 
-// Type implements Message.
-func (*Join) Type() Type { return "join" }
-
-// Type implements Message.
-func (*Resume) Type() Type { return "resume" }
-
-// Type implements Message.
-func (*Offer) Type() Type { return "offer" }
-
-// Type implements Message.
-func (*View) Type() Type { return "view" }
-
-// Type implements Message.
-func (*Mute) Type() Type { return "mute" }
-
-// Type implements Message.
-func (*Migrated) Type() Type { return "migrated" }
-
-// Type implements Message.
-func (*Stalled) Type() Type { return "stalled" }
-
-// Type implements Message.
-func (*Refresh) Type() Type { return "refresh" }
-
-// Type implements Message.
-func (*Ping) Type() Type { return "ping" }
-
-// Type implements Message.
-func (*Say) Type() Type { return "chat" }
-
-// Type implements Message.
-func (*Rename) Type() Type { return "rename" }
-
-// Type implements Message.
-func (*Leave) Type() Type { return "leave" }
+func (*Join) kind() Type     { return "join" }
+func (*Resume) kind() Type   { return "resume" }
+func (*Offer) kind() Type    { return "offer" }
+func (*View) kind() Type     { return "view" }
+func (*Mute) kind() Type     { return "mute" }
+func (*Migrated) kind() Type { return "migrated" }
+func (*Stalled) kind() Type  { return "stalled" }
+func (*Refresh) kind() Type  { return "refresh" }
+func (*Ping) kind() Type     { return "ping" }
+func (*Say) kind() Type      { return "chat" }
+func (*Rename) kind() Type   { return "rename" }
+func (*Leave) kind() Type    { return "leave" }

@@ -2,7 +2,7 @@ package wire
 
 import "net/http"
 
-// Code says what went wrong, on the WebSocket and in the REST API. A test compares Meanings with docs/PROTOCOL.md.
+// Code says what went wrong. A test compares meanings with docs/PROTOCOL.md.
 type Code string
 
 // The codes.
@@ -33,11 +33,11 @@ type Meaning struct {
 	Code      Code
 	Status    int // of HTTP
 	Retryable bool
-	Sentence  string // for errors without a better one
+	Sentence  string
 }
 
-// Meanings returns the table of docs/PROTOCOL.md.
-func Meanings() []Meaning {
+// The table of docs/PROTOCOL.md.
+func meanings() []Meaning {
 	const again, final = true, false
 	return []Meaning{
 		{CodeBadToken, http.StatusUnauthorized, final, "The access token is missing or not valid here. Ask the application for a new one."},
@@ -62,9 +62,9 @@ func Meanings() []Meaning {
 	}
 }
 
-// MeaningOf returns the row of a code, or that of CodeInternal.
+// MeaningOf falls back to CodeInternal.
 func MeaningOf(code Code) Meaning {
-	rows := Meanings()
+	rows := meanings()
 	for _, row := range rows {
 		if row.Code == code {
 			return row

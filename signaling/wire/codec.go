@@ -7,7 +7,7 @@ import (
 	"unicode/utf8"
 )
 
-// ErrUnknownType means a well-formed message of a type that this version does not have.
+// ErrUnknownType means a well-formed message of an unknown type.
 var ErrUnknownType = errors.New("unknown message type")
 
 // ErrMalformed is wrapped by every other error of Decode.
@@ -16,18 +16,18 @@ var ErrMalformed = errors.New("malformed message")
 // Decode reads a message from a client.
 func Decode(frame []byte) (Message, error) { return decode(frame, blankFromClient) }
 
-// DecodeServer reads a message from a server, for clients written in Go.
+// DecodeServer reads a message from a server, for clients in Go.
 func DecodeServer(frame []byte) (Message, error) { return decode(frame, blankFromServer) }
 
-// Encode writes a message as one JSON object whose first member is its type.
+// Encode writes one JSON object whose first member is the type.
 func Encode(m Message) ([]byte, error) {
 	body, err := json.Marshal(m)
 	if err != nil {
-		return nil, fmt.Errorf("encode %s: %w", m.Type(), err)
+		return nil, fmt.Errorf("encode %s: %w", m.kind(), err)
 	}
-	head, err := json.Marshal(m.Type())
+	head, err := json.Marshal(m.kind())
 	if err != nil {
-		return nil, fmt.Errorf("encode type %s: %w", m.Type(), err)
+		return nil, fmt.Errorf("encode type %s: %w", m.kind(), err)
 	}
 	frame := make([]byte, 0, len(body)+len(head)+len(`{"type":,`))
 	frame = append(frame, `{"type":`...)
@@ -40,8 +40,7 @@ func Encode(m Message) ([]byte, error) {
 
 type validator interface{ validate() error }
 
-// decode looks at the members twice: once by name, for the type and for what is missing or null (encoding/json takes
-// both for the zero value), then into the struct.
+// decode looks at the members first: encoding/json takes missing and null for the zero value.
 func decode(frame []byte, blank func(Type) (Message, []string)) (Message, error) {
 	if len(frame) > MaxMessageBytes {
 		return nil, fmt.Errorf("%w: %d bytes, at most %d", ErrMalformed, len(frame), MaxMessageBytes)
@@ -77,7 +76,6 @@ func decode(frame []byte, blank func(Type) (Message, []string)) (Message, error)
 	return m, nil
 }
 
-// blankFromClient also returns the required members.
 func blankFromClient(t Type) (Message, []string) {
 	switch t {
 	case "join":
@@ -109,13 +107,13 @@ func blankFromClient(t Type) (Message, []string) {
 	}
 }
 
-// A client trusts its server for what is there.
+// A client trusts its server.
 func blankFromServer(t Type) (Message, []string) {
 	for _, m := range []Message{
 		new(Joined), new(Resumed), new(Answer), new(OfferRejected), new(Slots), new(PeerJoined), new(PeerUpdated),
 		new(PeerLeft), new(Roster), new(Speakers), new(Chat), new(Restart), new(Reoffer), new(Error), new(Pong), new(Bye),
 	} {
-		if m.Type() == t {
+		if m.kind() == t {
 			return m, nil
 		}
 	}

@@ -9,25 +9,24 @@ import (
 )
 
 func (m *Join) validate() error {
-	// access judges the token and the room.
 	return text("name", m.Name, 0, MaxNameBytes)
 }
 
 func (m *Resume) validate() error {
 	return errors.Join(
-		text("resume", m.Resume, 1, MaxResumeBytes),
-		number("attempt", m.Attempt, 2, MaxAttempt),
-		number("epoch", m.Epoch, 0, MaxInteger),
-		number("seq", m.Seq, 0, MaxInteger),
+		text("resume", m.Resume, 1, maxResumeBytes),
+		number("attempt", m.Attempt, 2, maxAttempt),
+		number("epoch", m.Epoch, 0, maxInteger),
+		number("seq", m.Seq, 0, maxInteger),
 	)
 }
 
 func (m *Offer) validate() error {
 	err := errors.Join(
-		text("id", m.ID, 1, MaxOfferIDBytes),
-		text("sdp", m.SDP, 1, MaxSDPBytes),
-		count("senders", len(m.Senders), MaxSenders),
-		count("slots", len(m.Slots), MaxSlots),
+		text("id", m.ID, 1, maxOfferIDBytes),
+		text("sdp", m.SDP, 1, maxSDPBytes),
+		count("senders", len(m.Senders), maxSenders),
+		count("slots", len(m.Slots), maxSlots),
 	)
 	if err != nil {
 		return err
@@ -46,14 +45,14 @@ func (m *Offer) validate() error {
 }
 
 func (s Sender) validate() error {
-	return errors.Join(text("mid", s.Mid, 1, MaxMidBytes), text("rid", s.Rid, 0, MaxRidBytes), s.Source.validate())
+	return errors.Join(text("mid", s.Mid, 1, maxMidBytes), text("rid", s.Rid, 0, maxRidBytes), s.Source.validate())
 }
 
 func (s Slot) validate() error {
 	if s.Kind != KindAudio && s.Kind != KindVideo {
 		return fmt.Errorf("kind %.20q is not audio or video", string(s.Kind))
 	}
-	err := errors.Join(text("mid", s.Mid, 1, MaxMidBytes), text("peer", string(s.Peer), 0, MaxPeerIDBytes))
+	err := errors.Join(text("mid", s.Mid, 1, maxMidBytes), text("peer", string(s.Peer), 0, MaxPeerIDBytes))
 	if s.Peer == "" && s.Source == "" {
 		return err
 	}
@@ -67,7 +66,7 @@ func (m *View) validate() error {
 	for _, w := range m.Wants {
 		err := errors.Join(
 			text("peer", string(w.Peer), 1, MaxPeerIDBytes), w.Source.validate(),
-			number("width", uint64(w.Width), 0, MaxPixels), number("height", uint64(w.Height), 0, MaxPixels),
+			number("width", uint64(w.Width), 0, maxPixels), number("height", uint64(w.Height), 0, maxPixels),
 		)
 		if err != nil {
 			return err
@@ -85,10 +84,10 @@ func (m *Migrated) validate() error {
 		return fmt.Errorf("how %.20q is not %s or %s", m.How, HowRestart, HowNewConnection)
 	}
 	err := errors.Join(
-		number("epoch", m.Epoch, 0, MaxInteger),
-		number("attempt", m.Attempt, 0, MaxAttempt),
-		number("gapMs", m.GapMs, 0, MaxGapMs),
-		count("lost", len(m.Lost), MaxLost),
+		number("epoch", m.Epoch, 0, maxInteger),
+		number("attempt", m.Attempt, 0, maxAttempt),
+		number("gapMs", m.GapMs, 0, maxGapMs),
+		count("lost", len(m.Lost), maxLost),
 	)
 	if err != nil {
 		return err
@@ -102,18 +101,18 @@ func (m *Migrated) validate() error {
 }
 
 func (m *Stalled) validate() error {
-	return errors.Join(number("epoch", m.Epoch, 0, MaxInteger), number("silentMs", m.SilentMs, 0, MaxGapMs))
+	return errors.Join(number("epoch", m.Epoch, 0, maxInteger), number("silentMs", m.SilentMs, 0, maxGapMs))
 }
 
 func (m *Refresh) validate() error {
 	if len(m.Mids) == 0 {
 		return errors.New("mids has no entries")
 	}
-	if err := count("mids", len(m.Mids), MaxRefreshed); err != nil {
+	if err := count("mids", len(m.Mids), maxRefreshed); err != nil {
 		return err
 	}
 	for _, mid := range m.Mids {
-		if err := text("mid", mid, 1, MaxMidBytes); err != nil {
+		if err := text("mid", mid, 1, maxMidBytes); err != nil {
 			return err
 		}
 	}
@@ -124,14 +123,14 @@ func (m *Say) validate() error {
 	if strings.TrimSpace(m.Text) == "" {
 		return errors.New("text is empty")
 	}
-	if n := utf8.RuneCountInString(m.Text); n > MaxChatRunes {
-		return fmt.Errorf("text has %d characters, want at most %d", n, MaxChatRunes)
+	if n := utf8.RuneCountInString(m.Text); n > maxChatRunes {
+		return fmt.Errorf("text has %d characters, want at most %d", n, maxChatRunes)
 	}
-	return text("id", m.ID, 0, MaxChatIDBytes)
+	return text("id", m.ID, 0, maxChatIDBytes)
 }
 
 func (m *Ping) validate() error {
-	if math.Abs(m.T) > MaxInteger {
+	if math.Abs(m.T) > maxInteger {
 		return errors.New("t is out of range")
 	}
 	return nil

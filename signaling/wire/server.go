@@ -4,13 +4,13 @@ import "github.com/holdfast-rtc/holdfast/ring"
 
 // Joined says that the session exists.
 type Joined struct {
-	Protocol    int             `json:"protocol"`
-	Room        ring.RoomID     `json:"room"`
-	Peer        PeerID          `json:"peer"`
-	Identity    string          `json:"identity"`
-	Name        string          `json:"name"`
-	Resume      string          `json:"resume"`
-	Placement                   // node and epoch
+	Protocol int         `json:"protocol"`
+	Room     ring.RoomID `json:"room"`
+	Peer     PeerID      `json:"peer"`
+	Identity string      `json:"identity"`
+	Name     string      `json:"name"`
+	Resume   string      `json:"resume"`
+	Placement
 	Seq         uint64          `json:"seq"`
 	Roster      List[Peer]      `json:"roster"`
 	ICEServers  List[ICEServer] `json:"iceServers"`
@@ -24,20 +24,20 @@ type Resumed struct {
 	Roster     List[Peer] `json:"roster"`
 	Slots      List[Slot] `json:"slots"`
 	Resume     string     `json:"resume"`
-	MediaAlive bool       `json:"mediaAlive"` // when false the client must offer again
+	MediaAlive bool       `json:"mediaAlive"` // else the client must offer again
 }
 
-// Answer is the answer to the offer of that id.
+// Answer answers the offer of that id.
 type Answer struct {
 	ID  string `json:"id"`
 	SDP string `json:"sdp"`
 	Placement
 }
 
-// OfferRejected says that the node could not answer this offer.
+// OfferRejected says that an offer has no answer.
 type OfferRejected struct {
 	ID      string `json:"id"`
-	Code    Code   `json:"code"` // CodeBadOffer, CodeTooManyMessages or CodeInternal
+	Code    Code   `json:"code"`
 	Message string `json:"message"`
 	Epoch   uint64 `json:"epoch"`
 }
@@ -76,7 +76,7 @@ type Roster struct {
 	Seq    uint64     `json:"seq"`
 }
 
-// Speakers says who speaks, loudest first.
+// Speakers are the loudest first.
 type Speakers struct {
 	Speakers List[Speaker] `json:"speakers"`
 	Epoch    uint64        `json:"epoch"`
@@ -88,12 +88,12 @@ type Chat struct {
 	Name  string `json:"name"`
 	Text  string `json:"text"`
 	ID    string `json:"id,omitempty"` // of the speaker's message
-	At    int64  `json:"at"`           // Unix milliseconds, by the node's clock
+	At    int64  `json:"at"`           // Unix milliseconds of the node
 	Seq   uint64 `json:"seq"`          // grows by one with each line of one node
 	Epoch uint64 `json:"epoch"`
 }
 
-// Restart says that the room moved and asks for an offer now.
+// Restart says that the room moved, and asks for an offer.
 type Restart struct {
 	Placement
 	Reason    string `json:"reason"`
@@ -101,22 +101,22 @@ type Restart struct {
 	AttemptMs int    `json:"attemptMs"`
 }
 
-// Reasons of a Reoffer.
+// Reasons of a Reoffer: no packets, packets in no track, no keyframes, or a codec that somebody lacks.
 const (
-	ReofferSilent     = "silent"      // nothing comes of a source that is not muted
-	ReofferUnplaced   = "unplaced"    // packets belong to no track
-	ReofferNoKeyframe = "no-keyframe" // no keyframe comes
-	ReofferCodec      = "codec"       // somebody did not negotiate the codec: send VP8
+	ReofferSilent     = "silent"
+	ReofferUnplaced   = "unplaced"
+	ReofferNoKeyframe = "no-keyframe"
+	ReofferCodec      = "codec"
 )
 
 // Reoffer asks for a new offer: what the client publishes cannot be forwarded.
 type Reoffer struct {
-	Mids   List[string] `json:"mids"` // its sending m-lines
+	Mids   List[string] `json:"mids"` // sending m-lines
 	Reason string       `json:"reason"`
 	Epoch  uint64       `json:"epoch"`
 }
 
-// Error says that something was refused; the session goes on.
+// Error refuses something; the session goes on.
 type Error struct {
 	Code         Code   `json:"code"`
 	Message      string `json:"message"`
@@ -135,50 +135,19 @@ type Bye struct {
 	Message string `json:"message"`
 }
 
-// Type implements Message.
-func (*Joined) Type() Type { return "joined" }
-
-// Type implements Message.
-func (*Resumed) Type() Type { return "resumed" }
-
-// Type implements Message.
-func (*Answer) Type() Type { return "answer" }
-
-// Type implements Message.
-func (*OfferRejected) Type() Type { return "offer-rejected" }
-
-// Type implements Message.
-func (*Slots) Type() Type { return "slots" }
-
-// Type implements Message.
-func (*PeerJoined) Type() Type { return "peer-joined" }
-
-// Type implements Message.
-func (*PeerUpdated) Type() Type { return "peer-updated" }
-
-// Type implements Message.
-func (*PeerLeft) Type() Type { return "peer-left" }
-
-// Type implements Message.
-func (*Roster) Type() Type { return "roster" }
-
-// Type implements Message.
-func (*Speakers) Type() Type { return "speakers" }
-
-// Type implements Message.
-func (*Chat) Type() Type { return "chat" }
-
-// Type implements Message.
-func (*Restart) Type() Type { return "restart" }
-
-// Type implements Message.
-func (*Reoffer) Type() Type { return "reoffer" }
-
-// Type implements Message.
-func (*Error) Type() Type { return "error" }
-
-// Type implements Message.
-func (*Pong) Type() Type { return "pong" }
-
-// Type implements Message.
-func (*Bye) Type() Type { return "bye" }
+func (*Joined) kind() Type        { return "joined" }
+func (*Resumed) kind() Type       { return "resumed" }
+func (*Answer) kind() Type        { return "answer" }
+func (*OfferRejected) kind() Type { return "offer-rejected" }
+func (*Slots) kind() Type         { return "slots" }
+func (*PeerJoined) kind() Type    { return "peer-joined" }
+func (*PeerUpdated) kind() Type   { return "peer-updated" }
+func (*PeerLeft) kind() Type      { return "peer-left" }
+func (*Roster) kind() Type        { return "roster" }
+func (*Speakers) kind() Type      { return "speakers" }
+func (*Chat) kind() Type          { return "chat" }
+func (*Restart) kind() Type       { return "restart" }
+func (*Reoffer) kind() Type       { return "reoffer" }
+func (*Error) kind() Type         { return "error" }
+func (*Pong) kind() Type          { return "pong" }
+func (*Bye) kind() Type           { return "bye" }

@@ -15,42 +15,42 @@ const Subprotocol = "holdfast.v1"
 // Version is the number said in `joined`.
 const Version = 1
 
-// Limits on what a client may send, far above what a page needs.
+// Limits on what a client may send.
 const (
 	MaxMessageBytes = 256 << 10
-	MaxSDPBytes     = 192 << 10
-	MaxResumeBytes  = 32 << 10
+	maxSDPBytes     = 192 << 10
+	maxResumeBytes  = 32 << 10
 	MaxNameBytes    = 256
 	MaxPeerIDBytes  = 64
-	MaxOfferIDBytes = 64
-	MaxMidBytes     = 32
-	MaxRidBytes     = 32
-	MaxSenders      = 64
-	MaxSlots        = 512
+	maxOfferIDBytes = 64
+	maxMidBytes     = 32
+	maxRidBytes     = 32
+	maxSenders      = 64
+	maxSlots        = 512
 	MaxWants        = 512
-	MaxLost         = 64
-	MaxRefreshed    = 64
-	MaxPixels       = 1 << 15 // of one side of a wanted picture
-	MaxChatRunes    = 2000    // a long paragraph
-	MaxChatIDBytes  = 64
-	MaxGapMs        = 24 * 60 * 60 * 1000
-	// MaxInteger is the largest integer of a JavaScript number.
-	MaxInteger = 1<<53 - 1
-	// MaxAttempt leaves room in the 64-bit generation of the control protocol.
-	MaxAttempt = 1<<31 - 1
+	maxLost         = 64
+	maxRefreshed    = 64
+	maxPixels       = 1 << 15 // of one side
+	maxChatRunes    = 2000
+	maxChatIDBytes  = 64
+	maxGapMs        = 24 * 60 * 60 * 1000
+	// The largest integer of a JavaScript number.
+	maxInteger = 1<<53 - 1
+	// The control protocol's generations need the other bits.
+	maxAttempt = 1<<31 - 1
 )
 
 // Type is the `type` of a message.
 type Type string
 
-// PeerID names a peer: unique in its room, kept across nodes.
+// PeerID is unique in its room, and kept across nodes.
 type PeerID string
 
 // Message is any message of either direction.
-type Message interface {
-	// Type says which message this is.
-	Type() Type
-}
+type Message interface{ kind() Type }
+
+// TypeOf says which message m is.
+func TypeOf(m Message) Type { return m.kind() }
 
 // Source is what a track shows.
 type Source string
@@ -71,10 +71,10 @@ const (
 	KindVideo Kind = "video"
 )
 
-// List is written as [] when it is nil, because clients loop over it.
+// List is [] in JSON when nil: clients loop over it.
 type List[T any] []T
 
-// Peer is one entry of the roster.
+// Peer is an entry of the roster.
 type Peer struct {
 	Peer         PeerID `json:"peer"`
 	Identity     string `json:"identity"`
@@ -84,7 +84,7 @@ type Peer struct {
 	ScreenShared bool   `json:"screenShared,omitempty"`
 }
 
-// Slot says what one receive m-line shows; nothing, if its peer is empty.
+// Slot is what a receive m-line shows; nothing without a peer.
 type Slot struct {
 	Mid    string `json:"mid"`
 	Kind   Kind   `json:"kind"`
@@ -93,7 +93,7 @@ type Slot struct {
 	Paused bool   `json:"paused,omitempty"` // the client's path does not carry it now
 }
 
-// Sender says what one of the client's m-lines carries, or one simulcast layer once SSRCs are known.
+// Sender is what a sending m-line carries, or a layer of it.
 type Sender struct {
 	Mid     string `json:"mid"`
 	Source  Source `json:"source"`
@@ -102,13 +102,13 @@ type Sender struct {
 	RTXSSRC uint32 `json:"rtxSsrc,omitempty"`
 }
 
-// Stream is one source of somebody.
+// Stream is a source of somebody.
 type Stream struct {
 	Peer   PeerID `json:"peer"`
 	Source Source `json:"source"`
 }
 
-// Want is one picture that the page shows, in device pixels; 0 x 0 is hidden.
+// Want is a picture on the page, in device pixels; 0 x 0 is hidden.
 type Want struct {
 	Peer   PeerID `json:"peer"`
 	Source Source `json:"source"`
@@ -122,23 +122,23 @@ type Speaker struct {
 	Level float32 `json:"level"`
 }
 
-// Permissions is what the session's token allows.
+// Permissions is what the token allows.
 type Permissions struct {
 	Publish   bool     `json:"publish"`
 	Subscribe bool     `json:"subscribe"`
 	Chat      bool     `json:"chat"`
 	Rename    bool     `json:"rename"`
-	Sources   []Source `json:"sources,omitempty"` // everything when absent
+	Sources   []Source `json:"sources,omitempty"` // absent for all
 }
 
-// ICEServer is one RTCIceServer of the browser's configuration.
+// ICEServer is an RTCIceServer of the browser.
 type ICEServer struct {
 	URLs       []string `json:"urls"`
 	Username   string   `json:"username,omitempty"`
 	Credential string   `json:"credential,omitempty"`
 }
 
-// Placement says under which pin a message was said.
+// Placement is the pin under which something was said.
 type Placement struct {
 	Node  ring.NodeID `json:"node"`
 	Epoch uint64      `json:"epoch"`

@@ -36,10 +36,10 @@ func TestGoldenMessagesRoundTrip(t *testing.T) {
 			t.Errorf("%s: %v", file, err)
 			continue
 		}
-		if want := Type(strings.TrimSuffix(name, ".json")); m.Type() != want {
-			t.Errorf("%s holds a %s", file, m.Type())
+		if want := Type(strings.TrimSuffix(name, ".json")); m.kind() != want {
+			t.Errorf("%s holds a %s", file, m.kind())
 		}
-		seen[m.Type()] = true
+		seen[m.kind()] = true
 		var want bytes.Buffer
 		if err := json.Compact(&want, golden); err != nil {
 			t.Fatal(err)
@@ -99,7 +99,7 @@ func TestCodesAreThoseOfTheDocument(t *testing.T) {
 		documented = append(documented, strings.Join(m[1:], " "))
 	}
 	var known []string
-	for _, row := range Meanings() {
+	for _, row := range meanings() {
 		retryable := map[bool]string{true: "yes", false: "no"}[row.Retryable]
 		known = append(known, fmt.Sprintf("%s %d %s", row.Code, row.Status, retryable))
 		if row.Sentence == "" {
@@ -119,7 +119,7 @@ func TestCodesAreThoseOfTheDocument(t *testing.T) {
 
 func TestDecodeRefuses(t *testing.T) {
 	long := func(n int) string { return strings.Repeat("x", n) }
-	slots := strings.TrimSuffix(strings.Repeat(`{"mid":"1","kind":"audio","peer":"","source":""},`, MaxSlots+1), ",")
+	slots := strings.TrimSuffix(strings.Repeat(`{"mid":"1","kind":"audio","peer":"","source":""},`, maxSlots+1), ",")
 	for name, tc := range map[string]struct {
 		frame string
 		want  error
@@ -145,7 +145,7 @@ func TestDecodeRefuses(t *testing.T) {
 		"offer's senders null":   {`{"type":"offer","id":"1","sdp":"v=0","fresh":true,"senders":null}`, ErrMalformed},
 		"offer's source":         {`{"type":"offer","id":"1","sdp":"v=0","fresh":true,"senders":[{"mid":"0","source":"nose"}]}`, ErrMalformed},
 		"offer's ssrc":           {`{"type":"offer","id":"1","sdp":"v=0","fresh":true,"senders":[{"mid":"0","source":"camera","ssrc":4294967296}]}`, ErrMalformed},
-		"offer's sdp":            {`{"type":"offer","id":"1","sdp":"` + long(MaxSDPBytes+1) + `","fresh":true,"senders":[]}`, ErrMalformed},
+		"offer's sdp":            {`{"type":"offer","id":"1","sdp":"` + long(maxSDPBytes+1) + `","fresh":true,"senders":[]}`, ErrMalformed},
 		"offer's slots":          {`{"type":"offer","id":"1","sdp":"v=0","fresh":true,"senders":[],"slots":[` + slots + `]}`, ErrMalformed},
 		"offer's slot's kind":    {`{"type":"offer","id":"1","sdp":"v","fresh":true,"senders":[],"slots":[{"mid":"1","kind":"","peer":"","source":""}]}`, ErrMalformed},
 		"view of a huge wall":    {`{"type":"view","wants":[{"peer":"p","source":"camera","width":99999,"height":1}]}`, ErrMalformed},
@@ -159,8 +159,8 @@ func TestDecodeRefuses(t *testing.T) {
 		"migrated by foot":       {`{"type":"migrated","epoch":1,"attempt":1,"how":"foot","gapMs":1}`, ErrMalformed},
 		"chat of nothing":        {`{"type":"chat","text":" \n "}`, ErrMalformed},
 		"chat without text":      {`{"type":"chat","id":"1"}`, ErrMalformed},
-		"a book as chat":         {`{"type":"chat","text":"` + strings.Repeat("é", MaxChatRunes+1) + `"}`, ErrMalformed},
-		"chat with a long id":    {`{"type":"chat","text":"x","id":"` + long(MaxChatIDBytes+1) + `"}`, ErrMalformed},
+		"a book as chat":         {`{"type":"chat","text":"` + strings.Repeat("é", maxChatRunes+1) + `"}`, ErrMalformed},
+		"chat with a long id":    {`{"type":"chat","text":"x","id":"` + long(maxChatIDBytes+1) + `"}`, ErrMalformed},
 		"ping out of range":      {`{"type":"ping","t":1e300}`, ErrMalformed},
 	} {
 		if m, err := Decode([]byte(tc.frame)); !errors.Is(err, tc.want) {

@@ -8,9 +8,9 @@
 package headroom
 
 const (
-	// Most calls have two to four.
+	// DefaultPeople suits most calls: two to four.
 	DefaultPeople = 3
-	// It bounds claims, so that no cost overflows.
+	// MaxPeople bounds claims, so that no cost overflows.
 	MaxPeople = 100_000
 
 	// A viewer follows three voices, and nine pictures fill a page.

@@ -36,7 +36,7 @@ func (f Fence) Compare(g Fence) int {
 // Less reports whether g fences f.
 func (f Fence) Less(g Fence) bool { return f.Compare(g) < 0 }
 
-// Ignores: the maker of f cannot have known the lower fence g, for every move raises the epoch.
+// Ignores reports whether the maker of f cannot have known the lower fence g, for every move raises the epoch.
 func (f Fence) Ignores(g Fence) bool { return f.Fresh() || f.Epoch == g.Epoch }
 
 // IsZero is true for no pin.

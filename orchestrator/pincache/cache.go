@@ -49,13 +49,13 @@ func (c *Cache) Verified(room ring.RoomID, p pin.Pin, in pin.Incarnation) {
 	}
 }
 
-// IsVerified: the owners confirmed p in incarnation in; never for 0.
+// IsVerified reports whether the owners confirmed p in incarnation in; never for 0.
 func (c *Cache) IsVerified(room ring.RoomID, p pin.Pin, in pin.Incarnation) bool {
 	known := c.get(room)
 	return in != 0 && known.pin == p && known.verified == in
 }
 
-// IsRecent: the store showed p within that time.
+// IsRecent reports whether the store showed p within that time.
 func (c *Cache) IsRecent(room ring.RoomID, p pin.Pin, within time.Duration) bool {
 	known := c.get(room)
 	return known.pin == p && !known.at.IsZero() && Elapsed(known.at, time.Now()) < within

@@ -55,8 +55,12 @@ func (f *serverFlags) resolve(ctx context.Context) error {
 	return err
 }
 
-func (f *serverFlags) ask(ctx context.Context, path string) ([]byte, error) {
-	return f.send(ctx, http.MethodGet, path)
+func (f *serverFlags) show(ctx context.Context, s streams, method, path string) error {
+	body, err := f.send(ctx, method, path)
+	if err != nil {
+		return err
+	}
+	return printJSON(s.out, body)
 }
 
 func (f *serverFlags) send(ctx context.Context, method, path string) ([]byte, error) {
@@ -104,22 +108,14 @@ type explainCommand struct {
 
 // Run prints the node's reasoning.
 func (c *explainCommand) Run(ctx context.Context, s streams) error {
-	body, err := c.ask(ctx, "rooms/"+url.PathEscape(c.Room))
-	if err != nil {
-		return err
-	}
-	return printJSON(s.out, body)
+	return c.show(ctx, s, http.MethodGet, "rooms/"+url.PathEscape(c.Room))
 }
 
 type nodesCommand struct{ serverFlags }
 
 // Run prints the list.
 func (c *nodesCommand) Run(ctx context.Context, s streams) error {
-	body, err := c.ask(ctx, "nodes")
-	if err != nil {
-		return err
-	}
-	return printJSON(s.out, body)
+	return c.show(ctx, s, http.MethodGet, "nodes")
 }
 
 func printJSON(w io.Writer, body []byte) error {

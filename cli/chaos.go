@@ -9,7 +9,6 @@ import (
 	"fmt"
 	"io"
 	"log/slog"
-	"math/rand/v2"
 	"os"
 	"runtime"
 	"strings"
@@ -103,10 +102,7 @@ func (c *chaosCommand) Run(ctx context.Context, s streams) error {
 }
 
 func (c *chaosCommand) options(s streams) chaos.Options {
-	seed, browsers := c.Seed, c.Browsers
-	for seed == 0 {
-		seed = uint64(rand.Uint32()) //nolint:gosec // a name, not a secret; short, for it is typed again
-	}
+	browsers := c.Browsers
 	if browsers == -1 {
 		browsers = 0
 		if browser.Path() != "" {
@@ -119,7 +115,7 @@ func (c *chaosCommand) options(s streams) chaos.Options {
 	}
 	return chaos.Options{
 		Scenario: chaos.Name(c.Scenario), Trials: c.Trials, Rooms: c.Rooms, Peers: c.Peers, Browsers: browsers,
-		Soak: time.Duration(c.Minutes * float64(time.Minute)), Seed: seed, Progress: s.err,
+		Soak: time.Duration(c.Minutes * float64(time.Minute)), Seed: seedOr(c.Seed), Progress: s.err,
 		Large: c.Large, Cameras: c.Cameras, Percent: c.Percent, Delay: c.Delay, Cut: c.Cut, Burners: busy, Haste: c.Haste,
 	}
 }
@@ -130,9 +126,9 @@ func (c *chaosCommand) find(ctx context.Context, o *chaos.Options, s streams) (e
 		return startHosts(ctx, o, s)
 	}
 	if !c.running() {
-		self, err := os.Executable()
+		self, err := ownBinary()
 		if err != nil {
-			return nil, fmt.Errorf("find the holdfast binary: %w", err)
+			return nil, err
 		}
 		fmt.Fprintln(s.err, "starting a development cluster for this run")
 		cluster, err := devcluster.Start(ctx, devcluster.Options{Binary: self, NodeEnv: nodeEnv(*o), Redis: c.Redis})

@@ -44,9 +44,9 @@ func (c *chaosCommand) running() bool { return c.Running || c.State != "" || c.U
 
 // runAlone runs this command line again in a network of its own.
 func runAlone(ctx context.Context) error {
-	self, err := os.Executable()
+	self, err := ownBinary()
 	if err != nil {
-		return fmt.Errorf("find the holdfast binary: %w", err)
+		return err
 	}
 	return hosts.RunAlone(ctx, self, os.Args[1:]...)
 }
@@ -54,9 +54,9 @@ func runAlone(ctx context.Context) error {
 // startHosts starts a development cluster each of whose nodes is a host, but for the balancer, which is here with the
 // people.
 func startHosts(ctx context.Context, o *chaos.Options, s streams) (end func(), err error) {
-	self, err := os.Executable()
+	self, err := ownBinary()
 	if err != nil {
-		return nil, fmt.Errorf("find the holdfast binary: %w", err)
+		return nil, err
 	}
 	wanted := devcluster.Defaults()
 	wanted.Binary, wanted.Hosts, wanted.NodeEnv = self, make(map[string]devcluster.Host), chaos.NodeEnv(o.Scenario)

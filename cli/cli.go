@@ -40,7 +40,7 @@ type commands struct {
 	Remove    removeCommand    `cmd:"" help:"Take somebody out of a room."`
 	Token     tokenCommand     `cmd:"" help:"Make an access token."`
 	Keys      keysCommand      `cmd:"" help:"Change a file of keys, one step of a rotation at a time."`
-	Ring      RingCmd          `cmd:"" help:"Work a ring out on paper: distribution, spread and what moves when nodes are added."`
+	Ring      ringCommand      `cmd:"" help:"Work a ring out on paper: distribution, spread and what moves when nodes are added."`
 	Health    healthCommand    `cmd:"" help:"Exit 0 when an address answers 200, else 1. For containers without a shell."`
 }
 

@@ -4,6 +4,9 @@ package cli
 
 import (
 	"errors"
+	"fmt"
+	"math/rand/v2"
+	"os"
 
 	"github.com/holdfast-rtc/holdfast/lab/hosts"
 )
@@ -23,4 +26,20 @@ func spokenFor(err error) (code int, ok bool) {
 		return 0, false
 	}
 	return max(ended.Code, exitFailed), true
+}
+
+func ownBinary() (string, error) {
+	path, err := os.Executable()
+	if err != nil {
+		return "", fmt.Errorf("find the holdfast binary: %w", err)
+	}
+	return path, nil
+}
+
+// seedOr chooses a seed where none is given: short, for it is typed again.
+func seedOr(seed uint64) uint64 {
+	for seed == 0 {
+		seed = uint64(rand.Uint32()) //nolint:gosec // a name, not a secret
+	}
+	return seed
 }

@@ -6,7 +6,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"math/rand/v2"
 	"os"
 	"time"
 
@@ -93,16 +92,12 @@ func (c *loadCommand) measure(ctx context.Context, o load.Options, s streams) (*
 }
 
 func (c *loadCommand) options(s streams) load.Options {
-	seed := c.Seed
-	for seed == 0 {
-		seed = uint64(rand.Uint32()) //nolint:gosec // a name, not a secret; short, for it is typed again
-	}
 	if c.JoinWithin > 0 {
 		c.JoinRate = float64(c.Rooms*c.Peers) / c.JoinWithin.Seconds()
 	}
 	return load.Options{
 		URL: c.URL, Rooms: c.Rooms, Peers: c.Peers, Publishers: c.Publishers, JoinsPerSecond: c.JoinRate,
-		Duration: c.Duration, Video: peer.Video(c.Video), Seed: seed, Progress: s.err, Terminal: isTerminal(s.err),
+		Duration: c.Duration, Video: peer.Video(c.Video), Seed: seedOr(c.Seed), Progress: s.err, Terminal: isTerminal(s.err),
 	}
 }
 
@@ -139,14 +134,10 @@ func (c *loadCommand) find(ctx context.Context, o *load.Options, s streams) (end
 	}
 }
 
-func keysOf(of devcluster.Access) (*access.Keyring, error) {
-	return access.ParseKeyring(of.Key + ":" + of.Secret)
-}
-
 func (c *loadCommand) start(ctx context.Context, s streams) (*devcluster.Cluster, error) {
-	self, err := os.Executable()
+	self, err := ownBinary()
 	if err != nil {
-		return nil, fmt.Errorf("find the holdfast binary: %w", err)
+		return nil, err
 	}
 	fmt.Fprintln(s.err, "starting a development cluster for this run")
 	wanted := devcluster.Defaults()

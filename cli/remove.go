@@ -14,9 +14,5 @@ type removeCommand struct {
 
 // Run prints who was removed.
 func (c *removeCommand) Run(ctx context.Context, s streams) error {
-	body, err := c.send(ctx, http.MethodDelete, "peers?"+url.Values{"room": {c.Room}, "identity": {c.Identity}}.Encode())
-	if err != nil {
-		return err
-	}
-	return printJSON(s.out, body)
+	return c.show(ctx, s, http.MethodDelete, "peers?"+url.Values{"room": {c.Room}, "identity": {c.Identity}}.Encode())
 }

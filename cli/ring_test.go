@@ -20,7 +20,7 @@ func TestRingVerb(t *testing.T) {
 		{args: "--nodes 1001", fault: "at most 1000 nodes"},
 	} {
 		var out bytes.Buffer
-		verb := RingCmd{Stdout: &out}
+		var verb ringCommand
 		parser, err := kong.New(&verb)
 		if err != nil {
 			t.Fatal(err)
@@ -28,8 +28,7 @@ func TestRingVerb(t *testing.T) {
 		if _, err := parser.Parse(strings.Fields(c.args)); err != nil {
 			t.Fatalf("%s: %v", c.args, err)
 		}
-		verb.Stdout = &out
-		switch err := verb.Run(); {
+		switch err := verb.Run(streams{out: &out}); {
 		case c.fault == "" && err != nil:
 			t.Errorf("%s: %v", c.args, err)
 		case c.fault != "" && (err == nil || !strings.Contains(err.Error(), c.fault)):

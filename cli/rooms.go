@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"io"
+	"net/http"
 	"strconv"
 	"strings"
 	"text/tabwriter"
@@ -16,16 +17,12 @@ type roomsCommand struct{ serverFlags }
 
 // Run prints a table, or with --json the answer and everybody's media state.
 func (c *roomsCommand) Run(ctx context.Context, s streams) error {
-	path := "rooms"
 	if c.JSON {
-		path += "?media"
+		return c.show(ctx, s, http.MethodGet, "rooms?media")
 	}
-	body, err := c.ask(ctx, path)
+	body, err := c.send(ctx, http.MethodGet, "rooms")
 	if err != nil {
 		return err
-	}
-	if c.JSON {
-		return printJSON(s.out, body)
 	}
 	var answer roomList
 	if err := json.Unmarshal(body, &answer); err != nil {

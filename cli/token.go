@@ -43,7 +43,11 @@ func (f *keyFlags) orDev(ctx context.Context, state string) (*access.Keyring, er
 	if err != nil {
 		return nil, errors.New("--api-keys: none given, and " + err.Error())
 	}
-	return access.ParseKeyring(dev.Access().Key + ":" + dev.Access().Secret)
+	return keysOf(dev.Access())
+}
+
+func keysOf(of devcluster.Access) (*access.Keyring, error) {
+	return access.ParseKeyring(of.Key + ":" + of.Secret)
 }
 
 type devStateFlag struct {

@@ -3,34 +3,16 @@
 package cli
 
 import (
-	"bytes"
 	"context"
 	"io"
 	"net/http"
 	"regexp"
 	"strings"
-	"sync"
 	"testing"
 	"time"
+
+	"github.com/holdfast-rtc/holdfast/internal/testkit"
 )
-
-// safeLog is a log that is written and read at once.
-type safeLog struct {
-	mu   sync.Mutex
-	text bytes.Buffer // guarded by mu
-}
-
-func (l *safeLog) Write(p []byte) (int, error) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	return l.text.Write(p)
-}
-
-func (l *safeLog) String() string {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	return l.text.String()
-}
 
 // TestAStoreThatIsNotThereIsSaid: a node whose store cannot be reached keeps running, because
 // the store may come; it says what is wrong in its log, and a signaling node is not ready and
@@ -46,7 +28,7 @@ func TestAStoreThatIsNotThereIsSaid(t *testing.T) {
 		t.Run(role, func(t *testing.T) {
 			ctx, cancel := context.WithCancel(t.Context())
 			defer cancel()
-			log, ended := &safeLog{}, make(chan int, 1)
+			log, ended := &testkit.Log{}, make(chan int, 1)
 			go func() {
 				ended <- run(ctx, strings.Fields(line), streams{in: strings.NewReader(""), out: io.Discard, err: log})
 			}()
@@ -74,7 +56,7 @@ func TestAStoreThatIsNotThereIsSaid(t *testing.T) {
 	}
 }
 
-func awaitLog(t *testing.T, log *safeLog, ended <-chan int, words string) {
+func awaitLog(t *testing.T, log *testkit.Log, ended <-chan int, words string) {
 	t.Helper()
 	limit := time.NewTimer(30 * time.Second)
 	defer limit.Stop()

@@ -16,19 +16,7 @@ func (m *media) Attach(Media_AttachServer) error { panic("of a test") }
 
 // TestACallThatBreaksItsHandlerEndsAlone: the process lives, the connection too, and the log says which call it was.
 func TestACallThatBreaksItsHandlerEndsAlone(t *testing.T) {
-	key := mustKey(t, testKeyText)
-	node := startNode(t, key, "127.0.0.1:0", "1769000000000-00000001")
-	client, err := startPool(t, key, DefaultConfig()).Client(node.addr)
-	if err != nil {
-		t.Fatal(err)
-	}
-	watch, err := client.Watch(testContext(t), &WatchRequest{})
-	if err != nil {
-		t.Fatal(err)
-	}
-	if _, err := watch.Recv(); err != nil {
-		t.Fatal(err)
-	}
+	node, client, watch := watchedNode(t)
 	if _, err := client.Rooms(testContext(t), &RoomsRequest{}); status.Code(err) != codes.Internal {
 		t.Errorf("a call that breaks ends with %v", err)
 	}
@@ -42,7 +30,7 @@ func TestACallThatBreaksItsHandlerEndsAlone(t *testing.T) {
 	if _, err := client.Outrank(testContext(t), &OutrankRequest{Room: "room"}); err != nil {
 		t.Errorf("the next call: %v", err)
 	}
-	node.log.wait(t, "method=/holdfast.control.v1.Media/Attach")
+	node.log.Wait(t, "method=/holdfast.control.v1.Media/Attach")
 	node.media.beat <- struct{}{}
 	if _, err := watch.Recv(); err != nil {
 		t.Errorf("the stream beside them: %v", err)

@@ -103,17 +103,7 @@ func TestPoolSharesForgetsAndIsBounded(t *testing.T) {
 	config := DefaultConfig()
 	config.MaxConnections = 1
 	pool := startPool(t, key, config)
-	client, err := pool.Client(node.addr)
-	if err != nil {
-		t.Fatal(err)
-	}
-	watch, err := client.Watch(testContext(t), &WatchRequest{})
-	if err != nil {
-		t.Fatal(err)
-	}
-	if _, err := watch.Recv(); err != nil {
-		t.Fatal(err)
-	}
+	_, watch := watchOver(t, pool, node)
 	if _, err := pool.Client(node.addr); err != nil {
 		t.Fatalf("the same address again: %v", err)
 	}

@@ -1,11 +1,9 @@
 package control
 
 import (
-	"bytes"
 	"context"
 	"log/slog"
 	"net"
-	"strings"
 	"sync"
 	"testing"
 	"time"
@@ -17,29 +15,6 @@ import (
 )
 
 const generous = 60 * time.Second
-
-// logBuffer collects log lines of several goroutines.
-type logBuffer struct {
-	mu  sync.Mutex // guards buf
-	buf bytes.Buffer
-}
-
-func (b *logBuffer) Write(p []byte) (int, error) {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	return b.buf.Write(p)
-}
-
-func (b *logBuffer) String() string {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	return b.buf.String()
-}
-
-func (b *logBuffer) wait(t *testing.T, want string) {
-	t.Helper()
-	testkit.Eventually(t, "log line "+want, func() bool { return strings.Contains(b.String(), want) })
-}
 
 // media is a node that says hello, beats when it is told to, and echoes offers.
 type media struct {
@@ -70,7 +45,7 @@ func (m *media) Outrank(_ context.Context, request *OutrankRequest) (*OutrankRep
 type node struct {
 	addr  string
 	media *media
-	log   *logBuffer
+	log   *testkit.Log
 	stop  func() error // ends it and returns what Serve returned
 }
 
@@ -80,7 +55,7 @@ func startNode(t *testing.T, key ClusterKey, addr, boot string) *node {
 	if err != nil {
 		t.Fatal(err)
 	}
-	n := &node{addr: lis.Addr().String(), media: &media{boot: boot, beat: make(chan struct{})}, log: &logBuffer{}}
+	n := &node{addr: lis.Addr().String(), media: &media{boot: boot, beat: make(chan struct{})}, log: &testkit.Log{}}
 	ctx, cancel := context.WithCancel(context.Background())
 	ended := make(chan error, 1)
 	server := NewServer(key, panics.New(), slog.New(slog.NewTextHandler(n.log, &slog.HandlerOptions{Level: slog.LevelDebug})))
@@ -102,4 +77,29 @@ func testContext(t *testing.T) context.Context {
 	ctx, cancel := context.WithTimeout(t.Context(), generous)
 	t.Cleanup(cancel)
 	return ctx
+}
+
+// watchedNode is a node, and a client whose Watch has heard it.
+func watchedNode(t *testing.T) (*node, MediaClient, grpc.ServerStreamingClient[Beat]) {
+	t.Helper()
+	key := mustKey(t, testKeyText)
+	node := startNode(t, key, "127.0.0.1:0", "1769000000000-00000001")
+	client, watch := watchOver(t, startPool(t, key, DefaultConfig()), node)
+	return node, client, watch
+}
+
+func watchOver(t *testing.T, pool *Pool, node *node) (MediaClient, grpc.ServerStreamingClient[Beat]) {
+	t.Helper()
+	client, err := pool.Client(node.addr)
+	if err != nil {
+		t.Fatal(err)
+	}
+	watch, err := client.Watch(testContext(t), &WatchRequest{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := watch.Recv(); err != nil {
+		t.Fatal(err)
+	}
+	return client, watch
 }

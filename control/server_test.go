@@ -15,29 +15,17 @@ import (
 // One signaling node's Watch and call must go on while others bring garbage, no
 // certificate, another key, an old TLS or nothing at all.
 func TestStrangersAreRefusedAndDisturbNobody(t *testing.T) {
-	key := mustKey(t, testKeyText)
-	node := startNode(t, key, "127.0.0.1:0", "1769000000000-00000001")
-	client, err := startPool(t, key, DefaultConfig()).Client(node.addr)
-	if err != nil {
-		t.Fatal(err)
-	}
-	watch, err := client.Watch(testContext(t), &WatchRequest{})
-	if err != nil {
-		t.Fatal(err)
-	}
-	if _, err := watch.Recv(); err != nil {
-		t.Fatal(err)
-	}
+	node, client, watch := watchedNode(t)
 
 	garbage(t, node.addr)
-	node.log.wait(t, "does not speak TLS")
+	node.log.Wait(t, "does not speak TLS")
 	stranger := startPool(t, mustKey(t, testKeyText+"-other"), DefaultConfig())
 	if _, err := stranger.HelloAt(testContext(t), node.addr); err == nil {
 		t.Fatal("a stranger was told the boot")
 	} else if !strings.Contains(err.Error(), errWrongKey.Error()) {
 		t.Fatalf("a stranger is told %v, want %q in it", err, errWrongKey)
 	}
-	node.log.wait(t, "another cluster key")
+	node.log.Wait(t, "another cluster key")
 	if got := handshakeWithout(t, node.addr, tls.VersionTLS13); got == nil {
 		t.Fatal("a client without a certificate was let in")
 	}
@@ -88,7 +76,7 @@ func TestOtherClusterIsRefusedByName(t *testing.T) {
 	if err == nil || !strings.Contains(err.Error(), errOtherCluster.Error()) || !strings.Contains(err.Error(), "red") {
 		t.Fatalf("BootAt = %v", err)
 	}
-	node.log.wait(t, "control connection refused")
+	node.log.Wait(t, "control connection refused")
 	if _, err := startPool(t, mustKey(t, testKeyText), DefaultConfig()).HelloAt(testContext(t), node.addr); err != nil {
 		t.Fatal(err)
 	}
@@ -122,19 +110,7 @@ func TestMessageSizes(t *testing.T) {
 }
 
 func TestServeEndsWithItsStreams(t *testing.T) {
-	key := mustKey(t, testKeyText)
-	node := startNode(t, key, "127.0.0.1:0", "1769000000000-00000001")
-	client, err := startPool(t, key, DefaultConfig()).Client(node.addr)
-	if err != nil {
-		t.Fatal(err)
-	}
-	watch, err := client.Watch(testContext(t), &WatchRequest{})
-	if err != nil {
-		t.Fatal(err)
-	}
-	if _, err := watch.Recv(); err != nil {
-		t.Fatal(err)
-	}
+	node, _, watch := watchedNode(t)
 	if err := node.stop(); err != nil {
 		t.Fatalf("Serve = %v, want nil", err)
 	}

@@ -6,7 +6,6 @@ import (
 	"errors"
 	"fmt"
 	"maps"
-	"net"
 	"regexp"
 	"strings"
 	"sync"
@@ -97,17 +96,8 @@ func TestConcurrentRehomesConverge(t *testing.T) {
 }
 
 func TestStoreThatIsAwayIsGivenUpWithinTheBudget(t *testing.T) {
-	silent, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer silent.Close()
-	closed, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	_ = closed.Close()
-	for name, address := range map[string]string{"silent": silent.Addr().String(), "refused": closed.Addr().String()} {
+	silent, refused := testkit.SilentAndRefused(t)
+	for name, address := range map[string]string{"silent": silent, "refused": refused} {
 		signaling := New(onRedis(t, storetest.Server{URL: "redis://" + address}), fixed(viewOf(sfu("a", 1))), &addresses{}, DefaultConfig(), quiet)
 		began := time.Now()
 		_, err := signaling.Place(t.Context(), "r", headroom.Room{})

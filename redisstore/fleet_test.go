@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
-	"net"
 	"slices"
 	"strings"
 	"testing"
@@ -204,20 +203,11 @@ func TestClusterMovesASlot(t *testing.T) {
 // The budget of a join holds for every kind of store that is silent or gone.
 func TestEveryKindIsGivenUpInTime(t *testing.T) {
 	t.Parallel() // most of it is waiting
-	silent, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer silent.Close()
-	closed, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	_ = closed.Close()
+	silent, refused := testkit.SilentAndRefused(t)
 	for _, form := range []string{
 		"redis://%s", "redis+sentinel://%s/house", "redis+cluster://%s", "rediss://%s", "rediss+sentinel://%s/house", "rediss+cluster://%s",
 	} {
-		for _, at := range []string{silent.Addr().String(), closed.Addr().String()} {
+		for _, at := range []string{silent, refused} {
 			store := open(t, storetest.Server{URL: fmt.Sprintf(form, at)})
 			began := time.Now()
 			for range 3 {

@@ -177,10 +177,7 @@ func TestOffersAreHeldBack(t *testing.T) {
 
 // TestStrangersMaySayLess: a message before the join is bounded more tightly than one after it.
 func TestStrangersMaySayLess(t *testing.T) {
-	r := newRig(t)
-	n := r.node("sfu-1")
-	r.placer.set("lobby", n.pin(firstEpoch))
-	e := r.signalingNode(nil)
+	_, _, e := lobby(t)
 	long := `{"type":"ping","t":1,"pad":"` + strings.Repeat("x", strangerBytes) + `"}`
 	stranger := e.dial()
 	_ = stranger.conn.Write(context.Background(), websocket.MessageText, []byte(long))

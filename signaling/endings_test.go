@@ -72,10 +72,7 @@ func TestALeaveEndsTheResumeTokens(t *testing.T) {
 }
 
 func TestALeaveIsNotedWhenTheStoreIsBack(t *testing.T) {
-	r := newRig(t)
-	n := r.node("sfu-1")
-	r.placer.set("lobby", n.pin(firstEpoch))
-	e := r.signalingNode(nil)
+	r, _, e := lobby(t)
 	ada, joined := e.join("lobby", "Ada")
 	r.placer.noting(errors.New("down"))
 	ada.say(&wire.Leave{})
@@ -141,10 +138,7 @@ func TestARemovalOutlivesTheStoresMemory(t *testing.T) {
 }
 
 func TestAPeerIsRemovedAloneOfItsIdentity(t *testing.T) {
-	r := newRig(t)
-	one, two := r.node("sfu-1"), r.node("sfu-2")
-	r.placer.set("lobby", one.pin(firstEpoch))
-	e := r.signalingNode(nil)
+	r, _, two, e := lobbyAndSpare(t)
 	phone, first := e.join("lobby", "Eve")
 	laptop, second := e.join("lobby", "Eve")
 	admin := r.mint(access.Grant{RoomAdmin: true, Room: "lobby"}, time.Hour)
@@ -160,10 +154,7 @@ func TestAPeerIsRemovedAloneOfItsIdentity(t *testing.T) {
 
 // TestAResumeIsJudgedWhenTheStoreIsBack: a running call does not wait for the store.
 func TestAResumeIsJudgedWhenTheStoreIsBack(t *testing.T) {
-	r := newRig(t)
-	one, two := r.node("sfu-1"), r.node("sfu-2")
-	r.placer.set("lobby", one.pin(firstEpoch))
-	e := r.signalingNode(nil)
+	r, one, two, e := lobbyAndSpare(t)
 	eve, joined := e.join("lobby", "Eve")
 	_, bystander := e.join("lobby", "Ada")
 	admin := r.mint(access.Grant{RoomAdmin: true, Room: "lobby"}, time.Hour)
@@ -193,10 +184,7 @@ func TestAResumeIsJudgedWhenTheStoreIsBack(t *testing.T) {
 
 // TestASessionThatMissedItsRemovalIsFound: its node died before it was told.
 func TestASessionThatMissedItsRemovalIsFound(t *testing.T) {
-	r := newRig(t)
-	one, two := r.node("sfu-1"), r.node("sfu-2")
-	r.placer.set("lobby", one.pin(firstEpoch))
-	e := r.signalingNode(nil)
+	r, one, two, e := lobbyAndSpare(t)
 	eve, joined := e.join("lobby", "Eve")
 	note := removalFrom("lobby", "eve", "", []removedPeer{{Peer: string(joined.Peer)}}, time.Now())
 	if err := r.placer.Note(t.Context(), note.room, note.notes, time.Hour); err != nil {
@@ -233,10 +221,7 @@ func TestResumeTokensEndWithTheirAccessToken(t *testing.T) {
 }
 
 func TestResumeTokensEndWithTheirKey(t *testing.T) {
-	r := newRig(t)
-	n := r.node("sfu-1")
-	r.placer.set("lobby", n.pin(firstEpoch))
-	e := r.signalingNode(nil)
+	r, _, e := lobby(t)
 	ada, joined := e.join("lobby", "Ada")
 	_ = ada.conn.CloseNow()
 	for name, keys := range map[string]string{

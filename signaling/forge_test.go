@@ -16,10 +16,7 @@ import (
 // TestAMediaNodeCannotForgePeople: Eve has a token of her own and everything that a media node has, and makes a
 // resume token of Ada's with it. What signs them is not derived from the cluster's key.
 func TestAMediaNodeCannotForgePeople(t *testing.T) {
-	r := newRig(t)
-	n := r.node("sfu-1")
-	r.placer.set("lobby", n.pin(firstEpoch))
-	e := r.signalingNode(nil)
+	_, _, e := lobby(t)
 	_, joined := e.join("lobby", "Eve")
 	parts := strings.Split(joined.Resume, ".")
 	payload, err := base64.RawURLEncoding.DecodeString(parts[1])

@@ -64,10 +64,7 @@ func TestARefusedRoomIsPlacedAgainAsItWasJudged(t *testing.T) {
 
 // What people have on, and then what the owner measured, is what the room is re-homed by.
 func TestTheHubKnowsWhatARoomCosts(t *testing.T) {
-	r := newRig(t)
-	n := r.node("sfu-1")
-	r.placer.set("lobby", n.pin(firstEpoch))
-	e := r.signalingNode(nil)
+	_, n, e := lobby(t)
 	e.join("lobby", "Ada")
 	e.join("lobby", "Grace")
 	known := func(want headroom.Room) func() bool {

@@ -132,10 +132,7 @@ func TestRefusedJoins(t *testing.T) {
 
 // TestNamesAreShownSafely: what the others are shown of a name cannot disturb their pages.
 func TestNamesAreShownSafely(t *testing.T) {
-	r := newRig(t)
-	n := r.node("sfu-1")
-	r.placer.set("lobby", n.pin(firstEpoch))
-	e := r.signalingNode(nil)
+	r, _, e := lobby(t)
 	grace, _ := e.join("lobby", "Grace")
 	for i, tc := range []struct{ token, said, want string }{
 		{"A\u202ed\u200ba", "Eve", "Ada"},

@@ -18,10 +18,7 @@ func pinRoom(name string) ring.RoomID { return ring.RoomID(name) }
 
 // TestMovedRoomsAreReached kills a node under two sessions and has the hub told.
 func TestMovedRoomsAreReached(t *testing.T) {
-	r := newRig(t)
-	one, two := r.node("sfu-1"), r.node("sfu-2")
-	r.placer.set("lobby", one.pin(firstEpoch))
-	e := r.signalingNode(nil)
+	r, one, two, e := lobbyAndSpare(t)
 	ada, joined := e.join("lobby", "Ada")
 	ada.offer("o-1", true)
 	hear[*wire.Answer](ada)
@@ -101,10 +98,7 @@ func nextBut[M wire.Message](c *client) wire.Message {
 // TestABrokenLinkIsNoDeath breaks the stream, not the node: the same peer is there again,
 // and the client is told its slots only: the people are the same.
 func TestABrokenLinkIsNoDeath(t *testing.T) {
-	r := newRig(t)
-	n := r.node("sfu-1")
-	r.placer.set("lobby", n.pin(firstEpoch))
-	e := r.signalingNode(nil)
+	_, n, e := lobby(t)
 	ada, _ := e.join("lobby", "Ada")
 	ada.offer("o-1", true)
 	hear[*wire.Answer](ada)
@@ -136,10 +130,7 @@ func TestABrokenLinkIsNoDeath(t *testing.T) {
 
 // TestFencedSessionsFollowTheRoom has the old node tell of a higher fence.
 func TestFencedSessionsFollowTheRoom(t *testing.T) {
-	r := newRig(t)
-	one, two := r.node("sfu-1"), r.node("sfu-2")
-	r.placer.set("lobby", one.pin(firstEpoch))
-	e := r.signalingNode(nil)
+	r, one, two, e := lobbyAndSpare(t)
 	ada, _ := e.join("lobby", "Ada")
 	to := two.pin(firstEpoch + 5)
 	r.placer.set("lobby", to)
@@ -282,10 +273,7 @@ func TestANewNodeThatRefusesIsReplaced(t *testing.T) {
 
 // TestANewPinOfTheSameNodeIsNoRestart: the node holds the room by a higher pin, and media flows.
 func TestANewPinOfTheSameNodeIsNoRestart(t *testing.T) {
-	r := newRig(t)
-	n := r.node("sfu-1")
-	r.placer.set("lobby", n.pin(firstEpoch))
-	e := r.signalingNode(nil)
+	_, n, e := lobby(t)
 	ada, _ := e.join("lobby", "Ada")
 	ada.offer("o-1", true)
 	hear[*wire.Answer](ada)
@@ -299,10 +287,7 @@ func TestANewPinOfTheSameNodeIsNoRestart(t *testing.T) {
 
 // TestALateJoinerBringsNewsOfTheRoom joins through a signaling node that has not heard of the move.
 func TestALateJoinerBringsNewsOfTheRoom(t *testing.T) {
-	r := newRig(t)
-	one, two := r.node("sfu-1"), r.node("sfu-2")
-	r.placer.set("lobby", one.pin(firstEpoch))
-	e := r.signalingNode(nil)
+	r, _, two, e := lobbyAndSpare(t)
 	ada, _ := e.join("lobby", "Ada")
 	r.placer.set("lobby", two.pin(firstEpoch+1)) // another signaling node moved it
 	if _, joined := e.join("lobby", "Grace"); joined.Node != "sfu-2" {
@@ -316,10 +301,7 @@ func TestALateJoinerBringsNewsOfTheRoom(t *testing.T) {
 // TestASilentNodeIsNeverLeft freezes a node: the signaling node keeps trying it, asks where the room
 // is, and moves nothing by itself.
 func TestASilentNodeIsNeverLeft(t *testing.T) {
-	r := newRig(t)
-	n := r.node("sfu-1")
-	r.placer.set("lobby", n.pin(firstEpoch))
-	e := r.signalingNode(nil)
+	_, n, e := lobby(t)
 	ada, _ := e.join("lobby", "Ada")
 	ada.offer("o-1", true)
 	hear[*wire.Answer](ada)

@@ -70,10 +70,7 @@ func TestWhatATokenDoesNotAllowIsRefused(t *testing.T) {
 }
 
 func TestWhoMayChangesItsName(t *testing.T) {
-	r := newRig(t)
-	one, two := r.node("sfu-1"), r.node("sfu-2")
-	r.placer.set("lobby", one.pin(firstEpoch))
-	e := r.signalingNode(nil)
+	r, one, two, e := lobbyAndSpare(t)
 	bob, joined := e.join("lobby", "Bob")
 	if joined.Permissions.Rename {
 		t.Error("a token without canUpdateOwnMetadata lets its holder change its name")
@@ -102,10 +99,7 @@ func TestWhoMayChangesItsName(t *testing.T) {
 }
 
 func TestTheNodeIsToldWhoIsHidden(t *testing.T) {
-	r := newRig(t)
-	one, two := r.node("sfu-1"), r.node("sfu-2")
-	r.placer.set("lobby", one.pin(firstEpoch))
-	e := r.signalingNode(nil)
+	r, one, two, e := lobbyAndSpare(t)
 	spy, joined := e.joinWith("spy", func(g *access.Grant) { g.Hidden, g.CanPublish, g.CanPublishData = true, false, false })
 	if joined.Permissions.Publish || joined.Permissions.Chat || !joined.Permissions.Subscribe {
 		t.Errorf("told %+v", joined.Permissions)

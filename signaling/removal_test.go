@@ -2,7 +2,6 @@ package signaling
 
 import (
 	"encoding/json"
-	"io"
 	"net/http"
 	"testing"
 	"time"
@@ -16,25 +15,10 @@ import (
 // remove asks the signaling node to remove somebody.
 func (e *signalingNode) remove(query, token string) (int, removalAnswer) {
 	e.rig.t.Helper()
-	request, err := http.NewRequest(http.MethodDelete, "http://"+e.addr+"/api/v1/peers?"+query, http.NoBody)
-	if err != nil {
-		e.rig.t.Fatal(err)
-	}
-	request.Header.Set("Authorization", "Bearer "+token)
-	transport := &http.Transport{DisableKeepAlives: true}
-	defer transport.CloseIdleConnections()
-	response, err := (&http.Client{Transport: transport, Timeout: generous}).Do(request)
-	if err != nil {
-		e.rig.t.Fatal(err)
-	}
-	defer response.Body.Close()
-	text, err := io.ReadAll(response.Body)
-	if err != nil {
-		e.rig.t.Fatal(err)
-	}
+	status, text, _ := e.request(http.MethodDelete, "/api/v1/peers?"+query, token)
 	var answer removalAnswer
-	_ = json.Unmarshal(text, &answer) // A fault is no such answer.
-	return response.StatusCode, answer
+	_ = json.Unmarshal([]byte(text), &answer) // A fault is no such answer.
+	return status, answer
 }
 
 func TestAnOperatorRemovesSomebody(t *testing.T) {

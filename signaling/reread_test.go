@@ -10,10 +10,7 @@ import (
 // An owner that cannot reach the store goes on serving while its pin expires and the room opens elsewhere: its people learn of that
 // from their signaling node, which reads the pins of its rooms again.
 func TestRoomThatOpenedElsewhereIsFoundByReadingItsPinAgain(t *testing.T) {
-	r := newRig(t)
-	one, two := r.node("sfu-1"), r.node("sfu-2")
-	r.placer.set("lobby", one.pin(firstEpoch))
-	e := r.signalingNode(nil)
+	r, _, two, e := lobbyAndSpare(t)
 	ada, _ := e.join("lobby", "Ada")
 
 	e.rereadPins(context.Background()) // Nothing has changed.

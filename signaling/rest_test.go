@@ -17,7 +17,12 @@ import (
 // get fetches a path of the signaling node, with a bearer token if there is one.
 func (e *signalingNode) get(path, token string) (status int, body string, header http.Header) {
 	e.rig.t.Helper()
-	request, err := http.NewRequest(http.MethodGet, "http://"+e.addr+path, http.NoBody)
+	return e.request(http.MethodGet, path, token)
+}
+
+func (e *signalingNode) request(method, path, token string) (status int, body string, header http.Header) {
+	e.rig.t.Helper()
+	request, err := http.NewRequest(method, "http://"+e.addr+path, http.NoBody)
 	if err != nil {
 		e.rig.t.Fatal(err)
 	}
@@ -66,10 +71,7 @@ func TestReadinessComesOnceAndStays(t *testing.T) {
 }
 
 func TestTheProcessTellsWhatItHolds(t *testing.T) {
-	r := newRig(t)
-	n := r.node("sfu-1")
-	r.placer.set("lobby", n.pin(firstEpoch))
-	e := r.signalingNode(nil)
+	r, _, e := lobby(t)
 	e.join("lobby", "Ada")
 	e.dial()
 	admin, err := r.keys.Mint("", access.Operator("root"), time.Hour)

@@ -129,6 +129,22 @@ func (r *rig) signalingNodeWith(killer *fakeKiller, change func(*Config)) *signa
 	return &signalingNode{Server: server, rig: r, addr: lis.Addr().String(), stop: stop}
 }
 
+// lobby is a room of that name on a media node, and a signaling node.
+func lobby(t *testing.T) (*rig, *node, *signalingNode) {
+	t.Helper()
+	r := newRig(t)
+	n := r.node("sfu-1")
+	r.placer.set("lobby", n.pin(firstEpoch))
+	return r, n, r.signalingNode(nil)
+}
+
+// lobbyAndSpare has another media node.
+func lobbyAndSpare(t *testing.T) (r *rig, one, two *node, e *signalingNode) {
+	t.Helper()
+	r, one, e = lobby(t)
+	return r, one, r.node("sfu-2"), e
+}
+
 // fakePlacer is a store of pins that does what the test says.
 type fakePlacer struct {
 	mu    sync.Mutex // guards the fields below

@@ -10,10 +10,7 @@ import (
 
 // TestStalledClientsAreCounted: what clients say of a node counts for as long as their room is there and they are.
 func TestStalledClientsAreCounted(t *testing.T) {
-	r := newRig(t)
-	one, two := r.node("sfu-1"), r.node("sfu-2")
-	r.placer.set("lobby", one.pin(firstEpoch))
-	e := r.signalingNode(nil)
+	_, one, two, e := lobbyAndSpare(t)
 	ada, _ := e.join("lobby", "Ada")
 	grace, _ := e.join("lobby", "Grace")
 	hear[*wire.PeerJoined](ada)

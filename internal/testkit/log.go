@@ -1,0 +1,34 @@
+package testkit
+
+import (
+	"bytes"
+	"strings"
+	"sync"
+	"testing"
+)
+
+// Log collects the lines of several goroutines, and is read meanwhile.
+type Log struct {
+	mu   sync.Mutex
+	text bytes.Buffer
+}
+
+// Write is part of io.Writer.
+func (l *Log) Write(line []byte) (int, error) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.text.Write(line)
+}
+
+// String is what was written so far.
+func (l *Log) String() string {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.text.String()
+}
+
+// Wait returns when the text was logged.
+func (l *Log) Wait(t testing.TB, text string) {
+	t.Helper()
+	Eventually(t, "log line "+text, func() bool { return strings.Contains(l.String(), text) })
+}

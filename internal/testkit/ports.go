@@ -1,0 +1,22 @@
+package testkit
+
+import (
+	"net"
+	"testing"
+)
+
+// SilentAndRefused are addresses: one accepts and says nothing until the test ends, the other refuses.
+func SilentAndRefused(t testing.TB) (silent, refused string) {
+	t.Helper()
+	listen := func() net.Listener {
+		lis, err := net.Listen("tcp", "127.0.0.1:0")
+		if err != nil {
+			t.Fatal(err)
+		}
+		return lis
+	}
+	open, closed := listen(), listen()
+	t.Cleanup(func() { _ = open.Close() })
+	_ = closed.Close()
+	return open.Addr().String(), closed.Addr().String()
+}

@@ -349,3 +349,19 @@ func TestSpeakers(t *testing.T) {
 	talk(time.Second, nil)
 	expect()
 }
+
+// Everybody in a large room gets the list: however many speak at once, it names the loudest few.
+func TestManySpeakersAreNotAllListed(t *testing.T) {
+	tracker := newSpeakerTracker()
+	now := epoch
+	for range 100 {
+		now = now.Add(20 * time.Millisecond)
+		for i := range 80 {
+			tracker.observe(PeerID(fmt.Sprintf("%02d", i)), uint8(i/2), now) //nolint:gosec // below 40
+		}
+	}
+	list, changed := tracker.update(now)
+	if !changed || len(list) != maxSpeakers || list[0].Peer != "00" || list[maxSpeakers-1].Peer != "15" {
+		t.Fatalf("changed %v, listed %v; want the %d loudest of 80", changed, list, maxSpeakers)
+	}
+}

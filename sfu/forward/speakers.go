@@ -19,6 +19,8 @@ const (
 	release = 300 * time.Millisecond // and of the falling one
 
 	levelStep = 0.05 // a smaller change of a level is not worth a message
+
+	maxSpeakers = 16 // in a list, which goes to everybody in the room
 )
 
 // speakerTracker turns audio levels into a list of who speaks. It is given the
@@ -84,7 +86,7 @@ func (t *speakerTracker) setMuted(peer PeerID, muted bool) {
 
 func (t *speakerTracker) remove(peer PeerID) { delete(t.voices, peer) }
 
-// update returns the list, loudest first, and whether it is worth telling. It
+// update returns the list, loudest first and of at most maxSpeakers, and whether it is worth telling. It
 // does nothing before speakersInterval has passed.
 func (t *speakerTracker) update(now time.Time) ([]Speaker, bool) {
 	if now.Sub(t.last) < speakersInterval {
@@ -95,8 +97,8 @@ func (t *speakerTracker) update(now time.Time) ([]Speaker, bool) {
 		v.judge(now)
 	}
 	t.arrange()
-	list := make([]Speaker, len(t.order))
-	for i, peer := range t.order {
+	list := make([]Speaker, min(len(t.order), maxSpeakers))
+	for i, peer := range t.order[:len(list)] {
 		list[i] = Speaker{Peer: peer, Level: t.voices[peer].loudness / 127}
 	}
 	same := slices.EqualFunc(list, t.listed, func(a, b Speaker) bool {

@@ -19,6 +19,8 @@ const (
 	draining = 10 * time.Millisecond
 	// notOurs: a delay that stays without loss while less than this part of what passed before is sent is no queue of ours.
 	notOurs = 0.7
+	// unchanged: nor is one that a decrease has not moved, while at least this part is sent on: there was nothing to leave out.
+	unchanged = 0.9
 	// baseLife is how long, at most twice, the smallest delay counts as the path's own: clocks drift.
 	baseLife = 10 * time.Second
 
@@ -116,6 +118,8 @@ type estimator struct {
 	baseKnown   bool
 
 	decreasedAt time.Duration // by the samples' sending time
+	before      float64       // the target before that decrease
+	stood       time.Duration // the smallest delay at that decrease
 	passed      float64       // what passed while the queue stood at that decrease
 	carried     float64       // the same; 0: taken back up already
 	probing     prober
@@ -174,13 +178,17 @@ func (e *estimator) judge() {
 	queue := w.smallest - min(e.base, e.older)
 	stands := queue > standingQueue && w.early-w.later < draining
 	loss := e.loss()
+	steady := w.losses == 0 && (w.later-w.early).Abs() < draining
 	held := e.target != 0 && w.first.sent < max(e.decreasedAt+afterDecrease, e.probing.ended+afterProbe)
 	switch {
-	case stands && !held && rate < notOurs*e.passed && w.losses == 0 && w.later-w.early < draining:
-		e.base, e.older, e.baseFrom = w.smallest, w.smallest, w.last.arrived
+	case stands && !held && steady && rate < notOurs*e.passed:
+		e.rebase(w)
+	case stands && !held && steady && e.target != 0 && rate >= unchanged*e.passed && (w.smallest-e.stood).Abs() < draining:
+		e.rebase(w)
+		e.target = e.before
 	case stands && !held:
 		e.decrease(afterQueue*rate, w)
-		e.passed, e.carried = rate, rate
+		e.passed, e.carried, e.stood = rate, rate, w.smallest
 	case loss > heavyLoss && !held:
 		e.decrease(afterLoss*rate, w)
 		e.carried = 0
@@ -191,6 +199,11 @@ func (e *estimator) judge() {
 		}
 		e.grow(rate, (w.last.arrived - w.first.arrived).Seconds())
 	}
+}
+
+// rebase takes the present delay for the path's own.
+func (e *estimator) rebase(w *window) {
+	e.base, e.older, e.baseFrom = w.smallest, w.smallest, w.last.arrived
 }
 
 func (e *estimator) loss() float64 {
@@ -209,7 +222,7 @@ func (e *estimator) decrease(to float64, w *window) {
 	if e.target != 0 {
 		to = min(to, e.target)
 	}
-	e.target = max(to, leastTarget)
+	e.before, e.target = e.target, max(to, leastTarget)
 	e.decreasedAt = w.last.sent
 	e.past = [lossIntervals]tally{}
 	e.probing.putOff(w.last.sent)

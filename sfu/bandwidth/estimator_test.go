@@ -173,3 +173,38 @@ func TestAnEstimateIsKeptAcrossAMove(t *testing.T) {
 		}
 	})
 }
+
+// TestLateSoundAlone: the delay of sound alone goes up and stays, with nothing lost. What is sent cannot be the cause, so that pictures
+// are not limited by it, neither those of a call that had some nor those that begin later.
+func TestLateSoundAlone(t *testing.T) {
+	for name, pictures := range map[string]time.Duration{"after pictures": 5 * time.Second, "from the beginning": 0} {
+		t.Run(name, func(t *testing.T) {
+			c := newCall(t, wide())
+			c.run(pictures)
+			sound := func(d time.Duration) {
+				for end := c.now + d; c.now < end; c.now += tick {
+					c.send(165)
+					if c.now%(5*tick) == 0 {
+						c.feedback()
+					}
+				}
+			}
+			sound(5 * time.Second)
+			c.link.late = func() time.Duration { return 300 * time.Millisecond }
+			sound(3 * time.Second)
+			if c.estimator.target != 0 {
+				t.Errorf("limited to %.0f", c.estimator.target)
+			}
+			c.level = 0
+			c.run(10 * time.Second)
+			if c.paused > 0 {
+				t.Errorf("no picture for %v, target %.0f", c.paused, c.estimator.target)
+			}
+			c.level, c.link.bitsPerSecond = len(layers)-1, 300_000
+			c.run(2 * time.Second)
+			if got := c.estimator.target; got == 0 || got > 1.15*300_000 {
+				t.Errorf("target %.0f, the path carries 300k by now", got)
+			}
+		})
+	}
+}

@@ -142,7 +142,7 @@ func (p *Path) Probe(wantedBitsPerSecond uint64, urgent bool) int {
 func (p *Path) news() bool {
 	target := uint64(p.estimator.target)
 	difference := max(target, p.told) - min(target, p.told)
-	if target == 0 || difference*20 <= p.told {
+	if difference*20 <= p.told {
 		return false
 	}
 	p.told = target

@@ -159,7 +159,8 @@ func (r *Room) aim(sub *subscriber, d *demand, now time.Time) {
 	d.slot.paused = paused
 	var target *Layer
 	if !paused {
-		target = d.layers[d.chosen].layer
+		rung := &d.layers[d.chosen]
+		target, d.slot.temporal.wanted = rung.layer, rung.upTo
 	}
 	if d.chosen < min(d.held, d.top) {
 		d.slot.cut(target, now)
@@ -179,7 +180,11 @@ func (r *Room) demand(s *Slot, now time.Time) (demand, bool) {
 	d.top = len(d.layers) - 1
 	d.chosen = d.top
 	if s.target != nil && s.target.cfg.key() == s.entry.key() {
-		d.held = slices.IndexFunc(d.layers, func(c layerChoice) bool { return c.layer == s.target })
+		for i, c := range d.layers {
+			if c.layer == s.target && (d.held < 0 || c.upTo <= s.temporal.wanted) {
+				d.held = i
+			}
+		}
 		if d.held < 0 {
 			d.held = d.top // It shows more than is wanted now, or a layer that fell silent.
 		}
@@ -190,11 +195,11 @@ func (r *Room) demand(s *Slot, now time.Time) (demand, bool) {
 // ladder is what there is to choose from, worked out once for all subscribers in one look.
 func (p *publication) ladder(look uint64, now time.Time) []layerChoice {
 	if p.looked != look {
-		p.looked, p.rungs = look, p.rungs[:0]
+		p.looked, p.whole = look, p.whole[:0]
 		for _, l := range p.layers {
-			p.rungs = append(p.rungs, layerChoice{layer: l, rid: l.cfg.RID, height: l.height, alive: l.usable(now), bits: l.bits()})
+			p.whole = append(p.whole, layerChoice{layer: l, rid: l.cfg.RID, height: l.height, alive: l.usable(now), bits: l.bits(), upTo: allTemporal})
 		}
-		p.rungs = ladder(p.rungs)
+		p.rungs = withTemporal(p.rungs[:0], ladder(p.whole))
 	}
 	return p.rungs
 }

@@ -15,6 +15,7 @@ type layerChoice struct {
 	alive  bool
 	bits   uint64 // a second, as measured or assumed
 	layer  *Layer
+	upTo   uint8 // the highest temporal layer of it, or allTemporal
 }
 
 // ridRank orders simulcast layers that do not say their size: the customary
@@ -49,6 +50,9 @@ func reach(rungs []layerChoice, wanted int) []layerChoice {
 		if height := c.effectiveHeight(); height >= wanted || height == rungs[len(rungs)-1].effectiveHeight() {
 			if !c.alive {
 				return rungs[i : i+1]
+			}
+			for i+1 < len(rungs) && rungs[i+1].rid == c.rid {
+				i++
 			}
 			return rungs[:i+1]
 		}

@@ -62,6 +62,7 @@ type Layer struct {
 	slots     []*Slot   // that show this layer or wait for its keyframe
 	held      []*Packet // of a frame whose last packet has not come
 	rate      rateMeter
+	upper     [maxTemporal]rateMeter // of its temporal layers above the lowest
 
 	shunnedUntil time.Time // it made no keyframe when it was asked
 	packets      uint64    // received, duplicates not counted
@@ -136,6 +137,9 @@ func (l *Layer) receive(p *Packet) bool {
 		l.lastHeard = p.arrived
 	}
 	l.rate.add(p.length)
+	if t := p.picture.temporal; t > 0 {
+		l.upper[t-1].add(p.length)
+	}
 	l.clock.arrival(p.arrived, p.header.timestamp)
 	if l.cfg.Kind == KindVideo && p.picture.keyframe && !p.empty() {
 		l.requests.arrived()
@@ -178,7 +182,19 @@ func (l *Layer) tick(now time.Time) {
 	if l.requests.due(now) || waiting && now.Sub(l.requests.last) >= l.requests.patience() && l.requests.request(now) {
 		l.sendPLI()
 	}
+	for _, s := range l.slots {
+		if s.current == l && s.temporal.stuck(l, now) {
+			l.requestKeyframe(now)
+		}
+	}
 	l.room.restless = l.room.restless || waiting || l.requests.pending
+}
+
+func (l *Layer) measure(elapsed time.Duration) {
+	l.rate.measure(elapsed)
+	for i := range l.upper {
+		l.upper[i].measure(elapsed)
+	}
 }
 
 func (l *Layer) alive(now time.Time) bool { return now.Sub(l.lastHeard) < layerSilence }

@@ -138,7 +138,7 @@ func (r *Room) tick(now time.Time) {
 	}
 	if now.Sub(r.layersLooked) >= lookInterval {
 		for _, l := range r.layers {
-			l.rate.measure(now.Sub(r.layersLooked))
+			l.measure(now.Sub(r.layersLooked))
 		}
 		r.layersLooked = now
 		r.feed(now)

@@ -26,6 +26,7 @@ type publication struct {
 
 	looked uint64        // the look that rungs are of
 	rungs  []layerChoice // see ladder
+	whole  []layerChoice // the same with all temporal layers
 }
 
 // subscriber is one peer that is shown things.

@@ -82,7 +82,7 @@ func FuzzHeader(f *testing.F) {
 
 func TestPictures(t *testing.T) {
 	key := vp8Payload(true, true, 0x1234, 9, 720, 0, 40)
-	want := picture{keyframe: true, width: 1280, height: 720, pictureIDAt: 2, pictureIDLong: true, pictureID: 0x1234, tl0At: 4, tl0: 9}
+	want := picture{begins: true, keyframe: true, width: 1280, height: 720, pictureIDAt: 2, pictureIDLong: true, pictureID: 0x1234, tl0At: 4, tl0: 9}
 	if p := parseVP8(key); p != want {
 		t.Fatal(p)
 	}
@@ -91,6 +91,16 @@ func TestPictures(t *testing.T) {
 	}
 	if p := parseVP8([]byte{0x90, 0xA0, 0x05, 0x20, 0x00}); !p.keyframe || p.pictureID != 5 || p.pictureIDLong || p.tl0At != 0 {
 		t.Fatal("7-bit picture id with a temporal layer:", p)
+	}
+	for payload, want := range map[string]picture{
+		"\x90\xE0\x05\x09\xA0\x01": {begins: true, temporal: 2, synced: true, pictureIDAt: 2, pictureID: 5, tl0At: 3, tl0: 9},
+		"\x80\xE0\x05\x09\x40\x01": {temporal: 1, pictureIDAt: 2, pictureID: 5, tl0At: 3, tl0: 9},
+		"\x90\x90\x05\xFF\x01":     {begins: true, pictureIDAt: 2, pictureID: 5}, // a KEYIDX alone
+		"\x90\x20":                 {begins: true},                               // cut short
+	} {
+		if p := parseVP8([]byte(payload)); p != want {
+			t.Errorf("%x: %+v, want %+v", payload, p, want)
+		}
 	}
 	// What web/static/page/sealed-frame.js puts ahead of an encrypted frame.
 	sealed := append([]byte{0x90, 0x80, 0x05, 0xF0, 0xFF, 0xFF, 0x9D, 0x01, 0x2A, 0x40, 0x01, 0xB4, 0x00}, "noise"...)
@@ -125,7 +135,7 @@ func TestPictures(t *testing.T) {
 func TestVP9AndAV1Keyframes(t *testing.T) {
 	structure := []byte{0x10, 0x05, 0x00, 0x02, 0xD0} // one layer of 1280 x 720
 	begin := append([]byte{0x8A, 0x92, 0x34}, structure...)
-	if p, want := parseVP9(begin), (picture{keyframe: true, width: 1280, height: 720, pictureIDAt: 1, pictureIDLong: true, pictureID: 0x1234}); p != want {
+	if p, want := parseVP9(begin), (picture{begins: true, keyframe: true, width: 1280, height: 720, pictureIDAt: 1, pictureIDLong: true, pictureID: 0x1234}); p != want {
 		t.Error(p)
 	}
 	for name, c := range map[string]struct {
@@ -133,11 +143,12 @@ func TestVP9AndAV1Keyframes(t *testing.T) {
 		want    picture
 	}{
 		"not the beginning":        {[]byte{0x80, 0x05}, picture{pictureIDAt: 1, pictureID: 5}},
-		"predicted":                {[]byte{0xC8, 0x05}, picture{pictureIDAt: 1, pictureID: 5}},
-		"with a TL0PICIDX":         {[]byte{0xA8, 0x05, 0x00, 0x09}, picture{keyframe: true, pictureIDAt: 1, pictureID: 5, tl0At: 3, tl0: 9}},
+		"predicted":                {[]byte{0xC8, 0x05}, picture{begins: true, pictureIDAt: 1, pictureID: 5}},
+		"with a TL0PICIDX":         {[]byte{0xA8, 0x05, 0x00, 0x09}, picture{begins: true, keyframe: true, pictureIDAt: 1, pictureID: 5, tl0At: 3, tl0: 9}},
 		"of a higher layer":        {[]byte{0xA8, 0x05, 0x02, 0x09}, picture{pictureIDAt: 1, pictureID: 5, tl0At: 3, tl0: 9}},
-		"flexible":                 {[]byte{0xB8, 0x05, 0x00}, picture{keyframe: true, pictureIDAt: 1, pictureID: 5}},
-		"a structure cut short":    {[]byte{0x0A, 0x10, 0x05}, picture{keyframe: true}},
+		"of a temporal layer":      {[]byte{0xE8, 0x05, 0x50, 0x09}, picture{begins: true, temporal: 2, opens: true, pictureIDAt: 1, pictureID: 5, tl0At: 3, tl0: 9}},
+		"flexible":                 {[]byte{0xB8, 0x05, 0x00}, picture{begins: true, keyframe: true, pictureIDAt: 1, pictureID: 5}},
+		"a structure cut short":    {[]byte{0x0A, 0x10, 0x05}, picture{begins: true, keyframe: true}},
 		"a picture id cut short":   {[]byte{0x88, 0x80}, picture{}},
 		"layers that are cut away": {[]byte{0xA8, 0x05}, picture{}},
 	} {
@@ -173,7 +184,8 @@ func FuzzVP9(f *testing.F) {
 		if err != nil {
 			return
 		}
-		if p.pictureIDAt != 0 && before.PictureID != p.pictureID || p.tl0At != 0 && before.TL0PICIDX != p.tl0 || p.keyframe != (before.B && !before.P && before.SID == 0) {
+		if p.pictureIDAt != 0 && before.PictureID != p.pictureID || p.tl0At != 0 && before.TL0PICIDX != p.tl0 || p.keyframe != (before.B && !before.P && before.SID == 0) ||
+			p.temporal != min(before.TID, maxTemporal) || p.opens != before.U || p.begins != (before.B && before.SID == 0) {
 			t.Fatalf("Pion reads %+v, we %+v", before, p)
 		}
 		if _, err := after.Unmarshal(payload); err != nil || p.pictureIDLong && after.PictureID != id&0x7FFF {
@@ -212,7 +224,8 @@ func FuzzPicture(f *testing.F) {
 		if err != nil {
 			return
 		}
-		if p.pictureIDAt != 0 && pion.PictureID != p.pictureID || p.tl0At != 0 && pion.TL0PICIDX != p.tl0 {
+		if p.pictureIDAt != 0 && pion.PictureID != p.pictureID || p.tl0At != 0 && pion.TL0PICIDX != p.tl0 ||
+			pion.T == 1 && (pion.TID != p.temporal || (pion.Y == 1) != p.synced) || p.begins != (pion.S == 1 && pion.PID == 0) {
 			t.Fatalf("Pion reads %+v, we %+v", pion, p)
 		}
 	})

@@ -33,6 +33,12 @@ type picture struct {
 	keyframe      bool // this packet begins a keyframe: a switch may happen here
 	width, height int  // of the keyframe, 0 when it does not say
 
+	// Of a picture in temporal layers.
+	begins   bool  // this packet is its first
+	temporal uint8 // its layer
+	synced   bool  // it needs pictures of the lowest one only
+	opens    bool  // no later one of a higher layer needs what is before this one and higher than it
+
 	// Where the payload descriptor of VP8 or VP9 holds its counters, as offsets into the
 	// payload; 0 means absent (the first byte is never a counter). The values are
 	// as the publisher sent them: the bytes in the buffer are overwritten for
@@ -88,12 +94,16 @@ func parseVP8(b []byte) picture {
 			at++
 		}
 		if bits&0x30 != 0 { // T or K: one byte for both
+			if bits&0x20 != 0 && len(b) > at {
+				p.temporal, p.synced = min(b[at]>>6, maxTemporal), b[at]&0x20 != 0
+			}
 			at++
 		}
 	}
 	// S is set and the partition is 0 at the first packet of a frame; there the
 	// lowest bit of the payload header is clear in a keyframe.
-	if first&0x10 == 0 || first&0x07 != 0 || len(b) <= at || b[at]&0x01 != 0 {
+	p.begins = first&0x10 != 0 && first&0x07 == 0
+	if !p.begins || len(b) <= at || b[at]&0x01 != 0 {
 		return p
 	}
 	p.keyframe = true

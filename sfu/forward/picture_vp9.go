@@ -30,6 +30,7 @@ func parseVP9(b []byte) picture {
 			return picture{}
 		}
 		spatial = b[at] >> 1 & 0x07
+		p.temporal, p.opens = min(b[at]>>5, maxTemporal), b[at]&0x10 != 0
 		at++
 		if first&vp9Flexible == 0 {
 			if len(b) <= at {
@@ -39,7 +40,8 @@ func parseVP9(b []byte) picture {
 			at++
 		}
 	}
-	if first&vp9Begin == 0 || first&vp9Predicted != 0 || spatial != 0 {
+	p.begins = first&vp9Begin != 0 && spatial == 0
+	if !p.begins || first&vp9Predicted != 0 {
 		return p
 	}
 	p.keyframe = true

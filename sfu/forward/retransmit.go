@@ -92,7 +92,7 @@ func (s *Slot) again(from origin, sequence uint16) bool {
 		return false
 	}
 	p := layer.cache.get(from.sequence)
-	return p != nil && s.resend(p, from.segment, sequence)
+	return p != nil && s.resend(p, from, sequence)
 }
 
 func (sub *subscriber) resendAfter() time.Duration {

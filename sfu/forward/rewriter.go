@@ -7,6 +7,8 @@ type incoming struct {
 	pictureID uint16 // VP8, 0 when absent
 	tl0       uint8
 	empty     bool // padding only: swallowed, and the sequence closes over it
+	dropped   bool // left out, as empty ones are
+	gapless   bool // the numbers of pictures must go on by one: close over those that are dropped
 }
 
 // outgoing is what the rewriter makes of it.
@@ -15,6 +17,7 @@ type outgoing struct {
 	timestamp uint32
 	pictureID uint16
 	tl0       uint8
+	filler    bool // only the number is to be written: it is that of a dropped packet, and has been left free
 }
 
 // origin says which packet of which layer went out under a sequence number.
@@ -37,34 +40,42 @@ type segment struct {
 	layer        uint64
 	payload      payloadTypes
 	timestampAdd uint32
-	pictureAdd   uint16
 	tl0Add       uint8
 
 	highest uint32 // incoming sequence number
-	// shifts say what to add to an incoming sequence number from a certain one
+	// shifts say what to add to the numbers of an incoming packet from a certain one
 	// on, oldest first; each swallowed packet makes the sum one less. What is
 	// before the first of them is from before the switch, or forgotten.
 	shifts     [keptShifts]shift
 	shiftCount int
+	dropped    uint32 // number of the picture that was dropped last, plus one; 0: none
 }
 
-type shift struct{ from, add uint32 }
+// shift is what is added to sequence numbers and numbers of pictures.
+type shift struct {
+	from, add uint32
+	picture   uint16
+}
 
-// addFor finds the sum for a sequence number, false when it is too far back.
-func (s *segment) addFor(sequence uint32) (uint32, bool) {
+// shiftFor finds what to add to a sequence number, nil when it is too far back.
+func (s *segment) shiftFor(sequence uint32) *shift {
 	for i := s.shiftCount - 1; i >= 0; i-- {
 		if int32(sequence-s.shifts[i].from) >= 0 {
-			return s.shifts[i].add, true
+			return &s.shifts[i]
 		}
 	}
-	return 0, false
+	return nil
 }
 
-func (s *segment) swallow(sequence uint32) {
+func (s *segment) swallow(p *incoming) {
 	last := &s.shifts[s.shiftCount-1]
-	next := shift{from: sequence + 1, add: last.add - 1}
+	next := shift{from: p.sequence + 1, add: last.add - 1, picture: last.picture}
+	if picture := uint32(p.pictureID) + 1; p.dropped && p.gapless && picture != s.dropped {
+		next.picture--
+		s.dropped = picture
+	}
 	switch {
-	case last.from == sequence: // nothing went out since the last one
+	case last.from == p.sequence: // nothing went out since the last one
 		*last = next
 	case s.shiftCount == keptShifts:
 		copy(s.shifts[:], s.shifts[1:])
@@ -95,9 +106,10 @@ type rewriter struct {
 // and its segment says what to add.
 type sentPacket struct {
 	out     uint32 // extended, to tell what is left from an earlier turn
-	in      uint32
-	segment uint32
+	in      uint32 // 0 for a filler
 	again   uint32 // when it was sent again last, in milliseconds of the caller's clock; 0: never
+	segment uint16 // the low bits of its number
+	picture uint16 // what was added to the number of its picture
 }
 
 // newRewriter begins a stream after the given sequence number and timestamp.
@@ -119,35 +131,35 @@ func (r *rewriter) begin(layer uint64, payload payloadTypes, p *incoming, elapse
 		layer:        layer,
 		payload:      payload,
 		timestampAdd: r.timestamp + elapsedTicks - p.timestamp,
-		pictureAdd:   r.pictureID + 1 - p.pictureID,
 		tl0Add:       r.tl0 + 1 - p.tl0,
 		highest:      p.sequence - 1,
 	}
-	s.shifts[0] = shift{from: p.sequence, add: r.highest + 1 - p.sequence}
+	s.shifts[0] = shift{from: p.sequence, add: r.highest + 1 - p.sequence, picture: r.pictureID + 1 - p.pictureID}
 	s.shiftCount = 1
 	r.count++
 }
 
 // rewrite places one packet of the present layer. It returns false for what is
-// not to be written: padding, duplicates, and packets from before the switch or
-// further back than it remembers.
+// not to be written: padding, dropped packets, duplicates, and packets from before the switch or
+// further back than it remembers. A dropped packet that comes late makes a filler.
 func (r *rewriter) rewrite(p *incoming) (outgoing, bool) {
 	if r.count == 0 {
 		return outgoing{}, false
 	}
 	s := &r.segments[(r.count-1)%keptSegments]
-	if p.empty {
-		if int32(p.sequence-s.highest) > 0 {
-			s.swallow(p.sequence)
-			s.highest = p.sequence
-		}
+	ahead := r.ahead(p.sequence)
+	if (p.empty || p.dropped) && ahead {
+		s.swallow(p)
+		s.highest = p.sequence
+	}
+	if p.empty || p.dropped && ahead {
 		return outgoing{}, false
 	}
-	add, ok := s.addFor(p.sequence)
-	if !ok {
+	shift := s.shiftFor(p.sequence)
+	if shift == nil {
 		return outgoing{}, false
 	}
-	extended := p.sequence + add
+	extended := p.sequence + shift.add
 	place := &r.sent[extended&uint32(len(r.sent)-1)]
 	// By the outgoing number, because a packet that was overtaken by padding
 	// is late and still the newest of the stream.
@@ -155,24 +167,35 @@ func (r *rewriter) rewrite(p *incoming) (outgoing, bool) {
 	if !newest && (place.out == extended || r.highest-extended >= uint32(len(r.sent))) {
 		return outgoing{}, false
 	}
-	*place = sentPacket{out: extended, in: p.sequence, segment: r.count - 1}
-	out := s.apply(p, uint16(extended))
+	*place = sentPacket{out: extended, in: p.sequence, segment: uint16(r.count - 1), picture: shift.picture}
 	if newest {
 		r.highest = extended
+	}
+	out := s.apply(p, uint16(extended), shift.picture)
+	if p.dropped {
+		place.in, out.filler = 0, true
+		return out, true
+	}
+	if newest {
 		r.timestamp, r.pictureID, r.tl0 = out.timestamp, out.pictureID, out.tl0
 	}
-	if int32(p.sequence-s.highest) > 0 {
+	if ahead {
 		s.highest = p.sequence
 	}
 	return out, true
 }
 
+// ahead reports whether a packet of the present layer is beyond all before.
+func (r *rewriter) ahead(sequence uint32) bool {
+	return int32(sequence-r.segments[(r.count-1)%keptSegments].highest) > 0
+}
+
 // apply gives a packet of this segment the numbers of the stream.
-func (s *segment) apply(p *incoming, sequence uint16) outgoing {
+func (s *segment) apply(p *incoming, sequence, pictureAdd uint16) outgoing {
 	return outgoing{
 		sequence:  sequence,
 		timestamp: p.timestamp + s.timestampAdd,
-		pictureID: p.pictureID + s.pictureAdd,
+		pictureID: p.pictureID + pictureAdd,
 		tl0:       p.tl0 + s.tl0Add,
 	}
 }
@@ -185,7 +208,7 @@ func (r *rewriter) lookup(sequence uint16) (origin, bool) {
 		return origin{}, false
 	}
 	p := &r.sent[extended&uint32(len(r.sent)-1)]
-	if p.out != extended || r.count-p.segment > keptSegments {
+	if p.out != extended || uint16(r.count)-p.segment > keptSegments {
 		return origin{}, false
 	}
 	return origin{segment: &r.segments[p.segment%keptSegments], sequence: p.in, place: p}, true

@@ -142,7 +142,7 @@ func checkLookups(t *rapid.T, r *rewriter, history []written) {
 			}
 			continue
 		}
-		if from.segment.layer != w.layer || from.sequence != w.in.sequence || from.segment.apply(&w.in, w.out.sequence) != w.out {
+		if from.segment.layer != w.layer || from.sequence != w.in.sequence || from.segment.apply(&w.in, w.out.sequence, from.place.picture) != w.out {
 			t.Fatalf("found %+v for %v", from, w)
 		}
 	}

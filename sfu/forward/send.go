@@ -37,8 +37,13 @@ func (s *Slot) forward(p *Packet) {
 
 // write rewrites one packet of the current layer and sends it.
 func (s *Slot) write(p *Packet, in *incoming) {
+	in.dropped = s.temporal.drops(p, s.rewriter.ahead(p.sequence))
 	out, ok := s.rewriter.rewrite(in)
 	if !ok {
+		return
+	}
+	if out.filler {
+		s.fill(p, out)
 		return
 	}
 	if sampled := p.layer.clock.sampled(in.timestamp); sampled.After(s.newest) {
@@ -61,6 +66,14 @@ func (s *Slot) write(p *Packet, in *incoming) {
 	}
 }
 
+// fill writes padding under a number that was left free for a packet, so that nobody asks for it.
+func (s *Slot) fill(p *Packet, out outgoing) {
+	s.setHeader(p, out, s.cfg.SSRC, s.payload.media)
+	s.header.Marker, s.header.Padding, s.header.PaddingSize = false, true, 1
+	s.number(int(s.header.PaddingSize))
+	s.wrote(s.cfg.Writer.WriteRTP(&s.header, nil))
+}
+
 // change makes the packet's layer the one that is sent, from this packet on.
 func (s *Slot) change(p *Packet, in *incoming) bool {
 	l := p.layer
@@ -74,6 +87,7 @@ func (s *Slot) change(p *Packet, in *incoming) bool {
 	payload := payloadTypes{media: s.cfg.Codecs[i].PayloadType, rtx: s.cfg.Codecs[i].RTXPayloadType, red: s.redPayloadType()}
 	s.rewriter.begin(l.number, payload, in, s.elapsedTicks(l, in.timestamp, p.arrived))
 	s.payload = payload
+	s.temporal.begin(p.sequence)
 	if old := s.current; old != nil && old != l {
 		old.removeSlot(s)
 	}
@@ -157,16 +171,16 @@ func (s *Slot) wrote(n int, err error) bool {
 
 // resend writes a packet once more as RFC 4588 has it: with another SSRC and payload type, and the original sequence number before
 // the payload.
-func (s *Slot) resend(p *Packet, from *segment, sequence uint16) bool {
+func (s *Slot) resend(p *Packet, from origin, sequence uint16) bool {
 	in := p.incoming()
-	out := from.apply(&in, sequence)
+	out := from.segment.apply(&in, sequence, from.place.picture)
 	payload := p.payload()
 	p.picture.patch(payload, out.pictureID, out.tl0)
 	payload = append(binary.BigEndian.AppendUint16(s.room.scratch[:0], sequence), payload...)
 	s.room.scratch = payload
 	out.sequence = s.rtxSequence
 	s.rtxSequence++
-	s.setHeader(p, out, s.cfg.RTXSSRC, from.payload.rtx)
+	s.setHeader(p, out, s.cfg.RTXSSRC, from.segment.payload.rtx)
 	s.number(len(payload))
 	n, err := s.cfg.Writer.WriteRTP(&s.header, payload)
 	return s.wrote(n, err)
@@ -181,5 +195,6 @@ func (p *Packet) incoming() incoming {
 		pictureID: p.picture.pictureID,
 		tl0:       p.picture.tl0,
 		empty:     p.empty(),
+		gapless:   p.layer.codec == codecVP8,
 	}
 }

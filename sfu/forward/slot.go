@@ -82,6 +82,7 @@ type Slot struct {
 	payload  payloadTypes
 
 	rewriter       rewriter
+	temporal       temporal
 	newest         time.Time // when the newest packet of the stream was sampled, our clock; zero: none yet
 	newestArrived  time.Time
 	header         rtp.Header

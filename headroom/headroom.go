@@ -19,7 +19,7 @@ const (
 	idleTenth = 10
 )
 
-// Opus at 20 ms: 32 kbit/s and 20 bytes a packet.
+// Opus at 20 ms: 32 kbit/s and 20 bytes a packet. Redundancy goes down only where packets are lost, and is measured there.
 func audio() Egress { return Egress{BitsPerSecond: 40_000, PacketsPerSecond: 50} }
 
 // A whole page: 720p-class, 1,200 bytes a packet.

@@ -136,7 +136,7 @@ func (l *Layer) receive(p *Packet) bool {
 		}
 		l.lastHeard = p.arrived
 	}
-	l.rate.add(p.length)
+	l.rate.add(p.length - p.redundancy.newest) // A narrow path is not sent what is repeated.
 	if t := p.picture.temporal; t > 0 {
 		l.upper[t-1].add(p.length)
 	}

@@ -137,3 +137,19 @@ func TestRedundancyIsForLossyPaths(t *testing.T) {
 		send(false, 111)
 	})
 }
+
+// TestRedundancyCostsANarrowPathNothing: of sound that comes redundantly a narrow path is sent, and charged, what it is without.
+func TestRedundancyCostsANarrowPathNothing(t *testing.T) {
+	onStage(t, Config{}, func(st *stage) {
+		alice := st.room.AddLayer(LayerConfig{Peer: "alice", Source: SourceMicrophone, Kind: KindAudio, Codec: opus, REDPayloadType: 63})
+		sound := bytes.Repeat([]byte{1}, 100)
+		for sequence := range uint16(500) {
+			st.push(alice, rtp.Header{Version: 2, PayloadType: 63, SequenceNumber: sequence, Timestamp: 960 * uint32(sequence)}, redPayload(111, sound, sound))
+			st.pass(20 * time.Millisecond)
+		}
+		// 100 bytes of sound and 56 of headers, 50 times a second.
+		if got := st.room.States()["alice"].Layers[0].BitsPerSecond; got < 60_000 || got > 65_000 {
+			t.Errorf("it is charged %d bit/s, want 62400", got)
+		}
+	})
+}

@@ -29,7 +29,7 @@ type LayerState struct {
 	Muted          bool
 	PacketsIn      uint64
 	HeardAt        time.Time
-	BitsPerSecond  uint64
+	BitsPerSecond  uint64 // without redundancy
 	Height         int
 	KeyframesAsked uint64 // of the publisher
 	AskedAt        time.Time

@@ -2063,6 +2063,7 @@ func (x *Slot) GetPaused() bool {
 type SlotTable struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
 	Slots         []*Slot                `protobuf:"bytes,1,rep,name=slots,proto3" json:"slots,omitempty"`
+	Lacks         []*Lack                `protobuf:"bytes,2,rep,name=lacks,proto3" json:"lacks,omitempty"` // pictures that are in no slot because the client did not negotiate their codec
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -2104,6 +2105,74 @@ func (x *SlotTable) GetSlots() []*Slot {
 	return nil
 }
 
+func (x *SlotTable) GetLacks() []*Lack {
+	if x != nil {
+		return x.Lacks
+	}
+	return nil
+}
+
+// Lack is a picture that a client cannot show.
+type Lack struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Peer          string                 `protobuf:"bytes,1,opt,name=peer,proto3" json:"peer,omitempty"`
+	Source        Source                 `protobuf:"varint,2,opt,name=source,proto3,enum=holdfast.control.v1.Source" json:"source,omitempty"`
+	Codec         string                 `protobuf:"bytes,3,opt,name=codec,proto3" json:"codec,omitempty"` // "H264"
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *Lack) Reset() {
+	*x = Lack{}
+	mi := &file_control_proto_msgTypes[23]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *Lack) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*Lack) ProtoMessage() {}
+
+func (x *Lack) ProtoReflect() protoreflect.Message {
+	mi := &file_control_proto_msgTypes[23]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use Lack.ProtoReflect.Descriptor instead.
+func (*Lack) Descriptor() ([]byte, []int) {
+	return file_control_proto_rawDescGZIP(), []int{23}
+}
+
+func (x *Lack) GetPeer() string {
+	if x != nil {
+		return x.Peer
+	}
+	return ""
+}
+
+func (x *Lack) GetSource() Source {
+	if x != nil {
+		return x.Source
+	}
+	return Source_SOURCE_UNSPECIFIED
+}
+
+func (x *Lack) GetCodec() string {
+	if x != nil {
+		return x.Codec
+	}
+	return ""
+}
+
 type Roster struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
 	Peers         []*Peer                `protobuf:"bytes,1,rep,name=peers,proto3" json:"peers,omitempty"`
@@ -2113,7 +2182,7 @@ type Roster struct {
 
 func (x *Roster) Reset() {
 	*x = Roster{}
-	mi := &file_control_proto_msgTypes[23]
+	mi := &file_control_proto_msgTypes[24]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2125,7 +2194,7 @@ func (x *Roster) String() string {
 func (*Roster) ProtoMessage() {}
 
 func (x *Roster) ProtoReflect() protoreflect.Message {
-	mi := &file_control_proto_msgTypes[23]
+	mi := &file_control_proto_msgTypes[24]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2138,7 +2207,7 @@ func (x *Roster) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Roster.ProtoReflect.Descriptor instead.
 func (*Roster) Descriptor() ([]byte, []int) {
-	return file_control_proto_rawDescGZIP(), []int{23}
+	return file_control_proto_rawDescGZIP(), []int{24}
 }
 
 func (x *Roster) GetPeers() []*Peer {
@@ -2162,7 +2231,7 @@ type RosterChange struct {
 
 func (x *RosterChange) Reset() {
 	*x = RosterChange{}
-	mi := &file_control_proto_msgTypes[24]
+	mi := &file_control_proto_msgTypes[25]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2174,7 +2243,7 @@ func (x *RosterChange) String() string {
 func (*RosterChange) ProtoMessage() {}
 
 func (x *RosterChange) ProtoReflect() protoreflect.Message {
-	mi := &file_control_proto_msgTypes[24]
+	mi := &file_control_proto_msgTypes[25]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2187,7 +2256,7 @@ func (x *RosterChange) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RosterChange.ProtoReflect.Descriptor instead.
 func (*RosterChange) Descriptor() ([]byte, []int) {
-	return file_control_proto_rawDescGZIP(), []int{24}
+	return file_control_proto_rawDescGZIP(), []int{25}
 }
 
 func (x *RosterChange) GetChange() isRosterChange_Change {
@@ -2255,7 +2324,7 @@ type Speakers struct {
 
 func (x *Speakers) Reset() {
 	*x = Speakers{}
-	mi := &file_control_proto_msgTypes[25]
+	mi := &file_control_proto_msgTypes[26]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2267,7 +2336,7 @@ func (x *Speakers) String() string {
 func (*Speakers) ProtoMessage() {}
 
 func (x *Speakers) ProtoReflect() protoreflect.Message {
-	mi := &file_control_proto_msgTypes[25]
+	mi := &file_control_proto_msgTypes[26]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2280,7 +2349,7 @@ func (x *Speakers) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Speakers.ProtoReflect.Descriptor instead.
 func (*Speakers) Descriptor() ([]byte, []int) {
-	return file_control_proto_rawDescGZIP(), []int{25}
+	return file_control_proto_rawDescGZIP(), []int{26}
 }
 
 func (x *Speakers) GetSpeakers() []*Speaker {
@@ -2300,7 +2369,7 @@ type Speaker struct {
 
 func (x *Speaker) Reset() {
 	*x = Speaker{}
-	mi := &file_control_proto_msgTypes[26]
+	mi := &file_control_proto_msgTypes[27]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2312,7 +2381,7 @@ func (x *Speaker) String() string {
 func (*Speaker) ProtoMessage() {}
 
 func (x *Speaker) ProtoReflect() protoreflect.Message {
-	mi := &file_control_proto_msgTypes[26]
+	mi := &file_control_proto_msgTypes[27]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2325,7 +2394,7 @@ func (x *Speaker) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Speaker.ProtoReflect.Descriptor instead.
 func (*Speaker) Descriptor() ([]byte, []int) {
-	return file_control_proto_rawDescGZIP(), []int{26}
+	return file_control_proto_rawDescGZIP(), []int{27}
 }
 
 func (x *Speaker) GetPeer() string {
@@ -2351,7 +2420,7 @@ type Transport struct {
 
 func (x *Transport) Reset() {
 	*x = Transport{}
-	mi := &file_control_proto_msgTypes[27]
+	mi := &file_control_proto_msgTypes[28]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2363,7 +2432,7 @@ func (x *Transport) String() string {
 func (*Transport) ProtoMessage() {}
 
 func (x *Transport) ProtoReflect() protoreflect.Message {
-	mi := &file_control_proto_msgTypes[27]
+	mi := &file_control_proto_msgTypes[28]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2376,7 +2445,7 @@ func (x *Transport) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Transport.ProtoReflect.Descriptor instead.
 func (*Transport) Descriptor() ([]byte, []int) {
-	return file_control_proto_rawDescGZIP(), []int{27}
+	return file_control_proto_rawDescGZIP(), []int{28}
 }
 
 func (x *Transport) GetState() TransportState {
@@ -2402,7 +2471,7 @@ type Chat struct {
 
 func (x *Chat) Reset() {
 	*x = Chat{}
-	mi := &file_control_proto_msgTypes[28]
+	mi := &file_control_proto_msgTypes[29]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2414,7 +2483,7 @@ func (x *Chat) String() string {
 func (*Chat) ProtoMessage() {}
 
 func (x *Chat) ProtoReflect() protoreflect.Message {
-	mi := &file_control_proto_msgTypes[28]
+	mi := &file_control_proto_msgTypes[29]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2427,7 +2496,7 @@ func (x *Chat) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Chat.ProtoReflect.Descriptor instead.
 func (*Chat) Descriptor() ([]byte, []int) {
-	return file_control_proto_rawDescGZIP(), []int{28}
+	return file_control_proto_rawDescGZIP(), []int{29}
 }
 
 func (x *Chat) GetPeer() string {
@@ -2484,7 +2553,7 @@ type Reoffer struct {
 
 func (x *Reoffer) Reset() {
 	*x = Reoffer{}
-	mi := &file_control_proto_msgTypes[29]
+	mi := &file_control_proto_msgTypes[30]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2496,7 +2565,7 @@ func (x *Reoffer) String() string {
 func (*Reoffer) ProtoMessage() {}
 
 func (x *Reoffer) ProtoReflect() protoreflect.Message {
-	mi := &file_control_proto_msgTypes[29]
+	mi := &file_control_proto_msgTypes[30]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2509,7 +2578,7 @@ func (x *Reoffer) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Reoffer.ProtoReflect.Descriptor instead.
 func (*Reoffer) Descriptor() ([]byte, []int) {
-	return file_control_proto_rawDescGZIP(), []int{29}
+	return file_control_proto_rawDescGZIP(), []int{30}
 }
 
 func (x *Reoffer) GetMids() []string {
@@ -2535,7 +2604,7 @@ type Fenced struct {
 
 func (x *Fenced) Reset() {
 	*x = Fenced{}
-	mi := &file_control_proto_msgTypes[30]
+	mi := &file_control_proto_msgTypes[31]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2547,7 +2616,7 @@ func (x *Fenced) String() string {
 func (*Fenced) ProtoMessage() {}
 
 func (x *Fenced) ProtoReflect() protoreflect.Message {
-	mi := &file_control_proto_msgTypes[30]
+	mi := &file_control_proto_msgTypes[31]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2560,7 +2629,7 @@ func (x *Fenced) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Fenced.ProtoReflect.Descriptor instead.
 func (*Fenced) Descriptor() ([]byte, []int) {
-	return file_control_proto_rawDescGZIP(), []int{30}
+	return file_control_proto_rawDescGZIP(), []int{31}
 }
 
 func (x *Fenced) GetCurrent() *Fence {
@@ -2579,7 +2648,7 @@ type Closed struct {
 
 func (x *Closed) Reset() {
 	*x = Closed{}
-	mi := &file_control_proto_msgTypes[31]
+	mi := &file_control_proto_msgTypes[32]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2591,7 +2660,7 @@ func (x *Closed) String() string {
 func (*Closed) ProtoMessage() {}
 
 func (x *Closed) ProtoReflect() protoreflect.Message {
-	mi := &file_control_proto_msgTypes[31]
+	mi := &file_control_proto_msgTypes[32]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2604,7 +2673,7 @@ func (x *Closed) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Closed.ProtoReflect.Descriptor instead.
 func (*Closed) Descriptor() ([]byte, []int) {
-	return file_control_proto_rawDescGZIP(), []int{31}
+	return file_control_proto_rawDescGZIP(), []int{32}
 }
 
 func (x *Closed) GetReason() string {
@@ -2623,7 +2692,7 @@ type WatchRequest struct {
 
 func (x *WatchRequest) Reset() {
 	*x = WatchRequest{}
-	mi := &file_control_proto_msgTypes[32]
+	mi := &file_control_proto_msgTypes[33]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2635,7 +2704,7 @@ func (x *WatchRequest) String() string {
 func (*WatchRequest) ProtoMessage() {}
 
 func (x *WatchRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_control_proto_msgTypes[32]
+	mi := &file_control_proto_msgTypes[33]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2648,7 +2717,7 @@ func (x *WatchRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use WatchRequest.ProtoReflect.Descriptor instead.
 func (*WatchRequest) Descriptor() ([]byte, []int) {
-	return file_control_proto_rawDescGZIP(), []int{32}
+	return file_control_proto_rawDescGZIP(), []int{33}
 }
 
 func (x *WatchRequest) GetEdge() string {
@@ -2670,7 +2739,7 @@ type Beat struct {
 
 func (x *Beat) Reset() {
 	*x = Beat{}
-	mi := &file_control_proto_msgTypes[33]
+	mi := &file_control_proto_msgTypes[34]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2682,7 +2751,7 @@ func (x *Beat) String() string {
 func (*Beat) ProtoMessage() {}
 
 func (x *Beat) ProtoReflect() protoreflect.Message {
-	mi := &file_control_proto_msgTypes[33]
+	mi := &file_control_proto_msgTypes[34]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2695,7 +2764,7 @@ func (x *Beat) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Beat.ProtoReflect.Descriptor instead.
 func (*Beat) Descriptor() ([]byte, []int) {
-	return file_control_proto_rawDescGZIP(), []int{33}
+	return file_control_proto_rawDescGZIP(), []int{34}
 }
 
 func (x *Beat) GetNode() string {
@@ -2735,7 +2804,7 @@ type RoomsRequest struct {
 
 func (x *RoomsRequest) Reset() {
 	*x = RoomsRequest{}
-	mi := &file_control_proto_msgTypes[34]
+	mi := &file_control_proto_msgTypes[35]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2747,7 +2816,7 @@ func (x *RoomsRequest) String() string {
 func (*RoomsRequest) ProtoMessage() {}
 
 func (x *RoomsRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_control_proto_msgTypes[34]
+	mi := &file_control_proto_msgTypes[35]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2760,7 +2829,7 @@ func (x *RoomsRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RoomsRequest.ProtoReflect.Descriptor instead.
 func (*RoomsRequest) Descriptor() ([]byte, []int) {
-	return file_control_proto_rawDescGZIP(), []int{34}
+	return file_control_proto_rawDescGZIP(), []int{35}
 }
 
 func (x *RoomsRequest) GetMedia() bool {
@@ -2781,7 +2850,7 @@ type RoomsReply struct {
 
 func (x *RoomsReply) Reset() {
 	*x = RoomsReply{}
-	mi := &file_control_proto_msgTypes[35]
+	mi := &file_control_proto_msgTypes[36]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2793,7 +2862,7 @@ func (x *RoomsReply) String() string {
 func (*RoomsReply) ProtoMessage() {}
 
 func (x *RoomsReply) ProtoReflect() protoreflect.Message {
-	mi := &file_control_proto_msgTypes[35]
+	mi := &file_control_proto_msgTypes[36]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2806,7 +2875,7 @@ func (x *RoomsReply) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RoomsReply.ProtoReflect.Descriptor instead.
 func (*RoomsReply) Descriptor() ([]byte, []int) {
-	return file_control_proto_rawDescGZIP(), []int{35}
+	return file_control_proto_rawDescGZIP(), []int{36}
 }
 
 func (x *RoomsReply) GetNode() string {
@@ -2844,7 +2913,7 @@ type HeldRoom struct {
 
 func (x *HeldRoom) Reset() {
 	*x = HeldRoom{}
-	mi := &file_control_proto_msgTypes[36]
+	mi := &file_control_proto_msgTypes[37]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2856,7 +2925,7 @@ func (x *HeldRoom) String() string {
 func (*HeldRoom) ProtoMessage() {}
 
 func (x *HeldRoom) ProtoReflect() protoreflect.Message {
-	mi := &file_control_proto_msgTypes[36]
+	mi := &file_control_proto_msgTypes[37]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2869,7 +2938,7 @@ func (x *HeldRoom) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use HeldRoom.ProtoReflect.Descriptor instead.
 func (*HeldRoom) Descriptor() ([]byte, []int) {
-	return file_control_proto_rawDescGZIP(), []int{36}
+	return file_control_proto_rawDescGZIP(), []int{37}
 }
 
 func (x *HeldRoom) GetRoom() string {
@@ -2928,7 +2997,7 @@ type HeldPeer struct {
 
 func (x *HeldPeer) Reset() {
 	*x = HeldPeer{}
-	mi := &file_control_proto_msgTypes[37]
+	mi := &file_control_proto_msgTypes[38]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2940,7 +3009,7 @@ func (x *HeldPeer) String() string {
 func (*HeldPeer) ProtoMessage() {}
 
 func (x *HeldPeer) ProtoReflect() protoreflect.Message {
-	mi := &file_control_proto_msgTypes[37]
+	mi := &file_control_proto_msgTypes[38]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2953,7 +3022,7 @@ func (x *HeldPeer) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use HeldPeer.ProtoReflect.Descriptor instead.
 func (*HeldPeer) Descriptor() ([]byte, []int) {
-	return file_control_proto_rawDescGZIP(), []int{37}
+	return file_control_proto_rawDescGZIP(), []int{38}
 }
 
 func (x *HeldPeer) GetId() string {
@@ -3014,7 +3083,7 @@ type MediaState struct {
 
 func (x *MediaState) Reset() {
 	*x = MediaState{}
-	mi := &file_control_proto_msgTypes[38]
+	mi := &file_control_proto_msgTypes[39]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3026,7 +3095,7 @@ func (x *MediaState) String() string {
 func (*MediaState) ProtoMessage() {}
 
 func (x *MediaState) ProtoReflect() protoreflect.Message {
-	mi := &file_control_proto_msgTypes[38]
+	mi := &file_control_proto_msgTypes[39]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3039,7 +3108,7 @@ func (x *MediaState) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use MediaState.ProtoReflect.Descriptor instead.
 func (*MediaState) Descriptor() ([]byte, []int) {
-	return file_control_proto_rawDescGZIP(), []int{38}
+	return file_control_proto_rawDescGZIP(), []int{39}
 }
 
 func (x *MediaState) GetEstimateBitsPerSecond() uint64 {
@@ -3100,7 +3169,7 @@ type SlotState struct {
 
 func (x *SlotState) Reset() {
 	*x = SlotState{}
-	mi := &file_control_proto_msgTypes[39]
+	mi := &file_control_proto_msgTypes[40]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3112,7 +3181,7 @@ func (x *SlotState) String() string {
 func (*SlotState) ProtoMessage() {}
 
 func (x *SlotState) ProtoReflect() protoreflect.Message {
-	mi := &file_control_proto_msgTypes[39]
+	mi := &file_control_proto_msgTypes[40]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3125,7 +3194,7 @@ func (x *SlotState) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use SlotState.ProtoReflect.Descriptor instead.
 func (*SlotState) Descriptor() ([]byte, []int) {
-	return file_control_proto_rawDescGZIP(), []int{39}
+	return file_control_proto_rawDescGZIP(), []int{40}
 }
 
 func (x *SlotState) GetMid() string {
@@ -3253,7 +3322,7 @@ type TrackState struct {
 
 func (x *TrackState) Reset() {
 	*x = TrackState{}
-	mi := &file_control_proto_msgTypes[40]
+	mi := &file_control_proto_msgTypes[41]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3265,7 +3334,7 @@ func (x *TrackState) String() string {
 func (*TrackState) ProtoMessage() {}
 
 func (x *TrackState) ProtoReflect() protoreflect.Message {
-	mi := &file_control_proto_msgTypes[40]
+	mi := &file_control_proto_msgTypes[41]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3278,7 +3347,7 @@ func (x *TrackState) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use TrackState.ProtoReflect.Descriptor instead.
 func (*TrackState) Descriptor() ([]byte, []int) {
-	return file_control_proto_rawDescGZIP(), []int{40}
+	return file_control_proto_rawDescGZIP(), []int{41}
 }
 
 func (x *TrackState) GetSource() Source {
@@ -3377,7 +3446,7 @@ type Stream struct {
 
 func (x *Stream) Reset() {
 	*x = Stream{}
-	mi := &file_control_proto_msgTypes[41]
+	mi := &file_control_proto_msgTypes[42]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3389,7 +3458,7 @@ func (x *Stream) String() string {
 func (*Stream) ProtoMessage() {}
 
 func (x *Stream) ProtoReflect() protoreflect.Message {
-	mi := &file_control_proto_msgTypes[41]
+	mi := &file_control_proto_msgTypes[42]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3402,7 +3471,7 @@ func (x *Stream) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Stream.ProtoReflect.Descriptor instead.
 func (*Stream) Descriptor() ([]byte, []int) {
-	return file_control_proto_rawDescGZIP(), []int{41}
+	return file_control_proto_rawDescGZIP(), []int{42}
 }
 
 func (x *Stream) GetSsrc() uint32 {
@@ -3435,7 +3504,7 @@ type HoldsRequest struct {
 
 func (x *HoldsRequest) Reset() {
 	*x = HoldsRequest{}
-	mi := &file_control_proto_msgTypes[42]
+	mi := &file_control_proto_msgTypes[43]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3447,7 +3516,7 @@ func (x *HoldsRequest) String() string {
 func (*HoldsRequest) ProtoMessage() {}
 
 func (x *HoldsRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_control_proto_msgTypes[42]
+	mi := &file_control_proto_msgTypes[43]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3460,7 +3529,7 @@ func (x *HoldsRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use HoldsRequest.ProtoReflect.Descriptor instead.
 func (*HoldsRequest) Descriptor() ([]byte, []int) {
-	return file_control_proto_rawDescGZIP(), []int{42}
+	return file_control_proto_rawDescGZIP(), []int{43}
 }
 
 func (x *HoldsRequest) GetRoom() string {
@@ -3481,7 +3550,7 @@ type HoldsReply struct {
 
 func (x *HoldsReply) Reset() {
 	*x = HoldsReply{}
-	mi := &file_control_proto_msgTypes[43]
+	mi := &file_control_proto_msgTypes[44]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3493,7 +3562,7 @@ func (x *HoldsReply) String() string {
 func (*HoldsReply) ProtoMessage() {}
 
 func (x *HoldsReply) ProtoReflect() protoreflect.Message {
-	mi := &file_control_proto_msgTypes[43]
+	mi := &file_control_proto_msgTypes[44]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3506,7 +3575,7 @@ func (x *HoldsReply) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use HoldsReply.ProtoReflect.Descriptor instead.
 func (*HoldsReply) Descriptor() ([]byte, []int) {
-	return file_control_proto_rawDescGZIP(), []int{43}
+	return file_control_proto_rawDescGZIP(), []int{44}
 }
 
 func (x *HoldsReply) GetNode() string {
@@ -3540,7 +3609,7 @@ type OutrankRequest struct {
 
 func (x *OutrankRequest) Reset() {
 	*x = OutrankRequest{}
-	mi := &file_control_proto_msgTypes[44]
+	mi := &file_control_proto_msgTypes[45]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3552,7 +3621,7 @@ func (x *OutrankRequest) String() string {
 func (*OutrankRequest) ProtoMessage() {}
 
 func (x *OutrankRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_control_proto_msgTypes[44]
+	mi := &file_control_proto_msgTypes[45]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3565,7 +3634,7 @@ func (x *OutrankRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use OutrankRequest.ProtoReflect.Descriptor instead.
 func (*OutrankRequest) Descriptor() ([]byte, []int) {
-	return file_control_proto_rawDescGZIP(), []int{44}
+	return file_control_proto_rawDescGZIP(), []int{45}
 }
 
 func (x *OutrankRequest) GetRoom() string {
@@ -3591,7 +3660,7 @@ type OutrankReply struct {
 
 func (x *OutrankReply) Reset() {
 	*x = OutrankReply{}
-	mi := &file_control_proto_msgTypes[45]
+	mi := &file_control_proto_msgTypes[46]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3603,7 +3672,7 @@ func (x *OutrankReply) String() string {
 func (*OutrankReply) ProtoMessage() {}
 
 func (x *OutrankReply) ProtoReflect() protoreflect.Message {
-	mi := &file_control_proto_msgTypes[45]
+	mi := &file_control_proto_msgTypes[46]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3616,7 +3685,7 @@ func (x *OutrankReply) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use OutrankReply.ProtoReflect.Descriptor instead.
 func (*OutrankReply) Descriptor() ([]byte, []int) {
-	return file_control_proto_rawDescGZIP(), []int{45}
+	return file_control_proto_rawDescGZIP(), []int{46}
 }
 
 func (x *OutrankReply) GetHeld() bool {
@@ -3635,7 +3704,7 @@ type ProcessRequest struct {
 
 func (x *ProcessRequest) Reset() {
 	*x = ProcessRequest{}
-	mi := &file_control_proto_msgTypes[46]
+	mi := &file_control_proto_msgTypes[47]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3647,7 +3716,7 @@ func (x *ProcessRequest) String() string {
 func (*ProcessRequest) ProtoMessage() {}
 
 func (x *ProcessRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_control_proto_msgTypes[46]
+	mi := &file_control_proto_msgTypes[47]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3660,7 +3729,7 @@ func (x *ProcessRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ProcessRequest.ProtoReflect.Descriptor instead.
 func (*ProcessRequest) Descriptor() ([]byte, []int) {
-	return file_control_proto_rawDescGZIP(), []int{46}
+	return file_control_proto_rawDescGZIP(), []int{47}
 }
 
 func (x *ProcessRequest) GetCollect() bool {
@@ -3683,7 +3752,7 @@ type ProcessReply struct {
 
 func (x *ProcessReply) Reset() {
 	*x = ProcessReply{}
-	mi := &file_control_proto_msgTypes[47]
+	mi := &file_control_proto_msgTypes[48]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3695,7 +3764,7 @@ func (x *ProcessReply) String() string {
 func (*ProcessReply) ProtoMessage() {}
 
 func (x *ProcessReply) ProtoReflect() protoreflect.Message {
-	mi := &file_control_proto_msgTypes[47]
+	mi := &file_control_proto_msgTypes[48]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3708,7 +3777,7 @@ func (x *ProcessReply) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ProcessReply.ProtoReflect.Descriptor instead.
 func (*ProcessReply) Descriptor() ([]byte, []int) {
-	return file_control_proto_rawDescGZIP(), []int{47}
+	return file_control_proto_rawDescGZIP(), []int{48}
 }
 
 func (x *ProcessReply) GetNode() string {
@@ -3758,7 +3827,7 @@ type RemoveRequest struct {
 
 func (x *RemoveRequest) Reset() {
 	*x = RemoveRequest{}
-	mi := &file_control_proto_msgTypes[48]
+	mi := &file_control_proto_msgTypes[49]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3770,7 +3839,7 @@ func (x *RemoveRequest) String() string {
 func (*RemoveRequest) ProtoMessage() {}
 
 func (x *RemoveRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_control_proto_msgTypes[48]
+	mi := &file_control_proto_msgTypes[49]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3783,7 +3852,7 @@ func (x *RemoveRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RemoveRequest.ProtoReflect.Descriptor instead.
 func (*RemoveRequest) Descriptor() ([]byte, []int) {
-	return file_control_proto_rawDescGZIP(), []int{48}
+	return file_control_proto_rawDescGZIP(), []int{49}
 }
 
 func (x *RemoveRequest) GetRoom() string {
@@ -3816,7 +3885,7 @@ type RemoveReply struct {
 
 func (x *RemoveReply) Reset() {
 	*x = RemoveReply{}
-	mi := &file_control_proto_msgTypes[49]
+	mi := &file_control_proto_msgTypes[50]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3828,7 +3897,7 @@ func (x *RemoveReply) String() string {
 func (*RemoveReply) ProtoMessage() {}
 
 func (x *RemoveReply) ProtoReflect() protoreflect.Message {
-	mi := &file_control_proto_msgTypes[49]
+	mi := &file_control_proto_msgTypes[50]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3841,7 +3910,7 @@ func (x *RemoveReply) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RemoveReply.ProtoReflect.Descriptor instead.
 func (*RemoveReply) Descriptor() ([]byte, []int) {
-	return file_control_proto_rawDescGZIP(), []int{49}
+	return file_control_proto_rawDescGZIP(), []int{50}
 }
 
 func (x *RemoveReply) GetRemoved() []string {
@@ -3986,9 +4055,14 @@ const file_control_proto_rawDesc = "" +
 	"\x04kind\x18\x02 \x01(\x0e2\x19.holdfast.control.v1.KindR\x04kind\x12\x12\n" +
 	"\x04peer\x18\x03 \x01(\tR\x04peer\x123\n" +
 	"\x06source\x18\x04 \x01(\x0e2\x1b.holdfast.control.v1.SourceR\x06source\x12\x16\n" +
-	"\x06paused\x18\x05 \x01(\bR\x06paused\"<\n" +
+	"\x06paused\x18\x05 \x01(\bR\x06paused\"m\n" +
 	"\tSlotTable\x12/\n" +
-	"\x05slots\x18\x01 \x03(\v2\x19.holdfast.control.v1.SlotR\x05slots\"9\n" +
+	"\x05slots\x18\x01 \x03(\v2\x19.holdfast.control.v1.SlotR\x05slots\x12/\n" +
+	"\x05lacks\x18\x02 \x03(\v2\x19.holdfast.control.v1.LackR\x05lacks\"e\n" +
+	"\x04Lack\x12\x12\n" +
+	"\x04peer\x18\x01 \x01(\tR\x04peer\x123\n" +
+	"\x06source\x18\x02 \x01(\x0e2\x1b.holdfast.control.v1.SourceR\x06source\x12\x14\n" +
+	"\x05codec\x18\x03 \x01(\tR\x05codec\"9\n" +
 	"\x06Roster\x12/\n" +
 	"\x05peers\x18\x01 \x03(\v2\x19.holdfast.control.v1.PeerR\x05peers\"\x9a\x01\n" +
 	"\fRosterChange\x123\n" +
@@ -4175,7 +4249,7 @@ func file_control_proto_rawDescGZIP() []byte {
 }
 
 var file_control_proto_enumTypes = make([]protoimpl.EnumInfo, 4)
-var file_control_proto_msgTypes = make([]protoimpl.MessageInfo, 50)
+var file_control_proto_msgTypes = make([]protoimpl.MessageInfo, 51)
 var file_control_proto_goTypes = []any{
 	(Kind)(0),              // 0: holdfast.control.v1.Kind
 	(Source)(0),            // 1: holdfast.control.v1.Source
@@ -4204,33 +4278,34 @@ var file_control_proto_goTypes = []any{
 	(*OfferRejected)(nil),  // 24: holdfast.control.v1.OfferRejected
 	(*Slot)(nil),           // 25: holdfast.control.v1.Slot
 	(*SlotTable)(nil),      // 26: holdfast.control.v1.SlotTable
-	(*Roster)(nil),         // 27: holdfast.control.v1.Roster
-	(*RosterChange)(nil),   // 28: holdfast.control.v1.RosterChange
-	(*Speakers)(nil),       // 29: holdfast.control.v1.Speakers
-	(*Speaker)(nil),        // 30: holdfast.control.v1.Speaker
-	(*Transport)(nil),      // 31: holdfast.control.v1.Transport
-	(*Chat)(nil),           // 32: holdfast.control.v1.Chat
-	(*Reoffer)(nil),        // 33: holdfast.control.v1.Reoffer
-	(*Fenced)(nil),         // 34: holdfast.control.v1.Fenced
-	(*Closed)(nil),         // 35: holdfast.control.v1.Closed
-	(*WatchRequest)(nil),   // 36: holdfast.control.v1.WatchRequest
-	(*Beat)(nil),           // 37: holdfast.control.v1.Beat
-	(*RoomsRequest)(nil),   // 38: holdfast.control.v1.RoomsRequest
-	(*RoomsReply)(nil),     // 39: holdfast.control.v1.RoomsReply
-	(*HeldRoom)(nil),       // 40: holdfast.control.v1.HeldRoom
-	(*HeldPeer)(nil),       // 41: holdfast.control.v1.HeldPeer
-	(*MediaState)(nil),     // 42: holdfast.control.v1.MediaState
-	(*SlotState)(nil),      // 43: holdfast.control.v1.SlotState
-	(*TrackState)(nil),     // 44: holdfast.control.v1.TrackState
-	(*Stream)(nil),         // 45: holdfast.control.v1.Stream
-	(*HoldsRequest)(nil),   // 46: holdfast.control.v1.HoldsRequest
-	(*HoldsReply)(nil),     // 47: holdfast.control.v1.HoldsReply
-	(*OutrankRequest)(nil), // 48: holdfast.control.v1.OutrankRequest
-	(*OutrankReply)(nil),   // 49: holdfast.control.v1.OutrankReply
-	(*ProcessRequest)(nil), // 50: holdfast.control.v1.ProcessRequest
-	(*ProcessReply)(nil),   // 51: holdfast.control.v1.ProcessReply
-	(*RemoveRequest)(nil),  // 52: holdfast.control.v1.RemoveRequest
-	(*RemoveReply)(nil),    // 53: holdfast.control.v1.RemoveReply
+	(*Lack)(nil),           // 27: holdfast.control.v1.Lack
+	(*Roster)(nil),         // 28: holdfast.control.v1.Roster
+	(*RosterChange)(nil),   // 29: holdfast.control.v1.RosterChange
+	(*Speakers)(nil),       // 30: holdfast.control.v1.Speakers
+	(*Speaker)(nil),        // 31: holdfast.control.v1.Speaker
+	(*Transport)(nil),      // 32: holdfast.control.v1.Transport
+	(*Chat)(nil),           // 33: holdfast.control.v1.Chat
+	(*Reoffer)(nil),        // 34: holdfast.control.v1.Reoffer
+	(*Fenced)(nil),         // 35: holdfast.control.v1.Fenced
+	(*Closed)(nil),         // 36: holdfast.control.v1.Closed
+	(*WatchRequest)(nil),   // 37: holdfast.control.v1.WatchRequest
+	(*Beat)(nil),           // 38: holdfast.control.v1.Beat
+	(*RoomsRequest)(nil),   // 39: holdfast.control.v1.RoomsRequest
+	(*RoomsReply)(nil),     // 40: holdfast.control.v1.RoomsReply
+	(*HeldRoom)(nil),       // 41: holdfast.control.v1.HeldRoom
+	(*HeldPeer)(nil),       // 42: holdfast.control.v1.HeldPeer
+	(*MediaState)(nil),     // 43: holdfast.control.v1.MediaState
+	(*SlotState)(nil),      // 44: holdfast.control.v1.SlotState
+	(*TrackState)(nil),     // 45: holdfast.control.v1.TrackState
+	(*Stream)(nil),         // 46: holdfast.control.v1.Stream
+	(*HoldsRequest)(nil),   // 47: holdfast.control.v1.HoldsRequest
+	(*HoldsReply)(nil),     // 48: holdfast.control.v1.HoldsReply
+	(*OutrankRequest)(nil), // 49: holdfast.control.v1.OutrankRequest
+	(*OutrankReply)(nil),   // 50: holdfast.control.v1.OutrankReply
+	(*ProcessRequest)(nil), // 51: holdfast.control.v1.ProcessRequest
+	(*ProcessReply)(nil),   // 52: holdfast.control.v1.ProcessReply
+	(*RemoveRequest)(nil),  // 53: holdfast.control.v1.RemoveRequest
+	(*RemoveReply)(nil),    // 54: holdfast.control.v1.RemoveReply
 }
 var file_control_proto_depIdxs = []int32{
 	4,  // 0: holdfast.control.v1.Pin.fence:type_name -> holdfast.control.v1.Fence
@@ -4259,14 +4334,14 @@ var file_control_proto_depIdxs = []int32{
 	23, // 23: holdfast.control.v1.PeerEvent.answer:type_name -> holdfast.control.v1.Answer
 	24, // 24: holdfast.control.v1.PeerEvent.offer_rejected:type_name -> holdfast.control.v1.OfferRejected
 	26, // 25: holdfast.control.v1.PeerEvent.slots:type_name -> holdfast.control.v1.SlotTable
-	27, // 26: holdfast.control.v1.PeerEvent.roster:type_name -> holdfast.control.v1.Roster
-	28, // 27: holdfast.control.v1.PeerEvent.roster_change:type_name -> holdfast.control.v1.RosterChange
-	29, // 28: holdfast.control.v1.PeerEvent.speakers:type_name -> holdfast.control.v1.Speakers
-	31, // 29: holdfast.control.v1.PeerEvent.transport:type_name -> holdfast.control.v1.Transport
-	34, // 30: holdfast.control.v1.PeerEvent.fenced:type_name -> holdfast.control.v1.Fenced
-	35, // 31: holdfast.control.v1.PeerEvent.closed:type_name -> holdfast.control.v1.Closed
-	32, // 32: holdfast.control.v1.PeerEvent.chat:type_name -> holdfast.control.v1.Chat
-	33, // 33: holdfast.control.v1.PeerEvent.reoffer:type_name -> holdfast.control.v1.Reoffer
+	28, // 26: holdfast.control.v1.PeerEvent.roster:type_name -> holdfast.control.v1.Roster
+	29, // 27: holdfast.control.v1.PeerEvent.roster_change:type_name -> holdfast.control.v1.RosterChange
+	30, // 28: holdfast.control.v1.PeerEvent.speakers:type_name -> holdfast.control.v1.Speakers
+	32, // 29: holdfast.control.v1.PeerEvent.transport:type_name -> holdfast.control.v1.Transport
+	35, // 30: holdfast.control.v1.PeerEvent.fenced:type_name -> holdfast.control.v1.Fenced
+	36, // 31: holdfast.control.v1.PeerEvent.closed:type_name -> holdfast.control.v1.Closed
+	33, // 32: holdfast.control.v1.PeerEvent.chat:type_name -> holdfast.control.v1.Chat
+	34, // 33: holdfast.control.v1.PeerEvent.reoffer:type_name -> holdfast.control.v1.Reoffer
 	21, // 34: holdfast.control.v1.PeerEvent.path:type_name -> holdfast.control.v1.Path
 	8,  // 35: holdfast.control.v1.PeerEvent.egress:type_name -> holdfast.control.v1.Egress
 	9,  // 36: holdfast.control.v1.Attached.roster:type_name -> holdfast.control.v1.Peer
@@ -4277,43 +4352,45 @@ var file_control_proto_depIdxs = []int32{
 	0,  // 41: holdfast.control.v1.Slot.kind:type_name -> holdfast.control.v1.Kind
 	1,  // 42: holdfast.control.v1.Slot.source:type_name -> holdfast.control.v1.Source
 	25, // 43: holdfast.control.v1.SlotTable.slots:type_name -> holdfast.control.v1.Slot
-	9,  // 44: holdfast.control.v1.Roster.peers:type_name -> holdfast.control.v1.Peer
-	9,  // 45: holdfast.control.v1.RosterChange.joined:type_name -> holdfast.control.v1.Peer
-	9,  // 46: holdfast.control.v1.RosterChange.updated:type_name -> holdfast.control.v1.Peer
-	30, // 47: holdfast.control.v1.Speakers.speakers:type_name -> holdfast.control.v1.Speaker
-	3,  // 48: holdfast.control.v1.Transport.state:type_name -> holdfast.control.v1.TransportState
-	4,  // 49: holdfast.control.v1.Fenced.current:type_name -> holdfast.control.v1.Fence
-	40, // 50: holdfast.control.v1.RoomsReply.rooms:type_name -> holdfast.control.v1.HeldRoom
-	5,  // 51: holdfast.control.v1.HeldRoom.pin:type_name -> holdfast.control.v1.Pin
-	41, // 52: holdfast.control.v1.HeldRoom.peers:type_name -> holdfast.control.v1.HeldPeer
-	42, // 53: holdfast.control.v1.HeldPeer.media:type_name -> holdfast.control.v1.MediaState
-	43, // 54: holdfast.control.v1.MediaState.slots:type_name -> holdfast.control.v1.SlotState
-	44, // 55: holdfast.control.v1.MediaState.tracks:type_name -> holdfast.control.v1.TrackState
-	45, // 56: holdfast.control.v1.MediaState.unplaced:type_name -> holdfast.control.v1.Stream
-	0,  // 57: holdfast.control.v1.SlotState.kind:type_name -> holdfast.control.v1.Kind
-	1,  // 58: holdfast.control.v1.SlotState.source:type_name -> holdfast.control.v1.Source
-	1,  // 59: holdfast.control.v1.TrackState.source:type_name -> holdfast.control.v1.Source
-	5,  // 60: holdfast.control.v1.HoldsReply.pin:type_name -> holdfast.control.v1.Pin
-	5,  // 61: holdfast.control.v1.OutrankRequest.pin:type_name -> holdfast.control.v1.Pin
-	6,  // 62: holdfast.control.v1.Media.Attach:input_type -> holdfast.control.v1.EdgeMessage
-	36, // 63: holdfast.control.v1.Media.Watch:input_type -> holdfast.control.v1.WatchRequest
-	38, // 64: holdfast.control.v1.Media.Rooms:input_type -> holdfast.control.v1.RoomsRequest
-	46, // 65: holdfast.control.v1.Media.Holds:input_type -> holdfast.control.v1.HoldsRequest
-	48, // 66: holdfast.control.v1.Media.Outrank:input_type -> holdfast.control.v1.OutrankRequest
-	52, // 67: holdfast.control.v1.Media.Remove:input_type -> holdfast.control.v1.RemoveRequest
-	50, // 68: holdfast.control.v1.Media.Process:input_type -> holdfast.control.v1.ProcessRequest
-	19, // 69: holdfast.control.v1.Media.Attach:output_type -> holdfast.control.v1.PeerEvent
-	37, // 70: holdfast.control.v1.Media.Watch:output_type -> holdfast.control.v1.Beat
-	39, // 71: holdfast.control.v1.Media.Rooms:output_type -> holdfast.control.v1.RoomsReply
-	47, // 72: holdfast.control.v1.Media.Holds:output_type -> holdfast.control.v1.HoldsReply
-	49, // 73: holdfast.control.v1.Media.Outrank:output_type -> holdfast.control.v1.OutrankReply
-	53, // 74: holdfast.control.v1.Media.Remove:output_type -> holdfast.control.v1.RemoveReply
-	51, // 75: holdfast.control.v1.Media.Process:output_type -> holdfast.control.v1.ProcessReply
-	69, // [69:76] is the sub-list for method output_type
-	62, // [62:69] is the sub-list for method input_type
-	62, // [62:62] is the sub-list for extension type_name
-	62, // [62:62] is the sub-list for extension extendee
-	0,  // [0:62] is the sub-list for field type_name
+	27, // 44: holdfast.control.v1.SlotTable.lacks:type_name -> holdfast.control.v1.Lack
+	1,  // 45: holdfast.control.v1.Lack.source:type_name -> holdfast.control.v1.Source
+	9,  // 46: holdfast.control.v1.Roster.peers:type_name -> holdfast.control.v1.Peer
+	9,  // 47: holdfast.control.v1.RosterChange.joined:type_name -> holdfast.control.v1.Peer
+	9,  // 48: holdfast.control.v1.RosterChange.updated:type_name -> holdfast.control.v1.Peer
+	31, // 49: holdfast.control.v1.Speakers.speakers:type_name -> holdfast.control.v1.Speaker
+	3,  // 50: holdfast.control.v1.Transport.state:type_name -> holdfast.control.v1.TransportState
+	4,  // 51: holdfast.control.v1.Fenced.current:type_name -> holdfast.control.v1.Fence
+	41, // 52: holdfast.control.v1.RoomsReply.rooms:type_name -> holdfast.control.v1.HeldRoom
+	5,  // 53: holdfast.control.v1.HeldRoom.pin:type_name -> holdfast.control.v1.Pin
+	42, // 54: holdfast.control.v1.HeldRoom.peers:type_name -> holdfast.control.v1.HeldPeer
+	43, // 55: holdfast.control.v1.HeldPeer.media:type_name -> holdfast.control.v1.MediaState
+	44, // 56: holdfast.control.v1.MediaState.slots:type_name -> holdfast.control.v1.SlotState
+	45, // 57: holdfast.control.v1.MediaState.tracks:type_name -> holdfast.control.v1.TrackState
+	46, // 58: holdfast.control.v1.MediaState.unplaced:type_name -> holdfast.control.v1.Stream
+	0,  // 59: holdfast.control.v1.SlotState.kind:type_name -> holdfast.control.v1.Kind
+	1,  // 60: holdfast.control.v1.SlotState.source:type_name -> holdfast.control.v1.Source
+	1,  // 61: holdfast.control.v1.TrackState.source:type_name -> holdfast.control.v1.Source
+	5,  // 62: holdfast.control.v1.HoldsReply.pin:type_name -> holdfast.control.v1.Pin
+	5,  // 63: holdfast.control.v1.OutrankRequest.pin:type_name -> holdfast.control.v1.Pin
+	6,  // 64: holdfast.control.v1.Media.Attach:input_type -> holdfast.control.v1.EdgeMessage
+	37, // 65: holdfast.control.v1.Media.Watch:input_type -> holdfast.control.v1.WatchRequest
+	39, // 66: holdfast.control.v1.Media.Rooms:input_type -> holdfast.control.v1.RoomsRequest
+	47, // 67: holdfast.control.v1.Media.Holds:input_type -> holdfast.control.v1.HoldsRequest
+	49, // 68: holdfast.control.v1.Media.Outrank:input_type -> holdfast.control.v1.OutrankRequest
+	53, // 69: holdfast.control.v1.Media.Remove:input_type -> holdfast.control.v1.RemoveRequest
+	51, // 70: holdfast.control.v1.Media.Process:input_type -> holdfast.control.v1.ProcessRequest
+	19, // 71: holdfast.control.v1.Media.Attach:output_type -> holdfast.control.v1.PeerEvent
+	38, // 72: holdfast.control.v1.Media.Watch:output_type -> holdfast.control.v1.Beat
+	40, // 73: holdfast.control.v1.Media.Rooms:output_type -> holdfast.control.v1.RoomsReply
+	48, // 74: holdfast.control.v1.Media.Holds:output_type -> holdfast.control.v1.HoldsReply
+	50, // 75: holdfast.control.v1.Media.Outrank:output_type -> holdfast.control.v1.OutrankReply
+	54, // 76: holdfast.control.v1.Media.Remove:output_type -> holdfast.control.v1.RemoveReply
+	52, // 77: holdfast.control.v1.Media.Process:output_type -> holdfast.control.v1.ProcessReply
+	71, // [71:78] is the sub-list for method output_type
+	64, // [64:71] is the sub-list for method input_type
+	64, // [64:64] is the sub-list for extension type_name
+	64, // [64:64] is the sub-list for extension extendee
+	0,  // [0:64] is the sub-list for field type_name
 }
 
 func init() { file_control_proto_init() }
@@ -4348,7 +4425,7 @@ func file_control_proto_init() {
 		(*PeerEvent_Path)(nil),
 		(*PeerEvent_Egress)(nil),
 	}
-	file_control_proto_msgTypes[24].OneofWrappers = []any{
+	file_control_proto_msgTypes[25].OneofWrappers = []any{
 		(*RosterChange_Joined)(nil),
 		(*RosterChange_Updated)(nil),
 		(*RosterChange_Left)(nil),
@@ -4359,7 +4436,7 @@ func file_control_proto_init() {
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_control_proto_rawDesc), len(file_control_proto_rawDesc)),
 			NumEnums:      4,
-			NumMessages:   50,
+			NumMessages:   51,
 			NumExtensions: 0,
 			NumServices:   1,
 		},

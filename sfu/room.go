@@ -245,7 +245,9 @@ func (r *room) tellNews() {
 			continue
 		}
 		if table := r.media.Table(id); news.table && table != nil {
-			r.send(p, &control.PeerEvent{Event: &control.PeerEvent_Slots{Slots: &control.SlotTable{Slots: slotsProto(table)}}})
+			r.send(p, &control.PeerEvent{Event: &control.PeerEvent_Slots{Slots: &control.SlotTable{
+				Slots: slotsProto(table), Lacks: lacksProto(r.media.Lacks(id)),
+			}}})
 		}
 		if news.path && p.connection != nil {
 			r.tellPath(p, p.connection.path.Target())

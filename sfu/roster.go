@@ -84,6 +84,9 @@ func (r *room) attachNow(a attachment) (*session, *refusal, error) {
 		attached.Slots = slotsProto(r.media.Table(p.id))
 	}
 	r.send(p, &control.PeerEvent{Seq: r.seq, Event: &control.PeerEvent_Attached{Attached: attached}})
+	if r.media.Lacks(p.id) != nil {
+		r.news.slots(p.id)
+	}
 	r.log.Debug("peer attached", "peer", string(p.id), "generation", p.generation, "resumed", resumed)
 	return &session{room: r, peer: p, outbox: p.outbox}, nil, nil
 }

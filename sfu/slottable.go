@@ -75,6 +75,14 @@ func slotsProto(table []forward.Entry) []*control.Slot {
 	return slots
 }
 
+func lacksProto(lacks []forward.Lack) []*control.Lack {
+	var list []*control.Lack
+	for _, l := range lacks {
+		list = append(list, &control.Lack{Peer: string(l.Peer), Source: sourceProto(l.Source), Codec: l.Codec})
+	}
+	return list
+}
+
 // tableOf reads the slots that a client says it has. What makes no sense is left out.
 func tableOf(slots []*control.Slot, limit int) []forward.Entry {
 	var table []forward.Entry

@@ -33,7 +33,7 @@ func (s *session) tell(ctx context.Context, event *control.PeerEvent) (ending, b
 		s.socket.send(&wire.OfferRejected{ID: e.OfferRejected.GetOfferId(), Code: code, Message: e.OfferRejected.GetMessage(), Epoch: epoch})
 	case *control.PeerEvent_Slots:
 		s.known.slots = e.Slots.GetSlots()
-		s.socket.send(&wire.Slots{Slots: wireSlots(s.known.slots), Epoch: epoch})
+		s.socket.send(&wire.Slots{Slots: wireSlots(s.known.slots), Lacks: wireLacks(e.Slots.GetLacks()), Epoch: epoch})
 	case *control.PeerEvent_Roster:
 		s.setRoster(e.Roster.GetPeers())
 		s.socket.send(&wire.Roster{Roster: wireRoster(s.known.roster), Epoch: epoch, Seq: event.GetSeq()})

@@ -23,6 +23,12 @@ func wireSlots(slots []*control.Slot) wire.List[wire.Slot] {
 	})
 }
 
+func wireLacks(lacks []*control.Lack) wire.List[wire.Lack] {
+	return each(lacks, func(l *control.Lack) wire.Lack {
+		return wire.Lack{Peer: wire.PeerID(l.GetPeer()), Source: wireSource(l.GetSource()), Codec: l.GetCodec()}
+	})
+}
+
 func wireSpeakers(speakers []*control.Speaker) wire.List[wire.Speaker] {
 	return each(speakers, func(s *control.Speaker) wire.Speaker {
 		return wire.Speaker{Peer: wire.PeerID(s.GetPeer()), Level: s.GetLevel()}

@@ -1,9 +1,31 @@
 package forward
 
-import "time"
+import (
+	"slices"
+	"strings"
+	"time"
+)
 
-// lacksPerLook bounds how many publications are compared with what everybody negotiated at one look.
-const lacksPerLook = 8
+const (
+	// lacksPerLook bounds how many publications are compared with what everybody negotiated at one look.
+	lacksPerLook = 8
+	// maxLacks bounds what a subscriber is told of.
+	maxLacks = 64
+)
+
+// Lack is a picture that a subscriber cannot be shown: it did not negotiate the codec.
+type Lack struct {
+	Peer   PeerID
+	Source Source
+	Codec  string // "H264"
+}
+
+// Lacks is what a subscriber lacks, as OnSlots was last told of. It may be called at any time; do not change it.
+func (r *Room) Lacks(peer PeerID) []Lack {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return r.lacks[peer]
+}
 
 // compareCodecs looks, some publications at a time, for somebody who did not negotiate the codec of a picture. Such a picture is
 // not shown there; its publisher may have another codec.
@@ -12,17 +34,55 @@ func (r *Room) compareCodecs(now time.Time) {
 	for range min(lacksPerLook, len(list)) {
 		r.compared++
 		p := list[r.compared%len(list)]
-		if p.muted || len(p.layers) == 0 || now.Sub(p.lackTold) < starvedEvery {
+		lacking := r.whoLacks(p)
+		p.lacked = lacking != nil
+		if p.lacked && r.cfg.OnStarved != nil && now.Sub(p.lackTold) >= starvedEvery {
+			p.lackTold = now
+			r.cfg.OnStarved(Starved{Subscriber: lacking.peer, Publisher: p.key.peer, Source: p.key.source, Heard: true, LacksCodec: true})
+		}
+	}
+	r.tellLacks()
+}
+
+func (r *Room) whoLacks(p *publication) *subscriber {
+	for _, sub := range r.subscribers {
+		if sub.doesLack(p) {
+			return sub
+		}
+	}
+	return nil
+}
+
+// doesLack reports whether the subscriber would be shown a picture if it had the codec.
+func (sub *subscriber) doesLack(p *publication) bool {
+	slots := sub.pictures.slots
+	return !p.muted && len(p.layers) > 0 && sub.peer != p.key.peer && len(slots) > 0 && slots[0].ready && !slots[0].takes(p.layers[0])
+}
+
+// tellLacks tells those of whom it has changed.
+func (r *Room) tellLacks() {
+	r.lacked = r.lacked[:0]
+	for _, p := range r.pictures.arrived {
+		if p.lacked {
+			r.lacked = append(r.lacked, p)
+		}
+	}
+	for _, sub := range r.subscribers {
+		var lacks []Lack
+		for _, p := range r.lacked {
+			if sub.doesLack(p) && len(lacks) < maxLacks {
+				lacks = append(lacks, Lack{p.key.peer, p.key.source, strings.TrimPrefix(p.layers[0].cfg.Codec.MimeType, "video/")})
+			}
+		}
+		if slices.Equal(lacks, sub.lacks) {
 			continue
 		}
-		for _, sub := range r.subscribers {
-			slots := sub.pictures.slots
-			if sub.peer == p.key.peer || len(slots) == 0 || !slots[0].ready || slots[0].takes(p.layers[0]) {
-				continue
-			}
-			p.lackTold = now
-			r.cfg.OnStarved(Starved{Subscriber: sub.peer, Publisher: p.key.peer, Source: p.key.source, Heard: true, LacksCodec: true})
-			break
+		sub.lacks = lacks
+		r.mu.Lock()
+		r.lacks[sub.peer] = lacks
+		r.mu.Unlock()
+		if r.cfg.OnSlots != nil {
+			r.cfg.OnSlots(sub.peer)
 		}
 	}
 }

@@ -142,9 +142,7 @@ func (r *Room) tick(now time.Time) {
 		}
 		r.layersLooked = now
 		r.feed(now)
-		if r.cfg.OnStarved != nil {
-			r.compareCodecs(now)
-		}
+		r.compareCodecs(now)
 		r.layersChanged = true // a layer may have gone silent, or come back
 	}
 	r.gather(func() {

@@ -22,7 +22,8 @@ type publication struct {
 	present, chosen uint64
 	choice          int
 
-	lackTold time.Time // that somebody lacks the codec; zero: never
+	lacked   bool      // somebody lacks the codec
+	lackTold time.Time // the publisher was told of that; zero: never
 
 	looked uint64        // the look that rungs are of
 	rungs  []layerChoice // see ladder
@@ -44,6 +45,8 @@ type subscriber struct {
 	budget uint64 // bits per second in all, 0: unlimited
 	pace   pacer
 	short  uint64 // what it would be sent in all if the budget allowed; 0: the budget is enough
+
+	lacks []Lack // as last told
 
 	roundTrip time.Duration // of its path; 0: not known
 

@@ -72,6 +72,7 @@ type Room struct {
 
 	mu      sync.Mutex         // guards the fields below
 	tables  map[PeerID][]Entry // what was last told
+	lacks   map[PeerID][]Lack  // the same
 	budgets map[PeerID]uint64  // what SetBudget was told and the loop has not taken over
 
 	// The fields below belong to the loop.
@@ -100,6 +101,7 @@ type Room struct {
 	looks            uint64 // calls of arrange
 	lastMark         uint64 // see mark
 	compared         int    // publications, by compareCodecs
+	lacked           []*publication
 }
 
 // NewRoom makes a room; Run makes it work.
@@ -116,6 +118,7 @@ func NewRoom(cfg Config, log *slog.Logger) *Room {
 		tasks:       make(chan func(), queueTasks),
 		done:        make(chan struct{}),
 		tables:      make(map[PeerID][]Entry),
+		lacks:       make(map[PeerID][]Lack),
 		budgets:     make(map[PeerID]uint64),
 		layers:      make(map[uint64]*Layer),
 		sources:     make(map[trackKey]*publication),
@@ -263,6 +266,7 @@ func (r *Room) RemovePeer(peer PeerID) {
 		r.mu.Lock()
 		defer r.mu.Unlock()
 		delete(r.tables, peer)
+		delete(r.lacks, peer)
 		r.tablesChanged = true
 	})
 }

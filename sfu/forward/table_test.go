@@ -1,6 +1,7 @@
 package forward
 
 import (
+	"slices"
 	"testing"
 	"time"
 )
@@ -98,6 +99,32 @@ func TestCodecTheViewerLacks(t *testing.T) {
 		st.pass(12 * time.Second)
 		if want := (Starved{Subscriber: "bob", Publisher: "alice", Source: SourceCamera, Heard: true, LacksCodec: true}); len(told) < 2 || len(told) > 3 || told[0] != want {
 			t.Errorf("told %v, want %v once in five seconds", told, want)
+		}
+		carol := st.slot("carol", "1", KindVideo)
+		carol.slot.Ready()
+		st.pass(time.Second)
+		for _, peer := range []PeerID{"bob", "carol"} {
+			if lacks := st.room.Lacks(peer); !slices.Equal(lacks, []Lack{{"alice", SourceCamera, "H264"}}) {
+				t.Errorf("%s lacks %v", peer, lacks)
+			}
+		}
+		st.mu.Lock()
+		before := st.tables
+		st.mu.Unlock()
+		st.room.SetMuted("alice", SourceCamera, true)
+		st.pass(time.Second)
+		st.room.SetMuted("alice", SourceCamera, false)
+		st.pass(time.Second)
+		st.camera("alice", "", 180).frame(true, 1) // as it was asked to
+		st.pass(time.Second)
+		st.shows("bob", "alice")
+		if lacks := st.room.Lacks("bob"); lacks != nil {
+			t.Errorf("bob lacks %v after all", lacks)
+		}
+		st.mu.Lock()
+		defer st.mu.Unlock()
+		if st.tables-before < 2*3 {
+			t.Errorf("told of %d times, want three times each", st.tables-before)
 		}
 	})
 }

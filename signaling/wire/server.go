@@ -45,6 +45,7 @@ type OfferRejected struct {
 // Slots is the whole slot table.
 type Slots struct {
 	Slots List[Slot] `json:"slots"`
+	Lacks List[Lack] `json:"lacks,omitempty"` // pictures in no slot, because the client did not negotiate their codec
 	Epoch uint64     `json:"epoch"`
 }
 

@@ -93,6 +93,13 @@ type Slot struct {
 	Paused bool   `json:"paused,omitempty"` // the client's path does not carry it now
 }
 
+// Lack is a picture that the client cannot show.
+type Lack struct {
+	Peer   PeerID `json:"peer"`
+	Source Source `json:"source"`
+	Codec  string `json:"codec"`
+}
+
 // Sender is what a sending m-line carries, or a layer of it.
 type Sender struct {
 	Mid     string `json:"mid"`

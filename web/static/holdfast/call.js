@@ -29,6 +29,7 @@ const LOST_LIMIT = 64;
  * - `joined` the server's message: who I am, who is here
  * - `roster` {roster}
  * - `slot` {peer, source, kind, mid, stream, live, paused}: somebody's source appears, moves, pauses or vanishes
+ * - `lacks` {lacks}: pictures that this browser cannot show, or no longer
  * - `speakers` {speakers}: loudest first
  * - `chat` {line}: a line was said, or is known to be sent or not
  * - `migration` {phase: 'started' | 'attempt' | 'done', node, epoch, how?, attempt?, gapMs?, lost?}
@@ -105,6 +106,11 @@ export class Call extends EventTarget {
 
   get slots() {
     return this.#media?.slots ?? [];
+  }
+
+  /** Pictures that are not shown here: the browser has not their codec. Their publishers are asked for one that everybody has. */
+  get lacks() {
+    return this.#media?.lacks ?? [];
   }
 
   /**
@@ -255,6 +261,7 @@ export class Call extends EventTarget {
     on(session, 'error', (error) => emit(this, 'error', error));
     on(session, 'ended', (error) => this.#finish({ code: error.code, message: error.message, retryable: error.retryable }));
     on(media, 'slot', (change) => emit(this, 'slot', change));
+    on(media, 'lacks', (lacks) => emit(this, 'lacks', lacks));
     on(media, 'alarm', (error) => emit(this, 'error', error));
     on(media, 'moving', (detail) => this.#onMoving(detail));
     on(media, 'attempt', (detail) => this.#onAttempt(detail));
@@ -296,7 +303,7 @@ export class Call extends EventTarget {
         this.#media?.rejected(message);
         break;
       case 'slots':
-        this.#media?.heardSlots(message.slots);
+        this.#media?.heardSlots(message.slots, message.lacks);
         break;
       case 'restart':
         this.#media?.restart(message);

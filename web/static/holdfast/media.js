@@ -43,6 +43,8 @@ export class Media extends EventTarget {
   #options;
   #offers;
   #slots = new SlotTable();
+  /** @type {import('./protocol.js').Lack[]} */
+  #lacks = [];
   #ssrcs = new SsrcTable();
   #gap;
   #monitor;
@@ -101,6 +103,10 @@ export class Media extends EventTarget {
   /** Empty without a journey. */
   get journey() {
     return this.#move ? this.#reason : '';
+  }
+
+  get lacks() {
+    return this.#lacks;
   }
 
   /** @returns {Slot[]} */
@@ -183,8 +189,14 @@ export class Media extends EventTarget {
     this.#renew('asked', 'new-connection');
   }
 
-  /** @param {Slot[]} slots */
-  heardSlots(slots) {
+  /**
+   * @param {Slot[]} slots
+   * @param {import('./protocol.js').Lack[]} [lacks]
+   */
+  heardSlots(slots, lacks = this.#lacks) {
+    const changed = JSON.stringify(lacks) !== JSON.stringify(this.#lacks);
+    this.#lacks = lacks;
+    if (changed) emit(this, 'lacks', { lacks });
     for (const change of this.#slots.apply(slots)) emit(this, 'slot', change);
     this.#gap.heard(slots);
   }

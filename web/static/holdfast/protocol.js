@@ -54,7 +54,8 @@ export const VERSION = 1;
 /** @typedef {{type: 'resumed', node: string, epoch: number, seq: number, roster: RosterEntry[], slots: Slot[], resume: string, mediaAlive: boolean}} Resumed */
 /** @typedef {{type: 'answer', id: string, sdp: string, node: string, epoch: number}} Answer */
 /** @typedef {{type: 'offer-rejected', id: string, code?: string, message: string, epoch: number}} OfferRejected */
-/** @typedef {{type: 'slots', slots: Slot[], epoch: number}} Slots */
+/** @typedef {{peer: string, source: Source, codec: string}} Lack */
+/** @typedef {{type: 'slots', slots: Slot[], lacks: Lack[], epoch: number}} Slots */
 /** @typedef {{type: 'peer-joined' | 'peer-updated', peer: RosterEntry, epoch: number, seq: number}} PeerChanged */
 /** @typedef {{type: 'peer-left', peer: string, epoch: number, seq: number}} PeerLeft */
 /** @typedef {{type: 'roster', roster: RosterEntry[], epoch: number, seq: number}} Roster */
@@ -92,7 +93,7 @@ const required = {
 const listFields = {
   'joined': ['roster', 'iceServers'],
   'resumed': ['roster', 'slots'],
-  'slots': ['slots'],
+  'slots': ['slots', 'lacks'],
   'roster': ['roster'],
   'speakers': ['speakers'],
   'reoffer': ['mids'],

@@ -76,6 +76,9 @@ export function ofEncryption(state) {
 /** Of pictures that come and that nothing can be made of, where this page does not encrypt. */
 export const undecoded = 'This picture cannot be decoded. If the call is encrypted, open the whole link that you were sent, with everything behind the #.';
 
+/** @param {string} codec */
+export const lacked = (codec) => `This browser cannot show ${codec}. The sender was asked for another kind of picture; if none comes, use another browser.`;
+
 /**
  * What did not come back.
  * @param {unknown[]} [lost]

@@ -80,6 +80,7 @@ export class Stage {
     on('joined', ({ room }) => this.#show(room, videoSlots));
     on('roster', () => this.#roster());
     on('slot', (change) => this.#slot(change));
+    on('lacks', () => this.#tiles?.paint());
     on('speakers', ({ speakers }) => this.#tiles?.speakers(speakers));
     on('error', (error) => notice(ofCall(error)));
     on('chat', ({ line }) => {

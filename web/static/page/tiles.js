@@ -3,7 +3,7 @@
 import { find } from './elements.js';
 import { arrange, capacity } from './layout.js';
 import { Order } from './order.js';
-import { ofEncryption, undecoded } from './sentences.js';
+import { lacked, ofEncryption, undecoded } from './sentences.js';
 import { Tile } from './tile.js';
 import { View } from './view.js';
 
@@ -155,6 +155,8 @@ export class Tiles {
   #problem({ peer, audioMuted, videoMuted }, sources) {
     const { encryption } = this.#options;
     if (peer === this.#call.peer) return '';
+    const lack = this.#call.lacks.find((one) => one.peer === peer && sources.includes(one.source));
+    if (lack) return lacked(lack.codec);
     if (!encryption) return this.#undecoded.has(peer) && sources.includes('camera') ? undecoded : '';
     let problem = '';
     for (const source of sources) {

@@ -186,6 +186,20 @@ test('a message of a past epoch is ignored', async (t) => {
   equal((await call.stats()).offersSent, offersSent);
 });
 
+test('what this browser cannot show is listed, and told when it changes', async (t) => {
+  const { cluster, call } = await joined(t);
+  const lacks = [{ peer: 'ada', source: 'screen', codec: 'H264' }];
+  const told = [];
+  call.addEventListener('lacks', ({ detail }) => told.push(detail.lacks));
+  const { epoch } = cluster;
+  for (const more of [{ lacks }, { lacks }, {}, { lacks }]) cluster.say({ type: 'slots', slots: cluster.slots(), epoch, ...more });
+  await eventually(() => told.length === 3, 'it was told');
+  same(told, [lacks, [], lacks]);
+  same(call.lacks, lacks);
+  cluster.say({ type: 'resumed', node: 'n1', epoch, seq: 1, roster: cluster.roster, slots: cluster.slots(), resume: 'token-2', mediaAlive: true });
+  same(call.lacks, lacks);
+});
+
 test('a lost socket is resumed and the media never notices', async (t) => {
   const { cluster, call, video } = await joined(t);
   const states = [];

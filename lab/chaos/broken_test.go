@@ -92,7 +92,7 @@ func brokenBuilds() []brokenBuild {
 					_recv.rooms.Fence(h.Room, h.Pin)
 				}
 			}`},
-			{"orchestrator/pinowner", "DefaultConfig", "RefreshEvery: _every", "RefreshEvery: time.Second"},
+			{"orchestrator/pinowner", "DefaultConfig", "RefreshEvery: _n * _unit", "RefreshEvery: _unit"},
 		}}, StoreKill, "media needs no store", 0},
 		{mutant{"neither signaling nor media nodes look at ceilings, and all rooms of a dead node go to one", []edit{
 			walking(`"one of them"`),

@@ -32,37 +32,34 @@ func (r *Report) WriteHTML(w io.Writer) error {
 	return nil
 }
 
-// gapsOfKind is what the page draws of the synthetic people, or of the browsers.
-type gapsOfKind struct {
+// kind is what the page draws of the synthetic people, or of the browsers.
+type kind struct {
 	Title   string
 	Gaps    *Gaps
 	Buckets []int // streams by their gap, in equal steps up to the longest one
 	Highest int
 }
 
-func (r *Report) kinds() []gapsOfKind {
-	var all []gapsOfKind
-	for _, k := range []gapsOfKind{
+func (r *Report) kinds() []kind {
+	all := []kind{
 		{Title: "Chromium: from the fault to the first decoded frame that was shown", Gaps: r.Frames},
 		{Title: "Synthetic people: from the fault to the first packet", Gaps: r.Packets},
-	} {
-		if k.Gaps == nil || k.Gaps.Streams.Count == 0 {
-			continue
-		}
+	}
+	for i := range all {
+		k := &all[i]
 		k.Buckets = make([]int, histogramBuckets)
 		for _, t := range r.Trials {
 			for _, c := range t.Clients {
 				for _, ms := range c.GapsMs {
-					if c.Browser == (k.Gaps == r.Frames) {
+					if c.Browser == (i == 0) {
 						k.Buckets[min(int(ms/max(k.Gaps.Streams.Max, 1)*histogramBuckets), histogramBuckets-1)]++
 					}
 				}
 			}
 		}
 		k.Highest = slices.Max(k.Buckets)
-		all = append(all, k)
 	}
-	return all
+	return slices.DeleteFunc(all, func(k kind) bool { return k.Highest == 0 })
 }
 
 // drawn are the trials whose clients the page shows: its size must not grow with a soak's minutes.
@@ -70,11 +67,11 @@ func (r *Report) drawn() map[*Trial]bool {
 	drawn := make(map[*Trial]bool)
 	left := drawnTrials
 	for _, t := range r.Trials {
-		if !t.kept() {
-			drawn[t] = true
-		} else if left > 0 {
-			drawn[t] = true
+		if t.kept() {
 			left--
+		}
+		if !t.kept() || left >= 0 {
+			drawn[t] = true
 		}
 	}
 	return drawn
@@ -89,7 +86,7 @@ type segment struct {
 func bar(c ClientGap, t *Trial) []segment {
 	longest := 1.0
 	for _, other := range t.Clients {
-		longest = max(longest, slices.Max(append(other.GapsMs, 0)))
+		longest = max(longest, other.last())
 	}
 	var all []segment
 	for _, name := range phaseNames() {

@@ -94,6 +94,26 @@ func TestReports(t *testing.T) {
 	}
 }
 
+// TestSizes: a room of two that moves beside a room of four does not count.
+func TestSizes(t *testing.T) {
+	moved := func(room string, people int, rehomed, last float64) (all []ClientGap) {
+		for range people {
+			all = append(all, ClientGap{Room: room, GapsMs: []float64{last, 100}, Phases: map[string]float64{"detect": 2, "claim": rehomed - 2}})
+		}
+		return all
+	}
+	both, small := &Trial{Clients: append(moved("a", 2, 900, 9000), moved("large", 4, 15, 300)...)}, &Trial{Clients: moved("a", 2, 10, 200)}
+	r := &Report{Trials: []*Trial{both, small}}
+	r.finish(healedAt)
+	if len(r.Sizes) != 2 || r.Sizes[0].People != 2 || r.Sizes[0].LastMs.Max != 200 || r.Sizes[0].LastMs.Count != 2 ||
+		r.Sizes[1].People != 4 || r.Sizes[1].RehomedMs.P50 != 15 || r.Sizes[1].FirstMs.P50 != 100 || r.Sizes[1].LastMs.P50 != 300 {
+		t.Errorf("%+v", r.Sizes)
+	}
+	if all := sizes([]*Trial{small}); all != nil {
+		t.Errorf("one size: %+v", all)
+	}
+}
+
 func TestOptionsNameEveryFault(t *testing.T) {
 	if err := defaults().Validate(); err != nil {
 		t.Errorf("the defaults: %v", err)

@@ -1,11 +1,14 @@
-// Package measure collects what the lab's tools measured and tells its distribution.
-// It is pure arithmetic, bounded in memory, and knows nothing of what was measured.
+// Package measure collects what the lab's tools measured and tells its distribution,
+// in figures and in a table. It is bounded in memory, and knows nothing of what was measured.
 package measure
 
 import (
+	"fmt"
+	"io"
 	"math"
 	"math/rand/v2"
 	"slices"
+	"text/tabwriter"
 	"time"
 )
 
@@ -54,6 +57,26 @@ func (s *Sample) Distribution() Distribution {
 	}
 	return Distribution{Count: s.count, P50: at(50), P95: at(95), P99: at(99), Max: Milliseconds(s.max)}
 }
+
+// Columns are the head of a row of a Table that ends with a Distribution.
+const Columns = "count\tp50\tp95\tp99\tmax"
+
+// String is the end of a row of a Table.
+func (d Distribution) String() string {
+	if d.Count == 0 {
+		return "0\t-\t-\t-\t-"
+	}
+	return fmt.Sprintf("%d\t%.1f\t%.1f\t%.1f\t%.1f", d.Count, d.P50, d.P95, d.P99, d.Max)
+}
+
+// Table writes lines whose cells end with tabs.
+type Table struct{ *tabwriter.Writer }
+
+// NewTable begins one; Flush ends it.
+func NewTable(w io.Writer) Table { return Table{tabwriter.NewWriter(w, 0, 4, 2, ' ', 0)} }
+
+// Row writes a line. Flush has the error.
+func (t Table) Row(format string, values ...any) { _, _ = fmt.Fprintf(t, format+"\n", values...) }
 
 // Milliseconds keeps one digit after the point.
 func Milliseconds(d time.Duration) float64 {

@@ -6,7 +6,6 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"io"
 	"net"
 	"net/http"
 	"os"
@@ -61,48 +60,29 @@ func (s *Supervisor) handler() http.Handler {
 		answer(w, struct{}{}, nil)
 		s.Stop()
 	})
-	mux.HandleFunc("GET /nodes/{name}/log", s.handleLog)
 	mux.HandleFunc("POST /nodes/{name}/kill", func(w http.ResponseWriter, r *http.Request) {
 		var body killRequest
 		if decode(w, r, &body) {
 			answer(w, struct{}{}, s.kill(r.Context(), r.PathValue("name"), body.Signal))
 		}
 	})
-	mux.HandleFunc("POST /nodes/{name}/start", func(w http.ResponseWriter, r *http.Request) {
-		var body startRequest
-		if decode(w, r, &body) {
-			s.startAndWait(w, r, func(ctx context.Context) (Node, error) {
-				return s.start(ctx, r.PathValue("name"), body.Env)
-			})
+	start := func(run func(ctx context.Context, name string, env []string) (Node, error)) http.HandlerFunc {
+		return func(w http.ResponseWriter, r *http.Request) {
+			var body startRequest
+			if !decode(w, r, &body) {
+				return
+			}
+			node, err := run(r.Context(), r.PathValue("name"), body.Env)
+			if err == nil {
+				s.out.printf("  %s\n", node.line())
+				err = s.waitFor(r.Context(), node)
+			}
+			answer(w, node, err)
 		}
-	})
-	mux.HandleFunc("POST /sfu", func(w http.ResponseWriter, r *http.Request) {
-		var body startRequest
-		if decode(w, r, &body) {
-			s.startAndWait(w, r, func(ctx context.Context) (Node, error) { return s.addSFU(ctx, body.Env) })
-		}
-	})
+	}
+	mux.HandleFunc("POST /nodes/{name}/start", start(s.start))
+	mux.HandleFunc("POST /sfu", start(func(ctx context.Context, _ string, env []string) (Node, error) { return s.addSFU(ctx, env) }))
 	return s.authorize(mux)
-}
-
-func (s *Supervisor) startAndWait(w http.ResponseWriter, r *http.Request, start func(context.Context) (Node, error)) {
-	node, err := start(r.Context())
-	if err == nil {
-		s.out.printf("  %s\n", node.line())
-		err = s.waitFor(r.Context(), node)
-	}
-	answer(w, node, err)
-}
-
-func (s *Supervisor) handleLog(w http.ResponseWriter, r *http.Request) {
-	s.mu.Lock()
-	m, err := s.find(r.PathValue("name"))
-	s.mu.Unlock()
-	if err != nil {
-		answer(w, nil, err)
-		return
-	}
-	_, _ = io.WriteString(w, m.log.text())
 }
 
 // authorize admits only who could read the state file: any page in a browser on this machine can reach a loopback port.

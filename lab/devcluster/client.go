@@ -103,16 +103,28 @@ func (c *Client) Stop(ctx context.Context) error {
 	return c.call(ctx, http.MethodPost, "/stop", nil, nil)
 }
 
-// Logs returns what is kept of a node's log, over all its runs.
+// Logs returns the end of a node's log, over all its runs.
 func (c *Client) Logs(ctx context.Context, name string) (string, error) {
-	body, err := c.send(ctx, http.MethodGet, "/nodes/"+name+"/log", nil)
-	return string(body), err
+	status, err := c.Status(ctx)
+	return logTail(filepath.Join(status.LogDir, name+".log")), err
 }
 
 func (c *Client) call(ctx context.Context, method, path string, body, into any) error {
-	answer, err := c.send(ctx, method, path, body)
-	if err != nil || into == nil {
-		return err
+	answer, err := fetch(ctx, c.http, method, "http://"+c.state.Control+path, c.state.Token, body)
+	if refused, ok := errors.AsType[*statusError](err); ok {
+		switch refused.status {
+		case http.StatusNotFound:
+			return fmt.Errorf("%w (%s)", ErrNoSuchNode, refused.said)
+		case http.StatusConflict:
+			return fmt.Errorf("%w (%s)", ErrConflict, refused.said)
+		}
+		return errors.New(refused.said)
+	}
+	switch {
+	case err != nil:
+		return fmt.Errorf("ask the supervisor: %w", err)
+	case into == nil:
+		return nil
 	}
 	if err := json.Unmarshal(answer, into); err != nil {
 		return fmt.Errorf("decode the supervisor's answer: %w", err)
@@ -120,34 +132,48 @@ func (c *Client) call(ctx context.Context, method, path string, body, into any) 
 	return nil
 }
 
-func (c *Client) send(ctx context.Context, method, path string, body any) ([]byte, error) {
-	content, err := json.Marshal(body)
-	if err != nil {
-		return nil, fmt.Errorf("encode the request: %w", err)
+// statusError is an answer other than 200.
+type statusError struct {
+	url, said string
+	status    int
+}
+
+// Error shows the answer.
+func (e *statusError) Error() string {
+	return fmt.Sprintf("%s answered %d: %s", e.url, e.status, e.said)
+}
+
+// answerBytes bounds an answer.
+const answerBytes = 4 << 20
+
+// fetch asks an address, with a token and a body of JSON if there are any.
+func fetch(ctx context.Context, client *http.Client, method, url, token string, body any) ([]byte, error) {
+	var content []byte
+	if body != nil {
+		content, _ = json.Marshal(body) // our own requests can be encoded
 	}
-	request, err := http.NewRequestWithContext(ctx, method, "http://"+c.state.Control+path, bytes.NewReader(content))
+	request, err := http.NewRequestWithContext(ctx, method, url, bytes.NewReader(content))
 	if err != nil {
-		return nil, fmt.Errorf("ask the supervisor: %w", err)
+		return nil, fmt.Errorf("ask %s: %w", url, err)
 	}
-	request.Header.Set("Authorization", "Bearer "+c.state.Token)
-	response, err := c.http.Do(request)
+	if token != "" {
+		request.Header.Set("Authorization", "Bearer "+token)
+	}
+	response, err := client.Do(request)
 	if err != nil {
-		return nil, fmt.Errorf("ask the supervisor: %w", err)
+		return nil, err
 	}
 	defer response.Body.Close()
-	answer, err := io.ReadAll(response.Body)
+	answer, err := io.ReadAll(io.LimitReader(response.Body, answerBytes))
 	if err != nil {
-		return nil, fmt.Errorf("read the supervisor's answer: %w", err)
+		return nil, fmt.Errorf("read the answer of %s: %w", url, err)
 	}
 	if response.StatusCode != http.StatusOK {
-		text := strings.TrimSpace(string(answer))
-		switch response.StatusCode {
-		case http.StatusNotFound:
-			return nil, fmt.Errorf("%w (%s)", ErrNoSuchNode, text)
-		case http.StatusConflict:
-			return nil, fmt.Errorf("%w (%s)", ErrConflict, text)
-		}
-		return nil, errors.New(text)
+		return nil, &statusError{url: url, said: fmt.Sprintf("%.2000s", bytes.TrimSpace(answer)), status: response.StatusCode}
 	}
 	return answer, nil
+}
+
+func get(ctx context.Context, client *http.Client, url, token string) ([]byte, error) {
+	return fetch(ctx, client, http.MethodGet, url, token, nil)
 }

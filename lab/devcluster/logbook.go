@@ -10,8 +10,8 @@ import (
 )
 
 const (
-	logKeepBytes = 1 << 20  // of each node's log in memory; the oldest half is dropped when it is full
-	logFileBytes = 64 << 20 // of each node's log on disk; later lines are dropped, and the last line says so
+	logTailBytes = 1 << 20  // of a log that are read again
+	logFileBytes = 64 << 20 // of each node's log; later lines are dropped, and the last line says so
 )
 
 // terminal serializes lines of many children onto one writer. It never blocks a child: lines that do not fit are
@@ -52,20 +52,21 @@ func (t *terminal) close() {
 // logbook is one node's log over all its runs; a child's standard error is copied to it.
 type logbook struct {
 	show func(line []byte) // decides what the terminal sees of a whole line
+	path string
 
 	mu      sync.Mutex // guards the fields below
 	partial []byte
-	kept    bytes.Buffer
-	file    *os.File
+	file    *os.File // nil when it is full or closed
 	written int
 }
 
 func openLogbook(dir, name string, show func(line []byte)) (*logbook, error) {
-	file, err := os.OpenFile(filepath.Join(dir, name+".log"), os.O_CREATE|os.O_APPEND|os.O_WRONLY, 0o600)
+	path := filepath.Join(dir, name+".log")
+	file, err := os.OpenFile(path, os.O_CREATE|os.O_APPEND|os.O_WRONLY, 0o600)
 	if err != nil {
 		return nil, fmt.Errorf("open the log of %s: %w", name, err)
 	}
-	return &logbook{show: show, file: file}, nil
+	return &logbook{show: show, path: path, file: file}, nil
 }
 
 // Write takes a piece of the log, not necessarily whole lines.
@@ -75,24 +76,20 @@ func (l *logbook) Write(piece []byte) (int, error) {
 	l.keep(piece)
 	l.partial = append(l.partial, piece...)
 	for {
-		end := bytes.IndexByte(l.partial, '\n')
-		if end < 0 {
+		line, rest, whole := bytes.Cut(l.partial, []byte("\n"))
+		if !whole {
 			break
 		}
-		l.show(l.partial[:end])
-		l.partial = l.partial[end+1:]
+		l.show(line)
+		l.partial = rest
 	}
-	if len(l.partial) > logKeepBytes { // a line without an end
+	if len(l.partial) > logTailBytes { // a line without an end
 		l.partial = nil
 	}
 	return len(piece), nil
 }
 
 func (l *logbook) keep(piece []byte) {
-	if l.kept.Len()+len(piece) > logKeepBytes {
-		l.kept.Next(min(l.kept.Len(), logKeepBytes/2+len(piece)))
-	}
-	l.kept.Write(piece)
 	if l.file == nil {
 		return
 	}
@@ -105,11 +102,20 @@ func (l *logbook) keep(piece []byte) {
 	_, _ = l.file.Write(piece)
 }
 
-// text returns what is kept in memory.
-func (l *logbook) text() string {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	return l.kept.String()
+func (l *logbook) text() string { return logTail(l.path) }
+
+// logTail is the end of a log; empty if there is none.
+func logTail(path string) string {
+	file, err := os.Open(path)
+	if err != nil {
+		return ""
+	}
+	defer file.Close()
+	if _, err := file.Seek(-logTailBytes, io.SeekEnd); err != nil { // it is shorter
+		_, _ = file.Seek(0, io.SeekStart)
+	}
+	text, _ := io.ReadAll(file)
+	return string(text)
 }
 
 func (l *logbook) close() {

@@ -5,7 +5,6 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"io"
 	"net/http"
 	"slices"
 	"time"
@@ -14,8 +13,6 @@ import (
 )
 
 const readyPoll = 50 * time.Millisecond
-
-const readyBodyBytes = 1 << 20
 
 var errNotYet = errors.New("not ready")
 
@@ -141,28 +138,4 @@ func seesAll(body []byte, media []Node) error {
 		}
 	}
 	return nil
-}
-
-// get fetches an address; anything but 200 is an error that shows the answer.
-func get(ctx context.Context, client *http.Client, url, token string) ([]byte, error) {
-	request, err := http.NewRequestWithContext(ctx, http.MethodGet, url, nil)
-	if err != nil {
-		return nil, fmt.Errorf("ask %s: %w", url, err)
-	}
-	if token != "" {
-		request.Header.Set("Authorization", "Bearer "+token)
-	}
-	response, err := client.Do(request)
-	if err != nil {
-		return nil, err
-	}
-	defer response.Body.Close()
-	body, err := io.ReadAll(io.LimitReader(response.Body, readyBodyBytes))
-	if err != nil {
-		return nil, fmt.Errorf("read the answer of %s: %w", url, err)
-	}
-	if response.StatusCode != http.StatusOK {
-		return nil, fmt.Errorf("%s answered %s: %.200s", url, response.Status, body)
-	}
-	return body, nil
 }

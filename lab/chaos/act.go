@@ -29,28 +29,32 @@ type act struct {
 	fault  func(ctx context.Context, c *Chaos, node string) hosts.Fault
 }
 
-// do performs acts in a row. Healing undoes all of them.
-func do(acts ...act) strike {
-	return func(ctx context.Context, c *Chaos, w *World) (heal, error) {
-		var heals []heal
-		healAll := func(ctx context.Context) error {
-			var errs []error
-			for _, one := range heals {
-				errs = append(errs, one(ctx))
-			}
-			return errors.Join(errs...)
-		}
-		for _, a := range acts {
-			for _, node := range a.whom(ctx, c, w) {
-				one, err := c.act(ctx, w, a, node)
-				if err != nil {
-					return nil, errors.Join(err, healAll(ctx))
-				}
-				heals = append(heals, one)
-			}
-		}
-		return healAll, nil
+// strike does all that a scenario is. Healing undoes it.
+func (c *Chaos) strike(ctx context.Context, w *World, s scenario) (heal, error) {
+	if s.strike != nil {
+		return s.strike(ctx, c, w)
 	}
+	var heals []heal
+	healAll := func(ctx context.Context) error {
+		var errs []error
+		for _, one := range heals {
+			errs = append(errs, one(ctx))
+		}
+		return errors.Join(errs...)
+	}
+	for _, a := range s.acts {
+		for _, node := range a.whom(ctx, c, w) {
+			one, err := c.act(ctx, w, a, node)
+			if err != nil {
+				return nil, errors.Join(err, healAll(ctx))
+			}
+			heals = append(heals, one)
+		}
+	}
+	if s.expect.Smooth {
+		return func(ctx context.Context) error { return c.awaitLeaving(ctx, w.Faults[0].Node, healAll) }, nil
+	}
+	return healAll, nil
 }
 
 func (c *Chaos) act(ctx context.Context, w *World, a act, node devcluster.Node) (heal, error) {
@@ -94,13 +98,11 @@ func (c *Chaos) onCable(w *World, node devcluster.Node, what string, how hosts.F
 	}, nil
 }
 
-func (c *Chaos) restart(nodes ...string) heal {
+// restart and thaw work also when the run is being ended: no node of a user's cluster stays dead or frozen.
+func (c *Chaos) restart(node string, env ...string) heal {
 	return func(ctx context.Context) error {
-		ctx = context.WithoutCancel(ctx) // a run that is being ended leaves a whole cluster, too
-		for _, node := range nodes {
-			if _, err := c.cluster.StartNode(ctx, node); err != nil {
-				return fmt.Errorf("start %s again: %w", node, err)
-			}
+		if _, err := c.cluster.StartNode(context.WithoutCancel(ctx), node, env...); err != nil {
+			return fmt.Errorf("start %s again: %w", node, err)
 		}
 		return nil
 	}
@@ -108,7 +110,6 @@ func (c *Chaos) restart(nodes ...string) heal {
 
 func (c *Chaos) thaw(node string) heal {
 	return func(ctx context.Context) error {
-		// Also when the run is being ended: no process of a user's cluster stays frozen.
 		return c.cluster.Kill(context.WithoutCancel(ctx), node, syscall.SIGCONT)
 	}
 }
@@ -179,18 +180,12 @@ func blockControl(signaling int) act {
 const leaveLimit = 40 * time.Second
 
 // awaitLeaving waits, before it mends, for a media node to leave, and then starts it again.
-func awaitLeaving(a act) strike {
-	return func(ctx context.Context, c *Chaos, w *World) (heal, error) {
-		mend, err := do(a)(ctx, c, w)
-		return func(ctx context.Context) error {
-			victim := w.Faults[0].Node
-			left := poll(ctx, leaveLimit, func() error { return c.dead(ctx, victim) })
-			if err := mend(ctx); err != nil || left != nil {
-				return err
-			}
-			return c.restart(victim)(ctx)
-		}, err
+func (c *Chaos) awaitLeaving(ctx context.Context, node string, mend heal) error {
+	left := poll(ctx, leaveLimit, func() error { return c.dead(ctx, node) })
+	if err := mend(ctx); err != nil || left != nil {
+		return err
 	}
+	return c.restart(node)(ctx)
 }
 
 func steps() []string { return []string{"rehome.before-swap", "rehome.after-swap", "notify.before"} }
@@ -221,8 +216,8 @@ func armSignaling(ctx context.Context, c *Chaos, trial int) error {
 
 func killUnderArmedSignaling(ctx context.Context, c *Chaos, w *World) (heal, error) {
 	doomed := c.crowd.armed
-	restart, err := do(act{what: "killed", whom: victims(1), signal: syscall.SIGKILL})(ctx, c, w)
-	if err != nil {
+	victim := victims(1)(ctx, c, w)[0]
+	if err := c.signal(ctx, w, victim, "killed", syscall.SIGKILL); err != nil {
 		return nil, err
 	}
 	f := Fault{Node: doomed, Role: devcluster.RoleSignaling, What: "killed by itself at " + c.crowd.step, At: time.Now()}
@@ -234,23 +229,17 @@ func killUnderArmedSignaling(ctx context.Context, c *Chaos, w *World) (heal, err
 				return err
 			}
 		}
-		return errors.Join(c.restart(doomed)(ctx), restart(ctx))
+		return errors.Join(c.restart(doomed)(ctx), c.restart(victim.Name)(ctx))
 	}, nil
 }
 
-var errAlive = errors.New("it runs")
-
 func (c *Chaos) dead(ctx context.Context, node string) error {
-	status, err := c.cluster.Status(ctx)
-	if err != nil {
-		return err
-	}
-	for _, n := range status.Nodes {
+	for _, n := range c.nodes(ctx, devcluster.RoleSFU, devcluster.RoleSignaling) {
 		if n.Name == node && n.State == devcluster.StateDead {
 			return nil
 		}
 	}
-	return errAlive
+	return errors.New("it runs")
 }
 
 // victims chooses media nodes that hold rooms: first the one with the browsers; in every other trial the one with the

@@ -95,15 +95,14 @@ func (c *Chaos) Run(ctx context.Context) (*Report, error) {
 func (c *Chaos) trials(ctx context.Context, report *Report) error {
 	until := time.Now().Add(c.options.Soak)
 	for n := 1; ctx.Err() == nil; n++ {
-		if c.options.Scenario == Soak {
+		name := c.options.Scenario
+		if s, _ := find(name); n > c.options.Trials && name != Soak || n > 1 && s.once {
+			return nil
+		}
+		if name == Soak {
 			if !time.Now().Before(until) || n > maxTrials {
 				return nil
 			}
-		} else if n > c.options.Trials || c.options.Scenario == Calm && n > 1 {
-			return nil
-		}
-		name := c.options.Scenario
-		if name == Soak {
 			faults := c.options.soakFaults()
 			name = faults[c.random.IntN(len(faults))]
 		}
@@ -137,7 +136,7 @@ func (c *Chaos) trial(ctx context.Context, n int, name Name) (*Trial, error) {
 	began := time.Now()
 	watch := c.watch(ctx, w)
 	defer watch()
-	heal, err := s.strike(ctx, c, w)
+	heal, err := c.strike(ctx, w, s)
 	if err != nil {
 		return nil, err
 	}

@@ -60,7 +60,7 @@ func (c *crowd) join(ctx context.Context, status devcluster.Status) error {
 	if c.stack, err = c.newStack(); err != nil {
 		return err
 	}
-	if err := c.openAll(ctx, nodes, ""); err != nil {
+	if err := c.openAll(ctx, nodes); err != nil {
 		return err
 	}
 	if err := c.openBrowsers(ctx); err != nil {

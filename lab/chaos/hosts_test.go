@@ -20,7 +20,7 @@ func TestHurtHosts(t *testing.T) {
 	mayMakeHosts(t)
 	before := machine(t)
 	t.Run("all", func(t *testing.T) { // ends when each of them has
-		for _, scenario := range those(func(s scenario) bool { return s.hosts }) {
+		for _, scenario := range those(scenario.hosts) {
 			if scenario == ControlBlockedOne {
 				continue // It takes a minute: soaks draw it, and signaling/cutoff_test.go has the rule.
 			}

@@ -48,9 +48,9 @@ func (o Options) homes(nodes []ring.NodeID) []ring.NodeID {
 	return homes
 }
 
-func (c *crowd) openAll(ctx context.Context, nodes []ring.NodeID, round string) error {
+func (c *crowd) openAll(ctx context.Context, nodes []ring.NodeID) error {
 	for i, home := range c.chaos.options.homes(nodes) {
-		if err := c.open(ctx, roomOn(nodes, home, fmt.Sprintf("%s%sroom%d", c.chaos.prefix(), round, i+1)), c.chaos.options.Peers); err != nil {
+		if err := c.open(ctx, roomOn(nodes, home, fmt.Sprintf("%sroom%d", c.chaos.prefix(), i+1)), c.chaos.options.Peers); err != nil {
 			return err
 		}
 	}
@@ -61,43 +61,9 @@ func (c *crowd) openAll(ctx context.Context, nodes []ring.NodeID, round string) 
 	return c.open(ctx, c.large, c.chaos.options.Large)
 }
 
-// calmLimit bounds the wait until reservations of the last crowd lapse, which takes 30 s.
-const calmLimit = 90 * time.Second
-
-// gather opens all rooms on the one node again, once the others have forgotten the last crowd's load.
-func gather(ctx context.Context, c *Chaos, trial int) error {
-	if trial == 1 {
-		c.measured(ctx)
-		return nil
-	}
-	status, err := c.cluster.Status(ctx)
-	if err != nil {
-		return err
-	}
-	for _, p := range slices.Clone(c.crowd.people) {
-		c.crowd.close(p.room)
-	}
-	err = poll(ctx, calmLimit, func() error {
-		for node, load := range c.look(ctx).Loads {
-			if load.EgressBitsPerSecond > load.CeilingBitsPerSecond/20 || load.EgressPacketsPerSecond > load.CeilingPacketsPerSecond/20 {
-				return fmt.Errorf("%s still has the last crowd's load", node)
-			}
-		}
-		return nil
-	})
-	if err != nil {
-		return err
-	}
-	if err := c.crowd.openAll(ctx, mediaNodes(status), fmt.Sprintf("t%d-", trial)); err != nil {
-		return err
-	}
-	c.measured(ctx)
-	return nil
-}
-
-// measured waits until the crowded node reports what its rooms send instead of what they were expected to send. After
+// awaitMeasured waits until the crowded node reports what its rooms send instead of what they were expected to send. After
 // the limit the run goes on.
-func (c *Chaos) measured(ctx context.Context) {
+func awaitMeasured(ctx context.Context, c *Chaos, _ int) error {
 	looks := 0
 	_ = poll(ctx, c.options.patience.settle, func() error {
 		looks++
@@ -116,6 +82,7 @@ func (c *Chaos) measured(ctx context.Context) {
 		}
 		return nil
 	})
+	return nil
 }
 
 func killCrowded(ctx context.Context, c *Chaos, w *World) (heal, error) {
@@ -132,7 +99,6 @@ func killCrowded(ctx context.Context, c *Chaos, w *World) (heal, error) {
 	err := c.signal(ctx, w, devcluster.Node{Name: crowded, Role: devcluster.RoleSFU}, "killed", syscall.SIGKILL)
 	return func(ctx context.Context) error {
 		backoff.Sleep(ctx, reportsAfter)
-		_, err := c.cluster.StartNode(context.WithoutCancel(ctx), crowded, generous()...)
-		return err
+		return c.restart(crowded, generous()...)(ctx)
 	}, err
 }

@@ -33,18 +33,22 @@ const (
 
 type heal func(context.Context) error
 
-type strike func(ctx context.Context, c *Chaos, w *World) (heal, error)
-
 type scenario struct {
 	name     Name
 	sentence string
 	expect   Expect
 	hold     time.Duration // how long the fault lasts where no room has to move
+	acts     []act         // what is done, in a row
 	prepare  func(ctx context.Context, c *Chaos, trial int) error
-	strike   strike
-	hosts    bool // it hurts cables: each node must be a host of its own
-	cut      bool // it may last longer, by --cut
-	soak     bool // a soak draws it
+	strike   func(ctx context.Context, c *Chaos, w *World) (heal, error) // instead of acts
+	cut      bool                                                        // it may last longer, by --cut
+	soak     bool                                                        // a soak draws it
+	once     bool                                                        // one trial a run
+}
+
+// hosts says whether it hurts cables: each node must be a host of its own.
+func (s scenario) hosts() bool {
+	return slices.ContainsFunc(s.acts, func(a act) bool { return a.fault != nil })
 }
 
 const (
@@ -59,96 +63,93 @@ const (
 )
 
 func scenarios() []scenario {
-	return slices.Concat(ofProcesses(), ofCables(), []scenario{
-		{
-			name: Calm, sentence: "nobody is hurt, while the machine is busy and gossip is lossy",
-			expect: Expect{Stays: true, Calm: true}, strike: keepBusy,
-		},
-		{name: Soak, sentence: "random faults, one after the other"},
-	})
-}
-
-func ofProcesses() []scenario {
-	moves, noStore := Expect{Moves: true}, Expect{Store: true}
-	kill, freeze := syscall.SIGKILL, syscall.SIGSTOP
+	const kill, freeze = syscall.SIGKILL, syscall.SIGSTOP
+	moves, noStore, stays := Expect{Moves: true}, Expect{Store: true}, Expect{Stays: true}
+	returns := Expect{Moves: true, Returns: true}
+	store, nodes := all(devcluster.RoleStore), all(devcluster.RoleSFU, devcluster.RoleSignaling)
+	fromMedia := act{what: "cut off from the media nodes", whom: anySignaling, fault: fromAll(devcluster.RoleSFU)}
 	return []scenario{
 		{
 			name: Kill, sentence: "a media node is killed with SIGKILL, and started again when its rooms have moved",
-			expect: moves, soak: true, strike: do(act{what: "killed", whom: victims(1), signal: kill}),
+			expect: moves, soak: true, acts: []act{{what: "killed", whom: victims(1), signal: kill}},
 		},
 		{
 			name: Freeze, sentence: "a media node is stopped with SIGSTOP until its rooms have moved, and then wakes up believing in them",
-			expect: moves, soak: true, strike: do(act{what: "frozen", whom: victims(1), signal: freeze}),
+			expect: moves, soak: true, acts: []act{{what: "frozen", whom: victims(1), signal: freeze}},
 		},
 		{
 			name: StoreKill, sentence: "the store is killed and comes back with nothing in it",
-			expect: noStore, hold: away, soak: true, strike: do(act{what: "killed", whom: all(devcluster.RoleStore), signal: kill}),
+			expect: noStore, hold: away, soak: true, acts: []act{{what: "killed", whom: store, signal: kill}},
 		},
 		{
 			name: StorePause, sentence: "the store answers nobody for some seconds",
-			expect: noStore, hold: away, soak: true, strike: do(act{what: "frozen", whom: all(devcluster.RoleStore), signal: freeze}),
+			expect: noStore, hold: away, soak: true, acts: []act{{what: "frozen", whom: store, signal: freeze}},
 		},
 		{
 			name: "edge-kill", sentence: "a signaling node is killed; its clients resume at another one",
-			expect: noStore, hold: away, soak: true, strike: do(act{what: "killed", whom: anySignaling, signal: kill}),
+			expect: noStore, hold: away, soak: true, acts: []act{{what: "killed", whom: anySignaling, signal: kill}},
 		},
 		{
 			name: "two-of-three", sentence: "two media nodes are killed at the same time",
-			expect: moves, soak: true, strike: do(act{what: "killed", whom: victims(2), signal: kill}),
+			expect: moves, soak: true, acts: []act{{what: "killed", whom: victims(2), signal: kill}},
 		},
 		{
 			name: DoubleFault, sentence: "a media node is killed, and the signaling node that moves its rooms kills itself at a named step of that",
 			expect: moves, soak: true, prepare: armSignaling, strike: killUnderArmedSignaling,
 		},
-		{name: Crowd, sentence: "the media node with nearly all rooms is killed", expect: moves, prepare: gather, strike: killCrowded},
-	}
-}
-
-func ofCables() []scenario {
-	moves, stays, noStore := Expect{Moves: true}, Expect{Stays: true}, Expect{Store: true}
-	returns := Expect{Moves: true, Returns: true}
-	return []scenario{
+		{name: Crowd, sentence: "the media node with nearly all rooms is killed", expect: moves, once: true, prepare: awaitMeasured, strike: killCrowded},
 		{
 			name: Partition, sentence: "a media node is cut off from everybody until its rooms have moved",
-			expect: returns, hosts: true, cut: true, soak: true, strike: do(act{what: "cut off", whom: victims(1), fault: fromAll()}),
+			expect: returns, cut: true, soak: true, acts: []act{{what: "cut off", whom: victims(1), fault: fromAll()}},
 		},
 		{
 			name: HalfPartition, sentence: "a media node is cut off from the other nodes and the store, while people still reach it, until its rooms have moved",
-			expect: returns, hosts: true, cut: true, soak: true, strike: do(act{
+			expect: returns, cut: true, soak: true, acts: []act{{
 				what: "cut off from the other nodes and the store", whom: victims(1),
 				fault: fromAll(devcluster.RoleStore, devcluster.RoleSFU, devcluster.RoleSignaling),
-			}),
+			}},
 		},
 		{
 			name: "edge-partition", sentence: "a signaling node is cut off from all media nodes, and from nobody else",
-			expect: noStore, hold: away, hosts: true, cut: true, soak: true, strike: do(cutFromMedia()),
+			expect: noStore, hold: away, cut: true, soak: true, acts: []act{fromMedia},
 		},
 		{
-			name:     "edge-partition-kill",
-			sentence: "a signaling node is cut off from all media nodes, and from nobody else, and a media node is killed in that moment",
-			expect:   moves, hosts: true, soak: true, strike: do(cutFromMedia(), act{what: "killed", whom: victims(1), signal: syscall.SIGKILL}),
+			name: "edge-partition-kill", sentence: "a signaling node is cut off from all media nodes, and from nobody else, and a media node is killed in that moment",
+			expect: moves, soak: true, acts: []act{fromMedia, {what: "killed", whom: victims(1), signal: kill}},
 		},
 		{
-			name: Loss, sentence: "some of a media node's packets are lost",
-			expect: stays, hold: hurtFor, hosts: true, soak: true, strike: do(act{what: "lossy", whom: victims(1), fault: lossy}),
+			name: Loss, sentence: "some of a media node's packets are lost", expect: stays, hold: hurtFor, soak: true,
+			acts: []act{{what: "lossy", whom: victims(1), fault: func(_ context.Context, c *Chaos, _ string) hosts.Fault {
+				return hosts.Fault{Percent: c.options.Percent}
+			}}},
 		},
 		{
-			name: Delay, sentence: "all of a media node's packets are late",
-			expect: stays, hold: hurtFor, hosts: true, soak: true, strike: do(act{what: "slow", whom: victims(1), fault: slow}),
+			name: Delay, sentence: "all of a media node's packets are late", expect: stays, hold: hurtFor, soak: true,
+			acts: []act{{what: "slow", whom: victims(1), fault: func(_ context.Context, c *Chaos, _ string) hosts.Fault {
+				return hosts.Fault{Delay: c.options.Delay}
+			}}},
 		},
 		{
 			name: "udp-blocked", sentence: "no UDP passes between any two nodes, only TCP; people's media does",
-			expect: stays, hold: hurtFor, hosts: true, soak: true,
-			strike: do(act{what: "without UDP", whom: all(devcluster.RoleSFU, devcluster.RoleSignaling), fault: withoutUDP}),
+			expect: stays, hold: hurtFor, soak: true, acts: []act{{what: "without UDP", whom: nodes, fault: func(ctx context.Context, c *Chaos, node string) hosts.Fault {
+				f := fromAll(devcluster.RoleSFU, devcluster.RoleSignaling)(ctx, c, node)
+				f.UDP = true
+				return f
+			}}},
 		},
 		{
 			name: "control-blocked", sentence: "no signaling node reaches the control port of a media node, until its rooms have moved",
-			expect: Expect{Moves: true, Smooth: true}, hosts: true, soak: true, strike: awaitLeaving(blockControl(2)),
+			expect: Expect{Moves: true, Smooth: true}, soak: true, acts: []act{blockControl(2)},
 		},
 		{
 			name: ControlBlockedOne, sentence: "one signaling node does not reach the control port of a media node",
-			expect: stays, hold: blockedFor, hosts: true, soak: true, strike: do(blockControl(1)),
+			expect: stays, hold: blockedFor, soak: true, acts: []act{blockControl(1)},
 		},
+		{
+			name: Calm, sentence: "nobody is hurt, while the machine is busy and gossip is lossy",
+			expect: Expect{Stays: true, Calm: true}, once: true, strike: keepBusy,
+		},
+		{name: Soak, sentence: "random faults, one after the other"},
 	}
 }
 
@@ -183,27 +184,9 @@ func Names() []string {
 // NeedsHosts says whether a scenario hurts cables.
 func NeedsHosts(name Name) bool {
 	s, known := find(name)
-	return known && s.hosts
+	return known && s.hosts()
 }
 
 func (o Options) soakFaults() []Name {
-	return those(func(s scenario) bool { return s.soak && (o.Network != nil || !s.hosts) })
-}
-
-func lossy(_ context.Context, c *Chaos, _ string) hosts.Fault {
-	return hosts.Fault{Percent: c.options.Percent}
-}
-
-func slow(_ context.Context, c *Chaos, _ string) hosts.Fault {
-	return hosts.Fault{Delay: c.options.Delay}
-}
-
-func withoutUDP(ctx context.Context, c *Chaos, node string) hosts.Fault {
-	f := fromAll(devcluster.RoleSFU, devcluster.RoleSignaling)(ctx, c, node)
-	f.UDP = true
-	return f
-}
-
-func cutFromMedia() act {
-	return act{what: "cut off from the media nodes", whom: anySignaling, fault: fromAll(devcluster.RoleSFU)}
+	return those(func(s scenario) bool { return s.soak && (o.Network != nil || !s.hosts()) })
 }

@@ -4,22 +4,23 @@ import (
 	"context"
 	"math"
 	"os"
-	"runtime"
 	"slices"
 	"time"
 
-	"github.com/holdfast-rtc/holdfast/lab/measure"
+	"github.com/holdfast-rtc/holdfast/backoff"
 )
 
 // accountInterval is how much CPU time a killed process may take with it.
 const accountInterval = time.Second
 
-// account adds up the CPU time of the cluster's processes over all their runs.
+// itself is the name of this process in the account.
+const itself = "load itself"
+
+// account adds up the CPU time of the cluster's processes and of this one, over all their runs.
 type account struct {
 	cluster Cluster // nil: only this process
 	order   []string
 	runs    map[int]*processRun // by pid
-	self    processRun
 }
 
 type processRun struct {
@@ -33,24 +34,17 @@ func newAccount(cluster Cluster) *account {
 
 // run reads until ctx ends, and once more then.
 func (a *account) run(ctx context.Context) error {
-	a.self.first, _ = cpuTime(os.Getpid())
-	a.read(ctx, true)
-	tick := time.NewTicker(accountInterval)
-	defer tick.Stop()
-	for {
-		select {
-		case <-ctx.Done():
-			a.read(context.WithoutCancel(ctx), false)
-			a.self.last, _ = cpuTime(os.Getpid())
-			return nil
-		case <-tick.C:
-			a.read(ctx, false)
-		}
+	a.readAll(ctx, true)
+	for backoff.Sleep(ctx, accountInterval) {
+		a.readAll(ctx, false)
 	}
+	a.readAll(context.WithoutCancel(ctx), false)
+	return nil
 }
 
-// read reads every process once. All that a process used which started during the run counts.
-func (a *account) read(ctx context.Context, first bool) {
+// readAll reads every process once. All that a process used which started during the run counts.
+func (a *account) readAll(ctx context.Context, first bool) {
+	a.read(os.Getpid(), itself, first)
 	if a.cluster == nil {
 		return
 	}
@@ -61,30 +55,30 @@ func (a *account) read(ctx context.Context, first bool) {
 		return // it is busy, or gone: the next reading tells
 	}
 	for _, node := range status.Nodes {
-		if node.Pid == 0 {
-			continue
-		}
-		used, err := cpuTime(node.Pid)
-		if err != nil {
-			continue // it has ended
-		}
-		run := a.runs[node.Pid]
-		if run == nil {
-			run = &processRun{name: node.Name}
-			if first {
-				run.first = used
-			}
-			a.runs[node.Pid] = run
-			if !slices.Contains(a.order, node.Name) {
-				a.order = append(a.order, node.Name)
-			}
-		}
-		run.last = used
+		a.read(node.Pid, node.Name, first)
 	}
 }
 
-func (a *account) report(elapsedSeconds float64) []ProcessCPU {
-	all := []ProcessCPU{}
+func (a *account) read(pid int, name string, first bool) {
+	used, err := cpuTime(pid)
+	if pid == 0 || err != nil {
+		return // it has ended
+	}
+	if a.runs[pid] == nil {
+		a.runs[pid] = &processRun{name: name}
+		if first {
+			a.runs[pid].first = used
+		}
+		if !slices.Contains(a.order, name) {
+			a.order = append(a.order, name)
+		}
+	}
+	a.runs[pid].last = used
+}
+
+// report returns what the cluster used, and this process.
+func (a *account) report(elapsedSeconds float64) (cluster []ProcessCPU, own ProcessCPU) {
+	cluster = []ProcessCPU{}
 	for _, name := range a.order {
 		var used time.Duration
 		for _, run := range a.runs {
@@ -92,29 +86,14 @@ func (a *account) report(elapsedSeconds float64) []ProcessCPU {
 				used += run.last - run.first
 			}
 		}
-		all = append(all, ProcessCPU{Process: name, CPUSeconds: round2(used.Seconds()), Cores: share(used, elapsedSeconds)})
+		one := ProcessCPU{Process: name, CPUSeconds: round2(used.Seconds()), Cores: round2(used.Seconds() / max(elapsedSeconds, 0.1))}
+		if name == itself {
+			own = one
+		} else {
+			cluster = append(cluster, one)
+		}
 	}
-	return all
-}
-
-func (a *account) generator(lives []life, elapsedSeconds float64) Generator {
-	used := a.self.last - a.self.first
-	g := Generator{
-		CPUSeconds: round2(used.Seconds()), Cores: share(used, elapsedSeconds),
-		ResidentBytes: residentBytes(), Goroutines: runtime.NumGoroutine(),
-	}
-	for _, one := range lives {
-		g.LongestDelayMs = max(g.LongestDelayMs, measure.Milliseconds(one.stats.SendLag))
-		g.FramesLeftOut += one.stats.FramesLeftOut
-	}
-	return g
-}
-
-func share(used time.Duration, elapsedSeconds float64) float64 {
-	if elapsedSeconds <= 0 {
-		return 0
-	}
-	return round2(used.Seconds() / elapsedSeconds)
+	return cluster, own
 }
 
 func round2(x float64) float64 { return math.Round(x*100) / 100 }

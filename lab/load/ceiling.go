@@ -3,12 +3,10 @@ package load
 import (
 	"cmp"
 	"context"
-	"fmt"
 	"slices"
-	"strings"
-	"text/tabwriter"
 	"time"
 
+	"github.com/holdfast-rtc/holdfast/backoff"
 	"github.com/holdfast-rtc/holdfast/ring"
 )
 
@@ -33,23 +31,14 @@ type ceilings struct {
 
 // run looks until ctx ends and leaves out looks that fail.
 func (c *ceilings) run(ctx context.Context) error {
-	if c.options.Cluster == nil {
-		return nil
-	}
-	tick := time.NewTicker(egressInterval)
-	defer tick.Stop()
 	last := time.Now()
-	for {
-		select {
-		case <-ctx.Done():
-			return nil
-		case now := <-tick.C:
-			if sent, limits, err := c.look(ctx); err == nil {
-				c.count(sent, limits, now.Sub(last))
-				last = now
-			}
+	for c.options.Cluster != nil && backoff.Sleep(ctx, egressInterval) {
+		if sent, limits, err := c.look(ctx); err == nil {
+			c.count(sent, limits, time.Since(last))
+			last = time.Now()
 		}
 	}
+	return nil
 }
 
 func (c *ceilings) look(ctx context.Context) (sent, limits map[ring.NodeID]uint64, err error) {
@@ -99,21 +88,4 @@ func (c *ceilings) report() []NodeEgress {
 	}
 	slices.SortFunc(all, func(a, b NodeEgress) int { return cmp.Compare(a.Node, b.Node) })
 	return all
-}
-
-func (r *Report) writeNodes(text *strings.Builder) {
-	if len(r.Nodes) == 0 {
-		return
-	}
-	rooms := make(map[ring.NodeID]int)
-	for _, room := range r.Rooms {
-		rooms[room.LastNode]++
-	}
-	table := tabwriter.NewWriter(text, 0, 0, 2, ' ', tabwriter.AlignRight)
-	fmt.Fprint(table, "media node\trooms\tmost sent, Mbit/s\tceiling\tover it for, s\t\n")
-	for _, n := range r.Nodes {
-		fmt.Fprintf(table, "%s\t%d\t%.1f\t%.1f\t%.1f\t\n", n.Node, rooms[n.Node], float64(n.MostBitsPerSecond)/1e6, float64(n.CeilingBitsPerSecond)/1e6, n.OverSeconds)
-	}
-	_ = table.Flush() // into a strings.Builder
-	text.WriteString("\n")
 }

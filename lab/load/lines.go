@@ -5,6 +5,8 @@ import (
 	"encoding/json"
 	"fmt"
 	"time"
+
+	"github.com/holdfast-rtc/holdfast/backoff"
 )
 
 // lineEvery is how often a line is written. A pause is in every line that it lasts through.
@@ -26,19 +28,13 @@ func (l *Load) writeLines(ctx context.Context) error {
 	if l.options.Lines == nil {
 		return nil
 	}
-	tick := time.NewTicker(lineEvery)
-	defer tick.Stop()
 	lines := json.NewEncoder(l.options.Lines)
-	for {
-		select {
-		case <-ctx.Done():
-			return nil
-		case <-tick.C:
-			if err := lines.Encode(l.line()); err != nil {
-				return fmt.Errorf("write a line of the run: %w", err)
-			}
+	for backoff.Sleep(ctx, lineEvery) {
+		if err := lines.Encode(l.line()); err != nil {
+			return fmt.Errorf("write a line of the run: %w", err)
 		}
 	}
+	return nil
 }
 
 func (l *Load) line() Line {

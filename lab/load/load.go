@@ -11,12 +11,12 @@ package load
 
 import (
 	"context"
-	"log/slog"
 	"sync"
 	"time"
 
 	"golang.org/x/sync/errgroup"
 
+	"github.com/holdfast-rtc/holdfast/backoff"
 	"github.com/holdfast-rtc/holdfast/lab/peer"
 	"github.com/holdfast-rtc/holdfast/ring"
 )
@@ -29,8 +29,7 @@ type Load struct {
 	options Options
 	people  []*person // in the order in which they join
 
-	mu       sync.Mutex // guards the fields below
-	began    time.Time
+	began    time.Time // set before the watchers start
 	window   time.Time // when the window of the bitrates began
 	atWindow totals
 }
@@ -60,6 +59,7 @@ func New(o Options) (*Load, error) {
 
 // Run lets everybody join, stay and leave, and returns what was measured. If ctx ends early, the report says so.
 func (l *Load) Run(ctx context.Context) (*Report, error) {
+	l.began = time.Now()
 	living, leave := context.WithCancel(context.WithoutCancel(ctx))
 	defer leave()
 	var rooms sync.WaitGroup
@@ -76,26 +76,18 @@ func (l *Load) Run(ctx context.Context) (*Report, error) {
 	watching.Go(func() error { return l.show(watched) })
 	watching.Go(func() error { return l.writeLines(watched) })
 
-	l.begin()
 	l.joinAll(ctx, func(p *person) { rooms.Go(func() { p.run(living) }) })
 	l.settle(ctx)
 	l.stay(ctx)
-	end := time.Now()
-	lives := l.lives()
+	end, sum, lives := time.Now(), l.totals(), l.lives()
 	stopWatching()
 	if err := watching.Wait(); err != nil {
 		return nil, err
 	}
-	report := l.report(lives, end, ctx.Err() != nil)
+	report := l.report(lives, sum, end, ctx.Err() != nil)
 	report.Nodes = egress.report()
-	report.CPU, report.Generator = cpu.report(report.ElapsedSeconds), cpu.generator(lives, report.ElapsedSeconds)
+	report.CPU, report.Generator.ProcessCPU = cpu.report(report.ElapsedSeconds)
 	return report, nil
-}
-
-func (l *Load) begin() {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	l.began = time.Now()
 }
 
 func (l *Load) joinAll(ctx context.Context, start func(*person)) {
@@ -115,40 +107,18 @@ func (l *Load) joinAll(ctx context.Context, start func(*person)) {
 
 // settle waits until everybody is in or refused.
 func (l *Load) settle(ctx context.Context) {
-	limit := time.NewTimer(settleLimit)
-	defer limit.Stop()
-	tick := time.NewTicker(100 * time.Millisecond)
-	defer tick.Stop()
-	for {
+	for limit := time.Now().Add(settleLimit); time.Now().Before(limit); {
 		now := l.totals()
-		if now.joined+now.gone >= len(l.people) {
+		if now.joined+now.gone >= len(l.people) || !backoff.Sleep(ctx, 100*time.Millisecond) {
 			return
-		}
-		select {
-		case <-ctx.Done():
-			return
-		case <-limit.C:
-			return
-		case <-tick.C:
 		}
 	}
 }
 
 func (l *Load) stay(ctx context.Context) {
-	now, at := l.totals(), time.Now()
-	l.mu.Lock()
-	l.window, l.atWindow = at, now
-	l.mu.Unlock()
+	l.window, l.atWindow = time.Now(), l.totals()
 	for _, p := range l.people {
 		p.firstNode = p.peer.Totals().Node
 	}
-	timer := time.NewTimer(l.options.Duration)
-	defer timer.Stop()
-	select {
-	case <-ctx.Done():
-	case <-timer.C:
-	}
+	backoff.Sleep(ctx, l.options.Duration)
 }
-
-// What goes wrong in a crowd is in the counts.
-func quiet() *slog.Logger { return slog.New(slog.DiscardHandler) }

@@ -41,16 +41,3 @@ func parseStat(content []byte) (time.Duration, error) {
 	}
 	return ticks * (time.Second / ticksPerSecond), nil
 }
-
-// residentBytes is this process's memory.
-func residentBytes() int64 {
-	content, err := os.ReadFile("/proc/self/statm")
-	if err != nil {
-		return 0
-	}
-	var size, resident int64
-	if _, err := fmt.Sscan(string(content), &size, &resident); err != nil {
-		return 0
-	}
-	return resident * int64(os.Getpagesize())
-}

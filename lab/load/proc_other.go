@@ -8,5 +8,3 @@ import (
 )
 
 func cpuTime(int) (time.Duration, error) { return 0, errors.ErrUnsupported }
-
-func residentBytes() int64 { return 0 }

@@ -5,6 +5,8 @@ import (
 	"fmt"
 	"io"
 	"time"
+
+	"github.com/holdfast-rtc/holdfast/backoff"
 )
 
 // The progress is one line that is rewritten, or one after the other.
@@ -22,25 +24,16 @@ func (l *Load) show(ctx context.Context) error {
 		interval, before, after = rewriteInterval, "\r\x1b[K", ""
 		defer func() { _, _ = io.WriteString(l.options.Progress, "\n") }()
 	}
-	tick := time.NewTicker(interval)
-	defer tick.Stop()
 	last, at := l.totals(), time.Now()
-	for {
-		select {
-		case <-ctx.Done():
-			return nil
-		case now := <-tick.C:
-			present := l.totals()
-			l.mu.Lock()
-			since := now.Sub(l.began)
-			l.mu.Unlock()
-			line := progressLine(since, len(l.people), present, bitrate(last, present, now.Sub(at)))
-			if _, err := io.WriteString(l.options.Progress, before+line+after); err != nil {
-				return fmt.Errorf("show the progress: %w", err)
-			}
-			last, at = present, now
+	for backoff.Sleep(ctx, interval) {
+		now, present := time.Now(), l.totals()
+		line := progressLine(now.Sub(l.began), len(l.people), present, bitrate(last, present, now.Sub(at)))
+		if _, err := io.WriteString(l.options.Progress, before+line+after); err != nil {
+			return fmt.Errorf("show the progress: %w", err)
 		}
+		last, at = present, now
 	}
+	return nil
 }
 
 func progressLine(since time.Duration, people int, t totals, b Bitrate) string {

@@ -1,7 +1,6 @@
 package load
 
 import (
-	"maps"
 	"slices"
 	"time"
 
@@ -12,7 +11,7 @@ import (
 )
 
 // ReportVersion grows when a field changes its name or meaning; new fields do not change it.
-const ReportVersion = 1
+const ReportVersion = 2
 
 // Report is what a run measured. Bytes are those of RTP packets with headers, without SRTP, UDP and IP.
 type Report struct {
@@ -110,10 +109,8 @@ type ProcessCPU struct {
 
 // Generator is what the run itself cost and how well it kept its time.
 type Generator struct {
-	CPUSeconds     float64 `json:"cpuSeconds"`
-	Cores          float64 `json:"cores"`
-	ResidentBytes  int64   `json:"residentBytes"`  // at the end
-	Goroutines     int     `json:"goroutines"`     // at the end
+	ProcessCPU
+
 	LongestDelayMs float64 `json:"longestDelayMs"` // of a frame, behind its time
 	FramesLeftOut  uint64  `json:"framesLeftOut"`  // that were more than 200 ms late
 }
@@ -130,14 +127,11 @@ type Room struct {
 // silence is how long a stream may bring nothing before it is called silent.
 const silence = 3 * time.Second
 
-func (l *Load) report(lives []life, end time.Time, interrupted bool) *Report {
+func (l *Load) report(lives []life, at totals, end time.Time, interrupted bool) *Report {
 	o := l.options
-	l.mu.Lock()
-	began, window, atWindow := l.began, l.window, l.atWindow
-	l.mu.Unlock()
 	r := &Report{
-		Version: ReportVersion, Began: began.UTC().Truncate(time.Millisecond), Interrupted: interrupted,
-		ElapsedSeconds: measure.Round1(end.Sub(began).Seconds()),
+		Version: ReportVersion, Began: l.began.UTC().Truncate(time.Millisecond), Interrupted: interrupted,
+		ElapsedSeconds: measure.Round1(end.Sub(l.began).Seconds()),
 		Parameters: Parameters{
 			URL: o.URL, Rooms: o.Rooms, PeersPerRoom: o.Peers, Publishers: o.publishers(), Video: o.Video,
 			JoinsPerSecond: o.JoinsPerSecond, DurationSeconds: o.Duration.Seconds(), Seed: o.Seed,
@@ -152,20 +146,8 @@ func (l *Load) report(lives []life, end time.Time, interrupted bool) *Report {
 		sum.add(r, one, end)
 	}
 	sum.finish(r, o, lives)
-	r.Bitrate = bitrate(atWindow, totalsOf(lives), end.Sub(window))
+	r.Bitrate = bitrate(l.atWindow, at, end.Sub(l.window))
 	return r
-}
-
-// totalsOf sums snapshots, so that the traffic ends when they were taken.
-func totalsOf(lives []life) totals {
-	var sum totals
-	for _, one := range lives {
-		sum.sent.Packets += one.stats.Sent.Packets
-		sum.sent.Bytes += one.stats.Sent.Bytes
-		sum.received.Packets += one.stats.Received.Packets
-		sum.received.Bytes += one.stats.Received.Bytes
-	}
-	return sum
 }
 
 func bitrate(from, to totals, window time.Duration) Bitrate {
@@ -211,11 +193,12 @@ func roomsOf(o Options, lives []life) []Room {
 }
 
 func moved(rooms []Room) []string {
-	names := map[string]bool{}
+	names := []string{}
 	for _, room := range rooms {
 		if room.Restarts > 0 {
-			names[room.Room] = true
+			names = append(names, room.Room)
 		}
 	}
-	return append([]string{}, slices.Sorted(maps.Keys(names))...)
+	slices.Sort(names)
+	return names
 }

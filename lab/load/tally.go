@@ -29,6 +29,8 @@ func (t *tally) add(r *Report, one life, end time.Time) {
 	r.SocketsLost += s.SocketsLost
 	r.Resumes += s.Resumes
 	r.Restarts.Told += len(s.Restarts)
+	r.Generator.LongestDelayMs = max(r.Generator.LongestDelayMs, measure.Milliseconds(s.SendLag))
+	r.Generator.FramesLeftOut += s.FramesLeftOut
 	t.loss.Add(s.Loss)
 	if !s.Joined {
 		return

@@ -3,7 +3,6 @@ package chaos
 import (
 	"context"
 	"slices"
-	"strings"
 	"testing"
 	"time"
 
@@ -50,39 +49,6 @@ func TestCalm(t *testing.T) {
 		}
 		t.Errorf("%q did not see it", unseen)
 	})
-}
-
-// A calm world fails by a line of a log, or by an epoch, and on a machine on which it proves nothing.
-func TestCalmVerdictsCanFail(t *testing.T) {
-	log := `{"time":"2026-11-21T11:59:59Z","msg":"` + lossSaid + `","percent":5}
-{"time":"2026-11-21T11:59:59Z","msg":"room re-homing","room":"a"}
-not a line of ours`
-	world := func(spoil func(*World)) *World {
-		w := lossyWorld()
-		w.Expect, w.Percent, w.Busy, w.Log = Expect{Stays: true, Calm: true}, 5, 0.99, parseLog(strings.NewReader(log), "signaling-1")
-		spoil(w)
-		return w
-	}
-	for name, test := range map[string]struct {
-		judge func(*World) Verdict
-		spoil func(*World)
-		want  Outcome
-	}{
-		"nothing":                {NothingMoved, func(*World) {}, Kept},
-		"a room was moved":       {NothingMoved, func(w *World) { w.Log = append(w.Log, Entry{Msg: "room re-homing", Time: healedAt}) }, Broken},
-		"an epoch grew":          {NothingMoved, func(w *World) { w.After = look(held("a", "sfu-1", 11), held("b", "sfu-3", 20)) }, Broken},
-		"busy and lossy":         {WasHard, func(*World) {}, Kept},
-		"no gossip was lost":     {WasHard, func(w *World) { w.Log = nil }, Broken},
-		"an idle machine":        {WasHard, func(w *World) { w.Busy = 0.5 }, Broken},
-		"nobody knows how busy":  {WasHard, func(w *World) { w.Busy = -1 }, Unchecked},
-		"a node taken for dead":  {NoFalseDeath, func(w *World) { w.Log = append(w.Log, Entry{Msg: "node down", Node: "sfu-1", Time: healedAt}) }, Broken},
-		"only before the trial":  {NoFalseDeath, func(w *World) { w.Log = append(w.Log, Entry{Msg: "node down", Node: "sfu-1"}) }, Kept},
-		"a log that is not read": {NoFalseDeath, func(w *World) { w.LogUnknown = "no log" }, Unchecked},
-	} {
-		if v := test.judge(world(test.spoil)); v.Outcome != test.want {
-			t.Errorf("%s: %s, want %s: %v", name, v.Outcome, test.want, v.Faults)
-		}
-	}
 }
 
 // Burners end with the run that started them.

@@ -9,9 +9,10 @@ import (
 	"os/exec"
 	"path/filepath"
 	"strings"
-	"syscall"
 	"testing"
 	"time"
+
+	"github.com/holdfast-rtc/holdfast/internal/testkit"
 )
 
 // TestHurtHosts runs each scenario of the network once, and looks whether the machine's own
@@ -60,85 +61,53 @@ func TestNothingOutlivesARun(t *testing.T) {
 	mayMakeHosts(t)
 	before := machine(t)
 	cmd := command(t, Partition, "100")
-	hit := make(chan struct{}, 1)
+	mark := fmt.Sprintf("LAB_TEST_MARK=%d", time.Now().UnixNano())
+	cmd.Env = append(os.Environ(), mark)
+	joining := make(chan struct{}, 1)
 	cmd.Stderr = progress(func(lines string) {
 		if strings.Contains(lines, "people join") {
-			hit <- struct{}{}
+			joining <- struct{}{}
 		}
 	})
 	if err := cmd.Start(); err != nil {
 		t.Fatal(err)
 	}
 	select {
-	case <-hit:
+	case <-joining:
 	case <-time.After(joinLimit):
 	}
-	children := descendants(t, cmd.Process.Pid)
-	if len(children) < 8 { // itself in the namespace, the supervisor, six hosts and the front
-		t.Errorf("%d processes run", len(children))
+	if n := marked(mark); n < 9 { // two of the command, the supervisor, six hosts and the front
+		t.Errorf("%d processes run", n)
 	}
-	if err := cmd.Process.Signal(syscall.SIGKILL); err != nil {
+	if err := cmd.Process.Kill(); err != nil {
 		t.Fatal(err)
 	}
 	_ = cmd.Wait() // it was killed
-	err := poll(t.Context(), joinLimit, func() error {
-		for _, pid := range children {
-			if _, err := os.Readlink(fmt.Sprintf("/proc/%d/ns/net", pid)); err == nil { // a zombie has none
-				return fmt.Errorf("process %d lives on", pid)
-			}
-		}
-		return nil
-	})
-	if err != nil {
-		t.Error(err)
-	}
+	testkit.Eventually(t, "all processes to end", func() bool { return marked(mark) == 0 })
 	if after := machine(t); after != before {
 		t.Errorf("before:\n%s\nafter:\n%s", before, after)
 	}
 }
 
-// TestWhoCannotMakeHosts hears what is missing, and where they cannot be.
-func TestWhoCannotMakeHosts(t *testing.T) {
-	mayMakeHosts(t)
-	for name, test := range map[string]struct {
-		with func(*exec.Cmd)
-		want string
-	}{
-		"without root": {func(c *exec.Cmd) {
-			c.SysProcAttr = &syscall.SysProcAttr{Credential: &syscall.Credential{Uid: 65534, Gid: 65534}}
-		}, "root on Linux"},
-		"on a running one": {func(c *exec.Cmd) { c.Args = append(c.Args, "--running") }, "leave --running"},
-	} {
-		cmd := command(t, Partition, "1")
-		cmd.Path = readableByAll(t, cmd.Path)
-		test.with(cmd)
-		out, err := cmd.CombinedOutput()
-		if err == nil || !strings.Contains(string(out), test.want) {
-			t.Errorf("%s: %v\n%s", name, err, out)
+// marked counts the processes with a variable in their environment, which children inherit.
+func marked(variable string) (count int) {
+	all, _ := filepath.Glob("/proc/[0-9]*/environ") // the pattern is a good one
+	for _, path := range all {
+		if content, err := os.ReadFile(path); err == nil && strings.Contains(string(content), variable) {
+			count++
 		}
 	}
+	return count
 }
 
-// readableByAll copies a program to where every user may run it.
-func readableByAll(t *testing.T, path string) string {
-	t.Helper()
-	content, err := os.ReadFile(path)
-	if err != nil {
-		t.Fatal(err)
+// TestHostsNeedTheirOwnCluster: who wants the network of a running one hurt hears what to leave away.
+func TestHostsNeedTheirOwnCluster(t *testing.T) {
+	mayMakeHosts(t)
+	cmd := command(t, Partition, "1")
+	cmd.Args = append(cmd.Args, "--running")
+	if out, err := cmd.CombinedOutput(); err == nil || !strings.Contains(string(out), "leave --running") {
+		t.Errorf("%v\n%s", err, out)
 	}
-	dir, err := os.MkdirTemp("/tmp", "holdfast-for-all-")
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { os.RemoveAll(dir) })
-	if err := os.Chmod(dir, 0o755); err != nil { //nolint:gosec // that is the point
-		t.Fatal(err)
-	}
-	to := filepath.Join(dir, "holdfast")
-	if err := os.WriteFile(to, content, 0o755); err != nil { //nolint:gosec // that is the point
-		t.Fatal(err)
-	}
-	return to
 }
 
 // machine is what a run must not change: the interfaces, and the tables of nftables.
@@ -158,39 +127,4 @@ func machine(t *testing.T) string {
 		fmt.Fprintln(&text, one.Name, addresses, err)
 	}
 	return text.String() + string(tables)
-}
-
-// descendants are the processes that a process started, and those that they did.
-func descendants(t *testing.T, pid int) []int {
-	t.Helper()
-	stats, err := filepath.Glob("/proc/[0-9]*/stat")
-	if err != nil {
-		t.Fatal(err)
-	}
-	of := make(map[int][]int)
-	for _, path := range stats {
-		content, err := os.ReadFile(path)
-		if err != nil {
-			continue // it has ended
-		}
-		var child, parent int
-		_, rest, _ := strings.Cut(string(content), ") ")
-		if _, err := fmt.Sscan(string(content), &child); err != nil {
-			continue
-		}
-		var state string
-		if _, err := fmt.Sscan(rest, &state, &parent); err == nil {
-			of[parent] = append(of[parent], child)
-		}
-	}
-	var found []int
-	for next := of[pid]; len(next) > 0; {
-		found = append(found, next...)
-		var more []int
-		for _, child := range next {
-			more = append(more, of[child]...)
-		}
-		next = more
-	}
-	return found
 }

@@ -73,8 +73,39 @@ func missed() *World {
 	}
 }
 
+// lossyWorld is a world in which everything went well while sfu-1 lost packets.
+func lossyWorld() *World {
+	w := missed()
+	w.Expect = Expect{Stays: true}
+	w.Faults = []Fault{{Node: "sfu-1", Role: devcluster.RoleSFU, What: "lossy", At: struckAt, Seen: true}}
+	return w
+}
+
+// smooth is a world in which who had to move made a new connection, and missed nothing before that.
+func smooth() *World {
+	w := killed()
+	w.Expect.Smooth = true
+	w.Clients[0].Moments = []Moment{{Step: stepOffer, At: healedAt}}
+	w.Pauses = missed().Pauses
+	w.Log = []Entry{{Msg: "node down", Node: "sfu-1", Time: healedAt}}
+	return w
+}
+
+// calmWorld is one in which nothing happened, on busy cores and under lossy gossip.
+func calmWorld() *World {
+	w := lossyWorld()
+	w.Expect, w.Percent, w.Busy = Expect{Stays: true, Calm: true}, 5, 0.99
+	w.Log = parseLog(strings.NewReader(`{"time":"2026-11-21T11:59:59Z","msg":"`+lossSaid+`","percent":5}
+{"time":"2026-11-21T11:59:59Z","msg":"room re-homing","room":"a"}
+{"time":"2026-11-21T11:59:59Z","msg":"node down","node":"sfu-1"}
+not a line of ours`), "signaling-1")
+	return w
+}
+
 func TestAWorldThatKeptItsPromises(t *testing.T) {
-	for name, w := range map[string]*World{"killed": killed(), "missed": missed(), "returned": returned()} {
+	for name, w := range map[string]*World{
+		"killed": killed(), "missed": missed(), "returned": returned(), "lossy": lossyWorld(), "smooth": smooth(), "calm": calmWorld(),
+	} {
 		for _, v := range Judge(w) {
 			if v.Outcome != Kept {
 				t.Errorf("%s: %s is %s: %v", name, v.Name, v.Outcome, v.Faults)
@@ -83,21 +114,17 @@ func TestAWorldThatKeptItsPromises(t *testing.T) {
 	}
 }
 
-// brokenWorlds are ways to break a promise, and the verdict that must see it.
-func brokenWorlds() []struct {
+// brokenWorld is a way to break a promise, and the verdict that must see it.
+type brokenWorld struct {
 	name  string
 	check func(*World) Verdict
 	world func() *World
 	spoil func(*World)
 	want  Outcome
-} {
-	return []struct {
-		name  string
-		check func(*World) Verdict
-		world func() *World
-		spoil func(*World)
-		want  Outcome
-	}{
+}
+
+func brokenWorlds() []brokenWorld {
+	return []brokenWorld{
 		{"the victim lives", FaultHappened, killed, func(w *World) { w.Faults[0].Seen = false }, Broken},
 		{"nothing was hurt", FaultHappened, killed, func(w *World) { w.Faults = nil }, Unchecked},
 		{"two owners in the end", OneOwner, killed, func(w *World) { w.After.Held = append(w.After.Held, held("a", "sfu-3", 10)) }, Broken},
@@ -148,6 +175,21 @@ func brokenWorlds() []struct {
 		{"a node that is back gets no room", BackInService, returned, func(w *World) { w.Late = w.After }, Broken},
 		{"nobody knows what it holds", BackInService, returned, func(w *World) { w.Late.NodesUnknown = "sfu-2 is silent" }, Unchecked},
 		{"the store was hardly away", MediaNeedsNoStore, missed, func(w *World) { w.Until = struckAt.Add(time.Second) }, Unchecked},
+		{"the hurt node's own room moved", Surgical, lossyWorld, func(w *World) { w.After = look(held("a", "sfu-2", 11), held("b", "sfu-3", 20)) }, Broken},
+		{"another room moved", Surgical, lossyWorld, func(w *World) { w.After = look(held("a", "sfu-1", 10), held("b", "sfu-2", 21)) }, Broken},
+		{"a client was told to move", MovedOnce, lossyWorld, func(w *World) { w.Clients[0].Epochs = []uint64{11} }, Broken},
+		{"a stream stopped", MediaGoesOn, lossyWorld, func(w *World) { w.Pauses[0].Longest = 2 * longestPause }, Broken},
+		{"somebody connected anew", MediaGoesOn, lossyWorld, func(w *World) { w.Clients[0].Moments = []Moment{{Step: stepOffer, At: healedAt}} }, Broken},
+		{"nobody looked", MediaGoesOn, lossyWorld, func(w *World) { w.Pauses = nil }, Unchecked},
+		{"a stream stopped before it moved", MediaGoesOn, smooth, func(w *World) { w.Pauses[0].Longest = 2 * longestPause }, Broken},
+		{"another node was taken for dead", NoFalseDeath, killed, func(w *World) { w.Log = []Entry{{Msg: "node down", Node: "sfu-2", Time: healedAt}} }, Broken},
+		{"a room was moved", NothingMoved, calmWorld, func(w *World) { w.Log = append(w.Log, Entry{Msg: "room re-homing", Time: healedAt}) }, Broken},
+		{"an epoch grew", NothingMoved, calmWorld, func(w *World) { w.After = look(held("a", "sfu-1", 11), held("b", "sfu-3", 20)) }, Broken},
+		{"no gossip was lost", WasHard, calmWorld, func(w *World) { w.Log = nil }, Broken},
+		{"an idle machine", WasHard, calmWorld, func(w *World) { w.Busy = 0.5 }, Broken},
+		{"nobody knows how busy", WasHard, calmWorld, func(w *World) { w.Busy = -1 }, Unchecked},
+		{"a node taken for dead", NoFalseDeath, calmWorld, func(w *World) { w.Log = append(w.Log, Entry{Msg: "node down", Node: "sfu-1", Time: healedAt}) }, Broken},
+		{"a log that is not read", NoFalseDeath, calmWorld, func(w *World) { w.LogUnknown = "no log" }, Unchecked},
 	}
 }
 

@@ -38,20 +38,12 @@ func (l *Load) writeLines(ctx context.Context) error {
 }
 
 func (l *Load) line() Line {
-	line := Line{At: time.Now()}
-	longest := time.Duration(0)
+	now := l.totals()
+	line := Line{At: time.Now(), Joined: now.joined, Restarts: now.restarts, Refusals: now.refusals, SocketsLost: now.socketsLost}
 	for _, p := range l.people {
-		t := p.peer.Totals()
-		if t.Joined {
-			line.Joined++
-		}
-		line.Restarts += t.Restarts
-		line.Refusals += t.Refusals
-		line.SocketsLost += t.SocketsLost
 		pause, streams := p.peer.TakePauses(time.Now())
 		line.Streams += streams
-		longest = max(longest, pause)
+		line.LongestPauseMs = max(line.LongestPauseMs, float64(pause.Microseconds())/1000)
 	}
-	line.LongestPauseMs = float64(longest.Microseconds()) / 1000
 	return line
 }

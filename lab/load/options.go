@@ -109,7 +109,8 @@ func (o Options) bitsPerSecond() int {
 	}
 	const audio = 40_000
 	audioSlots, videoSlots := o.slots()
-	sent := o.publishers() * (audio + o.Video.BitsPerSecond())
-	received := o.Peers * (audioSlots*audio + videoSlots*o.Video.TopLayerBitsPerSecond())
+	all, top := o.Video.BitsPerSecond()
+	sent := o.publishers() * (audio + all)
+	received := o.Peers * (audioSlots*audio + videoSlots*top)
 	return o.Rooms * (sent + received)
 }

@@ -70,9 +70,9 @@ func (l *Load) lives() []life {
 }
 
 type totals struct {
-	joined, gone, restarts, refusals int
-	sent, received                   peer.Traffic
-	loss                             peer.Loss
+	joined, gone, restarts, refusals, socketsLost int
+	sent, received                                peer.Traffic
+	loss                                          peer.Loss
 }
 
 func (l *Load) totals() totals {
@@ -84,14 +84,14 @@ func (l *Load) totals() totals {
 		} else if p.refused.Load() != nil {
 			sum.gone++
 		}
-		sum.restarts += t.Restarts
-		sum.refusals += t.Refusals
-		sum.sent.Packets += t.Sent.Packets
-		sum.sent.Bytes += t.Sent.Bytes
-		sum.received.Packets += t.Received.Packets
-		sum.received.Bytes += t.Received.Bytes
-		sum.loss.Expected += t.Loss.Expected
-		sum.loss.Received += t.Loss.Received
+		for _, n := range t.Codes {
+			sum.refusals += n
+		}
+		sum.restarts += len(t.Restarts)
+		sum.socketsLost += t.SocketsLost
+		sum.sent.Add(t.Sent)
+		sum.received.Add(t.Received)
+		sum.loss.Add(t.Loss)
 	}
 	return sum
 }

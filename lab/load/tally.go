@@ -57,7 +57,7 @@ func (t *tally) addStream(r *Report, id peer.StreamID, stream peer.Stream, conne
 			r.Restarts.NotBack++
 		}
 	}
-	if stream.Shown && end.Sub(later(stream.Last, stream.Since)) > silence {
+	if stream.Shown && end.Sub(stream.SilentSince()) > silence {
 		r.Gaps.Silent++
 	}
 	for _, gap := range stream.Moves {
@@ -124,11 +124,4 @@ func heard(all map[peer.StreamID]peer.Stream) (sounds, pictures int) {
 		}
 	}
 	return sounds, pictures
-}
-
-func later(a, b time.Time) time.Time {
-	if a.After(b) {
-		return a
-	}
-	return b
 }

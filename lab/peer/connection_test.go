@@ -5,6 +5,7 @@ import (
 	"log/slog"
 	"net"
 	"net/netip"
+	"slices"
 	"sync"
 	"testing"
 	"time"
@@ -87,6 +88,7 @@ func dial(t *testing.T, opts Options, c *connection, heard func(arrival)) *node 
 	if err != nil {
 		t.Fatal(err)
 	}
+	readsLayers(t, o, c)
 	n := &node{packets: map[uint32][]uint16{}}
 	conn, err := transports.Open(transport.Config{
 		Handler: n, Owner: "peer", Ufrag: o.Ufrag, Password: o.Password, Fingerprint: transport.Fingerprint(o.Fingerprint),
@@ -111,6 +113,23 @@ func dial(t *testing.T, opts Options, c *connection, heard func(arrival)) *node 
 		<-up
 	}
 	return n
+}
+
+// readsLayers wants the media node to find in the offer what is sent and received.
+func readsLayers(t *testing.T, o *offer.Offer, c *connection) {
+	t.Helper()
+	if len(o.Sections) != 4 {
+		t.Fatalf("%d m-lines, want 4", len(o.Sections))
+	}
+	for i, s := range o.Sections {
+		if s.Publishes != (i < 2) || s.Receives != (i >= 2) || s.Rejected || len(s.Codecs) == 0 {
+			t.Errorf("m-line %d is read as %+v", i, s)
+		}
+	}
+	rids, repairs := o.Sections[1].RIDs, o.Sections[1].Repairs
+	if c.stack.simulcast() && !slices.Equal(rids, []string{"q", "h", "f"}) || !c.stack.simulcast() && repairs[c.camera[0].rtxSSRC] != c.camera[0].ssrc {
+		t.Errorf("the layers %q, and %v", rids, repairs)
+	}
 }
 
 // until waits for what n has counted.

@@ -23,22 +23,12 @@ func (v Video) Valid() bool {
 	return slices.Contains([]Video{VideoLight, VideoSparse, VideoSimulcast, VideoOff, VideoNone}, v)
 }
 
-// BitsPerSecond is what all layers together send.
-func (v Video) BitsPerSecond() int {
-	sum := 0
+// BitsPerSecond is what all layers together send, and what a receiver gets at most of one camera.
+func (v Video) BitsPerSecond() (all, top int) {
 	for _, l := range layersOf(v) {
-		sum += l.bitsPerSecond
+		all, top = all+l.bitsPerSecond, max(top, l.bitsPerSecond)
 	}
-	return sum
-}
-
-// TopLayerBitsPerSecond is what a receiver gets at most of one camera.
-func (v Video) TopLayerBitsPerSecond() int {
-	top := 0
-	for _, l := range layersOf(v) {
-		top = max(top, l.bitsPerSecond)
-	}
-	return top
+	return all, top
 }
 
 func (v Video) soundFrame() time.Duration {

@@ -35,6 +35,26 @@ func newServer(t *testing.T) (*server, string) {
 	return s, web.URL
 }
 
+// join has a peer join a server, and leave when the test ends.
+func join(t *testing.T, at wire.Placement) (*server, *websocket.Conn) {
+	t.Helper()
+	s, address := newServer(t)
+	p, err := New(Options{URL: address, ListenOnly: true}, slog.New(slog.DiscardHandler))
+	if err != nil {
+		t.Fatal(err)
+	}
+	living, leave := context.WithCancel(t.Context())
+	ended := make(chan error)
+	go func() { ended <- p.Run(living) }()
+	t.Cleanup(func() {
+		leave()
+		if err := <-ended; err != nil {
+			t.Error(err)
+		}
+	})
+	return s, s.next(t, &wire.Joined{Placement: at, Resume: "r", Peer: "p"})
+}
+
 // next is the next socket of the peer, whose first message it reads and answers.
 func (s *server) next(t *testing.T, answer wire.Message) *websocket.Conn {
 	t.Helper()
@@ -102,16 +122,7 @@ func TestAnOfferThatIsDueIsSaidAgain(t *testing.T) {
 		"the session could not be resumed: a new one":  {&wire.Joined{Placement: at, Resume: "r", Peer: "p"}, false},
 	} {
 		t.Run(name, func(t *testing.T) {
-			s, address := newServer(t)
-			p, err := New(Options{URL: address, ListenOnly: true}, slog.New(slog.DiscardHandler))
-			if err != nil {
-				t.Fatal(err)
-			}
-			living, leave := context.WithCancel(t.Context())
-			ended := make(chan error)
-			go func() { ended <- p.Run(living) }()
-
-			first := s.next(t, &wire.Joined{Placement: at, Resume: "r", Peer: "p"})
+			s, first := join(t, at)
 			due := hearOffer(t, first)
 			_ = first.CloseNow()
 			second := s.next(t, test.answer)
@@ -119,25 +130,13 @@ func TestAnOfferThatIsDueIsSaidAgain(t *testing.T) {
 				t.Errorf("offer %s after %s, want the same: %t", got.ID, due.ID, test.again)
 			}
 			_ = second.CloseNow()
-			leave()
-			if err := <-ended; err != nil {
-				t.Error(err)
-			}
 		})
 	}
 }
 
 // TestWhoIsRejectedTriesAgainSoon, and not only when the offer would have failed by itself.
 func TestWhoIsRejectedTriesAgainSoon(t *testing.T) {
-	s, address := newServer(t)
-	p, err := New(Options{URL: address, ListenOnly: true}, slog.New(slog.DiscardHandler))
-	if err != nil {
-		t.Fatal(err)
-	}
-	living, leave := context.WithCancel(t.Context())
-	ended := make(chan error)
-	go func() { ended <- p.Run(living) }()
-	socket := s.next(t, &wire.Joined{Placement: wire.Placement{Node: "sfu-1", Epoch: 10}, Resume: "r", Peer: "p"})
+	_, socket := join(t, wire.Placement{Node: "sfu-1", Epoch: 10})
 	var ids []string
 	began := time.Now()
 	for range 3 { // Pauses of 0.5 and 1 s, against twice 4 s.
@@ -149,8 +148,4 @@ func TestWhoIsRejectedTriesAgainSoon(t *testing.T) {
 		t.Errorf("offers %v in %s", ids, took)
 	}
 	_ = socket.CloseNow()
-	leave()
-	if err := <-ended; err != nil {
-		t.Error(err)
-	}
 }

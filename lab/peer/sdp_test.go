@@ -2,45 +2,8 @@ package peer
 
 import (
 	"os"
-	"slices"
 	"testing"
-
-	"github.com/holdfast-rtc/holdfast/sfu/offer"
 )
-
-// TestTheNodeReadsTheOffers: what each kind of video offers is what the media node's reader finds.
-func TestTheNodeReadsTheOffers(t *testing.T) {
-	for video, rids := range map[Video][]string{VideoLight: nil, VideoSimulcast: {"q", "h", "f"}} {
-		stack, err := NewStack(video)
-		if err != nil {
-			t.Fatal(err)
-		}
-		opts := Options{Stack: stack, AudioSlots: 2, VideoSlots: 3}
-		c, err := newConnection("1", newSender(video, false, 1), opts)
-		if err != nil {
-			t.Fatal(err)
-		}
-		t.Cleanup(c.close)
-		o, err := offer.Read(c.offer(opts).SDP, offer.Limits{SlotsPerPeer: 5, SDPBytes: 1 << 20})
-		if err != nil {
-			t.Fatal(err)
-		}
-		if len(o.Sections) != 7 {
-			t.Fatalf("%s: %d m-lines, want 7", video, len(o.Sections))
-		}
-		for i, s := range o.Sections {
-			if s.Publishes != (i < 2) || s.Receives != (i >= 2) || s.Rejected || len(s.Codecs) == 0 {
-				t.Errorf("%s: m-line %d is read as %+v", video, i, s)
-			}
-		}
-		if got := o.Sections[1].RIDs; !slices.Equal(got, rids) {
-			t.Errorf("%s: the layers %q, want %q", video, got, rids)
-		}
-		if rids == nil && o.Sections[1].Repairs[c.camera[0].rtxSSRC] != c.camera[0].ssrc {
-			t.Errorf("%s: what the retransmissions repair is not read", video)
-		}
-	}
-}
 
 const anAnswer = "../../sfu/offer/testdata/chromium.answer.sdp"
 

@@ -2,6 +2,7 @@ package peer
 
 import (
 	"maps"
+	"slices"
 	"time"
 
 	"github.com/holdfast-rtc/holdfast/ring"
@@ -35,11 +36,15 @@ func (s Stream) GapUntil(end time.Time) time.Duration {
 	if !s.Shown {
 		return s.LongestGap
 	}
-	from := s.Last
+	return max(s.LongestGap, end.Sub(s.SilentSince()))
+}
+
+// SilentSince is when the last packet came; before the first one, when a slot table named the stream.
+func (s Stream) SilentSince() time.Time {
 	if s.Packets == 0 {
-		from = s.Since
+		return s.Since
 	}
-	return max(s.LongestGap, end.Sub(from))
+	return s.Last
 }
 
 // ForgetGaps restarts LongestGap, without the disturbance of a join. A gap that has begun counts whole.
@@ -60,7 +65,7 @@ func (p *Peer) TakePauses(now time.Time) (longest time.Duration, streams int) {
 	for id, stream := range p.stats.Streams {
 		longest = max(longest, stream.recent)
 		if stream.Shown && !stream.fresh {
-			longest = max(longest, now.Sub(later(stream.Last, stream.Since)))
+			longest = max(longest, now.Sub(stream.SilentSince()))
 		}
 		if stream.Shown && stream.Packets > 0 {
 			streams++
@@ -69,13 +74,6 @@ func (p *Peer) TakePauses(now time.Time) (longest time.Duration, streams int) {
 		p.stats.Streams[id] = stream
 	}
 	return longest, streams
-}
-
-func later(a, b time.Time) time.Time {
-	if a.After(b) {
-		return a
-	}
-	return b
 }
 
 // Shown returns what the slots show now, cheaply.
@@ -111,6 +109,9 @@ const (
 // Traffic counts RTP packets and their bytes, headers included.
 type Traffic struct{ Packets, Bytes uint64 }
 
+// Add sums up.
+func (t *Traffic) Add(o Traffic) { t.Packets, t.Bytes = t.Packets+o.Packets, t.Bytes+o.Bytes }
+
 // Stats are what a peer has lived through.
 type Stats struct {
 	Began      time.Time // when its first socket was opened
@@ -143,56 +144,30 @@ func newStats() Stats {
 
 // Stats returns a copy.
 func (p *Peer) Stats() Stats {
+	s := p.Totals()
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	s := p.stats
-	s.Restarts = append([]wire.Placement(nil), s.Restarts...)
-	s.Codes = maps.Clone(s.Codes)
 	s.Streams = make(map[StreamID]Stream, len(p.stats.Streams))
 	for id, stream := range p.stats.Streams {
-		stream.Moves = append([]time.Duration(nil), stream.Moves...)
+		stream.Moves = slices.Clone(stream.Moves)
 		s.Streams[id] = stream
-	}
-	s.Loss = p.loss()
-	if p.send != nil {
-		s.Sent, s.SendLag, s.FramesLeftOut = p.send.sent(), time.Duration(p.send.lag.Load()), p.send.leftOut.Load()
 	}
 	return s
 }
 
-// Totals are the sums of a peer.
-type Totals struct {
-	Joined         bool
-	Node           ring.NodeID
-	Restarts       int
-	Refusals       int // errors the server sent
-	SocketsLost    int
-	Sent, Received Traffic
-	Loss           Loss
-}
-
-// Totals copies little, for frequent calls.
-func (p *Peer) Totals() Totals {
+// Totals are Stats without the streams. It copies little, for frequent calls.
+func (p *Peer) Totals() Stats {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	t := Totals{
-		Joined: p.stats.Joined, Node: p.stats.Node, Restarts: len(p.stats.Restarts), SocketsLost: p.stats.SocketsLost, Received: p.stats.Received, Loss: p.loss(),
-	}
-	for _, n := range p.stats.Codes {
-		t.Refusals += n
+	s := p.stats
+	s.Streams, s.Restarts, s.Codes = nil, slices.Clone(s.Restarts), maps.Clone(s.Codes)
+	for _, meter := range p.meters {
+		s.Loss.Add(meter.total())
 	}
 	if p.send != nil {
-		t.Sent = p.send.sent()
+		s.Sent, s.SendLag, s.FramesLeftOut = p.send.sent(), time.Duration(p.send.lag.Load()), p.send.leftOut.Load()
 	}
-	return t
-}
-
-func (p *Peer) loss() Loss {
-	sum := p.stats.Loss
-	for _, meter := range p.meters {
-		sum.Add(meter.total())
-	}
-	return sum
+	return s
 }
 
 func (p *Peer) note(change func(*Stats)) {
@@ -202,10 +177,11 @@ func (p *Peer) note(change func(*Stats)) {
 }
 
 func (s *sender) sent() Traffic {
-	sum := Traffic{Packets: s.audio.packets.Load(), Bytes: s.audio.bytes.Load()}
+	sum := s.audio.sent()
 	for _, v := range s.layers {
-		sum.Packets += v.packets.Load()
-		sum.Bytes += v.bytes.Load()
+		sum.Add(v.sent())
 	}
 	return sum
 }
+
+func (t *track) sent() Traffic { return Traffic{Packets: t.packets.Load(), Bytes: t.bytes.Load()} }

@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"net/netip"
 	"slices"
 	"syscall"
@@ -262,7 +263,7 @@ func (c *Chaos) victims(w *World, n int) []string {
 	if last != "" && c.trialNumber%2 == 0 {
 		first = ""
 	}
-	names := sortedKeys(count)
+	names := slices.Sorted(maps.Keys(count))
 	c.random.Shuffle(len(names), func(i, j int) { names[i], names[j] = names[j], names[i] })
 	rank := func(name string) int {
 		switch {

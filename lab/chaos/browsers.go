@@ -4,6 +4,7 @@ import (
 	"context"
 	_ "embed"
 	"fmt"
+	"maps"
 	"net/url"
 	"slices"
 	"strings"
@@ -12,7 +13,9 @@ import (
 	"golang.org/x/sync/errgroup"
 
 	"github.com/holdfast-rtc/holdfast/lab/browser"
+	"github.com/holdfast-rtc/holdfast/lab/peer"
 	"github.com/holdfast-rtc/holdfast/ring"
+	"github.com/holdfast-rtc/holdfast/signaling/wire"
 )
 
 // watchPage records when a page's connections took which step and when each remote picture was shown. The page does not
@@ -31,9 +34,9 @@ type account struct {
 	Joined  bool `json:"joined"`
 	Live    bool `json:"live"` // its socket is open
 	Moments []struct {
-		Step  string  `json:"step"`
-		Epoch uint64  `json:"epoch"`
-		At    float64 `json:"at"`
+		Step  peer.Step `json:"step"`
+		Epoch uint64    `json:"epoch"`
+		At    float64   `json:"at"`
 	} `json:"moments"`
 	Frames []struct {
 		Of string  `json:"of"`
@@ -111,7 +114,7 @@ func (t *tab) receipts(ctx context.Context, since time.Time, others int) []Recei
 	}
 	var all []Receipt
 	for i := range others {
-		all = append(all, Receipt{Room: t.room, Client: t.name, From: fmt.Sprintf("other %d", i+1), Source: "picture", Fresh: len(fresh) > i})
+		all = append(all, Receipt{Flow{t.room, t.name, fmt.Sprintf("other %d", i+1), "picture"}, len(fresh) > i})
 	}
 	return all
 }
@@ -126,7 +129,7 @@ func (t *tab) moved(ctx context.Context, since time.Time) bool {
 func (a account) firsts() map[string]float64 {
 	answered := 0.0
 	for _, m := range a.Moments {
-		if m.Step == stepAnswer {
+		if m.Step == peer.StepAnswer {
 			answered = m.At
 		}
 	}
@@ -149,16 +152,16 @@ func (t *tab) client(ctx context.Context, w *World, others int) Client {
 		return c
 	}
 	for _, m := range a.Moments {
-		c.Moments = append(c.Moments, Moment{Step: m.Step, At: unixMillis(m.At)})
-		if m.Step == stepRestart {
+		c.Moments = append(c.Moments, peer.Moment{Step: m.Step, At: unixMillis(m.At)})
+		if m.Step == peer.StepRestart {
 			c.Epochs = append(c.Epochs, m.Epoch)
 		}
 	}
 	firsts := a.firsts()
-	for _, of := range sortedKeys(firsts) {
-		c.Moments = append(c.Moments, Moment{Step: stepFirst, At: unixMillis(firsts[of]), Stream: of})
+	for _, of := range slices.Sorted(maps.Keys(firsts)) {
+		c.Moments = append(c.Moments, peer.Moment{Step: peer.StepFirst, At: unixMillis(firsts[of]), Stream: peer.StreamID{Peer: wire.PeerID(of), Source: wire.SourceCamera}})
 	}
-	slices.SortStableFunc(c.Moments, func(a, b Moment) int { return a.At.Compare(b.At) })
+	slices.SortStableFunc(c.Moments, func(a, b peer.Moment) int { return a.At.Compare(b.At) })
 	return c
 }
 

@@ -1,13 +1,18 @@
 package chaos
 
-import "github.com/holdfast-rtc/holdfast/ring"
+import (
+	"maps"
+	"slices"
+
+	"github.com/holdfast-rtc/holdfast/ring"
+)
 
 // UnderCeiling reads the load reports. A node reports the larger of what it sends and what its rooms have reserved.
 func UnderCeiling(w *World) Verdict {
 	v := verdict("no survivor over its ceiling", "whatever a node takes over from others, neither what it sends nor what it has reserved passes its ceilings")
 	reports := 0
 	for i, look := range w.looks() {
-		for _, node := range sortedKeys(look.Loads) {
+		for _, node := range slices.Sorted(maps.Keys(look.Loads)) {
 			load := look.Loads[node]
 			if load.CeilingBitsPerSecond == 0 || load.CeilingPacketsPerSecond == 0 {
 				continue // It has not reported yet.

@@ -16,7 +16,6 @@ import (
 	"fmt"
 	"math/rand/v2"
 	"runtime"
-	"slices"
 	"strings"
 	"sync"
 	"time"
@@ -326,13 +325,4 @@ func poll(ctx context.Context, limit time.Duration, look func() error) error {
 			return err
 		}
 	}
-}
-
-func sortedKeys[K ~string, V any](m map[K]V) []K {
-	keys := make([]K, 0, len(m))
-	for k := range m {
-		keys = append(keys, k)
-	}
-	slices.Sort(keys)
-	return keys
 }

@@ -211,9 +211,10 @@ func (c *crowd) mark() {
 }
 
 type flow struct {
-	room, client, from, source string
-	last                       time.Time
-	shown                      time.Time // since when the receiver's slots show it; zero when it is not known
+	Flow
+
+	last  time.Time
+	shown time.Time // since when the receiver's slots show it; zero when it is not known
 }
 
 // flows lists every stream that should flow among the synthetic people. A person who has not joined, and an empty slot,
@@ -245,23 +246,22 @@ func (c *crowd) flows() []flow {
 // flows are those of one source at one receiver.
 func (p *person) flows(own wire.PeerID, people map[wire.PeerID]*person, source wire.Source, slots int, shown map[peer.StreamID]peer.Stream) []flow {
 	var all []flow
+	from := func(name string) Flow { return Flow{p.room, p.name, name, string(source)} }
 	senders := 0
 	for id, sender := range people {
 		if id == own || (source == wire.SourceCamera && !sender.camera) {
 			continue
 		}
 		senders++
-		stream, is := shown[peer.StreamID{Peer: id, Source: source}]
-		switch {
-		case is:
-			all = append(all, flow{p.room, p.name, sender.name, string(source), stream.Last, stream.ShownSince})
-		case p.people-1 <= slots || source == wire.SourceCamera:
-			stream = p.peer.Stream(peer.StreamID{Peer: id, Source: source})
-			all = append(all, flow{p.room, p.name, sender.name, string(source), stream.Last, time.Time{}})
+		id := peer.StreamID{Peer: id, Source: source}
+		if stream, is := shown[id]; is {
+			all = append(all, flow{from(sender.name), stream.Last, stream.ShownSince})
+		} else if p.people-1 <= slots || source == wire.SourceCamera {
+			all = append(all, flow{from(sender.name), p.peer.Stream(id).Last, time.Time{}})
 		}
 	}
 	for i := len(all); i < min(senders, slots); i++ {
-		all = append(all, flow{room: p.room, client: p.name, from: fmt.Sprintf("slot %d", i+1), source: string(source)})
+		all = append(all, flow{Flow: from(fmt.Sprintf("slot %d", i+1))})
 	}
 	return all
 }
@@ -269,7 +269,7 @@ func (p *person) flows(own wire.PeerID, people map[wire.PeerID]*person, source w
 func (c *crowd) receipts(ctx context.Context, since time.Time) []Receipt {
 	var all []Receipt
 	for _, f := range c.flows() {
-		all = append(all, Receipt{Room: f.room, Client: f.client, From: f.from, Source: f.source, Fresh: f.last.After(since)})
+		all = append(all, Receipt{f.Flow, f.last.After(since)})
 	}
 	for _, b := range c.browsers {
 		all = append(all, b.receipts(ctx, since, len(c.browsers)-1)...)
@@ -371,12 +371,8 @@ func (c *crowd) clients(ctx context.Context, w *World) []Client {
 			if m.Step == peer.StepRestart {
 				client.Epochs = append(client.Epochs, m.Epoch)
 			}
-			moment := Moment{Step: string(m.Step), At: m.At}
-			if m.Step == peer.StepFirst {
-				moment.Stream = fmt.Sprintf("%s/%s", m.Stream.Peer, m.Stream.Source)
-			}
-			client.Moments = append(client.Moments, moment)
 		}
+		client.Moments = p.moments
 		p.mu.Unlock()
 		all = append(all, client)
 	}

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/holdfast-rtc/holdfast/lab/measure"
+	"github.com/holdfast-rtc/holdfast/lab/peer"
 )
 
 // Gaps are the times from a fault to media on the new node.
@@ -19,7 +20,7 @@ type Gaps struct {
 
 // Phase is where the time of the first stream goes.
 type Phase struct {
-	Name   string               `json:"name"`
+	Name   peer.Step            `json:"name"`
 	MeanMs float64              `json:"meanMs"`
 	Ms     measure.Distribution `json:"ms"`
 }
@@ -68,7 +69,7 @@ func gapsOf(clients []ClientGap) *Gaps {
 	for _, c := range clients {
 		g.Missing += c.Missing
 	}
-	for _, name := range phaseNames() {
+	for _, name := range phases() {
 		sum := 0.0
 		for _, c := range back {
 			sum += c.Phases[name]
@@ -134,7 +135,7 @@ func sizes(trials []*Trial) []SizeGaps {
 	}
 	var all []SizeGaps
 	for size, s := range bySize {
-		s.RehomedMs = distribution(clients[size], func(c ClientGap) []float64 { return []float64{c.Phases["detect"] + c.Phases["claim"]} })
+		s.RehomedMs = distribution(clients[size], func(c ClientGap) []float64 { return []float64{c.Phases[stepDetect] + c.Phases[stepClaim]} })
 		s.FirstMs = distribution(clients[size], func(c ClientGap) []float64 { return []float64{slices.Min(c.GapsMs)} })
 		s.LastMs = distribution(clients[size], func(c ClientGap) []float64 { return []float64{c.last()} })
 		all = append(all, *s)

@@ -6,6 +6,8 @@ import (
 	"html/template"
 	"io"
 	"slices"
+
+	"github.com/holdfast-rtc/holdfast/lab/peer"
 )
 
 //go:embed report.html
@@ -78,7 +80,7 @@ func (r *Report) drawn() map[*Trial]bool {
 }
 
 type segment struct {
-	Phase     string
+	Phase     peer.Step
 	Ms, Width float64 // Width in percent
 }
 
@@ -89,7 +91,7 @@ func bar(c ClientGap, t *Trial) []segment {
 		longest = max(longest, other.last())
 	}
 	var all []segment
-	for _, name := range phaseNames() {
+	for _, name := range phases() {
 		if ms := c.Phases[name]; ms > 0 {
 			all = append(all, segment{name, ms, 100 * ms / longest})
 		}

@@ -3,6 +3,7 @@ package chaos
 import (
 	"context"
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 	"time"
@@ -71,7 +72,7 @@ func (c *Chaos) askNodes(ctx context.Context, l *Look) error {
 		return err
 	}
 	for _, n := range status.Nodes {
-		if n.Role == devcluster.RoleSFU && n.State == devcluster.StateRunning && !slices.Contains(values(l.Live), ring.NodeID(n.Name)) {
+		if n.Role == devcluster.RoleSFU && n.State == devcluster.StateRunning && !slices.Contains(slices.Collect(maps.Values(l.Live)), ring.NodeID(n.Name)) {
 			return fmt.Errorf("%s runs, and the signaling node that was asked does not see it", n.Name)
 		}
 	}
@@ -99,11 +100,3 @@ func (c *Chaos) counts(room string) bool {
 }
 
 func (c *Chaos) prefix() string { return fmt.Sprintf("chaos-%x-", c.options.Seed) }
-
-func values[K comparable, V any](m map[K]V) []V {
-	all := make([]V, 0, len(m))
-	for _, v := range m {
-		all = append(all, v)
-	}
-	return all
-}

@@ -5,10 +5,10 @@ import "time"
 // pauses keeps the longest pause of every flow, to the precision of the looks.
 type pauses struct {
 	began time.Time
-	most  map[flow]time.Duration // by flow without its last
+	most  map[Flow]time.Duration
 }
 
-func newPauses() *pauses { return &pauses{began: time.Now(), most: make(map[flow]time.Duration)} }
+func newPauses() *pauses { return &pauses{began: time.Now(), most: make(map[Flow]time.Duration)} }
 
 func (p *pauses) see(flows []flow, now time.Time) {
 	for _, f := range flows {
@@ -18,15 +18,14 @@ func (p *pauses) see(flows []flow, now time.Time) {
 				last = at
 			}
 		}
-		f.last, f.shown = time.Time{}, time.Time{}
-		p.most[f] = max(p.most[f], now.Sub(last))
+		p.most[f.Flow] = max(p.most[f.Flow], now.Sub(last))
 	}
 }
 
 func (p *pauses) longest() []Pause {
 	all := make([]Pause, 0, len(p.most))
 	for f, most := range p.most {
-		all = append(all, Pause{Room: f.room, Client: f.client, From: f.from, Source: f.source, Longest: most})
+		all = append(all, Pause{Flow: f, Longest: most})
 	}
 	return all
 }

@@ -1,7 +1,6 @@
 package chaos
 
 import (
-	"strings"
 	"time"
 
 	"github.com/holdfast-rtc/holdfast/lab/devcluster"
@@ -10,28 +9,26 @@ import (
 	"github.com/holdfast-rtc/holdfast/signaling/wire"
 )
 
+// The first phases of a gap, which a client does not see.
 const (
-	stepRestart = string(peer.StepRestart)
-	stepOffer   = string(peer.StepOffer)
-	stepAnswer  = string(peer.StepAnswer)
-	stepICE     = string(peer.StepICE)
-	stepDTLS    = string(peer.StepDTLS)
-	stepFirst   = string(peer.StepFirst)
+	stepDetect peer.Step = "detect"
+	stepClaim  peer.Step = "claim"
+	stepTell   peer.Step = "tell"
 )
 
-// phaseNames are the parts of a gap, in order; each ends with the step that it names.
-func phaseNames() []string {
-	return []string{"detect", "claim", "tell", stepOffer, stepAnswer, stepICE, stepDTLS, stepFirst}
+// phases are the parts of a gap, in order; each ends with the step that it names.
+func phases() []peer.Step {
+	return []peer.Step{stepDetect, stepClaim, stepTell, peer.StepOffer, peer.StepAnswer, peer.StepICE, peer.StepDTLS, peer.StepFirst}
 }
 
 // ClientGap is one client of a room that had to move.
 type ClientGap struct {
-	Client  string             `json:"client"`
-	Room    string             `json:"room"`
-	Browser bool               `json:"browser"`
-	GapsMs  []float64          `json:"gapsMs"`            // from the fault to the first packet, or frame, of each stream on the new node
-	Missing int                `json:"missing,omitempty"` // streams that did not come back
-	Phases  map[string]float64 `json:"phasesMs"`          // of the first stream's gap
+	Client  string                `json:"client"`
+	Room    string                `json:"room"`
+	Browser bool                  `json:"browser"`
+	GapsMs  []float64             `json:"gapsMs"`            // from the fault to the first packet, or frame, of each stream on the new node
+	Missing int                   `json:"missing,omitempty"` // streams that did not come back
+	Phases  map[peer.Step]float64 `json:"phasesMs"`          // of the first stream's gap
 }
 
 func (w *World) firstLogged(since time.Time, msg string, match func(Entry) bool) time.Time {
@@ -76,32 +73,32 @@ func (w *World) faultOf(room string) (Fault, bool) {
 // gapOf joins a client's own times with the cluster's. Of several attempts at a step the last one before media counts;
 // the time of a step that nobody saw is in the next phase.
 func gapOf(client Client, fault, down, claimed time.Time) ClientGap {
-	g := ClientGap{Client: client.Name, Room: client.Room, Browser: client.Browser, Phases: make(map[string]float64)}
-	reached := map[string]time.Time{"detect": down, "claim": claimed}
-	came, heard := make(map[string]bool), false
+	g := ClientGap{Client: client.Name, Room: client.Room, Browser: client.Browser, Phases: make(map[peer.Step]float64)}
+	reached := map[peer.Step]time.Time{stepDetect: down, stepClaim: claimed}
+	came, heard := make(map[peer.StreamID]bool), false
 	for _, m := range client.Moments {
-		sound := strings.HasSuffix(m.Stream, "/"+string(wire.SourceMicrophone))
+		sound := m.Stream.Source == wire.SourceMicrophone
 		switch {
 		case m.At.Before(fault):
-		case m.Step == stepFirst && (came[m.Stream] || sound && heard && client.FewSlots):
-		case m.Step == stepFirst:
+		case m.Step == peer.StepFirst && (came[m.Stream] || sound && heard && client.FewSlots):
+		case m.Step == peer.StepFirst:
 			came[m.Stream], heard = true, heard || sound
 			g.GapsMs = append(g.GapsMs, measure.Milliseconds(m.At.Sub(fault)))
-			if reached[stepFirst].IsZero() {
-				reached[stepFirst] = m.At
+			if reached[peer.StepFirst].IsZero() {
+				reached[peer.StepFirst] = m.At
 			}
-		case m.Step == stepRestart:
-			reached["tell"] = m.At
-		case reached[stepFirst].IsZero():
+		case m.Step == peer.StepRestart:
+			reached[stepTell] = m.At
+		case reached[peer.StepFirst].IsZero():
 			reached[m.Step] = m.At
 		}
 	}
 	g.Missing = max(client.Streams-len(g.GapsMs), 0)
-	if reached[stepFirst].IsZero() {
+	if reached[peer.StepFirst].IsZero() {
 		return g
 	}
 	at := fault
-	for _, name := range phaseNames() {
+	for _, name := range phases() {
 		if end := reached[name]; end.After(at) {
 			g.Phases[name] = measure.Milliseconds(end.Sub(at))
 			at = end

@@ -7,6 +7,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/holdfast-rtc/holdfast/lab/peer"
 )
 
 func after(ms int) time.Time { return struckAt.Add(time.Duration(ms) * time.Millisecond) }
@@ -15,17 +17,17 @@ func after(ms int) time.Time { return struckAt.Add(time.Duration(ms) * time.Mill
 func TestWhereTheTimeGoes(t *testing.T) {
 	w := killed()
 	w.Clients[0].Streams = 3
-	w.Clients[0].Moments = []Moment{
-		{stepFirst, struckAt.Add(-time.Second), "art/camera"}, // of an earlier move
-		{stepRestart, after(20), ""},
-		{stepOffer, after(25), ""},
-		{stepOffer, after(30), ""}, // the second attempt
-		{stepAnswer, after(50), ""},
-		{stepDTLS, after(90), ""}, // nobody saw a pair
-		{stepFirst, after(100), "art/microphone"},
-		{stepFirst, after(140), "art/camera"},
-		{stepFirst, after(300), "art/camera"},
-		{stepFirst, after(5000), "bea/microphone"}, // when somebody else had spoken
+	w.Clients[0].Moments = []peer.Moment{
+		{Step: peer.StepFirst, At: struckAt.Add(-time.Second), Stream: peer.StreamID{Peer: "art", Source: "camera"}}, // of an earlier move
+		{Step: peer.StepRestart, At: after(20)},
+		{Step: peer.StepOffer, At: after(25)},
+		{Step: peer.StepOffer, At: after(30)}, // the second attempt
+		{Step: peer.StepAnswer, At: after(50)},
+		{Step: peer.StepDTLS, At: after(90)}, // nobody saw a pair
+		{Step: peer.StepFirst, At: after(100), Stream: peer.StreamID{Peer: "art", Source: "microphone"}},
+		{Step: peer.StepFirst, At: after(140), Stream: peer.StreamID{Peer: "art", Source: "camera"}},
+		{Step: peer.StepFirst, At: after(300), Stream: peer.StreamID{Peer: "art", Source: "camera"}},
+		{Step: peer.StepFirst, At: after(5000), Stream: peer.StreamID{Peer: "bea", Source: "microphone"}}, // when somebody else had spoken
 	}
 	w.Clients[0].FewSlots = true
 	w.Log = parseLog(strings.NewReader(strings.Join([]string{
@@ -41,7 +43,7 @@ func TestWhereTheTimeGoes(t *testing.T) {
 	if len(gaps) != 1 {
 		t.Fatalf("%d clients had to move, want 1", len(gaps))
 	}
-	want := map[string]float64{"detect": 10, "claim": 2, "tell": 8, "offer": 10, "answer": 20, "dtls": 40, "first": 10}
+	want := map[peer.Step]float64{"detect": 10, "claim": 2, "tell": 8, "offer": 10, "answer": 20, "dtls": 40, "first": 10}
 	if !maps.Equal(gaps[0].Phases, want) {
 		t.Errorf("phases %v, want %v", gaps[0].Phases, want)
 	}
@@ -68,7 +70,7 @@ func FuzzParseLog(f *testing.F) {
 // TestReports writes a run of one kept and one broken trial in every form.
 func TestReports(t *testing.T) {
 	w := killed()
-	w.Clients[0].Moments = []Moment{{stepFirst, after(100), "art/<camera>"}}
+	w.Clients[0].Moments = []peer.Moment{{Step: peer.StepFirst, At: after(100), Stream: peer.StreamID{Peer: "art", Source: "<camera>"}}}
 	good := &Trial{Number: 1, Scenario: Kill, Faults: w.Faults, Verdicts: Judge(w), Clients: measureGaps(w)}
 	w.Received[0].Fresh = false
 	bad := &Trial{Number: 2, Scenario: Kill, Faults: w.Faults, Verdicts: Judge(w), Clients: measureGaps(w), Note: "<script>"}
@@ -98,7 +100,7 @@ func TestReports(t *testing.T) {
 func TestSizes(t *testing.T) {
 	moved := func(room string, people int, rehomed, last float64) (all []ClientGap) {
 		for range people {
-			all = append(all, ClientGap{Room: room, GapsMs: []float64{last, 100}, Phases: map[string]float64{"detect": 2, "claim": rehomed - 2}})
+			all = append(all, ClientGap{Room: room, GapsMs: []float64{last, 100}, Phases: map[peer.Step]float64{"detect": 2, "claim": rehomed - 2}})
 		}
 		return all
 	}
@@ -137,7 +139,7 @@ func TestALongRunIsThinned(t *testing.T) {
 		}
 		for i := range 6 {
 			ms := float64(100 + 10*n + i)
-			trial.Clients = append(trial.Clients, ClientGap{Client: fmt.Sprint(i), Room: "r", GapsMs: []float64{ms}, Phases: map[string]float64{"detect": 20, "first": ms - 20}})
+			trial.Clients = append(trial.Clients, ClientGap{Client: fmt.Sprint(i), Room: "r", GapsMs: []float64{ms}, Phases: map[peer.Step]float64{"detect": 20, "first": ms - 20}})
 		}
 		r.Trials = append(r.Trials, trial)
 	}

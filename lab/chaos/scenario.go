@@ -63,11 +63,18 @@ const (
 )
 
 func scenarios() []scenario {
+	return slices.Concat(ofProcesses(), ofCables(), []scenario{
+		{
+			name: Calm, sentence: "nobody is hurt, while the machine is busy and gossip is lossy",
+			expect: Expect{Stays: true, Calm: true}, once: true, strike: keepBusy,
+		},
+		{name: Soak, sentence: "random faults, one after the other"},
+	})
+}
+
+func ofProcesses() []scenario {
 	const kill, freeze = syscall.SIGKILL, syscall.SIGSTOP
-	moves, noStore, stays := Expect{Moves: true}, Expect{Store: true}, Expect{Stays: true}
-	returns := Expect{Moves: true, Returns: true}
-	store, nodes := all(devcluster.RoleStore), all(devcluster.RoleSFU, devcluster.RoleSignaling)
-	fromMedia := act{what: "cut off from the media nodes", whom: anySignaling, fault: fromAll(devcluster.RoleSFU)}
+	moves, noStore, store := Expect{Moves: true}, Expect{Store: true}, all(devcluster.RoleStore)
 	return []scenario{
 		{
 			name: Kill, sentence: "a media node is killed with SIGKILL, and started again when its rooms have moved",
@@ -98,6 +105,14 @@ func scenarios() []scenario {
 			expect: moves, soak: true, prepare: armSignaling, strike: killUnderArmedSignaling,
 		},
 		{name: Crowd, sentence: "the media node with nearly all rooms is killed", expect: moves, once: true, prepare: awaitMeasured, strike: killCrowded},
+	}
+}
+
+func ofCables() []scenario {
+	stays, returns := Expect{Stays: true}, Expect{Moves: true, Returns: true}
+	fromMedia := act{what: "cut off from the media nodes", whom: anySignaling, fault: fromAll(devcluster.RoleSFU)}
+	nodes := all(devcluster.RoleSFU, devcluster.RoleSignaling)
+	return []scenario{
 		{
 			name: Partition, sentence: "a media node is cut off from everybody until its rooms have moved",
 			expect: returns, cut: true, soak: true, acts: []act{{what: "cut off", whom: victims(1), fault: fromAll()}},
@@ -111,11 +126,11 @@ func scenarios() []scenario {
 		},
 		{
 			name: "edge-partition", sentence: "a signaling node is cut off from all media nodes, and from nobody else",
-			expect: noStore, hold: away, cut: true, soak: true, acts: []act{fromMedia},
+			expect: Expect{Store: true}, hold: away, cut: true, soak: true, acts: []act{fromMedia},
 		},
 		{
 			name: "edge-partition-kill", sentence: "a signaling node is cut off from all media nodes, and from nobody else, and a media node is killed in that moment",
-			expect: moves, soak: true, acts: []act{fromMedia, {what: "killed", whom: victims(1), signal: kill}},
+			expect: Expect{Moves: true}, soak: true, acts: []act{fromMedia, {what: "killed", whom: victims(1), signal: syscall.SIGKILL}},
 		},
 		{
 			name: Loss, sentence: "some of a media node's packets are lost", expect: stays, hold: hurtFor, soak: true,
@@ -145,11 +160,6 @@ func scenarios() []scenario {
 			name: ControlBlockedOne, sentence: "one signaling node does not reach the control port of a media node",
 			expect: stays, hold: blockedFor, soak: true, acts: []act{blockControl(1)},
 		},
-		{
-			name: Calm, sentence: "nobody is hurt, while the machine is busy and gossip is lossy",
-			expect: Expect{Stays: true, Calm: true}, once: true, strike: keepBusy,
-		},
-		{name: Soak, sentence: "random faults, one after the other"},
 	}
 }
 

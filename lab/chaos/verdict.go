@@ -2,8 +2,11 @@ package chaos
 
 import (
 	"fmt"
+	"maps"
 	"slices"
 	"time"
+
+	"github.com/holdfast-rtc/holdfast/lab/peer"
 )
 
 // Outcome is how an invariant fared.
@@ -189,9 +192,9 @@ func Surgical(w *World) Verdict {
 				v.broken("%s on %s: %d packets dropped", before.Room, before.Node, after.PacketsDropped-before.PacketsDropped)
 			}
 			then, now := before.Offers(), after.Offers()
-			for _, peer := range sortedKeys(then) {
-				if now[peer] != then[peer] {
-					v.broken("%s: peer %s offered %d times, %d before the fault", before.Room, peer, now[peer], then[peer])
+			for _, id := range slices.Sorted(maps.Keys(then)) {
+				if now[id] != then[id] {
+					v.broken("%s: peer %s offered %d times, %d before the fault", before.Room, id, now[id], then[id])
 				}
 			}
 		}
@@ -222,7 +225,7 @@ func NoOrphan(w *World) Verdict {
 			v.broken("%s has no pin", room)
 		}
 	}
-	for _, room := range sortedKeys(w.After.Pins) {
+	for _, room := range slices.Sorted(maps.Keys(w.After.Pins)) {
 		if p := w.After.Pins[room]; w.After.Live[p.Boot] != p.Node {
 			v.broken("%s is pinned to %s boot %s, which is not alive", room, p.Node, p.Boot)
 		}
@@ -309,7 +312,7 @@ func undisturbed(w *World, name, sentence string) Verdict {
 	}
 	for _, client := range w.Clients {
 		for _, m := range client.Moments {
-			if m.Step == stepOffer && !w.struckRoom(client.Room) {
+			if m.Step == peer.StepOffer && !w.struckRoom(client.Room) {
 				v.broken("%s of %s made a new offer", client.Name, client.Room)
 			}
 		}

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/holdfast-rtc/holdfast/lab/devcluster"
+	"github.com/holdfast-rtc/holdfast/lab/peer"
 	"github.com/holdfast-rtc/holdfast/pin"
 	"github.com/holdfast-rtc/holdfast/ring"
 )
@@ -48,7 +49,7 @@ func killed() *World {
 		},
 		After:    look(held("a", "sfu-2", 11), held("b", "sfu-3", 20)),
 		Clients:  []Client{{Name: "ann", Room: "a", Epochs: []uint64{11}}, {Name: "bob", Room: "b"}},
-		Received: []Receipt{{Room: "a", Client: "ann", From: "art", Source: "camera", Fresh: true}},
+		Received: []Receipt{{Flow{"a", "ann", "art", "camera"}, true}},
 	}
 }
 
@@ -69,7 +70,7 @@ func missed() *World {
 		Before: whole, Between: []Look{{PinsUnknown: "no store", Held: whole.Held}}, After: whole,
 		Clients:  []Client{{Name: "ann", Room: "a"}},
 		Received: []Receipt{{Fresh: true}},
-		Pauses:   []Pause{{Room: "a", Client: "ann", From: "art", Source: "camera", Longest: 300 * time.Millisecond}},
+		Pauses:   []Pause{{Flow{"a", "ann", "art", "camera"}, 300 * time.Millisecond}},
 	}
 }
 
@@ -85,7 +86,7 @@ func lossyWorld() *World {
 func smooth() *World {
 	w := killed()
 	w.Expect.Smooth = true
-	w.Clients[0].Moments = []Moment{{Step: stepOffer, At: healedAt}}
+	w.Clients[0].Moments = []peer.Moment{{Step: peer.StepOffer, At: healedAt}}
 	w.Pauses = missed().Pauses
 	w.Log = []Entry{{Msg: "node down", Node: "sfu-1", Time: healedAt}}
 	return w
@@ -171,7 +172,7 @@ func brokenWorlds() []brokenWorld {
 		{"somebody got nothing until the fault was mended", EverybodyReceives, killed, func(w *World) { w.Lacking = "ada" }, Broken},
 		{"nobody was asked", EverybodyReceives, killed, func(w *World) { w.Received = nil }, Unchecked},
 		{"a stream stopped with the store", MediaNeedsNoStore, missed, func(w *World) { w.Pauses[0].Longest = away }, Broken},
-		{"somebody offered anew", MediaNeedsNoStore, missed, func(w *World) { w.Clients[0].Moments = []Moment{{Step: stepOffer}} }, Broken},
+		{"somebody offered anew", MediaNeedsNoStore, missed, func(w *World) { w.Clients[0].Moments = []peer.Moment{{Step: peer.StepOffer}} }, Broken},
 		{"a node that is back gets no room", BackInService, returned, func(w *World) { w.Late = w.After }, Broken},
 		{"nobody knows what it holds", BackInService, returned, func(w *World) { w.Late.NodesUnknown = "sfu-2 is silent" }, Unchecked},
 		{"the store was hardly away", MediaNeedsNoStore, missed, func(w *World) { w.Until = struckAt.Add(time.Second) }, Unchecked},
@@ -179,7 +180,7 @@ func brokenWorlds() []brokenWorld {
 		{"another room moved", Surgical, lossyWorld, func(w *World) { w.After = look(held("a", "sfu-1", 10), held("b", "sfu-2", 21)) }, Broken},
 		{"a client was told to move", MovedOnce, lossyWorld, func(w *World) { w.Clients[0].Epochs = []uint64{11} }, Broken},
 		{"a stream stopped", MediaGoesOn, lossyWorld, func(w *World) { w.Pauses[0].Longest = 2 * longestPause }, Broken},
-		{"somebody connected anew", MediaGoesOn, lossyWorld, func(w *World) { w.Clients[0].Moments = []Moment{{Step: stepOffer, At: healedAt}} }, Broken},
+		{"somebody connected anew", MediaGoesOn, lossyWorld, func(w *World) { w.Clients[0].Moments = []peer.Moment{{Step: peer.StepOffer, At: healedAt}} }, Broken},
 		{"nobody looked", MediaGoesOn, lossyWorld, func(w *World) { w.Pauses = nil }, Unchecked},
 		{"a stream stopped before it moved", MediaGoesOn, smooth, func(w *World) { w.Pauses[0].Longest = 2 * longestPause }, Broken},
 		{"another node was taken for dead", NoFalseDeath, killed, func(w *World) { w.Log = []Entry{{Msg: "node down", Node: "sfu-2", Time: healedAt}} }, Broken},

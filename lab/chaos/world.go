@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"github.com/holdfast-rtc/holdfast/lab/devcluster"
+	"github.com/holdfast-rtc/holdfast/lab/peer"
 )
 
 // World is all that one trial showed from outside: the input of every verdict.
@@ -48,16 +49,21 @@ type Fault struct {
 	Seen bool            `json:"seen"` // it was confirmed that the process is dead, or that it took the signal
 }
 
+// Flow is one source of another at a client.
+type Flow struct{ Room, Client, From, Source string }
+
 // Receipt says whether a client got fresh media of another in the end.
 type Receipt struct {
-	Room, Client, From, Source string
-	Fresh                      bool
+	Flow
+
+	Fresh bool
 }
 
 // Pause is a client's longest time without one source.
 type Pause struct {
-	Room, Client, From, Source string
-	Longest                    time.Duration
+	Flow
+
+	Longest time.Duration
 }
 
 // Client is one person, and what it lived through since the fault.
@@ -65,19 +71,12 @@ type Client struct {
 	Name    string
 	Room    string
 	Browser bool
-	Moments []Moment
-	Epochs  []uint64 // the placements it was told of since the fault, in order
+	Moments []peer.Moment // a browser's streams have the name of the picture
+	Epochs  []uint64      // the placements it was told of since the fault, in order
 	// Streams counts those that it is to get again. With FewSlots not everybody is heard at a time: one sound counts, since
 	// when the next comes depends on who speaks.
 	Streams  int
 	FewSlots bool
-}
-
-// Moment is when a client reached a step.
-type Moment struct {
-	Step   string
-	At     time.Time
-	Stream string // of "first"
 }
 
 // logged returns the lines of one message since the fault.

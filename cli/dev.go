@@ -6,10 +6,13 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"log/slog"
 	"strings"
 	"syscall"
+	"time"
 
 	"github.com/holdfast-rtc/holdfast/lab/devcluster"
+	"github.com/holdfast-rtc/holdfast/redisstore"
 )
 
 type devCommand struct {
@@ -59,6 +62,9 @@ func (c *devUpCommand) Run(ctx context.Context, s streams) error {
 		return err
 	}
 	o.Out = s.out
+	if err := c.storeAnswers(ctx); err != nil {
+		return err
+	}
 	ctx, cancel := untilHangUp(ctx)
 	defer cancel()
 	if devcluster.Supervised() { // by a test: standard output is the report's
@@ -74,6 +80,24 @@ func (c *devUpCommand) Run(ctx context.Context, s streams) error {
 		})
 	}
 	return supervisor.Run(ctx)
+}
+
+// storeAnswers looks at the store of --redis: signaling nodes would wait for it in silence.
+func (c *devUpCommand) storeAnswers(ctx context.Context) error {
+	if c.Redis == "" {
+		return nil
+	}
+	store, err := redisstore.Open(c.Redis, slog.New(slog.DiscardHandler))
+	if err != nil {
+		return fmt.Errorf("--redis: %w", err)
+	}
+	defer func() { _ = store.Close() }() // it was only asked
+	ctx, cancel := context.WithTimeout(ctx, 3*time.Second)
+	defer cancel()
+	if err := store.Ping(ctx); err != nil {
+		return fmt.Errorf("--redis: no server answers there: %w", err)
+	}
+	return nil
 }
 
 type devStatusCommand struct {

@@ -44,3 +44,10 @@ func TestAnInterruptedLoadReports(t *testing.T) {
 	}
 	check(string(content))
 }
+
+// TestDevLooksForItsStore: without that signaling nodes would wait for it in silence.
+func TestDevLooksForItsStore(t *testing.T) {
+	if code, _, said := exec(t, nil, "dev", "--redis", "redis://127.0.0.1:1"); code == exitDone || !strings.Contains(said, "no server answers there") {
+		t.Errorf("exit code %d, said %s", code, said)
+	}
+}

@@ -17,17 +17,16 @@ import (
 // readyLimit bounds the wait for a whole cluster on a cold, busy machine; gossip settles within seconds.
 const readyLimit = 60 * time.Second
 
-// redisLimit bounds the look at the user's Redis server.
-const redisLimit = 3 * time.Second
-
 // bringUp starts what others need first, then the rest side by side.
 func (s *Supervisor) bringUp(ctx context.Context) error {
 	began := time.Now()
 	if err := s.listenable(); err != nil {
 		return err
 	}
-	if err := s.startStore(ctx); err != nil {
-		return err
+	if s.options.Redis == "" {
+		if err := s.startNew(ctx, "store", RoleStore); err != nil {
+			return err
+		}
 	}
 	// One media node alone first, for the others to join.
 	if err := s.startNew(ctx, "sfu-1", RoleSFU); err != nil {
@@ -57,51 +56,12 @@ func (s *Supervisor) bringUp(ctx context.Context) error {
 	return s.onReady(strings.TrimSuffix(strings.TrimPrefix(page, "http://"), "/"))
 }
 
-// startStore starts the embedded store, or checks that somebody listens at --redis: signaling nodes would wait for it in
-// silence.
-func (s *Supervisor) startStore(ctx context.Context) error {
-	if s.options.Redis == "" {
-		return s.startNew(ctx, "store", RoleStore)
-	}
-	var faults []error
-	for _, address := range storeHosts(s.options.Redis) {
-		conn, err := (&net.Dialer{Timeout: redisLimit}).DialContext(ctx, "tcp", address)
-		if err == nil {
-			conn.Close()
-			return nil
-		}
-		faults = append(faults, err)
-	}
-	return fmt.Errorf("--redis: no server answers there: %w", errors.Join(faults...))
-}
-
-// storeHosts are the servers in a store's URL of any form (docs/STORE.md).
-func storeHosts(rawURL string) []string {
-	scheme, rest, _ := strings.Cut(rawURL, "://")
-	authority := rest
-	if end := strings.IndexAny(rest, "/?"); end >= 0 {
-		authority = rest[:end]
-	}
-	authority = authority[strings.LastIndexByte(authority, '@')+1:]
-	port := "6379"
-	if strings.HasSuffix(scheme, "+sentinel") {
-		port = "26379"
-	}
-	hosts := strings.Split(authority, ",")
-	for i, host := range hosts {
-		if _, _, err := net.SplitHostPort(host); err != nil {
-			hosts[i] = net.JoinHostPort(strings.Trim(host, "[]"), port)
-		}
-	}
-	return hosts
-}
-
 // startFront uses the wanted port, else the usual one, else a free one.
 func (s *Supervisor) startFront(ctx context.Context) error {
 	s.mu.Lock()
 	switch {
 	case s.options.Listen != "":
-	case portFree(DefaultListen):
+	case portFree(DefaultListen) == nil:
 		s.options.Listen = DefaultListen
 	default:
 		s.options.Listen = "127.0.0.1:0"
@@ -125,20 +85,18 @@ func (s *Supervisor) listenable() error {
 	if s.options.Listen == "" || s.options.host("front").Space != "" {
 		return nil
 	}
-	l, err := net.Listen("tcp", s.options.Listen)
-	if err != nil {
+	if err := portFree(s.options.Listen); err != nil {
 		return fmt.Errorf("--listen: %w", err)
 	}
-	return l.Close()
+	return nil
 }
 
-func portFree(address string) bool {
+func portFree(address string) error {
 	l, err := net.Listen("tcp", address)
 	if err != nil {
-		return false
+		return err
 	}
-	l.Close()
-	return true
+	return l.Close()
 }
 
 func (s *Supervisor) startNew(ctx context.Context, name string, role Role) error {

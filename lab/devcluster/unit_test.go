@@ -97,17 +97,3 @@ func TestTheStoreForgetsWithTime(t *testing.T) {
 		t.Error(err)
 	}
 }
-
-// TestEveryFormOfStoreIsLookedFor: the hosts of each URL of docs/STORE.md.
-func TestEveryFormOfStoreIsLookedFor(t *testing.T) {
-	for url, want := range map[string]string{
-		"redis://u:p@h:1/2":                      "h:1",
-		"rediss://h?tls_ca=/a:b@c":               "h:6379",
-		"redis+sentinel://u:p%40@a:1,b/house":    "a:1 b:26379",
-		"rediss+cluster://a:1,[::1]?tls_ca=/a@b": "a:1 [::1]:6379",
-	} {
-		if got := strings.Join(storeHosts(url), " "); got != want {
-			t.Errorf("storeHosts(%q) = %s, want %s", url, got, want)
-		}
-	}
-}

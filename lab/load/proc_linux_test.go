@@ -1,29 +1,9 @@
 package load
 
 import (
-	"os"
 	"testing"
 	"time"
 )
-
-func TestOwnCPUTimeGrows(t *testing.T) {
-	before, err := cpuTime(os.Getpid())
-	if err != nil {
-		t.Fatal(err)
-	}
-	limit := time.Now().Add(patience)
-	for n := 0; ; n++ {
-		if now, err := cpuTime(os.Getpid()); err != nil || now > before {
-			if err != nil {
-				t.Error(err)
-			}
-			return
-		}
-		if time.Now().After(limit) {
-			t.Fatalf("no CPU time passed in %d rounds", n)
-		}
-	}
-}
 
 func FuzzStat(f *testing.F) {
 	f.Add([]byte("1 (a) b) S 1 1 1 0 -1 4194560 1 1 1 1 150 50 0 0 20 0 1 0 1 1 1"))

@@ -217,8 +217,8 @@ func armSignaling(ctx context.Context, c *Chaos, trial int) error {
 
 func killUnderArmedSignaling(ctx context.Context, c *Chaos, w *World) (heal, error) {
 	doomed := c.crowd.armed
-	victim := victims(1)(ctx, c, w)[0]
-	if err := c.signal(ctx, w, victim, "killed", syscall.SIGKILL); err != nil {
+	heal, err := c.strike(ctx, w, scenario{acts: []act{{what: "killed", whom: victims(1), signal: syscall.SIGKILL}}})
+	if err != nil {
 		return nil, err
 	}
 	f := Fault{Node: doomed, Role: devcluster.RoleSignaling, What: "killed by itself at " + c.crowd.step, At: time.Now()}
@@ -230,7 +230,7 @@ func killUnderArmedSignaling(ctx context.Context, c *Chaos, w *World) (heal, err
 				return err
 			}
 		}
-		return errors.Join(c.restart(doomed)(ctx), c.restart(victim.Name)(ctx))
+		return errors.Join(c.restart(doomed)(ctx), heal(ctx))
 	}, nil
 }
 

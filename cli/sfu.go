@@ -19,7 +19,7 @@ type sfuCommand struct {
 	storeFlag
 	ControlListen    string   `default:":7981" help:"host:port of the control service, for signaling nodes."`
 	ControlAdvertise string   `placeholder:"HOST[:PORT]" help:"Where signaling nodes reach this node; the host's name when it listens on every interface."`
-	MediaListen      string   `default:":7982" help:"host:port of the one UDP socket of all media."`
+	MediaListen      string   `default:":7982" help:"UDP host:port of all media."`
 	MediaAdvertise   []string `placeholder:"IP" help:"Addresses that browsers reach the media socket at, where they differ from its own (NAT, containers)."`
 	EgressBits       uint64   `default:"800000000" help:"Ceiling of egress in bits per second, past which no room is opened: by default 1 Gbit/s less a fifth for retransmissions and growth."`
 	EgressPackets    uint64   `default:"100000" help:"Ceiling of egress in packets per second: what a small shared machine forwards safely."`

@@ -17,7 +17,7 @@ type Config struct {
 	Node ring.NodeID // stable name, the same across restarts
 	Boot pin.BootID  // this run of the process
 
-	// MediaAddress is the host:port of the one UDP socket. Port 0 takes a free one: Node.MediaAddress.
+	// MediaAddress is the host:port of all media, by UDP. Port 0 takes a free one: Node.MediaAddress.
 	MediaAddress string
 	// AdvertiseIPs are the candidates of a node behind a one-to-one NAT or on all interfaces.
 	AdvertiseIPs []string

@@ -5,16 +5,13 @@ import (
 	"os"
 	"runtime"
 	"runtime/debug"
-	"strings"
 	"syscall"
 	"testing"
 	"time"
 
 	"github.com/pion/dtls/v3"
-	"github.com/pion/rtp"
 
 	"github.com/holdfast-rtc/holdfast/control"
-	"github.com/holdfast-rtc/holdfast/sfu/egress"
 	"github.com/holdfast-rtc/holdfast/sfu/forward"
 	"github.com/holdfast-rtc/holdfast/sfu/offer"
 )
@@ -29,17 +26,71 @@ const (
 )
 
 // fanOutCases are a frame's packets at once, or 1 ms apart; AES-128-GCM, or the older profile; with transport-wide feedback, or without.
+// The plain ones are not of this node: see plainServer.
 var fanOutCases = []struct {
 	name  string
 	apart time.Duration
 	kind  clientKind
+	serve func(*testing.B, dtls.SRTPProtectionProfile) server
 }{
-	{"burst", 0, clientKind{Profile: dtls.SRTP_AEAD_AES_128_GCM, Feedback: true}},
-	{"paced", time.Millisecond, clientKind{Profile: dtls.SRTP_AEAD_AES_128_GCM, Feedback: true}},
-	{"burst-nofeedback", 0, clientKind{Profile: dtls.SRTP_AEAD_AES_128_GCM}},
-	{"paced-nofeedback", time.Millisecond, clientKind{Profile: dtls.SRTP_AEAD_AES_128_GCM}},
-	{"burst-cm80", 0, clientKind{Profile: dtls.SRTP_AES128_CM_HMAC_SHA1_80, Feedback: true}},
-	{"paced-cm80", time.Millisecond, clientKind{Profile: dtls.SRTP_AES128_CM_HMAC_SHA1_80, Feedback: true}},
+	{"burst", 0, clientKind{Profile: dtls.SRTP_AEAD_AES_128_GCM, Feedback: true}, nodeServer},
+	{"paced", time.Millisecond, clientKind{Profile: dtls.SRTP_AEAD_AES_128_GCM, Feedback: true}, nodeServer},
+	{"burst-nofeedback", 0, clientKind{Profile: dtls.SRTP_AEAD_AES_128_GCM}, nodeServer},
+	{"paced-nofeedback", time.Millisecond, clientKind{Profile: dtls.SRTP_AEAD_AES_128_GCM}, nodeServer},
+	{"burst-cm80", 0, clientKind{Profile: dtls.SRTP_AES128_CM_HMAC_SHA1_80, Feedback: true}, nodeServer},
+	{"paced-cm80", time.Millisecond, clientKind{Profile: dtls.SRTP_AES128_CM_HMAC_SHA1_80, Feedback: true}, nodeServer},
+	{"burst-plain", 0, clientKind{Profile: dtls.SRTP_AEAD_AES_128_GCM, Feedback: true}, plainServer},
+	{"paced-plain", time.Millisecond, clientKind{Profile: dtls.SRTP_AEAD_AES_128_GCM, Feedback: true}, plainServer},
+}
+
+// server is what the clients are connected to.
+type server struct {
+	// join answers an offer. The channel is closed when the client is connected.
+	join func(number int, kind clientKind, sdp string) (answer string, connected <-chan struct{})
+	// calls is how often the kernel was given packets, nil where that is not counted.
+	calls func() uint64
+}
+
+// nodeServer is a node of this project.
+func nodeServer(b *testing.B, _ dtls.SRTPProtectionProfile) server {
+	b.Helper()
+	s := newStage(b, "one")
+	s.attach("room", "alice", 1) // The node is running when somebody could attach.
+	b.Cleanup(func() {
+		if stats := s.node.socket.Stats(); stats.Errors > 0 {
+			b.Error(stats)
+		}
+	})
+	return s.server(b, s.looseConfig())
+}
+
+// server has clients come into a room.
+func (s *stage) server(b *testing.B, cfg connectionConfig) server {
+	b.Helper()
+	return server{
+		join: func(number int, kind clientKind, sdp string) (string, <-chan struct{}) {
+			b.Helper()
+			cfg.peer, cfg.owner = forward.PeerID(fmt.Sprint(number)), fmt.Sprint(number)
+			o, err := offer.Read(sdp, offerLimits(s.node.cfg.Limits))
+			must(b, err)
+			connected := make(chan struct{})
+			cfg.onState = func(_ *connection, state control.TransportState) {
+				if state == control.TransportState_TRANSPORT_STATE_CONNECTED {
+					close(connected)
+				}
+			}
+			cfg.candidates, err = s.node.candidates()
+			must(b, err)
+			cfg.compatible = kind.Profile != dtls.SRTP_AEAD_AES_128_GCM
+			c, err := connect(s.node.transport, o, cfg)
+			must(b, err)
+			b.Cleanup(c.close)
+			answer, err := c.answer(&control.Offer{Id: "1"}, o)
+			must(b, err)
+			return answer, connected
+		},
+		calls: func() uint64 { return s.node.socket.Stats().Calls },
+	}
 }
 
 // BenchmarkFanOut is what one publisher's packets cost the node for each subscriber they are sent to, over real sockets, and how long
@@ -54,7 +105,7 @@ func BenchmarkFanOut(b *testing.B) {
 				for range subscribers {
 					kinds = append(kinds, subscriber)
 				}
-				measure(b, kinds, 1, subscribers, c.apart)
+				measure(b, c.serve(b, c.kind.Profile), kinds, 1, subscribers, c.apart)
 			})
 		}
 	}
@@ -71,7 +122,7 @@ func BenchmarkMeeting(b *testing.B) {
 			for i := range kinds {
 				kinds[i] = kind
 			}
-			measure(b, kinds, people, people-1, c.apart)
+			measure(b, c.serve(b, c.kind.Profile), kinds, people, people-1, c.apart)
 		})
 	}
 }
@@ -84,76 +135,16 @@ func BenchmarkSubscriber(b *testing.B) {
 			r := startReceiver(b)
 			s := newStage(b, "one")
 			s.attach("room", "alice", 1) // The node is running when somebody could attach.
-			cfg := s.looseConfig()
+			in := s.server(b, s.looseConfig())
 			before, goroutines := freshRSS(b), runtime.NumGoroutine()
 			for i := range subscribers {
-				connectClient(b, s, cfg, r, i, clientKind{Profile: dtls.SRTP_AEAD_AES_128_GCM, Feedback: true, Audio: c.audio, Video: c.video})
+				connectClient(b, in, r, i, clientKind{Profile: dtls.SRTP_AEAD_AES_128_GCM, Feedback: true, Audio: c.audio, Video: c.video})
 			}
 			b.ReportMetric(0, "ns/op")
 			b.ReportMetric(float64(freshRSS(b)-before)/subscribers/(1<<20), "MiB/subscriber")
 			b.ReportMetric(float64(runtime.NumGoroutine()-goroutines)/subscribers, "goroutines/subscriber")
 		})
 	}
-}
-
-// BenchmarkCores is how many packets a second one room forwards; compare -cpu 1 with -cpu 2. The subscribers are stopped once they are
-// connected: their sockets fill up and the kernel drops what follows, so that they take nothing of the cores.
-func BenchmarkCores(b *testing.B) {
-	const subscribers, chunk, chunks = 8 * shardPeers, 20 * fanOutBurst, 40
-	r := startReceiver(b)
-	s := newStage(b, "one")
-	s.attach("room", "alice", 1) // The node is running when somebody could attach.
-	cfg := s.looseConfig()
-	var parts []*egress.Batch
-	var batchers []forward.Batcher
-	for range s.node.cores() {
-		part := s.node.socket.NewBatch()
-		parts, batchers = append(parts, part), append(batchers, part)
-	}
-	cfg.room = s.looseRoom(batchers...)
-	for i := range subscribers {
-		cfg.shard = i / shardPeers % len(parts)
-		cfg.batch = parts[cfg.shard]
-		connectClient(b, s, cfg, r, i, clientKind{Profile: dtls.SRTP_AEAD_AES_128_GCM, Video: 1})
-	}
-	must(b, r.cmd.Process.Signal(syscall.SIGSTOP))
-	defer func() { must(b, r.cmd.Process.Signal(syscall.SIGCONT)) }()
-	layer := cfg.room.AddLayer(forward.LayerConfig{
-		Peer: "publisher", Source: forward.SourceCamera, Kind: forward.KindVideo, Codec: forward.Codec{MimeType: "video/VP8", PayloadType: 96},
-	})
-	packet := rtp.Packet{Header: rtp.Header{Version: 2, PayloadType: 96, SSRC: 1}, Payload: []byte(keyframe + strings.Repeat("x", fanOutPayload-len(keyframe)))}
-	push := func(packets int) {
-		for i := range packets {
-			packet.SequenceNumber++
-			packet.Marker = i%fanOutBurst == fanOutBurst-1
-			p := cfg.room.GetPacket()
-			n, err := packet.MarshalTo(p.Buffer())
-			must(b, err)
-			p.SetLength(n)
-			layer.Push(p)
-		}
-	}
-	forwarded := func() uint64 { return cfg.room.Stats().PacketsForwarded }
-	eventually(b, "all slots show the publisher", func() bool {
-		before := forwarded()
-		push(fanOutBurst)
-		<-time.After(50 * time.Millisecond)
-		return forwarded()-before == fanOutBurst*subscribers
-	})
-	begun, cpu := time.Now(), cpuTime(b)
-	b.ResetTimer()
-	for range b.N * chunks {
-		before := forwarded()
-		push(chunk)
-		for forwarded()-before < chunk*subscribers {
-			<-time.After(200 * time.Microsecond)
-		}
-	}
-	b.StopTimer()
-	sent := float64(b.N * chunks * chunk * subscribers)
-	b.ReportMetric(0, "ns/op")
-	b.ReportMetric(sent/time.Since(begun).Seconds(), "packets/s")
-	b.ReportMetric(float64((cpuTime(b)-cpu).Nanoseconds())/1e3/sent, "cpu-us/packet")
 }
 
 // freshRSS is rss after a collection.
@@ -175,42 +166,28 @@ func rss(b *testing.B) int64 {
 	return resident * int64(os.Getpagesize())
 }
 
-// connectClient brings a client into a room.
-func connectClient(b *testing.B, s *stage, cfg connectionConfig, r *receiver, number int, kind clientKind) {
+// connectClient brings a client to a server.
+func connectClient(b *testing.B, to server, r *receiver, number int, kind clientKind) {
 	b.Helper()
-	cfg.peer, cfg.owner = forward.PeerID(fmt.Sprint(number)), fmt.Sprint(number)
 	var sdp string
 	r.ask(b, request{Offer: &kind}, &sdp)
-	o, err := offer.Read(sdp, offerLimits(s.node.cfg.Limits))
-	must(b, err)
-	connected := make(chan struct{})
-	cfg.onState = func(_ *connection, state control.TransportState) {
-		if state == control.TransportState_TRANSPORT_STATE_CONNECTED {
-			close(connected)
-		}
-	}
-	cfg.candidates, err = s.node.candidates()
-	must(b, err)
-	cfg.compatible = kind.Profile != dtls.SRTP_AEAD_AES_128_GCM
-	c, err := connect(s.node.transport, o, cfg)
-	must(b, err)
-	b.Cleanup(c.close)
-	answer, err := c.answer(&control.Offer{Id: "1"}, o)
-	must(b, err)
+	answer, connected := to.join(number, kind, sdp)
 	var done bool
 	r.ask(b, request{Answer: answer}, &done)
 	<-connected
 }
 
 // measure has the publishers among the clients send to so many slots each.
-func measure(b *testing.B, kinds []clientKind, publishers, slots int, apart time.Duration) {
+func measure(b *testing.B, on server, kinds []clientKind, publishers, slots int, apart time.Duration) {
+	b.Helper()
 	r := startReceiver(b)
-	s := newStage(b, "one")
-	s.attach("room", "alice", 1) // The node is running when somebody could attach.
-	cfg := s.looseConfig()
 	empty := freshRSS(b)
 	for i, kind := range kinds {
-		connectClient(b, s, cfg, r, i, kind)
+		connectClient(b, on, r, i, kind)
+	}
+	calls := on.calls
+	if calls == nil {
+		calls = func() uint64 { return 0 }
 	}
 	send := func(frames int) int64 {
 		var done bool
@@ -218,7 +195,7 @@ func measure(b *testing.B, kinds []clientKind, publishers, slots int, apart time
 		return int64(frames * fanOutBurst * publishers)
 	}
 	r.settled(b, send(fanOutWarmUp)*int64(slots))
-	calls := s.node.socket.Stats().Calls
+	called := calls()
 	cpu, begun, sent := cpuTime(b), time.Now(), int64(0)
 	b.ResetTimer()
 	for range b.N {
@@ -227,21 +204,20 @@ func measure(b *testing.B, kinds []clientKind, publishers, slots int, apart time
 	b.StopTimer()
 	cpu = cpuTime(b) - cpu
 	elapsed := time.Since(begun)
-	calls = s.node.socket.Stats().Calls - calls
+	called = calls() - called
 	forwarded := sent * int64(slots)
 	got := r.settled(b, forwarded)
 	b.ReportMetric(0, "ns/op")
 	b.ReportMetric(1000*cpu.Seconds()/elapsed.Seconds(), "millicores")
 	if forwarded > 0 {
 		b.ReportMetric(float64(cpu.Microseconds())/float64(forwarded), "cpu-us/packet")
-		b.ReportMetric(float64(calls)/float64(forwarded), "calls/packet")
+		if on.calls != nil {
+			b.ReportMetric(float64(called)/float64(forwarded), "calls/packet")
+		}
 		b.ReportMetric(100*float64(got.Packets)/float64(forwarded), "%received")
 		b.ReportMetric(float64(got.P50.Microseconds())/1e3, "p50-ms")
 		b.ReportMetric(float64(got.P99.Microseconds())/1e3, "p99-ms")
 		b.ReportMetric(float64(rss(b)-empty)/float64(len(kinds))/(1<<20), "MiB/client")
-	}
-	if stats := s.node.socket.Stats(); stats.Errors > 0 {
-		b.Error(stats)
 	}
 }
 

@@ -21,7 +21,7 @@ import (
 )
 
 const (
-	// socketBuffer is asked of the kernel for the media socket, in each
+	// socketBuffer is asked of the kernel for each socket of media, in each
 	// direction: half a second of 64 Mbit/s. The kernel may give less.
 	socketBuffer = 4 << 20
 	// loadEvery is how often load is measured; a window is loadWindow long.
@@ -62,17 +62,22 @@ func New(cfg Config, owner Owner, log *slog.Logger) (*Node, error) {
 	if err != nil {
 		return nil, fmt.Errorf("resolve media address %s: %w", cfg.MediaAddress, err)
 	}
-	socket, err := net.ListenUDP("udp", address)
-	if err != nil {
+	sockets, err := egress.Listen(address, cores())
+	if len(sockets) == 0 {
 		return nil, fmt.Errorf("bind media socket: %w", err)
 	}
-	for _, set := range []func(int) error{socket.SetReadBuffer, socket.SetWriteBuffer} {
-		if err := set(socketBuffer); err != nil {
-			log.Warn("media socket keeps its buffer size", "wanted_bytes", socketBuffer, "error", err)
+	if err != nil {
+		log.Warn("media is read on fewer cores", "wanted", cores(), "sockets", len(sockets), "error", err)
+	}
+	for _, socket := range sockets {
+		for _, set := range []func(int) error{socket.SetReadBuffer, socket.SetWriteBuffer} {
+			if err := set(socketBuffer); err != nil {
+				log.Warn("media socket keeps its buffer size", "wanted_bytes", socketBuffer, "error", err)
+			}
 		}
 	}
 	batch := cfg.EgressBatch && runtime.GOOS == "linux"
-	media := egress.NewWith(socket, egress.Options{Gather: batch, Segment: batch})
+	media := egress.New(egress.Options{Gather: batch, Segment: batch}, sockets...)
 	log = log.With("node", string(cfg.Node))
 	guard := panics.New()
 	return &Node{
@@ -82,11 +87,11 @@ func New(cfg Config, owner Owner, log *slog.Logger) (*Node, error) {
 	}, nil
 }
 
-// maxShards bounds on how many cores one room is forwarded.
-const maxShards = 8
+// maxCores bounds on how many cores media is read, and one room is forwarded.
+const maxCores = 8
 
-// cores is on how many cores a room is forwarded.
-func (n *Node) cores() int { return min(runtime.GOMAXPROCS(0), maxShards) }
+// cores is on how many.
+func cores() int { return min(runtime.GOMAXPROCS(0), maxCores) }
 
 // Panics counts what made this node panic and was borne. The node's control server shall share it.
 func (n *Node) Panics() *panics.Guard { return n.panics }

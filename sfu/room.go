@@ -89,7 +89,7 @@ func newRoom(n *Node, a attachment, now time.Time) *room {
 	}
 	r.refusedBefore = n.socket.Stats().Refused
 	var batchers []forward.Batcher
-	for range n.cores() {
+	for range cores() {
 		part := n.socket.NewBatch()
 		r.parts, batchers = append(r.parts, part), append(batchers, part)
 	}

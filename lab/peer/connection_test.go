@@ -16,6 +16,7 @@ import (
 
 	"github.com/holdfast-rtc/holdfast/internal/testkit"
 	"github.com/holdfast-rtc/holdfast/panics"
+	"github.com/holdfast-rtc/holdfast/sfu/egress"
 	"github.com/holdfast-rtc/holdfast/sfu/offer"
 	"github.com/holdfast-rtc/holdfast/sfu/transport"
 )
@@ -28,30 +29,6 @@ type node struct {
 	packets map[uint32][]uint16
 	repairs []uint16 // the numbers of the packets that came again
 	reports int
-}
-
-type udpSocket struct{ *net.UDPConn }
-
-func (s udpSocket) ReadFromAddrPort(b []byte) (int, netip.AddrPort, error) {
-	n, from, err := s.ReadFromUDPAddrPort(b)
-	return n, netip.AddrPortFrom(from.Addr().Unmap(), from.Port()), err
-}
-
-func (s udpSocket) WriteToAddrPort(b []byte, to netip.AddrPort) (int, error) {
-	return s.WriteToUDPAddrPort(b, to)
-}
-
-// batch sends each packet at once.
-type batch struct {
-	socket udpSocket
-	space  [maxPacketBytes]byte
-}
-
-func (b *batch) Space(bytes int) []byte { return b.space[:bytes] }
-
-func (b *batch) Put(n int, to netip.AddrPort) error {
-	_, err := b.socket.WriteToAddrPort(b.space[:n], to)
-	return err
 }
 
 func (n *node) RTP(header *rtp.Header, packet []byte, _ time.Time) {
@@ -80,7 +57,8 @@ func dial(t *testing.T, opts Options, c *connection, heard func(arrival)) *node 
 	if err != nil {
 		t.Fatal(err)
 	}
-	transports := transport.New(udpSocket{listening}, panics.New(), slog.New(slog.DiscardHandler))
+	media := egress.New(egress.Options{}, listening)
+	transports := transport.New(media, panics.New(), slog.New(slog.DiscardHandler))
 	ended := make(chan error, 1)
 	go func() { ended <- transports.Run(t.Context()) }()
 	t.Cleanup(func() { _ = listening.Close(); <-ended })
@@ -98,7 +76,7 @@ func dial(t *testing.T, opts Options, c *connection, heard func(arrival)) *node 
 		t.Fatal(err)
 	}
 	t.Cleanup(conn.Close)
-	n.Writer = conn.Writer(&batch{socket: udpSocket{listening}})
+	n.Writer = conn.Writer(media.NewBatch())
 	known := conn.Credentials()
 	at := listening.LocalAddr().(*net.UDPAddr).AddrPort()
 	answer := o.Answer(&offer.Answer{

@@ -5,13 +5,18 @@ import "net/netip"
 // Batch gathers what one goroutine sends between Begin and End. It is not safe for concurrent use: every loop that sends much has one
 // of its own, so that none waits for another.
 type Batch struct {
-	conn  *Conn
-	open  bool
-	queue *queue // nil while there is nothing in it
+	conn   *Conn
+	socket *socket
+	open   bool
+	queue  *queue // nil while there is nothing in it
 }
 
-// NewBatch makes a batch. It takes memory only while it is used.
-func (c *Conn) NewBatch() *Batch { return &Batch{conn: c} }
+// NewBatch makes a batch, which sends through one of the sockets: in turn, so that few send through one at the same time. It takes
+// memory only while it is used.
+func (c *Conn) NewBatch() *Batch {
+	turn := int(c.batches.Add(1)-1) % len(c.sockets)
+	return &Batch{conn: c, socket: c.sockets[turn]}
+}
 
 // Begin has the packets that follow wait for End.
 func (b *Batch) Begin() { b.open = true }
@@ -22,7 +27,7 @@ func (b *Batch) End() {
 	if b.queue == nil {
 		return
 	}
-	b.conn.send(b.queue)
+	b.send()
 	b.release()
 }
 
@@ -33,7 +38,7 @@ func (b *Batch) Space(size int) []byte {
 		b.queue = b.conn.queue()
 	}
 	if len(b.queue.packets) == batchPackets || len(b.queue.arena)+size > batchBytes {
-		b.conn.send(b.queue)
+		b.send()
 	}
 	return b.queue.space(size)
 }
@@ -49,6 +54,13 @@ func (b *Batch) Put(n int, to netip.AddrPort) error {
 		b.release()
 	}
 	return err
+}
+
+func (b *Batch) send() {
+	if len(b.queue.packets) > 0 {
+		b.socket.sender.send(b.queue)
+		b.queue.reset()
+	}
 }
 
 func (b *Batch) release() {

@@ -1,6 +1,6 @@
 // Package egress is the seam under the transports through which every byte leaves
 // the node: it counts, and it sends what was gathered in a Batch with few system
-// calls. What comes in passes through as well.
+// calls. What comes in passes through as well: on Linux through a socket for each core, several packets a call.
 //
 // It promises that the packets of one destination leave in the order in which
 // one goroutine wrote them, that no packet waits longer than the End of its batch,
@@ -9,22 +9,29 @@
 package egress
 
 import (
+	"errors"
 	"net"
 	"net/netip"
 	"sync"
 	"sync/atomic"
 )
 
-// Conn is a UDP socket that counts what it sends. Everything is safe for concurrent use.
+// Conn is a UDP address that counts what it sends, with one socket or several. Everything is safe for concurrent use.
 type Conn struct {
-	*net.UDPConn // Close, LocalAddr, the deadline of reads
-
 	counters
-	gathers bool // else every packet is sent by itself
-	sender  sender
+	sockets []*socket
+	gathers bool          // else every packet is sent by itself
+	batches atomic.Uint32 // so far, by which they are given a socket
 
 	mu    sync.Mutex // guards spare
 	spare []*queue   // that no Batch uses
+}
+
+// socket is one of those that are bound to the address.
+type socket struct {
+	*net.UDPConn
+
+	sender sender
 }
 
 // maxSpare is how many batches keep their memory: about as many as send at the same time.
@@ -46,24 +53,41 @@ type Options struct {
 	Segment bool
 }
 
-// New wraps a bound, unconnected UDP socket and sends each packet by itself.
-func New(conn *net.UDPConn) *Conn { return NewWith(conn, Options{}) }
-
-// NewWith wraps a bound, unconnected UDP socket.
-func NewWith(conn *net.UDPConn, options Options) *Conn {
-	c := &Conn{UDPConn: conn}
-	c.gathers = options.Gather && c.sender.open(conn, &c.counters, options.Segment)
+// New wraps unconnected UDP sockets that are bound to one address: one, or those of Listen.
+func New(options Options, sockets ...*net.UDPConn) *Conn {
+	c := &Conn{gathers: options.Gather}
+	for _, conn := range sockets {
+		s := &socket{UDPConn: conn}
+		c.gathers = s.sender.open(conn, &c.counters, options.Segment) && c.gathers
+		c.sockets = append(c.sockets, s)
+	}
 	return c
 }
 
-// ReadFromAddrPort reads one packet without allocating for its address.
-func (c *Conn) ReadFromAddrPort(b []byte) (int, netip.AddrPort, error) {
-	return c.ReadFromUDPAddrPort(b)
+// LocalAddr is the address.
+func (c *Conn) LocalAddr() net.Addr { return c.sockets[0].LocalAddr() }
+
+// Close closes every socket.
+func (c *Conn) Close() error {
+	var faults []error
+	for _, s := range c.sockets {
+		faults = append(faults, s.Close())
+	}
+	return errors.Join(faults...)
+}
+
+// Readers is how many goroutines may call Receive at a time.
+func (c *Conn) Readers() int { return len(c.sockets) }
+
+// Receive gives take every packet that comes to one of the sockets, until Close; then it returns an error that is net.ErrClosed. The
+// packet is take's for the time of the call. Every reader, a number below Readers, is to be used by a goroutine of its own.
+func (c *Conn) Receive(reader int, take func(b []byte, from netip.AddrPort)) error {
+	return receive(c.sockets[reader].UDPConn, take)
 }
 
 // WriteToAddrPort sends one packet at once, without allocating for its address.
 func (c *Conn) WriteToAddrPort(b []byte, to netip.AddrPort) (int, error) {
-	n, err := c.WriteToUDPAddrPort(b, to)
+	n, err := c.sockets[0].WriteToUDPAddrPort(b, to)
 	c.count(n, err)
 	return n, err
 }
@@ -84,13 +108,6 @@ func (c *Conn) putBack(q *queue) {
 	defer c.mu.Unlock()
 	if len(c.spare) < maxSpare {
 		c.spare = append(c.spare, q)
-	}
-}
-
-func (c *Conn) send(q *queue) {
-	if len(q.packets) > 0 {
-		c.sender.send(q)
-		q.reset()
 	}
 }
 

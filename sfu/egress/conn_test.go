@@ -67,7 +67,7 @@ func options() map[string]Options {
 func TestEveryPacketArrivesInOrder(t *testing.T) {
 	for name, o := range options() {
 		t.Run(name, func(t *testing.T) {
-			c := NewWith(listen(t, "udp4"), o)
+			c := New(o, listen(t, "udp4"))
 			receivers := []*net.UDPConn{listen(t, "udp4"), listen(t, "udp4"), listen(t, "udp4")}
 			sizes := []int{1200, 1200, 1200, 900, 1200, 1, 500, 1300, 1300, 1199, 1200}
 			sizes = append(sizes, slices.Repeat([]int{40}, 150)...) // more than the kernel cuts in one go
@@ -117,7 +117,7 @@ func TestEveryPacketArrivesInOrder(t *testing.T) {
 
 // TestOutsideOfAGatherNothingWaits: also after one, nor for another's End.
 func TestOutsideOfAGatherNothingWaits(t *testing.T) {
-	c := NewWith(listen(t, "udp4"), Options{Gather: true, Segment: true})
+	c := New(Options{Gather: true, Segment: true}, listen(t, "udp4"))
 	r := listen(t, "udp4")
 	one, other := c.NewBatch(), c.NewBatch()
 	write := func(b *Batch, text string) {
@@ -152,7 +152,7 @@ func TestOutsideOfAGatherNothingWaits(t *testing.T) {
 // TestAFullBatchIsSent: more is written before End than it holds, in packets and in bytes.
 func TestAFullBatchIsSent(t *testing.T) {
 	for size, fits := range map[int]int{1: batchPackets, 2000: batchBytes / 2000} {
-		c := NewWith(listen(t, "udp4"), Options{Gather: true, Segment: true})
+		c := New(Options{Gather: true, Segment: true}, listen(t, "udp4"))
 		r := listen(t, "udp4")
 		b := c.NewBatch()
 		b.Begin()
@@ -173,7 +173,7 @@ func TestAFullBatchIsSent(t *testing.T) {
 
 // TestAPacketThatNoBatchHolds gets less space than was asked for.
 func TestAPacketThatNoBatchHolds(t *testing.T) {
-	c := NewWith(listen(t, "udp4"), Options{Gather: true})
+	c := New(Options{Gather: true}, listen(t, "udp4"))
 	if n := len(c.NewBatch().Space(1 << 30)); n != batchBytes {
 		t.Errorf("a space of %d bytes, want %d", n, batchBytes)
 	}
@@ -182,7 +182,7 @@ func TestAPacketThatNoBatchHolds(t *testing.T) {
 // TestAClosedSocketRefuses what was gathered, and counts it.
 func TestAClosedSocketRefuses(t *testing.T) {
 	socket := listen(t, "udp4")
-	c := NewWith(socket, Options{Gather: true, Segment: true})
+	c := New(Options{Gather: true, Segment: true}, socket)
 	b := c.NewBatch()
 	b.Begin()
 	for i := range 3 {
@@ -202,7 +202,7 @@ func TestAClosedSocketRefuses(t *testing.T) {
 func TestOneRefusalCostsOneDestination(t *testing.T) {
 	for name, o := range options() {
 		t.Run(name, func(t *testing.T) {
-			c := NewWith(listen(t, "udp4"), o)
+			c := New(o, listen(t, "udp4"))
 			a, z := listen(t, "udp4"), listen(t, "udp4")
 			nobody := netip.MustParseAddrPort("[2001:db8::1]:9") // not in this socket's family
 			batch := c.NewBatch()
@@ -236,7 +236,7 @@ func TestRoomsGatherAtTheSameTime(t *testing.T) {
 	const rooms, rounds, burst = 4, 50, 3
 	for name, o := range options() {
 		t.Run(name, func(t *testing.T) {
-			c := NewWith(listen(t, "udp4"), o)
+			c := New(o, listen(t, "udp4"))
 			var receivers [rooms]*net.UDPConn
 			for i := range receivers {
 				receivers[i] = listen(t, "udp4")
@@ -285,7 +285,7 @@ func TestDualStackSocket(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer socket.Close()
-	c := NewWith(socket, Options{Gather: true, Segment: true})
+	c := New(Options{Gather: true, Segment: true}, socket)
 	r := listen(t, "udp4")
 	mapped := netip.AddrPortFrom(netip.AddrFrom16(to(r).Addr().As16()), to(r).Port())
 	b := c.NewBatch()
@@ -304,7 +304,7 @@ func TestDualStackSocket(t *testing.T) {
 }
 
 func TestGatherAllocatesNothing(t *testing.T) {
-	c := NewWith(listen(t, "udp4"), Options{Gather: true, Segment: true})
+	c := New(Options{Gather: true, Segment: true}, listen(t, "udp4"))
 	destinations := []netip.AddrPort{to(listen(t, "udp4")), to(listen(t, "udp4"))}
 	batch, b := c.NewBatch(), make([]byte, 1200)
 	once := func() {

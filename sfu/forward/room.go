@@ -125,6 +125,7 @@ func NewRoom(cfg Config, log *slog.Logger) *Room {
 		holding:     newHolding(),
 		pacing:      newPacing(),
 		shards:      newShards(len(cfg.Batchers)),
+		stats:       counters{shards: make([]shardCounters, max(len(cfg.Batchers), 1))},
 		subscribers: make(map[PeerID]*subscriber),
 		clocks:      make(map[PeerID]*peerClock),
 		speakers:    newSpeakerTracker(),

@@ -56,7 +56,7 @@ func (s *Slot) write(p *Packet, in *incoming) {
 	s.number(len(payload) + int(p.padding))
 	n, err := s.cfg.Writer.WriteRTP(&s.header, payload)
 	if s.wrote(n, err) {
-		s.room.stats.forwarded.Add(1)
+		s.room.stats.shards[s.cfg.Shard].forwarded.Add(1)
 		s.report.sent(len(payload))
 		s.charge(n)
 		if p.picture.keyframe && s.cfg.Kind == KindVideo {
@@ -158,8 +158,9 @@ func (s *Slot) wrote(n int, err error) bool {
 	case err == nil && n == 0:
 		return false // the transport is not up
 	case err == nil:
-		stats.egressPackets.Add(1)
-		stats.egressBytes.Add(uint64(n))
+		shard := &stats.shards[s.cfg.Shard]
+		shard.egressPackets.Add(1)
+		shard.egressBytes.Add(uint64(n))
 		return true
 	case errors.Is(err, io.ErrClosedPipe) || errors.Is(err, net.ErrClosed):
 		return false // the subscriber is going; its slot is about to be closed

@@ -35,8 +35,11 @@ const theirPassword = "the-password-of-the-client"
 
 // wire is a socket whose network is this process.
 type wire struct {
-	in     chan datagram
-	closed chan struct{}
+	t       testing.TB
+	in      chan datagram
+	closed  chan struct{}
+	at      netip.AddrPort                  // of the transport; nothing unless the network is the kernel's
+	sockets map[netip.AddrPort]*net.UDPConn // of the clients then
 
 	mu            sync.Mutex // guards the fields below
 	clients       map[netip.AddrPort]*packetio.Buffer
@@ -52,7 +55,7 @@ type datagram struct {
 // newTransport runs a transport on a wire until the test ends.
 func newTransport(t testing.TB) (*Transport, *wire) {
 	t.Helper()
-	w := &wire{in: make(chan datagram, 1024), closed: make(chan struct{}), clients: map[netip.AddrPort]*packetio.Buffer{}}
+	w := &wire{t: t, in: make(chan datagram, 1024), closed: make(chan struct{}), clients: map[netip.AddrPort]*packetio.Buffer{}}
 	transport := New(w, panics.New(), slog.New(slog.DiscardHandler))
 	ended := make(chan error, 1)
 	go func() { ended <- transport.Run(t.Context()) }()
@@ -65,14 +68,20 @@ func newTransport(t testing.TB) (*Transport, *wire) {
 	return transport, w
 }
 
-func (w *wire) ReadFromAddrPort(b []byte) (int, netip.AddrPort, error) {
-	select {
-	case d := <-w.in:
-		return copy(b, d.b), d.from, nil
-	case <-w.closed:
-		return 0, netip.AddrPort{}, net.ErrClosed
+func (w *wire) Readers() int { return 1 }
+
+func (w *wire) Receive(_ int, take func([]byte, netip.AddrPort)) error {
+	for {
+		select {
+		case d := <-w.in:
+			take(d.b, d.from)
+		case <-w.closed:
+			return net.ErrClosed
+		}
 	}
 }
+
+func (w *wire) Close() error { return nil }
 
 func (w *wire) WriteToAddrPort(b []byte, to netip.AddrPort) (int, error) {
 	w.mu.Lock()
@@ -104,9 +113,13 @@ func (w *wire) strayed() int {
 func (w *wire) address() (netip.AddrPort, *packetio.Buffer) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
+	arriving := packetio.NewBuffer()
 	a := netip.AddrPortFrom(netip.MustParseAddr("192.0.2.1"), uint16(1000+len(w.clients)))
-	w.clients[a] = packetio.NewBuffer()
-	return a, w.clients[a]
+	if w.sockets != nil {
+		a = w.dial(arriving)
+	}
+	w.clients[a] = arriving
+	return a, arriving
 }
 
 // client is the other end of one connection.

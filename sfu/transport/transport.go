@@ -21,13 +21,18 @@ const (
 	watchEvery = 250 * time.Millisecond
 )
 
-// Socket is the UDP socket of all connections. egress.Conn is one.
+// Socket is the UDP address of all connections. egress.Conn is one.
 type Socket interface {
-	ReadFromAddrPort(b []byte) (int, netip.AddrPort, error)
+	// Readers is how many goroutines receive, each with a number of its own.
+	Readers() int
+	// Receive gives take every packet that comes to a reader until Close, then it returns an error that is net.ErrClosed. The packet is
+	// take's for the time of the call. What one address sends should come to one reader: else it is out of order.
+	Receive(reader int, take func(b []byte, from netip.AddrPort)) error
 	WriteToAddrPort(b []byte, to netip.AddrPort) (int, error)
+	Close() error
 }
 
-// Transport is one socket and its connections. Its methods are safe for concurrent use.
+// Transport is one address and its connections. Its methods are safe for concurrent use.
 type Transport struct {
 	socket Socket
 	panics *panics.Guard
@@ -40,7 +45,7 @@ type Transport struct {
 	byAddress map[netip.AddrPort]*Conn
 }
 
-// New makes a transport on a bound socket; Run makes it work.
+// New makes a transport on a bound address; Run makes it work.
 func New(socket Socket, guard *panics.Guard, log *slog.Logger) *Transport {
 	return &Transport{
 		socket: socket, panics: guard, log: log, clock: newClock(),
@@ -48,28 +53,39 @@ func New(socket Socket, guard *panics.Guard, log *slog.Logger) *Transport {
 	}
 }
 
-// Run serves the connections until the socket is closed, and returns nil then. The context ends what goes on beside the reading:
-// the caller closes the socket as well.
+// Run serves the connections until the socket is closed, and returns nil then. It closes the socket when that cannot be read. The context
+// ends what goes on beside the reading: the caller closes the socket as well.
 func (t *Transport) Run(ctx context.Context) error {
 	ctx, cancel := context.WithCancel(ctx)
-	var clocks sync.WaitGroup
+	var clocks, reading sync.WaitGroup
 	clocks.Go(func() { t.clock.run(ctx) })
 	clocks.Go(func() { t.watch(ctx) })
 	defer clocks.Wait()
 	defer cancel()
-	var check checker
-	b := make([]byte, receiveBytes)
-	for {
-		n, from, err := t.socket.ReadFromAddrPort(b)
-		switch {
-		case errors.Is(err, net.ErrClosed):
-			return nil
-		case err != nil:
-			return fmt.Errorf("read media socket: %w", err)
-		case n > 0:
-			t.receive(b[:n], netip.AddrPortFrom(from.Addr().Unmap(), from.Port()), time.Now(), &check) //nolint:contextcheck // the reader has no context; a handshake ends with its connection
-		}
+	ended := make(chan error, t.socket.Readers())
+	for reader := range t.socket.Readers() {
+		reading.Go(func() { ended <- t.read(reader) }) //nolint:contextcheck // a reader has no context; a handshake ends with its connection
 	}
+	err := <-ended
+	if err != nil {
+		_ = t.socket.Close() // The other readers end as well.
+	}
+	reading.Wait()
+	return err
+}
+
+// read is one reader.
+func (t *Transport) read(reader int) error {
+	var check checker
+	err := t.socket.Receive(reader, func(b []byte, from netip.AddrPort) {
+		if len(b) > 0 && len(b) <= receiveBytes {
+			t.receive(b, from, time.Now(), &check)
+		}
+	})
+	if errors.Is(err, net.ErrClosed) {
+		return nil
+	}
+	return fmt.Errorf("read media socket: %w", err)
 }
 
 // receive tells packets apart as RFC 7983 section 7 has it. What comes from an address that no check has come from is dropped,

@@ -1,0 +1,124 @@
+package egress
+
+import (
+	"encoding/binary"
+	"net"
+	"net/netip"
+	"strconv"
+	"syscall"
+	"unsafe"
+
+	"golang.org/x/sys/unix"
+)
+
+const (
+	// receiveMessages is how many datagrams one call takes at most.
+	receiveMessages = 32
+	// receiveBytes is what one of them may have: as many of one sender and of one length as the kernel has joined (UDP_GRO).
+	receiveBytes = 1 << 16
+	// controlBytes is the room for the length of those that were joined.
+	controlBytes = 32
+)
+
+// receiver takes what waits at one socket with recvmmsg.
+type receiver struct {
+	take     func(b []byte, from netip.AddrPort)
+	messages [receiveMessages]unix.Mmsghdr
+	vectors  [receiveMessages]unix.Iovec
+	names    [receiveMessages]unix.RawSockaddrInet6 // room for either family
+	control  [receiveMessages][controlBytes]byte
+	errno    syscall.Errno
+}
+
+// receive gives take every packet that comes to a socket until it is closed.
+func receive(conn *net.UDPConn, take func(b []byte, from netip.AddrPort)) error {
+	raw, err := conn.SyscallConn()
+	if err != nil {
+		return err
+	}
+	r := &receiver{take: take}
+	space := make([]byte, receiveMessages*receiveBytes)
+	for i := range r.messages {
+		r.vectors[i].Base = &space[i*receiveBytes]
+		r.vectors[i].SetLen(receiveBytes)
+		h := &r.messages[i].Hdr
+		h.Name, h.Iov, h.Control = (*byte)(unsafe.Pointer(&r.names[i])), &r.vectors[i], &r.control[i][0]
+		h.SetIovlen(1)
+	}
+	_ = raw.Control(func(fd uintptr) {
+		_ = unix.SetsockoptInt(int(fd), unix.IPPROTO_UDP, unix.UDP_GRO, 1) // Without it each comes by itself.
+	})
+	if err := raw.Read(r.empty); err != nil {
+		return err // The socket was closed.
+	}
+	return r.errno
+}
+
+// empty takes what waits. It returns false when nothing does, to be called again when something has come since the last call to the
+// kernel, and true when the kernel refuses.
+func (r *receiver) empty(fd uintptr) bool {
+	for {
+		for i := range r.messages {
+			r.messages[i].Hdr.Namelen = unix.SizeofSockaddrInet6
+			r.messages[i].Hdr.SetControllen(controlBytes)
+		}
+		n, _, errno := unix.Syscall6(unix.SYS_RECVMMSG, fd, uintptr(unsafe.Pointer(&r.messages[0])), receiveMessages, 0, 0, 0)
+		switch errno {
+		case 0:
+		case unix.EINTR:
+			continue
+		case unix.EAGAIN:
+			return false
+		default:
+			r.errno = errno
+			return true
+		}
+		for i := range int(n) {
+			r.deliver(i)
+		}
+		if n < receiveMessages {
+			return false
+		}
+	}
+}
+
+// deliver hands on the packets of one message: several where the kernel has joined them.
+func (r *receiver) deliver(i int) {
+	b := unsafe.Slice(r.vectors[i].Base, r.messages[i].Len)
+	from := addressOf(&r.names[i])
+	size := segmentOf(r.control[i][:r.messages[i].Hdr.Controllen])
+	for size > 0 && len(b) > size {
+		r.take(b[:size:size], from)
+		b = b[size:]
+	}
+	r.take(b, from)
+}
+
+// addressOf reads an address of the kernel's.
+func addressOf(name *unix.RawSockaddrInet6) netip.AddrPort {
+	var port *uint16
+	var address netip.Addr
+	if name.Family == unix.AF_INET {
+		short := (*unix.RawSockaddrInet4)(unsafe.Pointer(name))
+		port, address = &short.Port, netip.AddrFrom4(short.Addr)
+	} else {
+		port, address = &name.Port, netip.AddrFrom16(name.Addr).Unmap()
+		if name.Scope_id != 0 {
+			address = address.WithZone(strconv.FormatUint(uint64(name.Scope_id), 10))
+		}
+	}
+	return netip.AddrPortFrom(address, binary.BigEndian.Uint16((*[2]byte)(unsafe.Pointer(port))[:]))
+}
+
+// segmentOf is how long each of the joined packets is, of which the last may be shorter; 0 for a packet by itself.
+func segmentOf(control []byte) int {
+	const data = unix.SizeofCmsghdr
+	if len(control) < data+4 {
+		return 0
+	}
+	header := (*unix.Cmsghdr)(unsafe.Pointer(&control[0]))
+	if header.Level != unix.IPPROTO_UDP || header.Type != unix.UDP_GRO {
+		return 0
+	}
+	return int(binary.NativeEndian.Uint32(control[data:]))
+}

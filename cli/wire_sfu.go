@@ -58,7 +58,7 @@ func (c *sfuCommand) wire(ctx context.Context, plan sfuPlan, log *slog.Logger) (
 		return nil, fmt.Errorf("listen for signaling nodes: %w", err)
 	}
 	n := &sfuNode{log: log, self: plan.config.Node, control: listener}
-	if err := n.join(c, plan); err != nil {
+	if err := n.join(c, plan); err != nil { //nolint:contextcheck // to bind a socket waits for nothing
 		listener.Close()
 		return nil, err
 	}

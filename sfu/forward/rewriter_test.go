@@ -173,6 +173,7 @@ func TestRewriterLeavesNoHole(t *testing.T) {
 
 func FuzzRewriter(f *testing.F) {
 	f.Add([]byte{0, 1, 2, 3, 0x41, 4, 0x82, 5})
+	f.Add([]byte{0xC1, 1, 2, 0x81, 0xBF, 2, 0x41, 0xBE, 3})
 	f.Fuzz(func(t *testing.T, script []byte) {
 		r := newRewriter(65530, 1, 16)
 		tracker := sequenceTracker{}
@@ -187,7 +188,7 @@ func FuzzRewriter(f *testing.F) {
 			if !ok {
 				continue
 			}
-			in := incoming{sequence: extended, timestamp: uint32(i), empty: b&0x40 != 0}
+			in := incoming{sequence: extended, timestamp: uint32(i), pictureID: uint16(i / 3), empty: b&0xC0 == 0x40, dropped: b&0xC0 == 0x80, gapless: true}
 			if r.count == 0 || b&0xC0 == 0xC0 {
 				r.begin(uint64(i), payloadTypes{}, &in, 1)
 			}
@@ -199,8 +200,12 @@ func FuzzRewriter(f *testing.F) {
 				t.Fatalf("number %d written at step %d and %d", out.sequence, at, i)
 			}
 			seen[out.sequence] = i
-			if from, ok := r.lookup(out.sequence); !ok || from.sequence != extended {
-				t.Fatalf("step %d: just written and not found", i)
+			from, ok := r.lookup(out.sequence)
+			if out.filler {
+				extended = 0 // It is not sent again.
+			}
+			if !ok || from.sequence != extended || out.filler != in.dropped {
+				t.Fatalf("step %d: %+v was just written, and %+v is found", i, out, from)
 			}
 		}
 	})

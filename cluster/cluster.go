@@ -40,7 +40,6 @@ var errAlreadyRun = errors.New("cluster has already been run")
 const (
 	mailboxSize = 1024
 
-	// remindEvery is far above memberlist's time to notice a death.
 	remindEvery = 5 * time.Second
 
 	publishAfter = 100 * time.Millisecond
@@ -239,7 +238,6 @@ func (c *Cluster) loop(stop <-chan struct{}) {
 	}
 }
 
-// survive runs f for a goroutine that must go on, ours or memberlist's.
 func (c *Cluster) survive(what string, f func(), attributes ...any) bool {
 	return c.config.Panics.Survives(c.log, what, f, attributes...)
 }

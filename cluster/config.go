@@ -24,7 +24,7 @@ const (
 	maxHaste        = 100 // a probe of 2 ms
 )
 
-// Config says who this process is and how it finds the others.
+// Config says who this process is.
 type Config struct {
 	// Node is this process.
 	Node Node
@@ -44,7 +44,7 @@ type Config struct {
 	// Keys of keyBytes: the first encrypts, any decrypts.
 	Keys [][]byte
 
-	// Solo: this process may be the first, so its view is settled at once.
+	// Solo: this process may be the first.
 	Solo bool
 
 	// ConfirmDeaths makes nodes that gossip reports dead Suspect, until ConfirmDead.
@@ -154,7 +154,6 @@ func parseMemberName(name string) (Node, error) {
 	return Node{ID: ring.NodeID(id), Boot: pin.BootID(boot), Role: Role(role)}, nil
 }
 
-// validID: it fits a pin, a member name and a log line.
 func validID(id string) error {
 	if id == "" || len(id) > maxIDBytes {
 		return fmt.Errorf("%d bytes long, want 1 to %d", len(id), maxIDBytes)

@@ -43,8 +43,7 @@ func (p peakMembership) observe(now int, peers []string, at time.Time) peakMembe
 	return peakMembership{members: now, lastPeers: peers[:min(len(peers), maxLastPeers)], since: at}
 }
 
-// joinSeeds exchanges states with a seed, more often before the first answer and while partitioned. Then it asks the
-// last peers too: this node may be its own seed.
+// joinSeeds also asks the last peers while partitioned: this node may be its own seed.
 func (c *Cluster) joinSeeds(ctx context.Context, list *memberlist.Memberlist) {
 	if len(c.config.Join) == 0 {
 		return
@@ -107,7 +106,7 @@ const (
 )
 
 // exchangeWithBlocked uses TCP for members that no UDP reaches, and tells a dead member that is heard again of its
-// death: gossip about it may have ended, and only who knows of it can refute it.
+// death: only who knows of it can refute it.
 func (c *Cluster) exchangeWithBlocked(ctx context.Context, list *memberlist.Memberlist, probeInterval time.Duration) {
 	var warned time.Time
 	for backoff.Sleep(ctx, exchangeEvery) {
@@ -192,7 +191,7 @@ func (a *addresses) remove(name string) {
 	}
 }
 
-// returning is a dead member's address that was heard since, or empty.
+// returning is a dead member's address that was heard since.
 func (a *addresses) returning() string {
 	a.mu.Lock()
 	defer a.mu.Unlock()

@@ -49,7 +49,7 @@ type departure struct {
 	at   time.Time
 }
 
-// shadow is a boot that memberlist believes alive and that is not live here, as for a second after a quick restart.
+// shadow is a boot that memberlist believes alive and that is not live here, as after a quick restart.
 type shadow struct {
 	node      Node
 	wasLive   bool
@@ -103,7 +103,7 @@ func (m *members) join(node Node) []Event {
 	return append(events, m.event(EventJoined, node, why)...)
 }
 
-// shade remembers a live boot that is about to go, unless memberlist has declared it dead: it tells that once.
+// shade remembers a live boot that is about to go. memberlist tells a death once.
 func (m *members) shade(node Node) {
 	if !node.Suspect {
 		m.shadows[node.Boot] = &shadow{node: node, wasLive: true}
@@ -226,8 +226,7 @@ func (m *members) remind() (events []Event) {
 	return events
 }
 
-// A boot that waited, as after a clock was set back, is left to remind: it may be older indeed, and dead before
-// gossip knows.
+// A boot that waited, as after a clock was set back, is left to remind: it may be older indeed, and dead.
 func (m *members) remove(node Node, how Departure, why string) []Event {
 	delete(m.live, node.Name())
 	m.depart(node, how, 0)

@@ -9,8 +9,8 @@ import (
 	"github.com/holdfast-rtc/holdfast/pin"
 )
 
-// A message is a kind byte, a member's name (its length first) and unsigned varints. Later versions may append
-// fields. A state exchange is messages, each behind its length; the first is a hello.
+// A message is a kind byte, a member's name (its length first) and varints. Later versions may append fields. A state
+// exchange is messages behind their lengths; the first is a hello.
 const (
 	kindLoad  byte = 1
 	kindLeave byte = 2

@@ -5,7 +5,6 @@ import (
 	"sync"
 )
 
-// At most two of them are of one boot.
 const maxPending = 1024
 
 type subscription struct {

@@ -14,7 +14,7 @@ import (
 
 const (
 	detectEvery = 50 * time.Millisecond
-	// A live node normally refutes gossip within 100 ms.
+	// A live node refutes gossip within 100 ms.
 	logSuspectAfter = 5 * time.Second
 	// Heartbeats come every 0.2 s.
 	lateHeartbeat = 300 * time.Millisecond
@@ -65,7 +65,7 @@ func (f *Failover) reportUnreachable() {
 	}
 }
 
-// Stalled clients can only shorten the time to a question.
+// Stalled clients only shorten it.
 func (f *Failover) askAfter(w *watching) time.Duration {
 	stalled, all := f.rooms.Stalled(w.node.Boot)
 	begins, ends := w.health.stall(stalled >= manyStalls && 2*stalled >= all)

@@ -15,7 +15,7 @@ const (
 	streamBroken streamState = "broken"     // it broke after heartbeats
 )
 
-// controlAnswer is what a new connection came to.
+// controlAnswer is of a new connection.
 type controlAnswer string
 
 const (

@@ -92,7 +92,7 @@ func (h *peerHealth) silence() (silence, answer time.Duration) {
 	return now - h.lastHeard, answer
 }
 
-// noteSuspicion is true once, when the suspicion is logAfter old.
+// It is true once, when the suspicion is logAfter old.
 func (h *peerHealth) noteSuspicion(suspect bool, logAfter time.Duration) (log bool) {
 	h.mu.Lock()
 	defer h.mu.Unlock()

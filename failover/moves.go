@@ -122,7 +122,7 @@ func (m *moves) forget(boot pin.BootID) {
 	m.order = slices.DeleteFunc(m.order, func(b pin.BootID) bool { return b == boot })
 }
 
-// pending returns boots that are not told everything, and forgets old moves.
+// pending also forgets old moves.
 func (m *moves) pending() []pin.BootID {
 	m.mu.Lock()
 	defer m.mu.Unlock()

@@ -26,7 +26,7 @@ type departure struct {
 	at      time.Time
 }
 
-// Run watches, moves and sweeps until ctx ends.
+// Run returns when ctx ends.
 func (f *Failover) Run(ctx context.Context) error {
 	events, unsubscribe := f.membership.Subscribe()
 	defer unsubscribe()

@@ -40,7 +40,7 @@ func (f *Failover) watch(ctx context.Context, w *watching) {
 	}
 }
 
-// investigate is true when the node answers, false when it is dead or ctx ends.
+// investigate is false when the node is dead or ctx ends.
 func (f *Failover) investigate(ctx context.Context, w *watching, stream streamState, broke error, probe *backoff.Backoff) bool {
 	node := w.node
 	for suspected := false; ; suspected = true {

@@ -26,9 +26,9 @@ import (
 // PinStore is a signaling node's store. Each method is one round trip and safe to repeat. An error is a
 // *pin.CorruptError or means unknown.
 type PinStore interface {
-	// Claim writes p unless the room has a pin, and returns the current one with its incarnation, 0 if unknown.
+	// Claim writes p unless the room has a pin. It returns the current one and its incarnation, 0 if unknown.
 	Claim(ctx context.Context, room ring.RoomID, p pin.Pin) (winner pin.Pin, in pin.Incarnation, err error)
-	// Swap replaces old if it is current. It returns what is current then; zero for an absent key.
+	// Swap replaces old if it is current, and returns what is current then; zero for an absent key.
 	Swap(ctx context.Context, room ring.RoomID, old, next pin.Pin) (current pin.Pin, in pin.Incarnation, err error)
 	// Repair is Swap for bytes that are no pin.
 	Repair(ctx context.Context, room ring.RoomID, raw string, next pin.Pin) (current pin.Pin, err error)

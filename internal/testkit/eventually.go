@@ -7,7 +7,7 @@ import (
 	"time"
 )
 
-// patience is long: a machine that is busy with other tests needs a part of it.
+// A busy machine needs a part of it.
 const patience = time.Minute
 
 var errNotYet = errors.New("it does not hold")
@@ -23,8 +23,7 @@ func Eventually(t testing.TB, what string, holds func() bool) {
 	})
 }
 
-// Within waits until met returns no error, and fails with its last one at the limit. What is looked at may be a whole cluster,
-// so it looks less often than Eventually.
+// Within waits until met returns no error. It looks less often than Eventually, perhaps at a whole cluster.
 func Within(t testing.TB, limit time.Duration, what string, met func() error) {
 	t.Helper()
 	wait(t, limit, 100*time.Millisecond, what, met)

@@ -6,14 +6,13 @@ import (
 	"slices"
 )
 
-// landmine is a log that panics at some lines.
 type landmine struct {
 	slog.Handler
 
 	lines []string
 }
 
-// Landmine returns a log that panics at lines of these texts: whoever writes them breaks.
+// Landmine returns a log that panics at these lines: whoever writes them breaks.
 func Landmine(log *slog.Logger, lines ...string) *slog.Logger {
 	return slog.New(landmine{log.Handler(), lines})
 }

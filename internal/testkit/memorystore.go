@@ -11,20 +11,19 @@ import (
 	"github.com/holdfast-rtc/holdfast/ring"
 )
 
-// MemoryStore is a store of pins in memory that fails as a test wants. redisstore's tests hold the real ones to the
-// same contract.
+// MemoryStore fails as a test wants. redisstore's tests hold the real ones to the same contract.
 type MemoryStore struct {
-	mu        sync.Mutex // guards the fields below
+	mu        sync.Mutex
 	texts     map[ring.RoomID]string
 	last      map[ring.RoomID]pin.Fence
 	fault     string // the first write that did not fence the one before
-	err       error  // of every call, while set
+	err       error  // of every call
 	deny      bool   // of writes
 	prolonged []time.Time
-	slow      time.Duration // how long every call takes
+	slow      time.Duration
 	calls     int
 	in        pin.Incarnation
-	// before runs before every call, without the lock.
+	// Runs before each call, without the lock.
 	before func()
 }
 
@@ -35,7 +34,7 @@ func NewMemoryStore() *MemoryStore {
 
 var errDenied = errors.New("NOREPLICAS not enough good replicas to write")
 
-// RefuseWrites has writes be refused, as by a server without replicas.
+// RefuseWrites is a server without replicas.
 func (s *MemoryStore) RefuseWrites(deny bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -96,14 +95,14 @@ func (s *MemoryStore) Stands(room ring.RoomID) string {
 	return s.texts[room]
 }
 
-// Meanwhile has before run in front of every call from now on.
+// Meanwhile runs before in front of every call.
 func (s *MemoryStore) Meanwhile(before func()) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.before = before
 }
 
-// Fail has every call from now on return err, if it is one.
+// Fail has every call return err.
 func (s *MemoryStore) Fail(err error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -187,7 +186,7 @@ func (s *MemoryStore) Repair(ctx context.Context, room ring.RoomID, raw string, 
 	return next, nil
 }
 
-// Get returns false when there is no pin.
+// Get is false without a pin.
 func (s *MemoryStore) Get(ctx context.Context, room ring.RoomID) (pin.Pin, bool, error) {
 	if err := s.enter(ctx); err != nil {
 		return pin.Pin{}, false, err
@@ -241,35 +240,35 @@ func (s *MemoryStore) Refresh(ctx context.Context, held []pin.Holding, due func(
 	return found, nil
 }
 
-// StartIn sets the present incarnation.
+// StartIn sets the incarnation.
 func (s *MemoryStore) StartIn(in pin.Incarnation) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.in = in
 }
 
-// Slow has every call take so long.
+// Slow delays every call.
 func (s *MemoryStore) Slow(d time.Duration) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.slow = d
 }
 
-// Calls is how many there were.
+// Calls counts them.
 func (s *MemoryStore) Calls() int {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return s.calls
 }
 
-// Fault is the first write that did not fence what was written before, in words, or "".
+// Fault is the first write that did not fence what was written before, or "".
 func (s *MemoryStore) Fault() string {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return s.fault
 }
 
-// Prolonged returns when pins were prolonged since it was asked last.
+// Prolonged returns when pins were prolonged since the last call.
 func (s *MemoryStore) Prolonged() []time.Time {
 	s.mu.Lock()
 	defer s.mu.Unlock()

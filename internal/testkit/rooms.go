@@ -8,9 +8,9 @@ import (
 	"github.com/holdfast-rtc/holdfast/ring"
 )
 
-// Rooms are the open rooms of a media node, as pinowner.OpenRooms.
+// Rooms are a pinowner.OpenRooms.
 type Rooms struct {
-	mu     sync.Mutex // guards the fields below
+	mu     sync.Mutex
 	held   []pin.Holding
 	fenced []pin.Holding
 }

@@ -34,7 +34,7 @@ type LeaseStore interface {
 	// Incarnations returns those of all masters that take writes, and an error if there are others. Later writes are
 	// in these or later ones.
 	Incarnations(ctx context.Context) ([]pin.Incarnation, error)
-	// Swap replaces old if it is current. It returns what is current then; zero for an absent key.
+	// Swap is that of orchestrator.PinStore.
 	Swap(ctx context.Context, room ring.RoomID, old, next pin.Pin) (current pin.Pin, in pin.Incarnation, err error)
 	// Prolong returns the current pin or none, and renews its life.
 	Prolong(ctx context.Context, room ring.RoomID) (pin.Pin, error)
@@ -107,7 +107,7 @@ type confirmation struct {
 	prolonged time.Time
 }
 
-// New returns a pin owner; Run does its periodic work.
+// New returns a pin owner.
 func New(pins LeaseStore, rooms OpenRooms, cfg Config, log *slog.Logger) *Owner {
 	cfg.Panics = cmp.Or(cfg.Panics, panics.New())
 	return &Owner{

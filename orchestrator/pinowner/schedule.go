@@ -49,7 +49,7 @@ func (own *Owner) Run(ctx context.Context) error {
 	}
 }
 
-// round does what is due, and reports whether refreshing fails.
+// round reports whether refreshing fails.
 func (own *Owner) round(ctx context.Context, failing bool) bool {
 	now, plan := time.Now(), own.planned()
 	switch {

@@ -16,18 +16,16 @@ import (
 	"github.com/holdfast-rtc/holdfast/internal/tool"
 )
 
-// Bare sends the command of a claim and nothing else, over a client of the same library: what a
-// placement costs above it is ours.
+// Bare sends a claim's command and nothing else: what a placement costs above it is ours.
 type Bare struct{ client redis.Cmdable }
 
-// NewBare returns a bare client of server that sends commands one by one, with as many connections as it has callers.
+// NewBare sends commands one by one.
 func NewBare(t testing.TB, server Server, callers int) Bare {
 	t.Helper()
 	return Bare{client: bareClient(t, server, callers)}
 }
 
-// NewBareBatched returns one that sends together what comes together, by the library's own automatic pipelining as it comes: batches of
-// up to 300 commands, one of them under way at a time.
+// NewBareBatched uses the library's automatic pipelining: up to 300 commands, one batch under way.
 func NewBareBatched(t testing.TB, server Server, callers int) Bare {
 	t.Helper()
 	batched, err := bareClient(t, server, callers).AutoPipeline()
@@ -38,7 +36,6 @@ func NewBareBatched(t testing.TB, server Server, callers int) Bare {
 	return Bare{client: batched}
 }
 
-// bareClient is a client that lives as long as the test.
 func bareClient(t testing.TB, server Server, callers int) *redis.Client {
 	t.Helper()
 	options, err := redis.ParseURL(server.URL)
@@ -60,8 +57,7 @@ func (b Bare) Claim(ctx context.Context, key, value string) error {
 	return err
 }
 
-// BenchmarkServer runs redis-benchmark with the same command on random keys, and returns commands
-// per second.
+// BenchmarkServer runs redis-benchmark with that command, and returns commands per second.
 func BenchmarkServer(t testing.TB, server Server, callers, commands int, value string) float64 {
 	t.Helper()
 	program := tool.Find(t, "redis-benchmark")

@@ -12,7 +12,7 @@ import (
 	"github.com/holdfast-rtc/holdfast/ring"
 )
 
-// Store is what orchestrator.PinStore, pinowner.LeaseStore and failover.Pins ask for together.
+// Store is what orchestrator.PinStore, pinowner.LeaseStore and failover.Pins ask for.
 type Store interface {
 	Claim(ctx context.Context, room ring.RoomID, p pin.Pin) (pin.Pin, pin.Incarnation, error)
 	Swap(ctx context.Context, room ring.RoomID, old, next pin.Pin) (pin.Pin, pin.Incarnation, error)
@@ -24,16 +24,16 @@ type Store interface {
 	Remove(ctx context.Context, room ring.RoomID, p pin.Pin) (bool, error)
 }
 
-// Back does to the store what no client of it would.
+// Back does what no client would.
 type Back interface {
-	Damage(room ring.RoomID, text string)       // write something that is no pin
-	Misuse(room ring.RoomID)                    // put something there that is not even a text
-	Lose(room ring.RoomID)                      // the key is gone: expired, or a store that forgot
+	Damage(room ring.RoomID, text string)       // write what is no pin
+	Misuse(room ring.RoomID)                    // nor even a text
+	Lose(room ring.RoomID)                      // it expired, or the store forgot
 	TimeLeft(room ring.RoomID) time.Duration    // until the pin expires
-	Shorten(room ring.RoomID, to time.Duration) // as if time had passed since the last refresh
+	Shorten(room ring.RoomID, to time.Duration) // as if time had passed
 }
 
-// At makes a valid pin on node with the given fence.
+// At makes a valid pin on node.
 func At(node string, epoch, nonce uint64) pin.Pin {
 	return pin.Pin{
 		Fence: pin.Fence{Epoch: epoch, Nonce: nonce}, Node: ring.NodeID(node),
@@ -41,8 +41,7 @@ func At(node string, epoch, nonce uint64) pin.Pin {
 	}
 }
 
-// Contract checks everything that placement takes for granted of a store. The store must be
-// empty; every check uses a room of its own.
+// Contract checks what placement takes for granted of an empty store; each check uses a room of its own.
 func Contract(t *testing.T, store Store, back Back) {
 	t.Run("claim", func(t *testing.T) { contractClaim(t, store, back) })
 	t.Run("swap", func(t *testing.T) { contractSwap(t, store) })
@@ -134,10 +133,9 @@ func contractRepair(t *testing.T, store Store, back Back) {
 	expect(t, "repair of an absent pin", pin.Pin{})(store.Repair(ctx, "repair-absent", "garbage", a))
 }
 
-// always has every pin prolonged.
 func always(pin.Holding) bool { return true }
 
-// A pin is removed only while exactly that one stands, and not while its epoch is so young that the next claim could be below it.
+// A pin is removed only while exactly that one stands, and not while the next claim could be below it.
 func contractRemove(t *testing.T, store Store, back Back) {
 	ctx := t.Context()
 	old, young := At("a", uint64(time.Now().Add(-time.Minute).UnixMilli()), 1), At("a", uint64(time.Now().UnixMilli()), 1)
@@ -240,13 +238,13 @@ func contractOneMover(t *testing.T, store Store) {
 	same(t, winners)
 }
 
-// contractIncarnation: a claim or a swap, won or lost, is made in an incarnation that owners are told of too.
+// Claims and swaps, won or lost, are in an incarnation that owners are told of.
 func contractIncarnation(t *testing.T, store Store) {
 	present, err := store.Incarnations(t.Context())
 	if err != nil || len(present) == 0 {
 		t.Fatalf("Incarnations = %v, %v", present, err)
 	}
-	for i := range 20 { // On a cluster they meet every master.
+	for i := range 20 { // on a cluster they meet every master
 		room := ring.RoomID(fmt.Sprintf("incarnation-%d", i))
 		for n := range uint64(2) {
 			if _, in, err := store.Claim(t.Context(), room, At("a", 1000, n+1)); err != nil || !pin.IncarnationsOf(present).Has(in) {
@@ -274,7 +272,6 @@ func contractCancelled(t *testing.T, store Store) {
 	}
 }
 
-// result is one outcome of a race.
 type result struct {
 	pin pin.Pin
 	err error
@@ -291,7 +288,6 @@ func race(do func(i uint64) (pin.Pin, error)) []result {
 	return results
 }
 
-// same fails unless all saw the same pin.
 func same(t *testing.T, results []result) {
 	t.Helper()
 	for _, r := range results {
@@ -301,7 +297,7 @@ func same(t *testing.T, results []result) {
 	}
 }
 
-// expect returns a check of the two results of a write.
+// expect checks the two results of a write.
 func expect(t *testing.T, what string, want pin.Pin) func(pin.Pin, error) {
 	return func(got pin.Pin, err error) {
 		t.Helper()
@@ -315,13 +311,12 @@ func second(_ pin.Pin, err error) error { return err }
 
 func third[T any](_ pin.Pin, _ T, err error) error { return err }
 
-// claim is Claim without the incarnation.
+// claim leaves the incarnation out.
 func claim(ctx context.Context, store Store, room ring.RoomID, p pin.Pin) (pin.Pin, error) {
 	winner, _, err := store.Claim(ctx, room, p)
 	return winner, err
 }
 
-// swap is Swap without the incarnation.
 func swap(ctx context.Context, store Store, room ring.RoomID, old, next pin.Pin) (pin.Pin, error) {
 	current, _, err := store.Swap(ctx, room, old, next)
 	return current, err

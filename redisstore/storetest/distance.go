@@ -9,16 +9,16 @@ import (
 	"time"
 )
 
-// maxHeld bounds what one direction of one connection holds back, in reads. Past it the sender waits.
+// In reads, of one direction of a connection. Past it the sender waits.
 const maxHeld = 1024
 
-// Distance is a relay in front of a server that makes it as far away as a test wants.
+// Distance is a relay that makes a server as far away as a test wants.
 type Distance struct {
 	Address string
 	oneWay  atomic.Int64 // nanoseconds
 }
 
-// Away puts a relay in front of address until the test ends. The server is not far away at first. Connections are accepted without delay.
+// Away puts a relay in front of address, at first without delay. Connections are accepted at once.
 func Away(t testing.TB, address string) *Distance {
 	t.Helper()
 	listener, err := net.Listen("tcp", "127.0.0.1:0")
@@ -28,7 +28,7 @@ func Away(t testing.TB, address string) *Distance {
 	d := &Distance{Address: listener.Addr().String()}
 	var (
 		all   sync.WaitGroup
-		mu    sync.Mutex // guards conns
+		mu    sync.Mutex
 		conns []net.Conn
 	)
 	all.Go(func() {
@@ -61,10 +61,9 @@ func Away(t testing.TB, address string) *Distance {
 	return d
 }
 
-// SetRoundTrip says how long an answer of the server takes from now on.
+// SetRoundTrip says how long answers take from now on.
 func (d *Distance) SetRoundTrip(trip time.Duration) { d.oneWay.Store(int64(trip / 2)) }
 
-// held is what was read and when it is to be passed on.
 type held struct {
 	due  time.Time
 	text []byte
@@ -79,7 +78,7 @@ func (d *Distance) pass(from io.ReadCloser, to io.WriteCloser) {
 			if wait := time.Until(h.due); wait > 0 {
 				<-time.After(wait)
 			}
-			_, _ = to.Write(h.text) // When it is closed the other direction ends, and so does this one.
+			_, _ = to.Write(h.text) // when it is closed both directions end
 		}
 		_ = to.Close()
 	})

@@ -5,10 +5,10 @@ import (
 	"testing"
 )
 
-// Freeze stops the process as it is, connections and all, until Thaw.
+// Freeze stops the process, connections and all.
 func (p *Process) Freeze(t testing.TB) { p.signal(t, syscall.SIGSTOP) }
 
-// Thaw lets a frozen process go on with what it finds in its sockets.
+// Thaw lets it go on with what it finds in its sockets.
 func (p *Process) Thaw(t testing.TB) { p.signal(t, syscall.SIGCONT) }
 
 func (p *Process) signal(t testing.TB, s syscall.Signal) {

@@ -17,14 +17,13 @@ import (
 	"time"
 )
 
-// papers are an authority of the test's own and one certificate by it, which servers and clients
-// show alike. nil means no TLS.
+// papers are a test's authority and one certificate by it, for servers and clients alike. nil means no TLS.
 type papers struct {
 	authority, certificate, key string // files
 	config                      *tls.Config
 }
 
-// newPapers makes papers for loopback that last for an hour.
+// They are for loopback, and last for an hour.
 func newPapers(t testing.TB) *papers {
 	t.Helper()
 	dir := t.TempDir()
@@ -73,7 +72,7 @@ func newPapers(t testing.TB) *papers {
 	return p
 }
 
-// tls is what a client of these servers is configured with.
+// tls is for clients.
 func (p *papers) tls() *tls.Config {
 	if p == nil {
 		return nil
@@ -81,8 +80,7 @@ func (p *papers) tls() *tls.Config {
 	return p.config.Clone()
 }
 
-// listen is the part of a server's configuration that says how it is reached: with TLS it
-// accepts nothing else, and wants a certificate of whoever comes.
+// listen is a part of redis.conf. With TLS nothing else is accepted, and clients need a certificate.
 func (p *papers) listen(port string) string {
 	if p == nil {
 		return "port " + port + "\n"
@@ -91,7 +89,7 @@ func (p *papers) listen(port string) string {
 		"tls-cert-file " + p.certificate + "\ntls-key-file " + p.key + "\ntls-ca-cert-file " + p.authority + "\n"
 }
 
-// url is a store's URL: kind is empty, "+sentinel" or "+cluster", rest what follows the slashes.
+// url is a store's: kind is empty, "+sentinel" or "+cluster".
 func (p *papers) url(kind, rest string) string {
 	if p == nil {
 		return "redis" + kind + "://" + rest

@@ -19,7 +19,7 @@ import (
 	"github.com/holdfast-rtc/holdfast/internal/tool"
 )
 
-// Process is one redis-server of a set.
+// Process is one redis-server.
 type Process struct {
 	Address string
 	papers  *papers
@@ -28,7 +28,7 @@ type Process struct {
 	ended   <-chan error // of running
 }
 
-// Kill ends the process as a crash would, and returns when it is gone.
+// Kill returns when it is gone, as by a crash.
 func (p *Process) Kill(t testing.TB) {
 	t.Helper()
 	if p.running == nil {
@@ -41,7 +41,7 @@ func (p *Process) Kill(t testing.TB) {
 	p.running = nil
 }
 
-// Restart starts a killed process again on its address, empty, and returns when it answers PING.
+// Restart starts a killed process on its address, empty, and returns when it answers.
 func (p *Process) Restart(t testing.TB) {
 	t.Helper()
 	cmd := p.start()
@@ -53,28 +53,24 @@ func (p *Process) Restart(t testing.TB) {
 	wait(t, p.Address+" to answer", p.ping)
 }
 
-// ping asks the server once, over a connection of its own.
 func (p *Process) ping(ctx context.Context) error {
 	client := p.client()
 	defer func() { _ = client.Close() }()
 	return client.Ping(ctx).Err()
 }
 
-// client is a client of this server alone.
 func (p *Process) client() *redis.Client { return redis.NewClient(p.options()) }
 
 func (p *Process) options() *redis.Options {
 	return &redis.Options{Addr: p.Address, MaxRetries: -1, DialerRetries: 1, Protocol: 2, DisableIdentity: true, TLSConfig: p.papers.tls()}
 }
 
-// pingEvery is how often a server that is starting is asked: how soon after its return others are
-// served is measured from its first answer.
+// How soon others are served after its return is measured from its first answer.
 const pingEvery = 5 * time.Millisecond
 
-// data is the configuration of a server that keeps nothing on disk.
 const data = "save \"\"\nappendonly no\n"
 
-// launch runs a redis-server with a configuration on a free port of loopback until the test ends.
+// launch runs a redis-server on a free port of loopback until the test ends.
 func launch(t testing.TB, papers *papers, config string, args ...string) *Process {
 	t.Helper()
 	binary := tool.Find(t, "redis-server")
@@ -91,8 +87,8 @@ func launch(t testing.TB, papers *papers, config string, args ...string) *Proces
 	return p
 }
 
-// freePort finds one below those that the kernel gives to whoever asks for any: one of them could be taken
-// before the server listens, or while it is dead.
+// freePort is below those that the kernel gives to whoever asks for any: one could be taken before the server
+// listens, or while it is dead.
 func freePort(t testing.TB) string {
 	t.Helper()
 	for range 100 {
@@ -106,7 +102,6 @@ func freePort(t testing.TB) string {
 	return ""
 }
 
-// wait waits until ok returns nil, a minute at most.
 func wait(t testing.TB, what string, ok func(context.Context) error) {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
@@ -126,7 +121,7 @@ func wait(t testing.TB, what string, ok func(context.Context) error) {
 	}
 }
 
-// BecomesReplica waits until the server has been made a replica, and follows its master.
+// BecomesReplica waits until the server follows a master.
 func (p *Process) BecomesReplica(t testing.TB) {
 	t.Helper()
 	wait(t, p.Address+" to become a replica", func(ctx context.Context) error {

@@ -23,23 +23,23 @@ type Fleet struct {
 // StartAlone runs one redis-server that a test may kill and restart.
 func StartAlone(t testing.TB) Fleet { t.Helper(); return alone(t, nil) }
 
-// StartSentinel runs a master, two replicas of it and three Sentinels that watch them. A master without
-// any replica takes no writes, as docs/STORE.md demands.
+// StartSentinel runs a master, two replicas and three Sentinels. A master without a replica takes no writes, as
+// docs/STORE.md demands.
 func StartSentinel(t testing.TB) Fleet { t.Helper(); return sentinel(t, nil) }
 
 // StartCluster runs a Redis Cluster of three masters without replicas.
 func StartCluster(t testing.TB) Fleet { t.Helper(); return cluster(t, nil) }
 
-// StartAloneTLS is StartAlone where everybody speaks TLS and shows a certificate, as are the two below.
+// StartAloneTLS, like the two below, has everybody speak TLS and show a certificate.
 func StartAloneTLS(t testing.TB) Fleet { t.Helper(); return alone(t, newPapers(t)) }
 
-// StartSentinelTLS is StartSentinel with TLS, to the Sentinels and between the servers too.
+// StartSentinelTLS is StartSentinel with TLS.
 func StartSentinelTLS(t testing.TB) Fleet { t.Helper(); return sentinel(t, newPapers(t)) }
 
-// StartClusterTLS is StartCluster with TLS, between the servers too.
+// StartClusterTLS is StartCluster with TLS.
 func StartClusterTLS(t testing.TB) Fleet { t.Helper(); return cluster(t, newPapers(t)) }
 
-// MasterOf is the process of a Redis Cluster that owns a key's slot.
+// MasterOf is the process that owns a key's slot.
 func (f Fleet) MasterOf(t testing.TB, key string) *Process {
 	t.Helper()
 	whole, ok := f.Raw.(*redis.ClusterClient)
@@ -57,7 +57,7 @@ func (f Fleet) MasterOf(t testing.TB, key string) *Process {
 	return f.Processes[at]
 }
 
-// MoveSlot gives a slot that holds no keys to another master of a Redis Cluster.
+// MoveSlot gives an empty slot to another master.
 func (f Fleet) MoveSlot(t testing.TB, slot int, to *Process) {
 	t.Helper()
 	ask := func(p *Process, args ...any) string {
@@ -70,7 +70,7 @@ func (f Fleet) MoveSlot(t testing.TB, slot int, to *Process) {
 		return said
 	}
 	id := ask(to, "myid")
-	for _, p := range append([]*Process{to}, f.Processes...) { // Its new owner first, so that it has one at every moment.
+	for _, p := range append([]*Process{to}, f.Processes...) { // its new owner first: it has one at every moment
 		ask(p, "setslot", slot, "node", id)
 	}
 }
@@ -83,7 +83,7 @@ func alone(t testing.TB, papers *papers) Fleet {
 	return Fleet{Server: Server{Name: "redis", URL: papers.url("", one.Address), Raw: raw}, Processes: []*Process{one}}
 }
 
-// StartSocket runs one redis-server that is reached by a socket in the file system. The test itself reaches it by its port too.
+// StartSocket runs one redis-server that is reached by a socket in the file system.
 func StartSocket(t testing.TB) Fleet {
 	t.Helper()
 	path := filepath.Join(t.TempDir(), "redis.sock")
@@ -93,7 +93,7 @@ func StartSocket(t testing.TB) Fleet {
 	return Fleet{Server: Server{Name: "socket", URL: "unix://" + path, Raw: raw}, Processes: []*Process{one}}
 }
 
-// replicas is how many a master has: one takes over when it dies, and needs another itself.
+// One takes over when the master dies, and needs another itself.
 const replicas = 2
 
 func sentinel(t testing.TB, papers *papers) Fleet {
@@ -130,7 +130,6 @@ func sentinel(t testing.TB, papers *papers) Fleet {
 	}
 }
 
-// knowsAll fails until a Sentinel sees the replicas and both other Sentinels.
 func knowsAll(ctx context.Context, p *Process) error {
 	client := redis.NewSentinelClient(p.options())
 	defer func() { _ = client.Close() }()
@@ -186,7 +185,7 @@ func cluster(t testing.TB, papers *papers) Fleet {
 	return Fleet{Server: Server{Name: "cluster", URL: papers.url("+cluster", strings.Join(addresses, ",")), Raw: raw}, Processes: all}
 }
 
-// whole fails until a server sees all slots covered by three masters.
+// whole fails until three masters cover all slots.
 func whole(ctx context.Context, p *Process) error {
 	client := p.client()
 	defer func() { _ = client.Close() }()

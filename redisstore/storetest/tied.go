@@ -5,13 +5,12 @@ import (
 	"runtime"
 )
 
-// startTied starts a server that ends with this process, also when this process is killed. How it ended comes on
-// the channel, once.
+// startTied starts a server that ends with this process, also by SIGKILL. How it ended comes on the channel.
 func startTied(cmd *exec.Cmd) (ended chan error, err error) {
 	started, done := make(chan error, 1), make(chan error, 1)
 	go func() {
-		// Linux ties a child's parent-death signal to the thread that forked it, not to the process. So this goroutine
-		// keeps its thread for as long as the child lives, and the thread ends with it.
+		// Linux ties the parent-death signal to the thread that forked, so this goroutine keeps its thread until the
+		// child ends.
 		runtime.LockOSThread()
 		tie(cmd)
 		err := cmd.Start()

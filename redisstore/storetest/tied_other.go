@@ -4,5 +4,5 @@ package storetest
 
 import "os/exec"
 
-// tie does nothing here: a server outlives a test that is killed.
+// A server outlives a killed test here.
 func tie(*exec.Cmd) {}

@@ -59,7 +59,7 @@ type Opening struct {
 	CanSubscribe bool
 	Expected     []*control.Peer
 	Expect       headroom.Room // if this attach opens the room
-	Path         uint64        // bits per second that the peer's path carries, as a node told last; 0: no limit is known
+	Path         uint64        // bits per second, as a node told last; 0: no limit is known
 }
 
 func (o Opening) message() *control.EdgeMessage {
@@ -92,7 +92,7 @@ type Link struct {
 }
 
 // Open attaches. The link lives until ctx ends or Close; patience bounds the wait for the first word. Errors:
-// *RefusedError, one that wraps ErrUnreachable, or the context's.
+// *RefusedError, ErrUnreachable, or the context's.
 func Open(ctx context.Context, client control.MediaClient, o Opening, patience time.Duration) (*Link, error) {
 	life, cancel := context.WithCancelCause(ctx)
 	impatient := time.AfterFunc(patience, func() { cancel(fmt.Errorf("%w within %v", ErrUnreachable, patience)) })
@@ -150,7 +150,7 @@ func refusal(r *control.Refused) *RefusedError {
 	return e
 }
 
-// Events is closed when the link has ended; then Err says why.
+// Events is closed when the link ends; then Err says why.
 func (l *Link) Events() <-chan *control.PeerEvent { return l.in }
 
 // Err is for after Events.
@@ -160,7 +160,7 @@ func (l *Link) Err() error {
 	return l.err
 }
 
-// Send sets the fence and does not block: a full queue ends the link with ErrStuck.
+// Send does not block: a full queue ends the link with ErrStuck.
 func (l *Link) Send(m *control.EdgeMessage) error {
 	m.Fence = control.FenceProto(l.Pin.Fence)
 	l.mu.Lock()
@@ -190,7 +190,7 @@ func (l *Link) startSending() {
 	}
 }
 
-// Leave takes the peer out of the room, and closes the link.
+// Leave also closes the link.
 func (l *Link) Leave(reason string) {
 	err := l.Send(&control.EdgeMessage{Message: &control.EdgeMessage_Leave{Leave: &control.Leave{Reason: reason}}})
 	l.mu.Lock()
@@ -217,7 +217,7 @@ func (l *Link) Close() {
 	l.ends.Wait()
 }
 
-// send runs while something waits, and half-closes after a Leave.
+// send half-closes after a Leave.
 func (l *Link) send() {
 	defer func() {
 		if caught := panics.Of(recover()); caught != nil {
@@ -238,7 +238,7 @@ func (l *Link) send() {
 	}
 }
 
-// last: nothing waits or will follow.
+// last: nothing will follow.
 func (l *Link) next() (m *control.EdgeMessage, last bool) {
 	l.mu.Lock()
 	defer l.mu.Unlock()

@@ -7,7 +7,7 @@ type Join struct {
 	Name  string `json:"name,omitempty"` // shown when the token names nobody
 }
 
-// Resume is the first message on a new socket of an old session.
+// Resume continues a session on a new socket.
 type Resume struct {
 	Resume  string `json:"resume"`
 	Attempt uint64 `json:"attempt"` // grows at every attach; the join was 1
@@ -29,7 +29,7 @@ type View struct {
 	Wants List[Want] `json:"wants"`
 }
 
-// Mute says that a source was muted or unmuted.
+// Mute is of one source.
 type Mute struct {
 	Source Source `json:"source"`
 	Muted  bool   `json:"muted"`
@@ -50,23 +50,23 @@ type Migrated struct {
 	Lost    []Stream `json:"lost,omitempty"`
 }
 
-// Stalled says that nothing arrives, though it should.
+// Stalled says that nothing arrives.
 type Stalled struct {
 	Epoch    uint64 `json:"epoch"`
 	SilentMs uint64 `json:"silentMs"`
 }
 
-// Refresh names slots that show nothing, though they should.
+// Refresh names slots that show nothing.
 type Refresh struct {
 	Mids List[string] `json:"mids"`
 }
 
-// Ping asks for a Pong with the same number.
+// Ping asks for a Pong.
 type Ping struct {
 	T float64 `json:"t"`
 }
 
-// Say is a line for the room's chat.
+// Say is for the room's chat.
 type Say struct {
 	Text string `json:"text"`
 	ID   string `json:"id,omitempty"` // tells a repeated line

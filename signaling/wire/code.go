@@ -28,7 +28,7 @@ const (
 	CodeInternal         Code = "internal"
 )
 
-// Meaning is one row of the table of codes.
+// Meaning is a row of the table of codes.
 type Meaning struct {
 	Code      Code
 	Status    int // of HTTP

@@ -7,16 +7,16 @@ import (
 	"unicode/utf8"
 )
 
-// ErrUnknownType means a well-formed message of an unknown type.
+// ErrUnknownType: well formed, of an unknown type.
 var ErrUnknownType = errors.New("unknown message type")
 
-// ErrMalformed is wrapped by every other error of Decode.
+// ErrMalformed is Decode's other error.
 var ErrMalformed = errors.New("malformed message")
 
 // Decode reads a message from a client.
 func Decode(frame []byte) (Message, error) { return decode(frame, blankFromClient) }
 
-// DecodeServer reads a message from a server, for clients in Go.
+// DecodeServer is for clients in Go.
 func DecodeServer(frame []byte) (Message, error) { return decode(frame, blankFromServer) }
 
 // Encode writes one JSON object whose first member is the type.

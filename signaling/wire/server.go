@@ -17,7 +17,7 @@ type Joined struct {
 	Permissions Permissions     `json:"permissions"`
 }
 
-// Resumed says that the session lives on this signaling node now.
+// Resumed: the session lives on this signaling node now.
 type Resumed struct {
 	Placement
 	Seq        uint64     `json:"seq"`
@@ -34,7 +34,7 @@ type Answer struct {
 	Placement
 }
 
-// OfferRejected says that an offer has no answer.
+// OfferRejected: an offer has no answer.
 type OfferRejected struct {
 	ID      string `json:"id"`
 	Code    Code   `json:"code"`
@@ -94,7 +94,7 @@ type Chat struct {
 	Epoch uint64 `json:"epoch"`
 }
 
-// Restart says that the room moved, and asks for an offer.
+// Restart: the room moved, offer now.
 type Restart struct {
 	Placement
 	Reason    string `json:"reason"`
@@ -110,7 +110,7 @@ const (
 	ReofferCodec      = "codec"
 )
 
-// Reoffer asks for a new offer: what the client publishes cannot be forwarded.
+// Reoffer: what the client publishes cannot be forwarded.
 type Reoffer struct {
 	Mids   List[string] `json:"mids"` // sending m-lines
 	Reason string       `json:"reason"`

@@ -9,7 +9,7 @@ package wire
 
 import "github.com/holdfast-rtc/holdfast/ring"
 
-// Subprotocol is the WebSocket subprotocol of this version.
+// Subprotocol is the WebSocket's.
 const Subprotocol = "holdfast.v1"
 
 // Version is the number said in `joined`.
@@ -62,7 +62,7 @@ const (
 	SourceScreen     Source = "screen"
 )
 
-// Kind is the kind of a media line.
+// Kind is of a media line.
 type Kind string
 
 // The kinds.
@@ -145,7 +145,7 @@ type ICEServer struct {
 	Credential string   `json:"credential,omitempty"`
 }
 
-// Placement is the pin under which something was said.
+// Placement is a pin, for clients.
 type Placement struct {
 	Node  ring.NodeID `json:"node"`
 	Epoch uint64      `json:"epoch"`

@@ -24,10 +24,7 @@ import (
 // TestACrowdThatOnlyWaitsKeepsNobodyOut opens far more connections than may wait, some
 // silent, some with half a request, some upgraded, while one person talks and another joins.
 func TestACrowdThatOnlyWaitsKeepsNobodyOut(t *testing.T) {
-	r := newRig(t)
-	n := r.node("sfu-1")
-	r.placer.set("lobby", n.pin(firstEpoch))
-	e := r.signalingNode(func(c *Config) { c.MaxWaitingPerAddress = 8 })
+	_, _, e := lobbyWith(t, func(c *Config) { c.MaxWaitingPerAddress = 8 })
 	ada, _ := e.join("lobby", "Ada")
 	crowd := []*client{e.dial()}
 	crowd[0].goesOn() // Its session runs: before, it would be cut off without a word.
@@ -122,10 +119,7 @@ func TestAClientIsReadAtItsPace(t *testing.T) {
 }
 
 func TestWhoComesAndGoesTooOftenIsHeldBack(t *testing.T) {
-	r := newRig(t)
-	n := r.node("sfu-1")
-	r.placer.set("lobby", n.pin(firstEpoch))
-	e := r.signalingNode(func(c *Config) { c.EntriesPerSecond, c.EntryBurst = 0.001, 3 })
+	r, _, e := lobbyWith(t, func(c *Config) { c.EntriesPerSecond, c.EntryBurst = 0.001, 3 })
 	grace, _ := e.join("lobby", "Grace")
 	for range 3 {
 		ada, _ := e.join("lobby", "Ada")
@@ -190,10 +184,7 @@ func TestStrangersMaySayLess(t *testing.T) {
 }
 
 func TestAFullNodeSaysSo(t *testing.T) {
-	r := newRig(t)
-	n := r.node("sfu-1")
-	r.placer.set("lobby", n.pin(firstEpoch))
-	e := r.signalingNode(func(c *Config) { c.MaxSockets = 1 })
+	_, _, e := lobbyWith(t, func(c *Config) { c.MaxSockets = 1 })
 	ada, _ := e.join("lobby", "Ada")
 	_, response, err := websocket.Dial(context.Background(), "ws://"+e.addr+"/ws", &websocket.DialOptions{Subprotocols: []string{wire.Subprotocol}})
 	if err == nil || response.StatusCode != http.StatusServiceUnavailable {

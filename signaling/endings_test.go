@@ -200,10 +200,7 @@ func TestASessionThatMissedItsRemovalIsFound(t *testing.T) {
 }
 
 func TestResumeTokensEndWithTheirAccessToken(t *testing.T) {
-	r := newRig(t)
-	n := r.node("sfu-1")
-	r.placer.set("lobby", n.pin(firstEpoch))
-	strict := r.signalingNode(func(c *Config) { c.ResumeGrace = 0 })
+	r, _, strict := lobbyWith(t, func(c *Config) { c.ResumeGrace = 0 })
 	lenient := r.signalingNode(func(c *Config) { c.ResumeGrace = time.Hour })
 	// Ended, and still good at the door: clocks may differ.
 	token := r.mint(access.Everything("ada", "lobby"), -10*time.Second)

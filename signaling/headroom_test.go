@@ -14,8 +14,8 @@ import (
 	"github.com/holdfast-rtc/holdfast/signaling/wire"
 )
 
-// A room that its new node refuses is placed again as what the node judged, and its people hear of the node that took them, not of the
-// others.
+// A room that its new node refuses is placed again as what the node judged, and its people hear once, of the node that took
+// them.
 func TestARefusedRoomIsPlacedAgainAsItWasJudged(t *testing.T) {
 	r := newRig(t)
 	one, two, three, four := r.node("sfu-1"), r.node("sfu-2"), r.node("sfu-3"), r.node("sfu-4")
@@ -42,6 +42,17 @@ func TestARefusedRoomIsPlacedAgainAsItWasJudged(t *testing.T) {
 	for _, c := range []*client{ada, grace} {
 		if restart := hear[*wire.Restart](c); restart.Node != "sfu-4" {
 			t.Errorf("told of %s, which refused", restart.Node)
+		}
+		c.offer("o-2", false)
+		for answered := false; !answered; {
+			switch m := c.next().(type) {
+			case *wire.Restart:
+				t.Fatalf("restart %+v", m)
+			case *wire.Answer:
+				if answered = true; m.Node != "sfu-4" || m.ID != "o-2" {
+					t.Fatalf("answer %+v", m)
+				}
+			}
 		}
 	}
 	want := headroom.Expect(2)

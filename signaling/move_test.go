@@ -228,49 +228,6 @@ func TestAStoppingSignalingNodeSendsItsClientsOn(t *testing.T) {
 	}
 }
 
-// TestANewNodeThatRefusesIsReplaced has the room moved to a node without headroom: the
-// signaling node places it again, and each client hears of the node that took it, once.
-func TestANewNodeThatRefusesIsReplaced(t *testing.T) {
-	r := newRig(t)
-	one, two, three := r.node("sfu-1"), r.node("sfu-2"), r.node("sfu-3")
-	r.placer.set("lobby", one.pin(firstEpoch))
-	r.placer.again = func(pin.Pin) (pin.Pin, error) { return three.pin(firstEpoch + 2), nil }
-	two.set(func() {
-		two.refuse = func(*control.Attach) *control.Refused {
-			return &control.Refused{Code: control.Refusal_REFUSAL_NO_HEADROOM}
-		}
-	})
-	e := r.signalingNode(nil)
-	ada, _ := e.join("lobby", "Ada")
-	grace, _ := e.join("lobby", "Grace")
-	hear[*wire.PeerJoined](ada)
-	r.placer.set("lobby", two.pin(firstEpoch+1))
-	e.Hub().Moved(context.Background(), "lobby", two.pin(firstEpoch+1))
-	for _, c := range []*client{ada, grace} {
-		told := map[ring.NodeID]int{}
-		for told["sfu-3"] == 0 {
-			told[hear[*wire.Restart](c).Node]++
-		}
-		if len(told) > 1 {
-			t.Fatalf("told of %v", told)
-		}
-		c.offer("o-2", false)
-		for {
-			m := c.next()
-			if restart, ok := m.(*wire.Restart); ok {
-				t.Fatalf("restart %+v", restart)
-			}
-			if a, ok := m.(*wire.Answer); ok {
-				if a.Node != "sfu-3" || a.ID != "o-2" {
-					t.Fatalf("answer %+v", a)
-				}
-				break
-			}
-		}
-	}
-	testkit.Eventually(t, "both at sfu-3", func() bool { return len(three.attached()) == 2 })
-}
-
 // TestANewPinOfTheSameNodeIsNoRestart: the node holds the room by a higher pin, and media flows.
 func TestANewPinOfTheSameNodeIsNoRestart(t *testing.T) {
 	_, n, e := lobby(t)

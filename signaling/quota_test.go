@@ -165,10 +165,7 @@ func TestNewRoomsAreCounted(t *testing.T) {
 }
 
 func TestOffersOfOneIdentityAreCounted(t *testing.T) {
-	r := newRig(t)
-	n := r.node("sfu-1")
-	r.placer.set("lobby", n.pin(firstEpoch))
-	e := r.signalingNode(func(c *Config) { c.Quotas = Quotas{Identity: Quota{Offers: Rate{PerSecond: 0.001, Burst: 2}}} })
+	_, _, e := lobbyWith(t, func(c *Config) { c.Quotas = Quotas{Identity: Quota{Offers: Rate{PerSecond: 0.001, Burst: 2}}} })
 	for i := range 4 {
 		c, _ := e.join("lobby", "Eve")
 		c.offer(fmt.Sprintf("o-%d", i), true)
@@ -187,10 +184,7 @@ func TestOffersOfOneIdentityAreCounted(t *testing.T) {
 
 // TestChatIsPacedByPerson: a second tab brings no second pace.
 func TestChatIsPacedByPerson(t *testing.T) {
-	r := newRig(t)
-	n := r.node("sfu-1")
-	r.placer.set("lobby", n.pin(firstEpoch))
-	e := r.signalingNode(func(c *Config) { c.MessageBurst = 1000 })
+	_, n, e := lobbyWith(t, func(c *Config) { c.MessageBurst = 1000 })
 	var tabs []*client
 	for range 4 {
 		tab, _ := e.join("lobby", "Eve")

@@ -139,10 +139,7 @@ func TestThePageHasItsHeaders(t *testing.T) {
 }
 
 func TestDevHandsOutTokens(t *testing.T) {
-	r := newRig(t)
-	n := r.node("sfu-1")
-	r.placer.set("lobby", n.pin(firstEpoch))
-	e := r.signalingNode(func(c *Config) { c.Dev = true })
+	r, _, e := lobbyWith(t, func(c *Config) { c.Dev = true })
 	if _, body, _ := e.get("/api/v1/config", ""); body != `{"dev":true,"protocol":1}`+"\n" {
 		t.Errorf("config is %s", body)
 	}

@@ -132,10 +132,15 @@ func (r *rig) signalingNodeWith(killer *fakeKiller, change func(*Config)) *signa
 // lobby is a room of that name on a media node, and a signaling node.
 func lobby(t *testing.T) (*rig, *node, *signalingNode) {
 	t.Helper()
+	return lobbyWith(t, nil)
+}
+
+func lobbyWith(t *testing.T, change func(*Config)) (*rig, *node, *signalingNode) {
+	t.Helper()
 	r := newRig(t)
 	n := r.node("sfu-1")
 	r.placer.set("lobby", n.pin(firstEpoch))
-	return r, n, r.signalingNode(nil)
+	return r, n, r.signalingNode(change)
 }
 
 // lobbyAndSpare has another media node.

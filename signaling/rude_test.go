@@ -46,10 +46,7 @@ func TestGarbageIsAnsweredAndTooMuchOfItEnds(t *testing.T) {
 }
 
 func TestAFloodIsDroppedAndThenEnded(t *testing.T) {
-	r := newRig(t)
-	n := r.node("sfu-1")
-	r.placer.set("lobby", n.pin(firstEpoch))
-	e := r.signalingNode(func(c *Config) { c.MessagesPerSecond, c.MessageBurst = 0.001, 5 })
+	_, _, e := lobbyWith(t, func(c *Config) { c.MessagesPerSecond, c.MessageBurst = 0.001, 5 })
 	ada, _ := e.join("lobby", "Ada")
 	for range 4 + 1 + droppedInARow + 10 {
 		if ada.conn.Write(context.Background(), websocket.MessageText, []byte(`{"type":"ping","t":1}`)) != nil {
@@ -97,10 +94,7 @@ func TestASilentClientIsSentAway(t *testing.T) {
 // TestASlowReaderIsCutOff has a client that reads nothing while its room talks. Its
 // receive buffer is small, so that little talk fills it.
 func TestASlowReaderIsCutOff(t *testing.T) {
-	r := newRig(t)
-	n := r.node("sfu-1")
-	r.placer.set("lobby", n.pin(firstEpoch))
-	e := r.signalingNode(func(c *Config) { c.WriteLimit = time.Hour }) // so the queue alone ends it
+	r, n, e := lobbyWith(t, func(c *Config) { c.WriteLimit = time.Hour }) // so the queue alone ends it
 	transport := &http.Transport{DialContext: func(ctx context.Context, network, addr string) (net.Conn, error) {
 		conn, err := (&net.Dialer{}).DialContext(ctx, network, addr)
 		if tcp, ok := conn.(*net.TCPConn); ok {

@@ -37,12 +37,12 @@ func (b *backend) dial(ctx context.Context, limit time.Duration) (net.Conn, erro
 	return conn, nil
 }
 
-func (b *backend) watch(ctx context.Context, every time.Duration, path string, log *slog.Logger) {
+func (b *backend) watch(ctx context.Context, every time.Duration, log *slog.Logger) {
 	asker := readiness.New(every)
 	tick := time.NewTicker(every)
 	defer tick.Stop()
 	for {
-		err := asker.Ask(ctx, b.address, path)
+		err := asker.Ask(ctx, b.address, readiness.Path)
 		if ctx.Err() != nil {
 			return
 		}

@@ -18,7 +18,6 @@ import (
 	"time"
 
 	"github.com/holdfast-rtc/holdfast/backoff"
-	"github.com/holdfast-rtc/holdfast/readiness"
 )
 
 // Config of a balancer.
@@ -27,7 +26,6 @@ type Config struct {
 	MaxConnections int           // one more is closed
 	DialTimeout    time.Duration // for each backend
 	CheckEvery     time.Duration // 0 for never
-	CheckPath      string
 }
 
 // DefaultConfig names no backend.
@@ -38,7 +36,6 @@ func DefaultConfig() Config {
 		DialTimeout:    500 * time.Millisecond,
 		// The kernel of a frozen process still accepts.
 		CheckEvery: 500 * time.Millisecond,
-		CheckPath:  readiness.Path,
 	}
 }
 
@@ -88,7 +85,7 @@ func (b *Balancer) Serve(ctx context.Context, l net.Listener) error {
 	defer context.AfterFunc(ctx, func() { l.Close() })()
 	if b.cfg.CheckEvery > 0 {
 		for _, backend := range b.backends {
-			running.Go(func() { backend.watch(ctx, b.cfg.CheckEvery, b.cfg.CheckPath, b.log) })
+			running.Go(func() { backend.watch(ctx, b.cfg.CheckEvery, b.log) })
 		}
 	}
 	slots := make(chan struct{}, b.cfg.MaxConnections)

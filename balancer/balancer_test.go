@@ -165,7 +165,7 @@ func TestAFrozenBackendGetsNothing(t *testing.T) {
 	t.Cleanup(well.Close)
 	b := New(Config{
 		Backends:       []string{frozen.Addr().String(), strings.TrimPrefix(well.URL, "http://")},
-		MaxConnections: 10, DialTimeout: time.Second, CheckEvery: 200 * time.Millisecond, CheckPath: "/readyz",
+		MaxConnections: 10, DialTimeout: time.Second, CheckEvery: 200 * time.Millisecond,
 	}, slog.New(slog.DiscardHandler))
 	l := listen(t)
 	ctx, cancel := context.WithCancel(context.Background())

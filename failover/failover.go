@@ -95,13 +95,9 @@ type Config struct {
 	Self ring.NodeID
 	// Concurrent is how many rooms are moved at once.
 	Concurrent int
-	// SuspectAfter is the silence that ends a Watch stream.
-	SuspectAfter time.Duration
 	// AskAfter is the silence before a question. Gossip counts after BelieveAfter, if a question is unanswered for
 	// AnswerWithin.
 	AskAfter, BelieveAfter, AnswerWithin time.Duration
-	// SweepEvery is the mean interval.
-	SweepEvery time.Duration
 	// Panics is told of what breaks; nil: one of its own.
 	Panics *panics.Guard
 }
@@ -111,11 +107,8 @@ func DefaultConfig() Config {
 	return Config{
 		// 16 move some 10,000 rooms a second.
 		Concurrent: 16,
-		// Twelve missing heartbeats.
-		SuspectAfter: 2500 * time.Millisecond,
 		// Three missing heartbeats; gossip reports a frozen node after about a second.
 		AskAfter: 600 * time.Millisecond, BelieveAfter: time.Second, AnswerWithin: 300 * time.Millisecond,
-		SweepEvery: 30 * time.Second,
 	}
 }
 

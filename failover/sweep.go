@@ -19,6 +19,7 @@ const (
 	// Signaling nodes with sockets move their rooms first, and a new process may be slow to listen.
 	scansToRemove = 2
 	rescanAfter   = 5 * time.Second
+	sweepEvery    = 30 * time.Second // on average
 	maxSuspects   = 1024
 )
 
@@ -30,7 +31,7 @@ type sweeper struct {
 
 func (f *Failover) sweepUntilDone(ctx context.Context) {
 	s := &sweeper{Failover: f, suspects: map[pin.BootID]int{}}
-	scan := time.NewTimer(f.spread(f.config.SweepEvery))
+	scan := time.NewTimer(f.spread(sweepEvery))
 	defer scan.Stop()
 	for {
 		select {
@@ -46,10 +47,10 @@ func (f *Failover) sweepUntilDone(ctx context.Context) {
 func (s *sweeper) pause() time.Duration {
 	for _, scans := range s.suspects {
 		if scans < scansToRemove {
-			return min(rescanAfter, s.config.SweepEvery)
+			return rescanAfter
 		}
 	}
-	return s.config.SweepEvery
+	return sweepEvery
 }
 
 // A room that is joined again is claimed above the removed pin.

@@ -15,6 +15,8 @@ const (
 	// A killed process closes its sockets within milliseconds.
 	firstProbe  = 5 * time.Millisecond
 	latestProbe = 500 * time.Millisecond
+	// Twelve missing heartbeats end a Watch stream.
+	suspectAfter = 2500 * time.Millisecond
 	// Longer ones reset the back-off.
 	settledStream = time.Second
 )
@@ -76,13 +78,13 @@ func (f *Failover) investigate(ctx context.Context, w *watching, stream streamSt
 func (f *Failover) listen(ctx context.Context, w *watching) (heard bool, err error) {
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
-	silence := time.AfterFunc(f.config.SuspectAfter, func() { cancel(fmt.Errorf("no heartbeat within %s", f.config.SuspectAfter)) })
+	silence := time.AfterFunc(suspectAfter, func() { cancel(fmt.Errorf("no heartbeat within %s", suspectAfter)) })
 	defer silence.Stop()
 	err = f.nodes.Watch(ctx, w.node.Control, string(f.config.Self), func(hello control.Hello) error {
 		if answer := controlOf(w.node, hello); answer != controlSame {
 			return fmt.Errorf("answered by: %s", answer)
 		}
-		silence.Reset(f.config.SuspectAfter)
+		silence.Reset(suspectAfter)
 		w.health.heard()
 		heard = true
 		return nil

@@ -3,16 +3,11 @@ package orchestrator
 import (
 	"time"
 
-	"github.com/holdfast-rtc/holdfast/headroom"
 	"github.com/holdfast-rtc/holdfast/panics"
 )
 
-// Config bounds the unevenness of nodes and the waits of a call.
+// Config bounds the waits of a call.
 type Config struct {
-	// Epsilon: no node should exceed (1+Epsilon) times the cluster's load/ceiling.
-	Epsilon float64
-	// AssumedCeiling is for nodes that reported none.
-	AssumedCeiling headroom.Egress
 	// StoreBudget bounds a call's waits for the store.
 	StoreBudget time.Duration
 	// ProbeTimeout bounds questions to media nodes.
@@ -25,12 +20,5 @@ type Config struct {
 
 // DefaultConfig is what the binary uses.
 func DefaultConfig() Config {
-	return Config{
-		// The ring alone has max/mean of 1.25 to 1.40. Most rooms stay with their owner.
-		Epsilon: 0.25,
-		// What one core forwards over 1 Gbit/s.
-		AssumedCeiling: headroom.Egress{BitsPerSecond: 1_000_000_000, PacketsPerSecond: 100_000},
-		StoreBudget:    300 * time.Millisecond,
-		ProbeTimeout:   time.Second,
-	}
+	return Config{StoreBudget: 300 * time.Millisecond, ProbeTimeout: time.Second}
 }

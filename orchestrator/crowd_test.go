@@ -42,7 +42,7 @@ func crowdView(placers int, media ...string) *cluster.View {
 
 // Every signaling node may place a room by the same view, so each is counted where package cluster has it.
 func TestSignalingNodesAreCounted(t *testing.T) {
-	if got := sum(crowdView(3, "a", "b"), DefaultConfig()).placers; got != 3 {
+	if got := sum(crowdView(3, "a", "b")).placers; got != 3 {
 		t.Fatalf("%d signaling nodes place rooms, want 3", got)
 	}
 }

@@ -45,7 +45,7 @@ func (o *Orchestrator) Explain(ctx context.Context, room ring.RoomID) (Explanati
 		return Explanation{}, err
 	}
 	out.Pin, out.State = found.pin, o.describe(ctx, r, found)
-	o.ledger.explain(view, &out, o.cfg)
+	o.ledger.explain(view, &out)
 	return out, nil
 }
 

@@ -52,11 +52,11 @@ type avoidance struct {
 }
 
 // choose reserves nothing.
-func (l *ledger) choose(view *cluster.View, room ring.RoomID, need headroom.Egress, avoid avoidance, cfg Config) (cluster.Node, choice) {
+func (l *ledger) choose(view *cluster.View, room ring.RoomID, need headroom.Egress, avoid avoidance) (cluster.Node, choice) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	l.catchUp(view, cfg)
-	made := choose(l.walk(view, room, avoid, cfg), l.totals(), room, need, cfg.Epsilon)
+	l.catchUp(view)
+	made := choose(l.walk(view, room, avoid), l.totals(), room, need)
 	return view.Nodes[made.node], made
 }
 
@@ -68,12 +68,12 @@ func (l *ledger) totals() totals {
 }
 
 // walk yields the ring's successors of room. It needs mu.
-func (l *ledger) walk(view *cluster.View, room ring.RoomID, avoid avoidance, cfg Config) iter.Seq[candidate] {
+func (l *ledger) walk(view *cluster.View, room ring.RoomID, avoid avoidance) iter.Seq[candidate] {
 	return func(yield func(candidate) bool) {
 		now := time.Now()
 		for id := range view.Ring.Successors(room) {
 			node, known := view.Nodes[id]
-			c := candidate{node: id, load: reported(node).Plus(l.sums[node.Boot]), ceiling: ceilingOf(node, cfg)}
+			c := candidate{node: id, load: reported(node).Plus(l.sums[node.Boot]), ceiling: ceilingOf(node)}
 			switch {
 			case !known || node.Boot == "" || node.Control == "":
 				c.barred = barUnknown

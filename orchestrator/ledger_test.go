@@ -18,8 +18,7 @@ func four() headroom.Egress { return headroom.Expect(4).Cost() }
 // claimed chooses a node and keeps a room of four there.
 func claimed(t *testing.T, l *ledger, view *cluster.View, room ring.RoomID) cluster.Node {
 	t.Helper()
-	cfg := DefaultConfig()
-	node, made := l.choose(view, room, four(), avoidance{}, cfg)
+	node, made := l.choose(view, room, four(), avoidance{})
 	if made.node == "" {
 		t.Fatalf("no node for %s", room)
 	}
@@ -65,11 +64,11 @@ func TestBurstSpreadsBeforeAnyReport(t *testing.T) {
 
 func TestReservationLapsesUnlessOpened(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		view, l, cfg := viewOf(sfu("a", 1)), &ledger{}, DefaultConfig()
+		view, l := viewOf(sfu("a", 1)), &ledger{}
 		sum := func() headroom.Egress {
 			l.mu.Lock()
 			defer l.mu.Unlock()
-			l.catchUp(view, cfg)
+			l.catchUp(view)
 			l.sumsAreRight(t)
 			return l.total
 		}

@@ -9,7 +9,7 @@ import (
 	"github.com/holdfast-rtc/holdfast/ring"
 )
 
-func (l *ledger) catchUp(view *cluster.View, cfg Config) {
+func (l *ledger) catchUp(view *cluster.View) {
 	now := time.Now()
 	for len(l.order) > 0 && !now.Before(l.order[0].at) {
 		first := l.order[0]
@@ -21,7 +21,7 @@ func (l *ledger) catchUp(view *cluster.View, cfg Config) {
 	if view == l.view {
 		return
 	}
-	l.view, l.base = view, sum(view, cfg)
+	l.view, l.base = view, sum(view)
 	for room, r := range l.held {
 		l.dropIfReported(room, r)
 	}
@@ -43,11 +43,11 @@ func (l *ledger) dropIfReported(room ring.RoomID, r reservation) {
 }
 
 // A load counts up to its ceiling: an overload would raise everybody's bound.
-func sum(view *cluster.View, cfg Config) totals {
+func sum(view *cluster.View) totals {
 	t := totals{placers: len(view.Signaling)}
 	for _, id := range view.Ring.Nodes() {
 		if node, ok := view.Nodes[id]; ok {
-			ceiling := ceilingOf(node, cfg)
+			ceiling := ceilingOf(node)
 			t.load = t.load.Plus(reported(node).Min(ceiling))
 			t.ceiling = t.ceiling.Plus(ceiling)
 		}
@@ -59,28 +59,30 @@ func reported(node cluster.Node) headroom.Egress {
 	return headroom.Egress{BitsPerSecond: node.Load.EgressBitsPerSecond, PacketsPerSecond: node.Load.EgressPacketsPerSecond}
 }
 
-func ceilingOf(node cluster.Node, cfg Config) headroom.Egress {
+// For nodes that reported none: what one core forwards over 1 Gbit/s.
+const (
+	assumedBitsPerSecond    = 1_000_000_000
+	assumedPacketsPerSecond = 100_000
+)
+
+func ceilingOf(node cluster.Node) headroom.Egress {
 	ceiling := headroom.Egress{BitsPerSecond: node.Load.CeilingBitsPerSecond, PacketsPerSecond: node.Load.CeilingPacketsPerSecond}
-	if ceiling.BitsPerSecond == 0 {
-		ceiling.BitsPerSecond = cfg.AssumedCeiling.BitsPerSecond
-	}
-	if ceiling.PacketsPerSecond == 0 {
-		ceiling.PacketsPerSecond = cfg.AssumedCeiling.PacketsPerSecond
-	}
+	ceiling.BitsPerSecond = cmp.Or(ceiling.BitsPerSecond, assumedBitsPerSecond)
+	ceiling.PacketsPerSecond = cmp.Or(ceiling.PacketsPerSecond, assumedPacketsPerSecond)
 	return ceiling
 }
 
-func (l *ledger) explain(view *cluster.View, out *Explanation, cfg Config) {
+func (l *ledger) explain(view *cluster.View, out *Explanation) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	l.catchUp(view, cfg)
+	l.catchUp(view)
 	total := l.totals()
 	if total.ceiling == (headroom.Egress{}) {
 		return
 	}
-	walk := l.walk(view, out.Room, avoidance{}, cfg)
-	made := choose(walk, total, out.Room, out.Need, cfg.Epsilon)
-	out.Bound = bound(total, out.Need, cfg.Epsilon)
+	walk := l.walk(view, out.Room, avoidance{})
+	made := choose(walk, total, out.Room, out.Need)
+	out.Bound = bound(total, out.Need)
 	for c := range walk {
 		node := view.Nodes[c.node]
 		out.Walk = append(out.Walk, Step{

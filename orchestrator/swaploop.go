@@ -108,7 +108,7 @@ func (o *Orchestrator) propose(ctx context.Context, view *cluster.View, r *reque
 		return known, nil
 	}
 	need := r.expect.Cost()
-	node, made := o.ledger.choose(view, r.room, need, r.avoid, o.cfg)
+	node, made := o.ledger.choose(view, r.room, need, r.avoid)
 	switch {
 	case made.node != "":
 		return pin.Pin{Fence: pin.Fence{Epoch: epoch, Nonce: nonce()}, Node: node.ID, Boot: node.Boot, Control: node.Control}, nil

@@ -38,12 +38,12 @@ func TestWalkKeepsItsPromises(t *testing.T) {
 		total.placers = rapid.IntRange(0, 20).Draw(t, "placers")
 		need := headroom.Egress{BitsPerSecond: rapid.Uint64Range(0, 300).Draw(t, "need"), PacketsPerSecond: rapid.Uint64Range(0, 300).Draw(t, "packets")}
 		room := ring.RoomID(rapid.SampledFrom([]string{"class", "chess", "radio"}).Draw(t, "room"))
-		made := choose(slices.Values(nodes), total, room, need, 0.25)
-		if again := choose(slices.Values(nodes), total, room, need, 0.25); again != made {
+		made := choose(slices.Values(nodes), total, room, need)
+		if again := choose(slices.Values(nodes), total, room, need); again != made {
 			t.Fatalf("the same walk chose %v, then %v", made, again)
 		}
 		at := slices.IndexFunc(nodes, func(c candidate) bool { return c.node == made.node })
-		limit := bound(total, need, 0.25)
+		limit := bound(total, need)
 		takes := func(c candidate) bool { return c.barred == "" && headroom.Takes(c.load, need, c.ceiling) }
 		fits := func(c candidate) bool { return c.barred == "" && c.load.Plus(need).Fits(c.ceiling) }
 		below := func(c candidate) bool {
@@ -91,7 +91,7 @@ func TestHerdIsSpreadByHeadroom(t *testing.T) {
 		herd := 0
 		for p := range placers {
 			walk := append(slices.Clone(nodes[p:]), nodes[:p]...)
-			if choose(slices.Values(walk), total, ring.RoomID(fmt.Sprintf("herd-%d-%d", v, p)), need, 0.25).node == "n0" && p > 0 {
+			if choose(slices.Values(walk), total, ring.RoomID(fmt.Sprintf("herd-%d-%d", v, p)), need).node == "n0" && p > 0 {
 				herd++
 			}
 		}
@@ -108,7 +108,6 @@ func TestHerdIsSpreadByHeadroom(t *testing.T) {
 func TestWalkBoundsTheFullestNode(t *testing.T) {
 	const rooms, size = 2000, 6
 	view := viewOf(sfu("n0", 1), sfu("n1", 1), sfu("n2", 1), sfu("n3", 1), sfu("n4", 1), sfu("n5", 1), sfu("n6", 1), sfu("n7", 1), sfu("n8", 1), sfu("n9", 1))
-	cfg := DefaultConfig()
 	cost := headroom.Expect(size).Cost()
 	load := make(map[ring.NodeID]headroom.Egress)
 	ceiling := cost.Times(rooms / 10 * 2)
@@ -130,7 +129,7 @@ func TestWalkBoundsTheFullestNode(t *testing.T) {
 				}
 			}
 		}
-		made := choose(walk, total, room, cost, cfg.Epsilon)
+		made := choose(walk, total, room, cost)
 		load[made.node] = load[made.node].Plus(cost)
 		total.load = total.load.Plus(cost)
 	}
@@ -139,7 +138,7 @@ func TestWalkBoundsTheFullestNode(t *testing.T) {
 		fullest, alone = max(fullest, load[id].Share(ceiling)), max(alone, byRing[id])
 	}
 	t.Logf("max/mean of %d rooms on 10 nodes: %.3f with the walk, %.3f by the ring alone", rooms, fullest/mean, float64(alone)*10/rooms)
-	if limit := (1+cfg.Epsilon)*mean + cost.Share(ceiling); fullest > limit {
+	if limit := (1+epsilon)*mean + cost.Share(ceiling); fullest > limit {
 		t.Errorf("the fullest node has %.3f of its ceiling, want at most %.3f", fullest, limit)
 	}
 }

@@ -44,26 +44,33 @@ type Config struct {
 	PingInterval      time.Duration
 	PongLimit         time.Duration
 	WriteLimit        time.Duration // for one message
-	ShutdownLimit     time.Duration // for telling clients to go elsewhere
 	CutOffAfter       time.Duration // without a media node that is heard
 	RetryBase         time.Duration
 	RetryMax          time.Duration
 	MessagesPerSecond float64 // of one client
 	MessageBurst      int
 
-	MaxWaiting           int // without a session; the oldest goes for one more
 	MaxWaitingPerAddress int
-	BytesPerSecond       float64 // of one connection
-	ByteBurst            int
 	OffersPerSecond      float64 // of one session
 	OfferBurst           int
-	AsksPerSecond        float64 // joins and resumes, by identity and room
-	AskBurst             int
 	EntriesPerSecond     float64 // those that were placed
 	EntryBurst           int
 	OpeningsPerSecond    float64 // joins of an identity that may reserve egress
-	OpeningBurst         int
 }
+
+const (
+	// coder/websocket waits 5 s for the other side to close.
+	shutdownLimit = 6 * time.Second
+	// Without a session; the oldest goes for one more. An honest client passes in one round trip. Each costs 30 KiB.
+	maxWaiting = 4096
+	// Of one connection. An offer of 64 slots has 150 KiB. Frames without bytes cost 1 % of a core at this pace.
+	bytesPerSecond = 32 << 10
+	byteBurst      = 1 << 20
+	// Joins and resumes, by identity and room. Clients that wait for the store come five times a second.
+	asksPerSecond = 8
+	askBurst      = 40
+	openingBurst  = 4
+)
 
 // DefaultConfig is what the binary uses.
 func DefaultConfig(node ring.NodeID) Config {
@@ -82,8 +89,6 @@ func DefaultConfig(node ring.NodeID) Config {
 		PingInterval: 15 * time.Second,
 		PongLimit:    10 * time.Second,
 		WriteLimit:   10 * time.Second,
-		// coder/websocket waits 5 s for the other side to close.
-		ShutdownLimit: 6 * time.Second,
 		// Going elsewhere costs a client one resume, and no media.
 		CutOffAfter: 3 * time.Second,
 		// The hub hears of a death's new pin first; these are for other broken streams.
@@ -92,25 +97,16 @@ func DefaultConfig(node ring.NodeID) Config {
 		// A few a second come while somebody resizes a window.
 		MessagesPerSecond: 40,
 		MessageBurst:      120,
-		// An honest client passes in one round trip. Each costs 30 KiB.
-		MaxWaiting: 4096,
 		// A large office behind one address, or a balancer whose node has just died.
 		MaxWaitingPerAddress: 512,
-		// An offer of 64 slots has 150 KiB. Frames without bytes cost 1 % of a core at this pace.
-		BytesPerSecond: 32 << 10,
-		ByteBurst:      1 << 20,
 		// A failover takes four offers at most.
 		OffersPerSecond: 2,
 		OfferBurst:      10,
-		// Clients that wait for the store come five times a second.
-		AsksPerSecond: 8,
-		AskBurst:      40,
 		// A dropped socket keeps a place for 30 s: at most 80 of a room's 300.
 		EntriesPerSecond: 2,
 		EntryBurst:       20,
 		// A reservation lasts 10 s: six of them for one identity.
 		OpeningsPerSecond: 0.2,
-		OpeningBurst:      4,
 	}
 }
 

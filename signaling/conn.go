@@ -36,11 +36,7 @@ func (c *clientConn) Read(b []byte) (int, error) {
 	return n, err
 }
 
-type clientListener struct {
-	*connlimit.Listener
-
-	config *Config
-}
+type clientListener struct{ *connlimit.Listener }
 
 // Accept is part of net.Listener.
 func (l *clientListener) Accept() (net.Conn, error) {
@@ -53,7 +49,7 @@ func (l *clientListener) Accept() (net.Conn, error) {
 		return inner, nil
 	}
 	return &clientConn{
-		Conn: waiting, pace: rate.NewLimiter(rate.Limit(l.config.BytesPerSecond), max(l.config.ByteBurst, readBytes)),
+		Conn: waiting, pace: rate.NewLimiter(bytesPerSecond, byteBurst),
 	}, nil
 }
 

@@ -124,7 +124,7 @@ func TestOneIdentityReservesForFewRooms(t *testing.T) {
 			t.Errorf("a token for any room claims %v", got)
 		}
 	}
-	if want := DefaultConfig("signaling-1").OpeningBurst; reserved != want {
+	if want := openingBurst; reserved != want {
 		t.Errorf("one identity reserves for %d rooms, want %d", reserved, want)
 	}
 }

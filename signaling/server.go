@@ -140,12 +140,12 @@ func New(config Config, parts Parts, log *slog.Logger) (*Server, error) {
 	guard := cmp.Or(parts.Panics, panics.New())
 	return &Server{
 		config: config, parts: parts, hub: newHub(parts.Placer, parts.signalingNodes, guard, log), log: log, panics: guard, decode: wire.Decode,
-		pending:      connlimit.New(connlimit.Limits{Total: config.MaxWaiting, PerAddress: config.MaxWaitingPerAddress, Proxies: config.TrustedProxies}),
-		asks:         connlimit.NewKeyedLimiter(config.AsksPerSecond, config.AskBurst, rememberedEntries),
+		pending:      connlimit.New(connlimit.Limits{Total: maxWaiting, PerAddress: config.MaxWaitingPerAddress, Proxies: config.TrustedProxies}),
+		asks:         connlimit.NewKeyedLimiter(asksPerSecond, askBurst, rememberedEntries),
 		entries:      connlimit.NewKeyedLimiter(config.EntriesPerSecond, config.EntryBurst, rememberedEntries),
 		collects:     connlimit.NewKeyedLimiter(collectsPerSecond, collectBurst, collectingNodes),
 		roomAsks:     connlimit.NewKeyedLimiter(roomAsksPerSecond, roomAskBurst, rememberedEntries),
-		openings:     connlimit.NewKeyedLimiter(config.OpeningsPerSecond, config.OpeningBurst, rememberedEntries),
+		openings:     connlimit.NewKeyedLimiter(config.OpeningsPerSecond, openingBurst, rememberedEntries),
 		meter:        newMeter(config.Quotas),
 		upgraded:     make(chan *session),
 		chats:        connlimit.NewKeyedLimiter(chatPerSecond, chatBurst, rememberedEntries),
@@ -175,7 +175,7 @@ func (s *Server) Run(ctx context.Context, lis net.Listener) error {
 		ErrorLog:          slog.NewLogLogger(s.log.Handler(), slog.LevelDebug),
 	}
 	ended := make(chan error, 1)
-	clients := &clientListener{Listener: connlimit.Listen(lis, s.pending), config: &s.config}
+	clients := &clientListener{connlimit.Listen(lis, s.pending)}
 	go func() { ended <- server.Serve(clients) }()
 	var watched sync.WaitGroup
 	watched.Go(func() { s.watchReach(life) })
@@ -188,7 +188,7 @@ func (s *Server) Run(ctx context.Context, lis net.Listener) error {
 	case err = <-ended:
 	}
 	stop(errStopping)
-	limited, cancel := context.WithTimeout(context.WithoutCancel(ctx), s.config.ShutdownLimit)
+	limited, cancel := context.WithTimeout(context.WithoutCancel(ctx), shutdownLimit)
 	defer cancel()
 	if server.Shutdown(limited) != nil {
 		_ = server.Close()

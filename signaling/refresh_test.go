@@ -19,10 +19,10 @@ func TestRefreshAndReofferPass(t *testing.T) {
 	ada.say(&wire.Refresh{Mids: wire.List[string]{"7", "8"}})
 	testkit.Eventually(t, "the refresh at the node", func() bool { return n.said() == "Ada refreshes [7 8]" })
 	n.say("Ada", n.pin(firstEpoch).Fence, &control.PeerEvent{Event: &control.PeerEvent_Reoffer{
-		Reoffer: &control.Reoffer{Mids: []string{"1"}, Reason: wire.ReofferSilent},
+		Reoffer: &control.Reoffer{Mids: []string{"1"}, Reason: "silent"},
 	}})
 	m := hear[*wire.Reoffer](ada)
-	if !slices.Equal(m.Mids, []string{"1"}) || m.Reason != wire.ReofferSilent || m.Epoch != firstEpoch {
+	if !slices.Equal(m.Mids, []string{"1"}) || m.Reason != "silent" || m.Epoch != firstEpoch {
 		t.Errorf("heard %+v", m)
 	}
 }

@@ -102,14 +102,6 @@ type Restart struct {
 	AttemptMs int    `json:"attemptMs"`
 }
 
-// Reasons of a Reoffer: no packets, packets in no track, no keyframes, or a codec that somebody lacks.
-const (
-	ReofferSilent     = "silent"
-	ReofferUnplaced   = "unplaced"
-	ReofferNoKeyframe = "no-keyframe"
-	ReofferCodec      = "codec"
-)
-
 // Reoffer: what the client publishes cannot be forwarded.
 type Reoffer struct {
 	Mids   List[string] `json:"mids"` // sending m-lines

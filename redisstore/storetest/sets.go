@@ -30,7 +30,7 @@ func StartSentinel(t testing.TB) Fleet { t.Helper(); return sentinel(t, nil) }
 // StartCluster runs a Redis Cluster of three masters without replicas.
 func StartCluster(t testing.TB) Fleet { t.Helper(); return cluster(t, nil) }
 
-// StartAloneTLS, like the two below, has everybody speak TLS and show a certificate.
+// StartAloneTLS is StartAlone with TLS: like the two below it has everybody speak TLS and show a certificate.
 func StartAloneTLS(t testing.TB) Fleet { t.Helper(); return alone(t, newPapers(t)) }
 
 // StartSentinelTLS is StartSentinel with TLS.

@@ -7,7 +7,7 @@ import (
 	"unicode/utf8"
 )
 
-// ErrUnknownType: well formed, of an unknown type.
+// ErrUnknownType is for well-formed messages.
 var ErrUnknownType = errors.New("unknown message type")
 
 // ErrMalformed is Decode's other error.

@@ -17,7 +17,7 @@ type Joined struct {
 	Permissions Permissions     `json:"permissions"`
 }
 
-// Resumed: the session lives on this signaling node now.
+// Resumed says that the session lives on this signaling node now.
 type Resumed struct {
 	Placement
 	Seq        uint64     `json:"seq"`
@@ -34,7 +34,7 @@ type Answer struct {
 	Placement
 }
 
-// OfferRejected: an offer has no answer.
+// OfferRejected says that an offer has no answer.
 type OfferRejected struct {
 	ID      string `json:"id"`
 	Code    Code   `json:"code"`
@@ -94,7 +94,7 @@ type Chat struct {
 	Epoch uint64 `json:"epoch"`
 }
 
-// Restart: the room moved, offer now.
+// Restart asks for an offer, for the room moved.
 type Restart struct {
 	Placement
 	Reason    string `json:"reason"`
@@ -102,7 +102,7 @@ type Restart struct {
 	AttemptMs int    `json:"attemptMs"`
 }
 
-// Reoffer: what the client publishes cannot be forwarded.
+// Reoffer asks for a new offer: what the client publishes cannot be forwarded.
 type Reoffer struct {
 	Mids   List[string] `json:"mids"` // sending m-lines
 	Reason string       `json:"reason"`

@@ -45,11 +45,7 @@ func (i *intruder) offer(sdp string) (answer string, err error) {
 	defer cancel()
 	i.offers++
 	id := strconv.Itoa(i.offers)
-	frame, err := wire.Encode(&wire.Offer{ID: id, SDP: sdp, Fresh: true, Senders: wire.List[wire.Sender]{}})
-	if err == nil {
-		err = i.socket.Write(ctx, websocket.MessageText, frame)
-	}
-	if err != nil {
+	if err := write(ctx, i.socket, &wire.Offer{ID: id, SDP: sdp, Fresh: true, Senders: wire.List[wire.Sender]{}}); err != nil {
 		return "", err
 	}
 	for {

@@ -1,7 +1,6 @@
 package attack
 
 import (
-	"context"
 	"encoding/binary"
 	"fmt"
 	"math/rand/v2"
@@ -21,29 +20,15 @@ const mostMemory = 64 << 20
 
 // TestAttacksOnTheMediaNode: one after the other, each by people who have places in rooms of their own.
 func TestAttacksOnTheMediaNode(t *testing.T) {
+	t.Parallel()
 	s := newStage(t)
-	for _, attack := range []struct {
-		name string
-		do   func(*stage)
-	}{
+	s.each("sfu-1", mostMemory, []attack{
 		{"a flood of SSRCs", floodOfSSRCs},
 		{"twenty thieves of addresses", twentyThieves},
 		{"reflection", reflection},
 		{"costly offers of ten people", costlyOffers},
 		{"handshakes that never end", endlessHandshakes},
-	} {
-		t.Run(attack.name, func(t *testing.T) {
-			on := *s
-			on.t = t
-			before := on.memory("sfu-1")
-			attack.do(&on)
-			on.newcomer("newcomer to " + attack.name)
-			if cost := on.memory("sfu-1") - before; cost > mostMemory {
-				t.Errorf("it costs the media node %d MiB", cost>>20)
-			}
-			on.unharmed()
-		})
-	}
+	})
 }
 
 // restless sends every packet from another SSRC.
@@ -225,14 +210,11 @@ func endlessHandshakes(s *stage) {
 		check []byte
 	}
 	var handshakes []handshake
+	address := s.mediaAddress()
 	for i := range 100 {
 		in := s.intrude(fmt.Sprint("sleeper-", i))
 		check := in.check(in.answer(costlessOffer("")))
-		conn, err := (&net.Dialer{}).DialContext(s.t.Context(), "udp4", s.mediaAddress())
-		if err != nil {
-			s.t.Fatal(err)
-		}
-		defer conn.Close()
+		conn := s.dial("udp", address)
 		if _, err := conn.Write(check); err != nil {
 			s.t.Fatal(err)
 		}
@@ -277,13 +259,4 @@ func (s *stage) calm() {
 	}
 }
 
-func (s *stage) mediaAddress() string {
-	s.t.Helper()
-	ctx, cancel := context.WithTimeout(s.t.Context(), patience)
-	defer cancel()
-	node, err := s.cluster.Node(ctx, "sfu-1")
-	if err != nil {
-		s.t.Fatal(err)
-	}
-	return node.Addresses["media"]
-}
+func (s *stage) mediaAddress() string { return s.address("sfu-1", "media") }

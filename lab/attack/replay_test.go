@@ -165,28 +165,11 @@ func (h *holder) leave() {
 	h.t.Helper()
 	ctx, cancel := context.WithTimeout(h.t.Context(), patience)
 	defer cancel()
-	frame, err := wire.Encode(&wire.Leave{})
-	if err == nil {
-		err = h.conn.Write(ctx, websocket.MessageText, frame)
-	}
-	if err != nil {
+	if err := write(ctx, h.conn, &wire.Leave{}); err != nil {
 		h.t.Fatal(err)
 	}
 	if _, err := lastWord(ctx, h.conn); websocket.CloseStatus(err) != websocket.StatusNormalClosure {
 		h.t.Errorf("a leave ends with %v", err)
-	}
-}
-
-// lastWord reads until the socket is closed.
-func lastWord(ctx context.Context, conn *websocket.Conn) (last wire.Message, err error) {
-	for {
-		_, frame, err := conn.Read(ctx)
-		if err != nil {
-			return last, err
-		}
-		if last, err = wire.DecodeServer(frame); err != nil {
-			return nil, err
-		}
 	}
 }
 
@@ -267,6 +250,7 @@ func (h *holder) bothAtOnce() {
 // at another signaling node, from two sockets, and after the death of the media node and then of the signaling node. A leave or
 // a removal is no ban: a good access token begins another session (docs/PROTOCOL.md).
 func TestTokensReplayed(t *testing.T) {
+	t.Parallel() // most of it is waiting
 	r := newReplay(t)
 	survivor, both := []string{"signaling-1"}, []string{"signaling-1", "signaling-2"}
 	expiring := r.enter("expiring", "", soon-leeway)

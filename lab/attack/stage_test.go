@@ -4,6 +4,9 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
+	"net"
+	"net/http"
 	"slices"
 	"strings"
 	"sync"
@@ -144,6 +147,35 @@ func (s *stage) unharmed() {
 	}
 }
 
+// attack is what somebody does to a stage.
+type attack struct {
+	name string
+	do   func(*stage)
+}
+
+// each lets attacks be made one after the other. None may cost the node more memory than that, unless it is "", nor harm the
+// call.
+func (s *stage) each(node string, most int, attacks []attack) {
+	for _, attack := range attacks {
+		s.t.Run(attack.name, func(t *testing.T) {
+			on := *s
+			on.t = t
+			before := 0
+			if node != "" {
+				before = on.memory(node)
+			}
+			attack.do(&on)
+			on.newcomer("newcomer to " + attack.name)
+			if node != "" {
+				if cost := on.memory(node) - before; cost > most {
+					t.Errorf("it costs %s %d MiB", node, cost>>20)
+				}
+			}
+			on.unharmed()
+		})
+	}
+}
+
 // heldRoom is a room as the operator's API tells of it.
 type heldRoom struct {
 	Room    string `json:"room"`
@@ -174,16 +206,12 @@ func (s *stage) join(ctx context.Context, token, room string) (*websocket.Conn, 
 
 // say opens a socket at a signaling node and says something first; it returns the server's first word.
 func say(ctx context.Context, url string, first wire.Message) (*websocket.Conn, wire.Message, error) {
-	conn, _, err := websocket.Dial(ctx, strings.Replace(url, "http", "ws", 1)+"/ws", &websocket.DialOptions{Subprotocols: []string{wire.Subprotocol}})
+	conn, err := socket(ctx, url, http.DefaultClient)
 	if err != nil {
 		return nil, nil, err
 	}
-	conn.SetReadLimit(wire.MaxMessageBytes)
-	frame, err := wire.Encode(first)
-	if err == nil {
-		err = conn.Write(ctx, websocket.MessageText, frame)
-	}
-	if err == nil {
+	var frame []byte
+	if err = write(ctx, conn, first); err == nil {
 		_, frame, err = conn.Read(ctx)
 	}
 	if err != nil {
@@ -191,6 +219,76 @@ func say(ctx context.Context, url string, first wire.Message) (*websocket.Conn, 
 	}
 	answer, err := wire.DecodeServer(frame)
 	return conn, answer, err
+}
+
+// socket opens a WebSocket at a signaling node.
+func socket(ctx context.Context, url string, client *http.Client) (*websocket.Conn, error) {
+	conn, _, err := websocket.Dial(ctx, strings.Replace(url, "http", "ws", 1)+"/ws", &websocket.DialOptions{Subprotocols: []string{wire.Subprotocol}, HTTPClient: client})
+	if err == nil {
+		conn.SetReadLimit(wire.MaxMessageBytes)
+	}
+	return conn, err
+}
+
+func write(ctx context.Context, conn *websocket.Conn, message wire.Message) error {
+	frame, err := wire.Encode(message)
+	if err != nil {
+		return err
+	}
+	return conn.Write(ctx, websocket.MessageText, frame)
+}
+
+// lastWord reads until the socket is closed.
+func lastWord(ctx context.Context, conn *websocket.Conn) (last wire.Message, err error) {
+	for {
+		_, frame, err := conn.Read(ctx)
+		if err != nil {
+			return last, err
+		}
+		if last, err = wire.DecodeServer(frame); err != nil {
+			return nil, err
+		}
+	}
+}
+
+// address is one of a node's.
+func (s *stage) address(node, kind string) string {
+	s.t.Helper()
+	ctx, cancel := context.WithTimeout(s.t.Context(), patience)
+	defer cancel()
+	n, err := s.cluster.Node(ctx, node)
+	if err != nil {
+		s.t.Fatal(err)
+	}
+	return n.Addresses[kind]
+}
+
+// dial connects from another address than the bystanders', until the test ends.
+func (s *stage) dial(network, address string) net.Conn {
+	s.t.Helper()
+	ctx, cancel := context.WithTimeout(s.t.Context(), patience)
+	defer cancel()
+	var from net.Addr = &net.TCPAddr{IP: net.IPv4(127, 0, 0, 2)}
+	if network == "udp" {
+		from = &net.UDPAddr{IP: net.IPv4(127, 0, 0, 2)}
+	}
+	conn, err := (&net.Dialer{LocalAddr: from}).DialContext(ctx, network, address)
+	if err != nil {
+		s.t.Fatal(err)
+	}
+	s.t.Cleanup(func() { _ = conn.Close() })
+	return conn
+}
+
+// upgrade asks for a WebSocket and does not read the answer.
+func (s *stage) upgrade(address string) net.Conn {
+	s.t.Helper()
+	conn := s.dial("tcp", address)
+	if _, err := io.WriteString(conn, "GET /ws HTTP/1.1\r\nHost: localhost\r\nConnection: Upgrade\r\nUpgrade: websocket\r\n"+
+		"Sec-WebSocket-Version: 13\r\nSec-WebSocket-Key: AAAAAAAAAAAAAAAAAAAAAA==\r\nSec-WebSocket-Protocol: "+wire.Subprotocol+"\r\n\r\n"); err != nil {
+		s.t.Fatal(err)
+	}
+	return conn
 }
 
 // newcomer must get into the call's room, soon, whatever goes on.
@@ -205,11 +303,7 @@ func (s *stage) newcomer(identity string) {
 	if _, ok := answer.(*wire.Joined); !ok {
 		s.t.Fatalf("a newcomer is told %+v", answer)
 	}
-	leave, err := wire.Encode(&wire.Leave{})
-	if err == nil {
-		err = conn.Write(ctx, websocket.MessageText, leave)
-	}
-	if err != nil {
+	if err := write(ctx, conn, &wire.Leave{}); err != nil {
 		s.t.Fatalf("a newcomer leaves: %v", err)
 	}
 	_ = conn.CloseNow()

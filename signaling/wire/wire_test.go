@@ -120,6 +120,8 @@ func TestCodesAreThoseOfTheDocument(t *testing.T) {
 func TestDecodeRefuses(t *testing.T) {
 	long := func(n int) string { return strings.Repeat("x", n) }
 	slots := strings.TrimSuffix(strings.Repeat(`{"mid":"1","kind":"audio","peer":"","source":""},`, maxSlots+1), ",")
+	senders := strings.TrimSuffix(strings.Repeat(`{"mid":"0","source":"camera"},`, maxSenders+1), ",")
+	wants := strings.TrimSuffix(strings.Repeat(`{"peer":"p","source":"camera","width":1,"height":1},`, MaxWants+1), ",")
 	for name, tc := range map[string]struct {
 		frame string
 		want  error
@@ -147,6 +149,8 @@ func TestDecodeRefuses(t *testing.T) {
 		"offer's ssrc":           {`{"type":"offer","id":"1","sdp":"v=0","fresh":true,"senders":[{"mid":"0","source":"camera","ssrc":4294967296}]}`, ErrMalformed},
 		"offer's sdp":            {`{"type":"offer","id":"1","sdp":"` + long(maxSDPBytes+1) + `","fresh":true,"senders":[]}`, ErrMalformed},
 		"offer's slots":          {`{"type":"offer","id":"1","sdp":"v=0","fresh":true,"senders":[],"slots":[` + slots + `]}`, ErrMalformed},
+		"offer's senders":        {`{"type":"offer","id":"1","sdp":"v=0","fresh":true,"senders":[` + senders + `]}`, ErrMalformed},
+		"view of a crowd":        {`{"type":"view","wants":[` + wants + `]}`, ErrMalformed},
 		"offer's slot's kind":    {`{"type":"offer","id":"1","sdp":"v","fresh":true,"senders":[],"slots":[{"mid":"1","kind":"","peer":"","source":""}]}`, ErrMalformed},
 		"view of a huge wall":    {`{"type":"view","wants":[{"peer":"p","source":"camera","width":99999,"height":1}]}`, ErrMalformed},
 		"view of nobody":         {`{"type":"view","wants":[{"peer":"","source":"camera","width":1,"height":1}]}`, ErrMalformed},

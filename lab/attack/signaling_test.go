@@ -1,0 +1,233 @@
+package attack
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"os"
+	"strconv"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/coder/websocket"
+
+	"github.com/holdfast-rtc/holdfast/signaling/wire"
+)
+
+// TestAttacksOnTheSignalingNode: one after the other. What a socket costs comes first, while nothing is made yet.
+func TestAttacksOnTheSignalingNode(t *testing.T) {
+	t.Parallel()
+	s := newStage(t)
+	s.each("signaling-1", 150<<20, []attack{
+		{"many quiet people", quietPeople},
+		{"slow requests", slowRequests},
+		{"sixty joins a second of one identity", sixtyJoins},
+		{"slow readers", slowReaders},
+		{"ten thousand sockets", tenThousandSockets},
+	})
+}
+
+// quietPeople come in rooms of five and stay. Each socket costs 60 KiB at most. HOLDFAST_SOCKETS says how many, 1000 by default.
+func quietPeople(s *stage) {
+	people := 1000
+	if n, err := strconv.Atoi(os.Getenv("HOLDFAST_SOCKETS")); err == nil {
+		people = n
+	}
+	s.hold(100, "early") // Everything that is made once is made before.
+	before := s.memory("signaling-1")
+	s.hold(people, "late")
+	each := (s.memory("signaling-1") - before) / people
+	s.t.Logf("%d people: %d KiB of memory for each", people, each>>10)
+	if each > 60<<10 {
+		s.t.Errorf("a socket costs %d KiB, want 60 at most", each>>10)
+	}
+}
+
+// hold lets people join rooms of five and stay until the test ends.
+func (s *stage) hold(people int, name string) {
+	s.t.Helper()
+	ctx, cancel := context.WithTimeout(s.t.Context(), 5*patience)
+	s.t.Cleanup(cancel)
+	work := make(chan int)
+	var joining, reading sync.WaitGroup
+	s.t.Cleanup(reading.Wait)
+	for range 8 {
+		joining.Go(func() {
+			for i := range work {
+				conn, answer, err := s.join(ctx, s.token(fmt.Sprint(name, i/5), fmt.Sprint(name, i)), "")
+				if err != nil {
+					s.t.Errorf("person %d: %v", i, err)
+					continue
+				}
+				if _, ok := answer.(*wire.Joined); !ok {
+					s.t.Errorf("person %d is told %+v", i, answer)
+				}
+				reading.Go(func() { _, _ = lastWord(ctx, conn) }) // Pings are answered meanwhile.
+				s.t.Cleanup(func() { _ = conn.CloseNow() })
+			}
+		})
+	}
+	for i := range people {
+		work <- i
+	}
+	close(work)
+	joining.Wait()
+}
+
+// slowRequests sends the headers of requests byte by byte. Each connection is given up after 5 s.
+func slowRequests(s *stage) {
+	ctx, cancel := context.WithTimeout(s.t.Context(), patience)
+	defer cancel()
+	var slow sync.WaitGroup
+	address := s.address("signaling-1", "http")
+	for i := range 400 {
+		conn := s.dial("tcp", address)
+		slow.Go(func() {
+			tick := time.NewTicker(200 * time.Millisecond)
+			defer tick.Stop()
+			for sent, text := 0, "GET / HTTP/1.1\r\nHost: localhost\r\nX-Slow: "; ; sent++ {
+				next := "x"
+				if sent < len(text) {
+					next = text[sent : sent+1]
+				}
+				if _, err := io.WriteString(conn, next); err != nil {
+					return // given up
+				}
+				select {
+				case <-tick.C:
+				case <-ctx.Done():
+					s.t.Errorf("request %d is still waited for", i)
+					return
+				}
+			}
+		})
+		if i%100 == 99 {
+			s.newcomer(fmt.Sprint("newcomer-", i))
+		}
+	}
+	slow.Wait()
+}
+
+// sixtyJoins: somebody with a token for every room comes 60 times a second for 6 s, half of the times into the call's
+// room and half into new ones, and drops each socket without a word. What he leaves behind is bounded by the quotas and
+// not by his haste.
+func sixtyJoins(s *stage) {
+	token := s.token("", "eve")
+	ctx, cancel := context.WithTimeout(s.t.Context(), patience)
+	defer cancel()
+	var joins sync.WaitGroup
+	var in, refused atomic.Int64
+	began := time.Now()
+	tick := time.NewTicker(time.Second / 60)
+	defer tick.Stop()
+	for i := range 360 {
+		<-tick.C
+		room := bystanderRoom
+		if i%2 == 0 {
+			room = fmt.Sprint("eves-", i)
+		}
+		joins.Go(func() {
+			conn, answer, err := s.join(ctx, token, room)
+			if err != nil {
+				s.t.Errorf("join %d: %v", i, err)
+				return
+			}
+			defer func() { _ = conn.CloseNow() }()
+			if _, ok := answer.(*wire.Joined); ok {
+				in.Add(1)
+			} else if fault, ok := answer.(*wire.Error); ok && fault.Code == wire.CodeTooManySockets {
+				refused.Add(1)
+			} else {
+				s.t.Errorf("join %d is told %+v", i, answer)
+			}
+		})
+		if i%90 == 0 {
+			s.newcomer(fmt.Sprint("newcomer-", i))
+		}
+	}
+	joins.Wait()
+	seconds := int(time.Since(began)/time.Second) + 1
+	rooms := 0
+	for _, room := range s.rooms() {
+		if strings.HasPrefix(room.Room, "eves-") {
+			rooms++
+		}
+	}
+	s.t.Logf("in %d s %d joins got in and %d were refused; %d rooms are left", seconds, in.Load(), refused.Load(), rooms)
+	if most := 20 + seconds; rooms > most {
+		s.t.Errorf("%d new rooms, want %d at most", rooms, most)
+	}
+	if most := 100 + 10*seconds; int(in.Load()) > most {
+		s.t.Errorf("%d joins got in, want %d at most", in.Load(), most)
+	}
+}
+
+// slowReaders are fifty people who read nothing and shout all the time. What waits for each is bounded, and they are cut
+// off for it. The last few hear too little from each other to have much waiting.
+func slowReaders(s *stage) {
+	const people, cut = 50, 40
+	ctx, cancel := context.WithTimeout(s.t.Context(), patience)
+	defer cancel()
+	small := &http.Client{Transport: &http.Transport{DisableKeepAlives: true, DialContext: func(ctx context.Context, network, addr string) (net.Conn, error) {
+		conn, err := (&net.Dialer{}).DialContext(ctx, network, addr)
+		if tcp, ok := conn.(*net.TCPConn); ok {
+			err = tcp.SetReadBuffer(4 << 10)
+		}
+		return conn, err
+	}}}
+	line, err := wire.Encode(&wire.Say{Text: strings.Repeat("x", 2000)})
+	if err != nil {
+		s.t.Fatal(err)
+	}
+	var shouting sync.WaitGroup
+	defer shouting.Wait()
+	defer cancel()
+	for i := range people {
+		conn, err := socket(ctx, s.url, small)
+		if err == nil {
+			s.t.Cleanup(func() { _ = conn.CloseNow() })
+			err = write(ctx, conn, &wire.Join{Token: s.token("shouters", fmt.Sprint("shouter-", i))})
+		}
+		if err != nil {
+			s.t.Fatal(err)
+		}
+		shouting.Go(func() {
+			tick := time.NewTicker(time.Second / 5)
+			defer tick.Stop()
+			for ctx.Err() == nil && conn.Write(ctx, websocket.MessageText, line) == nil {
+				<-tick.C
+			}
+		})
+	}
+	s.eventually("most of them are cut off", func() error {
+		said, err := s.cluster.Logs(ctx, "signaling-1")
+		if n := strings.Count(said, "the client reads too slowly"); err == nil && n < cut {
+			err = fmt.Errorf("%d of them so far", n)
+		}
+		return err
+	})
+}
+
+// tenThousandSockets never say join, and are never closed. The node keeps those who came last, and people get in between
+// them.
+func tenThousandSockets(s *stage) {
+	var files syscall.Rlimit
+	if err := syscall.Getrlimit(syscall.RLIMIT_NOFILE, &files); err != nil {
+		s.t.Fatal(err)
+	}
+	sockets := min(10_000, int(min(files.Cur, 1<<20))-1000)
+	address := s.address("signaling-1", "http")
+	for i := range sockets {
+		s.upgrade(address)
+		if i%2000 == 1999 {
+			s.newcomer(fmt.Sprint("newcomer-", i))
+		}
+	}
+	s.t.Logf("%d sockets", sockets)
+}

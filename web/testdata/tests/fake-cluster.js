@@ -119,12 +119,12 @@ export class FakeCluster {
     socket.onclose?.({ code: 1006 });
   }
 
-  /** The room lives on another node from now on. */
+  /** The room lives on another node from now on. A machine that is busy must not make a second attempt of a slow first one. */
   move(name, { silent = false, ...order } = {}) {
     this.nodeName = name;
     this.epoch++;
     this.nodes.set(name, new FakeNode(name, this.stream));
-    if (!silent) this.say({ type: 'restart', node: name, epoch: this.epoch, reason: 'node died', attempts: 3, attemptMs: 4000, ...order });
+    if (!silent) this.say({ type: 'restart', node: name, epoch: this.epoch, reason: 'node died', attempts: 3, attemptMs: 20000, ...order });
   }
 
   get roster() {

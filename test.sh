@@ -90,7 +90,7 @@ bare_machine() {
 
 formatted() {
   local bad
-  bad=$(git ls-files -z '*.go' | xargs -0 gofmt -s -l) || return 1
+  bad=$(gofmt -s -l .) || return 1
   [[ -z $bad ]] || { echo "not formatted (run gofmt -s -w):"; echo "$bad"; return 1; }
 }
 
@@ -152,7 +152,7 @@ tests() {
 
 # fuzz_targets prints "directory target" for every fuzz test there is.
 fuzz_targets() {
-  git ls-files '*_test.go' | xargs grep -sHoE '^func Fuzz[A-Za-z0-9_]*' | sed -E 's#^(.*)/[^/]*:func #\1 #' | sort -u | grep -E "$fuzz_only"
+  grep -rsHoE --include='*_test.go' '^func Fuzz[A-Za-z0-9_]*' . | sed -E 's#^\./(.*)/[^/]*:func #\1 #' | sort -u | grep -E "$fuzz_only"
 }
 
 # fuzz_build DIRECTORY: the instrumented test binary, which go test -fuzz would link anew for each target.

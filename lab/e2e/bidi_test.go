@@ -9,7 +9,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"net/http"
+	"net"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -51,20 +51,6 @@ const (
 )
 
 var errBidi = errors.New("WebDriver BiDi")
-
-// dialBidi opens the connection from inside the namespace, where the port is.
-func dialBidi(ctx context.Context, inside *netns, url string) (*bidi, error) {
-	client := &http.Client{Transport: &http.Transport{DialContext: inside.dial, DisableKeepAlives: true}}
-	conn, response, err := websocket.Dial(ctx, url, &websocket.DialOptions{HTTPClient: client})
-	if err != nil {
-		return nil, fmt.Errorf("dial %s: %w", url, err)
-	}
-	if response.Body != nil {
-		response.Body.Close()
-	}
-	conn.SetReadLimit(bidiMessageBytes)
-	return &bidi{conn: conn, waiting: map[int]chan bidiMessage{}}, nil
-}
 
 // listen reads until the connection ends, and hands events to onEvent.
 func (b *bidi) listen(ctx context.Context, onEvent func(method string, params json.RawMessage)) {
@@ -157,13 +143,101 @@ func (b *bidi) evaluate(ctx context.Context, tab, script string) (string, error)
 	return done.Result.Value, err
 }
 
-// startFirefox runs a headless Firefox in the namespace and returns the address
-// at which it takes commands. It and its profile end with the test, and with the
-// namespace's thread if the test cannot end it.
-func startFirefox(t *testing.T, inside *netns, preferences []string) string {
+// needFirefox fails where the tests must be whole and says what is not tested where they need not be.
+func needFirefox(t *testing.T) {
+	t.Helper()
+	needChromium(t)
+	tool.Find(t, "firefox-esr")
+}
+
+// ownAddress is one of this machine that is not loopback, on which Firefox speaks to nobody.
+func ownAddress(t *testing.T) string {
+	t.Helper()
+	addresses, err := net.InterfaceAddrs()
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, address := range addresses {
+		if ip, ok := address.(*net.IPNet); ok && ip.IP.To4() != nil && ip.IP.IsGlobalUnicast() {
+			return ip.IP.String()
+		}
+	}
+	const text = "this machine has no address but loopback: a call between Firefox and Chromium is NOT tested"
+	if os.Getenv("CI") == "true" {
+		t.Fatal(text)
+	}
+	t.Skip(text)
+	return ""
+}
+
+// openFirefox starts Firefox on an address; it ends with the test.
+func openFirefox(t *testing.T, name, address string) *page {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(context.Background(), firefoxStart)
+	defer cancel()
+	at := startFirefox(t)
+	conn, response, err := websocket.Dial(ctx, at, nil)
+	if err != nil {
+		t.Fatalf("dial %s: %v", at, err)
+	}
+	if response.Body != nil {
+		response.Body.Close()
+	}
+	conn.SetReadLimit(bidiMessageBytes)
+	b, p := &bidi{conn: conn, waiting: map[int]chan bidiMessage{}}, &page{name: name}
+	listening, stop := context.WithCancel(context.Background())
+	ended := make(chan struct{})
+	go func() {
+		defer close(ended)
+		b.listen(listening, p.onEvent)
+	}()
+	t.Cleanup(func() {
+		if t.Failed() {
+			t.Logf("console of %s:\n%s", name, p.consoleText())
+		}
+		stop()
+		<-ended
+		_ = b.conn.CloseNow()
+	})
+	var tree struct {
+		Contexts []struct {
+			Context string `json:"context"`
+		} `json:"contexts"`
+	}
+	do := func(method string, params map[string]any, into any) {
+		if err := b.call(ctx, method, params, into); err != nil {
+			t.Fatalf("open %s in the Firefox of %s: %v", address, name, err)
+		}
+	}
+	do("session.new", map[string]any{"capabilities": map[string]any{}}, nil)
+	do("session.subscribe", map[string]any{"events": []string{"log.entryAdded"}}, nil)
+	do("script.addPreloadScript", map[string]any{"functionDeclaration": "() => {" + watchConnections + "}"}, nil)
+	do("browsingContext.getTree", map[string]any{}, &tree)
+	if len(tree.Contexts) == 0 {
+		t.Fatal("Firefox has no tab")
+	}
+	tab := tree.Contexts[0].Context
+	do("browsingContext.navigate", map[string]any{"context": tab, "url": address, "wait": "none"}, nil)
+	p.run = func(ctx context.Context, script string) (string, error) { return b.evaluate(ctx, tab, script) }
+	return p
+}
+
+func (p *page) onEvent(_ string, params json.RawMessage) {
+	var entry struct {
+		Level string `json:"level"`
+		Text  string `json:"text"`
+	}
+	if err := json.Unmarshal(params, &entry); err == nil {
+		p.note(entry.Level + ": " + entry.Text)
+	}
+}
+
+// startFirefox runs a headless Firefox and returns the address at which it takes commands. It and its profile end with
+// the test.
+func startFirefox(t *testing.T) string {
 	t.Helper()
 	profile := t.TempDir()
-	if err := os.WriteFile(filepath.Join(profile, "user.js"), []byte(firefoxPreferences(preferences)), 0o600); err != nil {
+	if err := os.WriteFile(filepath.Join(profile, "user.js"), []byte(firefoxPreferences()), 0o600); err != nil {
 		t.Fatal(err)
 	}
 	cmd := exec.CommandContext(context.Background(), tool.Find(t, "firefox-esr"),
@@ -171,10 +245,10 @@ func startFirefox(t *testing.T, inside *netns, preferences []string) string {
 	cmd.Env = append(os.Environ(), "HOME="+profile, "MOZ_CRASHREPORTER_DISABLE=1")
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true, Pdeathsig: syscall.SIGKILL}
 	said, err := cmd.StderrPipe()
-	if err != nil {
-		t.Fatal(err)
+	if err == nil {
+		err = cmd.Start()
 	}
-	if err := inside.do(cmd.Start); err != nil {
+	if err != nil {
 		t.Fatalf("start Firefox: %v", err)
 	}
 	ready, read := make(chan string, 1), make(chan struct{})
@@ -210,9 +284,11 @@ func awaitAddress(said io.Reader, ready chan<- string) {
 }
 
 // firefoxPreferences give a headless Firefox fake devices, without questions or services of its own.
-func firefoxPreferences(more []string) string {
+func firefoxPreferences() string {
 	var text strings.Builder
-	for _, preference := range append([]string{
+	for _, preference := range []string{
+		// Two connections of one page reach each other by addresses: nobody answers multicast DNS here.
+		`"media.peerconnection.ice.obfuscate_host_addresses", false`,
 		`"media.navigator.streams.fake", true`,
 		`"media.navigator.permission.disabled", true`,
 		`"media.autoplay.default", 0`,
@@ -235,7 +311,7 @@ func firefoxPreferences(more []string) string {
 		`"extensions.update.enabled", false`,
 		`"services.settings.server", "data:,"`,
 		`"toolkit.telemetry.server", "data:,"`,
-	}, more...) {
+	} {
 		fmt.Fprintf(&text, "user_pref(%s);\n", preference)
 	}
 	return text.String()

@@ -3,6 +3,7 @@ package e2e
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"iter"
 	"maps"
@@ -114,8 +115,22 @@ func (p *page) mustEval(t *testing.T, expression string, into any) {
 	}
 }
 
-// watchConnections shows a test every RTCPeerConnection of a page. With via=PORT in the page's address the connections
-// use that port of this machine instead of the node's; with feedback=none besides they do not say when packets arrive.
+// visit opens another address in the page, and waits until a condition holds there.
+func (p *page) visit(t *testing.T, address, condition string) {
+	t.Helper()
+	p.mustEval(t, fmt.Sprintf("(setTimeout(() => location.assign(%q)), true)", address), nil)
+	eventually(t, time.Minute, p.name+" opens "+address, func() error {
+		var there bool
+		err := p.eval(fmt.Sprintf("location.href.startsWith(%q) && Boolean(%s)", strings.SplitN(address, "#", 2)[0], condition), &there)
+		if err == nil && !there {
+			err = errors.New("not there")
+		}
+		return err
+	})
+}
+
+// watchConnections shows a test every RTCPeerConnection of a page. With via=IP:PORT in the page's address the
+// connections use that instead of the node's; with feedback=none besides they do not say when packets arrive.
 const watchConnections = `
   globalThis.__connections = [];
   const via = new URLSearchParams(location.search).get('via');
@@ -124,7 +139,7 @@ const watchConnections = `
     constructor(...args) { super(...args); globalThis.__connections.push(this); }
     setRemoteDescription(description) {
       if (!via) return super.setRemoteDescription(description);
-      let sdp = description.sdp.replace(/^(a=candidate:\S+ \d+ \S+ \d+) \S+ \d+/gm, '$1 127.0.0.1 ' + via);
+      let sdp = description.sdp.replace(/^(a=candidate:\S+ \d+ \S+ \d+) \S+ \d+/gm, '$1 ' + via.replace(':', ' '));
       if (deaf) sdp = sdp.replace(/^a=(rtcp-fb:\d+ transport-cc|extmap:.*transport-wide-cc.*)\r\n/gm, '');
       return super.setRemoteDescription({ type: description.type, sdp });
     }

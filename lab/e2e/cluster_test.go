@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"strings"
+	"syscall"
 	"testing"
 	"time"
 
@@ -31,6 +32,22 @@ func startCluster(t *testing.T, options devcluster.Options) *devcluster.Cluster 
 		c.Close()
 	})
 	return c
+}
+
+// kill ends a node with SIGKILL.
+func kill(t *testing.T, c *devcluster.Cluster, node string) {
+	t.Helper()
+	if err := c.Kill(t.Context(), node, syscall.SIGKILL); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// restart starts a dead node again, with more environment, and returns when the cluster sees it.
+func restart(t *testing.T, c *devcluster.Cluster, node string, env ...string) {
+	t.Helper()
+	if _, err := c.Restart(t.Context(), node, env...); err != nil {
+		t.Fatal(err)
+	}
 }
 
 func tail(text string, lines int) string {
@@ -122,4 +139,38 @@ func pinsNameOnlyLiveNodes(t *testing.T, c *devcluster.Cluster) {
 			t.Errorf("the pin of %s names %s boot %s, which is not alive", room, p.Node, p.Boot)
 		}
 	}
+}
+
+// sameRoom checks that a room was not touched: same node and epoch, no drop, no new offer.
+func sameRoom(t *testing.T, before, after heldRoom) {
+	t.Helper()
+	if after.Node != before.Node || after.Epoch != before.Epoch || after.PacketsDropped != before.PacketsDropped {
+		t.Errorf("room %s: %s epoch %d with %d drops became %s epoch %d with %d drops", before.Room,
+			before.Node, before.Epoch, before.PacketsDropped, after.Node, after.Epoch, after.PacketsDropped)
+	}
+	offers := before.Offers()
+	for _, p := range after.Peers {
+		if p.Offers != offers[p.Peer] {
+			t.Errorf("room %s: peer %s offered %d times, before %d", before.Room, p.Peer, p.Offers, offers[p.Peer])
+		}
+	}
+	if after.PacketsForwarded <= before.PacketsForwarded {
+		t.Errorf("room %s: no packet was forwarded meanwhile", before.Room)
+	}
+}
+
+func allAttached(held []heldRoom, want int) error {
+	if len(held) != 1 {
+		return fmt.Errorf("held by %d nodes", len(held))
+	}
+	attached := 0
+	for _, p := range held[0].Peers {
+		if p.Attached {
+			attached++
+		}
+	}
+	if attached != want {
+		return fmt.Errorf("%d of %d peers are attached to a signaling node", attached, want)
+	}
+	return nil
 }

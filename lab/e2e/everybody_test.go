@@ -44,6 +44,7 @@ var plants = map[string]string{
 // TestThePageIsForEverybody checks every view, dark and light, on a desk and on a phone, by testdata/rules.js, and where
 // the focus is.
 func TestThePageIsForEverybody(t *testing.T) {
+	t.Parallel()
 	needChromium(t)
 	c := startCluster(t, devcluster.Options{SFU: 1, Signaling: 1})
 	alan := join(t, c.URL(), "everybody", "Alan", nil)

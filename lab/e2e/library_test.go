@@ -6,7 +6,6 @@ import (
 	"net/http"
 	"net/http/httptest"
 	"os"
-	"strings"
 	"testing"
 	"time"
 
@@ -18,6 +17,7 @@ const libraryLimit = 4 * time.Minute
 // TestLibraryInFirefox runs the library's own tests, which the web package runs in Chromium: whole calls against nodes
 // that are connections of the same page.
 func TestLibraryInFirefox(t *testing.T) {
+	t.Parallel()
 	needFirefox(t)
 	mux := http.NewServeMux()
 	mux.Handle("/", http.FileServerFS(web.Static()))
@@ -25,16 +25,10 @@ func TestLibraryInFirefox(t *testing.T) {
 	mux.Handle("/golden/", http.StripPrefix("/golden/", http.FileServerFS(os.DirFS("../../signaling/wire/testdata"))))
 	server := httptest.NewServer(mux)
 	t.Cleanup(server.Close)
-	inside := newNetns(t)
-	from := "http://" + inside.forward(t, strings.TrimPrefix(server.URL, "http://"))
+	p := openFirefox(t, "the library", "about:blank")
 	for _, file := range []string{"policy.test.js", "slots.test.js", "call.test.js", "frozen.test.js", "sealed-frame.test.js"} {
 		t.Run(file, func(t *testing.T) {
-			p := openFirefox(t, inside, file, from+"/tests/run.html?file="+file,
-				// Two connections of one page reach each other by addresses: nobody answers multicast DNS here.
-				`"media.peerconnection.ice.obfuscate_host_addresses", false`)
-			eventually(t, time.Minute, "the tests are loaded", func() error {
-				return p.eval("(() => { if (!window.results) throw new Error('no results yet'); })()", nil)
-			})
+			p.visit(t, server.URL+"/tests/run.html?file="+file, "globalThis.results")
 			var results []struct{ Name, Error string }
 			if err := p.evalWithin(libraryLimit, "window.results", &results); err != nil {
 				t.Fatal(err)

@@ -4,7 +4,6 @@ import (
 	"fmt"
 	"net/url"
 	"slices"
-	"strconv"
 	"testing"
 	"time"
 
@@ -102,39 +101,37 @@ const (
 
 // TestNarrowLink narrows one viewer's way down: the picture steps down within seconds, never stands still for long, and
 // comes back when the way is wide again. The other viewer keeps the highest layer. Then it hides the tile, and its bytes
-// stop.
+// stop. In the end its sound comes late, and the node is killed.
 func TestNarrowLink(t *testing.T) {
 	needChromium(t)
-	// One node of each kind: the path leads to one, and no other room is looked at.
-	c := startCluster(t, devcluster.Options{SFU: 1, Signaling: 1})
+	// One signaling node: no other room is looked at. Two media nodes: it is known where the call moves.
+	c := startCluster(t, devcluster.Options{SFU: 2, Signaling: 1})
 	const room = "narrow"
-	node, err := c.Node(t.Context(), "sfu-1")
-	if err != nil {
-		t.Fatal(err)
-	}
-	path := startRelay(t, node.Addresses[devcluster.AddressMedia])
 	sender := join(t, c.URL(), room, "Sender", url.Values{"width": {"960"}, "height": {"540"}, "fps": {"15"}, "simulcast": {"1"}})
-	narrow := join(t, c.URL(), room, "Narrow", url.Values{"via": {strconv.Itoa(path.port(t))}})
+	sender.knowsItself(t)
+	before := heldOnce(t, c, room)
+	path := startRelay(t, mediaOf(t, c, before.Node))
+	narrow := join(t, c.URL(), room, "Narrow", url.Values{"via": {path.via()}})
 	wide := join(t, c.URL(), room, "Wide", nil)
-	for _, p := range []*participant{sender, narrow, wide} {
-		p.knowsItself(t)
-	}
 	for _, p := range []*participant{narrow, wide} {
+		p.knowsItself(t)
 		wantOnly(t, p, sender.id, 960, 540)
 		eventually(t, 2*time.Minute, p.name+" is shown the highest layer", func() error {
 			if w := watch(t, p, sender.id); w.width != 960 {
-				return fmt.Errorf("the picture is %g wide", w.width)
+				return fmt.Errorf("the picture is %g wide; %s sends %+v", w.width, sender.name, sender.layers())
 			}
 			return nil
 		})
 	}
-	before := heldOnce(t, c, room)
+	before = heldOnce(t, c, room)
 	t.Run("narrow", func(t *testing.T) { narrowed(t, path, sender.id, narrow, wide) })
 	t.Run("hidden", func(t *testing.T) { hidden(t, sender.id, wide, narrow) })
 	if after := heldOnce(t, c, room); after.PacketsDropped != before.PacketsDropped {
 		t.Errorf("the node dropped %d packets", after.PacketsDropped-before.PacketsDropped)
 	}
 	t.Run("cut", func(t *testing.T) { cut(t, c, path, sender.id, narrow) })
+	narrow.visit(t, "about:blank", "true")
+	t.Run("late sound", func(t *testing.T) { lateSound(t, c, room, wide) })
 }
 
 // cut lets nothing through for a while: the viewer reports that, and gets its media back.

@@ -51,13 +51,11 @@ func tileOf(p *participant) string {
 
 // TestThePage uses the page as two people do: they write, mute, share a screen, pin, and kill their node.
 func TestThePage(t *testing.T) {
+	t.Parallel()
 	needChromium(t)
 	c := startCluster(t, devcluster.Options{})
-	ada, alan := join(t, c.URL(), "page", "Ada", nil), join(t, c.URL(), "page", "Alan", nil)
-	for _, p := range []*participant{ada, alan} {
-		p.knowsItself(t)
-	}
-	allDecodeAll(t, time.Minute, []*participant{ada, alan})
+	two := joinAll(t, c.URL(), "page", nil, "Ada", "Alan")
+	ada, alan := two[0], two[1]
 	t.Run("chat", func(t *testing.T) { chats(t, ada, alan) })
 	t.Run("keys", func(t *testing.T) { keys(t, ada, alan) })
 	t.Run("screen", func(t *testing.T) { sharesScreen(t, ada, alan) })

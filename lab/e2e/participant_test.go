@@ -62,6 +62,19 @@ func join(t *testing.T, base, room, name string, extra url.Values) *participant 
 	return &participant{page: openPage(t, name, callAddress(base, room, name, extra))}
 }
 
+// joinAll opens a page for each of these people, and waits until all of them decode each other.
+func joinAll(t *testing.T, base, room string, extra url.Values, names ...string) (people []*participant) {
+	t.Helper()
+	for _, name := range names {
+		people = append(people, join(t, base, room, name, extra))
+	}
+	for _, p := range people {
+		p.knowsItself(t)
+	}
+	allDecodeAll(t, time.Minute, people)
+	return people
+}
+
 func (p *participant) stats() (callStats, error) {
 	var s callStats
 	err := p.eval("window.call ? window.call.stats() : null", &s)
@@ -224,4 +237,10 @@ func (p *participant) compare(t *testing.T, statements string) {
 	for _, what := range changed {
 		t.Errorf("%s: after the migration %s", p.name, what)
 	}
+}
+
+// layers are what somebody sends of the camera, to be shown where that is not enough.
+func (p *participant) layers() []outboundStats {
+	s, _ := p.stats()
+	return s.Outbound
 }

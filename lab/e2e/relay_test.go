@@ -7,6 +7,8 @@ import (
 	"sync"
 	"testing"
 	"time"
+
+	"github.com/holdfast-rtc/holdfast/lab/devcluster"
 )
 
 // relay is a UDP path between a browser and a node. Its way down can be narrow: a queue of queueBytes served at the
@@ -22,6 +24,7 @@ type relay struct {
 	queued   int                     // bytes
 	lost     int                     // packets that found the queue full
 	loss     float64                 // share of the packets of media
+	dead     bool                    // nothing passes
 	late     time.Duration           // by which sound comes down later than the rest
 	losses   map[uint32]int          // so many of them were lost, by SSRC
 	sent     map[uint32]int          // and so many came, padding not counted
@@ -40,7 +43,7 @@ func startRelay(t *testing.T, target string) *relay {
 	if err != nil {
 		t.Fatal(err)
 	}
-	front, err := net.ListenUDP("udp4", &net.UDPAddr{IP: net.IPv4(127, 0, 0, 1)})
+	front, err := net.ListenUDP("udp4", &net.UDPAddr{IP: to.IP})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -60,15 +63,8 @@ func startRelay(t *testing.T, target string) *relay {
 	return r
 }
 
-// port is where the browser is to send.
-func (r *relay) port(t *testing.T) int {
-	t.Helper()
-	address, ok := r.front.LocalAddr().(*net.UDPAddr)
-	if !ok {
-		t.Fatal("no UDP address")
-	}
-	return address.Port
-}
+// via is where the browser is to send.
+func (r *relay) via() string { return r.front.LocalAddr().String() }
 
 // limit makes the way down that narrow, 0 for as wide as it is.
 func (r *relay) limit(bitsPerSecond float64) {
@@ -97,7 +93,7 @@ func (r *relay) client(from *net.UDPAddr) *net.UDPConn {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	client := r.clients[from.String()]
-	if client != nil || r.closed {
+	if client != nil || r.closed || r.dead {
 		return client
 	}
 	client, err := net.DialUDP("udp4", nil, r.target)
@@ -179,12 +175,11 @@ func (r *relay) down(client *net.UDPConn, queue, late chan<- queuedPacket) {
 		full := r.bits > 0 && r.queued+n > queueBytes
 		if full {
 			r.lost++
+		} else {
+			r.queued += n
 		}
 		r.mu.Unlock()
 		if !full {
-			r.mu.Lock()
-			r.queued += n
-			r.mu.Unlock()
 			queue <- queuedPacket{bytes: append([]byte(nil), buffer[:n]...), at: time.Now()}
 		}
 	}
@@ -212,6 +207,17 @@ func (r *relay) serve(queue <-chan queuedPacket, to *net.UDPAddr) {
 		r.mu.Lock()
 		r.queued -= len(packet.bytes)
 		r.mu.Unlock()
+	}
+}
+
+// cut takes the path away, both ways, and brings it back from other addresses.
+func (r *relay) cut(away bool) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.dead = away
+	for from, client := range r.clients {
+		client.Close()
+		delete(r.clients, from)
 	}
 }
 
@@ -252,6 +258,16 @@ func (r *relay) lostOf(ssrc uint32) int {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	return r.losses[ssrc]
+}
+
+// mediaOf is where a media node takes media.
+func mediaOf(t *testing.T, c *devcluster.Cluster, node string) string {
+	t.Helper()
+	n, err := c.Node(t.Context(), node)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return n.Addresses[devcluster.AddressMedia]
 }
 
 func (r *relay) dropped() int {

@@ -161,14 +161,8 @@ func (s *distantStore) row(c *devcluster.Cluster, k *kept, f storeFault) string 
 	if refused > refusedAtMost {
 		s.t.Errorf("%s: newcomers to an open room were refused for %v, want at most %v: %s", f.name, refused, refusedAtMost, visits.summary())
 	}
-	gap := time.Duration(0)
-	for _, g := range k.calls {
-		for i, p := range g.peers {
-			gap = max(gap, longestGap(s.t, fmt.Sprintf("person %d of %s", i, g.room), p, len(g.peers)-1))
-		}
-	}
 	return fmt.Sprintf("| %s, %v | %s | %s | %v | %v | %v | %v |", f.name, f.long, admitted(known), admitted(fresh),
-		refused.Round(time.Millisecond), slowest.Round(time.Millisecond), gap.Round(time.Millisecond), stand.Round(10*time.Millisecond))
+		refused.Round(time.Millisecond), slowest.Round(time.Millisecond), k.longestGap(s.t).Round(time.Millisecond), stand.Round(10*time.Millisecond))
 }
 
 // watchPins looks for the pins of all calls. stop returns when, after its begin, one was last missing.

@@ -190,11 +190,42 @@ func within(from, to time.Time) func(visit) bool {
 }
 
 // keptAndNew are the rooms of calls in turn and, every tenth time, a new one.
-func keptAndNew(calls []*people) func(i int) string {
+func keptAndNew(calls []*people, prefix string) func(i int) string {
 	return func(i int) string {
 		if i%10 == 1 {
-			return fmt.Sprintf("new-%d", i)
+			return fmt.Sprintf("%s-%d", prefix, i)
 		}
 		return calls[i%len(calls)].room
 	}
+}
+
+func refusedForTheStore(v visit) bool { return v.code() == wire.CodeStoreUnavailable }
+
+// onlyNewRoomsWereRefused fails if anybody could not join a room that was known, or was refused for another reason than
+// the store.
+func onlyNewRoomsWereRefused(t *testing.T, visits *visitors) {
+	t.Helper()
+	for _, v := range visits.those(func(v visit) bool { return v.err != nil }) {
+		if !toNew(v) || !refusedForTheStore(v) {
+			t.Errorf("a visitor of %s: %v", v.room, v.err)
+		}
+	}
+}
+
+// laterError is a refusal because of the store, and when to ask again.
+type laterError struct {
+	*peer.RefusedError
+
+	after time.Duration
+}
+
+func (l *laterError) Unwrap() error { return l.RefusedError }
+
+// refusalOf is what an error of the server means for who joins.
+func refusalOf(m *wire.Error) error {
+	refused := &peer.RefusedError{Code: m.Code, Message: m.Message}
+	if m.Code != wire.CodeStoreUnavailable {
+		return refused
+	}
+	return &laterError{refused, time.Duration(m.RetryAfterMs) * time.Millisecond}
 }

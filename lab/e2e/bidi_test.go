@@ -144,10 +144,10 @@ func (b *bidi) evaluate(ctx context.Context, tab, script string) (string, error)
 }
 
 // needFirefox fails where the tests must be whole and says what is not tested where they need not be.
-func needFirefox(t *testing.T) {
+func needFirefox(t *testing.T, browsers int64) {
 	t.Helper()
-	needChromium(t)
 	tool.Find(t, "firefox-esr")
+	needChromium(t, browsers)
 }
 
 // ownAddress is one of this machine that is not loopback, on which Firefox speaks to nobody.

@@ -14,6 +14,7 @@ import (
 	"time"
 
 	"github.com/chromedp/chromedp"
+	"golang.org/x/sync/semaphore"
 
 	"github.com/holdfast-rtc/holdfast/internal/testkit"
 	"github.com/holdfast-rtc/holdfast/internal/tool"
@@ -36,11 +37,17 @@ const (
 
 func chromiumFlags(dir string) []chromedp.ExecAllocatorOption { return browser.Flags(dir) }
 
-// needChromium fails where the tests must be whole and says so where they
-// need not be.
-func needChromium(t *testing.T) {
+// machine is what two cores can do at a time: as many browsers.
+var machine = semaphore.NewWeighted(5) //nolint:gochecknoglobals // there is one
+
+// needChromium waits until the machine has time for so many browsers, and keeps it until the test ends.
+func needChromium(t *testing.T, browsers int64) {
 	t.Helper()
 	tool.Find(t, "chromium")
+	if err := machine.Acquire(t.Context(), browsers); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { machine.Release(browsers) })
 }
 
 // openPage starts a browser on the address; the browser ends with the test.

@@ -21,7 +21,7 @@ const maxUndisturbedGap = 2 * time.Second
 // its call goes on while the other room notices nothing. In the end thirty people come to the other room.
 func TestCallSurvivesTheKillOfItsNode(t *testing.T) {
 	t.Parallel()
-	needChromium(t)
+	needChromium(t, 5)
 	c := startCluster(t, devcluster.Options{})
 	roomA, roomB := roomOn(t, "sfu-1", "alpha"), roomOn(t, "sfu-2", "beta")
 	fewFrames := url.Values{"fps": {"10"}}

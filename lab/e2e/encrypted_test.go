@@ -30,7 +30,7 @@ func newKey() string {
 // key is noise. The node is killed: Ada keeps her connection, Alan's browser rejects the answer and takes a new one.
 func TestEncryptedCall(t *testing.T) {
 	t.Parallel()
-	needChromium(t)
+	needChromium(t, 4)
 	c := startCluster(t, devcluster.Options{})
 	room, key := roomOn(t, "sfu-1", "sealed"), newKey()
 	ada := join(t, c.URL(), "tapped-sealed", "Ada", withKey(key, nil))

@@ -45,7 +45,7 @@ var plants = map[string]string{
 // the focus is.
 func TestThePageIsForEverybody(t *testing.T) {
 	t.Parallel()
-	needChromium(t)
+	needChromium(t, 2)
 	c := startCluster(t, devcluster.Options{SFU: 1, Signaling: 1})
 	alan := join(t, c.URL(), "everybody", "Alan", nil)
 	alan.knowsItself(t)

@@ -23,7 +23,7 @@ const (
 // another. A lost picture packet is sent again about once, the picture goes on, and of what is heard hardly anything is
 // made up.
 func TestLossyPaths(t *testing.T) {
-	needChromium(t)
+	needChromium(t, 4)
 	c := startCluster(t, devcluster.Options{SFU: 1, Signaling: 1})
 	for _, name := range []string{"up", "down"} {
 		path := startRelay(t, mediaOf(t, c, "sfu-1"))

@@ -103,7 +103,7 @@ const (
 // comes back when the way is wide again. The other viewer keeps the highest layer. Then it hides the tile, and its bytes
 // stop. In the end its sound comes late, and the node is killed.
 func TestNarrowLink(t *testing.T) {
-	needChromium(t)
+	needChromium(t, 3)
 	// One signaling node: no other room is looked at. Two media nodes: it is known where the call moves.
 	c := startCluster(t, devcluster.Options{SFU: 2, Signaling: 1})
 	const room = "narrow"
@@ -248,15 +248,11 @@ func hidden(t *testing.T, sender string, viewer, other *participant) {
 // TestFramesHalveBeforeTheResolutionFalls: a path that carries a little less than the highest layer is sent every second picture of it, as
 // large as before. TestNarrowLink has one that carries half.
 func TestFramesHalveBeforeTheResolutionFalls(t *testing.T) {
-	needChromium(t)
+	needChromium(t, 2)
 	c := startCluster(t, devcluster.Options{SFU: 1, Signaling: 1})
-	node, err := c.Node(t.Context(), "sfu-1")
-	if err != nil {
-		t.Fatal(err)
-	}
-	path := startRelay(t, node.Addresses[devcluster.AddressMedia])
+	path := startRelay(t, mediaOf(t, c, "sfu-1"))
 	sender := join(t, c.URL(), "temporal", "Sender", url.Values{"width": {"960"}, "height": {"540"}, "fps": {"20"}, "simulcast": {"1"}})
-	viewer := join(t, c.URL(), "temporal", "Viewer", url.Values{"via": {strconv.Itoa(path.port(t))}})
+	viewer := join(t, c.URL(), "temporal", "Viewer", url.Values{"via": {path.via()}})
 	sender.knowsItself(t)
 	viewer.knowsItself(t)
 	wantOnly(t, viewer, sender.id, 960, 540)

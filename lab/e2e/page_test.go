@@ -52,7 +52,7 @@ func tileOf(p *participant) string {
 // TestThePage uses the page as two people do: they write, mute, share a screen, pin, and kill their node.
 func TestThePage(t *testing.T) {
 	t.Parallel()
-	needChromium(t)
+	needChromium(t, 3)
 	c := startCluster(t, devcluster.Options{})
 	two := joinAll(t, c.URL(), "page", nil, "Ada", "Alan")
 	ada, alan := two[0], two[1]

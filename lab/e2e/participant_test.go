@@ -3,6 +3,7 @@ package e2e
 import (
 	"fmt"
 	"net/url"
+	"strings"
 	"testing"
 	"time"
 )
@@ -229,14 +230,17 @@ func (p *participant) sameElements(t *testing.T) {
 	  if (m.elements.length === 0) changed.push('no element was marked');`)
 }
 
-// compare runs statements that append to changed what differs from the mark m.
+// compare runs statements that append to changed what differs from the mark m. A track that has ended is replaced soon.
 func (p *participant) compare(t *testing.T, statements string) {
 	t.Helper()
-	var changed []string
-	p.mustEval(t, "(() => { const m = globalThis.__marked, changed = []; "+statements+" return changed; })()", &changed)
-	for _, what := range changed {
-		t.Errorf("%s: after the migration %s", p.name, what)
-	}
+	eventually(t, 30*time.Second, p.name+" has what it had", func() error {
+		var changed []string
+		err := p.eval("(() => { const m = globalThis.__marked, changed = []; "+statements+" return changed; })()", &changed)
+		if err == nil && len(changed) > 0 {
+			err = fmt.Errorf("after the migration %s", strings.Join(changed, ", "))
+		}
+		return err
+	})
 }
 
 // layers are what somebody sends of the camera, to be shown where that is not enough.

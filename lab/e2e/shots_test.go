@@ -41,7 +41,7 @@ func TestShots(t *testing.T) {
 	if *shotsDir == "" {
 		t.Fatal("say where to put the pictures: -args -shots DIR")
 	}
-	needChromium(t)
+	needChromium(t, 2)
 	dir, err := filepath.Abs(*shotsDir)
 	if err == nil {
 		err = os.MkdirAll(dir, 0o755)

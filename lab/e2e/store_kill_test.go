@@ -38,7 +38,7 @@ type storeKill struct {
 // people join known rooms, new rooms are refused for now, and those who wait are in within a second of its return. What
 // a busy machine does to pauses and joins is measured before the fault, and allowed again.
 func TestAHundredPeopleDoNotNeedTheStore(t *testing.T) {
-	needChromium(t)
+	needChromium(t, 2)
 	fleet := storetest.StartAlone(t)
 	c := startCluster(t, devcluster.Options{Redis: fleet.URL})
 	s := &storeKill{c: c, store: fleet.Processes[0], pair: joinAll(t, c.URL(), "pair", nil, "Ada", "Alan")}

@@ -38,7 +38,7 @@ const (
 func chromiumFlags(dir string) []chromedp.ExecAllocatorOption { return browser.Flags(dir) }
 
 // machine is what two cores can do at a time: as many browsers.
-var machine = semaphore.NewWeighted(5) //nolint:gochecknoglobals // there is one
+var machine = semaphore.NewWeighted(5)
 
 // needChromium waits until the machine has time for so many browsers, and keeps it until the test ends.
 func needChromium(t *testing.T, browsers int64) {

@@ -40,14 +40,21 @@ func chromiumFlags(dir string) []chromedp.ExecAllocatorOption { return browser.F
 // machine is what two cores can do at a time: as many browsers.
 var machine = semaphore.NewWeighted(5)
 
-// needChromium waits until the machine has time for so many browsers, and keeps it until the test ends.
-func needChromium(t *testing.T, browsers int64) {
+// takes waits until the machine has time for what is as much as so many browsers, and keeps it until the test ends: what
+// is late because others were busy proves nothing.
+func takes(t *testing.T, browsers int64) {
 	t.Helper()
-	tool.Find(t, "chromium")
 	if err := machine.Acquire(t.Context(), browsers); err != nil {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { machine.Release(browsers) })
+}
+
+// needChromium also fails or skips where there is none.
+func needChromium(t *testing.T, browsers int64) {
+	t.Helper()
+	tool.Find(t, "chromium")
+	takes(t, browsers)
 }
 
 // openPage starts a browser on the address; the browser ends with the test.

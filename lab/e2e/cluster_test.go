@@ -2,6 +2,7 @@ package e2e
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"strings"
 	"syscall"
@@ -123,22 +124,22 @@ func pins(t *testing.T, c *devcluster.Cluster) map[string]pin.Pin {
 	return found
 }
 
-// pinsNameOnlyLiveNodes checks every pin against the processes that run.
+// pinsNameOnlyLiveNodes checks every pin against the processes that run. A sweep removes those of rooms that nobody is in.
 func pinsNameOnlyLiveNodes(t *testing.T, c *devcluster.Cluster) {
 	t.Helper()
-	nodes, err := c.AdminNodes(t.Context())
-	if err != nil {
-		t.Fatal(err)
-	}
-	live := make(map[string]bool)
-	for _, n := range nodes {
-		live[n.Boot] = true
-	}
-	for room, p := range pins(t, c) {
-		if !live[string(p.Boot)] {
-			t.Errorf("the pin of %s names %s boot %s, which is not alive", room, p.Node, p.Boot)
+	eventually(t, 2*time.Minute, "every pin names a live node", func() error {
+		nodes, err := c.AdminNodes(t.Context())
+		live := make(map[string]bool)
+		for _, n := range nodes {
+			live[n.Boot] = true
 		}
-	}
+		for room, p := range pins(t, c) {
+			if !live[string(p.Boot)] {
+				err = errors.Join(err, fmt.Errorf("the pin of %s names %s boot %s, which is not alive", room, p.Node, p.Boot))
+			}
+		}
+		return err
+	})
 }
 
 // sameRoom checks that a room was not touched: same node and epoch, no drop, no new offer.

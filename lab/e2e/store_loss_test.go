@@ -14,7 +14,8 @@ import (
 // With the store back, the room of a node that died meanwhile lives again. Another cluster on the same store, with nodes
 // and rooms of the same names, keeps its call.
 func TestOwnersOutliveALongOutage(t *testing.T) {
-	t.Parallel() // most of it is waiting
+	t.Parallel()
+	takes(t, 1)
 	fleet := storetest.StartAlone(t)
 	c := startCluster(t, devcluster.Options{Redis: fleet.URL, Signaling: 1})
 	stays, moves := gather(t, c, roomOn(t, "sfu-1", "stays"), 2), gather(t, c, roomOn(t, "sfu-2", "moves"), 2)
@@ -77,7 +78,8 @@ func TestOwnersOutliveALongOutage(t *testing.T) {
 // TestSentinelFailoverTouchesNoCall kills the master of a Sentinel set with visitors arriving. New rooms are refused
 // until a replica has taken over, known ones are joined, and the old master, back and empty, changes nothing.
 func TestSentinelFailoverTouchesNoCall(t *testing.T) {
-	t.Parallel() // most of it is waiting
+	t.Parallel()
+	takes(t, 1)
 	l := visited(t, storetest.StartSentinel(t))
 	l.loses(t, l.fleet.Processes[0])
 	l.visits.waitFor(t, 30*time.Second, 1, "a new room is refused", both(toNew, refusedForTheStore))
@@ -97,7 +99,8 @@ func TestSentinelFailoverTouchesNoCall(t *testing.T) {
 // TestClusterWithoutASlotOwner kills one of the three masters of a Redis Cluster, over TLS, with visitors
 // arriving: only new rooms of its slots are refused, and nobody else notices.
 func TestClusterWithoutASlotOwner(t *testing.T) {
-	t.Parallel() // most of it is waiting
+	t.Parallel()
+	takes(t, 1)
 	l := visited(t, storetest.StartClusterTLS(t))
 	owner := make(map[string]*storetest.Process) // found now, while every slot has one
 	for i := range 3000 {

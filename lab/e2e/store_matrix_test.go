@@ -110,7 +110,8 @@ func withLostReplica(long time.Duration) storeFault {
 // Newcomers to open rooms are never refused for longer than two seconds, and nobody's call moves. One call is visited
 // only at the end: visitors bring lost pins back too.
 func TestStoreFaultMatrix(t *testing.T) {
-	t.Parallel() // most of it is waiting
+	t.Parallel()
+	takes(t, 1)
 	s := &distantStore{t: t, master: storetest.StartAlone(t)}
 	s.away = storetest.Away(t, s.master.Processes[0].Address)
 	c := startCluster(t, devcluster.Options{Redis: "redis://" + s.away.Address})

@@ -48,11 +48,12 @@ type commands struct {
 type streams struct {
 	in       io.Reader
 	out, err io.Writer
+	own      bool // the process has nothing else to do than the command
 }
 
 // Main runs the command line of this process and exits.
 func Main() {
-	os.Exit(run(context.Background(), os.Args[1:], streams{in: os.Stdin, out: os.Stdout, err: os.Stderr}))
+	os.Exit(run(context.Background(), os.Args[1:], streams{in: os.Stdin, out: os.Stdout, err: os.Stderr, own: true}))
 }
 
 func run(ctx context.Context, args []string, s streams) int {

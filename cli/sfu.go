@@ -17,16 +17,20 @@ type sfuCommand struct {
 	nameFlag
 	gossipFlags
 	storeFlag
-	ControlListen    string   `default:":7981" help:"host:port of the control service, for signaling nodes."`
-	ControlAdvertise string   `placeholder:"HOST[:PORT]" help:"Where signaling nodes reach this node; the host's name when it listens on every interface."`
-	MediaListen      string   `default:":7982" help:"UDP host:port of all media."`
-	MediaAdvertise   []string `placeholder:"IP" help:"Addresses that browsers reach the media socket at, where they differ from its own (NAT, containers)."`
-	EgressBits       uint64   `default:"800000000" help:"Ceiling of egress in bits per second, past which no room is opened: by default 1 Gbit/s less a fifth for retransmissions and growth."`
-	EgressPackets    uint64   `default:"100000" help:"Ceiling of egress in packets per second: what a small shared machine forwards safely."`
-	EgressBatch      bool     `default:"true" negatable:"" help:"Send the packets of one burst with one system call (Linux)."`
+	ControlListen    string        `default:":7981" help:"host:port of the control service, for signaling nodes."`
+	ControlAdvertise string        `placeholder:"HOST[:PORT]" help:"Where signaling nodes reach this node; the host's name when it listens on every interface."`
+	MediaListen      string        `default:":7982" help:"UDP host:port of all media."`
+	MediaAdvertise   []string      `placeholder:"IP" help:"Addresses that browsers reach the media socket at, where they differ from its own (NAT, containers)."`
+	EgressBits       uint64        `default:"800000000" help:"Ceiling of egress in bits per second, past which no room is opened: by default 1 Gbit/s less a fifth for retransmissions and growth."`
+	EgressPackets    uint64        `default:"100000" help:"Ceiling of egress in packets per second: what a small shared machine forwards safely."`
+	EgressBatch      bool          `default:"true" negatable:"" help:"Send the packets of one burst with one system call (Linux)."`
+	TimerSlack       time.Duration `default:"1ms" help:"How late the kernel may wake the node's threads, so that it wakes them less often (Linux); 50us is what other programs have."`
 
 	Grace time.Duration `hidden:"" help:"For tests: how long the place of a person without a signaling node is kept, if not as long as usual."`
 }
+
+// maxTimerSlack is what media bears: packets of a frame are held for 3 ms at most.
+const maxTimerSlack = 10 * time.Millisecond
 
 type storeFlag struct {
 	Store string `default:"redis://127.0.0.1:6379" placeholder:"URL" help:"Redis 7 or later: redis://host:port, redis+sentinel://host:port,host:port/master or redis+cluster://host:port,host:port; rediss for TLS. See docs/STORE.md."`
@@ -48,6 +52,10 @@ func (c *sfuCommand) plan() (sfuPlan, error) {
 	cfg.Loopback = isLoopback(c.MediaListen)
 	cfg.CeilingBitsPerSecond, cfg.CeilingPacketsPerSecond = c.EgressBits, c.EgressPackets
 	cfg.EgressBatch = c.EgressBatch
+	var slackFault error
+	if c.TimerSlack <= 0 || c.TimerSlack > maxTimerSlack {
+		slackFault = fmt.Errorf("--timer-slack: %v is not between 1ns and %v", c.TimerSlack, maxTimerSlack)
+	}
 	if c.Grace != 0 {
 		cfg.Grace = c.Grace
 	}
@@ -55,7 +63,7 @@ func (c *sfuCommand) plan() (sfuPlan, error) {
 		cfg.Node = "unnamed" // it is a fault already
 	}
 	return sfuPlan{name: name, key: key, config: cfg}, faults(
-		nameFault, keyFault, c.check(), checkHostPort("control-listen", c.ControlListen),
+		nameFault, keyFault, slackFault, c.check(), checkHostPort("control-listen", c.ControlListen),
 		checkHostPort("media-listen", c.MediaListen), cfg.Validate())
 }
 
@@ -71,7 +79,13 @@ func (c *sfuCommand) Run(ctx context.Context, s streams) error {
 	if err != nil {
 		return err
 	}
-	node, err := c.wire(ctx, plan, c.logger(s.err, plan.name))
+	log := c.logger(s.err, plan.name)
+	if s.own {
+		if err := setTimerSlack(c.TimerSlack); err != nil {
+			log.Warn("the node costs more CPU than it need: the kernel does not let it have its timers late", "timer_slack", c.TimerSlack, "error", err)
+		}
+	}
+	node, err := c.wire(ctx, plan, log)
 	if err != nil {
 		return err
 	}

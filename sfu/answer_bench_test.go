@@ -2,6 +2,7 @@ package sfu
 
 import (
 	"testing"
+	"time"
 
 	"github.com/holdfast-rtc/holdfast/sfu/offer"
 )
@@ -16,7 +17,9 @@ func BenchmarkAnswer(b *testing.B) {
 	message := client.offerMessage(nil)
 	cfg := s.looseConfig()
 	b.ReportAllocs()
+	var cpu time.Duration
 	for b.Loop() {
+		begun := cpuTime(b)
 		o, err := offer.Read(message.GetSdp(), offerLimits(s.node.cfg.Limits))
 		if err != nil {
 			b.Fatal(err)
@@ -29,7 +32,9 @@ func BenchmarkAnswer(b *testing.B) {
 			b.Fatal(err)
 		}
 		b.StopTimer()
+		cpu += cpuTime(b) - begun
 		c.close()
 		b.StartTimer()
 	}
+	b.ReportMetric(float64(cpu.Microseconds())/float64(b.N), "cpu-us/op")
 }

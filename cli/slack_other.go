@@ -1,0 +1,8 @@
+//go:build !linux
+
+package cli
+
+import "time"
+
+// setTimerSlack does nothing: other systems than Linux have no such thing.
+func setTimerSlack(time.Duration) error { return nil }

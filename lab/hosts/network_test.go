@@ -157,18 +157,26 @@ func hurt(t *testing.T, n *Network, how Fault, look func()) {
 	}
 }
 
+// on opens something on a host, or here.
+func on[T any](t *testing.T, n *Network, name string, open func() (T, error)) T {
+	t.Helper()
+	inside := func(f func() error) error { return f() }
+	if name != "" {
+		inside = n.hosts[name].space.do
+	}
+	var opened T
+	if err := inside(func() (err error) { opened, err = open(); return err }); err != nil {
+		t.Fatal(err)
+	}
+	return opened
+}
+
 // newEcho answers on a host.
 func newEcho(t *testing.T, n *Network, name string) net.PacketConn {
 	t.Helper()
-	h := n.hosts[name]
-	var conn net.PacketConn
-	err := h.space.do(func() (err error) {
-		conn, err = (&net.ListenConfig{}).ListenPacket(t.Context(), "udp4", h.IP+":0")
-		return err
+	conn := on(t, n, name, func() (net.PacketConn, error) {
+		return (&net.ListenConfig{}).ListenPacket(t.Context(), "udp4", n.hosts[name].IP+":0")
 	})
-	if err != nil {
-		t.Fatal(err)
-	}
 	go func() {
 		buffer := make([]byte, 1500)
 		for {
@@ -184,19 +192,16 @@ func newEcho(t *testing.T, n *Network, name string) net.PacketConn {
 
 func caller(t *testing.T, n *Network, name string, echo net.PacketConn) net.Conn {
 	t.Helper()
-	var conn net.Conn
-	dial := func() (err error) {
-		conn, err = (&net.Dialer{}).DialContext(t.Context(), "udp4", echo.LocalAddr().String())
-		return err
-	}
-	err := dial
-	if name != "" {
-		err = func() error { return n.hosts[name].space.do(dial) }
-	}
-	if err := err(); err != nil {
-		t.Fatal(err)
-	}
-	return conn
+	return on(t, n, name, func() (net.Conn, error) {
+		return (&net.Dialer{}).DialContext(t.Context(), "udp4", echo.LocalAddr().String())
+	})
+}
+
+func listen(t *testing.T, n *Network, name string) net.Listener {
+	t.Helper()
+	return on(t, n, name, func() (net.Listener, error) {
+		return (&net.ListenConfig{}).Listen(t.Context(), "tcp4", n.hosts[name].IP+":0")
+	})
 }
 
 // ask sends so many datagrams, one after the other, and counts the answers in time. To send is never an
@@ -253,18 +258,4 @@ func stream(t *testing.T, n *Network) {
 	if got, err := io.ReadAll(conn); err != nil || !bytes.Equal(got, content) {
 		t.Errorf("%d bytes came, want %d: %v", len(got), len(content), err)
 	}
-}
-
-func listen(t *testing.T, n *Network, name string) net.Listener {
-	t.Helper()
-	h := n.hosts[name]
-	var listener net.Listener
-	err := h.space.do(func() (err error) {
-		listener, err = (&net.ListenConfig{}).Listen(t.Context(), "tcp4", h.IP+":0")
-		return err
-	})
-	if err != nil {
-		t.Fatal(err)
-	}
-	return listener
 }

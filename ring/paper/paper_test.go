@@ -20,33 +20,37 @@ var update = flag.Bool("update", false, "write the golden files anew")
 // TestGolden compares text and JSON with testdata; its placements are those of the
 // ring's own golden table, which sha1sum computed.
 func TestGolden(t *testing.T) {
-	for name, plan := range map[string]Plan{
-		"3-nodes":         {Nodes: 3, Rooms: 1000, Prefix: "sfu"},
-		"3-nodes-add-1":   {Nodes: 3, Rooms: 1000, Add: 1, Prefix: "sfu"},
-		"20-nodes-add-20": {Nodes: 20, Rooms: 5000, Add: 20, Prefix: "node"},
+	three := Plan{Nodes: 3, Rooms: 1000, Prefix: "sfu"}
+	grown := Plan{Nodes: 3, Rooms: 1000, Add: 1, Prefix: "sfu"}
+	for file, c := range map[string]struct {
+		plan  Plan
+		write func(Report, io.Writer) error
+	}{
+		"3-nodes.txt":         {three, Report.WriteText},
+		"3-nodes-add-1.txt":   {grown, Report.WriteText},
+		"3-nodes-add-1.json":  {grown, Report.WriteJSON},
+		"20-nodes-add-20.txt": {Plan{Nodes: 20, Rooms: 5000, Add: 20, Prefix: "node"}, Report.WriteText},
 	} {
-		report, err := Compute(plan)
+		report, err := Compute(c.plan)
 		if err != nil {
 			t.Fatal(err)
 		}
-		for suffix, write := range map[string]func(io.Writer) error{".txt": report.WriteText, ".json": report.WriteJSON} {
-			var got bytes.Buffer
-			if err := write(&got); err != nil {
+		var got bytes.Buffer
+		if err := c.write(report, &got); err != nil {
+			t.Fatal(err)
+		}
+		file := filepath.Join("testdata", file)
+		if *update {
+			if err := os.WriteFile(file, got.Bytes(), 0o644); err != nil {
 				t.Fatal(err)
 			}
-			file := filepath.Join("testdata", name+suffix)
-			if *update {
-				if err := os.WriteFile(file, got.Bytes(), 0o644); err != nil {
-					t.Fatal(err)
-				}
-			}
-			want, err := os.ReadFile(file)
-			if err != nil {
-				t.Fatal(err)
-			}
-			if !bytes.Equal(got.Bytes(), want) {
-				t.Errorf("%s differs; go test ./ring/paper -update writes it anew. Now:\n%s", file, got.Bytes())
-			}
+		}
+		want, err := os.ReadFile(file)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if !bytes.Equal(got.Bytes(), want) {
+			t.Errorf("%s differs; go test ./ring/paper -update writes it anew. Now:\n%s", file, got.Bytes())
 		}
 	}
 }

@@ -51,8 +51,7 @@ func (c *crowd) browserRoom() string {
 	return c.browsers[0].room
 }
 
-func (c *crowd) openBrowsers(ctx context.Context) error {
-	nodes := []ring.NodeID{"sfu-1", "sfu-2", "sfu-3"}
+func (c *crowd) openBrowsers(ctx context.Context, nodes []ring.NodeID) error {
 	room := roomOn(nodes, nodes[0], c.chaos.prefix()+"browsers")
 	var opening errgroup.Group
 	tabs := make([]*tab, c.chaos.options.Browsers)
@@ -79,7 +78,7 @@ func (c *crowd) openBrowsers(ctx context.Context) error {
 				return err
 			}
 			if !a.Joined {
-				return fmt.Errorf("%s: %w", t.name, errNotOpen)
+				return fmt.Errorf("the page of %s has not joined", t.name)
 			}
 		}
 		return nil

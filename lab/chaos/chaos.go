@@ -326,3 +326,22 @@ func poll(ctx context.Context, limit time.Duration, look func() error) error {
 		}
 	}
 }
+
+// steadyLooks is how many looks in a row make a state that lasts.
+const steadyLooks = 10
+
+// steadily is poll for what must last.
+func steadily(ctx context.Context, limit time.Duration, look func() error) error {
+	looks := 0
+	return poll(ctx, limit, func() error {
+		looks++
+		if err := look(); err != nil {
+			looks = 0
+			return err
+		}
+		if looks < steadyLooks {
+			return errors.New("it has been so for a moment only")
+		}
+		return nil
+	})
+}

@@ -3,7 +3,6 @@ package chaos
 import (
 	"cmp"
 	"context"
-	"errors"
 	"fmt"
 	"log/slog"
 	"slices"
@@ -56,26 +55,21 @@ func newCrowd(c *Chaos) *crowd {
 
 func (c *crowd) join(ctx context.Context, status devcluster.Status) error {
 	nodes := mediaNodes(status)
+	video := peer.VideoLight
+	if c.chaos.options.Cameras >= 0 {
+		video = peer.VideoSparse
+	}
 	var err error
-	if c.stack, err = c.newStack(); err != nil {
+	if c.stack, err = peer.NewStack(video); err != nil {
 		return err
 	}
 	if err := c.openAll(ctx, nodes); err != nil {
 		return err
 	}
-	if err := c.openBrowsers(ctx); err != nil {
+	if err := c.openBrowsers(ctx, nodes); err != nil {
 		return err
 	}
 	return c.everybodyReceives(ctx, time.Now(), joinLimit)
-}
-
-// newStack makes what all people share.
-func (c *crowd) newStack() (*peer.Stack, error) {
-	video := peer.VideoLight
-	if c.chaos.options.Cameras >= 0 {
-		video = peer.VideoSparse
-	}
-	return peer.NewStack(video)
 }
 
 func mediaNodes(status devcluster.Status) []ring.NodeID {
@@ -296,27 +290,18 @@ func (c *crowd) everybodyReceives(ctx context.Context, since time.Time, limit ti
 	})
 }
 
-// attachedFor is how many looks in a row must find everybody attached: the end of a socket may show late.
-const attachedFor = 10
-
+// everybodyAttached waits until everybody has a socket: the end of one may show late.
 func (c *crowd) everybodyAttached(ctx context.Context) error {
-	looks := 0
-	return poll(ctx, c.chaos.options.patience.settle, func() error {
-		looks++
+	return steadily(ctx, c.chaos.options.patience.settle, func() error {
 		for _, p := range c.people {
-			if !p.peer.Stats().Attached {
-				looks = 0
+			if !p.peer.Totals().Attached {
 				return fmt.Errorf("%s has no socket", p.name)
 			}
 		}
 		for _, b := range c.browsers {
 			if a, err := b.account(ctx, time.Now()); err != nil || !a.Live {
-				looks = 0
 				return fmt.Errorf("%s has no socket", b.name)
 			}
-		}
-		if looks < attachedFor {
-			return errors.New("everybody has been attached for a moment only")
 		}
 		return nil
 	})
@@ -381,5 +366,3 @@ func (c *crowd) clients(ctx context.Context, w *World) []Client {
 	}
 	return all
 }
-
-var errNotOpen = errors.New("the page has not joined")

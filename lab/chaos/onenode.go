@@ -64,9 +64,7 @@ func (c *crowd) openAll(ctx context.Context, nodes []ring.NodeID) error {
 // awaitMeasured waits until the crowded node reports what its rooms send instead of what they were expected to send. After
 // the limit the run goes on.
 func awaitMeasured(ctx context.Context, c *Chaos, _ int) error {
-	looks := 0
-	_ = poll(ctx, c.options.patience.settle, func() error {
-		looks++
+	_ = steadily(ctx, c.options.patience.settle, func() error {
 		look := c.look(ctx)
 		sent, rooms := uint64(0), 0
 		for _, h := range look.Held {
@@ -75,9 +73,6 @@ func awaitMeasured(ctx context.Context, c *Chaos, _ int) error {
 			}
 		}
 		if load := look.Loads[crowded]; rooms < c.options.Rooms || load.EgressBitsPerSecond > sent+sent/5 {
-			looks = 0
-		}
-		if looks < attachedFor {
 			return fmt.Errorf("%d rooms on %s send %d bits/s, and it counts others", rooms, crowded, sent)
 		}
 		return nil

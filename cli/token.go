@@ -65,6 +65,7 @@ type tokenCommand struct {
 	SubscribeOnly bool          `help:"Do not let it publish, nor chat."`
 	Source        []string      `placeholder:"SOURCE" help:"What it may publish: microphone, camera, screen_share; everything when empty."`
 	Hidden        bool          `help:"The others do not see it; it neither publishes nor chats."`
+	Watch         bool          `help:"Let it be told who is online in the cluster."`
 	ExpectedSize  int           `help:"How many people the room is expected to hold, with --room; 0 leaves it to the cluster."`
 	TTL           time.Duration `name:"ttl" default:"6h" help:"How long it is good."`
 }
@@ -92,6 +93,7 @@ func (c *tokenCommand) Run(ctx context.Context, s streams) error {
 		grant.Name = c.Identity
 	}
 	grant.RoomAdmin, grant.RoomList, grant.RoomCreate, grant.ExpectedSize = c.Admin, c.Admin && c.Room == "", c.Create, c.ExpectedSize
+	grant.CanWatch = c.Watch
 	grant.CanPublish = !c.SubscribeOnly && !c.Hidden
 	grant.CanPublishData, grant.Hidden = grant.CanPublish, c.Hidden
 	if grant.Sources, err = access.ParseSources(c.Source); err != nil {

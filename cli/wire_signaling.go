@@ -15,6 +15,7 @@ import (
 	"github.com/holdfast-rtc/holdfast/lab/devcluster"
 	"github.com/holdfast-rtc/holdfast/orchestrator"
 	"github.com/holdfast-rtc/holdfast/panics"
+	"github.com/holdfast-rtc/holdfast/presence"
 	"github.com/holdfast-rtc/holdfast/redisstore"
 	"github.com/holdfast-rtc/holdfast/signaling"
 	"github.com/holdfast-rtc/holdfast/web"
@@ -28,6 +29,7 @@ type signalingNode struct {
 	cluster  *cluster.Cluster
 	server   *signaling.Server
 	failover *failover.Failover
+	presence *presence.Tracker
 	watch    []func(ctx context.Context) error // of the files of keys
 }
 
@@ -62,9 +64,11 @@ func (n *signalingNode) join(c *signalingCommand, plan signalingPlan) (err error
 	placement := orchestrator.DefaultConfig()
 	placement.Clock, placement.Panics = n.store.Now, guard
 	placer := orchestrator.New(n.store, n.cluster, prober{n.pool}, placement, n.log)
+	users := n.store.Presence(presence.DefaultTiming())
+	n.presence = presence.New(presence.DefaultTiming(), users, users, guard, n.log)
 	parts := signaling.Parts{
 		Placer: placer, Pool: n.pool, Views: n.cluster, Store: n.store,
-		Keys: plan.keys, Static: web.Static(), Panics: guard,
+		Keys: plan.keys, Static: web.Static(), Panics: guard, Presence: n.presence, Users: users,
 	}
 	if killer := devcluster.NewKiller(); killer != nil {
 		parts.Killer = killer
@@ -90,6 +94,7 @@ func (n *signalingNode) run(ctx context.Context, announce func(map[string]string
 	group.Go(func() error { return n.cluster.Run(work) })
 	group.Go(func() error { return n.store.Run(work) })
 	group.Go(func() error { return n.failover.Run(work) })
+	group.Go(func() error { return n.presence.Run(work) })
 	group.Go(func() error { return n.server.Run(work, n.listener) })
 	for _, watch := range n.watch {
 		group.Go(func() error { return watch(work) })

@@ -17,7 +17,7 @@ import (
 )
 
 // Shards is how many parts the users are divided into, each on one hash slot of the store.
-const Shards = 64
+const Shards = 16
 
 // Shard is one of them.
 type Shard int
@@ -36,6 +36,9 @@ type Timing struct {
 	Sweep time.Duration // between sweeps of a shard, by whichever node
 	Poll  time.Duration // between readings of the log, while somebody watches
 }
+
+// limit is of one call of the store: three such in a row still leave a lease alive.
+func (t Timing) limit() time.Duration { return t.TTL / 5 }
 
 // DefaultTiming is what the binary uses.
 func DefaultTiming() Timing {

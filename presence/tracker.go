@@ -122,7 +122,7 @@ func (t *Tracker) write(ctx context.Context) {
 			due = t.sweep
 		}
 		t.panics.Survives(t.log, "keeping leases broke", func() {
-			limited, cancel := context.WithTimeout(ctx, t.timing.Sweep)
+			limited, cancel := context.WithTimeout(ctx, t.timing.limit())
 			defer cancel()
 			err := due(limited)
 			if failing := err != nil && ctx.Err() == nil; failing != t.failing {

@@ -89,7 +89,7 @@ func (t *Tracker) read(ctx context.Context) {
 			follow = true
 		}
 		t.panics.Survives(t.log, "watching users broke", func() {
-			limited, cancel := context.WithTimeout(ctx, t.timing.Sweep)
+			limited, cancel := context.WithTimeout(ctx, t.timing.limit())
 			defer cancel()
 			if follow {
 				t.follow(limited)

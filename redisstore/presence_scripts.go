@@ -21,9 +21,9 @@ local function say(sign, at, user)
   redis.call('RPUSH', log, sign .. string.format('%.0f', at) .. ' ' .. user)
 end
 local function trim()
-  redis.call('LTRIM', log, -1000, -1)
+  redis.call('LTRIM', log, -4000, -1)
   redis.call('ZREMRANGEBYSCORE', seen, '-inf', now - 2592000000)
-  redis.call('ZREMRANGEBYRANK', seen, 0, -3001)
+  redis.call('ZREMRANGEBYRANK', seen, 0, -12001)
 end
 local function drop(lease, at)
   redis.call('ZREM', leases, lease)

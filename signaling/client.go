@@ -14,6 +14,10 @@ func (s *session) handle(next inbound) (ending, bool) {
 		s.socket.send(faultOf(next.err))
 		return ending{}, false
 	}
+	if s.inNoRoom() && !roomless(next.message) {
+		s.socket.send(faultOf(errInNoRoom))
+		return ending{}, false
+	}
 	switch m := next.message.(type) {
 	case *wire.Offer:
 		if !s.offers.Allow() || s.server.meter.offer(*s.spends) != nil {
@@ -40,6 +44,10 @@ func (s *session) handle(next inbound) (ending, bool) {
 		}
 	case *wire.Say:
 		s.chat(m)
+	case *wire.Watch:
+		if err := s.watch(m); err != nil {
+			s.socket.send(faultOf(err))
+		}
 	case *wire.Migrated:
 		s.server.hub.arrived(s, s.pin.Boot)
 		s.log.Info("client migrated", "how", m.How, "attempt", m.Attempt, "gap_ms", m.GapMs, "lost", m.Lost, "epoch", m.Epoch, "node", s.pin.Node)
@@ -55,4 +63,14 @@ func (s *session) handle(next inbound) (ending, bool) {
 		s.socket.send(faultOf(errOrder))
 	}
 	return ending{}, false
+}
+
+// roomless reports whether a message needs no room.
+func roomless(m wire.Message) bool {
+	switch m.(type) {
+	case *wire.Watch, *wire.Ping, *wire.Leave:
+		return true
+	default:
+		return false
+	}
 }

@@ -6,14 +6,15 @@ import (
 
 	"github.com/holdfast-rtc/holdfast/control"
 	"github.com/holdfast-rtc/holdfast/orchestrator"
+	"github.com/holdfast-rtc/holdfast/presence"
 	"github.com/holdfast-rtc/holdfast/signaling/access"
 	"github.com/holdfast-rtc/holdfast/signaling/sfulink"
 	"github.com/holdfast-rtc/holdfast/signaling/wire"
 )
 
 var (
-	errOrder         = errors.New("the first message must be join or resume, and only the first")
-	errNoFirst       = errors.New("neither join nor resume came in time")
+	errOrder         = errors.New("the first message must be join, resume or connect, and only the first")
+	errNoFirst       = errors.New("neither join, resume nor connect came in time")
 	errFlood         = errors.New("too many messages")
 	errResumeExpired = errors.New("the resume token has expired")
 	errWithdrawn     = errors.New("the API key that opened this session is not valid any more")
@@ -45,6 +46,10 @@ func messageOf(err error, meaning wire.Meaning) string {
 		return sentenceOf(errCollecting) + " Wait a moment, then try again."
 	case errors.Is(err, errManyOffers):
 		return sentenceOf(errManyOffers) + " Slow down."
+	case errors.Is(err, presence.ErrTooManyWatches):
+		return sentenceOf(presence.ErrTooManyWatches) + " Watch fewer, or try again later."
+	case errors.Is(err, errManyWatches):
+		return sentenceOf(errManyWatches) + " Slow down."
 	case errors.Is(err, errTooOften):
 		return sentenceOf(errTooOften) + " Wait a moment, then try again."
 	}
@@ -103,6 +108,8 @@ func codeOf(err error) wire.Code {
 		{errNoChat, wire.CodeNotAllowed},
 		{errNoRename, wire.CodeNotAllowed},
 		{errNoRoom, wire.CodeNotAllowed},
+		{errNoWatch, wire.CodeNotAllowed},
+		{errManyWatches, wire.CodeTooManyMessages},
 		{errStruck, wire.CodeNotAllowed},
 		{errCollecting, wire.CodeTooManyMessages},
 		{access.ErrBadRoom, wire.CodeBadRoom},

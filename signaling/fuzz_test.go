@@ -13,7 +13,9 @@ import (
 	"google.golang.org/protobuf/proto"
 
 	"github.com/holdfast-rtc/holdfast/control"
+	"github.com/holdfast-rtc/holdfast/panics"
 	"github.com/holdfast-rtc/holdfast/pin"
+	"github.com/holdfast-rtc/holdfast/presence"
 	"github.com/holdfast-rtc/holdfast/ring"
 	"github.com/holdfast-rtc/holdfast/signaling/access"
 	"github.com/holdfast-rtc/holdfast/signaling/wire"
@@ -37,6 +39,7 @@ func loneServer(f *testing.F) (s *Server, token string) {
 	config.Dev = true
 	s, err = New(config, Parts{
 		Placer: placer, Pool: pool, Views: newFakeViews(), Store: placer, Keys: keys, Static: fstest.MapFS{"index.html": {Data: []byte("<!doctype html>hello")}},
+		Presence: presence.New(quickly(), nobody{}, nobody{}, panics.New(), slog.New(slog.DiscardHandler)), Users: nobody{},
 	}, slog.New(slog.DiscardHandler))
 	if err != nil {
 		f.Fatal(err)
@@ -53,6 +56,7 @@ func FuzzRequest(f *testing.F) {
 	for _, target := range []string{
 		"/", "/ws", "/healthz", "/readyz", "/api/v1/config", "/api/v1/dev/token?room=lobby&name=Ada", "/api/v1/nodes", "/api/v1/rooms?media",
 		"/api/v1/rooms/a%2fb", "/api/v1/rooms/%00", "/api/v1/process?node=sfu-1&collect", "/api/v1/peers?room=lobby&peer=p-1", "/api/v1/peers?room=lobby&identity=%ff",
+		"/api/v1/presence?user=ada&user=%00", "/api/v1/presence?page=18446744073709551615", "/api/v1/presence?page=-1",
 	} {
 		f.Add(http.MethodGet, target, true)
 	}

@@ -28,6 +28,8 @@ func (s *session) begin(ctx context.Context, first wire.Message) error {
 		attempt = m.Attempt
 		s.who, err = s.server.readmit(m)
 		s.resumes = true
+	case *wire.Connect:
+		s.who, err = s.server.connect(m)
 	default:
 		err = errOrder
 	}
@@ -46,6 +48,10 @@ func (s *session) begin(ctx context.Context, first wire.Message) error {
 	if err := s.spend(); err != nil {
 		return err
 	}
+	if s.inNoRoom() {
+		s.beginInNoRoom()
+		return nil
+	}
 	if s.server.cut.Load() {
 		return errCutOff
 	}
@@ -63,6 +69,7 @@ func (s *session) begin(ctx context.Context, first wire.Message) error {
 	s.known.offered = link.Attached.GetResumed()
 	// enter posts a higher known pin, so that the client hears of the session before the restart.
 	s.server.hub.enter(s, link.Pin)
+	s.appear()
 	if err := s.greet(s.resumes); err != nil {
 		return err
 	}
@@ -161,7 +168,7 @@ func (s *Server) admit(m *wire.Join) (access.Session, error) {
 		Until: grant.Expires.Add(s.config.ResumeGrace).Unix(),
 		Room:  room, Peer: newPeerID(), Identity: grant.Identity, Name: name, Metadata: grant.Metadata,
 		CanPublish: grant.CanPublish, Sources: grant.Sources, CanSubscribe: grant.CanSubscribe, CanChat: grant.CanPublishData,
-		Hidden: grant.Hidden, RoomCreate: grant.RoomCreate, CanRename: grant.CanRename, ExpectedSize: grant.ExpectedSize,
+		Hidden: grant.Hidden, RoomCreate: grant.RoomCreate, CanRename: grant.CanRename, CanWatch: grant.CanWatch, ExpectedSize: grant.ExpectedSize,
 	}, nil
 }
 

@@ -66,7 +66,7 @@ func (s *Server) serveDevToken(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	grant := access.Everything("dev-"+newPeerID(), room)
-	grant.Name = r.URL.Query().Get("name")
+	grant.Name, grant.CanWatch = r.URL.Query().Get("name"), true
 	if len(grant.Name) > wire.MaxNameBytes {
 		grant.Name = strings.ToValidUTF8(grant.Name[:wire.MaxNameBytes], "")
 	}

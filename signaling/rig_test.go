@@ -18,7 +18,9 @@ import (
 	"github.com/holdfast-rtc/holdfast/control"
 	"github.com/holdfast-rtc/holdfast/headroom"
 	"github.com/holdfast-rtc/holdfast/orchestrator"
+	"github.com/holdfast-rtc/holdfast/panics"
 	"github.com/holdfast-rtc/holdfast/pin"
+	"github.com/holdfast-rtc/holdfast/presence"
 	"github.com/holdfast-rtc/holdfast/ring"
 	"github.com/holdfast-rtc/holdfast/signaling/access"
 )
@@ -42,6 +44,8 @@ type rig struct {
 	placer *fakePlacer
 	views  *fakeViews
 	log    *slog.Logger
+	// users are those of all nodes; nobody is known unless a test says so.
+	users users
 	// prepare changes a signaling node before it runs.
 	prepare func(*Server)
 }
@@ -59,7 +63,7 @@ func newRig(t *testing.T) *rig {
 	log := slog.New(slog.NewTextHandler(t.Output(), &slog.HandlerOptions{Level: slog.LevelDebug}))
 	return &rig{
 		t: t, key: key, keys: keys, log: log,
-		placer: &fakePlacer{pins: map[ring.RoomID]pin.Pin{}, notes: map[string]string{}}, views: newFakeViews(),
+		placer: &fakePlacer{pins: map[ring.RoomID]pin.Pin{}, notes: map[string]string{}}, views: newFakeViews(), users: nobody{},
 	}
 }
 
@@ -112,8 +116,10 @@ func (r *rig) signalingNodeWith(killer *fakeKiller, change func(*Config)) *signa
 	r.t.Cleanup(pool.Close)
 	parts := Parts{
 		Placer: r.placer, Pool: pool, Views: r.views, Store: r.placer, Keys: r.keys,
-		Static: fstest.MapFS{"index.html": {Data: []byte("<!doctype html>hello")}},
+		Static:   fstest.MapFS{"index.html": {Data: []byte("<!doctype html>hello")}},
+		Presence: presence.New(quickly(), r.users, r.users, panics.New(), r.log), Users: r.users,
 	}
+	r.serve(parts.Presence.Run)
 	if killer != nil {
 		parts.Killer = killer
 	}

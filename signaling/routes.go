@@ -46,6 +46,7 @@ func (s *Server) routes() http.Handler {
 				r.Get("/nodes", s.serveNodes)
 				r.Get("/process", s.serveProcess)
 				r.Get("/rooms", s.serveRooms)
+				r.Get("/presence", s.servePresence)
 			})
 		})
 	})

@@ -34,6 +34,7 @@ import (
 	"github.com/holdfast-rtc/holdfast/orchestrator"
 	"github.com/holdfast-rtc/holdfast/panics"
 	"github.com/holdfast-rtc/holdfast/pin"
+	"github.com/holdfast-rtc/holdfast/presence"
 	"github.com/holdfast-rtc/holdfast/ring"
 	"github.com/holdfast-rtc/holdfast/signaling/access"
 	"github.com/holdfast-rtc/holdfast/signaling/wire"
@@ -76,6 +77,9 @@ type Parts struct {
 	Static fs.FS         // index.html at its root
 	Killer Killer        // nil outside development clusters
 	Panics *panics.Guard // nil: one of its own
+
+	Presence *presence.Tracker // the caller runs it
+	Users    Users             // of all nodes
 }
 
 // signalingNodes includes this one.
@@ -104,6 +108,7 @@ type Server struct {
 	meter        *meter
 	chats        *connlimit.KeyedLimiter // by person and room
 	roomAsks     *connlimit.KeyedLimiter // of room admins, by room
+	watches      *connlimit.KeyedLimiter // by person
 	retries      retrySchedule
 	strangerLogs *loglimit.Limiter
 
@@ -134,7 +139,7 @@ func New(config Config, parts Parts, log *slog.Logger) (*Server, error) {
 		return nil, fmt.Errorf("signaling configuration: %w", err)
 	}
 	if parts.Placer == nil || parts.Pool == nil || parts.Views == nil || parts.Store == nil ||
-		parts.Keys == nil || parts.Static == nil {
+		parts.Keys == nil || parts.Static == nil || parts.Presence == nil || parts.Users == nil {
 		return nil, errors.New("signaling needs all of its parts")
 	}
 	guard := cmp.Or(parts.Panics, panics.New())
@@ -145,6 +150,7 @@ func New(config Config, parts Parts, log *slog.Logger) (*Server, error) {
 		entries:      connlimit.NewKeyedLimiter(config.EntriesPerSecond, config.EntryBurst, rememberedEntries),
 		collects:     connlimit.NewKeyedLimiter(collectsPerSecond, collectBurst, collectingNodes),
 		roomAsks:     connlimit.NewKeyedLimiter(roomAsksPerSecond, roomAskBurst, rememberedEntries),
+		watches:      connlimit.NewKeyedLimiter(watchesPerSecond, watchBurst, rememberedEntries),
 		openings:     connlimit.NewKeyedLimiter(config.OpeningsPerSecond, openingBurst, rememberedEntries),
 		meter:        newMeter(config.Quotas),
 		upgraded:     make(chan *session),

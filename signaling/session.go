@@ -19,6 +19,7 @@ import (
 	"github.com/holdfast-rtc/holdfast/headroom"
 	"github.com/holdfast-rtc/holdfast/panics"
 	"github.com/holdfast-rtc/holdfast/pin"
+	"github.com/holdfast-rtc/holdfast/presence"
 	"github.com/holdfast-rtc/holdfast/signaling/access"
 	"github.com/holdfast-rtc/holdfast/signaling/sfulink"
 	"github.com/holdfast-rtc/holdfast/signaling/wire"
@@ -56,6 +57,9 @@ type session struct {
 	shown      atomic.Bool                   // a camera or a screen is on; the hub reads it
 	unreserved bool                          // this identity opens many rooms
 	told       pin.BootID                    // whose media the client has, or was told to go to
+
+	present *presence.Held    // nil without a session, and of the hidden
+	watcher *presence.Watcher // nil until the client watches
 }
 
 type ending struct {
@@ -247,9 +251,10 @@ func (s *session) bye(err error) (ending, bool) {
 }
 
 func (s *session) part(ctx context.Context, how ending) {
+	s.disappear(how.leave || how.expelled)
 	s.server.hub.leave(s)
 	s.unjudge()
-	if how.leave {
+	if how.leave && !s.inNoRoom() {
 		// The session's context may end with the socket.
 		detached := context.WithoutCancel(ctx)
 		s.work(func() { _ = s.server.note(detached, leaveOf(s.who, s.server.parts.Store.Now())) })

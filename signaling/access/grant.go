@@ -28,6 +28,7 @@ type Grant struct {
 	CanPublishData bool
 	Hidden         bool
 	CanRename      bool
+	CanWatch       bool // who is online in the cluster
 	ExpectedSize   int // 0 if unknown
 }
 

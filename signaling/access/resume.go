@@ -49,6 +49,7 @@ type Session struct {
 	Hidden       bool        `json:"hidden,omitempty"`
 	RoomCreate   bool        `json:"create,omitempty"`
 	CanRename    bool        `json:"rename,omitempty"`
+	CanWatch     bool        `json:"watch,omitempty"`
 	ExpectedSize int         `json:"size,omitempty"`
 	// Epoch is the room's. Unlike what a client says, it may be believed.
 	Epoch   uint64 `json:"epoch,omitempty"`

@@ -30,6 +30,7 @@ type video struct {
 	ExpectedSize      int      `json:"expectedSize,omitempty"`
 
 	CanUpdateOwnMetadata bool `json:"canUpdateOwnMetadata,omitempty"`
+	CanWatch             bool `json:"canWatch,omitempty"`
 }
 
 type claims struct {
@@ -52,7 +53,7 @@ func Mint(key, secret string, g Grant, ttl time.Duration) (string, error) {
 		Video: &video{
 			Room: string(g.Room), RoomJoin: g.RoomJoin, RoomAdmin: g.RoomAdmin, RoomList: g.RoomList, RoomCreate: g.RoomCreate,
 			CanPublish: &g.CanPublish, CanPublishSources: g.Sources.Names(), CanSubscribe: &g.CanSubscribe,
-			CanPublishData: &g.CanPublishData, Hidden: g.Hidden, CanUpdateOwnMetadata: g.CanRename, ExpectedSize: g.ExpectedSize,
+			CanPublishData: &g.CanPublishData, Hidden: g.Hidden, CanUpdateOwnMetadata: g.CanRename, CanWatch: g.CanWatch, ExpectedSize: g.ExpectedSize,
 		},
 	})
 	signed, err := token.SignedString([]byte(secret))
@@ -139,7 +140,7 @@ func (v *video) read(g *Grant) error {
 	}
 	none := sources == 0 && len(v.CanPublishSources) > 0
 	g.Room, g.RoomJoin, g.RoomAdmin, g.RoomList, g.RoomCreate = ring.RoomID(v.Room), v.RoomJoin, v.RoomAdmin, v.RoomList, v.RoomCreate
-	g.Hidden, g.Sources, g.CanRename = v.Hidden, sources, v.CanUpdateOwnMetadata
+	g.Hidden, g.Sources, g.CanRename, g.CanWatch = v.Hidden, sources, v.CanUpdateOwnMetadata, v.CanWatch
 	publish := orElse(v.CanPublish, !v.Hidden)
 	g.CanPublish, g.CanSubscribe, g.CanPublishData = publish && !none, orElse(v.CanSubscribe, true), orElse(v.CanPublishData, publish)
 	if g.Hidden && (g.CanPublish || g.CanPublishData) {

@@ -77,6 +77,16 @@ type Rename struct {
 	Name string `json:"name"`
 }
 
+// Connect is the first message of a connection in no room: its user is online.
+type Connect struct {
+	Token string `json:"token"`
+}
+
+// Watch replaces the users that the client is told of.
+type Watch struct {
+	Users List[string] `json:"users"`
+}
+
 // Leave ends the session.
 type Leave struct{}
 
@@ -92,3 +102,5 @@ func (*Ping) kind() Type     { return "ping" }
 func (*Say) kind() Type      { return "chat" }
 func (*Rename) kind() Type   { return "rename" }
 func (*Leave) kind() Type    { return "leave" }
+func (*Connect) kind() Type  { return "connect" }
+func (*Watch) kind() Type    { return "watch" }

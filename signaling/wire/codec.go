@@ -100,6 +100,10 @@ func blankFromClient(t Type) (Message, []string) {
 		return new(Say), []string{"text"}
 	case "rename":
 		return new(Rename), []string{"name"}
+	case "connect":
+		return new(Connect), []string{"token"}
+	case "watch":
+		return new(Watch), []string{"users"}
 	case "leave":
 		return new(Leave), nil
 	default:
@@ -112,6 +116,7 @@ func blankFromServer(t Type) (Message, []string) {
 	for _, m := range []Message{
 		new(Joined), new(Resumed), new(Answer), new(OfferRejected), new(Slots), new(PeerJoined), new(PeerUpdated),
 		new(PeerLeft), new(Roster), new(Speakers), new(Chat), new(Restart), new(Reoffer), new(Error), new(Pong), new(Bye),
+		new(Connected), new(Presence),
 	} {
 		if m.kind() == t {
 			return m, nil

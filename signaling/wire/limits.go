@@ -129,6 +129,16 @@ func (m *Say) validate() error {
 	return text("id", m.ID, 0, maxChatIDBytes)
 }
 
+func (m *Watch) validate() error {
+	err := count("users", len(m.Users), MaxWatched)
+	for _, user := range m.Users {
+		if err == nil {
+			err = text("user", user, 1, maxUserBytes)
+		}
+	}
+	return err
+}
+
 func (m *Ping) validate() error {
 	if math.Abs(m.T) > maxInteger {
 		return errors.New("t is out of range")

@@ -117,6 +117,26 @@ type Error struct {
 	RetryAfterMs int64  `json:"retryAfterMs,omitempty"`
 }
 
+// Connected says that the connection in no room exists.
+type Connected struct {
+	Protocol int    `json:"protocol"`
+	Identity string `json:"identity"`
+	Watch    bool   `json:"watch"` // the token allows it
+}
+
+// Presence says of watched users whether they are online: of all of them after a Watch, then of those who changed.
+type Presence struct {
+	Users List[UserPresence] `json:"users"`
+}
+
+// UserPresence is one of them. Times are Unix milliseconds of the store's clock.
+type UserPresence struct {
+	User     string `json:"user"`
+	State    string `json:"state"` // "online", "offline" or "unknown"
+	Since    int64  `json:"since,omitempty"`
+	LastSeen int64  `json:"lastSeen,omitempty"`
+}
+
 // Pong answers a Ping.
 type Pong struct {
 	T float64 `json:"t"`
@@ -144,3 +164,5 @@ func (*Reoffer) kind() Type       { return "reoffer" }
 func (*Error) kind() Type         { return "error" }
 func (*Pong) kind() Type          { return "pong" }
 func (*Bye) kind() Type           { return "bye" }
+func (*Connected) kind() Type     { return "connected" }
+func (*Presence) kind() Type      { return "presence" }

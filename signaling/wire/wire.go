@@ -33,6 +33,8 @@ const (
 	maxPixels       = 1 << 15 // of one side
 	maxChatRunes    = 2000
 	maxChatIDBytes  = 64
+	MaxWatched      = 500
+	maxUserBytes    = 256
 	maxGapMs        = 24 * 60 * 60 * 1000
 	// The largest integer of a JavaScript number.
 	maxInteger = 1<<53 - 1
@@ -135,6 +137,7 @@ type Permissions struct {
 	Subscribe bool     `json:"subscribe"`
 	Chat      bool     `json:"chat"`
 	Rename    bool     `json:"rename"`
+	Watch     bool     `json:"watch"`
 	Sources   []Source `json:"sources,omitempty"` // absent for all
 }
 

@@ -21,7 +21,7 @@ export const VERSION = 1;
  * @typedef {{peer: string, source: Source, width: number, height: number}} Want
  */
 /** @typedef {{peer: string, level: number}} Speaker */
-/** @typedef {{publish: boolean, subscribe: boolean, chat: boolean, rename: boolean, sources?: Source[]}} Permissions */
+/** @typedef {{publish: boolean, subscribe: boolean, chat: boolean, rename: boolean, watch?: boolean, sources?: Source[]}} Permissions */
 
 /** @typedef {{peer: string, source: Source}} Stream */
 
@@ -40,13 +40,15 @@ export const VERSION = 1;
 /** @typedef {{type: 'stalled', epoch: number, silentMs: number}} Stalled */
 /** @typedef {{type: 'chat', text: string, id?: string}} Say */
 /** @typedef {{type: 'rename', name: string}} Rename */
+/** @typedef {{type: 'connect', token: string}} Connect */
+/** @typedef {{type: 'watch', users: string[]}} Watch */
 /** @typedef {{type: 'ping', t: number}} Ping */
 /** @typedef {{type: 'leave'}} Leave */
 /**
  * On the same RTCPeerConnection or on a new one.
  * @typedef {'restart' | 'new-connection'} How
  */
-/** @typedef {Join | Resume | Offer | View | Mute | Migrated | Refresh | Stalled | Say | Rename | Ping | Leave} ClientMessage */
+/** @typedef {Join | Resume | Offer | View | Mute | Migrated | Refresh | Stalled | Say | Rename | Connect | Watch | Ping | Leave} ClientMessage */
 
 // Server to client.
 
@@ -64,9 +66,12 @@ export const VERSION = 1;
 /** @typedef {{type: 'restart', node: string, epoch: number, reason: string, attempts: number, attemptMs: number}} Restart */
 /** @typedef {{type: 'reoffer', mids: string[], reason: string, epoch: number}} Reoffer */
 /** @typedef {{type: 'error', code: string, message: string, retryable: boolean, retryAfterMs?: number}} ServerError */
+/** @typedef {{type: 'connected', protocol: number, identity: string, watch: boolean}} Connected */
+/** @typedef {{user: string, state: 'online' | 'offline' | 'unknown', since?: number, lastSeen?: number}} UserPresence */
+/** @typedef {{type: 'presence', users: UserPresence[]}} Presence */
 /** @typedef {{type: 'pong', t: number}} Pong */
 /** @typedef {{type: 'bye', code: string, message: string}} Bye */
-/** @typedef {Joined | Resumed | Answer | OfferRejected | Slots | PeerChanged | PeerLeft | Roster | Speakers | Said | Restart | Reoffer | ServerError | Pong | Bye} ServerMessage */
+/** @typedef {Joined | Resumed | Answer | OfferRejected | Slots | PeerChanged | PeerLeft | Roster | Speakers | Said | Restart | Reoffer | ServerError | Connected | Presence | Pong | Bye} ServerMessage */
 
 // The fields without which a message means nothing. A Go server may leave empty lists out; see `listFields`.
 /** @type {Record<string, Record<string, 'string' | 'number' | 'boolean' | 'object'>>} */
@@ -85,6 +90,8 @@ const required = {
   'restart': { node: 'string', epoch: 'number' },
   'reoffer': { reason: 'string', epoch: 'number' },
   'error': { code: 'string', message: 'string' },
+  'connected': { identity: 'string', watch: 'boolean' },
+  'presence': {},
   'pong': { t: 'number' },
   'bye': { code: 'string', message: 'string' },
 };
@@ -97,6 +104,7 @@ const listFields = {
   'roster': ['roster'],
   'speakers': ['speakers'],
   'reoffer': ['mids'],
+  'presence': ['users'],
 };
 
 /**

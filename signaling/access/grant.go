@@ -29,7 +29,7 @@ type Grant struct {
 	Hidden         bool
 	CanRename      bool
 	CanWatch       bool // who is online in the cluster
-	ExpectedSize   int // 0 if unknown
+	ExpectedSize   int  // 0 if unknown
 }
 
 const maxExpectedSize = 1000

@@ -194,11 +194,20 @@ func wait(d time.Duration) {
 
 func tab(user string, n int) Lease { return Lease{User: user, Conn: "p-" + strconv.Itoa(n)} }
 
+// heap is what is in use, in bytes.
+func heap() int64 {
+	runtime.GC()
+	runtime.GC()
+	var m runtime.MemStats
+	runtime.ReadMemStats(&m)
+	return int64(m.HeapAlloc)
+}
+
 // A churn of 10,000 connections costs a few calls of the store, and leaves nothing behind.
 func TestChurnOfSockets(t *testing.T) {
 	during(t, func(t *testing.T, tracker *Tracker, store *memory) {
 		wait(time.Second)
-		goroutines := runtime.NumGoroutine()
+		goroutines, before := runtime.NumGoroutine(), heap()
 		var all []*Held
 		for i := range 10_000 {
 			all = append(all, tracker.Add(tab("user "+strconv.Itoa(i), i)))
@@ -214,6 +223,7 @@ func TestChurnOfSockets(t *testing.T) {
 		if now := runtime.NumGoroutine(); now > goroutines {
 			t.Errorf("10,000 connections have %d goroutines", now-goroutines)
 		}
+		full := heap()
 		for i, h := range all {
 			if i%2 == 0 {
 				tracker.Remove(h)
@@ -227,6 +237,14 @@ func TestChurnOfSockets(t *testing.T) {
 		}
 		if len(tracker.held) != 0 || len(tracker.left) != 0 {
 			t.Errorf("%d leases and %d leaves are kept", len(tracker.held), len(tracker.left))
+		}
+		store.change(func() {
+			store.leases, store.tabs, store.logs = map[name]Lease{}, map[string]map[name]bool{}, map[Shard][]Change{}
+		})
+		after := heap()
+		t.Logf("heap: %d KiB before, %d with 10,000 connections, %d after them", before>>10, full>>10, after>>10)
+		if after > before+(full-before)/2 {
+			t.Errorf("of %d KiB for 10,000 connections %d KiB are left", (full-before)>>10, (after-before)>>10)
 		}
 	})
 }

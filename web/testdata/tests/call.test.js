@@ -194,10 +194,10 @@ test('what this browser cannot show is listed, and told when it changes', async 
   const { epoch } = cluster;
   for (const more of [{ lacks }, { lacks }, {}, { lacks }]) cluster.say({ type: 'slots', slots: cluster.slots(), epoch, ...more });
   await eventually(() => told.length === 3, 'it was told');
-  same(told, [lacks, [], lacks]);
-  same(call.lacks, lacks);
+  equal(told, [lacks, [], lacks]);
+  equal(call.lacks, lacks);
   cluster.say({ type: 'resumed', node: 'n1', epoch, seq: 1, roster: cluster.roster, slots: cluster.slots(), resume: 'token-2', mediaAlive: true });
-  same(call.lacks, lacks);
+  equal(call.lacks, lacks);
 });
 
 test('a lost socket is resumed and the media never notices', async (t) => {

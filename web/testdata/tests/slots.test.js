@@ -252,7 +252,7 @@ test('what is no message is ignored', () => {
   for (const text of ['', '{', 'null', '7', '[]', '{}', '{"type":"constructor"}', '{"type":"answer","id":"o1"}', '{"type":"slots","epoch":1,"slots":7}', '{"type":"peer-joined","peer":null,"epoch":1,"seq":1}', new Blob([]), undefined]) {
     equal(readServerMessage(text), null, String(text));
   }
-  equal(readServerMessage('{"type":"slots","epoch":1,"slots":null}'), { type: 'slots', epoch: 1, slots: [] });
+  equal(readServerMessage('{"type":"slots","epoch":1,"slots":null}'), { type: 'slots', epoch: 1, slots: [], lacks: [] });
 });
 
 // A generator with a seed, so that what fails fails again (mulberry32).

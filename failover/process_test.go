@@ -101,16 +101,22 @@ func TestStoppedProcessIsNotDeclaredAndAKilledOneIs(t *testing.T) {
 	node, signal := startChild(t)
 	g, gather, ended := watchReal(t, node)
 	signal(syscall.SIGSTOP)
-	for range 2 {
-		if got, want := gather(streamBroken), (evidence{streamBroken, controlSilent, mediaSilent}); got != want {
-			t.Fatalf("stopped: %v, want %v", got, want)
+	stopped, limit := evidence{streamBroken, controlSilent, mediaSilent}, time.After(generous)
+	for gather(streamBroken) != stopped { // The signal takes a moment to stop all threads.
+		select {
+		case <-limit:
+			t.Fatal("a stopped process answers")
+		default:
 		}
+	}
+	if got := gather(streamBroken); got != stopped {
+		t.Fatalf("stopped: %v, want %v", got, stopped)
 	}
 	if got := g.dead(); len(got) != 0 {
 		t.Fatalf("a stopped process was reported: %q", got)
 	}
 	signal(syscall.SIGCONT)
-	limit := time.After(generous)
+	limit = time.After(generous)
 	for gather(streamBroken).verdict() != verdictAlive {
 		select {
 		case <-limit:

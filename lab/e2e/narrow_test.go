@@ -94,7 +94,7 @@ const (
 	longestPicture = 2500 * time.Millisecond
 	longestSound   = time.Second
 	settledPicture = 1500 * time.Millisecond // when the lower layer has been there for 5 s
-	leastFrames    = 75                      // in 15 s, of 225, of which every second may be left out
+	leastFrames    = 50                      // in 15 s, of 225, of which every second may be left out
 	backWithin     = 20 * time.Second
 	mostOfMachine  = 3 * time.Second
 )

@@ -115,7 +115,7 @@ func FuzzEvents(f *testing.F) {
 		{Event: &control.PeerEvent_Attached{Attached: &control.Attached{Roster: []*control.Peer{{Id: "p-2"}, nil}, Slots: []*control.Slot{{Mid: "0"}, nil}, Egress: &control.Egress{BitsPerSecond: 1 << 63}}}},
 		{Event: &control.PeerEvent_Answer{Answer: &control.Answer{OfferId: "1", Sdp: "v=0"}}},
 		{Event: &control.PeerEvent_OfferRejected{OfferRejected: &control.OfferRejected{OfferId: "1", NodeFault: true}}},
-		{Event: &control.PeerEvent_Slots{Slots: &control.SlotTable{Slots: []*control.Slot{{Mid: "0", Source: 99}, nil}, Lacks: []*control.Lack{{Codec: "\xFF", Source: 99}, nil}}}},
+		{Event: &control.PeerEvent_Slots{Slots: &control.SlotTable{Slots: []*control.Slot{{Mid: "0", Source: 99}, nil}, Lacks: []*control.Lack{{Codec: "a\nb", Source: 99}, nil}}}},
 		{Event: &control.PeerEvent_Roster{Roster: &control.Roster{Peers: []*control.Peer{{Id: "p-2"}, nil}}}},
 		{Event: &control.PeerEvent_RosterChange{RosterChange: &control.RosterChange{Change: &control.RosterChange_Joined{Joined: &control.Peer{Id: "p-3"}}}}},
 		{Event: &control.PeerEvent_RosterChange{RosterChange: &control.RosterChange{Change: &control.RosterChange_Left{Left: "p-3"}}}},

@@ -13,6 +13,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"runtime"
 	"strings"
 	"sync"
 	"syscall"
@@ -245,21 +246,33 @@ func startFirefox(t *testing.T) string {
 	cmd.Env = append(os.Environ(), "HOME="+profile, "MOZ_CRASHREPORTER_DISABLE=1")
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true, Pdeathsig: syscall.SIGKILL}
 	said, err := cmd.StderrPipe()
-	if err == nil {
-		err = cmd.Start()
-	}
 	if err != nil {
 		t.Fatalf("start Firefox: %v", err)
 	}
-	ready, read := make(chan string, 1), make(chan struct{})
+	// Linux ties the parent-death signal to the thread that forked, which ends with whoever locked it last: this goroutine keeps it.
+	started, gone, read := make(chan error, 1), make(chan struct{}), make(chan struct{})
+	go func() {
+		defer close(gone)
+		runtime.LockOSThread()
+		defer runtime.UnlockOSThread()
+		err := cmd.Start()
+		started <- err
+		if err == nil {
+			<-read // Wait closes what is read.
+			_ = cmd.Wait()
+		}
+	}()
+	if err := <-started; err != nil {
+		t.Fatalf("start Firefox: %v", err)
+	}
+	ready := make(chan string, 1)
 	go func() {
 		defer close(read)
 		awaitAddress(said, ready)
 	}()
 	t.Cleanup(func() {
 		_ = syscall.Kill(-cmd.Process.Pid, syscall.SIGKILL) // The group: its content processes too.
-		<-read
-		_ = cmd.Wait()
+		<-gone
 	})
 	select {
 	case address := <-ready:

@@ -186,7 +186,7 @@ func TestPresenceModel(t *testing.T) {
 				presenceRig: presenceRig{tripped{t, rt}, r.raw, r.Presence}, conns: map[presence.Lease]int{}, view: map[string]bool{},
 				online: map[string]bool{}, beats: map[presence.Lease]time.Duration{},
 			}
-			for range rapid.IntRange(1, 40).Draw(rt, "steps") {
+			for range rapid.IntRange(1, 20).Draw(rt, "steps") {
 				m.step(rt)
 			}
 			m.settle(rt)

@@ -3,10 +3,11 @@ package attack
 import (
 	"context"
 	"fmt"
-	"net/http"
 	"os"
 	"strings"
 	"time"
+
+	"github.com/holdfast-rtc/holdfast/signaling/wire"
 )
 
 // process is what a node's process tells of itself.
@@ -27,7 +28,7 @@ func (s *stage) process(node string) (p process) {
 		if err == nil {
 			return p
 		}
-		if !strings.Contains(err.Error(), http.StatusText(http.StatusTooManyRequests)) {
+		if !strings.Contains(err.Error(), string(wire.CodeTooManyMessages)) {
 			s.t.Fatal(err)
 		}
 		<-tick.C // Each process is made to collect once a second at most.

@@ -1,0 +1,138 @@
+package descriptor
+
+// Layer is a spatial and a temporal layer, the lowest 0.
+type Layer struct{ Spatial, Temporal uint8 }
+
+// Resolution is a size in pixels.
+type Resolution struct{ Width, Height int }
+
+// Structure is what the frames of a stream have in common. It never changes.
+type Structure struct {
+	offset      uint8 // id of the first template
+	templates   [maxTemplates]template
+	count       int // of templates
+	targets     [MaxTargets]Layer
+	targetCount int
+	spatial     int // layers
+	resolutions [MaxLayers]Resolution
+}
+
+// template is what frames refer to.
+type template struct {
+	layer          Layer
+	indications    indications
+	references     [MaxReferences]uint8
+	referenceCount uint8
+}
+
+// TargetCount is how many decode targets there are.
+func (s *Structure) TargetCount() int { return s.targetCount }
+
+// Target says what decode target d consists of: all frames up to these layers that are part of it.
+func (s *Structure) Target(d int) Layer { return s.targets[d] }
+
+// SpatialLayers is how many there are, at least 1.
+func (s *Structure) SpatialLayers() int { return s.spatial }
+
+// Resolution is the size of a spatial layer; zero when it was not said.
+func (s *Structure) Resolution(spatial int) Resolution { return s.resolutions[spatial] }
+
+// all has a bit for each decode target.
+func (s *Structure) all() uint32 { return uint32(1<<s.targetCount - 1) }
+
+// template is that of an id, nil for one of another structure.
+func (s *Structure) template(id int) *template {
+	if i := (id - int(s.offset)) & (maxTemplates - 1); i < s.count {
+		return &s.templates[i]
+	}
+	return nil
+}
+
+func (s *Structure) read(in *bitReader) error {
+	s.offset = uint8(in.read(6))
+	s.targetCount = in.read(5) + 1
+	if !s.readLayers(in) {
+		return ErrMalformed
+	}
+	for i := range s.count {
+		s.templates[i].indications = readIndications(in, s.targetCount)
+	}
+	for i := range s.count {
+		if !s.templates[i].readReferences(in) {
+			return ErrMalformed
+		}
+	}
+	s.passChains(in)
+	s.findTargets()
+	if in.flag() {
+		for i := range s.spatial {
+			s.resolutions[i] = Resolution{Width: in.read(16) + 1, Height: in.read(16) + 1}
+		}
+	}
+	if in.exhausted {
+		return ErrMalformed
+	}
+	return nil
+}
+
+// readLayers reads the layers of the templates, which come in order.
+func (s *Structure) readLayers(in *bitReader) bool {
+	const (
+		nextTemporal = 1
+		nextSpatial  = 2
+		noMore       = 3
+	)
+	var at Layer
+	for {
+		if s.count == maxTemplates || at.Spatial == MaxLayers || at.Temporal == MaxLayers {
+			return false
+		}
+		s.templates[s.count].layer = at
+		s.count++
+		switch in.read(2) {
+		case nextTemporal:
+			at.Temporal++
+		case nextSpatial:
+			at = Layer{Spatial: at.Spatial + 1}
+		case noMore:
+			s.spatial = int(at.Spatial) + 1
+			return true
+		}
+	}
+}
+
+func (t *template) readReferences(in *bitReader) bool {
+	for in.flag() {
+		if t.referenceCount == MaxReferences {
+			return false
+		}
+		t.references[t.referenceCount] = uint8(in.read(4)) + 1
+		t.referenceCount++
+	}
+	return true
+}
+
+// passChains reads over the chains, by which a receiver would know what it lost.
+func (s *Structure) passChains(in *bitReader) {
+	chains := in.below(s.targetCount + 1)
+	if chains == 0 {
+		return
+	}
+	for range s.targetCount {
+		in.below(chains)
+	}
+	for range s.count * chains {
+		in.read(4)
+	}
+}
+
+// findTargets derives the layers of the decode targets: the highest of any frame that is part of them.
+func (s *Structure) findTargets() {
+	for i := range s.count {
+		t := &s.templates[i]
+		for d := range Targets(t.indications.present) {
+			s.targets[d].Spatial = max(s.targets[d].Spatial, t.layer.Spatial)
+			s.targets[d].Temporal = max(s.targets[d].Temporal, t.layer.Temporal)
+		}
+	}
+}

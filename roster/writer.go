@@ -1,0 +1,296 @@
+package roster
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"maps"
+	"slices"
+	"sync"
+	"time"
+
+	"github.com/holdfast-rtc/holdfast/backoff"
+	"github.com/holdfast-rtc/holdfast/panics"
+	"github.com/holdfast-rtc/holdfast/pin"
+	"github.com/holdfast-rtc/holdfast/ring"
+)
+
+const (
+	// Every is the least time between two writes of a node: the store is asked once, whoever comes and goes in it.
+	Every = time.Second
+
+	writeTimeout = 2 * time.Second
+	// maxPeers bounds one pipeline. More follow in the next one.
+	maxPeers = 5000
+	// maxGone bounds what waits while the store is away. Past it the next owner of the store's copy tells who left.
+	maxGone = 1000
+)
+
+var errUnwritten = errors.New("not every roster was written")
+
+// Store is where rosters are kept; redisstore.Store is one.
+type Store interface {
+	WriteRosters(ctx context.Context, changes []Change) ([]Outcome, error)
+}
+
+// Writer keeps the store's copy of one media node's rosters equal to its Books. It is safe for concurrent use.
+type Writer struct {
+	Store Store // set before Run; nil: nothing is written
+
+	log    *slog.Logger
+	panics *panics.Guard
+	wake   chan struct{}
+
+	writing sync.Mutex // held while the store is asked; guards seq
+	seq     uint64
+
+	mu    sync.Mutex // guards the fields below, and all of each Book
+	books map[ring.RoomID]*Book
+	dirty map[*Book]bool
+}
+
+// Book is the roster of one open room. Its methods do not wait for the store.
+type Book struct {
+	writer  *Writer
+	room    ring.RoomID
+	pin     pin.Pin
+	peers   map[string]Peer
+	changed map[string]bool // in peers, to be written
+	gone    map[string]Leave
+	written uint64 // the last Seq that was written
+	whole   bool   // the whole is due
+	settled bool
+	closed  bool
+}
+
+// NewWriter starts nothing.
+func NewWriter(guard *panics.Guard, log *slog.Logger) *Writer {
+	return &Writer{log: log, panics: guard, wake: make(chan struct{}, 1), books: map[ring.RoomID]*Book{}, dirty: map[*Book]bool{}}
+}
+
+// Open begins the roster of a room that opens under p.
+func (w *Writer) Open(room ring.RoomID, p pin.Pin) *Book {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	delete(w.dirty, w.books[room])
+	b := &Book{writer: w, room: room, pin: p, peers: map[string]Peer{}, changed: map[string]bool{}, gone: map[string]Leave{}, whole: true}
+	w.books[room] = b
+	w.due(b)
+	return b
+}
+
+// due needs mu.
+func (w *Writer) due(b *Book) {
+	if w.books[b.room] != b {
+		return // the room was opened again
+	}
+	w.dirty[b] = true
+	select {
+	case w.wake <- struct{}{}:
+	default:
+	}
+}
+
+// Put adds or changes a peer. Its Since is set here.
+func (b *Book) Put(p Peer) {
+	b.writer.mu.Lock()
+	defer b.writer.mu.Unlock()
+	old, known := b.peers[p.ID]
+	p.Since = old.Since
+	if !known {
+		p.Since = time.Now()
+	}
+	if known && old == p {
+		return
+	}
+	b.peers[p.ID], b.changed[p.ID] = p, true
+	delete(b.gone, p.ID)
+	b.writer.due(b)
+}
+
+// Drop takes a peer out.
+func (b *Book) Drop(id string, lastSeen time.Time) {
+	b.writer.mu.Lock()
+	defer b.writer.mu.Unlock()
+	p, known := b.peers[id]
+	if !known {
+		return
+	}
+	delete(b.peers, id)
+	delete(b.changed, id)
+	if len(b.gone) >= maxGone {
+		clear(b.gone)
+		b.whole = true
+	}
+	b.gone[id] = Leave{Peer: p, LastSeen: lastSeen}
+	b.writer.due(b)
+}
+
+// Repin says under which pin the room goes on.
+func (b *Book) Repin(p pin.Pin) {
+	b.writer.mu.Lock()
+	defer b.writer.mu.Unlock()
+	b.pin, b.whole = p, true
+	b.writer.due(b)
+}
+
+// Settle says that nobody is expected any more: who was to come from the last owner and has not is gone.
+func (b *Book) Settle() {
+	b.writer.mu.Lock()
+	defer b.writer.mu.Unlock()
+	b.whole, b.settled = true, true
+	b.writer.due(b)
+}
+
+// Close ends the roster of a room that is empty. What is unwritten is written.
+func (b *Book) Close() {
+	b.writer.mu.Lock()
+	defer b.writer.mu.Unlock()
+	b.closed = true
+	if !b.writer.dirty[b] {
+		b.forget()
+	}
+}
+
+// Leave ends the roster of a room that goes on elsewhere. The next owner writes it.
+func (b *Book) Leave() {
+	b.writer.mu.Lock()
+	defer b.writer.mu.Unlock()
+	if !b.closed {
+		b.forget()
+	}
+}
+
+// forget needs mu.
+func (b *Book) forget() {
+	delete(b.writer.dirty, b)
+	if b.writer.books[b.room] == b {
+		delete(b.writer.books, b.room)
+	}
+}
+
+// Renew has the whole roster of a room written: the store may lack some of it.
+func (w *Writer) Renew(room ring.RoomID) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if b := w.books[room]; b != nil {
+		b.whole = true
+		w.due(b)
+	}
+}
+
+// Rewrite writes the whole roster of every room now. Without an error the store has all whose pins stand.
+func (w *Writer) Rewrite(ctx context.Context) error {
+	w.mu.Lock()
+	for _, b := range w.books {
+		b.whole = true
+		w.due(b)
+	}
+	w.mu.Unlock()
+	return w.Flush(ctx)
+}
+
+// Run writes what changes until ctx ends. It returns nil.
+func (w *Writer) Run(ctx context.Context) error {
+	failing := false
+	for {
+		select {
+		case <-ctx.Done():
+			return nil
+		case <-w.wake:
+		}
+		err := errUnwritten
+		w.panics.Survives(w.log, "writing rosters broke", func() { err = w.Flush(ctx) })
+		if (err != nil) != failing && ctx.Err() == nil { // one line per change
+			failing = err != nil
+			w.log.Warn("writing of rosters", "failing", failing, "error", err)
+		}
+		if !backoff.Sleep(ctx, Every) {
+			return nil
+		}
+	}
+}
+
+// Flush writes what is due now. An error means that some of it remains due, beside what is Fenced.
+func (w *Writer) Flush(ctx context.Context) error {
+	w.writing.Lock()
+	defer w.writing.Unlock()
+	if w.Store == nil {
+		return nil
+	}
+	ctx, cancel := context.WithTimeout(ctx, writeTimeout)
+	defer cancel()
+	for done := map[*Book]bool{}; ; {
+		w.seq++
+		books, changes := w.collect(done)
+		if len(books) == 0 {
+			return nil
+		}
+		if err := w.write(ctx, books, changes, done); err != nil {
+			return fmt.Errorf("write %d rosters: %w", len(books), err)
+		}
+	}
+}
+
+// collect takes up what is due, but for the books that are done.
+func (w *Writer) collect(done map[*Book]bool) (books []*Book, changes []Change) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	peers := 0
+	for b := range w.dirty {
+		if done[b] || peers >= maxPeers {
+			continue
+		}
+		c := Change{Room: b.room, Pin: b.pin, Seq: w.seq, Drop: slices.Collect(maps.Values(b.gone))}
+		if b.whole {
+			c.Settled = b.settled
+			c.Put = slices.Collect(maps.Values(b.peers))
+		} else {
+			c.After = b.written
+			for id := range b.changed {
+				c.Put = append(c.Put, b.peers[id])
+			}
+		}
+		peers += len(c.Put) + len(c.Drop)
+		b.whole = false
+		clear(b.changed)
+		clear(b.gone)
+		delete(w.dirty, b)
+		books, changes = append(books, b), append(changes, c)
+	}
+	return books, changes
+}
+
+// write settles what it was given whatever breaks.
+func (w *Writer) write(ctx context.Context, books []*Book, changes []Change, done map[*Book]bool) error {
+	outcomes := make([]Outcome, len(books))
+	defer func() { w.settle(books, changes, outcomes, done) }()
+	found, err := w.Store.WriteRosters(ctx, changes)
+	copy(outcomes, found)
+	return err
+}
+
+func (w *Writer) settle(books []*Book, changes []Change, outcomes []Outcome, done map[*Book]bool) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	for i, b := range books {
+		done[b] = outcomes[i] != Gap // What was too little is followed by the whole.
+		if outcomes[i] == Written {
+			b.written = changes[i].Seq
+		}
+		if b.closed && !w.dirty[b] && (outcomes[i] == Written || outcomes[i] == Fenced) {
+			b.forget()
+		}
+		if outcomes[i] == Written {
+			continue
+		}
+		b.whole = true
+		for _, l := range changes[i].Drop {
+			if _, back := b.peers[l.Peer.ID]; !back && len(b.gone) < maxGone {
+				b.gone[l.Peer.ID] = l
+			}
+		}
+		w.due(b)
+	}
+}

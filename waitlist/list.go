@@ -1,0 +1,149 @@
+package waitlist
+
+import (
+	"sync"
+	"time"
+
+	"github.com/holdfast-rtc/holdfast/ring"
+)
+
+// Word is what a waiting person is told.
+type Word struct {
+	Code  int // Gone, LetIn or TurnedAway; else the position
+	Place Place
+}
+
+// Member is a person in a List.
+type Member struct {
+	Room     ring.RoomID
+	Identity string
+	Cap      int
+	// Tell must not block. It is not called again for a place that the person was told.
+	Tell func(Word)
+
+	told Word
+}
+
+// List has the people who wait at one node. It is safe for concurrent use.
+type List struct {
+	// Dead reports whether a roster's pin, as text, is of a media node that is known to be dead. Grace is how long the people of
+	// such a node keep their places.
+	Dead  func(pin string) bool
+	Grace time.Duration
+
+	mu    sync.Mutex // guards rooms
+	rooms map[ring.RoomID]*line
+}
+
+type line struct {
+	people map[*Member]struct{}
+	roster string    // of the last answer
+	dead   time.Time // when its node was first known to be dead; zero while it lives
+}
+
+// Add puts a person into the list who was told of place.
+func (l *List) Add(w *Member, place Place) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.rooms == nil {
+		l.rooms = make(map[ring.RoomID]*line)
+	}
+	if l.rooms[w.Room] == nil {
+		l.rooms[w.Room] = &line{people: make(map[*Member]struct{})}
+	}
+	w.told = Word{Code: place.Position, Place: place}
+	l.rooms[w.Room].people[w] = struct{}{}
+}
+
+// Remove reports whether nobody else of this identity waits here.
+func (l *List) Remove(w *Member) (last bool) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	room := l.rooms[w.Room]
+	if room == nil {
+		return true
+	}
+	delete(room.people, w)
+	if len(room.people) == 0 {
+		delete(l.rooms, w.Room)
+	}
+	for other := range room.people {
+		if other.Identity == w.Identity {
+			return false
+		}
+	}
+	return true
+}
+
+// Len is how many wait.
+func (l *List) Len() (people int) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	for _, room := range l.rooms {
+		people += len(room.people)
+	}
+	return people
+}
+
+// Asked is what the node asks the store now.
+func (l *List) Asked(now time.Time) []Asked {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	asked := make([]Asked, 0, len(l.rooms))
+	for id, room := range l.rooms {
+		one := Asked{Room: id, Cap: NoCap, Dead: room.deadRoster(now, l)}
+		seen := make(map[string]struct{}, len(room.people))
+		for w := range room.people {
+			one.Cap = max(one.Cap, w.Cap)
+			if _, twice := seen[w.Identity]; !twice {
+				seen[w.Identity] = struct{}{}
+				one.Who = append(one.Who, w.Identity)
+			}
+		}
+		asked = append(asked, one)
+	}
+	return asked
+}
+
+func (r *line) deadRoster(now time.Time, l *List) string {
+	switch {
+	case r.roster == "" || !l.Dead(r.roster):
+		r.dead = time.Time{}
+	case r.dead.IsZero():
+		r.dead = now
+	case now.Sub(r.dead) > l.Grace:
+		return r.roster
+	}
+	return ""
+}
+
+// Heard tells people what the store answered. Rooms that did not answer are told nothing.
+func (l *List) Heard(asked []Asked, answers []Checked) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	for i, answer := range answers {
+		room := l.rooms[answer.Room]
+		if answer.Err != nil || room == nil || len(answer.Places) != len(asked[i].Who) {
+			continue
+		}
+		if room.roster != answer.Roster {
+			room.roster, room.dead = answer.Roster, time.Time{}
+		}
+		places := make(map[string]int, len(answer.Places))
+		for n, who := range asked[i].Who {
+			places[who] = answer.Places[n]
+		}
+		for w := range room.people {
+			code, ok := places[w.Identity]
+			if !ok {
+				continue // came meanwhile
+			}
+			word := Word{Code: code, Place: Place{Position: max(code, 0), Reason: answer.Reason, Pace: answer.Pace}}
+			if code > 0 && w.told.Place.Position == code && w.told.Place.Reason == answer.Reason && answer.Reason != NoCapacity {
+				continue
+			}
+			w.told = word
+			w.Tell(word)
+		}
+	}
+}

@@ -1,0 +1,155 @@
+// Package waitlist says what the waiting list of a room is: who asks to enter, what the store answers, and when waiting
+// people are told. A List keeps the people who wait at one signaling node.
+//
+// It promises that the check-ins of all rooms are one call of the store, that a person is told of each place once, and that
+// an estimate has a basis. It knows neither sockets nor Redis; who is let in is decided by the store's scripts.
+package waitlist
+
+import (
+	"errors"
+	"time"
+
+	"github.com/holdfast-rtc/holdfast/ring"
+)
+
+// NoCap is the cap of a room that anybody may enter.
+const NoCap = -1
+
+// CheckInEvery is how often a node checks in for the people who wait there. Who misses ten is dropped.
+const CheckInEvery = time.Second
+
+// ErrDoor comes beside a pin: the room has a door, so its cap decides who enters.
+var ErrDoor = errors.New("the room has a door")
+
+// Reason is why people wait.
+type Reason string
+
+// The reasons.
+const (
+	Full       Reason = "full"
+	Closed     Reason = "closed"      // nobody enters but by a moderator
+	NoCapacity Reason = "no_capacity" // no media node has headroom for the room
+)
+
+// Entry is a person who asks to enter a room.
+type Entry struct {
+	Identity string
+	Cap      int           // that the token or the server says; a moderator's wins
+	Host     bool          // runs the room: a closed door is open to the person
+	Wait     bool          // else nobody is put into the line
+	Ticket   int64         // of an earlier answer, for a store that forgot it; 0 for none
+	Hold     time.Duration // the room finds no media node: for so long nobody is let in
+}
+
+// Outcome is what became of an Entry.
+type Outcome int
+
+// The outcomes.
+const (
+	Refused Outcome = iota // there is no place, and the person does not wait
+	Waiting
+	Admitted // a place is reserved until the roster shows the person
+	Inside   // the person has a place already
+)
+
+// Answer is the store's to an Entry.
+type Answer struct {
+	Outcome Outcome
+	Place   Place
+	Ticket  int64
+	Roster  bool // the room's media node has written who is in it
+}
+
+// WaitError is an Answer that lets nobody in.
+type WaitError struct{ Answer Answer }
+
+func (e *WaitError) Error() string { return "the room is " + string(e.Answer.Place.Reason) }
+
+// Place is one in a line.
+type Place struct {
+	Position int // from 1
+	Reason   Reason
+	Pace     Pace
+}
+
+// Pace is how fast a line moved of late.
+type Pace struct {
+	Left  int           // people who were let in from the line
+	Since time.Duration // the first of them
+}
+
+// atLeast so many make a pace; fewer are chance.
+const atLeast = 3
+
+// Estimate is how long a position waits at that pace, 0 without a basis. A line that stands waits longer and longer.
+func (p Pace) Estimate(position int) time.Duration {
+	if p.Left < atLeast || p.Since <= 0 || position < 1 {
+		return 0
+	}
+	return time.Duration(position) * p.Since / time.Duration(p.Left)
+}
+
+// Asked are the people of one room who wait at a node.
+type Asked struct {
+	Room ring.RoomID
+	Cap  int
+	Dead string   // the pin, as text, of a roster whose media node is dead past the grace time; "" for none
+	Who  []string // identities
+}
+
+// What became of somebody who checked in.
+const (
+	Gone       = 0 // the store does not know the person
+	LetIn      = -1
+	TurnedAway = -2
+)
+
+// Checked is the store's answer to an Asked.
+type Checked struct {
+	Room   ring.RoomID
+	Reason Reason
+	Pace   Pace
+	Roster string // the pin, as text, of the media node that wrote the roster; "" for none
+	Places []int  // for each of Who: the position, or Gone, LetIn or TurnedAway
+	Err    error
+}
+
+// Deed is what a moderator does, or a node for a person.
+type Deed string
+
+// The deeds.
+const (
+	Look    Deed = "look"
+	Admit   Deed = "admit"   // in front of all others
+	Turn    Deed = "turn"    // away
+	Quit    Deed = "quit"    // the line, by the person
+	Release Deed = "release" // an admission that is not used
+	Keep    Deed = "keep"    // a place of somebody who leaves, for 10 s
+	Open    Deed = "open"    // the room found a media node
+	Change  Deed = "change"  // cap and closed
+)
+
+// Order is a deed at a room's door.
+type Order struct {
+	Deed     Deed
+	Identity string
+	Cap      *int  // nil leaves it; NoCap lifts it
+	Closed   *bool // nil leaves it
+}
+
+// Door is a room's, with the first of those who wait.
+type Door struct {
+	Done   bool // there was such a person
+	Cap    int  // that counts
+	Closed bool
+	Inside int // people with a place
+	Length int
+	Pace   Pace
+	Line   []Waiter
+}
+
+// Waiter is somebody in the line.
+type Waiter struct {
+	Identity string
+	Since    time.Time
+}

@@ -252,6 +252,64 @@ func (TransportState) EnumDescriptor() ([]byte, []int) {
 	return file_control_proto_rawDescGZIP(), []int{3}
 }
 
+type Act int32
+
+const (
+	Act_ACT_UNSPECIFIED Act = 0
+	Act_ACT_MUTE        Act = 1
+	Act_ACT_ASK_UNMUTE  Act = 2
+	Act_ACT_LOWER_HAND  Act = 3
+	Act_ACT_GRANT       Act = 4 // runs the room too, for as long as the peer is in it
+	Act_ACT_GIVE_UP     Act = 5 // runs the room no longer
+)
+
+// Enum value maps for Act.
+var (
+	Act_name = map[int32]string{
+		0: "ACT_UNSPECIFIED",
+		1: "ACT_MUTE",
+		2: "ACT_ASK_UNMUTE",
+		3: "ACT_LOWER_HAND",
+		4: "ACT_GRANT",
+		5: "ACT_GIVE_UP",
+	}
+	Act_value = map[string]int32{
+		"ACT_UNSPECIFIED": 0,
+		"ACT_MUTE":        1,
+		"ACT_ASK_UNMUTE":  2,
+		"ACT_LOWER_HAND":  3,
+		"ACT_GRANT":       4,
+		"ACT_GIVE_UP":     5,
+	}
+)
+
+func (x Act) Enum() *Act {
+	p := new(Act)
+	*p = x
+	return p
+}
+
+func (x Act) String() string {
+	return protoimpl.X.EnumStringOf(x.Descriptor(), protoreflect.EnumNumber(x))
+}
+
+func (Act) Descriptor() protoreflect.EnumDescriptor {
+	return file_control_proto_enumTypes[4].Descriptor()
+}
+
+func (Act) Type() protoreflect.EnumType {
+	return &file_control_proto_enumTypes[4]
+}
+
+func (x Act) Number() protoreflect.EnumNumber {
+	return protoreflect.EnumNumber(x)
+}
+
+// Deprecated: Use Act.Descriptor instead.
+func (Act) EnumDescriptor() ([]byte, []int) {
+	return file_control_proto_rawDescGZIP(), []int{4}
+}
+
 // Fence is pin.Fence: the higher (epoch, nonce) wins.
 type Fence struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
@@ -390,6 +448,8 @@ type EdgeMessage struct {
 	//	*EdgeMessage_Say
 	//	*EdgeMessage_Refresh
 	//	*EdgeMessage_Rename
+	//	*EdgeMessage_Hand
+	//	*EdgeMessage_React
 	Message       isEdgeMessage_Message `protobuf_oneof:"message"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
@@ -511,6 +571,24 @@ func (x *EdgeMessage) GetRename() *Rename {
 	return nil
 }
 
+func (x *EdgeMessage) GetHand() *Hand {
+	if x != nil {
+		if x, ok := x.Message.(*EdgeMessage_Hand); ok {
+			return x.Hand
+		}
+	}
+	return nil
+}
+
+func (x *EdgeMessage) GetReact() *React {
+	if x != nil {
+		if x, ok := x.Message.(*EdgeMessage_React); ok {
+			return x.React
+		}
+	}
+	return nil
+}
+
 type isEdgeMessage_Message interface {
 	isEdgeMessage_Message()
 }
@@ -547,6 +625,14 @@ type EdgeMessage_Rename struct {
 	Rename *Rename `protobuf:"bytes,9,opt,name=rename,proto3,oneof"`
 }
 
+type EdgeMessage_Hand struct {
+	Hand *Hand `protobuf:"bytes,10,opt,name=hand,proto3,oneof"`
+}
+
+type EdgeMessage_React struct {
+	React *React `protobuf:"bytes,11,opt,name=react,proto3,oneof"`
+}
+
 func (*EdgeMessage_Attach) isEdgeMessage_Message() {}
 
 func (*EdgeMessage_Offer) isEdgeMessage_Message() {}
@@ -563,6 +649,10 @@ func (*EdgeMessage_Refresh) isEdgeMessage_Message() {}
 
 func (*EdgeMessage_Rename) isEdgeMessage_Message() {}
 
+func (*EdgeMessage_Hand) isEdgeMessage_Message() {}
+
+func (*EdgeMessage_React) isEdgeMessage_Message() {}
+
 type Attach struct {
 	state        protoimpl.MessageState `protogen:"open.v1"`
 	Pin          *Pin                   `protobuf:"bytes,1,opt,name=pin,proto3" json:"pin,omitempty"`
@@ -573,13 +663,15 @@ type Attach struct {
 	CanSubscribe bool                   `protobuf:"varint,6,opt,name=can_subscribe,json=canSubscribe,proto3" json:"can_subscribe,omitempty"`
 	// The people an edge last saw in the room. At a re-homing they are kept in
 	// the roster as "expected" for the grace time, so that nobody flickers out
-	// and in again while the others are still on their way.
+	// and in again while the others are still on their way. Whose signaling node
+	// has named them under this pin already leaves them out.
 	Expected          []*Peer `protobuf:"bytes,7,rep,name=expected,proto3" json:"expected,omitempty"`
 	ExpectedSize      uint32  `protobuf:"varint,8,opt,name=expected_size,json=expectedSize,proto3" json:"expected_size,omitempty"`                     // people; when this attach opens the room, for how long its cost is reserved
 	ExpectedEgress    *Egress `protobuf:"bytes,9,opt,name=expected_egress,json=expectedEgress,proto3" json:"expected_egress,omitempty"`                // what placement reckoned the room to cost; without it the node reckons by expected_size
 	Unreserved        bool    `protobuf:"varint,10,opt,name=unreserved,proto3" json:"unreserved,omitempty"`                                            // the room is judged by its cost and then charged for what it sends only
 	Sources           uint32  `protobuf:"varint,11,opt,name=sources,proto3" json:"sources,omitempty"`                                                  // what may be published: bit 0 for SOURCE_MICROPHONE and so on; 0 is everything
 	PathBitsPerSecond uint64  `protobuf:"varint,12,opt,name=path_bits_per_second,json=pathBitsPerSecond,proto3" json:"path_bits_per_second,omitempty"` // what a node last found the peer's path to carry; 0: no limit is known
+	KnownRoster       uint64  `protobuf:"fixed64,13,opt,name=known_roster,json=knownRoster,proto3" json:"known_roster,omitempty"`                      // RosterDigest of what the client was told of the room; 0: nothing
 	unknownFields     protoimpl.UnknownFields
 	sizeCache         protoimpl.SizeCache
 }
@@ -698,6 +790,13 @@ func (x *Attach) GetPathBitsPerSecond() uint64 {
 	return 0
 }
 
+func (x *Attach) GetKnownRoster() uint64 {
+	if x != nil {
+		return x.KnownRoster
+	}
+	return 0
+}
+
 // Egress is headroom.Egress.
 type Egress struct {
 	state            protoimpl.MessageState `protogen:"open.v1"`
@@ -752,17 +851,20 @@ func (x *Egress) GetPacketsPerSecond() uint64 {
 }
 
 type Peer struct {
-	state         protoimpl.MessageState `protogen:"open.v1"`
-	Id            string                 `protobuf:"bytes,1,opt,name=id,proto3" json:"id,omitempty"`             // unique in the room, kept across edges and SFU nodes
-	Identity      string                 `protobuf:"bytes,2,opt,name=identity,proto3" json:"identity,omitempty"` // the token's subject
-	Name          string                 `protobuf:"bytes,3,opt,name=name,proto3" json:"name,omitempty"`         // shown to people
-	AudioMuted    bool                   `protobuf:"varint,4,opt,name=audio_muted,json=audioMuted,proto3" json:"audio_muted,omitempty"`
-	VideoMuted    bool                   `protobuf:"varint,5,opt,name=video_muted,json=videoMuted,proto3" json:"video_muted,omitempty"`
-	Metadata      string                 `protobuf:"bytes,6,opt,name=metadata,proto3" json:"metadata,omitempty"`                              // the token's metadata, opaque
-	ScreenShared  bool                   `protobuf:"varint,7,opt,name=screen_shared,json=screenShared,proto3" json:"screen_shared,omitempty"` // shows a screen now
-	Hidden        bool                   `protobuf:"varint,8,opt,name=hidden,proto3" json:"hidden,omitempty"`                                 // the others are not told of this peer
-	unknownFields protoimpl.UnknownFields
-	sizeCache     protoimpl.SizeCache
+	state            protoimpl.MessageState `protogen:"open.v1"`
+	Id               string                 `protobuf:"bytes,1,opt,name=id,proto3" json:"id,omitempty"`             // unique in the room, kept across edges and SFU nodes
+	Identity         string                 `protobuf:"bytes,2,opt,name=identity,proto3" json:"identity,omitempty"` // the token's subject
+	Name             string                 `protobuf:"bytes,3,opt,name=name,proto3" json:"name,omitempty"`         // shown to people
+	AudioMuted       bool                   `protobuf:"varint,4,opt,name=audio_muted,json=audioMuted,proto3" json:"audio_muted,omitempty"`
+	VideoMuted       bool                   `protobuf:"varint,5,opt,name=video_muted,json=videoMuted,proto3" json:"video_muted,omitempty"`
+	Metadata         string                 `protobuf:"bytes,6,opt,name=metadata,proto3" json:"metadata,omitempty"`                                              // the token's metadata, opaque
+	ScreenShared     bool                   `protobuf:"varint,7,opt,name=screen_shared,json=screenShared,proto3" json:"screen_shared,omitempty"`                 // shows a screen now
+	Hidden           bool                   `protobuf:"varint,8,opt,name=hidden,proto3" json:"hidden,omitempty"`                                                 // the others are not told of this peer
+	HandRaisedUnixMs int64                  `protobuf:"varint,9,opt,name=hand_raised_unix_ms,json=handRaisedUnixMs,proto3" json:"hand_raised_unix_ms,omitempty"` // by the owner's clock, never the same for two; 0: not raised
+	Silenced         uint32                 `protobuf:"varint,10,opt,name=silenced,proto3" json:"silenced,omitempty"`                                            // sources that a moderator muted and the peer has not unmuted since; bits as of Attach.sources
+	Moderator        bool                   `protobuf:"varint,11,opt,name=moderator,proto3" json:"moderator,omitempty"`                                          // runs the room
+	unknownFields    protoimpl.UnknownFields
+	sizeCache        protoimpl.SizeCache
 }
 
 func (x *Peer) Reset() {
@@ -847,6 +949,27 @@ func (x *Peer) GetScreenShared() bool {
 func (x *Peer) GetHidden() bool {
 	if x != nil {
 		return x.Hidden
+	}
+	return false
+}
+
+func (x *Peer) GetHandRaisedUnixMs() int64 {
+	if x != nil {
+		return x.HandRaisedUnixMs
+	}
+	return 0
+}
+
+func (x *Peer) GetSilenced() uint32 {
+	if x != nil {
+		return x.Silenced
+	}
+	return 0
+}
+
+func (x *Peer) GetModerator() bool {
+	if x != nil {
+		return x.Moderator
 	}
 	return false
 }
@@ -1318,6 +1441,96 @@ func (x *Say) GetId() string {
 	return ""
 }
 
+// Hand raises or lowers the peer's hand.
+type Hand struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Raised        bool                   `protobuf:"varint,1,opt,name=raised,proto3" json:"raised,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *Hand) Reset() {
+	*x = Hand{}
+	mi := &file_control_proto_msgTypes[14]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *Hand) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*Hand) ProtoMessage() {}
+
+func (x *Hand) ProtoReflect() protoreflect.Message {
+	mi := &file_control_proto_msgTypes[14]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use Hand.ProtoReflect.Descriptor instead.
+func (*Hand) Descriptor() ([]byte, []int) {
+	return file_control_proto_rawDescGZIP(), []int{14}
+}
+
+func (x *Hand) GetRaised() bool {
+	if x != nil {
+		return x.Raised
+	}
+	return false
+}
+
+// React shows everybody an emoji for a moment.
+type React struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Emoji         string                 `protobuf:"bytes,1,opt,name=emoji,proto3" json:"emoji,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *React) Reset() {
+	*x = React{}
+	mi := &file_control_proto_msgTypes[15]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *React) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*React) ProtoMessage() {}
+
+func (x *React) ProtoReflect() protoreflect.Message {
+	mi := &file_control_proto_msgTypes[15]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use React.ProtoReflect.Descriptor instead.
+func (*React) Descriptor() ([]byte, []int) {
+	return file_control_proto_rawDescGZIP(), []int{15}
+}
+
+func (x *React) GetEmoji() string {
+	if x != nil {
+		return x.Emoji
+	}
+	return ""
+}
+
 // Refresh says that receive m-lines of the client show nothing though they
 // should: their publishers are asked for a keyframe and the slots armed anew.
 type Refresh struct {
@@ -1329,7 +1542,7 @@ type Refresh struct {
 
 func (x *Refresh) Reset() {
 	*x = Refresh{}
-	mi := &file_control_proto_msgTypes[14]
+	mi := &file_control_proto_msgTypes[16]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1341,7 +1554,7 @@ func (x *Refresh) String() string {
 func (*Refresh) ProtoMessage() {}
 
 func (x *Refresh) ProtoReflect() protoreflect.Message {
-	mi := &file_control_proto_msgTypes[14]
+	mi := &file_control_proto_msgTypes[16]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1354,7 +1567,7 @@ func (x *Refresh) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Refresh.ProtoReflect.Descriptor instead.
 func (*Refresh) Descriptor() ([]byte, []int) {
-	return file_control_proto_rawDescGZIP(), []int{14}
+	return file_control_proto_rawDescGZIP(), []int{16}
 }
 
 func (x *Refresh) GetMids() []string {
@@ -1387,6 +1600,9 @@ type PeerEvent struct {
 	//	*PeerEvent_Chat
 	//	*PeerEvent_Reoffer
 	//	*PeerEvent_Path
+	//	*PeerEvent_Silenced
+	//	*PeerEvent_UnmuteAsked
+	//	*PeerEvent_Reactions
 	//	*PeerEvent_Egress
 	Event         isPeerEvent_Event `protobuf_oneof:"event"`
 	unknownFields protoimpl.UnknownFields
@@ -1395,7 +1611,7 @@ type PeerEvent struct {
 
 func (x *PeerEvent) Reset() {
 	*x = PeerEvent{}
-	mi := &file_control_proto_msgTypes[15]
+	mi := &file_control_proto_msgTypes[17]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1407,7 +1623,7 @@ func (x *PeerEvent) String() string {
 func (*PeerEvent) ProtoMessage() {}
 
 func (x *PeerEvent) ProtoReflect() protoreflect.Message {
-	mi := &file_control_proto_msgTypes[15]
+	mi := &file_control_proto_msgTypes[17]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1420,7 +1636,7 @@ func (x *PeerEvent) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use PeerEvent.ProtoReflect.Descriptor instead.
 func (*PeerEvent) Descriptor() ([]byte, []int) {
-	return file_control_proto_rawDescGZIP(), []int{15}
+	return file_control_proto_rawDescGZIP(), []int{17}
 }
 
 func (x *PeerEvent) GetFence() *Fence {
@@ -1570,6 +1786,33 @@ func (x *PeerEvent) GetPath() *Path {
 	return nil
 }
 
+func (x *PeerEvent) GetSilenced() *Silenced {
+	if x != nil {
+		if x, ok := x.Event.(*PeerEvent_Silenced); ok {
+			return x.Silenced
+		}
+	}
+	return nil
+}
+
+func (x *PeerEvent) GetUnmuteAsked() *UnmuteAsked {
+	if x != nil {
+		if x, ok := x.Event.(*PeerEvent_UnmuteAsked); ok {
+			return x.UnmuteAsked
+		}
+	}
+	return nil
+}
+
+func (x *PeerEvent) GetReactions() *Reactions {
+	if x != nil {
+		if x, ok := x.Event.(*PeerEvent_Reactions); ok {
+			return x.Reactions
+		}
+	}
+	return nil
+}
+
 func (x *PeerEvent) GetEgress() *Egress {
 	if x != nil {
 		if x, ok := x.Event.(*PeerEvent_Egress); ok {
@@ -1639,6 +1882,18 @@ type PeerEvent_Path struct {
 	Path *Path `protobuf:"bytes,17,opt,name=path,proto3,oneof"` // what the peer's path carries, for the node that comes next; when it has changed by a quarter
 }
 
+type PeerEvent_Silenced struct {
+	Silenced *Silenced `protobuf:"bytes,18,opt,name=silenced,proto3,oneof"`
+}
+
+type PeerEvent_UnmuteAsked struct {
+	UnmuteAsked *UnmuteAsked `protobuf:"bytes,19,opt,name=unmute_asked,json=unmuteAsked,proto3,oneof"`
+}
+
+type PeerEvent_Reactions struct {
+	Reactions *Reactions `protobuf:"bytes,20,opt,name=reactions,proto3,oneof"`
+}
+
 type PeerEvent_Egress struct {
 	Egress *Egress `protobuf:"bytes,16,opt,name=egress,proto3,oneof"` // of the room, measured: for whoever has to move it; at most every 2 s, when it has changed by a quarter
 }
@@ -1671,6 +1926,12 @@ func (*PeerEvent_Reoffer) isPeerEvent_Event() {}
 
 func (*PeerEvent_Path) isPeerEvent_Event() {}
 
+func (*PeerEvent_Silenced) isPeerEvent_Event() {}
+
+func (*PeerEvent_UnmuteAsked) isPeerEvent_Event() {}
+
+func (*PeerEvent_Reactions) isPeerEvent_Event() {}
+
 func (*PeerEvent_Egress) isPeerEvent_Event() {}
 
 type Attached struct {
@@ -1682,13 +1943,14 @@ type Attached struct {
 	Slots             []*Slot                `protobuf:"bytes,5,rep,name=slots,proto3" json:"slots,omitempty"`                                                       // the present table of a resumed peer
 	Egress            *Egress                `protobuf:"bytes,6,opt,name=egress,proto3" json:"egress,omitempty"`                                                     // of the room, as last told; absent before it was measured
 	PathBitsPerSecond uint64                 `protobuf:"varint,7,opt,name=path_bits_per_second,json=pathBitsPerSecond,proto3" json:"path_bits_per_second,omitempty"` // as last told of this peer
+	RosterKnown       bool                   `protobuf:"varint,8,opt,name=roster_known,json=rosterKnown,proto3" json:"roster_known,omitempty"`                       // the roster is that of Attach.known_roster, and left out
 	unknownFields     protoimpl.UnknownFields
 	sizeCache         protoimpl.SizeCache
 }
 
 func (x *Attached) Reset() {
 	*x = Attached{}
-	mi := &file_control_proto_msgTypes[16]
+	mi := &file_control_proto_msgTypes[18]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1700,7 +1962,7 @@ func (x *Attached) String() string {
 func (*Attached) ProtoMessage() {}
 
 func (x *Attached) ProtoReflect() protoreflect.Message {
-	mi := &file_control_proto_msgTypes[16]
+	mi := &file_control_proto_msgTypes[18]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1713,7 +1975,7 @@ func (x *Attached) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Attached.ProtoReflect.Descriptor instead.
 func (*Attached) Descriptor() ([]byte, []int) {
-	return file_control_proto_rawDescGZIP(), []int{16}
+	return file_control_proto_rawDescGZIP(), []int{18}
 }
 
 func (x *Attached) GetPeer() string {
@@ -1765,6 +2027,13 @@ func (x *Attached) GetPathBitsPerSecond() uint64 {
 	return 0
 }
 
+func (x *Attached) GetRosterKnown() bool {
+	if x != nil {
+		return x.RosterKnown
+	}
+	return false
+}
+
 // Path is the estimate of what one peer's path carries.
 type Path struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
@@ -1775,7 +2044,7 @@ type Path struct {
 
 func (x *Path) Reset() {
 	*x = Path{}
-	mi := &file_control_proto_msgTypes[17]
+	mi := &file_control_proto_msgTypes[19]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1787,7 +2056,7 @@ func (x *Path) String() string {
 func (*Path) ProtoMessage() {}
 
 func (x *Path) ProtoReflect() protoreflect.Message {
-	mi := &file_control_proto_msgTypes[17]
+	mi := &file_control_proto_msgTypes[19]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1800,7 +2069,7 @@ func (x *Path) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Path.ProtoReflect.Descriptor instead.
 func (*Path) Descriptor() ([]byte, []int) {
-	return file_control_proto_rawDescGZIP(), []int{17}
+	return file_control_proto_rawDescGZIP(), []int{19}
 }
 
 func (x *Path) GetBitsPerSecond() uint64 {
@@ -1821,7 +2090,7 @@ type Refused struct {
 
 func (x *Refused) Reset() {
 	*x = Refused{}
-	mi := &file_control_proto_msgTypes[18]
+	mi := &file_control_proto_msgTypes[20]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1833,7 +2102,7 @@ func (x *Refused) String() string {
 func (*Refused) ProtoMessage() {}
 
 func (x *Refused) ProtoReflect() protoreflect.Message {
-	mi := &file_control_proto_msgTypes[18]
+	mi := &file_control_proto_msgTypes[20]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1846,7 +2115,7 @@ func (x *Refused) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Refused.ProtoReflect.Descriptor instead.
 func (*Refused) Descriptor() ([]byte, []int) {
-	return file_control_proto_rawDescGZIP(), []int{18}
+	return file_control_proto_rawDescGZIP(), []int{20}
 }
 
 func (x *Refused) GetCode() Refusal {
@@ -1880,7 +2149,7 @@ type Answer struct {
 
 func (x *Answer) Reset() {
 	*x = Answer{}
-	mi := &file_control_proto_msgTypes[19]
+	mi := &file_control_proto_msgTypes[21]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1892,7 +2161,7 @@ func (x *Answer) String() string {
 func (*Answer) ProtoMessage() {}
 
 func (x *Answer) ProtoReflect() protoreflect.Message {
-	mi := &file_control_proto_msgTypes[19]
+	mi := &file_control_proto_msgTypes[21]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1905,7 +2174,7 @@ func (x *Answer) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Answer.ProtoReflect.Descriptor instead.
 func (*Answer) Descriptor() ([]byte, []int) {
-	return file_control_proto_rawDescGZIP(), []int{19}
+	return file_control_proto_rawDescGZIP(), []int{21}
 }
 
 func (x *Answer) GetOfferId() string {
@@ -1933,7 +2202,7 @@ type OfferRejected struct {
 
 func (x *OfferRejected) Reset() {
 	*x = OfferRejected{}
-	mi := &file_control_proto_msgTypes[20]
+	mi := &file_control_proto_msgTypes[22]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1945,7 +2214,7 @@ func (x *OfferRejected) String() string {
 func (*OfferRejected) ProtoMessage() {}
 
 func (x *OfferRejected) ProtoReflect() protoreflect.Message {
-	mi := &file_control_proto_msgTypes[20]
+	mi := &file_control_proto_msgTypes[22]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1958,7 +2227,7 @@ func (x *OfferRejected) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use OfferRejected.ProtoReflect.Descriptor instead.
 func (*OfferRejected) Descriptor() ([]byte, []int) {
-	return file_control_proto_rawDescGZIP(), []int{20}
+	return file_control_proto_rawDescGZIP(), []int{22}
 }
 
 func (x *OfferRejected) GetOfferId() string {
@@ -1997,7 +2266,7 @@ type Slot struct {
 
 func (x *Slot) Reset() {
 	*x = Slot{}
-	mi := &file_control_proto_msgTypes[21]
+	mi := &file_control_proto_msgTypes[23]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2009,7 +2278,7 @@ func (x *Slot) String() string {
 func (*Slot) ProtoMessage() {}
 
 func (x *Slot) ProtoReflect() protoreflect.Message {
-	mi := &file_control_proto_msgTypes[21]
+	mi := &file_control_proto_msgTypes[23]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2022,7 +2291,7 @@ func (x *Slot) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Slot.ProtoReflect.Descriptor instead.
 func (*Slot) Descriptor() ([]byte, []int) {
-	return file_control_proto_rawDescGZIP(), []int{21}
+	return file_control_proto_rawDescGZIP(), []int{23}
 }
 
 func (x *Slot) GetMid() string {
@@ -2070,7 +2339,7 @@ type SlotTable struct {
 
 func (x *SlotTable) Reset() {
 	*x = SlotTable{}
-	mi := &file_control_proto_msgTypes[22]
+	mi := &file_control_proto_msgTypes[24]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2082,7 +2351,7 @@ func (x *SlotTable) String() string {
 func (*SlotTable) ProtoMessage() {}
 
 func (x *SlotTable) ProtoReflect() protoreflect.Message {
-	mi := &file_control_proto_msgTypes[22]
+	mi := &file_control_proto_msgTypes[24]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2095,7 +2364,7 @@ func (x *SlotTable) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use SlotTable.ProtoReflect.Descriptor instead.
 func (*SlotTable) Descriptor() ([]byte, []int) {
-	return file_control_proto_rawDescGZIP(), []int{22}
+	return file_control_proto_rawDescGZIP(), []int{24}
 }
 
 func (x *SlotTable) GetSlots() []*Slot {
@@ -2124,7 +2393,7 @@ type Lack struct {
 
 func (x *Lack) Reset() {
 	*x = Lack{}
-	mi := &file_control_proto_msgTypes[23]
+	mi := &file_control_proto_msgTypes[25]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2136,7 +2405,7 @@ func (x *Lack) String() string {
 func (*Lack) ProtoMessage() {}
 
 func (x *Lack) ProtoReflect() protoreflect.Message {
-	mi := &file_control_proto_msgTypes[23]
+	mi := &file_control_proto_msgTypes[25]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2149,7 +2418,7 @@ func (x *Lack) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Lack.ProtoReflect.Descriptor instead.
 func (*Lack) Descriptor() ([]byte, []int) {
-	return file_control_proto_rawDescGZIP(), []int{23}
+	return file_control_proto_rawDescGZIP(), []int{25}
 }
 
 func (x *Lack) GetPeer() string {
@@ -2182,7 +2451,7 @@ type Roster struct {
 
 func (x *Roster) Reset() {
 	*x = Roster{}
-	mi := &file_control_proto_msgTypes[24]
+	mi := &file_control_proto_msgTypes[26]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2194,7 +2463,7 @@ func (x *Roster) String() string {
 func (*Roster) ProtoMessage() {}
 
 func (x *Roster) ProtoReflect() protoreflect.Message {
-	mi := &file_control_proto_msgTypes[24]
+	mi := &file_control_proto_msgTypes[26]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2207,7 +2476,7 @@ func (x *Roster) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Roster.ProtoReflect.Descriptor instead.
 func (*Roster) Descriptor() ([]byte, []int) {
-	return file_control_proto_rawDescGZIP(), []int{24}
+	return file_control_proto_rawDescGZIP(), []int{26}
 }
 
 func (x *Roster) GetPeers() []*Peer {
@@ -2231,7 +2500,7 @@ type RosterChange struct {
 
 func (x *RosterChange) Reset() {
 	*x = RosterChange{}
-	mi := &file_control_proto_msgTypes[25]
+	mi := &file_control_proto_msgTypes[27]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2243,7 +2512,7 @@ func (x *RosterChange) String() string {
 func (*RosterChange) ProtoMessage() {}
 
 func (x *RosterChange) ProtoReflect() protoreflect.Message {
-	mi := &file_control_proto_msgTypes[25]
+	mi := &file_control_proto_msgTypes[27]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2256,7 +2525,7 @@ func (x *RosterChange) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RosterChange.ProtoReflect.Descriptor instead.
 func (*RosterChange) Descriptor() ([]byte, []int) {
-	return file_control_proto_rawDescGZIP(), []int{25}
+	return file_control_proto_rawDescGZIP(), []int{27}
 }
 
 func (x *RosterChange) GetChange() isRosterChange_Change {
@@ -2324,7 +2593,7 @@ type Speakers struct {
 
 func (x *Speakers) Reset() {
 	*x = Speakers{}
-	mi := &file_control_proto_msgTypes[26]
+	mi := &file_control_proto_msgTypes[28]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2336,7 +2605,7 @@ func (x *Speakers) String() string {
 func (*Speakers) ProtoMessage() {}
 
 func (x *Speakers) ProtoReflect() protoreflect.Message {
-	mi := &file_control_proto_msgTypes[26]
+	mi := &file_control_proto_msgTypes[28]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2349,7 +2618,7 @@ func (x *Speakers) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Speakers.ProtoReflect.Descriptor instead.
 func (*Speakers) Descriptor() ([]byte, []int) {
-	return file_control_proto_rawDescGZIP(), []int{26}
+	return file_control_proto_rawDescGZIP(), []int{28}
 }
 
 func (x *Speakers) GetSpeakers() []*Speaker {
@@ -2369,7 +2638,7 @@ type Speaker struct {
 
 func (x *Speaker) Reset() {
 	*x = Speaker{}
-	mi := &file_control_proto_msgTypes[27]
+	mi := &file_control_proto_msgTypes[29]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2381,7 +2650,7 @@ func (x *Speaker) String() string {
 func (*Speaker) ProtoMessage() {}
 
 func (x *Speaker) ProtoReflect() protoreflect.Message {
-	mi := &file_control_proto_msgTypes[27]
+	mi := &file_control_proto_msgTypes[29]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2394,7 +2663,7 @@ func (x *Speaker) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Speaker.ProtoReflect.Descriptor instead.
 func (*Speaker) Descriptor() ([]byte, []int) {
-	return file_control_proto_rawDescGZIP(), []int{27}
+	return file_control_proto_rawDescGZIP(), []int{29}
 }
 
 func (x *Speaker) GetPeer() string {
@@ -2420,7 +2689,7 @@ type Transport struct {
 
 func (x *Transport) Reset() {
 	*x = Transport{}
-	mi := &file_control_proto_msgTypes[28]
+	mi := &file_control_proto_msgTypes[30]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2432,7 +2701,7 @@ func (x *Transport) String() string {
 func (*Transport) ProtoMessage() {}
 
 func (x *Transport) ProtoReflect() protoreflect.Message {
-	mi := &file_control_proto_msgTypes[28]
+	mi := &file_control_proto_msgTypes[30]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2445,7 +2714,7 @@ func (x *Transport) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Transport.ProtoReflect.Descriptor instead.
 func (*Transport) Descriptor() ([]byte, []int) {
-	return file_control_proto_rawDescGZIP(), []int{28}
+	return file_control_proto_rawDescGZIP(), []int{30}
 }
 
 func (x *Transport) GetState() TransportState {
@@ -2471,7 +2740,7 @@ type Chat struct {
 
 func (x *Chat) Reset() {
 	*x = Chat{}
-	mi := &file_control_proto_msgTypes[29]
+	mi := &file_control_proto_msgTypes[31]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2483,7 +2752,7 @@ func (x *Chat) String() string {
 func (*Chat) ProtoMessage() {}
 
 func (x *Chat) ProtoReflect() protoreflect.Message {
-	mi := &file_control_proto_msgTypes[29]
+	mi := &file_control_proto_msgTypes[31]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2496,7 +2765,7 @@ func (x *Chat) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Chat.ProtoReflect.Descriptor instead.
 func (*Chat) Descriptor() ([]byte, []int) {
-	return file_control_proto_rawDescGZIP(), []int{29}
+	return file_control_proto_rawDescGZIP(), []int{31}
 }
 
 func (x *Chat) GetPeer() string {
@@ -2541,6 +2810,211 @@ func (x *Chat) GetId() string {
 	return ""
 }
 
+// Silenced says that a moderator muted a source of the peer: nothing of it is
+// forwarded until the peer unmutes it.
+type Silenced struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Source        Source                 `protobuf:"varint,1,opt,name=source,proto3,enum=holdfast.control.v1.Source" json:"source,omitempty"`
+	By            string                 `protobuf:"bytes,2,opt,name=by,proto3" json:"by,omitempty"` // the moderator's name; may be empty
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *Silenced) Reset() {
+	*x = Silenced{}
+	mi := &file_control_proto_msgTypes[32]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *Silenced) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*Silenced) ProtoMessage() {}
+
+func (x *Silenced) ProtoReflect() protoreflect.Message {
+	mi := &file_control_proto_msgTypes[32]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use Silenced.ProtoReflect.Descriptor instead.
+func (*Silenced) Descriptor() ([]byte, []int) {
+	return file_control_proto_rawDescGZIP(), []int{32}
+}
+
+func (x *Silenced) GetSource() Source {
+	if x != nil {
+		return x.Source
+	}
+	return Source_SOURCE_UNSPECIFIED
+}
+
+func (x *Silenced) GetBy() string {
+	if x != nil {
+		return x.By
+	}
+	return ""
+}
+
+// UnmuteAsked says that a moderator asks the peer to unmute a source.
+type UnmuteAsked struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Source        Source                 `protobuf:"varint,1,opt,name=source,proto3,enum=holdfast.control.v1.Source" json:"source,omitempty"`
+	By            string                 `protobuf:"bytes,2,opt,name=by,proto3" json:"by,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *UnmuteAsked) Reset() {
+	*x = UnmuteAsked{}
+	mi := &file_control_proto_msgTypes[33]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *UnmuteAsked) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*UnmuteAsked) ProtoMessage() {}
+
+func (x *UnmuteAsked) ProtoReflect() protoreflect.Message {
+	mi := &file_control_proto_msgTypes[33]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use UnmuteAsked.ProtoReflect.Descriptor instead.
+func (*UnmuteAsked) Descriptor() ([]byte, []int) {
+	return file_control_proto_rawDescGZIP(), []int{33}
+}
+
+func (x *UnmuteAsked) GetSource() Source {
+	if x != nil {
+		return x.Source
+	}
+	return Source_SOURCE_UNSPECIFIED
+}
+
+func (x *UnmuteAsked) GetBy() string {
+	if x != nil {
+		return x.By
+	}
+	return ""
+}
+
+// Reactions are those of a moment, told to everybody who is attached. Nothing
+// is kept of them.
+type Reactions struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Reactions     []*Reaction            `protobuf:"bytes,1,rep,name=reactions,proto3" json:"reactions,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *Reactions) Reset() {
+	*x = Reactions{}
+	mi := &file_control_proto_msgTypes[34]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *Reactions) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*Reactions) ProtoMessage() {}
+
+func (x *Reactions) ProtoReflect() protoreflect.Message {
+	mi := &file_control_proto_msgTypes[34]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use Reactions.ProtoReflect.Descriptor instead.
+func (*Reactions) Descriptor() ([]byte, []int) {
+	return file_control_proto_rawDescGZIP(), []int{34}
+}
+
+func (x *Reactions) GetReactions() []*Reaction {
+	if x != nil {
+		return x.Reactions
+	}
+	return nil
+}
+
+type Reaction struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Peer          string                 `protobuf:"bytes,1,opt,name=peer,proto3" json:"peer,omitempty"`
+	Emoji         string                 `protobuf:"bytes,2,opt,name=emoji,proto3" json:"emoji,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *Reaction) Reset() {
+	*x = Reaction{}
+	mi := &file_control_proto_msgTypes[35]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *Reaction) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*Reaction) ProtoMessage() {}
+
+func (x *Reaction) ProtoReflect() protoreflect.Message {
+	mi := &file_control_proto_msgTypes[35]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use Reaction.ProtoReflect.Descriptor instead.
+func (*Reaction) Descriptor() ([]byte, []int) {
+	return file_control_proto_rawDescGZIP(), []int{35}
+}
+
+func (x *Reaction) GetPeer() string {
+	if x != nil {
+		return x.Peer
+	}
+	return ""
+}
+
+func (x *Reaction) GetEmoji() string {
+	if x != nil {
+		return x.Emoji
+	}
+	return ""
+}
+
 // Reoffer asks the client for a new offer: what it publishes does not arrive in a
 // form that the node can forward.
 type Reoffer struct {
@@ -2553,7 +3027,7 @@ type Reoffer struct {
 
 func (x *Reoffer) Reset() {
 	*x = Reoffer{}
-	mi := &file_control_proto_msgTypes[30]
+	mi := &file_control_proto_msgTypes[36]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2565,7 +3039,7 @@ func (x *Reoffer) String() string {
 func (*Reoffer) ProtoMessage() {}
 
 func (x *Reoffer) ProtoReflect() protoreflect.Message {
-	mi := &file_control_proto_msgTypes[30]
+	mi := &file_control_proto_msgTypes[36]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2578,7 +3052,7 @@ func (x *Reoffer) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Reoffer.ProtoReflect.Descriptor instead.
 func (*Reoffer) Descriptor() ([]byte, []int) {
-	return file_control_proto_rawDescGZIP(), []int{30}
+	return file_control_proto_rawDescGZIP(), []int{36}
 }
 
 func (x *Reoffer) GetMids() []string {
@@ -2604,7 +3078,7 @@ type Fenced struct {
 
 func (x *Fenced) Reset() {
 	*x = Fenced{}
-	mi := &file_control_proto_msgTypes[31]
+	mi := &file_control_proto_msgTypes[37]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2616,7 +3090,7 @@ func (x *Fenced) String() string {
 func (*Fenced) ProtoMessage() {}
 
 func (x *Fenced) ProtoReflect() protoreflect.Message {
-	mi := &file_control_proto_msgTypes[31]
+	mi := &file_control_proto_msgTypes[37]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2629,7 +3103,7 @@ func (x *Fenced) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Fenced.ProtoReflect.Descriptor instead.
 func (*Fenced) Descriptor() ([]byte, []int) {
-	return file_control_proto_rawDescGZIP(), []int{31}
+	return file_control_proto_rawDescGZIP(), []int{37}
 }
 
 func (x *Fenced) GetCurrent() *Fence {
@@ -2648,7 +3122,7 @@ type Closed struct {
 
 func (x *Closed) Reset() {
 	*x = Closed{}
-	mi := &file_control_proto_msgTypes[32]
+	mi := &file_control_proto_msgTypes[38]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2660,7 +3134,7 @@ func (x *Closed) String() string {
 func (*Closed) ProtoMessage() {}
 
 func (x *Closed) ProtoReflect() protoreflect.Message {
-	mi := &file_control_proto_msgTypes[32]
+	mi := &file_control_proto_msgTypes[38]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2673,7 +3147,7 @@ func (x *Closed) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Closed.ProtoReflect.Descriptor instead.
 func (*Closed) Descriptor() ([]byte, []int) {
-	return file_control_proto_rawDescGZIP(), []int{32}
+	return file_control_proto_rawDescGZIP(), []int{38}
 }
 
 func (x *Closed) GetReason() string {
@@ -2692,7 +3166,7 @@ type WatchRequest struct {
 
 func (x *WatchRequest) Reset() {
 	*x = WatchRequest{}
-	mi := &file_control_proto_msgTypes[33]
+	mi := &file_control_proto_msgTypes[39]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2704,7 +3178,7 @@ func (x *WatchRequest) String() string {
 func (*WatchRequest) ProtoMessage() {}
 
 func (x *WatchRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_control_proto_msgTypes[33]
+	mi := &file_control_proto_msgTypes[39]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2717,7 +3191,7 @@ func (x *WatchRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use WatchRequest.ProtoReflect.Descriptor instead.
 func (*WatchRequest) Descriptor() ([]byte, []int) {
-	return file_control_proto_rawDescGZIP(), []int{33}
+	return file_control_proto_rawDescGZIP(), []int{39}
 }
 
 func (x *WatchRequest) GetEdge() string {
@@ -2739,7 +3213,7 @@ type Beat struct {
 
 func (x *Beat) Reset() {
 	*x = Beat{}
-	mi := &file_control_proto_msgTypes[34]
+	mi := &file_control_proto_msgTypes[40]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2751,7 +3225,7 @@ func (x *Beat) String() string {
 func (*Beat) ProtoMessage() {}
 
 func (x *Beat) ProtoReflect() protoreflect.Message {
-	mi := &file_control_proto_msgTypes[34]
+	mi := &file_control_proto_msgTypes[40]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2764,7 +3238,7 @@ func (x *Beat) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Beat.ProtoReflect.Descriptor instead.
 func (*Beat) Descriptor() ([]byte, []int) {
-	return file_control_proto_rawDescGZIP(), []int{34}
+	return file_control_proto_rawDescGZIP(), []int{40}
 }
 
 func (x *Beat) GetNode() string {
@@ -2804,7 +3278,7 @@ type RoomsRequest struct {
 
 func (x *RoomsRequest) Reset() {
 	*x = RoomsRequest{}
-	mi := &file_control_proto_msgTypes[35]
+	mi := &file_control_proto_msgTypes[41]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2816,7 +3290,7 @@ func (x *RoomsRequest) String() string {
 func (*RoomsRequest) ProtoMessage() {}
 
 func (x *RoomsRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_control_proto_msgTypes[35]
+	mi := &file_control_proto_msgTypes[41]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2829,7 +3303,7 @@ func (x *RoomsRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RoomsRequest.ProtoReflect.Descriptor instead.
 func (*RoomsRequest) Descriptor() ([]byte, []int) {
-	return file_control_proto_rawDescGZIP(), []int{35}
+	return file_control_proto_rawDescGZIP(), []int{41}
 }
 
 func (x *RoomsRequest) GetMedia() bool {
@@ -2850,7 +3324,7 @@ type RoomsReply struct {
 
 func (x *RoomsReply) Reset() {
 	*x = RoomsReply{}
-	mi := &file_control_proto_msgTypes[36]
+	mi := &file_control_proto_msgTypes[42]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2862,7 +3336,7 @@ func (x *RoomsReply) String() string {
 func (*RoomsReply) ProtoMessage() {}
 
 func (x *RoomsReply) ProtoReflect() protoreflect.Message {
-	mi := &file_control_proto_msgTypes[36]
+	mi := &file_control_proto_msgTypes[42]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2875,7 +3349,7 @@ func (x *RoomsReply) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RoomsReply.ProtoReflect.Descriptor instead.
 func (*RoomsReply) Descriptor() ([]byte, []int) {
-	return file_control_proto_rawDescGZIP(), []int{36}
+	return file_control_proto_rawDescGZIP(), []int{42}
 }
 
 func (x *RoomsReply) GetNode() string {
@@ -2913,7 +3387,7 @@ type HeldRoom struct {
 
 func (x *HeldRoom) Reset() {
 	*x = HeldRoom{}
-	mi := &file_control_proto_msgTypes[37]
+	mi := &file_control_proto_msgTypes[43]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2925,7 +3399,7 @@ func (x *HeldRoom) String() string {
 func (*HeldRoom) ProtoMessage() {}
 
 func (x *HeldRoom) ProtoReflect() protoreflect.Message {
-	mi := &file_control_proto_msgTypes[37]
+	mi := &file_control_proto_msgTypes[43]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2938,7 +3412,7 @@ func (x *HeldRoom) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use HeldRoom.ProtoReflect.Descriptor instead.
 func (*HeldRoom) Descriptor() ([]byte, []int) {
-	return file_control_proto_rawDescGZIP(), []int{37}
+	return file_control_proto_rawDescGZIP(), []int{43}
 }
 
 func (x *HeldRoom) GetRoom() string {
@@ -2997,7 +3471,7 @@ type HeldPeer struct {
 
 func (x *HeldPeer) Reset() {
 	*x = HeldPeer{}
-	mi := &file_control_proto_msgTypes[38]
+	mi := &file_control_proto_msgTypes[44]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3009,7 +3483,7 @@ func (x *HeldPeer) String() string {
 func (*HeldPeer) ProtoMessage() {}
 
 func (x *HeldPeer) ProtoReflect() protoreflect.Message {
-	mi := &file_control_proto_msgTypes[38]
+	mi := &file_control_proto_msgTypes[44]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3022,7 +3496,7 @@ func (x *HeldPeer) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use HeldPeer.ProtoReflect.Descriptor instead.
 func (*HeldPeer) Descriptor() ([]byte, []int) {
-	return file_control_proto_rawDescGZIP(), []int{38}
+	return file_control_proto_rawDescGZIP(), []int{44}
 }
 
 func (x *HeldPeer) GetId() string {
@@ -3083,7 +3557,7 @@ type MediaState struct {
 
 func (x *MediaState) Reset() {
 	*x = MediaState{}
-	mi := &file_control_proto_msgTypes[39]
+	mi := &file_control_proto_msgTypes[45]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3095,7 +3569,7 @@ func (x *MediaState) String() string {
 func (*MediaState) ProtoMessage() {}
 
 func (x *MediaState) ProtoReflect() protoreflect.Message {
-	mi := &file_control_proto_msgTypes[39]
+	mi := &file_control_proto_msgTypes[45]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3108,7 +3582,7 @@ func (x *MediaState) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use MediaState.ProtoReflect.Descriptor instead.
 func (*MediaState) Descriptor() ([]byte, []int) {
-	return file_control_proto_rawDescGZIP(), []int{39}
+	return file_control_proto_rawDescGZIP(), []int{45}
 }
 
 func (x *MediaState) GetEstimateBitsPerSecond() uint64 {
@@ -3169,7 +3643,7 @@ type SlotState struct {
 
 func (x *SlotState) Reset() {
 	*x = SlotState{}
-	mi := &file_control_proto_msgTypes[40]
+	mi := &file_control_proto_msgTypes[46]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3181,7 +3655,7 @@ func (x *SlotState) String() string {
 func (*SlotState) ProtoMessage() {}
 
 func (x *SlotState) ProtoReflect() protoreflect.Message {
-	mi := &file_control_proto_msgTypes[40]
+	mi := &file_control_proto_msgTypes[46]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3194,7 +3668,7 @@ func (x *SlotState) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use SlotState.ProtoReflect.Descriptor instead.
 func (*SlotState) Descriptor() ([]byte, []int) {
-	return file_control_proto_rawDescGZIP(), []int{40}
+	return file_control_proto_rawDescGZIP(), []int{46}
 }
 
 func (x *SlotState) GetMid() string {
@@ -3322,7 +3796,7 @@ type TrackState struct {
 
 func (x *TrackState) Reset() {
 	*x = TrackState{}
-	mi := &file_control_proto_msgTypes[41]
+	mi := &file_control_proto_msgTypes[47]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3334,7 +3808,7 @@ func (x *TrackState) String() string {
 func (*TrackState) ProtoMessage() {}
 
 func (x *TrackState) ProtoReflect() protoreflect.Message {
-	mi := &file_control_proto_msgTypes[41]
+	mi := &file_control_proto_msgTypes[47]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3347,7 +3821,7 @@ func (x *TrackState) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use TrackState.ProtoReflect.Descriptor instead.
 func (*TrackState) Descriptor() ([]byte, []int) {
-	return file_control_proto_rawDescGZIP(), []int{41}
+	return file_control_proto_rawDescGZIP(), []int{47}
 }
 
 func (x *TrackState) GetSource() Source {
@@ -3446,7 +3920,7 @@ type Stream struct {
 
 func (x *Stream) Reset() {
 	*x = Stream{}
-	mi := &file_control_proto_msgTypes[42]
+	mi := &file_control_proto_msgTypes[48]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3458,7 +3932,7 @@ func (x *Stream) String() string {
 func (*Stream) ProtoMessage() {}
 
 func (x *Stream) ProtoReflect() protoreflect.Message {
-	mi := &file_control_proto_msgTypes[42]
+	mi := &file_control_proto_msgTypes[48]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3471,7 +3945,7 @@ func (x *Stream) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Stream.ProtoReflect.Descriptor instead.
 func (*Stream) Descriptor() ([]byte, []int) {
-	return file_control_proto_rawDescGZIP(), []int{42}
+	return file_control_proto_rawDescGZIP(), []int{48}
 }
 
 func (x *Stream) GetSsrc() uint32 {
@@ -3504,7 +3978,7 @@ type HoldsRequest struct {
 
 func (x *HoldsRequest) Reset() {
 	*x = HoldsRequest{}
-	mi := &file_control_proto_msgTypes[43]
+	mi := &file_control_proto_msgTypes[49]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3516,7 +3990,7 @@ func (x *HoldsRequest) String() string {
 func (*HoldsRequest) ProtoMessage() {}
 
 func (x *HoldsRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_control_proto_msgTypes[43]
+	mi := &file_control_proto_msgTypes[49]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3529,7 +4003,7 @@ func (x *HoldsRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use HoldsRequest.ProtoReflect.Descriptor instead.
 func (*HoldsRequest) Descriptor() ([]byte, []int) {
-	return file_control_proto_rawDescGZIP(), []int{43}
+	return file_control_proto_rawDescGZIP(), []int{49}
 }
 
 func (x *HoldsRequest) GetRoom() string {
@@ -3550,7 +4024,7 @@ type HoldsReply struct {
 
 func (x *HoldsReply) Reset() {
 	*x = HoldsReply{}
-	mi := &file_control_proto_msgTypes[44]
+	mi := &file_control_proto_msgTypes[50]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3562,7 +4036,7 @@ func (x *HoldsReply) String() string {
 func (*HoldsReply) ProtoMessage() {}
 
 func (x *HoldsReply) ProtoReflect() protoreflect.Message {
-	mi := &file_control_proto_msgTypes[44]
+	mi := &file_control_proto_msgTypes[50]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3575,7 +4049,7 @@ func (x *HoldsReply) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use HoldsReply.ProtoReflect.Descriptor instead.
 func (*HoldsReply) Descriptor() ([]byte, []int) {
-	return file_control_proto_rawDescGZIP(), []int{44}
+	return file_control_proto_rawDescGZIP(), []int{50}
 }
 
 func (x *HoldsReply) GetNode() string {
@@ -3609,7 +4083,7 @@ type OutrankRequest struct {
 
 func (x *OutrankRequest) Reset() {
 	*x = OutrankRequest{}
-	mi := &file_control_proto_msgTypes[45]
+	mi := &file_control_proto_msgTypes[51]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3621,7 +4095,7 @@ func (x *OutrankRequest) String() string {
 func (*OutrankRequest) ProtoMessage() {}
 
 func (x *OutrankRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_control_proto_msgTypes[45]
+	mi := &file_control_proto_msgTypes[51]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3634,7 +4108,7 @@ func (x *OutrankRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use OutrankRequest.ProtoReflect.Descriptor instead.
 func (*OutrankRequest) Descriptor() ([]byte, []int) {
-	return file_control_proto_rawDescGZIP(), []int{45}
+	return file_control_proto_rawDescGZIP(), []int{51}
 }
 
 func (x *OutrankRequest) GetRoom() string {
@@ -3660,7 +4134,7 @@ type OutrankReply struct {
 
 func (x *OutrankReply) Reset() {
 	*x = OutrankReply{}
-	mi := &file_control_proto_msgTypes[46]
+	mi := &file_control_proto_msgTypes[52]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3672,7 +4146,7 @@ func (x *OutrankReply) String() string {
 func (*OutrankReply) ProtoMessage() {}
 
 func (x *OutrankReply) ProtoReflect() protoreflect.Message {
-	mi := &file_control_proto_msgTypes[46]
+	mi := &file_control_proto_msgTypes[52]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3685,7 +4159,7 @@ func (x *OutrankReply) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use OutrankReply.ProtoReflect.Descriptor instead.
 func (*OutrankReply) Descriptor() ([]byte, []int) {
-	return file_control_proto_rawDescGZIP(), []int{46}
+	return file_control_proto_rawDescGZIP(), []int{52}
 }
 
 func (x *OutrankReply) GetHeld() bool {
@@ -3704,7 +4178,7 @@ type ProcessRequest struct {
 
 func (x *ProcessRequest) Reset() {
 	*x = ProcessRequest{}
-	mi := &file_control_proto_msgTypes[47]
+	mi := &file_control_proto_msgTypes[53]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3716,7 +4190,7 @@ func (x *ProcessRequest) String() string {
 func (*ProcessRequest) ProtoMessage() {}
 
 func (x *ProcessRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_control_proto_msgTypes[47]
+	mi := &file_control_proto_msgTypes[53]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3729,7 +4203,7 @@ func (x *ProcessRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ProcessRequest.ProtoReflect.Descriptor instead.
 func (*ProcessRequest) Descriptor() ([]byte, []int) {
-	return file_control_proto_rawDescGZIP(), []int{47}
+	return file_control_proto_rawDescGZIP(), []int{53}
 }
 
 func (x *ProcessRequest) GetCollect() bool {
@@ -3752,7 +4226,7 @@ type ProcessReply struct {
 
 func (x *ProcessReply) Reset() {
 	*x = ProcessReply{}
-	mi := &file_control_proto_msgTypes[48]
+	mi := &file_control_proto_msgTypes[54]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3764,7 +4238,7 @@ func (x *ProcessReply) String() string {
 func (*ProcessReply) ProtoMessage() {}
 
 func (x *ProcessReply) ProtoReflect() protoreflect.Message {
-	mi := &file_control_proto_msgTypes[48]
+	mi := &file_control_proto_msgTypes[54]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3777,7 +4251,7 @@ func (x *ProcessReply) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ProcessReply.ProtoReflect.Descriptor instead.
 func (*ProcessReply) Descriptor() ([]byte, []int) {
-	return file_control_proto_rawDescGZIP(), []int{48}
+	return file_control_proto_rawDescGZIP(), []int{54}
 }
 
 func (x *ProcessReply) GetNode() string {
@@ -3827,7 +4301,7 @@ type RemoveRequest struct {
 
 func (x *RemoveRequest) Reset() {
 	*x = RemoveRequest{}
-	mi := &file_control_proto_msgTypes[49]
+	mi := &file_control_proto_msgTypes[55]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3839,7 +4313,7 @@ func (x *RemoveRequest) String() string {
 func (*RemoveRequest) ProtoMessage() {}
 
 func (x *RemoveRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_control_proto_msgTypes[49]
+	mi := &file_control_proto_msgTypes[55]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3852,7 +4326,7 @@ func (x *RemoveRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RemoveRequest.ProtoReflect.Descriptor instead.
 func (*RemoveRequest) Descriptor() ([]byte, []int) {
-	return file_control_proto_rawDescGZIP(), []int{49}
+	return file_control_proto_rawDescGZIP(), []int{55}
 }
 
 func (x *RemoveRequest) GetRoom() string {
@@ -3885,7 +4359,7 @@ type RemoveReply struct {
 
 func (x *RemoveReply) Reset() {
 	*x = RemoveReply{}
-	mi := &file_control_proto_msgTypes[50]
+	mi := &file_control_proto_msgTypes[56]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3897,7 +4371,7 @@ func (x *RemoveReply) String() string {
 func (*RemoveReply) ProtoMessage() {}
 
 func (x *RemoveReply) ProtoReflect() protoreflect.Message {
-	mi := &file_control_proto_msgTypes[50]
+	mi := &file_control_proto_msgTypes[56]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3910,12 +4384,158 @@ func (x *RemoveReply) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RemoveReply.ProtoReflect.Descriptor instead.
 func (*RemoveReply) Descriptor() ([]byte, []int) {
-	return file_control_proto_rawDescGZIP(), []int{50}
+	return file_control_proto_rawDescGZIP(), []int{56}
 }
 
 func (x *RemoveReply) GetRemoved() []string {
 	if x != nil {
 		return x.Removed
+	}
+	return nil
+}
+
+// ModerateRequest names whom: a peer, every peer of an identity, or, for ACT_MUTE
+// and ACT_LOWER_HAND, neither: everybody but by_peer.
+type ModerateRequest struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Room          string                 `protobuf:"bytes,1,opt,name=room,proto3" json:"room,omitempty"`
+	Act           Act                    `protobuf:"varint,2,opt,name=act,proto3,enum=holdfast.control.v1.Act" json:"act,omitempty"`
+	Peer          string                 `protobuf:"bytes,3,opt,name=peer,proto3" json:"peer,omitempty"`
+	Identity      string                 `protobuf:"bytes,4,opt,name=identity,proto3" json:"identity,omitempty"`
+	Source        Source                 `protobuf:"varint,5,opt,name=source,proto3,enum=holdfast.control.v1.Source" json:"source,omitempty"` // of ACT_MUTE and ACT_ASK_UNMUTE
+	By            string                 `protobuf:"bytes,6,opt,name=by,proto3" json:"by,omitempty"`                                          // name of who does it, for those concerned
+	ByPeer        string                 `protobuf:"bytes,7,opt,name=by_peer,json=byPeer,proto3" json:"by_peer,omitempty"`                    // who does it; empty over REST
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *ModerateRequest) Reset() {
+	*x = ModerateRequest{}
+	mi := &file_control_proto_msgTypes[57]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *ModerateRequest) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*ModerateRequest) ProtoMessage() {}
+
+func (x *ModerateRequest) ProtoReflect() protoreflect.Message {
+	mi := &file_control_proto_msgTypes[57]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use ModerateRequest.ProtoReflect.Descriptor instead.
+func (*ModerateRequest) Descriptor() ([]byte, []int) {
+	return file_control_proto_rawDescGZIP(), []int{57}
+}
+
+func (x *ModerateRequest) GetRoom() string {
+	if x != nil {
+		return x.Room
+	}
+	return ""
+}
+
+func (x *ModerateRequest) GetAct() Act {
+	if x != nil {
+		return x.Act
+	}
+	return Act_ACT_UNSPECIFIED
+}
+
+func (x *ModerateRequest) GetPeer() string {
+	if x != nil {
+		return x.Peer
+	}
+	return ""
+}
+
+func (x *ModerateRequest) GetIdentity() string {
+	if x != nil {
+		return x.Identity
+	}
+	return ""
+}
+
+func (x *ModerateRequest) GetSource() Source {
+	if x != nil {
+		return x.Source
+	}
+	return Source_SOURCE_UNSPECIFIED
+}
+
+func (x *ModerateRequest) GetBy() string {
+	if x != nil {
+		return x.By
+	}
+	return ""
+}
+
+func (x *ModerateRequest) GetByPeer() string {
+	if x != nil {
+		return x.ByPeer
+	}
+	return ""
+}
+
+type ModerateReply struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Done          []string               `protobuf:"bytes,1,rep,name=done,proto3" json:"done,omitempty"`                      // peer ids; none when the room is not open here or they are not in it
+	TooSoon       []string               `protobuf:"bytes,2,rep,name=too_soon,json=tooSoon,proto3" json:"too_soon,omitempty"` // who was asked a moment ago, and is not asked again
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *ModerateReply) Reset() {
+	*x = ModerateReply{}
+	mi := &file_control_proto_msgTypes[58]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *ModerateReply) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*ModerateReply) ProtoMessage() {}
+
+func (x *ModerateReply) ProtoReflect() protoreflect.Message {
+	mi := &file_control_proto_msgTypes[58]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use ModerateReply.ProtoReflect.Descriptor instead.
+func (*ModerateReply) Descriptor() ([]byte, []int) {
+	return file_control_proto_rawDescGZIP(), []int{58}
+}
+
+func (x *ModerateReply) GetDone() []string {
+	if x != nil {
+		return x.Done
+	}
+	return nil
+}
+
+func (x *ModerateReply) GetTooSoon() []string {
+	if x != nil {
+		return x.TooSoon
 	}
 	return nil
 }
@@ -3932,7 +4552,7 @@ const file_control_proto_rawDesc = "" +
 	"\x05fence\x18\x01 \x01(\v2\x1a.holdfast.control.v1.FenceR\x05fence\x12\x12\n" +
 	"\x04node\x18\x02 \x01(\tR\x04node\x12\x12\n" +
 	"\x04boot\x18\x03 \x01(\tR\x04boot\x12\x18\n" +
-	"\acontrol\x18\x04 \x01(\tR\acontrol\"\xea\x03\n" +
+	"\acontrol\x18\x04 \x01(\tR\acontrol\"\xcf\x04\n" +
 	"\vEdgeMessage\x120\n" +
 	"\x05fence\x18\x01 \x01(\v2\x1a.holdfast.control.v1.FenceR\x05fence\x125\n" +
 	"\x06attach\x18\x02 \x01(\v2\x1b.holdfast.control.v1.AttachH\x00R\x06attach\x122\n" +
@@ -3942,8 +4562,11 @@ const file_control_proto_rawDesc = "" +
 	"\x05leave\x18\x06 \x01(\v2\x1a.holdfast.control.v1.LeaveH\x00R\x05leave\x12,\n" +
 	"\x03say\x18\a \x01(\v2\x18.holdfast.control.v1.SayH\x00R\x03say\x128\n" +
 	"\arefresh\x18\b \x01(\v2\x1c.holdfast.control.v1.RefreshH\x00R\arefresh\x125\n" +
-	"\x06rename\x18\t \x01(\v2\x1b.holdfast.control.v1.RenameH\x00R\x06renameB\t\n" +
-	"\amessage\"\xea\x03\n" +
+	"\x06rename\x18\t \x01(\v2\x1b.holdfast.control.v1.RenameH\x00R\x06rename\x12/\n" +
+	"\x04hand\x18\n" +
+	" \x01(\v2\x19.holdfast.control.v1.HandH\x00R\x04hand\x122\n" +
+	"\x05react\x18\v \x01(\v2\x1a.holdfast.control.v1.ReactH\x00R\x05reactB\t\n" +
+	"\amessage\"\x8d\x04\n" +
 	"\x06Attach\x12*\n" +
 	"\x03pin\x18\x01 \x01(\v2\x18.holdfast.control.v1.PinR\x03pin\x12\x12\n" +
 	"\x04room\x18\x02 \x01(\tR\x04room\x12-\n" +
@@ -3962,10 +4585,11 @@ const file_control_proto_rawDesc = "" +
 	" \x01(\bR\n" +
 	"unreserved\x12\x18\n" +
 	"\asources\x18\v \x01(\rR\asources\x12/\n" +
-	"\x14path_bits_per_second\x18\f \x01(\x04R\x11pathBitsPerSecond\"^\n" +
+	"\x14path_bits_per_second\x18\f \x01(\x04R\x11pathBitsPerSecond\x12!\n" +
+	"\fknown_roster\x18\r \x01(\x06R\vknownRoster\"^\n" +
 	"\x06Egress\x12&\n" +
 	"\x0fbits_per_second\x18\x01 \x01(\x04R\rbitsPerSecond\x12,\n" +
-	"\x12packets_per_second\x18\x02 \x01(\x04R\x10packetsPerSecond\"\xe1\x01\n" +
+	"\x12packets_per_second\x18\x02 \x01(\x04R\x10packetsPerSecond\"\xca\x02\n" +
 	"\x04Peer\x12\x0e\n" +
 	"\x02id\x18\x01 \x01(\tR\x02id\x12\x1a\n" +
 	"\bidentity\x18\x02 \x01(\tR\bidentity\x12\x12\n" +
@@ -3976,7 +4600,11 @@ const file_control_proto_rawDesc = "" +
 	"videoMuted\x12\x1a\n" +
 	"\bmetadata\x18\x06 \x01(\tR\bmetadata\x12#\n" +
 	"\rscreen_shared\x18\a \x01(\bR\fscreenShared\x12\x16\n" +
-	"\x06hidden\x18\b \x01(\bR\x06hidden\"\xa7\x01\n" +
+	"\x06hidden\x18\b \x01(\bR\x06hidden\x12-\n" +
+	"\x13hand_raised_unix_ms\x18\t \x01(\x03R\x10handRaisedUnixMs\x12\x1a\n" +
+	"\bsilenced\x18\n" +
+	" \x01(\rR\bsilenced\x12\x1c\n" +
+	"\tmoderator\x18\v \x01(\bR\tmoderator\"\xa7\x01\n" +
 	"\x05Offer\x12\x0e\n" +
 	"\x02id\x18\x01 \x01(\tR\x02id\x12\x10\n" +
 	"\x03sdp\x18\x02 \x01(\tR\x03sdp\x12\x14\n" +
@@ -4005,9 +4633,13 @@ const file_control_proto_rawDesc = "" +
 	"\x04name\x18\x01 \x01(\tR\x04name\")\n" +
 	"\x03Say\x12\x12\n" +
 	"\x04text\x18\x01 \x01(\tR\x04text\x12\x0e\n" +
-	"\x02id\x18\x02 \x01(\tR\x02id\"\x1d\n" +
+	"\x02id\x18\x02 \x01(\tR\x02id\"\x1e\n" +
+	"\x04Hand\x12\x16\n" +
+	"\x06raised\x18\x01 \x01(\bR\x06raised\"\x1d\n" +
+	"\x05React\x12\x14\n" +
+	"\x05emoji\x18\x01 \x01(\tR\x05emoji\"\x1d\n" +
 	"\aRefresh\x12\x12\n" +
-	"\x04mids\x18\x01 \x03(\tR\x04mids\"\xca\a\n" +
+	"\x04mids\x18\x01 \x03(\tR\x04mids\"\x8e\t\n" +
 	"\tPeerEvent\x120\n" +
 	"\x05fence\x18\x01 \x01(\v2\x1a.holdfast.control.v1.FenceR\x05fence\x12\x10\n" +
 	"\x03seq\x18\x02 \x01(\x04R\x03seq\x12;\n" +
@@ -4025,9 +4657,12 @@ const file_control_proto_rawDesc = "" +
 	"\x06closed\x18\r \x01(\v2\x1b.holdfast.control.v1.ClosedH\x00R\x06closed\x12/\n" +
 	"\x04chat\x18\x0e \x01(\v2\x19.holdfast.control.v1.ChatH\x00R\x04chat\x128\n" +
 	"\areoffer\x18\x0f \x01(\v2\x1c.holdfast.control.v1.ReofferH\x00R\areoffer\x12/\n" +
-	"\x04path\x18\x11 \x01(\v2\x19.holdfast.control.v1.PathH\x00R\x04path\x125\n" +
+	"\x04path\x18\x11 \x01(\v2\x19.holdfast.control.v1.PathH\x00R\x04path\x12;\n" +
+	"\bsilenced\x18\x12 \x01(\v2\x1d.holdfast.control.v1.SilencedH\x00R\bsilenced\x12E\n" +
+	"\funmute_asked\x18\x13 \x01(\v2 .holdfast.control.v1.UnmuteAskedH\x00R\vunmuteAsked\x12>\n" +
+	"\treactions\x18\x14 \x01(\v2\x1e.holdfast.control.v1.ReactionsH\x00R\treactions\x125\n" +
 	"\x06egress\x18\x10 \x01(\v2\x1b.holdfast.control.v1.EgressH\x00R\x06egressB\a\n" +
-	"\x05event\"\xae\x02\n" +
+	"\x05event\"\xd1\x02\n" +
 	"\bAttached\x12\x12\n" +
 	"\x04peer\x18\x01 \x01(\tR\x04peer\x12\x18\n" +
 	"\aresumed\x18\x02 \x01(\bR\aresumed\x12*\n" +
@@ -4035,7 +4670,8 @@ const file_control_proto_rawDesc = "" +
 	"\x06roster\x18\x04 \x03(\v2\x19.holdfast.control.v1.PeerR\x06roster\x12/\n" +
 	"\x05slots\x18\x05 \x03(\v2\x19.holdfast.control.v1.SlotR\x05slots\x123\n" +
 	"\x06egress\x18\x06 \x01(\v2\x1b.holdfast.control.v1.EgressR\x06egress\x12/\n" +
-	"\x14path_bits_per_second\x18\a \x01(\x04R\x11pathBitsPerSecond\".\n" +
+	"\x14path_bits_per_second\x18\a \x01(\x04R\x11pathBitsPerSecond\x12!\n" +
+	"\froster_known\x18\b \x01(\bR\vrosterKnown\".\n" +
 	"\x04Path\x12&\n" +
 	"\x0fbits_per_second\x18\x01 \x01(\x04R\rbitsPerSecond\"\x8b\x01\n" +
 	"\aRefused\x120\n" +
@@ -4084,7 +4720,18 @@ const file_control_proto_rawDesc = "" +
 	"\n" +
 	"at_unix_ms\x18\x04 \x01(\x03R\batUnixMs\x12\x10\n" +
 	"\x03seq\x18\x05 \x01(\x04R\x03seq\x12\x0e\n" +
-	"\x02id\x18\x06 \x01(\tR\x02id\"5\n" +
+	"\x02id\x18\x06 \x01(\tR\x02id\"O\n" +
+	"\bSilenced\x123\n" +
+	"\x06source\x18\x01 \x01(\x0e2\x1b.holdfast.control.v1.SourceR\x06source\x12\x0e\n" +
+	"\x02by\x18\x02 \x01(\tR\x02by\"R\n" +
+	"\vUnmuteAsked\x123\n" +
+	"\x06source\x18\x01 \x01(\x0e2\x1b.holdfast.control.v1.SourceR\x06source\x12\x0e\n" +
+	"\x02by\x18\x02 \x01(\tR\x02by\"H\n" +
+	"\tReactions\x12;\n" +
+	"\treactions\x18\x01 \x03(\v2\x1d.holdfast.control.v1.ReactionR\treactions\"4\n" +
+	"\bReaction\x12\x12\n" +
+	"\x04peer\x18\x01 \x01(\tR\x04peer\x12\x14\n" +
+	"\x05emoji\x18\x02 \x01(\tR\x05emoji\"5\n" +
 	"\aReoffer\x12\x12\n" +
 	"\x04mids\x18\x01 \x03(\tR\x04mids\x12\x16\n" +
 	"\x06reason\x18\x02 \x01(\tR\x06reason\">\n" +
@@ -4197,7 +4844,18 @@ const file_control_proto_rawDesc = "" +
 	"\x04peer\x18\x02 \x01(\tR\x04peer\x12\x1a\n" +
 	"\bidentity\x18\x03 \x01(\tR\bidentity\"'\n" +
 	"\vRemoveReply\x12\x18\n" +
-	"\aremoved\x18\x01 \x03(\tR\aremoved*<\n" +
+	"\aremoved\x18\x01 \x03(\tR\aremoved\"\xdf\x01\n" +
+	"\x0fModerateRequest\x12\x12\n" +
+	"\x04room\x18\x01 \x01(\tR\x04room\x12*\n" +
+	"\x03act\x18\x02 \x01(\x0e2\x18.holdfast.control.v1.ActR\x03act\x12\x12\n" +
+	"\x04peer\x18\x03 \x01(\tR\x04peer\x12\x1a\n" +
+	"\bidentity\x18\x04 \x01(\tR\bidentity\x123\n" +
+	"\x06source\x18\x05 \x01(\x0e2\x1b.holdfast.control.v1.SourceR\x06source\x12\x0e\n" +
+	"\x02by\x18\x06 \x01(\tR\x02by\x12\x17\n" +
+	"\aby_peer\x18\a \x01(\tR\x06byPeer\">\n" +
+	"\rModerateReply\x12\x12\n" +
+	"\x04done\x18\x01 \x03(\tR\x04done\x12\x19\n" +
+	"\btoo_soon\x18\x02 \x03(\tR\atooSoon*<\n" +
 	"\x04Kind\x12\x14\n" +
 	"\x10KIND_UNSPECIFIED\x10\x00\x12\x0e\n" +
 	"\n" +
@@ -4226,14 +4884,22 @@ const file_control_proto_rawDesc = "" +
 	"\x1bTRANSPORT_STATE_UNSPECIFIED\x10\x00\x12\x1d\n" +
 	"\x19TRANSPORT_STATE_CONNECTED\x10\x01\x12 \n" +
 	"\x1cTRANSPORT_STATE_DISCONNECTED\x10\x02\x12\x1a\n" +
-	"\x16TRANSPORT_STATE_FAILED\x10\x032\xb0\x04\n" +
+	"\x16TRANSPORT_STATE_FAILED\x10\x03*p\n" +
+	"\x03Act\x12\x13\n" +
+	"\x0fACT_UNSPECIFIED\x10\x00\x12\f\n" +
+	"\bACT_MUTE\x10\x01\x12\x12\n" +
+	"\x0eACT_ASK_UNMUTE\x10\x02\x12\x12\n" +
+	"\x0eACT_LOWER_HAND\x10\x03\x12\r\n" +
+	"\tACT_GRANT\x10\x04\x12\x0f\n" +
+	"\vACT_GIVE_UP\x10\x052\x86\x05\n" +
 	"\x05Media\x12N\n" +
 	"\x06Attach\x12 .holdfast.control.v1.EdgeMessage\x1a\x1e.holdfast.control.v1.PeerEvent(\x010\x01\x12G\n" +
 	"\x05Watch\x12!.holdfast.control.v1.WatchRequest\x1a\x19.holdfast.control.v1.Beat0\x01\x12K\n" +
 	"\x05Rooms\x12!.holdfast.control.v1.RoomsRequest\x1a\x1f.holdfast.control.v1.RoomsReply\x12K\n" +
 	"\x05Holds\x12!.holdfast.control.v1.HoldsRequest\x1a\x1f.holdfast.control.v1.HoldsReply\x12Q\n" +
 	"\aOutrank\x12#.holdfast.control.v1.OutrankRequest\x1a!.holdfast.control.v1.OutrankReply\x12N\n" +
-	"\x06Remove\x12\".holdfast.control.v1.RemoveRequest\x1a .holdfast.control.v1.RemoveReply\x12Q\n" +
+	"\x06Remove\x12\".holdfast.control.v1.RemoveRequest\x1a .holdfast.control.v1.RemoveReply\x12T\n" +
+	"\bModerate\x12$.holdfast.control.v1.ModerateRequest\x1a\".holdfast.control.v1.ModerateReply\x12Q\n" +
 	"\aProcess\x12#.holdfast.control.v1.ProcessRequest\x1a!.holdfast.control.v1.ProcessReplyB*Z(github.com/holdfast-rtc/holdfast/controlb\x06proto3"
 
 var (
@@ -4248,149 +4914,170 @@ func file_control_proto_rawDescGZIP() []byte {
 	return file_control_proto_rawDescData
 }
 
-var file_control_proto_enumTypes = make([]protoimpl.EnumInfo, 4)
-var file_control_proto_msgTypes = make([]protoimpl.MessageInfo, 51)
+var file_control_proto_enumTypes = make([]protoimpl.EnumInfo, 5)
+var file_control_proto_msgTypes = make([]protoimpl.MessageInfo, 59)
 var file_control_proto_goTypes = []any{
-	(Kind)(0),              // 0: holdfast.control.v1.Kind
-	(Source)(0),            // 1: holdfast.control.v1.Source
-	(Refusal)(0),           // 2: holdfast.control.v1.Refusal
-	(TransportState)(0),    // 3: holdfast.control.v1.TransportState
-	(*Fence)(nil),          // 4: holdfast.control.v1.Fence
-	(*Pin)(nil),            // 5: holdfast.control.v1.Pin
-	(*EdgeMessage)(nil),    // 6: holdfast.control.v1.EdgeMessage
-	(*Attach)(nil),         // 7: holdfast.control.v1.Attach
-	(*Egress)(nil),         // 8: holdfast.control.v1.Egress
-	(*Peer)(nil),           // 9: holdfast.control.v1.Peer
-	(*Offer)(nil),          // 10: holdfast.control.v1.Offer
-	(*Sender)(nil),         // 11: holdfast.control.v1.Sender
-	(*View)(nil),           // 12: holdfast.control.v1.View
-	(*Want)(nil),           // 13: holdfast.control.v1.Want
-	(*Mute)(nil),           // 14: holdfast.control.v1.Mute
-	(*Leave)(nil),          // 15: holdfast.control.v1.Leave
-	(*Rename)(nil),         // 16: holdfast.control.v1.Rename
-	(*Say)(nil),            // 17: holdfast.control.v1.Say
-	(*Refresh)(nil),        // 18: holdfast.control.v1.Refresh
-	(*PeerEvent)(nil),      // 19: holdfast.control.v1.PeerEvent
-	(*Attached)(nil),       // 20: holdfast.control.v1.Attached
-	(*Path)(nil),           // 21: holdfast.control.v1.Path
-	(*Refused)(nil),        // 22: holdfast.control.v1.Refused
-	(*Answer)(nil),         // 23: holdfast.control.v1.Answer
-	(*OfferRejected)(nil),  // 24: holdfast.control.v1.OfferRejected
-	(*Slot)(nil),           // 25: holdfast.control.v1.Slot
-	(*SlotTable)(nil),      // 26: holdfast.control.v1.SlotTable
-	(*Lack)(nil),           // 27: holdfast.control.v1.Lack
-	(*Roster)(nil),         // 28: holdfast.control.v1.Roster
-	(*RosterChange)(nil),   // 29: holdfast.control.v1.RosterChange
-	(*Speakers)(nil),       // 30: holdfast.control.v1.Speakers
-	(*Speaker)(nil),        // 31: holdfast.control.v1.Speaker
-	(*Transport)(nil),      // 32: holdfast.control.v1.Transport
-	(*Chat)(nil),           // 33: holdfast.control.v1.Chat
-	(*Reoffer)(nil),        // 34: holdfast.control.v1.Reoffer
-	(*Fenced)(nil),         // 35: holdfast.control.v1.Fenced
-	(*Closed)(nil),         // 36: holdfast.control.v1.Closed
-	(*WatchRequest)(nil),   // 37: holdfast.control.v1.WatchRequest
-	(*Beat)(nil),           // 38: holdfast.control.v1.Beat
-	(*RoomsRequest)(nil),   // 39: holdfast.control.v1.RoomsRequest
-	(*RoomsReply)(nil),     // 40: holdfast.control.v1.RoomsReply
-	(*HeldRoom)(nil),       // 41: holdfast.control.v1.HeldRoom
-	(*HeldPeer)(nil),       // 42: holdfast.control.v1.HeldPeer
-	(*MediaState)(nil),     // 43: holdfast.control.v1.MediaState
-	(*SlotState)(nil),      // 44: holdfast.control.v1.SlotState
-	(*TrackState)(nil),     // 45: holdfast.control.v1.TrackState
-	(*Stream)(nil),         // 46: holdfast.control.v1.Stream
-	(*HoldsRequest)(nil),   // 47: holdfast.control.v1.HoldsRequest
-	(*HoldsReply)(nil),     // 48: holdfast.control.v1.HoldsReply
-	(*OutrankRequest)(nil), // 49: holdfast.control.v1.OutrankRequest
-	(*OutrankReply)(nil),   // 50: holdfast.control.v1.OutrankReply
-	(*ProcessRequest)(nil), // 51: holdfast.control.v1.ProcessRequest
-	(*ProcessReply)(nil),   // 52: holdfast.control.v1.ProcessReply
-	(*RemoveRequest)(nil),  // 53: holdfast.control.v1.RemoveRequest
-	(*RemoveReply)(nil),    // 54: holdfast.control.v1.RemoveReply
+	(Kind)(0),               // 0: holdfast.control.v1.Kind
+	(Source)(0),             // 1: holdfast.control.v1.Source
+	(Refusal)(0),            // 2: holdfast.control.v1.Refusal
+	(TransportState)(0),     // 3: holdfast.control.v1.TransportState
+	(Act)(0),                // 4: holdfast.control.v1.Act
+	(*Fence)(nil),           // 5: holdfast.control.v1.Fence
+	(*Pin)(nil),             // 6: holdfast.control.v1.Pin
+	(*EdgeMessage)(nil),     // 7: holdfast.control.v1.EdgeMessage
+	(*Attach)(nil),          // 8: holdfast.control.v1.Attach
+	(*Egress)(nil),          // 9: holdfast.control.v1.Egress
+	(*Peer)(nil),            // 10: holdfast.control.v1.Peer
+	(*Offer)(nil),           // 11: holdfast.control.v1.Offer
+	(*Sender)(nil),          // 12: holdfast.control.v1.Sender
+	(*View)(nil),            // 13: holdfast.control.v1.View
+	(*Want)(nil),            // 14: holdfast.control.v1.Want
+	(*Mute)(nil),            // 15: holdfast.control.v1.Mute
+	(*Leave)(nil),           // 16: holdfast.control.v1.Leave
+	(*Rename)(nil),          // 17: holdfast.control.v1.Rename
+	(*Say)(nil),             // 18: holdfast.control.v1.Say
+	(*Hand)(nil),            // 19: holdfast.control.v1.Hand
+	(*React)(nil),           // 20: holdfast.control.v1.React
+	(*Refresh)(nil),         // 21: holdfast.control.v1.Refresh
+	(*PeerEvent)(nil),       // 22: holdfast.control.v1.PeerEvent
+	(*Attached)(nil),        // 23: holdfast.control.v1.Attached
+	(*Path)(nil),            // 24: holdfast.control.v1.Path
+	(*Refused)(nil),         // 25: holdfast.control.v1.Refused
+	(*Answer)(nil),          // 26: holdfast.control.v1.Answer
+	(*OfferRejected)(nil),   // 27: holdfast.control.v1.OfferRejected
+	(*Slot)(nil),            // 28: holdfast.control.v1.Slot
+	(*SlotTable)(nil),       // 29: holdfast.control.v1.SlotTable
+	(*Lack)(nil),            // 30: holdfast.control.v1.Lack
+	(*Roster)(nil),          // 31: holdfast.control.v1.Roster
+	(*RosterChange)(nil),    // 32: holdfast.control.v1.RosterChange
+	(*Speakers)(nil),        // 33: holdfast.control.v1.Speakers
+	(*Speaker)(nil),         // 34: holdfast.control.v1.Speaker
+	(*Transport)(nil),       // 35: holdfast.control.v1.Transport
+	(*Chat)(nil),            // 36: holdfast.control.v1.Chat
+	(*Silenced)(nil),        // 37: holdfast.control.v1.Silenced
+	(*UnmuteAsked)(nil),     // 38: holdfast.control.v1.UnmuteAsked
+	(*Reactions)(nil),       // 39: holdfast.control.v1.Reactions
+	(*Reaction)(nil),        // 40: holdfast.control.v1.Reaction
+	(*Reoffer)(nil),         // 41: holdfast.control.v1.Reoffer
+	(*Fenced)(nil),          // 42: holdfast.control.v1.Fenced
+	(*Closed)(nil),          // 43: holdfast.control.v1.Closed
+	(*WatchRequest)(nil),    // 44: holdfast.control.v1.WatchRequest
+	(*Beat)(nil),            // 45: holdfast.control.v1.Beat
+	(*RoomsRequest)(nil),    // 46: holdfast.control.v1.RoomsRequest
+	(*RoomsReply)(nil),      // 47: holdfast.control.v1.RoomsReply
+	(*HeldRoom)(nil),        // 48: holdfast.control.v1.HeldRoom
+	(*HeldPeer)(nil),        // 49: holdfast.control.v1.HeldPeer
+	(*MediaState)(nil),      // 50: holdfast.control.v1.MediaState
+	(*SlotState)(nil),       // 51: holdfast.control.v1.SlotState
+	(*TrackState)(nil),      // 52: holdfast.control.v1.TrackState
+	(*Stream)(nil),          // 53: holdfast.control.v1.Stream
+	(*HoldsRequest)(nil),    // 54: holdfast.control.v1.HoldsRequest
+	(*HoldsReply)(nil),      // 55: holdfast.control.v1.HoldsReply
+	(*OutrankRequest)(nil),  // 56: holdfast.control.v1.OutrankRequest
+	(*OutrankReply)(nil),    // 57: holdfast.control.v1.OutrankReply
+	(*ProcessRequest)(nil),  // 58: holdfast.control.v1.ProcessRequest
+	(*ProcessReply)(nil),    // 59: holdfast.control.v1.ProcessReply
+	(*RemoveRequest)(nil),   // 60: holdfast.control.v1.RemoveRequest
+	(*RemoveReply)(nil),     // 61: holdfast.control.v1.RemoveReply
+	(*ModerateRequest)(nil), // 62: holdfast.control.v1.ModerateRequest
+	(*ModerateReply)(nil),   // 63: holdfast.control.v1.ModerateReply
 }
 var file_control_proto_depIdxs = []int32{
-	4,  // 0: holdfast.control.v1.Pin.fence:type_name -> holdfast.control.v1.Fence
-	4,  // 1: holdfast.control.v1.EdgeMessage.fence:type_name -> holdfast.control.v1.Fence
-	7,  // 2: holdfast.control.v1.EdgeMessage.attach:type_name -> holdfast.control.v1.Attach
-	10, // 3: holdfast.control.v1.EdgeMessage.offer:type_name -> holdfast.control.v1.Offer
-	12, // 4: holdfast.control.v1.EdgeMessage.view:type_name -> holdfast.control.v1.View
-	14, // 5: holdfast.control.v1.EdgeMessage.mute:type_name -> holdfast.control.v1.Mute
-	15, // 6: holdfast.control.v1.EdgeMessage.leave:type_name -> holdfast.control.v1.Leave
-	17, // 7: holdfast.control.v1.EdgeMessage.say:type_name -> holdfast.control.v1.Say
-	18, // 8: holdfast.control.v1.EdgeMessage.refresh:type_name -> holdfast.control.v1.Refresh
-	16, // 9: holdfast.control.v1.EdgeMessage.rename:type_name -> holdfast.control.v1.Rename
-	5,  // 10: holdfast.control.v1.Attach.pin:type_name -> holdfast.control.v1.Pin
-	9,  // 11: holdfast.control.v1.Attach.peer:type_name -> holdfast.control.v1.Peer
-	9,  // 12: holdfast.control.v1.Attach.expected:type_name -> holdfast.control.v1.Peer
-	8,  // 13: holdfast.control.v1.Attach.expected_egress:type_name -> holdfast.control.v1.Egress
-	11, // 14: holdfast.control.v1.Offer.senders:type_name -> holdfast.control.v1.Sender
-	25, // 15: holdfast.control.v1.Offer.slots:type_name -> holdfast.control.v1.Slot
-	1,  // 16: holdfast.control.v1.Sender.source:type_name -> holdfast.control.v1.Source
-	13, // 17: holdfast.control.v1.View.wants:type_name -> holdfast.control.v1.Want
-	1,  // 18: holdfast.control.v1.Want.source:type_name -> holdfast.control.v1.Source
-	1,  // 19: holdfast.control.v1.Mute.source:type_name -> holdfast.control.v1.Source
-	4,  // 20: holdfast.control.v1.PeerEvent.fence:type_name -> holdfast.control.v1.Fence
-	20, // 21: holdfast.control.v1.PeerEvent.attached:type_name -> holdfast.control.v1.Attached
-	22, // 22: holdfast.control.v1.PeerEvent.refused:type_name -> holdfast.control.v1.Refused
-	23, // 23: holdfast.control.v1.PeerEvent.answer:type_name -> holdfast.control.v1.Answer
-	24, // 24: holdfast.control.v1.PeerEvent.offer_rejected:type_name -> holdfast.control.v1.OfferRejected
-	26, // 25: holdfast.control.v1.PeerEvent.slots:type_name -> holdfast.control.v1.SlotTable
-	28, // 26: holdfast.control.v1.PeerEvent.roster:type_name -> holdfast.control.v1.Roster
-	29, // 27: holdfast.control.v1.PeerEvent.roster_change:type_name -> holdfast.control.v1.RosterChange
-	30, // 28: holdfast.control.v1.PeerEvent.speakers:type_name -> holdfast.control.v1.Speakers
-	32, // 29: holdfast.control.v1.PeerEvent.transport:type_name -> holdfast.control.v1.Transport
-	35, // 30: holdfast.control.v1.PeerEvent.fenced:type_name -> holdfast.control.v1.Fenced
-	36, // 31: holdfast.control.v1.PeerEvent.closed:type_name -> holdfast.control.v1.Closed
-	33, // 32: holdfast.control.v1.PeerEvent.chat:type_name -> holdfast.control.v1.Chat
-	34, // 33: holdfast.control.v1.PeerEvent.reoffer:type_name -> holdfast.control.v1.Reoffer
-	21, // 34: holdfast.control.v1.PeerEvent.path:type_name -> holdfast.control.v1.Path
-	8,  // 35: holdfast.control.v1.PeerEvent.egress:type_name -> holdfast.control.v1.Egress
-	9,  // 36: holdfast.control.v1.Attached.roster:type_name -> holdfast.control.v1.Peer
-	25, // 37: holdfast.control.v1.Attached.slots:type_name -> holdfast.control.v1.Slot
-	8,  // 38: holdfast.control.v1.Attached.egress:type_name -> holdfast.control.v1.Egress
-	2,  // 39: holdfast.control.v1.Refused.code:type_name -> holdfast.control.v1.Refusal
-	4,  // 40: holdfast.control.v1.Refused.current:type_name -> holdfast.control.v1.Fence
-	0,  // 41: holdfast.control.v1.Slot.kind:type_name -> holdfast.control.v1.Kind
-	1,  // 42: holdfast.control.v1.Slot.source:type_name -> holdfast.control.v1.Source
-	25, // 43: holdfast.control.v1.SlotTable.slots:type_name -> holdfast.control.v1.Slot
-	27, // 44: holdfast.control.v1.SlotTable.lacks:type_name -> holdfast.control.v1.Lack
-	1,  // 45: holdfast.control.v1.Lack.source:type_name -> holdfast.control.v1.Source
-	9,  // 46: holdfast.control.v1.Roster.peers:type_name -> holdfast.control.v1.Peer
-	9,  // 47: holdfast.control.v1.RosterChange.joined:type_name -> holdfast.control.v1.Peer
-	9,  // 48: holdfast.control.v1.RosterChange.updated:type_name -> holdfast.control.v1.Peer
-	31, // 49: holdfast.control.v1.Speakers.speakers:type_name -> holdfast.control.v1.Speaker
-	3,  // 50: holdfast.control.v1.Transport.state:type_name -> holdfast.control.v1.TransportState
-	4,  // 51: holdfast.control.v1.Fenced.current:type_name -> holdfast.control.v1.Fence
-	41, // 52: holdfast.control.v1.RoomsReply.rooms:type_name -> holdfast.control.v1.HeldRoom
-	5,  // 53: holdfast.control.v1.HeldRoom.pin:type_name -> holdfast.control.v1.Pin
-	42, // 54: holdfast.control.v1.HeldRoom.peers:type_name -> holdfast.control.v1.HeldPeer
-	43, // 55: holdfast.control.v1.HeldPeer.media:type_name -> holdfast.control.v1.MediaState
-	44, // 56: holdfast.control.v1.MediaState.slots:type_name -> holdfast.control.v1.SlotState
-	45, // 57: holdfast.control.v1.MediaState.tracks:type_name -> holdfast.control.v1.TrackState
-	46, // 58: holdfast.control.v1.MediaState.unplaced:type_name -> holdfast.control.v1.Stream
-	0,  // 59: holdfast.control.v1.SlotState.kind:type_name -> holdfast.control.v1.Kind
-	1,  // 60: holdfast.control.v1.SlotState.source:type_name -> holdfast.control.v1.Source
-	1,  // 61: holdfast.control.v1.TrackState.source:type_name -> holdfast.control.v1.Source
-	5,  // 62: holdfast.control.v1.HoldsReply.pin:type_name -> holdfast.control.v1.Pin
-	5,  // 63: holdfast.control.v1.OutrankRequest.pin:type_name -> holdfast.control.v1.Pin
-	6,  // 64: holdfast.control.v1.Media.Attach:input_type -> holdfast.control.v1.EdgeMessage
-	37, // 65: holdfast.control.v1.Media.Watch:input_type -> holdfast.control.v1.WatchRequest
-	39, // 66: holdfast.control.v1.Media.Rooms:input_type -> holdfast.control.v1.RoomsRequest
-	47, // 67: holdfast.control.v1.Media.Holds:input_type -> holdfast.control.v1.HoldsRequest
-	49, // 68: holdfast.control.v1.Media.Outrank:input_type -> holdfast.control.v1.OutrankRequest
-	53, // 69: holdfast.control.v1.Media.Remove:input_type -> holdfast.control.v1.RemoveRequest
-	51, // 70: holdfast.control.v1.Media.Process:input_type -> holdfast.control.v1.ProcessRequest
-	19, // 71: holdfast.control.v1.Media.Attach:output_type -> holdfast.control.v1.PeerEvent
-	38, // 72: holdfast.control.v1.Media.Watch:output_type -> holdfast.control.v1.Beat
-	40, // 73: holdfast.control.v1.Media.Rooms:output_type -> holdfast.control.v1.RoomsReply
-	48, // 74: holdfast.control.v1.Media.Holds:output_type -> holdfast.control.v1.HoldsReply
-	50, // 75: holdfast.control.v1.Media.Outrank:output_type -> holdfast.control.v1.OutrankReply
-	54, // 76: holdfast.control.v1.Media.Remove:output_type -> holdfast.control.v1.RemoveReply
-	52, // 77: holdfast.control.v1.Media.Process:output_type -> holdfast.control.v1.ProcessReply
-	71, // [71:78] is the sub-list for method output_type
-	64, // [64:71] is the sub-list for method input_type
-	64, // [64:64] is the sub-list for extension type_name
-	64, // [64:64] is the sub-list for extension extendee
-	0,  // [0:64] is the sub-list for field type_name
+	5,  // 0: holdfast.control.v1.Pin.fence:type_name -> holdfast.control.v1.Fence
+	5,  // 1: holdfast.control.v1.EdgeMessage.fence:type_name -> holdfast.control.v1.Fence
+	8,  // 2: holdfast.control.v1.EdgeMessage.attach:type_name -> holdfast.control.v1.Attach
+	11, // 3: holdfast.control.v1.EdgeMessage.offer:type_name -> holdfast.control.v1.Offer
+	13, // 4: holdfast.control.v1.EdgeMessage.view:type_name -> holdfast.control.v1.View
+	15, // 5: holdfast.control.v1.EdgeMessage.mute:type_name -> holdfast.control.v1.Mute
+	16, // 6: holdfast.control.v1.EdgeMessage.leave:type_name -> holdfast.control.v1.Leave
+	18, // 7: holdfast.control.v1.EdgeMessage.say:type_name -> holdfast.control.v1.Say
+	21, // 8: holdfast.control.v1.EdgeMessage.refresh:type_name -> holdfast.control.v1.Refresh
+	17, // 9: holdfast.control.v1.EdgeMessage.rename:type_name -> holdfast.control.v1.Rename
+	19, // 10: holdfast.control.v1.EdgeMessage.hand:type_name -> holdfast.control.v1.Hand
+	20, // 11: holdfast.control.v1.EdgeMessage.react:type_name -> holdfast.control.v1.React
+	6,  // 12: holdfast.control.v1.Attach.pin:type_name -> holdfast.control.v1.Pin
+	10, // 13: holdfast.control.v1.Attach.peer:type_name -> holdfast.control.v1.Peer
+	10, // 14: holdfast.control.v1.Attach.expected:type_name -> holdfast.control.v1.Peer
+	9,  // 15: holdfast.control.v1.Attach.expected_egress:type_name -> holdfast.control.v1.Egress
+	12, // 16: holdfast.control.v1.Offer.senders:type_name -> holdfast.control.v1.Sender
+	28, // 17: holdfast.control.v1.Offer.slots:type_name -> holdfast.control.v1.Slot
+	1,  // 18: holdfast.control.v1.Sender.source:type_name -> holdfast.control.v1.Source
+	14, // 19: holdfast.control.v1.View.wants:type_name -> holdfast.control.v1.Want
+	1,  // 20: holdfast.control.v1.Want.source:type_name -> holdfast.control.v1.Source
+	1,  // 21: holdfast.control.v1.Mute.source:type_name -> holdfast.control.v1.Source
+	5,  // 22: holdfast.control.v1.PeerEvent.fence:type_name -> holdfast.control.v1.Fence
+	23, // 23: holdfast.control.v1.PeerEvent.attached:type_name -> holdfast.control.v1.Attached
+	25, // 24: holdfast.control.v1.PeerEvent.refused:type_name -> holdfast.control.v1.Refused
+	26, // 25: holdfast.control.v1.PeerEvent.answer:type_name -> holdfast.control.v1.Answer
+	27, // 26: holdfast.control.v1.PeerEvent.offer_rejected:type_name -> holdfast.control.v1.OfferRejected
+	29, // 27: holdfast.control.v1.PeerEvent.slots:type_name -> holdfast.control.v1.SlotTable
+	31, // 28: holdfast.control.v1.PeerEvent.roster:type_name -> holdfast.control.v1.Roster
+	32, // 29: holdfast.control.v1.PeerEvent.roster_change:type_name -> holdfast.control.v1.RosterChange
+	33, // 30: holdfast.control.v1.PeerEvent.speakers:type_name -> holdfast.control.v1.Speakers
+	35, // 31: holdfast.control.v1.PeerEvent.transport:type_name -> holdfast.control.v1.Transport
+	42, // 32: holdfast.control.v1.PeerEvent.fenced:type_name -> holdfast.control.v1.Fenced
+	43, // 33: holdfast.control.v1.PeerEvent.closed:type_name -> holdfast.control.v1.Closed
+	36, // 34: holdfast.control.v1.PeerEvent.chat:type_name -> holdfast.control.v1.Chat
+	41, // 35: holdfast.control.v1.PeerEvent.reoffer:type_name -> holdfast.control.v1.Reoffer
+	24, // 36: holdfast.control.v1.PeerEvent.path:type_name -> holdfast.control.v1.Path
+	37, // 37: holdfast.control.v1.PeerEvent.silenced:type_name -> holdfast.control.v1.Silenced
+	38, // 38: holdfast.control.v1.PeerEvent.unmute_asked:type_name -> holdfast.control.v1.UnmuteAsked
+	39, // 39: holdfast.control.v1.PeerEvent.reactions:type_name -> holdfast.control.v1.Reactions
+	9,  // 40: holdfast.control.v1.PeerEvent.egress:type_name -> holdfast.control.v1.Egress
+	10, // 41: holdfast.control.v1.Attached.roster:type_name -> holdfast.control.v1.Peer
+	28, // 42: holdfast.control.v1.Attached.slots:type_name -> holdfast.control.v1.Slot
+	9,  // 43: holdfast.control.v1.Attached.egress:type_name -> holdfast.control.v1.Egress
+	2,  // 44: holdfast.control.v1.Refused.code:type_name -> holdfast.control.v1.Refusal
+	5,  // 45: holdfast.control.v1.Refused.current:type_name -> holdfast.control.v1.Fence
+	0,  // 46: holdfast.control.v1.Slot.kind:type_name -> holdfast.control.v1.Kind
+	1,  // 47: holdfast.control.v1.Slot.source:type_name -> holdfast.control.v1.Source
+	28, // 48: holdfast.control.v1.SlotTable.slots:type_name -> holdfast.control.v1.Slot
+	30, // 49: holdfast.control.v1.SlotTable.lacks:type_name -> holdfast.control.v1.Lack
+	1,  // 50: holdfast.control.v1.Lack.source:type_name -> holdfast.control.v1.Source
+	10, // 51: holdfast.control.v1.Roster.peers:type_name -> holdfast.control.v1.Peer
+	10, // 52: holdfast.control.v1.RosterChange.joined:type_name -> holdfast.control.v1.Peer
+	10, // 53: holdfast.control.v1.RosterChange.updated:type_name -> holdfast.control.v1.Peer
+	34, // 54: holdfast.control.v1.Speakers.speakers:type_name -> holdfast.control.v1.Speaker
+	3,  // 55: holdfast.control.v1.Transport.state:type_name -> holdfast.control.v1.TransportState
+	1,  // 56: holdfast.control.v1.Silenced.source:type_name -> holdfast.control.v1.Source
+	1,  // 57: holdfast.control.v1.UnmuteAsked.source:type_name -> holdfast.control.v1.Source
+	40, // 58: holdfast.control.v1.Reactions.reactions:type_name -> holdfast.control.v1.Reaction
+	5,  // 59: holdfast.control.v1.Fenced.current:type_name -> holdfast.control.v1.Fence
+	48, // 60: holdfast.control.v1.RoomsReply.rooms:type_name -> holdfast.control.v1.HeldRoom
+	6,  // 61: holdfast.control.v1.HeldRoom.pin:type_name -> holdfast.control.v1.Pin
+	49, // 62: holdfast.control.v1.HeldRoom.peers:type_name -> holdfast.control.v1.HeldPeer
+	50, // 63: holdfast.control.v1.HeldPeer.media:type_name -> holdfast.control.v1.MediaState
+	51, // 64: holdfast.control.v1.MediaState.slots:type_name -> holdfast.control.v1.SlotState
+	52, // 65: holdfast.control.v1.MediaState.tracks:type_name -> holdfast.control.v1.TrackState
+	53, // 66: holdfast.control.v1.MediaState.unplaced:type_name -> holdfast.control.v1.Stream
+	0,  // 67: holdfast.control.v1.SlotState.kind:type_name -> holdfast.control.v1.Kind
+	1,  // 68: holdfast.control.v1.SlotState.source:type_name -> holdfast.control.v1.Source
+	1,  // 69: holdfast.control.v1.TrackState.source:type_name -> holdfast.control.v1.Source
+	6,  // 70: holdfast.control.v1.HoldsReply.pin:type_name -> holdfast.control.v1.Pin
+	6,  // 71: holdfast.control.v1.OutrankRequest.pin:type_name -> holdfast.control.v1.Pin
+	4,  // 72: holdfast.control.v1.ModerateRequest.act:type_name -> holdfast.control.v1.Act
+	1,  // 73: holdfast.control.v1.ModerateRequest.source:type_name -> holdfast.control.v1.Source
+	7,  // 74: holdfast.control.v1.Media.Attach:input_type -> holdfast.control.v1.EdgeMessage
+	44, // 75: holdfast.control.v1.Media.Watch:input_type -> holdfast.control.v1.WatchRequest
+	46, // 76: holdfast.control.v1.Media.Rooms:input_type -> holdfast.control.v1.RoomsRequest
+	54, // 77: holdfast.control.v1.Media.Holds:input_type -> holdfast.control.v1.HoldsRequest
+	56, // 78: holdfast.control.v1.Media.Outrank:input_type -> holdfast.control.v1.OutrankRequest
+	60, // 79: holdfast.control.v1.Media.Remove:input_type -> holdfast.control.v1.RemoveRequest
+	62, // 80: holdfast.control.v1.Media.Moderate:input_type -> holdfast.control.v1.ModerateRequest
+	58, // 81: holdfast.control.v1.Media.Process:input_type -> holdfast.control.v1.ProcessRequest
+	22, // 82: holdfast.control.v1.Media.Attach:output_type -> holdfast.control.v1.PeerEvent
+	45, // 83: holdfast.control.v1.Media.Watch:output_type -> holdfast.control.v1.Beat
+	47, // 84: holdfast.control.v1.Media.Rooms:output_type -> holdfast.control.v1.RoomsReply
+	55, // 85: holdfast.control.v1.Media.Holds:output_type -> holdfast.control.v1.HoldsReply
+	57, // 86: holdfast.control.v1.Media.Outrank:output_type -> holdfast.control.v1.OutrankReply
+	61, // 87: holdfast.control.v1.Media.Remove:output_type -> holdfast.control.v1.RemoveReply
+	63, // 88: holdfast.control.v1.Media.Moderate:output_type -> holdfast.control.v1.ModerateReply
+	59, // 89: holdfast.control.v1.Media.Process:output_type -> holdfast.control.v1.ProcessReply
+	82, // [82:90] is the sub-list for method output_type
+	74, // [74:82] is the sub-list for method input_type
+	74, // [74:74] is the sub-list for extension type_name
+	74, // [74:74] is the sub-list for extension extendee
+	0,  // [0:74] is the sub-list for field type_name
 }
 
 func init() { file_control_proto_init() }
@@ -4407,8 +5094,10 @@ func file_control_proto_init() {
 		(*EdgeMessage_Say)(nil),
 		(*EdgeMessage_Refresh)(nil),
 		(*EdgeMessage_Rename)(nil),
+		(*EdgeMessage_Hand)(nil),
+		(*EdgeMessage_React)(nil),
 	}
-	file_control_proto_msgTypes[15].OneofWrappers = []any{
+	file_control_proto_msgTypes[17].OneofWrappers = []any{
 		(*PeerEvent_Attached)(nil),
 		(*PeerEvent_Refused)(nil),
 		(*PeerEvent_Answer)(nil),
@@ -4423,9 +5112,12 @@ func file_control_proto_init() {
 		(*PeerEvent_Chat)(nil),
 		(*PeerEvent_Reoffer)(nil),
 		(*PeerEvent_Path)(nil),
+		(*PeerEvent_Silenced)(nil),
+		(*PeerEvent_UnmuteAsked)(nil),
+		(*PeerEvent_Reactions)(nil),
 		(*PeerEvent_Egress)(nil),
 	}
-	file_control_proto_msgTypes[25].OneofWrappers = []any{
+	file_control_proto_msgTypes[27].OneofWrappers = []any{
 		(*RosterChange_Joined)(nil),
 		(*RosterChange_Updated)(nil),
 		(*RosterChange_Left)(nil),
@@ -4435,8 +5127,8 @@ func file_control_proto_init() {
 		File: protoimpl.DescBuilder{
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_control_proto_rawDesc), len(file_control_proto_rawDesc)),
-			NumEnums:      4,
-			NumMessages:   51,
+			NumEnums:      5,
+			NumMessages:   59,
 			NumExtensions: 0,
 			NumServices:   1,
 		},

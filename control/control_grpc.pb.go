@@ -24,13 +24,14 @@ import (
 const _ = grpc.SupportPackageIsVersion9
 
 const (
-	Media_Attach_FullMethodName  = "/holdfast.control.v1.Media/Attach"
-	Media_Watch_FullMethodName   = "/holdfast.control.v1.Media/Watch"
-	Media_Rooms_FullMethodName   = "/holdfast.control.v1.Media/Rooms"
-	Media_Holds_FullMethodName   = "/holdfast.control.v1.Media/Holds"
-	Media_Outrank_FullMethodName = "/holdfast.control.v1.Media/Outrank"
-	Media_Remove_FullMethodName  = "/holdfast.control.v1.Media/Remove"
-	Media_Process_FullMethodName = "/holdfast.control.v1.Media/Process"
+	Media_Attach_FullMethodName   = "/holdfast.control.v1.Media/Attach"
+	Media_Watch_FullMethodName    = "/holdfast.control.v1.Media/Watch"
+	Media_Rooms_FullMethodName    = "/holdfast.control.v1.Media/Rooms"
+	Media_Holds_FullMethodName    = "/holdfast.control.v1.Media/Holds"
+	Media_Outrank_FullMethodName  = "/holdfast.control.v1.Media/Outrank"
+	Media_Remove_FullMethodName   = "/holdfast.control.v1.Media/Remove"
+	Media_Moderate_FullMethodName = "/holdfast.control.v1.Media/Moderate"
+	Media_Process_FullMethodName  = "/holdfast.control.v1.Media/Process"
 )
 
 // MediaClient is the client API for Media service.
@@ -59,6 +60,8 @@ type MediaClient interface {
 	// Remove takes people out of a room for good. Their edges are told
 	// REFUSAL_REMOVED, and so is every later Attach of the same peers here.
 	Remove(ctx context.Context, in *RemoveRequest, opts ...grpc.CallOption) (*RemoveReply, error)
+	// Moderate is what somebody who runs the room does to the people in it.
+	Moderate(ctx context.Context, in *ModerateRequest, opts ...grpc.CallOption) (*ModerateReply, error)
 	// Process tells what the node's process holds in memory: what must come back to
 	// where it was when a storm is over.
 	Process(ctx context.Context, in *ProcessRequest, opts ...grpc.CallOption) (*ProcessReply, error)
@@ -144,6 +147,16 @@ func (c *mediaClient) Remove(ctx context.Context, in *RemoveRequest, opts ...grp
 	return out, nil
 }
 
+func (c *mediaClient) Moderate(ctx context.Context, in *ModerateRequest, opts ...grpc.CallOption) (*ModerateReply, error) {
+	cOpts := append([]grpc.CallOption{grpc.StaticMethod()}, opts...)
+	out := new(ModerateReply)
+	err := c.cc.Invoke(ctx, Media_Moderate_FullMethodName, in, out, cOpts...)
+	if err != nil {
+		return nil, err
+	}
+	return out, nil
+}
+
 func (c *mediaClient) Process(ctx context.Context, in *ProcessRequest, opts ...grpc.CallOption) (*ProcessReply, error) {
 	cOpts := append([]grpc.CallOption{grpc.StaticMethod()}, opts...)
 	out := new(ProcessReply)
@@ -180,6 +193,8 @@ type MediaServer interface {
 	// Remove takes people out of a room for good. Their edges are told
 	// REFUSAL_REMOVED, and so is every later Attach of the same peers here.
 	Remove(context.Context, *RemoveRequest) (*RemoveReply, error)
+	// Moderate is what somebody who runs the room does to the people in it.
+	Moderate(context.Context, *ModerateRequest) (*ModerateReply, error)
 	// Process tells what the node's process holds in memory: what must come back to
 	// where it was when a storm is over.
 	Process(context.Context, *ProcessRequest) (*ProcessReply, error)
@@ -210,6 +225,9 @@ func (UnimplementedMediaServer) Outrank(context.Context, *OutrankRequest) (*Outr
 }
 func (UnimplementedMediaServer) Remove(context.Context, *RemoveRequest) (*RemoveReply, error) {
 	return nil, status.Error(codes.Unimplemented, "method Remove not implemented")
+}
+func (UnimplementedMediaServer) Moderate(context.Context, *ModerateRequest) (*ModerateReply, error) {
+	return nil, status.Error(codes.Unimplemented, "method Moderate not implemented")
 }
 func (UnimplementedMediaServer) Process(context.Context, *ProcessRequest) (*ProcessReply, error) {
 	return nil, status.Error(codes.Unimplemented, "method Process not implemented")
@@ -325,6 +343,24 @@ func _Media_Remove_Handler(srv interface{}, ctx context.Context, dec func(interf
 	return interceptor(ctx, in, info, handler)
 }
 
+func _Media_Moderate_Handler(srv interface{}, ctx context.Context, dec func(interface{}) error, interceptor grpc.UnaryServerInterceptor) (interface{}, error) {
+	in := new(ModerateRequest)
+	if err := dec(in); err != nil {
+		return nil, err
+	}
+	if interceptor == nil {
+		return srv.(MediaServer).Moderate(ctx, in)
+	}
+	info := &grpc.UnaryServerInfo{
+		Server:     srv,
+		FullMethod: Media_Moderate_FullMethodName,
+	}
+	handler := func(ctx context.Context, req interface{}) (interface{}, error) {
+		return srv.(MediaServer).Moderate(ctx, req.(*ModerateRequest))
+	}
+	return interceptor(ctx, in, info, handler)
+}
+
 func _Media_Process_Handler(srv interface{}, ctx context.Context, dec func(interface{}) error, interceptor grpc.UnaryServerInterceptor) (interface{}, error) {
 	in := new(ProcessRequest)
 	if err := dec(in); err != nil {
@@ -365,6 +401,10 @@ var Media_ServiceDesc = grpc.ServiceDesc{
 		{
 			MethodName: "Remove",
 			Handler:    _Media_Remove_Handler,
+		},
+		{
+			MethodName: "Moderate",
+			Handler:    _Media_Moderate_Handler,
 		},
 		{
 			MethodName: "Process",

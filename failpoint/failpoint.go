@@ -13,13 +13,15 @@
 // and a nil check. An entry that cannot be read is reported on standard error, because
 // a test whose failpoint silently does nothing would pass for the wrong reason.
 //
-// The steps between claim, open, compare-and-set and notify:
+// The steps between claim, open, compare-and-set and notify, and of a sweep of leases:
 //
 //	place.after-claim    a fresh claim was written, nobody opened the room yet
 //	rehome.before-swap   a new pin was chosen, the old one still stands
 //	rehome.after-swap    the new pin stands, nobody was told
 //	open.after           the new owner opened the room (placed by signaling)
 //	notify.before        clients are about to be told to restart (placed by failover)
+//	sweep.before         lapsed leases are about to be taken out (presence)
+//	sweep.evicted        some were, and nothing was done about it yet
 //
 // The package imports nothing of this module, so that any other may use it.
 package failpoint

@@ -11,6 +11,7 @@ package orchestrator
 import (
 	"cmp"
 	"context"
+	"fmt"
 	"log/slog"
 
 	"golang.org/x/sync/singleflight"
@@ -21,12 +22,14 @@ import (
 	"github.com/holdfast-rtc/holdfast/panics"
 	"github.com/holdfast-rtc/holdfast/pin"
 	"github.com/holdfast-rtc/holdfast/ring"
+	"github.com/holdfast-rtc/holdfast/waitlist"
 )
 
 // PinStore is a signaling node's store. Each method is one round trip and safe to repeat. An error is a
 // *pin.CorruptError or means unknown.
 type PinStore interface {
-	// Claim writes p unless the room has a pin. It returns the current one and its incarnation, 0 if unknown.
+	// Claim writes p unless the room has a pin. It returns the current one and its incarnation, 0 if unknown, with
+	// waitlist.ErrDoor beside them if the room has a door.
 	Claim(ctx context.Context, room ring.RoomID, p pin.Pin) (winner pin.Pin, in pin.Incarnation, err error)
 	// Swap replaces old if it is current, and returns what is current then; zero for an absent key.
 	Swap(ctx context.Context, room ring.RoomID, old, next pin.Pin) (current pin.Pin, in pin.Incarnation, err error)
@@ -34,6 +37,8 @@ type PinStore interface {
 	Repair(ctx context.Context, room ring.RoomID, raw string, next pin.Pin) (current pin.Pin, err error)
 	// Get is false without a pin.
 	Get(ctx context.Context, room ring.RoomID) (pin.Pin, bool, error)
+	// Enter is Claim for whom the room's door lets in; a zero p claims nothing, and a zero winner is no pin.
+	Enter(ctx context.Context, room ring.RoomID, p pin.Pin, e waitlist.Entry) (winner pin.Pin, in pin.Incarnation, a waitlist.Answer, err error)
 }
 
 // Views gives the current, immutable view. It must be cheap.
@@ -70,9 +75,29 @@ func New(store PinStore, views Views, prober Prober, cfg Config, log *slog.Logge
 // Place returns the room's pin, or claims one, in one round trip; more for a stale or corrupt pin or after possible
 // data loss. Without a store it returns the pin of the owner that has the room open, or a recent one. Errors:
 // ErrNotSettled, ErrNoNodes, *NoHeadroomError, ErrStoreUnavailable (the claim may be written all the same),
-// ErrContended, the context's.
+// ErrContended, the context's. waitlist.ErrDoor comes beside a pin: people enter by Enter.
 func (o *Orchestrator) Place(ctx context.Context, room ring.RoomID, expect headroom.Room) (pin.Pin, error) {
-	return o.swapLoop(ctx, o.request(room, expect), current{})
+	r := o.request(room, expect)
+	p, err := o.swapLoop(ctx, r, current{})
+	if err == nil && r.door {
+		err = waitlist.ErrDoor
+	}
+	return p, err
+}
+
+// Enter is Place for a person at the room's door, in the same round trip. A *waitlist.WaitError lets nobody in. Other errors may
+// come beside an answer that admits; without a store nobody is let in. After data loss, who is in the room is unknown until
+// its media node has said so: ErrStoreUnavailable.
+func (o *Orchestrator) Enter(ctx context.Context, room ring.RoomID, expect headroom.Room, e waitlist.Entry) (pin.Pin, waitlist.Answer, error) {
+	r := o.request(room, expect)
+	r.entry = &e
+	p, err := o.swapLoop(ctx, r, current{})
+	if err == nil && r.gate.Outcome == waitlist.Admitted && !r.gate.Roster {
+		if node := o.views.View().Nodes[p.Node]; r.entered == 0 || !node.Load.Synced.Has(r.entered) {
+			return pin.Pin{}, r.gate, fmt.Errorf("enter room %s: %w: it may have forgotten who is in the room", room, ErrStoreUnavailable)
+		}
+	}
+	return p, r.gate, err
 }
 
 // Rehome moves room off the boot of from, which is dead. It returns the current pin, whoever wrote it. Errors as of

@@ -9,6 +9,7 @@ import (
 	"github.com/holdfast-rtc/holdfast/headroom"
 	"github.com/holdfast-rtc/holdfast/pin"
 	"github.com/holdfast-rtc/holdfast/ring"
+	"github.com/holdfast-rtc/holdfast/waitlist"
 )
 
 type request struct {
@@ -20,6 +21,11 @@ type request struct {
 	evidence   evidence
 	in         pin.Incarnation // of the store's answers; 0 once one was unknown
 	unanswered []pin.BootID    // nodes that did not answer
+
+	door    bool            // the room has one
+	entry   *waitlist.Entry // nil for nobody, and once it has an answer
+	gate    waitlist.Answer
+	entered pin.Incarnation // of that answer
 }
 
 // evidence is where the current pin comes from.
@@ -50,11 +56,15 @@ func (r *request) ask(ctx context.Context, exchange func(context.Context) (pin.P
 	p, err := exchange(bounded)
 	r.left -= time.Since(began)
 	var corrupt *pin.CorruptError
+	var wait *waitlist.WaitError
+	r.door = r.door || errors.Is(err, waitlist.ErrDoor)
 	switch {
-	case err == nil:
-		return current{pin: p}, nil
+	case errors.As(err, &wait):
+		return current{}, err
 	case errors.As(err, &corrupt):
 		return current{raw: corrupt}, nil
+	case err == nil || errors.Is(err, waitlist.ErrDoor):
+		return current{pin: p}, nil
 	case ctx.Err() != nil:
 		return current{}, fmt.Errorf("place room %s: %w", r.room, ctx.Err())
 	default:
@@ -64,9 +74,26 @@ func (r *request) ask(ctx context.Context, exchange func(context.Context) (pin.P
 
 func (o *Orchestrator) read(ctx context.Context, r *request) (current, error) {
 	return r.ask(ctx, func(ctx context.Context) (pin.Pin, error) {
+		if r.entry != nil {
+			p, _, err := o.enter(ctx, r, pin.Pin{})
+			return p, err
+		}
 		p, _, err := o.store.Get(ctx, r.room)
 		return p, err
 	})
+}
+
+// enter asks for the person once. A corrupt pin comes beside an answer.
+func (o *Orchestrator) enter(ctx context.Context, r *request, next pin.Pin) (pin.Pin, pin.Incarnation, error) {
+	p, in, answer, err := o.store.Enter(ctx, r.room, next, *r.entry)
+	if corrupt := new(pin.CorruptError); err != nil && !errors.As(err, &corrupt) {
+		return p, in, err
+	}
+	r.gate, r.entered, r.entry = answer, in, nil
+	if answer.Outcome < waitlist.Admitted {
+		return pin.Pin{}, in, &waitlist.WaitError{Answer: answer}
+	}
+	return p, in, err
 }
 
 // write replaces was if it is current, and returns what is current afterwards.
@@ -76,12 +103,15 @@ func (o *Orchestrator) write(ctx context.Context, r *request, was current, next 
 			return o.store.Repair(ctx, r.room, was.raw.Raw, next)
 		}
 		var in pin.Incarnation
-		if was.absent() {
+		switch {
+		case was.absent() && r.entry != nil:
+			stands, in, err = o.enter(ctx, r, next)
+		case was.absent():
 			stands, in, err = o.store.Claim(ctx, r.room, next)
-		} else {
+		default:
 			stands, in, err = o.store.Swap(ctx, r.room, was.pin, next)
 		}
-		if err == nil {
+		if err == nil || errors.Is(err, waitlist.ErrDoor) {
 			r.answered(in)
 		}
 		return stands, err

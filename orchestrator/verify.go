@@ -139,7 +139,7 @@ const rememberedFor = 30 * time.Minute
 // which a client may invent.
 func (o *Orchestrator) withoutStore(ctx context.Context, r *request) (pin.Pin, bool) {
 	known, view := o.cache.Of(r.room), o.views.View()
-	if r.avoid != (avoidance{}) || view == nil {
+	if r.avoid != (avoidance{}) || view == nil || r.entry != nil {
 		return pin.Pin{}, false
 	}
 	ask := unsynced(view, 0)

@@ -106,11 +106,11 @@ type Diff struct {
 
 // LeaseStore keeps the leases of all nodes. Calls may be repeated.
 type LeaseStore interface {
-	// Add writes leases. The first one of a user is a join.
+	// Add writes leases, but those that were removed. The first one of a user is a join.
 	Add(ctx context.Context, leases []Lease) error
 	// Renew is a heartbeat. It returns the leases that the store does not have.
 	Renew(ctx context.Context, leases []Lease) (missing []Lease, err error)
-	// Remove takes leases out. The last one of a user is a leave.
+	// Remove takes leases out for good: another node may still send heartbeats for them. The last one of a user is a leave.
 	Remove(ctx context.Context, leases []Lease) error
 	// Sweep takes out what has lapsed.
 	Sweep(ctx context.Context) error

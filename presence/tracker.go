@@ -2,29 +2,37 @@ package presence
 
 import (
 	"context"
+	"errors"
 	"log/slog"
+	"maps"
+	"slices"
 	"sync"
 	"time"
 
+	"github.com/holdfast-rtc/holdfast/loglimit"
 	"github.com/holdfast-rtc/holdfast/panics"
 )
 
 // Tracker keeps the leases of one signaling node, and answers those who watch users. Its methods do not block.
 type Tracker struct {
-	timing Timing
-	leases LeaseStore
-	users  WatchStore
-	panics *panics.Guard
-	log    *slog.Logger
+	timing  Timing
+	leases  LeaseStore
+	users   WatchStore
+	panics  *panics.Guard
+	log     *slog.Logger
+	refused *loglimit.Limiter // bounds what names are logged: applications give them
 
 	written, asked chan struct{} // something is to be written, asked for
 
 	mu      sync.Mutex // guards the fields below, and what they point to
 	held    map[name]*Held
+	fresh   map[name]*Held // of held: the store does not have them
 	left    map[name]Lease // to be removed
-	watched map[string]*watched
+	watched [Shards]map[string]*watched
+	unknown map[string]struct{}   // of watched: the store is to be asked
 	due     map[*Watcher]struct{} // have something to be told
 	watches int                   // of all watchers together
+	shares  map[string]int        // the same by owner
 
 	failing bool   // the writer's: the last heartbeat was not written
 	reader  reader // the reader's
@@ -36,21 +44,23 @@ type name struct{ user, conn string }
 func nameOf(l Lease) name { return name{l.User, l.Conn} }
 
 // Held is a lease that this node keeps.
-type Held struct {
-	lease   Lease
-	written bool
-}
+type Held struct{ lease Lease }
 
 // maxLeft bounds the leaves that wait for a store that is away. Beyond it leases lapse instead.
 const maxLeft = 20_000
 
 // New makes a Tracker. Run starts it.
 func New(timing Timing, leases LeaseStore, users WatchStore, guard *panics.Guard, log *slog.Logger) *Tracker {
-	return &Tracker{
-		timing: timing, leases: leases, users: users, panics: guard, log: log,
+	t := &Tracker{
+		timing: timing, leases: leases, users: users, panics: guard, log: log, refused: loglimit.New(1, 20),
 		written: make(chan struct{}, 1), asked: make(chan struct{}, 1),
-		held: make(map[name]*Held), left: make(map[name]Lease), watched: make(map[string]*watched), due: make(map[*Watcher]struct{}),
+		held: make(map[name]*Held), fresh: make(map[name]*Held), left: make(map[name]Lease),
+		unknown: make(map[string]struct{}), due: make(map[*Watcher]struct{}), shares: make(map[string]int),
 	}
+	for shard := range t.watched {
+		t.watched[shard] = make(map[string]*watched)
+	}
+	return t
 }
 
 // Run works until ctx ends, and leaves all leases to lapse: their clients resume elsewhere. It returns nil.
@@ -73,12 +83,14 @@ func wake(c chan struct{}) {
 func (t *Tracker) Add(l Lease) *Held {
 	h := &Held{lease: l}
 	if err := l.Validate(); err != nil {
-		t.log.Error("a connection has no presence", "error", err)
+		if unlogged, ok := t.refused.Next(); ok {
+			t.log.Error("a connection has no presence", "error", err, "unlogged", unlogged)
+		}
 		return h
 	}
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	t.held[nameOf(l)] = h
+	t.held[nameOf(l)], t.fresh[nameOf(l)] = h, h
 	delete(t.left, nameOf(l))
 	wake(t.written)
 	return h
@@ -99,6 +111,7 @@ func (t *Tracker) end(h *Held, left bool) {
 		return
 	}
 	delete(t.held, n)
+	delete(t.fresh, n)
 	if left && len(t.left) < maxLeft {
 		t.left[n] = h.lease
 		wake(t.written)
@@ -133,22 +146,22 @@ func (t *Tracker) write(ctx context.Context) {
 	}
 }
 
-// sweep repeats a heartbeat that failed first, for the sooner it comes the better.
+// sweep repeats a heartbeat that failed first, for the sooner it comes the better. A part of the store that does not answer
+// keeps nothing from the others, here and below.
 func (t *Tracker) sweep(ctx context.Context) error {
+	var failed error
 	if t.failing {
-		if err := t.beat(ctx); err != nil {
-			return err
-		}
+		failed = t.beat(ctx)
 	}
-	return t.leases.Sweep(ctx)
+	return errors.Join(failed, t.leases.Sweep(ctx))
 }
 
 // beat is one call for all leases, and a second one if the store has lost some.
 func (t *Tracker) beat(ctx context.Context) error {
 	t.mu.Lock()
 	leases := make([]Lease, 0, len(t.held))
-	for _, h := range t.held {
-		if h.written {
+	for n, h := range t.held {
+		if t.fresh[n] == nil {
 			leases = append(leases, h.lease)
 		}
 	}
@@ -157,45 +170,36 @@ func (t *Tracker) beat(ctx context.Context) error {
 	t.mu.Lock()
 	for _, l := range missing {
 		if h := t.held[nameOf(l)]; h != nil {
-			h.written = false
+			t.fresh[nameOf(l)] = h
 		}
 	}
 	t.mu.Unlock()
-	if err != nil {
-		return err
-	}
-	return t.flush(ctx)
+	return errors.Join(err, t.flush(ctx))
 }
 
 // flush writes what is new. What fails is tried again with the next heartbeat.
 func (t *Tracker) flush(ctx context.Context) error {
 	t.mu.Lock()
-	var fresh []*Held
-	var leases, gone []Lease
-	for _, h := range t.held {
-		if !h.written {
-			fresh, leases = append(fresh, h), append(leases, h.lease)
-		}
+	fresh, left := t.fresh, t.left
+	t.fresh, t.left = make(map[name]*Held), make(map[name]Lease)
+	leases := make([]Lease, 0, len(fresh))
+	for _, h := range fresh {
+		leases = append(leases, h.lease)
 	}
-	for _, l := range t.left {
-		gone = append(gone, l)
-	}
-	t.left = make(map[name]Lease)
 	t.mu.Unlock()
 	added := t.leases.Add(ctx, leases)
-	removed := t.leases.Remove(ctx, gone)
+	removed := t.leases.Remove(ctx, slices.Collect(maps.Values(left)))
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	for _, h := range fresh {
-		h.written = added == nil
-	}
-	for _, l := range gone {
-		if _, again := t.held[nameOf(l)]; removed != nil && !again && len(t.left) < maxLeft {
-			t.left[nameOf(l)] = l
+	for n, h := range fresh {
+		if added != nil && t.held[n] == h {
+			t.fresh[n] = h
 		}
 	}
-	if added != nil {
-		return added
+	for n, l := range left {
+		if _, again := t.held[n]; removed != nil && !again && len(t.left) < maxLeft {
+			t.left[n] = l
+		}
 	}
-	return removed
+	return errors.Join(added, removed)
 }

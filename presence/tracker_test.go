@@ -27,11 +27,17 @@ type memory struct {
 	away   bool
 	young  bool
 	breaks bool
-	born   int64
-	leases map[name]Lease
-	tabs   map[string]map[name]bool
-	logs   map[Shard][]Change
-	calls  map[string]int
+	// partial: what is asked of it is done, and yet there is an error: of others.
+	partial bool
+	born    int64
+	leases  map[name]Lease
+	tabs    map[string]map[name]bool
+	logs    map[Shard][]Change
+	calls   map[string]int
+}
+
+func newMemory() *memory {
+	return &memory{born: 1, leases: map[name]Lease{}, tabs: map[string]map[name]bool{}, logs: map[Shard][]Change{}, calls: map[string]int{}}
 }
 
 func (m *memory) called(what string) error {
@@ -88,6 +94,9 @@ func (m *memory) Renew(_ context.Context, leases []Lease) (missing []Lease, err 
 		}
 	}
 	m.calls["renewed"] = len(leases)
+	if m.partial && err == nil {
+		err = errAway
+	}
 	return missing, err
 }
 
@@ -173,7 +182,7 @@ func (m *memory) has() int {
 func during(t *testing.T, test func(t *testing.T, tracker *Tracker, store *memory)) {
 	t.Helper()
 	synctest.Test(t, func(t *testing.T) {
-		store := &memory{born: 1, leases: map[name]Lease{}, tabs: map[string]map[name]bool{}, logs: map[Shard][]Change{}, calls: map[string]int{}}
+		store := newMemory()
 		tracker := New(DefaultTiming(), store, store, panics.New(), slog.New(slog.DiscardHandler))
 		ctx, cancel := context.WithCancel(t.Context())
 		ended := make(chan error)
@@ -344,8 +353,8 @@ func TestWatchStorm(t *testing.T) {
 		tracker.Add(tab(users[0], 1))
 		wait(time.Second)
 		var one, other told
-		watcher := NewWatcher(one.tell)
-		for _, w := range []*Watcher{watcher, NewWatcher(other.tell)} {
+		watcher := NewWatcher("one", one.tell)
+		for _, w := range []*Watcher{watcher, NewWatcher("other", other.tell)} {
 			if err := tracker.Watch(w, users); err != nil {
 				t.Fatal(err)
 			}
@@ -375,10 +384,90 @@ func TestWatchStorm(t *testing.T) {
 		if tracker.Watch(watcher, nil) != nil || tracker.watches != len(users) {
 			t.Errorf("%d users are watched", tracker.watches)
 		}
-		if err := tracker.Watch(watcher, make([]string, maxWatches)); !errors.Is(err, ErrTooManyWatches) {
-			t.Errorf("a million users are watched: %v", err)
+	})
+}
+
+func names(n int) []string {
+	users := make([]string, n)
+	for i := range users {
+		users[i] = "user " + strconv.Itoa(i)
+	}
+	return users
+}
+
+// Neither one owner's watchers nor all of them together grow without bound. Whoever is refused keeps what it has.
+func TestWatchesAreBounded(t *testing.T) {
+	during(t, func(t *testing.T, tracker *Tracker, _ *memory) {
+		half := names(maxShare / 2)
+		silent := func([]Status) {}
+		var tabs []*Watcher
+		for range 2 {
+			tabs = append(tabs, NewWatcher("ann", silent))
+			if err := tracker.Watch(tabs[len(tabs)-1], half); err != nil {
+				t.Fatal(err)
+			}
+		}
+		if err := tracker.Watch(NewWatcher("ann", silent), half[:1]); !errors.Is(err, ErrShareOfWatches) {
+			t.Errorf("a third tab is refused with %v", err)
+		}
+		if err := tracker.Watch(NewWatcher("bob", silent), half); err != nil {
+			t.Errorf("another is refused: %v", err)
+		}
+		if err := tracker.Watch(tabs[0], append(half[1:], "new", "new")); err != nil {
+			t.Errorf("another list of the same length is refused: %v", err)
+		}
+		tracker.mu.Lock()
+		tracker.watches = maxWatches
+		tracker.mu.Unlock()
+		if err := tracker.Watch(NewWatcher("cy", silent), half[:1]); !errors.Is(err, ErrTooManyWatches) {
+			t.Errorf("at a million one more is refused with %v", err)
+		}
+		tracker.mu.Lock()
+		tracker.watches = 3 * len(half)
+		tracker.mu.Unlock()
+		for _, w := range tabs {
+			_ = tracker.Watch(w, nil)
+		}
+		if tracker.watches != len(half) || len(tracker.shares) != 1 || tracker.find("new") != nil {
+			t.Errorf("%d watches of %v are left", tracker.watches, tracker.shares)
 		}
 	})
+}
+
+// A part of the store that does not answer keeps nothing from the others: leases are added, and lapsed ones are swept.
+func TestPartOfTheStoreIsAway(t *testing.T) {
+	during(t, func(t *testing.T, tracker *Tracker, store *memory) {
+		tracker.Add(tab("ann", 1))
+		wait(time.Second)
+		store.change(func() { store.partial, store.leases = true, map[name]Lease{} })
+		wait(DefaultTiming().Beat)
+		swept := store.count("sweep")
+		wait(2 * DefaultTiming().Sweep)
+		if store.has() != 1 || store.count("sweep") < swept+2 {
+			t.Errorf("the store has %d leases, and was swept %d times", store.has(), store.count("sweep")-swept)
+		}
+	})
+}
+
+// BenchmarkPoll is one reading of the logs while 100,000 users are watched and nobody comes or goes.
+func BenchmarkPoll(b *testing.B) {
+	store := newMemory()
+	tracker := New(DefaultTiming(), store, store, panics.New(), slog.New(slog.DiscardHandler))
+	for i := range 100 {
+		if err := tracker.Watch(NewWatcher(strconv.Itoa(i), func([]Status) {}), names(100_000)[i*1000:(i+1)*1000]); err != nil {
+			b.Fatal(err)
+		}
+	}
+	for range 10 {
+		tracker.follow(b.Context())
+		tracker.ask(b.Context())
+	}
+	for b.Loop() {
+		tracker.reader.polls = 0
+		tracker.follow(b.Context())
+		tracker.ask(b.Context())
+		tracker.deliver()
+	}
 }
 
 // A watcher hears each change once; that the store is away after a TTL; and nothing of a loss of the store's memory from
@@ -386,7 +475,7 @@ func TestWatchStorm(t *testing.T) {
 func TestWatchThroughFaults(t *testing.T) {
 	during(t, func(t *testing.T, tracker *Tracker, store *memory) {
 		var ear told
-		watcher := NewWatcher(ear.tell)
+		watcher := NewWatcher("ear", ear.tell)
 		_ = tracker.Watch(watcher, []string{"ann"})
 		ear.is(t, Offline)
 		held := tracker.Add(tab("ann", 1))
@@ -400,7 +489,7 @@ func TestWatchThroughFaults(t *testing.T) {
 		wait(2 * time.Second)
 		ear.is(t, Unknown)
 		var late told
-		_ = tracker.Watch(NewWatcher(late.tell), []string{"eve"})
+		_ = tracker.Watch(NewWatcher("late", late.tell), []string{"eve"})
 		late.is(t, Unknown)
 		store.change(func() { store.away = false })
 		wait(time.Second)

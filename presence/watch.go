@@ -3,32 +3,44 @@ package presence
 import (
 	"context"
 	"errors"
+	"maps"
 	"time"
 )
 
-// maxWatches of one node together cost it about 200 MB.
-const maxWatches = 1_000_000
+const (
+	// maxWatches of one node together cost it about 200 MB.
+	maxWatches = 1_000_000
+	// maxShare is one owner's: 40 tabs that watch as many as they may.
+	maxShare = 20_000
+	// maxAsk bounds one question to the store: 80 scripts.
+	maxAsk = 20_000
+	// refollowEvery so many polls the users of one shard are asked for anew, so of all once a minute: a replica that became
+	// master may lack changes.
+	refollowEvery = 8
+)
 
-// refollowEvery so many polls each watched user is asked for anew: a replica that became master may lack changes.
-const refollowEvery = 120
-
-// ErrTooManyWatches refuses a watcher.
-var ErrTooManyWatches = errors.New("this signaling node watches as many people as it may")
+// The errors that refuse a watcher.
+var (
+	ErrTooManyWatches = errors.New("this signaling node watches as many people as it may")
+	ErrShareOfWatches = errors.New("this identity watches as many people as it may")
+)
 
 // Watcher is told of some users: of all of them at once, then of those who come and go.
 type Watcher struct {
+	owner string
 	tell  func([]Status)
 	users map[string]struct{}
 	due   map[string]struct{} // to be told
 }
 
-// NewWatcher watches nobody. tell must not block; it is called from one goroutine.
-func NewWatcher(tell func([]Status)) *Watcher { return &Watcher{tell: tell} }
+// NewWatcher watches nobody. An owner's watchers share a limit. tell must not block; it is called from one goroutine.
+func NewWatcher(owner string, tell func([]Status)) *Watcher {
+	return &Watcher{owner: owner, tell: tell}
+}
 
 // watched is a user whom somebody watches.
 type watched struct {
 	status   Status // without a State until it was asked for
-	known    bool   // else the store is asked
 	watchers map[*Watcher]struct{}
 }
 
@@ -36,6 +48,7 @@ type watched struct {
 type reader struct {
 	cursors [Shards]Cursor
 	heard   [Shards]time.Time // when the shard answered last
+	silent  [Shards]bool      // for a TTL: its users were told to be unknown
 	polls   int
 }
 
@@ -43,37 +56,59 @@ type reader struct {
 func (t *Tracker) Watch(w *Watcher, users []string) error {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	if t.watches-len(w.users)+len(users) > maxWatches && len(users) > 0 {
-		return ErrTooManyWatches
-	}
-	before := w.users
-	w.users, w.due = make(map[string]struct{}, len(users)), make(map[string]struct{}, len(users))
+	before, now := w.users, make(map[string]struct{}, len(users))
 	for _, user := range users {
-		w.users[user], w.due[user] = struct{}{}, struct{}{}
-		one := t.watched[user]
-		if one == nil {
-			one = &watched{status: Status{User: user}, watchers: make(map[*Watcher]struct{})}
-			t.watched[user] = one
-		}
-		one.watchers[w] = struct{}{}
+		now[user] = struct{}{}
+	}
+	more := len(now) - len(before)
+	switch {
+	case len(now) == 0:
+	case t.watches+more > maxWatches:
+		return ErrTooManyWatches
+	case t.shares[w.owner]+more > maxShare:
+		return ErrShareOfWatches
+	}
+	w.users, w.due = now, maps.Clone(now)
+	for user := range now {
+		t.watchFor(w, user)
 	}
 	for user := range before {
-		if _, still := w.users[user]; still {
-			continue
-		}
-		one := t.watched[user]
-		delete(one.watchers, w)
-		if len(one.watchers) == 0 {
-			delete(t.watched, user)
+		if _, still := now[user]; !still {
+			t.unwatchFor(w, user)
 		}
 	}
-	t.watches += len(w.users) - len(before)
+	t.watches += more
+	if t.shares[w.owner] += more; t.shares[w.owner] == 0 {
+		delete(t.shares, w.owner)
+	}
 	delete(t.due, w)
-	if len(users) > 0 {
+	if len(now) > 0 {
 		t.due[w] = struct{}{}
 		wake(t.asked)
 	}
 	return nil
+}
+
+// find returns nil for whom nobody watches. It needs t.mu, as the next two.
+func (t *Tracker) find(user string) *watched { return t.watched[ShardOf(user)][user] }
+
+func (t *Tracker) watchFor(w *Watcher, user string) {
+	one := t.find(user)
+	if one == nil {
+		one = &watched{status: Status{User: user}, watchers: make(map[*Watcher]struct{})}
+		t.watched[ShardOf(user)][user] = one
+		t.unknown[user] = struct{}{}
+	}
+	one.watchers[w] = struct{}{}
+}
+
+func (t *Tracker) unwatchFor(w *Watcher, user string) {
+	one := t.find(user)
+	delete(one.watchers, w)
+	if len(one.watchers) == 0 {
+		delete(t.watched[ShardOf(user)], user)
+		delete(t.unknown, user)
+	}
 }
 
 func (t *Tracker) read(ctx context.Context) {
@@ -100,18 +135,18 @@ func (t *Tracker) read(ctx context.Context) {
 	}
 }
 
-// follow reads the logs, where somebody watches.
+// follow reads the logs, where somebody watches. It costs what changed, not what is watched.
 func (t *Tracker) follow(ctx context.Context) {
 	t.mu.Lock()
-	idle := len(t.watched) == 0
+	idle := t.watches == 0
 	t.mu.Unlock()
 	r := &t.reader
-	if r.polls++; idle || r.polls%refollowEvery == 0 {
-		r.cursors = [Shards]Cursor{}
-	}
 	if idle {
-		r.heard = [Shards]time.Time{}
+		*r = reader{}
 		return
+	}
+	if r.polls++; r.polls%refollowEvery == 0 {
+		r.cursors[r.polls/refollowEvery%Shards] = Cursor{}
 	}
 	diffs, err := t.users.Follow(ctx, r.cursors)
 	if err != nil {
@@ -120,29 +155,44 @@ func (t *Tracker) follow(ctx context.Context) {
 	now := time.Now()
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	latest := make(map[string]Change)
-	for shard, diff := range diffs {
-		r.cursors[shard], r.heard[shard] = diff.Next, now
-		for _, change := range diff.Changes {
-			latest[change.User] = change
+	for shard := range Shard(Shards) {
+		diff, answered := diffs[shard]
+		switch {
+		case answered:
+			r.cursors[shard], r.heard[shard], r.silent[shard] = diff.Next, now, false
+			t.take(shard, diff)
+		case r.heard[shard].IsZero():
+			r.heard[shard] = now
+		case now.Sub(r.heard[shard]) > t.timing.TTL && !r.silent[shard]:
+			r.silent[shard] = true
+			t.doubt(shard)
 		}
 	}
+}
+
+// take has the watchers told what a log says. It needs t.mu.
+func (t *Tracker) take(shard Shard, diff Diff) {
+	latest := make(map[string]Change)
+	for _, change := range diff.Changes {
+		latest[change.User] = change
+	}
 	for user, change := range latest {
-		if one := t.watched[user]; one != nil && one.status.State != "" {
+		if one := t.watched[shard][user]; one != nil && one.status.State != "" {
 			t.set(one, change.status())
 		}
 	}
-	for user, one := range t.watched {
-		shard := ShardOf(user)
-		diff, answered := diffs[shard]
-		if r.heard[shard].IsZero() {
-			r.heard[shard] = now
+	if diff.Gap {
+		for user := range t.watched[shard] {
+			t.unknown[user] = struct{}{}
 		}
-		switch {
-		case answered && diff.Gap:
-			one.known = false
-		case !answered && now.Sub(r.heard[shard]) > t.timing.TTL && one.status.State != "":
-			one.known = false
+	}
+}
+
+// doubt says that nothing is known of a shard's users. It needs t.mu.
+func (t *Tracker) doubt(shard Shard) {
+	for user, one := range t.watched[shard] {
+		t.unknown[user] = struct{}{}
+		if one.status.State != "" {
 			t.set(one, Status{User: user, State: Unknown})
 		}
 	}
@@ -171,11 +221,13 @@ func (t *Tracker) set(one *watched, status Status) {
 // ask asks for those of whom nothing is known. What was known before stands until the store knows better.
 func (t *Tracker) ask(ctx context.Context) {
 	t.mu.Lock()
-	var users []string
-	for user, one := range t.watched {
-		if !one.known {
-			users = append(users, user)
+	before := len(t.unknown)
+	users := make([]string, 0, min(before, maxAsk))
+	for user := range t.unknown {
+		if len(users) == maxAsk {
+			break
 		}
+		users = append(users, user)
 	}
 	t.mu.Unlock()
 	if len(users) == 0 {
@@ -188,15 +240,18 @@ func (t *Tracker) ask(ctx context.Context) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	for _, status := range found {
-		if one := t.watched[status.User]; one != nil && status.State != Unknown {
-			one.known = true
+		if one := t.find(status.User); one != nil && status.State != Unknown {
+			delete(t.unknown, status.User)
 			t.set(one, status)
 		}
 	}
 	for _, user := range users {
-		if one := t.watched[user]; one != nil && one.status.State == "" {
+		if one := t.find(user); one != nil && one.status.State == "" {
 			t.set(one, Status{User: user, State: Unknown})
 		}
+	}
+	if len(users) == maxAsk && len(t.unknown) < before {
+		wake(t.asked)
 	}
 }
 
@@ -207,7 +262,7 @@ func (t *Tracker) deliver() {
 	for w := range t.due {
 		list := make([]Status, 0, len(w.due))
 		for user := range w.due {
-			list = append(list, t.watched[user].status)
+			list = append(list, t.find(user).status)
 		}
 		if complete(list) {
 			messages[w] = list

@@ -10,6 +10,7 @@ import (
 
 	"github.com/holdfast-rtc/holdfast/pin"
 	"github.com/holdfast-rtc/holdfast/ring"
+	"github.com/holdfast-rtc/holdfast/waitlist"
 )
 
 // Concurrent claims share a pipeline. A lone claim is sent at once, by its caller.
@@ -33,6 +34,7 @@ var (
 type claim struct {
 	room   ring.RoomID
 	pin    pin.Pin
+	entry  *waitlist.Entry // nil for a claim without admission
 	answer claimed
 	done   chan struct{}
 }
@@ -41,6 +43,8 @@ type claimed struct {
 	text string // what is current, unless the claim won
 	won  bool
 	in   pin.Incarnation
+	door bool // the room has one
+	gate waitlist.Answer
 	err  error
 }
 
@@ -132,13 +136,44 @@ func (m *master) execute(ctx context.Context, batch []*claim) {
 	}
 }
 
+// asking is a claim's commands in a pipeline.
+type asking struct {
+	pipe  redis.Pipeliner
+	set   *redis.StatusCmd
+	door  *redis.IntCmd
+	enter *redis.Cmd // instead of both, for who passes a door
+}
+
+func (c *claim) queue(ctx context.Context, keys keyspace, pipe redis.Pipeliner) asking {
+	if c.entry != nil {
+		return asking{pipe: pipe, enter: evalEnter(ctx, pipe, keys, c)}
+	}
+	return asking{
+		pipe: pipe, set: pipe.SetArgs(ctx, keys.pin(c.room), c.pin.Encode(), claimArgs()),
+		door: pipe.Exists(ctx, keys.door(c.room)),
+	}
+}
+
+func (a asking) answer() claimed {
+	if a.enter != nil {
+		return enteredBy(a.enter)
+	}
+	c := claimedBy(a.set)
+	if n, err := a.door.Result(); err != nil && c.err == nil {
+		c.err = err
+	} else {
+		c.door = n > 0
+	}
+	return c
+}
+
 // The marker is read after the claims, in one round trip: a data loss in between must lose the claims and show no
 // marker.
 func (m *master) send(ctx context.Context, batch []*claim) {
 	pipe := m.client.Pipeline()
-	sets := make([]*redis.StatusCmd, len(batch))
+	asks := make([]asking, len(batch))
 	for i, c := range batch {
-		sets[i] = pipe.SetArgs(ctx, m.keys.pin(c.room), c.pin.Encode(), claimArgs())
+		asks[i] = c.queue(ctx, m.keys, pipe)
 	}
 	marker := m.readMarker(ctx, pipe)
 	var now *redis.TimeCmd
@@ -154,7 +189,7 @@ func (m *master) send(ctx context.Context, batch []*claim) {
 	}
 	in := m.incarnationOf(marker.Result())
 	for i, c := range batch {
-		c.answer = claimedBy(sets[i])
+		c.answer = asks[i].answer()
 		c.answer.in = in
 	}
 }

@@ -10,13 +10,14 @@ import (
 
 	"github.com/holdfast-rtc/holdfast/pin"
 	"github.com/holdfast-rtc/holdfast/ring"
+	"github.com/holdfast-rtc/holdfast/waitlist"
 )
 
 // Longer than an outage that can be ridden out.
 const pinTTL = time.Hour
 
 // Claim is SET NX GET EX, one round trip shared with other claims. It returns the current pin and its incarnation, 0
-// if unknown.
+// if unknown, and waitlist.ErrDoor beside them if the room has a door.
 func (s *Store) Claim(ctx context.Context, room ring.RoomID, p pin.Pin) (pin.Pin, pin.Incarnation, error) {
 	err := p.Validate()
 	if err == nil {
@@ -33,10 +34,13 @@ func (s *Store) Claim(ctx context.Context, room ring.RoomID, p pin.Pin) (pin.Pin
 	if answer.in == 0 {
 		s.recheck()
 	}
-	if answer.won {
-		return p, answer.in, nil
+	stands := p
+	if !answer.won {
+		stands, err = parse(room, answer.text)
 	}
-	stands, err := parse(room, answer.text)
+	if answer.door {
+		err = errors.Join(err, waitlist.ErrDoor)
+	}
 	return stands, answer.in, err
 }
 
@@ -53,7 +57,9 @@ func (s *Store) claim(ctx context.Context, c *claim) claimed {
 	}
 	// The slot moved. The cluster client follows redirects, without the incarnation.
 	s.cluster.ReloadState(ctx)
-	return claimedBy(s.cluster.SetArgs(ctx, s.keys.pin(c.room), c.pin.Encode(), claimArgs()))
+	ask := c.queue(ctx, s.keys, s.cluster.Pipeline())
+	_, _ = ask.pipe.Exec(ctx)
+	return ask.answer()
 }
 
 // Get is false without a pin.

@@ -13,11 +13,20 @@ import (
 //
 //	<cluster>:room:{<room>}:node           the room's pin, pin.Pin.Encode
 //	<cluster>:room:{<room>}:note:<name>    a note of the room: see notes.go
+//	<cluster>:room:{<room>}:roster, :left  who is there, who left: see roster.go
+//	<cluster>:room:{<room>}:admitted       whom the waiting list let in, until the roster has them
+//	<cluster>:room:{<room>}:door, and so on  the waiting list: see waitlist/DESIGN.md
 //	<cluster>:generation                   the marker: see master.go
 const (
-	roomInfix  = ":room:{"
-	pinSuffix  = "}:node"
-	noteInfix  = "}:note:"
+	roomInfix = ":room:{"
+	pinSuffix = "}:node"
+	noteInfix = "}:note:"
+
+	rosterSuffix   = "}:roster"
+	leftSuffix     = "}:left"
+	admittedSuffix = "}:admitted"
+	doorSuffix     = "}:door"
+
 	markerName = ":generation"
 )
 
@@ -32,6 +41,26 @@ func (k keyspace) pin(room ring.RoomID) string {
 // The name is escaped, so that no note is found among the pins.
 func (k keyspace) note(room ring.RoomID, name string) string {
 	return string(k) + roomInfix + escape(string(room)) + noteInfix + escape(name)
+}
+
+func (k keyspace) roster(room ring.RoomID) string {
+	return string(k) + roomInfix + escape(string(room)) + rosterSuffix
+}
+
+// rosterKeys are those of rosterScript.
+func (k keyspace) rosterKeys(room ring.RoomID) []string {
+	of := string(k) + roomInfix + escape(string(room))
+	return []string{of + pinSuffix, of + rosterSuffix, of + leftSuffix, of + admittedSuffix}
+}
+
+func (k keyspace) door(room ring.RoomID) string {
+	return string(k) + roomInfix + escape(string(room)) + doorSuffix
+}
+
+// waitingKeys are those of the waiting list's scripts.
+func (k keyspace) waitingKeys(room ring.RoomID) []string {
+	of := string(k) + roomInfix + escape(string(room))
+	return []string{of + pinSuffix, of + rosterSuffix, of + doorSuffix, of + admittedSuffix, of + "}:line", of + "}:waiting"}
 }
 
 // pins is the pattern of all pins.

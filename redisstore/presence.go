@@ -11,6 +11,7 @@ import (
 
 	"github.com/redis/go-redis/v9"
 
+	"github.com/holdfast-rtc/holdfast/failpoint"
 	"github.com/holdfast-rtc/holdfast/presence"
 	"github.com/holdfast-rtc/holdfast/ring"
 )
@@ -19,8 +20,9 @@ const (
 	presenceInfix = ":presence:{"
 	// perScript bounds how long one script blocks the server: a millisecond.
 	perScript = 250
-	// maxSweeps of one call, each of up to 200 leases a shard.
+	// maxSweeps of one call, each of up to perSweep leases a shard.
 	maxSweeps = 50
+	perSweep  = 200
 )
 
 // Presence keeps the leases of all users in a Store. Its methods are pipelines of scripts, a few for each shard, and
@@ -38,7 +40,7 @@ var (
 	errNotALine = errors.New("not a line of presence")
 )
 
-type presenceKeys struct{ head, leases, users, seen, log string }
+type presenceKeys struct{ head, leases, users, seen, log, gone string }
 
 // Presence returns the users' leases in this store.
 func (s *Store) Presence(timing presence.Timing) *Presence {
@@ -56,10 +58,12 @@ func (s *Store) Presence(timing presence.Timing) *Presence {
 
 func (k keyspace) presence(tag string) presenceKeys {
 	at := string(k) + presenceInfix + tag + "}:"
-	return presenceKeys{at + "head", at + "leases", at + "users", at + "seen", at + "log"}
+	return presenceKeys{at + "head", at + "leases", at + "users", at + "seen", at + "log", at + "gone"}
 }
 
-func (k presenceKeys) all() []string { return []string{k.head, k.leases, k.users, k.seen, k.log} }
+func (k presenceKeys) all() []string {
+	return []string{k.head, k.leases, k.users, k.seen, k.log, k.gone}
+}
 
 func member(l presence.Lease) string { return l.User + "\n" + l.Conn }
 
@@ -106,7 +110,7 @@ func leaseUser(l presence.Lease) string { return l.User }
 
 func (p *Presence) ttl() int64 { return p.timing.TTL.Milliseconds() }
 
-// Add writes leases, old and new. The first one of a user is a join.
+// Add writes leases, old and new, but those that were removed. The first one of a user is a join.
 func (p *Presence) Add(ctx context.Context, leases []presence.Lease) error {
 	for _, l := range leases {
 		if err := l.Validate(); err != nil {
@@ -147,7 +151,7 @@ func members(leases []presence.Lease) []any {
 	return list
 }
 
-// Remove takes leases out. The last one of a user is a leave.
+// Remove takes leases out for good. The last one of a user is a leave.
 func (p *Presence) Remove(ctx context.Context, leases []presence.Lease) error {
 	return execute(ctx, p, "remove leases", divide(p, leases, leaseUser), func(pipe redis.Pipeliner, one *part[presence.Lease]) *redis.Cmd {
 		return pipe.Eval(ctx, removeScript, one.keys.all(), append([]any{p.ttl()}, members(one.items)...)...)
@@ -156,6 +160,7 @@ func (p *Presence) Remove(ctx context.Context, leases []presence.Lease) error {
 
 // Sweep takes out what has lapsed, in shards that nobody else is sweeping.
 func (p *Presence) Sweep(ctx context.Context) error {
+	failpoint.Hit("sweep.before")
 	var parts []*part[struct{}]
 	for shard, keys := range p.keys {
 		parts = append(parts, &part[struct{}]{keys: keys, shard: presence.Shard(shard)})
@@ -164,10 +169,15 @@ func (p *Presence) Sweep(ctx context.Context) error {
 		if err := p.sweep(ctx, parts); err != nil {
 			return err
 		}
+		evicts := false
 		parts = slices.DeleteFunc(parts, func(one *part[struct{}]) bool {
-			more, err := one.reply.Int()
-			return err != nil || more == 0
+			lapsed, err := one.reply.Int()
+			evicts = evicts || lapsed > 0
+			return err != nil || lapsed < perSweep
 		})
+		if evicts {
+			failpoint.Hit("sweep.evicted")
+		}
 		if len(parts) == 0 {
 			return nil
 		}

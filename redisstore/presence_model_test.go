@@ -2,6 +2,8 @@ package redisstore
 
 import (
 	"fmt"
+	"maps"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -19,6 +21,9 @@ type presenceModel struct {
 
 	now    time.Duration
 	conns  map[presence.Lease]int           // to the node that has the socket
+	stale  map[presence.Lease]int           // to one that has not heard of the resume elsewhere, nor of the leave there
+	ended  map[presence.Lease]bool          // by a leave
+	tabs   map[string]int                   // how often each has left: the next connection has another name
 	beats  map[presence.Lease]time.Duration // the last one
 	online map[string]bool                  // by the log
 	view   map[string]bool                  // of the reader, by what it was told
@@ -30,9 +35,11 @@ const modelNodes = 3
 var modelUsers = []string{"ann", "bob", "cy"}
 
 func (m *presenceModel) on(node int) (leases []presence.Lease) {
-	for l, at := range m.conns {
-		if at == node {
-			leases = append(leases, l)
+	for _, sockets := range []map[presence.Lease]int{m.conns, m.stale} {
+		for l, at := range sockets {
+			if at == node {
+				leases = append(leases, l)
+			}
 		}
 	}
 	return leases
@@ -43,6 +50,32 @@ func (m *presenceModel) add(t *rapid.T, leases ...presence.Lease) {
 		m.must(m.Add(m.t.Context(), leases))
 	}
 	for _, l := range leases {
+		m.beatAt(l)
+	}
+}
+
+// connect is a join, or a resume of which the old node hears or not.
+func (m *presenceModel) connect(t *rapid.T, l presence.Lease, node int) {
+	if at, resumes := m.conns[l]; resumes && rapid.Bool().Draw(t, "unheard") {
+		m.stale[l] = at
+	}
+	if m.conns[l] = node; m.stale[l] == node {
+		delete(m.stale, l)
+	}
+	m.add(t, l)
+}
+
+// anybody has a socket, if somebody has.
+func (m *presenceModel) anybody(t *rapid.T, otherwise presence.Lease) presence.Lease {
+	all := slices.SortedFunc(maps.Keys(m.conns), func(a, b presence.Lease) int { return strings.Compare(a.Conn, b.Conn) })
+	if len(all) == 0 {
+		return otherwise
+	}
+	return rapid.SampledFrom(all).Draw(t, "who")
+}
+
+func (m *presenceModel) beatAt(l presence.Lease) {
+	if !m.ended[l] {
 		m.beats[l] = m.now
 	}
 }
@@ -52,7 +85,7 @@ func (m *presenceModel) beat(t *rapid.T, node int) {
 	missing, err := m.Renew(m.t.Context(), leases)
 	m.must(err)
 	for _, l := range leases {
-		m.beats[l] = m.now
+		m.beatAt(l)
 	}
 	m.add(t, missing...)
 }
@@ -113,28 +146,35 @@ func (m *presenceModel) follow() {
 func (m *presenceModel) forget() {
 	m.must(m.raw.FlushAll(m.t.Context()).Err())
 	m.online, m.beats = map[string]bool{}, map[presence.Lease]time.Duration{}
+	clear(m.stale) // It has forgotten who left, too.
 }
 
 func (m *presenceModel) step(t *rapid.T) {
 	user, node := rapid.SampledFrom(modelUsers).Draw(t, "user"), rapid.IntRange(1, modelNodes).Draw(t, "node")
-	l := lease(user, fmt.Sprint(rapid.IntRange(1, 3).Draw(t, "tab")), "r")
+	tab := fmt.Sprint(user, rapid.IntRange(1, 3).Draw(t, "tab"))
+	l := lease(user, fmt.Sprint(tab, "-", m.tabs[tab]), "r")
 	switch rapid.SampledFrom([]string{
-		"connect", "connect", "connect", "leave", "lose", "kill", "beat", "beat", "pass", "pass", "sweep", "sweep", "follow", "forget",
+		"connect", "connect", "connect", "resume", "resume", "leave", "leave", "lose", "kill", "beat", "beat", "pass", "pass", "sweep", "sweep", "follow", "forget",
 	}).Draw(t, "step") {
-	case "connect": // also elsewhere, as whoever resumes does
-		m.conns[l] = node
-		m.add(t, l)
+	case "connect":
+		m.connect(t, l, node)
+	case "resume":
+		m.connect(t, m.anybody(t, l), node)
 	case "leave":
+		l = m.anybody(t, l)
+		tab, _, _ = strings.Cut(l.Conn, "-")
 		delete(m.conns, l)
 		delete(m.beats, l)
+		m.ended[l] = true
+		m.tabs[tab]++
 		for range rapid.IntRange(1, 2).Draw(t, "calls") {
 			m.must(m.Remove(m.t.Context(), []presence.Lease{l}))
 		}
 	case "lose":
 		delete(m.conns, l)
 	case "kill":
-		for _, l := range m.on(node) {
-			delete(m.conns, l)
+		for _, sockets := range []map[presence.Lease]int{m.conns, m.stale} {
+			maps.DeleteFunc(sockets, func(_ presence.Lease, at int) bool { return at == node })
 		}
 	case "beat":
 		m.beat(t, node)
@@ -154,7 +194,8 @@ func (m *presenceModel) step(t *rapid.T) {
 	m.judge()
 }
 
-// settle has the living nodes send heartbeats and sweep for two TTLs. Then exactly those with sockets are online.
+// settle has the living nodes send heartbeats and sweep for two TTLs. Then exactly those with sockets are online, or whose old
+// socket still stands and who did not leave.
 func (m *presenceModel) settle(t *rapid.T) {
 	for range 8 {
 		for node := range modelNodes {
@@ -168,8 +209,8 @@ func (m *presenceModel) settle(t *rapid.T) {
 	m.follow()
 	for _, user := range modelUsers {
 		here := false
-		for l := range m.conns {
-			here = here || l.User == user
+		for _, node := range []int{1, 2, 3} {
+			here = here || slices.ContainsFunc(m.on(node), func(l presence.Lease) bool { return l.User == user && !m.ended[l] })
 		}
 		if m.online[user] != here || m.view[user] != here || (m.ask(user).State == presence.Online) != here {
 			t.Fatalf("%s has a socket: %v, is online by the log: %v, by the reader: %v", user, here, m.online[user], m.view[user])
@@ -184,6 +225,7 @@ func TestPresenceModel(t *testing.T) {
 			r.must(r.raw.FlushAll(t.Context()).Err())
 			m := &presenceModel{
 				presenceRig: presenceRig{tripped{t, rt}, r.raw, r.Presence}, conns: map[presence.Lease]int{}, view: map[string]bool{},
+				stale: map[presence.Lease]int{}, ended: map[presence.Lease]bool{}, tabs: map[string]int{},
 				online: map[string]bool{}, beats: map[presence.Lease]time.Duration{},
 			}
 			for range rapid.IntRange(1, 20).Draw(rt, "steps") {

@@ -1,7 +1,7 @@
 package redisstore
 
 // The scripts of presence; presence/DESIGN.md says what they promise. Each is about one shard, whose keys are KEYS = head,
-// leases, users, seen, log. Times are milliseconds of the store's clock.
+// leases, users, seen, log, gone. Times are milliseconds of the store's clock.
 
 // presencePrelude begins the scripts that write. ARGV[1] is the TTL. A shard without a head begins a memory, and evicts
 // nobody for a TTL.
@@ -9,7 +9,7 @@ const presencePrelude = `
 local t = redis.call('TIME')
 local micros = t[1] * 1000000 + t[2]
 local now = math.floor(micros / 1000)
-local head, leases, users, seen, log = KEYS[1], KEYS[2], KEYS[3], KEYS[4], KEYS[5]
+local head, leases, users, seen, log, gone = KEYS[1], KEYS[2], KEYS[3], KEYS[4], KEYS[5], KEYS[6]
 local ttl = tonumber(ARGV[1])
 local from = tonumber(redis.call('HGET', head, 'from') or '')
 if not from then
@@ -25,59 +25,83 @@ local function trim()
   redis.call('ZREMRANGEBYSCORE', seen, '-inf', now - 2592000000)
   redis.call('ZREMRANGEBYRANK', seen, 0, -12001)
 end
+-- where finds a connection's line in what is packed after the first line.
+local function where(rest, conn)
+  local from = string.find(rest, '\n' .. conn .. '\t', 1, true)
+  if from then return from, (string.find(rest, '\n', from + 1, true) or #rest + 1) end
+end
 local function drop(lease, at)
   redis.call('ZREM', leases, lease)
   local user, conn = string.match(lease, '^([^\n]*)\n(.*)$')
   local packed = redis.call('HGET', users, user)
   if not packed then return end
-  local rest, mine = {}, conn .. '\t'
-  for line in string.gmatch(packed, '[^\n]+') do
-    if string.sub(line, 1, #mine) ~= mine then rest[#rest + 1] = line end
-  end
-  if #rest > 1 then
-    redis.call('HSET', users, user, table.concat(rest, '\n'))
+  local since, rest = string.match(packed, '^([^\n]*)(.*)$')
+  local from, to = where(rest, conn)
+  if from then rest = string.sub(rest, 1, from - 1) .. string.sub(rest, to) end
+  if rest ~= '' then
+    redis.call('HSET', users, user, since .. rest)
     return
   end
   redis.call('HDEL', users, user)
   redis.call('ZADD', seen, at, user)
   say('-', at, user)
 end
+-- bury keeps who left out for some TTLs, and as long as somebody tries to bring the connection back.
+local function bury(lease)
+  redis.call('ZADD', gone, now, lease)
+  redis.call('ZREMRANGEBYSCORE', gone, '-inf', now - 4 * ttl)
+  redis.call('ZREMRANGEBYRANK', gone, 0, -12001)
+  redis.call('PEXPIRE', gone, 4 * ttl)
+end
 `
 
 // addScript: ARGV[2...] = user, connection, room, since, and so on. What a node remembers of since counts only while the
-// memory is young.
+// memory is young. A connection whose user left is not added: an old signaling node brings it. Nor is one of a user who has
+// 32 KiB of them.
 const addScript = presencePrelude + `
-for i = 2, #ARGV, 4 do
-  local user, conn, room, since = ARGV[i], ARGV[i + 1], ARGV[i + 2], tonumber(ARGV[i + 3])
-  if now >= from or since <= 0 or since > now then since = now end
-  local packed, mine = redis.call('HGET', users, user), conn .. '\t'
+local function add(user, conn, room, since)
+  local packed, line = redis.call('HGET', users, user), '\n' .. conn .. '\t' .. room
   if not packed then
-    redis.call('HSET', users, user, string.format('%.0f', since) .. '\n' .. mine .. room)
+    redis.call('HSET', users, user, string.format('%.0f', since) .. line)
     redis.call('ZREM', seen, user)
     say('+', since, user)
-  else
-    local lines, found = {}, false
-    for line in string.gmatch(packed, '[^\n]+') do
-      if string.sub(line, 1, #mine) == mine then line, found = mine .. room, true end
-      lines[#lines + 1] = line
-    end
-    lines[1] = string.format('%.0f', math.min(tonumber(lines[1]), since))
-    if not found then lines[#lines + 1] = mine .. room end
-    redis.call('HSET', users, user, table.concat(lines, '\n'))
+    return true
   end
-  redis.call('ZADD', leases, now, user .. '\n' .. conn)
+  local at, rest = string.match(packed, '^([^\n]*)(.*)$')
+  local from, to = where(rest, conn)
+  if from then
+    rest = string.sub(rest, 1, from - 1) .. line .. string.sub(rest, to)
+  elseif #rest < 32768 then
+    rest = rest .. line
+  else
+    return false
+  end
+  redis.call('HSET', users, user, string.format('%.0f', math.min(tonumber(at), since)) .. rest)
+  return true
+end
+for i = 2, #ARGV, 4 do
+  local since, lease = tonumber(ARGV[i + 3]), ARGV[i] .. '\n' .. ARGV[i + 1]
+  if now >= from or since <= 0 or since > now then since = now end
+  if redis.call('ZSCORE', gone, lease) then
+    bury(lease)
+  elseif add(ARGV[i], ARGV[i + 1], ARGV[i + 2], since) then
+    redis.call('ZADD', leases, now, lease)
+  end
 end
 trim()
 return #ARGV`
 
-// removeScript: ARGV[2...] = leases.
+// removeScript: ARGV[2...] = leases. Their connections never come back.
 const removeScript = presencePrelude + `
-for i = 2, #ARGV do drop(ARGV[i], now) end
+for i = 2, #ARGV do
+  drop(ARGV[i], now)
+  bury(ARGV[i])
+end
 trim()
 return #ARGV`
 
 // sweepScript: ARGV[2] = how soon another sweep may follow, ARGV[3] = the longest gap between sweeps after which leases
-// are believed. It returns 1 if more is left.
+// are believed. It returns how many lapsed; with 200, more may have.
 const sweepScript = presencePrelude + `
 local swept = tonumber(redis.call('HGET', head, 'swept'))
 if now < swept or now - swept > tonumber(ARGV[3]) then
@@ -91,9 +115,8 @@ if now >= from then
 end
 for i = 1, #due, 2 do drop(due[i], tonumber(due[i + 1])) end
 if #due > 0 then trim() end
-if #due == 400 then return 1 end
-redis.call('HSET', head, 'swept', now)
-return 0`
+if #due < 400 then redis.call('HSET', head, 'swept', now) end
+return #due / 2`
 
 // heartbeatScript: KEYS = leases, ARGV = leases. It returns the places in ARGV of those that are missing.
 const heartbeatScript = `

@@ -53,7 +53,9 @@ func (r presenceRig) pass(d time.Duration) {
 	sets, heads := map[string]*redis.ZSliceCmd{}, map[string]*redis.IntCmd{}
 	look := r.raw.Pipeline()
 	for _, keys := range r.keys {
-		sets[keys.leases], sets[keys.seen] = look.ZRangeWithScores(ctx, keys.leases, 0, -1), look.ZRangeWithScores(ctx, keys.seen, 0, -1)
+		for _, set := range []string{keys.leases, keys.seen, keys.gone} {
+			sets[set] = look.ZRangeWithScores(ctx, set, 0, -1)
+		}
 		heads[keys.head] = look.Exists(ctx, keys.head)
 	}
 	_, err := look.Exec(ctx)
@@ -175,7 +177,7 @@ func TestTabsAreOneUser(t *testing.T) {
 		}
 		r.saysOf("ann", "+-")
 		r.saysOf("eve", "")
-		r.must(r.Add(ctx, []presence.Lease{lease("ann", "1", "")}))
+		r.must(r.Add(ctx, []presence.Lease{lease("ann", "4", "")}))
 		r.saysOf("ann", "+-+")
 		if n, err := r.Count(ctx); n != 2 || err != nil {
 			t.Errorf("%d users are online, %v", n, err)
@@ -249,7 +251,7 @@ func TestSilenceOfTheStoreIsNoLeave(t *testing.T) {
 
 		began := r.ask("ann").Since
 		for _, keys := range r.keys {
-			r.must(r.raw.Del(ctx, keys.head, keys.users, keys.log, keys.seen, keys.leases).Err())
+			r.must(r.raw.Del(ctx, keys.all()...).Err())
 		}
 		r.must(r.Sweep(ctx))
 		r.is("ann", presence.Unknown)
@@ -264,6 +266,63 @@ func TestSilenceOfTheStoreIsNoLeave(t *testing.T) {
 		}
 		r.passSwept(75 * time.Minute)
 		r.is("bob", presence.Offline)
+	})
+}
+
+// Two nodes send heartbeats for one lease while a client resumes, and the old node does not hear of it. When the client has
+// left, the old node brings nobody back, however long it goes on.
+func TestOldNodeBringsNobodyBack(t *testing.T) {
+	onEachPresence(t, func(t *testing.T, r presenceRig) {
+		ctx, r := t.Context(), r.settled()
+		ann, tab := []presence.Lease{lease("ann", "1", "r")}, []presence.Lease{lease("ann", "2", "r")}
+		r.must(r.Add(ctx, ann)) // the old node
+		r.must(r.Add(ctx, ann)) // the new one
+		r.must(r.Remove(ctx, ann))
+		for range 30 { // Ten TTLs.
+			missing, err := r.Renew(ctx, ann)
+			r.must(err)
+			r.must(r.Add(ctx, missing))
+			r.passSwept(20 * time.Minute)
+		}
+		r.is("ann", presence.Offline)
+		r.saysOf("ann", "+-")
+		r.must(r.Add(ctx, tab))
+		r.saysOf("ann", "+-+")
+		r.must(r.Remove(ctx, tab))
+		r.passSwept(5 * time.Hour)
+		r.must(r.Add(ctx, []presence.Lease{lease("bob", "1", "")}))
+		r.must(r.Remove(ctx, []presence.Lease{lease("ann", "3", "")}))
+		if n := r.raw.ZCard(ctx, r.keys[presence.ShardOf("ann")].gone).Val(); n != 1 {
+			t.Errorf("%d connections that ended are remembered", n)
+		}
+	})
+}
+
+// What one user costs is bounded: further connections are not counted until others end.
+func TestConnectionsOfOneUserAreBounded(t *testing.T) {
+	onEachPresence(t, func(t *testing.T, r presenceRig) {
+		ctx, r := t.Context(), r.settled()
+		all := make([]presence.Lease, 2000)
+		for i := range all {
+			all[i] = lease("ann", fmt.Sprintf("p-%016x", i), "a room")
+		}
+		r.must(r.Add(ctx, all))
+		keys := r.keys[presence.ShardOf("ann")]
+		size := len(r.raw.HGet(ctx, keys.users, "ann").Val())
+		counted := r.ask("ann").Connections
+		if size > 33<<10 || counted < 500 || counted == len(all) || int64(counted) != r.raw.ZCard(ctx, keys.leases).Val() {
+			t.Errorf("%d connections are counted in %d bytes", counted, size)
+		}
+		r.must(r.Remove(ctx, all[:200]))
+		missing, err := r.Renew(ctx, all[200:])
+		r.must(err)
+		r.must(r.Add(ctx, missing))
+		if got := r.ask("ann").Connections; got != counted {
+			t.Errorf("%d connections are counted after some ended, want %d", got, counted)
+		}
+		r.must(r.Remove(ctx, all))
+		r.is("ann", presence.Offline)
+		r.saysOf("ann", "+-")
 	})
 }
 
@@ -292,13 +351,13 @@ func TestFollowTheLog(t *testing.T) {
 			t.Errorf("the log says %+v twice", diff)
 		}
 		r.fill(shard, 4100)
-		r.must(r.Add(ctx, []presence.Lease{lease("ann", "1", "")}))
-		r.must(r.Remove(ctx, []presence.Lease{lease("ann", "1", "")}))
+		r.must(r.Add(ctx, []presence.Lease{lease("ann", "2", "")}))
+		r.must(r.Remove(ctx, []presence.Lease{lease("ann", "2", "")}))
 		if diff := follow(); !diff.Gap {
 			t.Errorf("4100 changes are read from a log of 4000: %d", len(diff.Changes))
 		}
 		r.must(r.raw.Del(ctx, r.keys[shard].head).Err())
-		r.must(r.Add(ctx, []presence.Lease{lease("ann", "1", "")}))
+		r.must(r.Add(ctx, []presence.Lease{lease("ann", "3", "")}))
 		if !follow().Gap {
 			t.Error("another memory is no gap")
 		}
@@ -353,8 +412,9 @@ func TestMemoryOfPresenceIsBounded(t *testing.T) {
 			t.Error("who left last is not remembered")
 		}
 		r.pass(31 * 24 * time.Hour)
-		r.must(r.Add(ctx, ann))
-		r.must(r.Remove(ctx, ann))
+		again := []presence.Lease{lease("ann", "2", "")}
+		r.must(r.Add(ctx, again))
+		r.must(r.Remove(ctx, again))
 		if seen := r.raw.ZCard(ctx, keys.seen).Val(); seen != 1 {
 			t.Errorf("%d users are remembered after a month", seen)
 		}
@@ -402,6 +462,30 @@ func TestShardsDivideTheSlots(t *testing.T) {
 	if most := slices.Max(slices.Collect(maps.Values(sizes))); len(sizes) != presence.Shards || most > 4500 {
 		t.Errorf("of 64,000 users %d are in one of %d shards", most, len(sizes))
 	}
+}
+
+// Of three masters each has its part of the users, and so of the heartbeats.
+func TestMastersSharePresence(t *testing.T) {
+	r := newPresenceRig(t, storetest.StartCluster(t).Server)
+	cluster, ok := r.raw.(*redis.ClusterClient)
+	if !ok {
+		t.Fatalf("a cluster's client is a %T", r.raw)
+	}
+	all := make([]presence.Lease, 6000)
+	for i := range all {
+		all[i] = lease("user-"+strconv.Itoa(i), "1", "r")
+	}
+	r.must(r.Add(t.Context(), all))
+	share := make(map[string]int64)
+	for _, keys := range r.keys {
+		master, err := cluster.MasterForKey(t.Context(), keys.users)
+		r.must(err)
+		share[master.Options().Addr] += r.raw.HLen(t.Context(), keys.users).Val()
+	}
+	if most := slices.Max(slices.Collect(maps.Values(share))); len(share) != 3 || most > 2700 { // six of 16 shards are 2250
+		t.Errorf("6,000 users lie so: %v", share)
+	}
+	t.Log(share)
 }
 
 func TestPresenceWithoutAStore(t *testing.T) {

@@ -15,7 +15,8 @@ import (
 // swapScript is the compare-and-set: ARGV = old text, new text (empty to delete), seconds to live, the latest time
 // for a write (microseconds, 0 for none), and the text for a key that is no string. It returns the store's time,
 // whether the write was too late, and the current text. A thawed server must not execute requests that their callers
-// gave up. EVALSHA would cost a second round trip after a restart.
+// gave up. EVALSHA would cost a second round trip after a restart. KEYS[2] is the room's roster: it goes with the pin, and
+// lives for ARGV[6] seconds under another one unless the new owner writes it.
 const swapScript = `local t = redis.call('TIME')
 local now = tonumber(t[1]) * 1000000 + tonumber(t[2])
 local stands = redis.pcall('GET', KEYS[1])
@@ -27,10 +28,11 @@ if stands ~= ARGV[1] then return {now, 0, stands} end
 local latest = tonumber(ARGV[4])
 if latest > 0 and now > latest then return {now, 1, stands} end
 if ARGV[2] == '' then
-  redis.call('DEL', KEYS[1])
+  redis.call('DEL', KEYS[1], KEYS[2])
   return {now, 0, false}
 end
 redis.call('SET', KEYS[1], ARGV[2], 'EX', ARGV[3])
+redis.call('EXPIRE', KEYS[2], ARGV[6])
 return {now, 0, ARGV[2]}`
 
 var (
@@ -109,13 +111,13 @@ func (s *Store) swap(ctx context.Context, room ring.RoomID, raw, next string) (s
 	}
 	// As in Store.claim.
 	s.cluster.ReloadState(ctx)
-	return swappedBy(evalSwap(ctx, s.cluster, s.keys.pin(room), raw, next, 0))
+	return swappedBy(evalSwap(ctx, s.cluster, s.keys, room, raw, next, 0))
 }
 
 // The marker is read after the script, in one round trip, as by master.execute.
 func (m *master) swap(ctx context.Context, room ring.RoomID, raw, next string) (swapped, error) {
 	pipe := m.client.Pipeline()
-	script := evalSwap(ctx, pipe, m.keys.pin(room), raw, next, m.clock.latest(ctx))
+	script := evalSwap(ctx, pipe, m.keys, room, raw, next, m.clock.latest(ctx))
 	marker := m.readMarker(ctx, pipe)
 	_, _ = pipe.Exec(ctx)
 	answer, err := swappedBy(script)
@@ -127,8 +129,9 @@ func (m *master) swap(ctx context.Context, room ring.RoomID, raw, next string) (
 	return answer, nil
 }
 
-func evalSwap(ctx context.Context, to redis.Cmdable, key, raw, next string, latest int64) *redis.Cmd {
-	return to.Eval(ctx, swapScript, []string{key}, raw, next, int(pinTTL.Seconds()), latest, wrongType)
+func evalSwap(ctx context.Context, to redis.Cmdable, keys keyspace, room ring.RoomID, raw, next string, latest int64) *redis.Cmd {
+	return to.Eval(ctx, swapScript, []string{keys.pin(room), keys.roster(room)},
+		raw, next, int(pinTTL.Seconds()), latest, wrongType, int(orphanTTL.Seconds()))
 }
 
 func swappedBy(cmd *redis.Cmd) (swapped, error) {

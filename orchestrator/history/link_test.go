@@ -8,6 +8,7 @@ import (
 
 	"github.com/holdfast-rtc/holdfast/pin"
 	"github.com/holdfast-rtc/holdfast/ring"
+	"github.com/holdfast-rtc/holdfast/waitlist"
 )
 
 const room ring.RoomID = "class"
@@ -187,6 +188,11 @@ func (l *link) Incarnations(ctx context.Context) ([]pin.Incarnation, error) {
 // Claim is of PinStore.
 func (l *link) Claim(ctx context.Context, _ ring.RoomID, p pin.Pin) (pin.Pin, pin.Incarnation, error) {
 	return l.put(ctx, write{next: p})
+}
+
+// Enter is of PinStore; these histories are of rooms without doors.
+func (l *link) Enter(context.Context, ring.RoomID, pin.Pin, waitlist.Entry) (pin.Pin, pin.Incarnation, waitlist.Answer, error) {
+	return pin.Pin{}, 0, waitlist.Answer{}, errors.ErrUnsupported
 }
 
 // Swap is of both.

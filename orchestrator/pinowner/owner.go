@@ -40,6 +40,14 @@ type LeaseStore interface {
 	Prolong(ctx context.Context, room ring.RoomID) (pin.Pin, error)
 }
 
+// Rosters are what else the store has of the open rooms.
+type Rosters interface {
+	// Renew has one room's written again. It must not block.
+	Renew(room ring.RoomID)
+	// Rewrite writes all of them. An error means that the store may lack some.
+	Rewrite(ctx context.Context) error
+}
+
 const (
 	// Three refreshes: a short outage stops nobody.
 	confirmedFor = 15 * time.Second
@@ -70,11 +78,13 @@ type Config struct {
 	ProlongEvery time.Duration
 	// Majority reports a gossip majority, which stands in for an unreachable store; nil means no.
 	Majority func() bool
+	// Rosters are written again when the store may have lost them, before the node is synced; nil: there are none.
+	Rosters Rosters
 	// Panics is told of rounds that break; nil: one of its own.
 	Panics *panics.Guard
 }
 
-// DefaultConfig leaves Majority and Panics to the caller.
+// DefaultConfig leaves Majority, Rosters and Panics to the caller.
 func DefaultConfig() Config {
 	// Two refreshes may be lost before a confirmation lapses.
 	return Config{RefreshEvery: 5 * time.Second, ProlongEvery: 10 * time.Minute}
@@ -110,13 +120,21 @@ type confirmation struct {
 // New returns a pin owner.
 func New(pins LeaseStore, rooms OpenRooms, cfg Config, log *slog.Logger) *Owner {
 	cfg.Panics = cmp.Or(cfg.Panics, panics.New())
+	if cfg.Rosters == nil {
+		cfg.Rosters = noRosters{}
+	}
 	return &Owner{
 		pins: pins, rooms: rooms, cfg: cfg, log: log,
 		kick: make(chan struct{}, 1), confirmed: make(map[ring.RoomID]confirmation), opening: make(map[ring.RoomID][]*opening),
 	}
 }
 
-// Synced returns the incarnations that have all pins of this node; none if the store was silent for 15 s.
+type noRosters struct{}
+
+func (noRosters) Renew(ring.RoomID)             {}
+func (noRosters) Rewrite(context.Context) error { return nil }
+
+// Synced returns the incarnations that have all pins and rosters of this node; none if the store was silent for 15 s.
 func (own *Owner) Synced() pin.Incarnations {
 	own.mu.Lock()
 	defer own.mu.Unlock()

@@ -36,10 +36,21 @@ func (own *Owner) Refresh(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	if unknown == nil {
-		own.heardAll(pin.IncarnationsOf(incarnations), now, len(faults) == 0)
+	if in := pin.IncarnationsOf(incarnations); unknown == nil {
+		if in != own.lastSynced() {
+			if err := own.cfg.Rosters.Rewrite(ctx); err != nil {
+				faults = append(faults, err)
+			}
+		}
+		own.heardAll(in, now, len(faults) == 0)
 	}
 	return errors.Join(append(faults, unknown)...)
+}
+
+func (own *Owner) lastSynced() pin.Incarnations {
+	own.mu.Lock()
+	defer own.mu.Unlock()
+	return own.synced
 }
 
 func (own *Owner) heardAll(in pin.Incarnations, at time.Time, synced bool) {
@@ -104,6 +115,9 @@ func (own *Owner) check(ctx context.Context, held []pin.Holding, open int, due f
 		switch {
 		case err == nil && i < open:
 			_ = own.confirm(pin.Holding{Room: held[i].Room, Pin: stands}, began, pauses, f.Prolonged)
+			if f.Prolonged || f.Rewritten || f.Stands != held[i].Pin {
+				own.cfg.Rosters.Renew(held[i].Room)
+			}
 		case err == nil: // Confirm does it
 		case errors.Is(err, pin.ErrFenced): // OpenRooms was told
 		case errors.Is(err, errDamaged):

@@ -1,0 +1,193 @@
+package redisstore
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/redis/go-redis/v9"
+
+	"github.com/holdfast-rtc/holdfast/pin"
+	"github.com/holdfast-rtc/holdfast/ring"
+	"github.com/holdfast-rtc/holdfast/roster"
+)
+
+const (
+	// orphanTTL is how long a roster outlives its pin's node unless the next owner writes it: the grace time and more.
+	orphanTTL = 45 * time.Second
+
+	rosterMark = "@"      // begins fields that are no peers
+	waitMark   = "@wait:" // and those of peers who are on their way to a new owner
+)
+
+var errNotAPeer = errors.New("not a peer of a roster")
+
+// WriteRosters writes changes of rooms whose pins stand, in one round trip. It returns an outcome for each. The error is
+// the first of any change that has Failed; such a change may have been written, or be written yet.
+func (s *Store) WriteRosters(ctx context.Context, changes []roster.Change) ([]roster.Outcome, error) {
+	outcomes := make([]roster.Outcome, len(changes))
+	if len(changes) == 0 {
+		return outcomes, nil
+	}
+	pipe := s.client.Pipeline()
+	replies := make([]*redis.Cmd, len(changes))
+	for i := range changes {
+		replies[i] = pipe.Eval(ctx, rosterScript, s.keys.rosterKeys(changes[i].Room), rosterArgs(&changes[i])...)
+	}
+	_, _ = pipe.Exec(ctx) // each command has its own error
+	var first error
+	for i, reply := range replies {
+		code, err := reply.Int()
+		switch {
+		case err != nil && first == nil:
+			first = fmt.Errorf("write the roster of room %s: %w", changes[i].Room, err)
+		case code >= int(roster.Written) && code <= int(roster.Fenced):
+			outcomes[i] = roster.Outcome(code)
+		}
+	}
+	return outcomes, first
+}
+
+func rosterArgs(c *roster.Change) []any {
+	const head, each = 5, 4
+	args := make([]any, 0, head+each*(len(c.Put)+len(c.Drop)))
+	after := int64(c.After) //nolint:gosec // a count of writes
+	if c.After == 0 && c.Settled {
+		after = -1
+	}
+	args = append(args, c.Pin.Encode(), c.Seq, after, int(pinTTL.Seconds()), len(c.Put))
+	for i := range c.Put {
+		args = appendPeer(args, &c.Put[i], c.Put[i].Since)
+	}
+	for i := range c.Drop {
+		args = appendPeer(args, &c.Drop[i].Peer, c.Drop[i].LastSeen)
+	}
+	return args
+}
+
+func appendPeer(args []any, p *roster.Peer, at time.Time) []any {
+	who := strings.ReplaceAll(cmp.Or(p.Identity, p.ID), "\n", " ") + "\n"
+	if p.Hidden {
+		who = "\n" + who
+	}
+	return append(args, p.ID, who, p.Name, max(time.Since(at).Milliseconds(), 0))
+}
+
+// Roster returns who is in a room, in one round trip. An error means that it is unknown.
+func (s *Store) Roster(ctx context.Context, room ring.RoomID) (roster.Room, error) {
+	found, err := s.roster(ctx, room)
+	if err != nil {
+		return roster.Room{}, fmt.Errorf("roster of room %s: %w", room, err)
+	}
+	found.AsOf = s.Now()
+	return found, nil
+}
+
+func (s *Store) roster(ctx context.Context, room ring.RoomID) (roster.Room, error) {
+	m := s.sole
+	if m == nil {
+		var err error
+		if m, err = s.masterOf(ctx, room); err == nil {
+			if found, err := m.roster(ctx, room); err == nil || ctx.Err() != nil {
+				return found, err
+			}
+		}
+		// As in Store.claim.
+		s.cluster.ReloadState(ctx)
+		pipe := s.cluster.Pipeline()
+		question := queueRoster(ctx, pipe, s.keys.rosterKeys(room))
+		_, _ = pipe.Exec(ctx)
+		return question.read(room)
+	}
+	return m.roster(ctx, room)
+}
+
+// The marker is read after the rest, as by master.execute.
+func (m *master) roster(ctx context.Context, room ring.RoomID) (roster.Room, error) {
+	pipe := m.client.Pipeline()
+	question := queueRoster(ctx, pipe, m.keys.rosterKeys(room))
+	marker := m.readMarker(ctx, pipe)
+	_, _ = pipe.Exec(ctx)
+	found, err := question.read(room)
+	found.In = m.incarnationOf(marker.Result())
+	return found, err
+}
+
+type rosterQuestion struct {
+	pin  *redis.StringCmd
+	all  *redis.MapStringStringCmd
+	left *redis.ZSliceCmd
+}
+
+func queueRoster(ctx context.Context, pipe redis.Pipeliner, keys []string) rosterQuestion {
+	return rosterQuestion{
+		pin: pipe.Get(ctx, keys[0]), all: pipe.HGetAll(ctx, keys[1]),
+		left: pipe.ZRevRangeWithScores(ctx, keys[2], 0, roster.MaxLeft-1),
+	}
+}
+
+// read skips what is damaged, and says then that the roster is not current.
+func (q rosterQuestion) read(room ring.RoomID) (roster.Room, error) {
+	found, err := roster.Room{}, error(nil)
+	if found.Pin, err = pinIn(room, q.pin); err != nil && !errors.Is(err, redis.Nil) && !errors.Is(err, pin.ErrCorrupt) {
+		return roster.Room{}, err
+	}
+	for _, err := range []error{q.all.Err(), q.left.Err()} {
+		if err != nil && !redis.HasErrorPrefix(err, "WRONGTYPE") {
+			return roster.Room{}, err
+		}
+	}
+	fields := q.all.Val()
+	found.Current = err == nil && fields[rosterMark+"pin"] == found.Pin.Encode() || errors.Is(err, redis.Nil)
+	if errors.Is(err, redis.Nil) {
+		fields = nil
+	}
+	for id, text := range fields {
+		if strings.HasPrefix(id, rosterMark) {
+			found.Current = found.Current && !strings.HasPrefix(id, waitMark)
+			continue
+		}
+		p, err := readPeer(id, text)
+		if err != nil {
+			found.Current = false
+			continue
+		}
+		found.Peers = append(found.Peers, p)
+	}
+	roster.Sort(found.Peers)
+	found.Left = readLeft(q.left.Val(), found.Peers)
+	return found, nil
+}
+
+// readPeer reads "<identity>\n<since> <name>", since in Unix milliseconds of the store's clock. A "\n" before it says hidden.
+func readPeer(id, text string) (roster.Peer, error) {
+	text, hidden := strings.CutPrefix(text, "\n")
+	identity, rest, _ := strings.Cut(text, "\n")
+	at, name, ok := strings.Cut(rest, " ")
+	since := milliseconds(at)
+	if !ok || identity == "" || since.IsZero() {
+		return roster.Peer{}, fmt.Errorf("%w: %.60q", errNotAPeer, text)
+	}
+	return roster.Peer{ID: id, Identity: identity, Name: name, Hidden: hidden, Since: since}, nil
+}
+
+func readLeft(members []redis.Z, here []roster.Peer) (left []roster.Leave) {
+	known := make(map[string]bool, len(here))
+	for _, p := range here {
+		known[p.Identity] = true
+	}
+	for _, z := range members {
+		text, _ := z.Member.(string)
+		identity, name, ok := strings.Cut(text, "\n")
+		if !ok || known[identity] {
+			continue
+		}
+		known[identity] = true
+		left = append(left, roster.Leave{Peer: roster.Peer{Identity: identity, Name: name}, LastSeen: time.UnixMilli(int64(z.Score))})
+	}
+	return slices.Clip(left)
+}

@@ -1,0 +1,68 @@
+package redisstore
+
+// rosterScript writes a change of a room's roster. KEYS = pin, roster, left, admitted. ARGV = the writer's pin, the
+// change's number, that of the change before it (0: this is the whole roster), seconds to live, the number of
+// peers put, then id, "<identity>\n" (after another "\n" if hidden), name and age (milliseconds) of each peer put, then the
+// same of each dropped.
+// The whole roster of a new pin keeps the last owner's people who are not in it, each with a field @wait:<id>: they are on
+// their way until they are put, or a whole roster is settled (the number before is -1).
+// A thawed server may execute a late request after newer ones: hence the numbers. It returns 1 when the change is written,
+// 2 when one before it is missing, 3 when the pin does not stand. A key of another type is replaced.
+const rosterScript = `
+local pin, roster, left, admitted = KEYS[1], KEYS[2], KEYS[3], KEYS[4]
+if redis.pcall('GET', pin) ~= ARGV[1] then return 3 end
+local seq, after = tonumber(ARGV[2]), tonumber(ARGV[3])
+local whole, settled = after <= 0, after < 0
+local head = redis.pcall('HMGET', roster, '@pin', '@seq')
+if head.err then redis.call('DEL', roster) end
+local written = head[1] == ARGV[1] and tonumber(head[2]) or 0
+if written >= seq then return 1 end
+if not whole and written ~= after then return 2 end
+if type(redis.pcall('ZCARD', left)) == 'table' then redis.call('DEL', left) end
+local t = redis.call('TIME')
+local now = t[1] * 1000 + math.floor(t[2] / 1000)
+local reserved = redis.call('EXISTS', admitted) == 1
+local function leave(who, name, at)
+  if string.sub(who, 1, 1) ~= '\n' then redis.call('ZADD', left, 'GT', at, who .. name) end
+end
+local before = {}
+local moved = head[1] and head[1] ~= ARGV[1]
+local function awaited(id) return not settled and (moved or before['@wait:' .. id]) end
+if whole then
+  local all = redis.call('HGETALL', roster)
+  for i = 1, #all, 2 do before[all[i]] = all[i + 1] end
+  redis.call('DEL', roster)
+end
+local last = 5 + 4 * tonumber(ARGV[5])
+for i = 6, last, 4 do
+  local id, who, name, since = ARGV[i], ARGV[i + 1], ARGV[i + 2], now - ARGV[i + 3]
+  local was = before[id] or not whole and redis.call('HGET', roster, id)
+  was = was and tonumber(string.match(was, '^\n?[^\n]*\n(%d+)'))
+  if was and was < since then since = was end
+  redis.call('HSET', roster, id, who .. string.format('%.0f', since) .. ' ' .. name)
+  redis.call('HDEL', roster, '@wait:' .. id)
+  redis.call('ZREM', left, who .. name)
+  if reserved then redis.pcall('ZREM', admitted, string.sub(who, 1, -2)) end
+  before[id] = nil
+end
+for i = last + 1, #ARGV, 4 do
+  redis.call('HDEL', roster, ARGV[i], '@wait:' .. ARGV[i])
+  leave(ARGV[i + 1], ARGV[i + 2], now - ARGV[i + 3])
+  before[ARGV[i]] = nil
+end
+for id, was in pairs(before) do
+  local who, name = string.match(was, '^([^\n]+\n)%d+ (.*)$')
+  if string.sub(id, 1, 1) ~= '@' then
+    if awaited(id) then
+      redis.call('HSET', roster, id, was, '@wait:' .. id, 1)
+    elseif who then
+      leave(who, name, now)
+    end
+  end
+end
+redis.call('ZREMRANGEBYSCORE', left, '-inf', now - 3600000)
+redis.call('ZREMRANGEBYRANK', left, 0, -51)
+redis.call('EXPIRE', left, 3600)
+redis.call('HSET', roster, '@pin', ARGV[1], '@seq', ARGV[2])
+redis.call('EXPIRE', roster, ARGV[4])
+return 1`

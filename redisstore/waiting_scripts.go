@@ -1,0 +1,224 @@
+package redisstore
+
+// The scripts of the waiting list; waitlist/DESIGN.md says what they promise. Each is about one room: KEYS = pin, roster,
+// door, admitted, line, waiting. Times are milliseconds of the store's clock, tickets microseconds.
+
+// waitingPrelude begins them. ARGV[1] is the cap that the caller knows, -1 for none; ARGV[2] the pin of a roster whose writer
+// is dead. A young memory, and one that nobody checked, lets nobody in or out before `from`: people come back with tickets. Checks that are late each time put it off
+// every other time, so that the line of a slow node moves.
+const waitingPrelude = `
+local t = redis.call('TIME')
+local micros = t[1] * 1000000 + t[2]
+local now = math.floor(micros / 1000)
+local pinned, roster, door, admitted, line, waiting = KEYS[1], KEYS[2], KEYS[3], KEYS[4], KEYS[5], KEYS[6]
+local function number(text) return tonumber(text or '') end
+local function digits(n) return string.format('%.0f', n) end
+if ARGV[2] ~= '' and redis.call('HGET', roster, '@pin') == ARGV[2] then redis.call('DEL', roster) end
+local state = redis.call('HMGET', door, 'cap', 'said', 'closed', 'newest', 'born', 'from', 'hold', 'left', 'checked')
+local said = number(ARGV[1])
+if said < 0 then said = number(state[2]) or -1 elseif state[2] ~= ARGV[1] then redis.call('HSET', door, 'said', ARGV[1]) end
+local cap, closed, newest = number(state[1]) or said, state[3] == '1', number(state[4]) or 0
+local born, from, hold = number(state[5]), number(state[6]) or 0, number(state[7]) or 0
+local left, checked = state[8] or '', number(state[9])
+local fresh = not born
+if fresh then
+  born = now
+  redis.call('HSET', door, 'born', digits(now))
+end
+local function settle()
+  from = now + 3000
+  redis.call('HSET', door, 'from', digits(from))
+end
+local late = checked and now - checked or 0
+if late > 3000 and (from <= checked or late > 6000) and redis.call('EXISTS', line) == 1 then settle() end
+redis.call('HSET', door, 'checked', digits(now))
+
+local writer, inside, count = false, {}, 0
+local rows = redis.call('HGETALL', roster)
+for i = 1, #rows, 2 do
+  if rows[i] == '@pin' then
+    writer = rows[i + 1]
+  elseif string.sub(rows[i], 1, 1) ~= '@' then
+    local who = string.match(rows[i + 1], '^[^\n]*')
+    if who ~= '' and not inside[who] then inside[who], count = 'roster', count + 1 end
+  end
+end
+redis.call('ZREMRANGEBYSCORE', admitted, '-inf', digits(now))
+for _, who in ipairs(redis.call('ZRANGE', admitted, 0, -1)) do
+  if not inside[who] then inside[who], count = 'admitted', count + 1 end
+end
+
+local function unlist(who)
+  redis.call('ZREM', line, who)
+  redis.call('ZREM', waiting, who)
+end
+local function reserve(who) redis.call('ZADD', admitted, digits(now + 15000), who) end
+local function admit(who)
+  unlist(who)
+  if inside[who] then return end
+  reserve(who)
+  inside[who], count = 'admitted', count + 1
+end
+local function free() return now >= from and hold <= now and (cap < 0 or count < cap) end
+local function clean()
+  redis.call('ZREMRANGEBYSCORE', waiting, '(' .. digits(10000 - now), '(0')
+  if now < from then return end
+  for _, who in ipairs(redis.call('ZRANGEBYSCORE', waiting, '0', '(' .. digits(now - 10000), 'LIMIT', 0, 1000)) do unlist(who) end
+end
+local function advance()
+  if not writer and now - born < 10000 then return end
+  for n = 1, 200 do
+    if not free() then break end
+    local head = redis.call('ZRANGE', line, 0, 0, 'WITHSCORES')
+    if #head == 0 or closed and tonumber(head[2]) >= 0 then break end
+    admit(head[1])
+    if count == cap then
+      left = string.sub(left .. ' ' .. digits(now), -224)
+      redis.call('HSET', door, 'left', left)
+    end
+  end
+end
+local function pace()
+  local n, first = 0, now
+  for at in string.gmatch(left, '%d+') do
+    if now - at < 3600000 then
+      n = n + 1
+      first = math.min(first, at)
+    end
+  end
+  return n, now - first
+end
+local function reason()
+  if closed then return 'closed' end
+  if hold > now then return 'no_capacity' end
+  return 'full'
+end
+local function keep()
+  redis.call('EXPIRE', door, 86400)
+  redis.call('EXPIRE', admitted, 60)
+  redis.call('EXPIRE', line, 3600)
+  redis.call('EXPIRE', waiting, 3600)
+end
+`
+
+// enterScript is admission and claim: ARGV[3...] = identity, ticket, whether to wait, how long nobody is let in, new pin,
+// its seconds to live, the text for a key that is no string, and whether a closed door is open to the person. It claims for who is let in, and for nobody else.
+const enterScript = waitingPrelude + `
+local who, ticket, forMs = ARGV[3], number(ARGV[4]), number(ARGV[6])
+if forMs > 0 then
+  hold = now + forMs
+  redis.call('HSET', door, 'hold', digits(hold))
+  if inside[who] == 'admitted' then
+    redis.call('ZREM', admitted, who)
+    inside[who], count = nil, count - 1
+  end
+end
+if from == 0 and (fresh and count > 0 or ticket > 0 and now - born < 10000) then settle() end
+clean()
+advance()
+local outcome, position = 0, 0
+if inside[who] then
+  outcome = 3
+  unlist(who)
+  if inside[who] == 'admitted' then reserve(who) end
+elseif free() and (closed and ARGV[10] == '1' or not closed and redis.call('EXISTS', line) == 0) then
+  outcome = 2
+  admit(who)
+elseif ARGV[5] == '1' then
+  outcome = 1
+  local has = redis.call('ZSCORE', line, who)
+  if has then
+    ticket = tonumber(has)
+  else
+    if ticket <= 0 then ticket = math.max(newest + 1, micros) end
+    redis.call('ZADD', line, digits(ticket), who)
+    redis.call('HSET', door, 'newest', digits(math.max(newest, ticket)))
+  end
+  redis.call('ZADD', waiting, digits(now), who)
+  position = redis.call('ZRANK', line, who) + 1
+end
+keep()
+local stands = redis.pcall('GET', pinned)
+if type(stands) == 'table' then
+  if string.sub(stands.err, 1, 9) ~= 'WRONGTYPE' then return stands end
+  stands = ARGV[9]
+end
+local won = 0
+if not stands and outcome >= 2 and ARGV[7] ~= '' then
+  redis.call('SET', pinned, ARGV[7], 'EX', ARGV[8])
+  won = 1
+end
+local n, since = pace()
+return {outcome, position, reason(), n, since, digits(ticket), writer or '', won, stands}`
+
+// checkInScript: ARGV[3...] = the identities that wait at a node. It renews no reservation: the node may be wrong.
+const checkInScript = waitingPrelude + `
+local there = {}
+for i, at in ipairs(redis.call('ZMSCORE', waiting, unpack(ARGV, 3))) do
+  if at and tonumber(at) >= 0 then
+    there[#there + 1] = digits(now)
+    there[#there + 1] = ARGV[i + 2]
+  end
+end
+if #there > 0 then redis.call('ZADD', waiting, unpack(there)) end
+clean()
+advance()
+keep()
+local n, since = pace()
+local answer = {reason(), n, since, writer or ''}
+for i = 3, #ARGV do
+  local who, place = ARGV[i], 0
+  if inside[who] then
+    place = -1
+    unlist(who)
+  else
+    local rank = redis.call('ZRANK', line, who)
+    if rank then
+      place = rank + 1
+    else
+      local turned = redis.call('ZSCORE', waiting, who)
+      if turned and tonumber(turned) < 0 then place = -2 end
+    end
+  end
+  answer[#answer + 1] = place
+end
+return answer`
+
+// doorScript: ARGV[3...] = deed, identity, cap and closed (empty leaves them), how many to list. Whom a moderator
+// admits gets a ticket below zero. A look makes no door.
+const doorScript = waitingPrelude + `
+local deed, who, done = ARGV[3], ARGV[4], 0
+if deed == 'admit' and redis.call('ZSCORE', line, who) then
+  done = 1
+  redis.call('ZADD', line, digits(-1000000000000000 + redis.call('HINCRBY', door, 'chosen', 1)), who)
+elseif deed == 'turn' and redis.call('ZSCORE', line, who) then
+  done = 1
+  redis.call('ZREM', line, who)
+  redis.call('ZADD', waiting, digits(-now), who)
+elseif deed == 'quit' then
+  unlist(who)
+elseif deed == 'release' and inside[who] == 'admitted' then
+  redis.call('ZREM', admitted, who)
+  inside[who], count = nil, count - 1
+elseif deed == 'keep' and inside[who] then
+  redis.call('ZADD', admitted, digits(now + 10000), who)
+elseif deed == 'open' then
+  hold = 0
+  redis.call('HDEL', door, 'hold')
+end
+if ARGV[5] ~= '' then
+  cap = number(ARGV[5])
+  redis.call('HSET', door, 'cap', ARGV[5])
+end
+if ARGV[6] ~= '' then
+  closed = ARGV[6] == '1'
+  redis.call('HSET', door, 'closed', ARGV[6])
+end
+clean()
+advance()
+keep()
+if fresh and deed == 'look' then redis.call('DEL', door) end
+local n, since = pace()
+local answer = {done, cap, closed and 1 or 0, count, redis.call('ZCARD', line), n, since}
+for i, text in ipairs(redis.call('ZRANGE', line, 0, ARGV[7] - 1, 'WITHSCORES')) do answer[i + 7] = text end
+return answer`

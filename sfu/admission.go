@@ -182,6 +182,7 @@ func (n *Node) open(ctx context.Context, a attachment) (*room, *refusal) {
 	case <-n.stopped:
 	case <-ctx.Done():
 	}
+	r.book.Leave()
 	n.forget(r)
 	close(r.done)
 	return nil, refuse(control.Refusal_REFUSAL_UNCONFIRMED, "node %s is not serving", n.cfg.Node)

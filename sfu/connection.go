@@ -217,7 +217,7 @@ func (c *connection) newSlot(line *offer.Section) *slot {
 	writer := c.conn.Writer(c.batch)
 	cfg := forward.SlotConfig{
 		Peer: c.peer, Mid: line.MID, Kind: forwardKind(line), Stream: s.stream, Writer: writer, Shard: c.shard, SSRC: s.ssrc, WriteRTCP: writer.WriteRTCP,
-		Path: c.path, TransportSequenceID: transportSequenceID(line), Passed: passedExtensions(line),
+		Path: c.path, TransportSequenceID: transportSequenceID(line), Passed: passedExtensions(line), DescriptorID: line.Extensions.DependencyDescriptor,
 	}
 	for _, codec := range line.Codecs {
 		cfg.Codecs = append(cfg.Codecs, forwardCodec(codec))

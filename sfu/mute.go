@@ -19,30 +19,47 @@ func (r *room) mute(p *peer, message *control.Mute) {
 	}
 	r.media.SetMuted(p.id, source, message.GetMuted())
 	entry := rosterCopy(p.entry)
+	setMuted(entry, source, message.GetMuted())
+	if !message.GetMuted() {
+		entry.Silenced &^= bitOf(source)
+		p.unmuted |= bitOf(source)
+	}
+	if r.renew(p, entry) {
+		r.tellSoon(p)
+	}
+}
+
+// setMuted changes an entry that nobody has yet.
+func setMuted(entry *control.Peer, source forward.Source, muted bool) {
 	switch source {
 	case forward.SourceMicrophone:
-		entry.AudioMuted = message.GetMuted()
+		entry.AudioMuted = muted
 	case forward.SourceCamera:
-		entry.VideoMuted = message.GetMuted()
+		entry.VideoMuted = muted
 	case forward.SourceScreen:
-		entry.ScreenShared = !message.GetMuted()
+		entry.ScreenShared = !muted
 	}
+}
+
+// renew replaces a peer's entry and reports whether it is another one.
+func (r *room) renew(p *peer, entry *control.Peer) bool {
 	if sameEntry(entry, p.entry) {
-		return
+		return false
+	}
+	if entry.GetSilenced() != p.entry.GetSilenced() && p.connection != nil {
+		p.connection.uplink.silence(entry.GetSilenced())
 	}
 	p.entry = entry
-	r.tellSoon(p)
+	return true
 }
 
 // rename changes what a person is shown as, and tells the others. Signaling nodes say what may be shown; what does not fit is dropped.
 func (r *room) rename(p *peer, name string) {
 	entry := rosterCopy(p.entry)
 	entry.Name = name
-	if name == "" || !utf8.ValidString(name) || !entryFits(entry) || sameEntry(entry, p.entry) {
-		return
+	if name != "" && utf8.ValidString(name) && entryFits(entry) && r.renew(p, entry) {
+		r.tellSoon(p)
 	}
-	p.entry = entry
-	r.tellSoon(p)
 }
 
 // tellSoon tells the others of a peer's entry: now, or, when they were told of another a

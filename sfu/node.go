@@ -16,6 +16,7 @@ import (
 	"github.com/holdfast-rtc/holdfast/panics"
 	"github.com/holdfast-rtc/holdfast/pin"
 	"github.com/holdfast-rtc/holdfast/ring"
+	"github.com/holdfast-rtc/holdfast/roster"
 	"github.com/holdfast-rtc/holdfast/sfu/egress"
 	"github.com/holdfast-rtc/holdfast/sfu/transport"
 )
@@ -35,6 +36,8 @@ type Node struct {
 	log    *slog.Logger
 	socket *egress.Conn
 	panics *panics.Guard // of what clients and signaling nodes send
+	// rosters is the store's copy of who is in the rooms.
+	rosters *roster.Writer
 
 	transport *transport.Transport
 	starting  chan *room    // rooms that Run is to run
@@ -83,7 +86,7 @@ func New(cfg Config, owner Owner, log *slog.Logger) (*Node, error) {
 	return &Node{
 		cfg: cfg, owner: owner, log: log, socket: media, panics: guard, transport: transport.New(media, guard, log),
 		starting: make(chan *room), stopped: make(chan struct{}), answering: make(chan struct{}, runtime.GOMAXPROCS(0)),
-		rooms: map[ring.RoomID]*room{}, stones: newTombstones(),
+		rooms: map[ring.RoomID]*room{}, stones: newTombstones(), rosters: roster.NewWriter(guard, log),
 	}, nil
 }
 
@@ -95,6 +98,9 @@ func cores() int { return min(runtime.GOMAXPROCS(0), maxCores) }
 
 // Panics counts what made this node panic and was borne. The node's control server shall share it.
 func (n *Node) Panics() *panics.Guard { return n.panics }
+
+// Rosters writes who is in the rooms to a store. The caller gives it one and runs it.
+func (n *Node) Rosters() *roster.Writer { return n.rosters }
 
 // MediaAddress is the address of the bound media socket.
 func (n *Node) MediaAddress() net.Addr { return n.socket.LocalAddr() }

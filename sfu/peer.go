@@ -35,7 +35,10 @@ type peer struct {
 	toldAt       time.Time
 	reoffers     int // how often the client was asked for a new offer, and when last
 	reofferedAt  time.Time
-	telling      bool // a change waits to be told
+	telling      bool      // a change waits to be told
+	unmuted      uint32    // sources that it unmuted here
+	judged       bool      // its hand or its grant was changed here, or it was silenced: what others remember of them is older
+	askedAt      time.Time // to unmute
 
 	negotiation sync.Mutex // held while an offer is answered; guards the fields below
 	answers     []answered // the newest last
@@ -67,13 +70,15 @@ func (p *peer) mediaLives() bool { return p.connection != nil && p.connection.al
 // rosterCopy has the fields that clients may be told, and nothing that came with them.
 func rosterCopy(entry *control.Peer) *control.Peer {
 	return &control.Peer{
-		Id: entry.GetId(), Identity: entry.GetIdentity(), Name: entry.GetName(), Metadata: entry.GetMetadata(),
+		Id: entry.GetId(), Identity: entry.GetIdentity(), Name: entry.GetName(),
 		AudioMuted: entry.GetAudioMuted(), VideoMuted: entry.GetVideoMuted(), ScreenShared: entry.GetScreenShared(), Hidden: entry.GetHidden(),
+		HandRaisedUnixMs: entry.GetHandRaisedUnixMs(), Silenced: entry.GetSilenced(), Moderator: entry.GetModerator(),
 	}
 }
 
 func sameEntry(a, b *control.Peer) bool {
 	return a.GetId() == b.GetId() && a.GetIdentity() == b.GetIdentity() && a.GetName() == b.GetName() &&
-		a.GetMetadata() == b.GetMetadata() && a.GetAudioMuted() == b.GetAudioMuted() && a.GetVideoMuted() == b.GetVideoMuted() &&
-		a.GetScreenShared() == b.GetScreenShared()
+		a.GetAudioMuted() == b.GetAudioMuted() && a.GetVideoMuted() == b.GetVideoMuted() &&
+		a.GetScreenShared() == b.GetScreenShared() && a.GetHandRaisedUnixMs() == b.GetHandRaisedUnixMs() &&
+		a.GetSilenced() == b.GetSilenced() && a.GetModerator() == b.GetModerator()
 }

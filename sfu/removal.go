@@ -21,23 +21,29 @@ func (s *service) Remove(ctx context.Context, request *control.RemoveRequest) (*
 	if request.GetRoom() == "" || (peer == "") == (identity == "") {
 		return nil, status.Error(codes.InvalidArgument, "a removal names a room, and either a peer or an identity")
 	}
-	s.node.mu.Lock()
-	r, open := s.node.rooms[ring.RoomID(request.GetRoom())]
-	s.node.mu.Unlock()
 	reply := &control.RemoveReply{}
-	if !open {
-		return reply, nil
+	ran, err := s.onLoop(ctx, request.GetRoom(), func(r *room) { reply.Removed = r.removeWhere(peer, identity) })
+	if !ran {
+		return &control.RemoveReply{}, err
 	}
-	var removed []string
-	err := r.do(ctx, func() { removed = r.removeWhere(peer, identity) })
-	if err != nil {
-		if ctx.Err() != nil {
-			return nil, status.FromContextError(ctx.Err()).Err()
-		}
-		return reply, nil // It has closed since, and nobody is in it.
-	}
-	reply.Removed = removed
 	return reply, nil
+}
+
+// onLoop runs a task on a room's loop, and reports false if the room is not open here.
+func (s *service) onLoop(ctx context.Context, room string, task func(*room)) (ran bool, err error) {
+	s.node.mu.Lock()
+	r, open := s.node.rooms[ring.RoomID(room)]
+	s.node.mu.Unlock()
+	if !open {
+		return false, nil
+	}
+	if err := r.do(ctx, func() { task(r) }); err != nil {
+		if ctx.Err() != nil {
+			return false, status.FromContextError(ctx.Err()).Err()
+		}
+		return false, nil // It has closed since, and nobody is in it.
+	}
+	return true, nil
 }
 
 // removeWhere removes a peer, or all of an identity, on the loop. Who is only expected here is

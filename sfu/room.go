@@ -12,6 +12,7 @@ import (
 	"github.com/holdfast-rtc/holdfast/headroom"
 	"github.com/holdfast-rtc/holdfast/pin"
 	"github.com/holdfast-rtc/holdfast/ring"
+	"github.com/holdfast-rtc/holdfast/roster"
 	"github.com/holdfast-rtc/holdfast/sfu/egress"
 	"github.com/holdfast-rtc/holdfast/sfu/forward"
 )
@@ -27,6 +28,8 @@ const (
 	taskQueue = 64
 	// shardPeers connections in a row are of one part of a room: a small room sends in one.
 	shardPeers = 32
+	// speakersPause for each who is told, between two lists of who speaks: with many speakers every list differs, and all of it goes to everybody.
+	speakersPause = 4 * time.Millisecond
 	// handOverTime is how long a fenced room's connections live on, so that clients move while media still flows.
 	handOverTime = 5 * time.Second
 )
@@ -40,6 +43,7 @@ type room struct {
 	parts []*egress.Batch // in which the media's loop sends
 	turn  atomic.Uint32   // connections so far, by which they are given a part
 	news  *mediaNews
+	book  *roster.Book // what the store is told of peers
 	tasks chan func()
 	done  chan struct{} // closed when the loop has ended; nothing is served then
 
@@ -62,10 +66,21 @@ type room struct {
 	covered  int             // people who were connected for all of that measurement; guarded by Node.mu
 
 	// Owned by the loop.
-	seq        uint64          // of the last roster event
-	egress     *control.Egress // as the signaling nodes were told; nil before
-	chatSeq    uint64          // of the last line of chat
+	seq       uint64 // of the last roster event
+	digest    uint64 // of the roster at digestSeq; 0: not reckoned yet
+	digestSeq uint64
+	egress    *control.Egress // as the signaling nodes were told; nil before
+	chatSeq   uint64          // of the last line of chat
+
+	speakers     []forward.Speaker // the latest
+	speakersTold time.Time
+	speakersWait bool // until they are told
+
 	chatters   *connlimit.KeyedLimiter
+	reactors   *connlimit.KeyedLimiter
+	reactions  []*control.Reaction // that wait to be told
+	reactedAt  time.Time           // when some were told last
+	lastHand   int64               // when the newest hand was raised, in Unix milliseconds
 	arrivals   uint64
 	peers      map[forward.PeerID]*peer
 	left       map[forward.PeerID]bool // who left in the first grace time: not expected back
@@ -79,9 +94,11 @@ type room struct {
 func newRoom(n *Node, a attachment, now time.Time) *room {
 	r := &room{
 		id: a.room, node: n, log: n.log.With("room", string(a.room)), news: newMediaNews(),
+		book:  n.rosters.Open(a.room, a.pin),
 		tasks: make(chan func(), taskQueue), done: make(chan struct{}),
 		opened: now, cost: a.cost(), people: a.people(),
 		chatters: connlimit.NewKeyedLimiter(chatPerSecond, chatBurst, n.cfg.Limits.PeersPerRoom),
+		reactors: connlimit.NewKeyedLimiter(reactPerSecond, reactBurst, n.cfg.Limits.PeersPerRoom),
 		peers:    map[forward.PeerID]*peer{}, left: map[forward.PeerID]bool{}, removed: map[forward.PeerID]bool{}, emptySince: now,
 	}
 	if a.request.GetUnreserved() {
@@ -153,7 +170,9 @@ func (r *room) run(ctx context.Context) {
 		_ = r.media.Run(mediaCtx) // It returns nil.
 	}()
 	r.after(r.node.cfg.Grace, r.expire)
+	r.after(r.node.cfg.Grace, r.book.Settle)
 	r.loop(ctx)
+	r.book.Leave()
 	r.node.forget(r)
 	close(r.done)
 	r.endStreams()
@@ -227,6 +246,7 @@ func (r *room) adoptNow(higher pin.Pin) {
 	if r.pin().Fence.Less(higher.Fence) {
 		r.log.Info("room adopts a higher pin of this node", "fence", r.pin().Fence.String(), "current", higher.Fence.String())
 		r.current.Store(&higher)
+		r.book.Repin(higher)
 	}
 }
 
@@ -253,11 +273,30 @@ func (r *room) tellNews() {
 			r.tellPath(p, p.connection.path.Target())
 		}
 	}
-	if !spoken {
+	if spoken {
+		r.speakers = speakers
+		r.tellSpeakersSoon()
+	}
+}
+
+// tellSpeakersSoon tells everybody who speaks: now, or in a large room with the others of its pause, who speaks then.
+func (r *room) tellSpeakersSoon() {
+	if r.speakersWait {
 		return
 	}
+	r.speakersWait = true
+	pause := time.Duration(len(r.peers)) * speakersPause
+	if wait := pause - time.Since(r.speakersTold); wait > 0 {
+		r.after(wait, r.tellSpeakers)
+	} else {
+		r.tellSpeakers()
+	}
+}
+
+func (r *room) tellSpeakers() {
+	r.speakersWait, r.speakersTold = false, time.Now()
 	message := &control.Speakers{}
-	for _, s := range speakers {
+	for _, s := range r.speakers {
 		message.Speakers = append(message.Speakers, &control.Speaker{Peer: string(s.Peer), Level: float32(s.Level)})
 	}
 	for _, p := range r.peers {
@@ -301,6 +340,7 @@ func (r *room) expire() {
 		}
 	}
 	if !r.emptySince.IsZero() && now.Sub(r.emptySince) >= r.node.cfg.Grace {
+		r.book.Close()
 		r.end("the room is empty")
 	}
 }

@@ -116,6 +116,31 @@ func TestExpectedPeersDoNotFlicker(t *testing.T) {
 	}
 }
 
+// TestARosterThatIsKnownIsNotToldAgain spares each of a large room's people the roster of all.
+func TestARosterThatIsKnownIsNotToldAgain(t *testing.T) {
+	s := newStage(t, "one")
+	people := []*control.Peer{{Id: "alice", Identity: "alice", Name: "alice"}, {Id: "bob", Identity: "bob", Name: "bob"}}
+	knowing := func(a *control.Attach) { a.KnownRoster = control.RosterDigest(people) }
+	_, first := s.attach("room", "alice", 1, knowing)
+	if first.GetRosterKnown() || rosterIDs(first.GetRoster()) != "alice " {
+		t.Errorf("alice, who knew of bob, was told %v", first)
+	}
+	bob, second := s.attach("room", "bob", 1, knowing, func(a *control.Attach) { a.Peer.Metadata = "for nobody" })
+	if !second.GetRosterKnown() || len(second.GetRoster()) > 0 {
+		t.Errorf("bob, who knew the roster, was told %v", second)
+	}
+	s.attach("room", "carol", 1)
+	bob.await("carol's join", func(e *control.PeerEvent) bool { return e.GetRosterChange().GetJoined().GetId() == "carol" })
+	_, again := s.attach("room", "alice", 2, knowing)
+	if again.GetRosterKnown() || rosterIDs(again.GetRoster()) != "alice bob carol " {
+		t.Errorf("alice, who did not know of carol, was told %v", again)
+	}
+	spy := func(a *control.Attach) { a.Peer.Hidden, a.KnownRoster = true, control.RosterDigest(again.GetRoster()) }
+	if _, hidden := s.attach("room", "spy", 1, spy); hidden.GetRosterKnown() {
+		t.Error("the hidden one was not told of itself")
+	}
+}
+
 func TestGraceKeepsAPeerWithoutAnEdge(t *testing.T) {
 	t.Parallel() // it waits for the grace time to run out, in which a busy machine must attach somebody again
 	s := newStage(t, "one", func(c *Config) { c.Grace = 4 * time.Second })

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/holdfast-rtc/holdfast/control"
+	"github.com/holdfast-rtc/holdfast/roster"
 	"github.com/holdfast-rtc/holdfast/sfu/forward"
 )
 
@@ -66,6 +67,9 @@ func (r *room) attachNow(a attachment) (*session, *refusal, error) {
 	resumed := known && p.mediaLives()
 	if known {
 		r.supersede(p)
+		if a.entry.GetModerator() && r.judge(p, control.Act_ACT_GRANT) {
+			r.tell(p)
+		}
 	} else {
 		p = r.welcome(a)
 	}
@@ -77,8 +81,10 @@ func (r *room) attachNow(a attachment) (*session, *refusal, error) {
 	if p.connection == nil {
 		p.path = a.request.GetPathBitsPerSecond()
 	}
-	attached := &control.Attached{
-		Peer: string(p.id), Resumed: resumed, ChargedInReport: r.chargedIn, Roster: r.rosterFor(p), Egress: r.egress, PathBitsPerSecond: p.path,
+	attached := &control.Attached{Peer: string(p.id), Resumed: resumed, ChargedInReport: r.chargedIn, Egress: r.egress, PathBitsPerSecond: p.path}
+	digest := a.request.GetKnownRoster()
+	if attached.RosterKnown = digest != 0 && digest == r.digestFor(p); !attached.RosterKnown {
+		attached.Roster = r.rosterFor(p)
 	}
 	if resumed {
 		attached.Slots = slotsProto(r.media.Table(p.id))
@@ -107,11 +113,13 @@ func (r *room) welcome(a attachment) *peer {
 	before := a.entry
 	if expected {
 		before = p.entry
+		keep(a.entry, before)
 	} else {
 		r.arrivals++
 		p = &peer{id: id, joined: r.arrivals}
 	}
 	p.entry, p.expected = a.entry, false
+	r.lastHand = max(r.lastHand, p.entry.GetHandRaisedUnixMs())
 	r.peers[id] = p
 	delete(r.left, id)
 	switch {
@@ -136,12 +144,17 @@ func (r *room) expect(entries []*control.Peer) {
 	waiting := false
 	for _, entry := range entries {
 		id := forward.PeerID(entry.GetId())
-		if _, known := r.peers[id]; known || r.left[id] || r.removed[id] || id == "" || entry.GetHidden() || !entryFits(entry) || len(r.peers) >= r.node.cfg.Limits.PeersPerRoom {
+		if p, known := r.peers[id]; known {
+			r.recall(p, entry)
+			continue
+		}
+		if r.left[id] || r.removed[id] || id == "" || entry.GetHidden() || !entryFits(entry) || len(r.peers) >= r.node.cfg.Limits.PeersPerRoom {
 			continue
 		}
 		r.arrivals++
 		p := &peer{id: id, joined: r.arrivals, entry: rosterCopy(entry), expected: true, deadline: now.Add(r.node.cfg.Grace)}
 		r.peers[id] = p
+		r.lastHand = max(r.lastHand, p.entry.GetHandRaisedUnixMs())
 		r.announce(p, &control.RosterChange{Change: &control.RosterChange_Joined{Joined: p.entry}})
 		waiting = true
 	}
@@ -199,6 +212,7 @@ func (r *room) count() {
 
 // announce tells everybody of a change of the roster that concerns p; of who is hidden, nobody but p.
 func (r *room) announce(p *peer, change *control.RosterChange) {
+	r.note(p)
 	if p.entry.GetHidden() {
 		r.send(p, &control.PeerEvent{Seq: r.seq, Event: &control.PeerEvent_RosterChange{RosterChange: change}})
 		return
@@ -207,6 +221,19 @@ func (r *room) announce(p *peer, change *control.RosterChange) {
 	for _, p := range r.peers {
 		r.send(p, &control.PeerEvent{Seq: r.seq, Event: &control.PeerEvent_RosterChange{RosterChange: change}})
 	}
+}
+
+// note has the store told of p: until it is gone it is in the room, in its grace time and while it is expected too.
+func (r *room) note(p *peer) {
+	if !p.gone {
+		r.book.Put(roster.Peer{ID: string(p.id), Identity: p.entry.GetIdentity(), Name: p.entry.GetName(), Hidden: p.entry.GetHidden()})
+		return
+	}
+	lastSeen := time.Now()
+	if !p.deadline.IsZero() {
+		lastSeen = p.deadline.Add(-r.node.cfg.Grace)
+	}
+	r.book.Drop(string(p.id), lastSeen)
 }
 
 // rosterFor lists everybody whom viewer may see, expected people included, in the order they came.
@@ -223,6 +250,18 @@ func (r *room) rosterFor(viewer *peer) []*control.Peer {
 		entries = append(entries, p.entry)
 	}
 	return entries
+}
+
+// digestFor is the digest of rosterFor. Of who is not hidden it is reckoned once for each change that was told: of a later one everybody
+// who is attached hears.
+func (r *room) digestFor(viewer *peer) uint64 {
+	if viewer.entry.GetHidden() {
+		return control.RosterDigest(r.rosterFor(viewer))
+	}
+	if r.digest == 0 || r.digestSeq != r.seq {
+		r.digest, r.digestSeq = control.RosterDigest(r.rosterFor(viewer)), r.seq
+	}
+	return r.digest
 }
 
 // held is what the node says of the room when it is asked. It adds to unplaced, unless that is nil, what each peer

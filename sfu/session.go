@@ -79,6 +79,10 @@ func (s *session) handleNow(message *control.EdgeMessage) bool {
 		r.chat(p, m.Say)
 	case *control.EdgeMessage_Rename:
 		r.rename(p, m.Rename.GetName())
+	case *control.EdgeMessage_Hand:
+		r.hand(p, m.Hand.GetRaised())
+	case *control.EdgeMessage_React:
+		r.react(p, m.React.GetEmoji())
 	case *control.EdgeMessage_Leave:
 		r.remove(p, "left")
 		return false
@@ -249,6 +253,7 @@ func (n *negotiation) replace(ctx context.Context, o *offer.Offer) (string, erro
 				old.close()
 			})
 		}
+		fresh.uplink.silence(p.entry.GetSilenced())
 		p.connection, p.connected, installed = fresh, false, true
 		r.count()
 	})

@@ -76,8 +76,8 @@ func FuzzStreams(f *testing.F) {
 				t.Fatalf("the stream of %d is that of %d", ssrc, s.ssrc)
 			}
 		}
-		if len(u.known) > maxNamedStreams {
-			t.Fatalf("%d streams are remembered", len(u.known))
+		if len(u.ssrcs.known) > maxNamedStreams {
+			t.Fatalf("%d streams are remembered", len(u.ssrcs.known))
 		}
 	})
 }

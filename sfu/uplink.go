@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"encoding/binary"
 	"fmt"
-	"maps"
 	"math/rand/v2"
 	"slices"
 	"sync"
@@ -20,16 +19,6 @@ import (
 	"github.com/holdfast-rtc/holdfast/sfu/reception"
 )
 
-// maxNamedStreams bounds the SSRCs of a client that are remembered: three layers of camera and of screen, each with
-// retransmissions, are 12, and a client that moves names them again.
-const maxNamedStreams = 128
-
-// identity is which encoding of which m-line an SSRC carries.
-type identity struct {
-	mid, rid string
-	repairs  bool // the retransmissions of it
-}
-
 // uplink sorts what a client sends by SSRC into the layers of its room (RFC 8843 section 9.2), and reports to the client on what
 // arrives.
 type uplink struct {
@@ -37,10 +26,9 @@ type uplink struct {
 
 	mu        sync.Mutex // guards the fields below
 	closed    bool
-	ids       offer.Extensions
+	silenced  uint32 // sources of which nothing goes on, as of control.Peer
+	ssrcs     ssrcTable
 	lines     map[string]*offer.Section // that publish, by mid
-	repairs   map[uint32]uint32         // SSRCs of retransmissions that the offer declares, and what they repair
-	known     map[uint32]identity
 	streams   map[uint32]*stream
 	unplaced  map[uint32]*control.Stream // of which packets have come and which are in no layer
 	reception *reception.Receiver
@@ -63,27 +51,16 @@ type stream struct {
 
 func newUplink(c *connection) *uplink {
 	return &uplink{
-		connection: c, lines: map[string]*offer.Section{}, repairs: map[uint32]uint32{}, known: map[uint32]identity{},
-		streams: map[uint32]*stream{}, unplaced: map[uint32]*control.Stream{}, reception: reception.New(rand.Uint32()),
+		connection: c, ssrcs: newSSRCTable(), lines: map[string]*offer.Section{}, streams: map[uint32]*stream{},
+		unplaced: map[uint32]*control.Stream{}, reception: reception.New(rand.Uint32()),
 	}
 }
 
-// learn takes over what the client says its senders' SSRCs are. Browsers stop sending the MID and RID extensions once receiver
-// reports have acknowledged an SSRC, so a node that a connection moves to would not know which layer a packet is of.
+// learn takes over what the client says its senders' SSRCs are.
 func (u *uplink) learn(senders []*control.Sender) {
 	u.mu.Lock()
 	defer u.mu.Unlock()
-	for _, s := range senders {
-		if s.GetMid() == "" || len(s.GetMid()) > maxMidBytes || len(u.known)+2 > maxNamedStreams {
-			continue
-		}
-		if ssrc := s.GetSsrc(); ssrc != 0 {
-			u.known[ssrc] = identity{mid: s.GetMid(), rid: s.GetRid()}
-		}
-		if ssrc := s.GetRtxSsrc(); ssrc != 0 {
-			u.known[ssrc] = identity{mid: s.GetMid(), rid: s.GetRid(), repairs: true}
-		}
-	}
+	u.ssrcs.learn(senders)
 }
 
 // negotiated takes over the m-lines of an offer. Streams of m-lines that publish no more end.
@@ -91,21 +68,15 @@ func (u *uplink) negotiated(o *offer.Offer) {
 	u.mu.Lock()
 	defer u.mu.Unlock()
 	clear(u.lines)
-	clear(u.repairs)
+	clear(u.ssrcs.repairs)
 	for i := range o.Sections {
 		line := &o.Sections[i]
-		u.learnExtensions(&line.Extensions)
+		u.ssrcs.learnExtensions(&line.Extensions)
 		if !line.Publishes || !u.connection.canPublish {
 			continue
 		}
 		u.lines[line.MID] = line
-		for _, ssrc := range line.SSRCs {
-			if _, named := u.known[ssrc]; !named && len(u.known) < maxNamedStreams {
-				_, repairs := line.Repairs[ssrc]
-				u.known[ssrc] = identity{mid: line.MID, repairs: repairs}
-			}
-		}
-		maps.Copy(u.repairs, line.Repairs)
+		u.ssrcs.declared(line)
 	}
 	for ssrc, s := range u.streams {
 		line := u.lines[s.mid]
@@ -113,14 +84,6 @@ func (u *uplink) negotiated(o *offer.Offer) {
 			u.end(ssrc, s)
 		}
 	}
-}
-
-// learnExtensions takes over the ids of an m-line: with BUNDLE an id means the same on all of them (RFC 8843 section 9.1).
-func (u *uplink) learnExtensions(ids *offer.Extensions) {
-	u.ids.MID = cmp.Or(ids.MID, u.ids.MID)
-	u.ids.RID = cmp.Or(ids.RID, u.ids.RID)
-	u.ids.RepairedRID = cmp.Or(ids.RepairedRID, u.ids.RepairedRID)
-	u.ids.TransportCC = cmp.Or(ids.TransportCC, u.ids.TransportCC)
 }
 
 // end takes a stream away. Call it with mu held.
@@ -150,7 +113,7 @@ func (c *connection) RTP(header *rtp.Header, packet []byte, arrived time.Time) {
 		return
 	}
 	defer u.schedule()
-	if number := header.GetExtension(u.ids.TransportCC); u.ids.TransportCC != 0 && len(number) >= 2 {
+	if number := header.GetExtension(u.ssrcs.ids.TransportCC); u.ssrcs.ids.TransportCC != 0 && len(number) >= 2 {
 		u.reception.Transport(binary.BigEndian.Uint16(number), header.SSRC, arrived)
 	}
 	s := u.streams[header.SSRC]
@@ -168,7 +131,8 @@ func (u *uplink) take(s *stream, header *rtp.Header, packet []byte, arrived time
 	if s.original != nil {
 		of = s.original
 	}
-	if of.replaced || !u.begin(of) {
+	silent := u.silenced&bitOf(of.source) != 0
+	if of.replaced || !silent && !u.begin(of) {
 		return
 	}
 	space := u.connection.room.GetPacket()
@@ -179,7 +143,7 @@ func (u *uplink) take(s *stream, header *rtp.Header, packet []byte, arrived time
 	} else if n = restore(space.Buffer(), packet, of); n > 0 {
 		u.reception.Repaired(of.ssrc, binary.BigEndian.Uint16(space.Buffer()[2:]), arrived)
 	}
-	if n == 0 || !of.pace.AllowN(arrived, 1) {
+	if n == 0 || silent || !of.pace.AllowN(arrived, 1) {
 		space.Release()
 		return
 	}
@@ -198,45 +162,9 @@ func (u *uplink) begin(s *stream) bool {
 	return true
 }
 
-// restore writes the packet that a retransmission repeats (RFC 4588 section 4) and returns its length, 0 for padding and nonsense.
-func restore(b, packet []byte, of *stream) int {
-	start := payloadStart(packet)
-	if start == 0 || len(packet) < start+2 {
-		return 0
-	}
-	original := packet[start : start+2]
-	n := copy(b, packet[:start])
-	n += copy(b[n:], packet[start+2:])
-	b[1] = b[1]&0x80 | of.codec.PayloadType
-	copy(b[2:], original)
-	binary.BigEndian.PutUint32(b[8:], of.ssrc)
-	if b[0]&0x20 != 0 && int(b[n-1]) >= n-start { // nothing but padding
-		return 0
-	}
-	return n
-}
-
-// payloadStart is where the payload of an RTP packet begins (RFC 3550 section 5.1), 0 when the packet is too short for its header.
-func payloadStart(b []byte) int {
-	if len(b) < 12 {
-		return 0
-	}
-	start := 12 + 4*int(b[0]&0x0F)
-	if b[0]&0x10 != 0 {
-		if len(b) < start+4 {
-			return 0
-		}
-		start += 4 + 4*int(binary.BigEndian.Uint16(b[start+2:]))
-	}
-	if len(b) < start {
-		return 0
-	}
-	return start
-}
-
 // place finds out what an SSRC carries, nil when that cannot be known or is not wanted. Call it with mu held.
 func (u *uplink) place(header *rtp.Header) *stream {
-	who, ok := u.identify(header)
+	who, ok := u.ssrcs.identify(header)
 	line := u.lines[who.mid]
 	if !ok || line == nil {
 		u.misplaced(header, "")
@@ -269,31 +197,9 @@ func (u *uplink) place(header *rtp.Header) *stream {
 	return nil
 }
 
-// identify says which encoding a packet is of: as its header extensions say, or as the client said.
-func (u *uplink) identify(header *rtp.Header) (identity, bool) {
-	value := func(id uint8) string {
-		if id == 0 {
-			return ""
-		}
-		return string(header.GetExtension(id))
-	}
-	who, known := u.known[header.SSRC]
-	if mid := value(u.ids.MID); mid != "" {
-		who = identity{mid: mid, rid: value(u.ids.RID)}
-		if repaired := value(u.ids.RepairedRID); repaired != "" {
-			who.rid, who.repairs = repaired, true
-		}
-		if !known && len(u.known) < maxNamedStreams {
-			u.known[header.SSRC] = who // It will not be said again.
-		}
-		return who, true
-	}
-	return who, known
-}
-
 // originalOf finds the stream that an SSRC repairs: as the offer declares, or the one of the same encoding.
 func (u *uplink) originalOf(ssrc uint32, who identity) *stream {
-	if original, ok := u.repairs[ssrc]; ok {
+	if original, ok := u.ssrcs.repairs[ssrc]; ok {
 		return u.streams[original]
 	}
 	for _, s := range u.streams {
@@ -315,7 +221,7 @@ func (u *uplink) add(s *stream, line *offer.Section) *stream {
 	s.pace = newPace(kind)
 	s.config = forward.LayerConfig{
 		Peer: u.connection.peer, Source: s.source, Kind: kind, RID: s.rid, SSRC: s.ssrc, Codec: forwardCodec(s.codec),
-		AudioLevelExtensionID: line.Extensions.AudioLevel, REDPayloadType: redOf(line), Passed: passedExtensions(line),
+		AudioLevelExtensionID: line.Extensions.AudioLevel, REDPayloadType: redOf(line), Passed: passedExtensions(line), DescriptorID: line.Extensions.DependencyDescriptor,
 		SendPLI: func() { u.sendPLI(s.ssrc) },
 	}
 	u.streams[s.ssrc] = s
@@ -426,17 +332,5 @@ func (c *connection) sourceOf(line *offer.Section) (forward.Source, bool) {
 
 // mayPublish says whether a set of sources, as of control.Attach, has this one.
 func mayPublish(set uint32, source forward.Source) bool {
-	return set == 0 || set&(1<<(sourceProto(source)-control.Source_SOURCE_MICROPHONE)) != 0
-}
-
-// namedVideo lists the SSRCs of the video that the client says it has been
-// sending: they can be asked for keyframes before their first packet.
-func namedVideo(senders []*control.Sender) []uint32 {
-	var ssrcs []uint32
-	for _, s := range senders {
-		if s.GetSource() != control.Source_SOURCE_MICROPHONE && s.GetSsrc() != 0 && len(ssrcs) < maxNamedStreams {
-			ssrcs = append(ssrcs, s.GetSsrc())
-		}
-	}
-	return ssrcs
+	return set == 0 || set&bitOf(source) != 0
 }

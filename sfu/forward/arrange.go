@@ -158,11 +158,13 @@ func (r *Room) aim(sub *subscriber, d *demand, now time.Time) {
 	sub.moved = sub.moved || paused != d.slot.paused
 	d.slot.paused = paused
 	var target *Layer
+	cut := d.chosen < min(d.held, d.top)
 	if !paused {
 		rung := &d.layers[d.chosen]
-		target, d.slot.temporal.wanted = rung.layer, rung.upTo
+		target = rung.layer
+		d.slot.limit(rung, cut, now)
 	}
-	if d.chosen < min(d.held, d.top) {
+	if cut {
 		d.slot.cut(target, now)
 	} else {
 		d.slot.aim(target, now)
@@ -181,7 +183,7 @@ func (r *Room) demand(s *Slot, now time.Time) (demand, bool) {
 	d.chosen = d.top
 	if s.target != nil && s.target.cfg.key() == s.entry.key() {
 		for i, c := range d.layers {
-			if c.layer == s.target && (d.held < 0 || c.upTo <= s.temporal.wanted) {
+			if c.layer == s.target && (d.held < 0 || !s.above(&c)) {
 				d.held = i
 			}
 		}
@@ -197,7 +199,7 @@ func (p *publication) ladder(look uint64, now time.Time) []layerChoice {
 	if p.looked != look {
 		p.looked, p.whole = look, p.whole[:0]
 		for _, l := range p.layers {
-			p.whole = append(p.whole, layerChoice{layer: l, rid: l.cfg.RID, height: l.height, alive: l.usable(now), bits: l.bits(), upTo: allTemporal})
+			p.whole = l.choices(p.whole, now)
 		}
 		p.rungs = withTemporal(p.rungs[:0], ladder(p.whole))
 	}

@@ -133,6 +133,9 @@ func margin(rung int) float64 {
 	return raiseMargin
 }
 
+// assumedBits are those of a second by the square of the height: 130 kbit/s at 180 lines, 2 Mbit/s at 720.
+const assumedBits = 4
+
 // rateMeter measures what a layer sends.
 type rateMeter struct {
 	bytes uint64
@@ -174,5 +177,5 @@ func (l *Layer) bits() uint64 {
 		return 60_000
 	}
 	height := cmp.Or(l.height, assumedHeight(l.cfg.RID))
-	return uint64(height) * uint64(height) * 4 // 130 kbit/s at 180 lines, 2 Mbit/s at 720
+	return uint64(height) * uint64(height) * assumedBits
 }

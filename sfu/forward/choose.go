@@ -10,12 +10,12 @@ import (
 
 // layerChoice is what the choice between the layers of one source rests on.
 type layerChoice struct {
-	rid    string
-	height int // as last seen in a keyframe, 0 when unknown
-	alive  bool
-	bits   uint64 // a second, as measured or assumed
-	layer  *Layer
-	upTo   uint8 // the highest temporal layer of it, or allTemporal
+	rid           string
+	height        int // as last seen in a keyframe, 0 when unknown
+	alive         bool
+	bits          uint64 // a second, as measured or assumed
+	layer         *Layer
+	spatial, upTo uint8 // the highest spatial layer of it, or allSpatial; the highest temporal one, or allTemporal
 }
 
 // ridRank orders simulcast layers that do not say their size: the customary
@@ -51,7 +51,7 @@ func reach(rungs []layerChoice, wanted int) []layerChoice {
 			if !c.alive {
 				return rungs[i : i+1]
 			}
-			for i+1 < len(rungs) && rungs[i+1].rid == c.rid {
+			for i+1 < len(rungs) && rungs[i+1].rid == c.rid && rungs[i+1].spatial == c.spatial {
 				i++
 			}
 			return rungs[:i+1]

@@ -22,8 +22,9 @@ type PassedExtensions [3]uint8
 
 // extensionIDs are the ids of what is read of a publisher's header extensions.
 type extensionIDs struct {
-	level  uint8 // RFC 6464
-	passed PassedExtensions
+	level      uint8 // RFC 6464
+	passed     PassedExtensions
+	descriptor uint8 // the dependency descriptor
 }
 
 // span is a stretch of a packet; without a length it is absent.
@@ -39,6 +40,7 @@ type header struct {
 	payloadStart int
 	payloadEnd   int // without padding
 	passed       [len(PassedExtensions{})]span
+	descriptor   span
 }
 
 // parseHeader reads an RTP header without allocating.
@@ -115,9 +117,16 @@ func (h *header) readExtensions(profile uint16, b []byte, at int, ids *extension
 	}
 }
 
-// readExtension takes over one element if it is wanted. One that does not fit the one-byte form is not passed on.
+// readExtension takes over one element if it is wanted. Only the dependency descriptor may need the two-byte form.
 func (h *header) readExtension(id uint8, b []byte, s span, ids *extensionIDs) {
-	if id == 0 || s.length < 1 || s.length > 16 {
+	if id == 0 || s.length < 1 {
+		return
+	}
+	if id == ids.descriptor {
+		h.descriptor = s
+		return
+	}
+	if s.length > 16 {
 		return
 	}
 	if id == ids.level && h.audioLevel == noAudioLevel {

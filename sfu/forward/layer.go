@@ -3,6 +3,8 @@ package forward
 import (
 	"slices"
 	"time"
+
+	"github.com/holdfast-rtc/holdfast/sfu/descriptor"
 )
 
 // Codec is one codec of a negotiated media section.
@@ -30,6 +32,9 @@ type LayerConfig struct {
 	AudioLevelExtensionID uint8
 	Passed                PassedExtensions
 
+	// DescriptorID is the negotiated id of the dependency descriptor, 0 for none. Packets that have one are forwarded by it.
+	DescriptorID uint8
+
 	// SendPLI asks the publisher for a keyframe of this layer. It is called on
 	// the room's loop and must not block. Nil for audio.
 	SendPLI func()
@@ -49,6 +54,8 @@ type Layer struct {
 	cfg   LayerConfig
 	codec codec
 
+	descriptors descriptor.Reader // belongs to Push
+
 	// The fields below belong to the room's loop.
 	number    uint64 // never used twice in a room
 	format    string // of cfg.Codec
@@ -63,6 +70,7 @@ type Layer struct {
 	held      []*Packet // of a frame whose last packet has not come
 	rate      rateMeter
 	upper     [maxTemporal]rateMeter // of its temporal layers above the lowest
+	described description            // by dependency descriptors
 
 	shunnedUntil time.Time // it made no keyframe when it was asked
 	packets      uint64    // received, duplicates not counted
@@ -77,7 +85,7 @@ type Layer struct {
 func (l *Layer) Push(p *Packet) {
 	r := l.room
 	r.stats.packetsIn.Add(1)
-	if err := p.parse(l.codec, &extensionIDs{l.cfg.AudioLevelExtensionID, l.cfg.Passed}); err != nil {
+	if err := p.parse(l.codec, &extensionIDs{l.cfg.AudioLevelExtensionID, l.cfg.Passed, l.cfg.DescriptorID}, &l.descriptors); err != nil {
 		r.stats.malformed.Add(1)
 		p.Release()
 		return
@@ -137,6 +145,7 @@ func (l *Layer) receive(p *Packet) bool {
 		l.lastHeard = p.arrived
 	}
 	l.rate.add(p.length - p.redundancy.newest) // A narrow path is not sent what is repeated.
+	changed := p.described && l.described.receive(p, sequence == l.tracker.highest)
 	if t := p.picture.temporal; t > 0 {
 		l.upper[t-1].add(p.length)
 	}
@@ -144,6 +153,9 @@ func (l *Layer) receive(p *Packet) bool {
 	if l.cfg.Kind == KindVideo && p.picture.keyframe && !p.empty() {
 		l.requests.arrived()
 		l.shunnedUntil = time.Time{}
+		if !p.described && l.described.structure != nil {
+			l.described = description{arranged: l.described.arranged}
+		}
 		if sequence > l.keyframe {
 			l.keyframe, l.keyframeAt = sequence, p.arrived
 			l.keyframes++
@@ -152,6 +164,9 @@ func (l *Layer) receive(p *Packet) bool {
 			l.height = p.picture.height
 			l.room.layersChanged = true
 		}
+	}
+	if changed {
+		l.room.rearrange(l, p.arrived)
 	}
 	return true
 }
@@ -178,7 +193,7 @@ func (l *Layer) tick(now time.Time) {
 	if l.cfg.Kind != KindVideo {
 		return
 	}
-	waiting := slices.ContainsFunc(l.slots, func(s *Slot) bool { return s.ready && s.current != l })
+	waiting := slices.ContainsFunc(l.slots, func(s *Slot) bool { return s.ready && (s.current != l || s.targeting.waits(now)) })
 	if l.requests.due(now) || waiting && now.Sub(l.requests.last) >= l.requests.patience() && l.requests.request(now) {
 		l.sendPLI()
 	}
@@ -195,6 +210,7 @@ func (l *Layer) measure(elapsed time.Duration) {
 	for i := range l.upper {
 		l.upper[i].measure(elapsed)
 	}
+	l.described.measure(elapsed)
 }
 
 func (l *Layer) alive(now time.Time) bool { return now.Sub(l.lastHeard) < layerSilence }

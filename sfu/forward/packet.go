@@ -3,6 +3,8 @@ package forward
 import (
 	"sync"
 	"time"
+
+	"github.com/holdfast-rtc/holdfast/sfu/descriptor"
 )
 
 // packetCapacity is the room for one packet as it comes from SRTP: an Ethernet
@@ -25,7 +27,9 @@ type Packet struct {
 	arrived    time.Time
 	header     header
 	picture    picture
-	sequence   uint32 // the layer's extended sequence number, set by the loop
+	frame      descriptor.Frame // if described
+	described  bool             // the dependency descriptor says what the packet is of
+	sequence   uint32           // the layer's extended sequence number, set by the loop
 	redundancy redundancy
 	padding    uint8 // with which it is forwarded, set by the loop
 }
@@ -54,12 +58,18 @@ func (p *Packet) payload() []byte {
 }
 
 // parse reads what forwarding needs from the packet's bytes.
-func (p *Packet) parse(c codec, ids *extensionIDs) error {
+func (p *Packet) parse(c codec, ids *extensionIDs, descriptors *descriptor.Reader) error {
 	h, err := parseHeader(p.buffer[:p.length], ids)
 	if err != nil {
 		return err
 	}
 	p.header = h
+	at := h.descriptor
+	if p.described = at.length > 0 && descriptors.Read(p.buffer[at.at:at.at+at.length], &p.frame) == nil; p.described {
+		p.picture = describedPicture(c, p.payload(), &p.frame)
+		return nil
+	}
+	p.frame.Number = 0
 	p.picture = parsePicture(c, p.payload())
 	return nil
 }

@@ -6,9 +6,10 @@ type incoming struct {
 	timestamp uint32
 	pictureID uint16 // VP8, 0 when absent
 	tl0       uint8
-	empty     bool // padding only: swallowed, and the sequence closes over it
-	dropped   bool // left out, as empty ones are
-	gapless   bool // the numbers of pictures must go on by one: close over those that are dropped
+	frame     uint16 // of the dependency descriptor, any without
+	empty     bool   // padding only: swallowed, and the sequence closes over it
+	dropped   bool   // left out, as empty ones are
+	gapless   bool   // the numbers of pictures must go on by one: close over those that are dropped
 }
 
 // outgoing is what the rewriter makes of it.
@@ -17,6 +18,7 @@ type outgoing struct {
 	timestamp uint32
 	pictureID uint16
 	tl0       uint8
+	frame     uint16
 	filler    bool // only the number is to be written: it is that of a dropped packet, and has been left free
 }
 
@@ -41,6 +43,7 @@ type segment struct {
 	payload      payloadTypes
 	timestampAdd uint32
 	tl0Add       uint8
+	frameAdd     uint16
 
 	highest uint32 // incoming sequence number
 	// shifts say what to add to the numbers of an incoming packet from a certain one
@@ -86,6 +89,16 @@ func (s *segment) swallow(p *incoming) {
 	}
 }
 
+// swallowed reports whether a packet was swallowed already: each shift but the first is behind as many as it takes off.
+func (s *segment) swallowed(sequence uint32) bool {
+	for i := s.shiftCount - 1; i > 0 && int32(sequence-s.shifts[i].from) < 0; i-- {
+		if taken := s.shifts[i-1].add - s.shifts[i].add; int32(sequence-s.shifts[i].from+taken) >= 0 {
+			return true
+		}
+	}
+	return false
+}
+
 // rewriter joins stretches of different layers into one continuous RTP stream,
 // and remembers what went out under which number, to answer a NACK. It is a
 // value without clock or input: the caller says by how many ticks the time moved
@@ -98,6 +111,7 @@ type rewriter struct {
 	timestamp uint32 // of the newest packet
 	pictureID uint16
 	tl0       uint8
+	frame     uint16 // the highest
 
 	sent []sentPacket // a power of two; by outgoing sequence number
 }
@@ -132,6 +146,7 @@ func (r *rewriter) begin(layer uint64, payload payloadTypes, p *incoming, elapse
 		payload:      payload,
 		timestampAdd: r.timestamp + elapsedTicks - p.timestamp,
 		tl0Add:       r.tl0 + 1 - p.tl0,
+		frameAdd:     r.frame + 1 - p.frame,
 		highest:      p.sequence - 1,
 	}
 	s.shifts[0] = shift{from: p.sequence, add: r.highest + 1 - p.sequence, picture: r.pictureID + 1 - p.pictureID}
@@ -156,7 +171,7 @@ func (r *rewriter) rewrite(p *incoming) (outgoing, bool) {
 		return outgoing{}, false
 	}
 	shift := s.shiftFor(p.sequence)
-	if shift == nil {
+	if shift == nil || p.dropped && s.swallowed(p.sequence) {
 		return outgoing{}, false
 	}
 	extended := p.sequence + shift.add
@@ -178,6 +193,9 @@ func (r *rewriter) rewrite(p *incoming) (outgoing, bool) {
 	}
 	if newest {
 		r.timestamp, r.pictureID, r.tl0 = out.timestamp, out.pictureID, out.tl0
+		if int16(out.frame-r.frame) > 0 {
+			r.frame = out.frame
+		}
 	}
 	if ahead {
 		s.highest = p.sequence
@@ -197,6 +215,7 @@ func (s *segment) apply(p *incoming, sequence, pictureAdd uint16) outgoing {
 		timestamp: p.timestamp + s.timestampAdd,
 		pictureID: p.pictureID + pictureAdd,
 		tl0:       p.tl0 + s.tl0Add,
+		frame:     p.frame + s.frameAdd,
 	}
 }
 

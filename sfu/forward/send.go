@@ -37,7 +37,11 @@ func (s *Slot) forward(p *Packet) {
 
 // write rewrites one packet of the current layer and sends it.
 func (s *Slot) write(p *Packet, in *incoming) {
-	in.dropped = s.temporal.drops(p, s.rewriter.ahead(p.sequence))
+	if ahead := s.rewriter.ahead(p.sequence); p.described {
+		in.dropped = s.targets().drops(p, ahead, s.spatial, s.temporal.wanted)
+	} else {
+		in.dropped = s.temporal.drops(p, ahead)
+	}
 	out, ok := s.rewriter.rewrite(in)
 	if !ok {
 		return
@@ -88,6 +92,9 @@ func (s *Slot) change(p *Packet, in *incoming) bool {
 	s.rewriter.begin(l.number, payload, in, s.elapsedTicks(l, in.timestamp, p.arrived))
 	s.payload = payload
 	s.temporal.begin(p.sequence)
+	if p.described {
+		s.targets().begin()
+	}
 	if old := s.current; old != nil && old != l {
 		old.removeSlot(s)
 	}
@@ -123,12 +130,18 @@ func (s *Slot) setHeader(p *Packet, out outgoing, ssrc uint32, payloadType uint8
 	extensions := s.header.Extensions[:0]
 	s.header = rtp.Header{
 		Version:        2,
-		Marker:         p.header.marker,
+		Marker:         p.header.marker || s.targeting.ends(p),
 		PayloadType:    payloadType,
 		SequenceNumber: out.sequence,
 		Timestamp:      out.timestamp,
 		SSRC:           ssrc,
 		Extensions:     extensions,
+	}
+	if at := p.header.descriptor; p.described && s.cfg.DescriptorID != 0 && !out.filler {
+		// It is first because, if it is long, it decides on the form of all.
+		described := p.buffer[at.at : at.at+at.length]
+		binary.BigEndian.PutUint16(described[1:], out.frame)
+		_ = s.header.SetExtension(s.cfg.DescriptorID, described) // An id of 1 to 14 with 1 to 255 bytes is never refused.
 	}
 	for i, id := range s.cfg.Passed {
 		if at := p.header.passed[i]; id != 0 && at.length > 0 {
@@ -187,6 +200,14 @@ func (s *Slot) resend(p *Packet, from origin, sequence uint16) bool {
 	return s.wrote(n, err)
 }
 
+// targets is the slot's choice between the decode targets of what it shows.
+func (s *Slot) targets() *targeting {
+	if s.targeting == nil {
+		s.targeting = &targeting{target: noTarget, goal: noTarget}
+	}
+	return s.targeting
+}
+
 func (p *Packet) empty() bool { return p.header.payloadStart == p.header.payloadEnd }
 
 func (p *Packet) incoming() incoming {
@@ -195,6 +216,7 @@ func (p *Packet) incoming() incoming {
 		timestamp: p.header.timestamp,
 		pictureID: p.picture.pictureID,
 		tl0:       p.picture.tl0,
+		frame:     p.frame.Number,
 		empty:     p.empty(),
 		gapless:   p.layer.codec == codecVP8,
 	}

@@ -68,6 +68,9 @@ func (r *Room) copies(into, packets []*Packet) []*Packet {
 		c := r.GetPacket()
 		copy(c.buffer[:p.length], p.buffer[:p.length])
 		c.length, c.layer, c.arrived, c.header, c.picture, c.sequence, c.padding = p.length, p.layer, p.arrived, p.header, p.picture, p.sequence, p.padding
+		if c.described = p.described; c.described {
+			c.frame = p.frame
+		}
 		into = append(into, c)
 	}
 	return into

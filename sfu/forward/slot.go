@@ -44,6 +44,7 @@ type SlotConfig struct {
 	Path                Path
 	TransportSequenceID uint8
 	Passed              PassedExtensions
+	DescriptorID        uint8 // the negotiated id of the dependency descriptor, 0 for none
 
 	// Repeat sends the packet that SSRC had under a sequence number again, byte for byte: for what was negotiated without RTX. It
 	// returns 0 for a packet that it has not. Nil: it has none.
@@ -83,7 +84,9 @@ type Slot struct {
 
 	rewriter       rewriter
 	temporal       temporal
-	newest         time.Time // when the newest packet of the stream was sampled, our clock; zero: none yet
+	spatial        uint8      // the highest spatial layer that is wanted, or allSpatial
+	targeting      *targeting // of a described layer, nil before the first
+	newest         time.Time  // when the newest packet of the stream was sampled, our clock; zero: none yet
 	newestArrived  time.Time
 	header         rtp.Header
 	transport      [2]byte // the packet's number on its transport, for the header

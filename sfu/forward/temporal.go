@@ -108,13 +108,13 @@ func (l *Layer) bitsUpTo(highest uint8) uint64 {
 func withTemporal(all, rungs []layerChoice) []layerChoice {
 	for i, c := range rungs {
 		if c.alive && c.layer != nil {
-			top := c.layer.highestTemporal()
+			top := c.highestTemporal()
 			for highest := range top {
 				if i > 0 && highest != top-1 {
 					continue
 				}
 				less := c
-				less.upTo, less.bits = highest, c.layer.bitsUpTo(highest)
+				less.upTo, less.bits = highest, c.bitsUpTo(highest)
 				all = append(all, less)
 			}
 		}

@@ -126,6 +126,7 @@ func (s *Section) writeExtensions(w *writer) {
 	s.writeExtension(w, e.AbsCaptureTime, uriAbsCaptureTime)
 	s.writeExtension(w, e.PlayoutDelay, uriPlayoutDelay)
 	s.writeExtension(w, e.VideoOrientation, uriVideoOrientation)
+	s.writeExtension(w, e.DependencyDescriptor, uriDependencyDescriptor)
 }
 
 // writeExtension turns the offered direction round (RFC 8285 section 6).

@@ -10,6 +10,9 @@ type Extensions struct {
 	MID, RID, RepairedRID, AudioLevel, TransportCC, AbsSendTime uint8
 	// What follows is passed on as it is.
 	AbsCaptureTime, PlayoutDelay, VideoOrientation uint8
+	// DependencyDescriptor is not of VP8 that the client sends: Chromium would leave out the numbers of pictures, which browsers
+	// without it need. Its long form needs a=extmap-allow-mixed.
+	DependencyDescriptor uint8
 }
 
 const (
@@ -23,6 +26,8 @@ const (
 	uriAbsCaptureTime   = "http://www.webrtc.org/experiments/rtp-hdrext/abs-capture-time"
 	uriPlayoutDelay     = "http://www.webrtc.org/experiments/rtp-hdrext/playout-delay"
 	uriVideoOrientation = "urn:3gpp:video-orientation"
+
+	uriDependencyDescriptor = "https://aomediacodec.github.io/av1-rtp-spec/#dependency-descriptor-rtp-header-extension"
 
 	// maxOneByteID is the greatest id in the one-byte form (RFC 8285 section 4.2), which is the form that is sent.
 	maxOneByteID = 14
@@ -46,6 +51,10 @@ func (e *Extensions) named(uri string, audio bool) *uint8 {
 	case uriVideoOrientation:
 		if !audio {
 			return &e.VideoOrientation
+		}
+	case uriDependencyDescriptor:
+		if !audio {
+			return &e.DependencyDescriptor
 		}
 	case uriAudioLevel:
 		if audio {

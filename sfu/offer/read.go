@@ -132,6 +132,9 @@ func (r *reader) endSection() error {
 	if err != nil {
 		return err
 	}
+	if !r.offer.mixed || section.Publishes && len(section.Codecs) > 0 && section.Codecs[0].Name == "VP8" {
+		section.Extensions.DependencyDescriptor = 0
+	}
 	for i := range r.offer.Sections {
 		if section.MID != "" && section.MID == r.offer.Sections[i].MID {
 			return fmt.Errorf("%w: the mid %q is used twice", ErrBad, section.MID)

@@ -79,6 +79,30 @@ func TestSectionsShareTheirCodecs(t *testing.T) {
 	}
 }
 
+// TestDependencyDescriptor is taken in its long form only, and not with VP8 that the client sends.
+func TestDependencyDescriptor(t *testing.T) {
+	const extmap = "a=extmap:12 " + uriDependencyDescriptor
+	vp9First := video("98 96", "a=rtpmap:98 VP9/90000", "a=rtpmap:96 VP8/90000", extmap)
+	mixed := func(text string) string {
+		return strings.Replace(text, "a=group", "a=extmap-allow-mixed\r\na=group", 1)
+	}
+	for name, c := range map[string]struct {
+		text string
+		want bool
+	}{
+		"VP9 is sent":            {mixed(vp9First), true},
+		"VP8 is sent":            {mixed(video("96 98", "a=rtpmap:98 VP9/90000", "a=rtpmap:96 VP8/90000", extmap)), false},
+		"VP8 is received":        {mixed(strings.Replace(video("96", "a=rtpmap:96 VP8/90000", extmap), "a=mid:1\r\na=sendonly", "a=mid:1\r\na=recvonly", 1)), true},
+		"the short form at most": {vp9First, false},
+	} {
+		o := mustRead(t, c.text)
+		answer := o.Answer(&Answer{CanPublish: true, CanSubscribe: true})
+		if got := o.Sections[1].Extensions.DependencyDescriptor == 12; got != c.want || strings.Contains(answer, extmap) != c.want {
+			t.Errorf("%s: taken %v, want %v:\n%s", name, got, c.want, answer)
+		}
+	}
+}
+
 func TestExtensions(t *testing.T) {
 	lines := []string{
 		"a=rtpmap:96 VP8/90000",

@@ -47,6 +47,7 @@ func (c *Conn) beginHandshake(to netip.AddrPort) {
 	p := c.pipe
 	begun := time.Now()
 	c.running.Go(func() {
+		c.in.wait(true)
 		defer cancel()
 		wait := time.NewTimer(beforeHello)
 		defer wait.Stop()
@@ -59,6 +60,7 @@ func (c *Conn) beginHandshake(to netip.AddrPort) {
 			c.transport.panics.Report(c.cfg.Log, caught, "a handshake broke the node's part of it: connection ended")
 			err = caught
 		}
+		c.in.wait(false)
 		c.mu.Lock()
 		c.pipe, c.up, c.failed = nil, err == nil, c.failed || err != nil
 		c.mu.Unlock()
@@ -100,10 +102,10 @@ func (c *Conn) shakeHands(ctx context.Context, p *pipe, to net.Addr) error {
 	if err := keys.ExtractSessionKeysFromDTLS(&state, true); err != nil {
 		return fmt.Errorf("export keys: %w", err)
 	}
-	if err := c.in.open(keys); err != nil {
+	if err := c.out.open(keys); err != nil {
 		return err
 	}
-	return c.out.open(keys)
+	return c.open(keys) // What was kept may have to be answered.
 }
 
 // verify compares the client's certificate with the fingerprint of its offer (RFC 8122 section 5).

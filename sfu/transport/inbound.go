@@ -1,6 +1,7 @@
 package transport
 
 import (
+	"bytes"
 	"encoding/binary"
 	"fmt"
 	"sync"
@@ -19,7 +20,16 @@ const (
 	floodStreams = 256
 	// replayPackets is how far back a packet may be overtaken.
 	replayPackets = 128
+	// earlyPackets are kept while DTLS ends: a client has its keys first and sends at once, and it begins with a keyframe, which it
+	// does not repeat soon.
+	earlyPackets = 64
 )
+
+// earlyPacket came before there were keys.
+type earlyPacket struct {
+	bytes   []byte
+	arrived time.Time
+}
 
 // inbound authenticates and decrypts what comes.
 type inbound struct {
@@ -29,9 +39,20 @@ type inbound struct {
 	control rtcp.Header
 	streams map[uint32]bool // authenticated SSRCs, and whether they are heard
 	reports map[uint32]bool // of RTCP
+	waiting bool            // for keys
+	early   []earlyPacket
 }
 
-func (i *inbound) open(keys srtp.Config) error {
+// wait has what comes kept until open, or drops it.
+func (i *inbound) wait(waiting bool) {
+	i.mu.Lock()
+	defer i.mu.Unlock()
+	i.waiting, i.early = waiting, nil
+}
+
+// open begins to decrypt, what was kept first.
+func (c *Conn) open(keys srtp.Config) error {
+	i := &c.in
 	context, err := srtp.CreateContext(keys.Keys.RemoteMasterKey, keys.Keys.RemoteMasterSalt, keys.Profile,
 		srtp.SRTPReplayProtection(replayPackets), srtp.SRTCPReplayProtection(replayPackets))
 	if err != nil {
@@ -40,6 +61,10 @@ func (i *inbound) open(keys srtp.Config) error {
 	i.mu.Lock()
 	defer i.mu.Unlock()
 	i.context, i.streams, i.reports = context, map[uint32]bool{}, map[uint32]bool{}
+	for _, p := range i.early {
+		c.decrypt(p.bytes, p.arrived)
+	}
+	i.waiting, i.early = false, nil
 	return nil
 }
 
@@ -48,9 +73,18 @@ func (c *Conn) media(b []byte, now time.Time) {
 	in := &c.in
 	in.mu.Lock()
 	defer in.mu.Unlock()
-	if in.context == nil || len(b) < 12 || c.broken.Load() {
-		return
+	switch {
+	case len(b) < 12 || c.broken.Load():
+	case in.context != nil:
+		c.decrypt(b, now)
+	case in.waiting && len(in.early) < earlyPackets:
+		in.early = append(in.early, earlyPacket{bytes: bytes.Clone(b), arrived: now})
 	}
+}
+
+// decrypt needs in.mu.
+func (c *Conn) decrypt(b []byte, now time.Time) {
+	in := &c.in
 	if b[1] >= 192 && b[1] <= 223 { // RFC 5761 section 4
 		if in.admitReports(binary.BigEndian.Uint32(b[4:])) {
 			if packet, err := in.context.DecryptRTCP(b, b, &in.control); err == nil {

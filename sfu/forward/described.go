@@ -1,0 +1,171 @@
+package forward
+
+import (
+	"time"
+
+	"github.com/holdfast-rtc/holdfast/sfu/descriptor"
+)
+
+// allSpatial is the spatial layer of what has no choice between them.
+const allSpatial = 0xFF
+
+// describedPicture is what a packet with a dependency descriptor is part of. Of the payload only the counters are read that VP8 and
+// VP9 have in front of it, for receivers without descriptors.
+func describedPicture(c codec, payload []byte, f *descriptor.Frame) picture {
+	p := picture{keyframe: f.Keyframe && f.First}
+	if c == codecVP8 || c == codecVP9 {
+		counters := parsePicture(c, payload)
+		p.pictureIDAt, p.pictureIDLong, p.pictureID = counters.pictureIDAt, counters.pictureIDLong, counters.pictureID
+		p.tl0At, p.tl0 = counters.tl0At, counters.tl0
+	}
+	if p.keyframe {
+		size := f.Structure.Resolution(f.Structure.SpatialLayers() - 1)
+		p.width, p.height = size.Width, size.Height
+	}
+	return p
+}
+
+// description is what the dependency descriptors of a layer say. Of one without descriptors it is zero.
+type description struct {
+	structure *descriptor.Structure
+	active    uint32      // decode targets
+	rates     []rateMeter // by decode target
+	arranged  time.Time   // when what there is to choose from changed last, and the choice was made anew at once
+}
+
+// receive counts a packet, and reports whether there is something else to choose from now. newest: none after it has come.
+func (d *description) receive(p *Packet, newest bool) (changed bool) {
+	f := &p.frame
+	if !f.Known {
+		return false
+	}
+	if newest && (f.Structure != d.structure || f.Active != d.active) {
+		if d.structure == nil || f.Structure.TargetCount() != len(d.rates) {
+			d.rates = make([]rateMeter, f.Structure.TargetCount())
+		}
+		d.structure, d.active, changed = f.Structure, f.Active, true
+	}
+	if f.Structure == d.structure {
+		for target := range descriptor.Targets(f.Present) {
+			d.rates[target].add(p.length)
+		}
+	}
+	return changed
+}
+
+// rearrange chooses anew after what there is of a layer has changed: at once, so that its keyframe serves what is wanted of it, unless
+// that was just done.
+func (r *Room) rearrange(l *Layer, now time.Time) {
+	r.layersChanged = true
+	if now.Sub(l.described.arranged) >= r.cfg.MinPLIInterval {
+		l.described.arranged = now
+		r.arrange(now)
+	}
+}
+
+func (d *description) measure(elapsed time.Duration) {
+	for i := range d.rates {
+		d.rates[i].measure(elapsed)
+	}
+}
+
+// target is the active decode target of a spatial layer with the most temporal layers up to a limit, false if there is none.
+func (d *description) target(spatial, temporal uint8) (int, bool) {
+	best, found := 0, false
+	for i := range descriptor.Targets(d.active) {
+		l := d.structure.Target(i)
+		if (spatial == allSpatial || l.Spatial == spatial) && l.Temporal <= temporal && (!found || higher(l, d.structure.Target(best))) {
+			best, found = i, true
+		}
+	}
+	return best, found
+}
+
+// higher compares spatial layers first.
+func higher(a, b descriptor.Layer) bool {
+	return a.Spatial > b.Spatial || a.Spatial == b.Spatial && a.Temporal > b.Temporal
+}
+
+// choices appends what there is to choose of a layer: it, or each of its spatial layers.
+func (l *Layer) choices(to []layerChoice, now time.Time) []layerChoice {
+	whole := layerChoice{layer: l, rid: l.cfg.RID, height: l.height, alive: l.usable(now), bits: l.bits(), spatial: allSpatial, upTo: allTemporal}
+	d := &l.described
+	if d.structure == nil || d.structure.SpatialLayers() == 1 || d.active == 0 {
+		return append(to, whole)
+	}
+	for spatial := range uint8(d.structure.SpatialLayers()) {
+		target, ok := d.target(spatial, allTemporal)
+		if !ok {
+			continue
+		}
+		c := whole
+		c.spatial = spatial
+		if c.height = d.structure.Resolution(int(spatial)).Height; c.height == 0 {
+			c.height = assumedHeight(c.rid) >> (d.structure.SpatialLayers() - 1 - int(spatial))
+		}
+		c.bits = uint64(c.height) * uint64(c.height) * assumedBits
+		if d.rates[target].known {
+			c.bits = uint64(d.rates[target].bits)
+		}
+		to = append(to, c)
+	}
+	return to
+}
+
+// highestTemporal is the highest temporal layer that is worth leaving out, 0 for none.
+func (c *layerChoice) highestTemporal() uint8 {
+	d := &c.layer.described
+	if d.structure == nil {
+		return c.layer.highestTemporal()
+	}
+	top, ok := d.target(c.spatial, allTemporal)
+	if !ok || !d.rates[top].known {
+		return 0
+	}
+	highest := d.structure.Target(top).Temporal
+	for ; highest > 0; highest-- {
+		if below, ok := d.target(c.spatial, highest-1); ok && d.rates[below].bits < (1-leastShare)*d.rates[top].bits {
+			break
+		}
+	}
+	return highest
+}
+
+// bitsUpTo is what it is in a second up to a temporal layer.
+func (c *layerChoice) bitsUpTo(highest uint8) uint64 {
+	d := &c.layer.described
+	if d.structure == nil {
+		return c.layer.bitsUpTo(highest)
+	}
+	if target, ok := d.target(c.spatial, highest); ok {
+		return uint64(d.rates[target].bits)
+	}
+	return c.bits
+}
+
+// above reports whether a choice of the layer that the slot shows is more than it is limited to.
+func (s *Slot) above(c *layerChoice) bool {
+	return c.spatial > s.spatial || c.spatial == s.spatial && c.upTo > s.temporal.wanted
+}
+
+// limit sets which layers of what the slot shows are forwarded. cut says that the path does not carry what is forwarded now.
+func (s *Slot) limit(c *layerChoice, cut bool, now time.Time) {
+	s.temporal.wanted = c.upTo
+	if s.spatial == c.spatial {
+		return
+	}
+	s.spatial = c.spatial
+	if s.current != c.layer || s.targeting == nil {
+		return
+	}
+	s.targeting.cut = cut
+	if s.targeting.reaches(c) {
+		return
+	}
+	if cut {
+		s.rewriter.forget() // as Slot.cut does
+	}
+	if !c.layer.keyframeAt.Equal(now) { // else it is at hand
+		c.layer.requestKeyframe(now)
+	}
+}

@@ -1,0 +1,158 @@
+package forward
+
+import (
+	"time"
+
+	"github.com/holdfast-rtc/holdfast/sfu/descriptor"
+)
+
+const (
+	noTarget = -1
+	// keptVerdicts is how many frames a slot remembers, a power of two: more than a second of three spatial layers.
+	keptVerdicts = 256
+)
+
+// targeting is which frames of a described layer a slot forwards: those of one decode target. The target changes between temporal
+// units only, and only to one that can be decoded from there on.
+type targeting struct {
+	structure    *descriptor.Structure
+	target, goal int // noTarget: none
+	cut          bool
+	since        time.Time // when the goal was another than the target for the first time; zero: it is not
+	timestamp    uint32    // of the newest temporal unit
+
+	// intact has a bit for each decode target of which nothing was left out that its later frames need.
+	intact   uint32
+	verdicts [keptVerdicts]verdict // by the frame's number
+}
+
+// verdict is what was done with a frame.
+type verdict struct {
+	number uint16
+	kind   uint8
+}
+
+const (
+	verdictNone = iota
+	verdictLeftOut
+	verdictForwarded
+	verdictHighest // forwarded, and nothing of the temporal unit is after it
+)
+
+// begin is called at the keyframe with which a layer begins.
+func (t *targeting) begin() { *t = targeting{target: noTarget, goal: noTarget} }
+
+// drops reports whether a packet is left out, up to which layers is wanted; ahead says that it is beyond all packets before.
+func (t *targeting) drops(p *Packet, ahead bool, spatial, temporal uint8) bool {
+	f := &p.frame
+	if kind := t.verdict(f.Number); kind != verdictNone {
+		return kind == verdictLeftOut
+	}
+	if !f.Known || f.Structure != t.structure && !ahead {
+		return true
+	}
+	if f.Structure != t.structure {
+		t.structure, t.target, t.goal, t.intact = f.Structure, noTarget, noTarget, 0
+	} else if ahead && p.header.timestamp == t.timestamp {
+		ahead = false // It belongs to a unit that has begun.
+	}
+	if ahead {
+		t.timestamp = p.header.timestamp
+		t.turn(f, spatial, temporal, p.arrived)
+	}
+	return t.judge(f) == verdictLeftOut
+}
+
+// turn moves towards what is wanted, as far as the frame with which a temporal unit begins allows.
+func (t *targeting) turn(f *descriptor.Frame, spatial, temporal uint8, now time.Time) {
+	t.goal = goalOf(t.structure, f.Active, spatial, temporal)
+	switch {
+	case t.goal == t.target:
+	case t.goal == noTarget, f.Keyframe, has(t.intact, t.goal), has(f.Switch, t.goal) && t.decodable(f):
+		t.target = t.goal
+	case t.cut && t.target != noTarget && t.structure.Target(t.goal).Spatial < t.structure.Target(t.target).Spatial:
+		t.target = noTarget
+	}
+	switch {
+	case t.goal == t.target:
+		t.cut, t.since = false, time.Time{}
+	case t.since.IsZero():
+		t.since = now
+	}
+}
+
+// goalOf is the highest decode target up to what is wanted, the lowest where all are higher.
+func goalOf(s *descriptor.Structure, active uint32, spatial, temporal uint8) int {
+	goal, lowest := noTarget, noTarget
+	for d := range descriptor.Targets(active) {
+		l := s.Target(d)
+		if lowest == noTarget || higher(s.Target(lowest), l) {
+			lowest = d
+		}
+		if l.Spatial <= spatial && l.Temporal <= temporal && (goal == noTarget || higher(l, s.Target(goal))) {
+			goal = d
+		}
+	}
+	if goal == noTarget {
+		return lowest
+	}
+	return goal
+}
+
+// judge decides on a frame, and notes what can be decoded without it.
+func (t *targeting) judge(f *descriptor.Frame) uint8 {
+	kind := uint8(verdictLeftOut)
+	switch {
+	case t.target == noTarget || !has(f.Present, t.target):
+		t.intact &^= f.Present &^ f.Discardable
+	case f.Spatial == t.structure.Target(t.target).Spatial:
+		kind = verdictHighest
+		t.intact |= f.Switch
+	default:
+		kind = verdictForwarded
+		t.intact |= f.Switch
+	}
+	t.verdicts[f.Number%keptVerdicts] = verdict{f.Number, kind}
+	return kind
+}
+
+func (t *targeting) verdict(number uint16) uint8 {
+	if v := t.verdicts[number%keptVerdicts]; v.number == number {
+		return v.kind
+	}
+	return verdictNone
+}
+
+// decodable reports whether nothing was left out that a frame needs. What has not come may still come.
+func (t *targeting) decodable(f *descriptor.Frame) bool {
+	for _, back := range f.References() {
+		if t.verdict(f.Number-back) == verdictLeftOut {
+			return false
+		}
+	}
+	return true
+}
+
+// ends reports whether a packet is the last of its temporal unit at the receiver.
+func (t *targeting) ends(p *Packet) bool {
+	return t != nil && p.described && p.frame.Last && t.verdict(p.frame.Number) == verdictHighest
+}
+
+// reaches reports whether a choice can be forwarded from the next temporal unit on.
+func (t *targeting) reaches(c *layerChoice) bool {
+	if t.structure == nil {
+		return false
+	}
+	goal := goalOf(t.structure, c.layer.described.active, c.spatial, c.upTo)
+	return goal == t.target || goal != noTarget && has(t.intact, goal)
+}
+
+// waits reports whether a keyframe is needed for what is wanted: at once for another picture, in risePatience for more of it.
+func (t *targeting) waits(now time.Time) bool {
+	if t == nil || t.goal == t.target || t.goal == noTarget {
+		return false
+	}
+	return t.target == noTarget || t.structure.Target(t.goal).Spatial != t.structure.Target(t.target).Spatial || now.Sub(t.since) >= risePatience
+}
+
+func has(mask uint32, target int) bool { return mask>>target&1 == 1 }

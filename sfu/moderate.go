@@ -1,0 +1,132 @@
+package sfu
+
+import (
+	"context"
+	"time"
+
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/status"
+
+	"github.com/holdfast-rtc/holdfast/control"
+	"github.com/holdfast-rtc/holdfast/sfu/forward"
+)
+
+const (
+	// askUnmuteEvery bounds how often one person is asked to unmute, whoever asks.
+	askUnmuteEvery = 10 * time.Second
+	// manyChanges: more at once are told as one roster, for the outbox of a large room's peers would not hold them.
+	manyChanges = 16
+)
+
+// Moderate does to people of a room what somebody who runs it wants.
+func (s *service) Moderate(ctx context.Context, request *control.ModerateRequest) (*control.ModerateReply, error) {
+	_, source := sourceOf(request.GetSource())
+	all := request.GetPeer() == "" && request.GetIdentity() == ""
+	act := request.GetAct()
+	switch {
+	case request.GetRoom() == "" || request.GetPeer() != "" && request.GetIdentity() != "":
+		return nil, status.Error(codes.InvalidArgument, "the request names a room, and a peer or an identity at most")
+	case act <= control.Act_ACT_UNSPECIFIED || act > control.Act_ACT_GIVE_UP:
+		return nil, status.Error(codes.InvalidArgument, "the act is not known")
+	case all && act != control.Act_ACT_MUTE && act != control.Act_ACT_LOWER_HAND:
+		return nil, status.Error(codes.InvalidArgument, "the act is for one person")
+	case !source && (act == control.Act_ACT_MUTE || act == control.Act_ACT_ASK_UNMUTE):
+		return nil, status.Error(codes.InvalidArgument, "the act is for a source")
+	}
+	reply := &control.ModerateReply{}
+	if ran, err := s.onLoop(ctx, request.GetRoom(), func(r *room) { r.moderate(request, reply) }); !ran {
+		return &control.ModerateReply{}, err
+	}
+	return reply, nil
+}
+
+// moderate is Moderate on the loop.
+func (r *room) moderate(m *control.ModerateRequest, reply *control.ModerateReply) {
+	all := m.GetPeer() == "" && m.GetIdentity() == ""
+	var changed []*peer
+	for id, p := range r.peers {
+		meant := string(id) == m.GetPeer() || m.GetIdentity() != "" && p.entry.GetIdentity() == m.GetIdentity() || all && string(id) != m.GetByPeer()
+		if !meant || p.entry.GetHidden() {
+			continue
+		}
+		if m.GetAct() == control.Act_ACT_ASK_UNMUTE && !r.askToUnmute(p, m) {
+			reply.TooSoon = append(reply.TooSoon, string(id))
+			continue
+		}
+		reply.Done = append(reply.Done, string(id))
+		if m.GetAct() == control.Act_ACT_MUTE && r.muteBy(p, m) || r.judge(p, m.GetAct()) {
+			changed = append(changed, p)
+		}
+	}
+	r.log.Info("people moderated", "act", m.GetAct().String(), "by", m.GetByPeer(), "peers", len(reply.GetDone()), "changed", len(changed))
+	if len(changed) > manyChanges {
+		r.tellRoster(changed)
+		return
+	}
+	for _, p := range changed {
+		r.tell(p)
+	}
+}
+
+// judge changes a peer's hand or grant, and reports whether that is a change.
+func (r *room) judge(p *peer, act control.Act) bool {
+	entry := rosterCopy(p.entry)
+	switch act {
+	case control.Act_ACT_LOWER_HAND:
+		entry.HandRaisedUnixMs = 0
+	case control.Act_ACT_GRANT, control.Act_ACT_GIVE_UP:
+		entry.Moderator = act == control.Act_ACT_GRANT
+	case control.Act_ACT_MUTE, control.Act_ACT_ASK_UNMUTE, control.Act_ACT_UNSPECIFIED:
+		return false
+	}
+	p.judged = true
+	return r.renew(p, entry)
+}
+
+// muteBy mutes a source for a moderator. Only the peer itself unmutes it.
+func (r *room) muteBy(p *peer, m *control.ModerateRequest) bool {
+	source, _ := sourceOf(m.GetSource())
+	entry := rosterCopy(p.entry)
+	setMuted(entry, source, true)
+	if sameEntry(entry, p.entry) {
+		return false // It is muted already.
+	}
+	entry.Silenced |= bitOf(source)
+	p.judged = true
+	r.renew(p, entry)
+	r.tellSilenced(p, source, m.GetBy())
+	return true
+}
+
+// tellSilenced has the media plane and the peer know that a source was muted by somebody.
+func (r *room) tellSilenced(p *peer, source forward.Source, by string) {
+	r.media.SetMuted(p.id, source, true)
+	r.send(p, &control.PeerEvent{Event: &control.PeerEvent_Silenced{Silenced: &control.Silenced{Source: sourceProto(source), By: by}}})
+}
+
+// askToUnmute reports false for who was asked a moment ago.
+func (r *room) askToUnmute(p *peer, m *control.ModerateRequest) bool {
+	now := time.Now()
+	if !p.askedAt.IsZero() && now.Sub(p.askedAt) < askUnmuteEvery {
+		return false
+	}
+	p.askedAt = now
+	r.send(p, &control.PeerEvent{Event: &control.PeerEvent_UnmuteAsked{UnmuteAsked: &control.UnmuteAsked{Source: m.GetSource(), By: m.GetBy()}}})
+	return true
+}
+
+// tellRoster tells everybody the whole roster, in place of many changes.
+func (r *room) tellRoster(changed []*peer) {
+	for _, p := range changed {
+		p.told, p.toldAt = p.entry, time.Now()
+	}
+	r.seq++
+	shown := &control.Roster{Peers: r.rosterFor(nil)}
+	for _, p := range r.peers {
+		roster := shown
+		if p.entry.GetHidden() {
+			roster = &control.Roster{Peers: r.rosterFor(p)}
+		}
+		r.send(p, &control.PeerEvent{Seq: r.seq, Event: &control.PeerEvent_Roster{Roster: roster}})
+	}
+}

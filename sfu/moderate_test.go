@@ -1,0 +1,207 @@
+package sfu
+
+import (
+	"fmt"
+	"slices"
+	"testing"
+
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/status"
+
+	"github.com/holdfast-rtc/holdfast/control"
+)
+
+func (s *stage) moderate(request *control.ModerateRequest) *control.ModerateReply {
+	s.t.Helper()
+	request.Room = "room"
+	reply, err := s.client.Moderate(s.t.Context(), request)
+	if err != nil {
+		s.t.Fatal(err)
+	}
+	return reply
+}
+
+func muting(peer string) *control.ModerateRequest {
+	return &control.ModerateRequest{Act: control.Act_ACT_MUTE, Peer: peer, Source: control.Source_SOURCE_MICROPHONE, By: "Alice", ByPeer: "alice"}
+}
+
+// updated awaits an entry of somebody that is as wanted.
+func (e *edge) updated(id string, wanted func(*control.Peer) bool) *control.Peer {
+	e.t.Helper()
+	return e.await("an update of "+id, func(e *control.PeerEvent) bool {
+		p := e.GetRosterChange().GetUpdated()
+		return p.GetId() == id && wanted(p)
+	}).GetRosterChange().GetUpdated()
+}
+
+func (e *edge) mute(muted bool) {
+	e.send(&control.EdgeMessage{Message: &control.EdgeMessage_Mute{Mute: &control.Mute{Source: control.Source_SOURCE_MICROPHONE, Muted: muted}}})
+}
+
+func (e *edge) raise(raised bool) {
+	e.send(&control.EdgeMessage{Message: &control.EdgeMessage_Hand{Hand: &control.Hand{Raised: raised}}})
+}
+
+func handUp(p *control.Peer) bool { return p.GetHandRaisedUnixMs() != 0 }
+
+// TestWhoIsSilencedIsNotForwarded: whatever the client goes on sending, until it unmutes itself.
+func TestWhoIsSilencedIsNotForwarded(t *testing.T) {
+	s := newStage(t, "one")
+	aliceEdge, _ := s.attach("room", "alice", 1)
+	alice := newMediaClient(t, 'a', false, 2)
+	alice.negotiate(aliceEdge, nil)
+	bobEdge, _ := s.attach("room", "bob", 1)
+	bob := newMediaClient(t, 'b', true, 2)
+	bob.negotiate(bobEdge, nil)
+	bob.goSend()
+	eventually(t, "alice sees and hears bob", func() bool { return alice.sees('b', 20) })
+	s.moderate(muting("bob"))
+	told := bobEdge.await("who silenced him", func(e *control.PeerEvent) bool { return e.GetSilenced() != nil }).GetSilenced()
+	if told.GetBy() != "Alice" || told.GetSource() != control.Source_SOURCE_MICROPHONE {
+		t.Errorf("bob is told %v", told)
+	}
+	aliceEdge.updated("bob", func(p *control.Peer) bool { return p.GetAudioMuted() && p.GetSilenced() == 1 })
+	eventually(t, "silence", func() bool {
+		alice.forget()
+		heard := func() (sound, picture int) {
+			alice.mu.Lock()
+			defer alice.mu.Unlock()
+			for _, transceiver := range alice.pc.GetTransceivers() {
+				if n := alice.shown[transceiver.Mid()]['b']; transceiver.Kind().String() == "audio" {
+					sound += n
+				} else {
+					picture += n
+				}
+			}
+			return sound, picture
+		}
+		eventually(t, "pictures", func() bool { _, picture := heard(); return picture >= 20 })
+		sound, _ := heard()
+		return sound == 0
+	})
+	bobEdge.mute(true) // As a client does that is told.
+	bobEdge.mute(false)
+	aliceEdge.updated("bob", func(p *control.Peer) bool { return !p.GetAudioMuted() && p.GetSilenced() == 0 })
+	eventually(t, "alice hears bob again", func() bool { return alice.sees('b', 20) })
+}
+
+func TestASilencedConnectionThatIsReplacedStaysSilent(t *testing.T) {
+	s := newStage(t, "one")
+	bobEdge, _ := s.attach("room", "bob", 1)
+	s.moderate(muting("bob"))
+	bob := newMediaClient(t, 'b', true, 2)
+	bob.negotiate(bobEdge, nil)
+	r := s.node.rooms["room"]
+	var silenced uint32
+	if err := r.do(t.Context(), func() { silenced = r.peers["bob"].connection.uplink.silenced }); err != nil || silenced != 1 {
+		t.Errorf("his new connection has %b silenced, %v", silenced, err)
+	}
+}
+
+// TestEverybodyIsMutedAtOnce: a large room is told one roster, for no outbox has place for every pair of people.
+func TestEverybodyIsMutedAtOnce(t *testing.T) {
+	s := newStage(t, "one")
+	alice, _ := s.attach("room", "alice", 1)
+	var others []*edge
+	for i := range manyChanges + 1 {
+		other, _ := s.attach("room", fmt.Sprintf("p-%02d", i), 1)
+		others = append(others, other)
+	}
+	if reply := s.moderate(muting("")); len(reply.GetDone()) != manyChanges+1 {
+		t.Errorf("done to %v", reply.GetDone())
+	}
+	for _, e := range append(others, alice) {
+		roster := e.await("the roster", func(e *control.PeerEvent) bool { return e.GetRoster() != nil }).GetRoster()
+		for _, p := range roster.GetPeers() {
+			if p.GetAudioMuted() != (p.GetId() != "alice") {
+				t.Errorf("told of %v", p)
+			}
+		}
+	}
+	others[3].mute(false)
+	alice.updated("p-03", func(p *control.Peer) bool { return !p.GetAudioMuted() })
+}
+
+func TestWhatAModeratorDoes(t *testing.T) {
+	s := newStage(t, "one")
+	alice, _ := s.attach("room", "alice", 1, func(a *control.Attach) { a.Peer.Moderator = true })
+	bob, _ := s.attach("room", "bob", 1)
+	s.attach("room", "spy", 1, func(a *control.Attach) { a.Peer.Hidden = true })
+	ask := &control.ModerateRequest{Act: control.Act_ACT_ASK_UNMUTE, Peer: "bob", Source: control.Source_SOURCE_MICROPHONE, By: "Alice"}
+	if reply := s.moderate(ask); !slices.Equal(reply.GetDone(), []string{"bob"}) {
+		t.Errorf("asked %v", reply)
+	}
+	if asked := bob.await("the question", func(e *control.PeerEvent) bool { return e.GetUnmuteAsked() != nil }).GetUnmuteAsked(); asked.GetBy() != "Alice" {
+		t.Errorf("bob is told %v", asked)
+	}
+	if reply := s.moderate(ask); len(reply.GetDone()) != 0 || !slices.Equal(reply.GetTooSoon(), []string{"bob"}) {
+		t.Errorf("asked again: %v", reply)
+	}
+	bob.raise(true)
+	alice.updated("bob", handUp)
+	s.moderate(&control.ModerateRequest{Act: control.Act_ACT_LOWER_HAND, Peer: "bob"})
+	alice.updated("bob", func(p *control.Peer) bool { return !handUp(p) })
+	s.moderate(&control.ModerateRequest{Act: control.Act_ACT_GRANT, Identity: "bob"})
+	bob.updated("bob", func(p *control.Peer) bool { return p.GetModerator() })
+	s.moderate(&control.ModerateRequest{Act: control.Act_ACT_GIVE_UP, Peer: "alice"})
+	bob.updated("alice", func(p *control.Peer) bool { return !p.GetModerator() })
+	for _, nobody := range []string{"spy", "carol"} {
+		if reply := s.moderate(&control.ModerateRequest{Act: control.Act_ACT_GRANT, Peer: nobody}); len(reply.GetDone()) != 0 {
+			t.Errorf("%s: %v", nobody, reply)
+		}
+	}
+	for _, bad := range []*control.ModerateRequest{
+		{Act: control.Act_ACT_GRANT, Peer: "bob"},
+		{Room: "room"},
+		{Room: "room", Act: 99, Peer: "bob"},
+		{Room: "room", Act: control.Act_ACT_GRANT},
+		{Room: "room", Act: control.Act_ACT_MUTE},
+		{Room: "room", Act: control.Act_ACT_GRANT, Peer: "bob", Identity: "bob"},
+	} {
+		if _, err := s.client.Moderate(t.Context(), bad); status.Code(err) != codes.InvalidArgument {
+			t.Errorf("%v is answered %v", bad, err)
+		}
+	}
+	if reply, err := s.client.Moderate(t.Context(), &control.ModerateRequest{Room: "closed", Act: control.Act_ACT_GRANT, Peer: "bob"}); err != nil || len(reply.GetDone()) != 0 {
+		t.Errorf("a closed room: %v, %v", reply, err)
+	}
+}
+
+// TestHandsKeepTheirOrderOnANewNode: also if its clock is behind, and whoever arrives first.
+func TestHandsKeepTheirOrderOnANewNode(t *testing.T) {
+	const ahead = 4_000_000_000_000
+	s := newStage(t, "two")
+	hands := []*control.Peer{
+		{Id: "bob", Identity: "bob", Name: "bob", HandRaisedUnixMs: ahead + 1, Silenced: 1, AudioMuted: true, Moderator: true},
+		{Id: "carol", Identity: "carol", Name: "carol", HandRaisedUnixMs: ahead},
+		{Id: "dave", Identity: "dave", Name: "dave"},
+	}
+	// Dave's signaling node knows nobody, and bob's has forgotten him; carol's knows all.
+	dave, _ := s.attach("room", "dave", 2)
+	bob, _ := s.attach("room", "bob", 2)
+	s.attach("room", "carol", 2, func(a *control.Attach) {
+		a.Peer = hands[1]
+		a.Expected = hands
+	})
+	as := func(want *control.Peer) func(*control.Peer) bool {
+		return func(p *control.Peer) bool { return sameEntry(want, p) }
+	}
+	dave.updated("bob", as(hands[0]))
+	bob.await("that he is silenced", func(e *control.PeerEvent) bool {
+		return e.GetSilenced().GetSource() == control.Source_SOURCE_MICROPHONE
+	})
+	dave.raise(true)
+	if p := dave.updated("dave", handUp); p.GetHandRaisedUnixMs() <= ahead+1 {
+		t.Errorf("the last hand is at %d", p.GetHandRaisedUnixMs())
+	}
+	dave.raise(true) // It is up.
+	bob.raise(false)
+	dave.updated("bob", func(p *control.Peer) bool { return !handUp(p) })
+	// What is older than his own word does not come back.
+	_, attached := s.attach("room", "erin", 2, func(a *control.Attach) { a.Expected = hands })
+	for _, p := range attached.GetRoster() {
+		if p.GetId() == "bob" && handUp(p) {
+			t.Error("bob's hand is up again")
+		}
+	}
+}

@@ -7,10 +7,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io"
 	"log/slog"
-	"os"
-	"runtime"
 	"strings"
 	"time"
 
@@ -34,8 +31,6 @@ type chaosCommand struct {
 	Percent  int           `default:"5" help:"How many of a hundred packets the scenario loss loses, and of gossip in calm."`
 	Delay    time.Duration `default:"200ms" help:"How late the scenario delay makes each packet, each way."`
 	Cut      time.Duration `placeholder:"DURATION" help:"How long a partition lasts at least. Without it, until the rooms have moved; in a soak every other one is long."`
-	Busy     int           `default:"-1" help:"How many processes keep the machine busy in calm; -1 is two for each core."`
-	Haste    float64       `name:"detect-haste" help:"Makes the detection of deaths so many times too fast in calm, to see it find false ones."`
 	Seed     uint64        `help:"Makes the victims and the rooms' names repeatable. Chosen and shown when 0."`
 	Running  bool          `help:"Hurt this user's running development cluster; without it one is started for the run."`
 	State    string        `placeholder:"PATH" help:"Hurt the running cluster with this state file."`
@@ -44,7 +39,6 @@ type chaosCommand struct {
 	Store    string        `placeholder:"URL" help:"Where a running cluster's pins are, when it was started with --redis."`
 	JSON     string        `name:"json" placeholder:"FILE" help:"Write the report as JSON to this file; - is the standard output."`
 	Logs     string        `placeholder:"DIR" help:"Keep the logs of the nodes in this directory. Without it those of a cluster that was started for the run are kept in a new one when a promise was broken."`
-	HTML     string        `name:"html" placeholder:"FILE" help:"Write the report as one page with plots to this file."`
 }
 
 // errNotKept is the end of a run that broke a promise; the report says which.
@@ -109,14 +103,10 @@ func (c *chaosCommand) options(s streams) chaos.Options {
 			browsers = 2
 		}
 	}
-	busy := c.Busy
-	if busy == -1 {
-		busy = 2 * runtime.NumCPU()
-	}
 	return chaos.Options{
 		Scenario: chaos.Name(c.Scenario), Trials: c.Trials, Rooms: c.Rooms, Peers: c.Peers, Browsers: browsers,
 		Soak: time.Duration(c.Minutes * float64(time.Minute)), Seed: seedOr(c.Seed), Progress: s.err,
-		Large: c.Large, Cameras: c.Cameras, Percent: c.Percent, Delay: c.Delay, Cut: c.Cut, Burners: busy, Haste: c.Haste,
+		Large: c.Large, Cameras: c.Cameras, Percent: c.Percent, Delay: c.Delay, Cut: c.Cut,
 	}
 }
 
@@ -201,16 +191,5 @@ func (c *chaosCommand) print(report *chaos.Report, s streams) error {
 	default:
 		err = writeJSONFile(c.JSON, report)
 	}
-	if c.HTML != "" {
-		err = errors.Join(err, writeFile(c.HTML, report.WriteHTML))
-	}
 	return errors.Join(err, report.WriteTable(people))
-}
-
-func writeFile(path string, write func(io.Writer) error) error {
-	file, err := os.Create(path)
-	if err != nil {
-		return faults(fmt.Errorf("--html: %w", err))
-	}
-	return errors.Join(write(file), file.Close())
 }

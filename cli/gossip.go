@@ -7,7 +7,6 @@ import (
 
 	"github.com/holdfast-rtc/holdfast/cluster"
 	"github.com/holdfast-rtc/holdfast/control"
-	"github.com/holdfast-rtc/holdfast/failover"
 	"github.com/holdfast-rtc/holdfast/panics"
 	"github.com/holdfast-rtc/holdfast/pin"
 )
@@ -20,20 +19,9 @@ type gossipFlags struct {
 	GossipAdvertise string   `placeholder:"HOST[:PORT]" help:"Where the others send gossip, if not to the listening address."`
 	Join            []string `placeholder:"HOST:PORT" help:"Members to find the cluster through; one's own address may be among them. Repeat, or separate with commas."`
 	Solo            bool     `help:"This node may be the first of its cluster: it does not wait for others."`
-	DetectHaste     float64  `hidden:"" help:"For tests: divides every time of the detection of deaths."`
 	GossipLoss      int      `hidden:"" help:"For tests: how many of a hundred gossip datagrams are thrown away when they arrive."`
 
 	keyText string // what key read
-}
-
-// hurried is for a detection that is too tight on purpose.
-func (f gossipFlags) hurried(c failover.Config) failover.Config {
-	if f.DetectHaste > 0 {
-		for _, t := range []*time.Duration{&c.AskAfter, &c.BelieveAfter, &c.AnswerWithin} {
-			*t = time.Duration(float64(*t) / f.DetectHaste)
-		}
-	}
-	return c
 }
 
 // No error shows the key.
@@ -67,7 +55,7 @@ func (f gossipFlags) check() error {
 func (f gossipFlags) config(node cluster.Node, key control.ClusterKey, guard *panics.Guard) cluster.Config {
 	return cluster.Config{
 		Node: node, Bind: f.GossipListen, Advertise: f.GossipAdvertise, Join: f.Join, Solo: f.Solo, Name: f.Cluster, Keys: key.GossipKeys(),
-		Haste: f.DetectHaste, LosePercent: f.GossipLoss, Panics: guard,
+		LosePercent: f.GossipLoss, Panics: guard,
 		// Failover on a signaling node has evidence of its own.
 		ConfirmDeaths: node.Role == cluster.RoleSignaling,
 	}

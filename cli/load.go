@@ -25,11 +25,9 @@ type loadCommand struct {
 	Publishers int           `default:"0" help:"How many of a room's people publish; the others only receive; 0 is everybody."`
 	JoinRate   float64       `default:"20" help:"How many people join in a second."`
 	JoinWithin time.Duration `placeholder:"DURATION" help:"Let everybody join within this time, whatever --join-rate says."`
-	Ceiling    int64         `placeholder:"BITS" help:"With --dev: what each media node may send in a second, in bits."`
 	Duration   time.Duration `default:"30s" help:"How long they stay once everybody is in; 1s to 1h."`
 	Video      string        `default:"light" enum:"light,sparse,simulcast,off,none" help:"What people send: light (one layer of 10 packets/s), sparse (4 packets/s, and a third of the packets of sound), simulcast (three layers up to 1280x720), off (sound alone) or none (no media, signaling only)."`
 	Seed       uint64        `help:"Makes a run repeatable: the rooms' names, and what is sent. Chosen and shown when 0."`
-	Lines      string        `placeholder:"FILE" help:"Write a line of JSON four times a second to this file while the run lasts: who is in, and the longest pause of a stream since the line before; - is the standard output."`
 	JSON       string        `name:"json" placeholder:"FILE" help:"Write the report as JSON to this file; - is the standard output."`
 }
 
@@ -39,9 +37,6 @@ func (c *loadCommand) Run(ctx context.Context, s streams) error {
 	defer cancel()
 	if c.Dev && c.URL != "" {
 		return faults(errors.New("--dev starts a cluster of its own: give it or --url, not both"))
-	}
-	if c.Ceiling != 0 && !c.Dev {
-		return faults(errors.New("--ceiling is for a cluster that --dev starts"))
 	}
 	// Wrong numbers are said before a cluster is started for them.
 	options := c.options(s)
@@ -58,7 +53,11 @@ func (c *loadCommand) Run(ctx context.Context, s streams) error {
 	if err := options.Validate(); err != nil {
 		return faults(err)
 	}
-	report, err := c.measure(ctx, options, s)
+	run, err := load.New(options)
+	if err != nil {
+		return err
+	}
+	report, err := run.Run(ctx)
 	if err != nil {
 		return err
 	}
@@ -69,26 +68,6 @@ func (c *loadCommand) Run(ctx context.Context, s streams) error {
 		return fmt.Errorf("nobody of %d could join %s", report.People.Wanted, options.URL)
 	}
 	return nil
-}
-
-func (c *loadCommand) measure(ctx context.Context, o load.Options, s streams) (*load.Report, error) {
-	switch c.Lines {
-	case "":
-	case "-":
-		o.Lines = s.out
-	default:
-		file, err := os.Create(c.Lines)
-		if err != nil {
-			return nil, faults(fmt.Errorf("--lines: %w", err))
-		}
-		defer func() { _ = file.Close() }() // each line was written through
-		o.Lines = file
-	}
-	run, err := load.New(o)
-	if err != nil {
-		return nil, err
-	}
-	return run.Run(ctx)
 }
 
 func (c *loadCommand) options(s streams) load.Options {
@@ -141,23 +120,15 @@ func (c *loadCommand) start(ctx context.Context, s streams) (*devcluster.Cluster
 	}
 	fmt.Fprintln(s.err, "starting a development cluster for this run")
 	wanted := devcluster.Defaults()
-	wanted.Binary, wanted.NodeEnv = self, make(map[string][]string)
-	for i := range wanted.SFU {
-		if c.Ceiling != 0 {
-			wanted.NodeEnv[fmt.Sprintf("sfu-%d", i+1)] = []string{fmt.Sprintf("HOLDFAST_EGRESS_BITS=%d", c.Ceiling)}
-		}
-	}
+	wanted.Binary = self
 	return devcluster.Start(ctx, wanted)
 }
 
 // A standard output that machines read has nothing else on it.
 func (c *loadCommand) print(report *load.Report, s streams) error {
-	if c.JSON == "" && c.Lines != "-" {
-		return report.WriteTable(s.out)
-	}
 	switch c.JSON {
 	case "":
-		return report.WriteTable(s.err)
+		return report.WriteTable(s.out)
 	case "-":
 		if err := report.WriteTable(s.err); err != nil {
 			return err

@@ -23,8 +23,10 @@ type signalingCommand struct {
 	Advertise        string        `placeholder:"HOST[:PORT]" help:"Where other signaling nodes reach this one; the host's name when it listens on every interface."`
 	Origin           []string      `placeholder:"HOST" help:"Hosts (patterns such as *.example.org) whose pages may use this node, besides its own."`
 	ICEServer        []string      `name:"ice-server" placeholder:"URL" help:"STUN or TURN servers that clients are given; few deployments need one."`
+	MaxParticipants  int           `default:"0" help:"How many people a room holds when its token says nothing; the others wait in line. 0: no cap."`
 	ExpectedSize     int           `default:"0" help:"How many people a new room is expected to hold when its token says nothing; 0 takes three."`
 	ResumeGrace      time.Duration `default:"6h" help:"How long after its access token's end a session may be resumed, by whoever lost the connection or whose signaling node died."`
+	InviteURL        string        `placeholder:"URL" help:"Where the page's invitations lead: an address of your application, with {room} in the room's place, such as https://app.example.org/join?room={room}."`
 	DemandRoomCreate bool          `help:"Let only tokens with the roomCreate grant open a room; the others join rooms that are open."`
 	Dev              bool          `help:"Hand out tokens to anybody who asks. Never where strangers can reach the port."`
 }
@@ -45,7 +47,8 @@ func (c *signalingCommand) plan() (signalingPlan, error) {
 		name = "unnamed" // it is a fault already
 	}
 	cfg := signaling.DefaultConfig(ring.NodeID(name))
-	cfg.Dev, cfg.Origins, cfg.ExpectedSize, cfg.ResumeGrace, cfg.DemandRoomCreate = c.Dev, c.Origin, c.ExpectedSize, c.ResumeGrace, c.DemandRoomCreate
+	cfg.Dev, cfg.Origins, cfg.ExpectedSize, cfg.ResumeGrace, cfg.DemandRoomCreate, cfg.InviteURL = c.Dev, c.Origin, c.ExpectedSize, c.ResumeGrace, c.DemandRoomCreate, c.InviteURL
+	cfg.MaxParticipants = c.MaxParticipants
 	if len(c.ICEServer) > 0 {
 		cfg.ICEServers = []wire.ICEServer{{URLs: c.ICEServer}}
 	}

@@ -57,17 +57,18 @@ type devStateFlag struct {
 type tokenCommand struct {
 	keyFlags
 	devStateFlag
-	Identity      string        `required:"" help:"Who it is, stable for the application."`
-	Room          string        `help:"The room it opens; any room when empty."`
-	DisplayName   string        `help:"What people see; the identity by default."`
-	Admin         bool          `help:"Let it run --room (list and remove its people); without --room, the whole cluster."`
-	Create        bool          `help:"Let it open rooms where the deployment demands roomCreate."`
-	SubscribeOnly bool          `help:"Do not let it publish, nor chat."`
-	Source        []string      `placeholder:"SOURCE" help:"What it may publish: microphone, camera, screen_share; everything when empty."`
-	Hidden        bool          `help:"The others do not see it; it neither publishes nor chats."`
-	Watch         bool          `help:"Let it be told who is online in the cluster."`
-	ExpectedSize  int           `help:"How many people the room is expected to hold, with --room; 0 leaves it to the cluster."`
-	TTL           time.Duration `name:"ttl" default:"6h" help:"How long it is good."`
+	Identity        string        `required:"" help:"Who it is, stable for the application."`
+	Room            string        `help:"The room it opens; any room when empty."`
+	DisplayName     string        `help:"What people see; the identity by default."`
+	Admin           bool          `help:"Let it run --room (list and remove its people); without --room, the whole cluster."`
+	Create          bool          `help:"Let it open rooms where the deployment demands roomCreate."`
+	SubscribeOnly   bool          `help:"Do not let it publish, nor chat."`
+	Source          []string      `placeholder:"SOURCE" help:"What it may publish: microphone, camera, screen_share; everything when empty."`
+	Hidden          bool          `help:"The others do not see it; it neither publishes nor chats."`
+	Watch           bool          `help:"Let it be told who is online in the cluster."`
+	MaxParticipants int           `help:"How many people the room holds, with --room; the others wait in line. 0: no cap."`
+	ExpectedSize    int           `help:"How many people the room is expected to hold, with --room; 0 leaves it to the cluster."`
+	TTL             time.Duration `name:"ttl" default:"6h" help:"How long it is good."`
 }
 
 // Run prints the token.
@@ -87,11 +88,15 @@ func (c *tokenCommand) Run(ctx context.Context, s streams) error {
 	if c.ExpectedSize < 0 || c.ExpectedSize > 0 && c.Room == "" {
 		return faults(fmt.Errorf("--expected-size %d: give a positive number, and the --room it is of", c.ExpectedSize))
 	}
+	if c.MaxParticipants < 0 || c.MaxParticipants > 0 && c.Room == "" {
+		return faults(fmt.Errorf("--max-participants %d: give a positive number, and the --room it is of", c.MaxParticipants))
+	}
 	grant := access.Everything(c.Identity, ring.RoomID(c.Room))
 	grant.Name = c.DisplayName
 	if grant.Name == "" {
 		grant.Name = c.Identity
 	}
+	grant.MaxParticipants = c.MaxParticipants
 	grant.RoomAdmin, grant.RoomList, grant.RoomCreate, grant.ExpectedSize = c.Admin, c.Admin && c.Room == "", c.Create, c.ExpectedSize
 	grant.CanWatch = c.Watch
 	grant.CanPublish = !c.SubscribeOnly && !c.Hidden

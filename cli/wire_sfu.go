@@ -86,7 +86,8 @@ func (n *sfuNode) join(c *sfuCommand, plan sfuPlan) (err error) {
 	n.watch = func(ctx context.Context) error { return c.watchClusterKey(ctx, plan.key, n.cluster, n.log) }
 	n.quorum = newQuorum(n.cluster)
 	keeping := pinowner.DefaultConfig()
-	keeping.Majority, keeping.Panics = n.quorum.majority, n.media.Panics()
+	keeping.Majority, keeping.Panics, keeping.Rosters = n.quorum.majority, n.media.Panics(), n.media.Rosters()
+	n.media.Rosters().Store = n.store
 	n.owner = pinowner.New(n.store, n.media, keeping, n.log)
 	owner.pins = n.owner
 	n.server = control.NewServer(plan.key, n.media.Panics(), n.log)
@@ -122,6 +123,7 @@ func (n *sfuNode) run(ctx context.Context, announce func(map[string]string) erro
 	})
 	group.Go(func() error { return n.media.Run(work) })
 	group.Go(func() error { return n.owner.Run(work) })
+	group.Go(func() error { return n.media.Rosters().Run(work) })
 	group.Go(func() error { return n.store.Run(work) })
 	group.Go(func() error { return n.quorum.run(work) })
 	group.Go(func() error { return n.publishLoad(work, unreached, stopGossip) })

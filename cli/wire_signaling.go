@@ -68,7 +68,7 @@ func (n *signalingNode) join(c *signalingCommand, plan signalingPlan) (err error
 	n.presence = presence.New(presence.DefaultTiming(), users, users, guard, n.log)
 	parts := signaling.Parts{
 		Placer: placer, Pool: n.pool, Views: n.cluster, Store: n.store,
-		Keys: plan.keys, Static: web.Static(), Panics: guard, Presence: n.presence, Users: users,
+		Keys: plan.keys, Static: web.Static(), Panics: guard, Presence: n.presence, Users: users, Rosters: n.store, Doors: n.store,
 	}
 	if killer := devcluster.NewKiller(); killer != nil {
 		parts.Killer = killer
@@ -81,7 +81,7 @@ func (n *signalingNode) join(c *signalingCommand, plan signalingPlan) (err error
 		func(ctx context.Context) error { return c.watchClusterKey(ctx, plan.key, n.cluster, n.log) },
 		func(ctx context.Context) error { return c.watchKeyring(ctx, plan.keys, n.log) },
 	}
-	moving := c.hurried(failover.DefaultConfig())
+	moving := failover.DefaultConfig()
 	moving.Self, moving.Panics = plan.config.Node, guard
 	n.failover = failover.New(moving, n.cluster, n.server.Hub(), placer, n.store, n.pool, n.log)
 	return nil

@@ -1,12 +1,14 @@
 package signaling
 
 import (
+	"context"
+
 	"github.com/coder/websocket"
 
 	"github.com/holdfast-rtc/holdfast/signaling/wire"
 )
 
-func (s *session) handle(next inbound) (ending, bool) {
+func (s *session) handle(ctx context.Context, next inbound) (ending, bool) {
 	if next.last {
 		return endingOf(next.err), true
 	}
@@ -14,7 +16,7 @@ func (s *session) handle(next inbound) (ending, bool) {
 		s.socket.send(faultOf(next.err))
 		return ending{}, false
 	}
-	if s.inNoRoom() && !roomless(next.message) {
+	if (s.inNoRoom() || s.waits()) && !roomless(next.message) {
 		s.socket.send(faultOf(errInNoRoom))
 		return ending{}, false
 	}
@@ -35,19 +37,12 @@ func (s *session) handle(next inbound) (ending, bool) {
 			s.socket.send(faultOf(errNotPublished))
 			break
 		}
-		s.known.mute(m)
+		s.known.mute(m.Source, m.Muted)
+		s.known.unsaid[m.Source] = s.link == nil
 		s.shown.Store(s.shows())
 		s.say(muteMessage(m.Source, m.Muted))
-	case *wire.Rename:
-		if err := s.rename(m); err != nil {
-			s.socket.send(faultOf(err))
-		}
 	case *wire.Say:
 		s.chat(m)
-	case *wire.Watch:
-		if err := s.watch(m); err != nil {
-			s.socket.send(faultOf(err))
-		}
 	case *wire.Migrated:
 		s.server.hub.arrived(s, s.pin.Boot)
 		s.log.Info("client migrated", "how", m.How, "attempt", m.Attempt, "gap_ms", m.GapMs, "lost", m.Lost, "epoch", m.Epoch, "node", s.pin.Node)
@@ -58,11 +53,32 @@ func (s *session) handle(next inbound) (ending, bool) {
 	case *wire.Ping:
 		s.socket.send(&wire.Pong{T: m.T})
 	case *wire.Leave:
+		s.keepPlace(ctx, m)
 		return ending{code: websocket.StatusNormalClosure, reason: "left", leave: true}, true
 	default:
-		s.socket.send(faultOf(errOrder))
+		if err := s.grantRequest(ctx, m); err != nil {
+			s.socket.send(faultOf(err))
+		}
 	}
 	return ending{}, false
+}
+
+// grantRequest does what the session's grant decides on.
+func (s *session) grantRequest(ctx context.Context, next wire.Message) error {
+	switch m := next.(type) {
+	case *wire.Rename:
+		return s.rename(m)
+	case *wire.Watch:
+		return s.watch(m)
+	case *wire.Hand, *wire.React:
+		return s.express(m)
+	case *wire.Moderate:
+		return s.moderate(ctx, m)
+	case *wire.SetDoor, *wire.LetIn, *wire.TurnAway:
+		return s.atTheDoor(ctx, m)
+	default:
+		return errOrder
+	}
 }
 
 // roomless reports whether a message needs no room.

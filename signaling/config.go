@@ -4,6 +4,8 @@ import (
 	"errors"
 	"fmt"
 	"net/netip"
+	"net/url"
+	"strings"
 	"time"
 
 	"github.com/holdfast-rtc/holdfast/ring"
@@ -30,8 +32,15 @@ type Config struct {
 
 	DemandRoomCreate bool
 
+	// InviteURL is where the page's invitations lead, with {room} in the room's place: at an application that gives tokens.
+	// Empty: the page makes invitations in dev only.
+	InviteURL string
+
 	// ExpectedSize counts where the token says nothing; 0 takes headroom.DefaultPeople.
 	ExpectedSize int
+
+	// MaxParticipants counts where the token says nothing; 0 for no cap.
+	MaxParticipants int
 
 	TrustedProxies []netip.Prefix
 
@@ -122,8 +131,14 @@ func (c Config) Validate() error {
 	if c.ResumeGrace < 0 {
 		faults = append(faults, fmt.Errorf("resume grace is %v, want 0 or more", c.ResumeGrace))
 	}
+	if u, err := url.Parse(c.InviteURL); c.InviteURL != "" && (err != nil || u.Scheme != "https" && u.Scheme != "http" || u.Host == "" || !strings.Contains(c.InviteURL, "{room}")) {
+		faults = append(faults, fmt.Errorf("address of invitations is %q, want one such as https://app.example.org/join?room={room}", c.InviteURL))
+	}
 	if c.ExpectedSize < 0 {
 		faults = append(faults, fmt.Errorf("expected size is %d, want 0 or more", c.ExpectedSize))
+	}
+	if c.MaxParticipants < 0 || c.MaxParticipants > wire.MaxCap {
+		faults = append(faults, fmt.Errorf("cap is %d, want 0 to %d", c.MaxParticipants, wire.MaxCap))
 	}
 	return errors.Join(faults...)
 }

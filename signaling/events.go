@@ -35,12 +35,22 @@ func (s *session) tell(ctx context.Context, event *control.PeerEvent) (ending, b
 		s.known.slots = e.Slots.GetSlots()
 		s.socket.send(&wire.Slots{Slots: wireSlots(s.known.slots), Lacks: wireLacks(e.Slots.GetLacks()), Epoch: epoch})
 	case *control.PeerEvent_Roster:
+		before := s.own().GetModerator()
 		s.setRoster(e.Roster.GetPeers())
 		s.socket.send(&wire.Roster{Roster: wireRoster(s.known.roster), Epoch: epoch, Seq: event.GetSeq()})
+		s.followGrant(before)
 	case *control.PeerEvent_RosterChange:
+		before := s.own().GetModerator()
 		s.known.change(e.RosterChange)
 		s.setRoster(s.known.roster)
 		s.socket.send(rosterChange(e.RosterChange, epoch, event.GetSeq()))
+		s.followGrant(before)
+	case *control.PeerEvent_Silenced:
+		s.silenced(wireSource(e.Silenced.GetSource()), e.Silenced.GetBy())
+	case *control.PeerEvent_UnmuteAsked:
+		s.socket.send(&wire.UnmuteAsked{Source: wireSource(e.UnmuteAsked.GetSource()), By: e.UnmuteAsked.GetBy(), Epoch: epoch})
+	case *control.PeerEvent_Reactions:
+		s.socket.send(&wire.Reactions{Reactions: wireReactions(e.Reactions.GetReactions()), Epoch: epoch})
 	case *control.PeerEvent_Speakers:
 		s.socket.send(&wire.Speakers{Speakers: wireSpeakers(e.Speakers.GetSpeakers()), Epoch: epoch})
 	case *control.PeerEvent_Chat:

@@ -10,6 +10,7 @@ import (
 	"github.com/holdfast-rtc/holdfast/signaling/access"
 	"github.com/holdfast-rtc/holdfast/signaling/sfulink"
 	"github.com/holdfast-rtc/holdfast/signaling/wire"
+	"github.com/holdfast-rtc/holdfast/waitlist"
 )
 
 var (
@@ -50,6 +51,12 @@ func messageOf(err error, meaning wire.Meaning) string {
 		return sentenceOf(presence.ErrTooManyWatches) + " Watch fewer, or try again later."
 	case errors.Is(err, errManyWatches):
 		return sentenceOf(errManyWatches) + " Slow down."
+	case errors.Is(err, errAskedAlready):
+		return sentenceOf(errAskedAlready) + " Wait for an answer."
+	case errors.Is(err, errNotHere), errors.Is(err, errUnseen):
+		return sentenceOf(err)
+	case errors.Is(err, errNotWaiting):
+		return sentenceOf(errNotWaiting)
 	case errors.Is(err, errTooOften):
 		return sentenceOf(errTooOften) + " Wait a moment, then try again."
 	}
@@ -78,14 +85,8 @@ func struck(err error) bool {
 }
 
 func codeOf(err error) wire.Code {
-	if refused, ok := errors.AsType[*sfulink.RefusedError](err); ok {
-		return codeOfRefusal(refused.Code)
-	}
-	if _, ok := errors.AsType[*quotaError](err); ok {
-		return wire.CodeTooManySockets
-	}
-	if _, ok := errors.AsType[*orchestrator.NoHeadroomError](err); ok {
-		return wire.CodeNoCapacity
+	if code := codeOfType(err); code != "" {
+		return code
 	}
 	for _, row := range []struct {
 		err  error
@@ -95,6 +96,8 @@ func codeOf(err error) wire.Code {
 		{errWithdrawn, wire.CodeResumeExpired},
 		{errLeft, wire.CodeResumeExpired},
 		{errKicked, wire.CodeKicked},
+		{errTurnedAway, wire.CodeTurnedAway},
+		{errNotModerator, wire.CodeNotAllowed},
 		{access.ErrExpired, wire.CodeTokenExpired},
 		{access.ErrForged, wire.CodeBadToken},
 		{access.ErrUnknownKey, wire.CodeBadToken},
@@ -110,6 +113,9 @@ func codeOf(err error) wire.Code {
 		{errNoRoom, wire.CodeNotAllowed},
 		{errNoWatch, wire.CodeNotAllowed},
 		{errManyWatches, wire.CodeTooManyMessages},
+		{errAskedAlready, wire.CodeTooManyMessages},
+		{errUnseen, wire.CodeNotAllowed},
+		{errNotHere, wire.CodeNotAllowed},
 		{errStruck, wire.CodeNotAllowed},
 		{errCollecting, wire.CodeTooManyMessages},
 		{access.ErrBadRoom, wire.CodeBadRoom},
@@ -138,6 +144,34 @@ func codeOf(err error) wire.Code {
 		}
 	}
 	return wire.CodeInternal
+}
+
+// codeOfType is empty for errors that are told by their value.
+func codeOfType(err error) wire.Code {
+	if refused, ok := errors.AsType[*sfulink.RefusedError](err); ok {
+		return codeOfRefusal(refused.Code)
+	}
+	if _, ok := errors.AsType[*quotaError](err); ok {
+		return wire.CodeTooManySockets
+	}
+	if wait, ok := errors.AsType[*waitlist.WaitError](err); ok && !errors.Is(err, errResumeExpired) {
+		return codeOfReason(wait.Answer.Place.Reason)
+	}
+	if _, ok := errors.AsType[*orchestrator.NoHeadroomError](err); ok {
+		return wire.CodeNoCapacity
+	}
+	return ""
+}
+
+func codeOfReason(reason waitlist.Reason) wire.Code {
+	switch reason {
+	case waitlist.Closed:
+		return wire.CodeRoomClosed
+	case waitlist.NoCapacity:
+		return wire.CodeNoCapacity
+	default:
+		return wire.CodeRoomFull
+	}
 }
 
 func codeOfRefusal(code control.Refusal) wire.Code {

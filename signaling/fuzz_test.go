@@ -39,7 +39,7 @@ func loneServer(f *testing.F) (s *Server, token string) {
 	config.Dev = true
 	s, err = New(config, Parts{
 		Placer: placer, Pool: pool, Views: newFakeViews(), Store: placer, Keys: keys, Static: fstest.MapFS{"index.html": {Data: []byte("<!doctype html>hello")}},
-		Presence: presence.New(quickly(), nobody{}, nobody{}, panics.New(), slog.New(slog.DiscardHandler)), Users: nobody{},
+		Presence: presence.New(quickly(), nobody{}, nobody{}, panics.New(), slog.New(slog.DiscardHandler)), Users: nobody{}, Rosters: &fakeRosters{}, Doors: doorless{},
 	}, slog.New(slog.DiscardHandler))
 	if err != nil {
 		f.Fatal(err)
@@ -56,11 +56,14 @@ func FuzzRequest(f *testing.F) {
 	for _, target := range []string{
 		"/", "/ws", "/healthz", "/readyz", "/api/v1/config", "/api/v1/dev/token?room=lobby&name=Ada", "/api/v1/nodes", "/api/v1/rooms?media",
 		"/api/v1/rooms/a%2fb", "/api/v1/rooms/%00", "/api/v1/process?node=sfu-1&collect", "/api/v1/peers?room=lobby&peer=p-1", "/api/v1/peers?room=lobby&identity=%ff",
+		"/api/v1/peers/mute?room=lobby&source=nose", "/api/v1/peers/%2f?room=lobby",
 		"/api/v1/presence?user=ada&user=%00", "/api/v1/presence?page=18446744073709551615", "/api/v1/presence?page=-1",
+		"/api/v1/door?room=lobby", "/api/v1/waiting?room=lobby&identity=ada",
 	} {
 		f.Add(http.MethodGet, target, true)
 	}
 	f.Add(http.MethodDelete, "/api/v1/peers?room=lobby&peer=p-1", true)
+	f.Add(http.MethodPost, "/api/v1/peers/mute?room=lobby&identity=ada&source=camera", true)
 	s, token := loneServer(f)
 	handler := s.routes()
 	f.Fuzz(func(t *testing.T, method, target string, authorized bool) {
@@ -121,6 +124,11 @@ func FuzzEvents(f *testing.F) {
 		{Event: &control.PeerEvent_RosterChange{RosterChange: &control.RosterChange{Change: &control.RosterChange_Left{Left: "p-3"}}}},
 		{Event: &control.PeerEvent_Speakers{Speakers: &control.Speakers{Speakers: []*control.Speaker{{Peer: "p-2", Level: 0.5}, nil}}}},
 		{Event: &control.PeerEvent_Chat{Chat: &control.Chat{Peer: "p-2", Text: "hello", AtUnixMs: -1}}},
+		{Event: &control.PeerEvent_Silenced{Silenced: &control.Silenced{Source: 99, By: "a\nb"}}},
+		{Event: &control.PeerEvent_Silenced{Silenced: &control.Silenced{Source: control.Source_SOURCE_CAMERA}}},
+		{Event: &control.PeerEvent_UnmuteAsked{UnmuteAsked: &control.UnmuteAsked{Source: 1, By: "Ada"}}},
+		{Event: &control.PeerEvent_Reactions{Reactions: &control.Reactions{Reactions: []*control.Reaction{{Peer: "p-2", Emoji: "x"}, nil}}}},
+		{Event: &control.PeerEvent_RosterChange{RosterChange: &control.RosterChange{Change: &control.RosterChange_Updated{Updated: &control.Peer{Id: "p-1", Moderator: true, Silenced: 1 << 31, HandRaisedUnixMs: -1}}}}},
 		{Event: &control.PeerEvent_Reoffer{Reoffer: &control.Reoffer{Mids: []string{"0", ""}, Reason: "silent"}}},
 		{Event: &control.PeerEvent_Egress{Egress: &control.Egress{PacketsPerSecond: 1 << 63}}},
 		{Event: &control.PeerEvent_Fenced{Fenced: &control.Fenced{Current: &control.Fence{Epoch: 1 << 63}}}},

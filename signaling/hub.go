@@ -34,6 +34,7 @@ type Hub struct {
 type localRoom struct {
 	pin      pin.Pin
 	sessions map[*session]struct{}
+	knows    pin.Fence // under which the node was told of everybody; zero: perhaps it was not
 }
 
 var _ failover.Rooms = (*Hub)(nil)
@@ -147,10 +148,27 @@ func (h *Hub) leave(s *session) {
 	}
 }
 
+// introduce notes that the node under p was told who is in the room, or with the zero pin that perhaps none was.
+func (h *Hub) introduce(room ring.RoomID, p pin.Pin) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	if r := h.rooms[room]; r != nil {
+		r.knows = p.Fence
+	}
+}
+
+// introduced spares the others the naming of everybody: in a large room each of them would name as many as there are.
+func (h *Hub) introduced(room ring.RoomID, p pin.Pin) bool {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	r := h.rooms[room]
+	return r != nil && !p.Fence.IsZero() && r.knows == p.Fence
+}
+
 // askLimit exceeds the placer's own budget.
 const askLimit = 3 * time.Second
 
-// Callers for one room share an answer.
+// Callers for one room share an answer. waitlist.ErrDoor may come beside a pin.
 func (h *Hub) place(ctx context.Context, room ring.RoomID, expect headroom.Room) (pin.Pin, error) {
 	return h.ask(ctx, "place\x00"+string(room), func(ctx context.Context) (pin.Pin, error) {
 		return h.placer.Place(ctx, room, expect)

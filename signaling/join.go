@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/holdfast-rtc/holdfast/failpoint"
+	"github.com/holdfast-rtc/holdfast/orchestrator"
 	"github.com/holdfast-rtc/holdfast/pin"
 	"github.com/holdfast-rtc/holdfast/signaling/access"
 	"github.com/holdfast-rtc/holdfast/signaling/sfulink"
@@ -24,6 +25,7 @@ func (s *session) begin(ctx context.Context, first wire.Message) error {
 	switch m := first.(type) {
 	case *wire.Join:
 		s.who, err = s.server.admit(m)
+		s.queue.wanted = m.Wait
 	case *wire.Resume:
 		attempt = m.Attempt
 		s.who, err = s.server.readmit(m)
@@ -55,11 +57,23 @@ func (s *session) begin(ctx context.Context, first wire.Message) error {
 	if s.server.cut.Load() {
 		return errCutOff
 	}
-	s.generation.begin(attempt)
 	s.log = s.log.With("room", s.who.Room, "peer", s.who.Peer)
+	if err = s.enterRoom(ctx, attempt); err != nil && s.mayWait(ctx, err) {
+		return nil
+	}
+	return err
+}
+
+func (s *session) enterRoom(ctx context.Context, attempt uint64) error {
+	s.generation.begin(attempt)
 	link, err := s.arriveCounted(ctx)
 	if err != nil {
 		return err
+	}
+	if s.queue.unasked && !link.Attached.GetResumed() { // Nobody knows whether there is a place.
+		link.Leave("the store does not answer")
+		link.Close()
+		return orchestrator.ErrStoreUnavailable
 	}
 	failpoint.Hit("open.after")
 	s.link, s.pin, s.told = link, link.Pin, link.Pin.Boot
@@ -70,6 +84,7 @@ func (s *session) begin(ctx context.Context, first wire.Message) error {
 	// enter posts a higher known pin, so that the client hears of the session before the restart.
 	s.server.hub.enter(s, link.Pin)
 	s.appear()
+	s.who.CanModerate = s.who.CanModerate || s.own().GetModerator()
 	if err := s.greet(s.resumes); err != nil {
 		return err
 	}
@@ -117,12 +132,7 @@ func (s *session) arriveCounted(ctx context.Context) (*sfulink.Link, error) {
 
 // greet sends `joined` or `resumed`.
 func (s *session) greet(resumed bool) error {
-	sealed := s.who
-	sealed.Epoch = s.pin.Fence.Epoch
-	token, err := s.server.parts.Keys.Seal(sealed)
-	if errors.Is(err, access.ErrUnknownKey) {
-		token, err = access.WithdrawnResume, nil // The call goes on; it is this key's last one.
-	}
+	token, err := s.seal()
 	if err != nil {
 		return err
 	}
@@ -130,6 +140,7 @@ func (s *session) greet(resumed bool) error {
 		s.socket.send(&wire.Resumed{
 			Placement: s.placement(), Seq: s.link.Seq, Roster: wireRoster(s.known.roster),
 			Slots: wireSlots(s.known.slots), Resume: token, MediaAlive: s.link.Attached.GetResumed(),
+			Silenced: s.heedSilenced(),
 		})
 		return nil
 	}
@@ -140,6 +151,17 @@ func (s *session) greet(resumed bool) error {
 		Permissions: permissionsOf(s.who),
 	})
 	return nil
+}
+
+// seal makes a resume token of the session as it is now.
+func (s *session) seal() (string, error) {
+	sealed := s.who
+	sealed.Epoch = s.pin.Fence.Epoch
+	token, err := s.server.parts.Keys.Seal(sealed)
+	if errors.Is(err, access.ErrUnknownKey) {
+		return access.WithdrawnResume, nil // The call goes on; it is this key's last one.
+	}
+	return token, err
 }
 
 func (s *session) placement() wire.Placement {
@@ -168,7 +190,9 @@ func (s *Server) admit(m *wire.Join) (access.Session, error) {
 		Until: grant.Expires.Add(s.config.ResumeGrace).Unix(),
 		Room:  room, Peer: newPeerID(), Identity: grant.Identity, Name: name, Metadata: grant.Metadata,
 		CanPublish: grant.CanPublish, Sources: grant.Sources, CanSubscribe: grant.CanSubscribe, CanChat: grant.CanPublishData,
-		Hidden: grant.Hidden, RoomCreate: grant.RoomCreate, CanRename: grant.CanRename, CanWatch: grant.CanWatch, ExpectedSize: grant.ExpectedSize,
+		Hidden: grant.Hidden, RoomCreate: grant.RoomCreate, CanRename: grant.CanRename, CanWatch: grant.CanWatch,
+		CanModerate: grant.ForRoomAdmin(room) == nil, ExpectedSize: grant.ExpectedSize,
+		MaxParticipants: grant.MaxParticipants,
 	}, nil
 }
 
@@ -223,7 +247,7 @@ func (s *session) arriveWithin(ctx context.Context) (*sfulink.Link, error) {
 	} else {
 		verdict <- nil
 	}
-	p, err := s.server.hub.place(ctx, s.who.Room, opening.Expect)
+	p, err := s.place(ctx, opening.Expect)
 	if err != nil {
 		return nil, err
 	}

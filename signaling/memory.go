@@ -17,6 +17,7 @@ type memory struct {
 	path       uint64 // bits per second that the client's path carries, as a media node told; 0: no limit is known
 	slots      []*control.Slot
 	muted      map[wire.Source]bool
+	unsaid     map[wire.Source]bool // said while there was no link, so that no node knows
 	view       *wire.View
 	unanswered *wire.Offer
 	offered    bool // under this pin
@@ -91,10 +92,7 @@ func (m *memory) expected() []*control.Peer {
 		if p.GetHidden() { // oneself: nobody is to be told
 			continue
 		}
-		list = append(list, &control.Peer{
-			Id: p.GetId(), Identity: p.GetIdentity(), Name: p.GetName(),
-			AudioMuted: p.GetAudioMuted(), VideoMuted: p.GetVideoMuted(), ScreenShared: p.GetScreenShared(),
-		})
+		list = append(list, p)
 	}
 	return list
 }
@@ -109,9 +107,9 @@ func (s *session) shows() bool {
 	return camera || s.known.shares(wire.SourceScreen)
 }
 
-func (m *memory) mute(said *wire.Mute) {
+func (m *memory) mute(source wire.Source, muted bool) {
 	if m.muted == nil {
-		m.muted = make(map[wire.Source]bool)
+		m.muted, m.unsaid = make(map[wire.Source]bool), make(map[wire.Source]bool)
 	}
-	m.muted[said.Source] = said.Muted
+	m.muted[source] = muted
 }

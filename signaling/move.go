@@ -65,16 +65,24 @@ func (s *session) takeOver(ctx context.Context, r reached) (ending, bool) {
 		s.restart("moved")
 		s.judge(ctx) // The old node may have known of a removal.
 	}
-	if told, roster := s.known.roster, r.link.Attached.GetRoster(); !samePeople(told, roster) {
-		s.socket.send(&wire.Roster{Roster: wireRoster(roster), Epoch: s.pin.Fence.Epoch, Seq: r.link.Seq})
+	s.server.hub.introduce(s.who.Room, r.link.Pin)
+	if roster := r.link.Attached.GetRoster(); !r.link.Attached.GetRosterKnown() {
+		if !samePeople(s.known.roster, roster) {
+			s.socket.send(&wire.Roster{Roster: wireRoster(roster), Epoch: s.pin.Fence.Epoch, Seq: r.link.Seq})
+		}
+		s.setRoster(roster)
 	}
-	s.setRoster(r.link.Attached.GetRoster())
 	s.setEgress(r.link.Attached.GetEgress())
 	s.known.path = r.link.Attached.GetPathBitsPerSecond()
 	if alive {
 		s.known.slots = r.link.Attached.GetSlots()
 		s.socket.send(&wire.Slots{Slots: wireSlots(s.known.slots), Epoch: s.pin.Fence.Epoch})
 	}
+	s.followGrant(false)
+	for _, source := range s.heedSilenced() {
+		s.silenced(source, "")
+	}
+	clear(s.known.unsaid)
 	s.repeat()
 	if !alive && s.known.offered && s.known.unanswered == nil {
 		// The same node lost this peer's connection, and its certificate is the old one.
@@ -129,6 +137,7 @@ func (s *session) linkEnded(ctx context.Context) (ending, bool) {
 	}
 	s.link.Close()
 	s.link = nil
+	s.server.hub.introduce(s.who.Room, pin.Pin{}) // The node may have forgotten the room.
 	s.log.Debug("link ended", "error", err)
 	s.reach(ctx)
 	return ending{}, false

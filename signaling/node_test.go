@@ -198,6 +198,10 @@ func (n *node) hear(p *fakePeer, m *control.EdgeMessage) bool {
 		n.heard = append(n.heard, fmt.Sprintf("%s refreshes %v", name, e.Refresh.GetMids()))
 	case *control.EdgeMessage_Say:
 		n.heard = append(n.heard, fmt.Sprintf("%s says %q %s", name, e.Say.GetText(), e.Say.GetId()))
+	case *control.EdgeMessage_Hand:
+		n.heard = append(n.heard, fmt.Sprintf("%s hand %t", name, e.Hand.GetRaised()))
+	case *control.EdgeMessage_React:
+		n.heard = append(n.heard, name+" reacts "+e.React.GetEmoji())
 	case *control.EdgeMessage_Leave:
 		n.heard = append(n.heard, name+" leaves")
 		delete(n.peers, p.entry.GetId())
@@ -238,6 +242,23 @@ func (n *node) Remove(_ context.Context, request *control.RemoveRequest) (*contr
 			return nil
 		}
 		reply.Removed = append(reply.Removed, id)
+	}
+	return reply, nil
+}
+
+// Moderate changes nobody: tests say what the node would.
+func (n *node) Moderate(_ context.Context, m *control.ModerateRequest) (*control.ModerateReply, error) {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	reply := &control.ModerateReply{}
+	for id, p := range n.peers {
+		if id == m.GetPeer() || p.entry.GetIdentity() == m.GetIdentity() || m.GetPeer() == "" && m.GetIdentity() == "" && id != m.GetByPeer() {
+			reply.Done = append(reply.Done, id)
+			n.heard = append(n.heard, fmt.Sprintf("%s: %v %v by %q", p.entry.GetName(), m.GetAct(), m.GetSource(), m.GetBy()))
+		}
+	}
+	if n.silent { // as if all had been asked a moment ago
+		reply.Done, reply.TooSoon = nil, reply.Done
 	}
 	return reply, nil
 }

@@ -5,9 +5,7 @@ import (
 	"context"
 	"maps"
 	"net/http"
-	"net/url"
 	"slices"
-	"strings"
 	"sync"
 	"time"
 
@@ -17,7 +15,6 @@ import (
 	"github.com/holdfast-rtc/holdfast/control"
 	"github.com/holdfast-rtc/holdfast/orchestrator"
 	"github.com/holdfast-rtc/holdfast/ring"
-	"github.com/holdfast-rtc/holdfast/signaling/access"
 )
 
 const (
@@ -101,19 +98,14 @@ func (s *Server) serveRooms(w http.ResponseWriter, r *http.Request) {
 	writeJSON(w, http.StatusOK, s.askAll(r.Context(), r.URL.Query().Has("media")))
 }
 
-// serveRoom answers who runs the room or sees the cluster. The name may contain slashes.
+// serveRoom answers who runs the room or sees the cluster.
 func (s *Server) serveRoom(w http.ResponseWriter, r *http.Request) {
 	grant, err := s.grantOf(r)
 	if err != nil {
 		writeFault(w, err)
 		return
 	}
-	name, err := url.PathUnescape(strings.TrimPrefix(r.URL.EscapedPath(), "/api/v1/rooms/"))
-	if err != nil {
-		writeFault(w, access.ErrBadRoom)
-		return
-	}
-	room, err := access.CheckRoom(name)
+	room, err := roomOf(r, "")
 	if err != nil {
 		writeFault(w, err)
 		return

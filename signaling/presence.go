@@ -20,6 +20,9 @@ const (
 	// A page changes whom it watches as its user scrolls. Each time may cost the store a question about wire.MaxWatched users.
 	watchesPerSecond = 1
 	watchBurst       = 10
+	// Of an address, behind which many people may come back at once: as many as joins.
+	addressWatchesPerSecond = 50
+	addressWatchBurst       = 1000
 	// maxAsked users of one request.
 	maxAsked      = 100
 	askLimitUsers = 2 * time.Second
@@ -27,8 +30,8 @@ const (
 
 var (
 	errNoWatch      = errors.New("the token does not allow watching who is online (canWatch)")
-	errManyWatches  = errors.New("this identity changes whom it watches too often")
-	errInNoRoom     = fmt.Errorf("%w: this connection is in no room; it may watch, ping and leave", wire.ErrMalformed)
+	errManyWatches  = errors.New("this identity or address changes whom it watches too often")
+	errInNoRoom     = fmt.Errorf("%w: this connection is in no room yet; it may watch, ping and leave", wire.ErrMalformed)
 	errManyAsked    = fmt.Errorf("name at most %d users at once", maxAsked)
 	errNoPage       = errors.New("page is none that this list gave")
 	errUsersUnknown = orchestrator.ErrStoreUnavailable
@@ -91,11 +94,11 @@ func (s *session) watch(m *wire.Watch) error {
 	if !s.who.CanWatch {
 		return errNoWatch
 	}
-	if !s.server.watches.Allow(s.strikeName()) {
+	if !s.server.watches.Allow(s.strikeName()) || s.address.IsValid() && !s.server.watchesFrom.Allow(s.address.String()) {
 		return errManyWatches
 	}
 	if s.watcher == nil {
-		s.watcher = presence.NewWatcher(func(list []presence.Status) { s.socket.send(presenceMessage(list)) })
+		s.watcher = presence.NewWatcher(s.strikeName(), func(list []presence.Status) { s.socket.send(presenceMessage(list)) })
 	}
 	if err := s.server.parts.Presence.Watch(s.watcher, m.Users); err != nil {
 		return fmt.Errorf("%w: %w", errManyWatches, err)

@@ -6,10 +6,12 @@ import (
 	"errors"
 	"log/slog"
 	"net/http"
+	"net/netip"
 	"strings"
 	"testing"
 	"time"
 
+	"github.com/holdfast-rtc/holdfast/connlimit"
 	"github.com/holdfast-rtc/holdfast/internal/testkit"
 	"github.com/holdfast-rtc/holdfast/presence"
 	"github.com/holdfast-rtc/holdfast/redisstore"
@@ -228,6 +230,29 @@ func TestWhoIsNotToldAndNotSeen(t *testing.T) {
 	}
 	if status, _ := e.presence("?page=x"); status != http.StatusBadRequest {
 		t.Errorf("a wrong page is answered %d", status)
+	}
+}
+
+// Many identities behind one address change whom they watch no faster than they may join.
+func TestWatchesOfAnAddressAreBounded(t *testing.T) {
+	r := peopled(t)
+	e := r.signalingNode(func(c *Config) { c.TrustedProxies = []netip.Prefix{netip.MustParsePrefix("127.0.0.0/8")} })
+	e.watchesFrom = connlimit.NewKeyedLimiter(0.001, 2, 10)
+	watches := func(address, identity string) wire.Message {
+		c := e.from(address)
+		c.say(&wire.Connect{Token: r.mint(access.Grant{Identity: identity, CanWatch: true}, time.Hour)})
+		hear[*wire.Connected](c)
+		c.say(&wire.Watch{Users: wire.List[string]{"bob"}})
+		return c.next()
+	}
+	for i, who := range []string{"eve 1", "eve 2", "eve 3"} {
+		fault, refused := watches("198.51.100.7", who).(*wire.Error)
+		if refused != (i == 2) || refused && fault.Code != wire.CodeTooManyMessages {
+			t.Errorf("%s is answered %+v", who, fault)
+		}
+	}
+	if fault, refused := watches("198.51.100.8", "ada").(*wire.Error); refused {
+		t.Errorf("another address is refused: %+v", fault)
 	}
 }
 

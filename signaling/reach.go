@@ -27,18 +27,27 @@ var errElsewhere = errors.New("the room is elsewhere")
 
 func (s *session) opening(p pin.Pin) *sfulink.Opening {
 	s.shown.Store(s.shows())
-	return &sfulink.Opening{
+	o := &sfulink.Opening{
 		Pin: p, Room: s.who.Room,
 		Peer: &control.Peer{
-			Id: s.who.Peer, Identity: s.who.Identity, Name: s.who.Name, Metadata: s.who.Metadata,
+			Id: s.who.Peer, Identity: s.who.Identity, Name: s.who.Name,
 			AudioMuted:   s.known.muted[wire.SourceMicrophone] || !mayPublish(s.who, wire.SourceMicrophone),
 			VideoMuted:   s.known.muted[wire.SourceCamera] || !mayPublish(s.who, wire.SourceCamera),
 			ScreenShared: s.known.shares(wire.SourceScreen),
-			Hidden:       s.who.Hidden,
+			Hidden:       s.who.Hidden, Moderator: s.who.CanModerate,
+			HandRaisedUnixMs: s.own().GetHandRaisedUnixMs(), Silenced: s.stillSilenced(),
 		},
 		CanPublish: s.who.CanPublish, Sources: uint32(s.who.Sources), CanSubscribe: s.who.CanSubscribe,
-		Expected: s.known.expected(), Expect: s.expect(), Path: s.known.path,
+		Expect: s.expect(), Path: s.known.path,
 	}
+	if len(s.known.roster) == 0 {
+		return o
+	}
+	o.Known = control.RosterDigest(s.known.roster)
+	if !s.server.hub.introduced(s.who.Room, p) {
+		o.Expected = s.known.expected()
+	}
+	return o
 }
 
 func (s *session) attach(ctx context.Context, o *sfulink.Opening) (*sfulink.Link, error) {
@@ -120,7 +129,7 @@ func (s *session) placeAfter(ctx context.Context, p pin.Pin, expect headroom.Roo
 			s.server.parts.Placer.Observe(s.who.Room, refused.Current)
 		}
 	}
-	return s.server.hub.place(ctx, s.who.Room, expect)
+	return throughDoor(s.server.hub.place(ctx, s.who.Room, expect))
 }
 
 // final: trying again does not help.

@@ -42,42 +42,68 @@ func (s *Server) serveRemoval(w http.ResponseWriter, r *http.Request) {
 		writeFault(w, err)
 		return
 	}
-	// Noted first: a session that is moving is with no node, and reads the note on arrival.
+	answer := s.removeAndNote(r.Context(), request)
+	writeJSON(w, statusOf(len(answer.Removed), answer.Unreachable), answer)
+}
+
+// removeAndNote notes the removal first: a session that is moving is with no node, and reads the note on arrival.
+func (s *Server) removeAndNote(ctx context.Context, request *control.RemoveRequest) removalAnswer {
 	room, now := ring.RoomID(request.GetRoom()), s.parts.Store.Now()
-	first := s.noteRemoval(r.Context(), removalFrom(room, request.GetIdentity(), request.GetPeer(), nil, now))
-	answer := s.removeEverywhere(r.Context(), request)
-	second := s.noteRemoval(r.Context(), removalFrom(room, "", "", answer.Removed, now))
+	first := s.noteRemoval(ctx, removalFrom(room, request.GetIdentity(), request.GetPeer(), nil, now))
+	answer := s.removeEverywhere(ctx, request)
+	second := s.noteRemoval(ctx, removalFrom(room, "", "", answer.Removed, now))
 	answer.Recorded = first == nil && second == nil
-	status := http.StatusOK
-	switch {
-	case len(answer.Removed) > 0:
+	if len(answer.Removed) > 0 {
 		s.log.Info("people removed from a room", "room", request.GetRoom(), "peers", len(answer.Removed))
-	case len(answer.Unreachable) > 0:
-		status = http.StatusServiceUnavailable // perhaps with one that did not answer
-	default:
-		status = http.StatusNotFound
 	}
-	writeJSON(w, status, answer)
+	return answer
+}
+
+// statusOf an answer about people who are looked for.
+func statusOf(found int, unreachable []ring.NodeID) int {
+	switch {
+	case found > 0:
+		return http.StatusOK
+	case len(unreachable) > 0:
+		return http.StatusServiceUnavailable // perhaps with one that did not answer
+	default:
+		return http.StatusNotFound
+	}
 }
 
 func (s *Server) removalOf(r *http.Request) (*control.RemoveRequest, error) {
-	grant, err := s.grantOf(r)
+	_, whom, err := s.whomOf(r)
+	if err == nil && whom.Peer == "" && whom.Identity == "" {
+		err = fmt.Errorf("%w: %w", wire.ErrMalformed, errWhom)
+	}
 	if err != nil {
 		return nil, err
+	}
+	return &control.RemoveRequest{Room: string(whom.Room), Peer: whom.Peer, Identity: whom.Identity}, nil
+}
+
+// people are one peer, an identity's, or, where neither is named, all of a room.
+type people struct {
+	Room           ring.RoomID
+	Peer, Identity string
+}
+
+// whomOf reads whom a request of a room's admin is about.
+func (s *Server) whomOf(r *http.Request) (access.Grant, people, error) {
+	grant, err := s.grantOf(r)
+	if err != nil {
+		return grant, people{}, err
 	}
 	query := r.URL.Query()
 	room, err := access.CheckRoom(query.Get("room"))
 	if err != nil {
-		return nil, err
+		return grant, people{}, err
 	}
-	peer, identity := query.Get("peer"), query.Get("identity")
-	if (peer == "") == (identity == "") || len(peer) > wire.MaxPeerIDBytes || len(identity) > access.MaxIdentityBytes {
-		return nil, fmt.Errorf("%w: %w", wire.ErrMalformed, errWhom)
+	whom := people{Room: room, Peer: query.Get("peer"), Identity: query.Get("identity")}
+	if whom.Peer != "" && whom.Identity != "" || len(whom.Peer) > wire.MaxPeerIDBytes || len(whom.Identity) > access.MaxIdentityBytes {
+		return grant, whom, fmt.Errorf("%w: %w", wire.ErrMalformed, errWhom)
 	}
-	if err := s.mayAsk(grant, room); err != nil {
-		return nil, err
-	}
-	return &control.RemoveRequest{Room: string(room), Peer: peer, Identity: identity}, nil
+	return grant, whom, s.mayAsk(grant, room)
 }
 
 func (s *Server) mayAsk(grant access.Grant, room ring.RoomID) error {

@@ -50,13 +50,14 @@ func (s *Server) checkReady(ctx context.Context) error {
 }
 
 type clientConfig struct {
-	Dev      bool `json:"dev"`
-	Protocol int  `json:"protocol"`
-	Kill     bool `json:"kill,omitempty"`
+	Dev      bool   `json:"dev"`
+	Protocol int    `json:"protocol"`
+	Kill     bool   `json:"kill,omitempty"`
+	Invite   string `json:"invite,omitempty"`
 }
 
 func (s *Server) serveConfig(w http.ResponseWriter, _ *http.Request) {
-	writeJSON(w, http.StatusOK, clientConfig{Dev: s.config.Dev, Protocol: wire.Version, Kill: s.mayKill()})
+	writeJSON(w, http.StatusOK, clientConfig{Dev: s.config.Dev, Protocol: wire.Version, Kill: s.mayKill(), Invite: s.config.InviteURL})
 }
 
 func (s *Server) serveDevToken(w http.ResponseWriter, r *http.Request) {
@@ -66,7 +67,7 @@ func (s *Server) serveDevToken(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	grant := access.Everything("dev-"+newPeerID(), room)
-	grant.Name, grant.CanWatch = r.URL.Query().Get("name"), true
+	grant.Name, grant.CanWatch, grant.RoomAdmin = r.URL.Query().Get("name"), true, r.URL.Query().Has("moderate")
 	if len(grant.Name) > wire.MaxNameBytes {
 		grant.Name = strings.ToValidUTF8(grant.Name[:wire.MaxNameBytes], "")
 	}

@@ -138,6 +138,22 @@ func TestThePageHasItsHeaders(t *testing.T) {
 	}
 }
 
+// The page learns where its invitations lead; an address without a place for the room is refused.
+func TestInvitationsLeadToTheApplication(t *testing.T) {
+	const address = "https://app.example.org/join?room={room}"
+	_, _, e := lobbyWith(t, func(c *Config) { c.InviteURL = address })
+	if _, body, _ := e.get("/api/v1/config", ""); !strings.Contains(body, `"invite":"`+address+`"`) {
+		t.Errorf("config is %s", body)
+	}
+	for _, bad := range []string{"https://app.example.org/join", "javascript:alert({room})", "/join/{room}", "https://{room}:x"} {
+		config := DefaultConfig("sig-1")
+		config.InviteURL = bad
+		if err := config.Validate(); err == nil || !strings.Contains(err.Error(), "invitations") {
+			t.Errorf("%s: %v", bad, err)
+		}
+	}
+}
+
 func TestDevHandsOutTokens(t *testing.T) {
 	r, _, e := lobbyWith(t, func(c *Config) { c.Dev = true })
 	if _, body, _ := e.get("/api/v1/config", ""); body != `{"dev":true,"protocol":1}`+"\n" {
@@ -151,6 +167,13 @@ func TestDevHandsOutTokens(t *testing.T) {
 	grant, err := r.keys.Verify(answer.Token)
 	if err != nil || grant.Name != "Ada" || grant.Room != "lobby" || !grant.RoomJoin || grant.RoomAdmin {
 		t.Fatalf("token grants %+v, %v", grant, err)
+	}
+	_, body, _ = e.get("/api/v1/dev/token?room=lobby&moderate", "")
+	if err := json.Unmarshal([]byte(body), &answer); err != nil {
+		t.Fatal(err)
+	}
+	if grant, err := r.keys.Verify(answer.Token); err != nil || grant.ForRoomAdmin("lobby") != nil {
+		t.Errorf("a host's token grants %+v, %v", grant, err)
 	}
 	if status, body, _ := e.get("/api/v1/dev/token", ""); status != http.StatusBadRequest || !strings.Contains(body, "bad_room") {
 		t.Errorf("without a room: %d %s", status, body)

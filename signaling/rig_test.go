@@ -23,6 +23,7 @@ import (
 	"github.com/holdfast-rtc/holdfast/presence"
 	"github.com/holdfast-rtc/holdfast/ring"
 	"github.com/holdfast-rtc/holdfast/signaling/access"
+	"github.com/holdfast-rtc/holdfast/waitlist"
 )
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
@@ -117,7 +118,7 @@ func (r *rig) signalingNodeWith(killer *fakeKiller, change func(*Config)) *signa
 	parts := Parts{
 		Placer: r.placer, Pool: pool, Views: r.views, Store: r.placer, Keys: r.keys,
 		Static:   fstest.MapFS{"index.html": {Data: []byte("<!doctype html>hello")}},
-		Presence: presence.New(quickly(), r.users, r.users, panics.New(), r.log), Users: r.users,
+		Presence: presence.New(quickly(), r.users, r.users, panics.New(), r.log), Users: r.users, Rosters: &fakeRosters{}, Doors: r.placer,
 	}
 	r.serve(parts.Presence.Run)
 	if killer != nil {
@@ -172,6 +173,8 @@ type fakePlacer struct {
 	notes   map[string]string // of all rooms, by room and name
 	reads   int               // of pins
 	deadly  ring.RoomID       // to ask about it panics
+	doors   doors             // nil: everybody is let in
+	hasDoor bool              // who is placed hears of a door
 }
 
 // mine panics where the room is the deadly one.
@@ -234,6 +237,9 @@ func (p *fakePlacer) Place(_ context.Context, room ring.RoomID, _ headroom.Room)
 	p.calls = append(p.calls, "place")
 	if p.fail != nil {
 		return pin.Pin{}, p.fail
+	}
+	if p.hasDoor {
+		return p.pins[room], waitlist.ErrDoor
 	}
 	return p.pins[room], nil
 }

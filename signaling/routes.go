@@ -39,8 +39,14 @@ func (s *Server) routes() http.Handler {
 		}
 		r.Group(func(r chi.Router) {
 			r.Use(unstored)
+			r.Get("/rooms/{room}/roster", s.serveRoster)
 			r.Get("/rooms/*", s.serveRoom)
 			r.Delete("/peers", s.serveRemoval)
+			r.Post("/peers/{act}", s.serveModeration)
+			r.Get("/door", s.serveDoor)
+			r.Patch("/door", s.serveDoor)
+			r.Post("/waiting", s.serveWaiting)
+			r.Delete("/waiting", s.serveWaiting)
 			r.Group(func(r chi.Router) {
 				r.Use(s.clusterOnly)
 				r.Get("/nodes", s.serveNodes)

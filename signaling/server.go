@@ -38,11 +38,12 @@ import (
 	"github.com/holdfast-rtc/holdfast/ring"
 	"github.com/holdfast-rtc/holdfast/signaling/access"
 	"github.com/holdfast-rtc/holdfast/signaling/wire"
+	"github.com/holdfast-rtc/holdfast/waitlist"
 )
 
 // Placer says where rooms live; orchestrator.Orchestrator is one.
 type Placer interface {
-	// Place returns the room's pin, made if there is none.
+	// Place returns the room's pin, made if there is none, with waitlist.ErrDoor if the room has a door.
 	Place(ctx context.Context, room ring.RoomID, expect headroom.Room) (pin.Pin, error)
 	// PlaceAgain moves a room that its node refused to open.
 	PlaceAgain(ctx context.Context, room ring.RoomID, refused pin.Pin, expect headroom.Room) (pin.Pin, error)
@@ -50,6 +51,8 @@ type Placer interface {
 	// Opened says from which load report on the node counts the room.
 	Opened(room ring.RoomID, node ring.NodeID, chargedInReport uint64)
 	Explain(ctx context.Context, room ring.RoomID) (orchestrator.Explanation, error)
+	// Enter is Place for whom the room's door lets in. A *waitlist.WaitError lets nobody in.
+	Enter(ctx context.Context, room ring.RoomID, expect headroom.Room, e waitlist.Entry) (pin.Pin, waitlist.Answer, error)
 }
 
 // Views gives the current view.
@@ -80,6 +83,8 @@ type Parts struct {
 
 	Presence *presence.Tracker // the caller runs it
 	Users    Users             // of all nodes
+	Rosters  Rosters
+	Doors    Doors
 }
 
 // signalingNodes includes this one.
@@ -107,8 +112,14 @@ type Server struct {
 	collects     *connlimit.KeyedLimiter
 	meter        *meter
 	chats        *connlimit.KeyedLimiter // by person and room
+	acts         *connlimit.KeyedLimiter // of moderators
+	requests     *connlimit.KeyedLimiter // to unmute, by who asks
+	expressions  *connlimit.KeyedLimiter // hands and reactions, by person and room
 	roomAsks     *connlimit.KeyedLimiter // of room admins, by room
 	watches      *connlimit.KeyedLimiter // by person
+	watchesFrom  *connlimit.KeyedLimiter // by address
+	doors        *connlimit.KeyedLimiter // of moderators, by person and room
+	line         waitlist.List
 	retries      retrySchedule
 	strangerLogs *loglimit.Limiter
 
@@ -139,18 +150,22 @@ func New(config Config, parts Parts, log *slog.Logger) (*Server, error) {
 		return nil, fmt.Errorf("signaling configuration: %w", err)
 	}
 	if parts.Placer == nil || parts.Pool == nil || parts.Views == nil || parts.Store == nil ||
-		parts.Keys == nil || parts.Static == nil || parts.Presence == nil || parts.Users == nil {
+		parts.Keys == nil || parts.Static == nil || parts.Presence == nil || parts.Users == nil || parts.Rosters == nil || parts.Doors == nil {
 		return nil, errors.New("signaling needs all of its parts")
 	}
 	guard := cmp.Or(parts.Panics, panics.New())
-	return &Server{
+	s := &Server{
 		config: config, parts: parts, hub: newHub(parts.Placer, parts.signalingNodes, guard, log), log: log, panics: guard, decode: wire.Decode,
 		pending:      connlimit.New(connlimit.Limits{Total: maxWaiting, PerAddress: config.MaxWaitingPerAddress, Proxies: config.TrustedProxies}),
 		asks:         connlimit.NewKeyedLimiter(asksPerSecond, askBurst, rememberedEntries),
 		entries:      connlimit.NewKeyedLimiter(config.EntriesPerSecond, config.EntryBurst, rememberedEntries),
 		collects:     connlimit.NewKeyedLimiter(collectsPerSecond, collectBurst, collectingNodes),
+		acts:         connlimit.NewKeyedLimiter(actsPerSecond, actBurst, rememberedEntries),
+		requests:     connlimit.NewKeyedLimiter(requestsPerSecond, requestBurst, rememberedEntries),
+		expressions:  connlimit.NewKeyedLimiter(expressionsPerSecond, expressionBurst, rememberedEntries),
 		roomAsks:     connlimit.NewKeyedLimiter(roomAsksPerSecond, roomAskBurst, rememberedEntries),
 		watches:      connlimit.NewKeyedLimiter(watchesPerSecond, watchBurst, rememberedEntries),
+		watchesFrom:  connlimit.NewKeyedLimiter(addressWatchesPerSecond, addressWatchBurst, rememberedEntries),
 		openings:     connlimit.NewKeyedLimiter(config.OpeningsPerSecond, openingBurst, rememberedEntries),
 		meter:        newMeter(config.Quotas),
 		upgraded:     make(chan *session),
@@ -158,7 +173,10 @@ func New(config Config, parts Parts, log *slog.Logger) (*Server, error) {
 		notes:        make(chan endedSessions, waitingNotes),
 		asking:       make(chan struct{}, asksOfEndings),
 		strangerLogs: loglimit.New(strangerLogsPerSecond, strangerLogBurst),
-	}, nil
+		doors:        connlimit.NewKeyedLimiter(doorsPerSecond, doorBurst, rememberedEntries),
+	}
+	s.line.Dead, s.line.Grace = s.isDead, waitingGrace
+	return s, nil
 }
 
 // Hub is for failover.
@@ -187,6 +205,7 @@ func (s *Server) Run(ctx context.Context, lis net.Listener) error {
 	watched.Go(func() { s.watchReach(life) })
 	watched.Go(func() { s.watchPins(life) })
 	watched.Go(func() { s.writeNotes(life) })
+	watched.Go(func() { s.checkIn(life) })
 	watched.Go(func() { s.hostSessions(life) })
 	var err error
 	select {

@@ -23,6 +23,7 @@ import (
 	"github.com/holdfast-rtc/holdfast/signaling/access"
 	"github.com/holdfast-rtc/holdfast/signaling/sfulink"
 	"github.com/holdfast-rtc/holdfast/signaling/wire"
+	"github.com/holdfast-rtc/holdfast/waitlist"
 )
 
 // session is one client on one socket. Its loop, run, owns the fields; others post to its channels.
@@ -60,6 +61,8 @@ type session struct {
 
 	present *presence.Held    // nil without a session, and of the hidden
 	watcher *presence.Watcher // nil until the client watches
+
+	queue queue
 }
 
 type ending struct {
@@ -91,7 +94,7 @@ func (s *Server) serveSocket(w http.ResponseWriter, r *http.Request) {
 		server: s, socket: socket, log: s.log, address: address,
 		offers: rate.NewLimiter(rate.Limit(s.config.OffersPerSecond), s.config.OfferBurst),
 		moves:  make(chan pin.Pin, 1), reached: make(chan reached), drop: func() {},
-		verdicts: make(chan error), unjudge: func() {},
+		verdicts: make(chan error), unjudge: func() {}, queue: queue{words: make(chan waitlist.Word, 1)},
 	}
 	select {
 	case s.upgraded <- one:
@@ -180,7 +183,7 @@ func (s *session) turn(ctx context.Context) (ending, bool) {
 		if !ok {
 			return endingOf(errLost), true
 		}
-		return s.handleOrBreak(next)
+		return s.handleOrBreak(ctx, next)
 	case event, ok := <-events:
 		if !ok {
 			return s.linkEnded(ctx)
@@ -192,6 +195,8 @@ func (s *session) turn(ctx context.Context) (ending, bool) {
 		return s.takeOver(ctx, r)
 	case verdict := <-s.verdicts:
 		return s.expel(verdict)
+	case word := <-s.queue.words:
+		return s.heard(ctx, word)
 	}
 	return ending{}, false
 }
@@ -252,9 +257,11 @@ func (s *session) bye(err error) (ending, bool) {
 
 func (s *session) part(ctx context.Context, how ending) {
 	s.disappear(how.leave || how.expelled)
+	waited := s.waits()
+	s.quit(ctx, how.leave)
 	s.server.hub.leave(s)
 	s.unjudge()
-	if how.leave && !s.inNoRoom() {
+	if how.leave && !s.inNoRoom() && !waited {
 		// The session's context may end with the socket.
 		detached := context.WithoutCancel(ctx)
 		s.work(func() { _ = s.server.note(detached, leaveOf(s.who, s.server.parts.Store.Now())) })

@@ -1,6 +1,7 @@
 package signaling
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"net/http"
@@ -25,10 +26,10 @@ func (s *session) runOrBreak(run func() ending) (how ending) {
 	return how
 }
 
-func (s *session) handleOrBreak(next inbound) (how ending, done bool) {
+func (s *session) handleOrBreak(ctx context.Context, next inbound) (how ending, done bool) {
 	caught, broken := errors.AsType[*panics.Error](next.err)
 	if !broken {
-		if caught = panics.Catch(func() { how, done = s.handle(next) }); caught == nil {
+		if caught = panics.Catch(func() { how, done = s.handle(ctx, next) }); caught == nil {
 			return how, done
 		}
 	}

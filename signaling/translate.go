@@ -9,6 +9,7 @@ func wirePeer(p *control.Peer) wire.Peer {
 	return wire.Peer{
 		Peer: wire.PeerID(p.GetId()), Identity: p.GetIdentity(), Name: p.GetName(),
 		AudioMuted: p.GetAudioMuted(), VideoMuted: p.GetVideoMuted(), ScreenShared: p.GetScreenShared(),
+		HandRaised: p.GetHandRaisedUnixMs(), Moderator: p.GetModerator(),
 	}
 }
 
@@ -32,6 +33,12 @@ func wireLacks(lacks []*control.Lack) wire.List[wire.Lack] {
 func wireSpeakers(speakers []*control.Speaker) wire.List[wire.Speaker] {
 	return each(speakers, func(s *control.Speaker) wire.Speaker {
 		return wire.Speaker{Peer: wire.PeerID(s.GetPeer()), Level: s.GetLevel()}
+	})
+}
+
+func wireReactions(reactions []*control.Reaction) wire.List[wire.Reaction] {
+	return each(reactions, func(r *control.Reaction) wire.Reaction {
+		return wire.Reaction{Peer: wire.PeerID(r.GetPeer()), Emoji: r.GetEmoji()}
 	})
 }
 

@@ -16,6 +16,9 @@ const (
 
 	// A client that is far away or gone counts no longer than this.
 	onTheWay = 100 * time.Millisecond
+
+	// headStart is how long those whom everybody waits for have the new node to themselves, in a room larger than the window.
+	headStart = 75 * time.Millisecond
 )
 
 // window is the moved clients of one media node; one's media lets the next one go.
@@ -27,30 +30,51 @@ type window struct {
 type movedRoom struct {
 	room     ring.RoomID
 	sessions []*session // first those whom others see
+	rest     time.Time  // when the others may go
 }
 
 // sendTo needs h.mu.
 func (h *Hub) sendTo(room ring.RoomID, r *localRoom) {
-	w := h.windows[r.pin.Boot]
+	boot := r.pin.Boot
+	w := h.windows[boot]
 	if w == nil {
 		w = &window{under: make(map[*session]*time.Timer)}
-		h.windows[r.pin.Boot] = w
+		h.windows[boot] = w
 	}
 	moved := &movedRoom{room: room}
 	for s := range r.sessions {
 		moved.sessions = append(moved.sessions, s)
+		if known := s.room.Load(); known != nil && known.People > moveWindow && known.Cameras > 0 && moved.rest.IsZero() {
+			moved.rest = time.Now().Add(headStart)
+			time.AfterFunc(headStart, func() { h.goOn(boot) })
+		}
 	}
 	slices.SortFunc(moved.sessions, func(a, b *session) int { return ones(b.shown.Load()) - ones(a.shown.Load()) })
 	w.waiting = append(w.waiting, moved)
-	h.advance(r.pin.Boot, w)
+	h.advance(boot, w)
+}
+
+// goOn is for when the rest of a room may go.
+func (h *Hub) goOn(boot pin.BootID) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	if w := h.windows[boot]; w != nil {
+		h.advance(boot, w)
+	}
 }
 
 // advance needs h.mu.
 func (h *Hub) advance(boot pin.BootID, w *window) {
-	for most := max(moveWindow/max(h.nodes(), 1), leastMoveWindow); len(w.under) < most && len(w.waiting) > 0; {
+	now, passed := time.Now(), 0
+	for most := max(moveWindow/max(h.nodes(), 1), leastMoveWindow); len(w.under) < most && len(w.waiting) > passed; {
 		next := w.waiting[0]
 		w.waiting = w.waiting[1:]
 		s := next.sessions[0]
+		if !s.shown.Load() && now.Before(next.rest) {
+			w.waiting, passed = append(w.waiting, next), passed+1
+			continue
+		}
+		passed = 0
 		if next.sessions = next.sessions[1:]; len(next.sessions) > 0 {
 			w.waiting = append(w.waiting, next)
 		}

@@ -7,6 +7,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/holdfast-rtc/holdfast/headroom"
 	"github.com/holdfast-rtc/holdfast/panics"
 	"github.com/holdfast-rtc/holdfast/pin"
 	"github.com/holdfast-rtc/holdfast/ring"
@@ -130,6 +131,46 @@ func TestWhoWaitsHearsOfTheLatestNode(t *testing.T) {
 		}
 		if left := windowsLeft(h); waiting != 100-moveWindow || left != 0 {
 			t.Errorf("%d waited, and %d windows are left", waiting, left)
+		}
+	})
+}
+
+// TestOneNamesEverybody: the others of a large room spare the new node its roster, until a link to that node has ended.
+func TestOneNamesEverybody(t *testing.T) {
+	h, _ := crowd(1, map[ring.RoomID]int{"large": 3})
+	for _, step := range []struct {
+		told pin.Pin // introduce
+		want bool    // introduced under pinAfter
+	}{{pinBefore, false}, {pinAfter, true}, {pin.Pin{}, false}} {
+		h.introduce("large", step.told)
+		h.introduce("elsewhere", pinAfter)
+		if got := h.introduced("large", pinAfter); got != step.want || h.introduced("elsewhere", pinAfter) || h.introduced("large", pin.Pin{}) {
+			t.Errorf("after %v: introduced is %v, want %v", step.told, got, step.want)
+		}
+	}
+}
+
+// TestWhoIsSeenHasAHeadStart: in a large room, whose people all wait for the same cameras.
+func TestWhoIsSeenHasAHeadStart(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		h, all := crowd(2, map[ring.RoomID]int{"large": 100, "small": 10})
+		for _, s := range all["large"] {
+			s.room.Store(&headroom.Room{People: 200, Cameras: 10})
+		}
+		for room := range all {
+			h.Moved(t.Context(), room, pinAfter)
+		}
+		if large, small := heard(all["large"]), heard(all["small"]); len(large) != 10 || len(small) != 10 {
+			t.Errorf("at once %d of the large room go and %d of the small one, want 10 and 10", len(large), len(small))
+		}
+		<-time.After(headStart)
+		synctest.Wait()
+		if rest := heard(all["large"]); len(rest) != moveWindow/2-20 {
+			t.Errorf("after the head start %d go, want %d", len(rest), moveWindow/2-20)
+		}
+		<-time.After(time.Second)
+		if windowsLeft(h) != 0 || len(heard(all["large"])) != 100-10-(moveWindow/2-20) {
+			t.Error("not everybody went")
 		}
 	})
 }

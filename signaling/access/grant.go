@@ -30,9 +30,14 @@ type Grant struct {
 	CanRename      bool
 	CanWatch       bool // who is online in the cluster
 	ExpectedSize   int  // 0 if unknown
+
+	MaxParticipants int // of Room; 0 for no cap
 }
 
-const maxExpectedSize = 1000
+const (
+	maxExpectedSize    = 1000
+	maxMaxParticipants = 1_000_000
+)
 
 // Everything is the usual grant: join the room, publish, subscribe and chat.
 func Everything(identity string, room ring.RoomID) Grant {

@@ -50,7 +50,10 @@ type Session struct {
 	RoomCreate   bool        `json:"create,omitempty"`
 	CanRename    bool        `json:"rename,omitempty"`
 	CanWatch     bool        `json:"watch,omitempty"`
+	CanModerate  bool        `json:"mod,omitempty"` // the room; by the token, or handed on
 	ExpectedSize int         `json:"size,omitempty"`
+
+	MaxParticipants int `json:"max,omitempty"`
 	// Epoch is the room's. Unlike what a client says, it may be believed.
 	Epoch   uint64 `json:"epoch,omitempty"`
 	Expires int64  `json:"exp"` // Unix seconds

@@ -28,6 +28,7 @@ type video struct {
 	CanPublishData    *bool    `json:"canPublishData,omitempty"`
 	Hidden            bool     `json:"hidden,omitempty"`
 	ExpectedSize      int      `json:"expectedSize,omitempty"`
+	MaxParticipants   int      `json:"maxParticipants,omitempty"`
 
 	CanUpdateOwnMetadata bool `json:"canUpdateOwnMetadata,omitempty"`
 	CanWatch             bool `json:"canWatch,omitempty"`
@@ -54,6 +55,7 @@ func Mint(key, secret string, g Grant, ttl time.Duration) (string, error) {
 			Room: string(g.Room), RoomJoin: g.RoomJoin, RoomAdmin: g.RoomAdmin, RoomList: g.RoomList, RoomCreate: g.RoomCreate,
 			CanPublish: &g.CanPublish, CanPublishSources: g.Sources.Names(), CanSubscribe: &g.CanSubscribe,
 			CanPublishData: &g.CanPublishData, Hidden: g.Hidden, CanUpdateOwnMetadata: g.CanRename, CanWatch: g.CanWatch, ExpectedSize: g.ExpectedSize,
+			MaxParticipants: g.MaxParticipants,
 		},
 	})
 	signed, err := token.SignedString([]byte(secret))
@@ -146,7 +148,8 @@ func (v *video) read(g *Grant) error {
 	if g.Hidden && (g.CanPublish || g.CanPublishData) {
 		return fmt.Errorf("%w: it is hidden, and canPublish or canPublishData of it is true: the others would see who is hidden", ErrUnfit)
 	}
-	if v.Room != "" { // else it would reserve in any room
+	if v.Room != "" { // else it would reserve in any room, and cap any
+		g.MaxParticipants = min(max(v.MaxParticipants, 0), maxMaxParticipants)
 		g.ExpectedSize = min(max(v.ExpectedSize, 0), maxExpectedSize)
 	}
 	return nil

@@ -58,6 +58,7 @@ type Opening struct {
 	Sources      uint32
 	CanSubscribe bool
 	Expected     []*control.Peer
+	Known        uint64        // control.RosterDigest of what the client was told; 0: nothing
 	Expect       headroom.Room // if this attach opens the room
 	Path         uint64        // bits per second, as a node told last; 0: no limit is known
 }
@@ -67,7 +68,7 @@ func (o Opening) message() *control.EdgeMessage {
 		Pin: control.PinProto(o.Pin), Room: string(o.Room), Peer: o.Peer, Generation: o.Generation,
 		CanPublish: o.CanPublish, Sources: o.Sources, CanSubscribe: o.CanSubscribe, Expected: o.Expected,
 		ExpectedSize: uint32(min(max(o.Expect.People, 0), headroom.MaxPeople)), ExpectedEgress: control.EgressProto(o.Expect.Cost()), Unreserved: o.Expect.Unreserved,
-		PathBitsPerSecond: o.Path,
+		PathBitsPerSecond: o.Path, KnownRoster: o.Known,
 	}}}
 }
 

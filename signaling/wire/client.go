@@ -5,6 +5,7 @@ type Join struct {
 	Token string `json:"token"`
 	Room  string `json:"room,omitempty"` // must match the token's room
 	Name  string `json:"name,omitempty"` // shown when the token names nobody
+	Wait  bool   `json:"wait,omitempty"` // in line, for a place in a full room
 }
 
 // Resume continues a session on a new socket.
@@ -77,6 +78,23 @@ type Rename struct {
 	Name string `json:"name"`
 }
 
+// Moderate is what somebody who runs the room does to somebody in it.
+type Moderate struct {
+	Act    Act    `json:"act"`
+	Peer   PeerID `json:"peer,omitempty"`
+	Source Source `json:"source,omitempty"` // of mute and ask-unmute
+}
+
+// Hand raises or lowers one's own hand.
+type Hand struct {
+	Raised bool `json:"raised"`
+}
+
+// React shows everybody one of Emojis for a moment.
+type React struct {
+	Emoji string `json:"emoji"`
+}
+
 // Connect is the first message of a connection in no room: its user is online.
 type Connect struct {
 	Token string `json:"token"`
@@ -87,8 +105,26 @@ type Watch struct {
 	Users List[string] `json:"users"`
 }
 
+// SetDoor changes the door of the room, for moderators. Empty asks for it.
+type SetDoor struct {
+	Cap    *int  `json:"cap,omitempty"` // -1 lifts it
+	Closed *bool `json:"closed,omitempty"`
+}
+
+// LetIn admits somebody out of turn, for moderators.
+type LetIn struct {
+	Identity string `json:"identity"`
+}
+
+// TurnAway takes somebody out of the line, for moderators.
+type TurnAway struct {
+	Identity string `json:"identity"`
+}
+
 // Leave ends the session.
-type Leave struct{}
+type Leave struct {
+	Back bool `json:"back,omitempty"` // the page goes and may come back at once: a place in a full room is kept for 10 s
+}
 
 func (*Join) kind() Type     { return "join" }
 func (*Resume) kind() Type   { return "resume" }
@@ -101,6 +137,12 @@ func (*Refresh) kind() Type  { return "refresh" }
 func (*Ping) kind() Type     { return "ping" }
 func (*Say) kind() Type      { return "chat" }
 func (*Rename) kind() Type   { return "rename" }
+func (*Moderate) kind() Type { return "moderate" }
+func (*Hand) kind() Type     { return "hand" }
+func (*React) kind() Type    { return "reaction" }
 func (*Leave) kind() Type    { return "leave" }
+func (*SetDoor) kind() Type  { return "door" }
+func (*LetIn) kind() Type    { return "let-in" }
+func (*TurnAway) kind() Type { return "turn-away" }
 func (*Connect) kind() Type  { return "connect" }
 func (*Watch) kind() Type    { return "watch" }

@@ -18,6 +18,8 @@ const (
 	CodeSuperseded       Code = "superseded"
 	CodeKicked           Code = "kicked"
 	CodeRoomFull         Code = "room_full"
+	CodeRoomClosed       Code = "room_closed"
+	CodeTurnedAway       Code = "turned_away"
 	CodeNoCapacity       Code = "no_capacity"
 	CodeNoNodes          Code = "no_nodes"
 	CodeStoreUnavailable Code = "store_unavailable"
@@ -51,6 +53,8 @@ func meanings() []Meaning {
 		{CodeSuperseded, http.StatusConflict, final, "Another connection took over this session. Close this one."},
 		{CodeKicked, http.StatusForbidden, final, "Somebody who runs this room removed you from it."},
 		{CodeRoomFull, http.StatusForbidden, final, "The room is full. Try again when somebody has left."},
+		{CodeRoomClosed, http.StatusForbidden, final, "The room is closed. Try again when somebody who runs it has opened it."},
+		{CodeTurnedAway, http.StatusForbidden, final, "Somebody who runs this room did not let you in."},
 		{CodeNoCapacity, http.StatusServiceUnavailable, again, "No media node has room for this call just now. Try again in a moment."},
 		{CodeNoNodes, http.StatusServiceUnavailable, again, "No media node is up. Try again in a moment."},
 		{CodeStoreUnavailable, http.StatusServiceUnavailable, again, "The room cannot be placed safely just now. Try again in a moment."},

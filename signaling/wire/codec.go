@@ -1,6 +1,7 @@
 package wire
 
 import (
+	"bytes"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -15,6 +16,16 @@ var ErrMalformed = errors.New("malformed message")
 
 // Decode reads a message from a client.
 func Decode(frame []byte) (Message, error) { return decode(frame, blankFromClient) }
+
+// KindOf is the type of a frame that Encode wrote, which need not be decoded for it; empty for any other.
+func KindOf(frame []byte) Type {
+	rest, ok := bytes.CutPrefix(frame, []byte(`{"type":"`))
+	kind, _, ends := bytes.Cut(rest, []byte{'"'})
+	if !ok || !ends {
+		return ""
+	}
+	return Type(kind)
+}
 
 // DecodeServer is for clients in Go.
 func DecodeServer(frame []byte) (Message, error) { return decode(frame, blankFromServer) }
@@ -104,6 +115,18 @@ func blankFromClient(t Type) (Message, []string) {
 		return new(Connect), []string{"token"}
 	case "watch":
 		return new(Watch), []string{"users"}
+	case "moderate":
+		return new(Moderate), []string{"act"}
+	case "hand":
+		return new(Hand), []string{"raised"}
+	case "reaction":
+		return new(React), []string{"emoji"}
+	case "door":
+		return new(SetDoor), nil
+	case "let-in":
+		return new(LetIn), []string{"identity"}
+	case "turn-away":
+		return new(TurnAway), []string{"identity"}
 	case "leave":
 		return new(Leave), nil
 	default:
@@ -116,7 +139,8 @@ func blankFromServer(t Type) (Message, []string) {
 	for _, m := range []Message{
 		new(Joined), new(Resumed), new(Answer), new(OfferRejected), new(Slots), new(PeerJoined), new(PeerUpdated),
 		new(PeerLeft), new(Roster), new(Speakers), new(Chat), new(Restart), new(Reoffer), new(Error), new(Pong), new(Bye),
-		new(Connected), new(Presence),
+		new(Connected), new(Presence), new(PermissionsChanged), new(MutedBy), new(UnmuteAsked), new(Reactions),
+		new(Waiting), new(Door),
 	} {
 		if m.kind() == t {
 			return m, nil

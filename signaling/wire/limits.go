@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"math"
+	"slices"
 	"strings"
 	"unicode/utf8"
 )
@@ -138,6 +139,50 @@ func (m *Watch) validate() error {
 	}
 	return err
 }
+
+func (m *Moderate) validate() error {
+	err := text("peer", string(m.Peer), 0, MaxPeerIDBytes)
+	switch m.Act {
+	case ActMute, ActAskUnmute:
+		err = errors.Join(err, m.Source.validate())
+	case ActLowerHand, ActRemove, ActGrant, ActGiveUp:
+	default:
+		return fmt.Errorf("act %.20q is not mute, ask-unmute, lower-hand, remove, grant or give-up", string(m.Act))
+	}
+	if m.Peer == "" && (m.Act == ActAskUnmute || m.Act == ActRemove || m.Act == ActGrant) {
+		return fmt.Errorf("act %s names no peer", m.Act)
+	}
+	return err
+}
+
+func (m *React) validate() error {
+	if !slices.Contains(Emojis(), m.Emoji) {
+		return fmt.Errorf("emoji %.20q is none of %s", m.Emoji, strings.Join(Emojis(), " "))
+	}
+	return nil
+}
+
+// MaxCap bounds a cap.
+const MaxCap = 1_000_000
+
+func (m *SetDoor) validate() error {
+	if m.Cap != nil && (*m.Cap < -1 || *m.Cap > MaxCap) {
+		return fmt.Errorf("cap is %d, want -1 to %d", *m.Cap, MaxCap)
+	}
+	return nil
+}
+
+// Check is for those who do not come by Decode.
+func (m *SetDoor) Check() error {
+	if err := m.validate(); err != nil {
+		return fmt.Errorf("%w: door: %w", ErrMalformed, err)
+	}
+	return nil
+}
+
+func (m *LetIn) validate() error { return text("identity", m.Identity, 1, maxUserBytes) }
+
+func (m *TurnAway) validate() error { return text("identity", m.Identity, 1, maxUserBytes) }
 
 func (m *Ping) validate() error {
 	if math.Abs(m.T) > maxInteger {

@@ -24,7 +24,8 @@ type Resumed struct {
 	Roster     List[Peer] `json:"roster"`
 	Slots      List[Slot] `json:"slots"`
 	Resume     string     `json:"resume"`
-	MediaAlive bool       `json:"mediaAlive"` // else the client must offer again
+	MediaAlive bool       `json:"mediaAlive"`         // else the client must offer again
+	Silenced   []Source   `json:"silenced,omitempty"` // what a moderator muted meanwhile
 }
 
 // Answer answers the offer of that id.
@@ -94,6 +95,32 @@ type Chat struct {
 	Epoch uint64 `json:"epoch"`
 }
 
+// PermissionsChanged says what the client may do from now on.
+type PermissionsChanged struct {
+	Permissions Permissions `json:"permissions"`
+	Resume      string      `json:"resume"`
+}
+
+// MutedBy says that a moderator muted the client. It may unmute itself.
+type MutedBy struct {
+	Source Source `json:"source"`
+	By     string `json:"by,omitempty"` // the moderator's name
+	Epoch  uint64 `json:"epoch"`
+}
+
+// UnmuteAsked says that a moderator asks the client to unmute itself.
+type UnmuteAsked struct {
+	Source Source `json:"source"`
+	By     string `json:"by,omitempty"`
+	Epoch  uint64 `json:"epoch"`
+}
+
+// Reactions are those of a moment.
+type Reactions struct {
+	Reactions List[Reaction] `json:"reactions"`
+	Epoch     uint64         `json:"epoch"`
+}
+
 // Restart asks for an offer, for the room moved.
 type Restart struct {
 	Placement
@@ -137,6 +164,28 @@ type UserPresence struct {
 	LastSeen int64  `json:"lastSeen,omitempty"`
 }
 
+// Waiting says that the room has no place yet; a Joined follows by itself.
+type Waiting struct {
+	Position   int    `json:"position"` // from 1
+	EstimateMs int64  `json:"estimateMs,omitempty"`
+	Reason     string `json:"reason"` // "full", "closed" or "no_capacity"
+}
+
+// Door is a room's, with the first 200 who wait. It answers moderators.
+type Door struct {
+	Cap    *int         `json:"cap,omitempty"`
+	Closed bool         `json:"closed"`
+	Inside int          `json:"inside"` // people with a place
+	Length int          `json:"length"`
+	Line   List[InLine] `json:"line"`
+}
+
+// InLine is somebody who waits.
+type InLine struct {
+	Identity string `json:"identity"`
+	Since    int64  `json:"since,omitempty"` // Unix milliseconds; none for whom a moderator admitted
+}
+
 // Pong answers a Ping.
 type Pong struct {
 	T float64 `json:"t"`
@@ -148,21 +197,27 @@ type Bye struct {
 	Message string `json:"message"`
 }
 
-func (*Joined) kind() Type        { return "joined" }
-func (*Resumed) kind() Type       { return "resumed" }
-func (*Answer) kind() Type        { return "answer" }
-func (*OfferRejected) kind() Type { return "offer-rejected" }
-func (*Slots) kind() Type         { return "slots" }
-func (*PeerJoined) kind() Type    { return "peer-joined" }
-func (*PeerUpdated) kind() Type   { return "peer-updated" }
-func (*PeerLeft) kind() Type      { return "peer-left" }
-func (*Roster) kind() Type        { return "roster" }
-func (*Speakers) kind() Type      { return "speakers" }
-func (*Chat) kind() Type          { return "chat" }
-func (*Restart) kind() Type       { return "restart" }
-func (*Reoffer) kind() Type       { return "reoffer" }
-func (*Error) kind() Type         { return "error" }
-func (*Pong) kind() Type          { return "pong" }
-func (*Bye) kind() Type           { return "bye" }
-func (*Connected) kind() Type     { return "connected" }
-func (*Presence) kind() Type      { return "presence" }
+func (*Joined) kind() Type             { return "joined" }
+func (*Resumed) kind() Type            { return "resumed" }
+func (*Answer) kind() Type             { return "answer" }
+func (*OfferRejected) kind() Type      { return "offer-rejected" }
+func (*Slots) kind() Type              { return "slots" }
+func (*PeerJoined) kind() Type         { return "peer-joined" }
+func (*PeerUpdated) kind() Type        { return "peer-updated" }
+func (*PeerLeft) kind() Type           { return "peer-left" }
+func (*Roster) kind() Type             { return "roster" }
+func (*Speakers) kind() Type           { return "speakers" }
+func (*Chat) kind() Type               { return "chat" }
+func (*Restart) kind() Type            { return "restart" }
+func (*Reoffer) kind() Type            { return "reoffer" }
+func (*Error) kind() Type              { return "error" }
+func (*Pong) kind() Type               { return "pong" }
+func (*Bye) kind() Type                { return "bye" }
+func (*Connected) kind() Type          { return "connected" }
+func (*Presence) kind() Type           { return "presence" }
+func (*PermissionsChanged) kind() Type { return "permissions" }
+func (*MutedBy) kind() Type            { return "muted-by" }
+func (*UnmuteAsked) kind() Type        { return "unmute-asked" }
+func (*Reactions) kind() Type          { return "reactions" }
+func (*Waiting) kind() Type            { return "waiting" }
+func (*Door) kind() Type               { return "door" }

@@ -84,6 +84,8 @@ type Peer struct {
 	AudioMuted   bool   `json:"audioMuted"`
 	VideoMuted   bool   `json:"videoMuted"`
 	ScreenShared bool   `json:"screenShared,omitempty"`
+	HandRaised   int64  `json:"handRaised,omitempty"` // Unix milliseconds of the media node; who raised first has the least
+	Moderator    bool   `json:"moderator,omitempty"`
 }
 
 // Slot is what a receive m-line shows; nothing without a peer.
@@ -138,7 +140,31 @@ type Permissions struct {
 	Chat      bool     `json:"chat"`
 	Rename    bool     `json:"rename"`
 	Watch     bool     `json:"watch"`
+	Moderate  bool     `json:"moderate"`
 	Sources   []Source `json:"sources,omitempty"` // absent for all
+}
+
+// Act is what a moderator does.
+type Act string
+
+// The acts. Mute and lower-hand of no peer mean everybody else.
+const (
+	ActMute      Act = "mute"
+	ActAskUnmute Act = "ask-unmute"
+	ActLowerHand Act = "lower-hand"
+	ActRemove    Act = "remove"
+	ActGrant     Act = "grant"
+	ActGiveUp    Act = "give-up" // of oneself
+)
+
+// Emojis are those of a reaction: few, so that nobody has to search, in every platform's font since Unicode 8, of no
+// skin colour, and none that hurts.
+func Emojis() []string { return []string{"👍", "👏", "❤️", "😂", "😮", "🎉"} }
+
+// Reaction is an emoji that somebody shows for a moment.
+type Reaction struct {
+	Peer  PeerID `json:"peer"`
+	Emoji string `json:"emoji"`
 }
 
 // ICEServer is an RTCIceServer of the browser.

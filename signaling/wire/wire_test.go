@@ -165,6 +165,11 @@ func TestDecodeRefuses(t *testing.T) {
 		"chat without text":      {`{"type":"chat","id":"1"}`, ErrMalformed},
 		"a book as chat":         {`{"type":"chat","text":"` + strings.Repeat("é", maxChatRunes+1) + `"}`, ErrMalformed},
 		"chat with a long id":    {`{"type":"chat","text":"x","id":"` + long(maxChatIDBytes+1) + `"}`, ErrMalformed},
+		"moderate by dancing":    {`{"type":"moderate","act":"dance"}`, ErrMalformed},
+		"moderate nobody":        {`{"type":"moderate","act":"remove"}`, ErrMalformed},
+		"mute by a moderator":    {`{"type":"moderate","act":"mute","peer":"p"}`, ErrMalformed},
+		"a hand of no height":    {`{"type":"hand"}`, ErrMalformed},
+		"reaction of a word":     {`{"type":"reaction","emoji":"yes"}`, ErrMalformed},
 		"ping out of range":      {`{"type":"ping","t":1e300}`, ErrMalformed},
 	} {
 		if m, err := Decode([]byte(tc.frame)); !errors.Is(err, tc.want) {

@@ -1,0 +1,131 @@
+package signaling
+
+import (
+	"context"
+	"net/http"
+	"net/url"
+	"strings"
+
+	"github.com/holdfast-rtc/holdfast/ring"
+	"github.com/holdfast-rtc/holdfast/roster"
+	"github.com/holdfast-rtc/holdfast/signaling/access"
+)
+
+// Rosters says who is in a room, in one question to the store.
+type Rosters interface {
+	Roster(ctx context.Context, room ring.RoomID) (roster.Room, error)
+}
+
+// The states of a rosterAnswer. Settling: a new owner, or one whose store has lost its memory, has yet to write it.
+const (
+	rosterCurrent  = "current"
+	rosterSettling = "settling"
+	rosterUnknown  = "unknown"
+)
+
+type rosterPerson struct {
+	Identity string   `json:"identity"`
+	Name     string   `json:"name,omitempty"`
+	Peers    []string `json:"peers,omitempty"`
+	Since    int64    `json:"since"`
+	Hidden   bool     `json:"hidden,omitempty"`
+}
+
+type rosterLeaver struct {
+	Identity string `json:"identity"`
+	Name     string `json:"name,omitempty"`
+	LastSeen int64  `json:"lastSeen"`
+}
+
+type rosterAnswer struct {
+	Room   ring.RoomID    `json:"room"`
+	Node   ring.NodeID    `json:"node,omitempty"`
+	State  string         `json:"state"`
+	People []rosterPerson `json:"people"`
+	Left   []rosterLeaver `json:"left,omitempty"`
+	AsOf   int64          `json:"asOf,omitempty"`
+}
+
+// roomOf reads the room out of "/api/v1/rooms/{room}" and what follows it. Its name may contain slashes.
+func roomOf(r *http.Request, follows string) (ring.RoomID, error) {
+	name, err := url.PathUnescape(strings.TrimSuffix(strings.TrimPrefix(r.URL.EscapedPath(), "/api/v1/rooms/"), follows))
+	if err != nil {
+		return "", access.ErrBadRoom
+	}
+	return access.CheckRoom(name)
+}
+
+// serveRoster tells who runs the room or sees the cluster everything, and who may join whom they would meet.
+func (s *Server) serveRoster(w http.ResponseWriter, r *http.Request) {
+	grant, err := s.grantOf(r)
+	var room ring.RoomID
+	if err == nil {
+		room, err = roomOf(r, "/roster")
+	}
+	runs := err == nil && (grant.ForCluster() == nil || grant.ForRoomAdmin(room) == nil)
+	if err == nil && !runs {
+		_, err = grant.ForRoom(string(room))
+	}
+	if err == nil && grant.ForCluster() != nil && !s.roomAsks.Allow("roster "+grant.Identity) {
+		err = errFlood
+	}
+	if err != nil {
+		writeFault(w, err)
+		return
+	}
+	ctx, cancel := context.WithTimeout(r.Context(), askLimitUsers)
+	defer cancel()
+	answer := s.rosterOf(ctx, room)
+	if !runs {
+		answer = answer.forGuests()
+	}
+	writeJSON(w, http.StatusOK, answer)
+}
+
+func (s *Server) rosterOf(ctx context.Context, room ring.RoomID) rosterAnswer {
+	answer := rosterAnswer{Room: room, State: rosterUnknown, People: []rosterPerson{}}
+	found, err := s.parts.Rosters.Roster(ctx, room)
+	if err != nil {
+		s.log.Debug("a roster is not read", "room", room, "error", err)
+		return answer
+	}
+	answer.Node, answer.State, answer.AsOf = found.Pin.Node, s.stateOf(found), found.AsOf.UnixMilli()
+	for _, p := range roster.People(found.Peers) {
+		answer.People = append(answer.People, rosterPerson{
+			Identity: p.Identity, Name: p.Name, Peers: p.Peers, Since: p.Since.UnixMilli(), Hidden: p.Hidden,
+		})
+	}
+	for _, l := range found.Left {
+		answer.Left = append(answer.Left, rosterLeaver{Identity: l.Peer.Identity, Name: l.Peer.Name, LastSeen: l.LastSeen.UnixMilli()})
+	}
+	return answer
+}
+
+// stateOf believes a store that may have lost its memory only of owners that have written to it since.
+func (s *Server) stateOf(found roster.Room) string {
+	view := s.parts.Views.View()
+	if found.Pin.IsZero() {
+		for _, node := range view.Nodes {
+			if !node.Load.Synced.Has(found.In) {
+				return rosterUnknown
+			}
+		}
+		return rosterCurrent
+	}
+	owner, lives := view.Nodes[found.Pin.Node]
+	if !found.Current || !lives || owner.Boot != found.Pin.Boot || !owner.Load.Synced.Has(found.In) {
+		return rosterSettling
+	}
+	return rosterCurrent
+}
+
+// forGuests leaves out what the room's people are not told.
+func (a rosterAnswer) forGuests() rosterAnswer {
+	people := []rosterPerson{}
+	for _, p := range a.People {
+		if !p.Hidden {
+			people = append(people, rosterPerson{Identity: p.Identity, Name: p.Name, Since: p.Since})
+		}
+	}
+	return rosterAnswer{Room: a.Room, State: a.State, People: people, AsOf: a.AsOf}
+}

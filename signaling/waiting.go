@@ -1,0 +1,284 @@
+package signaling
+
+import (
+	"context"
+	"errors"
+	"time"
+
+	"github.com/holdfast-rtc/holdfast/cluster"
+	"github.com/holdfast-rtc/holdfast/headroom"
+	"github.com/holdfast-rtc/holdfast/orchestrator"
+	"github.com/holdfast-rtc/holdfast/pin"
+	"github.com/holdfast-rtc/holdfast/ring"
+	"github.com/holdfast-rtc/holdfast/signaling/wire"
+	"github.com/holdfast-rtc/holdfast/waitlist"
+)
+
+// A session waits when the store's script does not let its person into a room. It is in no room until then: its loop runs,
+// and the node's list checks in for it.
+
+const (
+	// Of the people of a dead media node: as long as a node keeps who is lost.
+	waitingGrace = 35 * time.Second
+	checkInLimit = 2 * time.Second
+	// While no node has headroom the first in line tries so often, and nobody is let in for twice as long.
+	placeEvery    = 2 * time.Second
+	placeEveryMax = 16 * time.Second
+)
+
+var errTurnedAway = errors.New("somebody who runs this room turned this person away")
+
+// Doors keeps who may enter rooms with a cap; see package redisstore.
+type Doors interface {
+	CheckIn(ctx context.Context, rooms []waitlist.Asked) []waitlist.Checked
+	Door(ctx context.Context, room ring.RoomID, o waitlist.Order) (waitlist.Door, error)
+}
+
+// queue is a session's part in the line.
+type queue struct {
+	wanted  bool // the client waits, if need be
+	passed  bool // the door has let the person in
+	unasked bool // a resume, while the store is away
+	told    wire.Waiting
+	ticket  int64
+	place   waitlist.Place
+	here    *waitlist.Member // nil unless the session waits
+	words   chan waitlist.Word
+
+	placeNext  time.Time // without headroom
+	placePause time.Duration
+}
+
+func (s *session) waits() bool { return s.queue.here != nil }
+
+// knownCap is the cap that the token or the server says.
+func (s *session) knownCap() int {
+	switch {
+	case s.who.MaxParticipants > 0:
+		return s.who.MaxParticipants
+	case s.server.config.MaxParticipants > 0:
+		return s.server.config.MaxParticipants
+	default:
+		return waitlist.NoCap
+	}
+}
+
+// place returns the room's pin for whom the room's door lets in. A room without a cap has none, and no door is asked.
+// The hidden are not counted.
+func (s *session) place(ctx context.Context, expect headroom.Room) (pin.Pin, error) {
+	if s.queue.passed || s.who.Hidden || s.knownCap() == waitlist.NoCap {
+		p, err := s.server.hub.place(ctx, s.who.Room, expect)
+		if !errors.Is(err, waitlist.ErrDoor) {
+			return p, err
+		}
+		if s.queue.passed || s.who.Hidden {
+			return p, nil
+		}
+	}
+	p, err := s.pass(ctx, expect, 0)
+	if s.resumes && errors.Is(err, orchestrator.ErrStoreUnavailable) {
+		s.queue.unasked = true
+		return throughDoor(s.server.hub.place(ctx, s.who.Room, expect))
+	}
+	return p, err
+}
+
+// throughDoor is for who is in the room.
+func throughDoor(p pin.Pin, err error) (pin.Pin, error) {
+	if errors.Is(err, waitlist.ErrDoor) {
+		return p, nil
+	}
+	return p, err
+}
+
+// pass asks the door. With a hold nobody is let in for so long.
+func (s *session) pass(ctx context.Context, expect headroom.Room, hold time.Duration) (pin.Pin, error) {
+	limited, cancel := context.WithTimeout(ctx, askLimit)
+	defer cancel()
+	p, answer, err := s.server.parts.Placer.Enter(limited, s.who.Room, expect, waitlist.Entry{
+		Identity: s.who.Identity, Cap: s.knownCap(), Host: s.who.CanModerate, Wait: s.queue.wanted && !s.resumes,
+		Ticket: s.queue.ticket, Hold: hold,
+	})
+	s.queue.ticket, s.queue.place = answer.Ticket, answer.Place
+	s.queue.passed = err == nil
+	if answer.Outcome == waitlist.Admitted && errors.Is(err, orchestrator.ErrStoreUnavailable) {
+		detached := context.WithoutCancel(ctx)
+		s.work(func() {
+			s.server.atDoor(detached, s.who.Room, waitlist.Order{Deed: waitlist.Release, Identity: s.who.Identity})
+		})
+	}
+	if _, full := errors.AsType[*waitlist.WaitError](err); full && s.resumes {
+		return pin.Pin{}, errors.Join(errResumeExpired, err)
+	}
+	return p, err
+}
+
+// mayWait has the session wait if err says that the person stands in the line, or if the cluster has no headroom.
+func (s *session) mayWait(ctx context.Context, err error) bool {
+	if !s.queue.wanted || s.resumes || s.who.Hidden {
+		return false
+	}
+	if lacksHeadroom(err) {
+		s.queue.placePause = min(max(2*s.queue.placePause, placeEvery), placeEveryMax)
+		s.queue.placeNext = time.Now().Add(s.queue.placePause)
+		_, err = s.pass(ctx, s.expect(), 2*s.queue.placePause)
+	}
+	wait, stands := errors.AsType[*waitlist.WaitError](err)
+	if !stands || wait.Answer.Outcome != waitlist.Waiting {
+		return false
+	}
+	if !s.waits() {
+		words := s.queue.words
+		s.queue.here = &waitlist.Member{Room: s.who.Room, Identity: s.who.Identity, Cap: s.knownCap(), Tell: func(w waitlist.Word) {
+			select { // the latest counts
+			case <-words:
+			default:
+			}
+			words <- w
+		}}
+		s.server.line.Add(s.queue.here, s.queue.place)
+		s.log.Info("somebody waits", "identity", s.who.Identity, "position", s.queue.place.Position, "reason", s.queue.place.Reason)
+	}
+	s.tellPlace(s.queue.place)
+	return true
+}
+
+func lacksHeadroom(err error) bool {
+	return err != nil && codeOf(err) == wire.CodeNoCapacity && !isWait(err)
+}
+
+func isWait(err error) bool {
+	_, is := errors.AsType[*waitlist.WaitError](err)
+	return is
+}
+
+func (s *session) tellPlace(p waitlist.Place) {
+	m := &wire.Waiting{Position: p.Position, Reason: string(p.Reason)}
+	if p.Reason == waitlist.Full {
+		m.EstimateMs = p.Pace.Estimate(p.Position).Milliseconds()
+	}
+	if m.Position != s.queue.told.Position || m.Reason != s.queue.told.Reason {
+		s.queue.told = *m
+		s.socket.send(m)
+	}
+}
+
+// heard is the store's word about somebody who waits.
+func (s *session) heard(ctx context.Context, w waitlist.Word) (ending, bool) {
+	switch {
+	case !s.waits():
+	case w.Code == waitlist.TurnedAway:
+		s.quit(ctx, false)
+		return s.bye(errTurnedAway)
+	case w.Code == waitlist.LetIn:
+		s.queue.passed = true
+		return s.enterAfterWaiting(ctx)
+	case w.Code == waitlist.Gone: // by a store that forgot, or that was away: the ticket finds the place
+		if _, err := s.pass(ctx, s.expect(), 0); err == nil {
+			return s.enterAfterWaiting(ctx)
+		} else if isWait(err) {
+			s.tellPlace(s.queue.place)
+		}
+	case w.Code == 1 && w.Place.Reason == waitlist.NoCapacity && !time.Now().Before(s.queue.placeNext):
+		s.tryPlacing(ctx)
+		s.tellPlace(w.Place)
+	default:
+		s.queue.place = w.Place
+		s.tellPlace(w.Place)
+	}
+	return ending{}, false
+}
+
+// tryPlacing is of the first in a line without headroom: others would only add to the load.
+func (s *session) tryPlacing(ctx context.Context) {
+	limited, cancel := context.WithTimeout(ctx, askLimit)
+	defer cancel()
+	_, err := throughDoor(s.server.hub.place(limited, s.who.Room, s.expect()))
+	switch {
+	case err == nil:
+		s.server.atDoor(limited, s.who.Room, waitlist.Order{Deed: waitlist.Open})
+	case lacksHeadroom(err):
+		s.mayWait(limited, err)
+	default:
+		s.queue.placeNext = time.Now().Add(placeEvery)
+	}
+}
+
+func (s *session) enterAfterWaiting(ctx context.Context) (ending, bool) {
+	s.quit(ctx, false)
+	if err := s.enterRoom(ctx, 1); err != nil {
+		return s.refuse(err), true
+	}
+	return ending{}, false
+}
+
+// quit takes the session off the node's list. Who leaves gives up the place; else it is kept for a while.
+func (s *session) quit(ctx context.Context, leaves bool) {
+	if !s.waits() {
+		return
+	}
+	last := s.server.line.Remove(s.queue.here)
+	s.queue.here, s.queue.told = nil, wire.Waiting{}
+	select {
+	case <-s.queue.words:
+	default:
+	}
+	if leaves && last {
+		detached := context.WithoutCancel(ctx)
+		s.work(func() {
+			s.server.atDoor(detached, s.who.Room, waitlist.Order{Deed: waitlist.Quit, Identity: s.who.Identity})
+		})
+	}
+}
+
+// keepPlace is before the person leaves, who may come back at once.
+func (s *session) keepPlace(ctx context.Context, m *wire.Leave) {
+	if m.Back && s.queue.passed {
+		s.server.atDoor(ctx, s.who.Room, waitlist.Order{Deed: waitlist.Keep, Identity: s.who.Identity})
+	}
+}
+
+// atDoor does what may be lost: places lapse by themselves.
+func (s *Server) atDoor(ctx context.Context, room ring.RoomID, o waitlist.Order) {
+	ctx, cancel := context.WithTimeout(ctx, checkInLimit)
+	defer cancel()
+	if _, err := s.parts.Doors.Door(ctx, room, o); err != nil {
+		s.log.Debug("not done at the door", "room", room, "deed", o.Deed, "error", err)
+	}
+}
+
+// checkIn is for all who wait here, in one round trip a second.
+func (s *Server) checkIn(ctx context.Context) {
+	tick := time.NewTicker(waitlist.CheckInEvery)
+	defer tick.Stop()
+	for {
+		select {
+		case <-ctx.Done():
+			return
+		case <-tick.C:
+		}
+		s.panics.Survives(s.log, "a check-in broke", func() {
+			asked := s.line.Asked(time.Now())
+			if len(asked) == 0 {
+				return
+			}
+			limited, cancel := context.WithTimeout(ctx, checkInLimit)
+			defer cancel()
+			s.line.Heard(asked, s.parts.Doors.CheckIn(limited, asked))
+		})
+	}
+}
+
+// isDead reports whether a roster's media node is known to be dead.
+func (s *Server) isDead(roster string) bool {
+	p, err := pin.Parse(roster)
+	if err != nil {
+		return false
+	}
+	switch s.parts.Views.View().Liveness(p.Node, p.Boot) {
+	case cluster.Departed, cluster.Replaced:
+		return true
+	default:
+		return false
+	}
+}

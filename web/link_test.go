@@ -2,8 +2,10 @@ package web_test
 
 import (
 	"context"
+	"encoding/base64"
 	"net/http"
 	"net/http/httptest"
+	"strings"
 	"sync/atomic"
 	"testing"
 	"time"
@@ -80,4 +82,56 @@ func TestALinkJoinsNobodyWithoutAClick(t *testing.T) {
 			}
 		})
 	}
+}
+
+// TestTheLobbyOfATokenLink: what the token decides cannot be typed over, what it forbids is not asked for, and who waits for a
+// server that is away may give up.
+func TestTheLobbyOfATokenLink(t *testing.T) {
+	var joins atomic.Int32
+	mux := http.NewServeMux()
+	mux.Handle("/", http.FileServerFS(web.Static()))
+	mux.HandleFunc("/api/v1/config", func(w http.ResponseWriter, _ *http.Request) { _, _ = w.Write([]byte(`{"dev":false,"protocol":1}`)) })
+	mux.HandleFunc("/ws", func(w http.ResponseWriter, _ *http.Request) {
+		joins.Add(1)
+		w.WriteHeader(http.StatusServiceUnavailable)
+	})
+	mux.HandleFunc("/api/v1/rooms/lair/roster", func(w http.ResponseWriter, r *http.Request) {
+		if !strings.HasPrefix(r.Header.Get("Authorization"), "Bearer x.") {
+			w.WriteHeader(http.StatusUnauthorized)
+		}
+		_, _ = w.Write([]byte(`{"state":"current","people":[{"identity":"alan","name":"Alan"},{"identity":"joan"}]}`))
+	})
+	server := httptest.NewServer(mux)
+	t.Cleanup(server.Close)
+	tab, closeTab := chromedp.NewContext(browser(t))
+	defer closeTab()
+	tab, cancel := context.WithTimeout(tab, time.Minute)
+	defer cancel()
+	claims := base64.RawURLEncoding.EncodeToString([]byte(`{"name":"Grace","video":{"room":"lair","canPublish":false}}`))
+	if err := chromedp.Do(tab, chromedp.Navigate(server.URL+"/?room=other&name=Ada#token=x."+claims+".y")); err != nil {
+		t.Fatal(err)
+	}
+	sees := func(what, script string) {
+		t.Helper()
+		if _, err := chromedp.Run(tab, chromedp.Evaluate[bool](`(async () => { while (!(`+script+`)) await new Promise((r) => setTimeout(r, 20)); return true; })()`, chromedp.EvalAwaitPromise)); err != nil {
+			t.Fatalf("%s: %v", what, err)
+		}
+	}
+	const of = `const of = (id) => document.querySelector('#' + id); `
+	find := func(condition string) string { return `(() => { ` + of + `return ` + condition + `; })()` }
+	sees("its room and name", find(`of('room').value === 'lair' && of('room').readOnly && of('name').value === 'Grace' && of('name').readOnly`))
+	sees("what it forbids", find(`of('grant-note').textContent.includes('watch and listen') && of('preview').hidden && of('retry').hidden`))
+	sees("who is there", find(`of('here').textContent.replaceAll(/[\u2068\u2069]/g, '') === 'Alan and joan are here.' && !of('here').hidden`))
+	sees("no camera to turn on", find(`document.querySelector('.mirror [data-toggle=camera]').getAttribute('aria-disabled') === 'true'`))
+	sees("a way to join", find(`!of('enter').disabled && of('cancel').hidden && (of('enter').click(), true)`))
+	sees("that it may give up", find(`of('enter').disabled && !of('cancel').hidden`))
+	for joins.Load() == 0 {
+		select {
+		case <-tab.Done():
+			t.Fatal("nobody joins")
+		case <-time.After(20 * time.Millisecond):
+		}
+	}
+	sees("the way out", find(`(of('cancel').click(), !of('enter').disabled && of('cancel').hidden && of('problem').hidden)`))
+	sees("no invitation without a place to lead to", `(await (await import('/page/tokens.js')).invitationTemplate()) === ''`)
 }

@@ -1,5 +1,7 @@
 // What an application gives a call.
 
+import { canMoveLiveConnection } from './capability.js';
+
 /**
  * Gives the transform of one sender (`track` is null) or receiver of encoded frames, such as an RTCRtpScriptTransform.
  * @callback CreateTransform
@@ -18,7 +20,8 @@
  * @property {boolean} [simulcast] send the camera in up to three sizes (true)
  * @property {boolean} [moveLive] carry the live connection to another node; by default where the browser is known to be able to
  * @property {VideoCodec} [videoCodec] what pictures are sent in, where the browser can (VP8, which every browser shows)
- * @property {CreateTransform} [createTransform] called for each sender and receiver of every connection, before anything is sent; then only Opus and VP8 are used
+ * @property {string} [scalabilityMode] such as `L3T3_KEY`: the camera is one stream in layers instead of several, where the browser can; only with VP9 and AV1
+ * @property {CreateTransform} [createTransform] called for each sender and receiver of every connection, before anything is sent; then only Opus, VP8 and VP9 are used
  * @property {import('./media.js').Faults} [faults] for tests only
  * @property {import('./socket.js').SocketMaker} [WebSocket] a stand-in, for tests only
  */
@@ -29,8 +32,16 @@
  * @property {import('./session.js').TokenSource} token an access token, or a function that fetches one (asked again when a session must be made anew)
  * @property {string} [room] must be the token's
  * @property {string} [name] shown to the others; the token's name unless given
+ * @property {boolean} [wait] in line for a place when the room is full or closed (false): `waiting` events tell the place
  * @property {MediaStream} [stream] the microphone and the camera; not stopped when the call ends
  * @property {number} [joinLimitMs] how long to try (15000), not counting time in which the cluster waits for its store
  */
 
-export {};
+/**
+ * What media is made of: the options over their defaults.
+ * @param {CallOptions} options
+ */
+export function mediaOptions({ audioSlots = 6, videoSlots = 12, simulcast = true, moveLive, videoCodec, scalabilityMode, createTransform, faults = {} }) {
+  const canMove = moveLive ?? canMoveLiveConnection(/** @type {any} */ (navigator));
+  return { canMove, audioSlots, videoSlots, simulcast, videoCodec, scalabilityMode, createTransform, faults };
+}

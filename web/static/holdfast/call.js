@@ -1,18 +1,20 @@
 // The call: what an application sees of Holdfast.
 
 import { socketUrl } from './address.js';
+import { mediaOptions } from './call-options.js';
 import { callState } from './call-state.js';
-import { canMoveLiveConnection } from './capability.js';
 import { Chat } from './chat.js';
 import { emit, on } from './emit.js';
 import { CallError } from './errors.js';
-import { isExpected } from './freeze.js';
 import { Media } from './media.js';
+import { Moderation } from './moderation.js';
+import { reportMoves } from './move-reports.js';
 import { OwnSources } from './own-sources.js';
 import { Roster } from './roster.js';
 import { Session } from './session.js';
-import { slotKey, streamOf } from './slots.js';
 import { isDue } from './stall.js';
+import { View } from './view.js';
+import { WatchList } from './watch-list.js';
 
 /** @typedef {import('./protocol.js').Source} Source */
 /** @typedef {import('./protocol.js').Want} Want */
@@ -20,18 +22,19 @@ import { isDue } from './stall.js';
 /** @typedef {import('./call-state.js').CallState} CallState */
 /** @typedef {import('./call-options.js').CallOptions} CallOptions */
 /** @typedef {import('./call-options.js').JoinOptions} JoinOptions */
-/** Of one message (docs/PROTOCOL.md). */
-const LOST_LIMIT = 64;
 
 /**
  * Events, each a CustomEvent:
  * - `state` {state}
+ * - `waiting` {position, reason, estimateMs?}: the room has no place yet; `joined` follows by itself
  * - `joined` the server's message: who I am, who is here
  * - `roster` {roster}
  * - `slot` {peer, source, kind, mid, stream, live, paused}: somebody's source appears, moves, pauses or vanishes
  * - `lacks` {lacks}: pictures that this browser cannot show, or no longer
  * - `speakers` {speakers}: loudest first
  * - `chat` {line}: a line was said, or is known to be sent or not
+ * - `reactions`, `muted-by`, `unmute-asked`, `permissions`, `door`: see Moderation
+ * - `presence` {changes}: watched users of whom something else is known now
  * - `migration` {phase: 'started' | 'attempt' | 'done', node, epoch, how?, attempt?, gapMs?, lost?}
  * - `mended` {node, epoch, how, attempt, gapMs, lost}: the connection was made again or renewed; the room stayed where it was
  * - `error` CallError: told, and the call goes on
@@ -46,6 +49,7 @@ export class Call extends EventTarget {
     (message) => this.#session?.send(message) ?? false,
     (line) => emit(this, 'chat', { line }),
   );
+  #watched = new WatchList(this, (message) => this.#session?.send(message) ?? false);
   /** @type {Session | null} */
   #session = null;
   /** @type {Media | null} */
@@ -56,13 +60,12 @@ export class Call extends EventTarget {
     say: (message) => this.#session?.send(message),
     send: (source, track) => this.#media?.setTrack(source, track),
   });
-  /** @type {Want[]} */
-  #wants = [];
-  /**
-   * By slotKey.
-   * @type {Set<string>}
-   */
-  #unreadable = new Set();
+  moderation = new Moderation(this, {
+    send: (message) => this.#session?.send(message),
+    mute: (source) => this.#own.setMuted(source, true),
+    me: () => this.#me,
+  });
+  #view = new View();
   #name = '';
   #wentUp = false;
 
@@ -104,6 +107,11 @@ export class Call extends EventTarget {
     return this.#chat.lines;
   }
 
+  /** What is known of everybody watched; `unknown` until an answer came, and after 15 s without a connection. */
+  get watched() {
+    return this.#watched.users;
+  }
+
   get slots() {
     return this.#media?.slots ?? [];
   }
@@ -123,16 +131,16 @@ export class Call extends EventTarget {
   }
 
   /**
-   * Resolves when the person is in the room; media follows (`state` becomes `live`). Rejects with a CallError.
+   * Resolves when the person is in the room, perhaps after waiting in line; media follows (`state` becomes `live`). Rejects with a CallError.
    * @param {JoinOptions} options
    * @returns {Promise<import('./protocol.js').Joined>}
    */
-  async join({ url, token, room, name, stream, joinLimitMs }) {
+  async join({ url, token, room, name, wait, stream, joinLimitMs }) {
     if (this.#state !== 'idle') throw new CallError('bad_state');
     if (typeof RTCPeerConnection === 'undefined') throw new CallError('no_webrtc');
     const address = socketUrl(url);
     this.#own.take(stream);
-    this.#open({ url: address, token, room, name, joinLimitMs, WebSocket: this.#options.WebSocket });
+    this.#open({ url: address, token, room, name, wait, joinLimitMs, WebSocket: this.#options.WebSocket });
     this.#setState('joining');
     return new Promise((resolve, reject) => {
       this.addEventListener('joined', (event) => resolve(/** @type {CustomEvent} */ (event).detail), { once: true });
@@ -141,9 +149,13 @@ export class Call extends EventTarget {
     });
   }
 
-  /** The streams that were given stay the application's. */
-  leave() {
-    this.#session?.leave();
+  /**
+   * The streams that were given stay the application's. `back`: the page goes and may come again at once, so that a place in a full room, or in
+   * its line, is kept for 10 s.
+   * @param {{back?: boolean}} [options]
+   */
+  leave(options) {
+    this.#session?.leave(options?.back ?? false);
     this.#finish({ code: 'left', message: 'You left the call.' });
   }
 
@@ -209,13 +221,19 @@ export class Call extends EventTarget {
   }
 
   /**
+   * Replaces the identities, at most 500, of whom `presence` events tell whether they are online. The token needs `canWatch`: else an `error`.
+   * @param {Iterable<string>} users
+   */
+  watch(users) {
+    this.#watched.set(users);
+  }
+
+  /**
    * What is shown, most important first, in device pixels. The media node fills slots and chooses layers by it.
    * @param {Want[]} wants
    */
   setView(wants) {
-    if (JSON.stringify(wants) === JSON.stringify(this.#wants)) return;
-    this.#wants = wants;
-    this.#session?.send({ type: 'view', wants });
+    if (this.#view.set(wants)) this.#session?.send({ type: 'view', wants });
   }
 
   /**
@@ -225,8 +243,7 @@ export class Call extends EventTarget {
    * @param {boolean} unreadable
    */
   setUnreadable(peer, source, unreadable) {
-    if (unreadable) this.#unreadable.add(slotKey(peer, source));
-    else this.#unreadable.delete(slotKey(peer, source));
+    this.#view.setUnreadable(peer, source, unreadable);
   }
 
   /** pcId (grows with every new RTCPeerConnection), epoch, node, offersSent, migrations, slots, perSlot (by mid), outbound. */
@@ -237,40 +254,33 @@ export class Call extends EventTarget {
   /** @param {import('./session.js').SessionOptions} options */
   #open(options) {
     const session = new Session(options, () => this.#roster.cursor);
-    const { audioSlots = 6, videoSlots = 12, simulcast = true, moveLive, videoCodec, createTransform, faults = {} } = this.#options;
     const media = new Media({
+      ...mediaOptions(this.#options),
       send: (message) => session.send(message),
       isOpen: () => session.isOpen,
       socketOpen: (signal) => session.opened(signal),
-      canMove: moveLive ?? canMoveLiveConnection(/** @type {any} */ (navigator)),
-      audioSlots,
-      videoSlots,
-      simulcast,
-      videoCodec,
-      createTransform,
-      faults,
-      isExpected: (stream) => !this.#unreadable.has(slotKey(stream.peer, stream.source)) && isExpected(stream, { roster: this.roster, wants: this.#wants, hidden: globalThis.document?.visibilityState === 'hidden' }),
+      isExpected: (stream) => this.#view.expects(stream, this.roster),
       people: () => this.roster.length,
     });
     this.#session = session;
     this.#media = media;
+    this.moderation.follow(session); // First: what is repeated to a new node is said as it is then.
     on(session, 'joined', (message) => this.#onJoined(message));
     on(session, 'resumed', (message) => this.#onResumed(message));
     on(session, 'message', (message) => this.#onMessage(message));
+    on(session, 'waiting', ({ position, reason, estimateMs }) => emit(this, 'waiting', { position, reason, estimateMs }));
     on(session, 'lost', () => this.#refreshState());
     on(session, 'error', (error) => emit(this, 'error', error));
     on(session, 'ended', (error) => this.#finish({ code: error.code, message: error.message, retryable: error.retryable }));
-    on(media, 'slot', (change) => emit(this, 'slot', change));
-    on(media, 'lacks', (lacks) => emit(this, 'lacks', lacks));
+    this.#watched.follow(session);
+    for (const type of ['slot', 'lacks', 'mended']) on(media, type, (detail) => emit(this, type, detail));
     on(media, 'alarm', (error) => emit(this, 'error', error));
-    on(media, 'moving', (detail) => this.#onMoving(detail));
-    on(media, 'attempt', (detail) => this.#onAttempt(detail));
+    reportMoves(media, { application: (migration) => emit(this, 'migration', migration), server: (message) => session.sendOrKeep(message) });
+    on(media, 'moving', () => this.#refreshState());
     on(media, 'up', () => this.#onUp());
-    on(media, 'migrated', (migration) => this.#onMigrated(migration));
     on(media, 'stalled', ({ epoch, silentMs }) => {
       if (isDue(media.slots, this.roster)) session.send({ type: 'stalled', epoch, silentMs });
     });
-    on(media, 'mended', (mend) => emit(this, 'mended', mend));
   }
 
   /** @param {import('./protocol.js').Joined} message */
@@ -278,9 +288,9 @@ export class Call extends EventTarget {
     this.#me = message;
     this.#wentUp = false;
     this.#replaceRoster(message);
-    if (this.#own.sources.some((source) => !this.mayPublish(source))) emit(this, 'error', new CallError('not_published'));
     this.#own.begin((source) => this.mayPublish(source));
     emit(this, 'joined', message);
+    if (this.#own.sources.some((source) => !this.mayPublish(source))) emit(this, 'error', new CallError('not_published'));
     this.#media?.start(message);
     this.#refreshState();
   }
@@ -342,7 +352,7 @@ export class Call extends EventTarget {
   /** @param {string} peer */
   #forget(peer) {
     this.#media?.forget(peer);
-    for (const key of this.#unreadable) if (streamOf(key).peer === peer) this.#unreadable.delete(key);
+    this.#view.forget(peer);
   }
 
   /** @param {import('./protocol.js').RosterEntry} entry */
@@ -351,33 +361,15 @@ export class Call extends EventTarget {
     if (videoMuted) this.#media?.silenced(peer, 'camera');
   }
 
-  /** @param {{reason: import('./journey.js').Reason, node: string, epoch: number}} detail */
-  #onMoving({ reason, node, epoch }) {
-    if (reason === 'moved') emit(this, 'migration', { phase: 'started', node, epoch });
-    this.#refreshState();
-  }
-
-  /** @param {{reason: import('./journey.js').Reason, step: import('./restart-policy.js').Step}} detail */
-  #onAttempt({ reason, step: { how, attempt } }) {
-    if (reason === 'moved') emit(this, 'migration', { phase: 'attempt', node: this.node, epoch: this.epoch, how, attempt });
-  }
-
   #onUp() {
     this.#wentUp = true;
     this.#sayAgain();
     this.#refreshState();
   }
 
-  /** @param {import('./journey.js').Journey} migration */
-  #onMigrated(migration) {
-    const { epoch, attempt, how, gapMs, lost } = migration;
-    this.#session?.sendOrKeep({ type: 'migrated', epoch, attempt, how, gapMs, ...(lost.length > 0 && { lost: lost.slice(0, LOST_LIMIT) }) });
-    emit(this, 'migration', { phase: 'done', ...migration });
-  }
-
   /** A new node must know this. */
   #sayAgain() {
-    if (this.#wants.length > 0) this.#session?.send({ type: 'view', wants: this.#wants });
+    if (this.#view.wants.length > 0) this.#session?.send({ type: 'view', wants: this.#view.wants });
     if (this.#name !== '') this.#session?.send({ type: 'rename', name: this.#name });
     this.#own.sayAgain();
   }
@@ -392,6 +384,7 @@ export class Call extends EventTarget {
     if (this.#state === 'left' || this.#state === 'idle') return;
     this.#media?.close();
     this.#chat.close();
+    this.#watched.close();
     this.#setState('left');
     emit(this, 'left', reason);
   }

@@ -11,6 +11,9 @@ const sentences = {
   not_published: 'This connection may not send that: its token does not allow it. Ask the application for another one.',
   not_renamed: 'This connection may not change its name: its token does not allow it. Ask the application for another one.',
   not_said: 'This connection may not write to the chat: its token does not allow it. Ask the application for another one.',
+  not_moderator: 'This connection does not run the room. Ask who does.',
+  not_watched: 'This connection may not see who is online: its token does not allow it. Ask the application for another one.',
+  too_many_watched: 'At most 500 people can be watched at once.',
   no_token: 'No access token could be fetched. Try again.',
 };
 

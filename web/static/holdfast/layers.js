@@ -1,4 +1,4 @@
-// Which simulcast layers a camera is sent in. Pure. Browsers send fewer layers of a small picture and keep the
+// Which layers a camera is sent in. Pure. Browsers send fewer layers of a small picture and keep the
 // smallest, so the scales follow the size.
 
 /** @typedef {{rid: string, scaleResolutionDownBy: number, maxBitrate: number, active: boolean}} Layer */
@@ -22,6 +22,14 @@ export function layersFor(width, height) {
     return [layer('q', 2, 200_000), layer('h', 1, 700_000), layer('f', 1, 700_000, false)];
   }
   return [layer('q', 1, 350_000), layer('h', 1, 350_000, false), layer('f', 1, 350_000, false)];
+}
+
+/**
+ * One stream with the layers of a scalability mode.
+ * @param {string} scalabilityMode
+ */
+export function scalableLayers(scalabilityMode) {
+  return [{ scalabilityMode, maxBitrate: 2_000_000 }];
 }
 
 /**

@@ -6,11 +6,13 @@ import { CallError } from './errors.js';
 import { GapWatch } from './gap-watch.js';
 import { isMeasured, isRepair } from './journey.js';
 import { judge } from './liveness.js';
+import { Migrations } from './migrations.js';
 import { Monitor } from './monitor.js';
 import { Move } from './move.js';
 import { Offers } from './offers.js';
 import { ReofferPolicy } from './reoffer-policy.js';
 import { RestartPolicy } from './restart-policy.js';
+import { SentTracks } from './sent-tracks.js';
 import { SlotTable } from './slots.js';
 import { SsrcTable } from './ssrc-table.js';
 import { Transport } from './transport.js';
@@ -23,7 +25,7 @@ import { Aborted, wait } from './wait.js';
  * Corrupts the next n answers to restarts, for tests of the fallback.
  * @typedef {{rejectAnswers?: number}} Faults
  */
-/** @typedef {{send: (message: import('./protocol.js').ClientMessage) => boolean, isOpen: () => boolean, socketOpen: (signal: AbortSignal) => Promise<void>, canMove: boolean, audioSlots: number, videoSlots: number, simulcast: boolean, videoCodec?: import('./call-options.js').VideoCodec, createTransform?: import('./call-options.js').CreateTransform, faults: Faults, isExpected: (stream: import('./protocol.js').Stream) => boolean, people: () => number}} MediaOptions */
+/** @typedef {{send: (message: import('./protocol.js').ClientMessage) => boolean, isOpen: () => boolean, socketOpen: (signal: AbortSignal) => Promise<void>, canMove: boolean, audioSlots: number, videoSlots: number, simulcast: boolean, videoCodec?: import('./call-options.js').VideoCodec, scalabilityMode?: string, createTransform?: import('./call-options.js').CreateTransform, faults: Faults, isExpected: (stream: import('./protocol.js').Stream) => boolean, people: () => number}} MediaOptions */
 /** @typedef {import('./journey.js').Reason} Reason */
 /** @typedef {import('./journey.js').Journey} Journey */
 
@@ -31,11 +33,9 @@ import { Aborted, wait } from './wait.js';
 const SILENT_MS = 800;
 /** Every browser decodes it (RFC 7742). */
 const COMMON_CODEC = 'VP8';
-/** For `stats`. */
-const REMEMBERED = 100;
 
 /**
- * Events: `slot` (SlotChange), `moving` ({reason, node, epoch}), `attempt` ({reason, step}), `up` ({reason}),
+ * Events: `slot` (SlotChange), `moving` ({reason, node, epoch}), `attempt` ({reason, node, epoch, step}), `up` ({reason}),
  * `migrated` and `mended` (Journey: to another node, on the same one), `stalled` ({epoch, silentMs}), `alarm`
  * (CallError).
  */
@@ -52,16 +52,12 @@ export class Media extends EventTarget {
   #transport = null;
   /** @type {Move | null} */
   #move = null;
-  /** @type {Map<Source, MediaStreamTrack | null>} */
-  #tracks = new Map();
+  #tracks = new SentTracks();
   /** @type {RTCIceServer[]} */
   #iceServers = [];
   /** @type {Reason | ''} */
   #reason = '';
-  /** Another journey began before a move's gap was known. */
-  #moveOwed = false;
-  /** @type {Journey[]} */
-  #migrations = [];
+  #migrations = new Migrations();
   #made = 0;
   #node = '';
   #epoch = 0;
@@ -172,8 +168,7 @@ export class Media extends EventTarget {
    * @param {import('./protocol.js').Reoffer} order
    */
   reoffer({ mids, reason, epoch }) {
-    const tracks = mids.map((mid) => this.#tracks.get(this.#transport?.sources.get(mid) ?? 'microphone'));
-    const mute = reason === 'silent' && tracks.length > 0 && tracks.every((track) => !track || track.muted || track.readyState === 'ended');
+    const mute = reason === 'silent' && this.#tracks.giveNothing(mids.map((mid) => this.#transport?.sources.get(mid) ?? 'microphone'));
     if (mute || this.#move || epoch < this.#epoch) return; // A journey's offer is on its way.
     if (reason !== 'codec') this.#renew('asked', this.#reoffers.next(performance.now()));
     else if (this.#videoCodec && this.#videoCodec !== COMMON_CODEC) this.#sendCommonCodec(this.#videoCodec);
@@ -242,7 +237,7 @@ export class Media extends EventTarget {
       epoch: this.#epoch,
       node: this.#node,
       offersSent: this.#offers.count,
-      migrations: this.#migrations.map((migration) => ({ ...migration })),
+      migrations: this.#migrations.list,
       slots: this.slots,
       perSlot: Object.fromEntries(this.#slots.slots.map((slot) => [slot.mid, { ...slot, ...stats?.inbound.get(slot.mid) }])),
       rttMs: stats?.transport.rttMs ?? 0,
@@ -258,7 +253,7 @@ export class Media extends EventTarget {
     this.#node = node;
     this.#epoch = epoch;
     this.#reason = reason;
-    this.#moveOwed ||= reason === 'moved';
+    this.#migrations.begin(reason);
     const frozen = new Set(this.#monitor.frozen);
     if (!isRepair(reason)) this.#monitor.reset();
     const before = this.#transport;
@@ -266,7 +261,7 @@ export class Media extends EventTarget {
     const policy = new RestartPolicy({ canMove: canMove && current !== null, attempts, attemptMs });
     const move = new Move(policy, current, this.#surroundings(reason));
     this.#move = move;
-    if (current) this.#restore(current);
+    if (current) this.#tracks.restore(current);
     emit(this, 'moving', { reason, node, epoch });
     try {
       const moving = move.run();
@@ -297,7 +292,7 @@ export class Media extends EventTarget {
       },
       mediaExpected: () => (reason === 'moved' || reason === 'lost') && this.#gap.expects,
       began: (step) => {
-        emit(this, 'attempt', { reason, step });
+        emit(this, 'attempt', { reason, node: this.#node, epoch: this.#epoch, step });
         if (step.alarm) emit(this, 'alarm', new CallError('media_unreachable', { retryable: true }));
       },
       secured: (transport) => {
@@ -305,7 +300,7 @@ export class Media extends EventTarget {
         this.#adopt(transport);
       },
       discarded: () => {
-        if (this.#transport && !this.#transport.broken) this.#carry(this.#transport);
+        if (this.#transport && !this.#transport.broken) this.#tracks.carry(this.#transport);
       },
       read: ({ sdp }, { how }) => {
         if (how !== 'restart' || this.#rejectAnswers === 0) return sdp;
@@ -317,30 +312,14 @@ export class Media extends EventTarget {
 
   /** The old connection falls silent, or both would be encoded for. */
   #make() {
-    const { audioSlots, videoSlots, simulcast, createTransform } = this.#options;
+    const { audioSlots, videoSlots, simulcast, scalabilityMode, createTransform } = this.#options;
     const videoCodec = this.#videoCodec;
     this.#made++;
-    const transport = new Transport({ id: this.#made, iceServers: this.#iceServers, audioSlots, videoSlots, simulcast, videoCodec, createTransform });
+    const transport = new Transport({ id: this.#made, iceServers: this.#iceServers, audioSlots, videoSlots, simulcast, videoCodec, scalabilityMode, createTransform });
     transport.addEventListener('trouble', () => this.#onTrouble(transport));
-    for (const source of this.#tracks.keys()) this.#transport?.setTrack(source, null);
-    this.#carry(transport);
+    this.#tracks.silence(this.#transport);
+    this.#tracks.carry(transport);
     return transport;
-  }
-
-  /** @param {Transport} transport */
-  #carry(transport) {
-    for (const [source, track] of this.#tracks) transport.setTrack(source, track);
-  }
-
-  /**
-   * Sends again what a called-off attempt took. The rest is not touched: a browser makes no offer before it has done
-   * what was asked of its senders.
-   * @param {Transport} transport
-   */
-  #restore(transport) {
-    for (const [source, track] of this.#tracks) {
-      if (!transport.sends(source, track)) transport.setTrack(source, track);
-    }
   }
 
   /** @param {Transport} transport */
@@ -349,7 +328,7 @@ export class Media extends EventTarget {
     const before = this.#transport;
     this.#transport = transport;
     this.#ssrcs.clear();
-    this.#carry(transport); // What the page changed meanwhile.
+    this.#tracks.carry(transport); // What the page changed meanwhile.
     this.#slots.bind(transport.lanes);
     before?.close();
     this.#monitor.learnSoon(transport, this.#closing.signal);
@@ -394,13 +373,6 @@ export class Media extends EventTarget {
     const measured = await this.#gap.measured();
     if (measured === null) return;
     const journey = { node, epoch, how, attempt, ...measured };
-    if (!this.#moveOwed) {
-      emit(this, 'mended', journey);
-      return;
-    }
-    this.#moveOwed = false;
-    this.#migrations.push(journey);
-    if (this.#migrations.length > REMEMBERED) this.#migrations.shift();
-    emit(this, 'migrated', journey);
+    emit(this, this.#migrations.end(journey), journey);
   }
 }

@@ -7,7 +7,7 @@ export const VERSION = 1;
 /** @typedef {'microphone' | 'camera' | 'screen'} Source */
 /** @typedef {'audio' | 'video'} Kind */
 
-/** @typedef {{peer: string, identity: string, name: string, audioMuted: boolean, videoMuted: boolean, screenShared?: boolean}} RosterEntry */
+/** @typedef {{peer: string, identity: string, name: string, audioMuted: boolean, videoMuted: boolean, screenShared?: boolean, handRaised?: number, moderator?: boolean}} RosterEntry */
 /**
  * An empty peer is an empty slot. Nothing is sent of a paused one, because the path does not carry it now.
  * @typedef {{mid: string, kind: Kind, peer: string, source: Source | '', paused?: boolean}} Slot
@@ -21,13 +21,13 @@ export const VERSION = 1;
  * @typedef {{peer: string, source: Source, width: number, height: number}} Want
  */
 /** @typedef {{peer: string, level: number}} Speaker */
-/** @typedef {{publish: boolean, subscribe: boolean, chat: boolean, rename: boolean, watch?: boolean, sources?: Source[]}} Permissions */
+/** @typedef {{publish: boolean, subscribe: boolean, chat: boolean, rename: boolean, watch?: boolean, moderate?: boolean, sources?: Source[]}} Permissions */
 
 /** @typedef {{peer: string, source: Source}} Stream */
 
 // Client to server.
 
-/** @typedef {{type: 'join', token: string, room?: string, name?: string}} Join */
+/** @typedef {{type: 'join', token: string, room?: string, name?: string, wait?: boolean}} Join */
 /** @typedef {{type: 'resume', resume: string, attempt: number, epoch?: number, seq?: number}} Resume */
 /** @typedef {{type: 'offer', id: string, sdp: string, fresh: boolean, senders: Sender[], slots?: Slot[]}} Offer */
 /** @typedef {{type: 'view', wants: Want[]}} View */
@@ -40,20 +40,26 @@ export const VERSION = 1;
 /** @typedef {{type: 'stalled', epoch: number, silentMs: number}} Stalled */
 /** @typedef {{type: 'chat', text: string, id?: string}} Say */
 /** @typedef {{type: 'rename', name: string}} Rename */
+/** @typedef {'mute' | 'ask-unmute' | 'lower-hand' | 'remove' | 'grant' | 'give-up'} Act */
+/** @typedef {{type: 'moderate', act: Act, peer?: string, source?: Source}} Moderate */
+/** @typedef {{type: 'hand', raised: boolean}} Hand */
+/** @typedef {{type: 'reaction', emoji: string}} React */
 /** @typedef {{type: 'connect', token: string}} Connect */
 /** @typedef {{type: 'watch', users: string[]}} Watch */
 /** @typedef {{type: 'ping', t: number}} Ping */
-/** @typedef {{type: 'leave'}} Leave */
+/** @typedef {{type: 'door', cap?: number, closed?: boolean}} SetDoor */
+/** @typedef {{type: 'let-in' | 'turn-away', identity: string}} AtDoor */
+/** @typedef {{type: 'leave', back?: boolean}} Leave */
 /**
  * On the same RTCPeerConnection or on a new one.
  * @typedef {'restart' | 'new-connection'} How
  */
-/** @typedef {Join | Resume | Offer | View | Mute | Migrated | Refresh | Stalled | Say | Rename | Connect | Watch | Ping | Leave} ClientMessage */
+/** @typedef {Join | Resume | Offer | View | Mute | Migrated | Refresh | Stalled | Say | Rename | Moderate | Hand | React | Connect | Watch | Ping | SetDoor | AtDoor | Leave} ClientMessage */
 
 // Server to client.
 
 /** @typedef {{type: 'joined', protocol: number, room: string, peer: string, identity: string, name: string, resume: string, node: string, epoch: number, seq: number, roster: RosterEntry[], iceServers: RTCIceServer[], permissions: Permissions}} Joined */
-/** @typedef {{type: 'resumed', node: string, epoch: number, seq: number, roster: RosterEntry[], slots: Slot[], resume: string, mediaAlive: boolean}} Resumed */
+/** @typedef {{type: 'resumed', node: string, epoch: number, seq: number, roster: RosterEntry[], slots: Slot[], resume: string, mediaAlive: boolean, silenced?: Source[]}} Resumed */
 /** @typedef {{type: 'answer', id: string, sdp: string, node: string, epoch: number}} Answer */
 /** @typedef {{type: 'offer-rejected', id: string, code?: string, message: string, epoch: number}} OfferRejected */
 /** @typedef {{peer: string, source: Source, codec: string}} Lack */
@@ -63,15 +69,25 @@ export const VERSION = 1;
 /** @typedef {{type: 'roster', roster: RosterEntry[], epoch: number, seq: number}} Roster */
 /** @typedef {{type: 'speakers', speakers: Speaker[], epoch: number}} Speakers */
 /** @typedef {{type: 'chat', peer: string, name: string, text: string, id?: string, at: number, seq: number, epoch: number}} Said */
+/** @typedef {{type: 'permissions', permissions: Permissions, resume: string}} PermissionsChanged */
+/** @typedef {{type: 'muted-by', source: Source, by?: string, epoch: number}} MutedBy */
+/** @typedef {{type: 'unmute-asked', source: Source, by?: string, epoch: number}} UnmuteAsked */
+/** @typedef {{peer: string, emoji: string}} Reaction */
+/** @typedef {{type: 'reactions', reactions: Reaction[], epoch: number}} Reactions */
 /** @typedef {{type: 'restart', node: string, epoch: number, reason: string, attempts: number, attemptMs: number}} Restart */
 /** @typedef {{type: 'reoffer', mids: string[], reason: string, epoch: number}} Reoffer */
 /** @typedef {{type: 'error', code: string, message: string, retryable: boolean, retryAfterMs?: number}} ServerError */
 /** @typedef {{type: 'connected', protocol: number, identity: string, watch: boolean}} Connected */
 /** @typedef {{user: string, state: 'online' | 'offline' | 'unknown', since?: number, lastSeen?: number}} UserPresence */
 /** @typedef {{type: 'presence', users: UserPresence[]}} Presence */
+/** @typedef {{type: 'waiting', position: number, estimateMs?: number, reason: 'full' | 'closed' | 'no_capacity'}} Waiting */
+/**
+ * Of a room, for who runs it. `inside`: people with a place; `line`: the first of those who wait.
+ * @typedef {{type: 'door', cap?: number, closed: boolean, inside: number, length: number, line: {identity: string, since?: number}[]}} Door
+ */
 /** @typedef {{type: 'pong', t: number}} Pong */
 /** @typedef {{type: 'bye', code: string, message: string}} Bye */
-/** @typedef {Joined | Resumed | Answer | OfferRejected | Slots | PeerChanged | PeerLeft | Roster | Speakers | Said | Restart | Reoffer | ServerError | Connected | Presence | Pong | Bye} ServerMessage */
+/** @typedef {Joined | Resumed | Answer | OfferRejected | Slots | PeerChanged | PeerLeft | Roster | Speakers | Said | PermissionsChanged | MutedBy | UnmuteAsked | Reactions | Restart | Reoffer | ServerError | Connected | Presence | Waiting | Door | Pong | Bye} ServerMessage */
 
 // The fields without which a message means nothing. A Go server may leave empty lists out; see `listFields`.
 /** @type {Record<string, Record<string, 'string' | 'number' | 'boolean' | 'object'>>} */
@@ -87,11 +103,17 @@ const required = {
   'roster': { epoch: 'number', seq: 'number' },
   'speakers': { epoch: 'number' },
   'chat': { peer: 'string', name: 'string', text: 'string', at: 'number', epoch: 'number' },
+  'permissions': { permissions: 'object', resume: 'string' },
+  'muted-by': { source: 'string', epoch: 'number' },
+  'unmute-asked': { source: 'string', epoch: 'number' },
+  'reactions': { epoch: 'number' },
   'restart': { node: 'string', epoch: 'number' },
   'reoffer': { reason: 'string', epoch: 'number' },
   'error': { code: 'string', message: 'string' },
   'connected': { identity: 'string', watch: 'boolean' },
   'presence': {},
+  'waiting': { position: 'number', reason: 'string' },
+  'door': { closed: 'boolean', inside: 'number', length: 'number' },
   'pong': { t: 'number' },
   'bye': { code: 'string', message: 'string' },
 };
@@ -103,8 +125,10 @@ const listFields = {
   'slots': ['slots', 'lacks'],
   'roster': ['roster'],
   'speakers': ['speakers'],
+  'reactions': ['reactions'],
   'reoffer': ['mids'],
   'presence': ['users'],
+  'door': ['line'],
 };
 
 /**

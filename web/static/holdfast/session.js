@@ -7,7 +7,7 @@ import { Socket } from './socket.js';
 /** @typedef {import('./protocol.js').ClientMessage} ClientMessage */
 /** @typedef {import('./protocol.js').ServerMessage} ServerMessage */
 /** @typedef {string | (() => string | Promise<string>)} TokenSource */
-/** @typedef {{url: string, token: TokenSource, room?: string, name?: string, joinLimitMs?: number, WebSocket?: import('./socket.js').SocketMaker}} SessionOptions */
+/** @typedef {{url: string, token: TokenSource, room?: string, name?: string, wait?: boolean, joinLimitMs?: number, WebSocket?: import('./socket.js').SocketMaker}} SessionOptions */
 
 /** Of a first join, not counting time in which the store is away. */
 const JOIN_LIMIT_MS = 15000;
@@ -15,7 +15,7 @@ const JOIN_LIMIT_MS = 15000;
 const KEPT_LIMIT = 16;
 
 /**
- * Events: `joined`, `resumed`, `message` (any other, of a present epoch), `lost`, `error` (CallError: the session
+ * Events: `joined`, `resumed`, `waiting` (a place in line), `message` (any other, of a present epoch), `lost`, `error` (CallError: the session
  * goes on), `ended` (CallError).
  */
 export class Session extends EventTarget {
@@ -26,7 +26,10 @@ export class Session extends EventTarget {
   #attempt = 0;
   #resume = '';
   #epoch = 0;
+  #token = '';
   #rejoining = false;
+  /** In line for a place in the room: the token that found it. */
+  #inLineBy = '';
   /** @type {() => {epoch: number, seq: number}} */
   #cursor;
   /** @type {ClientMessage[]} */
@@ -103,8 +106,10 @@ export class Session extends EventTarget {
     if (this.#kept.length > KEPT_LIMIT) this.#kept.shift();
   }
 
-  leave() {
-    this.send({ type: 'leave' });
+  /** @param {boolean} back whether the page may come again at once: then a place in a full room is kept for a moment */
+  leave(back) {
+    if (this.#inLineBy === '') this.send({ type: 'leave', ...(back ? { back } : {}) });
+    else if (!back) this.#socket.send({ type: 'leave' });
     this.#close();
   }
 
@@ -115,10 +120,10 @@ export class Session extends EventTarget {
       this.#socket.send({ type: 'resume', resume: this.#resume, attempt: this.#attempt, epoch, seq });
       return;
     }
-    const { token, room, name } = this.#options;
-    let text;
+    const { token, room, name, wait } = this.#options;
+    let text = this.#inLineBy; // Another identity would be another place.
     try {
-      text = typeof token === 'function' ? await token() : token;
+      text ||= typeof token === 'function' ? await token() : token;
     } catch (cause) {
       this.#lastError = new CallError('no_token', { cause, retryable: true });
       this.#socket.again();
@@ -126,10 +131,12 @@ export class Session extends EventTarget {
     }
     if (this.#state === 'ended') return;
     this.#attempt = 1;
-    this.#socket.send({ type: 'join', token: text, ...(room ? { room } : {}), ...(name ? { name } : {}) });
+    this.#token = text;
+    this.#socket.send({ type: 'join', token: text, ...(room ? { room } : {}), ...(name ? { name } : {}), ...(wait ? { wait } : {}) });
   }
 
   #onLost() {
+    if (this.#inLineBy !== '') this.#limitJoin();
     if (this.#state !== 'open') return;
     this.#state = 'lost';
     emit(this, 'lost');
@@ -154,12 +161,22 @@ export class Session extends EventTarget {
         emit(this, 'resumed', message);
         this.#flush();
         break;
+      case 'waiting':
+        clearTimeout(this.#joinTimer);
+        this.#inLineBy = this.#token;
+        this.#socket.settle();
+        emit(this, 'waiting', message);
+        break;
       case 'error':
         this.#onError(message);
         break;
       case 'bye':
         if (message.code === 'resume_expired') this.#rejoin();
         else this.#end(CallError.of(message));
+        break;
+      case 'permissions':
+        this.#resume = message.resume;
+        emit(this, 'message', message);
         break;
       default:
         emit(this, 'message', message);
@@ -169,6 +186,7 @@ export class Session extends EventTarget {
   /** @param {string} resume */
   #settled(resume) {
     clearTimeout(this.#joinTimer);
+    this.#inLineBy = '';
     this.#resume = resume;
     this.#state = 'open';
     this.#lastError = null;
@@ -191,7 +209,10 @@ export class Session extends EventTarget {
     // It is the answer to a join or a resume.
     this.#lastError = error;
     if (message.code === 'resume_expired') this.#rejoin();
-    else if (message.retryable) {
+    else if (message.code === 'token_expired' && this.#inLineBy !== '' && typeof this.#options.token === 'function') {
+      this.#inLineBy = '';
+      this.#socket.again();
+    } else if (message.retryable) {
       // The store is away: whoever waits gets in when it is back, however long that takes.
       if (message.code === 'store_unavailable' && this.#state === 'joining') this.#limitJoin();
       emit(this, 'error', error);

@@ -2,7 +2,7 @@
 // slots, video slots. One transport, no trickled candidates (the node learns ours from the first check), no data
 // channels.
 
-import { layersFor } from './layers.js';
+import { layersFor, scalableLayers } from './layers.js';
 import { fingerprint, sessionId, turnedByBrowser, withSoundRepair } from './sdp.js';
 import { readStats } from './stats.js';
 
@@ -10,7 +10,7 @@ import { readStats } from './stats.js';
 /** @typedef {import('./slots.js').Lane} Lane */
 /** @typedef {import('./call-options.js').CreateTransform} CreateTransform */
 /** @typedef {import('./call-options.js').VideoCodec} VideoCodec */
-/** @typedef {{id: number, iceServers: RTCIceServer[], audioSlots: number, videoSlots: number, simulcast: boolean, videoCodec?: VideoCodec, createTransform?: CreateTransform}} TransportOptions */
+/** @typedef {{id: number, iceServers: RTCIceServer[], audioSlots: number, videoSlots: number, simulcast: boolean, videoCodec?: VideoCodec, scalabilityMode?: string, createTransform?: CreateTransform}} TransportOptions */
 
 /**
  * It may be sent before it is `set`. `prepared`: it was made in advance.
@@ -35,8 +35,10 @@ const codecs = {
  */
 const variants = { 'video/H264': /packetization-mode=1/, 'video/VP9': /^(?!.*profile-id=[^0])/, 'video/AV1': /^(?!.*profile=[^0])/ };
 
+const scalableCodecs = ['video/VP9', 'video/AV1'];
+
 /** Those whose packetizers and depacketizers take a frame for so many bytes, which a transform may have changed. */
-const opaque = ['audio/opus', 'video/VP8', 'video/rtx'];
+const opaque = ['audio/opus', 'video/VP8', 'video/VP9', 'video/rtx'];
 
 /** Event: `trouble` (ICE failed, or stayed disconnected). */
 export class Transport extends EventTarget {
@@ -71,14 +73,14 @@ export class Transport extends EventTarget {
   #era = 0;
 
   /** @param {TransportOptions} options */
-  constructor({ id, iceServers, audioSlots, videoSlots, simulcast, videoCodec = 'VP8', createTransform }) {
+  constructor({ id, iceServers, audioSlots, videoSlots, simulcast, videoCodec = 'VP8', scalabilityMode = '', createTransform }) {
     super();
     this.#id = id;
     this.#videoCodec = `video/${videoCodec}`;
     this.#createTransform = createTransform;
     this.#pc = new RTCPeerConnection({ iceServers, bundlePolicy: 'max-bundle' });
     this.#addSender('microphone', 'audio', [{ maxBitrate: 48_000 }]);
-    this.#addSender('camera', 'video', simulcast ? layersFor(0, 0) : [{ maxBitrate: 1_500_000 }]);
+    if (!this.#addScalable(scalabilityMode)) this.#addSender('camera', 'video', simulcast ? layersFor(0, 0) : [{ maxBitrate: 1_500_000 }]);
     this.#addSender('screen', 'video', [{ maxBitrate: 2_500_000 }]);
     for (let slot = 0; slot < audioSlots; slot++) this.#addReceiver('audio');
     for (let slot = 0; slot < videoSlots; slot++) this.#addReceiver('video');
@@ -257,11 +259,29 @@ export class Transport extends EventTarget {
    */
   #addSender(source, kind, sendEncodings) {
     // Chromium takes simulcast of these for layers of one stream otherwise.
-    const apart = ['video/VP9', 'video/AV1'].includes(this.#videoCodec) && sendEncodings.length > 1 ? { scalabilityMode: 'L1T1' } : {};
+    const apart = scalableCodecs.includes(this.#videoCodec) && sendEncodings.length > 1 ? { scalabilityMode: 'L1T3' } : {};
     const transceiver = this.#pc.addTransceiver(kind, { direction: 'sendonly', sendEncodings: sendEncodings.map((encoding) => ({ ...encoding, ...apart })) });
     this.#prefer(transceiver, kind);
     transformWith(transceiver.sender, this.#createTransform?.('send', kind, null));
     this.#senders.set(source, transceiver);
+  }
+
+  /**
+   * The camera as one stream in layers. False where the browser has no such mode; Firefox says nothing.
+   * @param {string} scalabilityMode
+   */
+  #addScalable(scalabilityMode) {
+    if (scalabilityMode === '' || !scalableCodecs.includes(this.#videoCodec)) return false;
+    try {
+      this.#addSender('camera', 'video', scalableLayers(scalabilityMode));
+    } catch {
+      return false;
+    }
+    const transceiver = this.#senders.get('camera');
+    const [encoding] = /** @type {any[]} */ (transceiver?.sender.getParameters().encodings ?? []);
+    if (encoding?.scalabilityMode === scalabilityMode) return true;
+    transceiver?.stop();
+    return false;
   }
 
   /** @param {'audio' | 'video'} kind */

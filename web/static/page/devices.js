@@ -23,14 +23,21 @@ export class Devices extends EventTarget {
   problems = { microphone: '', camera: '' };
   /** The browser is asking the person. */
   asking = false;
+  /** @type {Picture} */
   #picture;
+  /** @type {{microphone: boolean, camera: boolean}} */
+  #allowed;
   /** @type {Set<Source>} */
   #busy = new Set();
 
-  /** @param {Picture} picture */
-  constructor(picture) {
+  /**
+   * @param {Picture} picture
+   * @param {{microphone: boolean, camera: boolean}} [allowed] others are not asked for
+   */
+  constructor(picture, allowed = { microphone: true, camera: true }) {
     super();
     this.#picture = picture;
+    this.#allowed = allowed;
     navigator.mediaDevices?.addEventListener('devicechange', () => this.#told());
   }
 
@@ -44,10 +51,18 @@ export class Devices extends EventTarget {
     return !this.off[source] && this.track(source) !== null;
   }
 
+  /** @param {Source} source */
+  may(source) {
+    return this.#allowed[source];
+  }
+
   /** Both with one question, else whichever there is. */
   async open() {
-    /** @type {Source[]} */
-    const wanted = this.off.camera ? ['microphone'] : ['microphone', 'camera'];
+    const wanted = /** @type {Source[]} */ (['microphone', 'camera']).filter((source) => this.may(source) && !(source === 'camera' && this.off.camera));
+    if (wanted.length === 0) {
+      this.#told();
+      return;
+    }
     const asking = setTimeout(() => this.#ask(true), ASKING_MS);
     try {
       await this.#open(wanted);
@@ -65,6 +80,24 @@ export class Devices extends EventTarget {
     }
     this.#mute();
     this.#told();
+    this.#awaitPermission();
+  }
+
+  /** What was blocked starts as soon as the person allows it. */
+  #awaitPermission() {
+    for (const source of /** @type {const} */ (['microphone', 'camera'])) {
+      if (!this.problems[source]) continue;
+      navigator.permissions?.query({ name: /** @type {PermissionName} */ (source) }).then((permission) => {
+        permission.onchange = () => permission.state === 'granted' && this.retry();
+      }, () => {}); // Firefox does not know these names.
+    }
+  }
+
+  /** Whatever failed and was not switched off. */
+  async retry() {
+    for (const source of /** @type {const} */ (['microphone', 'camera'])) {
+      if (this.problems[source] && !this.on(source) && !this.off[source]) await this.toggle(source).catch(() => {}); // The problem is told by `change`.
+    }
   }
 
   /**
@@ -72,7 +105,7 @@ export class Devices extends EventTarget {
    * @param {Source} source
    */
   async toggle(source) {
-    if (this.#busy.has(source)) return;
+    if (this.#busy.has(source) || !this.may(source)) return;
     this.#busy.add(source);
     try {
       if (!this.on(source)) {

@@ -1,13 +1,15 @@
 import { notice } from './notices.js';
+import { noInvitation } from './sentences.js';
+import { invitationTemplate } from './tokens.js';
 
 /**
  * @param {string} room
  * @param {string} key of an encrypted call, else empty
+ * @param {string} template an address with {room} in the room's place
  */
-export function invitationTo(room, key) {
-  const link = new URL(location.pathname, location.href);
-  link.searchParams.set('room', room);
-  if (key !== '') link.hash = new URLSearchParams({ key }).toString();
+export function invitationTo(room, key, template) {
+  const link = new URL(template.replaceAll('{room}', encodeURIComponent(room)), location.href);
+  if (key !== '') link.hash = [link.hash.slice(1), new URLSearchParams({ key })].filter(String).join('&');
   return link.href;
 }
 
@@ -16,7 +18,12 @@ export function invitationTo(room, key) {
  * @param {string} key
  */
 export async function copyInvitation(room, key) {
-  const link = invitationTo(room, key);
+  const template = await invitationTemplate();
+  if (template === '') {
+    notice(noInvitation, { forMs: 0 });
+    return;
+  }
+  const link = invitationTo(room, key, template);
   try {
     await navigator.clipboard.writeText(link);
     notice('The link is copied. Send it to whoever should join.', { forMs: 4000 });

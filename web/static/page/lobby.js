@@ -4,6 +4,8 @@ import { attach } from '../holdfast/index.js';
 import { DevicePicker } from './device-picker.js';
 import { find } from './elements.js';
 import { Level } from './level.js';
+import { showAllowed } from './allowed.js';
+import { forbidden, ofGrant, ofPlace } from './sentences.js';
 
 /** @typedef {import('./devices.js').Devices} Devices */
 
@@ -13,9 +15,14 @@ export class Lobby {
   #note = find('#preview-note', HTMLElement);
   #problem = find('#problem', HTMLElement);
   #enter = find('#enter', HTMLButtonElement);
+  #cancel = find('#cancel', HTMLButtonElement);
+  #retry = find('#retry', HTMLButtonElement);
   #name = find('#name', HTMLInputElement);
   #room = find('#room', HTMLInputElement);
   #encrypt = find('#encrypt', HTMLInputElement);
+  #form = find('#join', HTMLFormElement);
+  #line = find('#line-up', HTMLElement);
+  #stop = () => {};
   #level = new Level(find('#lobby-level', HTMLElement));
   #devices;
   #picker;
@@ -24,15 +31,22 @@ export class Lobby {
 
   /**
    * @param {Devices} devices
-   * @param {{name: string, room: string, encrypt: boolean, mayEncrypt: boolean, onJoin: (name: string, room: string) => void}} options
+   * @param {{name: string, room: string, link: {name: string, room: string}, encrypt: boolean, mayEncrypt: boolean, onJoin: (name: string, room: string) => void, onCancel: () => void}} options `link`: what its token decides
    */
-  constructor(devices, { name, room, encrypt, mayEncrypt, onJoin }) {
+  constructor(devices, { name, room, link, encrypt, mayEncrypt, onJoin, onCancel }) {
     this.#devices = devices;
-    this.#picker = new DevicePicker(find('#lobby-devices', HTMLElement), devices, ['microphone', 'camera']);
-    [this.#name.value, this.#room.value] = [name, room];
+    this.#picker = new DevicePicker(find('#lobby-devices', HTMLElement), devices, /** @type {const} */ (['microphone', 'camera']).filter((source) => devices.may(source)));
+    [this.#name.value, this.#room.value] = [link.name || name, link.room || room];
+    [this.#name.readOnly, this.#room.readOnly] = [link.name !== '', link.room !== ''];
+    const note = find('#grant-note', HTMLElement);
+    note.textContent = ofGrant({ microphone: devices.may('microphone'), camera: devices.may('camera') });
+    note.hidden = note.textContent === '';
+    this.#cancel.addEventListener('click', onCancel);
+    this.#retry.addEventListener('click', () => devices.retry());
     this.#encrypt.checked = encrypt;
     find('#encrypt-choice', HTMLElement).hidden = !mayEncrypt;
-    find('#join', HTMLFormElement).addEventListener('submit', (event) => {
+    find('#stop-waiting', HTMLButtonElement).addEventListener('click', () => this.#stop());
+    this.#form.addEventListener('submit', (event) => {
       event.preventDefault();
       const [who, where] = [this.#name.value.trim(), this.#room.value.trim()];
       if (who && where) onJoin(who, where);
@@ -73,7 +87,24 @@ export class Lobby {
   setBusy(busy) {
     this.#enter.disabled = busy;
     this.#enter.textContent = busy ? 'Joining…' : 'Join the call';
+    this.#cancel.hidden = !busy;
     if (busy) this.say('');
+  }
+
+  /**
+   * A place in line instead of the form; null for the form.
+   * @param {{position: number, reason: string, estimateMs?: number} | null} place
+   * @param {() => void} [stop]
+   */
+  wait(place, stop = () => {}) {
+    const began = place !== null && this.#line.hidden;
+    [this.#line.hidden, this.#form.hidden, this.#stop] = [place === null, place !== null, stop];
+    if (!place) return;
+    const [title, text] = ofPlace(place);
+    find('#line-title', HTMLElement).textContent = title;
+    find('#line-text', HTMLElement).textContent = text;
+    document.title = `${title} · Holdfast`;
+    if (began) find('#stop-waiting', HTMLButtonElement).focus();
   }
 
   /** @param {string} text what went wrong; empty for nothing */
@@ -90,7 +121,10 @@ export class Lobby {
     this.#preview.hidden = !seen;
     this.#note.hidden = seen;
     this.#note.classList.toggle('asking', asking);
-    if (asking) this.#note.textContent = 'The browser is asking whether this page may use your camera and microphone. Allow it, or join without.';
+    this.#retry.hidden = seen || asking || !(problems.camera || problems.microphone);
+    showAllowed(this.#root, (source) => source === 'screen' || this.#devices.may(source), this.#devices);
+    if (!this.#devices.may('camera')) this.#note.textContent = forbidden('camera');
+    else if (asking) this.#note.textContent = 'The browser is asking whether this page may use your camera and microphone. Allow it, or join without.';
     else if (problems.camera) this.#note.textContent = `${problems.camera} You can join without ${problems.camera === problems.microphone ? 'them' : 'it'}.`;
     else this.#note.textContent = this.#devices.off.camera ? 'Your camera is off.' : 'Starting the camera…';
     const silence = find('#microphone-note', HTMLElement);

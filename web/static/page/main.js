@@ -6,27 +6,32 @@ import { Devices } from './devices.js';
 import { canEncrypt, Encryption, newSecret, readSecret } from './encryption.js';
 import { Lobby } from './lobby.js';
 import { readParameters, takeSecrets } from './parameters.js';
-import { ofCall } from './sentences.js';
+import { ofCall, whileTrying } from './sentences.js';
 import { Stage } from './stage.js';
-import { fetchToken, inDevelopment } from './tokens.js';
+import { fetchToken, inDevelopment, readToken } from './tokens.js';
+import { showWhoIsHere } from './whos-here.js';
 
 const { token: linkToken, key: linkKey } = takeSecrets();
 const parameters = readParameters(location.search);
-const devices = new Devices(parameters);
+const link = readToken(linkToken);
+const devices = new Devices(parameters, link);
 const stage = new Stage(devices);
 const lobby = new Lobby(devices, {
-  name: parameters.name || readChoices().name, room: parameters.room, encrypt: linkKey !== '', mayEncrypt: canEncrypt || linkKey !== '', onJoin: join,
+  name: parameters.name || readChoices().name, room: parameters.room, link, encrypt: linkKey !== '', mayEncrypt: canEncrypt || linkKey !== '', onJoin: join, onCancel: cancel,
 });
+/** In dev, who opened the room and not an invitation to it runs it. */
+const host = parameters.host || parameters.room === '' || history.state?.host === true;
 /** @type {Call | null} */
 let call = null;
 
-addEventListener('pagehide', () => call?.leave());
+addEventListener('pagehide', () => call?.leave({ back: true }));
 // The browser does not load a link anew that differs behind the # alone.
 addEventListener('hashchange', () => location.reload());
 start();
 
 async function start() {
   lobby.show();
+  showWhoIsHere(linkToken, link.room);
   const { name, room } = lobby.values;
   const joins = parameters.autojoin && name !== '' && room !== '';
   lobby.setBusy(joins);
@@ -62,30 +67,43 @@ async function join(name, room) {
     return;
   }
   const encryption = secret && new Encryption(secret);
-  const { audioSlots, videoSlots, simulcast, moveLive, videoCodec, rejectAnswers } = parameters;
+  const { audioSlots, videoSlots, simulcast, moveLive, videoCodec, scalabilityMode, rejectAnswers } = parameters;
   const createTransform = encryption?.createTransform.bind(encryption);
-  const joining = new Call({ audioSlots, videoSlots, simulcast, moveLive, videoCodec, createTransform, faults: { rejectAnswers } });
+  const joining = new Call({ audioSlots, videoSlots, simulcast, moveLive, videoCodec, scalabilityMode, createTransform, faults: { rejectAnswers } });
   call = joining;
   // For tests, and for the console.
   Object.assign(globalThis, { call: joining });
   stage.take(joining, { videoSlots, encryption, key });
-  joining.addEventListener('joined', () => lobby.hide(), { once: true });
+  joining.addEventListener('joined', () => {
+    lobby.wait(null);
+    lobby.hide();
+  });
+  joining.addEventListener('waiting', (event) => lobby.wait(/** @type {CustomEvent} */ (event).detail, cancel));
   // The stage is hidden until then: whoever waits reads here why.
-  joining.addEventListener('error', (event) => lobby.say(ofCall(/** @type {CustomEvent} */ (event).detail)));
+  joining.addEventListener('error', (event) => lobby.say(whileTrying(/** @type {CustomEvent} */ (event).detail)));
   joining.addEventListener('left', (event) => {
     encryption?.close();
+    if (call !== joining) return; // Cancelled.
     const { code, message } = /** @type {CustomEvent} */ (event).detail;
     end(code === 'left' ? '' : ofCall({ code, message }));
   }, { once: true });
   try {
     await enter(joining, name, room);
-    remember(room);
+    if (call === joining) remember(room);
   } catch (error) {
+    if (call !== joining) return;
     // Anything but a CallError is a fault of ours.
     if (!(error instanceof CallError)) console.error(error);
     if (joining.state !== 'left') joining.leave();
     end(error instanceof CallError ? ofCall(error) : 'The call could not be joined. Reload the page and try again.');
   }
+}
+
+/** Of a join that takes long. */
+function cancel() {
+  const joining = call;
+  end('');
+  if (joining && joining.state !== 'idle') joining.leave();
 }
 
 /**
@@ -98,15 +116,17 @@ async function enter(joining, name, room) {
     if (devices.off[source]) joining.setMuted(source, true);
   }
   // First here, so that a refusal is the page's to tell.
-  let token = await fetchToken(linkToken, room, name);
+  let token = await fetchToken(linkToken, room, name, host);
+  if (call !== joining) return;
   let first = true;
   await joining.join({
     url: location.origin,
     room,
     name,
+    wait: true,
     stream: devices.stream,
     token: async () => {
-      if (!first) token = await fetchToken(linkToken, room, name);
+      if (!first) token = await fetchToken(linkToken, room, name, host);
       first = false;
       return token;
     },
@@ -128,13 +148,14 @@ function remember(room) {
   const address = new URL(location.href);
   if (address.searchParams.get('room') === room) return;
   address.searchParams.set('room', room);
-  history.replaceState(history.state, '', address);
+  history.replaceState({ ...history.state, host }, '', address);
 }
 
 /** @param {string} problem why the call is over, when that was nobody's wish */
 function end(problem) {
   call = null;
   lobby.setBusy(false);
+  lobby.wait(null);
   lobby.show();
   lobby.say(problem);
 }

@@ -20,7 +20,7 @@ export function takeSecrets() {
 
 /**
  * @param {string} search
- * @returns {{room: string, name: string, autojoin: boolean, width: number, height: number, fps: number, simulcast: boolean, audioSlots: number, videoSlots: number, moveLive: boolean | undefined, videoCodec: import('../holdfast/call-options.js').VideoCodec, rejectAnswers: number}}
+ * @returns {{room: string, name: string, host: boolean, autojoin: boolean, width: number, height: number, fps: number, simulcast: boolean, audioSlots: number, videoSlots: number, moveLive: boolean | undefined, videoCodec: import('../holdfast/call-options.js').VideoCodec, scalabilityMode: string, rejectAnswers: number}}
  */
 export function readParameters(search) {
   const query = new URLSearchParams(search);
@@ -38,6 +38,7 @@ export function readParameters(search) {
   return {
     room: query.get('room') ?? '',
     name: query.get('name') ?? '',
+    host: query.get('host') === '1',
     autojoin: query.get('autojoin') === '1',
     width: number('width', 960, 16, 3840),
     height: number('height', 540, 16, 2160),
@@ -47,6 +48,7 @@ export function readParameters(search) {
     videoSlots: number('video', 16, 0, 32),
     moveLive: query.has('restart') ? query.get('restart') === '1' : undefined,
     videoCodec: codecs.find((codec) => codec === query.get('codec')) ?? 'VP8',
+    scalabilityMode: query.get('scalability') ?? '',
     rejectAnswers: number('rejectAnswers', 0, 0, 10),
   };
 }

@@ -1,48 +1,148 @@
+// The list of people: raised hands first, and for who runs the room a menu for each person.
+
 import { find, icon, make, who } from './elements.js';
 import { colour, initials } from './face.js';
+import { handsFirst, handsRaised } from './hands.js';
+import { Menu } from './menu.js';
 import { words } from './quality.js';
 
 /** @typedef {import('../holdfast/call.js').Call} Call */
+/** @typedef {import('../holdfast/protocol.js').RosterEntry} RosterEntry */
 /** @typedef {import('./quality.js').Quality} Quality */
 
-/**
- * @param {Call} call
- * @param {Map<string, Quality | null>} qualities
- */
-export function showPeople(call, qualities) {
-  const { roster } = call;
-  const count = roster.length === 1 ? 'Only you' : `${roster.length} people`;
-  find('#people-title', HTMLElement).textContent = count;
-  find('#count', HTMLElement).textContent = count;
-  find('#people-count', HTMLElement).textContent = String(roster.length);
-  find('#people', HTMLElement).replaceChildren(...roster.map((entry) => {
-    const self = entry.peer === call.peer;
+export class People {
+  #call;
+  #menu;
+  #list = find('#people', HTMLElement);
+  /** @type {Map<string, {item: HTMLElement, painted: string}>} by peer; an element stays, with the focus in it */
+  #rows = new Map();
+  /** @type {AbortController} */
+  #stop = new AbortController();
+
+  /** @param {Call} call */
+  constructor(call) {
+    this.#call = call;
+    this.#menu = new Menu(find('#panel-people', HTMLElement), '', this.#stop.signal);
+    this.#list.replaceChildren();
+    const { signal } = this.#stop;
+    find('#mute-all', HTMLButtonElement).addEventListener('click', () => call.moderation.act('mute'), { signal });
+    find('#lower-all', HTMLButtonElement).addEventListener('click', () => this.#lowerAll(), { signal });
+    call.addEventListener('left', () => this.#stop.abort(), { once: true });
+  }
+
+  /** @param {Map<string, Quality | null>} qualities */
+  show(qualities) {
+    const { roster, moderation } = this.#call;
+    const count = roster.length === 1 ? 'Only you' : `${roster.length} people`;
+    const hands = roster.filter(({ handRaised }) => handRaised).length;
+    find('#people-title', HTMLElement).textContent = count;
+    find('#count', HTMLElement).replaceChildren(count, ...(hands > 0 ? [make('span', 'hands', ` · ${handsRaised(hands)}`)] : []));
+    find('#people-count', HTMLElement).textContent = String(roster.length);
+    find('#hands', HTMLElement).textContent = hands > 0 ? handsRaised(hands) : '';
+    find('#hosting', HTMLElement).hidden = hands === 0 && !(moderation.allowed && roster.length > 1);
+    find('#mute-all', HTMLElement).hidden = !moderation.allowed || roster.length < 2;
+    find('#lower-all', HTMLElement).hidden = !moderation.allowed || hands === 0;
+    const focused = document.activeElement;
+    for (const [peer, { item }] of this.#rows) {
+      if (roster.some((entry) => entry.peer === peer)) continue;
+      item.remove();
+      this.#rows.delete(peer);
+    }
+    handsFirst(roster).forEach((entry, i) => {
+      const row = this.#row(entry, qualities.get(entry.peer) ?? null);
+      if (this.#list.children[i] !== row) this.#list.insertBefore(row, this.#list.children[i] ?? null);
+    });
+    // What is moved loses it.
+    if (focused instanceof HTMLElement && focused !== this.#list && this.#list.contains(focused)) focused.focus();
+  }
+
+  /**
+   * @param {RosterEntry} entry
+   * @param {Quality | null} quality
+   */
+  #row(entry, quality) {
+    const self = entry.peer === this.#call.peer;
+    const [silent, dark] = self ? [this.#call.isMuted('microphone'), this.#call.isMuted('camera')] : [entry.audioMuted, entry.videoMuted];
+    const screen = self ? !this.#call.isMuted('screen') : Boolean(entry.screenShared);
+    const menu = this.#call.moderation.allowed && (!self || Boolean(entry.moderator));
+    const painted = JSON.stringify([entry.name, entry.identity, entry.handRaised ?? 0, entry.moderator ?? false, silent, dark, screen, quality, menu]);
+    const known = this.#rows.get(entry.peer);
+    if (known?.painted === painted) return known.item;
+    const item = known?.item ?? make('li', 'person');
+    const button = item.querySelector('button') ?? this.#more(entry.peer);
     const name = entry.name || entry.identity;
-    const item = make('li', 'person');
+    button.setAttribute('aria-label', self ? 'What you can do' : `What to do about ${name}`);
     const face = make('span', 'face', initials(name));
     face.style.setProperty('--face', colour(entry.identity));
     face.setAttribute('aria-hidden', 'true');
     const states = make('span', 'states');
-    const [silent, dark] = self ? [call.isMuted('microphone'), call.isMuted('camera')] : [entry.audioMuted, entry.videoMuted];
-    for (const [is, name, label] of /** @type {[boolean, string, string][]} */ ([
-      [self ? !call.isMuted('screen') : Boolean(entry.screenShared), 'screen', 'shares the screen'],
-      [silent, 'mic-off', 'muted'],
-      [dark, 'camera-off', 'camera off'],
-    ])) {
-      if (!is) continue;
-      const state = make('span', 'state');
-      state.append(icon(name), make('span', 'unseen', label));
-      state.title = label;
-      states.append(state);
-    }
-    const quality = qualities.get(entry.peer) ?? null;
     if (quality) {
       const word = make('span', 'quality', words[quality]);
       word.dataset.quality = quality;
       word.title = 'Connection';
-      states.prepend(word);
+      states.append(word);
     }
-    item.append(face, who(self ? `${name} (you)` : name), states);
+    for (const [is, name, label] of /** @type {[boolean, string, string][]} */ ([
+      [Boolean(entry.handRaised), 'hand', 'hand raised'],
+      [screen, 'screen', 'shares the screen'],
+      [silent, 'mic-off', 'muted'],
+      [dark, 'camera-off', 'camera off'],
+    ])) {
+      if (!is) continue;
+      const state = make('span', `state ${name}`);
+      state.append(icon(name), make('span', 'unseen', label));
+      state.title = label;
+      states.append(state);
+    }
+    const shown = make('span', 'named');
+    shown.append(who(self ? `${name} (you)` : name));
+    if (entry.moderator) shown.append(make('span', 'host', 'Host'));
+    // The button stays in the document, or it would lose the focus.
+    for (const child of [...item.children]) if (child !== button) child.remove();
+    if (!item.contains(button)) item.append(button);
+    button.hidden = !menu;
+    button.before(face, shown, states);
+    this.#rows.set(entry.peer, { item, painted });
     return item;
-  }));
+  }
+
+  /** @param {string} peer */
+  #more(peer) {
+    const button = make('button', 'more');
+    button.type = 'button';
+    button.append(icon('more'));
+    button.title = 'More';
+    button.setAttribute('aria-haspopup', 'menu');
+    button.setAttribute('aria-expanded', 'false');
+    button.addEventListener('click', () => this.#open(peer, button));
+    return button;
+  }
+
+  /**
+   * @param {string} peer
+   * @param {HTMLElement} button
+   */
+  #open(peer, button) {
+    const { moderation } = this.#call;
+    const entry = this.#call.roster.find((one) => one.peer === peer);
+    if (!entry) return;
+    const name = entry.name || entry.identity;
+    /** @type {(label: string, act: import('../holdfast/protocol.js').Act, source?: import('../holdfast/protocol.js').Source, danger?: boolean) => import('./menu.js').Item} */
+    const item = (label, act, source, danger) => ({ label, danger, onSelect: () => moderation.act(act, peer, source) });
+    const items = peer === this.#call.peer ? [item('Stop being a host', 'give-up')] : [
+      entry.audioMuted ? item('Ask to unmute', 'ask-unmute') : item('Mute', 'mute'),
+      ...(entry.videoMuted ? [] : [item('Turn the camera off', 'mute', 'camera')]),
+      ...(entry.screenShared ? [item('Stop the screen', 'mute', 'screen')] : []),
+      ...(entry.handRaised ? [item('Lower the hand', 'lower-hand')] : []),
+      ...(entry.moderator ? [] : [item('Make host', 'grant')]),
+      item('Remove from the call', 'remove', undefined, true),
+    ];
+    this.#menu.toggle(button, name, items);
+  }
+
+  /** The act is for everybody else. */
+  #lowerAll() {
+    this.#call.moderation.act('lower-hand');
+    this.#call.moderation.raiseHand(false);
+  }
 }

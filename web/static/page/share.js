@@ -31,8 +31,8 @@ export class Share {
   }
 
   async toggle() {
-    if (this.#asking) return;
-    if (this.stream) await this.#stop();
+    if (this.#asking || !this.#call.mayPublish('screen')) return;
+    if (this.stream) await this.stop();
     else await this.#start();
   }
 
@@ -46,7 +46,7 @@ export class Share {
         return;
       }
       track.contentHint = 'detail';
-      track.addEventListener('ended', () => this.#stop(), { once: true });
+      track.addEventListener('ended', () => this.stop(), { once: true });
       this.stream = stream;
       await this.#call.replaceTrack('screen', track);
     } catch (error) {
@@ -59,7 +59,7 @@ export class Share {
     }
   }
 
-  async #stop() {
+  async stop() {
     if (!this.stream) return;
     this.#drop();
     await this.#call.replaceTrack('screen', null);

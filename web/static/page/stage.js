@@ -1,17 +1,21 @@
 // One call, from the first tile to the last word.
 
+import { showAllowed } from './allowed.js';
 import { readChoices } from './choices.js';
 import { ChatPanel } from './chat-panel.js';
 import { DevicePicker } from './device-picker.js';
 import { DeviceProblem } from './devices.js';
+import { DoorPanel } from './door-panel.js';
 import { find, setIcon } from './elements.js';
+import { Gestures } from './gestures.js';
 import { watchHealth } from './health.js';
 import { copyInvitation } from './invitation.js';
 import { offerToKill } from './kill.js';
+import { showLeft } from './left.js';
 import { clearNotices, notice, whisper } from './notices.js';
 import { Panels } from './panels.js';
-import { showPeople } from './people.js';
-import { ofCall, without } from './sentences.js';
+import { People } from './people.js';
+import { mutedBy, ofCall, unmuteAsked, without } from './sentences.js';
 import { Share } from './share.js';
 import { listenForKeys } from './shortcuts.js';
 import { Status } from './status.js';
@@ -20,6 +24,9 @@ import { Tiles } from './tiles.js';
 /** @typedef {import('../holdfast/call.js').Call} Call */
 /** @typedef {import('./devices.js').Devices} Devices */
 /** @typedef {import('./quality.js').Quality} Quality */
+
+/** As long as somebody who was asked to unmute may think about it. */
+const ASKED_MS = 30000;
 
 export class Stage {
   #root = find('#stage', HTMLElement);
@@ -34,6 +41,12 @@ export class Stage {
   #share = null;
   /** @type {ChatPanel | null} */
   #chat = null;
+  /** @type {People | null} */
+  #people = null;
+  /** @type {DoorPanel | null} */
+  #door = null;
+  /** @type {Gestures | null} */
+  #gestures = null;
   /** @type {Map<string, Quality | null>} */
   #qualities = new Map();
   /** @type {import('./encryption.js').Encryption | null} */
@@ -50,6 +63,7 @@ export class Stage {
     this.#devices = devices;
     this.#panels = new Panels((open) => {
       this.#chat?.setOpen(open === 'chat');
+      this.#door?.setOpen(open === 'people');
       if (open === 'settings') this.#picker.refresh();
     });
     this.#picker = new DevicePicker(find('#settings-devices', HTMLElement), devices, ['microphone', 'camera', 'speaker'], (id) => this.#tiles?.setSpeaker(id));
@@ -87,6 +101,12 @@ export class Stage {
       if (!line.own && this.#panels.open !== 'chat') whisper(`${line.name} writes: ${line.text}`);
     });
     on('migration', ({ phase, node, gapMs, lost }) => phase === 'done' && whisper(`The call moved to ${node} in ${gapMs} milliseconds${without(lost)}.`));
+    on('muted-by', ({ source, by }) => this.#mutedBy(source, by));
+    on('unmute-asked', ({ source, by }) => this.#askedToUnmute(source, by));
+    on('permissions', ({ permissions: { moderate } }) => {
+      notice(moderate ? 'You run this room now: see the menu beside each name under People.' : 'You do not run this room any more.');
+      this.#paint();
+    });
     on('mended', ({ gapMs, lost }) => whisper(`Your connection was made again after ${gapMs} milliseconds${without(lost)}.`));
     on('left', () => this.#end());
   }
@@ -105,6 +125,9 @@ export class Stage {
     this.#root.hidden = false;
     this.#share = new Share(call, () => this.#paint());
     this.#chat = new ChatPanel(call);
+    this.#people = new People(call);
+    this.#door = new DoorPanel(call);
+    this.#gestures = new Gestures(call, (peer, emoji) => this.#tiles?.react(peer, emoji));
     const encryption = this.#encryption;
     this.#tiles = new Tiles({ call, encryption, own: this.#devices.stream, screen: () => this.#share?.stream ?? null, videoSlots, onBlocked: () => this.#askForSound() });
     this.#tiles.setSpeaker(readChoices().speaker);
@@ -113,9 +136,10 @@ export class Stage {
       this.#qualities = new Map(peers).set(call.peer, own);
       this.#tiles?.judge(own, peers, undecoded);
       status.judge(own);
-      showPeople(call, this.#qualities);
+      this.#people?.show(this.#qualities);
     });
     offerToKill(call);
+    showLeft(call);
     this.#names = new Map(call.roster.map(({ peer, name }) => [peer, name]));
     this.#listenForKeys();
     this.#paint();
@@ -128,6 +152,8 @@ export class Stage {
       m: () => this.#toggle('microphone'),
       v: () => this.#toggle('camera'),
       s: () => this.#share?.toggle(),
+      h: () => this.#gestures?.toggleHand(),
+      r: () => this.#gestures?.toggleMenu(),
       l: () => this.#call?.leave(),
       c: () => this.#panels.toggle('chat'),
       p: () => this.#panels.toggle('people'),
@@ -141,7 +167,7 @@ export class Stage {
     this.#panels.close();
     this.#root.hidden = true;
     document.title = 'Holdfast';
-    [this.#call, this.#tiles, this.#share, this.#chat] = [null, null, null, null];
+    [this.#call, this.#tiles, this.#share, this.#chat, this.#people, this.#door, this.#gestures] = [null, null, null, null, null, null, null];
     this.#qualities.clear();
     this.#slow = false;
   }
@@ -183,14 +209,17 @@ export class Stage {
     share.classList.toggle('active', sharing);
     share.setAttribute('aria-label', sharing ? 'Stop sharing the screen' : 'Share the screen');
     share.title = `${share.getAttribute('aria-label')} (S)`;
+    showAllowed(document, (source) => call.mayPublish(source) && (source === 'screen' || this.#devices.may(source)), this.#devices);
     find('#alone', HTMLElement).hidden = call.roster.length > 1;
     this.#tiles.refresh();
-    showPeople(call, this.#qualities);
+    this.#people?.show(this.#qualities);
+    this.#gestures?.paint();
     if (this.#panels.open === 'settings') this.#picker.refresh();
   }
 
   /** @param {'microphone' | 'camera'} source */
   async #toggle(source) {
+    if (this.#call && !this.#call.mayPublish(source)) return;
     try {
       await this.#devices.toggle(source);
     } catch (error) {
@@ -199,10 +228,31 @@ export class Stage {
     }
   }
 
+  /**
+   * The call sends nothing of it already; the page's own switch follows.
+   * @param {import('../holdfast/protocol.js').Source} source
+   * @param {string} by
+   */
+  #mutedBy(source, by) {
+    notice(mutedBy(source, by));
+    if (source === 'screen') this.#share?.stop();
+    else if (this.#devices.on(source)) this.#toggle(source);
+  }
+
+  /**
+   * @param {import('../holdfast/protocol.js').Source} source
+   * @param {string} by
+   */
+  #askedToUnmute(source, by) {
+    if (source === 'screen') return; // Nobody's screen is asked for.
+    const { text, action } = unmuteAsked(source, by);
+    notice(text, { forMs: ASKED_MS, action, onAction: () => this.#devices.on(source) || this.#toggle(source) });
+  }
+
   /** @param {'microphone' | 'camera'} source */
   async #send(source) {
     const call = this.#call;
-    if (!call) return;
+    if (!call?.mayPublish(source)) return;
     await call.replaceTrack(source, this.#devices.track(source));
     await call.setMuted(source, this.#devices.off[source]);
     this.#paint();

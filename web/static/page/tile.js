@@ -16,7 +16,11 @@ import { words } from './quality.js';
  * @property {boolean} paused the picture is held back, because the way here is too narrow
  * @property {string} [problem] why nothing of it is shown, in a sentence
  * @property {boolean} pinned
+ * @property {number} [hand] 1 for who raised it first, 0 for none
  */
+
+/** As long as a reaction floats. */
+const REACTION_MS = 3000;
 
 export class Tile {
   root = make('article', 'tile');
@@ -27,6 +31,8 @@ export class Tile {
   #face = make('div', 'face');
   #quality = make('span', 'quality');
   #held = make('p', 'held');
+  #hand = make('span', 'raised');
+  #handPlace = make('span', '');
   #screen;
   #pin = make('button', 'pin');
   #painted = '';
@@ -55,7 +61,10 @@ export class Tile {
     });
     root.addEventListener('click', onPin);
     this.#held.setAttribute('aria-hidden', 'true'); // The tile's own label says it.
-    root.append(video, this.#face, this.#held, plate, this.#pin);
+    this.#hand.append(icon('hand'), this.#handPlace);
+    this.#hand.setAttribute('aria-hidden', 'true');
+    this.#hand.hidden = true;
+    root.append(video, this.#face, this.#held, this.#hand, plate, this.#pin);
     if (sound) this.#sound(sound, onBlocked);
   }
 
@@ -76,12 +85,14 @@ export class Tile {
     const text = JSON.stringify(appearance);
     if (text === this.#painted) return;
     this.#painted = text;
-    const { name, identity, silent, paused, problem = '', pinned } = appearance;
+    const { name, identity, silent, paused, problem = '', pinned, hand = 0 } = appearance;
     // The last picture stays, dimmed.
     const dark = appearance.dark || problem !== '' || (paused && this.video.videoWidth === 0);
     this.#who.textContent = name;
     this.#face.textContent = initials(name.replace(/ \(you\)$/, ''));
     this.#face.style.setProperty('--face', colour(identity));
+    this.#hand.hidden = hand === 0;
+    this.#handPlace.textContent = String(hand || '');
     this.root.classList.toggle('silent', silent);
     this.root.classList.toggle('dark', dark);
     this.root.classList.toggle('pinned', pinned);
@@ -89,7 +100,7 @@ export class Tile {
     this.root.classList.toggle('paused', held !== '');
     this.#held.textContent = held;
     this.#held.title = held;
-    this.root.setAttribute('aria-label', [name, silent && 'muted', held || (dark && 'no picture')].filter(Boolean).join(', '));
+    this.root.setAttribute('aria-label', [name, hand > 0 && 'hand raised', silent && 'muted', held || (dark && 'no picture')].filter(Boolean).join(', '));
     this.#pin.setAttribute('aria-pressed', String(pinned));
     this.#pin.setAttribute('aria-label', pinned ? `Unpin ${name}` : `Pin ${name}`);
     this.#pin.title = pinned ? 'Unpin' : 'Pin: show large';
@@ -98,6 +109,15 @@ export class Tile {
   /** @param {boolean} speaking */
   speak(speaking) {
     this.root.classList.toggle('speaking', speaking);
+  }
+
+  /** @param {string} emoji floats over the tile; words are told elsewhere */
+  react(emoji) {
+    const float = make('span', 'float', emoji);
+    float.setAttribute('aria-hidden', 'true');
+    this.root.querySelectorAll('.float').forEach((before) => before.remove());
+    this.root.append(float);
+    setTimeout(() => float.remove(), REACTION_MS);
   }
 
   /** @param {Quality | null} quality */

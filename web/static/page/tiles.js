@@ -1,6 +1,7 @@
 // Who has a tile, which is large, which are on this page, and where each stands.
 
 import { find } from './elements.js';
+import { places } from './hands.js';
 import { arrange, capacity } from './layout.js';
 import { Order } from './order.js';
 import { lacked, ofEncryption, undecoded } from './sentences.js';
@@ -65,6 +66,14 @@ export class Tiles {
     for (const tile of this.#tiles.values()) tile.play();
   }
 
+  /**
+   * @param {string} peer
+   * @param {string} emoji
+   */
+  react(peer, emoji) {
+    this.#tiles.get(peer)?.react(emoji);
+  }
+
   /** @param {string} id of a loudspeaker */
   setSpeaker(id) {
     this.#speaker = id;
@@ -124,6 +133,7 @@ export class Tiles {
 
   paint() {
     const pictures = this.#call.slots.filter(({ peer, kind }) => peer !== '' && kind === 'video');
+    const hands = places(this.#call.roster);
     const paused = new Map(pictures.map(({ peer, source, paused }) => [source === 'screen' ? screenKey(peer) : peer, Boolean(paused)]));
     for (const [key, tile] of this.#tiles) {
       const peer = key.split('/')[0];
@@ -143,6 +153,7 @@ export class Tiles {
         paused: !self && !entry.videoMuted && (paused.get(key) ?? false),
         problem: this.#problem(entry, ['camera', 'microphone']),
         pinned: this.#large() === key,
+        hand: hands.get(peer),
       });
     }
   }

@@ -6,21 +6,53 @@ import { CallError } from '../holdfast/index.js';
  * @param {string} given the address's token
  * @param {string} room
  * @param {string} name
+ * @param {boolean} host in dev: whether to run the room
  * @returns {Promise<string>} rejects with CallError
  */
-export async function fetchToken(given, room, name) {
+export async function fetchToken(given, room, name, host) {
   if (given) return given;
   const { dev } = await getJson('/api/v1/config');
-  if (!dev) {
-    throw new CallError('bad_token', { message: 'Joining needs an access token. Open the link that your application gave you.' });
-  }
-  const { token } = await getJson(`/api/v1/dev/token?${new URLSearchParams({ room, name })}`);
+  if (!dev) throw new CallError('needs_link');
+  const { token } = await getJson(`/api/v1/dev/token?${new URLSearchParams({ room, name, ...(host && { moderate: '' }) })}`);
   return token;
 }
 
 export async function inDevelopment() {
   const { dev } = await getJson('/api/v1/config').catch(() => ({}));
   return dev === true;
+}
+
+/**
+ * Where an invitation leads, with {room} in the room's place; empty where this page can make none.
+ * @returns {Promise<string>}
+ */
+export async function invitationTemplate() {
+  const { dev, invite } = await getJson('/api/v1/config').catch(() => ({}));
+  return invite || (dev ? `${location.pathname}?room={room}` : '');
+}
+
+/**
+ * What a token says. It is the server that judges it.
+ * @param {string} token
+ * @returns {{room: string, name: string, microphone: boolean, camera: boolean}}
+ */
+export function readToken(token) {
+  const claims = claimsOf(token);
+  /** @type {{room?: string, canPublish?: boolean, canPublishSources?: string[]}} */
+  const { room = '', canPublish = true, canPublishSources = [] } = claims.video ?? {};
+  /** @param {string} source */
+  const may = (source) => canPublish && (canPublishSources.length === 0 || canPublishSources.includes(source));
+  return { room: String(room), name: String(claims.name ?? ''), microphone: may('microphone'), camera: may('camera') };
+}
+
+/** @param {string} token */
+function claimsOf(token) {
+  try {
+    const bytes = Uint8Array.from(atob(token.split('.')[1].replaceAll('-', '+').replaceAll('_', '/')), (c) => c.charCodeAt(0));
+    return JSON.parse(new TextDecoder().decode(bytes)) ?? {};
+  } catch {
+    return {};
+  }
 }
 
 /** @param {string} path */

@@ -147,7 +147,7 @@ test('each sender and receiver of each connection is given a transform, and no c
   await migrated;
   equal(made, [...each, ...each], 'on the new connection too');
   for (const { sdp } of cluster.node.offers) {
-    equal([...new Set([...sdp.matchAll(/^a=rtpmap:\d+ ([^/]+)/gm)].map(([, name]) => name.toLowerCase()))].sort(), ['opus', 'rtx', 'vp8']);
+    equal([...new Set([...sdp.matchAll(/^a=rtpmap:\d+ ([^/]+)/gm)].map(([, name]) => name.toLowerCase()))].sort(), ['opus', 'rtx', 'vp8', 'vp9']);
   }
   await flowing(call, video);
 });
@@ -218,6 +218,24 @@ test('a lost socket is resumed and the media never notices', async (t) => {
   await eventually(() => cluster.heard.some((m) => m.type === 'resume' && m.attempt === 3 && m.resume === 'token-2'), 'resumed again');
 });
 
+test('who is watched is said again on every node that the socket comes to', async (t) => {
+  const { cluster, call } = await joined(t, {}, { watch: true });
+  const lists = () => cluster.heard.filter(({ type }) => type === 'watch').map(({ users }) => users.join());
+  call.watch(['ann', 'bob']);
+  const told = once(call, 'presence');
+  cluster.say({ type: 'presence', users: [{ user: 'ann', state: 'online', since: 5 }, { user: 'bob', state: 'unknown' }] });
+  equal((await told).changes, [{ user: 'ann', state: 'online', since: 5 }]);
+  cluster.cut();
+  await eventually(() => lists().length === 2, 'said again');
+  equal([lists(), call.watched.map(({ state }) => state), call.errors], [['ann,bob', 'ann,bob'], ['online', 'unknown'], []]);
+});
+
+test('who may not watch is told', async (t) => {
+  const { cluster, call } = await joined(t);
+  call.watch(['ann']);
+  equal([call.errors, cluster.heard.some(({ type }) => type === 'watch')], [['not_watched'], false]);
+});
+
 test('the socket and the node die together: one resume, one restart', async (t) => {
   const { cluster, call, video } = await joined(t);
   const migrated = done(call);
@@ -260,6 +278,52 @@ test('what the token does not allow is not sent, and is said', async (t) => {
   ok(!cluster.heard.some(({ type }) => type === 'rename'), 'no new name was said');
   ok(!cluster.heard.some(({ type, source, muted }) => type === 'chat' || type === 'mute' && source !== 'microphone' && !muted), 'nothing of it was said');
   ok((await call.stats()).outbound.every(({ kind, framesEncoded }) => kind !== 'video' || framesEncoded === 0), 'no picture is sent');
+});
+
+test('who is muted by somebody sends nothing, says so, and unmutes itself', async (t) => {
+  const { cluster, call } = await joined(t);
+  const told = [];
+  for (const type of ['muted-by', 'unmute-asked', 'reactions']) call.addEventListener(type, ({ detail }) => told.push([type, detail]));
+  const said = () => cluster.heard.filter(({ type, source }) => type === 'mute' && source === 'microphone').map(({ muted }) => muted);
+  cluster.say({ type: 'unmute-asked', source: 'microphone', by: 'Ada', epoch: cluster.epoch });
+  cluster.say({ type: 'muted-by', source: 'microphone', by: 'Ada', epoch: cluster.epoch });
+  await eventually(() => call.isMuted('microphone') && said().at(-1) === true, 'muted');
+  cluster.say({ type: 'muted-by', source: 'microphone', by: 'Ada', epoch: cluster.epoch });
+  cluster.say({ type: 'unmute-asked', source: 'microphone', by: 'Ada', epoch: cluster.epoch });
+  cluster.say({ type: 'reactions', reactions: [{ peer: 'ada', emoji: '👏' }], epoch: cluster.epoch });
+  equal(told, [
+    ['muted-by', { source: 'microphone', by: 'Ada' }], ['unmute-asked', { source: 'microphone', by: 'Ada' }], ['reactions', { reactions: [{ peer: 'ada', emoji: '👏' }] }],
+  ], 'told once, and not asked for what is on');
+  await call.setMuted('microphone', false);
+  equal(said().at(-1), false);
+  // It was muted while its socket was away: it does not say the old word again.
+  cluster.resumeReply = { silenced: ['microphone'] };
+  const before = said().length;
+  cluster.cut();
+  await eventually(() => said().length > before, 'said again');
+  equal(said().slice(before).includes(false), false);
+  ok(call.isMuted('microphone'), 'muted');
+});
+
+test('the grant is handed over with a new resume token, and acts are said', async (t) => {
+  const { cluster, call } = await joined(t);
+  call.moderation.act('mute', 'ada');
+  equal([call.moderation.allowed, call.errors], [false, ['not_moderator']]);
+  cluster.say({ type: 'permissions', permissions: { publish: true, subscribe: true, chat: true, rename: false, moderate: true }, resume: 'a better one' });
+  ok(call.moderation.allowed, 'allowed');
+  call.moderation.act('mute', 'ada', 'camera');
+  call.moderation.act('mute');
+  call.moderation.act('grant', 'ada');
+  call.moderation.act('give-up');
+  call.moderation.raiseHand(true);
+  call.moderation.react('🎉');
+  const types = ['moderate', 'hand', 'reaction'];
+  equal(cluster.heard.filter(({ type }) => types.includes(type)), [
+    { type: 'moderate', act: 'mute', peer: 'ada', source: 'camera' }, { type: 'moderate', act: 'mute', source: 'microphone' },
+    { type: 'moderate', act: 'grant', peer: 'ada' }, { type: 'moderate', act: 'give-up' }, { type: 'hand', raised: true }, { type: 'reaction', emoji: '🎉' },
+  ]);
+  cluster.cut();
+  await eventually(() => cluster.heard.some(({ type, resume }) => type === 'resume' && resume === 'a better one'), 'the new token');
 });
 
 test('a new name is said, and said again after a resume', async (t) => {

@@ -53,7 +53,7 @@ test('who refuses is not asked twice', async (t) => {
   const { devices, asked } = stub(t, () => 'NotAllowedError');
   await devices.open();
   equal(asked, ['microphone+camera'], 'asked');
-  ok(devices.problems.camera.includes('may not use your camera and microphone'), devices.problems.camera);
+  ok(devices.problems.camera.includes('camera and microphone are blocked'), devices.problems.camera);
   ok(!devices.on('microphone') && !devices.on('camera'), 'nothing is on');
 });
 
@@ -104,4 +104,25 @@ test('what is out of sight is asked for at no size', async (t) => {
   await eventually(() => call.said.at(-1)[0].width > 0, 'and comes back');
   roots[0].hidden = true;
   await eventually(() => call.said.at(-1)[0].width === 0, 'a tile that is covered or hidden, too');
+});
+
+test('what the token forbids is neither asked for nor switched on', async (t) => {
+  const { asked } = stub(t, () => '');
+  const heard = new Devices(picture, { microphone: true, camera: false });
+  await heard.open();
+  await heard.toggle('camera');
+  equal([asked, heard.on('microphone'), heard.on('camera')], [['microphone'], true, false]);
+  await new Devices(picture, { microphone: false, camera: false }).open();
+  equal(asked, ['microphone']);
+  for (const track of heard.stream.getTracks()) track.stop();
+});
+
+test('what was blocked is tried again, but not what was switched off', async (t) => {
+  let refused = 'NotAllowedError';
+  const { devices, asked } = stub(t, () => refused);
+  await devices.open();
+  refused = '';
+  devices.off.camera = true;
+  await devices.retry();
+  equal([asked, devices.on('microphone'), devices.on('camera'), devices.problems.microphone], [['microphone+camera', 'microphone'], true, false, '']);
 });

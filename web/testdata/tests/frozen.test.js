@@ -75,6 +75,7 @@ test('a move tells the gap of the picture that came back last', async (t) => {
   await eventually(() => call.state === 'live', 'sound comes');
   setTimeout(() => node.show(), 1200); // later than the sound by far
   const { gapMs, lost, how } = await migrated;
+  await eventually(() => shown.length > since + 5, 'the picture is back');
   const seen = longest(shown, since);
   isGapOf(gapMs, seen);
   equal([how, lost], [best, []]);

@@ -1,11 +1,16 @@
 // The page's own reasoning: layout, order, quality, sentences.
 
 import { arrange, bestGrid, capacity } from '/page/layout.js';
+import { said } from '/page/gestures.js';
+import { handsFirst, places } from '/page/hands.js';
 import { Order } from '/page/order.js';
 import { fair, ofPeer, ofSelf } from '/page/quality.js';
-import { ofCall, ofDevice } from '/page/sentences.js';
+import { showAllowed } from '/page/allowed.js';
+import { ofCall, ofDevice, ofGrant, whileTrying, whoIsHere } from '/page/sentences.js';
+import { readToken } from '/page/tokens.js';
 import { initials } from '/page/face.js';
 import { invitationTo } from '/page/invitation.js';
+import { ago, leavers } from '/page/left.js';
 import { equal, ok, test } from './harness.js';
 
 const screens = [[1280, 640], [1920, 950], [900, 500], [374, 680], [680, 300], [2560, 1300], [320, 480]];
@@ -24,6 +29,18 @@ test('tiles never overlap, never leave the screen, and are all of one size', () 
       apart(boxes, `${count} on ${width}x${height}`);
     }
   }
+});
+
+test('somebody has left with the last tab, once, and not who is back', () => {
+  const [ann, bob, cy] = ['ann', 'bob', 'cy'].map((identity) => ({ identity, name: identity.toUpperCase() }));
+  let left = leavers([], [ann, bob, bob, cy], [ann, bob, cy], 1);
+  equal(left, [], 'a tab of two');
+  left = leavers(left, [ann, bob, cy], [ann, cy], 2);
+  left = leavers(left, [ann, cy], [ann], 3);
+  equal(left.map(({ identity, at }) => `${identity}${at}`), ['cy3', 'bob2'], 'the newest first');
+  left = leavers(left, [ann], [ann, bob], 4);
+  equal(left.map(({ identity }) => identity), ['cy'], 'bob is back');
+  equal([0, 59_000, 60_000, 150_000, 3_600_000, 7_300_000].map(ago), ['just now', 'just now', '1 minute ago', '2 minutes ago', '1 hour ago', '2 hours ago'], 'times');
 });
 
 test('one person has the whole screen, and a screen of no size has no tiles', () => {
@@ -81,6 +98,17 @@ test('nobody jumps: who comes stands last, and who leaves closes the gap', () =>
   equal(order.keys, ['a', 'c', 'd'], 'order');
 });
 
+test('raised hands stand first, in their order', () => {
+  const roster = [{ peer: 'a' }, { peer: 'b', handRaised: 9 }, { peer: 'c' }, { peer: 'd', handRaised: 3 }];
+  equal(handsFirst(roster).map(({ peer }) => peer).join(''), 'dbac');
+  equal([...places(roster)].map(([peer, place]) => `${peer}${place}`).join(' '), 'd1 b2 a0 c0');
+});
+
+test('a burst of reactions is told in a sentence', () => {
+  const crowd = ['👏', '👏', '🎉', '👏', '👏', '👏'].map((emoji, i) => ({ peer: `p${i}`, emoji }));
+  equal(said(crowd, (peer) => peer.toUpperCase()), 'P0, P1, P3 and 2 more: applause. P2: celebration.');
+});
+
 test('who speaks unseen changes places with whoever has been silent longest', () => {
   const order = new Order();
   order.sync(['me', 'b', 'c', 'd', 'e']);
@@ -118,7 +146,7 @@ test('a connection is good, weak or lost as a person sees it', () => {
 });
 
 test('every failure has a sentence that says what to do', () => {
-  const codes = ['unreachable', 'room_full', 'token_expired', 'bad_token', 'superseded', 'kicked', 'resume_expired', 'no_capacity', 'no_nodes',
+  const codes = ['unreachable', 'room_full', 'room_closed', 'turned_away', 'token_expired', 'bad_token', 'superseded', 'kicked', 'resume_expired', 'no_capacity', 'no_nodes',
     'store_unavailable', 'node_unreachable', 'not_ready', 'too_many_sockets', 'internal', 'no_token'];
   const said = new Set();
   for (const code of codes) {
@@ -134,9 +162,45 @@ test('every failure has a sentence that says what to do', () => {
 });
 
 test('the key of an encrypted call stands in its invitation, behind the #', () => {
-  const link = new URL(invitationTo('a room', 'k-_1'));
+  const link = new URL(invitationTo('a room', 'k-_1', '/?room={room}'));
   equal([link.searchParams.get('room'), link.hash, link.search.includes('k-_1')], ['a room', '#key=k-_1', false]);
-  equal(new URL(invitationTo('a room', '')).hash, '');
+  equal(new URL(invitationTo('a room', '', '/?room={room}')).hash, '');
+  equal(invitationTo('a/b', 'k', 'https://app.example.org/join/{room}#tab=2'), 'https://app.example.org/join/a%2Fb#tab=2&key=k', 'of the application');
+});
+
+test('what passes by itself asks nobody to try again while the page does', () => {
+  for (const code of ['no_capacity', 'no_nodes', 'node_unreachable', 'not_ready', 'too_many_sockets', 'no_token']) {
+    ok(whileTrying({ code, message: '' }).endsWith('Trying again…') && ofCall({ code, message: '' }).endsWith('Try again in a moment.'), code);
+  }
+  equal(whileTrying({ code: 'room_full', message: '' }), ofCall({ code: 'room_full', message: '' }));
+});
+
+test('a token says its room, its name and what it allows', () => {
+  const token = (claims) => `x.${btoa(String.fromCharCode(...new TextEncoder().encode(JSON.stringify(claims)))).replaceAll('+', '-').replaceAll('/', '_').replaceAll('=', '')}.y`;
+  equal(readToken(token({ name: 'Åsa 🦊', video: { room: 'lair', canPublish: true } })), { room: 'lair', name: 'Åsa 🦊', microphone: true, camera: true });
+  equal(readToken(token({ video: { canPublish: false } })), { room: '', name: '', microphone: false, camera: false });
+  equal(readToken(token({ video: { canPublishSources: ['microphone'] } })), { room: '', name: '', microphone: true, camera: false });
+  for (const none of ['', 'x', 'a.b.c', token(null), token({ video: null })]) equal(readToken(none), { room: '', name: '', microphone: true, camera: true }, none);
+  equal(new Set([[true, true], [true, false], [false, true], [false, false]].map(([microphone, camera]) => ofGrant({ microphone, camera }))).size, 4);
+});
+
+test('who is in the room is said in a line', () => {
+  const say = (...names) => whoIsHere(names).replaceAll(/[\u2068\u2069]/g, '');
+  equal([say(), say('Ada'), say('Ada', 'Alan'), say('Ada', 'Alan', 'Grace'), say('Ada', 'Alan', 'Grace', 'Joan'), whoIsHere(null)],
+    ['Nobody is here yet.', 'Ada is here.', 'Ada and Alan are here.', 'Ada, Alan and one other are here.', 'Ada, Alan and 2 others are here.', '']);
+});
+
+test('what the token forbids is not offered, and what failed does not look switched off', () => {
+  const root = document.createElement('div');
+  root.innerHTML = '<button data-toggle="microphone"></button><button data-toggle="camera"></button><button id="share"></button>';
+  const [microphone, camera, share] = root.children;
+  const devices = { on: () => false, problems: { microphone: 'Your microphone is blocked.', camera: 'Your camera is blocked.' } };
+  showAllowed(root, (source) => source === 'microphone', devices);
+  equal([microphone, camera, share].map((button) => button.getAttribute('aria-disabled')), ['false', 'true', 'true']);
+  equal([microphone.title, microphone.className, camera.className], ['Your microphone is blocked.', 'troubled', '']);
+  ok(camera.title.includes('does not allow') && share.title.includes('does not allow'), camera.title);
+  showAllowed(root, () => true, { ...devices, on: () => true });
+  equal([microphone.className, share.getAttribute('aria-disabled')], ['', 'false']);
 });
 
 test('initials are of every writing', () => {

@@ -237,7 +237,7 @@ test('the offer of a restart is made in advance, and made anew when it is out of
   equal(users.size, 4, 'ICE users');
 });
 
-const golden = ['answer', 'bye', 'chat', 'connected', 'error', 'joined', 'offer-rejected', 'peer-joined', 'peer-left', 'peer-updated', 'pong', 'presence', 'reoffer', 'restart', 'resumed', 'roster', 'slots', 'speakers'];
+const golden = ['answer', 'bye', 'chat', 'connected', 'error', 'joined', 'muted-by', 'offer-rejected', 'peer-joined', 'peer-left', 'peer-updated', 'permissions', 'pong', 'presence', 'reactions', 'reoffer', 'restart', 'resumed', 'roster', 'slots', 'speakers', 'unmute-asked'];
 
 test('every golden message of the server is understood, whole', async () => {
   for (const type of golden) {

@@ -1,0 +1,84 @@
+// The door of the room, for who runs it: how many may be in, who waits, and who of them enters.
+
+import { emit, on } from './emit.js';
+import { CallError } from './errors.js';
+
+/** @typedef {import('./protocol.js').ClientMessage} ClientMessage */
+
+/** Event of the call: `door` {door}, the server's answer to all that is said and asked here. Nobody is told of the door unasked. */
+export class Door {
+  #call;
+  #send;
+  #allowed;
+  /** @type {import('./protocol.js').Door | null} */
+  #latest = null;
+  #asking = false;
+
+  /**
+   * @param {import('./call.js').Call} call
+   * @param {(message: ClientMessage) => boolean | undefined} send
+   * @param {() => boolean} allowed whether one runs the room
+   */
+  constructor(call, send, allowed) {
+    this.#call = call;
+    this.#send = send;
+    this.#allowed = allowed;
+  }
+
+  /** @param {import('./session.js').Session} session */
+  follow(session) {
+    on(session, 'message', (message) => {
+      if (message.type !== 'door') return;
+      this.#asking = false;
+      this.#latest = message;
+      emit(this.#call, 'door', { door: message });
+    });
+    // While the store is away; the next ask may be answered.
+    session.addEventListener('error', (event) => {
+      if (this.#asking && /** @type {CustomEvent} */ (event).detail.code === 'store_unavailable') event.stopImmediatePropagation();
+      this.#asking = false;
+    });
+    on(session, 'lost', () => (this.#asking = false));
+  }
+
+  /** As last heard: `{cap?, closed, inside, length, line: [{identity, since?}]}`. Null before, and for who does not run the room. */
+  get latest() {
+    return this.#allowed() ? this.#latest : null;
+  }
+
+  /** Not twice at a time, nothing while the socket is away, and no `error` while the cluster's store is. */
+  ask() {
+    if (this.#allowed() && !this.#asking) this.#asking = this.#send({ type: 'door' }) === true;
+  }
+
+  /**
+   * What is left out stays as it is.
+   * @param {{cap?: number, closed?: boolean}} change `cap` -1: any number of people. A closed room is entered by whom one lets in
+   */
+  set({ cap, closed }) {
+    this.#act({ type: 'door', ...(cap !== undefined && { cap }), ...(closed !== undefined && { closed }) });
+  }
+
+  /**
+   * Before all others, as soon as there is a place.
+   * @param {string} identity
+   */
+  letIn(identity) {
+    this.#act({ type: 'let-in', identity });
+  }
+
+  /** @param {string} identity */
+  turnAway(identity) {
+    this.#act({ type: 'turn-away', identity });
+  }
+
+  /** @param {ClientMessage} message */
+  #act(message) {
+    if (!this.#allowed()) {
+      emit(this.#call, 'error', new CallError('not_moderator'));
+      return;
+    }
+    this.#asking = false; // An error is of the deed.
+    this.#send(message);
+  }
+}

@@ -1,0 +1,117 @@
+// What one says without words, and what somebody who runs the room does to the others.
+
+import { Door } from './door.js';
+import { emit, on } from './emit.js';
+import { CallError } from './errors.js';
+
+/** @typedef {import('./protocol.js').Source} Source */
+/** @typedef {import('./protocol.js').Act} Act */
+/**
+ * @typedef {object} Surroundings
+ * @property {(message: import('./protocol.js').ClientMessage) => boolean | undefined} send
+ * @property {(source: Source) => void} mute one's own source
+ * @property {() => import('./protocol.js').Joined | null} me
+ */
+
+/** Those of a reaction. */
+export const EMOJIS = /** @type {const} */ (['👍', '👏', '❤️', '😂', '😮', '🎉']);
+
+/**
+ * Events of the call:
+ * - `reactions` {reactions: [{peer, emoji}]}: of one moment, one's own too
+ * - `muted-by` {source, by}: somebody who runs the room turned this source off; `by` may be empty. One may unmute
+ * - `unmute-asked` {source, by}
+ * - `permissions` {permissions}: one runs the room now, or no longer
+ * - `door` {door}: see Door
+ */
+export class Moderation {
+  #call;
+  #around;
+
+  /**
+   * @param {import('./call.js').Call} call
+   * @param {Surroundings} around
+   */
+  constructor(call, around) {
+    this.#call = call;
+    this.#around = around;
+    this.door = new Door(call, around.send, () => this.allowed);
+  }
+
+  /** @param {import('./session.js').Session} session */
+  follow(session) {
+    on(session, 'message', (message) => this.#hear(message));
+    this.door.follow(session);
+    on(session, 'resumed', ({ silenced = [] }) => {
+      for (const source of silenced) this.#silence(source);
+    });
+  }
+
+  /** Whether one runs the room. */
+  get allowed() {
+    return this.#around.me()?.permissions?.moderate === true;
+  }
+
+  /**
+   * `mute` (nobody named: everybody else), `ask-unmute`, `lower-hand` (the same), `remove`, `grant`, or `give-up`. What cannot be
+   * done is told by `error` events.
+   * @param {Act} act
+   * @param {string} [peer]
+   * @param {Source} [source] of `mute` and `ask-unmute`
+   */
+  act(act, peer, source = 'microphone') {
+    if (!this.allowed) {
+      emit(this.#call, 'error', new CallError('not_moderator'));
+      return;
+    }
+    this.#around.send({ type: 'moderate', act, ...(peer && { peer }), ...((act === 'mute' || act === 'ask-unmute') && { source }) });
+  }
+
+  /**
+   * Shown in the roster as `handRaised`, when it is told to everybody.
+   * @param {boolean} raised
+   */
+  raiseHand(raised) {
+    this.#around.send({ type: 'hand', raised });
+  }
+
+  /**
+   * Shown by the event `reactions`, when it is told to everybody.
+   * @param {typeof EMOJIS[number]} emoji
+   */
+  react(emoji) {
+    this.#around.send({ type: 'reaction', emoji });
+  }
+
+  /** @param {import('./protocol.js').ServerMessage} message */
+  #hear(message) {
+    switch (message.type) {
+      case 'muted-by':
+        this.#silence(message.source, message.by);
+        break;
+      case 'unmute-asked':
+        if (this.#call.isMuted(message.source)) emit(this.#call, 'unmute-asked', { source: message.source, by: message.by ?? '' });
+        break;
+      case 'reactions':
+        emit(this.#call, 'reactions', { reactions: message.reactions });
+        break;
+      case 'permissions': {
+        const me = this.#around.me();
+        if (me) me.permissions = message.permissions;
+        emit(this.#call, 'permissions', { permissions: message.permissions });
+        break;
+      }
+      default:
+    }
+  }
+
+  /**
+   * @param {Source} source
+   * @param {string} [by]
+   */
+  #silence(source, by = '') {
+    const wasOn = !this.#call.isMuted(source);
+    this.#around.mute(source);
+    if (wasOn) emit(this.#call, 'muted-by', { source, by });
+  }
+}

@@ -1,0 +1,168 @@
+// Presence without a call, as of an application's start page: its user is online, and it is told who else is.
+
+import { socketUrl } from './address.js';
+import { emit } from './emit.js';
+import { CallError } from './errors.js';
+import { Socket } from './socket.js';
+import { WatchList } from './watch-list.js';
+
+/** @typedef {import('./protocol.js').UserPresence} UserPresence */
+/** @typedef {'idle' | 'connecting' | 'connected' | 'reconnecting' | 'closed'} PresenceState */
+/**
+ * @typedef {object} PresenceOptions
+ * @property {string | URL} url as a call's
+ * @property {import('./session.js').TokenSource} token any access token with an identity; a function is asked for each connection
+ */
+
+/**
+ * Events, each a CustomEvent:
+ * - `state` {state}
+ * - `presence` {changes}: the watched users of whom something else is known now
+ * - `error` CallError: told; it goes on trying
+ * - `closed` {code, message}: it is over, by `close` or because the server refuses
+ */
+export class Presence extends EventTarget {
+  /** @type {PresenceState} */
+  #state = 'idle';
+  #Maker;
+  /** @type {Socket | null} */
+  #socket = null;
+  /** @type {import('./protocol.js').Connected | null} */
+  #me = null;
+  /** @type {import('./session.js').TokenSource} */
+  #token = '';
+  #attempt = 0;
+  #watched = new WatchList(this, (message) => this.#socket?.send(message) ?? false);
+
+  /** @param {{WebSocket?: import('./socket.js').SocketMaker}} [options] a stand-in, for tests only */
+  constructor(options = {}) {
+    super();
+    this.#Maker = options.WebSocket;
+  }
+
+  get state() {
+    return this.#state;
+  }
+
+  /** Empty before the first connection. */
+  get identity() {
+    return this.#me?.identity ?? '';
+  }
+
+  /** What is known of everybody watched; `unknown` until an answer came, and after 15 s without a connection. */
+  get watched() {
+    return this.#watched.users;
+  }
+
+  /**
+   * Resolves when the user is online for the first time, however long that takes; rejects with a CallError if the server refuses for good.
+   * @param {PresenceOptions} options
+   * @returns {Promise<void>}
+   */
+  async connect({ url, token }) {
+    if (this.#state !== 'idle') throw new CallError('bad_state');
+    const socket = new Socket(socketUrl(url), this.#Maker);
+    this.#socket = socket;
+    this.#token = token;
+    socket.addEventListener('open', () => this.#onOpen(socket));
+    socket.addEventListener('lost', () => this.#onLost());
+    socket.addEventListener('message', (event) => this.#onMessage(socket, /** @type {CustomEvent} */ (event).detail));
+    this.#setState('connecting');
+    return new Promise((resolve, reject) => {
+      this.addEventListener('state', () => this.#state === 'connected' && resolve());
+      this.addEventListener('closed', (event) => reject(CallError.of(/** @type {CustomEvent} */ (event).detail)), { once: true });
+      socket.open();
+    });
+  }
+
+  /**
+   * Replaces whom one is told of: identities, at most 500, else a CallError is thrown. The token needs `canWatch`; without it an `error` tells.
+   * @param {Iterable<string>} users
+   */
+  watch(users) {
+    this.#watched.set(users);
+  }
+
+  /** The user is offline at once, unless another tab is open. */
+  close() {
+    this.#socket?.send({ type: 'leave' });
+    this.#end({ code: 'left', message: 'Presence was closed.' });
+  }
+
+  /** @param {Socket} socket */
+  async #onOpen(socket) {
+    const attempt = ++this.#attempt;
+    let token;
+    try {
+      token = typeof this.#token === 'function' ? await this.#token() : this.#token;
+    } catch (cause) {
+      if (attempt !== this.#attempt) return;
+      emit(this, 'error', new CallError('no_token', { cause, retryable: true }));
+      socket.again();
+      return;
+    }
+    // Else another socket opened meanwhile, with a token of its own.
+    if (attempt === this.#attempt) socket.send({ type: 'connect', token });
+  }
+
+  #onLost() {
+    if (this.#state !== 'connected') return;
+    this.#watched.lost();
+    this.#setState('reconnecting');
+  }
+
+  /**
+   * @param {Socket} socket
+   * @param {import('./protocol.js').ServerMessage} message
+   */
+  #onMessage(socket, message) {
+    switch (message.type) {
+      case 'connected':
+        this.#me = message;
+        socket.settle();
+        this.#setState('connected');
+        this.#watched.opened(message.watch);
+        break;
+      case 'presence':
+        this.#watched.heard(message.users);
+        break;
+      case 'error':
+        this.#onError(socket, CallError.of(message));
+        break;
+      case 'bye':
+        this.#end(message);
+        break;
+      default:
+    }
+  }
+
+  /**
+   * @param {Socket} socket
+   * @param {CallError} error
+   */
+  #onError(socket, error) {
+    if (this.#state === 'connected') {
+      // A list that was refused for coming too soon is said again.
+      if (error.code !== 'too_many_messages') emit(this, 'error', error);
+    } else if (error.retryable) {
+      emit(this, 'error', error);
+      socket.again(error.retryAfterMs || undefined);
+    } else this.#end(error);
+  }
+
+  /** @param {{code: string, message: string}} reason */
+  #end({ code, message }) {
+    if (this.#state === 'closed' || this.#state === 'idle') return;
+    this.#watched.close();
+    this.#socket?.close();
+    this.#setState('closed');
+    emit(this, 'closed', { code, message });
+  }
+
+  /** @param {PresenceState} state */
+  #setState(state) {
+    if (state === this.#state) return;
+    this.#state = state;
+    emit(this, 'state', { state });
+  }
+}

@@ -1,0 +1,143 @@
+// Who may enter and who waits, in the People panel of who runs the room.
+
+import { find, make, who } from './elements.js';
+import { colour, initials } from './face.js';
+import { whisper } from './notices.js';
+import { waitOutside } from './sentences.js';
+
+/** @typedef {import('../holdfast/call.js').Call} Call */
+/** @typedef {{item: HTMLElement, letIn: HTMLButtonElement, next: HTMLElement}} Row */
+
+/** The server tells of the door when it is asked. */
+const ASK_MS = 3000;
+/** One ask of so many while nobody could wait, as far as is known, and nobody looks. */
+const SELDOM = 10;
+
+export class DoorPanel {
+  #call;
+  #open = false;
+  #ticks = 0;
+  #lock = find('#lock', HTMLButtonElement);
+  #most = find('#most', HTMLInputElement);
+  #list = find('#waiting', HTMLElement);
+  /** @type {Map<string, Row>} by identity; an element stays, with the focus in it */
+  #rows = new Map();
+
+  /** @param {Call} call */
+  constructor(call) {
+    this.#call = call;
+    const { door } = call.moderation;
+    const stop = new AbortController();
+    const { signal } = stop;
+    const timer = setInterval(() => this.#ask(), ASK_MS);
+    this.#list.replaceChildren();
+    this.#lock.addEventListener('click', () => door.set({ closed: !door.latest?.closed }), { signal });
+    this.#most.addEventListener('change', () => {
+      if (this.#most.reportValidity()) door.set({ cap: this.#most.value === '' ? -1 : Number(this.#most.value) });
+    }, { signal });
+    this.#most.addEventListener('keydown', ({ key }) => {
+      if (key === 'Escape') this.#showCap();
+    }, { signal });
+    document.addEventListener('visibilitychange', () => document.hidden || door.ask(), { signal });
+    call.addEventListener('door', () => this.#paint(), { signal });
+    call.addEventListener('permissions', () => {
+      this.#paint();
+      door.ask();
+    }, { signal });
+    call.addEventListener('left', () => {
+      clearInterval(timer);
+      stop.abort();
+    }, { once: true });
+    this.#paint();
+    this.#ask();
+  }
+
+  /** @param {boolean} open whether the People panel is */
+  setOpen(open) {
+    this.#open = open;
+    this.#paint();
+    if (open) this.#call.moderation.door.ask();
+  }
+
+  #ask() {
+    const { door } = this.#call.moderation;
+    const { latest } = door;
+    const often = this.#open || (latest && (latest.closed || latest.cap !== undefined || latest.length > 0));
+    if (document.hidden || (!often && this.#ticks++ % SELDOM !== 0)) return;
+    door.ask();
+  }
+
+  #paint() {
+    const { latest } = this.#call.moderation.door;
+    const { closed, length, line } = latest ?? { closed: false, length: 0, line: [] };
+    find('#door', HTMLElement).hidden = !latest;
+    this.#lock.textContent = closed ? 'Unlock the room' : 'Lock the room';
+    find('#locked', HTMLElement).hidden = !closed;
+    if (document.activeElement !== this.#most) this.#showCap();
+    const title = find('#waiting-title', HTMLElement);
+    title.textContent = `${length} waiting`;
+    title.hidden = this.#list.hidden = length === 0;
+    const count = find('#waiting-count', HTMLElement);
+    count.textContent = String(length);
+    count.hidden = find('#waiting-word', HTMLElement).hidden = this.#open || length === 0;
+    const fresh = line.filter(({ identity }) => !this.#rows.has(identity)).map(({ identity }) => identity);
+    this.#place(line);
+    if (fresh.length > 0) whisper(waitOutside(fresh));
+  }
+
+  #showCap() {
+    this.#most.value = String(this.#call.moderation.door.latest?.cap ?? '');
+  }
+
+  /** @param {{identity: string, since?: number}[]} line */
+  #place(line) {
+    const focused = document.activeElement;
+    const at = [...this.#list.children].findIndex((item) => item.contains(focused));
+    for (const [identity, { item }] of this.#rows) {
+      if (line.some((one) => one.identity === identity)) continue;
+      item.remove();
+      this.#rows.delete(identity);
+    }
+    line.forEach(({ identity, since }, i) => {
+      const row = this.#rows.get(identity) ?? this.#row(identity);
+      row.letIn.hidden = since === undefined;
+      row.next.hidden = since !== undefined;
+      if (this.#list.children[i] !== row.item) this.#list.insertBefore(row.item, this.#list.children[i] ?? null);
+    });
+    if (at < 0 || !(focused instanceof HTMLElement)) return;
+    // What is moved loses the focus; what is gone leaves it to the next one.
+    const heir = this.#list.children[Math.min(at, line.length - 1)]?.querySelector('button:not([hidden])') ?? this.#lock;
+    if (focused.isConnected && !focused.hidden) focused.focus();
+    else if (heir instanceof HTMLElement) heir.focus();
+  }
+
+  /** @param {string} identity */
+  #row(identity) {
+    const { door } = this.#call.moderation;
+    const item = make('li', 'person');
+    const face = make('span', 'face', initials(identity));
+    face.style.setProperty('--face', colour(identity));
+    face.setAttribute('aria-hidden', 'true');
+    const name = who(identity);
+    name.title = identity;
+    const letIn = deed('Let in', identity, () => door.letIn(identity));
+    const next = make('span', 'ago', 'Comes next');
+    item.append(face, name, next, letIn, deed('Turn away', identity, () => door.turnAway(identity)));
+    const row = { item, letIn, next };
+    this.#rows.set(identity, row);
+    return row;
+  }
+}
+
+/**
+ * @param {string} label
+ * @param {string} identity
+ * @param {() => void} onClick
+ */
+function deed(label, identity, onClick) {
+  const button = make('button', 'quiet', label);
+  button.type = 'button';
+  button.setAttribute('aria-label', `${label} ${identity}`);
+  button.addEventListener('click', onClick);
+  return button;
+}

@@ -1,0 +1,62 @@
+// Who has left since we came, in the People panel: as we saw it, or were told after a gap.
+
+import { find, make, who } from './elements.js';
+import { colour, initials } from './face.js';
+
+/** @typedef {import('../holdfast/call.js').Call} Call */
+/** @typedef {{identity: string, name: string, at: number}} Leaver at is Date.now() */
+
+const most = 20;
+const minute = 60_000;
+
+/**
+ * Somebody is here while one of their tabs is.
+ * @param {readonly Leaver[]} left the newest first
+ * @param {readonly {identity: string, name?: string}[]} before
+ * @param {readonly {identity: string}[]} now
+ * @param {number} at
+ * @returns {Leaver[]}
+ */
+export function leavers(left, before, now, at) {
+  const here = new Set(now.map(({ identity }) => identity));
+  const gone = new Map(before.filter(({ identity }) => !here.has(identity)).map((entry) => [entry.identity, entry]));
+  const older = left.filter(({ identity }) => !here.has(identity) && !gone.has(identity));
+  return [...[...gone.values()].map(({ identity, name }) => ({ identity, name: name || identity, at })), ...older].slice(0, most);
+}
+
+/**
+ * @param {number} ms
+ */
+export function ago(ms) {
+  const minutes = Math.floor(ms / minute);
+  if (minutes < 1) return 'just now';
+  const [n, unit] = minutes < 60 ? [minutes, 'minute'] : [Math.floor(minutes / 60), 'hour'];
+  return `${n} ${unit}${n === 1 ? '' : 's'} ago`;
+}
+
+/** @param {Call} call */
+export function showLeft(call) {
+  const list = find('#left', HTMLElement);
+  /** @type {Leaver[]} */
+  let left = [];
+  let before = call.roster;
+  const paint = () => {
+    find('#left-title', HTMLElement).hidden = list.hidden = left.length === 0;
+    list.replaceChildren(...left.map(({ identity, name, at }) => {
+      const item = make('li', 'person');
+      const face = make('span', 'face', initials(name));
+      face.style.setProperty('--face', colour(identity));
+      face.setAttribute('aria-hidden', 'true');
+      item.append(face, who(name), make('span', 'ago', ago(Date.now() - at)));
+      return item;
+    }));
+  };
+  paint();
+  const timer = setInterval(paint, minute / 2);
+  call.addEventListener('left', () => clearInterval(timer), { once: true });
+  call.addEventListener('roster', () => {
+    left = leavers(left, before, call.roster, Date.now());
+    before = call.roster;
+    paint();
+  });
+}

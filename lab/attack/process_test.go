@@ -1,3 +1,5 @@
+//go:build linux
+
 package attack
 
 import (
@@ -42,11 +44,7 @@ func (s *stage) proc(node string) string {
 	if err != nil {
 		s.t.Fatal(err)
 	}
-	dir := fmt.Sprintf("/proc/%d/", pid)
-	if _, err := os.Stat(dir); err != nil {
-		s.t.Skipf("this test needs /proc: %v", err)
-	}
-	return dir
+	return fmt.Sprintf("/proc/%d/", pid)
 }
 
 // kib is a line of a process's status.

@@ -1,3 +1,5 @@
+//go:build linux
+
 package attack
 
 import (
@@ -50,7 +52,7 @@ func newReplay(t *testing.T) *replay {
 			if err := c.Kill(t.Context(), name, syscall.SIGKILL); err != nil {
 				t.Fatal(err)
 			}
-			node, err := c.Restart(t.Context(), name, "HOLDFAST_API_KEYS_FILE="+r.file, fmt.Sprint("HOLDFAST_RESUME_GRACE=", leeway))
+			node, err := c.StartNode(t.Context(), name, "HOLDFAST_API_KEYS_FILE="+r.file, fmt.Sprint("HOLDFAST_RESUME_GRACE=", leeway))
 			if err != nil {
 				t.Fatal(err)
 			}

@@ -244,7 +244,7 @@ func (c *Chaos) dead(ctx context.Context, node string) error {
 }
 
 // victims chooses media nodes that hold rooms: first the one with the browsers; in every other trial the one with the
-// large room; one with every room only if there is no other. Several never hold all rooms, so that one is spared.
+// large room, or else with the capped one; one with every room only if there is no other. Several never hold all rooms, so that one is spared.
 func (c *Chaos) victims(w *World, n int) []string {
 	count := make(map[string]int)
 	for _, node := range w.Before.Live {
@@ -253,6 +253,9 @@ func (c *Chaos) victims(w *World, n int) []string {
 	first, last := "", ""
 	for _, h := range w.Before.Held {
 		count[h.Node]++
+		if h.Room == c.crowd.capped && first == "" && c.trialNumber%2 == 1 {
+			first = h.Node
+		}
 		if h.Room == c.crowd.browserRoom() {
 			first = h.Node
 		}

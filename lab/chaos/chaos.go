@@ -16,6 +16,7 @@ import (
 	"fmt"
 	"math/rand/v2"
 	"runtime"
+	"runtime/debug"
 	"strings"
 	"sync"
 	"time"
@@ -24,6 +25,9 @@ import (
 	"github.com/holdfast-rtc/holdfast/lab/devcluster"
 	"github.com/holdfast-rtc/holdfast/lab/measure"
 )
+
+// peopleGCPercent is the garbage collector's target while people are in the rooms: its CPU is missing to the cluster beside it.
+const peopleGCPercent = 400
 
 const (
 	joinLimit    = 90 * time.Second       // bounds the wait for everybody to be in
@@ -70,6 +74,7 @@ func (c *Chaos) Run(ctx context.Context) (*Report, error) {
 	if err != nil {
 		return nil, err
 	}
+	defer debug.SetGCPercent(debug.SetGCPercent(peopleGCPercent))
 	c.page = status.Page
 	if err := c.options.suits(status); err != nil {
 		return nil, err
@@ -146,6 +151,8 @@ func (c *Chaos) trial(ctx context.Context, n int, name Name) (*Trial, error) {
 		return nil, err
 	}
 	whole, settled := c.convalesce(ctx, w, watch) // its complaint shows in the verdicts
+	c.awaitRosters(ctx, w)
+	c.lookAtCapped(ctx, w)
 	if w.Log, err = c.logs(ctx); err != nil {
 		w.LogUnknown = err.Error()
 	}
@@ -195,6 +202,11 @@ func (c *Chaos) prepare(ctx context.Context, w *World, n int, s scenario) error 
 		}
 	}
 	if err := whole(); err != nil {
+		return err
+	}
+	w.People = c.crowd.present()
+	w.Capped, w.Cap = c.crowd.capped, len(w.People[c.crowd.capped])
+	if err := c.visit(ctx, w); err != nil {
 		return err
 	}
 	w.Before = c.look(ctx)
@@ -295,6 +307,7 @@ func (c *Chaos) watch(ctx context.Context, w *World) (end func()) {
 	watching.Go(func() {
 		for backoff.Sleep(ctx, every) {
 			look := c.look(ctx)
+			c.askSome(ctx, w, &look, len(looks))
 			if ctx.Err() == nil && len(looks) < maxLooks {
 				looks = append(looks, look)
 			}

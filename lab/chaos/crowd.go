@@ -23,6 +23,7 @@ type crowd struct {
 	people   []*person
 	browsers []*tab
 	large    string          // the room of Options.Large; empty = there is none
+	capped   string          // the room that holds no more than its people; one more person waits
 	armed    string          // the signaling node that dies in a double fault
 	step     string          // at which step it does
 	left     map[string]bool // rooms that nobody is in any more
@@ -69,7 +70,10 @@ func (c *crowd) join(ctx context.Context, status devcluster.Status) error {
 	if err := c.openBrowsers(ctx, nodes); err != nil {
 		return err
 	}
-	return c.everybodyReceives(ctx, time.Now(), joinLimit)
+	if err := c.everybodyReceives(ctx, time.Now(), joinLimit); err != nil {
+		return err
+	}
+	return c.queue(ctx)
 }
 
 func mediaNodes(status devcluster.Status) []ring.NodeID {
@@ -102,19 +106,30 @@ const (
 )
 
 func (c *crowd) add(p *person) error {
-	token, err := c.chaos.cluster.Token(p.room, p.name)
+	err := c.start(p)
+	if err == nil {
+		c.people = append(c.people, p)
+	}
+	return err
+}
+
+func (c *crowd) start(p *person) error {
+	holds := 0
+	if p.room == c.capped {
+		holds = p.people
+	}
+	token, err := c.chaos.cluster.CappedToken(p.room, p.name, holds)
 	if err != nil {
 		return err
 	}
 	others := p.people - 1
 	p.peer, err = peer.New(peer.Options{
-		URL: c.chaos.page, Token: token, Room: p.room, Stack: c.stack, Observe: p.observe, CameraOff: !p.camera,
+		URL: c.chaos.page, Token: token, Room: p.room, Stack: c.stack, Observe: p.observe, CameraOff: !p.camera, Wait: holds > 0,
 		AudioSlots: min(others, audioSlots), VideoSlots: max(1, min(others, videoSlots, c.chaos.options.cameras(p.people))),
 	}, slog.New(slog.DiscardHandler))
 	if err != nil {
 		return err
 	}
-	c.people = append(c.people, p)
 	living, leave := context.WithCancel(c.living)
 	p.leave = leave
 	c.wg.Go(func() {
@@ -146,8 +161,12 @@ func (c *crowd) spread(ctx context.Context, now Look) error {
 		if len(rooms[node]) > 0 || len(rooms[from]) < 2 {
 			continue
 		}
-		old := rooms[from][0]
-		rooms[from] = rooms[from][1:]
+		at := 0
+		if rooms[from][0] == c.capped {
+			at = 1
+		}
+		old := rooms[from][at]
+		rooms[from] = slices.Delete(rooms[from], at, at+1)
 		c.close(old)
 		if err := c.open(ctx, roomOn(nodes, node, fmt.Sprintf("%sroom%d", c.chaos.prefix(), c.chaos.options.Rooms+len(c.left))), c.chaos.options.Peers); err != nil {
 			return err
@@ -214,7 +233,7 @@ type flow struct {
 // flows lists every stream that should flow among the synthetic people. A person who has not joined, and an empty slot,
 // has a flow that never flowed.
 func (c *crowd) flows() []flow {
-	byRoom := make(map[string]map[wire.PeerID]*person)
+	byRoom, onCamera := make(map[string]map[wire.PeerID]*person), make(map[string]map[wire.PeerID]*person)
 	shown := make(map[*person]map[peer.StreamID]peer.Stream)
 	for i, p := range c.people {
 		var id wire.PeerID
@@ -222,40 +241,46 @@ func (c *crowd) flows() []flow {
 			id = wire.PeerID(fmt.Sprintf("nobody yet %d", i))
 		}
 		if byRoom[p.room] == nil {
-			byRoom[p.room] = make(map[wire.PeerID]*person)
+			byRoom[p.room], onCamera[p.room] = make(map[wire.PeerID]*person), make(map[wire.PeerID]*person)
 		}
 		byRoom[p.room][id] = p
+		if p.camera {
+			onCamera[p.room][id] = p
+		}
 	}
 	var all []flow
-	for _, people := range byRoom {
+	for room, people := range byRoom {
 		for own, receiver := range people {
-			for source, slots := range map[wire.Source]int{wire.SourceMicrophone: audioSlots, wire.SourceCamera: videoSlots} {
-				all = append(all, receiver.flows(own, people, source, slots, shown[receiver])...)
-			}
+			all = append(all, receiver.flows(own, people, wire.SourceMicrophone, audioSlots, shown[receiver])...)
+			all = append(all, receiver.flows(own, onCamera[room], wire.SourceCamera, videoSlots, shown[receiver])...)
 		}
 	}
 	return all
 }
 
-// flows are those of one source at one receiver.
-func (p *person) flows(own wire.PeerID, people map[wire.PeerID]*person, source wire.Source, slots int, shown map[peer.StreamID]peer.Stream) []flow {
+// flows are those of one source, of which there are senders, at one receiver.
+func (p *person) flows(own wire.PeerID, from map[wire.PeerID]*person, source wire.Source, slots int, shown map[peer.StreamID]peer.Stream) []flow {
 	var all []flow
-	from := func(name string) Flow { return Flow{p.room, p.name, name, string(source)} }
-	senders := 0
-	for id, sender := range people {
-		if id == own || (source == wire.SourceCamera && !sender.camera) {
-			continue
+	of := func(name string) Flow { return Flow{p.room, p.name, name, string(source)} }
+	senders := len(from)
+	if from[own] != nil {
+		senders--
+	}
+	for id, stream := range shown {
+		if sender := from[id.Peer]; sender != nil && id.Source == source && id.Peer != own {
+			all = append(all, flow{of(sender.name), stream.Last, stream.ShownSince})
 		}
-		senders++
-		id := peer.StreamID{Peer: id, Source: source}
-		if stream, is := shown[id]; is {
-			all = append(all, flow{from(sender.name), stream.Last, stream.ShownSince})
-		} else if p.people-1 <= slots || source == wire.SourceCamera {
-			all = append(all, flow{from(sender.name), p.peer.Stream(id).Last, time.Time{}})
+	}
+	if few := p.people-1 > slots && source == wire.SourceMicrophone; !few && len(all) < senders {
+		for id, sender := range from {
+			id := peer.StreamID{Peer: id, Source: source}
+			if _, is := shown[id]; !is && id.Peer != own {
+				all = append(all, flow{of(sender.name), p.peer.Stream(id).Last, time.Time{}})
+			}
 		}
 	}
 	for i := len(all); i < min(senders, slots); i++ {
-		all = append(all, flow{Flow: from(fmt.Sprintf("slot %d", i+1))})
+		all = append(all, flow{Flow: of(fmt.Sprintf("slot %d", i+1))})
 	}
 	return all
 }

@@ -20,6 +20,7 @@ type Look struct {
 	Held         []Held                     // by every live SFU node
 	Loads        map[ring.NodeID]Load       // of the SFU nodes, by their own last report
 	Pins         map[string]pin.Pin         // by room, from the store
+	Rosters      map[string]Roster          // by room, of those that were asked for
 	NodesUnknown string                     // why it is not known what every live SFU node holds; empty = it is
 	PinsUnknown  string                     // why the pins are not known; empty = they are
 }

@@ -50,7 +50,11 @@ func (o Options) homes(nodes []ring.NodeID) []ring.NodeID {
 
 func (c *crowd) openAll(ctx context.Context, nodes []ring.NodeID) error {
 	for i, home := range c.chaos.options.homes(nodes) {
-		if err := c.open(ctx, roomOn(nodes, home, fmt.Sprintf("%sroom%d", c.chaos.prefix(), i+1)), c.chaos.options.Peers); err != nil {
+		room := roomOn(nodes, home, fmt.Sprintf("%sroom%d", c.chaos.prefix(), i+1))
+		if i == 1 {
+			c.capped = room
+		}
+		if err := c.open(ctx, room, c.chaos.options.Peers); err != nil {
 			return err
 		}
 	}

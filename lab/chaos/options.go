@@ -30,8 +30,6 @@ type Options struct {
 	Percent  int           // of a hundred packets that loss loses
 	Delay    time.Duration // of each packet, each way
 	Cut      time.Duration // how long a cut lasts at least; 0 = until its rooms have moved
-	Burners  int           // processes that keep the machine busy while it is calm
-	Haste    float64       // divides the times of detection while it is calm; 0 = as it is
 	Seed     uint64        // of the victims and the rooms' names
 
 	Cluster  *devcluster.Client
@@ -52,8 +50,6 @@ const (
 	maxBrowsers = 8
 	maxSoak     = 4 * time.Hour
 	maxPercent  = 50
-	maxBurners  = 64
-	maxHaste    = 100
 	maxDelay    = 2 * time.Second
 	maxCut      = 5 * time.Minute
 	minSFU      = 3 // one to hurt, one to move to, and a third that notices nothing
@@ -89,8 +85,6 @@ func (o Options) Validate() error {
 	fault(o.Browsers == 1 || o.Browsers < 0 || o.Browsers > maxBrowsers, "--browsers %d: give 0, or 2 to %d", o.Browsers, maxBrowsers)
 	fault(o.Scenario == Soak && (o.Soak < time.Minute || o.Soak > maxSoak), "--minutes %g: give 1 to %g", o.Soak.Minutes(), maxSoak.Minutes())
 	fault(o.Scenario == Calm && (o.Soak < time.Second || o.Soak > maxSoak), "--minutes %g: give %.2f to %g", o.Soak.Minutes(), time.Second.Minutes(), maxSoak.Minutes())
-	fault(o.Burners < 0 || o.Burners > maxBurners, "--busy %d: give 0 to %d", o.Burners, maxBurners)
-	fault(o.Haste < 0 || o.Haste > maxHaste, "--detect-haste %g: give 0 to %d", o.Haste, maxHaste)
 	fault(o.Scenario == Calm && (o.Percent < 0 || o.Percent > maxPercent), "--percent %d: give 0 to %d", o.Percent, maxPercent)
 	fault(o.Scenario == Loss && (o.Percent < 1 || o.Percent > maxPercent), "--percent %d: give 1 to %d", o.Percent, maxPercent)
 	fault(o.Scenario == Delay && (o.Delay < time.Millisecond || o.Delay > maxDelay), "--delay %s: give 1ms to %s", o.Delay, maxDelay)

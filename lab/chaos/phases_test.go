@@ -73,26 +73,20 @@ func TestReports(t *testing.T) {
 	w.Clients[0].Moments = []peer.Moment{{Step: peer.StepFirst, At: after(100), Stream: peer.StreamID{Peer: "art", Source: "<camera>"}}}
 	good := &Trial{Number: 1, Scenario: Kill, Faults: w.Faults, Verdicts: Judge(w), Clients: measureGaps(w)}
 	w.Received[0].Fresh = false
-	bad := &Trial{Number: 2, Scenario: Kill, Faults: w.Faults, Verdicts: Judge(w), Clients: measureGaps(w), Note: "<script>"}
+	bad := &Trial{Number: 2, Scenario: Kill, Faults: w.Faults, Verdicts: Judge(w), Clients: measureGaps(w)}
 	r := &Report{Scenario: Kill, Trials: []*Trial{good, bad}, Began: struckAt}
 	r.finish(healedAt)
 	if r.Kept || r.Packets == nil || r.Packets.Streams.P50 != 100 || r.Frames != nil {
 		t.Errorf("kept %t, packets %+v, frames %+v", r.Kept, r.Packets, r.Frames)
 	}
-	var table, page strings.Builder
+	var table strings.Builder
 	if err := r.WriteTable(&table); err != nil {
-		t.Fatal(err)
-	}
-	if err := r.WriteHTML(&page); err != nil {
 		t.Fatal(err)
 	}
 	for _, want := range []string{"NOT KEPT", "trial 2, everybody receives everybody: a: ann has no fresh camera of art"} {
 		if !strings.Contains(table.String(), want) {
 			t.Errorf("the table does not say %q:\n%s", want, table.String())
 		}
-	}
-	if strings.Contains(page.String(), "<script") || !strings.Contains(page.String(), "Not kept") || strings.Count(page.String(), `class="client"`) != 2 {
-		t.Errorf("the page is wrong:\n%s", page.String())
 	}
 }
 
@@ -128,8 +122,7 @@ func TestOptionsNameEveryFault(t *testing.T) {
 	}
 }
 
-// TestALongRunIsThinned: the page of a soak must not grow with its minutes, and shows what was broken.
-func TestALongRunIsThinned(t *testing.T) {
+func TestASoakIsTallied(t *testing.T) {
 	const trials, broken = 400, 390
 	r := &Report{Scenario: Soak, Began: struckAt}
 	for n := range trials {
@@ -147,13 +140,6 @@ func TestALongRunIsThinned(t *testing.T) {
 	r.finish(healedAt)
 	if len(r.Tallies) != 2 || r.Tallies[0].Trials != trials/2 || r.Tallies[0].Kept+r.Tallies[1].Kept != trials-1 {
 		t.Errorf("tallies: %+v", r.Tallies)
-	}
-	if drawn := r.drawn(); len(drawn) != drawnTrials+1 || !drawn[r.Trials[broken]] {
-		t.Errorf("%d trials are drawn, the broken one: %t", len(drawn), drawn[r.Trials[broken]])
-	}
-	var page strings.Builder
-	if err := r.WriteHTML(&page); err != nil || page.Len() > 1<<20 {
-		t.Errorf("the page has %d bytes: %v", page.Len(), err)
 	}
 }
 

@@ -64,7 +64,7 @@ func Judge(w *World) []Verdict {
 		touched bool
 	}{
 		{FaultHappened, !w.Expect.Calm},
-		{WasHard, w.Expect.Calm},
+		{GossipWasLossy, w.Expect.Calm},
 		{OneOwner, true},
 		{EpochsGrow, true},
 		{Surgical, !w.Expect.Calm},
@@ -72,6 +72,9 @@ func Judge(w *World) []Verdict {
 		{NoOrphan, true},
 		{MovedOnce, !w.Expect.Calm},
 		{EverybodyReceives, true},
+		{NobodyMissing, true},
+		{NobodyGone, true},
+		{NeverOverCap, true},
 		{NoFalseDeath, true},
 		{MediaNeedsNoStore, w.Expect.Store},
 		{UnderCeiling, w.Expect.Moves},

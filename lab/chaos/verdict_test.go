@@ -24,13 +24,14 @@ func held(room, node string, epoch uint64) Held {
 
 // look is a cluster of sfu-1 to sfu-3 whose pins say what the nodes hold.
 func look(rooms ...Held) Look {
-	l := Look{Live: make(map[pin.BootID]ring.NodeID), Loads: make(map[ring.NodeID]Load), Pins: make(map[string]pin.Pin), Held: rooms}
+	l := Look{Live: make(map[pin.BootID]ring.NodeID), Loads: make(map[ring.NodeID]Load), Pins: make(map[string]pin.Pin), Held: rooms, Rosters: make(map[string]Roster)}
 	for i := range 3 {
 		node := ring.NodeID(fmt.Sprintf("sfu-%d", i+1))
 		l.Live[pin.BootID(fmt.Sprintf("boot-%d", i+1))] = node
 		l.Loads[node] = Load{EgressBitsPerSecond: 50, EgressPacketsPerSecond: 5, CeilingBitsPerSecond: 100, CeilingPacketsPerSecond: 10}
 	}
 	for _, h := range rooms {
+		l.Rosters[h.Room] = Roster{current, []RosterPerson{{"ann"}}}
 		l.Pins[h.Room] = pin.Pin{Node: ring.NodeID(h.Node), Boot: pin.BootID(strings.Replace(h.Node, "sfu", "boot", 1)), Fence: pin.Fence{Epoch: h.Epoch}}
 	}
 	return l
@@ -47,8 +48,10 @@ func killed() *World {
 			look(held("b", "sfu-3", 20)),
 			look(held("a", "sfu-2", 11), held("b", "sfu-3", 20)),
 		},
-		After:    look(held("a", "sfu-2", 11), held("b", "sfu-3", 20)),
-		Clients:  []Client{{Name: "ann", Room: "a", Epochs: []uint64{11}}, {Name: "bob", Room: "b"}},
+		After:   look(held("a", "sfu-2", 11), held("b", "sfu-3", 20)),
+		Clients: []Client{{Name: "ann", Room: "a", Epochs: []uint64{11}}, {Name: "bob", Room: "b"}},
+		People:  map[string][]string{"a": {"ann"}, "b": {"ann"}},
+		Capped:  "a", Cap: 1,
 		Received: []Receipt{{Flow{"a", "ann", "art", "camera"}, true}},
 	}
 }
@@ -68,7 +71,9 @@ func missed() *World {
 		Expect: Expect{Store: true}, Until: healedAt,
 		Faults: []Fault{{Node: "store", Role: devcluster.RoleStore, What: "killed", At: struckAt, Seen: true}},
 		Before: whole, Between: []Look{{PinsUnknown: "no store", Held: whole.Held}}, After: whole,
-		Clients:  []Client{{Name: "ann", Room: "a"}},
+		Clients: []Client{{Name: "ann", Room: "a"}},
+		People:  map[string][]string{"a": {"ann"}, "b": {"ann"}},
+		Capped:  "a", Cap: 1,
 		Received: []Receipt{{Fresh: true}},
 		Pauses:   []Pause{{Flow{"a", "ann", "art", "camera"}, 300 * time.Millisecond}},
 	}
@@ -92,10 +97,10 @@ func smooth() *World {
 	return w
 }
 
-// calmWorld is one in which nothing happened, on busy cores and under lossy gossip.
+// calmWorld is one in which nothing happened, under lossy gossip.
 func calmWorld() *World {
 	w := lossyWorld()
-	w.Expect, w.Percent, w.Busy = Expect{Stays: true, Calm: true}, 5, 0.99
+	w.Expect, w.Percent = Expect{Stays: true, Calm: true}, 5
 	w.Log = parseLog(strings.NewReader(`{"time":"2026-11-21T11:59:59Z","msg":"`+lossSaid+`","percent":5}
 {"time":"2026-11-21T11:59:59Z","msg":"room re-homing","room":"a"}
 {"time":"2026-11-21T11:59:59Z","msg":"node down","node":"sfu-1"}
@@ -171,6 +176,17 @@ func brokenWorlds() []brokenWorld {
 		{"somebody gets nothing", EverybodyReceives, killed, func(w *World) { w.Received[0].Fresh = false }, Broken},
 		{"somebody got nothing until the fault was mended", EverybodyReceives, killed, func(w *World) { w.Lacking = "ada" }, Broken},
 		{"nobody was asked", EverybodyReceives, killed, func(w *World) { w.Received = nil }, Unchecked},
+		{"somebody is not in a roster", NobodyMissing, killed, func(w *World) { w.Between[1].Rosters["a"] = Roster{State: current} }, Broken},
+		{"a roster is not written", NobodyMissing, killed, func(w *World) { w.After.Rosters["a"] = Roster{} }, Broken},
+		{"somebody gone is in a roster", NobodyGone, killed, func(w *World) { w.After.Rosters["a"] = Roster{current, []RosterPerson{{guestName}}} }, Broken},
+		{"one too many in a roster", NeverOverCap, killed, func(w *World) { w.Between[1].Rosters["a"] = Roster{settling, []RosterPerson{{"ann"}, {"bob"}}} }, Broken},
+		{"one too many at a media node", NeverOverCap, killed, func(w *World) {
+			w.After.Held[0].Peers = []devcluster.AdminPeer{{Peer: "p1", Identity: "ann"}, {Peer: "p2", Identity: "bob"}}
+		}, Broken},
+		{"somebody who was in waits", NeverOverCap, killed, func(w *World) { w.Clients[0].Moments = []peer.Moment{{Step: peer.StepWaiting, At: healedAt}} }, Broken},
+		{"nobody looked at the room", NeverOverCap, killed, func(w *World) { w.Capped = "c" }, Unchecked},
+		{"no roster is read", NobodyGone, killed, func(w *World) { w.Between, w.After = nil, Look{} }, Unchecked},
+
 		{"a stream stopped with the store", MediaNeedsNoStore, missed, func(w *World) { w.Pauses[0].Longest = away }, Broken},
 		{"somebody offered anew", MediaNeedsNoStore, missed, func(w *World) { w.Clients[0].Moments = []peer.Moment{{Step: peer.StepOffer}} }, Broken},
 		{"a node that is back gets no room", BackInService, returned, func(w *World) { w.Late = w.After }, Broken},
@@ -186,9 +202,7 @@ func brokenWorlds() []brokenWorld {
 		{"another node was taken for dead", NoFalseDeath, killed, func(w *World) { w.Log = []Entry{{Msg: "node down", Node: "sfu-2", Time: healedAt}} }, Broken},
 		{"a room was moved", NothingMoved, calmWorld, func(w *World) { w.Log = append(w.Log, Entry{Msg: "room re-homing", Time: healedAt}) }, Broken},
 		{"an epoch grew", NothingMoved, calmWorld, func(w *World) { w.After = look(held("a", "sfu-1", 11), held("b", "sfu-3", 20)) }, Broken},
-		{"no gossip was lost", WasHard, calmWorld, func(w *World) { w.Log = nil }, Broken},
-		{"an idle machine", WasHard, calmWorld, func(w *World) { w.Busy = 0.5 }, Broken},
-		{"nobody knows how busy", WasHard, calmWorld, func(w *World) { w.Busy = -1 }, Unchecked},
+		{"no gossip was lost", GossipWasLossy, calmWorld, func(w *World) { w.Log = nil }, Broken},
 		{"a node taken for dead", NoFalseDeath, calmWorld, func(w *World) { w.Log = append(w.Log, Entry{Msg: "node down", Node: "sfu-1", Time: healedAt}) }, Broken},
 		{"a log that is not read", NoFalseDeath, calmWorld, func(w *World) { w.LogUnknown = "no log" }, Unchecked},
 	}

@@ -17,10 +17,13 @@ type World struct {
 	Between  []Look    // while it lasted
 	After    Look      // when all was healed and settled
 	Clients  []Client
+	People   map[string][]string // who stays, by room
+	Capped   string              // a room with a cap, for which somebody else waits
+	Cap      int
+	Full     Look // at it, when who waits would long have been let in
 	Received []Receipt
 	Pauses   []Pause // of every stream, while the fault lasted
 	Log      []Entry // what nodes logged that matters here
-	Busy     float64 // the part of all cores that was busy while it was calm; -1 where nobody knows
 	Percent  int     // of gossip that was to be lost then
 
 	Lacking    string // what people had not got back when the rooms had long been due to move, and the faults were mended; empty = nothing

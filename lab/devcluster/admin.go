@@ -73,6 +73,7 @@ type AdminRoom struct {
 // AdminPeer is one of its people.
 type AdminPeer struct {
 	Peer      string `json:"peer"`
+	Identity  string `json:"identity"`
 	Attached  bool   `json:"attached"`
 	Connected bool   `json:"connected"`
 	Offers    uint64 `json:"offers"`

@@ -33,8 +33,8 @@ func build() (string, error) {
 		return "", fmt.Errorf("make the directory of test binaries: %w", err)
 	}
 	fresh := filepath.Join(dir, fmt.Sprintf("new-%d", os.Getpid()))
-	// -buildvcs off: the content must not change with every commit.
-	cmd := exec.CommandContext(context.Background(), "go", "build", "-buildvcs=false", "-o", fresh, mainPackage)
+	// -buildvcs off: the content must not change with every commit. Without debug information the linker is done sooner.
+	cmd := exec.CommandContext(context.Background(), "go", "build", "-buildvcs=false", "-ldflags=-s -w", "-o", fresh, mainPackage)
 	if out, err := cmd.CombinedOutput(); err != nil {
 		return "", fmt.Errorf("build %s: %w\n%s", mainPackage, err, out)
 	}

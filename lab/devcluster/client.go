@@ -79,6 +79,11 @@ func (c *Client) Access() Access { return c.state.Access }
 // Token lets a person into a room, to publish and subscribe.
 func (c *Client) Token(room, name string) (string, error) { return c.Access().JoinToken(room, name) }
 
+// CappedToken is Token of a room that holds so many people; 0: any number.
+func (c *Client) CappedToken(room, name string, people int) (string, error) {
+	return c.Access().cappedToken(room, name, people)
+}
+
 // Kill sends a signal to a node. After SIGKILL it returns when the process is gone.
 func (c *Client) Kill(ctx context.Context, name string, sig syscall.Signal) error {
 	return c.call(ctx, http.MethodPost, "/nodes/"+name+"/kill", killRequest{Signal: sig}, nil)

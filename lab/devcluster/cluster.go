@@ -3,7 +3,6 @@ package devcluster
 import (
 	"context"
 	"fmt"
-	"os/exec"
 	"path/filepath"
 	"strconv"
 	"strings"
@@ -142,9 +141,6 @@ func (c *Cluster) KillSupervisor(sig syscall.Signal) error {
 // Output is what `holdfast dev` has shown so far.
 func (c *Cluster) Output() string { return c.log.text() }
 
-// Tied starts a process that dies with this one, and with Close at the latest.
-func (c *Cluster) Tied(cmd *exec.Cmd) error { return c.spawner.start(cmd, "") }
-
 // Node describes one node.
 func (c *Cluster) Node(ctx context.Context, name string) (Node, error) {
 	status, err := c.Status(ctx)
@@ -163,9 +159,4 @@ func (c *Cluster) Node(ctx context.Context, name string) (Node, error) {
 func (c *Cluster) Pid(ctx context.Context, name string) (int, error) {
 	n, err := c.Node(ctx, name)
 	return n.Pid, err
-}
-
-// Restart is StartNode under the name that tests look for.
-func (c *Cluster) Restart(ctx context.Context, name string, env ...string) (Node, error) {
-	return c.StartNode(ctx, name, env...)
 }

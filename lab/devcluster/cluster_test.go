@@ -117,14 +117,14 @@ func TestTheLifeOfACluster(t *testing.T) {
 		t.Errorf("killing a dead node: %v", err)
 	}
 
-	again, err := c.Restart(ctx, "sfu-2")
+	again, err := c.StartNode(ctx, "sfu-2")
 	if err != nil {
 		t.Fatal(err)
 	}
 	if again.Pid == before.Pid || again.Starts != 2 || !seen(t, c, "sfu-2") {
 		t.Errorf("restarted as %+v, seen %t", again, seen(t, c, "sfu-2"))
 	}
-	if _, err := c.Restart(ctx, "sfu-2"); !errors.Is(err, ErrConflict) {
+	if _, err := c.StartNode(ctx, "sfu-2"); !errors.Is(err, ErrConflict) {
 		t.Errorf("starting a running node: %v", err)
 	}
 
@@ -167,7 +167,7 @@ func signalingComesBack(t *testing.T, c *Cluster) {
 			t.Errorf("with one signaling node left, the page does not answer: %v", err)
 		}
 	}
-	after, err := c.Restart(ctx, "signaling-1")
+	after, err := c.StartNode(ctx, "signaling-1")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -242,7 +242,7 @@ func TestWhatASupervisorIsAsked(t *testing.T) {
 		t.Errorf("marks are %q and %q", mark("sfu-1"), mark("sfu-2"))
 	}
 	saysWhatIsMissing(t, c)
-	if _, err := c.Restart(t.Context(), "sfu-2", "HOLDFAST_TEST_MARK=second"); err != nil {
+	if _, err := c.StartNode(t.Context(), "sfu-2", "HOLDFAST_TEST_MARK=second"); err != nil {
 		t.Fatal(err)
 	}
 	if mark("sfu-2") != "second" {
@@ -287,7 +287,7 @@ func saysWhatIsMissing(t *testing.T, c *Cluster) {
 		check(step.ready, step.said...)
 	}
 	for _, name := range []string{"store", "front", "sfu-1"} {
-		if _, err := c.Restart(t.Context(), name); err != nil {
+		if _, err := c.StartNode(t.Context(), name); err != nil {
 			t.Fatal(err)
 		}
 	}

@@ -46,7 +46,7 @@ func kill(t *testing.T, c *devcluster.Cluster, node string) {
 // restart starts a dead node again, with more environment, and returns when the cluster sees it.
 func restart(t *testing.T, c *devcluster.Cluster, node string, env ...string) {
 	t.Helper()
-	if _, err := c.Restart(t.Context(), node, env...); err != nil {
+	if _, err := c.StartNode(t.Context(), node, env...); err != nil {
 		t.Fatal(err)
 	}
 }

@@ -38,7 +38,7 @@ var plants = map[string]string{
 	"region":                 `document.body.insertAdjacentHTML('beforeend', '<p>outside</p>')`,
 	"target-size":            `document.querySelector('#leave').style.cssText = 'width: 18px; height: 18px'`,
 	"contrast":               `document.querySelector('#title').style.color = '#667'`,
-	"scrollable":             `(document.querySelector('#people').style.cssText = 'max-height: 10px; overflow-y: auto', document.querySelector('#people').removeAttribute('tabindex'))`,
+	"scrollable":             `(document.querySelector('#people').style.cssText = 'max-height: 10px; overflow-y: auto', document.querySelector('#people').removeAttribute('tabindex'), document.querySelectorAll('#people button').forEach((b) => b.remove()))`,
 }
 
 // TestThePageIsForEverybody checks every view, dark and light, on a desk and on a phone, by testdata/rules.js, and where
@@ -80,7 +80,7 @@ func TestThePageIsForEverybody(t *testing.T) {
 			open(url.Values{"name": {""}, "autojoin": {"0"}})
 			ada.sees(t, "itself", `document.querySelector('#preview').videoWidth > 0`)
 			judge(t, screen+", the lobby")
-			open(url.Values{"name": {"Ada"}})
+			open(url.Values{"name": {"Ada"}, "host": {"1"}})
 			ada.sees(t, "Alan", `globalThis.call?.state === 'live' && document.querySelectorAll('.tile:not(.dark)').length === 2 && !document.querySelector('#kill').hidden`)
 			ada.sees(t, "the focus in the call", `document.activeElement === document.querySelector('#stage')`)
 			judge(t, screen+", the call")
@@ -93,6 +93,20 @@ func TestThePageIsForEverybody(t *testing.T) {
 				judge(t, screen+", "+panel)
 				ada.press(t, "Escape")
 			}
+			alan.mustEval(t, `(call.moderation.raiseHand(true), call.moderation.react('👏'), true)`, nil)
+			ada.press(t, "p")
+			ada.sees(t, "a hand", `document.querySelector('#people .state.hand') && document.querySelector('.float')`)
+			judge(t, screen+", a hand and a reaction")
+			ada.mustEval(t, `(document.querySelector('#people .more:not([hidden])').click(), true)`, nil)
+			ada.sees(t, "the menu", `document.activeElement.role === 'menuitem'`)
+			judge(t, screen+", the menu of a person")
+			ada.press(t, "Escape")
+			ada.sees(t, "the focus back", `document.activeElement.matches('.more') && !document.querySelector('#panel-people').hidden`)
+			ada.press(t, "Escape")
+			ada.press(t, "r")
+			judge(t, screen+", reactions")
+			ada.press(t, "Escape")
+			alan.mustEval(t, `(call.moderation.raiseHand(false), true)`, nil)
 			if screen == "dark desk" {
 				ada.press(t, "?")
 				ada.sees(t, "the keys", `document.querySelector('.keys').checkVisibility()`)

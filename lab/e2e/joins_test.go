@@ -22,13 +22,15 @@ import (
 // TestJoins is what happens to people who come to rooms of one cluster, without browsers.
 func TestJoins(t *testing.T) {
 	t.Parallel()
-	takes(t, 2)
 	c := startCluster(t, devcluster.Options{Signaling: 3})
-	t.Run("an added node takes its share and moves nothing", func(t *testing.T) { addedNode(t, c) })
-	for _, step := range []string{"place.after-claim", "open.after"} {
-		t.Run("killed at "+step, func(t *testing.T) { killedAtStep(t, c, step) })
-	}
-	t.Run("a thousand at once", func(t *testing.T) { thousandFirstJoins(t, c) })
+	t.Run("many", func(t *testing.T) {
+		takes(t, 2) // Not more than here: the last one only waits.
+		t.Run("an added node takes its share and moves nothing", func(t *testing.T) { addedNode(t, c) })
+		for _, step := range []string{"place.after-claim", "open.after"} {
+			t.Run("killed at "+step, func(t *testing.T) { killedAtStep(t, c, step) })
+		}
+		t.Run("a thousand at once", func(t *testing.T) { thousandFirstJoins(t, c) })
+	})
 	t.Run("the room of nobody is swept", func(t *testing.T) { roomOfNobody(t, c) })
 	pinsNameOnlyLiveNodes(t, c)
 }

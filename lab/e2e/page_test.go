@@ -54,11 +54,12 @@ func TestThePage(t *testing.T) {
 	t.Parallel()
 	needChromium(t, 3)
 	c := startCluster(t, devcluster.Options{})
-	two := joinAll(t, c.URL(), "page", nil, "Ada", "Alan")
+	two := joinAll(t, c.URL(), "page", url.Values{"host": {"1"}}, "Ada", "Alan")
 	ada, alan := two[0], two[1]
 	t.Run("chat", func(t *testing.T) { chats(t, ada, alan) })
 	t.Run("keys", func(t *testing.T) { keys(t, ada, alan) })
 	t.Run("screen", func(t *testing.T) { sharesScreen(t, ada, alan) })
+	t.Run("moderates", func(t *testing.T) { moderates(t, ada, alan) })
 	t.Run("kill", func(t *testing.T) { killsFromPage(t, ada, alan) })
 	t.Run("removed", func(t *testing.T) { removes(t, c, ada, alan) })
 	t.Run("refused", func(t *testing.T) {
@@ -136,6 +137,67 @@ func killsFromPage(t *testing.T, ada, alan *participant) {
 	}
 	ada.sees(t, "its line as sent", `[...document.querySelectorAll('.line.own')].every((line) => line.dataset.state === 'sent')`)
 	allDecodeAll(t, time.Minute, []*participant{ada, alan})
+	ada.sees(t, "the hands in their order", hands(alan, ada)+" && !call.moderation.allowed")
+	// The grant that was handed on came along.
+	alan.chooses(t, ada, "Lower the hand")
+	ada.sees(t, "one hand", hands(alan)+` && document.querySelector('#count').textContent.endsWith('1 hand raised')`)
+	alan.press(t, "h")
+	ada.sees(t, "no hand", `!document.querySelector('.raised:not([hidden])')`)
+}
+
+// hands is a condition on whose hands are raised, in their order, in the list and on the tiles.
+func hands(raised ...*participant) string {
+	condition := fmt.Sprintf("document.querySelectorAll('.raised:not([hidden])').length === %d", len(raised))
+	for i, p := range raised {
+		condition += fmt.Sprintf(" && %s.querySelector('.raised').textContent === '%d' && document.querySelectorAll('#people .person')[%d].querySelector('.who').textContent.startsWith(%q)", tileOf(p), i+1, i, p.name)
+	}
+	return condition
+}
+
+// chooses opens somebody's menu in the list of people and presses what it says.
+func (p *participant) chooses(t *testing.T, whose *participant, item string) {
+	t.Helper()
+	p.sees(t, item+" in the menu of "+whose.name, fmt.Sprintf(`(() => {
+	  if (document.querySelector('#panel-people').hidden) document.querySelector('.controls [data-panel=people]').click();
+	  const row = [...document.querySelectorAll('#people .person')].find((one) => one.querySelector('.who').textContent.startsWith(%q));
+	  const more = row?.querySelector('.more:not([hidden])');
+	  if (more?.getAttribute('aria-expanded') === 'false') more.click();
+	  const item = [...document.querySelectorAll('.menu:not([hidden]) [role=menuitem]')].find((one) => one.textContent === %q);
+	  item?.click();
+	  return item;
+	})()`, whose.name, item))
+}
+
+// moderates has two hosts become one, who mutes and asks the other, and both raise a hand.
+func moderates(t *testing.T, ada, alan *participant) {
+	alan.chooses(t, alan, "Stop being a host")
+	alan.sees(t, "no controls", `!call.moderation.allowed && !document.querySelector('#people .more:not([hidden])')`)
+	ada.chooses(t, alan, "Mute")
+	alan.sees(t, "who muted it", `call.isMuted('microphone') && document.querySelector('.notice')?.textContent.startsWith('Ada muted you.') &&
+	  document.querySelector('.controls [data-toggle=microphone]').getAttribute('aria-pressed') === 'false'`)
+	ada.sees(t, "that Alan is muted", tileOf(alan)+".classList.contains('silent')")
+	ada.chooses(t, alan, "Ask to unmute")
+	alan.sees(t, "the question, and says yes", `(() => {
+	  const asked = [...document.querySelectorAll('.notice')].find((one) => one.textContent.startsWith('Ada asks you to unmute.'));
+	  asked?.querySelector('button').click();
+	  return asked;
+	})()`)
+	ada.sees(t, "that Alan is heard", "!"+tileOf(alan)+".classList.contains('silent')")
+	alan.press(t, "h")
+	ada.sees(t, "Alan's hand", hands(alan))
+	ada.press(t, "h")
+	alan.sees(t, "both hands", hands(alan, ada))
+	ada.press(t, "r")
+	ada.sees(t, "the reactions", `document.activeElement.textContent === '👍'`)
+	ada.press(t, "ArrowRight")
+	ada.mustEval(t, `(document.activeElement.click(), true)`, nil)
+	alan.sees(t, "Ada's applause", tileOf(ada)+`.querySelector('.float')?.textContent === '👏' && document.querySelector('#whisper').textContent === 'Ada: applause.'`)
+	ada.chooses(t, alan, "Make host")
+	alan.sees(t, "that it is a host", `call.moderation.allowed`)
+	ada.chooses(t, ada, "Stop being a host")
+	ada.sees(t, "that it is none", `!call.moderation.allowed`)
+	ada.press(t, "Escape")
+	alan.press(t, "Escape")
 }
 
 // removes takes Alan out of the room as who runs it does.

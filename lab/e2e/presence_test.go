@@ -4,158 +4,338 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
-	"syscall"
+	"sync"
 	"testing"
 	"time"
 
 	"github.com/coder/websocket"
 
+	"github.com/holdfast-rtc/holdfast/failpoint"
 	"github.com/holdfast-rtc/holdfast/lab/devcluster"
 	"github.com/holdfast-rtc/holdfast/redisstore/storetest"
 	"github.com/holdfast-rtc/holdfast/signaling/access"
 	"github.com/holdfast-rtc/holdfast/signaling/wire"
 )
 
-// here is a socket whose user is online.
-type here struct {
-	t    *testing.T
-	conn *websocket.Conn
-}
+var errStates = errors.New("not in these states")
 
-// comes connects a user, in no room, to a signaling node.
-func comes(t *testing.T, c *devcluster.Cluster, node, user string) here {
-	t.Helper()
-	n, err := c.Node(t.Context(), node)
-	if err != nil {
-		t.Fatal(err)
-	}
-	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+// connect makes a user online, in no room. Until somebody reads, the socket answers no ping.
+func connect(ctx context.Context, c *devcluster.Cluster, node, user string) (*websocket.Conn, error) {
+	ctx, cancel := context.WithTimeout(ctx, time.Minute)
 	defer cancel()
-	conn, _, err := websocket.Dial(ctx, "ws://"+n.Addresses[devcluster.AddressHTTP]+"/ws", &websocket.DialOptions{Subprotocols: []string{wire.Subprotocol}})
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { _ = conn.CloseNow() })
-	token, err := access.Mint(c.Access().Key, c.Access().Secret, access.Grant{Identity: user, CanWatch: true}, time.Hour)
-	if err != nil {
-		t.Fatal(err)
-	}
-	h := here{t, conn}
-	h.say(&wire.Connect{Token: token})
-	if m, err := h.hears(time.Minute); err != nil {
-		t.Fatal(err)
-	} else if _, ok := m.(*wire.Connected); !ok {
-		t.Fatalf("%s is answered %+v", user, m)
-	}
-	return h
-}
-
-func (h here) say(m wire.Message) {
-	h.t.Helper()
-	frame, err := wire.Encode(m)
-	if err == nil {
-		err = h.conn.Write(h.t.Context(), websocket.MessageText, frame)
-	}
-	if err != nil {
-		h.t.Fatal(err)
-	}
-}
-
-// hears reads one message. Past the limit the connection is gone.
-func (h here) hears(limit time.Duration) (wire.Message, error) {
-	ctx, cancel := context.WithTimeout(h.t.Context(), limit)
-	defer cancel()
-	_, frame, err := h.conn.Read(ctx)
+	n, err := c.Node(ctx, node)
 	if err != nil {
 		return nil, err
 	}
-	return wire.DecodeServer(frame)
+	token, err := access.Mint(c.Access().Key, c.Access().Secret, access.Grant{Identity: user, CanWatch: true}, time.Hour)
+	if err != nil {
+		return nil, err
+	}
+	conn, _, err := websocket.Dial(ctx, "ws://"+n.Addresses[devcluster.AddressHTTP]+"/ws", &websocket.DialOptions{Subprotocols: []string{wire.Subprotocol}})
+	if err != nil {
+		return nil, err
+	}
+	conn.SetReadLimit(wire.MaxMessageBytes)
+	err = say(ctx, conn, &wire.Connect{Token: token})
+	if err == nil {
+		_, _, err = conn.Read(ctx)
+	}
+	if err != nil {
+		_ = conn.CloseNow()
+		return nil, err
+	}
+	return conn, nil
 }
 
-// stays answers pings and hears nothing else.
-func (h here) stays() here {
-	h.conn.CloseRead(context.WithoutCancel(h.t.Context()))
-	return h
+func say(ctx context.Context, conn *websocket.Conn, m wire.Message) error {
+	frame, err := wire.Encode(m)
+	if err != nil {
+		return err
+	}
+	return conn.Write(ctx, websocket.MessageText, frame)
 }
 
-// learns waits until the watched users are in these states, and returns every change, as "user state".
-func (h here) learns(want map[string]string) (changes []string) {
-	h.t.Helper()
-	for missing := len(want); missing > 0; {
-		m, err := h.hears(time.Minute)
-		if err != nil {
-			h.t.Fatalf("after %v: %v", changes, err)
+// contact is a user who stays online, and may watch others: when its socket ends it connects to the next signaling node, as the
+// library does.
+type contact struct {
+	user    string
+	watches wire.List[string]
+
+	mu    sync.Mutex          // guards heard
+	heard map[string][]string // the states of each watched user, one after the other
+}
+
+func (p *contact) stay(ctx context.Context, c *devcluster.Cluster, node int) {
+	for ctx.Err() == nil {
+		conn, err := connect(ctx, c, fmt.Sprint("signaling-", node), p.user)
+		if err == nil {
+			p.listen(ctx, conn)
+			_ = conn.CloseNow()
 		}
-		list, ok := m.(*wire.Presence)
-		if !ok {
-			h.t.Fatalf("heard %+v", m)
-		}
-		for _, user := range list.Users {
-			changes = append(changes, user.User+" "+user.State)
-			if want[user.User] == user.State {
-				missing--
-			}
+		node = node%3 + 1
+		select {
+		case <-ctx.Done():
+		case <-time.After(50 * time.Millisecond):
 		}
 	}
-	return changes
 }
 
-// TestLeavesAreAnnouncedOnce kills a client, one tab of five, and with SIGKILL a signaling node that holds all of one user's sockets,
-// some of another's, and those of a third who goes elsewhere. Exactly those who are gone leave, once each, and not before a TTL.
-func TestLeavesAreAnnouncedOnce(t *testing.T) {
-	for name, redis := range map[string]func(t *testing.T) string{
-		"embedded": func(*testing.T) string { return "" },
-		"redis":    func(t *testing.T) string { return storetest.StartAlone(t).URL },
-	} {
-		t.Run(name, func(t *testing.T) {
-			c := startCluster(t, devcluster.Options{SFU: 1, Signaling: 3, Redis: redis(t)})
-			comes(t, c, "signaling-1", "gone").stays()
-			comes(t, c, "signaling-1", "half").stays()
-			comes(t, c, "signaling-2", "half").stays()
-			comes(t, c, "signaling-1", "mover").stays()
-			quits, tab := comes(t, c, "signaling-2", "quits").stays(), comes(t, c, "signaling-2", "tabs").stays()
-			for range 4 {
-				comes(t, c, "signaling-2", "tabs").stays()
-			}
-			users := wire.List[string]{"gone", "half", "mover", "quits", "tabs"}
-			watcher, all := comes(t, c, "signaling-3", "watcher"), make(map[string]string)
-			for _, user := range users {
-				all[user] = "online"
-			}
-			watcher.say(&wire.Watch{Users: users})
-			watcher.learns(all)
+// listen returns when the socket ends.
+func (p *contact) listen(ctx context.Context, conn *websocket.Conn) {
+	if say(ctx, conn, &wire.Watch{Users: p.watches}) != nil {
+		return
+	}
+	for {
+		_, frame, err := conn.Read(ctx)
+		if err != nil {
+			return
+		}
+		m, err := wire.DecodeServer(frame)
+		if list, ok := m.(*wire.Presence); ok && err == nil {
+			p.note(list.Users)
+		}
+	}
+}
 
-			began := time.Now()
-			_, _ = quits.conn.CloseNow(), tab.conn.CloseNow()
-			if err := c.Kill(t.Context(), "signaling-1", syscall.SIGKILL); err != nil {
-				t.Fatal(err)
-			}
-			comes(t, c, "signaling-2", "mover").stays()
-			changes := watcher.learns(map[string]string{"gone": "offline", "quits": "offline"})
-			// A heartbeat may be a beat (5 s) old when its sender dies. A busy machine may take longer than TTL and sweep, 17 s.
-			if took := time.Since(began); took < 9*time.Second || took > 40*time.Second {
-				t.Errorf("the leaves took %v", took)
-			}
-			t.Logf("the leaves took %v", time.Since(began))
-			m, err := watcher.hears(20 * time.Second) // longer than a TTL and a sweep
-			if len(changes) != 2 || m != nil || !errors.Is(err, context.DeadlineExceeded) {
-				t.Errorf("after the kill the watcher heard %s, then %+v, %v", strings.Join(changes, ", "), m, err)
-			}
-			var answer struct {
-				Users []struct {
-					User        string
-					State       string
-					Connections int
+func (p *contact) note(users []wire.UserPresence) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	for _, u := range users {
+		if said := p.heard[u.User]; len(said) == 0 || said[len(said)-1] != u.State {
+			p.heard[u.User] = append(said, u.State)
+		}
+	}
+}
+
+// said is all that was heard of a user. The store does not know anything at first.
+func (p *contact) said(user string) string {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return strings.TrimPrefix(strings.Join(p.heard[user], " "), "unknown ")
+}
+
+// says checks what was heard of each user: "online offline".
+func (p *contact) says(want map[string]string) error {
+	for user, states := range want {
+		if got := p.said(user); got != states {
+			return fmt.Errorf("%w: of %s was heard %q, want %q", errStates, user, got, states)
+		}
+	}
+	return nil
+}
+
+// leavers is a cluster of three signaling nodes of which two are killed by their first eviction, after it, and one never sweeps.
+type leavers struct {
+	t *testing.T
+	*devcluster.Cluster
+
+	watcher *contact
+	evictor string // the first node that killed itself so
+}
+
+const evicts = failpoint.Variable + "=sweep.evicted=exit"
+
+func newLeavers(t *testing.T, redis string) *leavers {
+	t.Helper()
+	c := startCluster(t, devcluster.Options{SFU: 1, Signaling: 3, Redis: redis, NodeEnv: map[string][]string{
+		"signaling-2": {evicts}, "signaling-3": {failpoint.Variable + "=sweep.before=hang"},
+	}})
+	l := &leavers{t: t, Cluster: c}
+	l.watcher = &contact{user: "watcher", watches: wire.List[string]{"gone", "half", "mover", "quits", "tabs"}, heard: make(map[string][]string)}
+	return l
+}
+
+// stay keeps contacts online until the test ends.
+func (l *leavers) stay(node int, all ...*contact) {
+	ctx, cancel := context.WithCancel(l.t.Context())
+	var contacts sync.WaitGroup
+	for _, p := range all {
+		contacts.Go(func() { p.stay(ctx, l.Cluster, node) })
+	}
+	l.t.Cleanup(func() { cancel(); contacts.Wait() })
+}
+
+// once connects a user who does not come back.
+func (l *leavers) once(node int, user string) *websocket.Conn {
+	l.t.Helper()
+	conn, err := connect(l.t.Context(), l.Cluster, fmt.Sprint("signaling-", node), user)
+	if err != nil {
+		l.t.Fatal(err)
+	}
+	l.t.Cleanup(func() { _ = conn.CloseNow() })
+	conn.CloseRead(context.WithoutCancel(l.t.Context()))
+	return conn
+}
+
+// crowd has 500 users come: a third leaves, a third is lost, and a third stays at signaling-1.
+func (l *leavers) crowd() {
+	l.t.Helper()
+	var all sync.WaitGroup
+	for from := range 10 {
+		all.Go(func() {
+			for i := from * 50; i < from*50+50; i++ {
+				conn, err := connect(l.t.Context(), l.Cluster, fmt.Sprint("signaling-", max(1, i%3)), fmt.Sprint("crowd-", i))
+				switch {
+				case err != nil:
+					l.t.Error(err)
+				case i%3 == 0:
+					_ = say(l.t.Context(), conn, &wire.Leave{})
+				case i%3 == 2:
+					_ = conn.CloseNow()
 				}
 			}
-			if err := c.Admin(t.Context(), "presence?user=gone&user=half&user=mover&user=quits&user=tabs", &answer); err != nil {
-				t.Fatal(err)
-			}
-			const want = "[{gone offline 0} {half online 1} {mover online 1} {quits offline 0} {tabs online 4}]"
-			if got := fmt.Sprint(answer.Users); got != want {
-				t.Errorf("the users are %s, want %s", got, want)
-			}
 		})
+	}
+	all.Wait()
+}
+
+// revive starts nodes again that killed themselves, without a failpoint.
+func (l *leavers) revive() {
+	status, err := l.Status(l.t.Context())
+	if err != nil {
+		return
+	}
+	for _, n := range status.Nodes {
+		if n.Role == devcluster.RoleSignaling && n.State == devcluster.StateDead {
+			if l.evictor == "" {
+				l.evictor = n.Name
+			}
+			_, _ = l.StartNode(l.t.Context(), n.Name)
+		}
+	}
+}
+
+// present lists who is online, "user connections".
+func (l *leavers) present() (list []string, err error) {
+	for page := "0"; page != ""; {
+		var answer struct {
+			Users []struct {
+				User        string
+				Connections int
+			}
+			Next string
+		}
+		if err := l.Admin(l.t.Context(), "presence?page="+page, &answer); err != nil {
+			return nil, err
+		}
+		for _, u := range answer.Users {
+			list = append(list, fmt.Sprint(u.User, " ", u.Connections))
+		}
+		page = answer.Next
+	}
+	slices.Sort(list)
+	return slices.Compact(list), nil
+}
+
+// TestLeavesAreAnnouncedOnce kills a client, one tab of five, a crowd, and each signaling node one after the other, two of them just
+// after they evicted somebody. Exactly those who are gone leave, once each, not before a TTL, and leave no ghost. Then the store is
+// away for longer than a TTL and comes back empty: nobody leaves.
+func TestLeavesAreAnnouncedOnce(t *testing.T) {
+	t.Parallel()
+	t.Run("embedded", func(t *testing.T) {
+		t.Parallel()
+		takes(t, 1)
+		l := newLeavers(t, "")
+		l.leave()
+		l.noGhosts()
+	})
+	t.Run("redis", func(t *testing.T) {
+		t.Parallel()
+		takes(t, 1)
+		fleet := storetest.StartAlone(t)
+		l := newLeavers(t, fleet.URL)
+		l.leave()
+		l.losesTheStore(fleet)
+	})
+}
+
+// leave returns when those who are gone were heard to leave.
+func (l *leavers) leave() {
+	t := l.t
+	t.Helper()
+	l.once(1, "gone")
+	l.once(1, "half")
+	quits, tab := l.once(2, "quits"), l.once(2, "tabs")
+	l.stay(1, &contact{user: "mover"})
+	l.stay(2, &contact{user: "half"}, &contact{user: "tabs"}, &contact{user: "tabs"}, &contact{user: "tabs"}, &contact{user: "tabs"})
+	l.stay(3, l.watcher)
+	l.crowd()
+	eventually(t, time.Minute, "all are online", func() error {
+		return l.watcher.says(map[string]string{"gone": "online", "half": "online", "mover": "online", "quits": "online", "tabs": "online"})
+	})
+	began := time.Now()
+	_, _ = quits.CloseNow(), tab.CloseNow()
+	for _, node := range []string{"signaling-1", "signaling-3"} {
+		kill(t, l.Cluster, node)
+		restart(t, l.Cluster, node, evicts)
+	}
+	eventually(t, time.Minute, "those who are gone leave", func() error {
+		l.revive()
+		return l.watcher.says(map[string]string{"gone": "online offline", "quits": "online offline"})
+	})
+	took := time.Since(began)
+	// A heartbeat may be a beat (5 s) old when its sender dies. A busy machine may take longer than TTL and sweep, 17 s.
+	if took < 9*time.Second || took > 50*time.Second || l.evictor == "" {
+		t.Errorf("the leaves took %v; killed by its eviction: %q", took, l.evictor)
+	}
+	t.Logf("the leaves took %v, %s was killed by its eviction", took, l.evictor)
+	if l.evictor != "signaling-2" {
+		kill(t, l.Cluster, "signaling-2")
+		restart(t, l.Cluster, "signaling-2")
+	}
+	l.heard("")
+}
+
+// heard checks that nobody else was heard to leave, and nobody twice.
+func (l *leavers) heard(then string) {
+	l.t.Helper()
+	stays := "online" + then
+	if err := l.watcher.says(map[string]string{"half": stays, "mover": stays, "tabs": stays}); err != nil {
+		l.t.Error(err)
+	}
+	for _, user := range []string{"gone", "quits"} {
+		if said := l.watcher.said(user); !strings.HasPrefix(said, "online offline") || strings.Count(said, "online") > 1 {
+			l.t.Errorf("of %s was heard %s", user, said)
+		}
+	}
+}
+
+// noGhosts waits until the leases of the dead nodes have lapsed.
+func (l *leavers) noGhosts() {
+	l.t.Helper()
+	eventually(l.t, time.Minute, "exactly those are online who are here", func() error {
+		list, err := l.present()
+		const want = "[half 1 mover 1 tabs 4 watcher 1]"
+		if got := fmt.Sprint(list); err == nil && got != want {
+			err = fmt.Errorf("%w: online are %s, want %s", errStates, got, want)
+		}
+		return err
+	})
+	l.heard("")
+}
+
+// losesTheStore kills it for longer than a TTL. Nothing is known then, and everybody is back within a heartbeat or two.
+func (l *leavers) losesTheStore(fleet storetest.Fleet) {
+	t := l.t
+	t.Helper()
+	const never = "online unknown"
+	fleet.Processes[0].Kill(t)
+	eventually(t, time.Minute, "nothing is known of anybody", func() error {
+		return l.watcher.says(map[string]string{"half": never, "mover": never, "tabs": never})
+	})
+	fleet.Processes[0].Restart(t)
+	back := time.Now()
+	eventually(t, time.Minute, "all are back", func() error {
+		return l.watcher.says(map[string]string{"half": never + " online", "mover": never + " online", "tabs": never + " online"})
+	})
+	t.Logf("all are back %v after the store", time.Since(back))
+	if took := time.Since(back); took > 15*time.Second { // a TTL; heartbeats come every 5 s
+		t.Errorf("after the store's return it took %v", took)
+	}
+	l.heard(" unknown online")
+	if list, err := l.present(); err != nil || slices.ContainsFunc(list, func(u string) bool { return strings.HasPrefix(u, "crowd") || strings.HasPrefix(u, "gone") }) {
+		t.Errorf("online are %v, %v", list, err)
 	}
 }

@@ -2,8 +2,6 @@ package load
 
 import (
 	"context"
-	"encoding/json"
-	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -71,9 +69,9 @@ func TestShortRuns(t *testing.T) {
 		{peer.VideoSimulcast, 1, 3 * 2 * 2},
 	} {
 		t.Run(string(test.video), func(t *testing.T) {
-			var progress, lines strings.Builder
+			var progress strings.Builder
 			o := optionsFor(t, c)
-			o.Video, o.Publishers, o.Progress, o.Lines = test.video, test.publishers, &progress, &lines
+			o.Video, o.Publishers, o.Progress = test.video, test.publishers, &progress
 			r := run(t.Context(), t, o)
 			if r.People != (People{Wanted: 9, Joined: 9}) || len(r.Refusals) != 0 || r.OffersRejected != 0 || r.SocketsLost != 0 {
 				t.Errorf("%+v, refusals %v, %d offers rejected, %d sockets lost", r.People, r.Refusals, r.OffersRejected, r.SocketsLost)
@@ -94,14 +92,8 @@ func TestShortRuns(t *testing.T) {
 			if len(r.CPU) != sfus+4 || r.Generator.CPUSeconds == 0 { // two signaling nodes, the store and the front
 				t.Errorf("CPU of %d processes: %+v", len(r.CPU), r.CPU)
 			}
-			if len(r.Nodes) != sfus || !slices.ContainsFunc(r.Nodes, func(n NodeEgress) bool { return n.MostBitsPerSecond > 0 && n.OverSeconds == 0 }) {
-				t.Errorf("nodes: %+v", r.Nodes)
-			}
 			if !strings.Contains(progress.String(), "joined 9/9") {
 				t.Errorf("the progress was %q", progress.String())
-			}
-			if last := lastLine(t, lines.String()); last.Joined != 9 || last.Streams != test.streams || last.LongestPauseMs <= 0 {
-				t.Errorf("the last line is %+v", last)
 			}
 		})
 	}
@@ -116,15 +108,4 @@ func noMedia(t *testing.T, c *devcluster.Cluster) {
 	if r.People.Joined != 9 || len(r.Refusals) != 0 || r.Gaps.StreamsExpected != 0 || r.Bitrate.SentPacketsPerSecond+r.Bitrate.ReceivedPacketsPerSecond != 0 {
 		t.Errorf("%+v, refusals %v, streams %+v, bitrate %+v", r.People, r.Refusals, r.Gaps, r.Bitrate)
 	}
-}
-
-// lastLine reads all lines of a run, and returns the last.
-func lastLine(t *testing.T, text string) (last Line) {
-	t.Helper()
-	for each := range strings.Lines(text) {
-		if err := json.Unmarshal([]byte(each), &last); err != nil {
-			t.Fatalf("line %q: %v", each, err)
-		}
-	}
-	return last
 }

@@ -18,7 +18,6 @@ import (
 
 	"github.com/holdfast-rtc/holdfast/backoff"
 	"github.com/holdfast-rtc/holdfast/lab/peer"
-	"github.com/holdfast-rtc/holdfast/ring"
 )
 
 // settleLimit bounds the wait for everybody to be in, before the window begins.
@@ -71,10 +70,7 @@ func (l *Load) Run(ctx context.Context) (*Report, error) {
 	watched, stopWatching := context.WithCancel(living)
 	defer stopWatching()
 	watching.Go(func() error { return cpu.run(watched) })
-	egress := ceilings{options: l.options, nodes: make(map[ring.NodeID]*NodeEgress)}
-	watching.Go(func() error { return egress.run(watched) })
 	watching.Go(func() error { return l.show(watched) })
-	watching.Go(func() error { return l.writeLines(watched) })
 
 	l.joinAll(ctx, func(p *person) { rooms.Go(func() { p.run(living) }) })
 	l.settle(ctx)
@@ -85,7 +81,6 @@ func (l *Load) Run(ctx context.Context) (*Report, error) {
 		return nil, err
 	}
 	report := l.report(lives, sum, end, ctx.Err() != nil)
-	report.Nodes = egress.report()
 	report.CPU, report.Generator.ProcessCPU = cpu.report(report.ElapsedSeconds)
 	return report, nil
 }

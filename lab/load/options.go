@@ -35,7 +35,6 @@ type Options struct {
 	Cluster  Cluster         // nil when it is not on this machine
 	Progress io.Writer       // gets a line now and then
 	Terminal bool            // Progress is one: rewrite the line
-	Lines    io.Writer       // gets a Line as JSON four times a second; nil = nobody
 }
 
 // Bounds: one process is one machine's worth of people.

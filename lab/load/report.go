@@ -11,7 +11,7 @@ import (
 )
 
 // ReportVersion grows when a field changes its name or meaning; new fields do not change it.
-const ReportVersion = 2
+const ReportVersion = 3
 
 // Report is what a run measured. Bytes are those of RTP packets with headers, without SRTP, UDP and IP.
 type Report struct {
@@ -34,8 +34,7 @@ type Report struct {
 	SocketsLost    int               `json:"socketsLost"`
 	Resumes        int               `json:"resumes"`
 
-	Nodes     []NodeEgress `json:"nodes,omitempty"` // the media nodes of a development cluster
-	CPU       []ProcessCPU `json:"cpu"`             // of the cluster's processes, when they are on this machine
+	CPU       []ProcessCPU `json:"cpu"` // of the cluster's processes, when they are on this machine
 	Generator Generator    `json:"generator"`
 	Rooms     []Room       `json:"rooms"`
 }

@@ -8,7 +8,6 @@ import (
 	"strings"
 
 	"github.com/holdfast-rtc/holdfast/lab/measure"
-	"github.com/holdfast-rtc/holdfast/ring"
 )
 
 // WriteTable writes the report for people.
@@ -47,17 +46,6 @@ func (r *Report) WriteTable(w io.Writer) error {
 	t.Row("longest gap of a picture\t%s", gaps.VideoMs)
 	t.Row("gap of a sound over a restart\t%s", r.Restarts.AudioGapMs)
 	t.Row("gap of a picture over a restart\t%s\n", r.Restarts.VideoGapMs)
-	if len(r.Nodes) > 0 {
-		rooms := make(map[ring.NodeID]int)
-		for _, room := range r.Rooms {
-			rooms[room.LastNode]++
-		}
-		t.Row("media node\trooms\tmost sent, Mbit/s\tceiling\tover it for, s")
-		for _, n := range r.Nodes {
-			t.Row("%s\t%d\t%.1f\t%.1f\t%.1f", n.Node, rooms[n.Node], float64(n.MostBitsPerSecond)/1e6, float64(n.CeilingBitsPerSecond)/1e6, n.OverSeconds)
-		}
-		t.Row("")
-	}
 	t.Row("CPU\tseconds\tcores")
 	for _, one := range append(slices.Clone(r.CPU), r.Generator.ProcessCPU) {
 		t.Row("%s\t%.2f\t%.2f", one.Process, one.CPUSeconds, one.Cores)

@@ -42,6 +42,8 @@ func (p *Peer) handle(ctx context.Context, socket *websocket.Conn, message wire.
 		if m.Epoch >= p.epoch {
 			p.show(m.Slots)
 		}
+	case *wire.Waiting:
+		p.observe(Moment{At: time.Now(), Step: StepWaiting})
 	case *wire.Error:
 		return p.refused(m)
 	case *wire.Bye:

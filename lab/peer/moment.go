@@ -12,8 +12,11 @@ const (
 	StepAnswer  Step = "answer"  // arrived
 	StepICE     Step = "ice"     // a pair works
 	StepDTLS    Step = "dtls"    // keys are there: media can flow
-	StepFirst   Step = "first"   // a stream's first packet on this connection, when it had one on an older
+	StepFirst   Step = "first"   // a stream's first packet on this connection, when it had one on an older; and the first sound after one on an older
 )
+
+// StepWaiting is no step of a move: the server's word that the peer waits in line, or has another place there.
+const StepWaiting Step = "waiting"
 
 // Moment is when a step was reached.
 type Moment struct {

@@ -26,6 +26,7 @@ type Options struct {
 	URL        string // of the page or any signaling node: http://host:port
 	Token      string
 	Room       string
+	Wait       bool   // in line, for a place in a full room
 	AudioSlots int    // receive slots; 0 = 4
 	VideoSlots int    // receive slots; 0 = 4
 	ListenOnly bool   // send nothing
@@ -76,11 +77,14 @@ type Peer struct {
 	send  *sender            // nil for who only listens
 	moved chan time.Duration // gaps to report to the server; one waits, more are dropped
 
-	mu     sync.Mutex // guards the fields below
-	stats  Stats
-	slots  []wire.Slot          // the latest table; replaced, never changed
-	meters map[string]*sequence // by mid, of the present connection
-	moving bool                 // told to restart, and no packet has come since
+	mu      sync.Mutex // guards the fields below
+	stats   Stats
+	slots   []wire.Slot      // the latest table; replaced, never changed
+	lines   map[string]*line // by mid
+	streams map[StreamID]*Stream
+	tables  uint64 // slot tables so far
+	heardOn int    // the connection of the last sound, counted from 1
+	moving  bool   // told to restart, and no packet has come since
 
 	// What follows belongs to Run's goroutine.
 	resume  string
@@ -112,7 +116,7 @@ func New(opts Options, log *slog.Logger) (*Peer, error) {
 		}
 		opts.Stack = stack
 	}
-	p := &Peer{opts: opts, log: log, moved: make(chan time.Duration, 1), stats: newStats(), meters: make(map[string]*sequence)}
+	p := &Peer{opts: opts, log: log, moved: make(chan time.Duration, 1), stats: newStats(), lines: make(map[string]*line), streams: make(map[StreamID]*Stream)}
 	if !opts.ListenOnly && opts.Stack.video != VideoNone {
 		p.send = newSender(opts.Stack.video, opts.CameraOff, opts.Seed)
 	}

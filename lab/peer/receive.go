@@ -118,13 +118,9 @@ func (p *Peer) arrived(a arrival) {
 	defer p.mu.Unlock()
 	p.stats.Received.Packets++
 	p.stats.Received.Bytes += uint64(a.bytes)
+	line := p.line(a.mid)
 	if a.connection == p.stats.Connections {
-		meter := p.meters[a.mid]
-		if meter == nil {
-			meter = &sequence{}
-			p.meters[a.mid] = meter
-		}
-		meter.add(a.number, a.retransmitted)
+		line.meter.add(a.number, a.retransmitted)
 	}
 	if !a.media {
 		return
@@ -132,19 +128,44 @@ func (p *Peer) arrived(a arrival) {
 	if p.stats.FirstMedia.IsZero() {
 		p.stats.FirstMedia = a.at
 	}
-	id, shown := p.showing(a.mid)
-	if !shown {
-		return
+	if line.stream == nil {
+		return // it shows nobody, or one past maxStreams
 	}
-	stream, known := p.stats.Streams[id]
-	if !known {
-		return // past maxStreams
-	}
-	if moved := stream.arrived(a); moved > 0 {
+	moved := line.stream.arrived(a)
+	if moved > 0 {
 		p.movedWith(moved)
-		p.observe(Moment{At: a.at, Step: StepFirst, Connection: a.connection, Epoch: p.stats.Epoch, Stream: id})
 	}
-	p.stats.Streams[id] = stream
+	if p.soundIsBack(line.id, a.connection) || moved > 0 {
+		p.observe(Moment{At: a.at, Step: StepFirst, Connection: a.connection, Epoch: p.stats.Epoch, Stream: line.id})
+	}
+}
+
+// soundIsBack reports whether this is the first sound on a newer connection, of whomever: where not everybody has a slot it may be
+// of somebody who was never heard before. p.mu must be held.
+func (p *Peer) soundIsBack(id StreamID, connection int) bool {
+	if id.Source != wire.SourceMicrophone || connection <= p.heardOn {
+		return false
+	}
+	first := p.heardOn == 0
+	p.heardOn = connection
+	return !first
+}
+
+// line is a receive m-line, over all connections.
+type line struct {
+	meter  sequence // of the present connection
+	id     StreamID // what it shows
+	stream *Stream  // nil for nothing
+}
+
+// line finds the m-line of a mid; p.mu must be held.
+func (p *Peer) line(mid string) *line {
+	l := p.lines[mid]
+	if l == nil {
+		l = &line{}
+		p.lines[mid] = l
+	}
+	return l
 }
 
 // arrived counts one packet. moved is the pause since the last packet of an older connection, if this is the first of a
@@ -152,7 +173,7 @@ func (p *Peer) arrived(a arrival) {
 func (s *Stream) arrived(a arrival) (moved time.Duration) {
 	if s.Packets > 0 && !s.fresh {
 		gap := a.at.Sub(s.Last)
-		s.LongestGap, s.recent = max(s.LongestGap, gap), max(s.recent, gap)
+		s.LongestGap = max(s.LongestGap, gap)
 		if a.connection > s.Connection {
 			moved = gap
 			if len(s.Moves) < maxMoves {
@@ -170,35 +191,39 @@ func (s *Stream) arrived(a arrival) (moved time.Duration) {
 func (p *Peer) show(slots []wire.Slot) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	p.slots = slots
-	shown := make(map[StreamID]bool, len(slots))
+	now := time.Now()
+	p.slots, p.tables = slots, p.tables+1
+	hidden := make([]*Stream, 0, len(p.lines))
+	for _, l := range p.lines {
+		if l.stream != nil {
+			hidden, l.stream = append(hidden, l.stream), nil
+		}
+	}
 	for _, slot := range slots {
-		if slot.Peer != "" {
-			shown[StreamID{Peer: slot.Peer, Source: slot.Source}] = true
+		if l := p.line(slot.Mid); slot.Peer != "" && l.stream == nil {
+			l.id = StreamID{Peer: slot.Peer, Source: slot.Source}
+			l.stream = p.named(l.id, now)
 		}
 	}
-	for id, stream := range p.stats.Streams {
-		if shown[id] && !stream.Shown {
-			stream.fresh, stream.ShownSince = stream.Connection == p.stats.Connections, time.Now()
-		}
-		stream.Shown = shown[id]
-		p.stats.Streams[id] = stream
-	}
-	for id := range shown {
-		if _, known := p.stats.Streams[id]; !known && len(p.stats.Streams) < maxStreams {
-			p.stats.Streams[id] = Stream{Since: time.Now(), ShownSince: time.Now(), Shown: true}
-		}
+	for _, stream := range hidden {
+		stream.Shown = stream.table == p.tables
 	}
 }
 
-// showing says whom a slot shows; p.mu must be held.
-func (p *Peer) showing(mid string) (StreamID, bool) {
-	for _, slot := range p.slots {
-		if slot.Mid == mid && slot.Peer != "" {
-			return StreamID{Peer: slot.Peer, Source: slot.Source}, true
-		}
+// named has a stream that a slot shows, nil past maxStreams; p.mu must be held.
+func (p *Peer) named(id StreamID, now time.Time) *Stream {
+	stream := p.streams[id]
+	switch {
+	case stream == nil && len(p.streams) == maxStreams:
+		return nil
+	case stream == nil:
+		stream = &Stream{Since: now, ShownSince: now}
+		p.streams[id] = stream
+	case !stream.Shown:
+		stream.fresh, stream.ShownSince = stream.Connection == p.stats.Connections, now
 	}
-	return StreamID{}, false
+	stream.Shown, stream.table = true, p.tables
+	return stream
 }
 
 func (p *Peer) table() []wire.Slot {
@@ -222,10 +247,10 @@ func (p *Peer) movedWith(gap time.Duration) {
 func (p *Peer) nextConnection() int {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	for _, meter := range p.meters {
-		p.stats.Loss.Add(meter.total())
+	for _, l := range p.lines {
+		p.stats.Loss.Add(l.meter.total())
+		l.meter = sequence{}
 	}
-	clear(p.meters)
 	p.stats.Connections++
 	return p.stats.Connections
 }

@@ -56,37 +56,6 @@ func TestGapsAreThePausesWhileShown(t *testing.T) {
 	})
 }
 
-// TestPausesAreTakenOnce: a pause that ended is told once, one that lasts each time.
-func TestPausesAreTakenOnce(t *testing.T) {
-	p := viewer(t)
-	p.shows(her.Peer)
-	now := p.Stats().Streams[her].Since
-	take := func(want time.Duration, streams int) {
-		t.Helper()
-		if got, n := p.TakePauses(now); got != want || n != streams {
-			t.Errorf("took %v of %d streams, want %v of %d", got, n, want, streams)
-		}
-	}
-	now = now.Add(time.Second)
-	take(time.Second, 0) // Nothing has come yet.
-	come := func(after time.Duration) {
-		now = now.Add(after)
-		p.arrived(arrival{at: now, mid: slotMid, connection: 1, bytes: 100, media: true})
-	}
-	come(0)
-	come(300 * time.Millisecond)
-	come(20 * time.Millisecond)
-	take(300*time.Millisecond, 1)
-	take(0, 1)
-	now = now.Add(2 * time.Second)
-	take(2*time.Second, 1)
-	come(time.Second)
-	take(3*time.Second, 1)
-	p.show(nil)
-	now = now.Add(time.Hour)
-	take(0, 0)
-}
-
 func TestAPauseWhileHiddenIsNoGap(t *testing.T) {
 	p := viewer(t)
 	p.shows(her.Peer)
@@ -146,5 +115,30 @@ func TestWhatIsNoMedia(t *testing.T) {
 	p.arrived(arrival{at: now, mid: "9", connection: 2, bytes: 100, media: true})
 	if n := len(p.Stats().Streams); n != 1 {
 		t.Errorf("%d streams, want 1: an unnamed slot is nobody's", n)
+	}
+}
+
+// TestTheFirstSoundOfANewConnectionCounts: in a large room it may be of somebody who was in no slot before.
+func TestTheFirstSoundOfANewConnectionCounts(t *testing.T) {
+	p := viewer(t)
+	var first []StreamID
+	p.opts.Observe = func(m Moment) {
+		if m.Step == StepFirst {
+			first = append(first, m.Stream)
+		}
+	}
+	speaks := func(who wire.PeerID, connection int) {
+		p.show([]wire.Slot{{Mid: slotMid, Kind: wire.KindAudio, Peer: who, Source: wire.SourceMicrophone}})
+		p.arrived(arrival{at: time.Now(), mid: slotMid, connection: connection, bytes: 100, media: true})
+	}
+	speaks("ada", 1)
+	if len(first) > 0 {
+		t.Errorf("on the first connection %v counts", first)
+	}
+	p.nextConnection()
+	speaks("bob", 2)
+	speaks("carol", 2)
+	if len(first) != 1 || first[0].Peer != "bob" {
+		t.Errorf("on the second connection %v counts, want bob", first)
 	}
 }

@@ -37,7 +37,7 @@ func (p *Peer) session(ctx context.Context) error {
 	// The end of ctx would close the socket before the goodbye.
 	reading, stop := context.WithCancel(context.WithoutCancel(ctx))
 	defer stop()
-	go func() { ended <- readFrames(reading, socket, frames) }()
+	go func() { ended <- p.readFrames(reading, socket, frames) }()
 	p.nextTry.Reset(offerLimit) // The time without a socket is not held against an offer.
 	var view <-chan time.Time   // nil while there is nothing new to say
 	for {
@@ -98,11 +98,14 @@ func (p *Peer) dial(ctx context.Context) (*websocket.Conn, error) {
 }
 
 // readFrames is the only reader. It returns how the session ended.
-func readFrames(ctx context.Context, socket *websocket.Conn, frames chan<- []byte) error {
+func (p *Peer) readFrames(ctx context.Context, socket *websocket.Conn, frames chan<- []byte) error {
 	for {
 		_, frame, err := socket.Read(ctx)
 		if err != nil {
 			return fmt.Errorf("read: %w", err)
+		}
+		if p.unread(wire.KindOf(frame)) {
+			continue
 		}
 		select {
 		case frames <- frame:
@@ -112,11 +115,23 @@ func readFrames(ctx context.Context, socket *websocket.Conn, frames chan<- []byt
 	}
 }
 
+// unread reports whether a peer has no use for a message: there is no page to show who speaks, and only a view needs the roster.
+func (p *Peer) unread(kind wire.Type) bool {
+	switch kind {
+	case "speakers", "chat":
+		return true
+	case "roster", "peer-joined", "peer-updated", "peer-left":
+		return p.opts.Stack.video != VideoSimulcast
+	default:
+		return false
+	}
+}
+
 // hello joins, or resumes the session on this socket.
 func (p *Peer) hello(ctx context.Context, socket *websocket.Conn) error {
 	if p.resume == "" {
 		p.attempt = 1
-		return p.write(ctx, socket, &wire.Join{Token: p.opts.Token, Room: p.opts.Room})
+		return p.write(ctx, socket, &wire.Join{Token: p.opts.Token, Room: p.opts.Room, Wait: p.opts.Wait})
 	}
 	p.attempt++
 	return p.write(ctx, socket, &wire.Resume{Resume: p.resume, Attempt: p.attempt, Epoch: p.epoch})

@@ -27,8 +27,8 @@ type Stream struct {
 	Shown      bool            // a slot shows it now
 	ShownSince time.Time       // when a slot began to show it, the last time
 
-	fresh  bool          // it was hidden for a while: the next packet ends no gap
-	recent time.Duration // the longest gap that ended since TakePauses
+	fresh bool   // it was hidden for a while: the next packet ends no gap
+	table uint64 // the number of the last slot table that named it
 }
 
 // GapUntil is the longest time without a packet, an unfinished one until end included.
@@ -51,41 +51,19 @@ func (s Stream) SilentSince() time.Time {
 func (p *Peer) ForgetGaps() {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	for id, stream := range p.stats.Streams {
+	for _, stream := range p.streams {
 		stream.LongestGap = 0
-		p.stats.Streams[id] = stream
 	}
-}
-
-// TakePauses returns the longest pause of shown streams since its last call, unfinished ones included, and how many have
-// brought a packet.
-func (p *Peer) TakePauses(now time.Time) (longest time.Duration, streams int) {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	for id, stream := range p.stats.Streams {
-		longest = max(longest, stream.recent)
-		if stream.Shown && !stream.fresh {
-			longest = max(longest, now.Sub(stream.SilentSince()))
-		}
-		if stream.Shown && stream.Packets > 0 {
-			streams++
-		}
-		stream.recent = 0
-		p.stats.Streams[id] = stream
-	}
-	return longest, streams
 }
 
 // Shown returns what the slots show now, cheaply.
 func (p *Peer) Shown() (self wire.PeerID, streams map[StreamID]Stream) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	streams = make(map[StreamID]Stream)
-	for _, slot := range p.slots {
-		id := StreamID{Peer: slot.Peer, Source: slot.Source}
-		if stream, known := p.stats.Streams[id]; known && slot.Peer != "" {
-			stream.Moves = nil
-			streams[id] = stream
+	streams = make(map[StreamID]Stream, len(p.lines))
+	for _, l := range p.lines {
+		if l.stream != nil {
+			streams[l.id] = l.stream.told()
 		}
 	}
 	return p.stats.Peer, streams
@@ -95,9 +73,17 @@ func (p *Peer) Shown() (self wire.PeerID, streams map[StreamID]Stream) {
 func (p *Peer) Stream(id StreamID) Stream {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	stream := p.stats.Streams[id]
-	stream.Moves = nil
-	return stream
+	if stream := p.streams[id]; stream != nil {
+		return stream.told()
+	}
+	return Stream{}
+}
+
+// told is a copy without Moves, which goes on growing.
+func (s *Stream) told() Stream {
+	one := *s
+	one.Moves = nil
+	return one
 }
 
 // Bounds of a peer's memory; more counts in the totals only.
@@ -139,7 +125,7 @@ type Stats struct {
 }
 
 func newStats() Stats {
-	return Stats{Codes: make(map[wire.Code]int), Streams: make(map[StreamID]Stream)}
+	return Stats{Codes: make(map[wire.Code]int)}
 }
 
 // Stats returns a copy.
@@ -147,10 +133,11 @@ func (p *Peer) Stats() Stats {
 	s := p.Totals()
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	s.Streams = make(map[StreamID]Stream, len(p.stats.Streams))
-	for id, stream := range p.stats.Streams {
-		stream.Moves = slices.Clone(stream.Moves)
-		s.Streams[id] = stream
+	s.Streams = make(map[StreamID]Stream, len(p.streams))
+	for id, stream := range p.streams {
+		one := *stream
+		one.Moves = slices.Clone(stream.Moves)
+		s.Streams[id] = one
 	}
 	return s
 }
@@ -160,9 +147,9 @@ func (p *Peer) Totals() Stats {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	s := p.stats
-	s.Streams, s.Restarts, s.Codes = nil, slices.Clone(s.Restarts), maps.Clone(s.Codes)
-	for _, meter := range p.meters {
-		s.Loss.Add(meter.total())
+	s.Restarts, s.Codes = slices.Clone(s.Restarts), maps.Clone(s.Codes)
+	for _, l := range p.lines {
+		s.Loss.Add(l.meter.total())
 	}
 	if p.send != nil {
 		s.Sent, s.SendLag, s.FramesLeftOut = p.send.sent(), time.Duration(p.send.lag.Load()), p.send.leftOut.Load()

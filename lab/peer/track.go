@@ -59,6 +59,8 @@ type sendStream struct {
 	ssrc, rtxSSRC uint32
 	number        uint16 // of the next packet
 	rtxNumber     uint16
+	packet        rtp.Packet // reused, with its header extensions
+	level         [1]byte    // of sound, in its header extension
 
 	sent           [keptPackets][]byte // plain packets, by number; empty for sound
 	packets, bytes uint32              // for the reports
@@ -84,18 +86,13 @@ func (s *sendStream) header(ssrc uint32, payload uint8, number uint16) rtp.Heade
 func (s *sendStream) send(timestamp uint32, marker bool, level uint8, payload []byte) int {
 	s.out.mu.Lock()
 	defer s.out.mu.Unlock()
-	h := s.header(s.ssrc, vp8Type, s.number)
-	h.Timestamp, h.Marker = timestamp, marker
-	if s.audio {
-		h.PayloadType = opusType
-		_ = h.SetExtension(levelID, []byte{level}) // One byte always fits, as do those of a short name.
+	if s.packet.SSRC == 0 {
+		s.packet.Header = s.firstHeader()
 	}
-	if s.rid != "" {
-		_ = h.SetExtension(midID, []byte(cameraMid))
-		_ = h.SetExtension(ridID, []byte(s.rid))
-	}
-	packet := &rtp.Packet{Header: h, Payload: payload}
-	if !s.out.rtp(packet) {
+	h := &s.packet.Header
+	h.SequenceNumber, h.Timestamp, h.Marker, s.level[0] = s.number, timestamp, marker, level
+	s.packet.Payload = payload
+	if !s.out.rtp(&s.packet) {
 		return 0
 	}
 	if !s.audio {
@@ -106,6 +103,19 @@ func (s *sendStream) send(timestamp uint32, marker bool, level uint8, payload []
 	s.packets, s.bytes = s.packets+1, s.bytes+uint32(len(payload))
 	s.lastTimestamp, s.lastAt = timestamp, time.Now()
 	return len(s.out.plain)
+}
+
+func (s *sendStream) firstHeader() rtp.Header {
+	h := s.header(s.ssrc, vp8Type, s.number)
+	if s.audio {
+		h.PayloadType = opusType
+		_ = h.SetExtension(levelID, s.level[:]) // One byte always fits, as do those of a short name.
+	}
+	if s.rid != "" {
+		_ = h.SetExtension(midID, []byte(cameraMid))
+		_ = h.SetExtension(ridID, []byte(s.rid))
+	}
+	return h
 }
 
 // again sends a packet again (RFC 4588), if it is remembered.

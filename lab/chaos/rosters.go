@@ -1,0 +1,158 @@
+package chaos
+
+import (
+	"context"
+	"fmt"
+	"maps"
+	"net/url"
+	"slices"
+	"time"
+
+	"github.com/holdfast-rtc/holdfast/backoff"
+)
+
+// Roster is what a signaling node says, from the store, of who is in a room.
+type Roster struct {
+	State  string
+	People []RosterPerson
+}
+
+// RosterPerson is somebody in a Roster.
+type RosterPerson struct{ Identity string }
+
+const (
+	current  = "current"
+	settling = "settling"
+	// rosterLimit is within what the store's rosters are right once the cluster is whole: a refresh of the pins and a write.
+	rosterLimit = 6 * time.Second
+	// Somebody who has left may be shown until the next write.
+	leaveShows = 2 * time.Second
+
+	guestName = "guest"
+)
+
+func (r Roster) has(who string) bool {
+	return slices.Contains(r.People, RosterPerson{who})
+}
+
+// askRosters asks one room after the other. What is not answered is missing.
+func (c *Chaos) askRosters(ctx context.Context, l *Look, rooms ...string) {
+	l.Rosters = make(map[string]Roster)
+	for _, room := range rooms {
+		var r Roster
+		if c.cluster.AdminAt(ctx, c.page, "rooms/"+url.PathEscape(room)+"/roster", &r) == nil {
+			l.Rosters[room] = r
+		}
+	}
+}
+
+// present are the people of each room. They stay for the whole trial. The tabs' identities are not known.
+func (c *crowd) present() map[string][]string {
+	people := make(map[string][]string)
+	for _, p := range c.people {
+		people[p.room] = append(people[p.room], p.name)
+	}
+	return people
+}
+
+// visit has somebody come into every second room without a cap, be shown there, and leave, right before the fault.
+func (c *Chaos) visit(ctx context.Context, w *World) error {
+	var rooms []string
+	for i, room := range slices.Sorted(maps.Keys(w.People)) {
+		if i%2 == 1 || room == c.crowd.capped {
+			continue
+		}
+		if err := c.crowd.add(&person{room: room, name: guestName, people: 1}); err != nil { //nolint:contextcheck // as in crowd.open
+			return err
+		}
+		rooms = append(rooms, room)
+	}
+	defer c.crowd.dismiss()
+	return poll(ctx, c.options.patience.settle, func() error {
+		var l Look
+		c.askRosters(ctx, &l, rooms...)
+		for _, room := range rooms {
+			if !l.Rosters[room].has(guestName) {
+				return fmt.Errorf("the guest is not in the roster of %s: %+v", room, l.Rosters[room])
+			}
+		}
+		return nil
+	})
+}
+
+// awaitRosters waits until those of all rooms are right, and puts the last ones into w.After.
+func (c *Chaos) awaitRosters(ctx context.Context, w *World) {
+	_ = poll(ctx, rosterLimit, func() error { // the verdicts say what is wrong
+		c.askRosters(ctx, &w.After, slices.Collect(maps.Keys(w.People))...)
+		if missing, gone := NobodyMissing(w), NobodyGone(w); missing.Outcome != Kept || gone.Outcome != Kept {
+			return fmt.Errorf("%s %s", missing.first(), gone.first())
+		}
+		return nil
+	})
+}
+
+// askSome asks for one room at a time while the fault lasts, and the capped one: all would keep the nodes busy.
+func (c *Chaos) askSome(ctx context.Context, w *World, l *Look, n int) {
+	if rooms := slices.Sorted(maps.Keys(w.People)); len(rooms) > 0 {
+		c.askRosters(ctx, l, rooms[n%len(rooms)], c.crowd.capped)
+	}
+}
+
+// NobodyMissing compares rosters with the people who stayed in their rooms.
+func NobodyMissing(w *World) Verdict {
+	v := verdict("nobody is missing who is here", fmt.Sprintf("a roster that the store calls current has everybody who is in the room, and each is current %s after the cluster is whole, or settling, with everybody: a room that moved waits 30 s for who left just before it did", rosterLimit))
+	for room, people := range w.People {
+		r := w.After.Rosters[room]
+		if whole := !slices.ContainsFunc(people, func(who string) bool { return !r.has(who) }); r.State != current && (r.State != settling || !whole) {
+			v.broken("in the end the roster of %s is %q", room, r.State)
+		}
+	}
+	judgeRosters(w, v, func(_ bool, room string, r Roster) {
+		for _, who := range w.People[room] {
+			if !r.has(who) {
+				v.broken("%s is in %s, and its roster has %v", who, room, r.People)
+			}
+		}
+	})
+	return *v
+}
+
+// NobodyGone looks for others than the people who stayed, such as a guest who left just before the fault.
+func NobodyGone(w *World) Verdict {
+	v := verdict("nobody is shown who is gone", fmt.Sprintf("a roster that the store calls current has nobody who left more than %s ago", leaveShows))
+	judgeRosters(w, v, func(atOnce bool, room string, r Roster) {
+		for _, p := range r.People {
+			if !slices.Contains(w.People[room], p.Identity) && (!atOnce || p.Identity != guestName) {
+				v.broken("%s is gone, and in the roster of %s", p.Identity, room)
+			}
+		}
+	})
+	return *v
+}
+
+// judgeRosters tells judge of each current roster, and whether it was read so soon that a guest may be shown.
+func judgeRosters(w *World, v *Verdict, judge func(atOnce bool, room string, r Roster)) {
+	asked := 0
+	for i, l := range append(slices.Clone(w.Between), w.After) {
+		for room, r := range l.Rosters {
+			if r.State == current {
+				asked++
+				judge(i < len(w.Between) && l.At.Sub(w.first()) <= leaveShows, room, r)
+			}
+		}
+	}
+	if asked == 0 {
+		v.unchecked("no roster was read")
+	}
+}
+
+// dismiss has the guests leave.
+func (c *crowd) dismiss() {
+	c.people = slices.DeleteFunc(c.people, func(p *person) bool {
+		if p.name == guestName {
+			p.leave()
+		}
+		return p.name == guestName
+	})
+	backoff.Sleep(c.living, 100*time.Millisecond) // their leaves are under way
+}

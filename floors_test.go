@@ -41,7 +41,7 @@ var floors = [][]string{
 	{"sfu/egress", "sfu/h264", "sfu/descriptor"},
 	{"control", "roster"},
 	{"internal/testkit"},
-	{"waitlist"},
+	{"waitlist", "messaging"},
 	{"pin", "panics"},
 	{"ring/paper"},
 	{"ring", "headroom", "failpoint", "connlimit", "readiness", "backoff", "loglimit", "internal/tool"},

@@ -1,0 +1,154 @@
+package messaging
+
+import (
+	"slices"
+	"time"
+
+	"github.com/holdfast-rtc/holdfast/pin"
+)
+
+// directory is this node as the directory of some users. It answers for a user only when every live node has registered
+// what it has under a view that makes this node the user's directory: else a client that is about to be registered here
+// would miss a message.
+type directory struct {
+	node    *Node
+	table   table
+	views   []*view // the latest last
+	asked   time.Time
+	tellers map[Peer]teller
+	dropped map[Peer]uint64 // the session of a holder whose registrations were dropped
+	lag     int             // live nodes that are not synced under the current view
+}
+
+// teller is what a holder said last.
+type teller struct {
+	number  uint64
+	session uint64
+	synced  uint64 // the mark of the view under which it told everything; 0 for none
+}
+
+// maxDropped exceeds the nodes that are declared dead by mistake at once.
+const maxDropped = 1024
+
+func newDirectory(n *Node) *directory {
+	return &directory{node: n, table: newTable(), tellers: make(map[Peer]teller), dropped: make(map[Peer]uint64)}
+}
+
+func (d *directory) change(v *view, now time.Time) {
+	d.views = append(d.views, v)
+	if len(d.views) > rememberedViews {
+		d.views = d.views[1:]
+	}
+	d.asked = now
+	for peer, said := range d.tellers {
+		if v.has(peer) {
+			continue
+		}
+		d.table.drop(peer)
+		delete(d.tellers, peer)
+		if len(d.dropped) >= maxDropped {
+			clear(d.dropped)
+		}
+		d.dropped[peer] = said.session
+	}
+	d.count()
+}
+
+func (d *directory) count() {
+	d.lag = 0
+	for _, peer := range d.node.view.peers {
+		if d.tellers[peer].synced != d.node.view.mark {
+			d.lag++
+		}
+	}
+}
+
+func (d *directory) register(from Peer, r Register) {
+	said := d.tellers[from]
+	if r.Number > said.number {
+		for _, user := range r.Here {
+			d.table.add(user, from)
+		}
+		for _, user := range r.Gone {
+			d.table.remove(user, from)
+		}
+		said.number, said.session = r.Number, r.Session
+		switch {
+		case r.Session <= d.dropped[from]:
+			said.synced = 0
+		case r.Complete:
+			said.synced = r.View
+		case said.synced != r.View:
+			said.synced = 0
+		}
+		d.tellers[from] = said
+		d.count()
+	}
+	d.node.send(from, Registered{Number: r.Number})
+}
+
+// knows reports whether the table has every client of the receiver. A view that was never seen here is newer.
+func (d *directory) knows(r Route) bool {
+	if !slices.ContainsFunc(d.views, func(v *view) bool { return v.mark == r.View }) {
+		return false
+	}
+	if d.lag == 0 {
+		return true
+	}
+	for _, peer := range d.node.view.peers {
+		if !d.toldUs(peer, r.To) {
+			return false
+		}
+	}
+	return true
+}
+
+func (d *directory) toldUs(peer Peer, user UserID) bool {
+	mark := d.tellers[peer].synced
+	for _, v := range d.views {
+		if v.mark == mark {
+			us, ok := v.directory(user)
+			return ok && us == d.node.self
+		}
+	}
+	return false
+}
+
+func (d *directory) route(r Route) {
+	us, ok := d.node.view.directory(r.To)
+	switch {
+	case !ok, us != d.node.self && r.Hops >= maxHops, us == d.node.self && !r.Overdue && !d.knows(r):
+		d.node.send(r.Origin, Miss{Number: r.Number, To: r.To, Unsettled: true})
+		return
+	case us != d.node.self:
+		r.Hops++
+		d.node.counters.Forwarded++
+		d.node.send(us, r)
+		return
+	}
+	holders := d.table.of(KeyOf(r.To))
+	if len(holders) == 0 {
+		d.node.send(r.Origin, Miss{Number: r.Number, To: r.To})
+		return
+	}
+	boots := make([]pin.BootID, len(holders))
+	for i, holder := range holders {
+		boots[i] = holder.Boot
+	}
+	for _, holder := range holders {
+		d.node.send(holder, Deliver{Batch: r.Batch, Holders: boots})
+	}
+}
+
+// tick asks nodes that were declared dead by mistake: they do not know that their registrations were dropped.
+func (d *directory) tick(now time.Time) {
+	if d.lag == 0 || now.Sub(d.asked) < d.node.config.AckAfter/2 {
+		return
+	}
+	d.asked = now
+	for _, peer := range d.node.view.peers {
+		if session := d.dropped[peer]; session > 0 && d.tellers[peer].session <= session {
+			d.node.send(peer, Resync{Session: session})
+		}
+	}
+}

@@ -1,0 +1,175 @@
+package messaging
+
+import (
+	"slices"
+
+	"github.com/holdfast-rtc/holdfast/pin"
+)
+
+// local is a user with clients here.
+type local struct {
+	directory Peer
+	clients   []*Client
+	batches   map[Peer]*handed // the last of each origin
+}
+
+// handed is a batch that clients were given. Each answers by the number up to which it has a stream.
+type handed struct {
+	number  uint64
+	holders []pin.BootID
+	owed    map[*Client]map[stream]uint64
+	given   map[*Client]struct{}
+	size    int
+	some    bool
+}
+
+type stream struct {
+	from UserID
+	name string
+}
+
+func (n *Node) deliver(d Deliver) {
+	user := n.locals[d.To]
+	if user == nil {
+		n.receipt(d.Origin, d.Number, d.To, OutcomeNone, d.Holders)
+		return
+	}
+	h := user.batches[d.Origin]
+	switch {
+	case h != nil && d.Number < h.number:
+		return
+	case h == nil || d.Number > h.number:
+		if user.unanswered(d.Origin)+len(d.Messages) > n.config.MaxUnanswered {
+			n.receipt(d.Origin, d.Number, d.To, OutcomeBusy, d.Holders)
+			return
+		}
+		h = &handed{number: d.Number, owed: make(map[*Client]map[stream]uint64), given: make(map[*Client]struct{}), size: len(d.Messages)}
+		user.batches[d.Origin] = h
+	}
+	h.holders = d.Holders
+	if h.some && len(h.owed) == 0 {
+		n.receipt(d.Origin, d.Number, d.To, OutcomeAll, d.Holders)
+		return
+	}
+	for _, client := range user.clients {
+		h.give(client, d.Messages)
+	}
+	switch {
+	case len(h.owed) == 0:
+		delete(user.batches, d.Origin)
+		n.receipt(d.Origin, d.Number, d.To, OutcomeNone, d.Holders)
+	case h.some:
+		n.receipt(d.Origin, d.Number, d.To, OutcomeSome, d.Holders)
+	}
+}
+
+// give hands the messages to a client once.
+func (h *handed) give(client *Client, messages []Message) {
+	if _, done := h.given[client]; done {
+		return
+	}
+	h.given[client] = struct{}{}
+	owes := make(map[stream]uint64)
+	for _, m := range messages {
+		if m.Room == "" || m.Room == client.Room {
+			client.Hand(m)
+			owes[stream{m.From, m.Stream}] = m.Seq
+		}
+	}
+	if len(owes) > 0 {
+		h.owed[client] = owes
+	}
+}
+
+func (u *local) unanswered(except Peer) int {
+	total := 0
+	for origin, h := range u.batches {
+		if origin != except && len(h.owed) > 0 {
+			total += h.size
+		}
+	}
+	return total
+}
+
+func (n *Node) receipt(origin Peer, number uint64, to UserID, outcome Outcome, holders []pin.BootID) {
+	n.send(origin, Receipt{Number: number, To: to, Outcome: outcome, Holders: holders})
+}
+
+// answered takes what a client owes; all if it is gone.
+func (n *Node) answered(user *local, client *Client, settle func(owes map[stream]uint64) (done, has bool)) {
+	for origin, h := range user.batches {
+		owes := h.owed[client]
+		if owes == nil {
+			continue
+		}
+		done, has := settle(owes)
+		if !done {
+			continue
+		}
+		delete(h.owed, client)
+		first := has && !h.some
+		h.some = h.some || has
+		switch {
+		case len(h.owed) == 0 && h.some:
+			n.receipt(origin, h.number, client.User, OutcomeAll, h.holders)
+		case len(h.owed) == 0:
+			delete(user.batches, origin)
+			n.receipt(origin, h.number, client.User, OutcomeNone, h.holders)
+		case first:
+			n.receipt(origin, h.number, client.User, OutcomeSome, h.holders)
+		}
+	}
+}
+
+// Open says that client is connected here. Close must follow.
+func (n *Node) Open(client *Client) {
+	n.mu.Lock()
+	defer n.unlock()
+	user := n.locals[client.User]
+	if user == nil {
+		user = &local{batches: make(map[Peer]*handed)}
+		user.directory, _ = n.view.directory(client.User)
+		n.locals[client.User] = user
+		n.registrar.tell(user.directory, client.User)
+		n.registrar.flush(user.directory, n.config.Now())
+	}
+	user.clients = append(user.clients, client)
+}
+
+// Close says that client is gone. What it sent and was accepted is still delivered.
+func (n *Node) Close(client *Client) {
+	n.mu.Lock()
+	defer n.unlock()
+	client.closed = true
+	user := n.locals[client.User]
+	if user == nil || !slices.Contains(user.clients, client) {
+		return
+	}
+	user.clients = slices.DeleteFunc(user.clients, func(other *Client) bool { return other == client })
+	n.answered(user, client, func(map[stream]uint64) (done, has bool) { return true, false })
+	for _, h := range user.batches {
+		delete(h.given, client)
+	}
+	if len(user.clients) == 0 {
+		delete(n.locals, client.User)
+		n.registrar.tell(user.directory, client.User)
+		n.registrar.flush(user.directory, n.config.Now())
+	}
+}
+
+// Received says that client has everything of a sender's stream up to seq.
+func (n *Node) Received(client *Client, from UserID, name string, seq uint64) {
+	n.mu.Lock()
+	defer n.unlock()
+	user := n.locals[client.User]
+	if user == nil {
+		return
+	}
+	n.answered(user, client, func(owes map[stream]uint64) (done, has bool) {
+		if upTo, ok := owes[stream{from, name}]; !ok || upTo > seq {
+			return false, false
+		}
+		delete(owes, stream{from, name})
+		return len(owes) == 0, true
+	})
+}

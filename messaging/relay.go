@@ -1,0 +1,375 @@
+package messaging
+
+import (
+	"slices"
+	"time"
+
+	"github.com/holdfast-rtc/holdfast/pin"
+)
+
+// relay keeps what clients of this node sent until it is answered.
+type relay struct {
+	node    *Node
+	queues  map[UserID]*queue
+	senders map[UserID]int // messages that wait
+	late    map[lateness]struct{}
+	number  uint64
+	waiting int
+	bytes   int
+}
+
+// lateness is of a holder that did not answer for a user: the next batch does not wait for it.
+type lateness struct {
+	user   UserID
+	holder pin.BootID
+}
+
+const maxLate = 4096
+
+// letter is a message that waits.
+type letter struct {
+	Message
+
+	sender *Client
+	since  time.Time
+}
+
+// queue is what waits for one receiver. Its first flying letters are under way as one batch; the others are the next.
+type queue struct {
+	to     UserID
+	list   []*letter
+	flying int
+	number uint64 // of the batch
+	tries  int
+	due    time.Time // of the next try, or of the end of waiting for stragglers
+
+	holders  []pin.BootID
+	answered map[pin.BootID]struct{} // holders that have nothing more to say of the batch
+	some     bool                    // a client has it
+	extra    int                     // tries for the user's other clients
+
+	missing time.Time // since when nobody has a client of the receiver; zero if somebody has
+	pause   time.Duration
+	unknown time.Time // since when the directory does not know yet; zero if it knows
+	asked   bool
+	offline bool // presence said so
+}
+
+func newRelay(n *Node) *relay {
+	return &relay{node: n, queues: make(map[UserID]*queue), senders: make(map[UserID]int), late: make(map[lateness]struct{})}
+}
+
+// Send takes a message to one user. The sender is told what becomes of it unless an error refuses it. A client that
+// came from another node repeats what it was not told of, in order, before anything new.
+func (n *Node) Send(sender *Client, to UserID, m Message) error {
+	n.mu.Lock()
+	defer n.unlock()
+	err := n.relay.take(&letter{Message: m, sender: sender, since: n.config.Now()}, to)
+	if err != nil {
+		n.counters.Refused++
+	}
+	return err
+}
+
+func (r *relay) take(l *letter, to UserID) error {
+	q := r.queues[to]
+	if q != nil && r.repeats(q, l) {
+		return nil
+	}
+	limits := &r.node.config
+	switch {
+	case r.senders[l.From] >= limits.MaxPerSender:
+		return ErrSenderFull
+	case q != nil && len(q.list) >= limits.MaxPerReceiver:
+		return ErrReceiverFull
+	case r.bytes+l.size() > limits.MaxBytes:
+		return ErrNodeFull
+	}
+	if q == nil {
+		q = &queue{to: to}
+		r.queues[to] = q
+	}
+	q.list = append(q.list, l)
+	r.senders[l.From]++
+	r.waiting++
+	r.bytes += l.size()
+	r.node.counters.Accepted++
+	r.tell(l, to, StateAccepted)
+	if q.flying == 0 {
+		r.fly(q, l.since)
+	}
+	return nil
+}
+
+func (l *letter) sameStream(other *letter) bool {
+	return l.From == other.From && l.Stream == other.Stream
+}
+
+// repeats reports whether l waits already; then its sender is told on its new connection.
+func (r *relay) repeats(q *queue, l *letter) bool {
+	for i, other := range q.list {
+		if !l.sameStream(other) || l.Seq != other.Seq {
+			continue
+		}
+		other.sender = l.sender
+		state := StateAccepted
+		if q.some && i < q.flying {
+			state = StateDelivered
+		}
+		r.tell(l, q.to, state)
+		return true
+	}
+	return false
+}
+
+func (r *relay) tell(l *letter, to UserID, state State) {
+	if l.sender.closed {
+		return
+	}
+	l.sender.Tell(Status{To: to, Stream: l.Stream, Seq: l.Seq, State: state})
+}
+
+// fly sends the next batch, or the present one again under the same number.
+func (r *relay) fly(q *queue, now time.Time) {
+	if q.flying == 0 {
+		size := 0
+		for q.flying < len(q.list) && q.flying < batchMessages && (q.flying == 0 || size+q.list[q.flying].size() <= batchBytes) {
+			size += q.list[q.flying].size()
+			q.flying++
+		}
+		r.number++
+		q.number, q.tries, q.some, q.answered = r.number, 0, false, make(map[pin.BootID]struct{})
+		q.extra, q.holders = 0, nil
+	}
+	if q.tries++; q.tries > 1 {
+		r.node.counters.Retries++
+	}
+	q.due = now.Add(r.node.config.RetryAfter)
+	if !q.missing.IsZero() || !q.unknown.IsZero() {
+		q.due = now.Add(2 * backoffMax) // a lost frame would use up the time
+	}
+	batch := Batch{Number: q.number, Origin: r.node.self, To: q.to, Messages: make([]Message, q.flying)}
+	for i := range batch.Messages {
+		batch.Messages[i] = q.list[i].Message
+	}
+	if directory, ok := r.node.view.directory(q.to); ok {
+		overdue := !q.unknown.IsZero() && now.Sub(q.unknown) >= r.node.config.SettleFor
+		r.node.send(directory, Route{Batch: batch, View: r.node.view.mark, Overdue: overdue})
+	}
+}
+
+func (r *relay) receipt(from Peer, a Receipt, now time.Time) {
+	q := r.queues[a.To]
+	if q == nil || q.flying == 0 || a.Number != q.number {
+		return
+	}
+	delete(r.late, lateness{a.To, from.Boot})
+	q.holders = a.Holders
+	switch a.Outcome {
+	case OutcomeSome, OutcomeAll:
+		if !q.some {
+			q.some = true
+			r.answer(q, q.flying, StateDelivered)
+			q.due = now.Add(r.node.config.StragglersFor)
+		}
+	case OutcomeBusy:
+		if !q.some {
+			r.hold(q, now)
+		}
+	case OutcomeNone:
+	}
+	if a.Outcome == OutcomeAll || a.Outcome == OutcomeNone {
+		q.answered[from.Boot] = struct{}{}
+	}
+	switch {
+	case !r.complete(q):
+	case q.some:
+		r.land(q, now)
+	default:
+		clear(q.answered)
+		r.absent(q, now)
+	}
+}
+
+// complete reports whether nothing more is to be heard of the batch.
+func (r *relay) complete(q *queue) bool {
+	return !slices.ContainsFunc(q.holders, func(boot pin.BootID) bool {
+		_, done := q.answered[boot]
+		_, late := r.late[lateness{q.to, boot}]
+		return !done && (!late || !q.some)
+	})
+}
+
+// answer tells the senders of the first n letters.
+func (r *relay) answer(q *queue, n int, state State) {
+	for _, l := range q.list[:n] {
+		r.tell(l, q.to, state)
+	}
+	switch state {
+	case StateDelivered:
+		r.node.counters.Delivered += n
+	case StateOffline:
+		r.node.counters.Offline += n
+	default:
+		r.node.counters.GaveUp += n
+	}
+}
+
+// land ends a batch that was delivered.
+func (r *relay) land(q *queue, now time.Time) {
+	r.remove(q, func(i int, _ *letter) bool { return i < q.flying })
+	q.flying = 0
+	q.rest()
+	if len(q.list) > 0 {
+		r.fly(q, now)
+	}
+}
+
+func (r *relay) remove(q *queue, which func(i int, l *letter) bool) {
+	kept := q.list[:0]
+	for i, l := range q.list {
+		if !which(i, l) {
+			kept = append(kept, l)
+			continue
+		}
+		r.waiting--
+		r.bytes -= l.size()
+		if r.senders[l.From]--; r.senders[l.From] == 0 {
+			delete(r.senders, l.From)
+		}
+	}
+	clear(q.list[len(kept):])
+	q.list = kept
+	if len(q.list) == 0 {
+		delete(r.queues, q.to)
+	}
+}
+
+func (r *relay) miss(m Miss, now time.Time) {
+	q := r.queues[m.To]
+	if q == nil || q.flying == 0 || q.number != m.Number || q.some {
+		return
+	}
+	if m.Unsettled {
+		if q.unknown.IsZero() {
+			q.unknown = now
+		}
+		r.hold(q, now)
+		return
+	}
+	r.absent(q, now)
+}
+
+// hold has the batch tried again soon.
+func (r *relay) hold(q *queue, now time.Time) {
+	q.pause = min(max(2*q.pause, backoffBase), backoffMax)
+	q.due = now.Add(q.pause)
+}
+
+// absent holds the batch while the user may be between two nodes.
+func (r *relay) absent(q *queue, now time.Time) {
+	if q.missing.IsZero() {
+		q.missing = now
+	}
+	if !q.asked {
+		q.asked = true
+		r.node.presence.Ask(q.to)
+	}
+	switch {
+	case q.offline:
+		r.fail(q, len(q.list), StateOffline)
+	case now.Sub(q.missing) >= r.node.config.HoldFor:
+		r.fail(q, len(q.list), StateGaveUp)
+	default:
+		r.hold(q, now)
+	}
+}
+
+// Online answers Presence.Ask; known is false if nobody can tell.
+func (n *Node) Online(user UserID, online, known bool) {
+	n.mu.Lock()
+	defer n.unlock()
+	q := n.relay.queues[user]
+	if q == nil || q.missing.IsZero() || !known || online {
+		return
+	}
+	q.offline = true
+	n.relay.fail(q, len(q.list), StateOffline)
+}
+
+// fail gives the first n letters up. Later ones of a sender who is gone are forgotten with them: it will repeat all of
+// them elsewhere, and the receiver would drop what comes after its successors.
+func (r *relay) fail(q *queue, n int, state State) {
+	if q.some {
+		return
+	}
+	r.answer(q, n, state)
+	failed := slices.Clone(q.list[:n])
+	r.remove(q, func(i int, l *letter) bool {
+		return i < n || l.sender.closed && slices.ContainsFunc(failed, l.sameStream)
+	})
+	q.flying = 0
+	q.rest()
+}
+
+// rest forgets why the last batch was held.
+func (q *queue) rest() {
+	q.missing, q.unknown, q.pause, q.asked, q.offline = time.Time{}, time.Time{}, 0, false, false
+}
+
+func (r *relay) tick(now time.Time) {
+	for _, q := range r.queues {
+		old := 0
+		for old < len(q.list) && now.Sub(q.list[old].since) >= r.node.config.Patience {
+			old++
+		}
+		if old > 0 && !q.some {
+			r.fail(q, old, StateGaveUp)
+			if len(q.list) > 0 {
+				r.fly(q, now)
+			}
+			continue
+		}
+		if now.Before(q.due) {
+			continue
+		}
+		if !q.some {
+			r.fly(q, now)
+			continue
+		}
+		r.straggle(q, now)
+	}
+}
+
+// straggle tries for the user's other clients, at a node that may be dead, before the next batch goes on without them.
+func (r *relay) straggle(q *queue, now time.Time) {
+	if q.extra++; q.extra < straggles {
+		r.fly(q, now)
+		q.due = now.Add(r.node.config.StragglersFor)
+		return
+	}
+	if len(r.late)+len(q.holders) > maxLate {
+		clear(r.late)
+	}
+	for _, boot := range q.holders {
+		if _, done := q.answered[boot]; !done {
+			r.late[lateness{q.to, boot}] = struct{}{}
+		}
+	}
+	r.land(q, now)
+}
+
+// change tries again what may have been lost with a node.
+func (r *relay) change(before *view, now time.Time) {
+	clear(r.late)
+	lost := false
+	for _, peer := range before.peers {
+		lost = lost || !r.node.view.has(peer)
+	}
+	for _, q := range r.queues {
+		if lost && !q.some && q.flying > 0 {
+			q.pause = 0
+			r.hold(q, now)
+		}
+	}
+}

@@ -6,6 +6,7 @@ package redisstore
 // same of each dropped.
 // The whole roster of a new pin keeps the last owner's people who are not in it, each with a field @wait:<id>: they are on
 // their way until they are put, or a whole roster is settled (the number before is -1).
+// Reservations lapse here and not by the clock alone: their people may be there, unwritten. Under a new pin they may be on their way too.
 // A thawed server may execute a late request after newer ones: hence the numbers. It returns 1 when the change is written,
 // 2 when one before it is missing, 3 when the pin does not stand. A key of another type is replaced.
 const rosterScript = `
@@ -22,6 +23,11 @@ if type(redis.pcall('ZCARD', left)) == 'table' then redis.call('DEL', left) end
 local t = redis.call('TIME')
 local now = t[1] * 1000 + math.floor(t[2] / 1000)
 local reserved = redis.call('EXISTS', admitted) == 1
+if reserved and head[1] ~= ARGV[1] then
+  for _, who in ipairs(redis.call('ZRANGEBYSCORE', admitted, '-inf', now)) do redis.call('ZADD', admitted, now + 35000, who) end
+elseif reserved then
+  redis.call('ZREMRANGEBYSCORE', admitted, '-inf', now)
+end
 local function leave(who, name, at)
   if string.sub(who, 1, 1) ~= '\n' then redis.call('ZADD', left, 'GT', at, who .. name) end
 end

@@ -16,7 +16,7 @@ import (
 // for a write (microseconds, 0 for none), and the text for a key that is no string. It returns the store's time,
 // whether the write was too late, and the current text. A thawed server must not execute requests that their callers
 // gave up. EVALSHA would cost a second round trip after a restart. KEYS[2] is the room's roster: it goes with the pin, and
-// lives for ARGV[6] seconds under another one unless the new owner writes it.
+// lives for ARGV[6] seconds under another one unless the new owner writes it. Behind a door, KEYS[3], it lives as long as the pin.
 const swapScript = `local t = redis.call('TIME')
 local now = tonumber(t[1]) * 1000000 + tonumber(t[2])
 local stands = redis.pcall('GET', KEYS[1])
@@ -32,7 +32,7 @@ if ARGV[2] == '' then
   return {now, 0, false}
 end
 redis.call('SET', KEYS[1], ARGV[2], 'EX', ARGV[3])
-redis.call('EXPIRE', KEYS[2], ARGV[6])
+redis.call('EXPIRE', KEYS[2], redis.call('EXISTS', KEYS[3]) == 1 and ARGV[3] or ARGV[6])
 return {now, 0, ARGV[2]}`
 
 var (
@@ -130,7 +130,7 @@ func (m *master) swap(ctx context.Context, room ring.RoomID, raw, next string) (
 }
 
 func evalSwap(ctx context.Context, to redis.Cmdable, keys keyspace, room ring.RoomID, raw, next string, latest int64) *redis.Cmd {
-	return to.Eval(ctx, swapScript, []string{keys.pin(room), keys.roster(room)},
+	return to.Eval(ctx, swapScript, []string{keys.pin(room), keys.roster(room), keys.door(room)},
 		raw, next, int(pinTTL.Seconds()), latest, wrongType, int(orphanTTL.Seconds()))
 }
 

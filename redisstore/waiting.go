@@ -58,7 +58,7 @@ func evalEnter(ctx context.Context, to redis.Cmdable, keys keyspace, c *claim) *
 	if !c.pin.IsZero() {
 		text = c.pin.Encode()
 	}
-	return to.Eval(ctx, enterScript, keys.waitingKeys(c.room), e.Cap, "", e.Identity, e.Ticket, ones(e.Wait), e.Hold.Milliseconds(),
+	return to.Eval(ctx, enterScript, keys.waitingKeys(c.room), e.Cap, "", 0, e.Identity, e.Ticket, ones(e.Wait), e.Hold.Milliseconds(),
 		text, int(pinTTL.Seconds()), wrongType, ones(e.Host))
 }
 
@@ -68,23 +68,24 @@ func enteredBy(cmd *redis.Cmd) claimed {
 	if err != nil {
 		return claimed{err: err}
 	}
-	if len(found) != 9 {
+	if len(found) != 10 {
 		return claimed{err: errAnswer}
 	}
 	outcome, ok := number(found[0])
 	position, ok1 := number(found[1])
 	p, ok2 := paceOf(found[3], found[4])
 	ticket, ok3 := number(found[5])
-	won, ok4 := number(found[7])
+	won, ok4 := number(found[8])
 	if !ok || !ok1 || !ok2 || !ok3 || !ok4 || outcome < 0 || outcome > int64(waitlist.Inside) || position < 0 {
 		return claimed{err: errAnswer}
 	}
 	writer, _ := found[6].(string)
-	stands, present := found[8].(string)
+	owing, _ := found[7].(string)
+	stands, present := found[9].(string)
 	return claimed{
 		won: won == 1, text: stands, door: present,
 		gate: waitlist.Answer{
-			Outcome: waitlist.Outcome(outcome), Ticket: ticket, Roster: writer != "",
+			Outcome: waitlist.Outcome(outcome), Ticket: ticket, Roster: writer != "", Owing: owing,
 			Place: waitlist.Place{Position: int(position), Reason: reasonOf(found[2]), Pace: p},
 		},
 	}
@@ -104,7 +105,7 @@ func (s *Store) CheckIn(ctx context.Context, rooms []waitlist.Asked) []waitlist.
 	for i, asked := range rooms {
 		answers[i].Room = asked.Room
 		for who := range slices.Chunk(asked.Who, perCheckIn) {
-			args := []any{asked.Cap, asked.Dead}
+			args := []any{asked.Cap, asked.Dead, 2}
 			for _, one := range who {
 				args = append(args, one)
 			}
@@ -123,7 +124,7 @@ func (s *Store) CheckIn(ctx context.Context, rooms []waitlist.Asked) []waitlist.
 
 func checkedBy(answer *waitlist.Checked, people int, cmd *redis.Cmd) {
 	found, err := cmd.Slice()
-	if err == nil && len(found) != 4+people {
+	if err == nil && len(found) != 5+people {
 		err = errAnswer
 	}
 	if err != nil {
@@ -133,7 +134,8 @@ func checkedBy(answer *waitlist.Checked, people int, cmd *redis.Cmd) {
 	p, ok := paceOf(found[1], found[2])
 	answer.Reason, answer.Pace = reasonOf(found[0]), p
 	answer.Roster, _ = found[3].(string)
-	for _, field := range found[4:] {
+	answer.Owing, _ = found[4].(string)
+	for _, field := range found[5:] {
 		place, fine := number(field)
 		ok = ok && fine && place >= waitlist.TurnedAway
 		answer.Places = append(answer.Places, int(place))
@@ -152,7 +154,7 @@ func (s *Store) Door(ctx context.Context, room ring.RoomID, o waitlist.Order) (w
 	if o.Closed != nil {
 		closed = strconv.Itoa(ones(*o.Closed))
 	}
-	found, err := s.client.Eval(ctx, doorScript, s.keys.waitingKeys(room), waitlist.NoCap, "", string(o.Deed), o.Identity, limit, closed, listed).Slice()
+	found, err := s.client.Eval(ctx, doorScript, s.keys.waitingKeys(room), waitlist.NoCap, o.Vacant, ones(o.Over), string(o.Deed), o.Identity, limit, closed, listed).Slice()
 	if err != nil {
 		return waitlist.Door{}, fmt.Errorf("door of room %s: %w", room, err)
 	}

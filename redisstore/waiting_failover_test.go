@@ -40,6 +40,7 @@ func (c *cappedRoom) open(p pin.Pin) {
 }
 
 func (c *cappedRoom) write() {
+	c.writer.Touch(club) // as signaling nodes ask for
 	c.must(c.writer.Flush(c.t.Context()))
 	c.shown = maps.Clone(c.in)
 }
@@ -108,7 +109,7 @@ func (c *cappedRoom) settle() {
 
 func (c *cappedRoom) step(t *rapid.T) {
 	who := rapid.SampledFrom(modelPeople).Draw(t, "who")
-	switch rapid.SampledFrom([]string{"enter", "enter", "enter", "check", "check", "write", "write", "pass", "die", "leave", "settle"}).Draw(t, "step") {
+	switch rapid.SampledFrom([]string{"enter", "enter", "enter", "check", "check", "write", "write", "pass", "mute", "die", "leave", "settle"}).Draw(t, "step") {
 	case "enter":
 		c.enter(who)
 	case "check":
@@ -119,6 +120,11 @@ func (c *cappedRoom) step(t *rapid.T) {
 		c.write()
 		c.pass(modelTick)
 		c.check()
+	case "mute": // it cannot write for longer than any grace time
+		for range 30 {
+			c.pass(modelTick)
+			c.check()
+		}
 	case "die":
 		c.die(t)
 	case "leave":
@@ -152,7 +158,7 @@ func TestWaitingOverFailovers(t *testing.T) {
 				c.step(rt)
 			}
 			c.settle()
-			for range 10 { // longer than any reservation
+			for range 20 { // longer than any reservation, a new owner's among them
 				c.pass(modelTick)
 				c.write()
 				c.check()
@@ -161,6 +167,73 @@ func TestWaitingOverFailovers(t *testing.T) {
 				rt.Fatalf("%v wait, and only %v are in", c.waits, c.in)
 			}
 		})
+	})
+}
+
+// A new media node that cannot write for minutes after a failover has people whom the store does not know. The cap holds, and the
+// line moves on once the node writes, or says that nobody is there.
+func TestWaitingForAMuteOwner(t *testing.T) {
+	for _, ends := range []string{"writes", "has nobody"} {
+		t.Run(ends, func(t *testing.T) {
+			storetest.OnEach(t, func(t *testing.T, server storetest.Server) {
+				r := newWaitingRig(t, server)
+				old, next := storetest.At("a", 1000, 1), storetest.At("b", 1001, 1)
+				r.enter(entry("ann", 2)) // claims the room
+				r.show(map[string]string{"p-1": "ann"})
+				now, _, err := r.store.Swap(t.Context(), club, old, next)
+				if r.must(err); now != next {
+					t.Fatalf("the pin is %v", now)
+				}
+				if got := r.enter(entry("bob", 2)); got.Outcome != waitlist.Admitted {
+					t.Errorf("bob gets %+v", got)
+				}
+				r.enter(entry("cy", 2))
+				for range 60 {
+					r.pass(2 * time.Second)
+					if got := r.checkIn(2, "cy"); got.Places[0] != 1 || got.Owing != next.Encode() {
+						t.Fatalf("cy is told %+v beside ann and bob", got)
+					}
+				}
+				if r.writer = next.Encode(); ends == "writes" {
+					r.show(map[string]string{"p-1": "ann"})
+				} else {
+					r.door(waitlist.Order{Deed: waitlist.Look, Vacant: r.writer, Over: true})
+				}
+				if got := r.checkIn(2, "cy"); got.Places[0] != waitlist.LetIn {
+					t.Errorf("cy is told %+v without bob", got)
+				}
+			})
+		})
+	}
+}
+
+// Who was let in and never came is forgotten when the room's media node writes, which it can be asked to.
+func TestReservationsLapseByTheOwner(t *testing.T) {
+	storetest.OnEach(t, func(t *testing.T, server storetest.Server) {
+		r := newWaitingRig(t, server)
+		mine := storetest.At("a", 1000, 1)
+		r.enter(entry("ann", 1))
+		r.pass(16 * time.Second)
+		if got := r.enter(entry("bob", 1)); got.Outcome != waitlist.Waiting || got.Owing != mine.Encode() {
+			t.Errorf("bob gets %+v", got)
+		}
+		writer := roster.NewWriter(panics.New(), slog.New(slog.DiscardHandler))
+		writer.Store = r.store
+		writer.Open(club, mine)
+		r.must(writer.Flush(t.Context())) // ann may be on her way to a new owner
+		if got := r.checkIn(1, "bob"); got.Places[0] != 1 {
+			t.Errorf("bob is told %+v", got)
+		}
+		r.pass(36 * time.Second)
+		writer.Touch(club)
+		r.must(writer.Flush(t.Context()))
+		for range 3 {
+			r.checkIn(1, "bob")
+			r.pass(2 * time.Second)
+		}
+		if got := r.checkIn(1, "bob"); got.Places[0] != waitlist.LetIn || got.Owing != "" {
+			t.Errorf("bob is told %+v", got)
+		}
 	})
 }
 

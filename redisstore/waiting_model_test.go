@@ -49,8 +49,7 @@ func (r waitingRig) key(part string) string {
 func (r waitingRig) pass(d time.Duration) {
 	r.t.Helper()
 	ctx := r.t.Context()
-	now, err := r.raw.Time(ctx).Result()
-	r.must(err)
+	now := r.now()
 	if !r.passed.IsZero() {
 		d -= now.Sub(*r.passed)
 	}
@@ -71,8 +70,18 @@ func (r waitingRig) pass(d time.Duration) {
 			change.HSet(ctx, r.key("door"), field, at+older)
 		}
 	}
-	_, err = change.Exec(ctx)
+	if left := r.raw.PTTL(ctx, r.key("roster")).Val(); left > 0 {
+		change.PExpire(ctx, r.key("roster"), max(left-d, 0))
+	}
+	_, err := change.Exec(ctx)
 	r.must(err)
+}
+
+func (r waitingRig) now() time.Time {
+	r.t.Helper()
+	now, err := r.raw.Time(r.t.Context()).Result()
+	r.must(err)
+	return now
 }
 
 // show is the room's media node writing who is in it.
@@ -85,6 +94,7 @@ func (r waitingRig) show(peers map[string]string) {
 	pipe := r.raw.TxPipeline()
 	pipe.Del(r.t.Context(), r.key("roster"))
 	pipe.HSet(r.t.Context(), r.key("roster"), fields)
+	pipe.ZRemRangeByScore(r.t.Context(), r.key("admitted"), "-inf", fmt.Sprint(r.now().UnixMilli()))
 	_, err := pipe.Exec(r.t.Context())
 	r.must(err)
 }
@@ -364,6 +374,7 @@ func (m *lineModel) step(t *rapid.T) {
 	case "pass":
 		m.pass(modelTick)
 		m.now += modelTick
+		m.show(m.peers)
 	case "kill":
 		for one, at := range m.at {
 			if at == node {

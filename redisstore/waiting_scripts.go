@@ -3,9 +3,12 @@ package redisstore
 // The scripts of the waiting list; waitlist/DESIGN.md says what they promise. Each is about one room: KEYS = pin, roster,
 // door, admitted, line, waiting. Times are milliseconds of the store's clock, tickets microseconds.
 
-// waitingPrelude begins them. ARGV[1] is the cap that the caller knows, -1 for none; ARGV[2] the pin of a roster whose writer
-// is dead. A young memory, and one that nobody checked, lets nobody in or out before `from`: people come back with tickets. Checks that are late each time put it off
-// every other time, so that the line of a slow node moves.
+// waitingPrelude begins them. ARGV[1] is the cap that the caller knows, -1 for none. ARGV[2] is a pin under which nobody is
+// in the room, or empty. ARGV[3] is 1 if nobody of an earlier owner can come any more either, 2 if moreover its node is dead.
+// A media node may have people whom it has not written. So the last roster and lapsed reservations count until it writes
+// (rosterScript), or has nobody. Until then its pin is owing.
+// A young memory, and one that nobody checked, lets nobody in or out before `from`: people come back with tickets. Checks
+// that are late each time put it off every other time, so that the line of a slow node moves.
 const waitingPrelude = `
 local t = redis.call('TIME')
 local micros = t[1] * 1000000 + t[2]
@@ -13,7 +16,13 @@ local now = math.floor(micros / 1000)
 local pinned, roster, door, admitted, line, waiting = KEYS[1], KEYS[2], KEYS[3], KEYS[4], KEYS[5], KEYS[6]
 local function number(text) return tonumber(text or '') end
 local function digits(n) return string.format('%.0f', n) end
-if ARGV[2] ~= '' and redis.call('HGET', roster, '@pin') == ARGV[2] then redis.call('DEL', roster) end
+local stands, writer = redis.pcall('GET', pinned), redis.call('HGET', roster, '@pin')
+local pinText = type(stands) == 'string' and stands
+local vacant = ARGV[2] ~= '' and (pinText or writer) == ARGV[2] and (ARGV[3] ~= '0' or not writer or writer == pinText)
+if vacant and writer and (writer ~= pinText or ARGV[3] == '2') then
+  redis.call('DEL', roster)
+  writer = false
+end
 local state = redis.call('HMGET', door, 'cap', 'said', 'closed', 'newest', 'born', 'from', 'hold', 'left', 'checked')
 local said = number(ARGV[1])
 if said < 0 then said = number(state[2]) or -1 elseif state[2] ~= ARGV[1] then redis.call('HSET', door, 'said', ARGV[1]) end
@@ -33,17 +42,17 @@ local late = checked and now - checked or 0
 if late > 3000 and (from <= checked or late > 6000) and redis.call('EXISTS', line) == 1 then settle() end
 redis.call('HSET', door, 'checked', digits(now))
 
-local writer, inside, count = false, {}, 0
+local inside, count = {}, 0
 local rows = redis.call('HGETALL', roster)
 for i = 1, #rows, 2 do
-  if rows[i] == '@pin' then
-    writer = rows[i + 1]
-  elseif string.sub(rows[i], 1, 1) ~= '@' then
+  if string.sub(rows[i], 1, 1) ~= '@' then
     local who = string.match(rows[i + 1], '^[^\n]*')
     if who ~= '' and not inside[who] then inside[who], count = 'roster', count + 1 end
   end
 end
-redis.call('ZREMRANGEBYSCORE', admitted, '-inf', digits(now))
+if vacant or not pinText then redis.call('ZREMRANGEBYSCORE', admitted, '-inf', digits(now)) end
+local owing = ''
+if pinText and (writer ~= pinText or redis.call('ZCOUNT', admitted, '-inf', digits(now)) > 0) then owing = pinText end
 for _, who in ipairs(redis.call('ZRANGE', admitted, 0, -1)) do
   if not inside[who] then inside[who], count = 'admitted', count + 1 end
 end
@@ -95,16 +104,16 @@ local function reason()
 end
 local function keep()
   redis.call('EXPIRE', door, 86400)
-  redis.call('EXPIRE', admitted, 60)
+  redis.call('EXPIRE', admitted, 3600)
   redis.call('EXPIRE', line, 3600)
   redis.call('EXPIRE', waiting, 3600)
 end
 `
 
-// enterScript is admission and claim: ARGV[3...] = identity, ticket, whether to wait, how long nobody is let in, new pin,
+// enterScript is admission and claim: ARGV[4...] = identity, ticket, whether to wait, how long nobody is let in, new pin,
 // its seconds to live, the text for a key that is no string, and whether a closed door is open to the person. It claims for who is let in, and for nobody else.
 const enterScript = waitingPrelude + `
-local who, ticket, forMs = ARGV[3], number(ARGV[4]), number(ARGV[6])
+local who, ticket, forMs = ARGV[4], number(ARGV[5]), number(ARGV[7])
 if forMs > 0 then
   hold = now + forMs
   redis.call('HSET', door, 'hold', digits(hold))
@@ -120,11 +129,11 @@ local outcome, position = 0, 0
 if inside[who] then
   outcome = 3
   unlist(who)
-  if inside[who] == 'admitted' then reserve(who) end
-elseif free() and (closed and ARGV[10] == '1' or not closed and redis.call('EXISTS', line) == 0) then
+  if inside[who] == 'admitted' or pinText and writer ~= pinText then reserve(who) end
+elseif free() and (closed and ARGV[11] == '1' or not closed and redis.call('EXISTS', line) == 0) then
   outcome = 2
   admit(who)
-elseif ARGV[5] == '1' then
+elseif ARGV[6] == '1' then
   outcome = 1
   local has = redis.call('ZSCORE', line, who)
   if has then
@@ -138,26 +147,25 @@ elseif ARGV[5] == '1' then
   position = redis.call('ZRANK', line, who) + 1
 end
 keep()
-local stands = redis.pcall('GET', pinned)
 if type(stands) == 'table' then
   if string.sub(stands.err, 1, 9) ~= 'WRONGTYPE' then return stands end
-  stands = ARGV[9]
+  stands = ARGV[10]
 end
 local won = 0
-if not stands and outcome >= 2 and ARGV[7] ~= '' then
-  redis.call('SET', pinned, ARGV[7], 'EX', ARGV[8])
+if not stands and outcome >= 2 and ARGV[8] ~= '' then
+  redis.call('SET', pinned, ARGV[8], 'EX', ARGV[9])
   won = 1
 end
 local n, since = pace()
-return {outcome, position, reason(), n, since, digits(ticket), writer or '', won, stands}`
+return {outcome, position, reason(), n, since, digits(ticket), writer or '', owing, won, stands}`
 
-// checkInScript: ARGV[3...] = the identities that wait at a node. It renews no reservation: the node may be wrong.
+// checkInScript: ARGV[4...] = the identities that wait at a node. It renews no reservation: the node may be wrong.
 const checkInScript = waitingPrelude + `
 local there = {}
-for i, at in ipairs(redis.call('ZMSCORE', waiting, unpack(ARGV, 3))) do
+for i, at in ipairs(redis.call('ZMSCORE', waiting, unpack(ARGV, 4))) do
   if at and tonumber(at) >= 0 then
     there[#there + 1] = digits(now)
-    there[#there + 1] = ARGV[i + 2]
+    there[#there + 1] = ARGV[i + 3]
   end
 end
 if #there > 0 then redis.call('ZADD', waiting, unpack(there)) end
@@ -165,8 +173,8 @@ clean()
 advance()
 keep()
 local n, since = pace()
-local answer = {reason(), n, since, writer or ''}
-for i = 3, #ARGV do
+local answer = {reason(), n, since, writer or '', owing}
+for i = 4, #ARGV do
   local who, place = ARGV[i], 0
   if inside[who] then
     place = -1
@@ -184,10 +192,10 @@ for i = 3, #ARGV do
 end
 return answer`
 
-// doorScript: ARGV[3...] = deed, identity, cap and closed (empty leaves them), how many to list. Whom a moderator
+// doorScript: ARGV[4...] = deed, identity, cap and closed (empty leaves them), how many to list. Whom a moderator
 // admits gets a ticket below zero. A look makes no door.
 const doorScript = waitingPrelude + `
-local deed, who, done = ARGV[3], ARGV[4], 0
+local deed, who, done = ARGV[4], ARGV[5], 0
 if deed == 'admit' and redis.call('ZSCORE', line, who) then
   done = 1
   redis.call('ZADD', line, digits(-1000000000000000 + redis.call('HINCRBY', door, 'chosen', 1)), who)
@@ -206,13 +214,13 @@ elseif deed == 'open' then
   hold = 0
   redis.call('HDEL', door, 'hold')
 end
-if ARGV[5] ~= '' then
-  cap = number(ARGV[5])
-  redis.call('HSET', door, 'cap', ARGV[5])
-end
 if ARGV[6] ~= '' then
-  closed = ARGV[6] == '1'
-  redis.call('HSET', door, 'closed', ARGV[6])
+  cap = number(ARGV[6])
+  redis.call('HSET', door, 'cap', ARGV[6])
+end
+if ARGV[7] ~= '' then
+  closed = ARGV[7] == '1'
+  redis.call('HSET', door, 'closed', ARGV[7])
 end
 clean()
 advance()
@@ -220,5 +228,5 @@ keep()
 if fresh and deed == 'look' then redis.call('DEL', door) end
 local n, since = pace()
 local answer = {done, cap, closed and 1 or 0, count, redis.call('ZCARD', line), n, since}
-for i, text in ipairs(redis.call('ZRANGE', line, 0, ARGV[7] - 1, 'WITHSCORES')) do answer[i + 7] = text end
+for i, text in ipairs(redis.call('ZRANGE', line, 0, ARGV[8] - 1, 'WITHSCORES')) do answer[i + 7] = text end
 return answer`

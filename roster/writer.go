@@ -180,6 +180,15 @@ func (w *Writer) Renew(room ring.RoomID) {
 	}
 }
 
+// Touch has the room written although nothing changed.
+func (w *Writer) Touch(room ring.RoomID) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if b := w.books[room]; b != nil {
+		w.due(b)
+	}
+}
+
 // Rewrite writes the whole roster of every room now. Without an error the store has all whose pins stand.
 func (w *Writer) Rewrite(ctx context.Context) error {
 	w.mu.Lock()

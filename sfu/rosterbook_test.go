@@ -19,6 +19,7 @@ type rosterStub struct {
 	here  map[string]string // names by peer
 	left  map[string]time.Duration
 	epoch uint64
+	seq   uint64 // of the last change
 }
 
 func (s *rosterStub) WriteRosters(_ context.Context, changes []roster.Change) ([]roster.Outcome, error) {
@@ -26,7 +27,7 @@ func (s *rosterStub) WriteRosters(_ context.Context, changes []roster.Change) ([
 	defer s.mu.Unlock()
 	outcomes := make([]roster.Outcome, len(changes))
 	for i, c := range changes {
-		outcomes[i], s.epoch = roster.Written, c.Pin.Fence.Epoch
+		outcomes[i], s.epoch, s.seq = roster.Written, c.Pin.Fence.Epoch, c.Seq
 		if c.After == 0 {
 			clear(s.here)
 		}
@@ -84,6 +85,13 @@ func TestTheStoreHasTheRoster(t *testing.T) {
 		t.Errorf("bob was seen %v ago, want the grace time at least", ago)
 	}
 	store.mu.Unlock()
+	before := store.seq
+	if _, err := s.client.Holds(t.Context(), &control.HoldsRequest{Room: "room"}); err != nil {
+		t.Fatal(err)
+	}
+	if shows("alice=alice"); store.seq == before {
+		t.Error("who asks for the room does not have it written")
+	}
 	// A node whose store lost its memory, and a room that goes on under a higher pin of this boot.
 	store.mu.Lock()
 	clear(store.here)

@@ -164,6 +164,7 @@ func (s *service) Holds(ctx context.Context, request *control.HoldsRequest) (*co
 	r, open := n.rooms[room]
 	n.mu.Unlock()
 	if open {
+		n.rosters.Touch(room) // Who asks may miss somebody in the store's copy.
 		reply.Pin = control.PinProto(r.pin())
 	} else if !opening.IsZero() {
 		reply.Pin = control.PinProto(opening)

@@ -32,6 +32,7 @@ type node struct {
 	peers    map[string]*fakePeer
 	gone     map[string]bool // peers whose media was lost
 	silent   bool            // offers are not answered
+	holds    bool            // it has every room open
 }
 
 type fakePeer struct {
@@ -214,6 +215,16 @@ func (n *node) Rooms(context.Context, *control.RoomsRequest) (*control.RoomsRepl
 	return &control.RoomsReply{Node: string(n.id), Boot: string(n.boot), Rooms: []*control.HeldRoom{{
 		Room: "lobby", Pin: control.PinProto(n.pin(firstEpoch)), Peers: []*control.HeldPeer{{Id: "p-1", Identity: "ada"}},
 	}}}, nil
+}
+
+func (n *node) Holds(context.Context, *control.HoldsRequest) (*control.HoldsReply, error) {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	reply := &control.HoldsReply{Node: string(n.id), Boot: string(n.boot)}
+	if n.holds {
+		reply.Pin = control.PinProto(n.pin(firstEpoch))
+	}
+	return reply, nil
 }
 
 func (n *node) Process(_ context.Context, request *control.ProcessRequest) (*control.ProcessReply, error) {

@@ -119,6 +119,7 @@ type Server struct {
 	watches      *connlimit.KeyedLimiter // by person
 	watchesFrom  *connlimit.KeyedLimiter // by address
 	doors        *connlimit.KeyedLimiter // of moderators, by person and room
+	owing        *connlimit.KeyedLimiter // of questions to a room's media node
 	line         waitlist.List
 	retries      retrySchedule
 	strangerLogs *loglimit.Limiter
@@ -174,6 +175,7 @@ func New(config Config, parts Parts, log *slog.Logger) (*Server, error) {
 		asking:       make(chan struct{}, asksOfEndings),
 		strangerLogs: loglimit.New(strangerLogsPerSecond, strangerLogBurst),
 		doors:        connlimit.NewKeyedLimiter(doorsPerSecond, doorBurst, rememberedEntries),
+		owing:        connlimit.NewKeyedLimiter(owingPerSecond, 1, rememberedEntries),
 	}
 	s.line.Dead, s.line.Grace = s.isDead, waitingGrace
 	return s, nil
@@ -206,6 +208,7 @@ func (s *Server) Run(ctx context.Context, lis net.Listener) error {
 	watched.Go(func() { s.watchPins(life) })
 	watched.Go(func() { s.writeNotes(life) })
 	watched.Go(func() { s.checkIn(life) })
+	watched.Go(func() { s.askOwners(life) })
 	watched.Go(func() { s.hostSessions(life) })
 	var err error
 	select {

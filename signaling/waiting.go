@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/holdfast-rtc/holdfast/cluster"
+	"github.com/holdfast-rtc/holdfast/control"
 	"github.com/holdfast-rtc/holdfast/headroom"
 	"github.com/holdfast-rtc/holdfast/orchestrator"
 	"github.com/holdfast-rtc/holdfast/pin"
@@ -24,6 +25,9 @@ const (
 	// While no node has headroom the first in line tries so often, and nobody is let in for twice as long.
 	placeEvery    = 2 * time.Second
 	placeEveryMax = 16 * time.Second
+
+	// A media node's answer is a small write, besides.
+	owingPerSecond = 0.3
 )
 
 var errTurnedAway = errors.New("somebody who runs this room turned this person away")
@@ -101,6 +105,10 @@ func (s *session) pass(ctx context.Context, expect headroom.Room, hold time.Dura
 	})
 	s.queue.ticket, s.queue.place = answer.Ticket, answer.Place
 	s.queue.passed = err == nil
+	if answer.Owing != "" && answer.Outcome == waitlist.Refused {
+		detached := context.WithoutCancel(ctx)
+		s.work(func() { s.server.askOwner(detached, waitlist.Owed{Room: s.who.Room, Pin: answer.Owing}) })
+	}
 	if answer.Outcome == waitlist.Admitted && errors.Is(err, orchestrator.ErrStoreUnavailable) {
 		detached := context.WithoutCancel(ctx)
 		s.work(func() {
@@ -267,6 +275,42 @@ func (s *Server) checkIn(ctx context.Context) {
 			s.line.Heard(asked, s.parts.Doors.CheckIn(limited, asked))
 		})
 	}
+}
+
+// askOwners asks the media nodes that owe the store who is in a room for which people wait here.
+func (s *Server) askOwners(ctx context.Context) {
+	tick := time.NewTicker(waitlist.CheckInEvery)
+	defer tick.Stop()
+	for {
+		select {
+		case <-ctx.Done():
+			return
+		case <-tick.C:
+		}
+		for _, owed := range s.line.Owing(time.Now()) {
+			s.panics.Survives(s.log, "a question to a room's media node broke", func() { s.askOwner(ctx, owed) })
+		}
+	}
+}
+
+// askOwner has the media node write who is in the room. If nobody is, the door forgets who was let in and did not come.
+func (s *Server) askOwner(ctx context.Context, owed waitlist.Owed) {
+	p, err := pin.Parse(owed.Pin)
+	if err != nil || !s.owing.Allow(string(owed.Room)) {
+		return
+	}
+	ctx, cancel := context.WithTimeout(ctx, checkInLimit)
+	defer cancel()
+	client, err := s.parts.Pool.Client(p.Control)
+	if err != nil {
+		return
+	}
+	reply, err := client.Holds(ctx, &control.HoldsRequest{Room: string(owed.Room)})
+	if err != nil || reply.GetBoot() != string(p.Boot) || reply.GetPin() != nil {
+		s.log.Debug("a media node owes a roster", "room", owed.Room, "node", p.Node, "error", err)
+		return
+	}
+	s.atDoor(ctx, owed.Room, waitlist.Order{Deed: waitlist.Look, Vacant: owed.Pin, Over: owed.Over})
 }
 
 // isDead reports whether a roster's media node is known to be dead.

@@ -8,6 +8,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/holdfast-rtc/holdfast/connlimit"
 	"github.com/holdfast-rtc/holdfast/headroom"
 	"github.com/holdfast-rtc/holdfast/internal/testkit"
 	"github.com/holdfast-rtc/holdfast/orchestrator"
@@ -201,6 +202,35 @@ func TestPlaceIsKeptOverAReload(t *testing.T) {
 	r.Raw.Del(t.Context(), "holdfast:room:{lobby}:admitted") // as the roster's script does
 	r.show()
 	hear[*wire.Joined](bob)
+}
+
+// Somebody was let in and never came. Only the media node knows that; it is asked, for who waits and for who does not.
+func TestOwnerIsAskedWhoCame(t *testing.T) {
+	for _, wait := range []bool{true, false} {
+		r := newCapped(t)
+		e := r.signalingNode(nil)
+		e.owing = connlimit.NewKeyedLimiter(1000, 1, 10)
+		if err := r.Raw.Set(t.Context(), "holdfast:room:{lobby}:node", r.node.pin(firstEpoch).Encode(), 0).Err(); err != nil {
+			t.Fatal(err)
+		}
+		lapsed := func() { r.Raw.Do(t.Context(), "ZADD", "holdfast:room:{lobby}:admitted", 1, "ann") }
+		lapsed()
+		r.node.set(func() { r.node.holds = true })
+		if got := hear[*wire.Error](e.asks("bob", 1, false)); got.Code != wire.CodeRoomFull {
+			t.Errorf("bob hears %+v beside ann, who may be there", got)
+		}
+		r.node.set(func() { r.node.holds = false })
+		if wait {
+			bob := e.asks("bob", 1, true)
+			bob.waitsAt(1)
+			hear[*wire.Joined](bob)
+			continue
+		}
+		testkit.Eventually(t, "bob to be let in", func() bool {
+			_, in := e.asks("bob", 1, false).next().(*wire.Joined)
+			return in
+		})
+	}
 }
 
 // A cap that is set live is seen by who knows of none, and a resume after the grace time is no way around it.

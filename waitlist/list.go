@@ -1,6 +1,7 @@
 package waitlist
 
 import (
+	"cmp"
 	"sync"
 	"time"
 
@@ -26,7 +27,7 @@ type Member struct {
 
 // List has the people who wait at one node. It is safe for concurrent use.
 type List struct {
-	// Dead reports whether a roster's pin, as text, is of a media node that is known to be dead. Grace is how long the people of
+	// Dead reports whether a pin, as text, is of a media node that is known to be dead. Grace is how long the people of
 	// such a node keep their places.
 	Dead  func(pin string) bool
 	Grace time.Duration
@@ -38,7 +39,9 @@ type List struct {
 type line struct {
 	people map[*Member]struct{}
 	roster string    // of the last answer
-	dead   time.Time // when its node was first known to be dead; zero while it lives
+	owing  string    // of the last answer
+	since  time.Time // when it was first seen to owe; zero while it does not
+	dead   time.Time // when the node of owing, else of roster, was first known to be dead; zero while it lives
 }
 
 // Add puts a person into the list who was told of place.
@@ -91,7 +94,7 @@ func (l *List) Asked(now time.Time) []Asked {
 	defer l.mu.Unlock()
 	asked := make([]Asked, 0, len(l.rooms))
 	for id, room := range l.rooms {
-		one := Asked{Room: id, Cap: NoCap, Dead: room.deadRoster(now, l)}
+		one := Asked{Room: id, Cap: NoCap, Dead: room.deadPin(now, l)}
 		seen := make(map[string]struct{}, len(room.people))
 		for w := range room.people {
 			one.Cap = max(one.Cap, w.Cap)
@@ -105,16 +108,43 @@ func (l *List) Asked(now time.Time) []Asked {
 	return asked
 }
 
-func (r *line) deadRoster(now time.Time, l *List) string {
+func (r *line) deadPin(now time.Time, l *List) string {
+	last := cmp.Or(r.owing, r.roster)
 	switch {
-	case r.roster == "" || !l.Dead(r.roster):
+	case last == "" || !l.Dead(last):
 		r.dead = time.Time{}
 	case r.dead.IsZero():
 		r.dead = now
 	case now.Sub(r.dead) > l.Grace:
-		return r.roster
+		return last
 	}
 	return ""
+}
+
+// Owed is a room whose media node owes the store who is there.
+type Owed struct {
+	Room ring.RoomID
+	Pin  string
+	Over bool // for longer than the grace time
+}
+
+// owesAfter is longer than a media node takes to write.
+const owesAfter = 3 * time.Second
+
+// Owing lists rooms that people wait for and whose media nodes should have written.
+func (l *List) Owing(now time.Time) (list []Owed) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	for id, room := range l.rooms {
+		switch {
+		case room.owing == "":
+		case room.since.IsZero():
+			room.since = now
+		case now.Sub(room.since) >= owesAfter:
+			list = append(list, Owed{Room: id, Pin: room.owing, Over: now.Sub(room.since) > l.Grace})
+		}
+	}
+	return list
 }
 
 // Heard tells people what the store answered. Rooms that did not answer are told nothing.
@@ -126,8 +156,8 @@ func (l *List) Heard(asked []Asked, answers []Checked) {
 		if answer.Err != nil || room == nil || len(answer.Places) != len(asked[i].Who) {
 			continue
 		}
-		if room.roster != answer.Roster {
-			room.roster, room.dead = answer.Roster, time.Time{}
+		if room.roster != answer.Roster || room.owing != answer.Owing {
+			room.roster, room.owing, room.since, room.dead = answer.Roster, answer.Owing, time.Time{}, time.Time{}
 		}
 		places := make(map[string]int, len(answer.Places))
 		for n, who := range asked[i].Who {

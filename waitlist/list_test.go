@@ -62,6 +62,37 @@ func TestDeadRosterIsNamedAfterTheGraceTime(t *testing.T) {
 	}
 }
 
+// A media node that owes a roster is asked after a while. That nobody of an earlier owner can come is known after the grace time.
+func TestOwingIsListedAfterAWhile(t *testing.T) {
+	l := &List{Dead: func(pin string) bool { return pin == "c" }, Grace: 30 * time.Second}
+	l.Add(&Member{Room: "r", Identity: "ann", Tell: func(Word) {}}, Place{Position: 1})
+	now := time.Unix(1000, 0)
+	for _, step := range []struct {
+		after time.Duration
+		owing string // in the answer that follows
+		want  []Owed
+		dead  string
+	}{
+		{0, "b", nil, ""},
+		{1, "b", nil, ""},
+		{3, "b", []Owed{{"r", "b", false}}, ""},
+		{30, "b", []Owed{{"r", "b", true}}, ""},
+		{1, "", []Owed{{"r", "b", true}}, ""},
+		{1, "c", nil, ""},
+		{1, "c", nil, ""},
+		{31, "c", []Owed{{"r", "c", true}}, "c"},
+	} {
+		now = now.Add(step.after * time.Second)
+		if got := l.Owing(now); !slices.Equal(got, step.want) {
+			t.Errorf("at %d these owe: %v, want %v", now.Unix(), got, step.want)
+		}
+		if got := asks(l, now).Dead; got != step.dead {
+			t.Errorf("at %d the dead pin is %q, want %q", now.Unix(), got, step.dead)
+		}
+		l.Heard(l.Asked(now), []Checked{{Room: "r", Roster: "a", Owing: step.owing, Places: []int{1}}})
+	}
+}
+
 func TestEstimateHasABasis(t *testing.T) {
 	for _, c := range []struct {
 		pace     Pace

@@ -57,7 +57,8 @@ type Answer struct {
 	Outcome Outcome
 	Place   Place
 	Ticket  int64
-	Roster  bool // the room's media node has written who is in it
+	Roster  bool   // the room's media node has written who is in it
+	Owing   string // as of Checked
 }
 
 // WaitError is an Answer that lets nobody in.
@@ -93,7 +94,7 @@ func (p Pace) Estimate(position int) time.Duration {
 type Asked struct {
 	Room ring.RoomID
 	Cap  int
-	Dead string   // the pin, as text, of a roster whose media node is dead past the grace time; "" for none
+	Dead string   // the room's pin, or else its roster's, as text, if its media node is dead past the grace time; "" for none
 	Who  []string // identities
 }
 
@@ -110,7 +111,9 @@ type Checked struct {
 	Reason Reason
 	Pace   Pace
 	Roster string // the pin, as text, of the media node that wrote the roster; "" for none
-	Places []int  // for each of Who: the position, or Gone, LetIn or TurnedAway
+	// Owing is the room's pin, as text, while its media node has not written who is there. Who was let in counts until then.
+	Owing  string
+	Places []int // for each of Who: the position, or Gone, LetIn or TurnedAway
 	Err    error
 }
 
@@ -135,6 +138,9 @@ type Order struct {
 	Identity string
 	Cap      *int  // nil leaves it; NoCap lifts it
 	Closed   *bool // nil leaves it
+	// Vacant is an owing pin whose media node says that nobody is in the room; Over: nor can anybody of an earlier one come.
+	Vacant string
+	Over   bool
 }
 
 // Door is a room's, with the first of those who wait.

@@ -3,6 +3,7 @@ package redisstore
 import (
 	"context"
 	"errors"
+	"flag"
 	"fmt"
 	"log/slog"
 	"net"
@@ -19,7 +20,12 @@ import (
 	"github.com/holdfast-rtc/holdfast/ring"
 )
 
-func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+func TestMain(m *testing.M) {
+	if testkit.Race {
+		_ = flag.Set("rapid.checks", "25") // A flag of the command line wins.
+	}
+	goleak.VerifyTestMain(m)
+}
 
 // open returns a store on server.
 func open(t testing.TB, server storetest.Server) *Store {

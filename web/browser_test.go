@@ -71,17 +71,24 @@ func browser(t *testing.T) context.Context {
 	return ctx
 }
 
-// TestInBrowser runs every testdata/tests/*.test.js in a tab of its own and
+// browsersAtOnce: most cases wait most of the time.
+const browsersAtOnce = 3
+
+// TestInBrowser runs every testdata/tests/*.test.js in a browser of its own, since a tab behind another is slowed down, and
 // reports each of its cases as a subtest.
 func TestInBrowser(t *testing.T) {
 	files, err := fs.Glob(os.DirFS("testdata/tests"), "*.test.js")
 	if err != nil || len(files) == 0 {
 		t.Fatalf("find the browser tests: %v (%d files)", err, len(files))
 	}
-	server, ctx := site(t), browser(t)
+	server := site(t)
+	turn := make(chan struct{}, browsersAtOnce)
 	for _, file := range files {
 		t.Run(filepath.Base(file), func(t *testing.T) {
-			for _, result := range runFile(ctx, t, server.URL+"/tests/run.html?file="+file) {
+			t.Parallel()
+			turn <- struct{}{}
+			defer func() { <-turn }()
+			for _, result := range runFile(browser(t), t, server.URL+"/tests/run.html?file="+file) {
 				t.Run(result.Name, func(t *testing.T) {
 					if result.Error != "" {
 						t.Error(result.Error)

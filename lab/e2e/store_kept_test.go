@@ -10,9 +10,8 @@ import (
 	"github.com/holdfast-rtc/holdfast/lab/devcluster"
 )
 
-// storeGap is the longest pause of a stream that may come of a store's fault. Packets of sound come every
-// 20 ms, those of a picture every 100.
-const storeGap = time.Second
+// storeGap is the longest pause of a stream that a busy machine is allowed. That nothing moved is seen by the connections.
+const storeGap = 3 * time.Second
 
 // kept are calls that a fault of the store must not touch.
 type kept struct {

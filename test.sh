@@ -190,11 +190,22 @@ fuzz() {
   return $status
 }
 
-# fuzz_idly takes only what the others leave of one core.
-fuzz_idly() {
+# idly COMMAND...: takes only what the others leave of one core.
+idly() {
   renice -n 19 "$BASHPID" >/dev/null
   chrt --idle --pid 0 "$BASHPID" 2>/dev/null
-  GOFLAGS=-p=1 GOMAXPROCS=1 fuzz 1
+  GOFLAGS=-p=1 GOMAXPROCS=1 "$@"
+}
+
+lint_and_fuzz() {
+  lint >"$work/lint.said" 2>&1
+  echo $? >"$work/lint.status"
+  fuzz 1
+}
+
+linted() {
+  cat "$work/lint.said"
+  [[ $(<"$work/lint.status") == 0 ]]
 }
 
 # compose_valid checks the compose file with every version that is here. The
@@ -262,11 +273,8 @@ if [[ ${1:-} == quick ]]; then # For the time between two edits: no browser, no 
   if have tsc; then check "tsc (the JSDoc types of web/)" tsc -p web/tsconfig.json; else missing "tsc" "tsc"; fi
   finish
 fi
-# Beside the linter, since both mostly wait: one for the network, one for the disk.
 bare=
 if [[ $(id -u) == 0 ]] && have debootstrap; then bare_machine >"$work/bare.said" 2>&1 & bare=$!; fi
-check "golangci-lint $lint_version" lint
-
 # The race detector is linked with a C compiler.
 race=-race
 have gcc || have cc || { race=; missing "race detector" "C compiler"; }
@@ -279,7 +287,7 @@ if [[ -n $bare ]]; then check "every listed tool can be installed on a bare Debi
 driving=$(grep -E '/lab/(attack|chaos|devcluster|e2e)$' <<<"$heavy")
 # shellcheck disable=SC2086
 [[ -z $heavy ]] || tests "browser tests${race:+, race detector}" $race -p 2 -count=1 -timeout 20m $(grep -vxF -e "$driving" <<<"$heavy")
-fuzz_idly >"$work/fuzz.said" 2>&1 & # Those tests leave half of the machine idle.
+idly lint_and_fuzz >"$work/fuzz.said" 2>&1 & # Those tests leave half of the machine idle.
 fuzzing=$!
 # shellcheck disable=SC2086
 [[ -z $driving ]] || race='' tests "attacks" -count=1 -timeout 20m ./lab/attack
@@ -290,6 +298,7 @@ fuzzing=$!
 
 check "fuzzing" wait "$fuzzing"
 cat "$work/fuzz.said"
+check "golangci-lint $lint_version" linted
 if have tsc; then check "tsc (the JSDoc types of web/)" tsc -p web/tsconfig.json; else missing "tsc" "tsc"; fi
 if have docker-compose || docker compose version >/dev/null 2>&1; then
   check "docker-compose.yml is valid" compose_valid

@@ -302,7 +302,7 @@ func TestOldNodeBringsNobodyBack(t *testing.T) {
 func TestConnectionsOfOneUserAreBounded(t *testing.T) {
 	onEachPresence(t, func(t *testing.T, r presenceRig) {
 		ctx, r := t.Context(), r.settled()
-		all := make([]presence.Lease, 800)
+		all := make([]presence.Lease, 1500)
 		for i := range all {
 			all[i] = lease("ann", fmt.Sprintf("p-%016x", i), "a room")
 		}

@@ -44,6 +44,7 @@ func browser(t *testing.T) context.Context {
 		chromedp.UserDataDir(t.TempDir()),
 		chromedp.NoFirstRun,
 		chromedp.Flag("headless", "new"),
+		chromedp.Flag("accept-lang", "en-US"),
 		chromedp.Flag("no-sandbox", true),
 		chromedp.Flag("disable-gpu", true),
 		chromedp.Flag("disable-quic", true),

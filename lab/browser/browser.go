@@ -113,6 +113,7 @@ func Flags(profile string) []chromedp.ExecAllocatorOption {
 		chromedp.ExecPath(Path()),
 		chromedp.UserDataDir(profile),
 		chromedp.Flag("headless", "new"),
+		chromedp.Flag("accept-lang", "en-US"),
 		chromedp.Flag("no-sandbox", true),
 		chromedp.Flag("allow-loopback-in-peer-connection", true),
 		chromedp.Flag("disable-gpu", true),

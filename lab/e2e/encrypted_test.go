@@ -59,8 +59,8 @@ func TestEncryptedCall(t *testing.T) {
 	strangers := func() {
 		t.Helper()
 		for _, sender := range inside {
-			eve.sees(t, "why there is no picture of "+sender.name, heldText(sender)+`.startsWith('Encrypted with another key')`)
-			mallory.sees(t, "why there is no picture of "+sender.name, heldText(sender)+`.startsWith('This picture cannot be decoded. If the call is encrypted')`)
+			eve.sees(t, "why there is no picture of "+sender.name, heldText(sender)+`.startsWith('Encrypted with a different key')`)
+			mallory.sees(t, "why there is no picture of "+sender.name, heldText(sender)+`.startsWith('This video cannot be shown. If the call is encrypted')`)
 			for _, p := range []*participant{eve, mallory} {
 				p.decodesNothingOf(t, sender)
 			}

@@ -139,7 +139,7 @@ func killsFromPage(t *testing.T, ada, alan *participant) {
 	allDecodeAll(t, time.Minute, []*participant{ada, alan})
 	ada.sees(t, "the hands in their order", hands(alan, ada)+" && !call.moderation.allowed")
 	// The grant that was handed on came along.
-	alan.chooses(t, ada, "Lower the hand")
+	alan.chooses(t, ada, "Lower hand")
 	ada.sees(t, "one hand", hands(alan)+` && document.querySelector('#count').textContent.endsWith('1 hand raised')`)
 	alan.press(t, "h")
 	ada.sees(t, "no hand", `!document.querySelector('.raised:not([hidden])')`)
@@ -213,6 +213,6 @@ func removes(t *testing.T, c *devcluster.Cluster, ada, alan *participant) {
 	if said, err := removal.CombinedOutput(); err != nil {
 		t.Fatalf("%v: %s", err, said)
 	}
-	alan.sees(t, "that it was removed", `document.querySelector('#problem').textContent.startsWith('Somebody who runs this room removed you') && document.querySelector('#stage').hidden`)
+	alan.sees(t, "that it was removed", `document.querySelector('#problem').textContent.startsWith('A host removed you') && document.querySelector('#stage').hidden`)
 	ada.sees(t, "that it is alone", `call.roster.length === 1 && !document.querySelector('#alone').hidden`)
 }

@@ -4,6 +4,7 @@
 /** @typedef {import('./devices.js').Devices} Devices */
 
 import { forbidden } from './sentences.js';
+import { say } from './words.js';
 
 /**
  * Last of all that paints the buttons.
@@ -16,7 +17,7 @@ export function showAllowed(root, may, devices) {
     const source = /** @type {'microphone' | 'camera'} */ (button.getAttribute('data-toggle'));
     const problem = devices.on(source) || !may(source) ? '' : devices.problems[source];
     button.classList.toggle('troubled', problem !== '');
-    if (problem) name(button, `Try the ${source} again`, problem);
+    if (problem) name(button, say(`${source}.retry`), problem);
     bar(button, may(source) ? '' : forbidden(source));
   }
   const share = root.querySelector('#share');

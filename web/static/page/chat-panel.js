@@ -1,6 +1,7 @@
 // The room's chat. What people write is text, never markup.
 
 import { find, make, who } from './elements.js';
+import { locale, say } from './words.js';
 
 /** @typedef {import('../holdfast/call.js').Call} Call */
 /** @typedef {import('../holdfast/chat.js').Line} Line */
@@ -22,6 +23,7 @@ export class ChatPanel {
   constructor(call) {
     this.#call = call;
     this.#list.replaceChildren();
+    this.#list.dataset.empty = say('chat.empty');
     this.#setUnread(0);
     const stop = new AbortController();
     const { signal } = stop;
@@ -61,13 +63,15 @@ export class ChatPanel {
     // Lines of one person in a row have one head.
     if (this.#last !== line.peer) {
       const head = make('div', 'head');
-      const time = make('time', '', new Date(line.at).toLocaleTimeString([], { hour: '2-digit', minute: '2-digit' }));
+      const time = make('time', '', new Date(line.at).toLocaleTimeString(locale, { hour: '2-digit', minute: '2-digit' }));
       time.dateTime = new Date(line.at).toISOString();
-      head.append(who(line.own ? 'You' : line.name), time);
+      head.append(who(line.own ? say('you') : line.name), time);
       item.append(head);
     }
     this.#last = line.peer;
-    item.append(make('p', 'text', line.text));
+    const text = make('p', 'text', line.text);
+    text.dataset.failed = ` · ${say('chat.failed')}`;
+    item.append(text);
     this.#list.append(item);
     while (this.#list.children.length > SHOWN) this.#list.firstElementChild?.remove();
     if (line.own) this.#own.set(line.id, item);

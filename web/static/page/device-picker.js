@@ -2,12 +2,10 @@ import { keepChoices } from './choices.js';
 import { DeviceProblem } from './devices.js';
 import { make } from './elements.js';
 import { notice } from './notices.js';
+import { say } from './words.js';
 
 /** @typedef {import('./devices.js').Devices} Devices */
 /** @typedef {'microphone' | 'camera' | 'speaker'} Kind */
-
-/** @type {Record<Kind, string>} */
-const titles = { microphone: 'Microphone', camera: 'Camera', speaker: 'Loudspeaker' };
 
 export class DevicePicker {
   #devices;
@@ -26,7 +24,7 @@ export class DevicePicker {
     this.#onSpeaker = onSpeaker;
     for (const kind of kinds) {
       if (kind === 'speaker' && !('setSinkId' in HTMLMediaElement.prototype)) continue;
-      const label = make('label', 'choice', titles[kind]);
+      const label = make('label', 'choice', say(kind));
       const select = make('select', '');
       select.name = kind;
       select.addEventListener('change', () => this.#choose(kind, select.value));
@@ -41,7 +39,7 @@ export class DevicePicker {
     for (const [kind, select] of this.#selects) {
       const list = lists[kind];
       const options = list.map(({ id, label, chosen }) => new Option(label, id, chosen, chosen));
-      if (options.length === 0) options.push(new Option(kind === 'speaker' ? 'The system’s' : `No ${kind} in use`, ''));
+      if (options.length === 0) options.push(new Option(say(`${kind}.none`), ''));
       const texts = options.map(({ text, value, selected }) => `${text}\n${value}\n${selected}`).join('\n');
       if (select.dataset.list === texts) continue; // An open list shall not close.
       select.dataset.list = texts;

@@ -2,6 +2,7 @@
 
 import { keepChoices, readChoices } from './choices.js';
 import { ofDevice } from './sentences.js';
+import { say } from './words.js';
 
 /** @typedef {'microphone' | 'camera'} Source */
 /** @typedef {{width: number, height: number, fps: number}} Picture */
@@ -68,7 +69,7 @@ export class Devices extends EventTarget {
       await this.#open(wanted);
     } catch (error) {
       if (wanted.length === 1 || (isDenied(error) && !(await oneIsDenied()))) {
-        for (const source of wanted) this.problems[source] = ofDevice(error, wanted.length > 1 ? 'camera and microphone' : source);
+        for (const source of wanted) this.problems[source] = ofDevice(error, wanted.length > 1 ? 'both' : source);
       } else {
         for (const source of wanted) {
           await this.#open([source]).catch((why) => { this.problems[source] = ofDevice(why, source); });
@@ -145,18 +146,18 @@ export class Devices extends EventTarget {
     const choices = readChoices();
     /**
      * @param {MediaDeviceKind} kind
-     * @param {string} name
+     * @param {'microphone' | 'camera' | 'speaker'} name
      * @param {string} chosen
      */
     const of = (kind, name, chosen) => all.filter((one) => one.kind === kind && one.deviceId !== '').map((one, i) => ({
       id: one.deviceId,
-      label: one.label || `${name} ${i + 1}`,
+      label: one.label || say(`${name}.numbered`, { number: i + 1 }),
       chosen: one.deviceId === chosen,
     }));
     return {
-      microphone: of('audioinput', 'Microphone', this.track('microphone')?.getSettings().deviceId ?? choices.microphone),
-      camera: of('videoinput', 'Camera', this.track('camera')?.getSettings().deviceId ?? choices.camera),
-      speaker: of('audiooutput', 'Speaker', choices.speaker || 'default'),
+      microphone: of('audioinput', 'microphone', this.track('microphone')?.getSettings().deviceId ?? choices.microphone),
+      camera: of('videoinput', 'camera', this.track('camera')?.getSettings().deviceId ?? choices.camera),
+      speaker: of('audiooutput', 'speaker', choices.speaker || 'default'),
     };
   }
 
@@ -196,7 +197,7 @@ export class Devices extends EventTarget {
    */
   #lost(source, track) {
     this.stream.removeTrack(track);
-    this.problems[source] = `Your ${source} is gone. Plug it in again or choose another one.`;
+    this.problems[source] = say(`${source}.gone`);
     this.#told(source);
   }
 

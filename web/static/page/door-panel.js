@@ -4,6 +4,7 @@ import { find, make, who } from './elements.js';
 import { colour, initials } from './face.js';
 import { whisper } from './notices.js';
 import { waitOutside } from './sentences.js';
+import { say } from './words.js';
 
 /** @typedef {import('../holdfast/call.js').Call} Call */
 /** @typedef {{item: HTMLElement, letIn: HTMLButtonElement, next: HTMLElement}} Row */
@@ -71,11 +72,11 @@ export class DoorPanel {
     const { latest } = this.#call.moderation.door;
     const { closed, length, line } = latest ?? { closed: false, length: 0, line: [] };
     find('#door', HTMLElement).hidden = !latest;
-    this.#lock.textContent = closed ? 'Unlock the room' : 'Lock the room';
+    this.#lock.textContent = say(closed ? 'door.unlock' : 'door.lock');
     find('#locked', HTMLElement).hidden = !closed;
     if (document.activeElement !== this.#most) this.#showCap();
     const title = find('#waiting-title', HTMLElement);
-    title.textContent = `${length} waiting`;
+    title.textContent = say('people.waiting', { count: length });
     title.hidden = this.#list.hidden = length === 0;
     const count = find('#waiting-count', HTMLElement);
     count.textContent = String(length);
@@ -120,9 +121,9 @@ export class DoorPanel {
     face.setAttribute('aria-hidden', 'true');
     const name = who(identity);
     name.title = identity;
-    const letIn = deed('Let in', identity, () => door.letIn(identity));
-    const next = make('span', 'ago', 'Comes next');
-    item.append(face, name, next, letIn, deed('Turn away', identity, () => door.turnAway(identity)));
+    const letIn = deed('door.let', identity, () => door.letIn(identity));
+    const next = make('span', 'ago', say('door.next'));
+    item.append(face, name, next, letIn, deed('door.away', identity, () => door.turnAway(identity)));
     const row = { item, letIn, next };
     this.#rows.set(identity, row);
     return row;
@@ -130,14 +131,14 @@ export class DoorPanel {
 }
 
 /**
- * @param {string} label
+ * @param {'door.let' | 'door.away'} what
  * @param {string} identity
  * @param {() => void} onClick
  */
-function deed(label, identity, onClick) {
-  const button = make('button', 'quiet', label);
+function deed(what, identity, onClick) {
+  const button = make('button', 'quiet', say(what));
   button.type = 'button';
-  button.setAttribute('aria-label', `${label} ${identity}`);
+  button.setAttribute('aria-label', say(`${what}.name`, { name: identity }));
   button.addEventListener('click', onClick);
   return button;
 }

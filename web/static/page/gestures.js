@@ -1,14 +1,16 @@
 // One's own hand and reactions, and those of the others as they float over their tiles.
 
 import { EMOJIS } from '../holdfast/index.js';
-import { find } from './elements.js';
+import { find, name } from './elements.js';
 import { Menu } from './menu.js';
 import { whisper } from './notices.js';
+import { listed, say } from './words.js';
 
 /** @typedef {import('../holdfast/call.js').Call} Call */
 
-/** @type {Record<string, string>} */
-const names = { '👍': 'thumbs up', '👏': 'applause', '❤️': 'heart', '😂': 'laughter', '😮': 'surprise', '🎉': 'celebration' };
+const names = /** @type {const} */ ({ '👍': 'thumbs', '👏': 'applause', '❤️': 'heart', '😂': 'laughter', '😮': 'surprise', '🎉': 'party' });
+/** @param {string} emoji */
+const meaning = (emoji) => say(`reaction.${names[/** @type {keyof typeof names} */ (emoji)] ?? /** @type {const} */ ('other')}`);
 /** Named to who hears them. */
 const MOST_NAMES = 3;
 
@@ -50,23 +52,21 @@ export class Gestures {
 
   toggleMenu() {
     const phone = getComputedStyle(this.#hand).display === 'none';
-    this.#menu.toggle(this.#button, 'Reactions', [
-      ...EMOJIS.map((emoji) => ({ label: emoji, name: names[emoji], onSelect: () => this.#call.moderation.react(emoji) })),
-      ...(phone ? [{ label: this.#own ? 'Lower hand' : 'Raise hand', onSelect: () => this.toggleHand() }] : []),
+    this.#menu.toggle(this.#button, say('reactions'), [
+      ...EMOJIS.map((emoji) => ({ label: emoji, name: meaning(emoji), onSelect: () => this.#call.moderation.react(emoji) })),
+      ...(phone ? [{ label: say(this.#own ? 'hand.lower' : 'hand.raise'), onSelect: () => this.toggleHand() }] : []),
     ]);
   }
 
   /** After every change of the roster. */
   paint() {
-    const label = this.#own ? 'Lower your hand' : 'Raise your hand';
     this.#hand.classList.toggle('active', this.#own);
     this.#button.classList.toggle('up', this.#own);
-    this.#hand.setAttribute('aria-label', label);
-    this.#hand.title = `${label} (H)`;
+    name(this.#hand, say(this.#own ? 'hand.lower' : 'hand.raise'), 'H');
     const up = this.#up();
     const fresh = [...up].filter((peer) => !this.#raised.has(peer));
-    if (fresh.length > 0) whisper(`${listed(fresh.map((peer) => this.#nameOf(peer)))} raised a hand.`);
-    else if (this.#raised.has(this.#call.peer) && !up.has(this.#call.peer)) whisper('Your hand is down.');
+    if (fresh.length > 0) whisper(say('hand.up', { names: some(fresh.map((peer) => this.#nameOf(peer))), count: fresh.length }));
+    else if (this.#raised.has(this.#call.peer) && !up.has(this.#call.peer)) whisper(say('hand.down'));
     this.#raised = up;
   }
 
@@ -77,14 +77,14 @@ export class Gestures {
   /** @param {string} peer */
   #nameOf(peer) {
     const entry = this.#call.roster.find((one) => one.peer === peer);
-    return peer === this.#call.peer ? 'You' : entry?.name || entry?.identity || 'Somebody';
+    return peer === this.#call.peer ? say('you') : entry?.name || entry?.identity || say('somebody');
   }
 }
 
 /** @param {string[]} people */
-function listed(people) {
+function some(people) {
   const more = people.length - MOST_NAMES;
-  return more > 0 ? `${people.slice(0, MOST_NAMES).join(', ')} and ${more} more` : people.join(', ');
+  return listed(more > 0 ? [...people.slice(0, MOST_NAMES), say('list.more', { count: more })] : people);
 }
 
 /**
@@ -96,6 +96,6 @@ export function said(reactions, nameOf) {
   const kinds = [...new Set(reactions.map(({ emoji }) => emoji))];
   return kinds.map((kind) => {
     const people = reactions.filter(({ emoji }) => emoji === kind).map(({ peer }) => nameOf(peer));
-    return `${listed(people)}: ${names[kind] ?? 'a reaction'}.`;
+    return say('reaction.said', { names: some(people), reaction: meaning(kind) });
   }).join(' ');
 }

@@ -19,6 +19,3 @@ export function handsFirst(roster) {
 export function places(roster) {
   return new Map(handsFirst(roster).map(({ peer, handRaised }, i) => [peer, handRaised ? i + 1 : 0]));
 }
-
-/** @param {number} count */
-export const handsRaised = (count) => (count === 1 ? '1 hand raised' : `${count} hands raised`);

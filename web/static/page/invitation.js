@@ -1,6 +1,6 @@
 import { notice } from './notices.js';
-import { noInvitation } from './sentences.js';
 import { invitationTemplate } from './tokens.js';
+import { say } from './words.js';
 
 /**
  * @param {string} room
@@ -20,14 +20,14 @@ export function invitationTo(room, key, template) {
 export async function copyInvitation(room, key) {
   const template = await invitationTemplate();
   if (template === '') {
-    notice(noInvitation, { forMs: 0 });
+    notice(say('invite.none'), { forMs: 0 });
     return;
   }
   const link = invitationTo(room, key, template);
   try {
     await navigator.clipboard.writeText(link);
-    notice('The link is copied. Send it to whoever should join.', { forMs: 4000 });
+    notice(say('invite.copied'), { forMs: 4000 });
   } catch {
-    notice(`Send this link to whoever should join: ${link}`, { forMs: 0 });
+    notice(say('invite.send', { link }), { forMs: 0 });
   }
 }

@@ -2,6 +2,7 @@
 
 import { find } from './elements.js';
 import { notice } from './notices.js';
+import { say } from './words.js';
 
 /** @typedef {import('../holdfast/call.js').Call} Call */
 
@@ -12,14 +13,14 @@ export async function offerToKill(call) {
   const config = await fetch('/api/v1/config').then((answer) => answer.json()).catch(() => ({}));
   if (!config.kill || call.state === 'left') return;
   const stop = new AbortController();
-  const paint = () => { button.lastElementChild?.replaceChildren(`Kill ${call.node}`); };
+  const paint = () => { button.lastElementChild?.replaceChildren(say('kill', { node: call.node })); };
   button.addEventListener('click', async () => {
     button.disabled = true;
     try {
       const answer = await fetch(`/api/v1/dev/kill?${new URLSearchParams({ node: call.node })}`, { method: 'POST', headers: { 'X-Holdfast-Dev': '1' } });
       if (!answer.ok) notice((await answer.text()).trim());
     } catch {
-      notice('The server cannot be reached, so nothing was killed.');
+      notice(say('kill.failed'));
     } finally {
       button.disabled = false;
     }

@@ -2,6 +2,7 @@
 
 import { find, make, who } from './elements.js';
 import { colour, initials } from './face.js';
+import { locale, say } from './words.js';
 
 /** @typedef {import('../holdfast/call.js').Call} Call */
 /** @typedef {{identity: string, name: string, at: number}} Leaver at is Date.now() */
@@ -29,9 +30,9 @@ export function leavers(left, before, now, at) {
  */
 export function ago(ms) {
   const minutes = Math.floor(ms / minute);
-  if (minutes < 1) return 'just now';
-  const [n, unit] = minutes < 60 ? [minutes, 'minute'] : [Math.floor(minutes / 60), 'hour'];
-  return `${n} ${unit}${n === 1 ? '' : 's'} ago`;
+  if (minutes < 1) return say('just.now');
+  const times = new Intl.RelativeTimeFormat(locale);
+  return minutes < 60 ? times.format(-minutes, 'minute') : times.format(-Math.floor(minutes / 60), 'hour');
 }
 
 /** @param {Call} call */

@@ -6,6 +6,7 @@ import { find } from './elements.js';
 import { Level } from './level.js';
 import { showAllowed } from './allowed.js';
 import { forbidden, ofGrant, ofPlace } from './sentences.js';
+import { say } from './words.js';
 
 /** @typedef {import('./devices.js').Devices} Devices */
 
@@ -50,7 +51,7 @@ export class Lobby {
       event.preventDefault();
       const [who, where] = [this.#name.value.trim(), this.#room.value.trim()];
       if (who && where) onJoin(who, where);
-      else this.say('A name and a room are needed to join.');
+      else this.say(say('lobby.incomplete'));
     });
     devices.addEventListener('change', () => this.#paint());
   }
@@ -86,7 +87,7 @@ export class Lobby {
   /** @param {boolean} busy */
   setBusy(busy) {
     this.#enter.disabled = busy;
-    this.#enter.textContent = busy ? 'Joining…' : 'Join the call';
+    this.#enter.textContent = say(busy ? 'lobby.joining' : 'lobby.join');
     this.#cancel.hidden = !busy;
     if (busy) this.say('');
   }
@@ -124,9 +125,9 @@ export class Lobby {
     this.#retry.hidden = seen || asking || !(problems.camera || problems.microphone);
     showAllowed(this.#root, (source) => source === 'screen' || this.#devices.may(source), this.#devices);
     if (!this.#devices.may('camera')) this.#note.textContent = forbidden('camera');
-    else if (asking) this.#note.textContent = 'The browser is asking whether this page may use your camera and microphone. Allow it, or join without.';
-    else if (problems.camera) this.#note.textContent = `${problems.camera} You can join without ${problems.camera === problems.microphone ? 'them' : 'it'}.`;
-    else this.#note.textContent = this.#devices.off.camera ? 'Your camera is off.' : 'Starting the camera…';
+    else if (asking) this.#note.textContent = say('lobby.asking');
+    else if (problems.camera) this.#note.textContent = `${problems.camera} ${say(problems.camera === problems.microphone ? 'lobby.without.them' : 'lobby.without.it')}`;
+    else this.#note.textContent = say(this.#devices.off.camera ? 'lobby.camera.off' : 'lobby.camera.starting');
     const silence = find('#microphone-note', HTMLElement);
     silence.textContent = problems.microphone === problems.camera ? '' : problems.microphone;
     silence.hidden = silence.textContent === '';

@@ -10,7 +10,9 @@ import { ofCall, whileTrying } from './sentences.js';
 import { Stage } from './stage.js';
 import { fetchToken, inDevelopment, readToken } from './tokens.js';
 import { showWhoIsHere } from './whos-here.js';
+import { sayAll } from './words.js';
 
+sayAll();
 const { token: linkToken, key: linkKey } = takeSecrets();
 const parameters = readParameters(location.search);
 const link = readToken(linkToken);
@@ -95,7 +97,7 @@ async function join(name, room) {
     // Anything but a CallError is a fault of ours.
     if (!(error instanceof CallError)) console.error(error);
     if (joining.state !== 'left') joining.leave();
-    end(error instanceof CallError ? ofCall(error) : 'The call could not be joined. Reload the page and try again.');
+    end(error instanceof CallError ? ofCall(error) : ofCall({ code: 'failed', message: '' }));
   }
 }
 

@@ -1,6 +1,7 @@
 // Words over the stage. Screen readers hear them too.
 
 import { find, make } from './elements.js';
+import { say } from './words.js';
 
 const MOST = 3;
 
@@ -15,7 +16,7 @@ export function notice(text, options = {}) {
   if ([...notices.children].some((child) => child.firstElementChild?.textContent === text)) return;
   const element = make('div', 'notice');
   element.append(make('span', '', text));
-  const button = make('button', action ? 'quiet' : 'quiet plain', action ?? 'Dismiss');
+  const button = make('button', action ? 'quiet' : 'quiet plain', action ?? say('dismiss'));
   button.type = 'button';
   button.addEventListener('click', () => {
     element.remove();

@@ -2,9 +2,9 @@
 
 import { find, icon, make, who } from './elements.js';
 import { colour, initials } from './face.js';
-import { handsFirst, handsRaised } from './hands.js';
+import { handsFirst } from './hands.js';
 import { Menu } from './menu.js';
-import { words } from './quality.js';
+import { say } from './words.js';
 
 /** @typedef {import('../holdfast/call.js').Call} Call */
 /** @typedef {import('../holdfast/protocol.js').RosterEntry} RosterEntry */
@@ -33,12 +33,12 @@ export class People {
   /** @param {Map<string, Quality | null>} qualities */
   show(qualities) {
     const { roster, moderation } = this.#call;
-    const count = roster.length === 1 ? 'Only you' : `${roster.length} people`;
+    const count = say('people.count', { count: roster.length });
     const hands = roster.filter(({ handRaised }) => handRaised).length;
     find('#people-title', HTMLElement).textContent = count;
-    find('#count', HTMLElement).replaceChildren(count, ...(hands > 0 ? [make('span', 'hands', ` · ${handsRaised(hands)}`)] : []));
+    find('#count', HTMLElement).replaceChildren(count, ...(hands > 0 ? [make('span', 'hands', ` · ${say('hands', { count: hands })}`)] : []));
     find('#people-count', HTMLElement).textContent = String(roster.length);
-    find('#hands', HTMLElement).textContent = hands > 0 ? handsRaised(hands) : '';
+    find('#hands', HTMLElement).textContent = hands > 0 ? say('hands', { count: hands }) : '';
     find('#hosting', HTMLElement).hidden = hands === 0 && !(moderation.allowed && roster.length > 1);
     find('#mute-all', HTMLElement).hidden = !moderation.allowed || roster.length < 2;
     find('#lower-all', HTMLElement).hidden = !moderation.allowed || hands === 0;
@@ -71,22 +71,22 @@ export class People {
     const item = known?.item ?? make('li', 'person');
     const button = item.querySelector('button') ?? this.#more(entry.peer);
     const name = entry.name || entry.identity;
-    button.setAttribute('aria-label', self ? 'What you can do' : `What to do about ${name}`);
+    button.setAttribute('aria-label', self ? say('person.own') : say('person.more', { name }));
     const face = make('span', 'face', initials(name));
     face.style.setProperty('--face', colour(entry.identity));
     face.setAttribute('aria-hidden', 'true');
     const states = make('span', 'states');
     if (quality) {
-      const word = make('span', 'quality', words[quality]);
+      const word = make('span', 'quality', say(`quality.${quality}`));
       word.dataset.quality = quality;
-      word.title = 'Connection';
+      word.title = say('quality');
       states.append(word);
     }
     for (const [is, name, label] of /** @type {[boolean, string, string][]} */ ([
-      [Boolean(entry.handRaised), 'hand', 'hand raised'],
-      [screen, 'screen', 'shares the screen'],
-      [silent, 'mic-off', 'muted'],
-      [dark, 'camera-off', 'camera off'],
+      [Boolean(entry.handRaised), 'hand', say('person.hand')],
+      [screen, 'screen', say('person.screen')],
+      [silent, 'mic-off', say('person.muted')],
+      [dark, 'camera-off', say('person.dark')],
     ])) {
       if (!is) continue;
       const state = make('span', `state ${name}`);
@@ -95,8 +95,8 @@ export class People {
       states.append(state);
     }
     const shown = make('span', 'named');
-    shown.append(who(self ? `${name} (you)` : name));
-    if (entry.moderator) shown.append(make('span', 'host', 'Host'));
+    shown.append(who(self ? say('tile.you', { name }) : name));
+    if (entry.moderator) shown.append(make('span', 'host', say('person.host')));
     // The button stays in the document, or it would lose the focus.
     for (const child of [...item.children]) if (child !== button) child.remove();
     if (!item.contains(button)) item.append(button);
@@ -111,7 +111,7 @@ export class People {
     const button = make('button', 'more');
     button.type = 'button';
     button.append(icon('more'));
-    button.title = 'More';
+    button.title = say('more');
     button.setAttribute('aria-haspopup', 'menu');
     button.setAttribute('aria-expanded', 'false');
     button.addEventListener('click', () => this.#open(peer, button));
@@ -129,13 +129,13 @@ export class People {
     const name = entry.name || entry.identity;
     /** @type {(label: string, act: import('../holdfast/protocol.js').Act, source?: import('../holdfast/protocol.js').Source, danger?: boolean) => import('./menu.js').Item} */
     const item = (label, act, source, danger) => ({ label, danger, onSelect: () => moderation.act(act, peer, source) });
-    const items = peer === this.#call.peer ? [item('Stop being a host', 'give-up')] : [
-      entry.audioMuted ? item('Ask to unmute', 'ask-unmute') : item('Mute', 'mute'),
-      ...(entry.videoMuted ? [] : [item('Turn the camera off', 'mute', 'camera')]),
-      ...(entry.screenShared ? [item('Stop the screen', 'mute', 'screen')] : []),
-      ...(entry.handRaised ? [item('Lower the hand', 'lower-hand')] : []),
-      ...(entry.moderator ? [] : [item('Make host', 'grant')]),
-      item('Remove from the call', 'remove', undefined, true),
+    const items = peer === this.#call.peer ? [item(say('host.give.up'), 'give-up')] : [
+      entry.audioMuted ? item(say('host.unmute'), 'ask-unmute') : item(say('host.mute'), 'mute'),
+      ...(entry.videoMuted ? [] : [item(say('host.dark'), 'mute', 'camera')]),
+      ...(entry.screenShared ? [item(say('host.screen'), 'mute', 'screen')] : []),
+      ...(entry.handRaised ? [item(say('host.hand'), 'lower-hand')] : []),
+      ...(entry.moderator ? [] : [item(say('host.grant'), 'grant')]),
+      item(say('host.remove'), 'remove', undefined, true),
     ];
     this.#menu.toggle(button, name, items);
   }

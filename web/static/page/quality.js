@@ -14,9 +14,6 @@ const MOST = 2 / 3;
 /** People begin to talk over each other. */
 const SLOW_MS = 400;
 
-/** @type {Record<Quality, string>} */
-export const words = { good: 'Good', weak: 'Weak', lost: 'Lost' };
-
 /**
  * As it arrives here; null when nothing is expected.
  * @param {Received[]} received

@@ -6,7 +6,7 @@ import { ChatPanel } from './chat-panel.js';
 import { DevicePicker } from './device-picker.js';
 import { DeviceProblem } from './devices.js';
 import { DoorPanel } from './door-panel.js';
-import { find, setIcon } from './elements.js';
+import { find, name, setIcon } from './elements.js';
 import { Gestures } from './gestures.js';
 import { watchHealth } from './health.js';
 import { copyInvitation } from './invitation.js';
@@ -20,6 +20,7 @@ import { Share } from './share.js';
 import { listenForKeys } from './shortcuts.js';
 import { Status } from './status.js';
 import { Tiles } from './tiles.js';
+import { lasted, listed, say } from './words.js';
 
 /** @typedef {import('../holdfast/call.js').Call} Call */
 /** @typedef {import('./devices.js').Devices} Devices */
@@ -98,16 +99,16 @@ export class Stage {
     on('speakers', ({ speakers }) => this.#tiles?.speakers(speakers));
     on('error', (error) => notice(ofCall(error)));
     on('chat', ({ line }) => {
-      if (!line.own && this.#panels.open !== 'chat') whisper(`${line.name} writes: ${line.text}`);
+      if (!line.own && this.#panels.open !== 'chat') whisper(say('chat.heard', { name: line.name, text: line.text }));
     });
-    on('migration', ({ phase, node, gapMs, lost }) => phase === 'done' && whisper(`The call moved to ${node} in ${gapMs} milliseconds${without(lost)}.`));
+    on('migration', ({ phase, node, gapMs, lost }) => phase === 'done' && whisper(`${say('moves.told', { node, gap: lasted(gapMs) })} ${without(lost)}`));
     on('muted-by', ({ source, by }) => this.#mutedBy(source, by));
     on('unmute-asked', ({ source, by }) => this.#askedToUnmute(source, by));
     on('permissions', ({ permissions: { moderate } }) => {
-      notice(moderate ? 'You run this room now: see the menu beside each name under People.' : 'You do not run this room any more.');
+      notice(say(moderate ? 'host.now' : 'host.no.more'));
       this.#paint();
     });
-    on('mended', ({ gapMs, lost }) => whisper(`Your connection was made again after ${gapMs} milliseconds${without(lost)}.`));
+    on('mended', ({ gapMs, lost }) => whisper(`${say('moves.mended.told', { gap: lasted(gapMs) })} ${without(lost)}`));
     on('left', () => this.#end());
   }
 
@@ -176,7 +177,7 @@ export class Stage {
   #slot({ kind, paused }) {
     this.#tiles?.paint();
     const slow = this.#call?.slots.some((slot) => slot.paused) ?? false;
-    if (kind === 'video' && paused && !this.#slow) whisper('Your connection is slow. Some pictures are paused; sound goes on.');
+    if (kind === 'video' && paused && !this.#slow) whisper(say('status.slow'));
     this.#slow = slow;
   }
 
@@ -186,8 +187,8 @@ export class Stage {
     const now = new Map(this.#call.roster.map(({ peer, name }) => [peer, name]));
     const came = [...now].filter(([peer]) => !this.#names.has(peer)).map(([, name]) => name);
     const went = [...this.#names].filter(([peer]) => !now.has(peer)).map(([, name]) => name);
-    if (came.length > 0) whisper(`${came.join(', ')} joined.`);
-    else if (went.length > 0) whisper(`${went.join(', ')} left.`);
+    if (came.length > 0) whisper(say('people.joined', { names: listed(came), count: came.length }));
+    else if (went.length > 0) whisper(say('people.went', { names: listed(went), count: went.length }));
     this.#names = now;
     this.#paint();
   }
@@ -197,8 +198,7 @@ export class Stage {
       const on = this.#devices.on(source);
       for (const button of document.querySelectorAll(`[data-toggle="${source}"]`)) {
         button.setAttribute('aria-pressed', String(on));
-        button.setAttribute('aria-label', source === 'microphone' ? (on ? 'Mute' : 'Unmute') : on ? 'Turn the camera off' : 'Turn the camera on');
-        button.setAttribute('title', `${button.getAttribute('aria-label')} (${source === 'microphone' ? 'M' : 'V'})`);
+        name(button, say(`${source}.turn.${on ? 'off' : 'on'}`), source === 'microphone' ? 'M' : 'V');
         setIcon(button, `${source === 'microphone' ? 'mic' : 'camera'}${on ? '' : '-off'}`);
       }
     }
@@ -207,8 +207,7 @@ export class Stage {
     const sharing = this.#share?.stream != null;
     const share = find('#share', HTMLButtonElement);
     share.classList.toggle('active', sharing);
-    share.setAttribute('aria-label', sharing ? 'Stop sharing the screen' : 'Share the screen');
-    share.title = `${share.getAttribute('aria-label')} (S)`;
+    name(share, say(sharing ? 'screen.stop' : 'screen.share'), 'S');
     showAllowed(document, (source) => call.mayPublish(source) && (source === 'screen' || this.#devices.may(source)), this.#devices);
     find('#alone', HTMLElement).hidden = call.roster.length > 1;
     this.#tiles.refresh();
@@ -259,6 +258,6 @@ export class Stage {
   }
 
   #askForSound() {
-    notice('The browser holds the sound back until you click.', { forMs: 0, action: 'Play sound', onAction: () => this.#tiles?.play() });
+    notice(say('sound.blocked'), { forMs: 0, action: say('sound.play'), onAction: () => this.#tiles?.play() });
   }
 }

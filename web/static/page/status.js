@@ -1,20 +1,12 @@
 // How the connection is, where the call lives, and its moves.
 
 import { find, make } from './elements.js';
-import { words as qualities } from './quality.js';
 import { without } from './sentences.js';
+import { lasted, say } from './words.js';
 
 /** @typedef {import('../holdfast/call.js').Call} Call */
 
-/** @type {Record<string, string>} */
-const words = {
-  joining: 'Joining…',
-  connecting: 'Connecting…',
-  moving: 'The room is moving to another media server…',
-  mending: 'Your connection broke; making it again…',
-  reconnecting: 'Reconnecting; sound and picture go on',
-  left: 'Not connected',
-};
+const told = /** @type {const} */ (['joining', 'connecting', 'moving', 'mending', 'reconnecting', 'left']);
 
 const SHOWN = 12;
 
@@ -47,17 +39,17 @@ export class Status {
     const { state, node, epoch } = this.#call;
     this.#line.dataset.state = state;
     this.#line.dataset.quality = state === 'live' ? this.#quality : '';
-    const text = words[state] ?? `${qualities[this.#quality]} connection`;
+    const text = say(`status.${told.find((one) => one === state) ?? this.#quality}`);
     if (this.#state.textContent !== text) this.#state.textContent = text; // Or screen readers hear it again and again.
-    this.#place.textContent = node ? `${node} · epoch ${epoch}` : '';
+    this.#place.textContent = node ? say('status.place', { node, epoch: String(epoch) }) : '';
   }
 
   /** @param {{phase: string, node: string, how?: string, gapMs?: number, lost?: unknown[]}} migration */
-  #moved({ phase, node, how, gapMs, lost }) {
+  #moved({ phase, node, how, gapMs = 0, lost }) {
     this.#paint();
     if (phase !== 'done') return;
-    const item = make('li', 'move', `→ ${node} ${gapMs} ms${without(lost)}`);
-    item.title = how === 'restart' ? 'The room moved; on the same connection' : 'The room moved; on a new connection';
+    const item = make('li', 'move', chip(say('moves.to', { node, gap: lasted(gapMs) }), lost));
+    item.title = say(how === 'restart' ? 'moves.kept' : 'moves.new');
     this.#add(item);
   }
 
@@ -66,8 +58,8 @@ export class Status {
    * @param {{node: string, gapMs: number, lost?: unknown[]}} mend
    */
   #mended({ node, gapMs, lost }) {
-    const item = make('li', 'mend', `reconnected ${gapMs} ms${without(lost)}`);
-    item.title = `Your connection to ${node} was made again; the room stayed there`;
+    const item = make('li', 'mend', chip(say('moves.mended', { gap: lasted(gapMs) }), lost));
+    item.title = say('moves.mended.means', { node });
     this.#add(item);
   }
 
@@ -77,3 +69,9 @@ export class Status {
     while (this.#moves.children.length > SHOWN) this.#moves.lastElementChild?.remove();
   }
 }
+
+/**
+ * @param {string} text
+ * @param {unknown[]} [lost]
+ */
+const chip = (text, lost) => [text, without(lost)].filter(Boolean).join(' · ');

@@ -3,13 +3,14 @@
 import { attach } from '../holdfast/index.js';
 import { icon, make, who } from './elements.js';
 import { colour, initials } from './face.js';
-import { words } from './quality.js';
+import { say } from './words.js';
 
 /** @typedef {import('./layout.js').Box} Box */
 /** @typedef {import('./quality.js').Quality} Quality */
 /**
  * @typedef {object} Appearance
  * @property {string} name
+ * @property {string} [title] what the tile says of it, if more than the name
  * @property {string} identity
  * @property {boolean} silent the microphone is off
  * @property {boolean} dark there is no picture
@@ -85,25 +86,25 @@ export class Tile {
     const text = JSON.stringify(appearance);
     if (text === this.#painted) return;
     this.#painted = text;
-    const { name, identity, silent, paused, problem = '', pinned, hand = 0 } = appearance;
+    const { name, title = name, identity, silent, paused, problem = '', pinned, hand = 0 } = appearance;
     // The last picture stays, dimmed.
     const dark = appearance.dark || problem !== '' || (paused && this.video.videoWidth === 0);
-    this.#who.textContent = name;
-    this.#face.textContent = initials(name.replace(/ \(you\)$/, ''));
+    this.#who.textContent = title;
+    this.#face.textContent = initials(name);
     this.#face.style.setProperty('--face', colour(identity));
     this.#hand.hidden = hand === 0;
     this.#handPlace.textContent = String(hand || '');
     this.root.classList.toggle('silent', silent);
     this.root.classList.toggle('dark', dark);
     this.root.classList.toggle('pinned', pinned);
-    const held = problem || (paused ? pausedWords(this.#screen) : '');
+    const held = problem || (paused ? say(this.#screen ? 'tile.screen.paused' : 'tile.paused') : '');
     this.root.classList.toggle('paused', held !== '');
     this.#held.textContent = held;
     this.#held.title = held;
-    this.root.setAttribute('aria-label', [name, hand > 0 && 'hand raised', silent && 'muted', held || (dark && 'no picture')].filter(Boolean).join(', '));
+    this.root.setAttribute('aria-label', [title, hand > 0 && say('person.hand'), silent && say('person.muted'), held || (dark && say('tile.dark'))].filter(Boolean).join(', '));
     this.#pin.setAttribute('aria-pressed', String(pinned));
-    this.#pin.setAttribute('aria-label', pinned ? `Unpin ${name}` : `Pin ${name}`);
-    this.#pin.title = pinned ? 'Unpin' : 'Pin: show large';
+    this.#pin.setAttribute('aria-label', say(pinned ? 'tile.unpin' : 'tile.pin', { name: title }));
+    this.#pin.title = say(pinned ? 'unpin' : 'pin');
   }
 
   /** @param {boolean} speaking */
@@ -123,9 +124,9 @@ export class Tile {
   /** @param {Quality | null} quality */
   judge(quality) {
     const shown = quality === 'weak' || quality === 'lost' ? quality : null;
-    this.#quality.textContent = shown ? words[shown] : '';
+    this.#quality.textContent = shown ? say(`quality.${shown}`) : '';
     this.root.dataset.quality = quality ?? '';
-    this.#quality.title = shown === 'weak' ? 'The connection is weak' : shown ? 'Nothing arrives just now' : '';
+    this.#quality.title = shown ? say(`quality.${shown}.means`) : '';
   }
 
   /** To be called in a click. */
@@ -159,9 +160,4 @@ export class Tile {
     this.root.append(audio);
     this.audio = audio;
   }
-}
-
-/** @param {boolean} screen */
-function pausedWords(screen) {
-  return `${screen ? 'Screen' : 'Picture'} paused: your connection is slow`;
 }

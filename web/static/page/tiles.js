@@ -4,9 +4,10 @@ import { find } from './elements.js';
 import { places } from './hands.js';
 import { arrange, capacity } from './layout.js';
 import { Order } from './order.js';
-import { lacked, ofEncryption, undecoded } from './sentences.js';
+import { ofEncryption } from './sentences.js';
 import { Tile } from './tile.js';
 import { View } from './view.js';
+import { say } from './words.js';
 
 /** @typedef {import('../holdfast/call.js').Call} Call */
 /** @typedef {import('../holdfast/protocol.js').RosterEntry} RosterEntry */
@@ -142,11 +143,12 @@ export class Tiles {
       const self = peer === this.#call.peer;
       const name = entry.name || entry.identity;
       if (key !== peer) {
-        tile.paint({ name: self ? 'You are sharing your screen' : `${name}’s screen`, identity: entry.identity, silent: false, dark: !self && !paused.has(key), paused: paused.get(key) ?? false, problem: this.#problem(entry, ['screen']), pinned: this.#large() === key });
+        tile.paint({ name, title: self ? say('tile.own.screen') : say('tile.screen', { name }), identity: entry.identity, silent: false, dark: !self && !paused.has(key), paused: paused.get(key) ?? false, problem: this.#problem(entry, ['screen']), pinned: this.#large() === key });
         continue;
       }
       tile.paint({
-        name: self ? `${name} (you)` : name,
+        name,
+        title: self ? say('tile.you', { name }) : name,
         identity: entry.identity,
         silent: self ? this.#call.isMuted('microphone') : entry.audioMuted,
         dark: self ? this.#call.isMuted('camera') : entry.videoMuted || !paused.has(key),
@@ -167,8 +169,8 @@ export class Tiles {
     const { encryption } = this.#options;
     if (peer === this.#call.peer) return '';
     const lack = this.#call.lacks.find((one) => one.peer === peer && sources.includes(one.source));
-    if (lack) return lacked(lack.codec);
-    if (!encryption) return this.#undecoded.has(peer) && sources.includes('camera') ? undecoded : '';
+    if (lack) return say('tile.codec', { codec: lack.codec });
+    if (!encryption) return this.#undecoded.has(peer) && sources.includes('camera') ? say('tile.undecoded') : '';
     let problem = '';
     for (const source of sources) {
       const off = (source === 'camera' && videoMuted) || (source === 'microphone' && audioMuted);

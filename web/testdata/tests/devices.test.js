@@ -40,20 +40,20 @@ test('without a camera one is heard, and told so', async (t) => {
   await devices.open();
   equal(asked, ['microphone+camera', 'microphone', 'camera'], 'asked');
   ok(devices.on('microphone') && !devices.on('camera'), 'only heard');
-  ok(devices.problems.camera.startsWith('No camera was found.'), devices.problems.camera);
+  ok(devices.problems.camera.startsWith('No camera found.'), devices.problems.camera);
 });
 
 test('a camera that another program has does not cost the microphone', async (t) => {
   const { devices } = stub(t, (what) => (what.includes('camera') ? 'NotReadableError' : ''));
   await devices.open();
-  ok(devices.on('microphone') && devices.problems.camera.includes('in use by another program'), devices.problems.camera);
+  ok(devices.on('microphone') && devices.problems.camera.startsWith('Another program is using your camera.'), devices.problems.camera);
 });
 
 test('who refuses is not asked twice', async (t) => {
   const { devices, asked } = stub(t, () => 'NotAllowedError');
   await devices.open();
   equal(asked, ['microphone+camera'], 'asked');
-  ok(devices.problems.camera.includes('camera and microphone are blocked'), devices.problems.camera);
+  ok(devices.problems.camera.startsWith('Camera and microphone are blocked.'), devices.problems.camera);
   ok(!devices.on('microphone') && !devices.on('camera'), 'nothing is on');
 });
 
@@ -77,7 +77,7 @@ test('a camera that cannot be switched on says why, and can be tried again', asy
   await devices.open();
   await devices.toggle('camera');
   const said = await devices.toggle('camera').then(() => '', (error) => error.message);
-  ok(said.includes('in use'), said);
+  ok(said.includes('is using'), said);
   broken = false;
   await devices.toggle('camera');
   ok(devices.on('camera') && devices.problems.camera === '', 'on');

@@ -106,7 +106,7 @@ test('raised hands stand first, in their order', () => {
 
 test('a burst of reactions is told in a sentence', () => {
   const crowd = ['👏', '👏', '🎉', '👏', '👏', '👏'].map((emoji, i) => ({ peer: `p${i}`, emoji }));
-  equal(said(crowd, (peer) => peer.toUpperCase()), 'P0, P1, P3 and 2 more: applause. P2: celebration.');
+  equal(said(crowd, (peer) => peer.toUpperCase()), 'P0, P1, P3, and 2 more: applause. P2: celebration.');
 });
 
 test('who speaks unseen changes places with whoever has been silent longest', () => {
@@ -155,7 +155,7 @@ test('every failure has a sentence that says what to do', () => {
     said.add(sentence);
   }
   ok(said.size >= codes.length, 'no two codes say the same');
-  equal(ofCall({ code: 'bad_room', message: 'The room has no name.' }), 'The room has no name.', 'the server knows better');
+  equal(ofCall({ code: 'unheard', message: 'The server says why.' }), 'The server says why.', 'the server knows better');
   for (const name of ['NotAllowedError', 'NotFoundError', 'NotReadableError', 'OverconstrainedError', 'AbortError', 'Unheard']) {
     ok(ofDevice(new DOMException('', name), 'camera').includes('camera'), name);
   }
@@ -187,7 +187,7 @@ test('a token says its room, its name and what it allows', () => {
 test('who is in the room is said in a line', () => {
   const say = (...names) => whoIsHere(names).replaceAll(/[\u2068\u2069]/g, '');
   equal([say(), say('Ada'), say('Ada', 'Alan'), say('Ada', 'Alan', 'Grace'), say('Ada', 'Alan', 'Grace', 'Joan'), whoIsHere(null)],
-    ['Nobody is here yet.', 'Ada is here.', 'Ada and Alan are here.', 'Ada, Alan and one other are here.', 'Ada, Alan and 2 others are here.', '']);
+    ['No one is here yet.', 'Ada is here.', 'Ada and Alan are here.', 'Ada, Alan and one more are here.', 'Ada, Alan and 2 more are here.', '']);
 });
 
 test('what the token forbids is not offered, and what failed does not look switched off', () => {

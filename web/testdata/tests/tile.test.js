@@ -23,8 +23,8 @@ test('a picture that is held back says why, to eyes and to screen readers', asyn
   const made = tile(cleanup, { width: 160 });
   await eventually(() => made.video.videoWidth > 0, 'a picture');
   made.paint({ ...as, paused: true, silent: true });
-  equal(held(made), 'Picture paused: your connection is slow');
-  equal(label(made), 'Ada, muted, Picture paused: your connection is slow');
+  equal(held(made), 'Video paused: your connection is slow');
+  equal(label(made), 'Ada, muted, Video paused: your connection is slow');
   ok(made.root.classList.contains('paused') && !made.root.classList.contains('dark'), 'the last picture stays');
   made.paint(as);
   equal([held(made), label(made), made.root.classList.contains('paused')], ['', 'Ada', false]);
@@ -45,7 +45,7 @@ test('a picture that is held back before it ever came leaves the face', ({ clean
   const made = tile(cleanup);
   made.paint({ ...as, paused: true });
   ok(made.root.classList.contains('dark'), 'the face is shown');
-  equal(label(made), 'Ada, Picture paused: your connection is slow');
+  equal(label(made), 'Ada, Video paused: your connection is slow');
   made.paint(as);
   ok(!made.root.classList.contains('dark'), 'the picture is back');
 });
@@ -65,12 +65,12 @@ test('the line below names a move a move and a mended connection a mended connec
   const call = Object.assign(new EventTarget(), { state: 'mending', node: 'sfu-2', epoch: 7 });
   new Status(call);
   const said = document.querySelector('#status-state').textContent;
-  ok(/connection/.test(said) && !/server/.test(said), said);
+  ok(/Connection/.test(said) && !/server/.test(said), said);
   call.dispatchEvent(new CustomEvent('mended', { detail: { node: 'sfu-2', gapMs: 1454 } }));
   call.dispatchEvent(new CustomEvent('migration', { detail: { phase: 'started', node: 'sfu-3' } }));
   call.dispatchEvent(new CustomEvent('migration', { detail: { phase: 'done', node: 'sfu-3', how: 'restart', gapMs: 120 } }));
   equal([...document.querySelectorAll('#status-moves li')].map(({ className, textContent }) => [className, textContent]),
-    [['move', '→ sfu-3 120 ms'], ['mend', 'reconnected 1454 ms']]);
+    [['move', '→ sfu-3 120 ms'], ['mend', 'reconnected 1.5 sec']]);
   call.state = 'moving';
   call.dispatchEvent(new CustomEvent('state'));
   ok(/moving/.test(document.querySelector('#status-state').textContent), 'a move is said');

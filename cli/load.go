@@ -86,6 +86,9 @@ func (c *loadCommand) find(ctx context.Context, o *load.Options, s streams) (end
 	switch {
 	case c.URL != "":
 		o.Keys, err = c.orDev(ctx, c.State)
+		if errors.Is(err, devcluster.ErrNoCluster) { // The one at --url may well run.
+			err = fmt.Errorf("--api-keys: none given for %s; set HOLDFAST_API_KEYS=KEY:SECRET as its signaling nodes have it, or name its state file with --state where 'holdfast dev' runs it", c.URL)
+		}
 		return end, faults(err)
 	case c.Dev:
 		cluster, err := c.start(ctx, s)

@@ -45,6 +45,14 @@ func TestAnInterruptedLoadReports(t *testing.T) {
 	check(string(content))
 }
 
+// TestALoadOfAURLAsksForItsKeys: that no development cluster was found here says nothing of the one that is named.
+func TestALoadOfAURLAsksForItsKeys(t *testing.T) {
+	code, _, said := exec(t, map[string]string{"XDG_RUNTIME_DIR": t.TempDir()}, strings.Fields("load --url http://127.0.0.1:1")...)
+	if code != exitUsage || !strings.Contains(said, "HOLDFAST_API_KEYS") || !strings.Contains(said, "http://127.0.0.1:1") || strings.Contains(said, "is running") {
+		t.Errorf("exit code %d, said %s", code, said)
+	}
+}
+
 // TestDevLooksForItsStore: without that signaling nodes would wait for it in silence.
 func TestDevLooksForItsStore(t *testing.T) {
 	if code, _, said := exec(t, nil, "dev", "--redis", "redis://127.0.0.1:1"); code == exitDone || !strings.Contains(said, "no server answers there") {

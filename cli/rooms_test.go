@@ -49,6 +49,16 @@ No answer from sfu-3: rooms there are not listed.
 	}
 }
 
+// TestTheStateFileMayBeNamedInTheEnvironment, as every flag.
+func TestTheStateFileMayBeNamedInTheEnvironment(t *testing.T) {
+	for _, line := range []string{"rooms", "nodes", "load", "load --url http://127.0.0.1:1", "token --identity ada"} {
+		code, _, said := exec(t, map[string]string{"HOLDFAST_STATE": "/nowhere/state.json"}, strings.Fields(line)...)
+		if code == exitDone || !strings.Contains(said, "/nowhere/state.json") {
+			t.Errorf("HOLDFAST_STATE of %s: exit code %d\n%s", line, code, said)
+		}
+	}
+}
+
 // TestEveryVerbThatAsksADevClusterCanBeToldWhich: the advice "choose one with --state" must be good everywhere.
 func TestEveryVerbThatAsksADevClusterCanBeToldWhich(t *testing.T) {
 	for _, line := range []string{

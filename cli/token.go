@@ -41,7 +41,7 @@ func (f *keyFlags) orDev(ctx context.Context, state string) (*access.Keyring, er
 	}
 	dev, err := devcluster.Find(ctx, state)
 	if err != nil {
-		return nil, errors.New("--api-keys: none given, and " + err.Error())
+		return nil, fmt.Errorf("--api-keys: none given, and %w", err)
 	}
 	return keysOf(dev.Access())
 }

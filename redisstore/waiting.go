@@ -58,7 +58,7 @@ func evalEnter(ctx context.Context, to redis.Cmdable, keys keyspace, c *claim) *
 	if !c.pin.IsZero() {
 		text = c.pin.Encode()
 	}
-	return to.Eval(ctx, enterScript, keys.waitingKeys(c.room), e.Cap, "", 0, e.Identity, e.Ticket, ones(e.Wait), e.Hold.Milliseconds(),
+	return to.Eval(ctx, enterScript, keys.waitingKeys(c.room), caps(e.Cap, e.Usual), "", 0, e.Identity, e.Ticket, ones(e.Wait), e.Hold.Milliseconds(),
 		text, int(pinTTL.Seconds()), wrongType, ones(e.Host))
 }
 
@@ -105,7 +105,7 @@ func (s *Store) CheckIn(ctx context.Context, rooms []waitlist.Asked) []waitlist.
 	for i, asked := range rooms {
 		answers[i].Room = asked.Room
 		for who := range slices.Chunk(asked.Who, perCheckIn) {
-			args := []any{asked.Cap, asked.Dead, 2}
+			args := []any{caps(asked.Cap, asked.Usual), asked.Dead, 2}
 			for _, one := range who {
 				args = append(args, one)
 			}
@@ -154,7 +154,7 @@ func (s *Store) Door(ctx context.Context, room ring.RoomID, o waitlist.Order) (w
 	if o.Closed != nil {
 		closed = strconv.Itoa(ones(*o.Closed))
 	}
-	found, err := s.client.Eval(ctx, doorScript, s.keys.waitingKeys(room), waitlist.NoCap, o.Vacant, ones(o.Over), string(o.Deed), o.Identity, limit, closed, listed).Slice()
+	found, err := s.client.Eval(ctx, doorScript, s.keys.waitingKeys(room), caps(waitlist.NoCap, 0), o.Vacant, ones(o.Over), string(o.Deed), o.Identity, limit, closed, listed).Slice()
 	if err != nil {
 		return waitlist.Door{}, fmt.Errorf("door of room %s: %w", room, err)
 	}
@@ -164,6 +164,8 @@ func (s *Store) Door(ctx context.Context, room ring.RoomID, o waitlist.Order) (w
 	}
 	return door, nil
 }
+
+func caps(own, usual int) string { return fmt.Sprint(own, " ", usual) }
 
 func ones(fact bool) int {
 	if fact {

@@ -3,7 +3,7 @@ package redisstore
 // The scripts of the waiting list; waitlist/DESIGN.md says what they promise. Each is about one room: KEYS = pin, roster,
 // door, admitted, line, waiting. Times are milliseconds of the store's clock, tickets microseconds.
 
-// waitingPrelude begins them. ARGV[1] is the cap that the caller knows, -1 for none. ARGV[2] is a pin under which nobody is
+// waitingPrelude begins them. ARGV[1] is the cap of the token, -1 for none, and the server's, 0 for none. ARGV[2] is a pin under which nobody is
 // in the room, or empty. ARGV[3] is 1 if nobody of an earlier owner can come any more either, 2 if moreover its node is dead.
 // A media node may have people whom it has not written. So the last roster and lapsed reservations count until it writes
 // (rosterScript), or has nobody. Until then its pin is owing.
@@ -23,10 +23,8 @@ if vacant and writer and (writer ~= pinText or ARGV[3] == '2') then
   redis.call('DEL', roster)
   writer = false
 end
-local state = redis.call('HMGET', door, 'cap', 'said', 'closed', 'newest', 'born', 'from', 'hold', 'left', 'checked')
-local said = number(ARGV[1])
-if said < 0 then said = number(state[2]) or -1 elseif state[2] ~= ARGV[1] then redis.call('HSET', door, 'said', ARGV[1]) end
-local cap, closed, newest = number(state[1]) or said, state[3] == '1', number(state[4]) or 0
+local state = redis.call('HMGET', door, 'cap', 'said', 'closed', 'newest', 'born', 'from', 'hold', 'left', 'checked', 'usual')
+local closed, newest = state[3] == '1', number(state[4]) or 0
 local born, from, hold = number(state[5]), number(state[6]) or 0, number(state[7]) or 0
 local left, checked = state[8] or '', number(state[9])
 local fresh = not born
@@ -56,6 +54,19 @@ if pinText and (writer ~= pinText or redis.call('ZCOUNT', admitted, '-inf', digi
 for _, who in ipairs(redis.call('ZRANGE', admitted, 0, -1)) do
   if not inside[who] then inside[who], count = 'admitted', count + 1 end
 end
+
+local own, usual = string.match(ARGV[1], '^(-?%d+) (%d+)$')
+local said = number(state[2])
+if said and count == 0 and redis.call('EXISTS', line) == 0 then
+  said = nil
+  redis.call('HDEL', door, 'said')
+end
+if number(own) >= 0 and number(own) < (said or math.huge) then
+  said = number(own)
+  redis.call('HSET', door, 'said', own)
+end
+if usual ~= '0' and usual ~= state[10] then redis.call('HSET', door, 'usual', usual) else usual = state[10] end
+local cap = number(state[1]) or said or number(usual) or -1
 
 local function unlist(who)
   redis.call('ZREM', line, who)

@@ -81,6 +81,43 @@ func TestLookMakesNoDoor(t *testing.T) {
 	})
 }
 
+// Of the caps in tokens the lowest counts until the room is empty, so nobody raises it with another token. What is set live wins, and
+// the server's counts where no token says one.
+func TestWhichCapCounts(t *testing.T) {
+	storetest.OnEach(t, func(t *testing.T, server storetest.Server) {
+		r := newWaitingRig(t, patient(server))
+		enters := func(who string, own, usual int, want waitlist.Outcome) {
+			t.Helper()
+			if got := r.enter(waitlist.Entry{Identity: who, Cap: own, Usual: usual}); got.Outcome != want {
+				t.Errorf("%s with %d gets %+v, want %d", who, own, got, want)
+			}
+		}
+		counts := func(want int) {
+			t.Helper()
+			if door := r.door(waitlist.Order{Deed: waitlist.Look}); door.Cap != want {
+				t.Errorf("the door is %+v, want a cap of %d", door, want)
+			}
+		}
+		enters("ann", waitlist.NoCap, 1, waitlist.Admitted)
+		enters("bob", waitlist.NoCap, 0, waitlist.Refused)
+		enters("cy", 2, 1, waitlist.Admitted)
+		enters("dee", 3, 1, waitlist.Refused)
+		counts(2)
+		three := 3
+		r.door(waitlist.Order{Deed: waitlist.Change, Cap: &three})
+		enters("dee", 1, 1, waitlist.Admitted)
+		enters("eve", 9, 9, waitlist.Refused)
+		none := waitlist.NoCap
+		r.door(waitlist.Order{Deed: waitlist.Change, Cap: &none})
+		enters("eve", 9, 9, waitlist.Admitted)
+		r.must(r.raw.HDel(t.Context(), r.key("door"), "cap").Err())
+		counts(1)
+		r.must(r.raw.Del(t.Context(), r.key("admitted"), r.key("roster")).Err())
+		enters("fay", 4, 1, waitlist.Admitted)
+		counts(4)
+	})
+}
+
 // Where the count is read in one pipeline and the person is added in the next one, two nodes that read the same count both
 // admit. Ours lets one in.
 func TestTwoNodesThatReadOneCount(t *testing.T) {

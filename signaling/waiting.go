@@ -55,22 +55,22 @@ type queue struct {
 
 func (s *session) waits() bool { return s.queue.here != nil }
 
-// knownCap is the cap that the token or the server says.
-func (s *session) knownCap() int {
-	switch {
-	case s.who.MaxParticipants > 0:
+// ownCap is the token's.
+func (s *session) ownCap() int {
+	if s.who.MaxParticipants > 0 {
 		return s.who.MaxParticipants
-	case s.server.config.MaxParticipants > 0:
-		return s.server.config.MaxParticipants
-	default:
-		return waitlist.NoCap
 	}
+	return waitlist.NoCap
+}
+
+func (s *session) knowsNoCap() bool {
+	return s.who.MaxParticipants <= 0 && s.server.config.MaxParticipants <= 0
 }
 
 // place returns the room's pin for whom the room's door lets in. A room without a cap has none, and no door is asked.
 // The hidden are not counted.
 func (s *session) place(ctx context.Context, expect headroom.Room) (pin.Pin, error) {
-	if s.queue.passed || s.who.Hidden || s.knownCap() == waitlist.NoCap {
+	if s.queue.passed || s.who.Hidden || s.knowsNoCap() {
 		p, err := s.server.hub.place(ctx, s.who.Room, expect)
 		if !errors.Is(err, waitlist.ErrDoor) {
 			return p, err
@@ -100,7 +100,7 @@ func (s *session) pass(ctx context.Context, expect headroom.Room, hold time.Dura
 	limited, cancel := context.WithTimeout(ctx, askLimit)
 	defer cancel()
 	p, answer, err := s.server.parts.Placer.Enter(limited, s.who.Room, expect, waitlist.Entry{
-		Identity: s.who.Identity, Cap: s.knownCap(), Host: s.who.CanModerate, Wait: s.queue.wanted && !s.resumes,
+		Identity: s.who.Identity, Cap: s.ownCap(), Usual: s.server.config.MaxParticipants, Host: s.who.CanModerate, Wait: s.queue.wanted && !s.resumes,
 		Ticket: s.queue.ticket, Hold: hold,
 	})
 	s.queue.ticket, s.queue.place = answer.Ticket, answer.Place
@@ -137,13 +137,16 @@ func (s *session) mayWait(ctx context.Context, err error) bool {
 	}
 	if !s.waits() {
 		words := s.queue.words
-		s.queue.here = &waitlist.Member{Room: s.who.Room, Identity: s.who.Identity, Cap: s.knownCap(), Tell: func(w waitlist.Word) {
+		tell := func(w waitlist.Word) {
 			select { // the latest counts
 			case <-words:
 			default:
 			}
 			words <- w
-		}}
+		}
+		s.queue.here = &waitlist.Member{
+			Room: s.who.Room, Identity: s.who.Identity, Cap: s.ownCap(), Usual: s.server.config.MaxParticipants, Tell: tell,
+		}
 		s.server.line.Add(s.queue.here, s.queue.place)
 		s.log.Info("somebody waits", "identity", s.who.Identity, "position", s.queue.place.Position, "reason", s.queue.place.Reason)
 	}

@@ -18,7 +18,8 @@ type Word struct {
 type Member struct {
 	Room     ring.RoomID
 	Identity string
-	Cap      int
+	Cap      int // as of Entry
+	Usual    int
 	// Tell must not block. It is not called again for a place that the person was told.
 	Tell func(Word)
 
@@ -97,7 +98,10 @@ func (l *List) Asked(now time.Time) []Asked {
 		one := Asked{Room: id, Cap: NoCap, Dead: room.deadPin(now, l)}
 		seen := make(map[string]struct{}, len(room.people))
 		for w := range room.people {
-			one.Cap = max(one.Cap, w.Cap)
+			one.Usual = w.Usual
+			if w.Cap != NoCap && (one.Cap == NoCap || w.Cap < one.Cap) {
+				one.Cap = w.Cap
+			}
 			if _, twice := seen[w.Identity]; !twice {
 				seen[w.Identity] = struct{}{}
 				one.Who = append(one.Who, w.Identity)

@@ -21,7 +21,7 @@ func TestPlacesAreToldOnce(t *testing.T) {
 	l := &List{Dead: func(string) bool { return false }}
 	ann := &Member{Room: "r", Identity: "ann", Cap: 2, Tell: func(w Word) { told = append(told, w.Code) }}
 	l.Add(ann, Place{Position: 3, Reason: Full})
-	l.Add(&Member{Room: "r", Identity: "ann", Cap: 2, Tell: func(Word) {}}, Place{Position: 3, Reason: Full})
+	l.Add(&Member{Room: "r", Identity: "ann", Cap: 5, Tell: func(Word) {}}, Place{Position: 3, Reason: Full})
 	for _, place := range []int{3, 3, 2, 2, 1, LetIn} {
 		asked := l.Asked(time.Now())
 		if got := asked[0]; got.Cap != 2 || !slices.Equal(got.Who, []string{"ann"}) {

@@ -34,7 +34,8 @@ const (
 // Entry is a person who asks to enter a room.
 type Entry struct {
 	Identity string
-	Cap      int           // that the token or the server says; a moderator's wins
+	Cap      int           // of the token, NoCap for none
+	Usual    int           // the server's, 0 for none
 	Host     bool          // runs the room: a closed door is open to the person
 	Wait     bool          // else nobody is put into the line
 	Ticket   int64         // of an earlier answer, for a store that forgot it; 0 for none
@@ -92,10 +93,11 @@ func (p Pace) Estimate(position int) time.Duration {
 
 // Asked are the people of one room who wait at a node.
 type Asked struct {
-	Room ring.RoomID
-	Cap  int
-	Dead string   // the room's pin, or else its roster's, as text, if its media node is dead past the grace time; "" for none
-	Who  []string // identities
+	Room  ring.RoomID
+	Cap   int // the lowest of their tokens', NoCap for none
+	Usual int
+	Dead  string   // the room's pin, or else its roster's, as text, if its media node is dead past the grace time; "" for none
+	Who   []string // identities
 }
 
 // What became of somebody who checked in.

@@ -56,9 +56,9 @@ func (s *Server) routes() http.Handler {
 			})
 		})
 	})
-	files := http.FileServerFS(s.parts.Static)
-	r.Get("/*", files.ServeHTTP)
-	r.Head("/*", files.ServeHTTP)
+	files := servesStatic(s.parts.Static)
+	r.Get("/*", files)
+	r.Head("/*", files)
 	return r
 }
 
@@ -69,7 +69,7 @@ func (s *Server) headers(next http.Handler) http.Handler {
 		h.Set("X-Content-Type-Options", "nosniff")
 		h.Set("Referrer-Policy", "no-referrer")
 		h.Set("Permissions-Policy", "camera=(self), microphone=(self), display-capture=(self)")
-		// Embedded files have no date: caches must ask.
+		// A new build has the same names: caches must ask.
 		h.Set("Cache-Control", "no-cache")
 		h.Add("Vary", "Origin")
 		if origin := r.Header.Get("Origin"); s.embeds(origin) {

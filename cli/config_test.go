@@ -106,7 +106,7 @@ func TestGoodConfigurationsAreAccepted(t *testing.T) {
 	t.Setenv("HOLDFAST_MEDIA_ADVERTISE", "") // as docker-compose.yml passes it on
 	for _, line := range []string{
 		"sfu --solo --name s --control-listen 127.0.0.1:0 --media-listen 127.0.0.1:0 --gossip-listen 127.0.0.1:0",
-		"signaling --solo --name e --listen 127.0.0.1:0 --gossip-listen 127.0.0.1:0",
+		"signaling --solo --name e --listen 127.0.0.1:0 --control-listen 127.0.0.1:0 --gossip-listen 127.0.0.1:0",
 		"front --listen 127.0.0.1:0 --backend 127.0.0.1:1",
 		"store --listen 127.0.0.1:0",
 		"token --identity ada --room r --admin",

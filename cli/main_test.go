@@ -43,7 +43,7 @@ func TestAPortThatIsTakenIsSaid(t *testing.T) {
 		"store --listen " + address,
 		"dev --state " + filepath.Join(t.TempDir(), "state.json") + " --listen " + address,
 		"sfu --solo --media-listen 127.0.0.1:0 --control-listen " + address,
-		"signaling --solo --gossip-listen 127.0.0.1:0 --listen " + address,
+		"signaling --solo --gossip-listen 127.0.0.1:0 --control-listen 127.0.0.1:0 --listen " + address,
 	} {
 		var said strings.Builder
 		code := run(t.Context(), strings.Fields(line), streams{in: strings.NewReader(""), out: &said, err: &said})

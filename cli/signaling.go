@@ -21,6 +21,8 @@ type signalingCommand struct {
 	limitFlags
 	Listen           string        `default:":7880" help:"host:port of the page, the REST API and the WebSocket."`
 	Advertise        string        `placeholder:"HOST[:PORT]" help:"Where other signaling nodes reach this one; the host's name when it listens on every interface."`
+	ControlListen    string        `default:":7983" help:"host:port of the control service, for other signaling nodes: direct messages between users pass there."`
+	ControlAdvertise string        `placeholder:"HOST[:PORT]" help:"Where other signaling nodes reach the control service; the host of --advertise unless given."`
 	Origin           []string      `placeholder:"HOST" help:"Hosts (patterns such as *.example.org) whose pages may use this node, besides its own."`
 	ICEServer        []string      `name:"ice-server" placeholder:"URL" help:"STUN or TURN servers that clients are given; few deployments need one."`
 	MaxParticipants  int           `default:"0" help:"How many people a room holds when its token says nothing; the others wait in line. 0: no cap."`
@@ -54,7 +56,7 @@ func (c *signalingCommand) plan() (signalingPlan, error) {
 	}
 	limitFault := c.apply(&cfg)
 	return signalingPlan{name: name, key: key, keys: keys, config: cfg}, faults(
-		nameFault, keyFault, keysFault, limitFault, c.check(), checkHostPort("listen", c.Listen), cfg.Validate())
+		nameFault, keyFault, keysFault, limitFault, c.check(), checkHostPort("listen", c.Listen), checkHostPort("control-listen", c.ControlListen), cfg.Validate())
 }
 
 // Run runs the node until ctx ends.

@@ -22,7 +22,7 @@ func TestAStoreThatIsNotThereIsSaid(t *testing.T) {
 	t.Setenv("HOLDFAST_API_KEYS", goodKeys)
 	defer http.DefaultClient.CloseIdleConnections()
 	for role, line := range map[string]string{
-		"signaling": "signaling --name s --solo --gossip-listen 127.0.0.1:0 --listen 127.0.0.1:0 --store redis://127.0.0.1:1",
+		"signaling": "signaling --name s --solo --gossip-listen 127.0.0.1:0 --control-listen 127.0.0.1:0 --listen 127.0.0.1:0 --store redis://127.0.0.1:1",
 		"sfu":       "sfu --name m --solo --gossip-listen 127.0.0.1:0 --control-listen 127.0.0.1:0 --media-listen 127.0.0.1:0 --store redis://127.0.0.1:1",
 	} {
 		t.Run(role, func(t *testing.T) {

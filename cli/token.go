@@ -66,6 +66,7 @@ type tokenCommand struct {
 	Source          []string      `placeholder:"SOURCE" help:"What it may publish: microphone, camera, screen_share; everything when empty."`
 	Hidden          bool          `help:"The others do not see it; it neither publishes nor chats."`
 	Watch           bool          `help:"Let it be told who is online in the cluster."`
+	Message         bool          `help:"Let it send direct messages to anybody in the cluster; without it to people of its own room."`
 	MaxParticipants int           `help:"How many people the room holds, with --room; the others wait in line. 0: no cap."`
 	ExpectedSize    int           `help:"How many people the room is expected to hold, with --room; 0 leaves it to the cluster."`
 	TTL             time.Duration `name:"ttl" default:"6h" help:"How long it is good."`
@@ -98,7 +99,7 @@ func (c *tokenCommand) Run(ctx context.Context, s streams) error {
 	}
 	grant.MaxParticipants = c.MaxParticipants
 	grant.RoomAdmin, grant.RoomList, grant.RoomCreate, grant.ExpectedSize = c.Admin, c.Admin && c.Room == "", c.Create, c.ExpectedSize
-	grant.CanWatch = c.Watch
+	grant.CanWatch, grant.CanMessage = c.Watch, c.Message
 	grant.CanPublish = !c.SubscribeOnly && !c.Hidden
 	grant.CanPublishData, grant.Hidden = grant.CanPublish, c.Hidden
 	if grant.Sources, err = access.ParseSources(c.Source); err != nil {

@@ -13,17 +13,22 @@ import (
 	"github.com/holdfast-rtc/holdfast/control"
 	"github.com/holdfast-rtc/holdfast/failover"
 	"github.com/holdfast-rtc/holdfast/lab/devcluster"
+	"github.com/holdfast-rtc/holdfast/messaging"
 	"github.com/holdfast-rtc/holdfast/orchestrator"
 	"github.com/holdfast-rtc/holdfast/panics"
 	"github.com/holdfast-rtc/holdfast/presence"
 	"github.com/holdfast-rtc/holdfast/redisstore"
 	"github.com/holdfast-rtc/holdfast/signaling"
+	"github.com/holdfast-rtc/holdfast/signaling/nodelink"
 	"github.com/holdfast-rtc/holdfast/web"
 )
 
 type signalingNode struct {
 	log      *slog.Logger
 	listener net.Listener
+	control  net.Listener
+	links    *nodelink.Links
+	serving  *control.Server
 	store    *redisstore.Store
 	pool     *control.Pool
 	cluster  *cluster.Cluster
@@ -40,9 +45,15 @@ func (c *signalingCommand) wire(ctx context.Context, plan signalingPlan, log *sl
 	if err != nil {
 		return nil, fmt.Errorf("listen for clients: %w", err)
 	}
-	n := &signalingNode{log: log, listener: listener}
+	nodes, err := listening.Listen(ctx, "tcp", c.ControlListen)
+	if err != nil {
+		listener.Close()
+		return nil, fmt.Errorf("listen for signaling nodes (--control-listen): %w", err)
+	}
+	n := &signalingNode{log: log, listener: listener, control: nodes}
 	if err := n.join(c, plan); err != nil {
 		listener.Close()
+		nodes.Close()
 		return nil, err
 	}
 	return n, nil
@@ -57,6 +68,9 @@ func (n *signalingNode) join(c *signalingCommand, plan signalingPlan) (err error
 	if self.HTTP, err = reachable(c.Advertise, n.listener.Addr(), os.Hostname); err != nil {
 		return err
 	}
+	if self.Control, err = c.controlAddress(self.HTTP, n.control.Addr()); err != nil {
+		return err
+	}
 	if n.cluster, err = cluster.New(c.config(self, plan.key, guard), n.log); err != nil {
 		return faults(err)
 	}
@@ -66,8 +80,11 @@ func (n *signalingNode) join(c *signalingCommand, plan signalingPlan) (err error
 	placer := orchestrator.New(n.store, n.cluster, prober{n.pool}, placement, n.log)
 	users := n.store.Presence(presence.DefaultTiming())
 	n.presence = presence.New(presence.DefaultTiming(), users, users, guard, n.log)
+	n.links = nodelink.New(messaging.Peer{ID: self.ID, Boot: self.Boot}, n.pool, n.cluster, users, guard, n.log)
+	n.serving = control.NewServer(plan.key, guard, n.log)
 	parts := signaling.Parts{
-		Placer: placer, Pool: n.pool, Views: n.cluster, Store: n.store,
+		Messages: n.links,
+		Placer:   placer, Pool: n.pool, Views: n.cluster, Store: n.store,
 		Keys: plan.keys, Static: web.Static(), Panics: guard, Presence: n.presence, Users: users, Rosters: n.store, Doors: n.store,
 	}
 	if killer := devcluster.NewKiller(); killer != nil {
@@ -87,6 +104,18 @@ func (n *signalingNode) join(c *signalingCommand, plan signalingPlan) (err error
 	return nil
 }
 
+// controlAddress has the host of the HTTP address unless one is given: it is the same machine.
+func (c *signalingCommand) controlAddress(http string, bound net.Addr) (string, error) {
+	if c.ControlAdvertise != "" || !unspecified(bound.String()) {
+		return reachable(c.ControlAdvertise, bound, os.Hostname)
+	}
+	host, _, err := net.SplitHostPort(http)
+	if err != nil {
+		return "", fmt.Errorf("read the address %s: %w", http, err)
+	}
+	return advertised(host, bound)
+}
+
 func (n *signalingNode) run(ctx context.Context, announce func(map[string]string) error) error {
 	defer n.store.Close()
 	defer n.pool.Close()
@@ -95,6 +124,8 @@ func (n *signalingNode) run(ctx context.Context, announce func(map[string]string
 	group.Go(func() error { return n.store.Run(work) })
 	group.Go(func() error { return n.failover.Run(work) })
 	group.Go(func() error { return n.presence.Run(work) })
+	group.Go(func() error { return n.links.Run(work) })
+	group.Go(func() error { return n.serving.Serve(work, n.control, n.links.Register) })
 	group.Go(func() error { return n.server.Run(work, n.listener) })
 	for _, watch := range n.watch {
 		group.Go(func() error { return watch(work) })
@@ -111,10 +142,11 @@ func (n *signalingNode) tell(ctx context.Context, announce func(map[string]strin
 		return nil
 	}
 	addresses := map[string]string{
-		devcluster.AddressHTTP:   n.listener.Addr().String(),
-		devcluster.AddressGossip: n.cluster.LocalAddr(),
+		devcluster.AddressHTTP:    n.listener.Addr().String(),
+		devcluster.AddressControl: n.control.Addr().String(),
+		devcluster.AddressGossip:  n.cluster.LocalAddr(),
 	}
-	n.log.Info("signaling node is up", "listen", addresses[devcluster.AddressHTTP], "gossip", addresses[devcluster.AddressGossip])
+	n.log.Info("signaling node is up", "listen", addresses[devcluster.AddressHTTP], "control", addresses[devcluster.AddressControl], "gossip", addresses[devcluster.AddressGossip])
 	if err := n.store.Ping(ctx); err != nil && ctx.Err() == nil {
 		n.log.Error("the store does not answer: nobody can join until it does (is --store right, is Redis running?)", "error", err)
 	}

@@ -64,13 +64,30 @@ func NewPool(key ClusterKey, config Config) *Pool {
 // Client uses the one connection to addr (host:port), dialed when first used and after it broke. Meanwhile calls fail
 // with codes.Unavailable.
 func (p *Pool) Client(addr string) (MediaClient, error) {
+	conn, err := p.connection(addr)
+	if err != nil {
+		return nil, err
+	}
+	return NewMediaClient(conn), nil
+}
+
+// Messages is Client for a signaling node.
+func (p *Pool) Messages(addr string) (MessagesClient, error) {
+	conn, err := p.connection(addr)
+	if err != nil {
+		return nil, err
+	}
+	return NewMessagesClient(conn), nil
+}
+
+func (p *Pool) connection(addr string) (*grpc.ClientConn, error) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if p.closed {
 		return nil, errPoolClosed
 	}
 	if conn, ok := p.connections[addr]; ok {
-		return NewMediaClient(conn), nil
+		return conn, nil
 	}
 	if len(p.connections) >= p.config.MaxConnections {
 		return nil, fmt.Errorf("connect to %s: %w (%d addresses)", addr, errPoolFull, p.config.MaxConnections)
@@ -80,7 +97,7 @@ func (p *Pool) Client(addr string) (MediaClient, error) {
 		return nil, fmt.Errorf("connect to %s: %w", addr, err)
 	}
 	p.connections[addr] = conn
-	return NewMediaClient(conn), nil
+	return conn, nil
 }
 
 // Hurry ends a back-off: the node was just seen to answer.

@@ -38,7 +38,7 @@ const (
 	unprovenPerAddress = 128
 )
 
-// Server is the control port of a media node.
+// Server is the control port of a node.
 type Server struct {
 	key    ClusterKey
 	panics *panics.Guard

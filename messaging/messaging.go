@@ -16,6 +16,7 @@ package messaging
 
 import (
 	"errors"
+	"fmt"
 	"time"
 )
 
@@ -65,15 +66,18 @@ type Client struct {
 	Room string // that it is in, if any
 	Hand func(Message)
 	Tell func(Status) // of what it sent
+	// Trusted is not bounded by Config.MaxPerSender, as an operator's notice to a room.
+	Trusted bool
 
 	closed bool // guarded by the Node
 }
 
-// The refusals of Send.
+// The refusals of Submit. All are ErrFull.
 var (
-	ErrSenderFull   = errors.New("too many messages of this sender wait to be delivered: wait for the answers to some of them")
-	ErrReceiverFull = errors.New("too many messages wait for this receiver: try again later")
-	ErrNodeFull     = errors.New("this node holds as many messages as it may: try again later")
+	ErrFull         = errors.New("too many messages wait")
+	ErrSenderFull   = fmt.Errorf("%w for answers to this sender: wait for some of them", ErrFull)
+	ErrReceiverFull = fmt.Errorf("%w for this receiver: try again later", ErrFull)
+	ErrNodeFull     = fmt.Errorf("%w at this node: try again later", ErrFull)
 )
 
 // Transport takes a frame to another node, or loses it. It must neither block nor call the Node.

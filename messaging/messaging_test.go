@@ -146,7 +146,7 @@ func TestAFloodDelaysNobodyElse(t *testing.T) {
 	for i := range 400 {
 		from := UserID(fmt.Sprint("flooder-", i%7))
 		client := &Client{User: from, Hand: func(Message) {}, Tell: func(Status) {}}
-		refused[w.nodes[a].Send(client, "bob", Message{From: from, Stream: "s", Seq: uint64(i + 1)})]++
+		refused[w.nodes[a].Submit(client, "bob", Message{From: from, Stream: "s", Seq: uint64(i + 1)})]++
 	}
 	if refused[ErrReceiverFull] == 0 || refused[nil] != DefaultConfig().MaxPerReceiver {
 		t.Fatalf("refusals %v", refused)
@@ -169,7 +169,7 @@ func TestASenderWaitsForAnswers(t *testing.T) {
 	client := &Client{User: "alice", Hand: func(Message) {}, Tell: func(Status) {}}
 	var err error
 	for i := range DefaultConfig().MaxPerSender + 1 {
-		err = w.nodes[a].Send(client, UserID(fmt.Sprint("user-", i)), Message{From: "alice", Stream: "s", Seq: uint64(i + 1)})
+		err = w.nodes[a].Submit(client, UserID(fmt.Sprint("user-", i)), Message{From: "alice", Stream: "s", Seq: uint64(i + 1)})
 	}
 	if !errors.Is(err, ErrSenderFull) {
 		t.Fatalf("got %v", err)

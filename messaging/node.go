@@ -22,17 +22,22 @@ type Node struct {
 
 // Counters grow, but for the first four.
 type Counters struct {
-	Users      int // with clients here
-	Registered int // users whom this node knows as their directory
-	Waiting    int // messages
-	Bytes      int
+	Users      int `json:"users"`      // with clients here
+	Registered int `json:"registered"` // users whom this node knows as their directory
+	Waiting    int `json:"waiting"`    // messages
+	Bytes      int `json:"bytes"`
 
-	Accepted, Delivered, Offline, GaveUp int // messages
-	Refused                              int
-	Retries                              int // batches sent again
-	Forwarded                            int // batches, as an old directory
-	Moved                                int // registrations, since a view changed
-	Registrations                        int // told to directories
+	Accepted      int    `json:"accepted"` // messages, as are the next
+	Delivered     int    `json:"delivered"`
+	Offline       int    `json:"offline"`
+	GaveUp        int    `json:"gaveUp"`
+	Refused       int    `json:"refused"`
+	Retries       int    `json:"retries"`       // batches sent again
+	Forwarded     int    `json:"forwarded"`     // batches, as an old directory
+	Moved         int    `json:"moved"`         // registrations, since a view changed
+	Registrations int    `json:"registrations"` // told to directories
+	Malformed     uint64 `json:"malformed"`     // frames refused, by the transport
+	Dropped       uint64 `json:"dropped"`       // frames that found its queue full
 }
 
 // New makes the node that is alone so far.

@@ -268,7 +268,7 @@ func (p *page) send(to UserID) {
 }
 
 func (p *page) post(o outgoing) {
-	if err := p.world.nodes[p.node].Send(p.client, o.to, o.m); err != nil {
+	if err := p.world.nodes[p.node].Submit(p.client, o.to, o.m); err != nil {
 		p.world.t.Fatalf("%s to %s: %v", p.user, o.to, err)
 	}
 }

@@ -70,6 +70,12 @@ func (s *session) grantRequest(ctx context.Context, next wire.Message) error {
 		return s.rename(m)
 	case *wire.Watch:
 		return s.watch(m)
+	case *wire.Received:
+		s.received(m)
+		return nil
+	case *wire.SendMessage:
+		s.message(m)
+		return nil
 	case *wire.Hand, *wire.React:
 		return s.express(m)
 	case *wire.Moderate:
@@ -84,7 +90,7 @@ func (s *session) grantRequest(ctx context.Context, next wire.Message) error {
 // roomless reports whether a message needs no room.
 func roomless(m wire.Message) bool {
 	switch m.(type) {
-	case *wire.Watch, *wire.Ping, *wire.Leave:
+	case *wire.Watch, *wire.SendMessage, *wire.Received, *wire.Ping, *wire.Leave:
 		return true
 	default:
 		return false

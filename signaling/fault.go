@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"github.com/holdfast-rtc/holdfast/control"
+	"github.com/holdfast-rtc/holdfast/messaging"
 	"github.com/holdfast-rtc/holdfast/orchestrator"
 	"github.com/holdfast-rtc/holdfast/presence"
 	"github.com/holdfast-rtc/holdfast/signaling/access"
@@ -54,6 +55,8 @@ func messageOf(err error, meaning wire.Meaning) string {
 	case errors.Is(err, errAskedAlready):
 		return sentenceOf(errAskedAlready) + " Wait for an answer."
 	case errors.Is(err, errNotHere), errors.Is(err, errUnseen):
+		return sentenceOf(err)
+	case errors.Is(err, messaging.ErrFull):
 		return sentenceOf(err)
 	case errors.Is(err, errNotWaiting):
 		return sentenceOf(errNotWaiting)
@@ -109,6 +112,7 @@ func codeOf(err error) wire.Code {
 		{access.ErrNotCluster, wire.CodeNotAllowed},
 		{errNotPublished, wire.CodeNotAllowed},
 		{errNoChat, wire.CodeNotAllowed},
+		{errNoMessages, wire.CodeNotAllowed},
 		{errNoRename, wire.CodeNotAllowed},
 		{errNoRoom, wire.CodeNotAllowed},
 		{errNoWatch, wire.CodeNotAllowed},
@@ -156,6 +160,9 @@ func codeOfType(err error) wire.Code {
 	}
 	if wait, ok := errors.AsType[*waitlist.WaitError](err); ok && !errors.Is(err, errResumeExpired) {
 		return codeOfReason(wait.Answer.Place.Reason)
+	}
+	if errors.Is(err, messaging.ErrFull) {
+		return wire.CodeTooManyMessages
 	}
 	if _, ok := errors.AsType[*orchestrator.NoHeadroomError](err); ok {
 		return wire.CodeNoCapacity

@@ -1,6 +1,7 @@
 package signaling
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -88,6 +89,7 @@ func (s *session) enterRoom(ctx context.Context, attempt uint64) error {
 	if err := s.greet(s.resumes); err != nil {
 		return err
 	}
+	s.openMessages()
 	if s.unjudged {
 		s.judge(ctx)
 	}
@@ -178,19 +180,13 @@ func (s *Server) admit(m *wire.Join) (access.Session, error) {
 		return access.Session{}, err
 	}
 	// A name of invisible characters is empty by now.
-	name := nameless
-	for _, shown := range []string{access.ShownName(grant.Name), access.SelfChosenName(m.Name), access.ShownName(grant.Identity)} {
-		if shown != "" {
-			name = shown
-			break
-		}
-	}
+	name := cmp.Or(access.ShownName(grant.Name), access.SelfChosenName(m.Name), access.ShownName(grant.Identity), nameless)
 	return access.Session{
 		Key: grant.Key, Began: s.parts.Store.Now().UnixMilli(),
 		Until: grant.Expires.Add(s.config.ResumeGrace).Unix(),
 		Room:  room, Peer: newPeerID(), Identity: grant.Identity, Name: name, Metadata: grant.Metadata,
 		CanPublish: grant.CanPublish, Sources: grant.Sources, CanSubscribe: grant.CanSubscribe, CanChat: grant.CanPublishData,
-		Hidden: grant.Hidden, RoomCreate: grant.RoomCreate, CanRename: grant.CanRename, CanWatch: grant.CanWatch,
+		Hidden: grant.Hidden, RoomCreate: grant.RoomCreate, CanRename: grant.CanRename, CanWatch: grant.CanWatch, CanMessage: grant.CanMessage,
 		CanModerate: grant.ForRoomAdmin(room) == nil, ExpectedSize: grant.ExpectedSize,
 		MaxParticipants: grant.MaxParticipants,
 	}, nil

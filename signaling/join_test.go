@@ -27,7 +27,7 @@ func TestJoinOfferMuteViewAndLeave(t *testing.T) {
 	ada, joined := e.join("lobby {1}", "Ada")
 	if joined.Protocol != 1 || joined.Room != "lobby {1}" || joined.Identity != "ada" || joined.Node != "sfu-1" ||
 		joined.Epoch != firstEpoch || joined.Seq != 1 || len(joined.Roster) != 1 || joined.Roster[0].Peer != joined.Peer ||
-		!reflect.DeepEqual(joined.Permissions, wire.Permissions{Publish: true, Subscribe: true, Chat: true}) || joined.Resume == "" {
+		!reflect.DeepEqual(joined.Permissions, wire.Permissions{Publish: true, Subscribe: true, Chat: true, Message: wire.ScopeRoom}) || joined.Resume == "" {
 		t.Fatalf("joined %+v", joined)
 	}
 	grace, _ := e.join("lobby {1}", "Grace")

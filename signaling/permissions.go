@@ -37,7 +37,7 @@ func mayPublish(who access.Session, source wire.Source) bool {
 }
 
 func permissionsOf(who access.Session) wire.Permissions {
-	p := wire.Permissions{Publish: who.CanPublish, Subscribe: who.CanSubscribe, Chat: who.CanChat, Rename: who.CanRename, Watch: who.CanWatch, Moderate: who.CanModerate}
+	p := wire.Permissions{Publish: who.CanPublish, Subscribe: who.CanSubscribe, Chat: who.CanChat, Rename: who.CanRename, Watch: who.CanWatch, Moderate: who.CanModerate, Message: messageScope(who)}
 	if who.Sources == 0 {
 		return p
 	}

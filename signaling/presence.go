@@ -1,6 +1,7 @@
 package signaling
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -31,7 +32,7 @@ const (
 var (
 	errNoWatch      = errors.New("the token does not allow watching who is online (canWatch)")
 	errManyWatches  = errors.New("this identity or address changes whom it watches too often")
-	errInNoRoom     = fmt.Errorf("%w: this connection is in no room yet; it may watch, ping and leave", wire.ErrMalformed)
+	errInNoRoom     = fmt.Errorf("%w: this connection is in no room yet; it may watch, message, ping and leave", wire.ErrMalformed)
 	errManyAsked    = fmt.Errorf("name at most %d users at once", maxAsked)
 	errNoPage       = errors.New("page is none that this list gave")
 	errUsersUnknown = orchestrator.ErrStoreUnavailable
@@ -52,7 +53,8 @@ func (s *Server) connect(m *wire.Connect) (access.Session, error) {
 	}
 	return access.Session{
 		Key: grant.Key, Began: s.parts.Store.Now().UnixMilli(), Peer: newPeerID(), Identity: grant.Identity,
-		Hidden: grant.Hidden, CanWatch: grant.CanWatch,
+		Name:   cmp.Or(access.ShownName(grant.Name), access.ShownName(grant.Identity), nameless),
+		Hidden: grant.Hidden, CanWatch: grant.CanWatch, CanMessage: grant.CanMessage,
 	}, err
 }
 
@@ -60,7 +62,8 @@ func (s *session) inNoRoom() bool { return s.who.Room == "" }
 
 func (s *session) beginInNoRoom() {
 	s.appear()
-	s.socket.send(&wire.Connected{Protocol: wire.Version, Identity: s.who.Identity, Watch: s.who.CanWatch})
+	s.socket.send(&wire.Connected{Protocol: wire.Version, Identity: s.who.Identity, Watch: s.who.CanWatch, Message: s.mayMessage()})
+	s.openMessages()
 	s.log.Info("connection in no room begins", "identity", s.who.Identity)
 }
 

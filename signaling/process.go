@@ -9,6 +9,7 @@ import (
 
 	"github.com/holdfast-rtc/holdfast/cluster"
 	"github.com/holdfast-rtc/holdfast/control"
+	"github.com/holdfast-rtc/holdfast/messaging"
 	"github.com/holdfast-rtc/holdfast/ring"
 )
 
@@ -27,6 +28,8 @@ type processAnswer struct {
 	Waiting    int         `json:"waiting"`  // without a session
 	SentAway   uint64      `json:"sentAway"` // dropped while pending, since the start
 	Panics     uint64      `json:"panics"`   // caused by input, since the start
+
+	Messages *messaging.Counters `json:"messages,omitempty"` // of a signaling node
 }
 
 func (s *Server) serveProcess(w http.ResponseWriter, r *http.Request) {
@@ -51,8 +54,9 @@ func (s *Server) serveProcess(w http.ResponseWriter, r *http.Request) {
 	var memory runtime.MemStats
 	runtime.ReadMemStats(&memory)
 	waiting, sentAway := s.pending.Count()
+	messages := s.parts.Messages.Counters()
 	writeJSON(w, http.StatusOK, processAnswer{
-		Node: s.config.Node, Goroutines: runtime.NumGoroutine(), HeapBytes: memory.HeapAlloc,
+		Messages: &messages, Node: s.config.Node, Goroutines: runtime.NumGoroutine(), HeapBytes: memory.HeapAlloc,
 		Sockets: s.sockets.Load(), Waiting: waiting, SentAway: sentAway, Panics: s.panics.Count(),
 	})
 }

@@ -67,7 +67,7 @@ func (s *Server) serveDevToken(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	grant := access.Everything("dev-"+newPeerID(), room)
-	grant.Name, grant.CanWatch, grant.RoomAdmin = r.URL.Query().Get("name"), true, r.URL.Query().Has("moderate")
+	grant.Name, grant.CanWatch, grant.CanMessage, grant.RoomAdmin = r.URL.Query().Get("name"), true, true, r.URL.Query().Has("moderate")
 	if len(grant.Name) > wire.MaxNameBytes {
 		grant.Name = strings.ToValidUTF8(grant.Name[:wire.MaxNameBytes], "")
 	}

@@ -81,6 +81,7 @@ type Parts struct {
 	Killer Killer        // nil outside development clusters
 	Panics *panics.Guard // nil: one of its own
 
+	Messages Messenger         // the caller runs it; nil: among this node's own users
 	Presence *presence.Tracker // the caller runs it
 	Users    Users             // of all nodes
 	Rosters  Rosters
@@ -112,6 +113,7 @@ type Server struct {
 	collects     *connlimit.KeyedLimiter
 	meter        *meter
 	chats        *connlimit.KeyedLimiter // by person and room
+	directs      *connlimit.KeyedLimiter // by person
 	acts         *connlimit.KeyedLimiter // of moderators
 	requests     *connlimit.KeyedLimiter // to unmute, by who asks
 	expressions  *connlimit.KeyedLimiter // hands and reactions, by person and room
@@ -154,6 +156,9 @@ func New(config Config, parts Parts, log *slog.Logger) (*Server, error) {
 		parts.Keys == nil || parts.Static == nil || parts.Presence == nil || parts.Users == nil || parts.Rosters == nil || parts.Doors == nil {
 		return nil, errors.New("signaling needs all of its parts")
 	}
+	if parts.Messages == nil {
+		parts.Messages = lonelyMessenger(config)
+	}
 	guard := cmp.Or(parts.Panics, panics.New())
 	s := &Server{
 		config: config, parts: parts, hub: newHub(parts.Placer, parts.signalingNodes, guard, log), log: log, panics: guard, decode: wire.Decode,
@@ -170,6 +175,7 @@ func New(config Config, parts Parts, log *slog.Logger) (*Server, error) {
 		openings:     connlimit.NewKeyedLimiter(config.OpeningsPerSecond, openingBurst, rememberedEntries),
 		meter:        newMeter(config.Quotas),
 		upgraded:     make(chan *session),
+		directs:      connlimit.NewKeyedLimiter(directsPerSecond, directBurst, rememberedEntries),
 		chats:        connlimit.NewKeyedLimiter(chatPerSecond, chatBurst, rememberedEntries),
 		notes:        make(chan endedSessions, waitingNotes),
 		asking:       make(chan struct{}, asksOfEndings),

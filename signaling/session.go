@@ -17,6 +17,7 @@ import (
 
 	"github.com/holdfast-rtc/holdfast/control"
 	"github.com/holdfast-rtc/holdfast/headroom"
+	"github.com/holdfast-rtc/holdfast/messaging"
 	"github.com/holdfast-rtc/holdfast/panics"
 	"github.com/holdfast-rtc/holdfast/pin"
 	"github.com/holdfast-rtc/holdfast/presence"
@@ -60,6 +61,7 @@ type session struct {
 	told       pin.BootID                    // whose media the client has, or was told to go to
 
 	present *presence.Held    // nil without a session, and of the hidden
+	mail    *messaging.Client // the same
 	watcher *presence.Watcher // nil until the client watches
 
 	queue queue
@@ -256,6 +258,7 @@ func (s *session) bye(err error) (ending, bool) {
 }
 
 func (s *session) part(ctx context.Context, how ending) {
+	s.closeMessages()
 	s.disappear(how.leave || how.expelled)
 	waited := s.waits()
 	s.quit(ctx, how.leave)

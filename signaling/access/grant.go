@@ -29,6 +29,7 @@ type Grant struct {
 	Hidden         bool
 	CanRename      bool
 	CanWatch       bool // who is online in the cluster
+	CanMessage     bool // anybody in the cluster
 	ExpectedSize   int  // 0 if unknown
 
 	MaxParticipants int // of Room; 0 for no cap

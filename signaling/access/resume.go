@@ -50,6 +50,7 @@ type Session struct {
 	RoomCreate   bool        `json:"create,omitempty"`
 	CanRename    bool        `json:"rename,omitempty"`
 	CanWatch     bool        `json:"watch,omitempty"`
+	CanMessage   bool        `json:"message,omitempty"`
 	CanModerate  bool        `json:"mod,omitempty"` // the room; by the token, or handed on
 	ExpectedSize int         `json:"size,omitempty"`
 

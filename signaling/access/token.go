@@ -32,6 +32,7 @@ type video struct {
 
 	CanUpdateOwnMetadata bool `json:"canUpdateOwnMetadata,omitempty"`
 	CanWatch             bool `json:"canWatch,omitempty"`
+	CanMessage           bool `json:"canMessage,omitempty"`
 }
 
 type claims struct {
@@ -54,7 +55,7 @@ func Mint(key, secret string, g Grant, ttl time.Duration) (string, error) {
 		Video: &video{
 			Room: string(g.Room), RoomJoin: g.RoomJoin, RoomAdmin: g.RoomAdmin, RoomList: g.RoomList, RoomCreate: g.RoomCreate,
 			CanPublish: &g.CanPublish, CanPublishSources: g.Sources.Names(), CanSubscribe: &g.CanSubscribe,
-			CanPublishData: &g.CanPublishData, Hidden: g.Hidden, CanUpdateOwnMetadata: g.CanRename, CanWatch: g.CanWatch, ExpectedSize: g.ExpectedSize,
+			CanPublishData: &g.CanPublishData, Hidden: g.Hidden, CanUpdateOwnMetadata: g.CanRename, CanWatch: g.CanWatch, CanMessage: g.CanMessage, ExpectedSize: g.ExpectedSize,
 			MaxParticipants: g.MaxParticipants,
 		},
 	})
@@ -142,7 +143,7 @@ func (v *video) read(g *Grant) error {
 	}
 	none := sources == 0 && len(v.CanPublishSources) > 0
 	g.Room, g.RoomJoin, g.RoomAdmin, g.RoomList, g.RoomCreate = ring.RoomID(v.Room), v.RoomJoin, v.RoomAdmin, v.RoomList, v.RoomCreate
-	g.Hidden, g.Sources, g.CanRename, g.CanWatch = v.Hidden, sources, v.CanUpdateOwnMetadata, v.CanWatch
+	g.Hidden, g.Sources, g.CanRename, g.CanWatch, g.CanMessage = v.Hidden, sources, v.CanUpdateOwnMetadata, v.CanWatch, v.CanMessage && !v.Hidden
 	publish := orElse(v.CanPublish, !v.Hidden)
 	g.CanPublish, g.CanSubscribe, g.CanPublishData = publish && !none, orElse(v.CanSubscribe, true), orElse(v.CanPublishData, publish)
 	if g.Hidden && (g.CanPublish || g.CanPublishData) {

@@ -1,5 +1,7 @@
 package wire
 
+import "encoding/json"
+
 // Join is the first message of a new session.
 type Join struct {
 	Token string `json:"token"`
@@ -105,6 +107,40 @@ type Watch struct {
 	Users List[string] `json:"users"`
 }
 
+// MessageKind is what a direct message is for.
+type MessageKind string
+
+// The kinds. The cluster looks into the bodies of none.
+const (
+	MessageText   MessageKind = "text"   // for a person to read
+	MessageRing   MessageKind = "ring"   // asks into a room
+	MessageAnswer MessageKind = "answer" // to a ring
+	MessageApp    MessageKind = "app"    // the application's own
+	MessageNotice MessageKind = "notice" // from who runs the room or the cluster, by REST only
+)
+
+// SendMessage goes to users wherever they are connected. What was not answered is repeated on the next connection, in
+// order, under the same Stream and Seq.
+type SendMessage struct {
+	To     List[string]    `json:"to"`
+	Kind   MessageKind     `json:"kind"`
+	Body   json.RawMessage `json:"body"`
+	Stream string          `json:"stream"` // one life of the client
+	Seq    uint64          `json:"seq"`    // grows
+}
+
+// Received says what the client has of other users' streams.
+type Received struct {
+	UpTo List[StreamMark] `json:"upTo"`
+}
+
+// StreamMark is the highest Seq of a stream.
+type StreamMark struct {
+	From   string `json:"from"`
+	Stream string `json:"stream"`
+	Seq    uint64 `json:"seq"`
+}
+
 // SetDoor changes the door of the room, for moderators. Empty asks for it.
 type SetDoor struct {
 	Cap    *int  `json:"cap,omitempty"` // -1 lifts it
@@ -146,3 +182,6 @@ func (*LetIn) kind() Type    { return "let-in" }
 func (*TurnAway) kind() Type { return "turn-away" }
 func (*Connect) kind() Type  { return "connect" }
 func (*Watch) kind() Type    { return "watch" }
+
+func (*SendMessage) kind() Type { return "message" }
+func (*Received) kind() Type    { return "received" }

@@ -115,6 +115,10 @@ func blankFromClient(t Type) (Message, []string) {
 		return new(Connect), []string{"token"}
 	case "watch":
 		return new(Watch), []string{"users"}
+	case "message":
+		return new(SendMessage), []string{"to", "kind", "body", "stream", "seq"}
+	case "received":
+		return new(Received), []string{"upTo"}
 	case "moderate":
 		return new(Moderate), []string{"act"}
 	case "hand":
@@ -140,7 +144,7 @@ func blankFromServer(t Type) (Message, []string) {
 		new(Joined), new(Resumed), new(Answer), new(OfferRejected), new(Slots), new(PeerJoined), new(PeerUpdated),
 		new(PeerLeft), new(Roster), new(Speakers), new(Chat), new(Restart), new(Reoffer), new(Error), new(Pong), new(Bye),
 		new(Connected), new(Presence), new(PermissionsChanged), new(MutedBy), new(UnmuteAsked), new(Reactions),
-		new(Waiting), new(Door),
+		new(Waiting), new(Door), new(UserMessage), new(MessageState),
 	} {
 		if m.kind() == t {
 			return m, nil

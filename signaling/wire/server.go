@@ -1,6 +1,10 @@
 package wire
 
-import "github.com/holdfast-rtc/holdfast/ring"
+import (
+	"encoding/json"
+
+	"github.com/holdfast-rtc/holdfast/ring"
+)
 
 // Joined says that the session exists.
 type Joined struct {
@@ -149,6 +153,30 @@ type Connected struct {
 	Protocol int    `json:"protocol"`
 	Identity string `json:"identity"`
 	Watch    bool   `json:"watch"` // the token allows it
+	Message  bool   `json:"message,omitempty"`
+}
+
+// UserMessage is a direct message from somebody, wherever connected. The client drops what is not above the highest Seq
+// that it has of From and Stream.
+type UserMessage struct {
+	From   string          `json:"from"`
+	Name   string          `json:"name"`
+	Kind   MessageKind     `json:"kind"`
+	Body   json.RawMessage `json:"body"`
+	Stream string          `json:"stream"`
+	Seq    uint64          `json:"seq"`
+	Room   string          `json:"room,omitempty"` // only people in this room got it
+	At     int64           `json:"at"`             // Unix milliseconds of the sender's node
+}
+
+// MessageState is what became of a SendMessage for one of its receivers.
+type MessageState struct {
+	To      string `json:"to"`
+	Stream  string `json:"stream"`
+	Seq     uint64 `json:"seq"`
+	State   string `json:"state"` // "accepted", "delivered", "offline", "gave_up" or "refused"
+	Code    Code   `json:"code,omitempty"`
+	Message string `json:"message,omitempty"`
 }
 
 // Presence says of watched users whether they are online: of all of them after a Watch, then of those who changed.
@@ -215,6 +243,8 @@ func (*Pong) kind() Type               { return "pong" }
 func (*Bye) kind() Type                { return "bye" }
 func (*Connected) kind() Type          { return "connected" }
 func (*Presence) kind() Type           { return "presence" }
+func (*UserMessage) kind() Type        { return "message" }
+func (*MessageState) kind() Type       { return "message-state" }
 func (*PermissionsChanged) kind() Type { return "permissions" }
 func (*MutedBy) kind() Type            { return "muted-by" }
 func (*UnmuteAsked) kind() Type        { return "unmute-asked" }

@@ -35,6 +35,10 @@ const (
 	maxChatIDBytes  = 64
 	MaxWatched      = 500
 	maxUserBytes    = 256
+	MaxReceivers    = 50
+	MaxBodyBytes    = 8 << 10
+	maxStreamBytes  = 64
+	maxReceived     = 200
 	maxGapMs        = 24 * 60 * 60 * 1000
 	// The largest integer of a JavaScript number.
 	maxInteger = 1<<53 - 1
@@ -141,8 +145,18 @@ type Permissions struct {
 	Rename    bool     `json:"rename"`
 	Watch     bool     `json:"watch"`
 	Moderate  bool     `json:"moderate"`
+	Message   Scope    `json:"message,omitempty"`
 	Sources   []Source `json:"sources,omitempty"` // absent for all
 }
+
+// Scope is whom somebody may send direct messages; empty for nobody.
+type Scope string
+
+// The scopes.
+const (
+	ScopeRoom     Scope = "room"
+	ScopeAnywhere Scope = "anywhere"
+)
 
 // Act is what a moderator does.
 type Act string

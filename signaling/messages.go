@@ -1,0 +1,126 @@
+package signaling
+
+import (
+	"errors"
+	"time"
+
+	"github.com/holdfast-rtc/holdfast/messaging"
+	"github.com/holdfast-rtc/holdfast/pin"
+	"github.com/holdfast-rtc/holdfast/signaling/access"
+	"github.com/holdfast-rtc/holdfast/signaling/wire"
+)
+
+// Of one person, for each receiver: a list of wire.MaxReceivers at once.
+const (
+	directsPerSecond = 10
+	directBurst      = 60
+)
+
+var errNoMessages = errors.New("the token does not allow direct messages here (canMessage, or canPublishData inside a room)")
+
+// Messenger carries direct messages to other nodes; nodelink.Links is one.
+type Messenger interface {
+	Open(client *messaging.Client)
+	Close(client *messaging.Client)
+	Submit(sender *messaging.Client, to messaging.UserID, m messaging.Message) error
+	Received(client *messaging.Client, from messaging.UserID, stream string, seq uint64)
+	Counters() messaging.Counters
+}
+
+// nobodyElse is for a node that knows no other.
+type nobodyElse struct{}
+
+func (nobodyElse) Send(messaging.Peer, messaging.Frame) {}
+func (nobodyElse) Ask(messaging.UserID)                 {}
+
+func lonelyMessenger(config Config) Messenger {
+	self := messaging.Peer{ID: config.Node, Boot: pin.NewBootID(time.Now())}
+	return messaging.New(self, messaging.DefaultConfig(), nobodyElse{}, nobodyElse{})
+}
+
+// messageScope is whom a session may send messages. Who is hidden would be seen.
+func messageScope(who access.Session) wire.Scope {
+	switch {
+	case who.Hidden:
+		return ""
+	case who.CanMessage:
+		return wire.ScopeAnywhere
+	case who.CanChat && who.Room != "":
+		return wire.ScopeRoom
+	default:
+		return ""
+	}
+}
+
+func (s *session) mayMessage() bool { return messageScope(s.who) != "" }
+
+// openMessages has messages for the user come here. Nobody would know of who is hidden.
+func (s *session) openMessages() {
+	if s.who.Hidden {
+		return
+	}
+	s.mail = &messaging.Client{
+		User: messaging.UserID(s.who.Identity), Room: string(s.who.Room),
+		Hand: func(m messaging.Message) { s.socket.send(userMessage(m)) },
+		Tell: func(status messaging.Status) { s.socket.send(messageState(status)) },
+	}
+	s.server.parts.Messages.Open(s.mail)
+}
+
+func (s *session) closeMessages() {
+	if s.mail != nil {
+		s.server.parts.Messages.Close(s.mail)
+		s.mail = nil
+	}
+}
+
+func userMessage(m messaging.Message) *wire.UserMessage {
+	return &wire.UserMessage{
+		From: string(m.From), Name: m.Name, Kind: wire.MessageKind(m.Kind), Body: m.Body, Stream: m.Stream, Seq: m.Seq, Room: m.Room, At: m.At,
+	}
+}
+
+func messageState(status messaging.Status) *wire.MessageState {
+	return &wire.MessageState{To: string(status.To), Stream: status.Stream, Seq: status.Seq, State: string(status.State)}
+}
+
+// message takes one to each of its receivers.
+func (s *session) message(m *wire.SendMessage) {
+	scope := messageScope(s.who)
+	out := messaging.Message{
+		From: messaging.UserID(s.who.Identity), Name: s.who.Name, Stream: m.Stream, Seq: m.Seq, Kind: string(m.Kind), Body: m.Body,
+		At: time.Now().UnixMilli(),
+	}
+	if scope == wire.ScopeRoom {
+		out.Room = string(s.who.Room)
+	}
+	seen := make(map[string]bool, len(m.To))
+	for _, to := range m.To {
+		if seen[to] {
+			continue
+		}
+		seen[to] = true
+		var err error
+		switch {
+		case scope == "" || s.mail == nil:
+			err = errNoMessages
+		case !s.server.directs.Allow(s.strikeName()):
+			err = errFlood
+		default:
+			err = s.server.parts.Messages.Submit(s.mail, messaging.UserID(to), out)
+		}
+		if err != nil {
+			fault := faultOf(err)
+			s.socket.send(&wire.MessageState{To: to, Stream: m.Stream, Seq: m.Seq, State: "refused", Code: fault.Code, Message: fault.Message})
+		}
+	}
+}
+
+func (s *session) received(m *wire.Received) {
+	if s.mail == nil {
+		return
+	}
+	for _, mark := range m.UpTo {
+		s.server.parts.Messages.Received(s.mail, messaging.UserID(mark.From), mark.Stream, mark.Seq)
+	}
+}

@@ -1,0 +1,138 @@
+package signaling
+
+import (
+	"net/http"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/holdfast-rtc/holdfast/roster"
+	"github.com/holdfast-rtc/holdfast/signaling/access"
+	"github.com/holdfast-rtc/holdfast/signaling/wire"
+)
+
+func mayMessage(g *access.Grant) { g.CanMessage = true }
+
+func (c *client) send(seq uint64, to ...string) {
+	c.t.Helper()
+	c.say(&wire.SendMessage{To: to, Kind: wire.MessageText, Body: []byte(`"hello"`), Stream: "s", Seq: seq})
+}
+
+// learnsState hears what became of a message, after "accepted".
+func (c *client) learnsState(to, want string) *wire.MessageState {
+	c.t.Helper()
+	for {
+		got := hear[*wire.MessageState](c)
+		if got.State == "accepted" && want != "accepted" {
+			continue
+		}
+		if got.To != to || got.State != want {
+			c.t.Fatalf("heard %+v, want %s for %s", got, want, to)
+		}
+		return got
+	}
+}
+
+func TestMessagesBetweenConnectionsInNoRoom(t *testing.T) {
+	e := newRig(t).signalingNode(nil)
+	ada, bob := e.connect("ada", mayMessage), e.connect("bob", nil)
+	ada.send(1, "bob", "bob")
+	got := hear[*wire.UserMessage](bob)
+	if got.From != "ada" || got.Name != "ada" || got.Kind != wire.MessageText || string(got.Body) != `"hello"` || got.Stream != "s" || got.Seq != 1 || got.Room != "" {
+		t.Fatalf("heard %+v", got)
+	}
+	bob.say(&wire.Received{UpTo: wire.List[wire.StreamMark]{{From: "ada", Stream: "s", Seq: 1}}})
+	ada.learnsState("bob", "delivered")
+	bob.send(1, "ada")
+	if state := bob.learnsState("ada", "refused"); state.Code != wire.CodeNotAllowed || !strings.Contains(state.Message, "canMessage") {
+		t.Fatalf("refused with %+v", state)
+	}
+}
+
+// TestMessagesStayInTheRoom: without canMessage, only people of the own room are reached.
+func TestMessagesStayInTheRoom(t *testing.T) {
+	_, _, e := lobby(t)
+	outside := e.connect("bob", nil)
+	ada, joined := e.join("lobby", "ada")
+	if joined.Permissions.Message != wire.ScopeRoom {
+		t.Errorf("the permissions say %q", joined.Permissions.Message)
+	}
+	inside, _ := e.join("lobby", "bob")
+	ada.send(1, "bob")
+	for {
+		m, ok := inside.next().(*wire.UserMessage)
+		if !ok {
+			continue
+		}
+		if m.Room != "lobby" || m.From != joined.Identity {
+			t.Fatalf("heard %+v", m)
+		}
+		break
+	}
+	outside.hearsNothing()
+}
+
+func TestAFloodOfMessagesIsRefused(t *testing.T) {
+	e := newRig(t).signalingNode(nil)
+	ada := e.connect("ada", mayMessage)
+	e.connect("bob", nil)
+	for seq := range uint64(directBurst + 10) {
+		ada.send(seq+1, "bob")
+	}
+	for {
+		if m := hear[*wire.MessageState](ada); m.State == "refused" {
+			if m.Code != wire.CodeTooManyMessages {
+				t.Fatalf("refused with %+v", m)
+			}
+			return
+		}
+	}
+}
+
+func TestWhoIsHiddenSendsNoMessages(t *testing.T) {
+	e := newRig(t).signalingNode(nil)
+	spy := e.connect("spy", func(g *access.Grant) { g.Hidden, g.CanMessage = true, true })
+	spy.send(1, "spy")
+	spy.learnsState("spy", "refused")
+}
+
+func TestNoticesByREST(t *testing.T) {
+	r := newRig(t)
+	r.prepare = func(s *Server) {
+		s.parts.Rosters = &fakeRosters{found: roster.Room{Peers: []roster.Peer{{Identity: "bob"}, {Identity: "spy", Hidden: true}}}}
+	}
+	e := r.signalingNode(nil)
+	bob := e.connect("bob", nil)
+	operator := r.mint(access.Operator("ops"), time.Hour)
+	answered := make(chan string, 1)
+	go func() {
+		status, body := e.rest(http.MethodPost, "/api/v1/messages", operator, `{"to":["bob"],"body":"The cluster restarts at ten."}`)
+		if status != http.StatusOK {
+			body = http.StatusText(status) + body
+		}
+		answered <- body
+	}()
+	m := hear[*wire.UserMessage](bob)
+	if m.Kind != wire.MessageNotice || m.From != "ops" {
+		t.Errorf("heard %+v", m)
+	}
+	bob.say(&wire.Received{UpTo: wire.List[wire.StreamMark]{{From: m.From, Stream: m.Stream, Seq: m.Seq}}})
+	if body := <-answered; !strings.Contains(body, `{"user":"bob","state":"delivered"}`) {
+		t.Errorf("answered %s", body)
+	}
+	roomAdmin := r.mint(access.Grant{Identity: "host", Room: "a/b", RoomAdmin: true}, time.Hour)
+	for _, row := range []struct {
+		token, body string
+		status      int
+	}{
+		{roomAdmin, `{"to":["bob"],"body":"x"}`, http.StatusForbidden},
+		{roomAdmin, `{"room":"other","body":"x"}`, http.StatusForbidden},
+		{operator, `{"body":"x"}`, http.StatusBadRequest},
+		{operator, `nonsense`, http.StatusBadRequest},
+		{"none", `{"to":["bob"],"body":"x"}`, http.StatusUnauthorized},
+	} {
+		if status, body := e.rest(http.MethodPost, "/api/v1/messages", row.token, row.body); status != row.status {
+			t.Errorf("%s is answered %d %s, want %d", row.body, status, body, row.status)
+		}
+	}
+}

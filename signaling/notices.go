@@ -1,0 +1,138 @@
+package signaling
+
+import (
+	"cmp"
+	"context"
+	"crypto/rand"
+	"encoding/json"
+	"fmt"
+	"net/http"
+	"slices"
+	"sync"
+	"time"
+
+	"github.com/holdfast-rtc/holdfast/messaging"
+	"github.com/holdfast-rtc/holdfast/orchestrator"
+	"github.com/holdfast-rtc/holdfast/ring"
+	"github.com/holdfast-rtc/holdfast/roster"
+	"github.com/holdfast-rtc/holdfast/signaling/access"
+	"github.com/holdfast-rtc/holdfast/signaling/wire"
+)
+
+const (
+	noticeBytes = 64 << 10
+	// Past that the states so far are answered.
+	noticePatience = 10 * time.Second
+)
+
+// noticeRequest is a message of who runs the room, or the cluster where none is named.
+type noticeRequest struct {
+	To   []string        `json:"to"` // empty for everybody in Room
+	Room ring.RoomID     `json:"room"`
+	Body json.RawMessage `json:"body"`
+}
+
+type noticeState struct {
+	User  string          `json:"user"`
+	State messaging.State `json:"state"`
+}
+
+// serveMessages sends a notice and answers what became of it for each receiver.
+func (s *Server) serveMessages(w http.ResponseWriter, r *http.Request) {
+	grant, err := s.grantOf(r)
+	var ask noticeRequest
+	if err == nil {
+		ask, err = readNotice(w, r, grant)
+	}
+	if err == nil && grant.ForCluster() != nil && !s.roomAsks.Allow("message "+grant.Identity) {
+		err = errFlood
+	}
+	slices.Sort(ask.To)
+	ask.To = slices.Compact(ask.To)
+	if err == nil && len(ask.To) == 0 {
+		ask.To, err = s.peopleOf(r.Context(), ask.Room)
+	}
+	if err != nil {
+		writeFault(w, err)
+		return
+	}
+	writeJSON(w, http.StatusOK, map[string][]noticeState{"to": s.notify(r.Context(), grant, ask)})
+}
+
+func readNotice(w http.ResponseWriter, r *http.Request, grant access.Grant) (ask noticeRequest, err error) {
+	if err := json.NewDecoder(http.MaxBytesReader(w, r.Body, noticeBytes)).Decode(&ask); err != nil {
+		return ask, fmt.Errorf("%w: the body is not {to or room, body}", wire.ErrMalformed)
+	}
+	if ask.Room == "" {
+		err = grant.ForCluster()
+	} else if ask.Room, err = access.CheckRoom(string(ask.Room)); err == nil {
+		err = grant.ForRoomAdmin(ask.Room)
+	}
+	if err != nil {
+		return ask, err
+	}
+	if len(ask.To) == 0 && ask.Room != "" {
+		return ask, wire.CheckNotice([]string{"everybody"}, ask.Body)
+	}
+	return ask, wire.CheckNotice(ask.To, ask.Body)
+}
+
+func (s *Server) peopleOf(ctx context.Context, room ring.RoomID) ([]string, error) {
+	ctx, cancel := context.WithTimeout(ctx, askLimitUsers)
+	defer cancel()
+	found, err := s.parts.Rosters.Roster(ctx, room)
+	if err != nil {
+		return nil, fmt.Errorf("%w: %w", orchestrator.ErrStoreUnavailable, err)
+	}
+	var people []string
+	for _, p := range roster.People(found.Peers) {
+		if !p.Hidden {
+			people = append(people, p.Identity)
+		}
+	}
+	return people, nil
+}
+
+// notify returns when all have an answer, or the patience ends.
+func (s *Server) notify(ctx context.Context, grant access.Grant, ask noticeRequest) []noticeState {
+	var mu sync.Mutex // guards the two below
+	states, open := make(map[string]messaging.State), len(ask.To)
+	done := make(chan struct{})
+	settle := func(user string, state messaging.State) {
+		mu.Lock()
+		defer mu.Unlock()
+		states[user] = state
+		if state == messaging.StateAccepted {
+			return
+		}
+		if open--; open == 0 {
+			close(done)
+		}
+	}
+	sender := &messaging.Client{Trusted: true, Tell: func(status messaging.Status) { settle(string(status.To), status.State) }}
+	out := messaging.Message{
+		From: messaging.UserID(cmp.Or(grant.Identity, "operator")), Name: cmp.Or(access.ShownName(grant.Name), access.ShownName(grant.Identity), "Operator"),
+		Stream: "notice-" + rand.Text(), Seq: 1, Kind: string(wire.MessageNotice), Body: ask.Body, Room: string(ask.Room), At: time.Now().UnixMilli(),
+	}
+	for _, user := range ask.To {
+		if err := s.parts.Messages.Submit(sender, messaging.UserID(user), out); err != nil {
+			settle(user, "refused")
+		}
+	}
+	patience := time.NewTimer(noticePatience)
+	defer patience.Stop()
+	if len(ask.To) > 0 {
+		select {
+		case <-done:
+		case <-patience.C:
+		case <-ctx.Done():
+		}
+	}
+	mu.Lock()
+	defer mu.Unlock()
+	answer := make([]noticeState, 0, len(ask.To))
+	for _, user := range ask.To {
+		answer = append(answer, noticeState{User: user, State: states[user]})
+	}
+	return answer
+}

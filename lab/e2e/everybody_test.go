@@ -38,10 +38,15 @@ var plants = map[string]string{
 	"region":                 `document.body.insertAdjacentHTML('beforeend', '<p>outside</p>')`,
 	"target-size":            `document.querySelector('#leave').style.cssText = 'width: 18px; height: 18px'`,
 	"contrast":               `document.querySelector('#title').style.color = '#667'`,
+	"field-edge":             `document.querySelector('#most').closest('[hidden]')?.removeAttribute('hidden'), document.querySelector('#most').style.borderColor = '#333d40'`,
+	"off-screen":             `document.querySelector('#leave').style.cssText = 'position: fixed; right: -80px'`,
+	"scrolls-sideways":       `document.querySelector('#leave').style.cssText = 'position: absolute; right: -80px', document.querySelector('#stage').style.overflow = 'visible'`,
+	"covered":                `document.querySelector('.controls').append(document.createElement('div')), Object.assign(document.querySelector('.controls > div').style, { position: 'fixed', inset: 0 })`,
+	"invisible-target":       `document.querySelector('.tile .pin').style.pointerEvents = 'auto'`,
 	"scrollable":             `(document.querySelector('#people').style.cssText = 'max-height: 10px; overflow-y: auto', document.querySelector('#people').removeAttribute('tabindex'), document.querySelectorAll('#people button').forEach((b) => b.remove()))`,
 }
 
-// TestThePageIsForEverybody checks every view, dark and light, on a desk and on a phone, by testdata/rules.js, and where
+// TestThePageIsForEverybody checks every view, dark and light, on a desk, on a phone and at 320 pixels, by testdata/rules.js, and where
 // the focus is.
 func TestThePageIsForEverybody(t *testing.T) {
 	t.Parallel()
@@ -68,7 +73,7 @@ func TestThePageIsForEverybody(t *testing.T) {
 			t.Errorf("%s:\n%s", view, strings.Join(found, "\n"))
 		}
 	}
-	for _, screen := range []string{"dark desk", "light desk", "dark phone", "light phone"} {
+	for _, screen := range []string{"dark desk", "light desk", "dark phone", "light small"} {
 		t.Run(screen, func(t *testing.T) {
 			show(tab, t, screen)
 			open := func(query url.Values) {
@@ -107,18 +112,21 @@ func TestThePageIsForEverybody(t *testing.T) {
 			judge(t, screen+", reactions")
 			ada.press(t, "Escape")
 			alan.mustEval(t, `(call.moderation.raiseHand(false), true)`, nil)
+			if screen == "light small" {
+				plantAll(t, ada, map[string]string{"target-phone": `document.querySelector('#leave').style.width = '40px'`})
+			}
 			if screen == "dark desk" {
 				ada.press(t, "?")
 				ada.sees(t, "the keys", `document.querySelector('.keys').checkVisibility()`)
 				ada.press(t, "p")
-				plantAll(t, ada)
+				plantAll(t, ada, plants)
 			}
 		})
 	}
 }
 
 // plantAll shows each rule failing: it plants a fault, looks, and takes the fault away again.
-func plantAll(t *testing.T, p *page) {
+func plantAll(t *testing.T, p *page, plants map[string]string) {
 	t.Helper()
 	for rule, fault := range plants {
 		var found struct{ Before, After []string }
@@ -140,7 +148,10 @@ func show(tab context.Context, t *testing.T, screen string) {
 	t.Helper()
 	scheme, kind, _ := strings.Cut(screen, " ")
 	size := emulation.SetDeviceMetricsOverrideParams{Width: 1280, Height: 800, DeviceScaleFactor: 1}
-	if kind == "phone" {
+	switch kind {
+	case "small": // as 1280 x 1024 at 400 %
+		size = emulation.SetDeviceMetricsOverrideParams{Width: 320, Height: 256, DeviceScaleFactor: 1}
+	case "phone":
 		size = emulation.SetDeviceMetricsOverrideParams{Width: 390, Height: 844, DeviceScaleFactor: 2, Mobile: true}
 	}
 	_, err := chromedp.Call(tab, emulation.SetDeviceMetricsOverride, size)

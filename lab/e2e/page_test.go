@@ -173,7 +173,7 @@ func moderates(t *testing.T, ada, alan *participant) {
 	alan.chooses(t, alan, "Stop being a host")
 	alan.sees(t, "no controls", `!call.moderation.allowed && !document.querySelector('#people .more:not([hidden])')`)
 	ada.chooses(t, alan, "Mute")
-	alan.sees(t, "who muted it", `call.isMuted('microphone') && document.querySelector('.notice')?.textContent.startsWith('Ada muted you.') &&
+	alan.sees(t, "who muted it", `call.isMuted('microphone') && [...document.querySelectorAll('.notice')].some((one) => one.textContent.startsWith('Ada muted you.')) &&
 	  document.querySelector('.controls [data-toggle=microphone]').getAttribute('aria-pressed') === 'false'`)
 	ada.sees(t, "that Alan is muted", tileOf(alan)+".classList.contains('silent')")
 	ada.chooses(t, alan, "Ask to unmute")
@@ -213,6 +213,6 @@ func removes(t *testing.T, c *devcluster.Cluster, ada, alan *participant) {
 	if said, err := removal.CombinedOutput(); err != nil {
 		t.Fatalf("%v: %s", err, said)
 	}
-	alan.sees(t, "that it was removed", `document.querySelector('#problem').textContent.startsWith('A host removed you') && document.querySelector('#stage').hidden`)
+	alan.sees(t, "that it was removed", `document.querySelector('#ended-text').textContent.startsWith('A host removed you') && !document.querySelector('#rejoin').closest('[hidden]') && document.querySelector('#stage').hidden`)
 	ada.sees(t, "that it is alone", `call.roster.length === 1 && !document.querySelector('#alone').hidden`)
 }

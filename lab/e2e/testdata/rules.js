@@ -77,6 +77,37 @@ globalThis.violations = () => {
     if (near || a.height < 20) say('target-size', e, `is ${Math.round(a.width)} x ${Math.round(a.height)}`);
   }
 
+  // On a phone 44 x 44, on the screen, under nothing else; and nobody presses what cannot be seen.
+  const phone = innerWidth <= 700;
+  const within = (e, x, y) => {
+    for (let at = e; at && at !== document.body; at = at.parentElement) {
+      const { left, right, top, bottom } = at.getBoundingClientRect();
+      if (getComputedStyle(at).overflow !== 'visible' && (x < left || x > right || y < top || y > bottom)) return false;
+    }
+    return x >= 0 && y >= 0 && x < innerWidth && y < innerHeight;
+  };
+  for (const e of targets) {
+    const { left, right, width, height } = (e.matches('[type=checkbox]') ? e.closest('label') : e).getBoundingClientRect();
+    if (phone && !e.matches('a, #kill') && (width < 43.5 || height < 43.5)) say('target-phone', e, `is ${Math.round(width)} x ${Math.round(height)}`);
+    if (left < -1 || right > innerWidth + 1) say('off-screen', e, `goes from ${Math.round(left)} to ${Math.round(right)} of ${innerWidth}`);
+    const cover = () => {
+      const own = e.getBoundingClientRect();
+      const [x, y] = [own.x + own.width / 2, own.y + own.height / 2];
+      const above = within(e, x, y) && document.elementFromPoint(x, y);
+      return above && !e.contains(above) && !above.closest('.menu, .notices') && !e.closest('label')?.contains(above) ? above : null;
+    };
+    if (!cover()) continue;
+    const { scrollY } = window;
+    scrollBy(0, e.getBoundingClientRect().y - 60); // It may come out from under what stays.
+    const above = cover();
+    scrollTo(0, scrollY);
+    if (above) say('covered', e, `lies under ${called(above)}`);
+  }
+  for (const e of document.querySelectorAll('button')) {
+    if (e.checkVisibility({ visibilityProperty: true }) && !shown(e) && e.getClientRects().length > 0 && getComputedStyle(e).pointerEvents !== 'none') say('invisible-target', e);
+  }
+  if (document.documentElement.scrollWidth > innerWidth + 1) found.push(`scrolls-sideways: the page is ${document.documentElement.scrollWidth} wide, the screen ${innerWidth}`);
+
   // Contrast of text, 4.5 to 1, or 3 to 1 where it is large; over pictures the colour that is behind the text itself.
   const canvas = Object.assign(document.createElement('canvas'), { width: 1, height: 1 }).getContext('2d', { willReadFrequently: true });
   const rgba = (colour) => {
@@ -117,6 +148,11 @@ globalThis.violations = () => {
   for (const e of all('input, textarea').filter((field) => field.placeholder && !field.value)) {
     const style = getComputedStyle(e, '::placeholder');
     contrast(e, style.color, Number.parseFloat(style.fontSize), Number(style.fontWeight), Number(style.opacity));
+  }
+  // The edge of a field is seen, 3 to 1.
+  for (const e of all('input:not([type=checkbox]):not(:read-only), textarea, select')) {
+    const [a, b] = [light(over(rgba(getComputedStyle(e).borderTopColor), behind(e.parentElement))), light(behind(e.parentElement))].sort((x, y) => y - x);
+    if ((a + 0.05) / (b + 0.05) < 3) say('field-edge', e, `has ${((a + 0.05) / (b + 0.05)).toFixed(2)} to 1`);
   }
   return found;
 };

@@ -35,6 +35,7 @@ import { WatchList } from './watch-list.js';
  * - `chat` {line}: a line was said, or is known to be sent or not
  * - `reactions`, `muted-by`, `unmute-asked`, `permissions`, `door`: see Moderation
  * - `presence` {changes}: watched users of whom something else is known now
+ * - `stalled` {silentMs}: nothing arrives any more; every second while that is so, except during a move
  * - `migration` {phase: 'started' | 'attempt' | 'done', node, epoch, how?, attempt?, gapMs?, lost?}
  * - `mended` {node, epoch, how, attempt, gapMs, lost}: the connection was made again or renewed; the room stayed where it was
  * - `error` CallError: told, and the call goes on
@@ -279,6 +280,7 @@ export class Call extends EventTarget {
     on(media, 'moving', () => this.#refreshState());
     on(media, 'up', () => this.#onUp());
     on(media, 'stalled', ({ epoch, silentMs }) => {
+      emit(this, 'stalled', { silentMs });
       if (isDue(media.slots, this.roster)) session.send({ type: 'stalled', epoch, silentMs });
     });
   }

@@ -1,7 +1,7 @@
 // getStats in the few figures that decide. Pure.
 
 /** @typedef {import('./protocol.js').Kind} Kind */
-/** @typedef {{mid: string, kind: Kind, packetsReceived: number, bytesReceived: number, packetsLost: number, framesDecoded: number, framesPerSecond: number, frameWidth: number, frameHeight: number, concealedSamples: number, totalSamplesReceived: number}} InboundStats */
+/** @typedef {{mid: string, kind: Kind, packetsReceived: number, bytesReceived: number, packetsLost: number, framesDecoded: number, framesPerSecond: number, frameWidth: number, frameHeight: number, concealedSamples: number, totalSamplesReceived: number, codec: string}} InboundStats */
 /** @typedef {{mid: string, rid: string, kind: Kind, ssrc: number, rtxSsrc: number, active: boolean, packetsSent: number, bytesSent: number, framesEncoded: number, frameWidth: number, frameHeight: number}} OutboundStats */
 /** @typedef {{dtlsState: string, certificate: string, packetsReceived: number, pairChanges: number, rttMs: number}} TransportStats */
 /**
@@ -32,6 +32,7 @@ function inboundOf(entry) {
     frameHeight: number(entry.frameHeight),
     concealedSamples: number(entry.concealedSamples),
     totalSamplesReceived: number(entry.totalSamplesReceived),
+    codec: '',
   };
 }
 
@@ -72,7 +73,8 @@ export function readStats(report) {
   };
   for (const entry of entries.values()) {
     if (entry.type === 'inbound-rtp') {
-      addInbound(stats.inbound, inboundOf(entry));
+      const codec = text(entries.get(entry.codecId)?.mimeType).split('/')[1] ?? '';
+      addInbound(stats.inbound, { ...inboundOf(entry), codec });
       stats.received.set(number(entry.ssrc), number(entry.packetsReceived));
     }
     if (entry.type === 'outbound-rtp') stats.outbound.push(outboundOf(entry));
@@ -110,6 +112,7 @@ function addInbound(inbound, entry) {
     entry.framesPerSecond ||= before.framesPerSecond;
     entry.frameWidth ||= before.frameWidth;
     entry.frameHeight ||= before.frameHeight;
+    entry.codec ||= before.codec;
   }
   inbound.set(entry.mid, entry);
 }

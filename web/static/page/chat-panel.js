@@ -1,6 +1,7 @@
 // The room's chat. What people write is text, never markup.
 
 import { find, make, who } from './elements.js';
+import { pieces } from './links.js';
 import { locale, say } from './words.js';
 
 /** @typedef {import('../holdfast/call.js').Call} Call */
@@ -69,7 +70,7 @@ export class ChatPanel {
       item.append(head);
     }
     this.#last = line.peer;
-    const text = make('p', 'text', line.text);
+    const text = textOf(line.text);
     text.dataset.failed = ` · ${say('chat.failed')}`;
     item.append(text);
     this.#list.append(item);
@@ -86,4 +87,19 @@ export class ChatPanel {
     find('#unread-word', HTMLElement).hidden = count === 0;
     this.#badge.textContent = count > 9 ? '9+' : String(count);
   }
+}
+
+/** @param {string} written */
+function textOf(written) {
+  const text = make('p', 'text');
+  for (const { text: piece, href } of pieces(written)) {
+    if (!href) {
+      text.append(piece);
+      continue;
+    }
+    const link = make('a', '', piece);
+    [link.href, link.target, link.rel] = [href, '_blank', 'noopener noreferrer'];
+    text.append(link);
+  }
+  return text;
 }

@@ -51,17 +51,12 @@ export class Gestures {
   }
 
   toggleMenu() {
-    const phone = getComputedStyle(this.#hand).display === 'none';
-    this.#menu.toggle(this.#button, say('reactions'), [
-      ...EMOJIS.map((emoji) => ({ label: emoji, name: meaning(emoji), onSelect: () => this.#call.moderation.react(emoji) })),
-      ...(phone ? [{ label: say(this.#own ? 'hand.lower' : 'hand.raise'), onSelect: () => this.toggleHand() }] : []),
-    ]);
+    this.#menu.toggle(this.#button, say('reactions'), EMOJIS.map((emoji) => ({ label: emoji, name: meaning(emoji), onSelect: () => this.#call.moderation.react(emoji) })));
   }
 
   /** After every change of the roster. */
   paint() {
     this.#hand.classList.toggle('active', this.#own);
-    this.#button.classList.toggle('up', this.#own);
     name(this.#hand, say(this.#own ? 'hand.lower' : 'hand.raise'), 'H');
     const up = this.#up();
     const fresh = [...up].filter((peer) => !this.#raised.has(peer));
@@ -81,8 +76,11 @@ export class Gestures {
   }
 }
 
-/** @param {string[]} people */
-function some(people) {
+/**
+ * The first few by name.
+ * @param {string[]} people
+ */
+export function some(people) {
   const more = people.length - MOST_NAMES;
   return listed(more > 0 ? [...people.slice(0, MOST_NAMES), say('list.more', { count: more })] : people);
 }

@@ -10,7 +10,7 @@ const EVERY_MS = 2000;
 /**
  * @param {Call} call
  * @param {(peer: string) => boolean} shows whether somebody's picture is in sight
- * @param {(self: Quality, peers: Map<string, Quality | null>, undecoded: Set<string>) => void} tell `undecoded`: whose pictures come and are not decoded
+ * @param {(self: Quality, peers: Map<string, Quality | null>, undecoded: Map<string, string>) => void} tell `undecoded`: of whose pictures nothing is decoded, and their codec, if it is known
  */
 export function watchHealth(call, shows, tell) {
   /** @type {Map<string, any>} */
@@ -23,17 +23,22 @@ export function watchHealth(call, shows, tell) {
     const seconds = (now - at) / 1000;
     const after = new Map(Object.values(stats.perSlot).filter(({ peer }) => peer !== '').map((slot) => [`${slot.mid} ${slot.peer} ${slot.source}`, slot]));
     const peers = new Map();
-    const undecoded = new Set();
+    /** @type {Map<string, string>} */
+    const undecoded = new Map();
     for (const { peer, audioMuted, videoMuted } of call.roster) {
       if (peer === call.peer) continue;
       const received = [...after].filter(([key, slot]) => slot.peer === peer && slot.source !== 'screen' && before.has(key)).map(([key, slot]) => {
         const since = before.get(key);
-        if (slot.kind === 'video' && !videoMuted && slot.framesDecoded === 0 && difference(slot.packetsReceived, since.packetsReceived) > 0 && since.packetsReceived > 0) undecoded.add(peer);
+        const packets = difference(slot.packetsReceived, since.packetsReceived);
+        const unread = slot.kind === 'video' && !videoMuted && slot.framesDecoded === 0 && packets > 0;
+        if (unread && since.packetsReceived > 0) undecoded.set(peer, slot.codec ?? '');
+        // What this browser cannot show is no fault of anybody's connection.
+        const lacked = unread || call.lacks.some((lack) => lack.peer === peer && lack.source === slot.source);
         return {
           kind: slot.kind,
           paused: Boolean(slot.paused),
-          expected: slot.source === 'microphone' ? !audioMuted : !videoMuted && shows(peer),
-          packets: difference(slot.packetsReceived, since.packetsReceived),
+          expected: !lacked && (slot.source === 'microphone' ? !audioMuted : !videoMuted && shows(peer)),
+          packets,
           lost: difference(slot.packetsLost, since.packetsLost),
           frames: difference(slot.framesDecoded, since.framesDecoded),
         };

@@ -26,7 +26,7 @@ export async function copyInvitation(room, key) {
   const link = invitationTo(room, key, template);
   try {
     await navigator.clipboard.writeText(link);
-    notice(say('invite.copied'), { forMs: 4000 });
+    notice(say('invite.copied'), { tone: 'good', forMs: 4000 });
   } catch {
     notice(say('invite.send', { link }), { forMs: 0 });
   }

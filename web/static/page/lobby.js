@@ -23,6 +23,7 @@ export class Lobby {
   #encrypt = find('#encrypt', HTMLInputElement);
   #form = find('#join', HTMLFormElement);
   #line = find('#line-up', HTMLElement);
+  #ended = find('#ended', HTMLElement);
   #stop = () => {};
   #level = new Level(find('#lobby-level', HTMLElement));
   #devices;
@@ -47,6 +48,11 @@ export class Lobby {
     this.#encrypt.checked = encrypt;
     find('#encrypt-choice', HTMLElement).hidden = !mayEncrypt;
     find('#stop-waiting', HTMLButtonElement).addEventListener('click', () => this.#stop());
+    find('#rejoin', HTMLButtonElement).addEventListener('click', () => this.#form.requestSubmit());
+    find('#elsewhere', HTMLButtonElement).addEventListener('click', () => {
+      this.#over(false);
+      this.show();
+    });
     this.#form.addEventListener('submit', (event) => {
       event.preventDefault();
       const [who, where] = [this.#name.value.trim(), this.#room.value.trim()];
@@ -89,7 +95,26 @@ export class Lobby {
     this.#enter.disabled = busy;
     this.#enter.textContent = say(busy ? 'lobby.joining' : 'lobby.join');
     this.#cancel.hidden = !busy;
-    if (busy) this.say('');
+    if (!busy) return;
+    this.say('');
+    this.#over(false);
+  }
+
+  /**
+   * After a call, until somebody joins again or looks for another room.
+   * @param {string} room
+   * @param {string} why it ended; empty where that was one's own wish
+   */
+  end(room, why) {
+    find('#ended-title', HTMLElement).textContent = say(why ? 'ended.over' : 'ended.left');
+    find('#ended-text', HTMLElement).textContent = why || say('ended.room', { room });
+    this.#over(true);
+    find('#rejoin', HTMLButtonElement).focus();
+  }
+
+  /** @param {boolean} over */
+  #over(over) {
+    [this.#ended.hidden, this.#form.hidden] = [!over, over];
   }
 
   /**

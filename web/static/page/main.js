@@ -76,7 +76,9 @@ async function join(name, room) {
   // For tests, and for the console.
   Object.assign(globalThis, { call: joining });
   stage.take(joining, { videoSlots, encryption, key });
+  let entered = '';
   joining.addEventListener('joined', () => {
+    entered = joining.room;
     lobby.wait(null);
     lobby.hide();
   });
@@ -87,7 +89,7 @@ async function join(name, room) {
     encryption?.close();
     if (call !== joining) return; // Cancelled.
     const { code, message } = /** @type {CustomEvent} */ (event).detail;
-    end(code === 'left' ? '' : ofCall({ code, message }));
+    end(code === 'left' ? '' : ofCall({ code, message }), entered);
   }, { once: true });
   try {
     await enter(joining, name, room);
@@ -153,11 +155,15 @@ function remember(room) {
   history.replaceState({ ...history.state, host }, '', address);
 }
 
-/** @param {string} problem why the call is over, when that was nobody's wish */
-function end(problem) {
+/**
+ * @param {string} problem why the call is over, when that was nobody's wish
+ * @param {string} [room] where one was in it
+ */
+function end(problem, room = '') {
   call = null;
   lobby.setBusy(false);
   lobby.wait(null);
   lobby.show();
-  lobby.say(problem);
+  lobby.say(room ? '' : problem);
+  if (room) lobby.end(room, problem);
 }

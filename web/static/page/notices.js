@@ -8,13 +8,15 @@ const MOST = 3;
 /**
  * Not twice at a time.
  * @param {string} text
- * @param {{forMs?: number, action?: string, onAction?: () => void}} [options] 0 ms: until it is clicked away
+ * @param {{forMs?: number, tone?: 'warn' | 'good' | 'news', action?: string, onAction?: () => void}} [options] 0 ms: until it is clicked away;
+ *   `news` pass by themselves, and the newest takes the place of the one before
  */
 export function notice(text, options = {}) {
-  const { forMs = 7000, action, onAction } = options;
+  const { tone = 'warn', forMs = tone === 'news' ? 4000 : 7000, action, onAction } = options;
   const notices = find('#notices', HTMLElement);
   if ([...notices.children].some((child) => child.firstElementChild?.textContent === text)) return;
-  const element = make('div', 'notice');
+  if (tone === 'news') notices.querySelector('.news')?.remove();
+  const element = make('div', `notice ${tone}`);
   element.append(make('span', '', text));
   const button = make('button', action ? 'quiet' : 'quiet plain', action ?? say('dismiss'));
   button.type = 'button';
@@ -22,7 +24,7 @@ export function notice(text, options = {}) {
     element.remove();
     onAction?.();
   });
-  element.append(button);
+  if (tone !== 'news') element.append(button);
   notices.append(element);
   while (notices.children.length > MOST) notices.firstElementChild?.remove();
   if (forMs > 0) setTimeout(() => element.remove(), forMs);

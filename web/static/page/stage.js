@@ -1,16 +1,19 @@
 // One call, from the first tile to the last word.
 
 import { showAllowed } from './allowed.js';
-import { readChoices } from './choices.js';
+import { watchOutages } from './banner.js';
+import { keepChoices, readChoices } from './choices.js';
 import { ChatPanel } from './chat-panel.js';
 import { DevicePicker } from './device-picker.js';
 import { DeviceProblem } from './devices.js';
 import { DoorPanel } from './door-panel.js';
 import { find, name, setIcon } from './elements.js';
-import { Gestures } from './gestures.js';
+import { foldControls } from './fold.js';
+import { Gestures, some } from './gestures.js';
 import { watchHealth } from './health.js';
 import { copyInvitation } from './invitation.js';
 import { offerToKill } from './kill.js';
+import { askToLeave, stopAsking } from './leave-question.js';
 import { showLeft } from './left.js';
 import { clearNotices, notice, whisper } from './notices.js';
 import { Panels } from './panels.js';
@@ -20,7 +23,7 @@ import { Share } from './share.js';
 import { listenForKeys } from './shortcuts.js';
 import { Status } from './status.js';
 import { Tiles } from './tiles.js';
-import { lasted, listed, say } from './words.js';
+import { lasted, say } from './words.js';
 
 /** @typedef {import('../holdfast/call.js').Call} Call */
 /** @typedef {import('./devices.js').Devices} Devices */
@@ -70,6 +73,9 @@ export class Stage {
     this.#picker = new DevicePicker(find('#settings-devices', HTMLElement), devices, ['microphone', 'camera', 'speaker'], (id) => this.#tiles?.setSpeaker(id));
     find('#leave', HTMLButtonElement).addEventListener('click', () => this.#call?.leave());
     // With the keyboard alone the way past 25 tiles is long.
+    const keys = find('#keys-on', HTMLInputElement);
+    keys.checked = !readChoices().keysOff;
+    keys.addEventListener('change', () => keepChoices({ keysOff: !keys.checked }));
     find('#skip', HTMLButtonElement).addEventListener('click', () => find('.controls button', HTMLButtonElement).focus());
     find('#copy', HTMLButtonElement).addEventListener('click', () => copyInvitation(this.#call?.room ?? '', this.#key));
     find('#alone-copy', HTMLButtonElement).addEventListener('click', () => copyInvitation(this.#call?.room ?? '', this.#key));
@@ -97,7 +103,8 @@ export class Stage {
     on('slot', (change) => this.#slot(change));
     on('lacks', () => this.#tiles?.paint());
     on('speakers', ({ speakers }) => this.#tiles?.speakers(speakers));
-    on('error', (error) => notice(ofCall(error)));
+    // Once media came it is no firewall that takes it away: the banner says what is known.
+    on('error', (error) => error.code === 'media_unreachable' && call.state !== 'connecting' || notice(ofCall(error)));
     on('chat', ({ line }) => {
       if (!line.own && this.#panels.open !== 'chat') whisper(say('chat.heard', { name: line.name, text: line.text }));
     });
@@ -139,6 +146,7 @@ export class Stage {
       status.judge(own);
       this.#people?.show(this.#qualities);
     });
+    watchOutages(call, (silent) => silent && this.#tiles?.speakers([]));
     offerToKill(call);
     showLeft(call);
     this.#names = new Map(call.roster.map(({ peer, name }) => [peer, name]));
@@ -149,13 +157,14 @@ export class Stage {
 
   #listenForKeys() {
     this.#keys = new AbortController();
+    foldControls(this.#keys.signal);
     listenForKeys({
       m: () => this.#toggle('microphone'),
       v: () => this.#toggle('camera'),
       s: () => this.#share?.toggle(),
       h: () => this.#gestures?.toggleHand(),
       r: () => this.#gestures?.toggleMenu(),
-      l: () => this.#call?.leave(),
+      l: () => askToLeave(() => this.#call?.leave()),
       c: () => this.#panels.toggle('chat'),
       p: () => this.#panels.toggle('people'),
       '?': () => this.#panels.toggle('settings'),
@@ -165,6 +174,7 @@ export class Stage {
 
   #end() {
     this.#keys.abort();
+    stopAsking();
     this.#panels.close();
     this.#root.hidden = true;
     document.title = 'Holdfast';
@@ -181,14 +191,13 @@ export class Stage {
     this.#slow = slow;
   }
 
-  /** For those who do not see it. */
   #roster() {
     if (!this.#tiles || !this.#call) return;
     const now = new Map(this.#call.roster.map(({ peer, name }) => [peer, name]));
     const came = [...now].filter(([peer]) => !this.#names.has(peer)).map(([, name]) => name);
     const went = [...this.#names].filter(([peer]) => !now.has(peer)).map(([, name]) => name);
-    if (came.length > 0) whisper(say('people.joined', { names: listed(came), count: came.length }));
-    else if (went.length > 0) whisper(say('people.went', { names: listed(went), count: went.length }));
+    if (came.length > 0) notice(say('people.joined', { names: some(came), count: came.length }), { tone: 'news' });
+    else if (went.length > 0) notice(say('people.went', { names: some(went), count: went.length }), { tone: 'news' });
     this.#names = now;
     this.#paint();
   }

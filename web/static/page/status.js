@@ -36,12 +36,12 @@ export class Status {
   }
 
   #paint() {
-    const { state, node, epoch } = this.#call;
+    const { state, node } = this.#call;
     this.#line.dataset.state = state;
     this.#line.dataset.quality = state === 'live' ? this.#quality : '';
     const text = say(`status.${told.find((one) => one === state) ?? this.#quality}`);
     if (this.#state.textContent !== text) this.#state.textContent = text; // Or screen readers hear it again and again.
-    this.#place.textContent = node ? say('status.place', { node, epoch: String(epoch) }) : '';
+    this.#place.textContent = state === 'live' || state === 'reconnecting' ? node : ''; // No node that may be dead.
   }
 
   /** @param {{phase: string, node: string, how?: string, gapMs?: number, lost?: unknown[]}} migration */

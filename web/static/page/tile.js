@@ -37,6 +37,8 @@ export class Tile {
   #screen;
   #pin = make('button', 'pin');
   #painted = '';
+  /** @type {Appearance | null} */
+  #appearance = null;
 
   /**
    * @param {{key: string, peer: string, self: boolean, screen: boolean, picture: MediaStream, sound: MediaStream | null, onPin: () => void, onBlocked: () => void}} options
@@ -51,6 +53,7 @@ export class Tile {
     [video.playsInline, video.muted] = [true, true];
     video.tabIndex = -1;
     attach(video, picture);
+    video.addEventListener('resize', () => this.#appearance && this.paint(this.#appearance)); // The first picture is there.
     this.#face.setAttribute('aria-hidden', 'true');
     const plate = make('div', 'plate');
     plate.append(icon(screen ? 'screen' : 'mic-off'), this.#who, this.#quality);
@@ -83,12 +86,14 @@ export class Tile {
 
   /** @param {Appearance} appearance */
   paint(appearance) {
-    const text = JSON.stringify(appearance);
+    this.#appearance = appearance;
+    const text = `${JSON.stringify(appearance)}${this.video.videoWidth > 0}`;
     if (text === this.#painted) return;
     this.#painted = text;
     const { name, title = name, identity, silent, paused, problem = '', pinned, hand = 0 } = appearance;
-    // The last picture stays, dimmed.
-    const dark = appearance.dark || problem !== '' || (paused && this.video.videoWidth === 0);
+    // The last picture stays, dimmed; until the first one the face does.
+    const loading = !appearance.dark && this.video.videoWidth === 0;
+    const dark = appearance.dark || problem !== '' || loading;
     this.#who.textContent = title;
     this.#face.textContent = initials(name);
     this.#face.style.setProperty('--face', colour(identity));
@@ -97,11 +102,12 @@ export class Tile {
     this.root.classList.toggle('silent', silent);
     this.root.classList.toggle('dark', dark);
     this.root.classList.toggle('pinned', pinned);
+    this.root.classList.toggle('loading', loading && problem === '');
     const held = problem || (paused ? say(this.#screen ? 'tile.screen.paused' : 'tile.paused') : '');
     this.root.classList.toggle('paused', held !== '');
     this.#held.textContent = held;
     this.#held.title = held;
-    this.root.setAttribute('aria-label', [title, hand > 0 && say('person.hand'), silent && say('person.muted'), held || (dark && say('tile.dark'))].filter(Boolean).join(', '));
+    this.root.setAttribute('aria-label', [title, hand > 0 && say('person.hand'), silent && say('person.muted'), held || (dark && say(loading ? 'tile.loading' : 'tile.dark'))].filter(Boolean).join(', '));
     this.#pin.setAttribute('aria-pressed', String(pinned));
     this.#pin.setAttribute('aria-label', say(pinned ? 'tile.unpin' : 'tile.pin', { name: title }));
     this.#pin.title = say(pinned ? 'unpin' : 'pin');

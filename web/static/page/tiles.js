@@ -37,10 +37,10 @@ export class Tiles {
   #page = 0;
   #inSight = 1;
   /**
-   * Peers whose pictures come and are not decoded.
-   * @type {ReadonlySet<string>}
+   * Peers whose pictures come and are not decoded, with their codec.
+   * @type {ReadonlyMap<string, string>}
    */
-  #undecoded = new Set();
+  #undecoded = new Map();
   #resize = new ResizeObserver(() => this.layOut());
 
   /** @param {Options} options */
@@ -122,7 +122,7 @@ export class Tiles {
   /**
    * @param {Quality} own
    * @param {Map<string, Quality | null>} others
-   * @param {ReadonlySet<string>} undecoded peers whose pictures come and are not decoded
+   * @param {ReadonlyMap<string, string>} undecoded peers whose pictures come and are not decoded, with their codec
    */
   judge(own, others, undecoded) {
     this.#undecoded = undecoded;
@@ -170,7 +170,10 @@ export class Tiles {
     if (peer === this.#call.peer) return '';
     const lack = this.#call.lacks.find((one) => one.peer === peer && sources.includes(one.source));
     if (lack) return say('tile.codec', { codec: lack.codec });
-    if (!encryption) return this.#undecoded.has(peer) && sources.includes('camera') ? say('tile.undecoded') : '';
+    if (!encryption) {
+      const codec = sources.includes('camera') ? this.#undecoded.get(peer) : undefined;
+      return codec ? say('tile.undecoded.codec', { codec }) : codec === '' ? say('tile.undecoded') : '';
+    }
     let problem = '';
     for (const source of sources) {
       const off = (source === 'camera' && videoMuted) || (source === 'microphone' && audioMuted);

@@ -131,7 +131,7 @@ test('a host locks the room and sets its cap', async (t) => {
 test('who waits is shown in order, counted on the button, announced once, and let in or turned away', async (t) => {
   const { $, call, me, shown, hear, take, names, button } = await panel(t);
   hear(waiting({ identity: 'ann', since: 1 }, { identity: 'bob', since: 2 }));
-  equal([names(), $('#waiting-title').textContent, $('#whisper').textContent], [['ann', 'bob'], '2 waiting', '2 people are waiting to come in.']);
+  equal([names(), $('#waiting-title').textContent, $('#whisper').textContent], [['ann', 'bob'], '2 waiting', '2 people are waiting to join.']);
   equal([$('#waiting-count').textContent, $('#waiting-count').hidden, $('#waiting-word').hidden], ['2', false, false]);
   shown.setOpen(true);
   ok($('#waiting-count').hidden && $('#waiting-word').hidden, 'no badge over an open panel');
@@ -139,7 +139,7 @@ test('who waits is shown in order, counted on the button, announced once, and le
   hear(waiting({ identity: 'ann', since: 1 }, { identity: 'bob', since: 2 }));
   equal($('#whisper').textContent, '', 'announced once');
   hear(waiting({ identity: 'ann', since: 1 }, { identity: 'bob', since: 2 }, { identity: 'cy', since: 3 }));
-  equal($('#whisper').textContent, 'cy is waiting to come in.');
+  equal($('#whisper').textContent, 'cy is waiting to join.');
   take();
   button('cy', 'Let in').focus();
   button('cy', 'Let in').click();

@@ -8,7 +8,8 @@ import { fair, ofPeer, ofSelf } from '/page/quality.js';
 import { showAllowed } from '/page/allowed.js';
 import { ofCall, ofDevice, ofGrant, whileTrying, whoIsHere } from '/page/sentences.js';
 import { readToken } from '/page/tokens.js';
-import { initials } from '/page/face.js';
+import { colour, initials } from '/page/face.js';
+import { pieces } from '/page/links.js';
 import { invitationTo } from '/page/invitation.js';
 import { ago, leavers } from '/page/left.js';
 import { equal, ok, test } from './harness.js';
@@ -205,6 +206,35 @@ test('what the token forbids is not offered, and what failed does not look switc
 
 test('initials are of every writing', () => {
   equal(['Ada Lovelace', 'ada', '  Grace  B.  Hopper ', 'Åsa Öberg', '李 雷', '🦊 Fox', ''].map(initials), ['AL', 'A', 'GH', 'ÅÖ', '李雷', '🦊F', '']);
+});
+
+test('similar names have colours that differ', () => {
+  for (const name of ['Ada', 'person-', '']) {
+    const seen = [...'0123456789'].map((end) => colour(name + end));
+    equal(new Set(seen).size, 10, `${name}0 to ${name}9`);
+    const hues = seen.map((one) => Number(one.match(/([0-9]+)\)/)[1]));
+    for (let i = 1; i < hues.length; i++) ok(Math.abs(hues[i] - hues[i - 1]) > 60, `${seen[i]} beside ${seen[i - 1]}`);
+  }
+});
+
+test('addresses in the chat are links, and nothing else is', () => {
+  const links = (text) => pieces(text).filter(({ href }) => href).map(({ text: shown, href }) => (shown === href ? href : [shown, href]));
+  equal(links('see https://example.org/a?b=c#d. And (https://example.org/x_(y)), or https://example.org/z!'), ['https://example.org/a?b=c#d', 'https://example.org/x_(y)', 'https://example.org/z']);
+  equal(links('HTTPS://Example.org'), [['HTTPS://Example.org', 'https://example.org/']]);
+  for (const none of ['http://example.org', 'javascript:alert(1)', 'https://', 'https://good.example@bad.example/', 'https:// x', '<b>https</b>', 'ftp://x', 'data:text/html,x']) equal(links(none), [], none);
+  equal(links('https://example.org/\u202egro.evil'), ['https://example.org/'], 'what turns the direction round ends it');
+});
+
+test('whatever is written, the pieces are the text, and links lead to https', () => {
+  const bits = ['https://', 'HTTPS:', '//', 'a.b', '@', ':', '(', ')', '[', ']', '.', '?', '#', '%', '\u202e', '\u0000', '🦊', ' ', '<a href="', '">', '\n', 'x'];
+  let seed = 7;
+  for (let round = 0; round < 3000; round++) {
+    let text = '';
+    for (let n = 0; n < 12; n++) text += bits[(seed = (seed * 1103515245 + 12345) % 2147483648) % bits.length];
+    const found = pieces(text);
+    equal(found.map((piece) => piece.text).join(''), text);
+    for (const { text: shown, href } of found) ok(href === undefined || (/^https:\/\//.test(href) && !/[\s<>"\u202e]/u.test(shown)), `${text}: ${href}`);
+  }
 });
 
 function apart(boxes, what) {

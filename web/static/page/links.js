@@ -1,0 +1,53 @@
+// Which parts of what somebody wrote are addresses. Pure; nothing of it is ever markup.
+
+/** Neither spaces nor what changes the direction of the text: it could show another address than it is. */
+const address = /https:\/\/[^\s<>"\u0000-\u001f\u007f-\u009f\u200b-\u200f\u2028-\u202f\u2060-\u206f\ufeff]+/giu;
+/** The end of the sentence around it. */
+const after = /[.,;:!?'*_~»”’…]+$/u;
+const brackets = /** @type {const} */ ([['(', ')'], ['[', ']'], ['{', '}']]);
+
+/**
+ * The text in pieces, in its order and without a character lost.
+ * @param {string} text
+ * @returns {{text: string, href?: string}[]} `href`: of an https address
+ */
+export function pieces(text) {
+  /** @type {{text: string, href?: string}[]} */
+  const found = [];
+  let at = 0;
+  for (const { 0: match, index = 0 } of text.matchAll(address)) {
+    const shown = trimmed(match);
+    const href = hrefOf(shown);
+    if (!href) continue;
+    if (index > at) found.push({ text: text.slice(at, index) });
+    found.push({ text: shown, href });
+    at = index + shown.length;
+  }
+  if (at < text.length) found.push({ text: text.slice(at) });
+  return found;
+}
+
+/** @param {string} match */
+function trimmed(match) {
+  for (let text = match; ;) {
+    const before = text;
+    text = text.replace(after, '');
+    for (const [open, close] of brackets) {
+      if (text.endsWith(close) && text.split(close).length > text.split(open).length) text = text.slice(0, -1);
+    }
+    if (text === before) return text;
+  }
+}
+
+/**
+ * Empty for what is none, and for one with a user's name, which looks like another host.
+ * @param {string} text
+ */
+function hrefOf(text) {
+  try {
+    const { protocol, username, password, href } = new URL(text);
+    return protocol === 'https:' && username === '' && password === '' ? href : '';
+  } catch {
+    return '';
+  }
+}

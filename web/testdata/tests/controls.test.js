@@ -1,0 +1,111 @@
+// What is pressed in a call, and what is read there, with the elements of index.html.
+
+import { ChatPanel } from '/page/chat-panel.js';
+import { keepChoices } from '/page/choices.js';
+import { Devices } from '/page/devices.js';
+import { foldControls } from '/page/fold.js';
+import { askToLeave } from '/page/leave-question.js';
+import { Lobby } from '/page/lobby.js';
+import { notice } from '/page/notices.js';
+import { listenForKeys } from '/page/shortcuts.js';
+import { equal, eventually, ok, test } from './harness.js';
+
+/** One part of the document, in sight. */
+async function part(selector, { cleanup }) {
+  const index = new DOMParser().parseFromString(await (await fetch('/')).text(), 'text/html');
+  const element = document.importNode(index.querySelector(selector), true);
+  element.hidden = false;
+  document.body.append(element);
+  cleanup(() => element.remove());
+  return element;
+}
+
+const press = (key, target = document.body) => target.dispatchEvent(new KeyboardEvent('keydown', { key, bubbles: true }));
+
+test('a key that leaves asks first, and keys can be switched off', async (t) => {
+  await part('#leaving', t);
+  const stop = new AbortController();
+  t.cleanup(() => stop.abort());
+  t.cleanup(() => keepChoices({ keysOff: false }));
+  const done = [];
+  listenForKeys({ l: () => askToLeave(() => done.push('left')), m: () => done.push('muted'), escape: () => done.push('closed') }, stop.signal);
+  const dialog = document.querySelector('#leaving');
+  press('l');
+  ok(dialog.open, 'asked');
+  press('m', dialog);
+  dialog.querySelector('[value=stay]').click();
+  await eventually(() => !dialog.open, 'closed');
+  press('l');
+  dialog.querySelector('[value=leave]').click();
+  await eventually(() => done.length > 0, 'left');
+  keepChoices({ keysOff: true });
+  press('m');
+  press('l');
+  press('Escape');
+  equal(done, ['left', 'closed'], 'Escape alone goes on');
+  keepChoices({ keysOff: false });
+  press('m');
+  equal(done.at(-1), 'muted');
+});
+
+test('what a narrow screen hides stands in the menu, and does what its button does', async (t) => {
+  const stage = await part('#stage', t);
+  const stop = new AbortController();
+  t.cleanup(() => stop.abort());
+  foldControls(stop.signal);
+  const [hand, share, settings] = ['#hand', '#share', '.controls [data-panel=settings]'].map((one) => stage.querySelector(one));
+  [hand.ariaLabel, share.ariaLabel] = ['Raise hand', 'Share screen'];
+  let raised = 0;
+  hand.addEventListener('click', () => raised++);
+  hand.style.display = 'none';
+  share.style.display = 'none';
+  share.hidden = true; // A phone cannot.
+  stage.querySelector('#fold').click();
+  const items = [...stage.querySelectorAll('[role=menuitem]')];
+  equal(items.map(({ textContent }) => textContent), ['Raise hand'], 'neither what cannot be nor what is in sight');
+  items[0].click();
+  equal([raised, getComputedStyle(settings).display === 'none'], [1, false]);
+});
+
+test('an address in the chat leads out of the page, and markup is text', async (t) => {
+  const panel = await part('#stage', t);
+  const call = Object.assign(new EventTarget(), { peer: 'me' });
+  new ChatPanel(/** @type {any} */ (call));
+  t.cleanup(() => call.dispatchEvent(new CustomEvent('left')));
+  const hear = (text) => call.dispatchEvent(new CustomEvent('chat', { detail: { line: { id: text, peer: 'ada', name: 'Ada', text, at: 0, own: false, state: 'sent' } } }));
+  hear('<img src=x> https://example.org/a, javascript:alert(1)');
+  const [link, ...more] = panel.querySelectorAll('#lines a');
+  equal([link.href, link.target, link.rel, more.length], ['https://example.org/a', '_blank', 'noopener noreferrer', 0]);
+  equal([panel.querySelector('#lines .text').textContent, panel.querySelectorAll('#lines img').length], ['<img src=x> https://example.org/a, javascript:alert(1)', 0]);
+});
+
+test('a success is no warning, and of news only the newest stands there', async (t) => {
+  const notices = await part('#notices', t);
+  notice('It is done.', { tone: 'good' });
+  notice('It failed.');
+  notice('Ada joined.', { tone: 'news' });
+  notice('Bob joined.', { tone: 'news' });
+  equal([...notices.children].map((one) => [one.className, one.firstElementChild.textContent]), [['notice good', 'It is done.'], ['notice warn', 'It failed.'], ['notice news', 'Bob joined.']]);
+  equal(notices.querySelectorAll('.news button').length, 0);
+});
+
+test('after a call it is said why it is over, and one click joins again', async (t) => {
+  const root = await part('#lobby', t);
+  const joins = [];
+  const lobby = new Lobby(new Devices({ width: 16, height: 16, fps: 1 }), {
+    name: 'Ada', room: 'lair', link: { name: '', room: '' }, encrypt: false, mayEncrypt: false, onJoin: (name, room) => joins.push([name, room]), onCancel: () => {},
+  });
+  const $ = (selector) => root.querySelector(selector);
+  lobby.show();
+  lobby.end('lair', '');
+  equal([$('#join').hidden, $('#ended').hidden, $('#ended-text').textContent], [true, false, 'You were in lair.']);
+  $('#rejoin').click();
+  equal(joins, [['Ada', 'lair']]);
+  lobby.setBusy(true);
+  equal([$('#join').hidden, $('#ended').hidden], [false, true], 'joining is to be seen');
+  lobby.setBusy(false);
+  lobby.end('lair', 'A host removed you.');
+  ok($('#ended-text').textContent === 'A host removed you.' && $('#ended-title').textContent !== '', 'why');
+  $('#elsewhere').click();
+  equal([$('#join').hidden, $('#ended').hidden], [false, true]);
+});

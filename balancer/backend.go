@@ -15,6 +15,7 @@ type backend struct {
 	address string
 	checked bool // only watch says that it is ready again
 	down    atomic.Bool
+	sockets atomic.Int64 // as the node said last, and those sent there since
 }
 
 func newBackend(address string, checked bool) *backend {
@@ -42,9 +43,12 @@ func (b *backend) watch(ctx context.Context, every time.Duration, log *slog.Logg
 	tick := time.NewTicker(every)
 	defer tick.Stop()
 	for {
-		err := asker.Ask(ctx, b.address, readiness.Path)
+		sockets, err := asker.Count(ctx, b.address, readiness.Path)
 		if ctx.Err() != nil {
 			return
+		}
+		if sockets >= 0 {
+			b.sockets.Store(sockets)
 		}
 		if was := b.down.Swap(err != nil); was != (err != nil) {
 			log.Info("backend changed", "backend", b.address, "ready", err == nil, "error", err)

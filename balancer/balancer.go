@@ -2,17 +2,20 @@
 // spreads connections over the signaling nodes, so that any of them may die.
 //
 // It promises that a connection reaches a node that answers as long as there is
-// one, and that bytes and half-closes pass both ways unchanged. It does not know
-// what the bytes are, except for asking each node over HTTP whether it is ready.
+// one, the one with the fewest sockets first, and that bytes and half-closes pass
+// both ways unchanged. It does not know what the bytes are, except for asking each
+// node over HTTP whether it is ready and how many sockets it has.
 // In production any load balancer takes its place; no stickiness is needed.
 package balancer
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
 	"log/slog"
 	"net"
+	"slices"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -120,34 +123,64 @@ const acceptPause = 50 * time.Millisecond
 
 func (b *Balancer) carry(ctx context.Context, client net.Conn) {
 	defer client.Close()
-	server, err := b.dial(ctx)
+	server, end, err := b.dial(ctx)
 	if err != nil {
 		if ctx.Err() == nil {
 			b.log.Warn("no backend answers", "error", err)
 		}
 		return
 	}
+	defer end()
 	defer server.Close()
 	defer context.AfterFunc(ctx, func() { client.Close(); server.Close() })()
 	splice(client, server)
 }
 
-// dial tries backends that are not ready last: they explain themselves better than silence does.
-func (b *Balancer) dial(ctx context.Context) (net.Conn, error) {
-	first := b.next.Add(1) - 1
+// dial tries backends that are not ready last: they explain themselves better than silence does. end is called after the connection.
+func (b *Balancer) dial(ctx context.Context) (conn net.Conn, end func(), err error) {
 	var faults []error
-	for _, ready := range []bool{true, false} {
-		for i := range uint64(len(b.backends)) {
-			backend := b.backends[(first+i)%uint64(len(b.backends))]
-			if backend.ready() != ready {
-				continue
-			}
-			conn, err := backend.dial(ctx, b.cfg.DialTimeout)
-			if err == nil {
-				return conn, nil
-			}
-			faults = append(faults, err)
+	for _, backend := range b.order() {
+		backend.sockets.Add(1) // Those who come at the same time see it.
+		conn, err := backend.dial(ctx, b.cfg.DialTimeout)
+		if err == nil {
+			return conn, func() { backend.sockets.Add(-1) }, nil
 		}
+		backend.sockets.Add(-1)
+		faults = append(faults, err)
 	}
-	return nil, errors.Join(faults...)
+	return nil, nil, errors.Join(faults...)
+}
+
+// order has those that are ready first, then the fewest sockets; of equals each is first in turn.
+func (b *Balancer) order() []*backend {
+	type rank struct {
+		*backend
+
+		down    bool
+		sockets int64
+	}
+	first := int((b.next.Add(1) - 1) % uint64(len(b.backends)))
+	ranks := make([]rank, 0, len(b.backends))
+	for _, one := range slices.Concat(b.backends[first:], b.backends[:first]) {
+		ranks = append(ranks, rank{one, !one.ready(), one.sockets.Load()})
+	}
+	slices.SortStableFunc(ranks, func(x, y rank) int {
+		if x.down != y.down {
+			return boolOrder(x.down)
+		}
+		return cmp.Compare(x.sockets, y.sockets)
+	})
+	order := make([]*backend, len(ranks))
+	for i, r := range ranks {
+		order[i] = r.backend
+	}
+	return order
+}
+
+// boolOrder puts true last.
+func boolOrder(last bool) int {
+	if last {
+		return 1
+	}
+	return -1
 }

@@ -10,6 +10,7 @@ import (
 	"net"
 	"net/http"
 	"net/http/httptest"
+	"strconv"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -19,6 +20,7 @@ import (
 	"go.uber.org/goleak"
 
 	"github.com/holdfast-rtc/holdfast/internal/testkit"
+	"github.com/holdfast-rtc/holdfast/readiness"
 )
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
@@ -124,6 +126,44 @@ func TestConnectionsAreSpreadInTurn(t *testing.T) {
 	}
 	if got["a"] != 3 || got["b"] != 3 || got["c"] != 3 {
 		t.Errorf("nine connections went to %v, want three each", got)
+	}
+}
+
+// Who has the fewest sockets gets the next one, by what the nodes say of themselves and what was sent there since.
+func TestTheLeastBurdenedBackendIsFirst(t *testing.T) {
+	var counts [3]atomic.Int64
+	var backends []string
+	for i := range counts {
+		node := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+			w.Header().Set(readiness.SocketsHeader, strconv.FormatInt(counts[i].Load(), 10))
+		}))
+		t.Cleanup(node.Close)
+		backends = append(backends, strings.TrimPrefix(node.URL, "http://"))
+	}
+	counts[0].Store(5)
+	counts[2].Store(2)
+	cfg := DefaultConfig()
+	cfg.Backends = backends
+	b := New(cfg, slog.New(slog.DiscardHandler))
+	ctx, cancel := context.WithCancel(t.Context())
+	var watching sync.WaitGroup
+	t.Cleanup(watching.Wait)
+	t.Cleanup(cancel)
+	for _, backend := range b.backends {
+		watching.Go(func() { backend.watch(ctx, time.Hour, b.log) })
+	}
+	testkit.Eventually(t, "the nodes to be counted", func() bool { return b.backends[0].sockets.Load() == 5 && b.backends[2].sockets.Load() == 2 })
+	for range 8 { // 5 0 2 becomes 5 5 5
+		conn, _, err := b.dial(ctx)
+		if err != nil {
+			t.Fatal(err)
+		}
+		t.Cleanup(func() { conn.Close() })
+	}
+	for i, backend := range b.backends {
+		if got := backend.sockets.Load(); got != 5 {
+			t.Errorf("backend %d has %d sockets, want 5 each", i, got)
+		}
 	}
 }
 

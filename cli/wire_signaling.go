@@ -86,6 +86,7 @@ func (n *signalingNode) join(c *signalingCommand, plan signalingPlan) (err error
 		Messages: n.links,
 		Placer:   placer, Pool: n.pool, Views: n.cluster, Store: n.store,
 		Keys: plan.keys, Static: web.Static(), Panics: guard, Presence: n.presence, Users: users, Rosters: n.store, Doors: n.store,
+		Reports: n.cluster,
 	}
 	if killer := devcluster.NewKiller(); killer != nil {
 		parts.Killer = killer

@@ -5,6 +5,8 @@ import (
 	"time"
 
 	"github.com/hashicorp/memberlist"
+
+	"github.com/holdfast-rtc/holdfast/ring"
 )
 
 // delegate posts memberlist's callbacks to the loop, for some hold its locks. What breaks one is dropped.
@@ -41,9 +43,11 @@ func (d delegate) LocalState(bool) (state []byte) {
 
 func stateOf(self Node, view *View) []byte {
 	messages := []message{{kind: kindHello, from: self}}
-	for _, node := range view.Nodes {
-		if node.Load.Seq > 0 {
-			messages = append(messages, message{kind: kindLoad, from: node, load: node.Load})
+	for _, nodes := range []map[ring.NodeID]Node{view.Nodes, view.Signaling} {
+		for _, node := range nodes {
+			if node.Load.Seq > 0 {
+				messages = append(messages, message{kind: kindLoad, from: node, load: node.Load})
+			}
 		}
 	}
 	for _, gone := range view.departed {

@@ -55,6 +55,7 @@ func (m message) encode() []byte {
 			out = binary.AppendUvarint(out, uint64(g))
 		}
 		out = binary.AppendUvarint(out, uint64(m.load.Watchers))
+		out = binary.AppendUvarint(out, uint64(m.load.Sockets))
 	}
 	return out
 }
@@ -105,8 +106,16 @@ func takeLoad(rest []byte, from Node) (l Load, err error) {
 	if l.Synced, rest, err = takeIncarnations(rest); err != nil {
 		return Load{}, err
 	}
-	watchers, _, err := takeNumber(rest)
+	watchers, rest, err := takeNumber(rest)
+	if err != nil {
+		return Load{}, err
+	}
 	l.Watchers = uint32(min(watchers, math.MaxUint32))
+	if len(rest) == 0 { // an older version
+		return l, nil
+	}
+	sockets, _, err := takeNumber(rest)
+	l.Sockets = uint32(min(sockets, math.MaxUint32))
 	return l, err
 }
 

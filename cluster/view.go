@@ -32,7 +32,7 @@ type Node struct {
 	Load        Load
 }
 
-// Load is a media node's report about itself.
+// Load is a node's report about itself; of a signaling node only Seq and Sockets count.
 type Load struct {
 	Seq                     uint64 // grows with each report
 	EgressBitsPerSecond     uint64 // the larger of sent and reserved
@@ -44,6 +44,7 @@ type Load struct {
 	// Synced has the store incarnations in which all its pins were confirmed.
 	Synced   pin.Incarnations
 	Watchers uint32
+	Sockets  uint32
 }
 
 // Name is what a restart keeps.

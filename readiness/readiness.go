@@ -10,13 +10,20 @@ import (
 	"fmt"
 	"io"
 	"net/http"
+	"strconv"
 	"time"
 )
 
 // Path is where a signaling node says whether it is ready.
 const Path = "/readyz"
 
-const answerBytes = 4 << 10
+// SocketsHeader has the number of sockets of the node that answers.
+const SocketsHeader = "Holdfast-Sockets"
+
+const (
+	answerBytes = 4 << 10
+	maxSockets  = 1 << 40 // no node says that
+)
 
 // Asker asks. It is safe for concurrent use.
 type Asker struct{ client *http.Client }
@@ -32,19 +39,29 @@ func New(limit time.Duration) *Asker {
 
 // Ask returns nil when address (host:port) answers path with 200.
 func (a *Asker) Ask(ctx context.Context, address, path string) error {
+	_, err := a.Count(ctx, address, path)
+	return err
+}
+
+// Count is Ask, and tells how many sockets the node has; negative if it does not say.
+func (a *Asker) Count(ctx context.Context, address, path string) (sockets int64, err error) {
 	url := "http://" + address + path
 	request, err := http.NewRequestWithContext(ctx, http.MethodGet, url, http.NoBody)
 	if err != nil {
-		return fmt.Errorf("ask %s: %w", url, err)
+		return -1, fmt.Errorf("ask %s: %w", url, err)
 	}
 	response, err := a.client.Do(request)
 	if err != nil {
-		return err
+		return -1, err
 	}
 	defer func() { _ = response.Body.Close() }()
 	_, _ = io.Copy(io.Discard, io.LimitReader(response.Body, answerBytes))
-	if response.StatusCode != http.StatusOK {
-		return fmt.Errorf("%s answered %s", url, response.Status)
+	sockets, fault := strconv.ParseInt(response.Header.Get(SocketsHeader), 10, 64)
+	if fault != nil || sockets > maxSockets {
+		sockets = -1
 	}
-	return nil
+	if response.StatusCode != http.StatusOK {
+		return sockets, fmt.Errorf("%s answered %s", url, response.Status)
+	}
+	return sockets, nil
 }

@@ -40,6 +40,8 @@ type nodeRow struct {
 
 	EgressPacketsPerSecond  uint64 `json:"egressPacketsPerSecond"`
 	CeilingPacketsPerSecond uint64 `json:"ceilingPacketsPerSecond"`
+
+	Sockets uint32 `json:"sockets"` // of a signaling node
 }
 
 type nodesAnswer struct {
@@ -88,6 +90,7 @@ func (s *Server) serveNodes(w http.ResponseWriter, _ *http.Request) {
 			Draining: n.Draining, Suspect: n.Suspect, Unreachable: n.Unreachable, Stalled: stalled, Rooms: n.Load.Rooms, Peers: n.Load.Peers,
 			EgressBitsPerSecond: n.Load.EgressBitsPerSecond, CeilingBitsPerSecond: n.Load.CeilingBitsPerSecond,
 			EgressPacketsPerSecond: n.Load.EgressPacketsPerSecond, CeilingPacketsPerSecond: n.Load.CeilingPacketsPerSecond,
+			Sockets: n.Load.Sockets,
 		})
 	}
 	slices.SortFunc(answer.Nodes, func(a, b nodeRow) int { return cmp.Or(cmp.Compare(a.Role, b.Role), cmp.Compare(a.Node, b.Node)) })

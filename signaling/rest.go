@@ -1,6 +1,7 @@
 package signaling
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -19,10 +20,12 @@ const (
 
 var errWarming = errors.New("the cluster has not been seen yet: no member of --join has answered")
 
-// serveReady answers a balancer: not before gossip is settled and the store was reached once, nor while cut off.
+// serveReady answers a balancer: not before gossip is settled and the store was reached once, nor while cut off or far fuller than
+// the others.
 // Running calls need no store.
 func (s *Server) serveReady(w http.ResponseWriter, r *http.Request) {
-	if err := s.checkReady(r.Context()); err != nil {
+	s.writeSockets(w)
+	if err := cmp.Or(s.checkReady(r.Context()), s.checkEven()); err != nil {
 		writeText(w, http.StatusServiceUnavailable, err.Error())
 		return
 	}

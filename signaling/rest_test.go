@@ -68,6 +68,10 @@ func TestReadinessComesOnceAndStays(t *testing.T) {
 			t.Errorf("readyz says %d with a store that says %v", status, fail)
 		}
 	}
+	e.overloaded.Store(true)
+	if status, body, _ := e.get("/readyz", ""); status != http.StatusServiceUnavailable || !strings.Contains(body, "0 sockets") {
+		t.Errorf("readyz says %d %s", status, body)
+	}
 }
 
 func TestTheProcessTellsWhatItHolds(t *testing.T) {

@@ -86,6 +86,7 @@ type Parts struct {
 	Users    Users             // of all nodes
 	Rosters  Rosters
 	Doors    Doors
+	Reports  Reports // nil: nobody is told
 }
 
 // signalingNodes includes this one.
@@ -130,11 +131,12 @@ type Server struct {
 	kept   keptNotes
 	asking chan struct{} // bounds questions about endings
 
-	ready    atomic.Bool                         // the store was reached once
-	unheard  atomic.Pointer[map[pin.BootID]bool] // heard by other signaling nodes only
-	cut      atomic.Bool                         // no media node is heard here, though some live
-	sockets  atomic.Int64                        // with a session
-	upgraded chan *session                       // for hostSessions
+	ready      atomic.Bool                         // the store was reached once
+	unheard    atomic.Pointer[map[pin.BootID]bool] // heard by other signaling nodes only
+	cut        atomic.Bool                         // no media node is heard here, though some live
+	sockets    atomic.Int64                        // with a session
+	overloaded atomic.Bool                         // others have far fewer sockets
+	upgraded   chan *session                       // for hostSessions
 }
 
 const (
@@ -214,6 +216,7 @@ func (s *Server) Run(ctx context.Context, lis net.Listener) error {
 	watched.Go(func() { s.watchPins(life) })
 	watched.Go(func() { s.writeNotes(life) })
 	watched.Go(func() { s.checkIn(life) })
+	watched.Go(func() { s.countSockets(life) })
 	watched.Go(func() { s.askOwners(life) })
 	watched.Go(func() { s.hostSessions(life) })
 	var err error

@@ -15,6 +15,7 @@ type AdminNode struct {
 	Role    string `json:"role"`
 	Control string `json:"control"`
 	Stalled int    `json:"stalled"` // clients of that signaling node who receive nothing
+	Sockets int    `json:"sockets"` // of that signaling node
 	AdminLoad
 }
 

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"math/rand/v2"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -25,6 +26,7 @@ func TestJoins(t *testing.T) {
 	c := startCluster(t, devcluster.Options{Signaling: 3})
 	t.Run("many", func(t *testing.T) {
 		takes(t, 2) // Not more than here: the last one only waits.
+		t.Run("an added signaling node takes its share of the sockets", func(t *testing.T) { evenSockets(t, c) })
 		t.Run("an added node takes its share and moves nothing", func(t *testing.T) { addedNode(t, c) })
 		for _, step := range []string{"place.after-claim", "open.after"} {
 			t.Run("killed at "+step, func(t *testing.T) { killedAtStep(t, c, step) })
@@ -33,6 +35,57 @@ func TestJoins(t *testing.T) {
 	})
 	t.Run("the room of nobody is swept", func(t *testing.T) { roomOfNobody(t, c) })
 	pinsNameOnlyLiveNodes(t, c)
+}
+
+// evenSockets has 300 sockets come while a signaling node is away, and 150 when it is back: in the end each node has 150.
+func evenSockets(t *testing.T, c *devcluster.Cluster) {
+	count := func() (counts []int) {
+		nodes, err := c.AdminNodes(t.Context())
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, n := range nodes {
+			if n.Role == string(devcluster.RoleSignaling) {
+				counts = append(counts, n.Sockets)
+			}
+		}
+		return counts
+	}
+	comes := func(from, past int) {
+		for i := from; i < past; i++ {
+			conn, err := connectAt(t.Context(), c, c.URL()+"ws", fmt.Sprint("idle-", i))
+			if err != nil {
+				t.Fatal(err)
+			}
+			t.Cleanup(func() { _ = conn.CloseNow() })
+			conn.CloseRead(context.WithoutCancel(t.Context())) // It answers pings.
+		}
+	}
+	even := func(nodes, each int) {
+		t.Helper()
+		eventually(t, time.Minute, "the sockets are even", func() error {
+			counts := count()
+			if len(counts) != nodes || slices.Min(counts) < each*9/10 || slices.Max(counts) > each*11/10 {
+				return fmt.Errorf("the signaling nodes have %v sockets, want %d each", counts, each)
+			}
+			return nil
+		})
+		t.Logf("sockets of the signaling nodes: %v", count())
+	}
+	kill(t, c, "signaling-3")
+	comes(0, 300)
+	even(2, 150)
+	restart(t, c, "signaling-3")
+	came := 300
+	eventually(t, time.Minute, "the balancer knows the node", func() error {
+		comes(came, came+1)
+		if came++; slices.Min(count()) == 0 {
+			return errors.New("it gets nothing yet")
+		}
+		return nil
+	})
+	comes(came, 450)
+	even(3, 150)
 }
 
 // thousandFirstJoins lets a thousand people join a new room at once over three signaling nodes. Everybody who gets in is

@@ -29,11 +29,15 @@ func connect(ctx context.Context, c *devcluster.Cluster, node, user string) (*we
 	if err != nil {
 		return nil, err
 	}
+	return connectAt(ctx, c, "ws://"+n.Addresses[devcluster.AddressHTTP]+"/ws", user)
+}
+
+func connectAt(ctx context.Context, c *devcluster.Cluster, url, user string) (*websocket.Conn, error) {
 	token, err := access.Mint(c.Access().Key, c.Access().Secret, access.Grant{Identity: user, CanWatch: true}, time.Hour)
 	if err != nil {
 		return nil, err
 	}
-	conn, _, err := websocket.Dial(ctx, "ws://"+n.Addresses[devcluster.AddressHTTP]+"/ws", &websocket.DialOptions{Subprotocols: []string{wire.Subprotocol}})
+	conn, _, err := websocket.Dial(ctx, url, &websocket.DialOptions{Subprotocols: []string{wire.Subprotocol}})
 	if err != nil {
 		return nil, err
 	}

@@ -3,7 +3,7 @@
 //
 //	HOLDFAST_FAILPOINTS="place.after-claim=exit,rehome.after-swap=hang"
 //
-// does there what the list says:
+// does there what the list says, after a line on standard error:
 //
 //	exit  SIGKILL to itself: no deferred call runs, no connection is closed politely
 //	stop  SIGSTOP to itself: the process freezes until somebody sends SIGCONT
@@ -21,7 +21,8 @@
 //	open.after           the new owner opened the room (placed by signaling)
 //	notify.before        clients are about to be told to restart (placed by failover)
 //	sweep.before         lapsed leases are about to be taken out (presence)
-//	sweep.evicted        some were, and nothing was done about it yet
+//	sweep.between        some of half of the shards were
+//	sweep.evicted        some of the other half were, and nothing was done about it yet
 //
 // The package imports nothing of this module, so that any other may use it.
 package failpoint
@@ -56,11 +57,14 @@ var armed = sync.OnceValue(func() map[string]action { //nolint:gochecknoglobals 
 // Hit does what the environment asks for at the named step, usually nothing.
 func Hit(name string) {
 	if list := armed(); list != nil {
-		act(list[name])
+		act(name, list[name])
 	}
 }
 
-func act(a action) {
+func act(name string, a action) {
+	if a != "" {
+		fmt.Fprintf(os.Stderr, "failpoint %s: %s\n", name, a)
+	}
 	switch a {
 	case exit:
 		process, err := os.FindProcess(os.Getpid())

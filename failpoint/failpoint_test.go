@@ -65,13 +65,16 @@ func hit(t *testing.T, armed string) (*exec.Cmd, *strings.Builder, *strings.Buil
 }
 
 func TestExitKillsAtTheStep(t *testing.T) {
-	cmd, out, _ := hit(t, "step=exit")
+	cmd, out, errs := hit(t, "step=exit")
 	var ended *exec.ExitError
 	if err := cmd.Wait(); !errors.As(err, &ended) || ended.Sys().(syscall.WaitStatus).Signal() != syscall.SIGKILL {
 		t.Errorf("the process ended with %v, want SIGKILL", err)
 	}
 	if out.String() != "before\n" {
 		t.Errorf("it wrote %q, want to see it die at the step", out)
+	}
+	if errs.String() != "failpoint step: exit\n" {
+		t.Errorf("it wrote %q to standard error, want the step", errs)
 	}
 }
 

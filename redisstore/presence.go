@@ -158,29 +158,34 @@ func (p *Presence) Remove(ctx context.Context, leases []presence.Lease) error {
 	})
 }
 
-// Sweep takes out what has lapsed, in shards that nobody else is sweeping.
+// Sweep takes out what has lapsed, in shards that nobody else is sweeping, half of them after the other.
 func (p *Presence) Sweep(ctx context.Context) error {
 	failpoint.Hit("sweep.before")
+	first := p.sweepShards(ctx, 0, presence.Shards/2, "sweep.between")
+	return errors.Join(first, p.sweepShards(ctx, presence.Shards/2, presence.Shards, "sweep.evicted"))
+}
+
+func (p *Presence) sweepShards(ctx context.Context, from, to int, step string) error {
 	var parts []*part[struct{}]
-	for shard, keys := range p.keys {
-		parts = append(parts, &part[struct{}]{keys: keys, shard: presence.Shard(shard)})
+	for shard := from; shard < to; shard++ {
+		parts = append(parts, &part[struct{}]{keys: p.keys[shard], shard: presence.Shard(shard)})
 	}
+	evicts := false
 	for range maxSweeps {
 		if err := p.sweep(ctx, parts); err != nil {
 			return err
 		}
-		evicts := false
 		parts = slices.DeleteFunc(parts, func(one *part[struct{}]) bool {
 			lapsed, err := one.reply.Int()
 			evicts = evicts || lapsed > 0
 			return err != nil || lapsed < perSweep
 		})
-		if evicts {
-			failpoint.Hit("sweep.evicted")
-		}
 		if len(parts) == 0 {
-			return nil
+			break
 		}
+	}
+	if evicts {
+		failpoint.Hit(step)
 	}
 	return nil
 }

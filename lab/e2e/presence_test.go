@@ -33,7 +33,7 @@ func connect(ctx context.Context, c *devcluster.Cluster, node, user string) (*we
 }
 
 func connectAt(ctx context.Context, c *devcluster.Cluster, url, user string) (*websocket.Conn, error) {
-	token, err := access.Mint(c.Access().Key, c.Access().Secret, access.Grant{Identity: user, CanWatch: true}, time.Hour)
+	token, err := access.Mint(c.Access().Key, c.Access().Secret, access.Grant{Identity: user, CanWatch: true, CanMessage: true}, time.Hour)
 	if err != nil {
 		return nil, err
 	}

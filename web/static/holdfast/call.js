@@ -7,6 +7,7 @@ import { Chat } from './chat.js';
 import { emit, on } from './emit.js';
 import { CallError } from './errors.js';
 import { Media } from './media.js';
+import { Messages } from './messages.js';
 import { Moderation } from './moderation.js';
 import { reportMoves } from './move-reports.js';
 import { OwnSources } from './own-sources.js';
@@ -51,6 +52,8 @@ export class Call extends EventTarget {
     (line) => emit(this, 'chat', { line }),
   );
   #watched = new WatchList(this, (message) => this.#session?.send(message) ?? false);
+  /** Direct messages, to people elsewhere too: see Messages. */
+  messages = new Messages((message) => this.#session?.send(message) ?? false);
   /** @type {Session | null} */
   #session = null;
   /** @type {Media | null} */
@@ -274,6 +277,7 @@ export class Call extends EventTarget {
     on(session, 'error', (error) => emit(this, 'error', error));
     on(session, 'ended', (error) => this.#finish({ code: error.code, message: error.message, retryable: error.retryable }));
     this.#watched.follow(session);
+    this.messages.follow(session);
     for (const type of ['slot', 'lacks', 'mended']) on(media, type, (detail) => emit(this, type, detail));
     on(media, 'alarm', (error) => emit(this, 'error', error));
     reportMoves(media, { application: (migration) => emit(this, 'migration', migration), server: (message) => session.sendOrKeep(message) });
@@ -387,6 +391,7 @@ export class Call extends EventTarget {
     this.#media?.close();
     this.#chat.close();
     this.#watched.close();
+    this.messages.close();
     this.#setState('left');
     emit(this, 'left', reason);
   }

@@ -13,6 +13,9 @@ const sentences = {
   not_said: 'This connection may not write to the chat: its token does not allow it. Ask the application for another one.',
   not_moderator: 'This connection does not run the room. Ask who does.',
   not_watched: 'This connection may not see who is online: its token does not allow it. Ask the application for another one.',
+  not_messaged: 'This connection may not send messages: its token does not allow it. Ask the application for another one.',
+  message_too_long: 'A message has at most 8 KiB. Send less.',
+  too_many_waiting: 'Too many messages wait for an answer. Wait for some of them.',
   too_many_watched: 'At most 500 people can be watched at once.',
   no_token: 'No access token could be fetched. Try again.',
 };

@@ -3,6 +3,7 @@
 import { socketUrl } from './address.js';
 import { emit } from './emit.js';
 import { CallError } from './errors.js';
+import { Messages } from './messages.js';
 import { Socket } from './socket.js';
 import { WatchList } from './watch-list.js';
 
@@ -33,6 +34,9 @@ export class Presence extends EventTarget {
   #token = '';
   #attempt = 0;
   #watched = new WatchList(this, (message) => this.#socket?.send(message) ?? false);
+
+  /** Direct messages: see Messages. */
+  messages = new Messages((message) => this.#socket?.send(message) ?? false);
 
   /** @param {{WebSocket?: import('./socket.js').SocketMaker}} [options] a stand-in, for tests only */
   constructor(options = {}) {
@@ -108,6 +112,7 @@ export class Presence extends EventTarget {
   #onLost() {
     if (this.#state !== 'connected') return;
     this.#watched.lost();
+    this.messages.lost();
     this.#setState('reconnecting');
   }
 
@@ -122,6 +127,11 @@ export class Presence extends EventTarget {
         socket.settle();
         this.#setState('connected');
         this.#watched.opened(message.watch);
+        this.messages.opened(message.message === true);
+        break;
+      case 'message':
+      case 'message-state':
+        this.messages.heard(message);
         break;
       case 'presence':
         this.#watched.heard(message.users);
@@ -154,6 +164,7 @@ export class Presence extends EventTarget {
   #end({ code, message }) {
     if (this.#state === 'closed' || this.#state === 'idle') return;
     this.#watched.close();
+    this.messages.close();
     this.#socket?.close();
     this.#setState('closed');
     emit(this, 'closed', { code, message });

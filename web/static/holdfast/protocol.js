@@ -21,7 +21,7 @@ export const VERSION = 1;
  * @typedef {{peer: string, source: Source, width: number, height: number}} Want
  */
 /** @typedef {{peer: string, level: number}} Speaker */
-/** @typedef {{publish: boolean, subscribe: boolean, chat: boolean, rename: boolean, watch?: boolean, moderate?: boolean, sources?: Source[]}} Permissions */
+/** @typedef {{publish: boolean, subscribe: boolean, chat: boolean, rename: boolean, watch?: boolean, moderate?: boolean, message?: 'room' | 'anywhere', sources?: Source[]}} Permissions */
 
 /** @typedef {{peer: string, source: Source}} Stream */
 
@@ -46,6 +46,9 @@ export const VERSION = 1;
 /** @typedef {{type: 'reaction', emoji: string}} React */
 /** @typedef {{type: 'connect', token: string}} Connect */
 /** @typedef {{type: 'watch', users: string[]}} Watch */
+/** @typedef {{type: 'message', to: string[], kind: 'text' | 'ring' | 'answer' | 'app', body: unknown, stream: string, seq: number}} SendMessage */
+/** @typedef {{from: string, stream: string, seq: number}} StreamMark */
+/** @typedef {{type: 'received', upTo: StreamMark[]}} Received */
 /** @typedef {{type: 'ping', t: number}} Ping */
 /** @typedef {{type: 'door', cap?: number, closed?: boolean}} SetDoor */
 /** @typedef {{type: 'let-in' | 'turn-away', identity: string}} AtDoor */
@@ -54,7 +57,7 @@ export const VERSION = 1;
  * On the same RTCPeerConnection or on a new one.
  * @typedef {'restart' | 'new-connection'} How
  */
-/** @typedef {Join | Resume | Offer | View | Mute | Migrated | Refresh | Stalled | Say | Rename | Moderate | Hand | React | Connect | Watch | Ping | SetDoor | AtDoor | Leave} ClientMessage */
+/** @typedef {Join | Resume | Offer | View | Mute | Migrated | Refresh | Stalled | Say | Rename | Moderate | Hand | React | Connect | Watch | SendMessage | Received | Ping | SetDoor | AtDoor | Leave} ClientMessage */
 
 // Server to client.
 
@@ -77,9 +80,11 @@ export const VERSION = 1;
 /** @typedef {{type: 'restart', node: string, epoch: number, reason: string, attempts: number, attemptMs: number}} Restart */
 /** @typedef {{type: 'reoffer', mids: string[], reason: string, epoch: number}} Reoffer */
 /** @typedef {{type: 'error', code: string, message: string, retryable: boolean, retryAfterMs?: number}} ServerError */
-/** @typedef {{type: 'connected', protocol: number, identity: string, watch: boolean}} Connected */
+/** @typedef {{type: 'connected', protocol: number, identity: string, watch: boolean, message?: boolean}} Connected */
 /** @typedef {{user: string, state: 'online' | 'offline' | 'unknown', since?: number, lastSeen?: number}} UserPresence */
 /** @typedef {{type: 'presence', users: UserPresence[]}} Presence */
+/** @typedef {{type: 'message', from: string, name: string, kind: 'text' | 'ring' | 'answer' | 'app' | 'notice', body: unknown, stream: string, seq: number, room?: string, at: number}} UserMessage */
+/** @typedef {{type: 'message-state', to: string, stream: string, seq: number, state: 'accepted' | 'delivered' | 'offline' | 'gave_up' | 'refused', code?: string, message?: string}} MessageState */
 /** @typedef {{type: 'waiting', position: number, estimateMs?: number, reason: 'full' | 'closed' | 'no_capacity'}} Waiting */
 /**
  * Of a room, for who runs it. `inside`: people with a place; `line`: the first of those who wait.
@@ -87,7 +92,7 @@ export const VERSION = 1;
  */
 /** @typedef {{type: 'pong', t: number}} Pong */
 /** @typedef {{type: 'bye', code: string, message: string}} Bye */
-/** @typedef {Joined | Resumed | Answer | OfferRejected | Slots | PeerChanged | PeerLeft | Roster | Speakers | Said | PermissionsChanged | MutedBy | UnmuteAsked | Reactions | Restart | Reoffer | ServerError | Connected | Presence | Waiting | Door | Pong | Bye} ServerMessage */
+/** @typedef {Joined | Resumed | Answer | OfferRejected | Slots | PeerChanged | PeerLeft | Roster | Speakers | Said | PermissionsChanged | MutedBy | UnmuteAsked | Reactions | Restart | Reoffer | ServerError | Connected | Presence | UserMessage | MessageState | Waiting | Door | Pong | Bye} ServerMessage */
 
 // The fields without which a message means nothing. A Go server may leave empty lists out; see `listFields`.
 /** @type {Record<string, Record<string, 'string' | 'number' | 'boolean' | 'object'>>} */
@@ -112,6 +117,8 @@ const required = {
   'error': { code: 'string', message: 'string' },
   'connected': { identity: 'string', watch: 'boolean' },
   'presence': {},
+  'message': { from: 'string', stream: 'string', seq: 'number', kind: 'string' },
+  'message-state': { to: 'string', stream: 'string', seq: 'number', state: 'string' },
   'waiting': { position: 'number', reason: 'string' },
   'door': { closed: 'boolean', inside: 'number', length: 'number' },
   'pong': { t: 'number' },

@@ -152,6 +152,9 @@ func codeOf(err error) wire.Code {
 
 // codeOfType is empty for errors that are told by their value.
 func codeOfType(err error) wire.Code {
+	if errors.Is(err, errRemovedUser) {
+		return wire.CodeKicked
+	}
 	if refused, ok := errors.AsType[*sfulink.RefusedError](err); ok {
 		return codeOfRefusal(refused.Code)
 	}

@@ -61,6 +61,7 @@ func (s *Server) connect(m *wire.Connect) (access.Session, error) {
 func (s *session) inNoRoom() bool { return s.who.Room == "" }
 
 func (s *session) beginInNoRoom() {
+	s.server.noRooms.add(s)
 	s.appear()
 	s.socket.send(&wire.Connected{Protocol: wire.Version, Identity: s.who.Identity, Watch: s.who.CanWatch, Message: s.mayMessage()})
 	s.openMessages()

@@ -261,6 +261,39 @@ func TestWhoIsNotToldAndNotSeen(t *testing.T) {
 	}
 }
 
+// A connection in no room ends when an operator removes its user, at whichever node, or when its API key is withdrawn; others stay.
+func TestConnectionsInNoRoomAreEnded(t *testing.T) {
+	r := peopled(t)
+	one, two := r.signalingNode(nil), r.signalingNode(nil)
+	ada, bob := two.connect("ada", nil), two.connect("bob", nil)
+	root := r.mint(access.Operator("root"), time.Hour)
+	for query, want := range map[string]int{"": http.StatusBadRequest, "?user=ada": http.StatusOK} {
+		if status, text, _ := one.request(http.MethodDelete, "/api/v1/presence"+query, root); status != want {
+			t.Errorf("%q is answered %d: %s", query, status, text)
+		}
+	}
+	if status, _, _ := one.request(http.MethodDelete, "/api/v1/presence?user=bob", r.token("lobby", "Bob")); status != http.StatusForbidden {
+		t.Errorf("whoever joins may remove users: %d", status)
+	}
+	if got := hear[*wire.Bye](ada); got.Code != wire.CodeKicked {
+		t.Errorf("ada hears %+v", got)
+	}
+	ada.closed()
+	two.connect("ada", nil).hearsNothing() // it is no ban
+	bob.hearsNothing()
+	if err := r.keys.Replace("APIother:" + apiSecret); err != nil {
+		t.Fatal(err)
+	}
+	if got := hear[*wire.Bye](bob); got.Code != wire.CodeBadToken {
+		t.Errorf("bob hears %+v", got)
+	}
+	testkit.Eventually(t, "all to be forgotten", func() bool {
+		two.noRooms.mu.Lock()
+		defer two.noRooms.mu.Unlock()
+		return len(two.noRooms.all) == 0
+	})
+}
+
 // Many identities behind one address change whom they watch no faster than they may join.
 func TestWatchesOfAnAddressAreBounded(t *testing.T) {
 	r := peopled(t)

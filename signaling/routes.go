@@ -54,6 +54,7 @@ func (s *Server) routes() http.Handler {
 				r.Get("/process", s.serveProcess)
 				r.Get("/rooms", s.serveRooms)
 				r.Get("/presence", s.servePresence)
+				r.Delete("/presence", s.serveUserRemoval)
 			})
 		})
 	})

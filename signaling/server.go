@@ -124,6 +124,7 @@ type Server struct {
 	doors        *connlimit.KeyedLimiter // of moderators, by person and room
 	owing        *connlimit.KeyedLimiter // of questions to a room's media node
 	line         waitlist.List
+	noRooms      noRooms
 	retries      retrySchedule
 	strangerLogs *loglimit.Limiter
 
@@ -218,6 +219,7 @@ func (s *Server) Run(ctx context.Context, lis net.Listener) error {
 	watched.Go(func() { s.checkIn(life) })
 	watched.Go(func() { s.countSockets(life) })
 	watched.Go(func() { s.askOwners(life) })
+	watched.Go(func() { s.watchNoRooms(life) })
 	watched.Go(func() { s.hostSessions(life) })
 	var err error
 	select {

@@ -263,6 +263,7 @@ func (s *session) part(ctx context.Context, how ending) {
 	waited := s.waits()
 	s.quit(ctx, how.leave)
 	s.server.hub.leave(s)
+	s.server.noRooms.drop(s)
 	s.unjudge()
 	if how.leave && !s.inNoRoom() && !waited {
 		// The session's context may end with the socket.

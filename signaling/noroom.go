@@ -1,0 +1,145 @@
+package signaling
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/http"
+	"slices"
+	"strconv"
+	"sync"
+	"time"
+
+	"github.com/holdfast-rtc/holdfast/ring"
+	"github.com/holdfast-rtc/holdfast/signaling/access"
+	"github.com/holdfast-rtc/holdfast/signaling/wire"
+)
+
+// A connection in no room has no media node to end it, so its signaling node looks every few seconds whether its API key
+// was withdrawn, or an operator removed its user.
+const noRoom ring.RoomID = "" // has the notes about those connections
+
+const (
+	noteRemoval = "removal"
+
+	noRoomEvery    = 2 * time.Second
+	askedAtOnce    = 500
+	askNoRoomLimit = time.Second
+)
+
+var errRemovedUser = errors.New("an operator ended this user's connections")
+
+// noRooms are this node's connections in no room.
+type noRooms struct {
+	mu  sync.Mutex
+	all map[*session]judgedAt // guarded by mu
+}
+
+// judgedAt is the last removal that a connection was compared with, and its API key as it was.
+type judgedAt struct{ removal, mark string }
+
+func (n *noRooms) add(s *session) {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	if n.all == nil {
+		n.all = make(map[*session]judgedAt)
+	}
+	n.all[s] = judgedAt{mark: s.server.parts.Keys.Mark(s.who.Key)}
+}
+
+func (n *noRooms) drop(s *session) {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	delete(n.all, s)
+}
+
+// unjudged lists those who were not compared with the removal, and ends those whose key is gone.
+func (n *noRooms) unjudged(removal string) (list []*session) {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	for s, at := range n.all {
+		switch {
+		case at.mark == "" || at.mark != s.server.parts.Keys.Mark(s.who.Key):
+			s.tryExpel(fmt.Errorf("%w: it was withdrawn", access.ErrUnknownKey))
+		case removal != "" && at.removal != removal:
+			list = append(list, s)
+		}
+	}
+	return list
+}
+
+func (n *noRooms) judged(list []*session, removal string) {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	for _, s := range list {
+		if at, here := n.all[s]; here {
+			n.all[s] = judgedAt{removal: removal, mark: at.mark}
+		}
+	}
+}
+
+// tryExpel does nothing while the session's loop is busy: the next look does it.
+func (s *session) tryExpel(verdict error) (done bool) {
+	select {
+	case s.verdicts <- verdict:
+		return true
+	default:
+		return false
+	}
+}
+
+func (s *Server) watchNoRooms(ctx context.Context) {
+	tick := time.NewTicker(noRoomEvery)
+	defer tick.Stop()
+	for {
+		select {
+		case <-ctx.Done():
+			return
+		case <-tick.C:
+			s.panics.Survives(s.log, "a look at connections in no room broke", func() { s.judgeNoRooms(ctx) })
+		}
+	}
+}
+
+// judgeNoRooms asks for one note. Only a new removal is compared with everybody.
+func (s *Server) judgeNoRooms(ctx context.Context) {
+	limited, cancel := context.WithTimeout(ctx, askNoRoomLimit)
+	defer cancel()
+	removal := ""
+	if texts, err := s.parts.Store.Notes(limited, noRoom, noteRemoval); err == nil {
+		removal = texts[0]
+	}
+	for part := range slices.Chunk(s.noRooms.unjudged(removal), askedAtOnce) {
+		names := make([]string, len(part))
+		for i, one := range part {
+			names[i] = noteRemoved + one.who.Identity
+		}
+		texts, err := s.parts.Store.Notes(limited, noRoom, names...)
+		if err != nil {
+			return
+		}
+		var judged []*session
+		for i, one := range part {
+			at, err := strconv.ParseInt(texts[i], 10, 64)
+			if err != nil || one.who.Began > at || one.tryExpel(errRemovedUser) {
+				judged = append(judged, one)
+			}
+		}
+		s.noRooms.judged(judged, removal)
+	}
+}
+
+// serveUserRemoval ends a user's connections in no room, at every node. As in a room it is no ban.
+func (s *Server) serveUserRemoval(w http.ResponseWriter, r *http.Request) {
+	user := r.URL.Query().Get("user")
+	if user == "" || len(user) > access.MaxIdentityBytes {
+		writeFault(w, fmt.Errorf("%w: %w", wire.ErrMalformed, errWhom))
+		return
+	}
+	now := s.parts.Store.Now()
+	err := s.note(r.Context(), endedSessions{room: noRoom, until: now.Add(endingLife), notes: map[string]string{
+		noteRemoved + user: strconv.FormatInt(now.UnixMilli(), 10), noteRemoval: newPeerID(),
+	}})
+	s.log.Info("a user's connections in no room are ended", "user", user, "recorded", err == nil)
+	writeJSON(w, http.StatusOK, map[string]any{"user": user, "recorded": err == nil})
+}

@@ -1,7 +1,8 @@
-import { keepChoices } from './choices.js';
+import { keepChoices, readChoices } from './choices.js';
 import { DeviceProblem } from './devices.js';
 import { make } from './elements.js';
 import { notice } from './notices.js';
+import { playTestSound } from './test-sound.js';
 import { say } from './words.js';
 
 /** @typedef {import('./devices.js').Devices} Devices */
@@ -23,21 +24,32 @@ export class DevicePicker {
     this.#devices = devices;
     this.#onSpeaker = onSpeaker;
     for (const kind of kinds) {
-      if (kind === 'speaker' && !('setSinkId' in HTMLMediaElement.prototype)) continue;
       const label = make('label', 'choice', say(kind));
       const select = make('select', '');
       select.name = kind;
       select.addEventListener('change', () => this.#choose(kind, select.value));
-      label.append(select);
+      const row = make('div', 'with');
+      row.append(select, ...this.#beside(kind));
+      label.append(row);
       root.append(label);
       this.#selects.set(kind, select);
     }
   }
 
+  /**
+   * A test for speakers; for cameras of phones the other side.
+   * @param {Kind} kind
+   */
+  #beside(kind) {
+    if (kind === 'speaker') return [act('speaker.test', () => playTestSound(readChoices().speaker).catch(() => {}))];
+    const flips = kind === 'camera' && matchMedia('(pointer: coarse)').matches;
+    return flips ? [act('camera.flip', () => this.#tried(this.#devices.flip()))] : [];
+  }
+
   async refresh() {
     const lists = await this.#devices.list();
     for (const [kind, select] of this.#selects) {
-      const list = lists[kind];
+      const list = kind === 'speaker' && !('setSinkId' in HTMLMediaElement.prototype) ? [] : lists[kind];
       const options = list.map(({ id, label, chosen }) => new Option(label, id, chosen, chosen));
       if (options.length === 0) options.push(new Option(say(`${kind}.none`), ''));
       const texts = options.map(({ text, value, selected }) => `${text}\n${value}\n${selected}`).join('\n');
@@ -58,11 +70,33 @@ export class DevicePicker {
       this.#onSpeaker(id);
       return;
     }
+    await this.#tried(this.#devices.choose(kind, id));
+  }
+
+  /** @param {Promise<void>} change */
+  async #tried(change) {
     try {
-      await this.#devices.choose(kind, id);
+      await change;
     } catch (error) {
       if (!(error instanceof DeviceProblem)) throw error;
       notice(error.message);
     }
   }
+}
+
+/**
+ * A button that is busy until it is done.
+ * @param {'speaker.test' | 'camera.flip'} what
+ * @param {() => Promise<void>} onClick
+ */
+function act(what, onClick) {
+  const button = make('button', 'quiet', say(what));
+  button.type = 'button';
+  button.title = say(`${what}.means`);
+  button.addEventListener('click', async () => {
+    button.disabled = true;
+    await onClick();
+    button.disabled = false;
+  });
+  return button;
 }

@@ -140,6 +140,39 @@ export class Devices extends EventTarget {
     }
   }
 
+  /**
+   * What the browser does to the microphone's sound. Some browsers do it to a newly opened one only.
+   * @param {Partial<{echo: boolean, noise: boolean, gain: boolean}>} wanted
+   */
+  async process(wanted) {
+    keepChoices(wanted);
+    const track = this.track('microphone');
+    if (!track) return;
+    const constraints = processing();
+    await track.applyConstraints(constraints).catch(() => {});
+    const settings = track.getSettings();
+    const done = Object.entries(constraints).every(([name, value]) => /** @type {any} */ (settings)[name] === value);
+    if (!done) await this.choose('microphone', settings.deviceId ?? readChoices().microphone);
+  }
+
+  /** The camera at the other side of a phone. */
+  async flip() {
+    if (this.off.camera || !this.may('camera')) return;
+    const facing = this.backwards ? 'user' : 'environment';
+    this.#drop('camera');
+    try {
+      await this.#reopen('camera', facing);
+      keepChoices({ camera: this.track('camera')?.getSettings().deviceId ?? '' });
+    } finally {
+      this.#told('camera');
+    }
+  }
+
+  /** The camera looks away from the person: its picture is no mirror. */
+  get backwards() {
+    return this.track('camera')?.getSettings().facingMode === 'environment';
+  }
+
   /** @returns {Promise<Record<'microphone' | 'camera' | 'speaker', {id: string, label: string, chosen: boolean}[]>>} */
   async list() {
     const all = await navigator.mediaDevices?.enumerateDevices().catch(() => []) ?? [];
@@ -161,25 +194,31 @@ export class Devices extends EventTarget {
     };
   }
 
-  /** @param {Source} source */
-  async #reopen(source) {
+  /**
+   * @param {Source} source
+   * @param {string} [facing]
+   */
+  async #reopen(source, facing = '') {
     this.problems[source] = '';
     try {
-      await this.#open([source]);
+      await this.#open([source], facing);
     } catch (error) {
       this.problems[source] = ofDevice(error, source);
       throw new DeviceProblem(this.problems[source], { cause: error });
     }
   }
 
-  /** @param {Source[]} sources */
-  async #open(sources) {
+  /**
+   * @param {Source[]} sources
+   * @param {string} [facing] instead of the camera that was chosen
+   */
+  async #open(sources, facing = '') {
     if (!navigator.mediaDevices) throw Object.assign(new Error('not a secure page'), { name: 'InsecureError' });
     const { microphone, camera } = readChoices();
     const { width, height, fps } = this.#picture;
     const stream = await navigator.mediaDevices.getUserMedia({
-      audio: sources.includes('microphone') && { deviceId: wish(microphone), echoCancellation: true, noiseSuppression: true, autoGainControl: true },
-      video: sources.includes('camera') && { deviceId: wish(camera), width: { ideal: width }, height: { ideal: height }, frameRate: { ideal: fps, max: fps } },
+      audio: sources.includes('microphone') && { deviceId: wish(microphone), ...processing() },
+      video: sources.includes('camera') && { ...(facing ? { facingMode: facing } : { deviceId: wish(camera) }), width: { ideal: width }, height: { ideal: height }, frameRate: { ideal: fps, max: fps } },
     });
     for (const track of stream.getTracks()) {
       const source = track.kind === 'audio' ? 'microphone' : 'camera';
@@ -226,6 +265,11 @@ export class Devices extends EventTarget {
     if (source) this.dispatchEvent(new CustomEvent('track', { detail: { source } }));
     this.dispatchEvent(new Event('change'));
   }
+}
+
+function processing() {
+  const { echo, noise, gain } = readChoices();
+  return { echoCancellation: echo, noiseSuppression: noise, autoGainControl: gain };
 }
 
 /** @param {string} id */

@@ -1,3 +1,14 @@
+/**
+ * @param {AnalyserNode} analyser
+ * @param {Float32Array} samples of its fftSize
+ */
+export function loudness(analyser, samples) {
+  analyser.getFloatTimeDomainData(samples);
+  let sum = 0;
+  for (const sample of samples) sum += sample * sample;
+  return 10 * Math.log10(sum / samples.length + 1e-12); // dB
+}
+
 export class Level {
   #meter;
   /** @type {AudioContext | null} */
@@ -30,11 +41,8 @@ export class Level {
     this.#source.connect(this.#analyser);
     const samples = new Float32Array(this.#analyser.fftSize);
     const draw = () => {
-      this.#analyser?.getFloatTimeDomainData(samples);
-      let sum = 0;
-      for (const sample of samples) sum += sample * sample;
       // From -60 dB (silence) to -10 dB (loud).
-      const decibels = 10 * Math.log10(sum / samples.length + 1e-12);
+      const decibels = this.#analyser ? loudness(this.#analyser, samples) : -Infinity;
       this.#meter.style.setProperty('--level', Math.min(Math.max((decibels + 60) / 50, 0), 1).toFixed(3));
       this.#frame = requestAnimationFrame(draw);
     };

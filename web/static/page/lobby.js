@@ -37,7 +37,7 @@ export class Lobby {
    */
   constructor(devices, { name, room, link, encrypt, mayEncrypt, onJoin, onCancel }) {
     this.#devices = devices;
-    this.#picker = new DevicePicker(find('#lobby-devices', HTMLElement), devices, /** @type {const} */ (['microphone', 'camera']).filter((source) => devices.may(source)));
+    this.#picker = new DevicePicker(find('#lobby-devices', HTMLElement), devices, /** @type {const} */ (['microphone', 'camera', 'speaker']).filter((kind) => kind === 'speaker' || devices.may(kind)));
     [this.#name.value, this.#room.value] = [link.name || name, link.room || room];
     [this.#name.readOnly, this.#room.readOnly] = [link.name !== '', link.room !== ''];
     const note = find('#grant-note', HTMLElement);
@@ -145,6 +145,7 @@ export class Lobby {
     const { problems, asking } = this.#devices;
     const seen = this.#devices.on('camera');
     this.#preview.hidden = !seen;
+    this.#preview.classList.toggle('backwards', this.#devices.backwards);
     this.#note.hidden = seen;
     this.#note.classList.toggle('asking', asking);
     this.#retry.hidden = seen || asking || !(problems.camera || problems.microphone);

@@ -15,14 +15,17 @@ import { copyInvitation } from './invitation.js';
 import { offerToKill } from './kill.js';
 import { askToLeave, stopAsking } from './leave-question.js';
 import { showLeft } from './left.js';
+import { hintWhileMuted } from './muted-hint.js';
 import { clearNotices, notice, whisper } from './notices.js';
 import { Panels } from './panels.js';
 import { People } from './people.js';
 import { mutedBy, ofCall, unmuteAsked, without } from './sentences.js';
 import { Share } from './share.js';
+import { offerSettings } from './settings.js';
 import { listenForKeys } from './shortcuts.js';
 import { Status } from './status.js';
 import { Tiles } from './tiles.js';
+import { keepAwake } from './wake-lock.js';
 import { lasted, say } from './words.js';
 
 /** @typedef {import('../holdfast/call.js').Call} Call */
@@ -71,6 +74,7 @@ export class Stage {
       if (open === 'settings') this.#picker.refresh();
     });
     this.#picker = new DevicePicker(find('#settings-devices', HTMLElement), devices, ['microphone', 'camera', 'speaker'], (id) => this.#tiles?.setSpeaker(id));
+    offerSettings(find('#settings-more', HTMLElement), devices, () => this.#tiles?.choose());
     find('#leave', HTMLButtonElement).addEventListener('click', () => this.#call?.leave());
     // With the keyboard alone the way past 25 tiles is long.
     const keys = find('#keys-on', HTMLInputElement);
@@ -170,6 +174,12 @@ export class Stage {
       '?': () => this.#panels.toggle('settings'),
       escape: () => this.#panels.close(),
     }, this.#keys.signal);
+    keepAwake(this.#keys.signal);
+    if (this.#call?.mayPublish('microphone')) hintWhileMuted(this.#devices, () => this.#sayMuted(), this.#keys.signal);
+  }
+
+  #sayMuted() {
+    notice(say('muted.speaking'), { forMs: 5000, action: say('microphone.turn.on'), onAction: () => this.#devices.on('microphone') || this.#toggle('microphone') });
   }
 
   #end() {
@@ -218,6 +228,7 @@ export class Stage {
     share.classList.toggle('active', sharing);
     name(share, say(sharing ? 'screen.stop' : 'screen.share'), 'S');
     showAllowed(document, (source) => call.mayPublish(source) && (source === 'screen' || this.#devices.may(source)), this.#devices);
+    this.#root.classList.toggle('backwards', this.#devices.backwards);
     find('#alone', HTMLElement).hidden = call.roster.length > 1;
     this.#tiles.refresh();
     this.#people?.show(this.#qualities);

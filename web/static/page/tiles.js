@@ -1,10 +1,12 @@
 // Who has a tile, which is large, which are on this page, and where each stands.
 
+import { readChoices } from './choices.js';
 import { find } from './elements.js';
 import { places } from './hands.js';
 import { arrange, capacity } from './layout.js';
 import { Order } from './order.js';
 import { ofEncryption } from './sentences.js';
+import { Spotlight } from './spotlight.js';
 import { Tile } from './tile.js';
 import { View } from './view.js';
 import { say } from './words.js';
@@ -24,6 +26,8 @@ export class Tiles {
   #grid = find('#grid', HTMLElement);
   #pager = find('#pager', HTMLElement);
   #order = new Order();
+  #spotlight = new Spotlight();
+  #choices = readChoices();
   /** @type {Map<string, Tile>} */
   #tiles = new Map();
   /** @type {Map<string, RosterEntry>} */
@@ -104,19 +108,39 @@ export class Tiles {
     this.layOut();
   }
 
+  /** As the person chose in the settings. */
+  choose() {
+    this.#choices = readChoices();
+    if (this.#pinned && this.#hides(this.#pinned)) this.#pinned = '';
+    this.paint();
+    this.layOut();
+  }
+
   /** @param {{peer: string, level: number}[]} speakers */
   speakers(speakers) {
     const loud = speakers.filter(({ level }) => level > 0).map(({ peer }) => peer);
     for (const [key, tile] of this.#tiles) tile.speak(loud.includes(key));
+    if (this.#spotlight.heard(loud.filter((peer) => peer !== this.#call.peer && this.#people.has(peer)), performance.now()) && this.#shines()) this.layOut();
     const others = loud.filter((peer) => this.#people.has(peer) && peer !== this.#large());
     const pinned = this.#large();
-    // The large one does not stand in the row of the others.
-    const beside = this.#order.keys.filter((key) => key !== pinned);
-    const row = new Set(beside.slice(0, this.#inSight));
+    const row = new Set(this.#beside(pinned).slice(0, this.#inSight));
     if (others.length > 0 && (this.#page === 0 || others.every((peer) => row.has(peer)))) {
-      const inSight = this.#inSight + (pinned && this.#order.keys.indexOf(pinned) < this.#inSight ? 1 : 0);
+      const inSight = this.#inSight + this.#order.keys.slice(0, this.#inSight).filter((key) => key === pinned || this.#hides(key)).length;
       if (this.#order.heard(others, inSight, this.#call.peer)) this.layOut();
     }
+  }
+
+  /** @param {string} key oneself, by choice, but not one's screen */
+  #hides(key) {
+    return this.#choices.hideSelf && key === this.#call.peer;
+  }
+
+  /**
+   * People who stand in a row.
+   * @param {string} large stands in none
+   */
+  #beside(large) {
+    return this.#order.keys.filter((key) => key !== large && !this.#hides(key));
   }
 
   /**
@@ -143,7 +167,7 @@ export class Tiles {
       const self = peer === this.#call.peer;
       const name = entry.name || entry.identity;
       if (key !== peer) {
-        tile.paint({ name, title: self ? say('tile.own.screen') : say('tile.screen', { name }), identity: entry.identity, silent: false, dark: !self && !paused.has(key), paused: paused.get(key) ?? false, problem: this.#problem(entry, ['screen']), pinned: this.#large() === key });
+        tile.paint({ name, title: self ? say('tile.own.screen') : say('tile.screen', { name }), identity: entry.identity, silent: false, dark: !self && !paused.has(key), paused: paused.get(key) ?? false, problem: this.#problem(entry, ['screen']), pinned: this.#large() === key && !this.#shines() });
         continue;
       }
       tile.paint({
@@ -154,7 +178,7 @@ export class Tiles {
         dark: self ? this.#call.isMuted('camera') : entry.videoMuted || !paused.has(key),
         paused: !self && !entry.videoMuted && (paused.get(key) ?? false),
         problem: this.#problem(entry, ['camera', 'microphone']),
-        pinned: this.#large() === key,
+        pinned: this.#large() === key && !this.#shines(),
         hand: hands.get(peer),
       });
     }
@@ -193,7 +217,7 @@ export class Tiles {
     if (area.width === 0 || this.#tiles.size === 0) return;
     const large = this.#large();
     const row = [...this.#tiles.keys()].filter((key) => key.includes('/') && key !== large);
-    row.push(...this.#order.keys.filter((key) => key !== large));
+    row.push(...this.#beside(large));
     let each = this.#fits(area, large);
     const paged = row.length > each;
     room.classList.toggle('paged', paged);
@@ -267,18 +291,24 @@ export class Tiles {
     return [...this.#people.values()].filter(({ peer, screenShared }) => (peer === this.#call.peer ? this.#options.screen() !== null : screenShared)).map(({ peer }) => peer);
   }
 
-  /** What is pinned, else somebody's screen, else none. */
+  /** The speaker layout decides who is large. */
+  #shines() {
+    return this.#choices.layout === 'speaker' && this.#pinned === '' && !this.#screens().some((peer) => peer !== this.#call.peer);
+  }
+
+  /** What is pinned, else somebody's screen, else in the speaker layout who speaks, else none. */
   #large() {
     if (this.#pinned === null) return '';
     if (this.#pinned !== '' && this.#tiles.has(this.#pinned)) return this.#pinned;
     const screen = this.#screens().find((peer) => peer !== this.#call.peer);
-    return screen ? screenKey(screen) : '';
+    if (screen) return screenKey(screen);
+    return this.#shines() ? this.#spotlight.of(this.#order.keys.filter((key) => key !== this.#call.peer)) : '';
   }
 
   /** @param {string} key */
   #pin(key) {
     const large = this.#large();
-    if (large === key) this.#pinned = this.#screens().some((peer) => peer !== this.#call.peer) ? null : '';
+    if (large === key && !this.#shines()) this.#pinned = this.#screens().some((peer) => peer !== this.#call.peer) ? null : '';
     else this.#pinned = key;
     this.#page = 0;
     this.paint();

@@ -1,0 +1,66 @@
+// Tells who speaks into a muted microphone. What is heard stays here.
+
+import { loudness } from './level.js';
+
+/** @typedef {import('./devices.js').Devices} Devices */
+
+const EVERY_MS = 150;
+const LOUD_DECIBELS = -45;
+/** So many loud looks more than quiet ones are speech; a cough is fewer. */
+const ENOUGH = 4;
+/** Until it is told again. */
+const AGAIN_MS = 20000;
+
+/**
+ * @param {Devices} devices
+ * @param {() => void} tell
+ * @param {AbortSignal} signal ends it
+ */
+export function hintWhileMuted(devices, tell, signal) {
+  /** @type {(() => void) | null} */
+  let stop = null;
+  /** @type {MediaStreamTrack | null} */
+  let heard = null;
+  let told = -Infinity;
+  const follow = () => {
+    const track = devices.off.microphone && !document.hidden && !signal.aborted ? devices.track('microphone') : null;
+    if (track === heard) return;
+    stop?.();
+    heard = track;
+    stop = track && listen(track, () => {
+      if (performance.now() - told < AGAIN_MS) return;
+      told = performance.now();
+      tell();
+    });
+  };
+  devices.addEventListener('change', follow, { signal });
+  document.addEventListener('visibilitychange', follow, { signal });
+  signal.addEventListener('abort', follow);
+  follow();
+}
+
+/**
+ * A muted track is silent; its copy is not.
+ * @param {MediaStreamTrack} track
+ * @param {() => void} onSpeech
+ */
+function listen(track, onSpeech) {
+  const copy = track.clone();
+  copy.enabled = true;
+  const context = new AudioContext();
+  const analyser = new AnalyserNode(context, { fftSize: 1024 });
+  context.createMediaStreamSource(new MediaStream([copy])).connect(analyser);
+  const samples = new Float32Array(analyser.fftSize);
+  let loud = 0;
+  const timer = setInterval(() => {
+    loud = Math.max(loud + (loudness(analyser, samples) > LOUD_DECIBELS ? 1 : -0.5), 0);
+    if (loud < ENOUGH) return;
+    loud = 0;
+    onSpeech();
+  }, EVERY_MS);
+  return () => {
+    clearInterval(timer);
+    copy.stop();
+    context.close();
+  };
+}

@@ -1,0 +1,52 @@
+// Switches in the settings; the browser keeps them.
+
+import { keepChoices, readChoices } from './choices.js';
+import { make } from './elements.js';
+import { say } from './words.js';
+
+/** @typedef {import('./devices.js').Devices} Devices */
+/** @typedef {'hideSelf' | 'noise' | 'echo' | 'gain'} Switch */
+
+const layouts = /** @type {const} */ (['grid', 'speaker']);
+
+/**
+ * @param {HTMLElement} root
+ * @param {Devices} devices
+ * @param {() => void} onView how people are shown was changed
+ */
+export function offerSettings(root, devices, onView) {
+  root.append(layoutChoice(onView), toggle('hideSelf', onView));
+  if (!devices.may('microphone')) return;
+  root.append(make('h3', '', say('settings.sound')), ...(/** @type {const} */ (['noise', 'echo', 'gain'])).map((name) => toggle(name, () => devices.process({ [name]: readChoices()[name] }).catch(() => {})))); // A microphone that does not open again is told by `change`.
+}
+
+/** @param {() => void} onChange */
+function layoutChoice(onChange) {
+  const label = make('label', 'choice', say('settings.layout'));
+  const select = make('select', '');
+  select.name = 'layout';
+  select.append(...layouts.map((layout) => new Option(say(`settings.layout.${layout}`), layout, false, layout === readChoices().layout)));
+  select.addEventListener('change', () => {
+    keepChoices({ layout: select.value });
+    onChange();
+  });
+  label.append(select);
+  return label;
+}
+
+/**
+ * @param {Switch} name
+ * @param {() => void} onChange
+ */
+function toggle(name, onChange) {
+  const label = make('label', 'choice', say(`settings.${name}`));
+  const input = make('input', '');
+  [input.type, input.name, input.checked] = ['checkbox', name, readChoices()[name]];
+  input.setAttribute('role', 'switch');
+  input.addEventListener('change', () => {
+    keepChoices({ [name]: input.checked });
+    onChange();
+  });
+  label.append(input);
+  return label;
+}

@@ -1,0 +1,145 @@
+// What callers expect: the hint while muted, switches that are kept, the layouts, a screen that stays on.
+
+import { Devices } from '/page/devices.js';
+import { hintWhileMuted } from '/page/muted-hint.js';
+import { offerSettings } from '/page/settings.js';
+import { Spotlight } from '/page/spotlight.js';
+import { playTestSound } from '/page/test-sound.js';
+import { keepAwake } from '/page/wake-lock.js';
+import { equal, eventually, ok, test } from './harness.js';
+
+/** A microphone that hears a tone, or silence. */
+function microphone(cleanup) {
+  const context = new AudioContext();
+  const volume = new GainNode(context, { gain: 0 });
+  const out = context.createMediaStreamDestination();
+  const tone = new OscillatorNode(context, { frequency: 300 });
+  tone.connect(volume).connect(out);
+  tone.start();
+  cleanup(() => context.close());
+  return { track: out.stream.getAudioTracks()[0], volume: volume.gain };
+}
+
+/** @param {MediaStreamTrack} track */
+const muted = (track) => Object.assign(new EventTarget(), { off: { microphone: true }, track: () => track });
+
+function hide(hidden) {
+  Object.defineProperty(document, 'hidden', { value: hidden, configurable: true });
+  document.dispatchEvent(new Event('visibilitychange'));
+}
+
+test('who speaks while muted is told once, and what was heard is let go of', async ({ cleanup }) => {
+  const { track, volume } = microphone(cleanup);
+  track.enabled = false;
+  const [devices, stop] = [muted(track), new AbortController()];
+  const copies = [];
+  const clone = track.clone.bind(track);
+  track.clone = () => copies[copies.push(clone()) - 1];
+  let told = 0;
+  hintWhileMuted(devices, () => told++, stop.signal);
+  cleanup(() => { stop.abort(); delete document.hidden; });
+  volume.value = 0.5;
+  await eventually(() => told === 1, 'the hint');
+  ok(!track.enabled, 'nobody else hears it');
+  hide(true);
+  equal(copies.map(({ readyState }) => readyState), ['ended'], 'a hidden page does not listen');
+  hide(false);
+  equal(copies.length, 2, 'listens again');
+  devices.off.microphone = false;
+  devices.dispatchEvent(new Event('change'));
+  equal(copies[1].readyState, 'ended', 'unmuted');
+  equal(told, 1, 'once');
+});
+
+test('a new microphone is listened to instead of the old one', async ({ cleanup }) => {
+  const [old, fresh] = [microphone(cleanup), microphone(cleanup)];
+  const [devices, stop] = [muted(old.track), new AbortController()];
+  let told = 0;
+  hintWhileMuted(devices, () => told++, stop.signal);
+  cleanup(() => stop.abort());
+  fresh.volume.value = 0.5;
+  devices.track = () => fresh.track;
+  devices.dispatchEvent(new Event('change'));
+  await eventually(() => told === 1, 'the hint');
+});
+
+/** Devices that open real tracks and note what was asked for. */
+function opened(cleanup, settings = {}) {
+  localStorage.clear();
+  const asked = [];
+  const real = navigator.mediaDevices.getUserMedia.bind(navigator.mediaDevices);
+  navigator.mediaDevices.getUserMedia = async (constraints) => {
+    asked.push(constraints);
+    const stream = await real({ audio: constraints.audio && true, video: constraints.video && true });
+    for (const track of stream.getTracks()) {
+      const own = track.getSettings.bind(track);
+      track.getSettings = () => ({ ...own(), ...(track.kind === 'audio' ? constraints.audio : { facingMode: constraints.video.facingMode ?? 'user' }), deviceId: own().deviceId, ...settings });
+      track.applyConstraints = async () => {};
+    }
+    return stream;
+  };
+  const devices = new Devices({ width: 320, height: 180, fps: 15 });
+  cleanup(() => {
+    delete navigator.mediaDevices.getUserMedia;
+    for (const track of devices.stream.getTracks()) track.stop();
+    localStorage.clear();
+  });
+  return { devices, asked };
+}
+
+test('noise suppression is switched, kept, and sent on a new track where the old one cannot', async ({ cleanup }) => {
+  const { devices, asked } = opened(cleanup);
+  await devices.open();
+  const root = document.body.appendChild(document.createElement('div'));
+  cleanup(() => root.remove());
+  offerSettings(root, devices, () => {});
+  const track = devices.track('microphone');
+  const sent = [];
+  devices.addEventListener('track', ({ detail }) => sent.push(detail.source));
+  root.querySelector('[name=noise]').click();
+  await eventually(() => sent.length === 1, 'another track');
+  equal([asked.at(-1).audio.noiseSuppression, asked.at(-1).audio.echoCancellation], [false, true]);
+  ok(devices.track('microphone') !== track && track.readyState === 'ended', 'the old one is given back');
+  const again = document.createElement('div');
+  offerSettings(again, devices, () => {});
+  equal([...again.querySelectorAll('[role=switch]')].map(({ name, checked }) => `${name} ${checked}`), ['hideSelf false', 'noise false', 'echo true', 'gain true']);
+});
+
+test('a phone shows the other side, which is no mirror, and comes back', async ({ cleanup }) => {
+  const { devices, asked } = opened(cleanup);
+  await devices.open();
+  await devices.flip();
+  equal([asked.at(-1).video.facingMode, devices.backwards, devices.on('camera')], ['environment', true, true]);
+  await devices.flip();
+  equal([asked.at(-1).video.facingMode, devices.backwards], ['user', false]);
+});
+
+test('the speaker layout follows who speaks, not every cough, and stays with who is here', () => {
+  const light = new Spotlight();
+  equal([light.of([]), light.of(['a', 'b'])], ['', 'a'], 'nobody spoke');
+  ok(light.heard(['b'], 0) && !light.heard(['c'], 500) && !light.heard(['c', 'b'], 5000) && light.of(['a', 'b']) === 'b', 'b stays');
+  ok(light.heard(['c'], 6000) && light.of(['a', 'b', 'c']) === 'c', 'c follows');
+  equal(light.of(['a', 'b']), 'a', 'c has left');
+});
+
+test('the screen stays on until the end, and again after the page was hidden', async ({ cleanup }) => {
+  const locks = [];
+  Object.defineProperty(navigator, 'wakeLock', { configurable: true, value: { request: async () => locks[locks.push({ released: false, async release() { this.released = true; } }) - 1] } });
+  const stop = new AbortController();
+  cleanup(() => { delete navigator.wakeLock; delete document.hidden; stop.abort(); });
+  keepAwake(stop.signal);
+  await eventually(() => locks.length === 1, 'a lock');
+  await null;
+  hide(true);
+  locks[0].released = true;
+  hide(false);
+  await eventually(() => locks.length === 2, 'another lock');
+  await null;
+  stop.abort();
+  await eventually(() => locks[1].released, 'let go of');
+});
+
+test('the test sound ends, on a speaker that is gone too', async () => {
+  await playTestSound('');
+  await playTestSound('no such speaker');
+});

@@ -46,8 +46,8 @@ var plants = map[string]string{
 	"scrollable":             `(document.querySelector('#people').style.cssText = 'max-height: 10px; overflow-y: auto', document.querySelector('#people').removeAttribute('tabindex'), document.querySelectorAll('#people button').forEach((b) => b.remove()))`,
 }
 
-// TestThePageIsForEverybody checks every view, dark and light, on a desk, on a phone and at 320 pixels, by testdata/rules.js, and where
-// the focus is.
+// TestThePageIsForEverybody checks every view, dark and light, on a desk, on a phone and at 320 pixels, from left to right and
+// from right to left, by testdata/rules.js, and where the focus is.
 func TestThePageIsForEverybody(t *testing.T) {
 	t.Parallel()
 	needChromium(t, 2)
@@ -77,6 +77,9 @@ func TestThePageIsForEverybody(t *testing.T) {
 		t.Run(screen, func(t *testing.T) {
 			show(tab, t, screen)
 			open := func(query url.Values) {
+				if screen == "light desk" {
+					query.Set("lang", "ar")
+				}
 				if err := chromedp.Do(tab, chromedp.Navigate(callAddress(c.URL(), "everybody", "", query))); err != nil {
 					t.Fatal(err)
 				}
@@ -112,14 +115,27 @@ func TestThePageIsForEverybody(t *testing.T) {
 			judge(t, screen+", reactions")
 			ada.press(t, "Escape")
 			alan.mustEval(t, `(call.moderation.raiseHand(false), true)`, nil)
-			if screen == "light small" {
-				plantAll(t, ada, map[string]string{"target-phone": `document.querySelector('#leave').style.width = '40px'`})
-			}
+			ada.mustEval(t, `(() => {
+			  for (const [id, text] of [['title', 'Calls are unavailable right now. Retrying…'], ['text', 'You keep your place; the call resumes by itself.']]) document.querySelector('#banner-' + id).textContent = text;
+			  Object.assign(document.querySelector('#banner'), { hidden: false }).dataset.outage = 'unavailable';
+			  return true;
+			})()`, nil)
+			judge(t, screen+", an outage")
 			if screen == "dark desk" {
 				ada.press(t, "?")
 				ada.sees(t, "the keys", `document.querySelector('.keys').checkVisibility()`)
 				ada.press(t, "p")
 				plantAll(t, ada, plants)
+				return
+			}
+			ada.press(t, "l")
+			ada.sees(t, "the question", `document.querySelector('#leaving').open`)
+			judge(t, screen+", the question")
+			ada.mustEval(t, `(document.querySelector('#leaving [value=leave]').click(), true)`, nil)
+			ada.sees(t, "what comes after", `document.activeElement === document.querySelector('#rejoin')`)
+			judge(t, screen+", after the call")
+			if screen == "light small" {
+				plantAll(t, ada, map[string]string{"target-phone": `Object.assign(document.querySelector('#elsewhere').style, { minWidth: 0, width: '40px' })`})
 			}
 		})
 	}

@@ -94,7 +94,7 @@ globalThis.violations = () => {
       const own = e.getBoundingClientRect();
       const [x, y] = [own.x + own.width / 2, own.y + own.height / 2];
       const above = within(e, x, y) && document.elementFromPoint(x, y);
-      return above && !e.contains(above) && !above.closest('.menu, .notices') && !e.closest('label')?.contains(above) ? above : null;
+      return above && !e.contains(above) && !above.closest('.menu, .notices, dialog') && !e.closest('label')?.contains(above) ? above : null;
     };
     if (!cover()) continue;
     const { scrollY } = window;

@@ -60,7 +60,7 @@ func (k keyspace) door(room ring.RoomID) string {
 // waitingKeys are those of the waiting list's scripts.
 func (k keyspace) waitingKeys(room ring.RoomID) []string {
 	of := string(k) + roomInfix + escape(string(room))
-	return []string{of + pinSuffix, of + rosterSuffix, of + doorSuffix, of + admittedSuffix, of + "}:line", of + "}:waiting"}
+	return []string{of + pinSuffix, of + rosterSuffix, of + doorSuffix, of + admittedSuffix, of + "}:line", of + "}:waiting", of + "}:names"}
 }
 
 // pins is the pattern of all pins.

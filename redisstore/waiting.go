@@ -59,7 +59,7 @@ func evalEnter(ctx context.Context, to redis.Cmdable, keys keyspace, c *claim) *
 		text = c.pin.Encode()
 	}
 	return to.Eval(ctx, enterScript, keys.waitingKeys(c.room), caps(e.Cap, e.Usual), "", 0, e.Identity, e.Ticket, ones(e.Wait), e.Hold.Milliseconds(),
-		text, int(pinTTL.Seconds()), wrongType, ones(e.Host))
+		text, int(pinTTL.Seconds()), wrongType, ones(e.Host), e.Name)
 }
 
 // enteredBy sets door if there is a pin.
@@ -175,8 +175,8 @@ func ones(fact bool) int {
 }
 
 func readDoor(found []any) (waitlist.Door, error) {
-	const head = 7
-	if len(found) < head || len(found)%2 != head%2 {
+	const head, each = 7, 3
+	if len(found) < head || len(found)%each != head%each {
 		return waitlist.Door{}, errAnswer
 	}
 	var numbers [5]int64
@@ -192,13 +192,14 @@ func readDoor(found []any) (waitlist.Door, error) {
 	door := waitlist.Door{
 		Done: numbers[0] == 1, Cap: int(numbers[1]), Closed: numbers[2] == 1, Inside: int(numbers[3]), Length: int(numbers[4]), Pace: p,
 	}
-	for pair := range slices.Chunk(found[head:], 2) {
-		who, isText := pair[0].(string)
-		ticket, fine := number(pair[1])
-		if !isText || !fine {
+	for one := range slices.Chunk(found[head:], each) {
+		who, isText := one[0].(string)
+		ticket, fine := number(one[1])
+		name, named := one[2].(string)
+		if !isText || !fine || !named {
 			return waitlist.Door{}, errAnswer
 		}
-		waiter := waitlist.Waiter{Identity: who}
+		waiter := waitlist.Waiter{Identity: who, Name: name}
 		if ticket > 0 {
 			waiter.Since = time.UnixMicro(ticket)
 		}

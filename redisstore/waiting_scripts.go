@@ -1,7 +1,7 @@
 package redisstore
 
 // The scripts of the waiting list; waitlist/DESIGN.md says what they promise. Each is about one room: KEYS = pin, roster,
-// door, admitted, line, waiting. Times are milliseconds of the store's clock, tickets microseconds.
+// door, admitted, line, waiting, names. Times are milliseconds of the store's clock, tickets microseconds.
 
 // waitingPrelude begins them. ARGV[1] is the cap of the token, -1 for none, and the server's, 0 for none. ARGV[2] is a pin under which nobody is
 // in the room, or empty. ARGV[3] is 1 if nobody of an earlier owner can come any more either, 2 if moreover its node is dead.
@@ -13,7 +13,7 @@ const waitingPrelude = `
 local t = redis.call('TIME')
 local micros = t[1] * 1000000 + t[2]
 local now = math.floor(micros / 1000)
-local pinned, roster, door, admitted, line, waiting = KEYS[1], KEYS[2], KEYS[3], KEYS[4], KEYS[5], KEYS[6]
+local pinned, roster, door, admitted, line, waiting, names = KEYS[1], KEYS[2], KEYS[3], KEYS[4], KEYS[5], KEYS[6], KEYS[7]
 local function number(text) return tonumber(text or '') end
 local function digits(n) return string.format('%.0f', n) end
 local stands, writer = redis.pcall('GET', pinned), redis.call('HGET', roster, '@pin')
@@ -71,6 +71,7 @@ local cap = number(state[1]) or said or number(usual) or -1
 local function unlist(who)
   redis.call('ZREM', line, who)
   redis.call('ZREM', waiting, who)
+  redis.call('HDEL', names, who)
 end
 local function reserve(who) redis.call('ZADD', admitted, digits(now + 15000), who) end
 local function admit(who)
@@ -118,11 +119,12 @@ local function keep()
   redis.call('EXPIRE', admitted, 3600)
   redis.call('EXPIRE', line, 3600)
   redis.call('EXPIRE', waiting, 3600)
+  redis.call('EXPIRE', names, 3600)
 end
 `
 
 // enterScript is admission and claim: ARGV[4...] = identity, ticket, whether to wait, how long nobody is let in, new pin,
-// its seconds to live, the text for a key that is no string, and whether a closed door is open to the person. It claims for who is let in, and for nobody else.
+// its seconds to live, the text for a key that is no string, whether a closed door is open to the person, and the name that is shown. It claims for who is let in, and for nobody else.
 const enterScript = waitingPrelude + `
 local who, ticket, forMs = ARGV[4], number(ARGV[5]), number(ARGV[7])
 if forMs > 0 then
@@ -155,6 +157,7 @@ elseif ARGV[6] == '1' then
     redis.call('HSET', door, 'newest', digits(math.max(newest, ticket)))
   end
   redis.call('ZADD', waiting, digits(now), who)
+  if ARGV[12] ~= '' then redis.call('HSET', names, who, ARGV[12]) end
   position = redis.call('ZRANK', line, who) + 1
 end
 keep()
@@ -212,7 +215,7 @@ if deed == 'admit' and redis.call('ZSCORE', line, who) then
   redis.call('ZADD', line, digits(-1000000000000000 + redis.call('HINCRBY', door, 'chosen', 1)), who)
 elseif deed == 'turn' and redis.call('ZSCORE', line, who) then
   done = 1
-  redis.call('ZREM', line, who)
+  unlist(who)
   redis.call('ZADD', waiting, digits(-now), who)
 elseif deed == 'quit' then
   unlist(who)
@@ -239,5 +242,10 @@ keep()
 if fresh and deed == 'look' then redis.call('DEL', door) end
 local n, since = pace()
 local answer = {done, cap, closed and 1 or 0, count, redis.call('ZCARD', line), n, since}
-for i, text in ipairs(redis.call('ZRANGE', line, 0, ARGV[8] - 1, 'WITHSCORES')) do answer[i + 7] = text end
+local shown = redis.call('ZRANGE', line, 0, ARGV[8] - 1, 'WITHSCORES')
+for i = 1, #shown, 2 do
+  answer[#answer + 1] = shown[i]
+  answer[#answer + 1] = shown[i + 1]
+  answer[#answer + 1] = redis.call('HGET', names, shown[i]) or ''
+end
 return answer`

@@ -3,6 +3,7 @@ package redisstore
 import (
 	"errors"
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 	"sync"
@@ -77,6 +78,29 @@ func TestLookMakesNoDoor(t *testing.T) {
 		r.door(waitlist.Order{Deed: waitlist.Change, Cap: &two})
 		if door := r.door(waitlist.Order{Deed: waitlist.Look}); door.Cap != two || doors() != 1 {
 			t.Errorf("%+v, and %d doors", door, doors())
+		}
+	})
+}
+
+// Who runs the room sees the names of the line, and of nobody who has left it.
+func TestTheLineHasNames(t *testing.T) {
+	storetest.OnEach(t, func(t *testing.T, server storetest.Server) {
+		r := newWaitingRig(t, patient(server))
+		for who, name := range map[string]string{"ann": "Ann", "bob": ""} {
+			e := entry(who, 0)
+			e.Name = name
+			r.enter(e)
+		}
+		names := map[string]string{}
+		for _, w := range r.door(waitlist.Order{Deed: waitlist.Look}).Line {
+			names[w.Identity] = w.Name
+		}
+		if want := map[string]string{"ann": "Ann", "bob": ""}; !maps.Equal(names, want) {
+			t.Errorf("in line are %v, want %v", names, want)
+		}
+		r.door(waitlist.Order{Deed: waitlist.Turn, Identity: "ann"})
+		if n := r.raw.Exists(t.Context(), r.key("names")).Val(); n != 0 {
+			t.Error("a name outlives its place")
 		}
 	})
 }

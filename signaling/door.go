@@ -89,7 +89,7 @@ func doorMessage(d waitlist.Door) *wire.Door {
 		m.Cap = &d.Cap
 	}
 	for _, w := range d.Line {
-		m.Line = append(m.Line, wire.InLine{Identity: w.Identity, Since: unixMilli(w.Since)})
+		m.Line = append(m.Line, wire.InLine{Identity: w.Identity, Name: w.Name, Since: unixMilli(w.Since)})
 	}
 	return m
 }

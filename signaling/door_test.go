@@ -50,13 +50,13 @@ func TestModeratorAtTheDoor(t *testing.T) {
 	}
 	waiting := map[string]*client{}
 	for i, who := range []string{"ann", "bob", "cy"} {
-		waiting[who] = e.asks(who, 2, true)
+		waiting[who] = e.asksAs(who, strings.ToUpper(who), 2, true)
 		if got := hear[*wire.Waiting](waiting[who]); got.Reason != "closed" || got.Position != i+1 {
 			t.Errorf("%s waits %+v", who, got)
 		}
 	}
 	mod.say(&wire.SetDoor{})
-	if got := mod.door(); got.Length != 3 || got.Line[2].Identity != "cy" || got.Line[2].Since == 0 {
+	if got := mod.door(); got.Length != 3 || got.Line[2].Identity != "cy" || got.Line[2].Name != "CY (self-chosen)" || got.Line[2].Since == 0 {
 		t.Errorf("the line is %+v", got)
 	}
 	mod.say(&wire.LetIn{Identity: "cy"})

@@ -100,7 +100,7 @@ func (s *session) pass(ctx context.Context, expect headroom.Room, hold time.Dura
 	limited, cancel := context.WithTimeout(ctx, askLimit)
 	defer cancel()
 	p, answer, err := s.server.parts.Placer.Enter(limited, s.who.Room, expect, waitlist.Entry{
-		Identity: s.who.Identity, Cap: s.ownCap(), Usual: s.server.config.MaxParticipants, Host: s.who.CanModerate, Wait: s.queue.wanted && !s.resumes,
+		Identity: s.who.Identity, Name: s.who.Name, Cap: s.ownCap(), Usual: s.server.config.MaxParticipants, Host: s.who.CanModerate, Wait: s.queue.wanted && !s.resumes,
 		Ticket: s.queue.ticket, Hold: hold,
 	})
 	s.queue.ticket, s.queue.place = answer.Ticket, answer.Place

@@ -116,10 +116,16 @@ func (c capped) show(who ...string) {
 // asks joins a room for that many people.
 func (e *signalingNode) asks(who string, limit int, wait bool) *client {
 	e.rig.t.Helper()
+	return e.asksAs(who, "", limit, wait)
+}
+
+// asksAs is by a name that the person chose.
+func (e *signalingNode) asksAs(who, name string, limit int, wait bool) *client {
+	e.rig.t.Helper()
 	grant := access.Everything(who, "lobby")
 	grant.MaxParticipants = limit
 	c := e.dial()
-	c.say(&wire.Join{Token: e.rig.mint(grant, time.Hour), Wait: wait})
+	c.say(&wire.Join{Token: e.rig.mint(grant, time.Hour), Name: name, Wait: wait})
 	return c
 }
 

@@ -34,6 +34,7 @@ const (
 // Entry is a person who asks to enter a room.
 type Entry struct {
 	Identity string
+	Name     string        // as shown to who runs the room
 	Cap      int           // of the token, NoCap for none
 	Usual    int           // the server's, 0 for none
 	Host     bool          // runs the room: a closed door is open to the person
@@ -159,5 +160,6 @@ type Door struct {
 // Waiter is somebody in the line.
 type Waiter struct {
 	Identity string
+	Name     string
 	Since    time.Time
 }

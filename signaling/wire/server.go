@@ -211,6 +211,7 @@ type Door struct {
 // InLine is somebody who waits.
 type InLine struct {
 	Identity string `json:"identity"`
+	Name     string `json:"name,omitempty"`  // marked if the person chose it
 	Since    int64  `json:"since,omitempty"` // Unix milliseconds; none for whom a moderator admitted
 }
 

@@ -41,7 +41,7 @@ export class Door {
     on(session, 'lost', () => (this.#asking = false));
   }
 
-  /** As last heard: `{cap?, closed, inside, length, line: [{identity, since?}]}`. Null before, and for who does not run the room. */
+  /** As last heard: `{cap?, closed, inside, length, line: [{identity, name?, since?}]}`. Null before, and for who does not run the room. */
   get latest() {
     return this.#allowed() ? this.#latest : null;
   }

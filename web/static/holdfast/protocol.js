@@ -88,7 +88,7 @@ export const VERSION = 1;
 /** @typedef {{type: 'waiting', position: number, estimateMs?: number, reason: 'full' | 'closed' | 'no_capacity'}} Waiting */
 /**
  * Of a room, for who runs it. `inside`: people with a place; `line`: the first of those who wait.
- * @typedef {{type: 'door', cap?: number, closed: boolean, inside: number, length: number, line: {identity: string, since?: number}[]}} Door
+ * @typedef {{type: 'door', cap?: number, closed: boolean, inside: number, length: number, line: {identity: string, name?: string, since?: number}[]}} Door
  */
 /** @typedef {{type: 'pong', t: number}} Pong */
 /** @typedef {{type: 'bye', code: string, message: string}} Bye */

@@ -7,6 +7,7 @@ import { waitOutside } from './sentences.js';
 import { say } from './words.js';
 
 /** @typedef {import('../holdfast/call.js').Call} Call */
+/** @typedef {import('../holdfast/protocol.js').Door['line'][number]} InLine */
 /** @typedef {{item: HTMLElement, letIn: HTMLButtonElement, next: HTMLElement}} Row */
 
 /** The server tells of the door when it is asked. */
@@ -81,7 +82,7 @@ export class DoorPanel {
     const count = find('#waiting-count', HTMLElement);
     count.textContent = String(length);
     count.hidden = find('#waiting-word', HTMLElement).hidden = this.#open || length === 0;
-    const fresh = line.filter(({ identity }) => !this.#rows.has(identity)).map(({ identity }) => identity);
+    const fresh = line.filter(({ identity }) => !this.#rows.has(identity)).map(shown);
     this.#place(line);
     if (fresh.length > 0) whisper(waitOutside(fresh));
   }
@@ -90,7 +91,7 @@ export class DoorPanel {
     this.#most.value = String(this.#call.moderation.door.latest?.cap ?? '');
   }
 
-  /** @param {{identity: string, since?: number}[]} line */
+  /** @param {InLine[]} line */
   #place(line) {
     const focused = document.activeElement;
     const at = [...this.#list.children].findIndex((item) => item.contains(focused));
@@ -99,8 +100,9 @@ export class DoorPanel {
       item.remove();
       this.#rows.delete(identity);
     }
-    line.forEach(({ identity, since }, i) => {
-      const row = this.#rows.get(identity) ?? this.#row(identity);
+    line.forEach((one, i) => {
+      const { identity, since } = one;
+      const row = this.#rows.get(identity) ?? this.#row(one);
       row.letIn.hidden = since === undefined;
       row.next.hidden = since !== undefined;
       if (this.#list.children[i] !== row.item) this.#list.insertBefore(row.item, this.#list.children[i] ?? null);
@@ -112,33 +114,37 @@ export class DoorPanel {
     else if (heir instanceof HTMLElement) heir.focus();
   }
 
-  /** @param {string} identity */
-  #row(identity) {
+  /** @param {InLine} one */
+  #row(one) {
     const { door } = this.#call.moderation;
+    const { identity } = one;
     const item = make('li', 'person');
-    const face = make('span', 'face', initials(identity));
+    const face = make('span', 'face', initials(shown(one)));
     face.style.setProperty('--face', colour(identity));
     face.setAttribute('aria-hidden', 'true');
-    const name = who(identity);
+    const name = who(shown(one));
     name.title = identity;
-    const letIn = deed('door.let', identity, () => door.letIn(identity));
+    const letIn = deed('door.let', shown(one), () => door.letIn(identity));
     const next = make('span', 'ago', say('door.next'));
-    item.append(face, name, next, letIn, deed('door.away', identity, () => door.turnAway(identity)));
+    item.append(face, name, next, letIn, deed('door.away', shown(one), () => door.turnAway(identity)));
     const row = { item, letIn, next };
     this.#rows.set(identity, row);
     return row;
   }
 }
 
+/** @param {InLine} one */
+const shown = ({ name, identity }) => name || identity;
+
 /**
  * @param {'door.let' | 'door.away'} what
- * @param {string} identity
+ * @param {string} name
  * @param {() => void} onClick
  */
-function deed(what, identity, onClick) {
+function deed(what, name, onClick) {
   const button = make('button', 'quiet', say(what));
   button.type = 'button';
-  button.setAttribute('aria-label', say(`${what}.name`, { name: identity }));
+  button.setAttribute('aria-label', say(`${what}.name`, { name }));
   button.addEventListener('click', onClick);
   return button;
 }

@@ -130,6 +130,11 @@ test('a host locks the room and sets its cap', async (t) => {
 
 test('who waits is shown in order, counted on the button, announced once, and let in or turned away', async (t) => {
   const { $, call, me, shown, hear, take, names, button } = await panel(t);
+  hear(waiting({ identity: 'u-7', name: 'Eve (self-chosen)', since: 1 }));
+  equal([names(), $('#waiting .who').title, $('#whisper').textContent], [['Eve (self-chosen)'], 'u-7', 'Eve (self-chosen) is waiting to join.'], 'a name, and whose it is');
+  button('Eve (self-chosen)', 'Turn away').click();
+  equal(take().at(-1), { type: 'turn-away', identity: 'u-7' });
+  hear(waiting());
   hear(waiting({ identity: 'ann', since: 1 }, { identity: 'bob', since: 2 }));
   equal([names(), $('#waiting-title').textContent, $('#whisper').textContent], [['ann', 'bob'], '2 waiting', '2 people are waiting to join.']);
   equal([$('#waiting-count').textContent, $('#waiting-count').hidden, $('#waiting-word').hidden], ['2', false, false]);

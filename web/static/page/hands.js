@@ -4,8 +4,9 @@
 
 /**
  * Those with a raised hand, first come first, then the others as they are.
- * @param {RosterEntry[]} roster
- * @returns {RosterEntry[]}
+ * @template {RosterEntry} T
+ * @param {T[]} roster
+ * @returns {T[]}
  */
 export function handsFirst(roster) {
   return [...roster].sort((a, b) => (a.handRaised || Infinity) - (b.handRaised || Infinity) || 0);

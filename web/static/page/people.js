@@ -4,17 +4,18 @@ import { find, icon, make, who } from './elements.js';
 import { colour, initials } from './face.js';
 import { handsFirst } from './hands.js';
 import { Menu } from './menu.js';
+import { persons, worst } from './persons.js';
 import { say } from './words.js';
 
 /** @typedef {import('../holdfast/call.js').Call} Call */
-/** @typedef {import('../holdfast/protocol.js').RosterEntry} RosterEntry */
+/** @typedef {import('./persons.js').Person} Person */
 /** @typedef {import('./quality.js').Quality} Quality */
 
 export class People {
   #call;
   #menu;
   #list = find('#people', HTMLElement);
-  /** @type {Map<string, {item: HTMLElement, painted: string}>} by peer; an element stays, with the focus in it */
+  /** @type {Map<string, {item: HTMLElement, painted: string}>} by identity; an element stays, with the focus in it */
   #rows = new Map();
   /** @type {AbortController} */
   #stop = new AbortController();
@@ -32,7 +33,8 @@ export class People {
 
   /** @param {Map<string, Quality | null>} qualities */
   show(qualities) {
-    const { roster, moderation } = this.#call;
+    const { moderation } = this.#call;
+    const roster = this.#persons();
     const count = say('people.count', { count: roster.length });
     const hands = roster.filter(({ handRaised }) => handRaised).length;
     find('#people-title', HTMLElement).textContent = count;
@@ -43,33 +45,40 @@ export class People {
     find('#mute-all', HTMLElement).hidden = !moderation.allowed || roster.length < 2;
     find('#lower-all', HTMLElement).hidden = !moderation.allowed || hands === 0;
     const focused = document.activeElement;
-    for (const [peer, { item }] of this.#rows) {
-      if (roster.some((entry) => entry.peer === peer)) continue;
+    for (const [identity, { item }] of this.#rows) {
+      if (roster.some((entry) => entry.identity === identity)) continue;
       item.remove();
-      this.#rows.delete(peer);
+      this.#rows.delete(identity);
     }
     handsFirst(roster).forEach((entry, i) => {
-      const row = this.#row(entry, qualities.get(entry.peer) ?? null);
+      const row = this.#row(entry, worst(entry.peers, qualities));
       if (this.#list.children[i] !== row) this.#list.insertBefore(row, this.#list.children[i] ?? null);
     });
     // What is moved loses it.
     if (focused instanceof HTMLElement && focused !== this.#list && this.#list.contains(focused)) focused.focus();
   }
 
+  /** What we mute is shown at once. */
+  #persons() {
+    const call = this.#call;
+    return persons(call.roster.map((entry) => (entry.peer !== call.peer ? entry : {
+      ...entry, audioMuted: call.isMuted('microphone'), videoMuted: call.isMuted('camera'), screenShared: !call.isMuted('screen'),
+    })), call.peer);
+  }
+
   /**
-   * @param {RosterEntry} entry
+   * @param {Person} entry
    * @param {Quality | null} quality
    */
   #row(entry, quality) {
     const self = entry.peer === this.#call.peer;
-    const [silent, dark] = self ? [this.#call.isMuted('microphone'), this.#call.isMuted('camera')] : [entry.audioMuted, entry.videoMuted];
-    const screen = self ? !this.#call.isMuted('screen') : Boolean(entry.screenShared);
+    const [silent, dark, screen, devices] = [entry.audioMuted, entry.videoMuted, Boolean(entry.screenShared), entry.peers.length];
     const menu = this.#call.moderation.allowed && (!self || Boolean(entry.moderator));
-    const painted = JSON.stringify([entry.name, entry.identity, entry.handRaised ?? 0, entry.moderator ?? false, silent, dark, screen, quality, menu]);
-    const known = this.#rows.get(entry.peer);
+    const painted = JSON.stringify([entry.name, entry.identity, entry.handRaised ?? 0, entry.moderator ?? false, silent, dark, screen, devices, quality, menu]);
+    const known = this.#rows.get(entry.identity);
     if (known?.painted === painted) return known.item;
     const item = known?.item ?? make('li', 'person');
-    const button = item.querySelector('button') ?? this.#more(entry.peer);
+    const button = item.querySelector('button') ?? this.#more(entry.identity);
     const name = entry.name || entry.identity;
     button.setAttribute('aria-label', self ? say('person.own') : say('person.more', { name }));
     const face = make('span', 'face', initials(name));
@@ -96,40 +105,42 @@ export class People {
     }
     const shown = make('span', 'named');
     shown.append(who(self ? say('tile.you', { name }) : name));
+    if (devices > 1) shown.append(make('span', 'ago', say('person.devices', { count: devices })));
     if (entry.moderator) shown.append(make('span', 'host', say('person.host')));
     // The button stays in the document, or it would lose the focus.
     for (const child of [...item.children]) if (child !== button) child.remove();
     if (!item.contains(button)) item.append(button);
     button.hidden = !menu;
     button.before(face, shown, states);
-    this.#rows.set(entry.peer, { item, painted });
+    this.#rows.set(entry.identity, { item, painted });
     return item;
   }
 
-  /** @param {string} peer */
-  #more(peer) {
+  /** @param {string} identity */
+  #more(identity) {
     const button = make('button', 'more');
     button.type = 'button';
     button.append(icon('more'));
     button.title = say('more');
     button.setAttribute('aria-haspopup', 'menu');
     button.setAttribute('aria-expanded', 'false');
-    button.addEventListener('click', () => this.#open(peer, button));
+    button.addEventListener('click', () => this.#open(identity, button));
     return button;
   }
 
   /**
-   * @param {string} peer
+   * Acts are for all devices of a person.
+   * @param {string} identity
    * @param {HTMLElement} button
    */
-  #open(peer, button) {
+  #open(identity, button) {
     const { moderation } = this.#call;
-    const entry = this.#call.roster.find((one) => one.peer === peer);
+    const entry = this.#persons().find((one) => one.identity === identity);
     if (!entry) return;
     const name = entry.name || entry.identity;
     /** @type {(label: string, act: import('../holdfast/protocol.js').Act, source?: import('../holdfast/protocol.js').Source, danger?: boolean) => import('./menu.js').Item} */
-    const item = (label, act, source, danger) => ({ label, danger, onSelect: () => moderation.act(act, peer, source) });
-    const items = peer === this.#call.peer ? [item(say('host.give.up'), 'give-up')] : [
+    const item = (label, act, source, danger) => ({ label, danger, onSelect: () => entry.peers.forEach((peer) => moderation.act(act, peer, source)) });
+    const items = entry.peer === this.#call.peer ? [item(say('host.give.up'), 'give-up')] : [
       entry.audioMuted ? item(say('host.unmute'), 'ask-unmute') : item(say('host.mute'), 'mute'),
       ...(entry.videoMuted ? [] : [item(say('host.dark'), 'mute', 'camera')]),
       ...(entry.screenShared ? [item(say('host.screen'), 'mute', 'screen')] : []),

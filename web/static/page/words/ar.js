@@ -162,6 +162,7 @@ export default {
   },
   'waiting': 'في الانتظار',
   'person.host': 'مضيف',
+  'person.devices': { zero: 'لا أجهزة', one: 'جهاز واحد', two: 'جهازان', few: '{count} أجهزة', many: '{count} جهازًا', other: '{count} جهاز' },
   'person.hand': 'اليد مرفوعة',
   'person.screen': 'يشارك الشاشة',
   'person.muted': 'الصوت مكتوم',

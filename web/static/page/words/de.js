@@ -150,6 +150,7 @@ export default {
   'people.outside': { one: '{names} möchte beitreten.', other: '{count} Personen möchten beitreten.' },
   'waiting': 'warten',
   'person.host': 'Leitung',
+  'person.devices': { one: '1 Gerät', other: '{count} Geräte' },
   'person.hand': 'Hand gehoben',
   'person.screen': 'teilt den Bildschirm',
   'person.muted': 'stumm',

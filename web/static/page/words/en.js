@@ -151,6 +151,7 @@ export default /** @type {const} */ ({
   'people.outside': { one: '{names} is waiting to join.', other: '{count} people are waiting to join.' },
   'waiting': 'waiting',
   'person.host': 'Host',
+  'person.devices': { one: '1 device', other: '{count} devices' },
   'person.hand': 'hand raised',
   'person.screen': 'sharing screen',
   'person.muted': 'muted',

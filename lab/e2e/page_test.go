@@ -6,6 +6,7 @@ import (
 	"os"
 	"os/exec"
 	"strconv"
+	"syscall"
 	"testing"
 	"time"
 
@@ -61,6 +62,7 @@ func TestThePage(t *testing.T) {
 	t.Run("screen", func(t *testing.T) { sharesScreen(t, ada, alan) })
 	t.Run("moderates", func(t *testing.T) { moderates(t, ada, alan) })
 	t.Run("kill", func(t *testing.T) { killsFromPage(t, ada, alan) })
+	t.Run("outages", func(t *testing.T) { outages(t, c, ada, alan) })
 	t.Run("removed", func(t *testing.T) { removes(t, c, ada, alan) })
 	t.Run("refused", func(t *testing.T) {
 		stranger := openPage(t, "Stranger", callAddress(c.URL(), "page", "Stranger", url.Values{"token": {"forged"}}))
@@ -198,6 +200,30 @@ func moderates(t *testing.T, ada, alan *participant) {
 	ada.sees(t, "that it is none", `!call.moderation.allowed`)
 	ada.press(t, "Escape")
 	alan.press(t, "Escape")
+}
+
+// outages takes every signaling node away, and then every media node.
+func outages(t *testing.T, c *devcluster.Cluster, ada, alan *participant) {
+	says := func(outage string) string {
+		return fmt.Sprintf(`!document.querySelector('#banner').hidden && document.querySelector('#banner').dataset.outage === %q`, outage)
+	}
+	const over = `call.state === 'live' && document.querySelector('#banner').hidden`
+	kill(t, c, "signaling-1")
+	kill(t, c, "signaling-2")
+	ada.sees(t, "that sound and picture go on", says("signaling"))
+	allDecodeAll(t, time.Minute, []*participant{ada, alan})
+	restart(t, c, "signaling-1")
+	ada.sees(t, "the end of it", over)
+	alan.sees(t, "the end of it", over)
+	for _, node := range []string{"sfu-1", "sfu-2", "sfu-3"} {
+		_ = c.Kill(t.Context(), node, syscall.SIGKILL) // one is dead
+	}
+	ada.sees(t, "that sound and picture stopped", says("media")+` && !document.querySelector('.tile.speaking')`)
+	ada.sees(t, "its own picture, in colour", `getComputedStyle(document.querySelector('.tile.self video')).filter === 'none'`)
+	restart(t, c, "sfu-1")
+	for _, p := range []*participant{ada, alan} {
+		p.sees(t, "the end of it, and no firewall", over+` && !/firewall/i.test(document.querySelector('#notices').textContent)`)
+	}
 }
 
 // removes takes Alan out of the room as who runs it does.

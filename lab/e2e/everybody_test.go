@@ -123,7 +123,7 @@ func TestThePageIsForEverybody(t *testing.T) {
 			judge(t, screen+", an outage")
 			if screen == "dark desk" {
 				ada.press(t, "?")
-				ada.sees(t, "the keys", `document.querySelector('.keys').checkVisibility()`)
+				ada.sees(t, "the keys", `document.querySelector('.keys').checkVisibility() && document.querySelector('.keys div:last-child').getBoundingClientRect().bottom <= document.querySelector('#side').getBoundingClientRect().bottom`)
 				ada.press(t, "p")
 				plantAll(t, ada, plants)
 				return

@@ -97,10 +97,11 @@ globalThis.violations = () => {
       return above && !e.contains(above) && !above.closest('.menu, .notices, dialog') && !e.closest('label')?.contains(above) ? above : null;
     };
     if (!cover()) continue;
-    const { scrollY } = window;
-    scrollBy(0, e.getBoundingClientRect().y - 60); // It may come out from under what stays.
+    const scrolled = [];
+    for (let at = e.parentElement; at; at = at.parentElement) scrolled.push([at, at.scrollTop]);
+    e.scrollIntoView({ block: 'center' }); // It may come out from under what stays.
     const above = cover();
-    scrollTo(0, scrollY);
+    for (const [at, top] of scrolled) at.scrollTop = top;
     if (above) say('covered', e, `lies under ${called(above)}`);
   }
   for (const e of document.querySelectorAll('button')) {

@@ -22,6 +22,8 @@ export class Devices extends EventTarget {
    * @type {Record<Source, string>}
    */
   problems = { microphone: '', camera: '' };
+  /** Between two calls nothing is open. */
+  resting = false;
   /** The browser is asking the person. */
   asking = false;
   /** @type {Picture} */
@@ -82,6 +84,20 @@ export class Devices extends EventTarget {
     this.#mute();
     this.#told();
     this.#awaitPermission();
+  }
+
+  /** After a call: the camera's light goes out, and nothing of what was chosen is forgotten. */
+  rest() {
+    this.resting = true;
+    for (const source of /** @type {const} */ (['microphone', 'camera'])) this.#drop(source);
+    this.#told();
+  }
+
+  /** Before the next one. */
+  async wake() {
+    if (!this.resting) return;
+    this.resting = false;
+    await this.open();
   }
 
   /** What was blocked starts as soon as the person allows it. */

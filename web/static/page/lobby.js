@@ -52,6 +52,7 @@ export class Lobby {
     find('#elsewhere', HTMLButtonElement).addEventListener('click', () => {
       this.#over(false);
       this.show();
+      devices.wake();
     });
     this.#form.addEventListener('submit', (event) => {
       event.preventDefault();
@@ -109,6 +110,7 @@ export class Lobby {
     find('#ended-title', HTMLElement).textContent = say(why ? 'ended.over' : 'ended.left');
     find('#ended-text', HTMLElement).textContent = why || say('ended.room', { room });
     this.#over(true);
+    this.#devices.rest();
     find('#rejoin', HTMLButtonElement).focus();
   }
 
@@ -148,9 +150,11 @@ export class Lobby {
     this.#preview.classList.toggle('backwards', this.#devices.backwards);
     this.#note.hidden = seen;
     this.#note.classList.toggle('asking', asking);
-    this.#retry.hidden = seen || asking || !(problems.camera || problems.microphone);
+    this.#retry.hidden = seen || asking || this.#devices.resting || !(problems.camera || problems.microphone);
     showAllowed(this.#root, (source) => source === 'screen' || this.#devices.may(source), this.#devices);
-    if (!this.#devices.may('camera')) this.#note.textContent = forbidden('camera');
+    find('.mirror-controls', HTMLElement).hidden = this.#devices.resting;
+    if (this.#devices.resting) this.#note.textContent = say('lobby.resting');
+    else if (!this.#devices.may('camera')) this.#note.textContent = forbidden('camera');
     else if (asking) this.#note.textContent = say('lobby.asking');
     else if (problems.camera) this.#note.textContent = `${problems.camera} ${say(problems.camera === problems.microphone ? 'lobby.without.them' : 'lobby.without.it')}`;
     else this.#note.textContent = say(this.#devices.off.camera ? 'lobby.camera.off' : 'lobby.camera.starting');

@@ -116,6 +116,8 @@ function cancel() {
  * @param {string} room
  */
 async function enter(joining, name, room) {
+  await devices.wake();
+  if (call !== joining) return;
   for (const source of /** @type {const} */ (['microphone', 'camera'])) {
     if (devices.off[source]) joining.setMuted(source, true);
   }

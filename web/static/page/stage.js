@@ -171,7 +171,10 @@ export class Stage {
       l: () => askToLeave(() => this.#call?.leave()),
       c: () => this.#panels.toggle('chat'),
       p: () => this.#panels.toggle('people'),
-      '?': () => this.#panels.toggle('settings'),
+      '?': () => {
+        this.#panels.toggle('settings');
+        if (this.#panels.open === 'settings') find('.keys', HTMLElement).scrollIntoView({ block: 'end' });
+      },
       escape: () => this.#panels.close(),
     }, this.#keys.signal);
     keepAwake(this.#keys.signal);

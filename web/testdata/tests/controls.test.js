@@ -92,13 +92,18 @@ test('a success is no warning, and of news only the newest stands there', async 
 test('after a call it is said why it is over, and one click joins again', async (t) => {
   const root = await part('#lobby', t);
   const joins = [];
-  const lobby = new Lobby(new Devices({ width: 16, height: 16, fps: 1 }), {
+  const devices = new Devices({ width: 320, height: 180, fps: 10 });
+  await devices.open();
+  const tracks = devices.stream.getTracks();
+  equal(tracks.map(({ readyState }) => readyState), ['live', 'live']);
+  const lobby = new Lobby(devices, {
     name: 'Ada', room: 'lair', link: { name: '', room: '' }, encrypt: false, mayEncrypt: false, onJoin: (name, room) => joins.push([name, room]), onCancel: () => {},
   });
   const $ = (selector) => root.querySelector(selector);
   lobby.show();
   lobby.end('lair', '');
   equal([$('#join').hidden, $('#ended').hidden, $('#ended-text').textContent], [true, false, 'You were in lair.']);
+  equal([tracks.map(({ readyState }) => readyState), devices.stream.getTracks().length], [['ended', 'ended'], 0], 'its light is out');
   $('#rejoin').click();
   equal(joins, [['Ada', 'lair']]);
   lobby.setBusy(true);
@@ -108,4 +113,5 @@ test('after a call it is said why it is over, and one click joins again', async 
   ok($('#ended-text').textContent === 'A host removed you.' && $('#ended-title').textContent !== '', 'why');
   $('#elsewhere').click();
   equal([$('#join').hidden, $('#ended').hidden], [false, true]);
+  await eventually(() => devices.on('camera') && devices.on('microphone'), 'a look at oneself again');
 });

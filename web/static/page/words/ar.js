@@ -24,6 +24,7 @@ export default {
   'lobby.asking': 'يطلب المتصفح استخدام الكاميرا والميكروفون. اسمح بذلك أو انضم من دونهما.',
   'lobby.camera.off': 'الكاميرا متوقفة.',
   'lobby.camera.starting': 'جارٍ تشغيل الكاميرا…',
+  'lobby.resting': 'الكاميرا والميكروفون متوقفان.',
   'lobby.without.it': 'يمكنك الانضمام من دونه.',
   'lobby.without.them': 'يمكنك الانضمام من دونهما.',
   'here.nobody': 'لا أحد هنا بعد.',

@@ -24,6 +24,7 @@ export default {
   'lobby.asking': 'Der Browser fragt nach Kamera und Mikrofon. Erlauben Sie beides, oder nehmen Sie ohne teil.',
   'lobby.camera.off': 'Ihre Kamera ist aus.',
   'lobby.camera.starting': 'Kamera wird gestartet…',
+  'lobby.resting': 'Kamera und Mikrofon sind aus.',
   'lobby.without.it': 'Sie können auch ohne teilnehmen.',
   'lobby.without.them': 'Sie können auch ohne teilnehmen.',
   'here.nobody': 'Noch ist niemand da.',

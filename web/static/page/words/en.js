@@ -25,6 +25,7 @@ export default /** @type {const} */ ({
   'lobby.asking': 'Your browser is asking to use your camera and microphone. Allow it, or join without.',
   'lobby.camera.off': 'Your camera is off.',
   'lobby.camera.starting': 'Starting the camera…',
+  'lobby.resting': 'Camera and microphone are off.',
   'lobby.without.it': 'You can join without it.',
   'lobby.without.them': 'You can join without them.',
   'here.nobody': 'No one is here yet.',

@@ -3,9 +3,8 @@
 #   docker build -t holdfast .
 #   docker run --rm holdfast --help
 #
-# It needs a registry for the Go image. There was neither an engine nor a registry where it was written, so
-# building it is not verified; the commands in it are those that test.sh runs outside a container. It uses no
-# BuildKit-only feature.
+# It needs a registry for the Go image. There was none where it was written, so building it is not verified; the
+# commands in it are those that the tests run outside a container. It uses no BuildKit-only feature.
 FROM golang:1.26-alpine AS build
 WORKDIR /src
 # The modules first: they change seldom, so their layer is kept.

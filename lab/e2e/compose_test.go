@@ -1,0 +1,185 @@
+package e2e
+
+import (
+	"context"
+	"fmt"
+	"net"
+	"net/http"
+	"net/url"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/holdfast-rtc/holdfast/internal/tool"
+	"github.com/holdfast-rtc/holdfast/lab/devcluster"
+	"github.com/holdfast-rtc/holdfast/ring"
+	"github.com/holdfast-rtc/holdfast/signaling/access"
+)
+
+// composed is docker-compose.yml as the README runs it, with images made here: there need be no registry.
+type composed struct {
+	t       *testing.T
+	project string
+	env     []string
+	access  devcluster.Access
+	page    string
+}
+
+// run returns what the command said.
+func (c *composed) run(dir, name string, args ...string) string {
+	c.t.Helper()
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(c.t.Context()), 5*time.Minute)
+	defer cancel()
+	command := exec.CommandContext(ctx, name, args...)
+	command.Dir, command.Env = dir, append(os.Environ(), c.env...)
+	said, err := command.CombinedOutput()
+	if err != nil {
+		c.t.Fatalf("%s %s: %v\n%s", name, strings.Join(args, " "), err, said)
+	}
+	return string(said)
+}
+
+func (c *composed) compose(args ...string) string {
+	c.t.Helper()
+	return c.run("../..", tool.Find(c.t, "docker-compose"), append([]string{"-p", c.project}, args...)...)
+}
+
+// image puts the files, by their path in the image, on an empty one.
+func (c *composed) image(name, dockerfile string, files map[string]string) {
+	c.t.Helper()
+	dir := c.t.TempDir()
+	for to, from := range files {
+		content, err := os.ReadFile(from)
+		if err == nil {
+			err = os.MkdirAll(filepath.Dir(filepath.Join(dir, to)), 0o755)
+		}
+		if err == nil {
+			err = os.WriteFile(filepath.Join(dir, to), content, 0o755)
+		}
+		if err != nil {
+			c.t.Fatal(err)
+		}
+	}
+	c.run(dir, "docker", "build", "-q", "-t", name, "-f", dockerfile, ".")
+	c.t.Cleanup(func() { c.run("", "docker", "rmi", "-f", name) })
+}
+
+var sharedLibrary = regexp.MustCompile(`/\S+`)
+
+// startComposed brings the file's cluster up. Without an engine there is nothing to test.
+func startComposed(t *testing.T) *composed {
+	t.Helper()
+	if said, err := exec.CommandContext(t.Context(), "docker", "info").CombinedOutput(); err != nil {
+		t.Skipf("there is no container engine here: %v: %s", err, tail(string(said), 1))
+	}
+	port, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	address := port.Addr().String()
+	port.Close()
+	c := &composed{t: t, project: fmt.Sprint("holdfast-test-", os.Getpid()), page: "http://" + address + "/"}
+	c.access = devcluster.Access{Key: "app", Secret: strings.Repeat("only-for-the-test", 2)}
+	holdfast, redis := c.project+":holdfast", c.project+":redis"
+	c.env = []string{
+		"HOLDFAST_IMAGE=" + holdfast, "HOLDFAST_REDIS_IMAGE=" + redis, "HOLDFAST_PAGE=" + address,
+		"HOLDFAST_CLUSTER_KEY=" + strings.Repeat("only-for-the-test", 2), "HOLDFAST_API_KEYS=" + c.access.Key + ":" + c.access.Secret,
+		"CGO_ENABLED=0",
+	}
+	binary := filepath.Join(t.TempDir(), "holdfast")
+	c.run("../..", "go", "build", "-tags", "node", "-ldflags", "-s -w", "-o", binary, ".")
+	scratch, err := filepath.Abs("../../Dockerfile.scratch")
+	if err != nil {
+		t.Fatal(err)
+	}
+	c.image(holdfast, scratch, map[string]string{"holdfast": binary, "LICENSE": "../../LICENSE", "NOTICE": "../../NOTICE"})
+	server, err := filepath.EvalSymlinks(tool.Find(t, "redis-server"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	files := map[string]string{"root/usr/bin/redis-server": server}
+	for _, library := range sharedLibrary.FindAllString(c.run("", "ldd", server), -1) {
+		files["root"+library] = library
+	}
+	dockerfile := filepath.Join(t.TempDir(), "Dockerfile")
+	if err := os.WriteFile(dockerfile, []byte("FROM scratch\nCOPY root /\nWORKDIR /data\nENV PATH=/usr/bin\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	c.image(redis, dockerfile, files)
+	t.Cleanup(func() {
+		if t.Failed() {
+			t.Log(tail(c.compose("logs", "--no-color", "--tail", "20"), 200))
+		}
+		c.compose("down", "-v", "-t", "1")
+	})
+	c.compose("up", "-d", "--no-build")
+	eventually(t, 2*time.Minute, "the composed cluster is ready", func() error {
+		answer, err := http.Get(c.page + "readyz") //nolint:noctx // it is bounded by the loop
+		if err != nil {
+			return err
+		}
+		defer answer.Body.Close()
+		if answer.StatusCode != http.StatusOK {
+			return fmt.Errorf("readyz says %s", answer.Status)
+		}
+		return nil
+	})
+	return c
+}
+
+// joins opens a link as an application hands it out, and presses the button.
+func (c *composed) joins(room, who string) *participant {
+	c.t.Helper()
+	grant := access.Everything(who, ring.RoomID(room))
+	grant.Name = who
+	token, err := access.Mint(c.access.Key, c.access.Secret, grant, time.Hour)
+	if err != nil {
+		c.t.Fatal(err)
+	}
+	p := &participant{page: openPage(c.t, who, callAddress(c.page, room, who, url.Values{"token": {token}}))}
+	eventually(c.t, time.Minute, who+" presses the button", func() error {
+		// Containers that come up change the host's networks, and Chromium then ends what it loads.
+		var state string
+		err := p.eval(`(() => {
+		  const enter = document.querySelector('#enter');
+		  if (window.call) return 'in';
+		  if (!enter?.textContent) { if (performance.now() > 5000) setTimeout(() => location.reload()); }
+		  else if (document.querySelector('#join').checkValidity()) enter.click();
+		  return 'not in';
+		})()`, &state)
+		if err == nil && state != "in" {
+			err = errStates
+		}
+		return err
+	})
+	return p
+}
+
+// docker-compose.yml runs as it is: two people see each other in Chromium, the container of their media node is killed, and they
+// see each other again on the same connections. It is parallel to nothing: it changes the host's networks.
+func TestComposeFile(t *testing.T) { //nolint:paralleltest // as its comment says
+	needChromium(t, 3)
+	c := startComposed(t)
+	people := []*participant{c.joins("board", "Ada"), c.joins("board", "Bob")}
+	for _, p := range people {
+		p.knowsItself(t)
+	}
+	allDecodeAll(t, time.Minute, people)
+	var before []callStats
+	for _, p := range people {
+		p.mark(t)
+		before = append(before, p.mustStats(t))
+	}
+	node := before[0].Node
+	c.compose("kill", node)
+	for i, p := range people {
+		if after := p.awaitsMove(t, before[i], "restart"); after.PcID != before[i].PcID || after.Node == node {
+			t.Errorf("%s is on %s with connection %d, before on %s with %d", p.name, after.Node, after.PcID, node, before[i].PcID)
+		}
+	}
+	allDecodeAll(t, time.Minute, people)
+}

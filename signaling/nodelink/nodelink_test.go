@@ -48,21 +48,22 @@ func (store) Ask(_ context.Context, users []string) (list []presence.Status, err
 }
 
 type town struct {
-	t     *testing.T
+	t     testing.TB
+	wrap  func(net.Listener) net.Listener
 	key   control.ClusterKey
 	views *views
 	log   *slog.Logger
 	nodes map[ring.NodeID]cluster.Node
 }
 
-func newTown(t *testing.T) *town {
+func newTown(t testing.TB) *town {
 	t.Helper()
 	key, err := control.ParseClusterKey("0123456789abcdef0123456789abcdef-test")
 	if err != nil {
 		t.Fatal(err)
 	}
 	log := slog.New(slog.NewTextHandler(t.Output(), &slog.HandlerOptions{Level: slog.LevelDebug}))
-	return &town{t: t, key: key, views: &views{}, log: log, nodes: map[ring.NodeID]cluster.Node{}}
+	return &town{t: t, wrap: func(lis net.Listener) net.Listener { return lis }, key: key, views: &views{}, log: log, nodes: map[ring.NodeID]cluster.Node{}}
 }
 
 // node is one that serves and runs until stop or the test's end.
@@ -80,7 +81,7 @@ func (w *town) node(name string) (links *Links, stop func()) {
 	ctx, cancel := context.WithCancel(context.Background())
 	var runs sync.WaitGroup
 	runs.Go(func() { _ = links.Run(ctx) })
-	runs.Go(func() { _ = server.Serve(ctx, lis, links.Register) })
+	runs.Go(func() { _ = server.Serve(ctx, w.wrap(lis), links.Register) })
 	stop = sync.OnceFunc(func() { cancel(); runs.Wait(); pool.Close() })
 	w.t.Cleanup(stop)
 	w.nodes[self.ID] = cluster.Node{ID: self.ID, Boot: self.Boot, Role: cluster.RoleSignaling, Control: lis.Addr().String()}

@@ -18,6 +18,9 @@ const (
 	outboxFrames = 8192
 	// A quarter of what a batch may have: a frame has 64 KiB at most, and registrations.
 	batchBytes = 256 << 10
+	// Between two batches: under load they gather frames, and many nodes cost no more a message than few. What comes
+	// after a pause is sent at once.
+	gatherFor  = 2 * time.Millisecond
 	redialBase = 50 * time.Millisecond
 	redialMax  = time.Second
 )
@@ -107,6 +110,7 @@ func (o *outbox) stream(ctx context.Context) (sent bool, err error) {
 			return sent, err
 		}
 		sent, batch = true, &control.MessageBatch{}
+		backoff.Sleep(ctx, gatherFor)
 		select {
 		case <-broken:
 			return sent, fmt.Errorf("stream to %s: %w", o.to.ID, fault)

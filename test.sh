@@ -8,6 +8,8 @@
 set -uo pipefail
 cd "$(dirname "$0")" || exit
 
+# Only the race detector needs cgo: the rest shares what is compiled.
+export CGO_ENABLED=0
 readonly lint_version=2.15.0
 readonly tools="${XDG_CACHE_HOME:-$HOME/.cache}/holdfast-tools"
 fuzz_runs=1000x fuzz_only=.
@@ -121,7 +123,7 @@ run_again() {
   local pkg test failures
   while read -r pkg test failures; do
     say "once more by itself: $pkg $test"
-    if go test "$@" -count=1 -timeout 10m -run "^$test\$" "$pkg" </dev/null; then
+    if CGO_ENABLED=$((${#race} > 0)) go test "$@" -count=1 -timeout 10m -run "^$test\$" "$pkg" </dev/null; then
       flaky+=("$pkg $test")
       passed=$((passed + 1)) failed=$((failed - failures))
     fi
@@ -133,8 +135,10 @@ tests() {
   local name=$1
   shift
   say "$name"
+  local cgo=0
+  [[ " $* " != *" -race "* ]] || cgo=1
   # go vet has looked at all of it already.
-  go test -json -vet=off "$@" 2>"$work/stderr" | "$work/totals" "$work/counts"
+  CGO_ENABLED=$cgo go test -json -vet=off "$@" 2>"$work/stderr" | "$work/totals" "$work/counts"
   local status=$?
   cat "$work/stderr" >&2
   local p=0 f=0 s=0 n=0

@@ -82,7 +82,7 @@ func (m mutant) build(t *testing.T) string {
 	}
 	// Without debug information the linker is done in half of the time.
 	build := exec.CommandContext(t.Context(), "go", "build", "-buildvcs=false", "-ldflags=-s -w", "-overlay", overlaid, "-o", binary, ".")
-	build.Dir = root
+	build.Dir, build.Env = root, append(os.Environ(), "CGO_ENABLED=0")
 	if out, err := build.CombinedOutput(); err != nil {
 		t.Fatalf("build mutant %q: %v\n%s", m.name, err, out)
 	}

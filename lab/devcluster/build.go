@@ -35,6 +35,7 @@ func build() (string, error) {
 	fresh := filepath.Join(dir, fmt.Sprintf("new-%d", os.Getpid()))
 	// -buildvcs off: the content must not change with every commit. Without debug information the linker is done sooner.
 	cmd := exec.CommandContext(context.Background(), "go", "build", "-buildvcs=false", "-ldflags=-s -w", "-o", fresh, mainPackage)
+	cmd.Env = append(os.Environ(), "CGO_ENABLED=0") // as it is released
 	if out, err := cmd.CombinedOutput(); err != nil {
 		return "", fmt.Errorf("build %s: %w\n%s", mainPackage, err, out)
 	}

@@ -241,6 +241,7 @@ export class Media extends EventTarget {
       slots: this.slots,
       perSlot: Object.fromEntries(this.#slots.slots.map((slot) => [slot.mid, { ...slot, ...stats?.inbound.get(slot.mid) }])),
       rttMs: stats?.transport.rttMs ?? 0,
+      path: stats?.transport.path ?? { protocol: '', relayed: false, address: '' },
       sentLoss: stats?.sentLoss ?? 0,
       outbound: (stats?.outbound ?? []).map((entry) => ({ ...entry, source: sources.get(entry.mid) })),
     };

@@ -3,7 +3,8 @@
 /** @typedef {import('./protocol.js').Kind} Kind */
 /** @typedef {{mid: string, kind: Kind, packetsReceived: number, bytesReceived: number, packetsLost: number, framesDecoded: number, framesPerSecond: number, frameWidth: number, frameHeight: number, concealedSamples: number, totalSamplesReceived: number, codec: string}} InboundStats */
 /** @typedef {{mid: string, rid: string, kind: Kind, ssrc: number, rtxSsrc: number, active: boolean, packetsSent: number, bytesSent: number, framesEncoded: number, frameWidth: number, frameHeight: number}} OutboundStats */
-/** @typedef {{dtlsState: string, certificate: string, packetsReceived: number, pairChanges: number, rttMs: number}} TransportStats */
+/** @typedef {{dtlsState: string, certificate: string, packetsReceived: number, pairChanges: number, rttMs: number, path: Path}} TransportStats */
+/** @typedef {{protocol: string, relayed: boolean, address: string}} Path how packets go: `address` is the node's, or the relay's where it hides that */
 /**
  * `received` counts packets by SSRC. `sentLoss`: the worst share of our packets that the node reports lost, 0 to 1.
  * @typedef {{inbound: Map<string, InboundStats>, received: Map<number, number>, outbound: OutboundStats[], transport: TransportStats, sentLoss: number}} Stats
@@ -57,6 +58,21 @@ function outboundOf(entry) {
 }
 
 /**
+ * @param {Map<string, any>} entries
+ * @param {any} pair
+ * @returns {Path}
+ */
+function pathOf(entries, pair) {
+  const [local, remote] = [entries.get(pair?.localCandidateId), entries.get(pair?.remoteCandidateId)];
+  const host = text(remote?.address ?? remote?.ip);
+  return {
+    protocol: text(local?.relayProtocol) || text(local?.protocol),
+    relayed: local?.candidateType === 'relay' || remote?.candidateType === 'relay',
+    address: host && `${host.includes(':') ? `[${host}]` : host}:${number(remote?.port)}`,
+  };
+}
+
+/**
  * A moved connection keeps its m-lines' old entries for a while: they are summed.
  * @param {Iterable<[string, any]>} report an RTCStatsReport, or a list of pairs in tests
  * @returns {Stats}
@@ -68,7 +84,7 @@ export function readStats(report) {
     inbound: new Map(),
     received: new Map(),
     outbound: [],
-    transport: { dtlsState: '', certificate: '', packetsReceived: 0, pairChanges: 0, rttMs: 0 },
+    transport: { dtlsState: '', certificate: '', packetsReceived: 0, pairChanges: 0, rttMs: 0, path: pathOf(entries, undefined) },
     sentLoss: 0,
   };
   for (const entry of entries.values()) {
@@ -90,6 +106,7 @@ export function readStats(report) {
         packetsReceived: number(entry.packetsReceived),
         pairChanges: number(entry.selectedCandidatePairChanges),
         rttMs: number(entries.get(entry.selectedCandidatePairId)?.currentRoundTripTime) * 1000,
+        path: pathOf(entries, entries.get(entry.selectedCandidatePairId)),
       };
     }
   }

@@ -83,7 +83,7 @@ export class Lobby {
     this.#paint();
     if (!this.#name.value) this.#name.focus();
     else if (!this.#room.value) this.#room.focus();
-    else this.#enter.focus();
+    else this.#enter.focus({ preventScroll: true }); // On a phone one's own picture stays in sight.
   }
 
   hide() {

@@ -13,11 +13,16 @@ const layouts = /** @type {const} */ (['grid', 'speaker']);
  * @param {HTMLElement} root
  * @param {Devices} devices
  * @param {() => void} onView how people are shown was changed
+ * @returns {() => void} shows what is kept
  */
 export function offerSettings(root, devices, onView) {
   root.append(layoutChoice(onView), toggle('hideSelf', onView));
-  if (!devices.may('microphone')) return;
+  const refresh = () => {
+    for (const input of root.querySelectorAll('input')) input.checked = readChoices()[/** @type {Switch} */ (input.name)];
+  };
+  if (!devices.may('microphone')) return refresh;
   root.append(make('h3', '', say('settings.sound')), ...(/** @type {const} */ (['noise', 'echo', 'gain'])).map((name) => toggle(name, () => devices.process({ [name]: readChoices()[name] }).catch(() => {})))); // A microphone that does not open again is told by `change`.
+  return refresh;
 }
 
 /** @param {() => void} onChange */

@@ -6,6 +6,7 @@ import { keepChoices, readChoices } from './choices.js';
 import { ChatPanel } from './chat-panel.js';
 import { DevicePicker } from './device-picker.js';
 import { DeviceProblem } from './devices.js';
+import { showDetails } from './details.js';
 import { DoorPanel } from './door-panel.js';
 import { find, name, setIcon } from './elements.js';
 import { foldControls } from './fold.js';
@@ -64,6 +65,7 @@ export class Stage {
   /** Some pictures are held back now. */
   #slow = false;
   #keys = new AbortController();
+  #refreshSettings;
 
   /** @param {Devices} devices */
   constructor(devices) {
@@ -74,7 +76,7 @@ export class Stage {
       if (open === 'settings') this.#picker.refresh();
     });
     this.#picker = new DevicePicker(find('#settings-devices', HTMLElement), devices, ['microphone', 'camera', 'speaker'], (id) => this.#tiles?.setSpeaker(id));
-    offerSettings(find('#settings-more', HTMLElement), devices, () => this.#tiles?.choose());
+    this.#refreshSettings = offerSettings(find('#settings-more', HTMLElement), devices, () => this.#tiles?.choose());
     find('#leave', HTMLButtonElement).addEventListener('click', () => this.#call?.leave());
     // With the keyboard alone the way past 25 tiles is long.
     const keys = find('#keys-on', HTMLInputElement);
@@ -141,7 +143,7 @@ export class Stage {
     this.#door = new DoorPanel(call);
     this.#gestures = new Gestures(call, (peer, emoji) => this.#tiles?.react(peer, emoji));
     const encryption = this.#encryption;
-    this.#tiles = new Tiles({ call, encryption, own: this.#devices.stream, screen: () => this.#share?.stream ?? null, videoSlots, onBlocked: () => this.#askForSound() });
+    this.#tiles = new Tiles({ call, encryption, own: this.#devices.stream, screen: () => this.#share?.stream ?? null, videoSlots, onBlocked: () => this.#askForSound(), onView: () => this.#viewChosen() });
     this.#tiles.setSpeaker(readChoices().speaker);
     const status = new Status(call);
     watchHealth(call, (peer) => this.#tiles?.sees(peer) ?? false, (own, peers, undecoded) => {
@@ -178,7 +180,14 @@ export class Stage {
       escape: () => this.#panels.close(),
     }, this.#keys.signal);
     keepAwake(this.#keys.signal);
+    if (this.#call) showDetails(this.#call, this.#keys.signal);
     if (this.#call?.mayPublish('microphone')) hintWhileMuted(this.#devices, () => this.#sayMuted(), this.#keys.signal);
+  }
+
+  /** In a tile's menu; the settings follow. */
+  #viewChosen() {
+    this.#tiles?.choose();
+    this.#refreshSettings();
   }
 
   #sayMuted() {

@@ -36,14 +36,15 @@ export class Tile {
   #handPlace = make('span', '');
   #screen;
   #pin = make('button', 'pin');
+  #more = make('button', 'pin options');
   #painted = '';
   /** @type {Appearance | null} */
   #appearance = null;
 
   /**
-   * @param {{key: string, peer: string, self: boolean, screen: boolean, picture: MediaStream, sound: MediaStream | null, onPin: () => void, onBlocked: () => void}} options
+   * @param {{key: string, peer: string, self: boolean, screen: boolean, picture: MediaStream, sound: MediaStream | null, onPin: () => void, onBlocked: () => void, onMenu?: (button: HTMLElement) => void}} options
    */
-  constructor({ key, peer, self, screen, picture, sound, onPin, onBlocked }) {
+  constructor({ key, peer, self, screen, picture, sound, onPin, onBlocked, onMenu = () => {} }) {
     const { root, video } = this;
     this.#screen = screen;
     root.dataset.key = key;
@@ -63,12 +64,20 @@ export class Tile {
       event.stopPropagation();
       onPin();
     });
+    this.#more.type = 'button';
+    this.#more.append(icon('more'));
+    this.#more.setAttribute('aria-haspopup', 'menu');
+    this.#more.setAttribute('aria-expanded', 'false');
+    this.#more.addEventListener('click', (event) => {
+      event.stopPropagation();
+      onMenu(this.#more);
+    });
     root.addEventListener('click', onPin);
     this.#held.setAttribute('aria-hidden', 'true'); // The tile's own label says it.
     this.#hand.append(icon('hand'), this.#handPlace);
     this.#hand.setAttribute('aria-hidden', 'true');
     this.#hand.hidden = true;
-    root.append(video, this.#face, this.#held, this.#hand, plate, this.#pin);
+    root.append(video, this.#face, this.#held, this.#hand, plate, this.#pin, this.#more);
     if (sound) this.#sound(sound, onBlocked);
   }
 
@@ -110,6 +119,8 @@ export class Tile {
     this.root.setAttribute('aria-label', [title, hand > 0 && say('person.hand'), silent && say('person.muted'), held || (dark && say(loading ? 'tile.loading' : 'tile.dark'))].filter(Boolean).join(', '));
     this.#pin.setAttribute('aria-pressed', String(pinned));
     this.#pin.setAttribute('aria-label', say(pinned ? 'tile.unpin' : 'tile.pin', { name: title }));
+    this.#more.ariaLabel = say('person.more', { name: title });
+    this.#more.title = say('more');
     this.#pin.title = say(pinned ? 'unpin' : 'pin');
   }
 

@@ -5,8 +5,9 @@ import { find } from './elements.js';
 import { places } from './hands.js';
 import { arrange, capacity } from './layout.js';
 import { Order } from './order.js';
-import { ofEncryption } from './sentences.js';
+import { problemOf } from './problem.js';
 import { Spotlight } from './spotlight.js';
+import { TileMenu } from './tile-menu.js';
 import { Tile } from './tile.js';
 import { View } from './view.js';
 import { say } from './words.js';
@@ -14,7 +15,7 @@ import { say } from './words.js';
 /** @typedef {import('../holdfast/call.js').Call} Call */
 /** @typedef {import('../holdfast/protocol.js').RosterEntry} RosterEntry */
 /** @typedef {import('./quality.js').Quality} Quality */
-/** @typedef {{call: Call, encryption: import('./encryption.js').Encryption | null, own: MediaStream, screen: () => MediaStream | null, videoSlots: number, onBlocked: () => void}} Options */
+/** @typedef {{call: Call, encryption: import('./encryption.js').Encryption | null, own: MediaStream, screen: () => MediaStream | null, videoSlots: number, onBlocked: () => void, onView: () => void}} Options `onView`: a tile's menu changed what the settings hold */
 
 /** @param {string} peer */
 const screenKey = (peer) => `${peer}/screen`;
@@ -22,6 +23,7 @@ const screenKey = (peer) => `${peer}/screen`;
 export class Tiles {
   #options;
   #call;
+  #menu;
   #view;
   #grid = find('#grid', HTMLElement);
   #pager = find('#pager', HTMLElement);
@@ -54,6 +56,8 @@ export class Tiles {
     this.#view = new View(options.call);
     this.#resize.observe(this.#grid);
     const stop = new AbortController();
+    this.#menu = new TileMenu(stop.signal);
+    document.addEventListener('fullscreenchange', () => this.layOut(), { signal: stop.signal });
     for (const [id, step] of /** @type {[string, number][]} */ ([['#previous', -1], ['#next', 1]])) {
       find(id, HTMLButtonElement).addEventListener('click', () => this.#turn(step), { signal: stop.signal });
     }
@@ -167,7 +171,7 @@ export class Tiles {
       const self = peer === this.#call.peer;
       const name = entry.name || entry.identity;
       if (key !== peer) {
-        tile.paint({ name, title: self ? say('tile.own.screen') : say('tile.screen', { name }), identity: entry.identity, silent: false, dark: !self && !paused.has(key), paused: paused.get(key) ?? false, problem: this.#problem(entry, ['screen']), pinned: this.#large() === key && !this.#shines() });
+        tile.paint({ name, title: self ? say('tile.own.screen') : say('tile.screen', { name }), identity: entry.identity, silent: false, dark: !self && !paused.has(key), paused: paused.get(key) ?? false, problem: problemOf(this.#call, this.#options.encryption, this.#undecoded, entry, ['screen']), pinned: this.#large() === key && !this.#shines() });
         continue;
       }
       tile.paint({
@@ -177,35 +181,11 @@ export class Tiles {
         silent: self ? this.#call.isMuted('microphone') : entry.audioMuted,
         dark: self ? this.#call.isMuted('camera') : entry.videoMuted || !paused.has(key),
         paused: !self && !entry.videoMuted && (paused.get(key) ?? false),
-        problem: this.#problem(entry, ['camera', 'microphone']),
+        problem: problemOf(this.#call, this.#options.encryption, this.#undecoded, entry, ['camera', 'microphone']),
         pinned: this.#large() === key && !this.#shines(),
         hand: hands.get(peer),
       });
     }
-  }
-
-  /**
-   * Why nothing is shown of what somebody sends; empty when there is no reason.
-   * @param {RosterEntry} entry
-   * @param {import('../holdfast/protocol.js').Source[]} sources
-   */
-  #problem({ peer, audioMuted, videoMuted }, sources) {
-    const { encryption } = this.#options;
-    if (peer === this.#call.peer) return '';
-    const lack = this.#call.lacks.find((one) => one.peer === peer && sources.includes(one.source));
-    if (lack) return say('tile.codec', { codec: lack.codec });
-    if (!encryption) {
-      const codec = sources.includes('camera') ? this.#undecoded.get(peer) : undefined;
-      return codec ? say('tile.undecoded.codec', { codec }) : codec === '' ? say('tile.undecoded') : '';
-    }
-    let problem = '';
-    for (const source of sources) {
-      const off = (source === 'camera' && videoMuted) || (source === 'microphone' && audioMuted);
-      const state = off ? 'open' : encryption.stateOf(this.#call.stream(peer, source));
-      this.#call.setUnreadable(peer, source, state !== 'open');
-      problem ||= ofEncryption(state);
-    }
-    return problem;
   }
 
   /** Places the tiles, and tells the call what is in sight how large. */
@@ -266,7 +246,8 @@ export class Tiles {
       const peer = key.split('/')[0];
       const tile = this.#tiles.get(key);
       if (!tile || peer === this.#call.peer) return [];
-      const { width = 0, height = 0 } = i < inSight.length ? boxes[i] ?? {} : {};
+      const whole = document.fullscreenElement === tile.root ? { width: innerWidth, height: innerHeight } : null;
+      const { width = 0, height = 0 } = whole ?? (i < inSight.length ? boxes[i] ?? {} : {});
       return [{ peer, source: /** @type {import('../holdfast/protocol.js').Source} */ (key === peer ? 'camera' : 'screen'), root: tile.root, width, height }];
     });
     this.#view.show(wants);
@@ -296,8 +277,10 @@ export class Tiles {
     return this.#choices.layout === 'speaker' && this.#pinned === '' && !this.#screens().some((peer) => peer !== this.#call.peer);
   }
 
-  /** What is pinned, else somebody's screen, else in the speaker layout who speaks, else none. */
+  /** What has the whole screen, else what is pinned, else somebody's screen, else in the speaker layout who speaks, else none. */
   #large() {
+    const full = [...this.#tiles].find(([, { root }]) => root === document.fullscreenElement);
+    if (full) return full[0]; // What is out of sight would end it.
     if (this.#pinned === null) return '';
     if (this.#pinned !== '' && this.#tiles.has(this.#pinned)) return this.#pinned;
     const screen = this.#screens().find((peer) => peer !== this.#call.peer);
@@ -307,12 +290,23 @@ export class Tiles {
 
   /** @param {string} key */
   #pin(key) {
+    if (document.fullscreenElement) return;
     const large = this.#large();
     if (large === key && !this.#shines()) this.#pinned = this.#screens().some((peer) => peer !== this.#call.peer) ? null : '';
     else this.#pinned = key;
     this.#page = 0;
     this.paint();
     this.layOut();
+  }
+
+  /**
+   * @param {string} key
+   * @param {HTMLElement} button
+   */
+  #offer(key, button) {
+    const tile = this.#tiles.get(key);
+    const { onView } = this.#options;
+    if (tile) this.#menu.toggle(button, tile, { name: button.ariaLabel ?? '', pinned: this.#large() === key && !this.#shines(), self: key === this.#call.peer, onPin: () => this.#pin(key), onView });
   }
 
   /** @param {string} key */
@@ -326,6 +320,7 @@ export class Tiles {
       key, peer, self, screen, picture,
       sound: self || screen ? null : this.#call.stream(peer, 'microphone'),
       onPin: () => this.#pin(key),
+      onMenu: (button) => this.#offer(key, button),
       onBlocked: this.#options.onBlocked,
     });
     tile.speaker(this.#speaker);

@@ -8,6 +8,11 @@
 const DEBOUNCE_MS = 120;
 /** Of one message (docs/PROTOCOL.md). */
 const MOST_WANTS = 500;
+/** A picture over other windows, seen while the page is not. */
+const FLOATING = { width: 480, height: 270 };
+
+/** @param {HTMLElement} root */
+const floats = (root) => document.pictureInPictureElement != null && root.contains(document.pictureInPictureElement);
 
 export class View {
   #call;
@@ -31,7 +36,7 @@ export class View {
       this.#soon();
     });
     const stop = new AbortController();
-    document.addEventListener('visibilitychange', () => this.#soon(), { signal: stop.signal });
+    for (const type of ['visibilitychange', 'enterpictureinpicture', 'leavepictureinpicture']) document.addEventListener(type, () => this.#soon(), { signal: stop.signal });
     call.addEventListener('left', () => {
       stop.abort();
       this.#observer.disconnect();
@@ -59,7 +64,7 @@ export class View {
 
   /** @param {string} peer */
   sees(peer) {
-    return !document.hidden && this.#shown.some((one) => one.peer === peer && one.source === 'camera' && one.width > 0 && !this.#covered.has(one.root));
+    return this.#shown.some((one) => one.peer === peer && one.source === 'camera' && floats(one.root)) || !document.hidden && this.#shown.some((one) => one.peer === peer && one.source === 'camera' && one.width > 0 && !this.#covered.has(one.root));
   }
 
   #soon() {
@@ -72,6 +77,7 @@ export class View {
     this.#told = this.#shown.length > 0;
     const scale = globalThis.devicePixelRatio || 1;
     this.#call.setView(this.#shown.slice(0, MOST_WANTS).map(({ peer, source, root, width, height }) => {
+      if (floats(root)) return { peer, source, width: Math.round(Math.max(width, FLOATING.width) * scale), height: Math.round(Math.max(height, FLOATING.height) * scale) };
       const hidden = document.hidden || this.#covered.has(root);
       return { peer, source, width: hidden ? 0 : Math.round(width * scale), height: hidden ? 0 : Math.round(height * scale) };
     }));

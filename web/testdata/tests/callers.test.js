@@ -4,6 +4,8 @@ import { Devices } from '/page/devices.js';
 import { hintWhileMuted } from '/page/muted-hint.js';
 import { offerSettings } from '/page/settings.js';
 import { Spotlight } from '/page/spotlight.js';
+import { TileMenu } from '/page/tile-menu.js';
+import { Tile } from '/page/tile.js';
 import { playTestSound } from '/page/test-sound.js';
 import { keepAwake } from '/page/wake-lock.js';
 import { equal, eventually, ok, test } from './harness.js';
@@ -142,4 +144,31 @@ test('the screen stays on until the end, and again after the page was hidden', a
 test('the test sound ends, on a speaker that is gone too', async () => {
   await playTestSound('');
   await playTestSound('no such speaker');
+});
+
+test('a tile has a menu, that hides oneself and says so to the settings', async ({ cleanup }) => {
+  localStorage.clear();
+  const stage = document.body.appendChild(Object.assign(document.createElement('main'), { id: 'stage' }));
+  const canvas = Object.assign(document.createElement('canvas'), { width: 160, height: 90 });
+  canvas.getContext('2d').fillRect(0, 0, 160, 90);
+  const stop = new AbortController();
+  const menu = new TileMenu(stop.signal);
+  let [pinned, viewed] = [0, 0];
+  const tile = new Tile({
+    key: 'ada', peer: 'ada', self: true, screen: false, picture: canvas.captureStream(10), sound: null, onPin: () => pinned++, onBlocked: () => {},
+    onMenu: (button) => menu.toggle(button, tile, { name: 'Ada', pinned: false, self: true, onPin: () => pinned++, onView: () => viewed++ }),
+  });
+  stage.append(tile.root);
+  cleanup(() => { stop.abort(); stage.remove(); localStorage.clear(); });
+  await eventually(() => tile.video.videoWidth > 0, 'a picture');
+  const root = document.body.appendChild(document.createElement('div'));
+  cleanup(() => root.remove());
+  const refresh = offerSettings(root, { may: () => false }, () => {});
+  tile.root.querySelector('.options').click();
+  const labels = () => [...stage.querySelectorAll('.menu [role=menuitem]')].map(({ textContent }) => textContent);
+  equal([labels()[0], labels().at(-1), labels().includes('Full screen'), pinned], ['Pin', 'Hide from me', document.fullscreenEnabled, 0], 'offered, and not pinned by the click');
+  equal(labels().includes('Picture in picture'), document.pictureInPictureEnabled);
+  stage.querySelector('.menu [role=menuitem]:last-child').click();
+  refresh();
+  equal([viewed, root.querySelector('[name=hideSelf]').checked], [1, true]);
 });

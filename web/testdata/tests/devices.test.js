@@ -106,6 +106,26 @@ test('what is out of sight is asked for at no size', async (t) => {
   await eventually(() => call.said.at(-1)[0].width === 0, 'a tile that is covered or hidden, too');
 });
 
+test('a picture over other windows is asked for while the page is hidden', async (t) => {
+  const call = Object.assign(new EventTarget(), { state: 'live', said: [], setView(wants) { this.said.push(wants); } });
+  const view = new View(call);
+  const root = document.body.appendChild(document.createElement('div'));
+  const video = root.appendChild(document.createElement('video'));
+  t.cleanup(() => {
+    delete document.hidden;
+    delete document.pictureInPictureElement;
+    call.dispatchEvent(new Event('left'));
+    root.remove();
+  });
+  view.show([{ peer: 'a', source: 'camera', root, width: 0, height: 0 }]);
+  equal(call.said[0][0].width, 0, 'a page further');
+  Object.defineProperty(document, 'pictureInPictureElement', { value: video, configurable: true });
+  Object.defineProperty(document, 'hidden', { value: true, configurable: true });
+  video.dispatchEvent(new Event('enterpictureinpicture', { bubbles: true }));
+  await eventually(() => call.said.at(-1)[0].width >= 480, 'asked for');
+  ok(view.sees('a'), 'seen');
+});
+
 test('what the token forbids is neither asked for nor switched on', async (t) => {
   const { asked } = stub(t, () => '');
   const heard = new Devices(picture, { microphone: true, camera: false });

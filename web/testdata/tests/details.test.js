@@ -1,0 +1,48 @@
+// The connection in figures.
+
+import { readStats } from '/holdfast/stats.js';
+import { detailsOf } from '/page/details.js';
+import { equal, test } from './harness.js';
+
+const stats = (bytes, over = {}) => ({
+  node: 'sfu-2', epoch: 7, rttMs: 12.4, sentLoss: 0.02, path: { protocol: 'udp', relayed: false, address: '10.0.0.7:40084' },
+  outbound: [
+    { source: 'camera', rid: 'h', ssrc: 1, kind: 'video', active: true, bytesSent: bytes, framesEncoded: bytes / 1000, frameWidth: 960, frameHeight: 540 },
+    { source: 'camera', rid: 'l', ssrc: 2, kind: 'video', active: false, bytesSent: 0, framesEncoded: 0, frameWidth: 0, frameHeight: 0 },
+  ],
+  perSlot: {
+    4: { mid: '4', peer: 'p1', source: 'microphone', kind: 'audio', bytesReceived: bytes / 10, packetsReceived: bytes / 100, packetsLost: 0 },
+    5: { mid: '5', peer: 'p1', source: 'camera', kind: 'video', bytesReceived: bytes, packetsReceived: bytes / 1000, packetsLost: bytes / 4000, framesDecoded: bytes / 1000, frameWidth: 640, frameHeight: 360 },
+    6: { mid: '6', peer: '', source: '', kind: 'video' },
+  },
+  ...over,
+});
+
+const plain = (groups) => groups.map(({ title, rows }) => [title, ...rows.map((row) => row.join(': ').replaceAll(/[\u2066-\u2069]/g, '').replaceAll('\u00a0', ' '))]);
+const names = new Map([['me', 'Me'], ['p1', 'Ada']]);
+
+test('each stream has its layer, size, pictures, bitrate and loss', () => {
+  equal(plain(detailsOf(stats(90_000), stats(30_000), 2, names)), [
+    ['Connection', 'Server: sfu-2 · epoch 7', 'Path: UDP · direct · 10.0.0.7:40084', 'Round trip: 12 ms', 'Sent lost: 2%'],
+    ['Sent', 'Camera: h · 960 × 540 · 30 fps · 240 kb/s'],
+    ['Ada', 'Microphone: 24 kb/s', 'Camera: 640 × 360 · 30 fps · 240 kb/s · 20% lost'],
+  ]);
+});
+
+test('a connection that replaced another one counts from its own beginning', () => {
+  const [, , [, sound]] = plain(detailsOf(stats(20_000), stats(9_000_000), 2, names));
+  equal(sound, 'Microphone: 8 kb/s');
+  const other = stats(90_000);
+  other.perSlot[4].peer = other.perSlot[5].peer = 'p9';
+  equal(plain(detailsOf(stats(90_000), other, 2, names))[2][1], 'Microphone: 0 kb/s', 'the slot was of somebody else');
+});
+
+test('the way is that of the chosen pair', () => {
+  const report = (local) => [
+    ['t', { type: 'transport', selectedCandidatePairId: 'p' }], ['p', { localCandidateId: 'l', remoteCandidateId: 'r', currentRoundTripTime: 0.02 }],
+    ['l', { candidateType: 'host', protocol: 'udp', ...local }], ['r', { candidateType: 'host', address: 'fd00::1', port: 9 }],
+  ];
+  equal(readStats(report({})).transport.path, { protocol: 'udp', relayed: false, address: '[fd00::1]:9' });
+  equal(readStats(report({ candidateType: 'relay', relayProtocol: 'tls' })).transport.path, { protocol: 'tls', relayed: true, address: '[fd00::1]:9' });
+  equal(readStats([]).transport.path, { protocol: '', relayed: false, address: '' });
+});

@@ -111,7 +111,10 @@
       }
     };
   }
-  if (fault === 'unreachable') window.fetch = () => Promise.reject(new TypeError('staged'));
+  if (fault === 'unreachable') {
+    const real = window.fetch;
+    window.fetch = (address, ...more) => (String(address).includes('token') ? Promise.reject(new TypeError('staged')) : real(address, ...more));
+  }
   if (/^(room_full|token_expired|superseded|kicked|no_nodes)$/.test(fault)) {
     const Real = window.WebSocket;
     window.WebSocket = class extends EventTarget {

@@ -10,7 +10,13 @@ import (
 type local struct {
 	directory Peer
 	clients   []*Client
-	batches   map[Peer]*handed // the last of each origin
+	batches   map[source]*handed // the last of each
+}
+
+// source is a queue of another node: it has one batch under way.
+type source struct {
+	origin Peer
+	room   string
 }
 
 // handed is a batch that clients were given. Each answers by the number up to which it has a stream.
@@ -30,21 +36,22 @@ type stream struct {
 
 func (n *Node) deliver(d Deliver) {
 	user := n.locals[d.To]
-	if user == nil {
+	if user == nil || len(d.Messages) == 0 {
 		n.receipt(d.Origin, d.Number, d.To, OutcomeNone, d.Holders)
 		return
 	}
-	h := user.batches[d.Origin]
+	from := source{d.Origin, d.Messages[0].Room}
+	h := user.batches[from]
 	switch {
 	case h != nil && d.Number < h.number:
 		return
 	case h == nil || d.Number > h.number:
-		if user.unanswered(d.Origin)+len(d.Messages) > n.config.MaxUnanswered {
+		if user.unanswered(from)+len(d.Messages) > n.config.MaxUnanswered {
 			n.receipt(d.Origin, d.Number, d.To, OutcomeBusy, d.Holders)
 			return
 		}
 		h = &handed{number: d.Number, owed: make(map[*Client]map[stream]uint64), given: make(map[*Client]struct{}), size: len(d.Messages)}
-		user.batches[d.Origin] = h
+		user.batches[from] = h
 	}
 	h.holders = d.Holders
 	if h.some && len(h.owed) == 0 {
@@ -56,7 +63,7 @@ func (n *Node) deliver(d Deliver) {
 	}
 	switch {
 	case len(h.owed) == 0:
-		delete(user.batches, d.Origin)
+		delete(user.batches, from)
 		n.receipt(d.Origin, d.Number, d.To, OutcomeNone, d.Holders)
 	case h.some:
 		n.receipt(d.Origin, d.Number, d.To, OutcomeSome, d.Holders)
@@ -81,10 +88,10 @@ func (h *handed) give(client *Client, messages []Message) {
 	}
 }
 
-func (u *local) unanswered(except Peer) int {
+func (u *local) unanswered(except source) int {
 	total := 0
-	for origin, h := range u.batches {
-		if origin != except && len(h.owed) > 0 {
+	for from, h := range u.batches {
+		if from != except && len(h.owed) > 0 {
 			total += h.size
 		}
 	}
@@ -97,7 +104,7 @@ func (n *Node) receipt(origin Peer, number uint64, to UserID, outcome Outcome, h
 
 // answered takes what a client owes; all if it is gone.
 func (n *Node) answered(user *local, client *Client, settle func(owes map[stream]uint64) (done, has bool)) {
-	for origin, h := range user.batches {
+	for from, h := range user.batches {
 		owes := h.owed[client]
 		if owes == nil {
 			continue
@@ -111,12 +118,12 @@ func (n *Node) answered(user *local, client *Client, settle func(owes map[stream
 		h.some = h.some || has
 		switch {
 		case len(h.owed) == 0 && h.some:
-			n.receipt(origin, h.number, client.User, OutcomeAll, h.holders)
+			n.receipt(from.origin, h.number, client.User, OutcomeAll, h.holders)
 		case len(h.owed) == 0:
-			delete(user.batches, origin)
-			n.receipt(origin, h.number, client.User, OutcomeNone, h.holders)
+			delete(user.batches, from)
+			n.receipt(from.origin, h.number, client.User, OutcomeNone, h.holders)
 		case first:
-			n.receipt(origin, h.number, client.User, OutcomeSome, h.holders)
+			n.receipt(from.origin, h.number, client.User, OutcomeSome, h.holders)
 		}
 	}
 }
@@ -127,7 +134,7 @@ func (n *Node) Open(client *Client) {
 	defer n.unlock()
 	user := n.locals[client.User]
 	if user == nil {
-		user = &local{batches: make(map[Peer]*handed)}
+		user = &local{batches: make(map[source]*handed)}
 		user.directory, _ = n.view.directory(client.User)
 		n.locals[client.User] = user
 		n.registrar.tell(user.directory, client.User)

@@ -138,6 +138,23 @@ func TestMessagesStayInTheRoom(t *testing.T) {
 	}
 }
 
+// TestWhoIsNotInTheRoomDelaysNobody: what bob may not get waits by itself, and is not said to be delivered.
+func TestWhoIsNotInTheRoomDelaysNobody(t *testing.T) {
+	w, a, b := pair(t)
+	bob, inside, outside := w.page("bob", b), w.page("alice", a), w.page("carol", a)
+	inside.room = "r"
+	w.run(100*time.Millisecond, func() bool { return false })
+	inside.send("bob")
+	outside.send("bob")
+	outside.send("bob")
+	if !w.run(200*time.Millisecond, func() bool { return len(outside.unsaid) == 0 }) || len(bob.got) != 2 {
+		t.Fatalf("bob got %d, want those of carol", len(bob.got))
+	}
+	if !w.run(5*time.Second, w.settled) || inside.states[sending{"bob", 1}] != StateGaveUp {
+		t.Fatalf("states %v", inside.states)
+	}
+}
+
 // TestAFloodDelaysNobodyElse: bob's page reads nothing, and his queues fill; alice to carol takes as long as ever.
 func TestAFloodDelaysNobodyElse(t *testing.T) {
 	w, a, b := pair(t)

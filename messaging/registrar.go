@@ -1,6 +1,9 @@
 package messaging
 
-import "time"
+import (
+	"maps"
+	"time"
+)
 
 // registrar tells the directories which users have clients here: one frame at a time to each, with the state of the
 // moment.
@@ -36,11 +39,7 @@ func (r *registrar) change(v *view, now time.Time) {
 		}
 	}
 	for user, local := range r.node.locals {
-		for origin := range local.batches {
-			if !v.has(origin) {
-				delete(local.batches, origin)
-			}
-		}
+		maps.DeleteFunc(local.batches, func(from source, _ *handed) bool { return !v.has(from.origin) })
 		next, _ := v.directory(user)
 		if next == local.directory {
 			continue

@@ -10,7 +10,9 @@ import (
 // relay keeps what clients of this node sent until it is answered.
 type relay struct {
 	node    *Node
-	queues  map[UserID]*queue
+	queues  map[address]*queue
+	flights map[uint64]*queue // by the number of the batch under way
+	asked   map[UserID][]*queue
 	senders map[UserID]int // messages that wait
 	late    map[lateness]struct{}
 	number  uint64
@@ -34,9 +36,15 @@ type letter struct {
 	since  time.Time
 }
 
-// queue is what waits for one receiver. Its first flying letters are under way as one batch; the others are the next.
+// address is a receiver, everywhere or in one room: who is not in the room delays nothing else.
+type address struct {
+	user UserID
+	room string
+}
+
+// queue is what waits for one address. Its first flying letters are under way as one batch; the others are the next.
 type queue struct {
-	to     UserID
+	to     address
 	list   []*letter
 	flying int
 	number uint64 // of the batch
@@ -52,11 +60,10 @@ type queue struct {
 	pause   time.Duration
 	unknown time.Time // since when the directory does not know yet; zero if it knows
 	asked   bool
-	offline bool // presence said so
 }
 
 func newRelay(n *Node) *relay {
-	return &relay{node: n, queues: make(map[UserID]*queue), senders: make(map[UserID]int), late: make(map[lateness]struct{})}
+	return &relay{node: n, queues: make(map[address]*queue), flights: make(map[uint64]*queue), asked: make(map[UserID][]*queue), senders: make(map[UserID]int), late: make(map[lateness]struct{})}
 }
 
 // Submit takes a message to one user. The sender is told what becomes of it unless an error refuses it. A client that
@@ -64,14 +71,14 @@ func newRelay(n *Node) *relay {
 func (n *Node) Submit(sender *Client, to UserID, m Message) error {
 	n.mu.Lock()
 	defer n.unlock()
-	err := n.relay.take(&letter{Message: m, sender: sender, since: n.config.Now()}, to)
+	err := n.relay.take(&letter{Message: m, sender: sender, since: n.config.Now()}, address{to, m.Room})
 	if err != nil {
 		n.counters.Refused++
 	}
 	return err
 }
 
-func (r *relay) take(l *letter, to UserID) error {
+func (r *relay) take(l *letter, to address) error {
 	q := r.queues[to]
 	if q != nil && r.repeats(q, l) {
 		return nil
@@ -94,7 +101,7 @@ func (r *relay) take(l *letter, to UserID) error {
 	r.waiting++
 	r.bytes += l.size()
 	r.node.counters.Accepted++
-	r.tell(l, to, StateAccepted)
+	r.tell(l, to.user, StateAccepted)
 	if q.flying == 0 {
 		r.fly(q, l.since)
 	}
@@ -116,7 +123,7 @@ func (r *relay) repeats(q *queue, l *letter) bool {
 		if q.some && i < q.flying {
 			state = StateDelivered
 		}
-		r.tell(l, q.to, state)
+		r.tell(l, q.to.user, state)
 		return true
 	}
 	return false
@@ -138,6 +145,7 @@ func (r *relay) fly(q *queue, now time.Time) {
 			q.flying++
 		}
 		r.number++
+		r.flights[r.number] = q
 		q.number, q.tries, q.some, q.answered = r.number, 0, false, make(map[pin.BootID]struct{})
 		q.extra, q.holders = 0, nil
 	}
@@ -148,19 +156,19 @@ func (r *relay) fly(q *queue, now time.Time) {
 	if !q.missing.IsZero() || !q.unknown.IsZero() {
 		q.due = now.Add(2 * backoffMax) // a lost frame would use up the time
 	}
-	batch := Batch{Number: q.number, Origin: r.node.self, To: q.to, Messages: make([]Message, q.flying)}
+	batch := Batch{Number: q.number, Origin: r.node.self, To: q.to.user, Messages: make([]Message, q.flying)}
 	for i := range batch.Messages {
 		batch.Messages[i] = q.list[i].Message
 	}
-	if directory, ok := r.node.view.directory(q.to); ok {
+	if directory, ok := r.node.view.directory(q.to.user); ok {
 		overdue := !q.unknown.IsZero() && now.Sub(q.unknown) >= r.node.config.SettleFor
 		r.node.send(directory, Route{Batch: batch, View: r.node.view.mark, Overdue: overdue})
 	}
 }
 
 func (r *relay) receipt(from Peer, a Receipt, now time.Time) {
-	q := r.queues[a.To]
-	if q == nil || q.flying == 0 || a.Number != q.number {
+	q := r.flights[a.Number]
+	if q == nil || q.to.user != a.To {
 		return
 	}
 	delete(r.late, lateness{a.To, from.Boot})
@@ -195,7 +203,7 @@ func (r *relay) receipt(from Peer, a Receipt, now time.Time) {
 func (r *relay) complete(q *queue) bool {
 	return !slices.ContainsFunc(q.holders, func(boot pin.BootID) bool {
 		_, done := q.answered[boot]
-		_, late := r.late[lateness{q.to, boot}]
+		_, late := r.late[lateness{q.to.user, boot}]
 		return !done && (!late || !q.some)
 	})
 }
@@ -203,7 +211,7 @@ func (r *relay) complete(q *queue) bool {
 // answer tells the senders of the first n letters.
 func (r *relay) answer(q *queue, n int, state State) {
 	for _, l := range q.list[:n] {
-		r.tell(l, q.to, state)
+		r.tell(l, q.to.user, state)
 	}
 	switch state {
 	case StateDelivered:
@@ -218,8 +226,7 @@ func (r *relay) answer(q *queue, n int, state State) {
 // land ends a batch that was delivered.
 func (r *relay) land(q *queue, now time.Time) {
 	r.remove(q, func(i int, _ *letter) bool { return i < q.flying })
-	q.flying = 0
-	q.rest()
+	r.end(q)
 	if len(q.list) > 0 {
 		r.fly(q, now)
 	}
@@ -246,8 +253,8 @@ func (r *relay) remove(q *queue, which func(i int, l *letter) bool) {
 }
 
 func (r *relay) miss(m Miss, now time.Time) {
-	q := r.queues[m.To]
-	if q == nil || q.flying == 0 || q.number != m.Number || q.some {
+	q := r.flights[m.Number]
+	if q == nil || q.to.user != m.To || q.some {
 		return
 	}
 	if m.Unsettled {
@@ -273,11 +280,12 @@ func (r *relay) absent(q *queue, now time.Time) {
 	}
 	if !q.asked {
 		q.asked = true
-		r.node.presence.Ask(q.to)
+		r.asked[q.to.user] = append(r.asked[q.to.user], q)
+		if len(r.asked[q.to.user]) == 1 {
+			r.node.presence.Ask(q.to.user)
+		}
 	}
 	switch {
-	case q.offline:
-		r.fail(q, len(q.list), StateOffline)
 	case now.Sub(q.missing) >= r.node.config.HoldFor:
 		r.fail(q, len(q.list), StateGaveUp)
 	default:
@@ -289,12 +297,13 @@ func (r *relay) absent(q *queue, now time.Time) {
 func (n *Node) Online(user UserID, online, known bool) {
 	n.mu.Lock()
 	defer n.unlock()
-	q := n.relay.queues[user]
-	if q == nil || q.missing.IsZero() || !known || online {
-		return
+	queues := n.relay.asked[user]
+	delete(n.relay.asked, user)
+	for _, q := range queues {
+		if known && !online && !q.missing.IsZero() {
+			n.relay.fail(q, len(q.list), StateOffline)
+		}
 	}
-	q.offline = true
-	n.relay.fail(q, len(q.list), StateOffline)
 }
 
 // fail gives the first n letters up. Later ones of a sender who is gone are forgotten with them: it will repeat all of
@@ -308,13 +317,24 @@ func (r *relay) fail(q *queue, n int, state State) {
 	r.remove(q, func(i int, l *letter) bool {
 		return i < n || l.sender.closed && slices.ContainsFunc(failed, l.sameStream)
 	})
-	q.flying = 0
-	q.rest()
+	r.end(q)
 }
 
-// rest forgets why the last batch was held.
-func (q *queue) rest() {
-	q.missing, q.unknown, q.pause, q.asked, q.offline = time.Time{}, time.Time{}, 0, false, false
+// end forgets the batch, and why it was held.
+func (r *relay) end(q *queue) {
+	delete(r.flights, q.number)
+	q.flying, q.missing, q.unknown, q.pause = 0, time.Time{}, time.Time{}, 0
+	if q.asked {
+		q.asked = false
+		r.unask(q)
+	}
+}
+
+func (r *relay) unask(q *queue) {
+	left := slices.DeleteFunc(r.asked[q.to.user], func(other *queue) bool { return other == q })
+	if r.asked[q.to.user] = left; len(left) == 0 {
+		delete(r.asked, q.to.user)
+	}
 }
 
 func (r *relay) tick(now time.Time) {
@@ -353,7 +373,7 @@ func (r *relay) straggle(q *queue, now time.Time) {
 	}
 	for _, boot := range q.holders {
 		if _, done := q.answered[boot]; !done {
-			r.late[lateness{q.to, boot}] = struct{}{}
+			r.late[lateness{q.to.user, boot}] = struct{}{}
 		}
 	}
 	r.land(q, now)

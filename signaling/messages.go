@@ -2,8 +2,10 @@ package signaling
 
 import (
 	"errors"
+	"slices"
 	"time"
 
+	"github.com/holdfast-rtc/holdfast/control"
 	"github.com/holdfast-rtc/holdfast/messaging"
 	"github.com/holdfast-rtc/holdfast/pin"
 	"github.com/holdfast-rtc/holdfast/signaling/access"
@@ -106,6 +108,9 @@ func (s *session) message(m *wire.SendMessage) {
 			err = errNoMessages
 		case !s.server.directs.Allow(s.strikeName()):
 			err = errFlood
+		case scope == wire.ScopeRoom && !s.meets(to):
+			// No word of who is elsewhere.
+			s.socket.send(&wire.MessageState{To: to, Stream: m.Stream, Seq: m.Seq, State: string(messaging.StateOffline)})
 		default:
 			err = s.server.parts.Messages.Submit(s.mail, messaging.UserID(to), out)
 		}
@@ -114,6 +119,11 @@ func (s *session) message(m *wire.SendMessage) {
 			s.socket.send(&wire.MessageState{To: to, Stream: m.Stream, Seq: m.Seq, State: "refused", Code: fault.Code, Message: fault.Message})
 		}
 	}
+}
+
+// meets reports whether the roster that the client was told has the user.
+func (s *session) meets(user string) bool {
+	return slices.ContainsFunc(s.known.roster, func(p *control.Peer) bool { return p.GetIdentity() == user })
 }
 
 func (s *session) received(m *wire.Received) {

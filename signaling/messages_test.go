@@ -57,8 +57,15 @@ func TestMessagesStayInTheRoom(t *testing.T) {
 	if joined.Permissions.Message != wire.ScopeRoom {
 		t.Errorf("the permissions say %q", joined.Permissions.Message)
 	}
-	inside, _ := e.join("lobby", "bob")
 	ada.send(1, "bob")
+	learnsAmong(ada, "offline")
+	inside, _ := e.join("lobby", "bob")
+	for {
+		if _, ok := ada.next().(*wire.PeerJoined); ok {
+			break
+		}
+	}
+	ada.send(2, "bob")
 	for {
 		m, ok := inside.next().(*wire.UserMessage)
 		if !ok {
@@ -70,6 +77,19 @@ func TestMessagesStayInTheRoom(t *testing.T) {
 		break
 	}
 	outside.hearsNothing()
+}
+
+// learnsAmong hears a state among a room's events.
+func learnsAmong(c *client, want string) {
+	c.t.Helper()
+	for {
+		if m, ok := c.next().(*wire.MessageState); ok {
+			if m.State != want {
+				c.t.Fatalf("heard %+v, want %s", m, want)
+			}
+			return
+		}
+	}
 }
 
 func TestAFloodOfMessagesIsRefused(t *testing.T) {

@@ -140,8 +140,17 @@ func waiting(names string) string {
 	return fmt.Sprintf("[...document.querySelectorAll('#waiting .who')].map((one) => one.textContent).join(', ') === %q", names)
 }
 
-// waitsAt is the signaling node at which somebody waits, by its log.
-func waitsAt(t *testing.T, c *devcluster.Cluster, who string) (at string) {
+func waitsAt(t *testing.T, c *devcluster.Cluster, who string) string {
+	t.Helper()
+	at := findWaiting(t, c, who)
+	if at == "" {
+		t.Fatalf("%s waits nowhere", who)
+	}
+	return at
+}
+
+// findWaiting is the signaling node at which somebody waits, by its log; empty for none.
+func findWaiting(t *testing.T, c *devcluster.Cluster, who string) (at string) {
 	t.Helper()
 	for _, node := range []string{"signaling-1", "signaling-2"} {
 		text, err := c.Logs(t.Context(), node)
@@ -153,9 +162,6 @@ func waitsAt(t *testing.T, c *devcluster.Cluster, who string) (at string) {
 				at = node
 			}
 		}
-	}
-	if at == "" {
-		t.Fatalf("%s waits nowhere", who)
 	}
 	return at
 }

@@ -55,7 +55,8 @@ func (c *crowd) present() map[string][]string {
 	return people
 }
 
-// visit has somebody come into every second room without a cap, be shown there, and leave, right before the fault.
+// visit has somebody come into every second room without a cap, waits until the rosters show everybody, and has the guests leave,
+// right before the fault.
 func (c *Chaos) visit(ctx context.Context, w *World) error {
 	var rooms []string
 	for i, room := range slices.Sorted(maps.Keys(w.People)) {
@@ -68,9 +69,16 @@ func (c *Chaos) visit(ctx context.Context, w *World) error {
 		rooms = append(rooms, room)
 	}
 	defer c.crowd.dismiss()
-	return poll(ctx, c.options.patience.settle, func() error {
+	return poll(ctx, max(c.options.patience.settle, 2*rosterLimit), func() error {
 		var l Look
-		c.askRosters(ctx, &l, rooms...)
+		c.askRosters(ctx, &l, slices.Collect(maps.Keys(w.People))...)
+		for room, people := range w.People {
+			for _, who := range people {
+				if !l.Rosters[room].has(who) {
+					return fmt.Errorf("%s is not in the roster of %s: %+v", who, room, l.Rosters[room])
+				}
+			}
+		}
 		for _, room := range rooms {
 			if !l.Rosters[room].has(guestName) {
 				return fmt.Errorf("the guest is not in the roster of %s: %+v", room, l.Rosters[room])

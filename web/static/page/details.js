@@ -43,7 +43,7 @@ function draw({ title, rows }) {
     row.append(make('dt', '', name), make('dd', '', text));
     return row;
   }));
-  const head = make('h4', '');
+  const head = make('h3', '');
   head.append(who(title));
   return [head, table];
 }

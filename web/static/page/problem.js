@@ -19,7 +19,8 @@ export function problemOf(call, encryption, undecoded, { peer, audioMuted, video
   if (lack) return say('tile.codec', { codec: lack.codec });
   if (!encryption) {
     const codec = sources.includes('camera') ? undecoded.get(peer) : undefined;
-    return codec ? say('tile.undecoded.codec', { codec }) : codec === '' ? say('tile.undecoded') : '';
+    if (codec === undefined) return '';
+    return codec === '' || decodes(codec) ? say('tile.undecoded') : say('tile.undecoded.codec', { codec });
   }
   let problem = '';
   for (const source of sources) {
@@ -29,4 +30,10 @@ export function problemOf(call, encryption, undecoded, { peer, audioMuted, video
     problem ||= ofEncryption(state);
   }
   return problem;
+}
+
+/** @param {string} codec */
+function decodes(codec) {
+  const codecs = RTCRtpReceiver.getCapabilities('video')?.codecs ?? [];
+  return codecs.some(({ mimeType }) => mimeType.toLowerCase() === `video/${codec.toLowerCase()}`);
 }

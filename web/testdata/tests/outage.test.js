@@ -2,7 +2,9 @@
 
 import { outage, watchOutages } from '/page/banner.js';
 import { watchHealth } from '/page/health.js';
+import { problemOf } from '/page/problem.js';
 import { Tile } from '/page/tile.js';
+import { say } from '/page/words.js';
 import { equal, eventually, ok, test } from './harness.js';
 
 test('what does not work for long is said, with what still works', () => {
@@ -75,6 +77,14 @@ test('pictures that nobody can decode are nobody’s weak connection', async ({ 
   watchHealth(/** @type {any} */ (call), () => true, (own, peers, undecoded) => told.push({ own, peers: [...peers.values()], undecoded: [...undecoded] }));
   await eventually(() => told.length >= 2, 'two looks');
   equal(told[1], { own: 'good', peers: [null, null, null], undecoded: [['ada', 'H264'], ['bob', 'AV1'], ['eve', 'VP9']] });
+});
+
+test('a codec that this browser decodes is not what is wrong', () => {
+  const call = /** @type {any} */ ({ peer: 'me', lacks: [] });
+  const why = (codec) => problemOf(call, null, new Map([['ada', codec]]), /** @type {any} */ ({ peer: 'ada' }), ['camera']);
+  equal(why('VP8'), say('tile.undecoded'));
+  equal(why(''), say('tile.undecoded'));
+  equal(why('Theora'), say('tile.undecoded.codec', { codec: 'Theora' }));
 });
 
 test('one’s own picture is not greyed when the others’ are lost, and a face stands where no picture came yet', async ({ cleanup }) => {

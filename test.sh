@@ -289,10 +289,10 @@ tests "unit tests${race:+, race detector}" $race -p 3 -timeout 10m $light
 if [[ -n $bare ]]; then check "every listed tool can be installed on a bare Debian" wait "$bare"; cat "$work/bare.said"; else missing "the tools on a bare Debian" "debootstrap, or no root,"; fi
 # What drives processes needs no race detector: they are built without it, and it takes cores that browsers need.
 driving=$(grep -E '/lab/(attack|chaos|devcluster|e2e)$' <<<"$heavy")
+idly lint_and_fuzz >"$work/fuzz.said" 2>&1 & # What follows leaves a part of the machine idle.
+fuzzing=$!
 # shellcheck disable=SC2086
 [[ -z $heavy ]] || tests "browser tests${race:+, race detector}" $race -p 2 -count=1 -timeout 20m $(grep -vxF -e "$driving" <<<"$heavy")
-idly lint_and_fuzz >"$work/fuzz.said" 2>&1 & # Those tests leave half of the machine idle.
-fuzzing=$!
 # shellcheck disable=SC2086
 [[ -z $driving ]] || race='' tests "attacks" -count=1 -timeout 20m ./lab/attack
 # Chaos measures no times, and devcluster mostly waits: they share the machine.

@@ -2,8 +2,8 @@
 // spreads connections over the signaling nodes, so that any of them may die.
 //
 // It promises that a connection reaches a node that answers as long as there is
-// one, the one with the fewest sockets first, and that bytes and half-closes pass
-// both ways unchanged. It does not know what the bytes are, except for asking each
+// one, every second one that with the fewest sockets, and that bytes and half-closes
+// pass both ways unchanged. It does not know what the bytes are, except for asking each
 // node over HTTP whether it is ready and how many sockets it has.
 // In production any load balancer takes its place; no stickiness is needed.
 package balancer
@@ -151,7 +151,8 @@ func (b *Balancer) dial(ctx context.Context) (conn net.Conn, end func(), err err
 	return nil, nil, errors.Join(faults...)
 }
 
-// order has those that are ready first, then the fewest sockets; of equals each is first in turn.
+// order has those that are ready first. For every second connection the fewest sockets come next; else each is first in turn: a
+// node that refuses some clients at once has the fewest for ever, and they must reach another one.
 func (b *Balancer) order() []*backend {
 	type rank struct {
 		*backend
@@ -159,7 +160,8 @@ func (b *Balancer) order() []*backend {
 		down    bool
 		sockets int64
 	}
-	first := int((b.next.Add(1) - 1) % uint64(len(b.backends)))
+	turn := b.next.Add(1) - 1
+	first, count := int(turn/2%uint64(len(b.backends))), turn%2 == 0
 	ranks := make([]rank, 0, len(b.backends))
 	for _, one := range slices.Concat(b.backends[first:], b.backends[:first]) {
 		ranks = append(ranks, rank{one, !one.ready(), one.sockets.Load()})
@@ -167,6 +169,9 @@ func (b *Balancer) order() []*backend {
 	slices.SortStableFunc(ranks, func(x, y rank) int {
 		if x.down != y.down {
 			return boolOrder(x.down)
+		}
+		if !count {
+			return 0
 		}
 		return cmp.Compare(x.sockets, y.sockets)
 	})

@@ -124,12 +124,13 @@ func TestConnectionsAreSpreadInTurn(t *testing.T) {
 	for range 9 {
 		got[greeting(t, address)]++
 	}
-	if got["a"] != 3 || got["b"] != 3 || got["c"] != 3 {
-		t.Errorf("nine connections went to %v, want three each", got)
+	if min(got["a"], got["b"], got["c"]) < 2 {
+		t.Errorf("nine connections went to %v, want about three each", got)
 	}
 }
 
-// Who has the fewest sockets gets the next one, by what the nodes say of themselves and what was sent there since.
+// Who has the fewest sockets gets every second one, by what the nodes say of themselves and what was sent there since. Who has the
+// most gets its turn, too: a node that refuses at once would else get all who try again.
 func TestTheLeastBurdenedBackendIsFirst(t *testing.T) {
 	var counts [3]atomic.Int64
 	var backends []string
@@ -153,7 +154,7 @@ func TestTheLeastBurdenedBackendIsFirst(t *testing.T) {
 		watching.Go(func() { backend.watch(ctx, time.Hour, b.log) })
 	}
 	testkit.Eventually(t, "the nodes to be counted", func() bool { return b.backends[0].sockets.Load() == 5 && b.backends[2].sockets.Load() == 2 })
-	for range 8 { // 5 0 2 becomes 5 5 5
+	for range 12 { // 6 by count and 2 each in turn: 5 0 2 becomes 7 6 6, or nearly so
 		conn, _, err := b.dial(ctx)
 		if err != nil {
 			t.Fatal(err)
@@ -161,8 +162,8 @@ func TestTheLeastBurdenedBackendIsFirst(t *testing.T) {
 		t.Cleanup(func() { conn.Close() })
 	}
 	for i, backend := range b.backends {
-		if got := backend.sockets.Load(); got != 5 {
-			t.Errorf("backend %d has %d sockets, want 5 each", i, got)
+		if got := backend.sockets.Load(); got < 6 || got > 7 {
+			t.Errorf("backend %d has %d sockets, want 6 or 7 each", i, got)
 		}
 	}
 }

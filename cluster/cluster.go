@@ -151,10 +151,10 @@ func (c *Cluster) SetLoad(load Load) {
 	})
 }
 
-// SetDraining takes this node off the ring or puts it back.
-func (c *Cluster) SetDraining(draining bool) {
+// SetDraining takes this node off the ring or puts it back. An overdue drain moves rooms by restarts.
+func (c *Cluster) SetDraining(draining, overdue bool) {
 	c.post(func() {
-		c.members.setDraining(draining)
+		c.members.setDraining(draining, overdue)
 		text := encodeMeta(c.members.live[c.config.Node.Name()])
 		c.meta.Store(&text)
 		c.publish(nil)

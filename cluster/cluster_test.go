@@ -206,7 +206,7 @@ func TestMembersMeetAndShareLoads(t *testing.T) {
 	late := n.start("signaling-2") // Learns the load from the state exchange.
 	late.await("the load of sfu-1", func(v *View) bool { return v.Nodes["sfu-1"].Load == load })
 
-	a.SetDraining(true)
+	a.SetDraining(true, false)
 	for _, p := range []*process{signaling, a, b, late} {
 		p.await("sfu-1 draining", func(v *View) bool {
 			return v.Nodes["sfu-1"].Draining && slices.Equal(v.Ring.Nodes(), []ring.NodeID{"sfu-2"})
@@ -422,7 +422,7 @@ func TestRunEnds(t *testing.T) {
 	p.leave()
 	// All of it answers after the end.
 	p.SetLoad(Load{Seq: 1})
-	p.SetDraining(true)
+	p.SetDraining(true, true)
 	p.ReportDead("sfu-9", pin.BootID("9"), "proof")
 	if p.View() == nil {
 		t.Fatal("no view after the end")

@@ -91,7 +91,7 @@ func (c Config) Validate() error {
 		}
 	}
 	draining := c.Node
-	draining.Draining = true
+	draining.Draining, draining.Overdue = true, true
 	if n := len(encodeMeta(draining)); n > memberlist.MetaMaxSize {
 		fault("addresses take %d bytes of gossip metadata, at most %d fit: use shorter host names", n, memberlist.MetaMaxSize)
 	}

@@ -1,6 +1,7 @@
 package cluster
 
 import (
+	"fmt"
 	"slices"
 	"time"
 
@@ -101,6 +102,9 @@ func (d delegate) member(n *memberlist.Node, change func(*members, Node) []Event
 	if err != nil {
 		d.c.log.Warn("member ignored", "err", err)
 		return
+	}
+	if node.Later {
+		d.c.logDropped("member speaks a later version of gossip: it is used as far as it can be read", fmt.Errorf("%w: some of the metadata of %s", errForeign, name))
 	}
 	d.c.addresses.put(name, n.Address())
 	d.c.post(func() { d.c.publish(change(d.c.members, node)) })

@@ -199,9 +199,9 @@ func (m *members) setUnreachable(boots []pin.BootID) {
 	}
 }
 
-func (m *members) setDraining(draining bool) {
+func (m *members) setDraining(draining, overdue bool) {
 	own := m.live[m.self.Name()]
-	own.Draining = draining
+	own.Draining, own.Overdue = draining, draining && overdue
 	m.live[m.self.Name()] = own
 }
 

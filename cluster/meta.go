@@ -4,11 +4,13 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"strings"
 )
 
 // errForeign is wrapped by errors about foreign bytes, which are dropped.
 var errForeign = errors.New("not understood")
 
+// metaVersion is raised only when a key changes its meaning. New keys need no new version: others ignore them.
 const metaVersion = 1
 
 // At most 512 bytes: hence the short keys.
@@ -18,11 +20,14 @@ type meta struct {
 	Media    string `json:"m,omitempty"`
 	HTTP     string `json:"h,omitempty"`
 	Draining bool   `json:"d,omitempty"`
+	Overdue  bool   `json:"u,omitempty"`
+	Protocol uint32 `json:"p,omitempty"`
+	Can      string `json:"x,omitempty"`
 }
 
 func encodeMeta(node Node) []byte {
 	text, err := json.Marshal(meta{
-		Version: metaVersion, Control: node.Control, Media: node.Media, HTTP: node.HTTP, Draining: node.Draining,
+		Version: metaVersion, Control: node.Control, Media: node.Media, HTTP: node.HTTP, Draining: node.Draining, Overdue: node.Overdue, Protocol: node.Protocol, Can: node.Capabilities,
 	})
 	if err != nil {
 		return nil // cannot happen
@@ -30,18 +35,16 @@ func encodeMeta(node Node) []byte {
 	return text
 }
 
-// parseMember ignores unknown keys and refuses unknown versions. Errors wrap errForeign.
+// parseMember ignores unknown keys. Of a later version it reads what it can.
+// Errors wrap errForeign.
 func parseMember(name string, text []byte) (Node, error) {
 	node, err := parseMemberName(name)
 	if err != nil {
 		return Node{}, err
 	}
-	var m meta
-	if err := json.Unmarshal(text, &m); err != nil {
+	m, err := readMeta(text)
+	if err != nil {
 		return Node{}, fmt.Errorf("%w: metadata of %s: %w", errForeign, name, err)
-	}
-	if m.Version != metaVersion {
-		return Node{}, fmt.Errorf("%w: metadata of %s has version %d, want %d", errForeign, name, m.Version, metaVersion)
 	}
 	if node.Role == RoleSFU && (m.Control == "" || m.Media == "") {
 		return Node{}, fmt.Errorf("%w: metadata of %s lacks an address", errForeign, name)
@@ -49,6 +52,34 @@ func parseMember(name string, text []byte) (Node, error) {
 	if err := errors.Join(validAddress(m.Control), validAddress(m.Media), validAddress(m.HTTP)); err != nil {
 		return Node{}, fmt.Errorf("%w: metadata of %s: %w", errForeign, name, err)
 	}
-	node.Control, node.Media, node.HTTP, node.Draining = m.Control, m.Media, m.HTTP, m.Draining
+	node.Control, node.Media, node.HTTP, node.Protocol = m.Control, m.Media, m.HTTP, m.Protocol
+	if validID(strings.ReplaceAll(m.Can, ",", "-")) == nil {
+		node.Capabilities = m.Can
+	}
+	node.Draining, node.Overdue, node.Later = m.Draining, m.Draining && m.Overdue, m.Version > metaVersion
 	return node, nil
+}
+
+// readMeta leaves out keys that a later version gave another type, and addresses in another form.
+func readMeta(text []byte) (m meta, err error) {
+	var version struct {
+		V int `json:"v"`
+	}
+	if err := json.Unmarshal(text, &version); err != nil {
+		return meta{}, err
+	}
+	if version.V < metaVersion {
+		return meta{}, fmt.Errorf("its version is %d, want %d or later", version.V, metaVersion)
+	}
+	err = json.Unmarshal(text, &m)
+	var wrongType *json.UnmarshalTypeError // the other keys have been read
+	if version.V == metaVersion || err != nil && !errors.As(err, &wrongType) {
+		return m, err
+	}
+	for _, address := range []*string{&m.Control, &m.Media, &m.HTTP} {
+		if validAddress(*address) != nil {
+			*address = ""
+		}
+	}
+	return m, nil
 }

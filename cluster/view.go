@@ -1,6 +1,8 @@
 package cluster
 
 import (
+	"slices"
+	"strings"
 	"time"
 
 	"github.com/holdfast-rtc/holdfast/pin"
@@ -27,9 +29,19 @@ type Node struct {
 	Media       string
 	HTTP        string // of signaling nodes
 	Draining    bool   // off the ring: takes no new rooms
+	Overdue     bool   // Draining, and past its deadline: rooms leave it by restarts
 	Suspect     bool   // gossip reports it dead, unconfirmed; off the ring
 	Unreachable bool   // not heard here; off the ring if that leaves others
+	Later       bool   // its gossip has a later version: what can be read is here
 	Load        Load
+
+	Protocol     uint32 // version of the control port; 0: from before versions were told
+	Capabilities string // as of control.Capabilities, behind commas
+}
+
+// Can reports whether the node has told a capability.
+func (n Node) Can(capability string) bool {
+	return slices.Contains(strings.Split(n.Capabilities, ","), capability)
 }
 
 // Load is a node's report about itself; of a signaling node only Seq and Sockets count.

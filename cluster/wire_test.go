@@ -27,7 +27,7 @@ func TestMetaRoundTripsAtItsLongest(t *testing.T) {
 	c.Node.ID = ring.NodeID(strings.Repeat("n", maxIDBytes))
 	c.Node.Control = strings.Repeat("c", maxAddressBytes-6) + ":65535"
 	c.Node.Media = strings.Repeat("m", maxAddressBytes-6) + ":65535"
-	c.Node.Draining = true
+	c.Node.Draining, c.Node.Overdue, c.Node.Protocol, c.Node.Capabilities = true, true, 1, "live-move"
 	if err := c.Validate(); err != nil {
 		t.Fatalf("two addresses of %d bytes: %v", maxAddressBytes, err)
 	}
@@ -86,9 +86,34 @@ func TestMemberlistLinesKeepTheirLevel(t *testing.T) {
 	}
 }
 
+// An upgraded neighbour stays in sight with what this version can read of it.
+func TestMemberOfALaterVersionStaysVisible(t *testing.T) {
+	const name = "sfu/sfu-1@0000000000001-00000000"
+	want := Node{Role: RoleSFU, ID: "sfu-1", Boot: "0000000000001-00000000", Control: "a:1", Media: "a:2", Later: true}
+	for text, draining := range map[string]bool{
+		`{"v":2,"c":"a:1","m":"a:2","d":true,"new":{"a":[1]}}`:             true,
+		`{"v":2,"c":"a:1","m":"a:2","d":{"since":5},"h":["a:1","b:1"]}`:    false,
+		`{"v":300,"c":"a:1","m":"a:2","h":"unix:/run/x","x":"a b","p":-1}`: false,
+	} {
+		want.Draining = draining
+		if got, err := parseMember(name, []byte(text)); err != nil || got != want {
+			t.Errorf("%s is read as %+v, %v, want %+v", text, got, err, want)
+		}
+	}
+	if got, err := parseMember("signaling/signaling-1@1", []byte(`{"v":2,"c":7,"h":7}`)); err != nil || !got.Later {
+		t.Errorf("a signaling node is read as %+v, %v", got, err)
+	}
+	for _, text := range []string{`{"v":2,"c":"a:1","m":7}`, `{"c":"a:1","m":"a:2"}`, `{"v":1,"c":"a:1","m":"a:2","d":7}`, `{"v":"2"}`, `[]`} {
+		if got, err := parseMember(name, []byte(text)); !errors.Is(err, errForeign) {
+			t.Errorf("%s is read as %+v, %v", text, got, err)
+		}
+	}
+}
+
 func FuzzParseMember(f *testing.F) {
 	f.Add("sfu/sfu-1@0000000000001-00000000", encodeMeta(sfuNode("sfu-1", 1)))
 	f.Add("sfu/a@b@c", []byte(`{"v":2}`))
+	f.Add("sfu/sfu-1@1", []byte(`{"v":2,"c":"a:1","m":"a:2","d":7,"h":[]}`))
 	f.Add("signaling/signaling-1@1", []byte(`{"v":1,"h":"[::1]:80","x":1}`))
 	f.Fuzz(func(t *testing.T, name string, text []byte) {
 		node, err := parseMember(name, text)
@@ -101,6 +126,7 @@ func FuzzParseMember(f *testing.F) {
 		if memberName(node) != name {
 			t.Fatalf("%q parsed as %q", name, memberName(node))
 		}
+		node.Later = false // we write our own version
 		if back, err := parseMember(name, encodeMeta(node)); err != nil || back != node {
 			t.Fatalf("%+v re-encodes as %+v, %v", node, back, err)
 		}

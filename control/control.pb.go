@@ -450,6 +450,7 @@ type EdgeMessage struct {
 	//	*EdgeMessage_Rename
 	//	*EdgeMessage_Hand
 	//	*EdgeMessage_React
+	//	*EdgeMessage_Arrived
 	Message       isEdgeMessage_Message `protobuf_oneof:"message"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
@@ -589,6 +590,15 @@ func (x *EdgeMessage) GetReact() *React {
 	return nil
 }
 
+func (x *EdgeMessage) GetArrived() *Arrived {
+	if x != nil {
+		if x, ok := x.Message.(*EdgeMessage_Arrived); ok {
+			return x.Arrived
+		}
+	}
+	return nil
+}
+
 type isEdgeMessage_Message interface {
 	isEdgeMessage_Message()
 }
@@ -633,6 +643,10 @@ type EdgeMessage_React struct {
 	React *React `protobuf:"bytes,11,opt,name=react,proto3,oneof"`
 }
 
+type EdgeMessage_Arrived struct {
+	Arrived *Arrived `protobuf:"bytes,12,opt,name=arrived,proto3,oneof"`
+}
+
 func (*EdgeMessage_Attach) isEdgeMessage_Message() {}
 
 func (*EdgeMessage_Offer) isEdgeMessage_Message() {}
@@ -652,6 +666,8 @@ func (*EdgeMessage_Rename) isEdgeMessage_Message() {}
 func (*EdgeMessage_Hand) isEdgeMessage_Message() {}
 
 func (*EdgeMessage_React) isEdgeMessage_Message() {}
+
+func (*EdgeMessage_Arrived) isEdgeMessage_Message() {}
 
 type Attach struct {
 	state        protoimpl.MessageState `protogen:"open.v1"`
@@ -1441,6 +1457,44 @@ func (x *Say) GetId() string {
 	return ""
 }
 
+// Arrived says that the peer shows what this node sends, after a live move: it
+// needs the room's former node no longer.
+type Arrived struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *Arrived) Reset() {
+	*x = Arrived{}
+	mi := &file_control_proto_msgTypes[14]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *Arrived) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*Arrived) ProtoMessage() {}
+
+func (x *Arrived) ProtoReflect() protoreflect.Message {
+	mi := &file_control_proto_msgTypes[14]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use Arrived.ProtoReflect.Descriptor instead.
+func (*Arrived) Descriptor() ([]byte, []int) {
+	return file_control_proto_rawDescGZIP(), []int{14}
+}
+
 // Hand raises or lowers the peer's hand.
 type Hand struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
@@ -1451,7 +1505,7 @@ type Hand struct {
 
 func (x *Hand) Reset() {
 	*x = Hand{}
-	mi := &file_control_proto_msgTypes[14]
+	mi := &file_control_proto_msgTypes[15]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1463,7 +1517,7 @@ func (x *Hand) String() string {
 func (*Hand) ProtoMessage() {}
 
 func (x *Hand) ProtoReflect() protoreflect.Message {
-	mi := &file_control_proto_msgTypes[14]
+	mi := &file_control_proto_msgTypes[15]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1476,7 +1530,7 @@ func (x *Hand) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Hand.ProtoReflect.Descriptor instead.
 func (*Hand) Descriptor() ([]byte, []int) {
-	return file_control_proto_rawDescGZIP(), []int{14}
+	return file_control_proto_rawDescGZIP(), []int{15}
 }
 
 func (x *Hand) GetRaised() bool {
@@ -1496,7 +1550,7 @@ type React struct {
 
 func (x *React) Reset() {
 	*x = React{}
-	mi := &file_control_proto_msgTypes[15]
+	mi := &file_control_proto_msgTypes[16]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1508,7 +1562,7 @@ func (x *React) String() string {
 func (*React) ProtoMessage() {}
 
 func (x *React) ProtoReflect() protoreflect.Message {
-	mi := &file_control_proto_msgTypes[15]
+	mi := &file_control_proto_msgTypes[16]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1521,7 +1575,7 @@ func (x *React) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use React.ProtoReflect.Descriptor instead.
 func (*React) Descriptor() ([]byte, []int) {
-	return file_control_proto_rawDescGZIP(), []int{15}
+	return file_control_proto_rawDescGZIP(), []int{16}
 }
 
 func (x *React) GetEmoji() string {
@@ -1542,7 +1596,7 @@ type Refresh struct {
 
 func (x *Refresh) Reset() {
 	*x = Refresh{}
-	mi := &file_control_proto_msgTypes[16]
+	mi := &file_control_proto_msgTypes[17]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1554,7 +1608,7 @@ func (x *Refresh) String() string {
 func (*Refresh) ProtoMessage() {}
 
 func (x *Refresh) ProtoReflect() protoreflect.Message {
-	mi := &file_control_proto_msgTypes[16]
+	mi := &file_control_proto_msgTypes[17]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1567,7 +1621,7 @@ func (x *Refresh) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Refresh.ProtoReflect.Descriptor instead.
 func (*Refresh) Descriptor() ([]byte, []int) {
-	return file_control_proto_rawDescGZIP(), []int{16}
+	return file_control_proto_rawDescGZIP(), []int{17}
 }
 
 func (x *Refresh) GetMids() []string {
@@ -1603,6 +1657,7 @@ type PeerEvent struct {
 	//	*PeerEvent_Silenced
 	//	*PeerEvent_UnmuteAsked
 	//	*PeerEvent_Reactions
+	//	*PeerEvent_Settled
 	//	*PeerEvent_Egress
 	Event         isPeerEvent_Event `protobuf_oneof:"event"`
 	unknownFields protoimpl.UnknownFields
@@ -1611,7 +1666,7 @@ type PeerEvent struct {
 
 func (x *PeerEvent) Reset() {
 	*x = PeerEvent{}
-	mi := &file_control_proto_msgTypes[17]
+	mi := &file_control_proto_msgTypes[18]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1623,7 +1678,7 @@ func (x *PeerEvent) String() string {
 func (*PeerEvent) ProtoMessage() {}
 
 func (x *PeerEvent) ProtoReflect() protoreflect.Message {
-	mi := &file_control_proto_msgTypes[17]
+	mi := &file_control_proto_msgTypes[18]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1636,7 +1691,7 @@ func (x *PeerEvent) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use PeerEvent.ProtoReflect.Descriptor instead.
 func (*PeerEvent) Descriptor() ([]byte, []int) {
-	return file_control_proto_rawDescGZIP(), []int{17}
+	return file_control_proto_rawDescGZIP(), []int{18}
 }
 
 func (x *PeerEvent) GetFence() *Fence {
@@ -1813,6 +1868,15 @@ func (x *PeerEvent) GetReactions() *Reactions {
 	return nil
 }
 
+func (x *PeerEvent) GetSettled() *Settled {
+	if x != nil {
+		if x, ok := x.Event.(*PeerEvent_Settled); ok {
+			return x.Settled
+		}
+	}
+	return nil
+}
+
 func (x *PeerEvent) GetEgress() *Egress {
 	if x != nil {
 		if x, ok := x.Event.(*PeerEvent_Egress); ok {
@@ -1894,6 +1958,10 @@ type PeerEvent_Reactions struct {
 	Reactions *Reactions `protobuf:"bytes,20,opt,name=reactions,proto3,oneof"`
 }
 
+type PeerEvent_Settled struct {
+	Settled *Settled `protobuf:"bytes,21,opt,name=settled,proto3,oneof"`
+}
+
 type PeerEvent_Egress struct {
 	Egress *Egress `protobuf:"bytes,16,opt,name=egress,proto3,oneof"` // of the room, measured: for whoever has to move it; at most every 2 s, when it has changed by a quarter
 }
@@ -1932,6 +2000,8 @@ func (*PeerEvent_UnmuteAsked) isPeerEvent_Event() {}
 
 func (*PeerEvent_Reactions) isPeerEvent_Event() {}
 
+func (*PeerEvent_Settled) isPeerEvent_Event() {}
+
 func (*PeerEvent_Egress) isPeerEvent_Event() {}
 
 type Attached struct {
@@ -1950,7 +2020,7 @@ type Attached struct {
 
 func (x *Attached) Reset() {
 	*x = Attached{}
-	mi := &file_control_proto_msgTypes[18]
+	mi := &file_control_proto_msgTypes[19]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1962,7 +2032,7 @@ func (x *Attached) String() string {
 func (*Attached) ProtoMessage() {}
 
 func (x *Attached) ProtoReflect() protoreflect.Message {
-	mi := &file_control_proto_msgTypes[18]
+	mi := &file_control_proto_msgTypes[19]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1975,7 +2045,7 @@ func (x *Attached) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Attached.ProtoReflect.Descriptor instead.
 func (*Attached) Descriptor() ([]byte, []int) {
-	return file_control_proto_rawDescGZIP(), []int{18}
+	return file_control_proto_rawDescGZIP(), []int{19}
 }
 
 func (x *Attached) GetPeer() string {
@@ -2044,7 +2114,7 @@ type Path struct {
 
 func (x *Path) Reset() {
 	*x = Path{}
-	mi := &file_control_proto_msgTypes[19]
+	mi := &file_control_proto_msgTypes[20]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2056,7 +2126,7 @@ func (x *Path) String() string {
 func (*Path) ProtoMessage() {}
 
 func (x *Path) ProtoReflect() protoreflect.Message {
-	mi := &file_control_proto_msgTypes[19]
+	mi := &file_control_proto_msgTypes[20]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2069,7 +2139,7 @@ func (x *Path) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Path.ProtoReflect.Descriptor instead.
 func (*Path) Descriptor() ([]byte, []int) {
-	return file_control_proto_rawDescGZIP(), []int{19}
+	return file_control_proto_rawDescGZIP(), []int{20}
 }
 
 func (x *Path) GetBitsPerSecond() uint64 {
@@ -2090,7 +2160,7 @@ type Refused struct {
 
 func (x *Refused) Reset() {
 	*x = Refused{}
-	mi := &file_control_proto_msgTypes[20]
+	mi := &file_control_proto_msgTypes[21]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2102,7 +2172,7 @@ func (x *Refused) String() string {
 func (*Refused) ProtoMessage() {}
 
 func (x *Refused) ProtoReflect() protoreflect.Message {
-	mi := &file_control_proto_msgTypes[20]
+	mi := &file_control_proto_msgTypes[21]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2115,7 +2185,7 @@ func (x *Refused) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Refused.ProtoReflect.Descriptor instead.
 func (*Refused) Descriptor() ([]byte, []int) {
-	return file_control_proto_rawDescGZIP(), []int{20}
+	return file_control_proto_rawDescGZIP(), []int{21}
 }
 
 func (x *Refused) GetCode() Refusal {
@@ -2149,7 +2219,7 @@ type Answer struct {
 
 func (x *Answer) Reset() {
 	*x = Answer{}
-	mi := &file_control_proto_msgTypes[21]
+	mi := &file_control_proto_msgTypes[22]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2161,7 +2231,7 @@ func (x *Answer) String() string {
 func (*Answer) ProtoMessage() {}
 
 func (x *Answer) ProtoReflect() protoreflect.Message {
-	mi := &file_control_proto_msgTypes[21]
+	mi := &file_control_proto_msgTypes[22]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2174,7 +2244,7 @@ func (x *Answer) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Answer.ProtoReflect.Descriptor instead.
 func (*Answer) Descriptor() ([]byte, []int) {
-	return file_control_proto_rawDescGZIP(), []int{21}
+	return file_control_proto_rawDescGZIP(), []int{22}
 }
 
 func (x *Answer) GetOfferId() string {
@@ -2202,7 +2272,7 @@ type OfferRejected struct {
 
 func (x *OfferRejected) Reset() {
 	*x = OfferRejected{}
-	mi := &file_control_proto_msgTypes[22]
+	mi := &file_control_proto_msgTypes[23]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2214,7 +2284,7 @@ func (x *OfferRejected) String() string {
 func (*OfferRejected) ProtoMessage() {}
 
 func (x *OfferRejected) ProtoReflect() protoreflect.Message {
-	mi := &file_control_proto_msgTypes[22]
+	mi := &file_control_proto_msgTypes[23]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2227,7 +2297,7 @@ func (x *OfferRejected) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use OfferRejected.ProtoReflect.Descriptor instead.
 func (*OfferRejected) Descriptor() ([]byte, []int) {
-	return file_control_proto_rawDescGZIP(), []int{22}
+	return file_control_proto_rawDescGZIP(), []int{23}
 }
 
 func (x *OfferRejected) GetOfferId() string {
@@ -2266,7 +2336,7 @@ type Slot struct {
 
 func (x *Slot) Reset() {
 	*x = Slot{}
-	mi := &file_control_proto_msgTypes[23]
+	mi := &file_control_proto_msgTypes[24]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2278,7 +2348,7 @@ func (x *Slot) String() string {
 func (*Slot) ProtoMessage() {}
 
 func (x *Slot) ProtoReflect() protoreflect.Message {
-	mi := &file_control_proto_msgTypes[23]
+	mi := &file_control_proto_msgTypes[24]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2291,7 +2361,7 @@ func (x *Slot) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Slot.ProtoReflect.Descriptor instead.
 func (*Slot) Descriptor() ([]byte, []int) {
-	return file_control_proto_rawDescGZIP(), []int{23}
+	return file_control_proto_rawDescGZIP(), []int{24}
 }
 
 func (x *Slot) GetMid() string {
@@ -2339,7 +2409,7 @@ type SlotTable struct {
 
 func (x *SlotTable) Reset() {
 	*x = SlotTable{}
-	mi := &file_control_proto_msgTypes[24]
+	mi := &file_control_proto_msgTypes[25]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2351,7 +2421,7 @@ func (x *SlotTable) String() string {
 func (*SlotTable) ProtoMessage() {}
 
 func (x *SlotTable) ProtoReflect() protoreflect.Message {
-	mi := &file_control_proto_msgTypes[24]
+	mi := &file_control_proto_msgTypes[25]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2364,7 +2434,7 @@ func (x *SlotTable) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use SlotTable.ProtoReflect.Descriptor instead.
 func (*SlotTable) Descriptor() ([]byte, []int) {
-	return file_control_proto_rawDescGZIP(), []int{24}
+	return file_control_proto_rawDescGZIP(), []int{25}
 }
 
 func (x *SlotTable) GetSlots() []*Slot {
@@ -2393,7 +2463,7 @@ type Lack struct {
 
 func (x *Lack) Reset() {
 	*x = Lack{}
-	mi := &file_control_proto_msgTypes[25]
+	mi := &file_control_proto_msgTypes[26]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2405,7 +2475,7 @@ func (x *Lack) String() string {
 func (*Lack) ProtoMessage() {}
 
 func (x *Lack) ProtoReflect() protoreflect.Message {
-	mi := &file_control_proto_msgTypes[25]
+	mi := &file_control_proto_msgTypes[26]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2418,7 +2488,7 @@ func (x *Lack) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Lack.ProtoReflect.Descriptor instead.
 func (*Lack) Descriptor() ([]byte, []int) {
-	return file_control_proto_rawDescGZIP(), []int{25}
+	return file_control_proto_rawDescGZIP(), []int{26}
 }
 
 func (x *Lack) GetPeer() string {
@@ -2451,7 +2521,7 @@ type Roster struct {
 
 func (x *Roster) Reset() {
 	*x = Roster{}
-	mi := &file_control_proto_msgTypes[26]
+	mi := &file_control_proto_msgTypes[27]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2463,7 +2533,7 @@ func (x *Roster) String() string {
 func (*Roster) ProtoMessage() {}
 
 func (x *Roster) ProtoReflect() protoreflect.Message {
-	mi := &file_control_proto_msgTypes[26]
+	mi := &file_control_proto_msgTypes[27]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2476,7 +2546,7 @@ func (x *Roster) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Roster.ProtoReflect.Descriptor instead.
 func (*Roster) Descriptor() ([]byte, []int) {
-	return file_control_proto_rawDescGZIP(), []int{26}
+	return file_control_proto_rawDescGZIP(), []int{27}
 }
 
 func (x *Roster) GetPeers() []*Peer {
@@ -2500,7 +2570,7 @@ type RosterChange struct {
 
 func (x *RosterChange) Reset() {
 	*x = RosterChange{}
-	mi := &file_control_proto_msgTypes[27]
+	mi := &file_control_proto_msgTypes[28]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2512,7 +2582,7 @@ func (x *RosterChange) String() string {
 func (*RosterChange) ProtoMessage() {}
 
 func (x *RosterChange) ProtoReflect() protoreflect.Message {
-	mi := &file_control_proto_msgTypes[27]
+	mi := &file_control_proto_msgTypes[28]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2525,7 +2595,7 @@ func (x *RosterChange) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RosterChange.ProtoReflect.Descriptor instead.
 func (*RosterChange) Descriptor() ([]byte, []int) {
-	return file_control_proto_rawDescGZIP(), []int{27}
+	return file_control_proto_rawDescGZIP(), []int{28}
 }
 
 func (x *RosterChange) GetChange() isRosterChange_Change {
@@ -2593,7 +2663,7 @@ type Speakers struct {
 
 func (x *Speakers) Reset() {
 	*x = Speakers{}
-	mi := &file_control_proto_msgTypes[28]
+	mi := &file_control_proto_msgTypes[29]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2605,7 +2675,7 @@ func (x *Speakers) String() string {
 func (*Speakers) ProtoMessage() {}
 
 func (x *Speakers) ProtoReflect() protoreflect.Message {
-	mi := &file_control_proto_msgTypes[28]
+	mi := &file_control_proto_msgTypes[29]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2618,7 +2688,7 @@ func (x *Speakers) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Speakers.ProtoReflect.Descriptor instead.
 func (*Speakers) Descriptor() ([]byte, []int) {
-	return file_control_proto_rawDescGZIP(), []int{28}
+	return file_control_proto_rawDescGZIP(), []int{29}
 }
 
 func (x *Speakers) GetSpeakers() []*Speaker {
@@ -2638,7 +2708,7 @@ type Speaker struct {
 
 func (x *Speaker) Reset() {
 	*x = Speaker{}
-	mi := &file_control_proto_msgTypes[29]
+	mi := &file_control_proto_msgTypes[30]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2650,7 +2720,7 @@ func (x *Speaker) String() string {
 func (*Speaker) ProtoMessage() {}
 
 func (x *Speaker) ProtoReflect() protoreflect.Message {
-	mi := &file_control_proto_msgTypes[29]
+	mi := &file_control_proto_msgTypes[30]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2663,7 +2733,7 @@ func (x *Speaker) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Speaker.ProtoReflect.Descriptor instead.
 func (*Speaker) Descriptor() ([]byte, []int) {
-	return file_control_proto_rawDescGZIP(), []int{29}
+	return file_control_proto_rawDescGZIP(), []int{30}
 }
 
 func (x *Speaker) GetPeer() string {
@@ -2689,7 +2759,7 @@ type Transport struct {
 
 func (x *Transport) Reset() {
 	*x = Transport{}
-	mi := &file_control_proto_msgTypes[30]
+	mi := &file_control_proto_msgTypes[31]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2701,7 +2771,7 @@ func (x *Transport) String() string {
 func (*Transport) ProtoMessage() {}
 
 func (x *Transport) ProtoReflect() protoreflect.Message {
-	mi := &file_control_proto_msgTypes[30]
+	mi := &file_control_proto_msgTypes[31]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2714,7 +2784,7 @@ func (x *Transport) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Transport.ProtoReflect.Descriptor instead.
 func (*Transport) Descriptor() ([]byte, []int) {
-	return file_control_proto_rawDescGZIP(), []int{30}
+	return file_control_proto_rawDescGZIP(), []int{31}
 }
 
 func (x *Transport) GetState() TransportState {
@@ -2740,7 +2810,7 @@ type Chat struct {
 
 func (x *Chat) Reset() {
 	*x = Chat{}
-	mi := &file_control_proto_msgTypes[31]
+	mi := &file_control_proto_msgTypes[32]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2752,7 +2822,7 @@ func (x *Chat) String() string {
 func (*Chat) ProtoMessage() {}
 
 func (x *Chat) ProtoReflect() protoreflect.Message {
-	mi := &file_control_proto_msgTypes[31]
+	mi := &file_control_proto_msgTypes[32]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2765,7 +2835,7 @@ func (x *Chat) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Chat.ProtoReflect.Descriptor instead.
 func (*Chat) Descriptor() ([]byte, []int) {
-	return file_control_proto_rawDescGZIP(), []int{31}
+	return file_control_proto_rawDescGZIP(), []int{32}
 }
 
 func (x *Chat) GetPeer() string {
@@ -2822,7 +2892,7 @@ type Silenced struct {
 
 func (x *Silenced) Reset() {
 	*x = Silenced{}
-	mi := &file_control_proto_msgTypes[32]
+	mi := &file_control_proto_msgTypes[33]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2834,7 +2904,7 @@ func (x *Silenced) String() string {
 func (*Silenced) ProtoMessage() {}
 
 func (x *Silenced) ProtoReflect() protoreflect.Message {
-	mi := &file_control_proto_msgTypes[32]
+	mi := &file_control_proto_msgTypes[33]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2847,7 +2917,7 @@ func (x *Silenced) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Silenced.ProtoReflect.Descriptor instead.
 func (*Silenced) Descriptor() ([]byte, []int) {
-	return file_control_proto_rawDescGZIP(), []int{32}
+	return file_control_proto_rawDescGZIP(), []int{33}
 }
 
 func (x *Silenced) GetSource() Source {
@@ -2875,7 +2945,7 @@ type UnmuteAsked struct {
 
 func (x *UnmuteAsked) Reset() {
 	*x = UnmuteAsked{}
-	mi := &file_control_proto_msgTypes[33]
+	mi := &file_control_proto_msgTypes[34]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2887,7 +2957,7 @@ func (x *UnmuteAsked) String() string {
 func (*UnmuteAsked) ProtoMessage() {}
 
 func (x *UnmuteAsked) ProtoReflect() protoreflect.Message {
-	mi := &file_control_proto_msgTypes[33]
+	mi := &file_control_proto_msgTypes[34]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2900,7 +2970,7 @@ func (x *UnmuteAsked) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use UnmuteAsked.ProtoReflect.Descriptor instead.
 func (*UnmuteAsked) Descriptor() ([]byte, []int) {
-	return file_control_proto_rawDescGZIP(), []int{33}
+	return file_control_proto_rawDescGZIP(), []int{34}
 }
 
 func (x *UnmuteAsked) GetSource() Source {
@@ -2928,7 +2998,7 @@ type Reactions struct {
 
 func (x *Reactions) Reset() {
 	*x = Reactions{}
-	mi := &file_control_proto_msgTypes[34]
+	mi := &file_control_proto_msgTypes[35]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2940,7 +3010,7 @@ func (x *Reactions) String() string {
 func (*Reactions) ProtoMessage() {}
 
 func (x *Reactions) ProtoReflect() protoreflect.Message {
-	mi := &file_control_proto_msgTypes[34]
+	mi := &file_control_proto_msgTypes[35]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2953,7 +3023,7 @@ func (x *Reactions) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Reactions.ProtoReflect.Descriptor instead.
 func (*Reactions) Descriptor() ([]byte, []int) {
-	return file_control_proto_rawDescGZIP(), []int{34}
+	return file_control_proto_rawDescGZIP(), []int{35}
 }
 
 func (x *Reactions) GetReactions() []*Reaction {
@@ -2973,7 +3043,7 @@ type Reaction struct {
 
 func (x *Reaction) Reset() {
 	*x = Reaction{}
-	mi := &file_control_proto_msgTypes[35]
+	mi := &file_control_proto_msgTypes[36]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2985,7 +3055,7 @@ func (x *Reaction) String() string {
 func (*Reaction) ProtoMessage() {}
 
 func (x *Reaction) ProtoReflect() protoreflect.Message {
-	mi := &file_control_proto_msgTypes[35]
+	mi := &file_control_proto_msgTypes[36]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2998,7 +3068,7 @@ func (x *Reaction) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Reaction.ProtoReflect.Descriptor instead.
 func (*Reaction) Descriptor() ([]byte, []int) {
-	return file_control_proto_rawDescGZIP(), []int{35}
+	return file_control_proto_rawDescGZIP(), []int{36}
 }
 
 func (x *Reaction) GetPeer() string {
@@ -3027,7 +3097,7 @@ type Reoffer struct {
 
 func (x *Reoffer) Reset() {
 	*x = Reoffer{}
-	mi := &file_control_proto_msgTypes[36]
+	mi := &file_control_proto_msgTypes[37]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3039,7 +3109,7 @@ func (x *Reoffer) String() string {
 func (*Reoffer) ProtoMessage() {}
 
 func (x *Reoffer) ProtoReflect() protoreflect.Message {
-	mi := &file_control_proto_msgTypes[36]
+	mi := &file_control_proto_msgTypes[37]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3052,7 +3122,7 @@ func (x *Reoffer) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Reoffer.ProtoReflect.Descriptor instead.
 func (*Reoffer) Descriptor() ([]byte, []int) {
-	return file_control_proto_rawDescGZIP(), []int{36}
+	return file_control_proto_rawDescGZIP(), []int{37}
 }
 
 func (x *Reoffer) GetMids() []string {
@@ -3072,13 +3142,15 @@ func (x *Reoffer) GetReason() string {
 type Fenced struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
 	Current       *Fence                 `protobuf:"bytes,1,opt,name=current,proto3" json:"current,omitempty"`
+	Pin           *Pin                   `protobuf:"bytes,2,opt,name=pin,proto3" json:"pin,omitempty"`    // the higher pin; absent when only its fence is known
+	Live          bool                   `protobuf:"varint,3,opt,name=live,proto3" json:"live,omitempty"` // this node goes on forwarding until everybody has left it: OutrankRequest.live
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
 
 func (x *Fenced) Reset() {
 	*x = Fenced{}
-	mi := &file_control_proto_msgTypes[37]
+	mi := &file_control_proto_msgTypes[38]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3090,7 +3162,7 @@ func (x *Fenced) String() string {
 func (*Fenced) ProtoMessage() {}
 
 func (x *Fenced) ProtoReflect() protoreflect.Message {
-	mi := &file_control_proto_msgTypes[37]
+	mi := &file_control_proto_msgTypes[38]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3103,7 +3175,7 @@ func (x *Fenced) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Fenced.ProtoReflect.Descriptor instead.
 func (*Fenced) Descriptor() ([]byte, []int) {
-	return file_control_proto_rawDescGZIP(), []int{37}
+	return file_control_proto_rawDescGZIP(), []int{38}
 }
 
 func (x *Fenced) GetCurrent() *Fence {
@@ -3111,6 +3183,58 @@ func (x *Fenced) GetCurrent() *Fence {
 		return x.Current
 	}
 	return nil
+}
+
+func (x *Fenced) GetPin() *Pin {
+	if x != nil {
+		return x.Pin
+	}
+	return nil
+}
+
+func (x *Fenced) GetLive() bool {
+	if x != nil {
+		return x.Live
+	}
+	return false
+}
+
+// Settled says, once for each live move, that everybody who came from the room's
+// former node has arrived, or had the time to: nobody needs that node's media.
+type Settled struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *Settled) Reset() {
+	*x = Settled{}
+	mi := &file_control_proto_msgTypes[39]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *Settled) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*Settled) ProtoMessage() {}
+
+func (x *Settled) ProtoReflect() protoreflect.Message {
+	mi := &file_control_proto_msgTypes[39]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use Settled.ProtoReflect.Descriptor instead.
+func (*Settled) Descriptor() ([]byte, []int) {
+	return file_control_proto_rawDescGZIP(), []int{39}
 }
 
 type Closed struct {
@@ -3122,7 +3246,7 @@ type Closed struct {
 
 func (x *Closed) Reset() {
 	*x = Closed{}
-	mi := &file_control_proto_msgTypes[38]
+	mi := &file_control_proto_msgTypes[40]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3134,7 +3258,7 @@ func (x *Closed) String() string {
 func (*Closed) ProtoMessage() {}
 
 func (x *Closed) ProtoReflect() protoreflect.Message {
-	mi := &file_control_proto_msgTypes[38]
+	mi := &file_control_proto_msgTypes[40]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3147,7 +3271,7 @@ func (x *Closed) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Closed.ProtoReflect.Descriptor instead.
 func (*Closed) Descriptor() ([]byte, []int) {
-	return file_control_proto_rawDescGZIP(), []int{38}
+	return file_control_proto_rawDescGZIP(), []int{40}
 }
 
 func (x *Closed) GetReason() string {
@@ -3159,14 +3283,16 @@ func (x *Closed) GetReason() string {
 
 type WatchRequest struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
-	Edge          string                 `protobuf:"bytes,1,opt,name=edge,proto3" json:"edge,omitempty"` // the signaling node's name, for logs
+	Edge          string                 `protobuf:"bytes,1,opt,name=edge,proto3" json:"edge,omitempty"`                 // the signaling node's name, for logs
+	Version       uint32                 `protobuf:"varint,2,opt,name=version,proto3" json:"version,omitempty"`          // of this protocol, as the caller speaks it; 0: before versions were told
+	Capabilities  []string               `protobuf:"bytes,3,rep,name=capabilities,proto3" json:"capabilities,omitempty"` // what the caller can do beyond version
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
 
 func (x *WatchRequest) Reset() {
 	*x = WatchRequest{}
-	mi := &file_control_proto_msgTypes[39]
+	mi := &file_control_proto_msgTypes[41]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3178,7 +3304,7 @@ func (x *WatchRequest) String() string {
 func (*WatchRequest) ProtoMessage() {}
 
 func (x *WatchRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_control_proto_msgTypes[39]
+	mi := &file_control_proto_msgTypes[41]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3191,7 +3317,7 @@ func (x *WatchRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use WatchRequest.ProtoReflect.Descriptor instead.
 func (*WatchRequest) Descriptor() ([]byte, []int) {
-	return file_control_proto_rawDescGZIP(), []int{39}
+	return file_control_proto_rawDescGZIP(), []int{41}
 }
 
 func (x *WatchRequest) GetEdge() string {
@@ -3201,19 +3327,35 @@ func (x *WatchRequest) GetEdge() string {
 	return ""
 }
 
+func (x *WatchRequest) GetVersion() uint32 {
+	if x != nil {
+		return x.Version
+	}
+	return 0
+}
+
+func (x *WatchRequest) GetCapabilities() []string {
+	if x != nil {
+		return x.Capabilities
+	}
+	return nil
+}
+
 type Beat struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
 	Node          string                 `protobuf:"bytes,1,opt,name=node,proto3" json:"node,omitempty"`
 	Boot          string                 `protobuf:"bytes,2,opt,name=boot,proto3" json:"boot,omitempty"`
 	Media         string                 `protobuf:"bytes,3,opt,name=media,proto3" json:"media,omitempty"` // host:port (UDP) of the media socket, for the death probe
 	Seq           uint64                 `protobuf:"varint,4,opt,name=seq,proto3" json:"seq,omitempty"`
+	Version       uint32                 `protobuf:"varint,5,opt,name=version,proto3" json:"version,omitempty"` // as of WatchRequest
+	Capabilities  []string               `protobuf:"bytes,6,rep,name=capabilities,proto3" json:"capabilities,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
 
 func (x *Beat) Reset() {
 	*x = Beat{}
-	mi := &file_control_proto_msgTypes[40]
+	mi := &file_control_proto_msgTypes[42]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3225,7 +3367,7 @@ func (x *Beat) String() string {
 func (*Beat) ProtoMessage() {}
 
 func (x *Beat) ProtoReflect() protoreflect.Message {
-	mi := &file_control_proto_msgTypes[40]
+	mi := &file_control_proto_msgTypes[42]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3238,7 +3380,7 @@ func (x *Beat) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Beat.ProtoReflect.Descriptor instead.
 func (*Beat) Descriptor() ([]byte, []int) {
-	return file_control_proto_rawDescGZIP(), []int{40}
+	return file_control_proto_rawDescGZIP(), []int{42}
 }
 
 func (x *Beat) GetNode() string {
@@ -3269,6 +3411,20 @@ func (x *Beat) GetSeq() uint64 {
 	return 0
 }
 
+func (x *Beat) GetVersion() uint32 {
+	if x != nil {
+		return x.Version
+	}
+	return 0
+}
+
+func (x *Beat) GetCapabilities() []string {
+	if x != nil {
+		return x.Capabilities
+	}
+	return nil
+}
+
 type RoomsRequest struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
 	Media         bool                   `protobuf:"varint,1,opt,name=media,proto3" json:"media,omitempty"` // also tell the state of each peer's media; bounded, and not free
@@ -3278,7 +3434,7 @@ type RoomsRequest struct {
 
 func (x *RoomsRequest) Reset() {
 	*x = RoomsRequest{}
-	mi := &file_control_proto_msgTypes[41]
+	mi := &file_control_proto_msgTypes[43]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3290,7 +3446,7 @@ func (x *RoomsRequest) String() string {
 func (*RoomsRequest) ProtoMessage() {}
 
 func (x *RoomsRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_control_proto_msgTypes[41]
+	mi := &file_control_proto_msgTypes[43]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3303,7 +3459,7 @@ func (x *RoomsRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RoomsRequest.ProtoReflect.Descriptor instead.
 func (*RoomsRequest) Descriptor() ([]byte, []int) {
-	return file_control_proto_rawDescGZIP(), []int{41}
+	return file_control_proto_rawDescGZIP(), []int{43}
 }
 
 func (x *RoomsRequest) GetMedia() bool {
@@ -3324,7 +3480,7 @@ type RoomsReply struct {
 
 func (x *RoomsReply) Reset() {
 	*x = RoomsReply{}
-	mi := &file_control_proto_msgTypes[42]
+	mi := &file_control_proto_msgTypes[44]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3336,7 +3492,7 @@ func (x *RoomsReply) String() string {
 func (*RoomsReply) ProtoMessage() {}
 
 func (x *RoomsReply) ProtoReflect() protoreflect.Message {
-	mi := &file_control_proto_msgTypes[42]
+	mi := &file_control_proto_msgTypes[44]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3349,7 +3505,7 @@ func (x *RoomsReply) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RoomsReply.ProtoReflect.Descriptor instead.
 func (*RoomsReply) Descriptor() ([]byte, []int) {
-	return file_control_proto_rawDescGZIP(), []int{42}
+	return file_control_proto_rawDescGZIP(), []int{44}
 }
 
 func (x *RoomsReply) GetNode() string {
@@ -3387,7 +3543,7 @@ type HeldRoom struct {
 
 func (x *HeldRoom) Reset() {
 	*x = HeldRoom{}
-	mi := &file_control_proto_msgTypes[43]
+	mi := &file_control_proto_msgTypes[45]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3399,7 +3555,7 @@ func (x *HeldRoom) String() string {
 func (*HeldRoom) ProtoMessage() {}
 
 func (x *HeldRoom) ProtoReflect() protoreflect.Message {
-	mi := &file_control_proto_msgTypes[43]
+	mi := &file_control_proto_msgTypes[45]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3412,7 +3568,7 @@ func (x *HeldRoom) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use HeldRoom.ProtoReflect.Descriptor instead.
 func (*HeldRoom) Descriptor() ([]byte, []int) {
-	return file_control_proto_rawDescGZIP(), []int{43}
+	return file_control_proto_rawDescGZIP(), []int{45}
 }
 
 func (x *HeldRoom) GetRoom() string {
@@ -3471,7 +3627,7 @@ type HeldPeer struct {
 
 func (x *HeldPeer) Reset() {
 	*x = HeldPeer{}
-	mi := &file_control_proto_msgTypes[44]
+	mi := &file_control_proto_msgTypes[46]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3483,7 +3639,7 @@ func (x *HeldPeer) String() string {
 func (*HeldPeer) ProtoMessage() {}
 
 func (x *HeldPeer) ProtoReflect() protoreflect.Message {
-	mi := &file_control_proto_msgTypes[44]
+	mi := &file_control_proto_msgTypes[46]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3496,7 +3652,7 @@ func (x *HeldPeer) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use HeldPeer.ProtoReflect.Descriptor instead.
 func (*HeldPeer) Descriptor() ([]byte, []int) {
-	return file_control_proto_rawDescGZIP(), []int{44}
+	return file_control_proto_rawDescGZIP(), []int{46}
 }
 
 func (x *HeldPeer) GetId() string {
@@ -3557,7 +3713,7 @@ type MediaState struct {
 
 func (x *MediaState) Reset() {
 	*x = MediaState{}
-	mi := &file_control_proto_msgTypes[45]
+	mi := &file_control_proto_msgTypes[47]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3569,7 +3725,7 @@ func (x *MediaState) String() string {
 func (*MediaState) ProtoMessage() {}
 
 func (x *MediaState) ProtoReflect() protoreflect.Message {
-	mi := &file_control_proto_msgTypes[45]
+	mi := &file_control_proto_msgTypes[47]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3582,7 +3738,7 @@ func (x *MediaState) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use MediaState.ProtoReflect.Descriptor instead.
 func (*MediaState) Descriptor() ([]byte, []int) {
-	return file_control_proto_rawDescGZIP(), []int{45}
+	return file_control_proto_rawDescGZIP(), []int{47}
 }
 
 func (x *MediaState) GetEstimateBitsPerSecond() uint64 {
@@ -3643,7 +3799,7 @@ type SlotState struct {
 
 func (x *SlotState) Reset() {
 	*x = SlotState{}
-	mi := &file_control_proto_msgTypes[46]
+	mi := &file_control_proto_msgTypes[48]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3655,7 +3811,7 @@ func (x *SlotState) String() string {
 func (*SlotState) ProtoMessage() {}
 
 func (x *SlotState) ProtoReflect() protoreflect.Message {
-	mi := &file_control_proto_msgTypes[46]
+	mi := &file_control_proto_msgTypes[48]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3668,7 +3824,7 @@ func (x *SlotState) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use SlotState.ProtoReflect.Descriptor instead.
 func (*SlotState) Descriptor() ([]byte, []int) {
-	return file_control_proto_rawDescGZIP(), []int{46}
+	return file_control_proto_rawDescGZIP(), []int{48}
 }
 
 func (x *SlotState) GetMid() string {
@@ -3796,7 +3952,7 @@ type TrackState struct {
 
 func (x *TrackState) Reset() {
 	*x = TrackState{}
-	mi := &file_control_proto_msgTypes[47]
+	mi := &file_control_proto_msgTypes[49]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3808,7 +3964,7 @@ func (x *TrackState) String() string {
 func (*TrackState) ProtoMessage() {}
 
 func (x *TrackState) ProtoReflect() protoreflect.Message {
-	mi := &file_control_proto_msgTypes[47]
+	mi := &file_control_proto_msgTypes[49]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3821,7 +3977,7 @@ func (x *TrackState) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use TrackState.ProtoReflect.Descriptor instead.
 func (*TrackState) Descriptor() ([]byte, []int) {
-	return file_control_proto_rawDescGZIP(), []int{47}
+	return file_control_proto_rawDescGZIP(), []int{49}
 }
 
 func (x *TrackState) GetSource() Source {
@@ -3920,7 +4076,7 @@ type Stream struct {
 
 func (x *Stream) Reset() {
 	*x = Stream{}
-	mi := &file_control_proto_msgTypes[48]
+	mi := &file_control_proto_msgTypes[50]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3932,7 +4088,7 @@ func (x *Stream) String() string {
 func (*Stream) ProtoMessage() {}
 
 func (x *Stream) ProtoReflect() protoreflect.Message {
-	mi := &file_control_proto_msgTypes[48]
+	mi := &file_control_proto_msgTypes[50]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3945,7 +4101,7 @@ func (x *Stream) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Stream.ProtoReflect.Descriptor instead.
 func (*Stream) Descriptor() ([]byte, []int) {
-	return file_control_proto_rawDescGZIP(), []int{48}
+	return file_control_proto_rawDescGZIP(), []int{50}
 }
 
 func (x *Stream) GetSsrc() uint32 {
@@ -3978,7 +4134,7 @@ type HoldsRequest struct {
 
 func (x *HoldsRequest) Reset() {
 	*x = HoldsRequest{}
-	mi := &file_control_proto_msgTypes[49]
+	mi := &file_control_proto_msgTypes[51]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3990,7 +4146,7 @@ func (x *HoldsRequest) String() string {
 func (*HoldsRequest) ProtoMessage() {}
 
 func (x *HoldsRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_control_proto_msgTypes[49]
+	mi := &file_control_proto_msgTypes[51]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4003,7 +4159,7 @@ func (x *HoldsRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use HoldsRequest.ProtoReflect.Descriptor instead.
 func (*HoldsRequest) Descriptor() ([]byte, []int) {
-	return file_control_proto_rawDescGZIP(), []int{49}
+	return file_control_proto_rawDescGZIP(), []int{51}
 }
 
 func (x *HoldsRequest) GetRoom() string {
@@ -4024,7 +4180,7 @@ type HoldsReply struct {
 
 func (x *HoldsReply) Reset() {
 	*x = HoldsReply{}
-	mi := &file_control_proto_msgTypes[50]
+	mi := &file_control_proto_msgTypes[52]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4036,7 +4192,7 @@ func (x *HoldsReply) String() string {
 func (*HoldsReply) ProtoMessage() {}
 
 func (x *HoldsReply) ProtoReflect() protoreflect.Message {
-	mi := &file_control_proto_msgTypes[50]
+	mi := &file_control_proto_msgTypes[52]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4049,7 +4205,7 @@ func (x *HoldsReply) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use HoldsReply.ProtoReflect.Descriptor instead.
 func (*HoldsReply) Descriptor() ([]byte, []int) {
-	return file_control_proto_rawDescGZIP(), []int{50}
+	return file_control_proto_rawDescGZIP(), []int{52}
 }
 
 func (x *HoldsReply) GetNode() string {
@@ -4076,14 +4232,15 @@ func (x *HoldsReply) GetPin() *Pin {
 type OutrankRequest struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
 	Room          string                 `protobuf:"bytes,1,opt,name=room,proto3" json:"room,omitempty"`
-	Pin           *Pin                   `protobuf:"bytes,2,opt,name=pin,proto3" json:"pin,omitempty"` // the higher pin
+	Pin           *Pin                   `protobuf:"bytes,2,opt,name=pin,proto3" json:"pin,omitempty"`    // the higher pin
+	Live          bool                   `protobuf:"varint,3,opt,name=live,proto3" json:"live,omitempty"` // both nodes live: go on forwarding until the peers have left, for 15 s at most
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
 
 func (x *OutrankRequest) Reset() {
 	*x = OutrankRequest{}
-	mi := &file_control_proto_msgTypes[51]
+	mi := &file_control_proto_msgTypes[53]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4095,7 +4252,7 @@ func (x *OutrankRequest) String() string {
 func (*OutrankRequest) ProtoMessage() {}
 
 func (x *OutrankRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_control_proto_msgTypes[51]
+	mi := &file_control_proto_msgTypes[53]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4108,7 +4265,7 @@ func (x *OutrankRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use OutrankRequest.ProtoReflect.Descriptor instead.
 func (*OutrankRequest) Descriptor() ([]byte, []int) {
-	return file_control_proto_rawDescGZIP(), []int{51}
+	return file_control_proto_rawDescGZIP(), []int{53}
 }
 
 func (x *OutrankRequest) GetRoom() string {
@@ -4125,6 +4282,13 @@ func (x *OutrankRequest) GetPin() *Pin {
 	return nil
 }
 
+func (x *OutrankRequest) GetLive() bool {
+	if x != nil {
+		return x.Live
+	}
+	return false
+}
+
 type OutrankReply struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
 	Held          bool                   `protobuf:"varint,1,opt,name=held,proto3" json:"held,omitempty"` // this node held the room under a lower fence and has closed it
@@ -4134,7 +4298,7 @@ type OutrankReply struct {
 
 func (x *OutrankReply) Reset() {
 	*x = OutrankReply{}
-	mi := &file_control_proto_msgTypes[52]
+	mi := &file_control_proto_msgTypes[54]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4146,7 +4310,7 @@ func (x *OutrankReply) String() string {
 func (*OutrankReply) ProtoMessage() {}
 
 func (x *OutrankReply) ProtoReflect() protoreflect.Message {
-	mi := &file_control_proto_msgTypes[52]
+	mi := &file_control_proto_msgTypes[54]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4159,7 +4323,7 @@ func (x *OutrankReply) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use OutrankReply.ProtoReflect.Descriptor instead.
 func (*OutrankReply) Descriptor() ([]byte, []int) {
-	return file_control_proto_rawDescGZIP(), []int{52}
+	return file_control_proto_rawDescGZIP(), []int{54}
 }
 
 func (x *OutrankReply) GetHeld() bool {
@@ -4167,6 +4331,142 @@ func (x *OutrankReply) GetHeld() bool {
 		return x.Held
 	}
 	return false
+}
+
+type DrainRequest struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Undrain       bool                   `protobuf:"varint,1,opt,name=undrain,proto3" json:"undrain,omitempty"`                         // take rooms again
+	DeadlineMs    uint32                 `protobuf:"varint,2,opt,name=deadline_ms,json=deadlineMs,proto3" json:"deadline_ms,omitempty"` // after this, rooms that are still here move by a restart; 0: the node's default
+	Exit          bool                   `protobuf:"varint,3,opt,name=exit,proto3" json:"exit,omitempty"`                               // end the process when it is empty
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *DrainRequest) Reset() {
+	*x = DrainRequest{}
+	mi := &file_control_proto_msgTypes[55]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *DrainRequest) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*DrainRequest) ProtoMessage() {}
+
+func (x *DrainRequest) ProtoReflect() protoreflect.Message {
+	mi := &file_control_proto_msgTypes[55]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use DrainRequest.ProtoReflect.Descriptor instead.
+func (*DrainRequest) Descriptor() ([]byte, []int) {
+	return file_control_proto_rawDescGZIP(), []int{55}
+}
+
+func (x *DrainRequest) GetUndrain() bool {
+	if x != nil {
+		return x.Undrain
+	}
+	return false
+}
+
+func (x *DrainRequest) GetDeadlineMs() uint32 {
+	if x != nil {
+		return x.DeadlineMs
+	}
+	return 0
+}
+
+func (x *DrainRequest) GetExit() bool {
+	if x != nil {
+		return x.Exit
+	}
+	return false
+}
+
+type DrainReply struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Node          string                 `protobuf:"bytes,1,opt,name=node,proto3" json:"node,omitempty"`
+	Boot          string                 `protobuf:"bytes,2,opt,name=boot,proto3" json:"boot,omitempty"`
+	Draining      bool                   `protobuf:"varint,3,opt,name=draining,proto3" json:"draining,omitempty"`
+	Rooms         uint32                 `protobuf:"varint,4,opt,name=rooms,proto3" json:"rooms,omitempty"` // that are still here, those handed over and not yet empty included
+	Peers         uint32                 `protobuf:"varint,5,opt,name=peers,proto3" json:"peers,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *DrainReply) Reset() {
+	*x = DrainReply{}
+	mi := &file_control_proto_msgTypes[56]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *DrainReply) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*DrainReply) ProtoMessage() {}
+
+func (x *DrainReply) ProtoReflect() protoreflect.Message {
+	mi := &file_control_proto_msgTypes[56]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use DrainReply.ProtoReflect.Descriptor instead.
+func (*DrainReply) Descriptor() ([]byte, []int) {
+	return file_control_proto_rawDescGZIP(), []int{56}
+}
+
+func (x *DrainReply) GetNode() string {
+	if x != nil {
+		return x.Node
+	}
+	return ""
+}
+
+func (x *DrainReply) GetBoot() string {
+	if x != nil {
+		return x.Boot
+	}
+	return ""
+}
+
+func (x *DrainReply) GetDraining() bool {
+	if x != nil {
+		return x.Draining
+	}
+	return false
+}
+
+func (x *DrainReply) GetRooms() uint32 {
+	if x != nil {
+		return x.Rooms
+	}
+	return 0
+}
+
+func (x *DrainReply) GetPeers() uint32 {
+	if x != nil {
+		return x.Peers
+	}
+	return 0
 }
 
 type ProcessRequest struct {
@@ -4178,7 +4478,7 @@ type ProcessRequest struct {
 
 func (x *ProcessRequest) Reset() {
 	*x = ProcessRequest{}
-	mi := &file_control_proto_msgTypes[53]
+	mi := &file_control_proto_msgTypes[57]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4190,7 +4490,7 @@ func (x *ProcessRequest) String() string {
 func (*ProcessRequest) ProtoMessage() {}
 
 func (x *ProcessRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_control_proto_msgTypes[53]
+	mi := &file_control_proto_msgTypes[57]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4203,7 +4503,7 @@ func (x *ProcessRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ProcessRequest.ProtoReflect.Descriptor instead.
 func (*ProcessRequest) Descriptor() ([]byte, []int) {
-	return file_control_proto_rawDescGZIP(), []int{53}
+	return file_control_proto_rawDescGZIP(), []int{57}
 }
 
 func (x *ProcessRequest) GetCollect() bool {
@@ -4226,7 +4526,7 @@ type ProcessReply struct {
 
 func (x *ProcessReply) Reset() {
 	*x = ProcessReply{}
-	mi := &file_control_proto_msgTypes[54]
+	mi := &file_control_proto_msgTypes[58]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4238,7 +4538,7 @@ func (x *ProcessReply) String() string {
 func (*ProcessReply) ProtoMessage() {}
 
 func (x *ProcessReply) ProtoReflect() protoreflect.Message {
-	mi := &file_control_proto_msgTypes[54]
+	mi := &file_control_proto_msgTypes[58]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4251,7 +4551,7 @@ func (x *ProcessReply) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ProcessReply.ProtoReflect.Descriptor instead.
 func (*ProcessReply) Descriptor() ([]byte, []int) {
-	return file_control_proto_rawDescGZIP(), []int{54}
+	return file_control_proto_rawDescGZIP(), []int{58}
 }
 
 func (x *ProcessReply) GetNode() string {
@@ -4301,7 +4601,7 @@ type RemoveRequest struct {
 
 func (x *RemoveRequest) Reset() {
 	*x = RemoveRequest{}
-	mi := &file_control_proto_msgTypes[55]
+	mi := &file_control_proto_msgTypes[59]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4313,7 +4613,7 @@ func (x *RemoveRequest) String() string {
 func (*RemoveRequest) ProtoMessage() {}
 
 func (x *RemoveRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_control_proto_msgTypes[55]
+	mi := &file_control_proto_msgTypes[59]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4326,7 +4626,7 @@ func (x *RemoveRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RemoveRequest.ProtoReflect.Descriptor instead.
 func (*RemoveRequest) Descriptor() ([]byte, []int) {
-	return file_control_proto_rawDescGZIP(), []int{55}
+	return file_control_proto_rawDescGZIP(), []int{59}
 }
 
 func (x *RemoveRequest) GetRoom() string {
@@ -4359,7 +4659,7 @@ type RemoveReply struct {
 
 func (x *RemoveReply) Reset() {
 	*x = RemoveReply{}
-	mi := &file_control_proto_msgTypes[56]
+	mi := &file_control_proto_msgTypes[60]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4371,7 +4671,7 @@ func (x *RemoveReply) String() string {
 func (*RemoveReply) ProtoMessage() {}
 
 func (x *RemoveReply) ProtoReflect() protoreflect.Message {
-	mi := &file_control_proto_msgTypes[56]
+	mi := &file_control_proto_msgTypes[60]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4384,7 +4684,7 @@ func (x *RemoveReply) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RemoveReply.ProtoReflect.Descriptor instead.
 func (*RemoveReply) Descriptor() ([]byte, []int) {
-	return file_control_proto_rawDescGZIP(), []int{56}
+	return file_control_proto_rawDescGZIP(), []int{60}
 }
 
 func (x *RemoveReply) GetRemoved() []string {
@@ -4411,7 +4711,7 @@ type ModerateRequest struct {
 
 func (x *ModerateRequest) Reset() {
 	*x = ModerateRequest{}
-	mi := &file_control_proto_msgTypes[57]
+	mi := &file_control_proto_msgTypes[61]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4423,7 +4723,7 @@ func (x *ModerateRequest) String() string {
 func (*ModerateRequest) ProtoMessage() {}
 
 func (x *ModerateRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_control_proto_msgTypes[57]
+	mi := &file_control_proto_msgTypes[61]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4436,7 +4736,7 @@ func (x *ModerateRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ModerateRequest.ProtoReflect.Descriptor instead.
 func (*ModerateRequest) Descriptor() ([]byte, []int) {
-	return file_control_proto_rawDescGZIP(), []int{57}
+	return file_control_proto_rawDescGZIP(), []int{61}
 }
 
 func (x *ModerateRequest) GetRoom() string {
@@ -4498,7 +4798,7 @@ type ModerateReply struct {
 
 func (x *ModerateReply) Reset() {
 	*x = ModerateReply{}
-	mi := &file_control_proto_msgTypes[58]
+	mi := &file_control_proto_msgTypes[62]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4510,7 +4810,7 @@ func (x *ModerateReply) String() string {
 func (*ModerateReply) ProtoMessage() {}
 
 func (x *ModerateReply) ProtoReflect() protoreflect.Message {
-	mi := &file_control_proto_msgTypes[58]
+	mi := &file_control_proto_msgTypes[62]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4523,7 +4823,7 @@ func (x *ModerateReply) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ModerateReply.ProtoReflect.Descriptor instead.
 func (*ModerateReply) Descriptor() ([]byte, []int) {
-	return file_control_proto_rawDescGZIP(), []int{58}
+	return file_control_proto_rawDescGZIP(), []int{62}
 }
 
 func (x *ModerateReply) GetDone() []string {
@@ -4552,7 +4852,7 @@ const file_control_proto_rawDesc = "" +
 	"\x05fence\x18\x01 \x01(\v2\x1a.holdfast.control.v1.FenceR\x05fence\x12\x12\n" +
 	"\x04node\x18\x02 \x01(\tR\x04node\x12\x12\n" +
 	"\x04boot\x18\x03 \x01(\tR\x04boot\x12\x18\n" +
-	"\acontrol\x18\x04 \x01(\tR\acontrol\"\xcf\x04\n" +
+	"\acontrol\x18\x04 \x01(\tR\acontrol\"\x89\x05\n" +
 	"\vEdgeMessage\x120\n" +
 	"\x05fence\x18\x01 \x01(\v2\x1a.holdfast.control.v1.FenceR\x05fence\x125\n" +
 	"\x06attach\x18\x02 \x01(\v2\x1b.holdfast.control.v1.AttachH\x00R\x06attach\x122\n" +
@@ -4565,7 +4865,8 @@ const file_control_proto_rawDesc = "" +
 	"\x06rename\x18\t \x01(\v2\x1b.holdfast.control.v1.RenameH\x00R\x06rename\x12/\n" +
 	"\x04hand\x18\n" +
 	" \x01(\v2\x19.holdfast.control.v1.HandH\x00R\x04hand\x122\n" +
-	"\x05react\x18\v \x01(\v2\x1a.holdfast.control.v1.ReactH\x00R\x05reactB\t\n" +
+	"\x05react\x18\v \x01(\v2\x1a.holdfast.control.v1.ReactH\x00R\x05react\x128\n" +
+	"\aarrived\x18\f \x01(\v2\x1c.holdfast.control.v1.ArrivedH\x00R\aarrivedB\t\n" +
 	"\amessage\"\x8d\x04\n" +
 	"\x06Attach\x12*\n" +
 	"\x03pin\x18\x01 \x01(\v2\x18.holdfast.control.v1.PinR\x03pin\x12\x12\n" +
@@ -4633,13 +4934,14 @@ const file_control_proto_rawDesc = "" +
 	"\x04name\x18\x01 \x01(\tR\x04name\")\n" +
 	"\x03Say\x12\x12\n" +
 	"\x04text\x18\x01 \x01(\tR\x04text\x12\x0e\n" +
-	"\x02id\x18\x02 \x01(\tR\x02id\"\x1e\n" +
+	"\x02id\x18\x02 \x01(\tR\x02id\"\t\n" +
+	"\aArrived\"\x1e\n" +
 	"\x04Hand\x12\x16\n" +
 	"\x06raised\x18\x01 \x01(\bR\x06raised\"\x1d\n" +
 	"\x05React\x12\x14\n" +
 	"\x05emoji\x18\x01 \x01(\tR\x05emoji\"\x1d\n" +
 	"\aRefresh\x12\x12\n" +
-	"\x04mids\x18\x01 \x03(\tR\x04mids\"\x8e\t\n" +
+	"\x04mids\x18\x01 \x03(\tR\x04mids\"\xc8\t\n" +
 	"\tPeerEvent\x120\n" +
 	"\x05fence\x18\x01 \x01(\v2\x1a.holdfast.control.v1.FenceR\x05fence\x12\x10\n" +
 	"\x03seq\x18\x02 \x01(\x04R\x03seq\x12;\n" +
@@ -4660,7 +4962,8 @@ const file_control_proto_rawDesc = "" +
 	"\x04path\x18\x11 \x01(\v2\x19.holdfast.control.v1.PathH\x00R\x04path\x12;\n" +
 	"\bsilenced\x18\x12 \x01(\v2\x1d.holdfast.control.v1.SilencedH\x00R\bsilenced\x12E\n" +
 	"\funmute_asked\x18\x13 \x01(\v2 .holdfast.control.v1.UnmuteAskedH\x00R\vunmuteAsked\x12>\n" +
-	"\treactions\x18\x14 \x01(\v2\x1e.holdfast.control.v1.ReactionsH\x00R\treactions\x125\n" +
+	"\treactions\x18\x14 \x01(\v2\x1e.holdfast.control.v1.ReactionsH\x00R\treactions\x128\n" +
+	"\asettled\x18\x15 \x01(\v2\x1c.holdfast.control.v1.SettledH\x00R\asettled\x125\n" +
 	"\x06egress\x18\x10 \x01(\v2\x1b.holdfast.control.v1.EgressH\x00R\x06egressB\a\n" +
 	"\x05event\"\xd1\x02\n" +
 	"\bAttached\x12\x12\n" +
@@ -4734,18 +5037,25 @@ const file_control_proto_rawDesc = "" +
 	"\x05emoji\x18\x02 \x01(\tR\x05emoji\"5\n" +
 	"\aReoffer\x12\x12\n" +
 	"\x04mids\x18\x01 \x03(\tR\x04mids\x12\x16\n" +
-	"\x06reason\x18\x02 \x01(\tR\x06reason\">\n" +
+	"\x06reason\x18\x02 \x01(\tR\x06reason\"~\n" +
 	"\x06Fenced\x124\n" +
-	"\acurrent\x18\x01 \x01(\v2\x1a.holdfast.control.v1.FenceR\acurrent\" \n" +
+	"\acurrent\x18\x01 \x01(\v2\x1a.holdfast.control.v1.FenceR\acurrent\x12*\n" +
+	"\x03pin\x18\x02 \x01(\v2\x18.holdfast.control.v1.PinR\x03pin\x12\x12\n" +
+	"\x04live\x18\x03 \x01(\bR\x04live\"\t\n" +
+	"\aSettled\" \n" +
 	"\x06Closed\x12\x16\n" +
-	"\x06reason\x18\x01 \x01(\tR\x06reason\"\"\n" +
+	"\x06reason\x18\x01 \x01(\tR\x06reason\"`\n" +
 	"\fWatchRequest\x12\x12\n" +
-	"\x04edge\x18\x01 \x01(\tR\x04edge\"V\n" +
+	"\x04edge\x18\x01 \x01(\tR\x04edge\x12\x18\n" +
+	"\aversion\x18\x02 \x01(\rR\aversion\x12\"\n" +
+	"\fcapabilities\x18\x03 \x03(\tR\fcapabilities\"\x94\x01\n" +
 	"\x04Beat\x12\x12\n" +
 	"\x04node\x18\x01 \x01(\tR\x04node\x12\x12\n" +
 	"\x04boot\x18\x02 \x01(\tR\x04boot\x12\x14\n" +
 	"\x05media\x18\x03 \x01(\tR\x05media\x12\x10\n" +
-	"\x03seq\x18\x04 \x01(\x04R\x03seq\"$\n" +
+	"\x03seq\x18\x04 \x01(\x04R\x03seq\x12\x18\n" +
+	"\aversion\x18\x05 \x01(\rR\aversion\x12\"\n" +
+	"\fcapabilities\x18\x06 \x03(\tR\fcapabilities\"$\n" +
 	"\fRoomsRequest\x12\x14\n" +
 	"\x05media\x18\x01 \x01(\bR\x05media\"i\n" +
 	"\n" +
@@ -4822,12 +5132,25 @@ const file_control_proto_rawDesc = "" +
 	"HoldsReply\x12\x12\n" +
 	"\x04node\x18\x01 \x01(\tR\x04node\x12\x12\n" +
 	"\x04boot\x18\x02 \x01(\tR\x04boot\x12*\n" +
-	"\x03pin\x18\x03 \x01(\v2\x18.holdfast.control.v1.PinR\x03pin\"P\n" +
+	"\x03pin\x18\x03 \x01(\v2\x18.holdfast.control.v1.PinR\x03pin\"d\n" +
 	"\x0eOutrankRequest\x12\x12\n" +
 	"\x04room\x18\x01 \x01(\tR\x04room\x12*\n" +
-	"\x03pin\x18\x02 \x01(\v2\x18.holdfast.control.v1.PinR\x03pin\"\"\n" +
+	"\x03pin\x18\x02 \x01(\v2\x18.holdfast.control.v1.PinR\x03pin\x12\x12\n" +
+	"\x04live\x18\x03 \x01(\bR\x04live\"\"\n" +
 	"\fOutrankReply\x12\x12\n" +
-	"\x04held\x18\x01 \x01(\bR\x04held\"*\n" +
+	"\x04held\x18\x01 \x01(\bR\x04held\"]\n" +
+	"\fDrainRequest\x12\x18\n" +
+	"\aundrain\x18\x01 \x01(\bR\aundrain\x12\x1f\n" +
+	"\vdeadline_ms\x18\x02 \x01(\rR\n" +
+	"deadlineMs\x12\x12\n" +
+	"\x04exit\x18\x03 \x01(\bR\x04exit\"|\n" +
+	"\n" +
+	"DrainReply\x12\x12\n" +
+	"\x04node\x18\x01 \x01(\tR\x04node\x12\x12\n" +
+	"\x04boot\x18\x02 \x01(\tR\x04boot\x12\x1a\n" +
+	"\bdraining\x18\x03 \x01(\bR\bdraining\x12\x14\n" +
+	"\x05rooms\x18\x04 \x01(\rR\x05rooms\x12\x14\n" +
+	"\x05peers\x18\x05 \x01(\rR\x05peers\"*\n" +
 	"\x0eProcessRequest\x12\x18\n" +
 	"\acollect\x18\x01 \x01(\bR\acollect\"\x8d\x01\n" +
 	"\fProcessReply\x12\x12\n" +
@@ -4891,7 +5214,7 @@ const file_control_proto_rawDesc = "" +
 	"\x0eACT_ASK_UNMUTE\x10\x02\x12\x12\n" +
 	"\x0eACT_LOWER_HAND\x10\x03\x12\r\n" +
 	"\tACT_GRANT\x10\x04\x12\x0f\n" +
-	"\vACT_GIVE_UP\x10\x052\x86\x05\n" +
+	"\vACT_GIVE_UP\x10\x052\xd3\x05\n" +
 	"\x05Media\x12N\n" +
 	"\x06Attach\x12 .holdfast.control.v1.EdgeMessage\x1a\x1e.holdfast.control.v1.PeerEvent(\x010\x01\x12G\n" +
 	"\x05Watch\x12!.holdfast.control.v1.WatchRequest\x1a\x19.holdfast.control.v1.Beat0\x01\x12K\n" +
@@ -4899,7 +5222,8 @@ const file_control_proto_rawDesc = "" +
 	"\x05Holds\x12!.holdfast.control.v1.HoldsRequest\x1a\x1f.holdfast.control.v1.HoldsReply\x12Q\n" +
 	"\aOutrank\x12#.holdfast.control.v1.OutrankRequest\x1a!.holdfast.control.v1.OutrankReply\x12N\n" +
 	"\x06Remove\x12\".holdfast.control.v1.RemoveRequest\x1a .holdfast.control.v1.RemoveReply\x12T\n" +
-	"\bModerate\x12$.holdfast.control.v1.ModerateRequest\x1a\".holdfast.control.v1.ModerateReply\x12Q\n" +
+	"\bModerate\x12$.holdfast.control.v1.ModerateRequest\x1a\".holdfast.control.v1.ModerateReply\x12K\n" +
+	"\x05Drain\x12!.holdfast.control.v1.DrainRequest\x1a\x1f.holdfast.control.v1.DrainReply\x12Q\n" +
 	"\aProcess\x12#.holdfast.control.v1.ProcessRequest\x1a!.holdfast.control.v1.ProcessReplyB*Z(github.com/holdfast-rtc/holdfast/controlb\x06proto3"
 
 var (
@@ -4915,7 +5239,7 @@ func file_control_proto_rawDescGZIP() []byte {
 }
 
 var file_control_proto_enumTypes = make([]protoimpl.EnumInfo, 5)
-var file_control_proto_msgTypes = make([]protoimpl.MessageInfo, 59)
+var file_control_proto_msgTypes = make([]protoimpl.MessageInfo, 63)
 var file_control_proto_goTypes = []any{
 	(Kind)(0),               // 0: holdfast.control.v1.Kind
 	(Source)(0),             // 1: holdfast.control.v1.Source
@@ -4936,51 +5260,55 @@ var file_control_proto_goTypes = []any{
 	(*Leave)(nil),           // 16: holdfast.control.v1.Leave
 	(*Rename)(nil),          // 17: holdfast.control.v1.Rename
 	(*Say)(nil),             // 18: holdfast.control.v1.Say
-	(*Hand)(nil),            // 19: holdfast.control.v1.Hand
-	(*React)(nil),           // 20: holdfast.control.v1.React
-	(*Refresh)(nil),         // 21: holdfast.control.v1.Refresh
-	(*PeerEvent)(nil),       // 22: holdfast.control.v1.PeerEvent
-	(*Attached)(nil),        // 23: holdfast.control.v1.Attached
-	(*Path)(nil),            // 24: holdfast.control.v1.Path
-	(*Refused)(nil),         // 25: holdfast.control.v1.Refused
-	(*Answer)(nil),          // 26: holdfast.control.v1.Answer
-	(*OfferRejected)(nil),   // 27: holdfast.control.v1.OfferRejected
-	(*Slot)(nil),            // 28: holdfast.control.v1.Slot
-	(*SlotTable)(nil),       // 29: holdfast.control.v1.SlotTable
-	(*Lack)(nil),            // 30: holdfast.control.v1.Lack
-	(*Roster)(nil),          // 31: holdfast.control.v1.Roster
-	(*RosterChange)(nil),    // 32: holdfast.control.v1.RosterChange
-	(*Speakers)(nil),        // 33: holdfast.control.v1.Speakers
-	(*Speaker)(nil),         // 34: holdfast.control.v1.Speaker
-	(*Transport)(nil),       // 35: holdfast.control.v1.Transport
-	(*Chat)(nil),            // 36: holdfast.control.v1.Chat
-	(*Silenced)(nil),        // 37: holdfast.control.v1.Silenced
-	(*UnmuteAsked)(nil),     // 38: holdfast.control.v1.UnmuteAsked
-	(*Reactions)(nil),       // 39: holdfast.control.v1.Reactions
-	(*Reaction)(nil),        // 40: holdfast.control.v1.Reaction
-	(*Reoffer)(nil),         // 41: holdfast.control.v1.Reoffer
-	(*Fenced)(nil),          // 42: holdfast.control.v1.Fenced
-	(*Closed)(nil),          // 43: holdfast.control.v1.Closed
-	(*WatchRequest)(nil),    // 44: holdfast.control.v1.WatchRequest
-	(*Beat)(nil),            // 45: holdfast.control.v1.Beat
-	(*RoomsRequest)(nil),    // 46: holdfast.control.v1.RoomsRequest
-	(*RoomsReply)(nil),      // 47: holdfast.control.v1.RoomsReply
-	(*HeldRoom)(nil),        // 48: holdfast.control.v1.HeldRoom
-	(*HeldPeer)(nil),        // 49: holdfast.control.v1.HeldPeer
-	(*MediaState)(nil),      // 50: holdfast.control.v1.MediaState
-	(*SlotState)(nil),       // 51: holdfast.control.v1.SlotState
-	(*TrackState)(nil),      // 52: holdfast.control.v1.TrackState
-	(*Stream)(nil),          // 53: holdfast.control.v1.Stream
-	(*HoldsRequest)(nil),    // 54: holdfast.control.v1.HoldsRequest
-	(*HoldsReply)(nil),      // 55: holdfast.control.v1.HoldsReply
-	(*OutrankRequest)(nil),  // 56: holdfast.control.v1.OutrankRequest
-	(*OutrankReply)(nil),    // 57: holdfast.control.v1.OutrankReply
-	(*ProcessRequest)(nil),  // 58: holdfast.control.v1.ProcessRequest
-	(*ProcessReply)(nil),    // 59: holdfast.control.v1.ProcessReply
-	(*RemoveRequest)(nil),   // 60: holdfast.control.v1.RemoveRequest
-	(*RemoveReply)(nil),     // 61: holdfast.control.v1.RemoveReply
-	(*ModerateRequest)(nil), // 62: holdfast.control.v1.ModerateRequest
-	(*ModerateReply)(nil),   // 63: holdfast.control.v1.ModerateReply
+	(*Arrived)(nil),         // 19: holdfast.control.v1.Arrived
+	(*Hand)(nil),            // 20: holdfast.control.v1.Hand
+	(*React)(nil),           // 21: holdfast.control.v1.React
+	(*Refresh)(nil),         // 22: holdfast.control.v1.Refresh
+	(*PeerEvent)(nil),       // 23: holdfast.control.v1.PeerEvent
+	(*Attached)(nil),        // 24: holdfast.control.v1.Attached
+	(*Path)(nil),            // 25: holdfast.control.v1.Path
+	(*Refused)(nil),         // 26: holdfast.control.v1.Refused
+	(*Answer)(nil),          // 27: holdfast.control.v1.Answer
+	(*OfferRejected)(nil),   // 28: holdfast.control.v1.OfferRejected
+	(*Slot)(nil),            // 29: holdfast.control.v1.Slot
+	(*SlotTable)(nil),       // 30: holdfast.control.v1.SlotTable
+	(*Lack)(nil),            // 31: holdfast.control.v1.Lack
+	(*Roster)(nil),          // 32: holdfast.control.v1.Roster
+	(*RosterChange)(nil),    // 33: holdfast.control.v1.RosterChange
+	(*Speakers)(nil),        // 34: holdfast.control.v1.Speakers
+	(*Speaker)(nil),         // 35: holdfast.control.v1.Speaker
+	(*Transport)(nil),       // 36: holdfast.control.v1.Transport
+	(*Chat)(nil),            // 37: holdfast.control.v1.Chat
+	(*Silenced)(nil),        // 38: holdfast.control.v1.Silenced
+	(*UnmuteAsked)(nil),     // 39: holdfast.control.v1.UnmuteAsked
+	(*Reactions)(nil),       // 40: holdfast.control.v1.Reactions
+	(*Reaction)(nil),        // 41: holdfast.control.v1.Reaction
+	(*Reoffer)(nil),         // 42: holdfast.control.v1.Reoffer
+	(*Fenced)(nil),          // 43: holdfast.control.v1.Fenced
+	(*Settled)(nil),         // 44: holdfast.control.v1.Settled
+	(*Closed)(nil),          // 45: holdfast.control.v1.Closed
+	(*WatchRequest)(nil),    // 46: holdfast.control.v1.WatchRequest
+	(*Beat)(nil),            // 47: holdfast.control.v1.Beat
+	(*RoomsRequest)(nil),    // 48: holdfast.control.v1.RoomsRequest
+	(*RoomsReply)(nil),      // 49: holdfast.control.v1.RoomsReply
+	(*HeldRoom)(nil),        // 50: holdfast.control.v1.HeldRoom
+	(*HeldPeer)(nil),        // 51: holdfast.control.v1.HeldPeer
+	(*MediaState)(nil),      // 52: holdfast.control.v1.MediaState
+	(*SlotState)(nil),       // 53: holdfast.control.v1.SlotState
+	(*TrackState)(nil),      // 54: holdfast.control.v1.TrackState
+	(*Stream)(nil),          // 55: holdfast.control.v1.Stream
+	(*HoldsRequest)(nil),    // 56: holdfast.control.v1.HoldsRequest
+	(*HoldsReply)(nil),      // 57: holdfast.control.v1.HoldsReply
+	(*OutrankRequest)(nil),  // 58: holdfast.control.v1.OutrankRequest
+	(*OutrankReply)(nil),    // 59: holdfast.control.v1.OutrankReply
+	(*DrainRequest)(nil),    // 60: holdfast.control.v1.DrainRequest
+	(*DrainReply)(nil),      // 61: holdfast.control.v1.DrainReply
+	(*ProcessRequest)(nil),  // 62: holdfast.control.v1.ProcessRequest
+	(*ProcessReply)(nil),    // 63: holdfast.control.v1.ProcessReply
+	(*RemoveRequest)(nil),   // 64: holdfast.control.v1.RemoveRequest
+	(*RemoveReply)(nil),     // 65: holdfast.control.v1.RemoveReply
+	(*ModerateRequest)(nil), // 66: holdfast.control.v1.ModerateRequest
+	(*ModerateReply)(nil),   // 67: holdfast.control.v1.ModerateReply
 }
 var file_control_proto_depIdxs = []int32{
 	5,  // 0: holdfast.control.v1.Pin.fence:type_name -> holdfast.control.v1.Fence
@@ -4991,93 +5319,98 @@ var file_control_proto_depIdxs = []int32{
 	15, // 5: holdfast.control.v1.EdgeMessage.mute:type_name -> holdfast.control.v1.Mute
 	16, // 6: holdfast.control.v1.EdgeMessage.leave:type_name -> holdfast.control.v1.Leave
 	18, // 7: holdfast.control.v1.EdgeMessage.say:type_name -> holdfast.control.v1.Say
-	21, // 8: holdfast.control.v1.EdgeMessage.refresh:type_name -> holdfast.control.v1.Refresh
+	22, // 8: holdfast.control.v1.EdgeMessage.refresh:type_name -> holdfast.control.v1.Refresh
 	17, // 9: holdfast.control.v1.EdgeMessage.rename:type_name -> holdfast.control.v1.Rename
-	19, // 10: holdfast.control.v1.EdgeMessage.hand:type_name -> holdfast.control.v1.Hand
-	20, // 11: holdfast.control.v1.EdgeMessage.react:type_name -> holdfast.control.v1.React
-	6,  // 12: holdfast.control.v1.Attach.pin:type_name -> holdfast.control.v1.Pin
-	10, // 13: holdfast.control.v1.Attach.peer:type_name -> holdfast.control.v1.Peer
-	10, // 14: holdfast.control.v1.Attach.expected:type_name -> holdfast.control.v1.Peer
-	9,  // 15: holdfast.control.v1.Attach.expected_egress:type_name -> holdfast.control.v1.Egress
-	12, // 16: holdfast.control.v1.Offer.senders:type_name -> holdfast.control.v1.Sender
-	28, // 17: holdfast.control.v1.Offer.slots:type_name -> holdfast.control.v1.Slot
-	1,  // 18: holdfast.control.v1.Sender.source:type_name -> holdfast.control.v1.Source
-	14, // 19: holdfast.control.v1.View.wants:type_name -> holdfast.control.v1.Want
-	1,  // 20: holdfast.control.v1.Want.source:type_name -> holdfast.control.v1.Source
-	1,  // 21: holdfast.control.v1.Mute.source:type_name -> holdfast.control.v1.Source
-	5,  // 22: holdfast.control.v1.PeerEvent.fence:type_name -> holdfast.control.v1.Fence
-	23, // 23: holdfast.control.v1.PeerEvent.attached:type_name -> holdfast.control.v1.Attached
-	25, // 24: holdfast.control.v1.PeerEvent.refused:type_name -> holdfast.control.v1.Refused
-	26, // 25: holdfast.control.v1.PeerEvent.answer:type_name -> holdfast.control.v1.Answer
-	27, // 26: holdfast.control.v1.PeerEvent.offer_rejected:type_name -> holdfast.control.v1.OfferRejected
-	29, // 27: holdfast.control.v1.PeerEvent.slots:type_name -> holdfast.control.v1.SlotTable
-	31, // 28: holdfast.control.v1.PeerEvent.roster:type_name -> holdfast.control.v1.Roster
-	32, // 29: holdfast.control.v1.PeerEvent.roster_change:type_name -> holdfast.control.v1.RosterChange
-	33, // 30: holdfast.control.v1.PeerEvent.speakers:type_name -> holdfast.control.v1.Speakers
-	35, // 31: holdfast.control.v1.PeerEvent.transport:type_name -> holdfast.control.v1.Transport
-	42, // 32: holdfast.control.v1.PeerEvent.fenced:type_name -> holdfast.control.v1.Fenced
-	43, // 33: holdfast.control.v1.PeerEvent.closed:type_name -> holdfast.control.v1.Closed
-	36, // 34: holdfast.control.v1.PeerEvent.chat:type_name -> holdfast.control.v1.Chat
-	41, // 35: holdfast.control.v1.PeerEvent.reoffer:type_name -> holdfast.control.v1.Reoffer
-	24, // 36: holdfast.control.v1.PeerEvent.path:type_name -> holdfast.control.v1.Path
-	37, // 37: holdfast.control.v1.PeerEvent.silenced:type_name -> holdfast.control.v1.Silenced
-	38, // 38: holdfast.control.v1.PeerEvent.unmute_asked:type_name -> holdfast.control.v1.UnmuteAsked
-	39, // 39: holdfast.control.v1.PeerEvent.reactions:type_name -> holdfast.control.v1.Reactions
-	9,  // 40: holdfast.control.v1.PeerEvent.egress:type_name -> holdfast.control.v1.Egress
-	10, // 41: holdfast.control.v1.Attached.roster:type_name -> holdfast.control.v1.Peer
-	28, // 42: holdfast.control.v1.Attached.slots:type_name -> holdfast.control.v1.Slot
-	9,  // 43: holdfast.control.v1.Attached.egress:type_name -> holdfast.control.v1.Egress
-	2,  // 44: holdfast.control.v1.Refused.code:type_name -> holdfast.control.v1.Refusal
-	5,  // 45: holdfast.control.v1.Refused.current:type_name -> holdfast.control.v1.Fence
-	0,  // 46: holdfast.control.v1.Slot.kind:type_name -> holdfast.control.v1.Kind
-	1,  // 47: holdfast.control.v1.Slot.source:type_name -> holdfast.control.v1.Source
-	28, // 48: holdfast.control.v1.SlotTable.slots:type_name -> holdfast.control.v1.Slot
-	30, // 49: holdfast.control.v1.SlotTable.lacks:type_name -> holdfast.control.v1.Lack
-	1,  // 50: holdfast.control.v1.Lack.source:type_name -> holdfast.control.v1.Source
-	10, // 51: holdfast.control.v1.Roster.peers:type_name -> holdfast.control.v1.Peer
-	10, // 52: holdfast.control.v1.RosterChange.joined:type_name -> holdfast.control.v1.Peer
-	10, // 53: holdfast.control.v1.RosterChange.updated:type_name -> holdfast.control.v1.Peer
-	34, // 54: holdfast.control.v1.Speakers.speakers:type_name -> holdfast.control.v1.Speaker
-	3,  // 55: holdfast.control.v1.Transport.state:type_name -> holdfast.control.v1.TransportState
-	1,  // 56: holdfast.control.v1.Silenced.source:type_name -> holdfast.control.v1.Source
-	1,  // 57: holdfast.control.v1.UnmuteAsked.source:type_name -> holdfast.control.v1.Source
-	40, // 58: holdfast.control.v1.Reactions.reactions:type_name -> holdfast.control.v1.Reaction
-	5,  // 59: holdfast.control.v1.Fenced.current:type_name -> holdfast.control.v1.Fence
-	48, // 60: holdfast.control.v1.RoomsReply.rooms:type_name -> holdfast.control.v1.HeldRoom
-	6,  // 61: holdfast.control.v1.HeldRoom.pin:type_name -> holdfast.control.v1.Pin
-	49, // 62: holdfast.control.v1.HeldRoom.peers:type_name -> holdfast.control.v1.HeldPeer
-	50, // 63: holdfast.control.v1.HeldPeer.media:type_name -> holdfast.control.v1.MediaState
-	51, // 64: holdfast.control.v1.MediaState.slots:type_name -> holdfast.control.v1.SlotState
-	52, // 65: holdfast.control.v1.MediaState.tracks:type_name -> holdfast.control.v1.TrackState
-	53, // 66: holdfast.control.v1.MediaState.unplaced:type_name -> holdfast.control.v1.Stream
-	0,  // 67: holdfast.control.v1.SlotState.kind:type_name -> holdfast.control.v1.Kind
-	1,  // 68: holdfast.control.v1.SlotState.source:type_name -> holdfast.control.v1.Source
-	1,  // 69: holdfast.control.v1.TrackState.source:type_name -> holdfast.control.v1.Source
-	6,  // 70: holdfast.control.v1.HoldsReply.pin:type_name -> holdfast.control.v1.Pin
-	6,  // 71: holdfast.control.v1.OutrankRequest.pin:type_name -> holdfast.control.v1.Pin
-	4,  // 72: holdfast.control.v1.ModerateRequest.act:type_name -> holdfast.control.v1.Act
-	1,  // 73: holdfast.control.v1.ModerateRequest.source:type_name -> holdfast.control.v1.Source
-	7,  // 74: holdfast.control.v1.Media.Attach:input_type -> holdfast.control.v1.EdgeMessage
-	44, // 75: holdfast.control.v1.Media.Watch:input_type -> holdfast.control.v1.WatchRequest
-	46, // 76: holdfast.control.v1.Media.Rooms:input_type -> holdfast.control.v1.RoomsRequest
-	54, // 77: holdfast.control.v1.Media.Holds:input_type -> holdfast.control.v1.HoldsRequest
-	56, // 78: holdfast.control.v1.Media.Outrank:input_type -> holdfast.control.v1.OutrankRequest
-	60, // 79: holdfast.control.v1.Media.Remove:input_type -> holdfast.control.v1.RemoveRequest
-	62, // 80: holdfast.control.v1.Media.Moderate:input_type -> holdfast.control.v1.ModerateRequest
-	58, // 81: holdfast.control.v1.Media.Process:input_type -> holdfast.control.v1.ProcessRequest
-	22, // 82: holdfast.control.v1.Media.Attach:output_type -> holdfast.control.v1.PeerEvent
-	45, // 83: holdfast.control.v1.Media.Watch:output_type -> holdfast.control.v1.Beat
-	47, // 84: holdfast.control.v1.Media.Rooms:output_type -> holdfast.control.v1.RoomsReply
-	55, // 85: holdfast.control.v1.Media.Holds:output_type -> holdfast.control.v1.HoldsReply
-	57, // 86: holdfast.control.v1.Media.Outrank:output_type -> holdfast.control.v1.OutrankReply
-	61, // 87: holdfast.control.v1.Media.Remove:output_type -> holdfast.control.v1.RemoveReply
-	63, // 88: holdfast.control.v1.Media.Moderate:output_type -> holdfast.control.v1.ModerateReply
-	59, // 89: holdfast.control.v1.Media.Process:output_type -> holdfast.control.v1.ProcessReply
-	82, // [82:90] is the sub-list for method output_type
-	74, // [74:82] is the sub-list for method input_type
-	74, // [74:74] is the sub-list for extension type_name
-	74, // [74:74] is the sub-list for extension extendee
-	0,  // [0:74] is the sub-list for field type_name
+	20, // 10: holdfast.control.v1.EdgeMessage.hand:type_name -> holdfast.control.v1.Hand
+	21, // 11: holdfast.control.v1.EdgeMessage.react:type_name -> holdfast.control.v1.React
+	19, // 12: holdfast.control.v1.EdgeMessage.arrived:type_name -> holdfast.control.v1.Arrived
+	6,  // 13: holdfast.control.v1.Attach.pin:type_name -> holdfast.control.v1.Pin
+	10, // 14: holdfast.control.v1.Attach.peer:type_name -> holdfast.control.v1.Peer
+	10, // 15: holdfast.control.v1.Attach.expected:type_name -> holdfast.control.v1.Peer
+	9,  // 16: holdfast.control.v1.Attach.expected_egress:type_name -> holdfast.control.v1.Egress
+	12, // 17: holdfast.control.v1.Offer.senders:type_name -> holdfast.control.v1.Sender
+	29, // 18: holdfast.control.v1.Offer.slots:type_name -> holdfast.control.v1.Slot
+	1,  // 19: holdfast.control.v1.Sender.source:type_name -> holdfast.control.v1.Source
+	14, // 20: holdfast.control.v1.View.wants:type_name -> holdfast.control.v1.Want
+	1,  // 21: holdfast.control.v1.Want.source:type_name -> holdfast.control.v1.Source
+	1,  // 22: holdfast.control.v1.Mute.source:type_name -> holdfast.control.v1.Source
+	5,  // 23: holdfast.control.v1.PeerEvent.fence:type_name -> holdfast.control.v1.Fence
+	24, // 24: holdfast.control.v1.PeerEvent.attached:type_name -> holdfast.control.v1.Attached
+	26, // 25: holdfast.control.v1.PeerEvent.refused:type_name -> holdfast.control.v1.Refused
+	27, // 26: holdfast.control.v1.PeerEvent.answer:type_name -> holdfast.control.v1.Answer
+	28, // 27: holdfast.control.v1.PeerEvent.offer_rejected:type_name -> holdfast.control.v1.OfferRejected
+	30, // 28: holdfast.control.v1.PeerEvent.slots:type_name -> holdfast.control.v1.SlotTable
+	32, // 29: holdfast.control.v1.PeerEvent.roster:type_name -> holdfast.control.v1.Roster
+	33, // 30: holdfast.control.v1.PeerEvent.roster_change:type_name -> holdfast.control.v1.RosterChange
+	34, // 31: holdfast.control.v1.PeerEvent.speakers:type_name -> holdfast.control.v1.Speakers
+	36, // 32: holdfast.control.v1.PeerEvent.transport:type_name -> holdfast.control.v1.Transport
+	43, // 33: holdfast.control.v1.PeerEvent.fenced:type_name -> holdfast.control.v1.Fenced
+	45, // 34: holdfast.control.v1.PeerEvent.closed:type_name -> holdfast.control.v1.Closed
+	37, // 35: holdfast.control.v1.PeerEvent.chat:type_name -> holdfast.control.v1.Chat
+	42, // 36: holdfast.control.v1.PeerEvent.reoffer:type_name -> holdfast.control.v1.Reoffer
+	25, // 37: holdfast.control.v1.PeerEvent.path:type_name -> holdfast.control.v1.Path
+	38, // 38: holdfast.control.v1.PeerEvent.silenced:type_name -> holdfast.control.v1.Silenced
+	39, // 39: holdfast.control.v1.PeerEvent.unmute_asked:type_name -> holdfast.control.v1.UnmuteAsked
+	40, // 40: holdfast.control.v1.PeerEvent.reactions:type_name -> holdfast.control.v1.Reactions
+	44, // 41: holdfast.control.v1.PeerEvent.settled:type_name -> holdfast.control.v1.Settled
+	9,  // 42: holdfast.control.v1.PeerEvent.egress:type_name -> holdfast.control.v1.Egress
+	10, // 43: holdfast.control.v1.Attached.roster:type_name -> holdfast.control.v1.Peer
+	29, // 44: holdfast.control.v1.Attached.slots:type_name -> holdfast.control.v1.Slot
+	9,  // 45: holdfast.control.v1.Attached.egress:type_name -> holdfast.control.v1.Egress
+	2,  // 46: holdfast.control.v1.Refused.code:type_name -> holdfast.control.v1.Refusal
+	5,  // 47: holdfast.control.v1.Refused.current:type_name -> holdfast.control.v1.Fence
+	0,  // 48: holdfast.control.v1.Slot.kind:type_name -> holdfast.control.v1.Kind
+	1,  // 49: holdfast.control.v1.Slot.source:type_name -> holdfast.control.v1.Source
+	29, // 50: holdfast.control.v1.SlotTable.slots:type_name -> holdfast.control.v1.Slot
+	31, // 51: holdfast.control.v1.SlotTable.lacks:type_name -> holdfast.control.v1.Lack
+	1,  // 52: holdfast.control.v1.Lack.source:type_name -> holdfast.control.v1.Source
+	10, // 53: holdfast.control.v1.Roster.peers:type_name -> holdfast.control.v1.Peer
+	10, // 54: holdfast.control.v1.RosterChange.joined:type_name -> holdfast.control.v1.Peer
+	10, // 55: holdfast.control.v1.RosterChange.updated:type_name -> holdfast.control.v1.Peer
+	35, // 56: holdfast.control.v1.Speakers.speakers:type_name -> holdfast.control.v1.Speaker
+	3,  // 57: holdfast.control.v1.Transport.state:type_name -> holdfast.control.v1.TransportState
+	1,  // 58: holdfast.control.v1.Silenced.source:type_name -> holdfast.control.v1.Source
+	1,  // 59: holdfast.control.v1.UnmuteAsked.source:type_name -> holdfast.control.v1.Source
+	41, // 60: holdfast.control.v1.Reactions.reactions:type_name -> holdfast.control.v1.Reaction
+	5,  // 61: holdfast.control.v1.Fenced.current:type_name -> holdfast.control.v1.Fence
+	6,  // 62: holdfast.control.v1.Fenced.pin:type_name -> holdfast.control.v1.Pin
+	50, // 63: holdfast.control.v1.RoomsReply.rooms:type_name -> holdfast.control.v1.HeldRoom
+	6,  // 64: holdfast.control.v1.HeldRoom.pin:type_name -> holdfast.control.v1.Pin
+	51, // 65: holdfast.control.v1.HeldRoom.peers:type_name -> holdfast.control.v1.HeldPeer
+	52, // 66: holdfast.control.v1.HeldPeer.media:type_name -> holdfast.control.v1.MediaState
+	53, // 67: holdfast.control.v1.MediaState.slots:type_name -> holdfast.control.v1.SlotState
+	54, // 68: holdfast.control.v1.MediaState.tracks:type_name -> holdfast.control.v1.TrackState
+	55, // 69: holdfast.control.v1.MediaState.unplaced:type_name -> holdfast.control.v1.Stream
+	0,  // 70: holdfast.control.v1.SlotState.kind:type_name -> holdfast.control.v1.Kind
+	1,  // 71: holdfast.control.v1.SlotState.source:type_name -> holdfast.control.v1.Source
+	1,  // 72: holdfast.control.v1.TrackState.source:type_name -> holdfast.control.v1.Source
+	6,  // 73: holdfast.control.v1.HoldsReply.pin:type_name -> holdfast.control.v1.Pin
+	6,  // 74: holdfast.control.v1.OutrankRequest.pin:type_name -> holdfast.control.v1.Pin
+	4,  // 75: holdfast.control.v1.ModerateRequest.act:type_name -> holdfast.control.v1.Act
+	1,  // 76: holdfast.control.v1.ModerateRequest.source:type_name -> holdfast.control.v1.Source
+	7,  // 77: holdfast.control.v1.Media.Attach:input_type -> holdfast.control.v1.EdgeMessage
+	46, // 78: holdfast.control.v1.Media.Watch:input_type -> holdfast.control.v1.WatchRequest
+	48, // 79: holdfast.control.v1.Media.Rooms:input_type -> holdfast.control.v1.RoomsRequest
+	56, // 80: holdfast.control.v1.Media.Holds:input_type -> holdfast.control.v1.HoldsRequest
+	58, // 81: holdfast.control.v1.Media.Outrank:input_type -> holdfast.control.v1.OutrankRequest
+	64, // 82: holdfast.control.v1.Media.Remove:input_type -> holdfast.control.v1.RemoveRequest
+	66, // 83: holdfast.control.v1.Media.Moderate:input_type -> holdfast.control.v1.ModerateRequest
+	60, // 84: holdfast.control.v1.Media.Drain:input_type -> holdfast.control.v1.DrainRequest
+	62, // 85: holdfast.control.v1.Media.Process:input_type -> holdfast.control.v1.ProcessRequest
+	23, // 86: holdfast.control.v1.Media.Attach:output_type -> holdfast.control.v1.PeerEvent
+	47, // 87: holdfast.control.v1.Media.Watch:output_type -> holdfast.control.v1.Beat
+	49, // 88: holdfast.control.v1.Media.Rooms:output_type -> holdfast.control.v1.RoomsReply
+	57, // 89: holdfast.control.v1.Media.Holds:output_type -> holdfast.control.v1.HoldsReply
+	59, // 90: holdfast.control.v1.Media.Outrank:output_type -> holdfast.control.v1.OutrankReply
+	65, // 91: holdfast.control.v1.Media.Remove:output_type -> holdfast.control.v1.RemoveReply
+	67, // 92: holdfast.control.v1.Media.Moderate:output_type -> holdfast.control.v1.ModerateReply
+	61, // 93: holdfast.control.v1.Media.Drain:output_type -> holdfast.control.v1.DrainReply
+	63, // 94: holdfast.control.v1.Media.Process:output_type -> holdfast.control.v1.ProcessReply
+	86, // [86:95] is the sub-list for method output_type
+	77, // [77:86] is the sub-list for method input_type
+	77, // [77:77] is the sub-list for extension type_name
+	77, // [77:77] is the sub-list for extension extendee
+	0,  // [0:77] is the sub-list for field type_name
 }
 
 func init() { file_control_proto_init() }
@@ -5096,8 +5429,9 @@ func file_control_proto_init() {
 		(*EdgeMessage_Rename)(nil),
 		(*EdgeMessage_Hand)(nil),
 		(*EdgeMessage_React)(nil),
+		(*EdgeMessage_Arrived)(nil),
 	}
-	file_control_proto_msgTypes[17].OneofWrappers = []any{
+	file_control_proto_msgTypes[18].OneofWrappers = []any{
 		(*PeerEvent_Attached)(nil),
 		(*PeerEvent_Refused)(nil),
 		(*PeerEvent_Answer)(nil),
@@ -5115,9 +5449,10 @@ func file_control_proto_init() {
 		(*PeerEvent_Silenced)(nil),
 		(*PeerEvent_UnmuteAsked)(nil),
 		(*PeerEvent_Reactions)(nil),
+		(*PeerEvent_Settled)(nil),
 		(*PeerEvent_Egress)(nil),
 	}
-	file_control_proto_msgTypes[27].OneofWrappers = []any{
+	file_control_proto_msgTypes[28].OneofWrappers = []any{
 		(*RosterChange_Joined)(nil),
 		(*RosterChange_Updated)(nil),
 		(*RosterChange_Left)(nil),
@@ -5128,7 +5463,7 @@ func file_control_proto_init() {
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_control_proto_rawDesc), len(file_control_proto_rawDesc)),
 			NumEnums:      5,
-			NumMessages:   59,
+			NumMessages:   63,
 			NumExtensions: 0,
 			NumServices:   1,
 		},

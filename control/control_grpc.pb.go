@@ -31,6 +31,7 @@ const (
 	Media_Outrank_FullMethodName  = "/holdfast.control.v1.Media/Outrank"
 	Media_Remove_FullMethodName   = "/holdfast.control.v1.Media/Remove"
 	Media_Moderate_FullMethodName = "/holdfast.control.v1.Media/Moderate"
+	Media_Drain_FullMethodName    = "/holdfast.control.v1.Media/Drain"
 	Media_Process_FullMethodName  = "/holdfast.control.v1.Media/Process"
 )
 
@@ -62,6 +63,9 @@ type MediaClient interface {
 	Remove(ctx context.Context, in *RemoveRequest, opts ...grpc.CallOption) (*RemoveReply, error)
 	// Moderate is what somebody who runs the room does to the people in it.
 	Moderate(ctx context.Context, in *ModerateRequest, opts ...grpc.CallOption) (*ModerateReply, error)
+	// Drain takes the node off the ring, or puts it back: it opens no room, and
+	// signaling nodes move those it has to others.
+	Drain(ctx context.Context, in *DrainRequest, opts ...grpc.CallOption) (*DrainReply, error)
 	// Process tells what the node's process holds in memory: what must come back to
 	// where it was when a storm is over.
 	Process(ctx context.Context, in *ProcessRequest, opts ...grpc.CallOption) (*ProcessReply, error)
@@ -157,6 +161,16 @@ func (c *mediaClient) Moderate(ctx context.Context, in *ModerateRequest, opts ..
 	return out, nil
 }
 
+func (c *mediaClient) Drain(ctx context.Context, in *DrainRequest, opts ...grpc.CallOption) (*DrainReply, error) {
+	cOpts := append([]grpc.CallOption{grpc.StaticMethod()}, opts...)
+	out := new(DrainReply)
+	err := c.cc.Invoke(ctx, Media_Drain_FullMethodName, in, out, cOpts...)
+	if err != nil {
+		return nil, err
+	}
+	return out, nil
+}
+
 func (c *mediaClient) Process(ctx context.Context, in *ProcessRequest, opts ...grpc.CallOption) (*ProcessReply, error) {
 	cOpts := append([]grpc.CallOption{grpc.StaticMethod()}, opts...)
 	out := new(ProcessReply)
@@ -195,6 +209,9 @@ type MediaServer interface {
 	Remove(context.Context, *RemoveRequest) (*RemoveReply, error)
 	// Moderate is what somebody who runs the room does to the people in it.
 	Moderate(context.Context, *ModerateRequest) (*ModerateReply, error)
+	// Drain takes the node off the ring, or puts it back: it opens no room, and
+	// signaling nodes move those it has to others.
+	Drain(context.Context, *DrainRequest) (*DrainReply, error)
 	// Process tells what the node's process holds in memory: what must come back to
 	// where it was when a storm is over.
 	Process(context.Context, *ProcessRequest) (*ProcessReply, error)
@@ -228,6 +245,9 @@ func (UnimplementedMediaServer) Remove(context.Context, *RemoveRequest) (*Remove
 }
 func (UnimplementedMediaServer) Moderate(context.Context, *ModerateRequest) (*ModerateReply, error) {
 	return nil, status.Error(codes.Unimplemented, "method Moderate not implemented")
+}
+func (UnimplementedMediaServer) Drain(context.Context, *DrainRequest) (*DrainReply, error) {
+	return nil, status.Error(codes.Unimplemented, "method Drain not implemented")
 }
 func (UnimplementedMediaServer) Process(context.Context, *ProcessRequest) (*ProcessReply, error) {
 	return nil, status.Error(codes.Unimplemented, "method Process not implemented")
@@ -361,6 +381,24 @@ func _Media_Moderate_Handler(srv interface{}, ctx context.Context, dec func(inte
 	return interceptor(ctx, in, info, handler)
 }
 
+func _Media_Drain_Handler(srv interface{}, ctx context.Context, dec func(interface{}) error, interceptor grpc.UnaryServerInterceptor) (interface{}, error) {
+	in := new(DrainRequest)
+	if err := dec(in); err != nil {
+		return nil, err
+	}
+	if interceptor == nil {
+		return srv.(MediaServer).Drain(ctx, in)
+	}
+	info := &grpc.UnaryServerInfo{
+		Server:     srv,
+		FullMethod: Media_Drain_FullMethodName,
+	}
+	handler := func(ctx context.Context, req interface{}) (interface{}, error) {
+		return srv.(MediaServer).Drain(ctx, req.(*DrainRequest))
+	}
+	return interceptor(ctx, in, info, handler)
+}
+
 func _Media_Process_Handler(srv interface{}, ctx context.Context, dec func(interface{}) error, interceptor grpc.UnaryServerInterceptor) (interface{}, error) {
 	in := new(ProcessRequest)
 	if err := dec(in); err != nil {
@@ -405,6 +443,10 @@ var Media_ServiceDesc = grpc.ServiceDesc{
 		{
 			MethodName: "Moderate",
 			Handler:    _Media_Moderate_Handler,
+		},
+		{
+			MethodName: "Drain",
+			Handler:    _Media_Drain_Handler,
 		},
 		{
 			MethodName: "Process",

@@ -58,6 +58,9 @@ type Hello struct {
 	Node  ring.NodeID
 	Boot  pin.BootID
 	Media string // host:port of UDP
+
+	Protocol     uint32 // 0: from before versions were told
+	Capabilities string // in order, behind commas
 }
 
 // Value reads a heartbeat. Errors wrap pin.ErrCorrupt.
@@ -75,5 +78,6 @@ func (x *Beat) Value() (Hello, error) {
 	if n, err := strconv.ParseUint(port, 10, 16); err != nil || n == 0 {
 		return Hello{}, fmt.Errorf("%w: heartbeat: media address %q has no port", pin.ErrCorrupt, h.Media)
 	}
+	h.Protocol, h.Capabilities = x.GetVersion(), capabilitiesIn(x.GetCapabilities())
 	return h, nil
 }

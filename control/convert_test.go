@@ -2,8 +2,10 @@ package control
 
 import (
 	"errors"
+	"strings"
 	"testing"
 
+	"google.golang.org/protobuf/encoding/protowire"
 	"google.golang.org/protobuf/proto"
 
 	"github.com/holdfast-rtc/holdfast/pin"
@@ -85,6 +87,11 @@ func FuzzBeatMessage(f *testing.F) {
 		f.Fatal(err)
 	}
 	f.Add(raw)
+	later, err := proto.Marshal(&Beat{Node: "sfu-1", Boot: "1769000000000-00000001", Media: "127.0.0.1:7002", Version: 9, Capabilities: []string{"live-move", "", "b\n", "b"}})
+	if err != nil {
+		f.Fatal(err)
+	}
+	f.Add(protowire.AppendVarint(protowire.AppendTag(later, 900, protowire.VarintType), 7))
 	f.Fuzz(func(t *testing.T, raw []byte) {
 		var message Beat
 		if proto.Unmarshal(raw, &message) != nil {
@@ -92,6 +99,8 @@ func FuzzBeatMessage(f *testing.F) {
 		}
 		if hello, err := message.Value(); err == nil && (hello.Node == "" || hello.Boot == "") {
 			t.Fatalf("accepted a beat of nobody: %+v", hello)
+		} else if strings.ContainsFunc(hello.Capabilities, func(c rune) bool { return c <= ' ' || c > '~' }) {
+			t.Fatalf("accepted capabilities %q", hello.Capabilities)
 		}
 	})
 }

@@ -49,7 +49,7 @@ func (p *Pool) helloOver(ctx context.Context, socket net.Conn, addr string) (Hel
 		return Hello{}, err
 	}
 	defer func() { _ = conn.Close() }()
-	stream, err := NewMediaClient(conn).Watch(ctx, &WatchRequest{})
+	stream, err := NewMediaClient(conn).Watch(ctx, &WatchRequest{Version: Protocol, Capabilities: Capabilities()})
 	if err != nil {
 		return Hello{}, err
 	}

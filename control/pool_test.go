@@ -92,7 +92,7 @@ func TestWatchHearsBeatsUntilTheNodeGoes(t *testing.T) {
 	if err := pool.Watch(testContext(t), other.addr, "signaling-1", func(Hello) error { return refused }); !errors.Is(err, refused) {
 		t.Fatalf("Watch = %v, want what beat returned", err)
 	}
-	if held, err := pool.Outrank(testContext(t), other.addr, "r", testPin); err != nil || !held {
+	if held, err := pool.Outrank(testContext(t), other.addr, "r", testPin, true); err != nil || !held {
 		t.Fatalf("Outrank = %v, %v", held, err)
 	}
 }
@@ -134,5 +134,25 @@ func TestZeroKeyReachesNobody(t *testing.T) {
 	defer cancel()
 	if _, err := startPool(t, ClusterKey{}, DefaultConfig()).HelloAt(ctx, open.addr); err == nil {
 		t.Fatal("two zero keys trusted each other")
+	}
+}
+
+func TestDrainCarriesTheOrder(t *testing.T) {
+	key := mustKey(t, testKeyText)
+	pool := startPool(t, key, DefaultConfig())
+	node := startNode(t, key, "127.0.0.1:0", "1769000000000-00000001")
+	for _, undrain := range []bool{false, true} {
+		reply, err := pool.Drain(testContext(t), node.addr, DrainOrder{Undrain: undrain, Deadline: time.Minute})
+		if err != nil || reply.GetDraining() == undrain || reply.GetRooms() != 60_000 {
+			t.Errorf("undrain %v: %v, %v", undrain, reply, err)
+		}
+	}
+	if err := node.stop(); err != nil {
+		t.Fatal(err)
+	}
+	ctx, cancel := context.WithTimeout(t.Context(), 50*time.Millisecond)
+	defer cancel()
+	if _, err := pool.Drain(ctx, node.addr, DrainOrder{}); err == nil {
+		t.Error("a node that is gone took the order")
 	}
 }

@@ -37,6 +37,10 @@ func (m *media) Watch(_ *WatchRequest, stream grpc.ServerStreamingServer[Beat]) 
 	}
 }
 
+func (m *media) Drain(_ context.Context, request *DrainRequest) (*DrainReply, error) {
+	return &DrainReply{Draining: !request.GetUndrain(), Rooms: request.GetDeadlineMs()}, nil
+}
+
 func (m *media) Outrank(_ context.Context, request *OutrankRequest) (*OutrankReply, error) {
 	return &OutrankReply{Held: request.GetRoom() != ""}, nil
 }

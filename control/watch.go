@@ -24,7 +24,7 @@ func (p *Pool) Watch(ctx context.Context, addr, self string, heard func(Hello) e
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel() // ends the stream when heard refuses
 	p.Hurry(addr)
-	stream, err := client.Watch(ctx, &WatchRequest{Edge: self}, grpc.WaitForReady(true))
+	stream, err := client.Watch(ctx, &WatchRequest{Edge: self, Version: Protocol, Capabilities: Capabilities()}, grpc.WaitForReady(true))
 	if err != nil {
 		return fmt.Errorf("watch %s: %w", addr, err)
 	}
@@ -46,14 +46,14 @@ func (p *Pool) Watch(ctx context.Context, addr, self string, heard func(Hello) e
 	}
 }
 
-// Outrank tells the node at addr of a higher pin, and returns whether it held the room under a lower one.
-func (p *Pool) Outrank(ctx context.Context, addr string, room ring.RoomID, higher pin.Pin) (held bool, err error) {
+// Outrank tells the node at addr of a higher pin, and returns whether it held the room under a lower one. Live: as OutrankRequest.
+func (p *Pool) Outrank(ctx context.Context, addr string, room ring.RoomID, higher pin.Pin, live bool) (held bool, err error) {
 	client, err := p.Client(addr)
 	if err != nil {
 		return false, err
 	}
 	p.Hurry(addr)
-	reply, err := client.Outrank(ctx, &OutrankRequest{Room: string(room), Pin: PinProto(higher)}, grpc.WaitForReady(true))
+	reply, err := client.Outrank(ctx, &OutrankRequest{Room: string(room), Pin: PinProto(higher), Live: live}, grpc.WaitForReady(true))
 	if err != nil {
 		return false, fmt.Errorf("fence room %s at %s: %w", room, addr, err)
 	}

@@ -51,5 +51,5 @@ type Found struct {
 	Stands    Pin  // zero when Err is set
 	Rewritten bool // our missing pin was written again
 	Prolonged bool
-	Err       error // *CorruptError, or unknown
+	Err       error // *CorruptError, ErrLater, or unknown
 }

@@ -13,10 +13,15 @@ import (
 	"github.com/holdfast-rtc/holdfast/ring"
 )
 
-// ErrCorrupt is wrapped by every error of Parse.
+// ErrCorrupt is wrapped by the errors of Parse about text that no version wrote.
 var ErrCorrupt = errors.New("corrupt pin")
 
+// ErrLater is wrapped by Parse for a pin of a later version of this program: leave it alone.
+var ErrLater = errors.New("this room runs on newer nodes than this one")
+
 const textVersion = "1"
+
+const maxLaterBytes = 4096
 
 const (
 	maxTextBytes  = 512
@@ -42,8 +47,22 @@ func (p Pin) Encode() string {
 	return string(text)
 }
 
-// Parse refuses what Encode would not write.
+// later returns the version of a pin that a later program wrote, and 0 for anything else: "<version>|" and printable ASCII.
+func later(text string) int {
+	head, _, ok := strings.Cut(text, "|")
+	version, err := strconv.ParseUint(head, 10, 16)
+	printable := !strings.ContainsFunc(text, func(c rune) bool { return c <= ' ' || c > '~' })
+	if !ok || err != nil || version <= 1 || head[0] == '0' || len(text) > maxLaterBytes || !printable {
+		return 0
+	}
+	return int(version)
+}
+
+// Parse refuses what Encode would not write. Its errors wrap ErrCorrupt, or ErrLater for what a later version wrote.
 func Parse(text string) (Pin, error) {
+	if version := later(text); version > 0 {
+		return Pin{}, fmt.Errorf("%w: its pin has version %d, this program reads %s", ErrLater, version, textVersion)
+	}
 	if len(text) > maxTextBytes {
 		return Pin{}, fmt.Errorf("%w: %d bytes, at most %d", ErrCorrupt, len(text), maxTextBytes)
 	}

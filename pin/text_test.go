@@ -2,12 +2,11 @@ package pin
 
 import (
 	"errors"
+	"strings"
 	"testing"
 	"time"
 
 	"pgregory.net/rapid"
-
-	"github.com/holdfast-rtc/holdfast/ring"
 )
 
 func TestEncodeGolden(t *testing.T) {
@@ -24,11 +23,19 @@ func TestEncodeGolden(t *testing.T) {
 
 func TestParseRefusesWhatIsNotCanonical(t *testing.T) {
 	for _, text := range []string{
-		"", "1", "1|0|0000000000000abc|n|b|c", "2|5|0000000000000abc|n|b|c", "1|5|abc|n|b|c", "1|05|0000000000000abc|n|b|c",
+		"", "1", "1|0|0000000000000abc|n|b|c", "0|5|0000000000000abc|n|b|c", "02|5|0000000000000abc|n|b|c", "2", "2|\n", "2|5 |n", "70000|x", "-2|x", "1|5|abc|n|b|c", "1|05|0000000000000abc|n|b|c",
 		"1|5|0000000000000abc||b|c", "1|5|0000000000000ABC|n|b|c", "1|5|0000000000000abc|n n|b|c", "1|5|0000000000000abc|n|b|c|d",
 	} {
 		if _, err := Parse(text); !errors.Is(err, ErrCorrupt) {
 			t.Errorf("Parse(%q) = %v, want ErrCorrupt", text, err)
+		}
+	}
+}
+
+func TestPinOfALaterVersionIsNoDamage(t *testing.T) {
+	for _, text := range []string{"2|5|0000000000000abc|n|b|c", "2|", "2|{\"epoch\":5}", "65535|x", "2|" + strings.Repeat("x", maxTextBytes)} {
+		if _, err := Parse(text); !errors.Is(err, ErrLater) || errors.Is(err, ErrCorrupt) {
+			t.Errorf("Parse(%.20q) = %v, want ErrLater", text, err)
 		}
 	}
 }
@@ -60,20 +67,17 @@ func TestBootIDsSortByAge(t *testing.T) {
 
 func FuzzParse(f *testing.F) {
 	f.Add("1|1769000000000|0000000000000abc|sfu-1|1769000000000-00000001|127.0.0.1:7001")
-	f.Add("1|5|0|n|b|c")
+	f.Add("2|5|0000000000000abc|n|b|c")
+	f.Add("2|\x00")
 	f.Fuzz(func(t *testing.T, text string) {
 		p, err := Parse(text)
-		if err != nil {
-			if !errors.Is(err, ErrCorrupt) {
-				t.Fatalf("Parse(%q) = %v, does not wrap ErrCorrupt", text, err)
-			}
-			return
-		}
-		if p.Encode() != text {
-			t.Fatalf("Parse(%q) encodes as %q", text, p.Encode())
-		}
-		if p.Node == ring.NodeID("") {
-			t.Fatalf("Parse(%q) accepted a pin without a node", text)
+		switch {
+		case err == nil && p.Encode() != text:
+			t.Fatalf("%q is encoded as %q", text, p.Encode())
+		case err != nil && errors.Is(err, ErrCorrupt) == errors.Is(err, ErrLater):
+			t.Fatalf("%q: %v is neither damage nor a later version, or both", text, err)
+		case errors.Is(err, ErrLater) && strings.HasPrefix(text, textVersion+"|"):
+			t.Fatalf("%q of our version: %v", text, err)
 		}
 	})
 }

@@ -108,7 +108,10 @@ func parse(room ring.RoomID, text string) (p pin.Pin, err error) {
 	} else {
 		p, err = pin.Parse(text)
 	}
-	if err != nil {
+	switch {
+	case errors.Is(err, pin.ErrLater):
+		return pin.Pin{}, fmt.Errorf("room %s: %w", room, err)
+	case err != nil:
 		return pin.Pin{}, &pin.CorruptError{Room: room, Raw: text, Why: err}
 	}
 	return p, nil

@@ -22,7 +22,9 @@ func (s *Store) Refresh(ctx context.Context, held []pin.Holding, due func(pin.Ho
 	for part := range slices.Chunk(held, roomsPerPipeline) {
 		found = append(found, s.refresh(ctx, part, due)...)
 	}
-	learned := func(f pin.Found) bool { return f.Err == nil || errors.Is(f.Err, pin.ErrCorrupt) }
+	learned := func(f pin.Found) bool {
+		return f.Err == nil || errors.Is(f.Err, pin.ErrCorrupt) || errors.Is(f.Err, pin.ErrLater)
+	}
 	if len(held) > 0 && !slices.ContainsFunc(found, learned) {
 		return nil, fmt.Errorf("refresh %d pins: %w", len(held), found[0].Err)
 	}

@@ -133,7 +133,7 @@ func queueRoster(ctx context.Context, pipe redis.Pipeliner, keys []string) roste
 // read skips what is damaged, and says then that the roster is not current.
 func (q rosterQuestion) read(room ring.RoomID) (roster.Room, error) {
 	found, err := roster.Room{}, error(nil)
-	if found.Pin, err = pinIn(room, q.pin); err != nil && !errors.Is(err, redis.Nil) && !errors.Is(err, pin.ErrCorrupt) {
+	if found.Pin, err = pinIn(room, q.pin); err != nil && !errors.Is(err, redis.Nil) && !errors.Is(err, pin.ErrCorrupt) && !errors.Is(err, pin.ErrLater) {
 		return roster.Room{}, err
 	}
 	for _, err := range []error{q.all.Err(), q.left.Err()} {

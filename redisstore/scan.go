@@ -61,8 +61,14 @@ func (s *Store) scan(ctx context.Context, server *redis.Client, visit func(pin.H
 	}
 }
 
-// Pins calls visit, one call at a time, for each room with a pin. Damaged pins are logged and skipped.
+// Pins calls visit, one call at a time, for each room with a pin. Damaged pins and those of later versions are logged and skipped.
 func (s *Store) Pins(ctx context.Context, rooms []ring.RoomID, visit func(pin.Holding) error) error {
+	later := 0
+	defer func() {
+		if later > 0 {
+			s.log.Info("pins of newer nodes left alone", "rooms", later)
+		}
+	}()
 	for part := range slices.Chunk(rooms, roomsPerPipeline) {
 		pipe := s.client.Pipeline()
 		gets := make([]*redis.StringCmd, len(part))
@@ -77,6 +83,9 @@ func (s *Store) Pins(ctx context.Context, rooms []ring.RoomID, visit func(pin.Ho
 				continue
 			case errors.Is(err, pin.ErrCorrupt):
 				s.log.Warn("corrupt pin", "room", part[i], "error", err)
+				continue
+			case errors.Is(err, pin.ErrLater):
+				later++
 				continue
 			case err != nil:
 				return fmt.Errorf("read pins: %w", err)

@@ -128,6 +128,9 @@ func (s *MemoryStore) Lose() {
 
 func read(room ring.RoomID, text string) (pin.Pin, error) {
 	p, err := pin.Parse(text)
+	if errors.Is(err, pin.ErrLater) {
+		return pin.Pin{}, err
+	}
 	if err != nil {
 		return pin.Pin{}, &pin.CorruptError{Room: room, Raw: text, Why: err}
 	}

@@ -46,6 +46,7 @@ func Contract(t *testing.T, store Store, back Back) {
 	t.Run("claim", func(t *testing.T) { contractClaim(t, store, back) })
 	t.Run("swap", func(t *testing.T) { contractSwap(t, store) })
 	t.Run("repair", func(t *testing.T) { contractRepair(t, store, back) })
+	t.Run("a pin of a later version is left alone", func(t *testing.T) { contractLater(t, store, back) })
 	t.Run("refresh", func(t *testing.T) { contractRefresh(t, store, back) })
 	t.Run("prolong", func(t *testing.T) { contractProlong(t, store, back) })
 	t.Run("remove", func(t *testing.T) { contractRemove(t, store, back) })
@@ -131,6 +132,32 @@ func contractRepair(t *testing.T, store Store, back Back) {
 	expect(t, "repair of a key of another type", a)(store.Repair(ctx, "misused", corrupt.Raw, a))
 	expect(t, "a second repair of it", a)(store.Repair(ctx, "misused", corrupt.Raw, b))
 	expect(t, "repair of an absent pin", pin.Pin{})(store.Repair(ctx, "repair-absent", "garbage", a))
+}
+
+// Later is a pin that a later version of this program wrote.
+const Later = "2|5000|0000000000000001|a|0000000000001-a|a.test:7000|more"
+
+func contractLater(t *testing.T, store Store, back Back) {
+	ctx, room, a, b := t.Context(), ring.RoomID("later"), At("a", 1000, 1), At("b", 1001, 2)
+	back.Damage(room, Later)
+	for name, err := range map[string]error{
+		"Claim":   third(store.Claim(ctx, room, a)),
+		"Swap":    third(store.Swap(ctx, room, b, a)),
+		"Get":     third(store.Get(ctx, room)),
+		"Prolong": second(store.Prolong(ctx, room)),
+	} {
+		if !errors.Is(err, pin.ErrLater) || errors.Is(err, pin.ErrCorrupt) {
+			t.Errorf("%s: %v, want pin.ErrLater", name, err)
+		}
+	}
+	if found, err := store.Refresh(ctx, []pin.Holding{{Room: room, Pin: a}}, always); err != nil || !errors.Is(found[0].Err, pin.ErrLater) || found[0].Rewritten {
+		t.Errorf("Refresh = %v, %v, want pin.ErrLater", found, err)
+	}
+	if removed, err := store.Remove(ctx, room, a); removed || err != nil && !errors.Is(err, pin.ErrLater) {
+		t.Errorf("Remove = %v, %v", removed, err)
+	}
+	// Only who has exactly this text replaces it: it still stands.
+	expect(t, "what stands", a)(store.Repair(ctx, room, Later, a))
 }
 
 func always(pin.Holding) bool { return true }

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"strconv"
 	"testing"
+	"time"
 
 	"github.com/holdfast-rtc/holdfast/cluster"
 	"github.com/holdfast-rtc/holdfast/headroom"
@@ -86,4 +87,36 @@ func BenchmarkPlaceParallel(b *testing.B) {
 			}
 		}
 	})
+}
+
+// BenchmarkDecide is the choice of a node alone: when the ring's owner of the room has headroom, and when it is above the bound, so
+// that every node is looked at.
+func BenchmarkDecide(b *testing.B) {
+	for _, many := range []int{3, 100, 1000} {
+		for _, kind := range []string{"owner", "draw"} {
+			b.Run(fmt.Sprintf("%d/%s", many, kind), func(b *testing.B) {
+				var nodes []cluster.Node
+				for i := range many {
+					nodes = append(nodes, sfu(fmt.Sprintf("sfu-%d", i), 1))
+				}
+				view := viewOf(nodes...)
+				if kind == "draw" {
+					first, _ := view.Ring.Owner("room")
+					for id, node := range view.Nodes {
+						if node.Load.EgressBitsPerSecond = 400_000_000; id == first {
+							node.Load.EgressBitsPerSecond = 900_000_000
+						}
+						view.Nodes[id] = node
+					}
+				}
+				l, need := &ledger{clock: time.Now}, headroom.Expect(4).Cost()
+				b.ReportAllocs()
+				for b.Loop() {
+					if _, made := l.choose(view, "room", need, avoidance{}); made.node == "" {
+						b.Fatal("nowhere")
+					}
+				}
+			})
+		}
+	}
 }

@@ -12,8 +12,10 @@ type Config struct {
 	StoreBudget time.Duration
 	// ProbeTimeout bounds questions to media nodes.
 	ProbeTimeout time.Duration
-	// Clock makes epochs; all signaling nodes must share it. nil is time.Now.
+	// Clock makes epochs, which all signaling nodes must share, and ends reservations. nil is time.Now.
 	Clock func() time.Time
+	// Epsilon of the bound (1 + Epsilon) on a node's load/ceiling beside the cluster's; 0 is 0.25.
+	Epsilon float64
 	// Panics is told of questions that break; nil: one of its own.
 	Panics *panics.Guard
 }

@@ -36,6 +36,8 @@ type lapse struct {
 
 // ledger adds won claims to reports, so that a burst does not land on one node between two of them.
 type ledger struct {
+	clock   func() time.Time
+	epsilon float64
 	mu      sync.Mutex
 	view    *cluster.View
 	base    totals // of view, without reservations
@@ -63,14 +65,14 @@ func (l *ledger) choose(view *cluster.View, room ring.RoomID, need headroom.Egre
 // totals needs mu.
 func (l *ledger) totals() totals {
 	sum := l.base
-	sum.load = sum.load.Plus(l.total)
+	sum.load, sum.epsilon = sum.load.Plus(l.total), l.epsilon
 	return sum
 }
 
 // walk yields the ring's successors of room. It needs mu.
 func (l *ledger) walk(view *cluster.View, room ring.RoomID, avoid avoidance) iter.Seq[candidate] {
 	return func(yield func(candidate) bool) {
-		now := time.Now()
+		now := l.clock()
 		for id := range view.Ring.Successors(room) {
 			node, known := view.Nodes[id]
 			c := candidate{node: id, load: reported(node).Plus(l.sums[node.Boot]), ceiling: ceilingOf(node)}
@@ -107,7 +109,7 @@ func (l *ledger) retain(room ring.RoomID, r reservation) {
 	if l.held == nil {
 		l.held, l.sums = make(map[ring.RoomID]reservation), make(map[pin.BootID]headroom.Egress)
 	}
-	r.lapses = time.Now().Add(reservationLasts)
+	r.lapses = l.clock().Add(reservationLasts)
 	l.held[room] = r
 	l.sums[r.boot] = l.sums[r.boot].Plus(r.cost)
 	l.total = l.total.Plus(r.cost)
@@ -138,7 +140,7 @@ func (l *ledger) refuse(room ring.RoomID, boot pin.BootID) {
 	if l.refused == nil {
 		l.refused = make(map[pin.BootID]time.Time)
 	}
-	l.refused[boot] = time.Now().Add(refusalLasts)
+	l.refused[boot] = l.clock().Add(refusalLasts)
 	if l.held[room].boot == boot {
 		l.drop(room)
 	}

@@ -46,7 +46,7 @@ func (l *ledger) sumsAreRight(t *testing.T) {
 
 // A burst between two load reports is spread by the claims of this signaling node alone.
 func TestBurstSpreadsBeforeAnyReport(t *testing.T) {
-	view, l, on := viewOf(sfu("a", 1), sfu("b", 1), sfu("c", 1)), &ledger{}, make(map[ring.NodeID]int)
+	view, l, on := viewOf(sfu("a", 1), sfu("b", 1), sfu("c", 1)), &ledger{clock: time.Now}, make(map[ring.NodeID]int)
 	placed := 0
 	for i := 0; placed < 60; i++ {
 		room := ring.RoomID(fmt.Sprintf("room-%d", i))
@@ -64,7 +64,7 @@ func TestBurstSpreadsBeforeAnyReport(t *testing.T) {
 
 func TestReservationLapsesUnlessOpened(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		view, l := viewOf(sfu("a", 1)), &ledger{}
+		view, l := viewOf(sfu("a", 1)), &ledger{clock: time.Now}
 		sum := func() headroom.Egress {
 			l.mu.Lock()
 			defer l.mu.Unlock()
@@ -116,7 +116,7 @@ func withReport(view *cluster.View, id ring.NodeID, seq uint64) *cluster.View {
 
 func TestRefusingNodeIsPassedOverForAMoment(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		view, l := viewOf(sfu("a", 1), sfu("b", 1)), &ledger{}
+		view, l := viewOf(sfu("a", 1), sfu("b", 1)), &ledger{clock: time.Now}
 		owner := claimed(t, l, view, "r")
 		l.refuse("r", owner.Boot)
 		if len(l.held) != 0 {
@@ -140,7 +140,7 @@ func TestLedgerIsBounded(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		node := sfu("a", 1)
 		node.Load.CeilingBitsPerSecond, node.Load.CeilingPacketsPerSecond = 1<<60, 1<<60
-		view, l := viewOf(node), &ledger{}
+		view, l := viewOf(node), &ledger{clock: time.Now}
 		for i := range 3 * maxReservations {
 			claimed(t, l, view, ring.RoomID(fmt.Sprint(i)))
 			claimed(t, l, view, "again-and-again")

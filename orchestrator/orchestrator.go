@@ -13,6 +13,7 @@ import (
 	"context"
 	"fmt"
 	"log/slog"
+	"time"
 
 	"golang.org/x/sync/singleflight"
 
@@ -26,7 +27,7 @@ import (
 )
 
 // PinStore is a signaling node's store. Each method is one round trip and safe to repeat. An error is a
-// *pin.CorruptError or means unknown.
+// *pin.CorruptError, wraps pin.ErrLater or means unknown.
 type PinStore interface {
 	// Claim writes p unless the room has a pin. It returns the current one and its incarnation, 0 if unknown, with
 	// waitlist.ErrDoor beside them if the room has a door.
@@ -69,13 +70,19 @@ type Orchestrator struct {
 // New needs a valid configuration.
 func New(store PinStore, views Views, prober Prober, cfg Config, log *slog.Logger) *Orchestrator {
 	cfg.Panics = cmp.Or(cfg.Panics, panics.New())
-	return &Orchestrator{store: store, views: views, prober: prober, cfg: cfg, log: log, cache: pincache.Cache{Clock: cfg.Clock}}
+	if cfg.Clock == nil {
+		cfg.Clock = time.Now
+	}
+	return &Orchestrator{
+		store: store, views: views, prober: prober, cfg: cfg, log: log,
+		cache: pincache.Cache{Clock: cfg.Clock}, ledger: ledger{clock: cfg.Clock, epsilon: cfg.Epsilon},
+	}
 }
 
 // Place returns the room's pin, or claims one, in one round trip; more for a stale or corrupt pin or after possible
 // data loss. Without a store it returns the pin of the owner that has the room open, or a recent one. Errors:
 // ErrNotSettled, ErrNoNodes, *NoHeadroomError, ErrStoreUnavailable (the claim may be written all the same),
-// ErrContended, the context's. waitlist.ErrDoor comes beside a pin: people enter by Enter.
+// ErrContended, pin.ErrLater (nothing was written), the context's. waitlist.ErrDoor comes beside a pin: people enter by Enter.
 func (o *Orchestrator) Place(ctx context.Context, room ring.RoomID, expect headroom.Room) (pin.Pin, error) {
 	r := o.request(room, expect)
 	p, err := o.swapLoop(ctx, r, current{})

@@ -2,7 +2,6 @@ package orchestrator
 
 import (
 	"cmp"
-	"time"
 
 	"github.com/holdfast-rtc/holdfast/cluster"
 	"github.com/holdfast-rtc/holdfast/headroom"
@@ -10,7 +9,7 @@ import (
 )
 
 func (l *ledger) catchUp(view *cluster.View) {
-	now := time.Now()
+	now := l.clock()
 	for len(l.order) > 0 && !now.Before(l.order[0].at) {
 		first := l.order[0]
 		l.order = l.order[1:]

@@ -63,6 +63,8 @@ func (r *request) ask(ctx context.Context, exchange func(context.Context) (pin.P
 		return current{}, err
 	case errors.As(err, &corrupt):
 		return current{raw: corrupt}, nil
+	case errors.Is(err, pin.ErrLater):
+		return current{}, fmt.Errorf("place room %s: %w", r.room, err)
 	case err == nil || errors.Is(err, waitlist.ErrDoor):
 		return current{pin: p}, nil
 	case ctx.Err() != nil:
@@ -83,10 +85,10 @@ func (o *Orchestrator) read(ctx context.Context, r *request) (current, error) {
 	})
 }
 
-// enter asks for the person once. A corrupt pin comes beside an answer.
+// enter asks for the person once. A corrupt pin or a later one comes beside an answer.
 func (o *Orchestrator) enter(ctx context.Context, r *request, next pin.Pin) (pin.Pin, pin.Incarnation, error) {
 	p, in, answer, err := o.store.Enter(ctx, r.room, next, *r.entry)
-	if corrupt := new(pin.CorruptError); err != nil && !errors.As(err, &corrupt) {
+	if corrupt := new(pin.CorruptError); err != nil && !errors.As(err, &corrupt) && !errors.Is(err, pin.ErrLater) {
 		return p, in, err
 	}
 	r.gate, r.entered, r.entry = answer, in, nil

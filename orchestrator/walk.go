@@ -30,6 +30,7 @@ const (
 type totals struct {
 	load, ceiling headroom.Egress
 	placers       int // each signaling node may place a room by the same view
+	epsilon       float64
 }
 
 type verdict string
@@ -44,11 +45,11 @@ const (
 )
 
 // The ring alone has max/mean of 1.25 to 1.40, so most rooms stay with their owner.
-const epsilon = 0.25
+const defaultEpsilon = 0.25
 
 // bound is the cluster's load/ceiling with the room, times 1+epsilon.
 func bound(total totals, need headroom.Egress) float64 {
-	return (1 + epsilon) * total.load.Plus(need).Share(total.ceiling)
+	return (1 + cmp.Or(total.epsilon, defaultEpsilon)) * total.load.Plus(need).Share(total.ceiling)
 }
 
 // The bound does not hold for an idle node: with few rooms it would refuse the ring's owner.
@@ -82,10 +83,15 @@ type draw struct {
 	lots float64 // of all nodes
 }
 
-// By weighted rendezvous all callers draw the same node, each in proportion to its lots.
-func (d *draw) enter(node ring.NodeID, room ring.RoomID, lots float64) {
+// luck is the node's in draws for the room, the same for all callers.
+func luck(node ring.NodeID, room ring.RoomID) float64 {
 	u := (float64(ring.Weight(node, string(room))>>11) + 0.5) / (1 << 53) // in (0, 1)
-	if score := lots / -math.Log(u); d.node == "" || score > d.best {
+	return -1 / math.Log(u)
+}
+
+// By weighted rendezvous all callers draw the same node, each in proportion to its lots.
+func (d *draw) enter(node ring.NodeID, luck, lots float64) {
+	if score := lots * luck; d.node == "" || score > d.best {
 		d.node, d.best = node, score
 	}
 	d.lots += lots
@@ -117,12 +123,13 @@ func choose(walk iter.Seq[candidate], total totals, room ring.RoomID, need headr
 		switch v {
 		case within, idle:
 			line := c.ceiling.Part(min(max(limit, c.load.Plus(need).Share(c.ceiling)), 1))
-			belowBound.enter(c.node, room, need.Into(line.Minus(c.load)))
-			belowCeiling.enter(c.node, room, need.Into(free))
+			lucky := luck(c.node, room)
+			belowBound.enter(c.node, lucky, need.Into(line.Minus(c.load)))
+			belowCeiling.enter(c.node, lucky, need.Into(free))
 		case above:
-			belowCeiling.enter(c.node, room, need.Into(free))
+			belowCeiling.enter(c.node, luck(c.node, room), need.Into(free))
 		case oversized:
-			onIdle.enter(c.node, room, need.Into(c.ceiling))
+			onIdle.enter(c.node, luck(c.node, room), need.Into(c.ceiling))
 		case full, barred:
 		}
 	}

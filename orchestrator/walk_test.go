@@ -138,7 +138,7 @@ func TestWalkBoundsTheFullestNode(t *testing.T) {
 		fullest, alone = max(fullest, load[id].Share(ceiling)), max(alone, byRing[id])
 	}
 	t.Logf("max/mean of %d rooms on 10 nodes: %.3f with the walk, %.3f by the ring alone", rooms, fullest/mean, float64(alone)*10/rooms)
-	if limit := (1+epsilon)*mean + cost.Share(ceiling); fullest > limit {
+	if limit := (1+defaultEpsilon)*mean + cost.Share(ceiling); fullest > limit {
 		t.Errorf("the fullest node has %.3f of its ceiling, want at most %.3f", fullest, limit)
 	}
 }

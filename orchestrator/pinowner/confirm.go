@@ -49,6 +49,8 @@ func (own *Owner) unlessTrusted(held pin.Holding, err error) error {
 	switch {
 	case err == nil, errors.Is(err, pin.ErrMissing), errors.Is(err, pin.ErrFenced):
 		return err
+	case errors.Is(err, pin.ErrLater): // no majority of ours knows what it says
+		return fmt.Errorf("confirm room %s: %w: %w", held.Room, pin.ErrUnconfirmed, err)
 	case errors.Is(err, errDamaged):
 		return fmt.Errorf("%w: %w", pin.ErrMissing, err)
 	case held.Pin.Fence.Less(known.Fence):

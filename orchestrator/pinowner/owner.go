@@ -12,6 +12,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/holdfast-rtc/holdfast/loglimit"
 	"github.com/holdfast-rtc/holdfast/orchestrator/pincache"
 	"github.com/holdfast-rtc/holdfast/panics"
 	"github.com/holdfast-rtc/holdfast/pin"
@@ -99,6 +100,8 @@ type Owner struct {
 	kick  chan struct{} // the schedule has changed
 	cache pincache.Cache
 
+	laterLogs *loglimit.Limiter // of pins of later versions
+
 	mu        sync.Mutex
 	confirmed map[ring.RoomID]confirmation
 	opening   map[ring.RoomID][]*opening
@@ -125,7 +128,7 @@ func New(pins LeaseStore, rooms OpenRooms, cfg Config, log *slog.Logger) *Owner 
 	}
 	return &Owner{
 		pins: pins, rooms: rooms, cfg: cfg, log: log,
-		kick: make(chan struct{}, 1), confirmed: make(map[ring.RoomID]confirmation), opening: make(map[ring.RoomID][]*opening),
+		kick: make(chan struct{}, 1), laterLogs: loglimit.New(1.0/60, 1), confirmed: make(map[ring.RoomID]confirmation), opening: make(map[ring.RoomID][]*opening),
 	}
 }
 

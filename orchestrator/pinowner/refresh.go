@@ -9,6 +9,7 @@ import (
 
 	"github.com/holdfast-rtc/holdfast/orchestrator/pincache"
 	"github.com/holdfast-rtc/holdfast/pin"
+	"github.com/holdfast-rtc/holdfast/ring"
 )
 
 var (
@@ -122,6 +123,8 @@ func (own *Owner) check(ctx context.Context, held []pin.Holding, open int, due f
 		case errors.Is(err, pin.ErrFenced): // OpenRooms was told
 		case errors.Is(err, errDamaged):
 			own.log.Warn("corrupt pin", "room", held[i].Room, "error", err)
+		case errors.Is(err, pin.ErrLater):
+			own.logLater(held[i].Room, err)
 		case len(faults) < 3:
 			faults = append(faults, err)
 		}
@@ -175,4 +178,11 @@ func (own *Owner) judge(ctx context.Context, ours pin.Holding, f pin.Found, open
 func (own *Owner) mayReclaim(ours pin.Holding) bool {
 	c := own.confirmation(ours.Room)
 	return c.pin == ours.Pin && pincache.Elapsed(c.prolonged, time.Now()) < reclaimFor && (own.cfg.Majority == nil || own.cfg.Majority())
+}
+
+// logLater bounds a line that each refresh of each such room would write.
+func (own *Owner) logLater(room ring.RoomID, err error) {
+	if unlogged, ok := own.laterLogs.Next(); ok {
+		own.log.Warn("pin of a newer node left alone: this node keeps the room open, and takes nobody new in it", "room", room, "error", err, "unlogged", unlogged)
+	}
 }

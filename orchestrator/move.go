@@ -1,0 +1,108 @@
+package orchestrator
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"github.com/holdfast-rtc/holdfast/cluster"
+	"github.com/holdfast-rtc/holdfast/failpoint"
+	"github.com/holdfast-rtc/holdfast/headroom"
+	"github.com/holdfast-rtc/holdfast/pin"
+	"github.com/holdfast-rtc/holdfast/ring"
+)
+
+// ErrNoPin says that there is nothing to move.
+var ErrNoPin = errors.New("the room is open nowhere")
+
+// TargetError says why a room cannot move to a node that was named.
+type TargetError struct {
+	Node ring.NodeID
+	Why  string
+}
+
+func (e *TargetError) Error() string {
+	return fmt.Sprintf("node %s cannot take the room: %s", e.Node, e.Why)
+}
+
+// Move moves a room off from, whose node lives, to the node named by to, or where placement chooses if to is empty. It writes only if
+// that node has headroom, with one compare-and-set. It returns the current pin, whoever wrote it: perhaps from, if
+// that was not current. Errors: *TargetError, *NoHeadroomError, ErrNoNodes, ErrNoPin, ErrNotSettled, ErrStoreUnavailable (the move may be
+// written all the same), ErrContended, the context's.
+func (o *Orchestrator) Move(ctx context.Context, room ring.RoomID, from pin.Pin, to ring.NodeID, expect headroom.Room) (pin.Pin, error) {
+	view, err := o.settledView()
+	if err != nil {
+		return pin.Pin{}, err
+	}
+	node, err := o.target(view, room, from, to, expect.Cost())
+	if err != nil {
+		return pin.Pin{}, fmt.Errorf("move room %s: %w", room, err)
+	}
+	next := pin.Pin{
+		Fence: pin.Fence{Epoch: o.cache.NextEpoch(room, from), Nonce: pin.NewNonce()},
+		Node:  node.ID, Boot: node.Boot, Control: node.Control,
+	}
+	r := o.request(room, expect)
+	failpoint.Hit("move.before-swap")
+	now, err := o.write(ctx, r, current{pin: from}, next)
+	switch {
+	case err != nil:
+		return pin.Pin{}, err
+	case now.raw != nil:
+		return pin.Pin{}, fmt.Errorf("move room %s: %w", room, now.raw)
+	case now.absent():
+		return pin.Pin{}, fmt.Errorf("move room %s: %w", room, ErrNoPin)
+	}
+	o.cache.Note(room, now.pin)
+	if now.pin != next {
+		return now.pin, nil
+	}
+	failpoint.Hit("move.after-swap")
+	o.log.Info("pin moved", "room", room, "from", from.Node, "from_fence", from.Fence, "to", next.Node, "to_fence", next.Fence)
+	if !expect.Unreserved {
+		o.ledger.keep(room, next, expect.Cost())
+	}
+	return next, nil
+}
+
+func (o *Orchestrator) target(view *cluster.View, room ring.RoomID, from pin.Pin, to ring.NodeID, need headroom.Egress) (cluster.Node, error) {
+	if to != "" {
+		return o.named(view, from, to, need)
+	}
+	node, made := o.ledger.choose(view, room, need, avoidance{node: from.Node})
+	switch {
+	case made.node != "" && !node.Suspect && !node.Unreachable:
+		return node, nil
+	case made.asked == 0 || made.node != "":
+		return cluster.Node{}, fmt.Errorf("%w beside %s", ErrNoNodes, from.Node)
+	default:
+		return cluster.Node{}, &NoHeadroomError{Need: need, Best: made.best}
+	}
+}
+
+func (o *Orchestrator) named(view *cluster.View, from pin.Pin, to ring.NodeID, need headroom.Egress) (cluster.Node, error) {
+	node, known := view.Nodes[to]
+	switch {
+	case !known:
+		return node, &TargetError{to, "no media node of this name lives"}
+	case to == from.Node:
+		return node, &TargetError{to, "the room is there already"}
+	case node.Draining:
+		return node, &TargetError{to, string(barDraining)}
+	case node.Suspect || node.Unreachable:
+		return node, &TargetError{to, "it is not heard"}
+	case node.Boot == "" || node.Control == "":
+		return node, &TargetError{to, string(barUnknown)}
+	}
+	if load := o.ledger.loadOf(view, node); !headroom.Takes(load, need, ceilingOf(node)) {
+		return node, &NoHeadroomError{Need: need, Best: ceilingOf(node).Minus(load)}
+	}
+	return node, nil
+}
+
+func (l *ledger) loadOf(view *cluster.View, node cluster.Node) headroom.Egress {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.catchUp(view)
+	return reported(node).Plus(l.sums[node.Boot])
+}

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/holdfast-rtc/holdfast/control"
+	"github.com/holdfast-rtc/holdfast/failpoint"
 	"github.com/holdfast-rtc/holdfast/headroom"
 	"github.com/holdfast-rtc/holdfast/pin"
 	"github.com/holdfast-rtc/holdfast/ring"
@@ -139,7 +140,7 @@ func (n *Node) mayOpen(a attachment, now time.Time) *refusal {
 		}
 		return refuse(stone.code, "the opening of this room under fence %v was refused already", a.pin.Fence)
 	}
-	if n.draining.Load() {
+	if n.drain != nil {
 		return n.refuseOpening(a, control.Refusal_REFUSAL_DRAINING, now)
 	}
 	ceiling := headroom.Egress{BitsPerSecond: n.cfg.CeilingBitsPerSecond, PacketsPerSecond: n.cfg.CeilingPacketsPerSecond}
@@ -173,17 +174,21 @@ func (n *Node) open(ctx context.Context, a attachment) (*room, *refusal) {
 	}
 	r := newRoom(n, a, now)
 	r.chargedIn = n.reportSeq + 1
-	n.rooms[a.room] = r
+	n.rooms[a.room], n.serving[r] = r, struct{}{}
 	n.mu.Unlock()
 	select {
 	case n.starting <- r:
 		n.log.Info("room opened", "room", string(a.room), "fence", a.pin.Fence.String(), "expected_size", a.people(), "expected_egress", a.cost().String())
+		failpoint.Hit("move.opened")
 		return r, nil
 	case <-n.stopped:
 	case <-ctx.Done():
 	}
 	r.book.Leave()
 	n.forget(r)
+	n.mu.Lock()
+	delete(n.serving, r)
+	n.mu.Unlock()
 	close(r.done)
 	return nil, refuse(control.Refusal_REFUSAL_UNCONFIRMED, "node %s is not serving", n.cfg.Node)
 }

@@ -32,6 +32,8 @@ type Config struct {
 
 	// Grace is how long a peer without a signaling node, an expected peer and an empty room stay.
 	Grace time.Duration
+	// DrainTimeout is the deadline of a drain that names none.
+	DrainTimeout time.Duration
 
 	Limits Limits
 }
@@ -60,6 +62,8 @@ func DefaultConfig() Config {
 		CeilingPacketsPerSecond: 100_000,
 		// Longer than a balancer's health check interval.
 		Grace: 30 * time.Second,
+		// Kubernetes kills after 30 s: this leaves 10 s for restarts.
+		DrainTimeout: 20 * time.Second,
 		Limits: Limits{
 			Rooms: 5000,
 			// The roster is sent whole: 60 KiB.
@@ -94,6 +98,7 @@ func (c Config) Validate() error {
 	fault(c.CeilingBitsPerSecond == 0, "ceiling of bits per second is 0")
 	fault(c.CeilingPacketsPerSecond == 0, "ceiling of packets per second is 0")
 	fault(c.Grace <= 0, "grace is %v, want a positive duration", c.Grace)
+	fault(c.DrainTimeout <= 0, "drain timeout is %v, want a positive duration", c.DrainTimeout)
 	for name, limit := range map[string]int{
 		"rooms": c.Limits.Rooms, "peers per room": c.Limits.PeersPerRoom, "slots per peer": c.Limits.SlotsPerPeer, "SDP bytes": c.Limits.SDPBytes,
 	} {

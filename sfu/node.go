@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/holdfast-rtc/holdfast/control"
+	"github.com/holdfast-rtc/holdfast/failpoint"
 	"github.com/holdfast-rtc/holdfast/headroom"
 	"github.com/holdfast-rtc/holdfast/panics"
 	"github.com/holdfast-rtc/holdfast/pin"
@@ -40,9 +41,9 @@ type Node struct {
 	rosters *roster.Writer
 
 	transport *transport.Transport
-	starting  chan *room    // rooms that Run is to run
-	stopped   chan struct{} // closed when Run ends
-	draining  atomic.Bool
+	starting  chan *room     // rooms that Run is to run
+	stopped   chan struct{}  // closed when Run ends
+	drainNews chan struct{}  // capacity 1
 	watchers  atomic.Int32   // Watch streams of signaling nodes
 	closers   sync.WaitGroup // connections that are being closed
 	// answering has a place for each offer that is being answered, one a core: media gets the cores in between.
@@ -50,6 +51,8 @@ type Node struct {
 
 	mu        sync.Mutex // guards the fields below
 	rooms     map[ring.RoomID]*room
+	serving   map[*room]struct{} // those, and those that were handed over and still send
+	drain     *draining          // nil unless the node drains
 	stones    *tombstones
 	reportSeq uint64
 	measured  headroom.Egress // of the socket
@@ -85,7 +88,7 @@ func New(cfg Config, owner Owner, log *slog.Logger) (*Node, error) {
 	guard := panics.New()
 	return &Node{
 		cfg: cfg, owner: owner, log: log, socket: media, panics: guard, transport: transport.New(media, guard, log),
-		starting: make(chan *room), stopped: make(chan struct{}), answering: make(chan struct{}, runtime.GOMAXPROCS(0)),
+		drainNews: make(chan struct{}, 1), serving: map[*room]struct{}{}, starting: make(chan *room), stopped: make(chan struct{}), answering: make(chan struct{}, runtime.GOMAXPROCS(0)),
 		rooms: map[ring.RoomID]*room{}, stones: newTombstones(), rosters: roster.NewWriter(guard, log),
 	}, nil
 }
@@ -126,7 +129,7 @@ func (n *Node) Run(ctx context.Context) error {
 	for running := true; running; {
 		select {
 		case r := <-n.starting:
-			rooms.Go(func() { r.run(roomsCtx) })
+			rooms.Go(func() { n.serve(roomsCtx, r) })
 		case now := <-tick.C:
 			n.panics.Survives(n.log, "measuring the load broke", func() { n.measure(now) })
 		case err = <-broken:
@@ -163,9 +166,6 @@ func (n *Node) candidates() ([]netip.AddrPort, error) {
 	return told, nil
 }
 
-// SetDraining says whether rooms may be opened. Open ones are not concerned.
-func (n *Node) SetDraining(draining bool) { n.draining.Store(draining) }
-
 // Watchers counts the signaling nodes that watch this node.
 func (n *Node) Watchers() int { return int(n.watchers.Load()) }
 
@@ -182,10 +182,11 @@ func (n *Node) Held() []pin.Holding {
 
 // Fence says that higher stands for room. If that is another boot's, the room's peers are handed over, and it is never served again
 // at or below that fence. It does not wait for the hand-over.
-func (n *Node) Fence(room ring.RoomID, higher pin.Pin) { n.fence(room, higher) }
+func (n *Node) Fence(room ring.RoomID, higher pin.Pin) { n.fence(room, higher, false) }
 
-// fence reports whether the room was held here under a lower fence.
-func (n *Node) fence(room ring.RoomID, higher pin.Pin) bool {
+// fence reports whether the room was held here under a lower fence. live: it moves while both nodes are well, and is forwarded here
+// until everybody has left.
+func (n *Node) fence(room ring.RoomID, higher pin.Pin, live bool) bool {
 	n.mu.Lock()
 	r, held := n.rooms[room]
 	ours := higher.Node == n.cfg.Node && higher.Boot == n.cfg.Boot
@@ -207,7 +208,8 @@ func (n *Node) fence(room ring.RoomID, higher pin.Pin) bool {
 	n.mu.Unlock()
 	if held {
 		n.log.Info("room outranked", "room", string(room), "fence", r.pin().Fence.String(), "current", higher.Fence.String(), "owner", string(higher.Node))
-		r.handOver(higher.Fence)
+		r.handOver(higher, live)
+		failpoint.Hit("move.fenced")
 	}
 	return held
 }

@@ -39,6 +39,8 @@ type peer struct {
 	unmuted      uint32    // sources that it unmuted here
 	judged       bool      // its hand or its grant was changed here, or it was silenced: what others remember of them is older
 	askedAt      time.Time // to unmute
+	came         bool      // with the room, from another node
+	arrived      bool      // after a live move: it shows what this node sends
 
 	negotiation sync.Mutex // held while an offer is answered; guards the fields below
 	answers     []answered // the newest last

@@ -32,6 +32,10 @@ const (
 	speakersPause = 4 * time.Millisecond
 	// handOverTime is how long a fenced room's connections live on, so that clients move while media still flows.
 	handOverTime = 5 * time.Second
+	// liveHandOverTime is the same for a live move, where clients come to the new node before they leave; longer than they may take.
+	liveHandOverTime = 15 * time.Second
+	// lingerLook is how often a fenced room looks whether everybody has left.
+	lingerLook = 250 * time.Millisecond
 )
 
 // room is one open room: a task loop, and beside it the media plane, which has its own. DESIGN.md has its states.
@@ -81,6 +85,7 @@ type room struct {
 	reactions  []*control.Reaction // that wait to be told
 	reactedAt  time.Time           // when some were told last
 	lastHand   int64               // when the newest hand was raised, in Unix milliseconds
+	arrival    arrival
 	arrivals   uint64
 	peers      map[forward.PeerID]*peer
 	left       map[forward.PeerID]bool // who left in the first grace time: not expected back
@@ -176,14 +181,7 @@ func (r *room) run(ctx context.Context) {
 	r.node.forget(r)
 	close(r.done)
 	r.endStreams()
-	if r.linger > 0 {
-		linger := time.NewTimer(r.linger)
-		select {
-		case <-linger.C:
-		case <-ctx.Done():
-			linger.Stop()
-		}
-	}
+	r.outlive(ctx)
 	for _, p := range r.peers {
 		if p.connection != nil {
 			r.node.closeSoon(p.connection.close)
@@ -225,15 +223,43 @@ func (r *room) endStreams() {
 }
 
 // handOver ends the room because a higher pin placed it elsewhere.
-func (r *room) handOver(current pin.Fence) {
+func (r *room) handOver(higher pin.Pin, live bool) {
 	r.post(func() {
-		r.ending = &control.PeerEvent{
-			Fence: control.FenceProto(current),
-			Event: &control.PeerEvent_Fenced{Fenced: &control.Fenced{Current: control.FenceProto(current)}},
-		}
+		current := control.FenceProto(higher.Fence)
+		r.ending = &control.PeerEvent{Fence: current, Event: &control.PeerEvent_Fenced{
+			Fenced: &control.Fenced{Current: current, Pin: control.PinProto(higher), Live: live},
+		}}
 		r.linger = handOverTime
+		if live {
+			r.linger = liveHandOverTime
+		}
+		r.media.Freeze()
 		r.end("outranked")
 	})
+}
+
+// outlive forwards what the room's connections send until their clients have closed them.
+func (r *room) outlive(ctx context.Context) {
+	until := time.Now().Add(r.linger)
+	look := time.NewTicker(lingerLook)
+	defer look.Stop()
+	for time.Now().Before(until) && r.inUse() {
+		select {
+		case <-look.C:
+		case <-ctx.Done():
+			return
+		}
+	}
+}
+
+// inUse reports whether some client may still be sending or receiving here.
+func (r *room) inUse() bool {
+	for _, p := range r.peers {
+		if p.mediaLives() && !p.connection.conn.Left() {
+			return true
+		}
+	}
+	return false
 }
 
 // adopt holds the room by a higher pin that names this very boot.
@@ -339,7 +365,7 @@ func (r *room) expire() {
 			r.remove(p, "did not come back")
 		}
 	}
-	if !r.emptySince.IsZero() && now.Sub(r.emptySince) >= r.node.cfg.Grace {
+	if !r.emptySince.IsZero() && now.Sub(r.emptySince) >= r.node.emptyGrace() {
 		r.book.Close()
 		r.end("the room is empty")
 	}

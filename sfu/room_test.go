@@ -6,6 +6,8 @@ import (
 	"testing"
 	"time"
 
+	"google.golang.org/protobuf/encoding/protowire"
+
 	"github.com/holdfast-rtc/holdfast/control"
 	"github.com/holdfast-rtc/holdfast/headroom"
 	"github.com/holdfast-rtc/holdfast/pin"
@@ -215,6 +217,25 @@ func TestFences(t *testing.T) {
 	}
 }
 
+// A newer signaling node's message costs this node nothing: the stream goes on.
+func TestAMessageOfALaterVersionIsIgnored(t *testing.T) {
+	s := newStage(t, "one")
+	alice, _ := s.attach("room", "alice", 1)
+	later := &control.EdgeMessage{Fence: control.FenceProto(s.pin(s.epoch).Fence)}
+	later.ProtoReflect().SetUnknown(protowire.AppendBytes(protowire.AppendTag(nil, 900, protowire.BytesType), []byte("?")))
+	alice.send(later)
+	alice.send(&control.EdgeMessage{Message: &control.EdgeMessage_Rename{Rename: &control.Rename{Name: "Alice II"}}})
+	for {
+		event := alice.next()
+		if refused := event.GetRefused(); refused != nil {
+			t.Fatalf("the stream ended: %v", refused)
+		}
+		if event.GetRosterChange().GetUpdated().GetName() == "Alice II" {
+			return
+		}
+	}
+}
+
 func TestOutrankHandsTheRoomOver(t *testing.T) {
 	s := newStage(t, "one")
 	alice, _ := s.attach("room", "alice", 1)
@@ -267,11 +288,11 @@ func TestRefusals(t *testing.T) {
 	if got := s.refusal(small); got.GetCode() != control.Refusal_REFUSAL_NO_HEADROOM {
 		t.Errorf("a refusal is not final for its epoch: %v", got)
 	}
-	s.node.SetDraining(true)
+	s.node.StartDrain(Drain{})
 	if got := s.refusal(s.attachMessage(s.pin(s.epoch), "third", "carol", 1)); got.GetCode() != control.Refusal_REFUSAL_DRAINING {
 		t.Errorf("a room on a draining node: %v", got)
 	}
-	s.node.SetDraining(false)
+	s.node.Undrain()
 	fourth := s.attachMessage(s.pin(s.epoch), "fourth", "carol", 1)
 	fourth.GetAttach().ExpectedSize = 2
 	s.owner.say(pin.ErrUnconfirmed)
@@ -313,4 +334,45 @@ func TestStoppingANodeEndsItsStreams(t *testing.T) {
 	if _, err := watch.Recv(); err == nil {
 		t.Error("the node still beats")
 	}
+}
+
+func TestLiveMove(t *testing.T) {
+	// The former node: it says where the room is, and goes on forwarding while somebody is connected.
+	s := newStage(t, "one")
+	alice, _ := s.attach("room", "alice", 1)
+	higher := s.pin(s.epoch + 1)
+	higher.Node = "two"
+	if _, err := s.client.Outrank(t.Context(), &control.OutrankRequest{Room: "room", Pin: control.PinProto(higher), Live: true}); err != nil {
+		t.Fatal(err)
+	}
+	last := alice.awaitEnd().GetFenced()
+	if to, err := last.GetPin().Value(); err != nil || to != higher || !last.GetLive() {
+		t.Errorf("alice is told %v, want the new pin, live", last)
+	}
+
+	// The new one: settled when everybody who came along has arrived, and only then. Who is new is not waited for.
+	n := newStage(t, "two")
+	came := func(a *control.Attach) {
+		a.Expected = []*control.Peer{{Id: "alice"}, {Id: "bob"}}
+	}
+	alice, _ = n.attach("room", "alice", 2, came)
+	carol, _ := n.attach("room", "carol", 1)
+	arrive := func(c *edge) {
+		c.send(&control.EdgeMessage{Message: &control.EdgeMessage_Arrived{Arrived: &control.Arrived{}}})
+	}
+	arrive(alice)
+	alice.send(&control.EdgeMessage{Message: &control.EdgeMessage_Rename{Rename: &control.Rename{Name: "Ada"}}})
+	got := carol.await("the new name", func(e *control.PeerEvent) bool {
+		return e.GetSettled() != nil || e.GetRosterChange().GetUpdated().GetName() == "Ada"
+	})
+	if got.GetSettled() != nil {
+		t.Error("settled while bob is on his way")
+	}
+	bob, _ := n.attach("room", "bob", 2)
+	arrive(bob)
+	for _, c := range []*edge{alice, bob, carol} {
+		c.await("settled", func(e *control.PeerEvent) bool { return e.GetSettled() != nil })
+	}
+	arrive(carol) // Who asks later is answered at once.
+	carol.await("settled", func(e *control.PeerEvent) bool { return e.GetSettled() != nil })
 }

@@ -73,6 +73,9 @@ func (r *room) attachNow(a attachment) (*session, *refusal, error) {
 	} else {
 		p = r.welcome(a)
 	}
+	if !resumed && (a.request.GetKnownRoster() != 0 || len(a.request.GetExpected()) > 0) {
+		p.came = true
+	}
 	p.generation = a.request.GetGeneration()
 	p.canPublish, p.canSubscribe = a.request.GetCanPublish() && !a.entry.GetHidden(), a.request.GetCanSubscribe()
 	p.sources = a.request.GetSources()
@@ -152,7 +155,7 @@ func (r *room) expect(entries []*control.Peer) {
 			continue
 		}
 		r.arrivals++
-		p := &peer{id: id, joined: r.arrivals, entry: rosterCopy(entry), expected: true, deadline: now.Add(r.node.cfg.Grace)}
+		p := &peer{id: id, joined: r.arrivals, entry: rosterCopy(entry), expected: true, came: true, deadline: now.Add(r.node.cfg.Grace)}
 		r.peers[id] = p
 		r.lastHand = max(r.lastHand, p.entry.GetHandRaisedUnixMs())
 		r.announce(p, &control.RosterChange{Change: &control.RosterChange_Joined{Joined: p.entry}})
@@ -181,9 +184,10 @@ func (r *room) remove(p *peer, why string) {
 	r.announce(p, &control.RosterChange{Change: &control.RosterChange_Left{Left: string(p.id)}})
 	r.log.Debug("peer removed", "peer", string(p.id), "why", why)
 	r.count()
+	r.settleIfAll()
 	if r.present() == 0 && r.emptySince.IsZero() {
 		r.emptySince = time.Now()
-		r.after(r.node.cfg.Grace, r.expire)
+		r.after(r.node.emptyGrace(), r.expire)
 	}
 }
 

@@ -95,7 +95,7 @@ func (s *session) read(stream control.Media_AttachServer) {
 // Watch says who this is, then beats until the signaling node or the node ends.
 func (s *service) Watch(request *control.WatchRequest, stream control.Media_WatchServer) error {
 	n := s.node
-	n.log.Debug("signaling node watches", "signaling", request.GetEdge())
+	n.log.Debug("signaling node watches", "signaling", request.GetEdge(), "protocol", request.GetVersion())
 	if request.GetEdge() != "" { // else it only asks who lives here
 		n.watchers.Add(1)
 		defer n.watchers.Add(-1)
@@ -105,7 +105,7 @@ func (s *service) Watch(request *control.WatchRequest, stream control.Media_Watc
 	var seq uint64
 	for {
 		seq++
-		beat := &control.Beat{Node: string(n.cfg.Node), Boot: string(n.cfg.Boot), Media: n.advertised(), Seq: seq}
+		beat := &control.Beat{Node: string(n.cfg.Node), Boot: string(n.cfg.Boot), Media: n.advertised(), Seq: seq, Version: control.Protocol, Capabilities: control.Capabilities()}
 		if err := stream.Send(beat); err != nil {
 			return err
 		}
@@ -181,5 +181,5 @@ func (s *service) Outrank(_ context.Context, request *control.OutrankRequest) (*
 	if request.GetRoom() == "" || len(request.GetRoom()) > maxNameBytes {
 		return nil, status.Error(codes.InvalidArgument, "the request names no room")
 	}
-	return &control.OutrankReply{Held: s.node.fence(ring.RoomID(request.GetRoom()), higher)}, nil
+	return &control.OutrankReply{Held: s.node.fence(ring.RoomID(request.GetRoom()), higher, request.GetLive())}, nil
 }

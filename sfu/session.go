@@ -19,6 +19,8 @@ type session struct {
 	room   *room
 	peer   *peer
 	outbox *outbox
+
+	unknown bool // a message was; for the room's loop
 }
 
 // handle acts on one message of the signaling node and reports whether the stream goes on.
@@ -83,15 +85,28 @@ func (s *session) handleNow(message *control.EdgeMessage) bool {
 		r.hand(p, m.Hand.GetRaised())
 	case *control.EdgeMessage_React:
 		r.react(p, m.React.GetEmoji())
+	case *control.EdgeMessage_Arrived:
+		r.arrive(p)
 	case *control.EdgeMessage_Leave:
 		r.remove(p, "left")
 		return false
-	case *control.EdgeMessage_Attach, nil:
-		s.outbox.end(refuse(control.Refusal_REFUSAL_BAD_REQUEST, "the message is a second Attach, or empty").event())
+	case nil: // a later version's, or empty
+		s.logUnknown(message)
+	case *control.EdgeMessage_Attach:
+		s.outbox.end(refuse(control.Refusal_REFUSAL_BAD_REQUEST, "the message is a second Attach").event())
 		r.detach(p)
 		return false
 	}
 	return true
+}
+
+// logUnknown writes one line a stream.
+func (s *session) logUnknown(message *control.EdgeMessage) {
+	if !s.unknown {
+		s.unknown = true
+		s.room.log.Info("messages this node does not know are ignored: the signaling node is newer", "peer", string(s.peer.id),
+			"bytes", len(message.ProtoReflect().GetUnknown()))
+	}
 }
 
 // end is called when the stream has ended from the signaling node's side.

@@ -31,7 +31,7 @@ func (r *Room) arrangeFor(sub *subscriber, now time.Time) {
 	r.assignment.moved = r.assignment.moved[:0]
 	pair := sub.apart && r.speakersChanged
 	for _, kind := range []Kind{KindAudio, KindVideo} {
-		if anew || r.speakersChanged && r.unseated(sub, kind) {
+		if !r.frozen && (anew || r.speakersChanged && r.unseated(sub, kind)) {
 			r.assign(sub, kind, now)
 			pair = true
 		}

@@ -90,6 +90,7 @@ type Room struct {
 	tablesChanged    bool // who is shown where must be worked out again, for everybody
 	speakersChanged  bool // who speaks has changed, which decides where slots are scarce
 	layersChanged    bool // which layer each slot shows must be worked out again
+	frozen           bool // slots keep what they show
 	apart            bool // some subscriber is
 	scarce           bool // somebody has fewer slots than there are sources, and who speaks decides
 	restless         bool // something is due that viewers wait for; see tickInterval
@@ -196,6 +197,11 @@ func (r *Room) SetTable(peer PeerID, table []Entry) {
 		sub.setTable(table, time.Now().Add(r.cfg.HoldTable))
 		sub.changed = true
 	})
+}
+
+// Freeze has every slot go on showing what it shows: nobody can be told of a change any more.
+func (r *Room) Freeze() {
+	r.post(func() { r.frozen = true })
 }
 
 // SetMuted says that a peer muted or unmuted one of its sources. A muted

@@ -246,6 +246,13 @@ func (c *Conn) answered(from netip.AddrPort, id [stun.TransactionIDSize]byte, au
 
 func (c *Conn) tick(now time.Time) { c.cfg.Handler.Tick(now) }
 
+// Left reports whether the client seems to have closed its end: half a second of silence after a DTLS alert, which its last packets may
+// overtake, or disconnectedAfter without one.
+func (c *Conn) Left() bool {
+	now := time.Now()
+	return !c.alive(now) || c.goodbye.Load() != 0 && now.UnixNano()-c.heard.Load() >= int64(time.Second/2)
+}
+
 // HandshakeFailed reports whether the client was reached and DTLS came to no end.
 func (c *Conn) HandshakeFailed() bool {
 	c.mu.Lock()

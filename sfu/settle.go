@@ -1,0 +1,61 @@
+package sfu
+
+import (
+	"time"
+
+	"github.com/holdfast-rtc/holdfast/control"
+)
+
+// settleWithin is how long a room waits for those who came with it in a live move. Then it is settled without them.
+const settleWithin = 8 * time.Second
+
+// arrival is the end of a live move, as the new node sees it.
+type arrival int
+
+const (
+	nobodyArrived arrival = iota // no live move, or it has just begun
+	someArrived
+	settled
+)
+
+// arrive notes that the peer shows what this node sends.
+func (r *room) arrive(p *peer) {
+	p.arrived = true
+	switch r.arrival {
+	case nobodyArrived:
+		r.arrival = someArrived
+		r.after(max(settleWithin-time.Since(r.opened), 0), r.settle)
+	case someArrived:
+	case settled:
+		r.send(p, settledEvent())
+		return
+	}
+	r.settleIfAll()
+}
+
+func (r *room) settleIfAll() {
+	if r.arrival != someArrived {
+		return
+	}
+	for _, p := range r.peers {
+		if p.came && !p.arrived {
+			return
+		}
+	}
+	r.settle()
+}
+
+// settle tells everybody that the former node's media is needed no longer.
+func (r *room) settle() {
+	if r.arrival == settled {
+		return
+	}
+	r.arrival = settled
+	for _, p := range r.peers {
+		r.send(p, settledEvent())
+	}
+}
+
+func settledEvent() *control.PeerEvent {
+	return &control.PeerEvent{Event: &control.PeerEvent_Settled{Settled: &control.Settled{}}}
+}

@@ -55,12 +55,23 @@ type LocalRoom struct {
 
 // Rooms holds the clients' sockets. It must be safe for concurrent use.
 type Rooms interface {
+	LeavingRooms
 	// PinnedTo lists local rooms, every second for each lost boot.
 	PinnedTo(boot pin.BootID) []LocalRoom
 	// Moved tells clients to restart. It ignores foreign rooms and lower pins.
 	Moved(ctx context.Context, room ring.RoomID, to pin.Pin)
 	// Stalled counts the boot's peers that receive nothing, 20 times a second; all may be 0 if stalled is.
 	Stalled(boot pin.BootID) (stalled, all int)
+}
+
+// LeavingRooms leave a node that lives.
+type LeavingRooms interface {
+	// MovedLive is Moved while the old node goes on: clients connect to the new one first.
+	MovedLive(ctx context.Context, room ring.RoomID, to pin.Pin)
+	// Settled reports that nobody of a room that moved live needs its former node, or that the room is not here under that fence.
+	Settled(room ring.RoomID, fence pin.Fence) bool
+	// Stays says why a room cannot leave a draining node; empty: it can, or has.
+	Stays(room ring.RoomID, why string)
 }
 
 // Rehomer is *orchestrator.Orchestrator.
@@ -83,8 +94,8 @@ type Nodes interface {
 	Watch(ctx context.Context, addr, watcher string, heartbeat func(control.Hello) error) error
 	// HelloAt uses a new connection. A refusal wraps control.ErrRefused.
 	HelloAt(ctx context.Context, addr string) (control.Hello, error)
-	// Outrank tells a media node of a higher pin.
-	Outrank(ctx context.Context, addr string, room ring.RoomID, higher pin.Pin) (held bool, err error)
+	// Outrank tells a media node of a higher pin; live: it goes on sending while the room's people move.
+	Outrank(ctx context.Context, addr string, room ring.RoomID, higher pin.Pin, live bool) (held bool, err error)
 	// Forget closes the pooled connection.
 	Forget(addr string)
 }
@@ -130,6 +141,7 @@ type Failover struct {
 	delayLogs  *loglimit.Limiter
 	storeSlots *prioritySemaphore
 	moves      *moves
+	next       chan struct{} // capacity 1: reconcile now
 
 	mu          sync.Mutex
 	active      map[moveKey]struct{}     // under way
@@ -140,6 +152,7 @@ type Failover struct {
 	tracked     map[pin.BootID]struct{}
 	unreachable []pin.BootID // sorted
 	departed    []departure  // of the last forgetAfter
+	leavers     leavers
 }
 
 type watching struct {
@@ -154,8 +167,9 @@ func New(config Config, membership Membership, rooms Rooms, rehomer Rehomer, pin
 	return &Failover{
 		config: config, membership: membership, rooms: rooms, rehomer: rehomer, pins: pins, nodes: nodes, log: log,
 		askMedia: probeMedia, spread: backoff.Jitter, nap: backoff.Sleep, clock: &pauseAwareClock{}, delayLogs: loglimit.New(delayLogsPerSecond, 2),
-		storeSlots: &prioritySemaphore{free: config.Concurrent}, moves: newMoves(),
-		active: map[moveKey]struct{}{}, wanted: map[moveKey]struct{}{}, watched: map[pin.BootID]*watching{},
+		storeSlots: &prioritySemaphore{free: config.Concurrent}, moves: newMoves(), next: make(chan struct{}, 1),
+		leavers: leavers{staying: map[moveKey]staying{}},
+		active:  map[moveKey]struct{}{}, wanted: map[moveKey]struct{}{}, watched: map[pin.BootID]*watching{},
 		known: map[pin.BootID]cluster.Node{}, tracked: map[pin.BootID]struct{}{},
 	}
 }

@@ -83,7 +83,7 @@ func (n *paperNodes) HelloAt(ctx context.Context, addr string) (control.Hello, e
 	}
 }
 
-func (n *paperNodes) Outrank(_ context.Context, addr string, room ring.RoomID, higher pin.Pin) (bool, error) {
+func (n *paperNodes) Outrank(_ context.Context, addr string, room ring.RoomID, higher pin.Pin, _ bool) (bool, error) {
 	n.w.mu.Lock()
 	defer n.w.mu.Unlock()
 	p := n.at(addr)
@@ -133,7 +133,7 @@ type paperRehomer struct {
 func (s *paperRehomer) choose(not pin.BootID) (target cluster.Node, ok bool) {
 	for _, name := range slices.Sorted(maps.Keys(s.e.view.Nodes)) {
 		node := s.e.view.Nodes[name]
-		if node.Role != cluster.RoleSFU || node.Boot == not || node.Suspect {
+		if node.Role != cluster.RoleSFU || node.Boot == not || node.Suspect || node.Draining || s.w.sfus[string(name)].full {
 			continue
 		}
 		if !node.Unreachable {
@@ -166,6 +166,11 @@ func (s *paperRehomer) Rehome(ctx context.Context, room ring.RoomID, from pin.Pi
 	s.swaps++
 	s.pins[room] = pin.Pin{Fence: pin.Fence{Epoch: from.Fence.Epoch + 1, Nonce: uint64(s.swaps)}, Node: target.ID, Boot: target.Boot, Control: target.Control}
 	return s.pins[room], nil
+}
+
+// Move finds no headroom on full nodes.
+func (s *paperRehomer) Move(ctx context.Context, room ring.RoomID, from pin.Pin, _ ring.NodeID, _ headroom.Room) (pin.Pin, error) {
+	return s.Rehome(ctx, room, from, headroom.Room{})
 }
 
 func (s *paperStore) Remove(ctx context.Context, room ring.RoomID, p pin.Pin) (bool, error) {

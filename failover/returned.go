@@ -58,7 +58,7 @@ func (f *Failover) follow(ctx context.Context, boot pin.BootID) {
 func (f *Failover) fence(ctx context.Context, boot pin.BootID, control string, lost []pin.Holding) {
 	for _, h := range lost {
 		ctx, cancel := context.WithTimeout(ctx, fenceTimeout)
-		held, err := f.nodes.Outrank(ctx, control, h.Room, h.Pin)
+		held, err := f.nodes.Outrank(ctx, control, h.Room, h.Pin, false)
 		cancel()
 		if err != nil {
 			return

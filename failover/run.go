@@ -52,6 +52,7 @@ func (f *Failover) Run(ctx context.Context) error {
 				f.survive("a departure broke its handling", func() { f.depart(event.Node.Boot, cluster.Departure(event.Kind), event.Why) }, "boot", event.Node.Boot)
 			}
 		case <-tick.C:
+		case <-f.next:
 		}
 		f.reconcile(ctx, &owned)
 	}
@@ -80,6 +81,7 @@ func (f *Failover) reconcile(ctx context.Context, owned *sync.WaitGroup) {
 	for _, step := range []func(){
 		func() { f.noticeGone(view) },
 		func() { f.moveLost(ctx, owned, view) },
+		func() { f.moveDraining(ctx, owned, view) },
 		func() { f.watchLive(ctx, owned, view) },
 		func() { f.evaluate(view) },
 		func() { f.tellReturned(ctx, owned) },

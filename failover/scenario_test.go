@@ -143,6 +143,13 @@ func (w *world) process(verb string, args []string) {
 		w.change(func() { p.noAnswer = verb == "aloof" })
 	case "hush", "unhush": // and it answers no questions, but runs
 		w.change(func() { p.mute, p.noAnswer = verb == "hush", verb == "hush" })
+	case "full", "roomy":
+		w.change(func() { p.full = verb == "full" })
+	case "drain", "overdue", "undrain":
+		p.node.Draining, p.node.Overdue = verb != "undrain", verb == "overdue"
+		w.gossipAll(func(e *signalingNode) {
+			e.change(func(v *cluster.View) { v.Nodes[p.node.ID] = p.node }, cluster.Event{})
+		})
 	case "leave":
 		w.gossipAll(func(e *signalingNode) { e.remove(p.node, cluster.DepartureLeft, "leave message") })
 		w.change(func() { w.kill(args[0]) })

@@ -49,6 +49,7 @@ type sfuProcess struct {
 	noAnswer  bool          // new connections are silent
 	noControl bool          // new connections are refused, as by a firewall
 	noMedia   bool          // datagrams are refused
+	full      bool          // it has no headroom
 	broken    chan struct{} // closed to break every stream
 	holds     map[ring.RoomID]pin.Fence
 }
@@ -62,6 +63,8 @@ type signalingNode struct {
 	events      chan cluster.Event
 	view        *cluster.View
 	rooms       map[ring.RoomID]LocalRoom
+	settling    map[ring.RoomID]time.Time
+	stays       map[ring.RoomID]string
 	stalls      map[pin.BootID]int // clients that say that nothing arrives
 	missesMoves bool               // Moved is lost, as when the process hangs just before
 	limited     map[string]bool    // the nodes whose hosts do not refuse its datagrams any more
@@ -94,7 +97,7 @@ func (w *world) start(name string, before func()) {
 
 // startEdge starts a signaling node with a Failover whose log is part of the output.
 func (w *world) startSignaling(name string) {
-	e := &signalingNode{w: w, name: name, events: make(chan cluster.Event, 1000), rooms: map[ring.RoomID]LocalRoom{}, stalls: map[pin.BootID]int{}, limited: map[string]bool{}}
+	e := &signalingNode{w: w, name: name, events: make(chan cluster.Event, 1000), rooms: map[ring.RoomID]LocalRoom{}, settling: map[ring.RoomID]time.Time{}, stays: map[ring.RoomID]string{}, stalls: map[pin.BootID]int{}, limited: map[string]bool{}}
 	w.mu.Lock()
 	e.view = &cluster.View{Nodes: map[ring.NodeID]cluster.Node{}, Signaling: map[ring.NodeID]cluster.Node{}, Gone: map[pin.BootID]cluster.Departure{}, Settled: true}
 	for _, p := range w.sfus {
@@ -262,6 +265,9 @@ func (e *signalingNode) ReportDead(id ring.NodeID, boot pin.BootID, why string) 
 	e.remove(cluster.Node{ID: id, Boot: boot}, cluster.DepartureDead, why)
 }
 
+// settlesIn is how long the people of a room take for a live move.
+const settlesIn = 700 * time.Millisecond
+
 // A signaling node is also its Failover's Rooms.
 var _ Rooms = (*signalingNode)(nil)
 
@@ -286,6 +292,25 @@ func (e *signalingNode) Stalled(boot pin.BootID) (stalled, all int) {
 	return e.stalls[boot], all
 }
 
+func (e *signalingNode) Settled(room ring.RoomID, fence pin.Fence) bool {
+	e.w.mu.Lock()
+	defer e.w.mu.Unlock()
+	return time.Since(e.settling[room]) >= settlesIn
+}
+
+func (e *signalingNode) Stays(room ring.RoomID, why string) {
+	e.w.mu.Lock()
+	defer e.w.mu.Unlock()
+	if local, ok := e.rooms[room]; ok && (why == "") != (e.stays[room] == "") {
+		e.w.entries = append(e.w.entries, entry{time.Since(e.w.started), e.name, string(local.Room), fmt.Sprintf("(told) %s stays: %q", room, why)})
+	}
+	e.stays[room] = why
+}
+
+func (e *signalingNode) MovedLive(ctx context.Context, room ring.RoomID, to pin.Pin) {
+	e.Moved(ctx, room, to)
+}
+
 func (e *signalingNode) Moved(_ context.Context, room ring.RoomID, to pin.Pin) {
 	e.w.mu.Lock()
 	defer e.w.mu.Unlock()
@@ -294,7 +319,7 @@ func (e *signalingNode) Moved(_ context.Context, room ring.RoomID, to pin.Pin) {
 		return
 	}
 	local.Pin = to
-	e.rooms[room] = local
+	e.rooms[room], e.settling[room] = local, time.Now()
 	if p := e.w.sfus[string(to.Node)]; p != nil && p.running && p.node.Boot == to.Boot {
 		p.holds[room] = to.Fence // The clients come and open it.
 	}

@@ -1,0 +1,212 @@
+package failover
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/holdfast-rtc/holdfast/backoff"
+	"github.com/holdfast-rtc/holdfast/cluster"
+	"github.com/holdfast-rtc/holdfast/failpoint"
+	"github.com/holdfast-rtc/holdfast/headroom"
+	"github.com/holdfast-rtc/holdfast/pin"
+	"github.com/holdfast-rtc/holdfast/ring"
+)
+
+const (
+	// Live moves under way, shared by the signaling nodes: each costs two connections for every client. One room may be larger.
+	peopleLeavingAtOnce = 64
+	roomsLeavingAtOnce  = 4
+	leastPeopleLeaving  = 8
+	// The new owner says that a room has settled after 8 s at the latest.
+	settleLimit = 10 * time.Second
+	settleEvery = 50 * time.Millisecond
+	// A room that could not leave is tried again.
+	leaveAgain = 2 * time.Second
+)
+
+// Mover is a Rehomer that moves rooms between living nodes too.
+type Mover interface {
+	// Move replaces the pin from by one on a node with headroom, of its own choice if to is empty, and returns the current pin,
+	// whoever wrote it.
+	Move(ctx context.Context, room ring.RoomID, from pin.Pin, to ring.NodeID, expect headroom.Room) (pin.Pin, error)
+}
+
+// leaving is a room with sockets here whose node drains.
+type leaving struct {
+	room LocalRoom
+	node cluster.Node
+	live bool // made before it breaks
+}
+
+func (l leaving) key() moveKey { return moveKey{l.room.Room, l.room.Pin.Boot} }
+
+func (l leaving) people() int { return max(l.room.Expect.People, l.room.Peers) }
+
+// staying is a room that could not leave.
+type staying struct {
+	again time.Time
+}
+
+// leavers are the planned moves under way here. Failover's mu guards them.
+type leavers struct {
+	rooms, people, restarts int
+	staying                 map[moveKey]staying
+}
+
+// takes reports whether one more may begin. Signaling nodes share the bounds without asking each other.
+func (l *leavers) takes(next leaving, signalingNodes, restarts int) bool {
+	if !next.live {
+		return l.restarts < restarts
+	}
+	people := max(peopleLeavingAtOnce/signalingNodes, leastPeopleLeaving)
+	return l.rooms == 0 || l.rooms < max(roomsLeavingAtOnce/signalingNodes, 1) && l.people+next.people() <= people
+}
+
+func (l *leavers) count(next leaving, one int) {
+	if !next.live {
+		l.restarts += one
+		return
+	}
+	l.rooms += one
+	l.people += one * next.people()
+}
+
+// moveDraining begins to move rooms off draining nodes, the largest first: it is the hardest to place, and if the deadline
+// passes, most people have moved without a gap. All signaling nodes order by the size of the whole room.
+func (f *Failover) moveDraining(ctx context.Context, owned *sync.WaitGroup, view *cluster.View) {
+	var all []leaving
+	listed := map[moveKey]bool{}
+	_, moves := f.rehomer.(Mover)
+	for _, node := range view.Nodes {
+		if !node.Draining {
+			continue
+		}
+		for _, room := range f.rooms.PinnedTo(node.Boot) {
+			next := leaving{room: room, node: node, live: moves && !node.Overdue}
+			if next.live || node.Overdue {
+				all = append(all, next)
+				listed[next.key()] = true
+			}
+		}
+	}
+	slices.SortFunc(all, func(a, b leaving) int {
+		return cmp.Or(cmp.Compare(b.people(), a.people()), cmp.Compare(a.room.Room, b.room.Room))
+	})
+	f.forgetStaying(listed)
+	nodes := len(f.signalingNodes())
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	for _, next := range all {
+		key := next.key()
+		if _, running := f.active[key]; running || len(f.active) >= maxActive || time.Now().Before(f.leavers.staying[key].again) ||
+			!f.leavers.takes(next, nodes, f.config.Concurrent) {
+			continue
+		}
+		f.active[key] = struct{}{}
+		f.leavers.count(next, 1)
+		owned.Go(func() {
+			f.survive("a planned move broke: it begins anew", func() { f.leave(ctx, next) }, "room", key.room)
+			f.mu.Lock()
+			delete(f.active, key)
+			f.leavers.count(next, -1)
+			f.mu.Unlock()
+			f.reconcileNow()
+		})
+	}
+}
+
+// reconcileNow does not wait: the next room may leave.
+func (f *Failover) reconcileNow() {
+	select {
+	case f.next <- struct{}{}:
+	default:
+	}
+}
+
+// forgetStaying withdraws what was said of rooms that have moved or ended, or whose node takes rooms again.
+func (f *Failover) forgetStaying(listed map[moveKey]bool) {
+	f.mu.Lock()
+	var over []moveKey
+	for key := range f.leavers.staying {
+		if !listed[key] {
+			delete(f.leavers.staying, key)
+			over = append(over, key)
+		}
+	}
+	f.mu.Unlock()
+	for _, key := range over {
+		f.rooms.Stays(key.room, "")
+	}
+}
+
+// leave moves one room and returns when its people have settled. A crash at any point leaves what a re-homing would.
+func (f *Failover) leave(ctx context.Context, l leaving) {
+	started, room, from := time.Now(), l.room.Room, l.room.Pin
+	to, err := f.plan(ctx, l)
+	if err != nil {
+		if ctx.Err() == nil {
+			f.stays(l, err)
+		}
+		return
+	}
+	f.log.Info("room leaves a draining node", "room", room, "from", from.Node, "to", to.Node, "epoch", to.Fence.Epoch, "people", l.people(), "live", l.live)
+	f.moves.add(room, from, to)
+	if to.Boot != from.Boot {
+		limited, cancel := context.WithTimeout(ctx, fenceTimeout)
+		_, err = f.nodes.Outrank(limited, from.Control, room, to, l.live)
+		cancel()
+		if err == nil {
+			f.moves.tell(l.key(), to.Fence)
+		} else { // tellReturned goes on
+			f.log.Warn("draining node not told that a room has moved: its clients restart", "room", room, "node", from.Node, "error", err)
+		}
+		failpoint.Hit("move.after-outrank")
+	}
+	tell := f.rooms.Moved
+	if l.live && to.Boot != from.Boot {
+		tell = f.rooms.MovedLive
+	}
+	tell(ctx, room, to)
+	failpoint.Hit("move.after-tell")
+	for l.live && !f.rooms.Settled(room, to.Fence) && time.Since(started) < settleLimit {
+		if !backoff.Sleep(ctx, settleEvery) {
+			return
+		}
+	}
+}
+
+func (f *Failover) plan(ctx context.Context, l leaving) (to pin.Pin, err error) {
+	ctx, cancel := context.WithTimeout(ctx, decideTimeout)
+	defer cancel()
+	mover, moves := f.rehomer.(Mover)
+	if l.live && moves {
+		to, err = mover.Move(ctx, l.room.Room, l.room.Pin, "", l.room.Expect)
+	} else {
+		to, err = f.rehomer.Rehome(ctx, l.room.Room, l.room.Pin, l.room.Expect)
+	}
+	if err == nil && !l.room.Pin.Fence.Less(to.Fence) {
+		return pin.Pin{}, fmt.Errorf("%w than %s", errLower, l.room.Pin.Fence)
+	}
+	return to, err
+}
+
+// stays says why a room is still there. It is tried again, for other nodes may get headroom.
+func (f *Failover) stays(l leaving, err error) {
+	why := strings.TrimPrefix(err.Error(), "place room "+string(l.room.Room)+": ")
+	f.mu.Lock()
+	_, said := f.leavers.staying[l.key()]
+	f.leavers.staying[l.key()] = staying{again: time.Now().Add(f.spread(leaveAgain))}
+	f.mu.Unlock()
+	f.rooms.Stays(l.room.Room, why)
+	if said {
+		return
+	}
+	if _, ok := f.delayLogs.Next(); ok {
+		f.log.Warn("room stays on the draining node", "room", l.room.Room, "node", l.node.ID, "people", l.people(), "error", err)
+	}
+}

@@ -52,6 +52,7 @@ func (e *evenness) count(own, all, nodes int) (overloaded bool) {
 func (s *Server) countSockets(ctx context.Context) {
 	var even evenness
 	var report cluster.Load
+	asker := readiness.New(askReadyLimit)
 	tick := time.NewTicker(countEvery)
 	defer tick.Stop()
 	for {
@@ -70,6 +71,7 @@ func (s *Server) countSockets(ctx context.Context) {
 			if is := even.count(int(own), all, nodes); is != s.overloaded.Swap(is) {
 				s.log.Info("this signaling node takes new sockets or leaves them to the others", "takes", !is, "here", own, "everywhere", all, "nodes", nodes)
 			}
+			s.shed(ctx, asker, even.excess(int(own), all, nodes), time.Now())
 		}
 		select {
 		case <-ctx.Done():

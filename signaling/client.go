@@ -44,8 +44,7 @@ func (s *session) handle(ctx context.Context, next inbound) (ending, bool) {
 	case *wire.Say:
 		s.chat(m)
 	case *wire.Migrated:
-		s.server.hub.arrived(s, s.pin.Boot)
-		s.log.Info("client migrated", "how", m.How, "attempt", m.Attempt, "gap_ms", m.GapMs, "lost", m.Lost, "epoch", m.Epoch, "node", s.pin.Node)
+		s.migrated(m)
 	case *wire.Stalled:
 		s.server.hub.stalled(s, m.Epoch)
 	case *wire.Refresh:

@@ -47,6 +47,7 @@ type Config struct {
 	Quotas Quotas
 
 	MaxSockets        int           // one more gets 503
+	ShedPerSecond     int           // clients that a node with far more than others sends elsewhere; 0 for none
 	FirstMessageLimit time.Duration // from the upgrade to `join` or `resume`
 	JoinBudget        time.Duration // for all of a join or a resume
 	AttachPatience    time.Duration // for one attempt
@@ -133,6 +134,9 @@ func (c Config) Validate() error {
 	}
 	if u, err := url.Parse(c.InviteURL); c.InviteURL != "" && (err != nil || u.Scheme != "https" && u.Scheme != "http" || u.Host == "" || !strings.Contains(c.InviteURL, "{room}")) {
 		faults = append(faults, fmt.Errorf("address of invitations is %q, want one such as https://app.example.org/join?room={room}", c.InviteURL))
+	}
+	if c.ShedPerSecond < 0 {
+		faults = append(faults, fmt.Errorf("shed is %d clients a second, want 0 or more", c.ShedPerSecond))
 	}
 	if c.ExpectedSize < 0 {
 		faults = append(faults, fmt.Errorf("expected size is %d, want 0 or more", c.ExpectedSize))

@@ -65,7 +65,10 @@ func (s *session) tell(ctx context.Context, event *control.PeerEvent) (ending, b
 	case *control.PeerEvent_Transport:
 		s.log.Debug("media transport", "state", e.Transport.GetState(), "node", s.pin.Node)
 	case *control.PeerEvent_Fenced:
-		s.fenced(ctx, e.Fenced.GetCurrent())
+		s.handedOver(ctx, e.Fenced)
+	case *control.PeerEvent_Settled:
+		s.server.hub.settle(s.who.Room, s.pin.Fence)
+		s.socket.send(&wire.Settled{Epoch: epoch})
 	case *control.PeerEvent_Refused:
 		return s.refusedLater(ctx, e.Refused)
 	case *control.PeerEvent_Closed:

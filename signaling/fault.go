@@ -7,6 +7,7 @@ import (
 	"github.com/holdfast-rtc/holdfast/control"
 	"github.com/holdfast-rtc/holdfast/messaging"
 	"github.com/holdfast-rtc/holdfast/orchestrator"
+	"github.com/holdfast-rtc/holdfast/pin"
 	"github.com/holdfast-rtc/holdfast/presence"
 	"github.com/holdfast-rtc/holdfast/signaling/access"
 	"github.com/holdfast-rtc/holdfast/signaling/sfulink"
@@ -54,6 +55,8 @@ func messageOf(err error, meaning wire.Meaning) string {
 		return sentenceOf(errManyWatches) + " Slow down."
 	case errors.Is(err, errAskedAlready):
 		return sentenceOf(errAskedAlready) + " Wait for an answer."
+	case errors.Is(err, pin.ErrLater):
+		return sentenceOf(pin.ErrLater) + " Try again: another signaling node may let you in."
 	case errors.Is(err, errNotHere), errors.Is(err, errUnseen):
 		return sentenceOf(err)
 	case errors.Is(err, messaging.ErrFull):
@@ -163,6 +166,9 @@ func codeOfType(err error) wire.Code {
 	}
 	if wait, ok := errors.AsType[*waitlist.WaitError](err); ok && !errors.Is(err, errResumeExpired) {
 		return codeOfReason(wait.Answer.Place.Reason)
+	}
+	if errors.Is(err, pin.ErrLater) {
+		return wire.CodeNotReady
 	}
 	if errors.Is(err, messaging.ErrFull) {
 		return wire.CodeTooManyMessages

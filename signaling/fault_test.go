@@ -13,6 +13,7 @@ import (
 
 	"github.com/holdfast-rtc/holdfast/control"
 	"github.com/holdfast-rtc/holdfast/orchestrator"
+	"github.com/holdfast-rtc/holdfast/pin"
 	"github.com/holdfast-rtc/holdfast/signaling/access"
 	"github.com/holdfast-rtc/holdfast/signaling/sfulink"
 	"github.com/holdfast-rtc/holdfast/signaling/wire"
@@ -106,6 +107,7 @@ func TestEveryFaultSaysWhatWasWrongAndWhatToDo(t *testing.T) {
 		{orchestrator.ErrStoreUnavailable, wire.CodeStoreUnavailable, "Try again"},
 		{orchestrator.ErrNotSettled, wire.CodeNotReady, "Try again"},
 		{errStopping, wire.CodeNotReady, "Try again"},
+		{pin.ErrLater, wire.CodeNotReady, "newer nodes"},
 	} {
 		fault := faultOf(fmt.Errorf("somewhere: %w", tc.err))
 		if fault.Code != tc.want || !strings.Contains(fault.Message, tc.word) {

@@ -34,6 +34,9 @@ type Hub struct {
 type localRoom struct {
 	pin      pin.Pin
 	sessions map[*session]struct{}
+	stays    string    // why it cannot leave a draining node
+	live     pin.Fence // under which the room came by a live move
+	settled  pin.Fence // under which everybody has arrived after it
 	knows    pin.Fence // under which the node was told of everybody; zero: perhaps it was not
 }
 
@@ -100,7 +103,7 @@ func (h *Hub) move(room ring.RoomID, to pin.Pin, say func(string, ...any), what 
 	}
 	from := r.pin
 	h.unfile(room, r)
-	r.pin = to
+	r.pin, r.stays = to, ""
 	h.file(room, r)
 	h.sendTo(room, r)
 	say(what, append([]any{"room", room, "peers", len(r.sessions), "from", from.Node, "to", to.Node, "epoch", to.Fence.Epoch}, why...)...)

@@ -39,6 +39,9 @@ func (s *session) begin(ctx context.Context, first wire.Message) error {
 	if err != nil {
 		return err
 	}
+	if err := s.server.checkLeaving(); err != nil {
+		return err
+	}
 	s.admitted = true
 	s.server.sockets.Add(1)
 	s.socket.admit()

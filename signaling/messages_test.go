@@ -6,6 +6,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/holdfast-rtc/holdfast/messaging"
 	"github.com/holdfast-rtc/holdfast/roster"
 	"github.com/holdfast-rtc/holdfast/signaling/access"
 	"github.com/holdfast-rtc/holdfast/signaling/wire"
@@ -65,7 +66,12 @@ func TestMessagesStayInTheRoom(t *testing.T) {
 			break
 		}
 	}
-	ada.send(2, "bob")
+	for seq := uint64(2); ; seq++ { // He is told that he is in before messages find him.
+		ada.send(seq, "bob")
+		if stateAmong(ada) != "offline" {
+			break
+		}
+	}
 	for {
 		m, ok := inside.next().(*wire.UserMessage)
 		if !ok {
@@ -82,12 +88,16 @@ func TestMessagesStayInTheRoom(t *testing.T) {
 // learnsAmong hears a state among a room's events.
 func learnsAmong(c *client, want string) {
 	c.t.Helper()
+	if got := stateAmong(c); got != want {
+		c.t.Fatalf("heard %s, want %s", got, want)
+	}
+}
+
+func stateAmong(c *client) string {
+	c.t.Helper()
 	for {
 		if m, ok := c.next().(*wire.MessageState); ok {
-			if m.State != want {
-				c.t.Fatalf("heard %+v, want %s", m, want)
-			}
-			return
+			return m.State
 		}
 	}
 }
@@ -154,5 +164,52 @@ func TestNoticesByREST(t *testing.T) {
 		if status, body := e.rest(http.MethodPost, "/api/v1/messages", row.token, row.body); status != row.status {
 			t.Errorf("%s is answered %d %s, want %d", row.body, status, body, row.status)
 		}
+	}
+}
+
+// nobodyOnline is a presence that knows nobody.
+type nobodyOnline struct{ node *messaging.Node }
+
+func (n *nobodyOnline) Ask(user messaging.UserID) { go n.node.Online(user, false, true) }
+
+// TestANoticeToARoomReachesPeopleInIt, and not their other connections, nor who has left since the roster was written.
+func TestANoticeToARoomReachesPeopleInIt(t *testing.T) {
+	r := newRig(t)
+	n := r.node("sfu-1")
+	r.placer.set("a/b", n.pin(firstEpoch))
+	r.prepare = func(s *Server) {
+		s.parts.Rosters = &fakeRosters{found: roster.Room{Peers: []roster.Peer{{Identity: "ada"}, {Identity: "bob"}, {Identity: "cy"}, {Identity: "spy", Hidden: true}}}}
+		presence := new(nobodyOnline)
+		presence.node = messaging.New(messaging.Peer{ID: s.config.Node, Boot: "b1"}, messaging.DefaultConfig(), nobodyElse{}, presence)
+		s.parts.Messages = presence.node
+	}
+	e := r.signalingNode(nil)
+	outside, gone, other := e.connect("bob", nil), e.connect("cy", nil), e.connect("dan", nil)
+	answered := make(chan string, 1)
+	inside := make(map[string]*client)
+	for _, who := range []string{"ada", "bob"} {
+		inside[who], _ = e.join("a/b", who)
+	}
+	admin := r.mint(access.Grant{Identity: "host", Room: "a/b", RoomAdmin: true}, time.Hour)
+	go func() {
+		_, body := e.rest(http.MethodPost, "/api/v1/messages", admin, `{"room":"a/b","body":{"break":5}}`)
+		answered <- body
+	}()
+	for _, c := range inside {
+		var m *wire.UserMessage
+		for m == nil {
+			m, _ = c.next().(*wire.UserMessage)
+		}
+		if m.Kind != wire.MessageNotice || m.Room != "a/b" || string(m.Body) != `{"break":5}` {
+			t.Errorf("heard %+v", m)
+		}
+		c.say(&wire.Received{UpTo: wire.List[wire.StreamMark]{{From: m.From, Stream: m.Stream, Seq: m.Seq}}})
+	}
+	const want = `{"to":[{"user":"ada","state":"delivered"},{"user":"bob","state":"delivered"},{"user":"cy","state":"offline"}]}`
+	if body := <-answered; strings.TrimSpace(body) != want {
+		t.Errorf("answered %s, want %s", body, want)
+	}
+	for _, c := range []*client{outside, gone, other} {
+		c.hearsNothing()
 	}
 }

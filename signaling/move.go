@@ -25,15 +25,19 @@ func (s *session) moveTo(ctx context.Context, to pin.Pin) {
 		return
 	}
 	s.dropLink()
-	s.pin = to
+	s.pin, s.cameLive = to, s.server.hub.cameLive(s.who.Room, to.Fence)
 	s.reach(ctx)
 }
 
 func (s *session) restart(reason string) {
-	s.socket.send(&wire.Restart{
+	order := &wire.Restart{
 		Placement: s.placement(), Reason: reason,
 		Attempts: restartAttempts, AttemptMs: int(restartAttempt.Milliseconds()),
-	})
+	}
+	if s.cameLive {
+		order.Live, order.OverlapMs = true, int(liveOverlap.Milliseconds())
+	}
+	s.socket.send(order)
 }
 
 func (s *session) dropLink() {

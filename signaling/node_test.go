@@ -25,14 +25,16 @@ type node struct {
 	control string
 	stop    func()
 
-	mu       sync.Mutex // guards the fields below
-	refuse   func(*control.Attach) *control.Refused
-	attaches []*control.Attach
-	heard    []string // what the signaling nodes said, by peer name
-	peers    map[string]*fakePeer
-	gone     map[string]bool // peers whose media was lost
-	silent   bool            // offers are not answered
-	holds    bool            // it has every room open
+	mu        sync.Mutex // guards the fields below
+	refuse    func(*control.Attach) *control.Refused
+	attaches  []*control.Attach
+	heard     []string // what the signaling nodes said, by peer name
+	peers     map[string]*fakePeer
+	gone      map[string]bool // peers whose media was lost
+	silent    bool            // offers are not answered
+	holds     bool            // it has every room open
+	drain     fakeDrain
+	outranked []*control.OutrankRequest
 }
 
 type fakePeer struct {
@@ -191,6 +193,8 @@ func (n *node) hear(p *fakePeer, m *control.EdgeMessage) bool {
 		}}})
 	case *control.EdgeMessage_View:
 		n.heard = append(n.heard, fmt.Sprintf("%s views %d", name, len(e.View.GetWants())))
+	case *control.EdgeMessage_Arrived:
+		n.heard = append(n.heard, name+" arrived")
 	case *control.EdgeMessage_Rename:
 		n.heard = append(n.heard, name+" renames "+e.Rename.GetName())
 	case *control.EdgeMessage_Mute:

@@ -29,6 +29,8 @@ type nodeRow struct {
 	Control              string       `json:"control,omitempty"`
 	Media                string       `json:"media,omitempty"`
 	HTTP                 string       `json:"http,omitempty"`
+	Protocol             uint32       `json:"protocol"`     // of the control port; 0: before versions were told
+	Capabilities         string       `json:"capabilities"` // behind commas
 	Draining             bool         `json:"draining"`
 	Suspect              bool         `json:"suspect"`     // by gossip: it keeps its rooms and gets no new ones
 	Unreachable          bool         `json:"unreachable"` // not heard here
@@ -86,7 +88,7 @@ func (s *Server) serveNodes(w http.ResponseWriter, _ *http.Request) {
 	for _, n := range slices.Concat(slices.Collect(maps.Values(view.Nodes)), slices.Collect(maps.Values(view.Signaling))) {
 		stalled, _ := s.hub.Stalled(n.Boot)
 		answer.Nodes = append(answer.Nodes, nodeRow{
-			Node: n.ID, Boot: string(n.Boot), Role: n.Role, Control: n.Control, Media: n.Media, HTTP: n.HTTP,
+			Node: n.ID, Boot: string(n.Boot), Role: n.Role, Control: n.Control, Media: n.Media, HTTP: n.HTTP, Protocol: n.Protocol, Capabilities: n.Capabilities,
 			Draining: n.Draining, Suspect: n.Suspect, Unreachable: n.Unreachable, Stalled: stalled, Rooms: n.Load.Rooms, Peers: n.Load.Peers,
 			EgressBitsPerSecond: n.Load.EgressBitsPerSecond, CeilingBitsPerSecond: n.Load.CeilingBitsPerSecond,
 			EgressPacketsPerSecond: n.Load.EgressPacketsPerSecond, CeilingPacketsPerSecond: n.Load.CeilingPacketsPerSecond,

@@ -36,6 +36,9 @@ func (s *Server) checkReady(ctx context.Context) error {
 	if view := s.parts.Views.View(); view == nil || !view.Settled {
 		return errWarming
 	}
+	if s.leaving.Load() {
+		return errLeaving
+	}
 	if s.cut.Load() {
 		return errCutOff
 	}
@@ -69,7 +72,7 @@ func (s *Server) serveDevToken(w http.ResponseWriter, r *http.Request) {
 		writeFault(w, err)
 		return
 	}
-	grant := access.Everything("dev-"+newPeerID(), room)
+	grant := access.Everything(cmp.Or(r.URL.Query().Get("identity"), "dev-"+newPeerID()), room)
 	grant.Name, grant.CanWatch, grant.CanMessage, grant.RoomAdmin = r.URL.Query().Get("name"), true, true, r.URL.Query().Has("moderate")
 	if len(grant.Name) > wire.MaxNameBytes {
 		grant.Name = strings.ToValidUTF8(grant.Name[:wire.MaxNameBytes], "")

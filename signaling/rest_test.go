@@ -22,7 +22,12 @@ func (e *signalingNode) get(path, token string) (status int, body string, header
 
 func (e *signalingNode) request(method, path, token string) (status int, body string, header http.Header) {
 	e.rig.t.Helper()
-	request, err := http.NewRequest(method, "http://"+e.addr+path, http.NoBody)
+	return e.requestBody(method, path, token, "")
+}
+
+func (e *signalingNode) requestBody(method, path, token, content string) (status int, body string, header http.Header) {
+	e.rig.t.Helper()
+	request, err := http.NewRequest(method, "http://"+e.addr+path, strings.NewReader(content))
 	if err != nil {
 		e.rig.t.Fatal(err)
 	}
@@ -178,6 +183,13 @@ func TestDevHandsOutTokens(t *testing.T) {
 	}
 	if grant, err := r.keys.Verify(answer.Token); err != nil || grant.ForRoomAdmin("lobby") != nil {
 		t.Errorf("a host's token grants %+v, %v", grant, err)
+	}
+	_, body, _ = e.get("/api/v1/dev/token?room=lobby&identity=ada", "")
+	if err := json.Unmarshal([]byte(body), &answer); err != nil {
+		t.Fatal(err)
+	}
+	if grant, err := r.keys.Verify(answer.Token); err != nil || grant.Identity != "ada" {
+		t.Errorf("a token of an identity grants %+v, %v", grant, err)
 	}
 	if status, body, _ := e.get("/api/v1/dev/token", ""); status != http.StatusBadRequest || !strings.Contains(body, "bad_room") {
 		t.Errorf("without a room: %d %s", status, body)

@@ -1,6 +1,7 @@
 package signaling
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"log/slog"
@@ -259,6 +260,22 @@ func (p *fakePlacer) PlaceAgain(_ context.Context, room ring.RoomID, refused pin
 	return p.pins[room], nil
 }
 
+// Move goes to the other node's pin that the test has set in again.
+func (p *fakePlacer) Move(_ context.Context, room ring.RoomID, from pin.Pin, to ring.NodeID, expect headroom.Room) (pin.Pin, error) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.calls = append(p.calls, "move to "+string(to))
+	p.expects = append(p.expects, expect)
+	if p.fail != nil {
+		return pin.Pin{}, p.fail
+	}
+	next, err := p.again(from)
+	if err == nil {
+		p.pins[room] = next
+	}
+	return next, err
+}
+
 func (p *fakePlacer) Observe(_ ring.RoomID, f pin.Fence) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -326,6 +343,7 @@ func (v *fakeViews) add(n cluster.Node) {
 	if n.Role == cluster.RoleSignaling {
 		next.Signaling[n.ID] = n
 	} else {
+		n.Capabilities = cmp.Or(n.Capabilities, control.Told())
 		next.Nodes[n.ID] = n
 	}
 	v.view = next

@@ -51,8 +51,12 @@ func (s *Server) routes() http.Handler {
 			r.Group(func(r chi.Router) {
 				r.Use(s.clusterOnly)
 				r.Get("/nodes", s.serveNodes)
+				r.Get("/nodes/{node}/drain", s.serveDrain)
+				r.Post("/nodes/{node}/drain", s.serveDrain)
+				r.Delete("/nodes/{node}/drain", s.serveDrain)
 				r.Get("/process", s.serveProcess)
 				r.Get("/rooms", s.serveRooms)
+				r.Post("/rooms/{room}/move", s.serveMove)
 				r.Get("/presence", s.servePresence)
 				r.Delete("/presence", s.serveUserRemoval)
 			})

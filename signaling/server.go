@@ -47,6 +47,8 @@ type Placer interface {
 	Place(ctx context.Context, room ring.RoomID, expect headroom.Room) (pin.Pin, error)
 	// PlaceAgain moves a room that its node refused to open.
 	PlaceAgain(ctx context.Context, room ring.RoomID, refused pin.Pin, expect headroom.Room) (pin.Pin, error)
+	// Move moves a room off from, whose node lives, to the named node, or where it chooses.
+	Move(ctx context.Context, room ring.RoomID, from pin.Pin, to ring.NodeID, expect headroom.Room) (pin.Pin, error)
 	Observe(room ring.RoomID, fence pin.Fence)
 	// Opened says from which load report on the node counts the room.
 	Opened(room ring.RoomID, node ring.NodeID, chargedInReport uint64)
@@ -137,7 +139,10 @@ type Server struct {
 	cut        atomic.Bool                         // no media node is heard here, though some live
 	sockets    atomic.Int64                        // with a session
 	overloaded atomic.Bool                         // others have far fewer sockets
-	upgraded   chan *session                       // for hostSessions
+	leaving    atomic.Bool                         // Leave was called
+	elsewhere  atomic.Bool                         // and others take the clients
+	hosted     hosted
+	upgraded   chan *session // for hostSessions
 }
 
 const (

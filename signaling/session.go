@@ -59,12 +59,15 @@ type session struct {
 	shown      atomic.Bool                   // a camera or a screen is on; the hub reads it
 	unreserved bool                          // this identity opens many rooms
 	told       pin.BootID                    // whose media the client has, or was told to go to
+	cameLive   bool                          // the room, to the present pin: by a live move
 
 	present *presence.Held    // nil without a session, and of the hidden
 	mail    *messaging.Client // the same
 	watcher *presence.Watcher // nil until the client watches
 
-	queue queue
+	queue   queue
+	waiting atomic.Bool // in a line; whoever sheds reads it
+	began   time.Time
 }
 
 type ending struct {
@@ -93,6 +96,7 @@ func (s *Server) serveSocket(w http.ResponseWriter, r *http.Request) {
 		conn.CountFor(address)
 	}
 	one := &session{
+		began:  time.Now(),
 		server: s, socket: socket, log: s.log, address: address,
 		offers: rate.NewLimiter(rate.Limit(s.config.OffersPerSecond), s.config.OfferBurst),
 		moves:  make(chan pin.Pin, 1), reached: make(chan reached), drop: func() {},
@@ -124,6 +128,8 @@ func (s *session) live(ctx context.Context) {
 	defer s.giveBack()
 	s.socket.tcp.DropBy(func() { end(errCrowded) })
 	s.socket.start(ctx, end)
+	s.server.hosted.add(s)
+	defer s.server.hosted.remove(s)
 	how := s.runOrBreak(func() ending { return s.run(ctx) })
 	if s.who.Peer != "" {
 		s.log.Info("session ends", "identity", s.who.Identity, "code", int(how.code), "reason", how.reason)

@@ -147,6 +147,7 @@ func (s *session) mayWait(ctx context.Context, err error) bool {
 		s.queue.here = &waitlist.Member{
 			Room: s.who.Room, Identity: s.who.Identity, Cap: s.ownCap(), Usual: s.server.config.MaxParticipants, Tell: tell,
 		}
+		s.waiting.Store(true)
 		s.server.line.Add(s.queue.here, s.queue.place)
 		s.log.Info("somebody waits", "identity", s.who.Identity, "position", s.queue.place.Position, "reason", s.queue.place.Reason)
 	}
@@ -229,6 +230,7 @@ func (s *session) quit(ctx context.Context, leaves bool) {
 		return
 	}
 	last := s.server.line.Remove(s.queue.here)
+	s.waiting.Store(false)
 	s.queue.here, s.queue.told = nil, wire.Waiting{}
 	select {
 	case <-s.queue.words:

@@ -21,6 +21,9 @@ const (
 
 var errMalformed = errors.New("malformed frame of direct messages")
 
+// errUnknownKind is of a frame that a later version says: it is passed over.
+var errUnknownKind = errors.New("a frame of a kind that this node does not know")
+
 // decode refuses what no node of ours says.
 func decode(in *control.MessageFrame) (messaging.Frame, error) {
 	switch f := in.GetFrame().(type) {
@@ -57,8 +60,13 @@ func decode(in *control.MessageFrame) (messaging.Frame, error) {
 		return messaging.Registered{Number: f.Registered.GetNumber()}, nil
 	case *control.MessageFrame_Resync:
 		return messaging.Resync{Session: f.Resync.GetSession()}, nil
+	case nil:
+		if len(in.ProtoReflect().GetUnknown()) > 0 {
+			return nil, errUnknownKind
+		}
+		return nil, fmt.Errorf("%w: empty", errMalformed)
 	default:
-		return nil, fmt.Errorf("%w: unknown kind", errMalformed)
+		return nil, errUnknownKind
 	}
 }
 

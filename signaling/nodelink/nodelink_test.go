@@ -2,6 +2,7 @@ package nodelink
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"log/slog"
 	"maps"
@@ -13,6 +14,7 @@ import (
 	"time"
 
 	"go.uber.org/goleak"
+	"google.golang.org/protobuf/encoding/protowire"
 	"google.golang.org/protobuf/proto"
 
 	"github.com/holdfast-rtc/holdfast/cluster"
@@ -240,6 +242,16 @@ func TestFramesRoundTrip(t *testing.T) {
 		if got, err := decode(encode(f)); err != nil || !reflect.DeepEqual(got, f) {
 			t.Errorf("%+v comes back as %+v (%v)", f, got, err)
 		}
+	}
+}
+
+func TestAFrameOfALaterVersionIsPassedOver(t *testing.T) {
+	var later control.MessageFrame
+	if err := proto.Unmarshal(protowire.AppendBytes(protowire.AppendTag(nil, 900, protowire.BytesType), []byte("?")), &later); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := decode(&later); !errors.Is(err, errUnknownKind) || errors.Is(err, errMalformed) {
+		t.Errorf("decode = %v, want errUnknownKind: its stream goes on", err)
 	}
 }
 

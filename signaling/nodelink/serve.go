@@ -46,6 +46,10 @@ func (s *service) Exchange(stream grpc.ClientStreamingServer[control.MessageBatc
 		}
 		for _, in := range batch.GetFrames() {
 			frame, err := decode(in)
+			if errors.Is(err, errUnknownKind) {
+				s.links.passOver(err, string(from.ID))
+				continue
+			}
 			if err != nil {
 				return s.links.refuse(err, string(from.ID))
 			}
@@ -56,6 +60,12 @@ func (s *service) Exchange(stream grpc.ClientStreamingServer[control.MessageBatc
 		} else if err != nil {
 			return fmt.Errorf("read a batch of %s: %w", from.ID, err)
 		}
+	}
+}
+
+func (l *Links) passOver(err error, from string) {
+	if unlogged, ok := l.faults.Next(); ok {
+		l.log.Info("frames of direct messages passed over: that node is newer", "node", from, "error", err, "unlogged", unlogged)
 	}
 }
 

@@ -42,6 +42,7 @@ type Mute struct {
 const (
 	HowRestart       = "restart" // the same RTCPeerConnection
 	HowNewConnection = "new-connection"
+	HowLive          = "live" // a second one, while the first went on
 )
 
 // Migrated says that media flows again after a restart.

@@ -81,8 +81,8 @@ func (m *Rename) validate() error { return text("name", m.Name, 1, MaxNameBytes)
 func (m *Mute) validate() error { return m.Source.validate() }
 
 func (m *Migrated) validate() error {
-	if m.How != HowRestart && m.How != HowNewConnection {
-		return fmt.Errorf("how %.20q is not %s or %s", m.How, HowRestart, HowNewConnection)
+	if m.How != HowRestart && m.How != HowNewConnection && m.How != HowLive {
+		return fmt.Errorf("how %.20q is not %s, %s or %s", m.How, HowRestart, HowNewConnection, HowLive)
 	}
 	err := errors.Join(
 		number("epoch", m.Epoch, 0, maxInteger),

@@ -131,6 +131,14 @@ type Restart struct {
 	Reason    string `json:"reason"`
 	Attempts  int    `json:"attempts"`
 	AttemptMs int    `json:"attemptMs"`
+	// Live: the former node forwards for OverlapMs more. The client makes a second connection, and keeps the first until Settled.
+	Live      bool `json:"live,omitempty"`
+	OverlapMs int  `json:"overlapMs,omitempty"`
+}
+
+// Settled says that nobody needs the former node's media any more.
+type Settled struct {
+	Epoch uint64 `json:"epoch"`
 }
 
 // Reoffer asks for a new offer: what the client publishes cannot be forwarded.
@@ -238,6 +246,7 @@ func (*Roster) kind() Type             { return "roster" }
 func (*Speakers) kind() Type           { return "speakers" }
 func (*Chat) kind() Type               { return "chat" }
 func (*Restart) kind() Type            { return "restart" }
+func (*Settled) kind() Type            { return "settled" }
 func (*Reoffer) kind() Type            { return "reoffer" }
 func (*Error) kind() Type              { return "error" }
 func (*Pong) kind() Type               { return "pong" }

@@ -1,0 +1,212 @@
+package signaling
+
+import (
+	"cmp"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"maps"
+	"net/http"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/go-chi/chi/v5"
+
+	"github.com/holdfast-rtc/holdfast/cluster"
+	"github.com/holdfast-rtc/holdfast/control"
+	"github.com/holdfast-rtc/holdfast/pin"
+	"github.com/holdfast-rtc/holdfast/ring"
+	"github.com/holdfast-rtc/holdfast/signaling/wire"
+)
+
+const (
+	drainBytes    = 1 << 10
+	drainPatience = 3 * time.Second
+	longestDrain  = 24 * time.Hour
+)
+
+// Codes of the drain's routes only.
+const (
+	codeUnknownNode     wire.Code = "unknown_node"
+	codeAlreadyDraining wire.Code = "already_draining"
+	codeNotDraining     wire.Code = "not_draining"
+	codeNoOtherNode     wire.Code = "no_other_node"
+	codeDrainRefused    wire.Code = "drain_refused"
+)
+
+// drainFault is a drain that was not begun or undone.
+type drainFault struct {
+	restFault
+
+	status int
+}
+
+// Error says what to do.
+func (f *drainFault) Error() string { return f.Message }
+
+func drainFaultOf(status int, code wire.Code, format string, args ...any) *drainFault {
+	return &drainFault{status: status, restFault: restFault{
+		Code: code, Message: fmt.Sprintf(format, args...), Retryable: status == http.StatusServiceUnavailable,
+	}}
+}
+
+// stayingRoom has clients here and cannot leave a draining node.
+type stayingRoom struct {
+	Room   ring.RoomID `json:"room"`
+	Reason string      `json:"reason"`
+}
+
+type drainAnswer struct {
+	Node     ring.NodeID `json:"node"`
+	Boot     pin.BootID  `json:"boot"`
+	Draining bool        `json:"draining"`
+	Overdue  bool        `json:"overdue"` // the deadline has passed: rooms move by restarts
+	Rooms    uint32      `json:"rooms"`
+	Peers    uint32      `json:"peers"`
+	// Gone is how the boot ended: left, which a drained process does, or dead.
+	Gone    cluster.Departure `json:"gone,omitempty"`
+	Staying []stayingRoom     `json:"staying"`
+}
+
+// serveDrain begins, shows or undoes the drain of one media node.
+func (s *Server) serveDrain(w http.ResponseWriter, r *http.Request) {
+	answer, err := s.drain(r)
+	if fault, ok := errors.AsType[*drainFault](err); ok {
+		if fault.Retryable {
+			w.Header().Set("Retry-After", "1")
+		}
+		writeJSON(w, fault.status, fault.restFault)
+		return
+	}
+	if err != nil {
+		writeFault(w, err)
+		return
+	}
+	writeJSON(w, http.StatusOK, answer)
+}
+
+func (s *Server) drain(r *http.Request) (drainAnswer, error) {
+	view, id := s.parts.Views.View(), ring.NodeID(chi.URLParam(r, "node"))
+	if r.Method == http.MethodGet {
+		if boot := pin.BootID(r.URL.Query().Get("boot")); boot != "" && view.Nodes[id].Boot != boot && view.Gone[boot] != "" {
+			return drainAnswer{Node: id, Boot: boot, Gone: view.Gone[boot], Staying: []stayingRoom{}}, nil
+		}
+	}
+	node, err := mediaNode(view, id)
+	if err != nil {
+		return drainAnswer{}, err
+	}
+	if r.Method == http.MethodGet {
+		return s.drainOf(node), nil
+	}
+	order, err := drainOrder(r, view, node)
+	if err != nil {
+		return drainAnswer{}, err
+	}
+	return s.orderDrain(r.Context(), node, order)
+}
+
+func mediaNode(view *cluster.View, id ring.NodeID) (cluster.Node, error) {
+	node, live := view.Nodes[id]
+	if live {
+		return node, nil
+	}
+	if _, signaling := view.Signaling[id]; signaling {
+		return node, drainFaultOf(http.StatusNotFound, codeUnknownNode,
+			"%s is a signaling node: end it by SIGTERM, and its clients go to the others.", id)
+	}
+	known := "no media node is up"
+	if names := slices.Sorted(maps.Keys(view.Nodes)); len(names) > 0 {
+		known = fmt.Sprintf("there are %s", joined(names))
+	}
+	return node, drainFaultOf(http.StatusNotFound, codeUnknownNode, "No media node named %.100q is up; %s.", id, known)
+}
+
+func joined(names []ring.NodeID) string {
+	return strings.Join(each(names, func(id ring.NodeID) string { return string(id) }), ", ")
+}
+
+// drainOrder reads the request and refuses what would lead nowhere.
+func drainOrder(r *http.Request, view *cluster.View, node cluster.Node) (control.DrainOrder, error) {
+	if r.Method == http.MethodDelete {
+		if !node.Draining {
+			return control.DrainOrder{}, drainFaultOf(http.StatusConflict, codeNotDraining, "%s is not draining: it takes rooms.", node.ID)
+		}
+		return control.DrainOrder{Undrain: true}, nil
+	}
+	var wanted struct {
+		DeadlineMs int64 `json:"deadlineMs"`
+		Keep       bool  `json:"keep"`
+	}
+	decoder := json.NewDecoder(http.MaxBytesReader(nil, r.Body, drainBytes))
+	decoder.DisallowUnknownFields()
+	if err := decoder.Decode(&wanted); err != nil && !errors.Is(err, io.EOF) {
+		return control.DrainOrder{}, fmt.Errorf("%w: the body is not {deadlineMs?, keep?}: %w", wire.ErrMalformed, err)
+	}
+	if wanted.DeadlineMs < 0 || wanted.DeadlineMs > longestDrain.Milliseconds() {
+		return control.DrainOrder{}, fmt.Errorf("%w: deadlineMs is %d, want 0 (the node's own) to %d", wire.ErrMalformed, wanted.DeadlineMs, longestDrain.Milliseconds())
+	}
+	if node.Draining {
+		return control.DrainOrder{}, drainFaultOf(http.StatusConflict, codeAlreadyDraining,
+			"%s is draining already: %d rooms with %d people are left. Follow it with GET, or undo it with DELETE (holdfast undrain %s).",
+			node.ID, node.Load.Rooms, node.Load.Peers, node.ID)
+	}
+	if !slices.ContainsFunc(slices.Collect(maps.Values(view.Nodes)), func(n cluster.Node) bool {
+		return n.ID != node.ID && !n.Draining && !n.Suspect && !n.Unreachable
+	}) {
+		return control.DrainOrder{}, drainFaultOf(http.StatusConflict, codeNoOtherNode,
+			"%s is the last media node that takes rooms: there is nowhere to move its rooms to. Start another one, or undrain one, first.", node.ID)
+	}
+	return control.DrainOrder{Deadline: time.Duration(wanted.DeadlineMs) * time.Millisecond, Exit: !wanted.Keep}, nil
+}
+
+func (s *Server) orderDrain(ctx context.Context, node cluster.Node, order control.DrainOrder) (drainAnswer, error) {
+	ctx, cancel := context.WithTimeout(ctx, drainPatience)
+	defer cancel()
+	reply, err := s.parts.Pool.Drain(ctx, node.Control, order)
+	switch {
+	case err != nil:
+		s.log.Warn("drain not ordered", "node", node.ID, "undrain", order.Undrain, "error", err)
+		return drainAnswer{}, drainFaultOf(http.StatusServiceUnavailable, wire.CodeNodeUnreachable,
+			"%s did not take the order at its control port %s: %v. Nothing has changed as far as is known; try again.", node.ID, node.Control, err)
+	case reply.GetBoot() != string(node.Boot):
+		return drainAnswer{}, drainFaultOf(http.StatusServiceUnavailable, codeDrainRefused,
+			"%s was restarted just now: look again, then repeat the order.", node.ID)
+	}
+	s.log.Info("drain ordered", "node", node.ID, "undrain", order.Undrain, "deadline", order.Deadline, "exit", order.Exit)
+	answer := s.drainOf(node)
+	answer.Draining, answer.Rooms, answer.Peers = reply.GetDraining(), reply.GetRooms(), reply.GetPeers()
+	return answer, nil
+}
+
+func (s *Server) drainOf(node cluster.Node) drainAnswer {
+	return drainAnswer{
+		Node: node.ID, Boot: node.Boot, Draining: node.Draining, Overdue: node.Overdue,
+		Rooms: node.Load.Rooms, Peers: node.Load.Peers, Staying: s.hub.staying(node.Boot),
+	}
+}
+
+// Stays notes why a room cannot leave a draining node; empty: nothing hinders it.
+func (h *Hub) Stays(room ring.RoomID, why string) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	if r := h.rooms[room]; r != nil {
+		r.stays = why
+	}
+}
+
+func (h *Hub) staying(boot pin.BootID) []stayingRoom {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	list := []stayingRoom{}
+	for id, r := range h.byBoot[boot] {
+		if r.stays != "" {
+			list = append(list, stayingRoom{Room: id, Reason: r.stays})
+		}
+	}
+	slices.SortFunc(list, func(a, b stayingRoom) int { return cmp.Compare(a.Room, b.Room) })
+	return list
+}

@@ -1,0 +1,89 @@
+package signaling
+
+import (
+	"context"
+	"net/http"
+	"strings"
+	"testing"
+
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/status"
+
+	"github.com/holdfast-rtc/holdfast/cluster"
+	"github.com/holdfast-rtc/holdfast/control"
+	"github.com/holdfast-rtc/holdfast/pin"
+	"github.com/holdfast-rtc/holdfast/signaling/access"
+)
+
+// fakeDrain is what a fake media node was told.
+type fakeDrain struct {
+	asked *control.DrainRequest
+	fail  bool
+}
+
+func (n *node) Drain(_ context.Context, request *control.DrainRequest) (*control.DrainReply, error) {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	n.drain.asked = request
+	if n.drain.fail {
+		return nil, status.Error(codes.Unavailable, "broken")
+	}
+	return &control.DrainReply{Node: string(n.id), Boot: string(n.boot), Draining: !request.GetUndrain(), Rooms: 2, Peers: 5}, nil
+}
+
+// TestAnOperatorDrains a node, and every mistake gets a sentence.
+func TestAnOperatorDrains(t *testing.T) {
+	r, one, _, e := lobbyAndSpare(t)
+	admin := r.mint(access.Operator("operator"), generous)
+	e.join("lobby", "Ada")
+	path := "/api/v1/nodes/" + string(one.id) + "/drain"
+	ask := func(method, path, body string, want int, says string) {
+		t.Helper()
+		got, text, _ := e.requestBody(method, path, admin, body)
+		if got != want || !strings.Contains(text, says) {
+			t.Errorf("%s %s %s: %d %s, want %d %s", method, path, body, got, text, want, says)
+		}
+	}
+	if got, _, _ := e.request(http.MethodPost, path, ""); got != http.StatusUnauthorized {
+		t.Errorf("without a token: %d", got)
+	}
+	ask("POST", "/api/v1/nodes/nobody/drain", "", 404, "there are "+string(one.id))
+	ask("POST", path, `{"deadline":3}`, 400, "deadlineMs")
+	ask("POST", path, `{"deadlineMs":-3}`, 400, "-3")
+	ask("DELETE", path, "", 409, "not draining")
+	ask("POST", path, `{"deadlineMs":1500,"keep":true}`, 200, `"rooms":2`)
+	one.set(func() {
+		if a := one.drain.asked; a.GetDeadlineMs() != 1500 || a.GetExit() || a.GetUndrain() {
+			t.Errorf("the node was asked %v", a)
+		}
+	})
+	ask("POST", path, "", 200, `"draining":true`)
+	one.set(func() {
+		if a := one.drain.asked; !a.GetExit() {
+			t.Errorf("the node was asked %v", a)
+		}
+		one.drain.fail = true
+	})
+	ask("POST", path, "", 503, "did not take the order")
+	one.set(func() { one.drain.fail = false })
+
+	e.Hub().Stays("lobby", "no node has headroom")
+	draining := r.views.View().Nodes[one.id]
+	draining.Draining = true
+	r.views.add(draining)
+	ask("GET", path, "", 200, `"staying":[{"room":"lobby","reason":"no node has headroom"}]`)
+	ask("POST", path, "", 409, "already")
+	for id := range r.views.View().Nodes {
+		if id != one.id {
+			ask("POST", "/api/v1/nodes/"+string(id)+"/drain", "", 409, "last media node")
+		}
+	}
+	e.Hub().Stays("lobby", "")
+	ask("DELETE", path, "", 200, `"staying":[]`)
+	r.views.mu.Lock()
+	view := *r.views.view
+	view.Gone = map[pin.BootID]cluster.Departure{"0-gone": cluster.DepartureLeft}
+	r.views.view = &view
+	r.views.mu.Unlock()
+	ask("GET", path+"?boot=0-gone", "", 200, `"gone":"left"`)
+}

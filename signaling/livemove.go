@@ -1,0 +1,198 @@
+package signaling
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"time"
+
+	"github.com/holdfast-rtc/holdfast/control"
+	"github.com/holdfast-rtc/holdfast/failpoint"
+	"github.com/holdfast-rtc/holdfast/headroom"
+	"github.com/holdfast-rtc/holdfast/orchestrator"
+	"github.com/holdfast-rtc/holdfast/pin"
+	"github.com/holdfast-rtc/holdfast/ring"
+	"github.com/holdfast-rtc/holdfast/signaling/wire"
+)
+
+const (
+	// liveOverlap is less than the former node goes on, and more than the new one takes to say that all have arrived.
+	liveOverlap = 10 * time.Second
+	// movePatience is for each question on the way of an ordered move.
+	movePatience = 3 * time.Second
+	moveBytes    = 1 << 10
+)
+
+// Codes of an ordered move only.
+const (
+	codeUnknownRoom wire.Code = "unknown_room"
+	codeMoveRefused wire.Code = "move_refused"
+)
+
+// MovedLive is Moved while the former node lives: clients connect to the new one before they leave it.
+func (h *Hub) MovedLive(_ context.Context, room ring.RoomID, to pin.Pin) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	if r := h.rooms[room]; r != nil && r.pin.Fence.Less(to.Fence) {
+		r.live = to.Fence
+	}
+	h.move(room, to, h.log.Info, "clients told to move", "why", "both nodes live")
+}
+
+// cameLive reports whether the room came to the pin of that fence by a live move.
+func (h *Hub) cameLive(room ring.RoomID, fence pin.Fence) bool {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	r := h.rooms[room]
+	return r != nil && r.live == fence
+}
+
+// settle notes that everybody has arrived.
+func (h *Hub) settle(room ring.RoomID, fence pin.Fence) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	if r := h.rooms[room]; r != nil {
+		r.settled = fence
+	}
+}
+
+// Settled is part of failover.Rooms. A room that is elsewhere needs no waiting for.
+func (h *Hub) Settled(room ring.RoomID, fence pin.Fence) bool {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	r := h.rooms[room]
+	return r == nil || r.pin.Fence != fence || r.settled == fence
+}
+
+// handedOver is the last word of a node whose room was moved. In a live move it is followed without asking the store.
+func (s *session) handedOver(ctx context.Context, said *control.Fenced) {
+	to, err := said.GetPin().Value()
+	if err != nil || !said.GetLive() || !s.pin.Fence.Less(to.Fence) {
+		s.fenced(ctx, said.GetCurrent())
+		return
+	}
+	s.server.parts.Placer.Observe(s.who.Room, to.Fence)
+	s.server.hub.MovedLive(ctx, s.who.Room, to)
+}
+
+// migrated tells the node, too, in a live move: the former one serves until all have come.
+func (s *session) migrated(m *wire.Migrated) {
+	s.server.hub.arrived(s, s.pin.Boot)
+	s.log.Info("client migrated", "how", m.How, "attempt", m.Attempt, "gap_ms", m.GapMs, "lost", m.Lost, "epoch", m.Epoch, "node", s.pin.Node)
+	node := s.server.parts.Views.View().Nodes[s.pin.Node]
+	knows := node.Boot == s.pin.Boot && node.Can(control.CapabilityLiveMove) // an older one ends the stream over what it does not know
+	if knows && m.Epoch == s.pin.Fence.Epoch && (m.How == wire.HowLive || s.cameLive) {
+		s.say(&control.EdgeMessage{Message: &control.EdgeMessage_Arrived{Arrived: &control.Arrived{}}})
+	}
+}
+
+type moveAnswer struct {
+	Room  ring.RoomID `json:"room"`
+	From  ring.NodeID `json:"from"`
+	To    ring.NodeID `json:"to"`
+	Epoch uint64      `json:"epoch"`
+}
+
+// serveMove moves one room to the node that the body names, or to where placement would put it.
+func (s *Server) serveMove(w http.ResponseWriter, r *http.Request) {
+	room, err := roomOf(r, "/move")
+	var wanted struct {
+		Node ring.NodeID `json:"node"`
+	}
+	if err == nil {
+		decoder := json.NewDecoder(http.MaxBytesReader(nil, r.Body, moveBytes))
+		decoder.DisallowUnknownFields()
+		if err = decoder.Decode(&wanted); errors.Is(err, io.EOF) {
+			err = nil
+		} else if err != nil {
+			err = fmt.Errorf("%w: the body is not {node?}: %w", wire.ErrMalformed, err)
+		}
+	}
+	if err != nil {
+		writeFault(w, err)
+		return
+	}
+	answer, err := s.moveRoom(r.Context(), room, wanted.Node)
+	switch target := new(orchestrator.TargetError); {
+	case err == nil:
+		writeJSON(w, http.StatusOK, answer)
+	case errors.Is(err, orchestrator.ErrNoPin):
+		writeJSON(w, http.StatusNotFound, restFault{Code: codeUnknownRoom, Message: fmt.Sprintf("No room named %s is open; `holdfast rooms` lists those that are.", room)})
+	case errors.As(err, &target):
+		writeJSON(w, http.StatusConflict, restFault{Code: codeMoveRefused, Message: sentenceOf(target) + " Name another node, or none; `holdfast nodes` lists them."})
+	default:
+		writeFault(w, err)
+	}
+}
+
+// moveRoom returns once the clients here are told. A crash on the way leaves what a re-homing would: the compare-and-set decides, and the
+// former owner finds out by itself.
+func (s *Server) moveRoom(ctx context.Context, room ring.RoomID, to ring.NodeID) (moveAnswer, error) {
+	from, err := s.pinOf(ctx, room)
+	if err != nil {
+		return moveAnswer{}, err
+	}
+	next, err := s.parts.Placer.Move(ctx, room, from, to, s.costOf(ctx, room, from))
+	if err != nil {
+		return moveAnswer{}, err
+	}
+	if next.Boot != from.Boot {
+		limited, cancel := context.WithTimeout(ctx, movePatience)
+		_, err = s.parts.Pool.Outrank(limited, from.Control, room, next, true)
+		cancel()
+		if err != nil {
+			s.log.Warn("node not told that its room has moved: its clients restart", "room", room, "node", from.Node, "error", err)
+		}
+		failpoint.Hit("move.after-outrank")
+		s.hub.MovedLive(ctx, room, next)
+		failpoint.Hit("move.after-tell")
+	}
+	s.log.Info("room moved by an operator", "room", room, "from", from.Node, "to", next.Node, "epoch", next.Fence.Epoch)
+	return moveAnswer{Room: room, From: from.Node, To: next.Node, Epoch: next.Fence.Epoch}, nil
+}
+
+func (s *Server) pinOf(ctx context.Context, room ring.RoomID) (pin.Pin, error) {
+	ctx, cancel := context.WithTimeout(ctx, movePatience)
+	defer cancel()
+	var found pin.Pin
+	err := s.parts.Store.Pins(ctx, []ring.RoomID{room}, func(h pin.Holding) error {
+		found = h.Pin
+		return nil
+	})
+	switch {
+	case err != nil:
+		return pin.Pin{}, fmt.Errorf("%w: %w", orchestrator.ErrStoreUnavailable, err)
+	case found.IsZero():
+		return pin.Pin{}, orchestrator.ErrNoPin
+	}
+	return found, nil
+}
+
+// costOf is what people connected here know of the room, else what so many people as the owner has usually cost.
+func (s *Server) costOf(ctx context.Context, room ring.RoomID, at pin.Pin) headroom.Room {
+	for _, local := range s.hub.PinnedTo(at.Boot) {
+		if local.Room == room && local.Expect.People > 0 {
+			return local.Expect
+		}
+	}
+	ctx, cancel := context.WithTimeout(ctx, movePatience)
+	defer cancel()
+	client, err := s.parts.Pool.Client(at.Control)
+	if err != nil {
+		return headroom.Room{}
+	}
+	reply, err := client.Rooms(ctx, &control.RoomsRequest{})
+	if err != nil {
+		s.log.Debug("cost of a room not known", "room", room, "node", at.Node, "error", err)
+		return headroom.Room{}
+	}
+	for _, held := range reply.GetRooms() {
+		if held.GetRoom() == string(room) {
+			return headroom.Expect(len(held.GetPeers()))
+		}
+	}
+	return headroom.Room{}
+}

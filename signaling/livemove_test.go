@@ -1,0 +1,128 @@
+package signaling
+
+import (
+	"context"
+	"errors"
+	"net/http"
+	"strings"
+	"testing"
+
+	"github.com/holdfast-rtc/holdfast/control"
+	"github.com/holdfast-rtc/holdfast/internal/testkit"
+	"github.com/holdfast-rtc/holdfast/orchestrator"
+	"github.com/holdfast-rtc/holdfast/pin"
+	"github.com/holdfast-rtc/holdfast/signaling/access"
+	"github.com/holdfast-rtc/holdfast/signaling/wire"
+)
+
+// Outrank notes what a fake media node is told.
+func (n *node) Outrank(_ context.Context, request *control.OutrankRequest) (*control.OutrankReply, error) {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	n.outranked = append(n.outranked, request)
+	return &control.OutrankReply{Held: true}, nil
+}
+
+func (n *node) arrived() (people int) {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	for _, said := range n.heard {
+		if strings.HasSuffix(said, " arrived") {
+			people++
+		}
+	}
+	return people
+}
+
+// waitFor leaves out what else is said.
+func waitFor[M wire.Message](c *client) M {
+	for {
+		if m, ok := c.next().(M); ok {
+			return m
+		}
+	}
+}
+
+// TestAnOperatorMovesARoom: who is connected here is told by this node, who is elsewhere by the word of the former owner, and without
+// asking where the room is.
+func TestAnOperatorMovesARoom(t *testing.T) {
+	r, one, two, e := lobbyAndSpare(t)
+	other := r.signalingNode(func(*Config) {})
+	ada, _ := e.join("lobby", "Ada")
+	grace, _ := other.join("lobby", "Grace")
+	admin := r.mint(access.Operator("operator"), generous)
+	to := two.pin(firstEpoch + 1)
+	r.placer.again = func(pin.Pin) (pin.Pin, error) { return to, nil }
+	got, text, _ := e.requestBody(http.MethodPost, "/api/v1/rooms/lobby/move", admin, `{"node":"sfu-2"}`)
+	if got != http.StatusOK || !strings.Contains(text, `"from":"sfu-1","to":"sfu-2"`) {
+		t.Fatalf("%d %s", got, text)
+	}
+	one.set(func() {
+		if len(one.outranked) != 1 || !one.outranked[0].GetLive() || one.outranked[0].GetPin().GetNode() != "sfu-2" {
+			t.Errorf("the former owner is told %v", one.outranked)
+		}
+	})
+	calls := func() int {
+		r.placer.mu.Lock()
+		defer r.placer.mu.Unlock()
+		return len(r.placer.calls)
+	}
+	asked := calls()
+	one.say("Grace", one.pin(firstEpoch).Fence, &control.PeerEvent{Event: &control.PeerEvent_Fenced{
+		Fenced: &control.Fenced{Current: control.FenceProto(to.Fence), Pin: control.PinProto(to), Live: true},
+	}})
+	for _, c := range []*client{ada, grace} {
+		restart := waitFor[*wire.Restart](c)
+		if restart.Node != "sfu-2" || restart.Epoch != firstEpoch+1 || !restart.Live || restart.OverlapMs != 10000 {
+			t.Errorf("restart %+v", restart)
+		}
+		c.say(&wire.Migrated{Epoch: firstEpoch + 1, Attempt: 1, How: wire.HowLive, GapMs: 30})
+	}
+	if now := calls(); now != asked {
+		t.Errorf("the placer was asked %d times more", now-asked)
+	}
+	testkit.Eventually(t, "word that both have arrived", func() bool { return two.arrived() == 2 })
+	two.say("Ada", to.Fence, &control.PeerEvent{Event: &control.PeerEvent_Settled{Settled: &control.Settled{}}})
+	if m := waitFor[*wire.Settled](ada); m.Epoch != firstEpoch+1 {
+		t.Errorf("settled %+v", m)
+	}
+	if !e.Hub().Settled("lobby", to.Fence) || other.Hub().Settled("lobby", to.Fence) {
+		t.Error("the hub of who was told knows that the room has settled, and no other")
+	}
+
+	// A death is no live move: the next restart is an ordinary one.
+	back := one.pin(firstEpoch + 2)
+	r.placer.set("lobby", back)
+	e.Hub().Moved(t.Context(), "lobby", back)
+	if restart := waitFor[*wire.Restart](ada); restart.Live || restart.Epoch != firstEpoch+2 {
+		t.Errorf("after a death: %+v", restart)
+	}
+}
+
+func TestMistakesOfAMove(t *testing.T) {
+	r, _, _, e := lobbyAndSpare(t)
+	e.join("lobby", "Ada")
+	admin := r.mint(access.Operator("operator"), generous)
+	r.placer.again = func(pin.Pin) (pin.Pin, error) {
+		return pin.Pin{}, &orchestrator.TargetError{Node: "sfu-9", Why: "it is draining"}
+	}
+	for _, c := range []struct {
+		path, token, body string
+		want              int
+		says              string
+	}{
+		{"lobby/move", r.mint(access.Everything("ada", "lobby"), generous), "", http.StatusForbidden, ""},
+		{"lobby/move", "", "", http.StatusUnauthorized, ""},
+		{"nowhere/move", admin, "", http.StatusNotFound, "is open; `holdfast rooms` lists"},
+		{"lobby/move", admin, `{"to":"sfu-2"}`, http.StatusBadRequest, "{node?}"},
+		{"lobby/move", admin, `{"node":"sfu-9"}`, http.StatusConflict, "Node sfu-9 cannot take the room: it is draining."},
+	} {
+		if got, text, _ := e.requestBody(http.MethodPost, "/api/v1/rooms/"+c.path, c.token, c.body); got != c.want || !strings.Contains(text, c.says) {
+			t.Errorf("%s %s: %d %s, want %d %s", c.path, c.body, got, text, c.want, c.says)
+		}
+	}
+	r.placer.again = func(pin.Pin) (pin.Pin, error) { return pin.Pin{}, errors.New("broken") }
+	if got, text, _ := e.requestBody(http.MethodPost, "/api/v1/rooms/lobby/move", admin, ""); got != http.StatusInternalServerError {
+		t.Errorf("a broken placer: %d %s", got, text)
+	}
+}

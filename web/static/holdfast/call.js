@@ -7,6 +7,7 @@ import { Chat } from './chat.js';
 import { emit, on } from './emit.js';
 import { CallError } from './errors.js';
 import { Media } from './media.js';
+import { tellMedia } from './media-messages.js';
 import { Messages } from './messages.js';
 import { Moderation } from './moderation.js';
 import { reportMoves } from './move-reports.js';
@@ -66,6 +67,7 @@ export class Call extends EventTarget {
   });
   moderation = new Moderation(this, {
     send: (message) => this.#session?.send(message),
+    sendOrKeep: (message) => this.#session?.sendOrKeep(message),
     mute: (source) => this.#own.setMuted(source, true),
     me: () => this.#me,
   });
@@ -201,6 +203,16 @@ export class Call extends EventTarget {
   }
 
   /**
+   * A direct message to everybody else in the call. Resolves with what became of it for each identity: see `messages.sendToEach`.
+   * @param {unknown} body
+   * @param {import('./messages.js').SendOptions} options
+   */
+  sendToAll(body, options = {}) {
+    const others = this.roster.map(({ identity }) => identity).filter((identity) => identity !== this.#me?.identity);
+    return this.messages.sendToEach(others, body, options);
+  }
+
+  /**
    * Says a line of text, never markup, of at most 2000 characters. Null when there is nothing to say or the token
    * does not allow it, which an `error` tells.
    * @param {string} text
@@ -312,21 +324,6 @@ export class Call extends EventTarget {
   /** @param {ServerMessage} message */
   #onMessage(message) {
     switch (message.type) {
-      case 'answer':
-        this.#media?.answered(message);
-        break;
-      case 'offer-rejected':
-        this.#media?.rejected(message);
-        break;
-      case 'slots':
-        this.#media?.heardSlots(message.slots, message.lacks);
-        break;
-      case 'restart':
-        this.#media?.restart(message);
-        break;
-      case 'reoffer':
-        this.#media?.reoffer(message);
-        break;
       case 'speakers':
         emit(this, 'speakers', { speakers: message.speakers });
         break;
@@ -346,6 +343,7 @@ export class Call extends EventTarget {
         }
         break;
       default:
+        if (this.#media) tellMedia(this.#media, message);
     }
   }
 

@@ -8,7 +8,7 @@ import { CallError } from './errors.js';
 /** Event of the call: `door` {door}, the server's answer to all that is said and asked here. Nobody is told of the door unasked. */
 export class Door {
   #call;
-  #send;
+  #around;
   #allowed;
   /** @type {import('./protocol.js').Door | null} */
   #latest = null;
@@ -16,12 +16,12 @@ export class Door {
 
   /**
    * @param {import('./call.js').Call} call
-   * @param {(message: ClientMessage) => boolean | undefined} send
+   * @param {Pick<import('./moderation.js').Surroundings, 'send' | 'sendOrKeep'>} around
    * @param {() => boolean} allowed whether one runs the room
    */
-  constructor(call, send, allowed) {
+  constructor(call, around, allowed) {
     this.#call = call;
-    this.#send = send;
+    this.#around = around;
     this.#allowed = allowed;
   }
 
@@ -48,7 +48,7 @@ export class Door {
 
   /** Not twice at a time, nothing while the socket is away, and no `error` while the cluster's store is. */
   ask() {
-    if (this.#allowed() && !this.#asking) this.#asking = this.#send({ type: 'door' }) === true;
+    if (this.#allowed() && !this.#asking) this.#asking = this.#around.send({ type: 'door' }) === true;
   }
 
   /**
@@ -79,6 +79,6 @@ export class Door {
       return;
     }
     this.#asking = false; // An error is of the deed.
-    this.#send(message);
+    this.#around.sendOrKeep(message);
   }
 }

@@ -10,6 +10,8 @@ import { wait } from './wait.js';
 
 /** During a journey. */
 const CLOSE_LOOK_MS = 15;
+/** Before a swap, to see what runs. */
+const BEFORE_MS = 100;
 const REPORT_LIMIT_MS = 5000;
 
 export class GapWatch {
@@ -94,6 +96,15 @@ export class GapWatch {
     } catch {
       // Measured, or stopped.
     }
+  }
+
+  /**
+   * `begin`, and resolves when what runs is known, or after `stop`.
+   * @param {ReadonlySet<string>} frozen
+   */
+  async begun(frozen) {
+    this.begin(frozen);
+    await wait(BEFORE_MS, this.#looking.signal).catch(() => {});
   }
 
   /** What is delivered from now on comes from the new node. */

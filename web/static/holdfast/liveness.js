@@ -60,10 +60,10 @@ export function judge(base, now) {
 
 /**
  * Resolves with `alive` (media came), `quiet` (only RTCP came), `secured` (DTLS stands, nothing came) or `dark`.
- * @param {{look: () => Promise<Stats>, security: () => Security, before: Security, answer: string, mediaExpected: () => boolean, onSecured: () => void, limitMs: number, signal: AbortSignal}} options
+ * @param {{look: () => Promise<Stats>, lookMs?: number, security: () => Security, before: Security, answer: string, mediaExpected: () => boolean, onSecured: () => void, limitMs: number, signal: AbortSignal}} options
  * @returns {Promise<Verdict>}
  */
-export async function watch({ look, security, before, answer, mediaExpected, onSecured, limitMs, signal }) {
+export async function watch({ look, lookMs = LOOK_MS, security, before, answer, mediaExpected, onSecured, limitMs, signal }) {
   const announced = fingerprint(answer);
   const until = performance.now() + limitMs;
   const first = await look();
@@ -84,6 +84,6 @@ export async function watch({ look, security, before, answer, mediaExpected, onS
       if (verdict === 'alive' || !mediaExpected()) return verdict;
     }
     if (performance.now() >= until) return verdict;
-    await wait(LOOK_MS, signal);
+    await wait(lookMs, signal);
   }
 }

@@ -1,38 +1,30 @@
-// One connection at a time, the journeys that carry it from node to node, the slots, and what is learned while
-// it runs.
+// The connection, the journeys that carry it from node to node, the slots, and what is learned while it runs. Only
+// a live move has a second connection.
 
+import { COMMON_CODEC, Connections } from './connections.js';
 import { emit } from './emit.js';
 import { CallError } from './errors.js';
 import { GapWatch } from './gap-watch.js';
 import { isMeasured, isRepair } from './journey.js';
-import { judge } from './liveness.js';
+import { LiveMove } from './live-move.js';
 import { Migrations } from './migrations.js';
 import { Monitor } from './monitor.js';
 import { Move } from './move.js';
 import { Offers } from './offers.js';
+import { watchNetwork } from './online.js';
 import { ReofferPolicy } from './reoffer-policy.js';
 import { RestartPolicy } from './restart-policy.js';
-import { SentTracks } from './sent-tracks.js';
 import { SlotTable } from './slots.js';
-import { SsrcTable } from './ssrc-table.js';
-import { Transport } from './transport.js';
-import { Aborted, wait } from './wait.js';
+import { Aborted } from './wait.js';
 
 /** @typedef {import('./protocol.js').Source} Source */
 /** @typedef {import('./protocol.js').Slot} Slot */
-/** @typedef {import('./restart-policy.js').Step} Step */
-/**
- * Corrupts the next n answers to restarts, for tests of the fallback.
- * @typedef {{rejectAnswers?: number}} Faults
- */
+/** @typedef {import('./transport.js').Transport} Transport */
+/** @typedef {{rejectAnswers?: number}} Faults corrupts the next n answers to restarts, for tests of the fallback */
 /** @typedef {{send: (message: import('./protocol.js').ClientMessage) => boolean, isOpen: () => boolean, socketOpen: (signal: AbortSignal) => Promise<void>, canMove: boolean, audioSlots: number, videoSlots: number, simulcast: boolean, videoCodec?: import('./call-options.js').VideoCodec, scalabilityMode?: string, createTransform?: import('./call-options.js').CreateTransform, faults: Faults, isExpected: (stream: import('./protocol.js').Stream) => boolean, people: () => number}} MediaOptions */
+/** @typedef {{node: string, epoch: number, attempts?: number, attemptMs?: number, live?: boolean, overlapMs?: number}} Order */
 /** @typedef {import('./journey.js').Reason} Reason */
 /** @typedef {import('./journey.js').Journey} Journey */
-
-/** After the network came back, until the connection is mended. */
-const SILENT_MS = 800;
-/** Every browser decodes it (RFC 7742). */
-const COMMON_CODEC = 'VP8';
 
 /**
  * Events: `slot` (SlotChange), `moving` ({reason, node, epoch}), `attempt` ({reason, node, epoch, step}), `up` ({reason}),
@@ -41,44 +33,40 @@ const COMMON_CODEC = 'VP8';
  */
 export class Media extends EventTarget {
   #options;
-  #offers;
+  offers;
   #slots = new SlotTable();
   /** @type {import('./protocol.js').Lack[]} */
   #lacks = [];
-  #ssrcs = new SsrcTable();
   #gap;
   #monitor;
-  /** @type {Transport | null} */
-  #transport = null;
+  #connections;
   /** @type {Move | null} */
   #move = null;
-  #tracks = new SentTracks();
-  /** @type {RTCIceServer[]} */
-  #iceServers = [];
+  /** @type {LiveMove | null} */
+  #live = null;
   /** @type {Reason | ''} */
   #reason = '';
   #migrations = new Migrations();
-  #made = 0;
   #node = '';
   #epoch = 0;
   #reoffers = new ReofferPolicy();
   #rejectAnswers;
-  #videoCodec;
   #closing = new AbortController();
 
   /** @param {MediaOptions} options */
   constructor(options) {
     super();
     this.#options = options;
-    this.#offers = new Offers((offer) => options.send(offer));
+    this.offers = new Offers((offer) => options.send(offer));
     const { isExpected, people, canMove: prepares } = options;
+    this.#connections = new Connections(options, (transport) => this.#onTrouble(transport));
     this.#gap = new GapWatch(this.#slots, isExpected);
     this.#monitor = new Monitor({
       slots: this.#slots,
-      ssrcs: this.#ssrcs,
+      ssrcs: this.#connections.ssrcs,
       gap: this.#gap,
-      transport: () => this.#transport,
-      busy: () => this.#move !== null,
+      transport: () => this.#connections.present,
+      busy: () => this.#busy,
       open: options.isOpen,
       isExpected,
       people,
@@ -87,8 +75,7 @@ export class Media extends EventTarget {
       remedy: (remedy) => this.#remedy(remedy),
     });
     this.#rejectAnswers = options.faults.rejectAnswers ?? 0;
-    this.#videoCodec = options.videoCodec;
-    globalThis.addEventListener?.('online', () => this.#onOnline(), { signal: this.#closing.signal });
+    watchNetwork(() => (this.#busy ? null : this.#connections.present), (transport) => this.#onTrouble(transport), this.#closing.signal);
   }
 
   /** As last heard. */
@@ -96,7 +83,11 @@ export class Media extends EventTarget {
     return this.#node;
   }
 
-  /** Empty without a journey. */
+  get #busy() {
+    return this.#move !== null || this.#live !== null;
+  }
+
+  /** Empty without a journey, and in a live move, which nobody should notice. */
   get journey() {
     return this.#move ? this.#reason : '';
   }
@@ -120,17 +111,24 @@ export class Media extends EventTarget {
 
   /** @param {{node: string, epoch: number, iceServers: RTCIceServer[]}} joined */
   start({ node, epoch, iceServers }) {
-    const reason = this.#transport ? 'rejoined' : 'first';
-    this.#iceServers = iceServers;
+    const reason = this.#connections.present ? 'rejoined' : 'first';
+    this.#connections.iceServers = iceServers;
     if (this.#closing.signal.aborted) return;
     if (reason === 'first') this.#monitor.run(this.#closing.signal);
     this.#go({ reason, node, epoch, canMove: false });
   }
 
-  /** @param {{node: string, epoch: number, attempts?: number, attemptMs?: number}} order */
-  restart({ node, epoch, attempts, attemptMs }) {
-    const canMove = this.#options.canMove;
-    this.#go({ reason: 'moved', node, epoch, canMove, attempts, attemptMs });
+  /** @param {Order} order */
+  restart(order) {
+    const { node, epoch, attempts, attemptMs, live } = order;
+    const first = live && !this.#move && this.#connections.usable;
+    if (first) this.#goLive(first, order);
+    else this.#go({ reason: 'moved', node, epoch, canMove: this.#options.canMove, attempts, attemptMs });
+  }
+
+  /** @param {import('./protocol.js').Settled} message */
+  settled({ epoch }) {
+    this.#connections.lingering.settled(epoch);
   }
 
   /**
@@ -138,13 +136,16 @@ export class Media extends EventTarget {
    * @param {import('./protocol.js').Resumed} resumed
    */
   resumed({ node, epoch, slots, mediaAlive }) {
-    if (mediaAlive) {
+    if (this.#live?.order.epoch === epoch) {
+      if (mediaAlive) this.#live.heard(slots);
+      this.offers.resend();
+    } else if (mediaAlive) {
       this.#node = node;
       this.#epoch = Math.max(this.#epoch, epoch); // Its node may hold the room under a newer pin.
       this.heardSlots(slots);
-      this.#offers.resend();
+      this.offers.resend();
     } else if (this.#move && epoch === this.#epoch) {
-      this.#offers.resend(); // Already on the way to that node.
+      this.offers.resend(); // Already on the way to that node.
     } else if (node === this.#node && epoch === this.#epoch) {
       // The same node shows the same certificate, with which no browser redoes DTLS on a live connection.
       this.#go({ reason: 'lost', node, epoch, canMove: false });
@@ -153,25 +154,15 @@ export class Media extends EventTarget {
     }
   }
 
-  /** @param {import('./protocol.js').Answer} answer */
-  answered(answer) {
-    this.#offers.answered(answer);
-  }
-
-  /** @param {import('./protocol.js').OfferRejected} message */
-  rejected(message) {
-    this.#offers.rejected(message);
-  }
-
   /**
    * A device that gives nothing is no reason for an offer.
    * @param {import('./protocol.js').Reoffer} order
    */
   reoffer({ mids, reason, epoch }) {
-    const mute = reason === 'silent' && this.#tracks.giveNothing(mids.map((mid) => this.#transport?.sources.get(mid) ?? 'microphone'));
-    if (mute || this.#move || epoch < this.#epoch) return; // A journey's offer is on its way.
+    const mute = reason === 'silent' && this.#connections.giveNothing(mids);
+    if (mute || this.#busy || epoch < this.#epoch) return; // A journey's offer is on its way.
     if (reason !== 'codec') this.#renew('asked', this.#reoffers.next(performance.now()));
-    else if (this.#videoCodec && this.#videoCodec !== COMMON_CODEC) this.#sendCommonCodec(this.#videoCodec);
+    else this.#sendCommonCodec(this.#connections.useCommonCodec());
   }
 
   /**
@@ -179,7 +170,7 @@ export class Media extends EventTarget {
    * @param {string} lacked
    */
   #sendCommonCodec(lacked) {
-    this.#videoCodec = COMMON_CODEC;
+    if (lacked === '') return;
     emit(this, 'alarm', new CallError('codec_lacked', { message: `Somebody here cannot show ${lacked}. Your pictures are sent in ${COMMON_CODEC} from now on.` }));
     this.#renew('asked', 'new-connection');
   }
@@ -192,7 +183,16 @@ export class Media extends EventTarget {
     const changed = JSON.stringify(lacks) !== JSON.stringify(this.#lacks);
     this.#lacks = lacks;
     if (changed) emit(this, 'lacks', { lacks });
-    for (const change of this.#slots.apply(slots)) emit(this, 'slot', change);
+    if (this.#live) this.#live.heard(slots);
+    else this.#show(slots, this.#slots.apply(slots));
+  }
+
+  /**
+   * @param {Slot[]} slots
+   * @param {import('./slots.js').SlotChange[]} changes
+   */
+  #show(slots, changes) {
+    for (const change of changes) emit(this, 'slot', change);
     this.#gap.heard(slots);
   }
 
@@ -217,52 +217,43 @@ export class Media extends EventTarget {
    * @param {MediaStreamTrack | null} track
    */
   async setTrack(source, track) {
-    this.#tracks.set(source, track);
-    await this.#transport?.setTrack(source, track);
+    await this.#connections.setTrack(source, track, this.#live);
   }
 
   close() {
     this.#closing.abort();
     this.#gap.stop();
     this.#move?.supersede();
-    this.#transport?.close();
+    this.#live?.abandon();
+    this.#live = null;
+    this.#connections.close();
   }
 
   /** For `call.stats()`. */
   async stats() {
-    const stats = await this.#transport?.stats();
-    const sources = this.#transport?.sources ?? new Map();
+    const { inbound, ...stats } = await this.#connections.stats();
     return {
-      pcId: this.#transport?.id ?? 0,
+      ...stats,
       epoch: this.#epoch,
       node: this.#node,
-      offersSent: this.#offers.count,
+      offersSent: this.offers.count,
       migrations: this.#migrations.list,
       slots: this.slots,
-      perSlot: Object.fromEntries(this.#slots.slots.map((slot) => [slot.mid, { ...slot, ...stats?.inbound.get(slot.mid) }])),
-      rttMs: stats?.transport.rttMs ?? 0,
-      path: stats?.transport.path ?? { protocol: '', relayed: false, address: '' },
-      sentLoss: stats?.sentLoss ?? 0,
-      outbound: (stats?.outbound ?? []).map((entry) => ({ ...entry, source: sources.get(entry.mid) })),
+      perSlot: Object.fromEntries(this.slots.map((slot) => [slot.mid, { ...slot, ...inbound.get(slot.mid) }])),
     };
   }
 
   /** @param {{reason: Reason, node: string, epoch: number, canMove: boolean, attempts?: number, attemptMs?: number}} order */
   async #go({ reason, node, epoch, canMove, attempts, attemptMs }) {
-    this.#move?.supersede();
-    this.#gap.stop();
-    this.#node = node;
-    this.#epoch = epoch;
+    this.#begin({ reason, node, epoch });
     this.#reason = reason;
-    this.#migrations.begin(reason);
     const frozen = new Set(this.#monitor.frozen);
     if (!isRepair(reason)) this.#monitor.reset();
-    const before = this.#transport;
-    const current = before?.broken ? null : before;
+    const current = this.#connections.usable;
     const policy = new RestartPolicy({ canMove: canMove && current !== null, attempts, attemptMs });
     const move = new Move(policy, current, this.#surroundings(reason));
     this.#move = move;
-    if (current) this.#tracks.restore(current);
+    if (current) this.#connections.restore(current);
     emit(this, 'moving', { reason, node, epoch });
     try {
       const moving = move.run();
@@ -280,17 +271,68 @@ export class Media extends EventTarget {
   }
 
   /**
+   * Ends what was under way.
+   * @param {{reason: Reason, node: string, epoch: number}} journey
+   */
+  #begin({ reason, node, epoch }) {
+    this.#move?.supersede();
+    this.#live?.abandon();
+    this.#live = null;
+    if (!isRepair(reason)) this.#connections.lingering.close();
+    this.#gap.stop();
+    this.#node = node;
+    this.#epoch = epoch;
+    this.#migrations.begin(reason);
+  }
+
+  /**
+   * @param {Transport} first
+   * @param {Order} order
+   */
+  async #goLive(first, order) {
+    const journey = { reason: /** @type {const} */ ('moved'), node: order.node, epoch: order.epoch };
+    this.#begin(journey);
+    const live = new LiveMove(order, { first, shown: this.#slots, isExpected: this.#options.isExpected, make: () => this.#connections.add(), move: this.#surroundings('moved') });
+    this.#live = live;
+    emit(this, 'moving', journey);
+    const arrived = await live.run().catch(() => null);
+    if (arrived && this.#live === live) await this.#gap.begun(new Set(this.#monitor.frozen));
+    if (this.#live !== live) return; // Abandoned.
+    this.#live = null;
+    if (arrived) this.#swap(first, arrived, live.order);
+    else this.restart({ ...order, live: false });
+  }
+
+  /**
+   * In one task, so that nothing is shown or heard twice or not at all.
+   * @param {Transport} first
+   * @param {{transport: Transport, answer: import('./protocol.js').Answer, slots: Slot[]}} arrived
+   * @param {{epoch: number, overlapMs: number}} order
+   */
+  #swap(first, { transport, answer, slots }, order) {
+    this.#node = answer.node;
+    this.#epoch = Math.max(this.#epoch, answer.epoch);
+    this.#gap.mark();
+    this.#use(transport);
+    transport.audible = true;
+    const changes = this.#slots.rebind(transport.lanes, slots);
+    first.audible = false;
+    this.#connections.lingering.keep(first, order);
+    this.#monitor.reset();
+    this.#show(slots, changes);
+    emit(this, 'up', { reason: 'moved' });
+    this.#report({ how: 'live', attempt: 1 });
+  }
+
+  /**
    * @param {Reason} reason
    * @returns {import('./move.js').Surroundings}
    */
   #surroundings(reason) {
     return {
-      make: () => this.#make(),
+      make: () => this.#connections.replace(),
       socketOpen: this.#options.socketOpen,
-      ask: (transport, sdp, fresh, signal) => {
-        const senders = (fresh ? new SsrcTable() : this.#ssrcs).senders(sdp, transport.sources);
-        return this.#offers.ask({ sdp, fresh, senders, slots: this.slots }, signal);
-      },
+      ask: (transport, sdp, fresh, signal) => this.offers.ask({ sdp, fresh, senders: this.#connections.senders(transport, sdp, fresh), slots: this.slots }, signal),
       mediaExpected: () => (reason === 'moved' || reason === 'lost') && this.#gap.expects,
       began: (step) => {
         emit(this, 'attempt', { reason, node: this.#node, epoch: this.#epoch, step });
@@ -300,9 +342,7 @@ export class Media extends EventTarget {
         this.#gap.mark();
         this.#adopt(transport);
       },
-      discarded: () => {
-        if (this.#transport && !this.#transport.broken) this.#tracks.carry(this.#transport);
-      },
+      discarded: () => this.#connections.carry(this.#connections.usable),
       read: ({ sdp }, { how }) => {
         if (how !== 'restart' || this.#rejectAnswers === 0) return sdp;
         this.#rejectAnswers--;
@@ -311,27 +351,19 @@ export class Media extends EventTarget {
     };
   }
 
-  /** The old connection falls silent, or both would be encoded for. */
-  #make() {
-    const { audioSlots, videoSlots, simulcast, scalabilityMode, createTransform } = this.#options;
-    const videoCodec = this.#videoCodec;
-    this.#made++;
-    const transport = new Transport({ id: this.#made, iceServers: this.#iceServers, audioSlots, videoSlots, simulcast, videoCodec, scalabilityMode, createTransform });
-    transport.addEventListener('trouble', () => this.#onTrouble(transport));
-    this.#tracks.silence(this.#transport);
-    this.#tracks.carry(transport);
-    return transport;
+  /** @param {Transport} transport */
+  #adopt(transport) {
+    const before = this.#connections.present;
+    if (transport === before) return;
+    this.#use(transport);
+    this.#connections.carry(transport); // What the page changed meanwhile.
+    this.#slots.bind(transport.lanes);
+    before?.close();
   }
 
   /** @param {Transport} transport */
-  #adopt(transport) {
-    if (transport === this.#transport) return;
-    const before = this.#transport;
-    this.#transport = transport;
-    this.#ssrcs.clear();
-    this.#tracks.carry(transport); // What the page changed meanwhile.
-    this.#slots.bind(transport.lanes);
-    before?.close();
+  #use(transport) {
+    this.#connections.present = transport;
     this.#monitor.learnSoon(transport, this.#closing.signal);
   }
 
@@ -351,24 +383,11 @@ export class Media extends EventTarget {
 
   /** @param {Transport} transport */
   #onTrouble(transport) {
-    if (transport !== this.#transport || this.#move || this.#closing.signal.aborted) return;
+    if (transport !== this.#connections.present || this.#busy || this.#closing.signal.aborted) return;
     this.#go({ reason: 'network', node: this.#node, epoch: this.#epoch, canMove: true });
   }
 
-  /** ICE may need half a minute to notice what a second of silence tells. */
-  async #onOnline() {
-    const transport = this.#transport;
-    if (!transport || this.#move) return;
-    try {
-      const before = await transport.stats();
-      await wait(SILENT_MS, this.#closing.signal);
-      if (judge(before, await transport.stats()) === 'secured') this.#onTrouble(transport);
-    } catch {
-      // Closed meanwhile.
-    }
-  }
-
-  /** @param {Step} step */
+  /** @param {{how: import('./protocol.js').How, attempt: number}} step */
   async #report({ how, attempt }) {
     const [node, epoch] = [this.#node, this.#epoch];
     const measured = await this.#gap.measured();

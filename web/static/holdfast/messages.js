@@ -11,16 +11,24 @@ import { CallError } from './errors.js';
  * @typedef {{kind?: 'text' | 'ring' | 'answer' | 'app'}} SendOptions
  */
 /**
- * A message without an answer.
+ * What became of a message for each receiver.
+ * @typedef {Map<string, Delivery | CallError>} Deliveries
+ */
+/**
+ * A message without all its answers.
  * @typedef {object} Letter
- * @property {import('./protocol.js').SendMessage} message to whom no answer came yet
- * @property {(delivery: Delivery) => void} resolve
- * @property {(error: CallError) => void} reject
+ * @property {import('./protocol.js').SendMessage} message to those who have not answered
+ * @property {Deliveries} became
+ * @property {(became: Deliveries) => void} resolve
  */
 
 /** As the server's: what one sender may have without an answer. */
 const WAITING_LIMIT = 64;
 const BODY_BYTES = 8192;
+/** The server takes a message to 50 receivers, and then ten more a second. */
+const AT_ONCE = 50;
+const A_SECOND = 10;
+const TRIES = 60;
 /** The server takes 40 messages a second of a connection. */
 const ACK_MS = 100;
 /** As the server's, of one `received`. */
@@ -40,7 +48,8 @@ export class Messages extends EventTarget {
   #stream = crypto.randomUUID();
   #seq = 0;
   #open = false;
-  #allowed = true;
+  /** @type {'room' | 'anywhere' | ''} */
+  #scope = 'anywhere';
   /** @type {Map<number, Letter>} in the order of sending */
   #letters = new Map();
   /** @type {Map<string, import('./protocol.js').StreamMark>} */
@@ -58,11 +67,16 @@ export class Messages extends EventTarget {
 
   /** @param {import('./session.js').Session} session a call's */
   follow(session) {
-    on(session, 'joined', ({ permissions }) => this.opened(Boolean(permissions?.message)));
-    on(session, 'resumed', () => this.opened(this.#allowed));
+    on(session, 'joined', ({ permissions }) => this.opened(permissions?.message ?? ''));
+    on(session, 'resumed', () => this.opened(this.#scope));
     on(session, 'lost', () => this.lost());
     on(session, 'message', (message) => this.heard(message));
     on(session, 'ended', (error) => this.close(error));
+  }
+
+  /** Whom the token reaches: everybody, people in the room, or nobody. Known with the first connection. */
+  get scope() {
+    return this.#scope;
   }
 
   /**
@@ -73,26 +87,63 @@ export class Messages extends EventTarget {
    * @param {SendOptions} options
    * @returns {Promise<Delivery>}
    */
-  async send(to, body, { kind = 'text' } = {}) {
-    if (!this.#allowed) throw new CallError('not_messaged');
-    if (new TextEncoder().encode(JSON.stringify(body)).length > BODY_BYTES) throw new CallError('message_too_long');
-    if (this.#letters.size >= WAITING_LIMIT) throw new CallError('too_many_waiting', { retryable: true });
-    return new Promise((resolve, reject) => {
+  async send(to, body, options = {}) {
+    const became = /** @type {Delivery | CallError} */ ((await this.#post([to], body, options)).get(to));
+    if (became instanceof CallError) throw became;
+    return became;
+  }
+
+  /**
+   * The same to several users, at the pace that the server takes. Resolves with what became of it for each: a delivery, or the CallError.
+   * @param {string[]} users identities
+   * @param {unknown} body
+   * @param {SendOptions} options
+   * @returns {Promise<Deliveries>}
+   */
+  async sendToEach(users, body, options = {}) {
+    /** @type {Deliveries} */
+    const became = new Map();
+    let left = [...new Set(users)];
+    for (let tries = 1; left.length > 0; tries++) {
+      const part = left.splice(0, tries === 1 ? AT_ONCE : A_SECOND);
+      for (const [user, what] of await this.#post(part, body, options)) {
+        if (what instanceof CallError && what.retryable && tries < TRIES) left.push(user);
+        else became.set(user, what);
+      }
+      if (left.length > 0) await new Promise((resolve) => void setTimeout(resolve, 1000));
+    }
+    return became;
+  }
+
+  /**
+   * @param {string[]} to
+   * @param {unknown} body
+   * @param {SendOptions} options
+   * @returns {Promise<Deliveries>}
+   */
+  async #post(to, body, { kind = 'text' }) {
+    /** @param {CallError} error */
+    const refused = (error) => new Map(to.map((user) => [user, error]));
+    if (this.#scope === '') return refused(new CallError('not_messaged'));
+    if (new TextEncoder().encode(JSON.stringify(body)).length > BODY_BYTES) return refused(new CallError('message_too_long'));
+    const waiting = [...this.#letters.values()].reduce((sum, { message }) => sum + message.to.length, 0);
+    if (waiting + to.length > WAITING_LIMIT) return refused(new CallError('too_many_waiting', { retryable: true }));
+    return new Promise((resolve) => {
       const seq = ++this.#seq;
       /** @type {import('./protocol.js').SendMessage} */
-      const message = { type: 'message', to: [to], kind, body, stream: this.#stream, seq };
-      this.#letters.set(seq, { message, resolve, reject });
+      const message = { type: 'message', to: [...to], kind, body, stream: this.#stream, seq };
+      this.#letters.set(seq, { message, became: new Map(), resolve });
       if (this.#open) this.#send(message);
     });
   }
 
   /**
    * A connection is open: what has no answer is said again, before anything new.
-   * @param {boolean} allowed by its token
+   * @param {'room' | 'anywhere' | ''} scope of its token
    */
-  opened(allowed) {
-    [this.#open, this.#allowed] = [true, allowed];
-    if (!allowed) this.#refuse(new CallError('not_messaged'));
+  opened(scope) {
+    [this.#open, this.#scope] = [true, scope];
+    if (scope === '') this.#refuse(new CallError('not_messaged'));
     for (const { message } of this.#letters.values()) this.#send(message);
   }
 
@@ -119,20 +170,22 @@ export class Messages extends EventTarget {
   #refuse(error) {
     const letters = [...this.#letters.values()];
     this.#letters.clear();
-    for (const { reject } of letters) reject(error);
+    for (const { message, became, resolve } of letters) resolve(new Map([...became, .../** @type {[string, CallError][]} */ (message.to.map((user) => [user, error]))]));
   }
 
   /** @param {MessageState} state */
   #settle({ to, stream, seq, state, code, message }) {
     const letter = stream === this.#stream && this.#letters.get(seq);
-    if (!letter) return;
+    if (!letter || !letter.message.to.includes(to)) return;
     if (state === 'accepted') {
       emit(this, 'accepted', { to, seq });
       return;
     }
+    letter.message.to = letter.message.to.filter((user) => user !== to);
+    letter.became.set(to, state === 'refused' ? new CallError(code ?? 'internal', { message, retryable: code === 'too_many_messages' }) : state);
+    if (letter.message.to.length > 0) return;
     this.#letters.delete(seq);
-    if (state === 'refused') letter.reject(new CallError(code ?? 'internal', { message, retryable: code === 'too_many_messages' }));
-    else letter.resolve(state);
+    letter.resolve(letter.became);
   }
 
   /** @param {UserMessage} message */

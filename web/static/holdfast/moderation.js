@@ -9,6 +9,7 @@ import { CallError } from './errors.js';
 /**
  * @typedef {object} Surroundings
  * @property {(message: import('./protocol.js').ClientMessage) => boolean | undefined} send
+ * @property {(message: import('./protocol.js').ClientMessage) => void} sendOrKeep now, or when the socket is back
  * @property {(source: Source) => void} mute one's own source
  * @property {() => import('./protocol.js').Joined | null} me
  */
@@ -35,7 +36,7 @@ export class Moderation {
   constructor(call, around) {
     this.#call = call;
     this.#around = around;
-    this.door = new Door(call, around.send, () => this.allowed);
+    this.door = new Door(call, around, () => this.allowed);
   }
 
   /** @param {import('./session.js').Session} session */
@@ -64,7 +65,7 @@ export class Moderation {
       emit(this.#call, 'error', new CallError('not_moderator'));
       return;
     }
-    this.#around.send({ type: 'moderate', act, ...(peer && { peer }), ...((act === 'mute' || act === 'ask-unmute') && { source }) });
+    this.#around.sendOrKeep({ type: 'moderate', act, ...(peer && { peer }), ...((act === 'mute' || act === 'ask-unmute') && { source }) });
   }
 
   /**
@@ -72,7 +73,7 @@ export class Moderation {
    * @param {boolean} raised
    */
   raiseHand(raised) {
-    this.#around.send({ type: 'hand', raised });
+    this.#around.sendOrKeep({ type: 'hand', raised });
   }
 
   /**

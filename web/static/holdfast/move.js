@@ -19,6 +19,7 @@ import { Aborted, wait } from './wait.js';
  * @property {(step: Step) => void} began an attempt begins
  * @property {(transport: Transport) => void} secured the node is reached: its tracks can be shown
  * @property {(transport: Transport) => void} discarded a new connection failed and was closed
+ * @property {number} [lookMs] between two looks at the statistics, where there is no hurry
  * @property {(answer: Answer, step: Step) => string} read the answer's SDP (the place for the test fault)
  */
 
@@ -30,7 +31,7 @@ export class Move {
   #secured = false;
 
   /**
-   * @param {import('./restart-policy.js').RestartPolicy} policy
+   * @param {{first: () => Step, next: (failure: Failure) => Step}} policy
    * @param {Transport | null} current the connection to move; null when there is none
    * @param {Surroundings} around
    */
@@ -62,7 +63,7 @@ export class Move {
    * @returns {Promise<{transport: Transport, answer: Answer} | Failure>}
    */
   async #attempt(step) {
-    const fresh = step.how === 'new-connection';
+    const fresh = step.how !== 'restart';
     const transport = fresh || !this.#current ? this.#around.make() : this.#current;
     try {
       const outcome = await this.#negotiate(transport, step);
@@ -88,7 +89,7 @@ export class Move {
    */
   async #negotiate(transport, step) {
     const { signal } = this.#abort;
-    const fresh = step.how === 'new-connection';
+    const fresh = step.how !== 'restart';
     const before = transport.security;
     this.#secured = false;
     let offer;
@@ -122,6 +123,7 @@ export class Move {
     this.#check();
     const verdict = await watch({
       look: () => transport.stats(),
+      lookMs: this.#around.lookMs,
       security: () => transport.security,
       answer: answer.sdp,
       before,

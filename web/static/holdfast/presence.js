@@ -127,7 +127,7 @@ export class Presence extends EventTarget {
         socket.settle();
         this.#setState('connected');
         this.#watched.opened(message.watch);
-        this.messages.opened(message.message === true);
+        this.messages.opened(message.message === true ? 'anywhere' : '');
         break;
       case 'message':
       case 'message-state':

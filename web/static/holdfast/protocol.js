@@ -54,8 +54,8 @@ export const VERSION = 1;
 /** @typedef {{type: 'let-in' | 'turn-away', identity: string}} AtDoor */
 /** @typedef {{type: 'leave', back?: boolean}} Leave */
 /**
- * On the same RTCPeerConnection or on a new one.
- * @typedef {'restart' | 'new-connection'} How
+ * On the same RTCPeerConnection, on a new one, or on a new one while the old one still carried everything.
+ * @typedef {'restart' | 'new-connection' | 'live'} How
  */
 /** @typedef {Join | Resume | Offer | View | Mute | Migrated | Refresh | Stalled | Say | Rename | Moderate | Hand | React | Connect | Watch | SendMessage | Received | Ping | SetDoor | AtDoor | Leave} ClientMessage */
 
@@ -77,7 +77,11 @@ export const VERSION = 1;
 /** @typedef {{type: 'unmute-asked', source: Source, by?: string, epoch: number}} UnmuteAsked */
 /** @typedef {{peer: string, emoji: string}} Reaction */
 /** @typedef {{type: 'reactions', reactions: Reaction[], epoch: number}} Reactions */
-/** @typedef {{type: 'restart', node: string, epoch: number, reason: string, attempts: number, attemptMs: number}} Restart */
+/**
+ * `live`: the old node goes on, so that the new connection can be made while the old one carries everything.
+ * @typedef {{type: 'restart', node: string, epoch: number, reason: string, attempts: number, attemptMs: number, live?: boolean, overlapMs?: number}} Restart
+ */
+/** @typedef {{type: 'settled', epoch: number}} Settled everybody who came along has arrived */
 /** @typedef {{type: 'reoffer', mids: string[], reason: string, epoch: number}} Reoffer */
 /** @typedef {{type: 'error', code: string, message: string, retryable: boolean, retryAfterMs?: number}} ServerError */
 /** @typedef {{type: 'connected', protocol: number, identity: string, watch: boolean, message?: boolean}} Connected */
@@ -92,7 +96,7 @@ export const VERSION = 1;
  */
 /** @typedef {{type: 'pong', t: number}} Pong */
 /** @typedef {{type: 'bye', code: string, message: string}} Bye */
-/** @typedef {Joined | Resumed | Answer | OfferRejected | Slots | PeerChanged | PeerLeft | Roster | Speakers | Said | PermissionsChanged | MutedBy | UnmuteAsked | Reactions | Restart | Reoffer | ServerError | Connected | Presence | UserMessage | MessageState | Waiting | Door | Pong | Bye} ServerMessage */
+/** @typedef {Joined | Resumed | Answer | OfferRejected | Slots | PeerChanged | PeerLeft | Roster | Speakers | Said | PermissionsChanged | MutedBy | UnmuteAsked | Reactions | Restart | Settled | Reoffer | ServerError | Connected | Presence | UserMessage | MessageState | Waiting | Door | Pong | Bye} ServerMessage */
 
 // The fields without which a message means nothing. A Go server may leave empty lists out; see `listFields`.
 /** @type {Record<string, Record<string, 'string' | 'number' | 'boolean' | 'object'>>} */
@@ -113,6 +117,7 @@ const required = {
   'unmute-asked': { source: 'string', epoch: 'number' },
   'reactions': { epoch: 'number' },
   'restart': { node: 'string', epoch: 'number' },
+  'settled': { epoch: 'number' },
   'reoffer': { reason: 'string', epoch: 'number' },
   'error': { code: 'string', message: 'string' },
   'connected': { identity: 'string', watch: 'boolean' },

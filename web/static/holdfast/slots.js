@@ -65,6 +65,16 @@ export class SlotTable {
   }
 
   /**
+   * As `bind` and `apply` at once: no stream shows another person in between.
+   * @param {Lane[]} lanes
+   * @param {Slot[]} slots
+   */
+  rebind(lanes, slots) {
+    this.#lanes = new Map(lanes.map((lane) => [lane.mid, lane]));
+    return this.apply(slots);
+  }
+
+  /**
    * Returns what changed for a page.
    * @param {Slot[]} slots
    * @returns {SlotChange[]}

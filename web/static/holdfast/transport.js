@@ -233,6 +233,16 @@ export class Transport extends EventTarget {
     };
   }
 
+  /**
+   * Whether the sound of others is played.
+   * @param {boolean} audible
+   */
+  set audible(audible) {
+    for (const { receiver: { track } } of this.#receivers) {
+      if (track.kind === 'audio') track.enabled = audible;
+    }
+  }
+
   close() {
     clearTimeout(this.#disconnectedTimer);
     this.#pc.close();

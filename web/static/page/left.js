@@ -35,22 +35,28 @@ export function ago(ms) {
   return minutes < 60 ? times.format(-minutes, 'minute') : times.format(-Math.floor(minutes / 60), 'hour');
 }
 
-/** @param {Call} call */
-export function showLeft(call) {
+/**
+ * @param {Call} call
+ * @param {((identity: string, name: string) => void) | null} [ring] asks somebody back, where that is allowed
+ */
+export function showLeft(call, ring = null) {
   const list = find('#left', HTMLElement);
   /** @type {Leaver[]} */
   let left = [];
   let before = call.roster;
   const paint = () => {
     find('#left-title', HTMLElement).hidden = list.hidden = left.length === 0;
+    const focused = document.activeElement instanceof HTMLElement && list.contains(document.activeElement) ? document.activeElement.dataset.ring : undefined;
     list.replaceChildren(...left.map(({ identity, name, at }) => {
       const item = make('li', 'person');
       const face = make('span', 'face', initials(name));
       face.style.setProperty('--face', colour(identity));
       face.setAttribute('aria-hidden', 'true');
       item.append(face, who(name), make('span', 'ago', ago(Date.now() - at)));
+      if (ring) item.append(back(identity, name, ring));
       return item;
     }));
+    for (const button of list.querySelectorAll('button')) if (button.dataset.ring === focused) button.focus();
   };
   paint();
   const timer = setInterval(paint, minute / 2);
@@ -60,4 +66,18 @@ export function showLeft(call) {
     before = call.roster;
     paint();
   });
+}
+
+/**
+ * @param {string} identity
+ * @param {string} name
+ * @param {(identity: string, name: string) => void} ring
+ */
+function back(identity, name, ring) {
+  const button = make('button', 'quiet', say('ring'));
+  button.type = 'button';
+  button.dataset.ring = identity;
+  button.setAttribute('aria-label', say('ring.name', { name }));
+  button.addEventListener('click', () => ring(identity, name));
+  return button;
 }

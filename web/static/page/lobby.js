@@ -2,13 +2,16 @@
 
 import { attach } from '../holdfast/index.js';
 import { DevicePicker } from './device-picker.js';
-import { find } from './elements.js';
+import { find, make } from './elements.js';
 import { Level } from './level.js';
 import { showAllowed } from './allowed.js';
 import { forbidden, ofGrant, ofPlace } from './sentences.js';
 import { say } from './words.js';
 
 /** @typedef {import('./devices.js').Devices} Devices */
+
+/** Of what was missed, the newest. */
+const MISSED = 10;
 
 export class Lobby {
   #root = find('#lobby', HTMLElement);
@@ -24,6 +27,7 @@ export class Lobby {
   #form = find('#join', HTMLFormElement);
   #line = find('#line-up', HTMLElement);
   #ended = find('#ended', HTMLElement);
+  #missed = find('#missed', HTMLElement);
   #stop = () => {};
   #level = new Level(find('#lobby-level', HTMLElement));
   #devices;
@@ -33,9 +37,9 @@ export class Lobby {
 
   /**
    * @param {Devices} devices
-   * @param {{name: string, room: string, link: {name: string, room: string}, encrypt: boolean, mayEncrypt: boolean, onJoin: (name: string, room: string) => void, onCancel: () => void}} options `link`: what its token decides
+   * @param {{name: string, room: string, link: {name: string, room: string}, encrypt: boolean, mayEncrypt: boolean, onJoin: (name: string, room: string) => void, onCancel: () => void, onName: (name: string) => void}} options `link`: what its token decides
    */
-  constructor(devices, { name, room, link, encrypt, mayEncrypt, onJoin, onCancel }) {
+  constructor(devices, { name, room, link, encrypt, mayEncrypt, onJoin, onCancel, onName }) {
     this.#devices = devices;
     this.#picker = new DevicePicker(find('#lobby-devices', HTMLElement), devices, /** @type {const} */ (['microphone', 'camera', 'speaker']).filter((kind) => kind === 'speaker' || devices.may(kind)));
     [this.#name.value, this.#room.value] = [link.name || name, link.room || room];
@@ -44,6 +48,11 @@ export class Lobby {
     note.textContent = ofGrant({ microphone: devices.may('microphone'), camera: devices.may('camera') });
     note.hidden = note.textContent === '';
     this.#cancel.addEventListener('click', onCancel);
+    this.#name.addEventListener('change', () => onName(this.values.name));
+    find('#missed-seen', HTMLButtonElement).addEventListener('click', () => {
+      this.#forget();
+      this.show();
+    });
     this.#retry.addEventListener('click', () => devices.retry());
     this.#encrypt.checked = encrypt;
     find('#encrypt-choice', HTMLElement).hidden = !mayEncrypt;
@@ -73,6 +82,11 @@ export class Lobby {
     return { name: this.#name.value.trim(), room: this.#room.value.trim() };
   }
 
+  /** @param {string} room */
+  set room(room) {
+    if (!this.#room.readOnly) this.#room.value = room;
+  }
+
   get encrypts() {
     return this.#encrypt.checked;
   }
@@ -88,7 +102,21 @@ export class Lobby {
 
   hide() {
     this.#root.hidden = true;
+    this.#forget();
     this.#meter(null);
+  }
+
+  /** @param {string} text what nobody was there for */
+  missed(text) {
+    const list = find('#missed-list', HTMLElement);
+    list.append(make('li', '', text));
+    while (list.childElementCount > MISSED) list.firstElementChild?.remove();
+    this.#missed.hidden = false;
+  }
+
+  #forget() {
+    this.#missed.hidden = true;
+    find('#missed-list', HTMLElement).replaceChildren();
   }
 
   /** @param {boolean} busy */

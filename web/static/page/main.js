@@ -4,31 +4,49 @@ import { Call, CallError } from '../holdfast/index.js';
 import { keepChoices, readChoices } from './choices.js';
 import { Devices } from './devices.js';
 import { canEncrypt, Encryption, newSecret, readSecret } from './encryption.js';
+import { invitationTo } from './invitation.js';
 import { Lobby } from './lobby.js';
+import { notice } from './notices.js';
 import { readParameters, takeSecrets } from './parameters.js';
-import { ofCall, whileTrying } from './sentences.js';
+import { Reachable } from './reachable.js';
+import { showRings } from './ring-card.js';
+import { Ringing } from './ringing.js';
+import { missedMessage, missedRing, ofCall, whileTrying } from './sentences.js';
 import { Stage } from './stage.js';
-import { fetchToken, inDevelopment, readToken } from './tokens.js';
+import { fetchToken, inDevelopment, invitationTemplate, readToken } from './tokens.js';
 import { showWhoIsHere } from './whos-here.js';
-import { sayAll } from './words.js';
+import { say, sayAll } from './words.js';
 
 sayAll();
 const { token: linkToken, key: linkKey } = takeSecrets();
 const parameters = readParameters(location.search);
 const link = readToken(linkToken);
 const devices = new Devices(parameters, link);
-const stage = new Stage(devices);
+const ringing = new Ringing();
+const stage = new Stage(devices, ringing);
 const lobby = new Lobby(devices, {
   name: parameters.name || readChoices().name, room: parameters.room, link, encrypt: linkKey !== '', mayEncrypt: canEncrypt || linkKey !== '', onJoin: join, onCancel: cancel,
+  onName: (name) => call || reachable.open(name),
 });
+const reachable = new Reachable(ringing, { token: linkToken, message: link.message }, (message) => missed(missedMessage(message)));
 /** In dev, who opened the room and not an invitation to it runs it. */
-const host = parameters.host || parameters.room === '' || history.state?.host === true;
+let host = parameters.host || parameters.room === '' || history.state?.host === true;
 /** @type {Call | null} */
 let call = null;
 
-addEventListener('pagehide', () => call?.leave({ back: true }));
+addEventListener('pagehide', () => {
+  ringing.stopAll();
+  reachable.close();
+  call?.leave({ back: true });
+});
 // The browser does not load a link anew that differs behind the # alone.
 addEventListener('hashchange', () => location.reload());
+ringing.addEventListener('missed', (event) => missed(missedRing(/** @type {CustomEvent} */ (event).detail.ring)));
+ringing.addEventListener('incoming', () => {
+  const here = ringing.incoming.find(({ room }) => room === call?.room);
+  if (here) ringing.answer(here.id, true);
+});
+showRings(ringing, { inCall: () => Boolean(call?.room), wayTo });
 start();
 
 async function start() {
@@ -39,6 +57,7 @@ async function start() {
   lobby.setBusy(joins);
   await loaded();
   lobby.preview();
+  if (!joins) reachable.open(name);
   await devices.open();
   if (!joins) return;
   // Elsewhere a link would put whoever opens it before a stranger's eyes.
@@ -57,12 +76,13 @@ function loaded() {
 /**
  * @param {string} name
  * @param {string} room
+ * @param {boolean} [encrypts]
  */
-async function join(name, room) {
+async function join(name, room, encrypts = lobby.encrypts) {
   if (call) return;
   lobby.setBusy(true);
   keepChoices({ name });
-  const key = lobby.encrypts ? linkKey || madeKey() : '';
+  const key = encrypts ? linkKey || madeKey() : '';
   const secret = readSecret(key);
   if (key !== '' && (!canEncrypt || !secret)) {
     end(canEncrypt ? ofCall({ code: 'bad_key', message: '' }) : ofCall({ code: 'cannot_encrypt', message: '' }));
@@ -79,6 +99,8 @@ async function join(name, room) {
   let entered = '';
   joining.addEventListener('joined', () => {
     entered = joining.room;
+    ringing.follow(joining.messages);
+    reachable.close();
     lobby.wait(null);
     lobby.hide();
   });
@@ -101,6 +123,38 @@ async function join(name, room) {
     if (joining.state !== 'left') joining.leave();
     end(error instanceof CallError ? ofCall(error) : ofCall({ code: 'failed', message: '' }));
   }
+}
+
+/**
+ * How one who is rung enters a room: by this token if it leads there, else by the application's invitation.
+ * @param {string} room
+ * @returns {Promise<(() => void) | null>}
+ */
+async function wayTo(room) {
+  if (linkToken === '' || link.room === '' || link.room === room) {
+    return () => {
+      call?.leave();
+      host = false;
+      lobby.room = room;
+      join(lobby.values.name, room, false);
+    };
+  }
+  const template = await invitationTemplate();
+  if (template !== '') return () => location.assign(invitationTo(room, '', template));
+  const problem = say('ring.no.way', { room });
+  if (call?.room) notice(problem, { forMs: 0 });
+  else lobby.say(problem);
+  return null;
+}
+
+/**
+ * Stays until it is dismissed, and is said once.
+ * @param {string} text empty for nothing
+ */
+function missed(text) {
+  if (text === '') return;
+  if (call?.room) notice(text, { forMs: 0, tone: 'good' });
+  else lobby.missed(text);
 }
 
 /** Of a join that takes long. */
@@ -168,4 +222,5 @@ function end(problem, room = '') {
   lobby.show();
   lobby.say(room ? '' : problem);
   if (room) lobby.end(room, problem);
+  reachable.open(lobby.values.name).then(() => ringing.stopAll());
 }

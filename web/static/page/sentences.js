@@ -1,7 +1,7 @@
 // Which sentence says what happened, and what to do.
 
 import { CallError } from '../holdfast/errors.js';
-import { say } from './words.js';
+import { locale, say } from './words.js';
 
 /** What passes by itself. */
 const passing = /** @type {const} */ (['no_token', 'no_capacity', 'no_nodes', 'node_unreachable', 'not_ready', 'too_many_sockets', 'media_unreachable']);
@@ -114,6 +114,15 @@ export const mutedBy = (source, by) => say(`muted.${source}`, { who: by || say('
  * @param {string} by
  */
 export const unmuteAsked = (source, by) => ({ text: say(`asked.${source}`, { who: by || say('host.a') }), action: say(`${source}.turn.on`) });
+
+/** @param {import('./ringing.js').Incoming} ring */
+export const missedRing = ({ name, room, at }) => say('missed.ring', { name, room, time: new Date(at).toLocaleTimeString(locale, { hour: '2-digit', minute: '2-digit' }) });
+
+/**
+ * Of a message that came while there was no call to show it in; empty for one that is no text.
+ * @param {{from: string, name: string, kind: string, body: unknown}} message
+ */
+export const missedMessage = ({ from, name, kind, body }) => (['text', 'notice'].includes(kind) && typeof body === 'string' ? say('chat.heard', { name: name || from, text: body }) : '');
 
 /**
  * For who runs the room.

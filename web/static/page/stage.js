@@ -21,12 +21,14 @@ import { clearNotices, notice, whisper } from './notices.js';
 import { Panels } from './panels.js';
 import { People } from './people.js';
 import { mutedBy, ofCall, unmuteAsked, without } from './sentences.js';
+import { RingPanel } from './ring-panel.js';
 import { Share } from './share.js';
 import { offerSettings } from './settings.js';
 import { listenForKeys } from './shortcuts.js';
 import { Status } from './status.js';
 import { Tiles } from './tiles.js';
 import { keepAwake } from './wake-lock.js';
+import { identityInDev, inDevelopment } from './tokens.js';
 import { lasted, say } from './words.js';
 
 /** @typedef {import('../holdfast/call.js').Call} Call */
@@ -39,6 +41,7 @@ const ASKED_MS = 30000;
 export class Stage {
   #root = find('#stage', HTMLElement);
   #devices;
+  #ringing;
   #panels;
   #picker;
   /** @type {Call | null} */
@@ -67,9 +70,13 @@ export class Stage {
   #keys = new AbortController();
   #refreshSettings;
 
-  /** @param {Devices} devices */
-  constructor(devices) {
+  /**
+   * @param {Devices} devices
+   * @param {import('./ringing.js').Ringing} ringing
+   */
+  constructor(devices, ringing) {
     this.#devices = devices;
+    this.#ringing = ringing;
     this.#panels = new Panels((open) => {
       this.#chat?.setOpen(open === 'chat');
       this.#door?.setOpen(open === 'people');
@@ -154,11 +161,22 @@ export class Stage {
     });
     watchOutages(call, (silent) => silent && this.#tiles?.speakers([]));
     offerToKill(call);
-    showLeft(call);
+    this.#offerToRing(call);
     this.#names = new Map(call.roster.map(({ peer, name }) => [peer, name]));
     this.#listenForKeys();
     this.#paint();
     this.#root.focus(); // The lobby's focus goes with it; Tab leads to the first button.
+  }
+
+  /**
+   * A ring leads into the room, not to its key: the cluster could read that.
+   * @param {Call} call
+   */
+  async #offerToRing(call) {
+    const offered = !this.#encryption && call.messages.scope === 'anywhere';
+    const dev = offered && await inDevelopment();
+    const panel = new RingPanel(call, this.#ringing, { offered, identityOf: dev ? identityInDev : (written) => written });
+    showLeft(call, offered ? (identity, name) => panel.ring(identity, name) : null);
   }
 
   #listenForKeys() {

@@ -27,7 +27,7 @@ export async function playTestSound(speaker) {
  * @param {AudioNode} out
  * @returns {Promise<void>}
  */
-function ring(context, out) {
+export function ring(context, out) {
   return new Promise((resolve) => {
     NOTES.forEach((frequency, i) => {
       const [from, to] = [context.currentTime + 0.05 + i * SECONDS, context.currentTime + 0.05 + (i + 1) * SECONDS];

@@ -13,9 +13,15 @@ export async function fetchToken(given, room, name, host) {
   if (given) return given;
   const { dev } = await getJson('/api/v1/config');
   if (!dev) throw new CallError('needs_link');
-  const { token } = await getJson(`/api/v1/dev/token?${new URLSearchParams({ room, name, ...(host && { moderate: '' }) })}`);
+  const { token } = await getJson(`/api/v1/dev/token?${new URLSearchParams({ room, name, identity: identityInDev(name), ...(host && { moderate: '' }) })}`);
   return token;
 }
+
+/**
+ * In dev a name is an identity: who goes by it can be rung by it, and two tabs of one name are one person.
+ * @param {string} name
+ */
+export const identityInDev = (name) => name.trim().toLowerCase().replace(/\s+/g, '-').replace(/[^\p{L}\p{M}\p{N}\p{P}\p{S}]/gu, '');
 
 export async function inDevelopment() {
   const { dev } = await getJson('/api/v1/config').catch(() => ({}));
@@ -34,15 +40,15 @@ export async function invitationTemplate() {
 /**
  * What a token says. It is the server that judges it.
  * @param {string} token
- * @returns {{room: string, name: string, microphone: boolean, camera: boolean}}
+ * @returns {{room: string, name: string, microphone: boolean, camera: boolean, message: boolean}} `message`: to anybody
  */
 export function readToken(token) {
   const claims = claimsOf(token);
-  /** @type {{room?: string, canPublish?: boolean, canPublishSources?: string[]}} */
-  const { room = '', canPublish = true, canPublishSources = [] } = claims.video ?? {};
+  /** @type {{room?: string, canPublish?: boolean, canPublishSources?: string[], canMessage?: boolean}} */
+  const { room = '', canPublish = true, canPublishSources = [], canMessage = false } = claims.video ?? {};
   /** @param {string} source */
   const may = (source) => canPublish && (canPublishSources.length === 0 || canPublishSources.includes(source));
-  return { room: String(room), name: String(claims.name ?? ''), microphone: may('microphone'), camera: may('camera') };
+  return { room: String(room), name: String(claims.name ?? ''), microphone: may('microphone'), camera: may('camera'), message: canMessage === true };
 }
 
 /** @param {string} token */

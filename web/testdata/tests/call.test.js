@@ -1,54 +1,16 @@
 // The whole call against a cluster in the page: real connections, real media.
 
 import { canMoveLiveConnection } from '/holdfast/capability.js';
-import { attach, Call } from '/holdfast/index.js';
+import { Call } from '/holdfast/index.js';
 import { SsrcTable } from '/holdfast/ssrc-table.js';
 import { Transport } from '/holdfast/transport.js';
-import { FakeCluster, someone } from './fake-cluster.js';
+import { FakeCluster } from './fake-cluster.js';
+import { done, flowing, joined } from './joined.js';
 import { equal, eventually, ok, once, same, test } from './harness.js';
 
 /** What this browser can do: these cases run in Chromium and in Firefox. */
 const able = canMoveLiveConnection(navigator);
 const best = able ? 'restart' : 'new-connection';
-
-async function joined({ cleanup }, options = {}, permissions = {}) {
-  const other = someone();
-  const cluster = new FakeCluster(other.stream);
-  cluster.permissions = permissions;
-  const stream = await navigator.mediaDevices.getUserMedia({ audio: true, video: { width: 320, height: 180, frameRate: 15 } });
-  const call = new Call({ audioSlots: 1, videoSlots: 1, WebSocket: cluster.WebSocket, ...options });
-  call.events = [];
-  call.errors = [];
-  call.addEventListener('error', ({ detail }) => call.errors.push(detail.code));
-  call.addEventListener('migration', ({ detail }) => call.events.push(detail));
-  const video = document.createElement('video');
-  [video.muted, video.playsInline] = [true, true];
-  document.body.append(video);
-  cleanup(() => {
-    call.leave();
-    for (const track of stream.getTracks()) track.stop();
-    other.stop();
-    video.remove();
-  });
-  await call.join({ url: location.origin, token: 't', name: 'me', stream });
-  attach(video, call.stream('ada', 'camera'));
-  await flowing(call, video);
-  return { cluster, call, video, stream };
-}
-
-async function flowing(call, video) {
-  const before = (await call.stats()).perSlot;
-  await eventually(async () => {
-    const { perSlot } = await call.stats();
-    return perSlot['3']?.packetsReceived > (before['3']?.packetsReceived ?? 0) + 5
-      && perSlot['4']?.framesDecoded > (before['4']?.framesDecoded ?? 0) + 3;
-  }, 'media flows');
-  // Not getVideoPlaybackQuality: Firefox counts no frames of a MediaStream.
-  let shown = 0;
-  const each = () => ++shown < 3 && video.requestVideoFrameCallback(each);
-  video.requestVideoFrameCallback(each);
-  await eventually(() => shown >= 3, 'the element shows new frames');
-}
 
 /** Notes the calls of a method of the senders of this stream: the other side has its own senders in this page. */
 function watchSenders({ cleanup }, stream, method, calls) {
@@ -69,8 +31,6 @@ function holdOffers({ cleanup }, cluster) {
   };
   cleanup(() => (RTCPeerConnection.prototype.setLocalDescription = genuine));
 }
-
-const done = (call) => once(call, 'migration', ({ phase }) => phase === 'done');
 
 if (able) test('a node dies: the live connection moves, with the same elements, streams and tracks', async (t) => {
   const { learn } = SsrcTable.prototype;
@@ -439,4 +399,14 @@ test('failures to join have a code and a sentence', async (t) => {
   equal([unreachable?.code, unreachable?.retryable], ['unreachable', true]);
   const bad = await new Call().join({ url: 'ftp://x', token: 't' }).then(() => null, (thrown) => thrown);
   equal(bad?.code, 'bad_url');
+});
+
+test('a message to all goes to each identity in the call but the own one', async (t) => {
+  const { cluster, call } = await joined(t, {}, { message: 'room' });
+  const became = call.sendToAll({ poll: 1 }, { kind: 'app' });
+  await eventually(() => cluster.heard.some(({ type }) => type === 'message'), 'said');
+  const { to, kind, body, stream, seq } = cluster.heard.find(({ type }) => type === 'message');
+  equal([to, kind, body], [['ada'], 'app', { poll: 1 }]);
+  cluster.say({ type: 'message-state', to: 'ada', stream, seq, state: 'delivered' });
+  equal([...(await became)], [['ada', 'delivered']]);
 });

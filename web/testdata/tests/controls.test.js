@@ -69,7 +69,7 @@ test('what a narrow screen hides stands in the menu, and does what its button do
 
 test('an address in the chat leads out of the page, and markup is text', async (t) => {
   const panel = await part('#stage', t);
-  const call = Object.assign(new EventTarget(), { peer: 'me' });
+  const call = Object.assign(new EventTarget(), { peer: 'me', roster: [], messages: Object.assign(new EventTarget(), { scope: '' }) });
   new ChatPanel(/** @type {any} */ (call));
   t.cleanup(() => call.dispatchEvent(new CustomEvent('left')));
   const hear = (text) => call.dispatchEvent(new CustomEvent('chat', { detail: { line: { id: text, peer: 'ada', name: 'Ada', text, at: 0, own: false, state: 'sent' } } }));
@@ -114,4 +114,35 @@ test('after a call it is said why it is over, and one click joins again', async 
   $('#elsewhere').click();
   equal([$('#join').hidden, $('#ended').hidden], [false, true]);
   await eventually(() => devices.on('camera') && devices.on('microphone'), 'a look at oneself again');
+});
+
+test('what is meant for one goes to nobody else, also when they leave', async (t) => {
+  const panel = await part('#stage', t);
+  const sent = [];
+  const entry = (peer) => ({ peer, identity: `id-${peer}`, name: peer.toUpperCase(), audioMuted: true, videoMuted: true });
+  const messages = Object.assign(new EventTarget(), { scope: 'room', send: (to, text) => (sent.push([to, text]), Promise.resolve(to === 'id-bob' ? 'offline' : 'delivered')) });
+  const call = Object.assign(new EventTarget(), { peer: 'me', roster: ['me', 'ada', 'bob'].map(entry), messages, say: (text) => sent.push(['all', text]) });
+  new ChatPanel(/** @type {any} */ (call));
+  t.cleanup(() => call.dispatchEvent(new CustomEvent('left')));
+  const [to, line] = [panel.querySelector('#to'), panel.querySelector('#line')];
+  const write = (text) => {
+    line.value = text;
+    panel.querySelector('#chat').requestSubmit();
+  };
+  equal([[...to.options].map(({ text, value }) => `${text} ${value}`), panel.querySelector('#to-choice').hidden], [['Everyone ', 'ADA id-ada', 'BOB id-bob'], false]);
+  to.value = 'id-bob';
+  to.dispatchEvent(new Event('change'));
+  call.roster = ['me', 'ada'].map(entry);
+  call.dispatchEvent(new CustomEvent('roster'));
+  write('psst');
+  equal([sent, line.placeholder, line.classList.contains('private')], [[['id-bob', 'psst']], 'Message BOB privately', true]);
+  await eventually(() => panel.querySelector('.line.private')?.dataset.state === 'failed', 'not delivered');
+  equal(panel.querySelector('.fate').textContent, 'not delivered: BOB is not online');
+  to.value = '';
+  to.dispatchEvent(new Event('change'));
+  write('hello');
+  equal([sent[1], to.options.length], [['all', 'hello'], 2]);
+  messages.dispatchEvent(new CustomEvent('message', { detail: { from: 'id-ada', name: 'ADA', kind: 'text', body: '<b>hi</b>', at: 1 } }));
+  messages.dispatchEvent(new CustomEvent('message', { detail: { from: 'id-ada', name: 'ADA', kind: 'app', body: { x: 1 }, at: 1 } }));
+  equal([[...panel.querySelectorAll('.line.private .text')].map(({ textContent }) => textContent), panel.querySelector('#unread').textContent], [['psst', '<b>hi</b>'], '1']);
 });

@@ -12,12 +12,13 @@ const waiting = (...line) => ({ type: 'door', cap: 2, closed: true, inside: 2, l
 function host({ cleanup }, moderate = true) {
   const [call, session] = [new EventTarget(), new EventTarget()];
   const me = { permissions: { moderate } };
-  const room = { call, session, me, sent: [], errors: [], away: false };
+  const room = { call, session, me, sent: [], kept: [], errors: [], away: false };
   call.moderation = new Moderation(call, {
     send: (message) => {
       if (!room.away) room.sent.push(message);
       return !room.away;
     },
+    sendOrKeep: (message) => (room.away ? room.kept : room.sent).push(message),
     mute: () => {},
     me: () => me,
   });
@@ -73,6 +74,18 @@ test('a host asks for the door and does what it may; an answer is the door', (t)
   door.turnAway('bob');
   equal(take(), [{ type: 'door' }, { type: 'door', closed: false }, { type: 'door', cap: -1 }, { type: 'let-in', identity: 'ann' }, { type: 'turn-away', identity: 'bob' }]);
   equal(errors, []);
+});
+
+test('what a host does without a socket is done when it is back; questions are not', (t) => {
+  const room = host(t);
+  const { moderation } = room.call;
+  room.away = true;
+  moderation.door.ask();
+  moderation.door.turnAway('bob');
+  moderation.act('mute', 'p-1');
+  moderation.raiseHand(true);
+  moderation.react('👍');
+  equal([room.sent, room.kept.map(({ type }) => type)], [[], ['turn-away', 'moderate', 'hand']]);
 });
 
 test('who runs no room neither asks nor sees', (t) => {

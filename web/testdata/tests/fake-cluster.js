@@ -55,9 +55,17 @@ class FakeNode {
   }
 
   /** Sends the picture from now on. */
-  async show() {
+  async show(slot = '4') {
     const [track] = this.stream.getVideoTracks();
-    await this.pc.getTransceivers().find(({ mid }) => mid === '4').sender.replaceTrack(track);
+    await this.pc.getTransceivers().find(({ mid }) => mid === slot).sender.replaceTrack(track);
+  }
+
+  /** Sends the picture so much smaller. */
+  async scale(by) {
+    const { sender } = this.pc.getTransceivers().find(({ mid }) => mid === '4');
+    const parameters = sender.getParameters();
+    for (const encoding of parameters.encodings) encoding.scaleResolutionDownBy = by;
+    await sender.setParameters(parameters);
   }
 
   kill() {
@@ -124,7 +132,11 @@ export class FakeCluster {
     this.nodeName = name;
     this.epoch++;
     this.nodes.set(name, new FakeNode(name, this.stream));
-    if (!silent) this.say({ type: 'restart', node: name, epoch: this.epoch, reason: 'node died', attempts: 3, attemptMs: 20000, ...order });
+    if (!silent) this.order(order);
+  }
+
+  order(order) {
+    this.say({ type: 'restart', node: this.nodeName, epoch: this.epoch, reason: 'node died', attempts: 3, attemptMs: 20000, ...order });
   }
 
   get roster() {
@@ -159,6 +171,11 @@ export class FakeCluster {
     node.offers.push(offer);
     if (this.loseAnswers > 0) {
       this.loseAnswers--;
+      return;
+    }
+    if (this.rejectOffers > 0) {
+      this.rejectOffers--;
+      this.say({ type: 'offer-rejected', id: offer.id, code: 'internal', message: 'No.', epoch: place.epoch });
       return;
     }
     const sdp = await node.answer(offer);

@@ -23,14 +23,14 @@ test('what has no answer is said again on the next connection, in order and befo
   const became = [];
   for (const text of ['one', 'two', 'three']) messages.send('bob', text).then((delivery) => became.push(`${text} ${delivery}`));
   equal(said(), [], 'before there is a connection');
-  messages.opened(true);
+  messages.opened('anywhere');
   equal(said(), ['1 one', '2 two', '3 three']);
   state(1, 'accepted');
   state(2, 'delivered');
   await eventually(() => became.length === 1, 'an answer');
   messages.lost();
   messages.send('bob', 'four').then((delivery) => became.push(`four ${delivery}`));
-  messages.opened(true);
+  messages.opened('anywhere');
   equal(said().slice(3), ['1 one', '3 three', '4 four']);
   state(1, 'delivered');
   state(1, 'offline');
@@ -43,7 +43,7 @@ test('what has no answer is said again on the next connection, in order and befo
 test('what comes again is dropped and acknowledged, a stream with one number', async ({ cleanup }) => {
   const { messages, sent, got } = connection();
   cleanup(() => messages.close());
-  messages.opened(true);
+  messages.opened('anywhere');
   for (const seq of [1, 2, 1, 2, 3]) messages.heard({ ...hello, seq, body: `no ${seq}` });
   messages.heard({ ...hello, stream: 'another life', body: 'again' });
   messages.heard({ ...hello, from: 'eve', body: 'not ada' });
@@ -58,7 +58,7 @@ test('what comes again is dropped and acknowledged, a stream with one number', a
 
 test('what is refused says why: by the server, by the token, by its length, and when too much waits', async () => {
   const { messages, state } = connection();
-  messages.opened(true);
+  messages.opened('anywhere');
   const why = (promise) => promise.catch(({ code }) => code);
   const refused = why(messages.send('bob', 'x'));
   state(1, 'refused', { code: 'too_many_messages', message: 'Slow down.' });
@@ -67,8 +67,28 @@ test('what is refused says why: by the server, by the token, by its length, and 
   equal(await why(messages.send('bob', 'x')), 'too_many_waiting');
   messages.close();
   equal([...new Set(await Promise.all(waiting))], ['left']);
-  messages.opened(false);
+  messages.opened('');
   equal(await why(messages.send('bob', 'x')), 'not_messaged');
+});
+
+test('a message to several says for each what became of it, and tries again where it was too fast', async () => {
+  const { messages, sent } = connection();
+  messages.opened('anywhere');
+  const all = messages.sendToEach(['ada', 'bob', 'cy', 'ada'], { x: 1 }, { kind: 'app' });
+  equal([sent.length, sent[0].to, sent[0].kind], [1, ['ada', 'bob', 'cy'], 'app']);
+  const says = (to, seq, state, code) => messages.heard({ type: 'message-state', to, stream: sent[0].stream, seq, state, code });
+  says('ada', 1, 'delivered');
+  messages.lost();
+  messages.opened('anywhere');
+  equal(sent[1].to, ['bob', 'cy'], 'who has answered is not written to again');
+  says('bob', 1, 'refused', 'too_many_messages');
+  says('cy', 1, 'offline');
+  await eventually(() => sent.length === 3, 'said again');
+  equal([sent[2].seq, sent[2].to, sent[2].body], [2, ['bob'], { x: 1 }]);
+  says('bob', 2, 'gave_up');
+  equal(Object.fromEntries(await all), { ada: 'delivered', cy: 'offline', bob: 'gave_up' });
+  const refused = await messages.sendToEach(['ada'], 'x'.repeat(9000));
+  equal([refused.get('ada').code, (await messages.sendToEach([], 1)).size], ['message_too_long', 0]);
 });
 
 test('a page without a call sends and gets messages', async ({ cleanup }) => {

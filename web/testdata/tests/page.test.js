@@ -178,10 +178,11 @@ test('what passes by itself asks nobody to try again while the page does', () =>
 
 test('a token says its room, its name and what it allows', () => {
   const token = (claims) => `x.${btoa(String.fromCharCode(...new TextEncoder().encode(JSON.stringify(claims)))).replaceAll('+', '-').replaceAll('/', '_').replaceAll('=', '')}.y`;
-  equal(readToken(token({ name: 'Åsa 🦊', video: { room: 'lair', canPublish: true } })), { room: 'lair', name: 'Åsa 🦊', microphone: true, camera: true });
-  equal(readToken(token({ video: { canPublish: false } })), { room: '', name: '', microphone: false, camera: false });
-  equal(readToken(token({ video: { canPublishSources: ['microphone'] } })), { room: '', name: '', microphone: true, camera: false });
-  for (const none of ['', 'x', 'a.b.c', token(null), token({ video: null })]) equal(readToken(none), { room: '', name: '', microphone: true, camera: true }, none);
+  equal(readToken(token({ name: 'Åsa 🦊', video: { room: 'lair', canPublish: true } })), { room: 'lair', name: 'Åsa 🦊', microphone: true, camera: true, message: false });
+  equal(readToken(token({ video: { canPublish: false } })), { room: '', name: '', microphone: false, camera: false, message: false });
+  equal(readToken(token({ video: { canPublishSources: ['microphone'] } })), { room: '', name: '', microphone: true, camera: false, message: false });
+  equal(readToken(token({ video: { canMessage: true } })).message, true);
+  for (const none of ['', 'x', 'a.b.c', token(null), token({ video: null })]) equal(readToken(none), { room: '', name: '', microphone: true, camera: true, message: false }, none);
   equal(new Set([[true, true], [true, false], [false, true], [false, false]].map(([microphone, camera]) => ofGrant({ microphone, camera }))).size, 4);
 });
 

@@ -1,0 +1,136 @@
+// The connections of a call: the present one, and for a while the one that a live move has left. They send the same
+// tracks.
+
+import { Lingering } from './lingering.js';
+import { SentTracks } from './sent-tracks.js';
+import { SsrcTable } from './ssrc-table.js';
+import { Transport } from './transport.js';
+
+/** @typedef {import('./protocol.js').Source} Source */
+
+/** Every browser decodes it (RFC 7742). */
+export const COMMON_CODEC = 'VP8';
+
+export class Connections {
+  #options;
+  #trouble;
+  #made = 0;
+  /** @type {Transport | null} */
+  #present = null;
+  #videoCodec;
+  #tracks = new SentTracks();
+  /** Of the present connection. */
+  ssrcs = new SsrcTable();
+  lingering = new Lingering();
+  /** @type {RTCIceServer[]} */
+  iceServers = [];
+
+  /**
+   * @param {Omit<import('./transport.js').TransportOptions, 'id' | 'iceServers'>} options
+   * @param {(transport: Transport) => void} trouble with a connection
+   */
+  constructor(options, trouble) {
+    this.#options = options;
+    this.#videoCodec = options.videoCodec;
+    this.#trouble = trouble;
+  }
+
+  get present() {
+    return this.#present;
+  }
+
+  set present(transport) {
+    this.#present = transport;
+    this.ssrcs.clear();
+  }
+
+  /** The present one, if it can be moved. */
+  get usable() {
+    return this.#present?.broken ? null : this.#present;
+  }
+
+  /**
+   * The codec of pictures, where it is not the one that everybody has: later connections have that.
+   * @returns {import('./call-options.js').VideoCodec | ''}
+   */
+  useCommonCodec() {
+    const before = this.#videoCodec ?? COMMON_CODEC;
+    this.#videoCodec &&= COMMON_CODEC;
+    return before === COMMON_CODEC ? '' : before;
+  }
+
+  /**
+   * What the connection sends; SSRCs are known of the present one only.
+   * @param {Transport} transport
+   * @param {string} sdp
+   * @param {boolean} fresh
+   */
+  senders(transport, sdp, fresh) {
+    return (fresh ? new SsrcTable() : this.ssrcs).senders(sdp, transport.sources);
+  }
+
+  /** A new one, beside the present one. */
+  add() {
+    this.#made++;
+    const { audioSlots, videoSlots, simulcast, scalabilityMode, createTransform } = this.#options;
+    const { iceServers } = this;
+    const transport = new Transport({ id: this.#made, iceServers, audioSlots, videoSlots, simulcast, videoCodec: this.#videoCodec, scalabilityMode, createTransform });
+    transport.addEventListener('trouble', () => this.#trouble(transport));
+    this.#tracks.carry(transport);
+    return transport;
+  }
+
+  /** A new one instead of the present one, which falls silent, or both would be encoded for. */
+  replace() {
+    this.#tracks.silence(this.#present);
+    return this.add();
+  }
+
+  /** @param {Transport | null} transport what the page changed meanwhile is sent, too */
+  carry(transport) {
+    if (transport) this.#tracks.carry(transport);
+  }
+
+  /** @param {Transport} transport that a called-off attempt may have silenced */
+  restore(transport) {
+    this.#tracks.restore(transport);
+  }
+
+  /**
+   * On these connections and every later one.
+   * @param {Source} source
+   * @param {MediaStreamTrack | null} track
+   * @param {import('./live-move.js').LiveMove | null} live
+   */
+  async setTrack(source, track, live) {
+    this.#tracks.set(source, track);
+    await Promise.all([this.#present, this.lingering, live].map((each) => each?.setTrack(source, track)));
+  }
+
+  /**
+   * Whether the devices behind these m-lines give nothing.
+   * @param {string[]} mids
+   */
+  giveNothing(mids) {
+    return this.#tracks.giveNothing(mids.map((mid) => this.#present?.sources.get(mid) ?? 'microphone'));
+  }
+
+  /** For `call.stats()`. */
+  async stats() {
+    const stats = await this.#present?.stats();
+    const sources = this.#present?.sources ?? new Map();
+    return {
+      pcId: this.#present?.id ?? 0,
+      inbound: stats?.inbound ?? new Map(),
+      rttMs: stats?.transport.rttMs ?? 0,
+      path: stats?.transport.path ?? { protocol: '', relayed: false, address: '' },
+      sentLoss: stats?.sentLoss ?? 0,
+      outbound: (stats?.outbound ?? []).map((entry) => ({ ...entry, source: sources.get(entry.mid) })),
+    };
+  }
+
+  close() {
+    this.lingering.close();
+    this.#present?.close();
+  }
+}

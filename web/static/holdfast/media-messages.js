@@ -1,0 +1,28 @@
+/**
+ * What the server says of the connection.
+ * @param {import('./media.js').Media} media
+ * @param {import('./protocol.js').ServerMessage} message
+ */
+export function tellMedia(media, message) {
+  switch (message.type) {
+    case 'answer':
+      media.offers.answered(message);
+      break;
+    case 'offer-rejected':
+      media.offers.rejected(message);
+      break;
+    case 'slots':
+      media.heardSlots(message.slots, message.lacks);
+      break;
+    case 'restart':
+      media.restart(message);
+      break;
+    case 'settled':
+      media.settled(message);
+      break;
+    case 'reoffer':
+      media.reoffer(message);
+      break;
+    default:
+  }
+}

@@ -1,0 +1,82 @@
+// Rings: their states on both sides, whatever order and however often what is said of them comes.
+
+import { Ringing } from '/page/ringing.js';
+import { meant } from '/page/met.js';
+import { identityInDev } from '/page/tokens.js';
+import { equal, eventually, test } from './harness.js';
+
+/** A page's rings on a connection that keeps what it sends. */
+function page() {
+  const ringing = new Ringing();
+  const [states, missed, sent] = [[], [], []];
+  const connection = () => Object.assign(new EventTarget(), {
+    send: (to, body, { kind }) => new Promise((resolve, reject) => sent.push({ to, kind, body, resolve, reject })),
+  });
+  const messages = connection();
+  ringing.follow(messages);
+  ringing.addEventListener('outgoing', ({ detail: { ring } }) => states.push(ring.state));
+  ringing.addEventListener('missed', ({ detail: { ring } }) => missed.push(ring.name));
+  const hear = (kind, body, from = 'ada') => messages.dispatchEvent(new CustomEvent('message', { detail: { from, name: from.toUpperCase(), kind, body, at: 1 } }));
+  return { ringing, states, missed, sent, hear, connection };
+}
+
+test('a ring is calling, ringing and answered, and every device of who was rung hears the end', async () => {
+  const { ringing, states, sent, hear } = page();
+  ringing.ring('grace', 'Grace', 'r');
+  ringing.ring('grace', 'Grace', 'r');
+  const { id } = sent[0].body;
+  equal([sent.length, sent[0].to, sent[0].kind, sent[0].body.room], [1, 'grace', 'ring', 'r']);
+  sent[0].resolve('delivered');
+  await eventually(() => states.length === 2, 'delivered');
+  hear('answer', { id, accepted: true }, 'eve'); // Was not rung.
+  hear('answer', { id, accepted: false }, 'grace');
+  hear('answer', { id, accepted: true }, 'grace');
+  equal(states, ['calling', 'ringing', 'declined']);
+  equal([sent.length, sent[1].body], [2, { id, over: 'answered' }]);
+});
+
+test('who is not online, or not reached, is told of', async () => {
+  for (const [delivery, state] of [['offline', 'offline'], ['gave_up', 'unreached']]) {
+    const { ringing, states, sent } = page();
+    ringing.ring('grace', 'Grace', 'r');
+    sent[0].resolve(delivery);
+    await eventually(() => states.length === 2, delivery);
+    equal([states, sent.length], [['calling', state], 1]);
+  }
+});
+
+test('a ring rings once, is missed if it is stopped, and not if another device answers', () => {
+  const { ringing, missed, sent, hear } = page();
+  const ids = () => ringing.incoming.map(({ id }) => id);
+  hear('ring', { id: 'a', room: 'r' });
+  hear('ring', { id: 'b', room: 'r' }, 'bob');
+  hear('ring', { id: 'a', room: 'r' });
+  for (const body of [null, 'x', {}, { id: 5, room: 'r' }, { id: 'c' }, { id: 'c', room: '' }, { id: 'x'.repeat(65), room: 'r' }, { id: 'c', room: 'x'.repeat(129) }]) hear('ring', body);
+  equal(ids(), ['a', 'b']);
+  hear('ring', { id: 'a', over: 'stopped' }, 'eve'); // Does not ring.
+  equal(ids(), ['a', 'b']);
+  hear('ring', { id: 'a', over: 'stopped' });
+  hear('ring', { id: 'b', over: 'answered' }, 'bob');
+  hear('ring', { id: 'a', room: 'r' });
+  equal([ids(), missed], [[], ['ADA']]);
+  hear('ring', { id: 'd', room: 'r' });
+  ringing.answer('d', true);
+  ringing.answer('d', false);
+  equal([ids(), sent.map(({ to, body }) => [to, body])], [[], [['ada', { id: 'd', accepted: true }]]]);
+});
+
+test('what a closed connection did not carry is said on the next', async () => {
+  const { ringing, sent, hear, connection } = page();
+  hear('ring', { id: 'a', room: 'r' });
+  ringing.answer('a', true);
+  sent[0].reject({ code: 'left' });
+  await new Promise((resolve) => setTimeout(resolve, 0));
+  ringing.follow(connection());
+  equal(sent.map(({ body }) => body), [{ id: 'a', accepted: true }, { id: 'a', accepted: true }]);
+});
+
+test('what is written into the field means somebody met, or an identity', () => {
+  const met = [{ identity: 'u-17', name: 'Grace Hopper' }];
+  equal([meant('grace hopper', met, (text) => text).identity, meant('u-17', met, (text) => text).name, meant('u-18', met, (text) => text).identity], ['u-17', 'Grace Hopper', 'u-18']);
+  equal([' Grace  Hopper ', 'محمد', '👨‍👩‍👧', '‏'].map(identityInDev), ['grace-hopper', 'محمد', '👨👩👧', '']);
+});

@@ -127,6 +127,8 @@ func Flags(profile string) []chromedp.ExecAllocatorOption {
 		chromedp.Flag("autoplay-policy", "no-user-gesture-required"),
 		chromedp.Flag("disable-renderer-backgrounding", true),
 		chromedp.Flag("disable-background-timer-throttling", true),
+		// A process less, and less to copy: a fifth of what sound costs.
+		chromedp.Flag("disable-features", "AudioServiceOutOfProcess"),
 		chromedp.WindowSize(900, 700),
 	}
 }

@@ -198,7 +198,11 @@ func armSignaling(ctx context.Context, c *Chaos, trial int) error {
 	if len(nodes) < 2 {
 		return errors.New("there are no two signaling nodes")
 	}
-	c.crowd.armed, c.crowd.step = nodes[0], steps()[(trial-1)%len(steps())]
+	return c.arm(ctx, nodes, steps()[(trial-1)%len(steps())])
+}
+
+func (c *Chaos) arm(ctx context.Context, nodes []string, step string) error {
+	c.crowd.armed, c.crowd.step = nodes[0], step
 	if err := c.cluster.Kill(ctx, nodes[0], syscall.SIGKILL); err != nil {
 		return err
 	}
@@ -221,6 +225,11 @@ func killUnderArmedSignaling(ctx context.Context, c *Chaos, w *World) (heal, err
 	if err != nil {
 		return nil, err
 	}
+	return c.awaitArmed(ctx, w, doomed, heal), nil
+}
+
+// awaitArmed waits until the armed signaling node has ended itself. Healing starts it again, before the rest.
+func (c *Chaos) awaitArmed(ctx context.Context, w *World, doomed string, rest heal) heal {
 	f := Fault{Node: doomed, Role: devcluster.RoleSignaling, What: "killed by itself at " + c.crowd.step, At: time.Now()}
 	f.Seen = poll(ctx, c.options.patience.recover, func() error { return c.dead(ctx, doomed) }) == nil
 	w.Faults = append(w.Faults, f)
@@ -230,8 +239,8 @@ func killUnderArmedSignaling(ctx context.Context, c *Chaos, w *World) (heal, err
 				return err
 			}
 		}
-		return errors.Join(c.restart(doomed)(ctx), heal(ctx))
-	}, nil
+		return errors.Join(c.restart(doomed)(ctx), rest(ctx))
+	}
 }
 
 func (c *Chaos) dead(ctx context.Context, node string) error {

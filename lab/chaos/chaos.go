@@ -153,6 +153,7 @@ func (c *Chaos) trial(ctx context.Context, n int, name Name) (*Trial, error) {
 	whole, settled := c.convalesce(ctx, w, watch) // its complaint shows in the verdicts
 	c.awaitRosters(ctx, w)
 	c.lookAtCapped(ctx, w)
+	c.gatherLetters(ctx, w)
 	if w.Log, err = c.logs(ctx); err != nil {
 		w.LogUnknown = err.Error()
 	}
@@ -167,7 +168,7 @@ func (c *Chaos) trial(ctx context.Context, n int, name Name) (*Trial, error) {
 	}
 	trial := &Trial{
 		Number: n, Scenario: name, Began: began, Faults: w.Faults, Verdicts: Judge(w), Clients: measureGaps(w),
-		WholeMs: measure.Milliseconds(whole), FullestShare: w.fullest(), HealthyPausesMs: measure.Milliseconds(w.healthyPause()),
+		WholeMs: measure.Milliseconds(whole), FullestShare: w.fullest(), HealthyPausesMs: measure.Milliseconds(w.healthyPause()), Messages: w.letterStates(),
 	}
 	if w.Expect.Calm {
 		trial.Note = w.calmNote()

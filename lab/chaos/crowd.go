@@ -14,7 +14,6 @@ import (
 	"github.com/holdfast-rtc/holdfast/lab/devcluster"
 	"github.com/holdfast-rtc/holdfast/lab/peer"
 	"github.com/holdfast-rtc/holdfast/ring"
-	"github.com/holdfast-rtc/holdfast/signaling/wire"
 )
 
 // crowd is everybody in the rooms. They stay over all trials.
@@ -27,6 +26,7 @@ type crowd struct {
 	armed    string          // the signaling node that dies in a double fault
 	step     string          // at which step it does
 	left     map[string]bool // rooms that nobody is in any more
+	exchange *exchange
 	stack    *peer.Stack
 
 	living context.Context //nolint:containedctx // the people's life, ended by leave
@@ -38,6 +38,7 @@ type person struct {
 	room, name string
 	camera     bool
 	people     int // in the room
+	messenger  *messenger
 	peer       *peer.Peer
 	leave      context.CancelFunc
 
@@ -51,7 +52,7 @@ const maxMoments = 500
 
 func newCrowd(c *Chaos) *crowd {
 	living, end := context.WithCancel(context.Background())
-	return &crowd{chaos: c, living: living, end: end, left: make(map[string]bool)}
+	return &crowd{chaos: c, living: living, end: end, left: make(map[string]bool), exchange: newExchange()}
 }
 
 func (c *crowd) join(ctx context.Context, status devcluster.Status) error {
@@ -73,6 +74,9 @@ func (c *crowd) join(ctx context.Context, status devcluster.Status) error {
 	if err := c.everybodyReceives(ctx, time.Now(), joinLimit); err != nil {
 		return err
 	}
+	if err := c.correspond(ctx); err != nil {
+		return err
+	}
 	return c.queue(ctx)
 }
 
@@ -89,6 +93,9 @@ func mediaNodes(status devcluster.Status) []ring.NodeID {
 func (c *crowd) open(ctx context.Context, room string, people int) error {
 	for j := range people {
 		p := &person{room: room, name: fmt.Sprintf("%s-person-%d", room, j+1), people: people, camera: j < c.chaos.options.cameras(people)}
+		if room == c.capped && j < inRoom {
+			p.messenger = c.exchange.enlist(p.name)
+		}
 		if err := c.add(p); err != nil { //nolint:contextcheck // people live until leave, not until ctx ends
 			return err
 		}
@@ -118,17 +125,25 @@ func (c *crowd) start(p *person) error {
 	if p.room == c.capped {
 		holds = p.people
 	}
-	token, err := c.chaos.cluster.CappedToken(p.room, p.name, holds)
+	token, err := c.chaos.cluster.MessengerToken(p.room, p.name, holds)
 	if err != nil {
 		return err
 	}
 	others := p.people - 1
+	var messages *peer.Messages
+	if p.messenger != nil {
+		messages = p.messenger.messages
+	}
 	p.peer, err = peer.New(peer.Options{
-		URL: c.chaos.page, Token: token, Room: p.room, Stack: c.stack, Observe: p.observe, CameraOff: !p.camera, Wait: holds > 0,
+		Messages: messages,
+		URL:      c.chaos.page, Token: token, Room: p.room, Stack: c.stack, Observe: p.observe, CameraOff: !p.camera, Wait: holds > 0,
 		AudioSlots: min(others, audioSlots), VideoSlots: max(1, min(others, videoSlots, c.chaos.options.cameras(p.people))),
 	}, slog.New(slog.DiscardHandler))
 	if err != nil {
 		return err
+	}
+	if p.messenger != nil {
+		p.messenger.peer = p.peer
 	}
 	living, leave := context.WithCancel(c.living)
 	p.leave = leave
@@ -221,98 +236,6 @@ func (c *crowd) mark() {
 		p.moments = nil
 		p.mu.Unlock()
 	}
-}
-
-type flow struct {
-	Flow
-
-	last  time.Time
-	shown time.Time // since when the receiver's slots show it; zero when it is not known
-}
-
-// flows lists every stream that should flow among the synthetic people. A person who has not joined, and an empty slot,
-// has a flow that never flowed.
-func (c *crowd) flows() []flow {
-	byRoom, onCamera := make(map[string]map[wire.PeerID]*person), make(map[string]map[wire.PeerID]*person)
-	shown := make(map[*person]map[peer.StreamID]peer.Stream)
-	for i, p := range c.people {
-		var id wire.PeerID
-		if id, shown[p] = p.peer.Shown(); id == "" {
-			id = wire.PeerID(fmt.Sprintf("nobody yet %d", i))
-		}
-		if byRoom[p.room] == nil {
-			byRoom[p.room], onCamera[p.room] = make(map[wire.PeerID]*person), make(map[wire.PeerID]*person)
-		}
-		byRoom[p.room][id] = p
-		if p.camera {
-			onCamera[p.room][id] = p
-		}
-	}
-	var all []flow
-	for room, people := range byRoom {
-		for own, receiver := range people {
-			all = append(all, receiver.flows(own, people, wire.SourceMicrophone, audioSlots, shown[receiver])...)
-			all = append(all, receiver.flows(own, onCamera[room], wire.SourceCamera, videoSlots, shown[receiver])...)
-		}
-	}
-	return all
-}
-
-// flows are those of one source, of which there are senders, at one receiver.
-func (p *person) flows(own wire.PeerID, from map[wire.PeerID]*person, source wire.Source, slots int, shown map[peer.StreamID]peer.Stream) []flow {
-	var all []flow
-	of := func(name string) Flow { return Flow{p.room, p.name, name, string(source)} }
-	senders := len(from)
-	if from[own] != nil {
-		senders--
-	}
-	for id, stream := range shown {
-		if sender := from[id.Peer]; sender != nil && id.Source == source && id.Peer != own {
-			all = append(all, flow{of(sender.name), stream.Last, stream.ShownSince})
-		}
-	}
-	if few := p.people-1 > slots && source == wire.SourceMicrophone; !few && len(all) < senders {
-		for id, sender := range from {
-			id := peer.StreamID{Peer: id, Source: source}
-			if _, is := shown[id]; !is && id.Peer != own {
-				all = append(all, flow{of(sender.name), p.peer.Stream(id).Last, time.Time{}})
-			}
-		}
-	}
-	for i := len(all); i < min(senders, slots); i++ {
-		all = append(all, flow{Flow: of(fmt.Sprintf("slot %d", i+1))})
-	}
-	return all
-}
-
-func (c *crowd) receipts(ctx context.Context, since time.Time) []Receipt {
-	var all []Receipt
-	for _, f := range c.flows() {
-		all = append(all, Receipt{f.Flow, f.last.After(since)})
-	}
-	for _, b := range c.browsers {
-		all = append(all, b.receipts(ctx, since, len(c.browsers)-1)...)
-	}
-	return all
-}
-
-func (c *crowd) everybodyReceives(ctx context.Context, since time.Time, limit time.Duration) error {
-	return poll(ctx, limit, func() error {
-		for _, p := range c.people {
-			p.mu.Lock()
-			err := p.refused
-			p.mu.Unlock()
-			if err != nil {
-				return fmt.Errorf("%s was refused: %w", p.name, err)
-			}
-		}
-		for _, r := range c.receipts(ctx, since) {
-			if !r.Fresh {
-				return fmt.Errorf("%s: %s has no fresh %s of %s", r.Room, r.Client, r.Source, r.From)
-			}
-		}
-		return nil
-	})
 }
 
 // everybodyAttached waits until everybody has a socket: the end of one may show late.

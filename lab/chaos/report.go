@@ -2,6 +2,7 @@ package chaos
 
 import (
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 	"time"
@@ -66,6 +67,8 @@ type Trial struct {
 	Clients  []ClientGap `json:"clients,omitempty"` // of the rooms that had to move
 	Note     string      `json:"note,omitempty"`
 
+	Messages map[string]int `json:"messages"` // judged in this trial, by their final state
+
 	WholeMs         float64 `json:"wholeMs"`         // from the end of the mending until all was whole
 	FullestShare    float64 `json:"fullestShare"`    // the largest part of a ceiling that a node which was not hurt sent or reserved
 	HealthyPausesMs float64 `json:"healthyPausesMs"` // the longest pause of a stream in a room that did not have to move, as the looks show it
@@ -88,6 +91,9 @@ func (t *Trial) line() string {
 		parts = append(parts, fmt.Sprintf("elsewhere no pause over %.0f ms", t.HealthyPausesMs))
 	}
 	parts = append(parts, fmt.Sprintf("fullest survivor at %.0f %%", 100*t.FullestShare))
+	for _, state := range slices.Sorted(maps.Keys(t.Messages)) {
+		parts = append(parts, fmt.Sprintf("%d messages %s", t.Messages[state], state))
+	}
 	if t.WholeMs > 0 {
 		parts = append(parts, fmt.Sprintf("whole %.1f s after the mending", t.WholeMs/1000))
 	}

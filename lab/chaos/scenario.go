@@ -21,6 +21,8 @@ const (
 	StorePause Name = "store-pause"
 
 	DoubleFault       Name = "death-during-rehoming"
+	Drain             Name = "drain"
+	DrainCrash        Name = "death-during-drain"
 	Crowd             Name = "crowd"
 	Partition         Name = "partition"
 	HalfPartition     Name = "half-partition"
@@ -103,6 +105,14 @@ func ofProcesses() []scenario {
 		{
 			name: DoubleFault, sentence: "a media node is killed, and the signaling node that moves its rooms kills itself at a named step of that",
 			expect: moves, soak: true, prepare: armSignaling, strike: killUnderArmedSignaling,
+		},
+		{
+			name: Drain, sentence: "a media node drains: its rooms move while people talk; then it takes rooms again",
+			expect: Expect{Moves: true, Smooth: true}, soak: true, strike: drainOne,
+		},
+		{
+			name: DrainCrash, sentence: "a media node drains, and it, another media node or a signaling node dies at a random moment or a named step of that",
+			expect: moves, soak: true, prepare: armEveryOther, strike: drainUnderFire,
 		},
 		{name: Crowd, sentence: "the media node with nearly all rooms is killed", expect: moves, once: true, prepare: awaitMeasured, strike: killCrowded},
 	}

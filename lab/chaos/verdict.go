@@ -75,6 +75,7 @@ func Judge(w *World) []Verdict {
 		{NobodyMissing, true},
 		{NobodyGone, true},
 		{NeverOverCap, true},
+		{MessagesAnswered, true},
 		{NoFalseDeath, true},
 		{MediaNeedsNoStore, w.Expect.Store},
 		{UnderCeiling, w.Expect.Moves},

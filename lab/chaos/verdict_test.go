@@ -37,6 +37,16 @@ func look(rooms ...Held) Look {
 	return l
 }
 
+// answered are letters of which the second one's receiver had no connection, and one of the third one's two was away.
+func answered() []Letter {
+	return []Letter{
+		{From: "ann", To: "bob", Number: 1, State: "delivered", Got: []int{1}, Owed: []bool{true}},
+		{From: "ann", To: "bob", Number: 2, State: "offline", Got: []int{0}, Owed: []bool{false}},
+		{From: "bob", To: "ann", Number: 1, State: "delivered", Got: []int{0, 1}, Owed: []bool{false, true}},
+		{From: "bob", To: "ann", Number: 2, State: "gave_up", Got: []int{1, 0}, Owed: []bool{true, true}},
+	}
+}
+
 // killed is a world in which everything went well: sfu-1 was killed, its room a
 // moved to sfu-2, and room b on sfu-3 noticed nothing.
 func killed() *World {
@@ -53,6 +63,7 @@ func killed() *World {
 		People:  map[string][]string{"a": {"ann"}, "b": {"ann"}},
 		Capped:  "a", Cap: 1,
 		Received: []Receipt{{Flow{"a", "ann", "art", "camera"}, true}},
+		Letters:  answered(),
 	}
 }
 
@@ -75,6 +86,7 @@ func missed() *World {
 		People:  map[string][]string{"a": {"ann"}, "b": {"ann"}},
 		Capped:  "a", Cap: 1,
 		Received: []Receipt{{Fresh: true}},
+		Letters:  answered(),
 		Pauses:   []Pause{{Flow{"a", "ann", "art", "camera"}, 300 * time.Millisecond}},
 	}
 }
@@ -185,6 +197,12 @@ func brokenWorlds() []brokenWorld {
 		}, Broken},
 		{"somebody who was in waits", NeverOverCap, killed, func(w *World) { w.Clients[0].Moments = []peer.Moment{{Step: peer.StepWaiting, At: healedAt}} }, Broken},
 		{"nobody looked at the room", NeverOverCap, killed, func(w *World) { w.Capped = "c" }, Unchecked},
+		{"a message was lost", MessagesAnswered, killed, func(w *World) { w.Letters[0].Got[0], w.Letters[0].Owed[0] = 0, false }, Broken},
+		{"one of two connections got nothing", MessagesAnswered, killed, func(w *World) { w.Letters[2].Owed[0] = true }, Broken},
+		{"a message came twice", MessagesAnswered, killed, func(w *World) { w.Letters[0].Got[0] = 2 }, Broken},
+		{"a sender was told nothing", MessagesAnswered, killed, func(w *World) { w.Letters[1].State = "" }, Broken},
+		{"a message came after its successor", MessagesAnswered, killed, func(w *World) { w.LateLetters = []string{"bob got 1 after 2"} }, Broken},
+		{"nobody wrote", MessagesAnswered, killed, func(w *World) { w.Letters = nil }, Unchecked},
 		{"no roster is read", NobodyGone, killed, func(w *World) { w.Between, w.After = nil, Look{} }, Unchecked},
 
 		{"a stream stopped with the store", MediaNeedsNoStore, missed, func(w *World) { w.Pauses[0].Longest = away }, Broken},

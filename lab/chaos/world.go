@@ -29,6 +29,9 @@ type World struct {
 	Lacking    string // what people had not got back when the rooms had long been due to move, and the faults were mended; empty = nothing
 	LogUnknown string // why Log is not whole; empty = it is
 
+	Letters     []Letter // written until the mending began, and not judged before
+	LateLetters []string // what came again or after its successor
+
 	Lasts time.Duration // the fault lasts at least so long, whatever has moved before
 	Late  Look          // when people had been sent to the nodes that were cut off
 }

@@ -5,6 +5,8 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"net/http"
+	"net/url"
 	"strings"
 )
 
@@ -16,6 +18,8 @@ type AdminNode struct {
 	Control string `json:"control"`
 	Stalled int    `json:"stalled"` // clients of that signaling node who receive nothing
 	Sockets int    `json:"sockets"` // of that signaling node
+	// Of the control port; 0: a build from before versions were told.
+	Protocol uint32 `json:"protocol"`
 	AdminLoad
 }
 
@@ -58,6 +62,20 @@ func (c *Client) NodesAt(ctx context.Context, base string) ([]AdminNode, error) 
 	}
 	err := c.AdminAt(ctx, base, "nodes", &answer)
 	return answer.Nodes, err
+}
+
+// DrainAt has a media node drain (POST), without ending when it is empty, or take rooms again (DELETE).
+func (c *Client) DrainAt(ctx context.Context, base, method, node string) error {
+	token, err := c.Access().adminToken()
+	if err != nil {
+		return err
+	}
+	var body any
+	if method == http.MethodPost {
+		body = map[string]bool{"keep": true}
+	}
+	_, err = fetch(ctx, c.http, method, strings.TrimSuffix(base, "/")+"/api/v1/nodes/"+url.PathEscape(node)+"/drain", token, body)
+	return err
 }
 
 // AdminRoom is a room as a media node that holds it describes it (GET /api/v1/rooms).
@@ -103,4 +121,15 @@ func (c *Client) RoomsAt(ctx context.Context, base string) ([]AdminRoom, error) 
 		err = fmt.Errorf("%w: %v", ErrSilentNode, answer.Unreachable)
 	}
 	return answer.Rooms, err
+}
+
+// MoveRoom moves a room to a node while both live.
+func (c *Cluster) MoveRoom(ctx context.Context, room, node string) error {
+	token, err := c.Access().adminToken()
+	if err != nil {
+		return err
+	}
+	address := strings.TrimSuffix(c.page, "/") + "/api/v1/rooms/" + url.PathEscape(room) + "/move"
+	_, err = fetch(ctx, c.http, http.MethodPost, address, token, map[string]string{"node": node})
+	return err
 }

@@ -79,9 +79,9 @@ func (c *Client) Access() Access { return c.state.Access }
 // Token lets a person into a room, to publish and subscribe.
 func (c *Client) Token(room, name string) (string, error) { return c.Access().JoinToken(room, name) }
 
-// CappedToken is Token of a room that holds so many people; 0: any number.
-func (c *Client) CappedToken(room, name string, people int) (string, error) {
-	return c.Access().cappedToken(room, name, people)
+// MessengerToken is Token of who may message everybody, for a room that holds so many people; 0: any number.
+func (c *Client) MessengerToken(room, name string, people int) (string, error) {
+	return c.Access().messengerToken(room, name, people)
 }
 
 // Kill sends a signal to a node. After SIGKILL it returns when the process is gone.

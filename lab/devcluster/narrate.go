@@ -12,10 +12,11 @@ import (
 	"unicode"
 )
 
-// isStep reports whether a log message is a step of a failover.
+// isStep reports whether a log message is a step of a failover or a drain.
 func isStep(message string) bool {
 	switch message {
-	case "node down", "room re-homing", "room re-homed", "clients told to restart", "client migrated":
+	case "node down", "room re-homing", "room re-homed", "clients told to restart", "client migrated",
+		"node drains: it takes no more rooms", "room leaves a draining node", "room stays on the draining node", "node is empty":
 		return true
 	}
 	return false

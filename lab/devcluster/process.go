@@ -128,9 +128,9 @@ func (p *process) signal(sig syscall.Signal) error {
 	return nil
 }
 
-// end asks the process to end and, after limit, makes it.
+// end asks the process to end at once, as Ctrl-C does, and after limit makes it. By SIGTERM it would hand its rooms over first.
 func (p *process) end(limit time.Duration) {
-	if p.signal(syscall.SIGTERM) != nil { // not every system has it
+	if p.signal(syscall.SIGINT) != nil { // not every system has it
 		_ = p.signal(syscall.SIGKILL)
 	}
 	wake(p)

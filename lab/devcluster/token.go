@@ -15,10 +15,14 @@ func (a Access) adminToken() (string, error) {
 }
 
 // JoinToken lets a person into a room, to publish and subscribe.
-func (a Access) JoinToken(room, name string) (string, error) { return a.cappedToken(room, name, 0) }
-
-func (a Access) cappedToken(room, name string, people int) (string, error) {
+func (a Access) JoinToken(room, name string) (string, error) {
 	grant := access.Everything(name, ring.RoomID(room))
-	grant.Name, grant.MaxParticipants = name, people
+	grant.Name = name
+	return access.Mint(a.Key, a.Secret, grant, tokenLife)
+}
+
+func (a Access) messengerToken(room, name string, people int) (string, error) {
+	grant := access.Everything(name, ring.RoomID(room))
+	grant.Name, grant.MaxParticipants, grant.CanMessage = name, people, true
 	return access.Mint(a.Key, a.Secret, grant, tokenLife)
 }

@@ -23,8 +23,14 @@ func (p *Peer) handle(ctx context.Context, socket *websocket.Conn, message wire.
 		return errors.Join(p.sayMuted(ctx, socket), p.offer(ctx, socket, "joined"))
 	case *wire.Resumed:
 		return errors.Join(p.resumed(ctx, socket, m), p.sayMuted(ctx, socket))
+	case *wire.Connected:
+		p.note(func(s *Stats) { s.Attached = true })
 	case *wire.Restart:
 		return p.restart(ctx, socket, m)
+	case *wire.Settled:
+		if m.Epoch == p.epoch {
+			p.leaveBehind()
+		}
 	case *wire.Answer:
 		if p.conn == nil || p.conn.offerID != m.ID || m.Epoch < p.epoch {
 			return nil // of an offer that a later one has replaced
@@ -122,7 +128,24 @@ func (p *Peer) restart(ctx context.Context, socket *websocket.Conn, m *wire.Rest
 	p.moving = true
 	p.mu.Unlock()
 	p.tries = 0
+	p.leaveBehind()
+	if m.Live && p.conn != nil && !p.conn.stuck() {
+		p.leaving, p.conn = p.conn, nil
+		p.overlap.Reset(time.Duration(m.OverlapMs) * time.Millisecond)
+		p.leaves()
+	}
 	return p.offer(ctx, socket, m.Reason)
+}
+
+// leaveBehind closes the connection that a live move has left.
+func (p *Peer) leaveBehind() {
+	if p.leaving != nil {
+		p.leaving.close()
+		p.leaving = nil
+	}
+	p.mu.Lock()
+	p.live = nil
+	p.mu.Unlock()
 }
 
 // refused ends the socket: for a retry if the server allows one, else with the session.

@@ -6,7 +6,7 @@
 // cluster do not measure themselves: a controlling ICE agent with one socket, Pion's
 // DTLS and SRTP, and the node's own receiver of streams. It does what a browser without
 // a provable restart does (docs/PROTOCOL.md): on `restart` it makes a new connection at
-// once. It decodes nothing and asks for no keyframes.
+// once, in a live move beside the one it has. It decodes nothing and asks for no keyframes.
 package peer
 
 import (
@@ -25,7 +25,7 @@ import (
 type Options struct {
 	URL        string // of the page or any signaling node: http://host:port
 	Token      string
-	Room       string
+	Room       string // empty: in no room, without media, as on an app's start page
 	Wait       bool   // in line, for a place in a full room
 	AudioSlots int    // receive slots; 0 = 4
 	VideoSlots int    // receive slots; 0 = 4
@@ -36,6 +36,8 @@ type Options struct {
 	// Stack is shared by the peers of a process and says what video they send; nil =
 	// one of its own with VideoLight.
 	Stack *Stack
+
+	Messages *Messages // direct messages; nil = it sends none, and answers none
 
 	// Payload sees the payload of each packet, as the node forwards it; retransmissions are left out. It must not keep the
 	// bytes and must be quick. nil = nobody.
@@ -74,8 +76,8 @@ const (
 type Peer struct {
 	opts  Options
 	log   *slog.Logger
-	send  *sender            // nil for who only listens
-	moved chan time.Duration // gaps to report to the server; one waits, more are dropped
+	send  *sender             // nil for who only listens
+	moved chan *wire.Migrated // moves to report to the server; one waits, more are dropped
 
 	mu      sync.Mutex // guards the fields below
 	stats   Stats
@@ -85,12 +87,15 @@ type Peer struct {
 	tables  uint64 // slot tables so far
 	heardOn int    // the connection of the last sound, counted from 1
 	moving  bool   // told to restart, and no packet has come since
+	live    *left  // what the connection showed that a live move is leaving
 
 	// What follows belongs to Run's goroutine.
 	resume  string
 	attempt uint64
 	epoch   uint64
 	conn    *connection
+	leaving *connection // for which others still wait, during a live move
+	overlap *time.Timer // when it is closed all the same
 	due     *wire.Offer // of conn, while nothing has answered it
 	nextTry *time.Timer // when conn counts as having failed, unless it is up
 	self    wire.PeerID
@@ -116,7 +121,7 @@ func New(opts Options, log *slog.Logger) (*Peer, error) {
 		}
 		opts.Stack = stack
 	}
-	p := &Peer{opts: opts, log: log, moved: make(chan time.Duration, 1), stats: newStats(), lines: make(map[string]*line), streams: make(map[StreamID]*Stream)}
+	p := &Peer{opts: opts, log: log, moved: make(chan *wire.Migrated, 1), stats: newStats(), lines: make(map[string]*line), streams: make(map[StreamID]*Stream)}
 	if !opts.ListenOnly && opts.Stack.video != VideoNone {
 		p.send = newSender(opts.Stack.video, opts.CameraOff, opts.Seed)
 	}
@@ -134,12 +139,14 @@ func (p *Peer) Run(ctx context.Context) error {
 	defer wg.Wait()
 	defer stopMedia()
 	defer func() {
+		p.leaveBehind()
 		if p.conn != nil {
 			p.conn.close()
 		}
 	}()
-	p.nextTry = time.NewTimer(offerLimit)
+	p.nextTry, p.overlap = time.NewTimer(offerLimit), time.NewTimer(offerLimit)
 	defer p.nextTry.Stop()
+	defer p.overlap.Stop()
 	p.note(func(s *Stats) { s.Began = time.Now() })
 	retry := firstRetry
 	for {

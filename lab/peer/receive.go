@@ -128,6 +128,9 @@ func (p *Peer) arrived(a arrival) {
 	if p.stats.FirstMedia.IsZero() {
 		p.stats.FirstMedia = a.at
 	}
+	if p.live.still(a) {
+		return
+	}
 	if line.stream == nil {
 		return // it shows nobody, or one past maxStreams
 	}
@@ -171,6 +174,9 @@ func (p *Peer) line(mid string) *line {
 // arrived counts one packet. moved is the pause since the last packet of an older connection, if this is the first of a
 // newer one.
 func (s *Stream) arrived(a arrival) (moved time.Duration) {
+	if a.connection < s.Connection {
+		return 0 // of the connection that a live move has left
+	}
 	if s.Packets > 0 && !s.fresh {
 		gap := a.at.Sub(s.Last)
 		s.LongestGap = max(s.LongestGap, gap)
@@ -234,12 +240,16 @@ func (p *Peer) table() []wire.Slot {
 
 // movedWith tells the session, once a restart, that media flows again; p.mu must be held.
 func (p *Peer) movedWith(gap time.Duration) {
-	if !p.moving {
+	if !p.moving || !p.live.whole(gap, p.stats.Connections) {
 		return
 	}
 	p.moving = false
+	migrated := &wire.Migrated{How: wire.HowNewConnection, GapMs: uint64(gap.Milliseconds())}
+	if p.live != nil {
+		migrated.How, migrated.GapMs = wire.HowLive, uint64(p.live.gap.Milliseconds())
+	}
 	select {
-	case p.moved <- gap:
+	case p.moved <- migrated:
 	default: // the session has not reported the last one yet
 	}
 }

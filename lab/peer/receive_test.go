@@ -90,8 +90,8 @@ func TestAPauseWhileHiddenIsNoGap(t *testing.T) {
 	if len(s.Moves) != 1 || s.Moves[0] != 300*time.Millisecond || s.LongestGap != 300*time.Millisecond || s.Connection != 2 {
 		t.Errorf("after the move: %+v", s)
 	}
-	if got := <-p.moved; got != 300*time.Millisecond {
-		t.Errorf("the server is told of %s", got)
+	if got := <-p.moved; got.GapMs != 300 || got.How != wire.HowNewConnection {
+		t.Errorf("the server is told of %+v", got)
 	}
 }
 
@@ -140,5 +140,44 @@ func TestTheFirstSoundOfANewConnectionCounts(t *testing.T) {
 	speaks("carol", 2)
 	if len(first) != 1 || first[0].Peer != "bob" {
 		t.Errorf("on the second connection %v counts, want bob", first)
+	}
+}
+
+// TestALiveMoveShowsOneConnection: the old table stands for what the old connection brings, until the new one brings all of it.
+func TestALiveMoveShowsOneConnection(t *testing.T) {
+	p := viewer(t)
+	ada, bob := StreamID{"ada", wire.SourceMicrophone}, StreamID{"bob", wire.SourceMicrophone}
+	table := func(first, second wire.PeerID) {
+		p.show([]wire.Slot{
+			{Mid: "4", Kind: wire.KindAudio, Peer: first, Source: wire.SourceMicrophone},
+			{Mid: "5", Kind: wire.KindAudio, Peer: second, Source: wire.SourceMicrophone},
+		})
+	}
+	now := time.Now()
+	come := func(mid string, connection int) {
+		now = now.Add(20 * time.Millisecond)
+		p.arrived(arrival{at: now, mid: mid, connection: connection, bytes: 100, media: true})
+	}
+	table("ada", "bob")
+	come("4", 1)
+	come("5", 1)
+	p.leaves()
+	p.mu.Lock()
+	p.moving = true
+	p.mu.Unlock()
+	p.nextConnection()
+	table("bob", "ada") // in other slots
+	come("4", 1)
+	come("5", 2)
+	if s := p.Stats().Streams; s[ada].Connection != 2 || s[bob].Connection != 1 || len(p.moved) != 0 {
+		t.Errorf("ada has come, bob has not: %+v, told %d", s, len(p.moved))
+	}
+	come("4", 1) // ada's, twice
+	come("4", 2)
+	if s := p.Stats().Streams; s[ada].Packets != 3 || s[bob].Packets != 2 || s[ada].LongestGap > 60*time.Millisecond {
+		t.Errorf("counted twice, or for somebody else: %+v", s)
+	}
+	if got := <-p.moved; got.How != wire.HowLive || got.GapMs == 0 || got.GapMs > 100 {
+		t.Errorf("the server is told of %+v", got)
 	}
 }

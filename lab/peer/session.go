@@ -30,6 +30,7 @@ func (p *Peer) session(ctx context.Context) error {
 		return err
 	}
 	defer func() { _ = socket.CloseNow() }()
+	defer p.opts.Messages.lost()
 	if err := p.hello(ctx, socket); err != nil {
 		return err
 	}
@@ -55,6 +56,7 @@ func (p *Peer) session(ctx context.Context) error {
 			if err := p.handle(ctx, socket, message); err != nil {
 				return err
 			}
+			p.opts.Messages.heard(message)
 			if p.others.heard(message, p.self) && view == nil && p.opts.Stack.video == VideoSimulcast {
 				view = time.After(viewPause)
 			}
@@ -63,8 +65,14 @@ func (p *Peer) session(ctx context.Context) error {
 			if err := p.write(ctx, socket, p.others.view(p.opts.VideoSlots)); err != nil {
 				return err
 			}
-		case gap := <-p.moved:
-			migrated := &wire.Migrated{Epoch: p.epoch, Attempt: max(p.tries, 1), How: wire.HowNewConnection, GapMs: uint64(gap.Milliseconds())}
+		case <-p.opts.Messages.ringing():
+			if err := p.sayMessages(ctx, socket); err != nil {
+				return err
+			}
+		case <-p.overlap.C:
+			p.leaveBehind()
+		case migrated := <-p.moved:
+			migrated.Epoch, migrated.Attempt = p.epoch, max(p.tries, 1)
 			if err := p.write(ctx, socket, migrated); err != nil {
 				return err
 			}
@@ -127,8 +135,11 @@ func (p *Peer) unread(kind wire.Type) bool {
 	}
 }
 
-// hello joins, or resumes the session on this socket.
+// hello joins, resumes the session on this socket, or connects in no room.
 func (p *Peer) hello(ctx context.Context, socket *websocket.Conn) error {
+	if p.opts.Room == "" {
+		return p.write(ctx, socket, &wire.Connect{Token: p.opts.Token})
+	}
 	if p.resume == "" {
 		p.attempt = 1
 		return p.write(ctx, socket, &wire.Join{Token: p.opts.Token, Room: p.opts.Room, Wait: p.opts.Wait})

@@ -21,13 +21,14 @@ const (
 	reportInterval = time.Second           // of sender reports
 )
 
-// track is one encoding that a peer sends. It outlives the connections it is bound to, one at a time; while there is none,
-// what is written goes nowhere.
+// track is one encoding that a peer sends. It outlives the connections it is bound to: one, or two during a live move. While
+// there is none, what is written goes nowhere.
 type track struct {
 	audio bool
 	rid   string // empty without simulcast
 
 	bound atomic.Pointer[sendStream]
+	left  atomic.Pointer[sendStream] // on the connection that a live move is leaving
 
 	// wantKeyframe is set by a PLI and cleared by the next frame.
 	wantKeyframe atomic.Bool
@@ -37,11 +38,12 @@ type track struct {
 
 // write sends one packet. It says whether the transport took it: not before it is up, and not while there is none.
 func (t *track) write(timestamp uint32, marker bool, level uint8, payload []byte) bool {
-	s := t.bound.Load()
-	if s == nil {
-		return false
+	size := 0
+	for _, s := range []*sendStream{t.left.Load(), t.bound.Load()} {
+		if s != nil {
+			size = max(size, s.send(timestamp, marker, level, payload))
+		}
 	}
-	size := s.send(timestamp, marker, level, payload)
 	if size == 0 {
 		return false
 	}
@@ -75,8 +77,12 @@ func newSendStream(c *connection, t *track) *sendStream {
 	}
 }
 
-func (s *sendStream) bind()   { s.bound.Store(s) }
-func (s *sendStream) unbind() { s.bound.CompareAndSwap(s, nil) }
+func (s *sendStream) bind() { s.left.Store(s.bound.Swap(s)) }
+
+func (s *sendStream) unbind() {
+	s.bound.CompareAndSwap(s, nil)
+	s.left.CompareAndSwap(s, nil)
+}
 
 func (s *sendStream) header(ssrc uint32, payload uint8, number uint16) rtp.Header {
 	return rtp.Header{Version: 2, SSRC: ssrc, PayloadType: payload, SequenceNumber: number}

@@ -48,6 +48,40 @@ func (c *composed) compose(args ...string) string {
 	return c.run("../..", tool.Find(c.t, "docker-compose"), append([]string{"-p", c.project}, args...)...)
 }
 
+// asInReadme runs a command that the README tells people.
+func (c *composed) asInReadme(args ...string) {
+	c.t.Helper()
+	readme, err := os.ReadFile("../../README.md")
+	if err != nil {
+		c.t.Fatal(err)
+	}
+	command := regexp.MustCompile(`sfu-\d`).ReplaceAllString("    docker-compose "+strings.Join(args, " "), "sfu-1")
+	if !regexp.MustCompile(`(?m)^` + regexp.QuoteMeta(command) + `( +#.*)?$`).Match(readme) {
+		c.t.Errorf("the README does not say%s", command)
+	}
+	c.compose(args...)
+}
+
+// exitCode is that of a service's stopped container.
+func (c *composed) exitCode(service string) string {
+	c.t.Helper()
+	id := strings.TrimSpace(c.compose("ps", "-a", "-q", service))
+	return strings.TrimSpace(c.run("", "docker", "inspect", "-f", "{{.State.ExitCode}}", id))
+}
+
+// healthy waits until every container says so.
+func (c *composed) healthy() {
+	c.t.Helper()
+	eventually(c.t, 2*time.Minute, "every container is healthy", func() error {
+		ids := strings.Fields(c.compose("ps", "-q"))
+		said := c.run("", "docker", append([]string{"inspect", "-f", "{{.Name}} {{.State.Health.Status}} {{.Config.User}}"}, ids...)...)
+		if n := strings.Count(said, " healthy "); n != len(ids) || n < 7 {
+			return fmt.Errorf("%w: %s", errStates, said)
+		}
+		return nil
+	})
+}
+
 // image puts the files, by their path in the image, on an empty one.
 func (c *composed) image(name, dockerfile string, files map[string]string) {
 	c.t.Helper()
@@ -101,12 +135,18 @@ func startComposed(t *testing.T) *composed {
 	if err != nil {
 		t.Fatal(err)
 	}
-	files := map[string]string{"root/usr/bin/redis-server": server}
-	for _, library := range sharedLibrary.FindAllString(c.run("", "ldd", server), -1) {
-		files["root"+library] = library
+	cli, err := filepath.EvalSymlinks(tool.Find(t, "redis-cli"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	files := map[string]string{"root/usr/bin/redis-server": server, "root/usr/bin/redis-cli": cli, "data/LICENSE": "../../LICENSE"}
+	for _, library := range sharedLibrary.FindAllString(c.run("", "ldd", server, cli), -1) {
+		if library = strings.TrimSuffix(library, ":"); library != server && library != cli {
+			files["root"+library] = library
+		}
 	}
 	dockerfile := filepath.Join(t.TempDir(), "Dockerfile")
-	if err := os.WriteFile(dockerfile, []byte("FROM scratch\nCOPY root /\nWORKDIR /data\nENV PATH=/usr/bin\n"), 0o600); err != nil {
+	if err := os.WriteFile(dockerfile, []byte("FROM scratch\nCOPY root /\nCOPY --chown=999:1000 data /data\nWORKDIR /data\nENV PATH=/usr/bin\n"), 0o600); err != nil {
 		t.Fatal(err)
 	}
 	c.image(redis, dockerfile, files)
@@ -116,7 +156,7 @@ func startComposed(t *testing.T) *composed {
 		}
 		c.compose("down", "-v", "-t", "1")
 	})
-	c.compose("up", "-d", "--no-build")
+	c.asInReadme("up", "-d")
 	eventually(t, 2*time.Minute, "the composed cluster is ready", func() error {
 		answer, err := http.Get(c.page + "readyz") //nolint:noctx // it is bounded by the loop
 		if err != nil {
@@ -160,7 +200,7 @@ func (c *composed) joins(room, who string) *participant {
 }
 
 // docker-compose.yml runs as it is: two people see each other in Chromium, the container of their media node is killed, and they
-// see each other again on the same connections. It is parallel to nothing: it changes the host's networks.
+// see each other again on the same connections. Then the next one is stopped: it drains, its process ends with 0, and the call goes on. It is parallel to nothing: it changes the host's networks.
 func TestComposeFile(t *testing.T) { //nolint:paralleltest // as its comment says
 	needChromium(t, 3)
 	c := startComposed(t)
@@ -175,10 +215,25 @@ func TestComposeFile(t *testing.T) { //nolint:paralleltest // as its comment say
 		before = append(before, p.mustStats(t))
 	}
 	node := before[0].Node
-	c.compose("kill", node)
+	c.asInReadme("kill", node)
 	for i, p := range people {
 		if after := p.awaitsMove(t, before[i], "restart"); after.PcID != before[i].PcID || after.Node == node {
 			t.Errorf("%s is on %s with connection %d, before on %s with %d", p.name, after.Node, after.PcID, node, before[i].PcID)
+		}
+	}
+	allDecodeAll(t, time.Minute, people)
+	c.asInReadme("up", "-d") // the killed one
+	c.healthy()
+	node = people[0].mustStats(t).Node
+	began := time.Now()
+	c.asInReadme("stop", node)
+	t.Logf("%s drained and ended in %v", node, time.Since(began).Round(time.Millisecond))
+	if code := c.exitCode(node); code != "0" {
+		t.Errorf("%s ended with %s, want 0", node, code)
+	}
+	for _, p := range people {
+		if now := p.mustStats(t).Node; now == node {
+			t.Errorf("%s is still on %s, which has ended", p.name, node)
 		}
 	}
 	allDecodeAll(t, time.Minute, people)

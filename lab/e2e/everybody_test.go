@@ -88,6 +88,14 @@ func TestThePageIsForEverybody(t *testing.T) {
 			open(url.Values{"name": {""}, "autojoin": {"0"}})
 			ada.sees(t, "itself", `document.querySelector('#preview').videoWidth > 0`)
 			judge(t, screen+", the lobby")
+			open(url.Values{"name": {"Ada"}, "room": {""}, "autojoin": {"0"}})
+			ada.sees(t, "itself", `document.querySelector('#preview').videoWidth > 0`)
+			alan.reaches(t, "Ada")
+			ada.sees(t, "who rings", `document.activeElement === document.querySelector('#ring')`)
+			judge(t, screen+", somebody rings")
+			alan.mustEval(t, `(document.querySelector('#rings [data-state=ringing] button').click(), true)`, nil)
+			ada.sees(t, "what it missed", `!document.querySelector('#missed').hidden`)
+			judge(t, screen+", a ring was missed")
 			open(url.Values{"name": {"Ada"}, "host": {"1"}})
 			ada.sees(t, "Alan", `globalThis.call?.state === 'live' && document.querySelectorAll('.tile:not(.dark)').length === 2 && !document.querySelector('#kill').hidden`)
 			ada.sees(t, "the focus in the call", `document.activeElement === document.querySelector('#stage')`)
@@ -98,6 +106,10 @@ func TestThePageIsForEverybody(t *testing.T) {
 			for _, panel := range []string{"chat", "people", "settings"} {
 				ada.press(t, map[string]string{"chat": "c", "people": "p", "settings": "?"}[panel])
 				ada.sees(t, panel, fmt.Sprintf(`!document.querySelector('#panel-%s').hidden`, panel))
+				if panel == "people" {
+					ada.rings(t, "Nobody")
+					ada.sees(t, "that nobody is there", ringIs("offline")+" || "+ringIs("unreached"))
+				}
 				judge(t, screen+", "+panel)
 				ada.press(t, "Escape")
 			}

@@ -190,7 +190,9 @@ func (p *participant) mark(t *testing.T) {
 	  const elements = [...document.querySelectorAll('video, audio')].filter((e) => e.srcObject);
 	  globalThis.__marked = {
 	    connections: [...globalThis.__connections],
+	    closed: globalThis.__connections.filter((c) => c.signalingState === 'closed'), // after a live move
 	    tracks: globalThis.__connections.flatMap((c) => c.getReceivers().map((r) => r.track)),
+	    live: globalThis.__connections.flatMap((c) => c.getReceivers().map((r) => r.track)).filter((t) => t.readyState === 'live'),
 	    elements: elements.map((e) => ({ e, stream: e.srcObject, tracks: e.srcObject.getTracks() })),
 	  };
 	  return elements.length;
@@ -209,10 +211,10 @@ func (p *participant) sameConnections(t *testing.T) {
 	p.compare(t, `
 	  const now = globalThis.__connections;
 	  if (now.length !== m.connections.length) changed.push('connections: ' + m.connections.length + ' -> ' + now.length);
-	  if (m.connections.some((c) => c.signalingState === 'closed')) changed.push('a connection was closed');
+	  if (m.connections.some((c) => c.signalingState === 'closed' && !m.closed.includes(c))) changed.push('a connection was closed');
 	  const tracks = now.flatMap((c) => c.getReceivers().map((r) => r.track));
 	  if (m.tracks.some((track, i) => tracks[i] !== track)) changed.push('a receiver has another track');
-	  if (m.tracks.some((track) => track.readyState !== 'live')) changed.push('a track has ended');
+	  if (m.live.some((track) => track.readyState !== 'live')) changed.push('a track has ended');
 	  for (const { e, tracks } of m.elements) {
 	    if (tracks.some((track) => !e.srcObject?.getTracks().includes(track))) changed.push('a stream has lost a track');
 	  }`)

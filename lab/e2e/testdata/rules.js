@@ -56,7 +56,7 @@ globalThis.violations = () => {
   const mains = all('main');
   if (mains.length !== 1) found.push(`landmark-main: there are ${mains.length}`);
   for (const e of all('aside, [role=complementary]')) if (e.parentElement.closest('main, nav, aside, section[aria-label], section[aria-labelledby]')) say('landmark-complementary', e, 'stands in another landmark');
-  for (const e of document.body.children) if (shown(e) && !e.matches('main, nav, aside, header, footer') && text(e, true).trim()) say('region', e, 'stands in no landmark');
+  for (const e of document.body.children) if (shown(e) && !e.matches('main, nav, aside, header, footer, [role=alertdialog]') && text(e, true).trim()) say('region', e, 'stands in no landmark');
 
   // What scrolls can be scrolled with keys.
   for (const e of all('*')) {

@@ -1,6 +1,7 @@
 package cli
 
 import (
+	"bytes"
 	"context"
 	"encoding/json"
 	"errors"
@@ -64,13 +65,18 @@ func (f *serverFlags) show(ctx context.Context, s streams, method, path string) 
 }
 
 func (f *serverFlags) send(ctx context.Context, method, path string) ([]byte, error) {
+	return f.sendBody(ctx, method, path, nil)
+}
+
+// sendBody sends JSON, if there is any. An answer that is not 200 is an *answerError.
+func (f *serverFlags) sendBody(ctx context.Context, method, path string, content []byte) ([]byte, error) {
 	if err := f.resolve(ctx); err != nil {
 		return nil, err
 	}
 	ctx, cancel := context.WithTimeout(ctx, 15*time.Second) // one slow media node holds the list of rooms up for seconds
 	defer cancel()
 	address := strings.TrimSuffix(f.Server, "/") + "/api/v1/" + path
-	request, err := http.NewRequestWithContext(ctx, method, address, nil)
+	request, err := http.NewRequestWithContext(ctx, method, address, bytes.NewReader(content))
 	if err != nil {
 		return nil, faults(fmt.Errorf("--server %q is not a URL: %w", f.Server, err))
 	}
@@ -85,9 +91,20 @@ func (f *serverFlags) send(ctx context.Context, method, path string) ([]byte, er
 		return nil, fmt.Errorf("read the answer of %s: %w", address, err)
 	}
 	if response.StatusCode != http.StatusOK {
-		return nil, fmt.Errorf("%s answered %s: %s", address, response.Status, refusal(body))
+		return nil, &answerError{address: address, text: response.Status, status: response.StatusCode, said: refusal(body)}
 	}
 	return body, nil
+}
+
+// answerError is an answer other than 200.
+type answerError struct {
+	address, text, said string
+	status              int
+}
+
+// Error shows who refused, and why.
+func (e *answerError) Error() string {
+	return fmt.Sprintf("%s answered %s: %s", e.address, e.text, e.said)
 }
 
 func refusal(body []byte) string {

@@ -20,7 +20,7 @@ import (
 )
 
 type chaosCommand struct {
-	Scenario string        `arg:"" help:"What to do: kill, freeze, store-kill, store-pause, edge-kill, two-of-three, death-during-rehoming, crowd, partition, half-partition, edge-partition, edge-partition-kill, loss, delay, udp-blocked, control-blocked, control-blocked-one, calm or soak."`
+	Scenario string        `arg:"" help:"What to do: kill, freeze, store-kill, store-pause, edge-kill, two-of-three, death-during-rehoming, drain, death-during-drain, crowd, partition, half-partition, edge-partition, edge-partition-kill, loss, delay, udp-blocked, control-blocked, control-blocked-one, calm or soak."`
 	Trials   int           `default:"3" help:"How often."`
 	Minutes  float64       `default:"5" help:"How long a soak goes on with random faults, and calm without any."`
 	Rooms    int           `default:"6" help:"How many rooms of synthetic people."`

@@ -13,7 +13,7 @@ import (
 	"fmt"
 	"io"
 	"os"
-	"os/signal"
+	"reflect"
 	"strings"
 	"syscall"
 
@@ -37,6 +37,9 @@ type commands struct {
 	Nodes     nodesCommand     `cmd:"" help:"List the nodes that a signaling node sees."`
 	Rooms     roomsCommand     `cmd:"" help:"List the open rooms, asked of every media node."`
 	Explain   explainCommand   `cmd:"" help:"Say why a room lives where it lives."`
+	Drain     drainCommand     `cmd:"" help:"Empty a media node: its rooms move to the others while people talk, then its process ends."`
+	Move      moveCommand      `cmd:"" help:"Move a room to another media node while people talk."`
+	Undrain   undrainCommand   `cmd:"" help:"Let a draining media node take rooms again."`
 	Remove    removeCommand    `cmd:"" help:"Take somebody out of a room."`
 	Token     tokenCommand     `cmd:"" help:"Make an access token."`
 	Keys      keysCommand      `cmd:"" help:"Change a file of keys, one step of a rotation at a time."`
@@ -49,6 +52,8 @@ type streams struct {
 	in       io.Reader
 	out, err io.Writer
 	own      bool // the process has nothing else to do than the command
+	// terminate receives each SIGTERM, if the verb drains.
+	terminate <-chan os.Signal
 }
 
 // Main runs the command line of this process and exits.
@@ -57,11 +62,6 @@ func Main() {
 }
 
 func run(ctx context.Context, args []string, s streams) int {
-	// The second Ctrl-C ends a process that hangs while it ends.
-	ctx, stop := signal.NotifyContext(ctx, os.Interrupt, syscall.SIGTERM)
-	defer stop()
-	context.AfterFunc(ctx, stop)
-
 	var root commands
 	parser, err := kong.New(&root,
 		kong.Name("holdfast"),
@@ -69,8 +69,6 @@ func run(ctx context.Context, args []string, s streams) int {
 		kong.Writers(s.out, s.err),
 		kong.UsageOnError(),
 		kong.DefaultEnvars("HOLDFAST"),
-		kong.BindTo(ctx, (*context.Context)(nil)),
-		kong.Bind(s),
 	)
 	if err != nil {
 		fmt.Fprintf(s.err, "holdfast: %v\n", err)
@@ -81,6 +79,12 @@ func run(ctx context.Context, args []string, s streams) int {
 		fmt.Fprintf(s.err, "holdfast: %v\nRun holdfast --help, or holdfast VERB --help.\n", err)
 		return exitUsage
 	}
+	_, draining := reflect.TypeAssert[drains](parsed.Selected().Target.Addr())
+	ctx, terminate, stop := untilSignalled(ctx, draining)
+	defer stop()
+	s.terminate = terminate
+	parsed.BindTo(ctx, (*context.Context)(nil))
+	parsed.Bind(s)
 	if err := parsed.Run(); err != nil {
 		if code, ok := spokenFor(err); ok {
 			return code

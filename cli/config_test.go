@@ -50,8 +50,8 @@ func TestAConfigurationIsRefusedWithEveryFault(t *testing.T) {
 		{
 			"signaling with limits that are none",
 			map[string]string{"HOLDFAST_CLUSTER_KEY": goodKey, "HOLDFAST_API_KEYS": goodKeys},
-			"signaling --solo --limit-identity joins=many --limit-address tea=1:1 --trusted-proxies balancer --max-sockets 0",
-			[]string{"--limit-identity", `"joins=many"`, "--limit-address", `"tea=1:1"`, `--trusted-proxies "balancer"`, "limit of sockets is 0"},
+			"signaling --solo --limit-identity joins=many --limit-address tea=1:1 --trusted-proxies balancer --max-sockets 0 --shed=-1",
+			[]string{"--limit-identity", `"joins=many"`, "--limit-address", `"tea=1:1"`, `--trusted-proxies "balancer"`, "limit of sockets is 0", "shed is -1"},
 		},
 		{"front without anything", nil, "front --max-connections 0 --listen here", []string{"no backends", "limit of connections", "--listen"}},
 		{"dev with impossible numbers", nil, "dev --sfu 0 --signaling 99 --listen here --redis there", []string{"--sfu 0", "--signaling 99", "--listen", "--redis"}},

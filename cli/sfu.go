@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/holdfast-rtc/holdfast/control"
+	"github.com/holdfast-rtc/holdfast/lab/devcluster"
 	"github.com/holdfast-rtc/holdfast/ring"
 	"github.com/holdfast-rtc/holdfast/sfu"
 )
@@ -25,6 +26,7 @@ type sfuCommand struct {
 	EgressPackets    uint64        `default:"100000" help:"Ceiling of egress in packets per second: what a small shared machine forwards safely."`
 	EgressBatch      bool          `default:"true" negatable:"" help:"Send the packets of one burst with one system call (Linux)."`
 	TimerSlack       time.Duration `default:"1ms" help:"How late the kernel may wake the node's threads, so that it wakes them less often (Linux); 50us is what other programs have."`
+	DrainTimeout     time.Duration `default:"20s" help:"How long rooms may take to leave this node without a gap, after SIGTERM or 'holdfast drain'; then they move by restarts. Kill the process 10 s later at the earliest."`
 
 	Grace time.Duration `hidden:"" help:"For tests: how long the place of a person without a signaling node is kept, if not as long as usual."`
 }
@@ -51,7 +53,7 @@ func (c *sfuCommand) plan() (sfuPlan, error) {
 	cfg.MediaAddress, cfg.AdvertiseIPs = c.MediaListen, c.MediaAdvertise
 	cfg.Loopback = isLoopback(c.MediaListen)
 	cfg.CeilingBitsPerSecond, cfg.CeilingPacketsPerSecond = c.EgressBits, c.EgressPackets
-	cfg.EgressBatch = c.EgressBatch
+	cfg.EgressBatch, cfg.DrainTimeout = c.EgressBatch, c.DrainTimeout
 	var slackFault error
 	if c.TimerSlack <= 0 || c.TimerSlack > maxTimerSlack {
 		slackFault = fmt.Errorf("--timer-slack: %v is not between 1ns and %v", c.TimerSlack, maxTimerSlack)
@@ -81,7 +83,7 @@ func (c *sfuCommand) Run(ctx context.Context, s streams) error {
 	}
 	log := c.logger(s.err, plan.name)
 	if s.own {
-		if err := setTimerSlack(c.TimerSlack); err != nil {
+		if err := setTimerSlack(c.TimerSlack, devcluster.Supervised()); err != nil {
 			log.Warn("the node costs more CPU than it need: the kernel does not let it have its timers late", "timer_slack", c.TimerSlack, "error", err)
 		}
 	}
@@ -89,7 +91,7 @@ func (c *sfuCommand) Run(ctx context.Context, s streams) error {
 	if err != nil {
 		return err
 	}
-	return node.run(ctx, lifeline(s))
+	return node.run(ctx, s.terminate, lifeline(s))
 }
 
 // reachable is the address that others are told; the host's name if nothing better is known.

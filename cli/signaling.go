@@ -26,10 +26,12 @@ type signalingCommand struct {
 	Origin           []string      `placeholder:"HOST" help:"Hosts (patterns such as *.example.org) whose pages may use this node, besides its own."`
 	ICEServer        []string      `name:"ice-server" placeholder:"URL" help:"STUN or TURN servers that clients are given; few deployments need one."`
 	MaxParticipants  int           `default:"0" help:"How many people a room holds when its token says nothing; the others wait in line. 0: no cap."`
+	Shed             int           `default:"0" help:"How many clients a second this node sends to the others while it has far more than they have. 0: it waits until they have caught up. Needs a balancer that asks /readyz, or holdfast front."`
 	ExpectedSize     int           `default:"0" help:"How many people a new room is expected to hold when its token says nothing; 0 takes three."`
 	ResumeGrace      time.Duration `default:"6h" help:"How long after its access token's end a session may be resumed, by whoever lost the connection or whose signaling node died."`
 	InviteURL        string        `placeholder:"URL" help:"Where the page's invitations lead: an address of your application, with {room} in the room's place, such as https://app.example.org/join?room={room}."`
 	DemandRoomCreate bool          `help:"Let only tokens with the roomCreate grant open a room; the others join rooms that are open."`
+	DrainTimeout     time.Duration `default:"20s" help:"How long clients may take to go to the other signaling nodes, after SIGTERM; those that are left are then sent away at once. Kill the process 10 s later at the earliest."`
 	Dev              bool          `help:"Hand out tokens to anybody who asks. Never where strangers can reach the port."`
 }
 
@@ -50,13 +52,17 @@ func (c *signalingCommand) plan() (signalingPlan, error) {
 	}
 	cfg := signaling.DefaultConfig(ring.NodeID(name))
 	cfg.Dev, cfg.Origins, cfg.ExpectedSize, cfg.ResumeGrace, cfg.DemandRoomCreate, cfg.InviteURL = c.Dev, c.Origin, c.ExpectedSize, c.ResumeGrace, c.DemandRoomCreate, c.InviteURL
-	cfg.MaxParticipants = c.MaxParticipants
+	cfg.MaxParticipants, cfg.ShedPerSecond = c.MaxParticipants, c.Shed
 	if len(c.ICEServer) > 0 {
 		cfg.ICEServers = []wire.ICEServer{{URLs: c.ICEServer}}
 	}
 	limitFault := c.apply(&cfg)
+	var drainFault error
+	if c.DrainTimeout <= 0 {
+		drainFault = fmt.Errorf("--drain-timeout: %v is not a positive duration", c.DrainTimeout)
+	}
 	return signalingPlan{name: name, key: key, keys: keys, config: cfg}, faults(
-		nameFault, keyFault, keysFault, limitFault, c.check(), checkHostPort("listen", c.Listen), checkHostPort("control-listen", c.ControlListen), cfg.Validate())
+		nameFault, keyFault, keysFault, limitFault, drainFault, c.check(), checkHostPort("listen", c.Listen), checkHostPort("control-listen", c.ControlListen), cfg.Validate())
 }
 
 // Run runs the node until ctx ends.
@@ -69,5 +75,7 @@ func (c *signalingCommand) Run(ctx context.Context, s streams) error {
 	if err != nil {
 		return fmt.Errorf("start the signaling node: %w", err)
 	}
+	ctx, stop := untilLeft(ctx, s.terminate, c.DrainTimeout, node.server.Leave, node.log)
+	defer stop()
 	return node.run(ctx, lifeline(s))
 }

@@ -12,8 +12,9 @@ import (
 
 // setTimerSlack has the kernel wake the threads of this process up to so much late. A thread hands its slack down to those that it makes,
 // and the Go runtime has made some before main: so the program is begun anew, as the same process. It returns when there is nothing to
-// do, or with an error.
-func setTimerSlack(slack time.Duration) error {
+// do, or with an error. A tied process dies with its parent, also when it is stopped: that is the thread's too, and the thread
+// that begins the program anew becomes its first one (prctl(2), PR_SET_PDEATHSIG).
+func setTimerSlack(slack time.Duration, tied bool) error {
 	runtime.LockOSThread() // The slack is the thread's.
 	defer runtime.UnlockOSThread()
 	has := func() (bool, error) {
@@ -32,6 +33,11 @@ func setTimerSlack(slack time.Duration) error {
 	program, err := os.Executable()
 	if err != nil {
 		return err
+	}
+	if tied {
+		if err := unix.Prctl(unix.PR_SET_PDEATHSIG, uintptr(unix.SIGKILL), 0, 0, 0); err != nil {
+			return err
+		}
 	}
 	if err := syscall.Exec(program, os.Args, os.Environ()); err != nil {
 		return fmt.Errorf("run %s anew: %w", program, err)

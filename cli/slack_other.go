@@ -5,4 +5,4 @@ package cli
 import "time"
 
 // setTimerSlack does nothing: other systems than Linux have no such thing.
-func setTimerSlack(time.Duration) error { return nil }
+func setTimerSlack(time.Duration, bool) error { return nil }

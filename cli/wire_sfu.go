@@ -73,7 +73,7 @@ func (n *sfuNode) join(c *sfuCommand, plan sfuPlan) (err error) {
 	if n.store, err = redisstore.OpenAs(c.Store, c.Cluster, n.media.Panics(), n.log); err != nil {
 		return faults(fmt.Errorf("--store: %w", err))
 	}
-	self := cluster.Node{ID: plan.config.Node, Boot: plan.config.Boot, Role: cluster.RoleSFU}
+	self := cluster.Node{ID: plan.config.Node, Boot: plan.config.Boot, Role: cluster.RoleSFU, Protocol: control.Protocol, Capabilities: control.Told()}
 	if self.Control, err = reachable(c.ControlAdvertise, n.control.Addr(), os.Hostname); err != nil {
 		return err
 	}
@@ -108,7 +108,7 @@ func beside(controlAddress string, media net.Addr) (string, error) {
 }
 
 // The goodbye comes first, while media and control still work: a closed port would be taken for a dead process.
-func (n *sfuNode) run(ctx context.Context, announce func(map[string]string) error) error {
+func (n *sfuNode) run(ctx context.Context, terminate <-chan os.Signal, announce func(map[string]string) error) error {
 	defer n.store.Close()
 	work, stopWork := context.WithCancel(context.WithoutCancel(ctx))
 	defer stopWork()
@@ -116,11 +116,12 @@ func (n *sfuNode) run(ctx context.Context, announce func(map[string]string) erro
 	gossip, stopGossip := context.WithCancel(ctx)
 	defer stopGossip()
 	context.AfterFunc(work, stopGossip)
-	unreached := &unwatched{self: n.self}
+	unreached, emptied := &unwatched{self: n.self}, &sfuDrain{sfuNode: n}
 	group.Go(func() error {
 		defer stopWork()
-		return cmp.Or(n.cluster.Run(gossip), unreached.linger(ctx))
+		return cmp.Or(n.cluster.Run(gossip), unreached.linger(ctx), emptied.linger(ctx))
 	})
+	group.Go(func() error { return emptied.run(work, terminate, stopGossip) })
 	group.Go(func() error { return n.media.Run(work) })
 	group.Go(func() error { return n.owner.Run(work) })
 	group.Go(func() error { return n.media.Rosters().Run(work) })
@@ -177,6 +178,9 @@ func (n *sfuNode) publishLoad(ctx context.Context, unreached *unwatched, leave f
 
 func (n *sfuNode) report() cluster.Load {
 	load := n.media.NextReport()
+	if now := n.media.DrainState(); now.Draining { // who follows the drain counts down to an empty node
+		load.Rooms, load.Peers = uint32(now.Rooms), uint32(now.Peers)
+	}
 	return cluster.Load{
 		Seq: load.Seq, EgressBitsPerSecond: load.EgressBitsPerSecond, EgressPacketsPerSecond: load.EgressPacketsPerSecond,
 		CeilingBitsPerSecond: load.CeilingBitsPerSecond, CeilingPacketsPerSecond: load.CeilingPacketsPerSecond,

@@ -64,7 +64,7 @@ func (n *signalingNode) join(c *signalingCommand, plan signalingPlan) (err error
 	if n.store, err = redisstore.OpenAs(c.Store, c.Cluster, guard, n.log); err != nil {
 		return faults(fmt.Errorf("--store: %w", err))
 	}
-	self := cluster.Node{ID: plan.config.Node, Boot: newBoot(), Role: cluster.RoleSignaling}
+	self := cluster.Node{ID: plan.config.Node, Boot: newBoot(), Role: cluster.RoleSignaling, Protocol: control.Protocol, Capabilities: control.Told()}
 	if self.HTTP, err = reachable(c.Advertise, n.listener.Addr(), os.Hostname); err != nil {
 		return err
 	}

@@ -23,7 +23,7 @@ const module = "github.com/holdfast-rtc/holdfast"
 var floors = [][]string{
 	{"."},
 	{"cli"},
-	{"lab/e2e", "lab/attack", "lab/chaos", "lab/load"},
+	{"lab/e2e", "lab/attack", "lab/chaos", "lab/load", "lab/sim"},
 	{"lab/devcluster", "lab/peer", "lab/browser", "lab/measure", "lab/hosts"},
 	{"balancer", "signaling"},
 	{"signaling/sfulink", "signaling/nodelink", "web"},

@@ -260,7 +260,11 @@ finish() {
 # the binary that they build and run.
 heavy=$(go list -f '{{.ImportPath}} {{join .Imports " "}} {{join .TestImports " "}} {{join .XTestImports " "}}' ./... |
   grep -E 'chromedp|lab/devcluster' | cut -d' ' -f1 | grep -v '/cli$')
-light=$(go list ./... | grep -vxF -e "$heavy")
+left=$(grep -vE '/(sfu|web|lab/(attack|browser|chaos|devcluster|e2e|load))$' <<<"$heavy")
+[[ -z $left ]] || { echo "no step of test.sh runs $left"; echo "0 passed, 1 failed, 0 skipped"; exit 1; }
+# What takes longest goes first: beside it the many short ones run, and none is waited for alone.
+slow=$(go list ./redisstore ./signaling ./cluster ./orchestrator/history ./lab/hosts ./sfu/forward ./cli ./ring)
+light="$slow $(go list ./... | grep -vxF -e "$heavy" -e "$slow")"
 
 if [[ ${1:-} == fuzz ]]; then
   fuzz_runs=${2:-10m} fuzz_only=${3:-.}
@@ -287,18 +291,17 @@ have gcc || have cc || { race=; missing "race detector" "C compiler"; }
 # Three packages at a time: those that run servers of Redis, gossip or network namespaces mostly wait.
 tests "unit tests${race:+, race detector}" $race -p 3 -timeout 10m $light
 if [[ -n $bare ]]; then check "every listed tool can be installed on a bare Debian" wait "$bare"; cat "$work/bare.said"; else missing "the tools on a bare Debian" "debootstrap, or no root,"; fi
-# What drives processes needs no race detector: they are built without it, and it takes cores that browsers need.
-driving=$(grep -E '/lab/(attack|chaos|devcluster|e2e)$' <<<"$heavy")
 idly lint_and_fuzz >"$work/fuzz.said" 2>&1 & # What follows leaves a part of the machine idle.
 fuzzing=$!
-# shellcheck disable=SC2086
-[[ -z $heavy ]] || tests "browser tests${race:+, race detector}" $race -p 2 -count=1 -timeout 20m $(grep -vxF -e "$driving" <<<"$heavy")
-# shellcheck disable=SC2086
-[[ -z $driving ]] || race='' tests "attacks" -count=1 -timeout 20m ./lab/attack
+tests "media node with a browser${race:+, race detector}" $race -p 2 -count=1 -timeout 20m ./sfu ./lab/load
+# What drives processes and pages needs no race detector: they are built without it, and it takes cores that browsers need.
+race=''
+# A page in each browser, and attacks on one node: they leave each other time.
+tests "page and attacks" -p 2 -count=1 -timeout 20m ./web ./lab/attack
 # Chaos measures no times, and devcluster mostly waits: they share the machine.
-[[ -z $driving ]] || race='' tests "cluster tests" -p 2 -parallel 4 -count=1 -timeout 20m ./lab/chaos ./lab/devcluster
+tests "cluster tests" -p 2 -parallel 4 -count=1 -timeout 20m ./lab/chaos ./lab/devcluster
 # These wait for each other where they need the machine; what is left over mostly waits.
-[[ -z $driving ]] || race='' tests "browsers in clusters" -parallel 8 -count=1 -timeout 20m ./lab/e2e
+tests "browsers in clusters" -parallel 8 -count=1 -timeout 20m ./lab/e2e
 
 check "fuzzing" wait "$fuzzing"
 cat "$work/fuzz.said"

@@ -21,7 +21,12 @@ flaky=() # tests that failed once and then passed by themselves
 readonly max_flaky=2
 started=$SECONDS
 
-say() { printf '\n== %s (%ss)\n' "$*" "$((SECONDS - started))"; }
+# say also tells the time since the start, and the CPU time of all that has ended.
+say() {
+  local ticks
+  read -ra ticks <"/proc/$$/stat" 2>/dev/null && ticks=(", CPU $(((ticks[15] + ticks[16]) / 100))s")
+  printf '\n== %s (%ss%s)\n' "$*" "$((SECONDS - started))" "${ticks[0]:-}"
+}
 
 # check NAME COMMAND...: one step that passes or fails as a whole.
 check() {
@@ -160,10 +165,12 @@ fuzz_targets() {
   grep -rsHoE --include='*_test.go' '^func Fuzz[A-Za-z0-9_]*' . | sed -E 's#^\./(.*)/[^/]*:func #\1 #' | sort -u | grep -E "$fuzz_only"
 }
 
-# fuzz_build DIRECTORY: the instrumented test binary, which go test -fuzz would link anew for each target.
+# fuzz_build DIRECTORY: the test binary, which go test -fuzz would link anew for each target. Instrumented, which compiles
+# every dependency anew, it is only for the long runs: a thousand inputs are too few to be guided.
 fuzz_build() {
-  local said
-  if ! said=$(go test -c -fuzz . -o "$work/fuzz-${1//\//-}" "./$1" 2>&1); then
+  local said instrumented=()
+  [[ $fuzz_runs == *x ]] || instrumented=(-fuzz .)
+  if ! said=$(go test -c "${instrumented[@]}" -o "$work/fuzz-${1//\//-}" "./$1" 2>&1); then
     printf '%s: %s\n' "$1" "$said"
     return 1
   fi
@@ -180,15 +187,20 @@ fuzz_one() {
   fi
 }
 
-# fuzz [TARGETS]: so many at a time (2), each with one worker.
+# fuzz_builds [AT ONCE]: so many packages at a time (2).
+fuzz_builds() {
+  export -f fuzz_build
+  export fuzz_runs work
+  fuzz_targets | cut -d' ' -f1 | uniq | xargs -P "${1:-2}" -L 1 bash -c 'fuzz_build "$@"' fuzz_build
+}
+
+# fuzz: two targets at a time, each with one worker.
 fuzz() {
-  local at_once=${1:-2}
-  export -f fuzz_build fuzz_one
+  export -f fuzz_one
   local fuzz_kept
   fuzz_kept=$(go env GOCACHE)/fuzz/$(go list -m)
   export fuzz_runs fuzz_kept work
-  fuzz_targets | cut -d' ' -f1 | uniq | xargs -P "$at_once" -L 1 bash -c 'fuzz_build "$@"' fuzz_build &&
-    fuzz_targets | xargs -P "$at_once" -L 1 bash -c 'fuzz_one "$@"' fuzz_one
+  fuzz_targets | xargs -P 2 -L 1 bash -c 'fuzz_one "$@"' fuzz_one
   local status=$?
   echo "$(fuzz_targets | wc -l) fuzz targets, $fuzz_runs each"
   return $status
@@ -201,15 +213,18 @@ idly() {
   GOFLAGS=-p=1 GOMAXPROCS=1 "$@"
 }
 
-lint_and_fuzz() {
+lint_and_build() {
   lint >"$work/lint.said" 2>&1
   echo $? >"$work/lint.status"
-  fuzz 1
+  fuzz_builds 1
 }
 
+# linted waits for lint_and_build, which is the process, and says what came of its lint.
 linted() {
-  cat "$work/lint.said"
-  [[ $(<"$work/lint.status") == 0 ]]
+  wait "$1"
+  local built=$?
+  cat "$work/lint.said" "$work/built.said"
+  [[ $(<"$work/lint.status") == 0 && $built == 0 ]]
 }
 
 # compose_valid checks the compose file with every version that is here. The
@@ -268,6 +283,7 @@ light="$slow $(go list ./... | grep -vxF -e "$heavy" -e "$slow")"
 
 if [[ ${1:-} == fuzz ]]; then
   fuzz_runs=${2:-10m} fuzz_only=${3:-.}
+  check "fuzz targets" fuzz_builds
   check "fuzzing" fuzz
   finish
 fi
@@ -283,6 +299,8 @@ if [[ ${1:-} == quick ]]; then # For the time between two edits: no browser, no 
 fi
 bare=
 if [[ $(id -u) == 0 ]] && have debootstrap; then bare_machine >"$work/bare.said" 2>&1 & bare=$!; fi
+idly lint_and_build >"$work/built.said" 2>&1 & # What follows leaves a part of the machine idle.
+building=$!
 # The race detector is linked with a C compiler.
 race=-race
 have gcc || have cc || { race=; missing "race detector" "C compiler"; }
@@ -291,8 +309,6 @@ have gcc || have cc || { race=; missing "race detector" "C compiler"; }
 # Three packages at a time: those that run servers of Redis, gossip or network namespaces mostly wait.
 tests "unit tests${race:+, race detector}" $race -p 3 -timeout 10m $light
 if [[ -n $bare ]]; then check "every listed tool can be installed on a bare Debian" wait "$bare"; cat "$work/bare.said"; else missing "the tools on a bare Debian" "debootstrap, or no root,"; fi
-idly lint_and_fuzz >"$work/fuzz.said" 2>&1 & # What follows leaves a part of the machine idle.
-fuzzing=$!
 tests "media node with a browser${race:+, race detector}" $race -p 2 -count=1 -timeout 20m ./sfu ./lab/load
 # What drives processes and pages needs no race detector: they are built without it, and it takes cores that browsers need.
 race=''
@@ -303,9 +319,9 @@ tests "cluster tests" -p 2 -parallel 4 -count=1 -timeout 20m ./lab/chaos ./lab/d
 # These wait for each other where they need the machine; what is left over mostly waits.
 tests "browsers in clusters" -parallel 8 -count=1 -timeout 20m ./lab/e2e
 
-check "fuzzing" wait "$fuzzing"
-cat "$work/fuzz.said"
-check "golangci-lint $lint_version" linted
+check "golangci-lint $lint_version, fuzz targets" linted "$building"
+# Last, alone: some of them ask servers, which answer late on a busy machine.
+check "fuzzing" fuzz
 if have tsc; then check "tsc (the JSDoc types of web/)" tsc -p web/tsconfig.json; else missing "tsc" "tsc"; fi
 if have docker-compose || docker compose version >/dev/null 2>&1; then
   check "docker-compose.yml is valid" compose_valid

@@ -124,7 +124,9 @@ func crowdComes(t *testing.T, c *devcluster.Cluster, room string, browser *parti
 			case people[slot.Peer]:
 				return fmt.Errorf("%s is in two slots", slot.Peer)
 			case slot.PacketsReceived < somePackets:
-				return fmt.Errorf("slot %s (%s) has %g packets", mid, slot.Peer, slot.PacketsReceived)
+				// Whether the observer, who has a slot for everybody, gets that picture tells whose fault it is.
+				seen := observer.Stats().Streams[peer.StreamID{Peer: wire.PeerID(slot.Peer), Source: wire.SourceCamera}]
+				return fmt.Errorf("slot %s (%s, paused %t) has %g packets; the observer got %d", mid, slot.Peer, slot.Paused, slot.PacketsReceived, seen.Packets)
 			}
 			people[slot.Peer] = true
 		}

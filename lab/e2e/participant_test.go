@@ -16,6 +16,7 @@ type participant struct {
 
 // slotStats is what one receive m-line has received, by the browser's own count.
 type slotStats struct {
+	Paused               bool
 	Kind                 string
 	Peer                 string
 	Source               string

@@ -317,7 +317,7 @@ tests "page and attacks" -p 2 -count=1 -timeout 20m ./web ./lab/attack
 # Chaos measures no times, and devcluster mostly waits: they share the machine.
 tests "cluster tests" -p 2 -parallel 4 -count=1 -timeout 20m ./lab/chaos ./lab/devcluster
 # These wait for each other where they need the machine; what is left over mostly waits.
-tests "browsers in clusters" -parallel 8 -count=1 -timeout 20m ./lab/e2e
+tests "browsers in clusters" -parallel 32 -count=1 -timeout 20m ./lab/e2e
 
 check "golangci-lint $lint_version, fuzz targets" linted "$building"
 # Last, alone: some of them ask servers, which answer late on a busy machine.

@@ -1,10 +1,12 @@
 package signaling
 
 import (
+	"bufio"
 	"encoding/json"
 	"errors"
 	"io"
 	"maps"
+	"net"
 	"net/http"
 	"strings"
 	"testing"
@@ -241,9 +243,30 @@ func TestDevServesPagesOfThisMachineAndNoOthers(t *testing.T) {
 			t.Errorf("a request to %s is answered %d, want %d", host, status, want)
 		}
 	}
+	if line := askPlainly(t, dev.addr, "GET /healthz HTTP/1.0\r\n\r\n"); !strings.Contains(line, " 200 ") { // as haproxy does
+		t.Errorf("a health check that names no host is answered %q", line)
+	}
 	if status, _ := send(production, "any.example", ""); status != http.StatusNotFound { // there is no such path there
 		t.Errorf("in production, another name is answered %d", status)
 	}
+}
+
+// askPlainly returns the first line of the answer.
+func askPlainly(t *testing.T, address, request string) string {
+	t.Helper()
+	conn, err := net.Dial("tcp", address)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer conn.Close()
+	if _, err := io.WriteString(conn, request); err != nil {
+		t.Fatal(err)
+	}
+	line, err := bufio.NewReader(conn).ReadString('\n')
+	if err != nil {
+		t.Fatal(err)
+	}
+	return line
 }
 
 func TestOperatorsNeedTheirGrant(t *testing.T) {

@@ -109,7 +109,7 @@ func matches(patterns []string, host string) bool {
 }
 
 // ownNameOnly refuses, in dev, foreign names. With DNS rebinding a stranger's page would be of our origin, which gets
-// tokens in dev.
+// tokens in dev. Who names no host is no browser, but perhaps the health check of a balancer.
 func (s *Server) ownNameOnly(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		host := r.Host
@@ -118,7 +118,7 @@ func (s *Server) ownNameOnly(next http.Handler) http.Handler {
 		}
 		host = strings.ToLower(strings.Trim(host, "[]"))
 		_, err := netip.ParseAddr(host)
-		if err != nil && host != "localhost" && !strings.HasSuffix(host, ".localhost") &&
+		if err != nil && host != "" && host != "localhost" && !strings.HasSuffix(host, ".localhost") &&
 			!matches(s.config.Origins, host) && !matches(s.config.Origins, r.Host) {
 			writeText(w, http.StatusForbidden, fmt.Sprintf("this development node is not known as %.100q: open it by its address, or start it with --origin and that name", host))
 			return

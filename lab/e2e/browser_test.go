@@ -38,7 +38,7 @@ const (
 func chromiumFlags(dir string) []chromedp.ExecAllocatorOption { return browser.Flags(dir) }
 
 // atOnce is what two cores can do at a time: as many browsers, beside their clusters. More of them take no less time, and are late.
-const atOnce = 3
+const atOnce = 4
 
 var machine = semaphore.NewWeighted(atOnce)
 

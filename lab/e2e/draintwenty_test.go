@@ -39,8 +39,15 @@ func TestDrainOfTwentyRooms(t *testing.T) {
 		if err := c.MoveRoom(t.Context(), room, "sfu-1"); err != nil {
 			t.Fatal(err)
 		}
-		held = heldOnce(t, c, room)
+		eventually(t, time.Minute, "the room is moved", func() error {
+			all, err := askHoldings(t.Context(), c)
+			if err == nil {
+				err = allAttached(all[room], len(pages))
+			}
+			return err
+		})
 		allDecodeAll(t, time.Minute, pages)
+		held = heldOnce(t, c, room)
 	}
 	for name, one := range allOnce(t, c, calls) {
 		if one.Node != "sfu-1" {

@@ -26,7 +26,7 @@ var floors = [][]string{
 	{"lab/e2e", "lab/attack", "lab/chaos", "lab/load", "lab/sim"},
 	{"lab/devcluster", "lab/peer", "lab/browser", "lab/measure", "lab/hosts"},
 	{"balancer", "signaling"},
-	{"signaling/sfulink", "signaling/nodelink", "web"},
+	{"signaling/sfulink", "signaling/nodelink", "signaling/relay", "web"},
 	{"signaling/access", "signaling/wire"},
 	{"failover", "orchestrator/history"},
 	{"orchestrator"},
@@ -77,9 +77,9 @@ var technologies = []technology{
 	},
 	{
 		"github.com/pion",
-		[]string{"sfu", "sfu/forward", "sfu/reception", "sfu/transport", "lab/peer"},
+		[]string{"sfu", "sfu/forward", "sfu/reception", "sfu/transport", "signaling/relay", "lab/peer"},
 		[]string{"lab/attack", "lab/e2e", "sfu/offer"},
-		"only the media node knows Pion; lab/peer is a client that knows it as a browser would",
+		"only the media node and the relay know Pion; lab/peer is a client that knows it as a browser would",
 	},
 	{
 		"github.com/coder/websocket",

@@ -53,6 +53,12 @@ func TestAConfigurationIsRefusedWithEveryFault(t *testing.T) {
 			"signaling --solo --limit-identity joins=many --limit-address tea=1:1 --trusted-proxies balancer --max-sockets 0 --shed=-1",
 			[]string{"--limit-identity", `"joins=many"`, "--limit-address", `"tea=1:1"`, `--trusted-proxies "balancer"`, "limit of sockets is 0", "shed is -1"},
 		},
+		{
+			"signaling that relays in no way",
+			map[string]string{"HOLDFAST_CLUSTER_KEY": goodKey, "HOLDFAST_API_KEYS": goodKeys, "HOLDFAST_ICE_SECRET": "wxyzwxyz", "HOLDFAST_ICE_PASSWORD": "vwvwvwvw"},
+			"signaling --solo --turn-listen here --turn-tls-listen 127.0.0.1:0 --turn-allocations 0 --ice-server example.org",
+			[]string{"--turn-listen", "--turn-tls-cert", "--turn-allocations", `--ice-server "example.org"`, "--ice-secret", "--ice-username"},
+		},
 		{"front without anything", nil, "front --max-connections 0 --listen here", []string{"no backends", "limit of connections", "--listen"}},
 		{"dev with impossible numbers", nil, "dev --sfu 0 --signaling 99 --listen here --redis there", []string{"--sfu 0", "--signaling 99", "--listen", "--redis"}},
 		{"store at no address", nil, "store --listen here", []string{"--listen"}},
@@ -107,6 +113,7 @@ func TestGoodConfigurationsAreAccepted(t *testing.T) {
 	for _, line := range []string{
 		"sfu --solo --name s --control-listen 127.0.0.1:0 --media-listen 127.0.0.1:0 --gossip-listen 127.0.0.1:0",
 		"signaling --solo --name e --listen 127.0.0.1:0 --control-listen 127.0.0.1:0 --gossip-listen 127.0.0.1:0",
+		"signaling --solo --name e --listen 127.0.0.1:0 --control-listen 127.0.0.1:0 --gossip-listen 127.0.0.1:0 --turn-listen 127.0.0.1:0 --ice-server turn:t.example.org --ice-secret x",
 		"front --listen 127.0.0.1:0 --backend 127.0.0.1:1",
 		"store --listen 127.0.0.1:0",
 		"token --identity ada --room r --admin",

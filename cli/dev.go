@@ -31,6 +31,7 @@ type devUpCommand struct {
 	Listen    string   `placeholder:"HOST:PORT" help:"Where the page is served; 127.0.0.1:7880 when that is free, else a free port."`
 	Origin    []string `placeholder:"HOST" help:"Hosts (patterns such as *.example.org:3000) whose pages may use the cluster, and names that this machine is opened by; pages of localhost may anyway."`
 	MediaHost string   `placeholder:"IP" help:"An address of this machine that media is bound to, for browsers in another network; 127.0.0.1 when empty."`
+	Turn      bool     `help:"Have the signaling nodes relay media (TURN over UDP and TCP)."`
 	Verbose   bool     `help:"Show every line that a node logs."`
 	State     string   `placeholder:"PATH" help:"The file that leads the other dev verbs to this cluster; chosen when empty."`
 	Host      []string `hidden:"" sep:"none" placeholder:"NAME=IP@PATH" help:"The network namespace that a node runs in, and its address there."`
@@ -39,7 +40,7 @@ type devUpCommand struct {
 
 func (c *devUpCommand) options() (devcluster.Options, error) {
 	o := devcluster.Options{
-		SFU: c.SFU, Signaling: c.Signaling, Redis: c.Redis, Listen: c.Listen, Origins: c.Origin, MediaHost: c.MediaHost, Verbose: c.Verbose, State: c.State,
+		SFU: c.SFU, Signaling: c.Signaling, Redis: c.Redis, Listen: c.Listen, Origins: c.Origin, MediaHost: c.MediaHost, TURN: c.Turn, Verbose: c.Verbose, State: c.State,
 		NodeEnv: map[string][]string{}, Hosts: map[string]devcluster.Host{},
 	}
 	var hostFaults error

@@ -9,7 +9,6 @@ import (
 	"github.com/holdfast-rtc/holdfast/ring"
 	"github.com/holdfast-rtc/holdfast/signaling"
 	"github.com/holdfast-rtc/holdfast/signaling/access"
-	"github.com/holdfast-rtc/holdfast/signaling/wire"
 )
 
 type signalingCommand struct {
@@ -19,12 +18,12 @@ type signalingCommand struct {
 	storeFlag
 	keyFlags
 	limitFlags
+	turnFlags
 	Listen           string        `default:":7880" help:"host:port of the page, the REST API and the WebSocket."`
 	Advertise        string        `placeholder:"HOST[:PORT]" help:"Where other signaling nodes reach this one; the host's name when it listens on every interface."`
 	ControlListen    string        `default:":7983" help:"host:port of the control service, for other signaling nodes: direct messages between users pass there."`
 	ControlAdvertise string        `placeholder:"HOST[:PORT]" help:"Where other signaling nodes reach the control service; the host of --advertise unless given."`
 	Origin           []string      `placeholder:"HOST" help:"Hosts (patterns such as *.example.org) whose pages may use this node, besides its own."`
-	ICEServer        []string      `name:"ice-server" placeholder:"URL" help:"STUN or TURN servers that clients are given; few deployments need one."`
 	MaxParticipants  int           `default:"0" help:"How many people a room holds when its token says nothing; the others wait in line. 0: no cap."`
 	Shed             int           `default:"0" help:"How many clients a second this node sends to the others while it has far more than they have. 0: it waits until they have caught up. Needs a balancer that asks /readyz, or holdfast front."`
 	ExpectedSize     int           `default:"0" help:"How many people a new room is expected to hold when its token says nothing; 0 takes three."`
@@ -53,16 +52,13 @@ func (c *signalingCommand) plan() (signalingPlan, error) {
 	cfg := signaling.DefaultConfig(ring.NodeID(name))
 	cfg.Dev, cfg.Origins, cfg.ExpectedSize, cfg.ResumeGrace, cfg.DemandRoomCreate, cfg.InviteURL = c.Dev, c.Origin, c.ExpectedSize, c.ResumeGrace, c.DemandRoomCreate, c.InviteURL
 	cfg.MaxParticipants, cfg.ShedPerSecond = c.MaxParticipants, c.Shed
-	if len(c.ICEServer) > 0 {
-		cfg.ICEServers = []wire.ICEServer{{URLs: c.ICEServer}}
-	}
 	limitFault := c.apply(&cfg)
 	var drainFault error
 	if c.DrainTimeout <= 0 {
 		drainFault = fmt.Errorf("--drain-timeout: %v is not a positive duration", c.DrainTimeout)
 	}
 	return signalingPlan{name: name, key: key, keys: keys, config: cfg}, faults(
-		nameFault, keyFault, keysFault, limitFault, drainFault, c.check(), checkHostPort("listen", c.Listen), checkHostPort("control-listen", c.ControlListen), cfg.Validate())
+		nameFault, keyFault, keysFault, limitFault, drainFault, c.check(), c.checkTurn(), checkHostPort("listen", c.Listen), checkHostPort("control-listen", c.ControlListen), cfg.Validate())
 }
 
 // Run runs the node until ctx ends.

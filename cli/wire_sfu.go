@@ -7,6 +7,7 @@ import (
 	"log/slog"
 	"net"
 	"os"
+	"strings"
 	"time"
 
 	"golang.org/x/sync/errgroup"
@@ -80,6 +81,7 @@ func (n *sfuNode) join(c *sfuCommand, plan sfuPlan) (err error) {
 	if self.Media, err = beside(self.Control, n.media.MediaAddress()); err != nil {
 		return err
 	}
+	self.MediaIPs = strings.Join(n.media.MediaIPs(), ",")
 	if n.cluster, err = cluster.New(c.config(self, plan.key, n.media.Panics()), n.log); err != nil {
 		return faults(err)
 	}

@@ -36,6 +36,7 @@ type signalingNode struct {
 	failover *failover.Failover
 	presence *presence.Tracker
 	watch    []func(ctx context.Context) error // of the files of keys
+	turn     *turnNode                         // nil: it does not relay
 }
 
 // wire binds the socket and joins the parts; it starts nothing.
@@ -51,9 +52,13 @@ func (c *signalingCommand) wire(ctx context.Context, plan signalingPlan, log *sl
 		return nil, fmt.Errorf("listen for signaling nodes (--control-listen): %w", err)
 	}
 	n := &signalingNode{log: log, listener: listener, control: nodes}
-	if err := n.join(c, plan); err != nil {
+	if n.turn, err = c.listenTurn(ctx); err == nil {
+		err = n.join(c, plan)
+	}
+	if err != nil {
 		listener.Close()
 		nodes.Close()
+		n.turn.close()
 		return nil, err
 	}
 	return n, nil
@@ -91,11 +96,15 @@ func (n *signalingNode) join(c *signalingCommand, plan signalingPlan) (err error
 	if killer := devcluster.NewKiller(); killer != nil {
 		parts.Killer = killer
 	}
+	if plan.config.ICEServers, parts.RelayCounters, err = n.joinTurn(c.turnFlags, self.HTTP, plan.key); err != nil {
+		return err
+	}
 	n.server, err = signaling.New(plan.config, parts, n.log)
 	if err != nil {
 		return err
 	}
 	n.watch = []func(context.Context) error{
+		n.turn.watch(n.log),
 		func(ctx context.Context) error { return c.watchClusterKey(ctx, plan.key, n.cluster, n.log) },
 		func(ctx context.Context) error { return c.watchKeyring(ctx, plan.keys, n.log) },
 	}
@@ -128,6 +137,9 @@ func (n *signalingNode) run(ctx context.Context, announce func(map[string]string
 	group.Go(func() error { return n.links.Run(work) })
 	group.Go(func() error { return n.serving.Serve(work, n.control, n.links.Register) })
 	group.Go(func() error { return n.server.Run(work, n.listener) })
+	if n.turn != nil {
+		group.Go(func() error { return n.turn.relay.Run(work, n.turn.at) })
+	}
 	for _, watch := range n.watch {
 		group.Go(func() error { return watch(work) })
 	}
@@ -147,6 +159,7 @@ func (n *signalingNode) tell(ctx context.Context, announce func(map[string]strin
 		devcluster.AddressControl: n.control.Addr().String(),
 		devcluster.AddressGossip:  n.cluster.LocalAddr(),
 	}
+	n.turn.tell(addresses)
 	n.log.Info("signaling node is up", "listen", addresses[devcluster.AddressHTTP], "control", addresses[devcluster.AddressControl], "gossip", addresses[devcluster.AddressGossip])
 	if err := n.store.Ping(ctx); err != nil && ctx.Err() == nil {
 		n.log.Error("the store does not answer: nobody can join until it does (is --store right, is Redis running?)", "error", err)

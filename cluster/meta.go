@@ -5,6 +5,8 @@ import (
 	"errors"
 	"fmt"
 	"strings"
+
+	"github.com/hashicorp/memberlist"
 )
 
 // errForeign is wrapped by errors about foreign bytes, which are dropped.
@@ -23,12 +25,22 @@ type meta struct {
 	Overdue  bool   `json:"u,omitempty"`
 	Protocol uint32 `json:"p,omitempty"`
 	Can      string `json:"x,omitempty"`
+	MediaIPs string `json:"a,omitempty"`
 }
 
+// maxMediaIPsBytes is for four addresses.
+const maxMediaIPsBytes = 160
+
 func encodeMeta(node Node) []byte {
-	text, err := json.Marshal(meta{
+	m := meta{
 		Version: metaVersion, Control: node.Control, Media: node.Media, HTTP: node.HTTP, Draining: node.Draining, Overdue: node.Overdue, Protocol: node.Protocol, Can: node.Capabilities,
-	})
+		MediaIPs: node.MediaIPs,
+	}
+	text, err := json.Marshal(m)
+	if len(text) > memberlist.MetaMaxSize { // Without them only relayed clients do not reach the node.
+		m.MediaIPs = ""
+		text, err = json.Marshal(m)
+	}
 	if err != nil {
 		return nil // cannot happen
 	}
@@ -55,6 +67,9 @@ func parseMember(name string, text []byte) (Node, error) {
 	node.Control, node.Media, node.HTTP, node.Protocol = m.Control, m.Media, m.HTTP, m.Protocol
 	if validID(strings.ReplaceAll(m.Can, ",", "-")) == nil {
 		node.Capabilities = m.Can
+	}
+	if len(m.MediaIPs) <= maxMediaIPsBytes {
+		node.MediaIPs = m.MediaIPs
 	}
 	node.Draining, node.Overdue, node.Later = m.Draining, m.Draining && m.Overdue, m.Version > metaVersion
 	return node, nil

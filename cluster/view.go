@@ -1,7 +1,10 @@
 package cluster
 
 import (
+	"net"
+	"net/netip"
 	"slices"
+	"strconv"
 	"strings"
 	"time"
 
@@ -37,6 +40,24 @@ type Node struct {
 
 	Protocol     uint32 // version of the control port; 0: from before versions were told
 	Capabilities string // as of control.Capabilities, behind commas
+	MediaIPs     string // that clients are told, behind commas; empty: that of Media
+}
+
+// MediaSockets are those that clients send to, as far as they are known.
+func (n Node) MediaSockets() []netip.AddrPort {
+	media, err := netip.ParseAddrPort(n.Media)
+	if n.MediaIPs == "" && err == nil {
+		return []netip.AddrPort{media}
+	}
+	_, portText, _ := net.SplitHostPort(n.Media)
+	port, err := strconv.ParseUint(portText, 10, 16)
+	var sockets []netip.AddrPort
+	for text := range strings.SplitSeq(n.MediaIPs, ",") {
+		if ip, bad := netip.ParseAddr(text); bad == nil && err == nil {
+			sockets = append(sockets, netip.AddrPortFrom(ip, uint16(port)))
+		}
+	}
+	return sockets
 }
 
 // Can reports whether the node has told a capability.

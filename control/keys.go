@@ -31,6 +31,7 @@ const (
 	labelSalt     = "holdfast cluster key v1"
 	labelGossip   = "holdfast gossip aes-256 v1"
 	labelIdentity = "holdfast control ed25519 v1"
+	labelRelay    = "holdfast turn credentials v1"
 	derivedBytes  = 32
 )
 
@@ -46,6 +47,7 @@ type ClusterKey struct {
 
 type derivedKeys struct {
 	gossip   []byte
+	relay    []byte
 	identity tls.Certificate
 	public   ed25519.PublicKey // pinned by both ends
 }
@@ -132,7 +134,7 @@ func deriveOne(text, cluster string) (d derivedKeys, err error) {
 	for _, want := range []struct {
 		label string
 		to    *[]byte
-	}{{labelGossip, &d.gossip}, {labelIdentity, &seed}} {
+	}{{labelGossip, &d.gossip}, {labelRelay, &d.relay}, {labelIdentity, &seed}} {
 		if *want.to, err = hkdf.Expand(sha256.New, root, want.label, derivedBytes); err != nil {
 			return d, fmt.Errorf("derive %q: %w", want.label, err)
 		}
@@ -174,6 +176,15 @@ func (k ClusterKey) GossipKeys() [][]byte {
 		keys = append(keys, slices.Clone(d.gossip))
 	}
 	return keys
+}
+
+// RelaySecrets sign TURN credentials; the first is used, all are accepted.
+func (k ClusterKey) RelaySecrets() [][]byte {
+	var secrets [][]byte
+	for _, d := range k.keys() {
+		secrets = append(secrets, slices.Clone(d.relay))
+	}
+	return secrets
 }
 
 // Marks name the keys without telling them: 8 hexadecimal digits each.

@@ -149,6 +149,16 @@ func (n *Node) Run(ctx context.Context) error {
 	return err
 }
 
+// MediaIPs are the addresses that clients are told of, at most four.
+func (n *Node) MediaIPs() []string {
+	told, _ := n.candidates() // New has looked.
+	var ips []string
+	for _, candidate := range told[:min(len(told), 4)] {
+		ips = append(ips, candidate.Addr().WithZone("").String())
+	}
+	return ips
+}
+
 // candidates are the addresses that clients are told of.
 func (n *Node) candidates() ([]netip.AddrPort, error) {
 	bound, ok := n.socket.LocalAddr().(*net.UDPAddr)

@@ -49,6 +49,9 @@ func (s *session) handle(ctx context.Context, next inbound) (ending, bool) {
 		s.server.hub.stalled(s, m.Epoch)
 	case *wire.Refresh:
 		s.say(refreshMessage(m))
+	case *wire.AskICEServers:
+		servers := s.iceServers()
+		s.socket.send(&servers)
 	case *wire.Ping:
 		s.socket.send(&wire.Pong{T: m.T})
 	case *wire.Leave:

@@ -24,8 +24,8 @@ type Config struct {
 	// library.
 	Origins []string
 
-	// ICEServers for clients; a media node with a public address needs none.
-	ICEServers []wire.ICEServer
+	// ICEServers gives those of a session; a media node with a public address needs none. Nil: nobody is given any.
+	ICEServers func(session string, now time.Time) (servers []wire.ICEServer, life time.Duration)
 
 	// ResumeGrace is how long after its access token's end a session may be resumed.
 	ResumeGrace time.Duration

@@ -145,17 +145,26 @@ func (s *session) greet(resumed bool) error {
 		s.socket.send(&wire.Resumed{
 			Placement: s.placement(), Seq: s.link.Seq, Roster: wireRoster(s.known.roster),
 			Slots: wireSlots(s.known.slots), Resume: token, MediaAlive: s.link.Attached.GetResumed(),
-			Silenced: s.heedSilenced(),
+			Silenced: s.heedSilenced(), ICEServers: s.iceServers(),
 		})
 		return nil
 	}
 	s.socket.send(&wire.Joined{
 		Protocol: wire.Version, Room: s.who.Room, Peer: wire.PeerID(s.who.Peer), Identity: s.who.Identity, Name: s.who.Name,
 		Resume: token, Placement: s.placement(), Seq: s.link.Seq, Roster: wireRoster(s.known.roster),
-		ICEServers:  s.server.config.ICEServers,
+		ICEServers:  s.iceServers(),
 		Permissions: permissionsOf(s.who),
 	})
 	return nil
+}
+
+// iceServers are this node's, with credentials of this session.
+func (s *session) iceServers() wire.ICEServers {
+	if s.server.config.ICEServers == nil {
+		return wire.ICEServers{}
+	}
+	servers, life := s.server.config.ICEServers(s.who.Peer, time.Now())
+	return wire.ICEServers{ICEServers: servers, ForMs: life.Milliseconds()}
 }
 
 // seal makes a resume token of the session as it is now.

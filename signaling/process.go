@@ -30,6 +30,7 @@ type processAnswer struct {
 	Panics     uint64      `json:"panics"`   // caused by input, since the start
 
 	Messages *messaging.Counters `json:"messages,omitempty"` // of a signaling node
+	Relay    any                 `json:"relay,omitempty"`    // of a signaling node that relays
 }
 
 func (s *Server) serveProcess(w http.ResponseWriter, r *http.Request) {
@@ -55,8 +56,12 @@ func (s *Server) serveProcess(w http.ResponseWriter, r *http.Request) {
 	runtime.ReadMemStats(&memory)
 	waiting, sentAway := s.pending.Count()
 	messages := s.parts.Messages.Counters()
+	var relay any
+	if s.parts.RelayCounters != nil {
+		relay = s.parts.RelayCounters()
+	}
 	writeJSON(w, http.StatusOK, processAnswer{
-		Messages: &messages, Node: s.config.Node, Goroutines: runtime.NumGoroutine(), HeapBytes: memory.HeapAlloc,
+		Relay: relay, Messages: &messages, Node: s.config.Node, Goroutines: runtime.NumGoroutine(), HeapBytes: memory.HeapAlloc,
 		Sockets: s.sockets.Load(), Waiting: waiting, SentAway: sentAway, Panics: s.panics.Count(),
 	})
 }

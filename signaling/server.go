@@ -89,6 +89,8 @@ type Parts struct {
 	Rosters  Rosters
 	Doors    Doors
 	Reports  Reports // nil: nobody is told
+
+	RelayCounters func() any // nil: this node does not relay
 }
 
 // signalingNodes includes this one.

@@ -34,6 +34,8 @@ const (
 // The keys of Node.Addresses.
 const (
 	AddressHTTP    = "http"
+	AddressTURN    = "turn"
+	AddressTURNTLS = "turns"
 	AddressControl = "control"
 	AddressMedia   = "media"
 	AddressGossip  = "gossip"

@@ -51,7 +51,7 @@ func (m *member) args(join, backends []string, o Options) []string {
 	case RoleSFU:
 		return slices.Concat(common, gossip, []string{"--control-listen", free, "--media-listen", o.mediaListen(m.name)})
 	case RoleSignaling:
-		return slices.Concat(common, gossip, []string{"--listen", m.again(AddressHTTP, free), "--control-listen", free, "--dev"}, o.origins())
+		return slices.Concat(common, gossip, []string{"--listen", m.again(AddressHTTP, free), "--control-listen", free, "--dev"}, o.origins(), o.turn(m.name))
 	case RoleFront:
 		return slices.Concat(common, []string{"--listen", m.again(AddressHTTP, o.Listen), "--backend", strings.Join(backends, ",")})
 	default:

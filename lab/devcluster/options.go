@@ -20,6 +20,7 @@ type Options struct {
 	Listen    string   // host:port of the page; empty takes DefaultListen, or a free port when that is taken
 	Origins   []string // hosts (patterns) whose pages may use the cluster, besides those of this machine
 	MediaHost string   // the IP address of this machine that media is bound to; loopback when empty
+	TURN      bool     // signaling nodes relay media
 	State     string   // path of the state file; empty chooses one in the user's runtime directory
 
 	// NodeEnv is extra environment (KEY=VALUE) of a node's first run, by name.
@@ -79,6 +80,14 @@ func (o Options) origins() []string {
 		flags = append(flags, "--origin", host)
 	}
 	return flags
+}
+
+// turn are the flags of a signaling node that relays.
+func (o Options) turn(name string) []string {
+	if !o.TURN {
+		return nil
+	}
+	return []string{"--turn-listen", o.mediaListen(name)}
 }
 
 // mediaListen is where a media node binds its media socket: a free port of an address that browsers reach.

@@ -70,6 +70,9 @@ type Ping struct {
 	T float64 `json:"t"`
 }
 
+// AskICEServers asks for others before those of now end.
+type AskICEServers struct{}
+
 // Say is for the room's chat.
 type Say struct {
 	Text string `json:"text"`
@@ -172,6 +175,9 @@ func (*Migrated) kind() Type { return "migrated" }
 func (*Stalled) kind() Type  { return "stalled" }
 func (*Refresh) kind() Type  { return "refresh" }
 func (*Ping) kind() Type     { return "ping" }
+
+func (*AskICEServers) kind() Type { return "ice-servers" }
+
 func (*Say) kind() Type      { return "chat" }
 func (*Rename) kind() Type   { return "rename" }
 func (*Moderate) kind() Type { return "moderate" }

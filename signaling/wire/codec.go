@@ -107,6 +107,8 @@ func blankFromClient(t Type) (Message, []string) {
 		return new(Refresh), []string{"mids"}
 	case "ping":
 		return new(Ping), []string{"t"}
+	case "ice-servers":
+		return new(AskICEServers), nil
 	case "chat":
 		return new(Say), []string{"text"}
 	case "rename":
@@ -144,7 +146,7 @@ func blankFromServer(t Type) (Message, []string) {
 		new(Joined), new(Resumed), new(Answer), new(OfferRejected), new(Slots), new(PeerJoined), new(PeerUpdated),
 		new(PeerLeft), new(Roster), new(Speakers), new(Chat), new(Restart), new(Settled), new(Reoffer), new(Error), new(Pong), new(Bye),
 		new(Connected), new(Presence), new(PermissionsChanged), new(MutedBy), new(UnmuteAsked), new(Reactions),
-		new(Waiting), new(Door), new(UserMessage), new(MessageState),
+		new(Waiting), new(Door), new(UserMessage), new(MessageState), new(ICEServers),
 	} {
 		if m.kind() == t {
 			return m, nil

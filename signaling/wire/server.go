@@ -15,10 +15,10 @@ type Joined struct {
 	Name     string      `json:"name"`
 	Resume   string      `json:"resume"`
 	Placement
-	Seq         uint64          `json:"seq"`
-	Roster      List[Peer]      `json:"roster"`
-	ICEServers  List[ICEServer] `json:"iceServers"`
-	Permissions Permissions     `json:"permissions"`
+	Seq    uint64     `json:"seq"`
+	Roster List[Peer] `json:"roster"`
+	ICEServers
+	Permissions Permissions `json:"permissions"`
 }
 
 // Resumed says that the session lives on this signaling node now.
@@ -30,6 +30,13 @@ type Resumed struct {
 	Resume     string     `json:"resume"`
 	MediaAlive bool       `json:"mediaAlive"`         // else the client must offer again
 	Silenced   []Source   `json:"silenced,omitempty"` // what a moderator muted meanwhile
+	ICEServers
+}
+
+// ICEServers are those of this signaling node. It answers AskICEServers, too.
+type ICEServers struct {
+	ICEServers List[ICEServer] `json:"iceServers"`
+	ForMs      int64           `json:"iceServersForMs,omitempty"` // no end without it
 }
 
 // Answer answers the offer of that id.
@@ -236,6 +243,7 @@ type Bye struct {
 
 func (*Joined) kind() Type             { return "joined" }
 func (*Resumed) kind() Type            { return "resumed" }
+func (*ICEServers) kind() Type         { return "ice-servers" }
 func (*Answer) kind() Type             { return "answer" }
 func (*OfferRejected) kind() Type      { return "offer-rejected" }
 func (*Slots) kind() Type              { return "slots" }

@@ -13,6 +13,7 @@ export const COMMON_CODEC = 'VP8';
 
 export class Connections {
   #options;
+  #ice;
   #trouble;
   #made = 0;
   /** @type {Transport | null} */
@@ -22,14 +23,13 @@ export class Connections {
   /** Of the present connection. */
   ssrcs = new SsrcTable();
   lingering = new Lingering();
-  /** @type {RTCIceServer[]} */
-  iceServers = [];
-
   /**
    * @param {Omit<import('./transport.js').TransportOptions, 'id' | 'iceServers'>} options
+   * @param {import('./ice-servers.js').IceServers} ice
    * @param {(transport: Transport) => void} trouble with a connection
    */
-  constructor(options, trouble) {
+  constructor(options, ice, trouble) {
+    this.#ice = ice;
     this.#options = options;
     this.#videoCodec = options.videoCodec;
     this.#trouble = trouble;
@@ -73,7 +73,7 @@ export class Connections {
   add() {
     this.#made++;
     const { audioSlots, videoSlots, simulcast, scalabilityMode, createTransform } = this.#options;
-    const { iceServers } = this;
+    const iceServers = () => this.#ice.list;
     const transport = new Transport({ id: this.#made, iceServers, audioSlots, videoSlots, simulcast, videoCodec: this.#videoCodec, scalabilityMode, createTransform });
     transport.addEventListener('trouble', () => this.#trouble(transport));
     this.#tracks.carry(transport);

@@ -11,6 +11,9 @@ export function tellMedia(media, message) {
     case 'offer-rejected':
       media.offers.rejected(message);
       break;
+    case 'ice-servers':
+      media.ice.heard(message);
+      break;
     case 'slots':
       media.heardSlots(message.slots, message.lacks);
       break;

@@ -5,6 +5,7 @@ import { COMMON_CODEC, Connections } from './connections.js';
 import { emit } from './emit.js';
 import { CallError } from './errors.js';
 import { GapWatch } from './gap-watch.js';
+import { IceServers, leaveRelay } from './ice-servers.js';
 import { isMeasured, isRepair } from './journey.js';
 import { LiveMove } from './live-move.js';
 import { Migrations } from './migrations.js';
@@ -34,6 +35,7 @@ import { Aborted } from './wait.js';
 export class Media extends EventTarget {
   #options;
   offers;
+  ice;
   #slots = new SlotTable();
   /** @type {import('./protocol.js').Lack[]} */
   #lacks = [];
@@ -59,7 +61,8 @@ export class Media extends EventTarget {
     this.#options = options;
     this.offers = new Offers((offer) => options.send(offer));
     const { isExpected, people, canMove: prepares } = options;
-    this.#connections = new Connections(options, (transport) => this.#onTrouble(transport));
+    this.ice = new IceServers(() => options.send({ type: 'ice-servers' }));
+    this.#connections = new Connections(options, this.ice, (transport) => this.#onTrouble(transport));
     this.#gap = new GapWatch(this.#slots, isExpected);
     this.#monitor = new Monitor({
       slots: this.#slots,
@@ -109,10 +112,11 @@ export class Media extends EventTarget {
     return this.#slots.stream(peer, source);
   }
 
-  /** @param {{node: string, epoch: number, iceServers: RTCIceServer[]}} joined */
-  start({ node, epoch, iceServers }) {
+  /** @param {{node: string, epoch: number, iceServers: RTCIceServer[], iceServersForMs?: number}} joined */
+  start(joined) {
+    const { node, epoch } = joined;
     const reason = this.#connections.present ? 'rejoined' : 'first';
-    this.#connections.iceServers = iceServers;
+    this.ice.heard(joined);
     if (this.#closing.signal.aborted) return;
     if (reason === 'first') this.#monitor.run(this.#closing.signal);
     this.#go({ reason, node, epoch, canMove: false });
@@ -135,7 +139,9 @@ export class Media extends EventTarget {
    * On another signaling node. The media has not noticed, unless the room moved.
    * @param {import('./protocol.js').Resumed} resumed
    */
-  resumed({ node, epoch, slots, mediaAlive }) {
+  resumed(resumed) {
+    const { node, epoch, slots, mediaAlive } = resumed;
+    if (this.ice.heard(resumed) && mediaAlive) leaveRelay(this.#connections.usable, (transport) => this.#onTrouble(transport));
     if (this.#live?.order.epoch === epoch) {
       if (mediaAlive) this.#live.heard(slots);
       this.offers.resend();
@@ -222,6 +228,7 @@ export class Media extends EventTarget {
 
   close() {
     this.#closing.abort();
+    this.ice.close();
     this.#gap.stop();
     this.#move?.supersede();
     this.#live?.abandon();

@@ -50,6 +50,7 @@ export const VERSION = 1;
 /** @typedef {{from: string, stream: string, seq: number}} StreamMark */
 /** @typedef {{type: 'received', upTo: StreamMark[]}} Received */
 /** @typedef {{type: 'ping', t: number}} Ping */
+/** @typedef {{type: 'ice-servers'}} AskIceServers */
 /** @typedef {{type: 'door', cap?: number, closed?: boolean}} SetDoor */
 /** @typedef {{type: 'let-in' | 'turn-away', identity: string}} AtDoor */
 /** @typedef {{type: 'leave', back?: boolean}} Leave */
@@ -57,12 +58,13 @@ export const VERSION = 1;
  * On the same RTCPeerConnection, on a new one, or on a new one while the old one still carried everything.
  * @typedef {'restart' | 'new-connection' | 'live'} How
  */
-/** @typedef {Join | Resume | Offer | View | Mute | Migrated | Refresh | Stalled | Say | Rename | Moderate | Hand | React | Connect | Watch | SendMessage | Received | Ping | SetDoor | AtDoor | Leave} ClientMessage */
+/** @typedef {Join | Resume | Offer | View | Mute | Migrated | Refresh | Stalled | Say | Rename | Moderate | Hand | React | Connect | Watch | SendMessage | Received | AskIceServers | Ping | SetDoor | AtDoor | Leave} ClientMessage */
 
 // Server to client.
 
-/** @typedef {{type: 'joined', protocol: number, room: string, peer: string, identity: string, name: string, resume: string, node: string, epoch: number, seq: number, roster: RosterEntry[], iceServers: RTCIceServer[], permissions: Permissions}} Joined */
-/** @typedef {{type: 'resumed', node: string, epoch: number, seq: number, roster: RosterEntry[], slots: Slot[], resume: string, mediaAlive: boolean, silenced?: Source[]}} Resumed */
+/** @typedef {{type: 'joined', protocol: number, room: string, peer: string, identity: string, name: string, resume: string, node: string, epoch: number, seq: number, roster: RosterEntry[], iceServers: RTCIceServer[], iceServersForMs?: number, permissions: Permissions}} Joined */
+/** @typedef {{type: 'resumed', node: string, epoch: number, seq: number, roster: RosterEntry[], slots: Slot[], resume: string, mediaAlive: boolean, silenced?: Source[], iceServers?: RTCIceServer[], iceServersForMs?: number}} Resumed a server of before has no iceServers */
+/** @typedef {{type: 'ice-servers', iceServers: RTCIceServer[], iceServersForMs?: number}} IceServers */
 /** @typedef {{type: 'answer', id: string, sdp: string, node: string, epoch: number}} Answer */
 /** @typedef {{type: 'offer-rejected', id: string, code?: string, message: string, epoch: number}} OfferRejected */
 /** @typedef {{peer: string, source: Source, codec: string}} Lack */
@@ -96,13 +98,14 @@ export const VERSION = 1;
  */
 /** @typedef {{type: 'pong', t: number}} Pong */
 /** @typedef {{type: 'bye', code: string, message: string}} Bye */
-/** @typedef {Joined | Resumed | Answer | OfferRejected | Slots | PeerChanged | PeerLeft | Roster | Speakers | Said | PermissionsChanged | MutedBy | UnmuteAsked | Reactions | Restart | Settled | Reoffer | ServerError | Connected | Presence | UserMessage | MessageState | Waiting | Door | Pong | Bye} ServerMessage */
+/** @typedef {Joined | Resumed | IceServers | Answer | OfferRejected | Slots | PeerChanged | PeerLeft | Roster | Speakers | Said | PermissionsChanged | MutedBy | UnmuteAsked | Reactions | Restart | Settled | Reoffer | ServerError | Connected | Presence | UserMessage | MessageState | Waiting | Door | Pong | Bye} ServerMessage */
 
 // The fields without which a message means nothing. A Go server may leave empty lists out; see `listFields`.
 /** @type {Record<string, Record<string, 'string' | 'number' | 'boolean' | 'object'>>} */
 const required = {
   'joined': { peer: 'string', resume: 'string', node: 'string', epoch: 'number' },
   'resumed': { resume: 'string', node: 'string', epoch: 'number', mediaAlive: 'boolean' },
+  'ice-servers': {},
   'answer': { id: 'string', sdp: 'string', node: 'string', epoch: 'number' },
   'offer-rejected': { id: 'string', epoch: 'number' },
   'slots': { epoch: 'number' },
@@ -134,6 +137,7 @@ const required = {
 const listFields = {
   'joined': ['roster', 'iceServers'],
   'resumed': ['roster', 'slots'],
+  'ice-servers': ['iceServers'],
   'slots': ['slots', 'lacks'],
   'roster': ['roster'],
   'speakers': ['speakers'],

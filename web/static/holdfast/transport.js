@@ -10,7 +10,7 @@ import { readStats } from './stats.js';
 /** @typedef {import('./slots.js').Lane} Lane */
 /** @typedef {import('./call-options.js').CreateTransform} CreateTransform */
 /** @typedef {import('./call-options.js').VideoCodec} VideoCodec */
-/** @typedef {{id: number, iceServers: RTCIceServer[], audioSlots: number, videoSlots: number, simulcast: boolean, videoCodec?: VideoCodec, scalabilityMode?: string, createTransform?: CreateTransform}} TransportOptions */
+/** @typedef {{id: number, iceServers: () => RTCIceServer[], audioSlots: number, videoSlots: number, simulcast: boolean, videoCodec?: VideoCodec, scalabilityMode?: string, createTransform?: CreateTransform}} TransportOptions */
 
 /**
  * It may be sent before it is `set`. `prepared`: it was made in advance.
@@ -46,6 +46,8 @@ export class Transport extends EventTarget {
   #id;
   #videoCodec;
   #createTransform;
+  #iceServers;
+  #configured = '';
   /** @type {Map<Source, RTCRtpTransceiver>} */
   #senders = new Map();
   /** @type {Map<Source, MediaStreamTrack | null>} */
@@ -78,7 +80,8 @@ export class Transport extends EventTarget {
     this.#id = id;
     this.#videoCodec = `video/${videoCodec}`;
     this.#createTransform = createTransform;
-    this.#pc = new RTCPeerConnection({ iceServers, bundlePolicy: 'max-bundle' });
+    this.#iceServers = iceServers;
+    this.#pc = new RTCPeerConnection(this.#configuration());
     this.#addSender('microphone', 'audio', [{ maxBitrate: 48_000 }]);
     if (!this.#addScalable(scalabilityMode)) this.#addSender('camera', 'video', simulcast ? layersFor(0, 0) : [{ maxBitrate: 1_500_000 }]);
     this.#addSender('screen', 'video', [{ maxBitrate: 2_500_000 }]);
@@ -131,12 +134,29 @@ export class Transport extends EventTarget {
   async offer({ iceRestart }) {
     const prepared = iceRestart ? this.#prepared : null;
     this.#outdate();
+    if (iceRestart) this.#configure();
     const made = prepared ?? await this.#createOffer(iceRestart);
     /** @type {Promise<void> | undefined} */
     let setting;
     const set = () => (setting ??= this.#pc.setLocalDescription(made));
     if (!iceRestart) await set(); // The m-lines of a first offer get their mids by it.
     return { sdp: turnedByBrowser(made.sdp ?? ''), set, prepared: prepared !== null };
+  }
+
+  #configuration() {
+    const iceServers = this.#iceServers();
+    this.#configured = JSON.stringify(iceServers);
+    return /** @type {RTCConfiguration} */ ({ iceServers, bundlePolicy: 'max-bundle' });
+  }
+
+  /** Other servers are gathered from by an ICE restart only. Given earlier, they would make the next offer one. */
+  #configure() {
+    if (JSON.stringify(this.#iceServers()) === this.#configured) return;
+    try {
+      this.#pc.setConfiguration(this.#configuration());
+    } catch {
+      // The servers of before stay: they may serve still.
+    }
   }
 
   /** Makes the next ICE restart's offer in advance: it takes the browser 20 ms, and more when everybody restarts at once. */

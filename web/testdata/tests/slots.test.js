@@ -7,7 +7,7 @@ import { SsrcTable } from '/holdfast/ssrc-table.js';
 import { Transport } from '/holdfast/transport.js';
 import { equal, ok, same, test } from './harness.js';
 
-const options = { id: 1, iceServers: [], audioSlots: 6, videoSlots: 12, simulcast: true };
+const options = { id: 1, iceServers: () => [], audioSlots: 6, videoSlots: 12, simulcast: true };
 
 // Tracks that need no connection: those of idle receivers.
 function lanes(cleanup) {

@@ -1,0 +1,79 @@
+package cli
+
+import (
+	"bytes"
+	"context"
+	"crypto/tls"
+	"fmt"
+	"log/slog"
+	"sync/atomic"
+	"time"
+)
+
+// certificate is that of two files, which may change while it is in use.
+type certificate struct {
+	certFile, keyFile string
+	text              []byte // of both, as last used
+	current           atomic.Pointer[tls.Certificate]
+}
+
+// readCertificate names the flags --NAME-cert and --NAME-key in its errors, which do not contain the key.
+func readCertificate(name, certFile, keyFile string) (*certificate, error) {
+	c := &certificate{certFile: certFile, keyFile: keyFile}
+	if _, err := c.read(); err != nil {
+		return nil, fmt.Errorf("--%s-cert, --%s-key: %w", name, name, err)
+	}
+	return c, nil
+}
+
+// read puts the files in use if they are others than before, and go together.
+func (c *certificate) read() (changed bool, err error) {
+	cert, err := readKeyFile(c.certFile)
+	if err != nil {
+		return false, err
+	}
+	key, err := readKeyFile(c.keyFile)
+	if err != nil {
+		return false, err
+	}
+	text := []byte(cert + "\x00" + key)
+	if bytes.Equal(text, c.text) {
+		return false, nil
+	}
+	pair, err := tls.X509KeyPair([]byte(cert), []byte(key))
+	if err != nil {
+		return false, fmt.Errorf("%s and %s: %w", c.certFile, c.keyFile, err)
+	}
+	c.text = text
+	c.current.Store(&pair)
+	return true, nil
+}
+
+func (c *certificate) get(*tls.ClientHelloInfo) (*tls.Certificate, error) {
+	return c.current.Load(), nil
+}
+
+// watch reads the files again until ctx ends. What cannot be used is logged once, and the certificate in use stays.
+func (c *certificate) watch(ctx context.Context, log *slog.Logger) error {
+	tick := time.NewTicker(keyFileEvery)
+	defer tick.Stop()
+	said := ""
+	for {
+		select {
+		case <-ctx.Done():
+			return nil
+		case <-tick.C:
+		}
+		changed, err := c.read()
+		switch {
+		case err == nil && changed:
+			log.Info("certificate replaced", "file", c.certFile, "until", c.current.Load().Leaf.NotAfter)
+			said = ""
+		case err == nil:
+			said = ""
+		case err.Error() != said:
+			said = err.Error()
+			log.Error("certificate not replaced: the one in use stays", "error", err)
+		}
+	}
+}

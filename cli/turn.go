@@ -1,0 +1,236 @@
+package cli
+
+import (
+	"cmp"
+	"context"
+	"crypto/tls"
+	"errors"
+	"fmt"
+	"log/slog"
+	"net"
+	"net/netip"
+	"strings"
+	"time"
+
+	"github.com/holdfast-rtc/holdfast/control"
+	"github.com/holdfast-rtc/holdfast/lab/devcluster"
+	"github.com/holdfast-rtc/holdfast/signaling/relay"
+	"github.com/holdfast-rtc/holdfast/signaling/wire"
+)
+
+// turnFlags are of this node's own relay, and of others that clients are given.
+type turnFlags struct {
+	TurnListen      string   `placeholder:"HOST:PORT" help:"host:port of this node's TURN server, UDP and TCP; usually :3478. It relays to this cluster's media nodes only."`
+	TurnTLSListen   string   `name:"turn-tls-listen" placeholder:"HOST:PORT" help:"host:port of the same over TLS; :443 passes most firewalls. Needs --turn-tls-cert and --turn-tls-key."`
+	TurnTLSCert     string   `name:"turn-tls-cert" placeholder:"FILE" help:"The certificate chain of --turn-tls-listen, PEM. It is read again when it changes."`
+	TurnTLSKey      string   `name:"turn-tls-key" placeholder:"FILE" help:"Its key, PEM."`
+	TurnPublic      string   `placeholder:"HOST" help:"The name or address that clients reach the TURN server at; with TLS it is a name in the certificate. The host of --advertise unless given."`
+	TurnAllocations int      `default:"4000" help:"How many allocations this node has at once; a client uses a few, each a socket."`
+	ICEServer       []string `name:"ice-server" placeholder:"URL" help:"Other STUN or TURN servers that clients are given (stun:, turn: or turns:)."`
+	ICEUsername     string   `name:"ice-username" placeholder:"TEXT" help:"The user name at the TURN servers of --ice-server."`
+	ICEPassword     string   `name:"ice-password" placeholder:"TEXT" help:"The password there; better given as HOLDFAST_ICE_PASSWORD."`
+	ICESecret       string   `name:"ice-secret" placeholder:"TEXT" help:"Instead of both, the secret shared with them (coturn's static-auth-secret), from which each session gets a password of its own; better given as HOLDFAST_ICE_SECRET."`
+}
+
+// credentialLife is half a working day: a browser that cannot renew must not lose its call.
+const credentialLife = 4 * time.Hour
+
+// checkTurn returns every fault of the flags.
+func (f turnFlags) checkTurn() error {
+	var found []error
+	for _, at := range []struct{ flag, address string }{{"turn-listen", f.TurnListen}, {"turn-tls-listen", f.TurnTLSListen}} {
+		if at.address != "" {
+			found = append(found, checkHostPort(at.flag, at.address))
+		}
+	}
+	if f.TurnTLSListen != "" && (f.TurnTLSCert == "" || f.TurnTLSKey == "") {
+		found = append(found, errors.New("--turn-tls-listen: give --turn-tls-cert and --turn-tls-key, too"))
+	}
+	if f.TurnAllocations <= 0 {
+		found = append(found, fmt.Errorf("--turn-allocations: %d is not a positive number", f.TurnAllocations))
+	}
+	for _, url := range f.ICEServer {
+		if scheme, host, ok := strings.Cut(url, ":"); !ok || host == "" || scheme != "stun" && scheme != "stuns" && scheme != "turn" && scheme != "turns" {
+			found = append(found, fmt.Errorf("--ice-server %q: give a URL such as turn:turn.example.org:3478?transport=tcp", url))
+		}
+	}
+	if f.ICESecret != "" && (f.ICEUsername != "" || f.ICEPassword != "") {
+		found = append(found, errors.New("--ice-secret: give either it or --ice-username and --ice-password"))
+	}
+	if (f.ICEUsername == "") != (f.ICEPassword == "") {
+		found = append(found, errors.New("--ice-username: give it and --ice-password, or neither"))
+	}
+	return errors.Join(found...)
+}
+
+// external are the servers of --ice-server. A browser refuses a user name for STUN.
+func (f turnFlags) external() (servers relay.Servers) {
+	var stun, turn []string
+	for _, url := range f.ICEServer {
+		if strings.HasPrefix(url, "turn") {
+			turn = append(turn, url)
+		} else {
+			stun = append(stun, url)
+		}
+	}
+	if len(stun) > 0 {
+		servers.Static = append(servers.Static, wire.ICEServer{URLs: stun})
+	}
+	switch {
+	case len(turn) == 0:
+	case f.ICESecret != "":
+		secret := [][]byte{[]byte(f.ICESecret)}
+		servers.Issuers = append(servers.Issuers, &relay.Issuer{URLs: turn, Secrets: func() [][]byte { return secret }, Life: credentialLife})
+	default:
+		servers.Static = append(servers.Static, wire.ICEServer{URLs: turn, Username: f.ICEUsername, Credential: f.ICEPassword})
+	}
+	return servers
+}
+
+// turnNode is a relay and its sockets. A nil one does nothing.
+type turnNode struct {
+	relay       *relay.Relay
+	at          relay.Listeners
+	certificate *certificate
+}
+
+func (f turnFlags) listenTurn(ctx context.Context) (node *turnNode, err error) {
+	if f.TurnListen == "" && f.TurnTLSListen == "" {
+		return nil, nil
+	}
+	node = &turnNode{}
+	defer func() {
+		if err != nil {
+			node.close()
+			node = nil
+		}
+	}()
+	var listening net.ListenConfig
+	if f.TurnListen != "" {
+		if node.at.TCP, err = listening.Listen(ctx, "tcp", f.TurnListen); err != nil {
+			return node, fmt.Errorf("listen for TURN over TCP (--turn-listen): %w", err)
+		}
+		host, port, _ := net.SplitHostPort(f.TurnListen)
+		if port == "0" {
+			_, port, _ = net.SplitHostPort(node.at.TCP.Addr().String())
+		}
+		if node.at.UDP, err = listening.ListenPacket(ctx, "udp", net.JoinHostPort(host, port)); err != nil {
+			return node, fmt.Errorf("listen for TURN over UDP (--turn-listen): %w", err)
+		}
+	}
+	if f.TurnTLSListen != "" {
+		if node.certificate, err = readCertificate("turn-tls", f.TurnTLSCert, f.TurnTLSKey); err != nil {
+			return node, err
+		}
+		plain, err := listening.Listen(ctx, "tcp", f.TurnTLSListen)
+		if err != nil {
+			return node, fmt.Errorf("listen for TURN over TLS (--turn-tls-listen): %w", err)
+		}
+		node.at.TLS = tls.NewListener(plain, &tls.Config{MinVersion: tls.VersionTLS12, GetCertificate: node.certificate.get})
+	}
+	return node, nil
+}
+
+// urls are what clients are given: the cheapest way first.
+func (t *turnNode) urls(host string) (urls []string) {
+	for _, at := range []struct {
+		scheme, transport string
+		bound             net.Addr
+	}{{"turn", "udp", addressOf(t.at.UDP)}, {"turn", "tcp", addrOf(t.at.TCP)}, {"turns", "tcp", addrOf(t.at.TLS)}} {
+		if at.bound != nil {
+			_, port, _ := net.SplitHostPort(at.bound.String())
+			urls = append(urls, at.scheme+":"+net.JoinHostPort(host, port)+"?transport="+at.transport)
+		}
+	}
+	return urls
+}
+
+func addressOf(conn net.PacketConn) net.Addr {
+	if conn == nil {
+		return nil
+	}
+	return conn.LocalAddr()
+}
+
+func addrOf(lis net.Listener) net.Addr {
+	if lis == nil {
+		return nil
+	}
+	return lis.Addr()
+}
+
+// joinTurn makes the relay, and gives what sessions are told and the relay's counters.
+func (n *signalingNode) joinTurn(f turnFlags, advertisedHTTP string, key control.ClusterKey) (func(string, time.Time) ([]wire.ICEServer, time.Duration), func() any, error) {
+	servers := f.external()
+	if n.turn == nil {
+		return servers.For, nil, nil
+	}
+	host := f.TurnPublic
+	if host == "" {
+		host, _, _ = net.SplitHostPort(advertisedHTTP)
+		if bound := cmp.Or(addrOf(n.turn.at.TCP), addrOf(n.turn.at.TLS)); !unspecified(bound.String()) {
+			host, _, _ = net.SplitHostPort(bound.String())
+		}
+	}
+	host = strings.Trim(host, "[]")
+	config := relay.DefaultConfig()
+	config.Address, config.Secrets, config.Media = relayAddress(host, n.turn.at), key.RelaySecrets, relay.NewGossiped(n.cluster)
+	config.MaxAllocations = f.TurnAllocations
+	var err error
+	if n.turn.relay, err = relay.New(config, n.log); err != nil {
+		return nil, nil, err
+	}
+	servers.Issuers = append(servers.Issuers, &relay.Issuer{URLs: n.turn.urls(host), Secrets: key.RelaySecrets, Life: credentialLife})
+	return servers.For, func() any { return n.turn.relay.Counters() }, nil
+}
+
+// relayAddress is what stands in candidates. Media nodes answer to where packets come from, so that any of this host's
+// does where the public one is a name.
+func relayAddress(host string, at relay.Listeners) netip.Addr {
+	candidates := []string{host}
+	for _, bound := range []net.Addr{addrOf(at.TCP), addrOf(at.TLS)} {
+		if bound != nil && !unspecified(bound.String()) {
+			own, _, _ := net.SplitHostPort(bound.String())
+			candidates = append(candidates, own)
+		}
+	}
+	all, _ := net.InterfaceAddrs()
+	for _, each := range all {
+		if network, ok := each.(*net.IPNet); ok && network.IP.To4() != nil && !network.IP.IsLoopback() {
+			candidates = append(candidates, network.IP.String())
+		}
+	}
+	for _, text := range append(candidates, "127.0.0.1") {
+		if ip, err := netip.ParseAddr(text); err == nil {
+			return ip.Unmap().WithZone("")
+		}
+	}
+	return netip.Addr{}
+}
+
+func (t *turnNode) tell(addresses map[string]string) {
+	if t == nil {
+		return
+	}
+	if at := addrOf(t.at.TCP); at != nil {
+		addresses[devcluster.AddressTURN] = at.String()
+	}
+	if at := addrOf(t.at.TLS); at != nil {
+		addresses[devcluster.AddressTURNTLS] = at.String()
+	}
+}
+
+func (t *turnNode) watch(log *slog.Logger) func(context.Context) error {
+	return func(ctx context.Context) error {
+		if t == nil || t.certificate == nil {
+			return nil
+		}
+		return t.certificate.watch(ctx, log)
+	}
+}
+
+func (t *turnNode) close() {
+	if t != nil {
+		t.at.Close()
+	}
+}

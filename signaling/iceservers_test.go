@@ -1,0 +1,33 @@
+package signaling
+
+import (
+	"testing"
+	"time"
+
+	"github.com/holdfast-rtc/holdfast/signaling/wire"
+)
+
+// TestICEServersAreOfTheSession: with the join, when asked for, and with a resume on a node that has others.
+func TestICEServersAreOfTheSession(t *testing.T) {
+	with := func(url string) func(*Config) {
+		return func(c *Config) {
+			c.ICEServers = func(session string, _ time.Time) ([]wire.ICEServer, time.Duration) {
+				return []wire.ICEServer{{URLs: []string{url}, Username: session}}, time.Hour
+			}
+		}
+	}
+	r, _, e := lobbyWith(t, with("turn:one"))
+	ada, joined := e.join("lobby", "Ada")
+	is := func(got wire.ICEServers, url string) {
+		t.Helper()
+		if len(got.ICEServers) != 1 || got.ICEServers[0].URLs[0] != url || got.ICEServers[0].Username != string(joined.Peer) || got.ForMs != time.Hour.Milliseconds() {
+			t.Errorf("given %+v", got)
+		}
+	}
+	is(joined.ICEServers, "turn:one")
+	ada.say(&wire.AskICEServers{})
+	is(*hear[*wire.ICEServers](ada), "turn:one")
+	two := r.signalingNode(with("turn:two")).dial()
+	two.say(&wire.Resume{Resume: joined.Resume, Attempt: 2})
+	is(hear[*wire.Resumed](two).ICEServers, "turn:two")
+}

@@ -1,0 +1,142 @@
+package relay
+
+import (
+	"bufio"
+	"encoding/binary"
+	"errors"
+	"io"
+	"net"
+	"sync"
+	"time"
+
+	"github.com/holdfast-rtc/holdfast/connlimit"
+)
+
+const (
+	// Pion drops packets of this size and above.
+	inboundBytes = 1600
+	// Media packets have 1,200 bytes, and a Send indication has 36 more.
+	maxFrameBytes = inboundBytes - 4
+	writeBuffer   = 256 << 10 // of the kernel: what waits behind it is late
+)
+
+var errFrame = errors.New("not a TURN message of at most 1,596 bytes")
+
+// listener counts connections that have no allocation yet.
+type listener struct {
+	net.Listener
+	relay *Relay
+}
+
+// conn is a client's connection. It hands on whole TURN messages of a bounded length: Pion adds up lengths in 16 bits,
+// and one that overflows keeps its loop busy for ever.
+type conn struct {
+	net.Conn
+	relay   *Relay
+	from    *bufio.Reader
+	pending *connlimit.Pending
+	close   sync.Once
+}
+
+func (l *listener) Accept() (net.Conn, error) {
+	accepted, err := l.Listener.Accept()
+	if err != nil {
+		return nil, err
+	}
+	if tcp, ok := accepted.(interface{ SetWriteBuffer(bytes int) error }); ok {
+		_ = tcp.SetWriteBuffer(writeBuffer) // Without it packets are later.
+	}
+	c := &conn{Conn: accepted, relay: l.relay, from: bufio.NewReaderSize(accepted, inboundBytes)}
+	c.pending = l.relay.pending.Add(accepted.RemoteAddr(), func() { _ = accepted.Close() })
+	err = accepted.SetReadDeadline(time.Now().Add(l.relay.config.PendingLimit))
+	l.relay.mu.Lock()
+	closed := l.relay.closed
+	l.relay.conns[c.name()] = c
+	l.relay.mu.Unlock()
+	if closed || err != nil {
+		_ = c.Close() // Reading ends at once.
+	}
+	return c, nil
+}
+
+func (c *conn) name() string { return c.RemoteAddr().String() }
+
+// admit says that the client has an allocation. Of a client over UDP there is no connection.
+func (r *Relay) admit(client net.Addr) {
+	if c := r.connOf(client); c != nil {
+		c.pending.Done()
+		_ = c.SetReadDeadline(time.Time{})
+	}
+}
+
+// dismiss closes the connection of a client whose allocation has ended.
+func (r *Relay) dismiss(client net.Addr) {
+	if c := r.connOf(client); c != nil {
+		_ = c.Close()
+	}
+}
+
+func (r *Relay) connOf(client net.Addr) *conn {
+	if client.Network() != "tcp" {
+		return nil
+	}
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return r.conns[client.String()]
+}
+
+// Read returns one message. The buffer must have inboundBytes.
+func (c *conn) Read(into []byte) (int, error) {
+	n, err := readFrame(c.from, into)
+	if errors.Is(err, errFrame) {
+		c.relay.refuse(&c.relay.count.frames, err.Error(), "client", c.name())
+	}
+	return n, err
+}
+
+// readFrame reads a STUN message or ChannelData, with its padding (RFC 8656, sections 3.6 and 12.5).
+func readFrame(from *bufio.Reader, into []byte) (int, error) {
+	head, err := from.Peek(4)
+	if err != nil {
+		return 0, err
+	}
+	size := int(binary.BigEndian.Uint16(head[2:]))
+	switch {
+	case head[0] < 0x40 && size%4 == 0: // STUN
+		size += 20
+	case head[0] >= 0x40 && head[0] < 0x50: // a channel
+		size = 4 + (size+3)/4*4
+	default:
+		return 0, errFrame
+	}
+	if size > min(maxFrameBytes, len(into)) {
+		return 0, errFrame
+	}
+	return io.ReadFull(from, into[:size])
+}
+
+// Write gives up on a client that takes nothing.
+func (c *conn) Write(packet []byte) (int, error) {
+	n := 0
+	err := c.SetWriteDeadline(time.Now().Add(c.relay.config.WriteLimit))
+	if err == nil {
+		n, err = c.Conn.Write(packet)
+	}
+	if err != nil {
+		_ = c.Close() // Half a message may have been sent.
+	}
+	return n, err
+}
+
+// Close is safe to call twice.
+func (c *conn) Close() error {
+	var err error
+	c.close.Do(func() {
+		c.pending.Done()
+		c.relay.mu.Lock()
+		delete(c.relay.conns, c.name())
+		c.relay.mu.Unlock()
+		err = c.Conn.Close()
+	})
+	return err
+}

@@ -1,0 +1,278 @@
+// Package relay is a TURN server (RFC 8656) inside the signaling node, for clients whose network passes no UDP to the
+// media nodes, or only TLS.
+//
+// It promises that packets are relayed to and from the media sockets of this cluster and nowhere else, that nobody
+// allocates without a credential made for a session, and that allocations, connections and bytes are bounded. It is
+// the only package of the signaling node that knows Pion, which parses the requests.
+//
+// It does not know sessions: a credential outlives its session by Issuer.Life at most.
+package relay
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"log/slog"
+	"net"
+	"net/netip"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/pion/logging"
+	"github.com/pion/stun/v4"
+	"github.com/pion/turn/v5"
+
+	"github.com/holdfast-rtc/holdfast/connlimit"
+	"github.com/holdfast-rtc/holdfast/loglimit"
+)
+
+const realm = "holdfast"
+
+// Config of a relay. Begin with DefaultConfig.
+type Config struct {
+	// Address is told to clients as that of their allocations; media nodes see the packets come from this host. Only
+	// its family is relayed.
+	Address netip.Addr
+
+	Secrets func() [][]byte // as in Issuer
+	Media   MediaSockets
+
+	MaxAllocations        int // of the node; each has a socket
+	MaxSessionAllocations int
+	BytesPerSecond        int // of one allocation, each way; more is dropped, as by a full link
+
+	// MaxAge is how long after its credential's end an allocation may be prolonged: a browser keeps the credential that
+	// it allocated with.
+	MaxAge time.Duration
+	// IdleAfter ends an allocation to which no media node sends.
+	IdleAfter time.Duration
+
+	MaxPending           int // connections without an allocation; the oldest goes for one more
+	MaxPendingPerAddress int
+	PendingLimit         time.Duration
+	WriteLimit           time.Duration
+}
+
+// MediaSockets are those of this cluster's media nodes.
+type MediaSockets interface {
+	HasSocket(netip.AddrPort) bool
+	HasAddress(netip.Addr) bool
+}
+
+// DefaultConfig is what the binary uses.
+func DefaultConfig() Config {
+	return Config{
+		MaxAllocations: 4000,
+		// A browser allocates once for each URL and interface, and anew at every ICE restart.
+		MaxSessionAllocations: 32,
+		// A gallery of 25 pictures takes 2 MB/s, a shared screen with it 1 MB/s more.
+		BytesPerSecond: 6 << 20,
+		MaxAge:         12 * time.Hour,
+		// Browsers check a pair that they do not use every 25 s.
+		IdleAfter:            2 * time.Minute,
+		MaxPending:           2048,
+		MaxPendingPerAddress: 128,
+		PendingLimit:         15 * time.Second,
+		WriteLimit:           10 * time.Second,
+	}
+}
+
+// Validate lists every fault.
+func (c Config) Validate() error {
+	var faults []error
+	if !c.Address.IsValid() || c.Address.IsUnspecified() {
+		faults = append(faults, fmt.Errorf("the relay's address is %v, want an IP address of this node", c.Address))
+	}
+	if c.Secrets == nil || c.Media == nil {
+		faults = append(faults, errors.New("a relay needs secrets and media sockets"))
+	}
+	if c.MaxAllocations <= 0 || c.MaxSessionAllocations <= 0 {
+		faults = append(faults, fmt.Errorf("limits of allocations are %d and %d a session, want positive numbers", c.MaxAllocations, c.MaxSessionAllocations))
+	}
+	return errors.Join(faults...)
+}
+
+// Counters are since the start, but Allocations.
+type Counters struct {
+	Allocations        int64  `json:"allocations"` // now
+	Allocated          uint64 `json:"allocated"`
+	BytesToMedia       uint64 `json:"bytesToMedia"`
+	BytesToClients     uint64 `json:"bytesToClients"`
+	RefusedCredentials uint64 `json:"refusedCredentials"`
+	RefusedAllocations uint64 `json:"refusedAllocations"` // by a limit
+	RefusedPeers       uint64 `json:"refusedPeers"`       // permissions and packets to what is no media socket
+	RefusedFrames      uint64 `json:"refusedFrames"`      // TCP connections that were closed for what they sent
+	Strays             uint64 `json:"strays"`             // packets from what is no media socket
+	DroppedPackets     uint64 `json:"droppedPackets"`     // above the rate
+	DroppedConnections uint64 `json:"droppedConnections"` // without an allocation
+}
+
+type counters struct {
+	allocated, toMedia, toClients, credentials, full, peers, frames, strays, packets atomic.Uint64
+}
+
+// Relay is one TURN server.
+type Relay struct {
+	config  Config
+	log     *slog.Logger
+	logs    *loglimit.Limiter
+	count   counters
+	pending *connlimit.Limiter
+
+	mu       sync.Mutex // guards the fields below
+	sessions map[string]int
+	sockets  map[*socket]struct{}
+	conns    map[string]*conn // by the client's address
+	closed   bool
+}
+
+// Of refusals, which strangers cause.
+const (
+	refusalLogsPerSecond = 1
+	refusalLogBurst      = 10
+)
+
+// New makes a relay. Run starts it.
+func New(config Config, log *slog.Logger) (*Relay, error) {
+	if err := config.Validate(); err != nil {
+		return nil, fmt.Errorf("relay configuration: %w", err)
+	}
+	return &Relay{
+		config: config, log: log, logs: loglimit.New(refusalLogsPerSecond, refusalLogBurst),
+		pending:  connlimit.New(connlimit.Limits{Total: config.MaxPending, PerAddress: config.MaxPendingPerAddress}),
+		sessions: make(map[string]int), sockets: make(map[*socket]struct{}), conns: make(map[string]*conn),
+	}, nil
+}
+
+// Listeners are where clients come; nil ones are left out. TLS does its handshake in Read.
+type Listeners struct {
+	UDP      net.PacketConn
+	TCP, TLS net.Listener
+}
+
+// Close closes them.
+func (l Listeners) Close() {
+	if l.UDP != nil {
+		_ = l.UDP.Close()
+	}
+	for _, lis := range []net.Listener{l.TCP, l.TLS} {
+		if lis != nil {
+			_ = lis.Close()
+		}
+	}
+}
+
+// Run serves until ctx ends, and closes the listeners. Every allocation ends with it.
+func (r *Relay) Run(ctx context.Context, at Listeners) error {
+	defer at.Close()
+	config := turn.ServerConfig{
+		Realm:        realm,
+		AuthHandler:  r.authenticate,
+		QuotaHandler: func(session, _ string, _ net.Addr) bool { return r.hasRoom(session) },
+		EventHandler: turn.EventHandler{
+			OnAuth: func(_, _ net.Addr, _, _, _, _ string, good bool) {
+				if !good {
+					r.refuse(&r.count.credentials, "its password is wrong")
+				}
+			},
+			OnAllocationCreated: func(client, _ net.Addr, _, _, _ string, _ net.Addr, _ int) { r.admit(client) },
+			OnAllocationDeleted: func(client, _ net.Addr, _, _, _ string) { r.dismiss(client) },
+		},
+		// Pion's lines are caused by strangers.
+		LoggerFactory: &logging.DefaultLoggerFactory{Writer: io.Discard, DefaultLogLevel: logging.LogLevelDisabled},
+		// Without it, who comes over IPv6 would be relayed to IPv6 only.
+		StrictAddressFamily: r.config.Address.Is4(),
+		InboundMTU:          inboundBytes,
+	}
+	if at.UDP != nil {
+		config.PacketConnConfigs = []turn.PacketConnConfig{{PacketConn: at.UDP, RelayAddressGenerator: r, PermissionHandler: r.permit}}
+	}
+	for _, lis := range []net.Listener{at.TCP, at.TLS} {
+		if lis != nil {
+			config.ListenerConfigs = append(config.ListenerConfigs, turn.ListenerConfig{
+				Listener: &listener{Listener: lis, relay: r}, RelayAddressGenerator: r, PermissionHandler: r.permit,
+			})
+		}
+	}
+	server, err := turn.NewServer(config)
+	if err != nil {
+		return fmt.Errorf("start the relay: %w", err)
+	}
+	<-ctx.Done()
+	_ = server.Close()
+	r.close()
+	return nil
+}
+
+// close ends what Pion's Close leaves open: connections, and allocations of clients over TCP.
+func (r *Relay) close() {
+	r.mu.Lock()
+	r.closed = true
+	var all []io.Closer
+	for c := range r.sockets {
+		all = append(all, c)
+	}
+	for _, c := range r.conns {
+		all = append(all, c)
+	}
+	r.mu.Unlock()
+	for _, c := range all {
+		_ = c.Close()
+	}
+}
+
+// authenticate gives the key of a user name that we made. Only an allocation needs a credential that has not expired.
+func (r *Relay) authenticate(request *turn.RequestAttributes) (session string, key []byte, ok bool) {
+	u, ok := parseUsername(request.Username)
+	if !ok || request.Realm != realm {
+		r.refuse(&r.count.credentials, "its user name is not ours")
+		return "", nil, false
+	}
+	until := u.expires
+	if request.Method != stun.MethodAllocate {
+		until = until.Add(r.config.MaxAge)
+	}
+	if time.Now().After(until) {
+		r.refuse(&r.count.credentials, "its credential has expired", "session", u.session)
+		return "", nil, false
+	}
+	for _, secret := range r.config.Secrets() {
+		if markOf(secret) == u.mark {
+			return u.session, turn.GenerateAuthKey(request.Username, realm, password(secret, request.Username)), true
+		}
+	}
+	r.refuse(&r.count.credentials, "its credential is of another cluster key")
+	return "", nil, false
+}
+
+// permit knows the address only; the socket checks the port.
+func (r *Relay) permit(client net.Addr, peer net.IP) bool {
+	ip, ok := netip.AddrFromSlice(peer)
+	if ok && r.config.Media.HasAddress(ip.Unmap()) {
+		return true
+	}
+	r.refuse(&r.count.peers, "no media node is there", "client", client.String(), "peer", peer.String())
+	return false
+}
+
+func (r *Relay) refuse(counter *atomic.Uint64, why string, about ...any) {
+	counter.Add(1)
+	if unlogged, ok := r.logs.Next(); ok {
+		r.log.Info("relay refused a client", append(about, "why", why, "unlogged", unlogged)...)
+	}
+}
+
+// Counters are for operators.
+func (r *Relay) Counters() Counters {
+	r.mu.Lock()
+	now := len(r.sockets)
+	r.mu.Unlock()
+	_, dropped := r.pending.Count()
+	return Counters{
+		Allocations: int64(now), Allocated: r.count.allocated.Load(), BytesToMedia: r.count.toMedia.Load(), BytesToClients: r.count.toClients.Load(),
+		RefusedCredentials: r.count.credentials.Load(), RefusedAllocations: r.count.full.Load(), RefusedPeers: r.count.peers.Load(),
+		RefusedFrames: r.count.frames.Load(), Strays: r.count.strays.Load(), DroppedPackets: r.count.packets.Load(), DroppedConnections: dropped,
+	}
+}

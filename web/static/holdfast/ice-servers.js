@@ -1,0 +1,45 @@
+// The STUN and TURN servers of the present signaling node. Their credentials end: others are asked for in time.
+
+/** Of a credential's life. */
+const RENEW_AT = 0.75;
+const MAX_DELAY_MS = 2 ** 31 - 1; // What a timer takes.
+
+export class IceServers {
+  /** @type {RTCIceServer[]} */
+  list = [];
+  #ask;
+  /** @type {ReturnType<typeof setTimeout> | undefined} */
+  #timer;
+
+  /** @param {() => void} ask for an `ice-servers` message */
+  constructor(ask) {
+    this.#ask = ask;
+  }
+
+  /**
+   * Whether they are others than before. A node that names none at all is one of before: its clients keep what they have.
+   * @param {{iceServers?: RTCIceServer[], iceServersForMs?: number}} message
+   */
+  heard({ iceServers, iceServersForMs = 0 }) {
+    if (!iceServers) return false;
+    const before = JSON.stringify(this.list.map(({ urls }) => urls));
+    this.list = iceServers;
+    clearTimeout(this.#timer);
+    if (iceServersForMs > 0) this.#timer = setTimeout(() => this.#ask(), Math.min(iceServersForMs * RENEW_AT, MAX_DELAY_MS));
+    return before !== JSON.stringify(iceServers.map(({ urls }) => urls));
+  }
+
+  close() {
+    clearTimeout(this.#timer);
+  }
+}
+
+/**
+ * Of a former signaling node, which may be dead or going: the present one's, or none, is found by an ICE restart.
+ * @param {import('./transport.js').Transport | null} transport
+ * @param {(transport: import('./transport.js').Transport) => void} restart
+ */
+export async function leaveRelay(transport, restart) {
+  const stats = await transport?.stats().catch(() => null);
+  if (transport && stats?.transport.path.relayed) restart(transport);
+}

@@ -93,6 +93,9 @@ func (o Options) args(state string) []string {
 	if o.MediaHost != "" {
 		args = append(args, "--media-host", o.MediaHost)
 	}
+	if o.TURN {
+		args = append(args, "--turn")
+	}
 	if o.Verbose {
 		args = append(args, "--verbose")
 	}

@@ -138,7 +138,7 @@ func TestSocketsThroughBalancers(t *testing.T) {
 			two := g.settled(t, 2)
 			after, used := memory(t, pid), cpu(t, pid)
 			g.talk(t, 20)
-			costs[balancer] = cost{memory: float64(after-before) / 1000, cpu: float64((cpu(t, pid)-used).Microseconds()) / 20000}
+			costs[balancer] = cost{memory: float64(after-before) / 1000, cpu: float64((cpu(t, pid) - used).Microseconds()) / 20000}
 			restart(t, g.c, "signaling-3")
 			g.comesTo(t, 2)
 			for g.came < 1500 { // No faster than a node may become overloaded.

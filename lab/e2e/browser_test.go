@@ -147,7 +147,7 @@ func (p *page) visit(t *testing.T, address, condition string) {
 }
 
 // watchConnections shows a test every RTCPeerConnection of a page. With via=IP:PORT in the page's address the
-// connections use that instead of the node's; with feedback=none besides they do not say when packets arrive. Sound is
+// connections use that instead of the node's; with feedback=none besides they do not say when packets arrive. With relay=tcp they reach nothing but TURN over that transport. Sound is
 // not cleaned of echo and noise: that would take a fifth of what a browser costs here.
 const watchConnections = `
   globalThis.__connections = [];
@@ -159,8 +159,11 @@ const watchConnections = `
   if (open) devices.getUserMedia = function (wanted) {
     return open.call(this, wanted?.audio ? { ...wanted, audio: { ...Object(wanted.audio), ...raw } } : wanted);
   };
+  const relay = new URLSearchParams(location.search).get('relay');
+  const behindFirewall = (configuration) => (relay ? { ...configuration, iceTransportPolicy: 'relay', iceServers: configuration.iceServers.map(({ urls, ...rest }) => ({ ...rest, urls: urls.filter((url) => url.endsWith('=' + relay)) })) } : configuration);
   globalThis.RTCPeerConnection = class extends globalThis.RTCPeerConnection {
-    constructor(...args) { super(...args); globalThis.__connections.push(this); }
+    constructor(configuration, ...args) { super(behindFirewall(configuration), ...args); globalThis.__connections.push(this); }
+    setConfiguration(configuration) { super.setConfiguration(behindFirewall(configuration)); }
     setRemoteDescription(description) {
       if (!via) return super.setRemoteDescription(description);
       let sdp = description.sdp.replace(/^(a=candidate:\S+ \d+ \S+ \d+) \S+ \d+/gm, '$1 ' + via.replace(':', ' '));

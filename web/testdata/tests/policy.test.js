@@ -1,6 +1,7 @@
 // The policies and the little parsers: pure, so they are told in tables.
 
 import { canMoveLiveConnection } from '/holdfast/capability.js';
+import { IceServers } from '/holdfast/ice-servers.js';
 import { layersFor } from '/holdfast/layers.js';
 import { judge, newborn, secured } from '/holdfast/liveness.js';
 import { reconnectDelayMs } from '/holdfast/reconnect-policy.js';
@@ -10,7 +11,7 @@ import { withSoundRepair } from '/holdfast/sdp.js';
 import { isDue, StallWatch } from '/holdfast/stall.js';
 import { readStats } from '/holdfast/stats.js';
 import { readParameters } from '/page/parameters.js';
-import { equal, ok, test } from './harness.js';
+import { equal, eventually, ok, test } from './harness.js';
 
 const told = (policy, failures) => [policy.first(), ...failures.map((failure) => policy.next(failure))]
   .map(({ how, attempt }) => `${how} ${attempt}`);
@@ -147,4 +148,16 @@ test('lost sound is asked for again, whatever the numbers of the offer, and pict
   equal(withSoundRepair(offer([])), offer(['a=rtcp-fb:111 nack']));
   equal(withSoundRepair(offer(['a=rtcp-fb:111 nack'])), offer(['a=rtcp-fb:111 nack']));
   equal(withSoundRepair('v=0\r\n'), 'v=0\r\n');
+});
+
+test('servers for ICE are asked for before their credentials end, and an older node takes none away', async ({ cleanup }) => {
+  let asked = 0;
+  const servers = new IceServers(() => asked++);
+  cleanup(() => servers.close());
+  const told = [{ urls: ['turn:relay.test'], username: '1:a.b', credential: 'c' }];
+  ok(servers.heard({ iceServers: told, iceServersForMs: 40 }), 'others');
+  ok(!servers.heard({ iceServers: structuredClone(told), iceServersForMs: 40 }), 'the same are no others');
+  await eventually(() => asked === 1, 'asked');
+  ok(!servers.heard({}), 'none told');
+  equal(servers.list, told);
 });

@@ -168,5 +168,7 @@ export function readServerMessage(text) {
     if (message[field] === undefined || message[field] === null) message[field] = [];
     if (!Array.isArray(message[field])) return null;
   }
+  // A node from before there were any says nothing when a session is resumed.
+  if (message.type === 'resumed' && !Array.isArray(message.iceServers ?? [])) return null;
   return message;
 }

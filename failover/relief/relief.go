@@ -1,0 +1,293 @@
+// Package relief chooses which rooms leave a hot media node, and where they go. It is a pure choice on the caller's clock: it
+// knows no network, no store and no gossip.
+//
+// It promises:
+//   - A node that is not open, or whose load or ceiling is not known, neither gives rooms nor gets any.
+//   - After a move the target is cooler than the source, by Margin.
+//   - As few rooms as possible move, and at most AtOnce at a time.
+//   - A room that has moved stays for Rest.
+package relief
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+	"time"
+
+	"github.com/holdfast-rtc/holdfast/headroom"
+	"github.com/holdfast-rtc/holdfast/ring"
+)
+
+// Config has its reasons in DefaultConfig. Shares are of a node's ceiling.
+type Config struct {
+	// Hot is the share above which a node is relieved once it has been there for HotFor, until it is below Cool.
+	Hot, Cool float64
+	HotFor    time.Duration
+	// A node above Least whose share is more than Uneven above the cluster's for UnevenFor is relieved to half of Uneven.
+	Uneven, Least float64
+	UnevenFor     time.Duration
+	// Margin is how much cooler than the source a target must be afterwards.
+	Margin float64
+	// AtOnce is how many rooms move at a time.
+	AtOnce int
+	// Rest is how long a room stays after a move.
+	Rest time.Duration
+	// Reported is how long after a move's end the loads may still be without it.
+	Reported time.Duration
+}
+
+// DefaultConfig is what a cluster uses.
+func DefaultConfig() Config {
+	return Config{
+		// Below the ceiling, so that rooms leave before pictures suffer; not so low that placement at 60 % load sets it off.
+		Hot: 0.85, Cool: 0.75, HotFor: 10 * time.Second,
+		// After a scale-up. It is in no hurry: nobody suffers.
+		Uneven: 0.25, Least: 0.40, UnevenFor: time.Minute,
+		// More than the errors of two load reports.
+		Margin: 0.05,
+		// Each move costs its people two connections for seconds.
+		AtOnce: 2,
+		Rest:   5 * time.Minute, Reported: 3 * time.Second,
+	}
+}
+
+// Node is a media node by its last load report.
+type Node struct {
+	ID            ring.NodeID
+	Open          bool // heard, and not draining
+	Load, Ceiling headroom.Egress
+}
+
+func (n Node) known() bool {
+	return n.Open && n.Ceiling.BitsPerSecond > 0 && n.Ceiling.PacketsPerSecond > 0 && n.Load != headroom.Egress{}
+}
+
+// Takes a node without load: it has reported a ceiling.
+func (n Node) takes() bool {
+	return n.Open && n.Ceiling.BitsPerSecond > 0 && n.Ceiling.PacketsPerSecond > 0
+}
+
+// Room is a room that may move. Sends is measured; rooms that were not measured must be left out.
+type Room struct {
+	ID    ring.RoomID
+	On    ring.NodeID
+	Sends headroom.Egress
+}
+
+// Move is a room that should go, and why.
+type Move struct {
+	Room     ring.RoomID
+	From, To ring.NodeID
+	Sends    headroom.Egress
+	Why      string
+}
+
+type begun struct {
+	Move
+	ended time.Time // zero: under way
+}
+
+type heat struct {
+	since     time.Time
+	relieving bool
+}
+
+// Relief remembers how long nodes have been hot, and what it has moved. It is not safe for concurrent use.
+type Relief struct {
+	config      Config
+	hot, uneven map[ring.NodeID]heat
+	moves       map[ring.RoomID]begun
+}
+
+// New begins with cool nodes.
+func New(config Config) *Relief {
+	return &Relief{config: config, hot: map[ring.NodeID]heat{}, uneven: map[ring.NodeID]heat{}, moves: map[ring.RoomID]begun{}}
+}
+
+// Ended is told of each move that Next returned, done or not.
+func (r *Relief) Ended(room ring.RoomID, now time.Time) {
+	if m, ok := r.moves[room]; ok && m.ended.IsZero() {
+		m.ended = now
+		r.moves[room] = m
+	}
+}
+
+// Next returns the moves to begin now. mine says which nodes the caller relieves; nil: all.
+func (r *Relief) Next(now time.Time, nodes []Node, rooms []Room, mine func(ring.NodeID) bool) []Move {
+	nodes, free := r.reckon(now, nodes)
+	mean := share(nodes)
+	// The hottest first: it gets the free places.
+	slices.SortFunc(nodes, func(a, b Node) int {
+		return cmp.Or(cmp.Compare(heatOf(b), heatOf(a)), cmp.Compare(a.ID, b.ID))
+	})
+	var out []Move
+	for _, n := range nodes {
+		to, why := r.line(now, n, mean)
+		if why == "" || free == 0 || mine != nil && !mine(n.ID) {
+			continue
+		}
+		chosen := choose(n.ID, nodes, r.rested(n.ID, rooms), to, r.config)
+		for _, m := range chosen[:min(len(chosen), free)] {
+			m.Why = why
+			r.moves[m.Room] = begun{Move: m}
+			out, free = append(out, m), free-1
+			nodes = moved(nodes, m)
+		}
+	}
+	return out
+}
+
+// reckon adds to the reports what they may not show yet, and forgets old moves. It returns how many moves may begin.
+func (r *Relief) reckon(now time.Time, nodes []Node) ([]Node, int) {
+	nodes, free := slices.Clone(nodes), r.config.AtOnce
+	for room, m := range r.moves {
+		underWay := m.ended.IsZero()
+		switch {
+		case !underWay && now.Sub(m.ended) >= r.config.Rest:
+			delete(r.moves, room)
+			continue
+		case underWay:
+			free--
+		}
+		if underWay || now.Sub(m.ended) < r.config.Reported {
+			nodes = moved(nodes, m.Move)
+		}
+	}
+	here := map[ring.NodeID]bool{}
+	for _, n := range nodes {
+		here[n.ID] = true
+	}
+	for _, of := range []map[ring.NodeID]heat{r.hot, r.uneven} {
+		for id := range of {
+			if !here[id] {
+				delete(of, id)
+			}
+		}
+	}
+	return nodes, max(free, 0)
+}
+
+func moved(nodes []Node, m Move) []Node {
+	for i, n := range nodes {
+		switch n.ID {
+		case m.From:
+			nodes[i].Load = n.Load.Minus(m.Sends)
+		case m.To:
+			nodes[i].Load = n.Load.Plus(m.Sends)
+		}
+	}
+	return nodes
+}
+
+func share(nodes []Node) float64 {
+	var load, ceiling headroom.Egress
+	for _, n := range nodes {
+		if n.takes() {
+			load, ceiling = load.Plus(n.Load), ceiling.Plus(n.Ceiling)
+		}
+	}
+	if ceiling == (headroom.Egress{}) {
+		return 0
+	}
+	return load.Share(ceiling)
+}
+
+func heatOf(n Node) float64 {
+	if !n.known() {
+		return 0
+	}
+	return n.Load.Share(n.Ceiling)
+}
+
+// line returns the share that the node should come down to, and why; no reason: it stays as it is.
+func (r *Relief) line(now time.Time, n Node, mean float64) (to float64, why string) {
+	c, at := r.config, heatOf(n)
+	hot := crossed(r.hot, n.ID, now, at, c.Hot, c.Cool, c.HotFor)
+	even := mean + c.Uneven/2
+	uneven := crossed(r.uneven, n.ID, now, at, max(mean+c.Uneven, c.Least), max(even, c.Least), c.UnevenFor)
+	switch {
+	case hot:
+		return c.Cool, fmt.Sprintf("it was above %.0f %% of its ceiling for %s and is at %.0f %%", 100*c.Hot, c.HotFor, 100*at)
+	case uneven:
+		return max(even, c.Least), fmt.Sprintf("it is at %.0f %% of its ceiling, the cluster at %.0f %%", 100*at, 100*mean)
+	default:
+		return 0, ""
+	}
+}
+
+// crossed reports whether the node was above the upper line for long enough, and has not been at the lower one since.
+func crossed(of map[ring.NodeID]heat, id ring.NodeID, now time.Time, at, upper, lower float64, long time.Duration) bool {
+	h, warm := of[id]
+	switch {
+	case h.relieving && at > lower:
+		return true
+	case at <= upper:
+		delete(of, id)
+		return false
+	case !warm:
+		h.since = now
+	}
+	h.relieving = now.Sub(h.since) >= long
+	of[id] = h
+	return h.relieving
+}
+
+// rested are the rooms on the node that have not moved lately.
+func (r *Relief) rested(on ring.NodeID, rooms []Room) (out []Room) {
+	for _, room := range rooms {
+		if _, moved := r.moves[room.ID]; !moved && room.On == on && room.Sends != (headroom.Egress{}) {
+			out = append(out, room)
+		}
+	}
+	return out
+}
+
+// choose brings the node down to the share by as few rooms as find a place: the largest ones, and as the last one the smallest
+// that suffices. One that does not suffice is moved all the same: it helps.
+func choose(from ring.NodeID, nodes []Node, rooms []Room, to float64, c Config) (out []Move) {
+	nodes = slices.Clone(nodes)
+	i := slices.IndexFunc(nodes, func(n Node) bool { return n.ID == from })
+	size := func(room Room) float64 { return weight(nodes[i], room) }
+	slices.SortFunc(rooms, func(a, b Room) int { return cmp.Or(cmp.Compare(size(b), size(a)), cmp.Compare(a.ID, b.ID)) })
+	for heatOf(nodes[i]) > to {
+		best, at := Move{}, -1
+		for k, room := range rooms {
+			enough := nodes[i].Load.Minus(room.Sends).Share(nodes[i].Ceiling) <= to
+			if at >= 0 && !enough {
+				break
+			}
+			if target, ok := coolest(nodes, i, room, c); ok {
+				best, at = Move{Room: room.ID, From: from, To: target, Sends: room.Sends}, k
+			}
+		}
+		if at < 0 {
+			return out
+		}
+		rooms = slices.Delete(slices.Clone(rooms), at, at+1)
+		nodes, out = moved(nodes, best), append(out, best)
+	}
+	return out
+}
+
+// weight is what the room takes of the dimension that is short on the node.
+func weight(n Node, room Room) float64 {
+	if float64(n.Load.PacketsPerSecond)/float64(n.Ceiling.PacketsPerSecond) > float64(n.Load.BitsPerSecond)/float64(n.Ceiling.BitsPerSecond) {
+		return float64(room.Sends.PacketsPerSecond)
+	}
+	return float64(room.Sends.BitsPerSecond)
+}
+
+// coolest returns the node that is the coolest with the room, if it is cool enough.
+func coolest(nodes []Node, from int, room Room, c Config) (to ring.NodeID, ok bool) {
+	after := nodes[from].Load.Minus(room.Sends).Share(nodes[from].Ceiling)
+	least := min(after-c.Margin, c.Cool)
+	for k, n := range nodes {
+		if k == from || !n.takes() {
+			continue
+		}
+		if with := n.Load.Plus(room.Sends).Share(n.Ceiling); with < least || with == least && (to == "" || n.ID < to) {
+			to, least, ok = n.ID, with, true
+		}
+	}
+	return to, ok
+}

@@ -42,7 +42,7 @@ var floors = [][]string{
 	{"control", "roster"},
 	{"internal/testkit"},
 	{"waitlist", "messaging"},
-	{"pin", "panics"},
+	{"pin", "panics", "failover/relief"},
 	{"ring/paper"},
 	{"ring", "headroom", "failpoint", "connlimit", "readiness", "backoff", "loglimit", "internal/tool"},
 }

@@ -191,6 +191,33 @@ func (p *post) moved(nodes ...string) (moved, users int) {
 	return moved, users
 }
 
+// know waits until these are all the signaling nodes that each of them knows.
+func (p *post) know(living []string) {
+	p.t.Helper()
+	eventually(p.t, time.Minute, "the others know that a signaling node is dead", func() error {
+		for _, name := range living {
+			n, err := p.Node(p.t.Context(), name)
+			if err != nil {
+				return err
+			}
+			nodes, err := p.NodesAt(p.t.Context(), "http://"+n.Addresses[devcluster.AddressHTTP]+"/")
+			if err != nil {
+				return err
+			}
+			known := 0
+			for _, other := range nodes {
+				if other.Role == string(devcluster.RoleSignaling) {
+					known++
+				}
+			}
+			if known != len(living) {
+				return fmt.Errorf("%w: %s knows %d signaling nodes", errNotAll, name, known)
+			}
+		}
+		return nil
+	})
+}
+
 func (p *post) reaches(n int64) {
 	p.t.Helper()
 	eventually(p.t, 3*time.Minute, fmt.Sprint(n, " messages are sent"), func() error {
@@ -249,6 +276,8 @@ func TestMessagesSurviveSignalingNodes(t *testing.T) {
 	takes(t, 1)
 	p := &post{t: t, Cluster: startCluster(t, devcluster.Options{SFU: 1, Signaling: 4})}
 	kill(t, p.Cluster, "signaling-4")
+	living := []string{"signaling-1", "signaling-2", "signaling-3"}
+	p.know(living)
 	ctx, cancel := context.WithCancel(t.Context())
 	var all sync.WaitGroup
 	t.Cleanup(func() { cancel(); all.Wait() })
@@ -261,7 +290,6 @@ func TestMessagesSurviveSignalingNodes(t *testing.T) {
 	steady, _ := strconv.ParseInt(os.Getenv("HOLDFAST_MESSAGES"), 10, 64)
 	steady = max(steady, 1200)
 	p.reaches(steady / 3)
-	living := []string{"signaling-1", "signaling-2", "signaling-3"}
 	before, _ := p.moved(living...)
 	restart(t, p.Cluster, "signaling-4")
 	p.reaches(p.sent.Load() + steady/3)

@@ -398,6 +398,7 @@ func FuzzVerify(f *testing.F) {
 			f.Fatal(err)
 		}
 		f.Add(token)
+		f.Add(token[:len(token)-3] + "\n" + token[len(token)-3:])
 	}
 	f.Add("a.b.c")
 	f.Fuzz(func(t *testing.T, text string) {
@@ -419,6 +420,7 @@ func FuzzOpen(f *testing.F) {
 			f.Fatal(err)
 		}
 		f.Add(token)
+		f.Add(token[:len(token)-3] + "\r\n" + token[len(token)-3:])
 	}
 	f.Add("hfr2.e30.e30")
 	derived, err := hkdf.Key(sha256.New, []byte(testSecret), nil, resumeLabel, 32)

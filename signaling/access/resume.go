@@ -98,6 +98,9 @@ func (k *Keyring) Open(token string) (Session, error) {
 	if !strings.HasPrefix(token, resumePrefix) {
 		return Session{}, fmt.Errorf("%w: another version of Holdfast made it", ErrUnknownKey)
 	}
+	if strings.ContainsAny(token, lineBreaks) {
+		return Session{}, fmt.Errorf("%w: there is a line break in it", ErrForged)
+	}
 	payload, err := base64.RawURLEncoding.Strict().DecodeString(token[len(resumePrefix):cut])
 	if err != nil {
 		return Session{}, fmt.Errorf("%w: %w", ErrForged, err)

@@ -1,11 +1,60 @@
 package signaling
 
 import (
+	"net/http"
 	"net/url"
+	"os"
 	"path"
+	"regexp"
 	"strings"
 	"testing"
+
+	"github.com/go-chi/chi/v5"
+
+	"github.com/holdfast-rtc/holdfast/readiness"
 )
+
+// TestRoutesAreDocumented: docs/API.md has each request that a signaling node answers, and no other.
+func TestRoutesAreDocumented(t *testing.T) {
+	doc, err := os.ReadFile("../docs/API.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	documented := map[string]bool{}
+	for _, m := range regexp.MustCompile("(?m)^\\| `([A-Z]+)`?(?:, `([A-Z]+))? ([^`?]+)").FindAllStringSubmatch(string(doc), -1) {
+		for _, method := range m[1:3] {
+			route := m[3]
+			if !strings.HasPrefix(route, "/api") && route != "/healthz" && route != readiness.Path {
+				route = "/api/v1" + route
+			}
+			if method != "" {
+				documented[method+" "+route] = true
+			}
+		}
+	}
+	s := &Server{config: Config{Dev: true}, parts: Parts{Killer: &fakeKiller{}}}
+	answered := map[string]bool{}
+	err = chi.Walk(s.routes().(chi.Routes), func(method, route string, _ http.Handler, _ ...func(http.Handler) http.Handler) error {
+		route = strings.Replace(route, "/rooms/*", "/rooms/{room}", 1) // a room's name may contain slashes
+		if route != "/*" && route != "/ws" {
+			answered[method+" "+route] = true
+		}
+		return nil
+	})
+	if err != nil || len(answered) < 20 {
+		t.Fatalf("%d routes, %v", len(answered), err)
+	}
+	for route := range answered {
+		if !documented[route] {
+			t.Errorf("docs/API.md has no %s", route)
+		}
+	}
+	for route := range documented {
+		if !answered[route] {
+			t.Errorf("docs/API.md has %s, which no node answers", route)
+		}
+	}
+}
 
 // FuzzEmbeds lets the Origin header be whatever it likes: nobody is let in whose host is not
 // on the list.

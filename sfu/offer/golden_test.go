@@ -43,7 +43,7 @@ func answerTo(o *Offer) *Answer {
 	return a
 }
 
-// superset is an offer of everything that clients might offer. Its answer is the interface of docs/PROTOCOL.md: all that a node takes.
+// superset is an offer of everything that clients might offer. Its answer is the interface of docs/LIMITS.md: all that a node takes.
 const superset = "superset"
 
 // TestGoldenAnswers holds the answers to real offers of a page with a microphone, a camera in three layers, a screen, 6 slots for sound and
@@ -85,7 +85,7 @@ func TestNothingOfTheReleaseBeforeIsMissing(t *testing.T) {
 
 // TestWhatIsNegotiatedIsDocumented: each codec, format and extension of the superset stands in the protocol's table.
 func TestWhatIsNegotiatedIsDocumented(t *testing.T) {
-	text, err := os.ReadFile("../../docs/PROTOCOL.md")
+	text, err := os.ReadFile("../../docs/LIMITS.md")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -96,7 +96,7 @@ func TestWhatIsNegotiatedIsDocumented(t *testing.T) {
 				continue
 			}
 			if !strings.Contains(string(text), "`"+value+"`") {
-				t.Errorf("docs/PROTOCOL.md does not name %s", value)
+				t.Errorf("docs/LIMITS.md does not name %s", value)
 			}
 		}
 	}

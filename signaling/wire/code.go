@@ -2,7 +2,7 @@ package wire
 
 import "net/http"
 
-// Code says what went wrong. A test compares meanings with docs/PROTOCOL.md.
+// Code says what went wrong. A test compares meanings with docs/API.md.
 type Code string
 
 // The codes.
@@ -38,7 +38,7 @@ type Meaning struct {
 	Sentence  string
 }
 
-// The table of docs/PROTOCOL.md.
+// The table of docs/API.md.
 func meanings() []Meaning {
 	const again, final = true, false
 	return []Meaning{

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"reflect"
 	"regexp"
 	"slices"
 	"strings"
@@ -63,16 +64,10 @@ func TestGoldenMessagesRoundTrip(t *testing.T) {
 // typesOfProtocol reads the first column of the tables of messages.
 func typesOfProtocol(t *testing.T) []Type {
 	t.Helper()
-	doc := protocol(t)
-	doc, _, _ = strings.Cut(doc, "## Tokens")
 	var kinds []Type
-	for line := range strings.Lines(doc) {
-		cells := strings.Split(line, "|")
-		if len(cells) < 4 {
-			continue
-		}
-		for _, m := range regexp.MustCompile("`([a-z-]+)`").FindAllStringSubmatch(cells[1], -1) {
-			kinds = append(kinds, Type(m[1]))
+	for _, heading := range []string{"Client to server", "Server to client"} {
+		for _, row := range documented(t, heading) {
+			kinds = append(kinds, row.types...)
 		}
 	}
 	if len(kinds) < 20 {
@@ -80,6 +75,96 @@ func typesOfProtocol(t *testing.T) []Type {
 	}
 	slices.Sort(kinds)
 	return slices.Compact(kinds) // one type goes both ways
+}
+
+type documentedRow struct {
+	types  []Type
+	fields string // the second cell
+}
+
+// documented reads the rows of the tables under a heading whose first cell holds words in backquotes.
+func documented(t *testing.T, heading string) (rows []documentedRow) {
+	t.Helper()
+	_, text, found := strings.Cut(protocol(t), "\n## "+heading+"\n")
+	if !found {
+		t.Fatalf("docs/PROTOCOL.md has no heading %q", heading)
+	}
+	text, _, _ = strings.Cut(text, "\n## ")
+	for line := range strings.Lines(text) {
+		cells := strings.Split(line, "|")
+		if len(cells) < 4 {
+			continue
+		}
+		row := documentedRow{fields: cells[2]}
+		for _, m := range regexp.MustCompile("`([a-z-]+)`").FindAllStringSubmatch(cells[1], -1) {
+			row.types = append(row.types, Type(m[1]))
+		}
+		if row.types != nil {
+			rows = append(rows, row)
+		}
+	}
+	return rows
+}
+
+// TestFieldsAreThoseOfTheDocument: each field of each message stands in its row, those that may be missing with a question mark.
+func TestFieldsAreThoseOfTheDocument(t *testing.T) {
+	for heading, blank := range map[string]func(Type) (Message, []string){"Client to server": blankFromClient, "Server to client": blankFromServer} {
+		for _, row := range documented(t, heading) {
+			for _, kind := range row.types {
+				m, _ := blank(kind)
+				if m == nil {
+					t.Errorf("%s: there is no %s", heading, kind)
+					continue
+				}
+				if got, want := fieldsOf(row.fields), fieldsIn(reflect.TypeOf(m).Elem()); !slices.Equal(got, want) {
+					t.Errorf("%s: %s has the fields\n%s, docs/PROTOCOL.md has\n%s", heading, kind, want, got)
+				}
+			}
+		}
+	}
+	for _, object := range []any{Peer{}, Slot{}, Stream{}, Permissions{}, ICEServer{}, Lack{}, Sender{}, Want{}, Speaker{}, Reaction{}, StreamMark{}, UserPresence{}, InLine{}} {
+		fields := fieldsIn(reflect.TypeOf(object))
+		known := slices.ContainsFunc(strings.Split(protocol(t), "\n"), func(line string) bool {
+			if !strings.HasPrefix(line, "| ") {
+				return false
+			}
+			line = strings.NewReplacer("`", "", "{", " ", "}", " ", ",", " ", ". ", " ", " | ", " ").Replace(line)
+			words := strings.Fields(line)
+			return !slices.ContainsFunc(fields, func(name string) bool { return !slices.Contains(words, name) })
+		})
+		if !known {
+			t.Errorf("no row of docs/PROTOCOL.md has all of %T: %s", object, fields)
+		}
+	}
+}
+
+// fieldsOf reads "`a`, `b`?".
+func fieldsOf(cell string) []string {
+	fields := regexp.MustCompile("`([A-Za-z]+)`(\\??)").FindAllStringSubmatch(cell, -1)
+	names := make([]string, 0, len(fields))
+	for _, m := range fields {
+		names = append(names, m[1]+m[2])
+	}
+	slices.Sort(names)
+	return names
+}
+
+// fieldsIn are those of a struct in JSON, embedded ones included.
+func fieldsIn(of reflect.Type) []string {
+	names := []string{}
+	for field := range of.Fields() {
+		name, options, _ := strings.Cut(field.Tag.Get("json"), ",")
+		switch {
+		case field.Anonymous:
+			names = append(names, fieldsIn(field.Type)...)
+		case options == "omitempty":
+			names = append(names, name+"?")
+		default:
+			names = append(names, name)
+		}
+	}
+	slices.Sort(names)
+	return names
 }
 
 func protocol(t *testing.T) string {
@@ -92,11 +177,14 @@ func protocol(t *testing.T) string {
 }
 
 func TestCodesAreThoseOfTheDocument(t *testing.T) {
-	_, doc, _ := strings.Cut(protocol(t), "## Codes")
-	doc, _, _ = strings.Cut(doc, "\n## ")
-	var documented []string
-	for _, m := range regexp.MustCompile("(?m)^\\| `([a-z_]+)` \\| (\\d+) \\| (yes|no) \\|").FindAllStringSubmatch(doc, -1) {
-		documented = append(documented, strings.Join(m[1:], " "))
+	doc, err := os.ReadFile("../../docs/API.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, table, _ := strings.Cut(string(doc), "## Codes")
+	var inTable []string
+	for _, m := range regexp.MustCompile("(?m)^\\| `([a-z_]+)` \\| (\\d+) \\| (yes|no) \\|").FindAllStringSubmatch(table, -1) {
+		inTable = append(inTable, strings.Join(m[1:], " "))
 	}
 	var known []string
 	for _, row := range meanings() {
@@ -109,8 +197,8 @@ func TestCodesAreThoseOfTheDocument(t *testing.T) {
 			t.Errorf("MeaningOf(%s) = %v", row.Code, MeaningOf(row.Code))
 		}
 	}
-	if got, want := strings.Join(known, "\n"), strings.Join(documented, "\n"); got != want {
-		t.Errorf("the code has\n%s\ndocs/PROTOCOL.md has\n%s", got, want)
+	if got, want := strings.Join(known, "\n"), strings.Join(inTable, "\n"); got != want {
+		t.Errorf("the code has\n%s\ndocs/API.md has\n%s", got, want)
 	}
 	if MeaningOf("nonsense").Code != CodeInternal {
 		t.Error("a code outside the table is not internal")

@@ -1,5 +1,5 @@
 /**
- * Codes of the browser; docs/PROTOCOL.md has the server's.
+ * Codes of the browser; docs/API.md has the server's.
  * @type {Record<string, string>}
  */
 const sentences = {

@@ -8,7 +8,6 @@ import (
 	"fmt"
 	"io"
 	"net/http"
-	"net/url"
 	"strings"
 	"time"
 
@@ -116,16 +115,6 @@ func refusal(body []byte) string {
 		return said.Message
 	}
 	return fmt.Sprintf("%.200s", body)
-}
-
-type explainCommand struct {
-	serverFlags
-	Room string `arg:"" help:"The room's name."`
-}
-
-// Run prints the node's reasoning.
-func (c *explainCommand) Run(ctx context.Context, s streams) error {
-	return c.show(ctx, s, http.MethodGet, "rooms/"+url.PathEscape(c.Room))
 }
 
 type nodesCommand struct{ serverFlags }

@@ -33,7 +33,7 @@ const (
 type Mover interface {
 	// Move replaces the pin from by one on a node with headroom, of its own choice if to is empty, and returns the current pin,
 	// whoever wrote it.
-	Move(ctx context.Context, room ring.RoomID, from pin.Pin, to ring.NodeID, expect headroom.Room) (pin.Pin, error)
+	Move(ctx context.Context, room ring.RoomID, from pin.Pin, to ring.NodeID, expect headroom.Room, why string) (pin.Pin, error)
 }
 
 // leaving is a room with sockets here whose node drains.
@@ -185,7 +185,7 @@ func (f *Failover) plan(ctx context.Context, l leaving) (to pin.Pin, err error) 
 	defer cancel()
 	mover, moves := f.rehomer.(Mover)
 	if l.live && moves {
-		to, err = mover.Move(ctx, l.room.Room, l.room.Pin, "", l.room.Expect)
+		to, err = mover.Move(ctx, l.room.Room, l.room.Pin, "", l.room.Expect, pin.WhyDrain)
 	} else {
 		to, err = f.rehomer.Rehome(ctx, l.room.Room, l.room.Pin, l.room.Expect)
 	}

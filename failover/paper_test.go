@@ -169,7 +169,7 @@ func (s *paperRehomer) Rehome(ctx context.Context, room ring.RoomID, from pin.Pi
 }
 
 // Move finds no headroom on full nodes.
-func (s *paperRehomer) Move(ctx context.Context, room ring.RoomID, from pin.Pin, _ ring.NodeID, _ headroom.Room) (pin.Pin, error) {
+func (s *paperRehomer) Move(ctx context.Context, room ring.RoomID, from pin.Pin, _ ring.NodeID, _ headroom.Room, _ string) (pin.Pin, error) {
 	return s.Rehome(ctx, room, from, headroom.Room{})
 }
 

@@ -3,6 +3,8 @@ package orchestrator
 import (
 	"context"
 	"fmt"
+	"slices"
+	"time"
 
 	"github.com/holdfast-rtc/holdfast/headroom"
 	"github.com/holdfast-rtc/holdfast/pin"
@@ -18,6 +20,12 @@ type Explanation struct {
 	Need  headroom.Egress `json:"need"`
 	Bound float64         `json:"bound"` // load/ceiling, the room included
 	Walk  []Step          `json:"walk"`  // from the ring's owner on
+	// Claimed is when the room was opened, by the fence; zero without a pin.
+	Claimed time.Time `json:"claimed,omitzero"`
+	// History is of the moves since then, the oldest first.
+	History []pin.Change `json:"history"`
+	// Unrecorded is how many of its moves the store has forgotten, or nodes of an earlier version made.
+	Unrecorded uint64 `json:"unrecorded"`
 }
 
 // Step is one node of the walk.
@@ -38,7 +46,7 @@ func (o *Orchestrator) Explain(ctx context.Context, room ring.RoomID) (Explanati
 		return Explanation{}, err
 	}
 	r := o.request(room, headroom.Room{})
-	out := Explanation{Room: room, Need: r.expect.Cost()}
+	out := Explanation{Room: room, Need: r.expect.Cost(), History: []pin.Change{}}
 	out.Owner, _ = view.Ring.Owner(room)
 	found, err := o.read(ctx, r)
 	if err != nil {
@@ -46,7 +54,36 @@ func (o *Orchestrator) Explain(ctx context.Context, room ring.RoomID) (Explanati
 	}
 	out.Pin, out.State = found.pin, o.describe(ctx, r, found)
 	o.ledger.explain(view, &out)
+	changes, err := o.store.History(ctx, room)
+	if err != nil {
+		return Explanation{}, fmt.Errorf("explain room %s: %w: %w", room, ErrStoreUnavailable, err)
+	}
+	out.remember(changes)
 	return out, nil
+}
+
+// Rooms of one name that lived in turn have epochs further apart: they begin as milliseconds.
+const movesOfOneLife = 5000
+
+// remember keeps what belongs to the pin: an earlier room of the name had a history too.
+func (e *Explanation) remember(changes []pin.Change) {
+	if e.Pin.IsZero() {
+		return
+	}
+	next := e.Pin.Fence.Epoch
+	for _, c := range changes {
+		if c.Epoch > next {
+			continue // a write that was lost
+		}
+		if next-c.Epoch > movesOfOneLife {
+			break
+		}
+		e.Unrecorded += next - c.Epoch
+		e.History = append(e.History, c)
+		next = c.Epoch - 1
+	}
+	slices.Reverse(e.History)
+	e.Claimed = time.UnixMilli(int64(next)).UTC() //nolint:gosec // Parse refuses larger epochs
 }
 
 func (o *Orchestrator) describe(ctx context.Context, r *request, was current) string {

@@ -27,9 +27,9 @@ func (e *TargetError) Error() string {
 
 // Move moves a room off from, whose node lives, to the node named by to, or where placement chooses if to is empty. It writes only if
 // that node has headroom, with one compare-and-set. It returns the current pin, whoever wrote it: perhaps from, if
-// that was not current. Errors: *TargetError, *NoHeadroomError, ErrNoNodes, ErrNoPin, ErrNotSettled, ErrStoreUnavailable (the move may be
+// that was not current. why is for the room's history. Errors: *TargetError, *NoHeadroomError, ErrNoNodes, ErrNoPin, ErrNotSettled, ErrStoreUnavailable (the move may be
 // written all the same), ErrContended, the context's.
-func (o *Orchestrator) Move(ctx context.Context, room ring.RoomID, from pin.Pin, to ring.NodeID, expect headroom.Room) (pin.Pin, error) {
+func (o *Orchestrator) Move(ctx context.Context, room ring.RoomID, from pin.Pin, to ring.NodeID, expect headroom.Room, why string) (pin.Pin, error) {
 	view, err := o.settledView()
 	if err != nil {
 		return pin.Pin{}, err
@@ -43,6 +43,7 @@ func (o *Orchestrator) Move(ctx context.Context, room ring.RoomID, from pin.Pin,
 		Node:  node.ID, Boot: node.Boot, Control: node.Control,
 	}
 	r := o.request(room, expect)
+	r.why = why
 	failpoint.Hit("move.before-swap")
 	now, err := o.write(ctx, r, current{pin: from}, next)
 	switch {
@@ -58,7 +59,7 @@ func (o *Orchestrator) Move(ctx context.Context, room ring.RoomID, from pin.Pin,
 		return now.pin, nil
 	}
 	failpoint.Hit("move.after-swap")
-	o.log.Info("pin moved", "room", room, "from", from.Node, "from_fence", from.Fence, "to", next.Node, "to_fence", next.Fence)
+	o.log.Info("pin moved", "room", room, "from", from.Node, "from_fence", from.Fence, "to", next.Node, "to_fence", next.Fence, "why", why)
 	if !expect.Unreserved {
 		o.ledger.keep(room, next, expect.Cost())
 	}

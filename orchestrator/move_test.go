@@ -6,6 +6,7 @@ import (
 
 	"github.com/holdfast-rtc/holdfast/headroom"
 	"github.com/holdfast-rtc/holdfast/internal/testkit"
+	"github.com/holdfast-rtc/holdfast/pin"
 	"github.com/holdfast-rtc/holdfast/ring"
 )
 
@@ -19,7 +20,7 @@ func TestMove(t *testing.T) {
 	was := pinAt("a", 1, 5000, 7)
 	store.Put(class, was.Encode())
 	for _, to := range []ring.NodeID{"a", "full", "draining", "unheard", "nobody"} {
-		got, err := signaling.Move(t.Context(), class, was, to, headroom.Expect(3))
+		got, err := signaling.Move(t.Context(), class, was, to, headroom.Expect(3), pin.WhyOperator)
 		if target := new(TargetError); !errors.As(err, &target) && (to != "full" || !errors.As(err, new(*NoHeadroomError))) {
 			t.Errorf("to %s: %v, %v", to, got, err)
 		}
@@ -28,11 +29,11 @@ func TestMove(t *testing.T) {
 		t.Fatalf("a refused move wrote %s", stands)
 	}
 	seen.Store(viewOf(sfu("a", 1), unheard))
-	if got, err := signaling.Move(t.Context(), class, was, "", headroom.Expect(3)); !errors.Is(err, ErrNoNodes) {
+	if got, err := signaling.Move(t.Context(), class, was, "", headroom.Expect(3), pin.WhyOperator); !errors.Is(err, ErrNoNodes) {
 		t.Errorf("only an unheard node is left: %v, %v", got, err)
 	}
 	seen.Store(viewOf(sfu("a", 1), sfu("b", 1), full, draining))
-	moved, err := signaling.Move(t.Context(), class, was, "", headroom.Expect(3))
+	moved, err := signaling.Move(t.Context(), class, was, "", headroom.Expect(3), pin.WhyOperator)
 	if err != nil || moved.Node != "b" || moved.Fence.Epoch != was.Fence.Epoch+1 || store.Stands(class) != moved.Encode() {
 		t.Fatalf("Move = %v, %v", moved, err)
 	}
@@ -40,24 +41,24 @@ func TestMove(t *testing.T) {
 		t.Errorf("reserved on b: %v", sum)
 	}
 	// Somebody else was first: the caller follows.
-	if again, err := signaling.Move(t.Context(), class, was, "", headroom.Expect(3)); err != nil || again != moved {
+	if again, err := signaling.Move(t.Context(), class, was, "", headroom.Expect(3), pin.WhyOperator); err != nil || again != moved {
 		t.Errorf("a second mover got %v, %v", again, err)
 	}
-	back, err := signaling.Move(t.Context(), class, moved, "a", headroom.Expect(3))
+	back, err := signaling.Move(t.Context(), class, moved, "a", headroom.Expect(3), pin.WhyOperator)
 	if err != nil || back.Node != "a" || !moved.Fence.Less(back.Fence) {
 		t.Errorf("back: %v, %v", back, err)
 	}
-	if got, err := signaling.Move(t.Context(), "nowhere", was, "", headroom.Expect(3)); !errors.Is(err, ErrNoPin) || store.Stands("nowhere") != "" {
+	if got, err := signaling.Move(t.Context(), "nowhere", was, "", headroom.Expect(3), pin.WhyOperator); !errors.Is(err, ErrNoPin) || store.Stands("nowhere") != "" {
 		t.Errorf("a room without a pin: %v, %v", got, err)
 	}
 	seen.Store(viewOf(sfu("a", 1)))
-	if got, err := signaling.Move(t.Context(), class, back, "", headroom.Expect(3)); !errors.Is(err, ErrNoNodes) {
+	if got, err := signaling.Move(t.Context(), class, back, "", headroom.Expect(3), pin.WhyOperator); !errors.Is(err, ErrNoNodes) {
 		t.Errorf("no other node: %v, %v", got, err)
 	}
 	tight := sfu("b", 1)
 	tight.Load.EgressBitsPerSecond = tight.Load.CeilingBitsPerSecond / 2
 	seen.Store(viewOf(sfu("a", 1), tight))
-	if got, err := signaling.Move(t.Context(), class, back, "", headroom.Expect(250)); !errors.As(err, new(*NoHeadroomError)) || store.Stands(class) != back.Encode() {
+	if got, err := signaling.Move(t.Context(), class, back, "", headroom.Expect(250), pin.WhyOperator); !errors.As(err, new(*NoHeadroomError)) || store.Stands(class) != back.Encode() {
 		t.Errorf("no headroom: %v, %v", got, err)
 	}
 }

@@ -32,12 +32,14 @@ type PinStore interface {
 	// Claim writes p unless the room has a pin. It returns the current one and its incarnation, 0 if unknown, with
 	// waitlist.ErrDoor beside them if the room has a door.
 	Claim(ctx context.Context, room ring.RoomID, p pin.Pin) (winner pin.Pin, in pin.Incarnation, err error)
-	// Swap replaces old if it is current, and returns what is current then; zero for an absent key.
-	Swap(ctx context.Context, room ring.RoomID, old, next pin.Pin) (current pin.Pin, in pin.Incarnation, err error)
+	// Swap replaces old if it is current, and returns what is current then; zero for an absent key. why goes into the room's history.
+	Swap(ctx context.Context, room ring.RoomID, old, next pin.Pin, why string) (current pin.Pin, in pin.Incarnation, err error)
 	// Repair is Swap for bytes that are no pin.
 	Repair(ctx context.Context, room ring.RoomID, raw string, next pin.Pin) (current pin.Pin, err error)
 	// Get is false without a pin.
 	Get(ctx context.Context, room ring.RoomID) (pin.Pin, bool, error)
+	// History is of the room's latest swaps, the newest first.
+	History(ctx context.Context, room ring.RoomID) ([]pin.Change, error)
 	// Enter is Claim for whom the room's door lets in; a zero p claims nothing, and a zero winner is no pin.
 	Enter(ctx context.Context, room ring.RoomID, p pin.Pin, e waitlist.Entry) (winner pin.Pin, in pin.Incarnation, a waitlist.Answer, err error)
 }
@@ -112,6 +114,7 @@ func (o *Orchestrator) Enter(ctx context.Context, room ring.RoomID, expect headr
 func (o *Orchestrator) Rehome(ctx context.Context, room ring.RoomID, from pin.Pin, expect headroom.Room) (pin.Pin, error) {
 	r := o.request(room, expect)
 	r.avoid.boot = from.Boot
+	r.why = o.whyRehomed(from)
 	o.cache.Note(room, from)
 	return o.swapLoop(ctx, r, current{pin: from})
 }
@@ -121,6 +124,7 @@ func (o *Orchestrator) PlaceAgain(ctx context.Context, room ring.RoomID, refused
 	r := o.request(room, expect)
 	r.avoid.node = refused.Node
 	r.refused = refused.Fence
+	r.why = whyRefused
 	o.cache.Note(room, refused)
 	o.ledger.refuse(room, refused.Boot)
 	return o.swapLoop(ctx, r, current{pin: refused})

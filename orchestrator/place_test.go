@@ -204,6 +204,16 @@ func TestExplainSaysWhyEveryNodeWasPassedOver(t *testing.T) {
 	if e, err = signaling.Explain(t.Context(), room); err != nil || e.Pin != p || !strings.Contains(e.State, "alive") {
 		t.Errorf("Explain = %+v, %v", e, err)
 	}
+	moved, err := signaling.Move(t.Context(), room, p, "c", headroom.Room{}, pin.WhyOperator)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if e, err = signaling.Explain(t.Context(), room); err != nil || len(e.History) != 1 || e.Unrecorded != 0 || !e.Claimed.Equal(time.UnixMilli(int64(p.Fence.Epoch))) {
+		t.Fatalf("Explain = %+v, %v", e, err)
+	}
+	if h := e.History[0]; h.From != "d" || h.To != "c" || h.Epoch != moved.Fence.Epoch || h.Why != pin.WhyOperator {
+		t.Errorf("the move is told as %+v", h)
+	}
 	text, err := json.Marshal(e)
 	if odd := regexp.MustCompile(`"[A-Z]\w*":`).Find(text); err != nil || odd != nil {
 		t.Errorf("as JSON the explanation has a field %s, %v", odd, err)

@@ -19,6 +19,7 @@ type request struct {
 	refused    pin.Fence     // under which its node refused the room
 	left       time.Duration // of Config.StoreBudget
 	evidence   evidence
+	why        string          // a pin is replaced, for the history
 	in         pin.Incarnation // of the store's answers; 0 once one was unknown
 	unanswered []pin.BootID    // nodes that did not answer
 
@@ -111,7 +112,7 @@ func (o *Orchestrator) write(ctx context.Context, r *request, was current, next 
 		case was.absent():
 			stands, in, err = o.store.Claim(ctx, r.room, next)
 		default:
-			stands, in, err = o.store.Swap(ctx, r.room, was.pin, next)
+			stands, in, err = o.store.Swap(ctx, r.room, was.pin, next, r.why)
 		}
 		if err == nil || errors.Is(err, waitlist.ErrDoor) {
 			r.answered(in)

@@ -99,12 +99,14 @@ func (o *Orchestrator) propose(ctx context.Context, view *cluster.View, r *reque
 		epoch, nonce = o.cache.FreshEpoch(r.room), pin.NewFreshNonce
 	}
 	if back := was.owner; !back.IsZero() {
+		r.why = "its owner has it open"
 		back.Fence = pin.Fence{Epoch: max(epoch, back.Fence.Epoch+1), Nonce: pin.NewNonce()}
 		return back, nil
 	}
 	known := o.cache.Of(r.room)
 	if !was.pin.IsZero() && was.pin.Fence.Less(known.Fence) && known.Node != "" && o.whyStale(ctx, r, known) == "" {
 		r.evidence = restored // a lost write: put it back
+		r.why = "a write was lost"
 		return known, nil
 	}
 	need := r.expect.Cost()
@@ -131,6 +133,7 @@ func (o *Orchestrator) usable(ctx context.Context, r *request, was current) bool
 		why = "a higher pin was seen"
 	}
 	if why != "" {
+		r.why = why
 		o.log.Info("stale pin", "room", r.room, "node", was.pin.Node, "boot", was.pin.Boot, "fence", was.pin.Fence, "why", why)
 	}
 	return why == ""
@@ -142,7 +145,7 @@ func (o *Orchestrator) whyStale(ctx context.Context, r *request, p pin.Pin) stri
 	case r.avoid.boot != "" && p.Boot == r.avoid.boot:
 		return "the caller knows that its process is dead"
 	case !r.refused.IsZero() && p.Fence == r.refused:
-		return "its node refused to open the room"
+		return whyRefused
 	}
 	why, known := whyGone(o.views.View(), p)
 	if known {
@@ -162,6 +165,23 @@ func (o *Orchestrator) whyStale(ctx context.Context, r *request, p pin.Pin) stri
 	default:
 		return ""
 	}
+}
+
+const whyRefused = "its node refused to open the room"
+
+// whyRehomed is for the history: what is known of the node that the caller gives up.
+func (o *Orchestrator) whyRehomed(from pin.Pin) string {
+	view := o.views.View()
+	if view == nil {
+		return ""
+	}
+	if why, _ := whyGone(view, from); why != "" {
+		return why
+	}
+	if view.Nodes[from.Node].Draining {
+		return pin.WhyDrain
+	}
+	return "its process was taken for dead"
 }
 
 // whyGone says why the boot of p is dead, or nothing; known is false if the view cannot tell.

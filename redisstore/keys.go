@@ -16,6 +16,7 @@ import (
 //	<cluster>:room:{<room>}:roster, :left  who is there, who left: see roster.go
 //	<cluster>:room:{<room>}:admitted       whom the waiting list let in, until the roster has them
 //	<cluster>:room:{<room>}:door, and so on  the waiting list: see waitlist/DESIGN.md
+//	<cluster>:room:{<room>}:history        its latest moves: see history.go
 //	<cluster>:generation                   the marker: see master.go
 const (
 	roomInfix = ":room:{"
@@ -26,6 +27,7 @@ const (
 	leftSuffix     = "}:left"
 	admittedSuffix = "}:admitted"
 	doorSuffix     = "}:door"
+	historySuffix  = "}:history"
 
 	markerName = ":generation"
 )
@@ -55,6 +57,10 @@ func (k keyspace) rosterKeys(room ring.RoomID) []string {
 
 func (k keyspace) door(room ring.RoomID) string {
 	return string(k) + roomInfix + escape(string(room)) + doorSuffix
+}
+
+func (k keyspace) history(room ring.RoomID) string {
+	return string(k) + roomInfix + escape(string(room)) + historySuffix
 }
 
 // waitingKeys are those of the waiting list's scripts.

@@ -26,7 +26,7 @@ func TestFrozenStoreCarriesNothingOutLate(t *testing.T) {
 	untimed.sole.clock.learn(0)
 	for room, store := range map[ring.RoomID]*Store{"timed": timed, "untimed": untimed} {
 		ctx := within(t, 300*time.Millisecond)
-		if got, _, err := store.Swap(ctx, room, from, to); err == nil {
+		if got, _, err := store.Swap(ctx, room, from, to, ""); err == nil {
 			t.Errorf("a frozen store answered %v", got)
 		}
 		<-ctx.Done()
@@ -39,7 +39,7 @@ func TestFrozenStoreCarriesNothingOutLate(t *testing.T) {
 	if got, _, err := timed.Get(t.Context(), "timed"); got != from || err != nil {
 		t.Errorf("%v, %v: the room was moved after its mover had given up", got, err)
 	}
-	if got, _, err := timed.Swap(t.Context(), "timed", from, to); got != to || err != nil {
+	if got, _, err := timed.Swap(t.Context(), "timed", from, to, ""); got != to || err != nil {
 		t.Errorf("the next move = %v, %v", got, err)
 	}
 }
@@ -61,11 +61,11 @@ func TestClockThatIsSetIsLearnedAgain(t *testing.T) {
 		}
 		store.sole.clock.learn(time.Now().Add(-time.Hour).UnixMicro())
 		before := store.RoundTrips()
-		if got, _, err := store.Swap(ctx, "r", a, b); got != b || err != nil || store.RoundTrips() != before+2 {
+		if got, _, err := store.Swap(ctx, "r", a, b, ""); got != b || err != nil || store.RoundTrips() != before+2 {
 			t.Errorf("Swap = %v, %v in %d trips, want the new pin in two", got, err, store.RoundTrips()-before)
 		}
 		before = store.RoundTrips()
-		if got, _, err := store.Swap(ctx, "r", b, c); got != c || err != nil || store.RoundTrips() != before+1 {
+		if got, _, err := store.Swap(ctx, "r", b, c, ""); got != c || err != nil || store.RoundTrips() != before+1 {
 			t.Errorf("the next Swap = %v, %v in %d trips, want one", got, err, store.RoundTrips()-before)
 		}
 	})

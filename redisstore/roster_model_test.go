@@ -80,7 +80,7 @@ func (m *rosterModel) move(t *rapid.T, frozen bool) {
 		m.frozen = append(m.frozen, m.writer)
 	}
 	next := storetest.At(fmt.Sprint("n", m.pin.Fence.Epoch), m.pin.Fence.Epoch+1, rapid.Uint64Range(1, 9).Draw(t, "nonce"))
-	now, _, err := m.Swap(m.t.Context(), rosterRoom, m.pin, next)
+	now, _, err := m.Swap(m.t.Context(), rosterRoom, m.pin, next, "")
 	m.must(err)
 	if now.IsZero() {
 		_, _, err = m.Claim(m.t.Context(), rosterRoom, next)
@@ -147,7 +147,7 @@ func (m *rosterModel) step(t *rapid.T) {
 	case "reclaim": // a higher pin of the same boot
 		next := m.pin
 		next.Fence.Epoch++
-		now, _, err := m.Swap(ctx, rosterRoom, m.pin, next)
+		now, _, err := m.Swap(ctx, rosterRoom, m.pin, next, "")
 		m.must(err)
 		if now == next {
 			m.pin, m.clean = next, false

@@ -44,7 +44,7 @@ func (r rosterRig) claim(p pin.Pin) {
 
 func (r rosterRig) swapTo(old, next pin.Pin) {
 	r.t.Helper()
-	if now, _, err := r.Swap(r.t.Context(), rosterRoom, old, next); now != next || err != nil {
+	if now, _, err := r.Swap(r.t.Context(), rosterRoom, old, next, ""); now != next || err != nil {
 		r.t.Fatalf("Swap = %v, %v", now, err)
 	}
 }

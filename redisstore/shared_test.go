@@ -33,7 +33,7 @@ func TestClustersOnOneStoreDoNotMeet(t *testing.T) {
 		if removed, err := stores["blue"].Remove(ctx, "standup", red); removed || err != nil {
 			t.Errorf("Remove of the other's pin = %v, %v", removed, err)
 		}
-		if now, _, err := stores["blue"].Swap(ctx, "standup", red, storetest.At("blue", 1001, 2)); now != blue || err != nil {
+		if now, _, err := stores["blue"].Swap(ctx, "standup", red, storetest.At("blue", 1001, 2), ""); now != blue || err != nil {
 			t.Errorf("Swap of the other's pin = %v, %v", now, err)
 		}
 		for name, store := range stores {

@@ -91,7 +91,7 @@ func TestEveryCallIsOneRoundTrip(t *testing.T) {
 		}{
 			{"claim of a new room", 1, func() error { _, _, err := store.Claim(ctx, "r", a); return err }},
 			{"claim of a pinned room", 1, func() error { _, _, err := store.Claim(ctx, "r", b); return err }},
-			{"swap", 1, func() error { _, _, err := store.Swap(ctx, "r", a, b); return err }},
+			{"swap", 1, func() error { _, _, err := store.Swap(ctx, "r", a, b, ""); return err }},
 			{"remove of what does not stand", 1, func() error { _, err := store.Remove(ctx, "r", a); return err }},
 			{"get", 1, func() error { _, _, err := store.Get(ctx, "r"); return err }},
 			{"prolong", 1, func() error { _, err := store.Prolong(ctx, "r"); return err }},

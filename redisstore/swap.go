@@ -17,6 +17,7 @@ import (
 // whether the write was too late, and the current text. A thawed server must not execute requests that their callers
 // gave up. EVALSHA would cost a second round trip after a restart. KEYS[2] is the room's roster: it goes with the pin, and
 // lives for ARGV[6] seconds under another one unless the new owner writes it. Behind a door, KEYS[3], it lives as long as the pin.
+// KEYS[4] is the room's history: ARGV[7], ARGV[8] (the last index that is kept) and ARGV[9] (its seconds to live).
 const swapScript = `local t = redis.call('TIME')
 local now = tonumber(t[1]) * 1000000 + tonumber(t[2])
 local stands = redis.pcall('GET', KEYS[1])
@@ -28,11 +29,15 @@ if stands ~= ARGV[1] then return {now, 0, stands} end
 local latest = tonumber(ARGV[4])
 if latest > 0 and now > latest then return {now, 1, stands} end
 if ARGV[2] == '' then
-  redis.call('DEL', KEYS[1], KEYS[2])
+  redis.call('DEL', KEYS[1], KEYS[2], KEYS[4])
   return {now, 0, false}
 end
 redis.call('SET', KEYS[1], ARGV[2], 'EX', ARGV[3])
 redis.call('EXPIRE', KEYS[2], redis.call('EXISTS', KEYS[3]) == 1 and ARGV[3] or ARGV[6])
+if redis.call('TYPE', KEYS[4]).ok ~= 'list' then redis.call('DEL', KEYS[4]) end
+redis.call('LPUSH', KEYS[4], string.format('%.0f', math.floor(now / 1000)) .. '|' .. ARGV[7])
+redis.call('LTRIM', KEYS[4], 0, ARGV[8])
+redis.call('EXPIRE', KEYS[4], ARGV[9])
 return {now, 0, ARGV[2]}`
 
 var (
@@ -41,13 +46,13 @@ var (
 )
 
 // Swap is part of orchestrator.PinStore.
-func (s *Store) Swap(ctx context.Context, room ring.RoomID, old, next pin.Pin) (pin.Pin, pin.Incarnation, error) {
-	return s.exchange(ctx, room, old.Encode(), next)
+func (s *Store) Swap(ctx context.Context, room ring.RoomID, old, next pin.Pin, why string) (pin.Pin, pin.Incarnation, error) {
+	return s.exchange(ctx, room, old.Encode(), next, pin.Change{From: old.Node, Why: why})
 }
 
 // Repair is part of orchestrator.PinStore.
 func (s *Store) Repair(ctx context.Context, room ring.RoomID, raw string, next pin.Pin) (pin.Pin, error) {
-	current, _, err := s.exchange(ctx, room, raw, next)
+	current, _, err := s.exchange(ctx, room, raw, next, pin.Change{Why: pin.WhyDamaged})
 	return current, err
 }
 
@@ -59,22 +64,23 @@ func (s *Store) Remove(ctx context.Context, room ring.RoomID, p pin.Pin) (remove
 	if int64(p.Fence.Epoch) > s.Now().Add(-removableAfter).UnixMilli() { //nolint:gosec // the largest epoch is far below
 		return false, nil
 	}
-	answer, err := s.swap(ctx, room, p.Encode(), "")
+	answer, err := s.swap(ctx, room, p.Encode(), "", "")
 	if err != nil {
 		return false, fmt.Errorf("remove the pin of room %s: %w", room, err)
 	}
 	return answer.absent, nil
 }
 
-// exchange replaces one text. It does not write after ctx has ended, if the store's clock is known.
-func (s *Store) exchange(ctx context.Context, room ring.RoomID, raw string, next pin.Pin) (pin.Pin, pin.Incarnation, error) {
+// exchange replaces one text, and notes the change. It does not write after ctx has ended, if the store's clock is known.
+func (s *Store) exchange(ctx context.Context, room ring.RoomID, raw string, next pin.Pin, noted pin.Change) (pin.Pin, pin.Incarnation, error) {
+	noted.Epoch, noted.To = next.Fence.Epoch, next.Node
 	err := next.Validate()
 	var answer swapped
 	if err == nil {
-		answer, err = s.swap(ctx, room, raw, next.Encode())
+		answer, err = s.swap(ctx, room, raw, next.Encode(), noted.Encode())
 	}
 	if answer.late { // the store's clock was set: try once more
-		answer, err = s.swap(ctx, room, raw, next.Encode())
+		answer, err = s.swap(ctx, room, raw, next.Encode(), noted.Encode())
 	}
 	if err == nil && answer.late {
 		err = errLate
@@ -100,24 +106,24 @@ type swapped struct {
 	in     pin.Incarnation
 }
 
-func (s *Store) swap(ctx context.Context, room ring.RoomID, raw, next string) (swapped, error) {
+func (s *Store) swap(ctx context.Context, room ring.RoomID, raw, next, noted string) (swapped, error) {
 	if s.sole != nil {
-		return s.sole.swap(ctx, room, raw, next)
+		return s.sole.swap(ctx, room, raw, next, noted)
 	}
 	if m, err := s.masterOf(ctx, room); err == nil {
-		if answer, err := m.swap(ctx, room, raw, next); err == nil || ctx.Err() != nil {
+		if answer, err := m.swap(ctx, room, raw, next, noted); err == nil || ctx.Err() != nil {
 			return answer, err
 		}
 	}
 	// As in Store.claim.
 	s.cluster.ReloadState(ctx)
-	return swappedBy(evalSwap(ctx, s.cluster, s.keys, room, raw, next, 0))
+	return swappedBy(evalSwap(ctx, s.cluster, s.keys, room, raw, next, noted, 0))
 }
 
 // The marker is read after the script, in one round trip, as by master.execute.
-func (m *master) swap(ctx context.Context, room ring.RoomID, raw, next string) (swapped, error) {
+func (m *master) swap(ctx context.Context, room ring.RoomID, raw, next, noted string) (swapped, error) {
 	pipe := m.client.Pipeline()
-	script := evalSwap(ctx, pipe, m.keys, room, raw, next, m.clock.latest(ctx))
+	script := evalSwap(ctx, pipe, m.keys, room, raw, next, noted, m.clock.latest(ctx))
 	marker := m.readMarker(ctx, pipe)
 	_, _ = pipe.Exec(ctx)
 	answer, err := swappedBy(script)
@@ -129,9 +135,9 @@ func (m *master) swap(ctx context.Context, room ring.RoomID, raw, next string) (
 	return answer, nil
 }
 
-func evalSwap(ctx context.Context, to redis.Cmdable, keys keyspace, room ring.RoomID, raw, next string, latest int64) *redis.Cmd {
-	return to.Eval(ctx, swapScript, []string{keys.pin(room), keys.roster(room), keys.door(room)},
-		raw, next, int(pinTTL.Seconds()), latest, wrongType, int(orphanTTL.Seconds()))
+func evalSwap(ctx context.Context, to redis.Cmdable, keys keyspace, room ring.RoomID, raw, next, noted string, latest int64) *redis.Cmd {
+	return to.Eval(ctx, swapScript, []string{keys.pin(room), keys.roster(room), keys.door(room), keys.history(room)},
+		raw, next, int(pinTTL.Seconds()), latest, wrongType, int(orphanTTL.Seconds()), noted, pin.MaxChanges-1, int(historyTTL.Seconds()))
 }
 
 func swappedBy(cmd *redis.Cmd) (swapped, error) {

@@ -84,7 +84,7 @@ func (c *cappedRoom) check() {
 // die has the room open elsewhere. Some people come along at once, some later, some never.
 func (c *cappedRoom) die(t *rapid.T) {
 	next := storetest.At("n", c.pin.Fence.Epoch+1, 1)
-	now, _, err := c.store.Swap(c.t.Context(), club, c.pin, next)
+	now, _, err := c.store.Swap(c.t.Context(), club, c.pin, next, "")
 	c.must(err)
 	if now != next {
 		t.Fatalf("the pin is %v, want %v", now, next)
@@ -180,7 +180,7 @@ func TestWaitingForAMuteOwner(t *testing.T) {
 				old, next := storetest.At("a", 1000, 1), storetest.At("b", 1001, 1)
 				r.enter(entry("ann", 2)) // claims the room
 				r.show(map[string]string{"p-1": "ann"})
-				now, _, err := r.store.Swap(t.Context(), club, old, next)
+				now, _, err := r.store.Swap(t.Context(), club, old, next, "")
 				if r.must(err); now != next {
 					t.Fatalf("the pin is %v", now)
 				}

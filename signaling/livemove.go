@@ -135,7 +135,7 @@ func (s *Server) moveRoom(ctx context.Context, room ring.RoomID, to ring.NodeID)
 	if err != nil {
 		return moveAnswer{}, err
 	}
-	next, err := s.parts.Placer.Move(ctx, room, from, to, s.costOf(ctx, room, from))
+	next, err := s.parts.Placer.Move(ctx, room, from, to, s.costOf(ctx, room, from), pin.WhyOperator)
 	if err != nil {
 		return moveAnswer{}, err
 	}

@@ -261,7 +261,7 @@ func (p *fakePlacer) PlaceAgain(_ context.Context, room ring.RoomID, refused pin
 }
 
 // Move goes to the other node's pin that the test has set in again.
-func (p *fakePlacer) Move(_ context.Context, room ring.RoomID, from pin.Pin, to ring.NodeID, expect headroom.Room) (pin.Pin, error) {
+func (p *fakePlacer) Move(_ context.Context, room ring.RoomID, from pin.Pin, to ring.NodeID, expect headroom.Room, _ string) (pin.Pin, error) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.calls = append(p.calls, "move to "+string(to))

@@ -48,7 +48,7 @@ type Placer interface {
 	// PlaceAgain moves a room that its node refused to open.
 	PlaceAgain(ctx context.Context, room ring.RoomID, refused pin.Pin, expect headroom.Room) (pin.Pin, error)
 	// Move moves a room off from, whose node lives, to the named node, or where it chooses.
-	Move(ctx context.Context, room ring.RoomID, from pin.Pin, to ring.NodeID, expect headroom.Room) (pin.Pin, error)
+	Move(ctx context.Context, room ring.RoomID, from pin.Pin, to ring.NodeID, expect headroom.Room, why string) (pin.Pin, error)
 	Observe(room ring.RoomID, fence pin.Fence)
 	// Opened says from which load report on the node counts the room.
 	Opened(room ring.RoomID, node ring.NodeID, chargedInReport uint64)

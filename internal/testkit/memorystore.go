@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"sync"
 	"time"
 
@@ -17,9 +18,10 @@ type MemoryStore struct {
 	mu        sync.Mutex
 	texts     map[ring.RoomID]string
 	last      map[ring.RoomID]pin.Fence
-	fault     string // the first write that did not fence the one before
-	err       error  // of every call
-	deny      bool   // of writes
+	changes   map[ring.RoomID][]pin.Change // the newest first
+	fault     string                       // the first write that did not fence the one before
+	err       error                        // of every call
+	deny      bool                         // of writes
 	prolonged []time.Time
 	slow      time.Duration
 	calls     int
@@ -173,13 +175,24 @@ func (s *MemoryStore) Incarnations(context.Context) ([]pin.Incarnation, error) {
 }
 
 // Swap is a compare-and-set of a pin.
-func (s *MemoryStore) Swap(ctx context.Context, room ring.RoomID, old, next pin.Pin) (pin.Pin, pin.Incarnation, error) {
-	stands, err := s.Repair(ctx, room, old.Encode(), next)
+func (s *MemoryStore) Swap(ctx context.Context, room ring.RoomID, old, next pin.Pin, why string) (pin.Pin, pin.Incarnation, error) {
+	stands, err := s.replace(ctx, room, old.Encode(), next, pin.Change{From: old.Node, Why: why})
 	return stands, s.Incarnation(), err
+}
+
+// History has the newest change first.
+func (s *MemoryStore) History(_ context.Context, room ring.RoomID) ([]pin.Change, error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return slices.Clone(s.changes[room]), nil
 }
 
 // Repair is a compare-and-set of any text.
 func (s *MemoryStore) Repair(ctx context.Context, room ring.RoomID, raw string, next pin.Pin) (pin.Pin, error) {
+	return s.replace(ctx, room, raw, next, pin.Change{Why: pin.WhyDamaged})
+}
+
+func (s *MemoryStore) replace(ctx context.Context, room ring.RoomID, raw string, next pin.Pin, noted pin.Change) (pin.Pin, error) {
 	if err := s.write(ctx); err != nil {
 		return pin.Pin{}, err
 	}
@@ -193,6 +206,12 @@ func (s *MemoryStore) Repair(ctx context.Context, room ring.RoomID, raw string, 
 		return read(room, text)
 	}
 	s.set(room, next)
+	noted.At, noted.Epoch, noted.To = time.Now(), next.Fence.Epoch, next.Node
+	if s.changes == nil {
+		s.changes = make(map[ring.RoomID][]pin.Change)
+	}
+	changes := slices.Insert(s.changes[room], 0, noted)
+	s.changes[room] = changes[:min(len(changes), pin.MaxChanges)]
 	return next, nil
 }
 

@@ -201,12 +201,14 @@ func (m memory) Claim(_ context.Context, id ring.RoomID, p pin.Pin) (pin.Pin, pi
 	return p, incarnation, nil
 }
 
-func (m memory) Swap(_ context.Context, id ring.RoomID, old, next pin.Pin) (pin.Pin, pin.Incarnation, error) {
+func (m memory) Swap(_ context.Context, id ring.RoomID, old, next pin.Pin, _ string) (pin.Pin, pin.Incarnation, error) {
 	if m[id] == old {
 		m[id] = next
 	}
 	return m[id], incarnation, nil
 }
+
+func (m memory) History(context.Context, ring.RoomID) ([]pin.Change, error) { return nil, nil }
 
 func (m memory) Get(_ context.Context, id ring.RoomID) (pin.Pin, bool, error) {
 	p, ok := m[id]

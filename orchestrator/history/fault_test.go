@@ -70,7 +70,7 @@ func (e *signalingNode) sweep(c *caller) {
 		e.end(c.why)
 		c.signaling, c.why = nil, nil
 	}()
-	_, _, _ = e.link.Swap(ctx, room, found, pin.Pin{})
+	_, _, _ = e.link.Swap(ctx, room, found, pin.Pin{}, "")
 }
 
 func (w *world) welcome(s *sfu) {

@@ -196,7 +196,7 @@ func (l *link) Enter(context.Context, ring.RoomID, pin.Pin, waitlist.Entry) (pin
 }
 
 // Swap is of both.
-func (l *link) Swap(ctx context.Context, _ ring.RoomID, old, next pin.Pin) (pin.Pin, pin.Incarnation, error) {
+func (l *link) Swap(ctx context.Context, _ ring.RoomID, old, next pin.Pin, _ string) (pin.Pin, pin.Incarnation, error) {
 	return l.put(ctx, write{old: value{pin: old}, next: next})
 }
 
@@ -205,6 +205,9 @@ func (l *link) Repair(ctx context.Context, _ ring.RoomID, raw string, next pin.P
 	p, _, err := l.put(ctx, write{old: value{raw: raw}, next: next})
 	return p, err
 }
+
+// History is of PinStore.
+func (l *link) History(context.Context, ring.RoomID) ([]pin.Change, error) { return nil, nil }
 
 // Get is of PinStore.
 func (l *link) Get(ctx context.Context, _ ring.RoomID) (pin.Pin, bool, error) {

@@ -67,9 +67,9 @@ func (s *watched) Claim(ctx context.Context, r ring.RoomID, p pin.Pin) (found pi
 	return found, in, err
 }
 
-func (s *watched) Swap(ctx context.Context, r ring.RoomID, old, next pin.Pin) (found pin.Pin, in pin.Incarnation, err error) {
+func (s *watched) Swap(ctx context.Context, r ring.RoomID, old, next pin.Pin, why string) (found pin.Pin, in pin.Incarnation, err error) {
 	found, err = s.wrote(ctx, write{old: value{pin: old}, next: next}, func() (pin.Pin, error) {
-		found, in, err = s.Store.Swap(ctx, r, old, next)
+		found, in, err = s.Store.Swap(ctx, r, old, next, why)
 		return found, err
 	})
 	return found, in, err

@@ -263,11 +263,11 @@ func (o *owning) Refresh(ctx context.Context, held []pin.Holding, due func(pin.H
 }
 
 // Swap is of LeaseStore.
-func (o *owning) Swap(ctx context.Context, r ring.RoomID, old, next pin.Pin) (stands pin.Pin, in pin.Incarnation, err error) {
+func (o *owning) Swap(ctx context.Context, r ring.RoomID, old, next pin.Pin, why string) (stands pin.Pin, in pin.Incarnation, err error) {
 	o.keep(ctx, next, func() (pin.Pin, error) {
 		ctx, cancel := o.bounded(ctx)
 		defer cancel()
-		stands, in, err = o.s.link.Swap(ctx, r, old, next)
+		stands, in, err = o.s.link.Swap(ctx, r, old, next, why)
 		return stands, err
 	})
 	return stands, in, err

@@ -36,7 +36,7 @@ type LeaseStore interface {
 	// in these or later ones.
 	Incarnations(ctx context.Context) ([]pin.Incarnation, error)
 	// Swap is that of orchestrator.PinStore.
-	Swap(ctx context.Context, room ring.RoomID, old, next pin.Pin) (current pin.Pin, in pin.Incarnation, err error)
+	Swap(ctx context.Context, room ring.RoomID, old, next pin.Pin, why string) (current pin.Pin, in pin.Incarnation, err error)
 	// Prolong returns the current pin or none, and renews its life.
 	Prolong(ctx context.Context, room ring.RoomID) (pin.Pin, error)
 }

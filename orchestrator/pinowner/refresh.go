@@ -154,11 +154,11 @@ func (own *Owner) judge(ctx context.Context, ours pin.Holding, f pin.Found, open
 			return pin.Pin{}, fmt.Errorf("room %s: %w", ours.Room, pin.ErrMissing)
 		case stands.Fence.Less(ours.Pin.Fence):
 			own.log.Warn("lower pin in the store replaced by the owner", "room", ours.Room, "fence", ours.Pin.Fence, "lower", stands.Fence)
-			stands, _, err = own.pins.Swap(ctx, ours.Room, stands, ours.Pin)
+			stands, _, err = own.pins.Swap(ctx, ours.Room, stands, ours.Pin, "its owner wrote its own pin again")
 		case open && stands.Fence.Ignores(ours.Pin.Fence) && own.mayReclaim(ours):
 			next, fresh := ours.Pin, stands
 			next.Fence = pin.Fence{Epoch: stands.Fence.Epoch + 1, Nonce: pin.NewNonce()}
-			if stands, _, err = own.pins.Swap(ctx, ours.Room, fresh, next); err == nil && stands == next {
+			if stands, _, err = own.pins.Swap(ctx, ours.Room, fresh, next, "its owner has it open, and took it back from a fresh claim"); err == nil && stands == next {
 				own.log.Warn("fresh pin replaced by the owner: the store had forgotten ours", "room", ours.Room, "fence", ours.Pin.Fence,
 					"fresh", fresh.Fence, "fresh_node", fresh.Node, "next", next.Fence)
 				own.rooms.Fence(ours.Room, next)

@@ -15,7 +15,8 @@ import (
 // Store is what orchestrator.PinStore, pinowner.LeaseStore and failover.Pins ask for.
 type Store interface {
 	Claim(ctx context.Context, room ring.RoomID, p pin.Pin) (pin.Pin, pin.Incarnation, error)
-	Swap(ctx context.Context, room ring.RoomID, old, next pin.Pin) (pin.Pin, pin.Incarnation, error)
+	Swap(ctx context.Context, room ring.RoomID, old, next pin.Pin, why string) (pin.Pin, pin.Incarnation, error)
+	History(ctx context.Context, room ring.RoomID) ([]pin.Change, error)
 	Repair(ctx context.Context, room ring.RoomID, raw string, next pin.Pin) (pin.Pin, error)
 	Get(ctx context.Context, room ring.RoomID) (pin.Pin, bool, error)
 	Prolong(ctx context.Context, room ring.RoomID) (pin.Pin, error)
@@ -45,6 +46,7 @@ func At(node string, epoch, nonce uint64) pin.Pin {
 func Contract(t *testing.T, store Store, back Back) {
 	t.Run("claim", func(t *testing.T) { contractClaim(t, store, back) })
 	t.Run("swap", func(t *testing.T) { contractSwap(t, store) })
+	t.Run("history", func(t *testing.T) { contractHistory(t, store) })
 	t.Run("repair", func(t *testing.T) { contractRepair(t, store, back) })
 	t.Run("a pin of a later version is left alone", func(t *testing.T) { contractLater(t, store, back) })
 	t.Run("refresh", func(t *testing.T) { contractRefresh(t, store, back) })
@@ -77,6 +79,45 @@ func contractClaim(t *testing.T, store Store, back Back) {
 	}
 }
 
+func contractHistory(t *testing.T, store Store) {
+	ctx, room := t.Context(), ring.RoomID("history")
+	now := At("n0", 1000, 1)
+	if _, _, err := store.Claim(ctx, room, now); err != nil {
+		t.Fatal(err)
+	}
+	if h, err := store.History(ctx, room); len(h) != 0 || err != nil {
+		t.Errorf("the history of a claim is %+v, %v", h, err)
+	}
+	const moves = pin.MaxChanges + 4
+	for n := range uint64(moves) {
+		next := At(fmt.Sprint("n", n+1), 1001+n, 1)
+		if _, _, err := store.Swap(ctx, room, now, next, fmt.Sprint("reason ", n)); err != nil {
+			t.Fatal(err)
+		}
+		if _, _, err := store.Swap(ctx, room, now, next, "it came too late"); err != nil {
+			t.Fatal(err)
+		}
+		now = next
+	}
+	h, err := store.History(ctx, room)
+	if len(h) != pin.MaxChanges || err != nil {
+		t.Fatalf("%d changes, %v, want the latest %d", len(h), err, pin.MaxChanges)
+	}
+	if time.Since(h[0].At).Abs() > time.Hour {
+		t.Errorf("the last change was at %v", h[0].At)
+	}
+	for i := range h {
+		h[i].At = time.Time{}
+	}
+	for i, got := range h {
+		n := uint64(moves - 1 - i)
+		want := pin.Change{Epoch: 1001 + n, From: ring.NodeID(fmt.Sprint("n", n)), To: ring.NodeID(fmt.Sprint("n", n+1)), Why: fmt.Sprint("reason ", n)}
+		if got != want {
+			t.Errorf("change %d is %+v, want %+v", i, got, want)
+		}
+	}
+}
+
 func contractSwap(t *testing.T, store Store) {
 	ctx, a, b, c := t.Context(), At("a", 1000, 1), At("b", 1001, 2), At("c", 1001, 3)
 	expect(t, "swap of an absent pin writes nothing", pin.Pin{})(swap(ctx, store, "swap", a, b))
@@ -90,7 +131,7 @@ func contractSwap(t *testing.T, store Store) {
 	twin := a
 	twin.Fence.Nonce++
 	expect(t, "a swap whose old pin differs in the nonce only", b)(swap(ctx, store, "swap", twin, c))
-	if _, _, err := store.Swap(ctx, "swap", b, pin.Pin{}); err == nil {
+	if _, _, err := store.Swap(ctx, "swap", b, pin.Pin{}, ""); err == nil {
 		t.Error("a pin that is not valid was swapped in")
 	}
 }
@@ -102,7 +143,7 @@ func contractRepair(t *testing.T, store Store, back Back) {
 		back.Damage(room, damage)
 		for name, err := range map[string]error{
 			"Claim":   third(store.Claim(ctx, room, a)),
-			"Swap":    third(store.Swap(ctx, room, b, a)),
+			"Swap":    third(store.Swap(ctx, room, b, a, "")),
 			"Get":     third(store.Get(ctx, room)),
 			"Prolong": second(store.Prolong(ctx, room)),
 		} {
@@ -123,7 +164,7 @@ func contractRepair(t *testing.T, store Store, back Back) {
 	var corrupt *pin.CorruptError
 	for _, err := range []error{
 		third(store.Get(ctx, "misused")), second(store.Prolong(ctx, "misused")),
-		third(store.Swap(ctx, "misused", b, a)), third(store.Claim(ctx, "misused", a)),
+		third(store.Swap(ctx, "misused", b, a, "")), third(store.Claim(ctx, "misused", a)),
 	} {
 		if !errors.As(err, &corrupt) {
 			t.Fatalf("a key of another type: %v, want a *pin.CorruptError", err)
@@ -142,7 +183,7 @@ func contractLater(t *testing.T, store Store, back Back) {
 	back.Damage(room, Later)
 	for name, err := range map[string]error{
 		"Claim":   third(store.Claim(ctx, room, a)),
-		"Swap":    third(store.Swap(ctx, room, b, a)),
+		"Swap":    third(store.Swap(ctx, room, b, a, "")),
 		"Get":     third(store.Get(ctx, room)),
 		"Prolong": second(store.Prolong(ctx, room)),
 	} {
@@ -277,7 +318,7 @@ func contractIncarnation(t *testing.T, store Store) {
 			if _, in, err := store.Claim(t.Context(), room, At("a", 1000, n+1)); err != nil || !pin.IncarnationsOf(present).Has(in) {
 				t.Fatalf("a claim is in incarnation %x, %v, want one of %x", in, err, present)
 			}
-			if _, in, err := store.Swap(t.Context(), room, At("a", 1000, n+1), At("a", 1000, n+1)); err != nil || !pin.IncarnationsOf(present).Has(in) {
+			if _, in, err := store.Swap(t.Context(), room, At("a", 1000, n+1), At("a", 1000, n+1), ""); err != nil || !pin.IncarnationsOf(present).Has(in) {
 				t.Fatalf("a swap is in incarnation %x, %v, want one of %x", in, err, present)
 			}
 		}
@@ -345,6 +386,6 @@ func claim(ctx context.Context, store Store, room ring.RoomID, p pin.Pin) (pin.P
 }
 
 func swap(ctx context.Context, store Store, room ring.RoomID, old, next pin.Pin) (pin.Pin, error) {
-	current, _, err := store.Swap(ctx, room, old, next)
+	current, _, err := store.Swap(ctx, room, old, next, "")
 	return current, err
 }

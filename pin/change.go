@@ -1,0 +1,58 @@
+package pin
+
+import (
+	"fmt"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/holdfast-rtc/holdfast/ring"
+)
+
+// Why a room moved, in its history.
+const (
+	WhyDrain    = "its node drains"
+	WhyOperator = "an operator moved it"
+	WhyRelief   = "its node was near its ceiling"
+	WhyDamaged  = "its pin was damaged"
+)
+
+// MaxChanges bounds a room's history.
+const MaxChanges = 16
+
+// Change is one step of a room's history: its pin of an epoch replaced another.
+type Change struct {
+	At    time.Time   `json:"at"`    // by the store's clock
+	Epoch uint64      `json:"epoch"` // of the new pin
+	From  ring.NodeID `json:"from"`  // empty where the old pin was damaged
+	To    ring.NodeID `json:"to"`
+	Why   string      `json:"why"`
+}
+
+const (
+	maxWhyBytes  = 300
+	changeFields = 5
+)
+
+// Encode gives "epoch|from|to|why": the store puts "milliseconds|" before it.
+func (c Change) Encode() string {
+	why := strings.ToValidUTF8(c.Why[:min(len(c.Why), maxWhyBytes)], "")
+	return fmt.Sprintf("%d|%s|%s|%s", c.Epoch, c.From, c.To, why)
+}
+
+// ParseChange reads "milliseconds|epoch|from|to|why".
+func ParseChange(text string) (Change, error) {
+	fields := strings.SplitN(text, "|", changeFields)
+	if len(fields) != changeFields || len(fields[4]) > maxWhyBytes {
+		return Change{}, fmt.Errorf("a change of %d bytes is not of this version", len(text))
+	}
+	at, err := strconv.ParseInt(fields[0], 10, 64)
+	if err != nil {
+		return Change{}, fmt.Errorf("the time of a change: %w", err)
+	}
+	epoch, err := strconv.ParseUint(fields[1], 10, 64)
+	if err != nil {
+		return Change{}, fmt.Errorf("the epoch of a change: %w", err)
+	}
+	return Change{At: time.UnixMilli(at).UTC(), Epoch: epoch, From: ring.NodeID(fields[2]), To: ring.NodeID(fields[3]), Why: fields[4]}, nil
+}

@@ -1,0 +1,28 @@
+package redisstore
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"github.com/holdfast-rtc/holdfast/pin"
+	"github.com/holdfast-rtc/holdfast/ring"
+)
+
+// A room outlives its pin's owner, and people look at it the day after.
+const historyTTL = 24 * time.Hour
+
+// History is of the room's latest swaps, the newest first. What a later version wrote is left out.
+func (s *Store) History(ctx context.Context, room ring.RoomID) ([]pin.Change, error) {
+	texts, err := s.client.LRange(ctx, s.keys.history(room), 0, pin.MaxChanges-1).Result()
+	if err != nil {
+		return nil, fmt.Errorf("history of room %s: %w", room, err)
+	}
+	changes := make([]pin.Change, 0, len(texts))
+	for _, text := range texts {
+		if change, err := pin.ParseChange(text); err == nil {
+			changes = append(changes, change)
+		}
+	}
+	return changes, nil
+}

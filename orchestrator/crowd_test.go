@@ -127,6 +127,71 @@ func TestEveryRoomOfADeadNodeIsTakenAtOnce(t *testing.T) {
 	}
 }
 
+// The rooms of a dead node are moved at once, and the store answers when each has a target. They fill both others exactly.
+func TestRoomsThatMoveAtOnceDoNotHerd(t *testing.T) {
+	const rooms = 16
+	big := headroom.Room{People: 20, Measured: true, Sent: headroom.Egress{BitsPerSecond: 2 * ceiling().BitsPerSecond / rooms, PacketsPerSecond: 2 * ceiling().PacketsPerSecond / rooms}}
+	for name, move := range map[string]func(*Orchestrator, ring.RoomID, pin.Pin) (pin.Pin, error){
+		"death": func(o *Orchestrator, room ring.RoomID, from pin.Pin) (pin.Pin, error) {
+			return o.Rehome(t.Context(), room, from, big)
+		},
+		"drain": func(o *Orchestrator, room ring.RoomID, from pin.Pin) (pin.Pin, error) {
+			return o.Move(t.Context(), room, from, "", big, pin.WhyDrain)
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			store := testkit.NewMemoryStore()
+			signaling := New(store, fixed(crowdView(1, "b", "c")), &addresses{}, patient(), quiet)
+			arrived, goOn := make(chan struct{}, rooms), make(chan struct{})
+			store.Meanwhile(func() {
+				arrived <- struct{}{}
+				<-goOn
+			})
+			var all sync.WaitGroup
+			var mu sync.Mutex
+			on := make(map[ring.NodeID]int)
+			for i := range rooms {
+				room, from := ring.RoomID(fmt.Sprintf("herd-%d", i)), pinAt("a", 1, 5000, uint64(i+1))
+				store.Put(room, from.Encode())
+				all.Go(func() {
+					p, err := move(signaling, room, from)
+					if err != nil {
+						t.Errorf("%s: %v", room, err)
+					}
+					mu.Lock()
+					on[p.Node]++
+					mu.Unlock()
+				})
+			}
+			for range rooms {
+				<-arrived
+			}
+			close(goOn)
+			all.Wait()
+			if on["b"] != rooms/2 || on["c"] != rooms/2 {
+				t.Errorf("the rooms went to %v, and %d fit on each", on, rooms/2)
+			}
+		})
+	}
+}
+
+// Another caller's compare-and-set wins: nothing stays reserved for the pin that was not written.
+func TestALostMoveReservesNothing(t *testing.T) {
+	store := testkit.NewMemoryStore()
+	signaling := New(store, fixed(crowdView(1, "b", "c")), &addresses{}, patient(), quiet)
+	dead, won := pinAt("a", 1, 5000, 1), pinAt("b", 1, 5001, 2)
+	store.Put("lost", won.Encode())
+	if p, err := signaling.Rehome(t.Context(), "lost", dead, headroom.Expect(10)); p != won || err != nil {
+		t.Fatalf("Rehome = %v, %v, want the pin that stands", p, err)
+	}
+	if p, err := signaling.Move(t.Context(), "lost", dead, "", headroom.Expect(10), pin.WhyDrain); p != won || err != nil {
+		t.Fatalf("Move = %v, %v, want the pin that stands", p, err)
+	}
+	if len(signaling.ledger.held) != 0 {
+		t.Errorf("%+v is reserved", signaling.ledger.held)
+	}
+}
+
 func manyOf(n int, room headroom.Room) []headroom.Room {
 	var list []headroom.Room
 	for range n {

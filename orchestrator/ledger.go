@@ -62,6 +62,21 @@ func (l *ledger) choose(view *cluster.View, room ring.RoomID, need headroom.Egre
 	return view.Nodes[made.node], made
 }
 
+// reserve is choose for a pin that is about to be replaced, and reserves at once: a dead node's rooms are moved many at a time,
+// and each must see the others' targets. forget takes it back. Claims of fresh pins reserve when they have won: most find a pin.
+func (l *ledger) reserve(view *cluster.View, room ring.RoomID, need headroom.Egress, avoid avoidance, fence pin.Fence) (cluster.Node, choice) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.catchUp(view)
+	l.drop(room)
+	made := choose(l.walk(view, room, avoid), l.totals(), room, need)
+	node := view.Nodes[made.node]
+	if made.node != "" {
+		l.retain(room, reservation{node: node.ID, boot: node.Boot, fence: fence, cost: need})
+	}
+	return node, made
+}
+
 // totals needs mu.
 func (l *ledger) totals() totals {
 	sum := l.base

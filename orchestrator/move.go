@@ -34,21 +34,23 @@ func (o *Orchestrator) Move(ctx context.Context, room ring.RoomID, from pin.Pin,
 	if err != nil {
 		return pin.Pin{}, err
 	}
-	node, err := o.target(view, room, from, to, expect.Cost())
+	fence := pin.Fence{Epoch: o.cache.NextEpoch(room, from), Nonce: pin.NewNonce()}
+	r := o.request(room, expect)
+	r.why, r.avoid = why, avoidance{node: from.Node}
+	node, err := o.target(view, r, from, to, fence)
 	if err != nil {
 		return pin.Pin{}, fmt.Errorf("move room %s: %w", room, err)
 	}
-	next := pin.Pin{
-		Fence: pin.Fence{Epoch: o.cache.NextEpoch(room, from), Nonce: pin.NewNonce()},
-		Node:  node.ID, Boot: node.Boot, Control: node.Control,
-	}
-	r := o.request(room, expect)
-	r.why = why
+	next := pin.Pin{Fence: fence, Node: node.ID, Boot: node.Boot, Control: node.Control}
 	failpoint.Hit("move.before-swap")
 	now, err := o.write(ctx, r, current{pin: from}, next)
 	switch {
 	case err != nil:
 		return pin.Pin{}, err
+	case now.pin != next:
+		o.ledger.forget(room, fence)
+	}
+	switch {
 	case now.raw != nil:
 		return pin.Pin{}, fmt.Errorf("move room %s: %w", room, now.raw)
 	case now.absent():
@@ -66,14 +68,18 @@ func (o *Orchestrator) Move(ctx context.Context, room ring.RoomID, from pin.Pin,
 	return next, nil
 }
 
-func (o *Orchestrator) target(view *cluster.View, room ring.RoomID, from pin.Pin, to ring.NodeID, need headroom.Egress) (cluster.Node, error) {
+// target reserves what it chooses, under fence.
+func (o *Orchestrator) target(view *cluster.View, r *request, from pin.Pin, to ring.NodeID, fence pin.Fence) (cluster.Node, error) {
+	need := r.expect.Cost()
 	if to != "" {
 		return o.named(view, from, to, need)
 	}
-	node, made := o.ledger.choose(view, room, need, avoidance{node: from.Node})
-	switch {
-	case made.node != "" && !node.Suspect && !node.Unreachable:
+	node, made := o.pick(view, r, current{pin: from}, need, fence)
+	if made.node != "" && !node.Suspect && !node.Unreachable {
 		return node, nil
+	}
+	o.ledger.forget(r.room, fence)
+	switch {
 	case made.asked == 0 || made.node != "":
 		return cluster.Node{}, fmt.Errorf("%w beside %s", ErrNoNodes, from.Node)
 	default:

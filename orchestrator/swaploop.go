@@ -7,6 +7,7 @@ import (
 
 	"github.com/holdfast-rtc/holdfast/cluster"
 	"github.com/holdfast-rtc/holdfast/failpoint"
+	"github.com/holdfast-rtc/holdfast/headroom"
 	"github.com/holdfast-rtc/holdfast/pin"
 )
 
@@ -72,14 +73,17 @@ func (o *Orchestrator) readInstead(ctx context.Context, r *request, why error) (
 	return found, err
 }
 
-// replace writes next, and reserves its egress if it won.
+// replace writes next. Its egress is reserved afterwards if it won, and not if it lost.
 func (o *Orchestrator) replace(ctx context.Context, r *request, was current, next pin.Pin) (current, error) {
 	if !was.absent() {
 		failpoint.Hit("rehome.before-swap")
 	}
 	now, err := o.write(ctx, r, was, next)
+	if err == nil && now.pin != next {
+		o.ledger.forget(r.room, next.Fence)
+	}
 	if err != nil || now.pin != next {
-		return now, err
+		return now, err // after an error it may be written all the same: what is reserved lapses
 	}
 	if was.absent() {
 		failpoint.Hit("place.after-claim")
@@ -109,16 +113,23 @@ func (o *Orchestrator) propose(ctx context.Context, view *cluster.View, r *reque
 		r.why = "a write was lost"
 		return known, nil
 	}
-	need := r.expect.Cost()
-	node, made := o.ledger.choose(view, r.room, need, r.avoid)
+	need, fence := r.expect.Cost(), pin.Fence{Epoch: epoch, Nonce: nonce()}
+	node, made := o.pick(view, r, was, need, fence)
 	switch {
 	case made.node != "":
-		return pin.Pin{Fence: pin.Fence{Epoch: epoch, Nonce: nonce()}, Node: node.ID, Boot: node.Boot, Control: node.Control}, nil
+		return pin.Pin{Fence: fence, Node: node.ID, Boot: node.Boot, Control: node.Control}, nil
 	case made.asked == 0 && made.refused == 0:
 		return pin.Pin{}, fmt.Errorf("place room %s: %w", r.room, ErrNoNodes)
 	default:
 		return pin.Pin{}, fmt.Errorf("place room %s: %w", r.room, &NoHeadroomError{Need: need, Best: made.best})
 	}
+}
+
+func (o *Orchestrator) pick(view *cluster.View, r *request, was current, need headroom.Egress, fence pin.Fence) (cluster.Node, choice) {
+	if was.absent() || r.expect.Unreserved {
+		return o.ledger.choose(view, r.room, need, r.avoid)
+	}
+	return o.ledger.reserve(view, r.room, need, r.avoid, fence)
 }
 
 func (o *Orchestrator) usable(ctx context.Context, r *request, was current) bool {

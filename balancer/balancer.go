@@ -11,6 +11,7 @@ package balancer
 import (
 	"cmp"
 	"context"
+	"crypto/tls"
 	"errors"
 	"fmt"
 	"log/slog"
@@ -29,6 +30,7 @@ type Config struct {
 	MaxConnections int           // one more is closed
 	DialTimeout    time.Duration // for each backend
 	CheckEvery     time.Duration // 0 for never
+	TLS            *tls.Config   // ends here; nil: bytes pass as they are, also those of TLS
 }
 
 // DefaultConfig names no backend.
@@ -121,8 +123,17 @@ func (b *Balancer) Serve(ctx context.Context, l net.Listener) error {
 // Else a listener without descriptors would spin.
 const acceptPause = 50 * time.Millisecond
 
+const handshakeLimit = 5 * time.Second
+
 func (b *Balancer) carry(ctx context.Context, client net.Conn) {
 	defer client.Close()
+	if b.cfg.TLS != nil {
+		var err error
+		if client, err = secured(ctx, client, b.cfg.TLS); err != nil {
+			b.log.Debug("TLS with a client", "error", err)
+			return
+		}
+	}
 	server, end, err := b.dial(ctx)
 	if err != nil {
 		if ctx.Err() == nil {
@@ -134,6 +145,19 @@ func (b *Balancer) carry(ctx context.Context, client net.Conn) {
 	defer server.Close()
 	defer context.AfterFunc(ctx, func() { client.Close(); server.Close() })()
 	splice(client, server)
+}
+
+// secured offers HTTP/2 too, which signaling nodes understand without TLS.
+func secured(ctx context.Context, client net.Conn, config *tls.Config) (net.Conn, error) {
+	config = config.Clone()
+	config.NextProtos = []string{"h2", "http/1.1"}
+	limited, cancel := context.WithTimeout(ctx, handshakeLimit)
+	defer cancel()
+	conn := tls.Server(client, config)
+	if err := conn.HandshakeContext(limited); err != nil {
+		return nil, fmt.Errorf("shake hands: %w", err)
+	}
+	return conn, nil
 }
 
 // dial tries backends that are not ready last: they explain themselves better than silence does. end is called after the connection.

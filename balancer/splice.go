@@ -28,6 +28,6 @@ func splice(client, server net.Conn) {
 }
 
 func closeWrite(c net.Conn) bool {
-	tcp, ok := c.(*net.TCPConn)
-	return ok && tcp.CloseWrite() == nil
+	half, ok := c.(interface{ CloseWrite() error })
+	return ok && half.CloseWrite() == nil
 }

@@ -5,12 +5,15 @@ import (
 	"fmt"
 	"net"
 
+	"golang.org/x/sync/errgroup"
+
 	"github.com/holdfast-rtc/holdfast/balancer"
 	"github.com/holdfast-rtc/holdfast/lab/devcluster"
 )
 
 type balancerCommand struct {
 	logFlags
+	tlsFlags
 	Name           string   `default:"front" help:"The name in the log."`
 	Listen         string   `default:":7880" help:"host:port that clients connect to."`
 	Backend        []string `placeholder:"HOST:PORT" help:"Signaling nodes; repeat, or separate with commas."`
@@ -20,7 +23,7 @@ type balancerCommand struct {
 func (c *balancerCommand) config() (balancer.Config, error) {
 	cfg := balancer.DefaultConfig()
 	cfg.Backends, cfg.MaxConnections = c.Backend, c.MaxConnections
-	return cfg, faults(checkHostPort("listen", c.Listen), cfg.Validate())
+	return cfg, faults(checkHostPort("listen", c.Listen), c.checkTLS(), cfg.Validate())
 }
 
 // Run runs the balancer until ctx ends.
@@ -36,9 +39,19 @@ func (c *balancerCommand) Run(ctx context.Context, s streams) error {
 		return fmt.Errorf("listen for clients: %w", err)
 	}
 	log := c.logger(s.err, c.Name)
+	secure, err := c.listenTLS(ctx, listener.Addr())
+	if err != nil {
+		_ = listener.Close()
+		return fmt.Errorf("start the front: %w", err)
+	}
+	cfg.TLS = secure.config()
 	log.Info("front is up", "listen", listener.Addr().String(), "backends", cfg.Backends)
 	if err := announce(map[string]string{devcluster.AddressHTTP: listener.Addr().String()}); err != nil {
 		return err
 	}
-	return ended(ctx, balancer.New(cfg, log).Serve(ctx, listener))
+	group, work := errgroup.WithContext(ctx)
+	group.Go(func() error { return balancer.New(cfg, log).Serve(work, listener) })
+	group.Go(func() error { return secure.watch(work, log) })
+	group.Go(func() error { return secure.serveRedirect(work, log) })
+	return ended(work, group.Wait())
 }

@@ -56,8 +56,8 @@ func TestAConfigurationIsRefusedWithEveryFault(t *testing.T) {
 		{
 			"signaling that relays in no way",
 			map[string]string{"HOLDFAST_CLUSTER_KEY": goodKey, "HOLDFAST_API_KEYS": goodKeys, "HOLDFAST_ICE_SECRET": "wxyzwxyz", "HOLDFAST_ICE_PASSWORD": "vwvwvwvw"},
-			"signaling --solo --turn-listen here --turn-tls-listen 127.0.0.1:0 --turn-allocations 0 --ice-server example.org",
-			[]string{"--turn-listen", "--turn-tls-cert", "--turn-allocations", `--ice-server "example.org"`, "--ice-secret", "--ice-username"},
+			"signaling --solo --tls-cert x --hsts=-1s --redirect-listen there --turn-listen here --turn-tls-listen 127.0.0.1:0 --turn-allocations 0 --ice-server example.org",
+			[]string{"--tls-key", "--redirect-listen", "HSTS is -1s", "--turn-listen", "--turn-tls-cert", "--turn-allocations", `--ice-server "example.org"`, "--ice-secret", "--ice-username"},
 		},
 		{"front without anything", nil, "front --max-connections 0 --listen here", []string{"no backends", "limit of connections", "--listen"}},
 		{"dev with impossible numbers", nil, "dev --sfu 0 --signaling 99 --listen here --redis there", []string{"--sfu 0", "--signaling 99", "--listen", "--redis"}},

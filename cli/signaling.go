@@ -19,6 +19,7 @@ type signalingCommand struct {
 	keyFlags
 	limitFlags
 	turnFlags
+	tlsFlags
 	Listen           string        `default:":7880" help:"host:port of the page, the REST API and the WebSocket."`
 	Advertise        string        `placeholder:"HOST[:PORT]" help:"Where other signaling nodes reach this one; the host's name when it listens on every interface."`
 	ControlListen    string        `default:":7983" help:"host:port of the control service, for other signaling nodes: direct messages between users pass there."`
@@ -31,6 +32,7 @@ type signalingCommand struct {
 	InviteURL        string        `placeholder:"URL" help:"Where the page's invitations lead: an address of your application, with {room} in the room's place, such as https://app.example.org/join?room={room}."`
 	DemandRoomCreate bool          `help:"Let only tokens with the roomCreate grant open a room; the others join rooms that are open."`
 	DrainTimeout     time.Duration `default:"20s" help:"How long clients may take to go to the other signaling nodes, after SIGTERM; those that are left are then sent away at once. Kill the process 10 s later at the earliest."`
+	HSTS             time.Duration `name:"hsts" default:"0s" help:"How long browsers shall use nothing but https at this name (Strict-Transport-Security), such as 8760h; 0: not said. A browser heeds it over https only."`
 	Dev              bool          `help:"Hand out tokens to anybody who asks. Never where strangers can reach the port."`
 }
 
@@ -52,13 +54,14 @@ func (c *signalingCommand) plan() (signalingPlan, error) {
 	cfg := signaling.DefaultConfig(ring.NodeID(name))
 	cfg.Dev, cfg.Origins, cfg.ExpectedSize, cfg.ResumeGrace, cfg.DemandRoomCreate, cfg.InviteURL = c.Dev, c.Origin, c.ExpectedSize, c.ResumeGrace, c.DemandRoomCreate, c.InviteURL
 	cfg.MaxParticipants, cfg.ShedPerSecond = c.MaxParticipants, c.Shed
+	cfg.HSTS = c.HSTS
 	limitFault := c.apply(&cfg)
 	var drainFault error
 	if c.DrainTimeout <= 0 {
 		drainFault = fmt.Errorf("--drain-timeout: %v is not a positive duration", c.DrainTimeout)
 	}
 	return signalingPlan{name: name, key: key, keys: keys, config: cfg}, faults(
-		nameFault, keyFault, keysFault, limitFault, drainFault, c.check(), c.checkTurn(), checkHostPort("listen", c.Listen), checkHostPort("control-listen", c.ControlListen), cfg.Validate())
+		nameFault, keyFault, keysFault, limitFault, drainFault, c.check(), c.checkTurn(), c.checkTLS(), checkHostPort("listen", c.Listen), checkHostPort("control-listen", c.ControlListen), cfg.Validate())
 }
 
 // Run runs the node until ctx ends.

@@ -37,6 +37,7 @@ type signalingNode struct {
 	presence *presence.Tracker
 	watch    []func(ctx context.Context) error // of the files of keys
 	turn     *turnNode                         // nil: it does not relay
+	tls      *pageTLS                          // nil: the page's port is plain
 }
 
 // wire binds the socket and joins the parts; it starts nothing.
@@ -52,13 +53,17 @@ func (c *signalingCommand) wire(ctx context.Context, plan signalingPlan, log *sl
 		return nil, fmt.Errorf("listen for signaling nodes (--control-listen): %w", err)
 	}
 	n := &signalingNode{log: log, listener: listener, control: nodes}
-	if n.turn, err = c.listenTurn(ctx); err == nil {
+	if n.tls, err = c.listenTLS(ctx, listener.Addr()); err == nil {
+		n.turn, err = c.listenTurn(ctx)
+	}
+	if err == nil {
 		err = n.join(c, plan)
 	}
 	if err != nil {
 		listener.Close()
 		nodes.Close()
 		n.turn.close()
+		n.tls.close()
 		return nil, err
 	}
 	return n, nil
@@ -99,12 +104,15 @@ func (n *signalingNode) join(c *signalingCommand, plan signalingPlan) (err error
 	if plan.config.ICEServers, parts.RelayCounters, err = n.joinTurn(c.turnFlags, self.HTTP, plan.key); err != nil {
 		return err
 	}
+	plan.config.TLS = n.tls.config()
 	n.server, err = signaling.New(plan.config, parts, n.log)
 	if err != nil {
 		return err
 	}
 	n.watch = []func(context.Context) error{
 		n.turn.watch(n.log),
+		func(ctx context.Context) error { return n.tls.watch(ctx, n.log) },
+		func(ctx context.Context) error { return n.tls.serveRedirect(ctx, n.log) },
 		func(ctx context.Context) error { return c.watchClusterKey(ctx, plan.key, n.cluster, n.log) },
 		func(ctx context.Context) error { return c.watchKeyring(ctx, plan.keys, n.log) },
 	}

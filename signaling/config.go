@@ -1,6 +1,7 @@
 package signaling
 
 import (
+	"crypto/tls"
 	"errors"
 	"fmt"
 	"net/netip"
@@ -44,6 +45,9 @@ type Config struct {
 
 	TrustedProxies []netip.Prefix
 
+	TLS  *tls.Config   // of the page's port; nil: it is plain
+	HSTS time.Duration // 0: browsers are told nothing
+
 	Quotas Quotas
 
 	MaxSockets        int           // one more gets 503
@@ -76,6 +80,8 @@ const (
 	// Of one connection. An offer of 64 slots has 150 KiB. Frames without bytes cost 1 % of a core at this pace.
 	bytesPerSecond = 32 << 10
 	byteBurst      = 1 << 20
+	// Of HTTP/2: the page loads some 60 files.
+	maxStreams = 100
 	// Joins and resumes, by identity and room. Clients that wait for the store come five times a second.
 	asksPerSecond = 8
 	askBurst      = 40
@@ -128,6 +134,9 @@ func (c Config) Validate() error {
 	}
 	if c.MaxSockets <= 0 {
 		faults = append(faults, fmt.Errorf("limit of sockets is %d, want a positive number", c.MaxSockets))
+	}
+	if c.HSTS < 0 {
+		faults = append(faults, fmt.Errorf("HSTS is %v, want 0 or more", c.HSTS))
 	}
 	if c.ResumeGrace < 0 {
 		faults = append(faults, fmt.Errorf("resume grace is %v, want 0 or more", c.ResumeGrace))

@@ -2,6 +2,7 @@ package signaling
 
 import (
 	"context"
+	"crypto/tls"
 	"net"
 	"time"
 
@@ -56,6 +57,9 @@ func (l *clientListener) Accept() (net.Conn, error) {
 type connKey struct{}
 
 func withConn(ctx context.Context, conn net.Conn) context.Context {
+	if secure, ok := conn.(*tls.Conn); ok {
+		conn = secure.NetConn()
+	}
 	return context.WithValue(ctx, connKey{}, conn)
 }
 

@@ -75,6 +75,9 @@ func (s *Server) headers(next http.Handler) http.Handler {
 		h.Set("X-Content-Type-Options", "nosniff")
 		h.Set("Referrer-Policy", "no-referrer")
 		h.Set("Permissions-Policy", "camera=(self), microphone=(self), display-capture=(self)")
+		if s.config.HSTS > 0 {
+			h.Set("Strict-Transport-Security", fmt.Sprintf("max-age=%.0f", s.config.HSTS.Seconds()))
+		}
 		// A new build has the same names: caches must ask.
 		h.Set("Cache-Control", "no-cache")
 		h.Add("Vary", "Origin")

@@ -215,10 +215,22 @@ func (s *Server) Run(ctx context.Context, lis net.Listener) error {
 		IdleTimeout:       60 * time.Second,
 		MaxHeaderBytes:    16 << 10,
 		ErrorLog:          slog.NewLogLogger(s.log.Handler(), slog.LevelDebug),
+		TLSConfig:         s.config.TLS,
+		Protocols:         &http.Protocols{},
+		HTTP2:             &http.HTTP2Config{MaxConcurrentStreams: maxStreams},
 	}
+	server.Protocols.SetHTTP1(true)
+	server.Protocols.SetHTTP2(true)
+	server.Protocols.SetUnencryptedHTTP2(true) // holdfast front ends TLS and passes HTTP/2 on
 	ended := make(chan error, 1)
 	clients := &clientListener{connlimit.Listen(lis, s.pending)}
-	go func() { ended <- server.Serve(clients) }()
+	go func() {
+		if s.config.TLS == nil {
+			ended <- server.Serve(clients)
+		} else {
+			ended <- server.ServeTLS(clients, "", "")
+		}
+	}()
 	var watched sync.WaitGroup
 	watched.Go(func() { s.watchReach(life) })
 	watched.Go(func() { s.watchPins(life) })

@@ -1,0 +1,124 @@
+package cli
+
+import (
+	"context"
+	"crypto/tls"
+	"errors"
+	"fmt"
+	"log/slog"
+	"net"
+	"net/http"
+	"net/url"
+	"strings"
+	"time"
+
+	"github.com/holdfast-rtc/holdfast/connlimit"
+)
+
+// tlsFlags are of the port that browsers connect to.
+type tlsFlags struct {
+	TLSCert        string `name:"tls-cert" placeholder:"FILE" help:"Speak https and wss at --listen, with this certificate chain, PEM. It is read again when it changes."`
+	TLSKey         string `name:"tls-key" placeholder:"FILE" help:"Its key, PEM."`
+	RedirectListen string `placeholder:"HOST:PORT" help:"host:port, such as :80, that sends browsers on to https at the port of --listen."`
+}
+
+func (f tlsFlags) checkTLS() error {
+	var found []error
+	if (f.TLSCert == "") != (f.TLSKey == "") {
+		found = append(found, errors.New("--tls-cert: give it and --tls-key, or neither"))
+	}
+	if f.RedirectListen != "" {
+		found = append(found, checkHostPort("redirect-listen", f.RedirectListen))
+		if f.TLSCert == "" {
+			found = append(found, errors.New("--redirect-listen: give --tls-cert and --tls-key, too: it leads to https"))
+		}
+	}
+	return errors.Join(found...)
+}
+
+// pageTLS is the certificate of the page's port and the plain port that leads there. A nil one does nothing.
+type pageTLS struct {
+	certificate *certificate
+	redirect    net.Listener
+	port        string // of https
+}
+
+// listenTLS returns nil without a certificate.
+func (f tlsFlags) listenTLS(ctx context.Context, page net.Addr) (*pageTLS, error) {
+	if f.TLSCert == "" {
+		return nil, nil
+	}
+	p := &pageTLS{}
+	_, p.port, _ = net.SplitHostPort(page.String())
+	var err error
+	if p.certificate, err = readCertificate("tls", f.TLSCert, f.TLSKey); err != nil {
+		return nil, err
+	}
+	if f.RedirectListen == "" {
+		return p, nil
+	}
+	var listening net.ListenConfig
+	if p.redirect, err = listening.Listen(ctx, "tcp", f.RedirectListen); err != nil {
+		return nil, fmt.Errorf("listen for browsers without TLS (--redirect-listen): %w", err)
+	}
+	return p, nil
+}
+
+// config is nil where the port is plain.
+func (p *pageTLS) config() *tls.Config {
+	if p == nil {
+		return nil
+	}
+	return &tls.Config{MinVersion: tls.VersionTLS12, GetCertificate: p.certificate.get}
+}
+
+func (p *pageTLS) close() {
+	if p != nil && p.redirect != nil {
+		_ = p.redirect.Close()
+	}
+}
+
+func (p *pageTLS) watch(ctx context.Context, log *slog.Logger) error {
+	if p == nil {
+		return nil
+	}
+	return p.certificate.watch(ctx, log)
+}
+
+const (
+	redirectLimit       = 5 * time.Second // for a whole request
+	redirectConns       = 1024
+	redirectPerAddress  = 32
+	redirectHeaderBytes = 8 << 10
+)
+
+// serveRedirect ends with ctx.
+func (p *pageTLS) serveRedirect(ctx context.Context, log *slog.Logger) error {
+	if p == nil || p.redirect == nil {
+		return nil
+	}
+	server := &http.Server{
+		Handler: http.HandlerFunc(p.toTLS), ReadTimeout: redirectLimit, WriteTimeout: redirectLimit,
+		MaxHeaderBytes: redirectHeaderBytes, ErrorLog: slog.NewLogLogger(log.Handler(), slog.LevelDebug),
+	}
+	server.SetKeepAlivesEnabled(false)
+	defer context.AfterFunc(ctx, func() { _ = server.Close() })()
+	limits := connlimit.Limits{Total: redirectConns, PerAddress: redirectPerAddress}
+	if err := server.Serve(connlimit.Listen(p.redirect, connlimit.New(limits))); !errors.Is(err, http.ErrServerClosed) {
+		return fmt.Errorf("serve --redirect-listen: %w", err)
+	}
+	return nil
+}
+
+func (p *pageTLS) toTLS(w http.ResponseWriter, r *http.Request) {
+	w.Header().Set("Location", p.target(r))
+	w.WriteHeader(http.StatusPermanentRedirect)
+}
+
+func (p *pageTLS) target(r *http.Request) string {
+	to := url.URL{Scheme: "https", Host: r.Host}
+	if to.Host = to.Hostname(); p.port != "443" || strings.Contains(to.Host, ":") {
+		to.Host = net.JoinHostPort(to.Host, p.port)
+	}
+	return to.String() + r.URL.RequestURI()
+}

@@ -112,6 +112,7 @@ func bridge(t *testing.T, edges map[string]*edge, slots func(person string) []*c
 }
 
 func TestChromiumKeepsItsConnectionAcrossNodes(t *testing.T) {
+	t.Parallel() // most of it is waiting
 	for _, simulcast := range []bool{false, true} {
 		t.Run(fmt.Sprintf("simulcast=%v", simulcast), func(t *testing.T) { moveChromium(t, simulcast) })
 	}
@@ -153,6 +154,7 @@ func moveChromium(t *testing.T, simulcast bool) {
 // ICE there as after a change of network, and moves it back to the first, which
 // must not be known by its certificate.
 func TestChromiumReturnsToANode(t *testing.T) {
+	t.Parallel() // most of it is waiting
 	edges := map[string]*edge{}
 	attachBoth := func(s *stage, generation uint64) {
 		for _, person := range []string{"alice", "bob"} {

@@ -11,6 +11,7 @@ import (
 
 // TestWhoLacksACodecIsTold: of a picture that cannot be shown, also on another signaling node, and when it can be after all.
 func TestWhoLacksACodecIsTold(t *testing.T) {
+	t.Parallel() // most of it is waiting
 	s := newStage(t, "one")
 	aliceEdge, _ := s.attach("room", "alice", 1)
 	alice := newMediaClient(t, 'a', false, 1)

@@ -10,6 +10,7 @@ import (
 // TestASilentPublisherIsAskedForANewOffer: the camera of somebody who had been sending it does not come. Whoever shows it waits,
 // and the publisher is told.
 func TestASilentPublisherIsAskedForANewOffer(t *testing.T) {
+	t.Parallel() // most of it is waiting
 	for _, reason := range []string{reofferSilent, reofferUnplaced} {
 		t.Run(reason, func(t *testing.T) { askedForAnOffer(t, reason) })
 	}

@@ -19,6 +19,7 @@ import (
 
 	"github.com/coder/websocket"
 
+	"github.com/holdfast-rtc/holdfast/backoff"
 	"github.com/holdfast-rtc/holdfast/signaling/wire"
 )
 
@@ -62,7 +63,7 @@ func (s *stage) hold(people int, name string) {
 	for range 8 {
 		joining.Go(func() {
 			for i := range work {
-				conn, answer, err := s.join(ctx, s.token(fmt.Sprint(name, i/5), fmt.Sprint(name, i)), "")
+				conn, answer, err := s.joinPatiently(ctx, s.token(fmt.Sprint(name, i/5), fmt.Sprint(name, i)))
 				if err != nil {
 					s.t.Errorf("person %d: %v", i, err)
 					continue
@@ -80,6 +81,21 @@ func (s *stage) hold(people int, name string) {
 	}
 	close(work)
 	joining.Wait()
+}
+
+// joinPatiently tries again when it is told to, as a client does: a busy machine may keep the store waiting.
+func (s *stage) joinPatiently(ctx context.Context, token string) (*websocket.Conn, wire.Message, error) {
+	for {
+		conn, answer, err := s.join(ctx, token, "")
+		refusal, refused := answer.(*wire.Error)
+		if !refused || !refusal.Retryable {
+			return conn, answer, err
+		}
+		_ = conn.CloseNow()
+		if !backoff.Sleep(ctx, time.Duration(refusal.RetryAfterMs)*time.Millisecond) {
+			return nil, nil, ctx.Err()
+		}
+	}
 }
 
 // slowRequests sends the headers of requests byte by byte. Each connection is given up after 5 s.

@@ -228,9 +228,13 @@ func killUnderArmedSignaling(ctx context.Context, c *Chaos, w *World) (heal, err
 	return c.awaitArmed(ctx, w, doomed, heal), nil
 }
 
-// awaitArmed waits until the armed signaling node has ended itself. Healing starts it again, before the rest.
+// awaitArmed waits until the armed node has ended itself. Healing starts it again, before the rest.
 func (c *Chaos) awaitArmed(ctx context.Context, w *World, doomed string, rest heal) heal {
-	f := Fault{Node: doomed, Role: devcluster.RoleSignaling, What: "killed by itself at " + c.crowd.step, At: time.Now()}
+	role := devcluster.RoleSignaling
+	if slices.Contains(c.names(ctx, devcluster.RoleSFU), doomed) {
+		role = devcluster.RoleSFU
+	}
+	f := Fault{Node: doomed, Role: role, What: "killed by itself at " + c.crowd.step, At: time.Now()}
 	f.Seen = poll(ctx, c.options.patience.recover, func() error { return c.dead(ctx, doomed) }) == nil
 	w.Faults = append(w.Faults, f)
 	return func(ctx context.Context) error {

@@ -23,7 +23,7 @@ type crowd struct {
 	browsers []*tab
 	large    string          // the room of Options.Large; empty = there is none
 	capped   string          // the room that holds no more than its people; one more person waits
-	armed    string          // the signaling node that dies in a double fault
+	armed    string          // the node that dies by itself in a double fault
 	step     string          // at which step it does
 	left     map[string]bool // rooms that nobody is in any more
 	exchange *exchange

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/holdfast-rtc/holdfast/backoff"
+	"github.com/holdfast-rtc/holdfast/failpoint"
 	"github.com/holdfast-rtc/holdfast/lab/devcluster"
 )
 
@@ -16,43 +17,105 @@ import (
 const drainDeathWithin = 600 * time.Millisecond
 
 func drainSteps() []string {
-	return []string{"move.before-swap", "move.after-swap", "move.after-outrank", "move.after-tell"}
+	return []string{"move.before-swap", stepOpened, "move.after-swap", stepFenced, "move.after-outrank", "move.after-tell"}
 }
 
-// drainOne drains a media node that has rooms. Healing has it take rooms again.
+// The steps at which a media node dies: the target of a move has opened the room, its source has been told of it.
+const (
+	stepOpened = "move.opened"
+	stepFenced = "move.fenced"
+)
+
+// drainOne drains a media node that has rooms.
 func drainOne(ctx context.Context, c *Chaos, w *World) (heal, error) {
-	node := c.victims(w, 1)[0]
-	f := Fault{Node: node, Role: devcluster.RoleSFU, What: "drained", At: time.Now()}
+	return c.drain(ctx, w, c.victims(w, 1)[0])
+}
+
+// drain begins a drain. Healing has the node take rooms again.
+func (c *Chaos) drain(ctx context.Context, w *World, node string) (heal, error) {
+	f := Fault{Node: node, Role: devcluster.RoleSFU, What: "drained", At: time.Now(), Seen: true}
 	if err := c.cluster.DrainAt(ctx, c.page, http.MethodPost, node); err != nil {
 		return nil, err
 	}
-	f.Seen = true
 	w.Faults = append(w.Faults, f)
 	return func(ctx context.Context) error {
 		return c.cluster.DrainAt(context.WithoutCancel(ctx), c.page, http.MethodDelete, node)
 	}, nil
 }
 
-// armEveryOther has a signaling node die at a step of a planned move, in every other trial.
+// armEveryOther has a node die at a step of a planned move, in every other trial.
 func armEveryOther(ctx context.Context, c *Chaos, trial int) error {
-	c.crowd.armed = ""
-	nodes := c.names(ctx, devcluster.RoleSignaling)
+	c.crowd.armed, c.crowd.step = "", ""
 	if trial%2 == 0 {
 		return nil
 	}
+	step := drainSteps()[trial/2%len(drainSteps())]
+	if step == stepOpened || step == stepFenced {
+		return c.armMedia(ctx, step)
+	}
+	nodes := c.names(ctx, devcluster.RoleSignaling)
 	if len(nodes) < 2 {
 		return errors.New("there are no two signaling nodes")
 	}
-	return c.arm(ctx, nodes, drainSteps()[trial/2%len(drainSteps())])
+	return c.arm(ctx, nodes, step)
+}
+
+// armMedia has a media node die at a step. It has lost its rooms by that; to be a source it is given two.
+func (c *Chaos) armMedia(ctx context.Context, step string) error {
+	nodes := c.names(ctx, devcluster.RoleSFU)
+	doomed := nodes[c.random.IntN(len(nodes))]
+	c.crowd.armed, c.crowd.step = doomed, step
+	if err := c.cluster.Kill(ctx, doomed, syscall.SIGKILL); err != nil {
+		return err
+	}
+	if err := c.restart(doomed, failpoint.Variable+"="+step+"=exit")(ctx); err != nil {
+		return err
+	}
+	if err := c.crowd.everybodyAttached(ctx); err != nil || step == stepOpened {
+		return err
+	}
+	for range 2 {
+		if err := poll(ctx, c.options.patience.settle, func() error { return c.giveRoom(ctx, doomed) }); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// giveRoom moves a room of another node to this one.
+func (c *Chaos) giveRoom(ctx context.Context, to string) error {
+	rooms, err := c.cluster.RoomsAt(ctx, c.page)
+	if err != nil {
+		return err
+	}
+	for _, r := range rooms {
+		if r.Node != to && c.counts(r.Room) {
+			return c.cluster.MoveRoomAt(ctx, c.page, r.Room, to)
+		}
+	}
+	return errors.New("no other node has a room")
 }
 
 func drainUnderFire(ctx context.Context, c *Chaos, w *World) (heal, error) {
-	undrain, err := drainOne(ctx, c, w)
+	doomed, began := c.crowd.armed, time.Now()
+	drained := c.victims(w, 1)[0]
+	switch c.crowd.step {
+	case stepFenced:
+		drained = doomed
+	case stepOpened: // It dies of the first room; the drain that follows must do without it.
+		w.Asked++
+		room := slices.IndexFunc(w.Before.Held, func(h Held) bool { return h.Node == drained })
+		_ = c.cluster.MoveRoomAt(ctx, c.page, w.Before.Held[room].Room, doomed)
+	}
+	undrain, err := c.drain(ctx, w, drained)
 	if err != nil {
 		return nil, err
 	}
-	drained := w.Faults[0].Node
-	if doomed := c.crowd.armed; doomed != "" {
+	if doomed == drained { // the next boot does not drain
+		undrain = func(context.Context) error { return nil }
+	}
+	if doomed != "" {
+		w.Faults[0].At = began
 		return c.awaitArmed(ctx, w, doomed, undrain), nil
 	}
 	backoff.Sleep(ctx, time.Duration(c.random.Int64N(int64(drainDeathWithin))))

@@ -11,6 +11,7 @@ import (
 // World is all that one trial showed from outside: the input of every verdict.
 type World struct {
 	Expect   Expect
+	Asked    int // moves that an operator asked for, of one room each
 	Faults   []Fault
 	Until    time.Time // when the healing of the faults began
 	Before   Look      // in the calm before the fault

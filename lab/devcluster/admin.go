@@ -125,11 +125,16 @@ func (c *Client) RoomsAt(ctx context.Context, base string) ([]AdminRoom, error) 
 
 // MoveRoom moves a room to a node while both live.
 func (c *Cluster) MoveRoom(ctx context.Context, room, node string) error {
+	return c.MoveRoomAt(ctx, c.page, room, node)
+}
+
+// MoveRoomAt is MoveRoom by one signaling node.
+func (c *Client) MoveRoomAt(ctx context.Context, base, room, node string) error {
 	token, err := c.Access().adminToken()
 	if err != nil {
 		return err
 	}
-	address := strings.TrimSuffix(c.page, "/") + "/api/v1/rooms/" + url.PathEscape(room) + "/move"
+	address := strings.TrimSuffix(base, "/") + "/api/v1/rooms/" + url.PathEscape(room) + "/move"
 	_, err = fetch(ctx, c.http, http.MethodPost, address, token, map[string]string{"node": node})
 	return err
 }

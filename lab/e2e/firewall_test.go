@@ -1,0 +1,280 @@
+//go:build long && linux
+
+package e2e
+
+import (
+	"bytes"
+	"crypto/sha256"
+	"crypto/x509"
+	"encoding/base64"
+	"encoding/pem"
+	"fmt"
+	"net"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/holdfast-rtc/holdfast/internal/testkit"
+	"github.com/holdfast-rtc/holdfast/internal/tool"
+	"github.com/holdfast-rtc/holdfast/lab/browser"
+	"github.com/holdfast-rtc/holdfast/lab/devcluster"
+	"github.com/holdfast-rtc/holdfast/lab/hosts"
+)
+
+const (
+	joinBound = 15 * time.Second // a busy machine; what it took is printed
+	officeIP  = "10.77.0.1"      // package hosts gives it to this process
+	behindNAT = "192.168.5.1"
+	turnPort  = "3478"
+	turnsPort = "443"
+)
+
+// office is a firewall at the browsers' own cable. What it drops goes nowhere, silently.
+type office struct {
+	name, filter, more string
+	path               string // of media
+}
+
+// TestCallsBehindAFirewall has calls of two browsers behind three firewalls. In each, the room's media node is killed and then each
+// signaling node. It prints how long joining took and the gaps.
+func TestCallsBehindAFirewall(t *testing.T) {
+	if !hosts.Alone() {
+		needChromium(t, 4)
+		tool.Find(t, "nft")
+		if err := hosts.Able(); err != nil {
+			if os.Getenv("CI") == "true" {
+				t.Fatal(err)
+			}
+			t.Skipf("NOT tested: firewalls. %v; run the tests as root", err)
+		}
+		if err := hosts.RunAlone(t.Context(), os.Args[0], "-test.run=^TestCallsBehindAFirewall$", "-test.v=true", "-test.timeout=9m"); err != nil {
+			t.Fatal(err)
+		}
+		return
+	}
+	certFile, keyFile := trustedByBrowsers(t)
+	c, restartEnv := clusterOfHosts(t, certFile, keyFile)
+	var pages []string
+	for _, name := range []string{"signaling-1", "signaling-2"} {
+		node, err := c.Node(t.Context(), name)
+		if err != nil {
+			t.Fatal(err)
+		}
+		pages = append(pages, node.Addresses[devcluster.AddressHTTP])
+	}
+	secure := frontWithTLS(t, certFile, keyFile, pages)
+	for _, o := range []office{
+		{name: "no UDP but TURN", path: "relay udp", filter: "udp dport " + turnPort + " accept; ip protocol udp drop"},
+		{
+			name: "TCP to the page and TURN over TLS", path: "relay tls",
+			filter: fmt.Sprintf("tcp dport { %s, %s } accept; ip protocol udp drop; tcp flags & (syn | ack) == syn drop", turnsPort, ports(t, pages)),
+		},
+		{name: "NAT", path: "prflx udp", filter: "meta mark 1 drop", more: `table inet nat {
+	chain unnatted { type filter hook output priority 0; oifname "eth0" ip saddr ` + officeIP + ` ip protocol udp meta mark set 1; }
+	chain out { type nat hook postrouting priority srcnat; oifname "eth0" ip saddr ` + behindNAT + ` masquerade random; }
+}`},
+	} {
+		t.Run(o.name, func(t *testing.T) { o.hasCalls(t, c, secure, restartEnv) })
+	}
+}
+
+func (o office) hasCalls(t *testing.T, c *devcluster.Cluster, base string, restartEnv map[string][]string) {
+	o.build(t)
+	room := roomOn(t, "sfu-1", strings.ToLower(strings.ReplaceAll(o.name, " ", "-"))) // nobody of another office is in it
+	ada := join(t, base, room, "Ada", nil)
+	ada.knowsItself(t)
+	people := []*participant{ada, join(t, base, room, "Alan", nil)}
+	people[1].knowsItself(t)
+	allDecodeAll(t, time.Minute, people)
+	var ms float64
+	people[1].mustEval(t, "performance.now()", &ms)
+	took := time.Duration(ms * float64(time.Millisecond))
+	t.Logf("both decode each other %v after the second page was opened", took.Round(time.Millisecond))
+	if took > joinBound {
+		t.Errorf("that is more than %v", joinBound)
+	}
+	for _, p := range people {
+		p.goes(t, o.path)
+		p.mark(t)
+		p.watchFrames(t)
+	}
+	gaps := func(dead string) {
+		t.Helper()
+		allDecodeAll(t, time.Minute, people)
+		for _, p := range people {
+			p.unchanged(t)
+			p.goes(t, o.path)
+			t.Logf("%s: %v without a new frame while %s died", p.name, p.longestFrameGap(t).Round(time.Millisecond), dead)
+			p.mustEval(t, "(() => { globalThis.__gap = 0; })()", nil)
+		}
+	}
+	before := []callStats{people[0].mustStats(t), people[1].mustStats(t)}
+	kill(t, c, "sfu-1")
+	for i, p := range people {
+		p.awaitsMove(t, before[i], "restart")
+	}
+	gaps("sfu-1")
+	restart(t, c, "sfu-1")
+	for _, name := range []string{"signaling-1", "signaling-2"} {
+		kill(t, c, name)
+		eventually(t, time.Minute, "all are attached again after the kill of "+name, func() error {
+			held, err := askHoldings(t.Context(), c)
+			if err != nil {
+				return err
+			}
+			return allAttached(held[room], len(people))
+		})
+		gaps(name)
+		restart(t, c, name, restartEnv[name]...)
+	}
+}
+
+// goes waits until media goes by a candidate of this type, to the relay or the node by this protocol.
+func (p *participant) goes(t *testing.T, path string) {
+	t.Helper()
+	eventually(t, time.Minute, p.name+"'s media goes by "+path, func() error {
+		var now string
+		err := p.eval(`(async () => {
+		  const stats = await __connections.findLast((pc) => pc.connectionState !== 'closed').getStats();
+		  const transport = [...stats.values()].find(({ type }) => type === 'transport');
+		  const local = stats.get(stats.get(transport?.selectedCandidatePairId)?.localCandidateId);
+		  return `+"`${local?.candidateType} ${local?.relayProtocol ?? local?.protocol}`"+`;
+		})()`, &now)
+		if err == nil && now != path {
+			err = fmt.Errorf("it goes by %s", now)
+		}
+		return err
+	})
+}
+
+// build makes the firewall, and the network behind a NAT if there is one; the end of the test takes both away.
+func (o office) build(t *testing.T) {
+	t.Helper()
+	script := "table netdev office {\n\tchain out { type filter hook egress device eth0 priority 0; " + o.filter + "; }\n}\n" + o.more
+	command(t, script, "nft", "-f", "-")
+	t.Cleanup(func() { command(t, "", "nft", "flush", "ruleset") })
+	if o.more == "" {
+		return
+	}
+	command(t, "", "ip", "link", "add", "inside", "type", "bridge")
+	command(t, "", "ip", "addr", "add", behindNAT+"/24", "dev", "inside")
+	command(t, "", "ip", "link", "set", "inside", "up")
+	for _, network := range []string{"default", "10.77.0.0/24"} {
+		command(t, "", "ip", "route", "replace", network, "dev", "eth0", "src", behindNAT)
+	}
+}
+
+func command(t *testing.T, input, name string, args ...string) {
+	t.Helper()
+	cmd := exec.Command(name, args...)
+	cmd.Stdin = strings.NewReader(input)
+	if said, err := cmd.CombinedOutput(); err != nil {
+		t.Errorf("%s %v: %v: %s\n%s", name, args, err, said, input)
+	}
+}
+
+// clusterOfHosts has signaling nodes that relay, and gives their environment.
+func clusterOfHosts(t *testing.T, certFile, keyFile string) (*devcluster.Cluster, map[string][]string) {
+	t.Helper()
+	names := []string{"store", "sfu-1", "sfu-2", "sfu-3", "signaling-1", "signaling-2"}
+	network, err := hosts.Make(names)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := network.Close(); err != nil {
+			t.Error(err)
+		}
+	})
+	options := devcluster.Options{Hosts: make(map[string]devcluster.Host), NodeEnv: make(map[string][]string)}
+	for _, name := range names {
+		h, err := network.Host(name)
+		if err != nil {
+			t.Fatal(err)
+		}
+		options.Hosts[name] = devcluster.Host{IP: h.IP, Space: h.Space}
+		if strings.HasPrefix(name, "signaling") {
+			options.NodeEnv[name] = []string{
+				"HOLDFAST_TURN_LISTEN=" + net.JoinHostPort(h.IP, turnPort), "HOLDFAST_TURN_TLS_LISTEN=" + net.JoinHostPort(h.IP, turnsPort),
+				"HOLDFAST_TURN_TLS_CERT=" + certFile, "HOLDFAST_TURN_TLS_KEY=" + keyFile,
+			}
+		}
+	}
+	return startCluster(t, options), options.NodeEnv
+}
+
+// frontWithTLS returns where the page is over https.
+func frontWithTLS(t *testing.T, certFile, keyFile string, backends []string) string {
+	t.Helper()
+	binary, err := devcluster.Binary()
+	if err != nil {
+		t.Fatal(err)
+	}
+	free, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	at := free.Addr().String()
+	_ = free.Close() // nobody else is in this network
+	var said bytes.Buffer
+	front := exec.Command(binary, "front", "--listen", at, "--backend", strings.Join(backends, ","), "--tls-cert", certFile, "--tls-key", keyFile)
+	front.Stderr = &said
+	if err := front.Start(); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		_ = front.Process.Kill()
+		_ = front.Wait()
+		if t.Failed() {
+			t.Logf("log of the front:\n%s", tail(said.String(), 40))
+		}
+	})
+	eventually(t, time.Minute, "the front listens", func() error {
+		conn, err := net.Dial("tcp", at)
+		if err == nil {
+			_ = conn.Close()
+		}
+		return err
+	})
+	return "https://" + at
+}
+
+// trustedByBrowsers writes a certificate that every browser of this process accepts, for pages and for TURN: of what switches that
+// off, Chromium's TURN client heeds the list of keys only.
+func trustedByBrowsers(t *testing.T) (certFile, keyFile string) {
+	t.Helper()
+	certFile, keyFile = testkit.Certificate(t, "127.0.0.1", "10.77.0.15", "10.77.0.16")
+	text, err := os.ReadFile(certFile)
+	if err != nil {
+		t.Fatal(err)
+	}
+	block, _ := pem.Decode(text)
+	cert, err := x509.ParseCertificate(block.Bytes)
+	if err != nil {
+		t.Fatal(err)
+	}
+	hash := sha256.Sum256(cert.RawSubjectPublicKeyInfo)
+	script := fmt.Sprintf("#!/bin/sh\nexec %s --ignore-certificate-errors-spki-list=%s \"$@\"\n", browser.Path(), base64.StdEncoding.EncodeToString(hash[:]))
+	dir := t.TempDir()
+	if err := os.WriteFile(filepath.Join(dir, "chromium"), []byte(script), 0o700); err != nil {
+		t.Fatal(err)
+	}
+	t.Setenv("PATH", dir+string(os.PathListSeparator)+os.Getenv("PATH"))
+	return certFile, keyFile
+}
+
+func ports(t *testing.T, addresses []string) string {
+	t.Helper()
+	var all []string
+	for _, address := range addresses {
+		_, port, err := net.SplitHostPort(address)
+		if err != nil {
+			t.Fatal(err)
+		}
+		all = append(all, port)
+	}
+	return strings.Join(all, ", ")
+}

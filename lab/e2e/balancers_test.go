@@ -29,7 +29,7 @@ import (
 // crowd are users who are online through a balancer, and come back when their socket is ended.
 type crowd struct {
 	c    *devcluster.Cluster
-	ctx  context.Context //nolint:containedctx // of their goroutines
+	ctx  context.Context
 	url  string
 	came int
 	back atomic.Int64 // how often somebody came back

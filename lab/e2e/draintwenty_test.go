@@ -26,7 +26,8 @@ func TestDrainOfTwentyRooms(t *testing.T) {
 	room := roomOn(t, "sfu-1", "twenty-page")
 	address := func(name string) string { return callAddress(c.URL(), room, name, url.Values{"fps": {"30"}}) }
 	pages := []*participant{
-		{page: openPage(t, "Clara", address("Clara"))}, {page: openPage(t, "Carl", address("Carl"))},
+		{page: openPage(t, "Clara", address("Clara"))},
+		{page: openPage(t, "Carl", address("Carl"))},
 		{page: openFirefox(t, "Felix", address("Felix"))},
 	}
 	for _, p := range pages {

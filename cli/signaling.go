@@ -27,6 +27,7 @@ type signalingCommand struct {
 	Origin           []string      `placeholder:"HOST" help:"Hosts (patterns such as *.example.org) whose pages may use this node, besides its own."`
 	MaxParticipants  int           `default:"0" help:"How many people a room holds when its token says nothing; the others wait in line. 0: no cap."`
 	Shed             int           `default:"0" help:"How many clients a second this node sends to the others while it has far more than they have. 0: it waits until they have caught up. Needs a balancer that asks /readyz, or holdfast front."`
+	NoRelief         bool          `help:"Never move rooms off media nodes that are near their ceilings, or far above the others. Set it on all signaling nodes or on none."`
 	ExpectedSize     int           `default:"0" help:"How many people a new room is expected to hold when its token says nothing; 0 takes three."`
 	ResumeGrace      time.Duration `default:"6h" help:"How long after its access token's end a session may be resumed, by whoever lost the connection or whose signaling node died."`
 	InviteURL        string        `placeholder:"URL" help:"Where the page's invitations lead: an address of your application, with {room} in the room's place, such as https://app.example.org/join?room={room}."`

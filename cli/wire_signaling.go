@@ -117,7 +117,7 @@ func (n *signalingNode) join(c *signalingCommand, plan signalingPlan) (err error
 		func(ctx context.Context) error { return c.watchKeyring(ctx, plan.keys, n.log) },
 	}
 	moving := failover.DefaultConfig()
-	moving.Self, moving.Panics = plan.config.Node, guard
+	moving.Self, moving.Panics, moving.NoRelief = plan.config.Node, guard, c.NoRelief
 	n.failover = failover.New(moving, n.cluster, n.server.Hub(), placer, n.store, n.pool, n.log)
 	return nil
 }

@@ -36,11 +36,13 @@ type Mover interface {
 	Move(ctx context.Context, room ring.RoomID, from pin.Pin, to ring.NodeID, expect headroom.Room, why string) (pin.Pin, error)
 }
 
-// leaving is a room with sockets here whose node drains.
+// leaving is a room with sockets here that leaves a node that lives.
 type leaving struct {
 	room LocalRoom
 	node cluster.Node
-	live bool // made before it breaks
+	live bool        // made before it breaks
+	to   ring.NodeID // empty: placement chooses
+	why  string
 }
 
 func (l leaving) key() moveKey { return moveKey{l.room.Room, l.room.Pin.Boot} }
@@ -87,7 +89,7 @@ func (f *Failover) moveDraining(ctx context.Context, owned *sync.WaitGroup, view
 			continue
 		}
 		for _, room := range f.rooms.PinnedTo(node.Boot) {
-			next := leaving{room: room, node: node, live: moves && !node.Overdue}
+			next := leaving{room: room, node: node, live: moves && !node.Overdue, why: pin.WhyDrain}
 			if next.live || node.Overdue {
 				all = append(all, next)
 				listed[next.key()] = true
@@ -103,21 +105,30 @@ func (f *Failover) moveDraining(ctx context.Context, owned *sync.WaitGroup, view
 	defer f.mu.Unlock()
 	for _, next := range all {
 		key := next.key()
-		if _, running := f.active[key]; running || len(f.active) >= maxActive || time.Now().Before(f.leavers.staying[key].again) ||
-			!f.leavers.takes(next, nodes, f.config.Concurrent) {
+		if time.Now().Before(f.leavers.staying[key].again) {
 			continue
 		}
-		f.active[key] = struct{}{}
-		f.leavers.count(next, 1)
-		owned.Go(func() {
-			f.survive("a planned move broke: it begins anew", func() { f.leave(ctx, next) }, "room", key.room)
-			f.mu.Lock()
-			delete(f.active, key)
-			f.leavers.count(next, -1)
-			f.mu.Unlock()
-			f.reconcileNow()
-		})
+		f.beginLeaving(ctx, owned, next, nodes, f.reconcileNow)
 	}
+}
+
+// beginLeaving reports whether it did: only so many leave at once. It needs mu.
+func (f *Failover) beginLeaving(ctx context.Context, owned *sync.WaitGroup, next leaving, signalingNodes int, ended func()) bool {
+	key := next.key()
+	if _, running := f.active[key]; running || len(f.active) >= maxActive || !f.leavers.takes(next, signalingNodes, f.config.Concurrent) {
+		return false
+	}
+	f.active[key] = struct{}{}
+	f.leavers.count(next, 1)
+	owned.Go(func() {
+		f.survive("a planned move broke: it begins anew", func() { f.leave(ctx, next) }, "room", key.room)
+		f.mu.Lock()
+		delete(f.active, key)
+		f.leavers.count(next, -1)
+		f.mu.Unlock()
+		ended()
+	})
+	return true
 }
 
 // reconcileNow does not wait: the next room may leave.
@@ -149,12 +160,16 @@ func (f *Failover) leave(ctx context.Context, l leaving) {
 	started, room, from := time.Now(), l.room.Room, l.room.Pin
 	to, err := f.plan(ctx, l)
 	if err != nil {
-		if ctx.Err() == nil {
+		switch {
+		case ctx.Err() != nil:
+		case l.node.Draining:
 			f.stays(l, err)
+		default:
+			f.log.Info("room stays on its node", "room", room, "why", l.why, "node", l.node.ID, "error", err)
 		}
 		return
 	}
-	f.log.Info("room leaves a draining node", "room", room, "from", from.Node, "to", to.Node, "epoch", to.Fence.Epoch, "people", l.people(), "live", l.live)
+	f.log.Info("room leaves its node", "room", room, "why", l.why, "from", from.Node, "to", to.Node, "epoch", to.Fence.Epoch, "people", l.people(), "live", l.live)
 	f.moves.add(room, from, to)
 	if to.Boot != from.Boot {
 		limited, cancel := context.WithTimeout(ctx, fenceTimeout)
@@ -163,7 +178,7 @@ func (f *Failover) leave(ctx context.Context, l leaving) {
 		if err == nil {
 			f.moves.tell(l.key(), to.Fence)
 		} else { // tellReturned goes on
-			f.log.Warn("draining node not told that a room has moved: its clients restart", "room", room, "node", from.Node, "error", err)
+			f.log.Warn("node not told that a room has moved: its clients restart", "room", room, "node", from.Node, "error", err)
 		}
 		failpoint.Hit("move.after-outrank")
 	}
@@ -185,7 +200,7 @@ func (f *Failover) plan(ctx context.Context, l leaving) (to pin.Pin, err error) 
 	defer cancel()
 	mover, moves := f.rehomer.(Mover)
 	if l.live && moves {
-		to, err = mover.Move(ctx, l.room.Room, l.room.Pin, "", l.room.Expect, pin.WhyDrain)
+		to, err = mover.Move(ctx, l.room.Room, l.room.Pin, l.to, l.room.Expect, l.why)
 	} else {
 		to, err = f.rehomer.Rehome(ctx, l.room.Room, l.room.Pin, l.room.Expect)
 	}

@@ -26,6 +26,7 @@ import (
 	"github.com/holdfast-rtc/holdfast/backoff"
 	"github.com/holdfast-rtc/holdfast/cluster"
 	"github.com/holdfast-rtc/holdfast/control"
+	"github.com/holdfast-rtc/holdfast/failover/relief"
 	"github.com/holdfast-rtc/holdfast/headroom"
 	"github.com/holdfast-rtc/holdfast/loglimit"
 	"github.com/holdfast-rtc/holdfast/panics"
@@ -109,6 +110,8 @@ type Config struct {
 	// AskAfter is the silence before a question. Gossip counts after BelieveAfter, if a question is unanswered for
 	// AnswerWithin.
 	AskAfter, BelieveAfter, AnswerWithin time.Duration
+	// NoRelief leaves rooms on nodes that are near their ceilings.
+	NoRelief bool
 	// Panics is told of what breaks; nil: one of its own.
 	Panics *panics.Guard
 }
@@ -140,6 +143,7 @@ type Failover struct {
 
 	delayLogs  *loglimit.Limiter
 	storeSlots *prioritySemaphore
+	relief     *relief.Relief // nil: none
 	moves      *moves
 	next       chan struct{} // capacity 1: reconcile now
 
@@ -164,7 +168,7 @@ type watching struct {
 // New needs a valid config.
 func New(config Config, membership Membership, rooms Rooms, rehomer Rehomer, pins Pins, nodes Nodes, log *slog.Logger) *Failover {
 	config.Panics = cmp.Or(config.Panics, panics.New())
-	return &Failover{
+	f := &Failover{
 		config: config, membership: membership, rooms: rooms, rehomer: rehomer, pins: pins, nodes: nodes, log: log,
 		askMedia: probeMedia, spread: backoff.Jitter, nap: backoff.Sleep, clock: &pauseAwareClock{}, delayLogs: loglimit.New(delayLogsPerSecond, 2),
 		storeSlots: &prioritySemaphore{free: config.Concurrent}, moves: newMoves(), next: make(chan struct{}, 1),
@@ -172,6 +176,10 @@ func New(config Config, membership Membership, rooms Rooms, rehomer Rehomer, pin
 		active:  map[moveKey]struct{}{}, wanted: map[moveKey]struct{}{}, watched: map[pin.BootID]*watching{},
 		known: map[pin.BootID]cluster.Node{}, tracked: map[pin.BootID]struct{}{},
 	}
+	if !config.NoRelief {
+		f.relief = relief.New(relief.DefaultConfig())
+	}
+	return f
 }
 
 // What breaks one round or task must not end the others: the next reconciliation finds the rest.

@@ -82,6 +82,7 @@ func (f *Failover) reconcile(ctx context.Context, owned *sync.WaitGroup) {
 		func() { f.noticeGone(view) },
 		func() { f.moveLost(ctx, owned, view) },
 		func() { f.moveDraining(ctx, owned, view) },
+		func() { f.relieve(ctx, owned, view) },
 		func() { f.watchLive(ctx, owned, view) },
 		func() { f.evaluate(view) },
 		func() { f.tellReturned(ctx, owned) },

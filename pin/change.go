@@ -13,7 +13,6 @@ import (
 const (
 	WhyDrain    = "its node drains"
 	WhyOperator = "an operator moved it"
-	WhyRelief   = "its node was near its ceiling"
 	WhyDamaged  = "its pin was damaged"
 )
 

@@ -56,6 +56,8 @@ type Node struct {
 	ID            ring.NodeID
 	Open          bool // heard, and not draining
 	Load, Ceiling headroom.Egress
+
+	source bool // of a move that the load may or may not show: it is no target, for it may be hotter than it seems
 }
 
 func (n Node) known() bool {
@@ -171,7 +173,7 @@ func moved(nodes []Node, m Move) []Node {
 	for i, n := range nodes {
 		switch n.ID {
 		case m.From:
-			nodes[i].Load = n.Load.Minus(m.Sends)
+			nodes[i].Load, nodes[i].source = n.Load.Minus(m.Sends), true
 		case m.To:
 			nodes[i].Load = n.Load.Plus(m.Sends)
 		}
@@ -282,7 +284,7 @@ func coolest(nodes []Node, from int, room Room, c Config) (to ring.NodeID, ok bo
 	after := nodes[from].Load.Minus(room.Sends).Share(nodes[from].Ceiling)
 	least := min(after-c.Margin, c.Cool)
 	for k, n := range nodes {
-		if k == from || !n.takes() {
+		if k == from || n.source || !n.takes() {
 			continue
 		}
 		if with := n.Load.Plus(room.Sends).Share(n.Ceiling); with < least || with == least && (to == "" || n.ID < to) {

@@ -16,7 +16,7 @@ import (
 func isStep(message string) bool {
 	switch message {
 	case "node down", "room re-homing", "room re-homed", "clients told to restart", "client migrated",
-		"node drains: it takes no more rooms", "room leaves a draining node", "room stays on the draining node", "node is empty":
+		"node drains: it takes no more rooms", "room leaves its node", "room stays on the draining node", "node is empty":
 		return true
 	}
 	return false

@@ -1,0 +1,80 @@
+package failover
+
+import (
+	"context"
+	"strconv"
+	"sync"
+	"time"
+
+	"github.com/holdfast-rtc/holdfast/cluster"
+	"github.com/holdfast-rtc/holdfast/failover/relief"
+	"github.com/holdfast-rtc/holdfast/headroom"
+	"github.com/holdfast-rtc/holdfast/ring"
+)
+
+const (
+	// One signaling node at a time relieves media nodes: each knows only the rooms with sockets at it, so they take turns.
+	turnLasts = time.Minute
+	// Moves that the one before began have ended by then, and load reports show them.
+	turnBegins = settleLimit + 5*time.Second
+)
+
+// relieve begins to move rooms off media nodes that are near their ceilings, or far above the others. While a death or a drain
+// goes on, it waits: their rooms need the headroom.
+func (f *Failover) relieve(ctx context.Context, owned *sync.WaitGroup, view *cluster.View) {
+	_, moves := f.rehomer.(Mover)
+	if f.relief == nil || !moves || !view.Settled || f.unrest(view) {
+		return
+	}
+	var nodes []relief.Node
+	var rooms []relief.Room
+	local := map[ring.RoomID]leaving{}
+	for _, n := range view.Nodes {
+		nodes = append(nodes, relief.Node{
+			ID: n.ID, Open: !n.Draining && !n.Suspect && !n.Unreachable,
+			Load:    headroom.Egress{BitsPerSecond: n.Load.EgressBitsPerSecond, PacketsPerSecond: n.Load.EgressPacketsPerSecond},
+			Ceiling: headroom.Egress{BitsPerSecond: n.Load.CeilingBitsPerSecond, PacketsPerSecond: n.Load.CeilingPacketsPerSecond},
+		})
+		for _, room := range f.rooms.PinnedTo(n.Boot) {
+			if room.Expect.Measured {
+				rooms = append(rooms, relief.Room{ID: room.Room, On: n.ID, Sends: room.Expect.Cost()})
+				local[room.Room] = leaving{room: room, node: n, live: true}
+			}
+		}
+	}
+	now, signalingNodes := time.Now(), len(f.signalingNodes())
+	mine := f.hasTurn(now)
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	for _, m := range f.relief.Next(now, nodes, rooms, func(ring.NodeID) bool { return mine }) {
+		next := local[m.Room]
+		next.to, next.why = m.To, "relief: "+m.Why
+		ended := func() {
+			f.mu.Lock()
+			defer f.mu.Unlock()
+			f.relief.Ended(m.Room, time.Now())
+		}
+		if !f.beginLeaving(ctx, owned, next, signalingNodes, ended) {
+			f.relief.Ended(m.Room, now)
+		}
+	}
+}
+
+// unrest is a death or a drain that is not over.
+func (f *Failover) unrest(view *cluster.View) bool {
+	for _, n := range view.Nodes {
+		if n.Draining {
+			return true
+		}
+	}
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	return len(f.wanted) > 0
+}
+
+// hasTurn reports whether this signaling node may relieve media nodes now. All agree without asking each other.
+func (f *Failover) hasTurn(now time.Time) bool {
+	turn := now.Truncate(turnLasts)
+	who, _ := ring.Rendezvous(f.signalingNodes(), "relief "+strconv.FormatInt(turn.Unix(), 10))
+	return who == f.config.Self && now.Sub(turn) >= turnBegins
+}

@@ -35,11 +35,12 @@ export class IceServers {
 }
 
 /**
- * Of a former signaling node, which may be dead or going: the present one's, or none, is found by an ICE restart.
+ * Of a former signaling node, which may be dead or going: the present one's, or none, is found by an ICE restart. A connection
+ * over TCP has no path any more when its relay has died.
  * @param {import('./transport.js').Transport | null} transport
  * @param {(transport: import('./transport.js').Transport) => void} restart
  */
 export async function leaveRelay(transport, restart) {
   const stats = await transport?.stats().catch(() => null);
-  if (transport && stats?.transport.path.relayed) restart(transport);
+  if (transport && stats && (stats.transport.path.relayed || !stats.transport.path.protocol)) restart(transport);
 }

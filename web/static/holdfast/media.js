@@ -141,7 +141,7 @@ export class Media extends EventTarget {
    */
   resumed(resumed) {
     const { node, epoch, slots, mediaAlive } = resumed;
-    if (this.ice.heard(resumed) && mediaAlive) leaveRelay(this.#connections.usable, (transport) => this.#onTrouble(transport));
+    if (this.ice.heard(resumed) && mediaAlive) this.#leaveRelay();
     if (this.#live?.order.epoch === epoch) {
       if (mediaAlive) this.#live.heard(slots);
       this.offers.resend();
@@ -388,10 +388,20 @@ export class Media extends EventTarget {
     if (how !== '') this.#go({ reason, node: this.#node, epoch: this.#epoch, canMove: how === 'restart', attempts: 1 });
   }
 
+  /** A repair under way has made its offer with the relays of the former signaling node. */
+  #leaveRelay() {
+    if (this.journey === 'network') this.#mend();
+    else leaveRelay(this.#connections.usable, (transport) => this.#onTrouble(transport));
+  }
+
+  #mend() {
+    this.#go({ reason: 'network', node: this.#node, epoch: this.#epoch, canMove: true });
+  }
+
   /** @param {Transport} transport */
   #onTrouble(transport) {
     if (transport !== this.#connections.present || this.#busy || this.#closing.signal.aborted) return;
-    this.#go({ reason: 'network', node: this.#node, epoch: this.#epoch, canMove: true });
+    this.#mend();
   }
 
   /** @param {{how: import('./protocol.js').How, attempt: number}} step */

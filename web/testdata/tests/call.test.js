@@ -178,6 +178,53 @@ test('a lost socket is resumed and the media never notices', async (t) => {
   await eventually(() => cluster.heard.some((m) => m.type === 'resume' && m.attempt === 3 && m.resume === 'token-2'), 'resumed again');
 });
 
+/** Makes the present connection say that ICE failed, and notes the servers of each ICE restart. */
+async function breakable(t) {
+  const { offer } = Transport.prototype;
+  const { setConfiguration } = RTCPeerConnection.prototype;
+  const [transports, servers] = [[], []];
+  Transport.prototype.offer = function (...args) {
+    transports.push(this);
+    return offer.apply(this, args);
+  };
+  RTCPeerConnection.prototype.setConfiguration = function (configuration) {
+    servers.push(...configuration.iceServers.map(({ urls }) => urls));
+    return setConfiguration.call(this, configuration);
+  };
+  t.cleanup(() => {
+    Transport.prototype.offer = offer;
+    RTCPeerConnection.prototype.setConfiguration = setConfiguration;
+  });
+  const all = await joined(t);
+  return { ...all, transports, servers, fail: () => transports.at(-1).dispatchEvent(new Event('trouble')) };
+}
+
+if (able) test('a repair over the relay of a dead signaling node begins again over that of the next one', async (t) => {
+  const { cluster, call, video, servers, fail } = await breakable(t);
+  cluster.loseAnswers = 1;
+  cluster.resumeReply = { iceServers: [{ urls: 'stun:127.0.0.1:9' }] };
+  const { length } = cluster.node.offers;
+  fail();
+  await eventually(() => cluster.node.offers.length > length, 'an offer that the relay cannot carry');
+  cluster.cut();
+  await eventually(() => servers.includes('stun:127.0.0.1:9'), 'another offer, with the other relay');
+  await flowing(call, video);
+});
+
+if (able) test('a connection that has lost its path is mended over the relay of the next signaling node', async (t) => {
+  const { cluster, call, video, servers, transports } = await breakable(t);
+  const { stats } = Transport.prototype;
+  t.cleanup(() => (Transport.prototype.stats = stats));
+  Transport.prototype.stats = async function () {
+    const seen = await stats.call(this);
+    return transports.length > 1 ? seen : { ...seen, transport: { ...seen.transport, path: { protocol: '', relayed: false, address: '' } } };
+  };
+  cluster.resumeReply = { iceServers: [{ urls: 'stun:127.0.0.1:9' }] };
+  cluster.cut();
+  await eventually(() => servers.includes('stun:127.0.0.1:9'), 'an offer with the other relay');
+  await flowing(call, video);
+});
+
 test('who is watched is said again on every node that the socket comes to', async (t) => {
   const { cluster, call } = await joined(t, {}, { watch: true });
   const lists = () => cluster.heard.filter(({ type }) => type === 'watch').map(({ users }) => users.join());

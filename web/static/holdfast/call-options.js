@@ -22,7 +22,7 @@ import { canMoveLiveConnection } from './capability.js';
  * @property {VideoCodec} [videoCodec] what pictures are sent in, where the browser can (VP8, which every browser shows)
  * @property {string} [scalabilityMode] such as `L3T3_KEY`: the camera is one stream in layers instead of several, where the browser can; only with VP9 and AV1
  * @property {CreateTransform} [createTransform] called for each sender and receiver of every connection, before anything is sent; then only Opus, VP8 and VP9 are used
- * @property {import('./media.js').Faults} [faults] for tests only
+ * @property {import('./faults.js').Faults} [faults] for tests only
  * @property {import('./socket.js').SocketMaker} [WebSocket] a stand-in, for tests only
  */
 
@@ -35,6 +35,23 @@ import { canMoveLiveConnection } from './capability.js';
  * @property {boolean} [wait] in line for a place when the room is full or closed (false): `waiting` events tell the place
  * @property {MediaStream} [stream] the microphone and the camera; not stopped when the call ends
  * @property {number} [joinLimitMs] how long to try (15000), not counting time in which the cluster waits for its store
+ */
+
+/**
+ * @typedef {object} MediaOptions
+ * @property {(message: import('./protocol.js').ClientMessage) => boolean} send
+ * @property {() => boolean} isOpen
+ * @property {(signal: AbortSignal) => Promise<void>} socketOpen
+ * @property {boolean} canMove
+ * @property {number} audioSlots
+ * @property {number} videoSlots
+ * @property {boolean} simulcast
+ * @property {VideoCodec} [videoCodec]
+ * @property {string} [scalabilityMode]
+ * @property {CreateTransform} [createTransform]
+ * @property {import('./faults.js').Faults} faults
+ * @property {(stream: import('./protocol.js').Stream) => boolean} isExpected
+ * @property {() => number} people
  */
 
 /**

@@ -13,6 +13,7 @@ import { Moderation } from './moderation.js';
 import { reportMoves } from './move-reports.js';
 import { OwnSources } from './own-sources.js';
 import { Roster } from './roster.js';
+import { Said } from './said.js';
 import { Session } from './session.js';
 import { isDue } from './stall.js';
 import { View } from './view.js';
@@ -72,7 +73,7 @@ export class Call extends EventTarget {
     me: () => this.#me,
   });
   #view = new View();
-  #name = '';
+  #said = new Said(this.#view, this.#own, (message) => this.#session?.send(message));
   #wentUp = false;
 
   /** @param {CallOptions} [options] */
@@ -230,10 +231,8 @@ export class Call extends EventTarget {
    * @param {string} name
    */
   rename(name) {
-    if (this.#me?.permissions?.rename) {
-      this.#name = name;
-      this.#session?.send({ type: 'rename', name });
-    } else emit(this, 'error', new CallError('not_renamed'));
+    if (this.#me?.permissions?.rename) this.#said.rename(name);
+    else emit(this, 'error', new CallError('not_renamed'));
   }
 
   /**
@@ -249,7 +248,7 @@ export class Call extends EventTarget {
    * @param {Want[]} wants
    */
   setView(wants) {
-    if (this.#view.set(wants)) this.#session?.send({ type: 'view', wants });
+    this.#said.show(wants);
   }
 
   /**
@@ -317,7 +316,7 @@ export class Call extends EventTarget {
   #onResumed(message) {
     this.#replaceRoster(message);
     this.#media?.resumed(message);
-    this.#sayAgain();
+    this.#said.again();
     this.#refreshState();
   }
 
@@ -367,15 +366,8 @@ export class Call extends EventTarget {
 
   #onUp() {
     this.#wentUp = true;
-    this.#sayAgain();
+    this.#said.again();
     this.#refreshState();
-  }
-
-  /** A new node must know this. */
-  #sayAgain() {
-    if (this.#view.wants.length > 0) this.#session?.send({ type: 'view', wants: this.#view.wants });
-    if (this.#name !== '') this.#session?.send({ type: 'rename', name: this.#name });
-    this.#own.sayAgain();
   }
 
   #refreshState() {

@@ -4,6 +4,7 @@
 import { COMMON_CODEC, Connections } from './connections.js';
 import { emit } from './emit.js';
 import { CallError } from './errors.js';
+import { AnswerFaults } from './faults.js';
 import { GapWatch } from './gap-watch.js';
 import { IceServers, leaveRelay } from './ice-servers.js';
 import { isMeasured, isRepair } from './journey.js';
@@ -21,11 +22,8 @@ import { Aborted } from './wait.js';
 /** @typedef {import('./protocol.js').Source} Source */
 /** @typedef {import('./protocol.js').Slot} Slot */
 /** @typedef {import('./transport.js').Transport} Transport */
-/** @typedef {{rejectAnswers?: number}} Faults corrupts the next n answers to restarts, for tests of the fallback */
-/** @typedef {{send: (message: import('./protocol.js').ClientMessage) => boolean, isOpen: () => boolean, socketOpen: (signal: AbortSignal) => Promise<void>, canMove: boolean, audioSlots: number, videoSlots: number, simulcast: boolean, videoCodec?: import('./call-options.js').VideoCodec, scalabilityMode?: string, createTransform?: import('./call-options.js').CreateTransform, faults: Faults, isExpected: (stream: import('./protocol.js').Stream) => boolean, people: () => number}} MediaOptions */
 /** @typedef {{node: string, epoch: number, attempts?: number, attemptMs?: number, live?: boolean, overlapMs?: number}} Order */
 /** @typedef {import('./journey.js').Reason} Reason */
-/** @typedef {import('./journey.js').Journey} Journey */
 
 /**
  * Events: `slot` (SlotChange), `moving` ({reason, node, epoch}), `attempt` ({reason, node, epoch, step}), `up` ({reason}),
@@ -52,10 +50,10 @@ export class Media extends EventTarget {
   #node = '';
   #epoch = 0;
   #reoffers = new ReofferPolicy();
-  #rejectAnswers;
+  #faults;
   #closing = new AbortController();
 
-  /** @param {MediaOptions} options */
+  /** @param {import('./call-options.js').MediaOptions} options */
   constructor(options) {
     super();
     this.#options = options;
@@ -77,7 +75,7 @@ export class Media extends EventTarget {
       stalled: (silentMs) => emit(this, 'stalled', { epoch: this.#epoch, silentMs }),
       remedy: (remedy) => this.#remedy(remedy),
     });
-    this.#rejectAnswers = options.faults.rejectAnswers ?? 0;
+    this.#faults = new AnswerFaults(options.faults);
     watchNetwork(() => (this.#busy ? null : this.#connections.present), (transport) => this.#onTrouble(transport), this.#closing.signal);
   }
 
@@ -350,11 +348,7 @@ export class Media extends EventTarget {
         this.#adopt(transport);
       },
       discarded: () => this.#connections.carry(this.#connections.usable),
-      read: ({ sdp }, { how }) => {
-        if (how !== 'restart' || this.#rejectAnswers === 0) return sdp;
-        this.#rejectAnswers--;
-        return sdp.slice(0, sdp.lastIndexOf('\nm=') + 1); // One m-line is missing: no browser takes that.
-      },
+      read: ({ sdp }, { how }) => this.#faults.read(sdp, how),
     };
   }
 

@@ -1,0 +1,38 @@
+// What the client has said of itself and must say again to a new node.
+
+/** @typedef {import('./protocol.js').Want} Want */
+
+export class Said {
+  #view;
+  #own;
+  #send;
+  #name = '';
+
+  /**
+   * @param {import('./view.js').View} view
+   * @param {import('./own-sources.js').OwnSources} own
+   * @param {(message: import('./protocol.js').ClientMessage) => unknown} send
+   */
+  constructor(view, own, send) {
+    this.#view = view;
+    this.#own = own;
+    this.#send = send;
+  }
+
+  /** @param {Want[]} wants */
+  show(wants) {
+    if (this.#view.set(wants)) this.#send({ type: 'view', wants });
+  }
+
+  /** @param {string} name */
+  rename(name) {
+    this.#name = name;
+    this.#send({ type: 'rename', name });
+  }
+
+  again() {
+    if (this.#view.wants.length > 0) this.#send({ type: 'view', wants: this.#view.wants });
+    if (this.#name !== '') this.#send({ type: 'rename', name: this.#name });
+    this.#own.sayAgain();
+  }
+}

@@ -1,5 +1,5 @@
-// Package backoff waits: a sleep that a context ends, pauses that double, and jitter that keeps processes out of step. It
-// knows nothing of what is tried again.
+// Package backoff waits: a sleep and a rhythm that a context ends, pauses that double, and jitter that keeps processes out
+// of step. It knows nothing of what is tried again.
 package backoff
 
 import (
@@ -41,5 +41,19 @@ func Sleep(ctx context.Context, pause time.Duration) bool {
 		return true
 	case <-ctx.Done():
 		return false
+	}
+}
+
+// Every calls f after each pause until ctx ends. A tick that comes while f runs is not lost, further ones are.
+func Every(ctx context.Context, pause time.Duration, f func()) {
+	tick := time.NewTicker(pause)
+	defer tick.Stop()
+	for {
+		select {
+		case <-ctx.Done():
+			return
+		case <-tick.C:
+			f()
+		}
 	}
 }

@@ -43,3 +43,18 @@ func TestSleepEndsWithItsContext(t *testing.T) {
 		}
 	})
 }
+
+func TestEvery(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		ctx, cancel := context.WithCancel(t.Context())
+		began, calls := time.Now(), 0
+		Every(ctx, time.Minute, func() {
+			if calls++; calls == 3 {
+				cancel()
+			}
+		})
+		if waited := time.Since(began); calls != 3 || waited != 3*time.Minute {
+			t.Errorf("%d calls in %v, want 3 in 3m", calls, waited)
+		}
+	})
+}

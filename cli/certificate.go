@@ -7,7 +7,6 @@ import (
 	"fmt"
 	"log/slog"
 	"sync/atomic"
-	"time"
 )
 
 // certificate is that of two files, which may change while it is in use.
@@ -55,25 +54,11 @@ func (c *certificate) get(*tls.ClientHelloInfo) (*tls.Certificate, error) {
 
 // watch reads the files again until ctx ends. What cannot be used is logged once, and the certificate in use stays.
 func (c *certificate) watch(ctx context.Context, log *slog.Logger) error {
-	tick := time.NewTicker(keyFileEvery)
-	defer tick.Stop()
-	said := ""
-	for {
-		select {
-		case <-ctx.Done():
-			return nil
-		case <-tick.C:
-		}
+	return reread(ctx, log, "certificate not replaced: the one in use stays", func() error {
 		changed, err := c.read()
-		switch {
-		case err == nil && changed:
+		if changed {
 			log.Info("certificate replaced", "file", c.certFile, "until", c.current.Load().Leaf.NotAfter)
-			said = ""
-		case err == nil:
-			said = ""
-		case err.Error() != said:
-			said = err.Error()
-			log.Error("certificate not replaced: the one in use stays", "error", err)
 		}
-	}
+		return err
+	})
 }

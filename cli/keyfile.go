@@ -9,6 +9,7 @@ import (
 	"os"
 	"time"
 
+	"github.com/holdfast-rtc/holdfast/backoff"
 	"github.com/holdfast-rtc/holdfast/cluster"
 	"github.com/holdfast-rtc/holdfast/control"
 	"github.com/holdfast-rtc/holdfast/signaling/access"
@@ -39,33 +40,35 @@ func watchKeyFile(ctx context.Context, path, inUse string, log *slog.Logger, app
 	if path == "" {
 		return nil
 	}
-	tick := time.NewTicker(keyFileEvery)
-	defer tick.Stop()
-	said := ""
-	for {
-		select {
-		case <-ctx.Done():
-			return nil
-		case <-tick.C:
-		}
+	return reread(ctx, log.With("file", path), "keys not replaced: those in use stay", func() error {
 		text, err := readKeyFile(path)
-		if err == nil && text == inUse {
-			said = ""
-			continue
+		if err != nil || text == inUse {
+			return err
 		}
-		var marks []string
-		if err == nil {
-			marks, err = apply(text)
+		marks, err := apply(text)
+		if err != nil {
+			return err
 		}
+		inUse = text
+		log.Info("keys replaced", "file", path, "keys", marks)
+		return nil
+	})
+}
+
+// reread calls read every few seconds until ctx ends. A fault is logged once for as long as it stays the same.
+func reread(ctx context.Context, log *slog.Logger, refused string, read func() error) error {
+	said := ""
+	backoff.Every(ctx, keyFileEvery, func() {
+		err := read()
 		switch {
 		case err == nil:
-			inUse, said = text, ""
-			log.Info("keys replaced", "file", path, "keys", marks)
+			said = ""
 		case err.Error() != said:
 			said = err.Error()
-			log.Error("keys not replaced: those in use stay", "file", path, "error", err)
+			log.Error(refused, "error", err)
 		}
-	}
+	})
+	return nil
 }
 
 func (f gossipFlags) watchClusterKey(ctx context.Context, key control.ClusterKey, gossip *cluster.Cluster, log *slog.Logger) error {

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"time"
 
+	"github.com/holdfast-rtc/holdfast/backoff"
 	"github.com/holdfast-rtc/holdfast/cluster"
 	"github.com/holdfast-rtc/holdfast/pin"
 	"github.com/holdfast-rtc/holdfast/readiness"
@@ -46,16 +47,9 @@ type reach struct {
 
 func (s *Server) watchReach(ctx context.Context) {
 	r := &reach{Server: s, asker: readiness.New(askReadyLimit)}
-	tick := time.NewTicker(reachEvery)
-	defer tick.Stop()
-	for {
-		select {
-		case <-ctx.Done():
-			return
-		case <-tick.C:
-			s.panics.Survives(s.log, "a look at which media nodes are heard broke", func() { r.look(ctx) })
-		}
-	}
+	backoff.Every(ctx, reachEvery, func() {
+		s.panics.Survives(s.log, "a look at which media nodes are heard broke", func() { r.look(ctx) })
+	})
 }
 
 func (r *reach) look(ctx context.Context) {

@@ -10,6 +10,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/holdfast-rtc/holdfast/backoff"
 	"github.com/holdfast-rtc/holdfast/ring"
 	"github.com/holdfast-rtc/holdfast/signaling/access"
 	"github.com/holdfast-rtc/holdfast/signaling/wire"
@@ -89,16 +90,9 @@ func (s *session) tryExpel(verdict error) (done bool) {
 }
 
 func (s *Server) watchNoRooms(ctx context.Context) {
-	tick := time.NewTicker(noRoomEvery)
-	defer tick.Stop()
-	for {
-		select {
-		case <-ctx.Done():
-			return
-		case <-tick.C:
-			s.panics.Survives(s.log, "a look at connections in no room broke", func() { s.judgeNoRooms(ctx) })
-		}
-	}
+	backoff.Every(ctx, noRoomEvery, func() {
+		s.panics.Survives(s.log, "a look at connections in no room broke", func() { s.judgeNoRooms(ctx) })
+	})
 }
 
 // judgeNoRooms asks for one note. Only a new removal is compared with everybody.

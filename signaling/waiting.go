@@ -5,6 +5,7 @@ import (
 	"errors"
 	"time"
 
+	"github.com/holdfast-rtc/holdfast/backoff"
 	"github.com/holdfast-rtc/holdfast/cluster"
 	"github.com/holdfast-rtc/holdfast/control"
 	"github.com/holdfast-rtc/holdfast/headroom"
@@ -262,14 +263,7 @@ func (s *Server) atDoor(ctx context.Context, room ring.RoomID, o waitlist.Order)
 
 // checkIn is for all who wait here, in one round trip a second.
 func (s *Server) checkIn(ctx context.Context) {
-	tick := time.NewTicker(waitlist.CheckInEvery)
-	defer tick.Stop()
-	for {
-		select {
-		case <-ctx.Done():
-			return
-		case <-tick.C:
-		}
+	backoff.Every(ctx, waitlist.CheckInEvery, func() {
 		s.panics.Survives(s.log, "a check-in broke", func() {
 			asked := s.line.Asked(time.Now())
 			if len(asked) == 0 {
@@ -279,23 +273,16 @@ func (s *Server) checkIn(ctx context.Context) {
 			defer cancel()
 			s.line.Heard(asked, s.parts.Doors.CheckIn(limited, asked))
 		})
-	}
+	})
 }
 
 // askOwners asks the media nodes that owe the store who is in a room for which people wait here.
 func (s *Server) askOwners(ctx context.Context) {
-	tick := time.NewTicker(waitlist.CheckInEvery)
-	defer tick.Stop()
-	for {
-		select {
-		case <-ctx.Done():
-			return
-		case <-tick.C:
-		}
+	backoff.Every(ctx, waitlist.CheckInEvery, func() {
 		for _, owed := range s.line.Owing(time.Now()) {
 			s.panics.Survives(s.log, "a question to a room's media node broke", func() { s.askOwner(ctx, owed) })
 		}
-	}
+	})
 }
 
 // askOwner has the media node write who is in the room. If nobody is, the door forgets who was let in and did not come.

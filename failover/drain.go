@@ -188,7 +188,7 @@ func (f *Failover) leave(ctx context.Context, l leaving) {
 	}
 	tell(ctx, room, to)
 	failpoint.Hit("move.after-tell")
-	for l.live && !f.rooms.Settled(room, to.Fence) && time.Since(started) < settleLimit {
+	for l.live && !f.rooms.Settled(room, to.Fence) && !f.gone(to.Boot) && time.Since(started) < settleLimit {
 		if !backoff.Sleep(ctx, settleEvery) {
 			return
 		}

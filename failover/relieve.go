@@ -26,6 +26,7 @@ func (f *Failover) relieve(ctx context.Context, owned *sync.WaitGroup, view *clu
 	if f.relief == nil || !moves || !view.Settled || f.unrest(view) {
 		return
 	}
+	now, mine := time.Now(), f.hasTurn(time.Now())
 	var nodes []relief.Node
 	var rooms []relief.Room
 	local := map[ring.RoomID]leaving{}
@@ -35,6 +36,9 @@ func (f *Failover) relieve(ctx context.Context, owned *sync.WaitGroup, view *clu
 			Load:    headroom.Egress{BitsPerSecond: n.Load.EgressBitsPerSecond, PacketsPerSecond: n.Load.EgressPacketsPerSecond},
 			Ceiling: headroom.Egress{BitsPerSecond: n.Load.CeilingBitsPerSecond, PacketsPerSecond: n.Load.CeilingPacketsPerSecond},
 		})
+		if !mine { // it only learns how long they have been hot
+			continue
+		}
 		for _, room := range f.rooms.PinnedTo(n.Boot) {
 			if room.Expect.Measured {
 				rooms = append(rooms, relief.Room{ID: room.Room, On: n.ID, Sends: room.Expect.Cost()})
@@ -42,11 +46,10 @@ func (f *Failover) relieve(ctx context.Context, owned *sync.WaitGroup, view *clu
 			}
 		}
 	}
-	now, signalingNodes := time.Now(), len(f.signalingNodes())
-	mine := f.hasTurn(now)
+	signalingNodes := len(f.signalingNodes())
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	for _, m := range f.relief.Next(now, nodes, rooms, func(ring.NodeID) bool { return mine }) {
+	for _, m := range f.relief.Next(now, nodes, rooms) {
 		next := local[m.Room]
 		next.to, next.why = m.To, "relief: "+m.Why
 		ended := func() {

@@ -114,8 +114,8 @@ func (r *Relief) Ended(room ring.RoomID, now time.Time) {
 	}
 }
 
-// Next returns the moves to begin now. mine says which nodes the caller relieves; nil: all.
-func (r *Relief) Next(now time.Time, nodes []Node, rooms []Room, mine func(ring.NodeID) bool) []Move {
+// Next returns the moves to begin now. Without rooms it only learns for how long nodes are hot.
+func (r *Relief) Next(now time.Time, nodes []Node, rooms []Room) []Move {
 	nodes, free := r.reckon(now, nodes)
 	mean := share(nodes)
 	// The hottest first: it gets the free places.
@@ -125,7 +125,7 @@ func (r *Relief) Next(now time.Time, nodes []Node, rooms []Room, mine func(ring.
 	var out []Move
 	for _, n := range nodes {
 		to, why := r.line(now, n, mean)
-		if why == "" || free == 0 || mine != nil && !mine(n.ID) {
+		if why == "" || free == 0 {
 			continue
 		}
 		chosen := choose(n.ID, nodes, r.rested(n.ID, rooms), to, r.config)

@@ -31,8 +31,8 @@ func rooms(on string, sizes ...int) (out []Room) {
 // after returns the moves once the node has been hot for long enough.
 func after(long time.Duration, nodes []Node, rooms []Room, config Config) []Move {
 	r, now := New(config), time.Unix(0, 0)
-	r.Next(now, nodes, rooms, nil)
-	return r.Next(now.Add(long), nodes, rooms, nil)
+	r.Next(now, nodes, rooms)
+	return r.Next(now.Add(long), nodes, rooms)
 }
 
 func TestChoice(t *testing.T) {
@@ -79,19 +79,19 @@ func TestAShortPeakMovesNothing(t *testing.T) {
 		if second%9 == 8 {
 			load = 800
 		}
-		if got := r.Next(now.Add(time.Duration(second)*time.Second), []Node{node("a", load), node("b", 700)}, rooms("a", 20, 20), nil); len(got) > 0 {
+		if got := r.Next(now.Add(time.Duration(second)*time.Second), []Node{node("a", load), node("b", 700)}, rooms("a", 20, 20)); len(got) > 0 {
 			t.Fatalf("after %d s: %v", second, got)
 		}
 	}
 }
 
-func TestOnlyMine(t *testing.T) {
+// Who takes a turn has seen for how long nodes were hot.
+func TestHeatIsLearntWithoutRooms(t *testing.T) {
 	r, now := New(DefaultConfig()), time.Unix(0, 0)
 	nodes := []Node{node("a", 990), node("b", 100)}
-	notA := func(id ring.NodeID) bool { return id != "a" }
-	r.Next(now, nodes, rooms("a", 200), notA)
-	if got := r.Next(now.Add(time.Hour), nodes, rooms("a", 200), notA); len(got) > 0 {
-		t.Errorf("moves of a node that another one relieves: %v", got)
+	r.Next(now, nodes, nil)
+	if got := r.Next(now.Add(time.Hour), nodes, rooms("a", 200)); len(got) != 1 {
+		t.Errorf("%v, want the room of a node that was hot for an hour", got)
 	}
 }
 
@@ -129,15 +129,15 @@ func TestStaleReportsMoveNothingMore(t *testing.T) {
 	config := DefaultConfig()
 	r, now := New(config), time.Unix(0, 0)
 	nodes, all := []Node{node("a", 900), node("b", 300)}, rooms("a", 160, 160, 160)
-	r.Next(now, nodes, all, nil)
+	r.Next(now, nodes, all)
 	now = now.Add(config.HotFor)
-	got := r.Next(now, nodes, all, nil)
+	got := r.Next(now, nodes, all)
 	if len(got) != 1 {
 		t.Fatalf("want one move: %v", got)
 	}
 	for range 20 {
 		now = now.Add(time.Second)
-		if more := r.Next(now, nodes, all, nil); len(more) > 0 {
+		if more := r.Next(now, nodes, all); len(more) > 0 {
 			t.Fatalf("under way: %v", more)
 		}
 	}
@@ -148,13 +148,13 @@ func TestAMoveCountsUntilItIsReported(t *testing.T) {
 	config.AtOnce = 1
 	nodes, all := []Node{node("a", 1000), node("b", 0)}, rooms("a", 150, 140, 100, 90)
 	r, now := New(config), time.Unix(0, 0)
-	r.Next(now, nodes, all, nil)
+	r.Next(now, nodes, all)
 	now = now.Add(config.HotFor)
-	if got := r.Next(now, nodes, all, nil); len(got) != 1 || got[0].Room != "a-0" {
+	if got := r.Next(now, nodes, all); len(got) != 1 || got[0].Room != "a-0" {
 		t.Fatalf("want the largest room: %v", got)
 	}
 	r.Ended("a-0", now)
-	if got := r.Next(now.Add(config.Reported-1), nodes, all, nil); len(got) != 1 || got[0].Room != "a-2" {
+	if got := r.Next(now.Add(config.Reported-1), nodes, all); len(got) != 1 || got[0].Room != "a-2" {
 		t.Errorf("want the smallest that suffices after the first: %v", got)
 	}
 }

@@ -83,7 +83,7 @@ func TestManySteps(t *testing.T) {
 			if got := c.hottest(); got > most {
 				t.Fatalf("second %d: a node is at %.3f, the hottest was at %.3f", step, got, most)
 			}
-			for _, m := range r.Next(now, nodes, slices.Clone(c.rooms), nil) {
+			for _, m := range r.Next(now, nodes, slices.Clone(c.rooms)) {
 				if last, ok := moves[m.Room]; ok && now.Sub(last) < config.Rest {
 					t.Fatalf("%s moves again after %s", m.Room, now.Sub(last))
 				}

@@ -242,8 +242,8 @@ func frontWithTLS(t *testing.T, certFile, keyFile string, backends []string) str
 	return "https://" + at
 }
 
-// trustedByBrowsers writes a certificate that every browser of this process accepts, for pages and for TURN: of what switches that
-// off, Chromium's TURN client heeds the list of keys only.
+// trustedByBrowsers writes a certificate that every browser of this process accepts, for pages and for TURN.
+// Chromium's TURN client heeds the switch that names their keys.
 func trustedByBrowsers(t *testing.T) (certFile, keyFile string) {
 	t.Helper()
 	certFile, keyFile = testkit.Certificate(t, "127.0.0.1", "10.77.0.15", "10.77.0.16")

@@ -313,7 +313,7 @@ tests "media node with a browser${race:+, race detector}" $race -p 2 -parallel 8
 # What drives processes and pages needs no race detector: they are built without it, and it takes cores that browsers need.
 race=''
 # Cases of the page mostly wait, each in a browser of its own.
-tests "page" -parallel 6 -count=1 -timeout 20m ./web
+tests "page" -parallel 3 -count=1 -timeout 20m ./web
 # Chaos measures no times, and the others mostly wait: they share the machine.
 tests "attacks and clusters" -p 2 -parallel 4 -count=1 -timeout 20m ./lab/chaos ./lab/attack ./lab/devcluster
 # These wait for each other where they need the machine; what is left over mostly waits.

@@ -104,6 +104,7 @@ func TestWhoIsShed(t *testing.T) {
 			t.Errorf("closed with %v", code)
 		}
 	}
+	testkit.Eventually(t, "the end of the others' sessions", func() bool { return e.hosted.count() == 1 })
 	shed(100, later, 0) // Who waits in line stays.
 	bob.say(&wire.Ping{T: 1})
 	hear[*wire.Pong](bob)

@@ -73,7 +73,7 @@ func browser(t *testing.T) context.Context {
 }
 
 // browsersAtOnce: most cases wait most of the time.
-const browsersAtOnce = 6
+const browsersAtOnce = 3
 
 // TestInBrowser runs every testdata/tests/*.test.js in a browser of its own, since a tab behind another is slowed down, and
 // reports each of its cases as a subtest.

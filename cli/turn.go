@@ -14,6 +14,7 @@ import (
 
 	"github.com/holdfast-rtc/holdfast/control"
 	"github.com/holdfast-rtc/holdfast/lab/devcluster"
+	"github.com/holdfast-rtc/holdfast/panics"
 	"github.com/holdfast-rtc/holdfast/signaling/relay"
 	"github.com/holdfast-rtc/holdfast/signaling/wire"
 )
@@ -160,7 +161,7 @@ func addrOf(lis net.Listener) net.Addr {
 }
 
 // joinTurn makes the relay, and gives what sessions are told and the relay's counters.
-func (n *signalingNode) joinTurn(f turnFlags, advertisedHTTP string, key control.ClusterKey) (func(string, time.Time) ([]wire.ICEServer, time.Duration), func() any, error) {
+func (n *signalingNode) joinTurn(f turnFlags, advertisedHTTP string, key control.ClusterKey, guard *panics.Guard) (func(string, time.Time) ([]wire.ICEServer, time.Duration), func() any, error) {
 	servers := f.external()
 	if n.turn == nil {
 		return servers.For, nil, nil
@@ -175,7 +176,7 @@ func (n *signalingNode) joinTurn(f turnFlags, advertisedHTTP string, key control
 	host = strings.Trim(host, "[]")
 	config := relay.DefaultConfig()
 	config.Address, config.Secrets, config.Media = relayAddress(host, n.turn.at), key.RelaySecrets, relay.NewGossiped(n.cluster)
-	config.MaxAllocations = f.TurnAllocations
+	config.MaxAllocations, config.Panics = f.TurnAllocations, guard
 	var err error
 	if n.turn.relay, err = relay.New(config, n.log); err != nil {
 		return nil, nil, err

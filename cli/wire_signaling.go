@@ -101,7 +101,7 @@ func (n *signalingNode) join(c *signalingCommand, plan signalingPlan) (err error
 	if killer := devcluster.NewKiller(); killer != nil {
 		parts.Killer = killer
 	}
-	if plan.config.ICEServers, parts.RelayCounters, err = n.joinTurn(c.turnFlags, self.HTTP, plan.key); err != nil {
+	if plan.config.ICEServers, parts.RelayCounters, err = n.joinTurn(c.turnFlags, self.HTTP, plan.key, guard); err != nil {
 		return err
 	}
 	plan.config.TLS = n.tls.config()

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"io"
 	"net"
+	"slices"
 	"sync"
 	"time"
 
@@ -62,17 +63,42 @@ func (l *listener) Accept() (net.Conn, error) {
 func (c *conn) name() string { return c.RemoteAddr().String() }
 
 // admit says that the client has an allocation. Of a client over UDP there is no connection.
-func (r *Relay) admit(client net.Addr) {
-	if c := r.connOf(client); c != nil {
+func (r *Relay) admit(at net.Addr, session string) {
+	r.mu.Lock()
+	r.owners[clientAt(at)] = append(r.owners[clientAt(at)], session)
+	r.mu.Unlock()
+	if c := r.connOf(at); c != nil {
 		c.pending.Done()
 		_ = c.SetReadDeadline(time.Time{})
 	}
 }
 
 // dismiss closes the connection of a client whose allocation has ended.
-func (r *Relay) dismiss(client net.Addr) {
-	if c := r.connOf(client); c != nil {
+func (r *Relay) dismiss(at net.Addr, session string) {
+	r.disown(at, session)
+	if c := r.connOf(at); c != nil {
 		_ = c.Close()
+	}
+}
+
+// owns reports whether an allocation is this session's. Pion lets every good credential have it, so that who forges a client's
+// address could end it.
+func (r *Relay) owns(at net.Addr, session string) bool {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	owners := r.owners[clientAt(at)]
+	return len(owners) == 0 || slices.Contains(owners, session)
+}
+
+func (r *Relay) disown(at net.Addr, session string) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	owners := r.owners[clientAt(at)]
+	if i := slices.Index(owners, session); i >= 0 {
+		owners = slices.Delete(owners, i, i+1)
+	}
+	if r.owners[clientAt(at)] = owners; len(owners) == 0 {
+		delete(r.owners, clientAt(at))
 	}
 }
 
@@ -85,13 +111,17 @@ func (r *Relay) connOf(client net.Addr) *conn {
 	return r.conns[client.String()]
 }
 
-// Read returns one message. The buffer must have inboundBytes.
+// Read returns the next message that passes. The buffer must have inboundBytes.
 func (c *conn) Read(into []byte) (int, error) {
-	n, err := readFrame(c.from, into)
-	if errors.Is(err, errFrame) {
-		c.relay.refuse(&c.relay.count.frames, err.Error(), "client", c.name())
+	for {
+		n, err := readFrame(c.from, into)
+		if errors.Is(err, errFrame) {
+			c.relay.refuse(&c.relay.count.frames, err.Error(), "client", c.name())
+		}
+		if err != nil || c.relay.passes(into[:n], c.RemoteAddr()) {
+			return n, err
+		}
 	}
-	return n, err
 }
 
 // readFrame reads a STUN message or ChannelData, with its padding (RFC 8656, sections 3.6 and 12.5).

@@ -26,6 +26,7 @@ import (
 
 	"github.com/holdfast-rtc/holdfast/connlimit"
 	"github.com/holdfast-rtc/holdfast/loglimit"
+	"github.com/holdfast-rtc/holdfast/panics"
 )
 
 const realm = "holdfast"
@@ -38,6 +39,7 @@ type Config struct {
 
 	Secrets func() [][]byte // as in Issuer
 	Media   MediaSockets
+	Panics  *panics.Guard
 
 	MaxAllocations        int // of the node; each has a socket
 	MaxSessionAllocations int
@@ -85,8 +87,8 @@ func (c Config) Validate() error {
 	if !c.Address.IsValid() || c.Address.IsUnspecified() {
 		faults = append(faults, fmt.Errorf("the relay's address is %v, want an IP address of this node", c.Address))
 	}
-	if c.Secrets == nil || c.Media == nil {
-		faults = append(faults, errors.New("a relay needs secrets and media sockets"))
+	if c.Secrets == nil || c.Media == nil || c.Panics == nil {
+		faults = append(faults, errors.New("a relay needs secrets, media sockets and a guard"))
 	}
 	if c.MaxAllocations <= 0 || c.MaxSessionAllocations <= 0 {
 		faults = append(faults, fmt.Errorf("limits of allocations are %d and %d a session, want positive numbers", c.MaxAllocations, c.MaxSessionAllocations))
@@ -120,13 +122,20 @@ type Relay struct {
 	logs    *loglimit.Limiter
 	count   counters
 	pending *connlimit.Limiter
+	read    func(message []byte) bool
 
 	mu       sync.Mutex // guards the fields below
 	sessions map[string]int
+	owners   map[client][]string // sessions with an allocation; behind some NATs two share an address
 	sockets  map[*socket]struct{}
 	conns    map[string]*conn // by the client's address
 	closed   bool
 }
+
+// client is an address.
+type client struct{ network, address string }
+
+func clientAt(at net.Addr) client { return client{at.Network(), at.String()} }
 
 // Of refusals, which strangers cause.
 const (
@@ -142,7 +151,8 @@ func New(config Config, log *slog.Logger) (*Relay, error) {
 	return &Relay{
 		config: config, log: log, logs: loglimit.New(refusalLogsPerSecond, refusalLogBurst),
 		pending:  connlimit.New(connlimit.Limits{Total: config.MaxPending, PerAddress: config.MaxPendingPerAddress}),
-		sessions: make(map[string]int), sockets: make(map[*socket]struct{}), conns: make(map[string]*conn),
+		read:     readable,
+		sessions: make(map[string]int), owners: make(map[client][]string), sockets: make(map[*socket]struct{}), conns: make(map[string]*conn),
 	}, nil
 }
 
@@ -177,8 +187,8 @@ func (r *Relay) Run(ctx context.Context, at Listeners) error {
 					r.refuse(&r.count.credentials, "its password is wrong")
 				}
 			},
-			OnAllocationCreated: func(client, _ net.Addr, _, _, _ string, _ net.Addr, _ int) { r.admit(client) },
-			OnAllocationDeleted: func(client, _ net.Addr, _, _, _ string) { r.dismiss(client) },
+			OnAllocationCreated: func(at, _ net.Addr, _, session, _ string, _ net.Addr, _ int) { r.admit(at, session) },
+			OnAllocationDeleted: func(at, _ net.Addr, _, session, _ string) { r.dismiss(at, session) },
 		},
 		// Pion's lines are caused by strangers.
 		LoggerFactory: &logging.DefaultLoggerFactory{Writer: io.Discard, DefaultLogLevel: logging.LogLevelDisabled},
@@ -187,7 +197,8 @@ func (r *Relay) Run(ctx context.Context, at Listeners) error {
 		InboundMTU:          inboundBytes,
 	}
 	if at.UDP != nil {
-		config.PacketConnConfigs = []turn.PacketConnConfig{{PacketConn: at.UDP, RelayAddressGenerator: r, PermissionHandler: r.permit}}
+		r.buffer(at.UDP, clientsBuffer)
+		config.PacketConnConfigs = []turn.PacketConnConfig{{PacketConn: &packets{at.UDP, r}, RelayAddressGenerator: r, PermissionHandler: r.permit}}
 	}
 	for _, lis := range []net.Listener{at.TCP, at.TLS} {
 		if lis != nil {
@@ -204,6 +215,21 @@ func (r *Relay) Run(ctx context.Context, at Listeners) error {
 	_ = server.Close()
 	r.close()
 	return nil
+}
+
+// Of the kernel. All clients over UDP share one socket, and pictures come in bursts: the default holds some 100 packets.
+const (
+	clientsBuffer = 4 << 20
+	mediaBuffer   = 1 << 20 // of an allocation
+)
+
+// buffer is a wish: the kernel bounds it (net.core.rmem_max).
+func (r *Relay) buffer(socket net.PacketConn, bytes int) {
+	if sized, ok := socket.(interface{ SetReadBuffer(bytes int) error }); ok {
+		if err := sized.SetReadBuffer(bytes); err != nil {
+			r.log.Warn("a relay's socket keeps its buffer size", "wanted_bytes", bytes, "error", err)
+		}
+	}
 }
 
 // close ends what Pion's Close leaves open: connections, and allocations of clients over TCP.
@@ -240,6 +266,10 @@ func (r *Relay) authenticate(request *turn.RequestAttributes) (session string, k
 	}
 	for _, secret := range r.config.Secrets() {
 		if markOf(secret) == u.mark {
+			if request.Method != stun.MethodAllocate && !r.owns(request.SrcAddr, u.session) {
+				r.refuse(&r.count.credentials, "the allocation is another session's", "session", u.session)
+				return "", nil, false
+			}
 			return u.session, turn.GenerateAuthKey(request.Username, realm, password(secret, request.Username)), true
 		}
 	}

@@ -7,10 +7,12 @@ import (
 	"crypto/rand"
 	"crypto/tls"
 	"crypto/x509"
+	"fmt"
 	"log/slog"
 	"math/big"
 	"net"
 	"net/netip"
+	"os"
 	"strings"
 	"testing"
 	"time"
@@ -22,10 +24,19 @@ import (
 
 	"github.com/holdfast-rtc/holdfast/cluster"
 	"github.com/holdfast-rtc/holdfast/internal/testkit"
+	"github.com/holdfast-rtc/holdfast/panics"
 	"github.com/holdfast-rtc/holdfast/ring"
 )
 
-func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+func TestMain(m *testing.M) {
+	if media := os.Getenv(childEnv); media != "" {
+		if err := serveAsChild(media); err != nil {
+			fmt.Fprintln(os.Stderr, err)
+		}
+		os.Exit(1)
+	}
+	goleak.VerifyTestMain(m)
+}
 
 const patience = 30 * time.Second
 
@@ -69,6 +80,7 @@ func newStage(t *testing.T, change func(*Config)) *stage {
 	go echo(s.other, s.unanswered)
 	config := DefaultConfig()
 	config.Address, config.Secrets = netip.MustParseAddr("127.0.0.1"), secrets
+	config.Panics = panics.New()
 	config.Media = NewGossiped(views{&cluster.View{Nodes: map[ring.NodeID]cluster.Node{"sfu-1": {Media: s.media.LocalAddr().String()}}}})
 	if change != nil {
 		change(&config)
@@ -272,7 +284,7 @@ func TestCredentials(t *testing.T) {
 		}
 	}
 	// A browser keeps the credential that it allocated with, and prolongs the allocation with it.
-	request := &turn.RequestAttributes{Username: late.Username, Realm: realm, Method: stun.MethodRefresh}
+	request := &turn.RequestAttributes{Username: late.Username, Realm: realm, SrcAddr: &net.UDPAddr{}, Method: stun.MethodRefresh}
 	if session, _, ok := s.relay.authenticate(request); !ok || session != "p-ada" {
 		t.Error("an allocation cannot be prolonged with the credential that it was made with")
 	}

@@ -86,6 +86,7 @@ func (r *Relay) AllocatePacketConn(wanted turn.AllocateListenerConfig) (net.Pack
 	if err != nil {
 		return nil, nil, fmt.Errorf("open an allocation: %w", err)
 	}
+	r.buffer(conn, mediaBuffer)
 	perSecond := rate.Limit(r.config.BytesPerSecond)
 	s := &socket{UDPConn: conn, relay: r, session: wanted.UserID, out: rate.NewLimiter(perSecond, r.config.BytesPerSecond), in: rate.NewLimiter(perSecond, r.config.BytesPerSecond)}
 	if !r.take(s) {

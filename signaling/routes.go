@@ -45,6 +45,7 @@ func (s *Server) routes() http.Handler {
 			r.Post("/peers/{act}", s.serveModeration)
 			r.Get("/door", s.serveDoor)
 			r.Patch("/door", s.serveDoor)
+			r.Post("/check", s.serveCheck)
 			r.Post("/messages", s.serveMessages)
 			r.Post("/waiting", s.serveWaiting)
 			r.Delete("/waiting", s.serveWaiting)

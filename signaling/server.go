@@ -115,6 +115,7 @@ type Server struct {
 	asks         *connlimit.KeyedLimiter
 	entries      *connlimit.KeyedLimiter
 	openings     *connlimit.KeyedLimiter // placements that may reserve egress
+	checks       *connlimit.KeyedLimiter
 	collects     *connlimit.KeyedLimiter
 	meter        *meter
 	chats        *connlimit.KeyedLimiter // by person and room
@@ -175,6 +176,7 @@ func New(config Config, parts Parts, log *slog.Logger) (*Server, error) {
 		pending:      connlimit.New(connlimit.Limits{Total: maxWaiting, PerAddress: config.MaxWaitingPerAddress, Proxies: config.TrustedProxies}),
 		asks:         connlimit.NewKeyedLimiter(asksPerSecond, askBurst, rememberedEntries),
 		entries:      connlimit.NewKeyedLimiter(config.EntriesPerSecond, config.EntryBurst, rememberedEntries),
+		checks:       connlimit.NewKeyedLimiter(checksPerSecond, checkBurst, rememberedEntries),
 		collects:     connlimit.NewKeyedLimiter(collectsPerSecond, collectBurst, collectingNodes),
 		acts:         connlimit.NewKeyedLimiter(actsPerSecond, actBurst, rememberedEntries),
 		requests:     connlimit.NewKeyedLimiter(requestsPerSecond, requestBurst, rememberedEntries),

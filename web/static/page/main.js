@@ -3,6 +3,7 @@
 import { Call, CallError } from '../holdfast/index.js';
 import { keepChoices, readChoices } from './choices.js';
 import { Devices } from './devices.js';
+import { find } from './elements.js';
 import { canEncrypt, Encryption, newSecret, readSecret } from './encryption.js';
 import { invitationTo } from './invitation.js';
 import { Lobby } from './lobby.js';
@@ -21,6 +22,7 @@ sayAll();
 const { token: linkToken, key: linkKey } = takeSecrets();
 const parameters = readParameters(location.search);
 const link = readToken(linkToken);
+if (linkToken !== '') find('#to-check', HTMLAnchorElement).hash = new URLSearchParams({ token: linkToken }).toString();
 const devices = new Devices(parameters, link);
 const ringing = new Ringing();
 const stage = new Stage(devices, ringing);

@@ -1,0 +1,193 @@
+// The page that tries everything before a call.
+
+import { CallError } from '../holdfast/index.js';
+import { Mirror, tryRelays, tryService } from './check-network.js';
+import { Rows } from './check-rows.js';
+import { CHECKS, ofRate, ofRelays, verdictOf } from './check-verdict.js';
+import { find, make } from './elements.js';
+import { Level, loudness } from './level.js';
+import { takeSecrets } from './parameters.js';
+import { ofCall, ofDevice } from './sentences.js';
+import { lasted, listed, locale, say, sayAll } from './words.js';
+
+/** @typedef {import('./check-verdict.js').Check} Check */
+
+/** As long as somebody may need to read that they should speak. */
+const LISTENING_MS = 8000;
+const HEARD_DECIBELS = -50;
+
+sayAll();
+document.title = `${say('check')} · Holdfast`;
+const { token } = takeSecrets();
+const rows = new Rows(find('#checks', HTMLElement));
+const verdict = find('#verdict', HTMLElement);
+const start = find('#start', HTMLButtonElement);
+const copy = find('#copy', HTMLButtonElement);
+const preview = Object.assign(document.createElement('video'), { autoplay: true, muted: true, playsInline: true, hidden: true });
+const meter = make('div', 'meter');
+meter.hidden = true;
+meter.setAttribute('aria-hidden', 'true');
+preview.setAttribute('aria-label', say('lobby.preview'));
+rows.show('camera', preview);
+rows.show('microphone', meter);
+const level = new Level(meter);
+/** @type {MediaStreamTrack[]} */
+let tracks = [];
+/** What is said of it when it is no longer seen. */
+let camera = '';
+
+addEventListener('hashchange', () => location.reload());
+addEventListener('pagehide', release);
+start.addEventListener('click', () => run());
+copy.addEventListener('click', async () => {
+  await navigator.clipboard.writeText(`${navigator.userAgent}\n${verdict.textContent}\n${rows.text}`).then(() => {
+    copy.textContent = say('check.copied');
+  }, () => {});
+});
+
+async function run() {
+  release();
+  rows.reset();
+  copy.hidden = true;
+  start.disabled = true;
+  copy.textContent = say('check.copy');
+  delete verdict.dataset.state;
+  if (canCall()) {
+    await tryDevice('camera');
+    await Promise.all([tryDevice('microphone'), tryNetwork()]);
+  }
+  for (const check of CHECKS) if (rows.states[check] === 'waiting' || rows.states[check] === 'running') rows.set(check, 'skipped');
+  if (rows.states.camera === 'good') rows.set('camera', 'good', camera);
+  const outcome = verdictOf(rows.states) ?? 'bad';
+  verdict.dataset.state = outcome;
+  verdict.textContent = say(`check.verdict.${outcome}`);
+  start.textContent = say('check.again');
+  [start.disabled, copy.hidden] = [false, false];
+  release();
+}
+
+/** The camera's light goes out. */
+function release() {
+  for (const track of tracks) track.stop();
+  tracks = [];
+  level.show(null);
+  [preview.hidden, meter.hidden, preview.srcObject] = [true, true, null];
+}
+
+/** @param {Check} check */
+function begin(check) {
+  rows.set(check, 'running');
+  verdict.textContent = say('check.running', { what: say(`check.${check}`) });
+}
+
+function canCall() {
+  const able = typeof RTCPeerConnection !== 'undefined' && typeof WebSocket !== 'undefined';
+  const good = able && isSecureContext;
+  rows.set('browser', good ? 'good' : 'bad', say(good ? 'check.browser.good' : able ? 'check.browser.insecure' : 'error.no_webrtc'));
+  return good;
+}
+
+/** @param {'camera' | 'microphone'} source */
+async function tryDevice(source) {
+  begin(source);
+  try {
+    const stream = await navigator.mediaDevices.getUserMedia(source === 'camera' ? { video: { width: 960, height: 540 } } : { audio: true });
+    const [track] = stream.getTracks();
+    tracks.push(track);
+    if (source === 'camera') showCamera(track, stream);
+    else await listen(track);
+  } catch (error) {
+    rows.set(source, 'bad', ofDevice(error, source));
+  }
+}
+
+/**
+ * @param {MediaStreamTrack} track
+ * @param {MediaStream} stream
+ */
+function showCamera(track, stream) {
+  [preview.srcObject, preview.hidden] = [stream, false];
+  const { width = 0, height = 0 } = track.getSettings();
+  camera = say('check.camera.good', { device: track.label, width, height });
+  rows.set('camera', 'good', `${camera} ${say('check.camera.look')}`);
+}
+
+/** @param {MediaStreamTrack} track */
+async function listen(track) {
+  rows.set('microphone', 'running', say('check.microphone.speak'));
+  meter.hidden = false;
+  level.show(track);
+  const context = new AudioContext();
+  const analyser = new AnalyserNode(context, { fftSize: 512 });
+  context.createMediaStreamSource(new MediaStream([track])).connect(analyser);
+  const samples = new Float32Array(analyser.fftSize);
+  const heard = await new Promise((resolve) => {
+    const end = performance.now() + LISTENING_MS;
+    const timer = setInterval(() => {
+      const loud = loudness(analyser, samples) > HEARD_DECIBELS;
+      if (!loud && performance.now() < end) return;
+      clearInterval(timer);
+      resolve(loud);
+    }, 50);
+  });
+  context.close();
+  rows.set('microphone', heard ? 'good' : 'fair', say(heard ? 'check.microphone.good' : 'check.microphone.silent', { device: track.label }));
+}
+
+async function tryNetwork() {
+  begin('service');
+  try {
+    rows.set('service', 'good', say('check.service.good', { time: lasted(await tryService()) }));
+  } catch (error) {
+    rows.set('service', 'bad', say(error instanceof CallError && error.code === 'no_socket' ? 'check.service.socket' : 'check.service.bad'));
+    return;
+  }
+  const mirror = new Mirror();
+  try {
+    begin('direct');
+    const servers = await mirror.enter(token);
+    const relays = tryRelay(servers);
+    await tryPath(mirror).finally(() => relays);
+  } catch (error) {
+    const { code, message } = error instanceof CallError ? error : new CallError('failed');
+    const sentence = code === 'needs_link' ? say('check.link') : ofCall({ code, message });
+    rows.set('direct', code === 'needs_link' ? 'skipped' : 'bad', sentence);
+  } finally {
+    mirror.leave();
+  }
+}
+
+/** @param {RTCIceServer[]} servers */
+async function tryRelay(servers) {
+  rows.set('relay', 'running');
+  const relays = await tryRelays(servers);
+  const [works, fails] = [relays.filter((relay) => relay.works), relays.filter((relay) => !relay.works)].map((some) => listed(some.map(({ way }) => way)));
+  const state = ofRelays(relays);
+  const sentence = {
+    good: () => say('check.relay.good', { ways: works }),
+    fair: () => say('check.relay.fair', { ways: works, others: fails }),
+    bad: () => say('check.relay.bad'),
+  }[/** @type {'good' | 'fair' | 'bad'} */ (state)];
+  rows.set('relay', state, sentence?.() ?? say('check.relay.none'));
+}
+
+/** @param {Mirror} mirror */
+async function tryPath(mirror) {
+  const { relayed, protocol, rttMs } = await mirror.path();
+  const time = lasted(rttMs);
+  if (relayed) rows.set('direct', 'fair', say('check.direct.relayed', { way: protocol.toUpperCase(), time }));
+  else rows.set('direct', 'good', say('check.direct.good', { time }));
+  for (const check of /** @type {const} */ (['up', 'down'])) begin(check);
+  const rates = await mirror.rates();
+  for (const check of /** @type {const} */ (['up', 'down'])) {
+    const { bitsPerSecond, loss } = rates[check];
+    const state = ofRate(bitsPerSecond, loss);
+    rows.set(check, state, say(`check.rate.${state}`, { rate: rate(bitsPerSecond), loss: percent(loss) }));
+  }
+}
+
+/** @param {number} bitsPerSecond */
+const rate = (bitsPerSecond) => new Intl.NumberFormat(locale, { style: 'unit', unit: 'megabit-per-second', maximumFractionDigits: 1, minimumFractionDigits: 1 }).format(bitsPerSecond / 1e6);
+
+/** @param {number} share */
+const percent = (share) => new Intl.NumberFormat(locale, { style: 'percent', maximumFractionDigits: 0 }).format(share);

@@ -134,7 +134,7 @@ func (w *world) process(verb string, args []string) {
 	case "kill":
 		w.change(func() { w.kill(args[0]) })
 	case "restart":
-		w.start(args[0], func() { w.kill(args[0]) }) // Nobody may look in between, or the log would be another.
+		w.restart(args[0])
 	case "declare":
 		w.gossipAll(func(e *signalingNode) { e.suspect(p.node, true) })
 	case "mute", "unmute":

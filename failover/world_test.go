@@ -10,6 +10,7 @@ import (
 	"strings"
 	"sync"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/holdfast-rtc/holdfast/backoff"
@@ -79,12 +80,18 @@ func newWorld(t *testing.T) *world {
 }
 
 // startSFU starts a process, which gossip announces to every signaling node.
-func (w *world) startSFU(name string) { w.start(name, func() {}) }
+// restart replaces a process. Its stream breaks when gossip has been heard, or the log would be now this, now that.
+func (w *world) restart(name string) {
+	old := w.sfus[name]
+	w.change(func() { old.running = false })
+	w.startSFU(name)
+	synctest.Wait()
+	close(old.broken)
+}
 
-// start starts an SFU process in the instant after before.
-func (w *world) start(name string, before func()) {
+// startSFU starts an SFU process.
+func (w *world) startSFU(name string) {
 	w.mu.Lock()
-	before()
 	w.boots++
 	boot := pin.BootID(fmt.Sprintf("%013d-%08x", time.Now().UnixMilli(), w.boots))
 	p := &sfuProcess{running: true, broken: make(chan struct{}), holds: map[ring.RoomID]pin.Fence{}, node: cluster.Node{

@@ -37,12 +37,15 @@ func (c *client) learnsState(to, want string) *wire.MessageState {
 func TestMessagesBetweenConnectionsInNoRoom(t *testing.T) {
 	e := newRig(t).signalingNode(nil)
 	ada, bob := e.connect("ada", mayMessage), e.connect("bob", nil)
-	ada.send(1, "bob", "bob")
+	seq := uint64(1)
+	for ada.send(seq, "bob", "bob"); stateAmong(ada) == "offline"; ada.send(seq, "bob", "bob") { // He is told that he is connected before messages find him.
+		seq++
+	}
 	got := hear[*wire.UserMessage](bob)
-	if got.From != "ada" || got.Name != "ada" || got.Kind != wire.MessageText || string(got.Body) != `"hello"` || got.Stream != "s" || got.Seq != 1 || got.Room != "" {
+	if got.From != "ada" || got.Name != "ada" || got.Kind != wire.MessageText || string(got.Body) != `"hello"` || got.Stream != "s" || got.Seq != seq || got.Room != "" {
 		t.Fatalf("heard %+v", got)
 	}
-	bob.say(&wire.Received{UpTo: wire.List[wire.StreamMark]{{From: "ada", Stream: "s", Seq: 1}}})
+	bob.say(&wire.Received{UpTo: wire.List[wire.StreamMark]{{From: "ada", Stream: "s", Seq: seq}}})
 	ada.learnsState("bob", "delivered")
 	bob.send(1, "ada")
 	if state := bob.learnsState("ada", "refused"); state.Code != wire.CodeNotAllowed || !strings.Contains(state.Message, "canMessage") {

@@ -36,6 +36,7 @@ var floors = [][]string{
 	{"redisstore/storetest"},
 	{"cluster", "presence"},
 	{"sfu"},
+	{"sfu/share"},
 	{"sfu/forward"},
 	{"sfu/bandwidth", "sfu/reception", "sfu/offer", "sfu/transport"},
 	{"sfu/egress", "sfu/h264", "sfu/descriptor"},

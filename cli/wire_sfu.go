@@ -5,6 +5,7 @@ import (
 	"context"
 	"fmt"
 	"log/slog"
+	"math"
 	"net"
 	"os"
 	"strings"
@@ -187,6 +188,16 @@ func (n *sfuNode) report() cluster.Load {
 		Seq: load.Seq, EgressBitsPerSecond: load.EgressBitsPerSecond, EgressPacketsPerSecond: load.EgressPacketsPerSecond,
 		CeilingBitsPerSecond: load.CeilingBitsPerSecond, CeilingPacketsPerSecond: load.CeilingPacketsPerSecond,
 		Rooms: load.Rooms, Peers: load.Peers, Synced: n.owner.Synced(),
-		Watchers: uint32(n.media.Watchers()),
+		Watchers:           uint32(n.media.Watchers()),
+		FloorBitsPerSecond: load.Floor.BitsPerSecond, FloorPacketsPerSecond: load.Floor.PacketsPerSecond,
+		Limited: secondsSince(load.LimitedSince),
 	}
+}
+
+// secondsSince rounds up: 0 is for the zero time only.
+func secondsSince(at time.Time) uint32 {
+	if at.IsZero() {
+		return 0
+	}
+	return uint32(min(time.Since(at).Seconds(), math.MaxInt32)) + 1
 }

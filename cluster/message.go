@@ -55,7 +55,9 @@ func (m message) encode() []byte {
 			out = binary.AppendUvarint(out, uint64(g))
 		}
 		out = binary.AppendUvarint(out, uint64(m.load.Watchers))
-		out = binary.AppendUvarint(out, uint64(m.load.Sockets))
+		for _, n := range []uint64{uint64(m.load.Sockets), m.load.FloorBitsPerSecond, m.load.FloorPacketsPerSecond, uint64(m.load.Limited)} {
+			out = binary.AppendUvarint(out, n)
+		}
 	}
 	return out
 }
@@ -111,12 +113,31 @@ func takeLoad(rest []byte, from Node) (l Load, err error) {
 		return Load{}, err
 	}
 	l.Watchers = uint32(min(watchers, math.MaxUint32))
-	if len(rest) == 0 { // an older version
+	if len(rest) == 0 { // an older version still
+		l.FloorBitsPerSecond, l.FloorPacketsPerSecond = l.EgressBitsPerSecond, l.EgressPacketsPerSecond
 		return l, nil
 	}
-	sockets, _, err := takeNumber(rest)
+	sockets, rest, err := takeNumber(rest)
 	l.Sockets = uint32(min(sockets, math.MaxUint32))
-	return l, err
+	if err != nil || len(rest) == 0 { // an older version
+		l.FloorBitsPerSecond, l.FloorPacketsPerSecond = l.EgressBitsPerSecond, l.EgressPacketsPerSecond
+		return l, err
+	}
+	return takeFloor(rest, l)
+}
+
+// takeFloor bounds what it reads: more than is sent would hide that the node takes rooms.
+func takeFloor(rest []byte, l Load) (Load, error) {
+	var limited uint64
+	for _, n := range []*uint64{&l.FloorBitsPerSecond, &l.FloorPacketsPerSecond, &limited} {
+		var err error
+		if *n, rest, err = takeNumber(rest); err != nil {
+			return l, err
+		}
+	}
+	l.FloorBitsPerSecond, l.FloorPacketsPerSecond = min(l.FloorBitsPerSecond, maxLoadBitsPerSecond), min(l.FloorPacketsPerSecond, maxLoadPacketsPerSecond)
+	l.Limited = uint32(min(limited, math.MaxUint32))
+	return l, nil
 }
 
 func takeIncarnations(in []byte) (set pin.Incarnations, rest []byte, err error) {

@@ -78,6 +78,11 @@ type Load struct {
 	Synced   pin.Incarnations
 	Watchers uint32
 	Sockets  uint32
+	// Floor is what it would send and has reserved at the lowest layers of all its rooms.
+	FloorBitsPerSecond    uint64
+	FloorPacketsPerSecond uint64
+	// Limited is for how many seconds it has held pictures back, 0 if it does not.
+	Limited uint32
 }
 
 // Name is what a restart keeps.

@@ -688,6 +688,7 @@ type Attach struct {
 	Sources           uint32  `protobuf:"varint,11,opt,name=sources,proto3" json:"sources,omitempty"`                                                  // what may be published: bit 0 for SOURCE_MICROPHONE and so on; 0 is everything
 	PathBitsPerSecond uint64  `protobuf:"varint,12,opt,name=path_bits_per_second,json=pathBitsPerSecond,proto3" json:"path_bits_per_second,omitempty"` // what a node last found the peer's path to carry; 0: no limit is known
 	KnownRoster       uint64  `protobuf:"fixed64,13,opt,name=known_roster,json=knownRoster,proto3" json:"known_roster,omitempty"`                      // RosterDigest of what the client was told of the room; 0: nothing
+	ExpectedFloor     *Egress `protobuf:"bytes,14,opt,name=expected_floor,json=expectedFloor,proto3" json:"expected_floor,omitempty"`                  // of a room that runs: what it sends at the lowest layers, by which the node judges whether it can take it
 	unknownFields     protoimpl.UnknownFields
 	sizeCache         protoimpl.SizeCache
 }
@@ -811,6 +812,13 @@ func (x *Attach) GetKnownRoster() uint64 {
 		return x.KnownRoster
 	}
 	return 0
+}
+
+func (x *Attach) GetExpectedFloor() *Egress {
+	if x != nil {
+		return x.ExpectedFloor
+	}
+	return nil
 }
 
 // Egress is headroom.Egress.
@@ -1658,6 +1666,7 @@ type PeerEvent struct {
 	//	*PeerEvent_UnmuteAsked
 	//	*PeerEvent_Reactions
 	//	*PeerEvent_Settled
+	//	*PeerEvent_Limited
 	//	*PeerEvent_Egress
 	Event         isPeerEvent_Event `protobuf_oneof:"event"`
 	unknownFields protoimpl.UnknownFields
@@ -1877,6 +1886,15 @@ func (x *PeerEvent) GetSettled() *Settled {
 	return nil
 }
 
+func (x *PeerEvent) GetLimited() *Limited {
+	if x != nil {
+		if x, ok := x.Event.(*PeerEvent_Limited); ok {
+			return x.Limited
+		}
+	}
+	return nil
+}
+
 func (x *PeerEvent) GetEgress() *Egress {
 	if x != nil {
 		if x, ok := x.Event.(*PeerEvent_Egress); ok {
@@ -1962,6 +1980,10 @@ type PeerEvent_Settled struct {
 	Settled *Settled `protobuf:"bytes,21,opt,name=settled,proto3,oneof"`
 }
 
+type PeerEvent_Limited struct {
+	Limited *Limited `protobuf:"bytes,22,opt,name=limited,proto3,oneof"` // whether pictures of the room are held back, when that changes
+}
+
 type PeerEvent_Egress struct {
 	Egress *Egress `protobuf:"bytes,16,opt,name=egress,proto3,oneof"` // of the room, measured: for whoever has to move it; at most every 2 s, when it has changed by a quarter
 }
@@ -2002,6 +2024,8 @@ func (*PeerEvent_Reactions) isPeerEvent_Event() {}
 
 func (*PeerEvent_Settled) isPeerEvent_Event() {}
 
+func (*PeerEvent_Limited) isPeerEvent_Event() {}
+
 func (*PeerEvent_Egress) isPeerEvent_Event() {}
 
 type Attached struct {
@@ -2014,6 +2038,7 @@ type Attached struct {
 	Egress            *Egress                `protobuf:"bytes,6,opt,name=egress,proto3" json:"egress,omitempty"`                                                     // of the room, as last told; absent before it was measured
 	PathBitsPerSecond uint64                 `protobuf:"varint,7,opt,name=path_bits_per_second,json=pathBitsPerSecond,proto3" json:"path_bits_per_second,omitempty"` // as last told of this peer
 	RosterKnown       bool                   `protobuf:"varint,8,opt,name=roster_known,json=rosterKnown,proto3" json:"roster_known,omitempty"`                       // the roster is that of Attach.known_roster, and left out
+	Limited           bool                   `protobuf:"varint,9,opt,name=limited,proto3" json:"limited,omitempty"`                                                  // as of Limited
 	unknownFields     protoimpl.UnknownFields
 	sizeCache         protoimpl.SizeCache
 }
@@ -2104,6 +2129,58 @@ func (x *Attached) GetRosterKnown() bool {
 	return false
 }
 
+func (x *Attached) GetLimited() bool {
+	if x != nil {
+		return x.Limited
+	}
+	return false
+}
+
+// Limited says that pictures are smaller, or not sent, because the node is near its ceiling.
+type Limited struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Limited       bool                   `protobuf:"varint,1,opt,name=limited,proto3" json:"limited,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *Limited) Reset() {
+	*x = Limited{}
+	mi := &file_control_proto_msgTypes[20]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *Limited) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*Limited) ProtoMessage() {}
+
+func (x *Limited) ProtoReflect() protoreflect.Message {
+	mi := &file_control_proto_msgTypes[20]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use Limited.ProtoReflect.Descriptor instead.
+func (*Limited) Descriptor() ([]byte, []int) {
+	return file_control_proto_rawDescGZIP(), []int{20}
+}
+
+func (x *Limited) GetLimited() bool {
+	if x != nil {
+		return x.Limited
+	}
+	return false
+}
+
 // Path is the estimate of what one peer's path carries.
 type Path struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
@@ -2114,7 +2191,7 @@ type Path struct {
 
 func (x *Path) Reset() {
 	*x = Path{}
-	mi := &file_control_proto_msgTypes[20]
+	mi := &file_control_proto_msgTypes[21]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2126,7 +2203,7 @@ func (x *Path) String() string {
 func (*Path) ProtoMessage() {}
 
 func (x *Path) ProtoReflect() protoreflect.Message {
-	mi := &file_control_proto_msgTypes[20]
+	mi := &file_control_proto_msgTypes[21]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2139,7 +2216,7 @@ func (x *Path) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Path.ProtoReflect.Descriptor instead.
 func (*Path) Descriptor() ([]byte, []int) {
-	return file_control_proto_rawDescGZIP(), []int{20}
+	return file_control_proto_rawDescGZIP(), []int{21}
 }
 
 func (x *Path) GetBitsPerSecond() uint64 {
@@ -2160,7 +2237,7 @@ type Refused struct {
 
 func (x *Refused) Reset() {
 	*x = Refused{}
-	mi := &file_control_proto_msgTypes[21]
+	mi := &file_control_proto_msgTypes[22]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2172,7 +2249,7 @@ func (x *Refused) String() string {
 func (*Refused) ProtoMessage() {}
 
 func (x *Refused) ProtoReflect() protoreflect.Message {
-	mi := &file_control_proto_msgTypes[21]
+	mi := &file_control_proto_msgTypes[22]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2185,7 +2262,7 @@ func (x *Refused) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Refused.ProtoReflect.Descriptor instead.
 func (*Refused) Descriptor() ([]byte, []int) {
-	return file_control_proto_rawDescGZIP(), []int{21}
+	return file_control_proto_rawDescGZIP(), []int{22}
 }
 
 func (x *Refused) GetCode() Refusal {
@@ -2219,7 +2296,7 @@ type Answer struct {
 
 func (x *Answer) Reset() {
 	*x = Answer{}
-	mi := &file_control_proto_msgTypes[22]
+	mi := &file_control_proto_msgTypes[23]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2231,7 +2308,7 @@ func (x *Answer) String() string {
 func (*Answer) ProtoMessage() {}
 
 func (x *Answer) ProtoReflect() protoreflect.Message {
-	mi := &file_control_proto_msgTypes[22]
+	mi := &file_control_proto_msgTypes[23]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2244,7 +2321,7 @@ func (x *Answer) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Answer.ProtoReflect.Descriptor instead.
 func (*Answer) Descriptor() ([]byte, []int) {
-	return file_control_proto_rawDescGZIP(), []int{22}
+	return file_control_proto_rawDescGZIP(), []int{23}
 }
 
 func (x *Answer) GetOfferId() string {
@@ -2272,7 +2349,7 @@ type OfferRejected struct {
 
 func (x *OfferRejected) Reset() {
 	*x = OfferRejected{}
-	mi := &file_control_proto_msgTypes[23]
+	mi := &file_control_proto_msgTypes[24]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2284,7 +2361,7 @@ func (x *OfferRejected) String() string {
 func (*OfferRejected) ProtoMessage() {}
 
 func (x *OfferRejected) ProtoReflect() protoreflect.Message {
-	mi := &file_control_proto_msgTypes[23]
+	mi := &file_control_proto_msgTypes[24]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2297,7 +2374,7 @@ func (x *OfferRejected) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use OfferRejected.ProtoReflect.Descriptor instead.
 func (*OfferRejected) Descriptor() ([]byte, []int) {
-	return file_control_proto_rawDescGZIP(), []int{23}
+	return file_control_proto_rawDescGZIP(), []int{24}
 }
 
 func (x *OfferRejected) GetOfferId() string {
@@ -2336,7 +2413,7 @@ type Slot struct {
 
 func (x *Slot) Reset() {
 	*x = Slot{}
-	mi := &file_control_proto_msgTypes[24]
+	mi := &file_control_proto_msgTypes[25]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2348,7 +2425,7 @@ func (x *Slot) String() string {
 func (*Slot) ProtoMessage() {}
 
 func (x *Slot) ProtoReflect() protoreflect.Message {
-	mi := &file_control_proto_msgTypes[24]
+	mi := &file_control_proto_msgTypes[25]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2361,7 +2438,7 @@ func (x *Slot) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Slot.ProtoReflect.Descriptor instead.
 func (*Slot) Descriptor() ([]byte, []int) {
-	return file_control_proto_rawDescGZIP(), []int{24}
+	return file_control_proto_rawDescGZIP(), []int{25}
 }
 
 func (x *Slot) GetMid() string {
@@ -2409,7 +2486,7 @@ type SlotTable struct {
 
 func (x *SlotTable) Reset() {
 	*x = SlotTable{}
-	mi := &file_control_proto_msgTypes[25]
+	mi := &file_control_proto_msgTypes[26]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2421,7 +2498,7 @@ func (x *SlotTable) String() string {
 func (*SlotTable) ProtoMessage() {}
 
 func (x *SlotTable) ProtoReflect() protoreflect.Message {
-	mi := &file_control_proto_msgTypes[25]
+	mi := &file_control_proto_msgTypes[26]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2434,7 +2511,7 @@ func (x *SlotTable) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use SlotTable.ProtoReflect.Descriptor instead.
 func (*SlotTable) Descriptor() ([]byte, []int) {
-	return file_control_proto_rawDescGZIP(), []int{25}
+	return file_control_proto_rawDescGZIP(), []int{26}
 }
 
 func (x *SlotTable) GetSlots() []*Slot {
@@ -2463,7 +2540,7 @@ type Lack struct {
 
 func (x *Lack) Reset() {
 	*x = Lack{}
-	mi := &file_control_proto_msgTypes[26]
+	mi := &file_control_proto_msgTypes[27]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2475,7 +2552,7 @@ func (x *Lack) String() string {
 func (*Lack) ProtoMessage() {}
 
 func (x *Lack) ProtoReflect() protoreflect.Message {
-	mi := &file_control_proto_msgTypes[26]
+	mi := &file_control_proto_msgTypes[27]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2488,7 +2565,7 @@ func (x *Lack) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Lack.ProtoReflect.Descriptor instead.
 func (*Lack) Descriptor() ([]byte, []int) {
-	return file_control_proto_rawDescGZIP(), []int{26}
+	return file_control_proto_rawDescGZIP(), []int{27}
 }
 
 func (x *Lack) GetPeer() string {
@@ -2521,7 +2598,7 @@ type Roster struct {
 
 func (x *Roster) Reset() {
 	*x = Roster{}
-	mi := &file_control_proto_msgTypes[27]
+	mi := &file_control_proto_msgTypes[28]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2533,7 +2610,7 @@ func (x *Roster) String() string {
 func (*Roster) ProtoMessage() {}
 
 func (x *Roster) ProtoReflect() protoreflect.Message {
-	mi := &file_control_proto_msgTypes[27]
+	mi := &file_control_proto_msgTypes[28]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2546,7 +2623,7 @@ func (x *Roster) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Roster.ProtoReflect.Descriptor instead.
 func (*Roster) Descriptor() ([]byte, []int) {
-	return file_control_proto_rawDescGZIP(), []int{27}
+	return file_control_proto_rawDescGZIP(), []int{28}
 }
 
 func (x *Roster) GetPeers() []*Peer {
@@ -2570,7 +2647,7 @@ type RosterChange struct {
 
 func (x *RosterChange) Reset() {
 	*x = RosterChange{}
-	mi := &file_control_proto_msgTypes[28]
+	mi := &file_control_proto_msgTypes[29]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2582,7 +2659,7 @@ func (x *RosterChange) String() string {
 func (*RosterChange) ProtoMessage() {}
 
 func (x *RosterChange) ProtoReflect() protoreflect.Message {
-	mi := &file_control_proto_msgTypes[28]
+	mi := &file_control_proto_msgTypes[29]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2595,7 +2672,7 @@ func (x *RosterChange) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RosterChange.ProtoReflect.Descriptor instead.
 func (*RosterChange) Descriptor() ([]byte, []int) {
-	return file_control_proto_rawDescGZIP(), []int{28}
+	return file_control_proto_rawDescGZIP(), []int{29}
 }
 
 func (x *RosterChange) GetChange() isRosterChange_Change {
@@ -2663,7 +2740,7 @@ type Speakers struct {
 
 func (x *Speakers) Reset() {
 	*x = Speakers{}
-	mi := &file_control_proto_msgTypes[29]
+	mi := &file_control_proto_msgTypes[30]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2675,7 +2752,7 @@ func (x *Speakers) String() string {
 func (*Speakers) ProtoMessage() {}
 
 func (x *Speakers) ProtoReflect() protoreflect.Message {
-	mi := &file_control_proto_msgTypes[29]
+	mi := &file_control_proto_msgTypes[30]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2688,7 +2765,7 @@ func (x *Speakers) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Speakers.ProtoReflect.Descriptor instead.
 func (*Speakers) Descriptor() ([]byte, []int) {
-	return file_control_proto_rawDescGZIP(), []int{29}
+	return file_control_proto_rawDescGZIP(), []int{30}
 }
 
 func (x *Speakers) GetSpeakers() []*Speaker {
@@ -2708,7 +2785,7 @@ type Speaker struct {
 
 func (x *Speaker) Reset() {
 	*x = Speaker{}
-	mi := &file_control_proto_msgTypes[30]
+	mi := &file_control_proto_msgTypes[31]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2720,7 +2797,7 @@ func (x *Speaker) String() string {
 func (*Speaker) ProtoMessage() {}
 
 func (x *Speaker) ProtoReflect() protoreflect.Message {
-	mi := &file_control_proto_msgTypes[30]
+	mi := &file_control_proto_msgTypes[31]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2733,7 +2810,7 @@ func (x *Speaker) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Speaker.ProtoReflect.Descriptor instead.
 func (*Speaker) Descriptor() ([]byte, []int) {
-	return file_control_proto_rawDescGZIP(), []int{30}
+	return file_control_proto_rawDescGZIP(), []int{31}
 }
 
 func (x *Speaker) GetPeer() string {
@@ -2759,7 +2836,7 @@ type Transport struct {
 
 func (x *Transport) Reset() {
 	*x = Transport{}
-	mi := &file_control_proto_msgTypes[31]
+	mi := &file_control_proto_msgTypes[32]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2771,7 +2848,7 @@ func (x *Transport) String() string {
 func (*Transport) ProtoMessage() {}
 
 func (x *Transport) ProtoReflect() protoreflect.Message {
-	mi := &file_control_proto_msgTypes[31]
+	mi := &file_control_proto_msgTypes[32]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2784,7 +2861,7 @@ func (x *Transport) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Transport.ProtoReflect.Descriptor instead.
 func (*Transport) Descriptor() ([]byte, []int) {
-	return file_control_proto_rawDescGZIP(), []int{31}
+	return file_control_proto_rawDescGZIP(), []int{32}
 }
 
 func (x *Transport) GetState() TransportState {
@@ -2810,7 +2887,7 @@ type Chat struct {
 
 func (x *Chat) Reset() {
 	*x = Chat{}
-	mi := &file_control_proto_msgTypes[32]
+	mi := &file_control_proto_msgTypes[33]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2822,7 +2899,7 @@ func (x *Chat) String() string {
 func (*Chat) ProtoMessage() {}
 
 func (x *Chat) ProtoReflect() protoreflect.Message {
-	mi := &file_control_proto_msgTypes[32]
+	mi := &file_control_proto_msgTypes[33]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2835,7 +2912,7 @@ func (x *Chat) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Chat.ProtoReflect.Descriptor instead.
 func (*Chat) Descriptor() ([]byte, []int) {
-	return file_control_proto_rawDescGZIP(), []int{32}
+	return file_control_proto_rawDescGZIP(), []int{33}
 }
 
 func (x *Chat) GetPeer() string {
@@ -2892,7 +2969,7 @@ type Silenced struct {
 
 func (x *Silenced) Reset() {
 	*x = Silenced{}
-	mi := &file_control_proto_msgTypes[33]
+	mi := &file_control_proto_msgTypes[34]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2904,7 +2981,7 @@ func (x *Silenced) String() string {
 func (*Silenced) ProtoMessage() {}
 
 func (x *Silenced) ProtoReflect() protoreflect.Message {
-	mi := &file_control_proto_msgTypes[33]
+	mi := &file_control_proto_msgTypes[34]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2917,7 +2994,7 @@ func (x *Silenced) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Silenced.ProtoReflect.Descriptor instead.
 func (*Silenced) Descriptor() ([]byte, []int) {
-	return file_control_proto_rawDescGZIP(), []int{33}
+	return file_control_proto_rawDescGZIP(), []int{34}
 }
 
 func (x *Silenced) GetSource() Source {
@@ -2945,7 +3022,7 @@ type UnmuteAsked struct {
 
 func (x *UnmuteAsked) Reset() {
 	*x = UnmuteAsked{}
-	mi := &file_control_proto_msgTypes[34]
+	mi := &file_control_proto_msgTypes[35]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2957,7 +3034,7 @@ func (x *UnmuteAsked) String() string {
 func (*UnmuteAsked) ProtoMessage() {}
 
 func (x *UnmuteAsked) ProtoReflect() protoreflect.Message {
-	mi := &file_control_proto_msgTypes[34]
+	mi := &file_control_proto_msgTypes[35]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2970,7 +3047,7 @@ func (x *UnmuteAsked) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use UnmuteAsked.ProtoReflect.Descriptor instead.
 func (*UnmuteAsked) Descriptor() ([]byte, []int) {
-	return file_control_proto_rawDescGZIP(), []int{34}
+	return file_control_proto_rawDescGZIP(), []int{35}
 }
 
 func (x *UnmuteAsked) GetSource() Source {
@@ -2998,7 +3075,7 @@ type Reactions struct {
 
 func (x *Reactions) Reset() {
 	*x = Reactions{}
-	mi := &file_control_proto_msgTypes[35]
+	mi := &file_control_proto_msgTypes[36]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3010,7 +3087,7 @@ func (x *Reactions) String() string {
 func (*Reactions) ProtoMessage() {}
 
 func (x *Reactions) ProtoReflect() protoreflect.Message {
-	mi := &file_control_proto_msgTypes[35]
+	mi := &file_control_proto_msgTypes[36]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3023,7 +3100,7 @@ func (x *Reactions) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Reactions.ProtoReflect.Descriptor instead.
 func (*Reactions) Descriptor() ([]byte, []int) {
-	return file_control_proto_rawDescGZIP(), []int{35}
+	return file_control_proto_rawDescGZIP(), []int{36}
 }
 
 func (x *Reactions) GetReactions() []*Reaction {
@@ -3043,7 +3120,7 @@ type Reaction struct {
 
 func (x *Reaction) Reset() {
 	*x = Reaction{}
-	mi := &file_control_proto_msgTypes[36]
+	mi := &file_control_proto_msgTypes[37]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3055,7 +3132,7 @@ func (x *Reaction) String() string {
 func (*Reaction) ProtoMessage() {}
 
 func (x *Reaction) ProtoReflect() protoreflect.Message {
-	mi := &file_control_proto_msgTypes[36]
+	mi := &file_control_proto_msgTypes[37]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3068,7 +3145,7 @@ func (x *Reaction) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Reaction.ProtoReflect.Descriptor instead.
 func (*Reaction) Descriptor() ([]byte, []int) {
-	return file_control_proto_rawDescGZIP(), []int{36}
+	return file_control_proto_rawDescGZIP(), []int{37}
 }
 
 func (x *Reaction) GetPeer() string {
@@ -3097,7 +3174,7 @@ type Reoffer struct {
 
 func (x *Reoffer) Reset() {
 	*x = Reoffer{}
-	mi := &file_control_proto_msgTypes[37]
+	mi := &file_control_proto_msgTypes[38]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3109,7 +3186,7 @@ func (x *Reoffer) String() string {
 func (*Reoffer) ProtoMessage() {}
 
 func (x *Reoffer) ProtoReflect() protoreflect.Message {
-	mi := &file_control_proto_msgTypes[37]
+	mi := &file_control_proto_msgTypes[38]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3122,7 +3199,7 @@ func (x *Reoffer) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Reoffer.ProtoReflect.Descriptor instead.
 func (*Reoffer) Descriptor() ([]byte, []int) {
-	return file_control_proto_rawDescGZIP(), []int{37}
+	return file_control_proto_rawDescGZIP(), []int{38}
 }
 
 func (x *Reoffer) GetMids() []string {
@@ -3150,7 +3227,7 @@ type Fenced struct {
 
 func (x *Fenced) Reset() {
 	*x = Fenced{}
-	mi := &file_control_proto_msgTypes[38]
+	mi := &file_control_proto_msgTypes[39]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3162,7 +3239,7 @@ func (x *Fenced) String() string {
 func (*Fenced) ProtoMessage() {}
 
 func (x *Fenced) ProtoReflect() protoreflect.Message {
-	mi := &file_control_proto_msgTypes[38]
+	mi := &file_control_proto_msgTypes[39]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3175,7 +3252,7 @@ func (x *Fenced) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Fenced.ProtoReflect.Descriptor instead.
 func (*Fenced) Descriptor() ([]byte, []int) {
-	return file_control_proto_rawDescGZIP(), []int{38}
+	return file_control_proto_rawDescGZIP(), []int{39}
 }
 
 func (x *Fenced) GetCurrent() *Fence {
@@ -3209,7 +3286,7 @@ type Settled struct {
 
 func (x *Settled) Reset() {
 	*x = Settled{}
-	mi := &file_control_proto_msgTypes[39]
+	mi := &file_control_proto_msgTypes[40]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3221,7 +3298,7 @@ func (x *Settled) String() string {
 func (*Settled) ProtoMessage() {}
 
 func (x *Settled) ProtoReflect() protoreflect.Message {
-	mi := &file_control_proto_msgTypes[39]
+	mi := &file_control_proto_msgTypes[40]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3234,7 +3311,7 @@ func (x *Settled) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Settled.ProtoReflect.Descriptor instead.
 func (*Settled) Descriptor() ([]byte, []int) {
-	return file_control_proto_rawDescGZIP(), []int{39}
+	return file_control_proto_rawDescGZIP(), []int{40}
 }
 
 type Closed struct {
@@ -3246,7 +3323,7 @@ type Closed struct {
 
 func (x *Closed) Reset() {
 	*x = Closed{}
-	mi := &file_control_proto_msgTypes[40]
+	mi := &file_control_proto_msgTypes[41]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3258,7 +3335,7 @@ func (x *Closed) String() string {
 func (*Closed) ProtoMessage() {}
 
 func (x *Closed) ProtoReflect() protoreflect.Message {
-	mi := &file_control_proto_msgTypes[40]
+	mi := &file_control_proto_msgTypes[41]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3271,7 +3348,7 @@ func (x *Closed) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Closed.ProtoReflect.Descriptor instead.
 func (*Closed) Descriptor() ([]byte, []int) {
-	return file_control_proto_rawDescGZIP(), []int{40}
+	return file_control_proto_rawDescGZIP(), []int{41}
 }
 
 func (x *Closed) GetReason() string {
@@ -3292,7 +3369,7 @@ type WatchRequest struct {
 
 func (x *WatchRequest) Reset() {
 	*x = WatchRequest{}
-	mi := &file_control_proto_msgTypes[41]
+	mi := &file_control_proto_msgTypes[42]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3304,7 +3381,7 @@ func (x *WatchRequest) String() string {
 func (*WatchRequest) ProtoMessage() {}
 
 func (x *WatchRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_control_proto_msgTypes[41]
+	mi := &file_control_proto_msgTypes[42]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3317,7 +3394,7 @@ func (x *WatchRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use WatchRequest.ProtoReflect.Descriptor instead.
 func (*WatchRequest) Descriptor() ([]byte, []int) {
-	return file_control_proto_rawDescGZIP(), []int{41}
+	return file_control_proto_rawDescGZIP(), []int{42}
 }
 
 func (x *WatchRequest) GetEdge() string {
@@ -3355,7 +3432,7 @@ type Beat struct {
 
 func (x *Beat) Reset() {
 	*x = Beat{}
-	mi := &file_control_proto_msgTypes[42]
+	mi := &file_control_proto_msgTypes[43]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3367,7 +3444,7 @@ func (x *Beat) String() string {
 func (*Beat) ProtoMessage() {}
 
 func (x *Beat) ProtoReflect() protoreflect.Message {
-	mi := &file_control_proto_msgTypes[42]
+	mi := &file_control_proto_msgTypes[43]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3380,7 +3457,7 @@ func (x *Beat) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Beat.ProtoReflect.Descriptor instead.
 func (*Beat) Descriptor() ([]byte, []int) {
-	return file_control_proto_rawDescGZIP(), []int{42}
+	return file_control_proto_rawDescGZIP(), []int{43}
 }
 
 func (x *Beat) GetNode() string {
@@ -3434,7 +3511,7 @@ type RoomsRequest struct {
 
 func (x *RoomsRequest) Reset() {
 	*x = RoomsRequest{}
-	mi := &file_control_proto_msgTypes[43]
+	mi := &file_control_proto_msgTypes[44]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3446,7 +3523,7 @@ func (x *RoomsRequest) String() string {
 func (*RoomsRequest) ProtoMessage() {}
 
 func (x *RoomsRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_control_proto_msgTypes[43]
+	mi := &file_control_proto_msgTypes[44]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3459,7 +3536,7 @@ func (x *RoomsRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RoomsRequest.ProtoReflect.Descriptor instead.
 func (*RoomsRequest) Descriptor() ([]byte, []int) {
-	return file_control_proto_rawDescGZIP(), []int{43}
+	return file_control_proto_rawDescGZIP(), []int{44}
 }
 
 func (x *RoomsRequest) GetMedia() bool {
@@ -3480,7 +3557,7 @@ type RoomsReply struct {
 
 func (x *RoomsReply) Reset() {
 	*x = RoomsReply{}
-	mi := &file_control_proto_msgTypes[44]
+	mi := &file_control_proto_msgTypes[45]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3492,7 +3569,7 @@ func (x *RoomsReply) String() string {
 func (*RoomsReply) ProtoMessage() {}
 
 func (x *RoomsReply) ProtoReflect() protoreflect.Message {
-	mi := &file_control_proto_msgTypes[44]
+	mi := &file_control_proto_msgTypes[45]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3505,7 +3582,7 @@ func (x *RoomsReply) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RoomsReply.ProtoReflect.Descriptor instead.
 func (*RoomsReply) Descriptor() ([]byte, []int) {
-	return file_control_proto_rawDescGZIP(), []int{44}
+	return file_control_proto_rawDescGZIP(), []int{45}
 }
 
 func (x *RoomsReply) GetNode() string {
@@ -3543,7 +3620,7 @@ type HeldRoom struct {
 
 func (x *HeldRoom) Reset() {
 	*x = HeldRoom{}
-	mi := &file_control_proto_msgTypes[45]
+	mi := &file_control_proto_msgTypes[46]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3555,7 +3632,7 @@ func (x *HeldRoom) String() string {
 func (*HeldRoom) ProtoMessage() {}
 
 func (x *HeldRoom) ProtoReflect() protoreflect.Message {
-	mi := &file_control_proto_msgTypes[45]
+	mi := &file_control_proto_msgTypes[46]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3568,7 +3645,7 @@ func (x *HeldRoom) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use HeldRoom.ProtoReflect.Descriptor instead.
 func (*HeldRoom) Descriptor() ([]byte, []int) {
-	return file_control_proto_rawDescGZIP(), []int{45}
+	return file_control_proto_rawDescGZIP(), []int{46}
 }
 
 func (x *HeldRoom) GetRoom() string {
@@ -3627,7 +3704,7 @@ type HeldPeer struct {
 
 func (x *HeldPeer) Reset() {
 	*x = HeldPeer{}
-	mi := &file_control_proto_msgTypes[46]
+	mi := &file_control_proto_msgTypes[47]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3639,7 +3716,7 @@ func (x *HeldPeer) String() string {
 func (*HeldPeer) ProtoMessage() {}
 
 func (x *HeldPeer) ProtoReflect() protoreflect.Message {
-	mi := &file_control_proto_msgTypes[46]
+	mi := &file_control_proto_msgTypes[47]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3652,7 +3729,7 @@ func (x *HeldPeer) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use HeldPeer.ProtoReflect.Descriptor instead.
 func (*HeldPeer) Descriptor() ([]byte, []int) {
-	return file_control_proto_rawDescGZIP(), []int{46}
+	return file_control_proto_rawDescGZIP(), []int{47}
 }
 
 func (x *HeldPeer) GetId() string {
@@ -3713,7 +3790,7 @@ type MediaState struct {
 
 func (x *MediaState) Reset() {
 	*x = MediaState{}
-	mi := &file_control_proto_msgTypes[47]
+	mi := &file_control_proto_msgTypes[48]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3725,7 +3802,7 @@ func (x *MediaState) String() string {
 func (*MediaState) ProtoMessage() {}
 
 func (x *MediaState) ProtoReflect() protoreflect.Message {
-	mi := &file_control_proto_msgTypes[47]
+	mi := &file_control_proto_msgTypes[48]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3738,7 +3815,7 @@ func (x *MediaState) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use MediaState.ProtoReflect.Descriptor instead.
 func (*MediaState) Descriptor() ([]byte, []int) {
-	return file_control_proto_rawDescGZIP(), []int{47}
+	return file_control_proto_rawDescGZIP(), []int{48}
 }
 
 func (x *MediaState) GetEstimateBitsPerSecond() uint64 {
@@ -3799,7 +3876,7 @@ type SlotState struct {
 
 func (x *SlotState) Reset() {
 	*x = SlotState{}
-	mi := &file_control_proto_msgTypes[48]
+	mi := &file_control_proto_msgTypes[49]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3811,7 +3888,7 @@ func (x *SlotState) String() string {
 func (*SlotState) ProtoMessage() {}
 
 func (x *SlotState) ProtoReflect() protoreflect.Message {
-	mi := &file_control_proto_msgTypes[48]
+	mi := &file_control_proto_msgTypes[49]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3824,7 +3901,7 @@ func (x *SlotState) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use SlotState.ProtoReflect.Descriptor instead.
 func (*SlotState) Descriptor() ([]byte, []int) {
-	return file_control_proto_rawDescGZIP(), []int{48}
+	return file_control_proto_rawDescGZIP(), []int{49}
 }
 
 func (x *SlotState) GetMid() string {
@@ -3952,7 +4029,7 @@ type TrackState struct {
 
 func (x *TrackState) Reset() {
 	*x = TrackState{}
-	mi := &file_control_proto_msgTypes[49]
+	mi := &file_control_proto_msgTypes[50]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3964,7 +4041,7 @@ func (x *TrackState) String() string {
 func (*TrackState) ProtoMessage() {}
 
 func (x *TrackState) ProtoReflect() protoreflect.Message {
-	mi := &file_control_proto_msgTypes[49]
+	mi := &file_control_proto_msgTypes[50]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3977,7 +4054,7 @@ func (x *TrackState) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use TrackState.ProtoReflect.Descriptor instead.
 func (*TrackState) Descriptor() ([]byte, []int) {
-	return file_control_proto_rawDescGZIP(), []int{49}
+	return file_control_proto_rawDescGZIP(), []int{50}
 }
 
 func (x *TrackState) GetSource() Source {
@@ -4076,7 +4153,7 @@ type Stream struct {
 
 func (x *Stream) Reset() {
 	*x = Stream{}
-	mi := &file_control_proto_msgTypes[50]
+	mi := &file_control_proto_msgTypes[51]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4088,7 +4165,7 @@ func (x *Stream) String() string {
 func (*Stream) ProtoMessage() {}
 
 func (x *Stream) ProtoReflect() protoreflect.Message {
-	mi := &file_control_proto_msgTypes[50]
+	mi := &file_control_proto_msgTypes[51]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4101,7 +4178,7 @@ func (x *Stream) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Stream.ProtoReflect.Descriptor instead.
 func (*Stream) Descriptor() ([]byte, []int) {
-	return file_control_proto_rawDescGZIP(), []int{50}
+	return file_control_proto_rawDescGZIP(), []int{51}
 }
 
 func (x *Stream) GetSsrc() uint32 {
@@ -4134,7 +4211,7 @@ type HoldsRequest struct {
 
 func (x *HoldsRequest) Reset() {
 	*x = HoldsRequest{}
-	mi := &file_control_proto_msgTypes[51]
+	mi := &file_control_proto_msgTypes[52]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4146,7 +4223,7 @@ func (x *HoldsRequest) String() string {
 func (*HoldsRequest) ProtoMessage() {}
 
 func (x *HoldsRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_control_proto_msgTypes[51]
+	mi := &file_control_proto_msgTypes[52]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4159,7 +4236,7 @@ func (x *HoldsRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use HoldsRequest.ProtoReflect.Descriptor instead.
 func (*HoldsRequest) Descriptor() ([]byte, []int) {
-	return file_control_proto_rawDescGZIP(), []int{51}
+	return file_control_proto_rawDescGZIP(), []int{52}
 }
 
 func (x *HoldsRequest) GetRoom() string {
@@ -4180,7 +4257,7 @@ type HoldsReply struct {
 
 func (x *HoldsReply) Reset() {
 	*x = HoldsReply{}
-	mi := &file_control_proto_msgTypes[52]
+	mi := &file_control_proto_msgTypes[53]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4192,7 +4269,7 @@ func (x *HoldsReply) String() string {
 func (*HoldsReply) ProtoMessage() {}
 
 func (x *HoldsReply) ProtoReflect() protoreflect.Message {
-	mi := &file_control_proto_msgTypes[52]
+	mi := &file_control_proto_msgTypes[53]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4205,7 +4282,7 @@ func (x *HoldsReply) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use HoldsReply.ProtoReflect.Descriptor instead.
 func (*HoldsReply) Descriptor() ([]byte, []int) {
-	return file_control_proto_rawDescGZIP(), []int{52}
+	return file_control_proto_rawDescGZIP(), []int{53}
 }
 
 func (x *HoldsReply) GetNode() string {
@@ -4240,7 +4317,7 @@ type OutrankRequest struct {
 
 func (x *OutrankRequest) Reset() {
 	*x = OutrankRequest{}
-	mi := &file_control_proto_msgTypes[53]
+	mi := &file_control_proto_msgTypes[54]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4252,7 +4329,7 @@ func (x *OutrankRequest) String() string {
 func (*OutrankRequest) ProtoMessage() {}
 
 func (x *OutrankRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_control_proto_msgTypes[53]
+	mi := &file_control_proto_msgTypes[54]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4265,7 +4342,7 @@ func (x *OutrankRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use OutrankRequest.ProtoReflect.Descriptor instead.
 func (*OutrankRequest) Descriptor() ([]byte, []int) {
-	return file_control_proto_rawDescGZIP(), []int{53}
+	return file_control_proto_rawDescGZIP(), []int{54}
 }
 
 func (x *OutrankRequest) GetRoom() string {
@@ -4298,7 +4375,7 @@ type OutrankReply struct {
 
 func (x *OutrankReply) Reset() {
 	*x = OutrankReply{}
-	mi := &file_control_proto_msgTypes[54]
+	mi := &file_control_proto_msgTypes[55]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4310,7 +4387,7 @@ func (x *OutrankReply) String() string {
 func (*OutrankReply) ProtoMessage() {}
 
 func (x *OutrankReply) ProtoReflect() protoreflect.Message {
-	mi := &file_control_proto_msgTypes[54]
+	mi := &file_control_proto_msgTypes[55]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4323,7 +4400,7 @@ func (x *OutrankReply) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use OutrankReply.ProtoReflect.Descriptor instead.
 func (*OutrankReply) Descriptor() ([]byte, []int) {
-	return file_control_proto_rawDescGZIP(), []int{54}
+	return file_control_proto_rawDescGZIP(), []int{55}
 }
 
 func (x *OutrankReply) GetHeld() bool {
@@ -4344,7 +4421,7 @@ type DrainRequest struct {
 
 func (x *DrainRequest) Reset() {
 	*x = DrainRequest{}
-	mi := &file_control_proto_msgTypes[55]
+	mi := &file_control_proto_msgTypes[56]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4356,7 +4433,7 @@ func (x *DrainRequest) String() string {
 func (*DrainRequest) ProtoMessage() {}
 
 func (x *DrainRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_control_proto_msgTypes[55]
+	mi := &file_control_proto_msgTypes[56]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4369,7 +4446,7 @@ func (x *DrainRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use DrainRequest.ProtoReflect.Descriptor instead.
 func (*DrainRequest) Descriptor() ([]byte, []int) {
-	return file_control_proto_rawDescGZIP(), []int{55}
+	return file_control_proto_rawDescGZIP(), []int{56}
 }
 
 func (x *DrainRequest) GetUndrain() bool {
@@ -4406,7 +4483,7 @@ type DrainReply struct {
 
 func (x *DrainReply) Reset() {
 	*x = DrainReply{}
-	mi := &file_control_proto_msgTypes[56]
+	mi := &file_control_proto_msgTypes[57]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4418,7 +4495,7 @@ func (x *DrainReply) String() string {
 func (*DrainReply) ProtoMessage() {}
 
 func (x *DrainReply) ProtoReflect() protoreflect.Message {
-	mi := &file_control_proto_msgTypes[56]
+	mi := &file_control_proto_msgTypes[57]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4431,7 +4508,7 @@ func (x *DrainReply) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use DrainReply.ProtoReflect.Descriptor instead.
 func (*DrainReply) Descriptor() ([]byte, []int) {
-	return file_control_proto_rawDescGZIP(), []int{56}
+	return file_control_proto_rawDescGZIP(), []int{57}
 }
 
 func (x *DrainReply) GetNode() string {
@@ -4478,7 +4555,7 @@ type ProcessRequest struct {
 
 func (x *ProcessRequest) Reset() {
 	*x = ProcessRequest{}
-	mi := &file_control_proto_msgTypes[57]
+	mi := &file_control_proto_msgTypes[58]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4490,7 +4567,7 @@ func (x *ProcessRequest) String() string {
 func (*ProcessRequest) ProtoMessage() {}
 
 func (x *ProcessRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_control_proto_msgTypes[57]
+	mi := &file_control_proto_msgTypes[58]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4503,7 +4580,7 @@ func (x *ProcessRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ProcessRequest.ProtoReflect.Descriptor instead.
 func (*ProcessRequest) Descriptor() ([]byte, []int) {
-	return file_control_proto_rawDescGZIP(), []int{57}
+	return file_control_proto_rawDescGZIP(), []int{58}
 }
 
 func (x *ProcessRequest) GetCollect() bool {
@@ -4526,7 +4603,7 @@ type ProcessReply struct {
 
 func (x *ProcessReply) Reset() {
 	*x = ProcessReply{}
-	mi := &file_control_proto_msgTypes[58]
+	mi := &file_control_proto_msgTypes[59]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4538,7 +4615,7 @@ func (x *ProcessReply) String() string {
 func (*ProcessReply) ProtoMessage() {}
 
 func (x *ProcessReply) ProtoReflect() protoreflect.Message {
-	mi := &file_control_proto_msgTypes[58]
+	mi := &file_control_proto_msgTypes[59]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4551,7 +4628,7 @@ func (x *ProcessReply) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ProcessReply.ProtoReflect.Descriptor instead.
 func (*ProcessReply) Descriptor() ([]byte, []int) {
-	return file_control_proto_rawDescGZIP(), []int{58}
+	return file_control_proto_rawDescGZIP(), []int{59}
 }
 
 func (x *ProcessReply) GetNode() string {
@@ -4601,7 +4678,7 @@ type RemoveRequest struct {
 
 func (x *RemoveRequest) Reset() {
 	*x = RemoveRequest{}
-	mi := &file_control_proto_msgTypes[59]
+	mi := &file_control_proto_msgTypes[60]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4613,7 +4690,7 @@ func (x *RemoveRequest) String() string {
 func (*RemoveRequest) ProtoMessage() {}
 
 func (x *RemoveRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_control_proto_msgTypes[59]
+	mi := &file_control_proto_msgTypes[60]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4626,7 +4703,7 @@ func (x *RemoveRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RemoveRequest.ProtoReflect.Descriptor instead.
 func (*RemoveRequest) Descriptor() ([]byte, []int) {
-	return file_control_proto_rawDescGZIP(), []int{59}
+	return file_control_proto_rawDescGZIP(), []int{60}
 }
 
 func (x *RemoveRequest) GetRoom() string {
@@ -4659,7 +4736,7 @@ type RemoveReply struct {
 
 func (x *RemoveReply) Reset() {
 	*x = RemoveReply{}
-	mi := &file_control_proto_msgTypes[60]
+	mi := &file_control_proto_msgTypes[61]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4671,7 +4748,7 @@ func (x *RemoveReply) String() string {
 func (*RemoveReply) ProtoMessage() {}
 
 func (x *RemoveReply) ProtoReflect() protoreflect.Message {
-	mi := &file_control_proto_msgTypes[60]
+	mi := &file_control_proto_msgTypes[61]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4684,7 +4761,7 @@ func (x *RemoveReply) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RemoveReply.ProtoReflect.Descriptor instead.
 func (*RemoveReply) Descriptor() ([]byte, []int) {
-	return file_control_proto_rawDescGZIP(), []int{60}
+	return file_control_proto_rawDescGZIP(), []int{61}
 }
 
 func (x *RemoveReply) GetRemoved() []string {
@@ -4711,7 +4788,7 @@ type ModerateRequest struct {
 
 func (x *ModerateRequest) Reset() {
 	*x = ModerateRequest{}
-	mi := &file_control_proto_msgTypes[61]
+	mi := &file_control_proto_msgTypes[62]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4723,7 +4800,7 @@ func (x *ModerateRequest) String() string {
 func (*ModerateRequest) ProtoMessage() {}
 
 func (x *ModerateRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_control_proto_msgTypes[61]
+	mi := &file_control_proto_msgTypes[62]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4736,7 +4813,7 @@ func (x *ModerateRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ModerateRequest.ProtoReflect.Descriptor instead.
 func (*ModerateRequest) Descriptor() ([]byte, []int) {
-	return file_control_proto_rawDescGZIP(), []int{61}
+	return file_control_proto_rawDescGZIP(), []int{62}
 }
 
 func (x *ModerateRequest) GetRoom() string {
@@ -4798,7 +4875,7 @@ type ModerateReply struct {
 
 func (x *ModerateReply) Reset() {
 	*x = ModerateReply{}
-	mi := &file_control_proto_msgTypes[62]
+	mi := &file_control_proto_msgTypes[63]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4810,7 +4887,7 @@ func (x *ModerateReply) String() string {
 func (*ModerateReply) ProtoMessage() {}
 
 func (x *ModerateReply) ProtoReflect() protoreflect.Message {
-	mi := &file_control_proto_msgTypes[62]
+	mi := &file_control_proto_msgTypes[63]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4823,7 +4900,7 @@ func (x *ModerateReply) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ModerateReply.ProtoReflect.Descriptor instead.
 func (*ModerateReply) Descriptor() ([]byte, []int) {
-	return file_control_proto_rawDescGZIP(), []int{62}
+	return file_control_proto_rawDescGZIP(), []int{63}
 }
 
 func (x *ModerateReply) GetDone() []string {
@@ -4867,7 +4944,7 @@ const file_control_proto_rawDesc = "" +
 	" \x01(\v2\x19.holdfast.control.v1.HandH\x00R\x04hand\x122\n" +
 	"\x05react\x18\v \x01(\v2\x1a.holdfast.control.v1.ReactH\x00R\x05react\x128\n" +
 	"\aarrived\x18\f \x01(\v2\x1c.holdfast.control.v1.ArrivedH\x00R\aarrivedB\t\n" +
-	"\amessage\"\x8d\x04\n" +
+	"\amessage\"\xd1\x04\n" +
 	"\x06Attach\x12*\n" +
 	"\x03pin\x18\x01 \x01(\v2\x18.holdfast.control.v1.PinR\x03pin\x12\x12\n" +
 	"\x04room\x18\x02 \x01(\tR\x04room\x12-\n" +
@@ -4887,7 +4964,8 @@ const file_control_proto_rawDesc = "" +
 	"unreserved\x12\x18\n" +
 	"\asources\x18\v \x01(\rR\asources\x12/\n" +
 	"\x14path_bits_per_second\x18\f \x01(\x04R\x11pathBitsPerSecond\x12!\n" +
-	"\fknown_roster\x18\r \x01(\x06R\vknownRoster\"^\n" +
+	"\fknown_roster\x18\r \x01(\x06R\vknownRoster\x12B\n" +
+	"\x0eexpected_floor\x18\x0e \x01(\v2\x1b.holdfast.control.v1.EgressR\rexpectedFloor\"^\n" +
 	"\x06Egress\x12&\n" +
 	"\x0fbits_per_second\x18\x01 \x01(\x04R\rbitsPerSecond\x12,\n" +
 	"\x12packets_per_second\x18\x02 \x01(\x04R\x10packetsPerSecond\"\xca\x02\n" +
@@ -4941,7 +5019,8 @@ const file_control_proto_rawDesc = "" +
 	"\x05React\x12\x14\n" +
 	"\x05emoji\x18\x01 \x01(\tR\x05emoji\"\x1d\n" +
 	"\aRefresh\x12\x12\n" +
-	"\x04mids\x18\x01 \x03(\tR\x04mids\"\xc8\t\n" +
+	"\x04mids\x18\x01 \x03(\tR\x04mids\"\x82\n" +
+	"\n" +
 	"\tPeerEvent\x120\n" +
 	"\x05fence\x18\x01 \x01(\v2\x1a.holdfast.control.v1.FenceR\x05fence\x12\x10\n" +
 	"\x03seq\x18\x02 \x01(\x04R\x03seq\x12;\n" +
@@ -4963,9 +5042,10 @@ const file_control_proto_rawDesc = "" +
 	"\bsilenced\x18\x12 \x01(\v2\x1d.holdfast.control.v1.SilencedH\x00R\bsilenced\x12E\n" +
 	"\funmute_asked\x18\x13 \x01(\v2 .holdfast.control.v1.UnmuteAskedH\x00R\vunmuteAsked\x12>\n" +
 	"\treactions\x18\x14 \x01(\v2\x1e.holdfast.control.v1.ReactionsH\x00R\treactions\x128\n" +
-	"\asettled\x18\x15 \x01(\v2\x1c.holdfast.control.v1.SettledH\x00R\asettled\x125\n" +
+	"\asettled\x18\x15 \x01(\v2\x1c.holdfast.control.v1.SettledH\x00R\asettled\x128\n" +
+	"\alimited\x18\x16 \x01(\v2\x1c.holdfast.control.v1.LimitedH\x00R\alimited\x125\n" +
 	"\x06egress\x18\x10 \x01(\v2\x1b.holdfast.control.v1.EgressH\x00R\x06egressB\a\n" +
-	"\x05event\"\xd1\x02\n" +
+	"\x05event\"\xeb\x02\n" +
 	"\bAttached\x12\x12\n" +
 	"\x04peer\x18\x01 \x01(\tR\x04peer\x12\x18\n" +
 	"\aresumed\x18\x02 \x01(\bR\aresumed\x12*\n" +
@@ -4974,7 +5054,10 @@ const file_control_proto_rawDesc = "" +
 	"\x05slots\x18\x05 \x03(\v2\x19.holdfast.control.v1.SlotR\x05slots\x123\n" +
 	"\x06egress\x18\x06 \x01(\v2\x1b.holdfast.control.v1.EgressR\x06egress\x12/\n" +
 	"\x14path_bits_per_second\x18\a \x01(\x04R\x11pathBitsPerSecond\x12!\n" +
-	"\froster_known\x18\b \x01(\bR\vrosterKnown\".\n" +
+	"\froster_known\x18\b \x01(\bR\vrosterKnown\x12\x18\n" +
+	"\alimited\x18\t \x01(\bR\alimited\"#\n" +
+	"\aLimited\x12\x18\n" +
+	"\alimited\x18\x01 \x01(\bR\alimited\".\n" +
 	"\x04Path\x12&\n" +
 	"\x0fbits_per_second\x18\x01 \x01(\x04R\rbitsPerSecond\"\x8b\x01\n" +
 	"\aRefused\x120\n" +
@@ -5239,7 +5322,7 @@ func file_control_proto_rawDescGZIP() []byte {
 }
 
 var file_control_proto_enumTypes = make([]protoimpl.EnumInfo, 5)
-var file_control_proto_msgTypes = make([]protoimpl.MessageInfo, 63)
+var file_control_proto_msgTypes = make([]protoimpl.MessageInfo, 64)
 var file_control_proto_goTypes = []any{
 	(Kind)(0),               // 0: holdfast.control.v1.Kind
 	(Source)(0),             // 1: holdfast.control.v1.Source
@@ -5266,49 +5349,50 @@ var file_control_proto_goTypes = []any{
 	(*Refresh)(nil),         // 22: holdfast.control.v1.Refresh
 	(*PeerEvent)(nil),       // 23: holdfast.control.v1.PeerEvent
 	(*Attached)(nil),        // 24: holdfast.control.v1.Attached
-	(*Path)(nil),            // 25: holdfast.control.v1.Path
-	(*Refused)(nil),         // 26: holdfast.control.v1.Refused
-	(*Answer)(nil),          // 27: holdfast.control.v1.Answer
-	(*OfferRejected)(nil),   // 28: holdfast.control.v1.OfferRejected
-	(*Slot)(nil),            // 29: holdfast.control.v1.Slot
-	(*SlotTable)(nil),       // 30: holdfast.control.v1.SlotTable
-	(*Lack)(nil),            // 31: holdfast.control.v1.Lack
-	(*Roster)(nil),          // 32: holdfast.control.v1.Roster
-	(*RosterChange)(nil),    // 33: holdfast.control.v1.RosterChange
-	(*Speakers)(nil),        // 34: holdfast.control.v1.Speakers
-	(*Speaker)(nil),         // 35: holdfast.control.v1.Speaker
-	(*Transport)(nil),       // 36: holdfast.control.v1.Transport
-	(*Chat)(nil),            // 37: holdfast.control.v1.Chat
-	(*Silenced)(nil),        // 38: holdfast.control.v1.Silenced
-	(*UnmuteAsked)(nil),     // 39: holdfast.control.v1.UnmuteAsked
-	(*Reactions)(nil),       // 40: holdfast.control.v1.Reactions
-	(*Reaction)(nil),        // 41: holdfast.control.v1.Reaction
-	(*Reoffer)(nil),         // 42: holdfast.control.v1.Reoffer
-	(*Fenced)(nil),          // 43: holdfast.control.v1.Fenced
-	(*Settled)(nil),         // 44: holdfast.control.v1.Settled
-	(*Closed)(nil),          // 45: holdfast.control.v1.Closed
-	(*WatchRequest)(nil),    // 46: holdfast.control.v1.WatchRequest
-	(*Beat)(nil),            // 47: holdfast.control.v1.Beat
-	(*RoomsRequest)(nil),    // 48: holdfast.control.v1.RoomsRequest
-	(*RoomsReply)(nil),      // 49: holdfast.control.v1.RoomsReply
-	(*HeldRoom)(nil),        // 50: holdfast.control.v1.HeldRoom
-	(*HeldPeer)(nil),        // 51: holdfast.control.v1.HeldPeer
-	(*MediaState)(nil),      // 52: holdfast.control.v1.MediaState
-	(*SlotState)(nil),       // 53: holdfast.control.v1.SlotState
-	(*TrackState)(nil),      // 54: holdfast.control.v1.TrackState
-	(*Stream)(nil),          // 55: holdfast.control.v1.Stream
-	(*HoldsRequest)(nil),    // 56: holdfast.control.v1.HoldsRequest
-	(*HoldsReply)(nil),      // 57: holdfast.control.v1.HoldsReply
-	(*OutrankRequest)(nil),  // 58: holdfast.control.v1.OutrankRequest
-	(*OutrankReply)(nil),    // 59: holdfast.control.v1.OutrankReply
-	(*DrainRequest)(nil),    // 60: holdfast.control.v1.DrainRequest
-	(*DrainReply)(nil),      // 61: holdfast.control.v1.DrainReply
-	(*ProcessRequest)(nil),  // 62: holdfast.control.v1.ProcessRequest
-	(*ProcessReply)(nil),    // 63: holdfast.control.v1.ProcessReply
-	(*RemoveRequest)(nil),   // 64: holdfast.control.v1.RemoveRequest
-	(*RemoveReply)(nil),     // 65: holdfast.control.v1.RemoveReply
-	(*ModerateRequest)(nil), // 66: holdfast.control.v1.ModerateRequest
-	(*ModerateReply)(nil),   // 67: holdfast.control.v1.ModerateReply
+	(*Limited)(nil),         // 25: holdfast.control.v1.Limited
+	(*Path)(nil),            // 26: holdfast.control.v1.Path
+	(*Refused)(nil),         // 27: holdfast.control.v1.Refused
+	(*Answer)(nil),          // 28: holdfast.control.v1.Answer
+	(*OfferRejected)(nil),   // 29: holdfast.control.v1.OfferRejected
+	(*Slot)(nil),            // 30: holdfast.control.v1.Slot
+	(*SlotTable)(nil),       // 31: holdfast.control.v1.SlotTable
+	(*Lack)(nil),            // 32: holdfast.control.v1.Lack
+	(*Roster)(nil),          // 33: holdfast.control.v1.Roster
+	(*RosterChange)(nil),    // 34: holdfast.control.v1.RosterChange
+	(*Speakers)(nil),        // 35: holdfast.control.v1.Speakers
+	(*Speaker)(nil),         // 36: holdfast.control.v1.Speaker
+	(*Transport)(nil),       // 37: holdfast.control.v1.Transport
+	(*Chat)(nil),            // 38: holdfast.control.v1.Chat
+	(*Silenced)(nil),        // 39: holdfast.control.v1.Silenced
+	(*UnmuteAsked)(nil),     // 40: holdfast.control.v1.UnmuteAsked
+	(*Reactions)(nil),       // 41: holdfast.control.v1.Reactions
+	(*Reaction)(nil),        // 42: holdfast.control.v1.Reaction
+	(*Reoffer)(nil),         // 43: holdfast.control.v1.Reoffer
+	(*Fenced)(nil),          // 44: holdfast.control.v1.Fenced
+	(*Settled)(nil),         // 45: holdfast.control.v1.Settled
+	(*Closed)(nil),          // 46: holdfast.control.v1.Closed
+	(*WatchRequest)(nil),    // 47: holdfast.control.v1.WatchRequest
+	(*Beat)(nil),            // 48: holdfast.control.v1.Beat
+	(*RoomsRequest)(nil),    // 49: holdfast.control.v1.RoomsRequest
+	(*RoomsReply)(nil),      // 50: holdfast.control.v1.RoomsReply
+	(*HeldRoom)(nil),        // 51: holdfast.control.v1.HeldRoom
+	(*HeldPeer)(nil),        // 52: holdfast.control.v1.HeldPeer
+	(*MediaState)(nil),      // 53: holdfast.control.v1.MediaState
+	(*SlotState)(nil),       // 54: holdfast.control.v1.SlotState
+	(*TrackState)(nil),      // 55: holdfast.control.v1.TrackState
+	(*Stream)(nil),          // 56: holdfast.control.v1.Stream
+	(*HoldsRequest)(nil),    // 57: holdfast.control.v1.HoldsRequest
+	(*HoldsReply)(nil),      // 58: holdfast.control.v1.HoldsReply
+	(*OutrankRequest)(nil),  // 59: holdfast.control.v1.OutrankRequest
+	(*OutrankReply)(nil),    // 60: holdfast.control.v1.OutrankReply
+	(*DrainRequest)(nil),    // 61: holdfast.control.v1.DrainRequest
+	(*DrainReply)(nil),      // 62: holdfast.control.v1.DrainReply
+	(*ProcessRequest)(nil),  // 63: holdfast.control.v1.ProcessRequest
+	(*ProcessReply)(nil),    // 64: holdfast.control.v1.ProcessReply
+	(*RemoveRequest)(nil),   // 65: holdfast.control.v1.RemoveRequest
+	(*RemoveReply)(nil),     // 66: holdfast.control.v1.RemoveReply
+	(*ModerateRequest)(nil), // 67: holdfast.control.v1.ModerateRequest
+	(*ModerateReply)(nil),   // 68: holdfast.control.v1.ModerateReply
 }
 var file_control_proto_depIdxs = []int32{
 	5,  // 0: holdfast.control.v1.Pin.fence:type_name -> holdfast.control.v1.Fence
@@ -5328,89 +5412,91 @@ var file_control_proto_depIdxs = []int32{
 	10, // 14: holdfast.control.v1.Attach.peer:type_name -> holdfast.control.v1.Peer
 	10, // 15: holdfast.control.v1.Attach.expected:type_name -> holdfast.control.v1.Peer
 	9,  // 16: holdfast.control.v1.Attach.expected_egress:type_name -> holdfast.control.v1.Egress
-	12, // 17: holdfast.control.v1.Offer.senders:type_name -> holdfast.control.v1.Sender
-	29, // 18: holdfast.control.v1.Offer.slots:type_name -> holdfast.control.v1.Slot
-	1,  // 19: holdfast.control.v1.Sender.source:type_name -> holdfast.control.v1.Source
-	14, // 20: holdfast.control.v1.View.wants:type_name -> holdfast.control.v1.Want
-	1,  // 21: holdfast.control.v1.Want.source:type_name -> holdfast.control.v1.Source
-	1,  // 22: holdfast.control.v1.Mute.source:type_name -> holdfast.control.v1.Source
-	5,  // 23: holdfast.control.v1.PeerEvent.fence:type_name -> holdfast.control.v1.Fence
-	24, // 24: holdfast.control.v1.PeerEvent.attached:type_name -> holdfast.control.v1.Attached
-	26, // 25: holdfast.control.v1.PeerEvent.refused:type_name -> holdfast.control.v1.Refused
-	27, // 26: holdfast.control.v1.PeerEvent.answer:type_name -> holdfast.control.v1.Answer
-	28, // 27: holdfast.control.v1.PeerEvent.offer_rejected:type_name -> holdfast.control.v1.OfferRejected
-	30, // 28: holdfast.control.v1.PeerEvent.slots:type_name -> holdfast.control.v1.SlotTable
-	32, // 29: holdfast.control.v1.PeerEvent.roster:type_name -> holdfast.control.v1.Roster
-	33, // 30: holdfast.control.v1.PeerEvent.roster_change:type_name -> holdfast.control.v1.RosterChange
-	34, // 31: holdfast.control.v1.PeerEvent.speakers:type_name -> holdfast.control.v1.Speakers
-	36, // 32: holdfast.control.v1.PeerEvent.transport:type_name -> holdfast.control.v1.Transport
-	43, // 33: holdfast.control.v1.PeerEvent.fenced:type_name -> holdfast.control.v1.Fenced
-	45, // 34: holdfast.control.v1.PeerEvent.closed:type_name -> holdfast.control.v1.Closed
-	37, // 35: holdfast.control.v1.PeerEvent.chat:type_name -> holdfast.control.v1.Chat
-	42, // 36: holdfast.control.v1.PeerEvent.reoffer:type_name -> holdfast.control.v1.Reoffer
-	25, // 37: holdfast.control.v1.PeerEvent.path:type_name -> holdfast.control.v1.Path
-	38, // 38: holdfast.control.v1.PeerEvent.silenced:type_name -> holdfast.control.v1.Silenced
-	39, // 39: holdfast.control.v1.PeerEvent.unmute_asked:type_name -> holdfast.control.v1.UnmuteAsked
-	40, // 40: holdfast.control.v1.PeerEvent.reactions:type_name -> holdfast.control.v1.Reactions
-	44, // 41: holdfast.control.v1.PeerEvent.settled:type_name -> holdfast.control.v1.Settled
-	9,  // 42: holdfast.control.v1.PeerEvent.egress:type_name -> holdfast.control.v1.Egress
-	10, // 43: holdfast.control.v1.Attached.roster:type_name -> holdfast.control.v1.Peer
-	29, // 44: holdfast.control.v1.Attached.slots:type_name -> holdfast.control.v1.Slot
-	9,  // 45: holdfast.control.v1.Attached.egress:type_name -> holdfast.control.v1.Egress
-	2,  // 46: holdfast.control.v1.Refused.code:type_name -> holdfast.control.v1.Refusal
-	5,  // 47: holdfast.control.v1.Refused.current:type_name -> holdfast.control.v1.Fence
-	0,  // 48: holdfast.control.v1.Slot.kind:type_name -> holdfast.control.v1.Kind
-	1,  // 49: holdfast.control.v1.Slot.source:type_name -> holdfast.control.v1.Source
-	29, // 50: holdfast.control.v1.SlotTable.slots:type_name -> holdfast.control.v1.Slot
-	31, // 51: holdfast.control.v1.SlotTable.lacks:type_name -> holdfast.control.v1.Lack
-	1,  // 52: holdfast.control.v1.Lack.source:type_name -> holdfast.control.v1.Source
-	10, // 53: holdfast.control.v1.Roster.peers:type_name -> holdfast.control.v1.Peer
-	10, // 54: holdfast.control.v1.RosterChange.joined:type_name -> holdfast.control.v1.Peer
-	10, // 55: holdfast.control.v1.RosterChange.updated:type_name -> holdfast.control.v1.Peer
-	35, // 56: holdfast.control.v1.Speakers.speakers:type_name -> holdfast.control.v1.Speaker
-	3,  // 57: holdfast.control.v1.Transport.state:type_name -> holdfast.control.v1.TransportState
-	1,  // 58: holdfast.control.v1.Silenced.source:type_name -> holdfast.control.v1.Source
-	1,  // 59: holdfast.control.v1.UnmuteAsked.source:type_name -> holdfast.control.v1.Source
-	41, // 60: holdfast.control.v1.Reactions.reactions:type_name -> holdfast.control.v1.Reaction
-	5,  // 61: holdfast.control.v1.Fenced.current:type_name -> holdfast.control.v1.Fence
-	6,  // 62: holdfast.control.v1.Fenced.pin:type_name -> holdfast.control.v1.Pin
-	50, // 63: holdfast.control.v1.RoomsReply.rooms:type_name -> holdfast.control.v1.HeldRoom
-	6,  // 64: holdfast.control.v1.HeldRoom.pin:type_name -> holdfast.control.v1.Pin
-	51, // 65: holdfast.control.v1.HeldRoom.peers:type_name -> holdfast.control.v1.HeldPeer
-	52, // 66: holdfast.control.v1.HeldPeer.media:type_name -> holdfast.control.v1.MediaState
-	53, // 67: holdfast.control.v1.MediaState.slots:type_name -> holdfast.control.v1.SlotState
-	54, // 68: holdfast.control.v1.MediaState.tracks:type_name -> holdfast.control.v1.TrackState
-	55, // 69: holdfast.control.v1.MediaState.unplaced:type_name -> holdfast.control.v1.Stream
-	0,  // 70: holdfast.control.v1.SlotState.kind:type_name -> holdfast.control.v1.Kind
-	1,  // 71: holdfast.control.v1.SlotState.source:type_name -> holdfast.control.v1.Source
-	1,  // 72: holdfast.control.v1.TrackState.source:type_name -> holdfast.control.v1.Source
-	6,  // 73: holdfast.control.v1.HoldsReply.pin:type_name -> holdfast.control.v1.Pin
-	6,  // 74: holdfast.control.v1.OutrankRequest.pin:type_name -> holdfast.control.v1.Pin
-	4,  // 75: holdfast.control.v1.ModerateRequest.act:type_name -> holdfast.control.v1.Act
-	1,  // 76: holdfast.control.v1.ModerateRequest.source:type_name -> holdfast.control.v1.Source
-	7,  // 77: holdfast.control.v1.Media.Attach:input_type -> holdfast.control.v1.EdgeMessage
-	46, // 78: holdfast.control.v1.Media.Watch:input_type -> holdfast.control.v1.WatchRequest
-	48, // 79: holdfast.control.v1.Media.Rooms:input_type -> holdfast.control.v1.RoomsRequest
-	56, // 80: holdfast.control.v1.Media.Holds:input_type -> holdfast.control.v1.HoldsRequest
-	58, // 81: holdfast.control.v1.Media.Outrank:input_type -> holdfast.control.v1.OutrankRequest
-	64, // 82: holdfast.control.v1.Media.Remove:input_type -> holdfast.control.v1.RemoveRequest
-	66, // 83: holdfast.control.v1.Media.Moderate:input_type -> holdfast.control.v1.ModerateRequest
-	60, // 84: holdfast.control.v1.Media.Drain:input_type -> holdfast.control.v1.DrainRequest
-	62, // 85: holdfast.control.v1.Media.Process:input_type -> holdfast.control.v1.ProcessRequest
-	23, // 86: holdfast.control.v1.Media.Attach:output_type -> holdfast.control.v1.PeerEvent
-	47, // 87: holdfast.control.v1.Media.Watch:output_type -> holdfast.control.v1.Beat
-	49, // 88: holdfast.control.v1.Media.Rooms:output_type -> holdfast.control.v1.RoomsReply
-	57, // 89: holdfast.control.v1.Media.Holds:output_type -> holdfast.control.v1.HoldsReply
-	59, // 90: holdfast.control.v1.Media.Outrank:output_type -> holdfast.control.v1.OutrankReply
-	65, // 91: holdfast.control.v1.Media.Remove:output_type -> holdfast.control.v1.RemoveReply
-	67, // 92: holdfast.control.v1.Media.Moderate:output_type -> holdfast.control.v1.ModerateReply
-	61, // 93: holdfast.control.v1.Media.Drain:output_type -> holdfast.control.v1.DrainReply
-	63, // 94: holdfast.control.v1.Media.Process:output_type -> holdfast.control.v1.ProcessReply
-	86, // [86:95] is the sub-list for method output_type
-	77, // [77:86] is the sub-list for method input_type
-	77, // [77:77] is the sub-list for extension type_name
-	77, // [77:77] is the sub-list for extension extendee
-	0,  // [0:77] is the sub-list for field type_name
+	9,  // 17: holdfast.control.v1.Attach.expected_floor:type_name -> holdfast.control.v1.Egress
+	12, // 18: holdfast.control.v1.Offer.senders:type_name -> holdfast.control.v1.Sender
+	30, // 19: holdfast.control.v1.Offer.slots:type_name -> holdfast.control.v1.Slot
+	1,  // 20: holdfast.control.v1.Sender.source:type_name -> holdfast.control.v1.Source
+	14, // 21: holdfast.control.v1.View.wants:type_name -> holdfast.control.v1.Want
+	1,  // 22: holdfast.control.v1.Want.source:type_name -> holdfast.control.v1.Source
+	1,  // 23: holdfast.control.v1.Mute.source:type_name -> holdfast.control.v1.Source
+	5,  // 24: holdfast.control.v1.PeerEvent.fence:type_name -> holdfast.control.v1.Fence
+	24, // 25: holdfast.control.v1.PeerEvent.attached:type_name -> holdfast.control.v1.Attached
+	27, // 26: holdfast.control.v1.PeerEvent.refused:type_name -> holdfast.control.v1.Refused
+	28, // 27: holdfast.control.v1.PeerEvent.answer:type_name -> holdfast.control.v1.Answer
+	29, // 28: holdfast.control.v1.PeerEvent.offer_rejected:type_name -> holdfast.control.v1.OfferRejected
+	31, // 29: holdfast.control.v1.PeerEvent.slots:type_name -> holdfast.control.v1.SlotTable
+	33, // 30: holdfast.control.v1.PeerEvent.roster:type_name -> holdfast.control.v1.Roster
+	34, // 31: holdfast.control.v1.PeerEvent.roster_change:type_name -> holdfast.control.v1.RosterChange
+	35, // 32: holdfast.control.v1.PeerEvent.speakers:type_name -> holdfast.control.v1.Speakers
+	37, // 33: holdfast.control.v1.PeerEvent.transport:type_name -> holdfast.control.v1.Transport
+	44, // 34: holdfast.control.v1.PeerEvent.fenced:type_name -> holdfast.control.v1.Fenced
+	46, // 35: holdfast.control.v1.PeerEvent.closed:type_name -> holdfast.control.v1.Closed
+	38, // 36: holdfast.control.v1.PeerEvent.chat:type_name -> holdfast.control.v1.Chat
+	43, // 37: holdfast.control.v1.PeerEvent.reoffer:type_name -> holdfast.control.v1.Reoffer
+	26, // 38: holdfast.control.v1.PeerEvent.path:type_name -> holdfast.control.v1.Path
+	39, // 39: holdfast.control.v1.PeerEvent.silenced:type_name -> holdfast.control.v1.Silenced
+	40, // 40: holdfast.control.v1.PeerEvent.unmute_asked:type_name -> holdfast.control.v1.UnmuteAsked
+	41, // 41: holdfast.control.v1.PeerEvent.reactions:type_name -> holdfast.control.v1.Reactions
+	45, // 42: holdfast.control.v1.PeerEvent.settled:type_name -> holdfast.control.v1.Settled
+	25, // 43: holdfast.control.v1.PeerEvent.limited:type_name -> holdfast.control.v1.Limited
+	9,  // 44: holdfast.control.v1.PeerEvent.egress:type_name -> holdfast.control.v1.Egress
+	10, // 45: holdfast.control.v1.Attached.roster:type_name -> holdfast.control.v1.Peer
+	30, // 46: holdfast.control.v1.Attached.slots:type_name -> holdfast.control.v1.Slot
+	9,  // 47: holdfast.control.v1.Attached.egress:type_name -> holdfast.control.v1.Egress
+	2,  // 48: holdfast.control.v1.Refused.code:type_name -> holdfast.control.v1.Refusal
+	5,  // 49: holdfast.control.v1.Refused.current:type_name -> holdfast.control.v1.Fence
+	0,  // 50: holdfast.control.v1.Slot.kind:type_name -> holdfast.control.v1.Kind
+	1,  // 51: holdfast.control.v1.Slot.source:type_name -> holdfast.control.v1.Source
+	30, // 52: holdfast.control.v1.SlotTable.slots:type_name -> holdfast.control.v1.Slot
+	32, // 53: holdfast.control.v1.SlotTable.lacks:type_name -> holdfast.control.v1.Lack
+	1,  // 54: holdfast.control.v1.Lack.source:type_name -> holdfast.control.v1.Source
+	10, // 55: holdfast.control.v1.Roster.peers:type_name -> holdfast.control.v1.Peer
+	10, // 56: holdfast.control.v1.RosterChange.joined:type_name -> holdfast.control.v1.Peer
+	10, // 57: holdfast.control.v1.RosterChange.updated:type_name -> holdfast.control.v1.Peer
+	36, // 58: holdfast.control.v1.Speakers.speakers:type_name -> holdfast.control.v1.Speaker
+	3,  // 59: holdfast.control.v1.Transport.state:type_name -> holdfast.control.v1.TransportState
+	1,  // 60: holdfast.control.v1.Silenced.source:type_name -> holdfast.control.v1.Source
+	1,  // 61: holdfast.control.v1.UnmuteAsked.source:type_name -> holdfast.control.v1.Source
+	42, // 62: holdfast.control.v1.Reactions.reactions:type_name -> holdfast.control.v1.Reaction
+	5,  // 63: holdfast.control.v1.Fenced.current:type_name -> holdfast.control.v1.Fence
+	6,  // 64: holdfast.control.v1.Fenced.pin:type_name -> holdfast.control.v1.Pin
+	51, // 65: holdfast.control.v1.RoomsReply.rooms:type_name -> holdfast.control.v1.HeldRoom
+	6,  // 66: holdfast.control.v1.HeldRoom.pin:type_name -> holdfast.control.v1.Pin
+	52, // 67: holdfast.control.v1.HeldRoom.peers:type_name -> holdfast.control.v1.HeldPeer
+	53, // 68: holdfast.control.v1.HeldPeer.media:type_name -> holdfast.control.v1.MediaState
+	54, // 69: holdfast.control.v1.MediaState.slots:type_name -> holdfast.control.v1.SlotState
+	55, // 70: holdfast.control.v1.MediaState.tracks:type_name -> holdfast.control.v1.TrackState
+	56, // 71: holdfast.control.v1.MediaState.unplaced:type_name -> holdfast.control.v1.Stream
+	0,  // 72: holdfast.control.v1.SlotState.kind:type_name -> holdfast.control.v1.Kind
+	1,  // 73: holdfast.control.v1.SlotState.source:type_name -> holdfast.control.v1.Source
+	1,  // 74: holdfast.control.v1.TrackState.source:type_name -> holdfast.control.v1.Source
+	6,  // 75: holdfast.control.v1.HoldsReply.pin:type_name -> holdfast.control.v1.Pin
+	6,  // 76: holdfast.control.v1.OutrankRequest.pin:type_name -> holdfast.control.v1.Pin
+	4,  // 77: holdfast.control.v1.ModerateRequest.act:type_name -> holdfast.control.v1.Act
+	1,  // 78: holdfast.control.v1.ModerateRequest.source:type_name -> holdfast.control.v1.Source
+	7,  // 79: holdfast.control.v1.Media.Attach:input_type -> holdfast.control.v1.EdgeMessage
+	47, // 80: holdfast.control.v1.Media.Watch:input_type -> holdfast.control.v1.WatchRequest
+	49, // 81: holdfast.control.v1.Media.Rooms:input_type -> holdfast.control.v1.RoomsRequest
+	57, // 82: holdfast.control.v1.Media.Holds:input_type -> holdfast.control.v1.HoldsRequest
+	59, // 83: holdfast.control.v1.Media.Outrank:input_type -> holdfast.control.v1.OutrankRequest
+	65, // 84: holdfast.control.v1.Media.Remove:input_type -> holdfast.control.v1.RemoveRequest
+	67, // 85: holdfast.control.v1.Media.Moderate:input_type -> holdfast.control.v1.ModerateRequest
+	61, // 86: holdfast.control.v1.Media.Drain:input_type -> holdfast.control.v1.DrainRequest
+	63, // 87: holdfast.control.v1.Media.Process:input_type -> holdfast.control.v1.ProcessRequest
+	23, // 88: holdfast.control.v1.Media.Attach:output_type -> holdfast.control.v1.PeerEvent
+	48, // 89: holdfast.control.v1.Media.Watch:output_type -> holdfast.control.v1.Beat
+	50, // 90: holdfast.control.v1.Media.Rooms:output_type -> holdfast.control.v1.RoomsReply
+	58, // 91: holdfast.control.v1.Media.Holds:output_type -> holdfast.control.v1.HoldsReply
+	60, // 92: holdfast.control.v1.Media.Outrank:output_type -> holdfast.control.v1.OutrankReply
+	66, // 93: holdfast.control.v1.Media.Remove:output_type -> holdfast.control.v1.RemoveReply
+	68, // 94: holdfast.control.v1.Media.Moderate:output_type -> holdfast.control.v1.ModerateReply
+	62, // 95: holdfast.control.v1.Media.Drain:output_type -> holdfast.control.v1.DrainReply
+	64, // 96: holdfast.control.v1.Media.Process:output_type -> holdfast.control.v1.ProcessReply
+	88, // [88:97] is the sub-list for method output_type
+	79, // [79:88] is the sub-list for method input_type
+	79, // [79:79] is the sub-list for extension type_name
+	79, // [79:79] is the sub-list for extension extendee
+	0,  // [0:79] is the sub-list for field type_name
 }
 
 func init() { file_control_proto_init() }
@@ -5450,9 +5536,10 @@ func file_control_proto_init() {
 		(*PeerEvent_UnmuteAsked)(nil),
 		(*PeerEvent_Reactions)(nil),
 		(*PeerEvent_Settled)(nil),
+		(*PeerEvent_Limited)(nil),
 		(*PeerEvent_Egress)(nil),
 	}
-	file_control_proto_msgTypes[28].OneofWrappers = []any{
+	file_control_proto_msgTypes[29].OneofWrappers = []any{
 		(*RosterChange_Joined)(nil),
 		(*RosterChange_Updated)(nil),
 		(*RosterChange_Left)(nil),
@@ -5463,7 +5550,7 @@ func file_control_proto_init() {
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_control_proto_rawDesc), len(file_control_proto_rawDesc)),
 			NumEnums:      5,
-			NumMessages:   63,
+			NumMessages:   64,
 			NumExtensions: 0,
 			NumServices:   1,
 		},

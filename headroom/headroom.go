@@ -25,6 +25,9 @@ func audio() Egress { return Egress{BitsPerSecond: 40_000, PacketsPerSecond: 50}
 // A whole page: 720p-class, 1,200 bytes a packet.
 func video() Egress { return Egress{BitsPerSecond: 1_500_000, PacketsPerSecond: 160} }
 
+// The lowest layer of a picture, 180p-class.
+func lowest() Egress { return Egress{BitsPerSecond: 150_000, PacketsPerSecond: 30} }
+
 // All pictures of a viewer: several come in smaller layers.
 func page() Egress { return Egress{BitsPerSecond: 2_000_000, PacketsPerSecond: 210} }
 
@@ -37,6 +40,8 @@ type Room struct {
 	Sent        Egress // set with Measured
 	// Unreserved rooms count for nothing until measured.
 	Unreserved bool
+	// Running: people are in a call, so it may go where there is headroom for its Floor only.
+	Running bool
 }
 
 // Expect is a room of people with everything on.
@@ -50,6 +55,16 @@ func (r Room) Cost() Egress {
 	if r.Measured {
 		return r.Sent
 	}
+	return r.sum(func(shown int) Egress { return video().Times(uint64(min(shown, pictures))).Min(page()) })
+}
+
+// Floor is what the room is expected to send when only the lowest layers are sent.
+func (r Room) Floor() Egress {
+	return r.sum(func(shown int) Egress { return lowest().Times(uint64(min(shown, pictures))) }).Min(r.Cost())
+}
+
+// sum is what everybody is sent, when somebody who is shown so many pictures is sent so much for them.
+func (r Room) sum(shows func(pictures int) Egress) Egress {
 	if r.People <= 0 {
 		r = Expect(DefaultPeople)
 	}
@@ -57,7 +72,7 @@ func (r Room) Cost() Egress {
 		r.People, r.Cameras, r.Microphones = 2, 2*r.Cameras, 2*r.Microphones
 	}
 	people := min(r.People, MaxPeople)
-	return toAll(people, r.Cameras, func(shown int) Egress { return video().Times(uint64(min(shown, pictures))).Min(page()) }).
+	return toAll(people, r.Cameras, shows).
 		Plus(toAll(people, r.Microphones, func(heard int) Egress { return audio().Times(uint64(min(heard, voices))) }))
 }
 

@@ -69,3 +69,21 @@ func TestArithmeticDoesNotWrap(t *testing.T) {
 		t.Errorf("half is %v", got)
 	}
 }
+
+// At the lowest layers a room sends no more than otherwise, and all of its sound.
+func TestFloor(t *testing.T) {
+	for people := range 400 {
+		room := Expect(people)
+		sound := Room{People: max(people, 1), Microphones: max(people, 1)}
+		if people == 0 {
+			sound = Room{People: DefaultPeople, Microphones: DefaultPeople}
+		}
+		if floor := room.Floor(); !floor.Fits(room.Cost()) || !sound.Cost().Fits(floor) {
+			t.Fatalf("%d people: %v at least, of %v, with sound of %v", people, floor, room.Cost(), sound.Cost())
+		}
+	}
+	small := Room{People: 9, Cameras: 9, Microphones: 9, Measured: true, Sent: Egress{1000, 10}}
+	if got := small.Floor(); got != small.Sent {
+		t.Errorf("a room that sends next to nothing sends %v at least", got)
+	}
+}

@@ -69,6 +69,23 @@ func (a attachment) cost() headroom.Egress {
 	return headroom.Expect(int(a.request.GetExpectedSize())).Cost()
 }
 
+// least is what the room is expected to send at the lowest layers.
+func (a attachment) least() headroom.Egress {
+	if e := a.request.GetExpectedFloor(); e != nil {
+		return e.Value()
+	}
+	return headroom.Expect(a.people()).Floor().Min(a.cost())
+}
+
+// takes judges a room that runs by the lowest layers of all rooms, for larger pictures are held back for it, and another by what
+// all send.
+func (n *Node) takes(a attachment, now time.Time) bool {
+	if a.request.GetExpectedFloor() != nil && n.floorNow(now).Plus(a.least()).Fits(n.ceiling()) {
+		return true
+	}
+	return headroom.Takes(n.egressNow(now), a.cost(), n.ceiling())
+}
+
 // people is how many are expected in the room.
 func (a attachment) people() int {
 	if n := int(a.request.GetExpectedSize()); n > 0 {
@@ -143,8 +160,7 @@ func (n *Node) mayOpen(a attachment, now time.Time) *refusal {
 	if n.drain != nil {
 		return n.refuseOpening(a, control.Refusal_REFUSAL_DRAINING, now)
 	}
-	ceiling := headroom.Egress{BitsPerSecond: n.cfg.CeilingBitsPerSecond, PacketsPerSecond: n.cfg.CeilingPacketsPerSecond}
-	if len(n.rooms) >= n.cfg.Limits.Rooms || !headroom.Takes(n.egressNow(now), a.cost(), ceiling) {
+	if len(n.rooms) >= n.cfg.Limits.Rooms || !n.takes(a, now) {
 		return n.refuseOpening(a, control.Refusal_REFUSAL_NO_HEADROOM, now)
 	}
 	return nil

@@ -16,6 +16,8 @@ type Load struct {
 	CeilingPacketsPerSecond uint64
 	Rooms                   uint32
 	Peers                   uint32
+	Floor                   headroom.Egress // what would be sent and is reserved at the lowest layers
+	LimitedSince            time.Time       // when pictures began to be held back; zero: none are
 }
 
 // reservationLife is how long the expected cost of a room counts: whole for the first half, then falling to nothing.

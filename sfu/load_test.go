@@ -182,3 +182,28 @@ func TestNoNodePassesASmallCeiling(t *testing.T) {
 		t.Errorf("%d rooms were opened where 60 fit", opened)
 	}
 }
+
+// A room in which people are is judged by the lowest layers of all rooms, another by what all send.
+func TestARunningRoomIsTakenForItsLowestLayers(t *testing.T) {
+	s := newStage(t, "one", func(c *Config) { c.CeilingBitsPerSecond = headroom.Expect(10).Cost().BitsPerSecond })
+	s.attach("first", "ada", 1, func(a *control.Attach) { a.ExpectedSize = 8 })
+	begins := s.attachMessage(s.pin(s.epoch), "begins", "bob", 1)
+	begins.GetAttach().ExpectedSize = 8
+	if got := s.refusal(begins); got.GetCode() != control.Refusal_REFUSAL_NO_HEADROOM {
+		t.Errorf("a room that begins: %v", got)
+	}
+	running := func(people uint32) func(*control.Attach) {
+		return func(a *control.Attach) {
+			a.ExpectedSize, a.ExpectedFloor = people, control.EgressProto(headroom.Expect(int(people)).Floor())
+		}
+	}
+	s.attach("runs", "carol", 1, running(8))
+	if got := s.node.Load(); got.Floor.BitsPerSecond != 2*headroom.Expect(8).Floor().BitsPerSecond {
+		t.Errorf("two rooms of eight: %+v", got)
+	}
+	huge := s.attachMessage(s.pin(s.epoch), "huge", "dan", 1)
+	running(40)(huge.GetAttach())
+	if got := s.refusal(huge); got.GetCode() != control.Refusal_REFUSAL_NO_HEADROOM {
+		t.Errorf("a room of which not even the lowest layers fit: %v", got)
+	}
+}

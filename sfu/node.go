@@ -19,6 +19,7 @@ import (
 	"github.com/holdfast-rtc/holdfast/ring"
 	"github.com/holdfast-rtc/holdfast/roster"
 	"github.com/holdfast-rtc/holdfast/sfu/egress"
+	"github.com/holdfast-rtc/holdfast/sfu/share"
 	"github.com/holdfast-rtc/holdfast/sfu/transport"
 )
 
@@ -57,6 +58,10 @@ type Node struct {
 	reportSeq uint64
 	measured  headroom.Egress // of the socket
 	socketed  meter
+	// limitedSince is when pictures began to be held back, zero when none are.
+	limitedSince time.Time
+
+	sharing sharing // Run's
 }
 
 // New binds the media socket and starts nothing.
@@ -89,7 +94,7 @@ func New(cfg Config, owner Owner, log *slog.Logger) (*Node, error) {
 	return &Node{
 		cfg: cfg, owner: owner, log: log, socket: media, panics: guard, transport: transport.New(media, guard, log),
 		drainNews: make(chan struct{}, 1), serving: map[*room]struct{}{}, starting: make(chan *room), stopped: make(chan struct{}), answering: make(chan struct{}, runtime.GOMAXPROCS(0)),
-		rooms: map[ring.RoomID]*room{}, stones: newTombstones(), rosters: roster.NewWriter(guard, log),
+		rooms: map[ring.RoomID]*room{}, sharing: newSharing(), stones: newTombstones(), rosters: roster.NewWriter(guard, log),
 	}, nil
 }
 
@@ -125,6 +130,8 @@ func (n *Node) Run(ctx context.Context) error {
 	defer endRooms()
 	tick := time.NewTicker(loadEvery)
 	defer tick.Stop()
+	divide := time.NewTicker(share.Every)
+	defer divide.Stop()
 	var err error
 	for running := true; running; {
 		select {
@@ -132,6 +139,8 @@ func (n *Node) Run(ctx context.Context) error {
 			rooms.Go(func() { n.serve(roomsCtx, r) })
 		case now := <-tick.C:
 			n.panics.Survives(n.log, "measuring the load broke", func() { n.measure(now) })
+		case now := <-divide.C:
+			n.panics.Survives(n.log, "sharing the egress broke", func() { n.share(now) })
 		case err = <-broken:
 			running = false
 		case <-ctx.Done():
@@ -241,14 +250,14 @@ func (n *Node) NextReport() Load {
 
 // loadNow sums up. Call it with mu held.
 func (n *Node) loadNow(now time.Time) Load {
-	egress, peers := n.egressNow(now), 0
+	egress, floor, peers := n.egressNow(now), n.floorNow(now), 0
 	for _, r := range n.rooms {
 		peers += int(r.peerCount.Load())
 	}
 	return Load{
 		Seq: n.reportSeq, EgressBitsPerSecond: egress.BitsPerSecond, EgressPacketsPerSecond: egress.PacketsPerSecond,
 		CeilingBitsPerSecond: n.cfg.CeilingBitsPerSecond, CeilingPacketsPerSecond: n.cfg.CeilingPacketsPerSecond,
-		Rooms: uint32(len(n.rooms)), Peers: uint32(peers),
+		Rooms: uint32(len(n.rooms)), Peers: uint32(peers), Floor: floor, LimitedSince: n.limitedSince,
 	}
 }
 
@@ -261,14 +270,19 @@ func (n *Node) egressNow(now time.Time) headroom.Egress {
 	return rooms.Max(n.measured)
 }
 
+// floorNow is what the node sends at least: the lowest layers of all rooms, those that were just opened as expected. Call it with mu
+// held.
+func (n *Node) floorNow(now time.Time) headroom.Egress {
+	var rooms headroom.Egress
+	for _, r := range n.rooms {
+		rooms = rooms.Plus(charge(r.floor, reserved(r.least, now.Sub(r.opened), r.people, r.covered), r.least))
+	}
+	return rooms
+}
+
 // measure reads every counter.
 func (n *Node) measure(now time.Time) {
-	n.mu.Lock()
-	rooms := make([]*room, 0, len(n.rooms))
-	for _, r := range n.rooms {
-		rooms = append(rooms, r)
-	}
-	n.mu.Unlock()
+	rooms := n.openRooms()
 	rates, covered := make([]headroom.Egress, len(rooms)), make([]int, len(rooms))
 	for i, r := range rooms {
 		stats, connected := r.media.Stats(), int(r.connected.Load())

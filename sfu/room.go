@@ -53,6 +53,7 @@ type room struct {
 
 	opened    time.Time
 	cost      headroom.Egress // reserved for the people who are expected
+	least     headroom.Egress // the same at the lowest layers
 	people    int             // who are expected
 	chargedIn uint64          // first load report that includes the room
 	// refusedBefore is how many gathered packets the kernel had refused when the room was opened.
@@ -67,13 +68,17 @@ type room struct {
 	toldAt   time.Time       // when the signaling nodes were told last what is sent; used by Node.measure only
 	told     headroom.Egress // used by Node.measure only
 	measured headroom.Egress // guarded by Node.mu
+	floor    headroom.Egress // of what is sent at the lowest layers; guarded by Node.mu
 	covered  int             // people who were connected for all of that measurement; guarded by Node.mu
+
+	limitedTold bool // used by Node.share only
 
 	// Owned by the loop.
 	seq       uint64 // of the last roster event
 	digest    uint64 // of the roster at digestSeq; 0: not reckoned yet
 	digestSeq uint64
 	egress    *control.Egress // as the signaling nodes were told; nil before
+	limited   bool            // pictures are held back, as the signaling nodes were told
 	chatSeq   uint64          // of the last line of chat
 
 	speakers     []forward.Speaker // the latest
@@ -101,13 +106,13 @@ func newRoom(n *Node, a attachment, now time.Time) *room {
 		id: a.room, node: n, log: n.log.With("room", string(a.room)), news: newMediaNews(),
 		book:  n.rosters.Open(a.room, a.pin),
 		tasks: make(chan func(), taskQueue), done: make(chan struct{}),
-		opened: now, cost: a.cost(), people: a.people(),
+		opened: now, cost: a.cost(), least: a.least(), people: a.people(),
 		chatters: connlimit.NewKeyedLimiter(chatPerSecond, chatBurst, n.cfg.Limits.PeersPerRoom),
 		reactors: connlimit.NewKeyedLimiter(reactPerSecond, reactBurst, n.cfg.Limits.PeersPerRoom),
 		peers:    map[forward.PeerID]*peer{}, left: map[forward.PeerID]bool{}, removed: map[forward.PeerID]bool{}, emptySince: now,
 	}
 	if a.request.GetUnreserved() {
-		r.cost = headroom.Egress{}
+		r.cost, r.least = headroom.Egress{}, headroom.Egress{}
 	}
 	r.refusedBefore = n.socket.Stats().Refused
 	var batchers []forward.Batcher

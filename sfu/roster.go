@@ -84,7 +84,7 @@ func (r *room) attachNow(a attachment) (*session, *refusal, error) {
 	if p.connection == nil {
 		p.path = a.request.GetPathBitsPerSecond()
 	}
-	attached := &control.Attached{Peer: string(p.id), Resumed: resumed, ChargedInReport: r.chargedIn, Egress: r.egress, PathBitsPerSecond: p.path}
+	attached := &control.Attached{Peer: string(p.id), Resumed: resumed, ChargedInReport: r.chargedIn, Egress: r.egress, PathBitsPerSecond: p.path, Limited: r.limited}
 	digest := a.request.GetKnownRoster()
 	if attached.RosterKnown = digest != 0 && digest == r.digestFor(p); !attached.RosterKnown {
 		attached.Roster = r.rosterFor(p)

@@ -60,6 +60,8 @@ func (s *session) tell(ctx context.Context, event *control.PeerEvent) (ending, b
 		s.socket.send(&wire.Reoffer{Mids: e.Reoffer.GetMids(), Reason: e.Reoffer.GetReason(), Epoch: epoch})
 	case *control.PeerEvent_Egress:
 		s.setEgress(e.Egress)
+	case *control.PeerEvent_Limited:
+		s.setLimited(e.Limited.GetLimited())
 	case *control.PeerEvent_Path:
 		s.known.path = e.Path.GetBitsPerSecond()
 	case *control.PeerEvent_Transport:

@@ -56,6 +56,7 @@ func TestARefusedRoomIsPlacedAgainAsItWasJudged(t *testing.T) {
 		}
 	}
 	want := headroom.Expect(2)
+	want.Running = true
 	r.placer.mu.Lock()
 	defer r.placer.mu.Unlock()
 	if len(r.placer.expects) < 2 {
@@ -84,12 +85,14 @@ func TestTheHubKnowsWhatARoomCosts(t *testing.T) {
 			return len(rooms) == 1 && rooms[0].Expect == want
 		}
 	}
-	testkit.Eventually(t, "two people", known(headroom.Expect(2)))
+	two := headroom.Expect(2)
+	two.Running = true
+	testkit.Eventually(t, "two people", known(two))
 	sent := headroom.Egress{BitsPerSecond: 90_000, PacketsPerSecond: 120}
 	for _, name := range []string{"Ada", "Grace"} {
 		n.say(name, n.pin(firstEpoch).Fence, &control.PeerEvent{Event: &control.PeerEvent_Egress{Egress: control.EgressProto(sent)}})
 	}
-	testkit.Eventually(t, "what is sent", known(headroom.Room{People: 2, Cameras: 2, Microphones: 2, Measured: true, Sent: sent}))
+	testkit.Eventually(t, "what is sent", known(headroom.Room{People: 2, Cameras: 2, Microphones: 2, Measured: true, Sent: sent, Running: true}))
 }
 
 // Somebody who opens room after room, with a token for any, reserves egress for a few of them, whatever size the token claims.

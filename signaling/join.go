@@ -92,6 +92,7 @@ func (s *session) enterRoom(ctx context.Context, attempt uint64) error {
 	if err := s.greet(s.resumes); err != nil {
 		return err
 	}
+	s.setLimited(link.Attached.GetLimited())
 	s.openMessages()
 	if s.unjudged {
 		s.judge(ctx)
@@ -278,6 +279,7 @@ func (s *session) arriveWithin(ctx context.Context) (*sfulink.Link, error) {
 	if !s.server.entries.Allow(s.entryKey()) {
 		return nil, errTooOften
 	}
+	opening.Expect.Running = opening.Expect.Running || !p.Fence.Fresh() // it has been moved: people are on their way there
 	for tries := 0; ; tries++ {
 		opening.Pin = p
 		link, failure := s.attach(ctx, opening)

@@ -14,6 +14,7 @@ const maxExpected = 1000
 type memory struct {
 	roster     []*control.Peer
 	egress     *control.Egress
+	limited    bool   // as the client was told
 	path       uint64 // bits per second that the client's path carries, as a media node told; 0: no limit is known
 	slots      []*control.Slot
 	muted      map[wire.Source]bool
@@ -38,11 +39,20 @@ func (s *session) setEgress(sent *control.Egress) {
 	s.room.Store(&room)
 }
 
+// setLimited tells the client whether its node holds pictures back, if that is news.
+func (s *session) setLimited(limited bool) {
+	if s.known.limited == limited {
+		return
+	}
+	s.known.limited = limited
+	s.socket.send(&wire.Limited{Limited: limited, Epoch: s.pin.Fence.Epoch})
+}
+
 // expect is the room as known: its people with what they have on, those expected with everything on, and measured
 // egress.
 func (s *session) expect() headroom.Room {
 	said := headroom.Expect(max(s.who.ExpectedSize, s.server.config.ExpectedSize))
-	room := headroom.Room{People: len(s.known.roster), Unreserved: s.unreserved}
+	room := headroom.Room{People: len(s.known.roster), Unreserved: s.unreserved, Running: s.told != "" || s.resumes}
 	for _, p := range s.known.roster {
 		room.Cameras += ones(!p.GetVideoMuted(), p.GetScreenShared())
 		room.Microphones += ones(!p.GetAudioMuted())

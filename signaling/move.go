@@ -78,6 +78,7 @@ func (s *session) takeOver(ctx context.Context, r reached) (ending, bool) {
 	}
 	s.setEgress(r.link.Attached.GetEgress())
 	s.known.path = r.link.Attached.GetPathBitsPerSecond()
+	s.setLimited(r.link.Attached.GetLimited())
 	if alive {
 		s.known.slots = r.link.Attached.GetSlots()
 		s.socket.send(&wire.Slots{Slots: wireSlots(s.known.slots), Epoch: s.pin.Fence.Epoch})

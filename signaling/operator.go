@@ -43,6 +43,9 @@ type nodeRow struct {
 	EgressPacketsPerSecond  uint64 `json:"egressPacketsPerSecond"`
 	CeilingPacketsPerSecond uint64 `json:"ceilingPacketsPerSecond"`
 
+	FloorBitsPerSecond uint64 `json:"floorBitsPerSecond"` // at the lowest layers of all rooms
+	LimitedSeconds     uint32 `json:"limitedSeconds"`     // for how long it has held pictures back; 0: it does not
+
 	Sockets uint32 `json:"sockets"` // of a signaling node
 }
 
@@ -92,6 +95,7 @@ func (s *Server) serveNodes(w http.ResponseWriter, _ *http.Request) {
 			Draining: n.Draining, Suspect: n.Suspect, Unreachable: n.Unreachable, Stalled: stalled, Rooms: n.Load.Rooms, Peers: n.Load.Peers,
 			EgressBitsPerSecond: n.Load.EgressBitsPerSecond, CeilingBitsPerSecond: n.Load.CeilingBitsPerSecond,
 			EgressPacketsPerSecond: n.Load.EgressPacketsPerSecond, CeilingPacketsPerSecond: n.Load.CeilingPacketsPerSecond,
+			FloorBitsPerSecond: n.Load.FloorBitsPerSecond, LimitedSeconds: n.Load.Limited,
 			Sockets: n.Load.Sockets,
 		})
 	}

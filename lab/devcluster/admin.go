@@ -20,6 +20,8 @@ type AdminNode struct {
 	Sockets int    `json:"sockets"` // of that signaling node
 	// Of the control port; 0: a build from before versions were told.
 	Protocol uint32 `json:"protocol"`
+	// For how long it has held pictures back; 0: it does not.
+	LimitedSeconds uint32 `json:"limitedSeconds"`
 	AdminLoad
 }
 

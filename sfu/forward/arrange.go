@@ -148,6 +148,17 @@ func (r *Room) chooseTargets(sub *subscriber, now time.Time, all bool) {
 		sub.short = apportion(r.demands, sub.budget, audio, now)
 	}
 	for i := range r.demands {
+		d := &r.demands[i]
+		d.cut = d.chosen < min(d.held, d.top)
+	}
+	if r.restrain(r.demands) {
+		sub.short = 0 // More of the path would not help.
+	}
+	if r.adding != nil {
+		r.adding.Sound += audio
+		r.adding.Aimed += audio
+	}
+	for i := range r.demands {
 		r.aim(sub, &r.demands[i], now)
 	}
 }
@@ -156,15 +167,14 @@ func (r *Room) chooseTargets(sub *subscriber, now time.Time, all bool) {
 func (r *Room) aim(sub *subscriber, d *demand, now time.Time) {
 	paused := d.chosen < 0
 	sub.moved = sub.moved || paused != d.slot.paused
-	d.slot.paused = paused
+	d.slot.paused, d.slot.restrained = paused, d.restrained
 	var target *Layer
-	cut := d.chosen < min(d.held, d.top)
 	if !paused {
 		rung := &d.layers[d.chosen]
 		target = rung.layer
-		d.slot.limit(rung, cut, now)
+		d.slot.limit(rung, d.cut, now)
 	}
-	if cut {
+	if d.cut {
 		d.slot.cut(target, now)
 	} else {
 		d.slot.aim(target, now)
@@ -202,6 +212,7 @@ func (p *publication) ladder(look uint64, now time.Time) []layerChoice {
 			p.whole = l.choices(p.whole, now)
 		}
 		p.rungs = withTemporal(p.rungs[:0], ladder(p.whole))
+		p.place()
 	}
 	return p.rungs
 }

@@ -28,6 +28,9 @@ type demand struct {
 	top    int           // index of what the page wants
 	held   int           // index of what the slot aims at now, -1: nothing or something else
 	chosen int           // -1: paused
+
+	cut        bool // the path does not carry what the slot aims at now
+	restrained bool // the node's level is below what was chosen
 }
 
 // cost is what the step to a rung adds.

@@ -15,6 +15,7 @@ type layerChoice struct {
 	alive         bool
 	bits          uint64 // a second, as measured or assumed
 	layer         *Layer
+	level         Level // see publication.place
 	spatial, upTo uint8 // the highest spatial layer of it, or allSpatial; the highest temporal one, or allTemporal
 }
 

@@ -136,7 +136,8 @@ func (r *Room) tick(now time.Time) {
 			r.cfg.OnSpeakers(list)
 		}
 	}
-	if now.Sub(r.layersLooked) >= lookInterval {
+	look := now.Sub(r.layersLooked) >= lookInterval
+	if look {
 		for _, l := range r.layers {
 			l.measure(now.Sub(r.layersLooked))
 		}
@@ -146,7 +147,11 @@ func (r *Room) tick(now time.Time) {
 		r.layersChanged = true // a layer may have gone silent, or come back
 	}
 	r.gather(func() {
-		r.arrange(now)
+		if look {
+			r.addUp(func() { r.arrange(now) })
+		} else {
+			r.arrange(now)
+		}
 		for _, sub := range r.subscribers {
 			r.tickSubscriber(sub, now)
 			r.restless = r.restless || sub.short > 0

@@ -28,6 +28,7 @@ type publication struct {
 	looked uint64        // the look that rungs are of
 	rungs  []layerChoice // see ladder
 	whole  []layerChoice // the same with all temporal layers
+	levels []int         // of rungs, see place
 }
 
 // subscriber is one peer that is shown things.

@@ -6,6 +6,7 @@ import (
 	"maps"
 	"slices"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/holdfast-rtc/holdfast/panics"
@@ -74,6 +75,9 @@ type Room struct {
 	tables  map[PeerID][]Entry // what was last told
 	lacks   map[PeerID][]Lack  // the same
 	budgets map[PeerID]uint64  // what SetBudget was told and the loop has not taken over
+	wants   Demand             // as of the last look
+
+	level atomic.Uint32 // a Level
 
 	// The fields below belong to the loop.
 	layers           map[uint64]*Layer // by number
@@ -97,6 +101,7 @@ type Room struct {
 	layersLooked     time.Time
 	scratch          []byte   // for the packet that is being retransmitted
 	demands          []demand // of the subscriber that is being arranged
+	adding           *Demand  // during a look
 	assignment       assignment
 	sounds, pictures ranking
 	looks            uint64 // calls of arrange
@@ -111,7 +116,7 @@ func NewRoom(cfg Config, log *slog.Logger) *Room {
 	cfg.QueuePackets = cmp.Or(cfg.QueuePackets, defaultQueuePackets)
 	cfg.MinPLIInterval = cmp.Or(cfg.MinPLIInterval, defaultMinPLIInterval)
 	cfg.HoldTable = cmp.Or(cfg.HoldTable, defaultHoldTable)
-	return &Room{
+	r := &Room{
 		cfg:         cfg,
 		log:         log,
 		pool:        newPacketPool(),
@@ -132,6 +137,8 @@ func NewRoom(cfg Config, log *slog.Logger) *Room {
 		speakers:    newSpeakerTracker(),
 		scratch:     make([]byte, 0, packetCapacity+2),
 	}
+	r.level.Store(uint32(AllLevels))
+	return r
 }
 
 // GetPacket takes an empty packet from the room's pool.

@@ -66,21 +66,22 @@ type Slot struct {
 	cfg  SlotConfig
 
 	// The fields below belong to the room's loop.
-	sub      *subscriber
-	beside   *Slot // the one of the other kind in its stream, nil for none
-	closed   bool
-	ready    bool
-	entry    Entry
-	paused   bool      // the budget does not reach for its lowest layer
-	raised   time.Time // since when the budget has reached for more than is shown; zero: it does not
-	target   *Layer
-	source   *publication // that entry shows, nil: not looked up; see Room.shown
-	moved    bool         // the entry is not what target and the table were worked out for
-	position int          // in the subscriber's table
-	wanted   wish         // of the entry
-	formats  []string     // of cfg.Codecs
-	current  *Layer       // what is being sent; differs from target while waiting for a keyframe
-	payload  payloadTypes
+	sub        *subscriber
+	beside     *Slot // the one of the other kind in its stream, nil for none
+	closed     bool
+	ready      bool
+	entry      Entry
+	paused     bool      // the budget does not reach for its lowest layer
+	restrained bool      // the node's level holds it back
+	raised     time.Time // since when the budget has reached for more than is shown; zero: it does not
+	target     *Layer
+	source     *publication // that entry shows, nil: not looked up; see Room.shown
+	moved      bool         // the entry is not what target and the table were worked out for
+	position   int          // in the subscriber's table
+	wanted     wish         // of the entry
+	formats    []string     // of cfg.Codecs
+	current    *Layer       // what is being sent; differs from target while waiting for a keyframe
+	payload    payloadTypes
 
 	rewriter       rewriter
 	temporal       temporal

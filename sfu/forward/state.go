@@ -111,6 +111,8 @@ func (r *Room) waits(sub *subscriber, s *Slot, now time.Time) string {
 		return ""
 	case sub.wanted(s.entry).hidden:
 		return "the page: it hides the picture"
+	case s.paused && s.restrained:
+		return "the node: it is near its ceiling of egress"
 	case s.paused:
 		return fmt.Sprintf("the path: it carries %d bit/s", sub.budget)
 	case s.target == nil:

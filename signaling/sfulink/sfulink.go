@@ -64,11 +64,15 @@ type Opening struct {
 }
 
 func (o Opening) message() *control.EdgeMessage {
+	var floor *control.Egress
+	if o.Expect.Running {
+		floor = control.EgressProto(o.Expect.Floor())
+	}
 	return &control.EdgeMessage{Fence: control.FenceProto(o.Pin.Fence), Message: &control.EdgeMessage_Attach{Attach: &control.Attach{
 		Pin: control.PinProto(o.Pin), Room: string(o.Room), Peer: o.Peer, Generation: o.Generation,
 		CanPublish: o.CanPublish, Sources: o.Sources, CanSubscribe: o.CanSubscribe, Expected: o.Expected,
 		ExpectedSize: uint32(min(max(o.Expect.People, 0), headroom.MaxPeople)), ExpectedEgress: control.EgressProto(o.Expect.Cost()), Unreserved: o.Expect.Unreserved,
-		PathBitsPerSecond: o.Path, KnownRoster: o.Known,
+		PathBitsPerSecond: o.Path, KnownRoster: o.Known, ExpectedFloor: floor,
 	}}}
 }
 

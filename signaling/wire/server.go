@@ -95,6 +95,13 @@ type Speakers struct {
 	Epoch    uint64        `json:"epoch"`
 }
 
+// Limited says whether pictures are smaller, or not sent, because the media node is near its ceiling. A joined or resumed client
+// takes it for false until it is told.
+type Limited struct {
+	Limited bool   `json:"limited"`
+	Epoch   uint64 `json:"epoch"`
+}
+
 // Chat is a line of the room's chat.
 type Chat struct {
 	Peer  PeerID `json:"peer"`
@@ -255,6 +262,7 @@ func (*Speakers) kind() Type           { return "speakers" }
 func (*Chat) kind() Type               { return "chat" }
 func (*Restart) kind() Type            { return "restart" }
 func (*Settled) kind() Type            { return "settled" }
+func (*Limited) kind() Type            { return "limited" }
 func (*Reoffer) kind() Type            { return "reoffer" }
 func (*Error) kind() Type              { return "error" }
 func (*Pong) kind() Type               { return "pong" }

@@ -34,6 +34,7 @@ import { WatchList } from './watch-list.js';
  * - `roster` {roster}
  * - `slot` {peer, source, kind, mid, stream, live, paused}: somebody's source appears, moves, pauses or vanishes
  * - `lacks` {lacks}: pictures that this browser cannot show, or no longer
+ * - `limited` {limited}: the media node begins or ceases to hold pictures back
  * - `speakers` {speakers}: loudest first
  * - `chat` {line}: a line was said, or is known to be sent or not
  * - `reactions`, `muted-by`, `unmute-asked`, `permissions`, `door`: see Moderation
@@ -56,6 +57,8 @@ export class Call extends EventTarget {
   #watched = new WatchList(this, (message) => this.#session?.send(message) ?? false);
   /** Direct messages, to people elsewhere too: see Messages. */
   messages = new Messages((message) => this.#session?.send(message) ?? false);
+  /** The media node is near its ceiling: pictures are smaller or paused, sound is whole. */
+  limited = false;
   /** @type {Session | null} */
   #session = null;
   /** @type {Media | null} */
@@ -304,6 +307,7 @@ export class Call extends EventTarget {
   #onJoined(message) {
     this.#me = message;
     this.#wentUp = false;
+    this.#setLimited(false);
     this.#replaceRoster(message);
     this.#own.begin((source) => this.mayPublish(source));
     emit(this, 'joined', message);
@@ -314,6 +318,7 @@ export class Call extends EventTarget {
 
   /** @param {import('./protocol.js').Resumed} message */
   #onResumed(message) {
+    this.#setLimited(false);
     this.#replaceRoster(message);
     this.#media?.resumed(message);
     this.#said.again();
@@ -325,6 +330,9 @@ export class Call extends EventTarget {
     switch (message.type) {
       case 'speakers':
         emit(this, 'speakers', { speakers: message.speakers });
+        break;
+      case 'limited':
+        this.#setLimited(message.limited);
         break;
       case 'chat':
         this.#chat.heard(message, message.peer === this.peer);
@@ -344,6 +352,11 @@ export class Call extends EventTarget {
       default:
         if (this.#media) tellMedia(this.#media, message);
     }
+  }
+
+  /** @param {boolean} limited */
+  #setLimited(limited) {
+    if (limited !== this.limited) emit(this, 'limited', { limited: this.limited = limited });
   }
 
   /** @param {{roster: import('./protocol.js').RosterEntry[], epoch: number, seq: number}} snapshot */

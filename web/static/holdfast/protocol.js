@@ -38,6 +38,7 @@ export const VERSION = 1;
  */
 /** @typedef {{type: 'refresh', mids: string[]}} Refresh */
 /** @typedef {{type: 'stalled', epoch: number, silentMs: number}} Stalled */
+/** @typedef {{type: 'limited', limited: boolean, epoch: number}} Limited the node is near its ceiling and holds pictures back */
 /** @typedef {{type: 'chat', text: string, id?: string}} Say */
 /** @typedef {{type: 'rename', name: string}} Rename */
 /** @typedef {'mute' | 'ask-unmute' | 'lower-hand' | 'remove' | 'grant' | 'give-up'} Act */
@@ -98,7 +99,7 @@ export const VERSION = 1;
  */
 /** @typedef {{type: 'pong', t: number}} Pong */
 /** @typedef {{type: 'bye', code: string, message: string}} Bye */
-/** @typedef {Joined | Resumed | IceServers | Answer | OfferRejected | Slots | PeerChanged | PeerLeft | Roster | Speakers | Said | PermissionsChanged | MutedBy | UnmuteAsked | Reactions | Restart | Settled | Reoffer | ServerError | Connected | Presence | UserMessage | MessageState | Waiting | Door | Pong | Bye} ServerMessage */
+/** @typedef {Joined | Resumed | IceServers | Answer | OfferRejected | Slots | PeerChanged | PeerLeft | Roster | Speakers | Said | PermissionsChanged | MutedBy | UnmuteAsked | Reactions | Restart | Settled | Limited | Reoffer | ServerError | Connected | Presence | UserMessage | MessageState | Waiting | Door | Pong | Bye} ServerMessage */
 
 // The fields without which a message means nothing. A Go server may leave empty lists out; see `listFields`.
 /** @type {Record<string, Record<string, 'string' | 'number' | 'boolean' | 'object'>>} */
@@ -121,6 +122,7 @@ const required = {
   'reactions': { epoch: 'number' },
   'restart': { node: 'string', epoch: 'number' },
   'settled': { epoch: 'number' },
+  'limited': { limited: 'boolean', epoch: 'number' },
   'reoffer': { reason: 'string', epoch: 'number' },
   'error': { code: 'string', message: 'string' },
   'connected': { identity: 'string', watch: 'boolean' },

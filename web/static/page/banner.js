@@ -4,7 +4,7 @@ import { find } from './elements.js';
 import { say } from './words.js';
 
 /** @typedef {import('../holdfast/call.js').Call} Call */
-/** @typedef {'' | 'signaling' | 'everything' | 'media' | 'unavailable'} Outage */
+/** @typedef {'' | 'signaling' | 'everything' | 'media' | 'unavailable' | 'limited'} Outage */
 
 /** Most moves and reconnects are over before anybody needs a word. */
 const SHOWN_AFTER_MS = 2500;
@@ -48,7 +48,7 @@ export function watchOutages(call, onSilence) {
     // While neither socket nor media works the library tries anew, and no stall is told.
     if (still !== silent && !(state === 'reconnecting' && silent)) onSilence(silent = still);
     if (works(state, silent)) brokenAt = now;
-    const kind = outage({ state, brokenMs: now - brokenAt, silent });
+    const kind = outage({ state, brokenMs: now - brokenAt, silent }) || (call.limited && works(state, silent) ? 'limited' : '');
     if (kind === shown) return;
     shown = kind;
     find('#banner-title', HTMLElement).textContent = kind && say(`outage.${kind}`);
@@ -60,7 +60,7 @@ export function watchOutages(call, onSilence) {
     stalledAt = performance.now();
     look();
   });
-  call.addEventListener('state', look);
+  for (const type of ['state', 'limited']) call.addEventListener(type, look);
   const timer = setInterval(look, EVERY_MS);
   call.addEventListener('left', () => {
     clearInterval(timer);

@@ -37,7 +37,7 @@ export function watchHealth(call, shows, tell) {
         return {
           kind: slot.kind,
           paused: Boolean(slot.paused),
-          expected: !lacked && (slot.source === 'microphone' ? !audioMuted : !videoMuted && shows(peer)),
+          expected: !lacked && !(slot.paused && call.limited) && (slot.source === 'microphone' ? !audioMuted : !videoMuted && shows(peer)),
           packets,
           lost: difference(slot.packetsLost, since.packetsLost),
           frames: difference(slot.framesDecoded, since.framesDecoded),
@@ -47,7 +47,7 @@ export function watchHealth(call, shows, tell) {
     }
     before = after;
     at = now;
-    const held = call.slots.some(({ paused }) => paused);
+    const held = !call.limited && call.slots.some(({ paused }) => paused);
     const own = ofSelf({ state: call.state, rttMs: stats.rttMs, sentLoss: stats.sentLoss, held, peers: [...peers.values()] });
     tell(own, fair(own, peers), undecoded);
   };

@@ -227,7 +227,7 @@ export class Stage {
   #slot({ kind, paused }) {
     this.#tiles?.paint();
     const slow = this.#call?.slots.some((slot) => slot.paused) ?? false;
-    if (kind === 'video' && paused && !this.#slow) whisper(say('status.slow'));
+    if (kind === 'video' && paused && !this.#slow && !this.#call?.limited) whisper(say('status.slow'));
     this.#slow = slow;
   }
 

@@ -47,6 +47,22 @@ test('a lost signaling node is said while sound and picture go on, and not after
   equal(silences, [], 'who speaks is still heard');
 });
 
+test('a node that holds pictures back is said, and nobody\'s connection is blamed', async (t) => {
+  const { call, element, become } = await banner(t);
+  const limit = (limited) => {
+    Object.assign(call, { limited });
+    call.dispatchEvent(new CustomEvent('limited', { detail: { limited } }));
+  };
+  limit(true);
+  equal(element.dataset.outage, 'limited');
+  ok(/Audio is not affected/.test(element.textContent), element.textContent);
+  become('moving');
+  ok(element.hidden, 'a move is under way');
+  become('live');
+  limit(false);
+  ok(element.hidden, 'over');
+});
+
 test('when nothing arrives nobody is shown speaking, until something does', async (t) => {
   const { call, element, silences, become } = await banner(t);
   call.dispatchEvent(new CustomEvent('stalled', { detail: { silentMs: 1500 } }));

@@ -321,6 +321,8 @@ export default {
   'outage.media.next': 'الكاميرا والميكروفون لديك سليمان.',
   'outage.unavailable': 'المكالمات غير متاحة الآن. جارٍ إعادة المحاولة…',
   'outage.unavailable.next': 'مكانك محفوظ؛ ستُستأنف المكالمة تلقائيًا.',
+  'outage.limited': 'جودة الفيديو منخفضة لأن الخدمة مشغولة.',
+  'outage.limited.next': 'الصوت لا يتأثر. ستتحسن الصورة تلقائيًا.',
   'details': 'تفاصيل الاتصال',
   'details.server': 'الخادم',
   'details.path': 'المسار',

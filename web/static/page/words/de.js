@@ -309,6 +309,8 @@ export default {
   'outage.media.next': 'Ihre Kamera und Ihr Mikrofon sind in Ordnung.',
   'outage.unavailable': 'Anrufe sind gerade nicht möglich. Neuer Versuch läuft …',
   'outage.unavailable.next': 'Ihr Platz bleibt frei; der Anruf geht von selbst weiter.',
+  'outage.limited': 'Die Videoqualität ist verringert, weil der Dienst ausgelastet ist.',
+  'outage.limited.next': 'Der Ton ist nicht betroffen. Das Bild wird von selbst wieder besser.',
   'details': 'Verbindungsdetails',
   'details.server': 'Server',
   'details.path': 'Weg',

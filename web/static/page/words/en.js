@@ -310,6 +310,8 @@ export default /** @type {const} */ ({
   'outage.media.next': 'Your camera and microphone are fine.',
   'outage.unavailable': 'Calls are unavailable right now. Retrying…',
   'outage.unavailable.next': 'You keep your place; the call resumes by itself.',
+  'outage.limited': 'Video is reduced because the service is busy.',
+  'outage.limited.next': 'Audio is not affected. Video gets better by itself.',
   'details': 'Connection details',
   'details.server': 'Server',
   'details.path': 'Path',

@@ -1,0 +1,194 @@
+// Package share divides what a media node may send among its rooms while they would send more: it chooses each room's
+// forward.Level. It is arithmetic on the caller's clock; it knows no room, no socket and no gossip.
+//
+// It promises:
+//   - When more would be sent than the node may, the largest pictures of all rooms go first, and of those of one size the rooms that
+//     send most of them, within one call.
+//   - Sound is never held back, and the lowest layer of a picture not for want of processor time.
+//   - All of it comes back by itself, slowly: each picture that grows costs a keyframe.
+package share
+
+import (
+	"cmp"
+	"slices"
+	"time"
+
+	"github.com/holdfast-rtc/holdfast/headroom"
+	"github.com/holdfast-rtc/holdfast/ring"
+	"github.com/holdfast-rtc/holdfast/sfu/forward"
+)
+
+// Every is how often Next should be called: as often as rooms look at what they would send.
+const Every = 250 * time.Millisecond
+
+const (
+	// Shares of the ceiling. Past tooMuch something goes at once. What is sent stays while it is below keepUpTo, and more is sent
+	// below giveUpTo: between them what varies by some hundredths changes nothing.
+	tooMuch  = 0.95
+	keepUpTo = 0.90
+	giveUpTo = 0.85
+	// changeAfter is how long levels last unless there is too much: the keyframes of the last change are over then, and measured.
+	changeAfter = 2 * time.Second
+	// raiseAtOnce is the share of the ceiling that one change may add.
+	raiseAtOnce = 0.10
+
+	// Weights of one measurement, when it is more than believed and when it is less; of processor time, which much else takes too.
+	quick, slow, calm = 0.5, 0.1, 0.05
+	// leastShare of the ceiling must be in use for a measurement.
+	leastShare = 0.05
+	// largePacket has as many bits as a packet of a picture has at most.
+	largePacket = 1200 * 8
+	// mostScale bounds by how much what is sent may exceed what layers cost: by what is sent again, and by small packets.
+	mostScale = 8
+)
+
+// Room is a room and what it would send.
+type Room struct {
+	ID     ring.RoomID
+	Demand forward.Demand
+	Level  forward.Level // as it is; Next changes it
+}
+
+// Used is what the node uses now, as shares of what it may: of egress in the dimension that is scarcer, and of processor time.
+type Used struct{ Egress, Processor float64 }
+
+// Sharer is for one node. It is not safe for concurrent use.
+type Sharer struct {
+	egress, processor float64   // share of the ceiling for a bit of demand
+	changed           time.Time // when a level was changed last
+	since             time.Time
+}
+
+// Since is when the node began to hold pictures back; zero: it does not.
+func (s *Sharer) Since() time.Time { return s.since }
+
+// Newcomer is the level at which a new room begins.
+func (s *Sharer) Newcomer() forward.Level {
+	if s.since.IsZero() {
+		return forward.AllLevels
+	}
+	return forward.LowestLevels
+}
+
+// Next sets the rooms' levels.
+func (s *Sharer) Next(now time.Time, used Used, ceiling headroom.Egress, rooms []Room) {
+	s.learn(used, ceiling, rooms)
+	scale := max(s.egress, s.processor)
+	var sound, held float64
+	for i := range rooms {
+		sound += scale * float64(rooms[i].Demand.Sound)
+		held += scale * float64(rooms[i].Demand.UpTo(rooms[i].Level))
+	}
+	if held > tooMuch || !s.since.IsZero() && now.Sub(s.changed) >= changeAfter {
+		s.changed = now
+		change(rooms, divide(rooms, s.steps(rooms), sound), scale)
+	}
+	s.note(now, rooms)
+}
+
+// note remembers since when something is held back.
+func (s *Sharer) note(now time.Time, rooms []Room) {
+	switch less := slices.ContainsFunc(rooms, func(r Room) bool { return r.Demand.UpTo(r.Level) < r.Demand.UpTo(forward.AllLevels) }); {
+	case !less:
+		s.since = time.Time{}
+	case s.since.IsZero():
+		s.since = now
+	}
+}
+
+// learn measures what a bit of demand takes of what there is.
+func (s *Sharer) learn(used Used, ceiling headroom.Egress, rooms []Room) {
+	least := max(1/float64(ceiling.BitsPerSecond), 1/float64(ceiling.PacketsPerSecond)/largePacket)
+	aimed := 0.0
+	for i := range rooms {
+		aimed += float64(rooms[i].Demand.Aimed)
+	}
+	if aimed*least >= leastShare {
+		weight := slow
+		if used.Egress/aimed > s.egress {
+			weight = quick
+		}
+		s.egress += weight * (used.Egress/aimed - s.egress)
+		s.processor += calm * (used.Processor/aimed - s.processor)
+	}
+	s.egress = min(max(s.egress, least), mostScale*least)
+}
+
+// step is what one level adds to one room.
+type step struct {
+	room  int
+	level forward.Level
+	held  bool    // the room has it now
+	adds  float64 // share of what there is
+}
+
+// steps are in the order in which they are given: the smallest pictures first, of one size those that are sent now, for each that
+// comes and goes costs a keyframe, and then rooms that send few of them.
+func (s *Sharer) steps(rooms []Room) []step {
+	var all []step
+	for i := range rooms {
+		for level := range forward.Level(forward.Levels) {
+			bits := rooms[i].Demand.Steps[level]
+			if bits == 0 {
+				continue
+			}
+			scale := s.egress
+			if level > forward.LowestLevels {
+				scale = max(scale, s.processor)
+			}
+			all = append(all, step{i, level, level <= rooms[i].Level, scale * float64(bits)})
+		}
+	}
+	slices.SortFunc(all, func(a, b step) int {
+		return cmp.Or(cmp.Compare(a.level, b.level), heldFirst(a, b), cmp.Compare(a.adds, b.adds), cmp.Compare(rooms[a.room].ID, rooms[b.room].ID))
+	})
+	return all
+}
+
+func heldFirst(a, b step) int {
+	switch {
+	case a.held == b.held:
+		return 0
+	case a.held:
+		return -1
+	default:
+		return 1
+	}
+}
+
+// divide gives the steps that fit, from a total on, and returns each room's level. A room that is refused one gets none beyond.
+func divide(rooms []Room, steps []step, total float64) []forward.Level {
+	levels := slices.Repeat([]forward.Level{forward.AllLevels}, len(rooms))
+	for _, st := range steps {
+		line := giveUpTo
+		if st.held {
+			line = keepUpTo
+		}
+		switch {
+		case levels[st.room] < st.level: // refused one before
+		case total+st.adds <= line:
+			total += st.adds
+		default:
+			levels[st.room] = st.level - 1
+		}
+	}
+	return levels
+}
+
+// change takes the levels over, of those that rise as many as may at once, and the lowest first.
+func change(rooms []Room, levels []forward.Level, scale float64) {
+	order := make([]int, len(rooms))
+	for i := range order {
+		order[i] = i
+	}
+	slices.SortStableFunc(order, func(a, b int) int { return cmp.Compare(rooms[a].Level, rooms[b].Level) })
+	added := 0.0
+	for _, i := range order {
+		adds := scale * (float64(rooms[i].Demand.UpTo(levels[i])) - float64(rooms[i].Demand.UpTo(rooms[i].Level)))
+		if adds > 0 && added > 0 && added+adds > raiseAtOnce {
+			continue
+		}
+		added += max(adds, 0)
+		rooms[i].Level = levels[i]
+	}
+}

@@ -1,0 +1,138 @@
+package sfu
+
+import (
+	"runtime"
+	"time"
+
+	"github.com/holdfast-rtc/holdfast/control"
+	"github.com/holdfast-rtc/holdfast/headroom"
+	"github.com/holdfast-rtc/holdfast/sfu/forward"
+	"github.com/holdfast-rtc/holdfast/sfu/share"
+)
+
+const (
+	// limitedToldAfter: people are told when pictures are held back for longer than a move's keyframes take.
+	limitedToldAfter = 2 * time.Second
+	// processorCeiling is the share of all cores that a node may use: past it packets wait.
+	processorCeiling = 0.95
+	// Packets of sound have about so many bits, of the lowest layers at least so many.
+	soundPacketBits, lowestPacketBits = 800, 4000
+)
+
+// sharing is what Node.share knows from one call to the next. Only Run uses it.
+type sharing struct {
+	sharer    share.Sharer
+	sent      meter
+	processor time.Duration // that the process had used
+	at        time.Time
+	busy      float64 // of all cores, since then
+	levels    map[*room]forward.Level
+	limited   map[*room]time.Time // since when
+}
+
+func newSharing() sharing {
+	return sharing{levels: map[*room]forward.Level{}, limited: map[*room]time.Time{}}
+}
+
+// share divides what the node may send among its rooms.
+func (n *Node) share(now time.Time) {
+	s, ceiling := &n.sharing, n.ceiling()
+	rooms := n.openRooms()
+	shared := make([]share.Room, len(rooms))
+	levels := make(map[*room]forward.Level, len(rooms))
+	for i, r := range rooms {
+		level, known := s.levels[r]
+		if !known {
+			level = s.sharer.Newcomer()
+		}
+		shared[i] = share.Room{ID: r.id, Demand: r.media.Demand(), Level: level}
+	}
+	was := s.sharer.Since()
+	s.sharer.Next(now, s.used(n.socket.Stats().Bytes*8, n.socket.Stats().Packets, now, ceiling), ceiling, shared)
+	for i, r := range rooms {
+		levels[r] = shared[i].Level
+		r.media.SetLevel(shared[i].Level)
+		s.tell(r, shared[i], now)
+	}
+	s.levels = levels
+	for r := range s.limited {
+		if _, open := levels[r]; !open {
+			delete(s.limited, r)
+		}
+	}
+	n.mu.Lock()
+	for i, r := range rooms {
+		r.floor = floorOf(&shared[i].Demand)
+	}
+	n.limitedSince = s.sharer.Since()
+	n.mu.Unlock()
+	if since := s.sharer.Since(); was.IsZero() != since.IsZero() {
+		n.log.Warn("pictures are held back", "limited", !since.IsZero(), "rooms", len(s.limited),
+			"egress", s.sent.rate.String(), "ceiling", ceiling.String(), "processor", s.busy)
+	}
+}
+
+// used is what is used now, as shares of what may be.
+func (s *sharing) used(bits, packets uint64, now time.Time, ceiling headroom.Egress) share.Used {
+	rate := s.sent.observe(headroom.Egress{BitsPerSecond: bits, PacketsPerSecond: packets}, now)
+	if spent, ok := processorTime(); ok && now.Sub(s.at) >= loadWindow/2 {
+		if !s.at.IsZero() {
+			s.busy = (spent - s.processor).Seconds() / now.Sub(s.at).Seconds() / float64(runtime.GOMAXPROCS(0))
+		}
+		s.at, s.processor = now, spent
+	}
+	return share.Used{Egress: rate.Share(ceiling), Processor: s.busy / processorCeiling}
+}
+
+// tell says to a room's people whether their pictures are held back, once it lasts.
+func (s *sharing) tell(r *room, shared share.Room, now time.Time) {
+	limited := shared.Demand.UpTo(shared.Level) < shared.Demand.UpTo(forward.AllLevels)
+	since, was := s.limited[r]
+	switch {
+	case limited && !was:
+		s.limited[r] = now
+	case limited && now.Sub(since) >= limitedToldAfter:
+		r.tellLimited(true)
+	case !limited && was:
+		delete(s.limited, r)
+		r.tellLimited(false)
+	}
+}
+
+// tellLimited tells everybody, if that is news. It does not block.
+func (r *room) tellLimited(limited bool) {
+	if r.limitedTold == limited {
+		return
+	}
+	select {
+	case r.tasks <- func() {
+		r.limited = limited
+		for _, p := range r.peers {
+			r.send(p, &control.PeerEvent{Event: &control.PeerEvent_Limited{Limited: &control.Limited{Limited: limited}}})
+		}
+	}:
+		r.limitedTold = limited
+	default: // The next call does it.
+	}
+}
+
+// floorOf is what a room sends at the lowest layers.
+func floorOf(d *forward.Demand) headroom.Egress {
+	pictures := d.UpTo(forward.LowestLevels) - d.Sound
+	return headroom.Egress{BitsPerSecond: d.Sound + pictures, PacketsPerSecond: d.Sound/soundPacketBits + pictures/lowestPacketBits}
+}
+
+// openRooms are those that are open now.
+func (n *Node) openRooms() []*room {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	rooms := make([]*room, 0, len(n.rooms))
+	for _, r := range n.rooms {
+		rooms = append(rooms, r)
+	}
+	return rooms
+}
+
+func (n *Node) ceiling() headroom.Egress {
+	return headroom.Egress{BitsPerSecond: n.cfg.CeilingBitsPerSecond, PacketsPerSecond: n.cfg.CeilingPacketsPerSecond}
+}

@@ -35,6 +35,7 @@ func (f *Failover) relieve(ctx context.Context, owned *sync.WaitGroup, view *clu
 			ID: n.ID, Open: !n.Draining && !n.Suspect && !n.Unreachable,
 			Load:    headroom.Egress{BitsPerSecond: n.Load.EgressBitsPerSecond, PacketsPerSecond: n.Load.EgressPacketsPerSecond},
 			Ceiling: headroom.Egress{BitsPerSecond: n.Load.CeilingBitsPerSecond, PacketsPerSecond: n.Load.CeilingPacketsPerSecond},
+			Limited: n.Load.Limited > 0,
 		})
 		if !mine { // it only learns how long they have been hot
 			continue

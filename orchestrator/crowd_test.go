@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"strings"
 	"sync"
 	"testing"
 
@@ -237,5 +238,52 @@ func TestClaimsUnderWayReserveNothing(t *testing.T) {
 	all.Wait()
 	if len(signaling.ledger.held) != 1 {
 		t.Errorf("%d rooms are reserved for, want the new one", len(signaling.ledger.held))
+	}
+}
+
+// Two nodes are nearly full, most of it pictures that may become smaller. A room in which people are goes there all the same, one
+// that begins does not, and neither does one that only drains. Reservations end it where even the lowest layers do not fit.
+func TestARunningRoomIsTakenForItsLowestLayers(t *testing.T) {
+	view := crowdView(1, "b", "c")
+	for id, node := range view.Nodes {
+		node.Load.EgressBitsPerSecond, node.Load.EgressPacketsPerSecond = 790_000_000, 80_000
+		node.Load.FloorBitsPerSecond, node.Load.FloorPacketsPerSecond = 300_000_000, 60_000
+		view.Nodes[id] = node
+	}
+	store := testkit.NewMemoryStore()
+	signaling := New(store, fixed(view), &addresses{}, patient(), quiet)
+	running := headroom.Expect(50)
+	running.Running, running.Measured, running.Sent = true, true, headroom.Egress{BitsPerSecond: 100_000_000, PacketsPerSecond: 12_000}
+	fresh := running
+	fresh.Running = false
+	noHeadroom := new(NoHeadroomError)
+	if _, err := signaling.Place(t.Context(), "new", fresh); !errors.As(err, &noHeadroom) {
+		t.Errorf("a new room: %v", err)
+	}
+	drains := pinAt("a", 1, 5000, 1)
+	store.Put("drains", drains.Encode())
+	if _, err := signaling.Move(t.Context(), "drains", drains, "", running, pin.WhyDrain); !errors.As(err, &noHeadroom) {
+		t.Errorf("a room of a node that drains: %v", err)
+	}
+	on := map[ring.NodeID]int{}
+	for i := range 20 {
+		room, dead := ring.RoomID(fmt.Sprintf("runs-%d", i)), pinAt("a", 1, 5000, uint64(i+2))
+		store.Put(room, dead.Encode())
+		p, err := signaling.Rehome(t.Context(), room, dead, running)
+		if err != nil {
+			if !errors.As(err, &noHeadroom) {
+				t.Fatal(err)
+			}
+			break
+		}
+		if on[p.Node]++; i == 0 {
+			if changes, err := store.History(t.Context(), room); err != nil || len(changes) == 0 || !strings.Contains(changes[0].Why, "lowest layers") {
+				t.Errorf("the room's history says %v, %v", changes, err)
+			}
+		}
+	}
+	fits := int(min(500_000_000/running.Floor().BitsPerSecond, 40_000/running.Floor().PacketsPerSecond))
+	if on["b"] != fits || on["c"] != fits {
+		t.Errorf("the rooms went to %v, and the lowest layers of %d fit on each", on, fits)
 	}
 }

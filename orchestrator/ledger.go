@@ -25,6 +25,7 @@ type reservation struct {
 	boot    pin.BootID
 	fence   pin.Fence
 	cost    headroom.Egress
+	floor   headroom.Egress
 	lapses  time.Time
 	charged uint64 // reports from this number on include the room
 }
@@ -43,6 +44,7 @@ type ledger struct {
 	base    totals // of view, without reservations
 	held    map[ring.RoomID]reservation
 	sums    map[pin.BootID]headroom.Egress
+	floors  map[pin.BootID]headroom.Egress
 	total   headroom.Egress
 	order   []lapse
 	refused map[pin.BootID]time.Time
@@ -64,15 +66,21 @@ func (l *ledger) choose(view *cluster.View, room ring.RoomID, need headroom.Egre
 
 // reserve is choose for a pin that is about to be replaced, and reserves at once: a dead node's rooms are moved many at a time,
 // and each must see the others' targets. forget takes it back. Claims of fresh pins reserve when they have won: most find a pin.
-func (l *ledger) reserve(view *cluster.View, room ring.RoomID, need headroom.Egress, avoid avoidance, fence pin.Fence) (cluster.Node, choice) {
+// lowest: where nobody has headroom, the room goes to who has it for everybody's lowest layers.
+func (l *ledger) reserve(view *cluster.View, room ring.RoomID, expect headroom.Room, avoid avoidance, fence pin.Fence, lowest bool) (cluster.Node, choice) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	l.catchUp(view)
 	l.drop(room)
+	need, floor := expect.Cost(), expect.Floor()
 	made := choose(l.walk(view, room, avoid), l.totals(), room, need)
+	if made.node == "" && lowest {
+		made.node = chooseLowest(l.walk(view, room, avoid), room, floor)
+		made.lowest = made.node != ""
+	}
 	node := view.Nodes[made.node]
 	if made.node != "" {
-		l.retain(room, reservation{node: node.ID, boot: node.Boot, fence: fence, cost: need})
+		l.retain(room, reservation{node: node.ID, boot: node.Boot, fence: fence, cost: need, floor: floor})
 	}
 	return node, made
 }
@@ -90,7 +98,7 @@ func (l *ledger) walk(view *cluster.View, room ring.RoomID, avoid avoidance) ite
 		now := l.clock()
 		for id := range view.Ring.Successors(room) {
 			node, known := view.Nodes[id]
-			c := candidate{node: id, load: reported(node).Plus(l.sums[node.Boot]), ceiling: ceilingOf(node)}
+			c := candidate{node: id, load: reported(node).Plus(l.sums[node.Boot]), floor: floorOf(node).Plus(l.floors[node.Boot]), ceiling: ceilingOf(node)}
 			switch {
 			case !known || node.Boot == "" || node.Control == "":
 				c.barred = barUnknown
@@ -110,10 +118,10 @@ func (l *ledger) walk(view *cluster.View, room ring.RoomID, avoid avoidance) ite
 	}
 }
 
-func (l *ledger) keep(room ring.RoomID, p pin.Pin, need headroom.Egress) {
+func (l *ledger) keep(room ring.RoomID, p pin.Pin, expect headroom.Room) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	l.retain(room, reservation{node: p.Node, boot: p.Boot, fence: p.Fence, cost: need})
+	l.retain(room, reservation{node: p.Node, boot: p.Boot, fence: p.Fence, cost: expect.Cost(), floor: expect.Floor()})
 }
 
 func (l *ledger) retain(room ring.RoomID, r reservation) {
@@ -122,11 +130,13 @@ func (l *ledger) retain(room ring.RoomID, r reservation) {
 		return
 	}
 	if l.held == nil {
-		l.held, l.sums = make(map[ring.RoomID]reservation), make(map[pin.BootID]headroom.Egress)
+		l.held = make(map[ring.RoomID]reservation)
+		l.sums, l.floors = make(map[pin.BootID]headroom.Egress), make(map[pin.BootID]headroom.Egress)
 	}
 	r.lapses = l.clock().Add(reservationLasts)
 	l.held[room] = r
 	l.sums[r.boot] = l.sums[r.boot].Plus(r.cost)
+	l.floors[r.boot] = l.floors[r.boot].Plus(r.floor)
 	l.total = l.total.Plus(r.cost)
 	l.order = append(l.order, lapse{room: room, at: r.lapses})
 }
@@ -168,9 +178,14 @@ func (l *ledger) drop(room ring.RoomID) {
 	}
 	delete(l.held, room)
 	l.total = l.total.Minus(r.cost)
-	if rest := l.sums[r.boot].Minus(r.cost); rest == (headroom.Egress{}) {
-		delete(l.sums, r.boot)
+	less(l.sums, r.boot, r.cost)
+	less(l.floors, r.boot, r.floor)
+}
+
+func less(sums map[pin.BootID]headroom.Egress, boot pin.BootID, by headroom.Egress) {
+	if rest := sums[boot].Minus(by); rest == (headroom.Egress{}) {
+		delete(sums, boot)
 	} else {
-		l.sums[r.boot] = rest
+		sums[boot] = rest
 	}
 }

@@ -22,15 +22,16 @@ func claimed(t *testing.T, l *ledger, view *cluster.View, room ring.RoomID) clus
 	if made.node == "" {
 		t.Fatalf("no node for %s", room)
 	}
-	l.keep(room, pin.Pin{Fence: pin.Fence{Epoch: 1, Nonce: pin.NewNonce()}, Node: node.ID, Boot: node.Boot, Control: node.Control}, four())
+	l.keep(room, pin.Pin{Fence: pin.Fence{Epoch: 1, Nonce: pin.NewNonce()}, Node: node.ID, Boot: node.Boot, Control: node.Control}, headroom.Expect(4))
 	return node
 }
 
 func (l *ledger) sumsAreRight(t *testing.T) {
 	t.Helper()
 	var total headroom.Egress
-	sums := make(map[pin.BootID]headroom.Egress)
+	sums, floors := make(map[pin.BootID]headroom.Egress), make(map[pin.BootID]headroom.Egress)
 	for _, r := range l.held {
+		floors[r.boot] = floors[r.boot].Plus(r.floor)
 		total = total.Plus(r.cost)
 		sums[r.boot] = sums[r.boot].Plus(r.cost)
 	}
@@ -38,8 +39,8 @@ func (l *ledger) sumsAreRight(t *testing.T) {
 		t.Fatalf("the ledger sums to %v on %d boots, its entries to %v on %d", l.total, len(l.sums), total, len(sums))
 	}
 	for boot, sum := range sums {
-		if l.sums[boot] != sum {
-			t.Fatalf("boot %s: the ledger says %v, its entries %v", boot, l.sums[boot], sum)
+		if l.sums[boot] != sum || l.floors[boot] != floors[boot] {
+			t.Fatalf("boot %s: the ledger says %v and %v, its entries %v and %v", boot, l.sums[boot], l.floors[boot], sum, floors[boot])
 		}
 	}
 }

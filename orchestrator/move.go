@@ -36,7 +36,7 @@ func (o *Orchestrator) Move(ctx context.Context, room ring.RoomID, from pin.Pin,
 	}
 	fence := pin.Fence{Epoch: o.cache.NextEpoch(room, from), Nonce: pin.NewNonce()}
 	r := o.request(room, expect)
-	r.why, r.avoid = why, avoidance{node: from.Node}
+	r.why, r.avoid, r.lowest = why, avoidance{node: from.Node}, false
 	node, err := o.target(view, r, from, to, fence)
 	if err != nil {
 		return pin.Pin{}, fmt.Errorf("move room %s: %w", room, err)
@@ -63,7 +63,7 @@ func (o *Orchestrator) Move(ctx context.Context, room ring.RoomID, from pin.Pin,
 	failpoint.Hit("move.after-swap")
 	o.log.Info("pin moved", "room", room, "from", from.Node, "from_fence", from.Fence, "to", next.Node, "to_fence", next.Fence, "why", why)
 	if !expect.Unreserved {
-		o.ledger.keep(room, next, expect.Cost())
+		o.ledger.keep(room, next, expect)
 	}
 	return next, nil
 }

@@ -109,12 +109,13 @@ func (o *Orchestrator) Enter(ctx context.Context, room ring.RoomID, expect headr
 	return p, r.gate, err
 }
 
-// Rehome moves room off the boot of from, which is dead. It returns the current pin, whoever wrote it. Errors as of
-// Place.
+// Rehome moves room off the boot of from, which is dead. Where no node has headroom for it, one that has it for the lowest layers of
+// all its rooms takes it. It returns the current pin, whoever wrote it. Errors as of Place.
 func (o *Orchestrator) Rehome(ctx context.Context, room ring.RoomID, from pin.Pin, expect headroom.Room) (pin.Pin, error) {
 	r := o.request(room, expect)
 	r.avoid.boot = from.Boot
 	r.why = o.whyRehomed(from)
+	r.lowest = r.why != pin.WhyDrain // a drain waits
 	o.cache.Note(room, from)
 	return o.swapLoop(ctx, r, current{pin: from})
 }
@@ -143,7 +144,7 @@ func (o *Orchestrator) Opened(room ring.RoomID, node ring.NodeID, chargedInRepor
 }
 
 func (o *Orchestrator) request(room ring.RoomID, expect headroom.Room) *request {
-	return &request{room: room, expect: expect, left: o.cfg.StoreBudget}
+	return &request{room: room, expect: expect, left: o.cfg.StoreBudget, lowest: expect.Running}
 }
 
 func (o *Orchestrator) settledView() (*cluster.View, error) {

@@ -58,6 +58,10 @@ func reported(node cluster.Node) headroom.Egress {
 	return headroom.Egress{BitsPerSecond: node.Load.EgressBitsPerSecond, PacketsPerSecond: node.Load.EgressPacketsPerSecond}
 }
 
+func floorOf(node cluster.Node) headroom.Egress {
+	return headroom.Egress{BitsPerSecond: node.Load.FloorBitsPerSecond, PacketsPerSecond: node.Load.FloorPacketsPerSecond}
+}
+
 // For nodes that reported none: what one core forwards over 1 Gbit/s.
 const (
 	assumedBitsPerSecond    = 1_000_000_000

@@ -20,6 +20,7 @@ type request struct {
 	left       time.Duration // of Config.StoreBudget
 	evidence   evidence
 	why        string          // a pin is replaced, for the history
+	lowest     bool            // people are in the room: see chooseLowest
 	in         pin.Incarnation // of the store's answers; 0 once one was unknown
 	unanswered []pin.BootID    // nodes that did not answer
 

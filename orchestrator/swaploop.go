@@ -92,7 +92,7 @@ func (o *Orchestrator) replace(ctx context.Context, r *request, was current, nex
 		o.log.Info("pin moved", "room", r.room, "from", was.pin.Node, "from_fence", was.pin.Fence, "to", next.Node, "to_fence", next.Fence)
 	}
 	if was.owner.IsZero() && !r.expect.Unreserved {
-		o.ledger.keep(r.room, next, r.expect.Cost())
+		o.ledger.keep(r.room, next, r.expect)
 	}
 	return now, nil
 }
@@ -129,7 +129,11 @@ func (o *Orchestrator) pick(view *cluster.View, r *request, was current, need he
 	if was.absent() || r.expect.Unreserved {
 		return o.ledger.choose(view, r.room, need, r.avoid)
 	}
-	return o.ledger.reserve(view, r.room, need, r.avoid, fence)
+	node, made := o.ledger.reserve(view, r.room, r.expect, r.avoid, fence, r.lowest)
+	if made.lowest {
+		r.why += "; nobody has headroom, so only for the lowest layers"
+	}
+	return node, made
 }
 
 func (o *Orchestrator) usable(ctx context.Context, r *request, was current) bool {

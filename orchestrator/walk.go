@@ -12,6 +12,7 @@ import (
 type candidate struct {
 	node    ring.NodeID
 	load    headroom.Egress // reported and reserved, without the new room
+	floor   headroom.Egress // the same at the lowest layers of all its rooms
 	ceiling headroom.Egress // never zero
 	barred  bar
 }
@@ -75,6 +76,7 @@ type choice struct {
 	asked   int         // nodes not barred
 	refused int
 	best    headroom.Egress // the most free egress of those asked
+	lowest  bool            // node has no headroom: see chooseLowest
 }
 
 type draw struct {
@@ -138,4 +140,16 @@ func choose(walk iter.Seq[candidate], total totals, room ring.RoomID, need headr
 		out.node = belowBound.node
 	}
 	return out
+}
+
+// chooseLowest is for a room that runs and for which no node has headroom. It is taken with its lowest layers, and larger pictures of
+// the node's other rooms are held back for it.
+func chooseLowest(walk iter.Seq[candidate], room ring.RoomID, floor headroom.Egress) ring.NodeID {
+	var drawn draw
+	for c := range walk {
+		if c.barred == "" && c.floor.Plus(floor).Fits(c.ceiling) {
+			drawn.enter(c.node, luck(c.node, room), floor.Into(c.ceiling.Minus(c.floor)))
+		}
+	}
+	return drawn.node
 }

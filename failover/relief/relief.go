@@ -56,6 +56,7 @@ type Node struct {
 	ID            ring.NodeID
 	Open          bool // heard, and not draining
 	Load, Ceiling headroom.Egress
+	Limited       bool // it holds pictures back: hot, whatever it sends, and no target
 
 	source bool // of a move that the load may or may not show: it is no target, for it may be hotter than it seems
 }
@@ -204,10 +205,16 @@ func heatOf(n Node) float64 {
 // line returns the share that the node should come down to, and why; no reason: it stays as it is.
 func (r *Relief) line(now time.Time, n Node, mean float64) (to float64, why string) {
 	c, at := r.config, heatOf(n)
-	hot := crossed(r.hot, n.ID, now, at, c.Hot, c.Cool, c.HotFor)
+	heat := at
+	if n.Limited {
+		heat = max(at, 1)
+	}
+	hot := crossed(r.hot, n.ID, now, heat, c.Hot, c.Cool, c.HotFor)
 	even := mean + c.Uneven/2
 	uneven := crossed(r.uneven, n.ID, now, at, max(mean+c.Uneven, c.Least), max(even, c.Least), c.UnevenFor)
 	switch {
+	case hot && n.Limited:
+		return c.Cool, fmt.Sprintf("it holds pictures back and is at %.0f %% of its ceiling", 100*at)
 	case hot:
 		return c.Cool, fmt.Sprintf("it was above %.0f %% of its ceiling for %s and is at %.0f %%", 100*c.Hot, c.HotFor, 100*at)
 	case uneven:
@@ -284,7 +291,7 @@ func coolest(nodes []Node, from int, room Room, c Config) (to ring.NodeID, ok bo
 	after := nodes[from].Load.Minus(room.Sends).Share(nodes[from].Ceiling)
 	least := min(after-c.Margin, c.Cool)
 	for k, n := range nodes {
-		if k == from || n.source || !n.takes() {
+		if k == from || n.source || n.Limited || !n.takes() {
 			continue
 		}
 		if with := n.Load.Plus(room.Sends).Share(n.Ceiling); with < least || with == least && (to == "" || n.ID < to) {

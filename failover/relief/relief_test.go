@@ -41,6 +41,8 @@ func TestChoice(t *testing.T) {
 	hot := rooms("a", 400, 300, 160, 40, 20)
 	draining, unknown := node("b", 100), node("b", 100)
 	draining.Open, unknown.Ceiling = false, headroom.Egress{}
+	limited, full := node("a", 800), node("c", 100)
+	limited.Limited, full.Limited = true, true
 	for name, c := range map[string]struct {
 		nodes []Node
 		rooms []Room
@@ -59,6 +61,8 @@ func TestChoice(t *testing.T) {
 		"the source drains":              {[]Node{draining, node("c", 0)}, rooms("b", 100), time.Hour, ""},
 		"nothing is measured":            {[]Node{node("a", 900), node("b", 0)}, rooms("a", 0, 0), all.HotFor, ""},
 		"a node has come":                {[]Node{node("a", 600), node("b", 0)}, rooms("a", 200, 150, 100), all.UnevenFor, "a-0>b "},
+		"it holds pictures back":         {[]Node{limited, node("b", 300)}, hot, all.HotFor, "a-2>b "},
+		"the target holds pictures back": {[]Node{node("a", 900), full}, hot, all.HotFor, ""},
 		"even enough":                    {[]Node{node("a", 600), node("b", 400)}, rooms("a", 200, 150, 100), time.Hour, ""},
 		"nearly idle":                    {[]Node{node("a", 300), node("b", 0)}, rooms("a", 100, 100, 100), time.Hour, ""},
 	} {

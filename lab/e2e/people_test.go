@@ -30,9 +30,12 @@ func gatherAs(t *testing.T, c *devcluster.Cluster, room string, n int, options p
 	ctx, cancel := context.WithCancel(context.Background())
 	var living sync.WaitGroup
 	t.Cleanup(func() { cancel(); living.Wait() })
-	stack, err := peer.NewStack(peer.VideoLight)
+	var err error
+	if options.Stack == nil {
+		options.Stack, err = peer.NewStack(peer.VideoLight)
+	}
 	for i := range n {
-		options.URL, options.Room, options.Stack = c.URL(), room, stack
+		options.URL, options.Room = c.URL(), room
 		if err == nil {
 			options.Token, err = c.Token(room, fmt.Sprintf("%s's person-%d", room, i))
 		}

@@ -1,7 +1,7 @@
 // The connection, the journeys that carry it from node to node, the slots, and what is learned while it runs. Only
 // a live move has a second connection.
 
-import { COMMON_CODEC, Connections } from './connections.js';
+import { Connections } from './connections.js';
 import { emit } from './emit.js';
 import { CallError } from './errors.js';
 import { AnswerFaults } from './faults.js';
@@ -14,7 +14,7 @@ import { Monitor } from './monitor.js';
 import { Move } from './move.js';
 import { Offers } from './offers.js';
 import { watchNetwork } from './online.js';
-import { ReofferPolicy } from './reoffer-policy.js';
+import { Repairs } from './repairs.js';
 import { RestartPolicy } from './restart-policy.js';
 import { SlotTable } from './slots.js';
 import { Aborted } from './wait.js';
@@ -49,7 +49,7 @@ export class Media extends EventTarget {
   #migrations = new Migrations();
   #node = '';
   #epoch = 0;
-  #reoffers = new ReofferPolicy();
+  #repairs;
   #faults;
   #closing = new AbortController();
 
@@ -61,6 +61,12 @@ export class Media extends EventTarget {
     const { isExpected, people, canMove: prepares } = options;
     this.ice = new IceServers(() => options.send({ type: 'ice-servers' }));
     this.#connections = new Connections(options, this.ice, (transport) => this.#onTrouble(transport));
+    this.#repairs = new Repairs({
+      connections: this.#connections,
+      send: options.send,
+      renew: (reason, how) => this.#renew(reason, how),
+      alarm: (error) => emit(this, 'alarm', error),
+    });
     this.#gap = new GapWatch(this.#slots, isExpected);
     this.#monitor = new Monitor({
       slots: this.#slots,
@@ -73,7 +79,7 @@ export class Media extends EventTarget {
       people,
       prepares,
       stalled: (silentMs) => emit(this, 'stalled', { epoch: this.#epoch, silentMs }),
-      remedy: (remedy) => this.#remedy(remedy),
+      remedy: (remedy) => this.#repairs.remedy(remedy),
     });
     this.#faults = new AnswerFaults(options.faults);
     watchNetwork(() => (this.#busy ? null : this.#connections.present), (transport) => this.#onTrouble(transport), this.#closing.signal);
@@ -158,25 +164,9 @@ export class Media extends EventTarget {
     }
   }
 
-  /**
-   * A device that gives nothing is no reason for an offer.
-   * @param {import('./protocol.js').Reoffer} order
-   */
-  reoffer({ mids, reason, epoch }) {
-    const mute = reason === 'silent' && this.#connections.giveNothing(mids);
-    if (mute || this.#busy || epoch < this.#epoch) return; // A journey's offer is on its way.
-    if (reason !== 'codec') this.#renew('asked', this.#reoffers.next(performance.now()));
-    else this.#sendCommonCodec(this.#connections.useCommonCodec());
-  }
-
-  /**
-   * On a new connection: the node would not take another codec on this one.
-   * @param {string} lacked
-   */
-  #sendCommonCodec(lacked) {
-    if (lacked === '') return;
-    emit(this, 'alarm', new CallError('codec_lacked', { message: `Somebody here cannot show ${lacked}. Your pictures are sent in ${COMMON_CODEC} from now on.` }));
-    this.#renew('asked', 'new-connection');
+  /** @param {import('./protocol.js').Reoffer} order */
+  reoffer(order) {
+    if (!this.#busy && order.epoch >= this.#epoch) this.#repairs.asked(order); // A journey's offer is on its way.
   }
 
   /**
@@ -366,12 +356,6 @@ export class Media extends EventTarget {
   #use(transport) {
     this.#connections.present = transport;
     this.#monitor.learnSoon(transport, this.#closing.signal);
-  }
-
-  /** @param {import('./freeze-policy.js').Remedy} remedy */
-  #remedy({ refresh, how }) {
-    if (refresh.length > 0) this.#options.send({ type: 'refresh', mids: refresh });
-    this.#renew('frozen', how);
   }
 
   /**

@@ -12,7 +12,7 @@ export function foldControls(signal) {
   button.addEventListener('click', () => {
     const folded = [...document.querySelectorAll('.controls [data-fold]')].filter((one) => one instanceof HTMLElement && !one.hidden && getComputedStyle(one).display === 'none');
     menu.toggle(button, button.getAttribute('aria-label') ?? '', folded.map((one) => ({
-      label: one.getAttribute('aria-label') || one.textContent?.trim() || '',
+      label: one.getAttribute('aria-label') || [...one.querySelectorAll('span:not([hidden])')].map(({ textContent }) => textContent?.trim()).filter(Boolean).join(' '),
       onSelect: () => one instanceof HTMLElement && one.click(),
     })));
   }, { signal });

@@ -54,7 +54,10 @@ export class Tile {
     [video.playsInline, video.muted] = [true, true];
     video.tabIndex = -1;
     attach(video, picture);
-    video.addEventListener('resize', () => this.#appearance && this.paint(this.#appearance)); // The first picture is there.
+    // The first picture is there, or it is shown in a window of its own.
+    for (const event of ['resize', 'enterpictureinpicture', 'leavepictureinpicture']) {
+      video.addEventListener(event, () => this.#appearance && this.paint(this.#appearance));
+    }
     this.#face.setAttribute('aria-hidden', 'true');
     const plate = make('div', 'plate');
     plate.append(icon(screen ? 'screen' : 'mic-off'), this.#who, this.#quality);
@@ -96,13 +99,14 @@ export class Tile {
   /** @param {Appearance} appearance */
   paint(appearance) {
     this.#appearance = appearance;
-    const text = `${JSON.stringify(appearance)}${this.video.videoWidth > 0}`;
+    const floats = document.pictureInPictureElement === this.video;
+    const text = `${JSON.stringify(appearance)}${this.video.videoWidth > 0}${floats}`;
     if (text === this.#painted) return;
     this.#painted = text;
     const { name, title = name, identity, silent, paused, problem = '', pinned, hand = 0 } = appearance;
     // The last picture stays, dimmed; until the first one the face does.
     const loading = !appearance.dark && this.video.videoWidth === 0;
-    const dark = appearance.dark || problem !== '' || loading;
+    const dark = appearance.dark || problem !== '' || loading || floats; // The browser's own words for it are not the page's.
     this.#who.textContent = title;
     this.#face.textContent = initials(name);
     this.#face.style.setProperty('--face', colour(identity));
@@ -112,7 +116,7 @@ export class Tile {
     this.root.classList.toggle('dark', dark);
     this.root.classList.toggle('pinned', pinned);
     this.root.classList.toggle('loading', loading && problem === '');
-    const held = problem || (paused ? say(this.#screen ? 'tile.screen.paused' : 'tile.paused') : '');
+    const held = problem || (paused ? say(this.#screen ? 'tile.screen.paused' : 'tile.paused') : floats ? say('tile.floats') : '');
     this.root.classList.toggle('paused', held !== '');
     this.#held.textContent = held;
     this.#held.title = held;

@@ -73,10 +73,11 @@ function inserted(value) {
 /** @param {string[]} names */
 export const listed = (names) => new Intl.ListFormat(tag).format(names.map(inserted));
 
-/** @param {number} ms such as 120 ms or 3.4 sec */
+/** @param {number} ms such as 120 ms or 3.4 s */
 export function lasted(ms) {
-  const [value, unit] = ms < 1000 ? [Math.round(ms), 'millisecond'] : [ms / 1000, 'second'];
-  return new Intl.NumberFormat(tag, { style: 'unit', unit, maximumFractionDigits: value < 10 ? 1 : 0 }).format(value);
+  if (ms < 1000) return say('lasted.milliseconds', { number: Math.round(ms) });
+  const seconds = ms / 1000;
+  return say('lasted.seconds', { number: seconds < 10 ? Math.round(seconds * 10) / 10 : Math.round(seconds) });
 }
 
 /** The document's own sentences; index.html has their keys. */

@@ -19,6 +19,19 @@ function tile(cleanup, { screen = false, width = 0 } = {}) {
 const held = (made) => made.root.querySelector('.held').textContent;
 const label = (made) => made.root.getAttribute('aria-label');
 
+test('a picture in a window of its own says so in its tile', async ({ cleanup }) => {
+  const made = tile(cleanup, { width: 160 });
+  await eventually(() => made.video.videoWidth > 0, 'a picture');
+  made.paint(as);
+  Object.defineProperty(document, 'pictureInPictureElement', { value: made.video, configurable: true });
+  cleanup(() => delete document.pictureInPictureElement);
+  made.video.dispatchEvent(new Event('enterpictureinpicture'));
+  equal([held(made), label(made), made.root.classList.contains('dark')], ['Shown in picture in picture', 'Ada, Shown in picture in picture', true]);
+  delete document.pictureInPictureElement;
+  made.video.dispatchEvent(new Event('leavepictureinpicture'));
+  equal([held(made), label(made), made.root.classList.contains('dark')], ['', 'Ada', false]);
+});
+
 test('a picture that is held back says why, to eyes and to screen readers', async ({ cleanup }) => {
   const made = tile(cleanup, { width: 160 });
   await eventually(() => made.video.videoWidth > 0, 'a picture');
@@ -70,7 +83,7 @@ test('the line below names a move a move and a mended connection a mended connec
   call.dispatchEvent(new CustomEvent('migration', { detail: { phase: 'started', node: 'sfu-3' } }));
   call.dispatchEvent(new CustomEvent('migration', { detail: { phase: 'done', node: 'sfu-3', how: 'restart', gapMs: 120 } }));
   equal([...document.querySelectorAll('#status-moves li')].map(({ className, textContent }) => [className, textContent]),
-    [['move', '→ sfu-3 120 ms'], ['mend', 'reconnected 1.5 sec']]);
+    [['move', '→ sfu-3 120\u00a0ms'], ['mend', 'reconnected 1.5\u00a0s']]);
   call.state = 'moving';
   call.dispatchEvent(new CustomEvent('state'));
   ok(/moving/.test(document.querySelector('#status-state').textContent), 'a move is said');

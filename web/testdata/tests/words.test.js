@@ -56,5 +56,5 @@ test('what is inserted keeps its direction, and a count its plural', () => {
   equal(say('here.one', { name: 'محمد' }), '\u2068محمد\u2069 is here.');
   equal(say('here.one', { name: '{name} $&' }), '{name} $& is here.', 'a name is no pattern');
   equal([listed(['Ada']), listed(['Ada', 'Alan'])], ['Ada', 'Ada and Alan']);
-  equal([lasted(120.4), lasted(3449), lasted(37380)], ['120 ms', '3.4 sec', '37 sec']);
+  equal([lasted(120.4), lasted(3449), lasted(37380)], ['120\u00a0ms', '3.4\u00a0s', '37\u00a0s']);
 });

@@ -61,6 +61,8 @@ type Rooms interface {
 	PinnedTo(boot pin.BootID) []LocalRoom
 	// Moved tells clients to restart. It ignores foreign rooms and lower pins.
 	Moved(ctx context.Context, room ring.RoomID, to pin.Pin)
+	// Delayed says why a dead node's room has not moved yet, once. It is tried again.
+	Delayed(room ring.RoomID, why error)
 	// Stalled counts the boot's peers that receive nothing, 20 times a second; all may be 0 if stalled is.
 	Stalled(boot pin.BootID) (stalled, all int)
 }

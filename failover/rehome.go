@@ -29,6 +29,7 @@ type move struct {
 	from  pin.Pin
 	to    pin.Pin
 	again bool // moved before, but Rooms did not map it
+	told  bool // that it is delayed
 }
 
 func (m *move) key() moveKey { return moveKey{m.room.Room, m.room.Pin.Boot} }
@@ -49,6 +50,10 @@ func (f *Failover) carryOut(ctx context.Context, m *move, turn *waiter) {
 		}
 		again := f.spread(pause.Next())
 		f.logDelay(m, err, again)
+		if !m.told {
+			m.told = true
+			f.rooms.Delayed(m.room.Room, err)
+		}
 		if !backoff.Sleep(ctx, again) || !f.stillWanted(m) {
 			return
 		}

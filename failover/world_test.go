@@ -314,6 +314,12 @@ func (e *signalingNode) Stays(room ring.RoomID, why string) {
 	e.stays[room] = why
 }
 
+func (e *signalingNode) Delayed(room ring.RoomID, why error) {
+	e.w.mu.Lock()
+	defer e.w.mu.Unlock()
+	e.w.entries = append(e.w.entries, entry{time.Since(e.w.started), e.name, string(room), fmt.Sprintf("(told) %s is delayed: %q", room, why)})
+}
+
 func (e *signalingNode) MovedLive(ctx context.Context, room ring.RoomID, to pin.Pin) {
 	e.Moved(ctx, room, to)
 }

@@ -9,6 +9,7 @@ import (
 	"github.com/holdfast-rtc/holdfast/control"
 	"github.com/holdfast-rtc/holdfast/headroom"
 	"github.com/holdfast-rtc/holdfast/internal/testkit"
+	"github.com/holdfast-rtc/holdfast/orchestrator"
 	"github.com/holdfast-rtc/holdfast/pin"
 	"github.com/holdfast-rtc/holdfast/signaling/access"
 	"github.com/holdfast-rtc/holdfast/signaling/wire"
@@ -148,5 +149,32 @@ func TestATokenSaysHowManyPeopleItsRoomExpects(t *testing.T) {
 	hear[*wire.Joined](c)
 	if a := n.attached()[0]; a.GetExpectedSize() != 40 || a.GetExpectedEgress().Value() != headroom.Expect(40).Cost() {
 		t.Errorf("attached with %d people and %v", a.GetExpectedSize(), a.GetExpectedEgress())
+	}
+}
+
+// Nobody has headroom for the room of a node that died: its people are told at once, and of other delays they are not.
+func TestPeopleAreToldThatNobodyHasHeadroom(t *testing.T) {
+	_, _, e := lobby(t)
+	ada, _ := e.join("lobby", "Ada")
+	e.Hub().Delayed("lobby", orchestrator.ErrStoreUnavailable)
+	e.Hub().Delayed("lobby", fmt.Errorf("place room lobby: %w", &orchestrator.NoHeadroomError{}))
+	if told := hear[*wire.Error](ada); told.Code != wire.CodeNoCapacity || !told.Retryable || told.Message == "" {
+		t.Errorf("told %+v", told)
+	}
+}
+
+// A node near its ceiling holds pictures back: clients are told when that changes, and whoever joins meanwhile.
+func TestPeopleAreToldThatPicturesAreHeldBack(t *testing.T) {
+	_, n, e := lobby(t)
+	ada, _ := e.join("lobby", "Ada")
+	say := func(limited bool) {
+		n.say("Ada", n.pin(firstEpoch).Fence, &control.PeerEvent{Event: &control.PeerEvent_Limited{Limited: &control.Limited{Limited: limited}}})
+	}
+	for _, limited := range []bool{true, false} {
+		say(limited)
+		say(limited)
+		if told := hear[*wire.Limited](ada); told.Limited != limited || told.Epoch != firstEpoch {
+			t.Errorf("told %+v, want %v", told, limited)
+		}
 	}
 }

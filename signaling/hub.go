@@ -88,6 +88,20 @@ func (h *Hub) Moved(_ context.Context, room ring.RoomID, to pin.Pin) {
 	h.move(room, to, h.log.Debug, "sessions sent to the room's new node")
 }
 
+// Delayed tells a room's clients that no media node has headroom for it. Of other delays they need no word: they are short.
+func (h *Hub) Delayed(room ring.RoomID, why error) {
+	if !lacksHeadroom(why) {
+		return
+	}
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	if r := h.rooms[room]; r != nil {
+		for s := range r.sessions {
+			s.socket.send(faultOf(why))
+		}
+	}
+}
+
 // found is Moved for a pin that a session came across.
 func (h *Hub) found(room ring.RoomID, to pin.Pin) {
 	h.mu.Lock()

@@ -251,6 +251,7 @@ func (w *world) show() {
 		ids = append(ids, n.id)
 		view.Nodes[n.id] = cluster.Node{ID: n.id, Boot: n.boot, Role: cluster.RoleSFU, Control: string(n.id), Load: cluster.Load{
 			Seq: n.seq, EgressBitsPerSecond: n.report.BitsPerSecond, EgressPacketsPerSecond: n.report.PacketsPerSecond,
+			FloorBitsPerSecond: n.report.BitsPerSecond, FloorPacketsPerSecond: n.report.PacketsPerSecond, // pictures have one layer
 			CeilingBitsPerSecond: n.ceiling.BitsPerSecond, CeilingPacketsPerSecond: n.ceiling.PacketsPerSecond,
 			Rooms: uint32(len(n.rooms)), Synced: synced,
 		}}

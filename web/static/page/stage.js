@@ -20,7 +20,7 @@ import { hintWhileMuted } from './muted-hint.js';
 import { clearNotices, notice, whisper } from './notices.js';
 import { Panels } from './panels.js';
 import { People } from './people.js';
-import { mutedBy, ofCall, unmuteAsked, without } from './sentences.js';
+import { mutedBy, ofCall, unmuteAsked, whileTrying, without } from './sentences.js';
 import { RingPanel } from './ring-panel.js';
 import { Share } from './share.js';
 import { offerSettings } from './settings.js';
@@ -117,7 +117,7 @@ export class Stage {
     on('lacks', () => this.#tiles?.paint());
     on('speakers', ({ speakers }) => this.#tiles?.speakers(speakers));
     // Once media came it is no firewall that takes it away: the banner says what is known.
-    on('error', (error) => error.code === 'media_unreachable' && call.state !== 'connecting' || notice(ofCall(error)));
+    on('error', (error) => error.code === 'media_unreachable' && call.state !== 'connecting' || notice(error.code === 'no_capacity' ? whileTrying(error) : ofCall(error)));
     on('chat', ({ line }) => {
       if (!line.own && this.#panels.open !== 'chat') whisper(say('chat.heard', { name: line.name, text: line.text }));
     });

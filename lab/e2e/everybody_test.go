@@ -46,29 +46,44 @@ var plants = map[string]string{
 	"scrollable":             `(document.querySelector('#people').style.cssText = 'max-height: 10px; overflow-y: auto', document.querySelector('#people').removeAttribute('tabindex'), document.querySelectorAll('#people button').forEach((b) => b.remove()))`,
 }
 
-// TestThePageIsForEverybody checks every view, dark and light, on a desk, on a phone and at 320 pixels, from left to right and
-// from right to left, by testdata/rules.js, and where the focus is.
+// TestThePageIsForEverybody checks every view by testdata/rules.js, each of whose rules is shown failing.
 func TestThePageIsForEverybody(t *testing.T) {
 	t.Parallel()
-	needChromium(t, 2)
-	c := startCluster(t, devcluster.Options{SFU: 1, Signaling: 1})
-	alan := join(t, c.URL(), "everybody", "Alan", nil)
-	alan.knowsItself(t)
+	showsEveryView(t, auditor{script: rulesScript, found: "violations()"}, plantAll)
+}
+
+// auditor is a script that is run in each page, and an expression whose value lists what is wrong with what is shown.
+type auditor struct{ script, found string }
+
+// openTab starts a browser of its own whose tab the test can resize and type into.
+func openTab(t *testing.T, name string) (context.Context, *page) {
+	t.Helper()
 	alloc, stop := chromedp.NewExecAllocator(context.Background(), chromiumFlags(t.TempDir())...)
 	t.Cleanup(stop)
 	tab, closeTab := chromedp.NewContext(alloc)
 	t.Cleanup(func() { _ = chromedp.Cancel(tab); closeTab() })
-	ada := &page{name: "Ada", run: func(limit context.Context, script string) (string, error) {
+	return tab, &page{name: name, run: func(limit context.Context, script string) (string, error) {
 		within, cancel := context.WithCancel(tab)
 		defer context.AfterFunc(limit, cancel)()
 		defer cancel()
 		return chromedp.Run(within, chromedp.Evaluate[string](script, chromedp.EvalAwaitPromise))
 	}}
+}
+
+// showsEveryView has the auditor judge every view, dark and light, on a desk, on a phone and at 320 pixels, from left to right
+// and from right to left, and looks where the focus is. plant breaks the page at two of the views.
+func showsEveryView(t *testing.T, by auditor, plant func(*testing.T, *page, map[string]string)) {
+	t.Helper()
+	needChromium(t, 2)
+	c := startCluster(t, devcluster.Options{SFU: 1, Signaling: 1})
+	alan := join(t, c.URL(), "everybody", "Alan", nil)
+	alan.knowsItself(t)
+	tab, ada := openTab(t, "Ada")
 	judge := func(t *testing.T, view string) {
 		t.Helper()
 		shoot(tab, t, view)
 		var found []string
-		ada.mustEval(t, "violations()", &found)
+		ada.mustEval(t, by.found, &found)
 		if len(found) > 0 {
 			t.Errorf("%s:\n%s", view, strings.Join(found, "\n"))
 		}
@@ -83,7 +98,7 @@ func TestThePageIsForEverybody(t *testing.T) {
 				if err := chromedp.Do(tab, chromedp.Navigate(callAddress(c.URL(), "everybody", "", query))); err != nil {
 					t.Fatal(err)
 				}
-				ada.mustEval(t, "(() => {"+rulesScript+"})()", nil)
+				ada.mustEval(t, "(() => {"+by.script+"})()", nil)
 			}
 			open(url.Values{"name": {""}, "autojoin": {"0"}})
 			ada.sees(t, "itself", `document.querySelector('#preview').videoWidth > 0`)
@@ -137,7 +152,7 @@ func TestThePageIsForEverybody(t *testing.T) {
 				ada.press(t, "?")
 				ada.sees(t, "the keys", `document.querySelector('.keys').checkVisibility() && document.querySelector('.keys div:last-child').getBoundingClientRect().bottom <= document.querySelector('#side').getBoundingClientRect().bottom`)
 				ada.press(t, "p")
-				plantAll(t, ada, plants)
+				plant(t, ada, plants)
 				return
 			}
 			ada.press(t, "l")
@@ -147,7 +162,7 @@ func TestThePageIsForEverybody(t *testing.T) {
 			ada.sees(t, "what comes after", `document.activeElement === document.querySelector('#rejoin')`)
 			judge(t, screen+", after the call")
 			if screen == "light small" {
-				plantAll(t, ada, map[string]string{"target-phone": `Object.assign(document.querySelector('#elsewhere').style, { minWidth: 0, width: '40px' })`})
+				plant(t, ada, map[string]string{"target-phone": `Object.assign(document.querySelector('#elsewhere').style, { minWidth: 0, width: '40px' })`})
 			}
 		})
 	}

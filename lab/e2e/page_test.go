@@ -111,17 +111,20 @@ func keys(t *testing.T, ada, alan *participant) {
 	alan.sees(t, "nobody large", `!document.querySelector('.tile.large')`)
 }
 
+// fakeScreen gives the page a screen to share without a question.
+const fakeScreen = `(() => {
+  navigator.mediaDevices.getDisplayMedia = async () => {
+    const canvas = Object.assign(document.createElement('canvas'), { width: 640, height: 360 });
+    const context = canvas.getContext('2d');
+    let n = 0;
+    setInterval(() => { context.fillStyle = n++ % 2 ? 'navy' : 'teal'; context.fillRect(0, 0, 640, 360); }, 100);
+    return canvas.captureStream(10);
+  };
+  return true;
+})()`
+
 func sharesScreen(t *testing.T, ada, alan *participant) {
-	ada.mustEval(t, `(() => {
-	  navigator.mediaDevices.getDisplayMedia = async () => {
-	    const canvas = Object.assign(document.createElement('canvas'), { width: 640, height: 360 });
-	    const context = canvas.getContext('2d');
-	    let n = 0;
-	    setInterval(() => { context.fillStyle = n++ % 2 ? 'navy' : 'teal'; context.fillRect(0, 0, 640, 360); }, 100);
-	    return canvas.captureStream(10);
-	  };
-	  return true;
-	})()`, nil)
+	ada.mustEval(t, fakeScreen, nil)
 	ada.press(t, "s")
 	alan.sees(t, "Ada's screen, large", `document.querySelector('.tile.screen.large:not(.dark) video')?.videoWidth > 0`)
 	ada.press(t, "s")

@@ -1,0 +1,148 @@
+//go:build long
+
+package e2e
+
+import (
+	"context"
+	"fmt"
+	"net/url"
+	"testing"
+	"time"
+
+	"github.com/chromedp/chromedp"
+	"github.com/chromedp/chromedp/kb"
+
+	"github.com/holdfast-rtc/holdfast/lab/devcluster"
+)
+
+// typist uses a page by real keys only.
+type typist struct {
+	*page
+	tab context.Context
+}
+
+func (k *typist) keys(t *testing.T, keys string) {
+	t.Helper()
+	if err := chromedp.Do(k.tab, chromedp.KeyEvent(keys)); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// focusSeen says what is wrong with where the focus is: it must be in view, under nothing else, and marked.
+const focusSeen = `(() => {
+  const e = document.activeElement;
+  if (e === document.body) return '';
+  const called = e.localName + (e.id ? '#' + e.id : '') + ' "' + (e.getAttribute('aria-label') ?? e.textContent.trim().slice(0, 20)) + '"';
+  const box = e.getBoundingClientRect();
+  const [left, right] = [Math.max(box.left, 0), Math.min(box.right, innerWidth)];
+  const [top, bottom] = [Math.max(box.top, 0), Math.min(box.bottom, innerHeight)];
+  if (left >= right || top >= bottom) return called + ' is out of view';
+  const at = document.elementFromPoint((left + right) / 2, (top + bottom) / 2);
+  if (!e.contains(at) && !at?.contains(e) && ![...e.labels ?? []].some((label) => label.contains(at))) return called + ' is covered by ' + at?.outerHTML.slice(0, 80);
+  if (document.documentElement.scrollWidth > innerWidth) return 'with ' + called + ' the page scrolls sideways';
+  const { outlineStyle, outlineWidth, boxShadow } = getComputedStyle(e);
+  if (e.tabIndex >= 0 && (outlineStyle === 'none' || outlineWidth === '0px') && boxShadow === 'none') return called + ' does not show that it has the focus';
+  return '';
+})()`
+
+// to presses Tab until the focus is on what the selector names, and looks at each stop.
+func (k *typist) to(t *testing.T, selector string) {
+	t.Helper()
+	for range 60 {
+		k.keys(t, kb.Tab)
+		var wrong string
+		k.mustEval(t, focusSeen, &wrong)
+		if wrong != "" {
+			t.Error(wrong)
+		}
+		var there bool
+		k.mustEval(t, fmt.Sprintf("document.activeElement.matches(%q)", selector), &there)
+		if there {
+			return
+		}
+	}
+	t.Fatalf("60 times Tab do not lead to %s", selector)
+}
+
+// chooses goes down the menu that is open to the item of these words.
+func (k *typist) chooses(t *testing.T, words string) {
+	t.Helper()
+	for range 20 {
+		var there bool
+		k.mustEval(t, fmt.Sprintf("document.activeElement.role === 'menuitem' && document.activeElement.textContent.startsWith(%q)", words), &there)
+		if there {
+			k.keys(t, kb.Enter)
+			return
+		}
+		k.keys(t, kb.ArrowDown)
+	}
+	t.Fatalf("the menu has no %q", words)
+}
+
+// TestACallByKeyboardAlone goes through a whole call by keys, in 320 x 256 CSS pixels: 1280 x 1024 at 400 %.
+func TestACallByKeyboardAlone(t *testing.T) {
+	needChromium(t, 2)
+	c := startCluster(t, devcluster.Options{SFU: 2, Signaling: 1})
+	alan := join(t, c.URL(), "keyboard", "Alan", nil)
+	alan.knowsItself(t)
+	tab, p := openTab(t, "Ada")
+	ada := &participant{page: p}
+	k := &typist{page: p, tab: tab}
+	show(tab, t, "light small")
+	if err := chromedp.Do(tab, chromedp.Navigate(callAddress(c.URL(), "keyboard", "", url.Values{"autojoin": {"0"}}))); err != nil {
+		t.Fatal(err)
+	}
+	ada.sees(t, "itself", `document.querySelector('#preview').videoWidth > 0`)
+	ada.mustEval(t, fakeScreen, nil)
+
+	k.to(t, "#name")
+	k.keys(t, "Ada")
+	k.to(t, "#enter")
+	k.keys(t, kb.Enter)
+	ada.knowsItself(t)
+	allDecodeAll(t, time.Minute, []*participant{ada, alan})
+	shoot(tab, t, "keyboard, the call")
+
+	k.to(t, ".controls [data-toggle=microphone]")
+	k.keys(t, " ")
+	alan.sees(t, "that Ada is muted", tileOf(ada)+".classList.contains('silent')")
+	k.keys(t, "m")
+	alan.sees(t, "that Ada is heard", "!"+tileOf(ada)+".classList.contains('silent')")
+
+	k.to(t, "#fold")
+	k.keys(t, kb.Enter)
+	ada.sees(t, "names of what is folded", `[...document.querySelectorAll('[role=menuitem]')].map((item) => item.textContent.trim()).includes('People 2')`)
+	shoot(tab, t, "keyboard, the menu")
+	k.chooses(t, "Share")
+	alan.sees(t, "Ada's screen", `document.querySelector('.tile.screen:not(.dark) video')?.videoWidth > 0`)
+	k.keys(t, "s")
+	alan.sees(t, "no screen", `!document.querySelector('.tile.screen')`)
+
+	k.to(t, ".controls [data-panel=chat]")
+	k.keys(t, kb.Enter)
+	ada.sees(t, "the chat's field", `document.activeElement.id === 'line'`)
+	shoot(tab, t, "keyboard, the chat")
+	k.keys(t, "by keys"+kb.Enter)
+	alan.sees(t, "the line", lines("by keys", 1))
+
+	// A failover takes neither the focus nor what was written.
+	k.keys(t, "half a")
+	node := ada.mustStats(t).Node
+	kill(t, c, node)
+	ada.sees(t, "the move", fmt.Sprintf(`call.node !== %q && call.state === 'live'`, node))
+	k.keys(t, " line"+kb.Enter)
+	alan.sees(t, "the line", lines("half a line", 1))
+	allDecodeAll(t, time.Minute, []*participant{ada, alan})
+	k.keys(t, kb.Escape)
+	ada.sees(t, "the focus back", `document.querySelector('#side').hidden && document.activeElement.matches('[data-panel=chat]')`)
+
+	k.keys(t, "l")
+	ada.sees(t, "the question", `document.querySelector('#leaving').open`)
+	shoot(tab, t, "keyboard, the question")
+	k.keys(t, kb.Escape)
+	ada.sees(t, "the call", `!document.querySelector('#leaving').open`)
+	k.to(t, "#leave")
+	k.keys(t, kb.Enter)
+	ada.sees(t, "what comes after", `document.activeElement === document.querySelector('#rejoin')`)
+	alan.sees(t, "nobody else", `document.querySelectorAll('.tile').length === 1`)
+}

@@ -126,6 +126,41 @@ func TestBetweenTwoNodes(t *testing.T) {
 	w.checkOrder()
 }
 
+// TestPresenceDoesNotKnowYet: in a new cluster nobody can tell who is offline. A message waits for who connects meanwhile, and
+// is answered once presence knows.
+func TestPresenceDoesNotKnowYet(t *testing.T) {
+	w, a, b := pair(t)
+	w.told = w.now.Add(12 * time.Second)
+	w.offline["nobody"] = true
+	p := w.page("alice", a)
+	for _, to := range []UserID{"bob", "nobody", "carol"} {
+		p.send(to)
+	}
+	w.after(8*time.Second, func() { w.page("bob", b) })
+	if !w.run(9*time.Second, func() bool { return p.states[sending{"bob", 1}] == StateDelivered }) || len(p.unsaid) != 2 {
+		t.Fatalf("states %v", p.states)
+	}
+	if !w.run(4*time.Second, func() bool { return p.states[sending{"nobody", 2}] == StateOffline }) {
+		t.Fatalf("states %v", p.states)
+	}
+	// Who is online and nowhere is waited for from then on.
+	if !w.run(4*time.Second, w.settled) || p.states[sending{"carol", 3}] != StateGaveUp {
+		t.Fatalf("states %v", p.states)
+	}
+	w.checkOrder()
+}
+
+// TestPresenceThatNeverKnows: a message is not kept longer than any other.
+func TestPresenceThatNeverKnows(t *testing.T) {
+	w, a, _ := pair(t)
+	w.told = w.now.Add(time.Hour)
+	p := w.page("alice", a)
+	p.send("bob")
+	if w.run(19*time.Second, w.settled) || !w.run(2*time.Second, w.settled) || p.states[sending{"bob", 1}] != StateGaveUp {
+		t.Fatalf("states %v", p.states)
+	}
+}
+
 func TestMessagesStayInTheRoom(t *testing.T) {
 	w, a, b := pair(t)
 	in, out := w.page("bob", b), w.page("bob", a)

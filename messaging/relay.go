@@ -60,6 +60,7 @@ type queue struct {
 	pause   time.Duration
 	unknown time.Time // since when the directory does not know yet; zero if it knows
 	asked   bool
+	unsure  bool // presence could not tell whether the user is online
 }
 
 func newRelay(n *Node) *relay {
@@ -267,45 +268,6 @@ func (r *relay) miss(m Miss, now time.Time) {
 	r.absent(q, now)
 }
 
-// hold has the batch tried again soon.
-func (r *relay) hold(q *queue, now time.Time) {
-	q.pause = min(max(2*q.pause, backoffBase), backoffMax)
-	q.due = now.Add(q.pause)
-}
-
-// absent holds the batch while the user may be between two nodes.
-func (r *relay) absent(q *queue, now time.Time) {
-	if q.missing.IsZero() {
-		q.missing = now
-	}
-	if !q.asked {
-		q.asked = true
-		r.asked[q.to.user] = append(r.asked[q.to.user], q)
-		if len(r.asked[q.to.user]) == 1 {
-			r.node.presence.Ask(q.to.user)
-		}
-	}
-	switch {
-	case now.Sub(q.missing) >= r.node.config.HoldFor:
-		r.fail(q, len(q.list), StateGaveUp)
-	default:
-		r.hold(q, now)
-	}
-}
-
-// Online answers Presence.Ask; known is false if nobody can tell.
-func (n *Node) Online(user UserID, online, known bool) {
-	n.mu.Lock()
-	defer n.unlock()
-	queues := n.relay.asked[user]
-	delete(n.relay.asked, user)
-	for _, q := range queues {
-		if known && !online && !q.missing.IsZero() {
-			n.relay.fail(q, len(q.list), StateOffline)
-		}
-	}
-}
-
 // fail gives the first n letters up. Later ones of a sender who is gone are forgotten with them: it will repeat all of
 // them elsewhere, and the receiver would drop what comes after its successors.
 func (r *relay) fail(q *queue, n int, state State) {
@@ -323,17 +285,10 @@ func (r *relay) fail(q *queue, n int, state State) {
 // end forgets the batch, and why it was held.
 func (r *relay) end(q *queue) {
 	delete(r.flights, q.number)
-	q.flying, q.missing, q.unknown, q.pause = 0, time.Time{}, time.Time{}, 0
+	q.flying, q.missing, q.unknown, q.pause, q.unsure = 0, time.Time{}, time.Time{}, 0, false
 	if q.asked {
 		q.asked = false
 		r.unask(q)
-	}
-}
-
-func (r *relay) unask(q *queue) {
-	left := slices.DeleteFunc(r.asked[q.to.user], func(other *queue) bool { return other == q })
-	if r.asked[q.to.user] = left; len(left) == 0 {
-		delete(r.asked, q.to.user)
 	}
 }
 

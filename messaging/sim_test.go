@@ -25,6 +25,7 @@ type world struct {
 	peers   []Peer         // all that ever were
 	pages   []*page
 	offline map[UserID]bool
+	told    time.Time // until then presence does not know who is online
 	frames  int
 }
 
@@ -112,7 +113,7 @@ type asked struct {
 func (a asked) Ask(user UserID) {
 	a.world.after(3*time.Millisecond, func() {
 		if n := a.world.nodes[a.node]; n != nil {
-			n.Online(user, !a.world.offline[user], true)
+			n.Online(user, !a.world.offline[user], !a.world.now.Before(a.world.told))
 		}
 	})
 }

@@ -55,8 +55,9 @@ func TestRinging(t *testing.T) {
 		ada.sees(t, "no", ringIs("declined"))
 		grace.sees(t, "its lobby", `document.querySelector('#ring').hidden && document.querySelector('#missed').hidden && document.title === 'Holdfast'`)
 	})
-	t.Run("missed", func(t *testing.T) {
+	t.Run("reloaded and missed", func(t *testing.T) {
 		eventuallyRings(t, ada, grace)
+		grace.reloads(t, rung("Ada"))
 		ada.mustEval(t, `(document.querySelector('#rings [data-state=ringing] button').click(), true)`, nil)
 		grace.sees(t, "what it missed", `document.querySelector('#ring').hidden && document.querySelectorAll('#missed-list li').length === 1 && document.querySelector('#missed').checkVisibility()`)
 		grace.mustEval(t, `(document.querySelector('#missed-seen').click(), true)`, nil)
@@ -116,6 +117,13 @@ func (p *page) reaches(t *testing.T, name string) {
 		}
 		return errNotAll
 	})
+}
+
+// reloads has the page loaded anew, until it shows something.
+func (p *page) reloads(t *testing.T, condition string) {
+	t.Helper()
+	p.mustEval(t, `(globalThis.loadedBefore = true, setTimeout(() => location.reload()), true)`, nil)
+	p.sees(t, "after a reload: "+condition, "!globalThis.loadedBefore && "+condition)
 }
 
 // TestARingSurvivesItsNode: the callee's signaling node is killed while it rings. The ring is still there when its client has resumed

@@ -44,7 +44,7 @@ export function showRings(ringing, { inCall, wayTo }) {
     const ring = shown;
     if (!ring) return;
     const enter = accepted ? await wayTo(ring.room) : null;
-    ringing.answer(ring.id, enter !== null);
+    ringing.answer(ring.id, enter !== null, accepted && !enter ? 'needs_link' : undefined);
     enter?.();
   };
   ringing.addEventListener('incoming', paint);

@@ -3,7 +3,7 @@
 import { emit } from '../holdfast/emit.js';
 
 /** @typedef {import('../holdfast/messages.js').Messages} Messages */
-/** @typedef {'calling' | 'ringing' | 'accepted' | 'declined' | 'unanswered' | 'offline' | 'unreached'} RingState */
+/** @typedef {'calling' | 'ringing' | 'accepted' | 'declined' | 'needs_link' | 'unanswered' | 'offline' | 'unreached'} RingState */
 /** @typedef {{id: string, to: string, name: string, room: string, state: RingState}} Outgoing */
 /** @typedef {{id: string, from: string, name: string, room: string, at: number}} Incoming */
 
@@ -11,6 +11,8 @@ import { emit } from '../holdfast/emit.js';
 export const RING_MS = 45_000;
 /** Longer at the other side: the end of a ring is told by who rings, unless that page is gone. */
 export const RUNG_MS = RING_MS + 10_000;
+/** A page that is loaded anew has forgotten who rings, and another device may come: a ring is said again until it ends. */
+const AGAIN_MS = 3000;
 const ID_LIMIT = 64;
 const ROOM_LIMIT = 128;
 /** As many as anybody can have ringing here; more are dropped. */
@@ -37,6 +39,13 @@ export class Ringing extends EventTarget {
   #past = new Set();
   /** @type {(() => void)[]} said again on the next connection */
   #unsent = [];
+  #againMs;
+
+  /** @param {{againMs?: number}} options `againMs`: for tests */
+  constructor({ againMs = AGAIN_MS } = {}) {
+    super();
+    this.#againMs = againMs;
+  }
 
   /** Who rings here, the longest first. */
   get incoming() {
@@ -67,9 +76,24 @@ export class Ringing extends EventTarget {
     this.#become(id, 'calling');
     this.#timers.set(id, setTimeout(() => this.#finish(id, 'unanswered', 'stopped'), RING_MS));
     this.#say(to, 'ring', { id, room }, (delivery) => {
-      if (delivery === 'delivered') this.#become(id, 'ringing');
-      else this.#finish(id, delivery === 'offline' ? 'offline' : 'unreached');
+      if (delivery !== 'delivered') {
+        this.#finish(id, delivery === 'offline' ? 'offline' : 'unreached');
+        return;
+      }
+      this.#become(id, 'ringing');
+      this.#repeat(id);
     });
+  }
+
+  /**
+   * One at a time. Who is away for a moment is still rung.
+   * @param {string} id
+   */
+  #repeat(id) {
+    setTimeout(() => {
+      const ring = this.#outgoing.get(id);
+      if (ring) this.#say(ring.to, 'ring', { id, room: ring.room }, () => this.#repeat(id));
+    }, this.#againMs);
   }
 
   /** @param {string} id */
@@ -84,11 +108,12 @@ export class Ringing extends EventTarget {
   /**
    * @param {string} id
    * @param {boolean} accepted
+   * @param {'needs_link'} [reason] why not, if that was not the person's wish
    */
-  answer(id, accepted) {
+  answer(id, accepted, reason) {
     const ring = this.#incoming.get(id);
     if (!ring) return;
-    this.#say(ring.from, 'answer', { id, accepted });
+    this.#say(ring.from, 'answer', { id, accepted, ...(reason && { reason }) });
     this.#drop(id);
   }
 
@@ -120,10 +145,12 @@ export class Ringing extends EventTarget {
 
   /**
    * @param {string} from
-   * @param {{id: string, accepted?: unknown}} body
+   * @param {{id: string, accepted?: unknown, reason?: unknown}} body
    */
-  #answered(from, { id, accepted }) {
-    if (this.#outgoing.get(id)?.to === from) this.#finish(id, accepted === true ? 'accepted' : 'declined', 'answered');
+  #answered(from, { id, accepted, reason }) {
+    if (this.#outgoing.get(id)?.to !== from) return;
+    const refusal = reason === 'needs_link' ? 'needs_link' : 'declined';
+    this.#finish(id, accepted === true ? 'accepted' : refusal, 'answered');
   }
 
   /**

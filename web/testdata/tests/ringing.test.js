@@ -6,8 +6,8 @@ import { identityInDev } from '/page/tokens.js';
 import { equal, eventually, test } from './harness.js';
 
 /** A page's rings on a connection that keeps what it sends. */
-function page() {
-  const ringing = new Ringing();
+function page(options = {}) {
+  const ringing = new Ringing(options);
   const [states, missed, sent] = [[], [], []];
   const connection = () => Object.assign(new EventTarget(), {
     send: (to, body, { kind }) => new Promise((resolve, reject) => sent.push({ to, kind, body, resolve, reject })),
@@ -63,6 +63,36 @@ test('a ring rings once, is missed if it is stopped, and not if another device a
   ringing.answer('d', true);
   ringing.answer('d', false);
   equal([ids(), sent.map(({ to, body }) => [to, body])], [[], [['ada', { id: 'd', accepted: true }]]]);
+});
+
+test('a ring is said again while it rings, one at a time: who loads the page anew sees it', async () => {
+  const { ringing, states, sent, hear } = page({ againMs: 1 });
+  ringing.ring('grace', 'Grace', 'r');
+  const { id } = sent[0].body;
+  for (const [i, delivery] of ['delivered', 'delivered', 'offline', 'gave_up'].entries()) {
+    equal(sent.length, i + 1);
+    sent[i].resolve(delivery);
+    await eventually(() => sent.length === i + 2, `said again after ${delivery}`);
+    equal(sent[i + 1].body, { id, room: 'r' });
+  }
+  equal(states, ['calling', 'ringing']);
+  hear('answer', { id, accepted: true }, 'grace');
+  sent[4].resolve('delivered');
+  await new Promise((resolve) => setTimeout(resolve, 20));
+  equal([states.at(-1), sent.length, sent[5].body], ['accepted', 6, { id, over: 'answered' }]);
+});
+
+test('who would accept and has no link to the room does not decline', async () => {
+  const callee = page();
+  callee.hear('ring', { id: 'a', room: 'r' });
+  callee.ringing.answer('a', false, 'needs_link');
+  equal(callee.sent[0].body, { id: 'a', accepted: false, reason: 'needs_link' });
+  for (const [reason, state] of [['needs_link', 'needs_link'], ['whatever', 'declined'], [undefined, 'declined']]) {
+    const { ringing, states, sent, hear } = page();
+    ringing.ring('grace', 'Grace', 'r');
+    hear('answer', { id: sent[0].body.id, accepted: false, reason }, 'grace');
+    equal(states.at(-1), state);
+  }
 });
 
 test('what a closed connection did not carry is said on the next', async () => {

@@ -1,0 +1,58 @@
+package messaging
+
+import (
+	"slices"
+	"time"
+)
+
+// hold has the batch tried again soon.
+func (r *relay) hold(q *queue, now time.Time) {
+	q.pause = min(max(2*q.pause, backoffBase), backoffMax)
+	q.due = now.Add(q.pause)
+}
+
+// absent holds the batch while the user may be between two nodes.
+func (r *relay) absent(q *queue, now time.Time) {
+	if q.missing.IsZero() {
+		q.missing = now
+	}
+	if !q.asked {
+		q.asked = true
+		r.asked[q.to.user] = append(r.asked[q.to.user], q)
+		if len(r.asked[q.to.user]) == 1 {
+			r.node.presence.Ask(q.to.user)
+		}
+	}
+	switch {
+	case now.Sub(q.missing) >= r.node.config.HoldFor && !q.unsure:
+		r.fail(q, len(q.list), StateGaveUp)
+	default:
+		r.hold(q, now)
+	}
+}
+
+// Online answers Presence.Ask; known is false if nobody can tell.
+func (n *Node) Online(user UserID, online, known bool) {
+	n.mu.Lock()
+	defer n.unlock()
+	queues := n.relay.asked[user]
+	delete(n.relay.asked, user)
+	for _, q := range queues {
+		switch {
+		case q.missing.IsZero():
+		case !known: // as in a new cluster: the next miss asks again, until Config.Patience
+			q.asked, q.unsure = false, true
+		case !online:
+			n.relay.fail(q, len(q.list), StateOffline)
+		case q.unsure:
+			q.unsure, q.missing = false, n.config.Now()
+		}
+	}
+}
+
+func (r *relay) unask(q *queue) {
+	left := slices.DeleteFunc(r.asked[q.to.user], func(other *queue) bool { return other == q })
+	if r.asked[q.to.user] = left; len(left) == 0 {
+		delete(r.asked, q.to.user)
+	}
+}

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"io"
 	"net/http"
+	"net/url"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -17,14 +18,15 @@ import (
 	"github.com/chromedp/chromedp"
 
 	"github.com/holdfast-rtc/holdfast/lab/browser"
+	"github.com/holdfast-rtc/holdfast/lab/devcluster"
 )
 
 // TestAxeFindsNothing has every view of the page judged by axe-core: the copy that every Chromium has for Lighthouse in its
 // developer tools, so nothing is fetched and nothing is vendored.
 func TestAxeFindsNothing(t *testing.T) {
-	axe := axeOfChromium(t)
-	showsEveryView(t, auditor{script: axe, found: `axe.run(document, { resultTypes: ['violations'] }).then(({ violations }) =>
-	  violations.flatMap(({ id, impact, nodes }) => nodes.map(({ target, failureSummary }) => [id, impact, target, failureSummary].join(' '))))`},
+	axe := auditor{script: axeOfChromium(t), found: `axe.run(document, { resultTypes: ['violations'] }).then(({ violations }) =>
+	  violations.flatMap(({ id, impact, nodes }) => nodes.map(({ target, failureSummary }) => [id, impact, target, failureSummary].join(' '))))`}
+	showsEveryView(t, axe,
 		func(t *testing.T, p *page, _ map[string]string) {
 			t.Helper()
 			var found []string
@@ -38,6 +40,31 @@ func TestAxeFindsNothing(t *testing.T) {
 				t.Errorf("a button without a name is found by %q", found)
 			}
 		})
+	t.Run("alone, refused", func(t *testing.T) { findsNothingAtTheEdges(t, axe) })
+}
+
+// findsNothingAtTheEdges looks at a call of one, and at a link that is refused.
+func findsNothingAtTheEdges(t *testing.T, by auditor) {
+	c := startCluster(t, devcluster.Options{SFU: 1, Signaling: 1})
+	tab, p := openTab(t, "Ada")
+	for view, query := range map[string]url.Values{
+		`!document.querySelector('#alone').hidden && document.querySelector('.tile.self:not(.dark)')`: nil,
+		`!document.querySelector('#problem').hidden`:                                                  {"token": {"forged"}},
+	} {
+		for _, screen := range []string{"dark desk", "light small"} {
+			show(tab, t, screen)
+			if err := chromedp.Do(tab, chromedp.Navigate("about:blank"), chromedp.Navigate(callAddress(c.URL(), "edges", "Ada", query))); err != nil {
+				t.Fatal(err)
+			}
+			p.sees(t, view, view)
+			p.mustEval(t, "(() => {"+by.script+"})()", nil)
+			var found []string
+			p.mustEval(t, by.found, &found)
+			if len(found) > 0 {
+				t.Errorf("%s, %s:\n%s", screen, view, strings.Join(found, "\n"))
+			}
+		}
+	}
 }
 
 // axeOfChromium is the source of axe-core: a template literal in the bundle of Lighthouse, which Chromium serves beside its

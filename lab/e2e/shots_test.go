@@ -77,6 +77,12 @@ func TestShots(t *testing.T) {
 		s.until(tab, `document.querySelector('.tile.paused')`)
 	}
 	s.shoot("paused", desk, ada("design-review", "narrow"), inCall(5), held)
+	limited := func(tab *page) {
+		tab.mustEval(s.t, `(call.limited = true, call.dispatchEvent(new CustomEvent('limited', { detail: { limited: true } })))`, nil)
+		s.until(tab, `!document.querySelector('#banner').hidden`)
+	}
+	s.shoot("limited", desk, ada("design-review", ""), inCall(5), limited)
+	s.shoot("limited-phone", phone, ada("design-review", ""), inCall(5), limited)
 	s.crowd.mustEval(s.t, `calls[0].replaceTrack('screen', drawnSlide().getVideoTracks()[0]).then(() => true)`, nil)
 	large := `document.querySelector('.tile.large:not(.dark) video')?.videoWidth > 900`
 	s.shoot("screen", desk, ada("design-review", ""), large, nil)

@@ -109,18 +109,26 @@ func (r *Room) restrain(demands []demand) (held bool) {
 			if at <= level {
 				allowed = rung
 			}
-			if r.adding != nil {
+			if r.adding != nil && d.measured(rung) {
 				r.adding.Steps[at] += d.cost(rung)
 			}
 		}
 		for rung := 0; r.adding != nil && rung <= allowed; rung++ {
-			r.adding.Aimed += d.cost(rung)
+			if d.measured(rung) {
+				r.adding.Aimed += d.cost(rung)
+			}
 		}
 		d.restrained = allowed < d.chosen
 		held = held || d.restrained
 		d.chosen = allowed
 	}
 	return held
+}
+
+// measured: what is only assumed of a layer, for the first half second, may be far too much.
+func (d *demand) measured(rung int) bool {
+	l := d.layers[rung].layer
+	return l == nil || l.rate.known
 }
 
 func screensFirst(a, b demand) int {

@@ -24,9 +24,9 @@ const Every = 250 * time.Millisecond
 const (
 	// Shares of the ceiling. Past tooMuch something goes at once. What is sent stays while it is below keepUpTo, and more is sent
 	// below giveUpTo: between them what varies by some hundredths changes nothing.
-	tooMuch  = 0.95
-	keepUpTo = 0.90
-	giveUpTo = 0.85
+	tooMuch  = 0.96
+	keepUpTo = 0.92
+	giveUpTo = 0.88
 	// changeAfter is how long levels last unless there is too much: the keyframes of the last change are over then, and measured.
 	changeAfter = 2 * time.Second
 	// raiseAtOnce is the share of the ceiling that one change may add.
@@ -38,8 +38,9 @@ const (
 	leastShare = 0.05
 	// largePacket has as many bits as a packet of a picture has at most.
 	largePacket = 1200 * 8
-	// mostScale bounds by how much what is sent may exceed what layers cost: by what is sent again, and by small packets.
-	mostScale = 8
+	// What is sent may be so much of what layers cost: less, because what is measured of a socket has no headers of IP; more, by what is
+	// sent again, and by small packets.
+	leastScale, mostScale = 0.8, 8
 )
 
 // Room is a room and what it would send.
@@ -111,7 +112,7 @@ func (s *Sharer) learn(used Used, ceiling headroom.Egress, rooms []Room) {
 		s.egress += weight * (used.Egress/aimed - s.egress)
 		s.processor += calm * (used.Processor/aimed - s.processor)
 	}
-	s.egress = min(max(s.egress, least), mostScale*least)
+	s.egress = min(max(s.egress, leastScale*least), mostScale*least)
 }
 
 // step is what one level adds to one room.

@@ -94,7 +94,7 @@ func New(cfg Config, owner Owner, log *slog.Logger) (*Node, error) {
 	return &Node{
 		cfg: cfg, owner: owner, log: log, socket: media, panics: guard, transport: transport.New(media, guard, log),
 		drainNews: make(chan struct{}, 1), serving: map[*room]struct{}{}, starting: make(chan *room), stopped: make(chan struct{}), answering: make(chan struct{}, runtime.GOMAXPROCS(0)),
-		rooms: map[ring.RoomID]*room{}, sharing: newSharing(), stones: newTombstones(), rosters: roster.NewWriter(guard, log),
+		rooms: map[ring.RoomID]*room{}, stones: newTombstones(), rosters: roster.NewWriter(guard, log),
 	}, nil
 }
 

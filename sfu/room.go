@@ -71,7 +71,7 @@ type room struct {
 	floor    headroom.Egress // of what is sent at the lowest layers; guarded by Node.mu
 	covered  int             // people who were connected for all of that measurement; guarded by Node.mu
 
-	limitedTold bool // used by Node.share only
+	limit limit // used by Node.share only
 
 	// Owned by the loop.
 	seq       uint64 // of the last roster event

@@ -26,12 +26,14 @@ type sharing struct {
 	processor time.Duration // that the process had used
 	at        time.Time
 	busy      float64 // of all cores, since then
-	levels    map[*room]forward.Level
-	limited   map[*room]time.Time // since when
 }
 
-func newSharing() sharing {
-	return sharing{levels: map[*room]forward.Level{}, limited: map[*room]time.Time{}}
+// limit is what a room may send, as Node.share last decided.
+type limit struct {
+	level forward.Level
+	begun bool
+	since time.Time // when pictures began to be held back; zero: none are
+	told  bool      // that they are
 }
 
 // share divides what the node may send among its rooms.
@@ -39,26 +41,18 @@ func (n *Node) share(now time.Time) {
 	s, ceiling := &n.sharing, n.ceiling()
 	rooms := n.openRooms()
 	shared := make([]share.Room, len(rooms))
-	levels := make(map[*room]forward.Level, len(rooms))
 	for i, r := range rooms {
-		level, known := s.levels[r]
-		if !known {
-			level = s.sharer.Newcomer()
+		if !r.limit.begun {
+			r.limit = limit{begun: true, level: s.sharer.Newcomer()}
 		}
-		shared[i] = share.Room{ID: r.id, Demand: r.media.Demand(), Level: level}
+		shared[i] = share.Room{ID: r.id, Demand: r.media.Demand(), Level: r.limit.level}
 	}
 	was := s.sharer.Since()
 	s.sharer.Next(now, s.used(n.socket.Stats().Bytes*8, n.socket.Stats().Packets, now, ceiling), ceiling, shared)
 	for i, r := range rooms {
-		levels[r] = shared[i].Level
+		r.limit.level = shared[i].Level
 		r.media.SetLevel(shared[i].Level)
-		s.tell(r, shared[i], now)
-	}
-	s.levels = levels
-	for r := range s.limited {
-		if _, open := levels[r]; !open {
-			delete(s.limited, r)
-		}
+		r.tellLimited(&shared[i].Demand, now)
 	}
 	n.mu.Lock()
 	for i, r := range rooms {
@@ -66,9 +60,11 @@ func (n *Node) share(now time.Time) {
 	}
 	n.limitedSince = s.sharer.Since()
 	n.mu.Unlock()
-	if since := s.sharer.Since(); was.IsZero() != since.IsZero() {
-		n.log.Warn("pictures are held back", "limited", !since.IsZero(), "rooms", len(s.limited),
-			"egress", s.sent.rate.String(), "ceiling", ceiling.String(), "processor", s.busy)
+	switch since := s.sharer.Since(); {
+	case was.IsZero() && !since.IsZero():
+		n.log.Warn("pictures are held back: the node is near its ceiling", "rooms", len(rooms), "egress", s.sent.rate.String(), "ceiling", ceiling.String(), "processor", s.busy)
+	case !was.IsZero() && since.IsZero():
+		n.log.Info("no picture is held back any more", "rooms", len(rooms), "egress", s.sent.rate.String(), "took", now.Sub(was).Round(time.Second).String())
 	}
 }
 
@@ -84,24 +80,17 @@ func (s *sharing) used(bits, packets uint64, now time.Time, ceiling headroom.Egr
 	return share.Used{Egress: rate.Share(ceiling), Processor: s.busy / processorCeiling}
 }
 
-// tell says to a room's people whether their pictures are held back, once it lasts.
-func (s *sharing) tell(r *room, shared share.Room, now time.Time) {
-	limited := shared.Demand.UpTo(shared.Level) < shared.Demand.UpTo(forward.AllLevels)
-	since, was := s.limited[r]
-	switch {
-	case limited && !was:
-		s.limited[r] = now
-	case limited && now.Sub(since) >= limitedToldAfter:
-		r.tellLimited(true)
-	case !limited && was:
-		delete(s.limited, r)
-		r.tellLimited(false)
+// tellLimited tells everybody whether pictures are held back, once it lasts and if that is news. It does not block.
+func (r *room) tellLimited(d *forward.Demand, now time.Time) {
+	l := &r.limit
+	switch all := d.UpTo(l.level) == d.UpTo(forward.AllLevels); {
+	case all:
+		l.since = time.Time{}
+	case l.since.IsZero():
+		l.since = now
 	}
-}
-
-// tellLimited tells everybody, if that is news. It does not block.
-func (r *room) tellLimited(limited bool) {
-	if r.limitedTold == limited {
+	limited := !l.since.IsZero() && (l.told || now.Sub(l.since) >= limitedToldAfter)
+	if limited == l.told {
 		return
 	}
 	select {
@@ -111,7 +100,7 @@ func (r *room) tellLimited(limited bool) {
 			r.send(p, &control.PeerEvent{Event: &control.PeerEvent_Limited{Limited: &control.Limited{Limited: limited}}})
 		}
 	}:
-		r.limitedTold = limited
+		l.told = limited
 	default: // The next call does it.
 	}
 }

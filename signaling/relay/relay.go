@@ -55,6 +55,8 @@ type Config struct {
 	MaxPendingPerAddress int
 	PendingLimit         time.Duration
 	WriteLimit           time.Duration
+
+	read func(message []byte) bool // readable, but in tests
 }
 
 // MediaSockets are those of this cluster's media nodes.
@@ -66,6 +68,7 @@ type MediaSockets interface {
 // DefaultConfig is what the binary uses.
 func DefaultConfig() Config {
 	return Config{
+		read:           readable,
 		MaxAllocations: 4000,
 		// A browser allocates once for each URL and interface, and anew at every ICE restart.
 		MaxSessionAllocations: 32,
@@ -122,7 +125,6 @@ type Relay struct {
 	logs    *loglimit.Limiter
 	count   counters
 	pending *connlimit.Limiter
-	read    func(message []byte) bool
 
 	mu       sync.Mutex // guards the fields below
 	sessions map[string]int
@@ -151,7 +153,6 @@ func New(config Config, log *slog.Logger) (*Relay, error) {
 	return &Relay{
 		config: config, log: log, logs: loglimit.New(refusalLogsPerSecond, refusalLogBurst),
 		pending:  connlimit.New(connlimit.Limits{Total: config.MaxPending, PerAddress: config.MaxPendingPerAddress}),
-		read:     readable,
 		sessions: make(map[string]int), owners: make(map[client][]string), sockets: make(map[*socket]struct{}), conns: make(map[string]*conn),
 	}, nil
 }

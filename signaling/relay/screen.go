@@ -33,7 +33,7 @@ func (r *Relay) passes(message []byte, from net.Addr) (ok bool) {
 	if len(message) >= 4 && message[0] >= 0x40 {
 		return true
 	}
-	if caught := panics.Catch(func() { ok = r.read(message) }); caught != nil {
+	if caught := panics.Catch(func() { ok = r.config.read(message) }); caught != nil {
 		r.config.Panics.Report(r.log, caught, "a TURN message broke its reading", "client", from.String())
 		return false
 	}

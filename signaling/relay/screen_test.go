@@ -139,14 +139,15 @@ func TestNoTCPIsRelayed(t *testing.T) {
 
 // TestAMessageThatBreaksItsReadingIsDropped: nobody else is harmed.
 func TestAMessageThatBreaksItsReadingIsDropped(t *testing.T) {
-	s := newStage(t, nil)
 	poison := []byte("poison")
-	s.relay.read = func(message []byte) bool {
-		if bytes.Contains(message, poison) {
-			panic(errNoSuch)
+	s := newStage(t, func(c *Config) {
+		c.read = func(message []byte) bool {
+			if bytes.Contains(message, poison) {
+				panic(errNoSuch)
+			}
+			return readable(message)
 		}
-		return readable(message)
-	}
+	})
 	ada := s.allocate(s.sessionClient("udp", "p-ada"))
 	s.comesBack(ada)
 	for i, transport := range []string{"udp", "tcp"} {

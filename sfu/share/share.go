@@ -4,7 +4,7 @@
 // It promises:
 //   - When more would be sent than the node may, the largest pictures of all rooms go first, and of those of one size the rooms that
 //     send most of them, within one call.
-//   - Sound is never held back, and the lowest layer of a picture not for want of processor time.
+//   - Sound is never held back. For want of processor time the lowest layer of a picture is not either, unless nearly all is sound.
 //   - All of it comes back by itself, slowly: each picture that grows costs a keyframe.
 package share
 

@@ -63,7 +63,7 @@ type connection struct {
 	budgets  sync.Mutex // held while a budget is told, so that none is told after retire
 	replaced bool       // guarded by budgets
 
-	mu      sync.Mutex // guards the fields below
+	mu      sync.Mutex // guards the fields below; taken after uplink.mu, never before it
 	origin  string     // the client's RTCPeerConnection, as of offer.Offer
 	ufrag   string     // the client's ICE generation
 	lines   []offer.Section
@@ -138,6 +138,7 @@ func (c *connection) answer(message *control.Offer, o *offer.Offer) (string, err
 	if err != nil {
 		return "", err
 	}
+	c.uplink.learn(message.GetSenders()) // Without mu: the uplink holds its own lock when it takes that one.
 	if restarted {
 		c.conn.Restart(o.Ufrag, o.Password)
 	}
@@ -174,7 +175,6 @@ func (c *connection) learn(message *control.Offer, o *offer.Offer) (restarted bo
 			c.sent[source] = c.sent[source] || s.GetSsrc() != 0
 		}
 	}
-	c.uplink.learn(message.GetSenders())
 	return restarted, nil
 }
 

@@ -1,0 +1,59 @@
+package sfu
+
+import (
+	"testing"
+	"time"
+
+	"github.com/pion/rtp"
+
+	"github.com/holdfast-rtc/holdfast/control"
+	"github.com/holdfast-rtc/holdfast/sfu/offer"
+)
+
+// TestOffersBesideNewStreams: a client negotiates anew while packets come that have no stream yet. Neither waits for the other for ever.
+func TestOffersBesideNewStreams(t *testing.T) {
+	s := newStage(t, "one")
+	s.attach("room", "alice", 1) // The node is running when somebody could attach.
+	o, err := offer.Read(publishing, offerLimits(s.node.cfg.Limits))
+	if err != nil {
+		t.Fatal(err)
+	}
+	c, err := connect(s.node.transport, o, s.looseConfig())
+	if err != nil {
+		t.Fatal(err)
+	}
+	message := &control.Offer{Id: "1", Sdp: publishing, Senders: []*control.Sender{{Mid: "0", Source: control.Source_SOURCE_CAMERA, Ssrc: 1}}}
+	if _, err := c.answer(message, o); err != nil {
+		t.Fatal(err)
+	}
+	header := rtp.Header{Version: 2, SSRC: 1, PayloadType: 5} // of no codec, so each packet looks for its stream
+	packet, err := (&rtp.Packet{Header: header, Payload: make([]byte, 40)}).Marshal()
+	if err != nil {
+		t.Fatal(err)
+	}
+	const rounds = 5000
+	ended := make(chan struct{}, 2)
+	go func() {
+		for range rounds {
+			c.RTP(&header, packet, time.Now())
+		}
+		ended <- struct{}{}
+	}()
+	go func() {
+		for range rounds {
+			if _, err := c.answer(message, o); err != nil {
+				t.Error(err)
+				break
+			}
+		}
+		ended <- struct{}{}
+	}()
+	for range 2 {
+		select {
+		case <-ended:
+		case <-time.After(30 * time.Second):
+			panic("an offer and a packet wait for each other") // No cleanup can end what is locked.
+		}
+	}
+	c.close()
+}

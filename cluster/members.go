@@ -21,6 +21,7 @@ const (
 	whyGossip    = "gossip"
 	whyNewerBoot = "newer boot"
 	whyLeave     = "leave message"
+	whyTold      = "another member's word"
 	whyReturned  = "returned"
 )
 
@@ -46,6 +47,7 @@ type members struct {
 type departure struct {
 	node Node // Role, ID and Boot
 	how  Departure
+	why  string // as known here
 	at   time.Time
 }
 
@@ -84,7 +86,7 @@ func (m *members) join(node Node) []Event {
 		return m.update(node)
 	case live && (current.Boot == m.self.Boot || why == whyReturned || current.Boot.Newer(node.Boot)):
 		m.log.Warn("older boot of a node is ignored", "node", node.ID, "boot", node.Boot, "newer_boot", current.Boot)
-		m.depart(node, DepartureDead, 0)
+		m.depart(node, DepartureDead, whyNewerBoot, 0)
 		m.shadows[node.Boot] = &shadow{node: node}
 		return nil
 	}
@@ -92,7 +94,7 @@ func (m *members) join(node Node) []Event {
 	if live {
 		m.log.Warn("newer boot of a node joined: the older one counts as dead",
 			"node", node.ID, "boot", current.Boot, "newer_boot", node.Boot)
-		m.depart(current, DepartureDead, 0)
+		m.depart(current, DepartureDead, whyNewerBoot, 0)
 		m.shade(current)
 		events = m.event(EventDead, current, whyNewerBoot)
 	}
@@ -150,14 +152,14 @@ func (m *members) leave(node Node, age time.Duration) (events []Event, news bool
 	if current, live := m.live[node.Name()]; live && current.Boot == node.Boot {
 		return m.remove(current, DepartureLeft, whyLeave), true
 	}
-	m.depart(node, DepartureLeft, age)
+	m.depart(node, DepartureLeft, whyLeave, age)
 	return nil, true
 }
 
 // heardDead, another member's word, never removes a live boot.
 func (m *members) heardDead(node Node, age time.Duration) {
 	if m.live[node.Name()].Boot != node.Boot && m.gone[node.Boot] == "" && node.Boot != m.self.Boot && age < goneFor {
-		m.depart(node, DepartureDead, age)
+		m.depart(node, DepartureDead, whyTold, age)
 	}
 }
 
@@ -168,7 +170,7 @@ func (m *members) reportDead(node Node, why string) []Event {
 	}
 	current, live := m.live[node.Name()]
 	if !live || current.Boot != node.Boot {
-		m.depart(node, DepartureDead, 0)
+		m.depart(node, DepartureDead, why, 0)
 		return m.event(EventDead, node, why)
 	}
 	m.shade(current)
@@ -229,15 +231,15 @@ func (m *members) remind() (events []Event) {
 // A boot that waited, as after a clock was set back, is left to remind: it may be older indeed, and dead.
 func (m *members) remove(node Node, how Departure, why string) []Event {
 	delete(m.live, node.Name())
-	m.depart(node, how, 0)
+	m.depart(node, how, why, 0)
 	return m.event(EventKind(how), node, why)
 }
 
-func (m *members) depart(node Node, how Departure, age time.Duration) {
+func (m *members) depart(node Node, how Departure, why string, age time.Duration) {
 	m.forget(func(d departure) bool { return d.node.Boot == node.Boot })
 	m.gone = maps.Clone(m.gone)
 	m.gone[node.Boot] = how
-	m.departed = append(slices.Clip(m.departed), departure{Node{ID: node.ID, Boot: node.Boot, Role: node.Role}, how, time.Now().Add(-age)})
+	m.departed = append(slices.Clip(m.departed), departure{Node{ID: node.ID, Boot: node.Boot, Role: node.Role}, how, why, time.Now().Add(-age)})
 	for len(m.departed) > maxGone {
 		delete(m.gone, m.departed[0].node.Boot)
 		m.departed = m.departed[1:]

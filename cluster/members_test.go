@@ -337,3 +337,30 @@ func TestMembersInvariants(t *testing.T) {
 		}
 	})
 }
+
+// TestHowGone: a view says by what evidence a boot is gone, as far as this member knows it.
+func TestHowGone(t *testing.T) {
+	m := observer()
+	m.confirmDeaths = true
+	proven, confirmed, left, heard := sfuNode("a", 1), sfuNode("b", 2), sfuNode("c", 3), sfuNode("d", 4)
+	for _, node := range []Node{proven, confirmed, left} {
+		m.join(node)
+	}
+	m.reportDead(proven, "proof: stream broken")
+	m.die(confirmed)
+	m.confirmDead(confirmed, "gossip, no heartbeat for 1s")
+	m.leave(left, 0)
+	m.heardDead(heard, time.Second)
+	view := m.view()
+	for boot, want := range map[pin.BootID]string{
+		proven.Boot:    "dead (proof: stream broken)",
+		confirmed.Boot: "dead (gossip, no heartbeat for 1s)",
+		left.Boot:      "left (leave message)",
+		heard.Boot:     "dead (another member's word)",
+		"unknown":      "",
+	} {
+		if got := view.HowGone(boot); got != want {
+			t.Errorf("boot %s: %q, want %q", boot, got, want)
+		}
+	}
+}

@@ -115,6 +115,17 @@ func (v *View) Absent(id ring.NodeID, boot pin.BootID) bool {
 	return !v.SettledAt.IsZero() && time.Since(v.SettledAt) >= absentFor && v.Nodes[id].Boot != boot && v.Gone[boot] == ""
 }
 
+// HowGone says how a boot of Gone went away, and by what evidence if that is known: "dead (proof: ...)".
+func (v *View) HowGone(boot pin.BootID) string {
+	how := string(v.Gone[boot])
+	for _, d := range v.departed {
+		if d.node.Boot == boot && d.why != "" {
+			return how + " (" + d.why + ")"
+		}
+	}
+	return how
+}
+
 // Departure is how a boot went away.
 type Departure string
 

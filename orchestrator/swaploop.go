@@ -207,7 +207,7 @@ func whyGone(view *cluster.View, p pin.Pin) (why string, known bool) {
 	case cluster.Replaced:
 		return "a newer process has its name", true
 	case cluster.Departed:
-		return "its process is gone: " + string(view.Gone[p.Boot]), true
+		return "its process is gone: " + view.HowGone(p.Boot), true
 	default:
 		return "", false
 	}

@@ -47,7 +47,7 @@ func brokenBuilds() []brokenBuild {
 		{mutant{"nobody moves the rooms of a dead node: neither who has their people, nor the sweep, nor who joins", []edit{
 			{"failover", "Failover.moveLost", "_lost = append(_lost, _room)", ""},
 			{"failover", "Failover.Run", "_owned.Go(func() { _recv.sweepUntilDone(_ctx) })", ""},
-			{"orchestrator", "whyGone", `"its process is gone: " + string(_how)`, `string(_how)[:0]`},
+			{"orchestrator", "whyGone", `"its process is gone: " + _how`, `_how[:0]`},
 			{"orchestrator", "whyGone", `"a newer process has its name"`, `""`},
 		}}, Kill, "no orphan", 0, ""},
 		{mutant{"a room moves once more after it has moved", []edit{{

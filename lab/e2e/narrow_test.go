@@ -85,8 +85,8 @@ func wantOnly(t *testing.T, p *participant, peer string, width, height int) {
 	})()`, peer, width, height), nil)
 }
 
-// narrowBits carries the sound of two people and the lowest layer, and not the middle one.
-const narrowBits = 450_000
+// narrowBits carries the sound of two people and the lowest layer, and not the highest one, even at half of its frames.
+const narrowBits = 300_000
 
 // What a person would accept. Pauses that the control, on a wide path, had in the same time are allowed besides, up to
 // mostOfMachine.

@@ -52,7 +52,7 @@ func (k keyspace) roster(room ring.RoomID) string {
 // rosterKeys are those of rosterScript.
 func (k keyspace) rosterKeys(room ring.RoomID) []string {
 	of := string(k) + roomInfix + escape(string(room))
-	return []string{of + pinSuffix, of + rosterSuffix, of + leftSuffix, of + admittedSuffix}
+	return []string{of + pinSuffix, of + rosterSuffix, of + leftSuffix, of + admittedSuffix, of + doorSuffix}
 }
 
 func (k keyspace) door(room ring.RoomID) string {

@@ -27,7 +27,8 @@ const (
 var errNotAPeer = errors.New("not a peer of a roster")
 
 // WriteRosters writes changes of rooms whose pins stand, in one round trip. It returns an outcome for each. The error is
-// the first of any change that has Failed; such a change may have been written, or be written yet.
+// the first of any change that has Failed; such a change may have been written, or be written yet. Door of each change that is
+// written becomes what stands.
 func (s *Store) WriteRosters(ctx context.Context, changes []roster.Change) ([]roster.Outcome, error) {
 	outcomes := make([]roster.Outcome, len(changes))
 	if len(changes) == 0 {
@@ -41,25 +42,41 @@ func (s *Store) WriteRosters(ctx context.Context, changes []roster.Change) ([]ro
 	_, _ = pipe.Exec(ctx) // each command has its own error
 	var first error
 	for i, reply := range replies {
-		code, err := reply.Int()
-		switch {
-		case err != nil && first == nil:
+		var err error
+		if outcomes[i], err = written(reply, &changes[i]); err != nil && first == nil {
 			first = fmt.Errorf("write the roster of room %s: %w", changes[i].Room, err)
-		case code >= int(roster.Written) && code <= int(roster.Fenced):
-			outcomes[i] = roster.Outcome(code)
 		}
 	}
 	return outcomes, first
 }
 
+func written(reply *redis.Cmd, c *roster.Change) (roster.Outcome, error) {
+	answer, err := reply.Slice()
+	if err != nil {
+		return roster.Failed, err
+	}
+	if len(answer) != 2 {
+		return roster.Failed, errAnswer
+	}
+	code, fine := number(answer[0])
+	door, isText := answer[1].(string)
+	if outcome := roster.Outcome(code); fine && isText && outcome >= roster.Written && outcome <= roster.Fenced {
+		if outcome == roster.Written {
+			c.Door = door
+		}
+		return outcome, nil
+	}
+	return roster.Failed, errAnswer
+}
+
 func rosterArgs(c *roster.Change) []any {
-	const head, each = 5, 4
+	const head, each = 6, 4
 	args := make([]any, 0, head+each*(len(c.Put)+len(c.Drop)))
 	after := int64(c.After) //nolint:gosec // a count of writes
 	if c.After == 0 && c.Settled {
 		after = -1
 	}
-	args = append(args, c.Pin.Encode(), c.Seq, after, int(pinTTL.Seconds()), len(c.Put))
+	args = append(args, c.Pin.Encode(), c.Seq, after, int(pinTTL.Seconds()), c.Door, len(c.Put))
 	for i := range c.Put {
 		args = appendPeer(args, &c.Put[i], c.Put[i].Since)
 	}

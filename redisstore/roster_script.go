@@ -1,24 +1,26 @@
 package redisstore
 
-// rosterScript writes a change of a room's roster. KEYS = pin, roster, left, admitted. ARGV = the writer's pin, the
-// change's number, that of the change before it (0: this is the whole roster), seconds to live, the number of
-// peers put, then id, "<identity>\n" (after another "\n" if hidden), name and age (milliseconds) of each peer put, then the
+// rosterScript writes a change of a room's roster. KEYS = pin, roster, left, admitted, door. ARGV = the writer's pin, the
+// change's number, that of the change before it (0: this is the whole roster), seconds to live, what the writer knows of the door, the
+// number of peers put, then id, "<identity>\n" (after another "\n" if hidden), name and age (milliseconds) of each peer put, then the
 // same of each dropped.
 // The whole roster of a new pin keeps the last owner's people who are not in it, each with a field @wait:<id>: they are on
 // their way until they are put, or a whole roster is settled (the number before is -1).
 // Reservations lapse here and not by the clock alone: their people may be there, unwritten. Under a new pin they may be on their way too.
 // A thawed server may execute a late request after newer ones: hence the numbers. It returns 1 when the change is written,
 // 2 when one before it is missing, 3 when the pin does not stand. A key of another type is replaced.
+// What a moderator set at the door is "<version> <cap> <closed>". The later version stands, so a store that forgot it gets it back; the
+// answer's second part is what stands. Such a door is young: nobody is let in for 3 s, as after any loss.
 const rosterScript = `
-local pin, roster, left, admitted = KEYS[1], KEYS[2], KEYS[3], KEYS[4]
-if redis.pcall('GET', pin) ~= ARGV[1] then return 3 end
+local pin, roster, left, admitted, door = KEYS[1], KEYS[2], KEYS[3], KEYS[4], KEYS[5]
+if redis.pcall('GET', pin) ~= ARGV[1] then return {3, ''} end
 local seq, after = tonumber(ARGV[2]), tonumber(ARGV[3])
 local whole, settled = after <= 0, after < 0
 local head = redis.pcall('HMGET', roster, '@pin', '@seq')
 if head.err then redis.call('DEL', roster) end
 local written = head[1] == ARGV[1] and tonumber(head[2]) or 0
-if written >= seq then return 1 end
-if not whole and written ~= after then return 2 end
+if written >= seq then return {1, ARGV[5]} end
+if not whole and written ~= after then return {2, ''} end
 if type(redis.pcall('ZCARD', left)) == 'table' then redis.call('DEL', left) end
 local t = redis.call('TIME')
 local now = t[1] * 1000 + math.floor(t[2] / 1000)
@@ -39,8 +41,8 @@ if whole then
   for i = 1, #all, 2 do before[all[i]] = all[i + 1] end
   redis.call('DEL', roster)
 end
-local last = 5 + 4 * tonumber(ARGV[5])
-for i = 6, last, 4 do
+local last = 6 + 4 * tonumber(ARGV[6])
+for i = 7, last, 4 do
   local id, who, name, since = ARGV[i], ARGV[i + 1], ARGV[i + 2], now - ARGV[i + 3]
   local was = before[id] or not whole and redis.call('HGET', roster, id)
   was = was and tonumber(string.match(was, '^\n?[^\n]*\n(%d+)'))
@@ -71,4 +73,14 @@ redis.call('ZREMRANGEBYRANK', left, 0, -51)
 redis.call('EXPIRE', left, 3600)
 redis.call('HSET', roster, '@pin', ARGV[1], '@seq', ARGV[2])
 redis.call('EXPIRE', roster, ARGV[4])
-return 1`
+local stands = redis.pcall('HMGET', door, 'set', 'cap', 'closed', 'born')
+if stands.err then return {1, ''} end
+local set = stands[1] and stands[1] .. ' ' .. (stands[2] or '') .. ' ' .. (stands[3] or '') or ''
+local version, cap, closed = string.match(ARGV[5], '^(%d+) (%-?%d*) (%d?)$')
+if not version or tonumber(version) <= (tonumber(stands[1] or '') or 0) then return {1, set} end
+redis.call('HSET', door, 'set', version)
+if cap ~= '' then redis.call('HSET', door, 'cap', cap) end
+if closed ~= '' then redis.call('HSET', door, 'closed', closed) end
+if not stands[4] then redis.call('HSET', door, 'born', string.format('%.0f', now), 'from', string.format('%.0f', now + 3000)) end
+redis.call('EXPIRE', door, 86400)
+return {1, ARGV[5]}`

@@ -175,7 +175,7 @@ func ones(fact bool) int {
 }
 
 func readDoor(found []any) (waitlist.Door, error) {
-	const head, each = 7, 3
+	const head, each = 8, 3
 	if len(found) < head || len(found)%each != head%each {
 		return waitlist.Door{}, errAnswer
 	}
@@ -186,11 +186,12 @@ func readDoor(found []any) (waitlist.Door, error) {
 		numbers[i], ok = n, ok && fine
 	}
 	p, fine := paceOf(found[5], found[6])
-	if !ok || !fine {
+	owner, isText := found[7].(string)
+	if !ok || !fine || !isText {
 		return waitlist.Door{}, errAnswer
 	}
 	door := waitlist.Door{
-		Done: numbers[0] == 1, Cap: int(numbers[1]), Closed: numbers[2] == 1, Inside: int(numbers[3]), Length: int(numbers[4]), Pace: p,
+		Done: numbers[0] == 1, Cap: int(numbers[1]), Closed: numbers[2] == 1, Inside: int(numbers[3]), Length: int(numbers[4]), Pace: p, Pin: owner,
 	}
 	for one := range slices.Chunk(found[head:], each) {
 		who, isText := one[0].(string)

@@ -272,3 +272,56 @@ func TestWaitingForASlowNode(t *testing.T) {
 		}
 	})
 }
+
+// What a moderator set outlives the store's memory: the media node that has heard it hands it back, unless it was set anew since.
+func TestDoorOutlivesTheStore(t *testing.T) {
+	storetest.OnEach(t, func(t *testing.T, server storetest.Server) {
+		r := newWaitingRig(t, patient(server))
+		mine, one, two, closed, opened := storetest.At("a", 1000, 1), 1, 2, true, false
+		writer := roster.NewWriter(panics.New(), slog.New(slog.DiscardHandler))
+		writer.Store = r.store
+		forgets := func() {
+			t.Helper()
+			r.must(r.raw.FlushAll(t.Context()).Err())
+			_, _, err := r.store.Claim(t.Context(), club, mine)
+			r.must(err)
+		}
+		stands := func(limit int, shut bool) {
+			t.Helper()
+			if door := r.door(waitlist.Order{Deed: waitlist.Look}); door.Cap != limit || door.Closed != shut || door.Pin != mine.Encode() {
+				t.Errorf("the door is %+v, want a cap of %d, closed %t", door, limit, shut)
+			}
+		}
+		forgets()
+		r.must(writer.Rewrite(t.Context()))
+		stands(waitlist.NoCap, false) // Nothing was set: there is no door.
+		book := writer.Open(club, mine)
+		book.Put(roster.Peer{ID: "ann-1", Identity: "ann"})
+		r.door(waitlist.Order{Deed: waitlist.Change, Cap: &one, Closed: &closed})
+		r.must(writer.Rewrite(t.Context()))
+
+		forgets()
+		r.must(writer.Rewrite(t.Context()))
+		stands(one, true)
+		host := entry("bob", waitlist.NoCap)
+		host.Host = true
+		if got := r.enter(host); got.Outcome != waitlist.Waiting {
+			t.Errorf("bob gets %+v in a room for one", got)
+		}
+
+		forgets()
+		r.door(waitlist.Order{Deed: waitlist.Change, Cap: &two, Closed: &opened})
+		r.must(writer.Rewrite(t.Context()))
+		stands(two, false)
+		forgets()
+		r.must(writer.Rewrite(t.Context()))
+		stands(two, false)
+		if got := r.enter(entry("bob", waitlist.NoCap)); got.Outcome != waitlist.Waiting {
+			t.Errorf("bob gets %+v of a door that was just handed back", got)
+		}
+		r.pass(4 * time.Second)
+		if got := r.checkIn(1, "bob"); got.Places[0] != waitlist.LetIn {
+			t.Errorf("bob is told %+v 4 s later", got)
+		}
+	})
+}

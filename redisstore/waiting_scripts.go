@@ -23,7 +23,7 @@ if vacant and writer and (writer ~= pinText or ARGV[3] == '2') then
   redis.call('DEL', roster)
   writer = false
 end
-local state = redis.call('HMGET', door, 'cap', 'said', 'closed', 'newest', 'born', 'from', 'hold', 'left', 'checked', 'usual')
+local state = redis.call('HMGET', door, 'cap', 'said', 'closed', 'newest', 'born', 'from', 'hold', 'left', 'checked', 'usual', 'set')
 local closed, newest = state[3] == '1', number(state[4]) or 0
 local born, from, hold = number(state[5]), number(state[6]) or 0, number(state[7]) or 0
 local left, checked = state[8] or '', number(state[9])
@@ -207,7 +207,7 @@ end
 return answer`
 
 // doorScript: ARGV[4...] = deed, identity, cap and closed (empty leaves them), how many to list. Whom a moderator
-// admits gets a ticket below zero. A look makes no door.
+// admits gets a ticket below zero. A look makes no door. What is set has a version, so that the room's media node can hand it back (rosterScript).
 const doorScript = waitingPrelude + `
 local deed, who, done = ARGV[4], ARGV[5], 0
 if deed == 'admit' and redis.call('ZSCORE', line, who) then
@@ -236,12 +236,13 @@ if ARGV[7] ~= '' then
   closed = ARGV[7] == '1'
   redis.call('HSET', door, 'closed', ARGV[7])
 end
+if ARGV[6] ~= '' or ARGV[7] ~= '' then redis.call('HSET', door, 'set', digits(math.max((number(state[11]) or 0) + 1, micros))) end
 clean()
 advance()
 keep()
 if fresh and deed == 'look' then redis.call('DEL', door) end
 local n, since = pace()
-local answer = {done, cap, closed and 1 or 0, count, redis.call('ZCARD', line), n, since}
+local answer = {done, cap, closed and 1 or 0, count, redis.call('ZCARD', line), n, since, pinText or ''}
 local shown = redis.call('ZRANGE', line, 0, ARGV[8] - 1, 'WITHSCORES')
 for i = 1, #shown, 2 do
   answer[#answer + 1] = shown[i]

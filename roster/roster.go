@@ -48,6 +48,8 @@ type Change struct {
 	Settled bool
 	Put     []Peer
 	Drop    []Leave
+	// Door is what a moderator has set at the room's door, in the store's words, as the writer last heard; empty: nothing.
+	Door string
 }
 
 // Outcome is what became of a Change.

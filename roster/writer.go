@@ -31,6 +31,7 @@ var errUnwritten = errors.New("not every roster was written")
 
 // Store is where rosters are kept; redisstore.Store is one.
 type Store interface {
+	// WriteRosters sets Door of each Change that is Written to what stands.
 	WriteRosters(ctx context.Context, changes []Change) ([]Outcome, error)
 }
 
@@ -59,6 +60,7 @@ type Book struct {
 	changed map[string]bool // in peers, to be written
 	gone    map[string]Leave
 	written uint64 // the last Seq that was written
+	door    string // as of the last Change that was written
 	whole   bool   // the whole is due
 	settled bool
 	closed  bool
@@ -251,7 +253,7 @@ func (w *Writer) collect(done map[*Book]bool) (books []*Book, changes []Change) 
 		if done[b] || peers >= maxPeers {
 			continue
 		}
-		c := Change{Room: b.room, Pin: b.pin, Seq: w.seq, Drop: slices.Collect(maps.Values(b.gone))}
+		c := Change{Room: b.room, Pin: b.pin, Seq: w.seq, Door: b.door, Drop: slices.Collect(maps.Values(b.gone))}
 		if b.whole {
 			c.Settled = b.settled
 			c.Put = slices.Collect(maps.Values(b.peers))
@@ -286,7 +288,7 @@ func (w *Writer) settle(books []*Book, changes []Change, outcomes []Outcome, don
 	for i, b := range books {
 		done[b] = outcomes[i] != Gap // What was too little is followed by the whole.
 		if outcomes[i] == Written {
-			b.written = changes[i].Seq
+			b.written, b.door = changes[i].Seq, changes[i].Door
 		}
 		if b.closed && !w.dirty[b] && (outcomes[i] == Written || outcomes[i] == Fenced) {
 			b.forget()

@@ -73,6 +73,11 @@ func (s *Server) order(ctx context.Context, room ring.RoomID, o waitlist.Order) 
 	case o.Deed != waitlist.Look:
 		s.log.Info("moderated", "room", room, "deed", o.Deed, "identity", o.Identity, "cap", door.Cap, "closed", door.Closed)
 	}
+	if o.Deed == waitlist.Change && door.Pin != "" {
+		if _, err := s.writes(ctx, room, door.Pin); err != nil { // It learns with its next roster.
+			s.log.Debug("a media node has not heard of a change of the door", "room", room, "pin", door.Pin, "error", err)
+		}
+	}
 	return door, nil
 }
 

@@ -287,22 +287,30 @@ func (s *Server) askOwners(ctx context.Context) {
 
 // askOwner has the media node write who is in the room. If nobody is, the door forgets who was let in and did not come.
 func (s *Server) askOwner(ctx context.Context, owed waitlist.Owed) {
-	p, err := pin.Parse(owed.Pin)
-	if err != nil || !s.owing.Allow(string(owed.Room)) {
+	if !s.owing.Allow(string(owed.Room)) {
 		return
 	}
 	ctx, cancel := context.WithTimeout(ctx, checkInLimit)
 	defer cancel()
-	client, err := s.parts.Pool.Client(p.Control)
-	if err != nil {
-		return
-	}
-	reply, err := client.Holds(ctx, &control.HoldsRequest{Room: string(owed.Room)})
-	if err != nil || reply.GetBoot() != string(p.Boot) || reply.GetPin() != nil {
-		s.log.Debug("a media node owes a roster", "room", owed.Room, "node", p.Node, "error", err)
+	if vacant, err := s.writes(ctx, owed.Room, owed.Pin); err != nil || !vacant {
+		s.log.Debug("a media node owes a roster", "room", owed.Room, "pin", owed.Pin, "error", err)
 		return
 	}
 	s.atDoor(ctx, owed.Room, waitlist.Order{Deed: waitlist.Look, Vacant: owed.Pin, Over: owed.Over})
+}
+
+// writes has the media node of a pin write who is in the room, by which it also learns what is set at the door. vacant: it has nobody.
+func (s *Server) writes(ctx context.Context, room ring.RoomID, text string) (vacant bool, err error) {
+	p, err := pin.Parse(text)
+	if err != nil {
+		return false, err
+	}
+	client, err := s.parts.Pool.Client(p.Control)
+	if err != nil {
+		return false, err
+	}
+	reply, err := client.Holds(ctx, &control.HoldsRequest{Room: string(room)})
+	return err == nil && reply.GetBoot() == string(p.Boot) && reply.GetPin() == nil, err
 }
 
 // isDead reports whether a roster's media node is known to be dead.

@@ -154,6 +154,7 @@ type Door struct {
 	Inside int // people with a place
 	Length int
 	Pace   Pace
+	Pin    string // the room's, as text; "" for none
 	Line   []Waiter
 }
 

@@ -86,7 +86,7 @@ func brokenBuilds() []brokenBuild {
 		}}, StoreKill, "nobody is missing who is here", 6, ""},
 		{mutant{"the next owner's first roster forgets the last owner's people", []edit{
 			{"redisstore", "rosterScript", "return not settled and (moved or before['@wait:' .. id])", "return false"},
-			{"redisstore", "rosterScript", "for i = 6, last, 4 do", "for i = 6, moved and 0 or last, 4 do"},
+			{"redisstore", "rosterScript", "for i = 7, last, 4 do", "for i = 7, moved and 0 or last, 4 do"},
 		}}, Kill, "never over the cap", 0, ""},
 		{mutant{"a failpoint does nothing", []edit{
 			{"failpoint", "Hit", "_list[_name]", `_list["not "+_name]`},

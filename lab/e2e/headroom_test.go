@@ -158,3 +158,60 @@ func TestLineWithoutHeadroom(t *testing.T) {
 	fleet.Processes[0].Restart(t)
 	joins[*wire.Waiting](l, other, "second", "dee")
 }
+
+// What a moderator has set at a door outlives a store that forgets everything: the room's media node hands it back.
+func TestDoorSurvivesAnEmptyStore(t *testing.T) {
+	t.Parallel()
+	takes(t, 1)
+	fleet := storetest.StartAlone(t)
+	l := visitor{t: t, c: startCluster(t, devcluster.Options{SFU: 1, Signaling: 1, Redis: fleet.URL})}
+	grant := access.Everything("ann", "club")
+	grant.RoomAdmin = true
+	token, err := access.Mint(l.c.Access().Key, l.c.Access().Secret, grant, time.Hour)
+	if err != nil {
+		t.Fatal(err)
+	}
+	host := l.at("signaling-1", &wire.Join{Token: token})
+	awaits[*wire.Joined](host)
+	stored := func(key, field string) string {
+		t.Helper()
+		keys, err := fleet.Raw.Keys(t.Context(), "*:room:{club}:"+key).Result()
+		if err != nil || len(keys) == 0 {
+			return ""
+		}
+		return fleet.Raw.HGet(t.Context(), keys[0], field).Val()
+	}
+	written := ""
+	eventually(t, leavesWithin, "the room's roster is in the store", func() error {
+		if written = stored("roster", "@seq"); written == "" {
+			return errStates
+		}
+		return nil
+	})
+	one, closed := 1, true
+	if err := say(t.Context(), host.Conn, &wire.SetDoor{Cap: &one, Closed: &closed}); err != nil {
+		t.Fatal(err)
+	}
+	awaits[*wire.Door](host)
+	eventually(t, leavesWithin, "the media node has heard of it", func() error {
+		if stored("roster", "@seq") == written {
+			return errStates
+		}
+		return nil
+	})
+	if err := fleet.Raw.FlushAll(t.Context()).Err(); err != nil {
+		t.Fatal(err)
+	}
+	eventually(t, leavesWithin, "the store has the door again", func() error {
+		if stored("door", "cap") != "1" || stored("door", "closed") != "1" {
+			return errStates
+		}
+		return nil
+	})
+	if err := say(t.Context(), host.Conn, &wire.SetDoor{}); err != nil {
+		t.Fatal(err)
+	}
+	if door := awaits[*wire.Door](host); door.Cap == nil || *door.Cap != 1 || !door.Closed || door.Inside != 1 {
+		t.Errorf("the door is %+v", door)
+	}
+}

@@ -5,6 +5,7 @@ import (
 	"go/parser"
 	"go/token"
 	"io/fs"
+	"os"
 	"os/exec"
 	"path"
 	"path/filepath"
@@ -327,6 +328,9 @@ func importsOf(t *testing.T, root string) []imports {
 		}
 		if name := entry.Name(); entry.IsDir() && name != "." && (name == "testdata" || name == "node_modules" || strings.HasPrefix(name, ".")) {
 			return filepath.SkipDir
+		}
+		if _, err := os.Stat(filepath.Join(file, "go.mod")); err == nil && file != root && entry.IsDir() {
+			return filepath.SkipDir // a module of its own
 		}
 		if entry.IsDir() || filepath.Ext(file) != ".go" {
 			return nil

@@ -319,6 +319,7 @@ tests "attacks and clusters" -p 2 -parallel 4 -count=1 -timeout 20m ./lab/chaos 
 # These wait for each other where they need the machine; what is left over mostly waits.
 tests "browsers in clusters" -parallel 32 -count=1 -timeout 20m ./lab/e2e
 
+check "Kubernetes manifests" go -C docs/kubernetes/check test ./...
 check "golangci-lint $lint_version, fuzz targets" linted "$building"
 # Last, alone: some of them ask servers, which answer late on a busy machine.
 check "fuzzing" fuzz

@@ -90,6 +90,12 @@ var technologies = []technology{
 		"only signaling nodes know sockets: a room's messages are the structs of signaling/wire",
 	},
 	{
+		"github.com/pires/go-proxyproto",
+		[]string{"balancer", "signaling"},
+		nil,
+		"who stands behind a connection is decided where it is accepted",
+	},
+	{
 		"google.golang.org/grpc",
 		[]string{"control", "sfu", "signaling/sfulink", "signaling/nodelink"},
 		[]string{"failover", "signaling", "lab/e2e"},
@@ -219,7 +225,6 @@ var standardOnly = map[string]string{
 	"ring":      "placement is pure arithmetic: any language must be able to compute it from the page that describes it",
 	"failpoint": "any package may use it, so it may drag nothing in",
 	"pin":       "the order of placements is pure arithmetic",
-	"balancer":  "the balancer is replaced in production; it may cost nothing",
 }
 
 // imports is one import declaration.

@@ -21,6 +21,8 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/pires/go-proxyproto"
+
 	"github.com/holdfast-rtc/holdfast/backoff"
 )
 
@@ -30,6 +32,7 @@ type Config struct {
 	MaxConnections int           // one more is closed
 	DialTimeout    time.Duration // for each backend
 	CheckEvery     time.Duration // 0 for never
+	ProxyProtocol  bool          // version 2, before all bytes
 	TLS            *tls.Config   // ends here; nil: bytes pass as they are, also those of TLS
 }
 
@@ -144,6 +147,14 @@ func (b *Balancer) carry(ctx context.Context, client net.Conn) {
 	defer end()
 	defer server.Close()
 	defer context.AfterFunc(ctx, func() { client.Close(); server.Close() })()
+	if b.cfg.ProxyProtocol {
+		_ = server.SetWriteDeadline(time.Now().Add(b.cfg.DialTimeout))
+		if _, err := proxyproto.HeaderProxyFromAddrs(2, client.RemoteAddr(), client.LocalAddr()).WriteTo(server); err != nil {
+			b.log.Warn("a backend takes nothing", "backend", server.RemoteAddr().String(), "error", err)
+			return
+		}
+		_ = server.SetWriteDeadline(time.Time{})
+	}
 	splice(client, server)
 }
 

@@ -17,6 +17,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/pires/go-proxyproto"
 	"go.uber.org/goleak"
 
 	"github.com/holdfast-rtc/holdfast/internal/testkit"
@@ -272,5 +273,31 @@ func TestValidateListsEveryFault(t *testing.T) {
 	}
 	if err := (Config{MaxConnections: 1, DialTimeout: 1}).Validate(); err == nil {
 		t.Error("a balancer without backends was accepted")
+	}
+}
+
+// Whom a connection is of is said before its first byte.
+func TestTheBackendIsToldWhomItServes(t *testing.T) {
+	l := listen(t)
+	defer l.Close()
+	front := balance(t, func(c *Config) { c.ProxyProtocol = true }, l.Addr().String())
+	client := dial(t, front)
+	fmt.Fprint(client, "hello")
+	conn, err := l.Accept()
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer conn.Close()
+	reader := bufio.NewReader(conn)
+	header, err := proxyproto.Read(reader)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if header.Version != 2 || header.SourceAddr.String() != client.LocalAddr().String() || header.DestinationAddr.String() != front {
+		t.Errorf("the header is %+v, of %s", header, client.LocalAddr())
+	}
+	said := make([]byte, 5)
+	if _, err := io.ReadFull(reader, said); err != nil || string(said) != "hello" {
+		t.Errorf("then came %q, %v", said, err)
 	}
 }

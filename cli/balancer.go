@@ -17,12 +17,13 @@ type balancerCommand struct {
 	Name           string   `default:"front" help:"The name in the log."`
 	Listen         string   `default:":7880" help:"host:port that clients connect to."`
 	Backend        []string `placeholder:"HOST:PORT" help:"Signaling nodes; repeat, or separate with commas."`
+	ProxyProtocol  bool     `help:"Say in the PROXY protocol, version 2, whom each connection is of. The signaling nodes need --proxy-protocol-from with this host's address."`
 	MaxConnections int      `default:"4096" help:"Past it a new connection is closed at once."`
 }
 
 func (c *balancerCommand) config() (balancer.Config, error) {
 	cfg := balancer.DefaultConfig()
-	cfg.Backends, cfg.MaxConnections = c.Backend, c.MaxConnections
+	cfg.Backends, cfg.MaxConnections, cfg.ProxyProtocol = c.Backend, c.MaxConnections, c.ProxyProtocol
 	return cfg, faults(checkHostPort("listen", c.Listen), c.checkTLS(), cfg.Validate())
 }
 

@@ -9,11 +9,12 @@ import (
 )
 
 type limitFlags struct {
-	MaxSockets     int      `default:"20000" help:"How many people may be connected to this node at once; some 50 KB of memory each."`
-	TrustedProxies []string `placeholder:"NETWORK" help:"Addresses or networks (10.0.0.0/8) of balancers that say in X-Forwarded-For whom they bring."`
-	LimitIdentity  string   `placeholder:"joins=10:100,..." help:"What one identity may do in all rooms together: joins=PERSECOND:ATONCE, rooms=PERSECOND:ATONCE, offers=PERSECOND:ATONCE, sockets=NUMBER, each or all of them off. Default joins=10:100,rooms=1:20,offers=10:100,sockets=200."`
-	LimitKey       string   `placeholder:"joins=..." help:"The same of one API key. Default off."`
-	LimitAddress   string   `placeholder:"joins=50:1000,..." help:"The same of one IPv4 address or IPv6 /64. Default joins=50:1000,rooms=5:200,offers=100:2000,sockets=2000."`
+	MaxSockets        int      `default:"20000" help:"How many people may be connected to this node at once; some 50 KB of memory each."`
+	TrustedProxies    []string `placeholder:"NETWORK" help:"Addresses or networks (10.0.0.0/8) of balancers that say in X-Forwarded-For whom they bring."`
+	ProxyProtocolFrom []string `placeholder:"NETWORK" help:"Addresses or networks of balancers that pass bytes and say in the PROXY protocol, version 1 or 2, whom they bring: holdfast front --proxy-protocol, haproxy, a cloud's network balancer."`
+	LimitIdentity     string   `placeholder:"joins=10:100,..." help:"What one identity may do in all rooms together: joins=PERSECOND:ATONCE, rooms=PERSECOND:ATONCE, offers=PERSECOND:ATONCE, sockets=NUMBER, each or all of them off. Default joins=10:100,rooms=1:20,offers=10:100,sockets=200."`
+	LimitKey          string   `placeholder:"joins=..." help:"The same of one API key. Default off."`
+	LimitAddress      string   `placeholder:"joins=50:1000,..." help:"The same of one IPv4 address or IPv6 /64. Default joins=50:1000,rooms=5:200,offers=100:2000,sockets=2000."`
 }
 
 // apply returns every fault of the flags.
@@ -31,17 +32,24 @@ func (f limitFlags) apply(cfg *signaling.Config) error {
 			faults = append(faults, fmt.Errorf("--%s: %w", row.flag, err))
 		}
 	}
-	for _, text := range f.TrustedProxies {
-		network, err := netip.ParsePrefix(text)
+	var proxies, balancers error
+	cfg.TrustedProxies, proxies = networks("trusted-proxies", f.TrustedProxies)
+	cfg.ProxyProtocolFrom, balancers = networks("proxy-protocol-from", f.ProxyProtocolFrom)
+	cfg.MaxSockets = f.MaxSockets
+	return errors.Join(append(faults, proxies, balancers)...)
+}
+
+func networks(flag string, texts []string) (all []netip.Prefix, err error) {
+	for _, text := range texts {
+		network, fault := netip.ParsePrefix(text)
 		if ip, other := netip.ParseAddr(text); other == nil {
-			network, err = netip.PrefixFrom(ip, ip.BitLen()), nil
+			network, fault = netip.PrefixFrom(ip, ip.BitLen()), nil
 		}
-		if err != nil {
-			faults = append(faults, fmt.Errorf("--trusted-proxies %q: give an address, or a network such as 10.0.0.0/8", text))
+		if fault != nil {
+			err = errors.Join(err, fmt.Errorf("--%s %q: give an address, or a network such as 10.0.0.0/8", flag, text))
 			continue
 		}
-		cfg.TrustedProxies = append(cfg.TrustedProxies, network.Masked())
+		all = append(all, network.Masked())
 	}
-	cfg.MaxSockets = f.MaxSockets
-	return errors.Join(faults...)
+	return all, err
 }

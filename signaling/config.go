@@ -43,7 +43,9 @@ type Config struct {
 	// MaxParticipants counts where the token says nothing; 0 for no cap.
 	MaxParticipants int
 
-	TrustedProxies []netip.Prefix
+	TrustedProxies []netip.Prefix // say it in X-Forwarded-For
+
+	ProxyProtocolFrom []netip.Prefix // balancers that say in the PROXY protocol whom they bring
 
 	TLS  *tls.Config   // of the page's port; nil: it is plain
 	HSTS time.Duration // 0: browsers are told nothing

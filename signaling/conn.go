@@ -6,6 +6,7 @@ import (
 	"net"
 	"time"
 
+	"github.com/pires/go-proxyproto"
 	"golang.org/x/time/rate"
 
 	"github.com/holdfast-rtc/holdfast/connlimit"
@@ -59,6 +60,9 @@ type connKey struct{}
 func withConn(ctx context.Context, conn net.Conn) context.Context {
 	if secure, ok := conn.(*tls.Conn); ok {
 		conn = secure.NetConn()
+	}
+	if brought, ok := conn.(*proxyproto.Conn); ok {
+		conn = brought.Raw()
 	}
 	return context.WithValue(ctx, connKey{}, conn)
 }

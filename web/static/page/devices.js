@@ -6,6 +6,7 @@ import { say } from './words.js';
 
 /** @typedef {'microphone' | 'camera'} Source */
 /** @typedef {{width: number, height: number, fps: number}} Picture */
+/** @typedef {{backgroundBlur?: boolean | boolean[]}} Blurring of a track: Media Capture and Streams Extensions, W3C */
 /** Something a person can do something about. */
 export class DeviceProblem extends Error {}
 
@@ -171,6 +172,21 @@ export class Devices extends EventTarget {
     if (!done) await this.choose('microphone', settings.deviceId ?? readChoices().microphone);
   }
 
+  /** The browser, or the system below it, can blur what is behind the person. */
+  get blurs() {
+    const able = /** @type {Blurring} */ (this.track('camera')?.getCapabilities?.() ?? {}).backgroundBlur;
+    return Array.isArray(able) && able.includes(true) && able.includes(false);
+  }
+
+  /** @param {boolean} blur */
+  async blur(blur) {
+    keepChoices({ blur });
+    const track = this.track('camera');
+    if (!track || !this.blurs) return;
+    await track.applyConstraints(/** @type {MediaTrackConstraints} */ ({ ...track.getConstraints(), backgroundBlur: blur })).catch(() => {});
+    if (isBlurred(track) !== blur) await this.choose('camera', track.getSettings().deviceId ?? readChoices().camera);
+  }
+
   /** The camera at the other side of a phone. */
   async flip() {
     if (this.off.camera || !this.may('camera')) return;
@@ -230,11 +246,11 @@ export class Devices extends EventTarget {
    */
   async #open(sources, facing = '') {
     if (!navigator.mediaDevices) throw Object.assign(new Error('not a secure page'), { name: 'InsecureError' });
-    const { microphone, camera } = readChoices();
+    const { microphone, camera, blur } = readChoices();
     const { width, height, fps } = this.#picture;
     const stream = await navigator.mediaDevices.getUserMedia({
       audio: sources.includes('microphone') && { deviceId: wish(microphone), ...processing() },
-      video: sources.includes('camera') && { ...(facing ? { facingMode: facing } : { deviceId: wish(camera) }), width: { ideal: width }, height: { ideal: height }, frameRate: { ideal: fps, max: fps } },
+      video: sources.includes('camera') && { ...(facing ? { facingMode: facing } : { deviceId: wish(camera) }), width: { ideal: width }, height: { ideal: height }, frameRate: { ideal: fps, max: fps }, ...(blur && { backgroundBlur: true }) },
     });
     for (const track of stream.getTracks()) {
       const source = track.kind === 'audio' ? 'microphone' : 'camera';
@@ -242,6 +258,7 @@ export class Devices extends EventTarget {
       this.problems[source] = '';
       this.stream.addTrack(track);
       track.addEventListener('ended', () => this.#lost(source, track));
+      if (source === 'camera') track.addEventListener('configurationchange', () => this.#reset(track));
     }
   }
 
@@ -254,6 +271,16 @@ export class Devices extends EventTarget {
     this.stream.removeTrack(track);
     this.problems[source] = say(`${source}.gone`);
     this.#told(source);
+  }
+
+  /**
+   * The person switched the blur in the system's own settings.
+   * @param {MediaStreamTrack} track
+   */
+  #reset(track) {
+    if (!this.blurs || readChoices().blur === isBlurred(track)) return;
+    keepChoices({ blur: isBlurred(track) });
+    this.#told();
   }
 
   /** @param {Source} source */
@@ -282,6 +309,9 @@ export class Devices extends EventTarget {
     this.dispatchEvent(new Event('change'));
   }
 }
+
+/** @param {MediaStreamTrack} track */
+const isBlurred = (track) => /** @type {Blurring} */ (track.getSettings()).backgroundBlur === true;
 
 function processing() {
   const { echo, noise, gain } = readChoices();

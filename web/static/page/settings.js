@@ -5,7 +5,7 @@ import { make } from './elements.js';
 import { say } from './words.js';
 
 /** @typedef {import('./devices.js').Devices} Devices */
-/** @typedef {'hideSelf' | 'noise' | 'echo' | 'gain'} Switch */
+/** @typedef {'hideSelf' | 'blur' | 'noise' | 'echo' | 'gain'} Switch */
 
 const layouts = /** @type {const} */ (['grid', 'speaker']);
 
@@ -16,10 +16,14 @@ const layouts = /** @type {const} */ (['grid', 'speaker']);
  * @returns {() => void} shows what is kept
  */
 export function offerSettings(root, devices, onView) {
-  root.append(layoutChoice(onView), toggle('hideSelf', onView));
+  const blur = toggle('blur', () => devices.blur(readChoices().blur).catch(() => {})); // As with the microphone below.
+  root.append(layoutChoice(onView), toggle('hideSelf', onView), blur);
   const refresh = () => {
+    blur.hidden = !devices.blurs;
     for (const input of root.querySelectorAll('input')) input.checked = readChoices()[/** @type {Switch} */ (input.name)];
   };
+  devices.addEventListener('change', refresh);
+  refresh();
   if (!devices.may('microphone')) return refresh;
   root.append(make('h3', '', say('settings.sound')), ...(/** @type {const} */ (['noise', 'echo', 'gain'])).map((name) => toggle(name, () => devices.process({ [name]: readChoices()[name] }).catch(() => {})))); // A microphone that does not open again is told by `change`.
   return refresh;

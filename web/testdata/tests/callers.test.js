@@ -104,7 +104,66 @@ test('noise suppression is switched, kept, and sent on a new track where the old
   ok(devices.track('microphone') !== track && track.readyState === 'ended', 'the old one is given back');
   const again = document.createElement('div');
   offerSettings(again, devices, () => {});
-  equal([...again.querySelectorAll('[role=switch]')].map(({ name, checked }) => `${name} ${checked}`), ['hideSelf false', 'noise false', 'echo true', 'gain true']);
+  equal([...again.querySelectorAll('[role=switch]')].map(({ name, checked }) => `${name} ${checked}`), ['hideSelf false', 'blur false', 'noise false', 'echo true', 'gain true']);
+  ok(root.querySelector('[name=blur]').parentElement.hidden, 'this camera blurs nothing');
+});
+
+/** Gives cameras a system that can blur; `obeys` is false where only a newly opened camera does. */
+function blurring(cleanup, obeys) {
+  const real = navigator.mediaDevices.getUserMedia.bind(navigator.mediaDevices);
+  const asked = [];
+  navigator.mediaDevices.getUserMedia = async (constraints) => {
+    asked.push(constraints.video?.backgroundBlur === true);
+    const stream = await real(constraints);
+    for (const track of stream.getVideoTracks()) {
+      const own = track.getSettings.bind(track);
+      track.blurred = asked.at(-1);
+      track.getCapabilities = () => ({ backgroundBlur: [false, true] });
+      track.getSettings = () => ({ ...own(), backgroundBlur: track.blurred });
+      track.applyConstraints = async (wanted) => {
+        ok(wanted.width, 'what was asked of the camera before still holds');
+        if (obeys) track.blurred = wanted.backgroundBlur;
+      };
+    }
+    return stream;
+  };
+  localStorage.clear();
+  const devices = new Devices({ width: 320, height: 180, fps: 15 });
+  const root = document.body.appendChild(document.createElement('div'));
+  offerSettings(root, devices, () => {});
+  cleanup(() => {
+    delete navigator.mediaDevices.getUserMedia;
+    for (const track of devices.stream.getTracks()) track.stop();
+    root.remove();
+    localStorage.clear();
+  });
+  return { devices, asked, box: root.querySelector('[name=blur]') };
+}
+
+test('the background is blurred where the system can, on the same track, also from outside', async ({ cleanup }) => {
+  const { devices, asked, box } = blurring(cleanup, true);
+  ok(box.parentElement.hidden, 'no camera is open yet');
+  await devices.open();
+  ok(!box.parentElement.hidden && !box.checked, 'it is offered');
+  const track = devices.track('camera');
+  box.click();
+  await eventually(() => track.blurred, 'the blur');
+  equal([devices.track('camera') === track, asked], [true, [false]], 'no other camera was opened');
+  track.blurred = false;
+  track.dispatchEvent(new Event('configurationchange'));
+  equal([box.checked, JSON.parse(localStorage.getItem('holdfast.choices')).blur], [false, false], 'the system switched it off');
+});
+
+test('a camera that blurs only when it is opened is opened again, and the next one is blurred at once', async ({ cleanup }) => {
+  const { devices, asked, box } = blurring(cleanup, false);
+  await devices.open();
+  const track = devices.track('camera');
+  box.click();
+  await eventually(() => devices.track('camera')?.blurred, 'the blur');
+  ok(track.readyState === 'ended', 'the old one is given back');
+  await devices.toggle('camera');
+  await devices.toggle('camera');
+  equal(asked, [false, true, true]);
 });
 
 test('a phone shows the other side, which is no mirror, and comes back', async ({ cleanup }) => {
@@ -163,7 +222,7 @@ test('a tile has a menu, that hides oneself and says so to the settings', async 
   await eventually(() => tile.video.videoWidth > 0, 'a picture');
   const root = document.body.appendChild(document.createElement('div'));
   cleanup(() => root.remove());
-  const refresh = offerSettings(root, { may: () => false }, () => {});
+  const refresh = offerSettings(root, Object.assign(new EventTarget(), { may: () => false }), () => {});
   tile.root.querySelector('.options').click();
   const labels = () => [...stage.querySelectorAll('.menu [role=menuitem]')].map(({ textContent }) => textContent);
   equal([labels()[0], labels().at(-1), labels().includes('Full screen'), pinned], ['Pin', 'Hide from me', document.fullscreenEnabled, 0], 'offered, and not pinned by the click');

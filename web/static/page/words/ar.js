@@ -284,6 +284,7 @@ export default {
   'settings.layout.speaker': 'المتحدث كبيرًا',
   'settings.hideSelf': 'إخفاء صورتي عني',
   'settings.sound': 'الصوت',
+  'settings.blur': 'تمويه ما خلفي',
   'settings.noise': 'كتم الضوضاء',
   'settings.echo': 'إلغاء الصدى',
   'settings.gain': 'ضبط مستوى الصوت تلقائيًا',

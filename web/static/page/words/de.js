@@ -272,6 +272,7 @@ export default {
   'settings.layout.speaker': 'Sprechende groß',
   'settings.hideSelf': 'Mein Bild vor mir verbergen',
   'settings.sound': 'Ton',
+  'settings.blur': 'Hintergrund unscharf zeigen',
   'settings.noise': 'Rauschunterdrückung',
   'settings.echo': 'Echounterdrückung',
   'settings.gain': 'Automatische Lautstärke',

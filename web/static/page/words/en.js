@@ -273,6 +273,7 @@ export default /** @type {const} */ ({
   'settings.layout.speaker': 'Speaker large',
   'settings.hideSelf': 'Hide my own video from me',
   'settings.sound': 'Sound',
+  'settings.blur': 'Blur what is behind me',
   'settings.noise': 'Noise suppression',
   'settings.echo': 'Echo cancellation',
   'settings.gain': 'Automatic volume',

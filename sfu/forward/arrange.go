@@ -6,8 +6,7 @@ import (
 	"time"
 )
 
-// arrange works out again who is shown where, if something changed, and which
-// layer of it.
+// arrange assigns slots and layers anew where something changed.
 func (r *Room) arrange(now time.Time) {
 	if r.tablesChanged || r.speakersChanged {
 		r.rank()
@@ -24,7 +23,6 @@ func (r *Room) arrange(now time.Time) {
 	r.tablesChanged, r.speakersChanged, r.layersChanged = false, false, false
 }
 
-// arrangeFor is arrange for one subscriber.
 func (r *Room) arrangeFor(sub *subscriber, now time.Time) {
 	defer r.surviveFor(sub)
 	anew := r.tablesChanged || sub.changed
@@ -39,7 +37,7 @@ func (r *Room) arrangeFor(sub *subscriber, now time.Time) {
 	if pair {
 		r.assignment.pair(r, sub)
 	}
-	// Without a budget, which joins them, a slot that shows the same as before keeps its layer.
+	// Only a budget ties slots together: without one, a slot that shows the same keeps its layer.
 	all := anew || r.layersChanged || sub.budget > 0
 	if anew || r.layersChanged || sub.moved {
 		r.chooseTargets(sub, now, all)
@@ -57,8 +55,7 @@ func (r *Room) arrangeFor(sub *subscriber, now time.Time) {
 	sub.changed, sub.moved = false, false
 }
 
-// unseated reports whether somebody speaks for whom the subscriber has no slot. Otherwise who speaks changes nothing: the slots
-// are full, and only a speaker takes another's place.
+// unseated reports whether a speaker has no slot. Otherwise a change of speakers moves nobody.
 func (r *Room) unseated(sub *subscriber, kind Kind) bool {
 	group, k := sub.group(kind), r.ranking(kind)
 	return group.scarce && slices.ContainsFunc(k.spoken[:k.speaking], func(p *publication) bool {
@@ -66,7 +63,6 @@ func (r *Room) unseated(sub *subscriber, kind Kind) bool {
 	})
 }
 
-// assign works out again what the subscriber's slots of one kind show.
 func (r *Room) assign(sub *subscriber, kind Kind, now time.Time) {
 	group := sub.group(kind)
 	if len(group.slots) == 0 {
@@ -74,12 +70,12 @@ func (r *Room) assign(sub *subscriber, kind Kind, now time.Time) {
 	}
 	a := &r.assignment
 	a.room, a.sub, a.slots, a.ranking, a.now = r, sub, group.slots, r.ranking(kind), now
-	// With a view it is the page that says who is shown.
+	// With a view, the page decides who is shown.
 	group.scarce = a.assign(kind) && (kind == KindAudio || !sub.hasView)
 	r.scarce = r.scarce || group.scarce
 }
 
-// tell writes the subscriber's table, and reports whether it has changed.
+// tell writes the subscriber's table and reports whether it changed.
 func (r *Room) tell(sub *subscriber) bool {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -98,7 +94,7 @@ func (r *Room) tell(sub *subscriber) bool {
 	return true
 }
 
-// tellMoved is tell for the slots that were assigned something else, in a table whose slots are the same as before.
+// tellMoved is tell for reassigned slots, in a table of the same slots.
 func (r *Room) tellMoved(sub *subscriber) bool {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -108,14 +104,13 @@ func (r *Room) tellMoved(sub *subscriber) bool {
 	return true
 }
 
-// told is the slot's entry in the table.
 func (s *Slot) told() Entry {
 	e := s.entry
 	e.Paused = s.paused && e.Peer != ""
 	return e
 }
 
-// chooseTargets decides which layer of what it shows each slot aims at, or only those that were assigned something else.
+// chooseTargets chooses the layer of each slot, or only of reassigned ones.
 func (r *Room) chooseTargets(sub *subscriber, now time.Time, all bool) {
 	slots := sub.slots
 	if !all {
@@ -152,7 +147,7 @@ func (r *Room) chooseTargets(sub *subscriber, now time.Time, all bool) {
 		d.cut = d.chosen < min(d.held, d.top)
 	}
 	if r.restrain(r.demands) {
-		sub.short = 0 // More of the path would not help.
+		sub.short = 0 // a wider path would not help
 	}
 	if r.adding != nil {
 		r.adding.Sound += audio
@@ -163,7 +158,6 @@ func (r *Room) chooseTargets(sub *subscriber, now time.Time, all bool) {
 	}
 }
 
-// aim has the slot show what was chosen for it.
 func (r *Room) aim(sub *subscriber, d *demand, now time.Time) {
 	paused := d.chosen < 0
 	sub.moved = sub.moved || paused != d.slot.paused
@@ -181,7 +175,7 @@ func (r *Room) aim(sub *subscriber, d *demand, now time.Time) {
 	}
 }
 
-// demand says what a slot could show of its entry, false for nothing.
+// demand lists what a slot could show of its entry; false for nothing.
 func (r *Room) demand(s *Slot, now time.Time) (demand, bool) {
 	p := r.shown(s)
 	if p == nil || len(p.layers) == 0 || s.wanted.hidden {
@@ -198,13 +192,13 @@ func (r *Room) demand(s *Slot, now time.Time) (demand, bool) {
 			}
 		}
 		if d.held < 0 {
-			d.held = d.top // It shows more than is wanted now, or a layer that fell silent.
+			d.held = d.top // more than is wanted now, or silent
 		}
 	}
 	return d, true
 }
 
-// ladder is what there is to choose from, worked out once for all subscribers in one look.
+// ladder is computed once per look for all subscribers.
 func (p *publication) ladder(look uint64, now time.Time) []layerChoice {
 	if p.looked != look {
 		p.looked, p.whole = look, p.whole[:0]
@@ -217,13 +211,13 @@ func (p *publication) ladder(look uint64, now time.Time) []layerChoice {
 	return p.rungs
 }
 
-// wish is what the page wants of an entry: its place in the page's order, and its height.
+// wish is an entry's rank in the page's order, and its wanted height.
 type wish struct {
 	rank, height int
 	hidden       bool
 }
 
-// wanted is the page's wish, without a view the lowest layer. Sound is never hidden: a view speaks of pictures.
+// Without a view the lowest layer is wanted. Views speak of pictures: sound is never hidden.
 func (sub *subscriber) wanted(e Entry) wish {
 	if !sub.hasView || e.Kind != KindVideo {
 		return wish{}
@@ -236,7 +230,6 @@ func (sub *subscriber) wanted(e Entry) wish {
 	return wish{rank: len(sub.wants)}
 }
 
-// expireHolds gives up places that were kept long enough.
 func (r *Room) expireHolds(now time.Time) {
 	for _, sub := range r.subscribers {
 		before := len(sub.holds)

@@ -6,7 +6,6 @@ import (
 	"time"
 )
 
-// trackKey names one publication of the room.
 type trackKey struct {
 	peer   PeerID
 	source Source
@@ -14,46 +13,44 @@ type trackKey struct {
 
 func (e Entry) key() trackKey { return trackKey{peer: e.Peer, source: e.Source} }
 
-// The ranks of what may be shown, best first. What has no rank is not shown.
+// The ranks of what may be shown, best first.
 const (
-	rankShown  = iota // wanted or, without a view, anything there is
-	rankHeld          // was shown, and its publisher is expected back
-	rankMuted         // there is no picture, but there will be
-	rankHidden        // the page hides it now; a place saves time when it is shown again
+	rankShown  = iota // wanted, or anything without a view
+	rankHeld          // its publisher is expected back
+	rankMuted         // a picture is expected
+	rankHidden        // hidden by the page: a place saves time later
 )
 
-// choice is what a slot is to show.
 type choice struct {
 	key    trackKey
-	pub    *publication // nil: a place that is held
+	pub    *publication // nil: a held place
 	rank   int
 	placed bool
 }
 
-// assignment decides what the slots of one kind of one subscriber show. It serves one after the other: its slices are scratch, and
-// where others would use a map it marks publications with a number that was never used before. Its cost is that of the slots,
-// however many are in the room.
+// assignment assigns the slots of one kind of one subscriber. Its slices are scratch; marks on publications replace
+// maps. The cost grows with the slots, not with the room.
 type assignment struct {
 	room    *Room
 	sub     *subscriber
-	slots   []*Slot // of the kind
+	slots   []*Slot
 	ranking *ranking
 	now     time.Time
 
-	shown   []*publication // what each slot shows of the candidates, nil: nothing
+	shown   []*publication // by slot; nil: nothing
 	choices []choice       // best first
 	kept    []*publication // in mostSpoken
-	moved   []*Slot        // of the subscriber, of both kinds, that show something else than before
-	seen    uint64         // marks who is among the choices
+	moved   []*Slot        // of both kinds, reassigned
+	seen    uint64         // marks the choices
 }
 
-// candidate reports whether the subscriber could be shown a publication: somebody else's, in a codec that the subscriber has.
+// candidate reports whether p is somebody else's, in a codec that the subscriber has.
 func (a *assignment) candidate(p *publication) bool {
 	return p.key.peer != a.sub.peer && a.slots[0].takes(p.layers[0])
 }
 
-// assign fills the slots again. What is shown and still among the most important stays where it is; the rest fills the free slots
-// in order of importance. It returns whether there are more candidates than slots.
+// assign keeps in place what is still important and fills free slots by importance. It reports whether there are more
+// candidates than slots.
 func (a *assignment) assign(kind Kind) (scarce bool) {
 	a.shown, a.choices, a.seen = a.shown[:0], a.choices[:0], a.room.mark()
 	for _, s := range a.slots {
@@ -84,8 +81,8 @@ func (a *assignment) assign(kind Kind) (scarce bool) {
 	return scarce
 }
 
-// sounds: everybody while they fit. Past that a speaker who has no slot takes that of whoever has been silent longest; nobody who
-// speaks is ever replaced, so a slot does not flicker.
+// sounds shows everybody while they fit. Then a speaker without a slot replaces whoever has been silent longest, and
+// never a speaker, so that slots do not flicker.
 func (a *assignment) sounds(scarce bool) {
 	if scarce {
 		a.mostSpoken(len(a.slots))
@@ -95,7 +92,6 @@ func (a *assignment) sounds(scarce bool) {
 	a.holdPlaces()
 }
 
-// wanted: what the page names, in its order.
 func (a *assignment) wanted() {
 	for i := range a.sub.wants {
 		w := &a.sub.wants[i]
@@ -114,8 +110,7 @@ func (a *assignment) wanted() {
 	slices.SortStableFunc(a.choices, func(a, b choice) int { return cmp.Compare(a.rank, b.rank) })
 }
 
-// pictures is for somebody who said nothing: screens first, then cameras as sound is chosen: who is shown stays until somebody
-// who speaks needs the place.
+// pictures chooses without a view: screens first, then cameras as sounds does.
 func (a *assignment) pictures() {
 	present := a.room.mark()
 	for _, p := range a.shown {
@@ -135,7 +130,7 @@ func (a *assignment) pictures() {
 	a.rest(false)
 }
 
-// choose adds a publication to the choices; where it comes first counts.
+// choose ignores a publication that is chosen already.
 func (a *assignment) choose(p *publication, rank int) {
 	if p.chosen != a.seen {
 		p.chosen = a.seen
@@ -143,7 +138,7 @@ func (a *assignment) choose(p *publication, rank int) {
 	}
 }
 
-// rest chooses the candidates, or those that are muted, in order of arrival while there are slots for them.
+// rest chooses in order of arrival.
 func (a *assignment) rest(all bool) {
 	for _, p := range a.ranking.arrived {
 		if len(a.choices) >= len(a.slots) {
@@ -155,7 +150,6 @@ func (a *assignment) rest(all bool) {
 	}
 }
 
-// holdPlaces chooses what slots show whose publisher is gone and expected back.
 func (a *assignment) holdPlaces() {
 	for i, s := range a.slots {
 		key := s.entry.key()
@@ -165,7 +159,7 @@ func (a *assignment) holdPlaces() {
 	}
 }
 
-// held reports whether a publisher who is gone is expected back: its place is kept while nobody needs it.
+// held reports whether a publisher who is gone is expected back.
 func (a *assignment) held(key trackKey) bool {
 	return key.peer != a.sub.peer && a.sub.holds[key].After(a.now)
 }
@@ -179,7 +173,7 @@ func (a *assignment) heldChoice(key trackKey) *choice {
 	return nil
 }
 
-// mostSpoken chooses n of those who contend for places by speaking, those that are in slots before others.
+// mostSpoken prefers publications that have a slot.
 func (a *assignment) mostSpoken(n int) {
 	kept, present := a.kept[:0], a.room.mark()
 	for _, p := range a.shown {
@@ -189,7 +183,6 @@ func (a *assignment) mostSpoken(n int) {
 		}
 	}
 	others := a.ranking.spoken
-	// next returns the first of the others, nil if there is none.
 	next := func() *publication {
 		for len(others) > 0 && (others[0].present == present || !a.candidate(others[0])) {
 			others = others[1:]
@@ -217,8 +210,7 @@ func (a *assignment) mostSpoken(n int) {
 	}
 }
 
-// place puts the choices, as far as there are slots, into the slots: each stays where it is when it is there, the others fill what
-// is free in their order.
+// place leaves each choice in its slot and gives the others free slots in order.
 func (a *assignment) place() {
 	a.choices = a.choices[:min(len(a.choices), len(a.slots))]
 	mark := a.room.mark()

@@ -7,30 +7,27 @@ import (
 )
 
 const (
-	// raiseMargin is by how much the budget must exceed what a step up costs: rates
-	// vary, and a step that is taken back costs two keyframes.
+	// A step up must fit with this margin: rates vary, and taking a step back costs two keyframes.
 	raiseMargin = 1.15
-	// returnMargin is the same for a picture that was paused: any is better than none.
+	// The same for a paused picture: any picture is better than none.
 	returnMargin = 1.05
-	// raiseAfter is how long it must do so before the step is taken. A step down is
-	// taken at once.
-	raiseAfter = time.Second
-	// returnAfter is the same for a picture that was paused: any is better than none.
+	// It must fit for so long. Steps down are immediate.
+	raiseAfter  = time.Second
 	returnAfter = 300 * time.Millisecond
 )
 
-// demand is one video slot of a subscriber: what it could show of its source.
+// demand is what one video slot could show.
 type demand struct {
 	slot   *Slot
 	rank   int // in the page's order
 	screen bool
 	layers []layerChoice // lowest first
-	top    int           // index of what the page wants
-	held   int           // index of what the slot aims at now, -1: nothing or something else
+	top    int           // index that the page wants
+	held   int           // index of the present target, -1: none of these
 	chosen int           // -1: paused
 
-	cut        bool // the path does not carry what the slot aims at now
-	restrained bool // the node's level is below what was chosen
+	cut        bool // the path does not carry the present target
+	restrained bool // by the node's level
 }
 
 // cost is what the step to a rung adds.
@@ -42,8 +39,8 @@ func (d *demand) cost(rung int) uint64 {
 	return bits
 }
 
-// apportion chooses the layers that fit the budget after sound, which is never
-// cut, and returns what everything would cost if that is more than is sent, else 0.
+// apportion spends the budget that is left after sound, which is never cut. It returns what everything would cost if
+// that does not fit, else 0.
 func apportion(demands []demand, budget, audio uint64, now time.Time) (short uint64) {
 	allocate(demands, budget-min(budget, audio))
 	all, limited := audio, false
@@ -61,14 +58,14 @@ func apportion(demands []demand, budget, audio uint64, now time.Time) (short uin
 	return uint64(float64(all) * raiseMargin)
 }
 
-// hesitate takes back a step up that has not fitted for long enough yet.
+// hesitate takes back a step up that has not fitted for long enough.
 func (d *demand) hesitate(now time.Time) {
 	s := d.slot
 	switch {
 	case d.chosen <= d.held:
 		s.raised = time.Time{}
 	case d.held < 0 && !s.paused:
-		s.raised = time.Time{} // It has only just come: there is nothing to hesitate about.
+		s.raised = time.Time{} // a new slot
 	case s.raised.IsZero():
 		s.raised = now
 		d.chosen = d.held
@@ -86,12 +83,9 @@ func patienceOf(held int) time.Duration {
 	return raiseAfter
 }
 
-// allocate sets what each demand may show. The budget goes into steps, one after
-// the other: first everybody's lowest layer in the page's order, then screens up to
-// what is wanted of them, then each next layer of all cameras. A step that does not
-// fit is passed over, with what builds on it. So more of the budget never takes anything
-// from the more important for the less important, and what is shown is kept unless something
-// more important needs its place.
+// allocate spends the budget in steps: everybody's lowest layer in the page's order, then screens, then each next layer
+// of all cameras. A step that does not fit is passed over, with those above it. So a larger budget never moves bits
+// from the more important to the less.
 func allocate(demands []demand, budget uint64) {
 	slices.SortStableFunc(demands, func(a, b demand) int { return cmp.Compare(a.rank, b.rank) })
 	highest := 0
@@ -136,19 +130,18 @@ func margin(rung int) float64 {
 	return raiseMargin
 }
 
-// assumedBits are those of a second by the square of the height: 130 kbit/s at 180 lines, 2 Mbit/s at 720.
+// assumedBits per second and squared line: 130 kbit/s at 180 lines, 2 Mbit/s at 720.
 const assumedBits = 4
 
-// rateMeter measures what a layer sends.
 type rateMeter struct {
 	bytes uint64
-	bits  float64 // a second, smoothed over about a second
+	bits  float64 // a second, smoothed over about one
 	begun bool    // the next measurement covers a whole interval
 	known bool
 }
 
 func (m *rateMeter) add(packetBytes int) {
-	// What SRTP, UDP and IP add; the publisher's header stands for ours.
+	// SRTP, UDP and IP; the publisher's header stands for ours.
 	const added = wireOverhead - 20
 	m.bytes += uint64(packetBytes + added)
 }
@@ -156,7 +149,7 @@ func (m *rateMeter) add(packetBytes int) {
 func (m *rateMeter) measure(elapsed time.Duration) {
 	const weight = 0.25
 	if elapsed <= 0 || elapsed > 10*lookInterval {
-		m.bytes = 0 // The room has slept.
+		m.bytes = 0 // after a sleep
 		return
 	}
 	bits := float64(m.bytes*8) / elapsed.Seconds()
@@ -171,7 +164,7 @@ func (m *rateMeter) measure(elapsed time.Duration) {
 	m.bytes = 0
 }
 
-// bits is what the layer sends in a second, an estimate before it was measured.
+// bits per second, assumed before they are measured.
 func (l *Layer) bits() uint64 {
 	if l.rate.known {
 		return uint64(l.rate.bits)

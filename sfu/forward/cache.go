@@ -5,12 +5,10 @@ import "time"
 const (
 	videoCachePackets = 1024                    // about 2 s at 5 Mbit/s
 	audioCachePackets = 64                      // about 1.3 s of 20 ms packets
-	cacheAge          = 1500 * time.Millisecond // a later retransmission would miss its playout anyway
+	cacheAge          = 1500 * time.Millisecond // later retransmissions miss their playout
 )
 
-// packetCache keeps the latest packets of one layer for retransmission, once
-// for all slots that show it. It is bounded twice: a new packet pushes out
-// the one that has its place in the ring, and packets older than cacheAge go.
+// packetCache keeps a layer's latest packets for retransmission to all slots.
 type packetCache struct {
 	ring    []*Packet // a power of two; by extended sequence number
 	oldest  uint32    // nothing below it is held
@@ -24,8 +22,7 @@ func newPacketCache(kind Kind) packetCache {
 	return packetCache{ring: make([]*Packet, audioCachePackets)}
 }
 
-// put holds a reference to p under p.sequence. It returns false when the
-// packet is there already or is older than everything the ring covers.
+// put takes a reference. It is false for a duplicate and for a packet older than the ring.
 func (c *packetCache) put(p *Packet) bool {
 	size := uint32(len(c.ring))
 	switch {
@@ -60,8 +57,7 @@ func (c *packetCache) drop(sequence uint32) {
 	}
 }
 
-// get returns the packet, or nil when it never came or is too old. The caller
-// does not own a reference.
+// get gives the caller no reference.
 func (c *packetCache) get(sequence uint32) *Packet {
 	p := c.ring[sequence&uint32(len(c.ring)-1)]
 	if p == nil || p.sequence != sequence {
@@ -70,7 +66,6 @@ func (c *packetCache) get(sequence uint32) *Packet {
 	return p
 }
 
-// expire releases what arrived before the limit.
 func (c *packetCache) expire(limit time.Time) {
 	for ; c.highest != 0 && c.oldest <= c.highest; c.oldest++ {
 		if p := c.get(c.oldest); p != nil && !p.arrived.Before(limit) {
@@ -80,7 +75,6 @@ func (c *packetCache) expire(limit time.Time) {
 	}
 }
 
-// clear releases everything.
 func (c *packetCache) clear() {
 	for i, p := range c.ring {
 		if p != nil {

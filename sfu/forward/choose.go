@@ -8,19 +8,17 @@ import (
 	"github.com/holdfast-rtc/holdfast/sfu/h264"
 )
 
-// layerChoice is what the choice between the layers of one source rests on.
 type layerChoice struct {
 	rid           string
-	height        int // as last seen in a keyframe, 0 when unknown
+	height        int // of the last keyframe, 0 unknown
 	alive         bool
-	bits          uint64 // a second, as measured or assumed
+	bits          uint64 // a second
 	layer         *Layer
 	level         Level // see publication.place
-	spatial, upTo uint8 // the highest spatial layer of it, or allSpatial; the highest temporal one, or allTemporal
+	spatial, upTo uint8 // the highest spatial and temporal layer, or allSpatial and allTemporal
 }
 
-// ridRank orders simulcast layers that do not say their size: the customary
-// names q < h < f, and their synonyms.
+// ridRank orders layers of unknown size by the customary names q < h < f and synonyms.
 func ridRank(rid string) int {
 	switch strings.ToLower(rid) {
 	case "q", "l", "low", "0":
@@ -32,10 +30,9 @@ func ridRank(rid string) int {
 	}
 }
 
-// assumedHeight stands in for a size that is not known yet.
 func assumedHeight(rid string) int { return 180 << ridRank(rid) }
 
-// ladder orders in place what may be shown of a source, lowest first. Layers that are not alive count only when none is.
+// ladder sorts in place, lowest first. Layers that are not alive count only when none is.
 func ladder(layers []layerChoice) []layerChoice {
 	if slices.ContainsFunc(layers, func(c layerChoice) bool { return c.alive }) {
 		layers = slices.DeleteFunc(layers, func(c layerChoice) bool { return !c.alive })
@@ -44,8 +41,7 @@ func ladder(layers []layerChoice) []layerChoice {
 	return layers
 }
 
-// reach returns the rungs of a ladder up to what is shown when nothing limits: the lowest that is at least as high as wanted, else
-// the highest. Wanted 0 asks for the lowest. Below one that is not alive nothing is.
+// reach returns the rungs up to the lowest that is at least as high as wanted, else all; for 0 the lowest.
 func reach(rungs []layerChoice, wanted int) []layerChoice {
 	for i, c := range rungs {
 		if height := c.effectiveHeight(); height >= wanted || height == rungs[len(rungs)-1].effectiveHeight() {
@@ -85,5 +81,4 @@ func formats(codecs []Codec) []string {
 	return list
 }
 
-// takes reports whether the subscriber negotiated the layer's codec for the slot.
 func (s *Slot) takes(l *Layer) bool { return slices.Contains(s.formats, l.format) }

@@ -2,7 +2,7 @@ package forward
 
 import "time"
 
-// ntpEpochOffset is the time from the NTP epoch (1900) to the Unix epoch, in seconds.
+// Seconds from 1900 to 1970.
 const ntpEpochOffset = 2208988800
 
 func ntpTime(t time.Time) uint64 {
@@ -14,9 +14,8 @@ func fromNTPTime(ntp uint64) time.Time {
 	return time.Unix(int64(ntp>>32)-ntpEpochOffset, int64((ntp&0xFFFFFFFF)*uint64(time.Second)>>32))
 }
 
-// RoundTrip is how long a sender report of ours and the report that answers it were on their way: lsr is the middle 32 bits of the
-// report's NTP time, delay how long the receiver waited, both in units of 1/65536 s (RFC 3550 section 6.4.1). It is false for
-// what no path has.
+// RoundTrip is computed from a receiver report: lsr is the middle 32 bits of our sender report's NTP time, delay the
+// receiver's wait, in units of 1/65536 s (RFC 3550 section 6.4.1). It is false for impossible values.
 func RoundTrip(arrived time.Time, lsr, delay uint32) (time.Duration, bool) {
 	const most = 10 * time.Second
 	units := uint32(ntpTime(arrived)>>16) - lsr - delay
@@ -24,15 +23,13 @@ func RoundTrip(arrived time.Time, lsr, delay uint32) (time.Duration, bool) {
 	return rtt, rtt < most
 }
 
-// peerClock maps one publisher's wall clock to ours. Audio and video of that
-// publisher share it, so that the sender reports written from it keep them in step.
+// peerClock maps a publisher's wall clock to ours. Its audio and video share it, and so stay in step.
 type peerClock struct {
 	known  bool
 	offset time.Duration // ours minus theirs, network delay included
 }
 
-// observe takes in one sender report. Delay varies, the clocks hardly: the
-// offset follows slowly, and jumps only when somebody set a clock.
+// observe follows slowly, because delay varies and clocks hardly do. It jumps when a clock was set.
 func (c *peerClock) observe(theirs, ours time.Time) {
 	const step = time.Second
 	offset := ours.Sub(theirs)
@@ -44,13 +41,12 @@ func (c *peerClock) observe(theirs, ours time.Time) {
 	c.offset += difference / 16
 }
 
-// layerClock maps the RTP timestamps of one layer to our wall clock: by its
-// sender reports once there is one, before that by the arrival of its packets.
+// layerClock maps a layer's RTP timestamps to our wall clock, by arrival until there is a sender report.
 type layerClock struct {
 	rate     uint32 // Hz
 	reported bool
 	known    bool
-	at       time.Time // our time at which the timestamp was, or would have been, sampled
+	at       time.Time // our time of sampling
 	rtp      uint32
 }
 
@@ -59,8 +55,7 @@ func (c *layerClock) report(at time.Time, rtp uint32) {
 	c.at, c.rtp = at, rtp
 }
 
-// arrival anchors the clock until the first report. It anchors anew now and
-// then, for 32-bit timestamps turn over and the clocks drift apart.
+// arrival anchors the clock until the first report, and again now and then: timestamps wrap and clocks drift.
 func (c *layerClock) arrival(at time.Time, rtp uint32) {
 	const again = time.Minute
 	if !c.known || at.Sub(c.at) > again {
@@ -69,18 +64,16 @@ func (c *layerClock) arrival(at time.Time, rtp uint32) {
 	}
 }
 
-// sampled is our time at which the timestamp was sampled.
 func (c *layerClock) sampled(rtp uint32) time.Time {
 	ticks := int64(int32(rtp - c.rtp))
 	return c.at.Add(time.Duration(ticks * int64(time.Second) / int64(c.rate)))
 }
 
-// timestamp is the RTP timestamp of something sampled at our time t.
 func (c *layerClock) timestamp(t time.Time) uint32 {
 	return c.rtp + ticks(t.Sub(c.at), c.rate)
 }
 
-// ticks turns a duration into units of an RTP clock, modulo 2^32.
+// ticks is modulo 2^32.
 func ticks(d time.Duration, rate uint32) uint32 {
 	whole, rest := d/time.Second, d%time.Second
 	return uint32(int64(whole)*int64(rate) + int64(rest)*int64(rate)/int64(time.Second))

@@ -7,28 +7,26 @@ import (
 )
 
 const (
-	// lacksPerLook bounds how many publications are compared with what everybody negotiated at one look.
 	lacksPerLook = 8
-	// maxLacks bounds what a subscriber is told of.
-	maxLacks = 64
+	maxLacks     = 64
 )
 
-// Lack is a picture that a subscriber cannot be shown: it did not negotiate the codec.
+// Lack is a picture that a subscriber cannot be shown for want of its codec.
 type Lack struct {
 	Peer   PeerID
 	Source Source
 	Codec  string // "H264"
 }
 
-// Lacks is what a subscriber lacks, as OnSlots was last told of. It may be called at any time; do not change it.
+// Lacks returns what OnSlots last told of; do not change it.
 func (r *Room) Lacks(peer PeerID) []Lack {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	return r.lacks[peer]
 }
 
-// compareCodecs looks, some publications at a time, for somebody who did not negotiate the codec of a picture. Such a picture is
-// not shown there; its publisher may have another codec.
+// compareCodecs looks at some publications at a time. A picture is not shown to who lacks its codec; its publisher may
+// have another one.
 func (r *Room) compareCodecs(now time.Time) {
 	list := r.pictures.arrived
 	for range min(lacksPerLook, len(list)) {
@@ -53,13 +51,12 @@ func (r *Room) whoLacks(p *publication) *subscriber {
 	return nil
 }
 
-// doesLack reports whether the subscriber would be shown a picture if it had the codec.
+// doesLack reports whether only the codec is missing.
 func (sub *subscriber) doesLack(p *publication) bool {
 	slots := sub.pictures.slots
 	return !p.muted && len(p.layers) > 0 && sub.peer != p.key.peer && len(slots) > 0 && slots[0].ready && !slots[0].takes(p.layers[0])
 }
 
-// tellLacks tells those of whom it has changed.
 func (r *Room) tellLacks() {
 	r.lacked = r.lacked[:0]
 	for _, p := range r.pictures.arrived {

@@ -6,11 +6,10 @@ import (
 	"github.com/holdfast-rtc/holdfast/sfu/descriptor"
 )
 
-// allSpatial is the spatial layer of what has no choice between them.
+// allSpatial marks a stream without a choice of spatial layers.
 const allSpatial = 0xFF
 
-// describedPicture is what a packet with a dependency descriptor is part of. Of the payload only the counters are read that VP8 and
-// VP9 have in front of it, for receivers without descriptors.
+// describedPicture reads of the payload only the counters of VP8 and VP9, for receivers without descriptors.
 func describedPicture(c codec, payload []byte, f *descriptor.Frame) picture {
 	p := picture{keyframe: f.Keyframe && f.First}
 	if c == codecVP8 || c == codecVP9 {
@@ -25,15 +24,15 @@ func describedPicture(c codec, payload []byte, f *descriptor.Frame) picture {
 	return p
 }
 
-// description is what the dependency descriptors of a layer say. Of one without descriptors it is zero.
+// description is what a layer's dependency descriptors say; zero without them.
 type description struct {
 	structure *descriptor.Structure
-	active    uint32      // decode targets
-	rates     []rateMeter // by decode target
-	arranged  time.Time   // when what there is to choose from changed last, and the choice was made anew at once
+	active    uint32 // decode targets
+	rates     []rateMeter
+	arranged  time.Time // of the last choice made at once
 }
 
-// receive counts a packet, and reports whether there is something else to choose from now. newest: none after it has come.
+// receive counts a packet and reports whether the choices changed. newest: no later packet came.
 func (d *description) receive(p *Packet, newest bool) (changed bool) {
 	f := &p.frame
 	if !f.Known {
@@ -53,8 +52,7 @@ func (d *description) receive(p *Packet, newest bool) (changed bool) {
 	return changed
 }
 
-// rearrange chooses anew after what there is of a layer has changed: at once, so that its keyframe serves what is wanted of it, unless
-// that was just done.
+// rearrange chooses at once after a change, so that the keyframe at hand serves it, unless that was just done.
 func (r *Room) rearrange(l *Layer, now time.Time) {
 	r.layersChanged = true
 	if now.Sub(l.described.arranged) >= r.cfg.MinPLIInterval {
@@ -69,7 +67,7 @@ func (d *description) measure(elapsed time.Duration) {
 	}
 }
 
-// target is the active decode target of a spatial layer with the most temporal layers up to a limit, false if there is none.
+// target is the active decode target of a spatial layer with the most temporal layers up to a limit.
 func (d *description) target(spatial, temporal uint8) (int, bool) {
 	best, found := 0, false
 	for i := range descriptor.Targets(d.active) {
@@ -86,7 +84,7 @@ func higher(a, b descriptor.Layer) bool {
 	return a.Spatial > b.Spatial || a.Spatial == b.Spatial && a.Temporal > b.Temporal
 }
 
-// choices appends what there is to choose of a layer: it, or each of its spatial layers.
+// choices appends the layer, or each of its spatial layers.
 func (l *Layer) choices(to []layerChoice, now time.Time) []layerChoice {
 	whole := layerChoice{layer: l, rid: l.cfg.RID, height: l.height, alive: l.usable(now), bits: l.bits(), spatial: allSpatial, upTo: allTemporal}
 	d := &l.described
@@ -112,7 +110,7 @@ func (l *Layer) choices(to []layerChoice, now time.Time) []layerChoice {
 	return to
 }
 
-// highestTemporal is the highest temporal layer that is worth leaving out, 0 for none.
+// highestTemporal is the highest temporal layer worth leaving out, 0 for none.
 func (c *layerChoice) highestTemporal() uint8 {
 	d := &c.layer.described
 	if d.structure == nil {
@@ -131,7 +129,6 @@ func (c *layerChoice) highestTemporal() uint8 {
 	return highest
 }
 
-// bitsUpTo is what it is in a second up to a temporal layer.
 func (c *layerChoice) bitsUpTo(highest uint8) uint64 {
 	d := &c.layer.described
 	if d.structure == nil {
@@ -143,12 +140,11 @@ func (c *layerChoice) bitsUpTo(highest uint8) uint64 {
 	return c.bits
 }
 
-// above reports whether a choice of the layer that the slot shows is more than it is limited to.
 func (s *Slot) above(c *layerChoice) bool {
 	return c.spatial > s.spatial || c.spatial == s.spatial && c.upTo > s.temporal.wanted
 }
 
-// limit sets which layers of what the slot shows are forwarded. cut says that the path does not carry what is forwarded now.
+// limit sets which layers of the shown stream are forwarded. cut: the path does not carry what is forwarded now.
 func (s *Slot) limit(c *layerChoice, cut bool, now time.Time) {
 	s.temporal.wanted = c.upTo
 	if s.spatial == c.spatial {
@@ -163,7 +159,7 @@ func (s *Slot) limit(c *layerChoice, cut bool, now time.Time) {
 		return
 	}
 	if cut {
-		s.rewriter.forget() // as Slot.cut does
+		s.rewriter.forget() // as in Slot.cut
 	}
 	if !c.layer.keyframeAt.Equal(now) { // else it is at hand
 		c.layer.requestKeyframe(now)

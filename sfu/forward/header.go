@@ -5,32 +5,28 @@ import (
 	"errors"
 )
 
-// errMalformed says that bytes are no RTP packet.
 var errMalformed = errors.New("malformed RTP packet")
 
-// noAudioLevel is an audio level that was not said. RFC 6464 levels are 0 to 127.
+// noAudioLevel is none of RFC 6464's levels, 0 to 127.
 const noAudioLevel = 0xFF
 
 const (
 	profileOneByte = 0xBEDE // RFC 8285 section 4.2
-	profileTwoByte = 0x1000 // RFC 8285 section 4.3; the low four bits are the application's
+	profileTwoByte = 0x1000 // RFC 8285 section 4.3; the low four bits vary
 )
 
-// PassedExtensions are the negotiated ids, 0 for none, of the header extensions that go from publishers to subscribers as they
-// are. Their places mean the same on both sides.
+// PassedExtensions are the negotiated ids, 0 for none, of extensions passed from publishers to subscribers. The same
+// index means the same extension on both sides.
 type PassedExtensions [3]uint8
 
-// extensionIDs are the ids of what is read of a publisher's header extensions.
 type extensionIDs struct {
 	level      uint8 // RFC 6464
 	passed     PassedExtensions
 	descriptor uint8 // the dependency descriptor
 }
 
-// span is a stretch of a packet; without a length it is absent.
 type span struct{ at, length int }
 
-// header is what forwarding needs of an RTP header (RFC 3550 section 5.1).
 type header struct {
 	sequence     uint16
 	timestamp    uint32
@@ -43,7 +39,7 @@ type header struct {
 	descriptor   span
 }
 
-// parseHeader reads an RTP header without allocating.
+// parseHeader reads an RTP header (RFC 3550 section 5.1) without allocating.
 func parseHeader(b []byte, ids *extensionIDs) (header, error) {
 	const fixed = 12
 	if len(b) < fixed || b[0]>>6 != 2 {
@@ -74,7 +70,7 @@ func parseHeader(b []byte, ids *extensionIDs) (header, error) {
 		}
 	}
 	if b[0]&0x20 != 0 {
-		// The last byte of padding counts all of it, itself included.
+		// The last byte counts all padding, itself included.
 		h.payloadEnd -= int(b[len(b)-1])
 		if b[len(b)-1] == 0 {
 			return header{}, errMalformed
@@ -86,8 +82,7 @@ func parseHeader(b []byte, ids *extensionIDs) (header, error) {
 	return h, nil
 }
 
-// readExtensions walks the header extensions from a place on. The top bit of the audio level's byte (voice activity) is an
-// opinion of the sender that we do not use.
+// The top bit of the audio level (voice activity) is the sender's opinion, and not used.
 func (h *header) readExtensions(profile uint16, b []byte, at int, ids *extensionIDs) {
 	for at < len(b) {
 		if b[at] == 0 { // padding between elements
@@ -100,7 +95,7 @@ func (h *header) readExtensions(profile uint16, b []byte, at int, ids *extension
 		case profile == profileOneByte:
 			id, length = b[at]>>4, int(b[at]&0x0F)+1
 			if id == 15 {
-				return // reserved: stop here (RFC 8285 section 4.2)
+				return // reserved (RFC 8285 section 4.2)
 			}
 			at++
 		case profile&0xFFF0 == profileTwoByte && len(b)-at >= 2:
@@ -117,7 +112,7 @@ func (h *header) readExtensions(profile uint16, b []byte, at int, ids *extension
 	}
 }
 
-// readExtension takes over one element if it is wanted. Only the dependency descriptor may need the two-byte form.
+// Only the dependency descriptor may need the two-byte form.
 func (h *header) readExtension(id uint8, b []byte, s span, ids *extensionIDs) {
 	if id == 0 || s.length < 1 {
 		return

@@ -3,21 +3,18 @@ package forward
 import "time"
 
 const (
-	// holdTime is how long the packets of a frame wait for its last one. A frame cannot be decoded before it is whole, so this costs a
-	// viewer nothing; packets that leave together cost the node a third of what they cost one by one, because the kernel cuts
-	// those for one viewer out of one.
+	// holdTime is how long a frame's packets wait for its last one. Viewers cannot decode earlier, and packets that
+	// leave together cost a third: the kernel cuts them out of one message.
 	holdTime = 3 * time.Millisecond
-	// holdPackets bounds how many wait: a keyframe of a large screen has hundreds.
+	// A keyframe of a large screen has hundreds.
 	holdPackets = 32
-	// equalBytes is how much padding a packet may get to be as long as the others of its frame. libwebrtc cuts a frame into
-	// packets that differ by a byte, and by the header extensions of the first and the last.
+	// Padding that a packet may get to match its frame. libwebrtc's packets differ by a byte and by header extensions.
 	equalBytes = 32
 )
 
-// holding are the layers of which packets wait.
 type holding struct {
-	layers []*Layer    // the one that has waited longest first
-	timer  *time.Timer // rings when that one has waited long enough
+	layers []*Layer    // longest wait first
+	timer  *time.Timer // for the first of layers
 }
 
 func newHolding() holding {
@@ -26,7 +23,7 @@ func newHolding() holding {
 	return holding{timer: timer}
 }
 
-// hold forwards sound at once, and a picture when its last packet is there. It takes over the packet's reference.
+// hold forwards sound at once, pictures with their last packet. It takes over the reference.
 func (r *Room) hold(p *Packet) {
 	l := p.layer
 	if l.cfg.Kind != KindVideo {
@@ -73,7 +70,6 @@ func (h *holding) remove(l *Layer) {
 	}
 }
 
-// forwardHeld forwards what the layer holds, one subscriber after the other.
 func (l *Layer) forwardHeld() {
 	shards := len(l.room.cfg.Batchers)
 	if shards > 0 {
@@ -91,8 +87,8 @@ func (l *Layer) forwardHeld() {
 	l.dropHeld()
 }
 
-// equalise pads packets to the length of the longest where little is missing: the kernel cuts packets of one length out of one
-// message, of which the last may be shorter. Receivers take padding off every packet of media (RFC 3550 section 5.1).
+// equalise pads packets to the longest where little is missing: the kernel cuts packets of one length, the last may be
+// shorter. Receivers remove padding (RFC 3550 section 5.1).
 func equalise(held []*Packet) {
 	longest := 0
 	for _, p := range held {

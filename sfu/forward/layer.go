@@ -7,81 +7,76 @@ import (
 	"github.com/holdfast-rtc/holdfast/sfu/descriptor"
 )
 
-// Codec is one codec of a negotiated media section.
+// Codec is one codec of a negotiated m-line.
 type Codec struct {
-	MimeType       string // "video/VP8", compared without case
-	Fmtp           string // a=fmtp parameters; H264 matches by packetization-mode and profile
+	MimeType       string // "video/VP8", in any case
+	Fmtp           string // a=fmtp; H264 matches by packetization-mode and profile
 	ClockRate      uint32 // Hz
 	PayloadType    uint8
-	RTXPayloadType uint8 // 0: this codec has no RTX (of slots only; a publisher's RTX is undone before it comes here)
+	RTXPayloadType uint8 // of slots; 0: no RTX
 }
 
-// LayerConfig describes one encoding that a publisher sends.
+// LayerConfig describes one encoding of a publisher.
 type LayerConfig struct {
 	Peer   PeerID
 	Source Source
 	Kind   Kind
 	RID    string // empty without simulcast
 	SSRC   uint32 // for logs
-	Codec  Codec  // what its packets carry; a packet with another payload type is ignored
+	Codec  Codec  // other payload types are ignored
 
-	// REDPayloadType is that of packets that carry the codec's in the form of RFC 2198, 0 when there are none.
+	// REDPayloadType is RFC 2198's form of the codec, 0 for none.
 	REDPayloadType uint8
 
-	// AudioLevelExtensionID is the negotiated id of RFC 6464's extension, 0 when there is none.
+	// AudioLevelExtensionID is RFC 6464's negotiated id, 0 for none.
 	AudioLevelExtensionID uint8
 	Passed                PassedExtensions
 
-	// DescriptorID is the negotiated id of the dependency descriptor, 0 for none. Packets that have one are forwarded by it.
+	// DescriptorID is the dependency descriptor's negotiated id, 0 for none.
 	DescriptorID uint8
 
-	// SendPLI asks the publisher for a keyframe of this layer. It is called on
-	// the room's loop and must not block. Nil for audio.
+	// SendPLI runs on the room's loop and must not block. Nil for audio.
 	SendPLI func()
 }
 
 func (c *LayerConfig) key() trackKey { return trackKey{peer: c.Peer, source: c.Source} }
 
-// layerSilence is how long a layer may send nothing before viewers are given
-// another one. A browser that runs out of bandwidth stops its highest layer
-// without a word.
+// After layerSilence viewers get another layer: a browser short of bandwidth stops its highest one without a word.
 const layerSilence = 1500 * time.Millisecond
 
-// Layer is one encoding that a publisher sends. Its methods are safe for
-// concurrent use; packets of one layer must be pushed by one goroutine.
+// Layer is one encoding of a publisher. It is safe for concurrent use, but one goroutine pushes its packets.
 type Layer struct {
 	room  *Room
 	cfg   LayerConfig
 	codec codec
 
-	descriptors descriptor.Reader // belongs to Push
+	descriptors descriptor.Reader // of Push
 
-	// The fields below belong to the room's loop.
-	number    uint64 // never used twice in a room
-	format    string // of cfg.Codec
+	// The room's loop owns the fields below.
+	number    uint64 // never reused in a room
+	format    string
 	closed    bool
 	tracker   sequenceTracker
 	cache     packetCache
 	clock     layerClock
 	requests  keyframeRequests
-	lastHeard time.Time // arrival of the newest packet of media, or the layer's beginning
-	height    int       // from keyframes, 0 when unknown
-	slots     []*Slot   // that show this layer or wait for its keyframe
-	held      []*Packet // of a frame whose last packet has not come
+	lastHeard time.Time // of media; at first the layer's beginning
+	height    int       // of a keyframe, 0 unknown
+	slots     []*Slot   // that show it or wait for its keyframe
+	held      []*Packet // of an unfinished frame
 	rate      rateMeter
-	upper     [maxTemporal]rateMeter // of its temporal layers above the lowest
-	described description            // by dependency descriptors
+	upper     [maxTemporal]rateMeter // of temporal layers above the lowest
+	described description
 
-	shunnedUntil time.Time // it made no keyframe when it was asked
-	packets      uint64    // received, duplicates not counted
-	keyframes    uint64    // begun
-	keyframe     uint32    // extended sequence number at which the newest keyframe began, 0: none
+	shunnedUntil time.Time // it made no keyframe
+	packets      uint64    // without duplicates
+	keyframes    uint64
+	keyframe     uint32 // where the newest begins, extended; 0: none
 	keyframeAt   time.Time
 }
 
-// Push hands a packet over to the room, which releases it; the caller must not
-// touch it again. When the room's queue is full the packet is dropped and
-// counted (Stats.Drops.QueueFull), so that a reader is never held up.
+// Push hands a packet over; the caller must not touch it again. A full queue drops and counts it (Drops.QueueFull), so
+// that readers never wait.
 func (l *Layer) Push(p *Packet) {
 	r := l.room
 	r.stats.packetsIn.Add(1)
@@ -99,7 +94,7 @@ func (l *Layer) Push(p *Packet) {
 	case r.packets <- p:
 	default:
 		select {
-		case <-r.done: // there is nobody left to forward it to
+		case <-r.done:
 		default:
 			r.stats.queueFull.Add(1)
 		}
@@ -107,8 +102,7 @@ func (l *Layer) Push(p *Packet) {
 	}
 }
 
-// SenderReport records how the publisher's clock and its RTP timestamps belong
-// together, from an RTCP sender report for this layer's SSRC. It does not block: another one comes soon.
+// SenderReport takes a sender report of this layer's SSRC. It does not block, and may drop it.
 func (l *Layer) SenderReport(ntp uint64, rtp uint32, arrived time.Time) {
 	l.room.try(func() {
 		if l.closed {
@@ -121,12 +115,10 @@ func (l *Layer) SenderReport(ntp uint64, rtp uint32, arrived time.Time) {
 	})
 }
 
-// Close takes the layer away; slots that show it fall to another layer of its
-// source, or go quiet.
+// Close moves the layer's slots to another layer of its source, if there is one.
 func (l *Layer) Close() { l.room.post(func() { l.room.dropLayer(l) }) }
 
-// receive places one packet in the layer's stream. It returns false for what is
-// not to be forwarded: a duplicate, or far too late.
+// receive is false for duplicates and packets that are far too late.
 func (l *Layer) receive(p *Packet) bool {
 	sequence, ok := l.tracker.extend(p.header.sequence)
 	if !ok {
@@ -137,14 +129,14 @@ func (l *Layer) receive(p *Packet) bool {
 		return false
 	}
 	l.packets++
-	// A browser that has stopped a layer goes on probing with padding and with old packets of it.
+	// Browsers probe a stopped layer with padding and its old packets.
 	if sequence == l.tracker.highest && !p.empty() {
 		if !l.alive(p.arrived) {
-			l.requests.unanswered = 0 // It is worth asking again soon.
+			l.requests.unanswered = 0 // worth asking again soon
 		}
 		l.lastHeard = p.arrived
 	}
-	l.rate.add(p.length - p.redundancy.newest) // A narrow path is not sent what is repeated.
+	l.rate.add(p.length - p.redundancy.newest) // Narrow paths are not sent redundancy.
 	changed := p.described && l.described.receive(p, sequence == l.tracker.highest)
 	if t := p.picture.temporal; t > 0 {
 		l.upper[t-1].add(p.length)
@@ -171,7 +163,6 @@ func (l *Layer) receive(p *Packet) bool {
 	return true
 }
 
-// requestKeyframe asks the publisher, now or when the interval is over.
 func (l *Layer) requestKeyframe(now time.Time) {
 	l.room.restless = true
 	if l.cfg.Kind == KindVideo && l.requests.request(now) {
@@ -187,7 +178,7 @@ func (l *Layer) sendPLI() {
 	l.cfg.SendPLI()
 }
 
-// tick makes requests that were kept, and repeats those that were not answered.
+// tick makes postponed requests and repeats unanswered ones.
 func (l *Layer) tick(now time.Time) {
 	l.cache.expire(now.Add(-cacheAge))
 	if l.cfg.Kind != KindVideo {

@@ -6,32 +6,33 @@ import (
 	"slices"
 )
 
-// Level is how much of its pictures a room may send while its node is short of egress: each step of a picture, from nothing to
-// its lowest layer and from one layer to the next, has a level, and those above the room's are not sent. The largest pictures of
-// cameras go first, then those of screens, then the lowest layers, from the end of each page's order. Level 0 is sound alone.
+// Level says how much of its pictures a room may send while its node is short of egress. Each step of a picture, from
+// nothing to its lowest layer and between layers, has a level; steps above the room's are not sent. The largest
+// pictures of cameras go first, then those of screens, then lowest layers from the end of each page's order. Level 0 is
+// sound alone.
 type Level uint8
 
-// Levels is how many there are; AllLevels holds nothing back.
+// Levels counts them; AllLevels holds nothing back.
 const (
 	Levels          = 48
 	AllLevels Level = Levels - 1
 
-	// From here on steps are screens' beyond their lowest layer, and from there on cameras'.
+	// Levels from here on are screens' higher steps, then cameras'.
 	screenLevels, cameraLevels = 16, 28
-	// LowestLevels is the room that sends everybody's lowest layers, and nothing beyond.
+	// LowestLevels lets everybody's lowest layers through.
 	LowestLevels Level = screenLevels - 1
 
-	// A step is placed by the bits of its picture, on a scale of logarithms between these. It keeps its place while they leave it by
-	// less than levelSlack of a place, because rates vary.
+	// The logarithm of its bits places a step between these. It stays while they move by less than levelSlack of a
+	// place, because rates vary.
 	leastBits, mostBits = 50e3, 8e6
 	levelSlack          = 0.4
 )
 
-// Demand is what a room would send, in bits per second on the wire.
+// Demand is in bits per second on the wire.
 type Demand struct {
 	Sound uint64
 	Steps [Levels]uint64 // what each level adds
-	Aimed uint64         // sound and what is let through of the steps now
+	Aimed uint64         // sound and the steps now let through
 }
 
 // UpTo is what the room would send at a level.
@@ -43,21 +44,21 @@ func (d *Demand) UpTo(level Level) uint64 {
 	return sum
 }
 
-// Demand is as of the last look, at most lookInterval ago.
+// Demand is of the last look, at most lookInterval ago.
 func (r *Room) Demand() Demand {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	return r.wants
 }
 
-// SetLevel says how much may be sent. It does not block.
+// SetLevel does not block.
 func (r *Room) SetLevel(level Level) {
 	if Level(r.level.Swap(uint32(min(level, AllLevels)))) != level {
-		r.try(func() { r.layersChanged, r.restless = true, true }) // If the loop has too much to do, it looks soon by itself.
+		r.try(func() { r.layersChanged, r.restless = true, true }) // a busy loop looks soon by itself
 	}
 }
 
-// levelOf places a picture of so many bits; before is where it was, below 0 for nowhere.
+// levelOf places a picture of so many bits. before is its last place, below 0 for none.
 func levelOf(bits uint64, screen bool, before int) Level {
 	first, n := cameraLevels, Levels-cameraLevels
 	if screen {
@@ -70,7 +71,7 @@ func levelOf(bits uint64, screen bool, before int) Level {
 	return Level(first + int(min(max(at, 0), float64(n-1))))
 }
 
-// place gives each rung of a ladder its level, never below that of the rung before it. The lowest rung's depends on the viewer.
+// place gives each rung a level, never below that of the rung before. The lowest rung's depends on the viewer.
 func (p *publication) place() {
 	if len(p.levels) != len(p.rungs) {
 		p.levels = slices.Repeat([]int{-1}, len(p.rungs))
@@ -87,7 +88,7 @@ func (p *publication) place() {
 	}
 }
 
-// restrain takes from the demands of one subscriber what is above the room's level, and adds them up. Screens come first.
+// restrain removes what is above the room's level, screens first, and adds up the demand.
 func (r *Room) restrain(demands []demand) (held bool) {
 	level := Level(r.level.Load())
 	if level == AllLevels && r.adding == nil {
@@ -125,7 +126,7 @@ func (r *Room) restrain(demands []demand) (held bool) {
 	return held
 }
 
-// measured: what is only assumed of a layer, for the first half second, may be far too much.
+// measured excludes the first half second, whose assumed rate may be far too high.
 func (d *demand) measured(rung int) bool {
 	l := d.layers[rung].layer
 	return l == nil || l.rate.known
@@ -142,7 +143,6 @@ func screensFirst(a, b demand) int {
 	}
 }
 
-// addUp has a look at everybody's layers add up what the room would send.
 func (r *Room) addUp(look func()) {
 	var sum Demand
 	r.adding = &sum

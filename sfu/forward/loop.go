@@ -6,22 +6,20 @@ import (
 )
 
 const (
-	// tickInterval is how soon something is done that viewers wait for: keyframe requests that were kept, probes. calmInterval is the
-	// same for what nobody waits for: sender reports, layers that went silent, who speaks. A room in which nobody publishes has
-	// nothing of the kind. Ticks are few because each wakes a process that sleeps.
+	// tickInterval is for what viewers wait for: postponed keyframe requests, probes. calmInterval is for the rest:
+	// reports, silent layers, speakers. Each tick wakes a sleeping process, so both are long.
 	tickInterval = 20 * time.Millisecond
 	calmInterval = 100 * time.Millisecond
 	idleInterval = 500 * time.Millisecond
 
-	// lookInterval is how often the choice of layers is looked at without cause.
+	// How often layers are chosen without cause.
 	lookInterval = 250 * time.Millisecond
 
-	// burstPackets bounds what is gathered between Begin and End: at most this
-	// many incoming packets, and never a packet waited for.
+	// Incoming packets between Begin and End. None is waited for.
 	burstPackets = 64
 )
 
-// Run forwards until ctx ends, then releases everything it holds. It returns nil.
+// Run forwards until ctx ends and returns nil.
 func (r *Room) Run(ctx context.Context) error {
 	interval := idleInterval
 	ticker := time.NewTicker(interval)
@@ -62,7 +60,7 @@ func (r *Room) tickEvery() time.Duration {
 	}
 }
 
-// control does the tasks that wait, then works out once what they changed.
+// control runs the waiting tasks, then works out once what they changed.
 func (r *Room) control(task func()) {
 	defer r.surviveTask()
 	r.gather(func() {
@@ -74,7 +72,6 @@ func (r *Room) control(task func()) {
 	})
 }
 
-// gather has what f writes sent together.
 func (r *Room) gather(f func()) {
 	for _, b := range r.cfg.Batchers {
 		b.Begin()
@@ -83,7 +80,6 @@ func (r *Room) gather(f func()) {
 	f()
 }
 
-// burst forwards a packet and those that wait behind it.
 func (r *Room) burst(p *Packet) {
 	defer r.survive()
 	r.gather(func() {
@@ -94,24 +90,21 @@ func (r *Room) burst(p *Packet) {
 	})
 }
 
-// lapse forwards what has waited long enough for the end of its frame.
 func (r *Room) lapse() {
 	defer r.survive()
 	r.gather(func() { r.letGo(time.Now()) })
 }
 
-// paced forwards what has waited for its turn on a narrow path.
 func (r *Room) paced(now time.Time) {
 	defer r.survive()
 	r.gather(func() { r.releasePaced(now) })
 }
 
-// handle takes a packet into its layer, and forwards it now or with the rest of its frame.
+// handle takes a packet into its layer, and forwards it now or with its frame.
 func (r *Room) handle(p *Packet) {
 	l := p.layer
 	r.handling = l
-	// A packet may be faster than AddLayer's task. It goes into the cache, and
-	// from there to the slots when the layer is known.
+	// A packet may overtake AddLayer's task. The slots get it from the cache.
 	if l.closed || !l.receive(p) {
 		p.Release()
 		return
@@ -144,7 +137,7 @@ func (r *Room) tick(now time.Time) {
 		r.layersLooked = now
 		r.feed(now)
 		r.compareCodecs(now)
-		r.layersChanged = true // a layer may have gone silent, or come back
+		r.layersChanged = true // layers may be silent, or back
 	}
 	r.gather(func() {
 		if look {
@@ -159,7 +152,6 @@ func (r *Room) tick(now time.Time) {
 	})
 }
 
-// release empties everything when the loop ends.
 func (r *Room) release() {
 	close(r.done)
 	for {

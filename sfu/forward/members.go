@@ -5,63 +5,61 @@ import (
 	"time"
 )
 
-// publication is one source of one peer: all its layers.
+// publication is one source of one peer.
 type publication struct {
 	key    trackKey
 	kind   Kind
-	layers []*Layer // empty: muted before it began, or gone and perhaps coming back
+	layers []*Layer // empty: muted before it began, or gone
 	muted  bool
 	gone   bool // with its peer
 
-	// How it ranks among all, as Room.rank last saw it.
+	// As of Room.rank.
 	arrival   int
 	speaking  bool
-	lastSpoke time.Time // zero: never
+	lastSpoke time.Time
 
-	// Scratch of assignment: marks, and its index among the choices.
+	// Scratch of assignment.
 	present, chosen uint64
 	choice          int
 
 	lacked   bool      // somebody lacks the codec
-	lackTold time.Time // the publisher was told of that; zero: never
+	lackTold time.Time // when the publisher was told
 
-	looked uint64        // the look that rungs are of
+	looked uint64        // of rungs
 	rungs  []layerChoice // see ladder
-	whole  []layerChoice // the same with all temporal layers
+	whole  []layerChoice // rungs with all temporal layers
 	levels []int         // of rungs, see place
 }
 
-// subscriber is one peer that is shown things.
+// subscriber is a peer that is shown something.
 type subscriber struct {
 	peer    PeerID
-	slots   []*Slot // in the order in which they were added
+	slots   []*Slot // as they were added
 	wants   []Want
 	hasView bool
-	changed bool // its table must be worked out again
-	apart   bool // somebody who speaks is heard in another stream than seen
-	moved   bool // its table is not what was told
+	changed bool // reassign its slots
+	apart   bool // hears a speaker in another stream than it sees
+	moved   bool // differs from what was told
 
-	sounds, pictures group // of slots
+	sounds, pictures group
 
-	budget uint64 // bits per second in all, 0: unlimited
+	budget uint64 // bits per second, 0: unlimited
 	pace   pacer
-	short  uint64 // what it would be sent in all if the budget allowed; 0: the budget is enough
+	short  uint64 // bits per second it would be sent without a budget; 0: the budget suffices
 
 	lacks []Lack // as last told
 
-	roundTrip time.Duration // of its path; 0: not known
+	roundTrip time.Duration // 0: unknown
 
-	// remembered is what the slot of a mid showed, or shows at the client, while
-	// there is no such slot. One entry for each m-line that ever was.
+	// remembered is what the slot of a mid showed, or shows at the client, while there is no such slot.
 	remembered map[string]Entry
-	// holds says until when the slot of somebody who is not publishing is kept.
+	// holds has when the place of an absent publisher lapses.
 	holds map[trackKey]time.Time
 }
 
-// group is a subscriber's slots of one kind.
 type group struct {
 	slots  []*Slot
-	scarce bool // there is more than they can show, and who speaks decides
+	scarce bool // more candidates than slots, and speaking decides
 }
 
 func (sub *subscriber) group(kind Kind) *group {
@@ -71,7 +69,7 @@ func (sub *subscriber) group(kind Kind) *group {
 	return &sub.pictures
 }
 
-// maxRemembered bounds what a client's table can make us keep.
+// maxRemembered bounds a client's table.
 const maxRemembered = 256
 
 func (r *Room) subscriber(peer PeerID) *subscriber {

@@ -5,19 +5,18 @@ import (
 	"time"
 )
 
-// On a narrow path pictures wait here rather than in the path's queue, so that sound, which never waits, comes behind a few packets of
-// them at most. Without it a keyframe stands before the sound for as long as the path takes for it, or pushes it out of the queue.
+// On a narrow path pictures wait here, not in the path's queue: else a keyframe there delays the sound or pushes it
+// out.
 const (
-	// paceFactor is how much faster pictures may leave than the path is known to carry: what was guessed too low shows, and a keyframe ends.
+	// Above what the path is known to carry, so that a low guess shows and keyframes end.
 	paceFactor = 1.5
 	paceTick   = 5 * time.Millisecond
-	paceBurst  = 2400 // bytes at once, two packets: sound waits for no more of them
-	// pacePackets and paceWait bound what waits; what is too much leaves at once.
+	paceBurst  = 2400 // bytes: sound waits for two packets at most
+	// Past these bounds packets leave at once.
 	pacePackets = 512
 	paceWait    = 400 * time.Millisecond
 )
 
-// pacing are the subscribers for whom pictures wait.
 type pacing struct {
 	subs  []*subscriber
 	timer *time.Timer
@@ -29,21 +28,19 @@ func newPacing() pacing {
 	return pacing{timer: timer}
 }
 
-// paced is a packet that waits, and for which slot.
 type paced struct {
 	slot   *Slot
 	packet *Packet
 	since  time.Time
 }
 
-// pacer is a subscriber's queue.
 type pacer struct {
 	queue []paced
-	bytes float64 // that may leave now; below 0 after one that was longer
+	bytes float64 // may leave now; negative after a longer packet
 	at    time.Time
 }
 
-// pass forwards a packet of a picture to a slot, on a narrow path when its turn has come.
+// pass forwards a picture's packet to a slot, on a narrow path in turn.
 func (s *Slot) pass(p *Packet) {
 	if s.sub.budget == 0 && len(s.sub.pace.queue) == 0 {
 		s.forward(p)
@@ -61,17 +58,15 @@ func (s *Slot) pass(p *Packet) {
 	q.queue = append(q.queue, paced{slot: s, packet: p, since: time.Now()})
 }
 
-// charge counts what was sent of a picture.
 func (s *Slot) charge(bytes int) {
 	if s.sub.budget != 0 && s.cfg.Kind == KindVideo {
 		s.sub.pace.bytes -= float64(bytes)
 	}
 }
 
-// releasePaced forwards what may leave by now.
 func (r *Room) releasePaced(now time.Time) {
 	h := &r.pacing
-	h.timer.Reset(paceTick) // first, in case that a packet breaks the loop
+	h.timer.Reset(paceTick) // first: a packet may panic
 	for _, sub := range h.subs {
 		r.releaseFor(sub, now)
 	}
@@ -106,7 +101,6 @@ func (r *Room) releaseFor(sub *subscriber, now time.Time) {
 	}
 }
 
-// dropPaced forgets what waits for a subscriber.
 func (sub *subscriber) dropPaced() {
 	for _, e := range sub.pace.queue {
 		e.packet.Release()

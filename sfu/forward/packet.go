@@ -7,20 +7,17 @@ import (
 	"github.com/holdfast-rtc/holdfast/sfu/descriptor"
 )
 
-// packetCapacity is the room for one packet as it comes from SRTP: an Ethernet
-// frame's worth.
+// An Ethernet frame's worth.
 const packetCapacity = 1500
 
-// Packet is one pooled RTP packet. Get one with Room.GetPacket, read into
-// Buffer, call SetLength, hand it to Layer.Push or back with Release.
+// Packet is one pooled RTP packet: Room.GetPacket, read into Buffer, SetLength, then Layer.Push or Release.
 type Packet struct {
 	buffer [packetCapacity]byte
 	length int
 
 	pool *sync.Pool
-	// references counts the holders: the loop while it forwards the packet,
-	// and the retransmission cache. It needs no atomic: whoever fills the
-	// packet owns it until Push, the room's loop from then on.
+	// references counts the loop and the cache. It is not atomic: one goroutine owns a packet until Push, the loop from
+	// then on.
 	references int32
 
 	layer      *Layer
@@ -28,20 +25,19 @@ type Packet struct {
 	header     header
 	picture    picture
 	frame      descriptor.Frame // if described
-	described  bool             // the dependency descriptor says what the packet is of
-	sequence   uint32           // the layer's extended sequence number, set by the loop
+	described  bool             // it has a dependency descriptor
+	sequence   uint32           // extended, set by the loop
 	redundancy redundancy
-	padding    uint8 // with which it is forwarded, set by the loop
+	padding    uint8 // to forward with, set by the loop
 }
 
-// Buffer is the space to read a packet into.
+// Buffer is where a packet is read into.
 func (p *Packet) Buffer() []byte { return p.buffer[:] }
 
-// SetLength says how many bytes of Buffer the packet takes.
+// SetLength sets the bytes of Buffer in use.
 func (p *Packet) SetLength(n int) { p.length = min(max(n, 0), packetCapacity) }
 
-// Release gives up one reference; the last one returns the packet to the pool.
-// A caller uses it for a packet that was not pushed.
+// Release gives up one reference. Callers use it for packets that they do not push.
 func (p *Packet) Release() {
 	p.references--
 	if p.references == 0 && p.pool != nil {
@@ -52,12 +48,10 @@ func (p *Packet) Release() {
 
 func (p *Packet) hold() { p.references++ }
 
-// payload is the packet's payload, without padding.
 func (p *Packet) payload() []byte {
 	return p.buffer[p.header.payloadStart:p.header.payloadEnd]
 }
 
-// parse reads what forwarding needs from the packet's bytes.
 func (p *Packet) parse(c codec, ids *extensionIDs, descriptors *descriptor.Reader) error {
 	h, err := parseHeader(p.buffer[:p.length], ids)
 	if err != nil {
@@ -74,8 +68,7 @@ func (p *Packet) parse(c codec, ids *extensionIDs, descriptors *descriptor.Reade
 	return nil
 }
 
-// newPacketPool makes the pool of one room. What the garbage collector takes
-// from it is the only way in which it shrinks.
+// Only the garbage collector shrinks a room's pool.
 func newPacketPool() *sync.Pool {
 	pool := &sync.Pool{}
 	pool.New = func() any { return &Packet{pool: pool} }

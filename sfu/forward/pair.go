@@ -1,19 +1,17 @@
 package forward
 
-// A browser plays the first sound and the first picture of one MediaStream in step, and m-lines are given their streams once for all.
-// So who is seen should be heard in the slot beside.
+// A browser plays the first sound and picture of a MediaStream in step, and an m-line keeps its stream. So who is seen
+// should be heard in the slot beside.
 
-// besideSound: the slot is the one beside the sound of whom a camera shows.
 func besideSound(s *Slot, key trackKey) bool {
 	return key.source == SourceCamera && s.beside != nil && s.beside.entry.Peer == key.peer
 }
 
-// spare: a screen has no sound, so it takes a slot that has none beside it.
+// Screens take slots without sound beside them: they have none.
 func spare(s *Slot, key trackKey) bool { return key.source == SourceScreen && s.beside == nil }
 
 func anywhere(*Slot, trackKey) bool { return true }
 
-// join finds the slot beside a new one.
 func (sub *subscriber) join(s *Slot) {
 	for _, other := range sub.slots {
 		if s.cfg.Stream != "" && other.cfg.Stream == s.cfg.Stream && other.cfg.Kind != s.cfg.Kind && other.beside == nil {
@@ -23,8 +21,8 @@ func (sub *subscriber) join(s *Slot) {
 	}
 }
 
-// pair brings everybody's sound beside the camera, where it changes places with what is there. Nobody who speaks is moved, for that
-// would be heard, unless to a slot that was given to him just now.
+// pair swaps sound into the slot beside its owner's camera. Moving a speaker would be heard, so only one that was
+// placed just now moves.
 func (a *assignment) pair(r *Room, sub *subscriber) {
 	a.room, a.sub = r, sub
 	sub.apart = false
@@ -40,7 +38,7 @@ func (a *assignment) pair(r *Room, sub *subscriber) {
 			key := s.entry.key()
 			a.show(s, to.entry.key(), there)
 			a.show(to, key, here)
-			left-- // Now look at what came here.
+			left-- // the other one came here
 		default:
 			sub.apart = true
 			i++
@@ -48,7 +46,6 @@ func (a *assignment) pair(r *Room, sub *subscriber) {
 	}
 }
 
-// heardBeside is the audio slot beside the camera of whom an entry is of; nil for none.
 func (sub *subscriber) heardBeside(e Entry) *Slot {
 	if e.Source != SourceMicrophone || e.Peer == "" {
 		return nil
@@ -61,7 +58,7 @@ func (sub *subscriber) heardBeside(e Entry) *Slot {
 	return nil
 }
 
-// rests reports whether nobody hears it when an audio slot shows somebody else.
+// rests reports whether nobody hears an audio slot change.
 func (r *Room) rests(s *Slot) bool {
 	v := r.speakers.voices[s.entry.Peer]
 	return s.moved || v == nil || !v.speaking

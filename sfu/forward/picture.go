@@ -2,7 +2,6 @@ package forward
 
 import "strings"
 
-// codec is a video codec as far as forwarding looks into it.
 type codec uint8
 
 const (
@@ -28,23 +27,21 @@ func codecOf(mimeType string) codec {
 	}
 }
 
-// picture is what forwarding needs of a video payload.
+// picture is what forwarding reads of a payload.
 type picture struct {
-	keyframe      bool // this packet begins a keyframe: a switch may happen here
-	width, height int  // of the keyframe, 0 when it does not say
+	keyframe      bool // the first packet of a keyframe: switches happen here
+	width, height int  // of the keyframe, 0 unknown
 
-	// Of a picture in temporal layers.
-	begins   bool  // this packet is its first
+	// With temporal layers.
+	begins   bool  // its first packet
 	temporal uint8 // its layer
-	synced   bool  // it needs pictures of the lowest one only
-	opens    bool  // no later one of a higher layer needs what is before this one and higher than it
+	synced   bool  // it needs pictures of the lowest layer only
+	opens    bool  // later higher pictures need nothing higher from before
 
-	// Where the payload descriptor of VP8 or VP9 holds its counters, as offsets into the
-	// payload; 0 means absent (the first byte is never a counter). The values are
-	// as the publisher sent them: the bytes in the buffer are overwritten for
-	// every slot, in turn.
+	// Offsets of VP8's and VP9's counters in the payload, 0 for none, and their values as sent: each slot overwrites
+	// the bytes.
 	pictureIDAt   int
-	pictureIDLong bool // 15 bits instead of 7
+	pictureIDLong bool // 15 bits, else 7
 	pictureID     uint16
 	tl0At         int
 	tl0           uint8
@@ -65,9 +62,8 @@ func parsePicture(c codec, payload []byte) picture {
 	return picture{keyframe: true}
 }
 
-// parseVP8 reads the payload descriptor (RFC 7741 section 4.2) and, at the
-// start of a keyframe, the picture's size (RFC 6386 section 9.1). What is cut
-// short is simply not known.
+// parseVP8 reads the payload descriptor (RFC 7741 section 4.2) and a keyframe's size (RFC 6386 section 9.1). What is
+// cut short is unknown.
 func parseVP8(b []byte) picture {
 	var p picture
 	if len(b) < 1 {
@@ -100,8 +96,7 @@ func parseVP8(b []byte) picture {
 			at++
 		}
 	}
-	// S is set and the partition is 0 at the first packet of a frame; there the
-	// lowest bit of the payload header is clear in a keyframe.
+	// A frame begins with S set and partition 0. There the payload header's lowest bit is clear in a keyframe.
 	p.begins = first&0x10 != 0 && first&0x07 == 0
 	if !p.begins || len(b) <= at || b[at]&0x01 != 0 {
 		return p
@@ -115,7 +110,7 @@ func parseVP8(b []byte) picture {
 	return p
 }
 
-// readPictureID reads a picture id of 7 or 15 bits and returns where it ends, 0 when it is cut short.
+// readPictureID returns where the id ends, 0 when it is cut short.
 func (p *picture) readPictureID(b []byte, at int) int {
 	if len(b) <= at {
 		return 0
@@ -133,7 +128,7 @@ func (p *picture) readPictureID(b []byte, at int) int {
 	return at + 2
 }
 
-// patch writes the counters of one slot into a payload.
+// patch writes one slot's counters.
 func (p *picture) patch(payload []byte, pictureID uint16, tl0 uint8) {
 	if p.pictureIDAt != 0 {
 		if p.pictureIDLong {
@@ -155,8 +150,7 @@ const (
 	naluFUA   = 28
 )
 
-// h264Keyframe reports whether a payload (RFC 6184) begins a parameter set or
-// an IDR picture. Browsers send the parameter set before each IDR picture.
+// h264Keyframe looks for a parameter set, which browsers send before each IDR picture, or the IDR picture (RFC 6184).
 func h264Keyframe(b []byte) bool {
 	if len(b) < 1 {
 		return false

@@ -2,17 +2,17 @@ package forward
 
 import "encoding/binary"
 
-// The bits of the first byte of a VP9 payload descriptor (RFC 9628 section 4.2).
+// Bits of the VP9 payload descriptor's first byte (RFC 9628 section 4.2).
 const (
 	vp9PictureID = 0x80 // I
-	vp9Predicted = 0x40 // P: from another picture
+	vp9Predicted = 0x40 // P
 	vp9Layers    = 0x20 // L
 	vp9Flexible  = 0x10 // F
-	vp9Begin     = 0x08 // B: of a frame
+	vp9Begin     = 0x08 // B
 	vp9Structure = 0x02 // V
 )
 
-// parseVP9 reads the payload descriptor. Nothing behind it is looked at. What is cut short is simply not known.
+// parseVP9 reads the payload descriptor alone. What is cut short is unknown.
 func parseVP9(b []byte) picture {
 	var p picture
 	if len(b) < 1 {
@@ -51,16 +51,16 @@ func parseVP9(b []byte) picture {
 	return p
 }
 
-// readVP9Size reads the size of the largest spatial layer out of a scalability structure.
+// readVP9Size reads the largest spatial layer's size.
 func (p *picture) readVP9Size(b []byte) {
 	layers := int(b[0]>>5) + 1
-	if b[0]&0x10 == 0 || len(b) < 1+4*layers { // Y: sizes are given
+	if b[0]&0x10 == 0 || len(b) < 1+4*layers { // Y
 		return
 	}
 	last := b[1+4*(layers-1):]
 	p.width, p.height = int(binary.BigEndian.Uint16(last)), int(binary.BigEndian.Uint16(last[2:]))
 }
 
-// av1Keyframe reports whether a packet begins a coded video sequence, as its aggregation header says (RTP payload format
-// for AV1, section 4.4). Z, which continues an OBU, excludes it.
+// av1Keyframe reads N, which begins a coded video sequence (RTP payload format for AV1, section 4.4). Z, which
+// continues an OBU, excludes it.
 func av1Keyframe(b []byte) bool { return len(b) > 1 && b[0]&0x08 != 0 && b[0]&0x80 == 0 }

@@ -6,11 +6,10 @@ import (
 	"github.com/pion/rtp"
 )
 
-// probePadding is the largest padding that RTP can count (RFC 3550 section 5.1).
+// The largest padding of RTP (RFC 3550 section 5.1).
 const probePadding = 255
 
-// probe sends padding to a subscriber that is short of budget, as far as its path
-// asks for it.
+// probe sends the padding that the path asks for to a subscriber short of budget.
 func (sub *subscriber) probe() {
 	if sub.short == 0 {
 		return
@@ -26,8 +25,7 @@ func (sub *subscriber) probe() {
 	}
 }
 
-// canProbe reports whether padding can be sent on the slot: as retransmission,
-// which is what browsers send and know as such, and which takes no number of the media's.
+// canProbe needs RTX: browsers take padding there for probing, and it uses none of the media's sequence numbers.
 func (s *Slot) canProbe() bool {
 	return s.ready && s.cfg.Path != nil && s.cfg.TransportSequenceID != 0 && s.cfg.RTXSSRC != 0 && s.rtxPayloadType() != 0
 }
@@ -41,7 +39,6 @@ func (s *Slot) rtxPayloadType() uint8 {
 	return 0
 }
 
-// pad writes one packet of nothing.
 func (s *Slot) pad() {
 	payload := s.room.scratch[:probePadding]
 	clear(payload)

@@ -6,21 +6,20 @@ import (
 	"time"
 )
 
-// ranking is what there is of one kind, in the orders in which it is chosen for every subscriber.
+// ranking has the publications of one kind in the orders of choice, for all subscribers.
 type ranking struct {
-	arrived  []*publication // with layers, in order of arrival
-	screens  []*publication // of these, not muted
-	spoken   []*publication // of these, who contend for places by speaking, best to keep first
-	speaking int            // so many of them speak
+	arrived  []*publication // with layers, by arrival
+	screens  []*publication // not muted
+	spoken   []*publication // who contend by speaking, best first
+	speaking int            // how many of spoken speak
 }
 
-// contends reports whether a publication's place depends on who speaks. What is muted needs none, except for sound, and screens
-// come before everybody.
+// Muted pictures need no place, and screens come first anyway.
 func (p *publication) contends() bool {
 	return p.kind == KindAudio || !p.muted && p.key.source != SourceScreen
 }
 
-// comparePlaces puts first what is better to keep: who speaks, then who is not muted, then who spoke last.
+// Speakers first, then the unmuted, then who spoke last.
 func comparePlaces(a, b *publication) int {
 	return cmp.Or(
 		-compareBool(a.speaking, b.speaking),
@@ -29,7 +28,6 @@ func comparePlaces(a, b *publication) int {
 	)
 }
 
-// rank orders the publications anew.
 func (r *Room) rank() {
 	for _, k := range []*ranking{&r.sounds, &r.pictures} {
 		k.arrived, k.screens, k.spoken, k.speaking = k.arrived[:0], k.screens[:0], k.spoken[:0], 0
@@ -72,13 +70,12 @@ func (r *Room) ranking(kind Kind) *ranking {
 	return &r.pictures
 }
 
-// mark returns a number that marks publications for one use.
+// mark returns a number that was never used in this room.
 func (r *Room) mark() uint64 {
 	r.lastMark++
 	return r.lastMark
 }
 
-// shown returns what there is of what a slot shows, nil if there is nothing.
 func (r *Room) shown(s *Slot) *publication {
 	if s.entry.Peer == "" {
 		return nil

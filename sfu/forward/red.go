@@ -6,16 +6,16 @@ import (
 	"time"
 )
 
-// redundancy is where the parts of a payload of RFC 2198 are: sound, and ahead of it the sound of the packets before.
+// redundancy locates the blocks of an RFC 2198 payload, the newest last.
 type redundancy struct {
-	blocks int // with the newest; 0: the payload has not that form
-	newest int // where the newest begins in the payload
+	blocks int // 0: no such payload
+	newest int // where the newest begins
 }
 
-// blockHeaderBytes is the length of the header of each block but the newest, which has one byte. The first bit tells them apart.
+// The newest block's header has one byte. The first bit tells them apart.
 const blockHeaderBytes = 4
 
-// parseRED reads the headers of a payload of which every block has the same payload type. It returns false for anything else.
+// parseRED is false unless every block has the payload type.
 func parseRED(b []byte, payloadType uint8) (r redundancy, ok bool) {
 	at, older := 0, 0
 	for r.blocks = 1; ; r.blocks++ {
@@ -34,7 +34,7 @@ func parseRED(b []byte, payloadType uint8) (r redundancy, ok bool) {
 	}
 }
 
-// takes reports whether a packet is of the layer's codec. One with redundancy is parsed.
+// takes reports whether a packet has the layer's codec, and parses redundancy.
 func (l *Layer) takes(p *Packet) (ok bool) {
 	p.redundancy = redundancy{}
 	switch {
@@ -49,7 +49,7 @@ func (l *Layer) takes(p *Packet) (ok bool) {
 	return ok
 }
 
-// payloadFor is the packet's payload and its type for a subscriber: without redundancy for one that has not negotiated it.
+// payloadFor leaves redundancy out for who did not negotiate it.
 func (p *Packet) payloadFor(to payloadTypes) (payload []byte, payloadType uint8) {
 	payload = p.payload()
 	switch {
@@ -65,19 +65,19 @@ func (p *Packet) payloadFor(to payloadTypes) (payload []byte, payloadType uint8)
 	return payload, to.red
 }
 
-// What is repeated is of use where packets are lost, and takes as much again of the path as the sound. So a slot gets it for redundantFor
-// after lossyPackets were asked for again within lossyWithin, about one in a hundred.
+// Redundancy doubles the sound's rate, so a slot gets it for redundantFor after lossyPackets were asked for again
+// within lossyWithin, about one in a hundred.
 const (
 	lossyPackets = 3
 	lossyWithin  = 6 * time.Second
 	redundantFor = 20 * time.Second
 )
 
-// losses are when packets of a slot were asked for again, each once.
+// losses has when a slot's packets were asked for again, each once.
 type losses struct {
 	asked [lossyPackets]time.Time
 	next  int
-	until time.Time // so long the path is taken for a lossy one
+	until time.Time // the path counts as lossy until then
 }
 
 func (l *losses) note(now time.Time) {
@@ -89,8 +89,7 @@ func (l *losses) note(now time.Time) {
 	}
 }
 
-// wants gives the payload types for what arrived at a time. Without NACK nobody knows what is lost. A narrow path loses because of what it
-// carries.
+// Without NACK losses are unknown. A narrow path loses because of what it carries, so it gets no redundancy.
 func (s *Slot) wants(arrived time.Time) payloadTypes {
 	to := s.payload
 	if to.red != 0 && (s.sub.budget != 0 || s.cfg.Repeat != nil && arrived.After(s.losses.until)) {

@@ -6,15 +6,14 @@ import (
 )
 
 const (
-	// refreshEvery bounds how often one slot may be refreshed; a client says it once a second.
+	// Clients ask once a second.
 	refreshEvery = 500 * time.Millisecond
-	// refreshAgain is how soon a second refresh shows that a keyframe did not help.
+	// A second refresh so soon shows that a keyframe did not help.
 	refreshAgain = 3 * time.Second
 )
 
-// Refresh acts on a subscriber's word that these slots should show something and show nothing.
-// The publisher is asked for a keyframe; a slot that is refreshed a second time begins anew,
-// as if its transport had just come up. Of one slot, one refresh in 500 ms counts.
+// Refresh is for slots that a subscriber sees nothing in. It asks for a keyframe; a second one soon begins the slot
+// anew. A slot is refreshed at most once in refreshEvery.
 func (r *Room) Refresh(peer PeerID, mids []string) {
 	mids = slices.Clone(mids)
 	r.post(func() {
@@ -28,7 +27,7 @@ func (r *Room) Refresh(peer PeerID, mids []string) {
 				s.refresh(now)
 			}
 		}
-		sub.changed = true // What it should show is worked out again.
+		sub.changed = true // reassign its slots
 	})
 }
 

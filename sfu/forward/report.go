@@ -9,14 +9,13 @@ import (
 
 const (
 	reportInterval = time.Second
-	firstReport    = 200 * time.Millisecond // soon, for the picture and the sound to find each other
-	maxNames       = 31                     // that one packet of RTCP takes
+	firstReport    = 200 * time.Millisecond // soon, for lip-sync
+	maxNames       = 31                     // what RTCP can count
 )
 
-// CNAME names the node as a source (RFC 3550 section 6.5.1): to a subscriber, all that comes is of one clock.
+// CNAME names the node as one clock for all streams (RFC 3550 section 6.5.1).
 const CNAME = "holdfast"
 
-// slotReport keeps what a slot's sender reports say.
 type slotReport struct {
 	packets, octets uint32
 	reported        uint32 // packets, at the last report
@@ -28,7 +27,7 @@ func (r *slotReport) sent(octets int) {
 	r.octets += uint32(octets)
 }
 
-// due reports whether it is time for a report that may come sooner by a while, and something was sent since the last one.
+// due also accepts a report that is early by sooner.
 func (s *Slot) due(now time.Time, sooner time.Duration) bool {
 	r := &s.report
 	if !s.ready || s.current == nil || s.cfg.WriteRTCP == nil || r.packets == r.reported {
@@ -40,8 +39,7 @@ func (s *Slot) due(now time.Time, sooner time.Duration) bool {
 	return !now.Add(sooner).Before(r.next)
 }
 
-// senderReport is the slot's. The wall clock in it is ours: all publishers' clocks have been mapped to it, so that any audio slot and any
-// video slot are in step.
+// The wall clock is ours, to which all publishers' clocks are mapped: any sound and picture are in step.
 func (s *Slot) senderReport(now time.Time) *rtcp.SenderReport {
 	r := &s.report
 	r.next, r.reported = now.Add(reportInterval), r.packets
@@ -54,8 +52,7 @@ func (s *Slot) senderReport(now time.Time) *rtcp.SenderReport {
 	}
 }
 
-// sendReports sends the reports that are due, and those that soon will be, as one compound with the names of their sources (RFC 3550
-// section 6.1).
+// sendReports sends due reports and soon-due ones as one compound with their sources' names (RFC 3550 section 6.1).
 func (sub *subscriber) sendReports(now time.Time) {
 	first := slices.IndexFunc(sub.slots, func(s *Slot) bool { return s.due(now, 0) })
 	if first < 0 {
@@ -65,7 +62,7 @@ func (sub *subscriber) sendReports(now time.Time) {
 	names := &rtcp.SourceDescription{}
 	var packets []rtcp.Packet
 	for _, other := range sub.slots {
-		// A connection that is being replaced has slots of its own.
+		// A connection being replaced has slots of its own.
 		same := other == s || s.cfg.Path != nil && other.cfg.Path == s.cfg.Path
 		if !same || !other.due(now, reportInterval/2) || len(names.Chunks) == maxNames {
 			continue

@@ -3,32 +3,28 @@ package forward
 import "time"
 
 const (
-	// The rate of retransmissions of one slot, in packets. It is about half of a
-	// 5 Mbit/s stream; a receiver that loses more is not helped by more packets.
+	// Packets of one slot: about half of a 5 Mbit/s stream. Worse loss is not helped by more packets.
 	retransmitsPerSecond = 250
 	retransmitBurst      = 120
 
-	// On a path that is known to be narrow they may take a quarter of what it carries, and
-	// a keyframe of a low layer at once.
+	// On a narrow path, a quarter of what it carries, and a low layer's keyframe at once.
 	retransmitShare     = 4
 	leastRetransmits    = 10
 	retransmitFullBytes = 1200
 
-	// How soon a packet is sent again that was sent again already: after the path's round trip, for a request that comes sooner
-	// was made without knowledge of the copy on its way. Receivers ask in the round trip that they believe in, Chromium every
-	// 15 ms on a path whose queue has just grown to 300, and each answer makes the queue longer.
-	resendAfter      = 100 * time.Millisecond // as long as the round trip is not known
+	// A packet is sent again after the path's round trip: an earlier request cannot know of the last copy. Chromium
+	// asks every 15 ms even when the queue has grown to 300 ms, and each answer would lengthen it.
+	resendAfter      = 100 * time.Millisecond // while the round trip is unknown
 	leastResendAfter = 30 * time.Millisecond
 	mostResendAfter  = 300 * time.Millisecond
 )
 
-// retransmitBudget bounds what one slot's NACKs can make us send.
 type retransmitBudget struct {
 	tokens float64
 	at     time.Time
 }
 
-// take takes one packet of what may be sent to a path that carries so much, 0 for not known.
+// take takes one packet. bitsPerSecond is the path's, 0 unknown.
 func (b *retransmitBudget) take(now time.Time, bitsPerSecond uint64) bool {
 	rate, burst := float64(retransmitsPerSecond), float64(retransmitBurst)
 	if bitsPerSecond > 0 {
@@ -49,7 +45,6 @@ func (b *retransmitBudget) take(now time.Time, bitsPerSecond uint64) bool {
 	return true
 }
 
-// retransmit answers a NACK.
 func (s *Slot) retransmit(sequenceNumbers []uint16, now time.Time) {
 	if s.closed || !s.ready || s.rewriter.sent == nil {
 		return
@@ -63,7 +58,7 @@ func (s *Slot) retransmit(sequenceNumbers []uint16, now time.Time) {
 	for _, sequence := range sequenceNumbers {
 		from, ok := s.rewriter.lookup(sequence)
 		if ok && from.place.again != 0 && at-from.place.again < guard {
-			continue // It is on its way.
+			continue // on its way
 		}
 		if !ok || !s.budget.take(now, sub.budget) || !s.again(from, sequence) {
 			s.room.stats.retransmitMisses.Add(1)
@@ -77,8 +72,7 @@ func (s *Slot) retransmit(sequenceNumbers []uint16, now time.Time) {
 	}
 }
 
-// again sends a packet once more. Without RTX only the very bytes that were sent will do: another packet under the number would be
-// encrypted with the nonce of the first.
+// again sends a packet once more. Without RTX it must be the very bytes: others would reuse their nonce.
 func (s *Slot) again(from origin, sequence uint16) bool {
 	if s.cfg.RTXSSRC == 0 || from.segment.payload.rtx == 0 {
 		if s.cfg.Repeat == nil {

@@ -1,43 +1,40 @@
 package forward
 
-// incoming is one packet of a layer as the rewriter sees it.
 type incoming struct {
-	sequence  uint32 // extended, without great gaps: see sequenceTracker
+	sequence  uint32 // extended: see sequenceTracker
 	timestamp uint32
-	pictureID uint16 // VP8, 0 when absent
+	pictureID uint16 // of VP8, 0 for none
 	tl0       uint8
-	frame     uint16 // of the dependency descriptor, any without
-	empty     bool   // padding only: swallowed, and the sequence closes over it
-	dropped   bool   // left out, as empty ones are
-	gapless   bool   // the numbers of pictures must go on by one: close over those that are dropped
+	frame     uint16 // of the dependency descriptor
+	empty     bool   // padding alone: the numbers close over it
+	dropped   bool   // left out: the numbers close over it
+	gapless   bool   // close over the pictures dropped, too
 }
 
-// outgoing is what the rewriter makes of it.
 type outgoing struct {
 	sequence  uint16
 	timestamp uint32
 	pictureID uint16
 	tl0       uint8
 	frame     uint16
-	filler    bool // only the number is to be written: it is that of a dropped packet, and has been left free
+	filler    bool // write only the number, which a dropped packet left free
 }
 
-// origin says which packet of which layer went out under a sequence number.
+// origin is the packet that went out under a sequence number.
 type origin struct {
 	segment  *segment
 	sequence uint32 // incoming
 	place    *sentPacket
 }
 
-// payloadTypes are what a subscriber negotiated for the codec of a segment.
 type payloadTypes struct{ media, rtx, red uint8 }
 
 const (
-	keptSegments = 8  // switches within the memory of a slot; older packets are not sent again
-	keptShifts   = 16 // swallowed packets within the reordering window of one segment
+	keptSegments = 8  // packets of older segments are not sent again
+	keptShifts   = 16 // swallowed packets within one segment's reordering window
 )
 
-// segment is a stretch of the outgoing stream that comes from one layer.
+// segment is a stretch of the stream that comes from one layer.
 type segment struct {
 	layer        uint64
 	payload      payloadTypes
@@ -45,22 +42,20 @@ type segment struct {
 	tl0Add       uint8
 	frameAdd     uint16
 
-	highest uint32 // incoming sequence number
-	// shifts say what to add to the numbers of an incoming packet from a certain one
-	// on, oldest first; each swallowed packet makes the sum one less. What is
-	// before the first of them is from before the switch, or forgotten.
+	highest uint32 // incoming
+	// shifts are what is added to numbers from an incoming one on, oldest first; each swallowed packet takes one off.
+	// Packets before the first are forgotten or from before the switch.
 	shifts     [keptShifts]shift
 	shiftCount int
-	dropped    uint32 // number of the picture that was dropped last, plus one; 0: none
+	dropped    uint32 // the last dropped picture's number plus one; 0: none
 }
 
-// shift is what is added to sequence numbers and numbers of pictures.
 type shift struct {
 	from, add uint32
 	picture   uint16
 }
 
-// shiftFor finds what to add to a sequence number, nil when it is too far back.
+// shiftFor is nil for what is too far back.
 func (s *segment) shiftFor(sequence uint32) *shift {
 	for i := s.shiftCount - 1; i >= 0; i-- {
 		if int32(sequence-s.shifts[i].from) >= 0 {
@@ -78,7 +73,7 @@ func (s *segment) swallow(p *incoming) {
 		s.dropped = picture
 	}
 	switch {
-	case last.from == p.sequence: // nothing went out since the last one
+	case last.from == p.sequence: // nothing was sent in between
 		*last = next
 	case s.shiftCount == keptShifts:
 		copy(s.shifts[:], s.shifts[1:])
@@ -89,7 +84,7 @@ func (s *segment) swallow(p *incoming) {
 	}
 }
 
-// swallowed reports whether a packet was swallowed already: each shift but the first is behind as many as it takes off.
+// Each shift but the first ends as many swallowed packets as it takes off.
 func (s *segment) swallowed(sequence uint32) bool {
 	for i := s.shiftCount - 1; i > 0 && int32(sequence-s.shifts[i].from) < 0; i-- {
 		if taken := s.shifts[i-1].add - s.shifts[i].add; int32(sequence-s.shifts[i].from+taken) >= 0 {
@@ -99,35 +94,31 @@ func (s *segment) swallowed(sequence uint32) bool {
 	return false
 }
 
-// rewriter joins stretches of different layers into one continuous RTP stream,
-// and remembers what went out under which number, to answer a NACK. It is a
-// value without clock or input: the caller says by how many ticks the time moved
-// at a switch.
+// rewriter joins layers into one continuous RTP stream, and remembers for NACKs what went out under which number. It
+// has no clock: the caller says by how many ticks time moved at a switch.
 type rewriter struct {
 	segments [keptSegments]segment
 	count    uint32 // segments so far; the present one is count-1
 
-	highest   uint32 // extended outgoing sequence number
+	highest   uint32 // outgoing, extended
 	timestamp uint32 // of the newest packet
 	pictureID uint16
 	tl0       uint8
 	frame     uint16 // the highest
 
-	sent []sentPacket // a power of two; by outgoing sequence number
+	sent []sentPacket // a power of two; by outgoing number
 }
 
-// sentPacket remembers no timestamp: the retransmission cache has the packet,
-// and its segment says what to add.
+// sentPacket has no timestamp: the cache has the packet, and its segment what to add.
 type sentPacket struct {
-	out     uint32 // extended, to tell what is left from an earlier turn
+	out     uint32 // extended: an old entry differs
 	in      uint32 // 0 for a filler
-	again   uint32 // when it was sent again last, in milliseconds of the caller's clock; 0: never
-	segment uint16 // the low bits of its number
-	picture uint16 // what was added to the number of its picture
+	again   uint32 // last sent again, in ms of the caller's clock; 0: never
+	segment uint16 // its number's low bits
+	picture uint16 // added to its picture's number
 }
 
-// newRewriter begins a stream after the given sequence number and timestamp.
-// memory, a power of two, is the number of packets that can be asked for again.
+// newRewriter continues from sequence and timestamp. memory is a power of two: the packets that a NACK can find.
 func newRewriter(sequence uint16, timestamp uint32, memory int) rewriter {
 	return rewriter{
 		highest:   1<<16 | uint32(sequence), // 0 in sent means empty
@@ -136,9 +127,7 @@ func newRewriter(sequence uint16, timestamp uint32, memory int) rewriter {
 	}
 }
 
-// begin lets the stream go on with another layer: p is the first packet of it
-// that is written, elapsedTicks how much later it was sampled than the newest
-// packet so far.
+// begin switches to another layer. p is its first packet, sampled elapsedTicks after the newest so far.
 func (r *rewriter) begin(layer uint64, payload payloadTypes, p *incoming, elapsedTicks uint32) {
 	s := &r.segments[r.count%keptSegments]
 	*s = segment{
@@ -154,9 +143,8 @@ func (r *rewriter) begin(layer uint64, payload payloadTypes, p *incoming, elapse
 	r.count++
 }
 
-// rewrite places one packet of the present layer. It returns false for what is
-// not to be written: padding, dropped packets, duplicates, and packets from before the switch or
-// further back than it remembers. A dropped packet that comes late makes a filler.
+// rewrite is false for what is not sent: padding, dropped packets, duplicates, and packets from before the switch or
+// forgotten. A late dropped packet makes a filler.
 func (r *rewriter) rewrite(p *incoming) (outgoing, bool) {
 	if r.count == 0 {
 		return outgoing{}, false
@@ -176,8 +164,7 @@ func (r *rewriter) rewrite(p *incoming) (outgoing, bool) {
 	}
 	extended := p.sequence + shift.add
 	place := &r.sent[extended&uint32(len(r.sent)-1)]
-	// By the outgoing number, because a packet that was overtaken by padding
-	// is late and still the newest of the stream.
+	// By the outgoing number: a packet that padding overtook is late, and still the stream's newest.
 	newest := int32(extended-r.highest) > 0
 	if !newest && (place.out == extended || r.highest-extended >= uint32(len(r.sent))) {
 		return outgoing{}, false
@@ -203,12 +190,10 @@ func (r *rewriter) rewrite(p *incoming) (outgoing, bool) {
 	return out, true
 }
 
-// ahead reports whether a packet of the present layer is beyond all before.
 func (r *rewriter) ahead(sequence uint32) bool {
 	return int32(sequence-r.segments[(r.count-1)%keptSegments].highest) > 0
 }
 
-// apply gives a packet of this segment the numbers of the stream.
 func (s *segment) apply(p *incoming, sequence, pictureAdd uint16) outgoing {
 	return outgoing{
 		sequence:  sequence,
@@ -219,7 +204,6 @@ func (s *segment) apply(p *incoming, sequence, pictureAdd uint16) outgoing {
 	}
 }
 
-// lookup finds what was written under an outgoing sequence number.
 func (r *rewriter) lookup(sequence uint16) (origin, bool) {
 	back := uint16(r.highest) - sequence
 	extended := r.highest - uint32(back)
@@ -233,10 +217,9 @@ func (r *rewriter) lookup(sequence uint16) (origin, bool) {
 	return origin{segment: &r.segments[p.segment%keptSegments], sequence: p.in, place: p}, true
 }
 
-// forget lets nothing be asked for again that was sent so far.
+// forget makes what was sent unavailable to NACKs.
 func (r *rewriter) forget() { clear(r.sent) }
 
-// outgoingTimestamp turns a timestamp of the present layer into one of the stream.
 func (r *rewriter) outgoingTimestamp(incoming uint32) uint32 {
 	return incoming + r.segments[(r.count-1)%keptSegments].timestampAdd
 }

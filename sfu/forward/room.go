@@ -12,105 +12,100 @@ import (
 	"github.com/holdfast-rtc/holdfast/panics"
 )
 
-// Batcher gathers what is written between Begin and End into few system calls.
-// egress.Batch is one. It is used by one goroutine at a time.
+// Batcher gathers what is written between Begin and End into few system calls, for one goroutine at a time.
+// egress.Batch is one.
 type Batcher interface {
 	Begin()
 	End()
 }
 
-// Config is what one room needs to know.
+// Config configures a room. Its callbacks run on the loop: they must not block or call the room.
 type Config struct {
-	// OnSlots is told whose slot table has changed; Table has it. OnSpeakers is told who speaks, loudest
-	// first, at most three times a second and only on a change. Both are called
-	// on the room's loop: they must not block and must not call the room.
+	// OnSlots is told whose Table changed. OnSpeakers is told who speaks, loudest first, on changes, at most every 300
+	// ms.
 	OnSlots    func(PeerID)
 	OnSpeakers func([]Speaker)
-	// OnStarved is told, in the same way, of a slot that is armed and has had no picture for 2 s, and again
-	// every 5 s while it lasts.
+	// OnStarved is told of a ready slot without a picture for 2 s, then every 5 s.
 	OnStarved func(Starved)
-	// OnBroken is told, in the same way, of a peer whose packets or slots made the loop panic: what it had here is dropped.
+	// OnBroken is told of a peer whose packets or slots made the loop panic and were dropped.
 	OnBroken func(PeerID)
-	Panics   *panics.Guard // nil: one of the room's own
+	Panics   *panics.Guard // nil: the room's own
 
-	// Batchers gather what is written: the Writer of a slot writes into that of its Shard. With several of them the frames of a large
-	// room are forwarded on as many cores. None: every packet is written by itself.
+	// Slots write into the Batcher of their Shard; several let a large room use several cores. None: each packet is
+	// written by itself.
 	Batchers []Batcher
 
-	QueuePackets   int           // packets waiting for the loop; default 1024. See Layer.Push for when it is full
-	MinPLIInterval time.Duration // between keyframe requests to one layer; default 320 ms
-	HoldTable      time.Duration // how long a slot waits for a publisher named by SetTable; default 15 s
+	QueuePackets   int           // default 1024; see Layer.Push
+	MinPLIInterval time.Duration // for each layer; default 320 ms
+	HoldTable      time.Duration // how long places named by SetTable wait for their publisher; default 15 s
 }
 
-// The defaults of Config.
 const (
-	// At 1000 packets/s from 20 cameras it is 50 ms, and 1.6 MB.
+	// 50 ms and 1.6 MB at 1000 packets/s of 20 cameras.
 	defaultQueuePackets = 1024
-	// Chromium ignores requests that come within 300 ms of the last.
+	// Chromium ignores requests within 300 ms of the last.
 	defaultMinPLIInterval = 320 * time.Millisecond
 	// Clients restart for at most three attempts of 4 s after a failover.
 	defaultHoldTable = 15 * time.Second
 
-	// holdGone is how long the slot of a publication that ended is kept for its
-	// return on another connection of the same peer.
+	// How long an ended publication's place waits for its peer's next connection.
 	holdGone = 3 * time.Second
 
-	// queueTasks bounds the control calls that wait for the loop; when it is full
-	// the caller waits.
+	// When so many wait, callers wait too.
 	queueTasks = 256
 )
 
-// Room is the media plane of one room. Its methods are safe for concurrent use.
+// Room is one room's media plane. It is safe for concurrent use.
 type Room struct {
 	cfg     Config
 	log     *slog.Logger
 	pool    *sync.Pool
 	packets chan *Packet
 	tasks   chan func()
-	done    chan struct{} // closed when Run has ended
+	done    chan struct{} // when Run has ended
 
 	stats counters
 
 	mu      sync.Mutex         // guards the fields below
-	tables  map[PeerID][]Entry // what was last told
-	lacks   map[PeerID][]Lack  // the same
-	budgets map[PeerID]uint64  // what SetBudget was told and the loop has not taken over
-	wants   Demand             // as of the last look
+	tables  map[PeerID][]Entry // as last told
+	lacks   map[PeerID][]Lack
+	budgets map[PeerID]uint64 // not yet taken over by the loop
+	wants   Demand            // of the last look
 
 	level atomic.Uint32 // a Level
 
-	// The fields below belong to the loop.
+	// The loop owns the fields below.
 	layers           map[uint64]*Layer // by number
 	lastNumber       uint64
 	holding          holding
 	pacing           pacing
 	shards           shards
-	handling         *Layer         // of the packet that is being handled, or that is being cared for
-	publications     []*publication // in order of arrival
+	handling         *Layer         // whose packet is being handled
+	publications     []*publication // by arrival
 	sources          map[trackKey]*publication
 	subscribers      map[PeerID]*subscriber
 	clocks           map[PeerID]*peerClock
 	speakers         speakerTracker
-	tablesChanged    bool // who is shown where must be worked out again, for everybody
-	speakersChanged  bool // who speaks has changed, which decides where slots are scarce
-	layersChanged    bool // which layer each slot shows must be worked out again
-	frozen           bool // slots keep what they show
+	tablesChanged    bool // reassign everybody's slots
+	speakersChanged  bool // where slots are scarce, speaking decides
+	layersChanged    bool // choose layers again
+	frozen           bool // assign nothing any more
 	apart            bool // some subscriber is
-	scarce           bool // somebody has fewer slots than there are sources, and who speaks decides
-	restless         bool // something is due that viewers wait for; see tickInterval
+	scarce           bool // somebody's slots are
+	restless         bool // viewers wait for something; see tickInterval
 	layersLooked     time.Time
-	scratch          []byte   // for the packet that is being retransmitted
-	demands          []demand // of the subscriber that is being arranged
+	scratch          []byte   // the packet being sent again
+	demands          []demand // of one subscriber
 	adding           *Demand  // during a look
 	assignment       assignment
 	sounds, pictures ranking
 	looks            uint64 // calls of arrange
 	lastMark         uint64 // see mark
-	compared         int    // publications, by compareCodecs
+	compared         int    // of publications, in compareCodecs
 	lacked           []*publication
 }
 
-// NewRoom makes a room; Run makes it work.
+// NewRoom starts nothing; see Run.
 func NewRoom(cfg Config, log *slog.Logger) *Room {
 	cfg.Panics = cmp.Or(cfg.Panics, panics.New())
 	cfg.QueuePackets = cmp.Or(cfg.QueuePackets, defaultQueuePackets)
@@ -141,7 +136,7 @@ func NewRoom(cfg Config, log *slog.Logger) *Room {
 	return r
 }
 
-// GetPacket takes an empty packet from the room's pool.
+// GetPacket takes an empty packet from the pool.
 func (r *Room) GetPacket() *Packet {
 	p, ok := r.pool.Get().(*Packet)
 	if !ok {
@@ -152,9 +147,8 @@ func (r *Room) GetPacket() *Packet {
 	return p
 }
 
-// AddLayer adds one encoding of a publisher. A layer of the same peer, source
-// and RID replaces an older one. It returns nil, and does nothing, while the loop has too much to do: it must not hold up
-// whoever reads packets.
+// AddLayer replaces a layer of the same peer, source and RID. It returns nil while the loop is too busy, because
+// readers of packets must not wait.
 func (r *Room) AddLayer(cfg LayerConfig) *Layer {
 	if cfg.Codec.ClockRate == 0 {
 		cfg.Codec.ClockRate = map[Kind]uint32{KindAudio: 48000, KindVideo: 90000}[cfg.Kind]
@@ -173,8 +167,7 @@ func (r *Room) AddLayer(cfg LayerConfig) *Layer {
 	return l
 }
 
-// AddSlot adds one receiving m-line of a subscriber. A slot of the same peer
-// and mid replaces an older one and shows what that one showed.
+// AddSlot replaces a slot of the same peer and mid, and goes on with what that one showed.
 func (r *Room) AddSlot(cfg SlotConfig) *Slot {
 	cfg.Codecs = slices.Clone(cfg.Codecs)
 	s := &Slot{room: r, cfg: cfg}
@@ -182,9 +175,8 @@ func (r *Room) AddSlot(cfg SlotConfig) *Slot {
 	return s
 }
 
-// SetView says what a subscriber's page shows, most important first. Until the
-// first call the subscriber is shown everyone at the lowest layer; where the slots do
-// not suffice, screens and who speaks.
+// SetView says what the peer's page shows, most important first. Before the first call everybody is shown at the lowest
+// layer, screens and speakers first.
 func (r *Room) SetView(peer PeerID, wants []Want) {
 	wants = slices.Clone(wants)
 	r.post(func() {
@@ -193,10 +185,8 @@ func (r *Room) SetView(peer PeerID, wants []Want) {
 	})
 }
 
-// SetTable says what the subscriber's slots show at present: call it when the
-// client's connection was made elsewhere. The slots keep showing that, also
-// before those publishers have arrived (for Config.HoldTable, and while nobody
-// else needs the slot).
+// SetTable says what the slots of a connection made elsewhere show. They keep it, without a publisher for
+// Config.HoldTable or until others need the slot.
 func (r *Room) SetTable(peer PeerID, table []Entry) {
 	table = slices.Clone(table)
 	r.post(func() {
@@ -206,13 +196,12 @@ func (r *Room) SetTable(peer PeerID, table []Entry) {
 	})
 }
 
-// Freeze has every slot go on showing what it shows: nobody can be told of a change any more.
+// Freeze stops reassignment: nobody can be told of changes any more.
 func (r *Room) Freeze() {
 	r.post(func() { r.frozen = true })
 }
 
-// SetMuted says that a peer muted or unmuted one of its sources. A muted
-// microphone never speaks; a muted source yields its slot when others need it.
+// SetMuted takes a muted source out of the speakers; its slot yields to others.
 func (r *Room) SetMuted(peer PeerID, source Source, muted bool) {
 	r.post(func() {
 		r.publication(trackKey{peer: peer, source: source}).muted = muted
@@ -223,16 +212,14 @@ func (r *Room) SetMuted(peer PeerID, source Source, muted bool) {
 	})
 }
 
-// SetBudget says how many bits per second a subscriber's transport carries, 0
-// for no limit. Sound is always sent; the budget's rest is for its pictures. It does not block.
+// SetBudget says what the peer's transport carries, 0 for no limit. Sound is never limited. It does not block.
 func (r *Room) SetBudget(peer PeerID, bitsPerSecond uint64) {
 	r.mu.Lock()
 	r.budgets[peer] = bitsPerSecond
 	r.mu.Unlock()
-	r.try(r.takeBudgets) // If the loop has too much to do its next tick takes them.
+	r.try(r.takeBudgets) // else at the next tick
 }
 
-// takeBudgets takes over what SetBudget was told.
 func (r *Room) takeBudgets() {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -245,8 +232,7 @@ func (r *Room) takeBudgets() {
 	clear(r.budgets)
 }
 
-// SetRoundTrip says how long a subscriber's path takes there and back, 0 for not known. It bounds how often one packet is
-// sent again. It does not block: another measurement comes soon.
+// SetRoundTrip bounds how often a packet is sent again; 0 is unknown. It does not block, and may be lost.
 func (r *Room) SetRoundTrip(peer PeerID, roundTrip time.Duration) {
 	r.try(func() {
 		if sub := r.subscribers[peer]; sub != nil {
@@ -255,8 +241,7 @@ func (r *Room) SetRoundTrip(peer PeerID, roundTrip time.Duration) {
 	})
 }
 
-// RemovePeer forgets a peer that left: its layers, its slots, its view, and
-// every place that was held for it.
+// RemovePeer also gives up the places held for the peer.
 func (r *Room) RemovePeer(peer PeerID) {
 	r.post(func() {
 		for _, l := range slices.Collect(maps.Values(r.layers)) {
@@ -285,16 +270,14 @@ func (r *Room) RemovePeer(peer PeerID) {
 	})
 }
 
-// Table is what a subscriber's slots show, in the order in which they were added, as OnSlots was last told of. It may be
-// called at any time, and is nil for who has had no slot.
+// Table is what the peer's slots show, as OnSlots last told, in the order in which they were added; nil without slots.
 func (r *Room) Table(peer PeerID) []Entry {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	return slices.Clone(r.tables[peer])
 }
 
-// post hands a task to the loop; it waits while the queue is full, and does
-// nothing once the loop has ended.
+// post waits while the queue is full. It does nothing once the loop has ended.
 func (r *Room) post(task func()) {
 	select {
 	case r.tasks <- task:
@@ -302,7 +285,7 @@ func (r *Room) post(task func()) {
 	}
 }
 
-// try is post for those who must not wait. It reports whether the task was taken.
+// try is post for callers who must not wait.
 func (r *Room) try(task func()) bool {
 	select {
 	case r.tasks <- task:

@@ -11,8 +11,7 @@ import (
 	"github.com/pion/rtp"
 )
 
-// forward writes one packet of a layer that the slot shows or waits for. It is
-// the hot path: it allocates nothing.
+// forward sends a packet of a layer that the slot shows or waits for. The hot path: it allocates nothing.
 func (s *Slot) forward(p *Packet) {
 	if !s.ready {
 		return
@@ -26,8 +25,7 @@ func (s *Slot) forward(p *Packet) {
 		return
 	}
 	s.write(p, &in)
-	// The keyframe's first packet may come late, or be replayed: what came
-	// before it in time and belongs behind it follows at once.
+	// A late or replayed keyframe: what follows it is in the cache.
 	for sequence := p.sequence + 1; sequence <= p.layer.tracker.highest; sequence++ {
 		if next := p.layer.cache.get(sequence); next != nil {
 			s.pass(next)
@@ -35,7 +33,6 @@ func (s *Slot) forward(p *Packet) {
 	}
 }
 
-// write rewrites one packet of the current layer and sends it.
 func (s *Slot) write(p *Packet, in *incoming) {
 	if ahead := s.rewriter.ahead(p.sequence); p.described {
 		in.dropped = s.targets().drops(p, ahead, s.spatial, s.temporal.wanted)
@@ -70,7 +67,7 @@ func (s *Slot) write(p *Packet, in *incoming) {
 	}
 }
 
-// fill writes padding under a number that was left free for a packet, so that nobody asks for it.
+// fill sends padding under a number left free, so that no NACK asks for it.
 func (s *Slot) fill(p *Packet, out outgoing) {
 	s.setHeader(p, out, s.cfg.SSRC, s.payload.media)
 	s.header.Marker, s.header.Padding, s.header.PaddingSize = false, true, 1
@@ -78,7 +75,7 @@ func (s *Slot) fill(p *Packet, out outgoing) {
 	s.wrote(s.cfg.Writer.WriteRTP(&s.header, nil))
 }
 
-// change makes the packet's layer the one that is sent, from this packet on.
+// change switches to the packet's layer.
 func (s *Slot) change(p *Packet, in *incoming) bool {
 	l := p.layer
 	i := slices.Index(s.formats, l.format)
@@ -102,10 +99,8 @@ func (s *Slot) change(p *Packet, in *incoming) bool {
 	return true
 }
 
-// elapsedTicks is the time from the newest packet of the stream to the first
-// one of another layer, as the two layers' clocks have it. Where that differs
-// much from the time between their arrivals a clock was wrong, and arrival
-// counts. In any case the time moves forward.
+// elapsedTicks is the sampling time between the stream's newest packet and another layer's first. Where that differs
+// much from arrival, a clock was wrong and arrival counts. Time always moves forward.
 func (s *Slot) elapsedTicks(l *Layer, timestamp uint32, arrived time.Time) uint32 {
 	const (
 		least = time.Millisecond
@@ -124,8 +119,7 @@ func (s *Slot) elapsedTicks(l *Layer, timestamp uint32, arrived time.Time) uint3
 	return ticks(elapsed, l.clock.rate)
 }
 
-// setHeader fills the slot's header. Of the publisher's extensions those that are passed on get the subscriber's ids; contributing
-// sources are not carried over.
+// setHeader passes extensions on under the subscriber's ids, and drops contributing sources.
 func (s *Slot) setHeader(p *Packet, out outgoing, ssrc uint32, payloadType uint8) {
 	extensions := s.header.Extensions[:0]
 	s.header = rtp.Header{
@@ -138,53 +132,51 @@ func (s *Slot) setHeader(p *Packet, out outgoing, ssrc uint32, payloadType uint8
 		Extensions:     extensions,
 	}
 	if at := p.header.descriptor; p.described && s.cfg.DescriptorID != 0 && !out.filler {
-		// It is first because, if it is long, it decides on the form of all.
+		// First: a long one decides the form of all.
 		described := p.buffer[at.at : at.at+at.length]
 		binary.BigEndian.PutUint16(described[1:], out.frame)
-		_ = s.header.SetExtension(s.cfg.DescriptorID, described) // An id of 1 to 14 with 1 to 255 bytes is never refused.
+		_ = s.header.SetExtension(s.cfg.DescriptorID, described) // ids 1 to 14 and 1 to 255 bytes are never refused
 	}
 	for i, id := range s.cfg.Passed {
 		if at := p.header.passed[i]; id != 0 && at.length > 0 {
-			_ = s.header.SetExtension(id, p.buffer[at.at:at.at+at.length]) // An id of 1 to 14 with 1 to 16 bytes is never refused.
+			_ = s.header.SetExtension(id, p.buffer[at.at:at.at+at.length]) // ids 1 to 14 and 1 to 16 bytes are never refused
 		}
 	}
 }
 
-// wireOverhead is what a packet takes beside its payload: RTP header and
-// transport-wide number 20, SRTP's tag 16, UDP and IPv4 28.
+// RTP header and transport-wide number 20, SRTP's tag 16, UDP and IPv4 28.
 const wireOverhead = 64
 
-// number puts the packet's place on its transport into the header.
+// number writes the transport-wide sequence number.
 func (s *Slot) number(payloadBytes int) {
 	if s.cfg.Path == nil || s.cfg.TransportSequenceID == 0 {
 		return
 	}
 	binary.BigEndian.PutUint16(s.transport[:], s.cfg.Path.Next(payloadBytes+wireOverhead))
-	// An id of 1 to 14 with two bytes is never refused.
+	// ids 1 to 14 and two bytes are never refused
 	_ = s.header.SetExtension(s.cfg.TransportSequenceID, s.transport[:])
 }
 
-// wrote counts the outcome of one write.
 func (s *Slot) wrote(n int, err error) bool {
 	stats := &s.room.stats
 	switch {
 	case err == nil && n == 0:
-		return false // the transport is not up
+		return false
 	case err == nil:
 		shard := &stats.shards[s.cfg.Shard]
 		shard.egressPackets.Add(1)
 		shard.egressBytes.Add(uint64(n))
 		return true
 	case errors.Is(err, io.ErrClosedPipe) || errors.Is(err, net.ErrClosed):
-		return false // the subscriber is going; its slot is about to be closed
+		return false // its slot is about to be closed
 	default:
 		stats.writeErrors.Add(1)
 		return false
 	}
 }
 
-// resend writes a packet once more as RFC 4588 has it: with another SSRC and payload type, and the original sequence number before
-// the payload.
+// resend writes an RFC 4588 retransmission: other SSRC and payload type, the original sequence number before the
+// payload.
 func (s *Slot) resend(p *Packet, from origin, sequence uint16) bool {
 	in := p.incoming()
 	out := from.segment.apply(&in, sequence, from.place.picture)
@@ -200,7 +192,6 @@ func (s *Slot) resend(p *Packet, from origin, sequence uint16) bool {
 	return s.wrote(n, err)
 }
 
-// targets is the slot's choice between the decode targets of what it shows.
 func (s *Slot) targets() *targeting {
 	if s.targeting == nil {
 		s.targeting = &targeting{target: noTarget, goal: noTarget}

@@ -2,23 +2,22 @@ package forward
 
 import "sync"
 
-// shardSlots is from how many slots on the frames of a layer are forwarded by several goroutines: to hand work over costs some
-// microseconds, and a slot's part of a frame about ten.
+// From so many slots on a frame is forwarded by several goroutines. A hand-over costs microseconds, a slot's part about
+// ten.
 const shardSlots = 64
 
-// shards are the parts in which a room's slots are served, one for each Batcher. All slots of one transport are of one part. The
-// room's loop gives the parts out and waits for them, so that nothing else happens in the room meanwhile: a part touches its slots alone.
+// shards are parts of a room's slots, one for each Batcher; a transport's slots are in one part. The loop waits while
+// the parts run, and each touches only its own slots.
 type shards struct {
-	steady [][]*Slot   // of the layer at hand, by part: they show it already, so that writing changes nothing of the room
-	copies [][]*Packet // of the packets at hand, by part
-	faults []any       // what a part panicked with
+	steady [][]*Slot   // by part: slots that show the layer, so that writing changes nothing of the room
+	copies [][]*Packet // by part
+	faults []any       // panics, by part
 }
 
 func newShards(n int) shards {
 	return shards{steady: make([][]*Slot, n), copies: make([][]*Packet, n), faults: make([]any, n)}
 }
 
-// forwardInShards is forwardHeld for many slots.
 func (r *Room) forwardInShards(l *Layer) {
 	h := &r.shards
 	for i := range h.steady {
@@ -49,7 +48,6 @@ func (r *Room) forwardInShards(l *Layer) {
 	r.forwardShard(0, l.held)
 }
 
-// forwardShard writes packets to the slots of one part and sends them.
 func (r *Room) forwardShard(i int, packets []*Packet) {
 	for _, s := range r.shards.steady[i] {
 		for _, p := range packets {
@@ -62,7 +60,7 @@ func (r *Room) forwardShard(i int, packets []*Packet) {
 	batcher.Begin()
 }
 
-// copies are packets whose payload a part may patch.
+// copies have payloads that the part may patch.
 func (r *Room) copies(into, packets []*Packet) []*Packet {
 	for _, p := range packets {
 		c := r.GetPacket()
@@ -76,7 +74,7 @@ func (r *Room) copies(into, packets []*Packet) []*Packet {
 	return into
 }
 
-// rejoin ends what forwardInShards began. It panics with what a part has panicked with, for survive to deal with.
+// rejoin panics again with a part's panic, for survive.
 func (r *Room) rejoin() {
 	for i, copies := range r.shards.copies {
 		for j, c := range copies {

@@ -8,104 +8,100 @@ import (
 	"github.com/pion/rtp"
 )
 
-// PacketWriter sends one RTP packet, with as much padding as the header says. It must be done with header and payload
-// when it returns: both are reused. transport.Writer is one.
+// PacketWriter sends one RTP packet with the header's padding. It must not keep header or payload. transport.Writer is
+// one.
 type PacketWriter interface {
 	WriteRTP(header *rtp.Header, payload []byte) (int, error)
 }
 
-// Path is the transport that a slot is written to, as far as it is measured.
-// Its methods are called on the room's loop. bandwidth.Path is one.
+// Path measures a slot's transport, on the room's loop. bandwidth.Path is one.
 type Path interface {
-	// Target is how many bits per second it carries, 0 for no limit: where a new slot begins, before SetBudget is called.
+	// Target is its bits per second, 0 for no limit: used before SetBudget is called.
 	Target() uint64
-	// Next numbers the next packet, of so many bytes on the wire.
+	// Next numbers a packet of so many bytes on the wire.
 	Next(bytes int) uint16
-	// Probe is called at every tick while the subscriber would be sent so much in
-	// all if its budget allowed, and gives how many bytes of padding to send now. It is
-	// urgent while a picture is not sent at all.
+	// Probe is called at each tick of a subscriber short of budget and returns the bytes of padding to send.
+	// wantedBitsPerSecond is what it would be sent without a budget; urgent means that a picture is paused.
 	Probe(wantedBitsPerSecond uint64, urgent bool) int
 }
 
-// SlotConfig describes one receiving m-line of a subscriber.
+// SlotConfig describes one receiving m-line.
 type SlotConfig struct {
 	Peer    PeerID // the subscriber
 	Mid     string
 	Kind    Kind
-	Stream  string // its MediaStream: a browser plays one sound and one picture of it in step; empty for none
+	Stream  string // MediaStream, played in step by browsers; may be empty
 	Writer  PacketWriter
-	Shard   int // the Batcher that Writer writes into, as an index; the same for all slots of one transport
+	Shard   int // index of Writer's Batcher; one for all slots of a transport
 	SSRC    uint32
-	RTXSSRC uint32  // 0: what is asked for again is left to Repeat
-	Codecs  []Codec // what this subscriber negotiated for the m-line; a source it cannot decode is not shown
+	RTXSSRC uint32  // 0: no RTX, see Repeat
+	Codecs  []Codec // negotiated; sources of other codecs are not shown
 
-	// Path numbers what is written, with the negotiated id of the transport-wide
-	// sequence number (1 to 14). All slots of one transport share one Path. Nil: nothing is numbered.
+	// Path numbers packets in the extension of that id, 1 to 14. A transport's slots share it. Nil: no numbers.
 	Path                Path
 	TransportSequenceID uint8
 	Passed              PassedExtensions
-	DescriptorID        uint8 // the negotiated id of the dependency descriptor, 0 for none
+	DescriptorID        uint8 // of the dependency descriptor, 0 for none
 
-	// Repeat sends the packet that SSRC had under a sequence number again, byte for byte: for what was negotiated without RTX. It
-	// returns 0 for a packet that it has not. Nil: it has none.
+	// Repeat sends SSRC's earlier packet again, byte for byte, where there is no RTX. It returns 0 when that is
+	// forgotten. Nil: never.
 	Repeat func(sequence uint16) (int, error)
 
-	// WriteRTCP sends sender reports. It is called on the room's loop and must not block.
+	// WriteRTCP runs on the room's loop and must not block.
 	WriteRTCP func([]rtcp.Packet) error
 }
 
-// How many packets a slot can find again for a NACK: a power of two.
+// Packets that a NACK can find: powers of two.
 const (
 	videoMemoryPackets = 1024
 	audioMemoryPackets = 64
 )
 
-// Slot is one receiving m-line of a subscriber. Its methods are safe for concurrent use.
+// Slot is one receiving m-line. It is safe for concurrent use.
 type Slot struct {
 	room *Room
 	cfg  SlotConfig
 
-	// The fields below belong to the room's loop.
+	// The loop owns the fields below.
 	sub        *subscriber
-	beside     *Slot // the one of the other kind in its stream, nil for none
+	beside     *Slot // the other kind's slot in its stream, nil for none
 	closed     bool
 	ready      bool
 	entry      Entry
-	paused     bool      // the budget does not reach for its lowest layer
-	restrained bool      // the node's level holds it back
-	raised     time.Time // since when the budget has reached for more than is shown; zero: it does not
+	paused     bool      // the budget excludes its lowest layer
+	restrained bool      // by the node's level
+	raised     time.Time // since when the budget allows more; zero: it does not
 	target     *Layer
-	source     *publication // that entry shows, nil: not looked up; see Room.shown
-	moved      bool         // the entry is not what target and the table were worked out for
-	position   int          // in the subscriber's table
+	source     *publication // nil: not looked up; see Room.shown
+	moved      bool         // entry changed after target and table were computed
+	position   int          // in the table
 	wanted     wish         // of the entry
 	formats    []string     // of cfg.Codecs
-	current    *Layer       // what is being sent; differs from target while waiting for a keyframe
+	current    *Layer       // being sent; not target while waiting for a keyframe
 	payload    payloadTypes
 
 	rewriter       rewriter
 	temporal       temporal
-	spatial        uint8      // the highest spatial layer that is wanted, or allSpatial
-	targeting      *targeting // of a described layer, nil before the first
-	newest         time.Time  // when the newest packet of the stream was sampled, our clock; zero: none yet
+	spatial        uint8      // the highest wanted, or allSpatial
+	targeting      *targeting // nil before the first described layer
+	newest         time.Time  // sampling time of the newest packet, our clock; zero: none
 	newestArrived  time.Time
 	header         rtp.Header
-	transport      [2]byte // the packet's number on its transport, for the header
+	transport      [2]byte // transport-wide number, for the header
 	rtxSequence    uint16
 	budget         retransmitBudget
-	asked          time.Time // where the clock of repeated retransmissions begins; zero: nothing was asked for
-	keyframesAsked uint64    // keyframes that the subscriber asked for
+	asked          time.Time // origin of rewriter's milliseconds; zero: no NACK yet
+	keyframesAsked uint64    // by the subscriber
 	askedAt        time.Time
 	keyframes      uint64 // sent
 	keyframeAt     time.Time
 	starvation     starvation
-	refreshed      time.Time // when the subscriber last said that it sees nothing
+	refreshed      time.Time // last Refresh
 	report         slotReport
 	losses         losses
 }
 
-// Ready says that this subscriber's DTLS transport is up (also: up again).
-// Nothing is written before it. The slot then begins with a keyframe.
+// Ready says that DTLS is up, or up again. Nothing is sent before. The slot then begins with a keyframe.
 func (s *Slot) Ready() {
 	s.room.post(func() {
 		if s.closed {
@@ -117,15 +113,13 @@ func (s *Slot) Ready() {
 	})
 }
 
-// NACK answers a receiver's list of missing sequence numbers (of this slot's
-// SSRC) from the source's retransmission cache. Like KeyframeRequested it does not block: what the loop has no time for is
-// asked again.
+// NACK sends the listed packets of this SSRC again from the cache. It does not block: lost requests are repeated by
+// receivers.
 func (s *Slot) NACK(sequenceNumbers []uint16) {
 	s.room.try(func() { s.retransmit(sequenceNumbers, time.Now()) })
 }
 
-// KeyframeRequested passes a receiver's PLI or FIR on to the source, at most
-// one in Config.MinPLIInterval for each layer; the last request within it is kept.
+// KeyframeRequested passes a PLI or FIR on, within Config.MinPLIInterval only the last.
 func (s *Slot) KeyframeRequested() {
 	s.room.try(func() {
 		s.keyframesAsked++
@@ -140,14 +134,11 @@ func (s *Slot) KeyframeRequested() {
 	})
 }
 
-// Close takes the slot away. It does not wait: a packet that is being written
-// may still follow.
+// Close does not wait: one more packet may follow.
 func (s *Slot) Close() { s.room.post(func() { s.room.dropSlot(s) }) }
 
-// aim chooses the layer that the slot shows, nil for none. Another layer of the
-// same source takes over with its first keyframe, and until then the present one
-// flows on; another person's picture stops at once, because the page already
-// shows the new name.
+// aim chooses the layer to show, nil for none. The present layer flows on until the first keyframe of another one of
+// its source. Another person's picture stops at once, because the page already shows the new name.
 func (s *Slot) aim(target *Layer, now time.Time) {
 	if target == s.target {
 		return
@@ -164,10 +155,9 @@ func (s *Slot) aim(target *Layer, now time.Time) {
 	}
 }
 
-// cut is aim for less than what is sent, because the path does not carry that. It stops at once:
-// what would be sent until the lower layer's keyframe would stand in the path's queue before that
-// keyframe, and lose packets of it and of the sound. What was sent so far is not sent again
-// either: the keyframe makes it worthless.
+// cut aims lower because the path does not carry what is sent. It stops at once: packets sent until the lower keyframe
+// would queue before it, and cost losses. Earlier packets are not sent again, because the keyframe makes them
+// worthless.
 func (s *Slot) cut(target *Layer, now time.Time) {
 	if target == s.target {
 		return
@@ -179,7 +169,6 @@ func (s *Slot) cut(target *Layer, now time.Time) {
 	s.aim(target, now)
 }
 
-// stop sends nothing more of the present layer.
 func (s *Slot) stop() {
 	if s.current != nil {
 		if s.current != s.target {
@@ -189,9 +178,8 @@ func (s *Slot) stop() {
 	}
 }
 
-// start waits for the target's next keyframe and asks for it. A keyframe that
-// has just come, and all that followed it, is written at once: the publisher
-// would not make another so soon.
+// start waits for the target's keyframe and asks for it. One that has just come is replayed: the publisher would not
+// make another so soon.
 func (s *Slot) start(now time.Time) {
 	l := s.target
 	if l == nil {
@@ -207,8 +195,7 @@ func (s *Slot) start(now time.Time) {
 	l.requestKeyframe(now)
 }
 
-// replay writes the layer's packets from its newest keyframe on. It returns
-// false, having written nothing, when one of them is missing.
+// replay sends the layer from its newest keyframe on, or nothing if a packet is missing.
 func (s *Slot) replay(l *Layer) bool {
 	for sequence := l.keyframe; sequence <= l.tracker.highest; sequence++ {
 		if l.cache.get(sequence) == nil {
@@ -219,9 +206,8 @@ func (s *Slot) replay(l *Layer) bool {
 	return s.current == l
 }
 
-// newSlotStream begins the stream of a slot at random numbers, as RFC 3550
-// section 5.1 asks. The first sequence number stays in the lower half, so that a
-// receiver's roll-over counter can't be misled by early loss.
+// Random beginnings: RFC 3550 section 5.1. The sequence number is in the lower half, so that early loss cannot mislead
+// a receiver's roll-over counter.
 func newSlotStream(kind Kind) rewriter {
 	memory := audioMemoryPackets
 	if kind == KindVideo {

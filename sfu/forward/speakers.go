@@ -8,27 +8,26 @@ import (
 )
 
 const (
-	speakersInterval = 300 * time.Millisecond // between two lists
+	speakersInterval = 300 * time.Millisecond
 
-	speakFrom  = 127 - 50               // loudness (127 - RFC 6464 level) at which somebody begins to speak
-	speakUntil = 127 - 58               // and below which he has stopped
-	speakHold  = 700 * time.Millisecond // a pause between words is no end
-	swapMargin = 6                      // dB by which a speaker must be louder to go before another
+	speakFrom  = 127 - 50               // 127 - RFC 6464 level at which speaking begins
+	speakUntil = 127 - 58               // and below which it ends
+	speakHold  = 700 * time.Millisecond // a pause between words
+	swapMargin = 6                      // dB by which a louder speaker overtakes
 
-	attack  = 60 * time.Millisecond  // time constant of the rising level
-	release = 300 * time.Millisecond // and of the falling one
+	attack  = 60 * time.Millisecond  // time constant of a rising level
+	release = 300 * time.Millisecond // and of a falling one
 
-	levelStep = 0.05 // a smaller change of a level is not worth a message
+	levelStep = 0.05 // smaller changes are not told
 
-	maxSpeakers = 16 // in a list, which goes to everybody in the room
+	maxSpeakers = 16 // everybody in the room gets the list
 )
 
-// speakerTracker turns audio levels into a list of who speaks. It is given the
-// time and has no clock.
+// speakerTracker ranks speakers by audio levels. The caller gives the time.
 type speakerTracker struct {
 	voices map[PeerID]*voice
-	order  []PeerID  // who speaks, as last listed
-	listed []Speaker // as last reported
+	order  []PeerID  // as last listed
+	listed []Speaker // as last told
 	last   time.Time
 }
 
@@ -36,8 +35,8 @@ type voice struct {
 	loudness  float64 // smoothed, 0 (silence) to 127
 	at        time.Time
 	speaking  bool
-	lastLoud  time.Time // when it was last above speakUntil
-	lastSpoke time.Time // when it was last known to speak; kept to rank the silent
+	lastLoud  time.Time // last above speakUntil
+	lastSpoke time.Time // kept to rank the silent
 	muted     bool
 }
 
@@ -45,7 +44,7 @@ func newSpeakerTracker() speakerTracker {
 	return speakerTracker{voices: make(map[PeerID]*voice)}
 }
 
-// observe takes in the level of one packet: 0 (loudest) to 127 (silence).
+// Levels are 0 (loudest) to 127 (silence).
 func (t *speakerTracker) observe(peer PeerID, level uint8, now time.Time) {
 	v := t.voice(peer)
 	if v.muted {
@@ -86,8 +85,7 @@ func (t *speakerTracker) setMuted(peer PeerID, muted bool) {
 
 func (t *speakerTracker) remove(peer PeerID) { delete(t.voices, peer) }
 
-// update returns the list, loudest first and of at most maxSpeakers, and whether it is worth telling. It
-// does nothing before speakersInterval has passed.
+// update returns the loudest maxSpeakers and whether that is news, at most every speakersInterval.
 func (t *speakerTracker) update(now time.Time) ([]Speaker, bool) {
 	if now.Sub(t.last) < speakersInterval {
 		return nil, false
@@ -112,7 +110,7 @@ func (t *speakerTracker) update(now time.Time) ([]Speaker, bool) {
 }
 
 func (v *voice) judge(now time.Time) {
-	// Whoever sends nothing (discontinuous transmission, loss) is silent.
+	// Who sends nothing (discontinuous transmission, loss) is silent.
 	const quiet = 100 * time.Millisecond
 	if now.Sub(v.at) > quiet {
 		v.move(0, now)
@@ -131,8 +129,7 @@ func (v *voice) judge(now time.Time) {
 	}
 }
 
-// arrange keeps the last order as far as nobody is clearly louder than the one
-// before.
+// arrange keeps the order until somebody is clearly louder than the one before.
 func (t *speakerTracker) arrange() {
 	t.order = slices.DeleteFunc(t.order, func(p PeerID) bool {
 		v := t.voices[p]

@@ -3,31 +3,28 @@ package forward
 import "time"
 
 const (
-	// starvedAfter is how long an armed slot may wait for its first picture: five requests for a keyframe.
+	// Five requests for a keyframe.
 	starvedAfter = 2 * time.Second
-	// starvedEvery is how often it is told again while it lasts.
 	starvedEvery = 5 * time.Second
-	// shunned is for how long a layer that made no keyframe is passed over while another one lives.
+	// For so long a layer without a keyframe is passed over for another that lives.
 	shunned = 10 * time.Second
 )
 
-// Starved says that a slot which is armed has had no picture for a while, or that a subscriber can have none.
+// Starved says that a ready slot has had no picture for a while, or that a subscriber can have none.
 type Starved struct {
 	Subscriber PeerID
 	Mid        string
 	Publisher  PeerID
 	Source     Source
-	Heard      bool // packets of the publisher's layer come, but no keyframe
-	LacksCodec bool // the subscriber did not negotiate the publisher's codec; then Mid is empty
+	Heard      bool // packets come, but no keyframe
+	LacksCodec bool // the codec was not negotiated; Mid is empty
 }
 
-// starvation is how long a slot has been without a picture that it should send.
 type starvation struct {
 	since, told time.Time
 }
 
-// feed looks for slots that are armed and have had no picture for long. Each is logged once and told of; where the publisher
-// sends another layer, that one is shown.
+// feed logs and tells starved slots, and passes their layer over where there is another.
 func (r *Room) feed(now time.Time) {
 	for _, sub := range r.subscribers {
 		for _, s := range sub.slots {
@@ -70,5 +67,4 @@ func (r *Room) starved(sub *subscriber, s *Slot, now time.Time) {
 	}
 }
 
-// usable reports whether viewers may be given the layer while there is another one.
 func (l *Layer) usable(now time.Time) bool { return l.alive(now) && !l.shunnedUntil.After(now) }

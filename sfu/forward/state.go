@@ -5,13 +5,12 @@ import (
 	"time"
 )
 
-// SlotState says what one slot sends, and what it waits for. Counts are since the
-// slot was added.
+// SlotState has counts since the slot was added.
 type SlotState struct {
 	Entry
-	Ready          bool   // the subscriber's transport is up
-	Waits          string // for what, in words; empty when it sends, or has nothing to send
-	Target, Sent   string // RIDs, as ridName writes them; empty: no layer
+	Ready          bool   // DTLS is up
+	Waits          string // in words; empty: nothing
+	Target, Sent   string // RIDs by ridName; empty: none
 	PacketsIn      uint64 // of the target
 	PacketsOut     uint64
 	KeyframesAsked uint64 // by the subscriber
@@ -20,8 +19,7 @@ type SlotState struct {
 	SentAt         time.Time
 }
 
-// LayerState says what arrives of one encoding of a publisher. Counts are since
-// the layer was added.
+// LayerState has counts since the layer was added.
 type LayerState struct {
 	Source         Source
 	RID            string
@@ -37,19 +35,19 @@ type LayerState struct {
 	SeenAt         time.Time
 }
 
-// PeerState is what is sent to one peer and what arrives from it.
+// PeerState is a peer's slots and layers.
 type PeerState struct {
-	BudgetBitsPerSecond uint64 // 0: not limited
-	ShortBitsPerSecond  uint64 // what it would be sent in all if the budget allowed; 0: the budget suffices
+	BudgetBitsPerSecond uint64 // 0: unlimited
+	ShortBitsPerSecond  uint64 // sent without a budget; 0: the budget suffices
 	Slots               []SlotState
 	Layers              []LayerState
 }
 
-// States says it of every peer. It waits for the room's loop; once that has ended there are none.
+// States waits for the loop; it is nil once that has ended.
 func (r *Room) States() map[PeerID]PeerState {
 	told := make(chan map[PeerID]PeerState, 1)
 	r.post(func() {
-		defer close(told) // if that panics
+		defer close(told) // also after a panic
 		told <- r.states(time.Now())
 	})
 	select {
@@ -92,7 +90,7 @@ func (r *Room) states(now time.Time) map[PeerID]PeerState {
 	return states
 }
 
-// ridName is a layer's RID, "-" for one without, and empty for no layer.
+// ridName is "-" for a layer without RID, empty for none.
 func ridName(l *Layer) string {
 	switch {
 	case l == nil:
@@ -104,7 +102,6 @@ func ridName(l *Layer) string {
 	}
 }
 
-// waits says what a slot waits for.
 func (r *Room) waits(sub *subscriber, s *Slot, now time.Time) string {
 	switch {
 	case s.entry.Peer == "":

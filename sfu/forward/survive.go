@@ -7,10 +7,9 @@ import (
 	"github.com/holdfast-rtc/holdfast/panics"
 )
 
-// A panic on the loop costs the peer whose packet or slot was being handled what it has here, and the room goes on. What the loop is
-// busy with is noted before: handling, or the subscriber itself.
+// A panic on the loop costs only the peer whose packet or slot was handled. Room.handling, or the subscriber, names
+// that peer.
 
-// survive drops the layer that made the loop panic.
 func (r *Room) survive() {
 	caught := panics.Of(recover())
 	if caught == nil {
@@ -23,7 +22,6 @@ func (r *Room) survive() {
 	r.broken(l.cfg.Peer)
 }
 
-// surviveFor drops the slots of the subscriber that made the loop panic.
 func (r *Room) surviveFor(sub *subscriber) {
 	caught := panics.Of(recover())
 	if caught == nil {
@@ -36,7 +34,6 @@ func (r *Room) surviveFor(sub *subscriber) {
 	r.broken(sub.peer)
 }
 
-// surviveTask is for what is done for nobody in particular.
 func (r *Room) surviveTask() {
 	if caught := panics.Of(recover()); caught != nil {
 		r.cfg.Panics.Report(r.log, caught, "a task broke forwarding")
@@ -49,7 +46,6 @@ func (r *Room) broken(peer PeerID) {
 	}
 }
 
-// do runs a task.
 func (r *Room) do(task func()) {
 	defer r.surviveTask()
 	task()

@@ -8,25 +8,24 @@ import (
 
 const (
 	noTarget = -1
-	// keptVerdicts is how many frames a slot remembers, a power of two: more than a second of three spatial layers.
+	// Frames that a slot remembers, a power of two: over a second of three spatial layers.
 	keptVerdicts = 256
 )
 
-// targeting is which frames of a described layer a slot forwards: those of one decode target. The target changes between temporal
-// units only, and only to one that can be decoded from there on.
+// targeting forwards the frames of one decode target. That changes between temporal units, and only to a target
+// decodable from there on.
 type targeting struct {
 	structure    *descriptor.Structure
 	target, goal int // noTarget: none
 	cut          bool
-	since        time.Time // when the goal was another than the target for the first time; zero: it is not
+	since        time.Time // since when goal and target differ; zero: they do not
 	timestamp    uint32    // of the newest temporal unit
 
-	// intact has a bit for each decode target of which nothing was left out that its later frames need.
+	// intact has a bit for each target of which nothing was left out that later frames need.
 	intact   uint32
-	verdicts [keptVerdicts]verdict // by the frame's number
+	verdicts [keptVerdicts]verdict // by frame number
 }
 
-// verdict is what was done with a frame.
 type verdict struct {
 	number uint16
 	kind   uint8
@@ -36,13 +35,12 @@ const (
 	verdictNone = iota
 	verdictLeftOut
 	verdictForwarded
-	verdictHighest // forwarded, and nothing of the temporal unit is after it
+	verdictHighest // forwarded, the last of its temporal unit
 )
 
-// begin is called at the keyframe with which a layer begins.
 func (t *targeting) begin() { *t = targeting{target: noTarget, goal: noTarget} }
 
-// drops reports whether a packet is left out, up to which layers is wanted; ahead says that it is beyond all packets before.
+// drops reports whether a packet is left out. ahead: it is beyond all packets before.
 func (t *targeting) drops(p *Packet, ahead bool, spatial, temporal uint8) bool {
 	f := &p.frame
 	if kind := t.verdict(f.Number); kind != verdictNone {
@@ -54,7 +52,7 @@ func (t *targeting) drops(p *Packet, ahead bool, spatial, temporal uint8) bool {
 	if f.Structure != t.structure {
 		t.structure, t.target, t.goal, t.intact = f.Structure, noTarget, noTarget, 0
 	} else if ahead && p.header.timestamp == t.timestamp {
-		ahead = false // It belongs to a unit that has begun.
+		ahead = false // its unit has begun
 	}
 	if ahead {
 		t.timestamp = p.header.timestamp
@@ -63,7 +61,7 @@ func (t *targeting) drops(p *Packet, ahead bool, spatial, temporal uint8) bool {
 	return t.judge(f) == verdictLeftOut
 }
 
-// turn moves towards what is wanted, as far as the frame with which a temporal unit begins allows.
+// turn moves towards what is wanted, where a temporal unit begins with f.
 func (t *targeting) turn(f *descriptor.Frame, spatial, temporal uint8, now time.Time) {
 	t.goal = goalOf(t.structure, f.Active, spatial, temporal)
 	switch {
@@ -81,7 +79,7 @@ func (t *targeting) turn(f *descriptor.Frame, spatial, temporal uint8, now time.
 	}
 }
 
-// goalOf is the highest decode target up to what is wanted, the lowest where all are higher.
+// goalOf is the highest target up to what is wanted, else the lowest.
 func goalOf(s *descriptor.Structure, active uint32, spatial, temporal uint8) int {
 	goal, lowest := noTarget, noTarget
 	for d := range descriptor.Targets(active) {
@@ -99,7 +97,7 @@ func goalOf(s *descriptor.Structure, active uint32, spatial, temporal uint8) int
 	return goal
 }
 
-// judge decides on a frame, and notes what can be decoded without it.
+// judge decides on a frame, and notes which targets lose something they need.
 func (t *targeting) judge(f *descriptor.Frame) uint8 {
 	kind := uint8(verdictLeftOut)
 	switch {
@@ -123,7 +121,7 @@ func (t *targeting) verdict(number uint16) uint8 {
 	return verdictNone
 }
 
-// decodable reports whether nothing was left out that a frame needs. What has not come may still come.
+// decodable reports whether nothing was left out that f needs. What is missing may still come.
 func (t *targeting) decodable(f *descriptor.Frame) bool {
 	for _, back := range f.References() {
 		if t.verdict(f.Number-back) == verdictLeftOut {
@@ -133,12 +131,12 @@ func (t *targeting) decodable(f *descriptor.Frame) bool {
 	return true
 }
 
-// ends reports whether a packet is the last of its temporal unit at the receiver.
+// ends reports whether a packet is the receiver's last of its temporal unit.
 func (t *targeting) ends(p *Packet) bool {
 	return t != nil && p.described && p.frame.Last && t.verdict(p.frame.Number) == verdictHighest
 }
 
-// reaches reports whether a choice can be forwarded from the next temporal unit on.
+// reaches reports whether a choice can follow from the next temporal unit on.
 func (t *targeting) reaches(c *layerChoice) bool {
 	if t.structure == nil {
 		return false
@@ -147,7 +145,7 @@ func (t *targeting) reaches(c *layerChoice) bool {
 	return goal == t.target || goal != noTarget && has(t.intact, goal)
 }
 
-// waits reports whether a keyframe is needed for what is wanted: at once for another picture, in risePatience for more of it.
+// waits reports whether a keyframe is needed: at once for another size, after risePatience for more pictures.
 func (t *targeting) waits(now time.Time) bool {
 	if t == nil || t.goal == t.target || t.goal == noTarget {
 		return false

@@ -2,35 +2,33 @@ package forward
 
 import "time"
 
-// A publisher's pictures may be in temporal layers, of which none needs a higher one. Where a path is narrow the highest are left out
-// before a smaller picture is shown.
+// No picture needs one of a higher temporal layer. A narrow path loses the highest before the picture gets smaller.
 const (
-	// maxTemporal is the highest that is told apart; what is above counts as it. Browsers use 0 to 2.
+	// Higher layers count as this one. Browsers use 0 to 2.
 	maxTemporal = 3
 	allTemporal = 0xFF
-	// leastShare is which part of what is sent a temporal layer must be to be worth leaving out.
+	// Part of the rate from which a temporal layer is worth leaving out.
 	leastShare = 0.02
-	// keptLimits is how many changes of the limit are remembered, for packets that come late.
+	// Changes of the limit remembered for late packets.
 	keptLimits = 4
-	// risePatience is how long a slot waits for a picture from which on more can be decoded, before it asks for a keyframe.
+	// How long a slot waits for a picture that lets more be decoded, before it asks for a keyframe.
 	risePatience = 2 * time.Second
 )
 
-// temporal is how much a slot forwards of the layer that it shows. It changes between pictures only.
+// temporal is what a slot forwards of its layer. It changes between pictures.
 type temporal struct {
-	wanted uint8 // the highest temporal layer, or allTemporal
+	wanted uint8 // the highest wanted, or allTemporal
 	limits [keptLimits]temporalLimit
-	opened bool      // the picture before lets the next one be of any temporal layer
-	waits  time.Time // since when more is wanted than can be decoded; zero: it is not
+	opened bool      // the next picture may be of any temporal layer
+	waits  time.Time // since when more is wanted than is decodable; zero: it is not
 }
 
-// temporalLimit is the highest temporal layer that is forwarded, from a sequence number on.
+// temporalLimit holds from a sequence number on.
 type temporalLimit struct {
 	from    uint32
 	highest uint8
 }
 
-// begin is called at the keyframe with which a layer begins.
 func (t *temporal) begin(sequence uint32) {
 	for i := range t.limits {
 		t.limits[i] = temporalLimit{sequence, t.wanted}
@@ -38,7 +36,7 @@ func (t *temporal) begin(sequence uint32) {
 	t.opened, t.waits = false, time.Time{}
 }
 
-// drops reports whether a packet is left out; ahead says that it is beyond all packets before.
+// drops reports whether a packet is left out. ahead: it is beyond all packets before.
 func (t *temporal) drops(p *Packet, ahead bool) bool {
 	if p.picture.begins && ahead {
 		t.turn(p)
@@ -51,8 +49,8 @@ func (t *temporal) drops(p *Packet, ahead bool) bool {
 	return false
 }
 
-// turn moves the limit towards what is wanted, as far as the picture that begins with p allows: down always; up at a keyframe,
-// with a picture of the next temporal layer that needs the lowest only (VP8), or behind one that nothing higher reaches over (VP9).
+// turn moves the limit towards what is wanted where a picture begins with p. Down always; up at a keyframe, with a
+// picture of the next layer that needs the lowest only (VP8), or behind one over which nothing higher reaches (VP9).
 func (t *temporal) turn(p *Packet) {
 	now, picture := t.limits[0].highest, &p.picture
 	next := now
@@ -75,7 +73,7 @@ func (t *temporal) turn(p *Packet) {
 	}
 }
 
-// stuck reports, once in risePatience, that more of the layer is wanted than can be decoded without a keyframe.
+// stuck reports, once in risePatience, that only a keyframe would give what is wanted.
 func (t *temporal) stuck(l *Layer, now time.Time) bool {
 	if t.waits.IsZero() || now.Sub(t.waits) < risePatience || l.highestTemporal() <= t.limits[0].highest {
 		return false
@@ -84,7 +82,7 @@ func (t *temporal) stuck(l *Layer, now time.Time) bool {
 	return true
 }
 
-// highestTemporal is the highest temporal layer that is worth leaving out, 0 for none.
+// highestTemporal is the highest worth leaving out, 0 for none.
 func (l *Layer) highestTemporal() uint8 {
 	for i := len(l.upper) - 1; i >= 0; i-- {
 		if u := &l.upper[i]; u.known && u.bits > leastShare*l.rate.bits {
@@ -94,7 +92,7 @@ func (l *Layer) highestTemporal() uint8 {
 	return 0
 }
 
-// bitsUpTo is what the layer sends in a second up to a temporal layer.
+// bitsUpTo is per second.
 func (l *Layer) bitsUpTo(highest uint8) uint64 {
 	bits := l.rate.bits
 	for i := int(highest); i < len(l.upper); i++ {
@@ -103,8 +101,8 @@ func (l *Layer) bitsUpTo(highest uint8) uint64 {
 	return uint64(max(bits, 0))
 }
 
-// withTemporal appends the rungs of a ladder, before each what it is without its highest temporal layer, and before the lowest also
-// what it is without more of them.
+// withTemporal puts before each rung what it is without its highest temporal layer, and before the lowest also what it
+// is without more of them.
 func withTemporal(all, rungs []layerChoice) []layerChoice {
 	for i, c := range rungs {
 		if c.alive && c.layer != nil {

@@ -13,25 +13,23 @@ import (
 )
 
 const (
-	// maxNameBytes bounds the names in an Attach: rooms, peers, identities.
+	// of rooms, peers and identities
 	maxNameBytes = 512
-	// maxEntryBytes bounds what one roster entry makes everybody else receive.
+	// of one roster entry, which everybody receives
 	maxEntryBytes = 8 << 10
-	// attachTries bounds how often an Attach starts again because its room
-	// closed, or its peer left, under its hands.
+	// An Attach starts again when its room closes or its peer leaves meanwhile.
 	attachTries = 3
 )
 
-// attachment is an Attach that was read.
 type attachment struct {
 	pin       pin.Pin
 	room      ring.RoomID
 	request   *control.Attach
 	entry     *control.Peer
-	confirmed bool // the Owner said that the pin stands
+	confirmed bool // by the Owner
 }
 
-// readAttach checks an Attach against this node. Nothing is changed.
+// readAttach checks an Attach against this node and changes nothing.
 func (n *Node) readAttach(message *control.EdgeMessage) (attachment, *refusal) {
 	request := message.GetAttach()
 	if request == nil {
@@ -61,7 +59,7 @@ func (n *Node) readAttach(message *control.EdgeMessage) (attachment, *refusal) {
 	return attachment{pin: p, room: ring.RoomID(room), request: request, entry: rosterCopy(peer)}, nil
 }
 
-// cost is what the room is expected to send, as placement reckoned it.
+// cost is what placement expected the room to send.
 func (a attachment) cost() headroom.Egress {
 	if e := a.request.GetExpectedEgress(); e != nil {
 		return e.Value()
@@ -69,7 +67,7 @@ func (a attachment) cost() headroom.Egress {
 	return headroom.Expect(int(a.request.GetExpectedSize())).Cost()
 }
 
-// least is what the room is expected to send at the lowest layers.
+// least is the same at the lowest layers.
 func (a attachment) least() headroom.Egress {
 	if e := a.request.GetExpectedFloor(); e != nil {
 		return e.Value()
@@ -77,8 +75,8 @@ func (a attachment) least() headroom.Egress {
 	return headroom.Expect(a.people()).Floor().Min(a.cost())
 }
 
-// takes judges a room that runs by the lowest layers of all rooms, for larger pictures are held back for it, and another by what
-// all send.
+// takes judges a running room by the lowest layers of all rooms, because larger pictures are held back for it; a new
+// one by what all send.
 func (n *Node) takes(a attachment, now time.Time) bool {
 	if a.request.GetExpectedFloor() != nil && n.floorNow(now).Plus(a.least()).Fits(n.ceiling()) {
 		return true
@@ -86,7 +84,6 @@ func (n *Node) takes(a attachment, now time.Time) bool {
 	return headroom.Takes(n.egressNow(now), a.cost(), n.ceiling())
 }
 
-// people is how many are expected in the room.
 func (a attachment) people() int {
 	if n := int(a.request.GetExpectedSize()); n > 0 {
 		return min(n, headroom.MaxPeople)
@@ -99,14 +96,14 @@ func entryFits(p *control.Peer) bool {
 		len(p.GetMetadata()) <= maxEntryBytes
 }
 
-// attach lets a peer into its room, which it opens if need be.
+// attach lets a peer into its room, opened if need be.
 func (n *Node) attach(ctx context.Context, message *control.EdgeMessage) (*session, *refusal) {
 	a, refused := n.readAttach(message)
 	if refused != nil {
 		return nil, refused
 	}
 	for range attachTries {
-		a.confirmed = false // Leave for a room that has closed since is none to open it again.
+		a.confirmed = false // Leave for a closed room is none to open it again.
 		r, refused := n.find(a)
 		if refused != nil {
 			return nil, refused
@@ -135,7 +132,7 @@ func (n *Node) attach(ctx context.Context, message *control.EdgeMessage) (*sessi
 	return nil, refuse(control.Refusal_REFUSAL_UNCONFIRMED, "the room is closing: attach again")
 }
 
-// find gives the room if it is open, nil if it may be opened.
+// find returns nil if the room may be opened.
 func (n *Node) find(a attachment) (*room, *refusal) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
@@ -148,8 +145,7 @@ func (n *Node) find(a attachment) (*room, *refusal) {
 	return nil, n.mayOpen(a, time.Now())
 }
 
-// mayOpen judges the opening of a room. A refusal for want of headroom or
-// because of a drain is final for the fence: a tombstone. Call it with mu held.
+// mayOpen needs mu. A refusal for headroom or a drain is final for the fence: a tombstone.
 func (n *Node) mayOpen(a attachment, now time.Time) *refusal {
 	if stone, ok := n.stones.forbids(a.room, a.pin.Fence, now); ok {
 		if stone.code == control.Refusal_REFUSAL_FENCED {
@@ -166,7 +162,7 @@ func (n *Node) mayOpen(a attachment, now time.Time) *refusal {
 	return nil
 }
 
-// refuseOpening makes a refusal final. Call it with mu held.
+// refuseOpening needs mu.
 func (n *Node) refuseOpening(a attachment, code control.Refusal, now time.Time) *refusal {
 	n.stones.lay(a.room, a.pin.Fence, code, now)
 	n.log.Info("room not opened", "room", string(a.room), "fence", a.pin.Fence.String(), "reason", code.String())
@@ -176,7 +172,7 @@ func (n *Node) refuseOpening(a attachment, code control.Refusal, now time.Time) 
 	return refuse(code, "node %s has no headroom for a room of %d that costs %v", n.cfg.Node, a.people(), a.cost())
 }
 
-// open opens the room, or gives the one that was opened meanwhile.
+// open returns the room that another call opened meanwhile, if there is one.
 func (n *Node) open(ctx context.Context, a attachment) (*room, *refusal) {
 	n.mu.Lock()
 	if r, ok := n.rooms[a.room]; ok {
@@ -209,7 +205,6 @@ func (n *Node) open(ctx context.Context, a attachment) (*room, *refusal) {
 	return nil, refuse(control.Refusal_REFUSAL_UNCONFIRMED, "node %s is not serving", n.cfg.Node)
 }
 
-// forget takes a room that has ended off the list.
 func (n *Node) forget(r *room) {
 	n.mu.Lock()
 	defer n.mu.Unlock()

@@ -7,8 +7,8 @@ import (
 	"slices"
 )
 
-// candidates are the addresses that clients are told of, one of each family. With several behind one socket the answer might take
-// another path than the client chose.
+// candidates returns one address of each family. With more behind one socket, answers might take another path than the
+// client chose.
 func candidates(bound *net.UDPAddr, cfg Config) ([]netip.AddrPort, error) {
 	port := uint16(bound.Port)
 	usable := []netip.Addr{bound.AddrPort().Addr().Unmap()}
@@ -28,12 +28,12 @@ func candidates(bound *net.UDPAddr, cfg Config) ([]netip.AddrPort, error) {
 	}
 	usable = slices.DeleteFunc(usable, func(ip netip.Addr) bool {
 		return ip.IsLoopback() && !cfg.Loopback || ip.IsLinkLocalUnicast() ||
-			bound.IP.IsUnspecified() && bound.IP.To4() != nil && !ip.Is4() // 0.0.0.0 hears no IPv6; [::] hears both.
+			bound.IP.IsUnspecified() && bound.IP.To4() != nil && !ip.Is4() // 0.0.0.0 hears no IPv6; [::] hears both
 	})
 	if len(cfg.AdvertiseIPs) > 0 {
 		return advertised(usable, cfg.AdvertiseIPs, port), nil
 	}
-	// Loopback addresses last: they reach nobody else.
+	// Loopback last: it reaches nobody else.
 	slices.SortStableFunc(usable, func(a, b netip.Addr) int { return cmp.Compare(last(a), last(b)) })
 	var told []netip.AddrPort
 	for _, ip := range usable {
@@ -51,7 +51,7 @@ func last(ip netip.Addr) int {
 	return 0
 }
 
-// advertised are the addresses that stand for the socket's own outside, of the families that the socket hears.
+// advertised stand for the socket outside a NAT, in the families that it hears.
 func advertised(heard []netip.Addr, texts []string, port uint16) []netip.AddrPort {
 	var told []netip.AddrPort
 	for _, text := range texts {

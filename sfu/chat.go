@@ -8,19 +8,17 @@ import (
 	"github.com/holdfast-rtc/holdfast/control"
 )
 
-// Bounds of a line of chat. Signaling nodes bound and pace it too; what is longer comes from
-// a signaling node that does not, and is dropped.
+// Longer lines come from a signaling node that does not bound them, and are dropped.
 const (
 	chatBytes   = 8000
 	chatIDBytes = 64
-	// One person's lines in the room, whatever the number of tabs. A signaling node allows half of it
-	// and answers what is above; more comes from one who speaks through several.
+	// One person's, whatever the number of tabs. A signaling node allows half and answers excess; more comes through
+	// several nodes.
 	chatPerSecond = 10
 	chatBurst     = 20
 )
 
-// chat tells a line to everybody who is attached, the speaker included: its return is
-// how the speaker knows that it was said. Nothing is kept of it.
+// chat sends a line to everybody attached. Its return tells the speaker that it was said. Nothing is kept.
 func (r *room) chat(p *peer, said *control.Say) {
 	text, id := said.GetText(), said.GetId()
 	if strings.TrimSpace(text) == "" || len(text) > chatBytes || len(id) > chatIDBytes || !utf8.ValidString(text) || p.entry.GetHidden() ||

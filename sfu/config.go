@@ -12,37 +12,36 @@ import (
 	"github.com/holdfast-rtc/holdfast/sfu/offer"
 )
 
-// Config is one SFU node.
+// Config is for one media node.
 type Config struct {
-	Node ring.NodeID // stable name, the same across restarts
+	Node ring.NodeID // the same across restarts
 	Boot pin.BootID  // this run of the process
 
-	// MediaAddress is the host:port of all media, by UDP. Port 0 takes a free one: Node.MediaAddress.
+	// MediaAddress is the UDP host:port of all media. Port 0 takes a free one: see Node.MediaAddress.
 	MediaAddress string
-	// AdvertiseIPs are the candidates of a node behind a one-to-one NAT or on all interfaces.
+	// AdvertiseIPs replace the socket's addresses behind a one-to-one NAT or on all interfaces.
 	AdvertiseIPs []string
-	// Loopback allows candidates on loopback addresses.
-	Loopback bool
+	Loopback     bool
 
-	// EgressBatch sends a burst with one system call (sendmmsg and UDP_SEGMENT; Linux only).
+	// EgressBatch sends bursts by sendmmsg and UDP_SEGMENT (Linux only).
 	EgressBatch bool
 
 	CeilingBitsPerSecond    uint64 // of egress, for new rooms
 	CeilingPacketsPerSecond uint64
 
-	// Grace is how long a peer without a signaling node, an expected peer and an empty room stay.
+	// Grace is how long peers without a signaling node, expected peers and empty rooms stay.
 	Grace time.Duration
-	// DrainTimeout is the deadline of a drain that names none.
+	// DrainTimeout is for drains without a deadline.
 	DrainTimeout time.Duration
 
 	Limits Limits
 }
 
-// Limits bound what one node, one room and one peer can take.
+// Limits bound what a node, a room and a peer may take.
 type Limits struct {
 	Rooms        int // on the node
 	PeersPerRoom int
-	SlotsPerPeer int // receive m-lines of one offer
+	SlotsPerPeer int // of one offer
 	SDPBytes     int // of one offer
 }
 
@@ -53,24 +52,24 @@ func offerLimits(l Limits) offer.Limits {
 // DefaultConfig leaves Node and Boot to the caller.
 func DefaultConfig() Config {
 	return Config{
-		// A server names its address: of several networks clients are told of one.
+		// Servers name their address: of several networks clients get one.
 		MediaAddress: "127.0.0.1:0",
 		EgressBatch:  true,
 		// 1 Gbit/s, less a fifth for retransmissions and growing rooms.
 		CeilingBitsPerSecond: 800_000_000,
 		// Safe on a small shared machine.
 		CeilingPacketsPerSecond: 100_000,
-		// Longer than a balancer's health check interval.
+		// Longer than a balancer's health checks are apart.
 		Grace: 30 * time.Second,
-		// Kubernetes kills after 30 s: this leaves 10 s for restarts.
+		// Kubernetes kills after 30 s; 10 s are left for restarts.
 		DrainTimeout: 20 * time.Second,
 		Limits: Limits{
 			Rooms: 5000,
 			// The roster is sent whole: 60 KiB.
 			PeersPerRoom: 300,
-			// A 7 x 7 grid of video and a few audio slots.
+			// 7 x 7 pictures and a few slots of sound.
 			SlotsPerPeer: 64,
-			// The client's socket takes messages of 256 KiB at most.
+			// Clients' sockets take at most 256 KiB.
 			SDPBytes: 256 << 10,
 		},
 	}

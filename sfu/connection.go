@@ -18,38 +18,36 @@ import (
 	"github.com/holdfast-rtc/holdfast/sfu/transport"
 )
 
-// errConnectionClosed says that a connection was closed while it was spoken to.
 var errConnectionClosed = errors.New("the connection is closed")
 
 const (
-	// maxMidBytes bounds a mid that a client names; browsers use one or two digits.
+	// browsers use one or two digits
 	maxMidBytes = 16
-	// maxSources bounds the m-lines that a client says what they carry.
+	// that a client may describe
 	maxSources = 32
-	// How many packets are kept as they were sent for a slot without RTX: 0.6 s of sound, and about as much of a picture.
+	// Packets kept as sent for slots without RTX: 0.6 s of sound, about as much of a picture.
 	repeatedSound, repeatedPicture = 32, 256
 )
 
-// connectionConfig is what a connection needs to know of its peer.
 type connectionConfig struct {
 	room         *forward.Room
 	batch        transport.Batch // of the room's loop
-	shard        int             // its index
-	owner        string          // the peer, unique on the node
+	shard        int             // of batch
+	owner        string          // unique on the node
 	peer         forward.PeerID
 	canPublish   bool
-	publishable  uint32 // the sources that may be published, as of control.Attach
+	publishable  uint32 // sources, as in control.Attach
 	canSubscribe bool
-	compatible   bool // the peer's DTLS has failed before: offer all SRTP profiles
+	compatible   bool // DTLS failed before: offer all SRTP profiles
 	candidates   []netip.AddrPort
-	pathStart    uint64 // bits per second that the client's path is believed to carry; 0: no limit is known
-	onPath       func() // that has changed; it must not block
-	// onState is told of every change of the transport, in order. It must not call the connection.
+	pathStart    uint64 // bits per second of the client's path; 0: unlimited
+	onPath       func() // must not block
+	// onState hears of each change in order. It must not call the connection.
 	onState func(*connection, control.TransportState)
 	log     *slog.Logger
 }
 
-// connection is one RTCPeerConnection: what it sends goes into layers of the room, and each of its receive m-lines is a slot.
+// connection is one RTCPeerConnection. What it sends becomes layers; its receiving m-lines are slots.
 type connection struct {
 	connectionConfig
 
@@ -58,28 +56,28 @@ type connection struct {
 	uplink  *uplink
 	session uint64 // of our descriptions
 
-	feedback feedbackReader // used by RTCP only
+	feedback feedbackReader // RTCP's own
 
-	budgets  sync.Mutex // held while a budget is told, so that none is told after retire
+	budgets  sync.Mutex // no budget is told after retire
 	replaced bool       // guarded by budgets
 
-	mu      sync.Mutex // guards the fields below; taken after uplink.mu, never before it
-	origin  string     // the client's RTCPeerConnection, as of offer.Offer
-	ufrag   string     // the client's ICE generation
+	mu      sync.Mutex // guards the fields below; taken after uplink.mu
+	origin  string     // as in offer.Offer
+	ufrag   string     // of the client's ICE
 	lines   []offer.Section
 	version uint64 // of our last description
 	sources map[string]forward.Source
-	sent    map[forward.Source]bool // of what the last offer named SSRCs
+	sent    map[forward.Source]bool // sources whose SSRCs the last offer named
 	slots   map[string]*slot        // by mid
-	bySSRC  map[uint32]*slot        // by both of their SSRCs
-	named   []uint32                // video SSRCs that the client said it had been sending
+	bySSRC  map[uint32]*slot        // by media and RTX SSRC
+	named   []uint32                // video SSRCs that were sent before this connection
 	upAt    time.Time
 	up      bool // DTLS is up
-	dead    bool // failed or closed: only a new connection can help
+	dead    bool // failed or closed: only a new connection helps
 	closed  bool // by us
 }
 
-// slot is one receive m-line of the client.
+// slot is one receiving m-line of the client.
 type slot struct {
 	*forward.Slot
 
@@ -88,7 +86,7 @@ type slot struct {
 	stream    string
 }
 
-// connect makes the connection that answers an offer.
+// connect makes the connection for an offer.
 func connect(t *transport.Transport, o *offer.Offer, cfg connectionConfig) (*connection, error) {
 	c := &connection{
 		connectionConfig: cfg, origin: o.Origin, ufrag: o.Ufrag, session: rand.Uint64N(1 << 62),
@@ -106,8 +104,8 @@ func connect(t *transport.Transport, o *offer.Offer, cfg connectionConfig) (*con
 	return c, nil
 }
 
-// srtpProfiles are what the node, as the DTLS client, offers (RFC 7714, RFC 5764). libwebrtc picks AES128_CM_HMAC_SHA1_80 whenever it
-// may, at six times the cost of AES-128-GCM: it is offered only after a handshake has failed without it.
+// srtpProfiles are offered by the node as DTLS client (RFC 7714, RFC 5764). libwebrtc prefers AES128_CM_HMAC_SHA1_80,
+// six times as costly as AES-128-GCM, so that is offered only after a failed handshake.
 func srtpProfiles(compatible bool) []dtls.SRTPProtectionProfile {
 	if compatible {
 		return []dtls.SRTPProtectionProfile{dtls.SRTP_AEAD_AES_128_GCM, dtls.SRTP_AEAD_AES_256_GCM, dtls.SRTP_AES128_CM_HMAC_SHA1_80}
@@ -115,30 +113,29 @@ func srtpProfiles(compatible bool) []dtls.SRTPProtectionProfile {
 	return []dtls.SRTPProtectionProfile{dtls.SRTP_AEAD_AES_128_GCM}
 }
 
-// accepts reports whether an offer is of the same RTCPeerConnection, and this connection can still work.
+// accepts reports whether this connection can answer an offer of the same RTCPeerConnection.
 func (c *connection) accepts(o *offer.Offer) bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	return !c.dead && !c.closed && c.origin == o.Origin
 }
 
-// needsCompatible: DTLS has failed, here or before.
 func (c *connection) needsCompatible() bool { return c.compatible || c.conn.HandshakeFailed() }
 
-// alive reports whether the client may still be talking over this connection.
+// alive reports whether the client may still use this connection.
 func (c *connection) alive() bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	return !c.dead && !c.closed
 }
 
-// answer negotiates. A live connection survives an offer that cannot be answered. One call at a time.
+// answer runs one at a time. A live connection survives an offer that cannot be answered.
 func (c *connection) answer(message *control.Offer, o *offer.Offer) (string, error) {
 	restarted, err := c.learn(message, o)
 	if err != nil {
 		return "", err
 	}
-	c.uplink.learn(message.GetSenders()) // Without mu: the uplink holds its own lock when it takes that one.
+	c.uplink.learn(message.GetSenders()) // without mu, which is taken after the uplink's lock
 	if restarted {
 		c.conn.Restart(o.Ufrag, o.Password)
 	}
@@ -154,13 +151,13 @@ func (c *connection) answer(message *control.Offer, o *offer.Offer) (string, err
 		Slots: make(map[string]offer.Slot, len(c.slots)),
 	}
 	for mid, s := range c.slots {
-		// The names are the same on every node, so that nothing in the page changes when the connection moves.
+		// The same names on every node: nothing in the page changes when it moves.
 		answer.Slots[mid] = offer.Slot{SSRC: s.ssrc, RTXSSRC: s.rtx, Stream: s.stream, Track: "slot-" + mid, CNAME: forward.CNAME}
 	}
 	return o.Answer(&answer), nil
 }
 
-// learn takes over what the offer says, and reports whether it restarts ICE.
+// learn reports whether the offer restarts ICE.
 func (c *connection) learn(message *control.Offer, o *offer.Offer) (restarted bool, err error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -178,7 +175,7 @@ func (c *connection) learn(message *control.Offer, o *offer.Offer) (restarted bo
 	return restarted, nil
 }
 
-// arrange gives every receive m-line its slot, and takes away the slots of those that are none any more.
+// arrange adds slots for new receiving m-lines and removes those of ended ones.
 func (c *connection) arrange(o *offer.Offer) {
 	var fresh []*slot
 	c.mu.Lock()
@@ -210,7 +207,7 @@ func (c *connection) arrange(o *offer.Offer) {
 	}
 }
 
-// newSlot makes the slot of a receive m-line. Call it with mu held.
+// newSlot needs mu.
 func (c *connection) newSlot(line *offer.Section) *slot {
 	s := &slot{ssrc: c.newSSRC(), audio: line.Audio, stream: c.newStream(line.Audio)}
 	c.bySSRC[s.ssrc] = s
@@ -242,8 +239,8 @@ func (c *connection) newSlot(line *offer.Section) *slot {
 	return s
 }
 
-// newStream names the MediaStream of a new slot. The first for sound and the first for a picture share one, and so on: browsers play
-// what is in one stream in step. Call it with mu held.
+// newStream pairs the first sound with the first picture in one MediaStream, and so on: browsers play a stream in step.
+// It needs mu.
 func (c *connection) newStream(audio bool) string {
 	taken := map[string]bool{}
 	for _, s := range c.slots {
@@ -256,7 +253,7 @@ func (c *connection) newStream(audio bool) string {
 	}
 }
 
-// newSSRC is a random one (RFC 3550 section 8) that no slot has. Call it with mu held.
+// newSSRC is random (RFC 3550 section 8) and unused here. It needs mu.
 func (c *connection) newSSRC() uint32 {
 	for {
 		if ssrc := rand.Uint32(); ssrc != 0 && c.bySSRC[ssrc] == nil {
@@ -265,14 +262,13 @@ func (c *connection) newSSRC() uint32 {
 	}
 }
 
-// slotOf gives the slot that RTCP speaks of, nil for none.
 func (c *connection) slotOf(ssrc uint32) *slot {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	return c.bySSRC[ssrc]
 }
 
-// giveUp leaves media as it is; the next offer gets a new connection.
+// giveUp leaves media running; the next offer gets a new connection.
 func (c *connection) giveUp() {
 	c.mu.Lock()
 	c.dead = true
@@ -294,8 +290,8 @@ func (c *connection) StateChanged(state transport.State) {
 	}
 }
 
-// connected lets the client's slots begin, the first time: before, their keyframes would be lost. And it asks the client for
-// keyframes before its first packet has come.
+// connected starts the slots: keyframes sent earlier would be lost. It also asks for the client's keyframes before its
+// first packet.
 func (c *connection) connected() {
 	c.mu.Lock()
 	if c.up {
@@ -319,7 +315,7 @@ func (c *connection) connected() {
 	}
 }
 
-// budget tells forward what the client's path carries. It does not block.
+// budget does not block.
 func (c *connection) budget() {
 	c.budgets.Lock()
 	defer c.budgets.Unlock()
@@ -332,15 +328,15 @@ func (c *connection) budget() {
 	c.onPath()
 }
 
-// retire says that another connection of the peer is served now.
+// retire is called when another connection replaces this one.
 func (c *connection) retire(by *connection) {
 	c.budgets.Lock()
 	c.replaced = true
 	c.budgets.Unlock()
-	by.budget() // What was told last may be this one's.
+	by.budget() // the last budget may be this one's
 }
 
-// close ends the connection. It must not be called from StateChanged, nor from the room's loop.
+// close must not be called from StateChanged or the room's loop.
 func (c *connection) close() {
 	c.mu.Lock()
 	c.closed = true
@@ -362,7 +358,6 @@ func forwardKind(line *offer.Section) forward.Kind {
 	return forward.KindVideo
 }
 
-// passedExtensions are the ids of the header extensions that go from publishers to subscribers.
 func passedExtensions(line *offer.Section) forward.PassedExtensions {
 	ids := &line.Extensions
 	return forward.PassedExtensions{ids.AbsCaptureTime, ids.PlayoutDelay, ids.VideoOrientation}
@@ -375,7 +370,6 @@ func forwardCodec(codec offer.Codec) forward.Codec {
 	}
 }
 
-// sourceOf reads a source of the control protocol.
 func sourceOf(source control.Source) (forward.Source, bool) {
 	switch source {
 	case control.Source_SOURCE_MICROPHONE:

@@ -12,35 +12,33 @@ import (
 	"github.com/holdfast-rtc/holdfast/control"
 )
 
-// maxDrain bounds the deadline of a drain.
 const maxDrain = 24 * time.Hour
 
-// Drain is a request to empty this node.
+// Drain asks a node to become empty.
 type Drain struct {
-	Deadline time.Duration // rooms that are still here then move by a restart; 0: Config.DrainTimeout
-	Exit     bool          // the process shall end when it is empty
+	Deadline time.Duration // then rooms move by restarts; 0: Config.DrainTimeout
+	Exit     bool          // end the process when empty
 }
 
-// DrainState is how far a drain has come.
+// DrainState is a drain's progress.
 type DrainState struct {
 	Draining bool // no room is opened
-	Overdue  bool // the deadline has passed
+	Overdue  bool // past the deadline
 	Exit     bool
 	Began    time.Time
-	Rooms    int // still here, those handed over and not yet closed included
-	Open     int // of these, not handed over
+	Rooms    int // also those handed over and not yet closed
+	Open     int // not handed over
 	Peers    int
 }
 
-// draining is a drain under way; nil for none.
 type draining struct {
 	Drain
 
 	began, until time.Time
 }
 
-// StartDrain takes no more rooms. Signaling nodes, which gossip must tell, move the open ones. During a drain it changes the
-// deadline, and adds Exit, which only Undrain takes back.
+// StartDrain takes no more rooms; signaling nodes hear of it by gossip and move the open ones. A second call changes
+// the deadline and may add Exit, which only Undrain removes.
 func (n *Node) StartDrain(d Drain) {
 	n.mu.Lock()
 	now := time.Now()
@@ -57,11 +55,10 @@ func (n *Node) StartDrain(d Drain) {
 	n.mu.Unlock()
 	n.tellDrain()
 	for _, r := range open {
-		r.post(r.expire) // Nobody moves an empty room.
+		r.post(r.expire) // nobody moves an empty room
 	}
 }
 
-// emptyGrace is how long a room without people stays.
 func (n *Node) emptyGrace() time.Duration {
 	n.mu.Lock()
 	defer n.mu.Unlock()
@@ -71,7 +68,7 @@ func (n *Node) emptyGrace() time.Duration {
 	return n.cfg.Grace
 }
 
-// Undrain takes rooms again.
+// Undrain lets the node take rooms again.
 func (n *Node) Undrain() {
 	n.mu.Lock()
 	defer n.mu.Unlock()
@@ -82,7 +79,7 @@ func (n *Node) Undrain() {
 	n.tellDrain()
 }
 
-// DrainChanged receives when a drain begins, changes or is undone. There is one reader.
+// DrainChanged signals each change of a drain, for one reader.
 func (n *Node) DrainChanged() <-chan struct{} { return n.drainNews }
 
 func (n *Node) tellDrain() {
@@ -92,7 +89,7 @@ func (n *Node) tellDrain() {
 	}
 }
 
-// DrainState sums up.
+// DrainState says how far the drain is.
 func (n *Node) DrainState() DrainState {
 	n.mu.Lock()
 	defer n.mu.Unlock()
@@ -106,7 +103,7 @@ func (n *Node) DrainState() DrainState {
 	return s
 }
 
-// serve counts the room until its last connection is closed: a room that was handed over still sends to people on their way.
+// serve counts a room until its last connection closes: after a hand-over it still sends to people on their way.
 func (n *Node) serve(ctx context.Context, r *room) {
 	defer func() {
 		n.mu.Lock()
@@ -116,7 +113,6 @@ func (n *Node) serve(ctx context.Context, r *room) {
 	r.run(ctx)
 }
 
-// Drain empties this node, or takes that back.
 func (s *service) Drain(_ context.Context, request *control.DrainRequest) (*control.DrainReply, error) {
 	n := s.node
 	if request.GetUndrain() {

@@ -10,12 +10,10 @@ import (
 	"github.com/holdfast-rtc/holdfast/sfu/offer"
 )
 
-// maxOneByteID is the greatest id of a header extension in the one-byte form
-// (RFC 8285 section 4.2), which is the form that forward writes.
+// RFC 8285 section 4.2, the form that forward writes.
 const maxOneByteID = 14
 
-// transportSequenceID is the negotiated id of the transport-wide sequence number
-// of what is sent, 0 when there is none.
+// transportSequenceID is the negotiated id of the transport-wide sequence number, 0 for none.
 func transportSequenceID(line *offer.Section) uint8 {
 	if id := line.Extensions.TransportCC; id <= maxOneByteID {
 		return id
@@ -24,13 +22,13 @@ func transportSequenceID(line *offer.Section) uint8 {
 }
 
 const (
-	rtcpFeedback     = 205 // transport-layer feedback (RFC 4585 section 6.1)
-	formatTransport  = 15  // transport-wide feedback
+	rtcpFeedback     = 205 // RFC 4585 section 6.1
+	formatTransport  = 15
 	rtcpHeaderBytes  = 4
-	maxRTCPInPackets = 64 // packets of one compound that are looked at
+	maxRTCPInPackets = 64 // in one compound
 )
 
-// RTCP is part of transport.Handler. What makes no sense is passed over: what a client sends is its own affair.
+// RTCP is part of transport.Handler. It passes over what makes no sense.
 func (c *connection) RTCP(b []byte, arrived time.Time) {
 	for range maxRTCPInPackets {
 		if len(b) < rtcpHeaderBytes {
@@ -53,7 +51,6 @@ func (c *connection) RTCP(b []byte, arrived time.Time) {
 	}
 }
 
-// report acts on one packet of RTCP.
 func (c *connection) report(packet rtcp.Packet, arrived time.Time) {
 	switch p := packet.(type) {
 	case *rtcp.SenderReport:
@@ -84,7 +81,6 @@ func (c *connection) keyframeRequested(ssrc uint32) {
 	}
 }
 
-// senderReport hands a publisher's clock to the layer and to what is reported back.
 func (u *uplink) senderReport(p *rtcp.SenderReport, arrived time.Time) {
 	u.mu.Lock()
 	defer u.mu.Unlock()
@@ -96,7 +92,7 @@ func (u *uplink) senderReport(p *rtcp.SenderReport, arrived time.Time) {
 	s.layer.SenderReport(p.NTPTime, p.RTPTime, arrived)
 }
 
-// roundTrip measures the round trip from reports on what we sent (RFC 3550 section 6.4.1).
+// roundTrip uses reports on what we sent (RFC 3550 section 6.4.1).
 func (c *connection) roundTrip(reports []rtcp.ReceptionReport, arrived time.Time) {
 	for i := range reports {
 		r := &reports[i]

@@ -7,7 +7,7 @@ import (
 	"github.com/holdfast-rtc/holdfast/sfu/forward"
 )
 
-// hand raises or lowers a peer's hand. One that is raised keeps its place.
+// hand leaves a raised hand in its place.
 func (r *room) hand(p *peer, raised bool) {
 	if p.entry.GetHidden() {
 		return
@@ -18,7 +18,7 @@ func (r *room) hand(p *peer, raised bool) {
 	case !raised:
 		entry.HandRaisedUnixMs = 0
 	case entry.GetHandRaisedUnixMs() == 0:
-		// Behind everybody's, also if the node before had a clock that is ahead.
+		// Last in line even if the former node's clock was ahead.
 		r.lastHand = max(time.Now().UnixMilli(), r.lastHand+1)
 		entry.HandRaisedUnixMs = r.lastHand
 	}
@@ -27,7 +27,7 @@ func (r *room) hand(p *peer, raised bool) {
 	}
 }
 
-// keep gives an entry what the room knew of the same person: the hand, who silenced it, the grant.
+// keep restores what the room knew of the person: hand, who muted it, grant.
 func keep(entry, known *control.Peer) {
 	if entry.GetIdentity() != known.GetIdentity() {
 		return
@@ -44,9 +44,9 @@ func keep(entry, known *control.Peer) {
 	}
 }
 
-// recall takes over what others remember of a peer that came to a new node before them, from a signaling node that was new too.
+// recall restores a peer from what others remember, if both its node and its signaling node are new.
 func (r *room) recall(p *peer, known *control.Peer) {
-	// Everybody who arrives remembers everybody: nearly always this is all.
+	// Nearly always this is all: every arrival remembers everybody.
 	has := p.entry
 	if p.judged || has.GetHidden() || (known.GetHandRaisedUnixMs() == 0 || has.GetHandRaisedUnixMs() != 0) &&
 		(!known.GetModerator() || has.GetModerator()) && known.GetSilenced()&^(has.GetSilenced()|p.unmuted) == 0 {

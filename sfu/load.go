@@ -9,21 +9,21 @@ import (
 
 // Load is what a node measures of itself.
 type Load struct {
-	Seq                     uint64 // grows by one per report of this boot
-	EgressBitsPerSecond     uint64 // the larger, room by room, of what is sent and what is reserved
+	Seq                     uint64 // one more for each report of this boot
+	EgressBitsPerSecond     uint64 // by room the larger of sent and reserved
 	EgressPacketsPerSecond  uint64
 	CeilingBitsPerSecond    uint64
 	CeilingPacketsPerSecond uint64
 	Rooms                   uint32
 	Peers                   uint32
-	Floor                   headroom.Egress // what would be sent and is reserved at the lowest layers
-	LimitedSince            time.Time       // when pictures began to be held back; zero: none are
+	Floor                   headroom.Egress // at the lowest layers, reserved included
+	LimitedSince            time.Time       // since when pictures are held back; zero: none are
 }
 
-// reservationLife is how long the expected cost of a room counts: whole for the first half, then falling to nothing.
+// An expected room counts whole for half of reservationLife, then less and less.
 const reservationLife = 10 * time.Second
 
-// reserved is what those who are missing of the expected people would add to what is measured.
+// reserved is what expected people who are missing would add to what is measured.
 func reserved(cost headroom.Egress, age time.Duration, expected, measured int) headroom.Egress {
 	if age >= reservationLife || measured >= expected {
 		return headroom.Egress{}
@@ -36,20 +36,19 @@ func reserved(cost headroom.Egress, age time.Duration, expected, measured int) h
 	return cost.Part(left)
 }
 
-// charge is what a room counts for. In somebody's first second both are counted, so the sum is bounded by the expected cost.
+// charge bounds the sum by the cost, because both count somebody's first second.
 func charge(measured, reserved, cost headroom.Egress) headroom.Egress {
 	return measured.Plus(reserved).Min(cost).Max(measured)
 }
 
 const (
-	// egressToldEvery bounds how often the signaling nodes of a room are told what it sends, in case they must move it.
+	// Signaling nodes need to know what a room sends when they move it.
 	egressToldEvery = 2 * time.Second
-	// egressSettles is when a room is told of although not everybody in it is connected.
+	// After so long a room is told even if not everybody is connected.
 	egressSettles = reservationLife
 )
 
-// tellEgress tells the signaling nodes what the room sends, if that is known and news. Only Node.measure calls it. A busy room
-// is told of at the next measurement.
+// tellEgress tells what is known and news. Only Node.measure calls it; it skips a busy room.
 func (r *room) tellEgress(sent headroom.Egress, covered int, now time.Time) {
 	people, told := int(r.peerCount.Load()), !r.toldAt.IsZero()
 	settled := people > 0 && covered >= people || now.Sub(r.opened) >= egressSettles
@@ -69,24 +68,23 @@ func (r *room) tellEgress(sent headroom.Egress, covered int, now time.Time) {
 	}
 }
 
-// differ reports whether one amount is more than a quarter off the other.
+// differ reports whether one is more than a quarter off the other.
 func differ(a, b headroom.Egress) bool {
 	return differs(a.BitsPerSecond, b.BitsPerSecond) || differs(a.PacketsPerSecond, b.PacketsPerSecond)
 }
 
 func differs(a, b uint64) bool { return max(a, b)-min(a, b) > max(a, b)/4 }
 
-// loadWindow is the length of one measurement.
 const loadWindow = time.Second
 
-// meter turns a growing counter into a rate. It is not safe for concurrent use.
+// meter turns a counter into a rate. It is not safe for concurrent use.
 type meter struct {
 	at    time.Time
-	count headroom.Egress // bits and packets in total
+	count headroom.Egress // in total
 	rate  headroom.Egress
 }
 
-// observe takes the counter's present value and gives the rate of the last window.
+// observe takes the counter and returns the last window's rate.
 func (m *meter) observe(total headroom.Egress, now time.Time) headroom.Egress {
 	elapsed := now.Sub(m.at)
 	if m.at.IsZero() || elapsed <= 0 {

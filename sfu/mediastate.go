@@ -7,12 +7,10 @@ import (
 	"github.com/holdfast-rtc/holdfast/sfu/forward"
 )
 
-// maxStatesTold bounds the slots and tracks of one answer, some 200 bytes each: the people past it
-// are told of without their media.
+// maxStatesTold bounds slots and tracks in one answer, some 200 bytes each. People past it come without their media.
 const maxStatesTold = 4000
 
-// tellMedia adds the state of each peer's media to the people of a room. left is how many slots and
-// tracks more may be told of; what remains of that is returned.
+// tellMedia adds media states to peers, up to left, and returns what is left of that.
 func (r *room) tellMedia(peers []*control.HeldPeer, unplaced map[string][]*control.Stream, left int) int {
 	states := r.media.States()
 	now := time.Now()
@@ -49,7 +47,7 @@ func mediaProto(state forward.PeerState, now time.Time) *control.MediaState {
 	return m
 }
 
-// age is in milliseconds, -1 for never.
+// -1 for never
 func age(at, now time.Time) int64 {
 	if at.IsZero() {
 		return -1

@@ -12,13 +12,13 @@ import (
 )
 
 const (
-	// askUnmuteEvery bounds how often one person is asked to unmute, whoever asks.
+	// for one person, whoever asks
 	askUnmuteEvery = 10 * time.Second
-	// manyChanges: more at once are told as one roster, for the outbox of a large room's peers would not hold them.
+	// More changes are told as one roster: outboxes of a large room would overflow.
 	manyChanges = 16
 )
 
-// Moderate does to people of a room what somebody who runs it wants.
+// Moderate is part of control.Media.
 func (s *service) Moderate(ctx context.Context, request *control.ModerateRequest) (*control.ModerateReply, error) {
 	_, source := sourceOf(request.GetSource())
 	all := request.GetPeer() == "" && request.GetIdentity() == ""
@@ -40,7 +40,6 @@ func (s *service) Moderate(ctx context.Context, request *control.ModerateRequest
 	return reply, nil
 }
 
-// moderate is Moderate on the loop.
 func (r *room) moderate(m *control.ModerateRequest, reply *control.ModerateReply) {
 	all := m.GetPeer() == "" && m.GetIdentity() == ""
 	var changed []*peer
@@ -68,7 +67,7 @@ func (r *room) moderate(m *control.ModerateRequest, reply *control.ModerateReply
 	}
 }
 
-// judge changes a peer's hand or grant, and reports whether that is a change.
+// judge reports whether hand or grant changed.
 func (r *room) judge(p *peer, act control.Act) bool {
 	entry := rosterCopy(p.entry)
 	switch act {
@@ -83,13 +82,13 @@ func (r *room) judge(p *peer, act control.Act) bool {
 	return r.renew(p, entry)
 }
 
-// muteBy mutes a source for a moderator. Only the peer itself unmutes it.
+// muteBy mutes for a moderator; only the peer itself unmutes.
 func (r *room) muteBy(p *peer, m *control.ModerateRequest) bool {
 	source, _ := sourceOf(m.GetSource())
 	entry := rosterCopy(p.entry)
 	setMuted(entry, source, true)
 	if sameEntry(entry, p.entry) {
-		return false // It is muted already.
+		return false // already muted
 	}
 	entry.Silenced |= bitOf(source)
 	p.judged = true
@@ -98,13 +97,12 @@ func (r *room) muteBy(p *peer, m *control.ModerateRequest) bool {
 	return true
 }
 
-// tellSilenced has the media plane and the peer know that a source was muted by somebody.
 func (r *room) tellSilenced(p *peer, source forward.Source, by string) {
 	r.media.SetMuted(p.id, source, true)
 	r.send(p, &control.PeerEvent{Event: &control.PeerEvent_Silenced{Silenced: &control.Silenced{Source: sourceProto(source), By: by}}})
 }
 
-// askToUnmute reports false for who was asked a moment ago.
+// askToUnmute is false for who was asked a moment ago.
 func (r *room) askToUnmute(p *peer, m *control.ModerateRequest) bool {
 	now := time.Now()
 	if !p.askedAt.IsZero() && now.Sub(p.askedAt) < askUnmuteEvery {
@@ -115,7 +113,6 @@ func (r *room) askToUnmute(p *peer, m *control.ModerateRequest) bool {
 	return true
 }
 
-// tellRoster tells everybody the whole roster, in place of many changes.
 func (r *room) tellRoster(changed []*peer) {
 	for _, p := range changed {
 		p.told, p.toldAt = p.entry, time.Now()

@@ -8,10 +8,9 @@ import (
 	"github.com/holdfast-rtc/holdfast/sfu/forward"
 )
 
-// muteEvery bounds how often the others are told that one person muted or unmuted.
+// for telling the others of one person
 const muteEvery = 200 * time.Millisecond
 
-// mute notes that a person muted a source, and tells the others if it shows.
 func (r *room) mute(p *peer, message *control.Mute) {
 	source, ok := sourceOf(message.GetSource())
 	if !ok {
@@ -29,7 +28,7 @@ func (r *room) mute(p *peer, message *control.Mute) {
 	}
 }
 
-// setMuted changes an entry that nobody has yet.
+// setMuted is for an entry that nobody has yet.
 func setMuted(entry *control.Peer, source forward.Source, muted bool) {
 	switch source {
 	case forward.SourceMicrophone:
@@ -41,7 +40,7 @@ func setMuted(entry *control.Peer, source forward.Source, muted bool) {
 	}
 }
 
-// renew replaces a peer's entry and reports whether it is another one.
+// renew reports whether the entry differs.
 func (r *room) renew(p *peer, entry *control.Peer) bool {
 	if sameEntry(entry, p.entry) {
 		return false
@@ -53,7 +52,7 @@ func (r *room) renew(p *peer, entry *control.Peer) bool {
 	return true
 }
 
-// rename changes what a person is shown as, and tells the others. Signaling nodes say what may be shown; what does not fit is dropped.
+// rename takes a name that signaling nodes allowed, and drops it if it does not fit.
 func (r *room) rename(p *peer, name string) {
 	entry := rosterCopy(p.entry)
 	entry.Name = name
@@ -62,8 +61,7 @@ func (r *room) rename(p *peer, name string) {
 	}
 }
 
-// tellSoon tells the others of a peer's entry: now, or, when they were told of another a
-// moment ago, at the end of that moment what it is then.
+// tellSoon tells the others of a peer's entry at once, or at the end of muteEvery what it is then.
 func (r *room) tellSoon(p *peer) {
 	if p.telling {
 		return
@@ -82,7 +80,6 @@ func (r *room) tellSoon(p *peer) {
 	})
 }
 
-// tell announces a peer's entry as it is.
 func (r *room) tell(p *peer) {
 	p.told, p.toldAt = p.entry, time.Now()
 	r.announce(p, &control.RosterChange{Change: &control.RosterChange_Updated{Updated: p.entry}})

@@ -24,41 +24,39 @@ import (
 )
 
 const (
-	// socketBuffer is asked of the kernel for each socket of media, in each
-	// direction: half a second of 64 Mbit/s. The kernel may give less.
+	// Per media socket and direction: half a second of 64 Mbit/s. The kernel may give less.
 	socketBuffer = 4 << 20
-	// loadEvery is how often load is measured; a window is loadWindow long.
-	loadEvery = loadWindow / 2
+	loadEvery    = loadWindow / 2
 )
 
-// Node is one SFU process. Its methods may be called from any goroutine.
+// Node is one media node. It is safe for concurrent use.
 type Node struct {
 	cfg    Config
 	owner  Owner
 	log    *slog.Logger
 	socket *egress.Conn
-	panics *panics.Guard // of what clients and signaling nodes send
-	// rosters is the store's copy of who is in the rooms.
+	panics *panics.Guard // caused by clients and signaling nodes
+	// rosters write the store's copy of who is in the rooms.
 	rosters *roster.Writer
 
 	transport *transport.Transport
-	starting  chan *room     // rooms that Run is to run
-	stopped   chan struct{}  // closed when Run ends
+	starting  chan *room     // for Run
+	stopped   chan struct{}  // when Run ends
 	drainNews chan struct{}  // capacity 1
-	watchers  atomic.Int32   // Watch streams of signaling nodes
-	closers   sync.WaitGroup // connections that are being closed
-	// answering has a place for each offer that is being answered, one a core: media gets the cores in between.
+	watchers  atomic.Int32   // Watch streams
+	closers   sync.WaitGroup // connections being closed
+	// answering admits one offer a core at a time, so that media gets the cores in between.
 	answering chan struct{}
 
 	mu        sync.Mutex // guards the fields below
 	rooms     map[ring.RoomID]*room
-	serving   map[*room]struct{} // those, and those that were handed over and still send
+	serving   map[*room]struct{} // open rooms, and handed-over ones that still send
 	drain     *draining          // nil unless the node drains
 	stones    *tombstones
 	reportSeq uint64
 	measured  headroom.Egress // of the socket
 	socketed  meter
-	// limitedSince is when pictures began to be held back, zero when none are.
+	// limitedSince is when pictures began to be held back; zero: none are.
 	limitedSince time.Time
 
 	sharing sharing // Run's
@@ -98,26 +96,26 @@ func New(cfg Config, owner Owner, log *slog.Logger) (*Node, error) {
 	}, nil
 }
 
-// maxCores bounds on how many cores media is read, and one room is forwarded.
+// For reading media and for forwarding one room.
 const maxCores = 8
 
-// cores is on how many.
 func cores() int { return min(runtime.GOMAXPROCS(0), maxCores) }
 
-// Panics counts what made this node panic and was borne. The node's control server shall share it.
+// Panics counts survived panics. The control server shall share it.
 func (n *Node) Panics() *panics.Guard { return n.panics }
 
-// Rosters writes who is in the rooms to a store. The caller gives it one and runs it.
+// Rosters needs a store, and to be run, by the caller.
 func (n *Node) Rosters() *roster.Writer { return n.rosters }
 
-// MediaAddress is the address of the bound media socket.
+// MediaAddress is the bound socket's.
 func (n *Node) MediaAddress() net.Addr { return n.socket.LocalAddr() }
 
-// Run serves media until ctx ends, then closes every room: first the media socket, silently, because the clients are about to move.
+// Run serves until ctx ends. It closes the media socket first, silently, because the clients are about to move; then
+// all rooms.
 func (n *Node) Run(ctx context.Context) error {
 	defer close(n.stopped)
 	if _, err := n.candidates(); err != nil {
-		_ = n.socket.Close() // The configuration's error says more.
+		_ = n.socket.Close() // the configuration's error says more
 		return err
 	}
 	var media, rooms sync.WaitGroup
@@ -158,9 +156,9 @@ func (n *Node) Run(ctx context.Context) error {
 	return err
 }
 
-// MediaIPs are the addresses that clients are told of, at most four.
+// MediaIPs are the addresses in answers to clients.
 func (n *Node) MediaIPs() []string {
-	told, _ := n.candidates() // New has looked.
+	told, _ := n.candidates() // New has looked
 	var ips []string
 	for _, candidate := range told[:min(len(told), 4)] {
 		ips = append(ips, candidate.Addr().WithZone("").String())
@@ -168,7 +166,6 @@ func (n *Node) MediaIPs() []string {
 	return ips
 }
 
-// candidates are the addresses that clients are told of.
 func (n *Node) candidates() ([]netip.AddrPort, error) {
 	bound, ok := n.socket.LocalAddr().(*net.UDPAddr)
 	if !ok {
@@ -188,7 +185,7 @@ func (n *Node) candidates() ([]netip.AddrPort, error) {
 // Watchers counts the signaling nodes that watch this node.
 func (n *Node) Watchers() int { return int(n.watchers.Load()) }
 
-// Held lists the rooms that are open here and the pins they are held by.
+// Held lists the open rooms.
 func (n *Node) Held() []pin.Holding {
 	n.mu.Lock()
 	defer n.mu.Unlock()
@@ -199,19 +196,19 @@ func (n *Node) Held() []pin.Holding {
 	return held
 }
 
-// Fence says that higher stands for room. If that is another boot's, the room's peers are handed over, and it is never served again
-// at or below that fence. It does not wait for the hand-over.
+// Fence says that higher is the room's pin. If it names another boot, the room is handed over, and never served again
+// at or below that fence. It does not wait for that.
 func (n *Node) Fence(room ring.RoomID, higher pin.Pin) { n.fence(room, higher, false) }
 
-// fence reports whether the room was held here under a lower fence. live: it moves while both nodes are well, and is forwarded here
-// until everybody has left.
+// fence reports whether the room was held under a lower fence. live: both nodes are well, and media is forwarded until
+// everybody has left.
 func (n *Node) fence(room ring.RoomID, higher pin.Pin, live bool) bool {
 	n.mu.Lock()
 	r, held := n.rooms[room]
 	ours := higher.Node == n.cfg.Node && higher.Boot == n.cfg.Boot
 	if held && !r.pin().Fence.Less(higher.Fence) {
 		n.mu.Unlock()
-		return false // What we hold is not fenced.
+		return false // what we hold is not fenced
 	}
 	if ours {
 		n.mu.Unlock()
@@ -233,14 +230,14 @@ func (n *Node) fence(room ring.RoomID, higher pin.Pin, live bool) bool {
 	return held
 }
 
-// Load is what the node sends and has reserved, as of the last report.
+// Load is as of the last report.
 func (n *Node) Load() Load {
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	return n.loadNow(time.Now())
 }
 
-// NextReport is Load for publishing: each call is a report of its own.
+// NextReport is Load with a new Seq.
 func (n *Node) NextReport() Load {
 	n.mu.Lock()
 	defer n.mu.Unlock()
@@ -248,7 +245,7 @@ func (n *Node) NextReport() Load {
 	return n.loadNow(time.Now())
 }
 
-// loadNow sums up. Call it with mu held.
+// loadNow needs mu.
 func (n *Node) loadNow(now time.Time) Load {
 	egress, floor, peers := n.egressNow(now), n.floorNow(now), 0
 	for _, r := range n.rooms {
@@ -261,7 +258,7 @@ func (n *Node) loadNow(now time.Time) Load {
 	}
 }
 
-// egressNow is what headroom is judged by. Call it with mu held.
+// egressNow is what headroom is judged by. It needs mu.
 func (n *Node) egressNow(now time.Time) headroom.Egress {
 	var rooms headroom.Egress
 	for _, r := range n.rooms {
@@ -270,8 +267,7 @@ func (n *Node) egressNow(now time.Time) headroom.Egress {
 	return rooms.Max(n.measured)
 }
 
-// floorNow is what the node sends at least: the lowest layers of all rooms, those that were just opened as expected. Call it with mu
-// held.
+// floorNow is sent at least: the lowest layers, of new rooms as expected. It needs mu.
 func (n *Node) floorNow(now time.Time) headroom.Egress {
 	var rooms headroom.Egress
 	for _, r := range n.rooms {
@@ -280,7 +276,6 @@ func (n *Node) floorNow(now time.Time) headroom.Egress {
 	return rooms
 }
 
-// measure reads every counter.
 func (n *Node) measure(now time.Time) {
 	rooms := n.openRooms()
 	rates, covered := make([]headroom.Egress, len(rooms)), make([]int, len(rooms))
@@ -299,8 +294,7 @@ func (n *Node) measure(now time.Time) {
 	}
 }
 
-// advertised is the address of the media socket as others reach it, for the
-// death probe.
+// advertised is where others reach the media socket, for the death probe.
 func (n *Node) advertised() string {
 	address := n.socket.LocalAddr().String()
 	if len(n.cfg.AdvertiseIPs) == 0 {

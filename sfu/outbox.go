@@ -6,25 +6,23 @@ import (
 	"github.com/holdfast-rtc/holdfast/control"
 )
 
-// outboxEvents bounds what waits for one peer's signaling node; a join of 250 others at once fits. A full box ends the stream: the
-// signaling node that attaches next gets a snapshot.
+// A join of 250 others at once fits. A full outbox ends the stream; the next Attach gets a snapshot.
 const outboxEvents = 256
 
-// outbox is what waits to be sent on one Attach stream. The room's loop fills
-// it and never waits; the stream's writer empties it.
+// outbox buffers one Attach stream: the room's loop fills it without waiting, the stream's writer empties it.
 type outbox struct {
 	events chan *control.PeerEvent
 	ended  chan struct{}
 
 	once sync.Once
-	last *control.PeerEvent // said after everything else; nil for nothing. Set before ended is closed.
+	last *control.PeerEvent // sent last, may be nil; set before ended is closed
 }
 
 func newOutbox() *outbox {
 	return &outbox{events: make(chan *control.PeerEvent, outboxEvents), ended: make(chan struct{})}
 }
 
-// send queues an event and reports whether there was room for it.
+// send reports whether there was room.
 func (o *outbox) send(event *control.PeerEvent) bool {
 	select {
 	case o.events <- event:
@@ -34,7 +32,7 @@ func (o *outbox) send(event *control.PeerEvent) bool {
 	}
 }
 
-// end lets the stream end after what is queued and, if not nil, last.
+// end closes the stream after what is queued, and after last if that is not nil.
 func (o *outbox) end(last *control.PeerEvent) {
 	o.once.Do(func() {
 		o.last = last
@@ -42,7 +40,7 @@ func (o *outbox) end(last *control.PeerEvent) {
 	})
 }
 
-// drain writes what is queued and what comes, until the end or the first error.
+// drain writes until the end or the first error.
 func (o *outbox) drain(write func(*control.PeerEvent) error) error {
 	for {
 		select {

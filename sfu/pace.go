@@ -6,16 +6,14 @@ import (
 	"github.com/holdfast-rtc/holdfast/sfu/forward"
 )
 
-// What one encoding of a publisher may send: several times what a browser does. The rest is dropped unread, so that it does not fill
-// the room's queue.
+// What one encoding may send: several times what browsers do. The rest is dropped unread, before the room's queue.
 const (
-	// Opus has 50 packets a second, 100 at most.
+	// Opus sends at most 100.
 	wildAudioPerSecond, wildAudioBurst = 500, 500
-	// 4000 full packets a second are 38 Mbit/s; a keyframe of a large screen has some 500.
+	// 38 Mbit/s of full packets; a large screen's keyframe has some 500.
 	wildVideoPerSecond, wildVideoBurst = 4000, 2000
 )
 
-// newPace bounds the packets of one encoding.
 func newPace(kind forward.Kind) *pacing.Limiter {
 	if kind == forward.KindAudio {
 		return pacing.NewLimiter(wildAudioPerSecond, wildAudioBurst)

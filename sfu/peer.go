@@ -9,38 +9,38 @@ import (
 	"github.com/holdfast-rtc/holdfast/sfu/forward"
 )
 
-// rememberedAnswers are kept for offers that a reconnecting signaling node repeats.
+// for offers that a reconnecting signaling node repeats
 const rememberedAnswers = 4
 
-// peer is one participant. One that is expected, or has lost its signaling node, is forgotten at its deadline.
+// peer is one participant. An expected or detached one is forgotten at its deadline.
 type peer struct {
 	id     forward.PeerID
-	joined uint64 // order of arrival in the room
+	joined uint64 // order of arrival
 
-	// Owned by the room's loop.
+	// The room's loop owns the fields below.
 	entry        *control.Peer // replaced, never changed: it is being sent
 	generation   uint64
 	canPublish   bool
 	canSubscribe bool
-	sources      uint32  // which of them it may publish, as of control.Attach
-	outbox       *outbox // nil while no signaling node holds the peer
+	sources      uint32  // that it may publish, as in control.Attach
+	outbox       *outbox // nil without a signaling node
 	deadline     time.Time
-	expected     bool // only announced by others so far
+	expected     bool // announced by others only
 	connected    bool
 	offers       uint64
 	connection   *connection
-	path         uint64 // bits per second that its path carries, as last told; 0: no limit is known
+	path         uint64 // bits per second, as last told; 0: unlimited
 	gone         bool
-	told         *control.Peer // the entry that the others were told last
+	told         *control.Peer // entry as the others were last told
 	toldAt       time.Time
-	reoffers     int // how often the client was asked for a new offer, and when last
+	reoffers     int // requests for a new offer
 	reofferedAt  time.Time
-	telling      bool      // a change waits to be told
-	unmuted      uint32    // sources that it unmuted here
-	judged       bool      // its hand or its grant was changed here, or it was silenced: what others remember of them is older
+	telling      bool      // tell is scheduled
+	unmuted      uint32    // sources it unmuted here
+	judged       bool      // changed here, by a moderator or its hand: others' memory is older
 	askedAt      time.Time // to unmute
 	came         bool      // with the room, from another node
-	arrived      bool      // after a live move: it shows what this node sends
+	arrived      bool      // after a live move: it shows this node's media
 
 	negotiation sync.Mutex // held while an offer is answered; guards the fields below
 	answers     []answered // the newest last
@@ -50,7 +50,7 @@ type answered struct {
 	id, sdp string
 }
 
-// answerTo and remember are called under negotiation.
+// answerTo and remember need negotiation.
 func (p *peer) answerTo(id string) (string, bool) {
 	for _, a := range p.answers {
 		if a.id == id {
@@ -69,7 +69,7 @@ func (p *peer) remember(id, sdp string) {
 
 func (p *peer) mediaLives() bool { return p.connection != nil && p.connection.alive() }
 
-// rosterCopy has the fields that clients may be told, and nothing that came with them.
+// rosterCopy has only the fields that clients may be told.
 func rosterCopy(entry *control.Peer) *control.Peer {
 	return &control.Peer{
 		Id: entry.GetId(), Identity: entry.GetIdentity(), Name: entry.GetName(),

@@ -8,10 +8,10 @@ import (
 	"github.com/holdfast-rtc/holdfast/control"
 )
 
-// Process tells what this process holds in memory.
+// Process reports this process's memory.
 func (s *service) Process(_ context.Context, request *control.ProcessRequest) (*control.ProcessReply, error) {
 	if request.GetCollect() {
-		runtime.GC() // Pools keep what is in them for one collection more.
+		runtime.GC() // pools keep their contents for one more collection
 		debug.FreeOSMemory()
 	}
 	var memory runtime.MemStats

@@ -4,5 +4,4 @@ package sfu
 
 import "time"
 
-// processorTime is not known here.
 func processorTime() (time.Duration, bool) { return 0, false }

@@ -9,17 +9,17 @@ import (
 )
 
 const (
-	// reactEvery gathers reactions: a burst costs everybody four events a second, whoever takes part.
+	// Gathered, a burst costs everybody four events a second.
 	reactEvery = 250 * time.Millisecond
-	// What a signaling node allows one person, twice: more comes from one who speaks through several.
+	// Twice what a signaling node allows: more comes through several nodes.
 	reactPerSecond = 4
 	reactBurst     = 12
-	// Of one emoji, with its joiners; and of one event, 50 bytes each.
+	// Of one emoji with its joiners; of one event, 50 bytes each.
 	emojiBytes   = 32
 	maxReactions = 1000
 )
 
-// react shows an emoji to everybody who is attached, with those of the same moment. Nothing is kept of it.
+// react sends an emoji, with others of the moment, to everybody attached. Nothing is kept.
 func (r *room) react(p *peer, emoji string) {
 	if emoji == "" || len(emoji) > emojiBytes || !utf8.ValidString(emoji) || p.entry.GetHidden() || !r.reactors.Allow(p.entry.GetIdentity()) {
 		return

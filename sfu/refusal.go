@@ -8,11 +8,11 @@ import (
 	"github.com/holdfast-rtc/holdfast/pin"
 )
 
-// refusal is why a message was not served; it ends the stream.
+// refusal ends a stream.
 type refusal struct {
 	code    control.Refusal
 	message string
-	current pin.Fence // with REFUSAL_FENCED; zero when unknown
+	current pin.Fence // with REFUSAL_FENCED; zero: unknown
 }
 
 func refuse(code control.Refusal, format string, args ...any) *refusal {
@@ -26,9 +26,9 @@ func fenced(current pin.Fence) *refusal {
 	}
 }
 
-// unconfirmed maps what an Owner said of a pin.
+// unconfirmed maps an Owner's error.
 func unconfirmed(err error) *refusal {
-	if errors.Is(err, pin.ErrMissing) { // No fence is named, so the signaling node just places the room again.
+	if errors.Is(err, pin.ErrMissing) { // without a fence the room is just placed again
 		return refuse(control.Refusal_REFUSAL_FENCED, "the pin does not stand: %v", err)
 	}
 	if !errors.Is(err, pin.ErrFenced) {
@@ -40,7 +40,7 @@ func unconfirmed(err error) *refusal {
 	return refuse(control.Refusal_REFUSAL_FENCED, "the room has a higher fence")
 }
 
-// event is the refusal as the last event of a stream.
+// event is the stream's last.
 func (r *refusal) event() *control.PeerEvent {
 	refused := &control.Refused{Code: r.code, Message: r.message}
 	event := &control.PeerEvent{Event: &control.PeerEvent_Refused{Refused: refused}}

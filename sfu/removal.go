@@ -11,8 +11,7 @@ import (
 	"github.com/holdfast-rtc/holdfast/sfu/forward"
 )
 
-// maxRemoved bounds how many removed peers a room remembers while it is open here. Past
-// that people are still removed, but a resume of theirs is no longer refused.
+// Past maxRemoved people are still removed, but may resume.
 const maxRemoved = 1000
 
 // Remove takes people out of a room for good.
@@ -29,7 +28,7 @@ func (s *service) Remove(ctx context.Context, request *control.RemoveRequest) (*
 	return reply, nil
 }
 
-// onLoop runs a task on a room's loop, and reports false if the room is not open here.
+// onLoop is false if the room is not open here.
 func (s *service) onLoop(ctx context.Context, room string, task func(*room)) (ran bool, err error) {
 	s.node.mu.Lock()
 	r, open := s.node.rooms[ring.RoomID(room)]
@@ -41,13 +40,12 @@ func (s *service) onLoop(ctx context.Context, room string, task func(*room)) (ra
 		if ctx.Err() != nil {
 			return false, status.FromContextError(ctx.Err()).Err()
 		}
-		return false, nil // It has closed since, and nobody is in it.
+		return false, nil // closed since
 	}
 	return true, nil
 }
 
-// removeWhere removes a peer, or all of an identity, on the loop. Who is only expected here is
-// removed too, and refused when they come.
+// removeWhere also removes who is only expected, and refuses them later.
 func (r *room) removeWhere(peer, identity string) []string {
 	var found []string
 	for id, p := range r.peers {
@@ -71,5 +69,5 @@ func removedRefusal() *refusal {
 	return refuse(control.Refusal_REFUSAL_REMOVED, "somebody who runs the room removed this peer")
 }
 
-// wasRemoved reports whether a peer may not come back while the room is open here.
+// wasRemoved is remembered while the room is open here.
 func (r *room) wasRemoved(id string) bool { return r.removed[forward.PeerID(id)] }

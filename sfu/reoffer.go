@@ -8,7 +8,7 @@ import (
 	"github.com/holdfast-rtc/holdfast/sfu/forward"
 )
 
-// Why a publisher is asked for a new offer, as the wire protocol says it.
+// Words of the wire protocol.
 const (
 	reofferSilent     = "silent"
 	reofferUnplaced   = "unplaced"
@@ -17,25 +17,23 @@ const (
 )
 
 const (
-	// reofferEvery and maxReoffers bound what a publisher is asked, until it has not been asked for reofferRest: a camera
-	// may have stopped for a reason that no offer mends.
+	// Bounds until reofferRest without a request: a camera may have stopped for a reason that no offer mends.
 	reofferEvery = 5 * time.Second
 	maxReoffers  = 3
 	reofferRest  = time.Minute
-	// connectedFor is how long a publisher's transport must be up before its silence means anything.
+	// Silence right after DTLS means nothing.
 	connectedFor = 2 * time.Second
 )
 
-// starved asks the publisher of a slot that has no picture for a new offer, if its connection is up and it had been sending
-// that source when it came. It is forward's OnStarved: it must not block.
+// starved asks the publisher of a slot without a picture for a new offer, if it is connected and was sending the source
+// when it came. It is forward's OnStarved and must not block.
 func (r *room) starved(s forward.Starved) {
 	select {
 	case r.tasks <- func() { r.reoffer(s, time.Now()) }:
-	default: // The room's loop is busy; it is told again in 5 s.
+	default: // busy; told again in 5 s
 	}
 }
 
-// reoffer does it on the room's loop.
 func (r *room) reoffer(s forward.Starved, now time.Time) {
 	p, ok := r.peers[s.Publisher]
 	if !ok || p.connection == nil || !p.connected || !p.canPublish || !mayPublish(p.sources, s.Source) {
@@ -66,8 +64,8 @@ func (r *room) reoffer(s forward.Starved, now time.Time) {
 	r.send(p, &control.PeerEvent{Event: &control.PeerEvent_Reoffer{Reoffer: &control.Reoffer{Mids: mids, Reason: reason}}})
 }
 
-// sending says on which m-lines the client sends a source, since when its transport has been up, and whether it named an
-// SSRC: then it had been sending before its last offer.
+// sending returns the m-lines of a source, since when the transport is up, and whether the offer named an SSRC: then
+// the client had been sending before it.
 func (c *connection) sending(source forward.Source) (mids []string, upAt time.Time, sent bool) {
 	c.mu.Lock()
 	defer c.mu.Unlock()

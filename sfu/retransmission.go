@@ -2,7 +2,8 @@ package sfu
 
 import "encoding/binary"
 
-// restore writes the packet that a retransmission repeats (RFC 4588 section 4) and returns its length, 0 for padding and nonsense.
+// restore writes the packet that a retransmission repeats (RFC 4588 section 4) and returns its length, 0 for padding
+// and nonsense.
 func restore(b, packet []byte, of *stream) int {
 	start := payloadStart(packet)
 	if start == 0 || len(packet) < start+2 {
@@ -20,7 +21,7 @@ func restore(b, packet []byte, of *stream) int {
 	return n
 }
 
-// payloadStart is where the payload of an RTP packet begins (RFC 3550 section 5.1), 0 when the packet is too short for its header.
+// payloadStart is 0 for a packet too short for its header (RFC 3550 section 5.1).
 func payloadStart(b []byte) int {
 	if len(b) < 12 {
 		return 0

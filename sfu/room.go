@@ -24,79 +24,79 @@ var (
 )
 
 const (
-	// taskQueue: past it callers wait for the loop, which never waits for them.
+	// Past it callers wait for the loop.
 	taskQueue = 64
-	// shardPeers connections in a row are of one part of a room: a small room sends in one.
+	// So many connections in a row share a shard: small rooms have one.
 	shardPeers = 32
-	// speakersPause for each who is told, between two lists of who speaks: with many speakers every list differs, and all of it goes to everybody.
+	// For each peer in the room, between two lists of speakers: lists differ often, and go to everybody.
 	speakersPause = 4 * time.Millisecond
-	// handOverTime is how long a fenced room's connections live on, so that clients move while media still flows.
+	// A fenced room's connections live on for so long, so that clients move while media flows.
 	handOverTime = 5 * time.Second
-	// liveHandOverTime is the same for a live move, where clients come to the new node before they leave; longer than they may take.
+	// The same for a live move, in which clients connect to the new node first.
 	liveHandOverTime = 15 * time.Second
-	// lingerLook is how often a fenced room looks whether everybody has left.
+	// How often a fenced room checks whether everybody left.
 	lingerLook = 250 * time.Millisecond
 )
 
-// room is one open room: a task loop, and beside it the media plane, which has its own. DESIGN.md has its states.
+// room is an open room: a task loop, and the media plane with its own. DESIGN.md has the states.
 type room struct {
 	id    ring.RoomID
 	node  *Node
 	log   *slog.Logger
 	media *forward.Room
-	parts []*egress.Batch // in which the media's loop sends
-	turn  atomic.Uint32   // connections so far, by which they are given a part
+	parts []*egress.Batch // of the media loop
+	turn  atomic.Uint32   // connections so far, to choose a part
 	news  *mediaNews
-	book  *roster.Book // what the store is told of peers
+	book  *roster.Book // who is here, for the store
 	tasks chan func()
-	done  chan struct{} // closed when the loop has ended; nothing is served then
+	done  chan struct{} // when the loop has ended
 
 	opened    time.Time
-	cost      headroom.Egress // reserved for the people who are expected
+	cost      headroom.Egress // reserved for expected people
 	least     headroom.Egress // the same at the lowest layers
-	people    int             // who are expected
-	chargedIn uint64          // first load report that includes the room
-	// refusedBefore is how many gathered packets the kernel had refused when the room was opened.
+	people    int             // expected
+	chargedIn uint64          // first load report with the room
+	// refusedBefore is the kernel's count of refused packets when the room opened.
 	refusedBefore uint64
 
 	current   atomic.Pointer[pin.Pin] // written by the loop only
 	peerCount atomic.Int64
-	connected atomic.Int64 // those of them whose transport is up
+	connected atomic.Int64 // peers whose transport is up
 
-	meter    meter           // used by Node.measure only
-	waited   int             // as connected at the last measurement; used by Node.measure only
-	toldAt   time.Time       // when the signaling nodes were told last what is sent; used by Node.measure only
-	told     headroom.Egress // used by Node.measure only
+	meter    meter           // of Node.measure
+	waited   int             // connected at the last measurement; of Node.measure
+	toldAt   time.Time       // when egress was told last; of Node.measure
+	told     headroom.Egress // of Node.measure
 	measured headroom.Egress // guarded by Node.mu
-	floor    headroom.Egress // of what is sent at the lowest layers; guarded by Node.mu
-	covered  int             // people who were connected for all of that measurement; guarded by Node.mu
+	floor    headroom.Egress // at the lowest layers; guarded by Node.mu
+	covered  int             // connected during all of it; guarded by Node.mu
 
-	limit limit // used by Node.share only
+	limit limit // of Node.share
 
-	// Owned by the loop.
+	// The loop owns the fields below.
 	seq       uint64 // of the last roster event
-	digest    uint64 // of the roster at digestSeq; 0: not reckoned yet
+	digest    uint64 // of the roster at digestSeq; 0: not computed
 	digestSeq uint64
-	egress    *control.Egress // as the signaling nodes were told; nil before
-	limited   bool            // pictures are held back, as the signaling nodes were told
+	egress    *control.Egress // as told; nil before
+	limited   bool            // pictures are held back, as told
 	chatSeq   uint64          // of the last line of chat
 
 	speakers     []forward.Speaker // the latest
 	speakersTold time.Time
-	speakersWait bool // until they are told
+	speakersWait bool // a list is scheduled
 
 	chatters   *connlimit.KeyedLimiter
 	reactors   *connlimit.KeyedLimiter
-	reactions  []*control.Reaction // that wait to be told
+	reactions  []*control.Reaction // not told yet
 	reactedAt  time.Time           // when some were told last
-	lastHand   int64               // when the newest hand was raised, in Unix milliseconds
+	lastHand   int64               // Unix milliseconds of the newest raised hand
 	arrival    arrival
 	arrivals   uint64
 	peers      map[forward.PeerID]*peer
 	left       map[forward.PeerID]bool // who left in the first grace time: not expected back
-	removed    map[forward.PeerID]bool // whom an operator removed; bounded by maxRemoved
+	removed    map[forward.PeerID]bool // by an operator; bounded by maxRemoved
 	emptySince time.Time               // zero while somebody is here
-	ending     *control.PeerEvent      // what the streams are told at the end
+	ending     *control.PeerEvent      // last event of the streams
 	endNow     bool
 	linger     time.Duration // how long connections outlive the loop
 }
@@ -125,11 +125,9 @@ func newRoom(n *Node, a attachment, now time.Time) *room {
 	return r
 }
 
-// pin is the pin the room is held by.
 func (r *room) pin() pin.Pin { return *r.current.Load() }
 
-// do runs a task on the loop and returns when it has run. An error means that
-// it has not and will not, or, with errTaskBroke, that it panicked on the way.
+// do waits until a task has run on the loop. An error means that it never will, or with errTaskBroke that it panicked.
 func (r *room) do(ctx context.Context, task func()) error {
 	ran := make(chan struct{})
 	err := errTaskBroke
@@ -144,7 +142,7 @@ func (r *room) do(ctx context.Context, task func()) error {
 	case <-ctx.Done():
 		return ctx.Err()
 	}
-	// Once it is queued it is waited for: it may be running, on the caller's variables.
+	// Once queued it may be running, on the caller's variables.
 	select {
 	case <-ran:
 		return err
@@ -158,7 +156,7 @@ func (r *room) do(ctx context.Context, task func()) error {
 	}
 }
 
-// post queues a task and does not wait for it to run.
+// post does not wait.
 func (r *room) post(task func()) {
 	select {
 	case r.tasks <- task:
@@ -166,18 +164,16 @@ func (r *room) post(task func()) {
 	}
 }
 
-// after posts a task later.
 func (r *room) after(delay time.Duration, task func()) {
 	time.AfterFunc(delay, func() { r.post(task) })
 }
 
-// run is the room's life.
 func (r *room) run(ctx context.Context) {
 	mediaCtx, endMedia := context.WithCancel(ctx)
 	mediaDone := make(chan struct{})
 	go func() {
 		defer close(mediaDone)
-		_ = r.media.Run(mediaCtx) // It returns nil.
+		_ = r.media.Run(mediaCtx) // it returns nil
 	}()
 	r.after(r.node.cfg.Grace, r.expire)
 	r.after(r.node.cfg.Grace, r.book.Settle)
@@ -218,7 +214,7 @@ func (r *room) end(reason string) {
 	}
 }
 
-// endStreams tells every signaling node; the loop has ended.
+// endStreams runs after the loop.
 func (r *room) endStreams() {
 	for _, p := range r.peers {
 		if p.outbox != nil {
@@ -227,7 +223,7 @@ func (r *room) endStreams() {
 	}
 }
 
-// handOver ends the room because a higher pin placed it elsewhere.
+// handOver ends the room for a higher pin of another boot.
 func (r *room) handOver(higher pin.Pin, live bool) {
 	r.post(func() {
 		current := control.FenceProto(higher.Fence)
@@ -243,7 +239,7 @@ func (r *room) handOver(higher pin.Pin, live bool) {
 	})
 }
 
-// outlive forwards what the room's connections send until their clients have closed them.
+// outlive forwards until the clients have closed their connections.
 func (r *room) outlive(ctx context.Context) {
 	until := time.Now().Add(r.linger)
 	look := time.NewTicker(lingerLook)
@@ -257,7 +253,6 @@ func (r *room) outlive(ctx context.Context) {
 	}
 }
 
-// inUse reports whether some client may still be sending or receiving here.
 func (r *room) inUse() bool {
 	for _, p := range r.peers {
 		if p.mediaLives() && !p.connection.conn.Left() {
@@ -267,12 +262,11 @@ func (r *room) inUse() bool {
 	return false
 }
 
-// adopt holds the room by a higher pin that names this very boot.
+// adopt takes a higher pin that names this boot.
 func (r *room) adopt(higher pin.Pin) {
 	r.post(func() { r.adoptNow(higher) })
 }
 
-// adoptNow is adopt on the loop.
 func (r *room) adoptNow(higher pin.Pin) {
 	if r.pin().Fence.Less(higher.Fence) {
 		r.log.Info("room adopts a higher pin of this node", "fence", r.pin().Fence.String(), "current", higher.Fence.String())
@@ -281,13 +275,12 @@ func (r *room) adoptNow(higher pin.Pin) {
 	}
 }
 
-// event stamps an event with the present fence.
+// event adds the present fence.
 func (r *room) event(event *control.PeerEvent) *control.PeerEvent {
 	event.Fence = control.FenceProto(r.pin().Fence)
 	return event
 }
 
-// tellNews passes on what forward has said.
 func (r *room) tellNews() {
 	peers, speakers, spoken := r.news.take()
 	for id, news := range peers {
@@ -310,7 +303,7 @@ func (r *room) tellNews() {
 	}
 }
 
-// tellSpeakersSoon tells everybody who speaks: now, or in a large room with the others of its pause, who speaks then.
+// tellSpeakersSoon tells everybody, in a large room after a pause.
 func (r *room) tellSpeakersSoon() {
 	if r.speakersWait {
 		return
@@ -335,7 +328,7 @@ func (r *room) tellSpeakers() {
 	}
 }
 
-// tellPath tells the peer's signaling node what its path carries, for the node to which the room may have to move.
+// tellPath is for the node to which the room may have to move.
 func (r *room) tellPath(p *peer, bitsPerSecond uint64) {
 	if !differs(bitsPerSecond, p.path) {
 		return
@@ -344,7 +337,6 @@ func (r *room) tellPath(p *peer, bitsPerSecond uint64) {
 	r.send(p, &control.PeerEvent{Event: &control.PeerEvent_Path{Path: &control.Path{BitsPerSecond: bitsPerSecond}}})
 }
 
-// send queues an event for a peer's signaling node, if one holds it.
 func (r *room) send(p *peer, event *control.PeerEvent) {
 	if p.outbox == nil || p.outbox.send(r.event(event)) {
 		return
@@ -354,15 +346,14 @@ func (r *room) send(p *peer, event *control.PeerEvent) {
 	r.detach(p)
 }
 
-// detach begins the grace time of a peer whose signaling node is gone.
+// detach begins the grace time of a peer without a signaling node.
 func (r *room) detach(p *peer) {
 	p.outbox = nil
 	p.deadline = time.Now().Add(r.node.cfg.Grace)
 	r.after(r.node.cfg.Grace, r.expire)
 }
 
-// expire forgets who has been away for the grace time, and closes the room when
-// nobody has been here for as long.
+// expire forgets who was away for the grace time, and closes a room that was empty for as long.
 func (r *room) expire() {
 	now := time.Now()
 	for _, p := range r.peers {

@@ -12,7 +12,7 @@ import (
 	"github.com/holdfast-rtc/holdfast/sfu/forward"
 )
 
-// knows reports whether a peer is in the room in person.
+// knows is false for who is only expected.
 func (r *room) knows(ctx context.Context, id string) bool {
 	known := false
 	err := r.do(ctx, func() {
@@ -22,10 +22,9 @@ func (r *room) knows(ctx context.Context, id string) bool {
 	return err == nil && known
 }
 
-// attach gives a peer to the stream that asks for it. An error means that the room
-// closed or that the pin must be confirmed first.
+// attach gives a peer to a stream. An error: the room closed, or the pin must be confirmed first.
 func (r *room) attach(ctx context.Context, a attachment) (s *session, refused *refusal, err error) {
-	// The results are read after do only if the task has run.
+	// Read the results only if the task has run.
 	done := r.do(ctx, func() {
 		whole := false
 		defer func() {
@@ -45,7 +44,6 @@ func (r *room) attach(ctx context.Context, a attachment) (s *session, refused *r
 	return s, refused, err
 }
 
-// attachNow is attach on the loop.
 func (r *room) attachNow(a attachment) (*session, *refusal, error) {
 	if current := r.pin().Fence; a.pin.Fence.Less(current) {
 		return nil, fenced(current), nil
@@ -80,7 +78,7 @@ func (r *room) attachNow(a attachment) (*session, *refusal, error) {
 	p.canPublish, p.canSubscribe = a.request.GetCanPublish() && !a.entry.GetHidden(), a.request.GetCanSubscribe()
 	p.sources = a.request.GetSources()
 	r.expect(a.request.GetExpected())
-	p.outbox, p.deadline = newOutbox(), time.Time{} // Not earlier: Attached comes first.
+	p.outbox, p.deadline = newOutbox(), time.Time{} // not earlier: Attached comes first
 	if p.connection == nil {
 		p.path = a.request.GetPathBitsPerSecond()
 	}
@@ -108,8 +106,7 @@ func (r *room) supersede(p *peer) {
 	p.outbox = nil
 }
 
-// welcome puts a new peer on the roster; one that was expected is known to
-// everybody already and is announced only if its entry has changed.
+// welcome announces a new peer; an expected one only if its entry changed.
 func (r *room) welcome(a attachment) *peer {
 	id := forward.PeerID(a.entry.GetId())
 	p, expected := r.peers[id]
@@ -138,7 +135,7 @@ func (r *room) welcome(a attachment) *peer {
 	return p
 }
 
-// expect keeps places in the roster of a room that has just been opened for people who are on their way.
+// expect keeps roster places in a new room for people on their way.
 func (r *room) expect(entries []*control.Peer) {
 	now := time.Now()
 	if now.Sub(r.opened) >= r.node.cfg.Grace {
@@ -166,7 +163,6 @@ func (r *room) expect(entries []*control.Peer) {
 	}
 }
 
-// remove takes a peer out of the room for good.
 func (r *room) remove(p *peer, why string) {
 	delete(r.peers, p.id)
 	p.gone = true
@@ -191,7 +187,7 @@ func (r *room) remove(p *peer, why string) {
 	}
 }
 
-// present counts who is here in person.
+// present leaves out who is only expected.
 func (r *room) present() int {
 	count := 0
 	for _, p := range r.peers {
@@ -202,7 +198,7 @@ func (r *room) present() int {
 	return count
 }
 
-// count notes for the node how many are here, and how many of them are connected.
+// count updates what Node.measure reads.
 func (r *room) count() {
 	connected := 0
 	for _, p := range r.peers {
@@ -214,7 +210,7 @@ func (r *room) count() {
 	r.connected.Store(int64(connected))
 }
 
-// announce tells everybody of a change of the roster that concerns p; of who is hidden, nobody but p.
+// announce tells everybody of p's change; of a hidden p only p.
 func (r *room) announce(p *peer, change *control.RosterChange) {
 	r.note(p)
 	if p.entry.GetHidden() {
@@ -227,7 +223,7 @@ func (r *room) announce(p *peer, change *control.RosterChange) {
 	}
 }
 
-// note has the store told of p: until it is gone it is in the room, in its grace time and while it is expected too.
+// note tells the store of p, which counts as present in its grace time and while it is expected.
 func (r *room) note(p *peer) {
 	if !p.gone {
 		r.book.Put(roster.Peer{ID: string(p.id), Identity: p.entry.GetIdentity(), Name: p.entry.GetName(), Hidden: p.entry.GetHidden()})
@@ -240,7 +236,7 @@ func (r *room) note(p *peer) {
 	r.book.Drop(string(p.id), lastSeen)
 }
 
-// rosterFor lists everybody whom viewer may see, expected people included, in the order they came.
+// rosterFor is what viewer may see, expected people included, in order of arrival.
 func (r *room) rosterFor(viewer *peer) []*control.Peer {
 	peers := make([]*peer, 0, len(r.peers))
 	for _, p := range r.peers {
@@ -256,8 +252,8 @@ func (r *room) rosterFor(viewer *peer) []*control.Peer {
 	return entries
 }
 
-// digestFor is the digest of rosterFor. Of who is not hidden it is reckoned once for each change that was told: of a later one everybody
-// who is attached hears.
+// digestFor is rosterFor's digest. It is computed once per change where nobody is hidden: attached peers hear of later
+// changes.
 func (r *room) digestFor(viewer *peer) uint64 {
 	if viewer.entry.GetHidden() {
 		return control.RosterDigest(r.rosterFor(viewer))
@@ -268,12 +264,10 @@ func (r *room) digestFor(viewer *peer) uint64 {
 	return r.digest
 }
 
-// held is what the node says of the room when it is asked. It adds to unplaced, unless that is nil, what each peer
-// sends that is in no track.
+// held describes the room. Into unplaced, unless nil, go streams that are in no track.
 func (r *room) held(ctx context.Context, unplaced map[string][]*control.Stream) (*control.HeldRoom, error) {
 	stats := r.media.Stats()
-	// What the kernel refused of a gather could be anybody's, so it counts for every
-	// room that was open.
+	// The kernel's refusals could be anybody's, so they count for every room.
 	refused := r.node.socket.Stats().Refused - r.refusedBefore
 	answer := &control.HeldRoom{
 		Room: string(r.id), PacketsForwarded: stats.PacketsForwarded, PacketsDropped: stats.Drops.Total() + refused,

@@ -16,14 +16,13 @@ import (
 )
 
 const (
-	// beatEvery: by missing heartbeats signaling nodes see silence (package failover); the stream's end shows a death.
+	// Missing heartbeats show silence (package failover); the stream's end shows a death.
 	beatEvery = 200 * time.Millisecond
-	// lastWords is how long the end of a stream waits for a signaling node to read what
-	// was queued before it.
+	// How long a stream's end waits for the signaling node to read what was queued.
 	lastWords = 2 * time.Second
 )
 
-// Register adds the control service to a gRPC server. It serves once Run runs.
+// Register adds the control service. It serves once Run runs.
 func (n *Node) Register(server *grpc.Server) {
 	control.RegisterMediaServer(server, &service{node: n})
 }
@@ -75,7 +74,6 @@ func (s *service) Attach(stream control.Media_AttachServer) error {
 	}
 }
 
-// read acts on the signaling node's messages until the stream or the session ends.
 func (s *session) read(stream control.Media_AttachServer) {
 	defer s.end()
 	defer func() {
@@ -92,11 +90,11 @@ func (s *session) read(stream control.Media_AttachServer) {
 	}
 }
 
-// Watch says who this is, then beats until the signaling node or the node ends.
+// Watch names the boot, then sends heartbeats.
 func (s *service) Watch(request *control.WatchRequest, stream control.Media_WatchServer) error {
 	n := s.node
 	n.log.Debug("signaling node watches", "signaling", request.GetEdge(), "protocol", request.GetVersion())
-	if request.GetEdge() != "" { // else it only asks who lives here
+	if request.GetEdge() != "" { // else it only asks for the boot
 		n.watchers.Add(1)
 		defer n.watchers.Add(-1)
 	}
@@ -119,7 +117,7 @@ func (s *service) Watch(request *control.WatchRequest, stream control.Media_Watc
 	}
 }
 
-// Rooms tells what this node serves.
+// Rooms lists what this node serves.
 func (s *service) Rooms(ctx context.Context, request *control.RoomsRequest) (*control.RoomsReply, error) {
 	n := s.node
 	reply := &control.RoomsReply{Node: string(n.cfg.Node), Boot: string(n.cfg.Boot)}
@@ -140,7 +138,7 @@ func (s *service) Rooms(ctx context.Context, request *control.RoomsRequest) (*co
 			if ctx.Err() != nil {
 				return nil, status.FromContextError(ctx.Err()).Err()
 			}
-			continue // It has closed since.
+			continue // closed since
 		}
 		held.EgressBitsPerSecond = sent.BitsPerSecond
 		if request.GetMedia() {
@@ -151,12 +149,12 @@ func (s *service) Rooms(ctx context.Context, request *control.RoomsRequest) (*co
 	return reply, nil
 }
 
-// Holds says whether one room is open here, or about to be.
+// Holds says whether one room is open, or about to be.
 func (s *service) Holds(ctx context.Context, request *control.HoldsRequest) (*control.HoldsReply, error) {
 	n := s.node
 	reply := &control.HoldsReply{Node: string(n.cfg.Node), Boot: string(n.cfg.Boot)}
 	room := ring.RoomID(request.GetRoom())
-	opening, err := n.owner.Opening(ctx, room) // Before the look at the open ones: it may become one.
+	opening, err := n.owner.Opening(ctx, room) // before looking at open rooms: it may become one
 	if err != nil {
 		return nil, status.FromContextError(err).Err()
 	}
@@ -164,7 +162,7 @@ func (s *service) Holds(ctx context.Context, request *control.HoldsRequest) (*co
 	r, open := n.rooms[room]
 	n.mu.Unlock()
 	if open {
-		n.rosters.Touch(room) // Who asks may miss somebody in the store's copy.
+		n.rosters.Touch(room) // the store's copy may lack somebody
 		reply.Pin = control.PinProto(r.pin())
 	} else if !opening.IsZero() {
 		reply.Pin = control.PinProto(opening)

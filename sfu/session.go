@@ -11,19 +11,19 @@ import (
 	"github.com/holdfast-rtc/holdfast/sfu/offer"
 )
 
-// maxIDBytes bounds an offer's id.
+// of an offer
 const maxIDBytes = 128
 
-// session is one Attach stream that holds a peer.
+// session is an Attach stream that holds a peer.
 type session struct {
 	room   *room
 	peer   *peer
 	outbox *outbox
 
-	unknown bool // a message was; for the room's loop
+	unknown bool // an unknown message came; of the room's loop
 }
 
-// handle acts on one message of the signaling node and reports whether the stream goes on.
+// handle reports whether the stream goes on.
 func (s *session) handle(ctx context.Context, message *control.EdgeMessage) bool {
 	if wanted := message.GetOffer(); wanted != nil {
 		return s.offer(ctx, message, wanted)
@@ -37,10 +37,10 @@ func (s *session) handle(ctx context.Context, message *control.EdgeMessage) bool
 	return err == nil && goesOn
 }
 
-// check ends the stream unless it still holds the peer and the message was said under the room's fence. Call it on the loop.
+// check ends a stream that lost its peer or spoke under another fence. It runs on the loop.
 func (s *session) check(message *control.EdgeMessage) bool {
 	if s.peer.outbox != s.outbox {
-		return false // Superseded, or the peer is gone; the signaling node was told.
+		return false // superseded or removed; the signaling node was told
 	}
 	refused := s.judge(message)
 	if refused == nil {
@@ -60,18 +60,18 @@ func (s *session) judge(message *control.EdgeMessage) *refusal {
 	case fence.Less(current):
 		return fenced(current)
 	case current.Less(fence):
-		// The pin of that fence is not in the message, so it is not known where it points.
+		// The message has no pin, so where that fence points is unknown.
 		return refuse(control.Refusal_REFUSAL_UNCONFIRMED, "the room is held under %v, not yet under %v: attach with its pin", current, fence)
 	}
 	return nil
 }
 
-// handleNow acts on what needs no negotiation, on the loop.
+// handleNow runs on the loop.
 func (s *session) handleNow(message *control.EdgeMessage) bool {
 	r, p := s.room, s.peer
 	switch m := message.GetMessage().(type) {
 	case *control.EdgeMessage_View:
-		// Everybody else's camera and screen at most.
+		// Everybody else's camera and screen.
 		r.media.SetView(p.id, wantsOf(m.View, 2*r.node.cfg.Limits.PeersPerRoom))
 	case *control.EdgeMessage_Mute:
 		r.mute(p, m.Mute)
@@ -90,7 +90,7 @@ func (s *session) handleNow(message *control.EdgeMessage) bool {
 	case *control.EdgeMessage_Leave:
 		r.remove(p, "left")
 		return false
-	case nil: // a later version's, or empty
+	case nil: // empty, or of a later version
 		s.logUnknown(message)
 	case *control.EdgeMessage_Attach:
 		s.outbox.end(refuse(control.Refusal_REFUSAL_BAD_REQUEST, "the message is a second Attach").event())
@@ -109,7 +109,7 @@ func (s *session) logUnknown(message *control.EdgeMessage) {
 	}
 }
 
-// end is called when the stream has ended from the signaling node's side.
+// end is called when the signaling node's side has ended.
 func (s *session) end() {
 	s.outbox.end(nil)
 	s.room.post(func() {
@@ -119,8 +119,7 @@ func (s *session) end() {
 	})
 }
 
-// offer answers an SDP offer. The work is done outside the room's loop, one offer
-// of a peer at a time.
+// offer works outside the room's loop, one offer of a peer at a time.
 func (s *session) offer(ctx context.Context, message *control.EdgeMessage, wanted *control.Offer) bool {
 	s.peer.negotiation.Lock()
 	defer s.peer.negotiation.Unlock()
@@ -157,13 +156,12 @@ func (s *session) offer(ctx context.Context, message *control.EdgeMessage, wante
 	}) == nil
 }
 
-// sendAnswer sends an answer to the signaling node that holds the peer now, which may be
-// a newer one than the one that asked.
+// sendAnswer may reach a newer signaling node than the one that asked.
 func (s *session) sendAnswer(id, sdp string) {
 	s.room.send(s.peer, &control.PeerEvent{Event: &control.PeerEvent_Answer{Answer: &control.Answer{OfferId: id, Sdp: sdp}}})
 }
 
-// rejection is what the client is told: its own fault in our words, ours in general ones.
+// rejection names the client's fault, and ours only in general words.
 func rejection(id string, err error) *control.OfferRejected {
 	if !errors.Is(err, offer.ErrBad) {
 		return &control.OfferRejected{
@@ -178,16 +176,16 @@ func rejection(id string, err error) *control.OfferRejected {
 	}
 }
 
-// negotiation is the answering of one offer.
+// negotiation answers one offer.
 type negotiation struct {
 	session      *session
 	message      *control.Offer
-	present      *connection // the peer's connection when it began; nil for none
+	present      *connection // when it began; nil for none
 	canPublish   bool
 	publishable  uint32
 	canSubscribe bool
 	strikeName   string
-	path         uint64 // as of peer.path
+	path         uint64 // as in peer.path
 }
 
 var (
@@ -195,8 +193,7 @@ var (
 	errBrokenPeer = errors.New("what this peer sent has broken the node's handling of it twice")
 )
 
-// survive is run for offers that make it panic: the connection that the offer was for is given up, everything else goes on. Call it
-// under the peer's negotiation.
+// survive gives up the offer's connection when answering panics. It needs the peer's negotiation.
 func (n *negotiation) survive(ctx context.Context) (sdp string, err error) {
 	node := n.session.room.node
 	if node.panics.Refuses(n.strikeName) {
@@ -222,8 +219,7 @@ func (n *negotiation) survive(ctx context.Context) (sdp string, err error) {
 	return n.run(ctx)
 }
 
-// run answers with the peer's present connection if the offer is of the
-// RTCPeerConnection at its other end, else with a fresh one that replaces it.
+// run uses the peer's connection if the offer is of the same RTCPeerConnection, else a new one.
 func (n *negotiation) run(ctx context.Context) (string, error) {
 	limits := n.session.room.node.cfg.Limits
 	if id := n.message.GetId(); id == "" || len(id) > maxIDBytes {
@@ -239,7 +235,6 @@ func (n *negotiation) run(ctx context.Context) (string, error) {
 	return n.replace(ctx, o)
 }
 
-// replace answers with a fresh connection.
 func (n *negotiation) replace(ctx context.Context, o *offer.Offer) (string, error) {
 	r, p := n.session.room, n.session.peer
 	fresh, err := n.connect(o)
@@ -247,7 +242,7 @@ func (n *negotiation) replace(ctx context.Context, o *offer.Offer) (string, erro
 		return "", err
 	}
 	if n.present == nil {
-		// The connection was made elsewhere: its slots go on showing what they show.
+		// Made elsewhere: the slots go on showing the same.
 		if table := tableOf(n.message.GetSlots(), r.node.cfg.Limits.SlotsPerPeer); len(table) > 0 {
 			r.media.SetTable(p.id, table)
 		}
@@ -279,7 +274,6 @@ func (n *negotiation) replace(ctx context.Context, o *offer.Offer) (string, erro
 	return "", errConnectionClosed
 }
 
-// connect makes a connection for the peer.
 func (n *negotiation) connect(o *offer.Offer) (*connection, error) {
 	r, p := n.session.room, n.session.peer
 	told, err := r.node.candidates()
@@ -302,8 +296,7 @@ func (n *negotiation) connect(o *offer.Offer) (*connection, error) {
 	})
 }
 
-// transportChanged tells the peer's signaling node about its connection; news of a connection
-// that was replaced is no news.
+// transportChanged ignores replaced connections.
 func (r *room) transportChanged(p *peer, c *connection, state control.TransportState) {
 	if p.gone || p.connection != c {
 		return

@@ -6,10 +6,10 @@ import (
 	"github.com/holdfast-rtc/holdfast/control"
 )
 
-// settleWithin is how long a room waits for those who came with it in a live move. Then it is settled without them.
+// How long a room waits for those who came with it in a live move.
 const settleWithin = 8 * time.Second
 
-// arrival is the end of a live move, as the new node sees it.
+// arrival is a live move's end at the new node.
 type arrival int
 
 const (
@@ -18,7 +18,7 @@ const (
 	settled
 )
 
-// arrive notes that the peer shows what this node sends.
+// arrive notes that the peer shows this node's media.
 func (r *room) arrive(p *peer) {
 	p.arrived = true
 	switch r.arrival {
@@ -45,7 +45,7 @@ func (r *room) settleIfAll() {
 	r.settle()
 }
 
-// settle tells everybody that the former node's media is needed no longer.
+// settle tells everybody that the former node is needed no longer.
 func (r *room) settle() {
 	if r.arrival == settled {
 		return

@@ -11,32 +11,32 @@ import (
 )
 
 const (
-	// limitedToldAfter: people are told when pictures are held back for longer than a move's keyframes take.
+	// Longer than a move's keyframes take.
 	limitedToldAfter = 2 * time.Second
-	// processorCeiling is the share of all cores that a node may use: past it packets wait.
+	// Of all cores; above it packets wait.
 	processorCeiling = 0.95
-	// Packets of sound have about so many bits, of the lowest layers at least so many.
+	// Bits of a packet of sound, and at least of a lowest layer's.
 	soundPacketBits, lowestPacketBits = 800, 4000
 )
 
-// sharing is what Node.share knows from one call to the next. Only Run uses it.
+// sharing is Node.share's memory. Only Run uses it.
 type sharing struct {
 	sharer    share.Sharer
 	sent      meter
-	processor time.Duration // that the process had used
+	processor time.Duration // used so far
 	at        time.Time
-	busy      float64 // of all cores, since then
+	busy      float64 // share of all cores since the last call
 }
 
-// limit is what a room may send, as Node.share last decided.
+// limit is Node.share's last decision on a room.
 type limit struct {
 	level forward.Level
 	begun bool
 	since time.Time // when pictures began to be held back; zero: none are
-	told  bool      // that they are
+	told  bool      // people know it
 }
 
-// share divides what the node may send among its rooms.
+// share divides the node's ceiling among its rooms.
 func (n *Node) share(now time.Time) {
 	s, ceiling := &n.sharing, n.ceiling()
 	rooms := n.openRooms()
@@ -68,7 +68,7 @@ func (n *Node) share(now time.Time) {
 	}
 }
 
-// used is what is used now, as shares of what may be.
+// used returns shares of the ceiling.
 func (s *sharing) used(bits, packets uint64, now time.Time, ceiling headroom.Egress) share.Used {
 	rate := s.sent.observe(headroom.Egress{BitsPerSecond: bits, PacketsPerSecond: packets}, now)
 	if spent, ok := processorTime(); ok && now.Sub(s.at) >= loadWindow/2 {
@@ -80,7 +80,7 @@ func (s *sharing) used(bits, packets uint64, now time.Time, ceiling headroom.Egr
 	return share.Used{Egress: rate.Share(ceiling), Processor: s.busy / processorCeiling}
 }
 
-// tellLimited tells everybody whether pictures are held back, once it lasts and if that is news. It does not block.
+// tellLimited tells lasting changes, without blocking.
 func (r *room) tellLimited(d *forward.Demand, now time.Time) {
 	l := &r.limit
 	switch all := d.UpTo(l.level) == d.UpTo(forward.AllLevels); {
@@ -101,17 +101,15 @@ func (r *room) tellLimited(d *forward.Demand, now time.Time) {
 		}
 	}:
 		l.told = limited
-	default: // The next call does it.
+	default: // at the next call
 	}
 }
 
-// floorOf is what a room sends at the lowest layers.
 func floorOf(d *forward.Demand) headroom.Egress {
 	pictures := d.UpTo(forward.LowestLevels) - d.Sound
 	return headroom.Egress{BitsPerSecond: d.Sound + pictures, PacketsPerSecond: d.Sound/soundPacketBits + pictures/lowestPacketBits}
 }
 
-// openRooms are those that are open now.
 func (n *Node) openRooms() []*room {
 	n.mu.Lock()
 	defer n.mu.Unlock()

@@ -10,8 +10,8 @@ func bitOf(source forward.Source) uint32 {
 	return 1 << (sourceProto(source) - control.Source_SOURCE_MICROPHONE)
 }
 
-// silence says of which sources nothing goes on. Their layers end, so that what comes after an unmute begins anew and
-// nobody is owed what lies between. The client's packets are still reported on: its path is as it is.
+// silence ends the layers of muted sources: after an unmute they begin anew, and nobody is owed what lies between. The
+// client's packets are still reported, because its path is as it is.
 func (u *uplink) silence(sources uint32) {
 	u.mu.Lock()
 	defer u.mu.Unlock()

@@ -7,7 +7,7 @@ import (
 	"github.com/holdfast-rtc/holdfast/sfu/forward"
 )
 
-// mediaNews holds what forward has said and the room's loop has not yet taken. It is bounded, and forward's loop never waits for the room's.
+// mediaNews has what forward said and the room's loop has not taken. It is bounded; forward never waits.
 type mediaNews struct {
 	wake chan struct{}
 
@@ -17,7 +17,6 @@ type mediaNews struct {
 	spoken   bool // speakers is news
 }
 
-// peerNews says what has changed for one peer.
 type peerNews struct{ table, path bool }
 
 func newMediaNews() *mediaNews {
@@ -27,7 +26,6 @@ func newMediaNews() *mediaNews {
 // slots is forward's OnSlots.
 func (n *mediaNews) slots(peer forward.PeerID) { n.tell(peer, peerNews{table: true}) }
 
-// path says that what a peer's path carries has changed.
 func (n *mediaNews) path(peer forward.PeerID) { n.tell(peer, peerNews{path: true}) }
 
 func (n *mediaNews) tell(peer forward.PeerID, news peerNews) {
@@ -49,11 +47,10 @@ func (n *mediaNews) speak(speakers []forward.Speaker) {
 func (n *mediaNews) ring() {
 	select {
 	case n.wake <- struct{}{}:
-	default: // The loop has been woken and has not looked yet.
+	default: // woken already
 	}
 }
 
-// take empties the news.
 func (n *mediaNews) take() (peers map[forward.PeerID]peerNews, speakers []forward.Speaker, spoken bool) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
@@ -62,7 +59,6 @@ func (n *mediaNews) take() (peers map[forward.PeerID]peerNews, speakers []forwar
 	return peers, speakers, spoken
 }
 
-// slotsProto writes a table as a message.
 func slotsProto(table []forward.Entry) []*control.Slot {
 	slots := make([]*control.Slot, 0, len(table))
 	for _, entry := range table {
@@ -83,7 +79,7 @@ func lacksProto(lacks []forward.Lack) []*control.Lack {
 	return list
 }
 
-// tableOf reads the slots that a client says it has. What makes no sense is left out.
+// tableOf leaves out what makes no sense.
 func tableOf(slots []*control.Slot, limit int) []forward.Entry {
 	var table []forward.Entry
 	for _, slot := range slots {
@@ -100,7 +96,6 @@ func tableOf(slots []*control.Slot, limit int) []forward.Entry {
 	return table
 }
 
-// wantsOf reads a view message; limit bounds it.
 func wantsOf(view *control.View, limit int) []forward.Want {
 	wants := make([]forward.Want, 0, min(len(view.GetWants()), limit))
 	for _, want := range view.GetWants() {
@@ -115,7 +110,7 @@ func wantsOf(view *control.View, limit int) []forward.Want {
 	return wants
 }
 
-// maxPixels is more than any screen has; it keeps sums of areas far from overflow.
+// Above any screen; sums of areas stay far from overflow.
 const maxPixels = 1 << 15
 
 func pixels(n uint32) int { return int(min(n, maxPixels)) }

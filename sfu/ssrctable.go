@@ -10,29 +10,28 @@ import (
 	"github.com/holdfast-rtc/holdfast/sfu/offer"
 )
 
-// maxNamedStreams bounds the SSRCs of a client that are remembered: three layers of camera and of screen, each with
-// retransmissions, are 12, and a client that moves names them again.
+// Three layers of camera and screen with RTX are 12 SSRCs; a client that moves names them again.
 const maxNamedStreams = 128
 
-// identity is which encoding of which m-line an SSRC carries.
+// identity is the encoding and m-line of an SSRC.
 type identity struct {
 	mid, rid string
-	repairs  bool // the retransmissions of it
+	repairs  bool // RTX
 }
 
-// ssrcTable knows which encoding an SSRC of a client carries: from the offer, from header extensions, or from the client's word.
+// ssrcTable knows the identity of a client's SSRCs by the offer, header extensions or the client's word.
 type ssrcTable struct {
 	ids     offer.Extensions
 	known   map[uint32]identity
-	repairs map[uint32]uint32 // SSRCs of retransmissions that the offer declares, and what they repair
+	repairs map[uint32]uint32 // RTX SSRCs in the offer, and what they repair
 }
 
 func newSSRCTable() ssrcTable {
 	return ssrcTable{known: map[uint32]identity{}, repairs: map[uint32]uint32{}}
 }
 
-// learn takes over what the client says its senders' SSRCs are. Browsers stop sending the MID and RID extensions once receiver
-// reports have acknowledged an SSRC, so a node that a connection moves to would not know which layer a packet is of.
+// learn takes SSRCs from the client's senders. Browsers omit the MID and RID extensions once receiver reports
+// acknowledge an SSRC, so after a move only the client can name them.
 func (t *ssrcTable) learn(senders []*control.Sender) {
 	for _, s := range senders {
 		if s.GetMid() == "" || len(s.GetMid()) > maxMidBytes || len(t.known)+2 > maxNamedStreams {
@@ -47,7 +46,7 @@ func (t *ssrcTable) learn(senders []*control.Sender) {
 	}
 }
 
-// declared takes over the SSRCs of an m-line. What is known of one already stays.
+// declared adds the SSRCs of an m-line that are not known yet.
 func (t *ssrcTable) declared(line *offer.Section) {
 	for _, ssrc := range line.SSRCs {
 		if _, named := t.known[ssrc]; !named && len(t.known) < maxNamedStreams {
@@ -58,7 +57,7 @@ func (t *ssrcTable) declared(line *offer.Section) {
 	maps.Copy(t.repairs, line.Repairs)
 }
 
-// learnExtensions takes over the ids of an m-line: with BUNDLE an id means the same on all of them (RFC 8843 section 9.1).
+// learnExtensions: with BUNDLE an id means the same on all m-lines (RFC 8843 section 9.1).
 func (t *ssrcTable) learnExtensions(ids *offer.Extensions) {
 	t.ids.MID = cmp.Or(ids.MID, t.ids.MID)
 	t.ids.RID = cmp.Or(ids.RID, t.ids.RID)
@@ -66,7 +65,7 @@ func (t *ssrcTable) learnExtensions(ids *offer.Extensions) {
 	t.ids.TransportCC = cmp.Or(ids.TransportCC, t.ids.TransportCC)
 }
 
-// identify says which encoding a packet is of: as its header extensions say, or as the client said.
+// identify goes by header extensions, else by the client's word.
 func (t *ssrcTable) identify(header *rtp.Header) (identity, bool) {
 	value := func(id uint8) string {
 		if id == 0 {
@@ -81,15 +80,14 @@ func (t *ssrcTable) identify(header *rtp.Header) (identity, bool) {
 			who.rid, who.repairs = repaired, true
 		}
 		if !known && len(t.known) < maxNamedStreams {
-			t.known[header.SSRC] = who // It will not be said again.
+			t.known[header.SSRC] = who // extensions are not repeated
 		}
 		return who, true
 	}
 	return who, known
 }
 
-// namedVideo lists the SSRCs of the video that the client says it has been
-// sending: they can be asked for keyframes before their first packet.
+// namedVideo can be asked for keyframes before its first packet.
 func namedVideo(senders []*control.Sender) []uint32 {
 	var ssrcs []uint32
 	for _, s := range senders {

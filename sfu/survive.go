@@ -8,25 +8,24 @@ import (
 	"github.com/holdfast-rtc/holdfast/sfu/forward"
 )
 
-// strikeName is by what a peer is remembered whose input made the node panic: its token's subject, which it cannot choose.
+// strikeName is the token's subject, which a peer cannot choose.
 func strikeName(entry *control.Peer) string { return cmp.Or(entry.GetIdentity(), entry.GetId()) }
 
-// brokeRefusal ends a stream whose messages broke the node's handling of them.
 func brokeRefusal() *refusal {
 	return refuse(control.Refusal_REFUSAL_BROKE, "the node broke while it handled what this peer sent")
 }
 
-// closeSoon closes a connection beside its room's loop.
+// closeSoon does not hold up the room's loop.
 func (n *Node) closeSoon(closing func()) {
 	n.closers.Go(func() { n.panics.Survives(n.log, "a connection broke its closing", closing) })
 }
 
-// survive runs a task of the loop. One that panics is given up, and the loop goes on.
+// survive gives up a task that panics; the loop goes on.
 func (r *room) survive(task func()) {
 	r.node.panics.Survives(r.log, "a task broke the room's loop: it is given up", task)
 }
 
-// handleOrBreak is handleNow for a message that may make us panic: the stream ends, and who does it twice leaves the room.
+// handleOrBreak ends the stream of a message that panics; who does it twice leaves the room.
 func (s *session) handleOrBreak(message *control.EdgeMessage) (goesOn bool) {
 	if caught := panics.Catch(func() { goesOn = s.handleNow(message) }); caught != nil {
 		s.broke(caught)
@@ -35,7 +34,7 @@ func (s *session) handleOrBreak(message *control.EdgeMessage) (goesOn bool) {
 	return goesOn
 }
 
-// broke ends the stream of a peer whose message made the loop panic. Call it on the loop.
+// broke runs on the loop.
 func (s *session) broke(caught *panics.Error) {
 	r, p := s.room, s.peer
 	guard, name := r.node.panics, strikeName(p.entry)
@@ -43,7 +42,7 @@ func (s *session) broke(caught *panics.Error) {
 	guard.Strike(name)
 	s.outbox.end(brokeRefusal().event())
 	switch {
-	case p.gone || p.outbox != s.outbox: // It was on its way out.
+	case p.gone || p.outbox != s.outbox: // leaving anyway
 	case guard.Refuses(name):
 		r.remove(p, "what it sends breaks the room")
 	default:
@@ -51,7 +50,7 @@ func (s *session) broke(caught *panics.Error) {
 	}
 }
 
-// abandon ends what an Attach began that made the loop panic. Call it on the loop.
+// abandon undoes an Attach that panicked. It runs on the loop.
 func (r *room) abandon(a attachment) {
 	if p, here := r.peers[forward.PeerID(a.entry.GetId())]; here && !p.expected {
 		r.supersede(p)
@@ -59,15 +58,14 @@ func (r *room) abandon(a attachment) {
 	}
 }
 
-// mediaBroke ends the connection of a peer whose media made forward's loop panic. It is forward's OnBroken: it must not block.
+// mediaBroke ends the connection of a peer whose media made forward panic. It is forward's OnBroken and must not block.
 func (r *room) mediaBroke(id forward.PeerID) {
 	select {
 	case r.tasks <- func() { r.endConnection(id) }:
-	default: // The room's loop is busy; its media is dropped already.
+	default: // busy; the media is dropped already
 	}
 }
 
-// endConnection does it on the room's loop. The peer's next offer gets another connection.
 func (r *room) endConnection(id forward.PeerID) {
 	p, here := r.peers[id]
 	if !here || p.connection == nil {

@@ -9,33 +9,30 @@ import (
 )
 
 const (
-	// tombstoneLife is twice the hour that a pin lives in the store without
-	// a refresh, so that no signaling node can still read a pin that a tombstone forbids.
+	// Twice a pin's life without a refresh: by then nobody can read a forbidden pin.
 	tombstoneLife = 2 * time.Hour
-	// maxTombstones bounds the memory (about 10 MB). When it is full the oldest
-	// is forgotten; the Owner, asked before anybody is served, still knows.
+	// About 10 MB. Past it the oldest is forgotten; the Owner still knows.
 	maxTombstones = 50_000
 )
 
-// tombstone says that a room is not served here under its fence or a lower one.
+// tombstone forbids a room under its fence and below.
 type tombstone struct {
 	fence pin.Fence
-	code  control.Refusal // what is answered
+	code  control.Refusal // the answer
 	until time.Time
 }
 
 // tombstones remember final refusals. They are not safe for concurrent use.
 type tombstones struct {
 	byRoom map[ring.RoomID]tombstone
-	order  []ring.RoomID // oldest first; a room that was laid twice is in it twice
+	order  []ring.RoomID // oldest first; a room may be in it twice
 }
 
 func newTombstones() *tombstones {
 	return &tombstones{byRoom: map[ring.RoomID]tombstone{}}
 }
 
-// lay forbids room under fence and below. A lower fence than the one already
-// laid changes nothing.
+// lay ignores a fence below the one laid already.
 func (t *tombstones) lay(room ring.RoomID, fence pin.Fence, code control.Refusal, now time.Time) {
 	if old, ok := t.byRoom[room]; ok && fence.Less(old.fence) {
 		return
@@ -45,7 +42,6 @@ func (t *tombstones) lay(room ring.RoomID, fence pin.Fence, code control.Refusal
 	t.sweep(now)
 }
 
-// forbids reports whether room may not be served under fence, and why.
 func (t *tombstones) forbids(room ring.RoomID, fence pin.Fence, now time.Time) (tombstone, bool) {
 	found, ok := t.byRoom[room]
 	if !ok || !now.Before(found.until) || found.fence.Less(fence) {
@@ -54,7 +50,7 @@ func (t *tombstones) forbids(room ring.RoomID, fence pin.Fence, now time.Time) (
 	return found, true
 }
 
-// sweep forgets what has expired, and the oldest past the bound.
+// sweep forgets what expired, and the oldest past the bound.
 func (t *tombstones) sweep(now time.Time) {
 	for len(t.order) > 0 {
 		room := t.order[0]

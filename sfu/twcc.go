@@ -8,28 +8,28 @@ import (
 )
 
 const (
-	// maxFeedbackPackets is how many packets one report may speak of: four times what a path remembers.
+	// In one report: four times what a path remembers.
 	maxFeedbackPackets = 4096
-	// deltaUnit is the unit of arrival times.
+	// of arrival times
 	deltaUnit = 250 * time.Microsecond
 )
 
-// The statuses of a packet.
+// Packet statuses.
 const (
 	statusMissing = iota
 	statusSmallDelta
 	statusLargeDelta
 )
 
-// feedbackReader reads transport-wide feedback (draft-holmer-rmcat-transport-wide-cc-extensions-01 section 3.1). It comes ten times
-// a second from every subscriber, so it is read without allocating.
+// feedbackReader reads transport-wide feedback (draft-holmer-rmcat-transport-wide-cc-extensions-01 section 3.1) without
+// allocating: every subscriber sends it ten times a second.
 type feedbackReader struct {
 	statuses []uint8
 	report   bandwidth.Report
 }
 
-// read reads one RTCP packet, header included. A report that says of packets that they have arrived and lacks their times ends before
-// them. It is false for what is no feedback; the report is good until the next call.
+// read is false for anything but feedback. A report that lacks arrival times ends before those packets. It is valid
+// until the next call.
 func (r *feedbackReader) read(b []byte) (bandwidth.Report, bool) {
 	const fixed = 20
 	if len(b) < fixed {
@@ -64,7 +64,7 @@ func (r *feedbackReader) read(b []byte) (bandwidth.Report, bool) {
 	return r.report, true
 }
 
-// readStatuses reads the chunks of a report, and gives what follows them.
+// readStatuses also returns what follows the chunks.
 func (r *feedbackReader) readStatuses(b []byte, count int) ([]byte, bool) {
 	r.statuses = r.statuses[:0]
 	for len(r.statuses) < count {
@@ -80,13 +80,13 @@ func (r *feedbackReader) readStatuses(b []byte, count int) ([]byte, bool) {
 				r.statuses = append(r.statuses, uint8(chunk>>13&3))
 			}
 			if chunk&0x1FFF == 0 {
-				return nil, false // It would never end.
+				return nil, false // it would never end
 			}
 		case chunk&0x4000 == 0: // 14 symbols of one bit
 			for i := range min(14, left) {
 				r.statuses = append(r.statuses, uint8(chunk>>(13-i)&1))
 			}
-		default: // seven symbols of two bits
+		default: // 7 symbols of two bits
 			for i := range min(7, left) {
 				r.statuses = append(r.statuses, uint8(chunk>>(12-2*i)&3))
 			}

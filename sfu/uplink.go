@@ -19,32 +19,31 @@ import (
 	"github.com/holdfast-rtc/holdfast/sfu/reception"
 )
 
-// uplink sorts what a client sends by SSRC into the layers of its room (RFC 8843 section 9.2), and reports to the client on what
-// arrives.
+// uplink sorts a client's packets by SSRC into layers (RFC 8843 section 9.2) and reports on their reception.
 type uplink struct {
 	connection *connection
 
 	mu        sync.Mutex // guards the fields below
 	closed    bool
-	silenced  uint32 // sources of which nothing goes on, as of control.Peer
+	silenced  uint32 // muted sources, as in control.Peer
 	ssrcs     ssrcTable
-	lines     map[string]*offer.Section // that publish, by mid
+	lines     map[string]*offer.Section // publishing, by mid
 	streams   map[uint32]*stream
-	unplaced  map[uint32]*control.Stream // of which packets have come and which are in no layer
+	unplaced  map[uint32]*control.Stream // received, in no layer
 	reception *reception.Receiver
 	due       []rtcp.Packet // reused by Tick
-	tickAt    time.Time     // when Tick is called next; zero: it is not
+	tickAt    time.Time     // next Tick; zero: none
 }
 
-// stream is one SSRC that has a place.
+// stream is an SSRC with a place.
 type stream struct {
 	identity
 	ssrc     uint32
-	original *stream // that it repairs; nil for a stream of its own
+	original *stream // what RTX repairs; else nil
 	source   forward.Source
 	codec    offer.Codec
 	layer    *forward.Layer // nil until the room has taken it
-	replaced bool           // another SSRC carries this encoding now
+	replaced bool           // another SSRC has this encoding now
 	pace     *pacing.Limiter
 	config   forward.LayerConfig
 }
@@ -56,14 +55,13 @@ func newUplink(c *connection) *uplink {
 	}
 }
 
-// learn takes over what the client says its senders' SSRCs are.
 func (u *uplink) learn(senders []*control.Sender) {
 	u.mu.Lock()
 	defer u.mu.Unlock()
 	u.ssrcs.learn(senders)
 }
 
-// negotiated takes over the m-lines of an offer. Streams of m-lines that publish no more end.
+// negotiated ends the streams of m-lines that publish no more.
 func (u *uplink) negotiated(o *offer.Offer) {
 	u.mu.Lock()
 	defer u.mu.Unlock()
@@ -86,7 +84,7 @@ func (u *uplink) negotiated(o *offer.Offer) {
 	}
 }
 
-// end takes a stream away. Call it with mu held.
+// end needs mu.
 func (u *uplink) end(ssrc uint32, s *stream) {
 	delete(u.streams, ssrc)
 	u.reception.Remove(ssrc)
@@ -125,7 +123,7 @@ func (c *connection) RTP(header *rtp.Header, packet []byte, arrived time.Time) {
 	u.take(s, header, packet, arrived)
 }
 
-// take hands a packet to the layer that it is of. Call it with mu held.
+// take needs mu.
 func (u *uplink) take(s *stream, header *rtp.Header, packet []byte, arrived time.Time) {
 	of := s
 	if s.original != nil {
@@ -151,7 +149,7 @@ func (u *uplink) take(s *stream, header *rtp.Header, packet []byte, arrived time
 	of.layer.Push(space)
 }
 
-// begin has the room take the stream's layer, and reports false while the room has too much to do.
+// begin is false while the room is too busy to add the layer.
 func (u *uplink) begin(s *stream) bool {
 	if s.layer == nil {
 		if s.layer = u.connection.room.AddLayer(s.config); s.layer == nil {
@@ -162,7 +160,7 @@ func (u *uplink) begin(s *stream) bool {
 	return true
 }
 
-// place finds out what an SSRC carries, nil when that cannot be known or is not wanted. Call it with mu held.
+// place is nil for what is unknown or unwanted. It needs mu.
 func (u *uplink) place(header *rtp.Header) *stream {
 	who, ok := u.ssrcs.identify(header)
 	line := u.lines[who.mid]
@@ -186,7 +184,7 @@ func (u *uplink) place(header *rtp.Header) *stream {
 		case codec.RTXPayloadType:
 			original := u.originalOf(header.SSRC, who)
 			if original == nil {
-				return nil // Its stream has to come first; browsers probe a new path with retransmissions.
+				return nil // media must come first: browsers probe new paths by RTX
 			}
 			s := &stream{identity: who, ssrc: header.SSRC, source: source, original: original}
 			u.streams[s.ssrc] = s
@@ -197,7 +195,7 @@ func (u *uplink) place(header *rtp.Header) *stream {
 	return nil
 }
 
-// originalOf finds the stream that an SSRC repairs: as the offer declares, or the one of the same encoding.
+// originalOf goes by the offer, else by encoding.
 func (u *uplink) originalOf(ssrc uint32, who identity) *stream {
 	if original, ok := u.ssrcs.repairs[ssrc]; ok {
 		return u.streams[original]
@@ -210,7 +208,7 @@ func (u *uplink) originalOf(ssrc uint32, who identity) *stream {
 	return nil
 }
 
-// add gives a stream its place. An older SSRC of the same encoding is not heard any more.
+// add replaces an older SSRC of the same encoding.
 func (u *uplink) add(s *stream, line *offer.Section) *stream {
 	for _, old := range u.streams {
 		if old.original == nil && old.mid == s.mid && old.rid == s.rid {
@@ -230,7 +228,7 @@ func (u *uplink) add(s *stream, line *offer.Section) *stream {
 	return s
 }
 
-// opusOf is the codec that is inside of redundant sound.
+// opusOf is the codec inside RED.
 func opusOf(line *offer.Section) (offer.Codec, bool) {
 	i := slices.IndexFunc(line.Codecs, func(c offer.Codec) bool { return c.MimeType == "audio/opus" })
 	if i < 0 {
@@ -239,7 +237,7 @@ func opusOf(line *offer.Section) (offer.Codec, bool) {
 	return line.Codecs[i], true
 }
 
-// redOf is the payload type of redundant sound, 0 for none.
+// redOf is RED's payload type, 0 for none.
 func redOf(line *offer.Section) uint8 {
 	if i := slices.IndexFunc(line.Codecs, func(c offer.Codec) bool { return c.Name == offer.NameRED }); i >= 0 {
 		return line.Codecs[i].PayloadType
@@ -247,7 +245,6 @@ func redOf(line *offer.Section) uint8 {
 	return 0
 }
 
-// repairOf is how the client repairs what is lost of a stream.
 func repairOf(codec *offer.Codec) reception.Repair {
 	switch {
 	case !codec.NACK():
@@ -259,7 +256,7 @@ func repairOf(codec *offer.Codec) reception.Repair {
 	}
 }
 
-// misplaced counts a packet that belongs nowhere. The transport bounds how many SSRCs there are.
+// misplaced counts a packet without a place. The transport bounds how many SSRCs there are.
 func (u *uplink) misplaced(header *rtp.Header, codec string) {
 	s := u.unplaced[header.SSRC]
 	if s == nil {
@@ -269,7 +266,6 @@ func (u *uplink) misplaced(header *rtp.Header, codec string) {
 	s.Packets++
 }
 
-// homeless are the streams of which packets have come and which are in no layer.
 func (u *uplink) homeless() []*control.Stream {
 	u.mu.Lock()
 	defer u.mu.Unlock()
@@ -281,7 +277,7 @@ func (u *uplink) homeless() []*control.Stream {
 	return streams
 }
 
-// Tick is part of transport.Handler: it sends the client what reception has to say.
+// Tick is part of transport.Handler: it sends reception's reports.
 func (c *connection) Tick(now time.Time) {
 	u := c.uplink
 	u.mu.Lock()
@@ -292,11 +288,11 @@ func (c *connection) Tick(now time.Time) {
 	u.tickAt = time.Time{}
 	defer u.schedule()
 	if u.due = u.reception.Due(now, u.due[:0]); len(u.due) > 0 {
-		_ = c.conn.WriteRTCP(u.due) // An error means that the transport is down; then there is nobody to tell.
+		_ = c.conn.WriteRTCP(u.due) // an error means that the transport is down
 	}
 }
 
-// schedule has Tick called when reception has something to say. Call it with mu held.
+// schedule needs mu.
 func (u *uplink) schedule() {
 	next := u.reception.Next()
 	if next.IsZero() || !u.tickAt.IsZero() && !next.Before(u.tickAt) {
@@ -306,13 +302,11 @@ func (u *uplink) schedule() {
 	u.connection.conn.TickAt(next)
 }
 
-// sendPLI asks the client for a keyframe of one encoding.
 func (u *uplink) sendPLI(ssrc uint32) {
-	_ = u.connection.conn.WriteRTCP([]rtcp.Packet{&rtcp.PictureLossIndication{MediaSSRC: ssrc}}) // As in Tick.
+	_ = u.connection.conn.WriteRTCP([]rtcp.Packet{&rtcp.PictureLossIndication{MediaSSRC: ssrc}}) // as in Tick
 }
 
-// sourceOf says what an m-line carries: what the client named it, else what
-// its kind suggests.
+// sourceOf is what the client named, else by kind.
 func (c *connection) sourceOf(line *offer.Section) (forward.Source, bool) {
 	if !c.canPublish || line == nil {
 		return "", false
@@ -330,7 +324,6 @@ func (c *connection) sourceOf(line *offer.Section) (forward.Source, bool) {
 	return source, (source == forward.SourceMicrophone) == line.Audio && mayPublish(c.publishable, source)
 }
 
-// mayPublish says whether a set of sources, as of control.Attach, has this one.
 func mayPublish(set uint32, source forward.Source) bool {
 	return set == 0 || set&bitOf(source) != 0
 }

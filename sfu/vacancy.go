@@ -1,7 +1,7 @@
 package sfu
 
-// vacate frees a place in a full room, if it can: that of a peer without a signaling node and a connected transport. The identity
-// with most such places loses one first, so that dropping sockets fills no room; then who has been away longest.
+// vacate frees, if it can, a place of a peer with neither signaling node nor transport: first of the identity with most
+// such places, so that dropped sockets fill no room, then of who was away longest.
 func (r *room) vacate() bool {
 	away := map[string]int{}
 	for _, p := range r.peers {
@@ -31,5 +31,5 @@ func (r *room) vacate() bool {
 	return true
 }
 
-// away reports whether nothing of a peer is here: neither its signaling node nor its media.
+// away: neither signaling node nor media is here.
 func (p *peer) away() bool { return !p.expected && p.outbox == nil && !p.connected }

@@ -8,7 +8,7 @@ import (
 	"time"
 )
 
-// Backoff is a pause that doubles from First to Most, for one goroutine.
+// Backoff doubles from First to Most, for one goroutine.
 type Backoff struct {
 	First, Most time.Duration
 
@@ -29,7 +29,7 @@ func Jitter(pause time.Duration) time.Duration {
 	return time.Duration(float64(pause) * (0.75 + 0.5*rand.Float64())) //nolint:gosec // spreads load, protects nothing
 }
 
-// Sleep waits, and reports whether ctx is still live.
+// Sleep reports whether ctx is still live.
 func Sleep(ctx context.Context, pause time.Duration) bool {
 	if pause <= 0 {
 		return ctx.Err() == nil
@@ -44,7 +44,7 @@ func Sleep(ctx context.Context, pause time.Duration) bool {
 	}
 }
 
-// Every calls f after each pause until ctx ends. A tick that comes while f runs is not lost, further ones are.
+// Every calls f after each pause until ctx ends. One tick that comes meanwhile is kept.
 func Every(ctx context.Context, pause time.Duration, f func()) {
 	tick := time.NewTicker(pause)
 	defer tick.Stop()

@@ -2,20 +2,20 @@ package connlimit
 
 import "sync"
 
-// KeyedCounter bounds how many things each key holds at once.
+// KeyedCounter bounds how many things a key holds at once.
 type KeyedCounter struct {
-	most int // 0 counts nothing
+	most int // 0: no bound
 
 	mu   sync.Mutex
 	held map[string]int
 }
 
-// NewKeyedCounter allows each key most at once; 0 is no bound.
+// NewKeyedCounter allows each key most; 0 is no bound.
 func NewKeyedCounter(most int) *KeyedCounter {
 	return &KeyedCounter{most: most, held: make(map[string]int)}
 }
 
-// Take is false if the key has as many as it may.
+// Take is false for a key that has most.
 func (c *KeyedCounter) Take(key string) bool {
 	if c.most == 0 {
 		return true
@@ -29,7 +29,7 @@ func (c *KeyedCounter) Take(key string) bool {
 	return true
 }
 
-// Give takes back a Take that succeeded.
+// Give undoes a successful Take.
 func (c *KeyedCounter) Give(key string) {
 	if c.most == 0 {
 		return

@@ -7,8 +7,7 @@ import (
 	"golang.org/x/time/rate"
 )
 
-// KeyedLimiter bounds how often each key does something. Strangers must not choose keys: they could make up any
-// number.
+// KeyedLimiter bounds a rate for each key. Strangers must not choose keys: they could invent any number.
 type KeyedLimiter struct {
 	perSecond rate.Limit
 	burst     int
@@ -18,8 +17,8 @@ type KeyedLimiter struct {
 	keys map[string]*rate.Limiter
 }
 
-// NewKeyedLimiter allows each key perSecond and a burst. When more than most keys came lately, it lets others through
-// rather than shut them out.
+// NewKeyedLimiter allows each key perSecond and a burst. Of more than most recent keys it lets the rest through rather
+// than shut them out.
 func NewKeyedLimiter(perSecond float64, burst, most int) *KeyedLimiter {
 	return &KeyedLimiter{perSecond: rate.Limit(perSecond), burst: burst, most: most, keys: make(map[string]*rate.Limiter)}
 }
@@ -44,7 +43,7 @@ func (l *KeyedLimiter) Allow(key string) bool {
 	return limit.Allow()
 }
 
-// Return takes back an Allow.
+// Return undoes an Allow.
 func (l *KeyedLimiter) Return(key string) {
 	l.mu.Lock()
 	defer l.mu.Unlock()

@@ -17,12 +17,12 @@ import (
 // Limits bound pending connections.
 type Limits struct {
 	Total      int
-	PerAddress int // an IPv4 address, or an IPv6 network of 64 bits
-	// Proxies bring many people's connections and have no limit: CountFor says whose one is.
+	PerAddress int // an IPv4 address or IPv6 /64
+	// Proxies bring many people and have no limit; CountFor names who is behind one.
 	Proxies []netip.Prefix
 }
 
-// Limiter has the pending connections. It is safe for concurrent use.
+// Limiter counts pending connections. It is safe for concurrent use.
 type Limiter struct {
 	limits Limits
 
@@ -32,7 +32,7 @@ type Limiter struct {
 	dropped   uint64
 }
 
-// New makes an empty limiter.
+// New is empty.
 func New(limits Limits) *Limiter {
 	return &Limiter{limits: limits, addresses: make(map[netip.Prefix]*list.List)}
 }
@@ -42,11 +42,11 @@ type Pending struct {
 	limiter *Limiter
 	address netip.Prefix
 
-	inAll, inAddress *list.Element // nil once it is done
+	inAll, inAddress *list.Element // nil when done
 	drop             func()
 }
 
-// Add counts a connection. drop is called at most once, without locks, if it must go; it must not block.
+// Add counts a connection. drop is called at most once, without locks, when it must go; it must not block.
 func (l *Limiter) Add(from net.Addr, drop func()) *Pending {
 	p := &Pending{limiter: l, drop: drop}
 	ip := ipOf(from)
@@ -63,7 +63,7 @@ func (l *Limiter) Add(from net.Addr, drop func()) *Pending {
 	return p
 }
 
-// CountFor names the address behind a proxy. Its oldest connection may be dropped.
+// CountFor names the address behind a proxy, whose oldest connection may be dropped.
 func (p *Pending) CountFor(address netip.Prefix) {
 	p.limiter.mu.Lock()
 	var drops []func()
@@ -122,14 +122,14 @@ func (l *Limiter) remove(p *Pending) {
 	p.inAll, p.inAddress = nil, nil
 }
 
-// Count returns how many are pending, and were dropped so far.
+// Count returns the pending, and those dropped so far.
 func (l *Limiter) Count() (now int, dropped uint64) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	return l.all.Len(), l.dropped
 }
 
-// Done ends the counting. It may be called twice.
+// Done ends the counting, and may be called twice.
 func (p *Pending) Done() {
 	p.limiter.mu.Lock()
 	defer p.limiter.mu.Unlock()
@@ -148,7 +148,7 @@ func ipOf(from net.Addr) netip.Addr {
 	return parsed.Addr()
 }
 
-// Network is who an address counts for: with IPv6 one has 2^64 of them. Zero is for no address.
+// Network is whom an address counts for: with IPv6 one has 2^64. Zero: no address.
 func Network(ip netip.Addr) netip.Prefix {
 	ip = ip.Unmap().WithZone("")
 	bits := 32

@@ -2,14 +2,14 @@ package connlimit
 
 import "net"
 
-// Listener counts what it accepts as pending.
+// Listener counts accepted connections as pending.
 type Listener struct {
 	net.Listener
 
 	limiter *Limiter
 }
 
-// Listen wraps a listener. Connections are *Conn; dropped ones are closed.
+// Listen accepts *Conn; dropped ones are closed.
 func Listen(inner net.Listener, l *Limiter) *Listener { return &Listener{Listener: inner, limiter: l} }
 
 // Accept is part of net.Listener.
@@ -23,7 +23,7 @@ func (l *Listener) Accept() (net.Conn, error) {
 	return conn, nil
 }
 
-// Conn is pending until Done is called or it is closed.
+// Conn is pending until Done or Close.
 type Conn struct {
 	net.Conn
 	*Pending

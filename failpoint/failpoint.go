@@ -34,7 +34,7 @@ import (
 	"sync"
 )
 
-// Variable is the environment variable that arms failpoints.
+// Variable arms failpoints in the environment.
 const Variable = "HOLDFAST_FAILPOINTS"
 
 type action string
@@ -45,7 +45,7 @@ const (
 	hang action = "hang"
 )
 
-// armed is nil in every process that is not under test.
+// Nil in every process that is not under test.
 var armed = sync.OnceValue(func() map[string]action { //nolint:gochecknoglobals // the environment is global too, and it is read only once
 	list, faults := parse(os.Getenv(Variable))
 	for _, fault := range faults {
@@ -54,7 +54,7 @@ var armed = sync.OnceValue(func() map[string]action { //nolint:gochecknoglobals 
 	return list
 })
 
-// Hit does what the environment asks for at the named step, usually nothing.
+// Hit does what the environment says of the step, usually nothing.
 func Hit(name string) {
 	if list := armed(); list != nil {
 		act(name, list[name])
@@ -71,7 +71,7 @@ func act(name string, a action) {
 		if err == nil {
 			_ = process.Kill() // SIGKILL cannot be refused to oneself
 		}
-		select {} // the signal may arrive a moment later
+		select {} // the signal may come a moment later
 	case stop:
 		stopSelf()
 	case hang:

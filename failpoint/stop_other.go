@@ -2,5 +2,5 @@
 
 package failpoint
 
-// stopSelf blocks the goroutine: there is no SIGSTOP here.
+// There is no SIGSTOP here.
 func stopSelf() { select {} }

@@ -4,5 +4,5 @@ package failpoint
 
 import "syscall"
 
-// stopSelf freezes this process until it gets SIGCONT.
+// stopSelf lasts until SIGCONT.
 func stopSelf() { _ = syscall.Kill(syscall.Getpid(), syscall.SIGSTOP) }

@@ -21,7 +21,7 @@ func New(perSecond float64, burst int) *Limiter {
 	return &Limiter{limit: rate.NewLimiter(rate.Limit(perSecond), burst)}
 }
 
-// Next says whether this line is written and how many were not.
+// Next says whether to write this line, and how many were not.
 func (l *Limiter) Next() (unlogged int, ok bool) {
 	l.mu.Lock()
 	defer l.mu.Unlock()

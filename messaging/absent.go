@@ -5,7 +5,7 @@ import (
 	"time"
 )
 
-// hold has the batch tried again soon.
+// hold retries the batch soon.
 func (r *relay) hold(q *queue, now time.Time) {
 	q.pause = min(max(2*q.pause, backoffBase), backoffMax)
 	q.due = now.Add(q.pause)
@@ -31,7 +31,7 @@ func (r *relay) absent(q *queue, now time.Time) {
 	}
 }
 
-// Online answers Presence.Ask; known is false if nobody can tell.
+// Online answers Presence.Ask; not known if nobody can tell.
 func (n *Node) Online(user UserID, online, known bool) {
 	n.mu.Lock()
 	defer n.unlock()
@@ -40,7 +40,7 @@ func (n *Node) Online(user UserID, online, known bool) {
 	for _, q := range queues {
 		switch {
 		case q.missing.IsZero():
-		case !known: // as in a new cluster: the next miss asks again, until Config.Patience
+		case !known: // a new cluster: the next miss asks again, until Config.Patience
 			q.asked, q.unsure = false, true
 		case !online:
 			n.relay.fail(q, len(q.list), StateOffline)

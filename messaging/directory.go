@@ -7,27 +7,25 @@ import (
 	"github.com/holdfast-rtc/holdfast/pin"
 )
 
-// directory is this node as the directory of some users. It answers for a user only when every live node has registered
-// what it has under a view that makes this node the user's directory: else a client that is about to be registered here
-// would miss a message.
+// directory knows the holders of some users. It answers for a user once every live node has registered under a view
+// that makes it the user's directory; else a client about to register would miss a message.
 type directory struct {
 	node    *Node
 	table   table
 	views   []*view // the latest last
 	asked   time.Time
 	tellers map[Peer]teller
-	dropped map[Peer]uint64 // the session of a holder whose registrations were dropped
-	lag     int             // live nodes that are not synced under the current view
+	dropped map[Peer]uint64 // sessions of holders whose registrations were dropped
+	lag     int             // live nodes not synced under the current view
 }
 
-// teller is what a holder said last.
 type teller struct {
 	number  uint64
 	session uint64
-	synced  uint64 // the mark of the view under which it told everything; 0 for none
+	synced  uint64 // mark of the view under which it told everything; 0: none
 }
 
-// maxDropped exceeds the nodes that are declared dead by mistake at once.
+// Above the nodes declared dead by mistake at once.
 const maxDropped = 1024
 
 func newDirectory(n *Node) *directory {
@@ -87,7 +85,7 @@ func (d *directory) register(from Peer, r Register) {
 	d.node.send(from, Registered{Number: r.Number})
 }
 
-// knows reports whether the table has every client of the receiver. A view that was never seen here is newer.
+// knows reports whether the table has all of the receiver's clients. An unseen view is newer.
 func (d *directory) knows(r Route) bool {
 	if !slices.ContainsFunc(d.views, func(v *view) bool { return v.mark == r.View }) {
 		return false

@@ -2,11 +2,10 @@ package messaging
 
 import "github.com/holdfast-rtc/holdfast/pin"
 
-// Frame is what nodes say to each other. All frames may be lost, repeated and reordered.
+// Frame passes between nodes. It may be lost, repeated or reordered.
 type Frame interface{ frame() }
 
-// Batch is messages to one user from one node, which has one at a time under way. Its numbers grow at each try that
-// differs.
+// Batch is messages from one node to one user; one is under way at a time. Each try that differs has a higher number.
 type Batch struct {
 	Number   uint64
 	Origin   Peer
@@ -18,19 +17,19 @@ type Batch struct {
 type Route struct {
 	Batch
 
-	View    uint64 // the mark of the origin's view
-	Overdue bool   // the origin has waited long enough for directories that do not know yet
-	Hops    int    // how often it was forwarded
+	View    uint64 // mark of the origin's view
+	Overdue bool   // the origin waits for unsettled directories no longer
+	Hops    int    // forwards so far
 }
 
-// Deliver takes a batch to a holder. Holders are all who get it.
+// Deliver takes a batch to a holder. Holders has all of them.
 type Deliver struct {
 	Batch
 
 	Holders []pin.BootID
 }
 
-// Receipt is a holder's answer to the origin of a batch.
+// Receipt is a holder's answer to the origin.
 type Receipt struct {
 	Number  uint64
 	To      UserID
@@ -38,7 +37,7 @@ type Receipt struct {
 	Holders []pin.BootID
 }
 
-// Outcome is what a holder says of a batch.
+// Outcome is a holder's of a batch.
 type Outcome uint8
 
 // The outcomes.
@@ -49,19 +48,19 @@ const (
 	OutcomeBusy                    // its clients must answer for others first
 )
 
-// Miss is a directory's answer to the origin of a batch that nobody gets.
+// Miss is a directory's answer to the origin: nobody gets the batch.
 type Miss struct {
 	Number    uint64
 	To        UserID
 	Unsettled bool // the directory does not know yet
 }
 
-// Register tells a directory which users have clients at the sender. Numbers grow.
+// Register tells a directory which users have clients here. Numbers grow.
 type Register struct {
 	Number   uint64
 	Session  uint64 // grows when everything is told again
-	View     uint64 // the mark of the sender's view
-	Complete bool   // with this the directory knows all it should under View
+	View     uint64 // mark of the sender's view
+	Complete bool   // the directory now knows all it should under View
 	Here     []Key
 	Gone     []Key
 }
@@ -69,7 +68,7 @@ type Register struct {
 // Registered answers a Register.
 type Registered struct{ Number uint64 }
 
-// Resync asks a holder to tell its registrations again, unless it does so since Session.
+// Resync asks for all registrations again, unless that was done since Session.
 type Resync struct{ Session uint64 }
 
 func (Route) frame()      {}

@@ -6,20 +6,19 @@ import (
 	"github.com/holdfast-rtc/holdfast/pin"
 )
 
-// local is a user with clients here.
 type local struct {
 	directory Peer
 	clients   []*Client
 	batches   map[source]*handed // the last of each
 }
 
-// source is a queue of another node: it has one batch under way.
+// source is another node's queue, with one batch under way.
 type source struct {
 	origin Peer
 	room   string
 }
 
-// handed is a batch that clients were given. Each answers by the number up to which it has a stream.
+// handed is a batch given to clients, who each answer by stream up to a number.
 type handed struct {
 	number  uint64
 	holders []pin.BootID
@@ -70,7 +69,7 @@ func (n *Node) deliver(d Deliver) {
 	}
 }
 
-// give hands the messages to a client once.
+// give hands the messages over once.
 func (h *handed) give(client *Client, messages []Message) {
 	if _, done := h.given[client]; done {
 		return
@@ -102,7 +101,7 @@ func (n *Node) receipt(origin Peer, number uint64, to UserID, outcome Outcome, h
 	n.send(origin, Receipt{Number: number, To: to, Outcome: outcome, Holders: holders})
 }
 
-// answered takes what a client owes; all if it is gone.
+// answered settles what a client owes; all if it is gone.
 func (n *Node) answered(user *local, client *Client, settle func(owes map[stream]uint64) (done, has bool)) {
 	for from, h := range user.batches {
 		owes := h.owed[client]
@@ -128,7 +127,7 @@ func (n *Node) answered(user *local, client *Client, settle func(owes map[stream
 	}
 }
 
-// Open says that client is connected here. Close must follow.
+// Open connects a client; Close must follow.
 func (n *Node) Open(client *Client) {
 	n.mu.Lock()
 	defer n.unlock()
@@ -143,7 +142,7 @@ func (n *Node) Open(client *Client) {
 	user.clients = append(user.clients, client)
 }
 
-// Close says that client is gone. What it sent and was accepted is still delivered.
+// Close disconnects a client. What it sent is still delivered.
 func (n *Node) Close(client *Client) {
 	n.mu.Lock()
 	defer n.unlock()
@@ -164,7 +163,7 @@ func (n *Node) Close(client *Client) {
 	}
 }
 
-// Received says that client has everything of a sender's stream up to seq.
+// Received says that client has the sender's stream up to seq.
 func (n *Node) Received(client *Client, from UserID, name string, seq uint64) {
 	n.mu.Lock()
 	defer n.unlock()

@@ -20,18 +20,18 @@ import (
 	"time"
 )
 
-// UserID names a user in the whole cluster.
+// UserID is a user in the whole cluster.
 type UserID string
 
-// Message is from one user. Its numbers grow in a Stream, which is one life of the sender's program.
+// Message is from one user. Its Seq grows in a Stream: one life of the sender's program.
 type Message struct {
 	From   UserID
-	Name   string // of the sender, shown to people
+	Name   string // the sender's, for people
 	Stream string
 	Seq    uint64
 	Kind   string
 	Body   []byte
-	Room   string // only clients in this room get it; empty for all
+	Room   string // only for clients in this room; empty: all
 	At     int64  // Unix milliseconds of the sender's node
 }
 
@@ -47,12 +47,12 @@ type State string
 // The states. All but StateAccepted are final.
 const (
 	StateAccepted  State = "accepted"
-	StateDelivered State = "delivered" // at least one client of the receiver has it
-	StateOffline   State = "offline"   // the receiver has no client that may get it
-	StateGaveUp    State = "gave_up"   // nobody answered in time: it may have arrived
+	StateDelivered State = "delivered" // at least one client has it
+	StateOffline   State = "offline"   // no client may get it
+	StateGaveUp    State = "gave_up"   // no answer in time: it may have arrived
 )
 
-// Status is of one message to one receiver.
+// Status is of one message.
 type Status struct {
 	To     UserID
 	Stream string
@@ -60,19 +60,19 @@ type Status struct {
 	State  State
 }
 
-// Client is one connection of a user to this node. Hand and Tell must neither block nor call the Node.
+// Client is one connection here. Hand and Tell must neither block nor call the Node.
 type Client struct {
 	User UserID
-	Room string // that it is in, if any
+	Room string // if it is in one
 	Hand func(Message)
 	Tell func(Status) // of what it sent
-	// Trusted is not bounded by Config.MaxPerSender, as an operator's notice to a room.
+	// Trusted is not bounded by MaxPerSender: an operator's notice to a room.
 	Trusted bool
 
 	closed bool // guarded by the Node
 }
 
-// The refusals of Submit. All are ErrFull.
+// Refusals of Submit; all are ErrFull.
 var (
 	ErrFull         = errors.New("too many messages wait")
 	ErrSenderFull   = fmt.Errorf("%w for answers to this sender: wait for some of them", ErrFull)
@@ -80,12 +80,12 @@ var (
 	ErrNodeFull     = fmt.Errorf("%w at this node: try again later", ErrFull)
 )
 
-// Transport takes a frame to another node, or loses it. It must neither block nor call the Node.
+// Transport sends a frame to another node, or loses it. It must neither block nor call the Node.
 type Transport interface {
 	Send(to Peer, f Frame)
 }
 
-// Presence is asked whether a user is online in the cluster. It must not block; the answer goes to Node.Online.
+// Presence is asked whether a user is online. It must not block; Node.Online takes the answer.
 type Presence interface {
 	Ask(user UserID)
 }
@@ -94,24 +94,23 @@ type Presence interface {
 type Config struct {
 	Now func() time.Time
 
-	// An answer takes a round trip to the receiver's phone; most retries find that a node died.
+	// Longer than a round trip to a phone: most retries mean that a node died.
 	RetryAfter time.Duration
-	// A user who is online and nowhere is between two nodes: a page resumes within a second or two.
+	// An online user without a client is between nodes: pages resume within a second or two.
 	HoldFor time.Duration
-	// From acceptance to gave_up: longer than gossip needs to notice a death.
+	// From acceptance to gave_up: longer than gossip needs for a death.
 	Patience time.Duration
-	// Of waiting for the other clients of a user when one has answered; straggles times. In all it takes longer than
-	// noticing a death.
+	// For the user's other clients, straggles times: in all longer than noticing a death.
 	StragglersFor time.Duration
-	// How long a message waits for a directory that was not told all registrations.
+	// For directories that lack registrations.
 	SettleFor time.Duration
-	// Of waiting for what other nodes say about registrations.
+	// For answers to registrations.
 	AckAfter time.Duration
 
-	MaxPerSender   int // messages that wait
+	MaxPerSender   int // waiting messages
 	MaxPerReceiver int
-	MaxBytes       int // of all messages that wait
-	MaxUnanswered  int // messages handed to one user's clients here and not answered
+	MaxBytes       int // of all waiting messages
+	MaxUnanswered  int // to one user's clients here
 }
 
 // DefaultConfig is for nodes with tens of thousands of users.
@@ -132,7 +131,7 @@ func DefaultConfig() Config {
 }
 
 const (
-	// A client's queue of outgoing frames has 256 places.
+	// A client's outgoing queue has 256 places.
 	batchMessages = 16
 	batchBytes    = 64 << 10
 	// 16 bytes each.
@@ -141,8 +140,7 @@ const (
 	backoffBase = 25 * time.Millisecond
 	backoffMax  = 400 * time.Millisecond
 	straggles   = 6
-	// A message is forwarded while views differ; then its sender tries again.
-	maxHops = 2
-	// Views that a node may lag behind.
+	// Forwards while views differ; then the sender retries.
+	maxHops         = 2
 	rememberedViews = 16
 )

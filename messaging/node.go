@@ -2,8 +2,7 @@ package messaging
 
 import "sync"
 
-// Node is one node's part: it sends for its clients, is the directory of some users, and holds its clients. It is safe
-// for concurrent use.
+// Node sends for its clients, holds them, and is the directory of some users. It is safe for concurrent use.
 type Node struct {
 	self      Peer
 	config    Config
@@ -16,14 +15,14 @@ type Node struct {
 	directory *directory
 	registrar *registrar
 	relay     *relay
-	own       []Frame // to this node itself
+	own       []Frame // to itself
 	counters  Counters
 }
 
 // Counters grow, but for the first four.
 type Counters struct {
 	Users      int `json:"users"`      // with clients here
-	Registered int `json:"registered"` // users whom this node knows as their directory
+	Registered int `json:"registered"` // as their directory
 	Waiting    int `json:"waiting"`    // messages
 	Bytes      int `json:"bytes"`
 
@@ -36,11 +35,11 @@ type Counters struct {
 	Forwarded     int    `json:"forwarded"`     // batches, as an old directory
 	Moved         int    `json:"moved"`         // registrations, since a view changed
 	Registrations int    `json:"registrations"` // told to directories
-	Malformed     uint64 `json:"malformed"`     // frames refused, by the transport
-	Dropped       uint64 `json:"dropped"`       // frames that found its queue full
+	Malformed     uint64 `json:"malformed"`     // frames refused by the transport
+	Dropped       uint64 `json:"dropped"`       // frames at a full queue
 }
 
-// New makes the node that is alone so far.
+// New makes a node that is alone.
 func New(self Peer, config Config, transport Transport, presence Presence) *Node {
 	n := &Node{self: self, config: config, transport: transport, presence: presence, locals: make(map[UserID]*local)}
 	n.view = newView([]Peer{self})
@@ -72,7 +71,7 @@ func (n *Node) apply(v *view) {
 	n.relay.change(before, now)
 }
 
-// Handle takes a frame of another node.
+// Handle takes another node's frame.
 func (n *Node) Handle(from Peer, f Frame) {
 	n.mu.Lock()
 	defer n.unlock()
@@ -99,7 +98,7 @@ func (n *Node) handle(from Peer, f Frame) {
 	}
 }
 
-// Tick does what is due. Call it every 25 ms or so.
+// Tick does what is due; call it every 25 ms or so.
 func (n *Node) Tick() {
 	n.mu.Lock()
 	defer n.unlock()
@@ -109,7 +108,7 @@ func (n *Node) Tick() {
 	n.directory.tick(now)
 }
 
-// Counters returns them.
+// Counters are as of now.
 func (n *Node) Counters() Counters {
 	n.mu.Lock()
 	defer n.mu.Unlock()
@@ -127,7 +126,7 @@ func (n *Node) send(to Peer, f Frame) {
 	n.transport.Send(to, f)
 }
 
-// unlock first handles what the node sent to itself.
+// unlock first handles frames to itself.
 func (n *Node) unlock() {
 	for len(n.own) > 0 {
 		own := n.own

@@ -5,8 +5,7 @@ import (
 	"time"
 )
 
-// registrar tells the directories which users have clients here: one frame at a time to each, with the state of the
-// moment.
+// registrar tells directories which users have clients here, each by one frame at a time with the present state.
 type registrar struct {
 	node   *Node
 	to     map[Peer]*telling
@@ -15,18 +14,18 @@ type registrar struct {
 
 type telling struct {
 	session uint64
-	due     map[UserID]struct{} // whose state is to be told
-	synced  uint64              // the mark of the view under which everything was told
+	due     map[UserID]struct{} // to be told
+	synced  uint64              // mark of the view under which everything was told
 
-	number   uint64 // of the frame under way; 0 for none
+	number   uint64 // of the frame under way; 0: none
 	sent     []UserID
-	view     uint64 // of that frame if it was complete
+	view     uint64 // its view if it was complete
 	deadline time.Time
 }
 
 func newRegistrar(n *Node) *registrar { return &registrar{node: n, to: make(map[Peer]*telling)} }
 
-// change moves the registrations of users whose directory changed.
+// change moves users to new directories.
 func (r *registrar) change(v *view, now time.Time) {
 	for peer := range r.to {
 		if !v.has(peer) {

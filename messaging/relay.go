@@ -7,20 +7,20 @@ import (
 	"github.com/holdfast-rtc/holdfast/pin"
 )
 
-// relay keeps what clients of this node sent until it is answered.
+// relay keeps this node's messages until they are answered.
 type relay struct {
 	node    *Node
 	queues  map[address]*queue
-	flights map[uint64]*queue // by the number of the batch under way
+	flights map[uint64]*queue // by the batch's number
 	asked   map[UserID][]*queue
-	senders map[UserID]int // messages that wait
+	senders map[UserID]int // waiting messages
 	late    map[lateness]struct{}
 	number  uint64
 	waiting int
 	bytes   int
 }
 
-// lateness is of a holder that did not answer for a user: the next batch does not wait for it.
+// lateness: a holder did not answer for a user, and the next batch does not wait for it.
 type lateness struct {
 	user   UserID
 	holder pin.BootID
@@ -28,7 +28,6 @@ type lateness struct {
 
 const maxLate = 4096
 
-// letter is a message that waits.
 type letter struct {
 	Message
 
@@ -42,33 +41,33 @@ type address struct {
 	room string
 }
 
-// queue is what waits for one address. Its first flying letters are under way as one batch; the others are the next.
+// queue is for one address. The first flying letters are the batch under way.
 type queue struct {
 	to     address
 	list   []*letter
 	flying int
 	number uint64 // of the batch
 	tries  int
-	due    time.Time // of the next try, or of the end of waiting for stragglers
+	due    time.Time // next try, or end of waiting for stragglers
 
 	holders  []pin.BootID
-	answered map[pin.BootID]struct{} // holders that have nothing more to say of the batch
+	answered map[pin.BootID]struct{} // holders with nothing more to say
 	some     bool                    // a client has it
-	extra    int                     // tries for the user's other clients
+	extra    int                     // tries for other clients
 
-	missing time.Time // since when nobody has a client of the receiver; zero if somebody has
+	missing time.Time // since when there is no client; zero: there is one
 	pause   time.Duration
-	unknown time.Time // since when the directory does not know yet; zero if it knows
+	unknown time.Time // since when the directory does not know; zero: it knows
 	asked   bool
-	unsure  bool // presence could not tell whether the user is online
+	unsure  bool // presence could not tell
 }
 
 func newRelay(n *Node) *relay {
 	return &relay{node: n, queues: make(map[address]*queue), flights: make(map[uint64]*queue), asked: make(map[UserID][]*queue), senders: make(map[UserID]int), late: make(map[lateness]struct{})}
 }
 
-// Submit takes a message to one user. The sender is told what becomes of it unless an error refuses it. A client that
-// came from another node repeats what it was not told of, in order, before anything new.
+// Submit takes a message to one user. Unless it returns an error, the sender is told the outcome. A client from another
+// node first repeats, in order, what it was not told of.
 func (n *Node) Submit(sender *Client, to UserID, m Message) error {
 	n.mu.Lock()
 	defer n.unlock()
@@ -113,7 +112,7 @@ func (l *letter) sameStream(other *letter) bool {
 	return l.From == other.From && l.Stream == other.Stream
 }
 
-// repeats reports whether l waits already; then its sender is told on its new connection.
+// repeats reports whether l waits already; its sender is told on the new connection.
 func (r *relay) repeats(q *queue, l *letter) bool {
 	for i, other := range q.list {
 		if !l.sameStream(other) || l.Seq != other.Seq {
@@ -137,7 +136,7 @@ func (r *relay) tell(l *letter, to UserID, state State) {
 	l.sender.Tell(Status{To: to, Stream: l.Stream, Seq: l.Seq, State: state})
 }
 
-// fly sends the next batch, or the present one again under the same number.
+// fly sends the next batch, or the present one again under its number.
 func (r *relay) fly(q *queue, now time.Time) {
 	if q.flying == 0 {
 		size := 0
@@ -200,7 +199,6 @@ func (r *relay) receipt(from Peer, a Receipt, now time.Time) {
 	}
 }
 
-// complete reports whether nothing more is to be heard of the batch.
 func (r *relay) complete(q *queue) bool {
 	return !slices.ContainsFunc(q.holders, func(boot pin.BootID) bool {
 		_, done := q.answered[boot]
@@ -224,7 +222,6 @@ func (r *relay) answer(q *queue, n int, state State) {
 	}
 }
 
-// land ends a batch that was delivered.
 func (r *relay) land(q *queue, now time.Time) {
 	r.remove(q, func(i int, _ *letter) bool { return i < q.flying })
 	r.end(q)
@@ -268,8 +265,8 @@ func (r *relay) miss(m Miss, now time.Time) {
 	r.absent(q, now)
 }
 
-// fail gives the first n letters up. Later ones of a sender who is gone are forgotten with them: it will repeat all of
-// them elsewhere, and the receiver would drop what comes after its successors.
+// fail gives up the first n letters, and later ones of senders who are gone: these will repeat all elsewhere, and the
+// receiver would drop what comes after its successors.
 func (r *relay) fail(q *queue, n int, state State) {
 	if q.some {
 		return
@@ -282,7 +279,6 @@ func (r *relay) fail(q *queue, n int, state State) {
 	r.end(q)
 }
 
-// end forgets the batch, and why it was held.
 func (r *relay) end(q *queue) {
 	delete(r.flights, q.number)
 	q.flying, q.missing, q.unknown, q.pause, q.unsure = 0, time.Time{}, time.Time{}, 0, false
@@ -316,7 +312,7 @@ func (r *relay) tick(now time.Time) {
 	}
 }
 
-// straggle tries for the user's other clients, at a node that may be dead, before the next batch goes on without them.
+// straggle tries the user's other clients, perhaps on a dead node, before the next batch goes on without them.
 func (r *relay) straggle(q *queue, now time.Time) {
 	if q.extra++; q.extra < straggles {
 		r.fly(q, now)
@@ -334,7 +330,7 @@ func (r *relay) straggle(q *queue, now time.Time) {
 	r.land(q, now)
 }
 
-// change tries again what may have been lost with a node.
+// change retries what may be lost with a node.
 func (r *relay) change(before *view, now time.Time) {
 	clear(r.late)
 	lost := false

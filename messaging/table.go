@@ -2,9 +2,9 @@ package messaging
 
 import "slices"
 
-// table has the holders of each user. An entry takes 20 bytes and its share of the map; nearly all users have one holder.
+// table has each user's holders, nearly always one: 20 bytes and a share of the map.
 type table struct {
-	users   map[Key]uint32 // a holder's place, or with manyBit a place in many
+	users   map[Key]uint32 // a holder's place, or with manyBit one in many
 	many    [][]uint32
 	free    []uint32 // places in many
 	holders []Peer
@@ -79,7 +79,6 @@ func (t *table) removeAt(user Key, entry, at uint32) {
 	}
 }
 
-// drop forgets a holder.
 func (t *table) drop(holder Peer) {
 	at, ok := t.places[holder]
 	if !ok {

@@ -16,7 +16,7 @@ type Peer struct {
 	Boot pin.BootID
 }
 
-// view is the live nodes. It never changes.
+// view is the live nodes. It is immutable.
 type view struct {
 	mark  uint64 // of these runs; never 0
 	ids   []ring.NodeID
@@ -39,16 +39,15 @@ func newView(peers []Peer) *view {
 
 func (v *view) has(p Peer) bool { return v.peers[p.ID] == p }
 
-// directory is the node that knows where user is.
 func (v *view) directory(user UserID) (Peer, bool) {
 	id, ok := ring.Rendezvous(v.ids, string(user))
 	return v.peers[id], ok
 }
 
-// Key stands for a user in the directory, which needs no names.
+// Key stands for a user in directories, which need no names.
 type Key [16]byte
 
-// KeyOf is the first half of SHA-256: nobody can choose two users with one key.
+// KeyOf is half of a SHA-256: nobody can make two users collide.
 func KeyOf(user UserID) Key {
 	sum := sha256.Sum256([]byte(user))
 	return Key(sum[:16])

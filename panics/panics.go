@@ -17,18 +17,18 @@ import (
 )
 
 const (
-	// For the input of one peer.
+	// For one peer's input.
 	refusedAfter = 2
-	// The fault is ours, and the input may have been innocent.
+	// The fault is ours; the input may have been innocent.
 	strikeLife = 10 * time.Minute
-	// Past it others go unremembered until a life has passed.
+	// Past it others are not remembered for a strikeLife.
 	rememberedPeers = 10_000
 	// A stack has some 5 KB.
 	linesPerSecond = 0.1
 	lineBurst      = 10
 )
 
-// Error is a panic that was recovered.
+// Error is a recovered panic.
 type Error struct {
 	Fault any
 	Stack []byte
@@ -36,8 +36,7 @@ type Error struct {
 
 func (e *Error) Error() string { return fmt.Sprintf("panic: %v", e.Fault) }
 
-// Of makes an error of what recover returned, nil of nil. The deferred function that recovers must call it, for the
-// stack.
+// Of wraps what recover returned, nil for nil, with the stack: the deferred function must call it.
 func Of(fault any) *Error {
 	if fault == nil {
 		return nil
@@ -45,7 +44,7 @@ func Of(fault any) *Error {
 	return &Error{Fault: fault, Stack: debug.Stack()}
 }
 
-// Catch calls f and returns the panic that ended it, or nil.
+// Catch returns the panic that ended f, or nil.
 func Catch(f func()) (caught *Error) {
 	defer func() { caught = Of(recover()) }()
 	f()
@@ -61,18 +60,17 @@ type Guard struct {
 	strikes map[string]strikes
 }
 
-// strikes are the panics of one peer's input.
 type strikes struct {
 	number int
 	last   time.Time
 }
 
-// New makes a Guard that has seen nothing.
+// New has seen nothing.
 func New() *Guard {
 	return &Guard{lines: loglimit.New(linesPerSecond, lineBurst), strikes: make(map[string]strikes)}
 }
 
-// Report counts and logs a panic; attributes say whose input it was. what begins a sentence, as "a packet broke its
+// Report counts and logs a panic; attributes say whose input it was. what begins a sentence: "a packet broke its
 // reading".
 func (g *Guard) Report(log *slog.Logger, caught *Error, what string, attributes ...any) {
 	total := g.count.Add(1)
@@ -81,7 +79,7 @@ func (g *Guard) Report(log *slog.Logger, caught *Error, what string, attributes 
 	}
 }
 
-// Survives reports whether f returned; a panic is reported. Loops call it for each round.
+// Survives reports whether f returned; a panic is reported.
 func (g *Guard) Survives(log *slog.Logger, what string, f func(), attributes ...any) bool {
 	caught := Catch(f)
 	if caught != nil {
@@ -90,10 +88,10 @@ func (g *Guard) Survives(log *slog.Logger, what string, f func(), attributes ...
 	return caught == nil
 }
 
-// Count is how many panics were reported.
+// Count is of reported panics.
 func (g *Guard) Count() uint64 { return g.count.Load() }
 
-// Strike remembers that a peer's input caused a panic. Strangers must not be able to choose the name.
+// Strike remembers whose input caused a panic. Strangers must not choose the name.
 func (g *Guard) Strike(who string) {
 	now := time.Now()
 	g.mu.Lock()
@@ -115,7 +113,7 @@ func (g *Guard) Strike(who string) {
 	g.strikes[who] = strikes{number: s.number + 1, last: now}
 }
 
-// Refuses reports whether a peer has used up what is borne.
+// Refuses reports whether a peer has too many strikes.
 func (g *Guard) Refuses(who string) bool {
 	g.mu.Lock()
 	defer g.mu.Unlock()

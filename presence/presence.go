@@ -16,7 +16,7 @@ import (
 	"github.com/holdfast-rtc/holdfast/ring"
 )
 
-// Shards is how many parts the users are divided into, each on one hash slot of the store.
+// Shards divide the users; each is on one hash slot of the store.
 const Shards = 16
 
 // Shard is one of them.
@@ -29,33 +29,33 @@ func ShardOf(user string) Shard {
 	return Shard(sum.Sum32() % Shards)
 }
 
-// Timing is the same on all nodes of a cluster.
+// Timing is the same on all nodes.
 type Timing struct {
-	TTL   time.Duration // a lease without a heartbeat lapses
-	Beat  time.Duration // between heartbeats: three fit into the TTL
-	Sweep time.Duration // between sweeps of a shard, by whichever node
-	Poll  time.Duration // between readings of the log, while somebody watches
+	TTL   time.Duration // of a lease without heartbeats
+	Beat  time.Duration // heartbeats: three fit into the TTL
+	Sweep time.Duration // of a shard, by whichever node
+	Poll  time.Duration // of the log, while somebody watches
 }
 
-// limit is of one call of the store: three such in a row still leave a lease alive.
+// Three such store calls in a row leave a lease alive.
 func (t Timing) limit() time.Duration { return t.TTL / 5 }
 
-// DefaultTiming is what the binary uses.
+// DefaultTiming is the binary's.
 func DefaultTiming() Timing {
 	return Timing{TTL: 15 * time.Second, Beat: 5 * time.Second, Sweep: 2 * time.Second, Poll: 500 * time.Millisecond}
 }
 
-// Lease is one connection of a user. Who has several is one user.
+// Lease is one connection of a user.
 type Lease struct {
 	User  string
-	Conn  string      // unique for the user; who resumes keeps it
-	Room  ring.RoomID // empty in no room
+	Conn  string      // unique for the user; kept by who resumes
+	Room  ring.RoomID // empty: in none
 	Since time.Time   // by the store's clock
 }
 
 var errUnprintable = errors.New("a lease needs a user and a connection, and none of its names may have control characters")
 
-// Validate refuses names that a store cannot keep apart: it puts control characters between them.
+// Validate refuses control characters, with which the store separates names.
 func (l Lease) Validate() error {
 	control := func(r rune) bool { return r < ' ' }
 	if l.User == "" || l.Conn == "" || strings.ContainsFunc(l.User+l.Conn+string(l.Room), control) {
@@ -64,27 +64,27 @@ func (l Lease) Validate() error {
 	return nil
 }
 
-// State is what is known of a user.
+// State is of a user.
 type State string
 
-// The states. Unknown: the store does not answer, or has lost its memory and not yet heard from all nodes.
+// The states. Unknown: the store does not answer, or lost its memory and has not heard from all nodes.
 const (
 	Online  State = "online"
 	Offline State = "offline"
 	Unknown State = "unknown"
 )
 
-// Status is the answer to a question about a user.
+// Status answers a question about a user.
 type Status struct {
 	User        string
 	State       State
 	Since       time.Time // online since
-	LastSeen    time.Time // the last heartbeat of who is offline; zero when forgotten
+	LastSeen    time.Time // last heartbeat when offline; zero: forgotten
 	Connections int
-	Rooms       []ring.RoomID // without doubles
+	Rooms       []ring.RoomID // no doubles
 }
 
-// Cursor is a place in the log of one shard. The zero Cursor is in none.
+// Cursor is a place in one shard's log; the zero Cursor is in none.
 type Cursor struct {
 	Born    int64 // of the log
 	Version int64 // changes before it
@@ -97,22 +97,22 @@ type Change struct {
 	At     time.Time // online since, or last seen
 }
 
-// Diff is what happened in a shard since a cursor.
+// Diff is a shard's changes since a cursor.
 type Diff struct {
 	Next    Cursor
 	Changes []Change // oldest first
 	Gap     bool     // the log does not reach back to the cursor
 }
 
-// LeaseStore keeps the leases of all nodes. Calls may be repeated.
+// LeaseStore keeps all nodes' leases. Calls may be repeated.
 type LeaseStore interface {
-	// Add writes leases, but those that were removed. The first one of a user is a join.
+	// Add writes leases that were not removed. A user's first is a join.
 	Add(ctx context.Context, leases []Lease) error
-	// Renew is a heartbeat. It returns the leases that the store does not have.
+	// Renew is a heartbeat. It returns leases that the store lacks.
 	Renew(ctx context.Context, leases []Lease) (missing []Lease, err error)
-	// Remove takes leases out for good: another node may still send heartbeats for them. The last one of a user is a leave.
+	// Remove is for good: other nodes may still renew. A user's last is a leave.
 	Remove(ctx context.Context, leases []Lease) error
-	// Sweep takes out what has lapsed.
+	// Sweep removes lapsed leases.
 	Sweep(ctx context.Context) error
 }
 

@@ -13,32 +13,31 @@ import (
 	"github.com/holdfast-rtc/holdfast/panics"
 )
 
-// Tracker keeps the leases of one signaling node, and answers those who watch users. Its methods do not block.
+// Tracker keeps one signaling node's leases, and answers its watchers. It never blocks.
 type Tracker struct {
 	timing  Timing
 	leases  LeaseStore
 	users   WatchStore
 	panics  *panics.Guard
 	log     *slog.Logger
-	refused *loglimit.Limiter // bounds what names are logged: applications give them
+	refused *loglimit.Limiter // for names, which applications choose
 
-	written, asked chan struct{} // something is to be written, asked for
+	written, asked chan struct{} // wake the writer, the reader
 
 	mu      sync.Mutex // guards the fields below, and what they point to
 	held    map[name]*Held
-	fresh   map[name]*Held // of held: the store does not have them
+	fresh   map[name]*Held // of held: not in the store
 	left    map[name]Lease // to be removed
 	watched [Shards]map[string]*watched
-	unknown map[string]struct{}   // of watched: the store is to be asked
-	due     map[*Watcher]struct{} // have something to be told
-	watches int                   // of all watchers together
-	shares  map[string]int        // the same by owner
+	unknown map[string]struct{}   // of watched: to be asked
+	due     map[*Watcher]struct{} // to be told
+	watches int                   // of all watchers
+	shares  map[string]int        // by owner
 
-	failing bool   // the writer's: the last heartbeat was not written
+	failing bool   // the writer's: the last heartbeat failed
 	reader  reader // the reader's
 }
 
-// name is a lease's in the store.
 type name struct{ user, conn string }
 
 func nameOf(l Lease) name { return name{l.User, l.Conn} }
@@ -46,10 +45,10 @@ func nameOf(l Lease) name { return name{l.User, l.Conn} }
 // Held is a lease that this node keeps.
 type Held struct{ lease Lease }
 
-// maxLeft bounds the leaves that wait for a store that is away. Beyond it leases lapse instead.
+// Leaves that wait for a store that is away. Beyond it leases lapse instead.
 const maxLeft = 20_000
 
-// New makes a Tracker. Run starts it.
+// New needs Run.
 func New(timing Timing, leases LeaseStore, users WatchStore, guard *panics.Guard, log *slog.Logger) *Tracker {
 	t := &Tracker{
 		timing: timing, leases: leases, users: users, panics: guard, log: log, refused: loglimit.New(1, 20),
@@ -63,7 +62,7 @@ func New(timing Timing, leases LeaseStore, users WatchStore, guard *panics.Guard
 	return t
 }
 
-// Run works until ctx ends, and leaves all leases to lapse: their clients resume elsewhere. It returns nil.
+// Run works until ctx ends, and lets all leases lapse: clients resume elsewhere. It returns nil.
 func (t *Tracker) Run(ctx context.Context) error {
 	var both sync.WaitGroup
 	both.Go(func() { t.write(ctx) })
@@ -79,7 +78,7 @@ func wake(c chan struct{}) {
 	}
 }
 
-// Add keeps a connection's lease from now on, in place of one of the same name.
+// Add keeps a connection's lease, in place of one of the same name.
 func (t *Tracker) Add(l Lease) *Held {
 	h := &Held{lease: l}
 	if err := l.Validate(); err != nil {
@@ -96,13 +95,13 @@ func (t *Tracker) Add(l Lease) *Held {
 	return h
 }
 
-// Drop stops the heartbeats of a connection that was lost. Its lease lapses, unless the client resumes.
+// Drop stops heartbeats of a lost connection. The lease lapses unless the client resumes.
 func (t *Tracker) Drop(h *Held) { t.end(h, false) }
 
-// Remove ends the lease of a connection whose user left.
+// Remove ends the lease of a user who left.
 func (t *Tracker) Remove(h *Held) { t.end(h, true) }
 
-// end does nothing for a lease that another socket has taken over here.
+// end ignores a lease that another socket took over here.
 func (t *Tracker) end(h *Held, left bool) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -118,7 +117,7 @@ func (t *Tracker) end(h *Held, left bool) {
 	}
 }
 
-// write is the only goroutine that writes, so that a leave is never overtaken.
+// write is the only writing goroutine, so that nothing overtakes a leave.
 func (t *Tracker) write(ctx context.Context) {
 	beat, sweep := time.NewTicker(t.timing.Beat), time.NewTicker(t.timing.Sweep)
 	defer beat.Stop()
@@ -146,8 +145,8 @@ func (t *Tracker) write(ctx context.Context) {
 	}
 }
 
-// sweep repeats a heartbeat that failed first, for the sooner it comes the better. A part of the store that does not answer
-// keeps nothing from the others, here and below.
+// sweep repeats a failed heartbeat first: the sooner the better. Silent parts of the store delay no others, here and
+// below.
 func (t *Tracker) sweep(ctx context.Context) error {
 	var failed error
 	if t.failing {
@@ -156,7 +155,7 @@ func (t *Tracker) sweep(ctx context.Context) error {
 	return errors.Join(failed, t.leases.Sweep(ctx))
 }
 
-// beat is one call for all leases, and a second one if the store has lost some.
+// beat is one call for all leases, two if the store lost some.
 func (t *Tracker) beat(ctx context.Context) error {
 	t.mu.Lock()
 	leases := make([]Lease, 0, len(t.held))
@@ -177,7 +176,7 @@ func (t *Tracker) beat(ctx context.Context) error {
 	return errors.Join(err, t.flush(ctx))
 }
 
-// flush writes what is new. What fails is tried again with the next heartbeat.
+// flush writes what is new; failures wait for the next heartbeat.
 func (t *Tracker) flush(ctx context.Context) error {
 	t.mu.Lock()
 	fresh, left := t.fresh, t.left

@@ -8,24 +8,23 @@ import (
 )
 
 const (
-	// maxWatches of one node together cost it about 200 MB.
+	// About 200 MB of a node.
 	maxWatches = 1_000_000
-	// maxShare is one owner's: 40 tabs that watch as many as they may.
+	// One owner's: 40 tabs that watch all they may.
 	maxShare = 20_000
-	// maxAsk bounds one question to the store: 80 scripts.
+	// One question to the store: 80 scripts.
 	maxAsk = 20_000
-	// refollowEvery so many polls the users of one shard are asked for anew, so of all once a minute: a replica that became
-	// master may lack changes.
+	// Each so many polls one shard is asked anew, all once a minute: a replica that became master may lack changes.
 	refollowEvery = 8
 )
 
-// The errors that refuse a watcher.
+// Refusals of Watch.
 var (
 	ErrTooManyWatches = errors.New("this signaling node watches as many people as it may")
 	ErrShareOfWatches = errors.New("this identity watches as many people as it may")
 )
 
-// Watcher is told of some users: of all of them at once, then of those who come and go.
+// Watcher is told of some users, first of all, then of changes.
 type Watcher struct {
 	owner string
 	tell  func([]Status)
@@ -33,26 +32,25 @@ type Watcher struct {
 	due   map[string]struct{} // to be told
 }
 
-// NewWatcher watches nobody. An owner's watchers share a limit. tell must not block; it is called from one goroutine.
+// NewWatcher watches nobody. An owner's watchers share a limit. One goroutine calls tell, which must not block.
 func NewWatcher(owner string, tell func([]Status)) *Watcher {
 	return &Watcher{owner: owner, tell: tell}
 }
 
-// watched is a user whom somebody watches.
 type watched struct {
-	status   Status // without a State until it was asked for
+	status   Status // no State until it was asked
 	watchers map[*Watcher]struct{}
 }
 
 // reader is where the logs were read to.
 type reader struct {
 	cursors [Shards]Cursor
-	heard   [Shards]time.Time // when the shard answered last
-	silent  [Shards]bool      // for a TTL: its users were told to be unknown
+	heard   [Shards]time.Time // the shard's last answer
+	silent  [Shards]bool      // for a TTL: its users were told as unknown
 	polls   int
 }
 
-// Watch replaces whom w watches, and has it told of all of them. Nobody ends it.
+// Watch replaces whom w watches, and tells it of all of them. Nobody ends it.
 func (t *Tracker) Watch(w *Watcher, users []string) error {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -89,7 +87,7 @@ func (t *Tracker) Watch(w *Watcher, users []string) error {
 	return nil
 }
 
-// find returns nil for whom nobody watches. It needs t.mu, as the next two.
+// find needs t.mu, as the next two.
 func (t *Tracker) find(user string) *watched { return t.watched[ShardOf(user)][user] }
 
 func (t *Tracker) watchFor(w *Watcher, user string) {
@@ -135,7 +133,7 @@ func (t *Tracker) read(ctx context.Context) {
 	}
 }
 
-// follow reads the logs, where somebody watches. It costs what changed, not what is watched.
+// follow reads the logs of watched shards. It costs what changed, not what is watched.
 func (t *Tracker) follow(ctx context.Context) {
 	t.mu.Lock()
 	idle := t.watches == 0
@@ -170,7 +168,7 @@ func (t *Tracker) follow(ctx context.Context) {
 	}
 }
 
-// take has the watchers told what a log says. It needs t.mu.
+// take needs t.mu.
 func (t *Tracker) take(shard Shard, diff Diff) {
 	latest := make(map[string]Change)
 	for _, change := range diff.Changes {
@@ -188,7 +186,7 @@ func (t *Tracker) take(shard Shard, diff Diff) {
 	}
 }
 
-// doubt says that nothing is known of a shard's users. It needs t.mu.
+// doubt makes a shard's users unknown. It needs t.mu.
 func (t *Tracker) doubt(shard Shard) {
 	for user, one := range t.watched[shard] {
 		t.unknown[user] = struct{}{}
@@ -205,7 +203,7 @@ func (c Change) status() Status {
 	return Status{User: c.User, State: Offline, LastSeen: c.At}
 }
 
-// set has the watchers told of another state. It needs t.mu.
+// set needs t.mu.
 func (t *Tracker) set(one *watched, status Status) {
 	changed := one.status.State != status.State
 	one.status = status
@@ -218,7 +216,7 @@ func (t *Tracker) set(one *watched, status Status) {
 	}
 }
 
-// ask asks for those of whom nothing is known. What was known before stands until the store knows better.
+// ask asks for unknown users. What was known stands until the store knows better.
 func (t *Tracker) ask(ctx context.Context) {
 	t.mu.Lock()
 	before := len(t.unknown)
@@ -255,7 +253,7 @@ func (t *Tracker) ask(ctx context.Context) {
 	}
 }
 
-// deliver tells each watcher all that changed, in one message.
+// deliver sends each watcher one message.
 func (t *Tracker) deliver() {
 	t.mu.Lock()
 	messages := make(map[*Watcher][]Status, len(t.due))
@@ -276,7 +274,6 @@ func (t *Tracker) deliver() {
 	}
 }
 
-// complete is false while somebody was not asked for yet.
 func complete(list []Status) bool {
 	for _, status := range list {
 		if status.State == "" {

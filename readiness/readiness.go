@@ -16,44 +16,44 @@ import (
 	"time"
 )
 
-// Path is where a signaling node says whether it is ready.
+// Path is a signaling node's.
 const Path = "/readyz"
 
-// SocketsHeader has the number of sockets of the node that answers.
+// SocketsHeader is how many sockets the answering node has.
 const SocketsHeader = "Holdfast-Sockets"
 
 const (
 	answerBytes = 4 << 10
-	maxSockets  = 1 << 40 // no node says that
+	maxSockets  = 1 << 40 // above any node's
 )
 
-// Asker asks. It is safe for concurrent use.
+// Asker is safe for concurrent use.
 type Asker struct{ client *http.Client }
 
 // New returns an Asker that waits until limit.
 func New(limit time.Duration) *Asker {
 	return &Asker{&http.Client{
 		Timeout: limit,
-		// A frozen process keeps an old connection open.
+		// A frozen process keeps old connections open.
 		Transport: &http.Transport{
 			DisableKeepAlives: true,
-			// Nodes are asked by address, which no certificate names; nothing secret is said.
+			// Certificates name no addresses; nothing secret is said.
 			TLSClientConfig: &tls.Config{InsecureSkipVerify: true}, //nolint:gosec // the line above
 		},
 	}}
 }
 
-// Ask returns nil when address (host:port) answers path with 200.
+// Ask returns nil when host:port answers path with 200.
 func (a *Asker) Ask(ctx context.Context, address, path string) error {
 	_, err := a.Count(ctx, address, path)
 	return err
 }
 
-// Count is Ask, and tells how many sockets the node has; negative if it does not say.
+// Count is Ask; sockets is negative if the node does not say.
 func (a *Asker) Count(ctx context.Context, address, path string) (sockets int64, err error) {
 	sockets, err = a.count(ctx, "http://"+address+path)
 	if status, ok := errors.AsType[*statusError](err); ok && status.code == http.StatusBadRequest {
-		return a.count(ctx, "https://"+address+path) // this is how a port with TLS answers
+		return a.count(ctx, "https://"+address+path) // a port with TLS answers so
 	}
 	return sockets, err
 }

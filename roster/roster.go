@@ -14,48 +14,48 @@ import (
 	"github.com/holdfast-rtc/holdfast/ring"
 )
 
-// What a room remembers of who is gone: so many, for so long.
+// How many a room remembers of those who left, and how long.
 const (
 	MaxLeft = 50
 	LeftFor = time.Hour
 )
 
-// Peer is one client in a room; a person may be there with several.
+// Peer is one client in a room; a person may have several.
 type Peer struct {
 	ID       string
 	Identity string
 	Name     string
-	Hidden   bool // the people in the room are not told
-	// Since is by the writer's clock in a Change, and by the store's in a Room.
+	Hidden   bool // from the people in the room
+	// By the writer's clock in a Change, by the store's in a Room.
 	Since time.Time
 }
 
 // Leave is a peer that is gone.
 type Leave struct {
-	Peer     Peer // its ID, Identity, Name and Hidden
+	Peer     Peer // ID, Identity, Name and Hidden
 	LastSeen time.Time
 }
 
 // Change is what a media node writes of one room.
 type Change struct {
 	Room ring.RoomID
-	Pin  pin.Pin // nothing is written unless it stands
+	Pin  pin.Pin // written only if it stands
 	// Seq grows with each Change of a boot.
 	Seq uint64
-	// After is the Seq of the room's last Change that was written; 0: Put is the whole roster.
+	// After is the room's last written Seq; 0: Put is the whole roster.
 	After uint64
-	// Settled: of a whole roster, who is not in it and was to come from the last owner is gone.
+	// Settled, with a whole roster: nobody else is expected from the last owner.
 	Settled bool
 	Put     []Peer
 	Drop    []Leave
-	// Door is what a moderator has set at the room's door, in the store's words, as the writer last heard; empty: nothing.
+	// Door has the moderator's settings in the store's words, as last heard; empty: none.
 	Door string
 }
 
-// Outcome is what became of a Change.
+// Outcome is of a Change.
 type Outcome int
 
-// Failed: unknown. Gap: the store lacks what went before, write the whole. Fenced: the pin does not stand.
+// Failed: unknown. Gap: the store lacks earlier changes, write all. Fenced: the pin does not stand.
 const (
 	Failed Outcome = iota
 	Written
@@ -63,18 +63,19 @@ const (
 	Fenced
 )
 
-// Room is what the store has of a room.
+// Room is the store's copy.
 type Room struct {
 	Pin pin.Pin // zero: nobody is there
-	// Current is false while the owner by Pin has yet to write the roster, or waits for people of the last owner: Peers has those too.
+	// Current is false until the owner by Pin has written the roster and waits for nobody of the last owner's, who are
+	// in Peers until then.
 	Current bool
-	In      pin.Incarnation // of the store, 0 if unknown
-	Peers   []Peer          // in the order they came
-	Left    []Leave         // the newest first, without those in Peers; Peer.ID is empty
+	In      pin.Incarnation // of the store, 0: unknown
+	Peers   []Peer          // in order of arrival
+	Left    []Leave         // newest first, without Peers; Peer.ID is empty
 	AsOf    time.Time       // by the store's clock
 }
 
-// Person is who is in a room, with all clients.
+// Person is all clients of an identity.
 type Person struct {
 	Identity string
 	Name     string
@@ -83,7 +84,7 @@ type Person struct {
 	Since    time.Time
 }
 
-// People groups peers by identity, in the order of their first ones.
+// People are in the order of their first clients.
 func People(peers []Peer) []Person {
 	var people []Person
 	at := make(map[string]int, len(peers))
@@ -98,7 +99,7 @@ func People(peers []Peer) []Person {
 	return people
 }
 
-// Sort puts peers into the order they came.
+// Sort is by arrival.
 func Sort(peers []Peer) {
 	slices.SortFunc(peers, func(a, b Peer) int { return cmp.Or(a.Since.Compare(b.Since), cmp.Compare(a.ID, b.ID)) })
 }

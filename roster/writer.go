@@ -17,25 +17,25 @@ import (
 )
 
 const (
-	// Every is the least time between two writes of a node: the store is asked once, whoever comes and goes in it.
+	// Every is the least time between a node's writes, so that churn costs the store no more.
 	Every = time.Second
 
 	writeTimeout = 2 * time.Second
-	// maxPeers bounds one pipeline. More follow in the next one.
+	// Of one pipeline; more follow in the next.
 	maxPeers = 5000
-	// maxGone bounds what waits while the store is away. Past it the next owner of the store's copy tells who left.
+	// Leaves that wait for the store. The rest is told by whoever next owns its copy.
 	maxGone = 1000
 )
 
 var errUnwritten = errors.New("not every roster was written")
 
-// Store is where rosters are kept; redisstore.Store is one.
+// Store is redisstore.Store, for example.
 type Store interface {
-	// WriteRosters sets Door of each Change that is Written to what stands.
+	// WriteRosters sets Door of each Written Change to what stands.
 	WriteRosters(ctx context.Context, changes []Change) ([]Outcome, error)
 }
 
-// Writer keeps the store's copy of one media node's rosters equal to its Books. It is safe for concurrent use.
+// Writer copies one media node's Books into the store. It is safe for concurrent use.
 type Writer struct {
 	Store Store // set before Run; nil: nothing is written
 
@@ -51,7 +51,7 @@ type Writer struct {
 	dirty map[*Book]bool
 }
 
-// Book is the roster of one open room. Its methods do not wait for the store.
+// Book is one open room's roster. It never waits for the store.
 type Book struct {
 	writer  *Writer
 	room    ring.RoomID
@@ -59,9 +59,9 @@ type Book struct {
 	peers   map[string]Peer
 	changed map[string]bool // in peers, to be written
 	gone    map[string]Leave
-	written uint64 // the last Seq that was written
-	door    string // as of the last Change that was written
-	whole   bool   // the whole is due
+	written uint64 // last written Seq
+	door    string // of the last written Change
+	whole   bool   // all is due
 	settled bool
 	closed  bool
 }
@@ -71,7 +71,7 @@ func NewWriter(guard *panics.Guard, log *slog.Logger) *Writer {
 	return &Writer{log: log, panics: guard, wake: make(chan struct{}, 1), books: map[ring.RoomID]*Book{}, dirty: map[*Book]bool{}}
 }
 
-// Open begins the roster of a room that opens under p.
+// Open begins a room's roster under p.
 func (w *Writer) Open(room ring.RoomID, p pin.Pin) *Book {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -85,7 +85,7 @@ func (w *Writer) Open(room ring.RoomID, p pin.Pin) *Book {
 // due needs mu.
 func (w *Writer) due(b *Book) {
 	if w.books[b.room] != b {
-		return // the room was opened again
+		return // opened again
 	}
 	w.dirty[b] = true
 	select {
@@ -94,7 +94,7 @@ func (w *Writer) due(b *Book) {
 	}
 }
 
-// Put adds or changes a peer. Its Since is set here.
+// Put adds or changes a peer and sets its Since.
 func (b *Book) Put(p Peer) {
 	b.writer.mu.Lock()
 	defer b.writer.mu.Unlock()
@@ -129,7 +129,7 @@ func (b *Book) Drop(id string, lastSeen time.Time) {
 	b.writer.due(b)
 }
 
-// Repin says under which pin the room goes on.
+// Repin continues under another pin.
 func (b *Book) Repin(p pin.Pin) {
 	b.writer.mu.Lock()
 	defer b.writer.mu.Unlock()
@@ -137,7 +137,7 @@ func (b *Book) Repin(p pin.Pin) {
 	b.writer.due(b)
 }
 
-// Settle says that nobody is expected any more: who was to come from the last owner and has not is gone.
+// Settle says that nobody else of the last owner's is expected.
 func (b *Book) Settle() {
 	b.writer.mu.Lock()
 	defer b.writer.mu.Unlock()
@@ -145,7 +145,7 @@ func (b *Book) Settle() {
 	b.writer.due(b)
 }
 
-// Close ends the roster of a room that is empty. What is unwritten is written.
+// Close ends an empty room's roster after the unwritten rest.
 func (b *Book) Close() {
 	b.writer.mu.Lock()
 	defer b.writer.mu.Unlock()
@@ -155,7 +155,7 @@ func (b *Book) Close() {
 	}
 }
 
-// Leave ends the roster of a room that goes on elsewhere. The next owner writes it.
+// Leave ends the roster of a room that goes on elsewhere, whose owner writes it.
 func (b *Book) Leave() {
 	b.writer.mu.Lock()
 	defer b.writer.mu.Unlock()
@@ -172,7 +172,7 @@ func (b *Book) forget() {
 	}
 }
 
-// Renew has the whole roster of a room written: the store may lack some of it.
+// Renew writes a room's whole roster: the store may lack some.
 func (w *Writer) Renew(room ring.RoomID) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -182,7 +182,7 @@ func (w *Writer) Renew(room ring.RoomID) {
 	}
 }
 
-// Touch has the room written although nothing changed.
+// Touch writes a room although nothing changed.
 func (w *Writer) Touch(room ring.RoomID) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -191,7 +191,7 @@ func (w *Writer) Touch(room ring.RoomID) {
 	}
 }
 
-// Rewrite writes the whole roster of every room now. Without an error the store has all whose pins stand.
+// Rewrite writes all rosters now. Without an error the store has those whose pins stand.
 func (w *Writer) Rewrite(ctx context.Context) error {
 	w.mu.Lock()
 	for _, b := range w.books {
@@ -202,7 +202,7 @@ func (w *Writer) Rewrite(ctx context.Context) error {
 	return w.Flush(ctx)
 }
 
-// Run writes what changes until ctx ends. It returns nil.
+// Run writes changes until ctx ends. It returns nil.
 func (w *Writer) Run(ctx context.Context) error {
 	failing := false
 	for {
@@ -223,7 +223,7 @@ func (w *Writer) Run(ctx context.Context) error {
 	}
 }
 
-// Flush writes what is due now. An error means that some of it remains due, beside what is Fenced.
+// Flush writes what is due. An error: some of it still is, apart from Fenced.
 func (w *Writer) Flush(ctx context.Context) error {
 	w.writing.Lock()
 	defer w.writing.Unlock()
@@ -244,7 +244,7 @@ func (w *Writer) Flush(ctx context.Context) error {
 	}
 }
 
-// collect takes up what is due, but for the books that are done.
+// collect leaves out the books that are done.
 func (w *Writer) collect(done map[*Book]bool) (books []*Book, changes []Change) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -273,7 +273,7 @@ func (w *Writer) collect(done map[*Book]bool) (books []*Book, changes []Change) 
 	return books, changes
 }
 
-// write settles what it was given whatever breaks.
+// write settles what it was given even if it panics.
 func (w *Writer) write(ctx context.Context, books []*Book, changes []Change, done map[*Book]bool) error {
 	outcomes := make([]Outcome, len(books))
 	defer func() { w.settle(books, changes, outcomes, done) }()
@@ -286,7 +286,7 @@ func (w *Writer) settle(books []*Book, changes []Change, outcomes []Outcome, don
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	for i, b := range books {
-		done[b] = outcomes[i] != Gap // What was too little is followed by the whole.
+		done[b] = outcomes[i] != Gap // a Gap is followed by the whole
 		if outcomes[i] == Written {
 			b.written, b.door = changes[i].Seq, changes[i].Door
 		}

@@ -5,74 +5,73 @@ import (
 	"time"
 )
 
-// The estimator follows draft-ietf-rmcat-gcc-02, but for how it sees a queue: by the smallest queueing delay of an interval, as CoDel
-// (RFC 8289), not by the delay's gradient. A busy machine makes single packets late, which a gradient takes for congestion.
+// As draft-ietf-rmcat-gcc-02, but a queue is seen by an interval's smallest queueing delay, as in CoDel (RFC 8289). A
+// gradient of delays takes a busy machine's single late packets for congestion.
 const (
-	// interval must hold a few packets of audio.
+	// Must hold a few packets of audio.
 	interval      = 250 * time.Millisecond
 	leastPackets  = 5
-	staleInterval = 2 * time.Second // an interval that takes longer says nothing
+	staleInterval = 2 * time.Second // a longer interval says nothing
 
-	// standingQueue is the delay above the path's own that no good path keeps up.
+	// Delay above the path's own that no good path keeps up.
 	standingQueue = 80 * time.Millisecond
-	// draining is how much the smallest delay falls from the first half of an interval to the second when the queue is on its way out.
+	// A queue drains when the second half's smallest delay is so much lower.
 	draining = 10 * time.Millisecond
-	// notOurs: a delay that stays without loss while less than this part of what passed before is sent is no queue of ours.
+	// A lasting delay without loss is no queue of ours if we send less than this part of what passed before,
 	notOurs = 0.7
-	// unchanged: nor is one that a decrease has not moved, while at least this part is sent on: there was nothing to leave out.
+	// or if a decrease has not moved it while we send this part: nothing was left out.
 	unchanged = 0.9
-	// baseLife is how long, at most twice, the smallest delay counts as the path's own: clocks drift.
+	// The smallest delay is the path's own for so long, at most twice: clocks drift.
 	baseLife = 10 * time.Second
 
-	// The draft's 0.10 is reached now and then at 5 % of random loss.
+	// Instead of the draft's 0.10, which 5 % of random loss reaches now and then.
 	lossIntervals = 6 // over which loss is judged
 	lossPackets   = 100
 	heavyLoss     = 0.12
 
-	// afterQueue leaves room for the queue to empty; after loss there is no queue.
+	// A queue must drain; after mere loss there is none.
 	afterQueue = 0.85
 	afterLoss  = 0.95
-	// recovered is the part of the rate measured in the queue that is used once the queue is gone.
+	// Part of the rate in the queue that is used once it is gone.
 	recovered = 0.95
-	// afterDecrease is the time in which a decrease shows: a keyframe of the lower layer must come. afterProbe: a probe's queue empties.
+	// When a decrease shows (a lower layer's keyframe must come), and when a probe's queue has drained.
 	afterDecrease = 500 * time.Millisecond
 	afterProbe    = time.Second
-	// growth is the increase a second while nearly all of the target is used.
+	// a second, while nearly all of the target is used
 	growth    = 0.08
 	nearlyAll = 0.9
 
 	leastTarget = 30_000 // a voice
-	// mostStart: a path that carried so much is not known to be narrow.
+	// A path that carried so much is not known to be narrow.
 	mostStart = 100_000_000
 )
 
-// sample is one packet that arrived. The two times are of different clocks.
+// sample is a packet that arrived. The times are of different clocks.
 type sample struct {
 	sequence      uint16
 	sent, arrived time.Duration
 	bytes         uint32
 }
 
-// delay is the one-way delay plus the unknown difference of the clocks.
+// delay includes the clocks' unknown difference.
 func (s sample) delay() time.Duration { return s.arrived - s.sent }
 
 // burst is the time within which packets count as sent at once.
 const burst = 5 * time.Millisecond
 
-// never is later than any delay.
 const never = time.Duration(math.MaxInt64 / 2)
 
-// window is what arrived in one interval.
+// window is one interval.
 type window struct {
 	first, last     sample
 	smallest        time.Duration // delay
 	early, later    time.Duration // smallest delay of the first half, and of the rest
-	bytes           uint64        // that arrived since the first packet did
-	sentBytes       uint64        // that were sent since its burst was
+	bytes           uint64        // after the first packet arrived
+	sentBytes       uint64        // after its burst was sent
 	packets, losses int
 }
 
-// rate is in bits per second, the slower of what was sent and what arrived: a burst that waited arrives faster than the path is.
+// rate is the slower of sending and arrival, in bits per second: a burst that waited arrives faster than the path is.
 func (w *window) rate() float64 {
 	arrived, sent := w.last.arrived-w.first.arrived, w.last.sent-w.first.sent
 	if arrived <= 0 || sent <= 0 {
@@ -103,30 +102,30 @@ func (w *window) add(s sample) {
 	w.packets++
 }
 
-// tally is the packets of one interval, for the loss over several.
+// tally is one interval's.
 type tally struct{ packets, losses int }
 
-// estimator turns samples into a target. It is a value without clock or lock.
+// estimator turns samples into a target. It has no clock and no lock.
 type estimator struct {
 	target float64 // bits per second; 0: never congested, unlimited
 
 	now         window
 	past        [lossIntervals]tally
 	pastAt      int
-	base, older time.Duration // smallest delay of this and of the previous life
+	base, older time.Duration // smallest delay of this and the last baseLife
 	baseFrom    time.Duration
 	baseKnown   bool
 
-	decreasedAt time.Duration // by the samples' sending time
-	before      float64       // the target before that decrease
-	stood       time.Duration // the smallest delay at that decrease
-	passed      float64       // what passed while the queue stood at that decrease
-	carried     float64       // the same; 0: taken back up already
+	decreasedAt time.Duration // by sending times
+	before      float64       // target before that decrease
+	stood       time.Duration // smallest delay then
+	passed      float64       // what passed the standing queue then
+	carried     float64       // the same; 0: regained
 	probing     prober
 }
 
-// newEstimator begins at a time with a target that was found elsewhere, 0 for none. Nothing is probed at first: a connection begins with
-// keyframes, and the path is as narrow as it was.
+// newEstimator begins with a target from elsewhere, 0 for none. It does not probe at first: a connection begins with
+// keyframes, on a path that is no wider.
 func newEstimator(target uint64, now time.Duration) estimator {
 	e := estimator{probing: newProber(), decreasedAt: now - afterDecrease}
 	e.probing.ended = now - afterProbe
@@ -147,7 +146,7 @@ func (e *estimator) received(s sample) {
 	if e.now.packets >= leastPackets && e.now.last.arrived-e.now.first.arrived >= interval {
 		e.judge()
 		e.now = window{}
-		e.now.add(s) // The next one begins where this one ended.
+		e.now.add(s) // also the next one's first
 	}
 }
 
@@ -156,7 +155,6 @@ func (e *estimator) lost(sequence uint16) {
 	e.probing.lost(sequence)
 }
 
-// follow keeps the smallest delay of the path.
 func (e *estimator) follow(s sample) {
 	switch {
 	case !e.baseKnown:
@@ -169,7 +167,7 @@ func (e *estimator) follow(s sample) {
 	}
 }
 
-// judge acts on an interval that is full.
+// judge acts on a full interval.
 func (e *estimator) judge() {
 	w := &e.now
 	e.past[e.pastAt] = tally{packets: w.packets, losses: w.losses}
@@ -228,7 +226,7 @@ func (e *estimator) decrease(to float64, w *window) {
 	e.probing.putOff(w.last.sent)
 }
 
-// grow takes what passed without a queue for possible, and a little more while the target is used.
+// grow allows what passed without a queue, and slowly more while the target is used.
 func (e *estimator) grow(rate, seconds float64) {
 	if rate >= nearlyAll*e.target {
 		e.target *= 1 + growth*seconds
@@ -236,14 +234,14 @@ func (e *estimator) grow(rate, seconds float64) {
 	e.target = max(e.target, rate)
 }
 
-// settle ends a probe that is complete.
+// settle ends a complete probe.
 func (e *estimator) settle(now time.Duration) {
 	if rate, ended := e.probing.result(now, e.target); ended && e.target != 0 {
 		e.target = max(e.target, rate)
 	}
 }
 
-// probe says how much padding to send now.
+// probe returns the bytes of padding to send.
 func (e *estimator) probe(now time.Duration, wanted float64, urgent bool, sentBytes uint64, sequence uint16) int {
 	e.settle(now)
 	if e.target == 0 || wanted <= e.target {

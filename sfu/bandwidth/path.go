@@ -17,10 +17,10 @@ import (
 	"time"
 )
 
-// historyPackets, a power of two, is a second at 1000 packets a second; feedback comes every 50 to 250 ms.
+// A second at 1000 packets a second, a power of two; feedback comes every 50 to 250 ms.
 const historyPackets = 1024
 
-// Path is one transport. Its methods are safe for concurrent use.
+// Path is one transport. It is safe for concurrent use.
 type Path struct {
 	onTarget func()
 	begun    time.Time
@@ -34,7 +34,7 @@ type Path struct {
 	told      uint64 // see Target
 }
 
-// sentPacket is one packet that awaits its feedback.
+// sentPacket awaits feedback.
 type sentPacket struct {
 	at       time.Duration // since the path began
 	bytes    uint32
@@ -42,36 +42,36 @@ type sentPacket struct {
 	pending  bool
 }
 
-// Arrival is what a report says of one packet.
+// Arrival is one packet in a report.
 type Arrival struct {
 	Received bool
-	Delta    time.Duration // since the packet before it that was received
+	Delta    time.Duration // since the last received packet
 }
 
-// Report is one feedback message: consecutive packets from Base on.
+// Report is one feedback message, of consecutive packets from Base on.
 type Report struct {
 	Base uint16
-	// Reference is the receiver's time of the first delta, in units of 64 ms, 24 bits.
+	// Reference is when the first delta begins, by the receiver: 24 bits of 64 ms.
 	Reference uint32
 	Packets   []Arrival
 }
 
-// NewPath makes a path that is believed to carry so many bits per second until that shows to be wrong; 0 for not known. onTarget is
-// called when Target has changed, on Feedback's goroutine and outside of any lock.
+// NewPath begins with so many bits per second, 0 for unknown. onTarget is called when Target changed, by Feedback and
+// without a lock.
 func NewPath(start uint64, onTarget func()) *Path {
 	p := &Path{onTarget: onTarget, begun: time.Now(), estimator: newEstimator(start, 0)}
 	p.told = uint64(p.estimator.target)
 	return p
 }
 
-// Target is how many bits per second may be sent, 0 for no limit. It changes by more than a twentieth at a time.
+// Target is in bits per second, 0 for no limit. It changes by over a twentieth at a time.
 func (p *Path) Target() uint64 {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	return p.told
 }
 
-// Next numbers the next packet of the transport, of so many bytes on the wire.
+// Next numbers a packet of so many bytes on the wire.
 func (p *Path) Next(bytes int) uint16 {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -84,7 +84,7 @@ func (p *Path) Next(bytes int) uint16 {
 	return sequence
 }
 
-// Feedback takes in a report of the receiver, in the order in which they come.
+// Feedback takes reports in the order of their arrival.
 func (p *Path) Feedback(r Report) {
 	p.mu.Lock()
 	if p.foreign(r) {
@@ -99,7 +99,7 @@ func (p *Path) Feedback(r Report) {
 		sequence := r.Base + uint16(i)
 		sent := &p.history[sequence%historyPackets]
 		if !sent.pending || sent.sequence != sequence {
-			continue // Another turn's, or reported before.
+			continue // of another turn, or reported before
 		}
 		sent.pending = false
 		if packet.Received {
@@ -116,9 +116,8 @@ func (p *Path) Feedback(r Report) {
 	}
 }
 
-// foreign deals with a report on packets that were never sent here: a browser that kept its connection when it moved goes on with the
-// other node's numbers, and reports both as one row. Ours go on from its end, and nothing of the report is believed; the estimate begins
-// anew from its target. Needs mu.
+// foreign handles a report on packets that this node never sent: a browser that moved with its connection continues the
+// former node's numbers. Our numbers continue after them, and the estimate begins anew from its target. It needs mu.
 func (p *Path) foreign(r Report) bool {
 	end := r.Base + uint16(len(r.Packets))
 	if int16(end-p.sequence) <= 0 {
@@ -130,15 +129,15 @@ func (p *Path) foreign(r Report) bool {
 	return true
 }
 
-// Probe is called every few tens of milliseconds while the application would send wantedBitsPerSecond in all; urgent while a picture is
-// not sent for want of that. It returns how many bytes of padding to send now.
+// Probe is called every few tens of milliseconds while the application would send wantedBitsPerSecond; urgent: a
+// picture is paused. It returns the bytes of padding to send.
 func (p *Path) Probe(wantedBitsPerSecond uint64, urgent bool) int {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	return p.estimator.probe(time.Since(p.begun), float64(wantedBitsPerSecond), urgent, p.sentBytes, p.sequence)
 }
 
-// news reports whether the target has changed by what is worth telling. Needs mu.
+// news reports whether the target is worth telling. It needs mu.
 func (p *Path) news() bool {
 	target := uint64(p.estimator.target)
 	difference := max(target, p.told) - min(target, p.told)
@@ -149,10 +148,10 @@ func (p *Path) news() bool {
 	return true
 }
 
-// remoteClock extends the 24 bits of a report's reference time.
+// remoteClock extends a report's 24 bits.
 type remoteClock struct {
 	known bool
-	last  int64 // in units of 64 ms, extended
+	last  int64 // 64 ms each, extended
 }
 
 func (c *remoteClock) extend(reference uint32) time.Duration {

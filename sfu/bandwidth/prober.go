@@ -2,32 +2,30 @@ package bandwidth
 
 import "time"
 
-// A probe sends padding on top of the media for a moment, at most twice the target, and measures at what rate the packets pass.
+// A probe adds padding to the media, up to twice the target, and measures what passes.
 const (
 	probeTime   = 150 * time.Millisecond
 	probeFactor = 2.0
-	probeMargin = 1.2  // above what is wanted, so that a step up has room
+	probeMargin = 1.2  // above what is wanted, for a step up
 	probeTrust  = 0.95 // of what was measured
-	probeGain   = 1.05 // below it a probe has found nothing
+	probeGain   = 1.05 // less found nothing
 	probeWait   = time.Second
-	probeAhead  = 20 * time.Millisecond // one tick, so that the first packets go out at once
+	probeAhead  = 20 * time.Millisecond // one tick: packets go out at once
 
-	// The time to the next probe: soon after one that found more, twice as long after each other, for a probe on a narrow path makes
-	// sound late.
+	// The pause after a probe that found more; it doubles after others, because probes on narrow paths delay sound.
 	probeAgain = time.Second
 	probeFirst = 3 * time.Second
 	probeLast  = 8 * time.Second
 
-	// While a picture is not sent at all the next probe comes after half that time, and goes up to urgentRate at least: as much as the
-	// keyframe that the picture would begin with.
+	// For a paused picture: half the pause, and at least its keyframe's rate.
 	probeUrgent = 2 * time.Second
 	urgentRate  = 250_000
 
-	// leastProbePackets and mostProbeLoss: below and above, a probe says nothing good.
+	// With fewer packets or more loss a probe says nothing.
 	leastProbePackets = 8
 	mostProbeLoss     = 0.1
 
-	// probeBurst bounds what is sent at once after a tick that came late.
+	// At once after a late tick.
 	probeBurst = 16 << 10
 )
 
@@ -43,20 +41,19 @@ const (
 type prober struct {
 	state   probeState
 	next    time.Duration // not before
-	failed  time.Duration // when a probe found nothing, or the target was decreased
+	failed  time.Duration // last in vain, or last decrease
 	backoff time.Duration
 
 	began, ended time.Duration
 	rate         float64
-	before       uint64 // bytes sent before the probe
-	first, last  uint16 // sequence numbers, last is valid when waiting
+	before       uint64 // bytes sent before it
+	first, last  uint16 // sequence numbers; last while waiting
 	seen         window
 	complete     bool
 }
 
 func newProber() prober { return prober{backoff: probeFirst} }
 
-// putOff is called at a decrease.
 func (p *prober) putOff(now time.Duration) {
 	if p.state != probeIdle {
 		p.state = probeIdle
@@ -71,7 +68,7 @@ func (p *prober) fail(now time.Duration) {
 	p.backoff = min(2*p.backoff, probeLast)
 }
 
-// padding gives the bytes to send now; it begins and ends probes.
+// padding begins and ends probes and returns the bytes to send.
 func (p *prober) padding(now time.Duration, wanted, target float64, urgent bool, sentBytes uint64, sequence uint16) int {
 	switch p.state {
 	case probeIdle:
@@ -119,7 +116,7 @@ func (p *prober) lost(sequence uint16) {
 	}
 }
 
-// result gives what a probe has found when it has ended, 0 for nothing.
+// result is what a finished probe found, 0 for nothing.
 func (p *prober) result(now time.Duration, target float64) (float64, bool) {
 	if p.state != probeWaiting || !p.complete && now-p.ended < probeWait {
 		return 0, false
@@ -133,7 +130,7 @@ func (p *prober) result(now time.Duration, target float64) (float64, bool) {
 		return 0, true
 	}
 	if found < probeGain*target {
-		p.fail(now) // The path is known by now.
+		p.fail(now) // the path is known now
 		return found, true
 	}
 	p.next, p.backoff = now+probeAgain, probeFirst

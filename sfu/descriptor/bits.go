@@ -2,14 +2,14 @@ package descriptor
 
 import "math/bits"
 
-// bitReader reads big-endian bits. Past the end it reads zeros and is exhausted.
+// bitReader reads big-endian bits; past the end zeros, and it is exhausted.
 type bitReader struct {
 	bytes     []byte
-	at        int // the next bit
+	at        int // next bit
 	exhausted bool
 }
 
-// read reads up to 32 bits.
+// read takes up to 32 bits.
 func (r *bitReader) read(n int) int {
 	value := 0
 	for range n {
@@ -26,7 +26,7 @@ func (r *bitReader) read(n int) int {
 
 func (r *bitReader) flag() bool { return r.read(1) == 1 }
 
-// below reads a number below n, which is ns(n) of the AV1 specification, section 4.10.7.
+// below reads a number below n: ns(n) of the AV1 specification, section 4.10.7.
 func (r *bitReader) below(n int) int {
 	width := bits.Len(uint(n))
 	short := 1<<width - n

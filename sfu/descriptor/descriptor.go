@@ -6,52 +6,52 @@ import (
 	"math/bits"
 )
 
-// ErrMalformed says that bytes are no dependency descriptor, or one beyond the bounds of this package.
+// ErrMalformed is for bytes that are no dependency descriptor within this package's bounds.
 var ErrMalformed = errors.New("malformed dependency descriptor")
 
 const (
 	mandatoryBytes = 3
-	// MaxBytes is the longest descriptor: that of the two-byte form of header extensions.
+	// MaxBytes is what the two-byte form of header extensions holds.
 	MaxBytes = 255
-	// MaxTargets bounds the decode targets of a stream.
+	// MaxTargets bounds a stream's decode targets.
 	MaxTargets   = 32
 	maxTemplates = 64
-	// MaxLayers bounds the spatial layers, and the temporal ones.
+	// MaxLayers bounds spatial layers, and temporal ones.
 	MaxLayers = 8
-	// MaxReferences bounds the frames that one needs directly; AV1 and VP9 have fewer.
+	// MaxReferences bounds direct references; AV1 and VP9 have fewer.
 	MaxReferences = 16
 )
 
-// Frame is what a descriptor says of the frame that its packet is part of. Masks have bit d for decode target d.
+// Frame describes the frame of a packet. Bit d of a mask is decode target d.
 type Frame struct {
-	First, Last bool   // the packet is the frame's first, its last
-	Number      uint16 // of the frame, which wraps
-	Known       bool   // the structure is known that the descriptor refers to; else nothing below is set
-	Keyframe    bool   // a coded video sequence begins with this frame
+	First, Last bool   // the packet is its first, its last
+	Number      uint16 // wraps
+	Known       bool   // the structure is known; else nothing below is set
+	Keyframe    bool   // a coded video sequence begins
 
 	Spatial, Temporal uint8
 	Structure         *Structure
-	Active            uint32 // decode targets that the publisher sends at present
-	Present           uint32 // decode targets that the frame is part of
-	Discardable       uint32 // of them those in which no later frame needs it
-	Switch            uint32 // of them those that can be decoded from here on, if the frame can
+	Active            uint32 // targets being sent
+	Present           uint32 // targets with this frame
+	Discardable       uint32 // those in which no later frame needs it
+	Switch            uint32 // those decodable from here on, if the frame is
 
 	references     [MaxReferences]uint16
 	referenceCount uint8
 }
 
-// References are the frames that this one needs directly, as how much lower their numbers are.
+// References are the frames that this one needs, as differences to their numbers.
 func (f *Frame) References() []uint16 { return f.references[:f.referenceCount] }
 
-// Reader reads the descriptors of one RTP stream in the order of their arrival. Its zero value is ready.
+// Reader reads one RTP stream's descriptors as they arrive. Its zero value is ready.
 type Reader struct {
 	structure *Structure
-	before    *Structure // the one before, of which packets may come late
+	before    *Structure // for late packets
 	active    uint32
 	newest    uint16 // number of the frame that said what is active
 }
 
-// Read reads the descriptor of one packet, which is not kept.
+// Read does not keep b.
 func (r *Reader) Read(b []byte, f *Frame) error {
 	*f = Frame{}
 	if len(b) < mandatoryBytes || len(b) > MaxBytes {
@@ -99,7 +99,7 @@ func (r *Reader) Read(b []byte, f *Frame) error {
 	return nil
 }
 
-// attach reads a structure. Chromium repeats the same with each keyframe.
+// Chromium repeats the same structure with each keyframe.
 func (r *Reader) attach(in *bitReader, f *Frame) error {
 	var s Structure
 	if err := s.read(in); err != nil {
@@ -114,7 +114,7 @@ func (r *Reader) attach(in *bitReader, f *Frame) error {
 	return nil
 }
 
-// readActive takes over which targets are active, unless a later frame has said it already.
+// readActive ignores frames older than the last.
 func (r *Reader) readActive(in *bitReader, f *Frame) {
 	if r.structure == nil {
 		return
@@ -134,7 +134,7 @@ func (r *Reader) structureOf(id int) *Structure {
 	return nil
 }
 
-// readReferences reads custom references: numbers of 4, 8 or 12 bits, up to one of no length.
+// Custom references have 4, 8 or 12 bits; length 0 ends them.
 func (f *Frame) readReferences(in *bitReader) {
 	for size := in.read(2); size > 0; size = in.read(2) {
 		difference := in.read(4*size) + 1
@@ -154,7 +154,6 @@ func copyReferences(to []uint16, from []uint8) int {
 	return len(from)
 }
 
-// indications say what a frame is to each decode target.
 type indications struct{ present, discardable, switches uint32 }
 
 func readIndications(in *bitReader, targets int) indications {
@@ -175,7 +174,7 @@ func readIndications(in *bitReader, targets int) indications {
 	return i
 }
 
-// Targets lists the decode targets of a mask.
+// Targets lists a mask's decode targets.
 func Targets(mask uint32) func(yield func(int) bool) {
 	return func(yield func(int) bool) {
 		for ; mask != 0; mask &= mask - 1 {

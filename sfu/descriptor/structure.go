@@ -1,12 +1,12 @@
 package descriptor
 
-// Layer is a spatial and a temporal layer, the lowest 0.
+// Layer has the lowest layers as 0.
 type Layer struct{ Spatial, Temporal uint8 }
 
-// Resolution is a size in pixels.
+// Resolution is in pixels.
 type Resolution struct{ Width, Height int }
 
-// Structure is what the frames of a stream have in common. It never changes.
+// Structure is common to a stream's frames. It is immutable.
 type Structure struct {
 	offset      uint8 // id of the first template
 	templates   [maxTemplates]template
@@ -17,7 +17,6 @@ type Structure struct {
 	resolutions [MaxLayers]Resolution
 }
 
-// template is what frames refer to.
 type template struct {
 	layer          Layer
 	indications    indications
@@ -25,22 +24,21 @@ type template struct {
 	referenceCount uint8
 }
 
-// TargetCount is how many decode targets there are.
+// TargetCount is the number of decode targets.
 func (s *Structure) TargetCount() int { return s.targetCount }
 
-// Target says what decode target d consists of: all frames up to these layers that are part of it.
+// Target is the highest layer of decode target d.
 func (s *Structure) Target(d int) Layer { return s.targets[d] }
 
-// SpatialLayers is how many there are, at least 1.
+// SpatialLayers is at least 1.
 func (s *Structure) SpatialLayers() int { return s.spatial }
 
-// Resolution is the size of a spatial layer; zero when it was not said.
+// Resolution is a spatial layer's size; zero if unknown.
 func (s *Structure) Resolution(spatial int) Resolution { return s.resolutions[spatial] }
 
-// all has a bit for each decode target.
 func (s *Structure) all() uint32 { return uint32(1<<s.targetCount - 1) }
 
-// template is that of an id, nil for one of another structure.
+// template is nil for an id of another structure.
 func (s *Structure) template(id int) *template {
 	if i := (id - int(s.offset)) & (maxTemplates - 1); i < s.count {
 		return &s.templates[i]
@@ -75,7 +73,6 @@ func (s *Structure) read(in *bitReader) error {
 	return nil
 }
 
-// readLayers reads the layers of the templates, which come in order.
 func (s *Structure) readLayers(in *bitReader) bool {
 	const (
 		nextTemporal = 1
@@ -112,7 +109,7 @@ func (t *template) readReferences(in *bitReader) bool {
 	return true
 }
 
-// passChains reads over the chains, by which a receiver would know what it lost.
+// passChains skips the chains, which tell receivers what they lost.
 func (s *Structure) passChains(in *bitReader) {
 	chains := in.below(s.targetCount + 1)
 	if chains == 0 {
@@ -126,7 +123,7 @@ func (s *Structure) passChains(in *bitReader) {
 	}
 }
 
-// findTargets derives the layers of the decode targets: the highest of any frame that is part of them.
+// A decode target's layer is the highest of its frames.
 func (s *Structure) findTargets() {
 	for i := range s.count {
 		t := &s.templates[i]

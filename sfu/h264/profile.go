@@ -7,10 +7,10 @@ import (
 	"strings"
 )
 
-// Profile is a profile of H.264 that browsers and phones encode.
+// Profile is one that browsers and phones encode.
 type Profile uint8
 
-// The profiles, Unknown for every other.
+// The profiles; Unknown is every other.
 const (
 	Unknown Profile = iota
 	ConstrainedBaseline
@@ -20,7 +20,7 @@ const (
 	High
 )
 
-// pattern is a row of RFC 6184 table 5: a profile_idc, and which bits of the constraint sets must be as they are in value.
+// pattern is a row of RFC 6184 table 5: a profile_idc, and the constraint bits that must equal value.
 type pattern struct {
 	idc, mask, value byte
 	profile          Profile
@@ -39,7 +39,7 @@ func patterns() [8]pattern {
 	}
 }
 
-// ProfileOf reads a profile-level-id: three bytes in hexadecimal.
+// ProfileOf reads a profile-level-id in hexadecimal.
 func ProfileOf(profileLevelID string) Profile {
 	var b [3]byte
 	if len(profileLevelID) != 2*len(b) {
@@ -56,9 +56,9 @@ func ProfileOf(profileLevelID string) Profile {
 	return Unknown
 }
 
-// Format names what must agree for a stream of these a=fmtp parameters to be decoded: the packetization mode and the profile.
-// The level is what the decoder can take, and browsers take more than they say. Who decodes Baseline decodes Constrained
-// Baseline, and browsers mean the latter by both.
+// Format names what must agree to decode a stream of these a=fmtp parameters: packetization mode and profile. Levels
+// need not, because browsers decode more than they say. Baseline counts as Constrained Baseline, which browsers mean by
+// both.
 func Format(fmtp string) string {
 	mode := cmp.Or(Parameter(fmtp, "packetization-mode"), "0")
 	profile := ProfileOf(cmp.Or(Parameter(fmtp, "profile-level-id"), "42000a")) // RFC 6184 section 8.1: Baseline at level 1
@@ -68,7 +68,7 @@ func Format(fmtp string) string {
 	return mode + ";" + string('0'+rune(profile))
 }
 
-// Parameter is the value of one parameter of a=fmtp, empty for none.
+// Parameter is the value of one a=fmtp parameter, empty for none.
 func Parameter(fmtp, name string) string {
 	for part := range strings.SplitSeq(fmtp, ";") {
 		key, value, _ := strings.Cut(strings.TrimSpace(part), "=")

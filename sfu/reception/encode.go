@@ -7,33 +7,32 @@ import (
 	"github.com/pion/rtcp"
 )
 
-// Symbols of a packet's status, and the two forms of a chunk of them (section 3.1 of the draft).
+// Packet statuses and chunk forms (section 3.1 of the draft).
 const (
 	missing    = 0
 	smallDelta = 1 // one byte
 	largeDelta = 2 // two, signed
 
-	oneBitVector = 1 << 15 // 14 symbols, none of them a large delta
+	oneBitVector = 1 << 15 // 14 symbols without large deltas
 	twoBitVector = 3 << 14 // 7 symbols
 	maxRun       = 1<<13 - 1
 )
 
 const (
 	feedbackHeader = 20
-	// maxDeltas keeps a packet below 1,200 bytes: with it, a header and chunks for window symbols it has 1,114.
+	// With a header and chunks for window symbols, a packet has 1,114 bytes of 1,200.
 	maxDeltas = 800
 )
 
-// feedbackWriter makes one packet of transport-wide feedback.
 type feedbackWriter struct {
-	last    int64 // arrival, in ticks
+	last    int64 // arrival in ticks
 	symbols [window]byte
 	count   int
 	deltas  [maxDeltas]byte
 	size    int // of deltas
 }
 
-// add appends the status of the next number. It returns false if that does not fit.
+// add is false if the next status does not fit.
 func (w *feedbackWriter) add(arrival int64) bool {
 	symbol := byte(missing)
 	if arrival != none {
@@ -80,7 +79,7 @@ func (w *feedbackWriter) packet(sender, source uint32, base uint16, reference ui
 	return &raw
 }
 
-// nextChunk returns the chunk that says most of what comes next, and how many symbols those are.
+// nextChunk returns the chunk of the most symbols, and their number.
 func nextChunk(symbols []byte) (chunk uint16, n int) {
 	run := 1
 	for run < min(len(symbols), maxRun) && symbols[run] == symbols[0] {

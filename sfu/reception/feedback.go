@@ -7,9 +7,8 @@ import (
 	"github.com/pion/rtcp"
 )
 
-// When transport-wide feedback is sent. A browser's estimate follows a falling path by as much later as feedback comes late,
-// and libwebrtc, where it receives, reports every 50 ms from about 200 kbit/s on. So does this, from busy packets on; a voice
-// alone, which adapts nothing, is told of every 100 ms.
+// Browsers notice a falling path as much later as feedback comes late. As libwebrtc, we report every 50 ms from about
+// 200 kbit/s (busy packets) on; a voice alone, which adapts nothing, every 100 ms.
 const (
 	fastFeedback = 50 * time.Millisecond
 	slowFeedback = 100 * time.Millisecond
@@ -19,23 +18,23 @@ const (
 	none = math.MinInt64          // did not arrive
 )
 
-// feedback knows when the packets of a transport arrived, by their extended transport-wide numbers. What was reported is
-// kept, because a packet that arrives later than its successors is reported together with them once more.
+// feedback has arrivals by extended transport-wide number. Reported ones are kept: a late packet is reported again with
+// its successors.
 type feedback struct {
-	arrivals []int64 // ticks; number n stands at n modulo window
+	arrivals []int64 // ticks; number n is at n modulo window
 	newest   int64
-	from     int64 // the first number that is to be reported
-	pending  int   // arrivals that were not reported
+	from     int64 // first number to report
+	pending  int   // unreported arrivals
 	due      time.Duration
 	last     time.Duration // report
 	count    uint8
 	source   uint32 // SSRC of the last packet
 
 	jumped    bool   // following is set
-	following uint16 // the number that would follow a jump back
+	following uint16 // what would follow a jump back
 }
 
-// arrived notes a packet. Of two with one number, the first counts.
+// arrived keeps the first of two packets with one number.
 func (f *feedback) arrived(sequence uint16, source uint32, at time.Duration) {
 	if f.arrivals == nil {
 		f.arrivals = make([]int64, window)
@@ -49,7 +48,7 @@ func (f *feedback) arrived(sequence uint16, source uint32, at time.Duration) {
 		f.newest += step
 		f.from = max(f.from, f.newest-window+1)
 	case step > -window:
-	case f.jumped && sequence == f.following: // Two in a row: the sender began anew.
+	case f.jumped && sequence == f.following: // two in a row: the sender began anew
 		f.begin(sequence)
 		step = 0
 	default:
@@ -67,7 +66,7 @@ func (f *feedback) arrived(sequence uint16, source uint32, at time.Duration) {
 	f.pending++
 	switch {
 	case f.newest-f.from >= window/2:
-		f.due = at // before the first of them are forgotten
+		f.due = at // before they are forgotten
 	case f.pending == 1:
 		f.due = max(f.last+slowFeedback, at+fastFeedback)
 	case f.pending == busy:
@@ -81,14 +80,13 @@ func (f *feedback) begin(sequence uint16) {
 	f.clear(f.newest-window+1, f.newest)
 }
 
-// clear forgets what stood where first to last belong.
 func (f *feedback) clear(first, last int64) {
 	for n := max(first, last-window+1); n <= last; n++ {
 		f.arrivals[n&(window-1)] = none
 	}
 }
 
-// report appends the feedback packets about what arrived since the last ones.
+// report appends packets about unreported arrivals.
 func (f *feedback) report(sender uint32, at time.Duration, out []rtcp.Packet) []rtcp.Packet {
 	for f.from <= f.newest {
 		out = append(out, f.packet(sender))
@@ -98,10 +96,10 @@ func (f *feedback) report(sender uint32, at time.Duration, out []rtcp.Packet) []
 	return out
 }
 
-// packet writes one feedback packet, beginning with f.from, and moves it on. It ends early when it is full, or where two
-// arrivals are too far apart for a difference of 16 bits.
+// packet reports from f.from and moves it on. It ends early when it is full, or where arrivals are too far apart for 16
+// bits.
 func (f *feedback) packet(sender uint32) *rtcp.RawPacket {
-	reference := f.arrivals[f.firstArrival()&(window-1)] >> 8 // units of 64 ms
+	reference := f.arrivals[f.firstArrival()&(window-1)] >> 8 // 64 ms each
 	w := feedbackWriter{last: reference << 8}
 	base := f.from
 	for ; f.from <= f.newest && w.add(f.arrivals[f.from&(window-1)]); f.from++ {

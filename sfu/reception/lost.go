@@ -7,27 +7,26 @@ import (
 	"github.com/pion/rtcp"
 )
 
-// What is asked for again. A frame that is more than 1.5 s late is of no use to a call, and browsers keep about as much.
+// Calls have no use for a frame 1.5 s late, and browsers keep about as much.
 const (
 	window   = 1024 // numbers behind the newest
 	maxAge   = 1500 * time.Millisecond
 	maxTries = 10
 
-	// maxLost bounds what is missing at one time, and with it a NACK to 1,036 bytes. After a greater gap all is forgotten:
-	// a keyframe brings the picture back sooner than hundreds of retransmissions.
+	// Bounds a NACK to 1,036 bytes. A larger gap is forgotten: a keyframe is sooner there than hundreds of
+	// retransmissions.
 	maxLost = 256
 )
 
-// lostPacket is a number that has been skipped.
 type lostPacket struct {
 	sequence int64
-	missed   time.Duration // when a later packet came
+	missed   time.Duration // when a later one came
 	asked    time.Duration // first
-	due      time.Duration // when it is asked for next
+	due      time.Duration // next request
 	tries    int
 }
 
-// skip notes that the newest number moves on by step and returns whether packets are missing now that were not.
+// skip moves the newest number on, and reports whether more packets are missing.
 func (s *stream) skip(step int64, at time.Duration, path *path) bool {
 	if s.repair == NoRepair {
 		return false
@@ -51,7 +50,6 @@ func (s *stream) skip(step int64, at time.Duration, path *path) bool {
 	return gap > 0
 }
 
-// found forgets a number that came and returns what was known of it.
 func (s *stream) found(sequence int64) (p lostPacket, ok bool) {
 	i, ok := slices.BinarySearchFunc(s.lost, sequence, func(p lostPacket, n int64) int { return int(p.sequence - n) })
 	if ok {
@@ -61,7 +59,7 @@ func (s *stream) found(sequence int64) (p lostPacket, ok bool) {
 	return p, ok
 }
 
-// ask appends to pairs what is due, gives up what is too old, and returns when the next is due.
+// ask appends what is due to pairs, gives up what is too old, and returns when the next is due.
 func (s *stream) ask(at, spacing time.Duration, pairs []rtcp.NackPair) ([]rtcp.NackPair, time.Duration) {
 	next := never
 	kept := s.lost[:0]
@@ -84,7 +82,7 @@ func (s *stream) ask(at, spacing time.Duration, pairs []rtcp.NackPair) ([]rtcp.N
 	return pairs, next
 }
 
-// name adds a number, greater than those before, to a NACK (RFC 4585 section 6.2.1).
+// name adds a number greater than those before (RFC 4585 section 6.2.1).
 func name(pairs []rtcp.NackPair, sequence uint16) []rtcp.NackPair {
 	if len(pairs) > 0 {
 		last := &pairs[len(pairs)-1]

@@ -5,10 +5,9 @@ import (
 	"time"
 )
 
-// How long until a missing packet is asked for, and asked for again.
+// When a missing packet is asked for, and again.
 const (
-	// leastWait is for reordering. It grows to mostWait on a path that reorders by more, and falls by a part of waitFall with
-	// each repair.
+	// For reordering: up to mostWait on paths that reorder by more, less by a part of waitFall with each repair.
 	leastWait = 10 * time.Millisecond
 	mostWait  = 40 * time.Millisecond
 	waitFall  = 64
@@ -16,26 +15,26 @@ const (
 	startSpacing = 100 * time.Millisecond
 	leastSpacing = 20 * time.Millisecond
 	mostSpacing  = time.Second
-	leastMargin  = 10 * time.Millisecond // of the spacing over the round trip; a quarter of that if it is more
+	leastMargin  = 10 * time.Millisecond // over the round trip, or a quarter of that if it is more
 )
 
-// path learns the round trip between a NACK and its repair: the median of the last measurements. A repair is measured from
-// the FIRST time its packet was asked for. That is right as long as most first requests succeed, and it is the only choice that
-// sees a round trip longer than the spacing; measured from the last one it would seem shorter, and be asked for ever more often.
+// path learns the median time between NACK and repair. It counts from the FIRST request: most of these succeed, and
+// only so a round trip longer than the spacing is seen. Counted from the last request it would seem shorter, and
+// requests would come ever more often.
 type path struct {
 	wait    time.Duration // before the first request
-	spacing time.Duration // between two
+	spacing time.Duration // between requests
 
 	measurements [15]time.Duration
 	count        int
-	lastAsked    time.Duration // the request that was measured last
+	lastAsked    time.Duration // of the last measured request
 }
 
 func newPath() path {
 	return path{wait: leastWait, spacing: startSpacing, lastAsked: -1}
 }
 
-// repaired notes the repair of a packet that was first asked for at asked. Of those that one NACK named, the first counts.
+// repaired counts one repair of each NACK.
 func (p *path) repaired(asked, at time.Duration) {
 	p.wait -= (p.wait - leastWait) / waitFall
 	if asked != p.lastAsked {
@@ -44,7 +43,7 @@ func (p *path) repaired(asked, at time.Duration) {
 	}
 }
 
-// reordered notes an original that came so much after a later one. What is later than mostWait is a retransmission.
+// reordered notes a late original. One later than mostWait is a retransmission.
 func (p *path) reordered(late time.Duration) {
 	if late <= mostWait {
 		p.wait = max(p.wait, late)

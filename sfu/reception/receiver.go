@@ -8,20 +8,19 @@ import (
 	"github.com/pion/rtcp"
 )
 
-// never is later than any time.
 const never = time.Duration(math.MaxInt64)
 
-// reportInterval is the time between two receiver reports. Browsers send theirs at the same rate.
+// As browsers do.
 const reportInterval = time.Second
 
-// maxReports is how many report blocks the five bits of a packet's count allow (RFC 3550 section 6.4.2).
+// Five bits count report blocks (RFC 3550 section 6.4.2).
 const maxReports = 31
 
-// Receiver watches the streams of one connection. All times are since begun.
+// Receiver watches one connection's streams. All times are since begun.
 type Receiver struct {
-	ssrc     uint32 // of the sender of our RTCP
+	ssrc     uint32 // of our RTCP
 	begun    time.Time
-	streams  []*stream // in the order of Add; a connection has few
+	streams  []*stream // in the order of Add
 	path     path
 	feedback feedback
 	nackAt   time.Duration
@@ -34,29 +33,28 @@ func New(ssrc uint32) *Receiver {
 	return &Receiver{ssrc: ssrc, path: newPath(), feedback: feedback{due: never}, nackAt: never, reportAt: never}
 }
 
-// Repair is how the sender of a stream answers NACKs.
+// Repair is how a sender answers NACKs.
 type Repair int
 
-// The ways to repair. With Repeats, a retransmission cannot be told from an original that is late.
+// The ways to repair. With Repeats, retransmissions look like late originals.
 const (
-	NoRepair Repair = iota // not at all
-	RTX                    // as RFC 4588 has it
-	Repeats                // with the original once more
+	NoRepair Repair = iota // never
+	RTX                    // RFC 4588
+	Repeats                // the original again
 )
 
-// Add begins a stream of clockRate ticks a second. A stream that is there is replaced. The caller bounds the number of streams:
-// 64 cost nothing that is felt.
+// Add begins or replaces a stream of clockRate ticks a second. The caller bounds their number: 64 cost little.
 func (r *Receiver) Add(ssrc, clockRate uint32, repair Repair) {
 	r.Remove(ssrc)
 	r.streams = append(r.streams, &stream{ssrc: ssrc, clockRate: clockRate, repair: repair})
 }
 
-// Remove ends a stream. It may be unknown.
+// Remove ends a stream, which may be unknown.
 func (r *Receiver) Remove(ssrc uint32) {
 	r.streams = slices.DeleteFunc(r.streams, func(s *stream) bool { return s.ssrc == ssrc })
 }
 
-// Received notes an original packet of a stream, be it media or padding. Packets of unknown streams are ignored.
+// Received notes an original packet, of media or padding. It ignores unknown streams.
 func (r *Receiver) Received(ssrc uint32, sequence uint16, timestamp uint32, now time.Time) {
 	s := r.stream(ssrc)
 	if s == nil {
@@ -71,33 +69,31 @@ func (r *Receiver) Received(ssrc uint32, sequence uint16, timestamp uint32, now 
 	}
 }
 
-// Repaired notes an original that came as a retransmission (RFC 4588), by the original's SSRC and number. It returns whether
-// the packet was missing: false for the second copy, for what was given up, and for padding made of old packets.
-// Retransmissions do not count as received in reports.
+// Repaired notes a retransmission (RFC 4588) by the original's SSRC and number, and reports whether that was missing:
+// not so for second copies, given-up packets and padding of old packets. Reports do not count retransmissions.
 func (r *Receiver) Repaired(ssrc uint32, sequence uint16, now time.Time) bool {
 	s := r.stream(ssrc)
 	return s != nil && s.repaired(sequence, r.since(now), &r.path)
 }
 
-// Transport notes the transport-wide number of any packet, retransmissions and padding included. ssrc is the stream that it
-// came with.
+// Transport notes any packet's transport-wide number, of retransmissions and padding too. ssrc is its stream.
 func (r *Receiver) Transport(sequence uint16, ssrc uint32, now time.Time) {
 	r.feedback.arrived(sequence, ssrc, r.since(now))
 }
 
-// SenderReport notes the NTP time of a sender report that came, for LSR and DLSR.
+// SenderReport notes a report's NTP time for LSR and DLSR.
 func (r *Receiver) SenderReport(ssrc uint32, ntp uint64, now time.Time) {
 	if s := r.stream(ssrc); s != nil {
 		s.lastReport, s.lastReportAt = uint32(ntp>>16), r.since(now)
 	}
 }
 
-// RoundTrip notes a round-trip time that was measured elsewhere. Without it the time between a NACK and its repair is used,
-// which needs a retransmission that is told from an original.
+// RoundTrip notes a round trip measured elsewhere. Else the time from NACK to repair counts, which needs Repair to be
+// RTX.
 func (r *Receiver) RoundTrip(d time.Duration) { r.path.measured(d) }
 
-// Due appends to out what is to be sent now. No packet exceeds 1,200 bytes. The packets are the caller's. Called every 10 ms it
-// names in one NACK what fell due meanwhile.
+// Due appends the packets to send now, each up to 1,200 bytes; the caller owns them. At most 10 ms apart is soon
+// enough, and merges requests into one NACK.
 func (r *Receiver) Due(now time.Time, out []rtcp.Packet) []rtcp.Packet {
 	at := r.since(now)
 	if at >= r.reportAt {
@@ -112,7 +108,7 @@ func (r *Receiver) Due(now time.Time, out []rtcp.Packet) []rtcp.Packet {
 	return out
 }
 
-// Next returns when Due has something to say; the zero time if nothing is pending.
+// Next is when Due has something to say; zero: nothing is pending.
 func (r *Receiver) Next() time.Time {
 	next := min(r.nackAt, r.reportAt, r.feedback.due)
 	if next == never {
@@ -121,7 +117,7 @@ func (r *Receiver) Next() time.Time {
 	return r.begun.Add(next)
 }
 
-// reports are about the streams of which something came since the last report, as RFC 3550 section 6.4 says.
+// Only streams that were received since the last report (RFC 3550 section 6.4).
 func (r *Receiver) reports(at time.Duration, out []rtcp.Packet) []rtcp.Packet {
 	var report *rtcp.ReceiverReport
 	for _, s := range r.streams {
@@ -134,7 +130,7 @@ func (r *Receiver) reports(at time.Duration, out []rtcp.Packet) []rtcp.Packet {
 		}
 		report.Reports = append(report.Reports, s.report(at))
 	}
-	r.reportAt = never // The next packet begins the interval anew.
+	r.reportAt = never // the next packet sets it
 	if report != nil {
 		r.reportAt = at + reportInterval
 	}

@@ -6,14 +6,14 @@ import (
 	"github.com/pion/rtcp"
 )
 
-// How far numbers may jump (RFC 3550 section A.1). The step back is larger than the RFC's 100, because a retransmission
-// without RTX comes as the original, a round trip late.
+// RFC 3550 section A.1. The step back is larger than its 100: a retransmission without RTX is an original one round
+// trip late.
 const (
 	maxDropout  = 3000
 	maxMisorder = window
 )
 
-// stream is one SSRC. Numbers are extended: they do not wrap.
+// stream is one SSRC. Its numbers are extended.
 type stream struct {
 	ssrc, clockRate uint32
 	repair          Repair
@@ -21,20 +21,20 @@ type stream struct {
 	begun         bool
 	first, newest int64
 	jumped        bool   // following is set
-	following     uint16 // the number that would follow a jump
+	following     uint16 // what would follow a jump
 	heard         bool   // since the last report
 
-	count                     int64 // originals that came
+	count                     int64 // originals
 	expectedPrior, countPrior int64 // at the last report
 	transit                   uint32
 	jitter                    int64 // times 16
 	lastReport                uint32
 	lastReportAt              time.Duration
 
-	lost []lostPacket // in the order of numbers, at most maxLost
+	lost []lostPacket // ascending, at most maxLost
 }
 
-// received notes an original and returns whether packets before it are now missing.
+// received notes an original and reports whether packets before it are now missing.
 func (s *stream) received(sequence uint16, timestamp uint32, at time.Duration, path *path) (missing bool) {
 	if !s.begun {
 		s.begin(sequence, timestamp, at)
@@ -44,11 +44,11 @@ func (s *stream) received(sequence uint16, timestamp uint32, at time.Duration, p
 		missing = s.skip(step, at, path)
 		s.newest += step
 	case step <= 0 && step > -maxMisorder:
-		// Once it was asked for it may be a retransmission, whose round trip says nothing of reordering.
+		// What was asked for may be a retransmission, whose round trip is no reordering.
 		if p, ok := s.found(s.newest + step); ok && (s.repair == RTX || p.tries == 0) {
 			path.reordered(at - p.missed)
 		}
-	case s.jumped && sequence == s.following: // Two in a row: the sender began anew.
+	case s.jumped && sequence == s.following: // two in a row: the sender began anew
 		s.begin(sequence, timestamp, at)
 	default:
 		s.jumped, s.following = true, sequence+1
@@ -61,7 +61,7 @@ func (s *stream) received(sequence uint16, timestamp uint32, at time.Duration, p
 	return missing
 }
 
-// repaired notes a retransmission and returns whether its original was missing.
+// repaired reports whether the original was missing.
 func (s *stream) repaired(sequence uint16, at time.Duration, path *path) bool {
 	p, ok := s.found(s.newest + int64(int16(sequence-uint16(s.newest))))
 	if ok && p.tries > 0 {
@@ -86,20 +86,19 @@ func (s *stream) delayed(timestamp uint32, at time.Duration) {
 	s.jitter += max(d, -d) - (s.jitter+8)>>4
 }
 
-// ticks is the time in units of the stream's timestamps.
 func (s *stream) ticks(at time.Duration) uint32 {
 	rate := time.Duration(s.clockRate)
 	return uint32(at/time.Second*rate + at%time.Second*rate/time.Second)
 }
 
-// report is the stream's block of a receiver report and begins the next interval (RFC 3550 section A.3).
+// report ends the interval (RFC 3550 section A.3).
 func (s *stream) report(at time.Duration) rtcp.ReceptionReport {
 	s.heard = false
 	expected := s.newest - s.first + 1
 	block := rtcp.ReceptionReport{
 		SSRC:               s.ssrc,
 		LastSequenceNumber: uint32(s.newest),
-		// Duplicates would make it negative, which many read as sixteen million.
+		// Duplicates would make it negative, which many read as 16 million.
 		TotalLost:        uint32(min(max(expected-s.count, 0), 0x7fffff)),
 		Jitter:           uint32(s.jitter >> 4),
 		LastSenderReport: s.lastReport,

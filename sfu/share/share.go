@@ -18,52 +18,52 @@ import (
 	"github.com/holdfast-rtc/holdfast/sfu/forward"
 )
 
-// Every is how often Next should be called: as often as rooms look at what they would send.
+// Every is how often to call Next: as often as rooms compute their demand.
 const Every = 250 * time.Millisecond
 
 const (
-	// Shares of the ceiling. Past tooMuch something goes at once. What is sent stays while it is below keepUpTo, and more is sent
-	// below giveUpTo: between them what varies by some hundredths changes nothing.
+	// Shares of the ceiling. Above tooMuch something goes at once; below giveUpTo more is sent. What is sent stays up
+	// to keepUpTo, so that small variations change nothing.
 	tooMuch  = 0.96
 	keepUpTo = 0.92
 	giveUpTo = 0.88
-	// changeAfter is how long levels last unless there is too much: the keyframes of the last change are over then, and measured.
+	// Levels last so long unless there is too much: the last change's keyframes are over then, and measured.
 	changeAfter = 2 * time.Second
-	// raiseAtOnce is the share of the ceiling that one change may add.
+	// Share of the ceiling that one change may add.
 	raiseAtOnce = 0.10
 
-	// Weights of one measurement, when it is more than believed and when it is less; of processor time, which much else takes too.
+	// Weights of measurements above and below the estimate; of processor time, which much else uses.
 	quick, slow, calm = 0.5, 0.1, 0.05
-	// leastShare of the ceiling must be in use for a measurement.
+	// Part of the ceiling that must be in use for a measurement.
 	leastShare = 0.05
-	// largePacket has as many bits as a packet of a picture has at most.
+	// Bits of the largest packet of a picture.
 	largePacket = 1200 * 8
-	// What is sent may be so much of what layers cost: less, because what is measured of a socket has no headers of IP; more, by what is
-	// sent again, and by small packets.
+	// Egress over layers' cost: less than 1 because a socket's counters leave out IP headers; more with retransmissions
+	// and small packets.
 	leastScale, mostScale = 0.8, 8
 )
 
-// Room is a room and what it would send.
+// Room is what one room would send.
 type Room struct {
 	ID     ring.RoomID
 	Demand forward.Demand
-	Level  forward.Level // as it is; Next changes it
+	Level  forward.Level // Next changes it
 }
 
-// Used is what the node uses now, as shares of what it may: of egress in the dimension that is scarcer, and of processor time.
+// Used has shares of the ceiling: of egress in its scarcer dimension, and of processor time.
 type Used struct{ Egress, Processor float64 }
 
 // Sharer is for one node. It is not safe for concurrent use.
 type Sharer struct {
-	egress, processor float64   // share of the ceiling for a bit of demand
-	changed           time.Time // when a level was changed last
+	egress, processor float64 // share of the ceiling for one bit of demand
+	changed           time.Time
 	since             time.Time
 }
 
 // Since is when the node began to hold pictures back; zero: it does not.
 func (s *Sharer) Since() time.Time { return s.since }
 
-// Newcomer is the level at which a new room begins.
+// Newcomer is a new room's level.
 func (s *Sharer) Newcomer() forward.Level {
 	if s.since.IsZero() {
 		return forward.AllLevels
@@ -87,7 +87,6 @@ func (s *Sharer) Next(now time.Time, used Used, ceiling headroom.Egress, rooms [
 	s.note(now, rooms)
 }
 
-// note remembers since when something is held back.
 func (s *Sharer) note(now time.Time, rooms []Room) {
 	switch less := slices.ContainsFunc(rooms, func(r Room) bool { return r.Demand.UpTo(r.Level) < r.Demand.UpTo(forward.AllLevels) }); {
 	case !less:
@@ -97,7 +96,7 @@ func (s *Sharer) note(now time.Time, rooms []Room) {
 	}
 }
 
-// learn measures what a bit of demand takes of what there is.
+// learn measures the cost of a bit of demand.
 func (s *Sharer) learn(used Used, ceiling headroom.Egress, rooms []Room) {
 	least := max(1/float64(ceiling.BitsPerSecond), 1/float64(ceiling.PacketsPerSecond)/largePacket)
 	aimed := 0.0
@@ -115,16 +114,16 @@ func (s *Sharer) learn(used Used, ceiling headroom.Egress, rooms []Room) {
 	s.egress = min(max(s.egress, leastScale*least), mostScale*least)
 }
 
-// step is what one level adds to one room.
+// step is one level of one room.
 type step struct {
 	room  int
 	level forward.Level
-	held  bool    // the room has it now
-	adds  float64 // share of what there is
+	held  bool    // sent now
+	adds  float64 // share of the ceiling
 }
 
-// steps are in the order in which they are given: the smallest pictures first, of one size those that are sent now, for each that
-// comes and goes costs a keyframe, and then rooms that send few of them.
+// steps come in the order of giving: smallest pictures first, then those sent now, because changes cost keyframes, then
+// rooms that send few.
 func (s *Sharer) steps(rooms []Room) []step {
 	var all []step
 	for i := range rooms {
@@ -157,7 +156,7 @@ func heldFirst(a, b step) int {
 	}
 }
 
-// divide gives the steps that fit, from a total on, and returns each room's level. A room that is refused one gets none beyond.
+// divide gives what fits above total. A room refused one step gets none beyond.
 func divide(rooms []Room, steps []step, total float64) []forward.Level {
 	levels := slices.Repeat([]forward.Level{forward.AllLevels}, len(rooms))
 	for _, st := range steps {
@@ -166,7 +165,7 @@ func divide(rooms []Room, steps []step, total float64) []forward.Level {
 			line = keepUpTo
 		}
 		switch {
-		case levels[st.room] < st.level: // refused one before
+		case levels[st.room] < st.level: // refused before
 		case total+st.adds <= line:
 			total += st.adds
 		default:
@@ -176,7 +175,7 @@ func divide(rooms []Room, steps []step, total float64) []forward.Level {
 	return levels
 }
 
-// change takes the levels over, of those that rise as many as may at once, and the lowest first.
+// change raises only so many levels at once, the lowest first.
 func change(rooms []Room, levels []forward.Level, scale float64) {
 	order := make([]int, len(rooms))
 	for i := range order {

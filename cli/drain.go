@@ -43,6 +43,7 @@ type drainStatus struct {
 		Room   string `json:"room"`
 		Reason string `json:"reason"`
 	} `json:"staying"`
+	Unreachable []string `json:"unreachable"` // they did not say which rooms stay
 }
 
 // Run follows the drain to its end.
@@ -191,6 +192,9 @@ func (s *drainStatus) left() string {
 			return text + fmt.Sprintf(", and %d more", len(s.Staying)-i)
 		}
 		text += fmt.Sprintf("; %s stays: %s", printable(stays.Room), strings.TrimSuffix(stays.Reason, "."))
+	}
+	if s.Overdue && len(s.Unreachable) > 0 {
+		text += fmt.Sprintf("; %s did not say which rooms stay", printable(strings.Join(s.Unreachable, ", ")))
 	}
 	return text
 }

@@ -56,13 +56,13 @@ func TestDrainFollowsTheNodeToItsEnd(t *testing.T) {
 		t, `200 {"node":"sfu-1","boot":"b","draining":true,"rooms":2,"peers":5}`,
 		`200 {"node":"sfu-1","boot":"b","draining":false,"rooms":2,"peers":5}`, // gossip is late
 		`200 {"node":"sfu-1","boot":"b","draining":true,"rooms":2,"peers":5,"staying":[{"room":"blue","reason":"No headroom."}]}`,
-		`200 {"node":"sfu-1","boot":"b","draining":true,"overdue":true,"rooms":1,"peers":2}`,
+		`200 {"node":"sfu-1","boot":"b","draining":true,"overdue":true,"rooms":1,"peers":2,"unreachable":["signaling-2"]}`,
 		`502 a balancer's page`,
 		`200 {"node":"sfu-1","boot":"b","gone":"left"}`)
 	code, out, said := d.run(t, "drain sfu-1 --deadline 30s")
 	const want = `sfu-1: 2 rooms with 5 people left
 sfu-1: 2 rooms with 5 people left; blue stays: No headroom
-sfu-1: 1 room with 2 people left (past the deadline: by restarts)
+sfu-1: 1 room with 2 people left; signaling-2 did not say which rooms stay (past the deadline: by restarts)
 `
 	if code != exitDone || said != want || !strings.HasPrefix(out, "sfu-1 is empty and has ended: 2 rooms with 5 people moved in ") {
 		t.Errorf("exit code %d\n%s\n%s", code, out, said)

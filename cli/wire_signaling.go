@@ -143,7 +143,9 @@ func (n *signalingNode) run(ctx context.Context, announce func(map[string]string
 	group.Go(func() error { return n.failover.Run(work) })
 	group.Go(func() error { return n.presence.Run(work) })
 	group.Go(func() error { return n.links.Run(work) })
-	group.Go(func() error { return n.serving.Serve(work, n.control, n.links.Register) })
+	group.Go(func() error {
+		return n.serving.Serve(work, n.control, n.links.Register, control.AnswerStaying(n.server.StayingRooms))
+	})
 	group.Go(func() error { return n.server.Run(work, n.listener) })
 	if n.turn != nil {
 		group.Go(func() error { return n.turn.relay.Run(work, n.turn.at) })

@@ -80,6 +80,15 @@ func (p *Pool) Messages(addr string) (MessagesClient, error) {
 	return NewMessagesClient(conn), nil
 }
 
+// Moves is Client for a signaling node, too.
+func (p *Pool) Moves(addr string) (MovesClient, error) {
+	conn, err := p.connection(addr)
+	if err != nil {
+		return nil, err
+	}
+	return NewMovesClient(conn), nil
+}
+
 func (p *Pool) connection(addr string) (*grpc.ClientConn, error) {
 	p.mu.Lock()
 	defer p.mu.Unlock()

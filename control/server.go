@@ -77,7 +77,7 @@ func (s *Server) stream(server any, stream grpc.ServerStream, info *grpc.StreamS
 
 // Serve answers until ctx ends, and returns when the handlers have ended, as they must with their stream's context. A
 // closed listener is evidence of a death, so a draining node keeps ctx alive until gossip has its leave.
-func (s *Server) Serve(ctx context.Context, lis net.Listener, register func(*grpc.Server)) error {
+func (s *Server) Serve(ctx context.Context, lis net.Listener, register ...func(*grpc.Server)) error {
 	guard := &guardedCredentials{
 		TransportCredentials: s.key.serverCredentials(), log: s.log, refusals: loglimit.New(refusalsPerSecond, refusalBurst),
 	}
@@ -93,7 +93,9 @@ func (s *Server) Serve(ctx context.Context, lis net.Listener, register func(*grp
 		// Half of what clients do: a late timer is no abuse.
 		grpc.KeepaliveEnforcementPolicy(keepalive.EnforcementPolicy{MinTime: keepaliveTime / 2, PermitWithoutStream: true}),
 	)
-	register(server)
+	for _, one := range register {
+		one(server)
+	}
 	stopped := make(chan struct{})
 	ended := make(chan struct{})
 	go func() {

@@ -1,7 +1,6 @@
 package signaling
 
 import (
-	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -53,12 +52,6 @@ func drainFaultOf(status int, code wire.Code, format string, args ...any) *drain
 	}}
 }
 
-// stayingRoom has clients here and cannot leave a draining node.
-type stayingRoom struct {
-	Room   ring.RoomID `json:"room"`
-	Reason string      `json:"reason"`
-}
-
 type drainAnswer struct {
 	Node     ring.NodeID `json:"node"`
 	Boot     pin.BootID  `json:"boot"`
@@ -69,6 +62,8 @@ type drainAnswer struct {
 	// Gone is how the boot ended: left, which a drained process does, or dead.
 	Gone    cluster.Departure `json:"gone,omitempty"`
 	Staying []stayingRoom     `json:"staying"`
+	// Unreachable are signaling nodes that did not say which rooms stay.
+	Unreachable []ring.NodeID `json:"unreachable"`
 }
 
 // serveDrain begins, shows or undoes the drain of one media node.
@@ -92,7 +87,7 @@ func (s *Server) drain(r *http.Request) (drainAnswer, error) {
 	view, id := s.parts.Views.View(), ring.NodeID(chi.URLParam(r, "node"))
 	if r.Method == http.MethodGet {
 		if boot := pin.BootID(r.URL.Query().Get("boot")); boot != "" && view.Nodes[id].Boot != boot && view.Gone[boot] != "" {
-			return drainAnswer{Node: id, Boot: boot, Gone: view.Gone[boot], Staying: []stayingRoom{}}, nil
+			return drainAnswer{Node: id, Boot: boot, Gone: view.Gone[boot], Staying: []stayingRoom{}, Unreachable: []ring.NodeID{}}, nil
 		}
 	}
 	node, err := mediaNode(view, id)
@@ -100,7 +95,7 @@ func (s *Server) drain(r *http.Request) (drainAnswer, error) {
 		return drainAnswer{}, err
 	}
 	if r.Method == http.MethodGet {
-		return s.drainOf(node), nil
+		return s.drainOf(r.Context(), node), nil
 	}
 	order, err := drainOrder(r, view, node)
 	if err != nil {
@@ -177,36 +172,16 @@ func (s *Server) orderDrain(ctx context.Context, node cluster.Node, order contro
 			"%s was restarted just now: look again, then repeat the order.", node.ID)
 	}
 	s.log.Info("drain ordered", "node", node.ID, "undrain", order.Undrain, "deadline", order.Deadline, "exit", order.Exit)
-	answer := s.drainOf(node)
+	answer := s.drainOf(ctx, node)
 	answer.Draining, answer.Rooms, answer.Peers = reply.GetDraining(), reply.GetRooms(), reply.GetPeers()
 	return answer, nil
 }
 
-func (s *Server) drainOf(node cluster.Node) drainAnswer {
-	return drainAnswer{
+func (s *Server) drainOf(ctx context.Context, node cluster.Node) drainAnswer {
+	answer := drainAnswer{
 		Node: node.ID, Boot: node.Boot, Draining: node.Draining, Overdue: node.Overdue,
-		Rooms: node.Load.Rooms, Peers: node.Load.Peers, Staying: s.hub.staying(node.Boot),
+		Rooms: node.Load.Rooms, Peers: node.Load.Peers,
 	}
-}
-
-// Stays notes why a room cannot leave a draining node; empty: nothing hinders it.
-func (h *Hub) Stays(room ring.RoomID, why string) {
-	h.mu.Lock()
-	defer h.mu.Unlock()
-	if r := h.rooms[room]; r != nil {
-		r.stays = why
-	}
-}
-
-func (h *Hub) staying(boot pin.BootID) []stayingRoom {
-	h.mu.Lock()
-	defer h.mu.Unlock()
-	list := []stayingRoom{}
-	for id, r := range h.byBoot[boot] {
-		if r.stays != "" {
-			list = append(list, stayingRoom{Room: id, Reason: r.stays})
-		}
-	}
-	slices.SortFunc(list, func(a, b stayingRoom) int { return cmp.Compare(a.Room, b.Room) })
-	return list
+	answer.Staying, answer.Unreachable = s.staying(ctx, node.Boot)
+	return answer
 }

@@ -11,6 +11,7 @@ import (
 
 	"github.com/holdfast-rtc/holdfast/cluster"
 	"github.com/holdfast-rtc/holdfast/control"
+	"github.com/holdfast-rtc/holdfast/panics"
 	"github.com/holdfast-rtc/holdfast/pin"
 	"github.com/holdfast-rtc/holdfast/signaling/access"
 )
@@ -86,4 +87,35 @@ func TestAnOperatorDrains(t *testing.T) {
 	r.views.view = &view
 	r.views.mu.Unlock()
 	ask("GET", path+"?boot=0-gone", "", 200, `"gone":"left"`)
+}
+
+// TestADrainNamesTheRoomsOfAllSignalingNodes: each knows those of its own clients, and one that does not answer is named.
+func TestADrainNamesTheRoomsOfAllSignalingNodes(t *testing.T) {
+	r, one, _, asked := lobbyAndSpare(t)
+	other := r.signalingNode(func(c *Config) { c.Node = "signaling-2" })
+	lis := listen(t)
+	stop := r.serve(func(ctx context.Context) error {
+		return control.NewServer(r.key, panics.New(), r.log).Serve(ctx, lis, control.AnswerStaying(other.StayingRooms))
+	})
+	r.views.add(cluster.Node{ID: "signaling-1", Role: cluster.RoleSignaling, Control: "127.0.0.1:1"}) // who is asked, itself
+	r.views.add(cluster.Node{ID: "signaling-2", Role: cluster.RoleSignaling, Control: lis.Addr().String()})
+	r.placer.set("blue", one.pin(firstEpoch))
+	asked.join("lobby", "Ada")
+	other.join("lobby", "Alan")
+	other.join("blue", "Grace")
+	for _, e := range []*signalingNode{asked, other} {
+		e.Hub().Stays("lobby", "no headroom")
+		e.Hub().Stays("blue", "too large")
+	}
+	admin := r.mint(access.Operator("operator"), generous)
+	sees := func(want string) {
+		t.Helper()
+		got, text, _ := asked.requestBody(http.MethodGet, "/api/v1/nodes/"+string(one.id)+"/drain", admin, "")
+		if got != http.StatusOK || !strings.Contains(text, want) {
+			t.Errorf("%d %s, want %s", got, text, want)
+		}
+	}
+	sees(`"staying":[{"room":"blue","reason":"too large"},{"room":"lobby","reason":"no headroom"}],"unreachable":[]`)
+	stop()
+	sees(`"staying":[{"room":"lobby","reason":"no headroom"}],"unreachable":["signaling-2"]`)
 }

@@ -139,24 +139,31 @@ func (s *Server) serveRoom(w http.ResponseWriter, r *http.Request) {
 
 // askNodes asks every live media node within roomsPatience, and also returns those that did not answer.
 func askNodes[T any](ctx context.Context, s *Server, what string, ask func(context.Context, cluster.Node, control.MediaClient) ([]T, error)) (answers []T, unreachable []ring.NodeID) {
+	return askEach(ctx, s, what, slices.Collect(maps.Values(s.parts.Views.View().Nodes)), func(ctx context.Context, n cluster.Node) ([]T, error) {
+		client, err := s.parts.Pool.Client(n.Control)
+		if err != nil {
+			return nil, err
+		}
+		return ask(ctx, n, client)
+	})
+}
+
+func askEach[T any](ctx context.Context, s *Server, what string, nodes []cluster.Node, ask func(context.Context, cluster.Node) ([]T, error)) (answers []T, unreachable []ring.NodeID) {
 	answers, unreachable = []T{}, []ring.NodeID{} // not null in JSON
 	var (
 		mu   sync.Mutex
 		asks errgroup.Group
 	)
 	asks.SetLimit(roomsAtOnce)
-	for _, n := range s.parts.Views.View().Nodes {
+	for _, n := range nodes {
 		asks.Go(func() error {
 			limited, cancel := context.WithTimeout(ctx, roomsPatience)
 			defer cancel()
-			client, err := s.parts.Pool.Client(n.Control)
 			var some []T
-			if err == nil {
-				err = s.borne(func() (err error) {
-					some, err = ask(limited, n, client)
-					return err
-				})
-			}
+			err := s.borne(func() (err error) {
+				some, err = ask(limited, n)
+				return err
+			})
 			mu.Lock()
 			defer mu.Unlock()
 			if err != nil {

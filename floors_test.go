@@ -126,6 +126,12 @@ var technologies = []technology{
 		"configuration reaches packages as their own structs, not as flags",
 	},
 	{
+		"golang.org/x/crypto/acme",
+		[]string{"cli"},
+		nil,
+		"the other packages are given certificates and do not know where they come from",
+	},
+	{
 		"github.com/chromedp",
 		[]string{"lab/browser"},
 		[]string{"lab/e2e", "sfu", "web"},

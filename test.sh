@@ -314,11 +314,16 @@ tests "media node with a browser${race:+, race detector}" $race -p 2 -parallel 8
 race=''
 # Cases of the page mostly wait, each in a browser of its own.
 tests "page" -parallel 3 -count=1 -timeout 20m ./web
+# It mostly waits for a certificate to grow old.
+go -C lab/acme test -count=1 -timeout 10m ./... >"$work/acme.said" 2>&1 &
+acme=$!
 # Chaos measures no times, and the others mostly wait: they share the machine.
 tests "attacks and clusters" -p 2 -parallel 4 -count=1 -timeout 20m ./lab/chaos ./lab/attack ./lab/devcluster
 # These wait for each other where they need the machine; what is left over mostly waits.
 tests "browsers in clusters" -parallel 32 -count=1 -timeout 20m ./lab/e2e
 
+check "certificates of an ACME test server" wait "$acme"
+cat "$work/acme.said"
 check "Kubernetes manifests" go -C docs/kubernetes/check test ./...
 check "golangci-lint $lint_version, fuzz targets" linted "$building"
 # Last, alone: some of them ask servers, which answer late on a busy machine.

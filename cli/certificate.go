@@ -48,6 +48,10 @@ func (c *certificate) read() (changed bool, err error) {
 	return true, nil
 }
 
+func (c *certificate) config() *tls.Config {
+	return &tls.Config{MinVersion: tls.VersionTLS12, GetCertificate: c.get}
+}
+
 func (c *certificate) get(*tls.ClientHelloInfo) (*tls.Certificate, error) {
 	return c.current.Load(), nil
 }

@@ -56,8 +56,19 @@ func TestAConfigurationIsRefusedWithEveryFault(t *testing.T) {
 		{
 			"signaling that relays in no way",
 			map[string]string{"HOLDFAST_CLUSTER_KEY": goodKey, "HOLDFAST_API_KEYS": goodKeys, "HOLDFAST_ICE_SECRET": "wxyzwxyz", "HOLDFAST_ICE_PASSWORD": "vwvwvwvw"},
-			"signaling --solo --tls-cert x --hsts=-1s --redirect-listen there --turn-listen here --turn-tls-listen 127.0.0.1:0 --turn-allocations 0 --ice-server example.org",
+			"signaling --solo --tls-cert x --hsts=-1s --redirect-listen there --turn-listen here --turn-tls-listen 127.0.0.1:0 --turn-tls-cert z --turn-allocations 0 --ice-server example.org",
 			[]string{"--tls-key", "--redirect-listen", "HSTS is -1s", "--turn-listen", "--turn-tls-cert", "--turn-allocations", `--ice-server "example.org"`, "--ice-secret", "--ice-username"},
+		},
+		{
+			"signaling that relays over TLS without a certificate",
+			map[string]string{"HOLDFAST_CLUSTER_KEY": goodKey, "HOLDFAST_API_KEYS": goodKeys},
+			"signaling --solo --turn-tls-listen 127.0.0.1:0", []string{"--turn-tls-cert", "--acme-host"},
+		},
+		{
+			"signaling with names that nobody certifies",
+			map[string]string{"HOLDFAST_CLUSTER_KEY": goodKey, "HOLDFAST_API_KEYS": goodKeys},
+			"signaling --solo --tls-cert x --tls-key y --acme-host *.example.org,192.0.2.1,localhost,a.example.org:443 --acme-directory http://x --turn-tls-listen 127.0.0.1:0 --turn-public b.example.org",
+			[]string{"--acme-host: give either", "wildcard", `"192.0.2.1"`, `"localhost"`, `"a.example.org:443"`, "--acme-cache", "--acme-directory", "--acme-accept-terms", `--turn-public "b.example.org"`},
 		},
 		{"front without anything", nil, "front --max-connections 0 --listen here", []string{"no backends", "limit of connections", "--listen"}},
 		{"dev with impossible numbers", nil, "dev --sfu 0 --signaling 99 --listen here --redis there", []string{"--sfu 0", "--signaling 99", "--listen", "--redis"}},

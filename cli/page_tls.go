@@ -17,6 +17,7 @@ import (
 
 // tlsFlags are of the port that browsers connect to.
 type tlsFlags struct {
+	acmeFlags
 	TLSCert        string `name:"tls-cert" placeholder:"FILE" help:"Speak https and wss at --listen, with this certificate chain, PEM. It is read again when it changes."`
 	TLSKey         string `name:"tls-key" placeholder:"FILE" help:"Its key, PEM."`
 	RedirectListen string `placeholder:"HOST:PORT" help:"host:port, such as :80, that sends browsers on to https at the port of --listen."`
@@ -27,37 +28,64 @@ func (f tlsFlags) checkTLS() error {
 	if (f.TLSCert == "") != (f.TLSKey == "") {
 		found = append(found, errors.New("--tls-cert: give it and --tls-key, or neither"))
 	}
+	if f.TLSCert != "" && len(f.ACMEHost) > 0 {
+		found = append(found, errors.New("--acme-host: give either it or --tls-cert and --tls-key"))
+	}
+	found = append(found, f.checkACME())
 	if f.RedirectListen != "" {
 		found = append(found, checkHostPort("redirect-listen", f.RedirectListen))
-		if f.TLSCert == "" {
-			found = append(found, errors.New("--redirect-listen: give --tls-cert and --tls-key, too: it leads to https"))
+		if !f.secure() {
+			found = append(found, errors.New("--redirect-listen: give --tls-cert and --tls-key or --acme-host, too: it leads to https"))
 		}
 	}
 	return errors.Join(found...)
 }
 
-// pageTLS is the certificate of the page's port and the plain port that leads there. A nil one does nothing.
+// secure says that the page's port has TLS.
+func (f tlsFlags) secure() bool { return f.TLSCert != "" || len(f.ACMEHost) > 0 }
+
+// supply keeps a port with certificates.
+type supply interface {
+	config() *tls.Config
+	watch(ctx context.Context, log *slog.Logger) error
+}
+
+// pageTLS is the certificates of the page's port and the plain port that leads there. A nil one does nothing.
 type pageTLS struct {
-	certificate *certificate
-	redirect    net.Listener
-	port        string // of https
+	certificates supply
+	redirect     net.Listener
+	plain        http.Handler // of redirect
+	port         string       // of https
 }
 
 // listenTLS returns nil without a certificate.
 func (f tlsFlags) listenTLS(ctx context.Context, page net.Addr) (*pageTLS, error) {
-	if f.TLSCert == "" {
+	if !f.secure() {
 		return nil, nil
 	}
 	p := &pageTLS{}
 	_, p.port, _ = net.SplitHostPort(page.String())
-	var err error
-	if p.certificate, err = readCertificate("tls", f.TLSCert, f.TLSKey); err != nil {
-		return nil, err
+	p.plain = http.HandlerFunc(p.toTLS)
+	if len(f.ACMEHost) > 0 {
+		made, err := f.newAuthority()
+		if err != nil {
+			return nil, err
+		}
+		if p.certificates = made; f.RedirectListen != "" {
+			p.plain = made.overHTTP(p.plain)
+		}
+	} else {
+		read, err := readCertificate("tls", f.TLSCert, f.TLSKey)
+		if err != nil {
+			return nil, err
+		}
+		p.certificates = read
 	}
 	if f.RedirectListen == "" {
 		return p, nil
 	}
 	var listening net.ListenConfig
+	var err error
 	if p.redirect, err = listening.Listen(ctx, "tcp", f.RedirectListen); err != nil {
 		return nil, fmt.Errorf("listen for browsers without TLS (--redirect-listen): %w", err)
 	}
@@ -69,7 +97,7 @@ func (p *pageTLS) config() *tls.Config {
 	if p == nil {
 		return nil
 	}
-	return &tls.Config{MinVersion: tls.VersionTLS12, GetCertificate: p.certificate.get}
+	return p.certificates.config()
 }
 
 func (p *pageTLS) close() {
@@ -82,7 +110,7 @@ func (p *pageTLS) watch(ctx context.Context, log *slog.Logger) error {
 	if p == nil {
 		return nil
 	}
-	return p.certificate.watch(ctx, log)
+	return p.certificates.watch(ctx, log)
 }
 
 const (
@@ -98,7 +126,7 @@ func (p *pageTLS) serveRedirect(ctx context.Context, log *slog.Logger) error {
 		return nil
 	}
 	server := &http.Server{
-		Handler: http.HandlerFunc(p.toTLS), ReadTimeout: redirectLimit, WriteTimeout: redirectLimit,
+		Handler: p.plain, ReadTimeout: redirectLimit, WriteTimeout: redirectLimit,
 		MaxHeaderBytes: redirectHeaderBytes, ErrorLog: slog.NewLogLogger(log.Handler(), slog.LevelDebug),
 	}
 	server.SetKeepAlivesEnabled(false)

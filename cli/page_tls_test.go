@@ -34,6 +34,7 @@ func TestAFrontWithTLS(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
+	files := p.certificates.(*certificate) //nolint:forcetypeassert // what else would fail the test
 	cfg := balancer.DefaultConfig()
 	cfg.Backends, cfg.CheckEvery, cfg.TLS = []string{behind.Addr().String()}, 0, p.config()
 	log := slog.New(slog.DiscardHandler)
@@ -76,15 +77,15 @@ func TestAFrontWithTLS(t *testing.T) {
 
 	otherCert, otherKey := testkit.Certificate(t, "127.0.0.1")
 	replace(t, otherKey, flags.TLSKey)
-	if _, err := p.certificate.read(); err == nil {
+	if _, err := files.read(); err == nil {
 		t.Error("a key that is not the certificate's was taken")
 	}
 	replace(t, otherCert, flags.TLSCert)
-	if changed, err := p.certificate.read(); err != nil || !changed {
+	if changed, err := files.read(); err != nil || !changed {
 		t.Errorf("the replaced files: changed %v, %v", changed, err)
 	}
 	response, _ = ask("https://"+page.Addr().String()+"/", otherCert)
-	if !bytes.Equal(response.TLS.PeerCertificates[0].Raw, p.certificate.current.Load().Certificate[0]) {
+	if !bytes.Equal(response.TLS.PeerCertificates[0].Raw, files.current.Load().Certificate[0]) {
 		t.Error("a new connection has not the new certificate")
 	}
 }

@@ -62,7 +62,7 @@ func (c *signalingCommand) plan() (signalingPlan, error) {
 		drainFault = fmt.Errorf("--drain-timeout: %v is not a positive duration", c.DrainTimeout)
 	}
 	return signalingPlan{name: name, key: key, keys: keys, config: cfg}, faults(
-		nameFault, keyFault, keysFault, limitFault, drainFault, c.check(), c.checkTurn(), c.checkTLS(), checkHostPort("listen", c.Listen), checkHostPort("control-listen", c.ControlListen), cfg.Validate())
+		nameFault, keyFault, keysFault, limitFault, drainFault, c.check(), c.checkTurn(c.tlsFlags), c.checkTLS(), checkHostPort("listen", c.Listen), checkHostPort("control-listen", c.ControlListen), cfg.Validate())
 }
 
 // Run runs the node until ctx ends.

@@ -9,6 +9,7 @@ import (
 	"log/slog"
 	"net"
 	"net/netip"
+	"slices"
 	"strings"
 	"time"
 
@@ -22,7 +23,7 @@ import (
 // turnFlags are of this node's own relay, and of others that clients are given.
 type turnFlags struct {
 	TurnListen      string   `placeholder:"HOST:PORT" help:"host:port of this node's TURN server, UDP and TCP; usually :3478. It relays to this cluster's media nodes only."`
-	TurnTLSListen   string   `name:"turn-tls-listen" placeholder:"HOST:PORT" help:"host:port of the same over TLS; :443 passes most firewalls. Needs --turn-tls-cert and --turn-tls-key."`
+	TurnTLSListen   string   `name:"turn-tls-listen" placeholder:"HOST:PORT" help:"host:port of the same over TLS; :443 passes most firewalls. Its certificate is that of --listen unless --turn-tls-cert names another."`
 	TurnTLSCert     string   `name:"turn-tls-cert" placeholder:"FILE" help:"The certificate chain of --turn-tls-listen, PEM. It is read again when it changes."`
 	TurnTLSKey      string   `name:"turn-tls-key" placeholder:"FILE" help:"Its key, PEM."`
 	TurnPublic      string   `placeholder:"HOST" help:"The name or address that clients reach the TURN server at; with TLS it is a name in the certificate. The host of --advertise unless given."`
@@ -36,16 +37,22 @@ type turnFlags struct {
 // credentialLife is half a working day: a browser that cannot renew must not lose its call.
 const credentialLife = 4 * time.Hour
 
-// checkTurn returns every fault of the flags.
-func (f turnFlags) checkTurn() error {
+// checkTurn returns every fault of the flags. The page's certificates serve the relay, too, unless it has its own.
+func (f turnFlags) checkTurn(page tlsFlags) error {
 	var found []error
 	for _, at := range []struct{ flag, address string }{{"turn-listen", f.TurnListen}, {"turn-tls-listen", f.TurnTLSListen}} {
 		if at.address != "" {
 			found = append(found, checkHostPort(at.flag, at.address))
 		}
 	}
-	if f.TurnTLSListen != "" && (f.TurnTLSCert == "" || f.TurnTLSKey == "") {
-		found = append(found, errors.New("--turn-tls-listen: give --turn-tls-cert and --turn-tls-key, too"))
+	switch {
+	case (f.TurnTLSCert == "") != (f.TurnTLSKey == ""):
+		found = append(found, errors.New("--turn-tls-cert: give it and --turn-tls-key, or neither"))
+	case f.TurnTLSListen == "" || f.TurnTLSCert != "":
+	case !page.secure():
+		found = append(found, errors.New("--turn-tls-listen: give --turn-tls-cert and --turn-tls-key, or the page's --tls-cert or --acme-host, too"))
+	case len(page.ACMEHost) > 0 && !slices.Contains(page.ACMEHost, f.TurnPublic):
+		found = append(found, fmt.Errorf("--turn-public %q: clients reach TURN over TLS by a name that is certified: one of --acme-host", f.TurnPublic))
 	}
 	if f.TurnAllocations <= 0 {
 		found = append(found, fmt.Errorf("--turn-allocations: %d is not a positive number", f.TurnAllocations))
@@ -92,10 +99,11 @@ func (f turnFlags) external() (servers relay.Servers) {
 type turnNode struct {
 	relay       *relay.Relay
 	at          relay.Listeners
-	certificate *certificate
+	certificate *certificate // of its own; nil: none, or the page's
 }
 
-func (f turnFlags) listenTurn(ctx context.Context) (node *turnNode, err error) {
+// listenTurn is given the TLS of the page's port, or nil.
+func (f turnFlags) listenTurn(ctx context.Context, page *tls.Config) (node *turnNode, err error) {
 	if f.TurnListen == "" && f.TurnTLSListen == "" {
 		return nil, nil
 	}
@@ -120,14 +128,17 @@ func (f turnFlags) listenTurn(ctx context.Context) (node *turnNode, err error) {
 		}
 	}
 	if f.TurnTLSListen != "" {
-		if node.certificate, err = readCertificate("turn-tls", f.TurnTLSCert, f.TurnTLSKey); err != nil {
-			return node, err
+		if f.TurnTLSCert != "" {
+			if node.certificate, err = readCertificate("turn-tls", f.TurnTLSCert, f.TurnTLSKey); err != nil {
+				return node, err
+			}
+			page = node.certificate.config()
 		}
 		plain, err := listening.Listen(ctx, "tcp", f.TurnTLSListen)
 		if err != nil {
 			return node, fmt.Errorf("listen for TURN over TLS (--turn-tls-listen): %w", err)
 		}
-		node.at.TLS = tls.NewListener(plain, &tls.Config{MinVersion: tls.VersionTLS12, GetCertificate: node.certificate.get})
+		node.at.TLS = tls.NewListener(plain, page)
 	}
 	return node, nil
 }

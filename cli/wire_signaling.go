@@ -54,7 +54,7 @@ func (c *signalingCommand) wire(ctx context.Context, plan signalingPlan, log *sl
 	}
 	n := &signalingNode{log: log, listener: listener, control: nodes}
 	if n.tls, err = c.listenTLS(ctx, listener.Addr()); err == nil {
-		n.turn, err = c.listenTurn(ctx)
+		n.turn, err = c.listenTurn(ctx, n.tls.config())
 	}
 	if err == nil {
 		err = n.join(c, plan)

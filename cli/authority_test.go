@@ -1,0 +1,171 @@
+package cli
+
+import (
+	"bytes"
+	"context"
+	"crypto/tls"
+	"crypto/x509"
+	"errors"
+	"log/slog"
+	"net"
+	"net/http"
+	"net/http/httptest"
+	"os"
+	"path/filepath"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"golang.org/x/crypto/acme"
+)
+
+// TestAnAuthorityThatDoesNotAnswer is told in a sentence, and the node still answers who asks by address. What a test server certifies
+// is in lab/acme.
+func TestAnAuthorityThatDoesNotAnswer(t *testing.T) {
+	flags := tlsFlags{acmeFlags: acmeFlags{ACMEHost: []string{"meet.example.org"}, ACMECache: filepath.Join(t.TempDir(), "new"), ACMEDirectory: "https://127.0.0.1:1/directory", ACMEAcceptTerms: true}}
+	if err := flags.checkTLS(); err != nil {
+		t.Fatal(err)
+	}
+	page := loopback(t)
+	p, err := flags.listenTLS(t.Context(), page.Addr())
+	if err != nil {
+		t.Fatal(err)
+	}
+	secure := tls.NewListener(page, p.config())
+	var ended sync.WaitGroup
+	ended.Go(func() {
+		for {
+			conn, err := secure.Accept()
+			if err != nil {
+				return
+			}
+			_ = conn.(*tls.Conn).Handshake() //nolint:forcetypeassert // of tls.NewListener
+			_ = conn.Close()
+		}
+	})
+	said, ctx, stop := &heard{}, t.Context(), func() {}
+	ctx, stop = context.WithCancel(ctx)
+	ended.Go(func() { _ = p.watch(ctx, slog.New(slog.NewTextHandler(said, nil))) })
+	defer func() { stop(); _ = secure.Close(); ended.Wait() }()
+
+	for end := time.Now().Add(time.Minute); !strings.Contains(said.String(), "does the name's DNS record lead here"); time.Sleep(10 * time.Millisecond) {
+		if time.Now().After(end) {
+			t.Fatalf("the log has %q", said.String())
+		}
+	}
+	shakes := func(name string, protocols ...string) error {
+		conn, err := tls.Dial("tcp", page.Addr().String(), &tls.Config{ServerName: name, InsecureSkipVerify: true, NextProtos: protocols}) //nolint:gosec // to look at it
+		if err == nil {
+			_ = conn.Close()
+		}
+		return err
+	}
+	for _, row := range []struct {
+		name      string
+		protocols []string
+		works     bool
+	}{{"", nil, true}, {"signaling-1", nil, true}, {"meet.example.org", nil, false}, {"meet.example.org", []string{acme.ALPNProto}, false}, {"other.example.org", []string{acme.ALPNProto}, false}} {
+		if err := shakes(row.name, row.protocols...); (err == nil) != row.works {
+			t.Errorf("asked for %q by %v: %v", row.name, row.protocols, err)
+		}
+	}
+	if files, _ := filepath.Glob(filepath.Join(flags.ACMECache, "*asking*")); files != nil {
+		t.Errorf("left in the directory: %v", files)
+	}
+}
+
+// heard is a log that may be read while it is written.
+type heard struct {
+	mu   sync.Mutex // guards text
+	text bytes.Buffer
+}
+
+func (h *heard) Write(text []byte) (int, error) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	return h.text.Write(text)
+}
+
+func (h *heard) String() string {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	return h.text.String()
+}
+
+func TestOnlyOneProcessAsks(t *testing.T) {
+	a, err := newAuthority([]string{"meet.example.org"}, "https://127.0.0.1:1", t.TempDir())
+	if err != nil {
+		t.Fatal(err)
+	}
+	release, err := a.alone("meet.example.org")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := a.alone("meet.example.org"); !errors.Is(err, errOtherAsks) {
+		t.Errorf("a second one asks: %v", err)
+	}
+	old := time.Now().Add(-2 * askingStale)
+	if err := os.Chtimes(filepath.Join(a.dir, "meet.example.org+asking"), old, old); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := a.alone("meet.example.org"); err != nil {
+		t.Errorf("after the death of the first: %v", err)
+	}
+	release()
+}
+
+// TestTheCheckWithoutTLS comes with a port where that is not 80, and for our names only.
+func TestTheCheckWithoutTLS(t *testing.T) {
+	a, err := newAuthority([]string{"meet.example.org"}, "https://127.0.0.1:1", t.TempDir())
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(filepath.Join(a.dir, "token+http-01"), []byte("answer"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	for url, want := range map[string]int{
+		"http://meet.example.org/.well-known/acme-challenge/token":           http.StatusOK,
+		"http://meet.example.org:5002/.well-known/acme-challenge/token":      http.StatusOK,
+		"http://meet.example.org/.well-known/acme-challenge/other":           http.StatusNotFound,
+		"http://meet.example.org/.well-known/acme-challenge/../acme_account": http.StatusNotFound,
+		"http://other.example.org/.well-known/acme-challenge/token":          http.StatusForbidden,
+		"http://meet.example.org/r/lobby":                                    http.StatusTeapot,
+	} {
+		answer := httptest.NewRecorder()
+		a.overHTTP(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(http.StatusTeapot) })).
+			ServeHTTP(answer, httptest.NewRequest(http.MethodGet, url, http.NoBody))
+		if answer.Code != want {
+			t.Errorf("%s: %d, want %d", url, answer.Code, want)
+		}
+	}
+}
+
+func TestACertificateThatIsNotRenewedIsTold(t *testing.T) {
+	from := time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)
+	cert := &x509.Certificate{NotBefore: from, NotAfter: from.AddDate(0, 0, 90)}
+	for days, want := range map[int]bool{1: false, 61: false, 74: false, 76: true, 91: true} {
+		if got := unrenewed(cert, from.AddDate(0, 0, days)); got != want {
+			t.Errorf("after %d days: %v", days, got)
+		}
+	}
+}
+
+// TestARelayHasThePagesCertificate unless it has one of its own.
+func TestARelayHasThePagesCertificate(t *testing.T) {
+	marked := &tls.Config{MinVersion: tls.VersionTLS12, GetCertificate: func(*tls.ClientHelloInfo) (*tls.Certificate, error) { return nil, net.ErrClosed }}
+	node, err := turnFlags{TurnTLSListen: "127.0.0.1:0"}.listenTurn(t.Context(), marked)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer node.close()
+	go func() { _, _ = tls.Dial("tcp", node.at.TLS.Addr().String(), &tls.Config{InsecureSkipVerify: true}) }() //nolint:gosec // it fails
+	conn, err := node.at.TLS.Accept()
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer conn.Close()
+	if err := conn.(*tls.Conn).Handshake(); !errors.Is(err, net.ErrClosed) { //nolint:forcetypeassert // of tls.NewListener
+		t.Errorf("the handshake: %v", err)
+	}
+}

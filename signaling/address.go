@@ -8,8 +8,8 @@ import (
 	"github.com/holdfast-rtc/holdfast/connlimit"
 )
 
-// addressOf returns the network whose quota a request counts for: the connection's, or behind a trusted proxy the
-// last untrusted one in X-Forwarded-For. Loopback and proxies that name nobody have no quota (zero).
+// addressOf returns the network whose quota a request counts for: behind a trusted proxy the last untrusted one in
+// X-Forwarded-For. Loopback and proxies that name nobody have no quota (zero).
 func addressOf(r *http.Request, proxies []netip.Prefix) netip.Prefix {
 	peer, err := netip.ParseAddrPort(r.RemoteAddr)
 	if err != nil {
@@ -25,7 +25,7 @@ func addressOf(r *http.Request, proxies []netip.Prefix) netip.Prefix {
 	return connlimit.Network(ip)
 }
 
-// Some proxies write the port as well.
+// Some proxies add the port.
 func forwardedFor(header string, proxies []netip.Prefix) netip.Addr {
 	for header != "" {
 		cut := strings.LastIndexByte(header, ',')

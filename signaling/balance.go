@@ -11,29 +11,29 @@ import (
 	"github.com/holdfast-rtc/holdfast/readiness"
 )
 
-// Reports gossips what this node says about itself.
+// Reports gossips this node's own figures.
 type Reports interface {
 	SetLoad(load cluster.Load)
 }
 
 const (
 	countEvery = time.Second
-	// A node is overloaded above (mean + few) * much sockets, and no longer below (mean + few) * less: not by chance, and not
-	// in turns.
+	// A node is overloaded above (mean + few) * much sockets until below (mean + few) * less: neither by chance nor by
+	// turns.
 	fewSockets = 50
 	muchMore   = 1.25
 	littleMore = 1.1
-	// Counts of other nodes are a second or two old. In a rush each could think that it alone was struck.
+	// Others' counts are a second or two old: in a rush each node could think that it alone was struck.
 	overloadedAfter = 3
 )
 
-// evenness decides whether a node takes new sockets. Of nodes that know each other's counts, the one with the fewest always does.
+// evenness decides whether a node takes new sockets. The node with the fewest always does.
 type evenness struct {
 	over       int // counts in a row
 	overloaded bool
 }
 
-// count takes the present number of sockets here and at every signaling node, this one included.
+// count takes the sockets here, of all signaling nodes, and the number of these, this one included.
 func (e *evenness) count(own, all, nodes int) (overloaded bool) {
 	mean := float64(all)/float64(nodes) + fewSockets
 	switch {
@@ -48,7 +48,7 @@ func (e *evenness) count(own, all, nodes int) (overloaded bool) {
 	return e.overloaded
 }
 
-// countSockets tells the others of each change, and says when this node is to get no more.
+// countSockets gossips each change, and marks this node when it is to get no more.
 func (s *Server) countSockets(ctx context.Context) {
 	var even evenness
 	var report cluster.Load

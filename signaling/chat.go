@@ -11,7 +11,7 @@ const (
 	chatBurst     = 10
 )
 
-// Without a link the line is lost; the client hears no echo and repeats it.
+// Without a link the line is lost; the client misses its echo and repeats it.
 func (s *session) chat(m *wire.Say) {
 	if !s.who.CanChat {
 		s.socket.send(faultOf(errNoChat))

@@ -16,8 +16,8 @@ const (
 	checkPlaces     = 2 // the page sends to itself
 )
 
-// serveCheck gives a token of a new room, in which the page tries its connection before a call: the invitation's own room
-// would see it. Who may join no call gets none.
+// serveCheck gives a token of a new room for a connection test: the invitation's own room would see it. Who may join no
+// call gets none.
 func (s *Server) serveCheck(w http.ResponseWriter, r *http.Request) {
 	asking, err := s.grantOf(r)
 	if err == nil {

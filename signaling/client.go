@@ -65,7 +65,6 @@ func (s *session) handle(ctx context.Context, next inbound) (ending, bool) {
 	return ending{}, false
 }
 
-// grantRequest does what the session's grant decides on.
 func (s *session) grantRequest(ctx context.Context, next wire.Message) error {
 	switch m := next.(type) {
 	case *wire.Rename:
@@ -89,7 +88,6 @@ func (s *session) grantRequest(ctx context.Context, next wire.Message) error {
 	}
 }
 
-// roomless reports whether a message needs no room.
 func roomless(m wire.Message) bool {
 	switch m.(type) {
 	case *wire.Watch, *wire.SendMessage, *wire.Received, *wire.Ping, *wire.Leave:

@@ -13,7 +13,7 @@ import (
 	"github.com/holdfast-rtc/holdfast/signaling/wire"
 )
 
-// Config of one signaling node. Begin with DefaultConfig.
+// Config is one signaling node's; begin with DefaultConfig.
 type Config struct {
 	Node ring.NodeID
 
@@ -21,46 +21,44 @@ type Config struct {
 	// Never set it where strangers reach the port.
 	Dev bool
 
-	// Origins are further hosts (path.Match patterns, with the port) whose pages may open the WebSocket and load the
-	// library.
+	// Origins are more hosts (path.Match patterns with port) whose pages may connect and load the library.
 	Origins []string
 
-	// ICEServers gives those of a session; a media node with a public address needs none. Nil: nobody is given any.
+	// ICEServers returns a session's; nil: none, as for media nodes with public addresses.
 	ICEServers func(session string, now time.Time) (servers []wire.ICEServer, life time.Duration)
 
-	// ResumeGrace is how long after its access token's end a session may be resumed.
+	// ResumeGrace is how long after its token's end a session may be resumed.
 	ResumeGrace time.Duration
 
 	DemandRoomCreate bool
 
-	// InviteURL is where the page's invitations lead, with {room} in the room's place: at an application that gives tokens.
-	// Empty: the page makes invitations in dev only.
+	// InviteURL is an application's, which gives tokens; {room} stands for the room. Empty: invitations in dev only.
 	InviteURL string
 
-	// ExpectedSize counts where the token says nothing; 0 takes headroom.DefaultPeople.
+	// ExpectedSize is for tokens that say nothing; 0 is headroom.DefaultPeople.
 	ExpectedSize int
 
-	// MaxParticipants counts where the token says nothing; 0 for no cap.
+	// MaxParticipants is for tokens that say nothing; 0 is no cap.
 	MaxParticipants int
 
-	TrustedProxies []netip.Prefix // say it in X-Forwarded-For
+	TrustedProxies []netip.Prefix // by X-Forwarded-For
 
-	ProxyProtocolFrom []netip.Prefix // balancers that say in the PROXY protocol whom they bring
+	ProxyProtocolFrom []netip.Prefix // balancers with the PROXY protocol
 
-	TLS  *tls.Config   // of the page's port; nil: it is plain
-	HSTS time.Duration // 0: browsers are told nothing
+	TLS  *tls.Config   // the page's; nil: plain
+	HSTS time.Duration // 0: not sent
 
 	Quotas Quotas
 
 	MaxSockets        int           // one more gets 503
-	ShedPerSecond     int           // clients that a node with far more than others sends elsewhere; 0 for none
+	ShedPerSecond     int           // clients that an overloaded node sends elsewhere; 0: none
 	FirstMessageLimit time.Duration // from the upgrade to `join` or `resume`
-	JoinBudget        time.Duration // for all of a join or a resume
-	AttachPatience    time.Duration // for one attempt
+	JoinBudget        time.Duration // of a whole join or resume
+	AttachPatience    time.Duration // of one attempt
 	PingInterval      time.Duration
 	PongLimit         time.Duration
-	WriteLimit        time.Duration // for one message
-	CutOffAfter       time.Duration // without a media node that is heard
+	WriteLimit        time.Duration // of one message
+	CutOffAfter       time.Duration // without hearing a media node
 	RetryBase         time.Duration
 	RetryMax          time.Duration
 	MessagesPerSecond float64 // of one client
@@ -69,61 +67,61 @@ type Config struct {
 	MaxWaitingPerAddress int
 	OffersPerSecond      float64 // of one session
 	OfferBurst           int
-	EntriesPerSecond     float64 // those that were placed
+	EntriesPerSecond     float64 // placed joins
 	EntryBurst           int
 	OpeningsPerSecond    float64 // joins of an identity that may reserve egress
 }
 
 const (
-	// coder/websocket waits 5 s for the other side to close.
+	// coder/websocket waits 5 s for the other side.
 	shutdownLimit = 6 * time.Second
-	// Without a session; the oldest goes for one more. An honest client passes in one round trip. Each costs 30 KiB.
+	// Without a session; one more drops the oldest. Honest clients pass in one round trip. Each costs 30 KiB.
 	maxWaiting = 4096
-	// Of one connection. An offer of 64 slots has 150 KiB. Frames without bytes cost 1 % of a core at this pace.
+	// Of one connection: 64 slots' offer has 150 KiB. At this pace empty frames cost 1 % of a core.
 	bytesPerSecond = 32 << 10
 	byteBurst      = 1 << 20
 	// Of HTTP/2: the page loads some 60 files.
 	maxStreams = 100
-	// Joins and resumes, by identity and room. Clients that wait for the store come five times a second.
+	// Joins and resumes by identity and room. Clients that wait for the store come five times a second.
 	asksPerSecond = 8
 	askBurst      = 40
 	openingBurst  = 4
 )
 
-// DefaultConfig is what the binary uses.
+// DefaultConfig is the binary's.
 func DefaultConfig(node ring.NodeID) Config {
 	return Config{
 		Node:   node,
 		Quotas: defaultQuotas(),
-		// As long as LiveKit's tokens last by default.
+		// LiveKit's tokens' default life.
 		ResumeGrace: 6 * time.Hour,
 		// About 1 GiB.
 		MaxSockets:        20_000,
 		FirstMessageLimit: 10 * time.Second,
-		// The client gives a first join 15 s: time for a second try elsewhere.
+		// Clients give a first join 15 s: time for a second try.
 		JoinBudget:     7 * time.Second,
 		AttachPatience: 2 * time.Second,
-		// Home routers forget an idle connection after 30 s or more.
+		// Home routers forget idle connections after 30 s or more.
 		PingInterval: 15 * time.Second,
 		PongLimit:    10 * time.Second,
 		WriteLimit:   10 * time.Second,
-		// Going elsewhere costs a client one resume, and no media.
+		// Going elsewhere costs one resume and no media.
 		CutOffAfter: 3 * time.Second,
-		// The hub hears of a death's new pin first; these are for other broken streams.
+		// For broken streams; of a death the hub hears first.
 		RetryBase: 100 * time.Millisecond,
 		RetryMax:  2 * time.Second,
-		// A few a second come while somebody resizes a window.
+		// Resizing a window sends a few a second.
 		MessagesPerSecond: 40,
 		MessageBurst:      120,
-		// A large office behind one address, or a balancer whose node has just died.
+		// A large office, or a balancer whose node has just died.
 		MaxWaitingPerAddress: 512,
-		// A failover takes four offers at most.
+		// A failover takes four at most.
 		OffersPerSecond: 2,
 		OfferBurst:      10,
-		// A dropped socket keeps a place for 30 s: at most 80 of a room's 300.
+		// A dropped socket keeps a place for 30 s: at most 80 of 300.
 		EntriesPerSecond: 2,
 		EntryBurst:       20,
-		// A reservation lasts 10 s: six of them for one identity.
+		// Reservations last 10 s: six for one identity.
 		OpeningsPerSecond: 0.2,
 	}
 }

@@ -12,11 +12,10 @@ import (
 	"github.com/holdfast-rtc/holdfast/connlimit"
 )
 
-// readBytes bounds how far a client can outrun its pace.
+// How far a client may outrun its pace.
 const readBytes = 16 << 10
 
-// clientConn is pending until the client has shown a good token. It is read no faster than its pace, whether or not
-// that becomes a message.
+// clientConn is pending until a good token, and read at its pace.
 type clientConn struct {
 	*connlimit.Conn
 
@@ -24,7 +23,7 @@ type clientConn struct {
 	due  time.Time     // of the next read
 }
 
-// Read waits for what was read before, so it holds back nothing that has arrived.
+// Read waits for earlier reads, so it delays nothing that has arrived.
 func (c *clientConn) Read(b []byte) (int, error) {
 	if wait := time.Until(c.due); wait > 0 {
 		timer := time.NewTimer(wait)
@@ -67,7 +66,7 @@ func withConn(ctx context.Context, conn net.Conn) context.Context {
 	return context.WithValue(ctx, connKey{}, conn)
 }
 
-// connOf returns nil for a request that did not come through Run.
+// connOf is nil for requests that did not come through Run.
 func connOf(ctx context.Context) *clientConn {
 	conn, _ := ctx.Value(connKey{}).(*clientConn)
 	return conn

@@ -11,12 +11,12 @@ import (
 	"github.com/holdfast-rtc/holdfast/readiness"
 )
 
-// A signaling node that alone hears no media node is not ready, and sends its clients to another signaling node,
-// where they resume without a pause. If no other one is ready, they stay.
+// A signaling node that alone hears no media node is not ready and sends its clients to another one, where they resume
+// without a pause. They stay if no other is ready.
 const (
 	reachEvery     = 250 * time.Millisecond
 	sentAwayAtOnce = 50
-	// unreachedFor exceeds the 7 s for which a media node may count our broken stream.
+	// Above the 7 s for which a media node may count our broken stream.
 	unreachedFor  = 9 * time.Second
 	askReadyLimit = time.Second
 )
@@ -25,7 +25,7 @@ var errUnheard = errors.New("the room's media node is not heard here, but by ano
 
 var errCutOff = errors.New("no media node is heard here, though the cluster says that they live: is this node cut off from their control port?")
 
-// cutOff reports whether no media node is heard here although gossip holds one alive.
+// cutOff: no media node is heard, although gossip has live ones.
 func cutOff(view *cluster.View) bool {
 	vouchedFor := false
 	for _, node := range view.Nodes {
@@ -41,7 +41,7 @@ type reach struct {
 	*Server
 
 	asker     *readiness.Asker
-	since     time.Time // zero while a media node is heard
+	since     time.Time // zero while one is heard
 	unreached map[pin.BootID]time.Time
 }
 
@@ -78,8 +78,7 @@ func (r *reach) look(ctx context.Context) {
 	}
 }
 
-// handOver sends the clients of media nodes that only other signaling nodes hear to those. It returns the boots
-// concerned, and since when.
+// handOver sends away clients of media nodes that only others hear. It returns those boots, and since when.
 func (s *Server) handOver(
 	ctx context.Context, asker *readiness.Asker, view *cluster.View, before map[pin.BootID]time.Time, now time.Time,
 ) map[pin.BootID]time.Time {
@@ -103,7 +102,7 @@ func (s *Server) handOver(
 	return unreached
 }
 
-// refuses keeps clients that were sent away from coming back.
+// refuses keeps away clients that were sent elsewhere.
 func (s *Server) refuses(boot pin.BootID) bool {
 	unheard := s.unheard.Load()
 	return unheard != nil && (*unheard)[boot]
@@ -131,7 +130,7 @@ func (h *Hub) empty() bool {
 	return len(h.rooms) == 0
 }
 
-// sendAway ends at most that many sessions, of boot's rooms if it is not empty.
+// sendAway ends up to most sessions, only of boot's rooms if it is not empty.
 func (h *Hub) sendAway(most int, boot pin.BootID) (sent int) {
 	h.mu.Lock()
 	defer h.mu.Unlock()

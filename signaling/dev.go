@@ -9,12 +9,12 @@ import (
 	"github.com/holdfast-rtc/holdfast/ring"
 )
 
-// Killer kills a media node's process, in development clusters.
+// Killer kills a media node's process in development clusters.
 type Killer interface {
 	Kill(ctx context.Context, node string) error
 }
 
-// devHeader cannot be sent by a page of another origin without asking first.
+// Pages of other origins must ask before they send this header.
 const devHeader = "X-Holdfast-Dev"
 
 func (s *Server) mayKill() bool { return s.config.Dev && s.parts.Killer != nil }

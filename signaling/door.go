@@ -22,8 +22,7 @@ const (
 
 var errNotWaiting = errors.New("this person does not wait")
 
-// atTheDoor does what a moderator says about the line and the door; the answer shows both. A look is repeated every few seconds,
-// so it does not hold the session up while the store is slow.
+// atTheDoor answers with line and door. Looks repeat every few seconds, so a slow store does not hold the session up.
 func (s *session) atTheDoor(ctx context.Context, m wire.Message) error {
 	var o waitlist.Order
 	switch m := m.(type) {
@@ -60,7 +59,7 @@ func (s *session) orderAt(ctx context.Context, room ring.RoomID, o waitlist.Orde
 	return err
 }
 
-// order is a moderator's. Whom it names must wait.
+// order requires whom it names to wait.
 func (s *Server) order(ctx context.Context, room ring.RoomID, o waitlist.Order) (waitlist.Door, error) {
 	ctx, cancel := context.WithTimeout(ctx, checkInLimit)
 	defer cancel()
@@ -74,7 +73,7 @@ func (s *Server) order(ctx context.Context, room ring.RoomID, o waitlist.Order) 
 		s.log.Info("moderated", "room", room, "deed", o.Deed, "identity", o.Identity, "cap", door.Cap, "closed", door.Closed)
 	}
 	if o.Deed == waitlist.Change && door.Pin != "" {
-		if _, err := s.writes(ctx, room, door.Pin); err != nil { // It learns with its next roster.
+		if _, err := s.writes(ctx, room, door.Pin); err != nil { // else with its next roster
 			s.log.Debug("a media node has not heard of a change of the door", "room", room, "pin", door.Pin, "error", err)
 		}
 	}
@@ -99,7 +98,6 @@ func doorMessage(d waitlist.Door) *wire.Door {
 	return m
 }
 
-// serveDoor shows the line and the door, and changes the door.
 func (s *Server) serveDoor(w http.ResponseWriter, r *http.Request) {
 	s.serveOrder(w, r, func() (waitlist.Order, error) {
 		var m wire.SetDoor

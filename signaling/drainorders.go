@@ -27,7 +27,7 @@ const (
 	longestDrain  = 24 * time.Hour
 )
 
-// Codes of the drain's routes only.
+// Codes of the drain's routes.
 const (
 	codeUnknownNode     wire.Code = "unknown_node"
 	codeAlreadyDraining wire.Code = "already_draining"
@@ -36,7 +36,7 @@ const (
 	codeDrainRefused    wire.Code = "drain_refused"
 )
 
-// drainFault is a drain that was not begun or undone.
+// drainFault: a drain was not begun or undone.
 type drainFault struct {
 	restFault
 
@@ -56,17 +56,16 @@ type drainAnswer struct {
 	Node     ring.NodeID `json:"node"`
 	Boot     pin.BootID  `json:"boot"`
 	Draining bool        `json:"draining"`
-	Overdue  bool        `json:"overdue"` // the deadline has passed: rooms move by restarts
+	Overdue  bool        `json:"overdue"` // past the deadline: rooms move by restarts
 	Rooms    uint32      `json:"rooms"`
 	Peers    uint32      `json:"peers"`
-	// Gone is how the boot ended: left, which a drained process does, or dead.
+	// Gone is how the boot ended: left, as a drained process does, or dead.
 	Gone    cluster.Departure `json:"gone,omitempty"`
 	Staying []stayingRoom     `json:"staying"`
 	// Unreachable are signaling nodes that did not say which rooms stay.
 	Unreachable []ring.NodeID `json:"unreachable"`
 }
 
-// serveDrain begins, shows or undoes the drain of one media node.
 func (s *Server) serveDrain(w http.ResponseWriter, r *http.Request) {
 	answer, err := s.drain(r)
 	if fault, ok := errors.AsType[*drainFault](err); ok {
@@ -124,7 +123,7 @@ func joined(names []ring.NodeID) string {
 	return strings.Join(each(names, func(id ring.NodeID) string { return string(id) }), ", ")
 }
 
-// drainOrder reads the request and refuses what would lead nowhere.
+// drainOrder refuses what would lead nowhere.
 func drainOrder(r *http.Request, view *cluster.View, node cluster.Node) (control.DrainOrder, error) {
 	if r.Method == http.MethodDelete {
 		if !node.Draining {

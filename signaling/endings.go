@@ -13,27 +13,26 @@ import (
 	"github.com/holdfast-rtc/holdfast/signaling/access"
 )
 
-// Sessions that ended for good (a leave, a removal) are noted in the store while a token could bring the person back,
-// so every signaling node knows. Without the store a resume is let in and judged later, because a running call does
-// not need the store.
+// Final endings (leaves, removals) stand in the store while a token could bring the person back. Without the store a
+// resume is let in and judged later: running calls need no store.
 
 const (
 	noteEnded   = "ended/"   // and a peer
-	noteRemoved = "removed/" // and an identity: its sessions had begun by then, Unix milliseconds
+	noteRemoved = "removed/" // and an identity: sessions begun by then, Unix milliseconds
 
 	whyLeft    = "left"
 	whyRemoved = "removed"
 )
 
 const (
-	// The minute is for differing clocks.
+	// The minute is for clocks that differ.
 	endingLife = access.ResumeLife + time.Minute
-	// A placement, which runs beside it, takes as long.
+	// As long as the placement beside it.
 	askEndedLimit = 300 * time.Millisecond
 	asksOfEndings = 16
 	noteLimit     = 500 * time.Millisecond
 	noteEvery     = time.Second
-	// Past waitingNotes the next note is lost and logged.
+	// Past it the next note is lost and logged.
 	waitingNotes = 4096
 	// For a store that lost its memory.
 	rewriteEvery = 30 * time.Second
@@ -64,8 +63,7 @@ func leaveOf(who access.Session, now time.Time) endedSessions {
 	return endedSessions{room: who.Room, notes: map[string]string{noteEnded + who.Peer: whyLeft}, until: until}
 }
 
-// removalFrom notes the peers meant and found, and all earlier sessions of an identity: it may have a token of a
-// session that no node has any more.
+// removalFrom notes the peers meant and found, and all earlier sessions of an identity, whose tokens no node may know.
 func removalFrom(room ring.RoomID, identity, peer string, found []removedPeer, now time.Time) endedSessions {
 	e := endedSessions{room: room, notes: make(map[string]string, len(found)+1), until: now.Add(endingLife)}
 	if peer != "" {
@@ -80,7 +78,7 @@ func removalFrom(room ring.RoomID, identity, peer string, found []removedPeer, n
 	return e
 }
 
-// note goes on trying in the background if writing fails.
+// note retries in the background.
 func (s *Server) note(ctx context.Context, e endedSessions) error {
 	err := s.writeNote(ctx, e)
 	if err == nil {
@@ -148,7 +146,7 @@ func (s *Server) writeNotes(ctx context.Context) {
 	}
 }
 
-// ended returns errLeft, errKicked, nil if the session may be resumed, or another error if the store did not say.
+// ended returns errLeft, errKicked, nil for a session that may resume, or the store's error.
 func (s *Server) ended(ctx context.Context, who access.Session) error {
 	ctx, cancel := context.WithTimeout(ctx, askEndedLimit)
 	defer cancel()
@@ -175,7 +173,7 @@ func (s *Server) ended(ctx context.Context, who access.Session) error {
 
 func over(err error) bool { return errors.Is(err, errLeft) || errors.Is(err, errKicked) }
 
-// judge asks in the background until the store answers.
+// judge asks until the store answers.
 func (s *session) judge(ctx context.Context) {
 	s.unjudge()
 	ctx, s.unjudge = context.WithCancel(ctx)

@@ -9,7 +9,7 @@ import (
 	"github.com/holdfast-rtc/holdfast/signaling/wire"
 )
 
-// tellOrSkip leaves out an event that makes us panic.
+// tellOrSkip skips an event that panics.
 func (s *session) tellOrSkip(ctx context.Context, event *control.PeerEvent) (how ending, done bool) {
 	if caught := panics.Catch(func() { how, done = s.tell(ctx, event) }); caught != nil {
 		s.report(caught, "an event of the media node broke its handling: left out")
@@ -87,7 +87,7 @@ func (s *session) refusedLater(ctx context.Context, r *control.Refused) (ending,
 		return s.bye(&sfulink.RefusedError{Code: r.GetCode()})
 	case control.Refusal_REFUSAL_FENCED:
 		s.fenced(ctx, r.GetCurrent())
-	case control.Refusal_REFUSAL_BROKE: // the next attach is refused if it was not the first time
+	case control.Refusal_REFUSAL_BROKE: // a second time the next attach is refused
 		s.log.Warn("a message of this client broke its media node", "node", s.pin.Node)
 	default:
 		s.log.Info("node refused", "code", r.GetCode(), "message", r.GetMessage(), "node", s.pin.Node)

@@ -29,7 +29,7 @@ var (
 
 const retryAfter = time.Second
 
-// faultOf alone makes of errors what a client sees. Addresses and the store's words stay in the log.
+// faultOf alone turns errors into what clients see. Addresses and the store's words stay in the log.
 func faultOf(err error) *wire.Error {
 	meaning := wire.MeaningOf(codeOf(err))
 	fault := &wire.Error{Code: meaning.Code, Message: messageOf(err, meaning), Retryable: meaning.Retryable}
@@ -84,7 +84,7 @@ func messageOf(err error, meaning wire.Meaning) string {
 	}
 }
 
-// struck: this node or a media node refuses somebody who broke it.
+// struck: a node refuses who broke it.
 func struck(err error) bool {
 	refused, ok := errors.AsType[*sfulink.RefusedError](err)
 	return errors.Is(err, errStruck) || ok && refused.Code == control.Refusal_REFUSAL_BROKE
@@ -153,7 +153,7 @@ func codeOf(err error) wire.Code {
 	return wire.CodeInternal
 }
 
-// codeOfType is empty for errors that are told by their value.
+// codeOfType is empty for errors told by value.
 func codeOfType(err error) wire.Code {
 	if errors.Is(err, errRemovedUser) {
 		return wire.CodeKicked

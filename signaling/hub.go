@@ -15,7 +15,7 @@ import (
 	"github.com/holdfast-rtc/holdfast/ring"
 )
 
-// Hub has the rooms with sockets here and the highest pin heard of each. A room is forgotten with its last session.
+// Hub has the rooms with sockets here, and the highest pin heard of each. A room is forgotten with its last session.
 type Hub struct {
 	placer Placer
 	panics *panics.Guard
@@ -28,16 +28,16 @@ type Hub struct {
 	stalls map[*session]stall
 
 	windows map[pin.BootID]*window
-	nodes   func() int // of signaling nodes
+	nodes   func() int // signaling nodes
 }
 
 type localRoom struct {
 	pin      pin.Pin
 	sessions map[*session]struct{}
-	stays    string    // why it cannot leave a draining node
-	live     pin.Fence // under which the room came by a live move
-	settled  pin.Fence // under which everybody has arrived after it
-	knows    pin.Fence // under which the node was told of everybody; zero: perhaps it was not
+	stays    string    // on a draining node
+	live     pin.Fence // the room came under it by a live move
+	settled  pin.Fence // then everybody arrived under it
+	knows    pin.Fence // the node was told everybody under it; zero: perhaps not
 }
 
 var _ failover.Rooms = (*Hub)(nil)
@@ -81,14 +81,14 @@ func (h *Hub) PinnedTo(boot pin.BootID) []failover.LocalRoom {
 	return list
 }
 
-// Moved posts the room's new pin to its sessions, a window at a time. It does not block, and ignores a known fence.
+// Moved posts a new pin to the room's sessions, a window at a time, without blocking. It ignores a known fence.
 func (h *Hub) Moved(_ context.Context, room ring.RoomID, to pin.Pin) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	h.move(room, to, h.log.Debug, "sessions sent to the room's new node")
 }
 
-// Delayed tells a room's clients that no media node has headroom for it. Of other delays they need no word: they are short.
+// Delayed tells clients that no media node has headroom. Other delays are short and not told.
 func (h *Hub) Delayed(room ring.RoomID, why error) {
 	if !lacksHeadroom(why) {
 		return
@@ -102,7 +102,7 @@ func (h *Hub) Delayed(room ring.RoomID, why error) {
 	}
 }
 
-// found is Moved for a pin that a session came across.
+// found is Moved for a pin that a session met.
 func (h *Hub) found(room ring.RoomID, to pin.Pin) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -123,7 +123,7 @@ func (h *Hub) move(room ring.RoomID, to pin.Pin, say func(string, ...any), what 
 	say(what, append([]any{"room", room, "peers", len(r.sessions), "from", from.Node, "to", to.Node, "epoch", to.Fence.Epoch}, why...)...)
 }
 
-// post keeps the latest pin only. It needs h.mu.
+// post keeps the latest pin. It needs h.mu.
 func post(moves chan pin.Pin, p pin.Pin) {
 	select {
 	case <-moves:
@@ -132,7 +132,7 @@ func post(moves chan pin.Pin, p pin.Pin) {
 	moves <- p
 }
 
-// enter adds a session attached under p. The newcomer or the others hear of a higher pin.
+// enter adds a session attached under p. Whoever has the lower pin hears of the higher one.
 func (h *Hub) enter(s *session, p pin.Pin) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -165,7 +165,7 @@ func (h *Hub) leave(s *session) {
 	}
 }
 
-// introduce notes that the node under p was told who is in the room, or with the zero pin that perhaps none was.
+// introduce notes that p's node was told who is in the room; zero: perhaps not.
 func (h *Hub) introduce(room ring.RoomID, p pin.Pin) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -174,7 +174,7 @@ func (h *Hub) introduce(room ring.RoomID, p pin.Pin) {
 	}
 }
 
-// introduced spares the others the naming of everybody: in a large room each of them would name as many as there are.
+// introduced spares the others naming everybody, which grows with the square of the room.
 func (h *Hub) introduced(room ring.RoomID, p pin.Pin) bool {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -182,7 +182,7 @@ func (h *Hub) introduced(room ring.RoomID, p pin.Pin) bool {
 	return r != nil && !p.Fence.IsZero() && r.knows == p.Fence
 }
 
-// askLimit exceeds the placer's own budget.
+// Above the placer's own budget.
 const askLimit = 3 * time.Second
 
 // Callers for one room share an answer. waitlist.ErrDoor may come beside a pin.
@@ -192,21 +192,21 @@ func (h *Hub) place(ctx context.Context, room ring.RoomID, expect headroom.Room)
 	})
 }
 
-// Callers refused under the same pin share an answer.
+// Callers refused under one pin share an answer.
 func (h *Hub) placeAgain(ctx context.Context, room ring.RoomID, refused pin.Pin, expect headroom.Room) (pin.Pin, error) {
 	return h.ask(ctx, "again\x00"+refused.Encode()+"\x00"+string(room), func(ctx context.Context) (pin.Pin, error) {
 		return h.placer.PlaceAgain(ctx, room, refused, expect)
 	})
 }
 
-// The first caller's context does not end it, for others wait too.
+// The first caller's context does not end it: others wait too.
 func (h *Hub) ask(ctx context.Context, key string, call func(context.Context) (pin.Pin, error)) (pin.Pin, error) {
 	answer := h.asks.DoChan(key, func() (any, error) {
 		ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), askLimit)
 		defer cancel()
 		var p pin.Pin
 		var err error
-		// singleflight would pass a panic on to a goroutine of its own.
+		// singleflight would rethrow a panic in its own goroutine.
 		if caught := panics.Catch(func() { p, err = call(ctx) }); caught != nil {
 			h.panics.Report(h.log, caught, "a placement broke")
 			return pin.Pin{}, errBroke

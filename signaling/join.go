@@ -17,7 +17,7 @@ import (
 
 const nameless = "Somebody"
 
-// joinTries with their pauses fill most of the budget, which a death and a re-homing fit into.
+// With their pauses they fill most of the budget, which a death and a re-homing fit into.
 const joinTries = 10
 
 func (s *session) begin(ctx context.Context, first wire.Message) error {
@@ -74,7 +74,7 @@ func (s *session) enterRoom(ctx context.Context, attempt uint64) error {
 	if err != nil {
 		return err
 	}
-	if s.queue.unasked && !link.Attached.GetResumed() { // Nobody knows whether there is a place.
+	if s.queue.unasked && !link.Attached.GetResumed() { // nobody knows whether there is a place
 		link.Leave("the store does not answer")
 		link.Close()
 		return orchestrator.ErrStoreUnavailable
@@ -85,7 +85,7 @@ func (s *session) enterRoom(ctx context.Context, attempt uint64) error {
 	s.setEgress(link.Attached.GetEgress())
 	s.known.slots, s.known.path = link.Attached.GetSlots(), link.Attached.GetPathBitsPerSecond()
 	s.known.offered = link.Attached.GetResumed()
-	// enter posts a higher known pin, so that the client hears of the session before the restart.
+	// enter posts a higher pin, so that the client hears of the session before the restart.
 	s.server.hub.enter(s, link.Pin)
 	s.appear()
 	s.who.CanModerate = s.who.CanModerate || s.own().GetModerator()
@@ -104,7 +104,7 @@ func (s *session) enterRoom(ctx context.Context, attempt uint64) error {
 
 func (s *session) entryKey() string { return string(s.who.Room) + "\x00" + s.who.Identity }
 
-// spend counts the join and the socket against the quotas.
+// spend counts join and socket.
 func (s *session) spend() error {
 	by := spender{identity: s.who.Key + "\x00" + s.who.Identity, key: s.who.Key}
 	if s.address.IsValid() {
@@ -117,8 +117,7 @@ func (s *session) spend() error {
 	return nil
 }
 
-// arriveCounted is arrive within the quota of new rooms: those with nobody else in them. Beyond it only rooms that the
-// store knows are joined.
+// arriveCounted charges rooms with nobody else to their quota. Beyond it only rooms that the store knows are joined.
 func (s *session) arriveCounted(ctx context.Context) (*sfulink.Link, error) {
 	spent := s.server.meter.open(*s.spends)
 	if spent != nil {
@@ -136,7 +135,6 @@ func (s *session) arriveCounted(ctx context.Context) (*sfulink.Link, error) {
 	return link, err
 }
 
-// greet sends `joined` or `resumed`.
 func (s *session) greet(resumed bool) error {
 	token, err := s.seal()
 	if err != nil {
@@ -159,7 +157,6 @@ func (s *session) greet(resumed bool) error {
 	return nil
 }
 
-// iceServers are this node's, with credentials of this session.
 func (s *session) iceServers() wire.ICEServers {
 	if s.server.config.ICEServers == nil {
 		return wire.ICEServers{}
@@ -168,13 +165,13 @@ func (s *session) iceServers() wire.ICEServers {
 	return wire.ICEServers{ICEServers: servers, ForMs: life.Milliseconds()}
 }
 
-// seal makes a resume token of the session as it is now.
+// seal makes a resume token of the session as it is.
 func (s *session) seal() (string, error) {
 	sealed := s.who
 	sealed.Epoch = s.pin.Fence.Epoch
 	token, err := s.server.parts.Keys.Seal(sealed)
 	if errors.Is(err, access.ErrUnknownKey) {
-		return access.WithdrawnResume, nil // The call goes on; it is this key's last one.
+		return access.WithdrawnResume, nil // the call goes on: its key's last
 	}
 	return token, err
 }
@@ -192,7 +189,7 @@ func (s *Server) admit(m *wire.Join) (access.Session, error) {
 	if err != nil {
 		return access.Session{}, err
 	}
-	// A name of invisible characters is empty by now.
+	// Invisible names are empty by now.
 	name := cmp.Or(access.ShownName(grant.Name), access.SelfChosenName(m.Name), access.ShownName(grant.Identity), nameless)
 	return access.Session{
 		Key: grant.Key, Began: s.parts.Store.Now().UnixMilli(),
@@ -216,14 +213,14 @@ func (s *Server) readmit(m *wire.Resume) (access.Session, error) {
 	if err != nil {
 		return access.Session{}, errors.Join(errForgedResume, err)
 	}
-	// Not m.Epoch: with a number of its own a client could move its room at will.
+	// Not m.Epoch: a client could move its room at will.
 	if who.Epoch > 0 {
 		s.parts.Placer.Observe(who.Room, pin.Fence{Epoch: who.Epoch})
 	}
 	return who, nil
 }
 
-// arrive places the room and attaches, within the budget. Running out of it is a retryable error.
+// arrive places the room and attaches within the budget; running out is retryable.
 func (s *session) arrive(ctx context.Context) (*sfulink.Link, error) {
 	life, drop := context.WithCancel(ctx)
 	s.drop = drop
@@ -251,7 +248,7 @@ func (s *session) arriveWithin(ctx context.Context) (*sfulink.Link, error) {
 	}
 	opening := s.opening(pin.Pin{})
 	verdict := make(chan error, 1)
-	if s.resumes { // A new session cannot be over.
+	if s.resumes { // new sessions cannot be over
 		s.work(func() { verdict <- s.server.ended(ctx, s.who) })
 	} else {
 		verdict <- nil
@@ -262,7 +259,7 @@ func (s *session) arriveWithin(ctx context.Context) (*sfulink.Link, error) {
 	}
 	select {
 	case err = <-verdict:
-	case <-ctx.Done(): // as when asking for it broke
+	case <-ctx.Done(): // e.g. asking panicked
 		return nil, ctx.Err()
 	}
 	switch {
@@ -275,11 +272,11 @@ func (s *session) arriveWithin(ctx context.Context) (*sfulink.Link, error) {
 	if s.server.refuses(p.Boot) {
 		return nil, errUnheard
 	}
-	// A place in the room is taken from here on; waiting for the store took none.
+	// From here a place in the room is taken; waiting for the store took none.
 	if !s.server.entries.Allow(s.entryKey()) {
 		return nil, errTooOften
 	}
-	opening.Expect.Running = opening.Expect.Running || !p.Fence.Fresh() // it has been moved: people are on their way there
+	opening.Expect.Running = opening.Expect.Running || !p.Fence.Fresh() // it moved: people are on their way
 	for tries := 0; ; tries++ {
 		opening.Pin = p
 		link, failure := s.attach(ctx, opening)
@@ -294,7 +291,7 @@ func (s *session) arriveWithin(ctx context.Context) (*sfulink.Link, error) {
 		if err != nil {
 			return nil, err
 		}
-		// A higher pin is tried at once, and the room's other sessions hear of it.
+		// A higher pin is tried at once; the room's other sessions hear of it.
 		if p.Fence.Less(next.Fence) {
 			p = next
 			s.server.hub.found(s.who.Room, p)

@@ -5,10 +5,10 @@ import (
 	"github.com/holdfast-rtc/holdfast/signaling/wire"
 )
 
-// What the room's node says of this session's own entry: the node, which has the room, is right about the grant and
-// about what a moderator muted; resume tokens and `repeat` follow it.
+// The room's node is right about a session's own entry: grant, and what a moderator muted. Resume tokens and `repeat`
+// follow it.
 
-// own is the session's own entry, nil if it is not known.
+// own is nil if it is unknown.
 func (s *session) own() *control.Peer {
 	for _, p := range s.known.roster {
 		if p.GetId() == s.who.Peer {
@@ -18,7 +18,7 @@ func (s *session) own() *control.Peer {
 	return nil
 }
 
-// followGrant takes over the entry's grant where it differs from before, and tells the client.
+// followGrant tells the client of a changed grant.
 func (s *session) followGrant(before bool) {
 	now := s.own().GetModerator()
 	if now == before || now == s.who.CanModerate {
@@ -33,7 +33,6 @@ func (s *session) followGrant(before bool) {
 	s.socket.send(&wire.PermissionsChanged{Permissions: permissionsOf(s.who), Resume: token})
 }
 
-// silenced notes that a moderator muted the client, and tells it.
 func (s *session) silenced(source wire.Source, by string) {
 	if source == "" {
 		return
@@ -43,7 +42,7 @@ func (s *session) silenced(source wire.Source, by string) {
 	s.socket.send(&wire.MutedBy{Source: source, By: by, Epoch: s.pin.Fence.Epoch})
 }
 
-// heedSilenced notes and returns what a moderator muted while this node had no link, unless the client has unmuted it since.
+// heedSilenced is what a moderator muted while there was no link, unless the client unmuted it since.
 func (s *session) heedSilenced() (sources []wire.Source) {
 	for _, source := range sourcesOf(s.own().GetSilenced()) {
 		if !s.known.muted[source] && !s.known.unsaid[source] {
@@ -54,7 +53,7 @@ func (s *session) heedSilenced() (sources []wire.Source) {
 	return sources
 }
 
-// stillSilenced is the entry's set without what the client has unmuted.
+// stillSilenced leaves out what the client has unmuted.
 func (s *session) stillSilenced() (set uint32) {
 	for _, source := range sourcesOf(s.own().GetSilenced()) {
 		if s.known.muted[source] {

@@ -11,12 +11,12 @@ import (
 )
 
 const (
-	// leaveNotice lets balancers that ask every half second see that this node is not ready, before its clients look for another.
+	// Balancers that ask every half second see it before clients look for another node.
 	leaveNotice = time.Second
 	leaveEvery  = 250 * time.Millisecond
-	// However many clients there are, they leave within ten seconds; few leave fifty at a time.
+	// All leave within ten seconds, fifty at a time if they are few.
 	leaveSteps = 40
-	// lastAnswers is for replies and messages under way when the last client has gone.
+	// For replies and messages under way at the last client's end.
 	lastAnswers = 500 * time.Millisecond
 )
 
@@ -49,7 +49,7 @@ func (h *hosted) count() int {
 	return len(h.sessions)
 }
 
-// end ends at most that many of those who may be. Who is ended already counts, and is gone in a moment.
+// end ends up to most of those allowed. Who is ending already counts.
 func (h *hosted) end(most int, why error, may func(*session) bool) (ended int) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -65,9 +65,9 @@ func (h *hosted) end(most int, why error, may func(*session) bool) (ended int) {
 	return ended
 }
 
-// Leave sends all clients to other signaling nodes, a few at a time, and returns when none is left or ctx ends. From now on
-// this node is not ready. Media does not notice; a place in a line is kept for ten seconds, a presence longer. Clients stay while no other
-// signaling node is ready.
+// Leave sends all clients to other signaling nodes, a few at a time, until none is left or ctx ends. This node is not
+// ready from now on. Media goes on; places in lines are kept for ten seconds, presence longer. Clients stay while no
+// other node is ready.
 func (s *Server) Leave(ctx context.Context) {
 	s.leaving.Store(true)
 	asker, began := readiness.New(askReadyLimit), time.Now()
@@ -95,7 +95,7 @@ func (s *Server) Leave(ctx context.Context) {
 	backoff.Sleep(ctx, lastAnswers)
 }
 
-// checkLeaving refuses who comes while others can take them.
+// checkLeaving refuses newcomers while others can take them.
 func (s *Server) checkLeaving() error {
 	if s.elsewhere.Load() {
 		return errLeaving

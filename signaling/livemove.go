@@ -19,14 +19,14 @@ import (
 )
 
 const (
-	// liveOverlap is less than the former node goes on, and more than the new one takes to say that all have arrived.
+	// Less than the former node goes on; more than the new one takes to report all arrivals.
 	liveOverlap = 10 * time.Second
-	// movePatience is for each question on the way of an ordered move.
+	// For each question of an ordered move.
 	movePatience = 3 * time.Second
 	moveBytes    = 1 << 10
 )
 
-// Codes of an ordered move only.
+// Codes of ordered moves.
 const (
 	codeUnknownRoom wire.Code = "unknown_room"
 	codeMoveRefused wire.Code = "move_refused"
@@ -42,7 +42,7 @@ func (h *Hub) MovedLive(_ context.Context, room ring.RoomID, to pin.Pin) {
 	h.move(room, to, h.log.Info, "clients told to move", "why", "both nodes live")
 }
 
-// cameLive reports whether the room came to the pin of that fence by a live move.
+// cameLive reports whether that pin came by a live move.
 func (h *Hub) cameLive(room ring.RoomID, fence pin.Fence) bool {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -59,7 +59,7 @@ func (h *Hub) settle(room ring.RoomID, fence pin.Fence) {
 	}
 }
 
-// Settled is part of failover.Rooms. A room that is elsewhere needs no waiting for.
+// Settled is part of failover.Rooms. A room elsewhere needs no waiting.
 func (h *Hub) Settled(room ring.RoomID, fence pin.Fence) bool {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -67,7 +67,7 @@ func (h *Hub) Settled(room ring.RoomID, fence pin.Fence) bool {
 	return r == nil || r.pin.Fence != fence || r.settled == fence
 }
 
-// handedOver is the last word of a node whose room was moved. In a live move it is followed without asking the store.
+// handedOver follows a node's last word. In a live move the store is not asked.
 func (s *session) handedOver(ctx context.Context, said *control.Fenced) {
 	to, err := said.GetPin().Value()
 	if err != nil || !said.GetLive() || !s.pin.Fence.Less(to.Fence) {
@@ -78,12 +78,12 @@ func (s *session) handedOver(ctx context.Context, said *control.Fenced) {
 	s.server.hub.MovedLive(ctx, s.who.Room, to)
 }
 
-// migrated tells the node, too, in a live move: the former one serves until all have come.
+// migrated also tells the node of a live move: the former one serves until all came.
 func (s *session) migrated(m *wire.Migrated) {
 	s.server.hub.arrived(s, s.pin.Boot)
 	s.log.Info("client migrated", "how", m.How, "attempt", m.Attempt, "gap_ms", m.GapMs, "lost", m.Lost, "epoch", m.Epoch, "node", s.pin.Node)
 	node := s.server.parts.Views.View().Nodes[s.pin.Node]
-	knows := node.Boot == s.pin.Boot && node.Can(control.CapabilityLiveMove) // an older one ends the stream over what it does not know
+	knows := node.Boot == s.pin.Boot && node.Can(control.CapabilityLiveMove) // an older node ends the stream over it
 	if knows && m.Epoch == s.pin.Fence.Epoch && (m.How == wire.HowLive || s.cameLive) {
 		s.say(&control.EdgeMessage{Message: &control.EdgeMessage_Arrived{Arrived: &control.Arrived{}}})
 	}
@@ -96,7 +96,7 @@ type moveAnswer struct {
 	Epoch uint64      `json:"epoch"`
 }
 
-// serveMove moves one room to the node that the body names, or to where placement would put it.
+// serveMove moves a room to the named node, or where placement puts it.
 func (s *Server) serveMove(w http.ResponseWriter, r *http.Request) {
 	room, err := roomOf(r, "/move")
 	var wanted struct {
@@ -128,8 +128,8 @@ func (s *Server) serveMove(w http.ResponseWriter, r *http.Request) {
 	}
 }
 
-// moveRoom returns once the clients here are told. A crash on the way leaves what a re-homing would: the compare-and-set decides, and the
-// former owner finds out by itself.
+// moveRoom returns once the clients here are told. A crash leaves what a re-homing would: the compare-and-set decides,
+// and the former owner finds out.
 func (s *Server) moveRoom(ctx context.Context, room ring.RoomID, to ring.NodeID) (moveAnswer, error) {
 	from, err := s.pinOf(ctx, room)
 	if err != nil {
@@ -171,7 +171,7 @@ func (s *Server) pinOf(ctx context.Context, room ring.RoomID) (pin.Pin, error) {
 	return found, nil
 }
 
-// costOf is what people connected here know of the room, else what so many people as the owner has usually cost.
+// costOf goes by people connected here, else by the owner's count.
 func (s *Server) costOf(ctx context.Context, room ring.RoomID, at pin.Pin) headroom.Room {
 	for _, local := range s.hub.PinnedTo(at.Boot) {
 		if local.Room == room && local.Expect.People > 0 {

@@ -5,9 +5,9 @@ import (
 	"github.com/holdfast-rtc/holdfast/signaling/wire"
 )
 
-// media is a media node's account of one peer. Counts are since the slot or track began; an age of -1 ms means never.
+// media is a media node's account of one peer, with counts since each slot or track began; an age of -1 ms is never.
 type media struct {
-	EstimateBitsPerSecond uint64       `json:"estimateBitsPerSecond"` // 0: not limited
+	EstimateBitsPerSecond uint64       `json:"estimateBitsPerSecond"` // 0: unlimited
 	ShortBitsPerSecond    uint64       `json:"shortBitsPerSecond"`    // missing; 0: the path suffices
 	Slots                 []mediaSlot  `json:"slots"`
 	Tracks                []mediaTrack `json:"tracks"`

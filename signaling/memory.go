@@ -10,15 +10,15 @@ import (
 
 const maxExpected = 1000
 
-// memory is what a session can tell a new node. The limits of messages bound it.
+// memory is what a session can tell a new node, bounded by the limits of messages.
 type memory struct {
 	roster     []*control.Peer
 	egress     *control.Egress
-	limited    bool   // as the client was told
-	path       uint64 // bits per second that the client's path carries, as a media node told; 0: no limit is known
+	limited    bool   // as told to the client
+	path       uint64 // bits per second, from a media node; 0: unlimited
 	slots      []*control.Slot
 	muted      map[wire.Source]bool
-	unsaid     map[wire.Source]bool // said while there was no link, so that no node knows
+	unsaid     map[wire.Source]bool // said without a link
 	view       *wire.View
 	unanswered *wire.Offer
 	offered    bool // under this pin
@@ -39,7 +39,6 @@ func (s *session) setEgress(sent *control.Egress) {
 	s.room.Store(&room)
 }
 
-// setLimited tells the client whether its node holds pictures back, if that is news.
 func (s *session) setLimited(limited bool) {
 	if s.known.limited == limited {
 		return
@@ -48,8 +47,7 @@ func (s *session) setLimited(limited bool) {
 	s.socket.send(&wire.Limited{Limited: limited, Epoch: s.pin.Fence.Epoch})
 }
 
-// expect is the room as known: its people with what they have on, those expected with everything on, and measured
-// egress.
+// expect is the room as known: people with what they have on, expected ones with everything, measured egress.
 func (s *session) expect() headroom.Room {
 	said := headroom.Expect(max(s.who.ExpectedSize, s.server.config.ExpectedSize))
 	room := headroom.Room{People: len(s.known.roster), Unreserved: s.unreserved, Running: s.told != "" || s.resumes}
@@ -99,7 +97,7 @@ func (m *memory) put(p *control.Peer) {
 func (m *memory) expected() []*control.Peer {
 	list := make([]*control.Peer, 0, min(len(m.roster), maxExpected))
 	for _, p := range m.roster[:min(len(m.roster), maxExpected)] {
-		if p.GetHidden() { // oneself: nobody is to be told
+		if p.GetHidden() { // oneself: told to nobody
 			continue
 		}
 		list = append(list, p)

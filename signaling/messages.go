@@ -12,7 +12,7 @@ import (
 	"github.com/holdfast-rtc/holdfast/signaling/wire"
 )
 
-// Of one person, for each receiver: a list of wire.MaxReceivers at once.
+// Of one person, for each receiver: wire.MaxReceivers at once.
 const (
 	directsPerSecond = 10
 	directBurst      = 60
@@ -20,7 +20,7 @@ const (
 
 var errNoMessages = errors.New("the token does not allow direct messages here (canMessage, or canPublishData inside a room)")
 
-// Messenger carries direct messages to other nodes; nodelink.Links is one.
+// Messenger carries messages to other nodes; nodelink.Links is one.
 type Messenger interface {
 	Open(client *messaging.Client)
 	Close(client *messaging.Client)
@@ -29,7 +29,7 @@ type Messenger interface {
 	Counters() messaging.Counters
 }
 
-// nobodyElse is for a node that knows no other.
+// nobodyElse knows no other node.
 type nobodyElse struct{}
 
 func (nobodyElse) Send(messaging.Peer, messaging.Frame) {}
@@ -40,7 +40,7 @@ func lonelyMessenger(config Config) Messenger {
 	return messaging.New(self, messaging.DefaultConfig(), nobodyElse{}, nobodyElse{})
 }
 
-// messageScope is whom a session may send messages. Who is hidden would be seen.
+// messageScope is whom a session may write to. The hidden, who would be seen, write to nobody.
 func messageScope(who access.Session) wire.Scope {
 	switch {
 	case who.Hidden:
@@ -56,7 +56,7 @@ func messageScope(who access.Session) wire.Scope {
 
 func (s *session) mayMessage() bool { return messageScope(s.who) != "" }
 
-// openMessages has messages for the user come here. Nobody would know of who is hidden.
+// The hidden get no messages.
 func (s *session) openMessages() {
 	if s.who.Hidden {
 		return
@@ -86,7 +86,6 @@ func messageState(status messaging.Status) *wire.MessageState {
 	return &wire.MessageState{To: string(status.To), Stream: status.Stream, Seq: status.Seq, State: string(status.State)}
 }
 
-// message takes one to each of its receivers.
 func (s *session) message(m *wire.SendMessage) {
 	scope := messageScope(s.who)
 	out := messaging.Message{
@@ -109,7 +108,7 @@ func (s *session) message(m *wire.SendMessage) {
 		case !s.server.directs.Allow(s.strikeName()):
 			err = errFlood
 		case scope == wire.ScopeRoom && !s.meets(to):
-			// No word of who is elsewhere.
+			// Without a word of who is elsewhere.
 			s.socket.send(&wire.MessageState{To: to, Stream: m.Stream, Seq: m.Seq, State: string(messaging.StateOffline)})
 		default:
 			err = s.server.parts.Messages.Submit(s.mail, messaging.UserID(to), out)
@@ -121,7 +120,7 @@ func (s *session) message(m *wire.SendMessage) {
 	}
 }
 
-// meets reports whether the roster that the client was told has the user.
+// meets: the client was told of the user by the roster.
 func (s *session) meets(user string) bool {
 	return slices.ContainsFunc(s.known.roster, func(p *control.Peer) bool { return p.GetIdentity() == user })
 }

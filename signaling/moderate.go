@@ -11,10 +11,10 @@ import (
 )
 
 const (
-	// A moderator goes through a list of people, one click each.
+	// One click for each person of a list.
 	actsPerSecond = 5
 	actBurst      = 30
-	// Who is asked to unmute is disturbed by it.
+	// Requests to unmute disturb people.
 	requestsPerSecond = 0.5
 	requestBurst      = 10
 	// A media node allows twice as much.
@@ -31,7 +31,6 @@ var (
 	errAskedAlready = errors.New("that person was asked a moment ago")
 )
 
-// express raises a hand or sends a reaction.
 func (s *session) express(m wire.Message) error {
 	if s.who.Hidden {
 		return errUnseen
@@ -48,7 +47,7 @@ func (s *session) express(m wire.Message) error {
 	return nil
 }
 
-// moderate has the room's node do it, in the background; what it refuses is told then.
+// moderate asks the room's node in the background; refusals come then.
 func (s *session) moderate(ctx context.Context, m *wire.Moderate) error {
 	if !s.who.CanModerate {
 		return errNotModerator
@@ -59,7 +58,7 @@ func (s *session) moderate(ctx context.Context, m *wire.Moderate) error {
 	s.log.Info("moderator acts", "identity", s.who.Identity, "act", m.Act, "on", m.Peer)
 	if m.Act == wire.ActRemove {
 		request := &control.RemoveRequest{Room: string(s.who.Room), Peer: string(m.Peer)}
-		detached := context.WithoutCancel(ctx) // What is begun is finished.
+		detached := context.WithoutCancel(ctx) // what is begun is finished
 		s.work(func() {
 			if answer := s.server.removeAndNote(detached, request); len(answer.Removed) == 0 {
 				s.socket.send(faultOf(whyNobody(len(answer.Unreachable) > 0)))

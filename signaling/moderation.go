@@ -19,7 +19,7 @@ import (
 type moderatedPeer struct {
 	removedPeer
 
-	TooSoon bool `json:"tooSoon,omitempty"` // was asked a moment ago
+	TooSoon bool `json:"tooSoon,omitempty"` // asked a moment ago
 }
 
 type moderationAnswer struct {
@@ -27,7 +27,7 @@ type moderationAnswer struct {
 	Unreachable []ring.NodeID   `json:"unreachable"`
 }
 
-// serveModeration does what a moderator does over the socket, for who runs the room elsewhere.
+// serveModeration is a moderator's acts for who runs the room elsewhere.
 func (s *Server) serveModeration(w http.ResponseWriter, r *http.Request) {
 	request, err := s.moderationOf(r)
 	if err != nil {

@@ -19,7 +19,7 @@ const (
 	restartAttempt  = 4 * time.Second
 )
 
-// The client hears of it once the new node has accepted.
+// The client hears of it once the new node accepts.
 func (s *session) moveTo(ctx context.Context, to pin.Pin) {
 	if !s.pin.Fence.Less(to.Fence) {
 		return
@@ -57,17 +57,17 @@ func (s *session) takeOver(ctx context.Context, r reached) (ending, bool) {
 	}
 	switch {
 	case r.err != nil && !final(r.err):
-		return ending{}, false // the hub's word is on its way, or this session ends
+		return ending{}, false // the hub's word comes, or the session ends
 	case r.err != nil:
 		s.log.Info("session ended by its node", "error", r.err)
 		return s.bye(r.err)
 	}
 	alive := r.link.Attached.GetResumed()
 	s.link = r.link
-	if s.told != s.pin.Boot { // else the same process has the room, and media flows
+	if s.told != s.pin.Boot { // else the same process, and media flows
 		s.told, s.known.unanswered, s.known.offered = s.pin.Boot, nil, false
 		s.restart("moved")
-		s.judge(ctx) // The old node may have known of a removal.
+		s.judge(ctx) // the old node may have known of a removal
 	}
 	s.server.hub.introduce(s.who.Room, r.link.Pin)
 	if roster := r.link.Attached.GetRoster(); !r.link.Attached.GetRosterKnown() {
@@ -90,7 +90,7 @@ func (s *session) takeOver(ctx context.Context, r reached) (ending, bool) {
 	clear(s.known.unsaid)
 	s.repeat()
 	if !alive && s.known.offered && s.known.unanswered == nil {
-		// The same node lost this peer's connection, and its certificate is the old one.
+		// The same node lost this peer's connection and certificate.
 		s.known.offered = false
 		if err := s.greet(true); err != nil {
 			s.log.Error("client not told that its media ended", "error", err)
@@ -100,7 +100,7 @@ func (s *session) takeOver(ctx context.Context, r reached) (ending, bool) {
 	return ending{}, false
 }
 
-// samePeople spares a move the cost of a large room's roster for each client.
+// samePeople spares a move a large room's roster for each client.
 func samePeople(told, now []*control.Peer) bool {
 	if len(told) != len(now) {
 		return false
@@ -134,7 +134,7 @@ func (s *session) say(m *control.EdgeMessage) {
 	}
 }
 
-// linkEnded tries the same pin until the hub says that the room has moved.
+// linkEnded tries the same pin until the hub says that the room moved.
 func (s *session) linkEnded(ctx context.Context) (ending, bool) {
 	err := s.link.Err()
 	if caught, broken := errors.AsType[*panics.Error](err); broken {
@@ -142,7 +142,7 @@ func (s *session) linkEnded(ctx context.Context) (ending, bool) {
 	}
 	s.link.Close()
 	s.link = nil
-	s.server.hub.introduce(s.who.Room, pin.Pin{}) // The node may have forgotten the room.
+	s.server.hub.introduce(s.who.Room, pin.Pin{}) // the node may have forgotten the room
 	s.log.Debug("link ended", "error", err)
 	s.reach(ctx)
 	return ending{}, false

@@ -16,9 +16,9 @@ import (
 	"github.com/holdfast-rtc/holdfast/signaling/wire"
 )
 
-// A connection in no room has no media node to end it, so its signaling node looks every few seconds whether its API key
-// was withdrawn, or an operator removed its user.
-const noRoom ring.RoomID = "" // has the notes about those connections
+// No media node ends a connection in no room. So its signaling node checks every few seconds for a withdrawn key or a
+// removed user.
+const noRoom ring.RoomID = "" // of the notes about them
 
 const (
 	noteRemoval = "removal"
@@ -36,7 +36,7 @@ type noRooms struct {
 	all map[*session]judgedAt // guarded by mu
 }
 
-// judgedAt is the last removal that a connection was compared with, and its API key as it was.
+// judgedAt has the last removal compared, and the API key's mark.
 type judgedAt struct{ removal, mark string }
 
 func (n *noRooms) add(s *session) {
@@ -54,7 +54,7 @@ func (n *noRooms) drop(s *session) {
 	delete(n.all, s)
 }
 
-// unjudged lists those who were not compared with the removal, and ends those whose key is gone.
+// unjudged lists who was not compared with the removal, and ends those without a key.
 func (n *noRooms) unjudged(removal string) (list []*session) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
@@ -79,7 +79,7 @@ func (n *noRooms) judged(list []*session, removal string) {
 	}
 }
 
-// tryExpel does nothing while the session's loop is busy: the next look does it.
+// tryExpel skips a busy session until the next check.
 func (s *session) tryExpel(verdict error) (done bool) {
 	select {
 	case s.verdicts <- verdict:
@@ -95,7 +95,7 @@ func (s *Server) watchNoRooms(ctx context.Context) {
 	})
 }
 
-// judgeNoRooms asks for one note. Only a new removal is compared with everybody.
+// judgeNoRooms reads one note; only a new removal is compared with everybody.
 func (s *Server) judgeNoRooms(ctx context.Context) {
 	limited, cancel := context.WithTimeout(ctx, askNoRoomLimit)
 	defer cancel()
@@ -123,7 +123,7 @@ func (s *Server) judgeNoRooms(ctx context.Context) {
 	}
 }
 
-// serveUserRemoval ends a user's connections in no room, at every node. As in a room it is no ban.
+// serveUserRemoval ends a user's connections in no room, at every node. It is no ban.
 func (s *Server) serveUserRemoval(w http.ResponseWriter, r *http.Request) {
 	user := r.URL.Query().Get("user")
 	if user == "" || len(user) > access.MaxIdentityBytes {

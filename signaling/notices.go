@@ -21,13 +21,13 @@ import (
 
 const (
 	noticeBytes = 64 << 10
-	// Past that the states so far are answered.
+	// Then the states so far are answered.
 	noticePatience = 10 * time.Second
 )
 
-// noticeRequest is a message of who runs the room, or the cluster where none is named.
+// noticeRequest comes from who runs the room, or without a room the cluster.
 type noticeRequest struct {
-	To   []string        `json:"to"` // empty for everybody in Room
+	To   []string        `json:"to"` // empty: everybody in Room
 	Room ring.RoomID     `json:"room"`
 	Body json.RawMessage `json:"body"`
 }
@@ -37,7 +37,6 @@ type noticeState struct {
 	State messaging.State `json:"state"`
 }
 
-// serveMessages sends a notice and answers what became of it for each receiver.
 func (s *Server) serveMessages(w http.ResponseWriter, r *http.Request) {
 	grant, err := s.grantOf(r)
 	var ask noticeRequest

@@ -29,12 +29,12 @@ type nodeRow struct {
 	Control              string       `json:"control,omitempty"`
 	Media                string       `json:"media,omitempty"`
 	HTTP                 string       `json:"http,omitempty"`
-	Protocol             uint32       `json:"protocol"`     // of the control port; 0: before versions were told
-	Capabilities         string       `json:"capabilities"` // behind commas
+	Protocol             uint32       `json:"protocol"`     // of the control port; 0: too old to say
+	Capabilities         string       `json:"capabilities"` // separated by commas
 	Draining             bool         `json:"draining"`
-	Suspect              bool         `json:"suspect"`     // by gossip: it keeps its rooms and gets no new ones
+	Suspect              bool         `json:"suspect"`     // by gossip: no new rooms
 	Unreachable          bool         `json:"unreachable"` // not heard here
-	Stalled              int          `json:"stalled"`     // sessions here that receive nothing from it
+	Stalled              int          `json:"stalled"`     // sessions here that receive nothing
 	Rooms                uint32       `json:"rooms"`
 	Peers                uint32       `json:"peers"`
 	EgressBitsPerSecond  uint64       `json:"egressBitsPerSecond"`
@@ -43,8 +43,8 @@ type nodeRow struct {
 	EgressPacketsPerSecond  uint64 `json:"egressPacketsPerSecond"`
 	CeilingPacketsPerSecond uint64 `json:"ceilingPacketsPerSecond"`
 
-	FloorBitsPerSecond uint64 `json:"floorBitsPerSecond"` // at the lowest layers of all rooms
-	LimitedSeconds     uint32 `json:"limitedSeconds"`     // for how long it has held pictures back; 0: it does not
+	FloorBitsPerSecond uint64 `json:"floorBitsPerSecond"` // at the lowest layers
+	LimitedSeconds     uint32 `json:"limitedSeconds"`     // since pictures are held back; 0: they are not
 
 	Sockets uint32 `json:"sockets"` // of a signaling node
 }
@@ -80,7 +80,7 @@ type roomsAnswer struct {
 }
 
 type roomAnswer struct {
-	Explanation *orchestrator.Explanation `json:"explanation,omitempty"` // only for who may see the whole cluster
+	Explanation *orchestrator.Explanation `json:"explanation,omitempty"` // for who may see the whole cluster
 	HeldBy      []heldRoom                `json:"heldBy"`
 	Unreachable []ring.NodeID             `json:"unreachable"`
 }
@@ -120,7 +120,7 @@ func (s *Server) serveRoom(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	var answer roomAnswer
-	if grant.ForCluster() == nil { // it tells of other rooms' nodes
+	if grant.ForCluster() == nil { // it names other rooms' nodes
 		explanation, err := s.parts.Placer.Explain(r.Context(), room)
 		if err != nil {
 			writeFault(w, err)
@@ -137,7 +137,7 @@ func (s *Server) serveRoom(w http.ResponseWriter, r *http.Request) {
 	writeJSON(w, http.StatusOK, answer)
 }
 
-// askNodes asks every live media node within roomsPatience, and also returns those that did not answer.
+// askNodes asks every live media node, and also returns those that did not answer in roomsPatience.
 func askNodes[T any](ctx context.Context, s *Server, what string, ask func(context.Context, cluster.Node, control.MediaClient) ([]T, error)) (answers []T, unreachable []ring.NodeID) {
 	return askEach(ctx, s, what, slices.Collect(maps.Values(s.parts.Views.View().Nodes)), func(ctx context.Context, n cluster.Node) ([]T, error) {
 		client, err := s.parts.Pool.Client(n.Control)
@@ -179,7 +179,7 @@ func askEach[T any](ctx context.Context, s *Server, what string, nodes []cluster
 	return answers, unreachable
 }
 
-// The store only has intentions, so every node is asked.
+// The store has intentions only, so every node is asked.
 func (s *Server) askAll(ctx context.Context, media bool) roomsAnswer {
 	rooms, unreachable := askNodes(ctx, s, "rooms", func(ctx context.Context, _ cluster.Node, client control.MediaClient) ([]heldRoom, error) {
 		reply, err := client.Rooms(ctx, &control.RoomsRequest{Media: media})

@@ -31,7 +31,7 @@ func bitOf(source wire.Source) access.Sources {
 	}
 }
 
-// The media node judges what is really sent by the same set.
+// The media node checks what is really sent.
 func mayPublish(who access.Session, source wire.Source) bool {
 	return who.CanPublish && who.Sources.Allows(bitOf(source))
 }
@@ -62,14 +62,14 @@ func (s *session) rename(m *wire.Rename) error {
 	return nil
 }
 
-// mayEnter refuses, where roomCreate is demanded, whoever lacks it and finds no pin.
+// mayEnter demands roomCreate where there is no pin, if so configured.
 func (s *session) mayEnter(ctx context.Context) error {
 	if !s.server.config.DemandRoomCreate || s.who.RoomCreate || s.server.hub.has(s.who.Room) {
 		return nil
 	}
 	open, err := s.stands(ctx)
 	switch {
-	case open, err != nil && s.resumes: // a running call needs no store
+	case open, err != nil && s.resumes: // running calls need no store
 		return nil
 	case err != nil:
 		return errors.Join(orchestrator.ErrStoreUnavailable, err)
@@ -80,7 +80,7 @@ func (s *session) mayEnter(ctx context.Context) error {
 	}
 }
 
-// stands reports whether the store has a pin of the room.
+// stands reports whether the room has a pin.
 func (s *session) stands(ctx context.Context) (stands bool, err error) {
 	err = s.server.parts.Store.Pins(ctx, []ring.RoomID{s.who.Room}, func(pin.Holding) error {
 		stands = true

@@ -18,13 +18,13 @@ import (
 )
 
 const (
-	// A page changes whom it watches as its user scrolls. Each time may cost the store a question about wire.MaxWatched users.
+	// Scrolling pages change whom they watch, which may ask the store about wire.MaxWatched users.
 	watchesPerSecond = 1
 	watchBurst       = 10
-	// Of an address, behind which many people may come back at once: as many as joins.
+	// Of an address, whose people may all come back at once: as many as joins.
 	addressWatchesPerSecond = 50
 	addressWatchBurst       = 1000
-	// maxAsked users of one request.
+	// users of one request
 	maxAsked      = 100
 	askLimitUsers = 2 * time.Second
 )
@@ -45,7 +45,7 @@ type Users interface {
 	Count(ctx context.Context) (users int64, err error)
 }
 
-// connect begins a session in no room: its user is online, and may watch others.
+// connect begins a session in no room.
 func (s *Server) connect(m *wire.Connect) (access.Session, error) {
 	grant, err := s.parts.Keys.Verify(m.Token)
 	if err == nil && grant.Identity == "" {
@@ -68,7 +68,7 @@ func (s *session) beginInNoRoom() {
 	s.log.Info("connection in no room begins", "identity", s.who.Identity)
 }
 
-// appear shows the user as online, unless it is hidden.
+// appear does nothing for the hidden.
 func (s *session) appear() {
 	if s.who.Hidden {
 		return
@@ -78,11 +78,11 @@ func (s *session) appear() {
 	})
 }
 
-// disappear: without a leave the lease lapses, unless the client resumes.
+// Without a leave the lease lapses unless the client resumes.
 func (s *session) disappear(left bool) {
 	tracker := s.server.parts.Presence
 	if s.watcher != nil {
-		_ = tracker.Watch(s.watcher, nil) // Watching nobody is never refused.
+		_ = tracker.Watch(s.watcher, nil) // watching nobody is never refused
 	}
 	switch {
 	case s.present == nil:
@@ -93,7 +93,6 @@ func (s *session) disappear(left bool) {
 	}
 }
 
-// watch has the client told of some users.
 func (s *session) watch(m *wire.Watch) error {
 	if !s.who.CanWatch {
 		return errNoWatch
@@ -137,11 +136,11 @@ type userAnswer struct {
 
 type presenceAnswer struct {
 	Users  []userAnswer `json:"users"`
-	Online *int64       `json:"online,omitempty"` // of a list: how many there are
+	Online *int64       `json:"online,omitempty"` // of a list: the total
 	Next   string       `json:"next,omitempty"`   // of a list: the next page
 }
 
-// servePresence answers about the named users, or lists who is online.
+// servePresence answers about named users, or lists who is online.
 func (s *Server) servePresence(w http.ResponseWriter, r *http.Request) {
 	ctx, cancel := context.WithTimeout(r.Context(), askLimitUsers)
 	defer cancel()
@@ -159,7 +158,7 @@ func (s *Server) servePresence(w http.ResponseWriter, r *http.Request) {
 	writeJSON(w, http.StatusOK, answer)
 }
 
-// presenceOf says unknown of whom the store says nothing.
+// presenceOf is unknown where the store is silent.
 func (s *Server) presenceOf(ctx context.Context, users []string) (presenceAnswer, error) {
 	if len(users) > maxAsked {
 		return presenceAnswer{}, fmt.Errorf("%w: %w", wire.ErrMalformed, errManyAsked)

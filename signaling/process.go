@@ -26,11 +26,11 @@ type processAnswer struct {
 	HeapBytes  uint64      `json:"heapBytes"`
 	Sockets    int64       `json:"sockets"`
 	Waiting    int         `json:"waiting"`  // without a session
-	SentAway   uint64      `json:"sentAway"` // dropped while pending, since the start
-	Panics     uint64      `json:"panics"`   // caused by input, since the start
+	SentAway   uint64      `json:"sentAway"` // dropped while pending
+	Panics     uint64      `json:"panics"`   // caused by input
 
 	Messages *messaging.Counters `json:"messages,omitempty"` // of a signaling node
-	Relay    any                 `json:"relay,omitempty"`    // of a signaling node that relays
+	Relay    any                 `json:"relay,omitempty"`    // of a relaying signaling node
 }
 
 func (s *Server) serveProcess(w http.ResponseWriter, r *http.Request) {

@@ -10,11 +10,11 @@ import (
 	"github.com/holdfast-rtc/holdfast/connlimit"
 )
 
-// A balancer says it at once.
+// Balancers send it at once.
 const proxyHeaderLimit = 5 * time.Second
 
-// proxied gives a connection that one of the balancers brings the address that its PROXY protocol header names, version 1 or 2
-// (haproxy.org, proxy-protocol.txt). One without a header, such as a health check, is the balancer's own. Of anybody else a header is not read as one.
+// proxied takes addresses from the PROXY protocol header (haproxy.org, proxy-protocol.txt, version 1 or 2) of the
+// balancers alone. Without one, as in health checks, the connection is the balancer's own.
 func proxied(lis net.Listener, balancers []netip.Prefix) net.Listener {
 	if len(balancers) == 0 {
 		return lis

@@ -11,17 +11,17 @@ import (
 	"github.com/holdfast-rtc/holdfast/connlimit"
 )
 
-// Quotas bound what one identity, API key and address do through this node in all rooms.
+// Quotas bound one identity, API key or address on this node, over all rooms.
 type Quotas struct {
 	Identity, Key, Address Quota
 }
 
-// Quota is one of them; zero fields have no bound.
+// Quota bounds nothing where it is zero.
 type Quota struct {
 	Joins   Rate // joins and resumes
 	Rooms   Rate // into empty rooms
 	Offers  Rate
-	Sockets int // with a session, held at once
+	Sockets int // with a session, at once
 }
 
 // Rate is an average and a burst.
@@ -30,14 +30,14 @@ type Rate struct {
 	Burst     int
 }
 
-// defaultQuotas are far above what people do, and far below what hurts.
+// Far above what people do, far below what hurts.
 func defaultQuotas() Quotas {
 	return Quotas{
-		// One person with many tabs, or an application that calls each room's doctor "doctor".
+		// Many tabs, or an application that calls each room's doctor "doctor".
 		Identity: Quota{Joins: Rate{10, 100}, Rooms: Rate{1, 20}, Offers: Rate{10, 100}, Sockets: 200},
-		// Most deployments have one API key, which would bound the whole node.
+		// One key would bound the whole node.
 		Key: Quota{},
-		// A university behind one address comes back at once when a signaling node dies.
+		// A university comes back at once when a signaling node dies.
 		Address: Quota{Joins: Rate{50, 1000}, Rooms: Rate{5, 200}, Offers: Rate{100, 2000}, Sockets: 2000},
 	}
 }
@@ -143,7 +143,7 @@ func (m *meter) each(s spender, do func(a *account, key string) bool) *account {
 	return nil
 }
 
-// enter counts a join and its socket; if it succeeds leave must follow.
+// enter counts a join and its socket; after success leave must follow.
 func (m *meter) enter(s spender) error {
 	if full := m.each(s, func(a *account, key string) bool { return a.joins.Allow(key) }); full != nil {
 		return &quotaError{"joins", full.whose}
@@ -166,7 +166,7 @@ func (m *meter) leave(s spender) {
 	m.each(s, func(a *account, key string) bool { a.sockets.Give(key); return true })
 }
 
-// open counts a new room; reopen takes it back.
+// open counts a new room; reopen undoes it.
 func (m *meter) open(s spender) error {
 	full := m.each(s, func(a *account, key string) bool { return a.rooms.Allow(key) })
 	if full == nil {

@@ -13,11 +13,11 @@ import (
 	"github.com/holdfast-rtc/holdfast/signaling/wire"
 )
 
-// An attached session first tries its node again: the hub hears of a death sooner than the store would tell.
+// An attached session first retries its node: the hub hears of a death sooner than the store would tell.
 const patientTries = 3
 
 type reached struct {
-	number *sfulink.Opening // an older attempt does not count
+	number *sfulink.Opening // older attempts do not count
 	link   *sfulink.Link
 	err    error // final
 }
@@ -66,8 +66,8 @@ func (s *session) attach(ctx context.Context, o *sfulink.Opening) (*sfulink.Link
 	return link, nil
 }
 
-// reach attaches in the background until it is attached, refused for good, or dropped because the room moved.
-// Failover decides whether a silent node is dead.
+// reach attaches in the background until it is attached, refused for good, or the room moved. Failover decides whether
+// a silent node is dead.
 func (s *session) reach(ctx context.Context) {
 	s.drop()
 	ctx, s.drop = context.WithCancel(ctx)
@@ -95,8 +95,7 @@ func (s *session) reach(ctx context.Context) {
 	s.expected = opening
 }
 
-// lookAgain asks where the room is if the failure says that it may have moved, and tells the hub of a higher pin:
-// errElsewhere.
+// lookAgain asks where the room is if it may have moved. errElsewhere: the hub has its new pin.
 func (s *session) lookAgain(ctx context.Context, at pin.Pin, expect headroom.Room, failure error, tries int) error {
 	if errors.Is(failure, sfulink.ErrUnreachable) && tries < patientTries {
 		return nil
@@ -114,8 +113,7 @@ func (s *session) lookAgain(ctx context.Context, at pin.Pin, expect headroom.Roo
 	return nil
 }
 
-// placeAfter returns where the room is after an attempt under p failed. A refused room is placed with the size that
-// its node judged.
+// placeAfter finds the room after a failure under p. A refused room has the size that its node judged.
 func (s *session) placeAfter(ctx context.Context, p pin.Pin, expect headroom.Room, failure error) (pin.Pin, error) {
 	if refused, ok := errors.AsType[*sfulink.RefusedError](failure); ok {
 		switch refused.Code {
@@ -132,7 +130,7 @@ func (s *session) placeAfter(ctx context.Context, p pin.Pin, expect headroom.Roo
 	return throughDoor(s.server.hub.place(ctx, s.who.Room, expect))
 }
 
-// final: trying again does not help.
+// final: retrying does not help.
 func final(err error) bool {
 	refused, ok := errors.AsType[*sfulink.RefusedError](err)
 	if !ok {
@@ -147,7 +145,7 @@ func final(err error) bool {
 	}
 }
 
-// Jitter keeps a node's clients out of step. It is false when ctx ended.
+// Jitter keeps clients out of step. It is false when ctx ended.
 func (s *session) pause(ctx context.Context, tries int) bool {
 	pause := min(s.server.config.RetryBase<<min(tries, 16), s.server.config.RetryMax)
 	pause = pause/2 + rand.N(pause/2+1)

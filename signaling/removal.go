@@ -35,7 +35,7 @@ type removalAnswer struct {
 	Recorded bool `json:"recorded"`
 }
 
-// The store's pin is not trusted: whoever holds the room is asked.
+// All nodes are asked: the store's pin may be wrong.
 func (s *Server) serveRemoval(w http.ResponseWriter, r *http.Request) {
 	request, err := s.removalOf(r)
 	if err != nil {
@@ -46,7 +46,7 @@ func (s *Server) serveRemoval(w http.ResponseWriter, r *http.Request) {
 	writeJSON(w, statusOf(len(answer.Removed), answer.Unreachable), answer)
 }
 
-// removeAndNote notes the removal first: a session that is moving is with no node, and reads the note on arrival.
+// The note comes first: a session between nodes reads it on arrival.
 func (s *Server) removeAndNote(ctx context.Context, request *control.RemoveRequest) removalAnswer {
 	room, now := ring.RoomID(request.GetRoom()), s.parts.Store.Now()
 	first := s.noteRemoval(ctx, removalFrom(room, request.GetIdentity(), request.GetPeer(), nil, now))
@@ -59,13 +59,12 @@ func (s *Server) removeAndNote(ctx context.Context, request *control.RemoveReque
 	return answer
 }
 
-// statusOf an answer about people who are looked for.
 func statusOf(found int, unreachable []ring.NodeID) int {
 	switch {
 	case found > 0:
 		return http.StatusOK
 	case len(unreachable) > 0:
-		return http.StatusServiceUnavailable // perhaps with one that did not answer
+		return http.StatusServiceUnavailable // perhaps on a silent node
 	default:
 		return http.StatusNotFound
 	}
@@ -82,13 +81,12 @@ func (s *Server) removalOf(r *http.Request) (*control.RemoveRequest, error) {
 	return &control.RemoveRequest{Room: string(whom.Room), Peer: whom.Peer, Identity: whom.Identity}, nil
 }
 
-// people are one peer, an identity's, or, where neither is named, all of a room.
+// people are one peer, an identity's, or all of a room.
 type people struct {
 	Room           ring.RoomID
 	Peer, Identity string
 }
 
-// whomOf reads whom a request of a room's admin is about.
 func (s *Server) whomOf(r *http.Request) (access.Grant, people, error) {
 	grant, err := s.grantOf(r)
 	if err != nil {

@@ -11,8 +11,8 @@ import (
 )
 
 const (
-	// An owner that cannot reach the store does not learn that its pin expired and the room opened elsewhere. So
-	// signaling nodes read their rooms' pins.
+	// An owner without the store cannot learn that its pin expired and the room opened elsewhere. So signaling nodes
+	// read their rooms' pins.
 	rereadLeast  = 30 * time.Second
 	rereadSpread = 30 * time.Second
 	rereadLimit  = 5 * time.Second
@@ -31,8 +31,7 @@ func (s *Server) watchPins(ctx context.Context) {
 	}
 }
 
-// rereadPins follows higher pins. The placer judges them first: after a data loss one may be a claim that is being
-// handed back.
+// rereadPins follows higher pins that the placer accepts: after a data loss one may be a claim being handed back.
 func (s *Server) rereadPins(ctx context.Context) {
 	here := s.hub.pins()
 	rooms := make([]ring.RoomID, 0, len(here))

@@ -20,9 +20,8 @@ const (
 
 var errWarming = errors.New("the cluster has not been seen yet: no member of --join has answered")
 
-// serveReady answers a balancer: not before gossip is settled and the store was reached once, nor while cut off or far fuller than
-// the others.
-// Running calls need no store.
+// serveReady answers balancers: not before gossip settled and the store was reached once, nor while cut off or
+// overloaded. Running calls need no store.
 func (s *Server) serveReady(w http.ResponseWriter, r *http.Request) {
 	s.writeSockets(w)
 	if err := cmp.Or(s.checkReady(r.Context()), s.checkEven()); err != nil {

@@ -16,7 +16,7 @@ const (
 // retrySchedule spreads those who wait for the store.
 type retrySchedule struct {
 	mu   sync.Mutex
-	next time.Time // the first free slot
+	next time.Time // first free slot
 }
 
 func (r *retrySchedule) take(now time.Time) time.Duration {

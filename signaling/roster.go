@@ -11,12 +11,12 @@ import (
 	"github.com/holdfast-rtc/holdfast/signaling/access"
 )
 
-// Rosters says who is in a room, in one question to the store.
+// Rosters asks the store once.
 type Rosters interface {
 	Roster(ctx context.Context, room ring.RoomID) (roster.Room, error)
 }
 
-// The states of a rosterAnswer. Settling: a new owner, or one whose store has lost its memory, has yet to write it.
+// States of a rosterAnswer. Settling: a new owner, or one whose store lost its memory, has not written yet.
 const (
 	rosterCurrent  = "current"
 	rosterSettling = "settling"
@@ -46,7 +46,7 @@ type rosterAnswer struct {
 	AsOf   int64          `json:"asOf,omitempty"`
 }
 
-// roomOf reads the room out of "/api/v1/rooms/{room}" and what follows it. Its name may contain slashes.
+// roomOf reads "/api/v1/rooms/{room}" and what follows. Names may contain slashes.
 func roomOf(r *http.Request, follows string) (ring.RoomID, error) {
 	name, err := url.PathUnescape(strings.TrimSuffix(strings.TrimPrefix(r.URL.EscapedPath(), "/api/v1/rooms/"), follows))
 	if err != nil {
@@ -55,7 +55,7 @@ func roomOf(r *http.Request, follows string) (ring.RoomID, error) {
 	return access.CheckRoom(name)
 }
 
-// serveRoster tells who runs the room or sees the cluster everything, and who may join whom they would meet.
+// serveRoster tells everything to who runs the room or sees the cluster, and to others whom they would meet.
 func (s *Server) serveRoster(w http.ResponseWriter, r *http.Request) {
 	grant, err := s.grantOf(r)
 	var room ring.RoomID
@@ -101,7 +101,7 @@ func (s *Server) rosterOf(ctx context.Context, room ring.RoomID) rosterAnswer {
 	return answer
 }
 
-// stateOf believes a store that may have lost its memory only of owners that have written to it since.
+// stateOf believes a store that may have lost its memory only of owners that wrote since.
 func (s *Server) stateOf(found roster.Room) string {
 	view := s.parts.Views.View()
 	if found.Pin.IsZero() {

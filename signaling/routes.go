@@ -15,7 +15,7 @@ import (
 	"github.com/holdfast-rtc/holdfast/readiness"
 )
 
-// Our own scripts, what the page captured or made, and this node.
+// Our own scripts, what the page captured or made, this node.
 const contentPolicy = "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data: blob:; font-src 'self'; " +
 	"connect-src 'self'; media-src 'self' blob: mediastream:; worker-src 'self' blob:; manifest-src 'self'; " +
 	"base-uri 'none'; form-action 'self'; frame-ancestors 'none'"
@@ -79,7 +79,7 @@ func (s *Server) headers(next http.Handler) http.Handler {
 		if s.config.HSTS > 0 {
 			h.Set("Strict-Transport-Security", fmt.Sprintf("max-age=%.0f", s.config.HSTS.Seconds()))
 		}
-		// A new build has the same names: caches must ask.
+		// New builds keep the names: caches must ask.
 		h.Set("Cache-Control", "no-cache")
 		h.Add("Vary", "Origin")
 		if origin := r.Header.Get("Origin"); s.embeds(origin) {
@@ -97,7 +97,7 @@ func (s *Server) embeds(origin string) bool {
 	return matches(s.config.pageHosts(), u.Host)
 }
 
-// In dev, every server of this machine is included.
+// In dev, every server of this machine.
 func (c *Config) pageHosts() []string {
 	if !c.Dev {
 		return c.Origins
@@ -112,8 +112,8 @@ func matches(patterns []string, host string) bool {
 	})
 }
 
-// ownNameOnly refuses, in dev, foreign names. With DNS rebinding a stranger's page would be of our origin, which gets
-// tokens in dev. Who names no host is no browser, but perhaps the health check of a balancer.
+// ownNameOnly refuses foreign names in dev: with DNS rebinding a stranger's page would have our origin, which gets
+// tokens. Without a Host it is no browser, but perhaps a health check.
 func (s *Server) ownNameOnly(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		host := r.Host

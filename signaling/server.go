@@ -44,17 +44,17 @@ import (
 
 // Placer says where rooms live; orchestrator.Orchestrator is one.
 type Placer interface {
-	// Place returns the room's pin, made if there is none, with waitlist.ErrDoor if the room has a door.
+	// Place returns or makes the room's pin, with waitlist.ErrDoor if the room has a door.
 	Place(ctx context.Context, room ring.RoomID, expect headroom.Room) (pin.Pin, error)
-	// PlaceAgain moves a room that its node refused to open.
+	// PlaceAgain moves a room that its node refused.
 	PlaceAgain(ctx context.Context, room ring.RoomID, refused pin.Pin, expect headroom.Room) (pin.Pin, error)
-	// Move moves a room off from, whose node lives, to the named node, or where it chooses.
+	// Move moves a room off from, whose node lives, to the named node or where it chooses.
 	Move(ctx context.Context, room ring.RoomID, from pin.Pin, to ring.NodeID, expect headroom.Room, why string) (pin.Pin, error)
 	Observe(room ring.RoomID, fence pin.Fence)
 	// Opened says from which load report on the node counts the room.
 	Opened(room ring.RoomID, node ring.NodeID, chargedInReport uint64)
 	Explain(ctx context.Context, room ring.RoomID) (orchestrator.Explanation, error)
-	// Enter is Place for whom the room's door lets in. A *waitlist.WaitError lets nobody in.
+	// Enter is Place through the room's door. A *waitlist.WaitError lets nobody in.
 	Enter(ctx context.Context, room ring.RoomID, expect headroom.Room, e waitlist.Entry) (pin.Pin, waitlist.Answer, error)
 }
 
@@ -63,7 +63,7 @@ type Views interface {
 	View() *cluster.View
 }
 
-// Store has pins and notes; see package redisstore.
+// Store has pins and notes; see redisstore.
 type Store interface {
 	Ping(ctx context.Context) error
 	Pins(ctx context.Context, rooms []ring.RoomID, visit func(pin.Holding) error) error
@@ -80,18 +80,18 @@ type Parts struct {
 	Views  Views
 	Store  Store
 	Keys   *access.Keyring
-	Static fs.FS         // index.html at its root
+	Static fs.FS         // with index.html
 	Killer Killer        // nil outside development clusters
-	Panics *panics.Guard // nil: one of its own
+	Panics *panics.Guard // nil: its own
 
-	Messages Messenger         // the caller runs it; nil: among this node's own users
-	Presence *presence.Tracker // the caller runs it
+	Messages Messenger         // run by the caller; nil: this node's users only
+	Presence *presence.Tracker // run by the caller
 	Users    Users             // of all nodes
 	Rosters  Rosters
 	Doors    Doors
 	Reports  Reports // nil: nobody is told
 
-	RelayCounters func() any // nil: this node does not relay
+	RelayCounters func() any // nil: no relay
 }
 
 // signalingNodes includes this one.
@@ -122,13 +122,13 @@ type Server struct {
 	chats        *connlimit.KeyedLimiter // by person and room
 	directs      *connlimit.KeyedLimiter // by person
 	acts         *connlimit.KeyedLimiter // of moderators
-	requests     *connlimit.KeyedLimiter // to unmute, by who asks
+	requests     *connlimit.KeyedLimiter // to unmute, by asker
 	expressions  *connlimit.KeyedLimiter // hands and reactions, by person and room
 	roomAsks     *connlimit.KeyedLimiter // of room admins, by room
 	watches      *connlimit.KeyedLimiter // by person
 	watchesFrom  *connlimit.KeyedLimiter // by address
 	doors        *connlimit.KeyedLimiter // of moderators, by person and room
-	owing        *connlimit.KeyedLimiter // of questions to a room's media node
+	owing        *connlimit.KeyedLimiter // questions to media nodes
 	line         waitlist.List
 	noRooms      noRooms
 	retries      retrySchedule
@@ -140,26 +140,26 @@ type Server struct {
 
 	ready      atomic.Bool                         // the store was reached once
 	unheard    atomic.Pointer[map[pin.BootID]bool] // heard by other signaling nodes only
-	cut        atomic.Bool                         // no media node is heard here, though some live
+	cut        atomic.Bool                         // none is heard here, though some live
 	sockets    atomic.Int64                        // with a session
-	overloaded atomic.Bool                         // others have far fewer sockets
+	overloaded atomic.Bool                         // others have far fewer
 	leaving    atomic.Bool                         // Leave was called
-	elsewhere  atomic.Bool                         // and others take the clients
+	elsewhere  atomic.Bool                         // others take the clients
 	hosted     hosted
 	upgraded   chan *session // for hostSessions
 }
 
 const (
-	// There are as many sockets. Each costs 200 bytes.
+	// As many as sockets, 200 bytes each.
 	rememberedEntries = 20_000
-	// Of people without a good token.
+	// Without a good token.
 	strangerLogsPerSecond = 1
 	strangerLogBurst      = 20
 )
 
 var errStopping = errors.New("this signaling node stops")
 
-// New makes a signaling node. Run starts it.
+// New needs Run.
 func New(config Config, parts Parts, log *slog.Logger) (*Server, error) {
 	if err := config.Validate(); err != nil {
 		return nil, fmt.Errorf("signaling configuration: %w", err)
@@ -203,15 +203,14 @@ func New(config Config, parts Parts, log *slog.Logger) (*Server, error) {
 // Hub is for failover.
 func (s *Server) Hub() *Hub { return s.hub }
 
-// Run serves until ctx ends. Then clients are told to go elsewhere (close code 1012), and it returns when all
-// sessions have ended.
+// Run serves until ctx ends. It then sends clients elsewhere (close code 1012) and returns after all sessions.
 func (s *Server) Run(ctx context.Context, lis net.Listener) error {
 	life, stop := context.WithCancelCause(context.WithoutCancel(ctx))
 	server := &http.Server{
 		Handler:     s.routes(),
 		BaseContext: func(net.Listener) context.Context { return life },
 		ConnContext: withConn,
-		// A WebSocket lifts all of these.
+		// WebSockets have none of these.
 		ReadHeaderTimeout: 5 * time.Second,
 		ReadTimeout:       10 * time.Second,
 		WriteTimeout:      30 * time.Second,

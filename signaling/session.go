@@ -27,7 +27,7 @@ import (
 	"github.com/holdfast-rtc/holdfast/waitlist"
 )
 
-// session is one client on one socket. Its loop, run, owns the fields; others post to its channels.
+// session is one client on one socket. Its loop, run, owns the fields; others post to channels.
 type session struct {
 	server *Server
 	socket *socket
@@ -36,9 +36,9 @@ type session struct {
 	who        access.Session
 	address    netip.Prefix
 	spends     *spender // nil until counted
-	admitted   bool     // it has shown a good token
+	admitted   bool     // by a good token
 	resumes    bool
-	unjudged   bool // the store did not say whether it is over
+	unjudged   bool // whether it is over is unknown
 	generation generation
 	offers     *rate.Limiter
 
@@ -48,38 +48,38 @@ type session struct {
 	verdicts chan error
 	unjudge  context.CancelFunc
 
-	expected *sfulink.Opening // the attempt whose outcome counts
+	expected *sfulink.Opening // the attempt that counts
 
 	pin   pin.Pin // as known here
 	link  *sfulink.Link
-	drop  context.CancelFunc // ends the link or the attempt
+	drop  context.CancelFunc // ends the link or attempt
 	known memory
 
-	room       atomic.Pointer[headroom.Room] // the hub reads it
-	shown      atomic.Bool                   // a camera or a screen is on; the hub reads it
+	room       atomic.Pointer[headroom.Room] // for the hub
+	shown      atomic.Bool                   // a camera or screen is on; for the hub
 	unreserved bool                          // this identity opens many rooms
-	told       pin.BootID                    // whose media the client has, or was told to go to
-	cameLive   bool                          // the room, to the present pin: by a live move
+	told       pin.BootID                    // whose media the client has, or goes to
+	cameLive   bool                          // to the present pin, by a live move
 
-	present *presence.Held    // nil without a session, and of the hidden
+	present *presence.Held    // nil without a session, and for the hidden
 	mail    *messaging.Client // the same
 	watcher *presence.Watcher // nil until the client watches
 
 	queue   queue
-	waiting atomic.Bool // in a line; whoever sheds reads it
+	waiting atomic.Bool // in a line; shed reads it
 	began   time.Time
 }
 
 type ending struct {
 	code     websocket.StatusCode
 	reason   string
-	leave    bool // the session is over: the peer goes too
-	expelled bool // it was over before: the peer goes too
+	leave    bool // over: the peer goes too
+	expelled bool // over before: the peer goes too
 	hopeless bool // nothing more can be written
-	brief    bool // no session is worth patience
+	brief    bool // nothing is worth patience
 }
 
-// serveSocket hands the session over and returns, so that net/http frees the request's buffers and stack.
+// serveSocket returns at once, so that net/http frees the request.
 func (s *Server) serveSocket(w http.ResponseWriter, r *http.Request) {
 	conn := connOf(r.Context())
 	if conn == nil || s.sockets.Load() >= int64(s.config.MaxSockets) {
@@ -137,7 +137,7 @@ func (s *session) live(ctx context.Context) {
 	if caught := panics.Catch(func() { s.part(ctx, how) }); caught != nil {
 		s.report(caught, "a session broke its end")
 	}
-	end(nil) // ends what is left of the workers
+	end(nil) // ends the remaining workers
 	s.socket.close(how)
 }
 
@@ -231,7 +231,7 @@ func (s *session) first(ctx context.Context) (wire.Message, error) {
 	}
 }
 
-// The client tries again on a new socket, perhaps of another node.
+// The client retries on a new socket, perhaps elsewhere.
 func (s *session) refuse(err error) ending {
 	fault := faultOf(err)
 	if fault.Code == wire.CodeStoreUnavailable {
@@ -247,7 +247,7 @@ func (s *session) refuse(err error) ending {
 	return ending{code: websocket.StatusPolicyViolation, reason: string(fault.Code), brief: true}
 }
 
-// mayLog is always true for good tokens that do not merely come too often.
+// mayLog always allows good tokens that do not come too often.
 func (s *session) mayLog(err error) (unlogged int, ok bool) {
 	_, spent := errors.AsType[*quotaError](err)
 	if s.admitted && !spent && !errors.Is(err, errTooOften) {
@@ -256,7 +256,7 @@ func (s *session) mayLog(err error) (unlogged int, ok bool) {
 	return s.server.strangerLogs.Next()
 }
 
-// bye ends the session for good with an error's code and sentence.
+// bye ends the session for good.
 func (s *session) bye(err error) (ending, bool) {
 	fault := faultOf(err)
 	s.socket.send(&wire.Bye{Code: fault.Code, Message: fault.Message})

@@ -14,7 +14,7 @@ const (
 	slimWrite = 1 << 10
 )
 
-// slimWriter hands out hijacked connections with 1.5 KiB of buffers instead of 8, for the socket's life.
+// slimWriter gives hijacked connections 1.5 KiB of buffers instead of 8, for the socket's life.
 type slimWriter struct{ http.ResponseWriter }
 
 // Hijack is part of http.Hijacker.

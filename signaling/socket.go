@@ -18,7 +18,7 @@ import (
 )
 
 const (
-	// A client this far behind is cut off (1008) and resumes with a snapshot.
+	// Further behind, a client is cut off (1008) and resumes with a snapshot.
 	outgoingMessages = 256
 	// Past that TCP holds the client back.
 	incomingMessages = 16
@@ -26,13 +26,13 @@ const (
 	nonsenseMessages = 20
 	// Many times a full room's roster and an answer of 64 slots.
 	outgoingBytes = 4 << 20
-	// Enough for a resume with the longest token.
+	// For a resume with the longest token.
 	strangerBytes = 64 << 10
 )
 
 const (
 	lastWord = time.Second
-	// For a client without a session.
+	// Without a session.
 	farewell = 3 * time.Second
 )
 
@@ -50,11 +50,11 @@ var (
 type inbound struct {
 	message wire.Message
 	err     error
-	last    bool // the session ends with err
+	last    bool // end the session with err
 }
 
-// socket is a WebSocket with two bounded queues. Only send may be called from any goroutine. A quiet client costs
-// one, the reader.
+// socket is a WebSocket with two bounded queues. Only send may be called by any goroutine. A quiet client costs one,
+// the reader.
 type socket struct {
 	conn   *websocket.Conn
 	decode func([]byte) (wire.Message, error)
@@ -72,7 +72,7 @@ type socket struct {
 	out     [][]byte
 	queued  int
 	writing bool
-	closed  bool // out takes no more, and no ping follows
+	closed  bool // nothing more goes out, no ping follows
 	pings   *time.Timer
 }
 
@@ -94,7 +94,7 @@ func (s *Server) upgrade(w http.ResponseWriter, r *http.Request, tcp *clientConn
 	}, nil
 }
 
-// Without our subprotocol the upgrade would succeed too.
+// The upgrade would succeed without our subprotocol.
 func speaks(r *http.Request) bool {
 	for offered := range strings.SplitSeq(strings.Join(r.Header.Values("Sec-WebSocket-Protocol"), ","), ",") {
 		if strings.EqualFold(strings.TrimSpace(offered), wire.Subprotocol) {
@@ -104,7 +104,7 @@ func speaks(r *http.Request) bool {
 	return false
 }
 
-// The goroutines end with the connection: a session says a last word after ctx.
+// Goroutines end with the connection: a session speaks after ctx.
 func (k *socket) start(ctx context.Context, end context.CancelCauseFunc) {
 	k.end = end
 	detached := context.WithoutCancel(ctx)
@@ -121,7 +121,7 @@ func (k *socket) admit() {
 	k.conn.SetReadLimit(wire.MaxMessageBytes)
 }
 
-// When the queue is full the client is cut off.
+// A full queue cuts the client off.
 func (k *socket) send(m wire.Message) {
 	frame, err := wire.Encode(m)
 	if err != nil {
@@ -144,8 +144,8 @@ func (k *socket) send(m wire.Message) {
 	}
 }
 
-// close sends what is queued unless that is hopeless, then the close frame. When the patience ends it closes the
-// connection: coder/websocket would wait for the rest of a frame for ever.
+// close sends what is queued unless hopeless, then the close frame. After the patience it closes the connection:
+// coder/websocket would wait for ever for the rest of a frame.
 func (k *socket) close(how ending) {
 	k.mu.Lock()
 	k.closed = true

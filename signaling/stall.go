@@ -6,10 +6,10 @@ import (
 	"github.com/holdfast-rtc/holdfast/pin"
 )
 
-// Clients repeat it about once a second.
+// Clients repeat it once a second.
 const stallLasts = 3 * time.Second
 
-// stall: a client said that no media arrives.
+// stall: a client reported that no media arrives.
 type stall struct {
 	at    time.Time
 	under pin.Fence

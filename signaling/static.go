@@ -13,13 +13,13 @@ import (
 	"time"
 )
 
-// asset is a file of the page: its hash, and its bytes in gzip, or none where that saves nothing.
+// asset is a page's file: its hash, and its gzip where that saves something.
 type asset struct {
 	hash   string
 	packed []byte
 }
 
-// servesStatic serves files in gzip to who takes it. A browser that has the newest one gets 304 instead.
+// servesStatic gzips for who takes it, and answers 304 for the newest.
 func servesStatic(files fs.FS) http.HandlerFunc {
 	plain := http.FileServerFS(files)
 	assets := sync.OnceValue(func() map[string]asset { return pack(files) })
@@ -29,7 +29,7 @@ func servesStatic(files fs.FS) http.HandlerFunc {
 		case "":
 			name = "index.html"
 		case "index.html":
-			name = "" // FileServerFS redirects it.
+			name = "" // FileServerFS redirects it
 		}
 		found, ok := assets()[name]
 		if !ok {
@@ -61,7 +61,7 @@ func pack(files fs.FS) map[string]asset {
 		hash := sha256.Sum256(content)
 		var packed bytes.Buffer
 		zip, _ := gzip.NewWriterLevel(&packed, gzip.BestCompression)
-		_, _ = zip.Write(content) // A buffer takes everything.
+		_, _ = zip.Write(content) // a buffer takes everything
 		_ = zip.Close()
 		found := asset{hash: hex.EncodeToString(hash[:8])}
 		if packed.Len() < len(content) {

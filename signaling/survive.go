@@ -9,8 +9,8 @@ import (
 	"github.com/holdfast-rtc/holdfast/panics"
 )
 
-// A panic costs the connection whose input was being handled. What a media node's event breaks costs that event only:
-// every session of the room hears it, and another client may have caused it.
+// A panic costs the connection whose input it was. A media node's event costs only itself: every session hears it, and
+// another client may have caused it.
 
 var (
 	errBroke  = errors.New("this signaling node broke while it handled this connection")
@@ -47,7 +47,7 @@ func (s *session) report(caught *panics.Error, what string) {
 	s.server.panics.Report(s.log, caught, what, "identity", s.who.Identity, "remote", s.socket.tcp.RemoteAddr().String())
 }
 
-// work runs f beside the session's loop; a panic ends the session.
+// work runs f beside the loop; a panic ends the session.
 func (s *session) work(f func()) {
 	s.workers.Go(func() {
 		if caught := panics.Catch(f); caught != nil {

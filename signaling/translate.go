@@ -82,7 +82,7 @@ func controlKind(k wire.Kind) control.Kind {
 	return control.Kind_KIND_VIDEO
 }
 
-// known is used when the client sent no slot table.
+// known stands in for a slot table that the client left out.
 func offerMessage(o *wire.Offer, known []*control.Slot) *control.EdgeMessage {
 	offer := &control.Offer{Id: o.ID, Sdp: o.SDP, Fresh: o.Fresh}
 	offer.Senders = each(o.Senders, func(s wire.Sender) *control.Sender {

@@ -16,24 +16,24 @@ import (
 	"github.com/holdfast-rtc/holdfast/waitlist"
 )
 
-// A session waits when the store's script does not let its person into a room. It is in no room until then: its loop runs,
-// and the node's list checks in for it.
+// A session waits when the store's script does not let it in. Until then it is in no room; its loop runs, and the
+// node's list checks in for it.
 
 const (
-	// Of the people of a dead media node: as long as a node keeps who is lost.
+	// For people of a dead media node: as long as a node keeps who is lost.
 	waitingGrace = 35 * time.Second
 	checkInLimit = 2 * time.Second
-	// While no node has headroom the first in line tries so often, and nobody is let in for twice as long.
+	// Without headroom the first in line tries so often, and nobody else enters for twice as long.
 	placeEvery    = 2 * time.Second
 	placeEveryMax = 16 * time.Second
 
-	// A media node's answer is a small write, besides.
+	// A media node's answer also writes.
 	owingPerSecond = 0.3
 )
 
 var errTurnedAway = errors.New("somebody who runs this room turned this person away")
 
-// Doors keeps who may enter rooms with a cap; see package redisstore.
+// Doors keeps who may enter capped rooms; see redisstore.
 type Doors interface {
 	CheckIn(ctx context.Context, rooms []waitlist.Asked) []waitlist.Checked
 	Door(ctx context.Context, room ring.RoomID, o waitlist.Order) (waitlist.Door, error)
@@ -41,13 +41,13 @@ type Doors interface {
 
 // queue is a session's part in the line.
 type queue struct {
-	wanted  bool // the client waits, if need be
-	passed  bool // the door has let the person in
-	unasked bool // a resume, while the store is away
+	wanted  bool // the client waits if need be
+	passed  bool // the door let the person in
+	unasked bool // a resume while the store is away
 	told    wire.Waiting
 	ticket  int64
 	place   waitlist.Place
-	here    *waitlist.Member // nil unless the session waits
+	here    *waitlist.Member // nil unless waiting
 	words   chan waitlist.Word
 
 	placeNext  time.Time // without headroom
@@ -56,7 +56,6 @@ type queue struct {
 
 func (s *session) waits() bool { return s.queue.here != nil }
 
-// ownCap is the token's.
 func (s *session) ownCap() int {
 	if s.who.MaxParticipants > 0 {
 		return s.who.MaxParticipants
@@ -68,8 +67,7 @@ func (s *session) knowsNoCap() bool {
 	return s.who.MaxParticipants <= 0 && s.server.config.MaxParticipants <= 0
 }
 
-// place returns the room's pin for whom the room's door lets in. A room without a cap has none, and no door is asked.
-// The hidden are not counted.
+// place asks no door for rooms without a cap and for the hidden.
 func (s *session) place(ctx context.Context, expect headroom.Room) (pin.Pin, error) {
 	if s.queue.passed || s.who.Hidden || s.knowsNoCap() {
 		p, err := s.server.hub.place(ctx, s.who.Room, expect)
@@ -96,7 +94,7 @@ func throughDoor(p pin.Pin, err error) (pin.Pin, error) {
 	return p, err
 }
 
-// pass asks the door. With a hold nobody is let in for so long.
+// pass asks the door. A hold keeps everybody out for so long.
 func (s *session) pass(ctx context.Context, expect headroom.Room, hold time.Duration) (pin.Pin, error) {
 	limited, cancel := context.WithTimeout(ctx, askLimit)
 	defer cancel()
@@ -122,7 +120,7 @@ func (s *session) pass(ctx context.Context, expect headroom.Room, hold time.Dura
 	return p, err
 }
 
-// mayWait has the session wait if err says that the person stands in the line, or if the cluster has no headroom.
+// mayWait: the person stands in line, or the cluster has no headroom.
 func (s *session) mayWait(ctx context.Context, err error) bool {
 	if !s.queue.wanted || s.resumes || s.who.Hidden {
 		return false
@@ -176,7 +174,6 @@ func (s *session) tellPlace(p waitlist.Place) {
 	}
 }
 
-// heard is the store's word about somebody who waits.
 func (s *session) heard(ctx context.Context, w waitlist.Word) (ending, bool) {
 	switch {
 	case !s.waits():
@@ -186,7 +183,7 @@ func (s *session) heard(ctx context.Context, w waitlist.Word) (ending, bool) {
 	case w.Code == waitlist.LetIn:
 		s.queue.passed = true
 		return s.enterAfterWaiting(ctx)
-	case w.Code == waitlist.Gone: // by a store that forgot, or that was away: the ticket finds the place
+	case w.Code == waitlist.Gone: // the store forgot or was away: the ticket finds the place
 		if _, err := s.pass(ctx, s.expect(), 0); err == nil {
 			return s.enterAfterWaiting(ctx)
 		} else if isWait(err) {
@@ -202,7 +199,7 @@ func (s *session) heard(ctx context.Context, w waitlist.Word) (ending, bool) {
 	return ending{}, false
 }
 
-// tryPlacing is of the first in a line without headroom: others would only add to the load.
+// Only the first in line tries: others would add load.
 func (s *session) tryPlacing(ctx context.Context) {
 	limited, cancel := context.WithTimeout(ctx, askLimit)
 	defer cancel()
@@ -225,7 +222,7 @@ func (s *session) enterAfterWaiting(ctx context.Context) (ending, bool) {
 	return ending{}, false
 }
 
-// quit takes the session off the node's list. Who leaves gives up the place; else it is kept for a while.
+// quit gives up the place of who leaves, and else keeps it for a while.
 func (s *session) quit(ctx context.Context, leaves bool) {
 	if !s.waits() {
 		return
@@ -245,14 +242,14 @@ func (s *session) quit(ctx context.Context, leaves bool) {
 	}
 }
 
-// keepPlace is before the person leaves, who may come back at once.
+// keepPlace precedes a leave, after which the person may come back.
 func (s *session) keepPlace(ctx context.Context, m *wire.Leave) {
 	if m.Back && s.queue.passed {
 		s.server.atDoor(ctx, s.who.Room, waitlist.Order{Deed: waitlist.Keep, Identity: s.who.Identity})
 	}
 }
 
-// atDoor does what may be lost: places lapse by themselves.
+// atDoor may be lost: places lapse.
 func (s *Server) atDoor(ctx context.Context, room ring.RoomID, o waitlist.Order) {
 	ctx, cancel := context.WithTimeout(ctx, checkInLimit)
 	defer cancel()
@@ -261,7 +258,7 @@ func (s *Server) atDoor(ctx context.Context, room ring.RoomID, o waitlist.Order)
 	}
 }
 
-// checkIn is for all who wait here, in one round trip a second.
+// checkIn is one round trip a second for all.
 func (s *Server) checkIn(ctx context.Context) {
 	backoff.Every(ctx, waitlist.CheckInEvery, func() {
 		s.panics.Survives(s.log, "a check-in broke", func() {
@@ -276,7 +273,7 @@ func (s *Server) checkIn(ctx context.Context) {
 	})
 }
 
-// askOwners asks the media nodes that owe the store who is in a room for which people wait here.
+// askOwners asks media nodes that owe the store a roster that people here wait for.
 func (s *Server) askOwners(ctx context.Context) {
 	backoff.Every(ctx, waitlist.CheckInEvery, func() {
 		for _, owed := range s.line.Owing(time.Now()) {
@@ -285,7 +282,7 @@ func (s *Server) askOwners(ctx context.Context) {
 	})
 }
 
-// askOwner has the media node write who is in the room. If nobody is, the door forgets who was let in and did not come.
+// askOwner: if nobody is in the room, the door forgets admissions that were not used.
 func (s *Server) askOwner(ctx context.Context, owed waitlist.Owed) {
 	if !s.owing.Allow(string(owed.Room)) {
 		return
@@ -299,7 +296,7 @@ func (s *Server) askOwner(ctx context.Context, owed waitlist.Owed) {
 	s.atDoor(ctx, owed.Room, waitlist.Order{Deed: waitlist.Look, Vacant: owed.Pin, Over: owed.Over})
 }
 
-// writes has the media node of a pin write who is in the room, by which it also learns what is set at the door. vacant: it has nobody.
+// writes has the pin's media node write the roster, by which it learns the door's settings. vacant: the room is empty.
 func (s *Server) writes(ctx context.Context, room ring.RoomID, text string) (vacant bool, err error) {
 	p, err := pin.Parse(text)
 	if err != nil {
@@ -313,7 +310,7 @@ func (s *Server) writes(ctx context.Context, room ring.RoomID, text string) (vac
 	return err == nil && reply.GetBoot() == string(p.Boot) && reply.GetPin() == nil, err
 }
 
-// isDead reports whether a roster's media node is known to be dead.
+// isDead: the roster's media node is known to be dead.
 func (s *Server) isDead(roster string) bool {
 	p, err := pin.Parse(roster)
 	if err != nil {

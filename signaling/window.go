@@ -9,19 +9,19 @@ import (
 )
 
 const (
-	// moveWindow is how many clients all signaling nodes together have on their way to one media node. More would
-	// share its cores, and all be late.
+	// Clients that all signaling nodes together have on their way to one media node. More would share its cores, and
+	// all be late.
 	moveWindow      = 64
 	leastMoveWindow = 8
 
-	// A client that is far away or gone counts no longer than this.
+	// Who is far away or gone counts no longer.
 	onTheWay = 100 * time.Millisecond
 
-	// headStart is how long those whom everybody waits for have the new node to themselves, in a room larger than the window.
+	// In rooms larger than the window, who is seen by others goes first for so long.
 	headStart = 75 * time.Millisecond
 )
 
-// window is the moved clients of one media node; one's media lets the next one go.
+// window is one media node's moved clients; one's media lets the next one go.
 type window struct {
 	under   map[*session]*time.Timer // on their way
 	waiting []*movedRoom             // taking turns
@@ -54,7 +54,6 @@ func (h *Hub) sendTo(room ring.RoomID, r *localRoom) {
 	h.advance(boot, w)
 }
 
-// goOn is for when the rest of a room may go.
 func (h *Hub) goOn(boot pin.BootID) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -92,7 +91,7 @@ func (h *Hub) advance(boot pin.BootID, w *window) {
 	}
 }
 
-// arrived: this client has its media on boot, or no longer counts.
+// arrived: this client has media on boot, or counts no longer.
 func (h *Hub) arrived(s *session, boot pin.BootID) {
 	h.mu.Lock()
 	defer h.mu.Unlock()

@@ -44,7 +44,7 @@ const (
 
 	publishAfter = 100 * time.Millisecond
 
-	// Another version sends a report every second.
+	// Another version reports every second.
 	droppedLogsPerSecond = 0.1
 )
 
@@ -80,7 +80,7 @@ type Cluster struct {
 	ended         bool
 }
 
-// New starts nothing. Until Run the view holds this process alone.
+// New starts nothing. Until Run the view has this process alone.
 func New(config Config, log *slog.Logger) (*Cluster, error) {
 	if err := config.Validate(); err != nil {
 		return nil, fmt.Errorf("cluster configuration: %w", err)
@@ -118,9 +118,8 @@ func (c *Cluster) LocalAddr() string { return *c.local.Load() }
 // Running is closed when the sockets are open.
 func (c *Cluster) Running() <-chan struct{} { return c.running }
 
-// Subscribe delivers later changes but our own; subscribe, then read the view. The channel closes after cancel, which
-// must be called, after Run, and after maxPending unread events: then View().Gone has the deaths. No death is
-// dropped.
+// Subscribe delivers later changes but our own: subscribe, then read the view. The channel closes after cancel, which
+// must be called, after Run, and after maxPending unread events, of which View().Gone has the deaths.
 func (c *Cluster) Subscribe() (events <-chan Event, cancel func()) {
 	s := newSubscription()
 	var delivered sync.WaitGroup
@@ -141,7 +140,7 @@ func (c *Cluster) Subscribe() (events <-chan Event, cancel func()) {
 	})
 }
 
-// SetLoad gossips a load report whose Seq grew.
+// SetLoad gossips a report whose Seq grew.
 func (c *Cluster) SetLoad(load Load) {
 	c.post(func() {
 		if c.members.setLoad(c.config.Node, load) {
@@ -162,8 +161,8 @@ func (c *Cluster) SetDraining(draining, overdue bool) {
 	})
 }
 
-// ReportDead removes a media node's boot that was proven dead, and queues the event before it returns. A boot that
-// gossip still believes alive comes back within twice remindEvery.
+// ReportDead removes a media node's boot that is proven dead, and queues the event before it returns. A boot that
+// gossip believes alive is back within twice remindEvery.
 func (c *Cluster) ReportDead(id ring.NodeID, boot pin.BootID, why string) {
 	c.report((*members).reportDead, id, boot, why)
 }
@@ -190,7 +189,7 @@ func (c *Cluster) report(how func(*members, Node, string) []Event, id ring.NodeI
 	}
 }
 
-// SetUnreachable names all boots that are not heard here. They are off our ring while others are on it.
+// SetUnreachable names all boots not heard here. They are off our ring while others are on it.
 func (c *Cluster) SetUnreachable(boots []pin.BootID) {
 	boots = slices.Clone(boots)
 	c.post(func() {
@@ -199,7 +198,7 @@ func (c *Cluster) SetUnreachable(boots []pin.BootID) {
 	})
 }
 
-// Run joins as soon as another member is up. When ctx ends it says goodbye and returns.
+// Run joins when another member is up. When ctx ends it says goodbye and returns.
 func (c *Cluster) Run(ctx context.Context) error {
 	if !c.ran.CompareAndSwap(false, true) {
 		return errAlreadyRun

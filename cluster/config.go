@@ -29,13 +29,13 @@ type Config struct {
 	// Node is this process.
 	Node Node
 
-	// Bind is host:port of UDP and TCP: an IP address, or empty for all IPv4 interfaces.
+	// Bind is the host:port of UDP and TCP: an IP address, or empty for all IPv4 interfaces.
 	Bind string
 
-	// Advertise is host or host:port for others, if not Bind.
+	// Advertise is a host or host:port for others, if not Bind.
 	Advertise string
 
-	// Join lists host:port of seeds; ours may be among them.
+	// Join lists seeds' host:port; ours may be among them.
 	Join []string
 
 	// Name of the cluster; others are refused.
@@ -47,14 +47,14 @@ type Config struct {
 	// Solo: this process may be the first.
 	Solo bool
 
-	// ConfirmDeaths makes nodes that gossip reports dead Suspect, until ConfirmDead.
+	// ConfirmDeaths makes nodes that gossip reports dead Suspect until ConfirmDead.
 	ConfirmDeaths bool
 
 	// For tests of false deaths: Haste divides the times of detection.
 	Haste       float64
 	LosePercent int
 
-	// Panics is told of gossip that breaks its handling; nil: one of its own.
+	// Panics counts gossip that panics; nil: its own.
 	Panics *panics.Guard
 }
 

@@ -10,12 +10,12 @@ import (
 	"github.com/holdfast-rtc/holdfast/ring"
 )
 
-// delegate posts memberlist's callbacks to the loop, for some hold its locks. What breaks one is dropped.
+// delegate posts memberlist's callbacks to the loop, because some hold its locks. One that panics is dropped.
 type delegate struct{ c *Cluster }
 
 func (d delegate) NodeMeta(int) []byte { return *d.c.meta.Load() }
 
-// NotifyMsg drops messages when the mailbox is full.
+// NotifyMsg drops messages at a full mailbox.
 func (d delegate) NotifyMsg(in []byte) {
 	d.c.survive("a gossiped message broke its reading: dropped", func() { d.message(in) })
 }
@@ -110,7 +110,7 @@ func (d delegate) member(n *memberlist.Node, change func(*members, Node) []Event
 	d.c.post(func() { d.c.publish(change(d.c.members, node)) })
 }
 
-// NotifyLeave: memberlist does not say whether it died or left.
+// NotifyLeave cannot tell a death from a leave.
 func (d delegate) NotifyLeave(n *memberlist.Node) {
 	d.survive(n, func() { d.leave(n) })
 }

@@ -24,7 +24,7 @@ func (b broadcast) Message() []byte { return b.text }
 
 func (b broadcast) Finished() {}
 
-// handle forwards what is new, once: memberlist sends it to few.
+// handle forwards news once: memberlist sends them to few.
 func (c *Cluster) handle(m message) {
 	switch m.kind {
 	case kindLoad:

@@ -25,14 +25,14 @@ const (
 	maxLastPeers = 8
 )
 
-// peakMembership is the most members that were live of late.
+// peakMembership is the most members of late.
 type peakMembership struct {
 	members   int      // this node included
 	lastPeers []string // addresses of some others
 	since     time.Time
 }
 
-// Half of the peak or all others are lost, so both sides have given each other up.
+// Half of the peak, or all others, are lost: each side has given the other up.
 func (p peakMembership) partitioned(now int) bool { return now < 2 || 2*now <= p.members }
 
 func (p peakMembership) observe(now int, peers []string, at time.Time) peakMembership {
@@ -60,7 +60,7 @@ func (c *Cluster) joinSeeds(ctx context.Context, list *memberlist.Memberlist) {
 		observe()
 		if joined == 0 || partitioned {
 			pause := wait.Next()
-			backoff.Sleep(ctx, pause/2+rand.N(pause)) // not in step with others
+			backoff.Sleep(ctx, pause/2+rand.N(pause)) // out of step with others
 			continue
 		}
 		wait.Reset()
@@ -99,14 +99,14 @@ func (c *Cluster) present() int {
 }
 
 const (
-	// News doubles each time, and reaches 100 members in 4 s.
+	// News doubles each time: 100 members in 4 s.
 	exchangeEvery = 500 * time.Millisecond
 
 	warnBlockedEvery = 5 * time.Minute
 )
 
 // exchangeWithBlocked uses TCP for members that no UDP reaches, and tells a dead member that is heard again of its
-// death: only who knows of it can refute it.
+// death, which only it can refute.
 func (c *Cluster) exchangeWithBlocked(ctx context.Context, list *memberlist.Memberlist, probeInterval time.Duration) {
 	var warned time.Time
 	for backoff.Sleep(ctx, exchangeEvery) {
@@ -134,7 +134,7 @@ func (c *Cluster) exchangeWithBlocked(ctx context.Context, list *memberlist.Memb
 type addresses struct {
 	mu     sync.Mutex
 	byName map[string]string
-	heard  map[string]time.Time // by address: the last datagram, or the join
+	heard  map[string]time.Time // by address: last datagram, or join
 	lost   map[string]*lost     // by address, of dead members
 }
 

@@ -5,18 +5,18 @@ import (
 	"github.com/holdfast-rtc/holdfast/ring"
 )
 
-// Liveness is what a view says of a boot of a media node.
+// Liveness is what a view says of a media node's boot.
 type Liveness string
 
 // Unknown is not dead.
 const (
 	Live     Liveness = "live"
 	Replaced Liveness = "replaced" // by a newer boot
-	Departed Liveness = "departed" // dead or left; View.Gone says which
+	Departed Liveness = "departed" // dead or left; see View.Gone
 	Unknown  Liveness = "unknown"  // the view may be out of date
 )
 
-// Liveness of a boot of the node. A nil view knows nothing.
+// Liveness is Unknown to a nil view.
 func (v *View) Liveness(id ring.NodeID, boot pin.BootID) Liveness {
 	if v == nil {
 		return Unknown

@@ -10,7 +10,7 @@ import (
 	"github.com/holdfast-rtc/holdfast/ring"
 )
 
-// goneFor exceeds the life of a pin.
+// Above a pin's life.
 const (
 	maxGone = 1024
 	goneFor = time.Hour + 5*time.Minute
@@ -25,9 +25,9 @@ const (
 	whyReturned  = "returned"
 )
 
-// members is the state behind the view, for one goroutine. A boot is live, gone, or unknown. One that left never
-// comes back; a dead one does, when it joins again or memberlist goes on believing it alive (shadow). Of two boots of
-// a name the newer counts, and one that was declared dead as older, since clocks are set back.
+// members is the state behind the view, for one goroutine. A boot is live, gone or unknown. One that left never comes
+// back; a dead one does when it joins again or memberlist goes on believing it alive (shadow). Of two boots of a name
+// the newer counts, but also one declared dead as older, because clocks are set back.
 type members struct {
 	log           *slog.Logger
 	self          Node // name and boot
@@ -41,7 +41,7 @@ type members struct {
 
 	version   uint64
 	ring      *ring.Ring
-	placeable []ring.NodeID // the nodes of ring
+	placeable []ring.NodeID // of ring
 }
 
 type departure struct {
@@ -105,7 +105,7 @@ func (m *members) join(node Node) []Event {
 	return append(events, m.event(EventJoined, node, why)...)
 }
 
-// shade remembers a live boot that is about to go. memberlist tells a death once.
+// shade remembers a live boot that is about to go: memberlist tells a death once.
 func (m *members) shade(node Node) {
 	if !node.Suspect {
 		m.shadows[node.Boot] = &shadow{node: node, wasLive: true}
@@ -156,7 +156,7 @@ func (m *members) leave(node Node, age time.Duration) (events []Event, news bool
 	return nil, true
 }
 
-// heardDead, another member's word, never removes a live boot.
+// heardDead never removes a live boot on another member's word.
 func (m *members) heardDead(node Node, age time.Duration) {
 	if m.live[node.Name()].Boot != node.Boot && m.gone[node.Boot] == "" && node.Boot != m.self.Boot && age < goneFor {
 		m.depart(node, DepartureDead, whyTold, age)
@@ -207,11 +207,11 @@ func (m *members) setDraining(draining, overdue bool) {
 	m.live[m.self.Name()] = own
 }
 
-// warnAt: every third reminder.
+// Every third reminder.
 const warnAt = 3
 
-// remind forgets old departures and checks the shadows. After one check a boot is used again, or logged if another
-// has its name.
+// remind forgets old departures and checks shadows. After one check a boot is used again, or logged if another has its
+// name.
 func (m *members) remind() (events []Event) {
 	m.forget(func(d departure) bool { return time.Since(d.at) >= goneFor })
 	for boot, s := range m.shadows {
@@ -228,7 +228,7 @@ func (m *members) remind() (events []Event) {
 	return events
 }
 
-// A boot that waited, as after a clock was set back, is left to remind: it may be older indeed, and dead.
+// A boot that waited is left to remind: it may be older indeed, and dead.
 func (m *members) remove(node Node, how Departure, why string) []Event {
 	delete(m.live, node.Name())
 	m.depart(node, how, why, 0)
@@ -292,7 +292,7 @@ func (m *members) view() *View {
 		}
 	}
 	if len(placeable) == 0 {
-		placeable = unreachable // this process is cut off, more likely
+		placeable = unreachable // rather this process is cut off
 	}
 	slices.Sort(placeable)
 	if !slices.Equal(placeable, m.placeable) {

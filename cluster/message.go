@@ -9,8 +9,8 @@ import (
 	"github.com/holdfast-rtc/holdfast/pin"
 )
 
-// A message is a kind byte, a member's name (its length first) and varints. Later versions may append fields. A state
-// exchange is messages behind their lengths; the first is a hello.
+// A message is a kind byte, a member's name behind its length, and varints; later versions may append fields. A state
+// exchange is messages behind their lengths, a hello first.
 const (
 	kindLoad  byte = 1
 	kindLeave byte = 2
@@ -20,11 +20,11 @@ const (
 
 const maxStateMessages = 8192
 
-// Past these a report is dropped: it would repel or attract rooms, or hide later ones.
+// Larger reports are dropped: they would repel or attract rooms, or hide later ones.
 const (
 	maxLoadBitsPerSecond    = 1 << 50 // a petabit
 	maxLoadPacketsPerSecond = 1 << 40
-	maxLoadSeq              = 1 << 48 // one a second, longer than any process lives
+	maxLoadSeq              = 1 << 48 // one a second, for longer than any process lives
 )
 
 type message struct {
@@ -126,7 +126,7 @@ func takeLoad(rest []byte, from Node) (l Load, err error) {
 	return takeFloor(rest, l)
 }
 
-// takeFloor bounds what it reads: more than is sent would hide that the node takes rooms.
+// takeFloor limits the floor to what is sent: more would hide that the node takes rooms.
 func takeFloor(rest []byte, l Load) (Load, error) {
 	var limited uint64
 	for _, n := range []*uint64{&l.FloorBitsPerSecond, &l.FloorPacketsPerSecond, &limited} {

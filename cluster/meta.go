@@ -12,10 +12,10 @@ import (
 // errForeign is wrapped by errors about foreign bytes, which are dropped.
 var errForeign = errors.New("not understood")
 
-// metaVersion is raised only when a key changes its meaning. New keys need no new version: others ignore them.
+// Raised only when a key changes its meaning. Others ignore new keys.
 const metaVersion = 1
 
-// At most 512 bytes: hence the short keys.
+// At most 512 bytes: hence short keys.
 type meta struct {
 	Version  int    `json:"v"`
 	Control  string `json:"c,omitempty"`
@@ -28,7 +28,7 @@ type meta struct {
 	MediaIPs string `json:"a,omitempty"`
 }
 
-// maxMediaIPsBytes is for four addresses.
+// Four addresses.
 const maxMediaIPsBytes = 160
 
 func encodeMeta(node Node) []byte {
@@ -37,7 +37,7 @@ func encodeMeta(node Node) []byte {
 		MediaIPs: node.MediaIPs,
 	}
 	text, err := json.Marshal(m)
-	if len(text) > memberlist.MetaMaxSize { // Without them only relayed clients do not reach the node.
+	if len(text) > memberlist.MetaMaxSize { // without them only relayed clients miss the node
 		m.MediaIPs = ""
 		text, err = json.Marshal(m)
 	}
@@ -47,8 +47,7 @@ func encodeMeta(node Node) []byte {
 	return text
 }
 
-// parseMember ignores unknown keys. Of a later version it reads what it can.
-// Errors wrap errForeign.
+// parseMember ignores unknown keys, and reads what it can of a later version. Errors wrap errForeign.
 func parseMember(name string, text []byte) (Node, error) {
 	node, err := parseMemberName(name)
 	if err != nil {
@@ -75,7 +74,7 @@ func parseMember(name string, text []byte) (Node, error) {
 	return node, nil
 }
 
-// readMeta leaves out keys that a later version gave another type, and addresses in another form.
+// readMeta skips keys of another type and addresses in another form, as of later versions.
 func readMeta(text []byte) (m meta, err error) {
 	var version struct {
 		V int `json:"v"`

@@ -12,7 +12,7 @@ import (
 )
 
 const (
-	// streams bounds incoming TCP exchanges; a new one closes the oldest.
+	// Incoming TCP exchanges; a new one closes the oldest.
 	streams           = 64
 	streamsPerAddress = 16
 

@@ -7,31 +7,31 @@ import (
 	"github.com/hashicorp/memberlist"
 )
 
-// Gossip declares a frozen process dead within about a second: a probe (0.2 s), its failure (0.2 s), suspicion
-// (suspicionMult x probeInterval from 3 to 10 members, twice that without a confirmation) and dissemination (0.1 s).
-// It may be wrong: a signaling node that hears the node does not act on it. See docs/CLUSTER.md.
+// Gossip declares a frozen process dead after about a second: a probe (0.2 s), its failure (0.2 s), suspicion
+// (suspicionMult x probeInterval for 3 to 10 members, twice that without a confirmation) and dissemination (0.1 s). It
+// may be wrong: signaling nodes that hear the node do not act on it. See docs/CLUSTER.md.
 const (
-	// Short, and suspicionMult high for it (defaults: 1 s and 4), so that a late process can refute. It costs five
-	// pings of 100 bytes per second and member.
+	// Short, with suspicionMult high for it (defaults: 1 s and 4), so that a late process can refute. Five pings of 100
+	// bytes a second and member.
 	probeInterval = 200 * time.Millisecond
 	suspicionMult = 3
 
 	// The default of 6 means 3.6 s.
 	suspicionMaxTimeoutMult = 2
 
-	// For the direct ping; the rest of probeInterval is for indirect probes and TCP.
+	// For the direct ping; the rest is for indirect probes and TCP.
 	probeTimeout = 100 * time.Millisecond
 
 	// Default: 200 ms.
 	gossipInterval = 50 * time.Millisecond
 
-	// It repairs lost gossip (default 30 s), at 200 bytes per member.
+	// Repairs lost gossip (default 30 s), at 200 bytes per member.
 	pushPullInterval = 10 * time.Second
 
 	// Default: 10 s. A frozen seed delays the others, and the end of Run.
 	streamTimeout = 2 * time.Second
 
-	// memberlist's default: 4 x ceil(log10(n+1)) times.
+	// The default: 4 x ceil(log10(n+1)) times.
 	retransmitMult = 4
 )
 
@@ -50,7 +50,7 @@ func tuning(haste float64) *memberlist.Config {
 	c.PushPullInterval = pushPullInterval
 	c.TCPTimeout = streamTimeout
 	c.RetransmitMult = retransmitMult
-	c.EnableCompression = false  // packets are small; LZW allocates on each
-	c.DNSConfigPath = os.DevNull // else memberlist sends a TCP query of type ANY for each name
+	c.EnableCompression = false  // LZW allocates for each small packet
+	c.DNSConfigPath = os.DevNull // else memberlist asks DNS by TCP for type ANY
 	return c
 }

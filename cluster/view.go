@@ -31,19 +31,19 @@ type Node struct {
 	Control     string
 	Media       string
 	HTTP        string // of signaling nodes
-	Draining    bool   // off the ring: takes no new rooms
-	Overdue     bool   // Draining, and past its deadline: rooms leave it by restarts
-	Suspect     bool   // gossip reports it dead, unconfirmed; off the ring
+	Draining    bool   // off the ring
+	Overdue     bool   // past its deadline: rooms leave by restarts
+	Suspect     bool   // reported dead, unconfirmed; off the ring
 	Unreachable bool   // not heard here; off the ring if that leaves others
-	Later       bool   // its gossip has a later version: what can be read is here
+	Later       bool   // of a later version, as far as it can be read
 	Load        Load
 
-	Protocol     uint32 // version of the control port; 0: from before versions were told
-	Capabilities string // as of control.Capabilities, behind commas
-	MediaIPs     string // that clients are told, behind commas; empty: that of Media
+	Protocol     uint32 // of the control port; 0: too old to say
+	Capabilities string // as in control.Capabilities, separated by commas
+	MediaIPs     string // for clients, separated by commas; empty: that of Media
 }
 
-// MediaSockets are those that clients send to, as far as they are known.
+// MediaSockets are where clients send, as far as known.
 func (n Node) MediaSockets() []netip.AddrPort {
 	media, err := netip.ParseAddrPort(n.Media)
 	if n.MediaIPs == "" && err == nil {
@@ -60,12 +60,12 @@ func (n Node) MediaSockets() []netip.AddrPort {
 	return sockets
 }
 
-// Can reports whether the node has told a capability.
+// Can reports whether the node told a capability.
 func (n Node) Can(capability string) bool {
 	return slices.Contains(strings.Split(n.Capabilities, ","), capability)
 }
 
-// Load is a node's report about itself; of a signaling node only Seq and Sockets count.
+// Load is a node's report; of a signaling node only Seq and Sockets count.
 type Load struct {
 	Seq                     uint64 // grows with each report
 	EgressBitsPerSecond     uint64 // the larger of sent and reserved
@@ -74,24 +74,24 @@ type Load struct {
 	CeilingPacketsPerSecond uint64
 	Rooms                   uint32
 	Peers                   uint32
-	// Synced has the store incarnations in which all its pins were confirmed.
+	// Synced has the incarnations in which all its pins were confirmed.
 	Synced   pin.Incarnations
 	Watchers uint32
 	Sockets  uint32
-	// Floor is what it would send and has reserved at the lowest layers of all its rooms.
+	// Floor: sent and reserved at the lowest layers of all rooms.
 	FloorBitsPerSecond    uint64
 	FloorPacketsPerSecond uint64
-	// Limited is for how many seconds it has held pictures back, 0 if it does not.
+	// Limited: seconds since pictures are held back, 0 if they are not.
 	Limited uint32
 }
 
-// Name is what a restart keeps.
+// Name survives restarts.
 type Name struct {
 	Role Role
 	ID   ring.NodeID
 }
 
-// Name returns the name of the node.
+// Name returns the node's.
 func (n Node) Name() Name { return Name{n.Role, n.ID} }
 
 // View is the cluster at one moment. It is immutable.
@@ -107,15 +107,15 @@ type View struct {
 	departed []departure // the source of Gone
 }
 
-// absentFor is at least rejoinEvery.
+// At least rejoinEvery.
 const absentFor = 30 * time.Second
 
-// Absent reports whether a view that settled absentFor ago has the boot neither live nor gone.
+// Absent: a view that settled absentFor ago has the boot neither live nor gone.
 func (v *View) Absent(id ring.NodeID, boot pin.BootID) bool {
 	return !v.SettledAt.IsZero() && time.Since(v.SettledAt) >= absentFor && v.Nodes[id].Boot != boot && v.Gone[boot] == ""
 }
 
-// HowGone says how a boot of Gone went away, and by what evidence if that is known: "dead (proof: ...)".
+// HowGone says how a boot of Gone went, with the evidence if known: "dead (proof: ...)".
 func (v *View) HowGone(boot pin.BootID) string {
 	how := string(v.Gone[boot])
 	for _, d := range v.departed {
@@ -126,7 +126,7 @@ func (v *View) HowGone(boot pin.BootID) string {
 	return how
 }
 
-// Departure is how a boot went away.
+// Departure is how a boot went.
 type Departure string
 
 // The ways to go.

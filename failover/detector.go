@@ -48,7 +48,7 @@ func (f *Failover) question(ctx context.Context, w *watching) {
 	}
 }
 
-// When two nodes die at once, no room goes from the one to the other.
+// When two nodes die at once, no room goes from one to the other.
 func (f *Failover) reportUnreachable() {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -112,8 +112,8 @@ func (f *Failover) evaluate(view *cluster.View) {
 	}
 }
 
-// updateIsolated is true if no node was heard for AskAfter, which is below BelieveAfter: nodes cut off together are
-// not confirmed dead. Afterwards all silences start anew.
+// updateIsolated is true if no node was heard for AskAfter, which is below BelieveAfter: nodes cut off together are not
+// confirmed dead. Silences then start anew.
 func (f *Failover) updateIsolated(watches []*watching) bool {
 	isolated := !slices.ContainsFunc(watches, func(w *watching) bool {
 		silence, _ := w.health.silence()

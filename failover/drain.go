@@ -18,25 +18,25 @@ import (
 )
 
 const (
-	// Live moves under way, shared by the signaling nodes: each costs two connections for every client. One room may be larger.
+	// Live moves under way, shared by the signaling nodes: each costs every client two connections. One room may be
+	// larger.
 	peopleLeavingAtOnce = 64
 	roomsLeavingAtOnce  = 4
 	leastPeopleLeaving  = 8
-	// The new owner says that a room has settled after 8 s at the latest.
+	// The new owner calls a room settled after 8 s at the latest.
 	settleLimit = 10 * time.Second
 	settleEvery = 50 * time.Millisecond
-	// A room that could not leave is tried again.
-	leaveAgain = 2 * time.Second
+	leaveAgain  = 2 * time.Second
 )
 
-// Mover is a Rehomer that moves rooms between living nodes too.
+// Mover also moves rooms between living nodes.
 type Mover interface {
-	// Move replaces the pin from by one on a node with headroom, of its own choice if to is empty, and returns the current pin,
+	// Move replaces the pin from on a node with headroom, of its choice if to is empty, and returns the current pin,
 	// whoever wrote it.
 	Move(ctx context.Context, room ring.RoomID, from pin.Pin, to ring.NodeID, expect headroom.Room, why string) (pin.Pin, error)
 }
 
-// leaving is a room with sockets here that leaves a node that lives.
+// leaving is a room with sockets here that leaves a live node.
 type leaving struct {
 	room LocalRoom
 	node cluster.Node
@@ -54,7 +54,7 @@ type staying struct {
 	again time.Time
 }
 
-// leavers are the planned moves under way here. Failover's mu guards them.
+// leavers are planned moves under way here, guarded by Failover's mu.
 type leavers struct {
 	rooms, people, restarts int
 	staying                 map[moveKey]staying
@@ -78,8 +78,8 @@ func (l *leavers) count(next leaving, one int) {
 	l.people += one * next.people()
 }
 
-// moveDraining begins to move rooms off draining nodes, the largest first: it is the hardest to place, and if the deadline
-// passes, most people have moved without a gap. All signaling nodes order by the size of the whole room.
+// moveDraining moves the largest rooms first: they are the hardest to place, and by the deadline most people have moved
+// without a gap. All signaling nodes order by the size of the whole room.
 func (f *Failover) moveDraining(ctx context.Context, owned *sync.WaitGroup, view *cluster.View) {
 	var all []leaving
 	listed := map[moveKey]bool{}
@@ -112,7 +112,7 @@ func (f *Failover) moveDraining(ctx context.Context, owned *sync.WaitGroup, view
 	}
 }
 
-// beginLeaving reports whether it did: only so many leave at once. It needs mu.
+// beginLeaving is false at the bounds. It needs mu.
 func (f *Failover) beginLeaving(ctx context.Context, owned *sync.WaitGroup, next leaving, signalingNodes int, ended func()) bool {
 	key := next.key()
 	if _, running := f.active[key]; running || len(f.active) >= maxActive || !f.leavers.takes(next, signalingNodes, f.config.Concurrent) {
@@ -139,7 +139,7 @@ func (f *Failover) reconcileNow() {
 	}
 }
 
-// forgetStaying withdraws what was said of rooms that have moved or ended, or whose node takes rooms again.
+// forgetStaying withdraws what was said of rooms that moved or ended, or whose node takes rooms again.
 func (f *Failover) forgetStaying(listed map[moveKey]bool) {
 	f.mu.Lock()
 	var over []moveKey
@@ -155,7 +155,7 @@ func (f *Failover) forgetStaying(listed map[moveKey]bool) {
 	}
 }
 
-// leave moves one room and returns when its people have settled. A crash at any point leaves what a re-homing would.
+// leave returns when the room's people have settled. A crash leaves what a re-homing would.
 func (f *Failover) leave(ctx context.Context, l leaving) {
 	started, room, from := time.Now(), l.room.Room, l.room.Pin
 	to, err := f.plan(ctx, l)
@@ -210,7 +210,7 @@ func (f *Failover) plan(ctx context.Context, l leaving) (to pin.Pin, err error) 
 	return to, err
 }
 
-// stays says why a room is still there. It is tried again, for other nodes may get headroom.
+// stays notes why; it is tried again, because others may get headroom.
 func (f *Failover) stays(l leaving, err error) {
 	why := strings.TrimPrefix(err.Error(), "place room "+string(l.room.Room)+": ")
 	f.mu.Lock()

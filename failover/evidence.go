@@ -7,7 +7,6 @@ import (
 	"github.com/holdfast-rtc/holdfast/control"
 )
 
-// streamState is of the Watch stream.
 type streamState string
 
 const (
@@ -20,14 +19,13 @@ type controlAnswer string
 
 const (
 	controlRefused   controlAnswer = "refused"
-	controlSilent    controlAnswer = "silent" // a timeout, no route, a reset, a failed handshake
+	controlSilent    controlAnswer = "silent" // timeout, no route, reset, failed handshake
 	controlSame      controlAnswer = "same boot"
 	controlNewer     controlAnswer = "newer boot"
 	controlOlder     controlAnswer = "older boot"
 	controlOtherNode controlAnswer = "another node"
 )
 
-// mediaAnswer is what a datagram came to.
 type mediaAnswer string
 
 const (
@@ -50,8 +48,8 @@ type evidence struct {
 	Media   mediaAnswer
 }
 
-// A newer boot means dead. Else all three must agree, for each alone has an innocent cause: a proxy, a
-// firewall, a listener closed early.
+// A newer boot means dead. Else all three must agree, because each alone has an innocent cause: a proxy, a firewall, a
+// listener closed early.
 func (e evidence) verdict() verdict {
 	switch e.Control {
 	case controlSame:

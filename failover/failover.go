@@ -42,7 +42,7 @@ type Membership interface {
 	ReportDead(id ring.NodeID, boot pin.BootID, why string)
 	// ConfirmDead does so for a Suspect boot.
 	ConfirmDead(id ring.NodeID, boot pin.BootID, why string)
-	// SetUnreachable names all boots that are not heard here.
+	// SetUnreachable names all boots not heard here.
 	SetUnreachable(boots []pin.BootID)
 }
 
@@ -61,17 +61,17 @@ type Rooms interface {
 	PinnedTo(boot pin.BootID) []LocalRoom
 	// Moved tells clients to restart. It ignores foreign rooms and lower pins.
 	Moved(ctx context.Context, room ring.RoomID, to pin.Pin)
-	// Delayed says why a dead node's room has not moved yet, once. It is tried again.
+	// Delayed says once why a dead node's room has not moved yet.
 	Delayed(room ring.RoomID, why error)
 	// Stalled counts the boot's peers that receive nothing, 20 times a second; all may be 0 if stalled is.
 	Stalled(boot pin.BootID) (stalled, all int)
 }
 
-// LeavingRooms leave a node that lives.
+// LeavingRooms leave a live node.
 type LeavingRooms interface {
 	// MovedLive is Moved while the old node goes on: clients connect to the new one first.
 	MovedLive(ctx context.Context, room ring.RoomID, to pin.Pin)
-	// Settled reports that nobody of a room that moved live needs its former node, or that the room is not here under that fence.
+	// Settled: nobody of a room moved live needs its former node, or the room is not here under that fence.
 	Settled(room ring.RoomID, fence pin.Fence) bool
 	// Stays says why a room cannot leave a draining node; empty: it can, or has.
 	Stays(room ring.RoomID, why string)
@@ -97,7 +97,7 @@ type Nodes interface {
 	Watch(ctx context.Context, addr, watcher string, heartbeat func(control.Hello) error) error
 	// HelloAt uses a new connection. A refusal wraps control.ErrRefused.
 	HelloAt(ctx context.Context, addr string) (control.Hello, error)
-	// Outrank tells a media node of a higher pin; live: it goes on sending while the room's people move.
+	// Outrank tells a media node of a higher pin; live: it sends on while the room's people move.
 	Outrank(ctx context.Context, addr string, room ring.RoomID, higher pin.Pin, live bool) (held bool, err error)
 	// Forget closes the pooled connection.
 	Forget(addr string)
@@ -112,9 +112,9 @@ type Config struct {
 	// AskAfter is the silence before a question. Gossip counts after BelieveAfter, if a question is unanswered for
 	// AnswerWithin.
 	AskAfter, BelieveAfter, AnswerWithin time.Duration
-	// NoRelief leaves rooms on nodes that are near their ceilings.
+	// NoRelief leaves rooms on nodes near their ceilings.
 	NoRelief bool
-	// Panics is told of what breaks; nil: one of its own.
+	// Panics counts panics; nil: its own.
 	Panics *panics.Guard
 }
 
@@ -128,7 +128,7 @@ func DefaultConfig() Config {
 	}
 }
 
-// Failover is the failover of one signaling node. Run is called once.
+// Failover is one signaling node's. Run is called once.
 type Failover struct {
 	config     Config
 	membership Membership
@@ -184,7 +184,7 @@ func New(config Config, membership Membership, rooms Rooms, rehomer Rehomer, pin
 	return f
 }
 
-// What breaks one round or task must not end the others: the next reconciliation finds the rest.
+// A panic ends one round or task: the next reconciliation finds the rest.
 func (f *Failover) survive(what string, task func(), attributes ...any) bool {
 	return f.config.Panics.Survives(f.log, what, task, attributes...)
 }

@@ -23,13 +23,12 @@ func (c *pauseAwareClock) tick(now time.Time) {
 
 func (c *pauseAwareClock) now() time.Duration { return time.Duration(c.elapsed.Load()) }
 
-// peerHealth is what was observed of one boot.
 type peerHealth struct {
 	clock *pauseAwareClock
 
 	mu            sync.Mutex
 	lastHeard     time.Duration
-	asked         time.Duration // the first question since lastHeard
+	asked         time.Duration // first question since lastHeard
 	unanswered    bool          // since lastHeard
 	asking        bool          // a question is out
 	streamBroken  bool          // since lastHeard
@@ -92,7 +91,7 @@ func (h *peerHealth) silence() (silence, answer time.Duration) {
 	return now - h.lastHeard, answer
 }
 
-// It is true once, when the suspicion is logAfter old.
+// noteSuspicion is true once, when the suspicion is logAfter old.
 func (h *peerHealth) noteSuspicion(suspect bool, logAfter time.Duration) (log bool) {
 	h.mu.Lock()
 	defer h.mu.Unlock()

@@ -13,7 +13,7 @@ const (
 	// Past these the oldest is forgotten; its boot learns by refreshing pins.
 	movesPerBoot  = 10_000
 	bootsOfMoves  = 64
-	movesLifetime = time.Hour // the life of a pin
+	movesLifetime = time.Hour // a pin's life
 )
 
 type moveKey struct {

@@ -12,7 +12,7 @@ import (
 )
 
 const (
-	// Each waits twice as long, 126 ms in all. The first may find sockets of a killed process.
+	// Each waits twice as long, 126 ms in all. The first may find a killed process's sockets.
 	mediaProbes    = 6
 	mediaProbeWait = 2 * time.Millisecond
 	resolveTimeout = time.Second
@@ -30,7 +30,7 @@ func (f *Failover) askControl(ctx context.Context, node cluster.Node) controlAns
 	}
 }
 
-// It sends single bytes, which are no media. Only a connected socket learns of a refusal.
+// Single bytes are no media. Only a connected socket learns of a refusal.
 func probeMedia(ctx context.Context, addr string) mediaAnswer {
 	socket, err := (&net.Dialer{Timeout: resolveTimeout}).DialContext(ctx, "udp", addr)
 	if err != nil {
@@ -41,7 +41,7 @@ func probeMedia(ctx context.Context, addr string) mediaAnswer {
 		if ctx.Err() != nil {
 			return mediaSilent
 		}
-		// The next call reports the refusal of an earlier datagram.
+		// The next call reports an earlier datagram's refusal.
 		if _, err := socket.Write([]byte{0}); errors.Is(err, syscall.ECONNREFUSED) {
 			return mediaRefused
 		}

@@ -29,13 +29,13 @@ type move struct {
 	from  pin.Pin
 	to    pin.Pin
 	again bool // moved before, but Rooms did not map it
-	told  bool // that it is delayed
+	told  bool // delayed
 }
 
 func (m *move) key() moveKey { return moveKey{m.room.Room, m.room.Pin.Boot} }
 
-// carryOut moves a room and tells its clients, however long the store takes. It gives up when the room has no sockets
-// here or the node is back. Nothing may break before turn is used: it would be lost.
+// carryOut moves a room and tells its clients, however long the store takes. It gives up when no sockets are left or
+// the node is back. A panic before turn is used would lose it.
 func (f *Failover) carryOut(ctx context.Context, m *move, turn *waiter) {
 	started := time.Now()
 	pause := backoff.Backoff{First: firstRetry, Most: latestRetry}
@@ -92,7 +92,7 @@ func (f *Failover) advance(ctx context.Context, m *move, turn *waiter, started t
 	return nil
 }
 
-// outlived begins anew if the target is gone too, so that clients hear of one move only.
+// outlived begins anew if the target is gone too: clients hear of one move.
 func (f *Failover) outlived(m *move) error {
 	if !f.gone(m.to.Boot) {
 		return nil
@@ -120,7 +120,6 @@ func (f *Failover) decide(ctx context.Context, m *move, turn *waiter) (pin.Pin, 
 	return to, err
 }
 
-// The last reconciliation found sockets on the lost boot.
 func (f *Failover) stillWanted(m *move) bool {
 	f.mu.Lock()
 	defer f.mu.Unlock()

@@ -13,14 +13,14 @@ import (
 )
 
 const (
-	// One signaling node at a time relieves media nodes: each knows only the rooms with sockets at it, so they take turns.
+	// Each signaling node knows only rooms with sockets here, so one at a time relieves media nodes.
 	turnLasts = time.Minute
-	// Moves that the one before began have ended by then, and load reports show them.
+	// The last one's moves have ended by then, and load reports show them.
 	turnBegins = settleLimit + 5*time.Second
 )
 
-// relieve begins to move rooms off media nodes that are near their ceilings, or far above the others. While a death or a drain
-// goes on, it waits: their rooms need the headroom.
+// relieve moves rooms off media nodes near their ceilings, or far above the others. During a death or a drain it waits:
+// these need the headroom.
 func (f *Failover) relieve(ctx context.Context, owned *sync.WaitGroup, view *cluster.View) {
 	_, moves := f.rehomer.(Mover)
 	if f.relief == nil || !moves || !view.Settled || f.unrest(view) {
@@ -64,7 +64,6 @@ func (f *Failover) relieve(ctx context.Context, owned *sync.WaitGroup, view *clu
 	}
 }
 
-// unrest is a death or a drain that is not over.
 func (f *Failover) unrest(view *cluster.View) bool {
 	for _, n := range view.Nodes {
 		if n.Draining {
@@ -76,7 +75,7 @@ func (f *Failover) unrest(view *cluster.View) bool {
 	return len(f.wanted) > 0
 }
 
-// hasTurn reports whether this signaling node may relieve media nodes now. All agree without asking each other.
+// hasTurn is computed, so that all agree without asking.
 func (f *Failover) hasTurn(now time.Time) bool {
 	turn := now.Truncate(turnLasts)
 	who, _ := ring.Rendezvous(f.signalingNodes(), "relief "+strconv.FormatInt(turn.Unix(), 10))

@@ -13,11 +13,11 @@ import (
 )
 
 const (
-	// That is what a lost event costs.
+	// What a lost event costs.
 	reconcileEvery = time.Second
 	// A later reconciliation finds the rest.
 	maxActive = 65_536
-	// It leaves time for calls under way.
+	// Time for calls under way.
 	forgetAfter = time.Minute
 )
 

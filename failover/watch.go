@@ -15,7 +15,7 @@ const (
 	// A killed process closes its sockets within milliseconds.
 	firstProbe  = 5 * time.Millisecond
 	latestProbe = 500 * time.Millisecond
-	// Twelve missing heartbeats end a Watch stream.
+	// Twelve missing heartbeats.
 	suspectAfter = 2500 * time.Millisecond
 	// Longer ones reset the back-off.
 	settledStream = time.Second
@@ -99,7 +99,7 @@ func (f *Failover) listen(ctx context.Context, w *watching) (heard bool, err err
 func (f *Failover) gather(ctx context.Context, node cluster.Node, stream streamState) evidence {
 	e := evidence{Stream: stream}
 	var both sync.WaitGroup
-	e.Media, e.Control = mediaSilent, controlSilent // if asking breaks
+	e.Media, e.Control = mediaSilent, controlSilent // if asking panics
 	both.Go(func() {
 		f.survive("a question to a media port broke", func() { e.Media = f.askMedia(ctx, node.Media) }, "node", node.ID)
 	})

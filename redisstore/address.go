@@ -14,21 +14,14 @@ import (
 	"github.com/redis/go-redis/v9/maintnotifications"
 )
 
-// The kinds of store that a URL can name; rediss means TLS.
-//
-//	redis://[user:password@]host:port[/db]
-//	redis+sentinel://[user:password@]host:port,host:port/master[?db=n][&sentinel_username=u&sentinel_password=p]
-//	redis+cluster://[user:password@]host:port,host:port
-//
-// User and password are of the data servers. Time-outs in the URL (?read_timeout=250ms) replace this package's.
-// secure.go has the parameters of TLS.
+// The kinds of store: see the package comment.
 const (
 	kindSingle   = ""
 	kindSentinel = "sentinel"
 	kindCluster  = "cluster"
 )
 
-// After as many failed look-ups of a Sentinel master go-redis waits a second.
+// After so many failed look-ups of a Sentinel master go-redis waits a second.
 const poolSize = 128
 
 type address struct {
@@ -46,7 +39,7 @@ var (
 	errManyHost = errors.New("several hosts need redis+sentinel:// or redis+cluster://")
 )
 
-// parseAddress keeps the text, which may hold a password, out of its errors.
+// parseAddress keeps the text, which may hold a password, out of errors.
 func parseAddress(rawURL string) (address, error) {
 	scheme, rest, _ := strings.Cut(rawURL, "://")
 	plain, kind, _ := strings.Cut(scheme, "+")
@@ -154,7 +147,6 @@ func (a *address) cluster(newClient func(*redis.Options) *redis.Client) *redis.C
 	}
 }
 
-// brokenConn stands for a failed dial.
 type brokenConn struct {
 	net.Conn
 	why error
@@ -164,7 +156,7 @@ func (b *brokenConn) Read([]byte) (int, error) { return 0, b.why }
 
 func (b *brokenConn) Write([]byte) (int, error) { return 0, b.why }
 
-// Where dialing fails it returns a brokenConn: go-redis stops dialing for seconds after poolSize failures.
+// patientDialer returns a brokenConn where dialing fails: go-redis stops dialing for seconds after poolSize failures.
 func patientDialer(secure *tls.Config) func(ctx context.Context, network, addr string) (net.Conn, error) {
 	plain := &net.Dialer{}
 	dial := plain.DialContext

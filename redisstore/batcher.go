@@ -13,15 +13,15 @@ import (
 	"github.com/holdfast-rtc/holdfast/waitlist"
 )
 
-// Concurrent claims share a pipeline. A lone claim is sent at once, by its caller.
+// Concurrent claims share a pipeline; a lone one is sent at once.
 const (
 	maxBatch = 128
-	// More mean smaller batches, one could hang. For a far master, waiting would double the round trip.
+	// More mean smaller batches; one could hang. At a far master waiting would double the round trip.
 	maxPipelines    = 2
 	maxFarPipelines = 32
-	// From this round trip on a master is far.
+	// Round trip of a far master.
 	far = 10 * time.Millisecond
-	// A store that far behind will not answer in time.
+	// A store further behind will not answer in time.
 	maxWaiting   = 8192
 	batchTimeout = 500 * time.Millisecond
 )
@@ -34,13 +34,13 @@ var (
 type claim struct {
 	room   ring.RoomID
 	pin    pin.Pin
-	entry  *waitlist.Entry // nil for a claim without admission
+	entry  *waitlist.Entry // nil: no admission
 	answer claimed
 	done   chan struct{}
 }
 
 type claimed struct {
-	text string // what is current, unless the claim won
+	text string // current, unless the claim won
 	won  bool
 	in   pin.Incarnation
 	door bool // the room has one
@@ -52,7 +52,7 @@ type batcher struct {
 	mu        sync.Mutex
 	waiting   []*claim
 	pipelines int           // under way
-	trip      time.Duration // the last round trip
+	trip      time.Duration // of the last pipeline
 }
 
 func (b *batcher) took(trip time.Duration) {
@@ -61,7 +61,7 @@ func (b *batcher) took(trip time.Duration) {
 	b.trip = trip
 }
 
-// join reports whether c may be sent at once; else c waits.
+// join reports whether to send c at once; else c waits.
 func (b *batcher) join(c *claim) (now bool, err error) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -126,7 +126,7 @@ func (m *master) executeAll(batch []*claim) {
 	}
 }
 
-// execute answers every claim, whatever breaks: others wait behind the batch.
+// execute answers every claim even if it panics.
 func (m *master) execute(ctx context.Context, batch []*claim) {
 	err := m.borne("a batch of claims broke", func() error { m.send(ctx, batch); return nil })
 	for _, c := range batch {
@@ -136,12 +136,11 @@ func (m *master) execute(ctx context.Context, batch []*claim) {
 	}
 }
 
-// asking is a claim's commands in a pipeline.
 type asking struct {
 	pipe  redis.Pipeliner
 	set   *redis.StatusCmd
 	door  *redis.IntCmd
-	enter *redis.Cmd // instead of both, for who passes a door
+	enter *redis.Cmd // with an entry, instead of both
 }
 
 func (c *claim) queue(ctx context.Context, keys keyspace, pipe redis.Pipeliner) asking {

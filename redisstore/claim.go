@@ -16,8 +16,8 @@ import (
 // Longer than an outage that can be ridden out.
 const pinTTL = time.Hour
 
-// Claim is SET NX GET EX, one round trip shared with other claims. It returns the current pin and its incarnation, 0
-// if unknown, and waitlist.ErrDoor beside them if the room has a door.
+// Claim is SET NX GET EX, in a round trip shared with other claims. It returns the current pin and its incarnation, 0
+// if unknown, with waitlist.ErrDoor if the room has a door.
 func (s *Store) Claim(ctx context.Context, room ring.RoomID, p pin.Pin) (pin.Pin, pin.Incarnation, error) {
 	err := p.Validate()
 	if err == nil {
@@ -84,7 +84,7 @@ func claimedBy(cmd *redis.StatusCmd) claimed {
 	return claimed{text: text, err: err}
 }
 
-// wrongType stands for a key that holds no string. It is repaired by compare-and-set on this text.
+// wrongType stands for a key of another type, which is repaired by compare-and-set on this text.
 const wrongType = "\x00 not a string"
 
 func textOf(text string, err error) (string, error) {

@@ -7,13 +7,13 @@ import (
 )
 
 const (
-	// Clocks drift by milliseconds a minute at worst.
+	// Clocks drift by milliseconds a minute.
 	clockLasts = time.Minute
-	// From this age on claims ask again.
+	// Then claims ask again.
 	clockEvery = clockLasts / 2
 )
 
-// clock knows a server's time. Learned from replies; costs no round trip of its own.
+// clock is a server's, learned from replies without round trips of its own.
 type clock struct {
 	mu   sync.Mutex
 	says int64 // microseconds
@@ -35,7 +35,7 @@ func (c *clock) isOld() bool {
 	return c.at.IsZero() || time.Since(c.at) > clockEvery
 }
 
-// latest is the server's time at the end of ctx or somewhat before; 0 when unknown.
+// latest is the server's time at ctx's end or somewhat before; 0 if unknown.
 func (c *clock) latest(ctx context.Context) int64 {
 	end, ends := ctx.Deadline()
 	c.mu.Lock()
@@ -52,7 +52,7 @@ func (c *clock) now() (time.Time, bool) {
 	return time.UnixMicro(c.says).Add(time.Since(c.at)), !c.at.IsZero()
 }
 
-// Now is the latest time of all masters, or ours while none is known. All signaling nodes share it, so epochs grow.
+// Now is the latest of all masters' clocks, or ours while none is known. Signaling nodes share it, so epochs grow.
 func (s *Store) Now() time.Time {
 	var latest time.Time
 	s.masters.mu.Lock()

@@ -9,10 +9,10 @@ import (
 	"github.com/holdfast-rtc/holdfast/ring"
 )
 
-// A room outlives its pin's owner, and people look at it the day after.
+// People look at a room the day after.
 const historyTTL = 24 * time.Hour
 
-// History is of the room's latest swaps, the newest first. What a later version wrote is left out.
+// History has a room's latest swaps, newest first, without those of later versions.
 func (s *Store) History(ctx context.Context, room ring.RoomID) ([]pin.Change, error) {
 	texts, err := s.client.LRange(ctx, s.keys.history(room), 0, pin.MaxChanges-1).Result()
 	if err != nil {

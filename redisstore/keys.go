@@ -8,16 +8,7 @@ import (
 	"github.com/holdfast-rtc/holdfast/ring"
 )
 
-// Keys begin with the cluster's name, since several may share a store. The braces are Redis Cluster's hash tag: all
-// keys of a room lie in one slot.
-//
-//	<cluster>:room:{<room>}:node           the room's pin, pin.Pin.Encode
-//	<cluster>:room:{<room>}:note:<name>    a note of the room: see notes.go
-//	<cluster>:room:{<room>}:roster, :left  who is there, who left: see roster.go
-//	<cluster>:room:{<room>}:admitted       whom the waiting list let in, until the roster has them
-//	<cluster>:room:{<room>}:door, and so on  the waiting list: see waitlist/DESIGN.md
-//	<cluster>:room:{<room>}:history        its latest moves: see history.go
-//	<cluster>:generation                   the marker: see master.go
+// The package comment lists the keys.
 const (
 	roomInfix = ":room:{"
 	pinSuffix = "}:node"
@@ -40,7 +31,7 @@ func (k keyspace) pin(room ring.RoomID) string {
 	return string(k) + roomInfix + escape(string(room)) + pinSuffix
 }
 
-// The name is escaped, so that no note is found among the pins.
+// The name is escaped, so that no note looks like a pin.
 func (k keyspace) note(room ring.RoomID, name string) string {
 	return string(k) + roomInfix + escape(string(room)) + noteInfix + escape(name)
 }
@@ -49,7 +40,6 @@ func (k keyspace) roster(room ring.RoomID) string {
 	return string(k) + roomInfix + escape(string(room)) + rosterSuffix
 }
 
-// rosterKeys are those of rosterScript.
 func (k keyspace) rosterKeys(room ring.RoomID) []string {
 	of := string(k) + roomInfix + escape(string(room))
 	return []string{of + pinSuffix, of + rosterSuffix, of + leftSuffix, of + admittedSuffix, of + doorSuffix}
@@ -63,13 +53,11 @@ func (k keyspace) history(room ring.RoomID) string {
 	return string(k) + roomInfix + escape(string(room)) + historySuffix
 }
 
-// waitingKeys are those of the waiting list's scripts.
 func (k keyspace) waitingKeys(room ring.RoomID) []string {
 	of := string(k) + roomInfix + escape(string(room))
 	return []string{of + pinSuffix, of + rosterSuffix, of + doorSuffix, of + admittedSuffix, of + "}:line", of + "}:waiting", of + "}:names"}
 }
 
-// pins is the pattern of all pins.
 func (k keyspace) pins() string { return string(k) + roomInfix + "*" + pinSuffix }
 
 // room reverses pin.
@@ -85,8 +73,8 @@ func (k keyspace) room(key string) (ring.RoomID, error) {
 	return ring.RoomID(id), err
 }
 
-// A brace would end the hash tag, and spread a room over two slots. "{", "}" and "%" become %7B, %7D and %25; the
-// empty id becomes "%".
+// A brace would end the hash tag and spread a room over two slots. "{", "}" and "%" become %7B, %7D and %25; the empty
+// id "%".
 func escape(id string) string {
 	if id == "" {
 		return "%"

@@ -16,16 +16,15 @@ import (
 	"github.com/holdfast-rtc/holdfast/pin"
 )
 
-// A marker tells a master's incarnations apart: "<run id>.<nonce>", the run id of the process that it was written on.
-// It is rewritten when it is missing (a new or empty master) or names another process (a replica or an old file may
-// lack the last pins). In a Redis Cluster it lies in the master's lowest slot. renewScript writes KEYS[1] unless it
-// names the process already: ARGV = "<run id>.", nonce.
+// renewScript writes the marker KEYS[1], "<run id>.<nonce>", unless it names the process already: ARGV = "<run id>.",
+// nonce. So a marker changes with a new or empty master and with another process, which may lack the last pins. In a
+// Redis Cluster it lies in the master's lowest slot.
 const renewScript = `local stands = redis.pcall('GET', KEYS[1])
 if type(stands) == 'string' and string.sub(stands, 1, #ARGV[1]) == ARGV[1] then return stands end
 redis.call('SET', KEYS[1], ARGV[1] .. ARGV[2])
 return ARGV[1] .. ARGV[2]`
 
-// For servers that tell no run id. There a failover is not noticed.
+// For servers without a run id, whose failovers are not noticed.
 const unnamedRun = "unnamed"
 
 type master struct {
@@ -35,7 +34,7 @@ type master struct {
 	panics *panics.Guard
 	warned atomic.Bool
 	run    atomic.Pointer[string]
-	marker atomic.Pointer[string] // its key; nil while unknown
+	marker atomic.Pointer[string] // its key; nil: unknown
 	cold   atomic.Bool            // the last ping failed
 	claims batcher
 	clock  clock
@@ -43,7 +42,7 @@ type master struct {
 
 var errBroke = errors.New("the store's reply broke its reading")
 
-// borne makes an error of a panic on a goroutine that no caller waits for.
+// borne turns a panic into an error.
 func (m *master) borne(what string, f func() error) error {
 	err := errBroke
 	m.panics.Survives(m.log, what, func() { err = f() })
@@ -114,7 +113,7 @@ func (m *master) readMarker(ctx context.Context, pipe redis.Pipeliner) *redis.St
 	return redis.NewStringResult("", errNoMarker)
 }
 
-// GETEX PERSIST is a write that changes nothing: a server that refuses writes still answers GET.
+// GETEX PERSIST writes without effect: a server that refuses writes still answers GET.
 func (m *master) incarnation(ctx context.Context) (pin.Incarnation, error) {
 	key := m.marker.Load()
 	if key == nil {

@@ -57,8 +57,8 @@ func (s *Store) masterOf(ctx context.Context, room ring.RoomID) (*master, error)
 	return m, nil
 }
 
-// Incarnations writes missing markers. Pins written afterwards are in the returned incarnations or later ones. An
-// error means that some are missing.
+// Incarnations writes missing markers, or returns an error if some are missing. Later pins are in these incarnations or
+// later ones.
 func (s *Store) Incarnations(ctx context.Context) ([]pin.Incarnation, error) {
 	if s.sole != nil {
 		g, err := s.sole.incarnation(ctx)
@@ -90,7 +90,6 @@ func (s *Store) Incarnations(ctx context.Context) ([]pin.Incarnation, error) {
 	return all, err
 }
 
-// locate finds each master's marker.
 func (s *Store) locate(ctx context.Context) error {
 	slots, err := s.cluster.ClusterSlots(ctx).Result() //nolint:staticcheck // go-redis names its clients after these, not after CLUSTER SHARDS
 	if err != nil {
@@ -131,7 +130,7 @@ func (s *Store) recheck() {
 }
 
 const (
-	// After slots moved, claims are slow until everybody reads one marker for each master.
+	// Claims are slow from a move of slots until each master has one known marker.
 	relocateEvery = 5 * time.Second
 	renewTimeout  = time.Second
 )

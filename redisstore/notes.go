@@ -10,7 +10,7 @@ import (
 	"github.com/holdfast-rtc/holdfast/ring"
 )
 
-// Note writes a room's notes, by name, for life, in one round trip. It may be repeated.
+// Note writes a room's notes by name, in one round trip. It may be repeated.
 func (s *Store) Note(ctx context.Context, room ring.RoomID, notes map[string]string, life time.Duration) error {
 	if len(notes) == 0 || life <= 0 {
 		return nil
@@ -27,7 +27,7 @@ func (s *Store) Note(ctx context.Context, room ring.RoomID, notes map[string]str
 	return nil
 }
 
-// Notes returns a text for each name, empty where there is none, in one round trip.
+// Notes returns a text for each name, empty without one, in one round trip.
 func (s *Store) Notes(ctx context.Context, room ring.RoomID, names ...string) ([]string, error) {
 	texts := make([]string, len(names))
 	if len(names) == 0 {
@@ -42,7 +42,7 @@ func (s *Store) Notes(ctx context.Context, room ring.RoomID, names ...string) ([
 		return nil, fmt.Errorf("read notes of room %s: %w", room, err)
 	}
 	for i, value := range values {
-		texts[i], _ = value.(string) // nil for what is missing or no text
+		texts[i], _ = value.(string) // nil: missing or no text
 	}
 	return texts, nil
 }

@@ -18,15 +18,15 @@ import (
 
 const (
 	presenceInfix = ":presence:{"
-	// perScript bounds how long one script blocks the server: a millisecond.
+	// One script blocks the server for a millisecond.
 	perScript = 250
-	// maxSweeps of one call, each of up to perSweep leases a shard.
+	// In one call; each takes up to perSweep leases of a shard.
 	maxSweeps = 50
 	perSweep  = 200
 )
 
-// Presence keeps the leases of all users in a Store. Its methods are pipelines of scripts, a few for each shard, and
-// may be repeated. An error means that some shards did not answer; the others have done their part.
+// Presence keeps all users' leases, by pipelines of scripts that may be repeated. After an error some shards did not
+// answer; the others did their part.
 type Presence struct {
 	store  *Store
 	timing presence.Timing
@@ -42,7 +42,7 @@ var (
 
 type presenceKeys struct{ head, leases, users, seen, log, gone string }
 
-// Presence returns the users' leases in this store.
+// Presence returns the leases in this store.
 func (s *Store) Presence(timing presence.Timing) *Presence {
 	p := &Presence{store: s, timing: timing}
 	for found, n := 0, 0; found < presence.Shards; n++ {
@@ -67,7 +67,7 @@ func (k presenceKeys) all() []string {
 
 func member(l presence.Lease) string { return l.User + "\n" + l.Conn }
 
-// part is some of a call's leases or users: those for one script.
+// part is for one script.
 type part[T any] struct {
 	keys  presenceKeys
 	shard presence.Shard
@@ -75,7 +75,6 @@ type part[T any] struct {
 	reply *redis.Cmd
 }
 
-// divide groups items by shard.
 func divide[T any](p *Presence, items []T, user func(T) string) []*part[T] {
 	var shards [presence.Shards][]T
 	for _, item := range items {
@@ -91,7 +90,7 @@ func divide[T any](p *Presence, items []T, user func(T) string) []*part[T] {
 	return parts
 }
 
-// execute is one pipeline. It returns the first error of any part.
+// execute is one pipeline, and returns the first error.
 func execute[T any](ctx context.Context, p *Presence, what string, parts []*part[T], queue func(redis.Pipeliner, *part[T]) *redis.Cmd) error {
 	if len(parts) == 0 {
 		return nil
@@ -110,7 +109,7 @@ func leaseUser(l presence.Lease) string { return l.User }
 
 func (p *Presence) ttl() int64 { return p.timing.TTL.Milliseconds() }
 
-// Add writes leases, old and new, but those that were removed. The first one of a user is a join.
+// Add writes leases that were not removed. A user's first is a join.
 func (p *Presence) Add(ctx context.Context, leases []presence.Lease) error {
 	for _, l := range leases {
 		if err := l.Validate(); err != nil {
@@ -126,14 +125,14 @@ func (p *Presence) Add(ctx context.Context, leases []presence.Lease) error {
 	})
 }
 
-// Renew is a heartbeat. It returns the leases that the store does not have.
+// Renew is a heartbeat. It returns leases that the store lacks.
 func (p *Presence) Renew(ctx context.Context, leases []presence.Lease) (missing []presence.Lease, err error) {
 	parts := divide(p, leases, leaseUser)
 	err = execute(ctx, p, "renew leases", parts, func(pipe redis.Pipeliner, one *part[presence.Lease]) *redis.Cmd {
 		return pipe.Eval(ctx, heartbeatScript, []string{one.keys.leases}, members(one.items)...)
 	})
 	for _, one := range parts {
-		places, _ := one.reply.Int64Slice() // Its error is err, or an earlier one is.
+		places, _ := one.reply.Int64Slice() // its error is err, or an earlier one is
 		for _, place := range places {
 			if place >= 1 && int(place) <= len(one.items) {
 				missing = append(missing, one.items[place-1])
@@ -151,14 +150,14 @@ func members(leases []presence.Lease) []any {
 	return list
 }
 
-// Remove takes leases out for good. The last one of a user is a leave.
+// Remove is for good. A user's last is a leave.
 func (p *Presence) Remove(ctx context.Context, leases []presence.Lease) error {
 	return execute(ctx, p, "remove leases", divide(p, leases, leaseUser), func(pipe redis.Pipeliner, one *part[presence.Lease]) *redis.Cmd {
 		return pipe.Eval(ctx, removeScript, one.keys.all(), append([]any{p.ttl()}, members(one.items)...)...)
 	})
 }
 
-// Sweep takes out what has lapsed, in shards that nobody else is sweeping, half of them after the other.
+// Sweep removes lapsed leases of shards that nobody else sweeps, in two halves.
 func (p *Presence) Sweep(ctx context.Context) error {
 	failpoint.Hit("sweep.before")
 	first := p.sweepShards(ctx, 0, presence.Shards/2, "sweep.between")
@@ -190,14 +189,14 @@ func (p *Presence) sweepShards(ctx context.Context, from, to int, step string) e
 	return nil
 }
 
-// sweep: a gap of a third of the TTL is shorter than a lease has left after one heartbeat.
+// A third of the TTL is less than a lease has left after one heartbeat.
 func (p *Presence) sweep(ctx context.Context, parts []*part[struct{}]) error {
 	return execute(ctx, p, "sweep leases", parts, func(pipe redis.Pipeliner, one *part[struct{}]) *redis.Cmd {
 		return pipe.Eval(ctx, sweepScript, one.keys.all(), p.ttl(), p.timing.Sweep.Milliseconds()/2, p.ttl()/3)
 	})
 }
 
-// Ask returns the status of each user, in no order. Users of shards that did not answer are missing.
+// Ask returns statuses in no order, without those of silent shards.
 func (p *Presence) Ask(ctx context.Context, users []string) ([]presence.Status, error) {
 	parts := divide(p, users, func(user string) string { return user })
 	err := execute(ctx, p, "ask for users", parts, func(pipe redis.Pipeliner, one *part[string]) *redis.Cmd {
@@ -250,7 +249,6 @@ func statuses(users []string, reply *redis.Cmd) ([]presence.Status, error) {
 	return found, nil
 }
 
-// readStatus reads a value of the hash of users.
 func readStatus(user, line string) (presence.Status, error) {
 	since, rest, _ := strings.Cut(line, "\n")
 	status := presence.Status{User: user, State: presence.Online, Since: milliseconds(since)}
@@ -270,16 +268,16 @@ func readStatus(user, line string) (presence.Status, error) {
 	return status, nil
 }
 
-// milliseconds is zero for what is none.
+// milliseconds is zero for no number.
 func milliseconds(text string) time.Time {
-	at, err := strconv.ParseFloat(text, 64) // A score may come as 1e12.
+	at, err := strconv.ParseFloat(text, 64) // a score may come as 1e12
 	if err != nil || at < 1 || at > 1<<53 {
 		return time.Time{}
 	}
 	return time.UnixMilli(int64(at))
 }
 
-// Follow reads the logs of shards on from cursors. Shards that did not answer are missing.
+// Follow reads the logs on from cursors. Silent shards are missing.
 func (p *Presence) Follow(ctx context.Context, from [presence.Shards]presence.Cursor) (map[presence.Shard]presence.Diff, error) {
 	parts := make([]*part[presence.Cursor], presence.Shards)
 	for shard, cursor := range from {
@@ -328,7 +326,6 @@ func readDiff(reply *redis.Cmd) (presence.Diff, error) {
 	return diff, nil
 }
 
-// readChange reads a line of the log.
 func readChange(line string) (presence.Change, error) {
 	head, user, ok := strings.Cut(line, " ")
 	at, joined := strings.CutPrefix(head, "+")
@@ -360,8 +357,8 @@ func (p *Presence) Count(ctx context.Context) (users int64, err error) {
 	return users, nil
 }
 
-// List returns a page of the users who are online, and where the next one begins; 0 for the beginning and the end. Who is online
-// during the whole listing is listed, some twice.
+// List returns a page of online users and where the next begins; 0 is the beginning and the end. Who is online
+// throughout is listed, some twice.
 func (p *Presence) List(ctx context.Context, page uint64) (users []presence.Status, next uint64, err error) {
 	shard, cursor := page%presence.Shards, page/presence.Shards
 	pairs, cursor, err := p.store.client.HScan(ctx, p.keys[shard].users, cursor, "", scanCount).Result()

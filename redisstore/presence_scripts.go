@@ -1,10 +1,10 @@
 package redisstore
 
-// The scripts of presence; presence/DESIGN.md says what they promise. Each is about one shard, whose keys are KEYS = head,
-// leases, users, seen, log, gone. Times are milliseconds of the store's clock.
+// presence/DESIGN.md says what these scripts promise. Each is for one shard: KEYS = head, leases, users, seen, log,
+// gone. Times are milliseconds of the store's clock.
 
-// presencePrelude begins the scripts that write. ARGV[1] is the TTL. A shard without a head begins a memory, and evicts
-// nobody for a TTL.
+// presencePrelude begins writing scripts; ARGV[1] is the TTL. A shard without a head begins a memory, and evicts nobody
+// for a TTL.
 const presencePrelude = `
 local t = redis.call('TIME')
 local micros = t[1] * 1000000 + t[2]
@@ -55,9 +55,8 @@ local function bury(lease)
 end
 `
 
-// addScript: ARGV[2...] = user, connection, room, since, and so on. What a node remembers of since counts only while the
-// memory is young. A connection whose user left is not added: an old signaling node brings it. Nor is one of a user who has
-// 32 KiB of them.
+// addScript: ARGV[2...] = user, connection, room, since, and so on. A node's since counts only in a young memory. It
+// adds no connection whose user left (an old signaling node brings it), and none above 32 KiB a user.
 const addScript = presencePrelude + `
 local function add(user, conn, room, since)
   local packed, line = redis.call('HGET', users, user), '\n' .. conn .. '\t' .. room
@@ -91,7 +90,7 @@ end
 trim()
 return #ARGV`
 
-// removeScript: ARGV[2...] = leases. Their connections never come back.
+// removeScript: ARGV[2...] = leases, whose connections never come back.
 const removeScript = presencePrelude + `
 for i = 2, #ARGV do
   drop(ARGV[i], now)
@@ -100,8 +99,8 @@ end
 trim()
 return #ARGV`
 
-// sweepScript: ARGV[2] = how soon another sweep may follow, ARGV[3] = the longest gap between sweeps after which leases
-// are believed. It returns how many lapsed; with 200, more may have.
+// sweepScript: ARGV[2] = least time between sweeps, ARGV[3] = the longest gap after which leases are believed. It
+// returns how many lapsed; after 200 there may be more.
 const sweepScript = presencePrelude + `
 local swept = tonumber(redis.call('HGET', head, 'swept'))
 if now < swept or now - swept > tonumber(ARGV[3]) then
@@ -118,7 +117,7 @@ if #due > 0 then trim() end
 if #due < 400 then redis.call('HSET', head, 'swept', now) end
 return #due / 2`
 
-// heartbeatScript: KEYS = leases, ARGV = leases. It returns the places in ARGV of those that are missing.
+// heartbeatScript: KEYS = leases, ARGV = leases. It returns the places of missing ones.
 const heartbeatScript = `
 local t = redis.call('TIME')
 local now = string.format('%.0f', t[1] * 1000 + math.floor(t[2] / 1000))
@@ -134,8 +133,8 @@ for i = 1, #ARGV do
 end
 return missing`
 
-// askScript: KEYS = head, users, seen, ARGV = users. It returns whether the shard is settled, its users' lines, and when
-// they were last seen.
+// askScript: KEYS = head, users, seen, ARGV = users. It returns whether the shard is settled, the users' lines, and
+// when they were last seen.
 const askScript = `
 local t = redis.call('TIME')
 local from = tonumber(redis.call('HGET', KEYS[1], 'from') or '')

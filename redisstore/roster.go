@@ -17,18 +17,17 @@ import (
 )
 
 const (
-	// orphanTTL is how long a roster outlives its pin's node unless the next owner writes it: the grace time and more.
+	// A roster outlives its pin's node by the grace time and more, unless the next owner writes it.
 	orphanTTL = 45 * time.Second
 
 	rosterMark = "@"      // begins fields that are no peers
-	waitMark   = "@wait:" // and those of peers who are on their way to a new owner
+	waitMark   = "@wait:" // peers on their way to a new owner
 )
 
 var errNotAPeer = errors.New("not a peer of a roster")
 
-// WriteRosters writes changes of rooms whose pins stand, in one round trip. It returns an outcome for each. The error is
-// the first of any change that has Failed; such a change may have been written, or be written yet. Door of each change that is
-// written becomes what stands.
+// WriteRosters writes changes under current pins in one round trip, and sets Door to what stands. The error is the
+// first of a Failed change, which may be written all the same, or later.
 func (s *Store) WriteRosters(ctx context.Context, changes []roster.Change) ([]roster.Outcome, error) {
 	outcomes := make([]roster.Outcome, len(changes))
 	if len(changes) == 0 {
@@ -94,7 +93,7 @@ func appendPeer(args []any, p *roster.Peer, at time.Time) []any {
 	return append(args, p.ID, who, p.Name, max(time.Since(at).Milliseconds(), 0))
 }
 
-// Roster returns who is in a room, in one round trip. An error means that it is unknown.
+// Roster takes one round trip. An error: unknown.
 func (s *Store) Roster(ctx context.Context, room ring.RoomID) (roster.Room, error) {
 	found, err := s.roster(ctx, room)
 	if err != nil {
@@ -123,7 +122,7 @@ func (s *Store) roster(ctx context.Context, room ring.RoomID) (roster.Room, erro
 	return m.roster(ctx, room)
 }
 
-// The marker is read after the rest, as by master.execute.
+// The marker is read last, as by master.execute.
 func (m *master) roster(ctx context.Context, room ring.RoomID) (roster.Room, error) {
 	pipe := m.client.Pipeline()
 	question := queueRoster(ctx, pipe, m.keys.rosterKeys(room))
@@ -147,7 +146,7 @@ func queueRoster(ctx context.Context, pipe redis.Pipeliner, keys []string) roste
 	}
 }
 
-// read skips what is damaged, and says then that the roster is not current.
+// read skips what is damaged; then the roster is not current.
 func (q rosterQuestion) read(room ring.RoomID) (roster.Room, error) {
 	found, err := roster.Room{}, error(nil)
 	if found.Pin, err = pinIn(room, q.pin); err != nil && !errors.Is(err, redis.Nil) && !errors.Is(err, pin.ErrCorrupt) && !errors.Is(err, pin.ErrLater) {
@@ -180,7 +179,9 @@ func (q rosterQuestion) read(room ring.RoomID) (roster.Room, error) {
 	return found, nil
 }
 
-// readPeer reads "<identity>\n<since> <name>", since in Unix milliseconds of the store's clock. A "\n" before it says hidden.
+// readPeer reads "<identity>
+// <since> <name>" after another "
+// " if hidden, since in Unix milliseconds of the store.
 func readPeer(id, text string) (roster.Peer, error) {
 	text, hidden := strings.CutPrefix(text, "\n")
 	identity, rest, _ := strings.Cut(text, "\n")

@@ -1,16 +1,17 @@
 package redisstore
 
-// rosterScript writes a change of a room's roster. KEYS = pin, roster, left, admitted, door. ARGV = the writer's pin, the
-// change's number, that of the change before it (0: this is the whole roster), seconds to live, what the writer knows of the door, the
-// number of peers put, then id, "<identity>\n" (after another "\n" if hidden), name and age (milliseconds) of each peer put, then the
-// same of each dropped.
-// The whole roster of a new pin keeps the last owner's people who are not in it, each with a field @wait:<id>: they are on
-// their way until they are put, or a whole roster is settled (the number before is -1).
-// Reservations lapse here and not by the clock alone: their people may be there, unwritten. Under a new pin they may be on their way too.
-// A thawed server may execute a late request after newer ones: hence the numbers. It returns 1 when the change is written,
-// 2 when one before it is missing, 3 when the pin does not stand. A key of another type is replaced.
-// What a moderator set at the door is "<version> <cap> <closed>". The later version stands, so a store that forgot it gets it back; the
-// answer's second part is what stands. Such a door is young: nobody is let in for 3 s, as after any loss.
+// rosterScript writes a change of a room's roster. KEYS = pin, roster, left, admitted, door. ARGV = the writer's pin,
+// the change's number, that of the change before (0: this is the whole roster; -1: and it is settled), seconds to live,
+// what the writer knows of the door, the number of peers put, then id, "<identity>
+// " (after another "
+// " if hidden), name and age in milliseconds of each peer put, then of each dropped. It returns 1 for written, 2 for a
+// missing change before, 3 if the pin does not stand, and the door's settings that stand.
+//
+// A new pin's whole roster keeps the last owner's other people in fields @wait:<id> until they are put or the roster is
+// settled. Reservations lapse here, not by the clock alone: their people may be there, unwritten, or on their way.
+// Numbers keep out late requests of a thawed server. A key of another type is replaced. The door's settings are
+// "<version> <cap> <closed>", and the later version stands, so a store that forgot gets them back. Such a door is
+// young: nobody enters for 3 s.
 const rosterScript = `
 local pin, roster, left, admitted, door = KEYS[1], KEYS[2], KEYS[3], KEYS[4], KEYS[5]
 if redis.pcall('GET', pin) ~= ARGV[1] then return {3, ''} end

@@ -13,7 +13,7 @@ import (
 	"github.com/holdfast-rtc/holdfast/ring"
 )
 
-// That blocks the server for 0.1 ms.
+// It blocks the server for 0.1 ms.
 const scanCount = 512
 
 // AllPins visits every pin at least once, by SCAN.
@@ -61,7 +61,7 @@ func (s *Store) scan(ctx context.Context, server *redis.Client, visit func(pin.H
 	}
 }
 
-// Pins calls visit, one call at a time, for each room with a pin. Damaged pins and those of later versions are logged and skipped.
+// Pins calls visit, one call at a time, for each pin. Damaged and later ones are logged and skipped.
 func (s *Store) Pins(ctx context.Context, rooms []ring.RoomID, visit func(pin.Holding) error) error {
 	later := 0
 	defer func() {

@@ -9,7 +9,7 @@ import (
 	"os"
 )
 
-// PEM files in the query of a rediss URL: the servers' authorities, and our certificate and key.
+// PEM files in a rediss URL's query: authorities, our certificate and key.
 const (
 	queryAuthority   = "tls_ca"
 	queryCertificate = "tls_cert"
@@ -33,7 +33,6 @@ func takeTLSFiles(query url.Values) tlsFiles {
 	return p
 }
 
-// config is nil without TLS.
 func (p tlsFiles) apply(config *tls.Config) error {
 	if p == (tlsFiles{}) {
 		return nil

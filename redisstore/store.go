@@ -4,6 +4,24 @@
 //
 // It does not know what a pin means: it compares and sets their texts. orchestrator and failover declare the
 // interfaces that it implements.
+//
+// A URL names the store; rediss means TLS, whose parameters are in secure.go. User and password are of the data
+// servers. Time-outs in the URL (?read_timeout=250ms) replace this package's.
+//
+//	redis://[user:password@]host:port[/db]
+//	redis+sentinel://[user:password@]host:port,host:port/master[?db=n][&sentinel_username=u&sentinel_password=p]
+//	redis+cluster://[user:password@]host:port,host:port
+//
+// Keys begin with the cluster's name, because several may share a store. The braces are Redis Cluster's hash tag: all
+// keys of a room lie in one slot.
+//
+//	<cluster>:room:{<room>}:node             the room's pin, pin.Pin.Encode
+//	<cluster>:room:{<room>}:note:<name>      a note of the room: see notes.go
+//	<cluster>:room:{<room>}:roster, :left    who is there, who left: see roster.go
+//	<cluster>:room:{<room>}:admitted         whom the waiting list let in, until the roster has them
+//	<cluster>:room:{<room>}:door, and so on  the waiting list: see waitlist/DESIGN.md
+//	<cluster>:room:{<room>}:history          its latest moves: see history.go
+//	<cluster>:generation                     the marker: see master.go
 package redisstore
 
 import (
@@ -24,17 +42,17 @@ import (
 const (
 	dialTimeout     = time.Second
 	exchangeTimeout = 2 * time.Second        // each way
-	poolTimeout     = 100 * time.Millisecond // for a connection when all are busy
+	poolTimeout     = 100 * time.Millisecond // when all connections are busy
 	maxRetries      = 2                      // every command may be repeated
 	minRetryBackoff = 5 * time.Millisecond
 	maxRetryBackoff = 20 * time.Millisecond
 )
 
-// Store is a client of one Redis, a Sentinel set or a Redis Cluster. It is safe for concurrent use.
+// Store is a client of one Redis, Sentinel set or Redis Cluster. It is safe for concurrent use.
 type Store struct {
 	keys     keyspace
 	client   redis.UniversalClient
-	cluster  *redis.ClusterClient // nil unless it is a Redis Cluster
+	cluster  *redis.ClusterClient // nil without Redis Cluster
 	sole     *master
 	masters  masters
 	log      *slog.Logger
@@ -48,7 +66,7 @@ func Open(rawURL string, log *slog.Logger) (*Store, error) {
 	return OpenAs(rawURL, pin.DefaultCluster, panics.New(), log)
 }
 
-// OpenAs does not connect, and shows no URL in errors. guard is told of replies that break their reading.
+// OpenAs does not connect, and keeps URLs out of errors. guard hears of replies that panic.
 func OpenAs(rawURL, cluster string, guard *panics.Guard, log *slog.Logger) (*Store, error) {
 	if err := pin.ValidCluster(cluster); err != nil {
 		return nil, err
@@ -93,7 +111,7 @@ func (s *Store) Ping(ctx context.Context) error {
 	return nil
 }
 
-// RoundTrips counts since Open; a pipeline or repeated command is one, a greeting none.
+// RoundTrips counts since Open: a pipeline or repetition is one, a greeting none.
 func (s *Store) RoundTrips() uint64 { return s.trips.count.Load() }
 
 type tripCounter struct{ count atomic.Uint64 }

@@ -12,12 +12,14 @@ import (
 	"github.com/holdfast-rtc/holdfast/ring"
 )
 
-// swapScript is the compare-and-set: ARGV = old text, new text (empty to delete), seconds to live, the latest time
-// for a write (microseconds, 0 for none), and the text for a key that is no string. It returns the store's time,
-// whether the write was too late, and the current text. A thawed server must not execute requests that their callers
-// gave up. EVALSHA would cost a second round trip after a restart. KEYS[2] is the room's roster: it goes with the pin, and
-// lives for ARGV[6] seconds under another one unless the new owner writes it. Behind a door, KEYS[3], it lives as long as the pin.
-// KEYS[4] is the room's history: ARGV[7], ARGV[8] (the last index that is kept) and ARGV[9] (its seconds to live).
+// swapScript is the compare-and-set: ARGV = old text, new text (empty to delete), seconds to live, latest time of a
+// write (microseconds, 0: none), text for a key of another type. It returns the store's time, whether the write was too
+// late, and the current text. The time keeps out requests of a thawed server that callers gave up. EVALSHA would cost
+// another round trip after a restart.
+//
+// KEYS[2], the roster, goes with the pin, and under another one lives for ARGV[6] seconds unless its owner writes;
+// behind a door, KEYS[3], as long as the pin. KEYS[4] is the history: ARGV[7], ARGV[8] (the last index kept), ARGV[9]
+// (its seconds to live).
 const swapScript = `local t = redis.call('TIME')
 local now = tonumber(t[1]) * 1000000 + tonumber(t[2])
 local stands = redis.pcall('GET', KEYS[1])
@@ -56,7 +58,7 @@ func (s *Store) Repair(ctx context.Context, room ring.RoomID, raw string, next p
 	return current, err
 }
 
-// The next claim, in a later millisecond, must get a higher epoch.
+// The next claim must get a higher epoch, from a later millisecond.
 const removableAfter = 10 * time.Second
 
 // Remove deletes p if it is current and older than removableAfter.
@@ -71,7 +73,8 @@ func (s *Store) Remove(ctx context.Context, room ring.RoomID, p pin.Pin) (remove
 	return answer.absent, nil
 }
 
-// exchange replaces one text, and notes the change. It does not write after ctx has ended, if the store's clock is known.
+// exchange replaces one text and notes the change. If the store's clock is known, it writes nothing after ctx has
+// ended.
 func (s *Store) exchange(ctx context.Context, room ring.RoomID, raw string, next pin.Pin, noted pin.Change) (pin.Pin, pin.Incarnation, error) {
 	noted.Epoch, noted.To = next.Fence.Epoch, next.Node
 	err := next.Validate()
@@ -79,7 +82,7 @@ func (s *Store) exchange(ctx context.Context, room ring.RoomID, raw string, next
 	if err == nil {
 		answer, err = s.swap(ctx, room, raw, next.Encode(), noted.Encode())
 	}
-	if answer.late { // the store's clock was set: try once more
+	if answer.late { // the store's clock was set: once more
 		answer, err = s.swap(ctx, room, raw, next.Encode(), noted.Encode())
 	}
 	if err == nil && answer.late {
@@ -120,7 +123,7 @@ func (s *Store) swap(ctx context.Context, room ring.RoomID, raw, next, noted str
 	return swappedBy(evalSwap(ctx, s.cluster, s.keys, room, raw, next, noted, 0))
 }
 
-// The marker is read after the script, in one round trip, as by master.execute.
+// The marker is read last, as by master.execute.
 func (m *master) swap(ctx context.Context, room ring.RoomID, raw, next, noted string) (swapped, error) {
 	pipe := m.client.Pipeline()
 	script := evalSwap(ctx, pipe, m.keys, room, raw, next, noted, m.clock.latest(ctx))

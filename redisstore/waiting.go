@@ -16,14 +16,14 @@ import (
 )
 
 const (
-	// perCheckIn bounds how long one script blocks the server.
+	// One script may block the server for so many.
 	perCheckIn = 500
-	// listed is how many of a line are shown.
+	// Of a line, in answers.
 	listed = 200
 )
 
-// Enter asks for a place in a room with a door and, for whom it lets in, claims p; a zero p claims nothing. All is one
-// round trip, shared with other claims. The pin is the current one, zero if there is none. Errors are as of Claim.
+// Enter asks for a place in a room with a door and claims p for whom it lets in; a zero p claims nothing. It shares a
+// round trip with other claims. The pin is the current one, zero without one. Errors as of Claim.
 func (s *Store) Enter(ctx context.Context, room ring.RoomID, p pin.Pin, e waitlist.Entry) (pin.Pin, pin.Incarnation, waitlist.Answer, error) {
 	var err error
 	if !p.IsZero() {
@@ -91,8 +91,7 @@ func enteredBy(cmd *redis.Cmd) claimed {
 	}
 }
 
-// CheckIn checks in for the people of many rooms, in one pipeline with a script for each room and 500 of its people. A
-// room that did not answer has an Err.
+// CheckIn is one pipeline, with a script for each 500 people of a room. A room without an answer has an Err.
 func (s *Store) CheckIn(ctx context.Context, rooms []waitlist.Asked) []waitlist.Checked {
 	type part struct {
 		to    int
@@ -145,7 +144,7 @@ func checkedBy(answer *waitlist.Checked, people int, cmd *redis.Cmd) {
 	}
 }
 
-// Door does what is ordered at a room's door and returns it, in one round trip. It may be repeated.
+// Door obeys an order and returns the door, in one round trip. It may be repeated.
 func (s *Store) Door(ctx context.Context, room ring.RoomID, o waitlist.Order) (waitlist.Door, error) {
 	limit, closed := "", ""
 	if o.Cap != nil {
@@ -209,13 +208,13 @@ func readDoor(found []any) (waitlist.Door, error) {
 	return door, nil
 }
 
-// number reads an integer that a script returns as such or as text.
+// number reads an integer or its text.
 func number(field any) (int64, bool) {
 	switch n := field.(type) {
 	case int64:
 		return n, true
 	case string:
-		f, err := strconv.ParseFloat(n, 64) // A score may come as 1e15.
+		f, err := strconv.ParseFloat(n, 64) // a score may come as 1e15
 		if err != nil || !(f > -1<<53 && f < 1<<53) {
 			return 0, false
 		}

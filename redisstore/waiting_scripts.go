@@ -1,14 +1,16 @@
 package redisstore
 
-// The scripts of the waiting list; waitlist/DESIGN.md says what they promise. Each is about one room: KEYS = pin, roster,
-// door, admitted, line, waiting, names. Times are milliseconds of the store's clock, tickets microseconds.
+// waitlist/DESIGN.md says what these scripts promise. Each is for one room: KEYS = pin, roster, door, admitted, line,
+// waiting, names. Times are milliseconds of the store's clock, tickets microseconds.
 
-// waitingPrelude begins them. ARGV[1] is the cap of the token, -1 for none, and the server's, 0 for none. ARGV[2] is a pin under which nobody is
-// in the room, or empty. ARGV[3] is 1 if nobody of an earlier owner can come any more either, 2 if moreover its node is dead.
-// A media node may have people whom it has not written. So the last roster and lapsed reservations count until it writes
-// (rosterScript), or has nobody. Until then its pin is owing.
-// A young memory, and one that nobody checked, lets nobody in or out before `from`: people come back with tickets. Checks
-// that are late each time put it off every other time, so that the line of a slow node moves.
+// waitingPrelude begins them. ARGV[1] is the token's cap, -1 for none, and the server's, 0 for none. ARGV[2] is a pin
+// under which nobody is in the room, or empty. ARGV[3] is 1 if nobody of an earlier owner can come any more, 2 if also
+// its node is dead.
+//
+// A media node may have people whom it has not written. Its pin is owing until it writes (rosterScript) or has nobody;
+// until then the last roster and lapsed reservations count. A young or unchecked memory lets nobody in or out before
+// `from`: people come back with tickets. Checks that are always late put it off every other time, so that a slow node's
+// line moves.
 const waitingPrelude = `
 local t = redis.call('TIME')
 local micros = t[1] * 1000000 + t[2]
@@ -123,8 +125,9 @@ local function keep()
 end
 `
 
-// enterScript is admission and claim: ARGV[4...] = identity, ticket, whether to wait, how long nobody is let in, new pin,
-// its seconds to live, the text for a key that is no string, whether a closed door is open to the person, and the name that is shown. It claims for who is let in, and for nobody else.
+// enterScript is admission, and claim for who is let in: ARGV[4...] = identity, ticket, whether to wait, how long
+// nobody is let in, new pin, its seconds to live, text for a key of another type, whether a closed door is open to the
+// person, name shown.
 const enterScript = waitingPrelude + `
 local who, ticket, forMs = ARGV[4], number(ARGV[5]), number(ARGV[7])
 if forMs > 0 then
@@ -173,7 +176,7 @@ end
 local n, since = pace()
 return {outcome, position, reason(), n, since, digits(ticket), writer or '', owing, won, stands}`
 
-// checkInScript: ARGV[4...] = the identities that wait at a node. It renews no reservation: the node may be wrong.
+// checkInScript: ARGV[4...] = identities that wait at a node. It renews no reservation: the node may be wrong.
 const checkInScript = waitingPrelude + `
 local there = {}
 for i, at in ipairs(redis.call('ZMSCORE', waiting, unpack(ARGV, 4))) do
@@ -206,8 +209,9 @@ for i = 4, #ARGV do
 end
 return answer`
 
-// doorScript: ARGV[4...] = deed, identity, cap and closed (empty leaves them), how many to list. Whom a moderator
-// admits gets a ticket below zero. A look makes no door. What is set has a version, so that the room's media node can hand it back (rosterScript).
+// doorScript: ARGV[4...] = deed, identity, cap and closed (empty: as before), how many to list. A moderator's admission
+// is a ticket below zero. A look makes no door. Settings have a version, with which the media node can hand them back
+// (rosterScript).
 const doorScript = waitingPrelude + `
 local deed, who, done = ARGV[4], ARGV[5], 0
 if deed == 'admit' and redis.call('ZSCORE', line, who) then

@@ -20,30 +20,30 @@ import (
 
 // Config has its reasons in DefaultConfig. Shares are of a node's ceiling.
 type Config struct {
-	// Hot is the share above which a node is relieved once it has been there for HotFor, until it is below Cool.
+	// A node above Hot for HotFor is relieved until it is below Cool.
 	Hot, Cool float64
 	HotFor    time.Duration
-	// A node above Least whose share is more than Uneven above the cluster's for UnevenFor is relieved to half of Uneven.
+	// A node above Least, and Uneven above the cluster for UnevenFor, is relieved to half of Uneven.
 	Uneven, Least float64
 	UnevenFor     time.Duration
-	// Margin is how much cooler than the source a target must be afterwards.
+	// Margin: a target must be so much cooler than the source afterwards.
 	Margin float64
 	// AtOnce is how many rooms move at a time.
 	AtOnce int
 	// Rest is how long a room stays after a move.
 	Rest time.Duration
-	// Reported is how long after a move's end the loads may still be without it.
+	// Reported: for so long after a move loads may not show it.
 	Reported time.Duration
 }
 
-// DefaultConfig is what a cluster uses.
+// DefaultConfig is a cluster's.
 func DefaultConfig() Config {
 	return Config{
-		// Below the ceiling, so that rooms leave before pictures suffer; not so low that placement at 60 % load sets it off.
+		// Rooms leave before pictures suffer; placement at 60 % load does not set it off.
 		Hot: 0.85, Cool: 0.75, HotFor: 10 * time.Second,
-		// After a scale-up. It is in no hurry: nobody suffers.
+		// After a scale-up, when nobody suffers.
 		Uneven: 0.25, Least: 0.40, UnevenFor: time.Minute,
-		// More than the errors of two load reports.
+		// Above the errors of two load reports.
 		Margin: 0.05,
 		// Each move costs its people two connections for seconds.
 		AtOnce: 2,
@@ -51,26 +51,26 @@ func DefaultConfig() Config {
 	}
 }
 
-// Node is a media node by its last load report.
+// Node is a media node's last load report.
 type Node struct {
 	ID            ring.NodeID
 	Open          bool // heard, and not draining
 	Load, Ceiling headroom.Egress
-	Limited       bool // it holds pictures back: hot, whatever it sends, and no target
+	Limited       bool // holds pictures back: hot at any load, no target
 
-	source bool // of a move that the load may or may not show: it is no target, for it may be hotter than it seems
+	source bool // of a move that the load may not show: no target
 }
 
 func (n Node) known() bool {
 	return n.Open && n.Ceiling.BitsPerSecond > 0 && n.Ceiling.PacketsPerSecond > 0 && n.Load != headroom.Egress{}
 }
 
-// Takes a node without load: it has reported a ceiling.
+// A node without load has reported a ceiling.
 func (n Node) takes() bool {
 	return n.Open && n.Ceiling.BitsPerSecond > 0 && n.Ceiling.PacketsPerSecond > 0
 }
 
-// Room is a room that may move. Sends is measured; rooms that were not measured must be left out.
+// Room may move. Sends is measured; leave other rooms out.
 type Room struct {
 	ID    ring.RoomID
 	On    ring.NodeID
@@ -95,7 +95,7 @@ type heat struct {
 	relieving bool
 }
 
-// Relief remembers how long nodes have been hot, and what it has moved. It is not safe for concurrent use.
+// Relief remembers how long nodes have been hot, and its moves. It is not safe for concurrent use.
 type Relief struct {
 	config      Config
 	hot, uneven map[ring.NodeID]heat
@@ -115,11 +115,11 @@ func (r *Relief) Ended(room ring.RoomID, now time.Time) {
 	}
 }
 
-// Next returns the moves to begin now. Without rooms it only learns for how long nodes are hot.
+// Next returns moves to begin now. Without rooms it only learns how long nodes are hot.
 func (r *Relief) Next(now time.Time, nodes []Node, rooms []Room) []Move {
 	nodes, free := r.reckon(now, nodes)
 	mean := share(nodes)
-	// The hottest first: it gets the free places.
+	// The hottest gets the free places.
 	slices.SortFunc(nodes, func(a, b Node) int {
 		return cmp.Or(cmp.Compare(heatOf(b), heatOf(a)), cmp.Compare(a.ID, b.ID))
 	})
@@ -140,7 +140,7 @@ func (r *Relief) Next(now time.Time, nodes []Node, rooms []Room) []Move {
 	return out
 }
 
-// reckon adds to the reports what they may not show yet, and forgets old moves. It returns how many moves may begin.
+// reckon adds what reports may not show yet and forgets old moves. It returns how many may begin.
 func (r *Relief) reckon(now time.Time, nodes []Node) ([]Node, int) {
 	nodes, free := slices.Clone(nodes), r.config.AtOnce
 	for room, m := range r.moves {
@@ -202,7 +202,7 @@ func heatOf(n Node) float64 {
 	return n.Load.Share(n.Ceiling)
 }
 
-// line returns the share that the node should come down to, and why; no reason: it stays as it is.
+// line is the share to come down to, and why; no reason: stay.
 func (r *Relief) line(now time.Time, n Node, mean float64) (to float64, why string) {
 	c, at := r.config, heatOf(n)
 	heat := at
@@ -224,7 +224,7 @@ func (r *Relief) line(now time.Time, n Node, mean float64) (to float64, why stri
 	}
 }
 
-// crossed reports whether the node was above the upper line for long enough, and has not been at the lower one since.
+// crossed: above the upper line for long enough, and not at the lower one since.
 func crossed(of map[ring.NodeID]heat, id ring.NodeID, now time.Time, at, upper, lower float64, long time.Duration) bool {
 	h, warm := of[id]
 	switch {
@@ -241,7 +241,7 @@ func crossed(of map[ring.NodeID]heat, id ring.NodeID, now time.Time, at, upper, 
 	return h.relieving
 }
 
-// rested are the rooms on the node that have not moved lately.
+// rested are rooms that have not moved lately.
 func (r *Relief) rested(on ring.NodeID, rooms []Room) (out []Room) {
 	for _, room := range rooms {
 		if _, moved := r.moves[room.ID]; !moved && room.On == on && room.Sends != (headroom.Egress{}) {
@@ -251,8 +251,8 @@ func (r *Relief) rested(on ring.NodeID, rooms []Room) (out []Room) {
 	return out
 }
 
-// choose brings the node down to the share by as few rooms as find a place: the largest ones, and as the last one the smallest
-// that suffices. One that does not suffice is moved all the same: it helps.
+// choose reaches the share by few rooms: the largest, and last the smallest that suffices. One that does not suffice
+// still helps.
 func choose(from ring.NodeID, nodes []Node, rooms []Room, to float64, c Config) (out []Move) {
 	nodes = slices.Clone(nodes)
 	i := slices.IndexFunc(nodes, func(n Node) bool { return n.ID == from })
@@ -278,7 +278,7 @@ func choose(from ring.NodeID, nodes []Node, rooms []Room, to float64, c Config) 
 	return out
 }
 
-// weight is what the room takes of the dimension that is short on the node.
+// weight is what the room takes of the scarcer dimension.
 func weight(n Node, room Room) float64 {
 	if float64(n.Load.PacketsPerSecond)/float64(n.Ceiling.PacketsPerSecond) > float64(n.Load.BitsPerSecond)/float64(n.Ceiling.BitsPerSecond) {
 		return float64(room.Sends.PacketsPerSecond)
@@ -286,7 +286,7 @@ func weight(n Node, room Room) float64 {
 	return float64(room.Sends.BitsPerSecond)
 }
 
-// coolest returns the node that is the coolest with the room, if it is cool enough.
+// coolest is the coolest node with the room, if it is cool enough.
 func coolest(nodes []Node, from int, room Room, c Config) (to ring.NodeID, ok bool) {
 	after := nodes[from].Load.Minus(room.Sends).Share(nodes[from].Ceiling)
 	least := min(after-c.Margin, c.Cool)

@@ -171,7 +171,8 @@ func secured(ctx context.Context, client net.Conn, config *tls.Config) (net.Conn
 	return conn, nil
 }
 
-// dial tries backends that are not ready last: they explain themselves better than silence does. end is called after the connection.
+// dial tries backends that are not ready last: they explain themselves better than silence. end is called after the
+// connection.
 func (b *Balancer) dial(ctx context.Context) (conn net.Conn, end func(), err error) {
 	var faults []error
 	for _, backend := range b.order() {
@@ -186,8 +187,8 @@ func (b *Balancer) dial(ctx context.Context) (conn net.Conn, end func(), err err
 	return nil, nil, errors.Join(faults...)
 }
 
-// order has those that are ready first. For every second connection the fewest sockets come next; else each is first in turn: a
-// node that refuses some clients at once has the fewest for ever, and they must reach another one.
+// order puts ready ones first; of these, for every second connection the one with the fewest sockets, else each in
+// turn. A node that refuses clients at once has the fewest for ever, and they must reach another one.
 func (b *Balancer) order() []*backend {
 	type rank struct {
 		*backend

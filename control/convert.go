@@ -59,14 +59,14 @@ type Hello struct {
 	Boot  pin.BootID
 	Media string // host:port of UDP
 
-	Protocol     uint32 // 0: from before versions were told
-	Capabilities string // in order, behind commas
+	Protocol     uint32 // 0: too old to say
+	Capabilities string // in order, separated by commas
 }
 
 // Value reads a heartbeat. Errors wrap pin.ErrCorrupt.
 func (x *Beat) Value() (Hello, error) {
 	h := Hello{Node: ring.NodeID(x.GetNode()), Boot: pin.BootID(x.GetBoot()), Media: x.GetMedia()}
-	// Names have the rules of a pin.
+	// Names have a pin's rules.
 	named := pin.Pin{Fence: pin.Fence{Epoch: 1}, Node: h.Node, Boot: h.Boot, Control: "-"}
 	if err := named.Validate(); err != nil {
 		return Hello{}, fmt.Errorf("heartbeat: %w", err)

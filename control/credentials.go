@@ -12,10 +12,8 @@ import (
 	"google.golang.org/grpc/credentials"
 )
 
-// errWrongKey: the other end does not hold this cluster's key.
 var errWrongKey = errors.New("the other end holds another cluster key")
 
-// errOtherCluster: the key is ours, the cluster's name is not.
 var errOtherCluster = errors.New("the other end belongs to another cluster")
 
 // Both ends prove by TLS 1.3 that they hold the cluster key.
@@ -32,8 +30,8 @@ func (k ClusterKey) clientCredentials() credentials.TransportCredentials {
 	return credentials.NewTLS(config)
 }
 
-// TLS proves that the other end holds its certificate's private key; pinning proves that it is the cluster's. Each
-// handshake looks both up, for Replace.
+// TLS proves the certificate's private key; pinning proves that it is the cluster's. Each handshake looks both up, for
+// Replace.
 func (k ClusterKey) tlsConfig() *tls.Config {
 	return &tls.Config{
 		MinVersion: tls.VersionTLS13,

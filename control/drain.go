@@ -8,11 +8,11 @@ import (
 	"google.golang.org/grpc"
 )
 
-// DrainOrder is what an operator wants of a media node.
+// DrainOrder is an operator's, for one media node.
 type DrainOrder struct {
 	Undrain  bool
 	Deadline time.Duration // 0: the node's own
-	Exit     bool          // end the process when it is empty
+	Exit     bool          // end the process when empty
 }
 
 // Drain empties the node at addr, or takes that back.

@@ -11,13 +11,13 @@ import (
 	"google.golang.org/grpc"
 )
 
-// ErrRefused says that the kernel at the address refused: one piece of evidence for a death, no proof alone.
+// ErrRefused: the kernel at the address refused. That alone proves no death.
 var ErrRefused = errors.New("connection refused")
 
 var errDialedOnce = errors.New("the connection of a hello is dialed once")
 
-// HelloAt asks who answers at addr over a new connection: the pooled one may be in back-off. It is bounded by
-// Config.HelloTimeout. A refused dial wraps ErrRefused; other errors prove nothing.
+// HelloAt asks who answers at addr within Config.HelloTimeout, over a new connection: the pooled one may be in
+// back-off. A refused dial wraps ErrRefused; other errors prove nothing.
 func (p *Pool) HelloAt(ctx context.Context, addr string) (Hello, error) {
 	ctx, cancel := context.WithTimeout(ctx, p.config.HelloTimeout)
 	defer cancel()

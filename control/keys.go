@@ -23,7 +23,7 @@ import (
 
 var errShortKey = errors.New("cluster key is too short")
 
-// That is 128 bits of hexadecimal digits.
+// 128 bits of hexadecimal digits.
 const minKeyCharacters = 32
 
 // They keep derived keys apart. A changed label is another cluster.
@@ -37,9 +37,8 @@ const (
 
 const maxKeys = 2
 
-// ClusterKey is the secret of a cluster, or two while one replaces the other: the first is used, both are accepted.
-// Derived keys are in a closure, because fmt prints unexported fields. Copies share what Replace changes. The zero
-// value refuses every connection.
+// ClusterKey is a cluster's secret, or two during a rotation: the first is used, both are accepted. Derived keys are in
+// a closure: fmt prints unexported fields. Copies share what Replace changes. The zero value refuses every connection.
 type ClusterKey struct {
 	derived func() []derivedKeys
 	replace func(text string) error
@@ -149,7 +148,7 @@ func identityOf(private ed25519.PrivateKey, cluster string) (tls.Certificate, ed
 	if !ok {
 		return tls.Certificate{}, nil, errors.New("the control identity is not an ed25519 key")
 	}
-	// Only the key is verified: a certificate that runs out would stop a cluster.
+	// Only the key is verified: an expired certificate would stop a cluster.
 	template := &x509.Certificate{
 		SerialNumber:          big.NewInt(1),
 		Subject:               pkix.Name{CommonName: cluster},

@@ -20,8 +20,8 @@ var (
 type Config struct {
 	MaxConnections int
 	BackoffBase    time.Duration
-	BackoffMax     time.Duration // also bounds one attempt to connect
-	HelloTimeout   time.Duration // bounds HelloAt
+	BackoffMax     time.Duration // also of one attempt to connect
+	HelloTimeout   time.Duration // of HelloAt
 }
 
 // DefaultConfig is for a re-homing within a few hundred milliseconds.
@@ -29,7 +29,7 @@ func DefaultConfig() Config {
 	return Config{
 		// Gossip gets slow long before 4096 nodes.
 		MaxConnections: 4096,
-		// gRPC's own (1 s to 120 s) are for servers far away; a dial to a dead address costs nothing.
+		// gRPC's 1 s to 120 s are for far servers; dialing a dead address costs nothing.
 		BackoffBase: 50 * time.Millisecond,
 		BackoffMax:  time.Second,
 		// A handshake on a busy machine takes 10 ms; a frozen process is silent.
@@ -38,7 +38,7 @@ func DefaultConfig() Config {
 }
 
 const (
-	// gRPC's least; on a Watch stream missing heartbeats tell sooner.
+	// gRPC's least; missing heartbeats tell sooner.
 	keepaliveTime = 10 * time.Second
 	// A process may get no CPU for some seconds.
 	keepaliveTimeout = 5 * time.Second
@@ -46,7 +46,7 @@ const (
 	replyBytes = 16 << 20
 )
 
-// Pool has a gRPC connection for each control address. It is safe for concurrent use and has no goroutine of its own.
+// Pool has a gRPC connection for each control address. It is safe for concurrent use and has no goroutine.
 type Pool struct {
 	key    ClusterKey
 	config Config
@@ -56,12 +56,12 @@ type Pool struct {
 	connections map[string]*grpc.ClientConn
 }
 
-// NewPool makes an empty pool.
+// NewPool is empty.
 func NewPool(key ClusterKey, config Config) *Pool {
 	return &Pool{key: key, config: config, connections: make(map[string]*grpc.ClientConn)}
 }
 
-// Client uses the one connection to addr (host:port), dialed when first used and after it broke. Meanwhile calls fail
+// Client uses the one connection to addr (host:port), dialed when first used and after a break. Meanwhile calls fail
 // with codes.Unavailable.
 func (p *Pool) Client(addr string) (MediaClient, error) {
 	conn, err := p.connection(addr)
@@ -130,7 +130,7 @@ func (p *Pool) Forget(addr string) {
 	}
 }
 
-// Close closes every connection, for good.
+// Close is for good.
 func (p *Pool) Close() {
 	p.mu.Lock()
 	all := p.connections

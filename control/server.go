@@ -27,8 +27,8 @@ const (
 	requestBytes = 1 << 20
 	// gRPC's own is two minutes.
 	handshakeTimeout = 3 * time.Second
-	// With keepaliveTimeout, this is how long a signaling node that is cut off counts as watching. gRPC bounds a
-	// client's pings only.
+	// With keepaliveTimeout, a signaling node that is cut off counts as watching for so long. gRPC bounds a client's
+	// pings only.
 	serverKeepaliveTime = 2 * time.Second
 	// Log lines about refused connections.
 	refusalsPerSecond = 0.2
@@ -38,14 +38,14 @@ const (
 	unprovenPerAddress = 128
 )
 
-// Server is the control port of a node.
+// Server is a node's control port.
 type Server struct {
 	key    ClusterKey
 	panics *panics.Guard
 	log    *slog.Logger
 }
 
-// NewServer talks to holders of key only. A panic in a handler ends its call only.
+// NewServer talks to holders of key only. A panic ends its call only.
 func NewServer(key ClusterKey, guard *panics.Guard, log *slog.Logger) *Server {
 	return &Server{key: key, panics: guard, log: log}
 }
@@ -147,7 +147,7 @@ func (g *guardedCredentials) Clone() credentials.TransportCredentials {
 	return &guardedCredentials{TransportCredentials: g.TransportCredentials.Clone(), log: g.log, refusals: g.refusals}
 }
 
-// A connection closed without a word is a port check: harmless.
+// A connection closed without a word is a port check.
 func refusalReason(err error) (reason string, harmless bool) {
 	var header tls.RecordHeaderError
 	var alert *net.OpError // the other end's alert is an operation "remote error"

@@ -5,14 +5,14 @@ import (
 	"strings"
 )
 
-// Protocol is the version of the control port that this program speaks. It is raised when a newer end must know what an older one does:
-// an end of another version ignores fields, messages and events that it does not know.
+// Protocol is the control port's version. It is raised when a newer end needs what an older one ignores: unknown
+// fields, messages and events.
 const Protocol = 1
 
-// CapabilityLiveMove says that rooms move while both nodes live, and that Arrived, Settled and Drain are understood.
+// CapabilityLiveMove: rooms move while both nodes live; Arrived, Settled and Drain are understood.
 const CapabilityLiveMove = "live-move"
 
-// Capabilities are what this program can do beyond the first version.
+// Capabilities are this program's beyond the first version.
 func Capabilities() []string { return []string{CapabilityLiveMove} }
 
 // Told is Capabilities as gossip carries them.
@@ -23,7 +23,7 @@ const (
 	maxCapabilityBytes = 32
 )
 
-// capabilitiesIn leaves out what is no short lower-case word.
+// capabilitiesIn drops all but short lower-case words.
 func capabilitiesIn(told []string) string {
 	var known []string
 	for _, word := range told[:min(len(told), maxCapabilities)] {

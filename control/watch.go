@@ -15,7 +15,7 @@ import (
 var errStreamEnded = errors.New("the node ended the stream")
 
 // Watch calls heard for each heartbeat of the node at addr, until the stream breaks, ctx ends or heard returns an
-// error. It dials at once, and waits while the node cannot be reached.
+// error. It dials at once, and waits for a node out of reach.
 func (p *Pool) Watch(ctx context.Context, addr, self string, heard func(Hello) error) error {
 	client, err := p.Client(addr)
 	if err != nil {
@@ -46,7 +46,8 @@ func (p *Pool) Watch(ctx context.Context, addr, self string, heard func(Hello) e
 	}
 }
 
-// Outrank tells the node at addr of a higher pin, and returns whether it held the room under a lower one. Live: as OutrankRequest.
+// Outrank tells the node at addr of a higher pin, and reports whether it held the room under a lower one. Live: as
+// OutrankRequest.
 func (p *Pool) Outrank(ctx context.Context, addr string, room ring.RoomID, higher pin.Pin, live bool) (held bool, err error) {
 	client, err := p.Client(addr)
 	if err != nil {

@@ -11,9 +11,9 @@ import (
 // Grant is what a token allows, to whom. False forbids.
 type Grant struct {
 	Identity string
-	Name     string // shown to people
+	Name     string // for people
 	Metadata string // for the media node
-	Key      string // the API key that signed the token
+	Key      string // API key that signed the token
 	Expires  time.Time
 
 	Room       ring.RoomID
@@ -28,11 +28,11 @@ type Grant struct {
 	CanPublishData bool
 	Hidden         bool
 	CanRename      bool
-	CanWatch       bool // who is online in the cluster
+	CanWatch       bool // who is online
 	CanMessage     bool // anybody in the cluster
-	ExpectedSize   int  // 0 if unknown
+	ExpectedSize   int  // 0: unknown
 
-	MaxParticipants int // of Room; 0 for no cap
+	MaxParticipants int // of Room; 0: no cap
 }
 
 const (
@@ -40,7 +40,7 @@ const (
 	maxMaxParticipants = 1_000_000
 )
 
-// Everything is the usual grant: join the room, publish, subscribe and chat.
+// Everything lets join, publish, subscribe and chat.
 func Everything(identity string, room ring.RoomID) Grant {
 	return Grant{Identity: identity, Room: room, RoomJoin: true, CanPublish: true, CanSubscribe: true, CanPublishData: true}
 }

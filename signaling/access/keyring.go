@@ -21,10 +21,10 @@ const (
 	markBytes = 12
 )
 
-// That is 128 bits of hexadecimal digits.
+// 128 bits of hexadecimal digits.
 const minSecretCharacters = 32
 
-// Keyring has a deployment's API keys. The secrets are in a closure, because fmt prints unexported fields.
+// Keyring has a deployment's API keys. The secrets are in a closure: fmt prints unexported fields.
 type Keyring struct {
 	current func() keySet
 	replace func(keySet)
@@ -49,7 +49,7 @@ func ParseKeyring(text string) (*Keyring, error) {
 	}, nil
 }
 
-// Replace takes other keys. Tokens of keys that are gone are refused. An error changes nothing.
+// Replace takes other keys; tokens of missing ones are refused. An error changes nothing.
 func (k *Keyring) Replace(text string) error {
 	keys, err := parseKeys(text)
 	if err == nil {
@@ -90,8 +90,7 @@ func (k *Keyring) secret(key string) (secret []byte, ok bool) {
 	return secret, ok
 }
 
-// Mark names a key and its secret without telling it, so that resume tokens end with either. It is empty for an
-// unknown key.
+// Mark names a key and its secret without telling it, so that resume tokens end with either. Empty: unknown key.
 func (k *Keyring) Mark(key string) string {
 	secret, ok := k.secret(key)
 	if !ok {

@@ -5,7 +5,7 @@ import (
 	"unicode"
 )
 
-// A tower of marks hides what is around a name; no script needs more.
+// Towers of marks hide what is around; no script needs more.
 const maxMarks = 4
 
 const (

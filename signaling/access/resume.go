@@ -13,12 +13,12 @@ import (
 	"github.com/holdfast-rtc/holdfast/ring"
 )
 
-// It is signed too, so that no later form is read as this one.
+// Signed too, so that no later form is read as this one.
 const resumePrefix = "hfr2."
 
 const resumeLabel = "holdfast resume hmac v2"
 
-// WithdrawnResume is for sessions whose API key was withdrawn. Open refuses it with ErrUnknownKey.
+// WithdrawnResume is for sessions of a withdrawn API key. Open refuses it with ErrUnknownKey.
 const WithdrawnResume = "hfr0.withdrawn.0"
 
 // The longest room, identity, name and metadata fit, at six bytes a character.
@@ -32,9 +32,9 @@ type Session struct {
 	// Key let the person in; Seal sets Mark.
 	Key  string `json:"key,omitempty"`
 	Mark string `json:"mark,omitempty"`
-	// Until, in Unix seconds, ends the right to resume, however often the token is renewed.
+	// Until, in Unix seconds, ends the right to resume, however often tokens are renewed.
 	Until int64 `json:"until,omitempty"`
-	// Began is when the person joined, in Unix milliseconds of the store's clock.
+	// Began is the join, in Unix milliseconds of the store's clock.
 	Began int64 `json:"began,omitempty"`
 
 	Room         ring.RoomID `json:"room"`
@@ -43,7 +43,7 @@ type Session struct {
 	Name         string      `json:"name,omitempty"`
 	Metadata     string      `json:"metadata,omitempty"`
 	CanPublish   bool        `json:"pub,omitempty"`
-	Sources      Sources     `json:"src,omitempty"` // these are as of Grant
+	Sources      Sources     `json:"src,omitempty"` // these are as in Grant
 	CanSubscribe bool        `json:"sub,omitempty"`
 	CanChat      bool        `json:"chat,omitempty"`
 	Hidden       bool        `json:"hidden,omitempty"`
@@ -55,13 +55,13 @@ type Session struct {
 	ExpectedSize int         `json:"size,omitempty"`
 
 	MaxParticipants int `json:"max,omitempty"`
-	// Epoch is the room's. Unlike what a client says, it may be believed.
+	// Epoch is the room's. Unlike a client's word, it may be believed.
 	Epoch   uint64 `json:"epoch,omitempty"`
 	Expires int64  `json:"exp"` // Unix seconds
 }
 
-// Seal makes a token, good for ResumeLife or until s.Until. Its key is derived from the secret of s.Key, so any
-// signaling node can open it, and no media node can make one.
+// Seal makes a token for ResumeLife or until s.Until. Its key is derived from the secret of s.Key: any signaling node
+// can open it, and no media node make one.
 func (k *Keyring) Seal(s Session) (string, error) {
 	secret, ok := k.secret(s.Key)
 	if !ok {
@@ -88,8 +88,7 @@ func resumeMAC(secret []byte, text string) ([]byte, error) {
 	return mac.Sum(nil), nil
 }
 
-// Open returns a token's session, ErrForged, ErrExpired, or ErrUnknownKey if the API key is gone or has another
-// secret.
+// Open returns the session, ErrForged, ErrExpired, or ErrUnknownKey if the API key is gone or has another secret.
 func (k *Keyring) Open(token string) (Session, error) {
 	cut := strings.LastIndexByte(token, '.')
 	if len(token) > maxResumeBytes || cut < len(resumePrefix) || !strings.HasPrefix(token, "hfr") {

@@ -12,10 +12,10 @@ import (
 	"github.com/holdfast-rtc/holdfast/ring"
 )
 
-// leeway is for differing clocks.
+// For clocks that differ.
 const leeway = 30 * time.Second
 
-// lineBreaks are passed over by encoding/base64, strict too: a token that was signed would have many forms.
+// encoding/base64 skips them, strict too: one signed token would have many forms.
 const lineBreaks = "\r\n"
 
 // video is LiveKit's grant; pointers tell absent from false.
@@ -47,7 +47,7 @@ type claims struct {
 	Video    *video `json:"video,omitempty"`
 }
 
-// Mint makes an access token that is good for ttl.
+// Mint makes an access token for ttl.
 func Mint(key, secret string, g Grant, ttl time.Duration) (string, error) {
 	now := time.Now()
 	token := jwt.NewWithClaims(jwt.SigningMethodHS256, claims{
@@ -82,7 +82,7 @@ func (k *Keyring) Mint(key string, g Grant, ttl time.Duration) (string, error) {
 	return Mint(key, string(secret), g, ttl)
 }
 
-// Verify returns what the token grants, or ErrExpired, ErrForged, ErrUnknownKey or ErrUnfit.
+// Verify returns the grant, or ErrExpired, ErrForged, ErrUnknownKey or ErrUnfit.
 func (k *Keyring) Verify(token string) (Grant, error) {
 	if len(token) > maxTokenBytes {
 		return Grant{}, fmt.Errorf("%w: it has %d bytes, and at most %d are read; put less into its metadata and attributes", ErrUnfit, len(token), maxTokenBytes)
@@ -142,7 +142,7 @@ func (c *claims) grant() (Grant, error) {
 	return g, nil
 }
 
-// Defaults are LiveKit's: who publishes may chat. Who is hidden may do neither, for it would be seen.
+// LiveKit's defaults: who publishes may chat. The hidden may do neither: it would be seen.
 func (v *video) read(g *Grant) error {
 	sources, err := ParseSources(v.CanPublishSources)
 	if err != nil {

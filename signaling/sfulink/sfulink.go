@@ -60,7 +60,7 @@ type Opening struct {
 	Expected     []*control.Peer
 	Known        uint64        // control.RosterDigest of what the client was told; 0: nothing
 	Expect       headroom.Room // if this attach opens the room
-	Path         uint64        // bits per second, as a node told last; 0: no limit is known
+	Path         uint64        // bits per second, as last told; 0: unlimited
 }
 
 func (o Opening) message() *control.EdgeMessage {
@@ -96,8 +96,8 @@ type Link struct {
 	err     error
 }
 
-// Open attaches. The link lives until ctx ends or Close; patience bounds the wait for the first word. Errors:
-// *RefusedError, ErrUnreachable, or the context's.
+// Open attaches until ctx ends or Close; patience bounds the wait for the first word. Errors: *RefusedError,
+// ErrUnreachable, or the context's.
 func Open(ctx context.Context, client control.MediaClient, o Opening, patience time.Duration) (*Link, error) {
 	life, cancel := context.WithCancelCause(ctx)
 	impatient := time.AfterFunc(patience, func() { cancel(fmt.Errorf("%w within %v", ErrUnreachable, patience)) })

@@ -2,12 +2,12 @@ package wire
 
 import "encoding/json"
 
-// Join is the first message of a new session.
+// Join begins a session.
 type Join struct {
 	Token string `json:"token"`
-	Room  string `json:"room,omitempty"` // must match the token's room
-	Name  string `json:"name,omitempty"` // shown when the token names nobody
-	Wait  bool   `json:"wait,omitempty"` // in line, for a place in a full room
+	Room  string `json:"room,omitempty"` // must match the token's
+	Name  string `json:"name,omitempty"` // for tokens without a name
+	Wait  bool   `json:"wait,omitempty"` // in line, if the room is full
 }
 
 // Resume continues a session on a new socket.
@@ -18,13 +18,13 @@ type Resume struct {
 	Seq     uint64 `json:"seq,omitempty"`
 }
 
-// Offer is an SDP offer.
+// Offer is SDP.
 type Offer struct {
 	ID      string       `json:"id"`
 	SDP     string       `json:"sdp"`
 	Fresh   bool         `json:"fresh"` // from a new RTCPeerConnection
 	Senders List[Sender] `json:"senders"`
-	Slots   []Slot       `json:"slots,omitempty"` // the client's present table
+	Slots   []Slot       `json:"slots,omitempty"` // the client's table
 }
 
 // View is what the page shows, most important first.
@@ -45,16 +45,16 @@ const (
 	HowLive          = "live" // a second one, while the first went on
 )
 
-// Migrated says that media flows again after a restart.
+// Migrated: media flows again after a restart.
 type Migrated struct {
 	Epoch   uint64   `json:"epoch"`
 	Attempt uint64   `json:"attempt"`
 	How     string   `json:"how"`
-	GapMs   uint64   `json:"gapMs"` // the longest of a stream that runs again
+	GapMs   uint64   `json:"gapMs"` // longest gap of a stream that runs again
 	Lost    []Stream `json:"lost,omitempty"`
 }
 
-// Stalled says that nothing arrives.
+// Stalled: nothing arrives.
 type Stalled struct {
 	Epoch    uint64 `json:"epoch"`
 	SilentMs uint64 `json:"silentMs"`
@@ -70,43 +70,43 @@ type Ping struct {
 	T float64 `json:"t"`
 }
 
-// AskICEServers asks for others before those of now end.
+// AskICEServers renews them before they end.
 type AskICEServers struct{}
 
 // Say is for the room's chat.
 type Say struct {
 	Text string `json:"text"`
-	ID   string `json:"id,omitempty"` // tells a repeated line
+	ID   string `json:"id,omitempty"` // marks a repeated line
 }
 
-// Rename changes the name that is shown.
+// Rename changes the shown name.
 type Rename struct {
 	Name string `json:"name"`
 }
 
-// Moderate is what somebody who runs the room does to somebody in it.
+// Moderate is by who runs the room.
 type Moderate struct {
 	Act    Act    `json:"act"`
 	Peer   PeerID `json:"peer,omitempty"`
 	Source Source `json:"source,omitempty"` // of mute and ask-unmute
 }
 
-// Hand raises or lowers one's own hand.
+// Hand is one's own.
 type Hand struct {
 	Raised bool `json:"raised"`
 }
 
-// React shows everybody one of Emojis for a moment.
+// React shows one of Emojis for a moment.
 type React struct {
 	Emoji string `json:"emoji"`
 }
 
-// Connect is the first message of a connection in no room: its user is online.
+// Connect begins a connection in no room: its user is online.
 type Connect struct {
 	Token string `json:"token"`
 }
 
-// Watch replaces the users that the client is told of.
+// Watch replaces whom the client is told of.
 type Watch struct {
 	Users List[string] `json:"users"`
 }
@@ -114,17 +114,17 @@ type Watch struct {
 // MessageKind is what a direct message is for.
 type MessageKind string
 
-// The kinds. The cluster looks into the bodies of none.
+// The kinds. The cluster reads no bodies.
 const (
 	MessageText   MessageKind = "text"   // for a person to read
 	MessageRing   MessageKind = "ring"   // asks into a room
 	MessageAnswer MessageKind = "answer" // to a ring
 	MessageApp    MessageKind = "app"    // the application's own
-	MessageNotice MessageKind = "notice" // from who runs the room or the cluster, by REST only
+	MessageNotice MessageKind = "notice" // from who runs room or cluster, by REST
 )
 
-// SendMessage goes to users wherever they are connected. What was not answered is repeated on the next connection, in
-// order, under the same Stream and Seq.
+// SendMessage goes to users wherever connected. Unanswered ones are repeated on the next connection, in order, under
+// the same Stream and Seq.
 type SendMessage struct {
 	To     List[string]    `json:"to"`
 	Kind   MessageKind     `json:"kind"`
@@ -133,37 +133,37 @@ type SendMessage struct {
 	Seq    uint64          `json:"seq"`    // grows
 }
 
-// Received says what the client has of other users' streams.
+// Received is what the client has of others' streams.
 type Received struct {
 	UpTo List[StreamMark] `json:"upTo"`
 }
 
-// StreamMark is the highest Seq of a stream.
+// StreamMark is a stream's highest Seq.
 type StreamMark struct {
 	From   string `json:"from"`
 	Stream string `json:"stream"`
 	Seq    uint64 `json:"seq"`
 }
 
-// SetDoor changes the door of the room, for moderators. Empty asks for it.
+// SetDoor is a moderator's; empty asks for the door.
 type SetDoor struct {
 	Cap    *int  `json:"cap,omitempty"` // -1 lifts it
 	Closed *bool `json:"closed,omitempty"`
 }
 
-// LetIn admits somebody out of turn, for moderators.
+// LetIn is a moderator's: somebody goes first.
 type LetIn struct {
 	Identity string `json:"identity"`
 }
 
-// TurnAway takes somebody out of the line, for moderators.
+// TurnAway is a moderator's: somebody leaves the line.
 type TurnAway struct {
 	Identity string `json:"identity"`
 }
 
 // Leave ends the session.
 type Leave struct {
-	Back bool `json:"back,omitempty"` // the page goes and may come back at once: a place in a full room is kept for 10 s
+	Back bool `json:"back,omitempty"` // perhaps back at once: a place in a full room is kept for 10 s
 }
 
 func (*Join) kind() Type     { return "join" }

@@ -30,7 +30,7 @@ const (
 	CodeInternal         Code = "internal"
 )
 
-// Meaning is a row of the table of codes.
+// Meaning is a row of docs/API.md.
 type Meaning struct {
 	Code      Code
 	Status    int // of HTTP
@@ -38,7 +38,6 @@ type Meaning struct {
 	Sentence  string
 }
 
-// The table of docs/API.md.
 func meanings() []Meaning {
 	const again, final = true, false
 	return []Meaning{

@@ -17,7 +17,7 @@ var ErrMalformed = errors.New("malformed message")
 // Decode reads a message from a client.
 func Decode(frame []byte) (Message, error) { return decode(frame, blankFromClient) }
 
-// KindOf is the type of a frame that Encode wrote, which need not be decoded for it; empty for any other.
+// KindOf is the type of a frame that Encode wrote, without decoding it; empty for any other.
 func KindOf(frame []byte) Type {
 	rest, ok := bytes.CutPrefix(frame, []byte(`{"type":"`))
 	kind, _, ends := bytes.Cut(rest, []byte{'"'})
@@ -30,7 +30,7 @@ func KindOf(frame []byte) Type {
 // DecodeServer is for clients in Go.
 func DecodeServer(frame []byte) (Message, error) { return decode(frame, blankFromServer) }
 
-// Encode writes one JSON object whose first member is the type.
+// Encode writes one JSON object, type first.
 func Encode(m Message) ([]byte, error) {
 	body, err := json.Marshal(m)
 	if err != nil {
@@ -51,7 +51,7 @@ func Encode(m Message) ([]byte, error) {
 
 type validator interface{ validate() error }
 
-// decode looks at the members first: encoding/json takes missing and null for the zero value.
+// Members are checked first: encoding/json takes missing and null for zero.
 func decode(frame []byte, blank func(Type) (Message, []string)) (Message, error) {
 	if len(frame) > MaxMessageBytes {
 		return nil, fmt.Errorf("%w: %d bytes, at most %d", ErrMalformed, len(frame), MaxMessageBytes)

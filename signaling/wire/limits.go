@@ -172,7 +172,7 @@ func (m *SetDoor) validate() error {
 	return nil
 }
 
-// Check is for those who do not come by Decode.
+// Check is for callers without Decode.
 func (m *SetDoor) Check() error {
 	if err := m.validate(); err != nil {
 		return fmt.Errorf("%w: door: %w", ErrMalformed, err)

@@ -38,7 +38,7 @@ func checkReceivers(users []string) error {
 	return err
 }
 
-// CheckNotice is for those who do not come by Decode.
+// CheckNotice is for callers without Decode.
 func CheckNotice(to []string, body []byte) error {
 	if err := errors.Join(checkReceivers(to), checkBody(len(body))); err != nil {
 		return fmt.Errorf("%w: message: %w", ErrMalformed, err)

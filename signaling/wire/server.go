@@ -6,7 +6,7 @@ import (
 	"github.com/holdfast-rtc/holdfast/ring"
 )
 
-// Joined says that the session exists.
+// Joined: the session exists.
 type Joined struct {
 	Protocol int         `json:"protocol"`
 	Room     ring.RoomID `json:"room"`
@@ -21,32 +21,32 @@ type Joined struct {
 	Permissions Permissions `json:"permissions"`
 }
 
-// Resumed says that the session lives on this signaling node now.
+// Resumed: the session lives on this signaling node now.
 type Resumed struct {
 	Placement
 	Seq        uint64     `json:"seq"`
 	Roster     List[Peer] `json:"roster"`
 	Slots      List[Slot] `json:"slots"`
 	Resume     string     `json:"resume"`
-	MediaAlive bool       `json:"mediaAlive"`         // else the client must offer again
-	Silenced   []Source   `json:"silenced,omitempty"` // what a moderator muted meanwhile
+	MediaAlive bool       `json:"mediaAlive"`         // else offer again
+	Silenced   []Source   `json:"silenced,omitempty"` // by a moderator meanwhile
 	ICEServers
 }
 
-// ICEServers are those of this signaling node. It answers AskICEServers, too.
+// ICEServers are this signaling node's.
 type ICEServers struct {
 	ICEServers List[ICEServer] `json:"iceServers"`
-	ForMs      int64           `json:"iceServersForMs,omitempty"` // no end without it
+	ForMs      int64           `json:"iceServersForMs,omitempty"` // none: no end
 }
 
-// Answer answers the offer of that id.
+// Answer is to the offer of that id.
 type Answer struct {
 	ID  string `json:"id"`
 	SDP string `json:"sdp"`
 	Placement
 }
 
-// OfferRejected says that an offer has no answer.
+// OfferRejected is instead of an Answer.
 type OfferRejected struct {
 	ID      string `json:"id"`
 	Code    Code   `json:"code"`
@@ -54,35 +54,35 @@ type OfferRejected struct {
 	Epoch   uint64 `json:"epoch"`
 }
 
-// Slots is the whole slot table.
+// Slots is the whole table.
 type Slots struct {
 	Slots List[Slot] `json:"slots"`
-	Lacks List[Lack] `json:"lacks,omitempty"` // pictures in no slot, because the client did not negotiate their codec
+	Lacks List[Lack] `json:"lacks,omitempty"` // in no slot, for want of their codec
 	Epoch uint64     `json:"epoch"`
 }
 
-// PeerJoined adds a peer to the roster.
+// PeerJoined adds to the roster.
 type PeerJoined struct {
 	Peer  Peer   `json:"peer"`
 	Epoch uint64 `json:"epoch"`
 	Seq   uint64 `json:"seq"`
 }
 
-// PeerUpdated replaces a peer in the roster.
+// PeerUpdated replaces in the roster.
 type PeerUpdated struct {
 	Peer  Peer   `json:"peer"`
 	Epoch uint64 `json:"epoch"`
 	Seq   uint64 `json:"seq"`
 }
 
-// PeerLeft takes a peer off the roster.
+// PeerLeft takes off the roster.
 type PeerLeft struct {
 	Peer  PeerID `json:"peer"`
 	Epoch uint64 `json:"epoch"`
 	Seq   uint64 `json:"seq"`
 }
 
-// Roster replaces the client's roster.
+// Roster replaces all.
 type Roster struct {
 	Roster List[Peer] `json:"roster"`
 	Epoch  uint64     `json:"epoch"`
@@ -95,8 +95,8 @@ type Speakers struct {
 	Epoch    uint64        `json:"epoch"`
 }
 
-// Limited says whether pictures are smaller, or not sent, because the media node is near its ceiling. A joined or resumed client
-// takes it for false until it is told.
+// Limited: the media node is near its ceiling and sends less of pictures. False for a joined or resumed client until
+// told.
 type Limited struct {
 	Limited bool   `json:"limited"`
 	Epoch   uint64 `json:"epoch"`
@@ -109,53 +109,54 @@ type Chat struct {
 	Text  string `json:"text"`
 	ID    string `json:"id,omitempty"` // of the speaker's message
 	At    int64  `json:"at"`           // Unix milliseconds of the node
-	Seq   uint64 `json:"seq"`          // grows by one with each line of one node
+	Seq   uint64 `json:"seq"`          // grows by one for each line of a node
 	Epoch uint64 `json:"epoch"`
 }
 
-// PermissionsChanged says what the client may do from now on.
+// PermissionsChanged replaces Permissions.
 type PermissionsChanged struct {
 	Permissions Permissions `json:"permissions"`
 	Resume      string      `json:"resume"`
 }
 
-// MutedBy says that a moderator muted the client. It may unmute itself.
+// MutedBy a moderator: the client may unmute itself.
 type MutedBy struct {
 	Source Source `json:"source"`
 	By     string `json:"by,omitempty"` // the moderator's name
 	Epoch  uint64 `json:"epoch"`
 }
 
-// UnmuteAsked says that a moderator asks the client to unmute itself.
+// UnmuteAsked by a moderator.
 type UnmuteAsked struct {
 	Source Source `json:"source"`
 	By     string `json:"by,omitempty"`
 	Epoch  uint64 `json:"epoch"`
 }
 
-// Reactions are those of a moment.
+// Reactions of one moment.
 type Reactions struct {
 	Reactions List[Reaction] `json:"reactions"`
 	Epoch     uint64         `json:"epoch"`
 }
 
-// Restart asks for an offer, for the room moved.
+// Restart: the room moved, offer again.
 type Restart struct {
 	Placement
 	Reason    string `json:"reason"`
 	Attempts  int    `json:"attempts"`
 	AttemptMs int    `json:"attemptMs"`
-	// Live: the former node forwards for OverlapMs more. The client makes a second connection, and keeps the first until Settled.
+	// Live: the former node forwards for OverlapMs more. The client makes a second connection and keeps the first until
+	// Settled.
 	Live      bool `json:"live,omitempty"`
 	OverlapMs int  `json:"overlapMs,omitempty"`
 }
 
-// Settled says that nobody needs the former node's media any more.
+// Settled: nobody needs the former node's media.
 type Settled struct {
 	Epoch uint64 `json:"epoch"`
 }
 
-// Reoffer asks for a new offer: what the client publishes cannot be forwarded.
+// Reoffer: what the client publishes cannot be forwarded, offer again.
 type Reoffer struct {
 	Mids   List[string] `json:"mids"` // sending m-lines
 	Reason string       `json:"reason"`
@@ -170,16 +171,15 @@ type Error struct {
 	RetryAfterMs int64  `json:"retryAfterMs,omitempty"`
 }
 
-// Connected says that the connection in no room exists.
+// Connected: the connection in no room exists.
 type Connected struct {
 	Protocol int    `json:"protocol"`
 	Identity string `json:"identity"`
-	Watch    bool   `json:"watch"` // the token allows it
+	Watch    bool   `json:"watch"` // allowed by the token
 	Message  bool   `json:"message,omitempty"`
 }
 
-// UserMessage is a direct message from somebody, wherever connected. The client drops what is not above the highest Seq
-// that it has of From and Stream.
+// UserMessage is a direct message. The client drops what is not above its highest Seq of From and Stream.
 type UserMessage struct {
 	From   string          `json:"from"`
 	Name   string          `json:"name"`
@@ -187,11 +187,11 @@ type UserMessage struct {
 	Body   json.RawMessage `json:"body"`
 	Stream string          `json:"stream"`
 	Seq    uint64          `json:"seq"`
-	Room   string          `json:"room,omitempty"` // only people in this room got it
+	Room   string          `json:"room,omitempty"` // only this room got it
 	At     int64           `json:"at"`             // Unix milliseconds of the sender's node
 }
 
-// MessageState is what became of a SendMessage for one of its receivers.
+// MessageState is of a SendMessage for one receiver.
 type MessageState struct {
 	To      string `json:"to"`
 	Stream  string `json:"stream"`
@@ -201,12 +201,12 @@ type MessageState struct {
 	Message string `json:"message,omitempty"`
 }
 
-// Presence says of watched users whether they are online: of all of them after a Watch, then of those who changed.
+// Presence is of all watched users after a Watch, then of those who changed.
 type Presence struct {
 	Users List[UserPresence] `json:"users"`
 }
 
-// UserPresence is one of them. Times are Unix milliseconds of the store's clock.
+// UserPresence has Unix milliseconds of the store's clock.
 type UserPresence struct {
 	User     string `json:"user"`
 	State    string `json:"state"` // "online", "offline" or "unknown"
@@ -214,14 +214,14 @@ type UserPresence struct {
 	LastSeen int64  `json:"lastSeen,omitempty"`
 }
 
-// Waiting says that the room has no place yet; a Joined follows by itself.
+// Waiting: no place yet; Joined follows by itself.
 type Waiting struct {
 	Position   int    `json:"position"` // from 1
 	EstimateMs int64  `json:"estimateMs,omitempty"`
 	Reason     string `json:"reason"` // "full", "closed" or "no_capacity"
 }
 
-// Door is a room's, with the first 200 who wait. It answers moderators.
+// Door answers moderators, with the first 200 in line.
 type Door struct {
 	Cap    *int         `json:"cap,omitempty"`
 	Closed bool         `json:"closed"`
@@ -233,8 +233,8 @@ type Door struct {
 // InLine is somebody who waits.
 type InLine struct {
 	Identity string `json:"identity"`
-	Name     string `json:"name,omitempty"`  // marked if the person chose it
-	Since    int64  `json:"since,omitempty"` // Unix milliseconds; none for whom a moderator admitted
+	Name     string `json:"name,omitempty"`  // marked if self-chosen
+	Since    int64  `json:"since,omitempty"` // Unix milliseconds; none for the admitted
 }
 
 // Pong answers a Ping.

@@ -12,10 +12,10 @@ import "github.com/holdfast-rtc/holdfast/ring"
 // Subprotocol is the WebSocket's.
 const Subprotocol = "holdfast.v1"
 
-// Version is the number said in `joined`.
+// Version is told in `joined`.
 const Version = 1
 
-// Limits on what a client may send.
+// Limits of what clients send.
 const (
 	MaxMessageBytes = 256 << 10
 	maxSDPBytes     = 192 << 10
@@ -40,22 +40,22 @@ const (
 	maxStreamBytes  = 64
 	maxReceived     = 200
 	maxGapMs        = 24 * 60 * 60 * 1000
-	// The largest integer of a JavaScript number.
+	// JavaScript's largest exact integer.
 	maxInteger = 1<<53 - 1
 	// The control protocol's generations need the other bits.
 	maxAttempt = 1<<31 - 1
 )
 
-// Type is the `type` of a message.
+// Type is a message's `type`.
 type Type string
 
 // PeerID is unique in its room, and kept across nodes.
 type PeerID string
 
-// Message is any message of either direction.
+// Message is of either direction.
 type Message interface{ kind() Type }
 
-// TypeOf says which message m is.
+// TypeOf returns m's type.
 func TypeOf(m Message) Type { return m.kind() }
 
 // Source is what a track shows.
@@ -68,7 +68,7 @@ const (
 	SourceScreen     Source = "screen"
 )
 
-// Kind is of a media line.
+// Kind is a media line's.
 type Kind string
 
 // The kinds.
@@ -88,17 +88,17 @@ type Peer struct {
 	AudioMuted   bool   `json:"audioMuted"`
 	VideoMuted   bool   `json:"videoMuted"`
 	ScreenShared bool   `json:"screenShared,omitempty"`
-	HandRaised   int64  `json:"handRaised,omitempty"` // Unix milliseconds of the media node; who raised first has the least
+	HandRaised   int64  `json:"handRaised,omitempty"` // Unix milliseconds of the media node: the first has the least
 	Moderator    bool   `json:"moderator,omitempty"`
 }
 
-// Slot is what a receive m-line shows; nothing without a peer.
+// Slot is what a receiving m-line shows; nothing without a peer.
 type Slot struct {
 	Mid    string `json:"mid"`
 	Kind   Kind   `json:"kind"`
 	Peer   PeerID `json:"peer"`
 	Source Source `json:"source"`
-	Paused bool   `json:"paused,omitempty"` // the client's path does not carry it now
+	Paused bool   `json:"paused,omitempty"` // the path is too narrow now
 }
 
 // Lack is a picture that the client cannot show.
@@ -108,7 +108,7 @@ type Lack struct {
 	Codec  string `json:"codec"`
 }
 
-// Sender is what a sending m-line carries, or a layer of it.
+// Sender is what a sending m-line, or a layer of it, carries.
 type Sender struct {
 	Mid     string `json:"mid"`
 	Source  Source `json:"source"`
@@ -117,13 +117,13 @@ type Sender struct {
 	RTXSSRC uint32 `json:"rtxSsrc,omitempty"`
 }
 
-// Stream is a source of somebody.
+// Stream is somebody's source.
 type Stream struct {
 	Peer   PeerID `json:"peer"`
 	Source Source `json:"source"`
 }
 
-// Want is a picture on the page, in device pixels; 0 x 0 is hidden.
+// Want is a picture in device pixels; 0 x 0 is hidden.
 type Want struct {
 	Peer   PeerID `json:"peer"`
 	Source Source `json:"source"`
@@ -146,10 +146,10 @@ type Permissions struct {
 	Watch     bool     `json:"watch"`
 	Moderate  bool     `json:"moderate"`
 	Message   Scope    `json:"message,omitempty"`
-	Sources   []Source `json:"sources,omitempty"` // absent for all
+	Sources   []Source `json:"sources,omitempty"` // absent: all
 }
 
-// Scope is whom somebody may send direct messages; empty for nobody.
+// Scope is whom somebody may write to; empty: nobody.
 type Scope string
 
 // The scopes.
@@ -158,7 +158,7 @@ const (
 	ScopeAnywhere Scope = "anywhere"
 )
 
-// Act is what a moderator does.
+// Act is a moderator's.
 type Act string
 
 // The acts. Mute and lower-hand of no peer mean everybody else.
@@ -171,17 +171,16 @@ const (
 	ActGiveUp    Act = "give-up" // of oneself
 )
 
-// Emojis are those of a reaction: few, so that nobody has to search, in every platform's font since Unicode 8, of no
-// skin colour, and none that hurts.
+// Emojis are few, so that nobody searches; in every platform's font since Unicode 8; of no skin colour; and none hurts.
 func Emojis() []string { return []string{"👍", "👏", "❤️", "😂", "😮", "🎉"} }
 
-// Reaction is an emoji that somebody shows for a moment.
+// Reaction is shown for a moment.
 type Reaction struct {
 	Peer  PeerID `json:"peer"`
 	Emoji string `json:"emoji"`
 }
 
-// ICEServer is an RTCIceServer of the browser.
+// ICEServer is an RTCIceServer.
 type ICEServer struct {
 	URLs       []string `json:"urls"`
 	Username   string   `json:"username,omitempty"`

@@ -19,7 +19,7 @@ const (
 	idleTenth = 10
 )
 
-// Opus at 20 ms: 32 kbit/s and 20 bytes a packet. Redundancy goes down only where packets are lost, and is measured there.
+// Opus at 20 ms: 32 kbit/s and 20 bytes a packet. Redundancy goes only where packets are lost, and is measured.
 func audio() Egress { return Egress{BitsPerSecond: 40_000, PacketsPerSecond: 50} }
 
 // A whole page: 720p-class, 1,200 bytes a packet.
@@ -38,9 +38,9 @@ type Room struct {
 	Microphones int    // on
 	Measured    bool   // by the last owner
 	Sent        Egress // set with Measured
-	// Unreserved rooms count for nothing until measured.
+	// Unreserved rooms count nothing until measured.
 	Unreserved bool
-	// Running: people are in a call, so it may go where there is headroom for its Floor only.
+	// Running: people are in a call, so headroom for its Floor will do.
 	Running bool
 }
 
@@ -58,12 +58,12 @@ func (r Room) Cost() Egress {
 	return r.sum(func(shown int) Egress { return video().Times(uint64(min(shown, pictures))).Min(page()) })
 }
 
-// Floor is what the room is expected to send when only the lowest layers are sent.
+// Floor is expected when only the lowest layers are sent.
 func (r Room) Floor() Egress {
 	return r.sum(func(shown int) Egress { return lowest().Times(uint64(min(shown, pictures))) }).Min(r.Cost())
 }
 
-// sum is what everybody is sent, when somebody who is shown so many pictures is sent so much for them.
+// sum is what everybody is sent; shows is for one viewer's pictures.
 func (r Room) sum(shows func(pictures int) Egress) Egress {
 	if r.People <= 0 {
 		r = Expect(DefaultPeople)
@@ -76,13 +76,13 @@ func (r Room) sum(shows func(pictures int) Egress) Egress {
 		Plus(toAll(people, r.Microphones, func(heard int) Egress { return audio().Times(uint64(min(heard, voices))) }))
 }
 
-// Nobody is sent a stream of their own.
+// Nobody is sent their own stream.
 func toAll(people, senders int, sent func(streams int) Egress) Egress {
 	senders = min(max(senders, 0), people)
 	return sent(max(senders-1, 0)).Times(uint64(senders)).Plus(sent(senders).Times(uint64(people - senders)))
 }
 
-// Idle nodes refuse no room, so that one larger than any ceiling finds a place.
+// Idle nodes refuse no room: one larger than any ceiling finds a place.
 func Idle(load, ceiling Egress) bool {
 	return load.BitsPerSecond < ceiling.BitsPerSecond/idleTenth && load.PacketsPerSecond < ceiling.PacketsPerSecond/idleTenth
 }

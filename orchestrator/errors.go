@@ -7,7 +7,7 @@ import (
 	"github.com/holdfast-rtc/holdfast/headroom"
 )
 
-// The refusals of placement, returned wrapped.
+// Refusals of placement, returned wrapped.
 var (
 	// ErrNotSettled: the whole cluster was not seen yet.
 	ErrNotSettled = errors.New("this node has not seen the cluster yet")
@@ -20,10 +20,10 @@ var (
 	ErrNobodyThere = errors.New("nobody listens there")
 )
 
-// NoHeadroomError says that no node can take the room.
+// NoHeadroomError: no node can take the room.
 type NoHeadroomError struct {
 	Need headroom.Egress
-	Best headroom.Egress // the largest free egress of any node that may be asked
+	Best headroom.Egress // largest free egress of a node that may be asked
 }
 
 func (e *NoHeadroomError) Error() string {

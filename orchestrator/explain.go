@@ -14,17 +14,17 @@ import (
 // Explanation is the reasoning about one room.
 type Explanation struct {
 	Room  ring.RoomID     `json:"room"`
-	Pin   pin.Pin         `json:"pin"`   // zero when there is none
-	State string          `json:"state"` // of the pin, in words
+	Pin   pin.Pin         `json:"pin"`   // zero: none
+	State string          `json:"state"` // in words
 	Owner ring.NodeID     `json:"owner"`
 	Need  headroom.Egress `json:"need"`
 	Bound float64         `json:"bound"` // load/ceiling, the room included
 	Walk  []Step          `json:"walk"`  // from the ring's owner on
-	// Claimed is when the room was opened, by the fence; zero without a pin.
+	// Claimed is when the room opened, by the fence; zero without a pin.
 	Claimed time.Time `json:"claimed,omitzero"`
-	// History is of the moves since then, the oldest first.
+	// History has the moves since, oldest first.
 	History []pin.Change `json:"history"`
-	// Unrecorded is how many of its moves the store has forgotten, or nodes of an earlier version made.
+	// Unrecorded moves were forgotten by the store, or made by earlier versions.
 	Unrecorded uint64 `json:"unrecorded"`
 }
 
@@ -62,10 +62,10 @@ func (o *Orchestrator) Explain(ctx context.Context, room ring.RoomID) (Explanati
 	return out, nil
 }
 
-// Rooms of one name that lived in turn have epochs further apart: they begin as milliseconds.
+// Epochs begin as milliseconds: rooms that had the name in turn are further apart.
 const movesOfOneLife = 5000
 
-// remember keeps what belongs to the pin: an earlier room of the name had a history too.
+// remember keeps only the pin's own history, not that of an earlier room of the name.
 func (e *Explanation) remember(changes []pin.Change) {
 	if e.Pin.IsZero() {
 		return

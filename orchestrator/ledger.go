@@ -27,7 +27,7 @@ type reservation struct {
 	cost    headroom.Egress
 	floor   headroom.Egress
 	lapses  time.Time
-	charged uint64 // reports from this number on include the room
+	charged uint64 // reports from this one on include the room
 }
 
 type lapse struct {
@@ -41,7 +41,7 @@ type ledger struct {
 	epsilon float64
 	mu      sync.Mutex
 	view    *cluster.View
-	base    totals // of view, without reservations
+	base    totals // without reservations
 	held    map[ring.RoomID]reservation
 	sums    map[pin.BootID]headroom.Egress
 	floors  map[pin.BootID]headroom.Egress
@@ -64,9 +64,9 @@ func (l *ledger) choose(view *cluster.View, room ring.RoomID, need headroom.Egre
 	return view.Nodes[made.node], made
 }
 
-// reserve is choose for a pin that is about to be replaced, and reserves at once: a dead node's rooms are moved many at a time,
-// and each must see the others' targets. forget takes it back. Claims of fresh pins reserve when they have won: most find a pin.
-// lowest: where nobody has headroom, the room goes to who has it for everybody's lowest layers.
+// reserve is choose for a pin about to be replaced, and reserves at once: a dead node's rooms move together, and each
+// must see the others' targets. forget undoes it. Fresh claims reserve when they have won: most find a pin. lowest:
+// without headroom, the room goes to who has it for everybody's lowest layers.
 func (l *ledger) reserve(view *cluster.View, room ring.RoomID, expect headroom.Room, avoid avoidance, fence pin.Fence, lowest bool) (cluster.Node, choice) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -92,7 +92,7 @@ func (l *ledger) totals() totals {
 	return sum
 }
 
-// walk yields the ring's successors of room. It needs mu.
+// walk needs mu.
 func (l *ledger) walk(view *cluster.View, room ring.RoomID, avoid avoidance) iter.Seq[candidate] {
 	return func(yield func(candidate) bool) {
 		now := l.clock()

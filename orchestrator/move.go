@@ -12,10 +12,10 @@ import (
 	"github.com/holdfast-rtc/holdfast/ring"
 )
 
-// ErrNoPin says that there is nothing to move.
+// ErrNoPin: there is nothing to move.
 var ErrNoPin = errors.New("the room is open nowhere")
 
-// TargetError says why a room cannot move to a node that was named.
+// TargetError says why a room cannot move to the named node.
 type TargetError struct {
 	Node ring.NodeID
 	Why  string
@@ -25,10 +25,10 @@ func (e *TargetError) Error() string {
 	return fmt.Sprintf("node %s cannot take the room: %s", e.Node, e.Why)
 }
 
-// Move moves a room off from, whose node lives, to the node named by to, or where placement chooses if to is empty. It writes only if
-// that node has headroom, with one compare-and-set. It returns the current pin, whoever wrote it: perhaps from, if
-// that was not current. why is for the room's history. Errors: *TargetError, *NoHeadroomError, ErrNoNodes, ErrNoPin, ErrNotSettled, ErrStoreUnavailable (the move may be
-// written all the same), ErrContended, the context's.
+// Move moves a room off from, whose node lives, to the node named by to, or where placement chooses if that is empty:
+// one compare-and-set, only if there is headroom. It returns the current pin, whoever wrote it; that may be from. why
+// is for the history. Errors: *TargetError, *NoHeadroomError, ErrNoNodes, ErrNoPin, ErrNotSettled, ErrStoreUnavailable
+// (the move may be written), ErrContended, the context's.
 func (o *Orchestrator) Move(ctx context.Context, room ring.RoomID, from pin.Pin, to ring.NodeID, expect headroom.Room, why string) (pin.Pin, error) {
 	view, err := o.settledView()
 	if err != nil {
@@ -68,7 +68,7 @@ func (o *Orchestrator) Move(ctx context.Context, room ring.RoomID, from pin.Pin,
 	return next, nil
 }
 
-// target reserves what it chooses, under fence.
+// target reserves what it chooses.
 func (o *Orchestrator) target(view *cluster.View, r *request, from pin.Pin, to ring.NodeID, fence pin.Fence) (cluster.Node, error) {
 	need := r.expect.Cost()
 	if to != "" {

@@ -26,21 +26,21 @@ import (
 	"github.com/holdfast-rtc/holdfast/waitlist"
 )
 
-// PinStore is a signaling node's store. Each method is one round trip and safe to repeat. An error is a
-// *pin.CorruptError, wraps pin.ErrLater or means unknown.
+// PinStore is a signaling node's store. Each method is one round trip and repeatable. An error is a *pin.CorruptError,
+// wraps pin.ErrLater or means unknown.
 type PinStore interface {
 	// Claim writes p unless the room has a pin. It returns the current one and its incarnation, 0 if unknown, with
-	// waitlist.ErrDoor beside them if the room has a door.
+	// waitlist.ErrDoor if the room has a door.
 	Claim(ctx context.Context, room ring.RoomID, p pin.Pin) (winner pin.Pin, in pin.Incarnation, err error)
-	// Swap replaces old if it is current, and returns what is current then; zero for an absent key. why goes into the room's history.
+	// Swap replaces old if it is current, and returns what is current then; zero: absent. why is for the history.
 	Swap(ctx context.Context, room ring.RoomID, old, next pin.Pin, why string) (current pin.Pin, in pin.Incarnation, err error)
 	// Repair is Swap for bytes that are no pin.
 	Repair(ctx context.Context, room ring.RoomID, raw string, next pin.Pin) (current pin.Pin, err error)
 	// Get is false without a pin.
 	Get(ctx context.Context, room ring.RoomID) (pin.Pin, bool, error)
-	// History is of the room's latest swaps, the newest first.
+	// History has the latest swaps, newest first.
 	History(ctx context.Context, room ring.RoomID) ([]pin.Change, error)
-	// Enter is Claim for whom the room's door lets in; a zero p claims nothing, and a zero winner is no pin.
+	// Enter is Claim through the room's door; a zero p claims nothing, a zero winner is no pin.
 	Enter(ctx context.Context, room ring.RoomID, p pin.Pin, e waitlist.Entry) (winner pin.Pin, in pin.Incarnation, a waitlist.Answer, err error)
 }
 
@@ -81,10 +81,10 @@ func New(store PinStore, views Views, prober Prober, cfg Config, log *slog.Logge
 	}
 }
 
-// Place returns the room's pin, or claims one, in one round trip; more for a stale or corrupt pin or after possible
-// data loss. Without a store it returns the pin of the owner that has the room open, or a recent one. Errors:
-// ErrNotSettled, ErrNoNodes, *NoHeadroomError, ErrStoreUnavailable (the claim may be written all the same),
-// ErrContended, pin.ErrLater (nothing was written), the context's. waitlist.ErrDoor comes beside a pin: people enter by Enter.
+// Place returns or claims the room's pin in one round trip; more for a stale or corrupt pin or after possible data
+// loss. Without a store it returns the pin of the owner that has the room open, or a recent one. Errors: ErrNotSettled,
+// ErrNoNodes, *NoHeadroomError, ErrStoreUnavailable (the claim may be written), ErrContended, pin.ErrLater (nothing was
+// written), the context's. Beside a pin, waitlist.ErrDoor: people enter by Enter.
 func (o *Orchestrator) Place(ctx context.Context, room ring.RoomID, expect headroom.Room) (pin.Pin, error) {
 	r := o.request(room, expect)
 	p, err := o.swapLoop(ctx, r, current{})
@@ -94,9 +94,8 @@ func (o *Orchestrator) Place(ctx context.Context, room ring.RoomID, expect headr
 	return p, err
 }
 
-// Enter is Place for a person at the room's door, in the same round trip. A *waitlist.WaitError lets nobody in. Other errors may
-// come beside an answer that admits; without a store nobody is let in. After data loss, who is in the room is unknown until
-// its media node has said so: ErrStoreUnavailable.
+// Enter is Place at the room's door, in the same round trip. A *waitlist.WaitError lets nobody in; other errors may
+// come with an answer that admits. ErrStoreUnavailable: no store, or after data loss no roster yet.
 func (o *Orchestrator) Enter(ctx context.Context, room ring.RoomID, expect headroom.Room, e waitlist.Entry) (pin.Pin, waitlist.Answer, error) {
 	r := o.request(room, expect)
 	r.entry = &e
@@ -109,8 +108,8 @@ func (o *Orchestrator) Enter(ctx context.Context, room ring.RoomID, expect headr
 	return p, r.gate, err
 }
 
-// Rehome moves room off the boot of from, which is dead. Where no node has headroom for it, one that has it for the lowest layers of
-// all its rooms takes it. It returns the current pin, whoever wrote it. Errors as of Place.
+// Rehome moves room off the dead boot of from. Without headroom, a node that has it for the lowest layers of all its
+// rooms takes it. It returns the current pin, whoever wrote it. Errors as of Place.
 func (o *Orchestrator) Rehome(ctx context.Context, room ring.RoomID, from pin.Pin, expect headroom.Room) (pin.Pin, error) {
 	r := o.request(room, expect)
 	r.avoid.boot = from.Boot
@@ -120,7 +119,7 @@ func (o *Orchestrator) Rehome(ctx context.Context, room ring.RoomID, from pin.Pi
 	return o.swapLoop(ctx, r, current{pin: from})
 }
 
-// PlaceAgain is Rehome off a node that refused the room. Other rooms pass that node over for a moment too.
+// PlaceAgain is Rehome off a node that refused the room. Other rooms pass that node over for a moment.
 func (o *Orchestrator) PlaceAgain(ctx context.Context, room ring.RoomID, refused pin.Pin, expect headroom.Room) (pin.Pin, error) {
 	r := o.request(room, expect)
 	r.avoid.node = refused.Node
@@ -138,7 +137,7 @@ func (o *Orchestrator) Observe(room ring.RoomID, f pin.Fence) {
 	}
 }
 
-// Opened ends the reservation of room: load reports include it from chargedInReport on.
+// Opened ends a reservation: load reports include the room from chargedInReport on.
 func (o *Orchestrator) Opened(room ring.RoomID, node ring.NodeID, chargedInReport uint64) {
 	o.ledger.opened(room, node, chargedInReport)
 }

@@ -62,7 +62,7 @@ func floorOf(node cluster.Node) headroom.Egress {
 	return headroom.Egress{BitsPerSecond: node.Load.FloorBitsPerSecond, PacketsPerSecond: node.Load.FloorPacketsPerSecond}
 }
 
-// For nodes that reported none: what one core forwards over 1 Gbit/s.
+// Without a report: what one core forwards over 1 Gbit/s.
 const (
 	assumedBitsPerSecond    = 1_000_000_000
 	assumedPacketsPerSecond = 100_000

@@ -19,13 +19,13 @@ type request struct {
 	refused    pin.Fence     // under which its node refused the room
 	left       time.Duration // of Config.StoreBudget
 	evidence   evidence
-	why        string          // a pin is replaced, for the history
-	lowest     bool            // people are in the room: see chooseLowest
+	why        string          // for the history
+	lowest     bool            // see chooseLowest
 	in         pin.Incarnation // of the store's answers; 0 once one was unknown
 	unanswered []pin.BootID    // nodes that did not answer
 
 	door    bool            // the room has one
-	entry   *waitlist.Entry // nil for nobody, and once it has an answer
+	entry   *waitlist.Entry // nil: nobody, or answered
 	gate    waitlist.Answer
 	entered pin.Incarnation // of that answer
 }
@@ -40,7 +40,7 @@ const (
 )
 
 type current struct {
-	pin   pin.Pin // zero when absent or corrupt
+	pin   pin.Pin // zero: absent or corrupt
 	raw   *pin.CorruptError
 	owner pin.Pin // a live node that has the room open under another pin
 }
@@ -87,7 +87,7 @@ func (o *Orchestrator) read(ctx context.Context, r *request) (current, error) {
 	})
 }
 
-// enter asks for the person once. A corrupt pin or a later one comes beside an answer.
+// enter asks once for the person. A corrupt or later pin may come with an answer.
 func (o *Orchestrator) enter(ctx context.Context, r *request, next pin.Pin) (pin.Pin, pin.Incarnation, error) {
 	p, in, answer, err := o.store.Enter(ctx, r.room, next, *r.entry)
 	if corrupt := new(pin.CorruptError); err != nil && !errors.As(err, &corrupt) && !errors.Is(err, pin.ErrLater) {
@@ -100,7 +100,7 @@ func (o *Orchestrator) enter(ctx context.Context, r *request, next pin.Pin) (pin
 	return p, in, err
 }
 
-// write replaces was if it is current, and returns what is current afterwards.
+// write replaces was if it is current, and returns what is current then.
 func (o *Orchestrator) write(ctx context.Context, r *request, was current, next pin.Pin) (current, error) {
 	return r.ask(ctx, func(ctx context.Context) (stands pin.Pin, err error) {
 		if was.raw != nil {

@@ -11,7 +11,7 @@ import (
 	"github.com/holdfast-rtc/holdfast/pin"
 )
 
-// Each step means that the pin was moved to another dead node.
+// Each step: the pin moved to another dead node.
 const maxSteps = 4
 
 // Place begins with a claim, the others with the pin to be moved.
@@ -30,7 +30,7 @@ func (o *Orchestrator) swapLoop(ctx context.Context, r *request, was current) (p
 			now, err = o.replace(ctx, r, was, next)
 		}
 		if next.IsZero() || was.absent() && errors.Is(err, ErrStoreUnavailable) {
-			// Full nodes, or a store without writes: people may still join where the pin says.
+			// Without a target or writes people may still join where the pin says.
 			now, err = o.readInstead(ctx, r, err)
 		}
 		if errors.Is(err, ErrStoreUnavailable) {
@@ -73,7 +73,7 @@ func (o *Orchestrator) readInstead(ctx context.Context, r *request, why error) (
 	return found, err
 }
 
-// replace writes next. Its egress is reserved afterwards if it won, and not if it lost.
+// replace reserves next's egress if it won.
 func (o *Orchestrator) replace(ctx context.Context, r *request, was current, next pin.Pin) (current, error) {
 	if !was.absent() {
 		failpoint.Hit("rehome.before-swap")
@@ -83,7 +83,7 @@ func (o *Orchestrator) replace(ctx context.Context, r *request, was current, nex
 		o.ledger.forget(r.room, next.Fence)
 	}
 	if err != nil || now.pin != next {
-		return now, err // after an error it may be written all the same: what is reserved lapses
+		return now, err // after an error it may be written: the reservation lapses
 	}
 	if was.absent() {
 		failpoint.Hit("place.after-claim")
@@ -184,7 +184,7 @@ func (o *Orchestrator) whyStale(ctx context.Context, r *request, p pin.Pin) stri
 
 const whyRefused = "its node refused to open the room"
 
-// whyRehomed is for the history: what is known of the node that the caller gives up.
+// whyRehomed is for the history: what is known of the node given up.
 func (o *Orchestrator) whyRehomed(from pin.Pin) string {
 	view := o.views.View()
 	if view == nil {
@@ -199,7 +199,7 @@ func (o *Orchestrator) whyRehomed(from pin.Pin) string {
 	return "its process was taken for dead"
 }
 
-// whyGone says why the boot of p is dead, or nothing; known is false if the view cannot tell.
+// whyGone says why p's boot is dead, or nothing; known is false if the view cannot tell.
 func whyGone(view *cluster.View, p pin.Pin) (why string, known bool) {
 	switch view.Liveness(p.Node, p.Boot) {
 	case cluster.Live:

@@ -16,7 +16,7 @@ const maxAsking = 64
 
 var errBroke = errors.New("asking broke")
 
-// unsynced returns the live media nodes whose pins may be missing in in; all for 0.
+// unsynced returns live media nodes whose pins may be missing in in; all for 0.
 func unsynced(view *cluster.View, in pin.Incarnation) []cluster.Node {
 	var list []cluster.Node
 	for _, node := range view.Nodes {
@@ -27,15 +27,15 @@ func unsynced(view *cluster.View, in pin.Incarnation) []cluster.Node {
 	return list
 }
 
-// verify returns the pin of a live owner that has the room open although the store says otherwise. The view is read
-// after the write, so owners synced in it need not be asked.
+// verify returns the pin of a live owner that has the room open against the store. The view is read after the write, so
+// owners synced in it need not be asked.
 func (o *Orchestrator) verify(ctx context.Context, r *request, now current, usable bool) (pin.Pin, error) {
 	known := o.cache.Of(r.room)
 	in := r.in
 	switch lower := now.pin.Fence.Less(known.Fence); {
 	case now.raw != nil:
-		// Anybody may own the room. Ask before the write, in case this process dies after it, and after it, for the
-		// damage may be older.
+		// Anybody may own the room. Ask before the write, in case this process dies after it, and after it: the damage
+		// may be older.
 		in, r.in, r.evidence = 0, 0, max(r.evidence, fromStore)
 	case now.absent():
 		return pin.Pin{}, nil
@@ -55,7 +55,7 @@ func (o *Orchestrator) verify(ctx context.Context, r *request, now current, usab
 		return pin.Pin{}, nil
 	}
 	if node, ok := view.Nodes[now.pin.Node]; usable && ok && node.Boot == now.pin.Boot && node.Load.Synced.Has(in) {
-		ask = append(ask, node) // whether it has the room open decides when another owner has
+		ask = append(ask, node) // counts when another owner has the room open
 	}
 	owner, err := o.askOwners(ctx, r, ask)
 	switch {
@@ -67,7 +67,7 @@ func (o *Orchestrator) verify(ctx context.Context, r *request, now current, usab
 	case usable && owner.Boot == now.pin.Boot && !now.pin.Fence.Less(owner.Fence):
 		return pin.Pin{}, nil // the owner takes the pin over
 	case usable && owner.Fence.Less(now.pin.Fence) && !now.pin.Fence.Ignores(owner.Fence):
-		return pin.Pin{}, nil // the room was moved away from this owner
+		return pin.Pin{}, nil // the room was moved off this owner
 	case usable && !owner.IsZero():
 		o.log.Info("claim handed back", "room", r.room, "fence", now.pin.Fence, "node", now.pin.Node,
 			"holder", owner.Node, "holder_fence", owner.Fence, "why", "the store forgot the holder's pin")
@@ -75,11 +75,11 @@ func (o *Orchestrator) verify(ctx context.Context, r *request, now current, usab
 	return owner, nil
 }
 
-// Part of ProbeTimeout that remains for the others once the cached owner has answered.
+// Part of ProbeTimeout left for the others once the cached owner answered.
 const graceShare = 2
 
-// askOwners returns the highest pin under which a node has the room open. A frozen node must not stop all joins: who
-// does not answer reclaims its rooms later.
+// askOwners returns the highest pin under which a node has the room open. Silent nodes reclaim later: one that is
+// frozen must not stop all joins.
 func (o *Orchestrator) askOwners(ctx context.Context, r *request, nodes []cluster.Node) (pin.Pin, error) {
 	known := o.cache.Of(r.room)
 	nodes = slices.DeleteFunc(nodes, func(n cluster.Node) bool {
@@ -132,11 +132,11 @@ func (o *Orchestrator) askOwners(ctx context.Context, r *request, nodes []cluste
 	return top, nil
 }
 
-// Half of a pin's life: the pin cannot have expired.
+// Half of a pin's life: it cannot have expired.
 const rememberedFor = 30 * time.Minute
 
-// withoutStore returns the pin of the live owner, or a recent one. Large clusters are not asked for unknown rooms,
-// which a client may invent.
+// withoutStore returns the pin of the live owner, or a recent one. Clients may invent rooms, so large clusters are not
+// asked for unknown ones.
 func (o *Orchestrator) withoutStore(ctx context.Context, r *request) (pin.Pin, bool) {
 	known, view := o.cache.Of(r.room), o.views.View()
 	if r.avoid != (avoidance{}) || view == nil || r.entry != nil {

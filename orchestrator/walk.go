@@ -12,7 +12,7 @@ import (
 type candidate struct {
 	node    ring.NodeID
 	load    headroom.Egress // reported and reserved, without the new room
-	floor   headroom.Egress // the same at the lowest layers of all its rooms
+	floor   headroom.Egress // the same at the lowest layers
 	ceiling headroom.Egress // never zero
 	barred  bar
 }
@@ -30,7 +30,7 @@ const (
 
 type totals struct {
 	load, ceiling headroom.Egress
-	placers       int // each signaling node may place a room by the same view
+	placers       int // each signaling node may place a room by this view
 	epsilon       float64
 }
 
@@ -45,7 +45,7 @@ const (
 	barred    verdict = "barred"
 )
 
-// The ring alone has max/mean of 1.25 to 1.40, so most rooms stay with their owner.
+// The ring alone has max/mean of 1.25 to 1.40: most rooms stay with their owner.
 const defaultEpsilon = 0.25
 
 // bound is the cluster's load/ceiling with the room, times 1+epsilon.
@@ -53,7 +53,7 @@ func bound(total totals, need headroom.Egress) float64 {
 	return (1 + cmp.Or(total.epsilon, defaultEpsilon)) * total.load.Plus(need).Share(total.ceiling)
 }
 
-// The bound does not hold for an idle node: with few rooms it would refuse the ring's owner.
+// No bound for idle nodes: with few rooms it would refuse the ring's owner.
 func judge(c candidate, need headroom.Egress, limit float64) verdict {
 	switch with := c.load.Plus(need); {
 	case c.barred != "":
@@ -75,8 +75,8 @@ type choice struct {
 	node    ring.NodeID // empty for none
 	asked   int         // nodes not barred
 	refused int
-	best    headroom.Egress // the most free egress of those asked
-	lowest  bool            // node has no headroom: see chooseLowest
+	best    headroom.Egress // most free egress of those asked
+	lowest  bool            // see chooseLowest
 }
 
 type draw struct {
@@ -85,13 +85,13 @@ type draw struct {
 	lots float64 // of all nodes
 }
 
-// luck is the node's in draws for the room, the same for all callers.
+// luck is the same for all callers.
 func luck(node ring.NodeID, room ring.RoomID) float64 {
 	u := (float64(ring.Weight(node, string(room))>>11) + 0.5) / (1 << 53) // in (0, 1)
 	return -1 / math.Log(u)
 }
 
-// By weighted rendezvous all callers draw the same node, each in proportion to its lots.
+// By weighted rendezvous all callers draw the same node, in proportion to its lots.
 func (d *draw) enter(node ring.NodeID, luck, lots float64) {
 	if score := lots * luck; d.node == "" || score > d.best {
 		d.node, d.best = node, score
@@ -99,8 +99,8 @@ func (d *draw) enter(node ring.NodeID, luck, lots float64) {
 	d.lots += lots
 }
 
-// choose takes the first node that is not barred if it is within the bound or idle. Else it draws by how many such
-// rooms a node takes below the bound, or below its ceiling if all together cannot take one from each signaling node.
+// choose takes the first node not barred if it is within the bound or idle. Else it draws by how many such rooms a node
+// takes below the bound, or below its ceiling if all together cannot take one from each signaling node.
 func choose(walk iter.Seq[candidate], total totals, room ring.RoomID, need headroom.Egress) choice {
 	var (
 		out                              choice
@@ -142,8 +142,8 @@ func choose(walk iter.Seq[candidate], total totals, room ring.RoomID, need headr
 	return out
 }
 
-// chooseLowest is for a room that runs and for which no node has headroom. It is taken with its lowest layers, and larger pictures of
-// the node's other rooms are held back for it.
+// chooseLowest is for a running room without headroom anywhere: larger pictures of the node's other rooms are held back
+// for it.
 func chooseLowest(walk iter.Seq[candidate], room ring.RoomID, floor headroom.Egress) ring.NodeID {
 	var drawn draw
 	for c := range walk {

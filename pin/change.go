@@ -9,7 +9,7 @@ import (
 	"github.com/holdfast-rtc/holdfast/ring"
 )
 
-// Why a room moved, in its history.
+// Why a room moved.
 const (
 	WhyDrain    = "its node drains"
 	WhyOperator = "an operator moved it"
@@ -19,7 +19,7 @@ const (
 // MaxChanges bounds a room's history.
 const MaxChanges = 16
 
-// Change is one step of a room's history: its pin of an epoch replaced another.
+// Change is a pin of a higher epoch in place of another.
 type Change struct {
 	At    time.Time   `json:"at"`    // by the store's clock
 	Epoch uint64      `json:"epoch"` // of the new pin

@@ -7,13 +7,13 @@ import (
 	"github.com/holdfast-rtc/holdfast/ring"
 )
 
-// ErrFenced means that a higher pin of the room exists.
+// ErrFenced: a higher pin of the room exists.
 var ErrFenced = errors.New("a higher pin of this room exists")
 
-// ErrUnconfirmed means that the owner cannot tell now whether its pin is current, and takes nobody new.
+// ErrUnconfirmed: the owner cannot tell now whether its pin is current, and takes nobody new.
 var ErrUnconfirmed = errors.New("the pin of this room cannot be confirmed now")
 
-// ErrMissing means that the store has nothing, a lower pin or damage: place the room again.
+// ErrMissing: the store has nothing, a lower pin or damage. Place the room again.
 var ErrMissing = errors.New("this pin does not stand")
 
 // FencedError has the higher pin.
@@ -39,17 +39,17 @@ func (e *CorruptError) Error() string { return fmt.Sprintf("room %s: %v", e.Room
 
 func (e *CorruptError) Unwrap() error { return e.Why }
 
-// Holding is a room and the pin under which it is held.
+// Holding is a room and its pin.
 type Holding struct {
 	Room ring.RoomID
 	Pin  Pin
 }
 
-// Found is what a store held when an owner refreshed a room.
+// Found is what a refresh found in the store.
 type Found struct {
 	Room      ring.RoomID
-	Stands    Pin  // zero when Err is set
-	Rewritten bool // our missing pin was written again
+	Stands    Pin  // zero with Err
+	Rewritten bool // our missing pin
 	Prolonged bool
 	Err       error // *CorruptError, ErrLater, or unknown
 }

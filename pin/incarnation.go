@@ -5,8 +5,8 @@ import (
 	"slices"
 )
 
-// Incarnation names one unbroken memory of a master of the store. It ends when the master comes back empty, or a
-// replica that may lack writes takes its place. Zero is unknown.
+// Incarnation names one unbroken memory of a store's master. It ends when the master comes back empty, or a replica
+// that may lack writes takes its place. Zero is unknown.
 type Incarnation uint64
 
 // MaxIncarnations bounds a set: claims at further masters are checked with the owners.

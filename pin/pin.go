@@ -13,7 +13,7 @@ import (
 	"github.com/holdfast-rtc/holdfast/ring"
 )
 
-// BootID names one run of a process. Those of one node sort by age as text.
+// BootID names one run of a process. One node's sort by age as text.
 type BootID string
 
 // Fence orders a room's pins by epoch, then nonce. The higher one wins everywhere.
@@ -24,8 +24,8 @@ type Fence struct {
 
 const freshBit = 1 << 63
 
-// Fresh says that the pin was claimed on an absent key, by somebody who did not know whether the room is open. An
-// owner whose pin the store lost may reclaim from it.
+// Fresh: the pin was claimed on an absent key, by somebody who did not know whether the room is open. An owner whose
+// pin the store lost may reclaim from it.
 func (f Fence) Fresh() bool { return f.Nonce&freshBit != 0 }
 
 // Compare returns -1, 0 or +1.
@@ -36,7 +36,7 @@ func (f Fence) Compare(g Fence) int {
 // Less reports whether g fences f.
 func (f Fence) Less(g Fence) bool { return f.Compare(g) < 0 }
 
-// Ignores reports whether the maker of f cannot have known the lower fence g, for every move raises the epoch.
+// Ignores reports whether f's maker cannot have known the lower fence g: every move raises the epoch.
 func (f Fence) Ignores(g Fence) bool { return f.Fresh() || f.Epoch == g.Epoch }
 
 // IsZero is true for no pin.

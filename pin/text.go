@@ -13,10 +13,10 @@ import (
 	"github.com/holdfast-rtc/holdfast/ring"
 )
 
-// ErrCorrupt is wrapped by the errors of Parse about text that no version wrote.
+// ErrCorrupt is wrapped by Parse for text that no version wrote.
 var ErrCorrupt = errors.New("corrupt pin")
 
-// ErrLater is wrapped by Parse for a pin of a later version of this program: leave it alone.
+// ErrLater is wrapped by Parse for a later version's pin: leave it alone.
 var ErrLater = errors.New("this room runs on newer nodes than this one")
 
 const textVersion = "1"
@@ -29,11 +29,10 @@ const (
 	fieldCount    = 6
 )
 
-// maxEpoch is the largest exact integer of JavaScript. An epoch above it is damage, and must not raise later ones.
+// JavaScript's largest exact integer. An epoch above it is damage, and must not raise later ones.
 const maxEpoch = 1<<53 - 1
 
-// Encode gives "1|epoch|nonce|node|boot|control", the nonce as 16 hex digits. Two texts are equal exactly when the
-// pins are.
+// Encode gives "1|epoch|nonce|node|boot|control", the nonce as 16 hex digits. Texts are equal exactly when pins are.
 func (p Pin) Encode() string {
 	const numbers = 20 + 2*8 // epoch and nonce
 	text := make([]byte, 0, len(textVersion)+numbers+len(p.Node)+len(p.Boot)+len(p.Control)+fieldCount-1)
@@ -47,7 +46,7 @@ func (p Pin) Encode() string {
 	return string(text)
 }
 
-// later returns the version of a pin that a later program wrote, and 0 for anything else: "<version>|" and printable ASCII.
+// later returns the version of a later program's pin, "<version>|" and printable ASCII; else 0.
 func later(text string) int {
 	head, _, ok := strings.Cut(text, "|")
 	version, err := strconv.ParseUint(head, 10, 16)
@@ -58,7 +57,7 @@ func later(text string) int {
 	return int(version)
 }
 
-// Parse refuses what Encode would not write. Its errors wrap ErrCorrupt, or ErrLater for what a later version wrote.
+// Parse refuses what Encode would not write. Its errors wrap ErrCorrupt or ErrLater.
 func Parse(text string) (Pin, error) {
 	if version := later(text); version > 0 {
 		return Pin{}, fmt.Errorf("%w: its pin has version %d, this program reads %s", ErrLater, version, textVersion)

@@ -25,7 +25,7 @@ import (
 	"unsafe"
 )
 
-// VirtualNodes is the points of a node. More even out the shares as 1/sqrt, at a linear cost in memory.
+// VirtualNodes is a node's points. More even out the shares as 1/sqrt, at a linear cost in memory.
 const VirtualNodes = 160
 
 // Ring is immutable. A nil *Ring has no nodes.
@@ -108,7 +108,7 @@ func virtualNode(node NodeID, v int) uint32 {
 }
 
 func hash32(text string) uint32 {
-	// A conversion to []byte would copy long names. sha1.Sum does not keep it.
+	// A conversion to []byte would copy long names; sha1.Sum does not keep it.
 	sum := sha1.Sum(unsafe.Slice(unsafe.StringData(text), len(text)))
 	return binary.BigEndian.Uint32(sum[:4])
 }

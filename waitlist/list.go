@@ -20,16 +20,15 @@ type Member struct {
 	Identity string
 	Cap      int // as of Entry
 	Usual    int
-	// Tell must not block. It is not called again for a place that the person was told.
+	// Tell must not block. A place that was told is not told again.
 	Tell func(Word)
 
 	told Word
 }
 
-// List has the people who wait at one node. It is safe for concurrent use.
+// List has one node's waiting people. It is safe for concurrent use.
 type List struct {
-	// Dead reports whether a pin, as text, is of a media node that is known to be dead. Grace is how long the people of
-	// such a node keep their places.
+	// Dead reports whether a pin's text is of a media node known to be dead. Its people keep their places for Grace.
 	Dead  func(pin string) bool
 	Grace time.Duration
 
@@ -41,11 +40,11 @@ type line struct {
 	people map[*Member]struct{}
 	roster string    // of the last answer
 	owing  string    // of the last answer
-	since  time.Time // when it was first seen to owe; zero while it does not
-	dead   time.Time // when the node of owing, else of roster, was first known to be dead; zero while it lives
+	since  time.Time // when it was first seen; zero: it does not owe
+	dead   time.Time // when its node, or the roster's, was first known to be dead; zero: alive
 }
 
-// Add puts a person into the list who was told of place.
+// Add puts in a person who was told of place.
 func (l *List) Add(w *Member, place Place) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -89,7 +88,7 @@ func (l *List) Len() (people int) {
 	return people
 }
 
-// Asked is what the node asks the store now.
+// Asked is for the store.
 func (l *List) Asked(now time.Time) []Asked {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -125,14 +124,14 @@ func (r *line) deadPin(now time.Time, l *List) string {
 	return ""
 }
 
-// Owed is a room whose media node owes the store who is there.
+// Owed: the room's media node owes the store who is there.
 type Owed struct {
 	Room ring.RoomID
 	Pin  string
-	Over bool // for longer than the grace time
+	Over bool // past the grace time
 }
 
-// owesAfter is longer than a media node takes to write.
+// Longer than a media node takes to write.
 const owesAfter = 3 * time.Second
 
 // Owing lists rooms that people wait for and whose media nodes should have written.
@@ -151,7 +150,7 @@ func (l *List) Owing(now time.Time) (list []Owed) {
 	return list
 }
 
-// Heard tells people what the store answered. Rooms that did not answer are told nothing.
+// Heard tells people the store's answers. Silent rooms are told nothing.
 func (l *List) Heard(asked []Asked, answers []Checked) {
 	l.mu.Lock()
 	defer l.mu.Unlock()

@@ -15,10 +15,10 @@ import (
 // NoCap is the cap of a room that anybody may enter.
 const NoCap = -1
 
-// CheckInEvery is how often a node checks in for the people who wait there. Who misses ten is dropped.
+// CheckInEvery is how often a node checks in for its waiting people. Who misses ten is dropped.
 const CheckInEvery = time.Second
 
-// ErrDoor comes beside a pin: the room has a door, so its cap decides who enters.
+// ErrDoor comes with a pin: the room's cap decides who enters.
 var ErrDoor = errors.New("the room has a door")
 
 // Reason is why people wait.
@@ -37,10 +37,10 @@ type Entry struct {
 	Name     string        // as shown to who runs the room
 	Cap      int           // of the token, NoCap for none
 	Usual    int           // the server's, 0 for none
-	Host     bool          // runs the room: a closed door is open to the person
+	Host     bool          // runs the room: closed doors are open
 	Wait     bool          // else nobody is put into the line
-	Ticket   int64         // of an earlier answer, for a store that forgot it; 0 for none
-	Hold     time.Duration // the room finds no media node: for so long nobody is let in
+	Ticket   int64         // of an earlier answer, for a store that forgot; 0: none
+	Hold     time.Duration // no media node for the room: so long nobody is let in
 }
 
 // Outcome is what became of an Entry.
@@ -48,18 +48,18 @@ type Outcome int
 
 // The outcomes.
 const (
-	Refused Outcome = iota // there is no place, and the person does not wait
+	Refused Outcome = iota // no place, no waiting
 	Waiting
 	Admitted // a place is reserved until the roster shows the person
 	Inside   // the person has a place already
 )
 
-// Answer is the store's to an Entry.
+// Answer is to an Entry.
 type Answer struct {
 	Outcome Outcome
 	Place   Place
 	Ticket  int64
-	Roster  bool   // the room's media node has written who is in it
+	Roster  bool   // the roster is written
 	Owing   string // as of Checked
 }
 
@@ -77,14 +77,14 @@ type Place struct {
 
 // Pace is how fast a line moved of late.
 type Pace struct {
-	Left  int           // people who were let in from the line
+	Left  int           // let in from the line
 	Since time.Duration // the first of them
 }
 
-// atLeast so many make a pace; fewer are chance.
+// Fewer are chance.
 const atLeast = 3
 
-// Estimate is how long a position waits at that pace, 0 without a basis. A line that stands waits longer and longer.
+// Estimate is how long a position waits at that pace, 0 without a basis. It grows while a line stands.
 func (p Pace) Estimate(position int) time.Duration {
 	if p.Left < atLeast || p.Since <= 0 || position < 1 {
 		return 0
@@ -92,12 +92,12 @@ func (p Pace) Estimate(position int) time.Duration {
 	return time.Duration(position) * p.Since / time.Duration(p.Left)
 }
 
-// Asked are the people of one room who wait at a node.
+// Asked are one room's people who wait at a node.
 type Asked struct {
 	Room  ring.RoomID
 	Cap   int // the lowest of their tokens', NoCap for none
 	Usual int
-	Dead  string   // the room's pin, or else its roster's, as text, if its media node is dead past the grace time; "" for none
+	Dead  string   // text of the pin, or else the roster's, if its media node is dead past the grace time
 	Who   []string // identities
 }
 
@@ -108,19 +108,19 @@ const (
 	TurnedAway = -2
 )
 
-// Checked is the store's answer to an Asked.
+// Checked answers an Asked.
 type Checked struct {
 	Room   ring.RoomID
 	Reason Reason
 	Pace   Pace
-	Roster string // the pin, as text, of the media node that wrote the roster; "" for none
-	// Owing is the room's pin, as text, while its media node has not written who is there. Who was let in counts until then.
+	Roster string // text of the pin that wrote the roster; "": none
+	// Owing is the text of a pin whose media node has not written who is there. Until then people let in count.
 	Owing  string
-	Places []int // for each of Who: the position, or Gone, LetIn or TurnedAway
+	Places []int // for each of Who: position, or Gone, LetIn or TurnedAway
 	Err    error
 }
 
-// Deed is what a moderator does, or a node for a person.
+// Deed is by a moderator, or by a node for a person.
 type Deed string
 
 // The deeds.
@@ -129,8 +129,8 @@ const (
 	Admit   Deed = "admit"   // in front of all others
 	Turn    Deed = "turn"    // away
 	Quit    Deed = "quit"    // the line, by the person
-	Release Deed = "release" // an admission that is not used
-	Keep    Deed = "keep"    // a place of somebody who leaves, for 10 s
+	Release Deed = "release" // an unused admission
+	Keep    Deed = "keep"    // the place of somebody who leaves, for 10 s
 	Open    Deed = "open"    // the room found a media node
 	Change  Deed = "change"  // cap and closed
 )
@@ -141,12 +141,13 @@ type Order struct {
 	Identity string
 	Cap      *int  // nil leaves it; NoCap lifts it
 	Closed   *bool // nil leaves it
-	// Vacant is an owing pin whose media node says that nobody is in the room; Over: nor can anybody of an earlier one come.
+	// Vacant is an owing pin whose media node says that the room is empty; Over: nor can anybody of an earlier one
+	// come.
 	Vacant string
 	Over   bool
 }
 
-// Door is a room's, with the first of those who wait.
+// Door is a room's, with the first who wait.
 type Door struct {
 	Done   bool // there was such a person
 	Cap    int  // that counts

@@ -28,7 +28,7 @@ type Cache struct {
 
 type cacheEntry struct {
 	pin      pin.Pin
-	verified pin.Incarnation // in which the owners confirmed the pin; or 0
+	verified pin.Incarnation // in which owners confirmed the pin; or 0
 	at       time.Time       // the store last showed it
 }
 
@@ -39,7 +39,7 @@ func (c *Cache) Note(room ring.RoomID, p pin.Pin) {
 	c.noteLocked(room, p)
 }
 
-// Verified notes that the owners confirmed p.
+// Verified: owners confirmed p.
 func (c *Cache) Verified(room ring.RoomID, p pin.Pin, in pin.Incarnation) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -49,7 +49,7 @@ func (c *Cache) Verified(room ring.RoomID, p pin.Pin, in pin.Incarnation) {
 	}
 }
 
-// IsVerified reports whether the owners confirmed p in incarnation in; never for 0.
+// IsVerified reports whether owners confirmed p in incarnation in; never for 0.
 func (c *Cache) IsVerified(room ring.RoomID, p pin.Pin, in pin.Incarnation) bool {
 	known := c.get(room)
 	return in != 0 && known.pin == p && known.verified == in
@@ -112,7 +112,7 @@ func (c *Cache) now() time.Time {
 	return c.Clock()
 }
 
-// NextEpoch is for a move of p: above all known pins of room.
+// NextEpoch, for a move of p, is above all known pins of room.
 func (c *Cache) NextEpoch(room ring.RoomID, p pin.Pin) uint64 {
 	return max(p.Fence.Epoch, c.Of(room).Fence.Epoch) + 1
 }

@@ -13,15 +13,14 @@ import (
 
 var (
 	errVanished = errors.New("the pin vanished while it was being confirmed")
-	// The damage may hide a higher pin.
+	// It may hide a higher pin.
 	errDamaged = errors.New("the pin is damaged")
 	errPaused  = errors.New("this process was paused before the answer came")
 )
 
-// Confirm must be called before a room opens or takes a new peer. It returns nil if p was confirmed in the last 15 s
-// and the room is open, if the store confirms it now, or if the store is silent and a gossip majority is in sight.
-// Else it returns a *pin.FencedError (OpenRooms has been told), or wraps pin.ErrMissing (place again) or
-// pin.ErrUnconfirmed.
+// Confirm must come before a room opens or takes a new peer. It returns nil for an open room confirmed in the last 15
+// s, if the store confirms p now, or if the store is silent and a gossip majority is in sight. Else a *pin.FencedError
+// (OpenRooms was told), or an error that wraps pin.ErrMissing (place again) or pin.ErrUnconfirmed.
 func (own *Owner) Confirm(ctx context.Context, room ring.RoomID, p pin.Pin) error {
 	own.noticePause()
 	held := pin.Holding{Room: room, Pin: p}
@@ -144,7 +143,7 @@ func (own *Owner) start() (began time.Time, pauses uint64) {
 	return time.Now(), own.pauses
 }
 
-// confirm is false if this process was paused since began.
+// confirm is false if this process paused since began.
 func (own *Owner) confirm(h pin.Holding, began time.Time, pauses uint64, prolonged bool) bool {
 	own.noticePause()
 	own.mu.Lock()
@@ -152,7 +151,7 @@ func (own *Owner) confirm(h pin.Holding, began time.Time, pauses uint64, prolong
 	if pauses != own.pauses {
 		return false
 	}
-	// An answer about a lower pin must not undo a higher one's confirmation.
+	// A lower pin's answer must not undo a higher one's confirmation.
 	if c, ok := own.confirmed[h.Room]; !ok || !h.Pin.Fence.Less(c.pin.Fence) {
 		c.pin, c.at = h.Pin, began
 		if prolonged {

@@ -13,14 +13,14 @@ import (
 type opening struct {
 	pin     pin.Pin
 	at      time.Time       // of the last question
-	asking  []chan struct{} // calls under way; each is closed when it ends
+	asking  []chan struct{} // calls under way; closed when they end
 	allowed bool            // by Confirm
 }
 
 func (o *opening) pending() bool { return o.allowed && time.Since(o.at) < confirmedFor }
 
-// Opening returns the highest pin under which room may be about to open. It waits up to 300 ms for calls of Confirm:
-// they may have read the store before the caller wrote to it.
+// Opening returns the highest pin under which room may be about to open. It waits up to 300 ms for calls of Confirm,
+// which may have read the store before the caller wrote.
 func (own *Owner) Opening(ctx context.Context, room ring.RoomID) (pin.Pin, error) {
 	var asking []chan struct{}
 	own.mu.Lock()
@@ -101,8 +101,7 @@ func (own *Owner) dropOpenings(room ring.RoomID, done func(*opening) bool) {
 	own.opening[room] = left
 }
 
-// forget drops what has lapsed. It returns the open rooms, then the confirmed openings: a pin that the store never
-// showed must not be written.
+// forget returns the open rooms, then the confirmed openings: a pin that the store never showed must not be written.
 func (own *Owner) forget(open []pin.Holding, at time.Time) []pin.Holding {
 	openUnder := make(map[ring.RoomID]pin.Pin, len(open))
 	for _, h := range open {

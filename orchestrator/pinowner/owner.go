@@ -19,7 +19,7 @@ import (
 	"github.com/holdfast-rtc/holdfast/ring"
 )
 
-// OpenRooms are the rooms of the media node.
+// OpenRooms are the media node's.
 type OpenRooms interface {
 	// Held lists them with their pins.
 	Held() []pin.Holding
@@ -27,13 +27,13 @@ type OpenRooms interface {
 	Fence(room ring.RoomID, higher pin.Pin)
 }
 
-// LeaseStore is the store of a pin owner.
+// LeaseStore is a pin owner's store.
 type LeaseStore interface {
-	// Refresh returns what is current for each of held. It prolongs the due pins, claims missing ones again, epoch
-	// kept, and overwrites none. An error means that nothing is known.
+	// Refresh returns what is current for each of held. It prolongs due pins, claims missing ones again, epoch kept,
+	// and overwrites none. After an error nothing is known.
 	Refresh(ctx context.Context, held []pin.Holding, due func(pin.Holding) bool) ([]pin.Found, error)
-	// Incarnations returns those of all masters that take writes, and an error if there are others. Later writes are
-	// in these or later ones.
+	// Incarnations returns those of all masters that take writes, or an error if there are others. Later writes are in
+	// these or later ones.
 	Incarnations(ctx context.Context) ([]pin.Incarnation, error)
 	// Swap is that of orchestrator.PinStore.
 	Swap(ctx context.Context, room ring.RoomID, old, next pin.Pin, why string) (current pin.Pin, in pin.Incarnation, err error)
@@ -41,18 +41,18 @@ type LeaseStore interface {
 	Prolong(ctx context.Context, room ring.RoomID) (pin.Pin, error)
 }
 
-// Rosters are what else the store has of the open rooms.
+// Rosters are what else the store has of open rooms.
 type Rosters interface {
-	// Renew has one room's written again. It must not block.
+	// Renew writes one room's again. It must not block.
 	Renew(room ring.RoomID)
-	// Rewrite writes all of them. An error means that the store may lack some.
+	// Rewrite writes all. After an error the store may lack some.
 	Rewrite(ctx context.Context) error
 }
 
 const (
 	// Three refreshes: a short outage stops nobody.
 	confirmedFor = 15 * time.Second
-	// So late a heartbeat means that this process was stopped.
+	// A heartbeat so late: this process was stopped.
 	heartbeatEvery = 250 * time.Millisecond
 	pauseGap       = time.Second
 	// After a pause the view is old until some probe rounds later.
@@ -65,7 +65,7 @@ const (
 	silentFor = 3 * time.Second
 	// The pin may move while the room opens.
 	recheckAfter = 100 * time.Millisecond
-	// The life of a pin.
+	// A pin's life.
 	reclaimFor     = time.Hour
 	refreshTimeout = 2 * time.Second
 	confirmTimeout = 300 * time.Millisecond
@@ -77,11 +77,11 @@ type Config struct {
 	RefreshEvery time.Duration
 	// ProlongEvery is a small part of a pin's life; other refreshes only read.
 	ProlongEvery time.Duration
-	// Majority reports a gossip majority, which stands in for an unreachable store; nil means no.
+	// Majority reports a gossip majority, which stands in for a silent store; nil: never.
 	Majority func() bool
-	// Rosters are written again when the store may have lost them, before the node is synced; nil: there are none.
+	// Rosters are written again when the store may have lost them, before the node is synced; nil: none.
 	Rosters Rosters
-	// Panics is told of rounds that break; nil: one of its own.
+	// Panics counts rounds that panic; nil: its own.
 	Panics *panics.Guard
 }
 
@@ -100,7 +100,7 @@ type Owner struct {
 	kick  chan struct{} // the schedule has changed
 	cache pincache.Cache
 
-	laterLogs *loglimit.Limiter // of pins of later versions
+	laterLogs *loglimit.Limiter // of later versions' pins
 
 	mu        sync.Mutex
 	confirmed map[ring.RoomID]confirmation
@@ -120,7 +120,7 @@ type confirmation struct {
 	prolonged time.Time
 }
 
-// New returns a pin owner.
+// New needs Run.
 func New(pins LeaseStore, rooms OpenRooms, cfg Config, log *slog.Logger) *Owner {
 	cfg.Panics = cmp.Or(cfg.Panics, panics.New())
 	if cfg.Rosters == nil {
@@ -137,7 +137,7 @@ type noRosters struct{}
 func (noRosters) Renew(ring.RoomID)             {}
 func (noRosters) Rewrite(context.Context) error { return nil }
 
-// Synced returns the incarnations that have all pins and rosters of this node; none if the store was silent for 15 s.
+// Synced returns the incarnations with all pins and rosters of this node; none after 15 s without the store.
 func (own *Owner) Synced() pin.Incarnations {
 	own.mu.Lock()
 	defer own.mu.Unlock()

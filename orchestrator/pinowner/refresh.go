@@ -19,8 +19,8 @@ var (
 
 const maxSteps = 4
 
-// Refresh checks all pins once and marks them as synced. While a master may refuse writes it prolongs all, because a
-// cut-off master shows old pins.
+// Refresh checks all pins and marks them as synced. While a master may refuse writes it prolongs all: a cut-off master
+// shows old pins.
 func (own *Owner) Refresh(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(ctx, refreshTimeout)
 	defer cancel()
@@ -57,7 +57,7 @@ func (own *Owner) lastSynced() pin.Incarnations {
 func (own *Owner) heardAll(in pin.Incarnations, at time.Time, synced bool) {
 	own.mu.Lock()
 	defer own.mu.Unlock()
-	if in != own.synced { // after data loss, refresh faster: fenced owners stop sooner
+	if in != own.synced { // fenced owners stop sooner
 		own.fastUntil = at.Add(own.cfg.RefreshEvery)
 	}
 	if synced {
@@ -91,7 +91,7 @@ func (own *Owner) recheck(ctx context.Context) {
 
 func always(pin.Holding) bool { return true }
 
-// Prolonging is spread over ProlongEvery by the pin's nonce.
+// The pin's nonce spreads prolonging over ProlongEvery.
 func (own *Owner) isDue(h pin.Holding) bool {
 	c, every, now := own.confirmation(h.Room), own.cfg.ProlongEvery, time.Now()
 	turn := func(at time.Time) int64 {
@@ -100,8 +100,7 @@ func (own *Owner) isDue(h pin.Holding) bool {
 	return pincache.Elapsed(c.prolonged, now) >= every || turn(now) != turn(c.prolonged)
 }
 
-// check returns at most three reasons why pins are in doubt, or an error when nothing was learned. The first open
-// pins of held are of open rooms.
+// check returns up to three reasons to doubt pins, or an error when nothing was learned. held begins with open rooms.
 func (own *Owner) check(ctx context.Context, held []pin.Holding, open int, due func(pin.Holding) bool) (faults []error, err error) {
 	if len(held) == 0 {
 		return nil, nil
@@ -132,8 +131,8 @@ func (own *Owner) check(ctx context.Context, held []pin.Holding, open int, due f
 	return faults, nil
 }
 
-// judge returns our current pin, a *pin.FencedError (OpenRooms was told), or another error for unknown. An open
-// room's lower pin is replaced; a pin whose maker ignored ours is reclaimed.
+// judge returns our current pin, a *pin.FencedError (OpenRooms was told), or another error for unknown. An open room's
+// lower pin is replaced; one whose maker ignored ours is reclaimed.
 func (own *Owner) judge(ctx context.Context, ours pin.Holding, f pin.Found, open bool) (pin.Pin, error) {
 	stands, err := f.Stands, f.Err
 	if f.Rewritten {
@@ -180,7 +179,7 @@ func (own *Owner) mayReclaim(ours pin.Holding) bool {
 	return c.pin == ours.Pin && pincache.Elapsed(c.prolonged, time.Now()) < reclaimFor && (own.cfg.Majority == nil || own.cfg.Majority())
 }
 
-// logLater bounds a line that each refresh of each such room would write.
+// Else each refresh of each such room would log a line.
 func (own *Owner) logLater(room ring.RoomID, err error) {
 	if unlogged, ok := own.laterLogs.Next(); ok {
 		own.log.Warn("pin of a newer node left alone: this node keeps the room open, and takes nobody new in it", "room", room, "error", err, "unlogged", unlogged)

@@ -76,7 +76,7 @@ func (own *Owner) planned() schedule {
 }
 
 func (own *Owner) refreshed(away bool) {
-	// Jitter, drawn as nonces are, which tests can repeat.
+	// Drawn as nonces are, which tests can repeat.
 	wait := time.Duration(float64(own.cfg.RefreshEvery) * (0.9 + 0.2*float64(pin.NewNonce())/(1<<63)))
 	own.mu.Lock()
 	defer own.mu.Unlock()
@@ -132,7 +132,7 @@ func (own *Owner) watchPauses(ctx context.Context) {
 	}
 }
 
-// noticePause drops all confirmations after a pause.
+// noticePause drops all confirmations.
 func (own *Owner) noticePause() {
 	now := time.Now()
 	own.mu.Lock()
